@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CPU's backend: a caching allocator in front of aligned system memory. Freed blocks are kept
+// in size classes, so that a training step reuses warm pages instead of faulting in fresh ones.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "oneflow_lite/core/device_backend.h"
+
+namespace oneflow_lite {
+namespace {
+
+constexpr size_t kAlignment = 64;         // one cache line, one AVX-512 vector
+constexpr size_t kMaxCached = 512 << 20;  // bytes kept at most
+constexpr int kStepsPerDoubling = 4;      // size classes: at most 25 % of a block is unused
+
+// Size classes: multiples of a quarter of the power of two below.
+struct SizeClass {
+  int index;
+  size_t bytes;
+};
+SizeClass ClassOf(size_t nbytes) {
+  nbytes = std::max<size_t>(nbytes, 256);
+  const int exponent = std::bit_width(nbytes - 1) - 1;  // 2^exponent < nbytes <= 2^(exponent + 1)
+  const size_t step = (size_t{1} << exponent) / kStepsPerDoubling;
+  const size_t base = size_t{1} << exponent;
+  const size_t k = (nbytes - base + step - 1) / step;
+  return {exponent * kStepsPerDoubling + static_cast<int>(k) - 1, base + k * step};
+}
+
+class CpuDeviceBackend final : public DeviceBackend {
+ public:
+  CpuDeviceBackend() {
+    properties_.name = "cpu";
+    properties_.multiprocessors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    stream_ = MakeRef<Stream>(Device{}, &properties_);
+  }
+
+  int DeviceCount() override { return 1; }
+  const DeviceProperties& Properties(int) override { return properties_; }
+
+  StatusOr<void*> Allocate(size_t nbytes, Stream&) override {
+    if (nbytes > (size_t{1} << 62)) return OutOfMemory(nbytes);
+    const SizeClass size = ClassOf(nbytes);
+    {
+      std::lock_guard lock(mutex_);
+      allocated_ += size.bytes;
+      peak_ = std::max(peak_, allocated_);
+      auto& list = free_[size.index];
+      if (!list.empty()) {
+        void* p = list.back();
+        list.pop_back();
+        cached_ -= size.bytes;
+        return p;
+      }
+    }
+    void* p = std::aligned_alloc(kAlignment, size.bytes);
+    if (!p) {
+      EmptyCache(0);
+      p = std::aligned_alloc(kAlignment, size.bytes);
+    }
+    if (!p) {
+      std::lock_guard lock(mutex_);
+      allocated_ -= size.bytes;
+      return OutOfMemory(nbytes);
+    }
+    return p;
+  }
+
+  void Free(void* data, size_t nbytes, Device) override {
+    const SizeClass size = ClassOf(nbytes);
+    {
+      std::lock_guard lock(mutex_);
+      allocated_ -= size.bytes;
+      if (cached_ + size.bytes <= kMaxCached) {
+        free_[size.index].push_back(data);
+        cached_ += size.bytes;
+        return;
+      }
+    }
+    std::free(data);
+  }
+
+  Status RecordStream(void*, Stream&) override { return OkStatus(); }
+
+  void EmptyCache(int) override {
+    std::array<std::vector<void*>, kNumClasses> blocks;
+    {
+      std::lock_guard lock(mutex_);
+      std::swap(blocks, free_);
+      cached_ = 0;
+    }
+    for (auto& list : blocks) {
+      for (void* p : list) std::free(p);
+    }
+  }
+
+  MemoryStats Stats(int) override {
+    std::lock_guard lock(mutex_);
+    return {allocated_, allocated_ + cached_, peak_};
+  }
+  void ResetPeak(int) override {
+    std::lock_guard lock(mutex_);
+    peak_ = allocated_;
+  }
+
+  Status CopyOnDevice(void* dst, const void* src, size_t nbytes, Stream&) override {
+    std::memcpy(dst, src, nbytes);
+    return OkStatus();
+  }
+  Status CopyFromHost(void* dst, const void* src, size_t nbytes, Stream& s) override {
+    return CopyOnDevice(dst, src, nbytes, s);
+  }
+  Status CopyToHost(void* dst, const void* src, size_t nbytes, Stream& s) override {
+    return CopyOnDevice(dst, src, nbytes, s);
+  }
+
+  Ref<Stream> DefaultStream(int) override { return stream_; }
+  StatusOr<Ref<Stream>> NewStream(int) override { return stream_; }
+  StatusOr<Ref<Stream>> ExternalStream(int, void*) override { return stream_; }
+  StatusOr<Ref<Event>> NewEvent(int, bool) override { return NoSuch("events"); }
+  StatusOr<Ref<Graph>> NewGraph(int) override { return NoSuch("graphs"); }
+  Status Synchronize(int) override { return OkStatus(); }
+
+ private:
+  static constexpr int kNumClasses = 64 * kStepsPerDoubling;
+
+  static Status OutOfMemory(size_t nbytes) {
+    return Error(ErrorKind::kOutOfMemory, "out of memory on cpu: ", nbytes, " bytes were asked for");
+  }
+  static Status NoSuch(const char* what) {
+    return Error(ErrorKind::kNotImplemented, "the cpu runs synchronously and has no ", what);
+  }
+
+  DeviceProperties properties_;
+  Ref<Stream> stream_;
+  std::mutex mutex_;
+  std::array<std::vector<void*>, kNumClasses> free_;
+  size_t allocated_ = 0, cached_ = 0, peak_ = 0;
+};
+
+}  // namespace
+
+DeviceBackend* CpuBackend() {
+  static auto* backend = new CpuDeviceBackend;  // outlives every tensor, also static ones
+  return backend;
+}
+
+}  // namespace oneflow_lite

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "oneflow_lite/core/error.h"
+
+#include <algorithm>
+
+namespace oneflow_lite {
+
+std::string Describe(const Tensor& t) {
+  if (!t.defined()) return "an undefined tensor";
+  return absl::StrCat("a tensor of shape ", t.shape().ToString(), " (", Name(t.dtype()), ", ",
+                      t.device().ToString(), ")");
+}
+
+Status DimOutOfRange(absl::string_view op, int64_t dim, const Tensor& t) {
+  const int64_t ndim = std::max(1, t.ndim());
+  return Error(ErrorKind::kIndex, op, "(): dim ", dim, " is out of range [", -ndim, ", ", ndim - 1,
+               "] for ", Describe(t));
+}
+
+Status IndexOutOfRange(absl::string_view op, int64_t index, int64_t dim, int64_t size) {
+  return Error(ErrorKind::kIndex, op, "(): index ", index, " is out of range [", -size, ", ",
+               size - 1, "] for dim ", dim, " of size ", size);
+}
+
+Status UnsupportedDType(absl::string_view op, absl::string_view argument, DType given,
+                        absl::string_view allowed) {
+  return Error(ErrorKind::kDType, op, "(): ", argument, " has dtype ", Name(given),
+               ", but it must be ", allowed);
+}
+
+Status DTypeMismatch(absl::string_view op, absl::string_view argument, DType given,
+                     absl::string_view expected) {
+  return Error(ErrorKind::kDType, op, "(): ", argument, " has dtype ", Name(given), ", expected ",
+               expected);
+}
+
+Status ShapeMismatch(absl::string_view op, absl::string_view argument,
+                     absl::Span<const int64_t> given, absl::string_view expected) {
+  return Error(ErrorKind::kShape, op, "(): ", argument, " has shape ", ToString(given),
+               ", expected ", expected);
+}
+
+Status BadValue(absl::string_view op, absl::string_view argument, absl::string_view given,
+                absl::string_view allowed) {
+  return Error(ErrorKind::kValue, op, "(): ", argument, " is ", given, ", but it must be ", allowed);
+}
+
+Status DeviceMismatch(absl::string_view op, absl::string_view first_argument, Device first,
+                      absl::string_view second_argument, Device second) {
+  return Error(ErrorKind::kRuntime, op, "(): all tensors must be on one device, but ",
+               first_argument, " is on ", first.ToString(), " and ", second_argument, " on ",
+               second.ToString());
+}
+
+StatusOr<int64_t> WrapDim(absl::string_view op, int64_t dim, const Tensor& t) {
+  const int64_t ndim = std::max(1, t.ndim());
+  if (dim < -ndim || dim >= ndim) return DimOutOfRange(op, dim, t);
+  return dim < 0 ? dim + ndim : dim;
+}
+
+}  // namespace oneflow_lite

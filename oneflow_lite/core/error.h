@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One function per family of user errors, so that the wording is the same in every op. `op` is the
+// op's name without parentheses; a tensor is described by Describe().
+//
+//   return DimOutOfRange("softmax", dim, x);
+//   // softmax(): dim 3 is out of range [-2, 1] for a tensor of shape [4, 5] (float32, cuda:0)
+#pragma once
+
+#include <string>
+
+#include "oneflow_lite/core/dtype.h"
+#include "oneflow_lite/core/shape.h"
+#include "oneflow_lite/core/status.h"
+#include "oneflow_lite/core/tensor.h"
+
+namespace oneflow_lite {
+
+// "a tensor of shape [4, 5] (float32, cuda:0)"
+OFL_API std::string Describe(const Tensor& t);
+
+// IndexError.
+OFL_API Status DimOutOfRange(absl::string_view op, int64_t dim, const Tensor& t);
+OFL_API Status IndexOutOfRange(absl::string_view op, int64_t index, int64_t dim, int64_t size);
+// DTypeError; `allowed` lists what there is, e.g. "float16, bfloat16, float32 or float64".
+OFL_API Status UnsupportedDType(absl::string_view op, absl::string_view argument, DType given,
+                                absl::string_view allowed);
+OFL_API Status DTypeMismatch(absl::string_view op, absl::string_view argument, DType given,
+                             absl::string_view expected);
+// ShapeError.
+OFL_API Status ShapeMismatch(absl::string_view op, absl::string_view argument,
+                             absl::Span<const int64_t> given, absl::string_view expected);
+// ValueError.
+OFL_API Status BadValue(absl::string_view op, absl::string_view argument, absl::string_view given,
+                        absl::string_view allowed);
+// RuntimeError.
+OFL_API Status DeviceMismatch(absl::string_view op, absl::string_view first_argument, Device first,
+                              absl::string_view second_argument, Device second);
+
+// dim counted from the end where negative; a 0-dim tensor has the dims 0 and -1.
+OFL_API StatusOr<int64_t> WrapDim(absl::string_view op, int64_t dim, const Tensor& t);
+
+// The text that names the four floating dtypes in error messages.
+inline constexpr char kFloatingDTypes[] = "float16, bfloat16, float32 or float64";
+
+}  // namespace oneflow_lite

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one place that starts threads. OpenMP is inside; nothing else in the tree names it.
+//
+//   ParallelFor(rows, /*grain=*/64, [&](int64_t begin, int64_t end) { ... });
+#pragma once
+
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "oneflow_lite/core/export.h"
+
+namespace oneflow_lite {
+
+// Splits [0, n) into one contiguous range per thread and calls body(begin, end) on each, on this
+// thread alone where n <= grain, inside another ParallelFor, or in a process that was forked after
+// threads had been started (an OpenMP region there would hang). The split depends on n, grain and
+// num_threads() only, so the same call gives the same bits. body must not throw.
+OFL_API void ParallelFor(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body);
+
+// How many ranges ParallelFor(n, grain) would make.
+OFL_API int ParallelRanges(int64_t n, int64_t grain);
+
+// Threads for CPU kernels, BLAS included: at first OMP_NUM_THREADS, else the cores there are.
+OFL_API int NumThreads();
+// Precondition: n >= 1.
+OFL_API void SetNumThreads(int n);
+// True inside ParallelFor and in forked children: libraries must then run on one thread too.
+OFL_API bool InSerialRegion();
+
+}  // namespace oneflow_lite

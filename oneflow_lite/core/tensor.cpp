@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "oneflow_lite/core/tensor.h"
+
+#include "oneflow_lite/core/device_backend.h"
+
+namespace oneflow_lite {
+
+StatusOr<Ref<Storage>> Storage::Allocate(size_t nbytes, Device device) {
+  void* data = nullptr;
+  if (nbytes > 0 && device.type != DeviceType::kMeta) {
+    OFL_ASSIGN_OR_RETURN(DeviceBackend * backend, GetBackend(device));
+    OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(device));
+    OFL_ASSIGN_OR_RETURN(data, backend->Allocate(nbytes, *stream));
+  } else if (device.type != DeviceType::kMeta) {
+    OFL_RETURN_IF_ERROR(GetBackend(device).status());
+  }
+  return Ref<Storage>(new Storage(data, nbytes, device, nullptr, nullptr, data != nullptr));
+}
+
+Ref<Storage> Storage::FromExternal(void* data, size_t nbytes, Device device,
+                                   void (*release)(void*), void* context) {
+  return Ref<Storage>(new Storage(data, nbytes, device, release, context, false));
+}
+
+Storage::~Storage() {
+  if (owned_) {
+    // The backend was there to allocate, so it is there to free.
+    (*GetBackend(device_.type))->Free(data_, nbytes_, device_);
+  } else if (release_) {
+    release_(context_);
+  }
+}
+
+TensorImpl::TensorImpl(Ref<Storage> storage, Shape shape, Dims strides, int64_t offset, DType dtype)
+    : storage(std::move(storage)),
+      shape(std::move(shape)),
+      strides(std::move(strides)),
+      offset(offset),
+      numel(this->shape.numel()),
+      dtype(dtype),
+      contiguous(IsContiguous(this->shape, this->strides)) {}
+
+StatusOr<Tensor> Tensor::Empty(const Shape& shape, DType dtype, Device device) {
+  for (int64_t d : shape) {
+    if (d < 0) {
+      return Error(ErrorKind::kValue, "empty(): shape is ", shape.ToString(),
+                   ", but its dims must not be negative");
+    }
+  }
+  const int64_t numel = CheckedNumel(shape);
+  if (numel < 0) {
+    return Error(ErrorKind::kValue, "empty(): shape ", shape.ToString(), " has more than 2^63 bytes");
+  }
+  OFL_ASSIGN_OR_RETURN(Ref<Storage> storage,
+                       Storage::Allocate(static_cast<size_t>(numel) * SizeOf(dtype), device));
+  return Tensor(MakeRef<TensorImpl>(std::move(storage), shape, ContiguousStrides(shape), 0, dtype));
+}
+
+Tensor Tensor::WithGeometry(Shape shape, Dims strides, int64_t offset) const {
+  return Tensor(MakeRef<TensorImpl>(impl_->storage, std::move(shape), std::move(strides), offset,
+                                    impl_->dtype));
+}
+
+}  // namespace oneflow_lite

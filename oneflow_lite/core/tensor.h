@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A tensor: a cheap, counted handle to shape, strides and offset over shared storage. The core
+// knows geometry only; views that autograd can follow are functors (functional/view.h).
+//
+//   OFL_ASSIGN_OR_RETURN(Tensor x, Tensor::Empty(Shape{4, 5}, DType::kFloat32, Device{}));
+//   float* p = x.data<float>();
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "oneflow_lite/core/device.h"
+#include "oneflow_lite/core/dtype.h"
+#include "oneflow_lite/core/ref.h"
+#include "oneflow_lite/core/shape.h"
+#include "oneflow_lite/core/status.h"
+
+namespace oneflow_lite {
+
+// A block of memory on one device, shared by the views of a tensor. `version` counts the in-place
+// changes, so that autograd can tell whether a saved tensor is still what it was.
+class OFL_API Storage : public RefCounted {
+ public:
+  // Allocates on the current stream of `device`; nbytes = 0 and the meta device take no memory.
+  static StatusOr<Ref<Storage>> Allocate(size_t nbytes, Device device);
+  // Memory of somebody else; release(context) runs when the last view is gone (release may be null).
+  static Ref<Storage> FromExternal(void* data, size_t nbytes, Device device,
+                                   void (*release)(void*), void* context);
+
+  void* data() const { return data_; }
+  size_t nbytes() const { return nbytes_; }
+  Device device() const { return device_; }
+  uint32_t version() const { return version_.load(std::memory_order_relaxed); }
+  void BumpVersion() { version_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  Storage(void* data, size_t nbytes, Device device, void (*release)(void*), void* context, bool owned)
+      : data_(data), nbytes_(nbytes), device_(device), owned_(owned), release_(release),
+        context_(context) {}
+  ~Storage() override;
+
+  void* data_;
+  size_t nbytes_;
+  Device device_;
+  bool owned_;
+  std::atomic<uint32_t> version_{0};
+  void (*release_)(void*);
+  void* context_;
+};
+
+// What autograd hangs on a tensor; defined in framework/autograd.h.
+class OFL_API AutogradMetaBase {
+ public:
+  virtual ~AutogradMetaBase() = default;
+};
+// Placement and SBP of a global tensor: room is reserved, the global mode is not built yet.
+struct GlobalSpec;
+
+class OFL_API TensorImpl : public RefCounted {
+ public:
+  TensorImpl(Ref<Storage> storage, Shape shape, Dims strides, int64_t offset, DType dtype);
+
+  Ref<Storage> storage;
+  Shape shape;
+  Dims strides;
+  int64_t offset;  // elements
+  int64_t numel;
+  DType dtype;
+  bool contiguous;
+  std::unique_ptr<AutogradMetaBase> autograd;
+  std::shared_ptr<const GlobalSpec> global_spec;
+  std::atomic<void*> py_object{nullptr};  // the binding's: the same tensor is the same object
+};
+
+class OFL_API Tensor {
+ public:
+  Tensor() = default;  // undefined: an absent optional argument or gradient
+  explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+
+  // Uninitialised memory, contiguous. ValueError for a negative dim or more bytes than 2^63.
+  static StatusOr<Tensor> Empty(const Shape& shape, DType dtype, Device device);
+
+  bool defined() const { return static_cast<bool>(impl_); }
+  const Shape& shape() const { return impl_->shape; }
+  const Dims& strides() const { return impl_->strides; }
+  int64_t offset() const { return impl_->offset; }
+  int ndim() const { return impl_->shape.ndim(); }
+  int64_t numel() const { return impl_->numel; }
+  DType dtype() const { return impl_->dtype; }
+  Device device() const { return impl_->storage->device(); }
+  bool is_contiguous() const { return impl_->contiguous; }
+  size_t nbytes() const { return static_cast<size_t>(impl_->numel) * SizeOf(impl_->dtype); }
+  const Ref<Storage>& storage() const { return impl_->storage; }
+  uint32_t version() const { return impl_->storage->version(); }
+
+  // The first element. Null where numel() is 0 or the device is meta.
+  void* data() const {
+    char* base = static_cast<char*>(impl_->storage->data());
+    return base ? base + impl_->offset * static_cast<int64_t>(SizeOf(impl_->dtype)) : nullptr;
+  }
+  // Precondition: T is the C++ type of dtype().
+  template <class T>
+  T* data() const {
+    OFL_CHECK(DTypeOf<T>() == impl_->dtype);
+    return static_cast<T*>(data());
+  }
+
+  // The same storage under another geometry, unknown to autograd. Precondition: within storage.
+  Tensor WithGeometry(Shape shape, Dims strides, int64_t offset) const;
+  // The same data without autograd history.
+  Tensor Detach() const { return WithGeometry(shape(), strides(), offset()); }
+
+  bool IsSame(const Tensor& o) const { return impl_ == o.impl_; }
+  TensorImpl* impl() const { return impl_.get(); }
+  const Ref<TensorImpl>& impl_ref() const { return impl_; }
+
+ private:
+  Ref<TensorImpl> impl_;
+};
+
+// A few tensors, in order; what ops take and return.
+using TensorList = absl::InlinedVector<Tensor, 2>;
+
+}  // namespace oneflow_lite

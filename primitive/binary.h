@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Elementwise functions of two operands of one dtype, with broadcasting through strides.
+#pragma once
+
+#include "oneflow_lite/core/elementwise.h"
+#include "oneflow_lite/core/scalar.h"
+#include "primitive/primitive.h"
+
+namespace oneflow_lite {
+
+// Arithmetic gives the operands' dtype; integers wrap around; kDiv is for floats only. On bool,
+// kAdd is or, kMul is and, kSub has no code. Comparisons give bool. kReluBackward is
+// a = dy, b = y: b > 0 ? a : 0 (floats).
+enum class BinaryOp : uint8_t {
+  kAdd, kSub, kMul, kDiv, kEq, kNe, kLt, kLe, kGt, kGe, kReluBackward,
+};
+constexpr bool IsComparison(BinaryOp op) { return op >= BinaryOp::kEq && op <= BinaryOp::kGe; }
+
+class Binary {
+ public:
+  static constexpr char kName[] = "binary";
+  struct Spec {
+    BinaryOp op = BinaryOp::kAdd;
+    DType dtype = DType::kFloat32;  // of a and b
+  };
+  virtual ~Binary() = default;
+  // Operands in the order a, b, out; strides in elements. out may be a or b where their geometry
+  // is the same.
+  virtual Status Launch(Stream& stream, const Elementwise<3>& g, const void* a, const void* b,
+                        void* out) const = 0;
+  // One operand is a number of the operands' dtype (a, where scalar_first); operands x, out.
+  virtual Status LaunchScalar(Stream& stream, const Elementwise<2>& g, const void* x, Scalar scalar,
+                              bool scalar_first, void* out) const = 0;
+};
+using BinaryFactory = PrimitiveFactory<Binary>;
+
+}  // namespace oneflow_lite

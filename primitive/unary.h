@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Elementwise functions of one operand: y[i] = f(x[i]) over n contiguous elements.
+#pragma once
+
+#include "primitive/primitive.h"
+
+namespace oneflow_lite {
+
+enum class UnaryOp : uint8_t { kNeg, kExp, kLog, kRelu };
+
+class Unary {
+ public:
+  static constexpr char kName[] = "unary";
+  struct Spec {
+    UnaryOp op = UnaryOp::kNeg;
+    DType dtype = DType::kFloat32;  // of x and y. exp and log: floats; neg and relu: all but bool
+  };
+  virtual ~Unary() = default;
+  // x and y may be the same pointer.
+  virtual Status Launch(Stream& stream, int64_t n, const void* x, void* y) const = 0;
+};
+using UnaryFactory = PrimitiveFactory<Unary>;
+
+}  // namespace oneflow_lite
