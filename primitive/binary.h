@@ -13,7 +13,17 @@ namespace oneflow_lite {
 // kAdd is or, kMul is and, kSub has no code. Comparisons give bool. kReluBackward is
 // a = dy, b = y: b > 0 ? a : 0 (floats).
 enum class BinaryOp : uint8_t {
-  kAdd, kSub, kMul, kDiv, kEq, kNe, kLt, kLe, kGt, kGe, kReluBackward,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kReluBackward,
 };
 constexpr bool IsComparison(BinaryOp op) { return op >= BinaryOp::kEq && op <= BinaryOp::kGe; }
 

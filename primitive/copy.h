@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Strided copy with conversion: serves contiguous(), copy_() and cast. Conversions are C++'s
-// (floating to integer truncates), to bool it is x != 0, to the 16-bit floats round to nearest even.
+// (floating to integer truncates), to bool it is x != 0, to the 16-bit floats round to nearest
+// even.
 #pragma once
 
 #include "oneflow_lite/core/elementwise.h"

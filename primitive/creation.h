@@ -34,8 +34,8 @@ using ArangeFactory = PrimitiveFactory<Arange>;
 // Where a random kernel starts in its generator's sequence of Philox counters.
 struct PhiloxState {
   uint64_t seed = 0;
-  uint64_t offset = 0;                       // counters, added to *device_offset where given
-  const uint64_t* device_offset = nullptr;   // read on the device, so that a replayed graph advances
+  uint64_t offset = 0;                      // counters, added to *device_offset where given
+  const uint64_t* device_offset = nullptr;  // read on the device, so that a replayed graph advances
 };
 
 enum class Distribution : uint8_t {
@@ -45,9 +45,10 @@ enum class Distribution : uint8_t {
 };
 
 // Element i of float32 and narrower takes word i % 4 of Philox(seed, offset + i / 4); of float64,
-// words 2 * (i % 2) (high) and 2 * (i % 2) + 1 (low) of Philox(seed, offset + i / 2). Normals take the uniforms u, v of the pair that
-// elements 2k and 2k + 1 share and give r cos t and r sin t with r = sqrt(-2 log(1 - u)),
-// t = 2 pi v. The 16-bit floats round the float32 value (a uniform that rounds to 1 becomes 0).
+// words 2 * (i % 2) (high) and 2 * (i % 2) + 1 (low) of Philox(seed, offset + i / 2). Normals take
+// the uniforms u, v of the pair that elements 2k and 2k + 1 share and give r cos t and r sin t with
+// r = sqrt(-2 log(1 - u)), t = 2 pi v. The 16-bit floats round the float32 value (a uniform that
+// rounds to 1 becomes 0).
 class Random {
  public:
   static constexpr char kName[] = "random";

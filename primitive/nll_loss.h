@@ -35,7 +35,8 @@ class NllLossBackward {
   static constexpr char kName[] = "nll_loss_backward";
   using Spec = NllLoss::Spec;
   virtual ~NllLossBackward() = default;
-  // dlogp (all of it is written) = -w[t] * dloss at the target, else 0; row_weight is the forward's.
+  // dlogp (all of it is written) = -w[t] * dloss at the target, else 0; row_weight is the
+  // forward's.
   virtual Status Launch(Stream& stream, const NllLossShape& shape, const void* dloss,
                         const int64_t* target, const void* row_weight, void* dlogp) const = 0;
 };

@@ -43,12 +43,14 @@ StatusOr<AnyFactory> FindFactory(DeviceType device, const char* name) {
   for (const Entry& e : table.entries) {
     if (e.device != device || std::strcmp(e.name, name) != 0) continue;
     if (found) {
-      return Error(ErrorKind::kRuntime, "primitive ", name, " is registered twice for ", Name(device));
+      return Error(ErrorKind::kRuntime, "primitive ", name, " is registered twice for ",
+                   Name(device));
     }
     found = e.factory;
   }
   if (!found) {
-    return Error(ErrorKind::kNotImplemented, "primitive ", name, " is not built for ", Name(device));
+    return Error(ErrorKind::kNotImplemented, "primitive ", name, " is not built for ",
+                 Name(device));
   }
   return found;
 }

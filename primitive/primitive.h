@@ -5,7 +5,8 @@
 // register how to make one. A Launch never allocates, never synchronises, knows no tensors.
 //
 //   OFL_ASSIGN_OR_RETURN(auto softmax,
-//                        NewPrimitive<SoftmaxFactory>(DeviceType::kCPU, {.dtype = DType::kFloat32}));
+//                        NewPrimitive<SoftmaxFactory>(DeviceType::kCPU, {.dtype =
+//                        DType::kFloat32}));
 //   OFL_RETURN_IF_ERROR(softmax->Launch(stream, {.rows = 4, .cols = 5}, x, y, nullptr));
 #pragma once
 

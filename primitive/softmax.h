@@ -18,8 +18,8 @@ namespace oneflow_lite {
 // contiguous; else element (o, a, i) lies at (o * cols + a) * inner + i. All pointers are to dense
 // memory, aligned to the element only. Nothing happens where rows or cols is 0.
 struct SoftmaxShape {
-  int64_t rows = 0;   // outer, where inner > 1
-  int64_t cols = 0;   // the softmax axis
+  int64_t rows = 0;  // outer, where inner > 1
+  int64_t cols = 0;  // the softmax axis
   int64_t inner = 1;
 };
 

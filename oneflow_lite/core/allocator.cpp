@@ -38,7 +38,8 @@ class CpuDeviceBackend final : public DeviceBackend {
  public:
   CpuDeviceBackend() {
     properties_.name = "cpu";
-    properties_.multiprocessors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    properties_.multiprocessors =
+        static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     stream_ = MakeRef<Stream>(Device{}, &properties_);
   }
 
@@ -132,7 +133,8 @@ class CpuDeviceBackend final : public DeviceBackend {
   static constexpr int kNumClasses = 64 * kStepsPerDoubling;
 
   static Status OutOfMemory(size_t nbytes) {
-    return Error(ErrorKind::kOutOfMemory, "out of memory on cpu: ", nbytes, " bytes were asked for");
+    return Error(ErrorKind::kOutOfMemory, "out of memory on cpu: ", nbytes,
+                 " bytes were asked for");
   }
   static Status NoSuch(const char* what) {
     return Error(ErrorKind::kNotImplemented, "the cpu runs synchronously and has no ", what);

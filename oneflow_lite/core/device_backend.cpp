@@ -77,8 +77,9 @@ StatusOr<DeviceBackend*> GetBackend(DeviceType type) {
 StatusOr<DeviceBackend*> GetBackend(Device device) {
   OFL_ASSIGN_OR_RETURN(DeviceBackend * backend, GetBackend(device.type));
   if (device.index < 0 || device.index >= backend->DeviceCount()) {
-    return Error(ErrorKind::kRuntime, "device ", device.ToString(), " is not there: this machine has ",
-                 backend->DeviceCount(), " ", Name(device.type), " device(s)");
+    return Error(ErrorKind::kRuntime, "device ", device.ToString(),
+                 " is not there: this machine has ", backend->DeviceCount(), " ", Name(device.type),
+                 " device(s)");
   }
   return backend;
 }

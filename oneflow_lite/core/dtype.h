@@ -36,15 +36,24 @@ struct Tag {
 // The dtype of a C++ element type.
 template <class T>
 constexpr DType DTypeOf() {
-  if constexpr (std::is_same_v<T, bool>) return DType::kBool;
-  else if constexpr (std::is_same_v<T, uint8_t>) return DType::kUInt8;
-  else if constexpr (std::is_same_v<T, int8_t>) return DType::kInt8;
-  else if constexpr (std::is_same_v<T, int16_t>) return DType::kInt16;
-  else if constexpr (std::is_same_v<T, int32_t>) return DType::kInt32;
-  else if constexpr (std::is_same_v<T, int64_t>) return DType::kInt64;
-  else if constexpr (std::is_same_v<T, float16>) return DType::kFloat16;
-  else if constexpr (std::is_same_v<T, bfloat16>) return DType::kBFloat16;
-  else if constexpr (std::is_same_v<T, float>) return DType::kFloat32;
+  if constexpr (std::is_same_v<T, bool>)
+    return DType::kBool;
+  else if constexpr (std::is_same_v<T, uint8_t>)
+    return DType::kUInt8;
+  else if constexpr (std::is_same_v<T, int8_t>)
+    return DType::kInt8;
+  else if constexpr (std::is_same_v<T, int16_t>)
+    return DType::kInt16;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return DType::kInt32;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return DType::kInt64;
+  else if constexpr (std::is_same_v<T, float16>)
+    return DType::kFloat16;
+  else if constexpr (std::is_same_v<T, bfloat16>)
+    return DType::kBFloat16;
+  else if constexpr (std::is_same_v<T, float>)
+    return DType::kFloat32;
   else {
     static_assert(std::is_same_v<T, double>, "not an element type");
     return DType::kFloat64;
@@ -77,10 +86,14 @@ OFL_API DType PromoteTypes(DType a, DType b);
 template <class F>
 decltype(auto) VisitFloating(DType t, F&& f) {
   switch (t) {
-    case DType::kFloat16: return f(Tag<float16>{});
-    case DType::kBFloat16: return f(Tag<bfloat16>{});
-    case DType::kFloat64: return f(Tag<double>{});
-    default: return f(Tag<float>{});
+    case DType::kFloat16:
+      return f(Tag<float16>{});
+    case DType::kBFloat16:
+      return f(Tag<bfloat16>{});
+    case DType::kFloat64:
+      return f(Tag<double>{});
+    default:
+      return f(Tag<float>{});
   }
 }
 
@@ -88,13 +101,20 @@ decltype(auto) VisitFloating(DType t, F&& f) {
 template <class F>
 decltype(auto) VisitAll(DType t, F&& f) {
   switch (t) {
-    case DType::kBool: return f(Tag<bool>{});
-    case DType::kUInt8: return f(Tag<uint8_t>{});
-    case DType::kInt8: return f(Tag<int8_t>{});
-    case DType::kInt16: return f(Tag<int16_t>{});
-    case DType::kInt32: return f(Tag<int32_t>{});
-    case DType::kInt64: return f(Tag<int64_t>{});
-    default: return VisitFloating(t, static_cast<F&&>(f));
+    case DType::kBool:
+      return f(Tag<bool>{});
+    case DType::kUInt8:
+      return f(Tag<uint8_t>{});
+    case DType::kInt8:
+      return f(Tag<int8_t>{});
+    case DType::kInt16:
+      return f(Tag<int16_t>{});
+    case DType::kInt32:
+      return f(Tag<int32_t>{});
+    case DType::kInt64:
+      return f(Tag<int64_t>{});
+    default:
+      return VisitFloating(t, static_cast<F&&>(f));
   }
 }
 

@@ -22,8 +22,8 @@ template <int N>
 struct Elementwise {
   int ndim = 0;  // after merging; 0 for a single element
   int64_t numel = 1;
-  bool contiguous = true;          // every operand: stride 1 in one merged dim
-  int64_t dims[kMaxDims] = {};     // outermost first
+  bool contiguous = true;             // every operand: stride 1 in one merged dim
+  int64_t dims[kMaxDims] = {};        // outermost first
   int64_t strides[N][kMaxDims] = {};  // elements; 0 where an operand is broadcast
 };
 

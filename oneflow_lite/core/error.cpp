@@ -42,7 +42,8 @@ Status ShapeMismatch(absl::string_view op, absl::string_view argument,
 
 Status BadValue(absl::string_view op, absl::string_view argument, absl::string_view given,
                 absl::string_view allowed) {
-  return Error(ErrorKind::kValue, op, "(): ", argument, " is ", given, ", but it must be ", allowed);
+  return Error(ErrorKind::kValue, op, "(): ", argument, " is ", given, ", but it must be ",
+               allowed);
 }
 
 Status DeviceMismatch(absl::string_view op, absl::string_view first_argument, Device first,

@@ -56,7 +56,9 @@ struct bfloat16 {
 
   bfloat16() = default;
   explicit bfloat16(float f) : bits(FromFloat(f)) {}
-  explicit operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+  explicit operator float() const {
+    return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  }
 
   static uint16_t FromFloat(float f) {
     const uint32_t u = std::bit_cast<uint32_t>(f);

@@ -23,6 +23,14 @@ class OFL_API RefCounted {
   RefCounted& operator=(const RefCounted&) = delete;
 
   void AddRef() const { refs_.fetch_add(1, std::memory_order_relaxed); }
+  // Adds a reference unless the object is already being destroyed.
+  bool TryAddRef() const {
+    int64_t n = refs_.load(std::memory_order_relaxed);
+    while (n > 0) {
+      if (refs_.compare_exchange_weak(n, n + 1, std::memory_order_acq_rel)) return true;
+    }
+    return false;
+  }
   void Release() const {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       const_cast<RefCounted*>(this)->Destroy();
@@ -51,8 +59,7 @@ class Ref {
   Ref(const Ref& o) : Ref(o.p_) {}
   Ref(Ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
   template <class U>
-    requires std::is_convertible_v<U*, T*>
-  Ref(Ref<U> o) : p_(o.Leak()) {}
+  requires std::is_convertible_v<U*, T*> Ref(Ref<U> o) : p_(o.Leak()) {}
   ~Ref() {
     if (p_) p_->Release();
   }

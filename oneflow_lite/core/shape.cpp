@@ -46,8 +46,10 @@ int64_t CheckedNumel(absl::Span<const int64_t> shape) {
   int64_t n = 1;
   bool empty = false;
   for (int64_t d : shape) {
-    if (d == 0) empty = true;
-    else if (__builtin_mul_overflow(n, d, &n)) return -1;
+    if (d == 0)
+      empty = true;
+    else if (__builtin_mul_overflow(n, d, &n))
+      return -1;
   }
   int64_t bytes;
   if (__builtin_mul_overflow(n, int64_t{8}, &bytes)) return -1;
@@ -67,8 +69,7 @@ bool ViewStrides(absl::Span<const int64_t> shape, absl::Span<const int64_t> stri
   int64_t chunk = 1, chunk_stride = strides.empty() ? 1 : strides.back();
   for (int64_t i = static_cast<int64_t>(shape.size()) - 1; i >= 0; --i) {
     chunk *= shape[i];
-    const bool ends =
-        i == 0 || (shape[i - 1] != 1 && strides[i - 1] != chunk * chunk_stride);
+    const bool ends = i == 0 || (shape[i - 1] != 1 && strides[i - 1] != chunk * chunk_stride);
     if (!ends) continue;
     int64_t covered = 1;
     while (view >= 0 && (covered < chunk || new_shape[view] == 1)) {
@@ -88,9 +89,12 @@ bool ViewStrides(absl::Span<const int64_t> shape, absl::Span<const int64_t> stri
 AxisSplit SplitAt(const Shape& shape, int64_t dim) {
   AxisSplit split;
   for (int i = 0; i < shape.ndim(); ++i) {
-    if (i < dim) split.outer *= shape[i];
-    else if (i == dim) split.axis = shape[i];
-    else split.inner *= shape[i];
+    if (i < dim)
+      split.outer *= shape[i];
+    else if (i == dim)
+      split.axis = shape[i];
+    else
+      split.inner *= shape[i];
   }
   return split;
 }

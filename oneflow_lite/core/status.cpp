@@ -13,15 +13,21 @@ constexpr char kKindUrl[] = "oneflow_lite/error_kind";
 
 absl::StatusCode CodeOf(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::kIndex: return absl::StatusCode::kOutOfRange;
+    case ErrorKind::kIndex:
+      return absl::StatusCode::kOutOfRange;
     case ErrorKind::kDType:
     case ErrorKind::kType:
     case ErrorKind::kShape:
-    case ErrorKind::kValue: return absl::StatusCode::kInvalidArgument;
-    case ErrorKind::kNotImplemented: return absl::StatusCode::kUnimplemented;
-    case ErrorKind::kOutOfMemory: return absl::StatusCode::kResourceExhausted;
-    case ErrorKind::kPython: return absl::StatusCode::kUnknown;
-    default: return absl::StatusCode::kFailedPrecondition;
+    case ErrorKind::kValue:
+      return absl::StatusCode::kInvalidArgument;
+    case ErrorKind::kNotImplemented:
+      return absl::StatusCode::kUnimplemented;
+    case ErrorKind::kOutOfMemory:
+      return absl::StatusCode::kResourceExhausted;
+    case ErrorKind::kPython:
+      return absl::StatusCode::kUnknown;
+    default:
+      return absl::StatusCode::kFailedPrecondition;
   }
 }
 

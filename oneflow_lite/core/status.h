@@ -16,6 +16,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "oneflow_lite/core/export.h"
+#if __has_include("oneflow_lite/core/abseil_check.h")  // written when the package is installed
+#include "oneflow_lite/core/abseil_check.h"
+#endif
 
 namespace oneflow_lite {
 
@@ -50,16 +53,15 @@ Status Error(ErrorKind kind, const Parts&... parts) {
 
 }  // namespace oneflow_lite
 
-#define OFL_RETURN_IF_ERROR(expr)                             \
-  do {                                                        \
-    if (::absl::Status ofl_status = (expr); !ofl_status.ok()) \
-      return ofl_status;                                      \
+#define OFL_RETURN_IF_ERROR(expr)                                                \
+  do {                                                                           \
+    if (::absl::Status ofl_status = (expr); !ofl_status.ok()) return ofl_status; \
   } while (0)
 
 #define OFL_ASSIGN_OR_RETURN(lhs, expr) \
   OFL_ASSIGN_OR_RETURN_INNER(OFL_CONCAT(ofl_result_, __LINE__), lhs, expr)
-#define OFL_ASSIGN_OR_RETURN_INNER(result, lhs, expr) \
-  auto result = (expr);                               \
+#define OFL_ASSIGN_OR_RETURN_INNER(result, lhs, expr)  \
+  auto result = (expr);                                \
   if (!result.ok()) return std::move(result).status(); \
   lhs = std::move(result).value()
 

@@ -20,12 +20,12 @@ namespace oneflow_lite {
 // What kernels ask about a device; read once per device and cached.
 struct DeviceProperties {
   std::string name;
-  int compute_capability = 0;             // 90 for sm_90; 0 on the CPU
-  int multiprocessors = 0;                // SMs; cores on the CPU
-  size_t shared_memory_per_block = 0;     // bytes, after opt-in
-  size_t shared_memory_per_sm = 0;        // bytes
+  int compute_capability = 0;          // 90 for sm_90; 0 on the CPU
+  int multiprocessors = 0;             // SMs; cores on the CPU
+  size_t shared_memory_per_block = 0;  // bytes, after opt-in
+  size_t shared_memory_per_sm = 0;     // bytes
   size_t l2_bytes = 0;
-  size_t total_memory = 0;                // bytes
+  size_t total_memory = 0;  // bytes
   bool supports_clusters = false;
   bool supports_cooperative_launch = false;
 };

@@ -17,8 +17,8 @@ StatusOr<Ref<Storage>> Storage::Allocate(size_t nbytes, Device device) {
   return Ref<Storage>(new Storage(data, nbytes, device, nullptr, nullptr, data != nullptr));
 }
 
-Ref<Storage> Storage::FromExternal(void* data, size_t nbytes, Device device,
-                                   void (*release)(void*), void* context) {
+Ref<Storage> Storage::FromExternal(void* data, size_t nbytes, Device device, void (*release)(void*),
+                                   void* context) {
   return Ref<Storage>(new Storage(data, nbytes, device, release, context, false));
 }
 
@@ -49,7 +49,8 @@ StatusOr<Tensor> Tensor::Empty(const Shape& shape, DType dtype, Device device) {
   }
   const int64_t numel = CheckedNumel(shape);
   if (numel < 0) {
-    return Error(ErrorKind::kValue, "empty(): shape ", shape.ToString(), " has more than 2^63 bytes");
+    return Error(ErrorKind::kValue, "empty(): shape ", shape.ToString(),
+                 " has more than 2^63 bytes");
   }
   OFL_ASSIGN_OR_RETURN(Ref<Storage> storage,
                        Storage::Allocate(static_cast<size_t>(numel) * SizeOf(dtype), device));

@@ -25,9 +25,10 @@ class OFL_API Storage : public RefCounted {
  public:
   // Allocates on the current stream of `device`; nbytes = 0 and the meta device take no memory.
   static StatusOr<Ref<Storage>> Allocate(size_t nbytes, Device device);
-  // Memory of somebody else; release(context) runs when the last view is gone (release may be null).
-  static Ref<Storage> FromExternal(void* data, size_t nbytes, Device device,
-                                   void (*release)(void*), void* context);
+  // Memory of somebody else; release(context) runs when the last view is gone (release may be
+  // null).
+  static Ref<Storage> FromExternal(void* data, size_t nbytes, Device device, void (*release)(void*),
+                                   void* context);
 
   void* data() const { return data_; }
   size_t nbytes() const { return nbytes_; }
@@ -36,8 +37,13 @@ class OFL_API Storage : public RefCounted {
   void BumpVersion() { version_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
-  Storage(void* data, size_t nbytes, Device device, void (*release)(void*), void* context, bool owned)
-      : data_(data), nbytes_(nbytes), device_(device), owned_(owned), release_(release),
+  Storage(void* data, size_t nbytes, Device device, void (*release)(void*), void* context,
+          bool owned)
+      : data_(data),
+        nbytes_(nbytes),
+        device_(device),
+        owned_(owned),
+        release_(release),
         context_(context) {}
   ~Storage() override;
 

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The end of the dispatch chain: infer, allocate, and launch the kernel (local), or stop after
+// inference (meta).
+#include "oneflow_lite/core/device_backend.h"
+#include "oneflow_lite/core/elementwise.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/dispatch.h"
+#include "oneflow_lite/framework/op_registry.h"
+
+namespace oneflow_lite {
+namespace {
+
+using Specs = absl::InlinedVector<TensorSpec, 4>;
+using OutputSpecs = absl::InlinedVector<TensorSpec, 2>;
+
+const std::string& InputName(const OpDef& def, size_t i) {
+  return def.inputs[std::min(i, def.inputs.size() - 1)].name;
+}
+
+bool IsScalarOperand(const OpDef& def, const Tensor& t) {
+  return def.scalar_operands && t.ndim() == 0 && t.device().type == DeviceType::kCPU;
+}
+
+// The one device of the inputs; `device` where the op has none or crosses devices.
+StatusOr<Device> ResolveDevice(const OpCall& call) {
+  const OpDef& def = call.op.def();
+  const Tensor* first = nullptr;
+  size_t first_index = 0;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const Tensor& t = call.inputs[i];
+    if (!t.defined()) {
+      if (i < def.inputs.size() && def.inputs[i].kind == InputDef::Kind::kOptional) continue;
+      return Error(ErrorKind::kType, def.name, "(): ", InputName(def, i), " is undefined");
+    }
+    if (t.impl()->global_spec) {
+      return Error(ErrorKind::kNotImplemented, def.name, "(): global tensors are not built yet");
+    }
+    if (t.ndim() > kMaxDims) {
+      return Error(ErrorKind::kShape, def.name, "(): ", InputName(def, i), " has ", t.ndim(),
+                   " dims, but at most ", kMaxDims, " are supported");
+    }
+    if (def.cross_device) continue;
+    if (!first) {
+      first = &t;
+      first_index = i;
+    } else if (t.device() != first->device()) {
+      if (IsScalarOperand(def, t)) continue;
+      if (!IsScalarOperand(def, *first)) {
+        return DeviceMismatch(def.name, InputName(def, first_index), first->device(),
+                              InputName(def, i), t.device());
+      }
+      first = &t;
+      first_index = i;
+    }
+  }
+  if (first) return first->device();
+  return call.device ? *call.device : Device{};
+}
+
+Status MakeView(OpCall& call) {
+  const Tensor& base = call.inputs[0];
+  OFL_ASSIGN_OR_RETURN(Geometry g, call.op.def().view(base, call.attrs));
+  call.outputs->push_back(base.WithGeometry(std::move(g.shape), std::move(g.strides), g.offset));
+  return OkStatus();
+}
+
+Status AllocateOutputs(OpCall& call, Device device) {
+  const OpDef& def = call.op.def();
+  Specs inputs;
+  for (const Tensor& t : call.inputs) {
+    if (t.defined())
+      inputs.push_back({t.shape(), t.dtype(), t.device(), true});
+    else
+      inputs.push_back({{}, DType::kFloat32, device, false});
+  }
+  OutputSpecs outputs(def.outputs.size());
+  InferContext context(def.name, inputs, call.attrs, &outputs);
+  OFL_RETURN_IF_ERROR(def.infer(context));
+  size_t i = 0;
+  if (def.mutates()) {
+    if (outputs[0].shape != call.inputs[0].shape() || outputs[0].dtype != call.inputs[0].dtype()) {
+      return Error(ErrorKind::kShape, def.name, "(): the result of shape ",
+                   outputs[0].shape.ToString(), " (", Name(outputs[0].dtype),
+                   ") cannot be written into ", Describe(call.inputs[0]));
+    }
+    call.outputs->push_back(call.inputs[0]);
+    i = 1;
+  }
+  for (; i < outputs.size(); ++i) {
+    OFL_ASSIGN_OR_RETURN(Tensor out, Tensor::Empty(outputs[i].shape, outputs[i].dtype, device));
+    call.outputs->push_back(std::move(out));
+  }
+  return OkStatus();
+}
+
+StatusOr<Tensor> MakeContiguous(const Tensor& x) {
+  static const OpExpr& cast = OpBuilder("cast").Input("in").Output("out").Attr("dtype").Get();
+  TensorList outputs;
+  const Attrs attrs{x.dtype()};
+  OpCall call{cast, absl::MakeConstSpan(&x, 1), attrs, {}, &outputs};
+  OFL_RETURN_IF_ERROR(internal::DispatchBackend(call));
+  return std::move(outputs[0]);
+}
+
+Status CopyInto(const Tensor& dst, const Tensor& src) {
+  static const OpExpr& copy = OpBuilder("copy_").Input("self").Input("src").Output("out").Get();
+  TensorList outputs;
+  const Tensor inputs[] = {dst, src};
+  const Attrs attrs;
+  OpCall call{copy, inputs, attrs, {}, &outputs};
+  return internal::DispatchBackend(call);
+}
+
+// Launches with inputs made contiguous where the kernel wants that; a mutated tensor of other
+// strides is computed aside and copied back.
+Status LaunchKernel(OpCall& call, Device device) {
+  OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(device));
+  OFL_ASSIGN_OR_RETURN(const OpExpr::CachedKernel* kernel,
+                       call.op.Kernel(device.type, call.inputs, *call.outputs));
+  bool dense = true;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const Tensor& t = call.inputs[i];
+    if (t.defined() && !t.is_contiguous() && !(kernel->kernel->strided_inputs >> i & 1)) {
+      dense = false;
+    }
+  }
+  if (dense) {
+    KernelContext context(call.inputs, *call.outputs, call.attrs, *stream);
+    return kernel->bound->Launch(context);
+  }
+  absl::InlinedVector<Tensor, 4> inputs(call.inputs.begin(), call.inputs.end());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined() || inputs[i].is_contiguous()) continue;
+    if (kernel->kernel->strided_inputs >> i & 1) continue;
+    OFL_ASSIGN_OR_RETURN(inputs[i], MakeContiguous(inputs[i]));
+  }
+  TensorList outputs = *call.outputs;
+  const bool aside = call.op.def().mutates() && !inputs[0].IsSame(call.inputs[0]);
+  if (aside) outputs[0] = inputs[0];
+  KernelContext context(inputs, outputs, call.attrs, *stream);
+  OFL_RETURN_IF_ERROR(kernel->bound->Launch(context));
+  return aside ? CopyInto((*call.outputs)[0], outputs[0]) : OkStatus();
+}
+
+}  // namespace
+
+Status internal::DispatchBackend(OpCall& call) {
+  const OpDef& def = call.op.def();
+  OFL_ASSIGN_OR_RETURN(Device device, ResolveDevice(call));
+  if (def.views()) return MakeView(call);
+  OFL_RETURN_IF_ERROR(AllocateOutputs(call, device));
+  bool empty = true;
+  for (const Tensor& t : *call.outputs) empty = empty && t.numel() == 0;
+  if (device.type != DeviceType::kMeta && !empty) OFL_RETURN_IF_ERROR(LaunchKernel(call, device));
+  if (def.mutates()) call.inputs[0].storage()->BumpVersion();
+  return OkStatus();
+}
+
+}  // namespace oneflow_lite

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "oneflow_lite/framework/dispatch.h"
+
+#include <vector>
+
+namespace oneflow_lite {
+namespace {
+
+constexpr int kNumStages = 2;
+
+struct ThreadState {
+  std::vector<DispatchMode*> modes[kNumStages];
+  bool any_mode = false;
+  bool grad_enabled = true;
+};
+thread_local ThreadState state;
+
+void UpdateAnyMode() { state.any_mode = !state.modes[0].empty() || !state.modes[1].empty(); }
+
+// Runs mode `index` of `stage`, or whatever comes after it.
+Status RunFrom(DispatchStage stage, size_t index, OpCall& call) {
+  for (int s = static_cast<int>(stage); s < kNumStages; ++s, index = 0) {
+    const auto& modes = state.modes[s];
+    if (index < modes.size()) {
+      return modes[index]->Run(call, {static_cast<DispatchStage>(s), index + 1});
+    }
+  }
+  return internal::DispatchAutograd(call);
+}
+
+Status Dispatch(OpCall& call) {
+  const OpDef& def = call.op.def();
+  if (call.attrs.size() != def.attrs.size() ||
+      (def.variadic() ? call.inputs.size() < def.inputs.size()
+                      : call.inputs.size() != def.inputs.size())) {
+    return Error(ErrorKind::kType, def.name, "(): called with ", call.inputs.size(), " inputs and ",
+                 call.attrs.size(), " attributes, but the op is ", def.Schema());
+  }
+  if (state.any_mode) return RunFrom(DispatchStage::kObserver, 0, call);
+  return internal::DispatchAutograd(call);
+}
+
+}  // namespace
+
+Status DispatchMode::Next::operator()(OpCall& call) const { return RunFrom(stage_, index_, call); }
+
+ModeGuard::ModeGuard(DispatchStage stage, DispatchMode* mode) : stage_(stage) {
+  state.modes[static_cast<int>(stage)].push_back(mode);
+  UpdateAnyMode();
+}
+ModeGuard::~ModeGuard() {
+  state.modes[static_cast<int>(stage_)].pop_back();
+  UpdateAnyMode();
+}
+
+bool GradEnabled() { return state.grad_enabled; }
+void SetGradEnabled(bool enabled) { state.grad_enabled = enabled; }
+
+StatusOr<TensorList> CallAll(const OpExpr& op, absl::Span<const Tensor> inputs, const Attrs& attrs,
+                             std::optional<Device> device) {
+  TensorList outputs;
+  OpCall call{op, inputs, attrs, device, &outputs};
+  OFL_RETURN_IF_ERROR(Dispatch(call));
+  return outputs;
+}
+
+StatusOr<Tensor> Call(const OpExpr& op, absl::Span<const Tensor> inputs, const Attrs& attrs,
+                      std::optional<Device> device) {
+  TensorList outputs;
+  OpCall call{op, inputs, attrs, device, &outputs};
+  OFL_RETURN_IF_ERROR(Dispatch(call));
+  return std::move(outputs[0]);
+}
+
+}  // namespace oneflow_lite

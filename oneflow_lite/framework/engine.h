@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Between the files of autograd: nodes of its own, and the ops that it calls by name.
+#pragma once
+
+#include "oneflow_lite/framework/autograd.h"
+
+namespace oneflow_lite::autograd {
+
+// The end of a path at a leaf: adds the gradient into .grad, or hands it to a capture.
+Ref<Node> AccumulatorOf(const Tensor& leaf);
+// The leaf an accumulator adds to; undefined for other nodes.
+Tensor LeafOf(const Node& node);
+
+// a + b through the dispatch chain.
+StatusOr<Tensor> AddTensors(const Tensor& a, const Tensor& b);
+
+// In-place change of `self` recorded as `node` (autograd's stage has checked that it may be):
+// gives self, and where it is a view its base, their new history.
+Status RebaseHistory(const Tensor& self, Ref<Node> node);
+// Refreshes the grad_fn of a view whose base was changed in place since.
+Status RefreshView(const Tensor& t);
+
+}  // namespace oneflow_lite::autograd

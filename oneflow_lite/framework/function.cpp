@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "oneflow_lite/framework/function.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+
+namespace oneflow_lite {
+namespace {
+
+struct Pending {
+  const char* signature;
+  const char* doc;
+  FunctionFlags flags;
+  decltype(FunctionSchema::call) call;
+  void (*target)();
+  std::vector<internal::ArgShape> shape;
+  const char* file;
+  int line;
+};
+std::vector<Pending>& PendingFunctions() {
+  static auto* pending = new std::vector<Pending>;
+  return *pending;
+}
+
+struct TypeName {
+  const char* name;
+  ArgType type;
+};
+constexpr TypeName kTypeNames[] = {
+    {"Tensor", ArgType::kTensor}, {"Tensor[]", ArgType::kTensorList},
+    {"int", ArgType::kInt},       {"int[]", ArgType::kInts},
+    {"float", ArgType::kFloat},   {"bool", ArgType::kBool},
+    {"Scalar", ArgType::kScalar}, {"Operand", ArgType::kOperand},
+    {"dtype", ArgType::kDType},   {"Device", ArgType::kDevice},
+    {"str", ArgType::kString},    {"Generator", ArgType::kGenerator},
+};
+
+Status ParseDefault(absl::string_view text, ArgSchema* arg) {
+  arg->has_default = true;
+  arg->default_text = std::string(text);
+  int64_t i;
+  double d;
+  if (text == "None") {
+    arg->default_value = std::monostate{};
+  } else if (text == "True" || text == "False") {
+    arg->default_value = text == "True";
+  } else if (arg->type == ArgType::kString) {
+    arg->default_value = std::string(text.substr(1, text.size() - 2));
+  } else if (arg->type == ArgType::kInt && absl::SimpleAtoi(text, &i)) {
+    arg->default_value = i;
+  } else if (arg->type == ArgType::kFloat && absl::SimpleAtod(text, &d)) {
+    arg->default_value = d;
+  } else if (absl::SimpleAtoi(text, &i)) {
+    arg->default_value = Scalar(i);
+  } else if (absl::SimpleAtod(text, &d)) {
+    arg->default_value = Scalar(d);
+  } else {
+    return Error(ErrorKind::kValue, "\"", text, "\" is no default value");
+  }
+  return OkStatus();
+}
+
+// "Tensor(a!) self", "int? dim=None"
+StatusOr<ArgSchema> ParseArg(absl::string_view text) {
+  ArgSchema arg;
+  const size_t space = text.find(' ');
+  if (space == absl::string_view::npos) {
+    return Error(ErrorKind::kValue, "\"", text, "\" is not \"type name\"");
+  }
+  absl::string_view type = text.substr(0, space), rest = text.substr(space + 1);
+  if (type == "Tensor(a!)" || type == "Tensor(a)") {
+    arg.mutated = type == "Tensor(a!)";
+    type = "Tensor";
+  }
+  if (type.back() == '?') {
+    arg.optional = true;
+    type.remove_suffix(1);
+  }
+  const auto* found = std::find_if(std::begin(kTypeNames), std::end(kTypeNames),
+                                   [&](const TypeName& t) { return t.name == type; });
+  if (found == std::end(kTypeNames)) return Error(ErrorKind::kValue, "\"", type, "\" is no type");
+  arg.type = found->type;
+  const size_t equals = rest.find('=');
+  arg.name = std::string(rest.substr(0, equals));
+  if (equals != absl::string_view::npos) {
+    OFL_RETURN_IF_ERROR(ParseDefault(rest.substr(equals + 1), &arg));
+  }
+  return arg;
+}
+
+// The schema's types must be those of the C++ function, or unboxing would go wrong.
+Status CheckShape(const FunctionSchema& f, const std::vector<internal::ArgShape>& shape) {
+  if (f.args.size() != shape.size()) {
+    return Error(ErrorKind::kValue, f.text, ": the C++ function has ", shape.size(), " arguments");
+  }
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const bool optional = f.args[i].optional && f.args[i].type != ArgType::kTensor;
+    if (f.args[i].type != shape[i].type || optional != shape[i].optional) {
+      return Error(ErrorKind::kValue, f.text, ": argument ", f.args[i].name,
+                   " has another type in C++");
+    }
+  }
+  return OkStatus();
+}
+
+using Table = std::map<std::string, FunctionSchema, std::less<>>;
+const Table& GetTable() {
+  static const Table* const table = [] {
+    auto* functions = new Table;
+    for (const Pending& p : PendingFunctions()) {
+      auto parsed = ParseSignature(p.signature);
+      Status s = parsed.status();
+      if (s.ok()) {
+        s = CheckShape(*parsed, p.shape);
+        parsed->doc = p.doc;
+        parsed->flags = p.flags;
+        parsed->call = p.call;
+        parsed->target = p.target;
+        const std::string name = parsed->name;
+        if (s.ok() && !functions->emplace(name, *std::move(parsed)).second) {
+          s = Error(ErrorKind::kRuntime, "function ", name, " is registered twice");
+        }
+      }
+      if (!s.ok()) CheckFailed(p.file, p.line, std::string(s.message()).c_str());
+    }
+    return functions;
+  }();
+  return *table;
+}
+
+}  // namespace
+
+StatusOr<FunctionSchema> ParseSignature(absl::string_view text) {
+  const size_t open = text.find('(');
+  const size_t close = text.rfind(") ->");
+  if (open == absl::string_view::npos || close == absl::string_view::npos) {
+    return Error(ErrorKind::kValue, "\"", text, "\" is not \"name(arguments) -> results\"");
+  }
+  FunctionSchema f;
+  f.text = std::string(text);
+  f.name = std::string(text.substr(0, open));
+  bool keyword_only = false;
+  for (absl::string_view part :
+       absl::StrSplit(text.substr(open + 1, close - open - 1), ',', absl::SkipWhitespace())) {
+    part = absl::StripAsciiWhitespace(part);
+    if (part == "*") {
+      keyword_only = true;
+      continue;
+    }
+    OFL_ASSIGN_OR_RETURN(ArgSchema arg, ParseArg(part));
+    arg.keyword_only = keyword_only;
+    f.args.push_back(std::move(arg));
+  }
+  return f;
+}
+
+const std::vector<const FunctionSchema*>& ListFunctions() {
+  static const auto* const list = [] {
+    auto* v = new std::vector<const FunctionSchema*>;
+    for (const auto& [name, f] : GetTable()) v->push_back(&f);
+    return v;
+  }();
+  return *list;
+}
+
+StatusOr<const FunctionSchema*> FindFunction(absl::string_view name) {
+  const Table& table = GetTable();
+  if (auto it = table.find(std::string(name)); it != table.end()) return &it->second;
+  return Error(ErrorKind::kNotImplemented, "there is no function named \"", name, "\"");
+}
+
+namespace internal {
+bool AppendFunction(const char* signature, const char* doc, FunctionFlags flags,
+                    decltype(FunctionSchema::call) call, void (*target)(),
+                    std::vector<ArgShape> shape, const char* file, int line) {
+  PendingFunctions().push_back({signature, doc, flags, call, target, std::move(shape), file, line});
+  return true;
+}
+}  // namespace internal
+
+}  // namespace oneflow_lite

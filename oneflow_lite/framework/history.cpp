@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a tensor knows of its history: flags, gradient, edges; leaves and their accumulators; views
+// and the rebasing of history when one is changed in place.
+#include <mutex>
+
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/dispatch.h"
+#include "oneflow_lite/framework/engine.h"
+
+namespace oneflow_lite::autograd {
+namespace {
+
+AutogradMeta* Find(const Tensor& t) { return static_cast<AutogradMeta*>(t.impl()->autograd.get()); }
+
+std::mutex accumulators_mutex;     // guards AutogradMeta::accumulator
+std::recursive_mutex grads_mutex;  // guards the adding into .grad
+
+class AccumulateGrad final : public Node {
+ public:
+  explicit AccumulateGrad(Tensor leaf) : leaf_(std::move(leaf)) { sequence = UINT64_MAX; }
+
+  StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
+    Tensor grad = grads[0];
+    if (!grad.defined()) return TensorList{};
+    AutogradMeta& meta = MetaOf(leaf_);
+    std::lock_guard lock(grads_mutex);
+    if (meta.grad.defined()) {
+      OFL_RETURN_IF_ERROR(AddInto(meta, grad));
+    } else {
+      OFL_ASSIGN_OR_RETURN(meta.grad, Own(std::move(grad)));
+    }
+    return TensorList{};
+  }
+  std::string name() const override { return "accumulate_grad"; }
+  const Tensor& leaf() const { return leaf_; }
+
+ private:
+  void Destroy() override {
+    {
+      std::lock_guard lock(accumulators_mutex);
+      AutogradMeta& meta = MetaOf(leaf_);
+      if (meta.accumulator == this) meta.accumulator = nullptr;
+    }
+    Node::Destroy();
+  }
+
+  // .grad must not share memory with a tensor that others hold: it will be changed in place.
+  static StatusOr<Tensor> Own(Tensor grad) {
+    static const OpExpr& cast = OpBuilder("cast").Input("in").Output("out").Attr("dtype").Get();
+    if (GradEnabled()) return grad;  // create_graph: history is kept, nothing is changed in place
+    if (grad.is_contiguous() && grad.impl()->use_count() <= 2 && grad.storage()->use_count() == 1) {
+      return grad;
+    }
+    return Call(cast, {grad}, {grad.dtype()});
+  }
+
+  static Status AddInto(AutogradMeta& meta, const Tensor& grad) {
+    static const OpExpr& add = OpBuilder("add_").Input("self").Input("other").Output("out").Get();
+    if (!GradEnabled()) return Call(add, {meta.grad, grad}).status();
+    OFL_ASSIGN_OR_RETURN(meta.grad, AddTensors(meta.grad, grad));
+    return OkStatus();
+  }
+
+  Tensor leaf_;
+};
+
+Status NotLeafFloat(const char* what, const Tensor& t) {
+  return Error(ErrorKind::kRuntime, what,
+               "(): only floating tensors can require grad, but this is ", Describe(t));
+}
+
+// Geometry of a view relative to a contiguous tensor of the base's shape.
+struct ViewInBase {
+  Dims shape, strides;
+  int64_t offset;
+};
+StatusOr<ViewInBase> RelativeView(const Tensor& view, const Tensor& base) {
+  if (!base.is_contiguous()) {
+    return Error(ErrorKind::kNotImplemented,
+                 "in-place change of a view of a non-contiguous tensor cannot be recorded; clone "
+                 "the base first");
+  }
+  return ViewInBase{view.shape().dims(), view.strides(), view.offset() - base.offset()};
+}
+
+const OpExpr& AsStrided() {
+  static const OpExpr& op = OpBuilder("as_strided")
+                                .Input("in")
+                                .Output("out")
+                                .Attr("shape")
+                                .Attr("strides")
+                                .Attr("offset")
+                                .Get();
+  return op;
+}
+const OpExpr& AsStridedBackward() {
+  static const OpExpr& op = OpBuilder("as_strided_backward")
+                                .Input("grad")
+                                .Output("out")
+                                .Attr("base_shape")
+                                .Attr("shape")
+                                .Attr("strides")
+                                .Attr("offset")
+                                .Get();
+  return op;
+}
+
+// History of a view that was cut anew from a changed base.
+class ViewNode final : public Node {
+ public:
+  ViewNode(ViewInBase view, Dims base_shape)
+      : view_(std::move(view)), base_shape_(std::move(base_shape)) {}
+  StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
+    OFL_ASSIGN_OR_RETURN(Tensor g, Call(AsStridedBackward(), {grads[0]},
+                                        {base_shape_, view_.shape, view_.strides, view_.offset}));
+    return TensorList{std::move(g)};
+  }
+  std::string name() const override { return "as_strided_backward"; }
+
+ private:
+  ViewInBase view_;
+  Dims base_shape_;
+};
+
+// History of a base after an in-place op on a view of it: the region under the view goes through
+// the op's node, the rest passes.
+class ViewUpdate final : public Node {
+ public:
+  ViewUpdate(ViewInBase view, Dims base_shape, Ref<Node> inner)
+      : view_(std::move(view)), base_shape_(std::move(base_shape)), inner_(std::move(inner)) {}
+
+  StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
+    static const OpExpr& contiguous =
+        OpBuilder("cast").Input("in").Output("out").Attr("dtype").Get();
+    OFL_ASSIGN_OR_RETURN(Tensor grad, Call(contiguous, {grads[0]}, {grads[0].dtype()}));
+    OFL_ASSIGN_OR_RETURN(Tensor region,
+                         Call(AsStrided(), {grad}, {view_.shape, view_.strides, view_.offset}));
+    OFL_ASSIGN_OR_RETURN(TensorList result, inner_->Backward({region}));
+    // Base gradient = grad with the region replaced by the op's gradient for its old value:
+    // grad - pad(region) + pad(result[0]).
+    static const OpExpr& sub = OpBuilder("sub").Input("a").Input("b").Output("out").Get();
+    const Attrs pad{base_shape_, view_.shape, view_.strides, view_.offset};
+    OFL_ASSIGN_OR_RETURN(Tensor hole, Call(AsStridedBackward(), {region}, pad));
+    OFL_ASSIGN_OR_RETURN(Tensor base_grad, Call(sub, {grad, hole}));
+    if (result[0].defined()) {
+      OFL_ASSIGN_OR_RETURN(Tensor filled, Call(AsStridedBackward(), {result[0]}, pad));
+      OFL_ASSIGN_OR_RETURN(base_grad, AddTensors(base_grad, filled));
+    }
+    result[0] = std::move(base_grad);
+    return result;
+  }
+  void ReleaseSaved() override { inner_->ReleaseSaved(); }
+  std::string name() const override { return "view_update(" + inner_->name() + ")"; }
+
+ private:
+  ViewInBase view_;
+  Dims base_shape_;
+  Ref<Node> inner_;
+};
+
+}  // namespace
+
+AutogradMeta& MetaOf(const Tensor& t) {
+  if (!t.impl()->autograd) t.impl()->autograd = std::make_unique<AutogradMeta>();
+  return *Find(t);
+}
+
+bool RequiresGrad(const Tensor& t) {
+  const AutogradMeta* meta = Find(t);
+  if (!meta) return false;
+  if (meta->requires_grad || meta->grad_fn) return true;
+  // A view of a base that got a history after the view was cut.
+  return meta->base.defined() && meta->view_version != t.version() && GradFn(meta->base) &&
+         IsFloating(t.dtype());
+}
+
+Status SetRequiresGrad(const Tensor& t, bool value) {
+  if (value && !IsFloating(t.dtype())) return NotLeafFloat("requires_grad", t);
+  AutogradMeta* meta = Find(t);
+  if (meta && meta->grad_fn) {
+    if (value) return OkStatus();
+    return Error(
+        ErrorKind::kRuntime,
+        "requires_grad(): only a leaf's flag can be cleared; use detach() on the result of "
+        "an op");
+  }
+  if (value || meta) MetaOf(t).requires_grad = value;
+  return OkStatus();
+}
+
+bool IsLeaf(const Tensor& t) { return !GradFn(t); }
+
+Tensor Grad(const Tensor& t) {
+  const AutogradMeta* meta = Find(t);
+  if (!meta) return Tensor();
+  return meta->retained ? *meta->retained : meta->grad;
+}
+
+Status SetGrad(const Tensor& t, Tensor grad) {
+  if (grad.defined()) {
+    if (grad.shape() != t.shape()) {
+      return ShapeMismatch("grad", "the gradient", grad.shape(), t.shape().ToString());
+    }
+    if (grad.dtype() != t.dtype()) {
+      return DTypeMismatch("grad", "the gradient", grad.dtype(), Name(t.dtype()));
+    }
+    if (grad.device() != t.device()) {
+      return DeviceMismatch("grad", "the gradient", grad.device(), "the tensor", t.device());
+    }
+  }
+  AutogradMeta& meta = MetaOf(t);
+  (meta.retained ? *meta.retained : meta.grad) = std::move(grad);
+  return OkStatus();
+}
+
+Ref<Node> GradFn(const Tensor& t) {
+  const AutogradMeta* meta = Find(t);
+  return meta ? meta->grad_fn : Ref<Node>();
+}
+
+Status RetainGrad(const Tensor& t) {
+  if (!RequiresGrad(t)) {
+    return Error(ErrorKind::kRuntime, "retain_grad(): the tensor does not require grad");
+  }
+  AutogradMeta& meta = MetaOf(t);
+  if (!meta.grad_fn || meta.retained) return OkStatus();
+  meta.retained = std::make_shared<Tensor>();
+  meta.grad_fn->hooks.emplace_back(meta.output_nr,
+                                   [slot = meta.retained](const Tensor& g) -> StatusOr<Tensor> {
+                                     if (slot->defined()) {
+                                       OFL_ASSIGN_OR_RETURN(*slot, AddTensors(*slot, g));
+                                     } else {
+                                       *slot = g;
+                                     }
+                                     return Tensor();
+                                   });
+  return OkStatus();
+}
+
+Status AddHook(const Tensor& t, GradHook hook) {
+  if (!RequiresGrad(t)) {
+    return Error(ErrorKind::kRuntime, "register_hook(): the tensor does not require grad");
+  }
+  AutogradMeta& meta = MetaOf(t);
+  if (meta.grad_fn)
+    meta.grad_fn->hooks.emplace_back(meta.output_nr, std::move(hook));
+  else
+    meta.hooks.push_back(std::move(hook));
+  return OkStatus();
+}
+
+Tensor Base(const Tensor& t) {
+  const AutogradMeta* meta = Find(t);
+  return meta ? meta->base : Tensor();
+}
+
+void SetHistory(const Tensor& t, Ref<Node> node, uint32_t output_nr) {
+  AutogradMeta& meta = MetaOf(t);
+  meta.grad_fn = std::move(node);
+  meta.output_nr = output_nr;
+}
+
+Edge GradientEdge(const Tensor& t) {
+  const AutogradMeta* meta = Find(t);
+  if (!meta) return {};
+  if (meta->grad_fn) return {meta->grad_fn, meta->output_nr};
+  if (meta->requires_grad) return {AccumulatorOf(t), 0};
+  return {};
+}
+
+Ref<Node> AccumulatorOf(const Tensor& leaf) {
+  AutogradMeta& meta = MetaOf(leaf);
+  std::lock_guard lock(accumulators_mutex);
+  if (meta.accumulator && meta.accumulator->TryAddRef()) return Ref<Node>::Adopt(meta.accumulator);
+  Ref<Node> node = MakeRef<AccumulateGrad>(leaf);
+  meta.accumulator = node.get();
+  return node;
+}
+
+Tensor LeafOf(const Node& node) {
+  const auto* accumulate = dynamic_cast<const AccumulateGrad*>(&node);
+  return accumulate ? accumulate->leaf() : Tensor();
+}
+
+StatusOr<Tensor> AddTensors(const Tensor& a, const Tensor& b) {
+  static const OpExpr& add = OpBuilder("add").Input("a").Input("b").Output("out").Get();
+  return Call(add, {a, b});
+}
+
+Status RebaseHistory(const Tensor& self, Ref<Node> node) {
+  AutogradMeta& meta = MetaOf(self);
+  if (!meta.base.defined()) {
+    SetHistory(self, std::move(node), 0);
+    return OkStatus();
+  }
+  const Tensor base = meta.base;
+  OFL_ASSIGN_OR_RETURN(ViewInBase view, RelativeView(self, base));
+  auto update = MakeRef<ViewUpdate>(view, base.shape().dims(), node);
+  update->edges = node->edges;
+  update->edges[0] = GradientEdge(base);
+  update->stream = node->stream;
+  SetHistory(base, std::move(update), 0);
+  meta.view_version = self.version() - 1;  // stale on purpose: cut anew at the next use
+  return RefreshView(self);
+}
+
+Status RefreshView(const Tensor& t) {
+  AutogradMeta* meta = Find(t);
+  if (!meta || !meta->base.defined() || meta->view_version == t.version()) return OkStatus();
+  meta->view_version = t.version();
+  Edge edge = GradientEdge(meta->base);
+  if (!edge.node) return OkStatus();
+  OFL_ASSIGN_OR_RETURN(ViewInBase view, RelativeView(t, meta->base));
+  auto node = MakeRef<ViewNode>(std::move(view), meta->base.shape().dims());
+  node->edges.push_back(std::move(edge));
+  SetHistory(t, std::move(node), 0);
+  return OkStatus();
+}
+
+}  // namespace oneflow_lite::autograd

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "oneflow_lite/framework/op_def.h"
+
+#include "absl/strings/str_join.h"
+
+namespace oneflow_lite {
+
+const char* Name(AttrType type) {
+  static constexpr const char* kNames[] = {"None",  "bool",   "int",   "float", "Scalar",
+                                           "dtype", "Device", "int[]", "str"};
+  return kNames[static_cast<int>(type)];
+}
+
+std::string AttrText(const AttrValue& value) {
+  struct Visitor {
+    std::string operator()(std::monostate) const { return "None"; }
+    std::string operator()(bool v) const { return v ? "True" : "False"; }
+    std::string operator()(int64_t v) const { return absl::StrCat(v); }
+    std::string operator()(double v) const { return absl::StrCat(v); }
+    std::string operator()(const Scalar& v) const {
+      if (v.kind() == Scalar::Kind::kBool) return v.to<bool>() ? "True" : "False";
+      return v.is_float() ? absl::StrCat(v.to<double>()) : absl::StrCat(v.to<int64_t>());
+    }
+    std::string operator()(DType v) const { return Name(v); }
+    std::string operator()(Device v) const { return v.ToString(); }
+    std::string operator()(const Dims& v) const { return oneflow_lite::ToString(v); }
+    std::string operator()(const std::string& v) const { return absl::StrCat("'", v, "'"); }
+  };
+  return std::visit(Visitor{}, value);
+}
+
+std::string OpDef::Schema() const {
+  std::vector<std::string> arguments;
+  for (const InputDef& in : inputs) {
+    static constexpr const char* kTypes[] = {"Tensor", "Tensor?", "Tensor(a!)", "Tensor(a)",
+                                             "Tensor[]"};
+    arguments.push_back(absl::StrCat(kTypes[static_cast<int>(in.kind)], " ", in.name));
+  }
+  for (const AttrDef& a : attrs) {
+    std::string text = absl::StrCat(Name(a.type), a.optional ? "? " : " ", a.name);
+    if (a.optional)
+      absl::StrAppend(&text, "=None");
+    else if (a.default_value.index() != 0)
+      absl::StrAppend(&text, "=", AttrText(a.default_value));
+    arguments.push_back(std::move(text));
+  }
+  std::vector<std::string> results;
+  for (const std::string& o : outputs) {
+    results.push_back(absl::StrCat(mutates() ? "Tensor(a!) "
+                                   : views() ? "Tensor(a) "
+                                             : "Tensor ",
+                                   o));
+  }
+  return absl::StrCat(name, "(", absl::StrJoin(arguments, ", "), ") -> (",
+                      absl::StrJoin(results, ", "), ")");
+}
+
+Status InferOutputs(const OpDef& op, const absl::InlinedVector<TensorSpec, 4>& inputs,
+                    const Attrs& attrs, absl::InlinedVector<TensorSpec, 2>* outputs) {
+  outputs->resize(op.outputs.size());
+  if (op.views()) {
+    // Geometry needs strides only: a meta tensor stands for the base.
+    OFL_ASSIGN_OR_RETURN(
+        Tensor base, Tensor::Empty(inputs[0].shape, inputs[0].dtype, Device{DeviceType::kMeta, 0}));
+    OFL_ASSIGN_OR_RETURN(Geometry g, op.view(base, attrs));
+    (*outputs)[0].shape = std::move(g.shape);
+    (*outputs)[0].dtype = inputs[0].dtype;
+    return OkStatus();
+  }
+  InferContext context(op.name, inputs, attrs, outputs);
+  return op.infer(context);
+}
+
+Cost CostOf(const OpDef& op, const absl::InlinedVector<TensorSpec, 4>& inputs, const Attrs& attrs,
+            const absl::InlinedVector<TensorSpec, 2>& outputs) {
+  if (op.cost) {
+    absl::InlinedVector<TensorSpec, 2> unused = outputs;
+    return op.cost(InferContext(op.name, inputs, attrs, &unused), outputs);
+  }
+  Cost cost;
+  if (op.views()) return cost;
+  for (const TensorSpec& in : inputs) {
+    if (in.defined) cost.bytes += static_cast<double>(in.shape.numel()) * SizeOf(in.dtype);
+  }
+  for (const TensorSpec& out : outputs) {
+    cost.bytes += static_cast<double>(out.shape.numel()) * SizeOf(out.dtype);
+    cost.flops += static_cast<double>(out.shape.numel());
+  }
+  return cost;
+}
+
+}  // namespace oneflow_lite

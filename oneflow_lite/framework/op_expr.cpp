@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "oneflow_lite/framework/op_expr.h"
+
+#include "absl/strings/str_join.h"
+#include "oneflow_lite/framework/op_registry.h"
+
+namespace oneflow_lite {
+namespace {
+
+// Four bits per tensor after eight for the device: exact up to 14 tensors, and an op with more
+// (a variadic one) has inputs of one dtype, so that the first ones tell.
+uint64_t KernelKey(DeviceType device, absl::Span<const Tensor> inputs,
+                   absl::Span<const Tensor> outputs) {
+  uint64_t key = static_cast<uint64_t>(device);
+  int shift = 8;
+  const auto add = [&](const Tensor& t) {
+    if (shift > 60) return;
+    key |= (t.defined() ? static_cast<uint64_t>(t.dtype()) + 1 : 0) << shift;
+    shift += 4;
+  };
+  for (const Tensor& t : outputs) add(t);
+  for (const Tensor& t : inputs) add(t);
+  return key;
+}
+
+}  // namespace
+
+OpExpr::~OpExpr() {
+  for (const CachedKernel* k = kernels_.load(); k;) delete std::exchange(k, k->next);
+}
+
+StatusOr<const OpExpr::CachedKernel*> OpExpr::Kernel(DeviceType device,
+                                                     absl::Span<const Tensor> inputs,
+                                                     absl::Span<const Tensor> outputs) const {
+  const uint64_t key = KernelKey(device, inputs, outputs);
+  const auto find = [&]() -> const CachedKernel* {
+    for (auto* k = kernels_.load(std::memory_order_acquire); k; k = k->next) {
+      if (k->key == key) return k;
+    }
+    return nullptr;
+  };
+  if (const CachedKernel* k = find()) return k;
+
+  std::lock_guard lock(mutex_);
+  if (const CachedKernel* k = find()) return k;
+  BindContext context{device, {}, {}};
+  const DType first =
+      !inputs.empty() && inputs[0].defined() ? inputs[0].dtype() : outputs[0].dtype();
+  for (const Tensor& t : inputs) context.inputs.push_back(t.defined() ? t.dtype() : first);
+  for (const Tensor& t : outputs) context.outputs.push_back(t.dtype());
+  OFL_ASSIGN_OR_RETURN(const KernelDef* kernel, FindKernel(def_.name, device, first));
+  OFL_ASSIGN_OR_RETURN(auto bound, kernel->bind(context));
+  auto* entry = new CachedKernel{key, kernel, std::move(bound), kernels_.load()};
+  kernels_.store(entry, std::memory_order_release);
+  return entry;
+}
+
+OpBuilder& OpBuilder::Input(absl::string_view name) {
+  inputs_.emplace_back(name);
+  return *this;
+}
+OpBuilder& OpBuilder::Output(absl::string_view name) {
+  outputs_.emplace_back(name);
+  return *this;
+}
+OpBuilder& OpBuilder::Attr(absl::string_view name) {
+  attrs_.emplace_back(name);
+  return *this;
+}
+
+StatusOr<const OpExpr*> OpBuilder::Build() const {
+  OFL_ASSIGN_OR_RETURN(const OpExpr* expr, FindOp(op_));
+  const OpDef& def = expr->def();
+  std::vector<std::string> inputs, attrs;
+  for (const InputDef& in : def.inputs) inputs.push_back(in.name);
+  for (const AttrDef& a : def.attrs) attrs.push_back(a.name);
+  if (inputs != inputs_ || def.outputs != outputs_ || attrs != attrs_) {
+    return Error(ErrorKind::kRuntime, "OpBuilder: the op is ", def.Schema(), ", but was built as (",
+                 absl::StrJoin(inputs_, ", "), "; ", absl::StrJoin(attrs_, ", "), ") -> (",
+                 absl::StrJoin(outputs_, ", "), ")");
+  }
+  return expr;
+}
+
+const OpExpr& OpBuilder::Get() const {
+  auto expr = Build();
+  if (!expr.ok()) CheckFailed(__FILE__, __LINE__, std::string(expr.status().message()).c_str());
+  return **expr;
+}
+
+}  // namespace oneflow_lite

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OpExpr: an op ready to be called. A functor resolves it once; it caches the kernels bound so far,
+// so that the second call with the same device and dtypes looks nothing up.
+//
+//   static const OpExpr& op = OpBuilder("softmax").Input("in").Output("out").Get();
+//   OFL_ASSIGN_OR_RETURN(Tensor y, Call(op, {x}, {axis}));
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "oneflow_lite/framework/kernel_registry.h"
+#include "oneflow_lite/framework/op_def.h"
+
+namespace oneflow_lite {
+
+class OFL_API OpExpr {
+ public:
+  explicit OpExpr(OpDef def) : def_(std::move(def)) {}
+  ~OpExpr();
+
+  const OpDef& def() const { return def_; }
+
+  struct CachedKernel {
+    uint64_t key;
+    const KernelDef* kernel;
+    std::unique_ptr<BoundKernel> bound;
+    const CachedKernel* next;
+  };
+  // The kernel for the device type and the tensors' dtypes, bound at the first such call.
+  StatusOr<const CachedKernel*> Kernel(DeviceType device, absl::Span<const Tensor> inputs,
+                                       absl::Span<const Tensor> outputs) const;
+
+ private:
+  OpDef def_;
+  // Grows only; readers walk it without a lock.
+  mutable std::atomic<const CachedKernel*> kernels_{nullptr};
+  mutable std::mutex mutex_;
+};
+
+// Names an op and what the caller will pass; the names are compared with the OpDef once.
+class OFL_API OpBuilder {
+ public:
+  explicit OpBuilder(absl::string_view op) : op_(op) {}
+  OpBuilder& Input(absl::string_view name);
+  OpBuilder& Output(absl::string_view name);
+  OpBuilder& Attr(absl::string_view name);
+  // NotImplementedError for an unknown op, RuntimeError where names or their order differ.
+  StatusOr<const OpExpr*> Build() const;
+  // For functors of this library, where a failure is our own bug.
+  const OpExpr& Get() const;
+
+ private:
+  std::string op_;
+  std::vector<std::string> inputs_, outputs_, attrs_;
+};
+
+// Runs one op through the dispatch chain (framework/dispatch.h). `device` is where outputs go for
+// ops without inputs and for cross-device ops. One output:
+OFL_API StatusOr<Tensor> Call(const OpExpr& op, absl::Span<const Tensor> inputs,
+                              const Attrs& attrs = {}, std::optional<Device> device = {});
+// All outputs:
+OFL_API StatusOr<TensorList> CallAll(const OpExpr& op, absl::Span<const Tensor> inputs,
+                                     const Attrs& attrs = {}, std::optional<Device> device = {});
+
+inline StatusOr<Tensor> Call(const OpExpr& op, std::initializer_list<Tensor> inputs,
+                             const Attrs& attrs = {}, std::optional<Device> device = {}) {
+  return Call(op, absl::MakeConstSpan(inputs.begin(), inputs.size()), attrs, device);
+}
+inline StatusOr<TensorList> CallAll(const OpExpr& op, std::initializer_list<Tensor> inputs,
+                                    const Attrs& attrs = {}, std::optional<Device> device = {}) {
+  return CallAll(op, absl::MakeConstSpan(inputs.begin(), inputs.size()), attrs, device);
+}
+
+}  // namespace oneflow_lite

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "oneflow_lite/framework/op_registry.h"
+
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "absl/strings/str_join.h"
+#include "oneflow_lite/framework/op_expr.h"
+
+namespace oneflow_lite {
+namespace {
+
+struct Pending {
+  const char* name;
+  void (*define)(OpDef&);
+  const char* file;
+  int line;
+};
+
+struct Registry {
+  std::mutex mutex;
+  std::vector<Pending> pending;
+  std::map<std::string, std::unique_ptr<const OpExpr>, std::less<>> ops;
+};
+Registry& GetRegistry() {
+  static auto* registry = new Registry;
+  return *registry;
+}
+
+Status Validate(const OpDef& op) {
+  const auto fail = [&](absl::string_view why) {
+    return Error(ErrorKind::kRuntime, "op ", op.name, " (", op.file, ":", op.line, "): ", why);
+  };
+  if (op.name.empty()) return fail("an op needs a name");
+  if (op.outputs.empty()) return fail("an op needs an output");
+  if (op.inputs.size() > 32 || op.outputs.size() > 16) return fail("at most 32 inputs, 16 outputs");
+  if (op.views() ? !op.view : !op.infer) {
+    return fail(op.views() ? "a viewed input needs `view`" : "`infer` is missing");
+  }
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    const auto kind = op.inputs[i].kind;
+    if (i > 0 && (kind == InputDef::Kind::kMutated || kind == InputDef::Kind::kViewed)) {
+      return fail("only the first input may be mutated or viewed");
+    }
+    if (i + 1 < op.inputs.size() && kind == InputDef::Kind::kVariadic) {
+      return fail("only the last input may be variadic");
+    }
+  }
+  return OkStatus();
+}
+
+// Precondition: the registry's mutex is held.
+Status Insert(Registry& r, OpDef op) {
+  OFL_RETURN_IF_ERROR(Validate(op));
+  if (auto it = r.ops.find(op.name); it != r.ops.end()) {
+    const OpDef& other = it->second->def();
+    return Error(ErrorKind::kRuntime, "op ", op.name, " is registered twice: at ", other.file, ":",
+                 other.line, " and at ", op.file, ":", op.line);
+  }
+  std::string name = op.name;
+  r.ops.emplace(std::move(name), std::make_unique<const OpExpr>(std::move(op)));
+  return OkStatus();
+}
+
+void DefinePending(Registry& r) {
+  for (const Pending& p : std::exchange(r.pending, {})) {
+    OpDef op;
+    op.name = p.name;
+    op.file = p.file;
+    op.line = p.line;
+    p.define(op);
+    if (Status s = Insert(r, std::move(op)); !s.ok()) {
+      CheckFailed(p.file, p.line, std::string(s.message()).c_str());  // a bug of this library
+    }
+  }
+}
+
+}  // namespace
+
+Status RegisterOp(OpDef op) {
+  Registry& r = GetRegistry();
+  std::lock_guard lock(r.mutex);
+  DefinePending(r);
+  return Insert(r, std::move(op));
+}
+
+StatusOr<const OpExpr*> FindOp(absl::string_view name) {
+  Registry& r = GetRegistry();
+  std::lock_guard lock(r.mutex);
+  DefinePending(r);
+  const std::string key(name);
+  if (auto it = r.ops.find(key); it != r.ops.end()) return it->second.get();
+  std::vector<absl::string_view> near;
+  for (const auto& [other, unused] : r.ops) {
+    if (other.find(key) != std::string::npos || key.find(other) != std::string::npos) {
+      near.push_back(other);
+    }
+  }
+  return Error(ErrorKind::kNotImplemented, "there is no op named \"", name, "\"",
+               near.empty() ? "" : "; did you mean ", absl::StrJoin(near, " or "), "?");
+}
+
+std::vector<std::string> ListOps() {
+  Registry& r = GetRegistry();
+  std::lock_guard lock(r.mutex);
+  DefinePending(r);
+  std::vector<std::string> names;
+  for (const auto& [name, unused] : r.ops) names.push_back(name);
+  return names;
+}
+
+namespace internal {
+bool AppendOp(const char* name, void (*define)(OpDef&), const char* file, int line) {
+  Registry& r = GetRegistry();
+  std::lock_guard lock(r.mutex);
+  r.pending.push_back({name, define, file, line});
+  return true;
+}
+}  // namespace internal
+
+}  // namespace oneflow_lite

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SBP (split, broadcast, partial sum): how a tensor is spread over devices, and which
+// combinations of inputs and outputs an op can compute shard by shard. After Yuan et al.,
+// "OneFlow: Redesign the Distributed Deep Learning Framework from Scratch" (2021).
+//
+//   signatures->push_back({{Sbp::Split(0)}, {Sbp::Split(0)}});   // rows in, rows out
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "oneflow_lite/core/shape.h"
+#include "oneflow_lite/framework/attr.h"
+
+namespace oneflow_lite {
+
+struct Sbp {
+  enum class Kind : uint8_t { kBroadcast, kSplit, kPartialSum };
+  Kind kind = Kind::kBroadcast;
+  int axis = 0;  // of kSplit
+
+  static Sbp Broadcast() { return {}; }
+  static Sbp Split(int axis) { return {Kind::kSplit, axis}; }
+  static Sbp PartialSum() { return {Kind::kPartialSum, 0}; }
+  bool operator==(const Sbp&) const = default;
+  // "B", "S(0)", "P"
+  std::string ToString() const {
+    return kind == Kind::kBroadcast ? "B"
+           : kind == Kind::kSplit   ? "S(" + std::to_string(axis) + ")"
+                                    : "P";
+  }
+};
+
+struct SbpSignature {
+  absl::InlinedVector<Sbp, 4> inputs;
+  absl::InlinedVector<Sbp, 2> outputs;
+};
+
+// What `sbp` sees: the logical shapes (an absent input has none) and the attributes.
+struct SbpContext {
+  absl::InlinedVector<Shape, 4> inputs;
+  const Attrs& attrs;
+};
+
+// Split every input and output on each axis but `axis` (a non-negative dim); all shapes alike.
+inline void SplitAllAxesBut(int axis, const SbpContext& c, std::vector<SbpSignature>* out,
+                            int num_outputs = 1) {
+  for (int d = 0; d < c.inputs[0].ndim(); ++d) {
+    if (d == axis) continue;
+    SbpSignature s;
+    s.inputs.assign(c.inputs.size(), Sbp::Split(d));
+    s.outputs.assign(num_outputs, Sbp::Split(d));
+    out->push_back(s);
+  }
+}
+// Split on any axis: elementwise ops over tensors of one shape.
+inline void SplitAllAxes(const SbpContext& c, std::vector<SbpSignature>* out) {
+  SplitAllAxesBut(-1, c, out);
+}
+
+}  // namespace oneflow_lite
