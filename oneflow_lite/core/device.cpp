@@ -4,6 +4,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "oneflow_lite/core/status.h"
+#include "oneflow_lite/core/stream.h"
 
 namespace oneflow_lite {
 
@@ -19,7 +20,9 @@ std::string Device::ToString() const {
 StatusOr<Device> Device::Parse(absl::string_view text) {
   if (text == "cpu") return Device{DeviceType::kCPU, 0};
   if (text == "meta") return Device{DeviceType::kMeta, 0};
-  if (text == "cuda") return Device{DeviceType::kCUDA, 0};
+  if (text == "cuda") {
+    return Device{DeviceType::kCUDA, static_cast<int16_t>(CurrentDeviceIndex(DeviceType::kCUDA))};
+  }
   int index = -1;
   if (text.substr(0, 5) == "cuda:" && absl::SimpleAtoi(text.substr(5), &index) && index >= 0 &&
       index < 1024) {

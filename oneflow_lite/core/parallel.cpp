@@ -34,6 +34,8 @@ void SetNumThreads(int n) { num_threads.store(std::max(1, n), std::memory_order_
 
 bool InSerialRegion() { return in_region || forked_child.load(std::memory_order_relaxed); }
 
+void WillStartThreads() { started.store(true, std::memory_order_relaxed); }
+
 int ParallelRanges(int64_t n, int64_t grain) {
   if (n <= std::max<int64_t>(grain, 1) || InSerialRegion()) return 1;
   const int64_t by_grain = (n + grain - 1) / std::max<int64_t>(grain, 1);
@@ -47,7 +49,7 @@ void ParallelFor(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int64
     body(0, n);
     return;
   }
-  started.store(true, std::memory_order_relaxed);
+  WillStartThreads();
 #pragma omp parallel for num_threads(ranges) schedule(static, 1)
   for (int i = 0; i < ranges; ++i) {
     in_region = true;

@@ -31,6 +31,8 @@ Storage::~Storage() {
   }
 }
 
+void (*TensorImpl::release_py_object)(void*) = nullptr;
+
 TensorImpl::TensorImpl(Ref<Storage> storage, Shape shape, Dims strides, int64_t offset, DType dtype)
     : storage(std::move(storage)),
       shape(std::move(shape)),

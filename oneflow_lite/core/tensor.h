@@ -67,6 +67,9 @@ struct GlobalSpec;
 class OFL_API TensorImpl : public RefCounted {
  public:
   TensorImpl(Ref<Storage> storage, Shape shape, Dims strides, int64_t offset, DType dtype);
+  ~TensorImpl() override {
+    if (void* p = py_object.load(std::memory_order_relaxed)) release_py_object(p);
+  }
 
   Ref<Storage> storage;
   Shape shape;
@@ -78,6 +81,8 @@ class OFL_API TensorImpl : public RefCounted {
   std::unique_ptr<AutogradMetaBase> autograd;
   std::shared_ptr<const GlobalSpec> global_spec;
   std::atomic<void*> py_object{nullptr};  // the binding's: the same tensor is the same object
+  // Set once by the binding, before it fills any py_object: frees what it left there.
+  static void (*release_py_object)(void*);
 };
 
 class OFL_API Tensor {

@@ -22,7 +22,7 @@ bool IsScalarOperand(const OpDef& def, const Tensor& t) {
   return def.scalar_operands && t.ndim() == 0 && t.device().type == DeviceType::kCPU;
 }
 
-// The one device of the inputs; `device` where the op has none or crosses devices.
+// The device that the op's Device attribute names, else the one of the inputs.
 StatusOr<Device> ResolveDevice(const OpCall& call) {
   const OpDef& def = call.op.def();
   const Tensor* first = nullptr;
@@ -40,7 +40,7 @@ StatusOr<Device> ResolveDevice(const OpCall& call) {
       return Error(ErrorKind::kShape, def.name, "(): ", InputName(def, i), " has ", t.ndim(),
                    " dims, but at most ", kMaxDims, " are supported");
     }
-    if (def.cross_device) continue;
+    if (def.device_attr >= 0) continue;
     if (!first) {
       first = &t;
       first_index = i;
@@ -54,8 +54,9 @@ StatusOr<Device> ResolveDevice(const OpCall& call) {
       first_index = i;
     }
   }
+  if (def.device_attr >= 0) return call.attrs.get<Device>(def.device_attr);
   if (first) return first->device();
-  return call.device ? *call.device : Device{};
+  return Device{};
 }
 
 Status MakeView(OpCall& call) {
@@ -98,7 +99,7 @@ StatusOr<Tensor> MakeContiguous(const Tensor& x) {
   static const OpExpr& cast = OpBuilder("cast").Input("in").Output("out").Attr("dtype").Get();
   TensorList outputs;
   const Attrs attrs{x.dtype()};
-  OpCall call{cast, absl::MakeConstSpan(&x, 1), attrs, {}, &outputs};
+  OpCall call{cast, absl::MakeConstSpan(&x, 1), attrs, &outputs};
   OFL_RETURN_IF_ERROR(internal::DispatchBackend(call));
   return std::move(outputs[0]);
 }
@@ -108,35 +109,54 @@ Status CopyInto(const Tensor& dst, const Tensor& src) {
   TensorList outputs;
   const Tensor inputs[] = {dst, src};
   const Attrs attrs;
-  OpCall call{copy, inputs, attrs, {}, &outputs};
+  OpCall call{copy, inputs, attrs, &outputs};
   return internal::DispatchBackend(call);
+}
+
+// Whether an op that writes `self` may not read `t` meanwhile: the same memory in another order.
+bool Overlaps(const Tensor& self, const Tensor& t) {
+  return t.storage() == self.storage() &&
+         !(t.data() == self.data() && t.strides() == self.strides() && t.shape() == self.shape());
+}
+
+Status CheckWritable(const OpDef& def, const Tensor& self) {
+  for (int d = 0; d < self.ndim(); ++d) {
+    if (self.strides()[d] == 0 && self.shape()[d] > 1) {
+      return Error(ErrorKind::kRuntime, def.name, "(): ", Describe(self),
+                   " has several elements in ",
+                   "one place (expand) and cannot be written; clone it first");
+    }
+  }
+  return OkStatus();
 }
 
 // Launches with inputs made contiguous where the kernel wants that; a mutated tensor of other
 // strides is computed aside and copied back.
 Status LaunchKernel(OpCall& call, Device device) {
+  const OpDef& def = call.op.def();
   OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(device));
   OFL_ASSIGN_OR_RETURN(const OpExpr::CachedKernel* kernel,
                        call.op.Kernel(device.type, call.inputs, *call.outputs));
-  bool dense = true;
+  if (def.mutates()) OFL_RETURN_IF_ERROR(CheckWritable(def, call.inputs[0]));
+  uint64_t copies = 0;  // bit i: input i is to be copied
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const Tensor& t = call.inputs[i];
-    if (t.defined() && !t.is_contiguous() && !(kernel->kernel->strided_inputs >> i & 1)) {
-      dense = false;
-    }
+    if (!t.defined()) continue;
+    const bool strided = i < 32 && (kernel->kernel->strided_inputs >> i & 1);
+    const bool overlaps = def.mutates() && i > 0 && Overlaps(call.inputs[0], t);
+    if ((!t.is_contiguous() && !strided) || overlaps) copies |= Bit(static_cast<int>(i & 63));
   }
-  if (dense) {
+  if (copies == 0) {
     KernelContext context(call.inputs, *call.outputs, call.attrs, *stream);
     return kernel->bound->Launch(context);
   }
   absl::InlinedVector<Tensor, 4> inputs(call.inputs.begin(), call.inputs.end());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].defined() || inputs[i].is_contiguous()) continue;
-    if (kernel->kernel->strided_inputs >> i & 1) continue;
+    if (!(copies >> (i & 63) & 1) || !inputs[i].defined()) continue;
     OFL_ASSIGN_OR_RETURN(inputs[i], MakeContiguous(inputs[i]));
   }
   TensorList outputs = *call.outputs;
-  const bool aside = call.op.def().mutates() && !inputs[0].IsSame(call.inputs[0]);
+  const bool aside = def.mutates() && (copies & Bit(0));
   if (aside) outputs[0] = inputs[0];
   KernelContext context(inputs, outputs, call.attrs, *stream);
   OFL_RETURN_IF_ERROR(kernel->bound->Launch(context));

@@ -56,18 +56,17 @@ ModeGuard::~ModeGuard() {
 bool GradEnabled() { return state.grad_enabled; }
 void SetGradEnabled(bool enabled) { state.grad_enabled = enabled; }
 
-StatusOr<TensorList> CallAll(const OpExpr& op, absl::Span<const Tensor> inputs, const Attrs& attrs,
-                             std::optional<Device> device) {
+StatusOr<TensorList> CallAll(const OpExpr& op, absl::Span<const Tensor> inputs,
+                             const Attrs& attrs) {
   TensorList outputs;
-  OpCall call{op, inputs, attrs, device, &outputs};
+  OpCall call{op, inputs, attrs, &outputs};
   OFL_RETURN_IF_ERROR(Dispatch(call));
   return outputs;
 }
 
-StatusOr<Tensor> Call(const OpExpr& op, absl::Span<const Tensor> inputs, const Attrs& attrs,
-                      std::optional<Device> device) {
+StatusOr<Tensor> Call(const OpExpr& op, absl::Span<const Tensor> inputs, const Attrs& attrs) {
   TensorList outputs;
-  OpCall call{op, inputs, attrs, device, &outputs};
+  OpCall call{op, inputs, attrs, &outputs};
   OFL_RETURN_IF_ERROR(Dispatch(call));
   return std::move(outputs[0]);
 }

@@ -12,8 +12,6 @@
 //   ModeGuard guard(DispatchStage::kObserver, &counter);   // until the guard goes
 #pragma once
 
-#include <optional>
-
 #include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite {
@@ -23,7 +21,6 @@ struct OpCall {
   const OpExpr& op;
   absl::Span<const Tensor> inputs;
   const Attrs& attrs;
-  std::optional<Device> device;  // for ops without inputs and cross-device ops
   TensorList* outputs;
 };
 

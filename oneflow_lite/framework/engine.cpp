@@ -203,9 +203,14 @@ StatusOr<Tensor> RootGradient(const Tensor& output, absl::Span<const Tensor> gra
     return Error(ErrorKind::kRuntime, "backward(): a gradient must be given for ", Describe(output),
                  ": only one with a single element has a gradient of its own");
   }
-  static const OpExpr& full =
-      OpBuilder("full").Output("out").Attr("shape").Attr("value").Attr("dtype").Get();
-  return Call(full, {}, {output.shape().dims(), Scalar(1.0), output.dtype()}, output.device());
+  static const OpExpr& full = OpBuilder("full")
+                                  .Output("out")
+                                  .Attr("shape")
+                                  .Attr("value")
+                                  .Attr("dtype")
+                                  .Attr("device")
+                                  .Get();
+  return Call(full, {}, {output.shape().dims(), Scalar(1.0), output.dtype(), output.device()});
 }
 
 Status AddRoots(absl::Span<const Tensor> outputs, absl::Span<const Tensor> grads, Pass* pass) {

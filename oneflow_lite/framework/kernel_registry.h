@@ -61,6 +61,8 @@ class OFL_API BoundKernel {
  public:
   virtual ~BoundKernel() = default;
   virtual Status Launch(KernelContext& context) const = 0;
+  // Whether an axis that is not the last is worked on in place, without transposes around the op.
+  virtual bool has_axis_kernel() const { return false; }
 };
 
 // What a kernel is bound to. The dtype of an absent input is that of input 0.
@@ -75,7 +77,6 @@ struct KernelDef {
   std::optional<DeviceType> device;  // absent: any device that has the primitive
   DTypeSet dtypes = kAllDTypes;      // of the first input, or of the first output where none
   uint32_t strided_inputs = 0;       // bit i: input i (or a mutated output) may have any strides
-  bool axis_kernel = false;          // may be asked to work around an inner dim (softmax)
   std::function<StatusOr<std::unique_ptr<BoundKernel>>(const BindContext&)> bind;
   const char* file = "";
   int line = 0;

@@ -116,7 +116,7 @@ struct OFL_API OpDef {
   bool random = false;                // draws from a generator
   bool data_dependent_shape = false;  // the kernel, not infer, knows the output's shape
   bool scalar_operands = false;       // 0-dim CPU tensors may accompany tensors of another device
-  bool cross_device = false;          // inputs and outputs may be on different devices
+  int device_attr = -1;               // the attribute that says where the outputs go, if any
   bool differentiable = true;         // false: outputs never require grad (comparisons, argmax)
 
   // Output shapes and dtypes from the inputs'; refuses whatever a kernel cannot take.
@@ -143,6 +143,7 @@ struct OFL_API OpDef {
     return *this;
   }
   OpDef& Attr(std::string n, AttrType type, AttrValue default_value = {}) {
+    if (type == AttrType::kDevice) device_attr = static_cast<int>(attrs.size());
     attrs.push_back({std::move(n), type, std::move(default_value), false});
     return *this;
   }

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <vector>
 
 #include "oneflow_lite/framework/kernel_registry.h"
@@ -59,21 +58,21 @@ class OFL_API OpBuilder {
   std::vector<std::string> inputs_, outputs_, attrs_;
 };
 
-// Runs one op through the dispatch chain (framework/dispatch.h). `device` is where outputs go for
-// ops without inputs and for cross-device ops. One output:
+// Runs one op through the dispatch chain (framework/dispatch.h). Outputs go to the device of the
+// inputs, or to the one the op's Device attribute names. One output:
 OFL_API StatusOr<Tensor> Call(const OpExpr& op, absl::Span<const Tensor> inputs,
-                              const Attrs& attrs = {}, std::optional<Device> device = {});
+                              const Attrs& attrs = {});
 // All outputs:
 OFL_API StatusOr<TensorList> CallAll(const OpExpr& op, absl::Span<const Tensor> inputs,
-                                     const Attrs& attrs = {}, std::optional<Device> device = {});
+                                     const Attrs& attrs = {});
 
 inline StatusOr<Tensor> Call(const OpExpr& op, std::initializer_list<Tensor> inputs,
-                             const Attrs& attrs = {}, std::optional<Device> device = {}) {
-  return Call(op, absl::MakeConstSpan(inputs.begin(), inputs.size()), attrs, device);
+                             const Attrs& attrs = {}) {
+  return Call(op, absl::MakeConstSpan(inputs.begin(), inputs.size()), attrs);
 }
 inline StatusOr<TensorList> CallAll(const OpExpr& op, std::initializer_list<Tensor> inputs,
-                                    const Attrs& attrs = {}, std::optional<Device> device = {}) {
-  return CallAll(op, absl::MakeConstSpan(inputs.begin(), inputs.size()), attrs, device);
+                                    const Attrs& attrs = {}) {
+  return CallAll(op, absl::MakeConstSpan(inputs.begin(), inputs.size()), attrs);
 }
 
 }  // namespace oneflow_lite

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "functional/binary.h"
+
+#include "functional/copy.h"
+#include "functional/reduce.h"
+#include "functional/view.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/op_expr.h"
+
+namespace oneflow_lite::functional {
+namespace {
+
+// bool < integers < floats: a weaker operand changes the dtype only where its kind is higher.
+int KindOfDType(DType t) { return t == DType::kBool ? 0 : IsFloating(t) ? 2 : 1; }
+
+DType Combine(DType strong, DType weak) {
+  return KindOfDType(weak) > KindOfDType(strong) ? weak : strong;
+}
+
+struct Typed {
+  DType dtype;
+  int strength;  // 0 a number, 1 a 0-dim tensor, 2 a tensor with dims
+};
+Typed TypeOf(const Operand& o) {
+  if (const Tensor* t = std::get_if<Tensor>(&o)) return {t->dtype(), t->ndim() == 0 ? 1 : 2};
+  return {std::get<Scalar>(o).default_dtype(), 0};
+}
+
+DType ResultDType(const Operand& a, const Operand& b) {
+  const Typed x = TypeOf(a), y = TypeOf(b);
+  if (x.strength == y.strength) return PromoteTypes(x.dtype, y.dtype);
+  return x.strength > y.strength ? Combine(x.dtype, y.dtype) : Combine(y.dtype, x.dtype);
+}
+
+StatusOr<Tensor> AsTensor(const Operand& o, DType dtype) {
+  if (const Tensor* t = std::get_if<Tensor>(&o)) return Cast(*t, dtype);
+  OFL_ASSIGN_OR_RETURN(Tensor scalar, Tensor::Empty(Shape{}, dtype, Device{}));
+  VisitAll(dtype, [&]<class T>(Tag<T>) { *scalar.data<T>() = std::get<Scalar>(o).to<T>(); });
+  return scalar;
+}
+
+Status CheckOperands(const OpExpr& op, const Operand& a, const Operand& b) {
+  const Tensor *x = std::get_if<Tensor>(&a), *y = std::get_if<Tensor>(&b);
+  if (!x && !y) {
+    return Error(ErrorKind::kType, op.def().name, "(): one of the operands must be a tensor");
+  }
+  return OkStatus();
+}
+
+StatusOr<Tensor> CallWithDType(const OpExpr& op, const Operand& a, const Operand& b, DType dtype) {
+  OFL_ASSIGN_OR_RETURN(Tensor x, AsTensor(a, dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor y, AsTensor(b, dtype));
+  return Call(op, {x, y});
+}
+
+StatusOr<Tensor> CallPromoted(const OpExpr& op, const Operand& a, const Operand& b) {
+  OFL_RETURN_IF_ERROR(CheckOperands(op, a, b));
+  return CallWithDType(op, a, b, ResultDType(a, b));
+}
+
+StatusOr<Tensor> CallInPlace(const OpExpr& op, const Tensor& self, const Operand& other,
+                             bool floating = false) {
+  DType result = ResultDType(self, other);
+  if (floating && !IsFloating(result)) result = DType::kFloat32;
+  if (KindOfDType(result) > KindOfDType(self.dtype())) {
+    return Error(ErrorKind::kDType, op.def().name, "(): the result has dtype ", Name(result),
+                 ", which cannot be stored in ", Describe(self));
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor y, AsTensor(other, self.dtype()));
+  return Call(op, {self, y});
+}
+
+const OpExpr& BinaryOpExpr(const char* name) {
+  return OpBuilder(name).Input("a").Input("b").Output("out").Get();
+}
+const OpExpr& InPlaceOpExpr(const char* name) {
+  return OpBuilder(name).Input("self").Input("other").Output("out").Get();
+}
+
+}  // namespace
+
+StatusOr<Tensor> Add(const Operand& a, const Operand& b) {
+  static const OpExpr& op = BinaryOpExpr("add");
+  return CallPromoted(op, a, b);
+}
+StatusOr<Tensor> Sub(const Operand& a, const Operand& b) {
+  static const OpExpr& op = BinaryOpExpr("sub");
+  return CallPromoted(op, a, b);
+}
+StatusOr<Tensor> Mul(const Operand& a, const Operand& b) {
+  static const OpExpr& op = BinaryOpExpr("mul");
+  return CallPromoted(op, a, b);
+}
+StatusOr<Tensor> Div(const Operand& a, const Operand& b) {
+  static const OpExpr& op = BinaryOpExpr("div");
+  OFL_RETURN_IF_ERROR(CheckOperands(op, a, b));
+  const DType dtype = ResultDType(a, b);
+  return CallWithDType(op, a, b, IsFloating(dtype) ? dtype : DType::kFloat32);
+}
+StatusOr<Tensor> Eq(const Operand& a, const Operand& b) {
+  static const OpExpr& op = BinaryOpExpr("eq");
+  return CallPromoted(op, a, b);
+}
+StatusOr<Tensor> Ne(const Operand& a, const Operand& b) {
+  static const OpExpr& op = BinaryOpExpr("ne");
+  return CallPromoted(op, a, b);
+}
+StatusOr<Tensor> Lt(const Operand& a, const Operand& b) {
+  static const OpExpr& op = BinaryOpExpr("lt");
+  return CallPromoted(op, a, b);
+}
+StatusOr<Tensor> Le(const Operand& a, const Operand& b) {
+  static const OpExpr& op = BinaryOpExpr("le");
+  return CallPromoted(op, a, b);
+}
+StatusOr<Tensor> Gt(const Operand& a, const Operand& b) {
+  static const OpExpr& op = BinaryOpExpr("gt");
+  return CallPromoted(op, a, b);
+}
+StatusOr<Tensor> Ge(const Operand& a, const Operand& b) {
+  static const OpExpr& op = BinaryOpExpr("ge");
+  return CallPromoted(op, a, b);
+}
+
+StatusOr<Tensor> AddInto(const Tensor& self, const Operand& other) {
+  static const OpExpr& op = InPlaceOpExpr("add_");
+  return CallInPlace(op, self, other);
+}
+StatusOr<Tensor> SubInto(const Tensor& self, const Operand& other) {
+  static const OpExpr& op = InPlaceOpExpr("sub_");
+  return CallInPlace(op, self, other);
+}
+StatusOr<Tensor> MulInto(const Tensor& self, const Operand& other) {
+  static const OpExpr& op = InPlaceOpExpr("mul_");
+  return CallInPlace(op, self, other);
+}
+StatusOr<Tensor> DivInto(const Tensor& self, const Operand& other) {
+  static const OpExpr& op = InPlaceOpExpr("div_");
+  return CallInPlace(op, self, other, /*floating=*/true);
+}
+
+StatusOr<Tensor> ReluBackward(const Tensor& dy, const Tensor& y) {
+  static const OpExpr& op = BinaryOpExpr("relu_backward");
+  return Call(op, {dy, y});
+}
+
+StatusOr<Tensor> SumToShape(const Tensor& x, const Shape& shape) {
+  if (x.shape() == shape) return x;
+  const int extra = x.ndim() - shape.ndim();
+  Dims dims;
+  for (int d = 0; d < x.ndim(); ++d) {
+    if (d < extra || (shape[d - extra] == 1 && x.shape()[d] != 1)) dims.push_back(d);
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor sum, Sum(x, dims, /*keepdim=*/true));
+  return Reshape(sum, shape);
+}
+
+OFL_REGISTER_FUNCTION("add(Operand input, Operand other) -> Tensor", Add, kMethod,
+                      "input + other.");
+OFL_REGISTER_FUNCTION("sub(Operand input, Operand other) -> Tensor", Sub, kMethod,
+                      "input - other.");
+OFL_REGISTER_FUNCTION("mul(Operand input, Operand other) -> Tensor", Mul, kMethod,
+                      "input * other.");
+OFL_REGISTER_FUNCTION("div(Operand input, Operand other) -> Tensor", Div, kMethod,
+                      "input / other; integers give float32.");
+OFL_REGISTER_FUNCTION("eq(Operand input, Operand other) -> Tensor", Eq, kMethod, "input == other.");
+OFL_REGISTER_FUNCTION("ne(Operand input, Operand other) -> Tensor", Ne, kMethod, "input != other.");
+OFL_REGISTER_FUNCTION("lt(Operand input, Operand other) -> Tensor", Lt, kMethod, "input < other.");
+OFL_REGISTER_FUNCTION("le(Operand input, Operand other) -> Tensor", Le, kMethod, "input <= other.");
+OFL_REGISTER_FUNCTION("gt(Operand input, Operand other) -> Tensor", Gt, kMethod, "input > other.");
+OFL_REGISTER_FUNCTION("ge(Operand input, Operand other) -> Tensor", Ge, kMethod, "input >= other.");
+OFL_REGISTER_FUNCTION("add_(Tensor(a!) self, Operand other) -> Tensor", AddInto, kMethodOnly,
+                      "self += other, in place.");
+OFL_REGISTER_FUNCTION("sub_(Tensor(a!) self, Operand other) -> Tensor", SubInto, kMethodOnly,
+                      "self -= other, in place.");
+OFL_REGISTER_FUNCTION("mul_(Tensor(a!) self, Operand other) -> Tensor", MulInto, kMethodOnly,
+                      "self *= other, in place.");
+OFL_REGISTER_FUNCTION("div_(Tensor(a!) self, Operand other) -> Tensor", DivInto, kMethodOnly,
+                      "self /= other, in place.");
+
+}  // namespace oneflow_lite::functional

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Elementwise functions of two operands, broadcast against each other and promoted as in PyTorch: a
+// number (and, less weakly, a 0-dim tensor) takes the other operand's dtype unless its kind is
+// higher.
+//
+//   OFL_ASSIGN_OR_RETURN(Tensor z, functional::Mul(x, Scalar(2.0)));
+#pragma once
+
+#include "oneflow_lite/framework/function.h"
+
+namespace oneflow_lite::functional {
+
+OFL_API StatusOr<Tensor> Add(const Operand& a, const Operand& b);
+OFL_API StatusOr<Tensor> Sub(const Operand& a, const Operand& b);  // not on bool
+OFL_API StatusOr<Tensor> Mul(const Operand& a, const Operand& b);
+OFL_API StatusOr<Tensor> Div(const Operand& a, const Operand& b);  // true division: always floating
+
+// Comparisons give bool.
+OFL_API StatusOr<Tensor> Eq(const Operand& a, const Operand& b);
+OFL_API StatusOr<Tensor> Ne(const Operand& a, const Operand& b);
+OFL_API StatusOr<Tensor> Lt(const Operand& a, const Operand& b);
+OFL_API StatusOr<Tensor> Le(const Operand& a, const Operand& b);
+OFL_API StatusOr<Tensor> Gt(const Operand& a, const Operand& b);
+OFL_API StatusOr<Tensor> Ge(const Operand& a, const Operand& b);
+
+// In place: self keeps its shape and dtype (ShapeError, DTypeError where that cannot be) and is
+// returned.
+OFL_API StatusOr<Tensor> AddInto(const Tensor& self, const Operand& other);
+OFL_API StatusOr<Tensor> SubInto(const Tensor& self, const Operand& other);
+OFL_API StatusOr<Tensor> MulInto(const Tensor& self, const Operand& other);
+OFL_API StatusOr<Tensor> DivInto(const Tensor& self, const Operand& other);
+
+// dy where y > 0, else 0.
+OFL_API StatusOr<Tensor> ReluBackward(const Tensor& dy, const Tensor& y);
+
+// Sums x over the dims in which `shape` was broadcast to x's shape; x itself where none.
+OFL_API StatusOr<Tensor> SumToShape(const Tensor& x, const Shape& shape);
+
+}  // namespace oneflow_lite::functional

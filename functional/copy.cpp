@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "functional/copy.h"
+
+#include "functional/view.h"
+#include "oneflow_lite/framework/function.h"
+#include "oneflow_lite/framework/op_expr.h"
+
+namespace oneflow_lite::functional {
+namespace {
+
+StatusOr<Tensor> CallCast(const Tensor& x, DType dtype) {
+  static const OpExpr& op = OpBuilder("cast").Input("in").Output("out").Attr("dtype").Get();
+  return Call(op, {x}, {dtype});
+}
+
+StatusOr<Tensor> ToDevice(const Tensor& x, Device device) {
+  static const OpExpr& op = OpBuilder("to_device").Input("in").Output("out").Attr("device").Get();
+  return Call(op, {x}, {device});
+}
+
+}  // namespace
+
+StatusOr<Tensor> Cast(const Tensor& x, DType dtype) {
+  return x.dtype() == dtype ? StatusOr<Tensor>(x) : CallCast(x, dtype);
+}
+
+StatusOr<Tensor> Clone(const Tensor& x) { return CallCast(x, x.dtype()); }
+
+StatusOr<Tensor> Contiguous(const Tensor& x) {
+  return x.is_contiguous() ? StatusOr<Tensor>(x) : Clone(x);
+}
+
+StatusOr<Tensor> Detach(const Tensor& x) { return x.Detach(); }
+
+StatusOr<Tensor> To(const Tensor& x, std::optional<Device> device, std::optional<DType> dtype,
+                    bool copy) {
+  const bool move = device && *device != x.device();
+  Tensor y = x;
+  if (dtype && *dtype != x.dtype()) {
+    OFL_ASSIGN_OR_RETURN(y, CallCast(y, *dtype));
+  } else if (copy && !move) {
+    return Clone(x);
+  }
+  return move ? ToDevice(y, *device) : StatusOr<Tensor>(y);
+}
+
+StatusOr<Tensor> CopyInto(const Tensor& self, const Tensor& src) {
+  static const OpExpr& op = OpBuilder("copy_").Input("self").Input("src").Output("out").Get();
+  OFL_ASSIGN_OR_RETURN(Tensor from, To(src, self.device(), self.dtype()));
+  if (from.shape() != self.shape()) {
+    OFL_ASSIGN_OR_RETURN(from, Expand(from, self.shape()));
+  }
+  return Call(op, {self, from});
+}
+
+OFL_REGISTER_FUNCTION("contiguous(Tensor self) -> Tensor", Contiguous, kMethodOnly,
+                      "The tensor itself where contiguous, else a contiguous copy.");
+OFL_REGISTER_FUNCTION("clone(Tensor input) -> Tensor", Clone, kMethod,
+                      "A contiguous copy that autograd follows.");
+OFL_REGISTER_FUNCTION("detach(Tensor(a) input) -> Tensor", Detach, kMethod,
+                      "The same data outside autograd.");
+OFL_REGISTER_FUNCTION(
+    "to(Tensor self, Device? device=None, dtype? dtype=None, bool copy=False) -> Tensor", To,
+    kMethodOnly, "The tensor on a device and in a dtype; itself where nothing changes.");
+OFL_REGISTER_FUNCTION("copy_(Tensor(a!) self, Tensor src) -> Tensor", CopyInto, kMethodOnly,
+                      "Copies src into self in place, broadcast and cast.");
+
+}  // namespace oneflow_lite::functional

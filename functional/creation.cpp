@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "functional/creation.h"
+
+#include <cmath>
+
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/function.h"
+#include "oneflow_lite/framework/op_expr.h"
+
+namespace oneflow_lite::functional {
+namespace {
+
+StatusOr<Tensor> Leaf(StatusOr<Tensor> t, bool requires_grad) {
+  if (t.ok() && requires_grad) OFL_RETURN_IF_ERROR(autograd::SetRequiresGrad(*t, true));
+  return t;
+}
+
+StatusOr<Tensor> CallFull(const char* name, SizeList size, Scalar value, DType dtype,
+                          std::optional<Device> device, bool requires_grad) {
+  static const OpExpr& op = OpBuilder("full")
+                                .Output("out")
+                                .Attr("shape")
+                                .Attr("value")
+                                .Attr("dtype")
+                                .Attr("device")
+                                .Get();
+  if (value.is_float() && !IsFloating(dtype) && !std::isfinite(value.to<double>())) {
+    return BadValue(name, "the value", absl::StrCat(value.to<double>()),
+                    absl::StrCat("finite for ", Name(dtype)));
+  }
+  return Leaf(
+      Call(op, {}, {Dims(size.begin(), size.end()), value, dtype, device.value_or(Device{})}),
+      requires_grad);
+}
+
+StatusOr<Tensor> CallRandom(const OpExpr& op, SizeList size, Ref<Generator> generator, DType dtype,
+                            Device device, bool requires_grad) {
+  const int64_t n = CheckedNumel(size);
+  if (!generator) generator = DefaultGenerator(device);
+  // One Philox counter serves four numbers, two of float64 (primitive/creation.h).
+  const int64_t per_counter = dtype == DType::kFloat64 ? 2 : 4;
+  const Generator::State s =
+      generator->Take(n > 0 ? static_cast<uint64_t>((n + per_counter - 1) / per_counter) : 0);
+  return Leaf(Call(op, {},
+                   {Dims(size.begin(), size.end()), dtype, device, static_cast<int64_t>(s.seed),
+                    static_cast<int64_t>(s.offset)}),
+              requires_grad);
+}
+
+const OpExpr& RandomOpExpr(const char* name) {
+  return OpBuilder(name)
+      .Output("out")
+      .Attr("shape")
+      .Attr("dtype")
+      .Attr("device")
+      .Attr("seed")
+      .Attr("offset")
+      .Get();
+}
+
+}  // namespace
+
+StatusOr<Tensor> Empty(SizeList size, std::optional<DType> dtype, std::optional<Device> device,
+                       bool requires_grad) {
+  return Leaf(
+      Tensor::Empty(Shape(size), dtype.value_or(DType::kFloat32), device.value_or(Device{})),
+      requires_grad);
+}
+
+StatusOr<Tensor> Zeros(SizeList size, std::optional<DType> dtype, std::optional<Device> device,
+                       bool requires_grad) {
+  return CallFull("zeros", size, Scalar(0), dtype.value_or(DType::kFloat32), device, requires_grad);
+}
+
+StatusOr<Tensor> Ones(SizeList size, std::optional<DType> dtype, std::optional<Device> device,
+                      bool requires_grad) {
+  return CallFull("ones", size, Scalar(1), dtype.value_or(DType::kFloat32), device, requires_grad);
+}
+
+StatusOr<Tensor> Full(SizeList size, Scalar value, std::optional<DType> dtype,
+                      std::optional<Device> device, bool requires_grad) {
+  return CallFull("full", size, value, dtype.value_or(value.default_dtype()), device,
+                  requires_grad);
+}
+
+StatusOr<Tensor> Arange(Scalar start, std::optional<Scalar> end, std::optional<Scalar> step,
+                        std::optional<DType> dtype, std::optional<Device> device,
+                        bool requires_grad) {
+  static const OpExpr& op = OpBuilder("arange")
+                                .Output("out")
+                                .Attr("count")
+                                .Attr("start")
+                                .Attr("step")
+                                .Attr("dtype")
+                                .Attr("device")
+                                .Get();
+  const Scalar first = end ? start : Scalar(0), last = end ? *end : start;
+  const Scalar by = step.value_or(Scalar(1));
+  const bool floating = first.is_float() || last.is_float() || by.is_float();
+  const double from = first.to<double>(), to = last.to<double>(), stride = by.to<double>();
+  if (!std::isfinite(from) || !std::isfinite(to) || !std::isfinite(stride) || stride == 0) {
+    return Error(ErrorKind::kValue, "arange(): start ", from, ", end ", to, " and step ", stride,
+                 " must be finite, and the step not 0");
+  }
+  if ((stride > 0) != (to >= from) && to != from) {
+    return Error(ErrorKind::kValue, "arange(): from ", from, " no step of ", stride, " leads to ",
+                 to);
+  }
+  // Integers are counted exactly: a double would lose the last ones beyond 2^53.
+  double count = std::ceil((to - from) / stride);
+  if (!floating) {
+    const __int128 span = static_cast<__int128>(last.to<int64_t>()) - first.to<int64_t>();
+    const __int128 s = by.to<int64_t>();
+    count = static_cast<double>((span + s - (s > 0 ? 1 : -1)) / s);
+  }
+  if (count > 1e15) return BadValue("arange", "the count", absl::StrCat(count), "at most 1e15");
+  return Leaf(
+      Call(op, {},
+           {static_cast<int64_t>(count), first, by,
+            dtype.value_or(floating ? DType::kFloat32 : DType::kInt64), device.value_or(Device{})}),
+      requires_grad);
+}
+
+StatusOr<Tensor> Rand(SizeList size, Ref<Generator> generator, std::optional<DType> dtype,
+                      std::optional<Device> device, bool requires_grad) {
+  static const OpExpr& op = RandomOpExpr("rand");
+  return CallRandom(op, size, std::move(generator), dtype.value_or(DType::kFloat32),
+                    device.value_or(Device{}), requires_grad);
+}
+
+StatusOr<Tensor> Randn(SizeList size, Ref<Generator> generator, std::optional<DType> dtype,
+                       std::optional<Device> device, bool requires_grad) {
+  static const OpExpr& op = RandomOpExpr("randn");
+  return CallRandom(op, size, std::move(generator), dtype.value_or(DType::kFloat32),
+                    device.value_or(Device{}), requires_grad);
+}
+
+StatusOr<Tensor> RandomBits(SizeList size, Ref<Generator> generator, std::optional<Device> device) {
+  static const OpExpr& op = RandomOpExpr("random_bits");
+  return CallRandom(op, size, std::move(generator), DType::kInt64, device.value_or(Device{}),
+                    false);
+}
+
+StatusOr<Tensor> FillInto(const Tensor& self, Scalar value) {
+  static const OpExpr& op = OpBuilder("fill_").Input("self").Output("out").Attr("value").Get();
+  return Call(op, {self}, {value});
+}
+
+StatusOr<Tensor> ZeroInto(const Tensor& self) { return FillInto(self, Scalar(0)); }
+
+namespace {
+
+// zeros_like and its kin: shape, dtype and device of the input where not given otherwise.
+StatusOr<Tensor> EmptyLike(const Tensor& x, std::optional<DType> dtype,
+                           std::optional<Device> device, bool requires_grad) {
+  return Empty(x.shape(), dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
+}
+StatusOr<Tensor> ZerosLike(const Tensor& x, std::optional<DType> dtype,
+                           std::optional<Device> device, bool requires_grad) {
+  return Zeros(x.shape(), dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
+}
+StatusOr<Tensor> OnesLike(const Tensor& x, std::optional<DType> dtype, std::optional<Device> device,
+                          bool requires_grad) {
+  return Ones(x.shape(), dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
+}
+StatusOr<Tensor> FullLike(const Tensor& x, Scalar value, std::optional<DType> dtype,
+                          std::optional<Device> device, bool requires_grad) {
+  return Full(x.shape(), value, dtype.value_or(x.dtype()), device.value_or(x.device()),
+              requires_grad);
+}
+StatusOr<Tensor> RandLike(const Tensor& x, std::optional<DType> dtype, std::optional<Device> device,
+                          bool requires_grad) {
+  return Rand(x.shape(), {}, dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
+}
+StatusOr<Tensor> RandnLike(const Tensor& x, std::optional<DType> dtype,
+                           std::optional<Device> device, bool requires_grad) {
+  return Randn(x.shape(), {}, dtype.value_or(x.dtype()), device.value_or(x.device()),
+               requires_grad);
+}
+
+}  // namespace
+
+#define OFL_OPTIONS "dtype? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor"
+OFL_REGISTER_FUNCTION("empty(int[] size, *, " OFL_OPTIONS, Empty, kFunction,
+                      "Uninitialised memory.");
+OFL_REGISTER_FUNCTION("zeros(int[] size, *, " OFL_OPTIONS, Zeros, kFunction, "A tensor of zeros.");
+OFL_REGISTER_FUNCTION("ones(int[] size, *, " OFL_OPTIONS, Ones, kFunction, "A tensor of ones.");
+OFL_REGISTER_FUNCTION("full(int[] size, Scalar fill_value, *, " OFL_OPTIONS, Full, kFunction,
+                      "A tensor filled with a number.");
+OFL_REGISTER_FUNCTION("arange(Scalar start, Scalar? end=None, Scalar? step=None, *, " OFL_OPTIONS,
+                      Arange, kFunction,
+                      "start, start + step, ... before end; from 0 where one "
+                      "number is given.");
+OFL_REGISTER_FUNCTION("rand(int[] size, *, Generator? generator=None, " OFL_OPTIONS, Rand,
+                      kFunction, "Uniform random numbers in [0, 1).");
+OFL_REGISTER_FUNCTION("randn(int[] size, *, Generator? generator=None, " OFL_OPTIONS, Randn,
+                      kFunction, "Normal random numbers with mean 0 and variance 1.");
+OFL_REGISTER_FUNCTION(
+    "random_bits(int[] size, *, Generator? generator=None, Device? device=None) -> Tensor",
+    RandomBits, kFunction, "The generator's 32-bit integers as int64, the same on every device.");
+OFL_REGISTER_FUNCTION("empty_like(Tensor input, *, " OFL_OPTIONS, EmptyLike, kFunction,
+                      "Uninitialised memory of input's shape, dtype and device.");
+OFL_REGISTER_FUNCTION("zeros_like(Tensor input, *, " OFL_OPTIONS, ZerosLike, kFunction,
+                      "Zeros of input's shape, dtype and device.");
+OFL_REGISTER_FUNCTION("ones_like(Tensor input, *, " OFL_OPTIONS, OnesLike, kFunction,
+                      "Ones of input's shape, dtype and device.");
+OFL_REGISTER_FUNCTION("full_like(Tensor input, Scalar fill_value, *, " OFL_OPTIONS, FullLike,
+                      kFunction, "A number in input's shape, dtype and device.");
+OFL_REGISTER_FUNCTION("rand_like(Tensor input, *, " OFL_OPTIONS, RandLike, kFunction,
+                      "Uniform random numbers of input's shape, dtype and device.");
+OFL_REGISTER_FUNCTION("randn_like(Tensor input, *, " OFL_OPTIONS, RandnLike, kFunction,
+                      "Normal random numbers of input's shape, dtype and device.");
+#undef OFL_OPTIONS
+OFL_REGISTER_FUNCTION("fill_(Tensor(a!) self, Scalar value) -> Tensor", FillInto, kMethodOnly,
+                      "Overwrites every element with a number.");
+OFL_REGISTER_FUNCTION("zero_(Tensor(a!) self) -> Tensor", ZeroInto, kMethodOnly,
+                      "Overwrites every element with zero.");
+
+}  // namespace oneflow_lite::functional

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// New tensors: constants, sequences, random numbers; and overwriting with a constant.
+//
+//   OFL_ASSIGN_OR_RETURN(Tensor x, functional::Randn({4, 5}, DType::kFloat32, device));
+#pragma once
+
+#include <optional>
+
+#include "oneflow_lite/core/generator.h"
+#include "oneflow_lite/core/scalar.h"
+#include "oneflow_lite/core/tensor.h"
+
+namespace oneflow_lite::functional {
+
+using SizeList = absl::Span<const int64_t>;
+
+// The dtype is float32 and the device the CPU where absent. ValueError for negative dims.
+OFL_API StatusOr<Tensor> Empty(SizeList size, std::optional<DType> dtype = {},
+                               std::optional<Device> device = {}, bool requires_grad = false);
+OFL_API StatusOr<Tensor> Zeros(SizeList size, std::optional<DType> dtype = {},
+                               std::optional<Device> device = {}, bool requires_grad = false);
+OFL_API StatusOr<Tensor> Ones(SizeList size, std::optional<DType> dtype = {},
+                              std::optional<Device> device = {}, bool requires_grad = false);
+// The dtype is that of the number (bool, int64, float32) where absent.
+OFL_API StatusOr<Tensor> Full(SizeList size, Scalar value, std::optional<DType> dtype = {},
+                              std::optional<Device> device = {}, bool requires_grad = false);
+// start, start + step, ... before end; with one number, from 0 to it. int64 where all are integers,
+// else float32.
+OFL_API StatusOr<Tensor> Arange(Scalar start, std::optional<Scalar> end = {},
+                                std::optional<Scalar> step = {}, std::optional<DType> dtype = {},
+                                std::optional<Device> device = {}, bool requires_grad = false);
+// Uniform in [0, 1), and normal with mean 0 and variance 1, from the generator given or the
+// device's.
+OFL_API StatusOr<Tensor> Rand(SizeList size, Ref<Generator> generator = {},
+                              std::optional<DType> dtype = {}, std::optional<Device> device = {},
+                              bool requires_grad = false);
+OFL_API StatusOr<Tensor> Randn(SizeList size, Ref<Generator> generator = {},
+                               std::optional<DType> dtype = {}, std::optional<Device> device = {},
+                               bool requires_grad = false);
+// The generator's 32-bit integers themselves, as int64: the same on every device.
+OFL_API StatusOr<Tensor> RandomBits(SizeList size, Ref<Generator> generator = {},
+                                    std::optional<Device> device = {});
+
+// self = value, in place. Returns self.
+OFL_API StatusOr<Tensor> FillInto(const Tensor& self, Scalar value);
+OFL_API StatusOr<Tensor> ZeroInto(const Tensor& self);
+
+}  // namespace oneflow_lite::functional

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "functional/matmul.h"
+
+#include <algorithm>
+
+#include "functional/binary.h"
+#include "functional/view.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/op_expr.h"
+
+namespace oneflow_lite::functional {
+namespace {
+
+// 2-D by 2-D, or 3-D by 3-D of equal batch.
+StatusOr<Tensor> CallMatmul(const Tensor& a, const Tensor& b) {
+  static const OpExpr& op = OpBuilder("matmul").Input("a").Input("b").Output("out").Get();
+  return Call(op, {a, b});
+}
+
+// Batch dims broadcast against each other; the last two as they are.
+StatusOr<Tensor> BatchedMatmul(const Tensor& a, const Tensor& b) {
+  const int ndim = std::max(a.ndim(), b.ndim());
+  Dims batch(ndim - 2, 1);
+  for (const Tensor* t : {&a, &b}) {
+    for (int d = 0; d < t->ndim() - 2; ++d) {
+      int64_t& size = batch[d + ndim - t->ndim()];
+      const int64_t given = t->shape()[d];
+      if (given != size && given != 1 && size != 1) {
+        return ShapeMismatch("matmul", "other", b.shape(),
+                             absl::StrCat("a batch that broadcasts with ", a.shape().ToString()));
+      }
+      if (size == 1) size = given;
+    }
+  }
+  const auto flatten = [&](const Tensor& t) -> StatusOr<Tensor> {
+    Dims full = batch;
+    full.push_back(t.shape()[t.ndim() - 2]);
+    full.push_back(t.shape()[t.ndim() - 1]);
+    OFL_ASSIGN_OR_RETURN(Tensor expanded, Expand(t, full));
+    return Reshape(expanded, {Shape(batch).numel(), full[ndim - 2], full[ndim - 1]});
+  };
+  OFL_ASSIGN_OR_RETURN(Tensor x, flatten(a));
+  OFL_ASSIGN_OR_RETURN(Tensor y, flatten(b));
+  OFL_ASSIGN_OR_RETURN(Tensor z, CallMatmul(x, y));
+  batch.push_back(a.shape()[a.ndim() - 2]);
+  batch.push_back(b.shape()[b.ndim() - 1]);
+  return Reshape(z, batch);
+}
+
+}  // namespace
+
+StatusOr<Tensor> Matmul(const Tensor& a, const Tensor& b) {
+  if (a.ndim() == 0 || b.ndim() == 0) {
+    return ShapeMismatch("matmul", a.ndim() == 0 ? "input" : "other", Dims{}, "at least 1 dim");
+  }
+  if (a.ndim() == 2 && b.ndim() == 2) return CallMatmul(a, b);
+  if (a.ndim() == 1) {
+    OFL_ASSIGN_OR_RETURN(Tensor row, Unsqueeze(a, 0));
+    OFL_ASSIGN_OR_RETURN(Tensor z, Matmul(row, b));
+    return Squeeze(z, Dims{b.ndim() == 1 ? 0 : -2});
+  }
+  if (b.ndim() == 1) {
+    OFL_ASSIGN_OR_RETURN(Tensor column, Unsqueeze(b, 1));
+    OFL_ASSIGN_OR_RETURN(Tensor z, Matmul(a, column));
+    return Squeeze(z, Dims{-1});
+  }
+  if (b.ndim() == 2) {  // one matrix for the whole batch: a longer product instead of many
+    OFL_ASSIGN_OR_RETURN(Tensor rows, Flatten(a, 0, -2));
+    OFL_ASSIGN_OR_RETURN(Tensor z, CallMatmul(rows, b));
+    Dims shape = a.shape().dims();
+    shape.back() = b.shape()[1];
+    return Reshape(z, shape);
+  }
+  return BatchedMatmul(a, b);
+}
+
+StatusOr<Tensor> Linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (weight.ndim() != 2) return ShapeMismatch("linear", "weight", weight.shape(), "2 dims");
+  OFL_ASSIGN_OR_RETURN(Tensor transposed, Transpose(weight, 0, 1));
+  OFL_ASSIGN_OR_RETURN(Tensor y, Matmul(x, transposed));
+  return bias.defined() ? Add(y, bias) : y;
+}
+
+OFL_REGISTER_FUNCTION("matmul(Tensor input, Tensor other) -> Tensor", Matmul, kMethod,
+                      "Matrix product, batched over leading dims, as in numpy.matmul.");
+OFL_REGISTER_FUNCTION("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", Linear,
+                      kFunction, "input times weight transposed, plus bias.");
+
+}  // namespace oneflow_lite::functional

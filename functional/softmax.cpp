@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "functional/softmax.h"
+
+#include "functional/copy.h"
+#include "functional/view.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/function.h"
+#include "oneflow_lite/framework/op_expr.h"
+
+namespace oneflow_lite::functional {
+namespace {
+
+thread_local AxisPath axis_path = AxisPath::kAuto;
+
+// Whether the op may be called with an axis that is not the last.
+StatusOr<bool> UseAxisKernel(const OpExpr& op, absl::Span<const Tensor> inputs) {
+  if (axis_path != AxisPath::kAuto) return axis_path == AxisPath::kAxisKernel;
+  if (inputs[0].device().type == DeviceType::kMeta) return true;
+  if (!inputs[0].is_contiguous()) return false;  // a copy is due anyhow: the transpose may save it
+  OFL_ASSIGN_OR_RETURN(const OpExpr::CachedKernel* kernel,
+                       op.Kernel(inputs[0].device().type, inputs, inputs.subspan(0, 1)));
+  return kernel->bound->has_axis_kernel();
+}
+
+// Calls the op over `axis`, with transposes around it where the kernel wants the axis last.
+StatusOr<Tensor> CallOverAxis(const OpExpr& op, absl::Span<const Tensor> inputs, int64_t axis) {
+  const int64_t last = std::max(1, inputs[0].ndim()) - 1;
+  if (axis == last || inputs[0].numel() == 0) return Call(op, inputs, {axis});
+  OFL_ASSIGN_OR_RETURN(const bool direct, UseAxisKernel(op, inputs));
+  if (direct) return Call(op, inputs, {axis});
+  TensorList moved;
+  for (const Tensor& t : inputs) {
+    OFL_ASSIGN_OR_RETURN(Tensor m, Transpose(t, axis, last));
+    moved.push_back(std::move(m));
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor y, Call(op, moved, {last}));
+  return Transpose(y, axis, last);
+}
+
+StatusOr<Tensor> Forward(const char* name, const OpExpr& op, const Tensor& input,
+                         std::optional<int64_t> dim, std::optional<DType> dtype) {
+  Tensor x = input;
+  if (dtype && *dtype != x.dtype()) {
+    OFL_ASSIGN_OR_RETURN(x, Cast(x, *dtype));
+  }
+  if (!IsFloating(x.dtype())) return UnsupportedDType(name, "input", x.dtype(), kFloatingDTypes);
+  const int ndim = x.ndim();
+  const int64_t given = dim.value_or(ndim == 0 || ndim == 1 || ndim == 3 ? 0 : 1);
+  OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(name, given, x));
+  return CallOverAxis(op, absl::MakeConstSpan(&x, 1), axis);
+}
+
+}  // namespace
+
+StatusOr<Tensor> Softmax(const Tensor& x, std::optional<int64_t> dim, std::optional<DType> dtype) {
+  static const OpExpr& op = OpBuilder("softmax").Input("in").Output("out").Attr("axis").Get();
+  return Forward("softmax", op, x, dim, dtype);
+}
+
+StatusOr<Tensor> LogSoftmax(const Tensor& x, std::optional<int64_t> dim,
+                            std::optional<DType> dtype) {
+  static const OpExpr& op = OpBuilder("log_softmax").Input("in").Output("out").Attr("axis").Get();
+  return Forward("log_softmax", op, x, dim, dtype);
+}
+
+StatusOr<Tensor> SoftmaxBackward(const Tensor& y, const Tensor& dy, int64_t axis) {
+  static const OpExpr& op =
+      OpBuilder("softmax_backward").Input("y").Input("dy").Output("dx").Attr("axis").Get();
+  const Tensor inputs[] = {y, dy};
+  return CallOverAxis(op, inputs, axis);
+}
+
+StatusOr<Tensor> LogSoftmaxBackward(const Tensor& y, const Tensor& dy, int64_t axis) {
+  static const OpExpr& op =
+      OpBuilder("log_softmax_backward").Input("y").Input("dy").Output("dx").Attr("axis").Get();
+  const Tensor inputs[] = {y, dy};
+  return CallOverAxis(op, inputs, axis);
+}
+
+void SetAxisPath(AxisPath path) { axis_path = path; }
+
+OFL_REGISTER_FUNCTION("softmax(Tensor input, int? dim=None, dtype? dtype=None) -> Tensor", Softmax,
+                      kMethod,
+                      "Softmax over one dim: exp(x - max) / sum exp(x - max).\n\n"
+                      "dim counts from the end where negative; without it, 0 where ndim is 0, 1 or "
+                      "3, else 1.\ninput is cast to dtype first where given; it must be floating.");
+OFL_REGISTER_FUNCTION("log_softmax(Tensor input, int? dim=None, dtype? dtype=None) -> Tensor",
+                      LogSoftmax, kMethod,
+                      "Logarithm of the softmax over one dim: (x - max) - log sum exp(x - max).\n\n"
+                      "Arguments as for softmax.");
+
+}  // namespace oneflow_lite::functional

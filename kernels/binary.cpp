@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The elementwise ops of two inputs and their in-place forms: broadcast geometry, then the
+// primitive of the op's name; a 0-dim CPU operand goes in as a number.
+#include "primitive/binary.h"
+
+#include "oneflow_lite/framework/kernel_registry.h"
+
+namespace oneflow_lite {
+namespace {
+
+// Strides of t seen under the broadcast shape: 0 where it is repeated.
+Dims BroadcastStrides(const Tensor& t, const Shape& shape) {
+  const int extra = shape.ndim() - t.ndim();
+  Dims strides(shape.ndim(), 0);
+  for (int d = 0; d < t.ndim(); ++d) {
+    if (t.shape()[d] != 1) strides[d + extra] = t.strides()[d];
+  }
+  return strides;
+}
+
+bool IsNumber(const Tensor& t) { return t.ndim() == 0 && t.device().type == DeviceType::kCPU; }
+
+Scalar NumberIn(const Tensor& t) {
+  return VisitAll(t.dtype(), [&]<class T>(Tag<T>) -> Scalar {
+    const T v = *t.data<T>();
+    if constexpr (std::is_same_v<T, bool>)
+      return Scalar(v);
+    else if constexpr (std::is_integral_v<T>)
+      return Scalar(static_cast<int64_t>(v));
+    else
+      return Scalar(static_cast<double>(static_cast<ComputeOf<T>>(v)));
+  });
+}
+
+class BinaryKernel final : public BoundKernel {
+ public:
+  explicit BinaryKernel(std::unique_ptr<Binary> primitive) : primitive_(std::move(primitive)) {}
+
+  Status Launch(KernelContext& c) const override {
+    const Tensor &a = c.input(0), &b = c.input(1), &out = c.output(0);
+    if (IsNumber(b) && !IsNumber(out)) return LaunchNumber(c, a, b, false);
+    if (IsNumber(a) && !IsNumber(out)) return LaunchNumber(c, b, a, true);
+    const auto g = MakeElementwise<3>(
+        out.shape(),
+        {BroadcastStrides(a, out.shape()), BroadcastStrides(b, out.shape()), out.strides()});
+    return primitive_->Launch(c.stream(), g, a.data(), b.data(), out.data());
+  }
+
+ private:
+  Status LaunchNumber(KernelContext& c, const Tensor& x, const Tensor& number, bool first) const {
+    const Tensor& out = c.output(0);
+    const auto g =
+        MakeElementwise<2>(out.shape(), {BroadcastStrides(x, out.shape()), out.strides()});
+    return primitive_->LaunchScalar(c.stream(), g, x.data(), NumberIn(number), first, out.data());
+  }
+
+  std::unique_ptr<Binary> primitive_;
+};
+
+struct Entry {
+  const char* op;
+  BinaryOp primitive;
+  DTypeSet dtypes;
+};
+
+constexpr Entry kEntries[] = {
+    {"add", BinaryOp::kAdd, kAllDTypes},
+    {"add_", BinaryOp::kAdd, kAllDTypes},
+    {"sub", BinaryOp::kSub, kNumericSet},
+    {"sub_", BinaryOp::kSub, kNumericSet},
+    {"mul", BinaryOp::kMul, kAllDTypes},
+    {"mul_", BinaryOp::kMul, kAllDTypes},
+    {"div", BinaryOp::kDiv, kFloatingSet},
+    {"div_", BinaryOp::kDiv, kFloatingSet},
+    {"eq", BinaryOp::kEq, kAllDTypes},
+    {"ne", BinaryOp::kNe, kAllDTypes},
+    {"lt", BinaryOp::kLt, kAllDTypes},
+    {"le", BinaryOp::kLe, kAllDTypes},
+    {"gt", BinaryOp::kGt, kAllDTypes},
+    {"ge", BinaryOp::kGe, kAllDTypes},
+    {"relu_backward", BinaryOp::kReluBackward, kFloatingSet},
+};
+
+const bool registered = [] {
+  for (const Entry& e : kEntries) {
+    const auto bind =
+        [op = e.primitive](const BindContext& c) -> StatusOr<std::unique_ptr<BoundKernel>> {
+      OFL_ASSIGN_OR_RETURN(auto primitive,
+                           NewPrimitive<BinaryFactory>(c.device, {.op = op, .dtype = c.inputs[0]}));
+      return std::make_unique<BinaryKernel>(std::move(primitive));
+    };
+    internal::AppendKernel({.op = e.op, .dtypes = e.dtypes, .strided_inputs = 0b11, .bind = bind},
+                           __FILE__, __LINE__);
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace oneflow_lite

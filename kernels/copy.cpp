@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cast, copy_ and to_device through the strided copy primitive and the devices' transfers.
+#include "primitive/copy.h"
+
+#include "oneflow_lite/core/device_backend.h"
+#include "oneflow_lite/framework/kernel_registry.h"
+
+namespace oneflow_lite {
+namespace {
+
+// Reads input `src`, writes the output; serves cast (src = 0) and copy_ (src = 1).
+class CopyKernel final : public BoundKernel {
+ public:
+  CopyKernel(std::unique_ptr<Copy> primitive, int src)
+      : primitive_(std::move(primitive)), src_(src) {}
+
+  Status Launch(KernelContext& c) const override {
+    const Tensor &src = c.input(src_), &dst = c.output(0);
+    if (src.data() == dst.data()) return OkStatus();  // x.copy_(x): the geometry is the same too
+    const auto g = MakeElementwise<2>(src.shape(), {src.strides(), dst.strides()});
+    return primitive_->Launch(c.stream(), g, src.data(), dst.data());
+  }
+
+ private:
+  std::unique_ptr<Copy> primitive_;
+  int src_;
+};
+
+template <int kSrc>
+StatusOr<std::unique_ptr<BoundKernel>> BindCopy(const BindContext& c) {
+  OFL_ASSIGN_OR_RETURN(auto primitive, NewPrimitive<CopyFactory>(
+                                           c.device, {.from = c.inputs[kSrc], .to = c.outputs[0]}));
+  return std::make_unique<CopyKernel>(std::move(primitive), kSrc);
+}
+
+// Bytes from one device to another: host to device, device to host, or between two devices of a
+// kind through the driver. The context's stream is that of the destination.
+class ToDeviceKernel final : public BoundKernel {
+ public:
+  Status Launch(KernelContext& c) const override {
+    const Tensor &src = c.input(0), &dst = c.output(0);
+    if (src.device().type == DeviceType::kCPU) {
+      OFL_ASSIGN_OR_RETURN(DeviceBackend * backend, GetBackend(dst.device()));
+      return backend->CopyFromHost(dst.data(), src.data(), src.nbytes(), c.stream());
+    }
+    OFL_ASSIGN_OR_RETURN(DeviceBackend * backend, GetBackend(src.device()));
+    OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(src.device()));
+    if (dst.device().type == DeviceType::kCPU) {
+      return backend->CopyToHost(dst.data(), src.data(), src.nbytes(), *stream);
+    }
+    // The source's work comes first, and its memory is not reused before the copy has ended.
+    OFL_RETURN_IF_ERROR(stream->Synchronize());
+    OFL_RETURN_IF_ERROR(backend->CopyOnDevice(dst.data(), src.data(), src.nbytes(), c.stream()));
+    return c.stream().Synchronize();
+  }
+};
+
+OFL_REGISTER_KERNEL({.op = "cast", .strided_inputs = 0b1, .bind = BindCopy<0>});
+OFL_REGISTER_KERNEL({.op = "copy_", .strided_inputs = 0b11, .bind = BindCopy<1>});
+OFL_REGISTER_KERNEL({.op = "to_device",
+                     .bind = [](const BindContext&) -> StatusOr<std::unique_ptr<BoundKernel>> {
+                       return std::make_unique<ToDeviceKernel>();
+                     }});
+
+}  // namespace
+}  // namespace oneflow_lite

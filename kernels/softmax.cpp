@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// softmax, log_softmax and their backward: sees the tensors as outer x axis x inner and launches
+// the device's primitive.
+#include "primitive/softmax.h"
+
+#include "oneflow_lite/framework/kernel_registry.h"
+
+namespace oneflow_lite {
+namespace {
+
+SoftmaxShape ShapeOf(const Tensor& x, int64_t axis) {
+  const AxisSplit s = SplitAt(x.shape(), axis);
+  return {.rows = s.outer, .cols = s.axis, .inner = s.inner};
+}
+
+Status CheckAxis(const char* op, const SoftmaxShape& shape, bool has_axis_kernel) {
+  if (shape.inner == 1 || has_axis_kernel) return OkStatus();
+  return Error(ErrorKind::kNotImplemented, op,
+               "(): this device has no kernel for an axis that is not the last");
+}
+
+class SoftmaxKernel final : public BoundKernel {
+ public:
+  explicit SoftmaxKernel(std::unique_ptr<Softmax> primitive) : primitive_(std::move(primitive)) {}
+
+  Status Launch(KernelContext& c) const override {
+    const SoftmaxShape shape = ShapeOf(c.input(0), c.attr<int64_t>(0));
+    OFL_RETURN_IF_ERROR(CheckAxis("softmax", shape, has_axis_kernel()));
+    OFL_ASSIGN_OR_RETURN(void* workspace,
+                         c.Workspace(primitive_->WorkspaceBytes(c.stream(), shape)));
+    return primitive_->Launch(c.stream(), shape, c.input(0).data(), c.output(0).data(), workspace);
+  }
+  bool has_axis_kernel() const override { return primitive_->has_axis_kernel(); }
+
+ private:
+  std::unique_ptr<Softmax> primitive_;
+};
+
+class SoftmaxBackwardKernel final : public BoundKernel {
+ public:
+  explicit SoftmaxBackwardKernel(std::unique_ptr<SoftmaxBackward> primitive)
+      : primitive_(std::move(primitive)) {}
+
+  Status Launch(KernelContext& c) const override {
+    const SoftmaxShape shape = ShapeOf(c.input(0), c.attr<int64_t>(0));
+    OFL_RETURN_IF_ERROR(CheckAxis("softmax_backward", shape, has_axis_kernel()));
+    OFL_ASSIGN_OR_RETURN(void* workspace,
+                         c.Workspace(primitive_->WorkspaceBytes(c.stream(), shape)));
+    return primitive_->Launch(c.stream(), shape, c.input(0).data(), c.input(1).data(),
+                              c.output(0).data(), workspace);
+  }
+  bool has_axis_kernel() const override { return primitive_->has_axis_kernel(); }
+
+ private:
+  std::unique_ptr<SoftmaxBackward> primitive_;
+};
+
+template <class Kernel, class Factory, bool kLog>
+StatusOr<std::unique_ptr<BoundKernel>> Bind(const BindContext& c) {
+  OFL_ASSIGN_OR_RETURN(auto primitive,
+                       NewPrimitive<Factory>(c.device, {.dtype = c.inputs[0], .log = kLog}));
+  return std::make_unique<Kernel>(std::move(primitive));
+}
+
+OFL_REGISTER_KERNEL({.op = "softmax",
+                     .dtypes = kFloatingSet,
+                     .bind = Bind<SoftmaxKernel, SoftmaxFactory, false>});
+OFL_REGISTER_KERNEL({.op = "log_softmax",
+                     .dtypes = kFloatingSet,
+                     .bind = Bind<SoftmaxKernel, SoftmaxFactory, true>});
+OFL_REGISTER_KERNEL({.op = "softmax_backward",
+                     .dtypes = kFloatingSet,
+                     .bind = Bind<SoftmaxBackwardKernel, SoftmaxBackwardFactory, false>});
+OFL_REGISTER_KERNEL({.op = "log_softmax_backward",
+                     .dtypes = kFloatingSet,
+                     .bind = Bind<SoftmaxBackwardKernel, SoftmaxBackwardFactory, true>});
+
+}  // namespace
+}  // namespace oneflow_lite

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The elementwise ops of one input, each bound to the primitive of its name.
+#include "primitive/unary.h"
+
+#include "oneflow_lite/framework/kernel_registry.h"
+
+namespace oneflow_lite {
+namespace {
+
+class UnaryKernel final : public BoundKernel {
+ public:
+  explicit UnaryKernel(std::unique_ptr<Unary> primitive) : primitive_(std::move(primitive)) {}
+
+  Status Launch(KernelContext& c) const override {
+    return primitive_->Launch(c.stream(), c.output(0).numel(), c.input(0).data(),
+                              c.output(0).data());
+  }
+
+ private:
+  std::unique_ptr<Unary> primitive_;
+};
+
+struct Entry {
+  const char* op;
+  UnaryOp primitive;
+  DTypeSet dtypes;
+};
+
+constexpr Entry kEntries[] = {
+    {"neg", UnaryOp::kNeg, kNumericSet},
+    {"exp", UnaryOp::kExp, kFloatingSet},
+    {"log", UnaryOp::kLog, kFloatingSet},
+    {"relu", UnaryOp::kRelu, kNumericSet},
+};
+
+const bool registered = [] {
+  for (const Entry& e : kEntries) {
+    const auto bind =
+        [op = e.primitive](const BindContext& c) -> StatusOr<std::unique_ptr<BoundKernel>> {
+      OFL_ASSIGN_OR_RETURN(auto primitive,
+                           NewPrimitive<UnaryFactory>(c.device, {.op = op, .dtype = c.inputs[0]}));
+      return std::make_unique<UnaryKernel>(std::move(primitive));
+    };
+    internal::AppendKernel({.op = e.op, .dtypes = e.dtypes, .bind = bind}, __FILE__, __LINE__);
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace oneflow_lite

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The elementwise ops of two inputs of one dtype, with broadcasting, and their in-place forms. An
+// op is one entry: name, documentation, dtypes, what backward keeps, and the two gradients before
+// they are summed to the inputs' shapes.
+#include "functional/binary.h"
+
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/kernel_registry.h"
+#include "oneflow_lite/framework/op_registry.h"
+
+namespace oneflow_lite {
+namespace {
+
+using functional::Div;
+using functional::Mul;
+using functional::ReluBackward;
+using functional::SumToShape;
+
+struct Entry {
+  const char* name;
+  const char* doc;
+  DTypeSet dtypes;
+  bool comparison;  // the result is bool and has no gradient
+  SavePlan (*save)(Needs needs);
+  StatusOr<Tensor> (*gradient_a)(const GradContext& c);
+  StatusOr<Tensor> (*gradient_b)(const GradContext& c);
+};
+
+using C = const GradContext&;
+SavePlan SaveNothing(Needs) { return {}; }
+// Each operand's gradient needs the other operand.
+SavePlan SaveOther(Needs needs) {
+  return {.inputs = (needs & Bit(0) ? Bit(1) : 0) | (needs & Bit(1) ? Bit(0) : 0)};
+}
+SavePlan SaveForDiv(Needs needs) { return {.inputs = Bit(1) | (needs & Bit(1) ? Bit(0) : 0)}; }
+SavePlan SaveB(Needs) { return {.inputs = Bit(1)}; }
+StatusOr<Tensor> Pass(C c) { return c.grad(0); }
+
+// -g a / b^2
+StatusOr<Tensor> DivGradientB(C c) {
+  OFL_ASSIGN_OR_RETURN(Tensor quotient, Div(c.input(0), c.input(1)));
+  OFL_ASSIGN_OR_RETURN(Tensor scaled, Mul(c.grad(0), quotient));
+  OFL_ASSIGN_OR_RETURN(Tensor positive, Div(scaled, c.input(1)));
+  return functional::Sub(Scalar(0), positive);
+}
+StatusOr<Tensor> Negated(C c) { return functional::Sub(Scalar(0), c.grad(0)); }
+
+// clang-format off
+constexpr Entry kEntries[] = {
+    {"add", "a + b.", kAllDTypes, false, SaveNothing, Pass, Pass},
+    {"sub", "a - b.", kNumericSet, false, SaveNothing, Pass, Negated},
+    {"mul", "a * b.", kAllDTypes, false, SaveOther,
+     [](C c) { return Mul(c.grad(0), c.input(1)); }, [](C c) { return Mul(c.grad(0), c.input(0)); }},
+    {"div", "a / b.", kFloatingSet, false, SaveForDiv,
+     [](C c) { return Div(c.grad(0), c.input(1)); }, DivGradientB},
+    {"relu_backward", "a where b > 0, else 0: the gradient of relu from its output b.", kFloatingSet,
+     false, SaveB, [](C c) { return ReluBackward(c.grad(0), c.input(1)); },
+     [](C c) { return Mul(c.grad(0), Scalar(0)); }},
+    {"eq", "a == b.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
+    {"ne", "a != b.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
+    {"lt", "a < b.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
+    {"le", "a <= b.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
+    {"gt", "a > b.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
+    {"ge", "a >= b.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
+};
+// clang-format on
+constexpr size_t kNumInPlace = 4;  // the first entries also have the form a += b
+
+Status InferBroadcast(InferContext& c, DTypeSet dtypes, bool comparison) {
+  if (c.dtype(0) != c.dtype(1)) {
+    return DTypeMismatch(c.op(), "the second operand", c.dtype(1), Name(c.dtype(0)));
+  }
+  if (!(dtypes & SetOf(c.dtype(0)))) {
+    return UnsupportedDType(c.op(), "the operands", c.dtype(0), "one of " + ToString(dtypes));
+  }
+  const Shape &a = c.shape(0), &b = c.shape(1);
+  const int ndim = std::max(a.ndim(), b.ndim());
+  Shape out;
+  out.dims().resize(ndim);
+  for (int d = 0; d < ndim; ++d) {
+    const int64_t x = d < ndim - a.ndim() ? 1 : a[d - (ndim - a.ndim())];
+    const int64_t y = d < ndim - b.ndim() ? 1 : b[d - (ndim - b.ndim())];
+    if (x != y && x != 1 && y != 1) {
+      return ShapeMismatch(c.op(), "the second operand", b,
+                           absl::StrCat("one that broadcasts with ", a.ToString()));
+    }
+    out[d] = x == 1 ? y : x;
+  }
+  c.SetOutput(0, out, comparison ? DType::kBool : c.dtype(0));
+  return OkStatus();
+}
+
+// Shards of operands of one shape, and an operand that is broadcast as a whole.
+void Signatures(const SbpContext& c, std::vector<SbpSignature>* out) {
+  if (c.inputs[0] == c.inputs[1]) return SplitAllAxes(c, out);
+  const int larger = c.inputs[0].ndim() >= c.inputs[1].ndim() ? 0 : 1;
+  const Shape &big = c.inputs[larger], &small = c.inputs[1 - larger];
+  for (int d = 0; d < big.ndim() - small.ndim(); ++d) {
+    SbpSignature s{{Sbp::Broadcast(), Sbp::Broadcast()}, {Sbp::Split(d)}};
+    s.inputs[larger] = Sbp::Split(d);
+    out->push_back(s);
+  }
+}
+
+Status Backward(GradContext& c, const Entry& entry) {
+  for (int i = 0; i < 2; ++i) {
+    if (!c.needs(i)) continue;
+    OFL_ASSIGN_OR_RETURN(Tensor g, i == 0 ? entry.gradient_a(c) : entry.gradient_b(c));
+    OFL_RETURN_IF_ERROR(c.Set(i, SumToShape(g, c.spec(i).shape)));
+  }
+  return OkStatus();
+}
+
+template <size_t kIndex, bool kInPlace>
+void Define(OpDef& op) {
+  static constexpr const Entry& entry = kEntries[kIndex];
+  if (kInPlace)
+    op.Input("self", InputDef::Kind::kMutated).Input("other").Output("out");
+  else
+    op.Input("a").Input("b").Output("out");
+  op.doc = entry.doc;
+  op.scalar_operands = true;
+  op.differentiable = !entry.comparison;
+  op.infer = [](InferContext& c) -> Status {
+    return InferBroadcast(c, entry.dtypes, entry.comparison);
+  };
+  op.sbp = Signatures;
+  op.save = [](const Attrs&, Needs needs) { return entry.save(needs); };
+  op.backward = [](GradContext& c) -> Status { return Backward(c, entry); };
+}
+
+template <size_t... I>
+bool RegisterAll(std::index_sequence<I...>) {
+  return (internal::AppendOp(kEntries[I].name, Define<I, false>, __FILE__, __LINE__) && ...);
+}
+template <size_t... I>
+bool RegisterInPlace(std::index_sequence<I...>) {
+  static const std::string names[] = {std::string(kEntries[I].name) + "_" ...};
+  return (internal::AppendOp(names[I].c_str(), Define<I, true>, __FILE__, __LINE__) && ...);
+}
+const bool registered = RegisterAll(std::make_index_sequence<std::size(kEntries)>()) &&
+                        RegisterInPlace(std::make_index_sequence<kNumInPlace>());
+
+}  // namespace
+}  // namespace oneflow_lite

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// full, arange, the random ops and fill_. Random ops are given the place in their generator's
+// sequence as attributes, so that the op itself is a function.
+#include "functional/creation.h"
+
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/op_registry.h"
+
+namespace oneflow_lite {
+namespace {
+
+Status CheckSize(const InferContext& c, const Dims& shape) {
+  for (int64_t d : shape) {
+    if (d < 0) return BadValue(c.op(), "the size", ToString(shape), "a list of non-negative dims");
+  }
+  if (shape.size() > 16) {
+    return BadValue(c.op(), "the size", ToString(shape), "a list of at most 16 dims");
+  }
+  return OkStatus();
+}
+
+void DefineFull(OpDef& op) {
+  op.Output("out").Attr("shape", AttrType::kInts).Attr("value", AttrType::kScalar);
+  op.Attr("dtype", AttrType::kDType).Attr("device", AttrType::kDevice, Device{});
+  op.doc = "A tensor filled with a number.";
+  op.infer = [](InferContext& c) -> Status {
+    OFL_RETURN_IF_ERROR(CheckSize(c, c.attr<Dims>(0)));
+    c.SetOutput(0, Shape(c.attr<Dims>(0)), c.attr<DType>(2));
+    return OkStatus();
+  };
+}
+
+void DefineArange(OpDef& op) {
+  op.Output("out").Attr("count", AttrType::kInt).Attr("start", AttrType::kScalar);
+  op.Attr("step", AttrType::kScalar).Attr("dtype", AttrType::kDType);
+  op.Attr("device", AttrType::kDevice, Device{});
+  op.doc = "start + i * step for i in 0 .. count - 1.";
+  op.infer = [](InferContext& c) -> Status {
+    OFL_RETURN_IF_ERROR(CheckSize(c, {c.attr<int64_t>(0)}));
+    if (c.attr<DType>(3) == DType::kBool) {
+      return UnsupportedDType(c.op(), "the result", DType::kBool, "an integer or a floating dtype");
+    }
+    c.SetOutput(0, Shape{c.attr<int64_t>(0)}, c.attr<DType>(3));
+    return OkStatus();
+  };
+}
+
+template <bool kBits>
+void DefineRandom(OpDef& op) {
+  op.Output("out").Attr("shape", AttrType::kInts).Attr("dtype", AttrType::kDType);
+  op.Attr("device", AttrType::kDevice, Device{});
+  op.Attr("seed", AttrType::kInt).Attr("offset", AttrType::kInt);
+  op.doc = kBits ? "32-bit integers of a Philox sequence." : "Random numbers of a Philox sequence.";
+  op.random = true;
+  op.infer = [](InferContext& c) -> Status {
+    OFL_RETURN_IF_ERROR(CheckSize(c, c.attr<Dims>(0)));
+    const DType dtype = c.attr<DType>(1);
+    if (kBits ? dtype != DType::kInt64 : !IsFloating(dtype)) {
+      return UnsupportedDType(c.op(), "the result", dtype, kBits ? "int64" : kFloatingDTypes);
+    }
+    c.SetOutput(0, Shape(c.attr<Dims>(0)), dtype);
+    return OkStatus();
+  };
+}
+
+void DefineFillInto(OpDef& op) {
+  op.Input("self", InputDef::Kind::kMutated).Output("out").Attr("value", AttrType::kScalar);
+  op.doc = "Overwrites every element with a number.";
+  op.infer = [](InferContext& c) -> Status {
+    c.SetOutput(0, c.shape(0), c.dtype(0));
+    return OkStatus();
+  };
+  op.sbp = SplitAllAxes;
+  op.backward = [](GradContext&) -> Status { return OkStatus(); };  // nothing of self remains
+}
+
+OFL_REGISTER_OP("full", DefineFull);
+OFL_REGISTER_OP("arange", DefineArange);
+OFL_REGISTER_OP("rand", DefineRandom<false>);
+OFL_REGISTER_OP("randn", DefineRandom<false>);
+OFL_REGISTER_OP("random_bits", DefineRandom<true>);
+OFL_REGISTER_OP("fill_", DefineFillInto);
+
+}  // namespace
+}  // namespace oneflow_lite

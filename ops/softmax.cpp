@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// softmax and log_softmax over one axis, and their gradients as ops of their own, so that the
+// gradient can be differentiated again.
+#include "functional/softmax.h"
+
+#include "functional/binary.h"
+#include "functional/reduce.h"
+#include "functional/unary.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/op_registry.h"
+
+namespace oneflow_lite {
+namespace {
+
+using functional::LogSoftmaxBackward;
+using functional::Mul;
+using functional::SoftmaxBackward;
+using functional::Sub;
+
+constexpr int kAxis = 0;  // the attribute
+
+// Every input alike in shape and dtype, floating; the axis within the dims.
+Status InferLikeInput(InferContext& c) {
+  const Shape& shape = c.shape(0);
+  if (!IsFloating(c.dtype(0))) {
+    return UnsupportedDType(c.op(), "the input", c.dtype(0), kFloatingDTypes);
+  }
+  for (int i = 1; i < c.num_inputs(); ++i) {
+    if (c.shape(i) != shape) return ShapeMismatch(c.op(), "dy", c.shape(i), shape.ToString());
+    if (c.dtype(i) != c.dtype(0)) return DTypeMismatch(c.op(), "dy", c.dtype(i), Name(c.dtype(0)));
+  }
+  const int64_t axis = c.attr<int64_t>(kAxis);
+  const int64_t ndim = std::max(1, shape.ndim());
+  if (axis < 0 || axis >= ndim) {
+    return Error(ErrorKind::kIndex, c.op(), "(): axis ", axis, " is out of range [0, ", ndim - 1,
+                 "] for shape ", shape.ToString());
+  }
+  c.SetOutput(0, shape, c.dtype(0));
+  return OkStatus();
+}
+
+void Signatures(const SbpContext& c, std::vector<SbpSignature>* out) {
+  SplitAllAxesBut(static_cast<int>(c.attrs.get<int64_t>(kAxis)), c, out);
+}
+
+// Forward: one read, one write; subtract, exp, add, scale: about 5 operations per element.
+Cost ForwardCost(const InferContext& c, absl::Span<const TensorSpec>) {
+  const double n = static_cast<double>(c.shape(0).numel());
+  return {.bytes = 2 * n * SizeOf(c.dtype(0)), .flops = 5 * n};
+}
+Cost BackwardCost(const InferContext& c, absl::Span<const TensorSpec>) {
+  const double n = static_cast<double>(c.shape(0).numel());
+  return {.bytes = 3 * n * SizeOf(c.dtype(0)), .flops = 4 * n};
+}
+
+void DefineForward(OpDef& op) {
+  op.Input("in").Output("out").Attr("axis", AttrType::kInt);
+  op.infer = InferLikeInput;
+  op.sbp = Signatures;
+  op.cost = ForwardCost;
+  op.save = [](const Attrs&, Needs) { return SavePlan{.outputs = Bit(0)}; };
+}
+
+void DefineBackward(OpDef& op) {
+  op.Input("y").Input("dy").Output("dx").Attr("axis", AttrType::kInt);
+  op.infer = InferLikeInput;
+  op.sbp = Signatures;
+  op.cost = BackwardCost;
+  op.save = [](const Attrs&, Needs) { return SavePlan{.inputs = Bit(0) | Bit(1)}; };
+}
+
+StatusOr<Tensor> SumAxis(const Tensor& x, int64_t axis) {
+  const int64_t dims[] = {axis};
+  return functional::Sum(x, x.ndim() == 0 ? Dims{} : Dims(dims, dims + 1), /*keepdim=*/true);
+}
+
+void DefineSoftmax(OpDef& op) {
+  DefineForward(op);
+  op.doc = "Softmax over one axis: exp(x - max) / sum exp(x - max).";
+  op.backward = [](GradContext& c) -> Status {
+    return c.Set(0, SoftmaxBackward(c.output(0), c.grad(0), c.attr<int64_t>(kAxis)));
+  };
+}
+
+void DefineLogSoftmax(OpDef& op) {
+  DefineForward(op);
+  op.doc = "Logarithm of the softmax over one axis: (x - max) - log sum exp(x - max).";
+  op.backward = [](GradContext& c) -> Status {
+    return c.Set(0, LogSoftmaxBackward(c.output(0), c.grad(0), c.attr<int64_t>(kAxis)));
+  };
+}
+
+// dx = y (dy - s), s = sum y dy. With an incoming g:
+//   for dy: y (g - sum y g), the same op;   for y: g (dy - s) - dy sum y g.
+void DefineSoftmaxBackward(OpDef& op) {
+  DefineBackward(op);
+  op.doc = "Gradient of softmax: y (dy - sum(y dy)).";
+  op.backward = [](GradContext& c) -> Status {
+    const Tensor &y = c.input(0), &dy = c.input(1), &g = c.grad(0);
+    const int64_t axis = c.attr<int64_t>(kAxis);
+    if (c.needs(1)) OFL_RETURN_IF_ERROR(c.Set(1, SoftmaxBackward(y, g, axis)));
+    if (!c.needs(0)) return OkStatus();
+    OFL_ASSIGN_OR_RETURN(Tensor y_dy, Mul(y, dy));
+    OFL_ASSIGN_OR_RETURN(Tensor s, SumAxis(y_dy, axis));
+    OFL_ASSIGN_OR_RETURN(Tensor centred, Sub(dy, s));
+    OFL_ASSIGN_OR_RETURN(Tensor first, Mul(g, centred));
+    OFL_ASSIGN_OR_RETURN(Tensor y_g, Mul(y, g));
+    OFL_ASSIGN_OR_RETURN(Tensor sum_y_g, SumAxis(y_g, axis));
+    OFL_ASSIGN_OR_RETURN(Tensor second, Mul(dy, sum_y_g));
+    return c.Set(0, Sub(first, second));
+  };
+}
+
+// dx = dy - exp(y) sum dy. With an incoming g:
+//   for dy: g - sum exp(y) g;   for y: -g exp(y) sum dy.
+void DefineLogSoftmaxBackward(OpDef& op) {
+  DefineBackward(op);
+  op.doc = "Gradient of log_softmax: dy - exp(y) sum(dy).";
+  op.backward = [](GradContext& c) -> Status {
+    const Tensor &y = c.input(0), &dy = c.input(1), &g = c.grad(0);
+    const int64_t axis = c.attr<int64_t>(kAxis);
+    OFL_ASSIGN_OR_RETURN(Tensor p, functional::Exp(y));
+    OFL_ASSIGN_OR_RETURN(Tensor p_g, Mul(p, g));
+    if (c.needs(1)) {
+      OFL_ASSIGN_OR_RETURN(Tensor sum_p_g, SumAxis(p_g, axis));
+      OFL_RETURN_IF_ERROR(c.Set(1, Sub(g, sum_p_g)));
+    }
+    if (!c.needs(0)) return OkStatus();
+    OFL_ASSIGN_OR_RETURN(Tensor sum_dy, SumAxis(dy, axis));
+    OFL_ASSIGN_OR_RETURN(Tensor product, Mul(p_g, sum_dy));
+    return c.Set(0, functional::Neg(product));
+  };
+}
+
+OFL_REGISTER_OP("softmax", DefineSoftmax);
+OFL_REGISTER_OP("log_softmax", DefineLogSoftmax);
+OFL_REGISTER_OP("softmax_backward", DefineSoftmaxBackward);
+OFL_REGISTER_OP("log_softmax_backward", DefineLogSoftmaxBackward);
+
+}  // namespace
+}  // namespace oneflow_lite

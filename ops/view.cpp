@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Views: ops whose output is the input's memory under another geometry. They have no kernel. The
+// gradient of a view that leaves elements out puts the incoming gradient into zeros of the base's
+// shape (as_strided_backward).
+#include "functional/view.h"
+
+#include <algorithm>
+
+#include "functional/binary.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/op_expr.h"
+#include "oneflow_lite/framework/op_registry.h"
+
+namespace oneflow_lite {
+namespace {
+
+using Geo = StatusOr<Geometry>;
+
+Status OutOfRange(const char* op, const char* what, int64_t value, const Tensor& x) {
+  return Error(ErrorKind::kIndex, op, "(): ", what, " ", value, " is out of range for ",
+               Describe(x));
+}
+
+bool HasDim(const Tensor& x, int64_t dim) { return dim >= 0 && dim < x.ndim(); }
+
+void DefineViewOp(OpDef& op, const char* doc) {
+  op.Input("in", InputDef::Kind::kViewed).Output("out");
+  op.doc = doc;
+}
+
+void DefineView(OpDef& op) {
+  DefineViewOp(op, "The same elements in another shape.");
+  op.Attr("shape", AttrType::kInts);
+  op.view = [](const Tensor& x, const Attrs& attrs) -> Geo {
+    const Dims& shape = attrs.get<Dims>(0);
+    Geometry g{Shape(shape), {}, x.offset()};
+    if (CheckedNumel(shape) != x.numel() ||
+        std::any_of(shape.begin(), shape.end(), [](int64_t d) { return d < 0; })) {
+      return Error(ErrorKind::kShape, "view(): shape ", ToString(shape), " does not go with ",
+                   Describe(x));
+    }
+    if (!ViewStrides(x.shape(), x.strides(), shape, &g.strides)) {
+      return Error(ErrorKind::kShape, "view(): ", Describe(x), " with strides ",
+                   ToString(x.strides()), " cannot be seen as ", ToString(shape),
+                   " without a copy; use reshape()");
+    }
+    return g;
+  };
+  op.backward = [](GradContext& c) -> Status {
+    return c.Set(0, functional::Reshape(c.grad(0), c.spec(0).shape));
+  };
+}
+
+void DefinePermute(OpDef& op) {
+  DefineViewOp(op, "The dims in another order.");
+  op.Attr("dims", AttrType::kInts);
+  op.view = [](const Tensor& x, const Attrs& attrs) -> Geo {
+    const Dims& order = attrs.get<Dims>(0);
+    Dims sorted = order;
+    std::sort(sorted.begin(), sorted.end());
+    bool valid = static_cast<int>(order.size()) == x.ndim();
+    for (size_t d = 0; valid && d < sorted.size(); ++d)
+      valid = sorted[d] == static_cast<int64_t>(d);
+    if (!valid) {
+      return Error(ErrorKind::kValue, "permute(): dims ", ToString(order),
+                   " are not an order of the dims of ", Describe(x));
+    }
+    Geometry g{{}, {}, x.offset()};
+    for (int64_t d : order) {
+      g.shape.dims().push_back(x.shape()[d]);
+      g.strides.push_back(x.strides()[d]);
+    }
+    return g;
+  };
+  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+    const Dims& order = c.attrs.get<Dims>(0);
+    for (int d = 0; d < static_cast<int>(order.size()); ++d) {
+      out->push_back({{Sbp::Split(static_cast<int>(order[d]))}, {Sbp::Split(d)}});
+    }
+  };
+  op.backward = [](GradContext& c) -> Status {
+    const Dims& order = c.attr<Dims>(0);
+    Dims inverse(order.size());
+    for (size_t d = 0; d < order.size(); ++d) inverse[order[d]] = static_cast<int64_t>(d);
+    return c.Set(0, functional::Permute(c.grad(0), inverse));
+  };
+}
+
+void DefineExpand(OpDef& op) {
+  DefineViewOp(op, "Dims of size 1 repeated, new dims in front.");
+  op.Attr("shape", AttrType::kInts);
+  op.view = [](const Tensor& x, const Attrs& attrs) -> Geo {
+    const Dims& shape = attrs.get<Dims>(0);
+    const int extra = static_cast<int>(shape.size()) - x.ndim();
+    bool valid = extra >= 0 && CheckedNumel(shape) >= 0;
+    Geometry g{Shape(shape), Dims(shape.size(), 0), x.offset()};
+    for (int d = 0; valid && d < static_cast<int>(shape.size()); ++d) {
+      const int64_t size = d < extra ? 1 : x.shape()[d - extra];
+      valid = shape[d] >= 0 && (size == 1 || size == shape[d]);
+      if (d >= extra && size == shape[d]) g.strides[d] = x.strides()[d - extra];
+    }
+    if (!valid) {
+      return Error(ErrorKind::kShape, "expand(): ", Describe(x), " does not expand to ",
+                   ToString(shape));
+    }
+    return g;
+  };
+  op.backward = [](GradContext& c) -> Status {
+    return c.Set(0, functional::SumToShape(c.grad(0), c.spec(0).shape));
+  };
+}
+
+// Calls as_strided_backward for a view that `view` would cut from a dense tensor.
+StatusOr<Tensor> PutBack(const GradContext& c) {
+  static const OpExpr& put = OpBuilder("as_strided_backward")
+                                 .Input("grad")
+                                 .Output("out")
+                                 .Attr("base_shape")
+                                 .Attr("shape")
+                                 .Attr("strides")
+                                 .Attr("offset")
+                                 .Get();
+  OFL_ASSIGN_OR_RETURN(
+      Tensor dense, Tensor::Empty(c.spec(0).shape, c.spec(0).dtype, Device{DeviceType::kMeta, 0}));
+  OFL_ASSIGN_OR_RETURN(Geometry g, c.op().view(dense, c.attrs()));
+  return Call(put, {c.grad(0)},
+              {c.spec(0).shape.dims(), g.shape.dims(), std::move(g.strides), g.offset});
+}
+
+void DefineSlice(OpDef& op) {
+  DefineViewOp(op, "Elements start, start + step, ... before end along a dim.");
+  op.Attr("dim", AttrType::kInt).Attr("start", AttrType::kInt).Attr("end", AttrType::kInt);
+  op.Attr("step", AttrType::kInt, int64_t{1});
+  op.view = [](const Tensor& x, const Attrs& a) -> Geo {
+    const int64_t dim = a.get<int64_t>(0), start = a.get<int64_t>(1), end = a.get<int64_t>(2);
+    const int64_t step = a.get<int64_t>(3);
+    if (!HasDim(x, dim)) return OutOfRange("slice", "dim", dim, x);
+    if (start < 0 || start > end || end > x.shape()[dim]) return OutOfRange("slice", "end", end, x);
+    if (step <= 0) return BadValue("slice", "step", absl::StrCat(step), "positive");
+    Geometry g{x.shape(), x.strides(), x.offset()};
+    g.shape[dim] = end == start ? 0 : (end - start - 1) / step + 1;
+    if (g.shape[dim] > 0) g.offset += start * x.strides()[dim];
+    g.strides[dim] *= g.shape[dim] > 1 ? step : 1;
+    return g;
+  };
+  op.backward = [](GradContext& c) -> Status { return c.Set(0, PutBack(c)); };
+}
+
+void DefineSelect(OpDef& op) {
+  DefineViewOp(op, "One element along a dim, which goes.");
+  op.Attr("dim", AttrType::kInt).Attr("index", AttrType::kInt);
+  op.view = [](const Tensor& x, const Attrs& a) -> Geo {
+    const int64_t dim = a.get<int64_t>(0), index = a.get<int64_t>(1);
+    if (!HasDim(x, dim)) return OutOfRange("select", "dim", dim, x);
+    if (index < 0 || index >= x.shape()[dim]) return OutOfRange("select", "index", index, x);
+    Geometry g{x.shape(), x.strides(), x.offset() + index * x.strides()[dim]};
+    g.shape.dims().erase(g.shape.dims().begin() + dim);
+    g.strides.erase(g.strides.begin() + dim);
+    return g;
+  };
+  op.backward = [](GradContext& c) -> Status { return c.Set(0, PutBack(c)); };
+}
+
+// Whether (shape, strides) lies within `available` elements from `offset` on.
+bool Fits(const Dims& shape, const Dims& strides, int64_t offset, int64_t available) {
+  if (shape.size() != strides.size() || offset < 0 || CheckedNumel(shape) < 0) return false;
+  int64_t last = offset;
+  bool empty = false;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    int64_t reach;
+    if (shape[d] < 0 || strides[d] < 0) return false;
+    empty = empty || shape[d] == 0;
+    if (shape[d] == 0) continue;
+    if (__builtin_mul_overflow(shape[d] - 1, strides[d], &reach)) return false;
+    if (__builtin_add_overflow(last, reach, &last)) return false;
+  }
+  return empty || last < available;
+}
+
+// Whether no two indices name one element: each dim, by rising stride, steps over all before it.
+bool IsInjective(const Dims& shape, const Dims& strides) {
+  absl::InlinedVector<std::pair<int64_t, int64_t>, 5> dims;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] > 1) dims.emplace_back(strides[d], shape[d]);
+  }
+  std::sort(dims.begin(), dims.end());
+  int64_t reach = 0;
+  for (const auto& [stride, size] : dims) {
+    if (stride <= reach) return false;
+    reach += stride * (size - 1);
+  }
+  return true;
+}
+
+void DefineAsStrided(OpDef& op) {
+  DefineViewOp(op, "Any geometry within the storage; the offset counts from the input's.");
+  op.Attr("shape", AttrType::kInts).Attr("strides", AttrType::kInts).Attr("offset", AttrType::kInt);
+  op.view = [](const Tensor& x, const Attrs& a) -> Geo {
+    const int64_t offset = x.offset() + a.get<int64_t>(2);
+    const int64_t available = static_cast<int64_t>(x.storage()->nbytes() / SizeOf(x.dtype()));
+    if (!Fits(a.get<Dims>(0), a.get<Dims>(1), offset, available)) {
+      return Error(ErrorKind::kValue, "as_strided(): shape ", ToString(a.get<Dims>(0)),
+                   " with strides ", ToString(a.get<Dims>(1)), " and offset ", offset,
+                   " does not lie within a storage of ", available, " elements");
+    }
+    return Geometry{Shape(a.get<Dims>(0)), a.get<Dims>(1), offset};
+  };
+  op.backward = [](GradContext& c) -> Status {
+    if (!IsInjective(c.attr<Dims>(0), c.attr<Dims>(1))) {
+      return Error(ErrorKind::kNotImplemented,
+                   "as_strided(): the gradient of a view with overlapping elements is not there");
+    }
+    return c.Set(0, PutBack(c));
+  };
+}
+
+void DefineAsStridedBackward(OpDef& op) {
+  op.Input("grad").Output("out").Attr("base_shape", AttrType::kInts);
+  op.Attr("shape", AttrType::kInts).Attr("strides", AttrType::kInts).Attr("offset", AttrType::kInt);
+  op.doc = "Zeros of base_shape with grad put in under the geometry of a view.";
+  op.infer = [](InferContext& c) -> Status {
+    const Dims& base = c.attr<Dims>(0);
+    if (Shape(c.attr<Dims>(1)) != c.shape(0)) {
+      return ShapeMismatch(c.op(), "grad", c.shape(0), ToString(c.attr<Dims>(1)));
+    }
+    if (!Fits(c.attr<Dims>(1), c.attr<Dims>(2), c.attr<int64_t>(3), CheckedNumel(base)) ||
+        !IsInjective(c.attr<Dims>(1), c.attr<Dims>(2))) {
+      return Error(ErrorKind::kValue, c.op(), "(): the geometry does not fit into ",
+                   ToString(base));
+    }
+    c.SetOutput(0, Shape(base), c.dtype(0));
+    return OkStatus();
+  };
+  op.backward = [](GradContext& c) -> Status {
+    static const OpExpr& as_strided = OpBuilder("as_strided")
+                                          .Input("in")
+                                          .Output("out")
+                                          .Attr("shape")
+                                          .Attr("strides")
+                                          .Attr("offset")
+                                          .Get();
+    static const OpExpr& dense = OpBuilder("cast").Input("in").Output("out").Attr("dtype").Get();
+    OFL_ASSIGN_OR_RETURN(Tensor g, Call(dense, {c.grad(0)}, {c.grad(0).dtype()}));
+    return c.Set(0, Call(as_strided, {g}, {c.attr<Dims>(1), c.attr<Dims>(2), c.attr<int64_t>(3)}));
+  };
+}
+
+OFL_REGISTER_OP("view", DefineView);
+OFL_REGISTER_OP("permute", DefinePermute);
+OFL_REGISTER_OP("expand", DefineExpand);
+OFL_REGISTER_OP("slice", DefineSlice);
+OFL_REGISTER_OP("select", DefineSelect);
+OFL_REGISTER_OP("as_strided", DefineAsStrided);
+OFL_REGISTER_OP("as_strided_backward", DefineAsStridedBackward);
+
+}  // namespace
+}  // namespace oneflow_lite
