@@ -1,9 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-find_package(absl REQUIRED)
+
+# Each library comes from its package; where one is missing, say which package that is.
+function(oneflow_lite_missing what debian_package)
+  message(FATAL_ERROR "oneflow_lite: ${what} was not found. On Debian and Ubuntu it is the package "
+                      "${debian_package}; `make setup` installs all there are to install.")
+endfunction()
+
+find_package(absl QUIET)
+if(NOT absl_FOUND)
+  oneflow_lite_missing("Abseil" libabsl-dev)
+endif()
 find_package(OpenMP REQUIRED COMPONENTS CXX)
-find_package(PkgConfig REQUIRED)
-pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
-pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)
+find_package(PkgConfig QUIET)
+if(NOT PkgConfig_FOUND)
+  oneflow_lite_missing("pkg-config" pkg-config)
+endif()
+pkg_check_modules(HWY QUIET IMPORTED_TARGET libhwy)
+if(NOT HWY_FOUND)
+  oneflow_lite_missing("Highway" libhwy-dev)
+endif()
+pkg_check_modules(OPENBLAS QUIET IMPORTED_TARGET openblas)
+if(NOT OPENBLAS_FOUND)
+  oneflow_lite_missing("OpenBLAS" libopenblas-openmp-dev)
+endif()
+if(OPENBLAS_LIBRARY_DIRS MATCHES "pthread|serial")
+  message(WARNING "oneflow_lite: ${OPENBLAS_LIBRARY_DIRS} is not OpenBLAS in its OpenMP flavour; "
+                  "its threads will compete with ours. Install libopenblas-openmp-dev.")
+endif()
 
 if(OFL_CUDA STREQUAL "AUTO")
   find_program(OFL_NVCC nvcc HINTS /usr/local/cuda/bin)
@@ -14,6 +37,10 @@ if(OFL_CUDA STREQUAL "AUTO")
     set(OFL_CUDA OFF)
     message(STATUS "oneflow_lite: CUDA not found, building for the CPU only")
   endif()
+elseif(OFL_CUDA)
+  message(STATUS "oneflow_lite: building the CUDA half, as asked")
+else()
+  message(STATUS "oneflow_lite: building for the CPU only, as asked")
 endif()
 
 # What every file of ours is compiled with.
@@ -22,12 +49,16 @@ target_include_directories(ofl_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_link_libraries(ofl_flags INTERFACE
   absl::status absl::statusor absl::strings absl::inlined_vector absl::span)
 target_compile_options(ofl_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-unused-parameter -fno-math-errno>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-unused-parameter
+  -Wno-missing-field-initializers -fno-math-errno>)
+# The one file that needs to know; all others are the same with and without CUDA.
 if(OFL_CUDA)
-  target_compile_definitions(ofl_flags INTERFACE OFL_WITH_CUDA)
+  set_source_files_properties(oneflow_lite/core/device_backend.cpp
+                              PROPERTIES COMPILE_DEFINITIONS OFL_WITH_CUDA)
 endif()
 if(OFL_SANITIZE)
   target_compile_options(ofl_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${OFL_SANITIZE} -fno-omit-frame-pointer -g>)
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${OFL_SANITIZE} -fno-sanitize-recover=all
+    -fno-omit-frame-pointer -g>)
   target_link_options(ofl_flags INTERFACE -fsanitize=${OFL_SANITIZE})
 endif()

@@ -1,1 +1,76 @@
 # SPDX-License-Identifier: Apache-2.0
+#
+# The installed tree is the Python package's folder and a C++ prefix in one:
+#
+#   <prefix>/_oneflow_lite.*.so, *.py          import oneflow_lite          (component python)
+#   <prefix>/lib/liboneflow_lite*.so           found through $ORIGIN        (component cpp)
+#   <prefix>/lib/cmake/oneflow_lite/           find_package(oneflow_lite)
+#   <prefix>/include/                          the C++ API and the header-only CUDA kernels
+#
+# A C++ install without Python: cmake --install <build> --prefix <prefix> --component cpp
+include(CMakePackageConfigHelpers)
+set(config_dir lib/cmake/oneflow_lite)
+
+# Programs must use the Abseil that this library was built with: write its release down.
+file(WRITE ${PROJECT_BINARY_DIR}/abseil_probe.cpp [[
+#include "absl/base/config.h"
+#ifdef ABSL_USES_STD_STRING_VIEW
+ofl_string_view 1;
+#else
+ofl_string_view 0;
+#endif
+ofl_release ABSL_LTS_RELEASE_VERSION;
+]])
+get_target_property(absl_include absl::config INTERFACE_INCLUDE_DIRECTORIES)
+list(TRANSFORM absl_include PREPEND -I)
+execute_process(
+  COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 ${absl_include} -E -P
+          ${PROJECT_BINARY_DIR}/abseil_probe.cpp
+  OUTPUT_VARIABLE absl_probe COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCH "ofl_string_view ([01])" _ "${absl_probe}")
+set(OFL_ABSL_STRING_VIEW ${CMAKE_MATCH_1})
+if(absl_probe MATCHES "ofl_release ([0-9]+)")
+  set(OFL_ABSL_RELEASE ${CMAKE_MATCH_1})
+else()
+  set(OFL_ABSL_RELEASE 0)  # between releases
+endif()
+set(installed_headers ${PROJECT_BINARY_DIR}/include)
+configure_file(cmake/abseil_check.h.in ${installed_headers}/oneflow_lite/core/abseil_check.h @ONLY)
+
+set_target_properties(oneflow_lite PROPERTIES INSTALL_RPATH "$ORIGIN")
+install(TARGETS oneflow_lite EXPORT oneflow_liteTargets LIBRARY DESTINATION lib COMPONENT cpp)
+if(TARGET oneflow_lite_cuda)
+  install(TARGETS oneflow_lite_cuda LIBRARY DESTINATION lib COMPONENT cpp)
+endif()
+install(DIRECTORY ${installed_headers}/ DESTINATION include COMPONENT cpp)
+install(DIRECTORY oneflow_lite/core oneflow_lite/framework
+        DESTINATION include/oneflow_lite COMPONENT cpp FILES_MATCHING PATTERN "*.h"
+        PATTERN "cuda" EXCLUDE)
+install(DIRECTORY functional DESTINATION include COMPONENT cpp FILES_MATCHING PATTERN "*.h")
+
+# The header-only CUDA row kernels, usable without the library.
+add_library(ofl_cuda_kernels INTERFACE)
+set_target_properties(ofl_cuda_kernels PROPERTIES EXPORT_NAME cuda_kernels)
+target_include_directories(ofl_cuda_kernels INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
+target_compile_features(ofl_cuda_kernels INTERFACE cxx_std_17)
+install(TARGETS ofl_cuda_kernels EXPORT cuda_kernelsTargets)
+install(DIRECTORY primitive/cuda DESTINATION include/primitive COMPONENT cpp
+        FILES_MATCHING PATTERN "*.cuh" PATTERN "*.h")
+
+foreach(export oneflow_lite cuda_kernels)
+  install(EXPORT ${export}Targets NAMESPACE oneflow_lite:: DESTINATION ${config_dir} COMPONENT cpp)
+endforeach()
+configure_package_config_file(cmake/oneflow_liteConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/oneflow_liteConfig.cmake INSTALL_DESTINATION ${config_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/oneflow_liteConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/oneflow_liteConfig.cmake
+              ${PROJECT_BINARY_DIR}/oneflow_liteConfigVersion.cmake
+        DESTINATION ${config_dir} COMPONENT cpp)
+
+# A wheel gets its Python files from pyproject.toml, so that an editable install can point to them.
+if(OFL_PYTHON AND NOT SKBUILD)
+  install(DIRECTORY python/oneflow_lite/ DESTINATION . COMPONENT python
+          PATTERN "__pycache__" EXCLUDE)
+endif()

@@ -5,27 +5,10 @@
 
 #include "oneflow_lite/core/elementwise.h"
 #include "oneflow_lite/core/scalar.h"
+#include "primitive/op_kinds.h"
 #include "primitive/primitive.h"
 
 namespace oneflow_lite {
-
-// Arithmetic gives the operands' dtype; integers wrap around; kDiv is for floats only. On bool,
-// kAdd is or, kMul is and, kSub has no code. Comparisons give bool. kReluBackward is
-// a = dy, b = y: b > 0 ? a : 0 (floats).
-enum class BinaryOp : uint8_t {
-  kAdd,
-  kSub,
-  kMul,
-  kDiv,
-  kEq,
-  kNe,
-  kLt,
-  kLe,
-  kGt,
-  kGe,
-  kReluBackward,
-};
-constexpr bool IsComparison(BinaryOp op) { return op >= BinaryOp::kEq && op <= BinaryOp::kGe; }
 
 class Binary {
  public:

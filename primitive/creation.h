@@ -5,6 +5,7 @@
 
 #include "oneflow_lite/core/elementwise.h"
 #include "oneflow_lite/core/scalar.h"
+#include "primitive/op_kinds.h"
 #include "primitive/primitive.h"
 
 namespace oneflow_lite {
@@ -36,12 +37,6 @@ struct PhiloxState {
   uint64_t seed = 0;
   uint64_t offset = 0;                      // counters, added to *device_offset where given
   const uint64_t* device_offset = nullptr;  // read on the device, so that a replayed graph advances
-};
-
-enum class Distribution : uint8_t {
-  kUniform,  // [0, 1)
-  kNormal,   // mean 0, variance 1, by Box and Muller's transform
-  kBits,     // uniform 32-bit integers, as int64
 };
 
 // Element i of float32 and narrower takes word i % 4 of Philox(seed, offset + i / 4); of float64,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "oneflow_lite/core/shape.h"
+#include "primitive/op_kinds.h"
 #include "primitive/primitive.h"
 
 namespace oneflow_lite {
@@ -11,7 +12,6 @@ namespace oneflow_lite {
 // Sums accumulate in float32 for the 16-bit floats and float32 (pairwise or blockwise, so that the
 // error stays near the rounding of the result), in float64, or in int64. The maximum of a slice
 // with a NaN is NaN. The order of summation depends on the shape alone: same bits twice.
-enum class ReduceOp : uint8_t { kSum, kMean, kMax };
 
 class Reduce {
  public:

@@ -3,11 +3,10 @@
 // Elementwise functions of one operand: y[i] = f(x[i]) over n contiguous elements.
 #pragma once
 
+#include "primitive/op_kinds.h"
 #include "primitive/primitive.h"
 
 namespace oneflow_lite {
-
-enum class UnaryOp : uint8_t { kNeg, kExp, kLog, kRelu };
 
 class Unary {
  public:

@@ -169,6 +169,20 @@ Status internal::DispatchAutograd(OpCall& call) {
   return OkStatus();
 }
 
+Status GradContext::Set(int i, StatusOr<Tensor> grad) {
+  OFL_RETURN_IF_ERROR(grad.status());
+  if (i < 0 || i >= num_inputs()) {
+    return Error(ErrorKind::kIndex, op_.name, "(): backward set the gradient of input ", i,
+                 ", but the op has ", num_inputs());
+  }
+  if (grad->defined() && grad->shape() != specs_[i].shape) {
+    return ShapeMismatch(op_.name, absl::StrCat("backward: the gradient of input ", i),
+                         grad->shape(), specs_[i].shape.ToString());
+  }
+  result_[i] = *std::move(grad);
+  return OkStatus();
+}
+
 Node::Node() : sequence(next_sequence++) {}
 
 void Node::Destroy() {

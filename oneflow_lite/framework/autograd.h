@@ -124,24 +124,25 @@ class OFL_API GradContext {
   bool needs(int i) const { return needs_ >> i & 1; }
   int num_inputs() const { return static_cast<int>(specs_.size()); }
   // Gradient of output i; undefined where nothing flowed back to it.
-  const Tensor& grad(int i) const { return grads_[i]; }
-  // Preconditions: the save plan named them.
-  const Tensor& input(int i) const { return inputs_[i]; }
-  const Tensor& output(int i) const { return outputs_[i]; }
+  const Tensor& grad(int i) const { return At(grads_, i); }
+  // What the save plan named; undefined otherwise.
+  const Tensor& input(int i) const { return At(inputs_, i); }
+  const Tensor& output(int i) const { return At(outputs_, i); }
   const TensorSpec& spec(int i) const { return specs_[i]; }
   const Attrs& attrs() const { return attrs_; }
   template <class T>
   const T& attr(int i) const {
     return attrs_.get<T>(i);
   }
-  // Gradient of input i.
-  Status Set(int i, StatusOr<Tensor> grad) {
-    OFL_RETURN_IF_ERROR(grad.status());
-    result_[i] = *std::move(grad);
-    return OkStatus();
-  }
+  // Gives the gradient of input i; ShapeError where it has not the input's shape.
+  Status Set(int i, StatusOr<Tensor> grad);
 
  private:
+  static const Tensor& At(absl::Span<const Tensor> list, int i) {
+    static const Tensor undefined;
+    return i >= 0 && i < static_cast<int>(list.size()) ? list[i] : undefined;
+  }
+
   const OpDef& op_;
   const Attrs& attrs_;
   Needs needs_;

@@ -88,8 +88,9 @@ Status AllocateOutputs(OpCall& call, Device device) {
     call.outputs->push_back(call.inputs[0]);
     i = 1;
   }
+  const Device where = def.makes_outputs ? Device{DeviceType::kMeta, 0} : device;
   for (; i < outputs.size(); ++i) {
-    OFL_ASSIGN_OR_RETURN(Tensor out, Tensor::Empty(outputs[i].shape, outputs[i].dtype, device));
+    OFL_ASSIGN_OR_RETURN(Tensor out, Tensor::Empty(outputs[i].shape, outputs[i].dtype, where));
     call.outputs->push_back(std::move(out));
   }
   return OkStatus();
@@ -130,6 +131,27 @@ Status CheckWritable(const OpDef& def, const Tensor& self) {
   return OkStatus();
 }
 
+// Runs a kernel that makes its outputs, and holds them against what infer said.
+Status LaunchMaking(OpCall& call, const BoundKernel& kernel, absl::Span<const Tensor> inputs,
+                    Stream& stream) {
+  const OpDef& def = call.op.def();
+  TensorList made(call.outputs->size());
+  KernelContext context(inputs, *call.outputs, call.attrs, stream, &made);
+  OFL_RETURN_IF_ERROR(kernel.Launch(context));
+  for (size_t i = 0; i < made.size(); ++i) {
+    const Tensor& want = (*call.outputs)[i];
+    const bool shape_known = !def.data_dependent_shape;
+    if (!made[i].defined() || made[i].dtype() != want.dtype() ||
+        made[i].device() != stream.device() || (shape_known && made[i].shape() != want.shape())) {
+      return Error(ErrorKind::kRuntime, def.name, "(): infer (", def.file, ":", def.line,
+                   ") promised ", Describe(want), " as output ", def.outputs[i],
+                   ", but the kernel gave ", Describe(made[i]));
+    }
+  }
+  *call.outputs = std::move(made);
+  return OkStatus();
+}
+
 // Launches with inputs made contiguous where the kernel wants that; a mutated tensor of other
 // strides is computed aside and copied back.
 Status LaunchKernel(OpCall& call, Device device) {
@@ -146,6 +168,9 @@ Status LaunchKernel(OpCall& call, Device device) {
     const bool overlaps = def.mutates() && i > 0 && Overlaps(call.inputs[0], t);
     if ((!t.is_contiguous() && !strided) || overlaps) copies |= Bit(static_cast<int>(i & 63));
   }
+  if (copies == 0 && def.makes_outputs) {
+    return LaunchMaking(call, *kernel->bound, call.inputs, *stream);
+  }
   if (copies == 0) {
     KernelContext context(call.inputs, *call.outputs, call.attrs, *stream);
     return kernel->bound->Launch(context);
@@ -155,6 +180,7 @@ Status LaunchKernel(OpCall& call, Device device) {
     if (!(copies >> (i & 63) & 1) || !inputs[i].defined()) continue;
     OFL_ASSIGN_OR_RETURN(inputs[i], MakeContiguous(inputs[i]));
   }
+  if (def.makes_outputs) return LaunchMaking(call, *kernel->bound, inputs, *stream);
   TensorList outputs = *call.outputs;
   const bool aside = def.mutates() && (copies & Bit(0));
   if (aside) outputs[0] = inputs[0];
@@ -170,7 +196,7 @@ Status internal::DispatchBackend(OpCall& call) {
   OFL_ASSIGN_OR_RETURN(Device device, ResolveDevice(call));
   if (def.views()) return MakeView(call);
   OFL_RETURN_IF_ERROR(AllocateOutputs(call, device));
-  bool empty = true;
+  bool empty = !def.makes_outputs;
   for (const Tensor& t : *call.outputs) empty = empty && t.numel() == 0;
   if (device.type != DeviceType::kMeta && !empty) OFL_RETURN_IF_ERROR(LaunchKernel(call, device));
   if (def.mutates()) call.inputs[0].storage()->BumpVersion();

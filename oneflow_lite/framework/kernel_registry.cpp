@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oneflow_lite/framework/kernel_registry.h"
 
-#include <deque>
+#include <list>
 #include <mutex>
 
 #include "absl/strings/str_join.h"
@@ -12,7 +12,7 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::vector<KernelDef> pending;
-  std::deque<KernelDef> kernels;  // addresses stay
+  std::list<KernelDef> kernels;  // addresses stay
 };
 Registry& GetRegistry() {
   static auto* registry = new Registry;
@@ -103,6 +103,12 @@ std::vector<const KernelDef*> ListKernels(absl::string_view op) {
 }
 
 namespace internal {
+void EraseKernels(absl::string_view op) {
+  Registry& r = GetRegistry();
+  std::lock_guard lock(r.mutex);
+  r.kernels.remove_if([&](const KernelDef& k) { return k.op == op; });
+}
+
 bool AppendKernel(KernelDef kernel, const char* file, int line) {
   kernel.file = file;
   kernel.line = line;

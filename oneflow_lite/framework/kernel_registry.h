@@ -32,10 +32,11 @@ inline constexpr DTypeSet kNumericSet = kAllDTypes & ~SetOf(DType::kBool);
 class OFL_API KernelContext {
  public:
   KernelContext(absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs,
-                const Attrs& attrs, Stream& stream)
-      : inputs_(inputs), outputs_(outputs), attrs_(attrs), stream_(stream) {}
+                const Attrs& attrs, Stream& stream, TensorList* made = nullptr)
+      : inputs_(inputs), outputs_(outputs), attrs_(attrs), stream_(stream), made_(made) {}
 
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
+  int num_outputs() const { return static_cast<int>(outputs_.size()); }
   const Tensor& input(int i) const { return inputs_[i]; }
   const Tensor& output(int i) const { return outputs_[i]; }
   const Attrs& attrs() const { return attrs_; }
@@ -44,6 +45,8 @@ class OFL_API KernelContext {
     return attrs_.get<T>(i);
   }
   Stream& stream() const { return stream_; }
+  // The kernel of an op that makes its outputs gives them here; they are compared with infer's.
+  void set_output(int i, Tensor t) { (*made_)[i] = std::move(t); }
   // Scratch memory from the caching allocator, alive until the launch returns (and, on a stream,
   // until the work launched here has run). Null for 0 bytes. One call per launch.
   StatusOr<void*> Workspace(size_t nbytes);
@@ -53,6 +56,7 @@ class OFL_API KernelContext {
   absl::Span<const Tensor> outputs_;
   const Attrs& attrs_;
   Stream& stream_;
+  TensorList* made_;
   Ref<Storage> workspace_;
 };
 
@@ -92,6 +96,8 @@ OFL_API std::vector<const KernelDef*> ListKernels(absl::string_view op);
 OFL_API std::string ToString(DTypeSet set);
 
 namespace internal {
+// Takes back the kernels of an op that nobody has called yet.
+OFL_API void EraseKernels(absl::string_view op);
 OFL_API bool AppendKernel(KernelDef kernel, const char* file, int line);
 }  // namespace internal
 

@@ -63,6 +63,7 @@ class OFL_API InferContext {
 
   const std::string& op() const { return op_; }
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
+  int num_outputs() const { return static_cast<int>(outputs_.size()); }
   bool has_input(int i) const { return i < num_inputs() && inputs_[i].defined; }
   const TensorSpec& input(int i) const { return inputs_[i]; }
   const Shape& shape(int i) const { return inputs_[i].shape; }
@@ -114,7 +115,9 @@ struct OFL_API OpDef {
   std::vector<AttrDef> attrs;
 
   bool random = false;                // draws from a generator
-  bool data_dependent_shape = false;  // the kernel, not infer, knows the output's shape
+  bool makes_outputs = false;         // the kernel makes its outputs (set_output) instead of
+                                      // writing into allocated ones
+  bool data_dependent_shape = false;  // ... and it, not infer, knows their shapes
   bool scalar_operands = false;       // 0-dim CPU tensors may accompany tensors of another device
   int device_attr = -1;               // the attribute that says where the outputs go, if any
   bool differentiable = true;         // false: outputs never require grad (comparisons, argmax)

@@ -112,6 +112,12 @@ std::vector<std::string> ListOps() {
 }
 
 namespace internal {
+void EraseOp(absl::string_view name) {
+  Registry& r = GetRegistry();
+  std::lock_guard lock(r.mutex);
+  r.ops.erase(std::string(name));
+}
+
 bool AppendOp(const char* name, void (*define)(OpDef&), const char* file, int line) {
   Registry& r = GetRegistry();
   std::lock_guard lock(r.mutex);

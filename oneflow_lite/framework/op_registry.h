@@ -25,6 +25,8 @@ OFL_API StatusOr<const OpExpr*> FindOp(absl::string_view name);
 OFL_API std::vector<std::string> ListOps();
 
 namespace internal {
+// Takes back an op that nobody has called yet: the rollback of a registration that failed halfway.
+OFL_API void EraseOp(absl::string_view name);
 // Called by OFL_REGISTER_OP: appends to the table.
 OFL_API bool AppendOp(const char* name, void (*define)(OpDef&), const char* file, int line);
 }  // namespace internal

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The front door. `make help` lists the targets.
+SHELL := /bin/bash
+.DEFAULT_GOAL := build
+.NOTPARALLEL:
+
+# VENV_PYTHON is the interpreter of .venv, PYTHON that of the wheel.
+VENV_PYTHON ?= python3
+PYTHON ?= $(VENV_PYTHON)
+JOBS ?= $(shell nproc)
+VENV := .venv
+PY := $(CURDIR)/$(VENV)/bin/python
+
+# CUDA=AUTO builds the CUDA half where nvcc is found, CUDA=ON insists, CUDA=OFF leaves it out.
+CUDA ?= AUTO
+NVCC := $(or $(shell command -v nvcc 2>/dev/null),$(wildcard /usr/local/cuda/bin/nvcc))
+ifeq ($(CUDA),AUTO)
+  WITH_CUDA := $(if $(NVCC),ON,OFF)
+else
+  WITH_CUDA := $(CUDA)
+endif
+PRESET ?= $(if $(filter ON,$(WITH_CUDA)),cuda-release,cpu-release)
+BUILD := build/$(PRESET)
+
+# The precompiled header of the tests hides their time stamps from ccache; allow it.
+export CCACHE_SLOPPINESS := pch_defines,time_macros
+
+.PHONY: help
+help: ## show this list
+	@echo "make [PRESET=cpu-release|cuda-release|cpu-debug] [CUDA=AUTO|ON|OFF] TARGET"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+.PHONY: setup
+setup: ## install what is missing: packages (apt where it may), the virtual environment .venv
+	@PYTHON="$(VENV_PYTHON)" scripts/setup.sh
+
+# $(call build,PRESET): configure, compile and lay out build/PRESET/package/oneflow_lite, the
+# Python package and C++ prefix of that build.
+define build
+	@echo "== building $(1)"
+	@cmake --preset $(1) -DPython_EXECUTABLE=$(PY) > build/$(1).log || { cat build/$(1).log; exit 1; }
+	@sed -n 's/^-- \(oneflow_lite: .*\)/\1/p' build/$(1).log
+	@cmake --build --preset $(1) -j $(JOBS)
+	@rm -rf build/$(1)/package
+	@cmake --install build/$(1) --prefix build/$(1)/package/oneflow_lite > /dev/null
+endef
+
+.PHONY: build
+build: setup ## build, and make `import oneflow_lite` work in .venv (the default target)
+	@mkdir -p build
+	$(call build,$(PRESET))
+	@echo "$(CURDIR)/$(BUILD)/package" > \
+	  "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/oneflow_lite.pth"
+
+.PHONY: demo
+demo: build ## train a classifier on real handwritten digits and draw digits.png
+	@$(PY) examples/digits.py
+
+.PHONY: test
+test: build ## run all C++ and Python tests
+	ctest --preset $(PRESET)
+	$(PY) -m pytest
+
+# The sanitizers' shadow memory does not fit every random layout that newer kernels choose.
+SAME_ADDRESSES = $(shell setarch -R true 2> /dev/null && echo setarch -R)
+
+# Python itself is not sanitized, so the runtimes are loaded before it; leaks are CTest's to find,
+# because the interpreter keeps memory until the end of the process.
+.PHONY: test-asan
+test-asan: setup ## run all tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@mkdir -p build
+	$(call build,cpu-asan)
+	$(SAME_ADDRESSES) ctest --preset cpu-asan
+	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc PYTHONPATH=build/cpu-asan/package \
+	  $(PY) -m pytest -m "not slow" --ignore tests/python/test_architecture.py
+
+.PHONY: test-tsan
+test-tsan: setup ## run the C++ tests of dispatch, allocator, autograd and threads under ThreadSanitizer
+	@mkdir -p build
+	@cmake --preset cpu-tsan > build/cpu-tsan.log || { cat build/cpu-tsan.log; exit 1; }
+	@cmake --build --preset cpu-tsan -j $(JOBS)
+	$(SAME_ADDRESSES) ctest --preset cpu-tsan -R '$(TSAN_TESTS)'
+TSAN_TESTS ?= Dispatch|Allocator|Autograd|Thread|Stream|Registry
+
+.PHONY: wheel
+wheel: setup ## build dist/*.whl for PYTHON=..., with all libraries inside except NVIDIA's
+	@scripts/wheel.sh "$(PYTHON)" dist -C cmake.define.OFL_CUDA=$(WITH_CUDA)
+
+.PHONY: gpu-bundle
+gpu-bundle: PYTHON := python3.12
+gpu-bundle: setup ## put a wheel (Python 3.12, sm_90) and the C++ tests into carry/, for a GPU machine
+	@scripts/gpu_bundle.sh "$(PYTHON)"
+
+.PHONY: format
+format: setup ## format all C++, CUDA and Python files
+	@git ls-files -z --cached --others --exclude-standard \
+	  '*.h' '*.cpp' '*.cu' '*.cuh' | xargs -0 $(VENV)/bin/clang-format -i
+	@$(VENV)/bin/ruff format -q . && $(VENV)/bin/ruff check -q --fix .
+
+.PHONY: lint
+lint: setup ## check the formatting and the habits of the Python files
+	@git ls-files -z --cached --others --exclude-standard \
+	  '*.h' '*.cpp' '*.cu' '*.cuh' | xargs -0 $(VENV)/bin/clang-format --dry-run --Werror
+	@$(VENV)/bin/ruff format --check . && $(VENV)/bin/ruff check .
+
+.PHONY: clean
+clean: ## remove everything that was built; .venv stays
+	rm -rf build dist carry digits.png .pytest_cache .hypothesis .ruff_cache

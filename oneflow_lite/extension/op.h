@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Your own op in C++, out of tree: a header-only face on the extension table (c_api.h) that needs
+// neither Abseil nor our compiler flags. C++17, g++, clang++ or nvcc.
+//
+//   #include <oneflow_lite/extension/op.h>
+//   namespace ext = oneflow_lite::extension;
+//
+//   OFL_EXTENSION {
+//     ext::Op("my::twice")
+//         .input("x").output("y")
+//         .infer([](ext::Infer c) { c.set_output(0, c.shape(0), c.dtype(0)); })
+//         .kernel(OFL_CPU, {OFL_FLOAT32}, [](ext::Kernel c) {
+//           for (int64_t i = 0; i < c.input(0).numel(); ++i)
+//             c.output(0).data<float>()[i] = 2 * c.input(0).data<float>()[i];
+//         })
+//         .backward({}, [](ext::Grad c) { c.set(0, ext::call("mul", c.grad(0), 2.0)); })
+//         .add();
+//   }
+//
+// A callback reports an error by throwing ext::Error (or any std::exception: a RuntimeError).
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "oneflow_lite/extension/c_api.h"
+
+namespace oneflow_lite {
+namespace extension {
+
+// The table, set before OFL_EXTENSION runs. One per shared library.
+inline const ofl_api*& api() {
+  static const ofl_api* table = nullptr;
+  return table;
+}
+
+// An error with the code that chooses the Python exception.
+class Error : public std::runtime_error {
+ public:
+  Error(int32_t code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  int32_t code() const { return code_; }
+
+ private:
+  int32_t code_;
+};
+
+inline void check(int32_t code) {
+  if (code != OFL_OK) throw Error(code, api()->last_error());
+}
+
+// A counted handle to a tensor.
+class Tensor {
+ public:
+  Tensor() = default;
+  static Tensor borrow(ofl_tensor t) {
+    if (t) api()->tensor_retain(t);
+    return adopt(t);
+  }
+  static Tensor adopt(ofl_tensor t) {
+    Tensor r;
+    r.handle_ = t;
+    return r;
+  }
+  Tensor(const Tensor& o) : Tensor(borrow(o.handle_)) {}
+  Tensor(Tensor&& o) noexcept : handle_(std::exchange(o.handle_, nullptr)) {}
+  Tensor& operator=(Tensor o) noexcept {
+    std::swap(handle_, o.handle_);
+    return *this;
+  }
+  ~Tensor() {
+    if (handle_) api()->tensor_release(handle_);
+  }
+
+  bool defined() const { return handle_ != nullptr; }
+  int64_t numel() const { return api()->tensor_numel(handle_); }
+  int32_t dtype() const { return api()->tensor_dtype(handle_); }
+  int32_t device(int32_t* index = nullptr) const { return api()->tensor_device(handle_, index); }
+  std::vector<int64_t> shape() const { return list(api()->tensor_shape(handle_)); }
+  std::vector<int64_t> strides() const { return list(api()->tensor_strides(handle_)); }
+  // The first element; T is what the dtype says.
+  template <class T>
+  T* data() const {
+    return static_cast<T*>(api()->tensor_data(handle_));
+  }
+  ofl_tensor handle() const { return handle_; }
+
+ private:
+  std::vector<int64_t> list(const int64_t* p) const {
+    return std::vector<int64_t>(p, p + api()->tensor_ndim(handle_));
+  }
+  ofl_tensor handle_ = nullptr;
+};
+
+// An argument of call(): a tensor, number, bool, string, list of ints, or nullptr for None.
+struct Value : ofl_value {
+  Value(const Tensor& t) { set(t.defined() ? OFL_VALUE_TENSOR : OFL_NONE), as.tensor = t.handle(); }
+  Value(double v) { set(OFL_VALUE_FLOAT), as.f = v; }
+  Value(int64_t v) { set(OFL_VALUE_INT), as.i = v; }
+  Value(int v) : Value(static_cast<int64_t>(v)) {}
+  Value(bool v) { set(OFL_VALUE_BOOL), as.b = v; }
+  Value(const char* v) { set(OFL_VALUE_STRING), as.s = v; }
+  Value(const std::vector<int64_t>& v) {
+    set(OFL_VALUE_INTS), as.ints.data = v.data(), as.ints.size = static_cast<int64_t>(v.size());
+  }
+  Value(std::nullptr_t) { set(OFL_NONE), as.i = 0; }
+
+ private:
+  void set(int32_t t) { type = t; }
+};
+
+// Calls a function of the library ("mul", "exp", "softmax", ...) with autograd; one result.
+template <class... Args>
+Tensor call(const char* function, const Args&... args) {
+  const Value values[] = {Value(args)...};
+  const std::vector<ofl_value> plain(std::begin(values), std::end(values));
+  ofl_value result;
+  check(api()->call(function, plain.data(), static_cast<int32_t>(plain.size()), &result));
+  if (result.type != OFL_VALUE_TENSOR) {
+    for (int64_t i = 0; result.type == OFL_VALUE_TENSORS && i < result.as.tensors.size; ++i) {
+      api()->tensor_release(result.as.tensors.data[i]);
+    }
+    throw Error(OFL_TYPE_ERROR, std::string(function) + "() does not give one tensor");
+  }
+  return Tensor::adopt(result.as.tensor);
+}
+
+namespace internal {
+// Attribute i through one of the table's getters.
+template <class Context>
+struct Attrs {
+  Context c;
+  int32_t (*get)(Context, int32_t, ofl_value*);
+  ofl_value at(int32_t i, int32_t type) const {
+    ofl_value v;
+    check(get(c, i, &v));
+    if (v.type != type) throw Error(OFL_TYPE_ERROR, "the attribute is absent or of another type");
+    return v;
+  }
+  bool has(int32_t i) const {
+    ofl_value v;
+    check(get(c, i, &v));
+    return v.type != OFL_NONE;
+  }
+  int64_t to_int(int32_t i) const { return at(i, OFL_VALUE_INT).as.i; }
+  double to_float(int32_t i) const { return at(i, OFL_VALUE_FLOAT).as.f; }
+  bool to_bool(int32_t i) const { return at(i, OFL_VALUE_BOOL).as.b != 0; }
+  std::string to_string(int32_t i) const { return at(i, OFL_VALUE_STRING).as.s; }
+  std::vector<int64_t> to_ints(int32_t i) const {
+    const ofl_value v = at(i, OFL_VALUE_INTS);
+    return std::vector<int64_t>(v.as.ints.data, v.as.ints.data + v.as.ints.size);
+  }
+};
+}  // namespace internal
+
+// What infer sees of a call.
+class Infer {
+ public:
+  explicit Infer(ofl_infer_context c) : c_(c) {}
+  int num_inputs() const { return api()->infer_num_inputs(c_); }
+  bool has_input(int i) const { return i < num_inputs() && api()->infer_ndim(c_, i) >= 0; }
+  std::vector<int64_t> shape(int i) const {
+    const int64_t* p = api()->infer_shape(c_, i);
+    return std::vector<int64_t>(p, p + api()->infer_ndim(c_, i));
+  }
+  int32_t dtype(int i) const { return api()->infer_dtype(c_, i); }
+  internal::Attrs<ofl_infer_context> attrs() const { return {c_, api()->infer_attr}; }
+  void set_output(int i, const std::vector<int64_t>& shape, int32_t dtype) const {
+    check(api()->infer_set_output(c_, i, static_cast<int32_t>(shape.size()), shape.data(), dtype));
+  }
+
+ private:
+  ofl_infer_context c_;
+};
+
+// One launch: inputs are contiguous, outputs allocated and not empty.
+class Kernel {
+ public:
+  explicit Kernel(ofl_kernel_context c) : c_(c) {}
+  int num_inputs() const { return api()->kernel_num_inputs(c_); }
+  Tensor input(int i) const { return Tensor::borrow(api()->kernel_input(c_, i)); }
+  Tensor output(int i) const { return Tensor::borrow(api()->kernel_output(c_, i)); }
+  internal::Attrs<ofl_kernel_context> attrs() const { return {c_, api()->kernel_attr}; }
+  // cudaStream_t: static_cast it.
+  void* stream() const { return api()->kernel_stream(c_); }
+  void* workspace(uint64_t nbytes) const {
+    void* p = nullptr;
+    check(api()->kernel_workspace(c_, nbytes, &p));
+    return p;
+  }
+
+ private:
+  ofl_kernel_context c_;
+};
+
+// What backward sees: saved tensors, incoming gradients (undefined where zero).
+class Grad {
+ public:
+  explicit Grad(ofl_grad_context c) : c_(c) {}
+  bool needs(int input) const { return api()->grad_needs(c_, input) != 0; }
+  Tensor input(int i) const { return Tensor::borrow(api()->grad_input(c_, i)); }
+  Tensor output(int i) const { return Tensor::borrow(api()->grad_output(c_, i)); }
+  Tensor grad(int output) const { return Tensor::borrow(api()->grad_of_output(c_, output)); }
+  internal::Attrs<ofl_grad_context> attrs() const { return {c_, api()->grad_attr}; }
+  void set(int input, const Tensor& gradient) const {
+    check(api()->grad_set(c_, input, gradient.handle()));
+  }
+
+ private:
+  ofl_grad_context c_;
+};
+
+// What sbp sees, and where it adds the ways in which the op may run on shards.
+class SbpSignatures {
+ public:
+  explicit SbpSignatures(ofl_sbp_context c) : c_(c) {}
+  int ndim(int input) const { return api()->sbp_ndim(c_, input); }
+  internal::Attrs<ofl_sbp_context> attrs() const { return {c_, api()->sbp_attr}; }
+  // One entry per input, then one per output.
+  void add(const std::vector<ofl_sbp>& entries) const {
+    check(api()->sbp_add(c_, entries.data(), static_cast<int32_t>(entries.size())));
+  }
+
+ private:
+  ofl_sbp_context c_;
+};
+
+// What backward keeps: bit i for input (output) i.
+struct Save {
+  uint64_t inputs = 0;
+  uint64_t outputs = 0;
+};
+
+// Describes an op and its kernels; add() registers them.
+class Op {
+ public:
+  explicit Op(std::string name, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : d_(new Definition) {
+    d_->name = std::move(name);
+    d_->file = file;
+    d_->line = line;
+  }
+  Op& doc(std::string text) { return d_->doc = std::move(text), *this; }
+  Op& input(std::string name, int32_t kind = OFL_INPUT_REQUIRED) {
+    return d_->inputs.emplace_back(std::move(name), kind), *this;
+  }
+  Op& output(std::string name) { return d_->outputs.push_back(std::move(name)), *this; }
+  // An attribute that each call must give, or with the default that calls may leave out.
+  Op& attr(std::string name, int32_t type) { return add_attr(std::move(name), type, nullptr); }
+  Op& attr(std::string name, double v) { return add_attr(std::move(name), OFL_VALUE_FLOAT, v); }
+  Op& attr(std::string name, int64_t v) { return add_attr(std::move(name), OFL_VALUE_INT, v); }
+  Op& attr(std::string name, bool v) { return add_attr(std::move(name), OFL_VALUE_BOOL, v); }
+  Op& infer(std::function<void(Infer)> f) { return d_->infer = std::move(f), *this; }
+  Op& backward(Save save, std::function<void(Grad)> f) {
+    return d_->save = save, d_->backward = std::move(f), *this;
+  }
+  Op& sbp(std::function<void(SbpSignatures)> f) { return d_->sbp = std::move(f), *this; }
+  // A kernel for OFL_CPU, OFL_CUDA or OFL_ANY_DEVICE and the dtypes of the first input.
+  Op& kernel(int32_t device, std::initializer_list<int32_t> dtypes, std::function<void(Kernel)> f,
+             const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    uint32_t set = 0;
+    for (int32_t t : dtypes) set |= 1u << t;
+    d_->kernels.push_back({device, set, file, line, std::move(f)});
+    return *this;
+  }
+  // Registers the op, then its kernels. Throws Error with the library's message.
+  void add() {
+    Definition* d = d_.release();  // the callbacks' user pointer: lives as long as the process
+    std::vector<ofl_input> inputs;
+    for (const auto& in : d->inputs) inputs.push_back({in.first.c_str(), in.second});
+    std::vector<const char*> outputs;
+    for (const auto& out : d->outputs) outputs.push_back(out.c_str());
+    for (size_t i = 0; i < d->attrs.size(); ++i) d->attrs[i].name = d->attr_names[i].c_str();
+    ofl_op op = {};
+    op.name = d->name.c_str();
+    op.doc = d->doc.c_str();
+    op.file = d->file;
+    op.line = d->line;
+    op.num_inputs = static_cast<int32_t>(inputs.size());
+    op.num_outputs = static_cast<int32_t>(outputs.size());
+    op.num_attrs = static_cast<int32_t>(d->attrs.size());
+    op.inputs = inputs.data();
+    op.outputs = outputs.data();
+    op.attrs = d->attrs.data();
+    op.user = d;
+    if (d->infer)
+      op.infer = [](ofl_infer_context c, void* u) { return run(def(u)->infer, Infer(c)); };
+    if (d->backward) {
+      op.backward = [](ofl_grad_context c, void* u) { return run(def(u)->backward, Grad(c)); };
+    }
+    if (d->sbp)
+      op.sbp = [](ofl_sbp_context c, void* u) { return run(def(u)->sbp, SbpSignatures(c)); };
+    op.save_inputs = d->save.inputs;
+    op.save_outputs = d->save.outputs;
+    check(api()->register_op(&op));
+    for (KernelDefinition& k : d->kernels) {
+      ofl_kernel kernel = {};
+      kernel.op = d->name.c_str();
+      kernel.device = k.device;
+      kernel.dtypes = k.dtypes;
+      kernel.file = k.file;
+      kernel.line = k.line;
+      kernel.user = &k;
+      kernel.launch = [](ofl_kernel_context c, void* u) {
+        return run(static_cast<KernelDefinition*>(u)->launch, Kernel(c));
+      };
+      check(api()->register_kernel(&kernel));
+    }
+  }
+
+ private:
+  struct KernelDefinition {
+    int32_t device;
+    uint32_t dtypes;
+    const char* file;
+    int line;
+    std::function<void(Kernel)> launch;
+  };
+  struct Definition {
+    std::string name, doc;
+    const char* file;
+    int line;
+    std::vector<std::pair<std::string, int32_t>> inputs;
+    std::vector<std::string> outputs, attr_names;
+    std::vector<ofl_attr> attrs;
+    std::function<void(Infer)> infer;
+    std::function<void(Grad)> backward;
+    std::function<void(SbpSignatures)> sbp;
+    Save save;
+    std::vector<KernelDefinition> kernels;
+  };
+
+  static Definition* def(void* user) { return static_cast<Definition*>(user); }
+  Op& add_attr(std::string name, int32_t type, Value default_value) {
+    d_->attr_names.push_back(std::move(name));
+    d_->attrs.push_back({nullptr, type, 0, default_value});
+    return *this;
+  }
+  // No exception crosses the table.
+  template <class F, class C>
+  static int32_t run(const F& f, C context) noexcept {
+    try {
+      f(context);
+      return OFL_OK;
+    } catch (const Error& e) {
+      return api()->set_error(e.code(), e.what());
+    } catch (const std::exception& e) {
+      return api()->set_error(OFL_RUNTIME_ERROR, e.what());
+    } catch (...) {
+      return api()->set_error(OFL_RUNTIME_ERROR, "an unknown exception");
+    }
+  }
+
+  std::unique_ptr<Definition> d_;
+};
+
+}  // namespace extension
+}  // namespace oneflow_lite
+
+// The body registers the library's ops; it runs once, when the library is loaded. One per library.
+#define OFL_EXTENSION                                                                              \
+  static void ofl_extension_body();                                                                \
+  extern "C" __attribute__((visibility("default"))) uint32_t ofl_extension_version() {             \
+    return OFL_EXTENSION_VERSION;                                                                  \
+  }                                                                                                \
+  extern "C" __attribute__((visibility("default"))) int32_t ofl_extension_init(const ofl_api* a) { \
+    if (a->size < sizeof(ofl_api)) {                                                               \
+      return a->set_error(OFL_RUNTIME_ERROR, "the extension was built with a newer oneflow_lite"); \
+    }                                                                                              \
+    oneflow_lite::extension::api() = a;                                                            \
+    try {                                                                                          \
+      ofl_extension_body();                                                                        \
+      return OFL_OK;                                                                               \
+    } catch (const oneflow_lite::extension::Error& e) {                                            \
+      return a->set_error(e.code(), e.what());                                                     \
+    } catch (const std::exception& e) {                                                            \
+      return a->set_error(OFL_RUNTIME_ERROR, e.what());                                            \
+    }                                                                                              \
+  }                                                                                                \
+  static void ofl_extension_body()

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One expression per function over contiguous chunks of the compute type, which the compiler
+// vectorises; the table in FindBinary names them. Broadcast, strided and 16-bit operands are
+// brought into that form chunk by chunk.
+#include "primitive/binary.h"
+
+#include <algorithm>
+
+#include "oneflow_lite/core/parallel.h"
+#include "primitive/cpu/convert.h"
+#include "primitive/cpu/simd_targets.h"
+#include "primitive/cpu/strided.h"
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "primitive/cpu/binary.cpp"
+#include "hwy/foreach_target.h"
+// clang-format on
+#include "hwy/highway.h"
+
+#ifndef OFL_PRIMITIVE_CPU_BINARY_ONCE_
+#define OFL_PRIMITIVE_CPU_BINARY_ONCE_
+namespace oneflow_lite {
+// out may be a or b.
+using BinaryLoop = void (*)(int64_t n, const void* a, const void* b, void* out);
+
+// An operand in which arithmetic wraps around instead of overflowing: unsigned, and at least as
+// wide as int, to which C++ would promote it.
+template <class T>
+constexpr auto Raw(T v) {
+  if constexpr (std::is_same_v<T, bool> || std::is_floating_point_v<T>) return v;
+  else if constexpr (sizeof(T) == 8) return static_cast<uint64_t>(v);
+  else return static_cast<uint32_t>(v);
+}
+}  // namespace oneflow_lite
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace oneflow_lite {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <class T, class R, class F>
+void Loop(int64_t n, const void* a_data, const void* b_data, void* out_data) {
+  const T* a = static_cast<const T*>(a_data);
+  const T* b = static_cast<const T*>(b_data);
+  R* out = static_cast<R*>(out_data);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F()(a[i], b[i]));
+}
+
+template <class T, class F>
+BinaryLoop Make(F) {
+  constexpr bool kCompares =
+      std::is_same_v<decltype(F()(T(), T())), bool> && !std::is_same_v<T, bool>;
+  return &Loop<T, std::conditional_t<kCompares, bool, T>, F>;
+}
+
+// f for the compute types float32 and float64; those and the integers; all of them and bool. Null
+// for the rest.
+template <class F>
+BinaryLoop Floats(DType dtype, F f) {
+  if (dtype == DType::kFloat32) return Make<float>(f);
+  return dtype == DType::kFloat64 ? Make<double>(f) : nullptr;
+}
+template <class F>
+BinaryLoop Numbers(DType dtype, F f) {
+  switch (dtype) {
+    case DType::kUInt8: return Make<uint8_t>(f);
+    case DType::kInt8: return Make<int8_t>(f);
+    case DType::kInt16: return Make<int16_t>(f);
+    case DType::kInt32: return Make<int32_t>(f);
+    case DType::kInt64: return Make<int64_t>(f);
+    default: return Floats(dtype, f);
+  }
+}
+template <class F>
+BinaryLoop All(DType dtype, F f) {
+  return dtype == DType::kBool ? Make<bool>(f) : Numbers(dtype, f);
+}
+
+}  // namespace
+
+// Null where there is no code for the compute type.
+BinaryLoop FindBinary(BinaryOp op, DType dtype) {
+#define OFL_FN(expression) [](auto a, auto b) { return expression; }
+  switch (op) {
+    case BinaryOp::kAdd: return All(dtype, OFL_FN(Raw(a) + Raw(b)));
+    case BinaryOp::kSub: return Numbers(dtype, OFL_FN(Raw(a) - Raw(b)));
+    case BinaryOp::kMul: return All(dtype, OFL_FN(Raw(a) * Raw(b)));
+    case BinaryOp::kDiv: return Floats(dtype, OFL_FN(a / b));
+    case BinaryOp::kEq: return All(dtype, OFL_FN(a == b));
+    case BinaryOp::kNe: return All(dtype, OFL_FN(a != b));
+    case BinaryOp::kLt: return All(dtype, OFL_FN(a < b));
+    case BinaryOp::kLe: return All(dtype, OFL_FN(a <= b));
+    case BinaryOp::kGt: return All(dtype, OFL_FN(a > b));
+    case BinaryOp::kGe: return All(dtype, OFL_FN(a >= b));
+    case BinaryOp::kReluBackward:
+      return Floats(dtype, OFL_FN(b > 0 ? a : decltype(a)(0)));
+  }
+#undef OFL_FN
+  return nullptr;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace oneflow_lite
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oneflow_lite {
+namespace {
+
+HWY_EXPORT(FindBinary);
+
+class CpuBinary final : public Binary {
+ public:
+  CpuBinary(const Spec& spec, BinaryLoop loop)
+      : loop_(loop),
+        dtype_(spec.dtype),
+        item_(SizeOf(spec.dtype)),
+        out_item_(IsComparison(spec.op) ? 1 : item_) {
+    const DType compute = ComputeType(spec.dtype);
+    if (compute == spec.dtype) return;
+    widen_ = FindConvert(spec.dtype, compute);
+    if (!IsComparison(spec.op)) narrow_ = FindConvert(compute, spec.dtype);
+  }
+
+  Status Launch(Stream&, const Elementwise<3>& g, const void* a, const void* b,
+                void* out) const override {
+    const bool direct = g.contiguous && !widen_;
+    ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
+      if (direct) {
+        loop_(end - begin, At(a, begin), At(b, begin),
+              static_cast<char*>(out) + begin * static_cast<int64_t>(out_item_));
+        return;
+      }
+      Operand in_a(*this, StridedReader(g, 0, item_, a, begin));
+      Operand in_b(*this, StridedReader(g, 1, item_, b, begin));
+      Run(StridedWriter(g, 2, out_item_, out, begin), end - begin,
+          [&](int64_t n) { return in_a.Next(n); }, [&](int64_t n) { return in_b.Next(n); });
+    });
+    return OkStatus();
+  }
+
+  Status LaunchScalar(Stream&, const Elementwise<2>& g, const void* x, Scalar scalar,
+                      bool scalar_first, void* out) const override {
+    ChunkBuffer repeated;
+    Repeat(scalar, std::min(g.numel, kChunk), repeated);
+    const auto number = [&](int64_t) -> const void* { return repeated.bytes; };
+    ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
+      Operand in(*this, StridedReader(g, 0, item_, x, begin));
+      const auto operand = [&](int64_t n) { return in.Next(n); };
+      StridedWriter writer(g, 1, out_item_, out, begin);
+      if (scalar_first) {
+        Run(writer, end - begin, number, operand);
+      } else {
+        Run(writer, end - begin, operand, number);
+      }
+    });
+    return OkStatus();
+  }
+
+ private:
+  // An operand's chunks, widened to the compute type.
+  class Operand {
+   public:
+    Operand(const CpuBinary& binary, const StridedReader& reader)
+        : widen_(binary.widen_), reader_(reader) {}
+    const void* Next(int64_t n) {
+      const void* chunk = reader_.Read(n, gathered_);
+      if (!widen_) return chunk;
+      widen_(n, chunk, widened_.bytes);
+      return widened_.bytes;
+    }
+
+   private:
+    ConvertFunction widen_;
+    StridedReader reader_;
+    ChunkBuffer gathered_, widened_;
+  };
+
+  // `count` elements, chunk by chunk.
+  template <class A, class B>
+  void Run(StridedWriter writer, int64_t count, A next_a, B next_b) const {
+    ChunkBuffer result, narrowed;
+    for (int64_t i = 0; i < count; i += kChunk) {
+      const int64_t n = std::min(kChunk, count - i);
+      const void* a = next_a(n);
+      const void* b = next_b(n);
+      if (narrow_) {
+        loop_(n, a, b, result.bytes);
+        narrow_(n, result.bytes, writer.Start(n, narrowed));
+        writer.Finish(n, narrowed);
+      } else {
+        loop_(n, a, b, writer.Start(n, result));
+        writer.Finish(n, result);
+      }
+    }
+  }
+
+  // n copies of the number, rounded to the operands' dtype and then widened to the compute type.
+  void Repeat(Scalar scalar, int64_t n, ChunkBuffer& buffer) const {
+    VisitAll(dtype_, [&]<class T>(Tag<T>) {
+      const T element = CastScalar<T>(scalar);
+      using C = ComputeOf<T>;
+      const C value = static_cast<C>(element);
+      for (int64_t i = 0; i < n; ++i) {
+        std::memcpy(buffer.bytes + i * static_cast<int64_t>(sizeof(C)), &value, sizeof(C));
+      }
+    });
+  }
+
+  const void* At(const void* p, int64_t i) const {
+    return static_cast<const char*>(p) + i * static_cast<int64_t>(item_);
+  }
+
+  BinaryLoop loop_;
+  ConvertFunction widen_ = nullptr;   // dtype to compute type, where they differ
+  ConvertFunction narrow_ = nullptr;  // and back, unless the result is bool
+  DType dtype_;
+  size_t item_, out_item_;
+};
+
+StatusOr<std::unique_ptr<Binary>> NewBinary(const Binary::Spec& spec) {
+  BinaryLoop loop = HWY_DYNAMIC_DISPATCH(FindBinary)(spec.op, ComputeType(spec.dtype));
+  if (!loop) return NoPrimitiveFor(Binary::kName, DeviceType::kCPU, spec.dtype);
+  return std::make_unique<CpuBinary>(spec, loop);
+}
+
+const bool registered = RegisterPrimitive<Binary>(DeviceType::kCPU, &NewBinary);
+
+}  // namespace
+}  // namespace oneflow_lite
+#endif  // HWY_ONCE

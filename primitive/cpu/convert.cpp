@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "primitive/cpu/convert.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "primitive/cpu/simd_targets.h"
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "primitive/cpu/convert.cpp"
+#include "hwy/foreach_target.h"
+// clang-format on
+#include "primitive/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace oneflow_lite {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <class T>
+constexpr bool kIsHalf = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+
+template <class From, class To>
+void ConvertRow(int64_t n, const void* src_data, void* dst_data) {
+  const From* HWY_RESTRICT src = static_cast<const From*>(src_data);
+  To* HWY_RESTRICT dst = static_cast<To*>(dst_data);
+  if constexpr (std::is_same_v<From, To>) {
+    std::memcpy(dst_data, src_data, static_cast<size_t>(n) * sizeof(To));
+  } else if constexpr ((kIsHalf<From> || std::is_same_v<From, float>)&&(
+                           kIsHalf<To> || std::is_same_v<To, float>)) {
+    const hn::ScalableTag<float> d;
+    const auto zero = hn::Zero(d);
+    ForVectors(d, n, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+      StoreUpTo(LoadUpTo(d, src + i, count, zero), d, dst + i, count);
+    });
+  } else if constexpr (kIsHalf<From> || kIsHalf<To>) {  // through float, a piece at a time
+    constexpr int64_t kPiece = 256;
+    float wide[kPiece];
+    for (int64_t i = 0; i < n; i += kPiece) {
+      const int64_t count = std::min(kPiece, n - i);
+      ConvertRow<From, float>(count, src + i, wide);
+      ConvertRow<float, To>(count, wide, dst + i);
+    }
+  } else {
+    for (int64_t i = 0; i < n; ++i) dst[i] = Cast<To>(src[i]);
+  }
+}
+
+}  // namespace
+
+ConvertFunction Find(DType from, DType to) {
+  return VisitAll(from, [&]<class From>(Tag<From>) {
+    return VisitAll(to, [&]<class To>(Tag<To>) -> ConvertFunction { return &ConvertRow<From, To>; });
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace oneflow_lite
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oneflow_lite {
+
+HWY_EXPORT(Find);
+ConvertFunction FindConvert(DType from, DType to) { return HWY_DYNAMIC_DISPATCH(Find)(from, to); }
+
+}  // namespace oneflow_lite
+#endif  // HWY_ONCE

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Vectors of the compute type over memory of any of the floating element types,
+// exp and log on them, and loops over vectors.
+// Compiled once per instruction set by Highway's foreach_target.h, which the including file must
+// have included; everything lives in oneflow_lite::HWY_NAMESPACE.
+//
+//   const TagOf<T> d;
+//   auto v = LoadFrom(d, x + i);           // widened to float for the 16-bit floats
+//   StoreTo(ExpOf(d, v), d, y + i);        // rounded once
+#if defined(OFL_PRIMITIVE_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef OFL_PRIMITIVE_CPU_SIMD_INL_H_
+#undef OFL_PRIMITIVE_CPU_SIMD_INL_H_
+#else
+#define OFL_PRIMITIVE_CPU_SIMD_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "hwy/contrib/math/math-inl.h"
+#include "hwy/highway.h"
+#include "oneflow_lite/core/dtype.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace oneflow_lite {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Whether the target converts float16 in hardware, and whether it can mask loads and stores.
+#undef OFL_SIMD_HAS_F16
+#undef OFL_SIMD_HAS_MASKS
+#define OFL_SIMD_HAS_F16 (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3)
+#define OFL_SIMD_HAS_MASKS (HWY_TARGET == HWY_AVX3)
+
+template <class T>
+using TagOf = hn::ScalableTag<ComputeOf<T>>;
+
+// ---- Memory <-> vectors ----
+
+template <class D, class T>
+HWY_INLINE hn::Vec<D> LoadFrom(D d, const T* HWY_RESTRICT p) {
+  return hn::LoadU(d, p);
+}
+template <class D, class T>
+HWY_INLINE void StoreTo(hn::Vec<D> v, D d, T* HWY_RESTRICT p) {
+  hn::StoreU(v, d, p);
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> FromBFloat16(D d, hn::Vec<hn::Rebind<uint16_t, D>> bits) {
+  const hn::Rebind<uint32_t, D> du;
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, bits)));
+}
+template <class D>
+HWY_INLINE hn::Vec<hn::Rebind<uint16_t, D>> ToBFloat16(D d, hn::Vec<D> v) {
+  const hn::Rebind<uint32_t, D> du;
+  const hn::Rebind<int32_t, D> di;
+  const auto u = hn::BitCast(du, v);
+  const auto upper = hn::ShiftRight<16>(u);
+  const auto odd = hn::And(upper, hn::Set(du, 1));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(u, hn::Add(odd, hn::Set(du, 0x7fff))));
+  const auto quiet = hn::Or(upper, hn::Set(du, 0x40));
+  const auto chosen = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, rounded);
+  return hn::DemoteTo(hn::Rebind<uint16_t, D>(), hn::BitCast(di, chosen));
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> LoadFrom(D d, const bfloat16* HWY_RESTRICT p) {
+  const hn::Rebind<uint16_t, D> du16;
+  return FromBFloat16(d, hn::LoadU(du16, &p->bits));
+}
+template <class D>
+HWY_INLINE void StoreTo(hn::Vec<D> v, D d, bfloat16* HWY_RESTRICT p) {
+  const hn::Rebind<uint16_t, D> du16;
+  hn::StoreU(ToBFloat16(d, v), du16, &p->bits);
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> LoadFrom(D d, const float16* HWY_RESTRICT p) {
+#if OFL_SIMD_HAS_F16
+  const hn::Rebind<hwy::float16_t, D> dh;
+  const hn::Rebind<uint16_t, D> du16;
+  return hn::PromoteTo(d, hn::BitCast(dh, hn::LoadU(du16, &p->bits)));
+#else
+  HWY_ALIGN float wide[hn::MaxLanes(D())];
+  for (size_t i = 0; i < hn::Lanes(d); ++i) wide[i] = static_cast<float>(p[i]);
+  return hn::Load(d, wide);
+#endif
+}
+template <class D>
+HWY_INLINE void StoreTo(hn::Vec<D> v, D d, float16* HWY_RESTRICT p) {
+#if OFL_SIMD_HAS_F16
+  const hn::Rebind<hwy::float16_t, D> dh;
+  const hn::Rebind<uint16_t, D> du16;
+  hn::StoreU(hn::BitCast(du16, hn::DemoteTo(dh, v)), du16, &p->bits);
+#else
+  HWY_ALIGN float wide[hn::MaxLanes(D())];
+  hn::Store(v, d, wide);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) p[i] = float16(wide[i]);
+#endif
+}
+
+// The first n < Lanes(d) elements at p; the lanes beyond hold `pad`. Reads nothing beyond.
+template <class D, class T>
+HWY_INLINE hn::Vec<D> LoadPart(D d, const T* HWY_RESTRICT p, size_t n, hn::Vec<D> pad) {
+  const auto mask = hn::FirstN(d, n);
+#if OFL_SIMD_HAS_MASKS
+  if constexpr (sizeof(T) == sizeof(hn::TFromD<D>)) {
+    return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, p), pad);
+  }
+#endif
+  T part[hn::MaxLanes(D())] = {};
+  std::memcpy(static_cast<void*>(part), p, std::min(n, hn::MaxLanes(D())) * sizeof(T));
+  return hn::IfThenElse(mask, LoadFrom(d, part), pad);
+}
+// Stores the first n < Lanes(d) lanes; writes nothing beyond.
+template <class D, class T>
+HWY_INLINE void StorePart(hn::Vec<D> v, D d, T* HWY_RESTRICT p, size_t n) {
+#if OFL_SIMD_HAS_MASKS
+  if constexpr (sizeof(T) == sizeof(hn::TFromD<D>)) {
+    hn::BlendedStore(v, hn::FirstN(d, n), d, p);
+    return;
+  }
+#endif
+  T part[hn::MaxLanes(D())];
+  StoreTo(v, d, part);
+  std::memcpy(static_cast<void*>(p), part, std::min(n, hn::MaxLanes(D())) * sizeof(T));
+}
+
+// ---- exp and log ----
+
+// exp(x) = 2^k p, with k an integer and p = exp(r), |r| <= ln(2) / 2. Adding a magic number (1.5
+// times 2 to the mantissa's width) rounds x log2(e) to k and leaves k in the low bits. ln(2) is
+// subtracted in two parts, the first so short that its product with k is exact. The polynomials
+// are minimax with p(0) = p'(0) = 1, by Remez's algorithm: relative error 1.1e-7 and 3.7e-18.
+template <class V>
+struct ExpParts {
+  V biased;  // k + magic
+  V k;
+  V p;
+};
+template <class D, HWY_IF_LANE_SIZE(hn::TFromD<D>, 4)>
+HWY_INLINE ExpParts<hn::Vec<D>> ReduceExp(D d, hn::Vec<D> x) {
+  const auto one = hn::Set(d, 1.0f);
+  const auto magic = hn::Set(d, 0x1.8p23f);
+  const auto biased = hn::MulAdd(x, hn::Set(d, 1.44269504088896341f), magic);
+  const auto k = hn::Sub(biased, magic);
+  auto r = hn::NegMulAdd(k, hn::Set(d, 0.693359375f), x);
+  r = hn::NegMulAdd(k, hn::Set(d, -2.12194440e-4f), r);
+  auto p = hn::MulAdd(hn::Set(d, 0.008312520571053028f), r, hn::Set(d, 0.04189015552401543f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.16667114198207855f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.499992311000824f));
+  p = hn::MulAdd(p, r, one);
+  return {biased, k, hn::MulAdd(p, r, one)};
+}
+template <class D, HWY_IF_LANE_SIZE(hn::TFromD<D>, 8)>
+HWY_INLINE ExpParts<hn::Vec<D>> ReduceExp(D d, hn::Vec<D> x) {
+  const auto one = hn::Set(d, 1.0);
+  const auto magic = hn::Set(d, 0x1.8p52);
+  const auto biased = hn::MulAdd(x, hn::Set(d, 1.44269504088896340736), magic);
+  const auto k = hn::Sub(biased, magic);
+  auto r = hn::NegMulAdd(k, hn::Set(d, 0x1.62e42fefa38p-1), x);
+  r = hn::NegMulAdd(k, hn::Set(d, 0x1.ef35793c7673p-45), r);
+  auto p = hn::MulAdd(hn::Set(d, 2.5000061602835666e-08), r, hn::Set(d, 2.763024837921144e-07));
+  p = hn::MulAdd(p, r, hn::Set(d, 2.7557586373840165e-06));
+  p = hn::MulAdd(p, r, hn::Set(d, 2.480149309890655e-05));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.00019841269506578688));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.0013888888943630114));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.008333333333494461));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.041666666666530155));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.16666666666666413));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.5000000000000011));
+  p = hn::MulAdd(p, r, one);
+  return {biased, k, hn::MulAdd(p, r, one)};
+}
+
+// What depends on the width of the compute type.
+template <class C>
+struct ExpLimits;
+template <>
+struct ExpLimits<float> {
+  static constexpr int kMantissaBits = 23;
+  static constexpr float kSmallestNormal = -87.0f;  // exp of anything above is a normal number
+  static constexpr float kZero = -104.0f, kInfinity = 89.0f;  // exp is 0 below, infinite above
+};
+template <>
+struct ExpLimits<double> {
+  static constexpr int kMantissaBits = 52;
+  static constexpr double kSmallestNormal = -708.0;
+  static constexpr double kZero = -746.0, kInfinity = 710.0;
+};
+
+// exp(x) for x <= 0 or NaN, where results below the normal range become 0: exp(0) is exactly 1,
+// exp(-inf) exactly 0, a NaN stays NaN. Subnormals would cost microcode assists and no one sees
+// them in a sum that holds a 1.
+template <class D>
+HWY_INLINE hn::Vec<D> ExpNonPositive(D d, hn::Vec<D> x) {
+  using C = hn::TFromD<D>;
+  using Limits = ExpLimits<C>;
+  const hn::RebindToUnsigned<D> du;
+  const auto e = ReduceExp(d, x);
+  const auto k = hn::ShiftLeft<Limits::kMantissaBits>(hn::BitCast(du, e.biased));
+  const auto y = hn::BitCast(d, hn::Add(hn::BitCast(du, e.p), k));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, Limits::kSmallestNormal)), y);
+}
+
+// exp(x) for any x, subnormal results and infinities included: 2^k is applied in two halves.
+template <class D>
+HWY_INLINE hn::Vec<D> ExpOf(D d, hn::Vec<D> x) {
+  using C = hn::TFromD<D>;
+  using Limits = ExpLimits<C>;
+  constexpr int kBits = Limits::kMantissaBits;
+  const hn::RebindToSigned<D> di;
+  const hn::RebindToUnsigned<D> du;
+  const auto clamped =
+      hn::Min(hn::Max(x, hn::Set(d, Limits::kZero)), hn::Set(d, Limits::kInfinity));
+  const auto e = ReduceExp(d, clamped);
+  const auto k = hn::Sub(hn::BitCast(di, e.biased),
+                         hn::BitCast(di, hn::Set(d, kBits == 23 ? C(0x1.8p23) : C(0x1.8p52))));
+  const auto one = hn::BitCast(di, hn::Set(d, C(1)));
+  // Half of k without an arithmetic shift of 64-bit lanes, which AVX2 lacks: |k| < 2048.
+  const auto bias = hn::Set(di, 2048);
+  const auto k1 = hn::Sub(hn::BitCast(di, hn::ShiftRight<1>(hn::BitCast(du, hn::Add(k, bias)))),
+                          hn::Set(di, 1024));
+  const auto k2 = hn::Sub(k, k1);
+  const auto scale1 = hn::BitCast(d, hn::Add(one, hn::ShiftLeft<kBits>(k1)));
+  const auto scale2 = hn::BitCast(d, hn::Add(one, hn::ShiftLeft<kBits>(k2)));
+  const auto y = hn::Mul(hn::Mul(e.p, scale1), scale2);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
+}
+
+// log(x) with the corner cases of IEEE 754: -inf at 0, NaN below, infinity at infinity.
+template <class D>
+HWY_INLINE hn::Vec<D> LogOf(D d, hn::Vec<D> x) {
+  using C = hn::TFromD<D>;
+  const auto inf = hn::Set(d, std::numeric_limits<C>::infinity());
+  const auto zero = hn::Zero(d);
+  auto y = hn::Log(d, x);
+  y = hn::IfThenElse(hn::Eq(x, inf), inf, y);
+  y = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(inf), y);
+  const auto nan = hn::Set(d, std::numeric_limits<C>::quiet_NaN());
+  return hn::IfThenElse(hn::Ge(x, zero), y, nan);
+}
+
+// ---- Loops ----
+
+template <int k>
+using Slot = std::integral_constant<int, k>;
+
+// Calls f(i, count, Slot) over [0, n) vector by vector, four per turn: `count` is Lanes(d), a
+// constant once inlined, except in the one last call where fewer elements are left. Slots 0 to 3
+// tell the four apart, so that a reduction can keep four accumulators.
+template <class D, class F>
+HWY_INLINE void ForVectors(D d, size_t n, F f) {
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    f(i, lanes, Slot<0>());
+    f(i + lanes, lanes, Slot<1>());
+    f(i + 2 * lanes, lanes, Slot<2>());
+    f(i + 3 * lanes, lanes, Slot<3>());
+  }
+  for (; i + lanes <= n; i += lanes) f(i, lanes, Slot<0>());
+  if (i < n) f(i, n - i, Slot<1>());
+}
+
+// Loads or stores `count` elements, all of a vector's or fewer.
+template <class D, class T>
+HWY_INLINE hn::Vec<D> LoadUpTo(D d, const T* HWY_RESTRICT p, size_t count, hn::Vec<D> pad) {
+  return count == hn::Lanes(d) ? LoadFrom(d, p) : LoadPart(d, p, count, pad);
+}
+template <class D, class T>
+HWY_INLINE void StoreUpTo(hn::Vec<D> v, D d, T* HWY_RESTRICT p, size_t count) {
+  if (count == hn::Lanes(d)) {
+    StoreTo(v, d, p);
+  } else {
+    StorePart(v, d, p, count);
+  }
+}
+
+// What a lambda passed to ForVectors carries: the instruction set, and that it is inlined.
+#undef OFL_SIMD_LAMBDA
+#define OFL_SIMD_LAMBDA HWY_ATTR __attribute__((always_inline))
+
+}  // namespace HWY_NAMESPACE
+}  // namespace oneflow_lite
+HWY_AFTER_NAMESPACE();
+
+#endif  // OFL_PRIMITIVE_CPU_SIMD_INL_H_

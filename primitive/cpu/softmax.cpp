@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// softmax and log_softmax. A contiguous row is read once for its maximum, then, from the cache,
+// for the sum of exp(x - max), which is stored on the way where y can hold it, and scaled. Another
+// axis is worked on in blocks of neighbouring columns. NaN needs no test: it travels through the
+// sum into the whole row, as inf - inf does.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "oneflow_lite/core/parallel.h"
+#include "primitive/cpu/simd_targets.h"
+#include "primitive/softmax.h"
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "primitive/cpu/softmax.cpp"
+#include "hwy/foreach_target.h"
+// clang-format on
+#include "hwy/cache_control.h"
+#include "primitive/cpu/simd-inl.h"
+#include "primitive/cpu/softmax_plan.h"
+
+#ifndef OFL_PRIMITIVE_CPU_SOFTMAX_ONCE_
+#define OFL_PRIMITIVE_CPU_SOFTMAX_ONCE_
+namespace oneflow_lite {
+
+// A row, or a part of one: its maximum, and the sum of exp(x - max) (of exp(x) where the maximum
+// is -inf, so that a masked part merges as 0).
+struct RowStats {
+  double max;
+  double sum;
+};
+
+struct SoftmaxKernels {
+  // Rows [begin, end) of `cols` contiguous elements.
+  void (*rows)(int64_t begin, int64_t end, int64_t cols, const void* x, void* y);
+  RowStats (*stats)(int64_t n, const void* x);
+  void (*write)(int64_t n, RowStats row, const void* x, void* y);
+  // Columns [begin, end) of `cols` rows that lie `inner` elements apart; at most kAxisBlock.
+  void (*axis)(int64_t cols, int64_t inner, int64_t begin, int64_t end, const void* x, void* y);
+};
+
+}  // namespace oneflow_lite
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace oneflow_lite {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <class T>
+ComputeOf<T> MaxOf(const T* x, size_t n) {
+  using C = ComputeOf<T>;
+  const TagOf<T> d;
+  const auto lowest = hn::Set(d, -std::numeric_limits<C>::infinity());
+  hn::Vec<TagOf<T>> m[4] = {lowest, lowest, lowest, lowest};
+  ForVectors(d, n, [&](size_t i, size_t count, auto slot) OFL_SIMD_LAMBDA {
+    m[slot] = hn::Max(m[slot], LoadUpTo(d, x + i, count, lowest));
+  });
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m[0], m[1]), hn::Max(m[2], m[3]))));
+}
+
+// sum of exp(x - max); each term goes to keep(i, count, term) as well. Blocks of 128 vectors are
+// summed in the compute type, at most 32 terms per lane, and the blocks in double.
+template <class T, class Keep>
+HWY_INLINE double SumExp(const T* x, size_t n, ComputeOf<T> max, Keep keep) {
+  using C = ComputeOf<T>;
+  const TagOf<T> d;
+  const auto lowest = hn::Set(d, -std::numeric_limits<C>::infinity());
+  const auto m = hn::Set(d, max);
+  const size_t block = 128 * hn::Lanes(d);
+  double total = 0;
+  for (size_t begin = 0; begin < n; begin += block) {
+    const auto zero = hn::Zero(d);
+    hn::Vec<TagOf<T>> s[4] = {zero, zero, zero, zero};
+    ForVectors(d, std::min(block, n - begin),
+               [&](size_t i, size_t count, auto slot) OFL_SIMD_LAMBDA {
+                 const auto v = LoadUpTo(d, x + begin + i, count, lowest);
+                 const auto e = ExpNonPositive(d, hn::Sub(v, m));
+                 keep(begin + i, count, e);
+                 s[slot] = hn::Add(s[slot], e);
+               });
+    total += hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s[0], s[1]), hn::Add(s[2], s[3]))));
+  }
+  return total;
+}
+
+// y = e * scale
+template <class T>
+HWY_INLINE void Scale(const ComputeOf<T>* e, size_t n, double scale, T* y) {
+  const TagOf<T> d;
+  const auto factor = hn::Set(d, static_cast<ComputeOf<T>>(scale));
+  const auto zero = hn::Zero(d);
+  ForVectors(d, n, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+    StoreUpTo(hn::Mul(LoadUpTo(d, e + i, count, zero), factor), d, y + i, count);
+  });
+}
+
+// y from x and the row's statistics alone.
+template <class T, bool kLog>
+void Write(int64_t n, RowStats row, const void* x_data, void* y_data) {
+  using C = ComputeOf<T>;
+  const TagOf<T> d;
+  const T* x = static_cast<const T*>(x_data);
+  T* y = static_cast<T*>(y_data);
+  const auto zero = hn::Zero(d);
+  const auto m = hn::Set(d, static_cast<C>(row.max));
+  const auto factor = hn::Set(d, static_cast<C>(kLog ? std::log(row.sum) : 1 / row.sum));
+  ForVectors(d, n, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+    const auto v = hn::Sub(LoadUpTo(d, x + i, count, zero), m);
+    const auto result = kLog ? hn::Sub(v, factor) : hn::Mul(ExpNonPositive(d, v), factor);
+    StoreUpTo(result, d, y + i, count);
+  });
+}
+
+template <class T>
+RowStats Stats(int64_t n, const void* x_data) {
+  const T* x = static_cast<const T*>(x_data);
+  const auto max = MaxOf(x, n);
+  const bool masked = max == -std::numeric_limits<ComputeOf<T>>::infinity();
+  return {max, SumExp(x, n, masked ? 0 : max, [](size_t, size_t, auto) OFL_SIMD_LAMBDA {})};
+}
+
+template <class T, bool kLog>
+void Rows(int64_t begin, int64_t end, int64_t cols, const void* x_data, void* y_data) {
+  using C = ComputeOf<T>;
+  const TagOf<T> d;
+  const size_t n = cols;
+  for (int64_t row = begin; row < end; ++row) {
+    const T* x = static_cast<const T*>(x_data) + row * cols;
+    T* y = static_cast<T*>(y_data) + row * cols;
+    const C max = MaxOf(x, n);
+    if constexpr (!kLog && sizeof(T) == sizeof(C)) {
+      const double sum = SumExp(x, n, max, [&](size_t i, size_t count, auto e) OFL_SIMD_LAMBDA {
+        StoreUpTo(e, d, y + i, count);
+        hwy::Prefetch(x + n + i);
+      });
+      Scale(y, n, 1 / sum, y);
+    } else {
+      const double sum = SumExp(x, n, max, [](size_t, size_t, auto) OFL_SIMD_LAMBDA {});
+      Write<T, kLog>(cols, {max, sum}, x, y);
+    }
+  }
+}
+
+// max and sum of exp(x - max) of `width` columns, kAxisRows rows at a time: those rows are read
+// from memory for their maximum and from the cache for their exp, and a column's sum so far is
+// rescaled where they raise the maximum. Sums of rows are added by Kahan's method.
+template <class T>
+void AxisStats(int64_t cols, int64_t inner, size_t width, const T* x, ComputeOf<T>* max,
+               ComputeOf<T>* sum) {
+  using C = ComputeOf<T>;
+  const TagOf<T> d;
+  const auto lowest = hn::Set(d, -std::numeric_limits<C>::infinity());
+  HWY_ALIGN C lost[kAxisBlock];
+  std::fill_n(max, kAxisBlock, -std::numeric_limits<C>::infinity());
+  std::fill_n(sum, kAxisBlock, C(0));
+  std::fill_n(lost, kAxisBlock, C(0));
+  for (int64_t a = 0; a < cols; a += kAxisRows) {
+    const T* first = x + a * inner;
+    const T* last = x + std::min(a + kAxisRows, cols) * inner;
+    ForVectors(d, width, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+      const auto before = hn::Load(d, max + i);
+      auto m = before;
+      for (const T* row = first; row != last; row += inner) {
+        m = hn::Max(m, LoadUpTo(d, row + i, count, lowest));
+      }
+      hn::Store(m, d, max + i);
+      const auto reference = hn::IfThenZeroElse(hn::Eq(m, lowest), m);  // -inf weighs 0
+      auto added = hn::Zero(d);
+      for (const T* row = first; row != last; row += inner) {
+        const auto v = hn::Sub(LoadUpTo(d, row + i, count, lowest), reference);
+        added = hn::Add(added, ExpNonPositive(d, v));
+      }
+      const auto shrink = ExpNonPositive(d, hn::Sub(before, reference));
+      const auto s = hn::Mul(hn::Load(d, sum + i), shrink);
+      added = hn::Sub(added, hn::Mul(hn::Load(d, lost + i), shrink));
+      const auto total = hn::Add(s, added);
+      hn::Store(total, d, sum + i);
+      hn::Store(hn::Sub(hn::Sub(total, s), added), d, lost + i);
+    });
+  }
+}
+
+template <class T, bool kLog>
+void Axis(int64_t cols, int64_t inner, int64_t begin, int64_t end, const void* x_data,
+          void* y_data) {
+  using C = ComputeOf<T>;
+  const TagOf<T> d;
+  const T* x = static_cast<const T*>(x_data) + begin;
+  T* y = static_cast<T*>(y_data) + begin;
+  const size_t width = end - begin;
+  HWY_ALIGN C max[kAxisBlock], scale[kAxisBlock];
+  AxisStats(cols, inner, width, x, max, scale);
+  const auto zero = hn::Zero(d);
+  for (size_t i = 0; i < width; i += hn::Lanes(d)) {
+    const auto sum = hn::Load(d, scale + i);
+    hn::Store(kLog ? LogOf(d, sum) : hn::Div(hn::Set(d, C(1)), sum), d, scale + i);
+  }
+  for (int64_t a = 0; a < cols; ++a) {
+    const T* x_row = x + a * inner;
+    T* y_row = y + a * inner;
+    ForVectors(d, width, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+      const auto v = hn::Sub(LoadUpTo(d, x_row + i, count, zero), hn::Load(d, max + i));
+      const auto factor = hn::Load(d, scale + i);
+      const auto result = kLog ? hn::Sub(v, factor) : hn::Mul(ExpNonPositive(d, v), factor);
+      StoreUpTo(result, d, y_row + i, count);
+    });
+  }
+}
+
+template <class T, bool kLog>
+constexpr SoftmaxKernels kKernels = {&Rows<T, kLog>, &Stats<T>, &Write<T, kLog>, &Axis<T, kLog>};
+
+}  // namespace
+
+SoftmaxKernels GetSoftmaxKernels(DType dtype, bool log) {
+  return VisitFloating(dtype, [&]<class T>(Tag<T>) {
+    return log ? kKernels<T, true> : kKernels<T, false>;
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace oneflow_lite
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oneflow_lite {
+namespace {
+
+HWY_EXPORT(GetSoftmaxKernels);
+
+class CpuSoftmax final : public Softmax {
+ public:
+  explicit CpuSoftmax(const Spec& spec)
+      : item_(SizeOf(spec.dtype)),
+        kernels_(HWY_DYNAMIC_DISPATCH(GetSoftmaxKernels)(spec.dtype, spec.log)) {}
+
+  bool has_axis_kernel() const override { return true; }
+
+  Status Launch(Stream&, const SoftmaxShape& shape, const void* x, void* y, void*) const override {
+    if (shape.rows <= 0 || shape.cols <= 0 || shape.inner <= 0) return OkStatus();
+    if (shape.inner > 1) {
+      ForAxisBlocks(shape, item_, [&](int64_t offset, int64_t begin, int64_t end) {
+        kernels_.axis(shape.cols, shape.inner, begin, end, At(x, offset), At(y, offset));
+      });
+    } else if (SplitsRows(shape)) {
+      for (int64_t row = 0; row < shape.rows; ++row) {
+        SplitRow(shape.cols, At(x, row * shape.cols), At(y, row * shape.cols));
+      }
+    } else {
+      ParallelFor(shape.rows, RowGrain(shape.cols), [&](int64_t begin, int64_t end) {
+        kernels_.rows(begin, end, shape.cols, x, y);
+      });
+    }
+    return OkStatus();
+  }
+
+ private:
+  const void* At(const void* p, int64_t i) const { return static_cast<const char*>(p) + i * item_; }
+  void* At(void* p, int64_t i) const { return static_cast<char*>(p) + i * item_; }
+
+  // One long row on all threads: statistics of its parts, merged in order, then the results.
+  void SplitRow(int64_t cols, const void* x, void* y) const {
+    const RowParts parts(cols);
+    RowStats stats[RowParts::kMax];
+    ParallelFor(parts.count, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        stats[i] = kernels_.stats(parts.Size(i), At(x, parts.Begin(i)));
+      }
+    });
+    constexpr double kLowest = -std::numeric_limits<double>::infinity();
+    RowStats row{kLowest, 0};
+    for (int i = 0; i < parts.count; ++i) row.max = std::max(row.max, stats[i].max);
+    for (int i = 0; i < parts.count; ++i) {
+      // A masked part adds its sum as it is: 0, or NaN where it holds one.
+      row.sum += stats[i].max == kLowest ? stats[i].sum
+                                         : stats[i].sum * std::exp(stats[i].max - row.max);
+    }
+    ParallelFor(parts.count, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        kernels_.write(parts.Size(i), row, At(x, parts.Begin(i)), At(y, parts.Begin(i)));
+      }
+    });
+  }
+
+  int64_t item_;
+  SoftmaxKernels kernels_;
+};
+
+StatusOr<std::unique_ptr<Softmax>> NewSoftmax(const Softmax::Spec& spec) {
+  if (!IsFloating(spec.dtype)) {
+    return NoPrimitiveFor(Softmax::kName, DeviceType::kCPU, spec.dtype);
+  }
+  return std::make_unique<CpuSoftmax>(spec);
+}
+
+const bool registered = RegisterPrimitive<Softmax>(DeviceType::kCPU, &NewSoftmax);
+
+}  // namespace
+}  // namespace oneflow_lite
+#endif  // HWY_ONCE

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the CPU's softmax kernels cut their work: shared by forward and backward. The figures were
+// measured on a Zen 5 core (L1 48 KB, L2 1 MB).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "oneflow_lite/core/parallel.h"
+#include "primitive/softmax.h"
+
+namespace oneflow_lite {
+
+// A thread is worth starting for 32k elements, some 5 us of work.
+inline constexpr int64_t kElementsPerThread = 32768;
+
+inline int64_t RowGrain(int64_t cols) { return std::max<int64_t>(1, kElementsPerThread / cols); }
+
+// A long row as parts of equal size, few enough for a table on the stack. The cut depends on the
+// length alone, so that the number of threads does not show in the result.
+struct RowParts {
+  static constexpr int64_t kMax = 128;
+  static constexpr int64_t kSmallest = 65536;
+
+  explicit RowParts(int64_t cols)
+      : cols(cols),
+        size(std::max(kSmallest, (cols + kMax - 1) / kMax)),
+        count(static_cast<int>((cols + size - 1) / size)) {}
+  int64_t Begin(int64_t i) const { return i * size; }
+  int64_t Size(int64_t i) const { return std::min(size, cols - i * size); }
+
+  int64_t cols, size;
+  int count;
+};
+
+// Whether there are too few rows to go around, and long enough ones to share.
+inline bool SplitsRows(const SoftmaxShape& shape) {
+  return shape.cols >= 2 * RowParts::kSmallest && shape.rows < NumThreads() && !InSerialRegion();
+}
+
+// The axis kernel's block: at most kAxisBlock columns; kAxisRows rows are read from the cache
+// again right after they were read from memory.
+inline constexpr int64_t kAxisBlock = 512;
+inline constexpr int64_t kAxisRows = 16;
+
+// Columns per block: what keeps `bytes` per column within half of L2, in whole 256-byte pieces;
+// where even 64 columns do not fit, long runs are better than a half-kept block.
+inline int64_t AxisBlockWidth(int64_t inner, int64_t bytes) {
+  constexpr int64_t kCacheBytes = 512 << 10, kPiece = 64;
+  const int64_t fitting = kCacheBytes / bytes / kPiece * kPiece;
+  return std::min({inner, kAxisBlock, fitting > 0 ? fitting : kAxisBlock});
+}
+
+// Calls body(offset, begin, end) in parallel: columns [begin, end) of the slab at element `offset`.
+// `item` is the bytes read per element.
+template <class Body>
+void ForAxisBlocks(const SoftmaxShape& shape, int64_t item, Body body) {
+  const int64_t width = AxisBlockWidth(shape.inner, shape.cols * item);
+  const int64_t blocks = (shape.inner + width - 1) / width;
+  const int64_t grain = std::max<int64_t>(1, kElementsPerThread / (shape.cols * width));
+  ParallelFor(shape.rows * blocks, grain, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t begin = i % blocks * width;
+      body(i / blocks * shape.cols * shape.inner, begin, std::min(begin + width, shape.inner));
+    }
+  });
+}
+
+}  // namespace oneflow_lite

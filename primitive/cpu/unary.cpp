@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One expression per function, on vectors of the compute type; the table in FindUnary names them.
+#include "primitive/unary.h"
+
+#include "oneflow_lite/core/parallel.h"
+#include "primitive/cpu/simd_targets.h"
+#include "primitive/cpu/strided.h"
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "primitive/cpu/unary.cpp"
+#include "hwy/foreach_target.h"
+// clang-format on
+#include "primitive/cpu/simd-inl.h"
+
+#ifndef OFL_PRIMITIVE_CPU_UNARY_ONCE_
+#define OFL_PRIMITIVE_CPU_UNARY_ONCE_
+namespace oneflow_lite {
+using UnaryLoop = void (*)(int64_t n, const void* x, void* y);
+}
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace oneflow_lite {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <class T, class F>
+void Loop(int64_t n, const void* x_data, void* y_data) {
+  const TagOf<T> d;
+  const T* x = static_cast<const T*>(x_data);
+  T* y = static_cast<T*>(y_data);
+  const auto zero = hn::Zero(d);
+  ForVectors(d, n, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+    StoreUpTo(F()(d, LoadUpTo(d, x + i, count, zero)), d, y + i, count);
+  });
+}
+
+// f for the floats, or for every dtype but bool; null for the rest.
+template <class F>
+UnaryLoop Floats(DType dtype, F) {
+  if (!IsFloating(dtype)) return nullptr;
+  return VisitFloating(dtype, []<class T>(Tag<T>) -> UnaryLoop { return &Loop<T, F>; });
+}
+template <class F>
+UnaryLoop Numbers(DType dtype, F f) {
+  switch (dtype) {
+    case DType::kUInt8: return &Loop<uint8_t, F>;
+    case DType::kInt8: return &Loop<int8_t, F>;
+    case DType::kInt16: return &Loop<int16_t, F>;
+    case DType::kInt32: return &Loop<int32_t, F>;
+    case DType::kInt64: return &Loop<int64_t, F>;
+    default: return Floats(dtype, f);
+  }
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> Negative(D d, hn::Vec<D> x) {
+  if constexpr (hwy::IsFloat<hn::TFromD<D>>()) return hn::Neg(x);
+  return hn::Sub(hn::Zero(d), x);
+}
+
+}  // namespace
+
+// Null where there is no code for the dtype.
+UnaryLoop FindUnary(UnaryOp op, DType dtype) {
+#define OFL_FN(expression) [](auto d, auto x) OFL_SIMD_LAMBDA { return expression; }
+  switch (op) {
+    case UnaryOp::kNeg: return Numbers(dtype, OFL_FN(Negative(d, x)));
+    case UnaryOp::kExp: return Floats(dtype, OFL_FN(ExpOf(d, x)));
+    case UnaryOp::kLog: return Floats(dtype, OFL_FN(LogOf(d, x)));
+    case UnaryOp::kRelu:  // NaN stays
+      return Numbers(dtype, OFL_FN(hn::IfThenElse(hn::Gt(hn::Zero(d), x), hn::Zero(d), x)));
+  }
+#undef OFL_FN
+  return nullptr;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace oneflow_lite
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oneflow_lite {
+namespace {
+
+HWY_EXPORT(FindUnary);
+
+class CpuUnary final : public Unary {
+ public:
+  CpuUnary(UnaryLoop loop, size_t item) : loop_(loop), item_(static_cast<int64_t>(item)) {}
+
+  Status Launch(Stream&, int64_t n, const void* x, void* y) const override {
+    ParallelFor(n, kElementwiseGrain, [&](int64_t begin, int64_t end) {
+      loop_(end - begin, static_cast<const char*>(x) + begin * item_,
+            static_cast<char*>(y) + begin * item_);
+    });
+    return OkStatus();
+  }
+
+ private:
+  UnaryLoop loop_;
+  int64_t item_;
+};
+
+StatusOr<std::unique_ptr<Unary>> NewUnary(const Unary::Spec& spec) {
+  UnaryLoop loop = HWY_DYNAMIC_DISPATCH(FindUnary)(spec.op, spec.dtype);
+  if (!loop) return NoPrimitiveFor(Unary::kName, DeviceType::kCPU, spec.dtype);
+  return std::make_unique<CpuUnary>(loop, SizeOf(spec.dtype));
+}
+
+const bool registered = RegisterPrimitive<Unary>(DeviceType::kCPU, &NewUnary);
+
+}  // namespace
+}  // namespace oneflow_lite
+#endif  // HWY_ONCE

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Threads that work on one row together: a group of lanes of a warp, or a whole block. Both offer
+// rank(), size() and reductions whose result every member gets, with the same bits.
+//
+//   LaneGroup<8> group;
+//   float sum = group.Reduce(partial, Plus{}, 0.0f);
+#pragma once
+
+#include <stdint.h>
+
+namespace oneflow_lite {
+namespace cuda {
+
+inline constexpr int kWarp = 32;
+inline constexpr int kMaxWarps = 32;  // of a block
+
+struct Plus {
+  template <class T>
+  __device__ __forceinline__ T operator()(const T& a, const T& b) const {
+    return a + b;
+  }
+};
+// The larger one; a NaN loses, so that it must be found by other means (a sum of exponentials).
+struct Larger {
+  template <class T>
+  __device__ __forceinline__ T operator()(const T& a, const T& b) const {
+    return a > b || b != b ? a : b;
+  }
+  __device__ __forceinline__ float operator()(float a, float b) const { return fmaxf(a, b); }
+  __device__ __forceinline__ double operator()(double a, double b) const { return fmax(a, b); }
+};
+
+// Another lane's value; a struct overloads it for itself.
+template <class T>
+__device__ __forceinline__ T ShuffleXor(T v, int mask) {
+  return __shfl_xor_sync(0xffffffffu, v, mask);
+}
+
+template <int kLanes, class T, class Op>
+__device__ __forceinline__ T ReduceLanes(T v, Op op) {
+#pragma unroll
+  for (int mask = kLanes / 2; mask > 0; mask /= 2) v = op(v, ShuffleXor(v, mask));
+  return v;
+}
+
+// kLanes neighbouring lanes; kLanes is a power of two. The whole warp must call Reduce.
+template <int kLanes>
+class LaneGroup {
+ public:
+  __device__ __forceinline__ int rank() const { return threadIdx.x % kLanes; }
+  __device__ __forceinline__ static constexpr int size() { return kLanes; }
+  template <class T, class Op>
+  __device__ __forceinline__ T Reduce(T v, Op op, T /*identity*/) {
+    return ReduceLanes<kLanes>(v, op);
+  }
+};
+
+// All threads of a one-dimensional block of whole warps; T of Reduce has at most 16 bytes.
+class Block {
+ public:
+  // `scratch` is shared memory; see kScratchBytes.
+  __device__ __forceinline__ explicit Block(void* scratch) : scratch_(static_cast<char*>(scratch)) {}
+  static constexpr int kScratchBytes = 2 * kMaxWarps * 16;
+
+  __device__ __forceinline__ int rank() const { return threadIdx.x; }
+  __device__ __forceinline__ int size() const { return blockDim.x; }
+  // Every thread must call it. `identity` stands for the warps that are not there.
+  template <class T, class Op>
+  __device__ __forceinline__ T Reduce(T v, Op op, T identity) {
+    static_assert(sizeof(T) <= 16, "a slot of the scratch memory is 16 bytes");
+    // The two halves alternate, so that one barrier per reduction is enough: a half is written
+    // again only after the barrier of the reduction in between.
+    T* slots = reinterpret_cast<T*>(scratch_ + phase_ * kMaxWarps * 16);
+    phase_ ^= 1;
+    v = ReduceLanes<kWarp>(v, op);
+    if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = v;
+    __syncthreads();
+    const int lane = threadIdx.x % kWarp;
+    return ReduceLanes<kWarp>(lane < static_cast<int>(blockDim.x) / kWarp ? slots[lane] : identity,
+                              op);
+  }
+
+ private:
+  char* scratch_;
+  int phase_ = 0;
+};
+
+}  // namespace cuda
+}  // namespace oneflow_lite

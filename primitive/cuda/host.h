@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the host side of the CUDA primitives shares: from Stream and Elementwise to plain values, and
+// from cudaError_t to Status.
+//
+//   return RunOn(stream, "unary", [&](cudaStream_t s) { return launcher(n, x, y, s); });
+#pragma once
+
+#include "oneflow_lite/core/cuda/cuda_status.h"
+#include "oneflow_lite/core/elementwise.h"
+#include "oneflow_lite/core/scalar.h"
+#include "primitive/cuda/launchers.h"
+#include "primitive/primitive.h"
+
+namespace oneflow_lite::cuda {
+
+inline DeviceLimits LimitsOf(const Stream& stream) {
+  const DeviceProperties& p = stream.properties();
+  return {.device = stream.device().index,
+          .multiprocessors = p.multiprocessors,
+          .shared_per_block = static_cast<int>(p.shared_memory_per_block),
+          .shared_per_multiprocessor = static_cast<int>(p.shared_memory_per_sm)};
+}
+
+// Calls launch(cudaStream_t) with the stream's device current.
+template <class F>
+Status RunOn(const Stream& stream, const char* primitive, F&& launch) {
+  DeviceGuard guard(stream.device().index);
+  return CudaStatus(launch(NativeStream(stream)), primitive);
+}
+
+template <int N>
+Strided<N> ToStrided(const Elementwise<N>& g) {
+  static_assert(kMaxDims <= kMaxStridedDims);
+  Strided<N> s;
+  s.ndim = g.ndim;
+  s.contiguous = g.contiguous;
+  s.numel = g.numel;
+  for (int d = 0; d < g.ndim; ++d) {
+    const int from = g.ndim - 1 - d;
+    s.dims[d] = g.dims[from];
+    for (int i = 0; i < N; ++i) s.strides[i][d] = g.strides[i][from];
+    if (g.dims[from] < 1 || g.dims[from] >= (int64_t{1} << 31)) continue;
+    const auto divisor = static_cast<uint64_t>(g.dims[from]);
+    while ((uint64_t{1} << s.shift[d]) < divisor) ++s.shift[d];
+    s.multiplier[d] = static_cast<uint32_t>(
+        (uint64_t{1} << 32) * ((uint64_t{1} << s.shift[d]) - divisor) / divisor + 1);
+  }
+  return s;
+}
+
+// The caller's number as an element of the dtype.
+ScalarBits BitsOf(const Scalar& scalar, DType dtype);
+
+}  // namespace oneflow_lite::cuda

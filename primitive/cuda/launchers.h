@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the .cu files offer the host files beside them: launchers over plain values. A Find function
+// gives the launcher for an op and dtype, null where there is no code for them. Pointers are device
+// memory; the launchers neither allocate nor synchronise.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "oneflow_lite/core/dtype.h"
+#include "primitive/cuda/launch.cuh"
+#include "primitive/op_kinds.h"
+
+namespace oneflow_lite {
+namespace cuda {
+
+inline constexpr int kMaxStridedDims = 16;
+
+// N strided operands of one shape, as a kernel argument.
+template <int N>
+struct Strided {
+  int ndim = 0;
+  bool contiguous = true;
+  int64_t numel = 1;
+  int64_t dims[kMaxStridedDims] = {};  // innermost first
+  int64_t strides[N][kMaxStridedDims] = {};
+  // Division by dims[d] of an index below 2^31: (umulhi(i, multiplier) + i) >> shift (Granlund and
+  // Montgomery, "Division by Invariant Integers using Multiplication", 1994). Valid where numel is
+  // below 2^31.
+  uint32_t multiplier[kMaxStridedDims] = {};
+  uint32_t shift[kMaxStridedDims] = {};
+};
+
+using UnaryLauncher = cudaError_t (*)(int64_t n, const void* x, void* y, cudaStream_t);
+UnaryLauncher FindUnary(UnaryOp op, DType dtype);
+
+// An element given by value: its bits, in the lowest bytes.
+using ScalarBits = uint64_t;
+struct BinaryLaunchers {
+  cudaError_t (*tensors)(const Strided<3>& g, const void* a, const void* b, void* out,
+                         cudaStream_t) = nullptr;
+  cudaError_t (*scalar)(const Strided<2>& g, const void* x, ScalarBits scalar, bool scalar_first,
+                        void* out, cudaStream_t) = nullptr;
+};
+BinaryLaunchers FindBinary(BinaryOp op, DType dtype);
+
+using CopyLauncher = cudaError_t (*)(const Strided<2>& g, const void* src, void* dst, cudaStream_t);
+CopyLauncher FindCopy(DType from, DType to);
+
+using FillLauncher = cudaError_t (*)(const Strided<1>& g, ScalarBits value, void* y, cudaStream_t);
+FillLauncher FindFill(DType dtype);
+
+// Integer dtypes take the integer pair, floats the floating one.
+struct ArangeArguments {
+  int64_t int_start, int_step;
+  double start, step;
+};
+using ArangeLauncher = cudaError_t (*)(int64_t n, const ArangeArguments&, void* y, cudaStream_t);
+ArangeLauncher FindArange(DType dtype);
+
+struct RandomArguments {
+  uint64_t seed, offset;
+  const uint64_t* device_offset;
+};
+using RandomLauncher = cudaError_t (*)(int64_t n, const RandomArguments&, void* y, cudaStream_t);
+RandomLauncher FindRandom(Distribution distribution, DType dtype);
+
+struct ReduceProblem {
+  int64_t outer, axis, inner;
+};
+struct ReduceLaunchers {
+  size_t (*workspace_bytes)(const ReduceProblem&, const DeviceLimits&) = nullptr;
+  cudaError_t (*launch)(const ReduceProblem&, const void* x, void* y, void* workspace,
+                        const DeviceLimits&, cudaStream_t) = nullptr;
+};
+// The sum of bool and integers is int64, the other results have the operand's dtype.
+ReduceLaunchers FindSum(DType in);
+ReduceLaunchers FindMean(DType in);
+ReduceLaunchers FindMax(DType in);
+using ArgMaxLauncher = cudaError_t (*)(const ReduceProblem&, const void* x, int64_t* index,
+                                       cudaStream_t);
+ArgMaxLauncher FindArgMax(DType dtype);
+
+struct NllProblem {
+  int64_t outer, classes, inner, ignore_index;
+};
+struct NllLaunchers {
+  cudaError_t (*forward)(const NllProblem&, const void* logp, const int64_t* target,
+                         const void* class_weight, void* loss, void* row_weight,
+                         cudaStream_t) = nullptr;
+  cudaError_t (*backward)(const NllProblem&, const void* dloss, const int64_t* target,
+                          const void* row_weight, void* dlogp, cudaStream_t) = nullptr;
+};
+NllLaunchers FindNll(DType dtype);
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Packs: N elements that move through memory in one access of up to 16 bytes.
+//
+//   Pack<__half, 8> p = LoadPack<8>(x + i);   // one 16-byte load where x + i is aligned
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <type_traits>
+
+namespace oneflow_lite {
+namespace cuda {
+
+// The type in which kernels compute: float for the 16-bit floats, else the type itself.
+template <class T>
+struct ComputeTypeOf {
+  using type = T;
+};
+template <>
+struct ComputeTypeOf<__half> {
+  using type = float;
+};
+template <>
+struct ComputeTypeOf<__nv_bfloat16> {
+  using type = float;
+};
+template <class T>
+using ComputeType = typename ComputeTypeOf<T>::type;
+
+inline constexpr int kPackBytes = 16;
+template <class T>
+inline constexpr int kPackSize = kPackBytes / static_cast<int>(sizeof(T));
+
+template <class T, int N>
+struct Pack {
+  T v[N];
+};
+
+// C++'s conversions; the 16-bit floats go through float and round to nearest even; to bool it is
+// x != 0. A float outside an integer's range, or NaN, becomes the smallest int64 (int32 on the way
+// to narrower integers), which narrower integers then truncate: what the CPU does too.
+template <class To, class From>
+__device__ __forceinline__ To ConvertTo(From x) {
+  if constexpr (std::is_same_v<To, From>) {
+    return x;
+  } else if constexpr (std::is_same_v<From, __half>) {
+    return ConvertTo<To>(__half2float(x));
+  } else if constexpr (std::is_same_v<From, __nv_bfloat16>) {
+    return ConvertTo<To>(__bfloat162float(x));
+  } else if constexpr (std::is_same_v<To, __half>) {
+    return __float2half_rn(static_cast<float>(x));
+  } else if constexpr (std::is_same_v<To, __nv_bfloat16>) {
+    return __float2bfloat16_rn(static_cast<float>(x));
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return x != From(0);
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    using Wide = std::conditional_t<sizeof(To) == 8, int64_t, int32_t>;
+    constexpr Wide kHalf = Wide{1} << (8 * sizeof(Wide) - 2);
+    constexpr From kLimit = 2 * static_cast<From>(kHalf);  // one past the largest Wide
+    return static_cast<To>(x >= -kLimit && x < kLimit ? static_cast<Wide>(x) : -kHalf - kHalf);
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+// Elements from p to the next 16-byte boundary; p is aligned to its element.
+template <class T>
+__device__ __forceinline__ int ElementsToBoundary(const T* p) {
+  const unsigned past = static_cast<unsigned>(reinterpret_cast<uintptr_t>(p)) & (kPackBytes - 1);
+  return static_cast<int>((kPackBytes - past) % kPackBytes / sizeof(T));
+}
+
+// The type of one memory access of so many bytes; void where there is none.
+template <int kBytes>
+struct WordOf {
+  using type = void;
+};
+template <>
+struct WordOf<16> {
+  using type = uint4;
+};
+template <>
+struct WordOf<8> {
+  using type = uint2;
+};
+template <>
+struct WordOf<4> {
+  using type = uint32_t;
+};
+template <>
+struct WordOf<2> {
+  using type = uint16_t;
+};
+
+template <class Word>
+__device__ __forceinline__ bool IsAlignedFor(const void* p) {
+  return (reinterpret_cast<uintptr_t>(p) & (sizeof(Word) - 1)) == 0;
+}
+
+// N elements from p on: one access of up to 16 bytes where p is aligned to it, else element by
+// element.
+template <int N, class T>
+__device__ __forceinline__ Pack<T, N> LoadPack(const T* p) {
+  using Word = typename WordOf<N * sizeof(T)>::type;
+  Pack<T, N> pack;
+  if constexpr (N > 1 && !std::is_void_v<Word>) {
+    if (IsAlignedFor<Word>(p)) {
+      const Word raw = *reinterpret_cast<const Word*>(p);
+      memcpy(&pack, &raw, sizeof(Word));
+      return pack;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < N; ++i) pack.v[i] = p[i];
+  return pack;
+}
+
+template <int N, class T>
+__device__ __forceinline__ void StorePack(T* p, const Pack<T, N>& pack) {
+  using Word = typename WordOf<N * sizeof(T)>::type;
+  if constexpr (N > 1 && !std::is_void_v<Word>) {
+    if (IsAlignedFor<Word>(p)) {
+      Word raw;
+      memcpy(&raw, &pack, sizeof(Word));
+      *reinterpret_cast<Word*>(p) = raw;
+      return;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < N; ++i) p[i] = pack.v[i];
+}
+
+// Makes the compiler forget what it computed from the pack so far. A row that stays in registers
+// in its own dtype would otherwise be carried along in the wider compute type as well, and spill.
+template <class T, int N>
+__device__ __forceinline__ void ForgetDerived(Pack<T, N>& pack) {
+  if constexpr (sizeof(pack) % 4 == 0) {
+    uint32_t words[sizeof(pack) / 4];
+    memcpy(words, &pack, sizeof(pack));
+#pragma unroll
+    for (uint32_t& word : words) asm volatile("" : "+r"(word));
+    memcpy(&pack, words, sizeof(pack));
+  }
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

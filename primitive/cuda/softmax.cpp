@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "primitive/softmax.h"
+
+#include "primitive/cuda/host.h"
+#include "primitive/cuda/softmax_launch.h"
+
+namespace oneflow_lite {
+namespace {
+
+const cuda::SoftmaxLaunchers* LaunchersFor(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16: return &cuda::kSoftmaxFloat16;
+    case DType::kBFloat16: return &cuda::kSoftmaxBFloat16;
+    case DType::kFloat32: return &cuda::kSoftmaxFloat32;
+    case DType::kFloat64: return &cuda::kSoftmaxFloat64;
+    default: return nullptr;
+  }
+}
+
+// What both directions share: P is Softmax or SoftmaxBackward.
+template <class P>
+class CudaRowOp : public P {
+ public:
+  CudaRowOp(const cuda::SoftmaxLaunchers& launchers, bool log) : launchers_(launchers), log_(log) {}
+  bool has_axis_kernel() const override { return true; }
+  size_t WorkspaceBytes(const Stream& stream, const SoftmaxShape& shape) const override {
+    return launchers_.workspace_bytes(ProblemOf(shape), cuda::LimitsOf(stream));
+  }
+
+ protected:
+  cuda::SoftmaxProblem ProblemOf(const SoftmaxShape& s) const {
+    return {s.rows, s.cols, s.inner, log_};
+  }
+  const cuda::SoftmaxLaunchers& launchers_;
+
+ private:
+  bool log_;
+};
+
+class CudaSoftmax final : public CudaRowOp<Softmax> {
+ public:
+  using CudaRowOp::CudaRowOp;
+  Status Launch(Stream& stream, const SoftmaxShape& shape, const void* x, void* y,
+                void* workspace) const override {
+    return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
+      return launchers_.forward(ProblemOf(shape), x, y, workspace, cuda::LimitsOf(stream), s);
+    });
+  }
+};
+
+class CudaSoftmaxBackward final : public CudaRowOp<SoftmaxBackward> {
+ public:
+  using CudaRowOp::CudaRowOp;
+  Status Launch(Stream& stream, const SoftmaxShape& shape, const void* y, const void* dy, void* dx,
+                void* workspace) const override {
+    return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
+      return launchers_.backward(ProblemOf(shape), y, dy, dx, workspace, cuda::LimitsOf(stream), s);
+    });
+  }
+};
+
+template <class P, class CudaP>
+StatusOr<std::unique_ptr<P>> New(const Softmax::Spec& spec) {
+  const cuda::SoftmaxLaunchers* launchers = LaunchersFor(spec.dtype);
+  if (!launchers) return NoPrimitiveFor(P::kName, DeviceType::kCUDA, spec.dtype);
+  return std::make_unique<CudaP>(*launchers, spec.log);
+}
+
+const bool registered =
+    RegisterPrimitive<Softmax>(DeviceType::kCUDA, &New<Softmax, CudaSoftmax>) &&
+    RegisterPrimitive<SoftmaxBackward>(DeviceType::kCUDA,
+                                       &New<SoftmaxBackward, CudaSoftmaxBackward>);
+
+}  // namespace
+}  // namespace oneflow_lite

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The arithmetic of softmax: exponentials, and the online merge of (maximum, sum of exponentials)
+// (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018).
+#pragma once
+
+#include "primitive/cuda/group.cuh"
+#include "primitive/cuda/pack.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+template <class C>
+__device__ __forceinline__ C MinusInfinity() {
+  return static_cast<C>(-__builtin_huge_val());
+}
+
+// exp(x) for x <= 0, where the maximum was subtracted before. In float32 one multiplication and the
+// hardware's base-2 exponential (2 ulp); the product's rounding adds |x| * 2^-24 relative error to
+// a value of e^x, at most 2.2e-8 absolute. Results below 2^-126 become 0.
+__device__ __forceinline__ float ExpNonPositive(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950408889634f));
+  return y;
+}
+__device__ __forceinline__ double ExpNonPositive(double x) { return exp(x); }
+
+__device__ __forceinline__ float LogOf(float x) { return logf(x); }
+__device__ __forceinline__ double LogOf(double x) { return log(x); }
+
+// The maximum of some elements and the sum of exp(x - max) over them. No elements, or only -inf:
+// (-inf, 0). A NaN among them lives on in the sum.
+template <class C>
+struct OnlineSum {
+  C max = MinusInfinity<C>();
+  C sum = 0;
+
+  // -inf - -inf would be NaN; a part that holds nothing but -inf must weigh nothing instead.
+  static __device__ __forceinline__ C Finite(C max) { return max == MinusInfinity<C>() ? C(0) : max; }
+
+  template <int N>
+  __device__ __forceinline__ void Add(const Pack<C, N>& x) {
+    C larger = max;
+#pragma unroll
+    for (int i = 0; i < N; ++i) larger = Larger{}(larger, x.v[i]);
+    const C shift = Finite(larger);
+    C part = 0;
+#pragma unroll
+    for (int i = 0; i < N; ++i) part += ExpNonPositive(x.v[i] - shift);
+    sum = sum * ExpNonPositive(max - shift) + part;
+    max = larger;
+  }
+};
+
+template <class C>
+__device__ __forceinline__ OnlineSum<C> ShuffleXor(OnlineSum<C> v, int mask) {
+  v.max = ShuffleXor(v.max, mask);
+  v.sum = ShuffleXor(v.sum, mask);
+  return v;
+}
+
+// Symmetric to the last bit, so that all members of a group get the same result.
+struct MergeOnline {
+  template <class C>
+  __device__ __forceinline__ OnlineSum<C> operator()(const OnlineSum<C>& a,
+                                                     const OnlineSum<C>& b) const {
+    const bool a_leads = a.max >= b.max;
+    const OnlineSum<C> lead = a_leads ? a : b, other = a_leads ? b : a;
+    OnlineSum<C> merged;
+    merged.max = lead.max;
+    // An equal maximum has weight exp(0) = 1, also where it is +inf or -inf.
+    const C weight = a.max == b.max ? C(1) : ExpNonPositive(other.max - lead.max);
+    merged.sum = lead.sum + other.sum * weight;
+    return merged;
+  }
+};
+
+// What a row's statistics make of one element. x - max is formed first, so that logits of 1e4 lose
+// nothing.
+template <class C, bool kLog>
+class Normalizer {
+ public:
+  __device__ __forceinline__ explicit Normalizer(const OnlineSum<C>& row)
+      : max_(row.max), scale_(kLog ? LogOf(row.sum) : C(1) / row.sum) {}
+  __device__ __forceinline__ C operator()(C x) const {
+    if constexpr (kLog) return (x - max_) - scale_;
+    return ExpNonPositive(x - max_) * scale_;
+  }
+
+ private:
+  C max_, scale_;
+};
+
+template <class C, class T, int N>
+__device__ __forceinline__ Pack<C, N> Widen(const Pack<T, N>& x) {
+  Pack<C, N> y;
+#pragma unroll
+  for (int i = 0; i < N; ++i) y.v[i] = ConvertTo<C>(x.v[i]);
+  return y;
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

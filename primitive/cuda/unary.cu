@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One function object per unary op; the table in FindUnary names them.
+#include "primitive/cuda/elementwise.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+namespace {
+
+// Each takes and gives the compute type of the dtype.
+struct Neg {
+  template <class C>
+  __device__ C operator()(C x) const {
+    return -x;
+  }
+};
+struct Exp {
+  __device__ float operator()(float x) const { return expf(x); }
+  __device__ double operator()(double x) const { return exp(x); }
+};
+struct Log {
+  __device__ float operator()(float x) const { return logf(x); }
+  __device__ double operator()(double x) const { return log(x); }
+};
+struct Relu {
+  template <class C>
+  __device__ C operator()(C x) const {
+    return x > C(0) || x != x ? x : C(0);  // NaN stays
+  }
+};
+
+template <class T, class Op>
+struct UnaryRun {
+  const T* x;
+  T* y;
+
+  template <int N>
+  __device__ void Run(int64_t i) const {
+    using C = ComputeType<T>;
+    Pack<T, N> p = LoadPack<N>(x + i);
+#pragma unroll
+    for (int k = 0; k < N; ++k) p.v[k] = ConvertTo<T>(static_cast<C>(Op{}(ConvertTo<C>(p.v[k]))));
+    StorePack<N>(y + i, p);
+  }
+};
+
+template <class T, class Op>
+cudaError_t LaunchUnary(int64_t n, const void* x, void* y, cudaStream_t stream) {
+  const UnaryRun<T, Op> run{static_cast<const T*>(x), static_cast<T*>(y)};
+  return ForPacks<kPackSize<T>>(n, run, stream);
+}
+
+template <class Op>
+UnaryLauncher Floats(DType dtype) {
+  return VisitDeviceFloating<UnaryLauncher>(dtype, [](auto tag) -> UnaryLauncher {
+    return &LaunchUnary<typename decltype(tag)::type, Op>;
+  });
+}
+template <class Op>
+UnaryLauncher Numbers(DType dtype) {
+  return VisitDeviceNumeric<UnaryLauncher>(dtype, [](auto tag) -> UnaryLauncher {
+    return &LaunchUnary<typename decltype(tag)::type, Op>;
+  });
+}
+
+}  // namespace
+
+UnaryLauncher FindUnary(UnaryOp op, DType dtype) {
+  switch (op) {
+    case UnaryOp::kNeg: return Numbers<Neg>(dtype);
+    case UnaryOp::kExp: return Floats<Exp>(dtype);
+    case UnaryOp::kLog: return Floats<Log>(dtype);
+    case UnaryOp::kRelu: return Numbers<Relu>(dtype);
+  }
+  return nullptr;
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

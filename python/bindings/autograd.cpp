@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Autograd beside the methods of Tensor: modes, the engine, nodes, hooks on saving.
+#include "oneflow_lite/framework/autograd.h"
+
+#include <vector>
+
+#include "oneflow_lite/framework/dispatch.h"
+#include "python/bindings/arguments.h"
+#include "python/bindings/backward.h"
+#include "python/bindings/classes.h"
+#include "python/bindings/throwing.h"
+
+namespace oneflow_lite::python {
+namespace {
+
+TensorList ReadListOrThrow(const char* function, const char* argument, const py::object& o) {
+  TensorList list;
+  if (!ReadTensorList(function, argument, o.ptr(), &list)) throw py::error_already_set();
+  return list;
+}
+
+void CheckDefined(const char* function, const char* argument, const TensorList& list) {
+  for (const Tensor& t : list) {
+    if (!t.defined()) {
+      throw py::type_error(absl::StrCat(function, "(): argument '", argument,
+                                        "' must be Tensors, but None is among them"));
+    }
+  }
+}
+
+void BackwardFunction(const py::object& tensors, const py::object& grads, bool retain_graph,
+                      bool create_graph, const py::object& inputs) {
+  BackwardArgs b;
+  b.outputs = ReadListOrThrow("backward", "tensors", tensors);
+  b.grads = ReadListOrThrow("backward", "grad_tensors", grads);
+  b.inputs = ReadListOrThrow("backward", "inputs", inputs);
+  CheckDefined("backward", "tensors", b.outputs);
+  CheckDefined("backward", "inputs", b.inputs);
+  b.has_inputs = !inputs.is_none();
+  b.retain_graph = retain_graph;
+  b.create_graph = create_graph;
+  Status s;
+  {
+    GilRelease unlocked;
+    s = RunBackward(b);
+  }
+  ThrowIfError(s);
+}
+
+py::object GradFunction(const py::object& outputs, const py::object& inputs,
+                        const py::object& grads, bool retain_graph, bool create_graph,
+                        bool allow_unused) {
+  const TensorList of = ReadListOrThrow("grad", "outputs", outputs);
+  const TensorList by = ReadListOrThrow("grad", "inputs", inputs);
+  const TensorList given = ReadListOrThrow("grad", "grad_outputs", grads);
+  CheckDefined("grad", "outputs", of);
+  CheckDefined("grad", "inputs", by);
+  StatusOr<TensorList> result = TensorList();
+  {
+    GilRelease unlocked;
+    result = autograd::Gradients(of, by, given, retain_graph, create_graph, allow_unused);
+  }
+  return OwnedOrThrow(WrapTensors(ValueOrThrow(std::move(result))));
+}
+
+py::tuple NextFunctions(const Node& node) {
+  py::tuple next(node.edges.size());
+  for (size_t i = 0; i < node.edges.size(); ++i) {
+    const Edge& e = node.edges[i];
+    next[i] = py::make_tuple(OwnedOrThrow(WrapNode(e.node)), e.slot);
+  }
+  return next;
+}
+
+// The hooks in force on this thread, innermost last.
+thread_local std::vector<std::unique_ptr<SavedTensorHooksGuard>> saved_hooks;
+
+StatusOr<std::shared_ptr<void>> Pack(const SharedObject& pack, const Tensor& t) {
+  GilAcquire locked;
+  PyRef argument(Wrap(t));
+  PyRef packed(argument ? PyObject_CallOneArg(pack.get(), argument.get()) : nullptr);
+  if (!packed) return TakeRaised();
+  return std::shared_ptr<void>(ShareObject(packed.get()));
+}
+
+StatusOr<Tensor> Unpack(const SharedObject& unpack, void* packed) {
+  GilAcquire locked;
+  PyRef result(PyObject_CallOneArg(unpack.get(), static_cast<PyObject*>(packed)));
+  if (!result) return TakeRaised();
+  if (!IsTensor(result.get())) {
+    return Error(ErrorKind::kType, "saved_tensors_hooks(): unpack gave ",
+                 Py_TYPE(result.get())->tp_name, ", but must give a Tensor");
+  }
+  return Unwrap(result.get());
+}
+
+void PushSavedHooks(const py::function& pack, const py::function& unpack) {
+  SavedTensorHooks hooks;
+  hooks.pack = [f = ShareObject(pack.ptr())](const Tensor& t) { return Pack(f, t); };
+  hooks.unpack = [f = ShareObject(unpack.ptr())](void* p) { return Unpack(f, p); };
+  saved_hooks.push_back(std::make_unique<SavedTensorHooksGuard>(std::move(hooks)));
+}
+void PopSavedHooks() {
+  if (saved_hooks.empty()) {
+    throw std::runtime_error("pop_saved_tensors_hooks(): none are in force on this thread");
+  }
+  saved_hooks.pop_back();
+}
+
+class HookHandle {
+ public:
+  explicit HookHandle(std::weak_ptr<HookSlot> slot) : slot_(std::move(slot)) {}
+  void Remove() {
+    if (auto slot = slot_.lock()) slot->callable.reset();
+    slot_.reset();
+  }
+
+ private:
+  std::weak_ptr<HookSlot> slot_;
+};
+
+}  // namespace
+
+PyObject* WrapNode(const Ref<Node>& node) {
+  if (!node) Py_RETURN_NONE;
+  return py::cast(node).release().ptr();
+}
+
+PyObject* WrapHookHandle(std::weak_ptr<HookSlot> slot) {
+  return py::cast(HookHandle(std::move(slot))).release().ptr();
+}
+
+void AddAutograd(py::module_& m) {
+  py::class_<Node, Ref<Node>>(m, "Node", "A step of backward.")
+      .def_property_readonly("name", [](const Node& n) { return n.name(); })
+      .def_property_readonly("next_functions", &NextFunctions,
+                             "For each input the node that gets its gradient (or None) and which "
+                             "of that node's outputs it is.")
+      .def("__repr__", [](const Node& n) { return "<" + n.name() + ">"; });
+  py::class_<HookHandle>(m, "HookHandle", "A registered hook.")
+      .def("remove", &HookHandle::Remove, "Takes the hook away; calling it twice does no harm.")
+      .def("__enter__", [](py::object self) { return self; })
+      .def("__exit__", [](HookHandle& h, const py::args&) { h.Remove(); });
+
+  m.def("is_grad_enabled", &GradEnabled, "Whether autograd records on this thread.");
+  m.def("set_grad_enabled", &SetGradEnabled, py::arg("enabled"));
+  m.def("backward", &BackwardFunction, py::arg("tensors"), py::arg("grad_tensors") = py::none(),
+        py::arg("retain_graph") = false, py::arg("create_graph") = false,
+        py::arg("inputs") = py::none());
+  m.def("grad", &GradFunction, py::arg("outputs"), py::arg("inputs"),
+        py::arg("grad_outputs") = py::none(), py::arg("retain_graph") = false,
+        py::arg("create_graph") = false, py::arg("allow_unused") = false);
+  m.def("push_saved_tensors_hooks", &PushSavedHooks, py::arg("pack"), py::arg("unpack"));
+  m.def("pop_saved_tensors_hooks", &PopSavedHooks);
+}
+
+}  // namespace oneflow_lite::python

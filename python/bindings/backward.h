@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Autograd for the bindings: running the engine, hooks that are Python callables.
+#pragma once
+
+#include "oneflow_lite/framework/autograd.h"
+#include "python/bindings/reference.h"
+
+namespace oneflow_lite::python {
+
+struct BackwardArgs {
+  TensorList outputs;
+  TensorList grads;  // empty: ones
+  bool retain_graph = false;
+  bool create_graph = false;
+  bool has_inputs = false;
+  TensorList inputs;  // where given, only these get gradients
+};
+// Call without the interpreter's lock.
+Status RunBackward(const BackwardArgs& args);
+
+// None, a Tensor, or a sequence of Tensors and (as undefined ones) None. False: a TypeError that
+// names function and argument is set.
+bool ReadTensorList(const char* function, const char* argument, PyObject* o, TensorList* out);
+
+// A Python callable among a tensor's hooks; empty once its handle removed it.
+struct HookSlot {
+  SharedObject callable;
+};
+// The object of a hook's handle, with remove().
+PyObject* WrapHookHandle(std::weak_ptr<HookSlot> slot);
+
+}  // namespace oneflow_lite::python

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The small classes, bound by pybind11, and the parts of the module.
+#pragma once
+
+#include "oneflow_lite/framework/autograd.h"
+#include "python/bindings/reference.h"
+
+namespace pybind11 {
+class module_;
+}
+
+namespace oneflow_lite::python {
+
+// The node's object; None for a null node.
+PyObject* WrapNode(const Ref<Node>& node);
+
+void AddDTypeAndDevice(pybind11::module_& m);  // dtype_device.cpp
+void AddAutograd(pybind11::module_& m);        // autograd.cpp
+void AddCuda(pybind11::module_& m);            // cuda.cpp
+void AddRegistry(pybind11::module_& m);        // registry.cpp
+void AddObserver(pybind11::module_& m);        // observer.cpp
+extern PyMethodDef creation_functions[];       // creation.cpp
+extern PyMethodDef numpy_functions[];          // numpy.cpp
+extern PyMethodDef dlpack_functions[];         // dlpack.cpp
+extern PyMethodDef pickle_functions[];         // tensor_pickle.cpp
+
+}  // namespace oneflow_lite::python

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/bindings/creation.h"
+
+#include <cmath>
+#include <limits>
+
+#include "functional/copy.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "python/bindings/arguments.h"
+#include "python/bindings/classes.h"
+#include "python/bindings/read.h"
+
+namespace oneflow_lite::python {
+namespace {
+
+constexpr size_t kMaxDepth = 32;
+
+// A number in a nested sequence, 0-dim tensors and arrays among them.
+Match AsElement(PyObject* o, Scalar* out) {
+  const Match m = AsScalar(o, out);
+  if (m != Match::kNo) return m;
+  const bool zero_dim = IsTensor(o) ? Unwrap(o).ndim() == 0 : IsArray(o) && PyObject_Size(o) < 0;
+  if (!zero_dim) {
+    PyErr_Clear();
+    return Match::kNo;
+  }
+  PyErr_Clear();  // the array's TypeError about its length
+  PyRef item(PyObject_CallMethod(o, "item", nullptr));
+  return item ? AsScalar(item.get(), out) : Match::kError;
+}
+
+// False where the number is out of T's range.
+template <class T>
+bool Store(Scalar s, void* p) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    using Limits = std::numeric_limits<T>;
+    if (s.is_float()) {
+      const double d = s.to<double>();
+      if (!(d > static_cast<double>(Limits::min()) - 1.0 && d < std::ldexp(1.0, Limits::digits))) {
+        return false;
+      }
+    } else if (const int64_t i = s.to<int64_t>();
+               i < static_cast<int64_t>(Limits::min()) || i > static_cast<int64_t>(Limits::max())) {
+      return false;
+    }
+  }
+  *static_cast<T*>(p) = s.to<T>();
+  return true;
+}
+
+// Reads nested sequences in two passes: what shape and kind of numbers, then the numbers.
+class SequenceReader {
+ public:
+  bool Measure(PyObject* o) {
+    Scalar s;
+    switch (AsElement(o, &s)) {
+      case Match::kYes:
+        kind_ = std::max(kind_, s.kind());
+        return CheckDepth("a number");
+      case Match::kError:
+        return false;
+      default:
+        break;
+    }
+    PyRef list = AsList(o);
+    if (!list) return false;
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(list.get());
+    const size_t depth = place_.size();
+    if (depth < shape_.size()) {
+      if (shape_[depth] != n) return RaiseRagged("a sequence of length " + std::to_string(n));
+    } else if (depth_known_ || depth == kMaxDepth) {
+      return RaiseRagged("a sequence");
+    } else {
+      shape_.push_back(n);
+    }
+    if (n == 0 && std::exchange(depth_known_, true)) {
+      return depth + 1 == shape_.size() || RaiseRagged("an empty sequence");
+    }
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      place_.push_back(i);
+      if (!Measure(PySequence_Fast_GET_ITEM(list.get(), i))) return false;
+      place_.pop_back();
+    }
+    return true;
+  }
+
+  // Precondition: Measure gave true.
+  bool Write(PyObject* o, size_t depth, DType dtype, char*& p) {
+    if (depth == shape_.size()) return WriteElement(o, dtype, p);
+    PyRef list = AsList(o);
+    if (!list) return false;
+    if (PySequence_Fast_GET_SIZE(list.get()) != shape_[depth]) {
+      PyErr_SetString(PyExc_ValueError,
+                      "tensor(): a sequence changed its length while it was read");
+      return false;
+    }
+    for (Py_ssize_t i = 0; i < shape_[depth]; ++i) {
+      if (!Write(PySequence_Fast_GET_ITEM(list.get(), i), depth + 1, dtype, p)) return false;
+    }
+    return true;
+  }
+
+  const Dims& shape() const { return shape_; }
+  DType dtype() const {
+    // Of an empty sequence: float32, as in PyTorch.
+    if (CheckedNumel(shape_) == 0) return DType::kFloat32;
+    return kind_ == Scalar::Kind::kBool  ? DType::kBool
+           : kind_ == Scalar::Kind::kInt ? DType::kInt64
+                                         : DType::kFloat32;
+  }
+
+ private:
+  PyRef AsList(PyObject* o) {
+    if (PyUnicode_Check(o) || PyBytes_Check(o) || !PySequence_Check(o)) {
+      const std::string at = place_.empty() ? "" : " at " + ToString(place_);
+      PyErr_Format(PyExc_TypeError,
+                   "tensor(): argument 'data' must be a number, a nested sequence of numbers, an "
+                   "array or a tensor, but%s there is %s",
+                   at.c_str(), Py_TYPE(o)->tp_name);
+      return PyRef();
+    }
+    return PyRef(PySequence_Fast(o, "tensor(): not a sequence"));
+  }
+
+  // All numbers lie as deep as the first one.
+  bool CheckDepth(const char* what) {
+    if (!std::exchange(depth_known_, true)) return true;
+    return place_.size() == shape_.size() || RaiseRagged(what);
+  }
+
+  bool RaiseRagged(const std::string& what) {
+    const size_t depth = place_.size();
+    const std::string expected = depth < shape_.size()
+                                     ? "a sequence of length " + std::to_string(shape_[depth])
+                                     : "a number";
+    PyErr_Format(PyExc_ValueError, "tensor(): ragged sequences: at %s there is %s, expected %s",
+                 ToString(place_).c_str(), what.c_str(), expected.c_str());
+    return false;
+  }
+
+  bool WriteElement(PyObject* o, DType dtype, char*& p) {
+    Scalar s;
+    const Match m = AsElement(o, &s);
+    if (m == Match::kNo) PyErr_SetString(PyExc_TypeError, "tensor(): a number changed its type");
+    if (m != Match::kYes) return false;
+    const bool fits = VisitAll(dtype, [&]<class T>(Tag<T>) { return Store<T>(s, p); });
+    if (!fits) PyErr_Format(PyExc_ValueError, "tensor(): %R does not fit in %s", o, Name(dtype));
+    p += SizeOf(dtype);
+    return fits;
+  }
+
+  Dims shape_, place_;
+  bool depth_known_ = false;
+  Scalar::Kind kind_ = Scalar::Kind::kBool;
+};
+
+Tensor FromSequence(PyObject* data, std::optional<DType> dtype) {
+  SequenceReader reader;
+  if (!reader.Measure(data)) return Tensor();
+  auto t = Tensor::Empty(Shape(reader.shape()), dtype.value_or(reader.dtype()), Device{});
+  if (!t.ok()) return Raise(t.status()), Tensor();
+  char* p = static_cast<char*>(t->data());
+  if (t->numel() > 0 && !reader.Write(data, 0, t->dtype(), p)) return Tensor();
+  return *std::move(t);
+}
+
+// An array or what converts to one; a copy, so that read-only and reversed ones are fine.
+Tensor FromArray(PyObject* data) {
+  PyRef array =
+      IsArray(data) ? PyRef::Borrow(data) : PyRef(PyObject_CallMethod(data, "__array__", nullptr));
+  PyRef copy(array ? PyObject_CallMethod(array.get(), "copy", nullptr) : nullptr);
+  return copy ? TensorFromNumpy("tensor", copy.get()) : Tensor();
+}
+
+PyObject* TensorFunction(PyObject*, PyObject* args, PyObject* kwargs) {
+  return Protect([&]() -> PyObject* {
+    static const char* keywords[] = {"data", "dtype", "device", "requires_grad", nullptr};
+    PyObject *data, *dtype = Py_None, *device = Py_None;
+    int requires_grad = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOp:tensor", const_cast<char**>(keywords),
+                                     &data, &dtype, &device, &requires_grad)) {
+      return nullptr;
+    }
+    static const ArgSchema dtype_arg{"dtype", ArgType::kDType, true, false, true, true, {}, "None"};
+    static const ArgSchema device_arg{"device", ArgType::kDevice, true, false, true, true, {}, ""};
+    Value t, d;
+    if (!ReadArgument("tensor", dtype_arg, dtype, &t)) return nullptr;
+    if (!ReadArgument("tensor", device_arg, device, &d)) return nullptr;
+    const DType* wanted = std::get_if<DType>(&t);
+    const Device* where = std::get_if<Device>(&d);
+    Tensor result = TensorFromData(data, wanted ? std::optional(*wanted) : std::nullopt,
+                                   where ? std::optional(*where) : std::nullopt);
+    if (!result.defined()) return nullptr;
+    if (requires_grad) {
+      if (const Status s = autograd::SetRequiresGrad(result, true); !s.ok()) return Raise(s);
+    }
+    return Wrap(std::move(result));
+  });
+}
+
+}  // namespace
+
+Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, std::optional<Device> device) {
+  Tensor t;
+  bool own = true;
+  if (IsTensor(data)) {
+    t = Unwrap(data).Detach();
+    own = false;
+  } else if (IsArray(data) || (!PySequence_Check(data) && !PyNumber_Check(data) &&
+                               PyObject_HasAttrString(data, "__array__"))) {
+    t = FromArray(data);
+  } else {
+    t = FromSequence(data, dtype);
+  }
+  if (!t.defined()) return t;
+  auto moved = functional::To(t, device, dtype, !own);
+  if (!moved.ok()) return Raise(moved.status()), Tensor();
+  return *std::move(moved);
+}
+
+PyMethodDef creation_functions[] = {
+    {"tensor", WithKeywords(TensorFunction), METH_VARARGS | METH_KEYWORDS,
+     "tensor(data, *, dtype=None, device=None, requires_grad=False)\n--\n\n"
+     "A tensor with a copy of data: a number, nested sequences, an array or a tensor.\n\n"
+     "Without a dtype it is that of the array or tensor, else float32 where a float is among the\n"
+     "numbers, int64 where an int is, else bool."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace oneflow_lite::python

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tensors from Python data.
+#pragma once
+
+#include <optional>
+
+#include "oneflow_lite/core/tensor.h"
+#include "python/bindings/reference.h"
+
+namespace oneflow_lite::python {
+
+// A tensor of its own from a number, nested sequences, a NumPy array or a tensor. Without a dtype:
+// that of the array or tensor, else bool, int64 or float32 by the elements. Undefined: an exception
+// is set, a ValueError that names the place for ragged sequences.
+Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, std::optional<Device> device);
+
+// Shares the array's memory and keeps it alive. TypeError where `array` is none or has an
+// unsupported dtype, ValueError where it cannot be written or has negative strides. Undefined: an
+// exception is set.
+Tensor TensorFromNumpy(const char* function, PyObject* array);
+// Whether o is an array, without importing NumPy for it.
+bool IsArray(PyObject* o);
+
+}  // namespace oneflow_lite::python

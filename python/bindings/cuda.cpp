@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Streams, events, graphs and memory of CUDA devices, and the CPU's threads.
+#include <pybind11/stl.h>
+
+#include "oneflow_lite/core/device_backend.h"
+#include "oneflow_lite/core/parallel.h"
+#include "python/bindings/classes.h"
+#include "python/bindings/dtype_device.h"
+#include "python/bindings/throwing.h"
+
+namespace oneflow_lite::python {
+namespace {
+
+DeviceBackend* CudaOrNull() {
+  auto backend = GetBackend(DeviceType::kCUDA);
+  return backend.ok() && (*backend)->DeviceCount() > 0 ? *backend : nullptr;
+}
+
+Device CudaDevice(int index) {
+  const Device d{DeviceType::kCUDA, static_cast<int16_t>(index)};
+  ValueOrThrow(GetBackend(d));
+  return d;
+}
+Device CurrentCuda() { return CudaDevice(CurrentDeviceIndex(DeviceType::kCUDA)); }
+DeviceBackend& BackendOf(Device d) { return *ValueOrThrow(GetBackend(d)); }
+
+// None is the current CUDA device.
+Device DeviceOrCurrent(const py::object& o) {
+  if (o.is_none()) return CurrentCuda();
+  Device d;
+  const Match m = AsDevice(o.ptr(), &d);
+  if (m == Match::kError) throw py::error_already_set();
+  if (m == Match::kNo) throw py::type_error("a device, a str or an int is needed");
+  return d;
+}
+
+Ref<Stream> CurrentOf(Device d) { return Ref<Stream>(ValueOrThrow(CurrentStream(d))); }
+
+template <class F>
+void Unlocked(F&& f) {
+  Status s;
+  {
+    GilRelease unlocked;
+    s = f();
+  }
+  ThrowIfError(s);
+}
+
+// An event is made when it is first recorded: on the device of that stream.
+class LazyEvent {
+ public:
+  explicit LazyEvent(bool timing) : timing_(timing) {}
+
+  void Record(const Ref<Stream>& given) {
+    const Ref<Stream> stream = given ? given : CurrentOf(CurrentCuda());
+    if (!event_) {
+      const Device d = stream->device();
+      event_ = ValueOrThrow(BackendOf(d).NewEvent(d.index, timing_));
+    }
+    ThrowIfError(event_->Record(*stream));
+  }
+  void Wait(const Ref<Stream>& given) {
+    if (!event_) return;
+    ThrowIfError(event_->Wait(given ? *given : *CurrentOf(CurrentCuda())));
+  }
+  void Synchronize() {
+    if (event_) Unlocked([&] { return event_->Synchronize(); });
+  }
+  bool Query() { return !event_ || ValueOrThrow(event_->Query()); }
+  float ElapsedTime(LazyEvent& end) {
+    if (!event_ || !end.event_ || !timing_ || !end.timing_) {
+      throw std::runtime_error(
+          "elapsed_time(): both events must be made with enable_timing=True and be recorded");
+    }
+    return ValueOrThrow(event_->ElapsedMs(*end.event_));
+  }
+
+ private:
+  bool timing_;
+  Ref<Event> event_;
+};
+
+class CudaGraph {
+ public:
+  void Begin() {
+    const Device d = CurrentCuda();
+    graph_ = ValueOrThrow(BackendOf(d).NewGraph(d.index));
+    ThrowIfError(graph_->CaptureBegin(*CurrentOf(d)));
+  }
+  void End() { ThrowIfError(Captured().CaptureEnd()); }
+  void Replay() {
+    Graph& graph = Captured();
+    const Ref<Stream> stream = CurrentOf(CurrentCuda());
+    Unlocked([&] { return graph.Replay(*stream); });
+  }
+
+ private:
+  Graph& Captured() {
+    if (!graph_) throw std::runtime_error("CUDAGraph: nothing was captured; call capture_begin()");
+    return *graph_;
+  }
+  Ref<Graph> graph_;
+};
+
+void WaitStream(Stream& self, Stream& other) {
+  const Ref<Event> event =
+      ValueOrThrow(BackendOf(other.device()).NewEvent(other.device().index, false));
+  ThrowIfError(event->Record(other));
+  ThrowIfError(event->Wait(self));
+}
+
+void AddStreams(py::module_& m) {
+  py::class_<Stream, Ref<Stream>>(m, "Stream",
+                                  "Stream(device=None)\n\nAn order of work on a CUDA device.")
+      .def(py::init([](const py::object& device) {
+             const Device d = DeviceOrCurrent(device);
+             return ValueOrThrow(BackendOf(d).NewStream(d.index));
+           }),
+           py::arg("device") = py::none())
+      .def_property_readonly("device",
+                             [](const Stream& s) { return OwnedOrThrow(WrapDevice(s.device())); })
+      .def_property_readonly(
+          "cuda_stream", [](const Stream& s) { return reinterpret_cast<uintptr_t>(s.native()); },
+          "The cudaStream_t as a number.")
+      .def_property_readonly("capturing", &Stream::capturing)
+      .def(
+          "synchronize", [](Stream& s) { Unlocked([&] { return s.Synchronize(); }); },
+          "Waits for the work enqueued so far.")
+      .def("wait_stream", &WaitStream, py::arg("stream"),
+           "Later work here waits for what was enqueued on the other stream.")
+      .def(
+          "wait_event", [](const Ref<Stream>& s, LazyEvent& e) { e.Wait(s); }, py::arg("event"))
+      .def(
+          "record_event", [](const Ref<Stream>& s, LazyEvent& e) { e.Record(s); }, py::arg("event"))
+      .def(
+          "__eq__", [](const Stream& a, const Stream& b) { return &a == &b; }, py::is_operator())
+      .def("__hash__", [](const Stream& s) { return reinterpret_cast<intptr_t>(&s) >> 4; })
+      .def("__repr__", [](const Stream& s) {
+        return absl::StrCat("<oneflow_lite.Stream ", reinterpret_cast<uintptr_t>(s.native()),
+                            " on ", s.device().ToString(), ">");
+      });
+  py::class_<LazyEvent>(m, "Event", "Event(enable_timing=False)\n\nA point in a stream's work.")
+      .def(py::init<bool>(), py::arg("enable_timing") = false)
+      .def("record", &LazyEvent::Record, py::arg("stream") = py::none())
+      .def("wait", &LazyEvent::Wait, py::arg("stream") = py::none())
+      .def("synchronize", &LazyEvent::Synchronize)
+      .def("query", &LazyEvent::Query, "Whether the point was reached.")
+      .def("elapsed_time", &LazyEvent::ElapsedTime, py::arg("end"), "Milliseconds to `end`.");
+  py::class_<CudaGraph>(m, "CUDAGraph", "Captured work, to be launched again as a whole.")
+      .def(py::init<>())
+      .def("capture_begin", &CudaGraph::Begin, "Captures the work of the current stream.")
+      .def("capture_end", &CudaGraph::End)
+      .def("replay", &CudaGraph::Replay, "Runs what was captured on the current stream.");
+}
+
+void AddProperties(py::module_& m) {
+  using P = DeviceProperties;
+  py::class_<P>(m, "DeviceProperties", "What a device is and has.")
+      .def_readonly("name", &P::name)
+      .def_property_readonly("major", [](const P& p) { return p.compute_capability / 10; })
+      .def_property_readonly("minor", [](const P& p) { return p.compute_capability % 10; })
+      .def_readonly("multi_processor_count", &P::multiprocessors)
+      .def_readonly("total_memory", &P::total_memory)
+      .def_readonly("l2_cache_size", &P::l2_bytes)
+      .def_readonly("shared_memory_per_block", &P::shared_memory_per_block)
+      .def_readonly("shared_memory_per_multiprocessor", &P::shared_memory_per_sm)
+      .def_readonly("supports_clusters", &P::supports_clusters)
+      .def_readonly("supports_cooperative_launch", &P::supports_cooperative_launch)
+      .def("__repr__", [](const P& p) {
+        return absl::StrCat(
+            "DeviceProperties(name='", p.name, "', major=", p.compute_capability / 10,
+            ", minor=", p.compute_capability % 10, ", multi_processor_count=", p.multiprocessors,
+            ", total_memory=", p.total_memory, ")");
+      });
+}
+
+void AddMemory(py::module_& m) {
+  m.def(
+      "memory_stats",
+      [](const py::object& device) {
+        const Device d = DeviceOrCurrent(device);
+        const MemoryStats s = BackendOf(d).Stats(d.index);
+        py::dict stats;
+        stats["allocated"] = s.allocated;
+        stats["reserved"] = s.reserved;
+        stats["peak_allocated"] = s.peak_allocated;
+        return stats;
+      },
+      py::arg("device") = py::none(), "Bytes: allocated, reserved, peak_allocated.");
+  m.def(
+      "empty_cache",
+      [](const py::object& device) {
+        const Device d = DeviceOrCurrent(device);
+        BackendOf(d).EmptyCache(d.index);
+      },
+      py::arg("device") = py::none());
+  m.def(
+      "reset_peak_memory",
+      [](const py::object& device) {
+        const Device d = DeviceOrCurrent(device);
+        BackendOf(d).ResetPeak(d.index);
+      },
+      py::arg("device") = py::none());
+}
+
+}  // namespace
+
+void AddCuda(py::module_& m) {
+  AddStreams(m);
+  AddProperties(m);
+  AddMemory(m);
+  m.def("cuda_is_available", [] { return CudaOrNull() != nullptr; });
+  m.def("cuda_device_count", [] {
+    DeviceBackend* backend = CudaOrNull();
+    return backend ? backend->DeviceCount() : 0;
+  });
+  m.def("cuda_current_device", [] { return CurrentDeviceIndex(DeviceType::kCUDA); });
+  m.def(
+      "cuda_set_device",
+      [](int index) { SetCurrentDeviceIndex(DeviceType::kCUDA, CudaDevice(index).index); },
+      py::arg("index"));
+  m.def(
+      "cuda_device_properties",
+      [](std::optional<int> index) {
+        const Device d = index ? CudaDevice(*index) : CurrentCuda();
+        return BackendOf(d).Properties(d.index);
+      },
+      py::arg("index") = py::none());
+  m.def(
+      "cuda_synchronize",
+      [](std::optional<int> index) {
+        const Device d = index ? CudaDevice(*index) : CurrentCuda();
+        Unlocked([&] { return BackendOf(d).Synchronize(d.index); });
+      },
+      py::arg("index") = py::none());
+  m.def(
+      "cuda_current_stream",
+      [](std::optional<int> index) {
+        return CurrentOf(index ? CudaDevice(*index) : CurrentCuda());
+      },
+      py::arg("index") = py::none());
+  m.def(
+      "cuda_set_stream", [](const Ref<Stream>& stream) { SetCurrentStream(stream); },
+      py::arg("stream").none(false));
+
+  m.def("get_num_threads", &NumThreads, "How many threads CPU kernels use.");
+  m.def(
+      "set_num_threads",
+      [](int n) {
+        if (n < 1) {
+          throw py::value_error(absl::StrCat("set_num_threads(): ", n, " is not positive"));
+        }
+        SetNumThreads(n);
+      },
+      py::arg("n"));
+}
+
+}  // namespace oneflow_lite::python

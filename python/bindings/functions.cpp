@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A builtin of CPython is a C function without room for data, so each registered function gets a
+// C function of its own from a table of small instances that know their index. In return they are
+// real builtins and method descriptors: the interpreter's fast paths, inspect.signature, help() and
+// pickle know them.
+#include "python/bindings/functions.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "python/bindings/arguments.h"
+
+namespace oneflow_lite::python {
+namespace {
+
+constexpr size_t kMaxFunctions = 512;
+
+struct Bound {
+  const FunctionSchema* schema;
+  std::vector<PyObject*> names;  // interned, one per argument
+  size_t num_positional;
+  // An int[] that may be spread over the positional arguments from here on; -1: none.
+  int spread;
+  std::string doc;
+};
+std::vector<Bound>& Table() {
+  static auto* table = new std::vector<Bound>;
+  return *table;
+}
+
+using FastCall = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+
+template <size_t I>
+PyObject* Function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  return CallBound(I, nullptr, args, nargs, kwnames);
+}
+template <size_t I>
+PyObject* Method(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  return CallBound(I, self, args, nargs, kwnames);
+}
+template <size_t... I>
+constexpr std::array<FastCall, sizeof...(I)> FunctionsOf(std::index_sequence<I...>) {
+  return {&Function<I>...};
+}
+template <size_t... I>
+constexpr std::array<FastCall, sizeof...(I)> MethodsOf(std::index_sequence<I...>) {
+  return {&Method<I>...};
+}
+constexpr auto kFunctions = FunctionsOf(std::make_index_sequence<kMaxFunctions>{});
+constexpr auto kMethods = MethodsOf(std::make_index_sequence<kMaxFunctions>{});
+
+// "softmax(input, dim=None, dtype=None)\n--\n\n..." is what inspect.signature reads.
+std::string DocOf(const FunctionSchema& f) {
+  std::string doc = f.name + "(";
+  bool star = false;
+  for (size_t i = 0; i < f.args.size(); ++i) {
+    const ArgSchema& a = f.args[i];
+    if (i > 0) doc += ", ";
+    if (a.keyword_only && !star) {
+      doc += "*, ";
+      star = true;
+    }
+    // "$self" is what makes a method's first argument implicit once it is bound.
+    if (i == 0 && f.flags == kMethodOnly) doc += "$";
+    doc += a.name;
+    if (a.has_default) doc += "=" + a.default_text;
+  }
+  return doc + ")\n--\n\n" + f.doc + "\n\n" + f.text;
+}
+
+int SpreadOf(const FunctionSchema& f, size_t num_positional) {
+  if (num_positional == 0) return -1;
+  const size_t last = num_positional - 1;
+  const ArgSchema& a = f.args[last];
+  const bool after_self = last == 0 || (last == 1 && f.args[0].type == ArgType::kTensor);
+  return a.type == ArgType::kInts && !a.optional && after_self ? static_cast<int>(last) : -1;
+}
+
+bool BuildTable() {
+  const auto& functions = ListFunctions();
+  if (functions.size() > kMaxFunctions) {
+    PyErr_Format(PyExc_ImportError,
+                 "%zu functions are registered, but the bindings have room for "
+                 "%zu (kMaxFunctions)",
+                 functions.size(), kMaxFunctions);
+    return false;
+  }
+  for (const FunctionSchema* f : functions) {
+    Bound b{f, {}, 0, -1, DocOf(*f)};
+    for (const ArgSchema& a : f->args) {
+      b.names.push_back(PyUnicode_InternFromString(a.name.c_str()));
+      if (!b.names.back()) return false;
+      if (!a.keyword_only) ++b.num_positional;
+    }
+    b.spread = SpreadOf(*f, b.num_positional);
+    Table().push_back(std::move(b));
+  }
+  return true;
+}
+
+PyMethodDef DefOf(size_t i, FastCall call) {
+  const Bound& b = Table()[i];
+  return {b.schema->name.c_str(), reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(call)),
+          METH_FASTCALL | METH_KEYWORDS, b.doc.c_str()};
+}
+
+// Reads what was passed by keyword. `given` has a bit per argument so far.
+bool ReadKeywords(const Bound& b, PyObject* const* values, PyObject* kwnames, uint64_t* given,
+                  Value* out) {
+  const FunctionSchema& f = *b.schema;
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) {
+    PyObject* name = PyTuple_GET_ITEM(kwnames, k);
+    size_t i = 0;
+    while (i < b.names.size() && b.names[i] != name) ++i;
+    if (i == b.names.size()) {  // not interned, or wrong
+      for (i = 0; i < b.names.size(); ++i) {
+        if (PyUnicode_Compare(b.names[i], name) == 0) break;
+      }
+    }
+    if (i == b.names.size()) {
+      PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", f.name.c_str(),
+                   name);
+      return false;
+    }
+    if (*given >> i & 1) {
+      PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%U'", f.name.c_str(),
+                   name);
+      return false;
+    }
+    *given |= uint64_t{1} << i;
+    if (!ReadArgument(f.name.c_str(), f.args[i], values[k], &out[i])) return false;
+  }
+  return true;
+}
+
+bool RaiseTooMany(const Bound& b, bool method, Py_ssize_t given) {
+  const size_t most = b.num_positional - (method ? 1 : 0);
+  const char* least = most < b.schema->args.size() || !b.schema->args.empty() ? "at most " : "";
+  PyErr_Format(PyExc_TypeError, "%s() takes %s%zu positional argument%s (%zd given)",
+               b.schema->name.c_str(), least, most, most == 1 ? "" : "s", given - (method ? 1 : 0));
+  return false;
+}
+
+bool FillDefaults(const Bound& b, uint64_t given, Value* out) {
+  const FunctionSchema& f = *b.schema;
+  for (size_t i = 0; i < f.args.size(); ++i) {
+    if (given >> i & 1) continue;
+    const ArgSchema& a = f.args[i];
+    if (!a.has_default) {
+      if (a.keyword_only) {
+        PyErr_Format(PyExc_TypeError, "%s() missing required keyword argument '%s'", f.name.c_str(),
+                     a.name.c_str());
+      } else {
+        PyErr_Format(PyExc_TypeError, "%s() missing required argument '%s' (pos %zu)",
+                     f.name.c_str(), a.name.c_str(), i + 1);
+      }
+      return false;
+    }
+    // None is what a fresh Value holds.
+    if (a.default_value.index() != 0) out[i] = a.default_value;
+  }
+  return true;
+}
+
+// Positional arguments, `self` among them where there is one.
+bool ReadPositional(const Bound& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                    uint64_t* given, Value* out) {
+  const FunctionSchema& f = *b.schema;
+  const char* name = f.name.c_str();
+  size_t i = 0;
+  if (self) {
+    if (!ReadArgument(name, f.args[0], self, &out[0])) return false;
+    *given = 1;
+    i = 1;
+  }
+  const Py_ssize_t total = static_cast<Py_ssize_t>(i) + nargs;
+  for (Py_ssize_t k = 0; k < nargs; ++k, ++i) {
+    *given |= uint64_t{1} << i;
+    if (static_cast<int>(i) == b.spread && nargs - k > 1) {
+      return ReadInts(name, f.args[i], args + k, nargs - k, &out[i]);
+    }
+    if (i >= b.num_positional) return RaiseTooMany(b, self != nullptr, total);
+    if (!ReadArgument(name, f.args[i], args[k], &out[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+PyObject* CallBound(size_t function, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                    PyObject* kwnames) {
+  return Protect([&]() -> PyObject* {
+    const Bound& b = Table()[function];
+    const FunctionSchema& f = *b.schema;
+    ValueList values(f.args.size());
+    uint64_t given = 0;
+    if (!ReadPositional(b, self, args, nargs, &given, values.data())) return nullptr;
+    if (kwnames && !ReadKeywords(b, args + nargs, kwnames, &given, values.data())) return nullptr;
+    if (!FillDefaults(b, given, values.data())) return nullptr;
+    Value result;
+    Status s;
+    {
+      GilRelease unlocked(IsLargeWork(values));
+      s = f(absl::MakeSpan(values), &result);
+    }
+    if (!s.ok()) return Raise(s);
+    return WrapValue(std::move(result));
+  });
+}
+
+PyMethodDef* FunctionMethods() {
+  if (Table().empty() && !BuildTable()) return nullptr;
+  static auto* defs = [] {
+    auto* list = new std::vector<PyMethodDef>;
+    for (size_t i = 0; i < Table().size(); ++i) {
+      if (Table()[i].schema->flags & kMethod) list->push_back(DefOf(i, kMethods[i]));
+    }
+    list->push_back({nullptr, nullptr, 0, nullptr});
+    return list;
+  }();
+  return defs->data();
+}
+
+bool AddFunctions(PyObject* module) {
+  if (Table().empty() && !BuildTable()) return false;
+  static auto* defs = new std::vector<PyMethodDef>;
+  for (size_t i = 0; i < Table().size(); ++i) {
+    if (Table()[i].schema->flags != kMethodOnly) defs->push_back(DefOf(i, kFunctions[i]));
+  }
+  defs->push_back({nullptr, nullptr, 0, nullptr});
+  static PyModuleDef def = {PyModuleDef_HEAD_INIT,
+                            "oneflow_lite._C",
+                            "The registered functions, as C++ parses them.",
+                            -1,
+                            nullptr,
+                            nullptr,
+                            nullptr,
+                            nullptr,
+                            nullptr};
+  PyRef functions(PyModule_Create(&def));
+  if (!functions || PyModule_AddFunctions(functions.get(), defs->data()) < 0) return false;
+  // So that "from oneflow_lite._C import softmax" and pickle find it.
+  PyObject* modules = PyImport_GetModuleDict();
+  return PyDict_SetItemString(modules, "oneflow_lite._C", functions.get()) == 0 &&
+         PyModule_AddObjectRef(module, "_C", functions.get()) == 0;
+}
+
+}  // namespace oneflow_lite::python

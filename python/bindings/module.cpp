@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The extension module oneflow_lite._oneflow_lite. The hot path (tensors, functions) speaks the C
+// API; pybind11 binds the small classes.
+#include "python/bindings/classes.h"
+#include "python/bindings/functions.h"
+#include "python/bindings/tensor_object.h"
+#include "python/bindings/throwing.h"
+
+PYBIND11_MODULE(_oneflow_lite, m) {
+  using namespace oneflow_lite::python;
+  const auto check = [](bool ok) {
+    if (!ok) throw pybind11::error_already_set();
+  };
+  m.doc() = "The C++ half of oneflow_lite.";
+  check(AddErrors(m.ptr()));
+  AddDTypeAndDevice(m);
+  PyMethodDef* function_methods = FunctionMethods();
+  check(function_methods);
+  check(AddTensorType(m.ptr(), function_methods));
+  check(AddFunctions(m.ptr()));
+  for (PyMethodDef* functions :
+       {creation_functions, numpy_functions, dlpack_functions, pickle_functions}) {
+    check(PyModule_AddFunctions(m.ptr(), functions) == 0);
+  }
+  AddAutograd(m);
+  AddCuda(m);
+  AddRegistry(m);
+  AddObserver(m);
+  // NumPy leaves operators between its objects and tensors to Tensor.
+  m.attr("Tensor").attr("__array_priority__") = 1000;
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The attributes of a Tensor.
+#include "functional/view.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "python/bindings/arguments.h"
+#include "python/bindings/classes.h"
+
+namespace oneflow_lite::python {
+namespace {
+
+PyObject* GetShape(PyObject* self, void*) { return WrapDims(Unwrap(self).shape()); }
+PyObject* GetDType(PyObject* self, void*) { return WrapDType(Unwrap(self).dtype()); }
+PyObject* GetDevice(PyObject* self, void*) {
+  return Protect([&] { return WrapDevice(Unwrap(self).device()); });
+}
+PyObject* GetNdim(PyObject* self, void*) { return PyLong_FromLong(Unwrap(self).ndim()); }
+PyObject* GetItemsize(PyObject* self, void*) {
+  return PyLong_FromSize_t(SizeOf(Unwrap(self).dtype()));
+}
+PyObject* GetNbytes(PyObject* self, void*) { return PyLong_FromSize_t(Unwrap(self).nbytes()); }
+PyObject* GetVersion(PyObject* self, void*) {
+  return PyLong_FromUnsignedLong(Unwrap(self).version());
+}
+PyObject* IsOn(PyObject* self, void* type) {
+  return PyBool_FromLong(Unwrap(self).device().type ==
+                         static_cast<DeviceType>(reinterpret_cast<intptr_t>(type)));
+}
+
+PyObject* GetRequiresGrad(PyObject* self, void*) {
+  return PyBool_FromLong(autograd::RequiresGrad(Unwrap(self)));
+}
+int SetRequiresGrad(PyObject* self, PyObject* value, void*) {
+  return Protect([&] {
+    if (!value || !PyBool_Check(value)) {
+      PyErr_SetString(PyExc_TypeError, "requires_grad must be True or False");
+      return -1;
+    }
+    const Status s = autograd::SetRequiresGrad(Unwrap(self), value == Py_True);
+    return s.ok() ? 0 : (Raise(s), -1);
+  });
+}
+
+PyObject* GetGrad(PyObject* self, void*) {
+  return Protect([&] { return Wrap(autograd::Grad(Unwrap(self))); });
+}
+int SetGrad(PyObject* self, PyObject* value, void*) {
+  return Protect([&] {
+    Tensor grad;
+    if (value && IsTensor(value)) {
+      grad = Unwrap(value);
+    } else if (value && value != Py_None) {
+      PyErr_Format(PyExc_TypeError, "grad must be Tensor or None, not %s", Py_TYPE(value)->tp_name);
+      return -1;
+    }
+    const Status s = autograd::SetGrad(Unwrap(self), std::move(grad));
+    return s.ok() ? 0 : (Raise(s), -1);
+  });
+}
+
+PyObject* GetGradFn(PyObject* self, void*) {
+  return Protect([&] { return WrapNode(autograd::GradFn(Unwrap(self))); });
+}
+PyObject* GetIsLeaf(PyObject* self, void*) {
+  return PyBool_FromLong(autograd::IsLeaf(Unwrap(self)));
+}
+
+const AutogradMeta* MetaOrNull(PyObject* self) {
+  return static_cast<const AutogradMeta*>(Unwrap(self).impl()->autograd.get());
+}
+PyObject* GetOutputNr(PyObject* self, void*) {
+  const AutogradMeta* meta = MetaOrNull(self);
+  return PyLong_FromLong(meta ? meta->output_nr : 0);
+}
+PyObject* GetRetainsGrad(PyObject* self, void*) {
+  const AutogradMeta* meta = MetaOrNull(self);
+  return PyBool_FromLong(meta && meta->retained);
+}
+PyObject* GetBase(PyObject* self, void*) {
+  return Protect([&] { return Wrap(autograd::Base(Unwrap(self))); });
+}
+
+PyObject* GetData(PyObject* self, void*) {
+  return Protect([&] { return Wrap(Unwrap(self).Detach()); });
+}
+// The tensor takes over storage and geometry of another, history and object stay.
+int SetData(PyObject* self, PyObject* value, void*) {
+  return Protect([&] {
+    if (!value || !IsTensor(value)) {
+      PyErr_SetString(PyExc_TypeError, "data must be a Tensor");
+      return -1;
+    }
+    const Tensor& t = Unwrap(self);
+    const Tensor from = Unwrap(value);
+    if (autograd::RequiresGrad(t) && !IsFloating(from.dtype())) {
+      Raise(DTypeMismatch("data", "the new data", from.dtype(),
+                          "a floating dtype, because the tensor requires grad"));
+      return -1;
+    }
+    TensorImpl& impl = *t.impl();
+    impl.shape = from.shape();
+    impl.strides = from.strides();
+    impl.offset = from.offset();
+    impl.numel = from.numel();
+    impl.dtype = from.dtype();
+    impl.contiguous = from.is_contiguous();
+    impl.storage = from.storage();
+    return 0;
+  });
+}
+
+PyObject* GetT(PyObject* self, void*) {
+  return Protect([&] {
+    Dims dims;
+    for (int i = Unwrap(self).ndim(); i-- > 0;) dims.push_back(i);
+    return WrapResult(functional::Permute(Unwrap(self), dims));
+  });
+}
+PyObject* GetMatrixT(PyObject* self, void*) {
+  return Protect([&] {
+    if (Unwrap(self).ndim() < 2) {
+      return Raise(ShapeMismatch("mT", "the tensor", Unwrap(self).shape(), "at least 2 dims"));
+    }
+    return WrapResult(functional::Transpose(Unwrap(self), -2, -1));
+  });
+}
+
+void* OfType(DeviceType t) { return reinterpret_cast<void*>(static_cast<intptr_t>(t)); }
+
+}  // namespace
+
+PyGetSetDef tensor_getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {"shape", GetShape, nullptr, "The size of each dim, a tuple.", nullptr},
+    {"dtype", GetDType, nullptr, "The type of the elements.", nullptr},
+    {"device", GetDevice, nullptr, "Where the elements are.", nullptr},
+    {"ndim", GetNdim, nullptr, "The number of dims.", nullptr},
+    {"itemsize", GetItemsize, nullptr, "Bytes of one element.", nullptr},
+    {"nbytes", GetNbytes, nullptr, "Bytes of all elements.", nullptr},
+    {"is_cuda", IsOn, nullptr, "Whether it is on a CUDA device.", OfType(DeviceType::kCUDA)},
+    {"is_cpu", IsOn, nullptr, "Whether it is on the CPU.", OfType(DeviceType::kCPU)},
+    {"is_meta", IsOn, nullptr, "Whether it has no data.", OfType(DeviceType::kMeta)},
+    {"requires_grad", GetRequiresGrad, SetRequiresGrad,
+     "Whether operations on it are recorded for backward.", nullptr},
+    {"grad", GetGrad, SetGrad, "The gradient that backward left here, or None.", nullptr},
+    {"grad_fn", GetGradFn, nullptr, "The node that made it, None for a leaf.", nullptr},
+    {"is_leaf", GetIsLeaf, nullptr, "Whether no recorded operation made it.", nullptr},
+    {"output_nr", GetOutputNr, nullptr, "Which output of grad_fn it is.", nullptr},
+    {"retains_grad", GetRetainsGrad, nullptr, "Whether retain_grad() was called on a non-leaf.",
+     nullptr},
+    {"_version", GetVersion, nullptr, "How often its memory was changed in place.", nullptr},
+    {"_base", GetBase, nullptr, "The tensor that it is a view of, or None.", nullptr},
+    {"data", GetData, SetData, "The same memory without history.", nullptr},
+    {"T", GetT, nullptr, "The dims in reversed order.", nullptr},
+    {"mT", GetMatrixT, nullptr, "The last two dims exchanged.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+}  // namespace oneflow_lite::python

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// x[i], x[1:, None, ..., 0] and their assignment, as views that autograd follows.
+#include "functional/binary.h"
+#include "functional/copy.h"
+#include "functional/creation.h"
+#include "functional/reduce.h"
+#include "functional/view.h"
+#include "oneflow_lite/core/error.h"
+#include "python/bindings/arguments.h"
+#include "python/bindings/creation.h"
+#include "python/bindings/read.h"
+
+namespace oneflow_lite::python {
+namespace {
+
+// Applies the items of an index one after the other.
+class Indexing {
+ public:
+  explicit Indexing(const Tensor& t) : source_(t), view_(t) {}
+
+  bool Apply(PyObject* const* items, Py_ssize_t n) {
+    Py_ssize_t given = 0;
+    bool ellipsis = false;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      if (items[i] == Py_Ellipsis && std::exchange(ellipsis, true)) {
+        PyErr_SetString(PyExc_IndexError, "an index can have only one ellipsis (...)");
+        return false;
+      }
+      given += items[i] != Py_Ellipsis && items[i] != Py_None;
+    }
+    if (given > source_.ndim()) {
+      Raise(ErrorKind::kIndex,
+            absl::StrCat("too many indices: ", given, " for ", Describe(source_)));
+      return false;
+    }
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      if (items[i] == Py_Ellipsis) {
+        dim_ += source_.ndim() - given;
+        source_dim_ += source_.ndim() - given;
+      } else if (!ApplyItem(items[i])) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const Tensor& view() const { return view_; }
+
+ private:
+  bool Set(StatusOr<Tensor> t) {
+    if (!t.ok()) return Raise(t.status()), false;
+    view_ = *std::move(t);
+    return true;
+  }
+
+  bool ApplyItem(PyObject* item) {
+    if (item == Py_None) return Set(functional::Unsqueeze(view_, dim_++));
+    if (PySlice_Check(item)) return ApplySlice(item);
+    int64_t index;
+    switch (AsInt(item, &index)) {
+      case Match::kYes:
+        return ApplyInt(index);
+      case Match::kError:
+        return false;
+      default:
+        return RaiseUnsupported(item);
+    }
+  }
+
+  bool ApplyInt(int64_t index) {
+    const int64_t size = view_.shape()[static_cast<int>(dim_)];
+    if (index < -size || index >= size) {
+      Raise(IndexOutOfRange("index", index, source_dim_, size));
+      return false;
+    }
+    ++source_dim_;
+    return Set(functional::Select(view_, dim_, index));
+  }
+
+  bool ApplySlice(PyObject* item) {
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(item, &start, &stop, &step) < 0) return false;
+    if (step < 0) {
+      PyErr_SetString(PyExc_ValueError, "the step of a slice of a tensor must be positive");
+      return false;
+    }
+    const int64_t size = view_.shape()[static_cast<int>(dim_)];
+    PySlice_AdjustIndices(size, &start, &stop, step);
+    ++source_dim_;
+    const int64_t dim = dim_++;
+    if (start == 0 && stop == size && step == 1) return true;
+    return Set(functional::Slice(view_, dim, start, std::max(start, stop), step));
+  }
+
+  static bool RaiseUnsupported(PyObject* item) {
+    if (IsTensor(item)) {
+      Raise(ErrorKind::kNotImplemented,
+            absl::StrCat("indexing with ", Describe(Unwrap(item)),
+                         " is not supported yet; supported are ints, slices, None and ..."));
+    } else {
+      PyErr_Format(PyExc_TypeError,
+                   "a tensor can be indexed with ints, slices, None, ... and tuples of them, not "
+                   "with %s",
+                   Py_TYPE(item)->tp_name);
+    }
+    return false;
+  }
+
+  const Tensor source_;
+  Tensor view_;
+  int64_t dim_ = 0;         // of view_, that the next item speaks of
+  int64_t source_dim_ = 0;  // the same as a dim of source_, for messages
+};
+
+bool ApplyIndex(Indexing& indexing, PyObject* index) {
+  if (!PyTuple_Check(index)) return indexing.Apply(&index, 1);
+  return indexing.Apply(PySequence_Fast_ITEMS(index), PyTuple_GET_SIZE(index));
+}
+
+PyObject* Subscript(PyObject* self, PyObject* index) {
+  return Protect([&]() -> PyObject* {
+    Indexing indexing(Unwrap(self));
+    if (!ApplyIndex(indexing, index)) return nullptr;
+    const Tensor& view = indexing.view();
+    // Also x[...] is a view and not x itself.
+    if (view.IsSame(Unwrap(self))) return WrapResult(functional::View(view, view.shape()));
+    return Wrap(view);
+  });
+}
+
+// Writes a tensor whose extra leading dims have size 1 as well.
+Status Assign(const Tensor& view, Tensor value) {
+  int extra = value.ndim() - view.ndim();
+  while (extra > 0 && value.shape()[0] == 1) {
+    OFL_ASSIGN_OR_RETURN(value, functional::Select(value, 0, 0));
+    --extra;
+  }
+  return functional::CopyInto(view, value).status();
+}
+
+int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
+  return Protect([&] {
+    if (!value) {
+      PyErr_SetString(PyExc_TypeError, "elements of a tensor cannot be deleted");
+      return -1;
+    }
+    Indexing indexing(Unwrap(self));
+    if (!ApplyIndex(indexing, index)) return -1;
+    const Tensor& view = indexing.view();
+    Status s;
+    Scalar scalar;
+    const Match m = AsScalar(value, &scalar);
+    if (m == Match::kError) return -1;
+    if (m == Match::kYes) {
+      s = functional::FillInto(view, scalar).status();
+    } else {
+      Tensor from = IsTensor(value) ? Unwrap(value) : TensorFromData(value, view.dtype(), {});
+      if (!from.defined()) return -1;
+      s = Assign(view, std::move(from));
+    }
+    return s.ok() ? 0 : (Raise(s), -1);
+  });
+}
+
+Py_ssize_t Length(PyObject* self) {
+  const Tensor& t = Unwrap(self);
+  if (t.ndim() > 0) return t.shape()[0];
+  PyErr_SetString(PyExc_TypeError, "a tensor without dims has no len()");
+  return -1;
+}
+
+PyObject* ItemAt(PyObject* self, Py_ssize_t i) {
+  return Protect([&]() -> PyObject* {
+    const Tensor& t = Unwrap(self);
+    if (t.ndim() == 0 || i < 0 || i >= t.shape()[0]) {
+      PyErr_SetString(PyExc_IndexError, "index out of range");
+      return nullptr;
+    }
+    return WrapResult(functional::Select(t, 0, i));
+  });
+}
+
+PyObject* Iterate(PyObject* self) {
+  if (Unwrap(self).ndim() > 0) return PySeqIter_New(self);
+  PyErr_SetString(PyExc_TypeError, "a tensor without dims cannot be iterated over");
+  return nullptr;
+}
+
+int Contains(PyObject* self, PyObject* element) {
+  return Protect([&] {
+    Scalar scalar;
+    Operand operand;
+    if (IsTensor(element)) {
+      operand = Unwrap(element);
+    } else if (const Match m = AsScalar(element, &scalar); m == Match::kYes) {
+      operand = scalar;
+    } else {
+      return m == Match::kError ? -1 : 0;
+    }
+    const Status s = [&]() -> Status {
+      OFL_ASSIGN_OR_RETURN(Tensor equal, functional::Eq(Unwrap(self), operand));
+      OFL_ASSIGN_OR_RETURN(operand, functional::Sum(equal));
+      return OkStatus();
+    }();
+    if (!s.ok()) return Raise(s), -1;
+    PyRef count(Item(std::get<Tensor>(operand), "in"));
+    return count ? PyObject_IsTrue(count.get()) : -1;
+  });
+}
+
+template <class F>
+void* Slot(F* f) {
+  return reinterpret_cast<void*>(f);
+}
+
+}  // namespace
+
+PyType_Slot index_slots[] = {
+    {Py_mp_subscript, Slot(&Subscript)}, {Py_mp_ass_subscript, Slot(&AssignSubscript)},
+    {Py_mp_length, Slot(&Length)},       {Py_sq_length, Slot(&Length)},
+    {Py_sq_item, Slot(&ItemAt)},         {Py_sq_contains, Slot(&Contains)},
+    {Py_tp_iter, Slot(&Iterate)},        {0, nullptr}};
+
+}  // namespace oneflow_lite::python

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The methods of Tensor about geometry and values that are no registered functions.
+#include "functional/copy.h"
+#include "oneflow_lite/core/device_backend.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/dispatch.h"
+#include "python/bindings/arguments.h"
+#include "python/bindings/read.h"
+
+namespace oneflow_lite::python {
+
+StatusOr<Tensor> OnHost(const Tensor& t, absl::string_view function) {
+  if (t.device().type == DeviceType::kMeta) {
+    return Error(ErrorKind::kRuntime, function, "(): ", Describe(t), " has no data");
+  }
+  GradGuard no_grad(false);
+  OFL_ASSIGN_OR_RETURN(Tensor host, functional::To(t.Detach(), Device{}, {}));
+  return functional::Contiguous(host);
+}
+
+PyObject* ElementAt(DType dtype, const void* p) {
+  switch (dtype) {
+    case DType::kBool:
+      return PyBool_FromLong(*static_cast<const uint8_t*>(p));
+    case DType::kFloat16:
+      return PyFloat_FromDouble(static_cast<float>(*static_cast<const float16*>(p)));
+    case DType::kBFloat16:
+      return PyFloat_FromDouble(static_cast<float>(*static_cast<const bfloat16*>(p)));
+    case DType::kFloat32:
+      return PyFloat_FromDouble(*static_cast<const float*>(p));
+    case DType::kFloat64:
+      return PyFloat_FromDouble(*static_cast<const double*>(p));
+    case DType::kUInt8:
+      return PyLong_FromLong(*static_cast<const uint8_t*>(p));
+    case DType::kInt8:
+      return PyLong_FromLong(*static_cast<const int8_t*>(p));
+    case DType::kInt16:
+      return PyLong_FromLong(*static_cast<const int16_t*>(p));
+    case DType::kInt32:
+      return PyLong_FromLong(*static_cast<const int32_t*>(p));
+    case DType::kInt64:
+      return PyLong_FromLongLong(*static_cast<const int64_t*>(p));
+  }
+  return nullptr;
+}
+
+PyObject* Item(const Tensor& t, absl::string_view function) {
+  if (t.numel() != 1) {
+    return Raise(ErrorKind::kRuntime,
+                 absl::StrCat(function,
+                              "(): only a tensor with one element has a value, but this "
+                              "is ",
+                              Describe(t)));
+  }
+  if (t.device().type == DeviceType::kCPU) return ElementAt(t.dtype(), t.data());
+  if (t.device().type == DeviceType::kMeta) {
+    return Raise(ErrorKind::kRuntime, absl::StrCat(function, "(): ", Describe(t), " has no data"));
+  }
+  alignas(8) char value[8];
+  Status s;
+  {
+    GilRelease unlocked;
+    s = [&]() -> Status {
+      OFL_ASSIGN_OR_RETURN(DeviceBackend * backend, GetBackend(t.device()));
+      OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(t.device()));
+      return backend->CopyToHost(value, t.data(), SizeOf(t.dtype()), *stream);
+    }();
+  }
+  return s.ok() ? ElementAt(t.dtype(), value) : Raise(s);
+}
+
+namespace {
+
+PyObject* Numel(PyObject* self, PyObject*) { return PyLong_FromLongLong(Unwrap(self).numel()); }
+PyObject* Dim(PyObject* self, PyObject*) { return PyLong_FromLong(Unwrap(self).ndim()); }
+PyObject* ElementSize(PyObject* self, PyObject*) {
+  return PyLong_FromSize_t(SizeOf(Unwrap(self).dtype()));
+}
+PyObject* StorageOffset(PyObject* self, PyObject*) {
+  return PyLong_FromLongLong(Unwrap(self).offset());
+}
+PyObject* DataPtr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(Unwrap(self).data()); }
+PyObject* IsContiguousMethod(PyObject* self, PyObject*) {
+  return PyBool_FromLong(Unwrap(self).is_contiguous());
+}
+PyObject* IsFloatingPoint(PyObject* self, PyObject*) {
+  return PyBool_FromLong(IsFloating(Unwrap(self).dtype()));
+}
+
+// All of `list`, or the entry of the dim that is given.
+PyObject* WholeOrOne(const char* name, PyObject* self, absl::Span<const int64_t> list,
+                     PyObject* args, PyObject* kwargs) {
+  return Protect([&]() -> PyObject* {
+    static const char* keywords[] = {"dim", nullptr};
+    PyObject* dim = Py_None;
+    const std::string format = absl::StrCat("|O:", name);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, format.c_str(), const_cast<char**>(keywords),
+                                     &dim)) {
+      return nullptr;
+    }
+    if (dim == Py_None) return WrapDims(list);
+    int64_t d;
+    const Match m = AsInt(dim, &d);
+    if (m == Match::kNo) {
+      PyErr_Format(PyExc_TypeError, "%s(): argument 'dim' must be int or None, not %s", name,
+                   Py_TYPE(dim)->tp_name);
+    }
+    if (m != Match::kYes) return nullptr;
+    const auto wrapped = WrapDim(name, d, Unwrap(self));
+    if (!wrapped.ok()) return Raise(wrapped.status());
+    if (list.empty()) return Raise(DimOutOfRange(name, d, Unwrap(self)));
+    return PyLong_FromLongLong(list[*wrapped]);
+  });
+}
+PyObject* Size(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return WholeOrOne("size", self, Unwrap(self).shape(), args, kwargs);
+}
+PyObject* Stride(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return WholeOrOne("stride", self, Unwrap(self).strides(), args, kwargs);
+}
+
+PyObject* ItemMethod(PyObject* self, PyObject*) {
+  return Protect([&] { return Item(Unwrap(self), "item"); });
+}
+
+PyObject* NestedList(const Tensor& t, int dim, const char*& p) {
+  if (dim == t.ndim()) {
+    PyObject* element = ElementAt(t.dtype(), p);
+    p += SizeOf(t.dtype());
+    return element;
+  }
+  const int64_t n = t.shape()[dim];
+  PyRef list(PyList_New(n));
+  if (!list) return nullptr;
+  for (int64_t i = 0; i < n; ++i) {
+    PyObject* item = NestedList(t, dim + 1, p);
+    if (!item) return nullptr;
+    PyList_SET_ITEM(list.get(), i, item);
+  }
+  return list.Give();
+}
+PyObject* ToList(PyObject* self, PyObject*) {
+  return Protect([&]() -> PyObject* {
+    const auto host = OnHost(Unwrap(self), "tolist");
+    if (!host.ok()) return Raise(host.status());
+    const char* p = static_cast<const char*>(host->data());
+    return NestedList(*host, 0, p);
+  });
+}
+
+}  // namespace
+
+PyMethodDef tensor_methods[] = {
+    {"numel", Numel, METH_NOARGS, "numel($self, /)\n--\n\nThe number of elements."},
+    {"nelement", Numel, METH_NOARGS, "nelement($self, /)\n--\n\nThe number of elements."},
+    {"dim", Dim, METH_NOARGS, "dim($self, /)\n--\n\nThe number of dims."},
+    {"size", WithKeywords(Size), METH_VARARGS | METH_KEYWORDS,
+     "size($self, dim=None)\n--\n\nThe shape, or the size of one dim."},
+    {"stride", WithKeywords(Stride), METH_VARARGS | METH_KEYWORDS,
+     "stride($self, dim=None)\n--\n\nElements from one index of a dim to the next."},
+    {"element_size", ElementSize, METH_NOARGS,
+     "element_size($self, /)\n--\n\nBytes of one element."},
+    {"storage_offset", StorageOffset, METH_NOARGS,
+     "storage_offset($self, /)\n--\n\nThe place of the first element in the storage."},
+    {"data_ptr", DataPtr, METH_NOARGS,
+     "data_ptr($self, /)\n--\n\nThe address of the first element, 0 where there is none."},
+    {"is_contiguous", IsContiguousMethod, METH_NOARGS,
+     "is_contiguous($self, /)\n--\n\nWhether the elements lie row by row without gaps."},
+    {"is_floating_point", IsFloatingPoint, METH_NOARGS,
+     "is_floating_point($self, /)\n--\n\nWhether the dtype is a float."},
+    {"item", ItemMethod, METH_NOARGS,
+     "item($self, /)\n--\n\nThe only element as a Python number. Waits for the device."},
+    {"tolist", ToList, METH_NOARGS,
+     "tolist($self, /)\n--\n\nThe elements as nested lists. Waits for the device."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace oneflow_lite::python

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operators and conversions of Tensor.
+#include "functional/binary.h"
+#include "functional/matmul.h"
+#include "functional/unary.h"
+#include "python/bindings/arguments.h"
+#include "python/bindings/read.h"
+
+namespace oneflow_lite::python {
+namespace {
+
+Match AsOperand(PyObject* o, Operand* out) {
+  if (IsTensor(o)) {
+    *out = Unwrap(o);
+    return Match::kYes;
+  }
+  Scalar s;
+  const Match m = AsScalar(o, &s);
+  if (m == Match::kYes) *out = s;
+  return m;
+}
+
+bool IsLarge(const Operand& o) {
+  const Tensor* t = std::get_if<Tensor>(&o);
+  return t && t->numel() >= kLargeWork;
+}
+
+template <StatusOr<Tensor> (*F)(const Operand&, const Operand&)>
+PyObject* Binary(PyObject* a, PyObject* b) {
+  return Protect([&]() -> PyObject* {
+    Operand x, y;
+    const Match mx = AsOperand(a, &x), my = AsOperand(b, &y);
+    if (mx == Match::kError || my == Match::kError) return nullptr;
+    if (mx == Match::kNo || my == Match::kNo) Py_RETURN_NOTIMPLEMENTED;
+    StatusOr<Tensor> result = Tensor();
+    {
+      GilRelease unlocked(IsLarge(x) || IsLarge(y));
+      result = F(x, y);
+    }
+    return WrapResult(std::move(result));
+  });
+}
+
+template <StatusOr<Tensor> (*F)(const Tensor&, const Operand&)>
+PyObject* InPlace(PyObject* self, PyObject* b) {
+  return Protect([&]() -> PyObject* {
+    Operand y;
+    const Match m = AsOperand(b, &y);
+    if (m == Match::kError) return nullptr;
+    if (m == Match::kNo) Py_RETURN_NOTIMPLEMENTED;
+    Status s;
+    {
+      GilRelease unlocked(Unwrap(self).numel() >= kLargeWork);
+      s = F(Unwrap(self), y).status();
+    }
+    return s.ok() ? PyRef::Borrow(self).Give() : Raise(s);
+  });
+}
+
+PyObject* Matmul(PyObject* a, PyObject* b) {
+  return Protect([&]() -> PyObject* {
+    if (!IsTensor(a) || !IsTensor(b)) Py_RETURN_NOTIMPLEMENTED;
+    StatusOr<Tensor> result = Tensor();
+    {
+      GilRelease unlocked(Unwrap(a).numel() >= kLargeWork || Unwrap(b).numel() >= kLargeWork);
+      result = functional::Matmul(Unwrap(a), Unwrap(b));
+    }
+    return WrapResult(std::move(result));
+  });
+}
+
+PyObject* Negative(PyObject* self) {
+  return Protect([&] { return WrapResult(functional::Neg(Unwrap(self))); });
+}
+PyObject* Positive(PyObject* self) { return PyRef::Borrow(self).Give(); }
+
+PyObject* Compare(PyObject* a, PyObject* b, int op) {
+  switch (op) {
+    case Py_LT:
+      return Binary<functional::Lt>(a, b);
+    case Py_LE:
+      return Binary<functional::Le>(a, b);
+    case Py_EQ:
+      return Binary<functional::Eq>(a, b);
+    case Py_NE:
+      return Binary<functional::Ne>(a, b);
+    case Py_GT:
+      return Binary<functional::Gt>(a, b);
+    default:
+      return Binary<functional::Ge>(a, b);
+  }
+}
+
+int Truth(PyObject* self) {
+  return Protect([&] {
+    PyRef item(Item(Unwrap(self), "bool"));
+    return item ? PyObject_IsTrue(item.get()) : -1;
+  });
+}
+PyObject* ToInt(PyObject* self) {
+  return Protect([&]() -> PyObject* {
+    PyRef item(Item(Unwrap(self), "int"));
+    return item ? PyNumber_Long(item.get()) : nullptr;
+  });
+}
+PyObject* ToFloat(PyObject* self) {
+  return Protect([&]() -> PyObject* {
+    PyRef item(Item(Unwrap(self), "float"));
+    return item ? PyNumber_Float(item.get()) : nullptr;
+  });
+}
+PyObject* ToIndex(PyObject* self) {
+  return Protect([&]() -> PyObject* {
+    const Tensor& t = Unwrap(self);
+    if (!IsIntegral(t.dtype()) || t.numel() != 1) {
+      PyErr_SetString(PyExc_TypeError,
+                      "only a tensor with one element of an integer dtype can be an index");
+      return nullptr;
+    }
+    return Item(t, "index");
+  });
+}
+
+template <class F>
+void* Slot(F* f) {
+  return reinterpret_cast<void*>(f);
+}
+
+}  // namespace
+
+PyType_Slot number_slots[] = {{Py_nb_add, Slot(&Binary<functional::Add>)},
+                              {Py_nb_subtract, Slot(&Binary<functional::Sub>)},
+                              {Py_nb_multiply, Slot(&Binary<functional::Mul>)},
+                              {Py_nb_true_divide, Slot(&Binary<functional::Div>)},
+                              {Py_nb_matrix_multiply, Slot(&Matmul)},
+                              {Py_nb_inplace_add, Slot(&InPlace<functional::AddInto>)},
+                              {Py_nb_inplace_subtract, Slot(&InPlace<functional::SubInto>)},
+                              {Py_nb_inplace_multiply, Slot(&InPlace<functional::MulInto>)},
+                              {Py_nb_inplace_true_divide, Slot(&InPlace<functional::DivInto>)},
+                              {Py_nb_negative, Slot(&Negative)},
+                              {Py_nb_positive, Slot(&Positive)},
+                              {Py_nb_bool, Slot(&Truth)},
+                              {Py_nb_int, Slot(&ToInt)},
+                              {Py_nb_float, Slot(&ToFloat)},
+                              {Py_nb_index, Slot(&ToIndex)},
+                              {Py_tp_richcompare, Slot(&Compare)},
+                              {0, nullptr}};
+
+}  // namespace oneflow_lite::python

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/bindings/tensor_object.h"
+
+#include <structmember.h>
+
+#include <cstddef>
+#include <new>
+#include <vector>
+
+namespace oneflow_lite::python {
+
+PyTypeObject* tensor_type = nullptr;
+
+namespace {
+
+// What stays with a tensor whose object has gone: a tagged pointer to it is in the slot.
+struct Parked {
+  PyTypeObject* type;
+  PyObject* dict;  // null where there is none
+};
+constexpr uintptr_t kParkedTag = 1;
+
+bool IsParked(void* slot) { return reinterpret_cast<uintptr_t>(slot) & kParkedTag; }
+Parked* AsParked(void* slot) {
+  return reinterpret_cast<Parked*>(reinterpret_cast<uintptr_t>(slot) & ~kParkedTag);
+}
+
+// A tensor went while its object's belongings were parked with it.
+void ReleaseParked(void* slot) {
+  if (!IsParked(slot)) return;
+  Parked* parked = AsParked(slot);
+  ReleaseLater(reinterpret_cast<PyObject*>(parked->type));
+  if (parked->dict) ReleaseLater(parked->dict);
+  delete parked;
+}
+
+// Memory of dead tensors of the plain type, ready for the next: most live for one expression.
+constexpr int kMaxFree = 128;
+TensorObject* free_objects[kMaxFree];
+int num_free = 0;
+
+TensorObject* Allocate(PyTypeObject* type) {
+  TensorObject* self;
+  if (type == tensor_type && num_free > 0) {
+    self = free_objects[--num_free];
+    PyObject_Init(reinterpret_cast<PyObject*>(self), type);
+  } else if (type == tensor_type) {
+    self = PyObject_GC_New(TensorObject, type);
+    if (!self) return nullptr;
+  } else {
+    // tp_alloc zeroes what a subclass adds, and tracks the object too early.
+    self = reinterpret_cast<TensorObject*>(type->tp_alloc(type, 0));
+    if (!self) return nullptr;
+    PyObject_GC_UnTrack(self);
+  }
+  new (&self->tensor) Tensor();
+  self->dict = nullptr;
+  self->weakrefs = nullptr;
+  return self;
+}
+
+PyObject* Attach(TensorObject* self, Tensor&& t) {
+  self->tensor = std::move(t);
+  self->tensor.impl()->py_object.store(self, std::memory_order_relaxed);
+  PyObject_GC_Track(self);
+  return reinterpret_cast<PyObject*>(self);
+}
+
+PyObject* Unpark(Tensor&& t, void* slot) {
+  Parked* parked = AsParked(slot);
+  TensorObject* self = Allocate(parked->type);
+  if (!self) return nullptr;
+  self->dict = parked->dict;
+  Py_DECREF(parked->type);
+  delete parked;
+  return Attach(self, std::move(t));
+}
+
+void Dealloc(PyObject* o) {
+  auto* self = reinterpret_cast<TensorObject*>(o);
+  PyTypeObject* type = Py_TYPE(o);
+  PyObject_GC_UnTrack(o);
+  if (TensorImpl* impl = self->tensor.impl()) {
+    void* slot = nullptr;
+    const bool has_attributes = self->dict && PyDict_GET_SIZE(self->dict) > 0;
+    if (impl->use_count() > 1 && (has_attributes || type != tensor_type)) {
+      Py_INCREF(type);
+      auto* parked = new Parked{type, std::exchange(self->dict, nullptr)};
+      slot = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(parked) | kParkedTag);
+    }
+    // From here on the tensor has no object, so that code run below cannot meet this one.
+    impl->py_object.store(slot, std::memory_order_relaxed);
+  }
+  if (self->weakrefs) PyObject_ClearWeakRefs(o);
+  Py_CLEAR(self->dict);
+  self->tensor.~Tensor();
+  if (type == tensor_type && num_free < kMaxFree) {
+    free_objects[num_free++] = self;
+  } else {
+    type->tp_free(o);
+  }
+  Py_DECREF(type);
+}
+
+// Whether Python alone keeps the tensor, so that what hangs on it belongs to the object's cycles.
+bool OwnedByPython(const Tensor& t) { return t.defined() && t.impl()->use_count() == 1; }
+
+int Traverse(PyObject* o, visitproc visit, void* arg) {
+  auto* self = reinterpret_cast<TensorObject*>(o);
+  Py_VISIT(Py_TYPE(o));
+  Py_VISIT(self->dict);
+  return OwnedByPython(self->tensor) ? VisitHooks(self->tensor, visit, arg) : 0;
+}
+
+int Clear(PyObject* o) {
+  auto* self = reinterpret_cast<TensorObject*>(o);
+  Py_CLEAR(self->dict);
+  if (OwnedByPython(self->tensor)) ClearHooks(self->tensor);
+  return 0;
+}
+
+PyMemberDef members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(TensorObject, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weakrefs), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+constexpr char kDoc[] =
+    "Tensor(data=None, requires_grad=False)\n--\n\n"
+    "A multi-dimensional array on a device, with gradients.\n\n"
+    "Made by oneflow_lite.tensor, zeros, rand, from_numpy and others. Tensor(data) shares the\n"
+    "memory of a tensor and copies anything else; it is there for subclasses.";
+
+}  // namespace
+
+PyObject* Wrap(Tensor t) {
+  if (!t.defined()) Py_RETURN_NONE;
+  if (void* slot = t.impl()->py_object.load(std::memory_order_relaxed)) {
+    if (IsParked(slot)) return Unpark(std::move(t), slot);
+    Py_INCREF(static_cast<PyObject*>(slot));
+    return static_cast<PyObject*>(slot);
+  }
+  return WrapAs(tensor_type, std::move(t));
+}
+
+PyObject* WrapAs(PyTypeObject* type, Tensor t) {
+  TensorObject* self = Allocate(type);
+  return self ? Attach(self, std::move(t)) : nullptr;
+}
+
+bool AddTensorType(PyObject* module, PyMethodDef* function_methods) {
+  TensorImpl::release_py_object = &ReleaseParked;
+  static auto* methods = new std::vector<PyMethodDef>;
+  for (PyMethodDef* list : {tensor_methods, autograd_methods, numpy_methods, dlpack_methods,
+                            pickle_methods, function_methods}) {
+    for (; list->ml_name; ++list) methods->push_back(*list);
+  }
+  methods->push_back({nullptr, nullptr, 0, nullptr});
+  std::vector<PyType_Slot> slots = {
+      {Py_tp_doc, const_cast<char*>(kDoc)},
+      {Py_tp_new, reinterpret_cast<void*>(&NewTensor)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(&Dealloc)},
+      {Py_tp_traverse, reinterpret_cast<void*>(&Traverse)},
+      {Py_tp_clear, reinterpret_cast<void*>(&Clear)},
+      {Py_tp_hash, reinterpret_cast<void*>(PyBaseObject_Type.tp_hash)},
+      {Py_tp_members, members},
+      {Py_tp_getset, tensor_getset},
+      {Py_tp_methods, methods->data()},
+  };
+  for (PyType_Slot* list : {number_slots, index_slots}) {
+    for (; list->slot; ++list) slots.push_back(*list);
+  }
+  slots.push_back({0, nullptr});
+  PyType_Spec spec = {"oneflow_lite.Tensor", sizeof(TensorObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
+  tensor_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return tensor_type &&
+         PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type)) == 0;
+}
+
+}  // namespace oneflow_lite::python

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Making tensors of a class: Tensor(...), copies, pickles.
+#include <cstring>
+
+#include "functional/copy.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "python/bindings/arguments.h"
+#include "python/bindings/classes.h"
+#include "python/bindings/creation.h"
+#include "python/bindings/read.h"
+
+namespace oneflow_lite::python {
+namespace {
+
+// A new object of the class around a tensor that has none.
+PyObject* NewObject(PyTypeObject* type, Tensor t, bool requires_grad) {
+  if (requires_grad) {
+    if (const Status s = autograd::SetRequiresGrad(t, true); !s.ok()) return Raise(s);
+  }
+  return WrapAs(type, std::move(t));
+}
+
+PyTypeObject* TensorClass(const char* function, PyObject* o) {
+  if (PyType_Check(o) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(o), tensor_type)) {
+    return reinterpret_cast<PyTypeObject*>(o);
+  }
+  PyErr_Format(PyExc_TypeError, "%s(): argument 'cls' must be a subclass of Tensor", function);
+  return nullptr;
+}
+
+PyObject* MakeSubclass(PyObject*, PyObject* args, PyObject* kwargs) {
+  return Protect([&]() -> PyObject* {
+    static const char* keywords[] = {"cls", "data", "requires_grad", nullptr};
+    PyObject *cls, *data;
+    int requires_grad = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!|p:_make_subclass",
+                                     const_cast<char**>(keywords), &cls, tensor_type, &data,
+                                     &requires_grad)) {
+      return nullptr;
+    }
+    PyTypeObject* type = TensorClass("_make_subclass", cls);
+    return type ? NewObject(type, Unwrap(data).Detach(), requires_grad) : nullptr;
+  });
+}
+
+bool IsGradLeaf(const Tensor& t) { return autograd::RequiresGrad(t) && autograd::IsLeaf(t); }
+
+// The attributes of `from`, copied by copy.deepcopy where memo is given.
+bool CopyAttributes(PyObject* from, PyObject* to, PyObject* memo) {
+  PyRef dict(PyObject_GenericGetDict(from, nullptr));
+  if (!dict) return false;
+  if (PyDict_GET_SIZE(dict.get()) == 0) return true;
+  PyRef own(PyObject_GenericGetDict(to, nullptr));
+  PyRef copied;
+  if (memo) {
+    PyRef copy(PyImport_ImportModule("copy"));
+    if (!copy) return false;
+    copied = PyRef(PyObject_CallMethod(copy.get(), "deepcopy", "OO", dict.get(), memo));
+    if (!copied) return false;
+  }
+  return own && PyDict_Update(own.get(), copied ? copied.get() : dict.get()) == 0;
+}
+
+PyObject* Copy(PyObject* self, PyObject*) {
+  return Protect([&]() -> PyObject* {
+    const Tensor& t = Unwrap(self);
+    PyRef result(NewObject(Py_TYPE(self), t.Detach(), IsGradLeaf(t)));
+    return result && CopyAttributes(self, result.get(), nullptr) ? result.Give() : nullptr;
+  });
+}
+
+// A copy with memory of its own; the strides are those of a contiguous tensor.
+StatusOr<Tensor> CopyData(const Tensor& t) {
+  if (!autograd::IsLeaf(t)) {
+    return Error(ErrorKind::kRuntime,
+                 "deepcopy(): only a leaf can be copied with its attributes, but ", Describe(t),
+                 " was made by ", autograd::GradFn(t)->name(), "; copy t.detach()");
+  }
+  return functional::Clone(t.Detach());
+}
+
+PyObject* DeepCopy(PyObject* self, PyObject* memo) {
+  return Protect([&]() -> PyObject* {
+    PyRef key(PyLong_FromVoidPtr(self));
+    if (!key) return nullptr;
+    if (PyDict_Check(memo)) {
+      if (PyObject* known = PyDict_GetItemWithError(memo, key.get())) {
+        return PyRef::Borrow(known).Give();
+      }
+    }
+    auto data = CopyData(Unwrap(self));
+    if (!data.ok()) return Raise(data.status());
+    PyRef result(NewObject(Py_TYPE(self), *std::move(data), IsGradLeaf(Unwrap(self))));
+    if (!result || PyObject_SetItem(memo, key.get(), result.get()) < 0) return nullptr;
+    if (const Tensor grad = autograd::Grad(Unwrap(self)); grad.defined()) {
+      Status s;
+      if (auto copied = functional::Clone(grad.Detach()); copied.ok()) {
+        s = autograd::SetGrad(Unwrap(result.get()), *std::move(copied));
+      } else {
+        s = copied.status();
+      }
+      if (!s.ok()) return Raise(s);
+    }
+    return CopyAttributes(self, result.get(), memo) ? result.Give() : nullptr;
+  });
+}
+
+PyObject* Reduce(PyObject* self, PyObject*) {
+  return Protect([&]() -> PyObject* {
+    const Tensor& t = Unwrap(self);
+    const auto host = OnHost(t, "pickle");
+    if (!host.ok()) return Raise(host.status());
+    PyRef bytes(PyBytes_FromStringAndSize(static_cast<const char*>(host->data()),
+                                          static_cast<Py_ssize_t>(host->nbytes())));
+    PyRef dtype(WrapDType(t.dtype())), shape(WrapDims(t.shape()));
+    PyRef attributes(PyObject_GenericGetDict(self, nullptr));
+    PyRef module(PyImport_ImportModule("oneflow_lite._oneflow_lite"));
+    PyRef rebuild(module ? PyObject_GetAttrString(module.get(), "_rebuild_tensor") : nullptr);
+    if (!bytes || !dtype || !shape || !attributes || !rebuild) return nullptr;
+    const std::string device = t.device().ToString();
+    return Py_BuildValue("O(OOOOsi)O", rebuild.get(), Py_TYPE(self), bytes.get(), dtype.get(),
+                         shape.get(), device.c_str(), IsGradLeaf(t) ? 1 : 0,
+                         PyDict_GET_SIZE(attributes.get()) ? attributes.get() : Py_None);
+  });
+}
+
+// What a pickle calls: _rebuild_tensor(cls, bytes, dtype, shape, device, requires_grad).
+PyObject* Rebuild(PyObject*, PyObject* args) {
+  return Protect([&]() -> PyObject* {
+    PyObject *cls, *bytes, *dtype, *shape;
+    const char* device_text;
+    int requires_grad;
+    if (!PyArg_ParseTuple(args, "OSOO!si:_rebuild_tensor", &cls, &bytes, &dtype, &PyTuple_Type,
+                          &shape, &device_text, &requires_grad)) {
+      return nullptr;
+    }
+    PyTypeObject* type = TensorClass("_rebuild_tensor", cls);
+    static const ArgSchema shape_arg{
+        .name = "shape", .type = ArgType::kInts, .default_value = {}, .default_text = {}};
+    Value dims;
+    DType t;
+    if (!type || !ReadInts("_rebuild_tensor", shape_arg, PySequence_Fast_ITEMS(shape),
+                           PyTuple_GET_SIZE(shape), &dims)) {
+      return nullptr;
+    }
+    if (!AsDType(dtype, &t)) return PyErr_Format(PyExc_TypeError, "_rebuild_tensor(): no dtype");
+    auto made = [&]() -> StatusOr<Tensor> {
+      OFL_ASSIGN_OR_RETURN(Tensor host, Tensor::Empty(Shape(std::get<Dims>(dims)), t, Device{}));
+      if (host.nbytes() != static_cast<size_t>(PyBytes_GET_SIZE(bytes))) {
+        return Error(ErrorKind::kValue, "_rebuild_tensor(): ", PyBytes_GET_SIZE(bytes),
+                     " bytes for ", Describe(host));
+      }
+      if (host.nbytes() > 0) std::memcpy(host.data(), PyBytes_AS_STRING(bytes), host.nbytes());
+      OFL_ASSIGN_OR_RETURN(const Device device, Device::Parse(device_text));
+      return functional::To(host, device, {});
+    }();
+    return made.ok() ? NewObject(type, *std::move(made), requires_grad) : Raise(made.status());
+  });
+}
+
+}  // namespace
+
+PyObject* NewTensor(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  return Protect([&]() -> PyObject* {
+    static const char* keywords[] = {"data", "requires_grad", nullptr};
+    PyObject* data = nullptr;
+    int requires_grad = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Op:Tensor", const_cast<char**>(keywords),
+                                     &data, &requires_grad)) {
+      return nullptr;
+    }
+    Tensor t;
+    if (data && IsTensor(data)) {
+      t = Unwrap(data).Detach();
+    } else if (data && data != Py_None) {
+      t = TensorFromData(data, {}, {});
+    } else {
+      auto empty = Tensor::Empty(Shape{0}, DType::kFloat32, Device{});
+      if (!empty.ok()) return Raise(empty.status());
+      t = *std::move(empty);
+    }
+    return t.defined() ? NewObject(type, std::move(t), requires_grad) : nullptr;
+  });
+}
+
+PyMethodDef pickle_methods[] = {
+    {"_make_subclass", WithKeywords(MakeSubclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+     "_make_subclass(cls, data, requires_grad=False)\n--\n\n"
+     "An object of a subclass that shares the memory of data, without calling __init__."},
+    {"__copy__", Copy, METH_NOARGS, "Another tensor over the same memory."},
+    {"__deepcopy__", DeepCopy, METH_O, "A copy of a leaf, its gradient and attributes."},
+    {"__reduce_ex__", Reduce, METH_O, "For pickle: the values as bytes."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyMethodDef pickle_functions[] = {
+    {"_rebuild_tensor", Rebuild, METH_VARARGS, "What the pickle of a tensor calls."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace oneflow_lite::python

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""oneflow_lite: a deep-learning framework in readable layers.
+
+>>> import oneflow_lite as flow
+>>> x = flow.randn(2, 3, requires_grad=True)
+>>> flow.softmax(x, dim=1).sum().backward()
+
+The functions here (``softmax``, ``matmul``, ``zeros`` ...) are C++ functions, and so are many
+methods of Tensor; ``help(flow.softmax)`` shows a signature. Modules are in ``flow.nn``, optimizers
+in ``flow.optim``.
+"""
+
+from oneflow_lite import (
+    _tensor,  # noqa: F401  (completes Tensor)
+    autograd,
+    cuda,
+    nn,
+    ops,
+    optim,
+    profiler,
+    utils,
+)
+from oneflow_lite._C import *  # noqa: F403
+from oneflow_lite._config import Config
+from oneflow_lite._oneflow_lite import (
+    _C,
+    DTypeError,
+    Generator,
+    OutOfMemoryError,
+    ShapeError,
+    Tensor,
+    bfloat16,
+    bool,
+    default_generator,
+    device,
+    dtype,
+    float16,
+    float32,
+    float64,
+    from_dlpack,
+    from_numpy,
+    get_num_threads,
+    int8,
+    int16,
+    int32,
+    int64,
+    is_grad_enabled,
+    manual_seed,
+    set_num_threads,
+    tensor,
+    uint8,
+)
+from oneflow_lite._serialization import load, save
+from oneflow_lite.autograd import enable_grad, no_grad, set_grad_enabled
+
+__config__ = Config()
+__version__ = __config__["version"]
+
+double, float, half, long, int, short = float64, float32, float16, int64, int32, int16
+
+__all__ = [
+    "DTypeError", "Generator", "OutOfMemoryError", "ShapeError", "Tensor", "autograd", "bfloat16",
+    "bool", "cuda", "default_generator", "device", "double", "dtype", "enable_grad", "float",
+    "float16", "float32", "float64", "from_dlpack", "from_numpy", "get_num_threads", "half", "int",
+    "int16", "int32", "int64", "int8", "is_grad_enabled", "load", "long", "manual_seed", "nn",
+    "no_grad", "ops", "optim", "profiler", "save", "set_grad_enabled", "set_num_threads", "short",
+    "tensor", "uint8", "utils",
+]  # fmt: skip
+__all__ += [name for name in dir(_C) if not name.startswith("_")]

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients: running backward, switching recording, checking gradients against differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._oneflow_lite import Tensor, is_grad_enabled
+from oneflow_lite.autograd import graph
+from oneflow_lite.autograd._grad_mode import enable_grad, no_grad, set_grad_enabled
+from oneflow_lite.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+
+__all__ = [
+    "GradcheckError", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "graph",
+    "is_grad_enabled", "no_grad", "set_grad_enabled",
+]  # fmt: skip
+
+TensorOrTensors = Tensor | Sequence[Tensor]
+
+
+def _as_list(tensors: TensorOrTensors | None) -> list | None:
+    if tensors is None:
+        return None
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def backward(
+    tensors: TensorOrTensors,
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: TensorOrTensors | None = None,
+) -> None:
+    """Adds the gradients of ``tensors`` into the ``.grad`` of the leaves they depend on.
+
+    Parameters
+    ----------
+    tensors : Tensor or sequence of Tensor
+        What is differentiated.
+    grad_tensors : Tensor or sequence of Tensor, optional
+        The gradient of each of ``tensors``, of its shape; may be left out for scalars.
+    retain_graph : bool, optional
+        Keep what was saved, so that backward can run again; by default as ``create_graph``.
+    create_graph : bool
+        Record backward itself, for gradients of gradients.
+    inputs : Tensor or sequence of Tensor, optional
+        Only these leaves get gradients; by default all.
+
+    Raises
+    ------
+    RuntimeError
+        Where nothing requires a gradient, the graph was freed, a saved tensor was changed in place,
+        or a gradient is left out for a tensor that is no scalar.
+    """
+    retain = create_graph if retain_graph is None else retain_graph
+    _ext.backward(_as_list(tensors), _as_list(grad_tensors), retain, create_graph, _as_list(inputs))
+
+
+def grad(
+    outputs: TensorOrTensors,
+    inputs: TensorOrTensors,
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of ``outputs`` with respect to ``inputs``; every ``.grad`` is left alone.
+
+    Parameters
+    ----------
+    outputs, inputs : Tensor or sequence of Tensor
+        What is differentiated, and with respect to what.
+    grad_outputs : Tensor or sequence of Tensor, optional
+        The gradient of each output, of its shape; may be left out for scalars.
+    retain_graph, create_graph : bool
+        As in :func:`backward`.
+    allow_unused : bool
+        None for an input that no output depends on, instead of an error.
+
+    Returns
+    -------
+    tuple of Tensor
+        One per input, of the input's shape and dtype.
+
+    Raises
+    ------
+    RuntimeError
+        As in :func:`backward`, and for an unused input unless ``allow_unused``.
+    """
+    retain = create_graph if retain_graph is None else retain_graph
+    return tuple(
+        _ext.grad(_as_list(outputs), _as_list(inputs), _as_list(grad_outputs), retain, create_graph,
+                  allow_unused)
+    )  # fmt: skip

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What autograd keeps for backward, and hooks that change how it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._oneflow_lite import Tensor, device
+
+
+class saved_tensors_hooks:
+    """A context in which ``pack`` is called for each tensor that autograd saves.
+
+    Parameters
+    ----------
+    pack : callable
+        Takes the tensor to be saved, gives anything.
+    unpack : callable
+        Takes what ``pack`` gave, when backward needs it; gives a tensor of the same values, shape,
+        dtype and device.
+
+    Notes
+    -----
+    Per thread; of nested contexts the innermost counts.
+
+    Examples
+    --------
+    >>> with flow.autograd.graph.saved_tensors_hooks(write_to_disk, read_from_disk):
+    ...     loss = model(x)
+    >>> loss.backward()
+    """
+
+    def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None:
+        self._hooks = (pack, unpack)
+
+    def __enter__(self) -> None:
+        _ext.push_saved_tensors_hooks(*self._hooks)
+
+    def __exit__(self, *_: object) -> None:
+        _ext.pop_saved_tensors_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """A context in which saved tensors wait for backward in the host's memory."""
+
+    def __init__(self) -> None:
+        super().__init__(self._pack, self._unpack)
+
+    @staticmethod
+    def _pack(x: Tensor) -> tuple[device, Tensor]:
+        return x.device, x.detach().cpu()
+
+    @staticmethod
+    def _unpack(packed: tuple[device, Tensor]) -> Tensor:
+        where, x = packed
+        return x.to(where)

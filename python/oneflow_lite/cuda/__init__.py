@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA devices: streams, events, graphs, memory.
+
+Everything here can be called on a machine without a GPU: ``is_available()`` is False,
+``device_count()`` 0, and what needs a device raises RuntimeError with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._oneflow_lite import CUDAGraph, Event, Stream, device
+
+__all__ = [
+    "CUDAGraph", "Event", "Stream", "current_device", "current_stream", "device_count",
+    "empty_cache", "get_device_name", "get_device_properties", "graph", "is_available",
+    "max_memory_allocated", "memory_allocated", "memory_reserved", "memory_stats",
+    "reset_peak_memory_stats", "set_device", "stream", "synchronize",
+]  # fmt: skip
+
+_Device = device | str | int | None
+
+
+def _index(where: _Device) -> int:
+    if where is None:
+        return _ext.cuda_current_device()
+    if isinstance(where, int):
+        return where
+    where = device(where) if isinstance(where, str) else where
+    if where.type != "cuda":
+        raise ValueError(f"a CUDA device is needed, not {where}")
+    return _ext.cuda_current_device() if where.index is None else where.index
+
+
+def is_available() -> bool:
+    """Whether this build has CUDA and the machine a GPU that it can use."""
+    return _ext.cuda_is_available()
+
+
+def device_count() -> int:
+    """How many GPUs there are; 0 without CUDA."""
+    return _ext.cuda_device_count()
+
+
+def current_device() -> int:
+    """The index that ``device("cuda")`` stands for on this thread."""
+    return _ext.cuda_current_device()
+
+
+def set_device(where: _Device) -> None:
+    """Chooses what ``device("cuda")`` stands for on this thread."""
+    _ext.cuda_set_device(_index(where))
+
+
+def synchronize(where: _Device = None) -> None:
+    """Waits for all work on a device; RuntimeError where some of it failed."""
+    _ext.cuda_synchronize(_index(where))
+
+
+def get_device_properties(where: _Device = None) -> Any:
+    """Name, compute capability, multiprocessors and memory sizes of a device."""
+    return _ext.cuda_device_properties(_index(where))
+
+
+def get_device_name(where: _Device = None) -> str:
+    """Such as "NVIDIA H200"."""
+    return get_device_properties(where).name
+
+
+def current_stream(where: _Device = None) -> Stream:
+    """The stream that this thread's work on a device goes to."""
+    return _ext.cuda_current_stream(_index(where))
+
+
+@contextmanager
+def stream(side: Stream | None) -> Iterator[None]:
+    """A context in which this thread's work goes to ``side``; None changes nothing.
+
+    It does not wait for the stream that was current, nor does that wait for ``side``:
+    ``wait_stream`` does.
+    """
+    if side is None:
+        yield
+        return
+    before = current_stream(side.device)
+    _ext.cuda_set_stream(side)
+    try:
+        yield
+    finally:
+        _ext.cuda_set_stream(before)
+
+
+@contextmanager
+def graph(captured: CUDAGraph, stream: Stream | None = None) -> Iterator[CUDAGraph]:
+    """A context whose work is captured instead of run; ``captured.replay()`` runs it.
+
+    Parameters
+    ----------
+    captured : CUDAGraph
+        Takes the work and the memory it uses.
+    stream : Stream, optional
+        Where to capture, by default a new stream.
+
+    Examples
+    --------
+    >>> g = flow.cuda.CUDAGraph()
+    >>> with flow.cuda.graph(g):
+    ...     y = flow.softmax(x, 1)
+    >>> g.replay()  # y is computed anew from what x holds now
+    """
+    side = Stream() if stream is None else stream
+    synchronize(side.device)
+    before = current_stream(side.device)
+    _ext.cuda_set_stream(side)
+    try:
+        captured.capture_begin()
+        try:
+            yield captured
+        finally:
+            captured.capture_end()
+    finally:
+        _ext.cuda_set_stream(before)
+
+
+def memory_stats(where: _Device = None) -> dict[str, int]:
+    """What the allocator of a device counts, in bytes."""
+    return _ext.memory_stats(device(f"cuda:{_index(where)}"))
+
+
+def memory_allocated(where: _Device = None) -> int:
+    """Bytes held by tensors."""
+    return memory_stats(where)["allocated"]
+
+
+def max_memory_allocated(where: _Device = None) -> int:
+    """The most bytes held by tensors since the start or ``reset_peak_memory_stats``."""
+    return memory_stats(where)["peak_allocated"]
+
+
+def memory_reserved(where: _Device = None) -> int:
+    """Bytes that the allocator has from the driver."""
+    return memory_stats(where)["reserved"]
+
+
+def reset_peak_memory_stats(where: _Device = None) -> None:
+    """Starts ``max_memory_allocated`` anew."""
+    _ext.reset_peak_memory(device(f"cuda:{_index(where)}"))
+
+
+def empty_cache(where: _Device = None) -> None:
+    """Gives memory that no tensor holds back to the driver."""
+    _ext.empty_cache(device(f"cuda:{_index(where)}"))

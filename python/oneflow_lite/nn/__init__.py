@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Neural networks: modules, layers, losses."""
+
+from oneflow_lite.nn import functional, init
+from oneflow_lite.nn.containers import ModuleList, Sequential
+from oneflow_lite.nn.layers import Flatten, Identity, Linear, LogSoftmax, ReLU, Softmax
+from oneflow_lite.nn.losses import CrossEntropyLoss, NLLLoss
+from oneflow_lite.nn.module import Module
+from oneflow_lite.nn.parameter import Parameter
+
+__all__ = [
+    "CrossEntropyLoss", "Flatten", "Identity", "Linear", "LogSoftmax", "Module", "ModuleList",
+    "NLLLoss", "Parameter", "ReLU", "Sequential", "Softmax", "functional", "init",
+]  # fmt: skip

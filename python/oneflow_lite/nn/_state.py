@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copying a state dict into tensors, with errors that name every key that does not fit."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oneflow_lite._oneflow_lite import Tensor, from_numpy
+from oneflow_lite.autograd._grad_mode import no_grad
+
+
+class LoadResult(NamedTuple):
+    """The names that only one side had."""
+
+    missing: list[str]
+    unexpected: list[str]
+
+
+def _mismatch(name: str, own: Tensor, given: Any) -> str | None:
+    if not isinstance(given, Tensor | np.ndarray):
+        return f"{name}: a tensor is needed, not a {type(given).__name__}"
+    if tuple(given.shape) != tuple(own.shape):
+        return f"{name}: shape {list(given.shape)} is given, {list(own.shape)} is needed"
+    return None
+
+
+def load_into(own: dict[str, Tensor], given: dict[str, Any], strict: bool, what: str) -> LoadResult:
+    """Copies ``given[name]`` into ``own[name]`` in place, all or nothing.
+
+    Raises
+    ------
+    ValueError
+        With all missing, unexpected (unless not ``strict``) and mismatched names.
+    """
+    missing = [name for name in own if name not in given]
+    unexpected = [name for name in given if name not in own]
+    common = [name for name in own if name in given]
+    problems = list(filter(None, (_mismatch(name, own[name], given[name]) for name in common)))
+    if strict and unexpected:
+        problems.insert(0, "unexpected: " + ", ".join(map(str, unexpected)))
+    if strict and missing:
+        problems.insert(0, "missing: " + ", ".join(missing))
+    if problems:
+        raise ValueError(
+            "\n  ".join([f"load_state_dict(): the state does not fit {what}", *problems])
+        )
+    with no_grad():
+        for name in common:
+            value = given[name]
+            value = from_numpy(value) if isinstance(value, np.ndarray) else value.detach()
+            own[name].copy_(value.to(own[name].device))
+    return LoadResult(missing, unexpected)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Losses."""
+
+from __future__ import annotations
+
+from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite.nn.module import Module
+
+
+class NLLLoss(Module):
+    """The negative log-likelihood of the right classes.
+
+    Parameters
+    ----------
+    weight : Tensor, optional
+        A factor per class, of shape ``[classes]``.
+    ignore_index : int
+        Targets of this value count nothing.
+    reduction : str
+        none, mean (weighted) or sum.
+
+    Notes
+    -----
+    ``forward`` takes log-probabilities ``[N, classes, ...]`` or ``[classes]`` and int64 targets
+    ``[N, ...]`` or ``[]``. ShapeError or DTypeError where they do not go together, IndexError for a
+    class out of range.
+    """
+
+    def __init__(
+        self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
+    ) -> None:
+        super().__init__()
+        self.register_buffer("weight", weight)
+        self.ignore_index, self.reduction = ignore_index, reduction
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        return _C.nll_loss(x, target, self.weight, self.ignore_index, self.reduction)
+
+
+class CrossEntropyLoss(NLLLoss):
+    """:class:`NLLLoss` of the log-softmax: takes logits.
+
+    ``label_smoothing`` in [0, 1] spreads that share of the target evenly over all classes.
+    """
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
+        super().__init__(weight, ignore_index, reduction)
+        self.label_smoothing = label_smoothing
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        return _C.cross_entropy(x, target, self.weight, self.ignore_index, self.reduction,
+                                self.label_smoothing)  # fmt: skip

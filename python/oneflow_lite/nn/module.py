@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Module: parameters, buffers and modules in a tree, and the call that runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from oneflow_lite._oneflow_lite import Tensor
+from oneflow_lite.nn._state import LoadResult, load_into
+from oneflow_lite.nn.parameter import Parameter
+
+_Self = TypeVar("_Self", bound="Module")
+_KINDS = {"_parameters": Parameter, "_modules": None, "_buffers": Tensor}  # None: Module, below
+
+
+class HookHandle:
+    """What registering a hook gives; ``remove()`` takes the hook away again."""
+
+    def __init__(self, hooks: dict[HookHandle, Callable], hook: Callable) -> None:
+        self._hooks = hooks
+        hooks[self] = hook
+
+    def remove(self) -> None:
+        """Takes the hook away; calling it twice does no harm."""
+        self._hooks.pop(self, None)
+
+
+class Module:
+    """A part of a model.
+
+    Subclasses assign parameters and modules to attributes in ``__init__`` and define ``forward``.
+
+    Examples
+    --------
+    >>> class Classifier(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.hidden, self.out = nn.Linear(64, 128), nn.Linear(128, 10)
+    ...
+    ...     def forward(self, x):
+    ...         return self.out(nn.functional.relu(self.hidden(x)))
+    """
+
+    training: bool
+
+    def __init__(self) -> None:
+        self.__dict__.update(
+            training=True, _parameters={}, _buffers={}, _modules={}, _pre_hooks={}, _hooks={},
+            _transient=set(),  # the names of buffers that stay out of state_dict
+        )  # fmt: skip
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes; to be defined by each subclass."""
+        raise NotImplementedError(f"{type(self).__name__} does not define forward()")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the pre-hooks, ``forward`` and the hooks."""
+        if not self._pre_hooks and not self._hooks:
+            return self.forward(*args, **kwargs)
+        for hook in tuple(self._pre_hooks.values()):
+            changed = hook(self, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+        result = self.forward(*args, **kwargs)
+        for hook in tuple(self._hooks.values()):
+            changed = hook(self, args, result)
+            if changed is not None:
+                result = changed
+        return result
+
+    # Attributes. Parameters, buffers and modules live in dictionaries of their own.
+
+    def __getattr__(self, name: str) -> Any:
+        for kind in _KINDS:
+            found = self.__dict__.get(kind)
+            if found is not None and name in found:
+                return found[name]
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        fields = self.__dict__
+        if isinstance(value, Parameter | Module):
+            kind = "_parameters" if isinstance(value, Parameter) else "_modules"
+            if kind not in fields:
+                raise AttributeError(
+                    f"{type(self).__name__}: call super().__init__() before assigning {name!r}"
+                )
+            if name not in fields[kind]:
+                self._forget(name)
+            fields[kind][name] = value
+            return
+        for kind, cls in _KINDS.items():
+            if name in fields.get(kind, ()):
+                cls = cls or Module
+                if value is not None and not isinstance(value, cls):
+                    raise TypeError(
+                        f"{type(self).__name__}.{name} is registered as a {cls.__name__}; it can "
+                        f"be set to one or to None, not to a {type(value).__name__}"
+                    )
+                fields[kind][name] = value
+                return
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if not self._forget(name):
+            object.__delattr__(self, name)
+
+    def _forget(self, name: str) -> bool:
+        fields = self.__dict__
+        places = [place for place in (fields, *map(fields.get, _KINDS)) if name in place]
+        for place in places:
+            del place[name]
+        self._transient.discard(name)
+        return bool(places)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._parameters, *self._buffers, *self._modules]
+
+    def _register(self, kind: str, name: str, value: Any) -> None:
+        cls = _KINDS[kind] or Module
+        if not isinstance(name, str) or not name or "." in name:
+            raise ValueError(f"{type(self).__name__}: {name!r} is no name: a non-empty string "
+                             "without dots is needed")  # fmt: skip
+        if value is not None and not isinstance(value, cls):
+            raise TypeError(f"{type(self).__name__}: {name!r} must be a {cls.__name__}, not "
+                            f"a {type(value).__name__}")  # fmt: skip
+        if name not in self.__dict__[kind] and hasattr(self, name):
+            raise ValueError(f"{type(self).__name__} already has an attribute {name!r}")
+        self.__dict__[kind][name] = value
+
+    def register_parameter(self, name: str, parameter: Parameter | None) -> None:
+        """Adds a parameter under a name; None keeps the place for one that is absent."""
+        self._register("_parameters", name, parameter)
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Adds a tensor that is part of the state but is not learned.
+
+        With ``persistent=False`` it moves with the module but stays out of ``state_dict``.
+        """
+        self._register("_buffers", name, tensor)
+        if not persistent:
+            self._transient.add(name)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Adds a module under a name."""
+        self._register("_modules", name, module)
+
+    # The tree. What is reachable twice is given once.
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """Name and module of this module (named ``prefix``) and of all below, in order."""
+        seen: set[int] = set()
+        waiting = [(prefix, self)]
+        while waiting:
+            path, module = waiting.pop()
+            if id(module) not in seen:
+                seen.add(id(module))
+                yield path, module
+                dot = path + "." if path else ""
+                waiting += [(dot + name, m) for name, m in reversed([*module.named_children()])]
+
+    def modules(self) -> Iterator[Module]:
+        """All modules, this one first."""
+        return (module for _, module in self.named_modules())
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Name and module of those directly below."""
+        return ((name, m) for name, m in self._modules.items() if m is not None)
+
+    def children(self) -> Iterator[Module]:
+        """The modules directly below."""
+        return (module for _, module in self.named_children())
+
+    def _named(self, kind: str, prefix: str, recurse: bool) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        for path, module in self.named_modules(prefix) if recurse else [(prefix, self)]:
+            for name, tensor in module.__dict__[kind].items():
+                if tensor is not None and id(tensor) not in seen:
+                    seen.add(id(tensor))
+                    yield (f"{path}.{name}" if path else name), tensor
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Name and parameter, such as ``("0.weight", ...)``; those below too if ``recurse``."""
+        return self._named("_parameters", prefix, recurse)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """The parameters, for an optimizer."""
+        return (parameter for _, parameter in self.named_parameters("", recurse))
+
+    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
+        """Name and tensor of the buffers."""
+        return self._named("_buffers", prefix, recurse)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """The buffers."""
+        return (buffer for _, buffer in self.named_buffers("", recurse))
+
+    # Changes of the whole tree; each gives the module itself back.
+
+    def train(self: _Self, mode: bool = True) -> _Self:
+        """Sets ``training`` of this module and of all below."""
+        for module in self.modules():
+            module.__dict__["training"] = bool(mode)
+        return self
+
+    def eval(self: _Self) -> _Self:
+        """The same as ``train(False)``."""
+        return self.train(False)
+
+    def requires_grad_(self: _Self, requires_grad: bool = True) -> _Self:
+        """Freezes or frees all parameters."""
+        for parameter in self.parameters():
+            parameter.requires_grad = requires_grad
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drops the gradients of all parameters, or fills them with zeros."""
+        for parameter in self.parameters():
+            if set_to_none:
+                parameter.grad = None
+            elif parameter.grad is not None:
+                parameter.grad = parameter.grad.detach().zero_()
+
+    def apply(self: _Self, function: Callable[[Module], None]) -> _Self:
+        """Calls ``function`` on all modules below and then on this one."""
+        for child in self.children():
+            child.apply(function)
+        function(self)
+        return self
+
+    def to(self: _Self, *args: Any, **kwargs: Any) -> _Self:
+        """Moves parameters and buffers to a device, a dtype or both, in place.
+
+        The arguments are those of ``Tensor.to``; a dtype changes only floating tensors. Parameters
+        stay the same objects, so an optimizer made before still holds them.
+        """
+
+        def moved(x: Tensor) -> Tensor:
+            y = x.detach().to(*args, **kwargs)
+            return y if x.dtype.is_floating_point else x.detach().to(y.device)
+
+        for tensor in (*self.parameters(), *self.buffers()):
+            grad = tensor.grad
+            tensor.grad = None
+            tensor.data = moved(tensor)
+            if grad is not None:
+                tensor.grad = moved(grad)
+        return self
+
+    def cpu(self: _Self) -> _Self:
+        """Moves everything to the host."""
+        return self.to("cpu")
+
+    def cuda(self: _Self, index: int = 0) -> _Self:
+        """Moves everything to a GPU."""
+        return self.to(f"cuda:{index}")
+
+    # State.
+
+    def state_dict(self, prefix: str = "") -> dict[str, Tensor]:
+        """Parameters and persistent buffers by name, detached, sharing memory with the module.
+
+        What two places of the tree share stands under both names.
+        """
+        own = (*self._parameters.items(), *self._buffers.items())
+        state = {prefix + name: tensor.detach() for name, tensor in own
+                 if tensor is not None and name not in self._transient}  # fmt: skip
+        for name, module in self.named_children():
+            state.update(module.state_dict(f"{prefix}{name}."))
+        return state
+
+    def load_state_dict(self, state: dict[str, Tensor], strict: bool = True) -> LoadResult:
+        """Copies the tensors of ``state`` into this module's, whatever their device and dtype.
+
+        Parameters
+        ----------
+        state : dict
+            As ``state_dict`` gives it; arrays are taken as well.
+        strict : bool
+            Names that only one side has are errors.
+
+        Returns
+        -------
+        LoadResult
+            ``missing`` and ``unexpected`` names.
+
+        Raises
+        ------
+        ValueError
+            With all missing, unexpected and mismatched names; nothing has been copied then.
+        """
+        return load_into(self.state_dict(), state, strict, type(self).__name__)
+
+    # Hooks.
+
+    def register_forward_pre_hook(self, hook: Callable) -> HookHandle:
+        """Calls ``hook(module, args)`` before ``forward``; a result replaces the arguments."""
+        return HookHandle(self._pre_hooks, hook)
+
+    def register_forward_hook(self, hook: Callable) -> HookHandle:
+        """Calls ``hook(module, args, result)`` after ``forward``; a result replaces the result."""
+        return HookHandle(self._hooks, hook)
+
+    # Text.
+
+    def extra_repr(self) -> str:
+        """What stands in the parentheses of ``repr``; for subclasses to define."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        below = [f"({name}): " + repr(module).replace("\n", "\n  ")
+                 for name, module in self._modules.items()]  # fmt: skip
+        if not below:
+            return f"{type(self).__name__}({extra})"
+        return f"{type(self).__name__}(\n  " + "\n  ".join([*extra.splitlines(), *below]) + "\n)"

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameter: a tensor that a module learns."""
+
+from __future__ import annotations
+
+from oneflow_lite._oneflow_lite import Tensor
+
+
+class Parameter(Tensor):
+    """A leaf tensor that :class:`~oneflow_lite.nn.Module` registers when it is assigned to one.
+
+    Parameters
+    ----------
+    data : Tensor
+        Its values, shared and not copied.
+    requires_grad : bool
+        False freezes it.
+
+    Raises
+    ------
+    TypeError
+        Where ``data`` is no tensor.
+    """
+
+    def __new__(cls, data: Tensor, requires_grad: bool = True) -> Parameter:
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Parameter(): data must be a Tensor, not {type(data).__name__}")
+        return super().__new__(cls, data, requires_grad)
+
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + super().__repr__()

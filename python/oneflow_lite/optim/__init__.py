@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optimizers: they change parameters in place by their gradients."""
+
+from oneflow_lite.optim.optimizer import Optimizer
+from oneflow_lite.optim.sgd import SGD
+
+__all__ = ["Optimizer", "SGD"]

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optimizer: parameter groups, their options, and the state that is kept per parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from oneflow_lite._oneflow_lite import Tensor
+from oneflow_lite.autograd._grad_mode import enable_grad, no_grad
+
+
+class Optimizer:
+    """The base of optimizers; a subclass defines ``update(parameter, grad, group, state)``.
+
+    Parameters
+    ----------
+    params : iterable of Tensor or of dict
+        The parameters; or groups, each ``{"params": parameters, option: value, ...}``.
+    defaults : dict
+        Every option with the value it has where a group does not give it.
+
+    Attributes
+    ----------
+    param_groups : list of dict
+        The groups, to be read and changed: ``optimizer.param_groups[0]["lr"] = 0.01``.
+    state : dict
+        For each parameter what the optimizer keeps, a dict.
+
+    Raises
+    ------
+    ValueError
+        No parameters, one given twice, one that is no leaf, an unknown option.
+    TypeError
+        What is given is no tensor.
+    """
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        if isinstance(params, Tensor):
+            raise TypeError(f"{type(self).__name__}(): params must be an iterable of tensors or of "
+                            "dicts, not a single Tensor")  # fmt: skip
+        self.defaults = defaults
+        self.param_groups: list[dict[str, Any]] = []
+        self.state: dict[Tensor, dict[str, Any]] = {}
+        given = list(params)
+        if not given:
+            raise ValueError(f"{type(self).__name__}(): params is empty")
+        for group in given if isinstance(given[0], dict) else [{"params": given}]:
+            self.add_param_group(group)
+
+    def add_param_group(self, group: dict[str, Any]) -> None:
+        """Adds a group ``{"params": parameters, option: value, ...}``."""
+        name = f"{type(self).__name__}()"
+        params = group["params"]
+        params = [params] if isinstance(params, Tensor) else list(params)
+        unknown = set(group) - set(self.defaults) - {"params"}
+        if unknown:
+            raise ValueError(f"{name}: unknown options {sorted(unknown)}; there are "
+                             f"{sorted(self.defaults)}")  # fmt: skip
+        seen = {id(p) for other in self.param_groups for p in other["params"]}
+        for p in params:
+            if not isinstance(p, Tensor):
+                raise TypeError(f"{name}: a parameter must be a Tensor, not {type(p).__name__}")
+            if not p.is_leaf:
+                raise ValueError(f"{name}: a parameter is no leaf but a result (of {p.grad_fn})")
+            if id(p) in seen:
+                raise ValueError(f"{name}: a parameter is given twice")
+            seen.add(id(p))
+        group = {**self.defaults, **group, "params": params}
+        self.check_options(group)
+        self.param_groups.append(group)
+
+    def check_options(self, group: dict[str, Any]) -> None:
+        """Raises ValueError where an option's value is not allowed."""
+
+    def update(self, p: Tensor, grad: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
+        """Changes ``p`` in place; called without recording."""
+        raise NotImplementedError(f"{type(self).__name__} does not define update()")
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Updates all parameters that have a gradient.
+
+        ``closure``, if given, computes the loss anew, gradients included; its result is returned.
+        """
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        with no_grad():
+            for group in self.param_groups:
+                for p in group["params"]:
+                    grad = p.grad
+                    if grad is not None:
+                        self.update(p, grad, group, self.state.setdefault(p, {}))
+        return loss
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drops all gradients, or fills them with zeros."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if set_to_none:
+                    p.grad = None
+                elif p.grad is not None:
+                    p.grad = p.grad.detach().zero_()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Options and state, with parameters numbered in the order of the groups."""
+        numbers = {id(p): i for i, p in enumerate(self._all())}
+        groups = [{**group, "params": [numbers[id(p)] for p in group["params"]]}
+                  for group in self.param_groups]  # fmt: skip
+        state = {numbers[id(p)]: dict(kept) for p, kept in self.state.items() if kept}
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes options and state over; the tensors are copied to the parameters' devices.
+
+        Raises
+        ------
+        ValueError
+            Where the groups differ in number or size.
+        """
+        groups = state_dict["param_groups"]
+        sizes = [len(group["params"]) for group in groups]
+        own = [len(group["params"]) for group in self.param_groups]
+        if sizes != own:
+            raise ValueError(f"load_state_dict(): the groups have {sizes} parameters, those "
+                             f"of this {type(self).__name__} {own}")  # fmt: skip
+        for group, given in zip(self.param_groups, groups, strict=True):
+            group.update({key: value for key, value in given.items() if key != "params"})
+        # The saved numbers stand for parameters by their place in the groups.
+        saved = [number for group in groups for number in group["params"]]
+        self.state = {}
+        for number, p in zip(saved, self._all(), strict=True):
+            kept = state_dict["state"].get(number)
+            if kept is not None:
+                self.state[p] = {
+                    key: value.detach().to(p.device).clone() if isinstance(value, Tensor) else value
+                    for key, value in kept.items()
+                }
+
+    def _all(self) -> list[Tensor]:
+        return [p for group in self.param_groups for p in group["params"]]
+
+    def __repr__(self) -> str:
+        lines = []
+        for i, group in enumerate(self.param_groups):
+            options = ", ".join(f"{k}={v}" for k, v in group.items() if k != "params")
+            lines.append(f"  group {i}: {len(group['params'])} parameters, {options}")
+        return f"{type(self).__name__}(\n" + "\n".join(lines) + "\n)"

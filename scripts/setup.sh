@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Brings a machine with make, git, a C++ compiler and Python to where `make` can build: Debian
+# packages (installed where this user may, else named), and the virtual environment .venv.
+# Does nothing, in well under a second, where all is there. PYTHON: the interpreter for .venv.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${PYTHON:-python3}
+packages=(cmake ninja-build pkg-config libabsl-dev libhwy-dev libopenblas-openmp-dev
+          libgtest-dev libgmock-dev libbenchmark-dev)
+optional=(ccache)  # makes the second build quick
+
+fail() {
+  printf 'setup: %s\n' "$@" >&2
+  exit 1
+}
+
+command -v "$python" > /dev/null || fail "$python was not found; set PYTHON, or install python3"
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+  fail "$python is $("$python" -V 2>&1); Python 3.10 or newer is needed"
+command -v g++ > /dev/null || packages+=(g++)
+# A Python that is not Debian's brings its own headers and venv module.
+include=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+[ -e "$include/Python.h" ] || packages+=(python3-dev)
+"$python" -c 'import ensurepip, venv' 2> /dev/null || packages+=(python3-venv)
+
+installed() { dpkg-query -W -f '${Status}' "$1" 2> /dev/null | grep -q '^install ok installed$'; }
+
+install_debian_packages() {
+  local missing=() root=()
+  for package in "${packages[@]}"; do
+    installed "$package" || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  if [ "$(id -u)" -ne 0 ]; then
+    if sudo -n true 2> /dev/null; then
+      root=(sudo)
+    else
+      fail "these packages are missing, and this user may not install them. As root, run" \
+           "  apt-get update && apt-get install -y ${missing[*]} ${optional[*]}" \
+           "and then make again."
+    fi
+  fi
+  echo "== installing ${missing[*]}"
+  "${root[@]}" apt-get update -q
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -q --no-install-recommends "${missing[@]}" "${optional[@]}"
+}
+
+check_other_system() {
+  local missing=()
+  for program in cmake ninja pkg-config g++; do
+    command -v "$program" > /dev/null || missing+=("$program")
+  done
+  for module in absl_status libhwy openblas gtest; do
+    pkg-config --exists "$module" 2> /dev/null || missing+=("$module (headers and library)")
+  done
+  [ ${#missing[@]} -eq 0 ] ||
+    fail "not a Debian system, so nothing is installed here. Missing, by pkg-config's names:" \
+         "${missing[@]/#/  }"
+}
+
+make_venv() {
+  local stamp=.venv/oneflow_lite-setup
+  local wanted
+  wanted="$(sha256sum < requirements-dev.txt) $("$python" -V)"
+  [ "$(cat "$stamp" 2> /dev/null)" != "$wanted" ] || return 0
+  echo "== making the virtual environment .venv"
+  "$python" -m venv --clear .venv
+  .venv/bin/python -m pip install -q --disable-pip-version-check -r requirements-dev.txt ||
+    fail "pip could not install requirements-dev.txt; is a package index reachable?"
+  echo "$wanted" > "$stamp"
+}
+
+if command -v dpkg-query > /dev/null && command -v apt-get > /dev/null; then
+  install_debian_packages
+else
+  check_other_system
+fi
+make_venv

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+#   scripts/wheel.sh PYTHON OUTPUT_FOLDER [pip option]...
+#
+# Builds a wheel for that interpreter and puts the libraries it needs inside (Abseil, Highway,
+# OpenBLAS and its Fortran and OpenMP runtimes). NVIDIA's are never linked, but opened by name when
+# first used, so none is taken along. The build's folder is kept, so that a second one is quick.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=$1
+output=$2
+shift 2
+largest=$((30 * 1000 * 1000))  # bytes; what is still easy to carry
+
+tag=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])' 2> /dev/null) || {
+  echo "wheel: there is no working $python here; name an interpreter with PYTHON=..." >&2
+  exit 1
+}
+work=build/wheel-$tag
+if [ ! -e "$work/venv/ready" ]; then
+  "$python" -m venv --clear "$work/venv"
+  "$work/venv/bin/python" -m pip install -q --disable-pip-version-check \
+    'scikit-build-core>=0.10' 'pybind11>=2.12'
+  touch "$work/venv/ready"
+fi
+rm -rf "$work/raw" "$work/repaired"
+"$work/venv/bin/python" -m pip wheel . --disable-pip-version-check --no-build-isolation --no-deps \
+  -w "$work/raw" -C build-dir="$work/cmake" "$@"
+PATH="$PWD/.venv/bin:$PATH" .venv/bin/python -m auditwheel repair -w "$work/repaired" \
+  --exclude 'libcuda.so*' --exclude 'libcu*.so*' --exclude 'libnv*.so*' --exclude 'libnccl.so*' \
+  "$work"/raw/*.whl
+mkdir -p "$output"
+for wheel in "$work"/repaired/*.whl; do
+  size=$(stat -c %s "$wheel")
+  if [ "$size" -gt "$largest" ]; then
+    echo "wheel: $wheel is $size bytes, more than the $largest that are allowed" >&2
+    exit 1
+  fi
+  cp "$wheel" "$output/"
+  echo "$output/$(basename "$wheel"): $size bytes"
+done

@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The house rules that a program can check: layers, headers, sizes, licence lines.
+
+The layers and the arrows between them are those of docs/architecture.md.
+"""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE_FOLDERS = (
+    "oneflow_lite",
+    "primitive",
+    "kernels",
+    "ops",
+    "functional",
+    "python",
+    "tests",
+    "benchmarks",
+    "examples",
+    "cmake",
+    "scripts",
+    "docs",
+)
+CPP = {".h", ".cpp", ".cu", ".cuh"}
+
+# Who may include whom. A folder's own files and the core are always in reach.
+LAYERS = {
+    "oneflow_lite/core": set(),
+    "oneflow_lite/framework": set(),
+    "primitive": set(),
+    "kernels": {"oneflow_lite/framework", "primitive"},
+    "functional": {"oneflow_lite/framework"},
+    "ops": {"oneflow_lite/framework", "functional"},
+}
+CUDA_FOLDERS = ("oneflow_lite/core/cuda/", "primitive/cuda/")
+CUDA_HEADER = re.compile(
+    r"^(cuda|cuda_.*|cu(blas|blasLt|dnn|fft|rand|solver|sparse|pti).*|nvrtc.*|nccl.*|nvtx.*"
+    r"|device_launch_parameters|cooperative_groups.*)\.h$|^(cub|cuda/std|cuda|thrust|nv)/"
+)
+
+
+def files(*suffixes, under=SOURCE_FOLDERS):
+    """All tracked-looking files with those suffixes, as paths relative to the root."""
+    found = []
+    for folder in under:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and path.suffix in suffixes and "__pycache__" not in path.parts:
+                found.append(path.relative_to(ROOT).as_posix())
+    return found
+
+
+def text(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def includes(name):
+    """The include directives of a file: (line number, quoted or not, path)."""
+    for number, line in enumerate(text(name).splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+        if match:
+            yield number, match[1] == '"', match[2]
+
+
+def layer_of(name):
+    """The layer that a file belongs to, or None."""
+    return next((layer for layer in LAYERS if name.startswith(layer + "/")), None)
+
+
+def assert_none(violations):
+    assert not violations, "\n" + "\n".join(violations)
+
+
+def test_includes_follow_the_arrows():
+    violations = []
+    for name in files(*CPP, under=LAYERS):
+        layer = layer_of(name)
+        for number, quoted, path in includes(name):
+            if not quoted:
+                continue
+            target = layer_of(path)
+            allowed = LAYERS[layer] | {layer, "oneflow_lite/core"}
+            if target is not None and target not in allowed:
+                violations.append(f"{name}:{number}: {layer} must not include {path}")
+            elif target is None and path.startswith(("python/", "tests/", "benchmarks/")):
+                violations.append(f"{name}:{number}: a layer must not include {path}")
+            elif ((ROOT / name).parent / path).exists():
+                violations.append(f"{name}:{number}: {path}: paths start at the root of the tree")
+    assert_none(violations)
+
+
+def test_devices_do_not_see_each_other():
+    violations = []
+    for name in files(*CPP, under=LAYERS):
+        for number, _, path in includes(name):
+            into_cuda = path.startswith(CUDA_FOLDERS)
+            into_cpu = path.startswith("primitive/cpu/")
+            if into_cuda and not name.startswith(CUDA_FOLDERS):
+                violations.append(f"{name}:{number}: only CUDA code may include {path}")
+            if into_cpu and not name.startswith("primitive/cpu/"):
+                violations.append(f"{name}:{number}: only CPU primitives may include {path}")
+    assert_none(violations)
+
+
+def test_cuda_headers_stay_in_the_cuda_folders():
+    violations = []
+    for name in files(*CPP, under=(*LAYERS, "python")):
+        for number, _, path in includes(name):
+            if CUDA_HEADER.match(path) and not name.startswith(CUDA_FOLDERS):
+                violations.append(f"{name}:{number}: {path}")
+    assert_none(violations)
+
+
+def test_cub_is_included_narrowly():
+    assert_none(
+        [
+            f"{name}:{number}: {path} costs 12 s a file; include the one header needed"
+            for name in files(*CPP)
+            for number, _, path in includes(name)
+            if path in ("cub/cub.cuh", "thrust/thrust.h")
+        ]
+    )
+
+
+def test_only_the_core_starts_threads():
+    starts = re.compile(
+        r"#\s*include\s*<omp\.h>|#\s*pragma\s+omp|std::j?thread\b(?!::)|std::async\b|pthread_create"
+    )
+    violations = []
+    for name in files(*CPP, under=(*LAYERS, "python")):
+        if name == "oneflow_lite/core/parallel.cpp":
+            continue
+        for number, line in enumerate(text(name).splitlines(), 1):
+            if starts.search(line.split("//")[0]):
+                violations.append(f"{name}:{number}: {line.strip()}: use core/parallel.h")
+    assert_none(violations)
+
+
+def test_device_code_is_self_contained():
+    """No Abseil, no containers: device code travels without the library, and compiles quickly."""
+    heavy = {"string", "vector", "map", "unordered_map", "memory", "functional", "iostream"}
+    violations = []
+    for name in files(".cu", ".cuh", under=CUDA_FOLDERS):
+        for number, _, path in includes(name):
+            if path in heavy or path.startswith(("absl/", "oneflow_lite/framework/")):
+                violations.append(f"{name}:{number}: {path}")
+    assert_none(violations)
+
+
+@pytest.mark.parametrize("op", ["softmax"])
+def test_an_op_has_the_same_name_in_every_layer(op):
+    places = [
+        f"functional/{op}.h",
+        f"functional/{op}.cpp",
+        f"ops/{op}.cpp",
+        f"kernels/{op}.cpp",
+        f"primitive/{op}.h",
+        f"primitive/cpu/{op}.cpp",
+        f"primitive/cuda/{op}.cuh",
+    ]
+    assert_none([f"{place} is missing" for place in places if not (ROOT / place).exists()])
+
+
+def test_every_primitive_has_a_cpu_implementation():
+    interfaces = [path for path in (ROOT / "primitive").glob("*.h") if path.stem != "primitive"]
+    stems = {path.stem for path in interfaces if "kName" in path.read_text()}
+    assert "softmax" in stems
+    folder = ROOT / "primitive" / "cpu"
+    missing = [stem for stem in stems if not (folder / f"{stem}.cpp").exists()]
+    assert_none([f"primitive/cpu/{stem}.cpp is missing" for stem in missing])
+
+
+def test_every_file_names_its_licence():
+    names = files(*CPP, ".py", ".sh", ".cmake", ".yaml", ".toml")
+    names += [name for name in files(".txt") if name.endswith("CMakeLists.txt")]
+    names += ["CMakeLists.txt", "Makefile", "pyproject.toml", ".pre-commit-config.yaml", ".ci/run"]
+    assert_none(
+        [
+            f"{name}: no SPDX line at the top"
+            for name in names
+            if "SPDX-License-Identifier: Apache-2.0" not in "\n".join(text(name).splitlines()[:3])
+        ]
+    )
+
+
+def test_open_ends_have_an_owner():
+    words = "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X"])
+    unowned = re.compile(rf"\b({words})\b(?!\(#\d+\))")
+    violations = []
+    for name in files(*CPP, ".py", ".cmake"):
+        for number, line in enumerate(text(name).splitlines(), 1):
+            if unowned.search(line):
+                violations.append(f"{name}:{number}: {line.strip()}")
+    assert_none(violations)
+
+
+def test_files_are_one_idea():
+    """Implementations mostly under 400 lines, headers under 200; none beyond half as much again."""
+    lengths = {name: len(text(name).splitlines()) for name in files(*CPP, ".py")}
+    limits = {name: 200 if name.endswith((".h", ".cuh")) else 400 for name in lengths}
+    limits.update({name: 400 for name in lengths if name.endswith((".cuh", "-inl.h"))})
+    long = {name: n for name, n in lengths.items() if n > limits[name]}
+    assert_none(
+        [
+            f"{name}: {n} lines, more than {limits[name] * 3 // 2}"
+            for name, n in long.items()
+            if n > limits[name] * 1.5
+        ]
+    )
+    assert len(long) <= 0.1 * len(lengths), f"too many long files: {long}"
+
+
+# What starts in the first column, ends in a brace there, and is no function.
+NOT_A_FUNCTION = re.compile(r"(template|namespace|struct|class|enum|union|extern|using|typedef)\b")
+
+
+def cpp_functions(name):
+    """(line number, length) of the functions that start in the first column."""
+    start = None
+    for number, line in enumerate(text(name).splitlines(), 1):
+        if line.startswith("}"):
+            if start is not None:
+                yield start, number - start + 1
+            start = None
+        elif re.match(r"[A-Za-z_~]", line):
+            if start is None and not NOT_A_FUNCTION.match(line):
+                start = number
+            if line.rstrip().endswith((";", "}")):
+                start = None
+
+
+def test_functions_are_short():
+    """Functions are mostly under 60 lines; none is over 90."""
+    lengths = {f"{name}:{start}": n for name in files(*CPP) for start, n in cpp_functions(name)}
+    for name in files(".py"):
+        for node in ast.walk(ast.parse(text(name))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lengths[f"{name}:{node.lineno}"] = node.end_lineno - node.lineno + 1
+    long = {where: n for where, n in lengths.items() if n > 60}
+    assert_none([f"{where}: {n} lines" for where, n in long.items() if n > 90])
+    assert len(long) <= 0.05 * len(lengths), f"too many long functions: {long}"
+
+
+def check_headers(headers, command):
+    """Compiles an empty file that includes one header, for each header, two at a time."""
+
+    def check(header):
+        result = subprocess.run(
+            command, input=f'#include "{header}"\n', text=True, cwd=ROOT, capture_output=True
+        )
+        return None if result.returncode == 0 else f"{header}:\n{result.stderr[:2000]}"
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        assert_none([error for error in pool.map(check, headers) if error])
+
+
+@pytest.mark.slow
+def test_every_header_compiles_alone():
+    compiler = shutil.which("g++") or pytest.skip("no g++ here")
+    if not Path("/usr/include/absl").exists() and not shutil.which("pkg-config"):
+        pytest.skip("no Abseil headers here")
+    flags = subprocess.run(
+        ["pkg-config", "--cflags", "absl_status", "libhwy"], text=True, capture_output=True
+    ).stdout.split()
+    headers = [
+        name
+        for name in files(".h", under=LAYERS)
+        if not name.startswith(CUDA_FOLDERS) and not name.endswith("-inl.h")
+    ]
+    assert headers
+    check_headers(
+        headers,
+        [
+            compiler,
+            "-std=c++20",
+            "-fsyntax-only",
+            "-Wall",
+            "-Wextra",
+            "-Wno-unused-parameter",
+            *flags,
+            "-I.",
+            "-x",
+            "c++",
+            "-",
+        ],
+    )
+
+
+@pytest.mark.slow
+def test_every_cuda_header_compiles_alone(tmp_path):
+    """The row kernels are C++17 and need nothing but the CUDA Toolkit and each other."""
+    nvcc = shutil.which("nvcc", path=f"{os.environ.get('PATH', '')}:/usr/local/cuda/bin")
+    if nvcc is None:
+        pytest.skip("no nvcc here")
+    headers = files(".cuh", under=("primitive/cuda",))
+    assert headers
+    # As installed, where there is an installed package: nothing may be missing from it.
+    flow = pytest.importorskip("oneflow_lite")
+    root = Path(flow.__file__).parent / "include" if flow.__file__ else ROOT
+
+    def check(header):
+        source = tmp_path / (header.replace("/", "_") + ".cu")
+        source.write_text(f'#include "{header}"\n')
+        output = source.with_suffix(".ptx")
+        command = [nvcc, "-std=c++17", "-arch=sm_80", "-ptx", "-I", root, "-o", output, source]
+        result = subprocess.run(command, text=True, capture_output=True)
+        return None if result.returncode == 0 else f"{header}:\n{result.stderr[:2000]}"
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        assert_none([error for error in pool.map(check, headers) if error])
+
+
+def test_libraries_link_no_nvidia_library():
+    """cuBLASLt and the others are opened when first needed, so that importing stays quick."""
+    readelf = shutil.which("readelf") or pytest.skip("no readelf here")
+    flow = pytest.importorskip("oneflow_lite")
+    if flow.__file__ is None:
+        pytest.skip("oneflow_lite is not installed")
+    package = Path(flow.__file__).parent
+    libraries = [*package.glob("*.so"), *package.glob("lib/*.so")]
+    assert libraries
+    for library in libraries:
+        dynamic = subprocess.run([readelf, "-d", library], capture_output=True, text=True).stdout
+        needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+        assert needed
+        assert_none(
+            [f"{library.name} links {n}" for n in needed if re.match(r"lib(cu|nv|nccl)", n)]
+        )

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules: the tree, hooks, layers against NumPy, initial values."""
+
+import math
+
+import numpy as np
+import pytest
+
+flow = pytest.importorskip("oneflow_lite")
+nn = flow.nn
+F = nn.functional
+
+
+def small_model():
+    return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2, bias=False))
+
+
+def test_functional_is_the_builtin():
+    assert F.softmax is flow.softmax is flow._C.softmax
+    assert F.log_softmax is flow.log_softmax
+    assert F.cross_entropy is flow.cross_entropy
+
+
+def test_linear_is_x_times_weight_plus_bias():
+    layer = nn.Linear(5, 3)
+    x = np.random.default_rng(0).standard_normal((2, 4, 5)).astype(np.float32)
+    weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
+    expected = x.astype(np.float64) @ weight.T.astype(np.float64) + bias
+    np.testing.assert_allclose(layer(flow.from_numpy(x)).detach().numpy(), expected, atol=1e-6)
+
+
+def test_linear_refuses_another_last_dim():
+    with pytest.raises(flow.ShapeError, match="linear"):
+        nn.Linear(5, 3)(flow.zeros(2, 4))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_linear_draws_within_pytorchs_bounds(bias):
+    flow.manual_seed(0)
+    layer = nn.Linear(100, 300, bias=bias)
+    weight = layer.weight.detach().numpy()
+    assert np.abs(weight).max() <= 0.1
+    assert weight.std() == pytest.approx(0.1 / math.sqrt(3), rel=0.02)
+    assert (layer.bias is not None) == bias
+    if bias:
+        assert np.abs(layer.bias.detach().numpy()).max() <= 0.1
+        assert layer.bias.detach().numpy().std() > 0.04
+
+
+def test_initial_values_depend_on_the_seed_alone():
+    def draw(seed):
+        flow.manual_seed(seed)
+        return nn.Linear(7, 5).weight.detach().numpy().copy()
+
+    np.testing.assert_array_equal(draw(3), draw(3))
+    assert not np.array_equal(draw(3), draw(4))
+
+
+@pytest.mark.parametrize(
+    "fill, low, high, std",
+    [
+        (lambda x: nn.init.uniform_(x, -2, 4), -2, 4, 6 / math.sqrt(12)),
+        (lambda x: nn.init.normal_(x, 1, 0.5), -3, 5, 0.5),
+        (lambda x: nn.init.zeros_(x), 0, 0, 0),
+        (lambda x: nn.init.ones_(x), 1, 1, 0),
+        # fan_in 200, fan_out 100
+        (lambda x: nn.init.xavier_uniform_(x), -math.sqrt(0.02), math.sqrt(0.02),
+         math.sqrt(0.02 / 3)),
+        (lambda x: nn.init.kaiming_uniform_(x, nonlinearity="relu"), -math.sqrt(0.03),
+         math.sqrt(0.03), math.sqrt(0.01)),
+        (lambda x: nn.init.kaiming_uniform_(x, mode="fan_out", nonlinearity="linear"),
+         -math.sqrt(0.03), math.sqrt(0.03), math.sqrt(0.01)),
+    ],
+    ids=["uniform", "normal", "zeros", "ones", "xavier", "kaiming", "kaiming_fan_out"],
+)  # fmt: skip
+def test_init_has_the_spread_it_says(fill, low, high, std):
+    x = flow.empty(100, 200, requires_grad=True)
+    assert fill(x) is x
+    assert x.is_leaf and x.requires_grad
+    values = x.detach().numpy()
+    assert low - 1e-6 <= values.min() and values.max() <= high + 1e-6
+    assert values.std() == pytest.approx(std, rel=0.03, abs=1e-12)
+
+
+def test_softmax_modules_take_the_default_dim():
+    x = flow.randn(2, 3, 4)
+    expected = flow.softmax(x, 0).numpy()
+    np.testing.assert_array_equal(nn.Softmax()(x).numpy(), expected)
+    np.testing.assert_array_equal(
+        nn.LogSoftmax(dim=1)(x).numpy(), flow.log_softmax(x, 1).numpy()
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_cross_entropy_loss_is_nll_of_log_softmax(reduction):
+    rng = np.random.default_rng(1)
+    x, y = rng.standard_normal((6, 4)), rng.integers(0, 4, 6)
+    y[2] = -100
+    weight = rng.random(4)
+    log_p = x - x.max(1, keepdims=True)
+    log_p -= np.log(np.exp(log_p).sum(1, keepdims=True))
+    counted = np.where(y == -100, 0.0, weight[y])
+    terms = -log_p[np.arange(6), np.where(y == -100, 0, y)] * counted
+    expected = {"none": terms, "sum": terms.sum(), "mean": terms.sum() / counted.sum()}[reduction]
+    logits, target = flow.from_numpy(x), flow.from_numpy(y)
+    loss = nn.CrossEntropyLoss(flow.from_numpy(weight), reduction=reduction)
+    np.testing.assert_allclose(loss(logits, target).numpy(), expected, rtol=1e-12)
+    nll = nn.NLLLoss(flow.from_numpy(weight), reduction=reduction)
+    np.testing.assert_allclose(nll(flow.log_softmax(logits, 1), target).numpy(), expected,
+                               rtol=1e-12)  # fmt: skip
+
+
+def test_flatten_and_identity():
+    x = flow.randn(2, 3, 4)
+    assert nn.Flatten()(x).shape == (2, 12)
+    assert nn.Flatten(0)(x).shape == (24,)
+    assert nn.Identity(1, any_argument=2)(x) is x
+
+
+def test_the_tree_is_walked_in_order_and_once():
+    shared = nn.Linear(2, 2)
+    model = nn.Sequential(shared, nn.Sequential(shared, nn.Linear(2, 1)))
+    assert [name for name, _ in model.named_modules()] == ["", "0", "1", "1.1"]
+    assert [name for name, _ in model.named_parameters()] == [
+        "0.weight", "0.bias", "1.1.weight", "1.1.bias"]  # fmt: skip
+    assert list(model.children()) == [shared, model[1]]
+    assert list(model.parameters(recurse=False)) == []
+
+
+def test_parameters_are_leaves_that_stay_themselves():
+    model = small_model()
+    weight = model[0].weight
+    assert isinstance(weight, nn.Parameter) and isinstance(weight, flow.Tensor)
+    assert weight.is_leaf and weight.requires_grad
+    identity = id(weight)
+    del weight
+    assert id(model[0].weight) == identity
+    assert isinstance(model[0].weight, nn.Parameter)
+    assert not nn.Parameter(flow.ones(2), requires_grad=False).requires_grad
+    with pytest.raises(TypeError, match="data must be a Tensor"):
+        nn.Parameter([1.0])
+
+
+def test_assigning_moves_names_between_kinds():
+    module = nn.Module()
+    module.x = 3
+    module.x = nn.Parameter(flow.ones(2))
+    assert "x" not in module.__dict__ and list(module.parameters())[0] is module.x
+    with pytest.raises(TypeError, match="x is registered as a Parameter"):
+        module.x = 4
+    module.x = None
+    assert module.x is None and list(module.parameters()) == []
+    del module.x
+    with pytest.raises(AttributeError, match="Module has no attribute 'x'"):
+        module.x  # noqa: B018
+    with pytest.raises(AttributeError, match="x"):
+        del module.x
+
+
+@pytest.mark.parametrize("name", ["", "a.b", 3, "forward"])
+def test_bad_names_are_refused(name):
+    with pytest.raises(ValueError):
+        nn.Module().register_buffer(name, flow.ones(1))
+
+
+def test_forgetting_super_init_is_told():
+    class Broken(nn.Module):
+        def __init__(self):
+            self.layer = nn.Identity()
+
+    with pytest.raises(AttributeError, match=r"super\(\).__init__\(\)"):
+        Broken()
+    with pytest.raises(NotImplementedError, match="forward"):
+        nn.Module()(1)
+
+
+def test_train_eval_apply_requires_grad():
+    model = small_model()
+    assert model.eval() is model and not any(m.training for m in model.modules())
+    assert model.train()[0].training
+    seen = []
+    model.apply(seen.append)
+    assert seen == [*model.children(), model]
+    model.requires_grad_(False)
+    assert not any(p.requires_grad for p in model.parameters())
+
+
+def test_zero_grad():
+    model = small_model()
+    model(flow.ones(1, 3)).sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+    model.zero_grad(set_to_none=False)
+    assert all(not p.grad.numpy().any() for p in model.parameters())
+    model.zero_grad()
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_hooks_see_and_change():
+    model = nn.Identity()
+    first = model.register_forward_pre_hook(lambda m, args: (args[0] + 1,))
+    second = model.register_forward_hook(lambda m, args, y: y * 10)
+    assert model(flow.ones(1)).item() == 20
+    first.remove()
+    first.remove()
+    assert model(flow.ones(1)).item() == 10
+    second.remove()
+    assert model(flow.ones(1)).item() == 1
+
+
+def test_to_keeps_parameters_the_same_objects():
+    model = small_model()
+    model.register_buffer("steps", flow.tensor([3]))
+    before = list(model.parameters())
+    model(flow.ones(1, 3)).sum().backward()
+    assert model.to(flow.float64) is model
+    for p, q in zip(before, model.parameters(), strict=True):
+        assert p is q and p.dtype == flow.float64 and p.grad.dtype == flow.float64
+    assert model.steps.dtype == flow.int64
+    y = model(flow.ones(1, 3, dtype=flow.float64)).sum()
+    y.backward()
+    assert model[0].weight.grad.dtype == flow.float64
+
+
+def test_repr_shows_the_tree():
+    assert repr(small_model()) == (
+        "Sequential(\n"
+        "  (0): Linear(in_features=3, out_features=4, bias=True)\n"
+        "  (1): ReLU()\n"
+        "  (2): Linear(in_features=4, out_features=2, bias=False)\n"
+        ")"
+    )
+    assert repr(nn.Sequential(nn.Sequential(nn.Softmax(1)))) == (
+        "Sequential(\n  (0): Sequential(\n    (0): Softmax(dim=1)\n  )\n)"
+    )
+
+
+def test_containers():
+    model = small_model()
+    assert len(model) == 3 and model[-1] is list(model)[2]
+    assert len(model[:2]) == 2 and model[:2][0] is model[0]
+    named = nn.Sequential({"first": nn.Identity(), "second": nn.ReLU()})
+    assert [name for name, _ in named.named_children()] == ["first", "second"]
+    layers = nn.ModuleList(nn.Linear(2, 2) for _ in range(3)).append(nn.ReLU())
+    assert len(layers) == 4 and len(list(layers.parameters())) == 6
+    assert isinstance(layers[1:], nn.ModuleList) and layers[1:][0] is layers[1]
+    layers[3] = nn.Identity()
+    assert isinstance(layers[-1], nn.Identity)

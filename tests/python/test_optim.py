@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optimizers against the formulas in NumPy float64, and against PyTorch where it is there."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+flow = pytest.importorskip("oneflow_lite")
+SGD = flow.optim.SGD
+
+OPTIONS = [
+    {"lr": 0.1},
+    {"lr": 0.1, "momentum": 0.9},
+    {"lr": 0.1, "momentum": 0.9, "dampening": 0.5},
+    {"lr": 0.1, "momentum": 0.9, "nesterov": True},
+    {"lr": 0.1, "weight_decay": 0.3},
+    {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.3, "nesterov": True, "maximize": True},
+]
+
+
+def reference(
+    p, grads, lr, momentum=0, dampening=0, weight_decay=0, nesterov=False, maximize=False
+):
+    buffer = None
+    for g in grads:
+        g = -g if maximize else g
+        g = g + weight_decay * p
+        if momentum:
+            buffer = g if buffer is None else momentum * buffer + (1 - dampening) * g
+            g = g + momentum * buffer if nesterov else buffer
+        p = p - lr * g
+    return p
+
+
+def draw(seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((3, 4)), rng.standard_normal((5, 3, 4))
+
+
+def run(p, grads, **options):
+    parameter = flow.tensor(p, requires_grad=True)
+    optimizer = SGD([parameter], **options)
+    for g in grads:
+        parameter.grad = flow.tensor(g)
+        optimizer.step()
+    return parameter.detach().numpy()
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_sgd_follows_the_formula(options):
+    p, grads = draw()
+    np.testing.assert_allclose(run(p, grads, **options), reference(p, grads, **options), rtol=1e-12)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_sgd_is_pytorchs(options):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: no parity check")
+    p, grads = draw(1)
+    parameter = torch.tensor(p, requires_grad=True)
+    optimizer = torch.optim.SGD([parameter], **options)
+    for g in grads:
+        parameter.grad = torch.tensor(g)
+        optimizer.step()
+    np.testing.assert_allclose(run(p, grads, **options), parameter.detach().numpy(), rtol=1e-12)
+
+
+def test_step_changes_in_place_and_records_nothing():
+    p = flow.ones(3, requires_grad=True)
+    address, version = p.data_ptr(), p._version
+    p.grad = flow.ones(3)
+    SGD([p], lr=0.5).step()
+    assert p.data_ptr() == address and p._version > version
+    assert p.is_leaf and p.requires_grad
+    assert p.tolist() == [0.5] * 3
+    assert p.grad.tolist() == [1] * 3
+
+
+def test_a_step_between_forward_and_backward_is_noticed():
+    p = flow.ones(3, requires_grad=True)
+    loss = (p * p).sum()
+    p.grad = flow.ones(3)
+    SGD([p], lr=0.5).step()
+    with pytest.raises(RuntimeError, match="in place"):
+        loss.backward()
+
+
+def test_parameters_without_gradient_are_left_alone():
+    a, b = flow.ones(2, requires_grad=True), flow.ones(2, requires_grad=True)
+    optimizer = SGD([a, b], lr=1)
+    b.grad = flow.ones(2)
+    optimizer.step()
+    assert a.tolist() == [1, 1] and b.tolist() == [0, 0]
+    assert list(optimizer.state_dict()["state"]) == []
+
+
+def test_groups_have_their_own_options():
+    a, b, c = (flow.ones(1, requires_grad=True) for _ in range(3))
+    optimizer = SGD([{"params": [a]}, {"params": b, "lr": 10}], lr=1)
+    optimizer.add_param_group({"params": (p for p in [c]), "lr": 100})
+    for p in (a, b, c):
+        p.grad = flow.ones(1)
+    optimizer.step()
+    assert [p.item() for p in (a, b, c)] == [0, -9, -99]
+    assert "group 2: 1 parameters, lr=100" in repr(optimizer)
+
+
+def test_zero_grad():
+    p = flow.ones(2, requires_grad=True)
+    optimizer = SGD([p], lr=1)
+    p.grad = flow.ones(2)
+    optimizer.zero_grad(set_to_none=False)
+    assert p.grad.tolist() == [0, 0]
+    optimizer.zero_grad()
+    assert p.grad is None
+    optimizer.zero_grad(set_to_none=False)
+
+
+def test_closure_runs_with_gradients():
+    p = flow.ones(2, requires_grad=True)
+    optimizer = SGD([p], lr=1)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (p * p).sum()
+        loss.backward()
+        return loss
+
+    with flow.no_grad():
+        assert optimizer.step(closure).item() == 2
+    assert p.tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize("options", [{"lr": -1}, {"lr": float("nan")}, {"lr": 1, "momentum": -1},
+                                     {"lr": 1, "weight_decay": -1}, {"lr": 1, "nesterov": True},
+                                     {"lr": 1, "nesterov": True, "momentum": 1, "dampening": 1}],
+                         ids=str)  # fmt: skip
+def test_bad_options_are_refused(options):
+    with pytest.raises(ValueError, match=r"SGD\(\)"):
+        SGD([flow.ones(1, requires_grad=True)], **options)
+
+
+def test_bad_parameters_are_refused():
+    p = flow.ones(1, requires_grad=True)
+    for bad, kind in [([], ValueError), (p, TypeError), ([1.0], TypeError), ([p, p], ValueError),
+                      ([p * 2], ValueError), ([{"params": [p], "rate": 1}], ValueError),
+                      ([{"params": [p]}, {"params": [p]}], ValueError)]:  # fmt: skip
+        with pytest.raises(kind, match=r"SGD\(\)"):
+            SGD(bad, lr=1)
+
+
+def test_momentum_converges_on_a_quadratic():
+    x = flow.tensor([5.0, -3.0], requires_grad=True)
+    optimizer = SGD([x], lr=0.05, momentum=0.8)
+    for _ in itertools.repeat(None, 200):
+        optimizer.zero_grad()
+        (x * x).sum().backward()
+        optimizer.step()
+    np.testing.assert_allclose(x.detach().numpy(), 0, atol=1e-6)
