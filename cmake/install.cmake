@@ -43,7 +43,7 @@ if(TARGET oneflow_lite_cuda)
   install(TARGETS oneflow_lite_cuda LIBRARY DESTINATION lib COMPONENT cpp)
 endif()
 install(DIRECTORY ${installed_headers}/ DESTINATION include COMPONENT cpp)
-install(DIRECTORY oneflow_lite/core oneflow_lite/framework
+install(DIRECTORY oneflow_lite/core oneflow_lite/framework oneflow_lite/extension
         DESTINATION include/oneflow_lite COMPONENT cpp FILES_MATCHING PATTERN "*.h"
         PATTERN "cuda" EXCLUDE)
 install(DIRECTORY functional DESTINATION include COMPONENT cpp FILES_MATCHING PATTERN "*.h")
@@ -57,8 +57,18 @@ target_compile_features(ofl_cuda_kernels INTERFACE cxx_std_17)
 install(TARGETS ofl_cuda_kernels EXPORT cuda_kernelsTargets)
 install(DIRECTORY primitive/cuda DESTINATION include/primitive COMPONENT cpp
         FILES_MATCHING PATTERN "*.cuh" PATTERN "*.h")
+install(FILES primitive/op_kinds.h DESTINATION include/primitive COMPONENT cpp)
 
-foreach(export oneflow_lite cuda_kernels)
+# Ops out of tree: headers only, over the extension table.
+add_library(ofl_extension INTERFACE)
+set_target_properties(ofl_extension PROPERTIES EXPORT_NAME extension)
+target_include_directories(ofl_extension INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
+target_compile_features(ofl_extension INTERFACE cxx_std_17)
+install(TARGETS ofl_extension EXPORT extensionTargets)
+install(FILES cmake/extension.cmake DESTINATION ${config_dir} COMPONENT cpp)
+
+foreach(export oneflow_lite cuda_kernels extension)
   install(EXPORT ${export}Targets NAMESPACE oneflow_lite:: DESTINATION ${config_dir} COMPONENT cpp)
 endforeach()
 configure_package_config_file(cmake/oneflow_liteConfig.cmake.in

@@ -9,6 +9,7 @@ The data are scikit-learn's: 1797 images of 8 x 8 grey levels, part of its packa
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +24,8 @@ from oneflow_lite import nn, optim
 from oneflow_lite.utils.data import batches
 
 BATCH = 32
-SHOWN = 12  # test images in the picture
+ROWS, COLUMNS = 3, 4  # of test images in the picture
+GREEN, RED, GREY = "#2a7f62", "#c8553d", "#c3ccd6"
 
 
 class Digits(NamedTuple):
@@ -46,7 +48,8 @@ def load(seed: int) -> Digits:
 
 def train(model: nn.Module, data: Digits, args: argparse.Namespace) -> tuple[list[float], float]:
     """The loss of every step, and the seconds they took together."""
-    loss_fn = nn.CrossEntropyLoss()
+    # Smoothed targets keep it from being sure of what it has merely learnt by heart.
+    loss_fn = nn.CrossEntropyLoss(label_smoothing=0.05)
     optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
     rng = np.random.default_rng(args.seed)
     losses = []
@@ -73,6 +76,44 @@ def predict(model: nn.Module, images: np.ndarray, device: str) -> np.ndarray:
         return flow.softmax(model(flow.from_numpy(images).to(device)), dim=1).cpu().numpy()
 
 
+def draw_losses(axes, losses: list[float]) -> None:
+    """The loss of every step and its running mean."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    width = max(1, len(losses) // 60)
+    smooth = np.convolve(losses, np.ones(width) / width, mode="valid")
+    middle = np.arange(len(smooth)) + (width + 1) / 2
+    axes.semilogy(np.arange(len(losses)) + 1, losses, color=GREY, linewidth=0.8, label="each step")
+    axes.semilogy(middle, smooth, color=GREEN, linewidth=2, label=f"mean of {width} steps")
+    axes.set(xlabel="step", ylabel="cross-entropy on the training batch", title="Loss")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.grid(axis="y", color="#e6e9ed")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+
+
+def draw_image(picture, bars, image: np.ndarray, p: np.ndarray, label: int) -> None:
+    """One test image and what the softmax makes of it: red is a wrong guess, green the digit."""
+    guess = int(p.argmax())
+    color = GREEN if guess == label else RED
+    picture.imshow(image.reshape(8, 8), cmap="gray_r")
+    picture.set(xticks=[], yticks=[])
+    verdict = f"{guess}" if guess == label else f"{guess}, is {label}"
+    picture.set_title(verdict, color=color, fontweight="bold")
+    colors = [GREY] * 10
+    colors[guess] = color
+    colors[label] = GREEN
+    bars.barh(range(10), p, color=colors)
+    bars.set(xlim=(0, 1), ylim=(9.6, -0.6), yticks=range(10))
+    bars.set_xticks([0, 0.5, 1], ["0", "½", "1"])
+    bars.tick_params(length=0, labelsize=7.5)
+    bars.grid(axis="x", color="#e6e9ed")
+    bars.set_axisbelow(True)
+    bars.spines[["top", "right", "bottom"]].set_visible(False)
+
+
 def draw(losses: list[float], data: Digits, probabilities: np.ndarray, title: str, out: Path):
     """The loss on the left, test images with their probabilities on the right."""
     import matplotlib
@@ -80,58 +121,21 @@ def draw(losses: list[float], data: Digits, probabilities: np.ndarray, title: st
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    right, wrong, bar, ink = "#2a7f62", "#c8553d", "#c3ccd6", "#2b2f36"
-    plt.rcParams.update(
-        {
-            "font.size": 10,
-            "text.color": ink,
-            "axes.edgecolor": "#9aa3ad",
-            "axes.labelcolor": ink,
-            "xtick.color": ink,
-            "ytick.color": ink,
-        }
-    )
+    ink = dict.fromkeys(["text.color", "axes.labelcolor", "xtick.color", "ytick.color"], "#2b2f36")
+    plt.rcParams.update({"font.size": 10, "axes.edgecolor": "#9aa3ad", **ink})
     figure = plt.figure(figsize=(15, 6.6), dpi=110, layout="constrained")
-    left, side = figure.subfigures(1, 2, width_ratios=[1, 1.75], wspace=0.02)
     figure.suptitle(title, fontsize=14, fontweight="bold")
-
-    axes = left.subplots()
-    steps = np.arange(1, len(losses) + 1)
-    width = max(1, len(losses) // 50)
-    smooth = np.convolve(losses, np.ones(width) / width, mode="valid")
-    axes.semilogy(steps, losses, color=bar, linewidth=0.8, label="each step")
-    axes.semilogy(steps[width - 1 :], smooth, color=right, linewidth=2,
-                  label=f"mean of {width} steps")  # fmt: skip
-    axes.set(xlabel="step", ylabel="cross-entropy on the training batch", title="Loss")
-    axes.grid(axis="y", color="#e6e9ed")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
+    left, right = figure.subfigures(1, 2, width_ratios=[1, 1.75], wspace=0.02)
+    draw_losses(left.subplots(), losses)
 
     # The least certain test images: there the softmax has something to tell.
-    shown = np.argsort(probabilities.max(1), kind="stable")[:SHOWN]
-    rows = 3
-    grid = side.subplots(rows, 2 * SHOWN // rows, width_ratios=[1, 1.25] * (SHOWN // rows))
-    side.suptitle(f"The {SHOWN} test images it is least sure of, with its softmax", fontsize=12)
-    side.get_layout_engine().set(wspace=0.06, hspace=0.05)
-    for place, i in enumerate(shown):
-        picture, bars = grid.flat[2 * place], grid.flat[2 * place + 1]
-        guess, label = int(probabilities[i].argmax()), int(data.test_y[i])
-        color = right if guess == label else wrong
-        picture.imshow(data.test_x[i].reshape(8, 8), cmap="gray_r")
-        picture.set_xticks([])
-        picture.set_yticks([])
-        verdict = f"{guess}" if guess == label else f"{guess}, is {label}"
-        picture.set_title(verdict, color=color, fontweight="bold")
-        colors = [color if digit == guess else bar for digit in range(10)]
-        if guess != label:
-            colors[label] = right
-        bars.barh(range(10), probabilities[i], color=colors)
-        bars.set(xlim=(0, 1), ylim=(9.6, -0.6), yticks=range(10), xticks=[0, 0.5, 1])
-        bars.set_xticklabels(["0", "½", "1"] if place >= SHOWN - SHOWN // rows else [])
-        bars.tick_params(length=0, labelsize=7.5)
-        bars.grid(axis="x", color="#e6e9ed")
-        bars.set_axisbelow(True)
-        bars.spines[["top", "right", "bottom"]].set_visible(False)
+    shown = np.argsort(probabilities.max(1), kind="stable")[: ROWS * COLUMNS]
+    right.suptitle(f"The {len(shown)} test images it is least sure of, with its softmax",
+                   fontsize=12)  # fmt: skip
+    right.get_layout_engine().set(wspace=0.06, hspace=0.05)
+    grid = right.subplots(ROWS, 2 * COLUMNS, width_ratios=[1, 1.25] * COLUMNS).flat
+    for picture, bars, i in zip(grid[::2], grid[1::2], shown, strict=True):
+        draw_image(picture, bars, data.test_x[i], probabilities[i], int(data.test_y[i]))
     figure.savefig(out)
     plt.close(figure)
 
@@ -168,11 +172,13 @@ def main() -> None:
     title = f"Handwritten digits: test accuracy {accuracy:.1%}, {rate:,.0f} images/s on {where}"
     draw(losses, data, probabilities, title, args.out)
     print(f"drawn: {args.out}")
-    print("""
-To try next:
-  python examples/digits.py --epochs 5 --hidden 32 --seed 1
-  python -c "import oneflow_lite as flow; print(flow.softmax(flow.randn(2, 3), dim=1))"
-  python -c "import oneflow_lite as flow; print(flow.__config__); help(flow.softmax)\"""")
+    python, here = Path(sys.executable), Path.cwd()
+    python = python.relative_to(here) if python.is_relative_to(here) else python
+    print("\nTo try next:")
+    print(f"  {python} {sys.argv[0]} --epochs 5 --hidden 32 --seed 1")
+    show = "import oneflow_lite as flow; print(flow.__config__); help(flow.softmax)"
+    for code in ("import oneflow_lite as flow; print(flow.softmax(flow.randn(2, 3), dim=1))", show):
+        print(f"  {python} -c '{code}'")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 //
 // New tensors: constants, sequences, random numbers; and overwriting with a constant.
 //
-//   OFL_ASSIGN_OR_RETURN(Tensor x, functional::Randn({4, 5}, DType::kFloat32, device));
+//   OFL_ASSIGN_OR_RETURN(Tensor x, functional::Randn({4, 5}, {}, DType::kFloat32, device));
 #pragma once
 
 #include <optional>

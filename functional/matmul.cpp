@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "functional/binary.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
@@ -76,6 +77,11 @@ StatusOr<Tensor> Matmul(const Tensor& a, const Tensor& b) {
 
 StatusOr<Tensor> Linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (weight.ndim() != 2) return ShapeMismatch("linear", "weight", weight.shape(), "2 dims");
+  if (x.ndim() == 0 || x.shape()[x.ndim() - 1] != weight.shape()[1]) {
+    return ShapeMismatch("linear", "input", x.shape(),
+                         absl::StrCat("a last dim of ", weight.shape()[1],
+                                      " to go with the weight's ", weight.shape().ToString()));
+  }
   OFL_ASSIGN_OR_RETURN(Tensor transposed, Transpose(weight, 0, 1));
   OFL_ASSIGN_OR_RETURN(Tensor y, Matmul(x, transposed));
   return bias.defined() ? Add(y, bias) : y;

@@ -15,7 +15,17 @@ enum class UnaryOp : uint8_t { kNeg, kExp, kLog, kRelu };
 // kAdd is or, kMul is and, kSub has no code. Comparisons give bool. kReluBackward is
 // a = dy, b = y: b > 0 ? a : 0 (floats).
 enum class BinaryOp : uint8_t {
-  kAdd, kSub, kMul, kDiv, kEq, kNe, kLt, kLe, kGt, kGe, kReluBackward,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kReluBackward,
 };
 constexpr bool IsComparison(BinaryOp op) { return op >= BinaryOp::kEq && op <= BinaryOp::kGe; }
 

@@ -16,7 +16,8 @@ largest=$((60 * 1000 * 1000))
 rm -rf carry
 scripts/wheel.sh "$python" carry -C cmake.define.OFL_CUDA=ON -C cmake.define.OFL_TESTS=ON \
   -C cmake.define.CMAKE_CUDA_ARCHITECTURES=$architecture
-build=build/wheel-$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')/cmake
+build=build/wheel-$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+cmake --build "$build" --target cpp_tests
 
 # The programs keep the names of their libraries and find them beside themselves.
 stage=$build/carry

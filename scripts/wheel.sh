@@ -17,7 +17,8 @@ tag=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])' 2> /dev/
   echo "wheel: there is no working $python here; name an interpreter with PYTHON=..." >&2
   exit 1
 }
-work=build/wheel-$tag
+build=build/wheel-$tag
+work=$build-files
 if [ ! -e "$work/venv/ready" ]; then
   "$python" -m venv --clear "$work/venv"
   "$work/venv/bin/python" -m pip install -q --disable-pip-version-check \
@@ -26,7 +27,7 @@ if [ ! -e "$work/venv/ready" ]; then
 fi
 rm -rf "$work/raw" "$work/repaired"
 "$work/venv/bin/python" -m pip wheel . --disable-pip-version-check --no-build-isolation --no-deps \
-  -w "$work/raw" -C build-dir="$work/cmake" "$@"
+  -w "$work/raw" -C build-dir="$build" "$@"
 PATH="$PWD/.venv/bin:$PATH" .venv/bin/python -m auditwheel repair -w "$work/repaired" \
   --exclude 'libcuda.so*' --exclude 'libcu*.so*' --exclude 'libnv*.so*' --exclude 'libnccl.so*' \
   "$work"/raw/*.whl

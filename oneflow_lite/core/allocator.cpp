@@ -51,13 +51,12 @@ class CpuDeviceBackend final : public DeviceBackend {
     const SizeClass size = ClassOf(nbytes);
     {
       std::lock_guard lock(mutex_);
-      allocated_ += size.bytes;
-      peak_ = std::max(peak_, allocated_);
       auto& list = free_[size.index];
       if (!list.empty()) {
         void* p = list.back();
         list.pop_back();
         cached_ -= size.bytes;
+        Count(size.bytes);
         return p;
       }
     }
@@ -66,11 +65,9 @@ class CpuDeviceBackend final : public DeviceBackend {
       EmptyCache(0);
       p = std::aligned_alloc(kAlignment, size.bytes);
     }
-    if (!p) {
-      std::lock_guard lock(mutex_);
-      allocated_ -= size.bytes;
-      return OutOfMemory(nbytes);
-    }
+    if (!p) return OutOfMemory(nbytes);
+    std::lock_guard lock(mutex_);
+    Count(size.bytes);
     return p;
   }
 
@@ -131,6 +128,12 @@ class CpuDeviceBackend final : public DeviceBackend {
 
  private:
   static constexpr int kNumClasses = 64 * kStepsPerDoubling;
+
+  // With the mutex held, and only for memory that was had: a refusal leaves no trace.
+  void Count(size_t nbytes) {
+    allocated_ += nbytes;
+    peak_ = std::max(peak_, allocated_);
+  }
 
   static Status OutOfMemory(size_t nbytes) {
     return Error(ErrorKind::kOutOfMemory, "out of memory on cpu: ", nbytes,

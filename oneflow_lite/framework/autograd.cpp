@@ -225,7 +225,7 @@ StatusOr<Tensor> SavedTensor::Unpack(Node* owner, const std::string& op) const {
   } else {
     t = is_output_ ? data_.Detach() : data_;
   }
-  if (is_output_) autograd::SetHistory(t, Ref<Node>(owner), output_nr_);
+  if (is_output_ && IsFloating(t.dtype())) autograd::SetHistory(t, Ref<Node>(owner), output_nr_);
   return t;
 }
 

@@ -38,7 +38,7 @@ class OFL_API Node : public RefCounted {
   virtual StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) = 0;
   // Frees what was saved; a later Backward is a RuntimeError.
   virtual void ReleaseSaved() {}
-  // "SoftmaxBackward"
+  // "softmax_backward"
   virtual std::string name() const = 0;
 
   absl::InlinedVector<Edge, 2> edges;

@@ -36,6 +36,110 @@ int32_t RegisterKernelC(const ofl_kernel* c) {
 using K = KernelContext;
 using G = GradContext;
 
+void FillTensor(ofl_api& a) {
+  a.tensor_retain = [](ofl_tensor t) { Impl(t)->AddRef(); };
+  a.tensor_release = [](ofl_tensor t) { Impl(t)->Release(); };
+  a.tensor_ndim = [](ofl_tensor t) { return Impl(t)->shape.ndim(); };
+  a.tensor_shape = [](ofl_tensor t) { return std::as_const(Impl(t)->shape).dims().data(); };
+  a.tensor_strides = [](ofl_tensor t) { return std::as_const(Impl(t)->strides).data(); };
+  a.tensor_numel = [](ofl_tensor t) { return Impl(t)->numel; };
+  a.tensor_dtype = [](ofl_tensor t) { return static_cast<int32_t>(Impl(t)->dtype); };
+  a.tensor_device = [](ofl_tensor t, int32_t* index) {
+    const Device d = Impl(t)->storage->device();
+    if (index) *index = d.index;
+    return static_cast<int32_t>(d.type);
+  };
+  a.tensor_data = [](ofl_tensor t) { return Borrow(t).data(); };
+  a.call = CallFunction;
+}
+
+void FillInfer(ofl_api& a) {
+  a.infer_num_inputs = [](ofl_infer_context c) { return As<InferContext>(c).num_inputs(); };
+  a.infer_ndim = [](ofl_infer_context c, int32_t i) {
+    return As<InferContext>(c).has_input(i) ? As<InferContext>(c).shape(i).ndim() : -1;
+  };
+  a.infer_shape = [](ofl_infer_context c, int32_t i) {
+    return std::as_const(As<InferContext>(c).shape(i)).dims().data();
+  };
+  a.infer_dtype = [](ofl_infer_context c, int32_t i) {
+    return static_cast<int32_t>(As<InferContext>(c).dtype(i));
+  };
+  a.infer_attr = [](ofl_infer_context c, int32_t i, ofl_value* v) {
+    return GetAttr(As<InferContext>(c).attrs(), i, v);
+  };
+  a.infer_set_output = [](ofl_infer_context c, int32_t i, int32_t ndim, const int64_t* shape,
+                          int32_t dtype) {
+    InferContext& context = As<InferContext>(c);
+    const absl::Span<const int64_t> dims(shape, ndim < 0 ? 0 : ndim);
+    const bool negative = std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; });
+    if (i < 0 || i >= context.num_outputs() || ndim < 0 || dtype < 0 || dtype >= kNumDTypes ||
+        negative) {
+      return SetError(OFL_VALUE_ERROR, "set_output: no such output, or no valid shape or dtype");
+    }
+    context.SetOutput(i, Shape(dims), static_cast<DType>(dtype));
+    return static_cast<int32_t>(OFL_OK);
+  };
+}
+
+void FillKernel(ofl_api& a) {
+  a.kernel_num_inputs = [](ofl_kernel_context c) { return As<K>(c).num_inputs(); };
+  a.kernel_input = [](ofl_kernel_context c, int32_t i) {
+    return i >= 0 && i < As<K>(c).num_inputs() ? Handle(As<K>(c).input(i)) : nullptr;
+  };
+  a.kernel_output = [](ofl_kernel_context c, int32_t i) {
+    return i >= 0 && i < As<K>(c).num_outputs() ? Handle(As<K>(c).output(i)) : nullptr;
+  };
+  a.kernel_attr = [](ofl_kernel_context c, int32_t i, ofl_value* v) {
+    return GetAttr(As<K>(c).attrs(), i, v);
+  };
+  a.kernel_stream = [](ofl_kernel_context c) { return As<K>(c).stream().native(); };
+  a.kernel_workspace = [](ofl_kernel_context c, uint64_t nbytes, void** data) {
+    auto workspace = As<K>(c).Workspace(nbytes);
+    if (!workspace.ok()) return CodeOf(workspace.status());
+    *data = *workspace;
+    return static_cast<int32_t>(OFL_OK);
+  };
+}
+
+void FillBackward(ofl_api& a) {
+  a.grad_needs = [](ofl_grad_context c, int32_t i) -> int32_t { return As<G>(c).needs(i); };
+  a.grad_input = [](ofl_grad_context c, int32_t i) { return Handle(As<G>(c).input(i)); };
+  a.grad_output = [](ofl_grad_context c, int32_t i) { return Handle(As<G>(c).output(i)); };
+  a.grad_of_output = [](ofl_grad_context c, int32_t i) { return Handle(As<G>(c).grad(i)); };
+  a.grad_attr = [](ofl_grad_context c, int32_t i, ofl_value* v) {
+    return GetAttr(As<G>(c).attrs(), i, v);
+  };
+  a.grad_set = [](ofl_grad_context c, int32_t i, ofl_tensor g) {
+    return CodeOf(As<G>(c).Set(i, Borrow(g)));
+  };
+}
+
+void FillSbp(ofl_api& a) {
+  a.sbp_ndim = [](ofl_sbp_context c, int32_t i) { return As<SbpCall>(c).context.inputs[i].ndim(); };
+  a.sbp_attr = [](ofl_sbp_context c, int32_t i, ofl_value* v) {
+    return GetAttr(As<SbpCall>(c).context.attrs, i, v);
+  };
+  a.sbp_add = [](ofl_sbp_context c, const ofl_sbp* entries, int32_t count) {
+    SbpCall& call = As<SbpCall>(c);
+    const size_t inputs = call.context.inputs.size();
+    if (count < 0 || static_cast<size_t>(count) != inputs + call.outputs) {
+      return SetError(OFL_VALUE_ERROR, "an SBP signature has one entry per input and output");
+    }
+    SbpSignature s;
+    for (int32_t i = 0; i < count; ++i) {
+      const Sbp sbp = entries[i].kind == 'S'   ? Sbp::Split(entries[i].axis)
+                      : entries[i].kind == 'P' ? Sbp::PartialSum()
+                                               : Sbp::Broadcast();
+      if (static_cast<size_t>(i) < inputs)
+        s.inputs.push_back(sbp);
+      else
+        s.outputs.push_back(sbp);
+    }
+    call.signatures->push_back(std::move(s));
+    return static_cast<int32_t>(OFL_OK);
+  };
+}
+
 const ofl_api* Api() {
   static const ofl_api api = [] {
     ofl_api a = {};
@@ -45,97 +149,11 @@ const ofl_api* Api() {
     a.last_error = LastError;
     a.register_op = RegisterOpC;
     a.register_kernel = RegisterKernelC;
-    a.tensor_retain = [](ofl_tensor t) { Impl(t)->AddRef(); };
-    a.tensor_release = [](ofl_tensor t) { Impl(t)->Release(); };
-    a.tensor_ndim = [](ofl_tensor t) { return Impl(t)->shape.ndim(); };
-    a.tensor_shape = [](ofl_tensor t) { return std::as_const(Impl(t)->shape).dims().data(); };
-    a.tensor_strides = [](ofl_tensor t) { return std::as_const(Impl(t)->strides).data(); };
-    a.tensor_numel = [](ofl_tensor t) { return Impl(t)->numel; };
-    a.tensor_dtype = [](ofl_tensor t) { return static_cast<int32_t>(Impl(t)->dtype); };
-    a.tensor_device = [](ofl_tensor t, int32_t* index) {
-      const Device d = Impl(t)->storage->device();
-      if (index) *index = d.index;
-      return static_cast<int32_t>(d.type);
-    };
-    a.tensor_data = [](ofl_tensor t) { return Borrow(t).data(); };
-    a.call = CallFunction;
-    a.infer_num_inputs = [](ofl_infer_context c) { return As<InferContext>(c).num_inputs(); };
-    a.infer_ndim = [](ofl_infer_context c, int32_t i) {
-      return As<InferContext>(c).has_input(i) ? As<InferContext>(c).shape(i).ndim() : -1;
-    };
-    a.infer_shape = [](ofl_infer_context c, int32_t i) {
-      return std::as_const(As<InferContext>(c).shape(i)).dims().data();
-    };
-    a.infer_dtype = [](ofl_infer_context c, int32_t i) {
-      return static_cast<int32_t>(As<InferContext>(c).dtype(i));
-    };
-    a.infer_attr = [](ofl_infer_context c, int32_t i, ofl_value* v) {
-      return GetAttr(As<InferContext>(c).attrs(), i, v);
-    };
-    a.infer_set_output = [](ofl_infer_context c, int32_t i, int32_t ndim, const int64_t* shape,
-                            int32_t dtype) {
-      InferContext& context = As<InferContext>(c);
-      const absl::Span<const int64_t> dims(shape, ndim < 0 ? 0 : ndim);
-      const bool negative = std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; });
-      if (i < 0 || i >= context.num_outputs() || ndim < 0 || dtype < 0 || dtype >= kNumDTypes ||
-          negative) {
-        return SetError(OFL_VALUE_ERROR, "set_output: no such output, or no valid shape or dtype");
-      }
-      context.SetOutput(i, Shape(dims), static_cast<DType>(dtype));
-      return static_cast<int32_t>(OFL_OK);
-    };
-    a.kernel_num_inputs = [](ofl_kernel_context c) { return As<K>(c).num_inputs(); };
-    a.kernel_input = [](ofl_kernel_context c, int32_t i) {
-      return i >= 0 && i < As<K>(c).num_inputs() ? Handle(As<K>(c).input(i)) : nullptr;
-    };
-    a.kernel_output = [](ofl_kernel_context c, int32_t i) {
-      return i >= 0 && i < As<K>(c).num_outputs() ? Handle(As<K>(c).output(i)) : nullptr;
-    };
-    a.kernel_attr = [](ofl_kernel_context c, int32_t i, ofl_value* v) {
-      return GetAttr(As<K>(c).attrs(), i, v);
-    };
-    a.kernel_stream = [](ofl_kernel_context c) { return As<K>(c).stream().native(); };
-    a.kernel_workspace = [](ofl_kernel_context c, uint64_t nbytes, void** data) {
-      auto workspace = As<K>(c).Workspace(nbytes);
-      if (!workspace.ok()) return CodeOf(workspace.status());
-      *data = *workspace;
-      return static_cast<int32_t>(OFL_OK);
-    };
-    a.grad_needs = [](ofl_grad_context c, int32_t i) -> int32_t { return As<G>(c).needs(i); };
-    a.grad_input = [](ofl_grad_context c, int32_t i) { return Handle(As<G>(c).input(i)); };
-    a.grad_output = [](ofl_grad_context c, int32_t i) { return Handle(As<G>(c).output(i)); };
-    a.grad_of_output = [](ofl_grad_context c, int32_t i) { return Handle(As<G>(c).grad(i)); };
-    a.grad_attr = [](ofl_grad_context c, int32_t i, ofl_value* v) {
-      return GetAttr(As<G>(c).attrs(), i, v);
-    };
-    a.grad_set = [](ofl_grad_context c, int32_t i, ofl_tensor g) {
-      return CodeOf(As<G>(c).Set(i, Borrow(g)));
-    };
-    a.sbp_ndim = [](ofl_sbp_context c, int32_t i) {
-      return As<SbpCall>(c).context.inputs[i].ndim();
-    };
-    a.sbp_attr = [](ofl_sbp_context c, int32_t i, ofl_value* v) {
-      return GetAttr(As<SbpCall>(c).context.attrs, i, v);
-    };
-    a.sbp_add = [](ofl_sbp_context c, const ofl_sbp* entries, int32_t count) {
-      SbpCall& call = As<SbpCall>(c);
-      const size_t inputs = call.context.inputs.size();
-      if (count < 0 || static_cast<size_t>(count) != inputs + call.outputs) {
-        return SetError(OFL_VALUE_ERROR, "an SBP signature has one entry per input and output");
-      }
-      SbpSignature s;
-      for (int32_t i = 0; i < count; ++i) {
-        const Sbp sbp = entries[i].kind == 'S'   ? Sbp::Split(entries[i].axis)
-                        : entries[i].kind == 'P' ? Sbp::PartialSum()
-                                                 : Sbp::Broadcast();
-        if (static_cast<size_t>(i) < inputs)
-          s.inputs.push_back(sbp);
-        else
-          s.outputs.push_back(sbp);
-      }
-      call.signatures->push_back(std::move(s));
-      return static_cast<int32_t>(OFL_OK);
-    };
+    FillTensor(a);
+    FillInfer(a);
+    FillKernel(a);
+    FillBackward(a);
+    FillSbp(a);
     return a;
   }();
   return &api;

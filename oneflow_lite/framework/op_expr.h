@@ -3,7 +3,7 @@
 // OpExpr: an op ready to be called. A functor resolves it once; it caches the kernels bound so far,
 // so that the second call with the same device and dtypes looks nothing up.
 //
-//   static const OpExpr& op = OpBuilder("softmax").Input("in").Output("out").Get();
+//   static const OpExpr& op = OpBuilder("softmax").Input("in").Output("out").Attr("axis").Get();
 //   OFL_ASSIGN_OR_RETURN(Tensor y, Call(op, {x}, {axis}));
 #pragma once
 

@@ -28,9 +28,12 @@ using BinaryLoop = void (*)(int64_t n, const void* a, const void* b, void* out);
 // wide as int, to which C++ would promote it.
 template <class T>
 constexpr auto Raw(T v) {
-  if constexpr (std::is_same_v<T, bool> || std::is_floating_point_v<T>) return v;
-  else if constexpr (sizeof(T) == 8) return static_cast<uint64_t>(v);
-  else return static_cast<uint32_t>(v);
+  if constexpr (std::is_same_v<T, bool> || std::is_floating_point_v<T>)
+    return v;
+  else if constexpr (sizeof(T) == 8)
+    return static_cast<uint64_t>(v);
+  else
+    return static_cast<uint32_t>(v);
 }
 }  // namespace oneflow_lite
 #endif
@@ -66,12 +69,18 @@ BinaryLoop Floats(DType dtype, F f) {
 template <class F>
 BinaryLoop Numbers(DType dtype, F f) {
   switch (dtype) {
-    case DType::kUInt8: return Make<uint8_t>(f);
-    case DType::kInt8: return Make<int8_t>(f);
-    case DType::kInt16: return Make<int16_t>(f);
-    case DType::kInt32: return Make<int32_t>(f);
-    case DType::kInt64: return Make<int64_t>(f);
-    default: return Floats(dtype, f);
+    case DType::kUInt8:
+      return Make<uint8_t>(f);
+    case DType::kInt8:
+      return Make<int8_t>(f);
+    case DType::kInt16:
+      return Make<int16_t>(f);
+    case DType::kInt32:
+      return Make<int32_t>(f);
+    case DType::kInt64:
+      return Make<int64_t>(f);
+    default:
+      return Floats(dtype, f);
   }
 }
 template <class F>
@@ -85,16 +94,26 @@ BinaryLoop All(DType dtype, F f) {
 BinaryLoop FindBinary(BinaryOp op, DType dtype) {
 #define OFL_FN(expression) [](auto a, auto b) { return expression; }
   switch (op) {
-    case BinaryOp::kAdd: return All(dtype, OFL_FN(Raw(a) + Raw(b)));
-    case BinaryOp::kSub: return Numbers(dtype, OFL_FN(Raw(a) - Raw(b)));
-    case BinaryOp::kMul: return All(dtype, OFL_FN(Raw(a) * Raw(b)));
-    case BinaryOp::kDiv: return Floats(dtype, OFL_FN(a / b));
-    case BinaryOp::kEq: return All(dtype, OFL_FN(a == b));
-    case BinaryOp::kNe: return All(dtype, OFL_FN(a != b));
-    case BinaryOp::kLt: return All(dtype, OFL_FN(a < b));
-    case BinaryOp::kLe: return All(dtype, OFL_FN(a <= b));
-    case BinaryOp::kGt: return All(dtype, OFL_FN(a > b));
-    case BinaryOp::kGe: return All(dtype, OFL_FN(a >= b));
+    case BinaryOp::kAdd:
+      return All(dtype, OFL_FN(Raw(a) + Raw(b)));
+    case BinaryOp::kSub:
+      return Numbers(dtype, OFL_FN(Raw(a) - Raw(b)));
+    case BinaryOp::kMul:
+      return All(dtype, OFL_FN(Raw(a) * Raw(b)));
+    case BinaryOp::kDiv:
+      return Floats(dtype, OFL_FN(a / b));
+    case BinaryOp::kEq:
+      return All(dtype, OFL_FN(a == b));
+    case BinaryOp::kNe:
+      return All(dtype, OFL_FN(a != b));
+    case BinaryOp::kLt:
+      return All(dtype, OFL_FN(a < b));
+    case BinaryOp::kLe:
+      return All(dtype, OFL_FN(a <= b));
+    case BinaryOp::kGt:
+      return All(dtype, OFL_FN(a > b));
+    case BinaryOp::kGe:
+      return All(dtype, OFL_FN(a >= b));
     case BinaryOp::kReluBackward:
       return Floats(dtype, OFL_FN(b > 0 ? a : decltype(a)(0)));
   }
@@ -136,7 +155,8 @@ class CpuBinary final : public Binary {
       }
       Operand in_a(*this, StridedReader(g, 0, item_, a, begin));
       Operand in_b(*this, StridedReader(g, 1, item_, b, begin));
-      Run(StridedWriter(g, 2, out_item_, out, begin), end - begin,
+      Run(
+          StridedWriter(g, 2, out_item_, out, begin), end - begin,
           [&](int64_t n) { return in_a.Next(n); }, [&](int64_t n) { return in_b.Next(n); });
     });
     return OkStatus();

@@ -26,8 +26,8 @@ void ConvertRow(int64_t n, const void* src_data, void* dst_data) {
   To* HWY_RESTRICT dst = static_cast<To*>(dst_data);
   if constexpr (std::is_same_v<From, To>) {
     std::memcpy(dst_data, src_data, static_cast<size_t>(n) * sizeof(To));
-  } else if constexpr ((kIsHalf<From> || std::is_same_v<From, float>)&&(
-                           kIsHalf<To> || std::is_same_v<To, float>)) {
+  } else if constexpr ((kIsHalf<From> ||
+                        std::is_same_v<From, float>)&&(kIsHalf<To> || std::is_same_v<To, float>)) {
     const hn::ScalableTag<float> d;
     const auto zero = hn::Zero(d);
     ForVectors(d, n, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
@@ -50,7 +50,8 @@ void ConvertRow(int64_t n, const void* src_data, void* dst_data) {
 
 ConvertFunction Find(DType from, DType to) {
   return VisitAll(from, [&]<class From>(Tag<From>) {
-    return VisitAll(to, [&]<class To>(Tag<To>) -> ConvertFunction { return &ConvertRow<From, To>; });
+    return VisitAll(to,
+                    [&]<class To>(Tag<To>) -> ConvertFunction { return &ConvertRow<From, To>; });
   });
 }
 

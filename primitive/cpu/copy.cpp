@@ -61,9 +61,8 @@ class CpuCopy final : public Copy {
     } else if (const TransposedPlane plane = FindTransposedPlane(g); plane.row >= 0) {
       LaunchPlanes(g, plane, from, to);
     } else {
-      ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-        LaunchChunks(g, begin, end, from, to);
-      });
+      ParallelFor(g.numel, kElementwiseGrain,
+                  [&](int64_t begin, int64_t end) { LaunchChunks(g, begin, end, from, to); });
     }
     return OkStatus();
   }
@@ -118,10 +117,18 @@ class CpuCopy final : public Copy {
       const int64_t count = std::min(kTile, cols - c);
       const char* from = src + c * src_stride * from_item_;
       switch (from_item_) {
-        case 1: TransposeTile<1>(rows, count, from, src_stride, tile); break;
-        case 2: TransposeTile<2>(rows, count, from, src_stride, tile); break;
-        case 4: TransposeTile<4>(rows, count, from, src_stride, tile); break;
-        default: TransposeTile<8>(rows, count, from, src_stride, tile); break;
+        case 1:
+          TransposeTile<1>(rows, count, from, src_stride, tile);
+          break;
+        case 2:
+          TransposeTile<2>(rows, count, from, src_stride, tile);
+          break;
+        case 4:
+          TransposeTile<4>(rows, count, from, src_stride, tile);
+          break;
+        default:
+          TransposeTile<8>(rows, count, from, src_stride, tile);
+          break;
       }
       for (int64_t r = 0; r < rows; ++r) {
         convert_(count, tile + r * kTile * from_item_, dst + (r * dst_stride + c) * to_item_);

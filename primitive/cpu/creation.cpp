@@ -66,9 +66,8 @@ class CpuArange final : public Arange {
 
   Status Launch(Stream&, int64_t n, Scalar start, Scalar step, void* y) const override {
     ParallelFor(n, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      VisitAll(dtype_, [&]<class T>(Tag<T>) {
-        FillSequence(begin, end, start, step, static_cast<T*>(y));
-      });
+      VisitAll(dtype_,
+               [&]<class T>(Tag<T>) { FillSequence(begin, end, start, step, static_cast<T*>(y)); });
     });
     return OkStatus();
   }

@@ -40,12 +40,8 @@ void Gemm(const MatmulShape& s, const double* a, blasint lda, const double* b, b
 struct Stored {
   int64_t rows, cols;
 };
-Stored StoredA(const MatmulShape& s) {
-  return s.transpose_a ? Stored{s.k, s.m} : Stored{s.m, s.k};
-}
-Stored StoredB(const MatmulShape& s) {
-  return s.transpose_b ? Stored{s.n, s.k} : Stored{s.k, s.n};
-}
+Stored StoredA(const MatmulShape& s) { return s.transpose_a ? Stored{s.k, s.m} : Stored{s.m, s.k}; }
+Stored StoredB(const MatmulShape& s) { return s.transpose_b ? Stored{s.n, s.k} : Stored{s.k, s.n}; }
 
 // One product; C is float or double.
 template <class C>
@@ -141,7 +137,8 @@ class CpuMatmul final : public Matmul {
     const int64_t row_bytes = ld * static_cast<int64_t>(SizeOf(dtype_));
     const int64_t grain = std::max<int64_t>(1, 32768 / size.cols);
     ParallelFor(size.rows, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) widen_(size.cols, p + r * row_bytes, wide + r * size.cols);
+      for (int64_t r = begin; r < end; ++r)
+        widen_(size.cols, p + r * row_bytes, wide + r * size.cols);
     });
   }
 

@@ -22,10 +22,9 @@ class CpuNllLoss final : public NllLoss {
     std::atomic<int64_t> bad_row{rows};  // the first whose target is out of range
     VisitFloating(dtype_, [&]<class T>(Tag<T>) {
       ParallelFor(rows, kGrain, [&](int64_t begin, int64_t end) {
-        const int64_t bad =
-            Rows(shape, begin, end, static_cast<const T*>(logp), target,
-                 static_cast<const T*>(class_weight), static_cast<T*>(loss),
-                 static_cast<T*>(row_weight));
+        const int64_t bad = Rows(shape, begin, end, static_cast<const T*>(logp), target,
+                                 static_cast<const T*>(class_weight), static_cast<T*>(loss),
+                                 static_cast<T*>(row_weight));
         int64_t seen = bad_row.load();
         while (bad >= 0 && bad < seen && !bad_row.compare_exchange_weak(seen, bad)) {
         }
@@ -76,20 +75,21 @@ class CpuNllLossBackward final : public NllLossBackward {
     const int64_t slab = shape.classes * shape.inner;
     if (slab == 0) return OkStatus();
     VisitFloating(dtype_, [&]<class T>(Tag<T>) {
-      ParallelFor(shape.outer, std::max<int64_t>(1, kGrain / slab), [&](int64_t begin, int64_t end) {
-        T* dx = static_cast<T*>(dlogp);
-        // All bits 0 is 0 in every floating type.
-        std::memset(static_cast<void*>(dx + begin * slab), 0,
-                    static_cast<size_t>((end - begin) * slab) * sizeof(T));
-        for (int64_t row = begin * shape.inner; row < end * shape.inner; ++row) {
-          using C = ComputeOf<T>;
-          const int64_t t = target[row];
-          if (t == shape.ignore_index || t < 0 || t >= shape.classes) continue;
-          const C w = static_cast<C>(static_cast<const T*>(row_weight)[row]);
-          const C dy = static_cast<C>(static_cast<const T*>(dloss)[row]);
-          dx[row / shape.inner * slab + t * shape.inner + row % shape.inner] = T(-w * dy);
-        }
-      });
+      ParallelFor(
+          shape.outer, std::max<int64_t>(1, kGrain / slab), [&](int64_t begin, int64_t end) {
+            T* dx = static_cast<T*>(dlogp);
+            // All bits 0 is 0 in every floating type.
+            std::memset(static_cast<void*>(dx + begin * slab), 0,
+                        static_cast<size_t>((end - begin) * slab) * sizeof(T));
+            for (int64_t row = begin * shape.inner; row < end * shape.inner; ++row) {
+              using C = ComputeOf<T>;
+              const int64_t t = target[row];
+              if (t == shape.ignore_index || t < 0 || t >= shape.classes) continue;
+              const C w = static_cast<C>(static_cast<const T*>(row_weight)[row]);
+              const C dy = static_cast<C>(static_cast<const T*>(dloss)[row]);
+              dx[row / shape.inner * slab + t * shape.inner + row % shape.inner] = T(-w * dy);
+            }
+          });
     });
     return OkStatus();
   }
@@ -104,10 +104,9 @@ StatusOr<std::unique_ptr<P>> Make(const typename P::Spec& spec) {
   return std::make_unique<Implementation>(spec);
 }
 
-const bool registered =
-    RegisterPrimitive<NllLoss>(DeviceType::kCPU, &Make<NllLoss, CpuNllLoss>) &&
-    RegisterPrimitive<NllLossBackward>(DeviceType::kCPU,
-                                       &Make<NllLossBackward, CpuNllLossBackward>);
+const bool registered = RegisterPrimitive<NllLoss>(DeviceType::kCPU, &Make<NllLoss, CpuNllLoss>) &&
+                        RegisterPrimitive<NllLossBackward>(
+                            DeviceType::kCPU, &Make<NllLossBackward, CpuNllLossBackward>);
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -131,11 +131,12 @@ class CpuReduce final : public Reduce {
 
   void LaunchRows(const AxisSplit& shape, const void* x, void* y) const {
     const AxisParts parts(shape.axis, kPartElements, kMaxRowParts);
-    if (parts.count > 1 && shape.outer < NumThreads() && !InSerialRegion()) {
+    if (shape.outer < std::min<int64_t>(parts.count, NumThreads()) && !InSerialRegion()) {
       for (int64_t row = 0; row < shape.outer; ++row) SplitRow(parts, row, x, y);
       return;
     }
-    const int64_t grain = std::max<int64_t>(1, kElementwiseGrain / std::max<int64_t>(1, shape.axis));
+    const int64_t grain =
+        std::max<int64_t>(1, kElementwiseGrain / std::max<int64_t>(1, shape.axis));
     ParallelFor(shape.outer, grain, [&](int64_t begin, int64_t end) {
       Total totals[kChunk];
       for (int64_t first = begin; first < end; first += kChunk) {
@@ -158,8 +159,7 @@ class CpuReduce final : public Reduce {
     Total partial[kMaxRowParts];
     ParallelFor(parts.count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
-        partial[p] =
-            RowPart(x, row * parts.axis + parts.Begin(p), row * parts.axis + parts.End(p));
+        partial[p] = RowPart(x, row * parts.axis + parts.Begin(p), row * parts.axis + parts.End(p));
       }
     });
     Total total = Start();
@@ -197,7 +197,7 @@ class CpuReduce final : public Reduce {
     const ColumnBlocks blocks(shape.inner);
     const AxisParts parts(shape.axis, kPartElements / blocks.width, kMaxColumnParts);
     const int64_t tasks = shape.outer * blocks.count;
-    const bool split = parts.count > 1 && tasks < NumThreads() && !InSerialRegion();
+    const bool split = tasks < std::min<int64_t>(parts.count, NumThreads()) && !InSerialRegion();
     const auto run = [&](int64_t task) {
       const int64_t column = task % blocks.count * blocks.width;
       const int64_t width = std::min(blocks.width, shape.inner - column);
@@ -261,8 +261,7 @@ class CpuArgMax final : public ArgMax {
         }
         const int64_t outer = task / blocks.count, column = task % blocks.count * blocks.width;
         Columns(x, outer * shape.axis * shape.inner + column, shape,
-                std::min(blocks.width, shape.inner - column),
-                index + outer * shape.inner + column);
+                std::min(blocks.width, shape.inner - column), index + outer * shape.inner + column);
       }
     });
     return OkStatus();
@@ -312,9 +311,12 @@ class CpuArgMax final : public ArgMax {
 template <class P, template <class> class Implementation>
 std::unique_ptr<P> Make(DType dtype, const typename P::Spec& spec) {
   switch (AccumulateType(dtype)) {
-    case DType::kFloat32: return std::make_unique<Implementation<float>>(spec);
-    case DType::kFloat64: return std::make_unique<Implementation<double>>(spec);
-    default: return std::make_unique<Implementation<int64_t>>(spec);
+    case DType::kFloat32:
+      return std::make_unique<Implementation<float>>(spec);
+    case DType::kFloat64:
+      return std::make_unique<Implementation<double>>(spec);
+    default:
+      return std::make_unique<Implementation<int64_t>>(spec);
   }
 }
 

@@ -20,6 +20,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "hwy/cache_control.h"
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 #include "oneflow_lite/core/dtype.h"
@@ -267,6 +268,10 @@ HWY_INLINE void ForVectors(D d, size_t n, F f) {
   if (i < n) f(i, n - i, Slot<1>());
 }
 
+// What a lambda passed to ForVectors carries: the instruction set, and that it is inlined.
+#undef OFL_SIMD_LAMBDA
+#define OFL_SIMD_LAMBDA HWY_ATTR __attribute__((always_inline))
+
 // Loads or stores `count` elements, all of a vector's or fewer.
 template <class D, class T>
 HWY_INLINE hn::Vec<D> LoadUpTo(D d, const T* HWY_RESTRICT p, size_t count, hn::Vec<D> pad) {
@@ -281,9 +286,47 @@ HWY_INLINE void StoreUpTo(hn::Vec<D> v, D d, T* HWY_RESTRICT p, size_t count) {
   }
 }
 
-// What a lambda passed to ForVectors carries: the instruction set, and that it is inlined.
-#undef OFL_SIMD_LAMBDA
-#define OFL_SIMD_LAMBDA HWY_ATTR __attribute__((always_inline))
+// Stores a full vector past the caches, where the type has a vector of its own. Precondition: p is
+// aligned to the vector. hwy::FlushStream() must follow the last one.
+template <class D, class T>
+HWY_INLINE void StreamTo(hn::Vec<D> v, D d, T* HWY_RESTRICT p) {
+  const hn::Rebind<uint16_t, D> du16;
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    hn::Stream(ToBFloat16(d, v), du16, &p->bits);
+  } else if constexpr (std::is_same_v<T, float16>) {
+#if OFL_SIMD_HAS_F16
+    hn::Stream(hn::BitCast(du16, hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), v)), du16, &p->bits);
+#else
+    StoreTo(v, d, p);
+#endif
+  } else {
+    hn::Stream(v, d, p);
+  }
+}
+
+// y[i] = f(i, count), vector by vector; with kStream past the caches, after a first partial vector
+// that brings y to its alignment.
+template <bool kStream, class D, class T, class F>
+HWY_INLINE void Generate(D d, size_t n, T* y, F f) {
+  if constexpr (kStream) {
+    const size_t vector = hn::Lanes(d) * sizeof(T);
+    const size_t past = reinterpret_cast<uintptr_t>(y) % vector;
+    const size_t head = past == 0 ? 0 : std::min(n, (vector - past) / sizeof(T));
+    if (head > 0) StorePart(f(0, head), d, y, head);
+    ForVectors(d, n - head, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+      const auto v = f(head + i, count);
+      if (count == hn::Lanes(d)) {
+        StreamTo(v, d, y + head + i);
+      } else {
+        StorePart(v, d, y + head + i, count);
+      }
+    });
+  } else {
+    ForVectors(d, n, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+      StoreUpTo(f(i, count), d, y + i, count);
+    });
+  }
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace oneflow_lite

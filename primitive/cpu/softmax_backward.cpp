@@ -19,8 +19,10 @@
 namespace oneflow_lite {
 
 struct SoftmaxBackwardKernels {
-  // Rows [begin, end) of `cols` contiguous elements.
+  // Rows [begin, end) of `cols` contiguous elements; stream_rows stores past the caches.
   void (*rows)(int64_t begin, int64_t end, int64_t cols, const void* y, const void* dy, void* dx);
+  void (*stream_rows)(int64_t begin, int64_t end, int64_t cols, const void* y, const void* dy,
+                      void* dx);
   // sum(y * dy), or sum(dy) for log_softmax.
   double (*sum)(int64_t n, const void* y, const void* dy);
   void (*write)(int64_t n, double sum, const void* y, const void* dy, void* dx);
@@ -71,29 +73,30 @@ double Sum(int64_t n, const void* y_data, const void* dy_data) {
   return total;
 }
 
-template <class T, bool kLog>
+template <class T, bool kLog, bool kStream>
 void Write(int64_t n, double sum, const void* y_data, const void* dy_data, void* dx_data) {
   const TagOf<T> d;
   const T* y = static_cast<const T*>(y_data);
   const T* dy = static_cast<const T*>(dy_data);
-  T* dx = static_cast<T*>(dx_data);
   const auto s = hn::Set(d, static_cast<ComputeOf<T>>(sum));
   const auto zero = hn::Zero(d);
-  ForVectors(d, n, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
-    const auto v = LoadUpTo(d, y + i, count, zero);
-    const auto g = LoadUpTo(d, dy + i, count, zero);
-    StoreUpTo(Gradient<kLog>(d, s, v, g), d, dx + i, count);
+  Generate<kStream>(d, n, static_cast<T*>(dx_data), [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    hwy::Prefetch(y + n + i);  // the next row's, for when this one is done
+    hwy::Prefetch(dy + n + i);
+    return Gradient<kLog>(d, s, LoadUpTo(d, y + i, count, zero), LoadUpTo(d, dy + i, count, zero));
   });
 }
 
-template <class T, bool kLog>
+template <class T, bool kLog, bool kStream>
 void Rows(int64_t begin, int64_t end, int64_t cols, const void* y_data, const void* dy_data,
           void* dx_data) {
   for (int64_t row = begin; row < end; ++row) {
     const T* y = static_cast<const T*>(y_data) + row * cols;
     const T* dy = static_cast<const T*>(dy_data) + row * cols;
-    Write<T, kLog>(cols, Sum<T, kLog>(cols, y, dy), y, dy, static_cast<T*>(dx_data) + row * cols);
+    T* dx = static_cast<T*>(dx_data) + row * cols;
+    Write<T, kLog, kStream>(cols, Sum<T, kLog>(cols, y, dy), y, dy, dx);
   }
+  if constexpr (kStream) hwy::FlushStream();
 }
 
 // kAxisRows rows at a time, whose sums are added by Kahan's method.
@@ -146,15 +149,14 @@ void Axis(int64_t cols, int64_t inner, int64_t begin, int64_t end, const void* y
 }
 
 template <class T, bool kLog>
-constexpr SoftmaxBackwardKernels kKernels = {&Rows<T, kLog>, &Sum<T, kLog>, &Write<T, kLog>,
-                                             &Axis<T, kLog>};
+constexpr SoftmaxBackwardKernels kKernels = {&Rows<T, kLog, false>, &Rows<T, kLog, true>,
+                                             &Sum<T, kLog>, &Write<T, kLog, false>, &Axis<T, kLog>};
 
 }  // namespace
 
 SoftmaxBackwardKernels GetSoftmaxBackwardKernels(DType dtype, bool log) {
-  return VisitFloating(dtype, [&]<class T>(Tag<T>) {
-    return log ? kKernels<T, true> : kKernels<T, false>;
-  });
+  return VisitFloating(
+      dtype, [&]<class T>(Tag<T>) { return log ? kKernels<T, true> : kKernels<T, false>; });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -189,8 +191,9 @@ class CpuSoftmaxBackward final : public SoftmaxBackward {
         SplitRow(shape.cols, At(y, offset), At(dy, offset), At(dx, offset));
       }
     } else {
+      const bool stream = dx != dy && StreamsOutput(shape.rows * shape.cols * item_);
       ParallelFor(shape.rows, RowGrain(shape.cols), [&](int64_t begin, int64_t end) {
-        kernels_.rows(begin, end, shape.cols, y, dy, dx);
+        (stream ? kernels_.stream_rows : kernels_.rows)(begin, end, shape.cols, y, dy, dx);
       });
     }
     return OkStatus();
@@ -230,8 +233,7 @@ StatusOr<std::unique_ptr<SoftmaxBackward>> NewSoftmaxBackward(const SoftmaxBackw
   return std::make_unique<CpuSoftmaxBackward>(spec);
 }
 
-const bool registered =
-    RegisterPrimitive<SoftmaxBackward>(DeviceType::kCPU, &NewSoftmaxBackward);
+const bool registered = RegisterPrimitive<SoftmaxBackward>(DeviceType::kCPU, &NewSoftmaxBackward);
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -45,12 +45,18 @@ UnaryLoop Floats(DType dtype, F) {
 template <class F>
 UnaryLoop Numbers(DType dtype, F f) {
   switch (dtype) {
-    case DType::kUInt8: return &Loop<uint8_t, F>;
-    case DType::kInt8: return &Loop<int8_t, F>;
-    case DType::kInt16: return &Loop<int16_t, F>;
-    case DType::kInt32: return &Loop<int32_t, F>;
-    case DType::kInt64: return &Loop<int64_t, F>;
-    default: return Floats(dtype, f);
+    case DType::kUInt8:
+      return &Loop<uint8_t, F>;
+    case DType::kInt8:
+      return &Loop<int8_t, F>;
+    case DType::kInt16:
+      return &Loop<int16_t, F>;
+    case DType::kInt32:
+      return &Loop<int32_t, F>;
+    case DType::kInt64:
+      return &Loop<int64_t, F>;
+    default:
+      return Floats(dtype, f);
   }
 }
 
@@ -66,9 +72,12 @@ HWY_INLINE hn::Vec<D> Negative(D d, hn::Vec<D> x) {
 UnaryLoop FindUnary(UnaryOp op, DType dtype) {
 #define OFL_FN(expression) [](auto d, auto x) OFL_SIMD_LAMBDA { return expression; }
   switch (op) {
-    case UnaryOp::kNeg: return Numbers(dtype, OFL_FN(Negative(d, x)));
-    case UnaryOp::kExp: return Floats(dtype, OFL_FN(ExpOf(d, x)));
-    case UnaryOp::kLog: return Floats(dtype, OFL_FN(LogOf(d, x)));
+    case UnaryOp::kNeg:
+      return Numbers(dtype, OFL_FN(Negative(d, x)));
+    case UnaryOp::kExp:
+      return Floats(dtype, OFL_FN(ExpOf(d, x)));
+    case UnaryOp::kLog:
+      return Floats(dtype, OFL_FN(LogOf(d, x)));
     case UnaryOp::kRelu:  // NaN stays
       return Numbers(dtype, OFL_FN(hn::IfThenElse(hn::Gt(hn::Zero(d), x), hn::Zero(d), x)));
   }

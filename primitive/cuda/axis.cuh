@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Work along the middle axis of outer x axis x inner. A block takes a tile of neighbouring inner
-// columns: its lanes lie along inner, so that accesses are contiguous, its ways along the axis. Each
-// thread gathers something over its part of the axis, then the ways merge through shared memory.
+// columns: its lanes lie along inner, so that accesses are contiguous, its ways along the axis.
+// Each thread gathers something over its part of the axis, then the ways merge through shared
+// memory.
 #pragma once
 
 #include <stdint.h>

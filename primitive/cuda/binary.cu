@@ -128,15 +128,13 @@ struct BinaryRun {
 
   // Offsets of a, b, out.
   __device__ void At(const int64_t (&offset)[3]) const {
-    out[offset[2]] =
-        ConvertTo<Out>(Op{}(ConvertTo<C>(a[offset[0]]), ConvertTo<C>(b[offset[1]])));
+    out[offset[2]] = ConvertTo<Out>(Op{}(ConvertTo<C>(a[offset[0]]), ConvertTo<C>(b[offset[1]])));
   }
   // Offsets of the operand that is not single, and out.
   __device__ void At(const int64_t (&offset)[2]) const {
     const C x = ConvertTo<C>((single == Single::kFirst ? b : a)[offset[0]]);
     const C number = ConvertTo<C>(value);
-    out[offset[1]] =
-        ConvertTo<Out>(single == Single::kFirst ? Op{}(number, x) : Op{}(x, number));
+    out[offset[1]] = ConvertTo<Out>(single == Single::kFirst ? Op{}(number, x) : Op{}(x, number));
   }
 };
 
@@ -156,8 +154,12 @@ constexpr int kBinaryPack = kPackSize<std::conditional_t<(sizeof(T) > sizeof(Out
 template <class T, class Out, class C, class Op>
 cudaError_t LaunchTensors(const Strided<3>& g, const void* a, const void* b, void* out,
                           cudaStream_t stream) {
-  BinaryRun<T, Out, C, Op> run{static_cast<const T*>(a), static_cast<const T*>(b),
-                               static_cast<Out*>(out), Single::kNone, false, T{}};
+  BinaryRun<T, Out, C, Op> run{static_cast<const T*>(a),
+                               static_cast<const T*>(b),
+                               static_cast<Out*>(out),
+                               Single::kNone,
+                               false,
+                               T{}};
   const bool dense_out = IsDense(g, 2);
   if (dense_out && IsNumber(g, 0) && IsDense(g, 1)) run.single = Single::kFirst;
   if (dense_out && IsNumber(g, 1) && IsDense(g, 0)) run.single = Single::kSecond;
@@ -220,17 +222,28 @@ BinaryLaunchers Comparison(DType t) {
 
 BinaryLaunchers FindBinary(BinaryOp op, DType t) {
   switch (op) {
-    case BinaryOp::kAdd: return Arithmetic<Add>(t);
-    case BinaryOp::kSub: return Numbers<Sub>(t);
-    case BinaryOp::kMul: return Arithmetic<Mul>(t);
-    case BinaryOp::kDiv: return Floats<Div>(t);
-    case BinaryOp::kEq: return Comparison<Eq>(t);
-    case BinaryOp::kNe: return Comparison<Ne>(t);
-    case BinaryOp::kLt: return Comparison<Lt>(t);
-    case BinaryOp::kLe: return Comparison<Le>(t);
-    case BinaryOp::kGt: return Comparison<Gt>(t);
-    case BinaryOp::kGe: return Comparison<Ge>(t);
-    case BinaryOp::kReluBackward: return Floats<ReluBackward>(t);
+    case BinaryOp::kAdd:
+      return Arithmetic<Add>(t);
+    case BinaryOp::kSub:
+      return Numbers<Sub>(t);
+    case BinaryOp::kMul:
+      return Arithmetic<Mul>(t);
+    case BinaryOp::kDiv:
+      return Floats<Div>(t);
+    case BinaryOp::kEq:
+      return Comparison<Eq>(t);
+    case BinaryOp::kNe:
+      return Comparison<Ne>(t);
+    case BinaryOp::kLt:
+      return Comparison<Lt>(t);
+    case BinaryOp::kLe:
+      return Comparison<Le>(t);
+    case BinaryOp::kGt:
+      return Comparison<Gt>(t);
+    case BinaryOp::kGe:
+      return Comparison<Ge>(t);
+    case BinaryOp::kReluBackward:
+      return Floats<ReluBackward>(t);
   }
   return {};
 }

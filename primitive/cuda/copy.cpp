@@ -11,9 +11,8 @@ class CudaCopy final : public Copy {
   explicit CudaCopy(cuda::CopyLauncher launcher) : launcher_(launcher) {}
   Status Launch(Stream& stream, const Elementwise<2>& g, const void* src,
                 void* dst) const override {
-    return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launcher_(cuda::ToStrided(g), src, dst, s);
-    });
+    return cuda::RunOn(stream, kName,
+                       [&](cudaStream_t s) { return launcher_(cuda::ToStrided(g), src, dst, s); });
   }
 
  private:

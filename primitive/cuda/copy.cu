@@ -35,10 +35,14 @@ cudaError_t LaunchCopy(const Strided<2>& g, const void* src, void* dst, cudaStre
 
 CopyLauncher SameType(DType dtype) {
   switch (SizeOf(dtype)) {
-    case 1: return &LaunchCopy<uint8_t, uint8_t>;
-    case 2: return &LaunchCopy<uint16_t, uint16_t>;
-    case 4: return &LaunchCopy<uint32_t, uint32_t>;
-    default: return &LaunchCopy<uint64_t, uint64_t>;
+    case 1:
+      return &LaunchCopy<uint8_t, uint8_t>;
+    case 2:
+      return &LaunchCopy<uint16_t, uint16_t>;
+    case 4:
+      return &LaunchCopy<uint32_t, uint32_t>;
+    default:
+      return &LaunchCopy<uint64_t, uint64_t>;
   }
 }
 

@@ -26,7 +26,8 @@ class CudaArange final : public Arange {
   Status Launch(Stream& stream, int64_t n, Scalar start, Scalar step, void* y) const override {
     const cuda::ArangeArguments arguments{start.to<int64_t>(), step.to<int64_t>(),
                                           start.to<double>(), step.to<double>()};
-    return cuda::RunOn(stream, kName, [&](cudaStream_t s) { return launcher_(n, arguments, y, s); });
+    return cuda::RunOn(stream, kName,
+                       [&](cudaStream_t s) { return launcher_(n, arguments, y, s); });
   }
 
  private:
@@ -38,7 +39,8 @@ class CudaRandom final : public Random {
   explicit CudaRandom(cuda::RandomLauncher launcher) : launcher_(launcher) {}
   Status Launch(Stream& stream, int64_t n, const PhiloxState& state, void* y) const override {
     const cuda::RandomArguments arguments{state.seed, state.offset, state.device_offset};
-    return cuda::RunOn(stream, kName, [&](cudaStream_t s) { return launcher_(n, arguments, y, s); });
+    return cuda::RunOn(stream, kName,
+                       [&](cudaStream_t s) { return launcher_(n, arguments, y, s); });
   }
 
  private:

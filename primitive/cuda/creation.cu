@@ -52,7 +52,8 @@ struct ArangeRun {
 };
 
 template <class T>
-cudaError_t LaunchArange(int64_t n, const ArangeArguments& arguments, void* y, cudaStream_t stream) {
+cudaError_t LaunchArange(int64_t n, const ArangeArguments& arguments, void* y,
+                         cudaStream_t stream) {
   return ForPacks<kPackSize<T>>(n, ArangeRun<T>{arguments, static_cast<T*>(y)}, stream);
 }
 
@@ -153,10 +154,14 @@ RandomLauncher FloatingRandom(DType dtype) {
 
 FillLauncher FindFill(DType dtype) {
   switch (SizeOf(dtype)) {
-    case 1: return &LaunchFill<uint8_t>;
-    case 2: return &LaunchFill<uint16_t>;
-    case 4: return &LaunchFill<uint32_t>;
-    default: return &LaunchFill<uint64_t>;
+    case 1:
+      return &LaunchFill<uint8_t>;
+    case 2:
+      return &LaunchFill<uint16_t>;
+    case 4:
+      return &LaunchFill<uint32_t>;
+    default:
+      return &LaunchFill<uint64_t>;
   }
 }
 
@@ -168,8 +173,10 @@ ArangeLauncher FindArange(DType dtype) {
 
 RandomLauncher FindRandom(Distribution distribution, DType dtype) {
   switch (distribution) {
-    case Distribution::kUniform: return FloatingRandom<Distribution::kUniform>(dtype);
-    case Distribution::kNormal: return FloatingRandom<Distribution::kNormal>(dtype);
+    case Distribution::kUniform:
+      return FloatingRandom<Distribution::kUniform>(dtype);
+    case Distribution::kNormal:
+      return FloatingRandom<Distribution::kNormal>(dtype);
     case Distribution::kBits:
       return dtype == DType::kInt64 ? &LaunchRandom<Distribution::kBits, int64_t> : nullptr;
   }

@@ -73,14 +73,22 @@ Loaded* Load() {
 
 const char* NameOf(cublasStatus_t status) {
   switch (status) {
-    case CUBLAS_STATUS_NOT_INITIALIZED: return "not initialized";
-    case CUBLAS_STATUS_ALLOC_FAILED: return "allocation failed";
-    case CUBLAS_STATUS_INVALID_VALUE: return "invalid value";
-    case CUBLAS_STATUS_ARCH_MISMATCH: return "not for this device";
-    case CUBLAS_STATUS_EXECUTION_FAILED: return "execution failed";
-    case CUBLAS_STATUS_INTERNAL_ERROR: return "internal error";
-    case CUBLAS_STATUS_NOT_SUPPORTED: return "not supported";
-    default: return "unknown error";
+    case CUBLAS_STATUS_NOT_INITIALIZED:
+      return "not initialized";
+    case CUBLAS_STATUS_ALLOC_FAILED:
+      return "allocation failed";
+    case CUBLAS_STATUS_INVALID_VALUE:
+      return "invalid value";
+    case CUBLAS_STATUS_ARCH_MISMATCH:
+      return "not for this device";
+    case CUBLAS_STATUS_EXECUTION_FAILED:
+      return "execution failed";
+    case CUBLAS_STATUS_INTERNAL_ERROR:
+      return "internal error";
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+      return "not supported";
+    default:
+      return "unknown error";
   }
 }
 
@@ -98,10 +106,9 @@ StatusOr<const CublasLt*> GetCublasLt() {
 
 Status LtStatus(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return OkStatus();
-  const ErrorKind kind = status == CUBLAS_STATUS_ALLOC_FAILED ? ErrorKind::kOutOfMemory
-                         : status == CUBLAS_STATUS_NOT_SUPPORTED
-                             ? ErrorKind::kNotImplemented
-                             : ErrorKind::kRuntime;
+  const ErrorKind kind = status == CUBLAS_STATUS_ALLOC_FAILED    ? ErrorKind::kOutOfMemory
+                         : status == CUBLAS_STATUS_NOT_SUPPORTED ? ErrorKind::kNotImplemented
+                                                                 : ErrorKind::kRuntime;
   return Error(kind, "cuBLASLt: ", what, " failed: ", NameOf(status), " (",
                static_cast<int>(status), ")");
 }

@@ -82,22 +82,33 @@ cudaError_t ForElements(const Strided<M>& g, const F& f, cudaStream_t stream) {
 template <class R, class F>
 R VisitDeviceFloating(DType t, F&& f) {
   switch (t) {
-    case DType::kFloat16: return f(Tag<__half>{});
-    case DType::kBFloat16: return f(Tag<__nv_bfloat16>{});
-    case DType::kFloat32: return f(Tag<float>{});
-    case DType::kFloat64: return f(Tag<double>{});
-    default: return R{};
+    case DType::kFloat16:
+      return f(Tag<__half>{});
+    case DType::kBFloat16:
+      return f(Tag<__nv_bfloat16>{});
+    case DType::kFloat32:
+      return f(Tag<float>{});
+    case DType::kFloat64:
+      return f(Tag<double>{});
+    default:
+      return R{};
   }
 }
 template <class R, class F>
 R VisitDeviceNumeric(DType t, F&& f) {
   switch (t) {
-    case DType::kUInt8: return f(Tag<uint8_t>{});
-    case DType::kInt8: return f(Tag<int8_t>{});
-    case DType::kInt16: return f(Tag<int16_t>{});
-    case DType::kInt32: return f(Tag<int32_t>{});
-    case DType::kInt64: return f(Tag<int64_t>{});
-    default: return VisitDeviceFloating<R>(t, static_cast<F&&>(f));
+    case DType::kUInt8:
+      return f(Tag<uint8_t>{});
+    case DType::kInt8:
+      return f(Tag<int8_t>{});
+    case DType::kInt16:
+      return f(Tag<int16_t>{});
+    case DType::kInt32:
+      return f(Tag<int32_t>{});
+    case DType::kInt64:
+      return f(Tag<int64_t>{});
+    default:
+      return VisitDeviceFloating<R>(t, static_cast<F&&>(f));
   }
 }
 template <class R, class F>

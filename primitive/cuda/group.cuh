@@ -60,7 +60,8 @@ class LaneGroup {
 class Block {
  public:
   // `scratch` is shared memory; see kScratchBytes.
-  __device__ __forceinline__ explicit Block(void* scratch) : scratch_(static_cast<char*>(scratch)) {}
+  __device__ __forceinline__ explicit Block(void* scratch)
+      : scratch_(static_cast<char*>(scratch)) {}
   static constexpr int kScratchBytes = 2 * kMaxWarps * 16;
 
   __device__ __forceinline__ int rank() const { return threadIdx.x; }

@@ -7,8 +7,8 @@
 namespace oneflow_lite::cuda {
 namespace {
 
-// As C++ converts; a floating number outside an integer's range becomes the smallest int64 (int32 on
-// the way to narrower integers), as in the copy primitive.
+// As C++ converts; a floating number outside an integer's range becomes the smallest int64 (int32
+// on the way to narrower integers), as in the copy primitive.
 template <class T>
 T CastScalar(const Scalar& s) {
   if constexpr (std::is_same_v<T, bool>) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the host side of the CUDA primitives shares: from Stream and Elementwise to plain values, and
-// from cudaError_t to Status.
+// What the host side of the CUDA primitives shares: from Stream and Elementwise to plain values,
+// and from cudaError_t to Status.
 //
 //   return RunOn(stream, "unary", [&](cudaStream_t s) { return launcher(n, x, y, s); });
 #pragma once

@@ -24,11 +24,11 @@ struct DeviceLimits {
 // For callers without a cache of their own: asks the driver.
 inline cudaError_t QueryDeviceLimits(int device, DeviceLimits* limits) {
   limits->device = device;
-  cudaError_t error = cudaDeviceGetAttribute(&limits->multiprocessors,
-                                             cudaDevAttrMultiProcessorCount, device);
+  cudaError_t error =
+      cudaDeviceGetAttribute(&limits->multiprocessors, cudaDevAttrMultiProcessorCount, device);
   if (error != cudaSuccess) return error;
-  error = cudaDeviceGetAttribute(&limits->shared_per_block,
-                                 cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  error = cudaDeviceGetAttribute(&limits->shared_per_block, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                 device);
   if (error != cudaSuccess) return error;
   return cudaDeviceGetAttribute(&limits->shared_per_multiprocessor,
                                 cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);

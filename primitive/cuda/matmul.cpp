@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products through cuBLASLt. It is column-major, so the row-major c = op(a) op(b) is computed
-// as its transpose, with b as the left operand. What a problem needs (descriptors and the algorithm
-// the library's heuristic prefers) is made once and kept.
+// Matrix products through cuBLASLt. It is column-major, so the row-major c = op(a) op(b) is
+// computed as its transpose, with b as the left operand. What a problem needs (descriptors and the
+// algorithm the library's heuristic prefers) is made once and kept.
 #include "primitive/matmul.h"
 
 #include <algorithm>
@@ -25,10 +25,14 @@ constexpr uint32_t kAligned = 16;           // bytes
 
 cudaDataType DataType(DType t) {
   switch (t) {
-    case DType::kFloat16: return CUDA_R_16F;
-    case DType::kBFloat16: return CUDA_R_16BF;
-    case DType::kFloat64: return CUDA_R_64F;
-    default: return CUDA_R_32F;
+    case DType::kFloat16:
+      return CUDA_R_16F;
+    case DType::kBFloat16:
+      return CUDA_R_16BF;
+    case DType::kFloat64:
+      return CUDA_R_64F;
+    default:
+      return CUDA_R_32F;
   }
 }
 
@@ -79,14 +83,13 @@ class CudaMatmul final : public Matmul {
     }
     OFL_ASSIGN_OR_RETURN(const CublasLt* lt, cuda::GetCublasLt());
     OFL_ASSIGN_OR_RETURN(cublasLtHandle_t handle, HandleOf(*lt, device));
-    OFL_ASSIGN_OR_RETURN(const Plan* plan,
-                         FindPlan(device, shape, kAligned, kMaxWorkspace));
+    OFL_ASSIGN_OR_RETURN(const Plan* plan, FindPlan(device, shape, kAligned, kMaxWorkspace));
     const uintptr_t addresses = reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) |
                                 reinterpret_cast<uintptr_t>(c);
     if (addresses % kAligned != 0) {
       // Another algorithm, within the workspace that WorkspaceBytes asked for.
-      OFL_ASSIGN_OR_RETURN(plan, FindPlan(device, shape, static_cast<uint32_t>(SizeOf(dtype_)),
-                                          plan->workspace));
+      OFL_ASSIGN_OR_RETURN(
+          plan, FindPlan(device, shape, static_cast<uint32_t>(SizeOf(dtype_)), plan->workspace));
     }
     const float one = 1, zero = 0;
     const double one64 = 1, zero64 = 0;
@@ -94,10 +97,10 @@ class CudaMatmul final : public Matmul {
     const void* alpha = wide ? static_cast<const void*>(&one64) : &one;
     const void* beta = wide ? static_cast<const void*>(&zero64) : &zero;
     DeviceGuard guard(device);
-    return LtStatus(lt->Matmul(handle, plan->desc, alpha, b, plan->left, a, plan->right, beta, c,
-                               plan->out, c, plan->out, &plan->algorithm, workspace,
-                               plan->workspace, NativeStream(stream)),
-                    kName);
+    return LtStatus(
+        lt->Matmul(handle, plan->desc, alpha, b, plan->left, a, plan->right, beta, c, plan->out, c,
+                   plan->out, &plan->algorithm, workspace, plan->workspace, NativeStream(stream)),
+        kName);
   }
 
  private:
@@ -110,8 +113,9 @@ class CudaMatmul final : public Matmul {
 
   StatusOr<const Plan*> FindPlan(int device, const MatmulShape& s, uint32_t alignment,
                                  size_t max_workspace) const {
-    const Key key{device, s.batch, s.m, s.n, s.k, s.transpose_a, s.transpose_b, s.lda, s.ldb,
-                  s.batch_stride_a, s.batch_stride_b, alignment};
+    const Key key{device,           s.batch,       s.m,   s.n,   s.k,
+                  s.transpose_a,    s.transpose_b, s.lda, s.ldb, s.batch_stride_a,
+                  s.batch_stride_b, alignment};
     std::lock_guard lock(mutex_);
     if (const auto it = plans_.find(key); it != plans_.end()) return &it->second;
     OFL_ASSIGN_OR_RETURN(const CublasLt* lt, cuda::GetCublasLt());
@@ -129,18 +133,18 @@ class CudaMatmul final : public Matmul {
                   uint32_t alignment, size_t max_workspace, Plan* plan) const {
     const bool wide = dtype_ == DType::kFloat64;
     // COMPUTE_32F is float32 throughout: TF32 would have to be asked for.
-    OFL_RETURN_IF_ERROR(LtStatus(
-        lt.MatmulDescCreate(&plan->desc, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                            wide ? CUDA_R_64F : CUDA_R_32F),
-        "descriptor"));
+    OFL_RETURN_IF_ERROR(
+        LtStatus(lt.MatmulDescCreate(&plan->desc, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                     wide ? CUDA_R_64F : CUDA_R_32F),
+                 "descriptor"));
     const cublasOperation_t left = s.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t right = s.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-    OFL_RETURN_IF_ERROR(LtStatus(lt.MatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_TRANSA,
-                                                           &left, sizeof(left)),
-                                 "descriptor"));
-    OFL_RETURN_IF_ERROR(LtStatus(lt.MatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_TRANSB,
-                                                           &right, sizeof(right)),
-                                 "descriptor"));
+    OFL_RETURN_IF_ERROR(LtStatus(
+        lt.MatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof(left)),
+        "descriptor"));
+    OFL_RETURN_IF_ERROR(LtStatus(
+        lt.MatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof(right)),
+        "descriptor"));
     // A row-major r x c matrix is a column-major c x r one.
     OFL_RETURN_IF_ERROR(NewLayout(lt, s.transpose_b ? s.k : s.n, s.transpose_b ? s.n : s.k, s.ldb,
                                   s.batch, s.batch_stride_b, &plan->left));
@@ -152,17 +156,17 @@ class CudaMatmul final : public Matmul {
 
   Status NewLayout(const CublasLt& lt, int64_t rows, int64_t cols, int64_t ld, int64_t batch,
                    int64_t batch_stride, cublasLtMatrixLayout_t* layout) const {
-    OFL_RETURN_IF_ERROR(LtStatus(
-        lt.MatrixLayoutCreate(layout, DataType(dtype_), static_cast<uint64_t>(rows),
-                              static_cast<uint64_t>(cols), std::max(ld, rows)),
-        "layout"));
+    OFL_RETURN_IF_ERROR(
+        LtStatus(lt.MatrixLayoutCreate(layout, DataType(dtype_), static_cast<uint64_t>(rows),
+                                       static_cast<uint64_t>(cols), std::max(ld, rows)),
+                 "layout"));
     if (batch == 1) return OkStatus();
     if (batch > INT32_MAX) return Error(ErrorKind::kNotImplemented, "matmul: batch ", batch);
     const int32_t count = static_cast<int32_t>(batch);
-    OFL_RETURN_IF_ERROR(LtStatus(
-        lt.MatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
-                                    sizeof(count)),
-        "layout"));
+    OFL_RETURN_IF_ERROR(
+        LtStatus(lt.MatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
+                                             sizeof(count)),
+                 "layout"));
     return LtStatus(
         lt.MatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
                                     &batch_stride, sizeof(batch_stride)),
@@ -173,16 +177,15 @@ class CudaMatmul final : public Matmul {
                          size_t max_workspace, Plan* plan) const {
     cublasLtMatmulPreference_t preference = nullptr;
     OFL_RETURN_IF_ERROR(LtStatus(lt.MatmulPreferenceCreate(&preference), "preference"));
-    cublasStatus_t status = lt.MatmulPreferenceSetAttribute(
-        preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &max_workspace,
-        sizeof(max_workspace));
-    for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
-                                 CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                                 CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
-                                 CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    cublasStatus_t status =
+        lt.MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                        &max_workspace, sizeof(max_workspace));
+    for (const auto attribute :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
       if (status != CUBLAS_STATUS_SUCCESS) break;
-      status = lt.MatmulPreferenceSetAttribute(preference, attribute, &alignment,
-                                               sizeof(alignment));
+      status =
+          lt.MatmulPreferenceSetAttribute(preference, attribute, &alignment, sizeof(alignment));
     }
     cublasLtMatmulHeuristicResult_t best = {};
     int found = 0;

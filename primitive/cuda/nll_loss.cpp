@@ -45,10 +45,9 @@ StatusOr<std::unique_ptr<P>> New(const NllLoss::Spec& spec) {
   return std::make_unique<CudaP>(launchers);
 }
 
-const bool registered =
-    RegisterPrimitive<NllLoss>(DeviceType::kCUDA, &New<NllLoss, CudaNllLoss>) &&
-    RegisterPrimitive<NllLossBackward>(DeviceType::kCUDA,
-                                       &New<NllLossBackward, CudaNllLossBackward>);
+const bool registered = RegisterPrimitive<NllLoss>(DeviceType::kCUDA, &New<NllLoss, CudaNllLoss>) &&
+                        RegisterPrimitive<NllLossBackward>(
+                            DeviceType::kCUDA, &New<NllLossBackward, CudaNllLossBackward>);
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -101,24 +101,76 @@ __device__ __forceinline__ bool IsAlignedFor(const void* p) {
   return (reinterpret_cast<uintptr_t>(p) & (sizeof(Word) - 1)) == 0;
 }
 
-// N elements from p on: one access of up to 16 bytes where p is aligned to it, else element by
-// element.
-template <int N, class T>
-__device__ __forceinline__ Pack<T, N> LoadPack(const T* p) {
-  using Word = typename WordOf<N * sizeof(T)>::type;
-  Pack<T, N> pack;
-  if constexpr (N > 1 && !std::is_void_v<Word>) {
-    if (IsAlignedFor<Word>(p)) {
-      const Word raw = *reinterpret_cast<const Word*>(p);
-      memcpy(&pack, &raw, sizeof(Word));
-      return pack;
-    }
+// Makes the compiler hold a pack of 16-bit elements as 4-byte words and forget what it computed
+// from it so far. It would otherwise spread the elements over a register each, and carry a row that
+// stays in registers along in the wider compute type as well. Nothing for wider elements.
+template <class T, int N>
+__device__ __forceinline__ void KeepPacked(Pack<T, N>& pack) {
+  if constexpr (sizeof(T) < 4 && sizeof(pack) % 4 == 0) {
+    uint32_t words[sizeof(pack) / 4];
+    memcpy(words, &pack, sizeof(pack));
+#pragma unroll
+    for (uint32_t& word : words) asm("" : "+r"(word));
+    memcpy(&pack, words, sizeof(pack));
   }
+}
+
+template <int N, class T>
+__device__ __forceinline__ Pack<T, N> LoadEach(const T* p) {
+  Pack<T, N> pack;
 #pragma unroll
   for (int i = 0; i < N; ++i) pack.v[i] = p[i];
   return pack;
 }
 
+// N elements from p on: one access of up to 16 bytes where p is aligned to it, else element by
+// element.
+template <int N, class T>
+__device__ __forceinline__ Pack<T, N> LoadPack(const T* p) {
+  using Word = typename WordOf<N * sizeof(T)>::type;
+  if constexpr (N > 1 && !std::is_void_v<Word>) {
+    Pack<T, N> pack;
+    Word word;
+    if constexpr (sizeof(T) < 4) {
+      // The two ways meet in a word, not in N registers of an element each.
+      if (IsAlignedFor<Word>(p)) {
+        word = *reinterpret_cast<const Word*>(p);
+      } else {
+        pack = LoadEach<N>(p);
+        memcpy(&word, &pack, sizeof(Word));
+      }
+      memcpy(&pack, &word, sizeof(Word));
+      KeepPacked(pack);
+      return pack;
+    } else if (IsAlignedFor<Word>(p)) {
+      word = *reinterpret_cast<const Word*>(p);
+      memcpy(&pack, &word, sizeof(Word));
+      return pack;
+    }
+  }
+  return LoadEach<N>(p);
+}
+
+// An assignment would do, but the compiler cuts one of packed 16-bit values into 4-byte stores,
+// which run at two thirds of the speed.
+__device__ __forceinline__ void StoreWord(uint4* p, const uint4& v) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};"
+               :
+               : "l"(__cvta_generic_to_global(p)), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+               : "memory");
+}
+__device__ __forceinline__ void StoreWord(uint2* p, const uint2& v) {
+  asm volatile("st.global.v2.u32 [%0], {%1, %2};"
+               :
+               : "l"(__cvta_generic_to_global(p)), "r"(v.x), "r"(v.y)
+               : "memory");
+}
+template <class Word>
+__device__ __forceinline__ void StoreWord(Word* p, const Word& v) {
+  *p = v;
+}
+
+// Stores N elements to global memory from p on, as LoadPack loads them.
 template <int N, class T>
 __device__ __forceinline__ void StorePack(T* p, const Pack<T, N>& pack) {
   using Word = typename WordOf<N * sizeof(T)>::type;
@@ -126,7 +178,7 @@ __device__ __forceinline__ void StorePack(T* p, const Pack<T, N>& pack) {
     if (IsAlignedFor<Word>(p)) {
       Word raw;
       memcpy(&raw, &pack, sizeof(Word));
-      *reinterpret_cast<Word*>(p) = raw;
+      StoreWord(reinterpret_cast<Word*>(p), raw);
       return;
     }
   }
@@ -134,17 +186,28 @@ __device__ __forceinline__ void StorePack(T* p, const Pack<T, N>& pack) {
   for (int i = 0; i < N; ++i) p[i] = pack.v[i];
 }
 
-// Makes the compiler forget what it computed from the pack so far. A row that stays in registers
-// in its own dtype would otherwise be carried along in the wider compute type as well, and spill.
-template <class T, int N>
-__device__ __forceinline__ void ForgetDerived(Pack<T, N>& pack) {
-  if constexpr (sizeof(pack) % 4 == 0) {
-    uint32_t words[sizeof(pack) / 4];
-    memcpy(words, &pack, sizeof(pack));
+// Conversion of a whole pack; two values at a time to the 16-bit floats.
+template <class To, class From, int N>
+__device__ __forceinline__ Pack<To, N> ConvertPack(const Pack<From, N>& x) {
+  Pack<To, N> y;
+  if constexpr (N % 2 == 0 && std::is_same_v<From, float> && std::is_same_v<To, __half>) {
 #pragma unroll
-    for (uint32_t& word : words) asm volatile("" : "+r"(word));
-    memcpy(&pack, words, sizeof(pack));
+    for (int i = 0; i < N; i += 2) {
+      const __half2 pair = __floats2half2_rn(x.v[i], x.v[i + 1]);
+      memcpy(&y.v[i], &pair, sizeof(pair));
+    }
+  } else if constexpr (N % 2 == 0 && std::is_same_v<From, float> &&
+                       std::is_same_v<To, __nv_bfloat16>) {
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+      const __nv_bfloat162 pair = __floats2bfloat162_rn(x.v[i], x.v[i + 1]);
+      memcpy(&y.v[i], &pair, sizeof(pair));
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) y.v[i] = ConvertTo<To>(x.v[i]);
   }
+  return y;
 }
 
 }  // namespace cuda

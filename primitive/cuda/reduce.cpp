@@ -40,9 +40,12 @@ class CudaArgMax final : public ArgMax {
 
 cuda::ReduceLaunchers Find(ReduceOp op, DType in) {
   switch (op) {
-    case ReduceOp::kSum: return cuda::FindSum(in);
-    case ReduceOp::kMean: return cuda::FindMean(in);
-    case ReduceOp::kMax: return cuda::FindMax(in);
+    case ReduceOp::kSum:
+      return cuda::FindSum(in);
+    case ReduceOp::kMean:
+      return cuda::FindMean(in);
+    case ReduceOp::kMax:
+      return cuda::FindMax(in);
   }
   return {};
 }

@@ -2,11 +2,12 @@
 //
 // Reduction over the middle axis of outer x axis x inner, in one launch where there are enough rows
 // or columns to fill the device, else in two: `chunks` parts of the axis each leave a partial
-// result, [outer][chunks][inner], and the same kernels reduce those. The order of every sum is fixed
-// by the shape and the device.
+// result, [outer][chunks][inner], and the same kernels reduce those. The order of every sum is
+// fixed by the shape and the device.
 #pragma once
 
 #include "primitive/cuda/axis.cuh"
+#include "primitive/cuda/compensated_sum.cuh"
 #include "primitive/cuda/elementwise.cuh"
 #include "primitive/cuda/group.cuh"
 
@@ -15,35 +16,17 @@ namespace cuda {
 
 struct ReducePolicy {
   static constexpr int kThreads = 256;
-  static constexpr int kWarpAxis = 1024;      // rows up to here: a warp each, else a block
-  static constexpr int kTileLanes = 32;       // at most, along inner
+  static constexpr int kWarpAxis = 1024;  // rows up to here: a warp each, else a block
+  static constexpr int kTileLanes = 32;   // at most, along inner
   static constexpr int kBlocksPerMultiprocessor = 4;
   static constexpr int kMaxChunks = 1024;
-  static constexpr int kMinRowChunk = 4096;   // elements of a row worth a block
-  static constexpr int kMinAxisChunk = 64;    // positions of the axis worth a tile
-  static constexpr int kRun = 16;             // values summed up in a row before they are put aside
+  static constexpr int kMinRowChunk = 4096;  // elements of a row worth a block
+  static constexpr int kMinAxisChunk = 64;   // positions of the axis worth a tile
 };
 
-// A sum keeps runs of kRun values apart from the total, so that the error grows with the square
-// root of the length at most.
-template <class A>
-struct SumState {
-  A total = 0, run = 0;
-  int in_run = 0;
-
-  __device__ __forceinline__ void Add(A v) {
-    run += v;
-    if (++in_run == ReducePolicy::kRun) {
-      total += run;
-      run = 0;
-      in_run = 0;
-    }
-  }
-  __device__ __forceinline__ A Get() const { return total + run; }
-};
 struct SumOp {
   template <class A>
-  using State = SumState<A>;
+  using State = CompensatedSum<A>;
   template <class A>
   static __device__ __forceinline__ A Identity() {
     return A(0);

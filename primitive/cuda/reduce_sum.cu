@@ -20,7 +20,9 @@ struct SumFinder {
 
 }  // namespace
 
-ReduceLaunchers FindSum(DType in) { return VisitDeviceAll<ReduceLaunchers>(in, SumFinder<false>{}); }
+ReduceLaunchers FindSum(DType in) {
+  return VisitDeviceAll<ReduceLaunchers>(in, SumFinder<false>{});
+}
 ReduceLaunchers FindMean(DType in) {
   return VisitDeviceFloating<ReduceLaunchers>(in, SumFinder<true>{});
 }

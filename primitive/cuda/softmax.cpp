@@ -9,11 +9,16 @@ namespace {
 
 const cuda::SoftmaxLaunchers* LaunchersFor(DType dtype) {
   switch (dtype) {
-    case DType::kFloat16: return &cuda::kSoftmaxFloat16;
-    case DType::kBFloat16: return &cuda::kSoftmaxBFloat16;
-    case DType::kFloat32: return &cuda::kSoftmaxFloat32;
-    case DType::kFloat64: return &cuda::kSoftmaxFloat64;
-    default: return nullptr;
+    case DType::kFloat16:
+      return &cuda::kSoftmaxFloat16;
+    case DType::kBFloat16:
+      return &cuda::kSoftmaxBFloat16;
+    case DType::kFloat32:
+      return &cuda::kSoftmaxFloat32;
+    case DType::kFloat64:
+      return &cuda::kSoftmaxFloat64;
+    default:
+      return nullptr;
   }
 }
 
@@ -66,10 +71,9 @@ StatusOr<std::unique_ptr<P>> New(const Softmax::Spec& spec) {
   return std::make_unique<CudaP>(*launchers, spec.log);
 }
 
-const bool registered =
-    RegisterPrimitive<Softmax>(DeviceType::kCUDA, &New<Softmax, CudaSoftmax>) &&
-    RegisterPrimitive<SoftmaxBackward>(DeviceType::kCUDA,
-                                       &New<SoftmaxBackward, CudaSoftmaxBackward>);
+const bool registered = RegisterPrimitive<Softmax>(DeviceType::kCUDA, &New<Softmax, CudaSoftmax>) &&
+                        RegisterPrimitive<SoftmaxBackward>(
+                            DeviceType::kCUDA, &New<SoftmaxBackward, CudaSoftmaxBackward>);
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -29,6 +29,7 @@ template <class T>
 size_t SoftmaxWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits& limits) {
   if (rows <= 0) return 0;
   const int chunks = SplitChunks(rows, cols / kPackSize<T>, limits);
+  static_assert(sizeof(OnlineSum<ComputeType<T>>) == sizeof(CompensatedSum<ComputeType<T>>));
   return chunks > 1 ? sizeof(OnlineSum<ComputeType<T>>) * rows * chunks : 0;
 }
 
@@ -42,13 +43,20 @@ struct GroupShape {
 template <class F>
 cudaError_t VisitGroupShape(const SoftmaxPlan& plan, F&& f) {
   switch (plan.lanes * plan.packs) {
-    case 4: return f(GroupShape<4, 1>{});
-    case 8: return f(GroupShape<8, 1>{});
-    case 16: return f(GroupShape<16, 1>{});
-    case 32: return f(GroupShape<32, 1>{});
-    case 64: return f(GroupShape<32, 2>{});
-    case 128: return f(GroupShape<32, 4>{});
-    default: return f(GroupShape<32, 8>{});
+    case 4:
+      return f(GroupShape<4, 1>{});
+    case 8:
+      return f(GroupShape<8, 1>{});
+    case 16:
+      return f(GroupShape<16, 1>{});
+    case 32:
+      return f(GroupShape<32, 1>{});
+    case 64:
+      return f(GroupShape<32, 2>{});
+    case 128:
+      return f(GroupShape<32, 4>{});
+    default:
+      return f(GroupShape<32, 8>{});
   }
 }
 static_assert(SoftmaxPolicy::kGroupPacks == 8, "VisitGroupShape lists the shapes");
@@ -96,10 +104,11 @@ cudaError_t LaunchSoftmax(const Load& load, const Store& store, int64_t rows, in
       return Launch(SoftmaxApplyKernel<kLog, Load, Store>, blocks, P::kSplitThreads, 0, stream,
                     load, store, cols, plan.chunks, partial);
     }
-    case SoftmaxTier::kWide: break;
+    case SoftmaxTier::kWide:
+      break;
   }
-  return Launch(SoftmaxWideKernel<false, kLog, Load, Store>, rows, plan.threads, plan.shared, stream,
-                load, store, rows, cols);
+  return Launch(SoftmaxWideKernel<false, kLog, Load, Store>, rows, plan.threads, plan.shared,
+                stream, load, store, rows, cols);
 }
 
 // y is the forward's output. dx may be dy (or y); otherwise no two may overlap.
@@ -111,9 +120,9 @@ cudaError_t LaunchSoftmaxBackward(const Load& y, const Load& dy, const Store& dx
   using P = SoftmaxPolicy;
   constexpr int N = kPackSize<T>;
   if (rows <= 0 || cols <= 0) return cudaSuccess;
-  const SoftmaxPlan plan = ChooseSoftmaxPlan(
-      rows, cols, N, P::kBlockPacksBackward, 2 * sizeof(Pack<typename Load::Element, N>),
-      Block::kScratchBytes, workspace != nullptr, limits);
+  const SoftmaxPlan plan = ChooseSoftmaxPlan(rows, cols, N, P::kBlockPacksBackward,
+                                             2 * sizeof(Pack<typename Load::Element, N>),
+                                             Block::kScratchBytes, workspace != nullptr, limits);
   switch (plan.tier) {
     case SoftmaxTier::kGroup:
       return internal::VisitGroupShape(plan, [&](auto shape) {
@@ -132,7 +141,7 @@ cudaError_t LaunchSoftmaxBackward(const Load& y, const Load& dy, const Store& dx
       return Launch(kernel, rows, plan.threads, plan.shared, stream, y, dy, dx, rows, cols);
     }
     case SoftmaxTier::kSplit: {
-      auto* partial = static_cast<ComputeType<T>*>(workspace);
+      auto* partial = static_cast<CompensatedSum<ComputeType<T>>*>(workspace);
       const int64_t blocks = rows * plan.chunks;
       const cudaError_t error =
           Launch(SoftmaxBackwardChunkKernel<kLog, Load, Store>, blocks, P::kSplitThreads, 0, stream,
@@ -141,10 +150,11 @@ cudaError_t LaunchSoftmaxBackward(const Load& y, const Load& dy, const Store& dx
       return Launch(SoftmaxBackwardApplyKernel<kLog, Load, Store>, blocks, P::kSplitThreads, 0,
                     stream, y, dy, dx, cols, plan.chunks, partial);
     }
-    case SoftmaxTier::kWide: break;
+    case SoftmaxTier::kWide:
+      break;
   }
-  return Launch(SoftmaxBackwardWideKernel<false, kLog, Load, Store>, rows, plan.threads, plan.shared,
-                stream, y, dy, dx, rows, cols);
+  return Launch(SoftmaxBackwardWideKernel<false, kLog, Load, Store>, rows, plan.threads,
+                plan.shared, stream, y, dy, dx, rows, cols);
 }
 
 }  // namespace cuda

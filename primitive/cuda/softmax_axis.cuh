@@ -22,6 +22,7 @@ struct SoftmaxAxisPolicy {
   static constexpr int kUnroll = 4;            // positions of the axis in flight per thread
   static constexpr int kSegmentBytes = 128;    // a tile's row in memory: a full line ...
   static constexpr int kMinSegmentBytes = 64;  // ... or two sectors, to have more or smaller tiles
+  static constexpr int kMinPerWay = 8;         // positions of the axis that are worth a thread
 };
 
 template <int N, bool kShared, bool kLog, class T>
@@ -65,13 +66,13 @@ __global__ void __launch_bounds__(SoftmaxAxisPolicy::kThreads)
     for (int64_t a = c.way; a < p.axis; a += c.ways) {
       const Pack<T, N> in =
           kShared ? kept[a * p.lanes + c.lane] : LoadPack<N>(x + c.offset + a * p.inner);
-      Pack<T, N> out;
+      Pack<C, N> out = ConvertPack<C>(in);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        const C d = ConvertTo<C>(in.v[i]) - sum[i].max;
-        out.v[i] = ConvertTo<T>(kLog ? d - scale[i] : ExpNonPositive(d) * scale[i]);
+        const C d = out.v[i] - sum[i].max;
+        out.v[i] = kLog ? d - scale[i] : ExpNonPositive(d) * scale[i];
       }
-      StorePack<N>(y + c.offset + a * p.inner, out);
+      StorePack<N>(y + c.offset + a * p.inner, ConvertPack<T>(out));
     }
   }
 }
@@ -81,12 +82,12 @@ __global__ void __launch_bounds__(SoftmaxAxisPolicy::kThreads)
     SoftmaxBackwardAxisKernel(const T* y, const T* dy, T* dx, AxisProblem p) {
   using C = ComputeType<T>;
   extern __shared__ __align__(16) char shared[];
-  auto* slots = reinterpret_cast<C*>(shared);
+  auto* slots = reinterpret_cast<CompensatedSum<C>*>(shared);
   auto* kept = reinterpret_cast<Pack<T, N>*>(slots + blockDim.x * N);
   const int64_t tiles = TilesPerOuter(p, N);
   for (int64_t tile = blockIdx.x; tile < p.outer * tiles; tile += gridDim.x) {
     const AxisColumns<N> c(p, tile, tiles);
-    C sum[N] = {};
+    CompensatedSum<C> sum[N];
 #pragma unroll 2
     for (int64_t a = c.way; c.active && a < p.axis; a += c.ways) {
       const Pack<T, N> py = LoadPack<N>(y + c.offset + a * p.inner);
@@ -97,22 +98,21 @@ __global__ void __launch_bounds__(SoftmaxAxisPolicy::kThreads)
       }
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        sum[i] += GradientTerm<kLog>(ConvertTo<C>(py.v[i]), ConvertTo<C>(pdy.v[i]));
+        sum[i].Add(GradientTerm<kLog>(ConvertTo<C>(py.v[i]), ConvertTo<C>(pdy.v[i])));
       }
     }
-    MergeWays<N>(sum, p, c.ways, slots, Plus{});
+    MergeWays<N>(sum, p, c.ways, slots, MergeCompensated{});
 #pragma unroll 2
     for (int64_t a = c.way; c.active && a < p.axis; a += c.ways) {
       const int64_t at = c.offset + a * p.inner;
       const Pack<T, N> py = kShared ? kept[2 * (a * p.lanes + c.lane)] : LoadPack<N>(y + at);
       const Pack<T, N> pdy = kShared ? kept[2 * (a * p.lanes + c.lane) + 1] : LoadPack<N>(dy + at);
-      Pack<T, N> out;
+      Pack<C, N> out;
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        out.v[i] = ConvertTo<T>(
-            Gradient<kLog>(ConvertTo<C>(py.v[i]), ConvertTo<C>(pdy.v[i]), sum[i]));
+        out.v[i] = Gradient<kLog>(ConvertTo<C>(py.v[i]), ConvertTo<C>(pdy.v[i]), sum[i].Get());
       }
-      StorePack<N>(dx + at, out);
+      StorePack<N>(dx + at, ConvertPack<T>(out));
     }
   }
 }
@@ -131,9 +131,6 @@ inline SoftmaxAxisPlan ChooseSoftmaxAxisPlan(int64_t outer, int64_t axis, int64_
   using P = SoftmaxAxisPolicy;
   const int64_t lanes_wanted = CeilDiv(inner, pack);
   const int bytes = pack * element;
-  int lanes = 1;
-  while (lanes < 32 && lanes < lanes_wanted && lanes * bytes < P::kSegmentBytes) lanes *= 2;
-  const int min_lanes = lanes * bytes > P::kMinSegmentBytes ? lanes / 2 : lanes;
   const int64_t merge = int64_t{P::kThreads} * pack * slot;
   const auto shared = [&](int n) { return merge + axis * n * kept; };
   const auto fits = [&](int n, int blocks) {
@@ -141,7 +138,15 @@ inline SoftmaxAxisPlan ChooseSoftmaxAxisPlan(int64_t outer, int64_t axis, int64_
            blocks * (shared(n) + 1024) <= limits.shared_per_multiprocessor;
   };
   const auto blocks = [&](int n) { return outer * CeilDiv(lanes_wanted, n); };
-  if (blocks(lanes) < 2 * limits.multiprocessors || !fits(lanes, 3)) lanes = min_lanes;
+  int lanes = 1;
+  while (lanes < P::kThreads && lanes < lanes_wanted &&
+         (lanes * bytes < P::kSegmentBytes || axis < P::kThreads / lanes * P::kMinPerWay)) {
+    lanes *= 2;
+  }
+  while (lanes * bytes > P::kMinSegmentBytes &&
+         (blocks(lanes) < 2 * limits.multiprocessors || !fits(lanes, 3))) {
+    lanes /= 2;
+  }
   if (fits(lanes, 1)) return {lanes, true, static_cast<size_t>(shared(lanes))};
   return {lanes, false, static_cast<size_t>(merge)};
 }
@@ -193,7 +198,7 @@ cudaError_t LaunchSoftmaxBackwardAxis(const T* y, const T* dy, T* dx, int64_t ou
                                       int64_t inner, const DeviceLimits& limits,
                                       cudaStream_t stream) {
   constexpr int N = kPackSize<T>;
-  constexpr int kSlot = sizeof(ComputeType<T>);
+  constexpr int kSlot = sizeof(CompensatedSum<ComputeType<T>>);
   if (outer <= 0 || axis <= 0 || inner <= 0) return cudaSuccess;
   if (inner % N == 0 && internal::AllPackAligned(y, dy, dx)) {
     return internal::LaunchAxis<N, T, SoftmaxBackwardAxisKernel<N, true, kLog, T>,

@@ -6,6 +6,7 @@
 //   log_softmax  dx = dy - exp(y) * sum(dy)
 #pragma once
 
+#include "primitive/cuda/compensated_sum.cuh"
 #include "primitive/cuda/softmax_io.cuh"
 #include "primitive/cuda/softmax_math.cuh"
 #include "primitive/cuda/softmax_policy.h"
@@ -65,8 +66,6 @@ __device__ __forceinline__ void GradientInRegisters(const Load& load_y, const Lo
     if (p >= packs) continue;
     y[k] = load_y.template Load<N>(row, span.PackColumn(p));
     dy[k] = load_dy.template Load<N>(row, span.PackColumn(p));
-    ForgetDerived(y[k]);
-    ForgetDerived(dy[k]);
   }
 #pragma unroll
   for (int k = 0; k < kExtras; ++k) {
@@ -90,8 +89,8 @@ __device__ __forceinline__ void GradientInRegisters(const Load& load_y, const Lo
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
     const int p = rank + k * size;
-    ForgetDerived(y[k]);
-    ForgetDerived(dy[k]);
+    KeepPacked(y[k]);
+    KeepPacked(dy[k]);
     if (p < packs) StoreGradient<kLog>(store, row, span.PackColumn(p), y[k], dy[k], sum);
   }
 #pragma unroll
@@ -109,7 +108,8 @@ __global__ void __launch_bounds__(SoftmaxPolicy::kGroupThreads)
   constexpr int kRows = SoftmaxPolicy::kGroupThreads / kLanes;
   constexpr int kExtras = ExtrasPerThread<kPackSize<typename Store::Element>>(kLanes);
   LaneGroup<kLanes> group;
-  for (int64_t base = int64_t{blockIdx.x} * kRows; base < rows; base += int64_t{gridDim.x} * kRows) {
+  for (int64_t base = int64_t{blockIdx.x} * kRows; base < rows;
+       base += int64_t{gridDim.x} * kRows) {
     const int64_t row = base + threadIdx.x / kLanes;
     GradientInRegisters<kPacks, kExtras, kLog>(y, dy, store, row, row < rows, cols, group);
   }
@@ -128,13 +128,15 @@ __global__ void __launch_bounds__(SoftmaxPolicy::kRegisterThreads, 2)
 // The sum over the packs [first, last) of a row, and over its extras where with_extras. With kKeep,
 // kept[2 * p] and kept[2 * p + 1] receive the packs p of y and dy.
 template <bool kLog, int N, bool kKeep, class C, class Load>
-__device__ __forceinline__ C GradientSum(const Load& load_y, const Load& load_dy, int64_t row,
-                                         const RowSpan<N>& span, int64_t first, int64_t last,
-                                         bool with_extras, Pack<typename Load::Element, N>* kept) {
+__device__ __forceinline__ CompensatedSum<C> GradientSum(const Load& load_y, const Load& load_dy,
+                                                         int64_t row, const RowSpan<N>& span,
+                                                         int64_t first, int64_t last,
+                                                         bool with_extras,
+                                                         Pack<typename Load::Element, N>* kept) {
   using E = typename Load::Element;
   constexpr int kUnroll = SoftmaxPolicy::kUnroll / 2;  // two loads each
   const int rank = threadIdx.x, size = blockDim.x;
-  C sum = 0;
+  CompensatedSum<C> sum;
   for (int64_t p = first + rank; p < last; p += int64_t{kUnroll} * size) {
     Pack<E, N> y[kUnroll], dy[kUnroll];
 #pragma unroll
@@ -150,12 +152,12 @@ __device__ __forceinline__ C GradientSum(const Load& load_y, const Load& load_dy
         kept[2 * (p + u * size)] = y[u];
         kept[2 * (p + u * size) + 1] = dy[u];
       }
-      sum += GradientTerms<kLog, C>(y[u], dy[u]);
+      sum.Add(GradientTerms<kLog, C>(y[u], dy[u]));
     }
   }
   if (with_extras && rank < span.extras()) {
-    sum += GradientTerms<kLog, C>(load_y.template Load<1>(row, span.Column(rank)),
-                                  load_dy.template Load<1>(row, span.Column(rank)));
+    sum.Add(GradientTerms<kLog, C>(load_y.template Load<1>(row, span.Column(rank)),
+                                   load_dy.template Load<1>(row, span.Column(rank))));
   }
   return sum;
 }
@@ -191,8 +193,8 @@ __global__ void __launch_bounds__(SoftmaxPolicy::kMaxThreads)
   Kept* kept = kShared ? reinterpret_cast<Kept*>(shared + Block::kScratchBytes) : nullptr;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const RowSpan<N> span(store.Head(row), cols);
-    C sum = GradientSum<kLog, N, kShared, C>(y, dy, row, span, 0, span.packs, true, kept);
-    sum = block.Reduce(sum, Plus{}, C(0));
+    auto part = GradientSum<kLog, N, kShared, C>(y, dy, row, span, 0, span.packs, true, kept);
+    const C sum = block.Reduce(part, MergeCompensated{}, CompensatedSum<C>{}).Get();
     WriteGradient<kLog, N, kShared>(y, dy, store, row, span, 0, span.packs, true, sum, kept);
   }
 }
@@ -200,7 +202,7 @@ __global__ void __launch_bounds__(SoftmaxPolicy::kMaxThreads)
 template <bool kLog, class Load, class Store>
 __global__ void __launch_bounds__(SoftmaxPolicy::kSplitThreads)
     SoftmaxBackwardChunkKernel(Load y, Load dy, Store store, int64_t cols, int chunks,
-                               ComputeType<typename Store::Element>* partial) {
+                               CompensatedSum<ComputeType<typename Store::Element>>* partial) {
   using C = ComputeType<typename Store::Element>;
   constexpr int N = kPackSize<typename Store::Element>;
   __shared__ __align__(16) char scratch[Block::kScratchBytes];
@@ -209,15 +211,15 @@ __global__ void __launch_bounds__(SoftmaxPolicy::kSplitThreads)
   const int chunk = blockIdx.x % chunks;
   const RowSpan<N> span(store.Head(row), cols);
   const int64_t first = span.packs * chunk / chunks, last = span.packs * (chunk + 1) / chunks;
-  C sum = GradientSum<kLog, N, false, C>(y, dy, row, span, first, last, chunk == 0, nullptr);
-  sum = block.Reduce(sum, Plus{}, C(0));
-  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+  auto part = GradientSum<kLog, N, false, C>(y, dy, row, span, first, last, chunk == 0, nullptr);
+  part = block.Reduce(part, MergeCompensated{}, CompensatedSum<C>{});
+  if (threadIdx.x == 0) partial[blockIdx.x] = part;
 }
 
 template <bool kLog, class Load, class Store>
-__global__ void __launch_bounds__(SoftmaxPolicy::kSplitThreads)
-    SoftmaxBackwardApplyKernel(Load y, Load dy, Store store, int64_t cols, int chunks,
-                               const ComputeType<typename Store::Element>* partial) {
+__global__ void __launch_bounds__(SoftmaxPolicy::kSplitThreads) SoftmaxBackwardApplyKernel(
+    Load y, Load dy, Store store, int64_t cols, int chunks,
+    const CompensatedSum<ComputeType<typename Store::Element>>* partial) {
   using C = ComputeType<typename Store::Element>;
   constexpr int N = kPackSize<typename Store::Element>;
   __shared__ __align__(16) char scratch[Block::kScratchBytes];
@@ -226,9 +228,11 @@ __global__ void __launch_bounds__(SoftmaxPolicy::kSplitThreads)
   const int chunk = blockIdx.x % chunks;
   const RowSpan<N> span(store.Head(row), cols);
   const int64_t first = span.packs * chunk / chunks, last = span.packs * (chunk + 1) / chunks;
-  C sum = 0;
-  for (int i = threadIdx.x; i < chunks; i += blockDim.x) sum += partial[row * chunks + i];
-  sum = block.Reduce(sum, Plus{}, C(0));
+  CompensatedSum<C> part;
+  for (int i = threadIdx.x; i < chunks; i += blockDim.x) {
+    part = MergeCompensated{}(part, partial[row * chunks + i]);
+  }
+  const C sum = block.Reduce(part, MergeCompensated{}, CompensatedSum<C>{}).Get();
   WriteGradient<kLog, N, false>(y, dy, store, row, span, first, last, chunk == 0, sum, nullptr);
 }
 

@@ -10,8 +10,21 @@
 namespace oneflow_lite {
 namespace cuda {
 
-// One row in the registers of `group`: each thread has kPacks packs and kExtras single columns.
-// Missing places hold -inf, which adds nothing.
+// The sum of exp(x - max); leaves exp(x - max) in x, or x - max for the logarithm.
+template <bool kLog, class C, int N>
+__device__ __forceinline__ C ExponentiateAll(Pack<C, N>& x, C max) {
+  C sum = 0;
+#pragma unroll
+  for (C& v : x.v) {
+    const C d = v - max, e = ExpNonPositive(d);
+    sum += e;
+    v = kLog ? d : e;
+  }
+  return sum;
+}
+
+// One row in the registers of `group`, in the compute type: each thread has kPacks packs and
+// kExtras single columns. Missing places hold -inf, which adds nothing.
 template <int kPacks, int kExtras, bool kLog, class Group, class Load, class Store>
 __device__ __forceinline__ void SoftmaxInRegisters(const Load& load, const Store& store,
                                                    int64_t row, bool active, int64_t cols,
@@ -21,17 +34,17 @@ __device__ __forceinline__ void SoftmaxInRegisters(const Load& load, const Store
   const RowSpan<N> span = active ? RowSpan<N>(store.Head(row), cols) : RowSpan<N>();
   const int rank = group.rank(), size = group.size();
   const int packs = static_cast<int>(span.packs);
-  Pack<C, N> v[kPacks];
+  Pack<C, N> x[kPacks];
   Pack<C, kExtras> extra;
 
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
     const int p = rank + k * size;
     if (p < packs) {
-      v[k] = Widen<C>(load.template Load<N>(row, span.PackColumn(p)));
+      x[k] = ConvertPack<C>(load.template Load<N>(row, span.PackColumn(p)));
     } else {
 #pragma unroll
-      for (int i = 0; i < N; ++i) v[k].v[i] = MinusInfinity<C>();
+      for (C& v : x[k].v) v = MinusInfinity<C>();
     }
   }
 #pragma unroll
@@ -43,47 +56,32 @@ __device__ __forceinline__ void SoftmaxInRegisters(const Load& load, const Store
     }
   }
 
-  C max = MinusInfinity<C>();
+  C max = MaxOf<C>(extra);
 #pragma unroll
-  for (int k = 0; k < kExtras; ++k) max = Larger{}(max, extra.v[k]);
-#pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
-#pragma unroll
-    for (int i = 0; i < N; ++i) max = Larger{}(max, v[k].v[i]);
-  }
+  for (int k = 0; k < kPacks; ++k) max = Larger{}(max, MaxOf<C>(x[k]));
   max = group.Reduce(max, Larger{}, MinusInfinity<C>());
 
-  // Keeps exp(x - max), or x - max for the logarithm.
-  C sum = 0;
-  const auto exponentiate = [&](C& x) {
-    const C e = ExpNonPositive(x - max);
-    sum += e;
-    x = kLog ? x - max : e;
-  };
+  C sum = ExponentiateAll<kLog>(extra, max);
 #pragma unroll
-  for (int k = 0; k < kExtras; ++k) exponentiate(extra.v[k]);
-#pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
-#pragma unroll
-    for (int i = 0; i < N; ++i) exponentiate(v[k].v[i]);
-  }
+  for (int k = 0; k < kPacks; ++k) sum += ExponentiateAll<kLog>(x[k], max);
   sum = group.Reduce(sum, Plus{}, C(0));
 
   const C scale = kLog ? LogOf(sum) : C(1) / sum;
+  const auto finish = [scale](C v) { return kLog ? v - scale : v * scale; };
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
     const int p = rank + k * size;
     if (p >= packs) continue;
 #pragma unroll
-    for (int i = 0; i < N; ++i) v[k].v[i] = kLog ? v[k].v[i] - scale : v[k].v[i] * scale;
-    store.template Store<N>(row, span.PackColumn(p), v[k]);
+    for (C& v : x[k].v) v = finish(v);
+    store.template Store<N>(row, span.PackColumn(p), x[k]);
   }
 #pragma unroll
   for (int k = 0; k < kExtras; ++k) {
     const int e = rank + k * size;
-    if (e >= span.extras()) continue;
-    const Pack<C, 1> y = {{kLog ? extra.v[k] - scale : extra.v[k] * scale}};
-    store.template Store<1>(row, span.Column(e), y);
+    if (e < span.extras()) {
+      store.template Store<1>(row, span.Column(e), Pack<C, 1>{{finish(extra.v[k])}});
+    }
   }
 }
 
@@ -94,7 +92,8 @@ __global__ void __launch_bounds__(SoftmaxPolicy::kGroupThreads)
   constexpr int kRows = SoftmaxPolicy::kGroupThreads / kLanes;
   constexpr int kExtras = ExtrasPerThread<kPackSize<typename Store::Element>>(kLanes);
   LaneGroup<kLanes> group;
-  for (int64_t base = int64_t{blockIdx.x} * kRows; base < rows; base += int64_t{gridDim.x} * kRows) {
+  for (int64_t base = int64_t{blockIdx.x} * kRows; base < rows;
+       base += int64_t{gridDim.x} * kRows) {
     const int64_t row = base + threadIdx.x / kLanes;
     SoftmaxInRegisters<kPacks, kExtras, kLog>(load, store, row, row < rows, cols, group);
   }
@@ -133,11 +132,11 @@ __device__ __forceinline__ auto RowStatistics(const Load& load, int64_t row, con
     for (int u = 0; u < kUnroll; ++u) {
       if (p + u * size >= last) continue;
       if (kKeep) kept[p + u * size] = x[u];
-      row_sum.Add(Widen<C>(x[u]));
+      row_sum.Add(ConvertPack<C>(x[u]));
     }
   }
   if (with_extras && rank < span.extras()) {
-    row_sum.Add(Widen<C>(load.template Load<1>(row, span.Column(rank))));
+    row_sum.Add(ConvertPack<C>(load.template Load<1>(row, span.Column(rank))));
   }
   return row_sum;
 }
@@ -150,13 +149,13 @@ __device__ __forceinline__ void WriteRow(const Load& load, const Store& store, i
   const int rank = threadIdx.x, size = blockDim.x;
   const Normalizer<C, kLog> normalize(row_sum);
   if (with_extras && rank < span.extras()) {
-    Pack<C, 1> y = Widen<C>(load.template Load<1>(row, span.Column(rank)));
+    Pack<C, 1> y = ConvertPack<C>(load.template Load<1>(row, span.Column(rank)));
     y.v[0] = normalize(y.v[0]);
     store.template Store<1>(row, span.Column(rank), y);
   }
 #pragma unroll 2
   for (int64_t p = first + rank; p < last; p += size) {
-    Pack<C, N> y = Widen<C>(kKept ? kept[p] : load.template Load<N>(row, span.PackColumn(p)));
+    Pack<C, N> y = ConvertPack<C>(kKept ? kept[p] : load.template Load<N>(row, span.PackColumn(p)));
 #pragma unroll
     for (int i = 0; i < N; ++i) y.v[i] = normalize(y.v[i]);
     store.template Store<N>(row, span.PackColumn(p), y);

@@ -44,10 +44,7 @@ struct DirectStore {
   template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col,
                                         const Pack<ComputeType<T>, N>& v) const {
-    Pack<T, N> out;
-#pragma unroll
-    for (int i = 0; i < N; ++i) out.v[i] = ConvertTo<T>(v.v[i]);
-    StorePack<N>(y + row * row_stride + col, out);
+    StorePack<N>(y + row * row_stride + col, ConvertPack<T>(v));
   }
 };
 

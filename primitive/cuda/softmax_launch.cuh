@@ -38,19 +38,19 @@ cudaError_t SoftmaxBackward(const SoftmaxProblem& p, const T* y, const T* dy, T*
 
 template <class T>
 constexpr SoftmaxLaunchers MakeSoftmaxLaunchers() {
-  return {
-      &SoftmaxWorkspace<T>,
-      [](const SoftmaxProblem& p, const void* x, void* y, void* workspace,
-         const DeviceLimits& limits, cudaStream_t stream) {
-        const auto launch = p.log ? &SoftmaxForward<T, true> : &SoftmaxForward<T, false>;
-        return launch(p, static_cast<const T*>(x), static_cast<T*>(y), workspace, limits, stream);
-      },
-      [](const SoftmaxProblem& p, const void* y, const void* dy, void* dx, void* workspace,
-         const DeviceLimits& limits, cudaStream_t stream) {
-        const auto launch = p.log ? &SoftmaxBackward<T, true> : &SoftmaxBackward<T, false>;
-        return launch(p, static_cast<const T*>(y), static_cast<const T*>(dy), static_cast<T*>(dx),
-                      workspace, limits, stream);
-      }};
+  return {&SoftmaxWorkspace<T>,
+          [](const SoftmaxProblem& p, const void* x, void* y, void* workspace,
+             const DeviceLimits& limits, cudaStream_t stream) {
+            const auto launch = p.log ? &SoftmaxForward<T, true> : &SoftmaxForward<T, false>;
+            return launch(p, static_cast<const T*>(x), static_cast<T*>(y), workspace, limits,
+                          stream);
+          },
+          [](const SoftmaxProblem& p, const void* y, const void* dy, void* dx, void* workspace,
+             const DeviceLimits& limits, cudaStream_t stream) {
+            const auto launch = p.log ? &SoftmaxBackward<T, true> : &SoftmaxBackward<T, false>;
+            return launch(p, static_cast<const T*>(y), static_cast<const T*>(dy),
+                          static_cast<T*>(dx), workspace, limits, stream);
+          }};
 }
 
 }  // namespace cuda

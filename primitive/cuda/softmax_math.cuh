@@ -28,6 +28,14 @@ __device__ __forceinline__ double ExpNonPositive(double x) { return exp(x); }
 __device__ __forceinline__ float LogOf(float x) { return logf(x); }
 __device__ __forceinline__ double LogOf(double x) { return log(x); }
 
+template <class C, class E, int N>
+__device__ __forceinline__ C MaxOf(const Pack<E, N>& x) {
+  C max = ConvertTo<C>(x.v[0]);
+#pragma unroll
+  for (int i = 1; i < N; ++i) max = Larger{}(max, ConvertTo<C>(x.v[i]));
+  return max;
+}
+
 // The maximum of some elements and the sum of exp(x - max) over them. No elements, or only -inf:
 // (-inf, 0). A NaN among them lives on in the sum.
 template <class C>
@@ -36,13 +44,13 @@ struct OnlineSum {
   C sum = 0;
 
   // -inf - -inf would be NaN; a part that holds nothing but -inf must weigh nothing instead.
-  static __device__ __forceinline__ C Finite(C max) { return max == MinusInfinity<C>() ? C(0) : max; }
+  static __device__ __forceinline__ C Finite(C max) {
+    return max == MinusInfinity<C>() ? C(0) : max;
+  }
 
   template <int N>
   __device__ __forceinline__ void Add(const Pack<C, N>& x) {
-    C larger = max;
-#pragma unroll
-    for (int i = 0; i < N; ++i) larger = Larger{}(larger, x.v[i]);
+    const C larger = Larger{}(max, MaxOf<C>(x));
     const C shift = Finite(larger);
     C part = 0;
 #pragma unroll
@@ -90,14 +98,6 @@ class Normalizer {
  private:
   C max_, scale_;
 };
-
-template <class C, class T, int N>
-__device__ __forceinline__ Pack<C, N> Widen(const Pack<T, N>& x) {
-  Pack<C, N> y;
-#pragma unroll
-  for (int i = 0; i < N; ++i) y.v[i] = ConvertTo<C>(x.v[i]);
-  return y;
-}
 
 }  // namespace cuda
 }  // namespace oneflow_lite

@@ -26,8 +26,8 @@ struct SoftmaxPolicy {
   static constexpr int kSharedThreads = 512;    // where two rows fit in an SM's shared memory
   static constexpr int kUnroll = 4;             // packs in flight per thread of a looping kernel
   static constexpr int kSplitThreads = 256;
-  static constexpr int kMaxChunks = 1024;       // per row
-  static constexpr int64_t kSplitMinPacks = 4096;  // narrower rows fit a block's registers
+  static constexpr int kMaxChunks = 1024;             // per row
+  static constexpr int64_t kSplitMinPacks = 4096;     // narrower rows fit a block's registers
   static constexpr int kBlocksPerMultiprocessor = 4;  // of a split launch
 
   // Packs a thread of the block tier holds: 32 registers of values, forward and backward.
@@ -83,8 +83,8 @@ inline SoftmaxPlan ChooseSoftmaxPlan(int64_t rows, int64_t cols, int pack, int b
     return plan;
   }
   plan.threads = P::kMaxThreads;
-  const int64_t shared = packs * static_cast<int64_t>(shared_per_pack) +
-                         static_cast<int64_t>(scratch_bytes);
+  const int64_t shared =
+      packs * static_cast<int64_t>(shared_per_pack) + static_cast<int64_t>(scratch_bytes);
   if (shared <= limits.shared_per_block) {
     plan.tier = SoftmaxTier::kShared;
     plan.shared = static_cast<size_t>(shared);

@@ -67,10 +67,14 @@ UnaryLauncher Numbers(DType dtype) {
 
 UnaryLauncher FindUnary(UnaryOp op, DType dtype) {
   switch (op) {
-    case UnaryOp::kNeg: return Numbers<Neg>(dtype);
-    case UnaryOp::kExp: return Floats<Exp>(dtype);
-    case UnaryOp::kLog: return Floats<Log>(dtype);
-    case UnaryOp::kRelu: return Numbers<Relu>(dtype);
+    case UnaryOp::kNeg:
+      return Numbers<Neg>(dtype);
+    case UnaryOp::kExp:
+      return Floats<Exp>(dtype);
+    case UnaryOp::kLog:
+      return Floats<Log>(dtype);
+    case UnaryOp::kRelu:
+      return Numbers<Relu>(dtype);
   }
   return nullptr;
 }

@@ -77,11 +77,10 @@ Match ReadSequence(const char* name, const ArgSchema& arg, PyObject* o, Value* o
                                                                         : Match::kError;
   }
   // Before the check for a sequence: a 0-dim tensor is both.
-  if (const Match m = AsInt(o, &single); m == Match::kYes) {
-    out->emplace<Dims>(1, single);
+  if (const Match m = AsInt(o, &single); m != Match::kNo) {
+    if (m == Match::kYes) out->emplace<Dims>(1, single);
     return m;
   }
-  PyErr_Clear();
   if (!PySequence_Check(o) || PyUnicode_Check(o) || PyBytes_Check(o)) return Match::kNo;
   PyRef list(PySequence_List(o));
   if (!list) return Match::kError;

@@ -18,7 +18,7 @@ DeviceBackend* CudaOrNull() {
 }
 
 Device CudaDevice(int index) {
-  const Device d{DeviceType::kCUDA, static_cast<int16_t>(index)};
+  const Device d = ValueOrThrow(Device::Parse(absl::StrCat("cuda:", index)));
   ValueOrThrow(GetBackend(d));
   return d;
 }

@@ -17,16 +17,8 @@ namespace {
 
 constexpr size_t kMaxFunctions = 512;
 
-struct Bound {
-  const FunctionSchema* schema;
-  std::vector<PyObject*> names;  // interned, one per argument
-  size_t num_positional;
-  // An int[] that may be spread over the positional arguments from here on; -1: none.
-  int spread;
-  std::string doc;
-};
-std::vector<Bound>& Table() {
-  static auto* table = new std::vector<Bound>;
+std::vector<BoundFunction>& Table() {
+  static auto* table = new std::vector<BoundFunction>;
   return *table;
 }
 
@@ -34,11 +26,11 @@ using FastCall = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject
 
 template <size_t I>
 PyObject* Function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-  return CallBound(I, nullptr, args, nargs, kwnames);
+  return CallBound(Table()[I], nullptr, args, nargs, kwnames);
 }
 template <size_t I>
 PyObject* Method(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-  return CallBound(I, self, args, nargs, kwnames);
+  return CallBound(Table()[I], self, args, nargs, kwnames);
 }
 template <size_t... I>
 constexpr std::array<FastCall, sizeof...(I)> FunctionsOf(std::index_sequence<I...>) {
@@ -78,6 +70,21 @@ int SpreadOf(const FunctionSchema& f, size_t num_positional) {
   return a.type == ArgType::kInts && !a.optional && after_self ? static_cast<int>(last) : -1;
 }
 
+}  // namespace
+
+bool Bind(const FunctionSchema& f, BoundFunction* b) {
+  *b = {&f, {}, 0, -1, DocOf(f)};
+  for (const ArgSchema& a : f.args) {
+    b->names.push_back(PyUnicode_InternFromString(a.name.c_str()));
+    if (!b->names.back()) return false;
+    if (!a.keyword_only) ++b->num_positional;
+  }
+  b->spread = SpreadOf(f, b->num_positional);
+  return true;
+}
+
+namespace {
+
 bool BuildTable() {
   const auto& functions = ListFunctions();
   if (functions.size() > kMaxFunctions) {
@@ -88,27 +95,22 @@ bool BuildTable() {
     return false;
   }
   for (const FunctionSchema* f : functions) {
-    Bound b{f, {}, 0, -1, DocOf(*f)};
-    for (const ArgSchema& a : f->args) {
-      b.names.push_back(PyUnicode_InternFromString(a.name.c_str()));
-      if (!b.names.back()) return false;
-      if (!a.keyword_only) ++b.num_positional;
-    }
-    b.spread = SpreadOf(*f, b.num_positional);
+    BoundFunction b;
+    if (!Bind(*f, &b)) return false;
     Table().push_back(std::move(b));
   }
   return true;
 }
 
 PyMethodDef DefOf(size_t i, FastCall call) {
-  const Bound& b = Table()[i];
+  const BoundFunction& b = Table()[i];
   return {b.schema->name.c_str(), reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(call)),
           METH_FASTCALL | METH_KEYWORDS, b.doc.c_str()};
 }
 
 // Reads what was passed by keyword. `given` has a bit per argument so far.
-bool ReadKeywords(const Bound& b, PyObject* const* values, PyObject* kwnames, uint64_t* given,
-                  Value* out) {
+bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwnames,
+                  uint64_t* given, Value* out) {
   const FunctionSchema& f = *b.schema;
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) {
     PyObject* name = PyTuple_GET_ITEM(kwnames, k);
@@ -135,15 +137,15 @@ bool ReadKeywords(const Bound& b, PyObject* const* values, PyObject* kwnames, ui
   return true;
 }
 
-bool RaiseTooMany(const Bound& b, bool method, Py_ssize_t given) {
-  const size_t most = b.num_positional - (method ? 1 : 0);
-  const char* least = most < b.schema->args.size() || !b.schema->args.empty() ? "at most " : "";
-  PyErr_Format(PyExc_TypeError, "%s() takes %s%zu positional argument%s (%zd given)",
-               b.schema->name.c_str(), least, most, most == 1 ? "" : "s", given - (method ? 1 : 0));
+bool RaiseTooMany(const BoundFunction& b, bool method, Py_ssize_t given) {
+  const Py_ssize_t self = method ? 1 : 0;
+  const auto most = static_cast<Py_ssize_t>(b.num_positional) - self;
+  PyErr_Format(PyExc_TypeError, "%s() takes at most %zd positional argument%s (%zd given)",
+               b.schema->name.c_str(), most, most == 1 ? "" : "s", given - self);
   return false;
 }
 
-bool FillDefaults(const Bound& b, uint64_t given, Value* out) {
+bool FillDefaults(const BoundFunction& b, uint64_t given, Value* out) {
   const FunctionSchema& f = *b.schema;
   for (size_t i = 0; i < f.args.size(); ++i) {
     if (given >> i & 1) continue;
@@ -165,7 +167,7 @@ bool FillDefaults(const Bound& b, uint64_t given, Value* out) {
 }
 
 // Positional arguments, `self` among them where there is one.
-bool ReadPositional(const Bound& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+bool ReadPositional(const BoundFunction& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                     uint64_t* given, Value* out) {
   const FunctionSchema& f = *b.schema;
   const char* name = f.name.c_str();
@@ -176,12 +178,14 @@ bool ReadPositional(const Bound& b, PyObject* self, PyObject* const* args, Py_ss
     i = 1;
   }
   const Py_ssize_t total = static_cast<Py_ssize_t>(i) + nargs;
+  if (b.spread < 0 && total > static_cast<Py_ssize_t>(b.num_positional)) {
+    return RaiseTooMany(b, self != nullptr, total);
+  }
   for (Py_ssize_t k = 0; k < nargs; ++k, ++i) {
     *given |= uint64_t{1} << i;
     if (static_cast<int>(i) == b.spread && nargs - k > 1) {
       return ReadInts(name, f.args[i], args + k, nargs - k, &out[i]);
     }
-    if (i >= b.num_positional) return RaiseTooMany(b, self != nullptr, total);
     if (!ReadArgument(name, f.args[i], args[k], &out[i])) return false;
   }
   return true;
@@ -189,10 +193,9 @@ bool ReadPositional(const Bound& b, PyObject* self, PyObject* const* args, Py_ss
 
 }  // namespace
 
-PyObject* CallBound(size_t function, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+PyObject* CallBound(const BoundFunction& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                     PyObject* kwnames) {
   return Protect([&]() -> PyObject* {
-    const Bound& b = Table()[function];
     const FunctionSchema& f = *b.schema;
     ValueList values(f.args.size());
     uint64_t given = 0;

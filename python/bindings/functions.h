@@ -3,6 +3,9 @@
 // Registered functions as Python builtins and as methods of Tensor.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "oneflow_lite/framework/function.h"
 #include "python/bindings/reference.h"
 
@@ -12,8 +15,20 @@ namespace oneflow_lite::python {
 PyMethodDef* FunctionMethods();
 // The submodule _C: every function that is not only a method. False: an exception is set.
 bool AddFunctions(PyObject* module);
+
+// A function with what parsing its arguments needs.
+struct BoundFunction {
+  const FunctionSchema* schema;
+  std::vector<PyObject*> names;  // interned, one per argument
+  size_t num_positional;
+  // An int[] that may be spread over the positional arguments from here on; -1: none.
+  int spread;
+  std::string doc;
+};
+// False: an exception is set.
+bool Bind(const FunctionSchema& f, BoundFunction* b);
 // Parses Python's arguments, calls, wraps the result. `args` as in METH_FASTCALL | METH_KEYWORDS.
-PyObject* CallBound(size_t function, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+PyObject* CallBound(const BoundFunction& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                     PyObject* kwnames);
 
 }  // namespace oneflow_lite::python

@@ -27,6 +27,8 @@ PYBIND11_MODULE(_oneflow_lite, m) {
   AddCuda(m);
   AddRegistry(m);
   AddObserver(m);
+  AddOpFunction(m);
+  AddCustomOp(m);
   // NumPy leaves operators between its objects and tensors to Tensor.
   m.attr("Tensor").attr("__array_priority__") = 1000;
 }

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // x[i], x[1:, None, ..., 0] and their assignment, as views that autograd follows.
-#include "functional/binary.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
-#include "functional/reduce.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/creation.h"
-#include "python/bindings/read.h"
 
 namespace oneflow_lite::python {
 namespace {
@@ -187,28 +184,6 @@ PyObject* Iterate(PyObject* self) {
   return nullptr;
 }
 
-int Contains(PyObject* self, PyObject* element) {
-  return Protect([&] {
-    Scalar scalar;
-    Operand operand;
-    if (IsTensor(element)) {
-      operand = Unwrap(element);
-    } else if (const Match m = AsScalar(element, &scalar); m == Match::kYes) {
-      operand = scalar;
-    } else {
-      return m == Match::kError ? -1 : 0;
-    }
-    const Status s = [&]() -> Status {
-      OFL_ASSIGN_OR_RETURN(Tensor equal, functional::Eq(Unwrap(self), operand));
-      OFL_ASSIGN_OR_RETURN(operand, functional::Sum(equal));
-      return OkStatus();
-    }();
-    if (!s.ok()) return Raise(s), -1;
-    PyRef count(Item(std::get<Tensor>(operand), "in"));
-    return count ? PyObject_IsTrue(count.get()) : -1;
-  });
-}
-
 template <class F>
 void* Slot(F* f) {
   return reinterpret_cast<void*>(f);
@@ -216,10 +191,12 @@ void* Slot(F* f) {
 
 }  // namespace
 
-PyType_Slot index_slots[] = {
-    {Py_mp_subscript, Slot(&Subscript)}, {Py_mp_ass_subscript, Slot(&AssignSubscript)},
-    {Py_mp_length, Slot(&Length)},       {Py_sq_length, Slot(&Length)},
-    {Py_sq_item, Slot(&ItemAt)},         {Py_sq_contains, Slot(&Contains)},
-    {Py_tp_iter, Slot(&Iterate)},        {0, nullptr}};
+PyType_Slot index_slots[] = {{Py_mp_subscript, Slot(&Subscript)},
+                             {Py_mp_ass_subscript, Slot(&AssignSubscript)},
+                             {Py_mp_length, Slot(&Length)},
+                             {Py_sq_length, Slot(&Length)},
+                             {Py_sq_item, Slot(&ItemAt)},
+                             {Py_tp_iter, Slot(&Iterate)},
+                             {0, nullptr}};
 
 }  // namespace oneflow_lite::python

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Operators and conversions of Tensor.
+#include <cstring>
+
 #include "functional/binary.h"
 #include "functional/matmul.h"
 #include "functional/unary.h"
@@ -21,6 +23,18 @@ Match AsOperand(PyObject* o, Operand* out) {
   return m;
 }
 
+// Other classes may know what to do with a tensor. NumPy's would, but give an array: which of the
+// two is meant must be said.
+PyObject* NotOperand(PyObject* o) {
+  const char* type = Py_TYPE(o)->tp_name;
+  if (std::strncmp(type, "numpy.", 6) != 0) Py_RETURN_NOTIMPLEMENTED;
+  PyErr_Format(PyExc_TypeError,
+               "operators take tensors and real numbers, not %s; convert one side with "
+               "from_numpy() or numpy()",
+               type);
+  return nullptr;
+}
+
 bool IsLarge(const Operand& o) {
   const Tensor* t = std::get_if<Tensor>(&o);
   return t && t->numel() >= kLargeWork;
@@ -32,7 +46,8 @@ PyObject* Binary(PyObject* a, PyObject* b) {
     Operand x, y;
     const Match mx = AsOperand(a, &x), my = AsOperand(b, &y);
     if (mx == Match::kError || my == Match::kError) return nullptr;
-    if (mx == Match::kNo || my == Match::kNo) Py_RETURN_NOTIMPLEMENTED;
+    if (mx == Match::kNo) return NotOperand(a);
+    if (my == Match::kNo) return NotOperand(b);
     StatusOr<Tensor> result = Tensor();
     {
       GilRelease unlocked(IsLarge(x) || IsLarge(y));
@@ -48,7 +63,7 @@ PyObject* InPlace(PyObject* self, PyObject* b) {
     Operand y;
     const Match m = AsOperand(b, &y);
     if (m == Match::kError) return nullptr;
-    if (m == Match::kNo) Py_RETURN_NOTIMPLEMENTED;
+    if (m == Match::kNo) return NotOperand(b);
     Status s;
     {
       GilRelease unlocked(Unwrap(self).numel() >= kLargeWork);
@@ -60,7 +75,8 @@ PyObject* InPlace(PyObject* self, PyObject* b) {
 
 PyObject* Matmul(PyObject* a, PyObject* b) {
   return Protect([&]() -> PyObject* {
-    if (!IsTensor(a) || !IsTensor(b)) Py_RETURN_NOTIMPLEMENTED;
+    if (!IsTensor(a)) return NotOperand(a);
+    if (!IsTensor(b)) return NotOperand(b);
     StatusOr<Tensor> result = Tensor();
     {
       GilRelease unlocked(Unwrap(a).numel() >= kLargeWork || Unwrap(b).numel() >= kLargeWork);

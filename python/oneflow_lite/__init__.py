@@ -52,6 +52,7 @@ from oneflow_lite._oneflow_lite import (
 )
 from oneflow_lite._serialization import load, save
 from oneflow_lite.autograd import enable_grad, no_grad, set_grad_enabled
+from oneflow_lite.custom_op import load_library, register_op
 
 __config__ = Config()
 __version__ = __config__["version"]
@@ -62,8 +63,8 @@ __all__ = [
     "DTypeError", "Generator", "OutOfMemoryError", "ShapeError", "Tensor", "autograd", "bfloat16",
     "bool", "cuda", "default_generator", "device", "double", "dtype", "enable_grad", "float",
     "float16", "float32", "float64", "from_dlpack", "from_numpy", "get_num_threads", "half", "int",
-    "int16", "int32", "int64", "int8", "is_grad_enabled", "load", "long", "manual_seed", "nn",
-    "no_grad", "ops", "optim", "profiler", "save", "set_grad_enabled", "set_num_threads", "short",
-    "tensor", "uint8", "utils",
+    "int16", "int32", "int64", "int8", "is_grad_enabled", "load", "load_library", "long",
+    "manual_seed", "nn", "no_grad", "ops", "optim", "profiler", "register_op", "save",
+    "set_grad_enabled", "set_num_threads", "short", "tensor", "uint8", "utils",
 ]  # fmt: skip
 __all__ += [name for name in dir(_C) if not name.startswith("_")]

@@ -10,11 +10,6 @@ import numpy as np
 
 from oneflow_lite._C import TensorFunctions
 
-_Device = device | str | int
-_Index = Any  # an int, a slice, None, ..., or a tuple of them
-_Number = builtins.float | builtins.int | builtins.bool
-_Operand = Tensor | _Number
-
 _C: ModuleType
 
 class DTypeError(TypeError, RuntimeError): ...
@@ -31,6 +26,7 @@ class dtype:
     @property
     def is_signed(self) -> builtins.bool: ...
 
+_dtype = dtype
 float64: dtype
 float32: dtype
 float16: dtype
@@ -48,6 +44,9 @@ class device:
     def type(self) -> str: ...
     @property
     def index(self) -> builtins.int | None: ...
+
+_device = device
+_Device = device | str | builtins.int
 
 class Generator:
     def __init__(self) -> None: ...
@@ -72,8 +71,8 @@ class HookHandle:
 
 class Tensor(TensorFunctions):
     shape: tuple[builtins.int, ...]
-    dtype: dtype
-    device: device
+    dtype: _dtype
+    device: _device
     ndim: builtins.int
     itemsize: builtins.int
     nbytes: builtins.int
@@ -156,10 +155,14 @@ class Tensor(TensorFunctions):
     def __gt__(self, other: _Operand) -> Tensor: ...
     def __ge__(self, other: _Operand) -> Tensor: ...
 
+_Index = Any  # an int, a slice, None, ..., or a tuple of them
+_Number = builtins.float | builtins.int | builtins.bool
+_Operand = Tensor | _Number
+
 def tensor(
     data: Any,
     *,
-    dtype: dtype | type | None = None,
+    dtype: _dtype | type | None = None,
     device: _Device | None = None,
     requires_grad: builtins.bool = False,
 ) -> Tensor: ...
@@ -190,7 +193,7 @@ def pop_saved_tensors_hooks() -> None: ...
 class Stream:
     def __init__(self, device: _Device | None = None) -> None: ...
     @property
-    def device(self) -> device: ...
+    def device(self) -> _device: ...
     @property
     def cuda_stream(self) -> int: ...
     @property
@@ -247,3 +250,6 @@ def list_ops() -> list[str]: ...
 def describe_op(name: str) -> str: ...
 def list_functions() -> list[dict[str, Any]]: ...
 def build_config() -> dict[str, Any]: ...
+def op_function(name: str) -> Callable[..., Any]: ...
+def register_python_op(*args: Any, **kwargs: Any) -> None: ...
+def load_library(path: str) -> list[str]: ...

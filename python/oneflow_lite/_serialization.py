@@ -110,7 +110,7 @@ def save(value: Any, file: _File) -> None:
     TypeError
         For any other object, with its place.
     """
-    if hasattr(file, "write"):
+    if not isinstance(file, str | os.PathLike):
         _save_to(value, file)
         return
     path = os.fspath(file)
@@ -151,10 +151,9 @@ def load(file: _File, device: device | str | None = None) -> Any:
     ValueError
         Where the file is none of ours or of a later format.
     """
-    stream = file if hasattr(file, "read") else None
-    name = getattr(file, "name", "the file") if stream else os.fspath(file)
+    name = str(getattr(file, "name", "the file") if hasattr(file, "read") else file)
     try:
-        with zipfile.ZipFile(stream or name) as archive:
+        with zipfile.ZipFile(file) as archive:
             structure = json.loads(archive.read(_STRUCTURE))
             if structure["oneflow_lite"] > _VERSION:
                 raise ValueError(f"load(): {name} has format {structure['oneflow_lite']}; this "

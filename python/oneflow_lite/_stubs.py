@@ -44,6 +44,7 @@ class _Argument:
         self.is_list = kind == "int[]"
         optional = kind.endswith("?")
         self.type = _TYPES[kind.removesuffix("?")] + (" | None" if optional else "")
+        default = default.replace("'", '"')
         self.default = f" = {default}" if default else ""
 
     def __str__(self) -> str:

@@ -57,11 +57,6 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     return _to(self, None, other.dtype)
 
 
-def contains(self: Tensor, value: Any) -> bool:
-    """Whether some element equals ``value``."""
-    return bool((self == value).cpu().numpy().any())
-
-
 def format_number(self: Tensor, spec: str) -> str:
     """A 0-dim tensor is formatted as its number: ``f"{loss:.3f}"``."""
     if self.ndim == 0 and spec and self.device.type != "meta":
@@ -80,7 +75,7 @@ def _cast(name: str, target: dtype) -> Any:
 
 def _complete() -> None:
     methods = {
-        "to": to, "cpu": cpu, "cuda": cuda, "type_as": type_as, "__contains__": contains,
+        "to": to, "cpu": cpu, "cuda": cuda, "type_as": type_as,
         "__format__": format_number, "__repr__": tensor_repr,
     }  # fmt: skip
     casts = {

@@ -8,7 +8,7 @@ tensor([[0.1000, 0.2000]], requires_grad=True)
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def _to_numpy(x: Tensor) -> np.ndarray:
     return x.cpu().numpy()
 
 
-def _float_format(values: np.ndarray) -> Callable[[float], str]:
+def _float_format(values: np.ndarray) -> Callable[[Any], str]:
     """One format for all values of a tensor: integers, fixed or scientific, padded to one width."""
     finite = np.abs(values[np.isfinite(values)])
     nonzero = finite[finite != 0]
@@ -65,7 +65,7 @@ def _float_format(values: np.ndarray) -> Callable[[float], str]:
     return lambda value: text(value).rjust(width)
 
 
-def _format(values: np.ndarray) -> Callable[[object], str]:
+def _format(values: np.ndarray) -> Callable[[Any], str]:
     """How one element of these values is written, so that columns are aligned."""
     if values.dtype.kind == "f":
         return _float_format(values)
@@ -74,7 +74,7 @@ def _format(values: np.ndarray) -> Callable[[object], str]:
 
 
 def _rows(
-    values: np.ndarray, shape: tuple[int, ...], show: Callable[[object], str], indent: int
+    values: np.ndarray, shape: tuple[int, ...], show: Callable[[Any], str], indent: int
 ) -> str:
     """The nested brackets; where `shape` is larger than `values`, dots stand between the edges."""
     if values.ndim == 0:
@@ -122,7 +122,7 @@ def tensor_repr(x: Tensor) -> str:
     Returns
     -------
     str
-        For example ``tensor([[0.1000, 0.2000]], device='cuda:0', grad_fn=<SoftmaxBackward>)``.
+        For example ``tensor([[0.1000, 0.2000]], device='cuda:0', grad_fn=<softmax_backward>)``.
     """
     prefix = "tensor("
     values = x.detach()

@@ -56,8 +56,7 @@ class CudaCoreTest : public testing::Test {
     return host;
   }
   void Write(Stream& stream, void* y, const std::vector<float>& host) {
-    const Status s =
-        backend_->CopyFromHost(y, host.data(), host.size() * sizeof(float), stream);
+    const Status s = backend_->CopyFromHost(y, host.data(), host.size() * sizeof(float), stream);
     ASSERT_TRUE(s.ok()) << s;
   }
   // Some tens of milliseconds of work.

@@ -48,13 +48,17 @@ double Tolerance(double expected, double scale) {
 
 template <class T>
 double ToDouble(T v) {
-  if constexpr (sizeof(T) == 2) return static_cast<float>(v);
-  else return v;
+  if constexpr (sizeof(T) == 2)
+    return static_cast<float>(v);
+  else
+    return v;
 }
 template <class T>
 T FromDouble(double v) {
-  if constexpr (sizeof(T) == 2) return T(static_cast<float>(v));
-  else return static_cast<T>(v);
+  if constexpr (sizeof(T) == 2)
+    return T(static_cast<float>(v));
+  else
+    return static_cast<T>(v);
 }
 
 template <class T>
@@ -88,11 +92,13 @@ class CudaSoftmaxTest : public testing::Test {
     }
     ~Buffer() { test->backend_->Free(base, 0, Device{DeviceType::kCUDA, 0}); }
     void Write(const std::vector<T>& host) {
-      EXPECT_TRUE(test->backend_->CopyFromHost(data, host.data(), n * sizeof(T), *test->stream_).ok());
+      EXPECT_TRUE(
+          test->backend_->CopyFromHost(data, host.data(), n * sizeof(T), *test->stream_).ok());
     }
     std::vector<T> Read() {
       std::vector<T> host(n);
-      EXPECT_TRUE(test->backend_->CopyToHost(host.data(), data, n * sizeof(T), *test->stream_).ok());
+      EXPECT_TRUE(
+          test->backend_->CopyToHost(host.data(), data, n * sizeof(T), *test->stream_).ok());
       return host;
     }
     CudaSoftmaxTest* test;
@@ -110,7 +116,8 @@ class CudaSoftmaxTest : public testing::Test {
   // Poison, so that elements that are not written show.
   std::vector<T> Poison(int64_t n) { return std::vector<T>(n, FromDouble<T>(-777)); }
 
-  static void ExpectNear(double got, double expected, double tolerance, const Shape3& s, int64_t i) {
+  static void ExpectNear(double got, double expected, double tolerance, const Shape3& s,
+                         int64_t i) {
     if (std::isnan(expected) ? std::isnan(got)
                              : got == expected || std::abs(got - expected) <= tolerance) {
       return;
@@ -173,9 +180,8 @@ class CudaSoftmaxTest : public testing::Test {
     for (const bool log : {false, true}) {
       for (const bool with_workspace : {false, true}) {
         SCOPED_TRACE(testing::Message() << "log " << log << ", workspace " << with_workspace);
-        const size_t needed =
-            std::max(forward_[log]->WorkspaceBytes(*this->stream_, shape),
-                     backward_[log]->WorkspaceBytes(*this->stream_, shape));
+        const size_t needed = std::max(forward_[log]->WorkspaceBytes(*this->stream_, shape),
+                                       backward_[log]->WorkspaceBytes(*this->stream_, shape));
         if (with_workspace && needed == 0) continue;
         Buffer workspace(this, static_cast<int64_t>(needed / sizeof(T)), 0);
         void* w = with_workspace ? workspace.data : nullptr;
@@ -260,9 +266,9 @@ TYPED_TEST(CudaSoftmaxTest, OddOffsetsOfInputAndOutput) {
 }
 
 TYPED_TEST(CudaSoftmaxTest, AnAxisThatIsNotTheLast) {
-  for (const Shape3& s : {Shape3{3, 5, 7}, Shape3{2, 1, 9}, Shape3{2, 1000, 64}, Shape3{1, 17, 4096},
-                          Shape3{2, 5000, 33}, Shape3{40, 3, 8}, Shape3{1, 20000, 16},
-                          Shape3{3, 300, 2}}) {
+  for (const Shape3& s :
+       {Shape3{3, 5, 7}, Shape3{2, 1, 9}, Shape3{2, 1000, 64}, Shape3{1, 17, 4096},
+        Shape3{2, 5000, 33}, Shape3{40, 3, 8}, Shape3{1, 20000, 16}, Shape3{3, 300, 2}}) {
     this->Run(s);
     this->Run(s, 1, 2);
     if (this->HasFailure()) return;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // fill, arange and random: the random numbers against Philox on the host, element by element.
-#include "primitive/creation.h"
-
 #include <numbers>
 
 #include "oneflow_lite/core/philox.h"
+#include "primitive/creation.h"
 #include "primitive_testing.h"
 
 namespace oneflow_lite {
@@ -31,7 +30,8 @@ TEST_P(CreationTest, Fill) {
       for (const int64_t n : {0, 1, 100, 70001}) {
         Buffer out(*this, dtype, n, 1);
         const Strides shape = {n}, one = {1};
-        ASSERT_TRUE(fill->Launch(*stream_, MakeElementwise<1>(shape, {one}), value, out.data()).ok());
+        ASSERT_TRUE(
+            fill->Launch(*stream_, MakeElementwise<1>(shape, {one}), value, out.data()).ok());
         HostArray want(dtype, n);
         for (int64_t i = 0; i < n; ++i) {
           if (dtype == DType::kBool) {
@@ -118,9 +118,9 @@ TEST_P(CreationTest, NormalsAreBoxAndMullersOfTheUniforms) {
       squares += y.Float(i) * y.Float(i);
     }
     const double bound = dtype == DType::kFloat64 ? 1e-13 : 1e-5;
-    ExpectNear(y, want,
-               [&](int64_t i) { return bound + (bound < 1e-9 ? 0 : StepOf(dtype, want[i])); },
-               "normal");
+    ExpectNear(
+        y, want, [&](int64_t i) { return bound + (bound < 1e-9 ? 0 : StepOf(dtype, want[i])); },
+        "normal");
     EXPECT_NEAR(sum / static_cast<double>(n), 0, 0.02);
     EXPECT_NEAR(squares / static_cast<double>(n), 1, 0.03);
   }
@@ -130,9 +130,8 @@ TEST_P(CreationTest, DeviceOffsetIsAdded) {
   HostArray offset(DType::kInt64, 1);
   offset.SetInt(0, 5);
   Buffer on_device(*this, offset);
-  const PhiloxState moving{.seed = 3,
-                           .offset = 4,
-                           .device_offset = static_cast<const uint64_t*>(on_device.data())};
+  const PhiloxState moving{
+      .seed = 3, .offset = 4, .device_offset = static_cast<const uint64_t*>(on_device.data())};
   EXPECT_TRUE(Rand(Distribution::kUniform, DType::kFloat32, 100, moving) ==
               Rand(Distribution::kUniform, DType::kFloat32, 100, {.seed = 3, .offset = 9}));
 }

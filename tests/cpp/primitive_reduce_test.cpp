@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // reduce, argmax, matmul and nll_loss against float64 references on the host.
-#include "primitive/reduce.h"
-
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/matmul.h"
 #include "primitive/nll_loss.h"
+#include "primitive/reduce.h"
 #include "primitive_testing.h"
 
 namespace oneflow_lite {
@@ -33,8 +32,7 @@ class ReduceTest : public PrimitiveTest {
   std::vector<int64_t> RunArgMax(const AxisSplit& shape, const HostArray& x) {
     auto argmax = New<ArgMaxFactory>({x.dtype});
     Buffer in(*this, x, 1), out(*this, DType::kInt64, shape.outer * shape.inner);
-    EXPECT_TRUE(
-        argmax->Launch(*stream_, shape, in.data(), static_cast<int64_t*>(out.data())).ok());
+    EXPECT_TRUE(argmax->Launch(*stream_, shape, in.data(), static_cast<int64_t*>(out.data())).ok());
     const HostArray index = out.Read();
     std::vector<int64_t> list(index.size());
     for (int64_t i = 0; i < index.size(); ++i) list[i] = index.Int(i);
@@ -69,15 +67,15 @@ TEST_P(ReduceTest, SumAndMeanOfFloats) {
       });
       const double unit = dtype == DType::kFloat64 ? 1e-14 : 1e-6;
       const HostArray got = Run({ReduceOp::kSum, dtype, dtype}, shape, x);
-      ExpectNear(got, sum,
-                 [&](int64_t i) { return unit * size[i] + StepOf(dtype, sum[i]); }, "sum");
+      ExpectNear(
+          got, sum, [&](int64_t i) { return unit * size[i] + StepOf(dtype, sum[i]); }, "sum");
       EXPECT_TRUE(Run({ReduceOp::kSum, dtype, dtype}, shape, x) == got) << "not the same bits";
-      ExpectNear(Run({ReduceOp::kMean, dtype, dtype}, shape, x), mean,
-                 [&](int64_t i) {
-                   return unit * size[i] / static_cast<double>(shape.axis) +
-                          StepOf(dtype, mean[i]);
-                 },
-                 "mean");
+      ExpectNear(
+          Run({ReduceOp::kMean, dtype, dtype}, shape, x), mean,
+          [&](int64_t i) {
+            return unit * size[i] / static_cast<double>(shape.axis) + StepOf(dtype, mean[i]);
+          },
+          "mean");
     }
   }
 }
@@ -123,8 +121,9 @@ TEST_P(ReduceTest, MaxAndArgMax) {
       });
       std::vector<double> values(want.size());
       for (int64_t i = 0; i < want.size(); ++i) values[i] = want.Float(i);
-      ExpectNear(Run({ReduceOp::kMax, dtype, dtype}, shape, x), values,
-                 [](int64_t) { return 0.0; }, "max");
+      ExpectNear(
+          Run({ReduceOp::kMax, dtype, dtype}, shape, x), values, [](int64_t) { return 0.0; },
+          "max");
       EXPECT_EQ(RunArgMax(shape, x), index)
           << Name(dtype) << " " << shape.outer << " " << shape.axis << " " << shape.inner;
     }
@@ -134,12 +133,15 @@ TEST_P(ReduceTest, MaxAndArgMax) {
 TEST_P(ReduceTest, EmptyAxisAndInfinities) {
   const HostArray none(DType::kFloat32, 0);
   const AxisSplit empty{3, 0, 1}, columns{1, 0, 4};
-  ExpectNear(Run({ReduceOp::kSum}, empty, none), {0, 0, 0}, [](int64_t) { return 0.0; }, "sum");
-  ExpectNear(Run({ReduceOp::kMean}, columns, none), {kNan, kNan, kNan, kNan},
-             [](int64_t) { return 0.0; }, "mean");
+  ExpectNear(
+      Run({ReduceOp::kSum}, empty, none), {0, 0, 0}, [](int64_t) { return 0.0; }, "sum");
+  ExpectNear(
+      Run({ReduceOp::kMean}, columns, none), {kNan, kNan, kNan, kNan}, [](int64_t) { return 0.0; },
+      "mean");
   HostArray x(DType::kFloat32, 40);
   for (int64_t i = 0; i < 40; ++i) x.Set(i, -kInf);
-  ExpectNear(Run({ReduceOp::kMax}, {1, 40, 1}, x), {-kInf}, [](int64_t) { return 0.0; }, "max");
+  ExpectNear(
+      Run({ReduceOp::kMax}, {1, 40, 1}, x), {-kInf}, [](int64_t) { return 0.0; }, "max");
   EXPECT_EQ(RunArgMax({1, 40, 1}, x), std::vector<int64_t>{0});
 }
 
@@ -161,10 +163,10 @@ class MatmulTest : public PrimitiveTest {
     for (int64_t i = 0; i < static_cast<int64_t>(want.size()); ++i) {
       const int64_t batch = i / (s.m * s.n), row = i / s.n % s.m, col = i % s.n;
       for (int64_t l = 0; l < s.k; ++l) {
-        const double x = a.Float(batch * s.batch_stride_a +
-                                 (s.transpose_a ? l * s.lda + row : row * s.lda + l));
-        const double y = b.Float(batch * s.batch_stride_b +
-                                 (s.transpose_b ? col * s.ldb + l : l * s.ldb + col));
+        const double x =
+            a.Float(batch * s.batch_stride_a + (s.transpose_a ? l * s.lda + row : row * s.lda + l));
+        const double y =
+            b.Float(batch * s.batch_stride_b + (s.transpose_b ? col * s.ldb + l : l * s.ldb + col));
         want[i] += x * y;
         size[i] += std::abs(x * y);
       }
@@ -172,14 +174,14 @@ class MatmulTest : public PrimitiveTest {
     auto matmul = New<MatmulFactory>({dtype});
     Buffer in_a(*this, a, 1), in_b(*this, b, 1), out(*this, dtype, want.size(), 1);
     Workspace workspace(*this, matmul->WorkspaceBytes(*stream_, s));
-    const Status status = matmul->Launch(*stream_, s, in_a.data(), in_b.data(), out.data(),
-                                         workspace.data());
+    const Status status =
+        matmul->Launch(*stream_, s, in_a.data(), in_b.data(), out.data(), workspace.data());
     ASSERT_TRUE(status.ok()) << status;
     const double unit = dtype == DType::kFloat64 ? 1e-14 : 2e-6;
-    ExpectNear(out.Read(), want,
-               [&](int64_t i) { return unit * size[i] + StepOf(dtype, want[i]); },
-               "matmul " + std::to_string(s.m) + " x " + std::to_string(s.n) + " x " +
-                   std::to_string(s.k));
+    ExpectNear(
+        out.Read(), want, [&](int64_t i) { return unit * size[i] + StepOf(dtype, want[i]); },
+        "matmul " + std::to_string(s.m) + " x " + std::to_string(s.n) + " x " +
+            std::to_string(s.k));
   }
 };
 
@@ -188,14 +190,18 @@ TEST_P(MatmulTest, ShapesTransposesAndBatches) {
     int64_t batch, m, n, k;
   };
   for (const DType dtype : kFloatingTypes) {
-    for (const Size& s : {Size{1, 1, 1, 1}, Size{1, 3, 5, 7}, Size{1, 64, 10, 128},
-                          Size{1, 129, 65, 33}, Size{3, 20, 30, 17}, Size{5, 1, 8, 4},
-                          Size{1, 1, 100, 300}, Size{2, 100, 1, 64}, Size{1, 4, 4, 0},
-                          Size{0, 4, 4, 4}, Size{2, 0, 3, 4}}) {
+    for (const Size& s :
+         {Size{1, 1, 1, 1}, Size{1, 3, 5, 7}, Size{1, 64, 10, 128}, Size{1, 129, 65, 33},
+          Size{3, 20, 30, 17}, Size{5, 1, 8, 4}, Size{1, 1, 100, 300}, Size{2, 100, 1, 64},
+          Size{1, 4, 4, 0}, Size{0, 4, 4, 4}, Size{2, 0, 3, 4}}) {
       for (const bool transpose_a : {false, true}) {
         for (const bool transpose_b : {false, true}) {
-          const MatmulShape shape{.batch = s.batch, .m = s.m, .n = s.n, .k = s.k,
-                                  .transpose_a = transpose_a, .transpose_b = transpose_b};
+          const MatmulShape shape{.batch = s.batch,
+                                  .m = s.m,
+                                  .n = s.n,
+                                  .k = s.k,
+                                  .transpose_a = transpose_a,
+                                  .transpose_b = transpose_b};
           Check(dtype, shape, 0, false);
           Check(dtype, shape, 8, true);
         }
@@ -242,9 +248,8 @@ class NllLossTest : public PrimitiveTest {
     const int64_t rows = s.outer * s.inner;
     Buffer in(*this, logp, 1), t(*this, target), w(*this, weight ? *weight : logp);
     Buffer loss(*this, dtype, rows, 1), row_weight(*this, dtype, rows, 1);
-    const Status status =
-        nll->Launch(*stream_, s, in.data(), static_cast<const int64_t*>(t.data()),
-                    weight ? w.data() : nullptr, loss.data(), row_weight.data());
+    const Status status = nll->Launch(*stream_, s, in.data(), static_cast<const int64_t*>(t.data()),
+                                      weight ? w.data() : nullptr, loss.data(), row_weight.data());
     return {status, loss.Read(), row_weight.Read()};
   }
 };

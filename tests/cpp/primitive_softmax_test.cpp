@@ -3,17 +3,16 @@
 // softmax and log_softmax, forward and backward, against float64 within the bounds of accuracy
 // that the project promises, at widths around every dispatch boundary.
 #include "primitive/softmax.h"
-
 #include "primitive_testing.h"
 
 namespace oneflow_lite {
 namespace {
 
 // Around vectors, warps, blocks of registers and shared memory, parts of a split row.
-constexpr int64_t kWidths[] = {1,    2,    3,    31,   32,   33,    63,    64,    65,    127,
-                               128,  129,  255,  256,  257,  1000,  1023,  1024,  1025,  2047,
-                               2048, 2049, 4095, 4096, 4097, 8191,  8192,  8193,  16384, 32768,
-                               50257, 65535, 65536, 65537, 131072, 1000003};
+constexpr int64_t kWidths[] = {1,    2,     3,     31,    32,    33,    63,    64,     65,
+                               127,  128,   129,   255,   256,   257,   1000,  1023,   1024,
+                               1025, 2047,  2048,  2049,  4095,  4096,  4097,  8191,   8192,
+                               8193, 16384, 32768, 50257, 65535, 65536, 65537, 131072, 1000003};
 
 struct Problem {
   SoftmaxShape shape;
@@ -82,7 +81,8 @@ std::vector<double> BackwardReference(const Problem& p, const HostArray& y, cons
 // 16-bit floats one step of theirs more; float64 1e-13.
 double Tolerance(DType dtype, bool relative, double want) {
   const double size = std::abs(want);
-  if (dtype == DType::kFloat64) return relative ? 1e-13 * size + 1e-300 : 1e-13 * std::max(1.0, size);
+  if (dtype == DType::kFloat64)
+    return relative ? 1e-13 * size + 1e-300 : 1e-13 * std::max(1.0, size);
   const double base = relative ? std::max(4e-6 * size, 1e-7) : 4e-6 * std::max(1.0, size);
   return dtype == DType::kFloat32 ? base : base + StepOf(dtype, want);
 }
@@ -105,8 +105,8 @@ class SoftmaxTest : public PrimitiveTest {
     Buffer in(*this, y, offset), grad(*this, dy, offset), out(*this, p.dtype, p.size(), offset);
     Workspace workspace(*this, backward->WorkspaceBytes(*stream_, p.shape));
     const Buffer& dx = in_place ? grad : out;
-    const Status s = backward->Launch(*stream_, p.shape, in.data(), grad.data(), dx.data(),
-                                      workspace.data());
+    const Status s =
+        backward->Launch(*stream_, p.shape, in.data(), grad.data(), dx.data(), workspace.data());
     EXPECT_TRUE(s.ok()) << s << " " << p.Describe();
     return dx.Read();
   }
@@ -117,8 +117,8 @@ class SoftmaxTest : public PrimitiveTest {
     const HostArray x = numbers.NormalArray(p.dtype, p.size(), 4);
     const HostArray y = Forward(p, x, offset);
     const std::vector<double> want = Reference(p, x);
-    ExpectNear(y, want, [&](int64_t i) { return Tolerance(p.dtype, !p.log, want[i]); },
-               p.Describe());
+    ExpectNear(
+        y, want, [&](int64_t i) { return Tolerance(p.dtype, !p.log, want[i]); }, p.Describe());
     EXPECT_TRUE(Forward(p, x, offset, true) == y) << p.Describe() << ": in place differs";
     if (!p.log) CheckSums(p, y);
 
@@ -126,8 +126,9 @@ class SoftmaxTest : public PrimitiveTest {
     const HostArray dx = Backward(p, y, dy, offset);
     std::vector<double> size;
     const std::vector<double> want_dx = BackwardReference(p, y, dy, &size);
-    ExpectNear(dx, want_dx, [&](int64_t i) { return Tolerance(p.dtype, false, size[i]); },
-               p.Describe() + " backward");
+    ExpectNear(
+        dx, want_dx, [&](int64_t i) { return Tolerance(p.dtype, false, size[i]); },
+        p.Describe() + " backward");
     EXPECT_TRUE(Backward(p, y, dy, offset, true) == dx) << p.Describe() << ": in place differs";
   }
 
@@ -163,9 +164,9 @@ TEST_P(SoftmaxTest, ManyNarrowRows) {
 }
 
 TEST_P(SoftmaxTest, MiddleAxis) {
-  constexpr SoftmaxShape kShapes[] = {{3, 5, 7},     {2, 33, 64},  {2, 1000, 17}, {1, 2049, 31},
-                                      {2, 7, 1025},  {4, 1, 9},    {1, 4097, 129}, {1, 50257, 3},
-                                      {5, 16, 2},    {1, 40, 513}, {64, 3, 100},  {1, 300, 2000}};
+  constexpr SoftmaxShape kShapes[] = {{3, 5, 7},    {2, 33, 64},  {2, 1000, 17},  {1, 2049, 31},
+                                      {2, 7, 1025}, {4, 1, 9},    {1, 4097, 129}, {1, 50257, 3},
+                                      {5, 16, 2},   {1, 40, 513}, {64, 3, 100},   {1, 300, 2000}};
   if (!New<SoftmaxFactory>({})->has_axis_kernel()) GTEST_SKIP() << "transposed by the functor";
   for (const DType dtype : kFloatingTypes) {
     for (const SoftmaxShape& shape : kShapes) {
@@ -190,7 +191,8 @@ TEST_P(SoftmaxTest, NonFiniteRowsStayAlone) {
         for (const int64_t row : {0, 4, 5}) {
           for (int64_t i = row * cols; i < (row + 1) * cols; ++i) want[i] = clean.Float(i);
         }
-        ExpectNear(y, want, [](int64_t) { return 0.0; }, p.Describe());
+        ExpectNear(
+            y, want, [](int64_t) { return 0.0; }, p.Describe());
       }
     }
   }
@@ -230,8 +232,9 @@ TEST_P(SoftmaxTest, HugeLogits) {
         x.Set(200 + i, -1e4 - 0.5 * static_cast<double>(i));
       }
       const std::vector<double> want = Reference(p, x);
-      ExpectNear(Forward(p, x, 0), want,
-                 [&](int64_t i) { return Tolerance(dtype, !log, want[i]); }, p.Describe());
+      ExpectNear(
+          Forward(p, x, 0), want, [&](int64_t i) { return Tolerance(dtype, !log, want[i]); },
+          p.Describe());
     }
   }
 }

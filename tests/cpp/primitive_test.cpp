@@ -44,10 +44,14 @@ class UnaryTest : public PrimitiveTest {
 
 double UnaryReference(UnaryOp op, double x) {
   switch (op) {
-    case UnaryOp::kNeg: return -x;
-    case UnaryOp::kExp: return std::exp(x);
-    case UnaryOp::kLog: return std::log(x);
-    case UnaryOp::kRelu: return x < 0 ? 0 : x;
+    case UnaryOp::kNeg:
+      return -x;
+    case UnaryOp::kExp:
+      return std::exp(x);
+    case UnaryOp::kLog:
+      return std::log(x);
+    case UnaryOp::kRelu:
+      return x < 0 ? 0 : x;
   }
   return kNan;
 }
@@ -64,9 +68,9 @@ TEST_P(UnaryTest, FloatsAndTheirCornerCases) {
       for (const int64_t n : {0, 1, 7, 33, 1000, 100003}) {
         Numbers numbers(1);
         HostArray x = numbers.NormalArray(dtype, n, op == UnaryOp::kExp ? 4 : 30);
-        const double corners[] = {0,    -0.0,  1,    -1,    kInf,  -kInf,  kNan,   88.7,
-                                  89.5, -87.5, -100, -104,  -110,  1e-40,  1e-310, 6e-8,
-                                  709,  710.5, -720, -745,  -800,  1e300,  -1e300, 60000};
+        const double corners[] = {0,    -0.0,  1,    -1,   kInf, -kInf, kNan,   88.7,
+                                  89.5, -87.5, -100, -104, -110, 1e-40, 1e-310, 6e-8,
+                                  709,  710.5, -720, -745, -800, 1e300, -1e300, 60000};
         for (size_t i = 0; i < std::size(corners) && 100 < n; ++i) x.Set(20 + i, corners[i]);
         std::vector<double> want(n);
         const double largest = dtype == DType::kFloat16    ? 65504
@@ -78,9 +82,10 @@ TEST_P(UnaryTest, FloatsAndTheirCornerCases) {
           if (want[i] > largest + StepOf(dtype, largest) / 2) want[i] = kInf;
         }
         for (const bool in_place : {false, true}) {
-          ExpectNear(Run(op, x, n % 2, in_place), want,
-                     [&](int64_t i) { return ElementTolerance(dtype, want[i]); },
-                     "unary " + std::to_string(static_cast<int>(op)));
+          ExpectNear(
+              Run(op, x, n % 2, in_place), want,
+              [&](int64_t i) { return ElementTolerance(dtype, want[i]); },
+              "unary " + std::to_string(static_cast<int>(op)));
         }
       }
     }
@@ -106,9 +111,10 @@ TEST_P(UnaryTest, IntegersWrapAround) {
 
 // ---- Binary ----
 
-constexpr BinaryOp kBinaryOps[] = {BinaryOp::kAdd, BinaryOp::kSub, BinaryOp::kMul, BinaryOp::kDiv,
-                                   BinaryOp::kEq,  BinaryOp::kNe,  BinaryOp::kLt,  BinaryOp::kLe,
-                                   BinaryOp::kGt,  BinaryOp::kGe,  BinaryOp::kReluBackward};
+constexpr BinaryOp kBinaryOps[] = {BinaryOp::kAdd, BinaryOp::kSub,         BinaryOp::kMul,
+                                   BinaryOp::kDiv, BinaryOp::kEq,          BinaryOp::kNe,
+                                   BinaryOp::kLt,  BinaryOp::kLe,          BinaryOp::kGt,
+                                   BinaryOp::kGe,  BinaryOp::kReluBackward};
 
 bool HasCode(BinaryOp op, DType dtype) {
   if (op == BinaryOp::kDiv || op == BinaryOp::kReluBackward) return IsFloating(dtype);
@@ -121,17 +127,28 @@ V BinaryReference(BinaryOp op, V a, V b) {
   using Ordered = std::conditional_t<std::is_same_v<V, double>, double, int64_t>;
   const Ordered x = static_cast<Ordered>(a), y = static_cast<Ordered>(b);
   switch (op) {
-    case BinaryOp::kAdd: return a + b;
-    case BinaryOp::kSub: return a - b;
-    case BinaryOp::kMul: return a * b;
-    case BinaryOp::kDiv: return a / b;
-    case BinaryOp::kEq: return x == y;
-    case BinaryOp::kNe: return x != y;
-    case BinaryOp::kLt: return x < y;
-    case BinaryOp::kLe: return x <= y;
-    case BinaryOp::kGt: return x > y;
-    case BinaryOp::kGe: return x >= y;
-    case BinaryOp::kReluBackward: return y > 0 ? a : V(0);
+    case BinaryOp::kAdd:
+      return a + b;
+    case BinaryOp::kSub:
+      return a - b;
+    case BinaryOp::kMul:
+      return a * b;
+    case BinaryOp::kDiv:
+      return a / b;
+    case BinaryOp::kEq:
+      return x == y;
+    case BinaryOp::kNe:
+      return x != y;
+    case BinaryOp::kLt:
+      return x < y;
+    case BinaryOp::kLe:
+      return x <= y;
+    case BinaryOp::kGt:
+      return x > y;
+    case BinaryOp::kGe:
+      return x >= y;
+    case BinaryOp::kReluBackward:
+      return y > 0 ? a : V(0);
   }
   return V(0);
 }
@@ -143,22 +160,21 @@ struct BinaryCase {
 class BinaryTest : public PrimitiveTest {
  protected:
   static HostArray Expected(BinaryOp op, const HostArray& a, const std::vector<int64_t>& at_a,
-                            const HostArray& b, const std::vector<int64_t>& at_b,
-                            HostArray out, const std::vector<int64_t>& at_out) {
+                            const HostArray& b, const std::vector<int64_t>& at_b, HostArray out,
+                            const std::vector<int64_t>& at_out) {
     for (size_t i = 0; i < at_out.size(); ++i) {
       if (IsFloating(a.dtype)) {
         out.Set(at_out[i], BinaryReference<double>(op, a.Float(at_a[i]), b.Float(at_b[i])));
       } else {
-        const auto x = static_cast<uint64_t>(a.Int(at_a[i])), y = static_cast<uint64_t>(b.Int(at_b[i]));
+        const auto x = static_cast<uint64_t>(a.Int(at_a[i])),
+                   y = static_cast<uint64_t>(b.Int(at_b[i]));
         out.SetInt(at_out[i], static_cast<int64_t>(BinaryReference<uint64_t>(op, x, y)));
       }
     }
     return out;
   }
 
-  static DType OutType(BinaryOp op, DType dtype) {
-    return IsComparison(op) ? DType::kBool : dtype;
-  }
+  static DType OutType(BinaryOp op, DType dtype) { return IsComparison(op) ? DType::kBool : dtype; }
 
   // Bits are compared: every operation here is correctly rounded.
   void Check(BinaryOp op, DType dtype, const BinaryCase& c) {
@@ -196,13 +212,13 @@ TEST_P(BinaryTest, EveryOpAndDTypeInEveryGeometry) {
       {{1037}, {1}, {1}, {1}},
       {{0}, {1}, {1}, {1}},
       {{}, {}, {}, {}},
-      {{37, 65}, {65, 1}, {0, 1}, {65, 1}},                       // a row for all rows
-      {{37, 65}, {65, 1}, {1, 0}, {65, 1}},                       // a column for all columns
-      {{37, 65}, {0, 0}, {65, 1}, {65, 1}},                       // one number
-      {{37, 65}, {1, 37}, {65, 1}, {65, 1}},                      // a transposed
-      {{37, 65}, {65, 1}, {130, 2}, {70, 1}},                     // every other, padded rows
+      {{37, 65}, {65, 1}, {0, 1}, {65, 1}},    // a row for all rows
+      {{37, 65}, {65, 1}, {1, 0}, {65, 1}},    // a column for all columns
+      {{37, 65}, {0, 0}, {65, 1}, {65, 1}},    // one number
+      {{37, 65}, {1, 37}, {65, 1}, {65, 1}},   // a transposed
+      {{37, 65}, {65, 1}, {130, 2}, {70, 1}},  // every other, padded rows
       {{3, 5, 7, 11}, {385, 11, 55, 1}, {77, 0, 11, 0}, {385, 77, 11, 1}},
-      {{2, 600}, {600, 1}, {0, 1}, {1, 2}},                       // out transposed
+      {{2, 600}, {600, 1}, {0, 1}, {1, 2}},  // out transposed
   };
   for (const BinaryOp op : kBinaryOps) {
     for (const DType dtype : kAllTypes) {
@@ -236,8 +252,7 @@ TEST_P(BinaryTest, ScalarOnEitherSide) {
           auto binary = New<BinaryFactory>({op, dtype});
           const Strides shape = {n}, one = {1};
           const auto g = MakeElementwise<2>(shape, {one, one});
-          ASSERT_TRUE(
-              binary->LaunchScalar(*stream_, g, in.data(), scalar, first, out.data()).ok());
+          ASSERT_TRUE(binary->LaunchScalar(*stream_, g, in.data(), scalar, first, out.data()).ok());
           const HostArray want = first ? Expected(op, number, same, x, at, out.Read(), at)
                                        : Expected(op, x, at, number, same, out.Read(), at);
           EXPECT_TRUE(Same(out.Read(), want))
@@ -275,12 +290,12 @@ TEST_P(CopyTest, EveryPairOfDTypesInEveryGeometry) {
       {{1}, {1}, {1}},
       {{4099}, {1}, {1}},
       {{0, 3}, {3, 1}, {3, 1}},
-      {{70, 45}, {1, 70}, {45, 1}},                    // transposed
-      {{3, 40, 33}, {1320, 1, 40}, {1320, 33, 1}},     // batch of transposes
-      {{5, 6, 7}, {1, 5, 30}, {42, 7, 1}},             // dims reversed
-      {{33, 10}, {0, 1}, {10, 1}},                     // expanded
-      {{33, 10}, {20, 2}, {11, 1}},                    // sliced to padded
-      {{9, 3}, {3, 1}, {1, 9}},                        // into a transpose
+      {{70, 45}, {1, 70}, {45, 1}},                 // transposed
+      {{3, 40, 33}, {1320, 1, 40}, {1320, 33, 1}},  // batch of transposes
+      {{5, 6, 7}, {1, 5, 30}, {42, 7, 1}},          // dims reversed
+      {{33, 10}, {0, 1}, {10, 1}},                  // expanded
+      {{33, 10}, {20, 2}, {11, 1}},                 // sliced to padded
+      {{9, 3}, {3, 1}, {1, 9}},                     // into a transpose
   };
   for (const DType from : kAllTypes) {
     for (const DType to : kAllTypes) {
@@ -331,8 +346,8 @@ TEST_P(CopyTest, RoundsToNearestEven) {
     auto copy = New<CopyFactory>({DType::kFloat32, half});
     Buffer in(*this, wide), out(*this, half, want.size());
     const Strides shape = {want.size()}, one = {1};
-    ASSERT_TRUE(copy->Launch(*stream_, MakeElementwise<2>(shape, {one, one}), in.data(),
-                             out.data()).ok());
+    ASSERT_TRUE(
+        copy->Launch(*stream_, MakeElementwise<2>(shape, {one, one}), in.data(), out.data()).ok());
     EXPECT_TRUE(out.Read() == want) << Name(half);
   }
 }

@@ -144,10 +144,10 @@ class PrimitiveTest : public testing::TestWithParam<DeviceType> {
     Buffer(PrimitiveTest& test, const HostArray& content, int64_t offset = 0)
         : Buffer(test, content.dtype, content.size(), offset) {
       if (content.bytes.empty()) return;
-      EXPECT_TRUE(test.backend_
-                      ->CopyFromHost(data(), content.bytes.data(), content.bytes.size(),
-                                     *test.stream_)
-                      .ok());
+      EXPECT_TRUE(
+          test.backend_
+              ->CopyFromHost(data(), content.bytes.data(), content.bytes.size(), *test.stream_)
+              .ok());
     }
     ~Buffer() { test_.backend_->Free(base_, total_, Device{test_.GetParam(), 0}); }
     Buffer(const Buffer&) = delete;
@@ -200,7 +200,7 @@ void ExpectNear(const HostArray& got, const std::vector<double>& want, Tolerance
   int shown = 0;
   for (int64_t i = 0; i < got.size() && shown < 3; ++i) {
     const double g = got.Float(i), w = want[i];
-    const bool same = std::isnan(w) ? std::isnan(g)
+    const bool same = std::isnan(w)   ? std::isnan(g)
                       : std::isinf(w) ? g == w
                                       : std::abs(g - w) <= tolerance(i);
     if (same) continue;

@@ -62,8 +62,9 @@ def properties(examples):
         if given is not None:
 
             @functools.wraps(test)
-            def drawn(data, **fixtures):
-                test(draw=HypothesisDraw(data), **fixtures)
+            def drawn(*args, **fixtures):  # hypothesis passes by place, pytest by name
+                fixtures |= dict(zip((*names, "data"), args, strict=False))
+                test(draw=HypothesisDraw(fixtures.pop("data")), **fixtures)
 
             drawn.__signature__ = signature("data")
             del drawn.__wrapped__

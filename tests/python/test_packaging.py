@@ -32,7 +32,7 @@ def test_pip_install(tmp_path):
     result = subprocess.run(
         [sys.executable, "-m", "pip", "install", ".", "--no-build-isolation", "--no-deps", "-q"]
         + ["--disable-pip-version-check", "--no-index", "--target", site]
-        + ["-C", f"build-dir={tmp_path / 'build'}", "-C", "cmake.define.OFL_CUDA=OFF"],
+        + ["-C", "build-dir=build/packaging", "-C", "cmake.define.OFL_CUDA=OFF"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -8,13 +8,13 @@
 namespace oneflow_lite {
 namespace {
 
-constexpr size_t kGranule = 512;                 // every block is a multiple of it
-constexpr size_t kSmallRequest = 1 << 20;        // up to here from small segments
+constexpr size_t kGranule = 512;           // every block is a multiple of it
+constexpr size_t kSmallRequest = 1 << 20;  // up to here from small segments
 constexpr size_t kSmallSegment = 2 << 20;
-constexpr size_t kMediumRequest = 10 << 20;      // up to here several share a segment
+constexpr size_t kMediumRequest = 10 << 20;  // up to here several share a segment
 constexpr size_t kMediumSegment = 20 << 20;
-constexpr size_t kSegmentGranule = 2 << 20;      // larger ones have a segment each, rounded to this
-constexpr size_t kLargeRemainder = 1 << 20;      // a large block is cut if more than this is left
+constexpr size_t kSegmentGranule = 2 << 20;  // larger ones have a segment each, rounded to this
+constexpr size_t kLargeRemainder = 1 << 20;  // a large block is cut if more than this is left
 
 size_t RoundUp(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
@@ -44,7 +44,7 @@ struct CudaAllocator::Block {
   Pool* pool = nullptr;
   bool small = false;
   bool allocated = false;
-  Block* left = nullptr;   // neighbours in the segment, by address
+  Block* left = nullptr;  // neighbours in the segment, by address
   Block* right = nullptr;
   std::vector<cudaStream_t> used_on;  // other streams, told by RecordStream
   int pending_events = 0;

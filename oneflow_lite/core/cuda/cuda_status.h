@@ -21,7 +21,8 @@ Status CudaError(cudaError_t error, const char* what);
 // that names `what` was tried; the runtime's remembered error is cleared, so that the next call
 // does not report it again.
 inline Status CudaStatus(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) [[likely]] return OkStatus();
+  if (error == cudaSuccess) [[likely]]
+    return OkStatus();
   return internal::CudaError(error, what);
 }
 

@@ -27,14 +27,14 @@ class CudaGraph final : public Graph {
     }
     DeviceGuard guard(device_.index);
     // Thread-local: other threads may go on allocating and synchronising.
-    OFL_RETURN_IF_ERROR(CudaStatus(
-        cudaStreamBeginCapture(NativeStream(stream), cudaStreamCaptureModeThreadLocal),
-        "begin of capture"));
+    OFL_RETURN_IF_ERROR(
+        CudaStatus(cudaStreamBeginCapture(NativeStream(stream), cudaStreamCaptureModeThreadLocal),
+                   "begin of capture"));
     capture_stream_ = Ref<Stream>(&stream);
     cudaStreamCaptureStatus status;
     unsigned long long id = 0;
-    Status s = CudaStatus(cudaStreamGetCaptureInfo(NativeStream(stream), &status, &id),
-                          "capture info");
+    Status s =
+        CudaStatus(cudaStreamGetCaptureInfo(NativeStream(stream), &status, &id), "capture info");
     if (!s.ok()) {
       Abandon();
       return s;

@@ -9,8 +9,8 @@
 
 namespace oneflow_lite {
 
-// The default stream is CUDA's legacy stream (null), which other libraries use too. A stream made by
-// New goes back to a pool instead of being destroyed, so that its handle never comes to mean
+// The default stream is CUDA's legacy stream (null), which other libraries use too. A stream made
+// by New goes back to a pool instead of being destroyed, so that its handle never comes to mean
 // another stream: the allocator orders reuse by it.
 class CudaStream final : public Stream {
  public:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import Tensor, is_grad_enabled
@@ -19,7 +20,7 @@ __all__ = [
 TensorOrTensors = Tensor | Sequence[Tensor]
 
 
-def _as_list(tensors: TensorOrTensors | None) -> list | None:
+def _as_list(tensors: Any) -> Any:
     if tensors is None:
         return None
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ def _grad_mode(mode: bool) -> Iterator[None]:
         _ext.set_grad_enabled(before)
 
 
-def _outputs(function: _Function, inputs: Sequence[object]) -> list[Tensor]:
+def _outputs(function: _Function, inputs: Sequence[Any]) -> list[Tensor]:
     result = function(*inputs)
     return [result] if isinstance(result, Tensor) else list(result)
 
@@ -41,7 +42,7 @@ def _like(values: np.ndarray, x: Tensor) -> Tensor:
     return from_numpy(np.ascontiguousarray(values)).to(x.device).reshape(list(x.shape))
 
 
-def _numeric(function: _Function, inputs: Sequence[object], index: int, eps: float):
+def _numeric(function: _Function, inputs: Sequence[Any], index: int, eps: float):
     """For each output the matrix of (elements of the input) x (elements of the output)."""
     x = inputs[index]
     values = _host(x)
@@ -95,7 +96,7 @@ def _compare(where: str, analytic: np.ndarray, numeric: np.ndarray, x: Tensor, y
     )
 
 
-def _check_inputs(inputs: Sequence[object]) -> list[int]:
+def _check_inputs(inputs: Sequence[Any]) -> list[int]:
     """The places of the inputs that require a gradient."""
     checked = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     if not checked:
@@ -109,7 +110,7 @@ def _check_inputs(inputs: Sequence[object]) -> list[int]:
 
 
 def _gradcheck(
-    function: _Function, inputs: Sequence[object], eps: float, atol: float, rtol: float
+    function: _Function, inputs: Sequence[Any], eps: float, atol: float, rtol: float
 ) -> None:
     checked = _check_inputs(inputs)
     with _grad_mode(True):
@@ -132,7 +133,7 @@ def _gradcheck(
 
 def gradcheck(
     function: _Function,
-    inputs: Tensor | Sequence[object],
+    inputs: Tensor | Sequence[Any],
     *,
     eps: float = 1e-6,
     atol: float = 1e-5,
@@ -184,7 +185,7 @@ def gradcheck(
 
 def gradgradcheck(
     function: _Function,
-    inputs: Tensor | Sequence[object],
+    inputs: Tensor | Sequence[Any],
     *,
     eps: float = 1e-6,
     atol: float = 1e-5,

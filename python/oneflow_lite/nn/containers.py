@@ -61,10 +61,9 @@ class Sequential(_InOrder):
 
     def __init__(self, *modules: Module | dict[str, Module]) -> None:
         super().__init__()
+        named: dict[str, Any] = {str(i): module for i, module in enumerate(modules)}
         if len(modules) == 1 and isinstance(modules[0], dict):
             named = modules[0]
-        else:
-            named = {str(i): module for i, module in enumerate(modules)}
         for name, module in named.items():
             self.add_module(name, module)
 

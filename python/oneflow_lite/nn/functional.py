@@ -4,13 +4,6 @@
 >>> F.softmax(x, dim=None, dtype=None)
 """
 
-from oneflow_lite._oneflow_lite import _C
-
-softmax = _C.softmax
-log_softmax = _C.log_softmax
-relu = _C.relu
-linear = _C.linear
-nll_loss = _C.nll_loss
-cross_entropy = _C.cross_entropy
+from oneflow_lite._C import cross_entropy, linear, log_softmax, nll_loss, relu, softmax
 
 __all__ = ["cross_entropy", "linear", "log_softmax", "nll_loss", "relu", "softmax"]

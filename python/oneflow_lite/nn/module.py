@@ -11,7 +11,7 @@ from oneflow_lite.nn._state import LoadResult, load_into
 from oneflow_lite.nn.parameter import Parameter
 
 _Self = TypeVar("_Self", bound="Module")
-_KINDS = {"_parameters": Parameter, "_modules": None, "_buffers": Tensor}  # None: Module, below
+_KINDS: dict[str, type] = {"_parameters": Parameter, "_buffers": Tensor}  # and Module, below
 
 
 class HookHandle:
@@ -92,7 +92,6 @@ class Module:
             return
         for kind, cls in _KINDS.items():
             if name in fields.get(kind, ()):
-                cls = cls or Module
                 if value is not None and not isinstance(value, cls):
                     raise TypeError(
                         f"{type(self).__name__}.{name} is registered as a {cls.__name__}; it can "
@@ -108,7 +107,7 @@ class Module:
 
     def _forget(self, name: str) -> bool:
         fields = self.__dict__
-        places = [place for place in (fields, *map(fields.get, _KINDS)) if name in place]
+        places = [d for d in (fields, *(fields[kind] for kind in _KINDS)) if name in d]
         for place in places:
             del place[name]
         self._transient.discard(name)
@@ -118,7 +117,7 @@ class Module:
         return [*super().__dir__(), *self._parameters, *self._buffers, *self._modules]
 
     def _register(self, kind: str, name: str, value: Any) -> None:
-        cls = _KINDS[kind] or Module
+        cls = _KINDS[kind]
         if not isinstance(name, str) or not name or "." in name:
             raise ValueError(f"{type(self).__name__}: {name!r} is no name: a non-empty string "
                              "without dots is needed")  # fmt: skip
@@ -317,3 +316,6 @@ class Module:
         if not below:
             return f"{type(self).__name__}({extra})"
         return f"{type(self).__name__}(\n  " + "\n  ".join([*extra.splitlines(), *below]) + "\n)"
+
+
+_KINDS["_modules"] = Module

@@ -25,7 +25,7 @@ class Parameter(Tensor):
     def __new__(cls, data: Tensor, requires_grad: bool = True) -> Parameter:
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter(): data must be a Tensor, not {type(data).__name__}")
-        return super().__new__(cls, data, requires_grad)
+        return super().__new__(cls, data, requires_grad)  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()

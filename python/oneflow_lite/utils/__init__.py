@@ -1,6 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What training loops need beside the model."""
+"""Batches for training loops, and ops from C++ source (``load_inline``)."""
+
+from typing import Any
 
 from oneflow_lite.utils import data
 
-__all__ = ["data"]
+__all__ = ["data", "load_inline"]
+
+
+def __getattr__(name: str) -> Any:
+    # Compiling needs modules that a program which does not compile should not wait for.
+    if name == "load_inline":
+        from oneflow_lite.utils.extension import load_inline
+
+        return load_inline
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

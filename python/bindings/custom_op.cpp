@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops from outside: libraries that speak the extension table, and ops whose functions are Python's
+// (oneflow_lite/custom_op.py has the comfortable side).
+#include <pybind11/stl.h>
+
+#include "functional/copy.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/dispatch.h"
+#include "oneflow_lite/framework/extension.h"
+#include "python/bindings/arguments.h"
+#include "python/bindings/classes.h"
+#include "python/bindings/throwing.h"
+
+namespace oneflow_lite::python {
+namespace {
+
+py::object WrapOrNone(const Tensor& t) { return OwnedOrThrow(Wrap(t)); }
+
+template <class Range>
+py::list WrapList(const Range& tensors) {
+  py::list list;
+  for (const Tensor& t : tensors) list.append(WrapOrNone(t));
+  return list;
+}
+
+py::object WrapAttr(const AttrValue& v) {
+  if (auto* b = std::get_if<bool>(&v)) return py::bool_(*b);
+  if (auto* i = std::get_if<int64_t>(&v)) return py::int_(*i);
+  if (auto* f = std::get_if<double>(&v)) return py::float_(*f);
+  if (auto* s = std::get_if<std::string>(&v)) return py::str(*s);
+  if (auto* t = std::get_if<DType>(&v)) return OwnedOrThrow(WrapDType(*t));
+  if (auto* d = std::get_if<Dims>(&v)) return OwnedOrThrow(WrapDims(*d));
+  return py::none();
+}
+py::list WrapAttrs(const Attrs& attrs) {
+  py::list list;
+  for (size_t i = 0; i < attrs.size(); ++i) list.append(WrapAttr(attrs[i]));
+  return list;
+}
+
+// Runs f, whose exceptions become the op's status.
+template <class F>
+Status CallPython(F&& f) {
+  GilAcquire locked;
+  try {
+    return f();
+  } catch (...) {
+    RaiseCaught();
+    return TakeRaised();
+  }
+}
+
+// The Python functions of an op; C++ keeps and drops them without the lock.
+struct PythonOp {
+  SharedObject infer, forward, backward;
+  std::string name;
+};
+
+Status Infer(const PythonOp& op, InferContext& c) {
+  return CallPython([&]() -> Status {
+    GradGuard no_grad(false);
+    py::list inputs;
+    for (int i = 0; i < c.num_inputs(); ++i) {
+      if (!c.has_input(i)) {
+        inputs.append(py::none());
+        continue;
+      }
+      const Device meta{DeviceType::kMeta, 0};
+      inputs.append(WrapOrNone(ValueOrThrow(Tensor::Empty(c.shape(i), c.dtype(i), meta))));
+    }
+    const py::list specs = py::handle(op.infer.get())(inputs, WrapAttrs(c.attrs()));
+    if (static_cast<int>(specs.size()) != c.num_outputs()) {
+      return Error(ErrorKind::kValue, op.name, "(): infer gave ", specs.size(),
+                   " outputs, but the "
+                   "op has ",
+                   c.num_outputs());
+    }
+    for (int i = 0; i < c.num_outputs(); ++i) {
+      const auto [shape, dtype] = specs[i].cast<std::pair<std::vector<int64_t>, py::object>>();
+      DType type;
+      if (!AsDType(dtype.ptr(), &type)) {
+        return Error(ErrorKind::kType, op.name, "(): infer gave an output whose dtype is no dtype");
+      }
+      if (CheckedNumel(shape) < 0 ||
+          std::any_of(shape.begin(), shape.end(), [](int64_t d) { return d < 0; })) {
+        return Error(ErrorKind::kValue, op.name, "(): infer gave the shape ", ToString(shape));
+      }
+      c.SetOutput(i, Shape(shape), type);
+    }
+    return OkStatus();
+  });
+}
+
+// An output that is an input, or a view of one, would share its memory unknown to autograd.
+StatusOr<Tensor> OwnMemory(const Tensor& out, KernelContext& c) {
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    if (c.input(i).defined() && c.input(i).storage() == out.storage())
+      return functional::Clone(out);
+  }
+  return autograd::RequiresGrad(out) ? out.Detach() : out;
+}
+
+class PythonKernel final : public BoundKernel {
+ public:
+  explicit PythonKernel(std::shared_ptr<PythonOp> op) : op_(std::move(op)) {}
+
+  Status Launch(KernelContext& c) const override {
+    return CallPython([&]() -> Status {
+      GradGuard no_grad(false);
+      py::list inputs;
+      for (int i = 0; i < c.num_inputs(); ++i) {
+        const Tensor& t = c.input(i);
+        inputs.append(WrapOrNone(t.defined() && autograd::RequiresGrad(t) ? t.Detach() : t));
+      }
+      const py::list outputs = py::handle(op_->forward.get())(inputs, WrapAttrs(c.attrs()));
+      if (static_cast<int>(outputs.size()) != c.num_outputs()) {
+        return Error(ErrorKind::kValue, op_->name, "(): forward gave ", outputs.size(),
+                     " outputs, but the op has ", c.num_outputs());
+      }
+      for (int i = 0; i < c.num_outputs(); ++i) {
+        if (!IsTensor(outputs[i].ptr())) {
+          return Error(ErrorKind::kType, op_->name, "(): forward gave ",
+                       Py_TYPE(outputs[i].ptr())->tp_name, ", but must give tensors");
+        }
+        OFL_ASSIGN_OR_RETURN(Tensor own, OwnMemory(Unwrap(outputs[i].ptr()), c));
+        c.set_output(i, std::move(own));
+      }
+      return OkStatus();
+    });
+  }
+
+ private:
+  std::shared_ptr<PythonOp> op_;
+};
+
+Status Backward(const PythonOp& op, size_t num_outputs, GradContext& c) {
+  return CallPython([&]() -> Status {
+    py::list inputs, outputs, grads, needs;
+    for (int i = 0; i < c.num_inputs(); ++i) {
+      inputs.append(WrapOrNone(c.input(i)));
+      needs.append(c.needs(i));
+    }
+    for (size_t i = 0; i < num_outputs; ++i) {
+      outputs.append(WrapOrNone(c.output(static_cast<int>(i))));
+      grads.append(WrapOrNone(c.grad(static_cast<int>(i))));
+    }
+    const py::list results =
+        py::handle(op.backward.get())(inputs, outputs, grads, WrapAttrs(c.attrs()), needs);
+    for (int i = 0; i < c.num_inputs(); ++i) {
+      if (!c.needs(i) || results[i].is_none()) continue;
+      if (!IsTensor(results[i].ptr())) {
+        return Error(ErrorKind::kType, op.name, "(): backward gave ",
+                     Py_TYPE(results[i].ptr())->tp_name, " for input ", i,
+                     ", but must give a Tensor or None");
+      }
+      OFL_RETURN_IF_ERROR(c.Set(i, Unwrap(results[i].ptr())));
+    }
+    return OkStatus();
+  });
+}
+
+struct AttrSpec {
+  AttrType type;
+  AttrValue default_value;
+};
+AttrSpec ReadAttr(const std::string& name, const std::string& type, const py::object& value) {
+  const bool none = value.is_none();
+  if (type == "bool") return {AttrType::kBool, none ? AttrValue() : AttrValue(value.cast<bool>())};
+  if (type == "int") return {AttrType::kInt, none ? AttrValue() : AttrValue(value.cast<int64_t>())};
+  if (type == "float") {
+    return {AttrType::kFloat, none ? AttrValue() : AttrValue(value.cast<double>())};
+  }
+  if (type == "str") {
+    return {AttrType::kString, none ? AttrValue() : AttrValue(value.cast<std::string>())};
+  }
+  if (type == "int[]") {
+    if (none) return {AttrType::kInts, {}};
+    const auto list = value.cast<std::vector<int64_t>>();
+    return {AttrType::kInts, Dims(list.begin(), list.end())};
+  }
+  DType dtype;
+  if (type == "dtype" && (none || AsDType(value.ptr(), &dtype))) {
+    return {AttrType::kDType, none ? AttrValue() : AttrValue(dtype)};
+  }
+  throw py::type_error("register_op(): attribute " + name + " has no valid type or default");
+}
+
+using InputSpecs = std::vector<std::pair<std::string, std::string>>;
+using AttrSpecs = std::vector<std::tuple<std::string, std::string, py::object, bool>>;
+
+void RegisterPythonOp(const std::string& name, const std::string& doc, const std::string& file,
+                      int line, const InputSpecs& inputs, const std::vector<std::string>& outputs,
+                      const AttrSpecs& attrs, const py::object& infer, const py::object& forward,
+                      const py::object& backward, uint64_t save_inputs, uint64_t save_outputs) {
+  if (name.find("::") == std::string::npos) {
+    throw py::value_error("register_op(): the name must be \"namespace::name\", not \"" + name +
+                          "\"");
+  }
+  auto op = std::make_shared<PythonOp>();
+  op->infer = ShareObject(infer.ptr());
+  op->forward = ShareObject(forward.ptr());
+  op->name = name;
+  OpDef def;
+  def.name = name;
+  def.doc = doc;
+  def.file = (new std::string(file))->c_str();  // lives as long as the op: forever
+  def.line = line;
+  def.makes_outputs = true;
+  for (const auto& [input, kind] : inputs) {
+    def.Input(input, kind == "optional" ? InputDef::Kind::kOptional : InputDef::Kind::kRequired);
+  }
+  for (const std::string& output : outputs) def.Output(output);
+  for (const auto& [attr, type, value, optional] : attrs) {
+    AttrSpec spec = ReadAttr(attr, type, value);
+    def.Attr(attr, spec.type, std::move(spec.default_value));
+    def.attrs.back().optional = optional;
+  }
+  def.infer = [op](InferContext& c) { return Infer(*op, c); };
+  if (!backward.is_none()) {
+    op->backward = ShareObject(backward.ptr());
+    const SavePlan plan{save_inputs, save_outputs};
+    def.save = [plan](const Attrs&, Needs) { return plan; };
+    def.backward = [op, n = outputs.size()](GradContext& c) { return Backward(*op, n, c); };
+  }
+  KernelDef kernel;
+  kernel.op = name;
+  kernel.strided_inputs = ~uint32_t{0};
+  kernel.file = def.file;
+  kernel.line = line;
+  kernel.bind = [op](const BindContext&) -> StatusOr<std::unique_ptr<BoundKernel>> {
+    return std::make_unique<PythonKernel>(op);
+  };
+  std::vector<OpDef> ops;
+  ops.push_back(std::move(def));
+  ThrowIfError(RegisterAll(std::move(ops), {std::move(kernel)}));
+}
+
+}  // namespace
+
+void AddCustomOp(py::module_& m) {
+  m.def("register_python_op", &RegisterPythonOp, py::kw_only(), py::arg("name"), py::arg("doc"),
+        py::arg("file"), py::arg("line"), py::arg("inputs"), py::arg("outputs"), py::arg("attrs"),
+        py::arg("infer"), py::arg("forward"), py::arg("backward"), py::arg("save_inputs"),
+        py::arg("save_outputs"), "Registers an op whose functions are Python's; see custom_op.py.");
+  m.def(
+      "load_library", [](const std::string& path) { return ValueOrThrow(LoadExtension(path)); },
+      py::arg("path"), "Registers the ops of a shared library; the names of the new ones.");
+}
+
+}  // namespace oneflow_lite::python

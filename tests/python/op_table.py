@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The op table: one row per function, from which test_op_table.py draws every check.
+
+A row says how to call a function, on which arguments, what NumPy makes of them in float64, and how
+far the result may be off. Adding an op is adding a row:
+
+    Op("softplus", UNARY, lambda x: np.logaddexp(x, 0), bound="pointwise", result=floating)
+
+Values, gradients, second order, meta inference, empties, layouts, CUDA, the method of the same name
+and the list of functions without a row follow from it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numerics import ALL, FLOATS, INTEGERS, NUMERIC, flow
+from op_reference import (
+    np_argmax,
+    np_as_strided,
+    np_cross_entropy,
+    np_divide,
+    np_expand,
+    np_flatten,
+    np_linear,
+    np_log_softmax,
+    np_max,
+    np_mean,
+    np_narrow,
+    np_nll,
+    np_slice,
+    np_softmax,
+    np_squeeze,
+    np_sum,
+)
+from op_row import Bad, Op, S, T, always, floating, labels, same, summed
+
+DTypeError, ShapeError = flow.DTypeError, flow.ShapeError
+
+
+def ones(device, *shape, dtype="float32"):
+    return flow.ones(shape, dtype=getattr(flow, dtype), device=device)
+
+
+# ---------------------------------------------------------------------------------------------
+# Samples. Sizes go around the vector widths (4 to 64 elements) and their tails.
+
+SHAPES = [(), (1,), (0,), (7,), (129,), (3, 0, 2), (3, 4), (2, 3, 4), (33, 17)]
+UNARY = [S(T(s)) for s in SHAPES]
+
+
+def of_domain(domain: str) -> list[S]:
+    return [S(T(s, domain)) for s in SHAPES]
+
+
+def broadcasting(domain: str = "normal", second: str | None = None) -> list[S]:
+    second = second or domain
+    pairs = [((3, 4), (3, 4)), ((3, 1), (1, 4)), ((), (3,)), ((2, 3, 4), (4,)), ((4,), (2, 3, 4)),
+             ((0, 3), (1, 3)), ((), ()), ((5, 1, 2), (3, 1)), ((130,), (130,))]  # fmt: skip
+    return [S(T(a, domain), T(b, second)) for a, b in pairs] + [
+        S(T((3, 4), domain), 2), S(2, T((3, 4), second)),
+    ]  # fmt: skip
+
+
+TRUTHS = [S(T((3, 4)), T((3, 4))), S(T((3, 1)), T((4,))), S(T((0, 2)), T(())), S(T((9,)), True)]
+
+REDUCED = [
+    S(T(())), S(T((7,))), S(T((0,))), S(T((3, 4))), S(T((3, 4)), 1), S(T((3, 4)), (0,)),
+    S(T((2, 3, 4)), (0, 2)), S(T((2, 3, 4)), (-1, 1), True), S(T((2, 3, 4)), 1, keepdim=True),
+    S(T((2, 0, 4)), 1), S(T((2, 0, 4)), 2), S(T((2, 3, 4, 5)), (1, 2)), S(T((33, 130)), 0),
+    S(T((3, 1025)), 1), S(T((2, 3)), ()),
+]  # fmt: skip
+
+
+SOFTMAX = [
+    S(T(())), S(T(()), -1), S(T((1,))), S(T((9,))), S(T((3, 4))), S(T((3, 4)), 0), S(T((2, 3, 4))),
+    S(T((2, 3, 4)), -2), S(T((2, 3, 2, 2)), 1), S(T((0, 3)), 1), S(T((3, 0)), 1),
+    S(T((2, 0, 3)), 0), S(T((5, 131)), 1), S(T((67, 5)), 0), S(T((4, 1)), 1),
+    S(T((2, 2, 2, 1, 3)), 2),
+]  # fmt: skip
+
+
+def softmax_errors(name):
+    def call(*args, **kwargs):
+        return getattr(flow, name)(*args, **kwargs)
+
+    return [
+        Bad(lambda d: call(ones(d, 4, 5), 3), IndexError,
+            f"{name}(): dim 3 is out of range [-2, 1] for a tensor of shape [4, 5] "
+            "(float32, {device})"),
+        Bad(lambda d: call(ones(d), 1), IndexError,
+            f"{name}(): dim 1 is out of range [-1, 0] for a tensor of shape [] "
+            "(float32, {device})"),
+        Bad(lambda d: call(ones(d, 2, dtype="int64"), 0), DTypeError,
+            f"{name}(): input has dtype int64, but it must be float16, bfloat16, float32 or "
+            "float64"),
+        Bad(lambda d: call(ones(d, 2), "0"), TypeError,
+            f"{name}(): argument 'dim' must be int or None, not str"),
+        Bad(lambda d: call([1.0], 0), TypeError,
+            f"{name}(): argument 'input' must be Tensor, not list"),
+    ]  # fmt: skip
+
+
+MATMUL = [
+    S(T((3, 4)), T((4, 2))), S(T((4,)), T((4,))), S(T((4,)), T((4, 3))), S(T((2, 4)), T((4,))),
+    S(T((2, 3, 4)), T((2, 4, 5))), S(T((2, 3, 4)), T((4, 5))), S(T((2, 1, 3, 4)), T((3, 4, 2))),
+    S(T((0, 4)), T((4, 2))), S(T((3, 0)), T((0, 2))), S(T((0, 3, 4)), T((0, 4, 2))),
+    S(T((65, 33)), T((33, 17))), S(T((4,)), T((2, 4, 3))), S(T((1, 1)), T((1, 1))),
+]  # fmt: skip
+LINEAR = [
+    S(T((3, 4)), T((2, 4)), T((2,))), S(T((3, 4)), T((2, 4))), S(T((4,)), T((2, 4)), T((2,))),
+    S(T((2, 3, 4)), T((5, 4)), T((5,))), S(T((0, 4)), T((2, 4)), T((2,))),
+]  # fmt: skip
+
+
+WEIGHT = T((5,), "positive", grad=False)
+IGNORED = np.array([1, -100, 4, 0], dtype=np.int64)
+NLL = [
+    S(T((4, 5)), labels((4,), 5)), S(T((4, 5)), labels((4,), 5), WEIGHT),
+    S(T((4, 5)), IGNORED, WEIGHT, reduction="sum"),
+    S(T((4, 5)), np.abs(IGNORED) % 5, None, 4, "none"),
+    S(T((5,)), labels((), 5)), S(T((2, 5, 3)), labels((2, 3), 5), WEIGHT),
+    S(T((2, 5, 3, 2)), labels((2, 3, 2), 5), reduction="none"),
+    S(T((0, 5)), labels((0,), 5), reduction="sum"),
+]  # fmt: skip
+CROSS_ENTROPY = NLL + [
+    S(T((4, 5)), labels((4,), 5), label_smoothing=0.2),
+    S(T((4, 5)), IGNORED, WEIGHT, label_smoothing=0.2, reduction="sum"),
+    S(T((4, 5)), T((4, 5), "probability")), S(T((5,)), T((5,), "probability"), WEIGHT),
+    S(T((2, 5, 3)), T((2, 5, 3), "probability"), WEIGHT, label_smoothing=0.1, reduction="none"),
+]  # fmt: skip
+
+
+MAXIMA = [
+    S(T((), "distinct")), S(T((9,), "distinct")), S(T((3, 4), "distinct")),
+    S(T((2, 3, 4), "distinct")), S(T((3, 37), "distinct")),
+]  # fmt: skip
+MAXIMA_ALONG = [
+    S(T((9,), "distinct"), 0), S(T((3, 4), "distinct"), 1), S(T((3, 4), "distinct"), -2),
+    S(T((2, 3, 4), "distinct"), 1, True), S(T((0, 3), "distinct"), 1), S(T((3, 37), "distinct"), 1),
+    S(T((), "distinct"), 0),
+]  # fmt: skip
+
+
+def into(name: str) -> Callable[..., Any]:
+    """An in-place method on a copy of its first argument, as a function."""
+    return lambda self, *args: getattr(self.clone(), name)(*args)
+
+
+IN_PLACE = [
+    S(T((3, 4)), T((3, 4))), S(T((3, 4)), T((4,))), S(T((3, 4)), T((1, 1))), S(T((3, 4)), 2),
+    S(T((0, 3)), T((3,))), S(T(()), T(())), S(T((130,)), T((130,))),
+]  # fmt: skip
+
+
+def full_of(value):
+    return lambda size, **kwargs: np.full(size, float(value))
+
+
+def like_of(value):
+    return lambda x, **kwargs: np.full(x.shape, float(value))
+
+
+SIZES = [S(()), S((3,)), S((2, 0)), S((2, 3, 4)), S([5])]
+
+
+def shape_mismatch(name, call):
+    return Bad(lambda d: call(ones(d, 2, 3), ones(d, 4)), ShapeError,
+               f"{name}(): the second operand has shape [4], expected one that broadcasts with "
+               "[2, 3]")  # fmt: skip
+
+
+def arithmetic(name, reference, dtypes=NUMERIC, second="normal", result=same, **kwargs):
+    return Op(name, broadcasting("normal", second), reference, dtypes, result=result,
+              in_place=name + "_" if result is same else None,
+              errors=[shape_mismatch(name, getattr(flow, name)),
+                      Bad(lambda d: getattr(flow, name)(1, 2), TypeError,
+                          f"{name}(): one of the operands must be a tensor"),
+                      Bad(lambda d: getattr(flow, name)(ones(d, 2), "x"), TypeError,
+                          f"{name}(): argument 'other' must be Tensor or a number, not str")],
+              **kwargs)  # fmt: skip
+
+
+def comparison(name, reference):
+    return Op(name, broadcasting("few"), reference, ALL, result=always("bool"),
+              differentiable=False, errors=[shape_mismatch(name, getattr(flow, name))])  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------
+# The table.
+
+OPS = [
+    # The softmax family.
+    Op("softmax", SOFTMAX, np_softmax, bound="softmax", errors=softmax_errors("softmax")),
+    Op("log_softmax", SOFTMAX, np_log_softmax, bound="log_softmax",
+       errors=softmax_errors("log_softmax")),
+
+    # Elementwise, one tensor.
+    Op("neg", UNARY, lambda x: -x, NUMERIC, errors=[
+        Bad(lambda d: flow.neg(ones(d, 2, dtype="bool")), DTypeError,
+            "neg(): the input has dtype bool, but it must be one of uint8, int8, int16, int32, "
+            "int64, float16, bfloat16, float32, float64")]),
+    Op("exp", UNARY, lambda x: np.exp(x.astype(float)), ALL, bound="pointwise", result=floating),
+    Op("log", of_domain("positive"), lambda x: np.log(x.astype(float)), ALL, bound="pointwise",
+       result=floating),
+    Op("relu", of_domain("distinct"), lambda x: np.maximum(x, 0), NUMERIC, twice=False),
+
+    # Elementwise, two operands.
+    arithmetic("add", np.add),
+    arithmetic("sub", np.subtract),
+    arithmetic("mul", np.multiply),
+    arithmetic("div", np_divide, ALL, second="positive", result=floating),
+    Op("add[bool]", TRUTHS, np.logical_or, ("bool",), differentiable=False),
+    Op("mul[bool]", TRUTHS, np.logical_and, ("bool",), differentiable=False),
+    comparison("eq", np.equal),
+    comparison("ne", np.not_equal),
+    comparison("lt", np.less),
+    comparison("le", np.less_equal),
+    comparison("gt", np.greater),
+    comparison("ge", np.greater_equal),
+    Op("add_", IN_PLACE, np.add, NUMERIC, call=into("add_")),
+    Op("sub_", IN_PLACE, np.subtract, NUMERIC, call=into("sub_")),
+    Op("mul_", IN_PLACE, np.multiply, NUMERIC, call=into("mul_")),
+    Op("div_", [S(T((3, 4)), T((3, 4), "positive")), S(T((3, 4)), T((4,), "positive")),
+                S(T((3, 4)), 2), S(T((0, 3)), T((3,), "positive"))],
+       np_divide, call=into("div_"), errors=[
+        Bad(lambda d: ones(d, 2, dtype="int64").div_(2), DTypeError,
+            "div_(): the result has dtype float32, which cannot be stored in a tensor of shape [2] "
+            "(int64, {device})")]),
+    Op("zero_", UNARY, np.zeros_like, ALL, call=into("zero_")),
+    Op("fill_", [S(T(s), 3) for s in SHAPES], lambda x, v: np.full(x.shape, v), NUMERIC,
+       call=into("fill_")),
+    Op("copy_", [S(T((3, 4)), T((3, 4))), S(T((3, 4)), T((4,))), S(T((2, 0)), T((1, 0))),
+                 S(T((3, 4)), T((3, 4), dtype="float64")), S(T(()), T(()))],
+       lambda x, y: np.broadcast_to(y, x.shape).copy(), call=into("copy_"), errors=[
+        Bad(lambda d: ones(d, 2, 3).copy_(ones(d, 4)), ShapeError,
+            "expand(): a tensor of shape [4] (float32, {device}) does not expand to [2, 3]")]),
+
+    # Reductions.
+    Op("sum", REDUCED, np_sum, ALL, bound="sum",
+       magnitude=lambda x, *a, **k: np_sum(np.abs(x), *a, **k), result=summed, errors=[
+        Bad(lambda d: flow.sum(ones(d, 2, 3), 2), IndexError,
+            "sum(): dim 2 is out of range [-2, 1] for a tensor of shape [2, 3] "
+            "(float32, {device})"),
+        Bad(lambda d: flow.sum(ones(d, 2, 3), (1, -1)), ValueError,
+            "sum(): dim is [1, -1], but it must be a list without repetition")]),
+    Op("mean", REDUCED, np_mean, bound="sum",
+       magnitude=lambda x, *a, **k: np_mean(np.abs(x), *a, **k), errors=[
+        Bad(lambda d: flow.mean(ones(d, 2, dtype="int32")), DTypeError,
+            "mean(): the input has dtype int32, but it must be float16, bfloat16, float32 or "
+            "float64")]),
+    Op("amax", [*MAXIMA, S(T((3, 4), "distinct"), 0), S(T((2, 3, 4), "distinct"), (0, 2), True),
+                S(T((0, 4), "distinct"), 1)],
+       lambda x, dim=None, keepdim=False: np.max(x, axis=dim, keepdims=keepdim), NUMERIC,
+       twice=False, errors=[
+        Bad(lambda d: flow.amax(ones(d, 2, 0), 1), IndexError,
+            "amax(): there is no maximum of no elements: shape [2, 0]")]),
+    Op("max", [*MAXIMA, S(T((2, 3), "distinct"), None, True)],
+       lambda x, dim=None, keepdim=False: np.max(x, keepdims=keepdim), NUMERIC, twice=False),
+    Op("max[dim]", MAXIMA_ALONG, np_max, NUMERIC, twice=False, result=[same, always("int64")],
+       errors=[Bad(lambda d: flow.max(ones(d, 2, 0), 1), IndexError,
+                   "max(): there is no maximum of no elements: shape [2, 0]")]),
+    Op("argmax", [*MAXIMA, *MAXIMA_ALONG, S(T((2, 3), "few"), 1)], np_argmax, NUMERIC,
+       result=always("int64"), differentiable=False, errors=[
+        Bad(lambda d: flow.argmax(ones(d, 2), 1), IndexError,
+            "argmax(): dim 1 is out of range [-1, 0] for a tensor of shape [2] "
+            "(float32, {device})")]),
+
+    # Matrix products.
+    Op("matmul", MATMUL, np.matmul, bound="sum",
+       magnitude=lambda a, b: np.matmul(np.abs(a), np.abs(b)), errors=[
+        Bad(lambda d: flow.matmul(ones(d, 2, 3), ones(d, 4, 5)), ShapeError,
+            "matmul(): other has shape [4, 5], expected [3, 5] to go with [2, 3]"),
+        Bad(lambda d: flow.matmul(ones(d, 2, 3), ones(d, 3, 2, dtype="float64")), DTypeError,
+            "matmul(): other has dtype float64, expected float32"),
+        Bad(lambda d: flow.matmul(ones(d), ones(d, 3)), ShapeError,
+            "matmul(): input has shape [], expected at least 1 dim")]),
+    Op("linear", LINEAR, np_linear, bound="composite",
+       magnitude=lambda x, w, b=0.0: np_linear(np.abs(x), np.abs(w), np.abs(b)), errors=[
+        Bad(lambda d: flow.linear(ones(d, 2, 3), ones(d, 3)), ShapeError,
+            "linear(): weight has shape [3], expected 2 dims")]),
+
+    # Losses.
+    Op("nll_loss", NLL, np_nll, bound="composite", magnitude=lambda x, *a, **k: 1 + np.abs(x).max(
+        initial=0.0) * x.size, errors=[
+        Bad(lambda d: flow.nll_loss(ones(d, 2, 3), ones(d, 2, dtype="int64"), reduction="avg"),
+            ValueError, 'nll_loss(): reduction is "avg", but it must be "none", "sum" or "mean"'),
+        Bad(lambda d: flow.nll_loss(ones(d, 2, 3), ones(d, 2)), DTypeError,
+            "nll_loss(): target has dtype float32, expected int64"),
+        Bad(lambda d: flow.nll_loss(ones(d, 2, 3), ones(d, 3, dtype="int64")), ShapeError,
+            "nll_loss(): target has shape [3], expected [2]")]),
+    Op("cross_entropy", CROSS_ENTROPY, np_cross_entropy, bound="composite",
+       magnitude=lambda x, *a, **k: 1 + 2 * np.abs(x).max(initial=0.0) * x.size, errors=[
+        Bad(lambda d: flow.cross_entropy(ones(d, 2, 3), ones(d, 2, dtype="int64"),
+                                         label_smoothing=2.0), ValueError,
+            "cross_entropy(): label_smoothing is 2, but it must be in [0, 1]"),
+        Bad(lambda d: flow.cross_entropy(ones(d, 2, 3), ones(d, 2, dtype="int64"), ones(d, 2)),
+            ShapeError, "cross_entropy(): weight has shape [2], expected [3]")]),
+
+    # Views.
+    Op("view", [S(T((3, 4)), (2, 6)), S(T((3, 4)), (-1,)), S(T(()), (1, 1)), S(T((0, 3)), (3, 0)),
+                S(T((2, 3, 4)), (6, -1))],
+       lambda x, s: x.reshape(s), ALL, layouts=False, errors=[
+        Bad(lambda d: ones(d, 2, 3).view(4, -1), ShapeError,
+            "view(): shape [4, -1] does not go with a tensor of shape [2, 3] (float32, {device})"),
+        Bad(lambda d: ones(d, 2, 3).t().view(6), ShapeError,
+            "view(): a tensor of shape [3, 2] (float32, {device}) with strides [1, 3] cannot be "
+            "seen as [6] without a copy; use reshape()")]),
+    Op("reshape", [S(T((3, 4)), (2, 6)), S(T((3, 4)), (-1,)), S(T(()), (1,)), S(T((0, 3)), (3, 0)),
+                   S(T((2, 3, 4)), (4, -1))],
+       lambda x, s: x.reshape(s), ALL),
+    Op("permute", [S(T((2, 3, 4)), (2, 0, 1)), S(T((2, 3)), (-1, 0)), S(T(()), ()),
+                   S(T((0, 3)), (1, 0))],
+       lambda x, d: np.transpose(x, d), ALL, errors=[
+        Bad(lambda d: flow.permute(ones(d, 2, 3), (0, 0)), ValueError,
+            "permute(): dims [0, 0] are not an order of the dims of a tensor of shape [2, 3] "
+            "(float32, {device})")]),
+    Op("transpose", [S(T((2, 3, 4)), 0, 2), S(T((2, 3)), -1, 0), S(T((0, 3)), 0, 1),
+                     S(T((3,)), 0, 0)],
+       np.swapaxes, ALL),
+    Op("t", [S(T((2, 3))), S(T((3,))), S(T(())), S(T((0, 3)))], np.transpose, ALL, errors=[
+        Bad(lambda d: flow.t(ones(d, 1, 2, 3)), ShapeError,
+            "t(): input has shape [1, 2, 3], expected at most 2 dims")]),
+    Op("slice", [S(T((5, 4)), 0, 1, 4), S(T((5, 4)), 1, None, None, 3), S(T((5,)), 0, -2),
+                 S(T((5,)), 0, 3, 1), S(T((9,)), 0, 1, 100, 2), S(T((0, 3)), 1, 1),
+                 S(T((2, 7)), -1, 2, -1)],
+       np_slice, ALL, errors=[
+        Bad(lambda d: flow.slice(ones(d, 3), 0, 0, 3, 0), ValueError,
+            "slice(): step is 0, but it must be positive")]),
+    Op("narrow", [S(T((5, 4)), 0, 1, 3), S(T((5, 4)), 1, -2, 2), S(T((5,)), 0, 5, 0),
+                  S(T((0, 3)), 1, 1, 2)],
+       np_narrow, ALL,
+       errors=[Bad(lambda d: flow.narrow(ones(d, 3), 0, 2, 2), IndexError,
+                   "narrow(): start 2 and length 2 go beyond dim 0 of size 3")]),
+    Op("select", [S(T((5, 4)), 0, 1), S(T((5, 4)), -1, -2), S(T((3,)), 0, 2), S(T((3, 0)), 0, 1)],
+       lambda x, dim, i: np.take(x, i, axis=dim), ALL, errors=[
+        Bad(lambda d: flow.select(ones(d, 3, 2), 0, 3), IndexError,
+            "select(): index 3 is out of range [-3, 2] for dim 0 of size 3")]),
+    Op("expand", [S(T((3, 1)), (3, 4)), S(T((1, 3)), (2, -1, 3)), S(T(()), (2, 2)),
+                  S(T((1, 3)), (0, 3))],
+       np_expand, ALL, errors=[
+        Bad(lambda d: ones(d, 2).expand(3), ShapeError,
+            "expand(): a tensor of shape [2] (float32, {device}) does not expand to [3]")]),
+    Op("squeeze", [S(T((1, 3, 1))), S(T((1, 3, 1)), 0), S(T((1, 3, 1)), (0, -1)), S(T((2, 1)), 0),
+                   S(T((1, 0)))],
+       np_squeeze, ALL),
+    Op("unsqueeze", [S(T((2, 3)), 0), S(T((2, 3)), -1), S(T(()), 0), S(T((0,)), 1)], np.expand_dims,
+       ALL, errors=[
+        Bad(lambda d: flow.unsqueeze(ones(d, 2), 3), IndexError,
+            "unsqueeze(): dim 3 is out of range [-2, 1] for a tensor of shape [2] "
+            "(float32, {device})")]),
+    Op("flatten", [S(T((2, 3, 4))), S(T((2, 3, 4)), 1), S(T((2, 3, 4)), 0, 1), S(T(())),
+                   S(T((2, 0, 4)), 1)],
+       np_flatten, ALL, errors=[
+        Bad(lambda d: flow.flatten(ones(d, 2, 3), 1, 0), ValueError,
+            "flatten(): start_dim 1 lies after end_dim 0")]),
+    Op("as_strided", [S(T((3, 4)), (2, 3), (4, 1), 1), S(T((12,)), (3, 2), (2, 6)),
+                      S(T((5,)), (0, 2), (1, 1)), S(T((6,)), (), (), 3)],
+       np_as_strided, ALL, layouts=False, errors=[
+        Bad(lambda d: flow.as_strided(ones(d, 4), (3,), (2,)), ValueError,
+            "as_strided(): shape [3] with strides [2] and offset 0 does not lie within a storage "
+            "of 4 elements")]),
+
+    # Copies.
+    Op("contiguous", UNARY, np.copy, ALL),
+    Op("clone", UNARY, np.copy, ALL),
+    Op("detach", UNARY, np.copy, ALL, differentiable=False),
+    *(Op(f"to[{to}]", [S(T(s, "positive")) for s in SHAPES], np.copy if to != "bool" else
+         lambda x: x != 0, ALL, call=lambda x, to=to: x.to(getattr(flow, to)), result=always(to),
+         bound="exact", differentiable=to == "float64") for to in FLOATS),
+    *(Op(f"to[{to}]", [S(T(s, "positive")) for s in SHAPES],
+         (lambda x: x != 0) if to == "bool" else np.trunc, ALL,
+         call=lambda x, to=to: x.to(getattr(flow, to)), result=always(to), differentiable=False)
+      for to in (*INTEGERS, "bool")),
+
+    # Creation.
+    Op("zeros", SIZES, full_of(0), ALL, factory=True, errors=[
+        Bad(lambda d: flow.zeros(2, -1, device=d), ValueError,
+            "full(): the size is [2, -1], but it must be a list of non-negative dims")]),
+    Op("ones", SIZES, full_of(1), ALL, factory=True),
+    Op("empty", SIZES, None, ALL, factory=True),
+    Op("full", [S(s.args[0], 3) for s in SIZES], lambda size, v: np.full(size, float(v)), NUMERIC,
+       factory=True, errors=[
+        Bad(lambda d: flow.full((2,), float("nan"), dtype=flow.int32, device=d), ValueError,
+            "full(): the value is nan, but it must be finite for int32")]),
+    Op("arange", [S(5), S(0), S(2, 9), S(1, 8, 3), S(7, 0, -2), S(3, 3)],
+       lambda *a: np.arange(*a).astype(float), tuple(t for t in NUMERIC if t != "uint8"),
+       factory=True, errors=[
+        Bad(lambda d: flow.arange(0, 3, 0, device=d), ValueError,
+            "arange(): start 0, end 3 and step 0 must be finite, and the step not 0"),
+        Bad(lambda d: flow.arange(0, 3, -1, device=d), ValueError,
+            "arange(): from 0 no step of -1 leads to 3")]),
+    Op("rand", SIZES, None, FLOATS, factory=True, errors=[
+        Bad(lambda d: flow.rand(2, dtype=flow.int32, device=d), DTypeError,
+            "rand(): the result has dtype int32, but it must be float16, bfloat16, float32 or "
+            "float64")]),
+    Op("randn", SIZES, None, FLOATS, factory=True),
+    Op("random_bits", SIZES, None, ("int64",), factory=True,
+       call=lambda size, dtype, device: flow.random_bits(size, device=device)),
+    Op("zeros_like", UNARY, like_of(0), ALL, differentiable=False),
+    Op("ones_like", UNARY, like_of(1), ALL, differentiable=False),
+    Op("full_like", [S(T(s), 3) for s in SHAPES], lambda x, v: np.full(x.shape, float(v)), NUMERIC,
+       differentiable=False),
+    Op("empty_like", UNARY, None, ALL, differentiable=False),
+    Op("rand_like", UNARY, None, differentiable=False),
+    Op("randn_like", UNARY, None, differentiable=False),
+]  # fmt: skip

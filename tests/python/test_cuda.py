@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""flow.cuda: streams, events, graphs, memory; and what it says where there is no GPU."""
+
+import numpy as np
+import pytest
+
+flow = pytest.importorskip("oneflow_lite")
+cuda = flow.cuda
+
+needs_gpu = pytest.mark.skipif(not cuda.is_available(), reason="no GPU here")
+
+
+@pytest.mark.skipif(cuda.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize(
+    "call",
+    [
+        cuda.synchronize,
+        cuda.get_device_name,
+        cuda.current_stream,
+        cuda.memory_allocated,
+        cuda.empty_cache,
+        cuda.Stream,
+        lambda: flow.ones(2).cuda(),
+        lambda: flow.ones(2, device="cuda"),
+        lambda: cuda.Event().record(),
+        lambda: cuda.CUDAGraph().capture_begin(),
+    ],
+)
+def test_without_a_gpu_the_reason_is_told(call):
+    assert cuda.device_count() == 0
+    with pytest.raises(RuntimeError, match="CUDA"):
+        call()
+
+
+def test_other_devices_are_refused():
+    with pytest.raises(ValueError, match="a CUDA device is needed, not cpu"):
+        cuda.synchronize("cpu")
+
+
+def test_no_stream_changes_nothing():
+    with cuda.stream(None):
+        assert flow.ones(1).item() == 1
+
+
+@pytest.mark.cuda
+@needs_gpu
+def test_properties():
+    assert cuda.device_count() >= 1 and cuda.current_device() == 0
+    properties = cuda.get_device_properties("cuda:0")
+    assert properties.name == cuda.get_device_name(0)
+    assert properties.multi_processor_count > 0 and properties.total_memory > 2**30
+    assert properties.name in repr(flow.__config__)
+    with pytest.raises(RuntimeError):
+        cuda.set_device(cuda.device_count())
+
+
+@pytest.mark.cuda
+@needs_gpu
+def test_streams_and_events_order_work():
+    x = flow.randn(1000, 1000, device="cuda")
+    before, side = cuda.current_stream(), cuda.Stream()
+    start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+    side.wait_stream(before)
+    with cuda.stream(side):
+        assert cuda.current_stream() == side
+        start.record()
+        y = flow.softmax(x, 1)
+        end.record()
+    assert cuda.current_stream() == before
+    before.wait_stream(side)
+    np.testing.assert_allclose(y.sum(1).cpu().numpy(), 1, atol=1e-5)
+    end.synchronize()
+    assert end.query() and start.elapsed_time(end) > 0
+
+
+@pytest.mark.cuda
+@needs_gpu
+def test_a_graph_replays_on_new_values():
+    x = flow.randn(64, 1000, device="cuda")
+    flow.softmax(x, 1)  # warm: kernels are loaded
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        y = flow.softmax(x, 1)
+    for seed in range(2):
+        values = np.random.default_rng(seed).standard_normal((64, 1000)).astype(np.float32)
+        x.copy_(flow.from_numpy(values).cuda())
+        graph.replay()
+        exact = np.exp(values.astype(np.float64))
+        np.testing.assert_allclose(y.cpu().numpy(), exact / exact.sum(1, keepdims=True), rtol=4e-6,
+                                   atol=1e-7)  # fmt: skip
+
+
+@pytest.mark.cuda
+@needs_gpu
+def test_memory_is_counted_and_given_back():
+    cuda.empty_cache()
+    before = cuda.memory_allocated()
+    cuda.reset_peak_memory_stats()
+    x = flow.empty(2**22, device="cuda")
+    assert cuda.memory_allocated() - before >= 2**24 <= cuda.memory_reserved()
+    del x
+    assert cuda.memory_allocated() == before
+    assert cuda.max_memory_allocated() - before >= 2**24
+    reserved = cuda.memory_reserved()
+    cuda.empty_cache()
+    assert cuda.memory_reserved() <= reserved - 2**24
+
+
+@pytest.mark.cuda
+@needs_gpu
+def test_out_of_memory_is_survived():
+    with pytest.raises(flow.OutOfMemoryError):
+        flow.empty(2**46, device="cuda", dtype=flow.uint8)
+    assert flow.ones(2, device="cuda").sum().item() == 2
+
+
+@pytest.mark.cuda
+@needs_gpu
+def test_modules_move_and_train():
+    model = flow.nn.Linear(8, 3).cuda()
+    optimizer = flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    x, y = flow.randn(16, 8, device="cuda"), flow.from_numpy(np.arange(16) % 3).cuda()
+    losses = []
+    for _ in range(20):
+        loss = flow.nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    assert model.cpu().weight.device == flow.device("cpu")

@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Tensor object: identity, attributes, operators, copies, pickles."""
+
+import copy
+import gc
+import pickle
+import sys
+import weakref
+
+import numpy as np
+import pytest
+
+flow = pytest.importorskip("oneflow_lite")
+Tensor = flow.Tensor
+
+DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+
+
+class Named(Tensor):
+    """A subclass with attributes of its own."""
+
+    def __init__(self, data, name="n"):
+        self.name = name
+
+
+# ---- Identity and lifetime.
+
+
+def test_same_tensor_is_same_object():
+    x = flow.ones(3, requires_grad=True)
+    x.grad = flow.zeros(3)
+    assert x.grad is x.grad
+    assert x.fill_ and x.detach() is not x.detach()
+    y = x.detach()
+    assert y.add_(1) is y and y.zero_() is y and y.contiguous() is y
+    y += 1
+    assert x.tolist() == [1, 1, 1]
+
+
+def test_object_dies_and_comes_back():
+    x = flow.ones(4)
+    v = x[1:]
+    base = weakref.ref(x)
+    del x
+    assert base() is None  # nothing in Python holds it; C++ keeps the tensor as the base
+    again = v._base
+    assert type(again) is Tensor and again.tolist() == [1, 1, 1, 1]
+    assert v._base is again
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_class_and_attributes_outlive_the_object(rounds):
+    x = Named(flow.ones(4), "alice")
+    x.extra = [1]
+    v = x[1:]
+    del x
+    for _ in range(rounds):
+        gc.collect()
+        base = v._base
+        assert type(base) is Named and base.name == "alice" and base.extra == [1]
+        del base
+    extra = v._base.extra
+    count = sys.getrefcount(extra)
+    del v
+    gc.collect()
+    assert sys.getrefcount(extra) == count - 1  # freed with the tensor
+
+
+def test_parked_attributes_are_freed_by_another_thread():
+    """The last handle may go without the interpreter's lock, inside of backward."""
+    token = type("Token", (), {})()
+    alive = weakref.ref(token)
+    x = flow.ones(20000, requires_grad=True)
+    h = x * 2
+    h.token = token
+    y = (h * h).sum()  # saves h
+    del h, token
+    assert alive() is not None
+    y.backward()
+    for _ in range(1000):  # the drop waits for the interpreter's next pause
+        if alive() is None:
+            break
+    assert alive() is None
+
+
+def test_cycles_are_collected():
+    x = flow.ones(3)
+    x.self = x
+    ref = weakref.ref(x)
+    del x
+    gc.collect()
+    assert ref() is None
+
+    x = flow.ones(3, requires_grad=True)
+    x.register_hook(lambda g, x=x: g * x)  # tensor -> hook -> function -> tensor
+    ref = weakref.ref(x)
+    del x
+    gc.collect()
+    assert ref() is None
+
+
+def test_no_references_leak():
+    x, d, dim = flow.randn(3, 4), flow.float32, 1
+    obj = object()
+
+    def everything():
+        y = flow.softmax(x, dim, dtype=d)
+        y[0, 1:], y[..., None], y.shape, y.dtype, y.device, y.T, y.numpy(), y.tolist()
+        y[0] = 1
+        y += 1
+        -y + 2 * x
+        x.view(4, 3), x.sum(0, keepdim=True), x.max(1)
+        pickle.loads(pickle.dumps(x)), copy.deepcopy(x), np.from_dlpack(x), flow.from_dlpack(x)
+        for bad in (lambda: flow.softmax(x, obj), lambda: flow.softmax(x, 9), lambda: x[obj],
+                    lambda: x + obj, lambda: flow.softmax(x, nonsense=obj),
+                    lambda: flow.tensor([obj])):  # fmt: skip
+            with pytest.raises((TypeError, IndexError)):
+                bad()
+
+    everything()
+    gc.collect()
+    counted = [x, d, obj, Tensor, np.float32]
+    before = [sys.getrefcount(o) for o in counted]
+    for _ in range(20):
+        everything()
+    gc.collect()
+    after = [sys.getrefcount(o) for o in counted]
+    assert after == before
+
+
+def test_memory_does_not_grow():
+    def bytes_now():
+        gc.collect()
+        return flow._oneflow_lite.memory_stats("cpu")["allocated"]
+
+    x = flow.randn(64, 64, requires_grad=True)
+    x.sum().backward()
+    before = bytes_now()
+    for _ in range(10):
+        y = flow.softmax(x, 1)
+        y[0].sum().backward()
+        x.numpy(force=True), y.detach().numpy(), flow.from_dlpack(y.detach())
+    del y
+    assert bytes_now() == before
+
+
+# ---- Attributes and small methods.
+
+
+def test_attributes():
+    x = flow.zeros(2, 3, dtype=flow.float64)
+    assert x.shape == (2, 3) and isinstance(x.shape, tuple)
+    assert x.dtype is flow.float64 and x.device == flow.device("cpu")
+    assert (x.ndim, x.dim(), x.numel(), x.nelement()) == (2, 2, 6, 6)
+    assert (x.itemsize, x.element_size(), x.nbytes) == (8, 8, 48)
+    assert (x.size(), x.size(1), x.size(-2), x.stride(), x.stride(0)) == ((2, 3), 3, 2, (3, 1), 3)
+    assert (
+        x.T.shape == (3, 2) and x.mT.stride() == (1, 3) and flow.zeros(2, 3, 4).T.shape == (4, 3, 2)
+    )
+    assert x.is_contiguous() and not x.T.is_contiguous()
+    assert x[1].storage_offset() == 3 and x[1].data_ptr() == x.data_ptr() + 24
+    assert x.is_cpu and not x.is_cuda and not x.is_meta and x.is_floating_point()
+    assert (x.requires_grad, x.is_leaf, x.grad, x.grad_fn, x._base) == (
+        False,
+        True,
+        None,
+        None,
+        None,
+    )
+    assert x._version == 0 and x.add_(1)._version == 1
+    assert len(x) == 2 and hash(x) == hash(x)
+    with pytest.raises(IndexError, match=r"size\(\): dim 2 is out of range \[-2, 1\]"):
+        x.size(2)
+    with pytest.raises(AttributeError):
+        x.shape = (6,)
+    with pytest.raises(TypeError, match="no len"):
+        len(flow.tensor(1))
+    with pytest.raises(TypeError, match="iterated"):
+        iter(flow.tensor(1))
+
+
+def test_data_shares_and_replaces():
+    x = flow.ones(3, requires_grad=True)
+    x.data.add_(1)
+    assert x.tolist() == [2, 2, 2] and not x.data.requires_grad
+    array = x.detach().numpy()
+    x.data = flow.zeros(2, 2, dtype=flow.float64)
+    assert x.shape == (2, 2) and x.dtype is flow.float64 and x.requires_grad
+    assert array.tolist() == [2, 2, 2]  # the old memory is still the array's
+    with pytest.raises(flow.DTypeError):
+        x.data = flow.tensor([1])
+    with pytest.raises(TypeError):
+        x.data = np.ones(3)
+
+
+def test_item_and_numbers():
+    assert flow.tensor(3).item() == 3 and type(flow.tensor(3).item()) is int
+    assert flow.tensor([[2.5]]).item() == 2.5
+    assert flow.tensor(True).item() is True
+    assert flow.tensor(2.9, dtype=flow.bfloat16).item() == 2.90625
+    assert (int(flow.tensor(2.9)), float(flow.tensor(2)), bool(flow.tensor([0.0]))) == (
+        2,
+        2.0,
+        False,
+    )
+    assert [10, 20, 30][flow.tensor(1)] == 20
+    with pytest.raises(RuntimeError, match=r"item\(\): only a tensor with one element"):
+        flow.ones(2).item()
+    with pytest.raises(RuntimeError, match=r"bool\(\): only a tensor with one element"):
+        bool(flow.ones(2))
+    with pytest.raises(TypeError, match="index"):
+        [1][flow.tensor(0.0)]
+    with pytest.raises(RuntimeError, match="has no data"):
+        flow.zeros(1, device="meta").item()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tolist(dtype):
+    a = np.arange(6).reshape(2, 3).astype(dtype)
+    x = flow.from_numpy(a)
+    assert x.tolist() == a.tolist() and x.T.tolist() == a.T.tolist()
+    assert flow.zeros(2, 0).tolist() == [[], []] and flow.tensor(5).tolist() == 5
+
+
+# ---- Operators.
+
+
+def test_operators_with_numbers_and_tensors():
+    a = np.array([[1.0, -2.0], [3.0, 0.5]])
+    x, y = flow.from_numpy(a), flow.from_numpy(a.T + 1)
+    b = y.numpy()
+    pairs = [
+        (x + y, a + b), (x - y, a - b), (x * y, a * b), (x / y, a / b), (x @ y, a @ b), (-x, -a),
+        (x + 1, a + 1), (1 - x, 1 - a), (2 * x, 2 * a), (1 / y, 1 / b), (+x, a),
+        (x == y, a == b), (x != 1, a != 1), (x < y, a < b), (x <= 1, a <= 1), (1 > x, 1 > a),
+        (x >= y, a >= b), (np.float32(2) * x, 2 * a), (x * np.float64(2), 2 * a),
+        (x + np.int32(1), a + 1), (x + True, a + 1),
+    ]  # fmt: skip
+    for got, expected in pairs:
+        np.testing.assert_array_equal(got.numpy(), expected)
+        assert got.dtype is (flow.bool if expected.dtype == bool else flow.float64)
+
+
+def test_operators_in_place():
+    x = flow.ones(3)
+    p, same = x.data_ptr(), x
+    x += 2
+    x *= flow.tensor([1.0, 2.0, 3.0])
+    x -= 1
+    x /= 2
+    assert x is same and x.data_ptr() == p and x.tolist() == [1, 2.5, 4]
+
+
+def test_operators_with_others():
+    class Other:
+        def __radd__(self, other):
+            return "radd"
+
+        def __eq__(self, other):
+            return "eq"
+
+    x = flow.ones(2)
+    assert x + Other() == "radd" and (x == Other()) == "eq"
+    assert (x == None) is False and (x != "a") is True  # noqa: E711
+    for bad in (lambda: x + "a", lambda: [1] + x, lambda: x @ 2, lambda: 2 @ x, lambda: x < "a",
+                lambda: x + 1j, lambda: x + np.complex64(1), lambda: x + None):  # fmt: skip
+        with pytest.raises(TypeError):
+            bad()
+    for bad in (lambda: x + np.ones(2), lambda: np.ones(2) + x, lambda: x @ np.ones((2, 2))):
+        with pytest.raises(TypeError, match=r"from_numpy\(\) or numpy\(\)"):
+            bad()
+    with pytest.raises(OverflowError):
+        x + 2**64
+
+
+# ---- Copies and pickles.
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "bfloat16"])
+def test_pickle(dtype):
+    x = flow.arange(6).reshape(2, 3).T.to(getattr(flow, dtype))
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        y = pickle.loads(pickle.dumps(x, protocol))
+        assert y.dtype is x.dtype and y.shape == (3, 2) and y.tolist() == x.tolist()
+
+
+def test_pickle_keeps_class_attributes_and_sharing():
+    x = Named(flow.ones(2), "bob")
+    x.requires_grad_()
+    x.extra = {"k": 1}
+    a, b = pickle.loads(pickle.dumps([x, x]))
+    assert a is b and type(a) is Named and (a.name, a.extra) == ("bob", {"k": 1})
+    assert a.requires_grad and a.is_leaf
+    p = flow.nn.Parameter(flow.ones(2))
+    assert type(pickle.loads(pickle.dumps(p))) is flow.nn.Parameter
+    assert pickle.loads(pickle.dumps(x * 2)).requires_grad is False
+
+
+def test_pickle_of_small_classes():
+    for o in (flow.float32, flow.bool, flow.device("cuda:1"), flow.device("cpu"), flow.softmax):
+        assert pickle.loads(pickle.dumps(o)) == o
+        assert copy.deepcopy(o) == o
+    assert pickle.loads(pickle.dumps(flow.float32)) is flow.float32
+
+
+def test_rebuild_refuses_nonsense():
+    rebuild = flow._oneflow_lite._rebuild_tensor
+    for args in [
+        (),
+        (int, b"", flow.float32, (), "cpu", 0),
+        (Tensor, b"1", flow.float32, (2,), "cpu", 0),
+        (Tensor, b"", flow.float32, (-1,), "cpu", 0),
+        (Tensor, b"", 3, (0,), "cpu", 0),
+        (Tensor, b"", flow.float32, (0,), "gpu", 0),
+    ]:
+        with pytest.raises((TypeError, ValueError)):
+            rebuild(*args)
+
+
+def test_deepcopy_and_copy():
+    x = Named(flow.ones(2), "carol")
+    x.requires_grad_()
+    x.shared = [1]
+    (x * 2).sum().backward()
+    y = copy.deepcopy({"a": x, "b": x})
+    assert y["a"] is y["b"] and y["a"] is not x
+    y = y["a"]
+    assert type(y) is Named and y.name == "carol" and y.shared == [1] and y.shared is not x.shared
+    assert y.requires_grad and y.grad.tolist() == [2, 2] and y.grad is not x.grad
+    y.data.zero_()
+    assert x.tolist() == [1, 1]
+    z = copy.copy(x)
+    assert (
+        type(z) is Named
+        and z.shared is x.shared
+        and z.data_ptr() == x.data_ptr()
+        and z.requires_grad
+    )
+    with pytest.raises(RuntimeError, match="leaf"):
+        copy.deepcopy(x * 2)
+
+
+def test_new_and_subclasses():
+    assert Tensor().shape == (0,) and Tensor([1.0, 2.0]).tolist() == [1, 2]
+    x = flow.ones(2)
+    y = Tensor(x, requires_grad=True)
+    assert y is not x and y.data_ptr() == x.data_ptr() and y.requires_grad and not x.requires_grad
+    assert type(Named(x)) is Named and type(Named(x) + 1) is Tensor
+    p = flow.nn.Parameter(x)
+    assert isinstance(p, Tensor) and p.requires_grad and p.data_ptr() == x.data_ptr()
+    with pytest.raises(TypeError):
+        Tensor._make_subclass(int, x)
+    with pytest.raises(TypeError):
+        Tensor._make_subclass(Named, [1])
+    with pytest.raises(TypeError):
+        Tensor(1, 2, 3)

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients through the methods of Tensor: backward, hooks, what is saved."""
+
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+flow = pytest.importorskip("oneflow_lite")
+
+
+def test_requires_grad_and_grad():
+    x = flow.ones(2)
+    assert x.requires_grad_() is x and x.requires_grad
+    x.requires_grad = False
+    assert not x.requires_grad
+    for bad in (1, None, "a"):
+        with pytest.raises(TypeError):
+            x.requires_grad = bad
+    with pytest.raises(RuntimeError, match="floating"):
+        flow.tensor([1]).requires_grad_()
+    with pytest.raises(flow.ShapeError):
+        x.grad = flow.ones(3)
+    with pytest.raises(TypeError):
+        x.grad = [1, 2]
+    x.grad = flow.ones(2)
+    x.grad = None
+    assert x.grad is None
+    y = flow.ones(2, requires_grad=True) * 2
+    with pytest.raises(RuntimeError, match="leaf"):
+        y.requires_grad = False
+
+
+def test_backward_arguments():
+    x = flow.ones(2, requires_grad=True)
+    y = x * 3
+    y.backward(flow.tensor([1.0, 2.0]), retain_graph=True)
+    assert x.grad.tolist() == [3, 6]
+    y.backward(gradient=flow.ones(2))
+    assert x.grad.tolist() == [6, 9]
+    with pytest.raises(RuntimeError, match="retain_graph"):
+        (x * x).sum().backward() or y.backward(flow.ones(2))
+        z = (x * x).sum()
+        z.backward()
+        z.backward()
+    with pytest.raises(RuntimeError, match="gradient must be given"):
+        (x * 2).backward()
+    with pytest.raises(TypeError, match="'gradient' must be Tensor or None, not int"):
+        (x * 2).backward(1)
+    with pytest.raises(TypeError, match="item 0 of argument 'inputs' must be Tensor, not int"):
+        (x * 2).sum().backward(inputs=[1])
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        flow.ones(1).backward()
+
+
+def test_backward_into_some_inputs():
+    x, w = flow.ones(2, requires_grad=True), flow.ones(2, requires_grad=True)
+    for _ in range(2):
+        (x * w * 2).sum().backward(inputs=[w])
+    assert x.grad is None and w.grad.tolist() == [4, 4]
+
+
+def test_graph_is_visible():
+    x = flow.ones(2, requires_grad=True)
+    y = (x * 2).softmax(0)
+    assert y.grad_fn is y.grad_fn and y.grad_fn.name == "softmax_backward"
+    ((mul, slot),) = y.grad_fn.next_functions
+    assert (mul.name, slot) == ("mul_backward", 0)
+    leaf, nothing = (edge[0] for edge in mul.next_functions)
+    assert leaf.name == "accumulate_grad" and nothing is None
+
+
+def test_retain_grad():
+    x = flow.ones(2, requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    assert y.retains_grad and not x.retains_grad
+    (y * 3).sum().backward()
+    assert y.grad.tolist() == [3, 3]
+    with pytest.raises(RuntimeError):
+        flow.ones(1).retain_grad()
+
+
+def test_hooks():
+    x = flow.ones(2, requires_grad=True)
+    y = x * 2
+    seen = []
+    keep = x.register_hook(lambda g: seen.append(("x", g.tolist())))
+    y.register_hook(lambda g: g * 10)
+    gone = y.register_hook(lambda g: seen.append("gone"))
+    gone.remove()
+    gone.remove()
+    y.sum().backward()
+    assert seen == [("x", [20, 20])] and x.grad.tolist() == [20, 20]
+    keep.remove()
+    (x * 1).sum().backward()
+    assert len(seen) == 1
+    with pytest.raises(TypeError, match="callable"):
+        x.register_hook(1)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        flow.ones(1).register_hook(print)
+
+
+def test_errors_of_hooks_come_back_as_themselves():
+    class Mine(Exception):
+        pass
+
+    def hook(grad):
+        raise error
+
+    error = Mine("from the hook")
+    x = flow.ones(2, requires_grad=True)
+    handle = x.register_hook(hook)
+    with pytest.raises(Mine) as raised:
+        (x * 2).sum().backward()
+    assert raised.value is error
+    assert any(entry.name == "hook" for entry in raised.traceback)
+    handle.remove()
+    x.register_hook(lambda g: 5)
+    with pytest.raises(TypeError, match="must give a Tensor or None"):
+        (x * 2).sum().backward()
+
+
+def test_hooks_are_released():
+    token = type("Token", (), {"__call__": lambda self, g: None})()
+    ref = weakref.ref(token)
+    x = flow.ones(2, requires_grad=True)
+    (x * 2).register_hook(token)  # goes with its graph
+    handle = x.register_hook(token)
+    del token
+    assert ref() is not None
+    handle.remove()
+    assert ref() is None
+
+
+def test_a_hook_may_use_tensors_in_another_thread():
+    """backward runs without the interpreter's lock, its hooks with it."""
+    results = []
+
+    def work():
+        x = flow.ones(30000, requires_grad=True)
+        x.register_hook(lambda g: (g + 1).softmax(0) * 0 + 7)
+        for _ in range(20):
+            x.grad = None
+            (x * 2).sum().backward()
+        results.append(float(x.grad.sum()))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert results == [210000.0] * 3
+
+
+def test_saved_tensors_hooks():
+    packed, hooks = [], flow.autograd.graph.saved_tensors_hooks
+
+    def pack(t):
+        packed.append(t.shape)
+        return ("packed", t.numpy().copy())
+
+    def unpack(p):
+        assert p[0] == "packed"
+        return flow.from_numpy(p[1])
+
+    x = flow.from_numpy(np.array([1.0, 2.0])).requires_grad_()
+    with hooks(pack, unpack):
+        y = (x * x).sum()
+    y.backward()
+    assert x.grad.tolist() == [2, 4] and packed
+
+    def fail(_):
+        raise KeyError("no")
+
+    with pytest.raises(KeyError, match="no"), hooks(fail, unpack):
+        x * x
+    with hooks(pack, fail):
+        y = (x * x).sum()
+    with pytest.raises(KeyError, match="no"):
+        y.backward()
+    with pytest.raises(RuntimeError):
+        flow._oneflow_lite.pop_saved_tensors_hooks()
