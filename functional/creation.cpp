@@ -25,6 +25,9 @@ StatusOr<Tensor> CallFull(const char* name, SizeList size, Scalar value, DType d
                                 .Attr("dtype")
                                 .Attr("device")
                                 .Get();
+  for (int64_t d : size) {
+    if (d < 0) return BadValue(name, "the size", ToString(size), "a list of non-negative dims");
+  }
   if (value.is_float() && !IsFloating(dtype) && !std::isfinite(value.to<double>())) {
     return BadValue(name, "the value", absl::StrCat(value.to<double>()),
                     absl::StrCat("finite for ", Name(dtype)));
@@ -63,6 +66,10 @@ const OpExpr& RandomOpExpr(const char* name) {
 
 StatusOr<Tensor> Empty(SizeList size, std::optional<DType> dtype, std::optional<Device> device,
                        bool requires_grad) {
+  // A byte other than 0 and 1 is no bool, and kernels may not meet one.
+  if (dtype == DType::kBool) {
+    return CallFull("empty", size, Scalar(false), *dtype, device, requires_grad);
+  }
   return Leaf(
       Tensor::Empty(Shape(size), dtype.value_or(DType::kFloat32), device.value_or(Device{})),
       requires_grad);

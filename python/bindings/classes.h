@@ -18,10 +18,10 @@ PyObject* WrapNode(const Ref<Node>& node);
 void AddDTypeAndDevice(pybind11::module_& m);  // dtype_device.cpp
 void AddAutograd(pybind11::module_& m);        // autograd.cpp
 void AddCuda(pybind11::module_& m);            // cuda.cpp
-void AddRegistry(pybind11::module_& m);        // registry.cpp
 void AddObserver(pybind11::module_& m);        // observer.cpp
 void AddCustomOp(pybind11::module_& m);        // custom_op.cpp
 void AddOpFunction(pybind11::module_& m);      // op_function.cpp
+extern PyMethodDef registry_functions[];       // registry.cpp
 extern PyMethodDef creation_functions[];       // creation.cpp
 extern PyMethodDef numpy_functions[];          // numpy.cpp
 extern PyMethodDef dlpack_functions[];         // dlpack.cpp

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/bindings/errors.h"
 
-#include <pybind11/pybind11.h>
-
 #include <cstring>
-#include <exception>
 #include <map>
 #include <mutex>
-#include <new>
 #include <string>
 
 #include "absl/strings/cord.h"
@@ -144,21 +140,6 @@ Status TakeRaised() {
   s.SetPayload(kExceptionUrl,
                absl::Cord(absl::string_view(reinterpret_cast<const char*>(&id), sizeof(id))));
   return s;
-}
-
-PyObject* RaiseCaught() {
-  try {
-    throw;
-  } catch (pybind11::error_already_set& e) {
-    e.restore();
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  } catch (const std::exception& e) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, e.what());
-  } catch (...) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "unknown C++ exception");
-  }
-  return nullptr;
 }
 
 }  // namespace oneflow_lite::python

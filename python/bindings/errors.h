@@ -28,7 +28,7 @@ PyObject* Raise(ErrorKind kind, absl::string_view message);
 // status sets the same exception object again.
 Status TakeRaised();
 
-// For catch blocks: sets an exception for the C++ exception in flight; always null.
+// For catch blocks: sets an exception for the C++ exception in flight; always null. In module.cpp.
 PyObject* RaiseCaught();
 
 // f(), which gives a pointer or an int; null or -1 with an exception set where it throws.

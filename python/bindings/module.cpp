@@ -2,10 +2,33 @@
 //
 // The extension module oneflow_lite._oneflow_lite. The hot path (tensors, functions) speaks the C
 // API; pybind11 binds the small classes.
+#include <exception>
+#include <new>
+
 #include "python/bindings/classes.h"
 #include "python/bindings/functions.h"
 #include "python/bindings/tensor_object.h"
 #include "python/bindings/throwing.h"
+
+namespace oneflow_lite::python {
+
+// Here rather than in errors.cpp because it knows pybind11's exception, whose header is expensive.
+PyObject* RaiseCaught() {
+  try {
+    throw;
+  } catch (pybind11::error_already_set& e) {
+    e.restore();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& e) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, e.what());
+  } catch (...) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "unknown C++ exception");
+  }
+  return nullptr;
+}
+
+}  // namespace oneflow_lite::python
 
 PYBIND11_MODULE(_oneflow_lite, m) {
   using namespace oneflow_lite::python;
@@ -19,13 +42,12 @@ PYBIND11_MODULE(_oneflow_lite, m) {
   check(function_methods);
   check(AddTensorType(m.ptr(), function_methods));
   check(AddFunctions(m.ptr()));
-  for (PyMethodDef* functions :
-       {creation_functions, numpy_functions, dlpack_functions, pickle_functions}) {
+  for (PyMethodDef* functions : {creation_functions, numpy_functions, dlpack_functions,
+                                 pickle_functions, registry_functions}) {
     check(PyModule_AddFunctions(m.ptr(), functions) == 0);
   }
   AddAutograd(m);
   AddCuda(m);
-  AddRegistry(m);
   AddObserver(m);
   AddOpFunction(m);
   AddCustomOp(m);

@@ -8,7 +8,7 @@
 #include "oneflow_lite/framework/op_registry.h"
 #include "primitive/cpu/simd_targets.h"
 #include "python/bindings/classes.h"
-#include "python/bindings/throwing.h"
+#include "python/bindings/errors.h"
 
 namespace oneflow_lite::python {
 namespace {
@@ -21,13 +21,14 @@ std::string Place(absl::string_view file, int line) {
   return absl::StrCat(file, ":", line);
 }
 
-std::string DescribeOp(const std::string& name) {
-  const OpDef& op = ValueOrThrow(FindOp(name))->def();
+StatusOr<std::string> DescribeOp(absl::string_view name) {
+  OFL_ASSIGN_OR_RETURN(const OpExpr* expr, FindOp(name));
+  const OpDef& op = expr->def();
   std::string text = op.Schema() + "\n";
   if (!op.doc.empty()) text += "  " + op.doc + "\n";
   text += "  defined in " + Place(op.file, op.line) + "\n";
   if (op.views()) text += "  a view: it has no kernel\n";
-  for (const KernelDef* k : ListKernels(name)) {
+  for (const KernelDef* k : ListKernels(op.name)) {
     text += absl::StrCat("  kernel for ", k->device ? Name(*k->device) : "any device", ": ",
                          ToString(k->dtypes), " (", Place(k->file, k->line), ")\n");
   }
@@ -37,18 +38,46 @@ std::string DescribeOp(const std::string& name) {
   return text;
 }
 
-py::list ListFunctionDicts() {
-  py::list list;
-  for (const FunctionSchema* f : ListFunctions()) {
-    py::dict d;
-    d["name"] = f->name;
-    d["signature"] = f->text;
-    d["doc"] = f->doc;
-    d["method"] = (f->flags & kMethod) != 0;
-    d["method_only"] = f->flags == kMethodOnly;
-    list.append(d);
-  }
-  return list;
+PyObject* Text(absl::string_view text) {
+  return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+}
+
+PyObject* DescribeOpFunction(PyObject*, PyObject* name) {
+  return Protect([&]() -> PyObject* {
+    if (!PyUnicode_Check(name)) {
+      return PyErr_Format(PyExc_TypeError, "describe_op(): argument 'name' must be str, not %s",
+                          Py_TYPE(name)->tp_name);
+    }
+    const char* utf8 = PyUnicode_AsUTF8(name);
+    if (!utf8) return nullptr;
+    const auto text = DescribeOp(utf8);
+    return text.ok() ? Text(*text) : Raise(text.status());
+  });
+}
+
+PyObject* ListOpNames(PyObject*, PyObject*) {
+  return Protect([]() -> PyObject* {
+    PyRef list(PyList_New(0));
+    for (const std::string& name : ListOps()) {
+      PyRef text(Text(name));
+      if (!list || !text || PyList_Append(list.get(), text.get()) < 0) return nullptr;
+    }
+    return list.Give();
+  });
+}
+
+PyObject* ListFunctionDicts(PyObject*, PyObject*) {
+  return Protect([]() -> PyObject* {
+    PyRef list(PyList_New(0));
+    for (const FunctionSchema* f : ListFunctions()) {
+      PyRef dict(Py_BuildValue("{s:s,s:s,s:s,s:N,s:N}", "name", f->name.c_str(), "signature",
+                               f->text.c_str(), "doc", f->doc.c_str(), "method",
+                               PyBool_FromLong(f->flags & kMethod), "method_only",
+                               PyBool_FromLong(f->flags == kMethodOnly)));
+      if (!list || !dict || PyList_Append(list.get(), dict.get()) < 0) return nullptr;
+    }
+    return list.Give();
+  });
 }
 
 // OpenBLAS describes itself; another BLAS in its place has no such function.
@@ -58,38 +87,30 @@ std::string BlasName() {
   return config ? config() : "unknown";
 }
 
-py::dict BuildConfig() {
-  py::dict d;
-  d["version"] = OFL_VERSION;
+PyObject* BuildConfig(PyObject*, PyObject*) {
+  return Protect([]() -> PyObject* {
 #ifdef OFL_WITH_CUDA
-  d["CUDA"] = true;
+    PyObject* cuda = Py_True;
 #else
-  d["CUDA"] = false;
+    PyObject* cuda = Py_False;
 #endif
-  d["SIMD"] = SimdTargets();
-  d["BLAS"] = BlasName();
-  d["compiler"] = __VERSION__;
-  d["Python"] = PY_VERSION;
-  d["pybind11"] = absl::StrCat(PYBIND11_VERSION_MAJOR, ".", PYBIND11_VERSION_MINOR);
-  return d;
+    return Py_BuildValue("{s:s,s:O,s:s,s:s,s:s,s:s}", "version", OFL_VERSION, "CUDA", cuda, "SIMD",
+                         SimdTargets().c_str(), "BLAS", BlasName().c_str(), "compiler", __VERSION__,
+                         "Python", PY_VERSION);
+  });
 }
 
 }  // namespace
 
-void AddRegistry(py::module_& m) {
-  m.def(
-      "list_ops",
-      [] {
-        py::list names;
-        for (const std::string& name : ListOps()) names.append(name);
-        return names;
-      },
-      "The names of all ops, sorted.");
-  m.def("describe_op", &DescribeOp, py::arg("name"),
-        "Schema, place, kernels and gradient of an op as text.");
-  m.def("list_functions", &ListFunctionDicts,
-        "The registered functions: name, signature, doc, method, method_only of each.");
-  m.def("build_config", &BuildConfig, "How the library was built, and what it found.");
-}
+PyMethodDef registry_functions[] = {
+    {"list_ops", ListOpNames, METH_NOARGS, "list_ops()\n--\n\nThe names of all ops, sorted."},
+    {"describe_op", DescribeOpFunction, METH_O,
+     "describe_op(name, /)\n--\n\nSchema, place, kernels and gradient of an op as text."},
+    {"list_functions", ListFunctionDicts, METH_NOARGS,
+     "list_functions()\n--\n\n"
+     "The registered functions: name, signature, doc, method, method_only of each."},
+    {"build_config", BuildConfig, METH_NOARGS,
+     "build_config()\n--\n\nHow the library was built, and what it found."},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace oneflow_lite::python

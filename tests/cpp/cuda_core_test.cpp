@@ -62,7 +62,10 @@ class CudaCoreTest : public testing::Test {
   // Some tens of milliseconds of work.
   void KeepBusy(Stream& stream) {
     constexpr size_t kBytes = 256 * kMiB;
-    if (!busy_) busy_ = Allocate(2 * kBytes, *default_);
+    if (!busy_) {
+      busy_ = Allocate(2 * kBytes, *default_);
+      Fill(*default_, 0, busy_, 2 * kBytes / sizeof(float));
+    }
     ASSERT_TRUE(default_->Synchronize().ok());
     for (int i = 0; i < 100; ++i) {
       ASSERT_TRUE(

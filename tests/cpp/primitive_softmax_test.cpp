@@ -221,6 +221,30 @@ TEST_P(SoftmaxTest, MaskedEntriesAreExactlyZero) {
   }
 }
 
+// One row, long enough to be shared out in parts, some of which hold nothing but -inf: they must
+// not poison the others when parts are merged, nor hide a NaN or the -inf of the whole row.
+TEST_P(SoftmaxTest, MaskedPartsOfOneLongRow) {
+  for (const DType dtype : kFloatingTypes) {
+    for (const bool log : {false, true}) {
+      const Problem p{{1, 300000, 1}, dtype, log};
+      HostArray x = Numbers(13).NormalArray(dtype, p.size());
+      for (int64_t c = 0; c < 140000; ++c) x.Set(c, -kInf);
+      const std::vector<double> want = Reference(p, x);
+      const auto tolerance = [&](int64_t i) {
+        return want[i] == 0 ? 0.0 : Tolerance(dtype, !log, want[i]);
+      };
+      ExpectNear(Forward(p, x, 1), want, tolerance, p.Describe());
+      const std::vector<double> nans(p.size(), kNan);
+      for (const double poison : {kNan, kInf}) {
+        x.Set(70001, poison);
+        ExpectNear(Forward(p, x, 1), nans, tolerance, p.Describe());
+      }
+      for (int64_t c = 0; c < p.size(); ++c) x.Set(c, -kInf);
+      ExpectNear(Forward(p, x, 1), nans, tolerance, p.Describe());
+    }
+  }
+}
+
 TEST_P(SoftmaxTest, HugeLogits) {
   for (const DType dtype : kFloatingTypes) {
     for (const bool log : {false, true}) {

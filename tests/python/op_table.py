@@ -376,7 +376,7 @@ OPS = [
     # Creation.
     Op("zeros", SIZES, full_of(0), ALL, factory=True, errors=[
         Bad(lambda d: flow.zeros(2, -1, device=d), ValueError,
-            "full(): the size is [2, -1], but it must be a list of non-negative dims")]),
+            "zeros(): the size is [2, -1], but it must be a list of non-negative dims")]),
     Op("ones", SIZES, full_of(1), ALL, factory=True),
     Op("empty", SIZES, None, ALL, factory=True),
     Op("full", [S(s.args[0], 3) for s in SIZES], lambda size, v: np.full(size, float(v)), NUMERIC,

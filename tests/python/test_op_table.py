@@ -292,7 +292,7 @@ def test_cpu_and_cuda_agree(op, dtype):
             continue
         here, there = run(op, sample, dtype, "cpu"), run(op, sample, dtype, "cuda")
         for a, b in zip(here, there, strict=True):
-            assert (a.shape, a.dtype, a.stride()) == (b.shape, b.dtype, b.stride())
+            assert (a.shape, a.dtype) == (b.shape, b.dtype)
             if op.bound == "exact":
                 assert bits(a) == bits(b), f"{op.name}{sample}"
                 continue

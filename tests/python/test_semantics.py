@@ -348,6 +348,15 @@ def test_python_numbers_are_weak(dtype, device):
     assert (x / 2).dtype.name == (dtype if dtype in FLOATS else "float32")
 
 
+def test_uninitialised_bools_are_bools(device):
+    """Any other byte would be neither true nor false to a kernel."""
+    junk = flow.full((4096,), 77, dtype=flow.uint8, device=device)
+    del junk  # its memory is what comes next
+    for x in (flow.empty(4096, dtype=flow.bool, device=device),
+              flow.empty_like(flow.ones(4096, device=device), dtype=flow.bool)):  # fmt: skip
+        assert x.sum().item() == (x == True).sum().item() == 4096 - (x == False).sum().item()  # noqa: E712
+
+
 # Errors ---------------------------------------------------------------------------------------
 
 
