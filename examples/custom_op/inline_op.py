@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An op from C++ source that is compiled when the program first runs, and kept for the next time."""
+"""An op from C++ source, compiled when the program first runs and kept for the next time."""
 
 import oneflow_lite as flow
 

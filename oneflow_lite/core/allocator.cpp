@@ -2,6 +2,8 @@
 //
 // The CPU's backend: a caching allocator in front of aligned system memory. Freed blocks are kept
 // in size classes, so that a training step reuses warm pages instead of faulting in fresh ones.
+#include <sys/sysinfo.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -47,7 +49,7 @@ class CpuDeviceBackend final : public DeviceBackend {
   const DeviceProperties& Properties(int) override { return properties_; }
 
   StatusOr<void*> Allocate(size_t nbytes, Stream&) override {
-    if (nbytes > (size_t{1} << 62)) return OutOfMemory(nbytes);
+    if (nbytes > largest_) return OutOfMemory(nbytes);
     const SizeClass size = ClassOf(nbytes);
     {
       std::lock_guard lock(mutex_);
@@ -143,6 +145,15 @@ class CpuDeviceBackend final : public DeviceBackend {
     return Error(ErrorKind::kNotImplemented, "the cpu runs synchronously and has no ", what);
   }
 
+  // A system that overcommits hands out addresses for any size and ends the process that uses them.
+  // Memory may grow while the machine runs, but not to this.
+  static size_t ImpossibleSize() {
+    struct sysinfo info = {};
+    if (sysinfo(&info) != 0) return size_t{1} << 46;
+    return (size_t{info.totalram} + info.totalswap) * info.mem_unit * 16;
+  }
+
+  const size_t largest_ = ImpossibleSize();
   DeviceProperties properties_;
   Ref<Stream> stream_;
   std::mutex mutex_;

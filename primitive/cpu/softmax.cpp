@@ -278,13 +278,11 @@ class CpuSoftmax final : public Softmax {
         stats[i] = kernels_.stats(parts.Size(i), At(x, parts.Begin(i)));
       }
     });
-    constexpr double kLowest = -std::numeric_limits<double>::infinity();
-    RowStats row{kLowest, 0};
+    RowStats row{-std::numeric_limits<double>::infinity(), 0};
     for (int i = 0; i < parts.count; ++i) row.max = std::max(row.max, stats[i].max);
+    // A masked part weighs exp(-inf) = 0, unless the whole row is masked: then NaN, as it should.
     for (int i = 0; i < parts.count; ++i) {
-      // A masked part adds its sum as it is: 0, or NaN where it holds one.
-      row.sum +=
-          stats[i].max == kLowest ? stats[i].sum : stats[i].sum * std::exp(stats[i].max - row.max);
+      row.sum += stats[i].sum * std::exp(stats[i].max - row.max);
     }
     ParallelFor(parts.count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {

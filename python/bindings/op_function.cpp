@@ -69,8 +69,8 @@ PyObject* GetSignature(PyObject* self, void*) {
     for (const ArgSchema& a : BoundOf(self).schema->args) {
       py::object value = parameter.attr("empty");
       if (a.has_default) value = OwnedOrThrow(WrapValue(Value(a.default_value)));
-      parameters.append(parameter(a.name, parameter.attr("POSITIONAL_OR_KEYWORD"),
-                                  py::arg("default") = value));
+      parameters.append(
+          parameter(a.name, parameter.attr("POSITIONAL_OR_KEYWORD"), py::arg("default") = value));
     }
     return inspect.attr("Signature")(parameters).release().ptr();
   });

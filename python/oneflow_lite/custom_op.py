@@ -124,9 +124,9 @@ class _Op:
         names = self.signature.input_names
         values = dict(
             itertools.chain(
-                zip(names, inputs),
-                zip(self.outputs, outputs),
-                zip(self.signature.attr_names, attrs),
+                zip(names, inputs, strict=True),
+                zip(self.outputs, outputs, strict=True),
+                zip(self.signature.attr_names, attrs, strict=True),
             )
         )
         results = _as_list(

@@ -245,6 +245,33 @@ TEST_P(SoftmaxTest, MaskedPartsOfOneLongRow) {
   }
 }
 
+// The same for another axis, which is merged from pieces in any case.
+TEST_P(SoftmaxTest, MiddleAxisWithMasksAndNans) {
+  if (!New<SoftmaxFactory>({})->has_axis_kernel()) GTEST_SKIP() << "transposed by the functor";
+  for (const DType dtype : kFloatingTypes) {
+    for (const bool log : {false, true}) {
+      const Problem p{{2, 100, 37}, dtype, log};
+      HostArray x = Numbers(14).NormalArray(dtype, p.size());
+      const auto set = [&](int64_t column, int64_t begin, int64_t end, double v) {
+        for (int64_t c = begin; c < end; ++c) x.Set(c * 37 + column, v);
+      };
+      set(0, 0, 40, -kInf);
+      set(1, 20, 100, -kInf);
+      set(2, 0, 100, -kInf);
+      set(3, 50, 51, kInf);
+      set(4, 99, 100, kNan);
+      set(5, 0, 99, -kInf);
+      set(6, 0, 60, -kInf);
+      set(6, 3, 4, kNan);
+      const std::vector<double> want = Reference(p, x);
+      const auto tolerance = [&](int64_t i) {
+        return want[i] == 0 ? 0.0 : Tolerance(dtype, !log, want[i]);
+      };
+      ExpectNear(Forward(p, x, 1), want, tolerance, p.Describe());
+    }
+  }
+}
+
 TEST_P(SoftmaxTest, HugeLogits) {
   for (const DType dtype : kFloatingTypes) {
     for (const bool log : {false, true}) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python fuzzer.py SEED CALLS LOG: random calls; the text of the call at hand is in LOG.
+"""python fuzzer.py SEED CALLS LOG DEVICE: random calls; the text of the call at hand is in LOG.
 
 Ends with status 0 and a line of counts, or with a traceback for an exception that is not among
 those promised or a result that contradicts itself.
@@ -43,8 +43,11 @@ def show(v):
 
 
 class Fuzzer:
-    def __init__(self, seed):
+    def __init__(self, seed, device):
         self.rng = random.Random(seed)
+        self.devices = ["cpu"] if device == "cpu" else ["cpu", device, device]
+        # No address space is set aside beside a GPU's: only what no memory can hold.
+        self.huge = HUGE if device == "cpu" else [n for n in HUGE if abs(n) > 1 << 61]
         self.functions = flow._oneflow_lite.list_functions()
         self.succeeded = dict.fromkeys((f["name"] for f in self.functions), 0)
         self.pool = [self.new_tensor() for _ in range(40)]
@@ -56,7 +59,7 @@ class Fuzzer:
 
     def integer(self):
         if self.chance(0.03):
-            return self.rng.choice(HUGE)
+            return self.rng.choice(self.huge)
         return self.rng.choice([-5, -3, -2, -1, -1, 0, 0, 0, 1, 1, 1, 2, 2, 3, 4, 7, 100])
 
     def number(self):
@@ -78,7 +81,9 @@ class Fuzzer:
         size = self.size() if self.chance(0.97) else [self.rng.choice([1000, 4097, 30_000])]
         if len(size) > 8 or any(n not in range(1 << 16) for n in size):
             size = [3, 4]
-        dtype, device = self.rng.choice(DTYPES), "meta" if self.chance(0.06) else "cpu"
+        dtype, device = self.rng.choice(DTYPES), self.rng.choice(self.devices)
+        if self.chance(0.06):
+            device = "meta"
         if device == "meta" and self.chance(0.2):
             size = [1 << 30, 1 << 20]
         make = self.rng.choice([flow.zeros, flow.ones, flow.randn, flow.randn, flow.randn])
@@ -86,7 +91,7 @@ class Fuzzer:
             x = (flow.randn(size, device=device) * 5).to(dtype)
         else:
             x = make(size, dtype=dtype, device=device)
-        if self.chance(0.03) and x.is_cpu and x.numel() and dtype.is_floating_point:
+        if self.chance(0.03) and not x.is_meta and x.numel() and dtype.is_floating_point:
             x.view(-1)[-1] = self.rng.choice([float("nan"), float("inf"), -float("inf"), 1e30])
         if self.chance(0.3) and dtype.is_floating_point:
             x.requires_grad_()
@@ -288,7 +293,7 @@ class Fuzzer:
             for n in shape:
                 count *= n
             assert y.numel() == count and y.dtype in DTYPES
-            if y.is_cpu and 0 < count <= 64:
+            if not y.is_meta and 0 < count <= 64:
                 assert len(y.detach().reshape(-1).tolist()) == count
             if (y.is_meta or count <= MOST) and y.ndim <= 8:
                 self.pool[self.rng.randrange(len(self.pool))] = y
@@ -302,16 +307,16 @@ def pages(kind):
         return int(f.read().split()[kind == "resident"])
 
 
-def main(seed, calls, log):
+def main(seed, calls, log, device):
     # What asks for more than this is told that there is no memory, at once.
     used = pages("all") * resource.getpagesize()
-    if used < 1 << 40:  # AddressSanitizer maps more than there is
+    if device == "cpu" and used < 1 << 40:  # AddressSanitizer maps more than there is
         resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), -1))
     with open(log, "w+b") as file:
         file.truncate(1 << 16)
         note = mmap.mmap(file.fileno(), 1 << 16)
     flow.manual_seed(seed)
-    fuzzer = Fuzzer(seed)
+    fuzzer = Fuzzer(seed, device)
     results = exceptions = 0
     while results + exceptions < calls:
         text, call = fuzzer.next_call()
@@ -333,6 +338,8 @@ def main(seed, calls, log):
             if name in fuzzer.succeeded:
                 fuzzer.succeeded[name] += 1
             fuzzer.keep(result)
+    if device == "cuda":
+        flow.cuda.synchronize()
     never = ",".join(name for name, n in fuzzer.succeeded.items() if n == 0)
     fuzzer.pool.clear()
     megabytes = pages("resident") * resource.getpagesize() >> 20
@@ -343,4 +350,4 @@ def main(seed, calls, log):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4])

@@ -144,8 +144,11 @@ def test_infer_that_disagrees_with_forward():
         def forward(x):
             return x * 1
 
-    with pytest.raises(RuntimeError, match=r"test::disagrees\(\): infer .*test_custom_op.py:\d+. "
-                                           r"promised .*\[4\].* but the kernel gave .*\[3\]"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"test::disagrees\(\): infer .*test_custom_op.py:\d+. "
+        r"promised .*\[4\].* but the kernel gave .*\[3\]",
+    ):
         flow.ops.test.disagrees(flow.ones(3))
 
 
@@ -175,8 +178,9 @@ def test_wrong_definitions():
     with pytest.raises(TypeError, match="no function forward"):
         flow.register_op("test::empty")(type("Empty", (), {}))
     with pytest.raises(ValueError, match="save names 'z'"):
-        flow.register_op("test::save")(type("S", (), {"forward": staticmethod(lambda x: x),
-                                                       "save": ("z",)}))
+        flow.register_op("test::save")(
+            type("S", (), {"forward": staticmethod(lambda x: x), "save": ("z",)})
+        )
     assert not {"test::empty", "test::save"} & set(flow.ops.list())
 
 
@@ -185,8 +189,17 @@ def test_a_thousand_wrong_registrations_and_calls_end_in_errors():
     names = ["softmax", "", "x", "a::", "::b", "test::scaled_add", "fuzz::%d", 3, None, "a::b::c"]
     before = set(flow.ops.list())
     things = [None, 1, 2.5, "x", [1], flow.ones(2), object(), flow.ones(3, device="meta")]
-    junk = [lambda x: None, lambda x: 1, lambda: flow.ones(1), lambda x, y: x, 5, "text",
-            lambda *a: a, type("C", (), {"forward": 3}), type("D", (), {})]
+    junk = [
+        lambda x: None,
+        lambda x: 1,
+        lambda: flow.ones(1),
+        lambda x, y: x,
+        5,
+        "text",
+        lambda *a: a,
+        type("C", (), {"forward": 3}),
+        type("D", (), {}),
+    ]
     made = 0
     for i in range(1000):
         name = rng.choice(names)
@@ -276,15 +289,20 @@ def test_load_inline_compiles_once_and_reports_errors(capfd):
     assert time.perf_counter() - start < 0.5 and capfd.readouterr().err == ""
 
     with pytest.raises(RuntimeError, match=r"(?s)broken.cpp:3.*not_a_function"):
-        flow.utils.load_inline("broken", '#include <oneflow_lite/extension/op.h>\nOFL_EXTENSION {\n'
-                               "  not_a_function();\n}\n", verbose=False)
+        flow.utils.load_inline(
+            "broken",
+            "#include <oneflow_lite/extension/op.h>\nOFL_EXTENSION {\n  not_a_function();\n}\n",
+            verbose=False,
+        )
 
 
 @pytest.mark.slow
 def test_a_library_registers_all_or_nothing():
     more = 'ext::Op("softmaxes").input("x").output("y").infer([](ext::Infer) {}).add();'
     with pytest.raises(ValueError, match="namespace::name"):
-        flow.utils.load_inline("half", TWICE % {"name": "inline::half", "more": more}, verbose=False)
+        flow.utils.load_inline(
+            "half", TWICE % {"name": "inline::half", "more": more}, verbose=False
+        )
     assert "inline::half" not in flow.ops.list()
 
 

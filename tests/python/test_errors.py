@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every row of the table of errors: exact types and texts. op_table.py has each op's own."""
+
+import math
+
+import numpy as np
+import pytest
+from numerics import bits, flow
+
+NAN = math.nan
+
+
+def raised(error, call):
+    """The text of the exception, whose type is exactly ``error``."""
+    with pytest.raises(error) as caught:
+        call()
+    assert type(caught.value) is error
+    return str(caught.value)
+
+
+def test_the_error_types_serve_both_habits():
+    assert flow.DTypeError.__bases__ == (TypeError, RuntimeError)
+    assert flow.ShapeError.__bases__ == (ValueError, RuntimeError)
+    assert flow.OutOfMemoryError.__bases__ == (RuntimeError,)
+    for error in (flow.DTypeError, flow.ShapeError, flow.OutOfMemoryError):
+        assert error.__module__ == "oneflow_lite" and error.__doc__
+
+
+def test_the_example_message():
+    text = raised(IndexError, lambda: flow.softmax(flow.ones(4, 5), 3))
+    assert (
+        text
+        == "softmax(): dim 3 is out of range [-2, 1] for a tensor of shape [4, 5] (float32, cpu)"
+    )
+
+
+@pytest.mark.cuda
+def test_the_example_message_on_cuda():
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU here")
+    text = raised(IndexError, lambda: flow.softmax(flow.ones(4, 5, device="cuda"), 3))
+    assert text == (
+        "softmax(): dim 3 is out of range [-2, 1] for a tensor of shape [4, 5] (float32, cuda:0)"
+    )
+
+
+@pytest.mark.parametrize("dim", [2, -3, 1 << 40, -(1 << 62)])
+def test_dim_out_of_range_is_an_index_error(dim, device):
+    x = flow.ones(4, 5, device=device)
+    for call in (lambda: flow.softmax(x, dim), lambda: x.sum(dim), lambda: x.transpose(dim, 0),
+                 lambda: flow.argmax(x, dim), lambda: x.size(dim), lambda: x.narrow(dim, 0, 1),
+                 lambda: x.select(dim, 0), lambda: x.permute(0, dim)):  # fmt: skip
+        assert f"dim {dim} is out of range [-2, 1]" in raised(IndexError, call)
+
+
+@pytest.mark.parametrize("index", [4, -5, 1 << 40])
+def test_index_out_of_range_is_an_index_error(index, device):
+    x = flow.ones(4, 5, device=device)
+    assert raised(IndexError, lambda: x[index]).endswith(
+        f"index {index} is out of range [-4, 3] for dim 0 of size 4"
+    )
+    raised(IndexError, lambda: flow.select(x, 0, index))
+    raised(IndexError, lambda: x[0, 0, 0])
+    with pytest.raises(IndexError):
+        x[index] = 1
+
+
+def test_target_out_of_range_is_an_index_error():
+    text = raised(IndexError, lambda: flow.nll_loss(flow.zeros(2, 3), flow.tensor([0, 3])))
+    assert "3" in text
+    raised(IndexError, lambda: flow.cross_entropy(flow.zeros(2, 3), flow.tensor([-1, 0])))
+
+
+def test_dtypes_that_do_not_go_together(device):
+    x, d = flow.ones(2, 2, device=device), flow.ones(2, 2, device=device, dtype=flow.float64)
+    raised(flow.DTypeError, lambda: x @ d)
+    raised(flow.DTypeError, lambda: flow.nll_loss(x, x[0]))
+    raised(flow.DTypeError, lambda: x.to(flow.int64).mean())
+    raised(flow.DTypeError, lambda: x.to(flow.int64).add_(1.5))
+    raised(flow.DTypeError, lambda: x.to(flow.bool).add_(1))
+    assert isinstance(flow.DTypeError("x"), TypeError)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: flow.softmax("x", 0),
+        lambda x: flow.softmax(x, "0"),
+        lambda x: flow.softmax(x, 1.0),
+        lambda x: flow.softmax(x, True),
+        lambda x: flow.softmax(x, [0]),
+        lambda x: flow.softmax(x, 0, "float32"),
+        lambda x: flow.softmax(x, 0, np.float32),
+        lambda x: flow.softmax(None, 0),
+        lambda x: flow.softmax(np.ones(2), 0),
+        lambda x: flow.softmax(x, 0, no=1),
+        lambda x: flow.softmax(x, dim=0, **{"input": x}),
+        lambda x: flow.softmax(),
+        lambda x: flow.softmax(x, 0, None, None),
+        lambda x: flow.sum(x, keepdim=1),
+        lambda x: flow.zeros("2"),
+        lambda x: flow.zeros(2.0),
+        lambda x: flow.zeros(2, dtype=2),
+        lambda x: flow.zeros(2, device=2.0),
+        lambda x: flow.add(x, object()),
+        lambda x: x + "1",
+        lambda x: x["a"],
+        lambda x: x @ 2,
+    ],
+)
+def test_a_wrong_python_type_is_a_type_error(call, device):
+    raised(TypeError, lambda: call(flow.ones(2, 2, device=device)))
+
+
+def test_shapes_that_do_not_go_together(device):
+    x, y = flow.ones(2, 3, device=device), flow.ones(4, device=device)
+    for call in (lambda: x + y, lambda: x @ y, lambda: x.view(4), lambda: x.reshape(-1, 4),
+                 lambda: x.expand(2, 4), lambda: x.copy_(y), lambda: y.add_(x),
+                 lambda: flow.linear(x, x.view(3, 2)),
+                 lambda: flow.cross_entropy(x, y.long())):  # fmt: skip
+        text = raised(flow.ShapeError, call)
+        assert "[" in text and "():" in text
+    with pytest.raises(ValueError):
+        x + y
+    with pytest.raises(RuntimeError):
+        x + y
+
+
+def test_a_bad_value_is_a_value_error(device):
+    x = flow.ones(2, 3, device=device)
+    for call in (lambda: flow.zeros(-1, device=device), lambda: x[::-1], lambda: x[::0],
+                 lambda: flow.cross_entropy(x, x, reduction="average"),
+                 lambda: flow.cross_entropy(x, x, label_smoothing=-0.1), lambda: x.sum((0, 0)),
+                 lambda: flow.device("gpu"), lambda: flow.as_strided(x, (9,), (1,)),
+                 lambda: x.permute(0, 0), lambda: flow.arange(0, 1, NAN, device=device),
+                 lambda: flow.set_num_threads(0), lambda: flow.tensor([[1], [2, 3]])):  # fmt: skip
+        raised(ValueError, call)
+
+
+def test_tensors_on_different_devices(device):
+    x, m = flow.ones(2, device=device), flow.ones(2, device="meta")
+    for call in (lambda: x + m, lambda: x @ m, lambda: x.add_(m), lambda: flow.matmul(m, x)):
+        text = raised(RuntimeError, call)
+        assert "all tensors must be on one device" in text and "meta" in text and device in text
+
+
+def test_a_device_that_is_not_there():
+    with pytest.raises(RuntimeError):
+        flow.ones(2, device="cuda:77")
+    with pytest.raises(RuntimeError):
+        flow.ones(2).to("cuda:77")
+    if not flow.cuda.is_available():
+        for call in (lambda: flow.ones(2, device="cuda"), lambda: flow.ones(2).cuda(),
+                     flow.cuda.synchronize, flow.cuda.Stream):  # fmt: skip
+            assert "CUDA is not available" in raised(RuntimeError, call)
+
+
+def test_a_tensor_without_data(device):
+    m = flow.ones(2, device="meta")
+    for call in (m.numpy, m.tolist, m[0].item, lambda: m.to(device), lambda: bool(m[0])):
+        assert "has no data" in raised(RuntimeError, call)
+
+
+def test_what_is_not_there_is_not_implemented(device):
+    x = flow.ones(4, device=device)
+    assert "int64" in raised(NotImplementedError, lambda: x[flow.tensor([0, 1])])
+    assert "no_such_op" in raised(NotImplementedError, lambda: flow.ops.describe("no_such_op"))
+    overlapping = x.requires_grad_().as_strided((3, 2), (1, 1))
+    raised(NotImplementedError, lambda: overlapping.sum().backward())
+
+
+def test_backward_twice(device):
+    x = flow.ones(3, device=device, requires_grad=True)
+    y = flow.softmax(x, 0).sum()
+    y.backward()
+    assert "retain_graph=True" in raised(RuntimeError, y.backward)
+    y = flow.softmax(x, 0).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+
+
+def test_in_place_change_of_a_saved_tensor(device):
+    x = flow.ones(3, device=device, requires_grad=True)
+    for save, change in ((flow.softmax, "output"), (flow.log_softmax, "output")):
+        middle = x * 1
+        y = save(middle, 0)
+        (y if change == "output" else middle).mul_(2)
+        assert "changed in place" in raised(RuntimeError, y.sum().backward)
+    middle = x * 1
+    y = flow.log(middle)
+    middle.view(3)[1:].zero_()  # through a view as well
+    assert "changed in place" in raised(RuntimeError, y.sum().backward)
+    assert "leaf" in raised(RuntimeError, lambda: x.add_(1))
+
+
+def test_backward_without_history(device):
+    x = flow.ones(3, device=device)
+    raised(RuntimeError, x.sum().backward)
+    x.requires_grad_()
+    raised(RuntimeError, (x * 2).backward)  # no scalar and no gradient given
+    raised(RuntimeError, lambda: flow.ones(2, dtype=flow.int64).requires_grad_())
+
+
+def test_out_of_memory_is_an_error_to_survive(device):
+    for size in (1 << 45, 1 << 58):
+        text = raised(flow.OutOfMemoryError, lambda: flow.empty(size, device=device))  # noqa: B023
+        assert "out of memory" in text and str(4 * size) in text
+        assert flow.ones(1 << 10, device=device).sum().item() == 1 << 10
+
+
+def test_a_failed_call_leaves_the_tensor_alone(device):
+    x = flow.ones(2, 3, device=device)
+    before, version = bits(x), x._version
+    for call in (lambda: x.add_(flow.ones(4, device=device)), lambda: x.copy_(flow.ones(5, 3)),
+                 lambda: x.add_(flow.ones(3, device="meta")), lambda: x.mul_("2")):  # fmt: skip
+        with pytest.raises((TypeError, ValueError, RuntimeError)):
+            call()
+        assert bits(x) == before and x._version == version

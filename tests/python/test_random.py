@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random numbers: their distribution, their seeds, and that every device draws the same."""
+
+import numpy as np
+import pytest
+from numerics import FLOATS, bits, flow, host
+
+N = 1 << 18
+
+
+def drawn(function, seed=1, **kwargs):
+    flow.manual_seed(seed)
+    return function(N, **kwargs)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_rand_is_uniform_below_one(dtype, device):
+    x = host(drawn(flow.rand, dtype=getattr(flow, dtype), device=device))
+    assert x.min() >= 0 and x.max() < 1
+    counts = np.histogram(x, bins=64, range=(0, 1))[0]
+    expected = N / 64
+    # Chi squared with 63 degrees of freedom: 126 is exceeded once in 10^5 seeds.
+    assert ((counts - expected) ** 2 / expected).sum() < 126
+    assert abs(np.corrcoef(x[:-1], x[1:])[0, 1]) < 5 / np.sqrt(N)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_randn_is_normal(dtype, device):
+    x = host(drawn(flow.randn, dtype=getattr(flow, dtype), device=device))
+    error = 5 / np.sqrt(N)
+    assert np.isfinite(x).all() and abs(x.mean()) < error
+    assert abs(x.var() - 1) < 2 * error and abs((x**3).mean()) < 4 * error
+    assert abs((x**4).mean() - 3) < 12 * error
+    inside = (np.abs(x) < 1).mean()
+    assert abs(inside - 0.6827) < (0.01 if dtype == "bfloat16" else error)
+    assert 3.9 < np.abs(x).max() < 7
+
+
+@pytest.mark.parametrize("function", [flow.rand, flow.randn, flow.random_bits])
+def test_a_seed_says_what_is_drawn(function, device):
+    first = bits(drawn(function, device=device))
+    assert bits(drawn(function, device=device)) == first
+    assert bits(function(N, device=device)) != first  # the sequence goes on
+    assert bits(drawn(function, seed=2, device=device)) != first
+
+
+def test_generators_are_their_own(device):
+    flow.manual_seed(3)
+    expected = bits(flow.rand(10, device=device))
+    g = flow.Generator().manual_seed(3)
+    flow.manual_seed(99)
+    state = g.get_state()
+    assert bits(flow.rand(10, device=device, generator=g)) == expected
+    g.set_state(state)
+    assert bits(flow.rand(10, device=device, generator=g)) == expected
+
+
+def test_a_part_is_the_start_of_the_whole(device):
+    """Counters follow the element's index, not the threads that draw."""
+    long, short = (host(drawn_n(n, device)) for n in (1 << 17, 1000))
+    assert (long[:1000] == short).all()
+
+
+def drawn_n(n, device):
+    flow.manual_seed(5)
+    return flow.rand(n, device=device)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("name", ["rand", "random_bits"])
+def test_cpu_and_cuda_draw_the_same(name):
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU here")
+    function = getattr(flow, name)
+    dtypes = [{}] if name == "random_bits" else [{"dtype": getattr(flow, d)} for d in FLOATS]
+    for kwargs in dtypes:
+        here, there = (drawn(function, device=d, **kwargs) for d in ("cpu", "cuda"))
+        assert bits(here) == bits(there)
