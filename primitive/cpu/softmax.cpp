@@ -257,7 +257,7 @@ class CpuSoftmax final : public Softmax {
         SplitRow(shape.cols, At(x, row * shape.cols), At(y, row * shape.cols));
       }
     } else {
-      const bool stream = x != y && StreamsOutput(shape.rows * shape.cols * item_);
+      const bool stream = x != y && StreamsOutput(2 * shape.rows * shape.cols * item_);
       ParallelFor(shape.rows, RowGrain(shape.cols), [&](int64_t begin, int64_t end) {
         (stream ? kernels_.stream_rows : kernels_.rows)(begin, end, shape.cols, x, y);
       });

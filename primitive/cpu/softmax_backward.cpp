@@ -191,7 +191,7 @@ class CpuSoftmaxBackward final : public SoftmaxBackward {
         SplitRow(shape.cols, At(y, offset), At(dy, offset), At(dx, offset));
       }
     } else {
-      const bool stream = dx != dy && StreamsOutput(shape.rows * shape.cols * item_);
+      const bool stream = dx != dy && StreamsOutput(3 * shape.rows * shape.cols * item_);
       ParallelFor(shape.rows, RowGrain(shape.cols), [&](int64_t begin, int64_t end) {
         (stream ? kernels_.stream_rows : kernels_.rows)(begin, end, shape.cols, y, dy, dx);
       });

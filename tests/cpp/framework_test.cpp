@@ -29,7 +29,8 @@ namespace {
 
 namespace F = functional;
 
-Tensor FromList(const Shape& shape, std::initializer_list<float> values, bool requires_grad = false) {
+Tensor FromList(const Shape& shape, std::initializer_list<float> values,
+                bool requires_grad = false) {
   Tensor t = Tensor::Empty(shape, DType::kFloat32, Device{}).value();
   std::copy(values.begin(), values.end(), t.data<float>());
   if (requires_grad) EXPECT_TRUE(autograd::SetRequiresGrad(t, true).ok());
@@ -76,12 +77,13 @@ TEST(OpRegistry, IncompleteDefinitionIsRefused) {
 }
 
 TEST(KernelRegistry, EqualMatchIsRefused) {
-  const Status s = RegisterKernel({.op = "softmax",
-                                   .device = DeviceType::kCPU,
-                                   .dtypes = SetOf(DType::kFloat32),
-                                   .bind = [](const BindContext&) -> StatusOr<std::unique_ptr<BoundKernel>> {
-                                     return Status();
-                                   }});
+  const Status s =
+      RegisterKernel({.op = "softmax",
+                      .device = DeviceType::kCPU,
+                      .dtypes = SetOf(DType::kFloat32),
+                      .bind = [](const BindContext&) -> StatusOr<std::unique_ptr<BoundKernel>> {
+                        return Status();
+                      }});
   ASSERT_FALSE(s.ok());
   EXPECT_NE(s.message().find("two kernels match op softmax"), absl::string_view::npos) << s;
 }
@@ -152,10 +154,14 @@ TEST(Autograd, SubsetsOfRequiresGrad) {
   for (int subset = 1; subset < 4; ++subset) {
     const Tensor a = FromList({2}, {2, 3}, subset & 1), b = FromList({2}, {5, 7}, subset & 2);
     ASSERT_TRUE(autograd::Backward({F::Sum(F::Mul(a, b).value()).value()}, {}).ok());
-    if (subset & 1) ExpectList(autograd::Grad(a), {5, 7});
-    else EXPECT_FALSE(autograd::Grad(a).defined());
-    if (subset & 2) ExpectList(autograd::Grad(b), {2, 3});
-    else EXPECT_FALSE(autograd::Grad(b).defined());
+    if (subset & 1)
+      ExpectList(autograd::Grad(a), {5, 7});
+    else
+      EXPECT_FALSE(autograd::Grad(a).defined());
+    if (subset & 2)
+      ExpectList(autograd::Grad(b), {2, 3});
+    else
+      EXPECT_FALSE(autograd::Grad(b).defined());
   }
 }
 

@@ -92,3 +92,11 @@ def test_patched_files_compile(patched):
     with ThreadPoolExecutor(2) as pool:
         errors = [error for error in pool.map(check, sources) if error]
     assert not errors, "\n".join(errors)
+
+
+def test_performance_tables_are_those_of_the_records(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    tables = pytest.importorskip("tables")
+    shown = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
+    for table in (tables.cpu(), *map(tables.gpu, ("float16", "bfloat16", "float32", "float64"))):
+        assert "\n".join(table) in shown, "run benchmarks/tables.py and put its tables there"

@@ -169,6 +169,30 @@ def test_what_is_not_there_is_not_implemented(device):
     raised(NotImplementedError, lambda: overlapping.sum().backward())
 
 
+ONE_KERNEL = r"""
+#include <oneflow_lite/extension/op.h>
+namespace ext = oneflow_lite::extension;
+OFL_EXTENSION {
+  ext::Op op("errors::one_kernel");
+  op.input("x").output("y");
+  op.infer([](ext::Infer c) { c.set_output(0, c.shape(0), c.dtype(0)); });
+  op.kernel(OFL_CPU, {OFL_FLOAT32}, [](ext::Kernel) {});
+  op.add();
+}
+"""
+
+
+@pytest.mark.slow
+def test_an_op_without_kernel_for_the_dtype_lists_those_there_are(tmp_path, monkeypatch):
+    monkeypatch.setenv("OFL_EXTENSION_CACHE", str(tmp_path))
+    flow.utils.load_inline("one_kernel", ONE_KERNEL, verbose=False)
+    op = flow.ops.errors.one_kernel
+    assert op(flow.ones(2)).shape == (2,)
+    text = raised(NotImplementedError, lambda: op(flow.ones(2, dtype=flow.int16)))
+    assert text.startswith("errors::one_kernel()")
+    assert "int16" in text and "float32" in text and "cpu" in text
+
+
 def test_backward_twice(device):
     x = flow.ones(3, device=device, requires_grad=True)
     y = flow.softmax(x, 0).sum()

@@ -24,7 +24,8 @@ OFL_EXTENSION {
   op.kernel(OFL_CPU, {OFL_FLOAT32}, SoftplusCpu);
 #ifdef WITH_CUDA
   op.kernel(OFL_CUDA, {OFL_FLOAT32}, [](ext::Kernel c) {
-    LaunchSoftplus(c.input(0).data<float>(), c.output(0).data<float>(), c.input(0).numel(), c.stream());
+    LaunchSoftplus(c.input(0).data<float>(), c.output(0).data<float>(), c.input(0).numel(),
+                   c.stream());
   });
 #endif
   op.backward({/*inputs=*/1}, [](ext::Grad c) {  // dy / (1 + exp(-x))
