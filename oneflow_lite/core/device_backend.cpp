@@ -52,6 +52,14 @@ Ref<Stream>& CurrentSlot(Device device) {
 
 }  // namespace
 
+bool BuiltWithCuda() {
+#ifdef OFL_WITH_CUDA
+  return true;
+#else
+  return false;
+#endif
+}
+
 void RegisterBackend(DeviceType type, DeviceBackend* backend) {
   backends[static_cast<int>(type)].store(backend, std::memory_order_release);
 }

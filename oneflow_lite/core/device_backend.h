@@ -57,6 +57,8 @@ class OFL_API DeviceBackend {
 OFL_API StatusOr<DeviceBackend*> GetBackend(DeviceType type);
 // GetBackend, and a RuntimeError where the index is beyond the devices there are.
 OFL_API StatusOr<DeviceBackend*> GetBackend(Device device);
+// Whether this build has a CUDA half at all.
+OFL_API bool BuiltWithCuda();
 // Called once by each backend's library.
 OFL_API void RegisterBackend(DeviceType type, DeviceBackend* backend);
 

@@ -36,18 +36,38 @@ enum {
 };
 
 enum {
-  OFL_BOOL = 0, OFL_UINT8 = 1, OFL_INT8 = 2, OFL_INT16 = 3, OFL_INT32 = 4, OFL_INT64 = 5,
-  OFL_FLOAT16 = 6, OFL_BFLOAT16 = 7, OFL_FLOAT32 = 8, OFL_FLOAT64 = 9
+  OFL_BOOL = 0,
+  OFL_UINT8 = 1,
+  OFL_INT8 = 2,
+  OFL_INT16 = 3,
+  OFL_INT32 = 4,
+  OFL_INT64 = 5,
+  OFL_FLOAT16 = 6,
+  OFL_BFLOAT16 = 7,
+  OFL_FLOAT32 = 8,
+  OFL_FLOAT64 = 9
 };
 
 enum { OFL_CPU = 0, OFL_CUDA = 1, OFL_META = 2, OFL_ANY_DEVICE = -1 };
 
-enum { OFL_INPUT_REQUIRED = 0, OFL_INPUT_OPTIONAL = 1, OFL_INPUT_MUTATED = 2, OFL_INPUT_VARIADIC = 4 };
+enum {
+  OFL_INPUT_REQUIRED = 0,
+  OFL_INPUT_OPTIONAL = 1,
+  OFL_INPUT_MUTATED = 2,
+  OFL_INPUT_VARIADIC = 4
+};
 
 /* Types of attributes and values. */
 enum {
-  OFL_NONE = 0, OFL_VALUE_BOOL = 1, OFL_VALUE_INT = 2, OFL_VALUE_FLOAT = 3, OFL_VALUE_INTS = 4,
-  OFL_VALUE_STRING = 5, OFL_VALUE_DTYPE = 6, OFL_VALUE_TENSOR = 7, OFL_VALUE_TENSORS = 8
+  OFL_NONE = 0,
+  OFL_VALUE_BOOL = 1,
+  OFL_VALUE_INT = 2,
+  OFL_VALUE_FLOAT = 3,
+  OFL_VALUE_INTS = 4,
+  OFL_VALUE_STRING = 5,
+  OFL_VALUE_DTYPE = 6,
+  OFL_VALUE_TENSOR = 7,
+  OFL_VALUE_TENSORS = 8
 };
 
 typedef struct ofl_tensor_* ofl_tensor; /* null: an undefined tensor */
@@ -61,8 +81,14 @@ typedef struct {
     double f;
     const char* s;
     ofl_tensor tensor;
-    struct { const int64_t* data; int64_t size; } ints;
-    struct { const ofl_tensor* data; int64_t size; } tensors;
+    struct {
+      const int64_t* data;
+      int64_t size;
+    } ints;
+    struct {
+      const ofl_tensor* data;
+      int64_t size;
+    } tensors;
   } as;
 } ofl_value;
 
@@ -100,13 +126,14 @@ typedef struct {
   int32_t (*backward)(ofl_grad_context c, void* user);
   uint64_t save_inputs, save_outputs;
   int32_t (*sbp)(ofl_sbp_context c, void* user); /* null: broadcast only */
-  int32_t (*cost)(ofl_infer_context c, void* user, double* bytes, double* flops); /* null: default */
+  int32_t (*cost)(ofl_infer_context c, void* user, double* bytes,
+                  double* flops); /* null: default */
 } ofl_op;
 
 typedef struct {
   const char* op;
-  int32_t device;         /* OFL_CPU, OFL_CUDA or OFL_ANY_DEVICE */
-  uint32_t dtypes;        /* bit i: dtype of value i, of the first input */
+  int32_t device;          /* OFL_CPU, OFL_CUDA or OFL_ANY_DEVICE */
+  uint32_t dtypes;         /* bit i: dtype of value i, of the first input */
   uint32_t strided_inputs; /* bit i: input i need not be contiguous */
   const char* file;
   int32_t line;

@@ -46,7 +46,7 @@ StatusOr<Device> ResolveDevice(const OpCall& call) {
       first_index = i;
     } else if (t.device() != first->device()) {
       if (IsScalarOperand(def, t)) continue;
-      if (!IsScalarOperand(def, *first)) {
+      if (def.mutates() || !IsScalarOperand(def, *first)) {  // a mutated tensor stays where it is
         return DeviceMismatch(def.name, InputName(def, first_index), first->device(),
                               InputName(def, i), t.device());
       }

@@ -291,7 +291,9 @@ HWY_INLINE void StoreUpTo(hn::Vec<D> v, D d, T* HWY_RESTRICT p, size_t count) {
 template <class D, class T>
 HWY_INLINE void StreamTo(hn::Vec<D> v, D d, T* HWY_RESTRICT p) {
   const hn::Rebind<uint16_t, D> du16;
-  if constexpr (std::is_same_v<T, bfloat16>) {
+  if constexpr (hn::MaxLanes(D()) * sizeof(T) < 16) {
+    StoreTo(v, d, p);  // Highway would write 16 bytes
+  } else if constexpr (std::is_same_v<T, bfloat16>) {
     hn::Stream(ToBFloat16(d, v), du16, &p->bits);
   } else if constexpr (std::is_same_v<T, float16>) {
 #if OFL_SIMD_HAS_F16

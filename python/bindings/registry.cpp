@@ -3,6 +3,7 @@
 // What is registered and how this library was built, for people and tools.
 #include <dlfcn.h>
 
+#include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/framework/function.h"
 #include "oneflow_lite/framework/op_expr.h"
 #include "oneflow_lite/framework/op_registry.h"
@@ -89,11 +90,7 @@ std::string BlasName() {
 
 PyObject* BuildConfig(PyObject*, PyObject*) {
   return Protect([]() -> PyObject* {
-#ifdef OFL_WITH_CUDA
-    PyObject* cuda = Py_True;
-#else
-    PyObject* cuda = Py_False;
-#endif
+    PyObject* cuda = BuiltWithCuda() ? Py_True : Py_False;
     return Py_BuildValue("{s:s,s:O,s:s,s:s,s:s,s:s}", "version", OFL_VERSION, "CUDA", cuda, "SIMD",
                          SimdTargets().c_str(), "BLAS", BlasName().c_str(), "compiler", __VERSION__,
                          "Python", PY_VERSION);

@@ -150,6 +150,15 @@ TEST(Dispatch, DevicesMustAgree) {
             "add(): all tensors must be on one device, but a is on cpu and b on meta");
 }
 
+TEST(Dispatch, AMutatedTensorStaysOnItsDevice) {
+  // A 0-dim CPU tensor may accompany others as a number, but not be written by their device.
+  const Tensor number = F::Full({}, Scalar(2.0)).value();
+  const Tensor m = F::Empty({}, DType::kFloat32, Device{DeviceType::kMeta, 0}).value();
+  EXPECT_EQ(KindOf(F::MulInto(number, m).status()), ErrorKind::kRuntime);
+  EXPECT_TRUE(F::MulInto(m, number).ok());
+  EXPECT_EQ(F::Mul(number, m).value().device(), m.device());
+}
+
 TEST(Autograd, SubsetsOfRequiresGrad) {
   for (int subset = 1; subset < 4; ++subset) {
     const Tensor a = FromList({2}, {2, 3}, subset & 1), b = FromList({2}, {5, 7}, subset & 2);

@@ -132,6 +132,27 @@ class SoftmaxTest : public PrimitiveTest {
     EXPECT_TRUE(Backward(p, y, dy, offset, true) == dx) << p.Describe() << ": in place differs";
   }
 
+  static HostArray Repeat(const HostArray& block, int64_t copies) {
+    HostArray all(block.dtype, block.size() * copies);
+    for (int64_t i = 0; i < copies; ++i) {
+      std::copy(block.bytes.begin(), block.bytes.end(),
+                all.bytes.begin() + i * static_cast<int64_t>(block.bytes.size()));
+    }
+    return all;
+  }
+
+  // The same bits on the CPU; on CUDA the number of rows may choose another kernel.
+  static void CheckCopies(const HostArray& all, const HostArray& block, bool relative,
+                          const std::string& what) {
+    const int64_t copies = all.size() / block.size();
+    if (all == Repeat(block, copies)) return;
+    ASSERT_EQ(GetParam(), DeviceType::kCUDA) << what << ": not the same bits";
+    for (int64_t i = 0; i < all.size(); ++i) {
+      const double want = block.Float(i % block.size());
+      ASSERT_NEAR(all.Float(i), want, 2 * Tolerance(all.dtype, relative, want)) << what << " " << i;
+    }
+  }
+
   static void CheckSums(const Problem& p, const HostArray& y) {
     if (p.shape.cols > 65536) return;
     const double bound = p.dtype == DType::kFloat16    ? 2e-3
@@ -268,6 +289,29 @@ TEST_P(SoftmaxTest, MiddleAxisWithMasksAndNans) {
         return want[i] == 0 ? 0.0 : Tolerance(dtype, !log, want[i]);
       };
       ExpectNear(Forward(p, x, 1), want, tolerance, p.Describe());
+    }
+  }
+}
+
+// Enough rows that the caches cannot hold them (50 MB are touched), the same few over and over: a
+// row's value does not depend on how many others there are.
+TEST_P(SoftmaxTest, MoreThanTheCachesHold) {
+  constexpr SoftmaxShape kBlocks[] = {{100, 4099, 1}, {7, 50257, 1}};
+  for (const DType dtype : kFloatingTypes) {
+    for (const SoftmaxShape& block : kBlocks) {
+      for (const bool log : {false, true}) {
+        if (dtype != DType::kFloat32 && (log || block.cols > 10000)) continue;  // seconds
+        Numbers numbers(15);
+        const Problem small{block, dtype, log};
+        const HostArray x = numbers.NormalArray(dtype, small.size());
+        const HostArray dy = numbers.NormalArray(dtype, small.size());
+        const HostArray y = Forward(small, x, 1), dx = Backward(small, y, dy, 1);
+        const int64_t copies = (25 << 20) / static_cast<int64_t>(x.bytes.size()) + 1;
+        const Problem large{{block.rows * copies, block.cols, 1}, dtype, log};
+        CheckCopies(Forward(large, Repeat(x, copies), 1), y, !log, large.Describe());
+        CheckCopies(Backward(large, Repeat(y, copies), Repeat(dy, copies), 1), dx, false,
+                    large.Describe() + " backward");
+      }
     }
   }
 }
