@@ -111,6 +111,8 @@ class SequenceReader {
 
  private:
   PyRef AsList(PyObject* o) {
+    // One copy to the host instead of one per element; a meta tensor has no numbers to give.
+    if (IsTensor(o)) return PyRef(PyObject_CallMethod(o, "tolist", nullptr));
     if (PyUnicode_Check(o) || PyBytes_Check(o) || !PySequence_Check(o)) {
       const std::string at = place_.empty() ? "" : " at " + ToString(place_);
       PyErr_Format(PyExc_TypeError,

@@ -354,3 +354,10 @@ def test_new_and_subclasses():
         Tensor._make_subclass(Named, [1])
     with pytest.raises(TypeError):
         Tensor(1, 2, 3)
+
+
+def test_tensors_inside_a_sequence():
+    assert flow.tensor([flow.ones(2), [3, 4.5]]).tolist() == [[1, 1], [3, 4.5]]
+    # A tensor without data is refused at once, not read element by element.
+    with pytest.raises(RuntimeError, match="meta"):
+        flow.tensor([flow.empty(1 << 30, 1 << 20, device="meta")])
