@@ -91,7 +91,7 @@ TSAN_TESTS ?= Dispatch|Allocator|Autograd|Thread|Stream|Registry
 
 .PHONY: wheel
 wheel: setup ## build dist/*.whl for PYTHON=..., with all libraries inside except NVIDIA's
-	@scripts/wheel.sh "$(PYTHON)" dist -C cmake.define.OFL_CUDA=$(WITH_CUDA)
+	@scripts/wheel.sh "$(PYTHON)" dist --config-settings=cmake.define.OFL_CUDA=$(WITH_CUDA)
 
 .PHONY: gpu-bundle
 gpu-bundle: PYTHON := python3.12

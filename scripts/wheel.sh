@@ -27,7 +27,7 @@ if [ ! -e "$work/venv/ready" ]; then
 fi
 rm -rf "$work/raw" "$work/repaired"
 "$work/venv/bin/python" -m pip wheel . --disable-pip-version-check --no-build-isolation --no-deps \
-  -w "$work/raw" -C build-dir="$build" "$@"
+  -w "$work/raw" --config-settings=build-dir="$build" "$@"
 PATH="$PWD/.venv/bin:$PATH" .venv/bin/python -m auditwheel repair -w "$work/repaired" \
   --exclude 'libcuda.so*' --exclude 'libcu*.so*' --exclude 'libnv*.so*' --exclude 'libnccl.so*' \
   "$work"/raw/*.whl

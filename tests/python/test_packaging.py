@@ -32,7 +32,8 @@ def test_pip_install(tmp_path):
     result = subprocess.run(
         [sys.executable, "-m", "pip", "install", ".", "--no-build-isolation", "--no-deps", "-q"]
         + ["--disable-pip-version-check", "--no-index", "--target", site]
-        + ["-C", "build-dir=build/packaging", "-C", "cmake.define.OFL_CUDA=OFF"],
+        + ["--config-settings=build-dir=build/packaging"]
+        + ["--config-settings=cmake.define.OFL_CUDA=OFF"],
         cwd=ROOT,
         capture_output=True,
         text=True,
