@@ -15,7 +15,8 @@ largest=$((60 * 1000 * 1000))
 
 mkdir -p carry
 rm -f carry/oneflow_lite-*.whl carry/tests.tar.xz
-scripts/wheel.sh "$python" carry --config-settings=cmake.define.OFL_CUDA=ON --config-settings=cmake.define.OFL_TESTS=ON \
+scripts/wheel.sh "$python" carry --config-settings=cmake.define.OFL_CUDA=ON \
+  --config-settings=cmake.define.OFL_TESTS=ON \
   --config-settings=cmake.define.CMAKE_CUDA_ARCHITECTURES=$architecture
 build=build/wheel-$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
 cmake --build "$build" --target cpp_tests
