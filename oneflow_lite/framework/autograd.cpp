@@ -38,7 +38,6 @@ class OpNode final : public Node {
 
   // Before the op runs: it may change its first input.
   Status SaveInputs(absl::Span<const Tensor> inputs) {
-    static const OpExpr& cast = OpBuilder("cast").Input("in").Output("out").Attr("dtype").Get();
     if (!op_.save) return OkStatus();
     plan_ = op_.save(attrs_, needs_);
     saved_inputs_.resize(plan_.inputs ? inputs.size() : 0);
@@ -46,7 +45,7 @@ class OpNode final : public Node {
       if (!(plan_.inputs >> i & 1) || !inputs[i].defined()) continue;
       Tensor t = inputs[i];
       if (i == 0 && op_.mutates()) {
-        OFL_ASSIGN_OR_RETURN(t, Call(cast, {t}, {t.dtype()}));
+        OFL_ASSIGN_OR_RETURN(t, autograd::CloneTensor(t));
       }
       OFL_ASSIGN_OR_RETURN(saved_inputs_[i], SavedTensor::Save(t, false));
     }

@@ -12,7 +12,8 @@ Ref<Node> AccumulatorOf(const Tensor& leaf);
 // The leaf an accumulator adds to; undefined for other nodes.
 Tensor LeafOf(const Node& node);
 
-// a + b through the dispatch chain.
+// A contiguous copy, and a + b, through the dispatch chain.
+StatusOr<Tensor> CloneTensor(const Tensor& t);
 StatusOr<Tensor> AddTensors(const Tensor& a, const Tensor& b);
 
 // In-place change of `self` recorded as `node` (autograd's stage has checked that it may be):

@@ -47,12 +47,11 @@ class AccumulateGrad final : public Node {
 
   // .grad must not share memory with a tensor that others hold: it will be changed in place.
   static StatusOr<Tensor> Own(Tensor grad) {
-    static const OpExpr& cast = OpBuilder("cast").Input("in").Output("out").Attr("dtype").Get();
     if (GradEnabled()) return grad;  // create_graph: history is kept, nothing is changed in place
     if (grad.is_contiguous() && grad.impl()->use_count() <= 2 && grad.storage()->use_count() == 1) {
       return grad;
     }
-    return Call(cast, {grad}, {grad.dtype()});
+    return CloneTensor(grad);
   }
 
   static Status AddInto(AutogradMeta& meta, const Tensor& grad) {
@@ -131,9 +130,7 @@ class ViewUpdate final : public Node {
       : view_(std::move(view)), base_shape_(std::move(base_shape)), inner_(std::move(inner)) {}
 
   StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
-    static const OpExpr& contiguous =
-        OpBuilder("cast").Input("in").Output("out").Attr("dtype").Get();
-    OFL_ASSIGN_OR_RETURN(Tensor grad, Call(contiguous, {grads[0]}, {grads[0].dtype()}));
+    OFL_ASSIGN_OR_RETURN(Tensor grad, CloneTensor(grads[0]));
     OFL_ASSIGN_OR_RETURN(Tensor region,
                          Call(AsStrided(), {grad}, {view_.shape, view_.strides, view_.offset}));
     OFL_ASSIGN_OR_RETURN(TensorList result, inner_->Backward({region}));
@@ -281,6 +278,11 @@ Ref<Node> AccumulatorOf(const Tensor& leaf) {
 Tensor LeafOf(const Node& node) {
   const auto* accumulate = dynamic_cast<const AccumulateGrad*>(&node);
   return accumulate ? accumulate->leaf() : Tensor();
+}
+
+StatusOr<Tensor> CloneTensor(const Tensor& t) {
+  static const OpExpr& cast = OpBuilder("cast").Input("in").Output("out").Attr("dtype").Get();
+  return Call(cast, {t}, {t.dtype()});
 }
 
 StatusOr<Tensor> AddTensors(const Tensor& a, const Tensor& b) {
