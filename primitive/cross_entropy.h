@@ -7,8 +7,8 @@
 //   dx[c] = (exp(x[c] - lse) - (1 - s) [c == t] - s / C) dloss;          0 where t is ignore_index
 //
 // Rows are contiguous and aligned to the element only. The statistics, losses and factors have the
-// compute type. A row that holds NaN or +inf, or only -inf, gets NaN; other rows are untouched by
-// it, and an ignored row is not read. A target outside [0, classes): IndexError on the CPU, before
+// compute type. A row that holds NaN or +inf, or only -inf, gets NaN; other rows, and rows that are
+// ignored, are untouched by it. A target outside [0, classes): IndexError on the CPU, before
 // anything is written; on CUDA, which cannot stop, the loss is NaN and the gradient 0.
 #pragma once
 
@@ -61,8 +61,8 @@ class CrossEntropyInPlace {
   virtual size_t WorkspaceBytes(const Stream& stream, const CrossEntropyShape& shape) const {
     return 0;
   }
-  // x becomes the gradient for dloss = scale, loss[r] becomes scale * loss. `scale` is one number
-  // on the device; null for 1.
+  // x becomes the gradient for dloss = scale, loss[r] becomes scale * loss (so NaN, not 0, for an
+  // ignored row where scale is infinite). `scale` is one number on the device; null for 1.
   virtual Status Launch(Stream& stream, const CrossEntropyShape& shape, void* x,
                         const int64_t* target, const void* scale, void* loss,
                         void* workspace) const = 0;

@@ -309,7 +309,7 @@ class CpuCrossEntropyInPlace final : public CrossEntropyInPlace {
     Rows::ForEach(shape.rows, shape.classes, [&](int64_t r) {
       void* x = rows_.At(x_data, r * shape.classes);
       if (!Counts(shape, target[r])) {
-        put(loss, r, 0);
+        put(loss, r, factor * 0);  // NaN where the mean is over no row
         return rows_.Zero(shape.classes, x);
       }
       const RowStats row = rows_.Statistics(shape.classes, x);

@@ -269,7 +269,9 @@ struct CrossEntropyGradientStore {
         loss[row] = -logp.v[i] * factor;
       }
     }
-    if (!counts && col == 0) loss[row] = target == p.ignore_index ? C(0) : static_cast<C>(NAN);
+    if (!counts && col == 0) {  // 0 times an infinite factor: the mean over no row is NaN
+      loss[row] = target == p.ignore_index ? C(0) * factor : static_cast<C>(NAN);
+    }
     StorePack<N>(dx + row * p.classes + col, ConvertPack<T>(v));
   }
 };

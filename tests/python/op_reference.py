@@ -62,7 +62,9 @@ def np_cross_entropy(
     w = np.ones(classes) if weight is None else weight
     along = [1] * x.ndim
     along[axis] = classes
-    spread = -(logp * w.reshape(along)).sum(axis) / classes * label_smoothing
+    spread = 0.0  # not 0 times an infinite sum
+    if label_smoothing > 0:
+        spread = -(logp * w.reshape(along)).sum(axis) / classes * label_smoothing
     if target.dtype.kind == "f":
         t = (1 - label_smoothing) * target
         loss = -(logp * t * w.reshape(along)).sum(axis) + spread
