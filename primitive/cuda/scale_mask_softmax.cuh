@@ -15,6 +15,7 @@
 #include "primitive/cuda/row_broadcast.cuh"
 #include "primitive/cuda/scale_mask_softmax_launch.h"
 #include "primitive/cuda/softmax.cuh"
+#include "primitive/cuda/softmax_fusions.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -192,29 +193,13 @@ struct CausalRowLoad {
   }
 };
 
-template <class T>
-struct ScaledRowStore {
-  using Element = T;
-  using C = ComputeType<T>;
-  DirectStore<T> y;
-  C scale;
-
-  __device__ __forceinline__ int Head(int64_t row) const { return y.Head(row); }
-  template <int N>
-  __device__ __forceinline__ void Store(int64_t row, int64_t col, Pack<C, N> v) const {
-#pragma unroll
-    for (C& e : v.v) e *= scale;
-    y.template Store<N>(row, col, v);
-  }
-};
-
 template <class T, bool kAligned>
 cudaError_t LaunchScaleMaskSoftmaxBackwardAs(const ScaleMaskProblem& p, const T* y, const T* dy,
                                              T* dx, const DeviceLimits& limits, cudaStream_t stream,
                                              void* workspace) {
   using Load = CausalRowLoad<T, kAligned>;
   const auto causal = MakeCausalRows<typename Load::Index>(p.queries, p.cols, p.causal);
-  const ScaledRowStore<T> store{{dx, p.cols}, static_cast<ComputeType<T>>(p.scale)};
+  const ScaledStore<DirectStore<T>> store{{dx, p.cols}, static_cast<ComputeType<T>>(p.scale)};
   return LaunchSoftmaxBackward<false>(Load{y, p.cols, causal}, Load{dy, p.cols, causal}, store,
                                       p.rows, p.cols, limits, stream, workspace);
 }
