@@ -272,7 +272,7 @@ struct CrossEntropyGradientStore {
     if (!counts && col == 0) {  // 0 times an infinite factor: the mean over no row is NaN
       loss[row] = target == p.ignore_index ? C(0) * factor : static_cast<C>(NAN);
     }
-    StorePack<N>(dx + row * p.classes + col, ConvertPack<T>(v));
+    StoreAlignedPack<N>(dx + row * p.classes + col, ConvertPack<T>(v));
   }
 };
 
