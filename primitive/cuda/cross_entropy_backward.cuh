@@ -199,5 +199,27 @@ cudaError_t LaunchScaleRows(T* x, int64_t rows, int64_t cols, const ComputeType<
                 x, rows, cols, factor, stride, tasks);
 }
 
+// 1 over the number of targets that are not ignored.
+template <class C>
+__global__ void MeanWeightKernel(const int64_t* target, int64_t rows, int64_t ignore_index,
+                                 C* weight) {
+  __shared__ __align__(16) char scratch[Block::kScratchBytes];
+  Block block(scratch);
+  int counted = 0;
+  for (int64_t row = threadIdx.x; row < rows; row += blockDim.x) {
+    counted += target[row] != ignore_index;
+  }
+  counted = block.Reduce(counted, Plus{}, 0);
+  if (threadIdx.x == 0) *weight = C(1) / static_cast<C>(counted);
+}
+
+// One block: meant for as many targets as it counts quickly.
+template <class C>
+cudaError_t LaunchMeanWeight(const int64_t* target, int64_t rows, int64_t ignore_index, C* weight,
+                             cudaStream_t stream) {
+  return Launch(MeanWeightKernel<C>, 1, 32 * kMaxWarps, 0, stream, target, rows, ignore_index,
+                weight);
+}
+
 }  // namespace cuda
 }  // namespace oneflow_lite
