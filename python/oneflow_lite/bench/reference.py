@@ -99,7 +99,7 @@ def masked_softmax(t: Tensors, dim: int) -> list[Any]:
 # Which outputs are sums over all rows.
 SUMS = {
     "layer_norm_backward": {1, 2}, "rms_norm_backward": {1}, "cross_entropy": {0},
-    "cross_entropy_gradient": {0},
+    "cross_entropy_gradient": {0}, "cross_entropy_gradient_in_place": {0},
 }  # fmt: skip
 # The tensors that are the same for all rows.
 SHARED = {"weight", "bias", "scale", "rows"}

@@ -3,9 +3,7 @@
 // The kernels that a measurement needs beside the measured: streams that move bytes and do nothing
 // else (the yardsticks), a read that empties the L2, a spin that keeps the GPU busy while the host
 // enqueues, and launches of an empty kernel. All move 16 bytes at a time; sizes are in bytes and
-// multiples of 16.
-#include <cuda_runtime.h>
-
+// multiples of 16. nvcc brings the CUDA headers.
 #include <cstdint>
 
 namespace {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 FLOOR = 0.985
 SHORT_US = 20.0
 MIB = 1 << 20
-MULTIPROCESSORS = 132
+SHARED_BYTES = 227 << 10  # that a block may have
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def target(op: str, dtype: str, kind: str, cols: int, tensor_bytes: int,
     if kind == "few":
         return _few(tensor_bytes)
     if kind == "dim":
-        return Target(0.90 if slab_bytes <= 24 * MIB else 0.60, 2.5)
+        return Target(0.90 if slab_bytes <= SHARED_BYTES else 0.60, 2.5)
     if norm_backward:
         return _norm_backward(kind, cols)
     if op.endswith("_backward"):
