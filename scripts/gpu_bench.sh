@@ -31,6 +31,8 @@ for archive in carry/peers/*.tar.xz; do tar -C "$site" -xJf "$archive"; done
 [ -z "${ONLY_INSTALL:-}" ] || exit 0
 
 export PYTHONPATH=$site PYTHONUNBUFFERED=1
+# What a .pth file adds to the path of an environment is not seen in a folder.
+for packages in "$site"/*/dsl_packages; do PYTHONPATH+=:$packages; done
 export OFL_EXTENSION_CACHE=$where/extensions QUACK_CACHE_DIR=$where/quack
 [ -z "${RECORD:-}" ] || cp "$RECORD" "$out/record.json"
 python3 -m oneflow_lite.bench "$@" --device cuda --output "$out/record.json" \

@@ -16,6 +16,7 @@ flow = pytest.importorskip("oneflow_lite")
 
 from oneflow_lite.bench import cases, measure, record, reference, streams, table  # noqa: E402
 from oneflow_lite.bench.__main__ import main  # noqa: E402
+from oneflow_lite.bench.clock import CpuClock, CudaClock  # noqa: E402
 from oneflow_lite.bench.problem import Candidate, find  # noqa: E402
 from oneflow_lite.bench.targets import Target, judge, judge_host, target  # noqa: E402
 from oneflow_lite.bench.workloads import WORKLOADS, Unsupported  # noqa: E402
@@ -196,8 +197,6 @@ def test_a_wrong_peer_is_dropped_and_a_failing_one_is_a_line():
 
     wrong = Peer(lambda p: Candidate(lambda: [flow.log_softmax(p.t["x"], 1)]))
     right = Peer(lambda p: Candidate(lambda: [flow.softmax(p.t["x"], 1)]))
-    from oneflow_lite.bench.clock import CpuClock
-
     peers = {"torch": right, "liger": wrong, "quack": Peer(broken), "apex": "not here"}
     b = measure.Bench("cpu", CpuClock(rounds=1, repeats=1, budget=1e-3), peers)
     cell = measure.measure(b, WORKLOADS["softmax"], "float32", cases.Case("width", (64, 100)))
@@ -259,6 +258,57 @@ def test_shapes():
     chosen = cases.cases("norm", "float64", widths=[4096, 33])
     assert [(c.kind, c.shape) for c in chosen] == [
         ("width", (12288, 4096)), ("awkward", (12288, 33))]  # fmt: skip
+
+
+# The clock of a GPU, with a device that only counts ----------------------------------------------
+
+
+class CountedGpu:
+    """Stands in for streams and events: each piece of work takes its time on one queue."""
+
+    def __init__(self):
+        self.now = 0.0  # us
+        self.log = []
+
+    def work(self, name, us):
+        self.log.append(name)
+        self.now += us
+
+    def event(gpu):  # noqa: N805
+        class Event:
+            def __init__(self, enable_timing):
+                assert enable_timing
+
+            def record(self):
+                self.at = gpu.now
+
+            def query(self):
+                return False
+
+            def elapsed_time(self, end):
+                return (end.at - self.at) / 1e3
+
+        return Event
+
+
+def test_the_clock_of_a_gpu_takes_turns(monkeypatch):
+    gpu = CountedGpu()
+    clock = object.__new__(CudaClock)
+    clock.rounds, clock.repeats, clock.budget = 3, 21, 0.2
+    clock.flushed = clock.one = None
+    clock.read = lambda x: gpu.work("flush", 60)
+    clock.spin = lambda x, nanoseconds: gpu.work("spin", nanoseconds / 1e3)
+    monkeypatch.setattr(flow.cuda, "Event", gpu.event())
+    monkeypatch.setattr(flow.cuda, "synchronize", lambda: None)
+    clock.events = [(clock._event(), clock._event())]
+    times = clock.measure({
+        "a": Candidate(lambda: gpu.work("a", 10), prepare=lambda: gpu.work("restore", 5)),
+        "b": Candidate(lambda: gpu.work("b", 5000)),
+    })  # fmt: skip
+    assert times["a"].median == pytest.approx(10) and times["b"].median == pytest.approx(5000)
+    assert times["a"].repeats == times["b"].repeats >= 21 and len(times["a"].rounds) == 3
+    turn = ["restore", "flush", "spin", "a", "flush", "spin", "b"]
+    assert gpu.log[-len(turn) * 21 :] == turn * 21
 
 
 # On a GPU ---------------------------------------------------------------------------------------

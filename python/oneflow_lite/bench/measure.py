@@ -95,11 +95,18 @@ def _check(w: Workload, p: Problem, candidates: dict[str, Candidate],
             del candidates[name]
 
 
-def _stream_pattern(w: Workload, p: Problem, nbytes: int) -> tuple[str, int]:
-    tensor = p.case.numel * p.itemsize
-    if targets.reads_twice(p.case.kind, tensor) and w.pattern == "1R1W" and p.device == "cuda":
-        return "2R1W", nbytes + tensor
-    return w.pattern, nbytes
+def _resident_bytes(w: Workload, p: Problem) -> int:
+    """What a kernel must keep on the chip in order to read it once."""
+    return p.case.numel * p.itemsize * (2 if w.pattern == "2R1W" else 1)
+
+
+def _limits(w: Workload, p: Problem, nbytes: int) -> dict[str, Candidate]:
+    """The streams that move the bytes which have to move."""
+    pattern, resident = w.pattern, _resident_bytes(w, p)
+    if p.device == "cuda" and targets.reads_twice(p.case.kind, resident):
+        pattern, nbytes = "2R1W", nbytes + resident
+    found = streams.yardsticks(pattern, nbytes, p.device)
+    return {name: Candidate(call) for name, call in found}
 
 
 def measure(bench: Bench, w: Workload, dtype: str, case: Case) -> record.Cell:
@@ -108,7 +115,6 @@ def measure(bench: Bench, w: Workload, dtype: str, case: Case) -> record.Cell:
         flow.set_num_threads(case.threads)
     p = w.problem(dtype, bench.device, case)
     nbytes, notes = w.nbytes(p), {}
-    tensor_bytes = case.numel * p.itemsize
     if case.kind == "recorded" and "x" in p.t:
         p.t["x"].requires_grad_()
     candidates = {"ours": w.ours(p)}
@@ -119,13 +125,11 @@ def measure(bench: Bench, w: Workload, dtype: str, case: Case) -> record.Cell:
         limits = {"launch": times.pop("launch", Timing(0.0, [], 0))}  # the CPU launches nothing
     else:
         _check(w, p, candidates, notes)
-        pattern, moved = _stream_pattern(w, p, nbytes)
-        limits = dict(streams.yardsticks(pattern, moved, bench.device))
-        limits = {name: Candidate(call) for name, call in limits.items()}
+        limits = _limits(w, p, nbytes)
         times = bench.clock.measure({**limits, **candidates})
     cell = {
         "kind": case.kind, "rows": case.rows, "cols": case.cols, "bytes": nbytes,
-        "tensor_bytes": tensor_bytes, "slab_bytes": case.cols * SECTOR_BYTES,
+        "resident_bytes": _resident_bytes(w, p), "slab_bytes": case.cols * SECTOR_BYTES,
         "streams": {n: (times.get(n) or limits[n]).record() for n in limits},
         "ours": times["ours"].record(),
         "peers": {n: times[n].record() for n in candidates if n != "ours"}, "notes": notes,
@@ -146,6 +150,8 @@ def _release(bench: Bench) -> None:
 def run_slice(bench: Bench, w: Workload, dtype: str, wanted: list[Case], part: dict[str, Any],
               again: bool = False) -> Iterator[str]:  # fmt: skip
     """Measures what a slice lacks into ``part``; yields the label after each new cell."""
+    gc.collect()
+    gc.freeze()  # so that collecting between cases does not walk through all the peers' modules
     for case in wanted:
         if case.kind == "recorded" and w.name.endswith("_backward"):
             continue

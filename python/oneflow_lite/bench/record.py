@@ -4,7 +4,7 @@
     {"format": 1, "slices": {"cuda/softmax/float16": {
         "device", "op", "dtype",
         "machine": {"date", "name", "driver", "versions", ...}, "peers": {name: version or reason},
-        "cells": {label: {"kind", "rows", "cols", "bytes", "tensor_bytes", "slab_bytes",
+        "cells": {label: {"kind", "rows", "cols", "bytes", "resident_bytes", "slab_bytes",
                           "streams": {name: timing}, "ours": timing, "peers": {name: timing},
                           "notes": {name: text}}}}}}
 
@@ -122,7 +122,7 @@ def verdict(part: dict[str, Any], cell: Cell) -> targets.Verdict:
         eager = cell["peers"].get("torch")
         return targets.judge_host(ours, limit, eager and eager["median"])
     asked = targets.target(part["op"], part["dtype"], cell["kind"], cell["cols"],
-                           cell["tensor_bytes"], part["device"], cell["slab_bytes"])  # fmt: skip
+                           cell["resident_bytes"], part["device"], cell["slab_bytes"])  # fmt: skip
     return targets.judge(asked, ours, limit, best and best[1])
 
 

@@ -36,15 +36,15 @@ class Verdict:
     target: Target
 
 
-def reads_twice(kind: str, tensor_bytes: int) -> bool:
-    """Few rows that the chip does not hold: the limit is two reads and a write."""
-    return kind == "few" and tensor_bytes > 48 * MIB
+def reads_twice(kind: str, resident_bytes: int) -> bool:
+    """Few rows that the chip does not hold: they must be read a second time."""
+    return kind == "few" and resident_bytes > 48 * MIB
 
 
-def _few(tensor_bytes: int) -> Target:
-    if tensor_bytes <= 24 * MIB:
+def _few(resident_bytes: int) -> Target:
+    if resident_bytes <= 24 * MIB:
         return Target(0.85, 3, slack_us=2.0)
-    return Target(0.70, 3) if tensor_bytes <= 48 * MIB else Target(0.93, 3)
+    return Target(0.70, 3) if resident_bytes <= 48 * MIB else Target(0.93, 3)
 
 
 def _norm_backward(kind: str, cols: int) -> Target:
@@ -64,7 +64,7 @@ FUSIONS = {
 }  # fmt: skip
 
 
-def target(op: str, dtype: str, kind: str, cols: int, tensor_bytes: int,
+def target(op: str, dtype: str, kind: str, cols: int, resident_bytes: int,
            device: str = "cuda", slab_bytes: int = 0) -> Target:  # fmt: skip
     """What is asked of a cell; ``slab_bytes`` of one slice along a dim that is not the last."""
     if device == "cpu":
@@ -75,7 +75,7 @@ def target(op: str, dtype: str, kind: str, cols: int, tensor_bytes: int,
     if op in FUSIONS:
         return FUSIONS[op]
     if kind == "few":
-        return _few(tensor_bytes)
+        return _few(resident_bytes)
     if kind == "dim":
         return Target(0.90 if slab_bytes <= SHARED_BYTES else 0.60, 2.5)
     if norm_backward:

@@ -45,10 +45,12 @@ def rows_of(p: Problem, x: Any) -> Any:
     return x.flatten(0, -2) if x.ndim > 2 else x
 
 
-def share_stream() -> None:
-    """PyTorch works on our current stream from now on."""
+def share_stream(p: Problem) -> None:
+    """PyTorch works on our current stream from now on, where the problem is on a GPU."""
     import torch
 
+    if p.device != "cuda":
+        return
     ours = flow.cuda.current_stream().cuda_stream
     if ours != torch.cuda.current_stream().cuda_stream:
         torch.cuda.set_stream(torch.cuda.ExternalStream(ours))

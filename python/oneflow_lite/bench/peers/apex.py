@@ -23,7 +23,7 @@ def make(p: Problem) -> Candidate:
 
     if p.op not in ("layer_norm", "rms_norm", "layer_norm_backward", "rms_norm_backward"):
         raise Unsupported(f"has no {p.op}")
-    peers.share_stream()
+    peers.share_stream(p)
     t: dict[str, Any] = peers.torch_tensors(p)
     x, w, b, shape = t["x"], t["weight"], t["bias"], (p.case.cols,)
     if not x.is_contiguous():

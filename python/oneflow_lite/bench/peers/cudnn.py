@@ -65,7 +65,7 @@ def make(p: Problem) -> Candidate:
     if p.case.pad:
         raise Unsupported("not measured on padded rows")
     t = peers.torch_tensors(p)
-    peers.share_stream()
+    peers.share_stream(p)
     dim = p.case.dim % len(p.case.shape)
     outer, inner = math.prod(p.case.shape[:dim]), math.prod(p.case.shape[dim + 1 :])
     descriptor = _descriptor(p.dtype, (outer, p.case.cols, inner))

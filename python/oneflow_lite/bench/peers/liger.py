@@ -110,7 +110,7 @@ def make(p: Problem) -> Candidate:
         raise Unsupported(f"has no {p.op}")
     if p.dtype == "float64":
         raise Unsupported("computes in float32")
-    peers.share_stream()
+    peers.share_stream(p)
     c = MAKERS[p.op](p, peers.torch_tensors(p))
     c.call = torch.no_grad()(c.call)
     return c

@@ -109,7 +109,7 @@ def make(p: Problem) -> Candidate:
         raise Unsupported("has no float64")
     if p.case.cols % (16 // p.itemsize):
         raise Unsupported(f"needs widths divisible by {16 // p.itemsize}")
-    peers.share_stream()
+    peers.share_stream(p)
     c = MAKERS[p.op](p, peers.torch_tensors(p))
     c.call = torch.no_grad()(c.call)
     return c

@@ -99,7 +99,7 @@ def make(p: Problem) -> Candidate:
 
     if p.dtype == "float64":
         raise Unsupported("not measured in float64")
-    peers.share_stream()
+    peers.share_stream(p)
     # Each shape is compiled for itself, as a user's fixed shape would be.
     torch._dynamo.reset()
     t = peers.torch_tensors(p)

@@ -37,11 +37,22 @@ def _norms(t: dict[str, Any], cols: int, torch: Any) -> dict[str, Call]:
             calls["layer_norm_backward"] = lambda: aten.native_layer_norm_backward(
                 dy, x, shape, mean, rstd, w, b, [True, True, True]
             )
-        if hasattr(aten, "_fused_rms_norm_backward"):
+        if x.is_cuda and hasattr(aten, "_fused_rms_norm_backward"):
             calls["rms_norm_backward"] = lambda: aten._fused_rms_norm_backward(
                 dy, x, shape, rstd, w, [True, True]
             )
+        else:  # no operator of its own there
+            calls["rms_norm_backward"] = _through_autograd(
+                lambda x, w: F.rms_norm(x, shape, w, EPS), [x, w], dy, torch
+            )
     return calls
+
+
+def _through_autograd(function: Any, inputs: list[Any], dy: Any, torch: Any) -> Call:
+    """The gradient alone, of a graph that is recorded once."""
+    inputs = [x.detach().requires_grad_() for x in inputs]
+    y = function(*inputs)
+    return lambda: torch.autograd.grad(y, inputs, dy, retain_graph=True)
 
 
 def _losses(t: dict[str, Any], torch: Any) -> dict[str, Call]:
@@ -101,8 +112,7 @@ def make(p: Any) -> Any:
     from oneflow_lite.bench import peers
     from oneflow_lite.bench.problem import Candidate, Unsupported
 
-    if p.device == "cuda":
-        peers.share_stream()
+    peers.share_stream(p)
     t = peers.torch_tensors(p)
     if p.case.kind == "recorded":
         t = {n: v.requires_grad_() if v.is_floating_point() else v for n, v in t.items()}
