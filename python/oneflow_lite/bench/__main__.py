@@ -109,7 +109,8 @@ def _part(data: record.Record, key: str, fresh: dict[str, Any]) -> dict[str, Any
     if known and known["cells"] and known["machine"]["name"] != fresh["machine"]["name"]:
         raise SystemExit(f"bench: the record's {key} is from another machine "
                          f"({known['machine']['name']}); choose another --output")  # fmt: skip
-    data["slices"][key] = {**fresh, "cells": known["cells"] if known else {}}
+    cells, failed = (known["cells"], known["failed"]) if known else ({}, {})
+    data["slices"][key] = {**fresh, "cells": cells, "failed": failed}
     return data["slices"][key]
 
 
@@ -130,7 +131,8 @@ def run(options: argparse.Namespace, data: record.Record) -> bool:
             except Unsupported as error:
                 print(f"{key}: {error}\n")
                 complete = False
-            if not part["cells"]:
+            complete = complete and not part["failed"]
+            if not part["cells"] and not part["failed"]:
                 del data["slices"][key]
                 continue
             if options.output:

@@ -157,7 +157,13 @@ def run_slice(bench: Bench, w: Workload, dtype: str, wanted: list[Case], part: d
             continue
         if not again and not bench.lacks(case, part["cells"].get(case.label)):
             continue
-        part["cells"][case.label] = measure(bench, w, dtype, case)
+        part["failed"].pop(case.label, None)
+        try:
+            part["cells"][case.label] = measure(bench, w, dtype, case)
+        except Unsupported:
+            raise
+        except Exception as error:  # out of memory, say; the other cases go on
+            part["failed"][case.label] = _reason(error)
         _release(bench)
         yield case.label
 
@@ -168,7 +174,7 @@ def new_slice(bench: Bench, w: Workload, dtype: str) -> dict[str, Any]:
         "device": bench.device, "op": w.name, "dtype": dtype, "pattern": w.pattern,
         "machine": record.machine(bench.device),
         "peers": {n: m if isinstance(m, str) else m.available() for n, m in bench.peers.items()},
-        "cells": {},
+        "cells": {}, "failed": {},
     }  # fmt: skip
 
 

@@ -6,7 +6,8 @@
         "machine": {"date", "name", "driver", "versions", ...}, "peers": {name: version or reason},
         "cells": {label: {"kind", "rows", "cols", "bytes", "resident_bytes", "slab_bytes",
                           "streams": {name: timing}, "ours": timing, "peers": {name: timing},
-                          "notes": {name: text}}}}}}
+                          "notes": {name: text}}},
+        "failed": {label: reason}}}}
 
 A timing has microseconds: "median", "rounds" (the median of each) and "host" (to enqueue a call),
 and the number of "repeats" and of those in which the GPU waited for the host ("late").
@@ -57,9 +58,11 @@ def merge(records: list[Record]) -> Record:
     out = empty()
     for data in records:
         for key, part in data["slices"].items():
-            known = out["slices"].setdefault(key, {**part, "cells": {}})
+            known = out["slices"].get(key, {"cells": {}, "failed": {}})
             cells = {**known["cells"], **part["cells"]}
-            out["slices"][key] = {**part, "cells": cells}
+            failed = {**known["failed"], **part["failed"]}
+            failed = {label: reason for label, reason in failed.items() if label not in cells}
+            out["slices"][key] = {**part, "cells": cells, "failed": failed}
     return out
 
 

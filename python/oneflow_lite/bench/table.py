@@ -53,6 +53,8 @@ def notes(part: dict[str, Any]) -> Iterator[str]:
     """What peers are there, and why some did not run, each reason once."""
     for name, version in part["peers"].items():
         yield f"{name}: {version}"
+    for label, reason in part["failed"].items():
+        yield f"FAILED {label}: {reason}"
     reasons: dict[tuple[str, str], list[str]] = {}
     late = set()
     for label, cell in part["cells"].items():

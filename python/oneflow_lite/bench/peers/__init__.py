@@ -33,7 +33,7 @@ def torch_tensors(p: Problem) -> dict[str, Any]:
     import torch
 
     return {
-        name: torch.from_dlpack(value) if isinstance(value, flow.Tensor) else value
+        name: torch.from_dlpack(value.detach()) if isinstance(value, flow.Tensor) else value
         for name, value in p.t.items()
     }
 

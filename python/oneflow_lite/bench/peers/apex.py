@@ -28,14 +28,15 @@ def make(p: Problem) -> Candidate:
     x, w, b, shape = t["x"], t["weight"], t["bias"], (p.case.cols,)
     if not x.is_contiguous():
         raise Unsupported("needs contiguous tensors")
+    rstd = t["rstd"].flatten() if "rstd" in t else None
     calls = {
         "layer_norm": lambda: apex.forward_affine(x, shape, w, b, EPS)[:1],
         "rms_norm": lambda: apex.rms_forward_affine(x, shape, w, EPS)[:1],
         "layer_norm_backward": lambda: apex.backward_affine(
-            t["dy"], t["mean"], t["rstd"], x, shape, w, b, EPS, False
+            t["dy"], t["mean"].flatten(), rstd, x, shape, w, b, EPS, False
         ),
         "rms_norm_backward": lambda: apex.rms_backward_affine(
-            t["dy"], t["rstd"], x, shape, w, EPS, False
+            t["dy"], rstd, x, shape, w, EPS, False
         ),
     }
     return Candidate(torch.no_grad()(calls[p.op]))

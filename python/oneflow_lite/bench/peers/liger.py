@@ -45,7 +45,8 @@ def _layer_norm(p: Problem, t: dict[str, Any]) -> Candidate:
 def _layer_norm_backward(p: Problem, t: dict[str, Any]) -> Candidate:
     from liger_kernel.ops.layer_norm import layer_norm_backward
 
-    given = [t[n] for n in ("dy", "x", "weight", "bias", "mean", "rstd")]
+    given = [t[n] for n in ("dy", "x", "weight", "bias")]
+    given += [t[n].flatten() for n in ("mean", "rstd")]
     return Candidate(lambda: layer_norm_backward(*given))
 
 
@@ -59,7 +60,7 @@ def _rms_norm(p: Problem, t: dict[str, Any]) -> Candidate:
 def _rms_norm_backward(p: Problem, t: dict[str, Any]) -> Candidate:
     from liger_kernel.ops.rms_norm import rms_norm_backward, rms_norm_forward
 
-    x, w, rstd = t["x"], t["weight"], t["rstd"]
+    x, w, rstd = t["x"], t["weight"], t["rstd"].flatten()
     *_, block, warps, mode = rms_norm_forward(x, w, EPS, 0.0, LLAMA, None)
     dy = t["dy"].clone()
 

@@ -46,7 +46,7 @@ def _layer_norm_backward(p: Problem, t: dict[str, Any]) -> Candidate:
     from quack.rmsnorm import layernorm_bwd
 
     x, dy, w = t["x"], t["dy"], t["weight"].float()
-    mean, rstd = t["mean"], t["rstd"]
+    mean, rstd = t["mean"].flatten(), t["rstd"].flatten()
     return Candidate(lambda: layernorm_bwd(x, w, dy, rstd, mean), note="float32 weight")
 
 
@@ -60,7 +60,7 @@ def _rms_norm(p: Problem, t: dict[str, Any]) -> Candidate:
 def _rms_norm_backward(p: Problem, t: dict[str, Any]) -> Candidate:
     from quack.rmsnorm import rmsnorm_bwd
 
-    x, dy, w, rstd = (t[n] for n in ("x", "dy", "weight", "rstd"))
+    x, dy, w, rstd = t["x"], t["dy"], t["weight"], t["rstd"].flatten()
     return Candidate(lambda: rmsnorm_bwd(x, w, dy, rstd)[:2])
 
 

@@ -67,11 +67,10 @@ def _norms(t: dict[str, Any], cols: int) -> dict[str, tuple[Callable[..., Any], 
 
         return {"add_rms_norm": (add_rms_norm, [x, t["residual"], w])}
     if "dy" in t:
-        rstd = t["rstd"].unsqueeze(-1)
-        mean = t["mean"].unsqueeze(-1)
+        given = [x, t["dy"], w, t["rstd"]]
         return {
-            "layer_norm_backward": (_norm_dx, [x, t["dy"], w, rstd, mean]),
-            "rms_norm_backward": (_norm_dx, [x, t["dy"], w, rstd, None]),
+            "layer_norm_backward": (_norm_dx, [*given, t["mean"]]),
+            "rms_norm_backward": (_norm_dx, [*given, None]),
         }
     return {
         "layer_norm": (lambda x, w, b: [F.layer_norm(x, [cols], w, b, EPS)], [x, w, t["bias"]]),
