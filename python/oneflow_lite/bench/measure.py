@@ -17,6 +17,7 @@ from oneflow_lite.bench.problem import Candidate, Problem, Unsupported
 from oneflow_lite.bench.workloads import Workload
 
 HOST_KINDS = ("host", "recorded")
+COMPILED_KINDS = ("vocabulary", "attention", "residual")  # torch.compile takes part in all
 SECTOR_BYTES = 32  # the least that a slice along another dim than the last costs per element
 
 
@@ -31,7 +32,8 @@ class Clock(Protocol):
 class Bench:
     """How to measure: the device's clock, and the peers by name (a module, or why there is none).
 
-    ``compile_widths``: where torch.compile takes part; it needs seconds for each shape.
+    ``compile_widths``: where torch.compile takes part, which needs seconds for each shape; in the
+    losses and the fusions it does everywhere.
     """
 
     device: str
@@ -44,7 +46,8 @@ class Bench:
         present = {n: m for n, m in self.peers.items() if not isinstance(m, str)}
         if case.kind in HOST_KINDS:
             return {n: m for n, m in present.items() if n == "torch"}
-        if case.cols not in self.compile_widths and case.kind in ("width", "awkward", "real"):
+        chosen = case.kind == "width" and case.cols in self.compile_widths
+        if not chosen and case.kind not in COMPILED_KINDS:
             present.pop("compile", None)
         return present
 

@@ -19,6 +19,7 @@ import json
 import os
 import platform
 import subprocess
+from collections.abc import Iterator
 from datetime import date
 from importlib import metadata
 from pathlib import Path
@@ -49,8 +50,21 @@ def read(path: Path) -> Record:
 def write(path: Path, data: Record) -> None:
     """Writes aside and renames, so that an interrupted run leaves a whole file."""
     unfinished = path.with_name(path.name + ".part")
-    unfinished.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    unfinished.write_text("\n".join(_lines(data)) + "\n", encoding="utf-8")
     unfinished.replace(path)
+
+
+def _lines(data: Record) -> Iterator[str]:
+    """JSON with a line for each cell, so that a change of one is a change of a line."""
+    yield f'{{"format": {data["format"]}, "slices": {{'
+    last = len(data["slices"]) - 1
+    for i, (key, part) in enumerate(data["slices"].items()):
+        head = json.dumps({name: value for name, value in part.items() if name != "cells"})
+        yield f'{json.dumps(key)}: {head[:-1]}, "cells": {{'
+        cells = [f" {json.dumps(label)}: {json.dumps(c)}" for label, c in part["cells"].items()]
+        yield ",\n".join(cells)
+        yield "}}" if i == last else "}},"
+    yield "}}"
 
 
 def merge(records: list[Record]) -> Record:
