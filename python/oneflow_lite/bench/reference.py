@@ -92,8 +92,8 @@ def cross_entropy_gradient(t: Tensors, dim: int) -> list[Any]:
 
 
 def masked_softmax(t: Tensors, dim: int) -> list[Any]:
-    """softmax(x scale), without what ``masked`` (1 or 0) marks."""
-    return softmax({"x": t["x"] * t["scale"] - t["masked"] * 1e9}, -1)
+    """softmax(x scale), without what ``hidden`` (1 or 0) marks."""
+    return softmax({"x": t["x"] * t["scale"] - t["hidden"] * 1e9}, -1)
 
 
 # Which outputs are sums over all rows.

@@ -211,6 +211,8 @@ def _cross_entropies() -> list[Workload]:
 
 # Fusions -----------------------------------------------------------------------------------------
 
+SCALE = 0.125
+
 
 def _attention_bytes(p: Problem) -> int:
     mask = p.t["mask"].numel() if p.op == "scale_mask_softmax" else 0
@@ -218,29 +220,31 @@ def _attention_bytes(p: Problem) -> int:
 
 
 def _masked(p: Problem) -> dict[str, Any]:
-    """Scores of [batch, heads, rows, cols] and a mask that all heads share; True is left out."""
+    """Scores of [batch, heads, rows, cols] and a mask that all heads share.
+
+    ``mask`` is true where ours keeps, ``hidden`` where the others leave out.
+    """
     batch, _, rows, cols = p.case.shape
-    drawn = flow.rand(batch, 1, rows, cols, device=p.device) < 0.25
-    return {"x": p.input(), "mask": drawn, "masked": drawn.to(dtype=flow.float32), "scale": 0.125}
+    drawn = flow.rand(batch, 1, rows, cols, device=p.device)
+    return {"x": p.input(), "mask": drawn >= 0.25, "hidden": drawn < 0.25, "scale": SCALE}
 
 
 def _causal(p: Problem) -> dict[str, Any]:
     rows, cols = p.case.shape[-2:]
-    later = flow.arange(cols, device=p.device) > flow.arange(rows, device=p.device).unsqueeze(1)
-    masked = later.reshape(1, 1, rows, cols).expand(p.case.shape[0], 1, rows, cols)
-    return {"x": p.input(), "mask": later, "masked": masked.to(dtype=flow.float32), "scale": 0.125}
+    queries = flow.arange(rows, device=p.device).unsqueeze(1)
+    hidden = flow.arange(cols, device=p.device) > queries
+    hidden = hidden.reshape(1, 1, rows, cols).expand(p.case.shape[0], 1, rows, cols)
+    return {"x": p.input(), "hidden": hidden, "scale": SCALE}
 
 
 def _scale_mask_softmax(p: Problem) -> Candidate:
-    function = find("fused_scale_mask_softmax")
-    x, mask, scale = p.t["x"], p.t["mask"], p.t["scale"]
-    return Candidate(lambda: [function(x, mask, scale)])
+    function, x, mask = find("fused_scale_mask_softmax"), p.t["x"], p.t["mask"]
+    return Candidate(lambda: [function(x, mask, SCALE)])
 
 
 def _causal_softmax(p: Problem) -> Candidate:
-    function = find("fused_scale_causal_softmax")
-    x, scale = p.t["x"], p.t["scale"]
-    return Candidate(lambda: [function(x, scale)])
+    function, x = find("fused_scale_mask_softmax"), p.t["x"]
+    return Candidate(lambda: [function(x, None, SCALE, causal=True)])
 
 
 def _with_residual(p: Problem) -> dict[str, Any]:
@@ -254,7 +258,7 @@ def _add_rms_norm(p: Problem) -> Candidate:
 
 
 def _fusions() -> list[Workload]:
-    names = ["x", "masked", "scale"]
+    names = ["x", "hidden", "scale"]
     return [
         Workload("scale_mask_softmax", "attention", "1R1W", _masked, _scale_mask_softmax,
                  reference.masked_softmax, names, _attention_bytes),

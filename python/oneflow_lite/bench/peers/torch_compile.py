@@ -104,13 +104,13 @@ def make(p: Problem) -> Candidate:
     t = peers.torch_tensors(p)
     if "target" in t:
         return _loss(p, t)
-    if "mask" in t:
+    if "hidden" in t:
         scale = t["scale"]
 
-        def masked(x: Any, mask: Any) -> list[Any]:
-            return [torch.softmax((x * scale).masked_fill(mask, float("-inf")), -1)]
+        def masked(x: Any, hidden: Any) -> list[Any]:
+            return [torch.softmax((x * scale).masked_fill(hidden, float("-inf")), -1)]
 
-        function, given = masked, [t["x"], t["mask"]]
+        function, given = masked, [t["x"], t["hidden"]]
     else:
         known = _norms(t, p.case.cols) if "weight" in t else _softmaxes(t, p.case.dim)
         function, given = known[p.op]

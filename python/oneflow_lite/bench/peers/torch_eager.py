@@ -80,11 +80,11 @@ def calls(t: dict[str, Any], dim: int, cols: int) -> dict[str, Call]:
         return _norms(t, cols, torch)
     if "target" in t:
         return _losses(t, torch)
-    if "mask" in t:
-        x, scale, mask = t["x"], t["scale"], t["mask"]
+    if "hidden" in t:
+        x, scale, hidden = t["x"], t["scale"], t["hidden"]
 
         def masked() -> Sequence[Any]:
-            return [torch.softmax((x * scale).masked_fill(mask, float("-inf")), -1)]
+            return [torch.softmax((x * scale).masked_fill(hidden, float("-inf")), -1)]
 
         return {"scale_mask_softmax": masked, "causal_softmax": masked}
     if "dy" in t:
@@ -115,7 +115,7 @@ def make(p: Any) -> Any:
     peers.share_stream(p)
     t = peers.torch_tensors(p)
     if p.case.kind == "recorded":
-        t = {n: v.requires_grad_() if v.is_floating_point() else v for n, v in t.items()}
+        t["x"].requires_grad_()
     call = calls(t, p.case.dim, p.case.cols).get(p.op)
     if call is None:
         raise Unsupported(f"PyTorch {torch.__version__} has no operator for {p.op}")

@@ -31,9 +31,9 @@ def tensors(op: str, dtype: Any, shape: list[int], dim: int) -> dict[str, Any]:
     if op.startswith("cross_entropy"):
         return {"x": x, "target": torch.randint(shape[1], shape[:1])}
     if op == "scale_mask_softmax":
-        return {"x": x, "mask": torch.rand(shape[0], 1, *shape[2:]) < 0.25, "scale": 0.125}
+        return {"x": x, "hidden": torch.rand(shape[0], 1, *shape[2:]) < 0.25, "scale": 0.125}
     if op == "causal_softmax":
-        return {"x": x, "mask": torch.ones(shape[2:], dtype=torch.bool).triu(1), "scale": 0.125}
+        return {"x": x, "hidden": torch.ones(shape[2:], dtype=torch.bool).triu(1), "scale": 0.125}
     if op == "add_rms_norm":
         return {"x": x, "residual": torch.randn_like(x), "weight": x[0].clone()}
     if "norm" in op:
