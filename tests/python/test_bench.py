@@ -123,6 +123,7 @@ def test_the_chart_without_matplotlib_says_what_is_missing(tmp_path, monkeypatch
         (["sofmax"], "no such op: sofmax"),
         (["softmax", "--dtype", "int8"], "no such dtype: int8"),
         (["softmax", "--peers", "jax"], "no such peer: jax"),
+        (["softmax", "--kinds", "wide"], "no such kind: wide"),
         ([], "name an op"),
     ],
 )
@@ -255,6 +256,8 @@ def test_shapes():
     assert len({c.label for c in full}) == len(full)
     assert {c.cols for c in full} >= {*cases.WIDTHS, *cases.AWKWARD}
     assert max(c.numel for c in full) == 49152 * 16384
+    families = [c for family in cases.FAMILIES for c in cases.cases(family, "float32")]
+    assert {c.kind for c in families} == set(cases.KINDS)
     chosen = cases.cases("norm", "float64", widths=[4096, 33])
     assert [(c.kind, c.shape) for c in chosen] == [
         ("width", (12288, 4096)), ("awkward", (12288, 33))]  # fmt: skip

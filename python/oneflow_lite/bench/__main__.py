@@ -42,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
     add("ops", nargs="*", metavar="OP", help="what to measure; --list names them")
     add("--dtype", type=_words, default=["float16"], help=f"some of {','.join(DTYPES)}, or all")
     add("--widths", type=_numbers, help="these widths alone, such as 128,4096")
+    add("--kinds", type=_words, help=f"some of {','.join(cases.KINDS)}; by default all")
     add("--quick", action="store_true", help="few and small shapes, for a moment each")
     add("--device", choices=["cuda", "cpu"], help="by default cuda where there is a GPU")
     add("--threads", type=_numbers, default=[1, 2], help="on the CPU; by default 1,2")
@@ -74,6 +75,7 @@ def list_all() -> None:
 def wanted_cases(options: argparse.Namespace, w: Workload, dtype: str) -> list[cases.Case]:
     chosen = cases.cases(w.family, dtype, device=options.device, quick=options.quick,
                          widths=options.widths)  # fmt: skip
+    chosen = [c for c in chosen if not options.kinds or c.kind in options.kinds]
     if options.device == "cuda":
         return chosen
     threads = [n for n in options.threads if n <= (os.cpu_count() or 1)] or [1]
@@ -154,6 +156,8 @@ def main(arguments: list[str] | None = None) -> int:
         raise SystemExit(f"bench: no such op: {', '.join(unknown)}; see --list")
     if unknown := [t for t in options.dtype if t not in DTYPES]:
         raise SystemExit(f"bench: no such dtype: {', '.join(unknown)}; see --list")
+    if unknown := [k for k in options.kinds or [] if k not in cases.KINDS]:
+        raise SystemExit(f"bench: no such kind: {', '.join(unknown)}; see --help")
     if not (options.ops or options.merge or options.plot):
         raise SystemExit("bench: name an op, or --merge, --plot or --list")
     there = [options.output] if options.output and options.output.exists() else []

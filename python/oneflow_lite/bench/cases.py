@@ -13,6 +13,8 @@ HIDDEN = [768, 2048, 4096, 5120, 7168, 12288]
 TOKENS = [1024, 16384]
 ROWS = 49152  # up to width 16384; beyond, rows x width stays the same
 ELEMENTS = ROWS * 16384
+KINDS = ["width", "awkward", "real", "few", "layout", "dim", "tall", "vocabulary", "attention",
+         "residual", "host", "recorded"]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -97,10 +99,10 @@ def _attention() -> Iterator[Case]:
 
 
 def _residual() -> Iterator[Case]:
-    yield Case("real", (ROWS, 4096))
+    yield Case("residual", (ROWS, 4096))
     for tokens in TOKENS:
         for hidden in HIDDEN:
-            yield Case("real", (tokens, hidden))
+            yield Case("residual", (tokens, hidden))
 
 
 FAMILIES = {
@@ -115,7 +117,7 @@ QUICK = {
     "norm": [Case("width", (256, 128)), Case("layout", (64, 64), pad=128), Case("host", (4, 64))],
     "cross_entropy": [Case("vocabulary", (64, 1000))],
     "attention": [Case("attention", (2, 2, 32, 32))],
-    "residual": [Case("real", (64, 128))],
+    "residual": [Case("residual", (64, 128))],
 }  # fmt: skip
 # On the CPU, in cache and out of it.
 CPU = {

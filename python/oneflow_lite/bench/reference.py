@@ -118,23 +118,25 @@ def _abs(x: Any) -> Any:
     return x.relu() + (-x).relu()
 
 
-class _Worst:
-    """The largest error of one output, by its tolerance: up to 1 is right."""
+class _Wanted:
+    """An output, or rows of it, and how far from it counts as right."""
 
-    def __init__(self, tolerance: float) -> None:
-        self.tolerance = tolerance
-        self.value = 0.0
-
-    def see(self, given: Any, want: Any) -> None:
-        given = flow.from_dlpack(given) if not isinstance(given, flow.Tensor) else given
-        if tuple(given.shape) != tuple(want.shape):
-            given = given.reshape(tuple(want.shape))
+    def __init__(self, want: Any, tolerance: float) -> None:
+        self.want = want
         size = _abs(want)
-        excess = _abs(given.to(dtype=flow.float64) - want) - size * self.tolerance
-        allowed = size.amax() * self.tolerance + 1e-300
-        worst = (excess.amax() / allowed).item()
-        # A NaN, from the poison or the candidate, stays.
-        self.value = worst if worst != worst or worst > self.value else self.value
+        self.relative = size * tolerance
+        self.allowed = size.amax() * tolerance + 1e-300
+
+    def error(self, given: Any) -> float:
+        """The largest error in tolerances: right is at most 1. NaN stays NaN."""
+        given = given if isinstance(given, flow.Tensor) else flow.from_dlpack(given)
+        given = given.reshape(tuple(self.want.shape)).to(dtype=flow.float64)
+        excess = _abs(given - self.want) - self.relative
+        return (excess.amax() / self.allowed).item()
+
+
+def _worse(a: float, b: float) -> float:
+    return a if a != a or a > b else b
 
 
 def row_chunks(p: Problem) -> Iterator[tuple[int, int]]:
@@ -171,18 +173,21 @@ def errors(p: Problem, reference: Callable[[Tensors, int], list[Any]], names: Se
         Outputs by candidate.
     """
     sums = SUMS.get(p.op, set())
-    tolerance = TOLERANCE[p.dtype]
-    worst = {name: _Worst(tolerance) for name in results}
+    worst = dict.fromkeys(results, 0.0)
+
+    def compare(i: int, want: Any, rows: Any) -> None:
+        wanted = _Wanted(want, TOLERANCE[p.dtype])
+        for name, outputs in results.items():
+            worst[name] = _worse(worst[name], wanted.error(outputs[i][rows]))
+
     totals: dict[int, Any] = {}
     with flow.no_grad():
         for lo, hi in row_chunks(p):
             for i, want in enumerate(reference(_chunk(p, lo, hi, names), p.case.dim)):
                 if i in sums:
                     totals[i] = totals[i] + want if i in totals else want
-                    continue
-                for name, outputs in results.items():
-                    worst[name].see(outputs[i][lo:hi], want)
+                else:
+                    compare(i, want, slice(lo, hi))
         for i, want in totals.items():
-            for name, outputs in results.items():
-                worst[name].see(outputs[i], want)
-    return {name: w.value for name, w in worst.items()}
+            compare(i, want, slice(None) if want.shape else ...)
+    return worst
