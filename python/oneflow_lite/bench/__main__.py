@@ -79,7 +79,9 @@ def wanted_cases(options: argparse.Namespace, w: Workload, dtype: str) -> list[c
     if options.device == "cuda":
         return chosen
     threads = [n for n in options.threads if n <= (os.cpu_count() or 1)] or [1]
-    return [replace(c, threads=n) for n in threads for c in chosen]
+    # The host's part of a call has no threads.
+    return [replace(c, threads=n) for n in threads for c in chosen
+            if c.kind not in measure.HOST_KINDS or n == threads[0]]  # fmt: skip
 
 
 def make_bench(options: argparse.Namespace) -> measure.Bench:

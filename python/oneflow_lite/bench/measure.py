@@ -125,7 +125,9 @@ def measure(bench: Bench, w: Workload, dtype: str, case: Case) -> record.Cell:
     candidates |= _peer_candidates(bench, p, notes)
     if case.kind in HOST_KINDS:
         times = bench.clock.host(candidates)
-        limits = {"launch": times.pop("launch", Timing(0.0, [], 0))}  # the CPU launches nothing
+        limits = {
+            "launch": times.pop("launch", Timing(0.0, 0.0, [], 0))
+        }  # the CPU launches nothing
     else:
         _check(w, p, candidates, notes)
         limits = _limits(w, p, nbytes)

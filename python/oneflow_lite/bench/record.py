@@ -9,8 +9,8 @@
                           "notes": {name: text}}},
         "failed": {label: reason}}}}
 
-A timing has microseconds: "median", "rounds" (the median of each) and "host" (to enqueue a call),
-and the number of "repeats" and of those in which the GPU waited for the host ("late").
+A timing has microseconds: "median", "fastest", "rounds" (the median of each) and "host" (to enqueue
+a call), and the number of "repeats" and of those in which the GPU waited for the host ("late").
 """
 
 from __future__ import annotations
