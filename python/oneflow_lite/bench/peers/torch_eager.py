@@ -119,6 +119,4 @@ def make(p: Any) -> Any:
     call = calls(t, p.case.dim, p.case.cols).get(p.op)
     if call is None:
         raise Unsupported(f"PyTorch {torch.__version__} has no operator for {p.op}")
-    if p.case.kind == "recorded":
-        return Candidate(call)
-    return Candidate(torch.no_grad()(call))
+    return Candidate(call)
