@@ -210,6 +210,25 @@ def test_a_wrong_peer_is_dropped_and_a_failing_one_is_a_line():
     assert "quack: RuntimeError: no such kernel (64x100)" in text and "apex: not here" in text
 
 
+def test_a_wrong_result_of_ours_never_passes(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(flow, "softmax", flow.log_softmax)
+    output = tmp_path / "figures.json"
+    assert bench("softmax", "--dtype", "float32", "--kinds", "width", "--output", output) == 1
+    part = record.read(output)["slices"]["cpu/softmax/float32"]
+    (cell,) = part["cells"].values()
+    assert "wrong" in cell["notes"] and not record.verdict(part, cell).passed
+    assert "WRONG" in capsys.readouterr().out
+
+
+def test_a_case_that_fails_is_a_line(tmp_path, monkeypatch, capsys):
+    def full(x, dim):
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(flow, "softmax", full)
+    assert bench("softmax", "--dtype", "float32", "--kinds", "width") == 1
+    assert "FAILED 256x128 1t: RuntimeError: out of memory" in capsys.readouterr().out
+
+
 # The targets ----------------------------------------------------------------------------------
 
 

@@ -119,7 +119,7 @@ def _part(data: record.Record, key: str, fresh: dict[str, Any]) -> dict[str, Any
 
 
 def run(options: argparse.Namespace, data: record.Record) -> bool:
-    """Measures all slices into the record; whether all were there to be measured."""
+    """Measures all slices into the record; whether all were there, and right."""
     bench, complete = make_bench(options), True
     for w in (WORKLOADS[name] for name in options.ops):
         for dtype in options.dtype:
@@ -135,7 +135,8 @@ def run(options: argparse.Namespace, data: record.Record) -> bool:
             except Unsupported as error:
                 print(f"{key}: {error}\n")
                 complete = False
-            complete = complete and not part["failed"]
+            wrong = any("wrong" in cell["notes"] for cell in part["cells"].values())
+            complete = complete and not part["failed"] and not wrong
             if not part["cells"] and not part["failed"]:
                 del data["slices"][key]
                 continue
@@ -147,7 +148,7 @@ def run(options: argparse.Namespace, data: record.Record) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the command; the exit status is 1 where an op was missing."""
+    """Runs the command; the exit status is 1 where an op was missing, failed or was wrong."""
     options = parser().parse_args(arguments)
     options.device = options.device or ("cuda" if flow.cuda.is_available() else "cpu")
     options.dtype = DTYPES if options.dtype == ["all"] else options.dtype

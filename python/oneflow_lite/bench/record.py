@@ -20,6 +20,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 from importlib import metadata
 from pathlib import Path
@@ -132,7 +133,12 @@ def best_peer(cell: Cell) -> tuple[str, float] | None:
 
 
 def verdict(part: dict[str, Any], cell: Cell) -> targets.Verdict:
-    """Whether a cell passes, by the rules of ``targets``."""
+    """Whether a cell passes, by the rules of ``targets``; a wrong result never does."""
+    said = _verdict(part, cell)
+    return replace(said, passed=False) if "wrong" in cell["notes"] else said
+
+
+def _verdict(part: dict[str, Any], cell: Cell) -> targets.Verdict:
     ours, best = cell["ours"]["median"], best_peer(cell)
     _, limit = stream(cell)
     if cell["kind"] in ("host", "recorded"):
