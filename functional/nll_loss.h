@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Negative log likelihood and cross entropy.
+// Negative log likelihood.
 //
-//   OFL_ASSIGN_OR_RETURN(Tensor loss, functional::CrossEntropy(logits, labels));
+//   OFL_ASSIGN_OR_RETURN(Tensor loss, functional::NllLoss(logp, labels));
 #pragma once
 
 #include "oneflow_lite/core/tensor.h"
@@ -17,12 +17,15 @@ OFL_API StatusOr<Tensor> NllLoss(const Tensor& logp, const Tensor& target,
                                  const Tensor& weight = {}, int64_t ignore_index = -100,
                                  absl::string_view reduction = "mean");
 
-// NllLoss of log_softmax over dim 1 (dim 0 for 1-D logits). A floating target of the logits' shape
-// gives the probability of each class. label_smoothing in [0, 1] mixes the target with the uniform
-// distribution (Szegedy et al., 2016).
-OFL_API StatusOr<Tensor> CrossEntropy(const Tensor& logits, const Tensor& target,
-                                      const Tensor& weight = {}, int64_t ignore_index = -100,
-                                      absl::string_view reduction = "mean",
-                                      double label_smoothing = 0.0);
+// The loss of each row before reduction, and the weight with which it counts.
+struct NllRows {
+  Tensor loss, weight;
+};
+OFL_API StatusOr<NllRows> NllLossRows(const Tensor& logp, const Tensor& target,
+                                      const Tensor& weight = {}, int64_t ignore_index = -100);
+
+// What the losses share. ValueError for a reduction that is none of the three.
+Status CheckReduction(const char* op, absl::string_view reduction);
+StatusOr<Tensor> ReducedLoss(const Tensor& loss, const Tensor& weight, absl::string_view reduction);
 
 }  // namespace oneflow_lite::functional

@@ -17,19 +17,12 @@
 #define HWY_TARGET_INCLUDE "primitive/cpu/softmax.cpp"
 #include "hwy/foreach_target.h"
 // clang-format on
-#include "primitive/cpu/simd-inl.h"
+#include "primitive/cpu/softmax-inl.h"
 #include "primitive/cpu/softmax_plan.h"
 
 #ifndef OFL_PRIMITIVE_CPU_SOFTMAX_ONCE_
 #define OFL_PRIMITIVE_CPU_SOFTMAX_ONCE_
 namespace oneflow_lite {
-
-// A row, or a part of one: its maximum, and the sum of exp(x - max) (of exp(x) where the maximum
-// is -inf, so that a masked part merges as 0).
-struct RowStats {
-  double max;
-  double sum;
-};
 
 struct SoftmaxKernels {
   // Rows [begin, end) of `cols` contiguous elements; stream_rows stores past the caches.
@@ -48,43 +41,6 @@ HWY_BEFORE_NAMESPACE();
 namespace oneflow_lite {
 namespace HWY_NAMESPACE {
 namespace {
-
-template <class T>
-ComputeOf<T> MaxOf(const T* x, size_t n) {
-  using C = ComputeOf<T>;
-  const TagOf<T> d;
-  const auto lowest = hn::Set(d, -std::numeric_limits<C>::infinity());
-  hn::Vec<TagOf<T>> m[4] = {lowest, lowest, lowest, lowest};
-  ForVectors(d, n, [&](size_t i, size_t count, auto slot) OFL_SIMD_LAMBDA {
-    m[slot] = hn::Max(m[slot], LoadUpTo(d, x + i, count, lowest));
-  });
-  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m[0], m[1]), hn::Max(m[2], m[3]))));
-}
-
-// sum of exp(x - max); each term goes to keep(i, count, term) as well. Blocks of 128 vectors are
-// summed in the compute type, at most 32 terms per lane, and the blocks in double.
-template <class T, class Keep>
-HWY_INLINE double SumExp(const T* x, size_t n, ComputeOf<T> max, Keep keep) {
-  using C = ComputeOf<T>;
-  const TagOf<T> d;
-  const auto lowest = hn::Set(d, -std::numeric_limits<C>::infinity());
-  const auto m = hn::Set(d, max);
-  const size_t block = 128 * hn::Lanes(d);
-  double total = 0;
-  for (size_t begin = 0; begin < n; begin += block) {
-    const auto zero = hn::Zero(d);
-    hn::Vec<TagOf<T>> s[4] = {zero, zero, zero, zero};
-    ForVectors(d, std::min(block, n - begin),
-               [&](size_t i, size_t count, auto slot) OFL_SIMD_LAMBDA {
-                 const auto v = LoadUpTo(d, x + begin + i, count, lowest);
-                 const auto e = ExpNonPositive(d, hn::Sub(v, m));
-                 keep(begin + i, count, e);
-                 s[slot] = hn::Add(s[slot], e);
-               });
-    total += hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s[0], s[1]), hn::Add(s[2], s[3]))));
-  }
-  return total;
-}
 
 // y = e * scale
 template <class T, bool kStream>
@@ -110,14 +66,6 @@ void Write(int64_t n, RowStats row, const void* x_data, void* y_data) {
     const auto v = hn::Sub(LoadUpTo(d, x + i, count, zero), m);
     return kLog ? hn::Sub(v, factor) : hn::Mul(ExpNonPositive(d, v), factor);
   });
-}
-
-template <class T>
-RowStats Stats(int64_t n, const void* x_data) {
-  const T* x = static_cast<const T*>(x_data);
-  const auto max = MaxOf(x, n);
-  const bool masked = max == -std::numeric_limits<ComputeOf<T>>::infinity();
-  return {max, SumExp(x, n, masked ? 0 : max, [](size_t, size_t, auto) OFL_SIMD_LAMBDA {})};
 }
 
 // While a row is worked on in the cache, the next is on its way: its lines are asked for one by one

@@ -13,6 +13,13 @@
 
 namespace oneflow_lite {
 
+// A row, or a part of one: its maximum, and the sum of exp(x - max) (of exp(x) where the maximum
+// is -inf, so that a masked part merges as 0).
+struct RowStats {
+  double max;
+  double sum;
+};
+
 // A thread is worth starting for 32k elements, some 5 us of work.
 inline constexpr int64_t kElementsPerThread = 32768;
 

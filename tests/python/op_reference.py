@@ -35,6 +35,22 @@ def np_log_softmax(x, dim=None):
     return np_softmax(x, dim, log=True)
 
 
+def np_scale_mask_softmax(x, mask=None, scale=1.0, masked_row="nan", causal=False):
+    scores = x * scale
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    if causal:
+        queries, keys = x.shape[-2:] if x.ndim > 1 else (1, x.shape[-1])
+        seen = np.arange(keys) <= np.arange(queries)[:, None] + keys - queries
+        scores = np.where(seen.reshape(*x.shape[-2:-1], keys), scores, -np.inf)
+    y = np_softmax(scores, -1)
+    if masked_row == "zero" and x.shape[-1] > 0:
+        hidden = scores == -np.inf
+        y = np.where((hidden & ~(x * scale == -np.inf)).any(-1, keepdims=True)
+                     & hidden.all(-1, keepdims=True), 0.0, y)  # fmt: skip
+    return y
+
+
 def np_linear(x, weight, bias=0.0):
     return x @ weight.T + bias
 
@@ -62,7 +78,9 @@ def np_cross_entropy(
     w = np.ones(classes) if weight is None else weight
     along = [1] * x.ndim
     along[axis] = classes
-    spread = -(logp * w.reshape(along)).sum(axis) / classes * label_smoothing
+    spread = 0.0  # not 0 times an infinite sum
+    if label_smoothing > 0:
+        spread = -(logp * w.reshape(along)).sum(axis) / classes * label_smoothing
     if target.dtype.kind == "f":
         t = (1 - label_smoothing) * target
         loss = -(logp * t * w.reshape(along)).sum(axis) + spread

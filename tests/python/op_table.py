@@ -28,6 +28,7 @@ from op_reference import (
     np_mean,
     np_narrow,
     np_nll,
+    np_scale_mask_softmax,
     np_slice,
     np_softmax,
     np_squeeze,
@@ -99,6 +100,16 @@ def softmax_errors(name):
         Bad(lambda d: call([1.0], 0), TypeError,
             f"{name}(): argument 'input' must be Tensor, not list"),
     ]  # fmt: skip
+
+
+BANDS = np.tri(5, 9, 2, dtype=bool)
+SCALE_MASK = [
+    S(T((7,)), None, 0.5), S(T((5, 9)), BANDS, 2.0), S(T((3, 4)), None, 1.0, "nan", True),
+    S(T((2, 3, 5, 9)), BANDS, 0.25, "zero", True), S(T((2, 3, 4)), T((3, 1)), 0.7),
+    S(T((2, 3, 4)), T((2, 1, 4)), scale=0.7, causal=True), S(T((4, 130)), T((130,))),
+    S(T((2, 2, 3, 33)), T((2, 1, 1, 33)), -0.5), S(T((3, 4)), T(())), S(T((2, 0, 4)), None),
+    S(T((3, 0)), T((3, 1))), S(T((2, 1, 2, 1, 2, 3)), T((2, 1, 1, 1, 2, 3)), causal=True),
+]  # fmt: skip
 
 
 MATMUL = [
@@ -194,6 +205,19 @@ OPS = [
     Op("softmax", SOFTMAX, np_softmax, bound="softmax", errors=softmax_errors("softmax")),
     Op("log_softmax", SOFTMAX, np_log_softmax, bound="log_softmax",
        errors=softmax_errors("log_softmax")),
+    Op("fused_scale_mask_softmax", SCALE_MASK, np_scale_mask_softmax, bound="softmax", errors=[
+        Bad(lambda d: flow.fused_scale_mask_softmax(ones(d, 2, 3), ones(d, 2, dtype="bool")),
+            ShapeError, "scale_mask_softmax(): mask has shape [2], expected one that broadcasts to "
+            "[2, 3]"),
+        Bad(lambda d: flow.fused_scale_mask_softmax(ones(d, 2), ones(d, 2, dtype="int64")),
+            DTypeError, "scale_mask_softmax(): mask has dtype int64, expected bool or float32"),
+        Bad(lambda d: flow.fused_scale_mask_softmax(ones(d, 2, dtype="int32")), DTypeError,
+            "scale_mask_softmax(): input has dtype int32, but it must be float16, bfloat16, "
+            "float32 or float64"),
+        Bad(lambda d: flow.fused_scale_mask_softmax(ones(d)), ShapeError,
+            "scale_mask_softmax(): input has shape [], expected at least 1 dim"),
+        Bad(lambda d: flow.fused_scale_mask_softmax(ones(d, 2), masked_row="one"), ValueError,
+            'fused_scale_mask_softmax(): masked_row is "one", but it must be "nan" or "zero"')]),
 
     # Elementwise, one tensor.
     Op("neg", UNARY, lambda x: -x, NUMERIC, errors=[

@@ -155,7 +155,7 @@ def test_device_code_is_self_contained():
     assert_none(violations)
 
 
-@pytest.mark.parametrize("op", ["softmax"])
+@pytest.mark.parametrize("op", ["softmax", "cross_entropy", "scale_mask_softmax"])
 def test_an_op_has_the_same_name_in_every_layer(op):
     places = [
         f"functional/{op}.h",

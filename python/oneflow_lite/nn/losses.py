@@ -40,7 +40,20 @@ class NLLLoss(Module):
 class CrossEntropyLoss(NLLLoss):
     """:class:`NLLLoss` of the log-softmax: takes logits.
 
-    ``label_smoothing`` in [0, 1] spreads that share of the target evenly over all classes.
+    Parameters
+    ----------
+    weight, ignore_index, reduction
+        As in :class:`NLLLoss`.
+    label_smoothing : float
+        In [0, 1]: spreads that share of the target evenly over all classes.
+    inplace_backward : bool
+        Lets ``forward`` write the gradient into the memory of its logits, whose values are lost.
+        That saves a tensor of their size and a third of the bytes; backward runs once.
+
+    Notes
+    -----
+    ``forward`` takes logits ``[N, classes, ...]`` or ``[classes]``, and targets as
+    :class:`NLLLoss` or the probability of each class.
     """
 
     def __init__(
@@ -49,10 +62,11 @@ class CrossEntropyLoss(NLLLoss):
         ignore_index: int = -100,
         reduction: str = "mean",
         label_smoothing: float = 0.0,
+        inplace_backward: bool = False,
     ) -> None:
         super().__init__(weight, ignore_index, reduction)
-        self.label_smoothing = label_smoothing
+        self.label_smoothing, self.inplace_backward = label_smoothing, inplace_backward
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
         return _C.cross_entropy(x, target, self.weight, self.ignore_index, self.reduction,
-                                self.label_smoothing)  # fmt: skip
+                                self.label_smoothing, self.inplace_backward)  # fmt: skip

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "functional/cross_entropy.h"
+
+#include "functional/binary.h"
+#include "functional/copy.h"
+#include "functional/nll_loss.h"
+#include "functional/reduce.h"
+#include "functional/softmax.h"
+#include "functional/unary.h"
+#include "functional/view.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/dispatch.h"
+
+namespace oneflow_lite::functional {
+namespace {
+
+int64_t ClassDim(const Tensor& x) { return x.ndim() == 1 ? 0 : 1; }
+
+// A class weight seen along the class dim of x.
+StatusOr<Tensor> AlongClasses(const Tensor& weight, const Tensor& x) {
+  Dims shape(x.ndim(), 1);
+  shape[ClassDim(x)] = -1;
+  return Reshape(weight, shape);
+}
+
+Status CheckWeight(const char* op, const Tensor& weight, const Tensor& x) {
+  const int64_t classes = x.shape()[static_cast<int>(ClassDim(x))];
+  if (!weight.defined() || (weight.ndim() == 1 && weight.shape()[0] == classes)) return OkStatus();
+  return ShapeMismatch(op, "weight", weight.shape(), absl::StrCat("[", classes, "]"));
+}
+
+// -sum over classes of w x: what smoothing mixes in, per row.
+StatusOr<Tensor> NegativeSum(const Tensor& x, const Tensor& weight) {
+  Tensor weighted = x;
+  if (weight.defined()) {
+    OFL_ASSIGN_OR_RETURN(Tensor w, AlongClasses(weight, x));
+    OFL_ASSIGN_OR_RETURN(weighted, Mul(x, w));
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor sum, Sum(weighted, Dims{ClassDim(x)}));
+  return Neg(sum);
+}
+
+// Targets given as probabilities; "mean" divides by the number of rows.
+StatusOr<Tensor> WithProbabilities(const Tensor& logp, const Tensor& target, const Tensor& weight,
+                                   absl::string_view reduction, double smoothing) {
+  OFL_ASSIGN_OR_RETURN(Tensor t, Cast(target, logp.dtype()));
+  if (smoothing > 0) {
+    const int64_t classes = logp.shape()[static_cast<int>(ClassDim(logp))];
+    OFL_ASSIGN_OR_RETURN(t, Mul(t, Scalar(1 - smoothing)));
+    OFL_ASSIGN_OR_RETURN(t, Add(t, Scalar(smoothing / static_cast<double>(classes))));
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor product, Mul(logp, t));
+  OFL_ASSIGN_OR_RETURN(Tensor loss, NegativeSum(product, weight));
+  if (reduction == "none") return loss;
+  OFL_ASSIGN_OR_RETURN(Tensor total, Sum(loss));
+  if (reduction == "sum") return total;
+  return Div(total, Scalar(static_cast<double>(loss.numel())));
+}
+
+// Class targets by way of the log-probabilities: weights, and classes that are not the last dim.
+StatusOr<Tensor> WithLogProbabilities(const Tensor& logp, const Tensor& target,
+                                      const Tensor& weight, int64_t ignore_index,
+                                      absl::string_view reduction, double smoothing) {
+  OFL_ASSIGN_OR_RETURN(NllRows rows, NllLossRows(logp, target, weight, ignore_index));
+  if (smoothing == 0) return ReducedLoss(rows.loss, rows.weight, reduction);
+
+  const int64_t classes = logp.shape()[static_cast<int>(ClassDim(logp))];
+  OFL_ASSIGN_OR_RETURN(Tensor uniform, NegativeSum(logp, weight));
+  OFL_ASSIGN_OR_RETURN(Tensor counted, Ne(target, Scalar(ignore_index)));
+  OFL_ASSIGN_OR_RETURN(uniform, Mul(uniform, counted));
+  OFL_ASSIGN_OR_RETURN(uniform, Mul(uniform, Scalar(smoothing / static_cast<double>(classes))));
+  OFL_ASSIGN_OR_RETURN(Tensor sharp, Mul(rows.loss, Scalar(1 - smoothing)));
+  OFL_ASSIGN_OR_RETURN(Tensor loss, Add(sharp, uniform));
+  return ReducedLoss(loss, rows.weight, reduction);
+}
+
+StatusOr<Tensor> FusedRows(const Tensor& logits, const Tensor& target, int64_t ignore_index,
+                           double smoothing) {
+  static const OpExpr& op = OpBuilder("cross_entropy")
+                                .Input("in")
+                                .Input("target")
+                                .Output("loss")
+                                .Output("stats")
+                                .Attr("ignore_index")
+                                .Attr("label_smoothing")
+                                .Get();
+  OFL_ASSIGN_OR_RETURN(TensorList out, CallAll(op, {logits, target}, {ignore_index, smoothing}));
+  return std::move(out[0]);
+}
+
+// The losses times `scale` (or 1 where undefined); the logits become the gradient.
+StatusOr<Tensor> FusedRowsInPlace(const Tensor& logits, const Tensor& target, const Tensor& scale,
+                                  int64_t ignore_index, double smoothing) {
+  static const OpExpr& op = OpBuilder("cross_entropy_in_place")
+                                .Input("in")
+                                .Input("target")
+                                .Input("scale")
+                                .Output("loss")
+                                .Output("gradient")
+                                .Attr("ignore_index")
+                                .Attr("label_smoothing")
+                                .Get();
+  OFL_ASSIGN_OR_RETURN(TensorList out,
+                       CallAll(op, {logits, target, scale}, {ignore_index, smoothing}));
+  return std::move(out[0]);
+}
+
+// How many rows count, as a number of the compute type.
+StatusOr<Tensor> CountRows(const Tensor& target, int64_t ignore_index, DType dtype) {
+  OFL_ASSIGN_OR_RETURN(Tensor counted, Ne(target, Scalar(ignore_index)));
+  return Sum(counted, {}, /*keepdim=*/false, dtype);
+}
+
+// Class targets [N] of logits [N, C]; gives [N] or, reduced, one number.
+StatusOr<Tensor> Fused(const Tensor& logits, const Tensor& target, int64_t ignore_index,
+                       absl::string_view reduction, double smoothing, bool inplace_backward) {
+  const bool mean = reduction == "mean";
+  const bool in_place = inplace_backward && GradEnabled() && autograd::RequiresGrad(logits);
+  Tensor count, loss;
+  if (mean) {
+    OFL_ASSIGN_OR_RETURN(count, CountRows(target, ignore_index, ComputeType(logits.dtype())));
+  }
+  if (in_place) {
+    Tensor scale;  // the gradient of the mean, not of its terms, is what the logits become
+    if (mean) {
+      OFL_ASSIGN_OR_RETURN(scale, Div(Scalar(1.0), count));
+    }
+    OFL_ASSIGN_OR_RETURN(loss, FusedRowsInPlace(logits, target, scale, ignore_index, smoothing));
+  } else {
+    OFL_ASSIGN_OR_RETURN(loss, FusedRows(logits, target, ignore_index, smoothing));
+  }
+  if (reduction != "none") {
+    OFL_ASSIGN_OR_RETURN(loss, Sum(loss));
+  }
+  if (mean && !in_place) {
+    OFL_ASSIGN_OR_RETURN(loss, Div(loss, count));
+  }
+  return Cast(loss, logits.dtype());
+}
+
+// One row as a batch of one, so that the op knows a single form.
+StatusOr<Tensor> FusedVector(const Tensor& logits, const Tensor& target, int64_t ignore_index,
+                             absl::string_view reduction, double smoothing, bool inplace_backward) {
+  OFL_ASSIGN_OR_RETURN(Tensor row, Unsqueeze(logits, 0));
+  OFL_ASSIGN_OR_RETURN(Tensor one, Unsqueeze(target, 0));
+  OFL_ASSIGN_OR_RETURN(Tensor loss,
+                       Fused(row, one, ignore_index, reduction, smoothing, inplace_backward));
+  return Reshape(loss, {});
+}
+
+}  // namespace
+
+StatusOr<Tensor> CrossEntropy(const Tensor& logits, const Tensor& target, const Tensor& weight,
+                              int64_t ignore_index, absl::string_view reduction,
+                              double label_smoothing, bool inplace_backward) {
+  OFL_RETURN_IF_ERROR(CheckReduction("cross_entropy", reduction));
+  if (!(label_smoothing >= 0 && label_smoothing <= 1)) {
+    return BadValue("cross_entropy", "label_smoothing", absl::StrCat(label_smoothing), "in [0, 1]");
+  }
+  if (logits.ndim() == 0) {
+    return ShapeMismatch("cross_entropy", "input", logits.shape(), "at least 1 dim");
+  }
+  OFL_RETURN_IF_ERROR(CheckWeight("cross_entropy", weight, logits));
+  const bool classes = !IsFloating(target.dtype());
+  if (classes && !weight.defined() && logits.ndim() == 2) {
+    return Fused(logits, target, ignore_index, reduction, label_smoothing, inplace_backward);
+  }
+  if (classes && !weight.defined() && logits.ndim() == 1 && target.ndim() == 0) {
+    return FusedVector(logits, target, ignore_index, reduction, label_smoothing, inplace_backward);
+  }
+  if (!classes && target.shape() != logits.shape()) {
+    return ShapeMismatch("cross_entropy", "target (probabilities)", target.shape(),
+                         logits.shape().ToString());
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor logp, LogSoftmax(logits, ClassDim(logits)));
+  if (!classes) return WithProbabilities(logp, target, weight, reduction, label_smoothing);
+  return WithLogProbabilities(logp, target, weight, ignore_index, reduction, label_smoothing);
+}
+
+StatusOr<Tensor> CrossEntropyBackward(const Tensor& logits, const Tensor& target,
+                                      const Tensor& stats, const Tensor& dloss,
+                                      int64_t ignore_index, double label_smoothing) {
+  static const OpExpr& op = OpBuilder("cross_entropy_backward")
+                                .Input("in")
+                                .Input("target")
+                                .Input("stats")
+                                .Input("dloss")
+                                .Output("din")
+                                .Attr("ignore_index")
+                                .Attr("label_smoothing")
+                                .Get();
+  return Call(op, {logits, target, stats, dloss}, {ignore_index, label_smoothing});
+}
+
+StatusOr<Tensor> ScaleRowsInto(const Tensor& x, const Tensor& factor) {
+  static const OpExpr& op =
+      OpBuilder("scale_rows_").Input("self").Input("factor").Output("out").Get();
+  return Call(op, {x, factor});
+}
+
+OFL_REGISTER_FUNCTION(
+    "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, "
+    "str reduction='mean', float label_smoothing=0.0, bool inplace_backward=False) -> Tensor",
+    CrossEntropy, kFunction,
+    "Cross entropy of logits [N, C, ...] with integer targets [N, ...] or probabilities.\n\n"
+    "inplace_backward lets the call write the gradient into input's memory while it computes the\n"
+    "loss: input's values are lost, backward runs once, and there is no second derivative.");
+
+}  // namespace oneflow_lite::functional

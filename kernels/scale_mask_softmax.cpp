@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// softmax(scale * x + mask) and its gradient: sees the tensors as rows, and a mask that broadcasts
+// against them as strides, so that no expanded copy is made.
+#include "primitive/scale_mask_softmax.h"
+
+#include "oneflow_lite/core/elementwise.h"
+#include "oneflow_lite/framework/kernel_registry.h"
+
+namespace oneflow_lite {
+namespace {
+
+// The attributes scale and causal come first in both ops.
+ScaleMaskSoftmaxShape ShapeOf(const KernelContext& c) {
+  const Shape& shape = c.input(0).shape();
+  ScaleMaskSoftmaxShape s;
+  s.cols = shape[shape.ndim() - 1];
+  s.rows = c.input(0).numel() / s.cols;  // no output is empty
+  s.queries = shape.ndim() > 1 ? shape[shape.ndim() - 2] : 1;
+  s.scale = c.attr<double>(0);
+  s.causal = c.attr<bool>(1);
+  return s;
+}
+
+// The mask's strides seen from x: dims are aligned on the right, those of size 1 are broadcast.
+StatusOr<MaskGeometry> GeometryOf(const Tensor& mask, const Shape& x) {
+  const int ndim = x.ndim(), missing = ndim - mask.ndim();
+  Dims strides(ndim, 0);
+  for (int d = missing; d < ndim; ++d) {
+    if (mask.shape()[d - missing] > 1) strides[d] = mask.strides()[d - missing];
+  }
+  const absl::Span<const int64_t> all = x.dims(), steps = strides;
+  const auto g = MakeElementwise<1>(all.subspan(0, ndim - 1), {steps.subspan(0, ndim - 1)});
+  if (g.ndim > MaskGeometry::kDims) {
+    return Error(ErrorKind::kNotImplemented, "scale_mask_softmax(): a mask of shape ",
+                 mask.shape().ToString(), " broadcasts in too many places against ", x.ToString(),
+                 "; expand it first");
+  }
+  MaskGeometry m;
+  m.col_stride = strides[ndim - 1];
+  for (int d = 0; d < g.ndim; ++d) {
+    m.dims[MaskGeometry::kDims - g.ndim + d] = g.dims[d];
+    m.strides[MaskGeometry::kDims - g.ndim + d] = g.strides[0][d];
+  }
+  return m;
+}
+
+class ScaleMaskSoftmaxKernel final : public BoundKernel {
+ public:
+  explicit ScaleMaskSoftmaxKernel(std::unique_ptr<ScaleMaskSoftmax> primitive)
+      : primitive_(std::move(primitive)) {}
+  Status Launch(KernelContext& c) const override {
+    ScaleMaskSoftmaxShape shape = ShapeOf(c);
+    shape.zero_masked_rows = c.attr<bool>(2);
+    const Tensor& mask = c.input(1);
+    if (mask.defined()) {
+      OFL_ASSIGN_OR_RETURN(shape.mask, GeometryOf(mask, c.input(0).shape()));
+    }
+    OFL_ASSIGN_OR_RETURN(void* workspace,
+                         c.Workspace(primitive_->WorkspaceBytes(c.stream(), shape)));
+    return primitive_->Launch(c.stream(), shape, c.input(0).data(),
+                              mask.defined() ? mask.data() : nullptr, c.output(0).data(),
+                              workspace);
+  }
+
+ private:
+  std::unique_ptr<ScaleMaskSoftmax> primitive_;
+};
+
+class ScaleMaskSoftmaxBackwardKernel final : public BoundKernel {
+ public:
+  explicit ScaleMaskSoftmaxBackwardKernel(std::unique_ptr<ScaleMaskSoftmaxBackward> primitive)
+      : primitive_(std::move(primitive)) {}
+  Status Launch(KernelContext& c) const override {
+    const ScaleMaskSoftmaxShape shape = ShapeOf(c);
+    OFL_ASSIGN_OR_RETURN(void* workspace,
+                         c.Workspace(primitive_->WorkspaceBytes(c.stream(), shape)));
+    return primitive_->Launch(c.stream(), shape, c.input(0).data(), c.input(1).data(),
+                              c.output(0).data(), workspace);
+  }
+
+ private:
+  std::unique_ptr<ScaleMaskSoftmaxBackward> primitive_;
+};
+
+StatusOr<std::unique_ptr<BoundKernel>> BindForward(const BindContext& c) {
+  OFL_ASSIGN_OR_RETURN(auto primitive,
+                       NewPrimitive<ScaleMaskSoftmaxFactory>(
+                           c.device, {.dtype = c.inputs[0], .mask_dtype = c.inputs[1]}));
+  return std::make_unique<ScaleMaskSoftmaxKernel>(std::move(primitive));
+}
+StatusOr<std::unique_ptr<BoundKernel>> BindBackward(const BindContext& c) {
+  OFL_ASSIGN_OR_RETURN(auto primitive, NewPrimitive<ScaleMaskSoftmaxBackwardFactory>(
+                                           c.device, {.dtype = c.inputs[0]}));
+  return std::make_unique<ScaleMaskSoftmaxBackwardKernel>(std::move(primitive));
+}
+
+OFL_REGISTER_KERNEL({.op = "scale_mask_softmax",
+                     .dtypes = kFloatingSet,
+                     .strided_inputs = 0b10,
+                     .bind = BindForward});
+OFL_REGISTER_KERNEL({.op = "scale_mask_softmax_backward",
+                     .dtypes = kFloatingSet,
+                     .bind = BindBackward});
+
+}  // namespace
+}  // namespace oneflow_lite

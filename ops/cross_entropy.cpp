@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cross entropy of logits [N, C] with class targets [N]: the losses, their gradient as an op of its
+// own, so that it can be differentiated again, and the form that turns the logits into the
+// gradient.
+#include "functional/cross_entropy.h"
+
+#include "functional/binary.h"
+#include "functional/copy.h"
+#include "functional/nll_loss.h"
+#include "functional/reduce.h"
+#include "functional/softmax.h"
+#include "functional/view.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/dispatch.h"
+#include "oneflow_lite/framework/op_registry.h"
+
+namespace oneflow_lite {
+namespace {
+
+using functional::Mul;
+using functional::Sum;
+
+constexpr int kIgnoreIndex = 0, kSmoothing = 1;  // the attributes
+
+// Logits [N, C] and targets [N], the attributes, and what the outputs have in common.
+Status CheckCommon(const InferContext& c) {
+  const Shape& logits = c.shape(0);
+  if (!IsFloating(c.dtype(0))) {
+    return UnsupportedDType(c.op(), "input", c.dtype(0), kFloatingDTypes);
+  }
+  if (logits.ndim() != 2) return ShapeMismatch(c.op(), "input", logits, "2 dims");
+  if (c.dtype(1) != DType::kInt64) return DTypeMismatch(c.op(), "target", c.dtype(1), "int64");
+  const Shape rows{logits[0]};
+  if (c.shape(1) != rows) return ShapeMismatch(c.op(), "target", c.shape(1), rows.ToString());
+  const double smoothing = c.attr<double>(kSmoothing);
+  if (!(smoothing >= 0 && smoothing <= 1)) {
+    return BadValue(c.op(), "label_smoothing", absl::StrCat(smoothing), "in [0, 1]");
+  }
+  return OkStatus();
+}
+
+// An input of the compute type and a given shape.
+Status CheckNumbers(const InferContext& c, int i, const char* name, const Shape& shape) {
+  const DType want = ComputeType(c.dtype(0));
+  if (c.shape(i) != shape) return ShapeMismatch(c.op(), name, c.shape(i), shape.ToString());
+  if (c.dtype(i) != want) return DTypeMismatch(c.op(), name, c.dtype(i), Name(want));
+  return OkStatus();
+}
+
+void AddAttrs(OpDef& op) {
+  op.Attr("ignore_index", AttrType::kInt, int64_t{-100});
+  op.Attr("label_smoothing", AttrType::kFloat, 0.0);
+}
+
+// Every input and output by rows, with `whole` the input that is not.
+void SplitRows(const SbpContext& c, int num_outputs, int whole, std::vector<SbpSignature>* out) {
+  SbpSignature s;
+  s.inputs.assign(c.inputs.size(), Sbp::Split(0));
+  s.outputs.assign(num_outputs, Sbp::Split(0));
+  if (whole >= 0 && whole < static_cast<int>(c.inputs.size())) s.inputs[whole] = Sbp::Broadcast();
+  out->push_back(s);
+}
+
+// The logits are moved `times`; the rest is small. About 5 operations per element.
+Cost CostOfLogits(const InferContext& c, int times) {
+  const double n = static_cast<double>(c.shape(0).numel());
+  return {.bytes = times * n * SizeOf(c.dtype(0)), .flops = 5 * n};
+}
+
+void DefineCrossEntropy(OpDef& op) {
+  op.Input("in").Input("target").Output("loss").Output("stats");
+  AddAttrs(op);
+  op.doc =
+      "Cross entropy of each row of logits at its target, 0 where that is ignore_index; and, for "
+      "backward, the row's maximum and log sum exp(x - max).";
+  op.infer = [](InferContext& c) -> Status {
+    OFL_RETURN_IF_ERROR(CheckCommon(c));
+    const int64_t rows = c.shape(0)[0];
+    c.SetOutput(0, Shape{rows}, ComputeType(c.dtype(0)));
+    c.SetOutput(1, Shape{rows, 2}, ComputeType(c.dtype(0)));
+    return OkStatus();
+  };
+  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { SplitRows(c, 2, -1, out); };
+  op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) { return CostOfLogits(c, 1); };
+  op.save = [](const Attrs&, Needs) {
+    return SavePlan{.inputs = Bit(0) | Bit(1), .outputs = Bit(1)};
+  };
+  op.backward = [](GradContext& c) -> Status {
+    if (c.grad(1).defined()) {
+      return Error(ErrorKind::kNotImplemented, "cross_entropy(): stats has no gradient");
+    }
+    if (!c.grad(0).defined()) return OkStatus();
+    return c.Set(0, functional::CrossEntropyBackward(c.input(0), c.input(1), c.output(1).Detach(),
+                                                     c.grad(0), c.attr<int64_t>(kIgnoreIndex),
+                                                     c.attr<double>(kSmoothing)));
+  };
+}
+
+// With p the softmax and t the smoothed target, din = (p - t) dloss on the rows that count. An
+// incoming g gives, row by row:
+//   for dloss: sum (p - t) g;   for in: dloss times the softmax gradient of g.
+Status DifferentiateAgain(GradContext& c) {
+  if (c.needs(2)) {
+    return Error(ErrorKind::kNotImplemented, "cross_entropy_backward(): stats has no gradient");
+  }
+  const DType wide = ComputeType(c.spec(0).dtype);
+  const int64_t ignore_index = c.attr<int64_t>(kIgnoreIndex);
+  const double smoothing = c.attr<double>(kSmoothing);
+  OFL_ASSIGN_OR_RETURN(Tensor x, functional::Cast(c.input(0), wide));
+  OFL_ASSIGN_OR_RETURN(Tensor g, functional::Cast(c.grad(0), wide));
+  OFL_ASSIGN_OR_RETURN(Tensor p, functional::Softmax(x, 1));
+  OFL_ASSIGN_OR_RETURN(Tensor counted, functional::Ne(c.input(1), Scalar(ignore_index)));
+  if (c.needs(3)) {
+    OFL_ASSIGN_OR_RETURN(Tensor p_g, Mul(p, g));
+    OFL_ASSIGN_OR_RETURN(Tensor sum, Sum(p_g, Dims{1}));
+    OFL_ASSIGN_OR_RETURN(functional::NllRows at_target,  // -g[t]
+                         functional::NllLossRows(g, c.input(1), {}, ignore_index));
+    OFL_ASSIGN_OR_RETURN(Tensor sharp, Mul(at_target.loss, Scalar(1 - smoothing)));
+    OFL_ASSIGN_OR_RETURN(sum, functional::Add(sum, sharp));
+    if (smoothing > 0) {
+      OFL_ASSIGN_OR_RETURN(Tensor mean, functional::Mean(g, Dims{1}));
+      OFL_ASSIGN_OR_RETURN(mean, Mul(mean, Scalar(smoothing)));
+      OFL_ASSIGN_OR_RETURN(sum, functional::Sub(sum, mean));
+    }
+    OFL_RETURN_IF_ERROR(c.Set(3, Mul(sum, counted)));
+  }
+  if (!c.needs(0)) return OkStatus();
+  OFL_ASSIGN_OR_RETURN(Tensor dx, functional::SoftmaxBackward(p, g, 1));
+  OFL_ASSIGN_OR_RETURN(Tensor factor, Mul(c.input(3), counted));
+  OFL_ASSIGN_OR_RETURN(factor, functional::Unsqueeze(factor, 1));
+  OFL_ASSIGN_OR_RETURN(dx, Mul(dx, factor));
+  return c.Set(0, functional::Cast(dx, c.spec(0).dtype));
+}
+
+void DefineCrossEntropyBackward(OpDef& op) {
+  op.Input("in").Input("target").Input("stats").Input("dloss").Output("din");
+  AddAttrs(op);
+  op.doc = "Gradient of cross_entropy: (softmax(in) - the smoothed target) dloss.";
+  op.infer = [](InferContext& c) -> Status {
+    OFL_RETURN_IF_ERROR(CheckCommon(c));
+    const int64_t rows = c.shape(0)[0];
+    OFL_RETURN_IF_ERROR(CheckNumbers(c, 2, "stats", Shape{rows, 2}));
+    OFL_RETURN_IF_ERROR(CheckNumbers(c, 3, "dloss", Shape{rows}));
+    c.SetOutput(0, c.shape(0), c.dtype(0));
+    return OkStatus();
+  };
+  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { SplitRows(c, 1, -1, out); };
+  op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) { return CostOfLogits(c, 2); };
+  op.save = [](const Attrs&, Needs) { return SavePlan{.inputs = Bit(0) | Bit(1) | Bit(3)}; };
+  op.backward = DifferentiateAgain;
+}
+
+// Not an op that mutates `in` in autograd's sense: its value is gone, no later op may speak of it.
+// Whoever saved it for backward finds out by the storage's version.
+void DefineCrossEntropyInPlace(OpDef& op) {
+  op.Input("in").Input("target").Input("scale", InputDef::Kind::kOptional);
+  op.Output("loss").Output("gradient");
+  AddAttrs(op);
+  op.makes_outputs = true;
+  op.doc =
+      "scale times the cross entropy of each row. The memory of a contiguous `in` is overwritten "
+      "by the gradient of their sum, which is the second output.";
+  op.infer = [](InferContext& c) -> Status {
+    OFL_RETURN_IF_ERROR(CheckCommon(c));
+    if (c.has_input(2)) OFL_RETURN_IF_ERROR(CheckNumbers(c, 2, "scale", Shape{}));
+    c.SetOutput(0, Shape{c.shape(0)[0]}, ComputeType(c.dtype(0)));
+    c.SetOutput(1, c.shape(0), c.dtype(0));
+    return OkStatus();
+  };
+  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { SplitRows(c, 2, 2, out); };
+  op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) { return CostOfLogits(c, 2); };
+  op.save = [](const Attrs&, Needs) { return SavePlan{.outputs = Bit(1)}; };
+  op.backward = [](GradContext& c) -> Status {
+    if (GradEnabled()) {
+      return Error(ErrorKind::kRuntime,
+                   "cross_entropy(): with inplace_backward the logits are gone, so there is no "
+                   "second derivative (create_graph)");
+    }
+    if (c.needs(2) || c.grad(1).defined()) {
+      return Error(ErrorKind::kNotImplemented,
+                   "cross_entropy_in_place(): only the losses have a gradient, and only for in");
+    }
+    if (!c.needs(0) || !c.grad(0).defined()) return OkStatus();
+    return c.Set(0, functional::ScaleRowsInto(c.output(1).Detach(), c.grad(0)));
+  };
+}
+
+void DefineScaleRows(OpDef& op) {
+  op.Input("self", InputDef::Kind::kMutated).Input("factor").Output("out");
+  op.doc = "self[r, :] *= factor[r]; rows whose factor is 1 are not touched.";
+  op.infer = [](InferContext& c) -> Status {
+    if (!IsFloating(c.dtype(0))) {
+      return UnsupportedDType(c.op(), "self", c.dtype(0), kFloatingDTypes);
+    }
+    if (c.shape(0).ndim() != 2) return ShapeMismatch(c.op(), "self", c.shape(0), "2 dims");
+    OFL_RETURN_IF_ERROR(CheckNumbers(c, 1, "factor", Shape{c.shape(0)[0]}));
+    c.SetOutput(0, c.shape(0), c.dtype(0));
+    return OkStatus();
+  };
+  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { SplitRows(c, 1, -1, out); };
+}
+
+OFL_REGISTER_OP("cross_entropy", DefineCrossEntropy);
+OFL_REGISTER_OP("cross_entropy_backward", DefineCrossEntropyBackward);
+OFL_REGISTER_OP("cross_entropy_in_place", DefineCrossEntropyInPlace);
+OFL_REGISTER_OP("scale_rows_", DefineScaleRows);
+
+}  // namespace
+}  // namespace oneflow_lite

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the cross-entropy kernels share: the problem, and the table of numbers behind the dispatch.
+#pragma once
+
+#include "primitive/cuda/launch.cuh"
+#include "primitive/cuda/pack.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+template <class T>
+struct CrossEntropyRows {
+  int64_t rows, classes;
+  int64_t ignore_index;
+  ComputeType<T> smoothing;
+  const T* x;             // [rows, classes], contiguous
+  const int64_t* target;  // [rows]
+
+  // Whether the row has a loss and a gradient; a target out of range has neither.
+  __device__ __forceinline__ bool Counts(int64_t t) const {
+    return t != ignore_index && t >= 0 && t < classes;
+  }
+};
+
+struct CrossEntropyPolicy {
+  static constexpr int kThreads = 256;
+  // Blocks per SM, so that their phases overlap: 64 KB in flight, where registers allow it.
+  template <class T>
+  static constexpr int kBlocks = sizeof(T) == 8 ? 2 : 4;
+  static constexpr int kMapBlocks = 3;              // of the elementwise kernels
+  static constexpr int kUnroll = 4;                 // packs in flight per thread
+  static constexpr int kNarrowPacks = 4 * kUnroll;  // rows for 4 lanes
+  static constexpr int kGroupPacks = 64 * kUnroll;  // rows for a warp: two turns
+  static constexpr int kChunkPacks = 4096;          // per row and block of the elementwise kernels
+  static constexpr int kBlocksPerMultiprocessor = 4;  // that a split row should make
+  static constexpr int kMaxChunks = 1024;             // per row
+};
+
+// Blocks per row of the forward kernel; 1 where there are rows enough.
+inline int CrossEntropyChunks(int64_t rows, int64_t packs, const DeviceLimits& limits) {
+  using P = CrossEntropyPolicy;
+  const int64_t wanted = int64_t{P::kBlocksPerMultiprocessor} * limits.multiprocessors;
+  if (rows <= 0 || rows >= wanted) return 1;
+  const int64_t by_rows = CeilDiv(wanted, rows), by_work = packs / (P::kThreads * P::kUnroll);
+  int64_t chunks = by_rows < by_work ? by_rows : by_work;
+  if (chunks > P::kMaxChunks) chunks = P::kMaxChunks;
+  return static_cast<int>(chunks > 1 ? chunks : 1);
+}
+
+// How an elementwise kernel deals out rows: 2^lane_bits lanes per row, chunks parts per row.
+struct RowTasks {
+  int lane_bits = 2;
+  int64_t chunks = 1;
+  int64_t count = 0;  // of tasks, each a block's turn
+};
+inline RowTasks MakeRowTasks(int64_t rows, int64_t packs, const DeviceLimits& limits) {
+  using P = CrossEntropyPolicy;
+  RowTasks tasks;
+  while ((1 << tasks.lane_bits) < P::kThreads && (P::kUnroll << tasks.lane_bits) < packs) {
+    ++tasks.lane_bits;
+  }
+  const int64_t groups = CeilDiv(rows, P::kThreads >> tasks.lane_bits);
+  tasks.chunks = CeilDiv(packs, P::kChunkPacks);
+  const int64_t wanted =
+      CeilDiv(int64_t{2 * P::kBlocksPerMultiprocessor} * limits.multiprocessors, groups);
+  const int64_t by_work = packs / (P::kThreads * P::kUnroll);
+  const int64_t more = wanted < by_work ? wanted : by_work;
+  if (tasks.chunks < more) tasks.chunks = more;
+  if (tasks.chunks < 1) tasks.chunks = 1;
+  tasks.count = groups * tasks.chunks;
+  return tasks;
+}
+
+// The statistics of all rows, rounded up so that what follows is aligned.
+template <class T>
+size_t CrossEntropyStatsBytes(int64_t rows) {
+  return static_cast<size_t>(CeilDiv(2 * sizeof(ComputeType<T>) * rows, 16) * 16);
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Geometry of what is fused with a row op: operands that broadcast over batch and heads, and the
+// causal triangle. Everything is arithmetic on kernel arguments, without branches or memory, so
+// that the loads of a row are still issued together. Index is uint32_t where there are fewer than
+// 2^31 rows, which is cheaper, else uint64_t.
+//
+//   // A mask [batch, 1, 1, keys] against rows of [batch, heads, queries, keys].
+//   const int64_t dims[] = {batch, heads, queries}, strides[] = {keys, 0, 0};
+//   auto where = MakeRowBroadcast<uint32_t>(dims, strides, /*col_stride=*/1);
+#pragma once
+
+#include "primitive/cuda/pack.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+// Division of 0 <= n < 2^31 (2^63) by an invariant number: (umulhi(n, multiplier) + n) >> shift
+// (Granlund and Montgomery, "Division by Invariant Integers using Multiplication", 1994).
+template <class Index>
+struct Divisor {
+  Index value = 1;
+  Index multiplier = 1;
+  uint32_t shift = 0;
+
+  __device__ __forceinline__ Index Quotient(Index n) const {
+    if constexpr (sizeof(Index) == 4) {
+      return (__umulhi(n, multiplier) + n) >> shift;
+    } else {
+      return (__umul64hi(n, multiplier) + n) >> shift;
+    }
+  }
+  __device__ __forceinline__ Index Remainder(Index n) const { return n - Quotient(n) * value; }
+};
+
+// Precondition: 1 <= value < 2^31 (2^63).
+template <class Index>
+Divisor<Index> MakeDivisor(int64_t value) {
+  Divisor<Index> d;
+  d.value = static_cast<Index>(value);
+  while ((Index{1} << d.shift) < d.value) ++d.shift;
+  const auto excess = static_cast<unsigned __int128>((Index{1} << d.shift) - d.value);
+  d.multiplier = static_cast<Index>((excess << (8 * sizeof(Index))) / d.value + 1);
+  return d;
+}
+
+// Where an operand's row starts, in elements, for rows numbered through three dims; a stride of 0
+// broadcasts.
+template <class Index>
+struct RowBroadcast {
+  Divisor<Index> inner, middle;
+  int64_t strides[3] = {0, 0, 0};  // outermost first
+  int64_t col_stride = 1;
+
+  __device__ __forceinline__ int64_t Offset(int64_t row) const {
+    const Index r = static_cast<Index>(row), rest = inner.Quotient(r);
+    const Index outer = middle.Quotient(rest);
+    return static_cast<int64_t>(outer) * strides[0] +
+           static_cast<int64_t>(rest - outer * middle.value) * strides[1] +
+           static_cast<int64_t>(r - rest * inner.value) * strides[2];
+  }
+};
+template <class Index>
+RowBroadcast<Index> MakeRowBroadcast(const int64_t (&dims)[3], const int64_t (&strides)[3],
+                                     int64_t col_stride) {
+  return {MakeDivisor<Index>(dims[2]),
+          MakeDivisor<Index>(dims[1]),
+          {strides[0], strides[1], strides[2]},
+          col_stride};
+}
+
+// How many columns a row sees where query q of each matrix sees the first cols - queries + q + 1;
+// all of them without `on`. The number may exceed cols or be negative.
+template <class Index>
+struct CausalRows {
+  Divisor<Index> queries;
+  int64_t first = 0;  // of query 0
+  Index counts = 0;   // all bits where the query counts
+
+  __device__ __forceinline__ int64_t Visible(int64_t row) const {
+    return first + static_cast<int64_t>(queries.Remainder(static_cast<Index>(row)) & counts);
+  }
+};
+template <class Index>
+CausalRows<Index> MakeCausalRows(int64_t queries, int64_t cols, bool on = true) {
+  return {MakeDivisor<Index>(queries < 1 ? 1 : queries), on ? cols - queries + 1 : cols,
+          on ? ~Index{0} : Index{0}};
+}
+
+// How many of the N columns from `col` on lie before `visible`.
+template <int N>
+__device__ __forceinline__ int VisibleOf(int64_t visible, int64_t col) {
+  const int64_t left = visible - col;
+  return left <= 0 ? 0 : left >= N ? N : static_cast<int>(left);
+}
+
+// One access where `wanted`, else 0 and no access. A predicate and not a branch, so that the
+// compiler issues the loads of a row together.
+__device__ __forceinline__ uint4 LoadWordIf(const uint4* p, bool wanted) {
+  uint4 v;
+  asm("{\n .reg .pred q;\n setp.ne.b32 q, %5, 0;\n"
+      " mov.b32 %0, 0;\n mov.b32 %1, 0;\n mov.b32 %2, 0;\n mov.b32 %3, 0;\n"
+      " @q ld.global.v4.u32 {%0, %1, %2, %3}, [%4];\n}"
+      : "=&r"(v.x), "=&r"(v.y), "=&r"(v.z), "=&r"(v.w)
+      : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(wanted)));
+  return v;
+}
+__device__ __forceinline__ uint2 LoadWordIf(const uint2* p, bool wanted) {
+  uint2 v;
+  asm("{\n .reg .pred q;\n setp.ne.b32 q, %3, 0;\n mov.b32 %0, 0;\n mov.b32 %1, 0;\n"
+      " @q ld.global.v2.u32 {%0, %1}, [%2];\n}"
+      : "=&r"(v.x), "=&r"(v.y)
+      : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(wanted)));
+  return v;
+}
+__device__ __forceinline__ uint32_t LoadWordIf(const uint32_t* p, bool wanted) {
+  uint32_t v;
+  asm("{\n .reg .pred q;\n setp.ne.b32 q, %2, 0;\n mov.b32 %0, 0;\n @q ld.global.u32 %0, [%1];\n}"
+      : "=&r"(v)
+      : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(wanted)));
+  return v;
+}
+__device__ __forceinline__ uint16_t LoadWordIf(const uint16_t* p, bool wanted) {
+  uint16_t v;
+  asm("{\n .reg .pred q;\n setp.ne.b32 q, %2, 0;\n mov.b16 %0, 0;\n @q ld.global.u16 %0, [%1];\n}"
+      : "=&h"(v)
+      : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(wanted)));
+  return v;
+}
+
+// N elements where `wanted`, else zeros and no access. kAligned promises that p is aligned to their
+// size; it is what keeps the code free of branches.
+template <int N, bool kAligned, class T>
+__device__ __forceinline__ Pack<T, N> LoadPackIf(const T* p, bool wanted) {
+  Pack<T, N> pack;
+  if constexpr (kAligned && N > 1 && N * sizeof(T) > kPackBytes) {
+    constexpr int kHalf = N / 2;
+    const auto low = LoadPackIf<kHalf, true>(p, wanted);
+    const auto high = LoadPackIf<kHalf, true>(p + kHalf, wanted);
+#pragma unroll
+    for (int i = 0; i < N; ++i) pack.v[i] = i < kHalf ? low.v[i] : high.v[i - kHalf];
+  } else if constexpr (kAligned && N > 1) {
+    using Word = typename WordOf<N * sizeof(T)>::type;
+    const Word word = LoadWordIf(reinterpret_cast<const Word*>(p), wanted);
+    memcpy(&pack, &word, sizeof(Word));
+  } else {
+    memset(&pack, 0, sizeof(pack));  // all bits 0 is 0 in every type
+    if (wanted) pack = LoadPack<N>(p);
+  }
+  return pack;
+}
+
+// Zeros from element `count` on, word by word.
+template <int N, class T>
+__device__ __forceinline__ void KeepFirst(Pack<T, N>& pack, int count) {
+  if constexpr (N * sizeof(T) % 4 == 0 && sizeof(T) <= 4) {
+    constexpr int kPer = 4 / static_cast<int>(sizeof(T));  // elements per word
+    uint32_t words[N / kPer];
+    memcpy(words, &pack, sizeof(pack));
+#pragma unroll
+    for (int w = 0; w < N / kPer; ++w) {
+      const int kept = count - w * kPer;
+      words[w] = kept >= kPer ? words[w]
+                 : kept <= 0  ? 0u
+                              : words[w] & ((1u << (8 * sizeof(T) * kept % 32)) - 1);
+    }
+    memcpy(&pack, words, sizeof(pack));
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) pack.v[i] = i < count ? pack.v[i] : ConvertTo<T>(0.0f);
+  }
+}
+
+// N elements, from `col` on, of an operand's row that serves `row`; zeros where not wanted.
+template <int N, bool kAligned, class T, class Index>
+__device__ __forceinline__ Pack<T, N> LoadBroadcast(const T* base, const RowBroadcast<Index>& where,
+                                                    int64_t row, int64_t col, bool wanted) {
+  const T* p = base + where.Offset(row);
+  if (kAligned || where.col_stride == 1) return LoadPackIf<N, kAligned>(p + col, wanted);
+  Pack<T, N> pack;
+  memset(&pack, 0, sizeof(pack));
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (wanted) pack.v[i] = p[(col + i) * where.col_stride];
+  }
+  return pack;
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

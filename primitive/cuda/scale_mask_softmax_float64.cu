@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "primitive/cuda/scale_mask_softmax_launch.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+const ScaleMaskLaunchers kScaleMaskFloat64 = MakeScaleMaskLaunchers<double>();
+
+}  // namespace cuda
+}  // namespace oneflow_lite
