@@ -53,6 +53,7 @@ from oneflow_lite._oneflow_lite import (
 from oneflow_lite._serialization import load, save
 from oneflow_lite.autograd import enable_grad, no_grad, set_grad_enabled
 from oneflow_lite.custom_op import load_library, register_op
+from oneflow_lite.op_check import CheckError, check_op
 
 __config__ = Config()
 __version__ = __config__["version"]
@@ -60,8 +61,8 @@ __version__ = __config__["version"]
 double, float, half, long, int, short = float64, float32, float16, int64, int32, int16
 
 __all__ = [
-    "DTypeError", "Generator", "OutOfMemoryError", "ShapeError", "Tensor", "autograd", "bfloat16",
-    "bool", "cuda", "default_generator", "device", "double", "dtype", "enable_grad", "float",
+    "CheckError", "DTypeError", "Generator", "OutOfMemoryError", "ShapeError", "Tensor", "autograd", "bfloat16",
+    "bool", "check_op", "cuda", "default_generator", "device", "double", "dtype", "enable_grad", "float",
     "float16", "float32", "float64", "from_dlpack", "from_numpy", "get_num_threads", "half", "int",
     "int16", "int32", "int64", "int8", "is_grad_enabled", "load", "load_library", "long",
     "manual_seed", "nn", "no_grad", "ops", "optim", "profiler", "register_op", "save",
