@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite.op_check import declared, running
+from oneflow_lite.op_check import declared, gradients, running
 from oneflow_lite.op_check.calls import Subject
 from oneflow_lite.op_check.outcome import Check, CheckError, CheckResult, Failed, Skipped
 from oneflow_lite.op_check.running import without_grad
@@ -34,8 +34,8 @@ def _plan(subject: Subject, devices: Sequence[str], tolerance: dict[str, float])
         if where != "cpu" and "cpu" in devices:
             yield (f"{where} against cpu",
                    lambda w=where: without_grad(running.parity)(subject, w, tolerance))  # fmt: skip
-        yield "gradients" + mark, lambda w=where: running.gradients(subject, w)
-        yield "second order" + mark, lambda w=where: running.second_order(subject, w)
+        yield "gradients" + mark, lambda w=where: gradients.first_order(subject, w)
+        yield "second order" + mark, lambda w=where: gradients.second_order(subject, w)
         yield "sharding" + mark, lambda w=where: without_grad(declared.sharding)(subject, w)
     yield "cost", lambda: declared.cost(subject)
 
@@ -46,11 +46,25 @@ def _devices(subject: Subject) -> tuple[list[str], list[Check]]:
     for where in ("cpu", "cuda"):
         if where == "cuda" and not _ext.cuda_is_available():
             left_out.append(Check("cuda", "skipped", "no GPU here"))
-        elif not subject.kernel_dtypes(where):
-            left_out.append(Check(where, "skipped", f"no kernel for {where}"))
+        elif why := _missing(subject, where):
+            left_out.append(Check(where, "skipped", why))
         else:
             found.append(where)
     return found, left_out
+
+
+def _missing(subject: Subject, where: str) -> str:
+    """Why the op does not run there; empty where it does."""
+    if not subject.kernel_dtypes(where):
+        return f"no kernel for {where}"
+    if where == "cuda":  # a kernel for any device may lack the primitive of one
+        try:
+            subject.run(subject.on(subject.calls[0], where))
+        except NotImplementedError as error:
+            return str(error)
+        except Exception:
+            return ""  # what is wrong, the checks will tell
+    return ""
 
 
 def _run(name: str, check: Callable[[], str]) -> Check:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._oneflow_lite import Tensor, _C, device, dtype
+from oneflow_lite._oneflow_lite import _C, DTypeError, Tensor, device, dtype
 from oneflow_lite.op_check.values import tensor_text
 
 
@@ -93,8 +95,7 @@ def _convert(t: Tensor, target: dtype) -> Tensor:
     if t.dtype is target:
         return t
     if target in (_ext.uint8, _ext.bool) and t.dtype is not _ext.bool:
-        magnitude = abs(t.cpu().double().numpy())
-        t = _ext.from_numpy(magnitude).reshape(list(t.shape)).to(t.device)
+        t = _ext.from_numpy(np.array(np.abs(t.cpu().double().numpy()))).to(t.device)
     return t.to(target)
 
 
@@ -111,7 +112,9 @@ class Subject:
             raise TypeError(f"check_op(): op must be a name or a function, not {op!r}")
         self.function: Callable[..., Any] = op
         self.name: str = getattr(op, "__name__", type(op).__name__)
-        self.calls = [self._call(sample) for sample in samples]
+        # Copies: an op that is wrong may write into what it is given.
+        self.calls = [call.replaced([t.clone() for t in call.tensors])
+                      for call in map(self._call, samples)]  # fmt: skip
 
     def _call(self, sample: Any) -> Call:
         """A tensor; a tuple of arguments, maybe ended by a dict of keywords; or that dict."""
@@ -121,12 +124,16 @@ class Subject:
             return Call(args, kwargs)
         names = [name for name, _ in self.info["inputs"] + self.info["attrs"]]
         if len(args) > len(names) or set(kwargs) - set(names[len(args) :]):
-            raise TypeError(f"check_op(): sample {sample!r} does not go with {self.schema}")
+            raise TypeError(
+                f"check_op(): sample {Call(args, kwargs)} does not go with {self.schema}"
+            )
         parameters = inspect.signature(self.function).parameters
         for name in names[len(args) :]:
             value = kwargs.get(name, parameters[name].default)
             if value is inspect.Parameter.empty:
-                raise TypeError(f"check_op(): a sample lacks {name!r} of {self.schema}")
+                raise TypeError(
+                    f"check_op(): sample {Call(args, kwargs)} lacks {name!r} of {self.schema}"
+                )
             args.append(value)
         return Call(args, {})
 
@@ -181,20 +188,15 @@ class Subject:
             call = call.with_argument(place, target)
         return call
 
-    def _attributes(self, kind: str) -> list[int]:
-        if not self.info:
-            return []
-        first = len(self.info["inputs"])
-        return [first + i for i, (_, k) in enumerate(self.info["attrs"]) if k == kind]
-
     def resized(self, call: Call, factor: int) -> Iterator[Call]:
         """Calls with one size multiplied (by 0: empty), on meta, where infer allows them."""
-        shapes = {i: a for i, a in enumerate(call.arguments()[0])
-                  if self.info and i >= len(self.info["inputs"])
-                  and self.info["attrs"][i - len(self.info["inputs"])][0].endswith("shape")}  # fmt: skip
-        sizes = [n for t in call.tensors for n in t.shape] + [n for a in shapes.values() for n in a]
-        for size in sorted(set(sizes) - {0}):
-            change = lambda shape, old=size: [n * factor if n == old else n for n in shape]  # noqa: E731
+        shapes = {place: call.arguments()[0][place] for place in self._shape_attributes()}
+        sizes = {n for shape in [*(t.shape for t in call.tensors), *shapes.values()] for n in shape}
+        for size in sorted(sizes - {0}):
+
+            def change(shape: Sequence[int], old: int = size) -> list[int]:
+                return [n * factor if n == old else n for n in shape]
+
             variant = call.replaced([_C.empty(change(t.shape), dtype=t.dtype, device="meta")
                                      for t in call.tensors])  # fmt: skip
             for place, shape in shapes.items():
@@ -205,6 +207,19 @@ class Subject:
                 continue
             yield variant
 
+    def _attributes(self, kind: str) -> list[int]:
+        """Their places among the arguments."""
+        if not self.info:
+            return []
+        first = len(self.info["inputs"])
+        return [first + i for i, (_, k) in enumerate(self.info["attrs"]) if k == kind]
+
+    def _shape_attributes(self) -> list[int]:
+        """Lists of ints that speak of sizes, as their names say."""
+        first = len(self.info["inputs"]) if self.info else 0
+        return [i for i in self._attributes("int[]")
+                if self.info["attrs"][i - first][0].endswith("shape")]  # fmt: skip
+
     def kernel_dtypes(self, where: str) -> list[dtype]:
         """What is worth trying: all floats for a function, all dtypes for a view."""
         if self.info is None:
@@ -213,6 +228,29 @@ class Subject:
             return ALL_DTYPES
         return [t for k in self.info["kernels"] if k["device"] in (None, where)
                 for t in k["dtypes"]]  # fmt: skip
+
+    def dtypes(self, where: str) -> list[dtype]:
+        """Those of the kernels that infer takes with the first sample."""
+        kinds = self.kernel_dtypes(where)
+        return [k for k in kinds if self.takes(self.in_dtype(self.calls[0], k))]
+
+    def takes(self, call: Call) -> bool:
+        """Whether infer, or a run of a function, has nothing against the dtypes."""
+        try:
+            self.infer(call) if self.info else self.run(call)
+        except (DTypeError, NotImplementedError):
+            return False
+        return True
+
+    def widened(self, call: Call, where: str) -> Call:
+        """The call in float64, or as near to it as there is a kernel; integers stay."""
+        if call.main is None or not call.main.is_floating_point:
+            return call
+        kinds = [k for k in self.dtypes(where) if k.itemsize > call.main.itemsize]
+        for kind in sorted(kinds, key=lambda k: -k.itemsize):
+            if kind.is_floating_point and self.takes(call.cast(kind)):
+                return call.cast(kind)
+        return call
 
     @cached_property
     def ops(self) -> list[tuple[Subject, Call]]:
@@ -225,6 +263,11 @@ class Subject:
                 op = Subject(name, [arguments])
                 found.append((op, op.calls[0]))
         return found
+
+
+def widest(kinds: Sequence[dtype], floating: bool) -> dtype | None:
+    same = [k for k in kinds if k.is_floating_point == floating and k is not _ext.bool]
+    return max(same, key=lambda k: k.itemsize, default=None)
 
 
 ALL_DTYPES = [_ext.bool, _ext.uint8, _ext.int8, _ext.int16, _ext.int32, _ext.int64, _ext.float16,

@@ -17,7 +17,6 @@ from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import Tensor
 from oneflow_lite.op_check.calls import Call, Subject
 from oneflow_lite.op_check.outcome import Failed, Skipped
-from oneflow_lite.op_check.running import _sweep, _wide
 from oneflow_lite.op_check.values import difference, host
 
 
@@ -51,7 +50,7 @@ def _axis(entry: str) -> int | None:
 
 
 def _part(size: int, part: int, parts: int) -> tuple[int, int]:
-    """Start and length of one part, as even as can be; oneflow_lite/framework/sbp.h has the same."""
+    """Start and length of one part, as even as can be (ShardSize in framework/sbp.h)."""
     length = size // parts + (part < size % parts)
     return part * (size // parts) + min(part, size % parts), length
 
@@ -65,7 +64,7 @@ def _shard(t: Tensor, entry: str, part: int, parts: int) -> Tensor:
     values = host(t)  # partial sums: shares that add up to it
     share = values / (2 * parts) if t.dtype.is_floating_point else values // parts
     mine = share if part else values - (parts - 1) * share
-    return _ext.from_numpy(np.ascontiguousarray(mine)).reshape(list(t.shape)).to(t.device, t.dtype)
+    return _ext.from_numpy(np.array(mine, order="C")).to(t.device).to(t.dtype)
 
 
 def _combined(shards: Sequence[Tensor], entry: str) -> list[np.ndarray]:
@@ -76,11 +75,6 @@ def _combined(shards: Sequence[Tensor], entry: str) -> list[np.ndarray]:
     return [np.concatenate(values, _axis(entry)) if entry != "P" else sum(values)]
 
 
-def _split_sizes(call: Call, entries: Sequence[str], shapes: Sequence[Sequence[int]]) -> list[int]:
-    return [shape[_axis(e)] for e, shape in zip(entries, shapes, strict=True)
-            if _axis(e) is not None]  # fmt: skip
-
-
 def _run_shards(op: Subject, call: Call, number: int, ins: Sequence[str],
                 parts: int) -> list[list[Tensor]]:  # fmt: skip
     """The outputs of each shard, run with the attributes that infer_physical gives it."""
@@ -88,14 +82,11 @@ def _run_shards(op: Subject, call: Call, number: int, ins: Sequence[str],
     first_attr = len(op.info["inputs"])
     results = []
     for part in range(parts):
-        entries = iter(ins)
-        shards, given = [], []
-        for a in arguments[:first_attr]:
-            pieces = [None if x is None else _shard(x, next(entries), part, parts)
-                      for x in (a if isinstance(a, list) else [a])
-                      if x is not None or next(entries)]  # fmt: skip
-            shards += pieces
-            given.append(pieces if isinstance(a, list) else pieces[0])
+        shards = [t if t is None else _shard(t, entry, part, parts)
+                  for t, entry in zip(_flat_inputs(op, call), ins, strict=True)]  # fmt: skip
+        rest = iter(shards)
+        given = [[next(rest) for _ in a] if isinstance(a, list) else next(rest)
+                 for a in arguments[:first_attr]]  # fmt: skip
         attrs, inferred = _ext.op_infer_shard(op.name, arguments, number, part, parts, shards)
         outputs = op.run(Call([*given, *attrs], {}))
         for y, (shape, _) in zip(outputs, inferred, strict=True):
@@ -105,12 +96,16 @@ def _run_shards(op: Subject, call: Call, number: int, ins: Sequence[str],
     return results
 
 
+def _flat_inputs(op: Subject, call: Call) -> Iterator[Tensor | None]:
+    for a in call.arguments()[0][: len(op.info["inputs"])]:
+        yield from a if isinstance(a, list) else [a]
+
+
 def _check_signature(op: Subject, call: Call, number: int, ins: Sequence[str],
                      outs: Sequence[str], parts: int) -> bool:  # fmt: skip
     """Runs one signature in so many parts; False where the sizes are too small for it."""
     whole = op.run(call)
-    there = [t for t in _flat_inputs(op, call)]
-    sizes = [t.shape[_axis(e)] for t, e in zip(there, ins, strict=True)
+    sizes = [t.shape[_axis(e)] for t, e in zip(_flat_inputs(op, call), ins, strict=True)
              if t is not None and _axis(e) is not None]  # fmt: skip
     sizes += [y.shape[_axis(e)] for y, e in zip(whole, outs, strict=True) if _axis(e) is not None]
     if sizes and min(sizes) < parts:
@@ -118,15 +113,10 @@ def _check_signature(op: Subject, call: Call, number: int, ins: Sequence[str],
     shards = _run_shards(op, call, number, ins, parts)
     for i, (y, entry) in enumerate(zip(whole, outs, strict=True)):
         for values in _combined([s[i] for s in shards], entry):
-            made = _ext.from_numpy(np.ascontiguousarray(values)).reshape(list(values.shape))
+            made = _ext.from_numpy(np.array(values, order="C"))
             if wrong := difference(made.to(y.dtype), host(y)):
                 raise Failed(f"output {op.info['outputs'][i]}: {wrong}")
     return True
-
-
-def _flat_inputs(op: Subject, call: Call) -> Iterator[Tensor | None]:
-    for a in call.arguments()[0][: len(op.info["inputs"])]:
-        yield from a if isinstance(a, list) else [a]
 
 
 def sharding(subject: Subject, where: str) -> str:
@@ -135,7 +125,7 @@ def sharding(subject: Subject, where: str) -> str:
     small: dict[str, None] = {}
     for op, call in subject.ops:
         call = subject.on(call, where) if op is subject else call
-        call = _wide(op, call, _sweep(op, where))
+        call = op.widened(call, where)
         for number, (ins, outs) in enumerate(_ext.op_signatures(op.name, call.arguments()[0])):
             text = f"{_side(ins)} -> {_side(outs)}"
             for parts in (2, 3):

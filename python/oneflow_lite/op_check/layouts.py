@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from oneflow_lite._oneflow_lite import Tensor, _C
+from oneflow_lite._oneflow_lite import _C, Tensor
 
 
 def _zeros(shape: list[int], like: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ def difference(
         allowed = np.zeros(values.shape)
         if actual.dtype.is_floating_point:
             # What overflows the dtype is infinite there.
-            rounded = host(_ext.from_numpy(expected.astype(np.float64)).to(actual.dtype))
+            rounded = host(_ext.from_numpy(np.array(expected, np.float64)).to(actual.dtype))
             expected = np.where(np.isfinite(rounded), expected, rounded)
             finite = np.abs(expected[np.isfinite(expected)])
             allowed = tolerance[name] * (np.abs(expected) + finite.max(initial=0.0))
