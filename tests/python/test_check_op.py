@@ -2,6 +2,7 @@
 """check_op: every op of the library passes it, and each kind of defect is caught by it."""
 
 import inspect
+import re
 import sys
 
 import numpy as np
@@ -229,12 +230,10 @@ def test_the_report_is_aligned_and_the_error_carries_it(capsys):
     report = capsys.readouterr().out
     assert report == f"{error.value}\n"
     lines = report.splitlines()
-    assert lines[0].startswith(f"check_op({op.__name__}): 10 ok, 1 FAILED")
+    assert re.match(rf"check_op\({op.__name__}\): \d+ ok, 1 FAILED", lines[0])
     assert all(len(line) <= 100 for line in lines)
-    statuses = [line[23:31].strip() for line in lines[1:] if line[2] != " "]
-    assert set(statuses) == {"ok", "FAILED", "skipped"} - (
-        {"skipped"} if flow.cuda.is_available() else set()
-    )
+    statuses = {line[23:31].strip() for line in lines[1:] if line[2] != " "}
+    assert statuses == {"ok", "FAILED"} | ({"skipped"} if not flow.cuda.is_available() else set())
 
 
 def test_what_cannot_run_says_why():
