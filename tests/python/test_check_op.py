@@ -55,7 +55,8 @@ def test_own_ops_pass(name):
     ran = {"schema", "inference", "repetition", "mutation", "dtypes", "cost"}
     ran |= {"sharding"} if info["has_sbp"] else set()
     if info["differentiable"] and info["has_backward"]:
-        ran |= {"gradients"} | ({"second order"} if name not in NO_SECOND_ORDER else set())
+        ran |= {"gradients", "gradient dtypes", "second order"}
+        ran -= {"second order"} if name in NO_SECOND_ORDER else set()
     assert {c.name for c in result.checks if c.status == "ok"} >= ran, str(result)
 
 
@@ -114,6 +115,13 @@ def flat_gradient(x, dy):
     return flat(dy) * 2 * x if dy.stride() == x.stride() else dy * x
 
 
+def writing_gradient(ctx, dy):
+    x = ctx.x.detach()
+    gradient = dy * 2 * ctx.x.clone()
+    x.mul_(2)
+    return gradient
+
+
 def writes(x):
     x.mul_(2)
     return x * 1
@@ -156,6 +164,15 @@ DEFECTS = {
                  lambda: register(backward=lambda ctx, dy: dy * ctx.x)),
     "gradient from an expanded one": ("gradients", "from an expanded incoming gradient", lambda:
                                       register(backward=lambda ctx, dy: flat_gradient(ctx.x, dy))),
+    "a gradient that writes": ("gradients", "saved for backward was changed in place",
+                               lambda: register(backward=writing_gradient)),
+    "gradient of one dtype": ("gradient dtypes", "bfloat16.*gradient of x is off by",
+                              lambda: register(backward=lambda ctx, dy: dy * ctx.x * (
+                                  2.5 if dy.dtype is flow.bfloat16 else 2))),
+    "gradient's dtype": ("gradient dtypes", "the gradient of x is float64",
+                         lambda: register(backward=lambda ctx, dy: (dy * 2 * ctx.x).double())),
+    "empty gradient": ("gradients", "raised", lambda: register(
+        backward=lambda ctx, dy: dy * 2 * ctx.x + 0 * ctx.x.detach().max())),
     "second order": ("second order", "autograd gives",
                      lambda: register(backward=lambda ctx, dy: dy * 2 * ctx.x.detach())),
     "split of a sum": ("sharding", "as S\\(0\\) -> S\\(0\\) in 2 parts: .* wrong",
@@ -269,7 +286,8 @@ def test_a_backward_without_a_gradient_of_its_own():
         (backward, "backward has no gradient: "),
         (detached, "backward is not recorded, so it has no gradient"),
     ]:
-        result = check(register(backward=gradient), [X], devices=["cpu"])
+        skip = {"gradient dtypes": "NumPy has no bfloat16"}
+        result = check(register(backward=gradient), [X], devices=["cpu"], skip=skip)
         assert result.passed, str(result)
         assert result["second order"].detail.startswith(reason)
 

@@ -35,6 +35,7 @@ def _plan(subject: Subject, devices: Sequence[str], tolerance: dict[str, float])
             yield (f"{where} against cpu",
                    lambda w=where: without_grad(running.parity)(subject, w, tolerance))  # fmt: skip
         yield "gradients" + mark, lambda w=where: gradients.first_order(subject, w)
+        yield "gradient dtypes" + mark, lambda w=where: gradients.dtypes(subject, w, tolerance)
         yield "second order" + mark, lambda w=where: gradients.second_order(subject, w)
         yield "sharding" + mark, lambda w=where: without_grad(declared.sharding)(subject, w)
     yield "cost", lambda: declared.cost(subject)
@@ -126,7 +127,7 @@ def check_op(
 
     Notes
     -----
-    - schema: the signature can be shown, names are unique, there is documentation.
+    - schema: the signature can be shown, its names can be used, there is documentation.
     - inference: shapes, dtypes and devices are those that a run gives.
     - repetition: the same call twice gives the same bits.
     - mutation: no input is changed but one marked ``Tensor(a!)``.
@@ -135,7 +136,8 @@ def check_op(
     - dtypes: each dtype that kernels are registered for, against the widest.
     - cuda against cpu, where there is a GPU; all other checks then run on both.
     - gradients, second order: every subset of the floating inputs against differences, in float64,
-      or in float32 where that is all there is.
+      or in float32 where that is all there is; nothing is written into; of empty tensors too.
+    - gradient dtypes: each floating dtype against the widest, and of the input's own dtype.
     - sharding: each declared SBP signature, run on 2 and on 3 shards and combined, is the whole.
     - cost: finite, about the bytes of inputs and outputs, more for larger tensors.
 

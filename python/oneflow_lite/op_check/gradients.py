@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.autograd import GradcheckError, enable_grad, gradcheck, gradgradcheck
-from oneflow_lite.op_check.calls import Call, Subject
+from oneflow_lite.op_check.calls import Call, Subject, widest
 from oneflow_lite.op_check.outcome import Failed, Skipped
-from oneflow_lite.op_check.running import calls_on, described
-from oneflow_lite.op_check.values import difference, host
+from oneflow_lite.op_check.running import calls_on, described, empty_variants
+from oneflow_lite.op_check.values import bits, difference, host, shape_text
 
 MOST_ELEMENTS = 120  # of the inputs: each costs two runs
 
@@ -115,31 +117,98 @@ def first_order(subject: Subject, where: str) -> str:
             checked[_names(subject, chosen)] = None
             narrow = f.narrow
         if having:
-            _expanded_gradient(subject, call, f, having)
+            wide = subject.widened(call, where)
+            _expanded_gradient(subject, wide, having)
+            _empty_gradient(subject, wide, having)
     if not checked:
         raise Skipped("; ".join(left_out))
     text = "; ".join([f"of {' / '.join(checked)}", *(f"none of {r}" for r in left_out)])
     return text if narrow is _ext.float64 else f"{text}; in float32, within 2e-2"
 
 
-def _expanded_gradient(subject: Subject, call: Call, f: _Differentiable, chosen: list[int]) -> None:
-    """The gradient of a sum is one element, expanded."""
-    results = []
-    for dense in (True, False):
-        leaves = f.leaves(chosen)
-        with enable_grad():
-            outputs = [y for y in f(*leaves) if y.requires_grad]
-        one = _C.ones([], dtype=_ext.float64, device=call.tensors[0].device)
-        seeds = [one.expand(y.shape).contiguous() if dense else one.expand(y.shape)
-                 for y in outputs]  # fmt: skip
-        results.append(_ext.grad(outputs, [leaves[i] for i in chosen], seeds, False, False, True))
-    for i, a, b in zip(chosen, *results, strict=True):
-        wrong = difference(b, host(a)) if a is not None else None
-        if wrong:
+def _gradients(subject: Subject, call: Call, leaves: Sequence[Tensor], places: Sequence[int],
+               seed: Callable[[Tensor], Tensor]) -> list[Tensor | None]:  # fmt: skip
+    with enable_grad():
+        outputs = [y for y in subject.run(call, leaves) if y.requires_grad]
+    seeds = [seed(y) for y in outputs]
+    return _ext.grad(outputs, [leaves[i] for i in places], seeds, False, False, True)
+
+
+def _leaves(call: Call, chosen: Sequence[int]) -> list[Tensor]:
+    tensors = list(call.tensors)
+    for i in chosen:
+        tensors[i] = tensors[i].detach().clone().requires_grad_()
+    return tensors
+
+
+def _expanded_gradient(subject: Subject, call: Call, chosen: Sequence[int]) -> None:
+    """The gradient of a sum is one element, expanded; and backward writes into nothing."""
+    leaves = _leaves(call, chosen)
+    before = [bits(t) for t in leaves]
+    dense = _gradients(subject, call, leaves, chosen, _C.ones_like)
+    thin = _gradients(subject, call, leaves, chosen, lambda y: _C.ones(
+        [], dtype=y.dtype, device=y.device).expand(y.shape))  # fmt: skip
+    for i, a, b in zip(chosen, dense, thin, strict=True):
+        if a is not None and (wrong := difference(b, host(a))):
             raise Failed(
                 f"{described(subject, call)}: gradient of {subject.input_name(i)} from an expanded "
                 f"incoming gradient: {wrong}"
             )
+    for i, (t, old) in enumerate(zip(leaves, before, strict=True)):
+        if bits(t) != old:
+            raise Failed(f"{described(subject, call)}: backward changed {subject.input_name(i)}")
+
+
+def _empty_gradient(subject: Subject, call: Call, chosen: Sequence[int]) -> None:
+    for variant in empty_variants(subject, call):
+        leaves = _leaves(variant, chosen)
+        try:
+            grads = _gradients(subject, variant, leaves, chosen, _C.ones_like)
+        except (IndexError, ValueError):
+            if all(t.dtype.is_floating_point for t in leaves):
+                raise
+            continue  # the values refuse it: an index into nothing
+        for i, g in zip(chosen, grads, strict=True):
+            if g is not None and g.shape != leaves[i].shape:
+                raise Failed(
+                    f"{described(subject, variant)}: the gradient of {subject.input_name(i)} has "
+                    f"shape {shape_text(g.shape)}"
+                )
+
+
+def dtypes(subject: Subject, where: str, tolerance: Mapping[str, float]) -> str:
+    """Each floating dtype against the widest, from the same rounded values; a few roundings more.
+
+    The error is held against the largest gradient, or 1: what cancels in one dtype may not in
+    another.
+    """
+    kinds = [k for k in subject.dtypes(where) if k.is_floating_point]
+    reference = widest(kinds, floating=True)
+    for (call, f), kind in itertools.product(_differentiables(subject, where), kinds):
+        having, _ = _without(f)
+        low = call.cast(kind)
+        wide = low.cast(reference)
+        if not having or call.main is None or not call.main.is_floating_point:
+            continue
+        grads = _gradients(subject, low, _leaves(low, having), having, _seed)
+        exact = _gradients(subject, wide, _leaves(wide, having), having, _seed)
+        for i, g, e in zip(having, grads, exact, strict=True):
+            if g is None or e is None:
+                continue
+            what = f"{described(subject, low)}: the gradient of {subject.input_name(i)}"
+            if g.dtype is not low.tensors[i].dtype:
+                raise Failed(f"{what} is {g.dtype.name}")
+            scale = 1 + np.abs(host(e)[np.isfinite(host(e))]).max(initial=0.0)
+            error = np.abs(host(g) - host(e)).max(initial=0.0)
+            if error > 4 * tolerance[kind.name] * scale:
+                raise Failed(f"{what} is off by {error:.2g} where the largest is {scale - 1:.2g}")
+    return ", ".join(k.name for k in kinds)
+
+
+def _seed(y: Tensor) -> Tensor:
+    """Of small numbers that every dtype has."""
+    values = np.random.default_rng(0).integers(-2, 3, tuple(y.shape)) / 2
+    return _ext.from_numpy(np.array(values)).to(y.device).to(y.dtype)
 
 
 def second_order(subject: Subject, where: str) -> str:

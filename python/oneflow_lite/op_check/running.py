@@ -8,7 +8,7 @@ Skipped.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
@@ -95,22 +95,28 @@ def layouts(subject: Subject, where: str) -> str:
     return ", ".join(LAYOUTS)
 
 
+def empty_variants(subject: Subject, call: Call) -> Iterator[Call]:
+    """The call with a size of 0, wherever infer allows one."""
+    for small in subject.resized(call, 0):
+        yield small.replaced([
+            _C.zeros(m.shape, dtype=m.dtype, device=t.device) if m.shape != t.shape else t
+            for t, m in zip(call.tensors, small.tensors, strict=True)
+        ])  # fmt: skip
+
+
 def empty(subject: Subject, where: str) -> str:
     """Wherever infer allows a size to be 0, a run gives the empty result."""
     seen = 0
-    for call, small in ((c, v) for c in calls_on(subject, where) for v in subject.resized(c, 0)):
-        tensors = [_C.zeros(m.shape, dtype=m.dtype, device=where) if m.shape != t.shape else t
-                   for t, m in zip(call.tensors, small.tensors, strict=True)]  # fmt: skip
-        variant = small.replaced(tensors)
-        wanted = subject.infer(variant)
+    for call in (v for c in calls_on(subject, where) for v in empty_variants(subject, c)):
+        wanted = [tuple(shape) for shape, _ in subject.infer(call)]
         try:
-            shapes = [tuple(y.shape) for y in subject.run(subject.on(variant, where))]
+            shapes = [tuple(y.shape) for y in subject.run(call)]
         except (IndexError, ValueError):
-            if all(t.dtype.is_floating_point for t in tensors):
+            if all(t.dtype.is_floating_point for t in call.tensors):
                 raise
             continue  # the values refuse it: an index into nothing
-        if shapes != [tuple(shape) for shape, _ in wanted]:
-            raise Failed(f"{described(subject, variant)}: gave shapes {shapes}")
+        if shapes != wanted:
+            raise Failed(f"{described(subject, call)}: gave shapes {shapes}, not {wanted}")
         seen += 1
     if not seen:
         raise Skipped("no size of the samples may be 0")
