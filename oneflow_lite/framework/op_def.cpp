@@ -87,8 +87,7 @@ StatusOr<std::vector<SbpSignature>> SignaturesOf(
   for (const TensorSpec& in : inputs) context.inputs.push_back(in.shape);
   op.sbp(context, &signatures);
   const auto fits = [](const Sbp& s, const TensorSpec& t) {
-    return s.kind == Sbp::Kind::kBroadcast ||
-           (t.defined && (s.kind != Sbp::Kind::kSplit || (s.axis >= 0 && s.axis < t.shape.ndim())));
+    return s.kind != Sbp::Kind::kSplit || !t.defined || (s.axis >= 0 && s.axis < t.shape.ndim());
   };
   for (const SbpSignature& s : signatures) {
     bool valid = s.inputs.size() == inputs.size() && s.outputs.size() == outputs.size();

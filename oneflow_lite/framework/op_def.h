@@ -185,7 +185,7 @@ struct OFL_API OpDef {
 OFL_API Status InferOutputs(const OpDef& op, const absl::InlinedVector<TensorSpec, 4>& inputs,
                             const Attrs& attrs, absl::InlinedVector<TensorSpec, 2>* outputs);
 // The signatures that the op declares for a call. RuntimeError where one does not have an entry per
-// tensor, splits a dim that is not there or an absent input; it names the op's place.
+// tensor or splits a dim that is not there; it names the op's place. An absent input may have any.
 OFL_API StatusOr<std::vector<SbpSignature>> SignaturesOf(
     const OpDef& op, const absl::InlinedVector<TensorSpec, 4>& inputs, const Attrs& attrs,
     const absl::InlinedVector<TensorSpec, 2>& outputs);

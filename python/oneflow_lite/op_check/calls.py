@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,15 +65,34 @@ class Call:
         return Call(args, kwargs)
 
     @property
+    def kinds(self) -> list[dtype]:
+        return [t.dtype for t in self.tensors]
+
+    def with_kinds(self, kinds: Sequence[dtype]) -> Call:
+        """The tensors in other dtypes, none negative where it is unsigned."""
+        return self.replaced([_convert(t, k) for t, k in zip(self.tensors, kinds, strict=True)])
+
+    @property
     def main(self) -> dtype | None:
         """The dtype that a sweep changes: the first floating one, else the first tensor's."""
-        floating = [t.dtype for t in self.tensors if t.dtype.is_floating_point]
-        return next(iter(floating or [t.dtype for t in self.tensors]), None)
+        floating = [k for k in self.kinds if k.is_floating_point]
+        return next(iter(floating or self.kinds), None)
 
-    def cast(self, target: dtype) -> Call:
-        """The tensors of the main dtype in another one, none negative where it is unsigned."""
-        return self.replaced([_convert(t, target) if t.dtype is self.main else t
-                              for t in self.tensors])  # fmt: skip
+    def kinds_for(self, target: dtype) -> list[list[dtype]]:
+        """Ways to put the call into a dtype: all of the main one; some in the compute type."""
+        ways = [[target if k is self.main else k for k in self.kinds]]
+        places = [i for i, k in enumerate(self.kinds) if k.is_floating_point]
+        if not (target.is_floating_point and 0 < len(places) <= 8):
+            return ways
+        compute = _ext.float64 if target is _ext.float64 else _ext.float32
+        mixtures = sorted(itertools.product((target, compute), repeat=len(places)),
+                          key=lambda m: -m.count(target))  # fmt: skip
+        for mixture in mixtures:
+            way = self.kinds
+            for i, kind in zip(places, mixture, strict=True):
+                way[i] = kind
+            ways += [way] if target in mixture and way not in ways else []
+        return ways
 
     def is_empty(self) -> bool:
         return any(t.numel() == 0 for t in self.tensors)
@@ -151,11 +171,16 @@ class Subject:
         return inputs[min(i, len(inputs) - 1)][0] if inputs else f"tensor {i}"
 
     def run(self, call: Call, tensors: Sequence[Tensor] | None = None) -> list[Tensor]:
-        """The outputs; what the op writes into is a copy."""
+        """The outputs for copies of what the op may write into.
+
+        Where autograd records that is only what the schema marks: a recorded copy would come
+        between the op and its gradient.
+        """
         tensors = list(call.tensors if tensors is None else tensors)
-        if self.kind("mutated"):
-            tensors[0] = tensors[0].clone()
-        return self.run_as_is(call, tensors)
+        copied = 1 if self.kind("mutated") else 0
+        if not _ext.is_grad_enabled():
+            copied = len(tensors)
+        return self.run_as_is(call, [t.clone() for t in tensors[:copied]] + tensors[copied:])
 
     def run_as_is(self, call: Call, tensors: Sequence[Tensor]) -> list[Tensor]:
         args, kwargs = call.arguments(tensors)
@@ -180,13 +205,25 @@ class Subject:
             call = call.with_argument(place, device(where))
         return call
 
-    def in_dtype(self, call: Call, target: dtype) -> Call:
-        """The call in another dtype, by its tensors or, where there are none, its attribute."""
-        if call.tensors:
-            return call.cast(target)
-        for place in self._attributes("dtype"):
-            call = call.with_argument(place, target)
-        return call
+    def in_dtype(self, call: Call, target: dtype) -> Call | None:
+        """The call in another dtype, by its tensors or, where there are none, its attribute.
+
+        None where infer refuses it.
+        """
+        variants = (call.with_kinds(kinds) for kinds in call.kinds_for(target))
+        if not call.tensors:
+            for place in self._attributes("dtype"):
+                call = call.with_argument(place, target)
+            variants = iter([call])
+        return next(filter(self._takes, variants), None)
+
+    def _takes(self, call: Call) -> bool:
+        """Whether infer, or a run of a function, has nothing against the dtypes."""
+        try:
+            self.infer(call) if self.info else self.run(call)
+        except (DTypeError, NotImplementedError):
+            return False
+        return True
 
     def resized(self, call: Call, factor: int) -> Iterator[Call]:
         """Calls with one size multiplied (by 0: empty), on meta, where infer allows them."""
@@ -232,34 +269,26 @@ class Subject:
     def dtypes(self, where: str) -> list[dtype]:
         """Those of the kernels that infer takes with the first sample."""
         kinds = self.kernel_dtypes(where)
-        return [k for k in kinds if self.takes(self.in_dtype(self.calls[0], k))]
-
-    def takes(self, call: Call) -> bool:
-        """Whether infer, or a run of a function, has nothing against the dtypes."""
-        try:
-            self.infer(call) if self.info else self.run(call)
-        except (DTypeError, NotImplementedError):
-            return False
-        return True
+        return [k for k in kinds if self.in_dtype(self.calls[0], k) is not None]
 
     def widened(self, call: Call, where: str) -> Call:
         """The call in float64, or as near to it as there is a kernel; integers stay."""
         if call.main is None or not call.main.is_floating_point:
             return call
-        kinds = [k for k in self.dtypes(where) if k.itemsize > call.main.itemsize]
-        for kind in sorted(kinds, key=lambda k: -k.itemsize):
-            if kind.is_floating_point and self.takes(call.cast(kind)):
-                return call.cast(kind)
-        return call
+        floating = [k for k in self.kernel_dtypes(where) if k.is_floating_point]
+        variants = (self.in_dtype(call, k) for k in sorted(floating, key=lambda k: -k.itemsize))
+        return next((v for v in variants if v is not None), call)
 
-    @cached_property
+    @functools.cached_property
     def ops(self) -> list[tuple[Subject, Call]]:
         """The calls of ops that the samples come to: a function's are recorded."""
         if self.info:
             return [(self, call) for call in self.calls]
         found = []
         for call in self.calls:
-            for name, arguments in _ext.record_ops(lambda call=call: self.run(call)):
+            tensors = [t.clone() for t in call.tensors]
+            run = functools.partial(self.run_as_is, call, tensors)
+            for name, arguments in _ext.record_ops(run):
                 op = Subject(name, [arguments])
                 found.append((op, op.calls[0]))
         return found

@@ -162,6 +162,15 @@ def _cost(op: Subject, call: Call) -> tuple[float, float]:
     return bytes, flops
 
 
+def _counts_most(op: Subject, call: Call) -> bool:
+    """Whether half of what there is is counted, at least where one size is large.
+
+    Small tensors may be left out, an input may be read in part, and one that is overwritten need
+    not be read.
+    """
+    return any(_cost(op, c)[0] >= 0.5 * _weight(op, c) for c in (call, *op.resized(call, 64)))
+
+
 def cost(subject: Subject) -> str:
     """Finite, about the bytes of inputs and outputs, and more for larger tensors."""
     detail = ""
@@ -173,9 +182,7 @@ def cost(subject: Subject) -> str:
                 raise Failed(f"{op.name}{call} is a view, but costs {bytes:g} bytes")
             detail = detail or "a view costs nothing"
             continue
-        # An input may be read in part, one that is written need not be read; none is read twice
-        # for nothing.
-        if not 0.5 * weight <= bytes <= 2 * weight:
+        if bytes > 2 * weight or not _counts_most(op, call):
             raise Failed(f"{op.name}{call} costs {bytes:g} bytes; its inputs and outputs have "
                          f"{weight}")  # fmt: skip
         for large in op.resized(call, 2):

@@ -13,7 +13,7 @@ from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.autograd import GradcheckError, enable_grad, gradcheck, gradgradcheck
 from oneflow_lite.op_check.calls import Call, Subject, widest
 from oneflow_lite.op_check.outcome import Failed, Skipped
-from oneflow_lite.op_check.running import calls_on, described, empty_variants
+from oneflow_lite.op_check.running import calls_on, described, empty_variants, same_values
 from oneflow_lite.op_check.values import bits, difference, host, shape_text
 
 MOST_ELEMENTS = 120  # of the inputs: each costs two runs
@@ -27,11 +27,11 @@ class _Differentiable:
     """A call as gradcheck wants it: a function of float64 tensors, narrowed where it must be."""
 
     def __init__(self, subject: Subject, call: Call, where: str) -> None:
-        self._subject, self._call = subject, subject.widened(call, where)
-        self._kinds = [t.dtype for t in self._call.tensors]
-        self.places = [i for i, k in enumerate(self._kinds) if k.is_floating_point]
-        self.narrow = min((self._kinds[i] for i in self.places), key=lambda k: k.itemsize,
+        self.subject, self.call = subject, subject.widened(call, where)
+        self.places = [i for i, k in enumerate(self.call.kinds) if k.is_floating_point]
+        self.narrow = min((self.call.kinds[i] for i in self.places), key=lambda k: k.itemsize,
                           default=_ext.float64)  # fmt: skip
+        self.outputs: list[int] | None = None  # those that have a gradient; None: not known yet
 
     # Differences in float32 need a longer step, and see less.
     @property
@@ -40,15 +40,16 @@ class _Differentiable:
         return {} if wide else {"eps": 1e-2, "atol": 2e-3, "rtol": 2e-2}
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
-        given = [t.to(kind) for t, kind in zip(tensors, self._kinds, strict=True)]
-        outputs = self._subject.run(self._call, given)
+        given = [t.to(k) for t, k in zip(tensors, self.call.kinds, strict=True)]
+        outputs = self.pick(self.subject.run(self.call, given))
         return [y.double() if y.dtype.is_floating_point else y for y in outputs]
 
+    def pick(self, outputs: list[Tensor]) -> list[Tensor]:
+        return outputs if self.outputs is None else [outputs[o] for o in self.outputs]
+
     def leaves(self, chosen: Sequence[int]) -> list[Tensor]:
-        tensors = [t.double() if t.dtype.is_floating_point else t for t in self._call.tensors]
-        for i in chosen:
-            tensors[i] = tensors[i].detach().clone().requires_grad_()
-        return tensors
+        tensors = [t.double() if t.dtype.is_floating_point else t for t in self.call.tensors]
+        return _leaves(self.call.replaced(tensors), chosen)
 
 
 def _differentiables(subject: Subject, where: str) -> list[tuple[Call, _Differentiable]]:
@@ -72,23 +73,27 @@ def _differentiables(subject: Subject, where: str) -> list[tuple[Call, _Differen
     return small
 
 
-def _without(f: _Differentiable) -> tuple[list[int], dict[int, str]]:
-    """The inputs that have a gradient, and why the others have none."""
-    having, reasons = [], {}
+def _settle(f: _Differentiable) -> tuple[list[int], list[str]]:
+    """The inputs that have a gradient from all outputs that have one; why others are left out."""
+    able: dict[int, set[int]] = {i: set() for i in f.places}  # input: outputs
+    reasons: dict[tuple[int, int], str] = {}
     for i in f.places:
         leaves = f.leaves([i])
         with enable_grad():
-            outputs = [y for y in f(*leaves) if y.requires_grad]
-        if not outputs:
-            reasons[i] = "the outputs do not depend on it"
-            continue
-        seeds = [_C.ones_like(y) for y in outputs]
-        try:
-            _ext.grad(outputs, [leaves[i]], seeds, False, False, True)
-            having.append(i)
-        except NotImplementedError as error:
-            reasons[i] = str(error)
-    return having, reasons
+            outputs = f(*leaves)
+        for o, y in enumerate(outputs):
+            if not y.requires_grad:
+                continue
+            try:
+                _ext.grad([y], [leaves[i]], [_C.ones_like(y)], True, False, True)
+                able[i].add(o)
+            except NotImplementedError as error:
+                reasons[i, o] = str(error)
+    f.outputs = sorted(set().union(*able.values()))
+    having = [i for i in f.places if able[i] and able[i] == set(f.outputs)]
+    left_out = {f"not of {f.subject.input_name(i)}, on which no output depends"
+                for i in f.places if not able[i] and all(i != j for j, _ in reasons)}  # fmt: skip
+    return having, sorted(left_out | {f"not all: {why}" for why in reasons.values()})
 
 
 def _subsets(places: Sequence[int]) -> list[tuple[int, ...]]:
@@ -104,8 +109,8 @@ def first_order(subject: Subject, where: str) -> str:
     left_out: dict[str, None] = {}
     narrow = None
     for call, f in _differentiables(subject, where):
-        having, reasons = _without(f)
-        left_out |= {f"{subject.input_name(i)}: {why}": None for i, why in reasons.items()}
+        having, reasons = _settle(f)
+        left_out |= dict.fromkeys(reasons)
         for chosen in _subsets(having):
             try:
                 gradcheck(f, f.leaves(chosen), **f.options)
@@ -117,19 +122,18 @@ def first_order(subject: Subject, where: str) -> str:
             checked[_names(subject, chosen)] = None
             narrow = f.narrow
         if having:
-            wide = subject.widened(call, where)
-            _expanded_gradient(subject, wide, having)
-            _empty_gradient(subject, wide, having)
+            _expanded_gradient(f, having)
+            _empty_gradient(f, having)
     if not checked:
         raise Skipped("; ".join(left_out))
-    text = "; ".join([f"of {' / '.join(checked)}", *(f"none of {r}" for r in left_out)])
+    text = "; ".join([f"of {' / '.join(checked)}", *left_out])
     return text if narrow is _ext.float64 else f"{text}; in float32, within 2e-2"
 
 
-def _gradients(subject: Subject, call: Call, leaves: Sequence[Tensor], places: Sequence[int],
+def _gradients(f: _Differentiable, call: Call, leaves: Sequence[Tensor], places: Sequence[int],
                seed: Callable[[Tensor], Tensor]) -> list[Tensor | None]:  # fmt: skip
     with enable_grad():
-        outputs = [y for y in subject.run(call, leaves) if y.requires_grad]
+        outputs = [y for y in f.pick(f.subject.run(call, leaves)) if y.requires_grad]
     seeds = [seed(y) for y in outputs]
     return _ext.grad(outputs, [leaves[i] for i in places], seeds, False, False, True)
 
@@ -141,29 +145,31 @@ def _leaves(call: Call, chosen: Sequence[int]) -> list[Tensor]:
     return tensors
 
 
-def _expanded_gradient(subject: Subject, call: Call, chosen: Sequence[int]) -> None:
+def _expanded_gradient(f: _Differentiable, chosen: Sequence[int]) -> None:
     """The gradient of a sum is one element, expanded; and backward writes into nothing."""
-    leaves = _leaves(call, chosen)
+    leaves = _leaves(f.call, chosen)
     before = [bits(t) for t in leaves]
-    dense = _gradients(subject, call, leaves, chosen, _C.ones_like)
-    thin = _gradients(subject, call, leaves, chosen, lambda y: _C.ones(
+    dense = _gradients(f, f.call, leaves, chosen, _C.ones_like)
+    thin = _gradients(f, f.call, leaves, chosen, lambda y: _C.ones(
         [], dtype=y.dtype, device=y.device).expand(y.shape))  # fmt: skip
     for i, a, b in zip(chosen, dense, thin, strict=True):
         if a is not None and (wrong := difference(b, host(a))):
             raise Failed(
-                f"{described(subject, call)}: gradient of {subject.input_name(i)} from an expanded "
-                f"incoming gradient: {wrong}"
+                f"{described(f.subject, f.call)}: gradient of {f.subject.input_name(i)} from an "
+                f"expanded incoming gradient: {wrong}"
             )
     for i, (t, old) in enumerate(zip(leaves, before, strict=True)):
         if bits(t) != old:
-            raise Failed(f"{described(subject, call)}: backward changed {subject.input_name(i)}")
+            raise Failed(
+                f"{described(f.subject, f.call)}: backward changed {f.subject.input_name(i)}"
+            )
 
 
-def _empty_gradient(subject: Subject, call: Call, chosen: Sequence[int]) -> None:
-    for variant in empty_variants(subject, call):
+def _empty_gradient(f: _Differentiable, chosen: Sequence[int]) -> None:
+    for variant in empty_variants(f.subject, f.call):
         leaves = _leaves(variant, chosen)
         try:
-            grads = _gradients(subject, variant, leaves, chosen, _C.ones_like)
+            grads = _gradients(f, variant, leaves, chosen, _C.ones_like)
         except (IndexError, ValueError):
             if all(t.dtype.is_floating_point for t in leaves):
                 raise
@@ -171,8 +177,8 @@ def _empty_gradient(subject: Subject, call: Call, chosen: Sequence[int]) -> None
         for i, g in zip(chosen, grads, strict=True):
             if g is not None and g.shape != leaves[i].shape:
                 raise Failed(
-                    f"{described(subject, variant)}: the gradient of {subject.input_name(i)} has "
-                    f"shape {shape_text(g.shape)}"
+                    f"{described(f.subject, variant)}: the gradient of {f.subject.input_name(i)} "
+                    f"has shape {shape_text(g.shape)}"
                 )
 
 
@@ -185,13 +191,13 @@ def dtypes(subject: Subject, where: str, tolerance: Mapping[str, float]) -> str:
     kinds = [k for k in subject.dtypes(where) if k.is_floating_point]
     reference = widest(kinds, floating=True)
     for (call, f), kind in itertools.product(_differentiables(subject, where), kinds):
-        having, _ = _without(f)
-        low = call.cast(kind)
-        wide = low.cast(reference)
-        if not having or call.main is None or not call.main.is_floating_point:
+        having, _ = _settle(f)
+        low = subject.in_dtype(call, kind)
+        if not having or low is None:
             continue
-        grads = _gradients(subject, low, _leaves(low, having), having, _seed)
-        exact = _gradients(subject, wide, _leaves(wide, having), having, _seed)
+        wide = same_values(subject, call, low, reference)
+        grads = _gradients(f, low, _leaves(low, having), having, _seed)
+        exact = _gradients(f, wide, _leaves(wide, having), having, _seed)
         for i, g, e in zip(having, grads, exact, strict=True):
             if g is None or e is None:
                 continue
@@ -216,7 +222,7 @@ def second_order(subject: Subject, where: str) -> str:
     reason = ""
     checked = 0
     for call, f in _differentiables(subject, where):
-        having, _ = _without(f)
+        having, _ = _settle(f)
         if not having:
             continue
         try:
