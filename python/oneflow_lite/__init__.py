@@ -10,6 +10,9 @@ methods of Tensor; ``help(flow.softmax)`` shows a signature. Modules are in ``fl
 in ``flow.optim``.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 from oneflow_lite import (
     _tensor,  # noqa: F401  (completes Tensor)
     autograd,
@@ -53,7 +56,9 @@ from oneflow_lite._oneflow_lite import (
 from oneflow_lite._serialization import load, save
 from oneflow_lite.autograd import enable_grad, no_grad, set_grad_enabled
 from oneflow_lite.custom_op import load_library, register_op
-from oneflow_lite.op_check import CheckError, check_op
+
+if _TYPE_CHECKING:
+    from oneflow_lite.op_check import CheckError, check_op
 
 __config__ = Config()
 __version__ = __config__["version"]
@@ -70,3 +75,12 @@ __all__ = [
     "tensor", "uint8", "utils",
 ]  # fmt: skip
 __all__ += [name for name in dir(_C) if not name.startswith("_")]
+
+
+def __getattr__(name: str) -> _Any:
+    # A program that does not check ops should not wait for what checks them.
+    if name in ("CheckError", "check_op"):
+        from oneflow_lite import op_check
+
+        return getattr(op_check, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
