@@ -119,7 +119,7 @@ def check_op(
     Raises
     ------
     CheckError
-        A check failed; an AssertionError with the report as its message.
+        A check failed; an AssertionError with the lines of those that did.
     TypeError
         A sample does not go with the op's schema.
     NotImplementedError
@@ -152,13 +152,19 @@ def check_op(
     if devices is not None:
         found, left_out = list(devices), []
     reasons = dict(skip or {})
-    checks = []
+    checks: list[Check] = []
+    broken = False
     for name, check in _plan(subject, found, {**TOLERANCE, **(tolerance or {})}):
-        reason = reasons.pop(name, None) or reasons.get(name.split(" (")[0])
+        inference = name.startswith("inference")
+        reason = reasons.get(name) or reasons.get(name.split(" (")[0])
+        if broken and not inference and not reason:
+            reason = "the samples do not run, see inference"
         checks.append(Check(name, "skipped", reason) if reason else _run(name, check))
+        if inference:
+            broken = checks[-1].detail.startswith("raised") and checks[-1].status == "FAILED"
     result = CheckResult(subject.name, (*checks, *left_out))
     if verbose:
         print(result)
     if raise_exception and not result.passed:
-        raise CheckError(f"{result}")
+        raise CheckError("\n".join([result.summary(), *map(str, result.failures)]))
     return result

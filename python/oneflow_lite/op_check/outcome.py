@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 class CheckError(AssertionError):
-    """An op failed a check; the message is the report."""
+    """An op failed a check; the message is the report of what failed."""
 
 
 class Failed(Exception):
@@ -55,8 +55,10 @@ class CheckResult:
                 return check
         raise KeyError(name)
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
         counts = [(status, sum(c.status == status for c in self.checks))
                   for status in ("ok", "FAILED", "skipped")]  # fmt: skip
-        summary = ", ".join(f"{n} {status}" for status, n in counts if n)
-        return "\n".join([f"check_op({self.name}): {summary}", *map(str, self.checks)])
+        return f"check_op({self.name}): " + ", ".join(f"{n} {s}" for s, n in counts if n)
+
+    def __str__(self) -> str:
+        return "\n".join([self.summary(), *map(str, self.checks)])
