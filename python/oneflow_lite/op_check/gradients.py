@@ -52,7 +52,10 @@ class _Differentiable:
         return _leaves(self.call.replaced(tensors), chosen)
 
 
-def _differentiables(subject: Subject, where: str) -> list[tuple[Call, _Differentiable]]:
+def _differentiables(
+    subject: Subject, where: str, most: int | None = MOST_ELEMENTS
+) -> list[tuple[Call, _Differentiable]]:
+    """The calls that have a gradient to check, with inputs of at most so many elements."""
     if subject.info and not subject.info["differentiable"]:
         raise Skipped("the op says that it has none")
     if subject.info and not subject.info["has_backward"]:
@@ -64,17 +67,20 @@ def _differentiables(subject: Subject, where: str) -> list[tuple[Call, _Differen
             found.append((call, f))
     if not found:
         raise Skipped("no sample has a floating input that is not empty")
+    if most is None:
+        return found
     found = [(c, f) for c, f in found if f.narrow.itemsize >= 4]
     if not found:
         raise Skipped("differences need float32 at least, and there is no kernel for it")
-    small = [(c, f) for c, f in found if sum(t.numel() for t in c.tensors) <= MOST_ELEMENTS]
+    small = [(c, f) for c, f in found if sum(t.numel() for t in c.tensors) <= most]
     if not small:
-        raise Skipped(f"no sample has at most {MOST_ELEMENTS} elements, and each costs two runs")
+        raise Skipped(f"no sample has at most {most} elements, and each costs two runs")
     return small
 
 
 def _settle(f: _Differentiable) -> tuple[list[int], list[str]]:
     """The inputs that have a gradient from all outputs that have one; why others are left out."""
+    f.outputs = None
     able: dict[int, set[int]] = {i: set() for i in f.places}  # input: outputs
     reasons: dict[tuple[int, int], str] = {}
     for i in f.places:
@@ -82,7 +88,7 @@ def _settle(f: _Differentiable) -> tuple[list[int], list[str]]:
         with enable_grad():
             outputs = f(*leaves)
         for o, y in enumerate(outputs):
-            if not y.requires_grad:
+            if not y.requires_grad or y.numel() == 0:
                 continue
             try:
                 _ext.grad([y], [leaves[i]], [_C.ones_like(y)], True, False, True)
@@ -190,7 +196,7 @@ def dtypes(subject: Subject, where: str, tolerance: Mapping[str, float]) -> str:
     """
     kinds = [k for k in subject.dtypes(where) if k.is_floating_point]
     reference = widest(kinds, floating=True)
-    for (call, f), kind in itertools.product(_differentiables(subject, where), kinds):
+    for (call, f), kind in itertools.product(_differentiables(subject, where, most=None), kinds):
         having, _ = _settle(f)
         low = subject.in_dtype(call, kind)
         if not having or low is None:

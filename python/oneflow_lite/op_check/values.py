@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._oneflow_lite import Tensor
+from oneflow_lite._oneflow_lite import Tensor, dtype
 
 # |error| <= tolerance * (|value| + the largest |value| of the tensor): some roundings of the dtype.
 TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 1e-5, "float64": 1e-11}
@@ -29,9 +29,15 @@ def bits(t: Tensor) -> bytes:
 
 
 def difference(
-    actual: Tensor, expected: np.ndarray, tolerance: Mapping[str, float] = TOLERANCE
+    actual: Tensor,
+    expected: np.ndarray,
+    tolerance: Mapping[str, float] = TOLERANCE,
+    computed_in: dtype | None = None,
 ) -> str | None:
-    """What is wrong with a tensor that should have these values; None where nothing is."""
+    """What is wrong with a tensor that should have these values; None where nothing is.
+
+    A result may be as inexact as what it was computed in, though its own dtype be wider.
+    """
     name = actual.dtype.name
     if tuple(actual.shape) != expected.shape:
         return f"the shape is {shape_text(actual.shape)}, expected {shape_text(expected.shape)}"
@@ -43,7 +49,9 @@ def difference(
             rounded = host(_ext.from_numpy(np.array(expected, np.float64)).to(actual.dtype))
             expected = np.where(np.isfinite(rounded), expected, rounded)
             finite = np.abs(expected[np.isfinite(expected)])
-            allowed = tolerance[name] * (np.abs(expected) + finite.max(initial=0.0))
+            source = computed_in.name if computed_in else name
+            relative = max(tolerance[name], tolerance.get(source, 0.0))
+            allowed = relative * (np.abs(expected) + finite.max(initial=0.0))
         same = (values == expected) | ((values != values) & (expected != expected))
         wrong = ~same & ~(np.abs(values.astype(float) - expected) <= allowed)
     if not np.any(wrong):
