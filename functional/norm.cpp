@@ -16,7 +16,7 @@ StatusOr<int64_t> FirstNormalizedDim(const char* op, const Tensor& x,
   }
   std::string expected = "[...";
   for (const int64_t d : normalized_shape) absl::StrAppend(&expected, ", ", d);
-  return ShapeMismatch(op, "input", x.shape(), expected + "], which normalized_shape says");
+  return ShapeMismatch(op, "input", x.shape(), expected + "] to go with normalized_shape");
 }
 
 }  // namespace oneflow_lite::functional

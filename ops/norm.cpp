@@ -69,7 +69,8 @@ Status CheckColumns(const InferContext& c, int weight, int bias, int axis) {
     const char* name = i == weight ? "weight" : "bias";
     const DType x = c.dtype(0);
     if (c.dtype(i) != x && c.dtype(i) != DType::kFloat32) {
-      return DTypeMismatch(c.op(), name, c.dtype(i), absl::StrCat(Name(x), " or float32"));
+      const char* or_float32 = x == DType::kFloat32 ? "" : " or float32";
+      return DTypeMismatch(c.op(), name, c.dtype(i), absl::StrCat(Name(x), or_float32));
     }
     const bool both = i == bias && c.has_input(weight);
     OFL_RETURN_IF_ERROR(CheckLike(c, i, name, columns, c.dtype(both ? weight : i)));
