@@ -132,9 +132,10 @@ HWY_INLINE void ApplyTo(const NormBackwardTask& t, int64_t row, RowGradient grad
     if (kCentred && dbias) {
       StoreUpTo(hn::Add(dy, LoadUpTo(d, dbias + i, count, zero)), d, dbias + i, count);
     }
-    auto dx = r.Weighted(d, dy, i, count);
+    // In this order: a compiler may fuse dy * weight - mean_g, which is then not 0 where it should
+    // be.
+    auto dx = hn::NegMulAdd(x_hat, mean_gx, r.Weighted(d, dy, i, count));
     if constexpr (kCentred) dx = hn::Sub(dx, mean_g);
-    dx = hn::NegMulAdd(x_hat, mean_gx, dx);
     return dsum ? hn::MulAdd(dx, rstd, LoadUpTo(d, dsum + i, count, zero)) : hn::Mul(dx, rstd);
   };
   if (t.args.dx) {
