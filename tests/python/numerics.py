@@ -90,6 +90,7 @@ BOUNDS = {
     "pointwise": _bound({"float32": 4e-6, "float64": 1e-14}, {"float32": 1e-7, "float64": 2e-16}),
     "softmax": _bound({"float32": 4e-6, "float64": 1e-14}, {"float32": 1e-7, "float64": 1e-15}),
     "log_softmax": _bound({"float32": 4e-6, "float64": 1e-14}, {"float32": 4e-6, "float64": 1e-14}),
+    "norm": _bound({"float32": 4e-6, "float64": 1e-14}, {"float32": 4e-6, "float64": 1e-14}),
     "sum": _bound({"float32": 0, "float64": 0}, {"float32": 1e-5, "float64": 1e-14}),
     "composite": _several_steps,
 }
