@@ -47,9 +47,7 @@ OFL_EXTENSION {
   ext::Op("bench::read")
       .input("x")
       .output("words")
-      .infer([](ext::Infer c) {
-        c.set_output(0, {kReadBlocks * kWordsPerBlock}, OFL_INT32);
-      })
+      .infer([](ext::Infer c) { c.set_output(0, {kReadBlocks * kWordsPerBlock}, OFL_INT32); })
       .kernel(OFL_CUDA, {OFL_INT64},
               [](ext::Kernel c) {
                 Check(LaunchRead(c.input(0).data<void>(), c.output(0).data<void>(),
