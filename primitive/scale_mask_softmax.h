@@ -34,7 +34,7 @@ struct ScaleMaskSoftmaxShape {
   int64_t queries = 1;  // rows per matrix
   double scale = 1;
   bool causal = false;
-  // A row of which something is masked and the rest, if any, is -inf, becomes 0 instead of NaN.
+  // A row of nothing but -inf becomes 0 instead of NaN.
   bool zero_masked_rows = false;
   MaskGeometry mask = {};
 

@@ -84,20 +84,6 @@ struct Scores {
     }
     return count == hn::Lanes(d) ? v : hn::IfThenElse(hn::FirstN(d, count), v, lowest);
   }
-
-  // Whether the mask hides anything of the first n columns.
-  bool Hides(int64_t n) const {
-    for (int64_t i = 0; mask && i < n; ++i) {
-      const M m = mask[i * col_stride];
-      if constexpr (std::is_same_v<M, bool>) {
-        if (!m) return true;
-      } else {
-        using C = ComputeOf<T>;
-        if (static_cast<C>(m) == -std::numeric_limits<C>::infinity()) return true;
-      }
-    }
-    return false;
-  }
 };
 
 // y = e * factor for n elements, and 0 * factor (NaN in a row of NaN) for the rest.
@@ -126,11 +112,8 @@ void Rows(const ScaleMaskSoftmaxShape& shape, int64_t begin, int64_t end, const 
     const M* mask = static_cast<const M*>(mask_data);
     const Scores<T, M> scores{x, mask ? mask + shape.mask.Offset(row) : nullptr,
                               shape.mask.col_stride, static_cast<C>(shape.scale)};
-    const C max = MaxOfLoaded(d, n, scores);
-    if (shape.zero_masked_rows && max == kLowest && (n < shape.cols || scores.Hides(n))) {
-      std::fill(y, y + shape.cols, T(C(0)));
-      continue;
-    }
+    // Scores that are all -inf sum up to 0, and those with a NaN to NaN.
+    const C largest = MaxOfLoaded(d, n, scores), max = largest == kLowest ? C(0) : largest;
     C* e = n * sizeof(C) <= kRowBuffer ? buffer : nullptr;
     if constexpr (std::is_same_v<T, C>) e = e ? e : y;
     const double sum =
@@ -138,7 +121,7 @@ void Rows(const ScaleMaskSoftmaxShape& shape, int64_t begin, int64_t end, const 
           if (e) StoreUpTo(v, d, e + i, count);
           hwy::Prefetch(x + shape.cols + i);
         });
-    const double factor = 1 / (n > 0 ? sum : std::numeric_limits<double>::quiet_NaN());
+    const double factor = shape.zero_masked_rows && sum == 0 ? 0 : 1 / sum;
     if (e) {
       WriteRow(
           n, shape.cols, factor,

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "primitive/cuda/cross_entropy_rows.cuh"
-#include "primitive/cuda/softmax_io.cuh"
+#include "primitive/cuda/row_io.cuh"
 #include "primitive/cuda/softmax_math.cuh"
 
 namespace oneflow_lite {

@@ -37,8 +37,7 @@ struct CrossEntropyOf {
                                       static_cast<T*>(dx), limits, stream);
   }
   static size_t InPlaceWorkspaceBytes(const Problem& p, const Limits& limits) {
-    return CrossEntropyInPlaceWorkspaceBytes<T>(p.rows, p.classes,
-                                                p.smoothing != 0 || p.classes == 0, limits);
+    return CrossEntropyInPlaceWorkspaceBytes<T>(p.rows, p.classes, limits);
   }
   static cudaError_t InPlace(const Problem& p, void* x, const int64_t* target, const void* scale,
                              void* loss, void* workspace, const Limits& limits,

@@ -5,6 +5,7 @@
 
 #include "primitive/cuda/launch.cuh"
 #include "primitive/cuda/pack.cuh"
+#include "primitive/cuda/softmax_math.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -72,10 +73,51 @@ inline RowTasks MakeRowTasks(int64_t rows, int64_t packs, const DeviceLimits& li
   return tasks;
 }
 
-// The statistics of all rows, rounded up so that what follows is aligned.
+// What a row, or a part of one, adds up to. The deviation, the sum of x - anchor, serves smoothing.
+template <class C>
+struct CrossEntropyPartial {
+  OnlineSum<C> sum;
+  C deviation = 0;
+};
+template <class C>
+__device__ __forceinline__ CrossEntropyPartial<C> ShuffleXor(CrossEntropyPartial<C> v, int mask) {
+  v.sum = ShuffleXor(v.sum, mask);
+  v.deviation = ShuffleXor(v.deviation, mask);
+  return v;
+}
+struct MergePartials {
+  template <class C>
+  __device__ __forceinline__ CrossEntropyPartial<C> operator()(
+      const CrossEntropyPartial<C>& a, const CrossEntropyPartial<C>& b) const {
+    return {MergeOnline{}(a.sum, b.sum), a.deviation + b.deviation};
+  }
+};
+
+// x[target], and what the deviation is taken about: x[target] itself, so that it keeps its
+// precision where all logits are large, or 0 where that is no finite number.
+template <class C>
+struct TargetLogit {
+  C x = 0, anchor = 0;
+};
 template <class T>
-size_t CrossEntropyStatsBytes(int64_t rows) {
-  return static_cast<size_t>(CeilDiv(2 * sizeof(ComputeType<T>) * rows, 16) * 16);
+__device__ __forceinline__ TargetLogit<ComputeType<T>> TargetLogitOf(const CrossEntropyRows<T>& p,
+                                                                     int64_t row, int64_t target) {
+  using C = ComputeType<T>;
+  const C x = p.Counts(target) ? ConvertTo<C>(p.x[row * p.classes + target]) : C(0);
+  return {x, x - x == C(0) ? x : C(0)};
+}
+
+// The loss of a row; log_sum is the logarithm of its sum.
+template <class T, class C = ComputeType<T>>
+__device__ __forceinline__ C LossOf(const CrossEntropyRows<T>& p, int64_t target,
+                                    const TargetLogit<C>& at, const CrossEntropyPartial<C>& part,
+                                    C log_sum) {
+  if (!p.Counts(target)) return target == p.ignore_index ? C(0) : static_cast<C>(NAN);
+  const C sharp = (part.sum.max - at.x) + log_sum;
+  if (p.smoothing == C(0)) return sharp;
+  const C mean = part.deviation / static_cast<C>(p.classes);
+  const C uniform = ((part.sum.max - at.anchor) + log_sum) - mean;
+  return (C(1) - p.smoothing) * sharp + p.smoothing * uniform;
 }
 
 }  // namespace cuda

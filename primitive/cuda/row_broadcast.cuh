@@ -10,7 +10,7 @@
 //   auto where = MakeRowBroadcast<uint32_t>(dims, strides, /*col_stride=*/1);
 #pragma once
 
-#include "primitive/cuda/pack.cuh"
+#include "primitive/cuda/row_io.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -94,91 +94,81 @@ __device__ __forceinline__ int VisibleOf(int64_t visible, int64_t col) {
   return left <= 0 ? 0 : left >= N ? N : static_cast<int>(left);
 }
 
-// One access where `wanted`, else 0 and no access. A predicate and not a branch, so that the
+// p's word where `wanted`, else `v` and no access. A predicate and not a branch, so that the
 // compiler issues the loads of a row together.
-__device__ __forceinline__ uint4 LoadWordIf(const uint4* p, bool wanted) {
-  uint4 v;
+__device__ __forceinline__ uint4 LoadWordIf(const uint4* p, bool wanted, uint4 v) {
   asm("{\n .reg .pred q;\n setp.ne.b32 q, %5, 0;\n"
-      " mov.b32 %0, 0;\n mov.b32 %1, 0;\n mov.b32 %2, 0;\n mov.b32 %3, 0;\n"
       " @q ld.global.v4.u32 {%0, %1, %2, %3}, [%4];\n}"
-      : "=&r"(v.x), "=&r"(v.y), "=&r"(v.z), "=&r"(v.w)
+      : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w)
       : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(wanted)));
   return v;
 }
-__device__ __forceinline__ uint2 LoadWordIf(const uint2* p, bool wanted) {
-  uint2 v;
-  asm("{\n .reg .pred q;\n setp.ne.b32 q, %3, 0;\n mov.b32 %0, 0;\n mov.b32 %1, 0;\n"
-      " @q ld.global.v2.u32 {%0, %1}, [%2];\n}"
-      : "=&r"(v.x), "=&r"(v.y)
+__device__ __forceinline__ uint2 LoadWordIf(const uint2* p, bool wanted, uint2 v) {
+  asm("{\n .reg .pred q;\n setp.ne.b32 q, %3, 0;\n @q ld.global.v2.u32 {%0, %1}, [%2];\n}"
+      : "+r"(v.x), "+r"(v.y)
       : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(wanted)));
   return v;
 }
-__device__ __forceinline__ uint32_t LoadWordIf(const uint32_t* p, bool wanted) {
-  uint32_t v;
-  asm("{\n .reg .pred q;\n setp.ne.b32 q, %2, 0;\n mov.b32 %0, 0;\n @q ld.global.u32 %0, [%1];\n}"
-      : "=&r"(v)
+__device__ __forceinline__ uint32_t LoadWordIf(const uint32_t* p, bool wanted, uint32_t v) {
+  asm("{\n .reg .pred q;\n setp.ne.b32 q, %2, 0;\n @q ld.global.u32 %0, [%1];\n}"
+      : "+r"(v)
       : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(wanted)));
   return v;
 }
-__device__ __forceinline__ uint16_t LoadWordIf(const uint16_t* p, bool wanted) {
-  uint16_t v;
-  asm("{\n .reg .pred q;\n setp.ne.b32 q, %2, 0;\n mov.b16 %0, 0;\n @q ld.global.u16 %0, [%1];\n}"
-      : "=&h"(v)
+__device__ __forceinline__ uint16_t LoadWordIf(const uint16_t* p, bool wanted, uint16_t v) {
+  asm("{\n .reg .pred q;\n setp.ne.b32 q, %2, 0;\n @q ld.global.u16 %0, [%1];\n}"
+      : "+h"(v)
       : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(wanted)));
   return v;
 }
 
-// N elements where `wanted`, else zeros and no access. kAligned promises that p is aligned to their
-// size; it is what keeps the code free of branches.
-template <int N, bool kAligned, class T>
-__device__ __forceinline__ Pack<T, N> LoadPackIf(const T* p, bool wanted) {
+template <int N, class T>
+__device__ __forceinline__ Pack<T, N> FilledPack(T value) {
   Pack<T, N> pack;
-  if constexpr (kAligned && N > 1 && N * sizeof(T) > kPackBytes) {
-    constexpr int kHalf = N / 2;
-    const auto low = LoadPackIf<kHalf, true>(p, wanted);
-    const auto high = LoadPackIf<kHalf, true>(p + kHalf, wanted);
 #pragma unroll
-    for (int i = 0; i < N; ++i) pack.v[i] = i < kHalf ? low.v[i] : high.v[i - kHalf];
-  } else if constexpr (kAligned && N > 1) {
+  for (T& v : pack.v) v = value;
+  return pack;
+}
+
+// N elements of a row in memory, by what is known of p (row_io.cuh); `fill` where not wanted, where
+// nothing is read. Up to 16 bytes.
+template <Access kAccess, int N, class T>
+__device__ __forceinline__ Pack<T, N> LoadPackIf(const T* p, bool wanted, T fill) {
+  Pack<T, N> pack = FilledPack<N>(fill);
+  if constexpr (kAccess == Access::kAligned && N > 1) {
     using Word = typename WordOf<N * sizeof(T)>::type;
-    const Word word = LoadWordIf(reinterpret_cast<const Word*>(p), wanted);
+    Word word;
+    memcpy(&word, &pack, sizeof(Word));
+    word = LoadWordIf(reinterpret_cast<const Word*>(p), wanted, word);
     memcpy(&pack, &word, sizeof(Word));
-  } else {
-    memset(&pack, 0, sizeof(pack));  // all bits 0 is 0 in every type
-    if (wanted) pack = LoadPack<N>(p);
+  } else if (wanted) {
+    if constexpr (kAccess == Access::kInside && N * sizeof(T) == kPackBytes) {
+      pack = LoadShiftedPack<N>(p);
+    } else {
+      pack = LoadPack<N>(p);
+    }
   }
   return pack;
 }
 
-// Zeros from element `count` on, word by word.
+// `fill` from element `count` on, where the edge of what is visible goes through the pack. That is
+// once a row at most; elsewhere nobody waits for the pack here.
 template <int N, class T>
-__device__ __forceinline__ void KeepFirst(Pack<T, N>& pack, int count) {
-  if constexpr (N * sizeof(T) % 4 == 0 && sizeof(T) <= 4) {
-    constexpr int kPer = 4 / static_cast<int>(sizeof(T));  // elements per word
-    uint32_t words[N / kPer];
-    memcpy(words, &pack, sizeof(pack));
+__device__ __forceinline__ void FillFrom(Pack<T, N>& pack, int count, T fill) {
+  if (count <= 0 || count >= N) return;
 #pragma unroll
-    for (int w = 0; w < N / kPer; ++w) {
-      const int kept = count - w * kPer;
-      words[w] = kept >= kPer ? words[w]
-                 : kept <= 0  ? 0u
-                              : words[w] & ((1u << (8 * sizeof(T) * kept % 32)) - 1);
-    }
-    memcpy(&pack, words, sizeof(pack));
-  } else {
-#pragma unroll
-    for (int i = 0; i < N; ++i) pack.v[i] = i < count ? pack.v[i] : ConvertTo<T>(0.0f);
-  }
+  for (int i = 0; i < N; ++i) pack.v[i] = i < count ? pack.v[i] : fill;
 }
 
-// N elements, from `col` on, of an operand's row that serves `row`; zeros where not wanted.
-template <int N, bool kAligned, class T, class Index>
+// N elements, from `col` on, of an operand's row that serves `row`.
+template <Access kAccess, int N, class T, class Index>
 __device__ __forceinline__ Pack<T, N> LoadBroadcast(const T* base, const RowBroadcast<Index>& where,
-                                                    int64_t row, int64_t col, bool wanted) {
+                                                    int64_t row, int64_t col, bool wanted, T fill) {
   const T* p = base + where.Offset(row);
-  if (kAligned || where.col_stride == 1) return LoadPackIf<N, kAligned>(p + col, wanted);
-  Pack<T, N> pack;
-  memset(&pack, 0, sizeof(pack));
+  if (kAccess == Access::kAligned || where.col_stride == 1) {
+    return LoadPackIf<kAccess, N>(p + col, wanted, fill);
+  }
+  Pack<T, N> pack = FilledPack<N>(fill);
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     if (wanted) pack.v[i] = p[(col + i) * where.col_stride];

@@ -11,7 +11,7 @@ namespace cuda {
 
 template <class T>
 constexpr ScaleMaskLaunchers MakeScaleMaskLaunchers() {
-  return {&SoftmaxWorkspaceBytes<T>,
+  return {&ScaleMaskWorkspaceBytes<T>,
           [](const ScaleMaskProblem& a, const void* x, const void* mask, void* y, void* workspace,
              const DeviceLimits& limits, cudaStream_t stream) {
             return LaunchScaleMaskSoftmax(a, static_cast<const T*>(x), mask, static_cast<T*>(y),

@@ -23,7 +23,7 @@
 
 #include "oneflow_lite/core/philox.h"
 #include "primitive/cuda/row_broadcast.cuh"
-#include "primitive/cuda/softmax_io.cuh"
+#include "primitive/cuda/row_io.cuh"
 #include "primitive/cuda/softmax_math.cuh"
 
 namespace oneflow_lite {
@@ -61,7 +61,7 @@ struct BiasedLoad {
   template <int N>
   __device__ __forceinline__ Pack<Element, N> Load(int64_t row, int64_t col) const {
     auto v = ConvertPack<Element>(load.template Load<N>(row, col));
-    const auto b = LoadBroadcast<N, false>(bias, where, row, col, true);
+    const auto b = LoadBroadcast<Access::kAny, N>(bias, where, row, col, true, ConvertTo<B>(0.0f));
 #pragma unroll
     for (int i = 0; i < N; ++i) v.v[i] += ConvertTo<Element>(b.v[i]);
     return v;
@@ -79,7 +79,7 @@ struct MaskedLoad {
   template <int N>
   __device__ __forceinline__ Pack<Element, N> Load(int64_t row, int64_t col) const {
     auto v = ConvertPack<Element>(load.template Load<N>(row, col));
-    const auto k = LoadBroadcast<N, false>(keep, where, row, col, true);
+    const auto k = LoadBroadcast<Access::kAny, N>(keep, where, row, col, true, false);
 #pragma unroll
     for (int i = 0; i < N; ++i) v.v[i] = k.v[i] ? v.v[i] : MinusInfinity<Element>();
     return v;

@@ -44,10 +44,8 @@ def np_scale_mask_softmax(x, mask=None, scale=1.0, masked_row="nan", causal=Fals
         seen = np.arange(keys) <= np.arange(queries)[:, None] + keys - queries
         scores = np.where(seen.reshape(*x.shape[-2:-1], keys), scores, -np.inf)
     y = np_softmax(scores, -1)
-    if masked_row == "zero" and x.shape[-1] > 0:
-        hidden = scores == -np.inf
-        y = np.where((hidden & ~(x * scale == -np.inf)).any(-1, keepdims=True)
-                     & hidden.all(-1, keepdims=True), 0.0, y)  # fmt: skip
+    if masked_row == "zero":
+        y = np.where((scores == -np.inf).all(-1, keepdims=True), 0.0, y)
     return y
 
 
