@@ -48,14 +48,14 @@ struct NormTask {
   LayerNorm::Args args;
 };
 
+// Each for columns [begin, begin + n) of one row.
 struct NormKernels {
-  // Whole rows [begin, end); stream_rows stores y past the caches.
-  void (*rows)(const NormTask& task, int64_t begin, int64_t end);
-  void (*stream_rows)(const NormTask& task, int64_t begin, int64_t end);
-  // The steps of the same for columns [begin, begin + n) of one row.
   void (*add)(const NormTask& task, int64_t row, int64_t begin, int64_t n);  // of the residual
   RowMoments (*moments)(const NormTask& task, int64_t row, int64_t begin, int64_t n);
+  // stream_write stores y past the caches, and flush() must follow the last one.
   void (*write)(const NormTask& task, int64_t row, RowScale scale, int64_t begin, int64_t n);
+  void (*stream_write)(const NormTask& task, int64_t row, RowScale scale, int64_t begin, int64_t n);
+  void (*flush)();
 };
 
 }  // namespace oneflow_lite
@@ -66,66 +66,24 @@ namespace oneflow_lite {
 namespace HWY_NAMESPACE {
 namespace {
 
-// `touch` is told how far the row has been read.
-template <class T, bool kCentred, class Touch>
-HWY_INLINE RowMoments MomentsAbout(const T* x, size_t n, ComputeOf<T> centre, Touch touch) {
+template <class T, bool kCentred>
+HWY_INLINE RowMoments MomentsAbout(const T* x, const T* next, size_t n, ComputeOf<T> centre) {
   const TagOf<T> d;
   const auto c = hn::Set(d, centre);
-  if constexpr (kCentred) {
-    double total[2];
-    SumRow(d, n, total, [&](size_t i, size_t count, auto slot, auto& s) OFL_SIMD_LAMBDA {
-      const auto v = hn::Sub(LoadUpTo(d, x + i, count, c), c);
-      touch(i);
-      s.of[0][slot] = hn::Add(s.of[0][slot], v);
-      s.of[1][slot] = hn::MulAdd(v, v, s.of[1][slot]);
-    });
-    const double shift = total[0] / static_cast<double>(n);
-    return {centre, shift, std::max(0.0, total[1] - total[0] * shift)};
-  } else {
-    double total[1];
-    SumRow(d, n, total, [&](size_t i, size_t count, auto slot, auto& s) OFL_SIMD_LAMBDA {
-      const auto v = LoadUpTo(d, x + i, count, c);
-      touch(i);
-      s.of[0][slot] = hn::MulAdd(v, v, s.of[0][slot]);
-    });
-    return {0, 0, total[0]};
-  }
-}
-
-// The first guess is the mean of four elements: it misses by half a standard deviation. Twice the
-// variance costs m2 three of its last bits, and is exceeded by one row in 200 of normal numbers.
-template <class T, bool kCentred, class Touch>
-HWY_INLINE RowMoments MomentsOf(const T* x, size_t n, Touch touch) {
-  using C = ComputeOf<T>;
-  if constexpr (!kCentred) return MomentsAbout<T, false>(x, n, C(0), touch);
-  C guess = 0;
-  for (size_t k = 0; k < 4; ++k) guess += C(0.25) * static_cast<C>(x[k * n / 4]);
-  RowMoments m = MomentsAbout<T, true>(x, n, guess, touch);
-  if (m.shift * m.shift * static_cast<double>(n) > 2 * m.m2) {
-    const C better = static_cast<C>(m.centre + m.shift);
-    m = MomentsAbout<T, true>(x, n, better, [](size_t) OFL_SIMD_LAMBDA {});
-  }
-  return m;
-}
-
-template <class T, bool kCentred, bool kStream>
-HWY_INLINE void WriteRow(size_t n, RowScale scale, const T* x, const ComputeOf<T>* weight,
-                         const ComputeOf<T>* bias, T* y) {
-  using C = ComputeOf<T>;
-  const TagOf<T> d;
-  const auto zero = hn::Zero(d);
-  const auto one = hn::Set(d, C(1));
-  const auto centre = hn::Set(d, static_cast<C>(scale.centre));
-  const auto shift = hn::Set(d, static_cast<C>(scale.shift));
-  const auto rstd = hn::Set(d, static_cast<C>(scale.rstd));
-  Generate<kStream>(d, n, y, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
-    auto v = LoadUpTo(d, x + i, count, zero);
-    if constexpr (kCentred) v = hn::Sub(hn::Sub(v, centre), shift);
-    v = hn::Mul(v, rstd);
-    const auto w = weight ? LoadUpTo(d, weight + i, count, one) : one;
-    if constexpr (!kCentred) return hn::Mul(v, w);
-    return hn::MulAdd(v, w, bias ? LoadUpTo(d, bias + i, count, zero) : zero);
+  constexpr int kSums = kCentred ? 2 : 1;
+  double total[kSums];
+  SumRow(d, n, total, [&](size_t i, size_t count, auto slot, auto& s) OFL_SIMD_LAMBDA {
+    hwy::Prefetch(next + i);
+    auto v = LoadUpTo(d, x + i, count, c);
+    if constexpr (kCentred) {
+      v = hn::Sub(v, c);
+      s.of[1][slot] = hn::Add(s.of[1][slot], v);
+    }
+    s.of[0][slot] = hn::MulAdd(v, v, s.of[0][slot]);
   });
+  if constexpr (!kCentred) return {0, 0, total[0]};
+  const double shift = total[kSums - 1] / static_cast<double>(n);
+  return {centre, shift, std::max(0.0, total[0] - total[kSums - 1] * shift)};
 }
 
 template <class T>
@@ -149,47 +107,55 @@ const T* Normalised(const NormTask& t, int64_t row) {
                          : RowOf<T>(t.args.x, row, t.shape.stride());
 }
 
+// The first guess is the mean of four elements: it misses by half a standard deviation. Twice the
+// variance costs m2 three of its last bits, and is exceeded by one row in 200 of normal numbers.
+// While a row is worked on in the cache, the lines of the next are asked for one by one.
 template <class T, bool kCentred>
 RowMoments Moments(const NormTask& t, int64_t row, int64_t begin, int64_t n) {
-  return MomentsOf<T, kCentred>(Normalised<T>(t, row) + begin, n, [](size_t) OFL_SIMD_LAMBDA {});
+  using C = ComputeOf<T>;
+  const T* x = Normalised<T>(t, row) + begin;
+  const T* next = RowOf<T>(t.args.x, row + 1, t.shape.stride()) + begin;
+  C centre = 0;
+  for (int k = 0; kCentred && k < 4; ++k) centre += C(0.25) * static_cast<C>(x[k * n / 4]);
+  for (bool again = false;; again = true) {
+    const RowMoments m = MomentsAbout<T, kCentred>(x, next, n, centre);
+    const bool far = m.shift * m.shift * static_cast<double>(n) > 2 * m.m2;
+    if (again || !far) return m;
+    centre = static_cast<C>(m.centre + m.shift);
+  }
 }
 
 template <class T, bool kCentred, bool kStream>
-HWY_INLINE void WritePart(const NormTask& t, int64_t row, RowScale scale, int64_t begin,
-                          int64_t n) {
+void Write(const NormTask& t, int64_t row, RowScale scale, int64_t begin, int64_t n) {
   using C = ComputeOf<T>;
-  const C* weight = static_cast<const C*>(t.args.weight);
-  const C* bias = static_cast<const C*>(t.args.bias);
-  WriteRow<T, kCentred, kStream>(n, scale, Normalised<T>(t, row) + begin,
-                                 weight ? weight + begin : nullptr, bias ? bias + begin : nullptr,
-                                 RowOf<T>(t.args.y, row, t.shape.cols) + begin);
+  const TagOf<T> d;
+  const auto zero = hn::Zero(d);
+  const auto one = hn::Set(d, C(1));
+  const auto centre = hn::Set(d, static_cast<C>(scale.centre));
+  const auto shift = hn::Set(d, static_cast<C>(scale.shift));
+  const auto rstd = hn::Set(d, static_cast<C>(scale.rstd));
+  const T* x = Normalised<T>(t, row) + begin;
+  const C* weight = t.args.weight ? static_cast<const C*>(t.args.weight) + begin : nullptr;
+  const C* bias = t.args.bias ? static_cast<const C*>(t.args.bias) + begin : nullptr;
+  T* y = RowOf<T>(t.args.y, row, t.shape.cols) + begin;
+  Generate<kStream>(d, n, y, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    auto v = LoadUpTo(d, x + i, count, zero);
+    if constexpr (kCentred) v = hn::Sub(hn::Sub(v, centre), shift);
+    v = hn::Mul(v, rstd);
+    const auto w = weight ? LoadUpTo(d, weight + i, count, one) : one;
+    if constexpr (!kCentred) return hn::Mul(v, w);
+    return hn::MulAdd(v, w, bias ? LoadUpTo(d, bias + i, count, zero) : zero);
+  });
   if (begin > 0) return;
   if (t.args.mean) static_cast<C*>(t.args.mean)[row] = static_cast<C>(scale.centre + scale.shift);
   if (t.args.rstd) static_cast<C*>(t.args.rstd)[row] = static_cast<C>(scale.rstd);
 }
 
-template <class T, bool kCentred>
-void Write(const NormTask& t, int64_t row, RowScale scale, int64_t begin, int64_t n) {
-  WritePart<T, kCentred, false>(t, row, scale, begin, n);
-}
-
-// While a row is worked on in the cache, the lines of the next are asked for one by one.
-template <class T, bool kCentred, bool kStream>
-void Rows(const NormTask& t, int64_t begin, int64_t end) {
-  const int64_t cols = t.shape.cols;
-  for (int64_t row = begin; row < end; ++row) {
-    if (t.args.residual) AddResidual<T>(t, row, 0, cols);
-    const T* next = RowOf<T>(t.args.x, row + 1, t.shape.stride());
-    const RowMoments m = MomentsOf<T, kCentred>(
-        Normalised<T>(t, row), cols, [&](size_t i) OFL_SIMD_LAMBDA { hwy::Prefetch(next + i); });
-    WritePart<T, kCentred, kStream>(t, row, ScaleOf(m, cols, t.shape.eps), 0, cols);
-  }
-  if constexpr (kStream) hwy::FlushStream();
-}
+void Flush() { hwy::FlushStream(); }
 
 template <class T, bool kCentred>
-constexpr NormKernels kKernels = {&Rows<T, kCentred, false>, &Rows<T, kCentred, true>,
-                                  &AddResidual<T>, &Moments<T, kCentred>, &Write<T, kCentred>};
+constexpr NormKernels kKernels = {&AddResidual<T>, &Moments<T, kCentred>,
+                                  &Write<T, kCentred, false>, &Write<T, kCentred, true>, &Flush};
 
 }  // namespace
 
@@ -257,8 +223,14 @@ Status NormForward::Launch(const NormShape& shape, LayerNorm::Args args, void* w
   const bool stream =
       args.x != args.y && StreamsOutput(tensors * shape.rows * shape.cols * SizeOf(spec_.dtype));
   const NormTask task{shape, args};
+  const auto write = stream ? kernels_->stream_write : kernels_->write;
   ParallelFor(shape.rows, RowGrain(shape.cols), [&](int64_t begin, int64_t end) {
-    (stream ? kernels_->stream_rows : kernels_->rows)(task, begin, end);
+    for (int64_t row = begin; row < end; ++row) {
+      if (args.residual) kernels_->add(task, row, 0, shape.cols);
+      const RowMoments m = kernels_->moments(task, row, 0, shape.cols);
+      write(task, row, ScaleOf(m, shape.cols, shape.eps), 0, shape.cols);
+    }
+    if (stream) kernels_->flush();
   });
   return OkStatus();
 }

@@ -65,11 +65,14 @@ struct Row {
 };
 
 template <class T, bool kCentred, bool kFromY>
-HWY_INLINE RowSums SumsOf(const Row<T, kCentred, kFromY>& r, size_t n) {
+RowSums Sums(const NormBackwardTask& t, int64_t row, int64_t begin, int64_t n) {
   const TagOf<T> d;
+  const Row<T, kCentred, kFromY> r(t, row, begin);
   constexpr int kSums = !kCentred ? 1 : kFromY ? 2 : 3;
+  const int64_t next = kFromY ? t.shape.cols : t.shape.stride();
   double total[kSums];
   SumRow(d, n, total, [&](size_t i, size_t count, auto slot, auto& s) OFL_SIMD_LAMBDA {
+    hwy::Prefetch(r.value + next + i);
     const auto v = r.Deviation(d, i, count);
     const auto g = r.Weighted(d, r.Gradient(d, i, count), i, count);
     s.of[0][slot] = hn::MulAdd(g, v, s.of[0][slot]);
@@ -82,28 +85,22 @@ HWY_INLINE RowSums SumsOf(const Row<T, kCentred, kFromY>& r, size_t n) {
   return sums;
 }
 
-template <class T, bool kCentred, bool kFromY>
-RowSums Sums(const NormBackwardTask& t, int64_t row, int64_t begin, int64_t n) {
-  return SumsOf(Row<T, kCentred, kFromY>(t, row, begin), n);
-}
-
 // The mean of d is what rounding took from the mean that was given.
 template <class T, bool kCentred, bool kFromY>
 RowGradient Finish(const NormBackwardTask& t, int64_t row, RowSums s) {
   using C = ComputeOf<T>;
-  const double n = static_cast<double>(t.shape.cols);
+  const double share = 1 / static_cast<double>(t.shape.cols);
   RowGradient r{};
   r.rstd = static_cast<const C*>(t.args.rstd)[row];
   r.scale = kFromY ? 1 : r.rstd;
-  r.shift = s.d / n;
-  r.mean_g = s.g / n;
-  r.mean_gx = r.scale * (s.gd - r.shift * s.g) / n;
+  r.shift = s.d * share;
+  r.mean_g = s.g * share;
+  r.mean_gx = r.scale * (s.gd - r.shift * s.g) * share;
   return r;
 }
 
 template <class T, bool kCentred, bool kFromY, bool kStream>
-HWY_INLINE void ApplyTo(const NormBackwardTask& t, int64_t row, RowGradient gradient,
-                        const ColumnRange& out) {
+void Apply(const NormBackwardTask& t, int64_t row, RowGradient gradient, const ColumnRange& out) {
   using C = ComputeOf<T>;
   const TagOf<T> d;
   const Row<T, kCentred, kFromY> r(t, row, out.begin);
@@ -116,10 +113,8 @@ HWY_INLINE void ApplyTo(const NormBackwardTask& t, int64_t row, RowGradient grad
   C* dweight = out.dweight ? static_cast<C*>(out.dweight) + out.begin : nullptr;
   C* dbias = out.dbias ? static_cast<C*>(out.dbias) + out.begin : nullptr;
   const T* dsum = t.args.dsum ? RowOf<T>(t.args.dsum, row, t.shape.cols) + out.begin : nullptr;
-  const int64_t next = kFromY ? t.shape.cols : t.shape.stride();
 
   const auto one_vector = [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
-    hwy::Prefetch(r.value + next + i);
     hwy::Prefetch(r.dy + t.shape.cols + i);
     auto x_hat = r.Deviation(d, i, count);
     if constexpr (kCentred && !kFromY) x_hat = hn::Sub(x_hat, shift);
@@ -145,20 +140,6 @@ HWY_INLINE void ApplyTo(const NormBackwardTask& t, int64_t row, RowGradient grad
     ForVectors(d, out.n,
                [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA { one_vector(i, count); });
   }
-}
-
-template <class T, bool kCentred, bool kFromY>
-void Apply(const NormBackwardTask& t, int64_t row, RowGradient r, const ColumnRange& out) {
-  ApplyTo<T, kCentred, kFromY, false>(t, row, r, out);
-}
-
-template <class T, bool kCentred, bool kFromY, bool kStream>
-void Rows(const NormBackwardTask& t, int64_t begin, int64_t end, const ColumnRange& out) {
-  for (int64_t row = begin; row < end; ++row) {
-    const RowSums sums = SumsOf(Row<T, kCentred, kFromY>(t, row, 0), t.shape.cols);
-    ApplyTo<T, kCentred, kFromY, kStream>(t, row, Finish<T, kCentred, kFromY>(t, row, sums), out);
-  }
-  if constexpr (kStream) hwy::FlushStream();
 }
 
 template <class C>
@@ -193,12 +174,14 @@ void Invert(int64_t n, const void* weight_data, void* inverse_data) {
   });
 }
 
+void Flush() { hwy::FlushStream(); }
+
 template <class T, bool kCentred, bool kFromY>
-constexpr NormBackwardKernels kKernels = {&Rows<T, kCentred, kFromY, false>,
-                                          &Rows<T, kCentred, kFromY, true>,
-                                          &Sums<T, kCentred, kFromY>,
+constexpr NormBackwardKernels kKernels = {&Sums<T, kCentred, kFromY>,
                                           &Finish<T, kCentred, kFromY>,
-                                          &Apply<T, kCentred, kFromY>,
+                                          &Apply<T, kCentred, kFromY, false>,
+                                          &Apply<T, kCentred, kFromY, !kFromY>,
+                                          &Flush,
                                           &Merge<ComputeOf<T>>,
                                           &Invert<ComputeOf<T>>};
 

@@ -18,7 +18,6 @@ struct RowSums {
 
 // x_hat = (d - shift) * scale, dx = rstd * (g - mean_g - x_hat * mean_gx) + dsum
 struct RowGradient {
-  double centre;
   double shift;
   double scale;
   double rstd;
@@ -41,15 +40,15 @@ struct ColumnRange {
 };
 
 struct NormBackwardKernels {
-  // dx of whole rows [begin, end), and their sums over rows where wanted; stream_rows stores dx
-  // past the caches.
-  void (*rows)(const NormBackwardTask& task, int64_t begin, int64_t end, const ColumnRange& out);
-  void (*stream_rows)(const NormBackwardTask& task, int64_t begin, int64_t end,
-                      const ColumnRange& out);
-  // The steps of the same for a part of one row.
   RowSums (*sums)(const NormBackwardTask& task, int64_t row, int64_t begin, int64_t n);
+  // From the sums of the whole row.
   RowGradient (*finish)(const NormBackwardTask& task, int64_t row, RowSums sums);
+  // dx and what the row adds to the sums over rows; stream_apply stores dx past the caches, and
+  // flush() must follow the last one.
   void (*apply)(const NormBackwardTask& task, int64_t row, RowGradient r, const ColumnRange& out);
+  void (*stream_apply)(const NormBackwardTask& task, int64_t row, RowGradient r,
+                       const ColumnRange& out);
+  void (*flush)();
   // out[i] = sum over j < count of in[j * stride + i], compensated.
   void (*merge)(int64_t n, int64_t count, int64_t stride, const void* in, void* out);
   void (*invert)(int64_t n, const void* weight, void* inverse);

@@ -19,6 +19,9 @@ namespace {
 // small beside x.
 struct Plan {
   static constexpr int64_t kFewRows = 64, kWide = 4096, kColumns = 2048;
+  // From here on dx is stored past the caches: 4096 x 768 float32 (38 MB) takes 0.69 instead of
+  // 0.86 ms, and as long as before (1.0 ms) with a reader of dx behind it.
+  static constexpr int64_t kStreamBytes = int64_t{32} << 20;
 
   explicit Plan(const NormShape& shape)
       : by_columns(shape.rows <= kFewRows && shape.cols >= kWide),
@@ -82,14 +85,20 @@ class Launcher {
     const auto& [shape, args, inverse] = task_;
     const bool stream =
         args.dx && args.dx != args.dy &&
-        StreamsOutput((args.dsum ? 4 : 3) * shape.rows * shape.cols * SizeOf(spec_.dtype));
-    const auto rows = stream ? kernels_.stream_rows : kernels_.rows;
+        (args.dsum ? 4 : 3) * shape.rows * shape.cols * static_cast<int64_t>(SizeOf(spec_.dtype)) >=
+            Plan::kStreamBytes;
+    const auto apply = stream ? kernels_.stream_apply : kernels_.apply;
     const int64_t grain = std::max<int64_t>(1, RowGrain(shape.cols) / plan_.chunk_rows);
     ParallelFor(plan_.chunks, grain, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
+        const ColumnRange out = Zeroed(i, 0, task_.shape.cols);
         const int64_t end = std::min((i + 1) * plan_.chunk_rows, task_.shape.rows);
-        rows(task_, i * plan_.chunk_rows, end, Zeroed(i, 0, task_.shape.cols));
+        for (int64_t row = i * plan_.chunk_rows; row < end; ++row) {
+          const RowSums sums = kernels_.sums(task_, row, 0, task_.shape.cols);
+          apply(task_, row, kernels_.finish(task_, row, sums), out);
+        }
       }
+      if (stream) kernels_.flush();
     });
   }
 
