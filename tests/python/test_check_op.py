@@ -288,6 +288,8 @@ def test_what_cannot_run_says_why():
     assert skipped["layouts"].detail == "for a reason" and skipped.passed
     with pytest.raises(KeyError):
         skipped["no such check"]
+    with pytest.raises(ValueError, match="no check 'layuts'; there are schema, inference, "):
+        check("exp", [X], skip={"layuts": "for a reason"})
 
 
 def test_a_backward_without_a_gradient_of_its_own():
@@ -327,6 +329,9 @@ def test_samples():
     for sample in [X, (X, 1, 2), {"axis": 1}, (X, {"in": X, "axis": 1}), {"x": X}]:
         with pytest.raises(TypeError, match=r"check_op\(\): .*softmax\(Tensor in, int axis\)"):
             check("softmax", [sample])
+    for samples in (X, {"in": X}, None):
+        with pytest.raises(TypeError, match="samples must be a list of calls, not"):
+            check("softmax", samples)
     with pytest.raises(ValueError, match="no samples"):
         check("softmax", [])
     with pytest.raises(NotImplementedError, match="softmx"):

@@ -2,11 +2,27 @@
 """Everything an op promises, held against what it does.
 
 >>> flow.check_op("softmax", [(flow.randn(3, 4), 1), {"in": flow.randn(5), "axis": 0}])
+
+The checks:
+
+- schema: the signature can be shown, its names can be used, there is documentation.
+- inference: shapes, dtypes and devices are those that a run gives.
+- repetition: the same call twice gives the same bits.
+- mutation: no input is changed but one marked ``Tensor(a!)``.
+- layouts, empty: views at odd offsets and of any strides, and sizes of 0 wherever inference
+  allows them.
+- dtypes: each dtype that kernels are registered for, against the widest.
+- cuda against cpu, where there is a GPU; all other checks then run on both.
+- gradients, second order: every subset of the floating inputs against differences, in float64,
+  or in float32 where that is all there is; nothing is written into; of empty tensors too.
+- gradient dtypes: each floating dtype against the widest, and of the input's own dtype.
+- sharding: each declared SBP signature, run on 2 and on 3 shards and combined, is the whole.
+- cost: finite, about the bytes of inputs and outputs, more for larger tensors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
@@ -18,13 +34,15 @@ from oneflow_lite.op_check.values import TOLERANCE
 
 __all__ = ["Check", "CheckError", "CheckResult", "check_op"]
 
+_Planned = tuple[str, Callable[[], str]]  # a check's name, and what runs it
 _RUNNING = [("inference", running.inference), ("repetition", running.repetition),
             ("mutation", running.mutation), ("layouts", running.layouts),
             ("empty", running.empty)]  # fmt: skip
 
 
-def _plan(subject: Subject, devices: Sequence[str], tolerance: dict[str, float]):
-    """(name, function without arguments) of each check."""
+def _plan(
+    subject: Subject, devices: Sequence[str], tolerance: dict[str, float]
+) -> Iterator[_Planned]:
     yield "schema", lambda: declared.schema(subject)
     for where in devices:
         mark = "" if where == "cpu" else f" ({where})"
@@ -79,6 +97,27 @@ def _run(name: str, check: Callable[[], str]) -> Check:
         return Check(name, "FAILED", f"raised {type(error).__name__}: {error}")
 
 
+def _known(subject: Subject, skip: Mapping[str, str]) -> dict[str, str]:
+    names = [name for name, _ in _plan(subject, ["cpu", "cuda"], {})]
+    for unknown in set(skip) - set(names):
+        raise ValueError(f"check_op(): there is no check {unknown!r}; there are {', '.join(names)}")
+    return dict(skip)
+
+
+def _checks(plan: Iterable[_Planned], reasons: dict[str, str]) -> Iterator[Check]:
+    """Those that have no reason to be skipped; none on a device where the samples do not run."""
+    broken = False
+    for name, check in plan:
+        inference = name.startswith("inference")
+        reason = reasons.get(name) or reasons.get(name.split(" (")[0])
+        if broken and not inference and not reason:
+            reason = "the samples do not run, see inference"
+        done = Check(name, "skipped", reason) if reason else _run(name, check)
+        if inference:
+            broken = done.status == "FAILED" and done.detail.startswith("raised")
+        yield done
+
+
 def check_op(
     op: str | Callable[..., Any],
     samples: Sequence[Any],
@@ -121,48 +160,27 @@ def check_op(
     CheckError
         A check failed; an AssertionError with the lines of those that did.
     TypeError
-        A sample does not go with the op's schema.
+        ``samples`` is no list, or a sample does not go with the op's schema.
     NotImplementedError
         There is no such op.
-
-    Notes
-    -----
-    - schema: the signature can be shown, its names can be used, there is documentation.
-    - inference: shapes, dtypes and devices are those that a run gives.
-    - repetition: the same call twice gives the same bits.
-    - mutation: no input is changed but one marked ``Tensor(a!)``.
-    - layouts, empty: views at odd offsets and of any strides, and sizes of 0 wherever inference
-      allows them.
-    - dtypes: each dtype that kernels are registered for, against the widest.
-    - cuda against cpu, where there is a GPU; all other checks then run on both.
-    - gradients, second order: every subset of the floating inputs against differences, in float64,
-      or in float32 where that is all there is; nothing is written into; of empty tensors too.
-    - gradient dtypes: each floating dtype against the widest, and of the input's own dtype.
-    - sharding: each declared SBP signature, run on 2 and on 3 shards and combined, is the whole.
-    - cost: finite, about the bytes of inputs and outputs, more for larger tensors.
 
     Examples
     --------
     >>> flow.check_op("softmax", [(flow.randn(3, 4), 1)])
     """
+    if not isinstance(samples, (list, tuple)):  # a tensor would be taken for its rows
+        raise TypeError(
+            f"check_op(): samples must be a list of calls, not {type(samples).__name__}"
+        )
     subject = Subject(op, samples)
     if not subject.calls:
         raise ValueError("check_op(): there are no samples")
     found, left_out = _devices(subject)
     if devices is not None:
         found, left_out = list(devices), []
-    reasons = dict(skip or {})
-    checks: list[Check] = []
-    broken = False
-    for name, check in _plan(subject, found, {**TOLERANCE, **(tolerance or {})}):
-        inference = name.startswith("inference")
-        reason = reasons.get(name) or reasons.get(name.split(" (")[0])
-        if broken and not inference and not reason:
-            reason = "the samples do not run, see inference"
-        checks.append(Check(name, "skipped", reason) if reason else _run(name, check))
-        if inference:
-            broken = checks[-1].detail.startswith("raised") and checks[-1].status == "FAILED"
-    result = CheckResult(subject.name, (*checks, *left_out))
+    plan = _plan(subject, found, {**TOLERANCE, **(tolerance or {})})
+    checks = [*_checks(plan, _known(subject, skip or {})), *left_out]
+    result = CheckResult(subject.name, tuple(checks))
     if verbose:
         print(result)
     if raise_exception and not result.passed:

@@ -120,8 +120,7 @@ def sharding(subject: Subject, where: str) -> str:
     held: dict[str, None] = {}
     small: dict[str, None] = {}
     for op, call in subject.ops:
-        call = subject.on(call, where) if op is subject else call
-        call = op.widened(call, where)
+        call = op.widened(op.on(call, where), where)
         for number, (ins, outs) in enumerate(_ext.op_signatures(op.name, call.arguments()[0])):
             text = f"{_side(ins)} -> {_side(outs)}"
             for parts in (2, 3):
