@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The launch of the norms' backward.
+#pragma once
+
+#include "primitive/cuda/norm_backward.cuh"
+#include "primitive/cuda/norm_backward_sums.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+namespace internal {
+
+// A kernel that begins with WaitForPreviousKernel(): its blocks may be in place before the kernel
+// in front of it has ended.
+template <class... Params, class... Args>
+cudaError_t LaunchAfter(void (*kernel)(Params...), dim3 blocks, int threads, cudaStream_t stream,
+                        const Args&... args) {
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = blocks;
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, kernel, Params(args)...);
+}
+
+// How many clusters of 2, 4 or 8 blocks of the kernel, a block per multiprocessor, the device holds
+// at once. The driver is asked once per kernel, device and size.
+template <auto kernel>
+int MaxClusters(int blocks, int threads, size_t shared, const DeviceLimits& limits) {
+  static std::atomic<int> known[64][3];
+  if (!limits.clusters) return 0;
+  const int guess = limits.multiprocessors / blocks;
+  if (limits.device < 0 || limits.device >= 64) return guess;
+  std::atomic<int>& slot = known[limits.device][blocks / 4];
+  int clusters = slot.load(std::memory_order_relaxed);
+  if (clusters > 0) return clusters;
+  if (AllowAllShared<kernel>(limits) != cudaSuccess) return 0;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = shared;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) != cudaSuccess) {
+    cudaGetLastError();  // "none" is an answer, not an error of the caller's
+    return 0;
+  }
+  if (clusters > guess) clusters = guess;
+  slot.store(clusters, std::memory_order_relaxed);
+  return clusters;
+}
+
+template <class T>
+constexpr NormBackwardTraits TraitsOf(bool centre, bool keeps_bias, bool aligned) {
+  return {kPackSize<T>, sizeof(ComputeType<T>), centre ? 2 : 1, keeps_bias, aligned,
+          kNormScratchBytes};
+}
+
+template <class T>
+bool RowsAreAligned(const NormBackward<T>& a) {
+  const auto bits = [](const void* p) { return reinterpret_cast<uintptr_t>(p); };
+  const uintptr_t strides = static_cast<uintptr_t>(a.cols | a.x_stride) * sizeof(T);
+  return (bits(a.x) | bits(a.dy) | bits(a.dsum) | bits(a.dx) | strides) % kPackBytes == 0;
+}
+
+template <class T, bool kCentre>
+NormBackwardPlan PlanFor(int64_t rows, int64_t cols, const NormBackwardTraits& traits,
+                         const DeviceLimits& limits) {
+  return PlanNormBackward(
+      rows, cols, traits, limits, [&](int blocks, const NormBackwardPlan& plan) {
+        const auto shared = static_cast<size_t>(plan.shared);
+        // The same for all instances: a block fills a multiprocessor.
+        return MaxClusters<NormBackwardKernel<T, 4, kCentre, false>>(blocks, plan.threads, shared,
+                                                                     limits);
+      });
+}
+
+inline int64_t RoundUp16(int64_t bytes) { return CeilDiv(bytes, 16) * 16; }
+template <class C, bool kCentre>
+int64_t SumsBytes(int64_t rows, const NormBackwardPlan& plan) {
+  return plan.knows_sums()
+             ? RoundUp16(rows * plan.chunks * static_cast<int64_t>(sizeof(NormSums<C, kCentre>)))
+             : 0;
+}
+
+template <class T, int kPacks, bool kCentre, bool kFromOutput>
+cudaError_t LaunchTeams(const NormBackward<T>& a, const NormBackwardPlan& plan,
+                        const NormBackwardGrid<ComputeType<T>, kCentre>& grid,
+                        const DeviceLimits& limits, cudaStream_t stream) {
+  constexpr auto kernel = NormBackwardKernel<T, kPacks, kCentre, kFromOutput>;
+  const cudaError_t error = AllowAllShared<kernel>(limits);
+  if (error != cudaSuccess) return error;
+  LaunchKind kind;
+  if (plan.cluster) kind.cluster = static_cast<int>(plan.slices);
+  return LaunchAs(kind, kernel, plan.units * plan.slices, plan.threads,
+                  static_cast<size_t>(plan.shared), stream, a, grid);
+}
+
+template <bool kCentre, bool kFromOutput, class T>
+cudaError_t LaunchNormBackwardTeams(const NormBackward<T>& a, const NormBackwardPlan& plan,
+                                    const NormBackwardGrid<ComputeType<T>, kCentre>& grid,
+                                    const DeviceLimits& limits, cudaStream_t stream) {
+  const auto launch = plan.packs == 1   ? &LaunchTeams<T, 1, kCentre, kFromOutput>
+                      : plan.packs == 2 ? &LaunchTeams<T, 2, kCentre, kFromOutput>
+                                        : &LaunchTeams<T, 4, kCentre, kFromOutput>;
+  return launch(a, plan, grid, limits, stream);
+}
+
+template <class Weight, class C>
+cudaError_t ReduceParts(const C* parts, int64_t units, int kinds, int64_t cols, void* dweight,
+                        void* dbias, cudaStream_t stream) {
+  using P = NormPolicy;
+  const dim3 blocks(static_cast<unsigned>(CeilDiv(cols, P::kReduceColumns)),
+                    static_cast<unsigned>(kinds));
+  return LaunchAfter(NormReducePartsKernel<Weight, C>, blocks, P::kReduceColumns * P::kReduceWays,
+                     stream, parts, static_cast<int>(units), cols, static_cast<Weight*>(dweight),
+                     static_cast<Weight*>(dbias));
+}
+
+// A backward by a plan of the caller's.
+template <bool kCentre, class T>
+cudaError_t LaunchNormBackwardAs(const NormBackwardPlan& plan, const NormBackward<T>& a,
+                                 const DeviceLimits& limits, cudaStream_t stream,
+                                 void* workspace) {
+  using C = ComputeType<T>;
+  using Sums = NormSums<C, kCentre>;
+  const bool sums_first = plan.knows_sums() && a.template needs_sums<kCentre>();
+  auto* sums = static_cast<Sums*>(workspace);
+  C* parts = reinterpret_cast<C*>(static_cast<char*>(workspace) +
+                                  SumsBytes<C, kCentre>(a.rows, plan));
+  cudaError_t error = cudaSuccess;
+  if (sums_first) {
+    const int64_t most = int64_t{NormPolicy::kSumBlocks} * limits.multiprocessors;
+    const int64_t items = a.rows * plan.chunks;
+    error = Launch(NormBackwardSumsKernel<T, kCentre>, items < most ? items : most,
+                   NormPolicy::kSumThreads, 0, stream, a, plan.chunks, sums);
+    if (error != cudaSuccess) return error;
+  }
+  NormBackwardGrid<C, kCentre> grid;
+  grid.team = plan.team;
+  grid.slices = static_cast<int>(plan.slices);
+  grid.stages = plan.stages;
+  grid.chunks = plan.chunks;
+  grid.cluster = plan.cluster;
+  grid.needs_sums = a.template needs_sums<kCentre>();
+  grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
+  grid.sums = sums_first ? sums : nullptr;
+  grid.parts = parts;
+  error = a.from_output ? LaunchNormBackwardTeams<kCentre, true>(a, plan, grid, limits, stream)
+                        : LaunchNormBackwardTeams<kCentre, false>(a, plan, grid, limits, stream);
+  if (error != cudaSuccess || !(a.dweight || a.dbias)) return error;
+  const int kinds = kNormKinds<kCentre>;
+  if constexpr (sizeof(T) < sizeof(float)) {
+    if (!a.float_weight) {
+      return ReduceParts<T>(parts, plan.units, kinds, a.cols, a.dweight, a.dbias, stream);
+    }
+  }
+  return ReduceParts<C>(parts, plan.units, kinds, a.cols, a.dweight, a.dbias, stream);
+}
+
+}  // namespace internal
+
+// Bytes of workspace, aligned to 16, that LaunchNormBackward needs, whatever its pointers.
+template <class T, bool kCentre>
+size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits& limits) {
+  using C = ComputeType<T>;
+  if (rows <= 0 || cols <= 0) return 0;
+  int64_t most = 0;
+  for (const bool keeps_bias : {false, true}) {
+    for (const bool aligned : {false, true}) {
+      const auto traits = internal::TraitsOf<T>(kCentre, keeps_bias, aligned);
+      const NormBackwardPlan plan = internal::PlanFor<T, kCentre>(rows, cols, traits, limits);
+      const int64_t bytes =
+          internal::SumsBytes<C, kCentre>(rows, plan) +
+          plan.units * kNormKinds<kCentre> * cols * static_cast<int64_t>(sizeof(C));
+      if (bytes > most) most = bytes;
+    }
+  }
+  return static_cast<size_t>(most);
+}
+
+// kCentre: layer_norm, else rms_norm. Neither allocates nor synchronises; may be captured into a
+// graph. The same call gives the same bits.
+template <bool kCentre, class T>
+cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& limits,
+                               cudaStream_t stream, void* workspace) {
+  if (a.rows <= 0 || a.cols <= 0 || !(a.dx || a.dweight || a.dbias)) return cudaSuccess;
+  if (!a.x) {  // dbias alone: whatever is there is read, and not used
+    NormBackward<T> b = a;
+    b.x = a.dy;
+    b.x_stride = a.cols;
+    return LaunchNormBackward<kCentre>(b, limits, stream, workspace);
+  }
+  const auto traits =
+      internal::TraitsOf<T>(kCentre, a.from_output, internal::RowsAreAligned(a));
+  const auto plan = internal::PlanFor<T, kCentre>(a.rows, a.cols, traits, limits);
+  return internal::LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the backward of the norms is laid out: the one table of numbers behind its dispatch.
+//
+// Blocks stay for the whole launch, one per multiprocessor, and consist of teams. A team owns some
+// columns and visits row after row, so that the gradients of weight and bias gather in its
+// registers. What a team is depends on the row's packs of 16 bytes:
+//
+//   packs                    team                         packs per thread
+//   up to 32                 1 to 32 lanes                1
+//   up to 1024               1 to 16 warps                2
+//   up to 2048               16 warps                     4
+//   up to 2048 * 8           a cluster of 2, 4, 8 blocks  4, where the device has clusters
+//   more                     slices of 16 warps, which know the row's sums from a first kernel
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "primitive/cuda/launch.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+struct NormPolicy {
+  static constexpr int kLaneThreads = 640;     // of a block of lane groups; at most 96 registers
+  static constexpr int kThreads = 512;         // of other blocks; at most 128 registers
+  static constexpr int kLanePacks = 32;        // of a lane group's row
+  static constexpr int kNarrowPacks = 1024;    // of a block's share: 2 per thread
+  static constexpr int kBlockPacks = 2048;     // of a block's share: 4 per thread
+  static constexpr int kMaxStages = 6;         // rows on their way to a team
+  static constexpr int kMaxCluster = 8;
+  static constexpr int kFewRows = 8;           // too few for a pipeline: small slices instead
+  static constexpr int kSliceThreads = 256;    // of these
+  static constexpr int kSlicedMinPacks = 4096;  // few rows are cut into slices from here
+  static constexpr int kSumThreads = 256;      // of the kernel that sums very wide rows
+  static constexpr int kSumBlocks = 4;         // of these per multiprocessor
+  static constexpr int kSumUnroll = 2;         // packs of x and of dy in flight per thread
+  static constexpr int kSumMinPacks = 1024;    // worth a block
+  static constexpr int kMaxChunks = 1024;
+  static constexpr int kReduceColumns = 32;    // of a block that adds up the blocks' parts
+  static constexpr int kReduceWays = 16;
+};
+
+// What of a backward the plan depends on.
+struct NormBackwardTraits {
+  int pack;           // elements in 16 bytes
+  int compute_bytes;  // size of the compute type
+  int kinds;          // gradients of columns: weight and bias, or weight alone
+  bool keeps_bias;    // memory-efficient: x_hat is computed from y, weight and bias
+  bool aligned;       // every row of every tensor starts at a multiple of 16 bytes
+  int scratch_bytes;  // shared memory needed besides
+};
+
+struct NormBackwardPlan {
+  int packs = 1;             // per thread
+  int team = 32;             // threads of a team
+  int threads = 0;           // of a block: a whole number of teams
+  int64_t slices = 1;        // blocks that share a row
+  bool cluster = false;      // ... as a cluster; else they read the row's sums
+  int stages = 0;            // of the ring
+  int64_t units = 1;         // blocks, clusters or rows of slices, which share out the rows
+  int chunks = 1;            // parts of a row's sums, where they are computed beforehand
+  int64_t shared = 0;        // bytes of dynamic shared memory
+
+  int teams() const { return threads / team; }
+  bool knows_sums() const { return slices > 1 && !cluster; }
+};
+
+// Gives the plan as many stages as fit; false if that is fewer than two.
+inline bool FitStages(const NormBackwardTraits& t, const DeviceLimits& limits,
+                      NormBackwardPlan* plan) {
+  const int64_t slots = int64_t{plan->packs} * plan->threads;
+  const int64_t kept = slots * t.pack * t.compute_bytes;  // a weight or bias per column
+  const int64_t fixed = t.scratch_bytes + (plan->packs > 1 ? kept : 0) + (t.keeps_bias ? kept : 0);
+  const int64_t stage = 2 * slots * 16;
+  int64_t stages = (limits.shared_per_block - fixed) / stage;
+  if (stages > NormPolicy::kMaxStages) stages = NormPolicy::kMaxStages;
+  plan->stages = static_cast<int>(stages);
+  plan->shared = fixed + stages * stage;
+  // In the end, the same memory adds up the teams' gradients.
+  const int64_t parts = t.scratch_bytes + t.kinds * kept;
+  if (parts > plan->shared) plan->shared = parts;
+  return stages >= 2 && plan->shared <= limits.shared_per_block;
+}
+
+// One team per block, for `packs` packs.
+inline void ShapeTeam(int64_t packs, NormBackwardPlan* plan) {
+  plan->packs = packs <= NormPolicy::kNarrowPacks ? 2 : 4;
+  plan->team = static_cast<int>(32 * CeilDiv(packs, 32 * plan->packs));
+  plan->threads = plan->team;
+}
+
+// Rows in slices whose sums a kernel computes beforehand.
+inline NormBackwardPlan PlanSlices(int64_t rows, int64_t packs, const NormBackwardTraits& t,
+                                   const DeviceLimits& limits) {
+  using P = NormPolicy;
+  NormBackwardPlan plan;
+  if (rows <= P::kFewRows) {
+    plan.packs = 1;
+    plan.team = plan.threads = P::kSliceThreads;
+    plan.slices = CeilDiv(packs, P::kSliceThreads);
+    FitStages(t, limits, &plan);
+  } else {
+    int64_t least = CeilDiv(packs, P::kBlockPacks);
+    for (bool fits = false; !fits; ++least) {
+      // As many slices as leave no multiprocessor idle.
+      plan.units = limits.multiprocessors / least;
+      if (plan.units < 1) plan.units = 1;
+      plan.slices = limits.multiprocessors / plan.units;
+      if (plan.slices < least) plan.slices = least;
+      ShapeTeam(CeilDiv(packs, plan.slices), &plan);
+      plan.slices = CeilDiv(packs, int64_t{plan.packs} * plan.team);
+      fits = FitStages(t, limits, &plan);
+    }
+    if (plan.units > rows) plan.units = rows;
+  }
+  int64_t chunks = int64_t{P::kSumBlocks} * limits.multiprocessors / rows;
+  if (chunks > packs / P::kSumMinPacks) chunks = packs / P::kSumMinPacks;
+  if (chunks > P::kMaxChunks) chunks = P::kMaxChunks;
+  plan.chunks = static_cast<int>(chunks > 1 ? chunks : 1);
+  return plan;
+}
+
+inline NormBackwardPlan PlanTeams(int64_t rows, int64_t packs, const NormBackwardTraits& t,
+                                  const DeviceLimits& limits) {
+  using P = NormPolicy;
+  NormBackwardPlan plan;
+  const int multiprocessors = limits.multiprocessors;
+  if (packs <= P::kLanePacks) {
+    plan.team = 1;
+    while (plan.team < packs) plan.team *= 2;
+    plan.threads = P::kLaneThreads;
+  } else {
+    ShapeTeam(packs, &plan);
+    plan.threads = P::kThreads / plan.team * plan.team;
+  }
+  // Fewer teams per block where there are not rows enough for all.
+  const int64_t teams = CeilDiv(rows, multiprocessors);
+  if (teams < plan.teams()) {
+    plan.threads = static_cast<int>(CeilDiv(teams * plan.team, plan.team > 32 ? plan.team : 32) *
+                                    (plan.team > 32 ? plan.team : 32));
+  }
+  plan.units = CeilDiv(rows, plan.teams());
+  if (plan.units > multiprocessors) plan.units = multiprocessors;
+  return plan;
+}
+
+// max_clusters(slices, plan) says how many clusters of so many blocks the device holds at once; 0:
+// it has none.
+template <class MaxClusters>
+NormBackwardPlan PlanNormBackward(int64_t rows, int64_t cols, const NormBackwardTraits& t,
+                                  const DeviceLimits& limits, const MaxClusters& max_clusters) {
+  using P = NormPolicy;
+  const int64_t packs = t.aligned ? cols / t.pack : CeilDiv(cols + t.pack - 1, t.pack);
+  const bool few = packs >= P::kSlicedMinPacks && rows <= P::kFewRows;
+  NormBackwardPlan plan;
+  bool found = false;
+  if (packs <= P::kBlockPacks) {
+    plan = PlanTeams(rows, packs, t, limits);
+    found = FitStages(t, limits, &plan);
+  }
+  for (int slices = 2; !found && !few && slices <= P::kMaxCluster; slices *= 2) {
+    if (packs > int64_t{P::kBlockPacks} * slices) continue;
+    plan = NormBackwardPlan();
+    plan.slices = slices;
+    plan.cluster = true;
+    ShapeTeam(CeilDiv(packs, slices), &plan);
+    if (!FitStages(t, limits, &plan)) continue;
+    plan.units = max_clusters(slices, plan);
+    found = plan.units > 0;
+    if (plan.units > rows) plan.units = rows;
+  }
+  if (!found) plan = PlanSlices(rows, packs, t, limits);
+  // A team's rows must all lie alike between multiples of 16 bytes.
+  if (!t.aligned && plan.units * plan.teams() < rows &&
+      plan.units * plan.teams() * (cols % t.pack) % t.pack != 0) {
+    plan.units = plan.units > t.pack ? plan.units / t.pack * t.pack : t.pack;
+  }
+  return plan;
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite
