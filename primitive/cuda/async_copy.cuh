@@ -28,30 +28,22 @@ __device__ __forceinline__ void CommitCopies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-inline constexpr int kMaxPendingCopies = 7;
 template <int kPending>
 __device__ __forceinline__ void WaitForCopiesOf() {
   asm volatile("cp.async.wait_group %0;" : : "n"(kPending) : "memory");
 }
-// `pending` is the same in all threads and at most kMaxPendingCopies.
+// For 0, 1, 2, 3 or 5 batches, the same number in all threads; it waits longer for another.
 __device__ __forceinline__ void WaitForCopies(int pending) {
-  switch (pending) {
-    case 0:
-      return WaitForCopiesOf<0>();
-    case 1:
-      return WaitForCopiesOf<1>();
-    case 2:
-      return WaitForCopiesOf<2>();
-    case 3:
-      return WaitForCopiesOf<3>();
-    case 4:
-      return WaitForCopiesOf<4>();
-    case 5:
-      return WaitForCopiesOf<5>();
-    case 6:
-      return WaitForCopiesOf<6>();
-    default:
-      return WaitForCopiesOf<kMaxPendingCopies>();
+  if (pending >= 5) {
+    WaitForCopiesOf<5>();
+  } else if (pending >= 3) {
+    WaitForCopiesOf<3>();
+  } else if (pending == 2) {
+    WaitForCopiesOf<2>();
+  } else if (pending == 1) {
+    WaitForCopiesOf<1>();
+  } else {
+    WaitForCopiesOf<0>();
   }
 }
 

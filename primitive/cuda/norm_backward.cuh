@@ -32,12 +32,15 @@ inline constexpr int kNormKinds = kCentre ? 2 : 1;  // dweight, dbias
 inline constexpr int kNormScratchBytes =
     ClusterExchange::kScratchBytes + 2 * kMaxWarps * kReduceSlotBytes;
 
-template <class T, int kPacks, bool kCentre, bool kFromOutput>
+template <class T, int kPacks, bool kCentre, bool kFromOutput, bool kAligned>
 class NormBackwardTeam {
   using C = ComputeType<T>;
   using Sums = NormSums<C, kCentre>;
   static constexpr int N = kPackSize<T>;
-  static constexpr bool kHold = kPacks == 1;  // a row's values stay in registers
+  // What stays in registers, besides the gradients of weight and bias: a row's values, the weight.
+  static constexpr int kColumnWords = N * kPacks * static_cast<int>(sizeof(C)) / 4;
+  static constexpr bool kHold = kColumnWords <= 16;
+  static constexpr bool kHoldWeight = kPacks == 1;
   static constexpr int kWeightWords = N * sizeof(C) / kPackBytes;
   using Values = Pack<C, N>;
 
@@ -62,7 +65,7 @@ class NormBackwardTeam {
     left_ = left < (1 << 30) ? static_cast<int>(left) : 1 << 30;
     weights_ = shared + kNormScratchBytes + threadIdx.x * kPackBytes;
     const int weight_bytes = kPacks * kWeightWords * blockDim.x * kPackBytes;
-    biases_ = weights_ + (kHold ? 0 : weight_bytes);
+    biases_ = weights_ + (kHoldWeight ? 0 : weight_bytes);
     ring_ = biases_ + (kFromOutput ? weight_bytes : 0);
     x_ = a.x + row_ * a.x_stride + column_;
     dy_ = a.dy + row_ * a.cols + column_;
@@ -95,9 +98,11 @@ class NormBackwardTeam {
   __device__ __forceinline__ int Offset(int k) const { return k * grid_.team * N; }
   __device__ __forceinline__ bool Has(int k) const { return Offset(k) < left_; }
   __device__ __forceinline__ int First(int k) const {
+    if (kAligned) return 0;
     return k == 0 && column_ < 0 ? static_cast<int>(-column_) : 0;
   }
   __device__ __forceinline__ int Last(int k) const {
+    if (kAligned) return N;
     const int left = left_ - Offset(k);
     return left < N ? left : N;
   }
@@ -134,7 +139,7 @@ class NormBackwardTeam {
       const int64_t col = column_ + Offset(k);
       const int first = First(k), last = Has(k) ? Last(k) : 0;
       const Values w = LoadWeights<C, N, T>(a_.weight, a_.float_weight, col, first, last, C(1));
-      if (kHold) {
+      if (kHoldWeight) {
         held_weight_ = w;
       } else {
         Write(weights_, k, w);
@@ -147,7 +152,7 @@ class NormBackwardTeam {
     }
   }
   __device__ __forceinline__ Values Weight(int k) const {
-    if constexpr (kHold) return held_weight_;
+    if constexpr (kHoldWeight) return held_weight_;
     return Read<Values>(weights_, k);
   }
 
@@ -172,7 +177,7 @@ class NormBackwardTeam {
   }
   // Starts copying the packs of a row of one tensor into slots from `index` on.
   __device__ __forceinline__ void Copy(char* slots, int index, const T* p) const {
-    const bool aligned = IsAlignedFor<uint4>(p);
+    const bool aligned = kAligned || IsAlignedFor<uint4>(p);
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       if (!Has(k)) continue;
@@ -218,16 +223,17 @@ class NormBackwardTeam {
   __device__ __forceinline__ void Visit(int stage, C mean, C rstd) {
     char* slots = Stage(stage);
     const bool active = row_ < a_.rows;
-    Values v, dy;
+    Values v[kHold ? kPacks : 1], dy[kHold ? kPacks : 1];
     Sums sums;
     if (kHold || !grid_.sums) {
 #pragma unroll
       for (int k = 0; k < kPacks; ++k) {
         if (!active || !Has(k)) continue;
+        const int at = kHold ? k : 0;
         const Values w = Weight(k);
-        Fetch(slots, k, mean, w, v, dy);
+        Fetch(slots, k, mean, w, v[at], dy[at]);
 #pragma unroll
-        for (int i = 0; i < N; ++i) sums.Add(dy.v[i] * w.v[i], v.v[i]);
+        for (int i = 0; i < N; ++i) sums.Add(dy[at].v[i] * w.v[i], v[at].v[i]);
       }
     }
     if (grid_.needs_sums) sums = grid_.sums ? KnownSums() : ReduceTeam(sums);
@@ -236,9 +242,10 @@ class NormBackwardTeam {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       if (!Has(k)) continue;
+      const int at = kHold ? k : 0;
       const Values w = Weight(k);
-      if (!kHold) Fetch(slots, k, mean, w, v, dy);
-      Apply(slots, gradient, k, w, v, dy);
+      if (!kHold) Fetch(slots, k, mean, w, v[at], dy[at]);
+      Apply(slots, gradient, k, w, v[at], dy[at]);
     }
   }
 
@@ -261,7 +268,7 @@ class NormBackwardTeam {
     T* const slot = Slot(slots, k);  // has been read
     if (a_.dsum) {
       const T* from = a_.dsum + out_ + Offset(k);
-      if (whole && IsAlignedFor<uint4>(from)) {
+      if (kAligned || (whole && IsAlignedFor<uint4>(from))) {
         *reinterpret_cast<uint4*>(slot) = *reinterpret_cast<const uint4*>(from);
       } else {
         CopyEach(slot, from, first, last);
@@ -273,7 +280,7 @@ class NormBackwardTeam {
     const Pack<T, N> packed = ConvertPack<T>(dx);
     uint4 word;
     memcpy(&word, &packed, sizeof(word));
-    if (whole && IsAlignedFor<uint4>(to)) {
+    if (kAligned || (whole && IsAlignedFor<uint4>(to))) {
       StoreWord(reinterpret_cast<uint4*>(to), word);
     } else {
       *reinterpret_cast<uint4*>(slot) = word;
@@ -297,11 +304,16 @@ class NormBackwardTeam {
     }
     NamedBarrier(team + 1, grid_.team);
     const int warps = grid_.team / kWarp;
+    const char* first = slots + team * warps * kReduceSlotBytes;
     Sums all;
-    if (lane < warps) {
-      all = *reinterpret_cast<const Sums*>(slots + (team * warps + lane) * kReduceSlotBytes);
+    if (warps <= kWarp / 4) {
+      for (int w = 0; w < warps; ++w) {
+        all = all + *reinterpret_cast<const Sums*>(first + w * kReduceSlotBytes);
+      }
+    } else {
+      if (lane < warps) all = *reinterpret_cast<const Sums*>(first + lane * kReduceSlotBytes);
+      all = ReduceLanes<kWarp>(all, Plus{});
     }
-    all = ReduceLanes<kWarp>(all, Plus{});
     return grid_.cluster ? cluster_.Sum(all) : all;
   }
   __device__ __forceinline__ Sums KnownSums() const {
@@ -371,14 +383,14 @@ class NormBackwardTeam {
 
 template <int kPacks>
 inline constexpr int kNormBackwardThreads =
-    kPacks == 1 ? NormPolicy::kLaneThreads : NormPolicy::kThreads;
+    kPacks == 1 ? NormPolicy::kFewThreads : NormPolicy::kThreads;
 
-template <class T, int kPacks, bool kCentre, bool kFromOutput>
+template <class T, int kPacks, bool kCentre, bool kFromOutput, bool kAligned>
 __global__ void __launch_bounds__(kNormBackwardThreads<kPacks>, 1)
     NormBackwardKernel(const __grid_constant__ NormBackward<T> a,
                        const __grid_constant__ NormBackwardGrid<ComputeType<T>, kCentre> grid) {
   extern __shared__ __align__(16) char shared[];
-  NormBackwardTeam<T, kPacks, kCentre, kFromOutput>(a, grid, shared).Run();
+  NormBackwardTeam<T, kPacks, kCentre, kFromOutput, kAligned>(a, grid, shared).Run();
 }
 
 }  // namespace cuda

@@ -58,9 +58,13 @@ int MaxClusters(int blocks, int threads, size_t shared, const DeviceLimits& limi
   return clusters;
 }
 
+// Packs per thread of the wider teams: 16 columns, 8 of float64.
+template <class T>
+inline constexpr int kManyPacks = sizeof(T) == 2 ? 2 : 4;
+
 template <class T>
 constexpr NormBackwardTraits TraitsOf(bool centre, bool keeps_bias, bool aligned) {
-  return {kPackSize<T>, sizeof(ComputeType<T>), centre ? 2 : 1, keeps_bias, aligned,
+  return {kManyPacks<T>, kPackSize<T>, sizeof(ComputeType<T>), centre ? 2 : 1, keeps_bias, aligned,
           kNormScratchBytes};
 }
 
@@ -78,7 +82,7 @@ NormBackwardPlan PlanFor(int64_t rows, int64_t cols, const NormBackwardTraits& t
       rows, cols, traits, limits, [&](int blocks, const NormBackwardPlan& plan) {
         const auto shared = static_cast<size_t>(plan.shared);
         // The same for all instances: a block fills a multiprocessor.
-        return MaxClusters<NormBackwardKernel<T, 4, kCentre, false>>(blocks, plan.threads, shared,
+        return MaxClusters<NormBackwardKernel<T, 4, kCentre, false, true>>(blocks, plan.threads, shared,
                                                                      limits);
       });
 }
@@ -91,11 +95,11 @@ int64_t SumsBytes(int64_t rows, const NormBackwardPlan& plan) {
              : 0;
 }
 
-template <class T, int kPacks, bool kCentre, bool kFromOutput>
+template <class T, int kPacks, bool kCentre, bool kFromOutput, bool kAligned>
 cudaError_t LaunchTeams(const NormBackward<T>& a, const NormBackwardPlan& plan,
                         const NormBackwardGrid<ComputeType<T>, kCentre>& grid,
                         const DeviceLimits& limits, cudaStream_t stream) {
-  constexpr auto kernel = NormBackwardKernel<T, kPacks, kCentre, kFromOutput>;
+  constexpr auto kernel = NormBackwardKernel<T, kPacks, kCentre, kFromOutput, kAligned>;
   const cudaError_t error = AllowAllShared<kernel>(limits);
   if (error != cudaSuccess) return error;
   LaunchKind kind;
@@ -104,13 +108,14 @@ cudaError_t LaunchTeams(const NormBackward<T>& a, const NormBackwardPlan& plan,
                   static_cast<size_t>(plan.shared), stream, a, grid);
 }
 
-template <bool kCentre, bool kFromOutput, class T>
-cudaError_t LaunchNormBackwardTeams(const NormBackward<T>& a, const NormBackwardPlan& plan,
-                                    const NormBackwardGrid<ComputeType<T>, kCentre>& grid,
-                                    const DeviceLimits& limits, cudaStream_t stream) {
-  const auto launch = plan.packs == 1   ? &LaunchTeams<T, 1, kCentre, kFromOutput>
-                      : plan.packs == 2 ? &LaunchTeams<T, 2, kCentre, kFromOutput>
-                                        : &LaunchTeams<T, 4, kCentre, kFromOutput>;
+template <bool kCentre, bool kFromOutput, bool kAligned, class T>
+cudaError_t LaunchInstance(const NormBackward<T>& a, const NormBackwardPlan& plan,
+                           const NormBackwardGrid<ComputeType<T>, kCentre>& grid,
+                           const DeviceLimits& limits, cudaStream_t stream) {
+  constexpr int kMany = kManyPacks<T>;
+  const auto launch = plan.packs == 1       ? &LaunchTeams<T, 1, kCentre, kFromOutput, kAligned>
+                      : plan.packs == kMany ? &LaunchTeams<T, kMany, kCentre, kFromOutput, kAligned>
+                                            : &LaunchTeams<T, 4, kCentre, kFromOutput, kAligned>;
   return launch(a, plan, grid, limits, stream);
 }
 
@@ -154,8 +159,14 @@ cudaError_t LaunchNormBackwardAs(const NormBackwardPlan& plan, const NormBackwar
   grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
   grid.sums = sums_first ? sums : nullptr;
   grid.parts = parts;
-  error = a.from_output ? LaunchNormBackwardTeams<kCentre, true>(a, plan, grid, limits, stream)
-                        : LaunchNormBackwardTeams<kCentre, false>(a, plan, grid, limits, stream);
+  const bool aligned = RowsAreAligned(a);
+  if (a.from_output) {
+    error = aligned ? LaunchInstance<kCentre, true, true>(a, plan, grid, limits, stream)
+                    : LaunchInstance<kCentre, true, false>(a, plan, grid, limits, stream);
+  } else {
+    error = aligned ? LaunchInstance<kCentre, false, true>(a, plan, grid, limits, stream)
+                    : LaunchInstance<kCentre, false, false>(a, plan, grid, limits, stream);
+  }
   if (error != cudaSuccess || !(a.dweight || a.dbias)) return error;
   const int kinds = kNormKinds<kCentre>;
   if constexpr (sizeof(T) < sizeof(float)) {

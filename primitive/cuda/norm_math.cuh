@@ -48,7 +48,7 @@ struct NormBackward {
 
 // The sums over a row: of g * v and, for layer_norm, of g and v.
 template <class C, bool kCentre>
-struct NormSums {
+struct alignas(16) NormSums {
   C gv = 0, g = 0, v = 0;
 
   __device__ __forceinline__ void Add(C grad, C value) {

@@ -6,12 +6,12 @@
 // columns and visits row after row, so that the gradients of weight and bias gather in its
 // registers. What a team is depends on the row's packs of 16 bytes:
 //
-//   packs                    team                         packs per thread
-//   up to 32                 1 to 32 lanes                1
-//   up to 1024               1 to 16 warps                2
-//   up to 2048               16 warps                     4
-//   up to 2048 * 8           a cluster of 2, 4, 8 blocks  4, where the device has clusters
-//   more                     slices of 16 warps, which know the row's sums from a first kernel
+//   packs                       team                         packs per thread
+//   up to kFewPacks             1 to kFewPacks lanes         1
+//   up to kThreads * many       1 lane to 16 warps           many: 16 columns' worth, at most 4
+//   up to kBlockPacks           16 warps                     4
+//   up to kBlockPacks * 8       a cluster of 2, 4, 8 blocks  many or 4, where there are clusters
+//   more                        slices of 16 warps, which know the row's sums from a first kernel
 #pragma once
 
 #include <stddef.h>
@@ -23,11 +23,10 @@ namespace oneflow_lite {
 namespace cuda {
 
 struct NormPolicy {
-  static constexpr int kLaneThreads = 640;     // of a block of lane groups; at most 96 registers
+  static constexpr int kFewPacks = 4;
+  static constexpr int kFewThreads = 640;      // of a block; at most 96 registers
   static constexpr int kThreads = 512;         // of other blocks; at most 128 registers
-  static constexpr int kLanePacks = 32;        // of a lane group's row
-  static constexpr int kNarrowPacks = 1024;    // of a block's share: 2 per thread
-  static constexpr int kBlockPacks = 2048;     // of a block's share: 4 per thread
+  static constexpr int kBlockPacks = 2048;     // of a block's share of a row
   static constexpr int kMaxStages = 6;         // rows on their way to a team
   static constexpr int kMaxCluster = 8;
   static constexpr int kFewRows = 8;           // too few for a pipeline: small slices instead
@@ -44,6 +43,7 @@ struct NormPolicy {
 
 // What of a backward the plan depends on.
 struct NormBackwardTraits {
+  int many;           // packs per thread that make good use of registers
   int pack;           // elements in 16 bytes
   int compute_bytes;  // size of the compute type
   int kinds;          // gradients of columns: weight and bias, or weight alone
@@ -76,6 +76,7 @@ inline bool FitStages(const NormBackwardTraits& t, const DeviceLimits& limits,
   const int64_t stage = 2 * slots * 16;
   int64_t stages = (limits.shared_per_block - fixed) / stage;
   if (stages > NormPolicy::kMaxStages) stages = NormPolicy::kMaxStages;
+  if (stages == 5) stages = 4;  // WaitForCopies knows the others
   plan->stages = static_cast<int>(stages);
   plan->shared = fixed + stages * stage;
   // In the end, the same memory adds up the teams' gradients.
@@ -85,8 +86,8 @@ inline bool FitStages(const NormBackwardTraits& t, const DeviceLimits& limits,
 }
 
 // One team per block, for `packs` packs.
-inline void ShapeTeam(int64_t packs, NormBackwardPlan* plan) {
-  plan->packs = packs <= NormPolicy::kNarrowPacks ? 2 : 4;
+inline void ShapeTeam(int64_t packs, const NormBackwardTraits& t, NormBackwardPlan* plan) {
+  plan->packs = packs <= int64_t{NormPolicy::kThreads} * t.many ? t.many : 4;
   plan->team = static_cast<int>(32 * CeilDiv(packs, 32 * plan->packs));
   plan->threads = plan->team;
 }
@@ -109,7 +110,7 @@ inline NormBackwardPlan PlanSlices(int64_t rows, int64_t packs, const NormBackwa
       if (plan.units < 1) plan.units = 1;
       plan.slices = limits.multiprocessors / plan.units;
       if (plan.slices < least) plan.slices = least;
-      ShapeTeam(CeilDiv(packs, plan.slices), &plan);
+      ShapeTeam(CeilDiv(packs, plan.slices), t, &plan);
       plan.slices = CeilDiv(packs, int64_t{plan.packs} * plan.team);
       fits = FitStages(t, limits, &plan);
     }
@@ -127,12 +128,13 @@ inline NormBackwardPlan PlanTeams(int64_t rows, int64_t packs, const NormBackwar
   using P = NormPolicy;
   NormBackwardPlan plan;
   const int multiprocessors = limits.multiprocessors;
-  if (packs <= P::kLanePacks) {
+  plan.packs = packs <= P::kFewPacks ? 1 : t.many;
+  if (packs <= int64_t{32} * plan.packs) {
     plan.team = 1;
-    while (plan.team < packs) plan.team *= 2;
-    plan.threads = P::kLaneThreads;
+    while (int64_t{plan.team} * plan.packs < packs) plan.team *= 2;
+    plan.threads = plan.packs == 1 ? P::kFewThreads : P::kThreads;
   } else {
-    ShapeTeam(packs, &plan);
+    ShapeTeam(packs, t, &plan);
     plan.threads = P::kThreads / plan.team * plan.team;
   }
   // Fewer teams per block where there are not rows enough for all.
@@ -165,7 +167,7 @@ NormBackwardPlan PlanNormBackward(int64_t rows, int64_t cols, const NormBackward
     plan = NormBackwardPlan();
     plan.slices = slices;
     plan.cluster = true;
-    ShapeTeam(CeilDiv(packs, slices), &plan);
+    ShapeTeam(CeilDiv(packs, slices), t, &plan);
     if (!FitStages(t, limits, &plan)) continue;
     plan.units = max_clusters(slices, plan);
     found = plan.units > 0;
