@@ -30,9 +30,12 @@ class ClusterExchange {
                    }
                    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
                  }))
-    internal::ClusterBarrier();
+    Finish();
   }
-  __device__ __forceinline__ void Finish() { internal::ClusterBarrier(); }
+  __device__ __forceinline__ void Finish() {
+    internal::ClusterArrive();
+    internal::ClusterWait();
+  }
 
   // The sum in the order of the blocks; v is the same in all threads of a block. T is a plain
   // struct of at most kReduceSlotBytes. All threads of the cluster must come here.

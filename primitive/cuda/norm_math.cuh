@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the backward kernels of layer_norm and rms_norm compute. With g = dy * weight, and
+// What the kernels of layer_norm and rms_norm compute. Backward, with g = dy * weight, and
 // x_hat = v * scale + offset in terms of what is at hand for an element:
 //
 //                         v                    scale   offset
@@ -45,6 +45,25 @@ struct NormBackward {
     return dx || (kCentre && dweight && !from_output);
   }
 };
+
+// Sums that are added up together.
+template <class C, int kSums>
+struct SumOf {
+  C v[kSums] = {};
+
+  friend __device__ __forceinline__ SumOf operator+(const SumOf& a, const SumOf& b) {
+    SumOf sum;
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) sum.v[i] = a.v[i] + b.v[i];
+    return sum;
+  }
+};
+template <class C, int kSums>
+__device__ __forceinline__ SumOf<C, kSums> ShuffleXor(SumOf<C, kSums> s, int mask) {
+#pragma unroll
+  for (C& v : s.v) v = ShuffleXor(v, mask);
+  return s;
+}
 
 // The sums over a row: of g * v and, for layer_norm, of g and v.
 template <class C, bool kCentre>
