@@ -8,8 +8,9 @@
 //   WaitForCopies(1);         // until at most one batch of this thread is under way
 #pragma once
 
-#include <nv/target>
 #include <stdint.h>
+
+#include <nv/target>
 
 namespace oneflow_lite {
 namespace cuda {

@@ -22,14 +22,13 @@ class ClusterExchange {
   // of the cluster must come here, and to Finish() before they end.
   __device__ __forceinline__ void Start(char* scratch) {
     scratch_ = scratch;
-    NV_IF_TARGET(NV_PROVIDES_SM_90,
-                 (if (threadIdx.x == 0) {
-                   for (int half = 0; half < 2; ++half) {
-                     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(Barrier(half))
-                                  : "memory");
-                   }
-                   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-                 }))
+    NV_IF_TARGET(
+        NV_PROVIDES_SM_90, (if (threadIdx.x == 0) {
+          for (int half = 0; half < 2; ++half) {
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(Barrier(half)) : "memory");
+          }
+          asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        }))
     Finish();
   }
   __device__ __forceinline__ void Finish() {
@@ -74,21 +73,19 @@ class ClusterExchange {
   // Stores 16 bytes at the place in block `rank` that `slot` is here, and counts them there.
   __device__ __forceinline__ static void Send(uint32_t slot, unsigned rank, uint32_t barrier,
                                               const uint4& v) {
-    NV_IF_TARGET(
-        NV_PROVIDES_SM_90,
-        (asm volatile("{ .reg .b32 to, count;\n"
-                      "mapa.shared::cluster.u32 to, %0, %2;\n"
-                      "mapa.shared::cluster.u32 count, %1, %2;\n"
-                      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 "
-                      "[to], {%3, %4, %5, %6}, [count]; }" ::"r"(slot),
-                      "r"(barrier), "r"(rank), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
-                      : "memory");))
+    NV_IF_TARGET(NV_PROVIDES_SM_90,
+                 (asm volatile("{ .reg .b32 to, count;\n"
+                               "mapa.shared::cluster.u32 to, %0, %2;\n"
+                               "mapa.shared::cluster.u32 count, %1, %2;\n"
+                               "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 "
+                               "[to], {%3, %4, %5, %6}, [count]; }" ::"r"(slot),
+                               "r"(barrier), "r"(rank), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                               : "memory");))
   }
   // Until `bytes` have come in.
   __device__ __forceinline__ static void Wait(uint32_t barrier, int parity, int bytes) {
     NV_IF_TARGET(
-        NV_PROVIDES_SM_90,
-        (if (threadIdx.x == 0) {
+        NV_PROVIDES_SM_90, (if (threadIdx.x == 0) {
           asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
                        "r"(bytes)
                        : "memory");
@@ -96,8 +93,8 @@ class ClusterExchange {
                        "again:\n"
                        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
                        "@!done bra again; }" ::"r"(barrier),
-                       "r"(parity)
-                       : "memory");))
+                           "r"(parity)
+                           : "memory");))
   }
 
   char* scratch_ = nullptr;

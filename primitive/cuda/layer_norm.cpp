@@ -18,9 +18,9 @@ class CudaLayerNorm final : public cuda::CudaNormBase<LayerNorm> {
   Status Launch(Stream& stream, const NormShape& shape, const Args& a,
                 void* workspace) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launchers_.forward(
-          ProblemOf(shape), {a.x, a.residual, a.weight, a.bias, a.y, a.sum, a.mean, a.rstd},
-          workspace, cuda::LimitsOf(stream), s);
+      return launchers_.forward(ProblemOf(shape),
+                                {a.x, a.residual, a.weight, a.bias, a.y, a.sum, a.mean, a.rstd},
+                                workspace, cuda::LimitsOf(stream), s);
     });
   }
 };
@@ -34,10 +34,10 @@ class CudaLayerNormBackward final : public cuda::CudaNormBase<LayerNormBackward>
   Status Launch(Stream& stream, const NormShape& shape, const Args& a,
                 void* workspace) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launchers_.backward(ProblemOf(shape),
-                                 {a.x, a.y, a.dy, a.weight, a.bias, a.mean, a.rstd, a.dsum, a.dx,
-                                  a.dweight, a.dbias},
-                                 workspace, cuda::LimitsOf(stream), s);
+      return launchers_.backward(
+          ProblemOf(shape),
+          {a.x, a.y, a.dy, a.weight, a.bias, a.mean, a.rstd, a.dsum, a.dx, a.dweight, a.dbias},
+          workspace, cuda::LimitsOf(stream), s);
     });
   }
 };

@@ -26,9 +26,9 @@ namespace oneflow_lite {
 namespace cuda {
 
 // Rows of x lie x_stride elements apart, all else is dense; pointers are aligned to their element.
-// Only x and y are required. With a residual, x + residual is what is normalised, and `sum` receives
-// it. weight and bias are float32 where float_weight, else T. mean is not for rms_norm. y may be x,
-// sum may be x or residual; otherwise no two may overlap.
+// Only x and y are required. With a residual, x + residual is what is normalised, and `sum`
+// receives it. weight and bias are float32 where float_weight, else T. mean is not for rms_norm. y
+// may be x, sum may be x or residual; otherwise no two may overlap.
 template <class T>
 struct NormForward {
   using C = ComputeType<T>;

@@ -251,8 +251,7 @@ class NormBackwardTeam {
 
   __device__ __forceinline__ void Apply(char* slots,
                                         const NormGradient<C, kCentre, kFromOutput>& gradient,
-                                        int k, const Values& w, const Values& v,
-                                        const Values& dy) {
+                                        int k, const Values& w, const Values& v, const Values& dy) {
     Values dx;
 #pragma unroll
     for (int i = 0; i < N; ++i) {

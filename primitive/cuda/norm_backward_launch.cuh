@@ -64,8 +64,8 @@ inline constexpr int kManyPacks = sizeof(T) == 2 ? 2 : 4;
 
 template <class T>
 constexpr NormBackwardTraits TraitsOf(bool centre, bool keeps_bias, bool aligned) {
-  return {kManyPacks<T>, kPackSize<T>, sizeof(ComputeType<T>), centre ? 2 : 1, keeps_bias, aligned,
-          kNormScratchBytes};
+  return {kManyPacks<T>, kPackSize<T>, sizeof(ComputeType<T>), centre ? 2 : 1,
+          keeps_bias,    aligned,      kNormScratchBytes};
 }
 
 template <class T>
@@ -78,13 +78,13 @@ bool RowsAreAligned(const NormBackward<T>& a) {
 template <class T, bool kCentre>
 NormBackwardPlan PlanFor(int64_t rows, int64_t cols, const NormBackwardTraits& traits,
                          const DeviceLimits& limits) {
-  return PlanNormBackward(
-      rows, cols, traits, limits, [&](int blocks, const NormBackwardPlan& plan) {
-        const auto shared = static_cast<size_t>(plan.shared);
-        // The same for all instances: a block fills a multiprocessor.
-        return MaxClusters<NormBackwardKernel<T, 4, kCentre, false, true>>(blocks, plan.threads, shared,
-                                                                     limits);
-      });
+  return PlanNormBackward(rows, cols, traits, limits,
+                          [&](int blocks, const NormBackwardPlan& plan) {
+                            const auto shared = static_cast<size_t>(plan.shared);
+                            // The same for all instances: a block fills a multiprocessor.
+                            return MaxClusters<NormBackwardKernel<T, 4, kCentre, false, true>>(
+                                blocks, plan.threads, shared, limits);
+                          });
 }
 
 inline int64_t RoundUp16(int64_t bytes) { return CeilDiv(bytes, 16) * 16; }
@@ -133,14 +133,13 @@ cudaError_t ReduceParts(const C* parts, int64_t units, int kinds, int64_t cols, 
 // A backward by a plan of the caller's.
 template <bool kCentre, class T>
 cudaError_t LaunchNormBackwardAs(const NormBackwardPlan& plan, const NormBackward<T>& a,
-                                 const DeviceLimits& limits, cudaStream_t stream,
-                                 void* workspace) {
+                                 const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
   using C = ComputeType<T>;
   using Sums = NormSums<C, kCentre>;
   const bool sums_first = plan.knows_sums() && a.template needs_sums<kCentre>();
   auto* sums = static_cast<Sums*>(workspace);
-  C* parts = reinterpret_cast<C*>(static_cast<char*>(workspace) +
-                                  SumsBytes<C, kCentre>(a.rows, plan));
+  C* parts =
+      reinterpret_cast<C*>(static_cast<char*>(workspace) + SumsBytes<C, kCentre>(a.rows, plan));
   cudaError_t error = cudaSuccess;
   if (sums_first) {
     const int64_t most = int64_t{NormPolicy::kSumBlocks} * limits.multiprocessors;
@@ -210,8 +209,7 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
     b.x_stride = a.cols;
     return LaunchNormBackward<kCentre>(b, limits, stream, workspace);
   }
-  const auto traits =
-      internal::TraitsOf<T>(kCentre, a.from_output, internal::RowsAreAligned(a));
+  const auto traits = internal::TraitsOf<T>(kCentre, a.from_output, internal::RowsAreAligned(a));
   const auto plan = internal::PlanFor<T, kCentre>(a.rows, a.cols, traits, limits);
   return internal::LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);
 }

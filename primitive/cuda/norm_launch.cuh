@@ -10,8 +10,8 @@ namespace oneflow_lite {
 namespace cuda {
 
 template <class T, bool kCentre>
-cudaError_t LaunchNormOf(const NormProblem& p, const NormForwardPointers& pointers,
-                         void* workspace, const DeviceLimits& limits, cudaStream_t stream) {
+cudaError_t LaunchNormOf(const NormProblem& p, const NormForwardPointers& pointers, void* workspace,
+                         const DeviceLimits& limits, cudaStream_t stream) {
   using C = ComputeType<T>;
   NormForward<T> a;
   a.rows = p.rows, a.cols = p.cols, a.x_stride = p.x_stride, a.eps = p.eps;
@@ -29,8 +29,7 @@ cudaError_t LaunchNormOf(const NormProblem& p, const NormForwardPointers& pointe
 
 template <class T, bool kCentre>
 cudaError_t LaunchNormBackwardOf(const NormProblem& p, const NormBackwardPointers& pointers,
-                                 void* workspace, const DeviceLimits& limits,
-                                 cudaStream_t stream) {
+                                 void* workspace, const DeviceLimits& limits, cudaStream_t stream) {
   using C = ComputeType<T>;
   NormBackward<T> a;
   a.rows = p.rows, a.cols = p.cols;

@@ -28,12 +28,12 @@ struct NormBackwardPointers {
 
 // One element type's launchers of one norm.
 struct NormLaunchers {
-  size_t (*forward_bytes)(const NormProblem&, const DeviceLimits&);
-  size_t (*backward_bytes)(const NormProblem&, const DeviceLimits&);
-  cudaError_t (*forward)(const NormProblem&, const NormForwardPointers&, void* workspace,
-                         const DeviceLimits&, cudaStream_t);
-  cudaError_t (*backward)(const NormProblem&, const NormBackwardPointers&, void* workspace,
-                          const DeviceLimits&, cudaStream_t);
+  size_t (*forward_bytes)(const NormProblem &, const DeviceLimits &);
+  size_t (*backward_bytes)(const NormProblem &, const DeviceLimits &);
+  cudaError_t (*forward)(const NormProblem &, const NormForwardPointers &, void *workspace,
+                         const DeviceLimits &, cudaStream_t);
+  cudaError_t (*backward)(const NormProblem &, const NormBackwardPointers &, void *workspace,
+                          const DeviceLimits &, cudaStream_t);
 };
 extern const NormLaunchers kLayerNormFloat16, kRmsNormFloat16;
 extern const NormLaunchers kLayerNormBFloat16, kRmsNormBFloat16;

@@ -99,7 +99,7 @@ __device__ __forceinline__ NormSums<C, kCentre> ShuffleXor(NormSums<C, kCentre> 
 // What a row's sums make of its elements.
 template <class C, bool kCentre, bool kFromOutput>
 struct NormGradient {
-  C scale, offset;   // x_hat = v * scale + offset
+  C scale, offset;             // x_hat = v * scale + offset
   C rstd, by_x_hat, constant;  // dx = g * rstd + x_hat * by_x_hat + constant
 
   // share: 1 / cols.
@@ -158,9 +158,8 @@ template <class C, int N, class T>
 __device__ __forceinline__ Pack<C, N> LoadWeights(const void* weights, bool is_float, int64_t col,
                                                   int first, int last, C missing) {
   if (!weights) last = 0;
-  return is_float
-             ? LoadPart<C, N>(static_cast<const float*>(weights) + col, first, last, missing)
-             : LoadPart<C, N>(static_cast<const T*>(weights) + col, first, last, missing);
+  return is_float ? LoadPart<C, N>(static_cast<const float*>(weights) + col, first, last, missing)
+                  : LoadPart<C, N>(static_cast<const T*>(weights) + col, first, last, missing);
 }
 
 template <int N, class C>

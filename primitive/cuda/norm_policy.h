@@ -24,20 +24,20 @@ namespace cuda {
 
 struct NormPolicy {
   static constexpr int kFewPacks = 4;
-  static constexpr int kFewThreads = 640;      // of a block; at most 96 registers
-  static constexpr int kThreads = 512;         // of other blocks; at most 128 registers
-  static constexpr int kBlockPacks = 2048;     // of a block's share of a row
-  static constexpr int kMaxStages = 6;         // rows on their way to a team
+  static constexpr int kFewThreads = 640;   // of a block; at most 96 registers
+  static constexpr int kThreads = 512;      // of other blocks; at most 128 registers
+  static constexpr int kBlockPacks = 2048;  // of a block's share of a row
+  static constexpr int kMaxStages = 6;      // rows on their way to a team
   static constexpr int kMaxCluster = 8;
-  static constexpr int kFewRows = 8;           // too few for a pipeline: small slices instead
-  static constexpr int kSliceThreads = 256;    // of these
+  static constexpr int kFewRows = 8;            // too few for a pipeline: small slices instead
+  static constexpr int kSliceThreads = 256;     // of these
   static constexpr int kSlicedMinPacks = 4096;  // few rows are cut into slices from here
-  static constexpr int kSumThreads = 256;      // of the kernel that sums very wide rows
-  static constexpr int kSumBlocks = 4;         // of these per multiprocessor
-  static constexpr int kSumUnroll = 2;         // packs of x and of dy in flight per thread
-  static constexpr int kSumMinPacks = 1024;    // worth a block
+  static constexpr int kSumThreads = 256;       // of the kernel that sums very wide rows
+  static constexpr int kSumBlocks = 4;          // of these per multiprocessor
+  static constexpr int kSumUnroll = 2;          // packs of x and of dy in flight per thread
+  static constexpr int kSumMinPacks = 1024;     // worth a block
   static constexpr int kMaxChunks = 1024;
-  static constexpr int kReduceColumns = 32;    // of a block that adds up the blocks' parts
+  static constexpr int kReduceColumns = 32;  // of a block that adds up the blocks' parts
   static constexpr int kReduceWays = 16;
 };
 
@@ -53,15 +53,15 @@ struct NormBackwardTraits {
 };
 
 struct NormBackwardPlan {
-  int packs = 1;             // per thread
-  int team = 32;             // threads of a team
-  int threads = 0;           // of a block: a whole number of teams
-  int64_t slices = 1;        // blocks that share a row
-  bool cluster = false;      // ... as a cluster; else they read the row's sums
-  int stages = 0;            // of the ring
-  int64_t units = 1;         // blocks, clusters or rows of slices, which share out the rows
-  int chunks = 1;            // parts of a row's sums, where they are computed beforehand
-  int64_t shared = 0;        // bytes of dynamic shared memory
+  int packs = 1;         // per thread
+  int team = 32;         // threads of a team
+  int threads = 0;       // of a block: a whole number of teams
+  int64_t slices = 1;    // blocks that share a row
+  bool cluster = false;  // ... as a cluster; else they read the row's sums
+  int stages = 0;        // of the ring
+  int64_t units = 1;     // blocks, clusters or rows of slices, which share out the rows
+  int chunks = 1;        // parts of a row's sums, where they are computed beforehand
+  int64_t shared = 0;    // bytes of dynamic shared memory
 
   int teams() const { return threads / team; }
   bool knows_sums() const { return slices > 1 && !cluster; }

@@ -18,9 +18,9 @@ class CudaRmsNorm final : public cuda::CudaNormBase<RmsNorm> {
   Status Launch(Stream& stream, const NormShape& shape, const Args& a,
                 void* workspace) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launchers_.forward(
-          ProblemOf(shape), {a.x, a.residual, a.weight, nullptr, a.y, a.sum, nullptr, a.rstd},
-          workspace, cuda::LimitsOf(stream), s);
+      return launchers_.forward(ProblemOf(shape),
+                                {a.x, a.residual, a.weight, nullptr, a.y, a.sum, nullptr, a.rstd},
+                                workspace, cuda::LimitsOf(stream), s);
     });
   }
 };
@@ -34,10 +34,10 @@ class CudaRmsNormBackward final : public cuda::CudaNormBase<RmsNormBackward> {
   Status Launch(Stream& stream, const NormShape& shape, const Args& a,
                 void* workspace) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launchers_.backward(ProblemOf(shape),
-                                 {a.x, a.y, a.dy, a.weight, nullptr, nullptr, a.rstd, a.dsum,
-                                  a.dx, a.dweight, nullptr},
-                                 workspace, cuda::LimitsOf(stream), s);
+      return launchers_.backward(
+          ProblemOf(shape),
+          {a.x, a.y, a.dy, a.weight, nullptr, nullptr, a.rstd, a.dsum, a.dx, a.dweight, nullptr},
+          workspace, cuda::LimitsOf(stream), s);
     });
   }
 };
@@ -49,10 +49,9 @@ StatusOr<std::unique_ptr<P>> New(const NormSpec& spec) {
   return std::make_unique<CudaP>(*launchers, spec);
 }
 
-const bool registered =
-    RegisterPrimitive<RmsNorm>(DeviceType::kCUDA, &New<RmsNorm, CudaRmsNorm>) &&
-    RegisterPrimitive<RmsNormBackward>(DeviceType::kCUDA,
-                                         &New<RmsNormBackward, CudaRmsNormBackward>);
+const bool registered = RegisterPrimitive<RmsNorm>(DeviceType::kCUDA, &New<RmsNorm, CudaRmsNorm>) &&
+                        RegisterPrimitive<RmsNormBackward>(
+                            DeviceType::kCUDA, &New<RmsNormBackward, CudaRmsNormBackward>);
 
 }  // namespace
 }  // namespace oneflow_lite

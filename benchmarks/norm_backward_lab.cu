@@ -1,97 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A lab for the norms' CUDA kernels, apart from the build: values against float64 on the device,
-// and times beside streams of the same bytes (docs/performance.md, Method).
+// A lab for the norms' backward, apart from the build: values against float64 on the device, and
+// times beside a stream of the same bytes (docs/performance.md, Method).
 //
-//   nvcc -std=c++17 -O3 -arch=native -I. benchmarks/norm_cuda_lab.cu -o norm_cuda_lab
-//   ./norm_cuda_lab check                     exit code 1 where a bound is broken
-//   ./norm_cuda_lab time [half|bfloat16|float|double] [layer|rms] [rows cols]
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
-#include <vector>
-
-#include "primitive/cuda/norm_backward_launch.cuh"
-
-using namespace oneflow_lite::cuda;
-
-#define CHECK(call)                                                                         \
-  do {                                                                                      \
-    const cudaError_t error = (call);                                                       \
-    if (error != cudaSuccess) {                                                             \
-      std::printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(error)); \
-      std::exit(2);                                                                         \
-    }                                                                                       \
-  } while (0)
+//   nvcc -std=c++17 -O3 -arch=native -I. benchmarks/norm_backward_lab.cu -o norm_backward_lab
+//   ./norm_backward_lab check [half|bfloat16|float|double] [layer|rms]   exit code 1: a bound
+//   broken
+//   ./norm_backward_lab time [half|bfloat16|float|double] [layer|rms] [rows cols]
+#include "benchmarks/norm_lab.cuh"
 
 namespace {
 
-DeviceLimits limits;
-
-// -- Data ------------------------------------------------------------------------------------
-
-__device__ double Uniform(uint64_t i, uint64_t seed) {
-  uint64_t z = i * 0x9E3779B97F4A7C15ull + seed * 0xD1B54A32D192ED03ull + 1;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-  return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
-}
-// Nearly normal: a sum of four uniforms.
-template <class T>
-__global__ void FillKernel(T* p, int64_t n, uint64_t seed, double mean, double spread) {
-  for (int64_t i = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; i < n;
-       i += int64_t{gridDim.x} * blockDim.x) {
-    double u = 0;
-    for (int k = 0; k < 4; ++k) u += Uniform(4 * i + k, seed);
-    p[i] = ConvertTo<T>(mean + spread * (u - 2) * 1.7320508);
-  }
-}
-template <class T>
-void Fill(T* p, int64_t n, uint64_t seed, double mean, double spread) {
-  FillKernel<<<2048, 256>>>(p, n, seed, mean, spread);
-  CHECK(cudaGetLastError());
-}
-
-template <class T>
-struct Array {
-  explicit Array(int64_t n, int64_t offset = 0) : n(n) {
-    CHECK(cudaMalloc(&base, (n + offset) * sizeof(T) + 16));
-    data = static_cast<T*>(base) + offset;
-  }
-  Array(const Array&) = delete;
-  ~Array() { cudaFree(base); }
-  std::vector<T> Host() const {
-    std::vector<T> host(n);
-    CHECK(cudaMemcpy(host.data(), data, n * sizeof(T), cudaMemcpyDeviceToHost));
-    return host;
-  }
-  int64_t n;
-  void* base = nullptr;
-  T* data = nullptr;
-};
-
 // -- Reference: float64, a block per row, then a block per column ------------------------------
-
-__device__ double BlockSum(double v) {
-  __shared__ double slots[32];
-  for (int m = 16; m; m /= 2) v += __shfl_xor_sync(~0u, v, m);
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = v;
-  __syncthreads();
-  v = 0;
-  for (unsigned w = 0; w < blockDim.x / 32; ++w) v += slots[w];
-  return v;
-}
-
-template <class T>
-__device__ double WeightAt(const void* w, bool is_float, int64_t c, double missing) {
-  if (!w) return missing;
-  return is_float ? static_cast<const float*>(w)[c]
-                  : ConvertTo<double>(static_cast<const T*>(w)[c]);
-}
 
 struct RowFacts {
   double mean, rstd, g, gx;
@@ -109,8 +29,8 @@ __device__ double ReferenceXHat(const NormBackward<T>& a, const RowFacts& f, int
 
 // Also the mean and rstd that the forward would have stored.
 template <class T, bool kCentre>
-__global__ void RowFactsKernel(NormBackward<T> a, double eps, RowFacts* facts,
-                               ComputeType<T>* mean, ComputeType<T>* rstd, bool keep_rstd) {
+__global__ void RowFactsKernel(NormBackward<T> a, double eps, RowFacts* facts, ComputeType<T>* mean,
+                               ComputeType<T>* rstd, bool keep_rstd) {
   for (int64_t r = blockIdx.x; r < a.rows; r += gridDim.x) {
     RowFacts f{0, 0, 0, 0};
     double sum = 0;
@@ -127,8 +47,8 @@ __global__ void RowFactsKernel(NormBackward<T> a, double eps, RowFacts* facts,
     if (keep_rstd) f.rstd = rstd[r];
     double g = 0, gx = 0;
     for (int64_t c = threadIdx.x; c < a.cols; c += blockDim.x) {
-      const double grad = ConvertTo<double>(a.dy[r * a.cols + c]) *
-                          WeightAt<T>(a.weight, a.float_weight, c, 1);
+      const double grad =
+          ConvertTo<double>(a.dy[r * a.cols + c]) * WeightAt<T>(a.weight, a.float_weight, c, 1);
       g += grad;
       gx += grad * ReferenceXHat(a, f, r, c);
     }
@@ -143,24 +63,6 @@ __global__ void RowFactsKernel(NormBackward<T> a, double eps, RowFacts* facts,
     }
     __syncthreads();
   }
-}
-
-__device__ double StepAt(double v, int mantissa, int lowest) {
-  int e = lowest;
-  if (v != 0) e = max(lowest, ilogb(v));
-  return ldexp(1.0, e - mantissa);
-}
-// What rounding to T costs at v: a step of the 16-bit floats.
-template <class T>
-__device__ double Rounding(double v) {
-  if (sizeof(T) > 2) return 0;
-  return std::is_same_v<T, __half> ? StepAt(v, 10, -14) : StepAt(v, 7, -126);
-}
-__device__ void RaiseTo(double* worst, double v) {
-  // Not negative, so that the order of the bits is the order of the values; NaN is the largest.
-  if (v != v) v = HUGE_VAL;
-  atomicMax(reinterpret_cast<unsigned long long*>(worst),
-            static_cast<unsigned long long>(__double_as_longlong(v)));
 }
 
 // The largest error of dx by its bound.
@@ -225,20 +127,11 @@ struct Case {
   int wanted = 7;  // bits: dx, dweight, dbias
 };
 
-template <class T>
-const char* NameOf() {
-  return std::is_same_v<T, __half>          ? "half"
-         : std::is_same_v<T, __nv_bfloat16> ? "bfloat16"
-         : std::is_same_v<T, float>         ? "float"
-                                            : "double";
-}
-
 template <class T, bool kCentre>
 bool Check(const Case& k, bool print = false) {
   using C = ComputeType<T>;
   const int64_t stride = k.cols + k.x_pad, n = k.rows * k.cols;
-  Array<T> x(k.rows * stride, k.x_offset), dy(n, k.dy_offset), dx(n, k.dy_offset), dsum(n),
-      copy(n);
+  Array<T> x(k.rows * stride, k.x_offset), dy(n, k.dy_offset), dx(n, k.dy_offset), dsum(n), copy(n);
   Array<float> weight(k.cols, 1), bias(k.cols, 1), dweight(k.cols, 1), dbias(k.cols, 1);
   Array<C> mean(k.rows), rstd(k.rows);
   Array<RowFacts> facts(k.rows);
@@ -302,8 +195,8 @@ bool Check(const Case& k, bool print = false) {
   if (a.dx) {
     CheckDxKernel<T, kCentre><<<2048, 256>>>(reference, facts.data, unit, worst.data);
   }
-  CheckWeightKernel<T, kCentre>
-      <<<2048, 256>>>(reference, facts.data, sizeof(T) == 8 ? (k.mean > 0 ? 1e-8 : 1e-13) : 1e-5, worst.data + 1);
+  CheckWeightKernel<T, kCentre><<<2048, 256>>>(
+      reference, facts.data, sizeof(T) == 8 ? (k.mean > 0 ? 1e-8 : 1e-13) : 1e-5, worst.data + 1);
   CHECK(cudaDeviceSynchronize());
   const std::vector<double> found = worst.Host();
   // Once more: the same bits.
@@ -322,13 +215,14 @@ bool Check(const Case& k, bool print = false) {
   }
   const bool good = found[0] <= 1 && found[1] <= 1 && found[2] <= 1 && same;
   if (!good || print) {
-    std::printf("%s %s %s %lld x %lld pad %lld offsets %d %d mean %g spread %g float %d output %d "
-                "dsum %d wanted %d in place %d: dx %.3g dweight %.3g dbias %.3g of the bound%s\n",
-                good ? "ok  " : "FAIL", NameOf<T>(), kCentre ? "layer" : "rms",
-                static_cast<long long>(k.rows), static_cast<long long>(k.cols),
-                static_cast<long long>(k.x_pad), k.x_offset, k.dy_offset, k.mean, k.spread,
-                k.float_weight, k.from_output, k.dsum, k.wanted, k.in_place, found[0], found[1],
-                found[2], same ? "" : ", OTHER BITS");
+    std::printf(
+        "%s %s %s %lld x %lld pad %lld offsets %d %d mean %g spread %g float %d output %d "
+        "dsum %d wanted %d in place %d: dx %.3g dweight %.3g dbias %.3g of the bound%s\n",
+        good ? "ok  " : "FAIL", NameOf<T>(), kCentre ? "layer" : "rms",
+        static_cast<long long>(k.rows), static_cast<long long>(k.cols),
+        static_cast<long long>(k.x_pad), k.x_offset, k.dy_offset, k.mean, k.spread, k.float_weight,
+        k.from_output, k.dsum, k.wanted, k.in_place, found[0], found[1], found[2],
+        same ? "" : ", OTHER BITS");
   }
   return good;
 }
@@ -343,7 +237,8 @@ int CheckAll() {
   };
   for (int64_t cols = 1; cols <= 40; ++cols) add(700, cols);
   // The boundaries of norm_policy.h, in packs; 16384: eight blocks of a cluster are full.
-  for (int64_t packs : {1, 2, 4, 8, 16, 32, 64, 96, 128, 512, 1024, 2048, 4096, 8192, 16384, 20000}) {
+  for (int64_t packs :
+       {1, 2, 4, 8, 16, 32, 64, 96, 128, 512, 1024, 2048, 4096, 8192, 16384, 20000}) {
     for (int64_t d : {int64_t{-1}, int64_t{0}, int64_t{1}, N - 1}) {
       add(packs > 4000 ? 40 : 300, packs * N + d);
     }
@@ -398,63 +293,6 @@ int CheckAll() {
 
 // -- Times -----------------------------------------------------------------------------------
 
-__global__ void SpinKernel(int64_t cycles) {
-  const int64_t start = clock64();
-  while (clock64() - start < cycles) {
-  }
-}
-__global__ void ReadKernel(const uint4* p, int64_t n, uint32_t* sink) {
-  uint32_t sum = 0;
-  for (int64_t i = blockIdx.x * int64_t{blockDim.x} + threadIdx.x; i < n;
-       i += int64_t{gridDim.x} * blockDim.x) {
-    sum ^= p[i].x ^ p[i].w;
-  }
-  if (sum == 0x12345678) *sink = sum;
-}
-// The stream of the same bytes: two reads, one write.
-__global__ void __launch_bounds__(512) StreamKernel(const uint4* a, const uint4* b, uint4* c,
-                                                    int64_t n) {
-  const int64_t i = (blockIdx.x * int64_t{blockDim.x}) * 2 + threadIdx.x;
-  uint4 u[2], v[2];
-#pragma unroll
-  for (int k = 0; k < 2; ++k) {
-    if (i + k * blockDim.x < n) u[k] = a[i + k * blockDim.x], v[k] = b[i + k * blockDim.x];
-  }
-#pragma unroll
-  for (int k = 0; k < 2; ++k) {
-    if (i + k * blockDim.x >= n) continue;
-    c[i + k * blockDim.x] = {u[k].x ^ v[k].x, u[k].y ^ v[k].y, u[k].z ^ v[k].z, u[k].w ^ v[k].w};
-  }
-}
-
-struct Timer {
-  Timer() : flush(256 << 20), sink(1) {
-    CHECK(cudaMemset(flush.data, 1, flush.n));
-    CHECK(cudaEventCreate(&begin));
-    CHECK(cudaEventCreate(&end));
-  }
-  template <class F>
-  double Once(F&& f) {
-    ReadKernel<<<1024, 512>>>(reinterpret_cast<const uint4*>(flush.data), flush.n / 16, sink.data);
-    SpinKernel<<<1, 1>>>(60000);
-    CHECK(cudaEventRecord(begin));
-    f();
-    CHECK(cudaEventRecord(end));
-    CHECK(cudaEventSynchronize(end));
-    float ms = 0;
-    CHECK(cudaEventElapsedTime(&ms, begin, end));
-    return ms * 1e3;
-  }
-  Array<char> flush;
-  Array<uint32_t> sink;
-  cudaEvent_t begin, end;
-};
-
-double Median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
-}
-
 template <class T, bool kCentre>
 void Time(Timer& timer, int64_t rows, int64_t cols, int64_t x_pad = 0) {
   using C = ComputeType<T>;
@@ -480,12 +318,10 @@ void Time(Timer& timer, int64_t rows, int64_t cols, int64_t x_pad = 0) {
   const int64_t words = n * static_cast<int64_t>(sizeof(T)) / 16;
   const auto stream_blocks = static_cast<unsigned>((words + 1023) / 1024);
   for (int i = 0; i < 24; ++i) {
-    const double t0 = timer.Once([&] {
-      CHECK(LaunchNormBackward<kCentre>(a, limits, nullptr, workspace.data));
-    });
-    const double t1 = timer.Once([&] {
-      CHECK(LaunchNormBackward<kCentre>(b, limits, nullptr, workspace.data));
-    });
+    const double t0 =
+        timer.Once([&] { CHECK(LaunchNormBackward<kCentre>(a, limits, nullptr, workspace.data)); });
+    const double t1 =
+        timer.Once([&] { CHECK(LaunchNormBackward<kCentre>(b, limits, nullptr, workspace.data)); });
     const double t2 = timer.Once([&] {
       StreamKernel<<<stream_blocks, 512>>>(reinterpret_cast<const uint4*>(x.data),
                                            reinterpret_cast<const uint4*>(dy.data),
@@ -496,19 +332,21 @@ void Time(Timer& timer, int64_t rows, int64_t cols, int64_t x_pad = 0) {
   const double bytes = 3.0 * n * sizeof(T), all = bytes + (kCentre ? 2.0 : 1.0) * rows * sizeof(C);
   const double t = Median(ours), td = Median(only_dx), ts = Median(streams);
   const double share = all / t / (bytes / ts);
-  std::printf("%-8s %-5s %8lld x %-8lld %9.1f us %6.0f GB/s  share %.3f   dx alone %6.0f GB/s "
-              "%.3f   stream %6.0f GB/s %9.1f us\n",
-              NameOf<T>(), kCentre ? "layer" : "rms", static_cast<long long>(rows),
-              static_cast<long long>(cols), t, all / t * 1e-3, share, all / td * 1e-3,
-              all / td / (bytes / ts), bytes / ts * 1e-3, ts);
+  std::printf(
+      "%-8s %-5s %8lld x %-8lld %9.1f us %6.0f GB/s  share %.3f   dx alone %6.0f GB/s "
+      "%.3f   stream %6.0f GB/s %9.1f us\n",
+      NameOf<T>(), kCentre ? "layer" : "rms", static_cast<long long>(rows),
+      static_cast<long long>(cols), t, all / t * 1e-3, share, all / td * 1e-3,
+      all / td / (bytes / ts), bytes / ts * 1e-3, ts);
   std::fflush(stdout);
 }
 
 template <class T, bool kCentre>
 void TimeAll(Timer& timer) {
   const int64_t most = int64_t{49152} * 16384 / (sizeof(T) > 2 ? 2 : 1);
-  for (int64_t cols : {32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072,
-                       262144, 33, 1000, 4097, 50257, 128256, 768, 5120, 7168, 12288}) {
+  for (int64_t cols :
+       {32,     64,     128, 256,  512,  1024,  2048,   4096, 8192, 16384, 32768, 65536,
+        131072, 262144, 33,  1000, 4097, 50257, 128256, 768,  5120, 7168,  12288}) {
     Time<T, kCentre>(timer, std::min<int64_t>(49152, most / cols), cols);
   }
   Time<T, kCentre>(timer, 1 << 20, 128);
@@ -518,20 +356,6 @@ void TimeAll(Timer& timer) {
   Time<T, kCentre>(timer, 128, 128256);
   Time<T, kCentre>(timer, 16, 262144);
   Time<T, kCentre>(timer, 1, 16777216);
-}
-
-template <class F>
-int ForTypes(const std::string& dtype, const std::string& op, F&& f) {
-  int result = 0;
-  const auto ops = [&](auto tag) {
-    if (op != "rms") result += f(tag, std::true_type{});
-    if (op != "layer") result += f(tag, std::false_type{});
-  };
-  if (dtype.empty() || dtype == "half") ops(__half());
-  if (dtype.empty() || dtype == "bfloat16") ops(__nv_bfloat16());
-  if (dtype.empty() || dtype == "float") ops(float());
-  if (dtype.empty() || dtype == "double") ops(double());
-  return result;
 }
 
 }  // namespace
