@@ -33,11 +33,10 @@ template <int kPending>
 __device__ __forceinline__ void WaitForCopiesOf() {
   asm volatile("cp.async.wait_group %0;" : : "n"(kPending) : "memory");
 }
-// For 0, 1, 2, 3 or 5 batches, the same number in all threads; it waits longer for another.
+// At most kMaxPendingCopies, the same number in all threads.
+inline constexpr int kMaxPendingCopies = 3;
 __device__ __forceinline__ void WaitForCopies(int pending) {
-  if (pending >= 5) {
-    WaitForCopiesOf<5>();
-  } else if (pending >= 3) {
+  if (pending >= 3) {
     WaitForCopiesOf<3>();
   } else if (pending == 2) {
     WaitForCopiesOf<2>();

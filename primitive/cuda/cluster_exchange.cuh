@@ -15,7 +15,7 @@ namespace cuda {
 
 class ClusterExchange {
  public:
-  static constexpr int kMaxBlocks = 8;
+  static constexpr int kMaxBlocks = kMaxClusterBlocks;
   static constexpr int kScratchBytes = 2 * kMaxBlocks * kReduceSlotBytes + 32;
 
   // `scratch` is shared memory, aligned to 16 bytes, at the same place in every block. All threads

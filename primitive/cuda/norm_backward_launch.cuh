@@ -28,18 +28,25 @@ cudaError_t LaunchAfter(void (*kernel)(Params...), dim3 blocks, int threads, cud
   return cudaLaunchKernelEx(&config, kernel, Params(args)...);
 }
 
-// How many clusters of 2, 4 or 8 blocks of the kernel, a block per multiprocessor, the device holds
-// at once. The driver is asked once per kernel, device and size.
+// Lets the kernel run in clusters of more than eight blocks.
+template <auto kernel>
+cudaError_t AllowLargeClusters() {
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+}
+
+// How many clusters of 2, 4, 8 or 16 blocks of the kernel, a block per multiprocessor, the device
+// holds at once. The driver is asked once per kernel, device and size.
 template <auto kernel>
 int MaxClusters(int blocks, int threads, size_t shared, const DeviceLimits& limits) {
-  static std::atomic<int> known[64][3];
+  static std::atomic<int> known[64][kMaxClusterBlocks + 1];
   if (!limits.clusters) return 0;
   const int guess = limits.multiprocessors / blocks;
   if (limits.device < 0 || limits.device >= 64) return guess;
-  std::atomic<int>& slot = known[limits.device][blocks / 4];
+  std::atomic<int>& slot = known[limits.device][blocks];
   int clusters = slot.load(std::memory_order_relaxed);
   if (clusters > 0) return clusters;
   if (AllowAllShared<kernel>(limits) != cudaSuccess) return 0;
+  if (blocks > 8 && AllowLargeClusters<kernel>() != cudaSuccess) return 0;
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
@@ -88,21 +95,25 @@ NormBackwardPlan PlanFor(int64_t rows, int64_t cols, const NormBackwardTraits& t
 }
 
 inline int64_t RoundUp16(int64_t bytes) { return CeilDiv(bytes, 16) * 16; }
-template <class C, bool kCentre>
+template <class T, bool kCentre>
 int64_t SumsBytes(int64_t rows, const NormBackwardPlan& plan) {
   return plan.knows_sums()
-             ? RoundUp16(rows * plan.chunks * static_cast<int64_t>(sizeof(NormSums<C, kCentre>)))
+             ? RoundUp16(rows * plan.chunks * static_cast<int64_t>(sizeof(NormSums<T, kCentre>)))
              : 0;
 }
 
 template <class T, int kPacks, bool kCentre, bool kFromOutput, bool kAligned>
 cudaError_t LaunchTeams(const NormBackward<T>& a, const NormBackwardPlan& plan,
-                        const NormBackwardGrid<ComputeType<T>, kCentre>& grid,
-                        const DeviceLimits& limits, cudaStream_t stream) {
+                        const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
+                        cudaStream_t stream) {
   constexpr auto kernel = NormBackwardKernel<T, kPacks, kCentre, kFromOutput, kAligned>;
   const cudaError_t error = AllowAllShared<kernel>(limits);
   if (error != cudaSuccess) return error;
   LaunchKind kind;
+  if (plan.cluster && plan.slices > 8) {
+    const cudaError_t error = AllowLargeClusters<kernel>();
+    if (error != cudaSuccess) return error;
+  }
   if (plan.cluster) kind.cluster = static_cast<int>(plan.slices);
   return LaunchAs(kind, kernel, plan.units * plan.slices, plan.threads,
                   static_cast<size_t>(plan.shared), stream, a, grid);
@@ -110,8 +121,8 @@ cudaError_t LaunchTeams(const NormBackward<T>& a, const NormBackwardPlan& plan,
 
 template <bool kCentre, bool kFromOutput, bool kAligned, class T>
 cudaError_t LaunchInstance(const NormBackward<T>& a, const NormBackwardPlan& plan,
-                           const NormBackwardGrid<ComputeType<T>, kCentre>& grid,
-                           const DeviceLimits& limits, cudaStream_t stream) {
+                           const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
+                           cudaStream_t stream) {
   constexpr int kMany = kManyPacks<T>;
   const auto launch = plan.packs == 1       ? &LaunchTeams<T, 1, kCentre, kFromOutput, kAligned>
                       : plan.packs == kMany ? &LaunchTeams<T, kMany, kCentre, kFromOutput, kAligned>
@@ -135,11 +146,11 @@ template <bool kCentre, class T>
 cudaError_t LaunchNormBackwardAs(const NormBackwardPlan& plan, const NormBackward<T>& a,
                                  const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
   using C = ComputeType<T>;
-  using Sums = NormSums<C, kCentre>;
+  using Sums = NormSums<T, kCentre>;
   const bool sums_first = plan.knows_sums() && a.template needs_sums<kCentre>();
   auto* sums = static_cast<Sums*>(workspace);
   C* parts =
-      reinterpret_cast<C*>(static_cast<char*>(workspace) + SumsBytes<C, kCentre>(a.rows, plan));
+      reinterpret_cast<C*>(static_cast<char*>(workspace) + SumsBytes<T, kCentre>(a.rows, plan));
   cudaError_t error = cudaSuccess;
   if (sums_first) {
     const int64_t most = int64_t{NormPolicy::kSumBlocks} * limits.multiprocessors;
@@ -148,13 +159,20 @@ cudaError_t LaunchNormBackwardAs(const NormBackwardPlan& plan, const NormBackwar
                    NormPolicy::kSumThreads, 0, stream, a, plan.chunks, sums);
     if (error != cudaSuccess) return error;
   }
-  NormBackwardGrid<C, kCentre> grid;
+  NormBackwardGrid<T, kCentre> grid;
   grid.team = plan.team;
   grid.slices = static_cast<int>(plan.slices);
   grid.stages = plan.stages;
   grid.chunks = plan.chunks;
   grid.cluster = plan.cluster;
   grid.needs_sums = a.template needs_sums<kCentre>();
+  const auto like_dy = [&](const void* p) {
+    return (reinterpret_cast<uintptr_t>(p) - reinterpret_cast<uintptr_t>(a.dy)) % kPackBytes == 0;
+  };
+  grid.aligned_dx = like_dy(a.dx);
+  grid.aligned_dsum = like_dy(a.dsum);
+  grid.float_weight = a.float_weight;
+  grid.last = plan.units == 1;
   grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
   grid.sums = sums_first ? sums : nullptr;
   grid.parts = parts;
@@ -166,7 +184,7 @@ cudaError_t LaunchNormBackwardAs(const NormBackwardPlan& plan, const NormBackwar
     error = aligned ? LaunchInstance<kCentre, false, true>(a, plan, grid, limits, stream)
                     : LaunchInstance<kCentre, false, false>(a, plan, grid, limits, stream);
   }
-  if (error != cudaSuccess || !(a.dweight || a.dbias)) return error;
+  if (error != cudaSuccess || grid.last || !(a.dweight || a.dbias)) return error;
   const int kinds = kNormKinds<kCentre>;
   if constexpr (sizeof(T) < sizeof(float)) {
     if (!a.float_weight) {
@@ -189,7 +207,7 @@ size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits
       const auto traits = internal::TraitsOf<T>(kCentre, keeps_bias, aligned);
       const NormBackwardPlan plan = internal::PlanFor<T, kCentre>(rows, cols, traits, limits);
       const int64_t bytes =
-          internal::SumsBytes<C, kCentre>(rows, plan) +
+          internal::SumsBytes<T, kCentre>(rows, plan) +
           plan.units * kNormKinds<kCentre> * cols * static_cast<int64_t>(sizeof(C));
       if (bytes > most) most = bytes;
     }

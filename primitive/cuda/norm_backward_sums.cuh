@@ -11,18 +11,17 @@
 namespace oneflow_lite {
 namespace cuda {
 
-// Packs [begin, end) of a row.
-template <class T, bool kCentre>
-__device__ __forceinline__ NormSums<ComputeType<T>, kCentre> SumPacks(const NormBackward<T>& a,
-                                                                      int64_t row, int64_t begin,
-                                                                      int64_t end) {
+// Packs [begin, end) of a row. kAligned: those of x start at multiples of 16 bytes, as dy's do.
+template <bool kAligned, class T, bool kCentre>
+__device__ __forceinline__ NormSums<T, kCentre> SumPacks(const NormBackward<T>& a, int64_t row,
+                                                         int64_t begin, int64_t end) {
   using C = ComputeType<T>;
   constexpr int N = kPackSize<T>, kUnroll = NormPolicy::kSumUnroll;
   const T* x = a.x + row * a.x_stride;
   const T* dy = a.dy + row * a.cols;
   const PaddedRow<N> padded(dy, a.cols);
   const C mean = kCentre && !a.from_output ? a.mean[row] : C(0);
-  NormSums<C, kCentre> sums;
+  NormSums<T, kCentre> sums;
   for (int64_t p = begin + threadIdx.x; p < end; p += kUnroll * blockDim.x) {
     Pack<T, N> packed_x[kUnroll], packed_dy[kUnroll];
 #pragma unroll
@@ -31,8 +30,8 @@ __device__ __forceinline__ NormSums<ComputeType<T>, kCentre> SumPacks(const Norm
       const int first = padded.First(col), last = padded.Last(col);
       if (p + u * blockDim.x >= end) continue;
       if (first == 0 && last == N) {
-        packed_x[u] = LoadPack<N>(x + col);
-        packed_dy[u] = LoadPack<N>(dy + col);
+        packed_x[u] = kAligned ? LoadAlignedPack<N>(x + col) : LoadPack<N>(x + col);
+        packed_dy[u] = LoadAlignedPack<N>(dy + col);
       } else {
         packed_x[u] = LoadPart<T, N>(x + col, first, last, T(0));
         packed_dy[u] = LoadPart<T, N>(dy + col, first, last, T(0));
@@ -66,7 +65,7 @@ __device__ __forceinline__ NormSums<ComputeType<T>, kCentre> SumPacks(const Norm
 template <class T, bool kCentre>
 __global__ void __launch_bounds__(NormPolicy::kSumThreads)
     NormBackwardSumsKernel(const __grid_constant__ NormBackward<T> a, int chunks,
-                           NormSums<ComputeType<T>, kCentre>* sums) {
+                           NormSums<T, kCentre>* sums) {
   constexpr int N = kPackSize<T>;
   __shared__ __align__(16) char scratch[Block::kScratchBytes];
   Block block(scratch);
@@ -77,8 +76,10 @@ __global__ void __launch_bounds__(NormPolicy::kSumThreads)
     const int64_t begin = packs * chunk / chunks;
     int64_t end = packs * (chunk + 1) / chunks;
     if (end > padded.packs()) end = padded.packs();
-    auto part = SumPacks<T, kCentre>(a, row, begin, end);
-    part = block.Reduce(part, Plus{}, NormSums<ComputeType<T>, kCentre>{});
+    const T* x = a.x + row * a.x_stride + padded.Column(0);
+    auto part = IsAlignedFor<uint4>(x) ? SumPacks<true, T, kCentre>(a, row, begin, end)
+                                       : SumPacks<false, T, kCentre>(a, row, begin, end);
+    part = block.Reduce(part, Plus{}, NormSums<T, kCentre>{});
     if (threadIdx.x == 0) sums[item] = part;
   }
 }

@@ -65,52 +65,54 @@ __device__ __forceinline__ SumOf<C, kSums> ShuffleXor(SumOf<C, kSums> s, int mas
   return s;
 }
 
-// The sums over a row: of g * v and, for layer_norm, of g and v.
-template <class C, bool kCentre>
+// Whether the rounding of a stored mean is corrected. 16-bit elements near a mean lie so far apart
+// that its rounding to float32 is nothing beside them.
+template <class T, bool kCentre>
+inline constexpr bool kRecentre = kCentre && sizeof(T) > 2;
+
+// The sums over a row: of g * v and, for layer_norm, of g and (where kRecentre) v.
+template <class T, bool kCentre>
 struct alignas(16) NormSums {
+  using C = ComputeType<T>;
   C gv = 0, g = 0, v = 0;
 
   __device__ __forceinline__ void Add(C grad, C value) {
     gv += grad * value;
-    if (!kCentre) return;
-    g += grad;
-    v += value;
+    if (kCentre) g += grad;
+    if (kRecentre<T, kCentre>) v += value;
   }
   friend __device__ __forceinline__ NormSums operator+(const NormSums& a, const NormSums& b) {
     NormSums sum;
     sum.gv = a.gv + b.gv;
-    if (kCentre) {
-      sum.g = a.g + b.g;
-      sum.v = a.v + b.v;
-    }
+    if (kCentre) sum.g = a.g + b.g;
+    if (kRecentre<T, kCentre>) sum.v = a.v + b.v;
     return sum;
   }
 };
-template <class C, bool kCentre>
-__device__ __forceinline__ NormSums<C, kCentre> ShuffleXor(NormSums<C, kCentre> s, int mask) {
+template <class T, bool kCentre>
+__device__ __forceinline__ NormSums<T, kCentre> ShuffleXor(NormSums<T, kCentre> s, int mask) {
   s.gv = ShuffleXor(s.gv, mask);
-  if (kCentre) {
-    s.g = ShuffleXor(s.g, mask);
-    s.v = ShuffleXor(s.v, mask);
-  }
+  if (kCentre) s.g = ShuffleXor(s.g, mask);
+  if (kRecentre<T, kCentre>) s.v = ShuffleXor(s.v, mask);
   return s;
 }
 
 // What a row's sums make of its elements.
-template <class C, bool kCentre, bool kFromOutput>
+template <class T, bool kCentre, bool kFromOutput>
 struct NormGradient {
+  using C = ComputeType<T>;
   C scale, offset;             // x_hat = v * scale + offset
   C rstd, by_x_hat, constant;  // dx = g * rstd + x_hat * by_x_hat + constant
 
   // share: 1 / cols.
-  __device__ __forceinline__ NormGradient(const NormSums<C, kCentre>& sums, C rstd, C share)
+  __device__ __forceinline__ NormGradient(const NormSums<T, kCentre>& sums, C rstd, C share)
       : scale(kFromOutput ? C(1) : rstd), offset(0), rstd(rstd) {
-    if (kCentre && !kFromOutput) offset = -(sums.v * share) * rstd;
+    if (kRecentre<T, kCentre> && !kFromOutput) offset = -(sums.v * share) * rstd;
     by_x_hat = -rstd * ((scale * sums.gv + offset * sums.g) * share);
     constant = kCentre ? -rstd * (sums.g * share) : C(0);
   }
   __device__ __forceinline__ C XHat(C v) const {
-    return kFromOutput ? v : kCentre ? v * scale + offset : v * scale;
+    return kFromOutput ? v : kRecentre<T, kCentre> ? v * scale + offset : v * scale;
   }
   __device__ __forceinline__ C Dx(C g, C x_hat) const {
     return kCentre ? g * rstd + (x_hat * by_x_hat + constant) : g * rstd + x_hat * by_x_hat;
@@ -154,12 +156,32 @@ __device__ __forceinline__ Pack<C, N> LoadPart(const T* p, int first, int last, 
   return pack;
 }
 // The same of a weight or bias, of T or float32, from column `col` on; null: all are `missing`.
+template <class C, int N, class W>
+__device__ __forceinline__ Pack<C, N> LoadWeightsOf(const W* weights, int first, int last,
+                                                    C missing) {
+  constexpr int kPart = N < kPackSize<W> ? N : kPackSize<W>;
+  if (first > 0 || last < N || !IsAlignedFor<uint4>(weights)) {
+    return LoadPart<C, N>(weights, first, last, missing);
+  }
+  Pack<C, N> pack;
+#pragma unroll
+  for (int i = 0; i < N; i += kPart) {
+    const auto part = ConvertPack<C>(LoadAlignedPack<kPart>(weights + i));
+#pragma unroll
+    for (int j = 0; j < kPart; ++j) pack.v[i + j] = part.v[j];
+  }
+  return pack;
+}
 template <class C, int N, class T>
 __device__ __forceinline__ Pack<C, N> LoadWeights(const void* weights, bool is_float, int64_t col,
                                                   int first, int last, C missing) {
   if (!weights) last = 0;
-  return is_float ? LoadPart<C, N>(static_cast<const float*>(weights) + col, first, last, missing)
-                  : LoadPart<C, N>(static_cast<const T*>(weights) + col, first, last, missing);
+  if constexpr (sizeof(T) < sizeof(float)) {
+    if (is_float) {
+      return LoadWeightsOf<C, N>(static_cast<const float*>(weights) + col, first, last, missing);
+    }
+  }
+  return LoadWeightsOf<C, N>(static_cast<const T*>(weights) + col, first, last, missing);
 }
 
 template <int N, class C>

@@ -10,7 +10,7 @@
 //   up to kFewPacks             1 to kFewPacks lanes         1
 //   up to kThreads * many       1 lane to 16 warps           many: 16 columns' worth, at most 4
 //   up to kBlockPacks           16 warps                     4
-//   up to kBlockPacks * 8       a cluster of 2, 4, 8 blocks  many or 4, where there are clusters
+//   up to kBlockPacks * 16      a cluster of 2 to 16 blocks  many or 4, where there are clusters
 //   more                        slices of 16 warps, which know the row's sums from a first kernel
 #pragma once
 
@@ -27,8 +27,9 @@ struct NormPolicy {
   static constexpr int kFewThreads = 640;   // of a block; at most 96 registers
   static constexpr int kThreads = 512;      // of other blocks; at most 128 registers
   static constexpr int kBlockPacks = 2048;  // of a block's share of a row
-  static constexpr int kMaxStages = 6;      // rows on their way to a team
-  static constexpr int kMaxCluster = 8;
+  static constexpr int kMaxWarps = 20;      // of a block
+  static constexpr int kMaxStages = 4;      // rows on their way to a team, or at work
+  static constexpr int kMaxCluster = 16;
   static constexpr int kFewRows = 8;            // too few for a pipeline: small slices instead
   static constexpr int kSliceThreads = 256;     // of these
   static constexpr int kSlicedMinPacks = 4096;  // few rows are cut into slices from here
@@ -69,14 +70,15 @@ struct NormBackwardPlan {
 
 // Gives the plan as many stages as fit; false if that is fewer than two.
 inline bool FitStages(const NormBackwardTraits& t, const DeviceLimits& limits,
-                      NormBackwardPlan* plan) {
-  const int64_t slots = int64_t{plan->packs} * plan->threads;
+                      NormBackwardPlan* plan, int64_t most = NormPolicy::kMaxStages) {
+  // Laid out for all threads that a block may have.
+  const int64_t slots =
+      int64_t{plan->packs} * (plan->packs == 1 ? NormPolicy::kFewThreads : NormPolicy::kThreads);
   const int64_t kept = slots * t.pack * t.compute_bytes;  // a weight or bias per column
   const int64_t fixed = t.scratch_bytes + (plan->packs > 1 ? kept : 0) + (t.keeps_bias ? kept : 0);
   const int64_t stage = 2 * slots * 16;
   int64_t stages = (limits.shared_per_block - fixed) / stage;
-  if (stages > NormPolicy::kMaxStages) stages = NormPolicy::kMaxStages;
-  if (stages == 5) stages = 4;  // WaitForCopies knows the others
+  if (stages > most) stages = most;
   plan->stages = static_cast<int>(stages);
   plan->shared = fixed + stages * stage;
   // In the end, the same memory adds up the teams' gradients.
@@ -85,10 +87,18 @@ inline bool FitStages(const NormBackwardTraits& t, const DeviceLimits& limits,
   return stages >= 2 && plan->shared <= limits.shared_per_block;
 }
 
-// One team per block, for `packs` packs.
+// Threads of as many teams as a block has room for.
+inline int ThreadsOfTeams(int64_t team) {
+  return static_cast<int>(NormPolicy::kThreads / team * team);
+}
+
+// Teams of whole warps for `packs` packs, with the packs per thread that leave fewer threads idle.
 inline void ShapeTeam(int64_t packs, const NormBackwardTraits& t, NormBackwardPlan* plan) {
-  plan->packs = packs <= int64_t{NormPolicy::kThreads} * t.many ? t.many : 4;
-  plan->team = static_cast<int>(32 * CeilDiv(packs, 32 * plan->packs));
+  const int64_t by_many = 32 * CeilDiv(packs, 32 * t.many), by_four = 32 * CeilDiv(packs, 32 * 4);
+  const bool four =
+      by_many > NormPolicy::kThreads || 3 * ThreadsOfTeams(by_four) > 4 * ThreadsOfTeams(by_many);
+  plan->packs = four ? 4 : t.many;
+  plan->team = static_cast<int>(four ? by_four : by_many);
   plan->threads = plan->team;
 }
 
@@ -101,7 +111,7 @@ inline NormBackwardPlan PlanSlices(int64_t rows, int64_t packs, const NormBackwa
     plan.packs = 1;
     plan.team = plan.threads = P::kSliceThreads;
     plan.slices = CeilDiv(packs, P::kSliceThreads);
-    FitStages(t, limits, &plan);
+    FitStages(t, limits, &plan, 2);
   } else {
     int64_t least = CeilDiv(packs, P::kBlockPacks);
     for (bool fits = false; !fits; ++least) {
@@ -135,7 +145,7 @@ inline NormBackwardPlan PlanTeams(int64_t rows, int64_t packs, const NormBackwar
     plan.threads = plan.packs == 1 ? P::kFewThreads : P::kThreads;
   } else {
     ShapeTeam(packs, t, &plan);
-    plan.threads = P::kThreads / plan.team * plan.team;
+    plan.threads = ThreadsOfTeams(plan.team);
   }
   // Fewer teams per block where there are not rows enough for all.
   const int64_t teams = CeilDiv(rows, multiprocessors);
