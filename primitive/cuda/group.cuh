@@ -8,12 +8,14 @@
 #pragma once
 
 #include <stdint.h>
+#include <string.h>
 
 namespace oneflow_lite {
 namespace cuda {
 
 inline constexpr int kWarp = 32;
-inline constexpr int kMaxWarps = 32;  // of a block
+inline constexpr int kMaxWarps = 32;         // of a block
+inline constexpr int kReduceSlotBytes = 32;  // the largest value that a block reduces
 
 struct Plus {
   template <class T>
@@ -56,23 +58,23 @@ class LaneGroup {
   }
 };
 
-// All threads of a one-dimensional block of whole warps; T of Reduce has at most 16 bytes.
+// All threads of a one-dimensional block of whole warps.
 class Block {
  public:
   // `scratch` is shared memory; see kScratchBytes.
   __device__ __forceinline__ explicit Block(void* scratch)
       : scratch_(static_cast<char*>(scratch)) {}
-  static constexpr int kScratchBytes = 2 * kMaxWarps * 16;
+  static constexpr int kScratchBytes = 2 * kMaxWarps * kReduceSlotBytes;
 
   __device__ __forceinline__ int rank() const { return threadIdx.x; }
   __device__ __forceinline__ int size() const { return blockDim.x; }
   // Every thread must call it. `identity` stands for the warps that are not there.
   template <class T, class Op>
   __device__ __forceinline__ T Reduce(T v, Op op, T identity) {
-    static_assert(sizeof(T) <= 16, "a slot of the scratch memory is 16 bytes");
+    static_assert(sizeof(T) <= kReduceSlotBytes, "a value must fit in a slot");
     // The two halves alternate, so that one barrier per reduction is enough: a half is written
     // again only after the barrier of the reduction in between.
-    T* slots = reinterpret_cast<T*>(scratch_ + phase_ * kMaxWarps * 16);
+    T* slots = reinterpret_cast<T*>(scratch_ + phase_ * kMaxWarps * kReduceSlotBytes);
     phase_ ^= 1;
     v = ReduceLanes<kWarp>(v, op);
     if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = v;

@@ -19,7 +19,9 @@ inline DeviceLimits LimitsOf(const Stream& stream) {
   return {.device = stream.device().index,
           .multiprocessors = p.multiprocessors,
           .shared_per_block = static_cast<int>(p.shared_memory_per_block),
-          .shared_per_multiprocessor = static_cast<int>(p.shared_memory_per_sm)};
+          .shared_per_multiprocessor = static_cast<int>(p.shared_memory_per_sm),
+          .clusters = p.supports_clusters,
+          .cooperative = p.supports_cooperative_launch};
 }
 
 // Calls launch(cudaStream_t) with the stream's device current.

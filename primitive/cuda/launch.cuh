@@ -19,6 +19,8 @@ struct DeviceLimits {
   int multiprocessors = 1;
   int shared_per_block = 48 << 10;  // bytes, after opt-in
   int shared_per_multiprocessor = 48 << 10;
+  bool clusters = false;     // thread-block clusters with distributed shared memory
+  bool cooperative = false;  // launches whose blocks may wait for each other
 };
 
 // For callers without a cache of their own: asks the driver.
@@ -30,22 +32,55 @@ inline cudaError_t QueryDeviceLimits(int device, DeviceLimits* limits) {
   error = cudaDeviceGetAttribute(&limits->shared_per_block, cudaDevAttrMaxSharedMemoryPerBlockOptin,
                                  device);
   if (error != cudaSuccess) return error;
-  return cudaDeviceGetAttribute(&limits->shared_per_multiprocessor,
-                                cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+  error = cudaDeviceGetAttribute(&limits->shared_per_multiprocessor,
+                                 cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+  if (error != cudaSuccess) return error;
+  int clusters = 0, cooperative = 0;
+  error = cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, device);
+  if (error != cudaSuccess) return error;
+  error = cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device);
+  limits->clusters = clusters != 0;
+  limits->cooperative = cooperative != 0;
+  return error;
 }
 
 // Kernels loop over what a grid of this size does not cover.
 inline constexpr int64_t kMaxBlocks = (int64_t{1} << 31) - 1;
 
+// How the blocks of a launch belong together.
+struct LaunchKind {
+  int cluster = 1;           // blocks of a cluster
+  bool cooperative = false;  // all blocks are resident and may meet at a barrier
+};
+
 template <class... Params, class... Args>
-cudaError_t Launch(void (*kernel)(Params...), int64_t blocks, int threads, size_t shared,
-                   cudaStream_t stream, const Args&... args) {
+cudaError_t LaunchAs(LaunchKind kind, void (*kernel)(Params...), int64_t blocks, int threads,
+                     size_t shared, cudaStream_t stream, const Args&... args) {
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(blocks < kMaxBlocks ? blocks : kMaxBlocks));
   config.blockDim = dim3(static_cast<unsigned>(threads));
   config.dynamicSmemBytes = shared;
   config.stream = stream;
+  cudaLaunchAttribute attribute = {};
+  config.attrs = &attribute;
+  if (kind.cluster > 1) {
+    // A whole number of clusters.
+    config.gridDim.x -= config.gridDim.x % static_cast<unsigned>(kind.cluster);
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {static_cast<unsigned>(kind.cluster), 1, 1};
+    config.numAttrs = 1;
+  } else if (kind.cooperative) {
+    attribute.id = cudaLaunchAttributeCooperative;
+    attribute.val.cooperative = 1;
+    config.numAttrs = 1;
+  }
   return cudaLaunchKernelEx(&config, kernel, Params(args)...);
+}
+
+template <class... Params, class... Args>
+cudaError_t Launch(void (*kernel)(Params...), int64_t blocks, int threads, size_t shared,
+                   cudaStream_t stream, const Args&... args) {
+  return LaunchAs({}, kernel, blocks, threads, shared, stream, args...);
 }
 
 // Lets the kernel use all the shared memory that a block of the device may have. The driver is
@@ -59,6 +94,36 @@ cudaError_t AllowAllShared(const DeviceLimits& limits) {
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, limits.shared_per_block);
   if (error == cudaSuccess) allowed.fetch_or(bit, std::memory_order_relaxed);
   return error;
+}
+
+// The most blocks a cluster of the kernel may have with `shared` bytes each: 16 where the device
+// can place such clusters, 8 where it has clusters, else 1. The driver is asked once per kernel and
+// device.
+template <auto kernel>
+int MaxClusterBlocks(int threads, size_t shared, const DeviceLimits& limits) {
+  if (!limits.clusters) return 1;
+  static std::atomic<uint64_t> asked{0}, sixteen{0};
+  const uint64_t bit = limits.device < 64 ? uint64_t{1} << limits.device : 0;
+  if (!(asked.load(std::memory_order_acquire) & bit)) {
+    int clusters = 0;
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {16, 1, 1};
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(16);
+    config.blockDim = dim3(static_cast<unsigned>(threads));
+    config.dynamicSmemBytes = shared;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    const bool fits = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed,
+                                           1) == cudaSuccess &&
+                      cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess &&
+                      clusters > 0;
+    if (!fits) cudaGetLastError();  // "no" is an answer, not an error of the caller's
+    if (fits) sixteen.fetch_or(bit, std::memory_order_relaxed);
+    asked.fetch_or(bit, std::memory_order_release);
+  }
+  return sixteen.load(std::memory_order_relaxed) & bit ? 16 : 8;
 }
 
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }

@@ -110,10 +110,30 @@ __device__ __forceinline__ void KeepPacked(Pack<T, N>& pack) {
     uint32_t words[sizeof(pack) / 4];
     memcpy(words, &pack, sizeof(pack));
 #pragma unroll
-    for (uint32_t& word : words) asm("" : "+r"(word));
+    for (uint32_t& word : words) asm volatile("" : "+r"(word));
     memcpy(&pack, words, sizeof(pack));
   }
 }
+
+// A pack as it waits in registers: 16-bit elements two to a register, others as they are.
+template <class T, int N>
+struct StowedPack {
+  static constexpr bool kWords = sizeof(T) < 4 && N % 2 == 0;
+  std::conditional_t<kWords, Pack<uint32_t, (N * sizeof(T) + 3) / 4>, Pack<T, N>> held;
+
+  __device__ __forceinline__ static StowedPack Of(const Pack<T, N>& pack) {
+    StowedPack stowed;
+    memcpy(&stowed.held, &pack, sizeof(pack));
+    return stowed;
+  }
+  // What the caller computes from the result, the compiler computes anew at the next Get.
+  __device__ __forceinline__ Pack<T, N> Get() const {
+    Pack<T, N> pack;
+    memcpy(&pack, &held, sizeof(pack));
+    KeepPacked(pack);
+    return pack;
+  }
+};
 
 template <int N, class T>
 __device__ __forceinline__ Pack<T, N> LoadEach(const T* p) {
@@ -151,6 +171,38 @@ __device__ __forceinline__ Pack<T, N> LoadPack(const T* p) {
   return LoadEach<N>(p);
 }
 
+// N elements from p on, which is aligned to all of them.
+template <int N, class T>
+__device__ __forceinline__ Pack<T, N> LoadAlignedPack(const T* p) {
+  using Word = typename WordOf<N * sizeof(T)>::type;
+  Pack<T, N> pack;
+  const Word word = *reinterpret_cast<const Word*>(p);
+  memcpy(&pack, &word, sizeof(Word));
+  return pack;
+}
+
+// N elements from p on at any alignment, where the N elements before and after may be read too: two
+// aligned accesses, shifted into place.
+template <int N, class T>
+__device__ __forceinline__ Pack<T, N> LoadShiftedPack(const T* p) {
+  static_assert(N * sizeof(T) == kPackBytes, "");
+  const unsigned past = static_cast<unsigned>(reinterpret_cast<uintptr_t>(p)) & (kPackBytes - 1);
+  const auto* aligned = reinterpret_cast<const uint4*>(reinterpret_cast<const char*>(p) - past);
+  const uint4 low = aligned[0];
+  uint4 high = {};
+  if (past != 0) high = aligned[1];
+  uint32_t w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+  for (int i = 0; i < 6; ++i) w[i] = past & 8 ? w[i + 2] : w[i];
+#pragma unroll
+  for (int i = 0; i < 5; ++i) w[i] = past & 4 ? w[i + 1] : w[i];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) w[i] = __funnelshift_r(w[i], w[i + 1], 8 * (past & 3));
+  Pack<T, N> pack;
+  memcpy(&pack, w, sizeof(pack));
+  return pack;
+}
+
 // An assignment would do, but the compiler cuts one of packed 16-bit values into 4-byte stores,
 // which run at two thirds of the speed.
 __device__ __forceinline__ void StoreWord(uint4* p, const uint4& v) {
@@ -185,6 +237,37 @@ __device__ __forceinline__ void StorePack(T* p, const Pack<T, N>& pack) {
 #pragma unroll
   for (int i = 0; i < N; ++i) p[i] = pack.v[i];
 }
+
+template <int N, class T>
+__device__ __forceinline__ void StoreAlignedPack(T* p, const Pack<T, N>& pack) {
+  using Word = typename WordOf<N * sizeof(T)>::type;
+  Word word;
+  memcpy(&word, &pack, sizeof(Word));
+  StoreWord(reinterpret_cast<Word*>(p), word);
+}
+
+// A pack in shared memory, moved in accesses of up to 16 bytes.
+template <class T, int N>
+struct OnChipPack {
+  static constexpr int kBytes = N * static_cast<int>(sizeof(T));
+  using Word = typename WordOf<(kBytes < kPackBytes ? kBytes : kPackBytes)>::type;
+  Word words[kBytes / sizeof(Word)];
+
+  __device__ __forceinline__ void Put(const Pack<T, N>& pack) {
+    Word raw[kBytes / sizeof(Word)];
+    memcpy(raw, &pack, kBytes);
+#pragma unroll
+    for (size_t i = 0; i < kBytes / sizeof(Word); ++i) words[i] = raw[i];
+  }
+  __device__ __forceinline__ Pack<T, N> Get() const {
+    Word raw[kBytes / sizeof(Word)];
+#pragma unroll
+    for (size_t i = 0; i < kBytes / sizeof(Word); ++i) raw[i] = words[i];
+    Pack<T, N> pack;
+    memcpy(&pack, raw, kBytes);
+    return pack;
+  }
+};
 
 // Conversion of a whole pack; two values at a time to the 16-bit floats.
 template <class To, class From, int N>

@@ -40,8 +40,11 @@ __device__ __forceinline__ C MaxOf(const Pack<E, N>& x) {
 // (-inf, 0). A NaN among them lives on in the sum.
 template <class C>
 struct OnlineSum {
-  C max = MinusInfinity<C>();
-  C sum = 0;
+  C max;
+  C sum;
+
+  __device__ __forceinline__ OnlineSum(C max = MinusInfinity<C>(), C sum = 0)
+      : max(max), sum(sum) {}
 
   // -inf - -inf would be NaN; a part that holds nothing but -inf must weigh nothing instead.
   static __device__ __forceinline__ C Finite(C max) {
@@ -81,22 +84,6 @@ struct MergeOnline {
     merged.sum = lead.sum + other.sum * weight;
     return merged;
   }
-};
-
-// What a row's statistics make of one element. x - max is formed first, so that logits of 1e4 lose
-// nothing.
-template <class C, bool kLog>
-class Normalizer {
- public:
-  __device__ __forceinline__ explicit Normalizer(const OnlineSum<C>& row)
-      : max_(row.max), scale_(kLog ? LogOf(row.sum) : C(1) / row.sum) {}
-  __device__ __forceinline__ C operator()(C x) const {
-    if constexpr (kLog) return (x - max_) - scale_;
-    return ExpNonPositive(x - max_) * scale_;
-  }
-
- private:
-  C max_, scale_;
 };
 
 }  // namespace cuda

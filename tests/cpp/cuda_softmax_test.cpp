@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// softmax on CUDA at the widths where its kernels change hands (primitive/cuda/softmax_policy.h),
+// softmax on CUDA at the widths where its kernels change hands (primitive/cuda/row_policy.h),
 // at odd offsets and with rows that must become NaN, against float64 on the CPU. Skips where there
 // is no GPU.
 #include <gtest/gtest.h>
@@ -233,15 +233,29 @@ TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheGroupTiersBoundaries) {
   }
 }
 
-// A block's registers end at 512 threads of 4 or 8 packs; its shared memory at what the device
-// has, half as far backward; 4096 packs is where few rows are split among blocks.
+// Enough rows to fill the device: a block's registers end at 2048 packs (512 threads of 4), a
+// block's shared memory at 110 KB; a gradient's row is in the registers of 2 or 4 blocks from 4096
+// packs on.
 TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheBlockTiersBoundaries) {
-  const auto shared = static_cast<int64_t>(this->stream_->properties().shared_memory_per_block);
-  std::set<int64_t> boundaries = {1024, 2048, 4096};
-  boundaries.insert({(shared - 1024) / 16, (shared - 1024) / 32, shared / 2 / 16});
-  for (int64_t packs : boundaries) {
+  constexpr int64_t kShared = (110 << 10) - 3072;
+  for (int64_t packs : {int64_t{2048}, kShared / 32, int64_t{4096}, kShared / 16, int64_t{8192}}) {
     for (int64_t cols : {packs * this->kPack - 1, packs * this->kPack, packs * this->kPack + 1,
-                         (packs + 1) * this->kPack - 1, (packs + 1) * this->kPack}) {
+                         (packs + 1) * this->kPack}) {
+      this->Run({67, cols});
+      if (this->HasFailure()) return;
+    }
+  }
+}
+
+// Few rows: clusters of 2 to 16 blocks (256 packs a block at least), with workspace the whole grid
+// from 16384 packs on; without, 16 blocks' shared memory.
+TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheClusterAndGridTiersBoundaries) {
+  const auto shared = static_cast<int64_t>(this->stream_->properties().shared_memory_per_block);
+  for (int64_t packs : {int64_t{257}, int64_t{512}, int64_t{1024}, int64_t{2048}, int64_t{4096},
+                        int64_t{16384}, 8 * ((72 << 10) - 3072) / int64_t{16},
+                        16 * (shared - 3072) / 32, 16 * (shared - 3072) / 16}) {
+    for (int64_t cols : {packs * this->kPack - 1, packs * this->kPack, packs * this->kPack + 1,
+                         (packs + 1) * this->kPack}) {
       this->Run({2, cols});
       if (this->HasFailure()) return;
     }
@@ -277,7 +291,7 @@ TYPED_TEST(CudaSoftmaxTest, AnAxisThatIsNotTheLast) {
 
 TYPED_TEST(CudaSoftmaxTest, SpecialRowsStayAmongThemselves) {
   using T = TypeParam;
-  for (int64_t cols : {1, 7, 64, 1000, 3000, 33000, 200000}) {
+  for (int64_t cols : {1, 7, 64, 1000, 3000, 20000, 33000, 200000}) {
     const Shape3 s{7, cols};
     std::vector<T> x = this->RandomValues(s.numel(), 2);
     const auto row = [&](int r) { return x.begin() + r * cols; };
@@ -285,7 +299,7 @@ TYPED_TEST(CudaSoftmaxTest, SpecialRowsStayAmongThemselves) {
     *row(2) = FromDouble<T>(kInf);
     *(row(3) + cols - 1) = FromDouble<T>(std::nan(""));
     std::fill_n(row(4), cols - 1, FromDouble<T>(-kInf));  // all but one
-    std::fill_n(row(5), cols / 2, FromDouble<T>(-kInf));  // a slice
+    std::fill_n(row(5), cols / 2, FromDouble<T>(-kInf));  // a slice: whole warps, blocks
     std::fill_n(row(6), cols, FromDouble<T>(-1e4));
     *(row(6) + cols / 2) = FromDouble<T>(1e4);
     typename TestFixture::Buffer bx(this, s.numel(), 0);

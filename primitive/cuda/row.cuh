@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The launch of a row algorithm: y = f(row) for every row of a matrix, at any width and alignment,
+// by the tier that row_policy.h chooses. softmax and the norms are algorithms.
+//
+// An algorithm A is a small struct, copied to the device, with
+//   Element, Output, C, kPack the types kept on chip, written, computed in; kPackSize<Output>
+//   kInputs; Raw<N>           tensors that are read; N neighbouring columns as loaded: Raw<N> has
+//                             `Pack<Element, N> input[kInputs]`
+//   Value<N>                  the same as a thread holds them in registers
+//   Total                     what is known of a row: default-constructible, complete in the end
+//   int Head(row)             columns before the first boundary of 16 bytes of the output
+//   bool IsAligned(row, head)  see row_io.cuh; Raw<N> Load<kAccess, N>(row, col)
+//   Total Begin(row); void End(row, const Total&)     End: one thread, after the row is written
+// for rows in registers, kRounds visits of all values, each followed by a reduction:
+//   Value<N> Open<N>(Raw<N>, bool present)            raw is undefined where it is not present
+//   auto Visit<r>(Value<N>&, bool present, const Total&)   what the values add to round r
+//   auto Identity<r>(), Join<r>()                     the reduction: its start and its functor
+//   void Finish<r>(sum, Total&)
+//   void Store<N>(row, col, const Value<N>&, const Total&)
+//   kClusterRegisters         whether several blocks may hold a row, each running the rounds over
+//   its
+//                             own part; then also
+//   Statistics Gathered(const Total&), void Rebase(Statistics of the row, Total&)
+// for streamed rows, one reading that gathers Statistics, and one that writes:
+//   Statistics (default: no columns; at most kReduceSlotBytes), Merge (a functor, symmetric)
+//   void Add(const Raw<N>&, const Total& start, Statistics&), void Conclude(Statistics, Total&)
+//   void StoreRaw<N>(row, col, const Raw<N>&, const Total&)
+#pragma once
+
+#include "primitive/cuda/launch.cuh"
+#include "primitive/cuda/row_registers.cuh"
+#include "primitive/cuda/row_streamed.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+namespace internal {
+
+// Calls f(GroupShape) for the plan's one of the seven instances of the group tier.
+template <int kLanes, int kPacks>
+struct GroupShape {
+  static constexpr int lanes = kLanes, packs = kPacks;
+};
+template <class F>
+cudaError_t VisitGroupShape(const RowPlan& plan, F&& f) {
+  switch (plan.lanes * plan.packs) {
+    case 4:
+      return f(GroupShape<4, 1>{});
+    case 8:
+      return f(GroupShape<8, 1>{});
+    case 16:
+      return f(GroupShape<16, 1>{});
+    case 32:
+      return f(GroupShape<32, 1>{});
+    case 64:
+      return f(GroupShape<32, 2>{});
+    case 128:
+      return f(GroupShape<32, 4>{});
+    default:
+      return f(GroupShape<32, 8>{});
+  }
+}
+static_assert(RowPolicy::kGroupPacks == 8, "VisitGroupShape lists the shapes");
+
+}  // namespace internal
+
+// Bytes of workspace, aligned to 16, that rows x cols can make use of; often none.
+template <class A>
+size_t RowWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits& limits) {
+  if (rows <= 0) return 0;
+  const int chunks = GridChunks(rows, cols / A::kPack, limits);
+  return chunks > 1 ? sizeof(typename A::Statistics) * rows * chunks : 0;
+}
+
+// Neither allocates nor synchronises; may be captured into a graph.
+template <class A>
+cudaError_t LaunchRows(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
+                       cudaStream_t stream, void* workspace = nullptr) {
+  using P = RowPolicy;
+  if (rows <= 0 || cols <= 0) return cudaSuccess;
+  constexpr int kBytesPerPack = A::kInputs * sizeof(Pack<typename A::Element, A::kPack>);
+  RowTraits traits{A::kPack, kBytesPerPack, kRowScratchBytes, 1, 1, workspace != nullptr};
+  if (limits.clusters && cols > 32 * P::kGroupPacks * A::kPack) {
+    const cudaError_t error = AllowAllShared<RowClusterKernel<A>>(limits);
+    if (error != cudaSuccess) return error;
+    traits.shared_cluster =
+        MaxClusterBlocks<RowClusterKernel<A>>(P::kClusterThreads, P::kClusterBytes, limits);
+    if constexpr (A::kClusterRegisters) {
+      traits.register_cluster =
+          MaxClusterBlocks<RowBlockKernel<true, A>>(P::kRegisterThreads, 0, limits);
+    }
+  }
+  const RowPlan plan = ChooseRowPlan(rows, cols, traits, limits);
+  switch (plan.tier) {
+    case RowTier::kGroup:
+      return internal::VisitGroupShape(plan, [&](auto shape) {
+        using Shape = decltype(shape);
+        return Launch(RowGroupKernel<Shape::lanes, Shape::packs, A>,
+                      CeilDiv(rows, P::kGroupThreads / Shape::lanes), P::kGroupThreads, 0, stream,
+                      a, rows, cols);
+      });
+    case RowTier::kBlock:
+      if constexpr (A::kClusterRegisters) {
+        if (plan.blocks_per_row > 1) {
+          return LaunchAs({plan.blocks_per_row}, RowBlockKernel<true, A>,
+                          rows * plan.blocks_per_row, plan.threads, 0, stream, a, rows, cols);
+        }
+      }
+      return Launch(RowBlockKernel<false, A>, rows, plan.threads, 0, stream, a, rows, cols);
+    case RowTier::kShared: {
+      if (plan.blocks_per_row > 1) {
+        return LaunchAs({plan.blocks_per_row}, RowClusterKernel<A>, rows * plan.blocks_per_row,
+                        plan.threads, plan.shared, stream, a, rows, cols);
+      }
+      const cudaError_t error = AllowAllShared<RowStreamedKernel<true, A>>(limits);
+      if (error != cudaSuccess) return error;
+      const int threads = StreamedBounds<A>::kSharedThreads;
+      return Launch(RowStreamedKernel<true, A>, rows, threads, plan.shared, stream, a, rows, cols);
+    }
+    case RowTier::kGrid: {
+      const cudaError_t error = AllowAllShared<RowGridKernel<A>>(limits);
+      if (error != cudaSuccess) return error;
+      return LaunchAs({1, true}, RowGridKernel<A>, rows * plan.blocks_per_row, plan.threads,
+                      plan.shared, stream, a, cols, plan.blocks_per_row, plan.kept,
+                      static_cast<typename A::Statistics*>(workspace));
+    }
+    case RowTier::kWide:
+      break;
+  }
+  return Launch(RowStreamedKernel<false, A>, rows, plan.threads, plan.shared, stream, a, rows,
+                cols);
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

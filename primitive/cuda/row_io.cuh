@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the row kernels read and write: Load and Store functors, which a caller may replace by their
+// own to fuse what comes before and after.
+//
+// A Load functor has
+//   using Element = ...;                                  the type an element is kept in on chip
+//   template <int N> Pack<Element, N> Load(int64_t row, int64_t col) const;
+// a Store functor has
+//   using Element = ...;                                  the type that is written
+//   int Head(int64_t row) const;    columns before the row's first 16-byte boundary
+//   template <int N> void Store(int64_t row, int64_t col, const Pack<C, N>& v) const;
+// with C = ComputeType<Element>. Both are called with N = 1, and with N = kPackSize of the Store's
+// Element at columns Head(row) + k * N; all of [col, col + N) is inside the row.
+//
+// A Load functor may offer faster ways for rows that have one; which it is is decided once a row,
+// because a branch at every load would keep the loads from being in flight together:
+//   bool IsAligned(int64_t row, int64_t head) const;   whether LoadAligned serves head + k * N
+//   template <int N> Pack<Element, N> LoadAligned(int64_t row, int64_t col) const;
+//   template <int N> Pack<Element, N> LoadInside(int64_t row, int64_t col) const;
+//                                                      where [col - N, col + 2 * N) is in the row
+#pragma once
+
+#include "primitive/cuda/pack.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+// Rows of elements in memory, row_stride elements apart.
+template <class T>
+struct DirectLoad {
+  using Element = T;
+  const T* x;
+  int64_t row_stride;
+
+  template <int N>
+  __device__ __forceinline__ Pack<T, N> Load(int64_t row, int64_t col) const {
+    return LoadPack<N>(x + row * row_stride + col);
+  }
+  __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {
+    return IsAlignedFor<uint4>(x + row * row_stride + head);
+  }
+  template <int N>
+  __device__ __forceinline__ Pack<T, N> LoadAligned(int64_t row, int64_t col) const {
+    return LoadAlignedPack<N>(x + row * row_stride + col);
+  }
+  template <int N>
+  __device__ __forceinline__ Pack<T, N> LoadInside(int64_t row, int64_t col) const {
+    return LoadShiftedPack<N>(x + row * row_stride + col);
+  }
+};
+
+template <class T>
+struct DirectStore {
+  using Element = T;
+  T* y;
+  int64_t row_stride;
+
+  __device__ __forceinline__ int Head(int64_t row) const {
+    return ElementsToBoundary(y + row * row_stride);
+  }
+  template <int N>
+  __device__ __forceinline__ void Store(int64_t row, int64_t col,
+                                        const Pack<ComputeType<T>, N>& v) const {
+    StoreAlignedPack<N>(y + row * row_stride + col, ConvertPack<T>(v));
+  }
+};
+
+// What is known of the columns that a Load reads.
+enum class Access { kAligned, kInside, kAny };
+
+namespace internal {
+
+template <class L, class = void>
+struct HasFastLoads : std::false_type {};
+template <class L>
+struct HasFastLoads<L, std::void_t<decltype(&L::IsAligned)>> : std::true_type {};
+
+}  // namespace internal
+
+// Whether Access::kAligned may be used at the columns head + k * N of a row.
+template <class L>
+__device__ __forceinline__ bool IsAligned(const L& load, int64_t row, int64_t head) {
+  if constexpr (internal::HasFastLoads<L>::value) return load.IsAligned(row, head);
+  return false;
+}
+template <Access kAccess, int N, class L>
+__device__ __forceinline__ Pack<typename L::Element, N> LoadFrom(const L& load, int64_t row,
+                                                                 int64_t col) {
+  if constexpr (kAccess == Access::kAligned && internal::HasFastLoads<L>::value) {
+    return load.template LoadAligned<N>(row, col);
+  } else if constexpr (kAccess == Access::kInside && internal::HasFastLoads<L>::value) {
+    return load.template LoadInside<N>(row, col);
+  } else {
+    return load.template Load<N>(row, col);
+  }
+}
+
+// A row cut into whole aligned packs and the few columns before (head) and after them (tail). The
+// columns outside packs are dealt out one by one: extra e < extras() lies at column Column(e).
+template <int N>
+struct RowSpan {
+  int head, tail;
+  int64_t packs;
+
+  __device__ __forceinline__ RowSpan(int first_boundary, int64_t cols) {
+    head = first_boundary < cols ? first_boundary : static_cast<int>(cols);
+    packs = (cols - head) / N;
+    tail = static_cast<int>(cols - head - packs * N);
+  }
+  __device__ __forceinline__ RowSpan() : head(0), tail(0), packs(0) {}  // no columns at all
+  __device__ __forceinline__ int extras() const { return head + tail; }
+  __device__ __forceinline__ int64_t Column(int e) const { return e < head ? e : packs * N + e; }
+  __device__ __forceinline__ int64_t PackColumn(int64_t p) const { return head + p * N; }
+};
+
+// Pack p of a row, by the fastest way that serves it.
+template <bool kAligned, class A, int N>
+__device__ __forceinline__ auto LoadPackOf(const A& a, int64_t row, const RowSpan<N>& span,
+                                           int64_t p) {
+  const int64_t col = span.PackColumn(p);
+  if constexpr (kAligned) return a.template Load<Access::kAligned, N>(row, col);
+  if (p > 0 && p + 1 < span.packs) return a.template Load<Access::kInside, N>(row, col);
+  return a.template Load<Access::kAny, N>(row, col);
+}
+
+// The most columns outside packs, dealt to `members` threads.
+template <int N>
+__host__ __device__ constexpr int ExtrasPerThread(int members) {
+  return (2 * (N - 1) + members - 1) / members;
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

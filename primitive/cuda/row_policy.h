@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which kernel serves which row: the one table of numbers behind the dispatch of the row kernels.
+//
+//   tier      a row lives in                          rows
+//   group     registers of 4 to 32 lanes              up to 32 * kGroupPacks packs of 16 bytes
+//   block     registers of a block                    up to kBlockPacks * kRegisterThreads packs
+//             ... or of the 2 to 16 of a cluster      gradients (two inputs, one reduction)
+//   shared    shared memory of a block                up to kSharedBytes
+//             ... or of the 2 to 16 of a cluster      up to what a block of the device may have
+//   grid      shared memory of the whole device, the rest read twice    few rows, with workspace
+//   wide      nowhere: read twice by one block        everything else
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "primitive/cuda/launch.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+struct RowPolicy {
+  static constexpr int kGroupThreads = 128;     // 4 warps: many small blocks fill an SM evenly
+  static constexpr int kGroupPacks = 8;         // per lane; up to 64 registers of values in half
+  static constexpr int kBlockPacks = 4;         // per thread; 32 registers of values in half
+  static constexpr int kRegisterThreads = 512;  // at most; two such blocks per SM
+  static constexpr int kFewPacks = 256;         // a block's part of few rows, at least
+  static constexpr int kUnroll = 4;             // packs in flight per thread of a looping kernel
+  static constexpr int kWideThreads = 1024;
+
+  // One block with its row in shared memory: two per SM, so that one stores while the other loads.
+  static constexpr int kSharedThreads = 512, kSharedBlocks = 2, kSharedBytes = 110 << 10;
+  // Blocks of a cluster wait for each other: three per SM hide more of it, at smaller shares.
+  static constexpr int kClusterThreads = 384, kClusterBlocks = 3, kClusterBytes = 72 << 10;
+
+  static constexpr int kGridThreads = 1024;
+  static constexpr int kMaxChunks = 1024;          // of a row, in the grid tier
+  static constexpr int64_t kGridMinPacks = 16384;  // a grid barrier costs more than narrower rows
+};
+
+enum class RowTier { kGroup, kBlock, kShared, kGrid, kWide };
+
+// What of an algorithm the choice depends on.
+struct RowTraits {
+  int pack;              // elements in 16 bytes of output
+  int bytes_per_pack;    // shared memory that a pack needs to stay on chip
+  int scratch_bytes;     // shared memory needed besides
+  int register_cluster;  // blocks that may hold a row in their registers together
+  int shared_cluster;    // ... in their shared memory; 1 where the device has no clusters
+  bool has_workspace;
+};
+
+struct RowPlan {
+  RowTier tier = RowTier::kWide;
+  int lanes = 32, packs = 1;  // group: lanes per row, packs per lane
+  int threads = 0;            // of a block, other tiers
+  size_t shared = 0;          // bytes of dynamic shared memory
+  int blocks_per_row = 1;     // block and shared (more than one: a cluster), grid
+  int64_t kept = 0;           // grid: packs that a block keeps
+};
+
+// Blocks that share a row in the grid tier; 1 where it does not pay. The blocks must all be
+// resident at once: one per multiprocessor.
+inline int GridChunks(int64_t rows, int64_t packs, const DeviceLimits& limits) {
+  using P = RowPolicy;
+  if (!limits.cooperative || packs < P::kGridMinPacks || rows * 2 > limits.multiprocessors) {
+    return 1;
+  }
+  const int64_t chunks = limits.multiprocessors / rows;
+  return static_cast<int>(chunks < P::kMaxChunks ? chunks : P::kMaxChunks);
+}
+
+// The least power of two of blocks, at most `most`, for which `enough` holds; else `most`.
+template <class F>
+int LeastBlocks(int most, F&& enough) {
+  int blocks = 1;
+  while (blocks < most && !enough(blocks)) blocks *= 2;
+  return blocks;
+}
+
+inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
+                             const DeviceLimits& limits) {
+  using P = RowPolicy;
+  const int64_t packs = cols / t.pack;  // whole packs of the longest row body
+  RowPlan plan;
+  if (packs <= 32 * P::kGroupPacks) {
+    plan.tier = RowTier::kGroup;
+    plan.lanes = 4;
+    while (plan.lanes < 32 && plan.lanes < packs) plan.lanes *= 2;
+    while (int64_t{plan.lanes} * plan.packs < packs) plan.packs *= 2;
+    return plan;
+  }
+
+  const auto in_registers = [&](int64_t blocks) {
+    return packs <= blocks * P::kBlockPacks * P::kRegisterThreads;
+  };
+  const auto share = [&](int64_t blocks) {
+    return CeilDiv(packs, blocks) * t.bytes_per_pack + t.scratch_bytes;
+  };
+  // Few rows get more blocks each, until they fill half the device.
+  const auto fills = [&](int64_t blocks) {
+    return rows * blocks * 2 > limits.multiprocessors || packs <= blocks * P::kFewPacks;
+  };
+  const auto block_tier = [&](int blocks) {
+    plan.tier = RowTier::kBlock;
+    plan.blocks_per_row = blocks;
+    plan.threads = static_cast<int>(CeilDiv(packs, blocks * P::kBlockPacks * 32) * 32);
+    return plan;
+  };
+  const auto shared_tier = [&](int blocks) {
+    plan.tier = RowTier::kShared;
+    plan.blocks_per_row = blocks;
+    plan.threads = blocks > 1 ? P::kClusterThreads : P::kSharedThreads;
+    plan.shared = static_cast<size_t>(share(blocks));
+    return plan;
+  };
+  const int most = t.shared_cluster;
+  if (fills(1)) {
+    if (in_registers(1)) return block_tier(1);
+    if (share(1) <= P::kSharedBytes) return shared_tier(1);
+  }
+  const int chunks = t.has_workspace ? GridChunks(rows, packs, limits) : 1;
+  if (chunks == 1 || fills(most)) {
+    const int held = LeastBlocks(t.register_cluster,
+                                 [&](int blocks) { return in_registers(blocks) && fills(blocks); });
+    if (in_registers(held) && (held > 1 || most == 1)) return block_tier(held);
+    const int blocks = LeastBlocks(
+        most, [&](int blocks) { return share(blocks) <= P::kClusterBytes && fills(blocks); });
+    // One block per SM could not store one row while it loads another: then reading twice is
+    // faster.
+    const bool crowded = share(blocks) > P::kSharedBytes && fills(1);
+    if (share(blocks) <= limits.shared_per_block && !(crowded && t.shared_cluster > 1)) {
+      return shared_tier(blocks);
+    }
+  }
+  if (chunks > 1) {
+    plan.tier = RowTier::kGrid;
+    plan.threads = P::kGridThreads;
+    plan.blocks_per_row = chunks;
+    const int64_t room = (limits.shared_per_block - t.scratch_bytes) / t.bytes_per_pack;
+    const int64_t chunk = CeilDiv(packs, chunks);
+    plan.kept = chunk < room ? chunk : room;
+    plan.shared = static_cast<size_t>(plan.kept * t.bytes_per_pack + t.scratch_bytes);
+    return plan;
+  }
+  plan.threads = P::kWideThreads;
+  plan.shared = static_cast<size_t>(t.scratch_bytes);
+  return plan;
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite
