@@ -155,6 +155,7 @@ struct NormRow {
   template <int N>
   using Value = StowedPack<Kept, N>;
   static constexpr int kRounds = kCentre ? 2 : 1;
+  static constexpr bool kClusterRegisters = !kCentre;  // two reductions: slower than shared memory
   using Sums = SumOf<C, kCentre ? 2 : 1>;
 
   template <int N>
