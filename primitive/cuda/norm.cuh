@@ -59,8 +59,11 @@ cudaError_t LaunchNorm(const NormForward<T>& a, const DeviceLimits& limits, cuda
   using C = ComputeType<T>;
   const DirectLoad<T> load{a.x, a.x_stride};
   const DirectStore<T> store{a.y, a.cols};
-  const NormExtras<T, C> extras{a.weight, a.bias, a.float_weight, a.sum,
-                                a.cols,   a.mean, a.rstd,         static_cast<C>(a.eps)};
+  NormExtras<T, C> extras;
+  extras.weight = a.weight, extras.bias = a.bias, extras.float_weight = a.float_weight;
+  extras.sum = a.sum, extras.cols = a.cols, extras.mean = a.mean, extras.rstd = a.rstd;
+  extras.eps = static_cast<C>(a.eps);
+  extras.share = static_cast<C>(1.0 / static_cast<double>(a.cols > 0 ? a.cols : 1));
   if (!a.residual) {
     using Row = NormRow<kCentre, DirectLoad<T>, NoResidual, DirectStore<T>>;
     return LaunchRows(Row{load, {}, store, extras}, a.rows, a.cols, limits, stream, workspace);
