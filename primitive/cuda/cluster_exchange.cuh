@@ -36,32 +36,41 @@ class ClusterExchange {
     internal::ClusterWait();
   }
 
-  // The sum in the order of the blocks; v is the same in all threads of a block. T is a plain
-  // struct of at most kReduceSlotBytes. All threads of the cluster must come here.
+  // Gives every block the values of all: Value<T>(slots, i) is that of block i; v is the same in all
+  // threads of a block. T is a plain struct of at most kReduceSlotBytes. All threads of the cluster
+  // must come here.
   template <class T>
-  __device__ __forceinline__ T Sum(const T& v) {
+  __device__ __forceinline__ const char* Exchange(const T& v) {
     static_assert(sizeof(T) <= kReduceSlotBytes);
     constexpr int kWords = static_cast<int>((sizeof(T) + 15) / 16);
     const int half = turn_ & 1, parity = turn_ >> 1 & 1;
     // A block writes a half again in the turn after next, when all have read it: to take part in
     // the turn in between, they must have.
     turn_ += 1;
-    const auto size = static_cast<int>(internal::ClusterSize());
     char* slots = scratch_ + half * kMaxBlocks * kReduceSlotBytes;
-    if (static_cast<int>(threadIdx.x) < size) {
+    if (static_cast<int>(threadIdx.x) < size()) {
       uint4 words[kWords] = {};
       memcpy(words, &v, sizeof(T));
       const uint32_t slot = Shared(slots + internal::ClusterRank() * kReduceSlotBytes);
 #pragma unroll
       for (int i = 0; i < kWords; ++i) Send(slot + 16 * i, threadIdx.x, Barrier(half), words[i]);
     }
-    Wait(Barrier(half), parity, size * kWords * 16);
-    T sum = *reinterpret_cast<const T*>(slots);
-    for (int i = 1; i < size; ++i) {
-      sum = sum + *reinterpret_cast<const T*>(slots + i * kReduceSlotBytes);
-    }
+    Wait(Barrier(half), parity, size() * kWords * 16);
+    return slots;
+  }
+  template <class T>
+  __device__ __forceinline__ static const T& Value(const char* slots, int i) {
+    return *reinterpret_cast<const T*>(slots + i * kReduceSlotBytes);
+  }
+  // The sum in the order of the blocks.
+  template <class T>
+  __device__ __forceinline__ T Sum(const T& v) {
+    const char* slots = Exchange(v);
+    T sum = Value<T>(slots, 0);
+    for (int i = 1; i < size(); ++i) sum = sum + Value<T>(slots, i);
     return sum;
   }
+  __device__ __forceinline__ static int size() { return static_cast<int>(internal::ClusterSize()); }
 
  private:
   __device__ __forceinline__ static uint32_t Shared(const void* p) {

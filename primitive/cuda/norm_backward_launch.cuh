@@ -171,7 +171,6 @@ cudaError_t LaunchNormBackwardAs(const NormBackwardPlan& plan, const NormBackwar
   };
   grid.aligned_dx = like_dy(a.dx);
   grid.aligned_dsum = like_dy(a.dsum);
-  grid.float_weight = a.float_weight;
   grid.last = plan.units == 1;
   grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
   grid.sums = sums_first ? sums : nullptr;
