@@ -60,6 +60,22 @@ __global__ void PutOutliersKernel(T* x, int64_t rows, int64_t stride) {
   if (r < rows) x[r * stride] = ConvertTo<T>(1e4);
 }
 
+// By teams, whatever the policy says; false where they cannot.
+template <bool kCentre, class T>
+bool LaunchTeams(const NormForward<T>& a) {
+  const NormTraits traits = internal::ForwardTraits(a);
+  const int64_t packs = PacksOfRow(a.cols, traits);
+  NormPlan plan;
+  if (packs <= NormPolicy::kFewPacks ||
+      !PlanOnChip(a.rows, packs, traits, limits, internal::ForwardClusters<kCentre, T>(limits),
+                  &plan)) {
+    return false;
+  }
+  AlignUnits(a.rows, a.cols, traits, &plan);
+  CHECK(internal::LaunchForwardTeams<kCentre>(plan, a, limits, nullptr));
+  return true;
+}
+
 template <class T, bool kCentre>
 bool Check(const Case& k) {
   using C = ComputeType<T>;
@@ -95,9 +111,13 @@ bool Check(const Case& k) {
     a.sum = k.alias ? residual.data : sum.data;
   }
   const size_t bytes = NormWorkspaceBytes<T, kCentre>(k.rows, k.cols, limits);
-  if (!k.workspace && bytes == 0) return true;
   Array<char> workspace(static_cast<int64_t>(bytes));
-  CHECK(LaunchNorm<kCentre>(a, limits, nullptr, k.workspace ? workspace.data : nullptr));
+  // Without workspace: by teams, where they serve.
+  if (k.workspace) {
+    CHECK(internal::LaunchForwardRows<kCentre>(a, limits, nullptr, workspace.data));
+  } else if (!LaunchTeams<kCentre>(a)) {
+    CHECK(internal::LaunchForwardRows<kCentre>(a, limits, nullptr, nullptr));
+  }
   CHECK(cudaDeviceSynchronize());
   CHECK(cudaMemset(worst.data, 0, 24));
   // Where the mean is far above the spread, float64 itself has so many digits less.
@@ -123,11 +143,19 @@ template <class T, bool kCentre>
 int CheckAll() {
   constexpr int64_t N = kPackSize<T>;
   std::vector<Case> cases;
-  for (int64_t cols = 1; cols <= 40; ++cols) cases.push_back({300, cols});
+  for (int64_t cols = 1; cols <= 40; ++cols) {
+    cases.push_back({300, cols});
+    cases.back().workspace = cols % 2 == 0;
+  }
   for (int64_t packs : {4, 8, 16, 32, 64, 128, 256, 1024, 2048, 4096, 8192, 14400, 16384, 30000}) {
     for (int64_t d : {int64_t{-1}, int64_t{0}, int64_t{1}, N - 1}) {
-      cases.push_back({packs > 4000 ? 200 : 500, packs * N + d});
-      cases.push_back({3, packs * N + d});
+      for (const bool workspace : {false, true}) {
+        Case k{packs > 4000 ? 200 : 500, packs * N + d};
+        k.workspace = workspace;
+        cases.push_back(k);
+        k.rows = 3;
+        cases.push_back(k);
+      }
     }
   }
   cases.push_back({1, 3000001});
@@ -143,8 +171,11 @@ int CheckAll() {
       cases.push_back(k);
       k.y_offset = 1;
       cases.push_back(k);
-      k.x_pad = bits;
       k.workspace = false;
+      cases.push_back(k);
+      k.x_pad = bits;
+      cases.push_back(k);
+      k.x_offset = k.y_offset = k.x_pad = 0;
       cases.push_back(k);
     }
     Case offset{rows, cols};
@@ -179,25 +210,31 @@ void Time(Timer& timer, int64_t rows, int64_t cols) {
   NormForward<T> b = a;
   b.residual = residual.data, b.sum = sum.data;
   Array<char> workspace(NormWorkspaceBytes<T, kCentre>(rows, cols, limits));
-  std::vector<double> ours, fused, copies;
+  std::vector<double> times[5];
   const size_t bytes = n * sizeof(T);
   for (int i = 0; i < 24; ++i) {
-    const double t0 =
-        timer.Once([&] { CHECK(LaunchNorm<kCentre>(a, limits, nullptr, workspace.data)); });
-    const double t1 =
-        timer.Once([&] { CHECK(LaunchNorm<kCentre>(b, limits, nullptr, workspace.data)); });
-    const double t2 = timer.Once(
-        [&] { CHECK(cudaMemcpyAsync(y.data, x.data, bytes, cudaMemcpyDeviceToDevice, nullptr)); });
-    if (i >= 3) ours.push_back(t0), fused.push_back(t1), copies.push_back(t2);
+    const double t[] = {
+        timer.Once([&] {
+          CHECK(internal::LaunchForwardRows<kCentre>(a, limits, nullptr, workspace.data));
+        }),
+        timer.Once([&] { LaunchTeams<kCentre>(a); }),
+        timer.Once([&] {
+          CHECK(internal::LaunchForwardRows<kCentre>(b, limits, nullptr, workspace.data));
+        }),
+        timer.Once([&] { LaunchTeams<kCentre>(b); }),
+        timer.Once([&] {
+          CHECK(cudaMemcpyAsync(y.data, x.data, bytes, cudaMemcpyDeviceToDevice, nullptr));
+        })};
+    for (int j = 0; j < 5 && i >= 3; ++j) times[j].push_back(t[j]);
   }
-  const double t = Median(ours), tf = Median(fused), tc = Median(copies);
-  const double all = 2.0 * bytes + (kCentre ? 2.0 : 1.0) * rows * sizeof(C);
-  std::printf(
-      "%-8s %-5s %8lld x %-8lld %9.1f us %6.0f GB/s  share %.3f   with residual %6.0f GB/s "
-      "%.3f   copy %6.0f GB/s %9.1f us\n",
-      NameOf<T>(), kCentre ? "layer" : "rms", static_cast<long long>(rows),
-      static_cast<long long>(cols), t, all / t * 1e-3, all / t / (2.0 * bytes / tc),
-      4.0 * bytes / tf * 1e-3, 2 * tc / tf, 2.0 * bytes / tc * 1e-3, tc);
+  double t[5];
+  for (int j = 0; j < 5; ++j) t[j] = Median(times[j]);
+  const double all = (2.0 * bytes + (kCentre ? 2.0 : 1.0) * rows * sizeof(C)) / (2.0 * bytes);
+  std::printf("%-8s %-5s %8lld x %-8lld rows %8.1f us %.3f  teams %8.1f us %.3f   residual rows "
+              "%8.1f us %.3f  teams %8.1f us %.3f   copy %8.1f us %5.0f GB/s\n",
+              NameOf<T>(), kCentre ? "layer" : "rms", static_cast<long long>(rows),
+              static_cast<long long>(cols), t[0], all * t[4] / t[0], t[1], all * t[4] / t[1], t[2],
+              2 * t[4] / t[2], t[3], 2 * t[4] / t[3], t[4], 2e-3 * bytes / t[4]);
   std::fflush(stdout);
 }
 

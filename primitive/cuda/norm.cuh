@@ -19,31 +19,10 @@
 #pragma once
 
 #include "primitive/cuda/norm_backward_launch.cuh"
-#include "primitive/cuda/norm_forward.cuh"
-#include "primitive/cuda/row.cuh"
+#include "primitive/cuda/norm_forward_launch.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
-
-// Rows of x lie x_stride elements apart, all else is dense; pointers are aligned to their element.
-// Only x and y are required. With a residual, x + residual is what is normalised, and `sum`
-// receives it. weight and bias are float32 where float_weight, else T. mean is not for rms_norm. y
-// may be x, sum may be x or residual; otherwise no two may overlap.
-template <class T>
-struct NormForward {
-  using C = ComputeType<T>;
-  int64_t rows = 0, cols = 0, x_stride = 0;
-  double eps = 0;
-  const T* x = nullptr;
-  const T* residual = nullptr;
-  const void* weight = nullptr;
-  const void* bias = nullptr;
-  bool float_weight = false;
-  T* y = nullptr;
-  T* sum = nullptr;
-  C* mean = nullptr;
-  C* rstd = nullptr;
-};
 
 // Bytes of workspace, aligned to 16, that LaunchNorm can make use of; often none.
 template <class T, bool kCentre>
@@ -56,21 +35,14 @@ size_t NormWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits& limits
 template <bool kCentre, class T>
 cudaError_t LaunchNorm(const NormForward<T>& a, const DeviceLimits& limits, cudaStream_t stream,
                        void* workspace = nullptr) {
-  using C = ComputeType<T>;
-  const DirectLoad<T> load{a.x, a.x_stride};
-  const DirectStore<T> store{a.y, a.cols};
-  NormExtras<T, C> extras;
-  extras.weight = a.weight, extras.bias = a.bias, extras.float_weight = a.float_weight;
-  extras.sum = a.sum, extras.cols = a.cols, extras.mean = a.mean, extras.rstd = a.rstd;
-  extras.eps = static_cast<C>(a.eps);
-  extras.share = static_cast<C>(1.0 / static_cast<double>(a.cols > 0 ? a.cols : 1));
-  if (!a.residual) {
-    using Row = NormRow<kCentre, DirectLoad<T>, NoResidual, DirectStore<T>>;
-    return LaunchRows(Row{load, {}, store, extras}, a.rows, a.cols, limits, stream, workspace);
+  if (a.rows <= 0 || a.cols <= 0) return cudaSuccess;
+  const NormTraits traits = internal::ForwardTraits(a);
+  NormPlan plan;
+  if (PlanNormForward(a.rows, a.cols, traits, limits,
+                      internal::ForwardClusters<kCentre, T>(limits), &plan)) {
+    return internal::LaunchForwardTeams<kCentre>(plan, a, limits, stream);
   }
-  using Row = NormRow<kCentre, DirectLoad<T>, DirectLoad<T>, DirectStore<T>>;
-  const DirectLoad<T> residual{a.residual, a.cols};
-  return LaunchRows(Row{load, residual, store, extras}, a.rows, a.cols, limits, stream, workspace);
+  return internal::LaunchForwardRows<kCentre>(a, limits, stream, workspace);
 }
 
 }  // namespace cuda

@@ -5,6 +5,7 @@
 
 #include "primitive/cuda/norm_backward.cuh"
 #include "primitive/cuda/norm_backward_sums.cuh"
+#include "primitive/cuda/norm_team_launch.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -28,65 +29,37 @@ cudaError_t LaunchAfter(void (*kernel)(Params...), dim3 blocks, int threads, cud
   return cudaLaunchKernelEx(&config, kernel, Params(args)...);
 }
 
-// Lets the kernel run in clusters of more than eight blocks.
-template <auto kernel>
-cudaError_t AllowLargeClusters() {
-  return cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-}
-
-// How many clusters of 2, 4, 8 or 16 blocks of the kernel, a block per multiprocessor, the device
-// holds at once. The driver is asked once per kernel, device and size.
-template <auto kernel>
-int MaxClusters(int blocks, int threads, size_t shared, const DeviceLimits& limits) {
-  static std::atomic<int> known[64][kMaxClusterBlocks + 1];
-  if (!limits.clusters) return 0;
-  const int guess = limits.multiprocessors / blocks;
-  if (limits.device < 0 || limits.device >= 64) return guess;
-  std::atomic<int>& slot = known[limits.device][blocks];
-  int clusters = slot.load(std::memory_order_relaxed);
-  if (clusters > 0) return clusters;
-  if (AllowAllShared<kernel>(limits) != cudaSuccess) return 0;
-  if (blocks > 8 && AllowLargeClusters<kernel>() != cudaSuccess) return 0;
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(static_cast<unsigned>(blocks));
-  config.blockDim = dim3(static_cast<unsigned>(threads));
-  config.dynamicSmemBytes = shared;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) != cudaSuccess) {
-    cudaGetLastError();  // "none" is an answer, not an error of the caller's
-    return 0;
-  }
-  if (clusters > guess) clusters = guess;
-  slot.store(clusters, std::memory_order_relaxed);
-  return clusters;
-}
-
 // Packs per thread of the wider teams: 16 columns, 8 of float64.
 template <class T>
 inline constexpr int kManyPacks = sizeof(T) == 2 ? 2 : 4;
 
 template <class T>
-constexpr NormBackwardTraits TraitsOf(bool centre, bool keeps_bias, bool aligned) {
-  return {kManyPacks<T>, kPackSize<T>, sizeof(ComputeType<T>), centre ? 2 : 1,
-          keeps_bias,    aligned,      kNormScratchBytes};
+NormTraits BackwardTraits(bool centre, bool from_output, bool aligned) {
+  NormTraits t;
+  t.many = kManyPacks<T>;
+  t.pack = kPackSize<T>;
+  t.compute_bytes = sizeof(ComputeType<T>);
+  t.inputs = 2;
+  t.weights = from_output ? 2 : 1;
+  t.few_weights = from_output ? 1 : 0;
+  t.kinds = centre ? 2 : 1;
+  t.scratch_bytes = kNormScratchBytes;
+  t.aligned = aligned;
+  return t;
 }
 
 template <class T>
 bool RowsAreAligned(const NormBackward<T>& a) {
-  const auto bits = [](const void* p) { return reinterpret_cast<uintptr_t>(p); };
-  const uintptr_t strides = static_cast<uintptr_t>(a.cols | a.x_stride) * sizeof(T);
-  return (bits(a.x) | bits(a.dy) | bits(a.dsum) | bits(a.dx) | strides) % kPackBytes == 0;
+  return AreMultiplesOf16(
+      {AddressOf(a.x), AddressOf(a.dy), AddressOf(a.dsum), AddressOf(a.dx), a.cols * sizeof(T),
+       a.x_stride * sizeof(T)});
 }
 
 template <class T, bool kCentre>
-NormBackwardPlan PlanFor(int64_t rows, int64_t cols, const NormBackwardTraits& traits,
+NormPlan PlanFor(int64_t rows, int64_t cols, const NormTraits& traits,
                          const DeviceLimits& limits) {
   return PlanNormBackward(rows, cols, traits, limits,
-                          [&](int blocks, const NormBackwardPlan& plan) {
+                          [&](int blocks, const NormPlan& plan) {
                             const auto shared = static_cast<size_t>(plan.shared);
                             // The same for all instances: a block fills a multiprocessor.
                             return MaxClusters<NormBackwardKernel<T, 4, kCentre, false, true>>(
@@ -96,37 +69,28 @@ NormBackwardPlan PlanFor(int64_t rows, int64_t cols, const NormBackwardTraits& t
 
 inline int64_t RoundUp16(int64_t bytes) { return CeilDiv(bytes, 16) * 16; }
 template <class T, bool kCentre>
-int64_t SumsBytes(int64_t rows, const NormBackwardPlan& plan) {
+int64_t SumsBytes(int64_t rows, const NormPlan& plan) {
   return plan.knows_sums()
              ? RoundUp16(rows * plan.chunks * static_cast<int64_t>(sizeof(NormSums<T, kCentre>)))
              : 0;
 }
 
 template <class T, int kPacks, bool kCentre, bool kFromOutput, bool kAligned>
-cudaError_t LaunchTeams(const NormBackward<T>& a, const NormBackwardPlan& plan,
-                        const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
-                        cudaStream_t stream) {
-  constexpr auto kernel = NormBackwardKernel<T, kPacks, kCentre, kFromOutput, kAligned>;
-  const cudaError_t error = AllowAllShared<kernel>(limits);
-  if (error != cudaSuccess) return error;
-  LaunchKind kind;
-  if (plan.cluster && plan.slices > 8) {
-    const cudaError_t error = AllowLargeClusters<kernel>();
-    if (error != cudaSuccess) return error;
-  }
-  if (plan.cluster) kind.cluster = static_cast<int>(plan.slices);
-  return LaunchAs(kind, kernel, plan.units * plan.slices, plan.threads,
-                  static_cast<size_t>(plan.shared), stream, a, grid);
+cudaError_t LaunchBackwardTeams(const NormBackward<T>& a, const NormPlan& plan,
+                                const NormBackwardGrid<T, kCentre>& grid,
+                                const DeviceLimits& limits, cudaStream_t stream) {
+  return LaunchTeams<NormBackwardKernel<T, kPacks, kCentre, kFromOutput, kAligned>>(plan, limits,
+                                                                                  stream, a, grid);
 }
 
 template <bool kCentre, bool kFromOutput, bool kAligned, class T>
-cudaError_t LaunchInstance(const NormBackward<T>& a, const NormBackwardPlan& plan,
+cudaError_t LaunchInstance(const NormBackward<T>& a, const NormPlan& plan,
                            const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
                            cudaStream_t stream) {
   constexpr int kMany = kManyPacks<T>;
-  const auto launch = plan.packs == 1       ? &LaunchTeams<T, 1, kCentre, kFromOutput, kAligned>
-                      : plan.packs == kMany ? &LaunchTeams<T, kMany, kCentre, kFromOutput, kAligned>
-                                            : &LaunchTeams<T, 4, kCentre, kFromOutput, kAligned>;
+  const auto launch = plan.packs == 1       ? &LaunchBackwardTeams<T, 1, kCentre, kFromOutput, kAligned>
+                      : plan.packs == kMany ? &LaunchBackwardTeams<T, kMany, kCentre, kFromOutput, kAligned>
+                                            : &LaunchBackwardTeams<T, 4, kCentre, kFromOutput, kAligned>;
   return launch(a, plan, grid, limits, stream);
 }
 
@@ -143,7 +107,7 @@ cudaError_t ReduceParts(const C* parts, int64_t units, int kinds, int64_t cols, 
 
 // A backward by a plan of the caller's.
 template <bool kCentre, class T>
-cudaError_t LaunchNormBackwardAs(const NormBackwardPlan& plan, const NormBackward<T>& a,
+cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
                                  const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
   using C = ComputeType<T>;
   using Sums = NormSums<T, kCentre>;
@@ -166,11 +130,8 @@ cudaError_t LaunchNormBackwardAs(const NormBackwardPlan& plan, const NormBackwar
   grid.chunks = plan.chunks;
   grid.cluster = plan.cluster;
   grid.needs_sums = a.template needs_sums<kCentre>();
-  const auto like_dy = [&](const void* p) {
-    return (reinterpret_cast<uintptr_t>(p) - reinterpret_cast<uintptr_t>(a.dy)) % kPackBytes == 0;
-  };
-  grid.aligned_dx = like_dy(a.dx);
-  grid.aligned_dsum = like_dy(a.dsum);
+  grid.aligned_dx = AreMultiplesOf16({AddressOf(a.dx) - AddressOf(a.dy)});
+  grid.aligned_dsum = AreMultiplesOf16({AddressOf(a.dsum) - AddressOf(a.dy)});
   grid.last = plan.units == 1;
   grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
   grid.sums = sums_first ? sums : nullptr;
@@ -203,8 +164,8 @@ size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits
   int64_t most = 0;
   for (const bool keeps_bias : {false, true}) {
     for (const bool aligned : {false, true}) {
-      const auto traits = internal::TraitsOf<T>(kCentre, keeps_bias, aligned);
-      const NormBackwardPlan plan = internal::PlanFor<T, kCentre>(rows, cols, traits, limits);
+      const auto traits = internal::BackwardTraits<T>(kCentre, keeps_bias, aligned);
+      const NormPlan plan = internal::PlanFor<T, kCentre>(rows, cols, traits, limits);
       const int64_t bytes =
           internal::SumsBytes<T, kCentre>(rows, plan) +
           plan.units * kNormKinds<kCentre> * cols * static_cast<int64_t>(sizeof(C));
@@ -226,7 +187,7 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
     b.x_stride = a.cols;
     return LaunchNormBackward<kCentre>(b, limits, stream, workspace);
   }
-  const auto traits = internal::TraitsOf<T>(kCentre, a.from_output, internal::RowsAreAligned(a));
+  const auto traits = internal::BackwardTraits<T>(kCentre, a.from_output, internal::RowsAreAligned(a));
   const auto plan = internal::PlanFor<T, kCentre>(a.rows, a.cols, traits, limits);
   return internal::LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);
 }

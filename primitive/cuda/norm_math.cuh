@@ -18,6 +18,26 @@
 namespace oneflow_lite {
 namespace cuda {
 
+// Rows of x lie x_stride elements apart, all else is dense; pointers are aligned to their element.
+// Only x and y are required. With a residual, x + residual is what is normalised, and `sum`
+// receives it. weight and bias are float32 where float_weight, else T. mean is not for rms_norm. y
+// may be x, sum may be x or residual; otherwise no two may overlap.
+template <class T>
+struct NormForward {
+  using C = ComputeType<T>;
+  int64_t rows = 0, cols = 0, x_stride = 0;
+  double eps = 0;
+  const T* x = nullptr;
+  const T* residual = nullptr;
+  const void* weight = nullptr;
+  const void* bias = nullptr;
+  bool float_weight = false;
+  T* y = nullptr;
+  T* sum = nullptr;
+  C* mean = nullptr;
+  C* rstd = nullptr;
+};
+
 // A backward as its kernels see it. Rows of x lie x_stride elements apart, all else is dense;
 // pointers are aligned to their element. Where from_output, x is the forward's output (dense), from
 // which x_hat is computed with weight and bias; mean is not used then, nor ever by rms_norm. Only

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the backward of the norms is laid out: the one table of numbers behind its dispatch.
+// How the kernels of teams are laid out, which serve the backward of the norms and their forward on
+// wide rows: the one table of numbers behind their dispatch.
 //
 // Blocks stay for the whole launch, one per multiprocessor, and consist of teams. A team owns some
-// columns and visits row after row, so that the gradients of weight and bias gather in its
+// columns and visits row after row, so that weights stay on chip and their gradients gather in
 // registers. What a team is depends on the row's packs of 16 bytes:
 //
 //   packs                       team                         packs per thread
@@ -38,22 +39,26 @@ struct NormPolicy {
   static constexpr int kSumUnroll = 2;          // packs of x and of dy in flight per thread
   static constexpr int kSumMinPacks = 1024;     // worth a block
   static constexpr int kMaxChunks = 1024;
+  static constexpr int kForwardMinPacks = 257;  // of a forward's rows
+  static constexpr int kForwardMinTurns = 4;    // rows per team
   static constexpr int kReduceColumns = 32;  // of a block that adds up the blocks' parts
   static constexpr int kReduceWays = 16;
 };
 
-// What of a backward the plan depends on.
-struct NormBackwardTraits {
-  int many;           // packs per thread that make good use of registers
-  int pack;           // elements in 16 bytes
-  int compute_bytes;  // size of the compute type
-  int kinds;          // gradients of columns: weight and bias, or weight alone
-  bool keeps_bias;    // memory-efficient: x_hat is computed from y, weight and bias
-  bool aligned;       // every row of every tensor starts at a multiple of 16 bytes
-  int scratch_bytes;  // shared memory needed besides
+// What of a kernel of teams its plan depends on.
+struct NormTraits {
+  int many = 4;           // packs per thread that make good use of registers
+  int pack = 1;           // elements in 16 bytes
+  int compute_bytes = 4;  // size of the compute type
+  int inputs = 1;         // tensors whose rows are copied
+  int weights = 0;        // weights and biases kept in shared memory ...
+  int few_weights = 0;    // ... with a single pack per thread
+  int kinds = 0;          // gradients that gather per column: of weight and bias, or weight alone
+  int scratch_bytes = 0;  // shared memory needed besides
+  bool aligned = false;   // every row of every tensor starts at a multiple of 16 bytes
 };
 
-struct NormBackwardPlan {
+struct NormPlan {
   int packs = 1;         // per thread
   int team = 32;         // threads of a team
   int threads = 0;       // of a block: a whole number of teams
@@ -69,14 +74,14 @@ struct NormBackwardPlan {
 };
 
 // Gives the plan as many stages as fit; false if that is fewer than two.
-inline bool FitStages(const NormBackwardTraits& t, const DeviceLimits& limits,
-                      NormBackwardPlan* plan, int64_t most = NormPolicy::kMaxStages) {
+inline bool FitStages(const NormTraits& t, const DeviceLimits& limits,
+                      NormPlan* plan, int64_t most = NormPolicy::kMaxStages) {
   // Laid out for all threads that a block may have.
   const int64_t slots =
       int64_t{plan->packs} * (plan->packs == 1 ? NormPolicy::kFewThreads : NormPolicy::kThreads);
   const int64_t kept = slots * t.pack * t.compute_bytes;  // a weight or bias per column
-  const int64_t fixed = t.scratch_bytes + (plan->packs > 1 ? kept : 0) + (t.keeps_bias ? kept : 0);
-  const int64_t stage = 2 * slots * 16;
+  const int64_t fixed = t.scratch_bytes + kept * (plan->packs > 1 ? t.weights : t.few_weights);
+  const int64_t stage = t.inputs * slots * 16;
   int64_t stages = (limits.shared_per_block - fixed) / stage;
   if (stages > most) stages = most;
   plan->stages = static_cast<int>(stages);
@@ -93,7 +98,7 @@ inline int ThreadsOfTeams(int64_t team) {
 }
 
 // Teams of whole warps for `packs` packs, with the packs per thread that leave fewer threads idle.
-inline void ShapeTeam(int64_t packs, const NormBackwardTraits& t, NormBackwardPlan* plan) {
+inline void ShapeTeam(int64_t packs, const NormTraits& t, NormPlan* plan) {
   const int64_t by_many = 32 * CeilDiv(packs, 32 * t.many), by_four = 32 * CeilDiv(packs, 32 * 4);
   const bool four =
       by_many > NormPolicy::kThreads || 3 * ThreadsOfTeams(by_four) > 4 * ThreadsOfTeams(by_many);
@@ -103,10 +108,10 @@ inline void ShapeTeam(int64_t packs, const NormBackwardTraits& t, NormBackwardPl
 }
 
 // Rows in slices whose sums a kernel computes beforehand.
-inline NormBackwardPlan PlanSlices(int64_t rows, int64_t packs, const NormBackwardTraits& t,
+inline NormPlan PlanSlices(int64_t rows, int64_t packs, const NormTraits& t,
                                    const DeviceLimits& limits) {
   using P = NormPolicy;
-  NormBackwardPlan plan;
+  NormPlan plan;
   if (rows <= P::kFewRows) {
     plan.packs = 1;
     plan.team = plan.threads = P::kSliceThreads;
@@ -133,10 +138,10 @@ inline NormBackwardPlan PlanSlices(int64_t rows, int64_t packs, const NormBackwa
   return plan;
 }
 
-inline NormBackwardPlan PlanTeams(int64_t rows, int64_t packs, const NormBackwardTraits& t,
+inline NormPlan PlanTeams(int64_t rows, int64_t packs, const NormTraits& t,
                                   const DeviceLimits& limits) {
   using P = NormPolicy;
-  NormBackwardPlan plan;
+  NormPlan plan;
   const int multiprocessors = limits.multiprocessors;
   plan.packs = packs <= P::kFewPacks ? 1 : t.many;
   if (packs <= int64_t{32} * plan.packs) {
@@ -158,38 +163,67 @@ inline NormBackwardPlan PlanTeams(int64_t rows, int64_t packs, const NormBackwar
   return plan;
 }
 
-// max_clusters(slices, plan) says how many clusters of so many blocks the device holds at once; 0:
-// it has none.
+inline int64_t PacksOfRow(int64_t cols, const NormTraits& t) {
+  return t.aligned ? cols / t.pack : CeilDiv(cols + t.pack - 1, t.pack);
+}
+
+// Rows that stay on chip, in a block or a cluster; false where they do not fit. max_clusters(slices,
+// plan) says how many clusters of so many blocks the device holds at once; 0: it has none.
 template <class MaxClusters>
-NormBackwardPlan PlanNormBackward(int64_t rows, int64_t cols, const NormBackwardTraits& t,
-                                  const DeviceLimits& limits, const MaxClusters& max_clusters) {
+bool PlanOnChip(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLimits& limits,
+                const MaxClusters& max_clusters, NormPlan* plan) {
   using P = NormPolicy;
-  const int64_t packs = t.aligned ? cols / t.pack : CeilDiv(cols + t.pack - 1, t.pack);
-  const bool few = packs >= P::kSlicedMinPacks && rows <= P::kFewRows;
-  NormBackwardPlan plan;
-  bool found = false;
   if (packs <= P::kBlockPacks) {
-    plan = PlanTeams(rows, packs, t, limits);
-    found = FitStages(t, limits, &plan);
+    *plan = PlanTeams(rows, packs, t, limits);
+    if (FitStages(t, limits, plan)) return true;
   }
-  for (int slices = 2; !found && !few && slices <= P::kMaxCluster; slices *= 2) {
+  for (int slices = 2; slices <= P::kMaxCluster; slices *= 2) {
     if (packs > int64_t{P::kBlockPacks} * slices) continue;
-    plan = NormBackwardPlan();
-    plan.slices = slices;
-    plan.cluster = true;
-    ShapeTeam(CeilDiv(packs, slices), t, &plan);
-    if (!FitStages(t, limits, &plan)) continue;
-    plan.units = max_clusters(slices, plan);
-    found = plan.units > 0;
-    if (plan.units > rows) plan.units = rows;
+    *plan = NormPlan();
+    plan->slices = slices;
+    plan->cluster = true;
+    ShapeTeam(CeilDiv(packs, slices), t, plan);
+    if (!FitStages(t, limits, plan)) continue;
+    plan->units = max_clusters(slices, *plan);
+    if (plan->units > rows) plan->units = rows;
+    if (plan->units > 0) return true;
   }
-  if (!found) plan = PlanSlices(rows, packs, t, limits);
-  // A team's rows must all lie alike between multiples of 16 bytes.
-  if (!t.aligned && plan.units * plan.teams() < rows &&
-      plan.units * plan.teams() * (cols % t.pack) % t.pack != 0) {
-    plan.units = plan.units > t.pack ? plan.units / t.pack * t.pack : t.pack;
+  return false;
+}
+
+// A team's rows must all lie alike between multiples of 16 bytes.
+inline void AlignUnits(int64_t rows, int64_t cols, const NormTraits& t, NormPlan* plan) {
+  const int64_t teams = plan->units * plan->teams();
+  if (t.aligned || teams >= rows || teams % t.pack * (cols % t.pack) % t.pack == 0) return;
+  plan->units = plan->units > t.pack ? plan->units / t.pack * t.pack : t.pack;
+}
+
+template <class MaxClusters>
+NormPlan PlanNormBackward(int64_t rows, int64_t cols, const NormTraits& t,
+                          const DeviceLimits& limits, const MaxClusters& max_clusters) {
+  using P = NormPolicy;
+  const int64_t packs = PacksOfRow(cols, t);
+  const bool few = packs >= P::kSlicedMinPacks && rows <= P::kFewRows;
+  NormPlan plan;
+  if (few || !PlanOnChip(rows, packs, t, limits, max_clusters, &plan)) {
+    plan = PlanSlices(rows, packs, t, limits);
   }
+  AlignUnits(rows, cols, t, &plan);
   return plan;
+}
+
+// Whether teams serve a forward better than the tiers of row_policy.h: where the rows are many, and
+// so wide that weight and bias would come from the L2 for every row.
+template <class MaxClusters>
+bool PlanNormForward(int64_t rows, int64_t cols, const NormTraits& t, const DeviceLimits& limits,
+                     const MaxClusters& max_clusters, NormPlan* plan) {
+  using P = NormPolicy;
+  const int64_t packs = PacksOfRow(cols, t);
+  if (packs < P::kForwardMinPacks) return false;
+  if (!PlanOnChip(rows, packs, t, limits, max_clusters, plan)) return false;
+  AlignUnits(rows, cols, t, plan);
+  const int64_t turns = CeilDiv(rows, plan->units * plan->teams());
+  return turns >= P::kForwardMinTurns;
 }
 
 }  // namespace cuda
