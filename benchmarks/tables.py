@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the tables of docs/performance.md, made from the records in benchmarks/results."""
+"""Prints the tables of docs/performance.md, made from the records in benchmarks/results.
+
+Two kinds of records: those of `python -m oneflow_lite.bench` (they have a "format"), and the first
+ones of softmax, made by programs that it has replaced.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,23 @@ from typing import Any
 RESULTS = Path(__file__).resolve().parent / "results"
 CPU = "2026-11-21-cpu-softmax.json"
 GPU = "2026-11-21-h200-softmax.json"
+DTYPES = ("float16", "bfloat16", "float32", "float64")
 FUNCTIONS = {"softmax": "copy", "log_softmax": "copy", "softmax_backward": "add"}
 
 
 def read(name: str) -> dict[str, Any]:
     return json.loads((RESULTS / name).read_text(encoding="utf-8"))
+
+
+def slices() -> Iterator[tuple[str, list[str]]]:
+    """The name and the table of each slice in the records of the benchmark."""
+    records = [data for path in sorted(RESULTS.glob("*.json")) if "format" in (data := read(path))]
+    if not records:
+        return
+    from oneflow_lite.bench import record, table
+
+    for key, part in record.merge(records)["slices"].items():
+        yield key, list(table.markdown(part))
 
 
 def cpu() -> Iterator[str]:
@@ -57,10 +73,19 @@ def gpu(dtype: str) -> Iterator[str]:
         )
 
 
+def tables() -> Iterator[tuple[str, list[str]]]:
+    """Every table, under the name it goes by."""
+    if (RESULTS / CPU).exists():
+        yield "softmax on the CPU", list(cpu())
+    if (RESULTS / GPU).exists():
+        for dtype in DTYPES:
+            yield f"softmax on a GPU, {dtype}", list(gpu(dtype))
+    yield from slices()
+
+
 def main() -> None:
-    print(*cpu(), sep="\n")
-    for dtype in ("float16", "bfloat16", "float32", "float64"):
-        print(f"\n{dtype}\n", *gpu(dtype), sep="\n")
+    for name, lines in tables():
+        print(f"\n{name}\n", *lines, sep="\n")
 
 
 if __name__ == "__main__":

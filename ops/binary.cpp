@@ -92,14 +92,22 @@ Status InferBroadcast(InferContext& c, DTypeSet dtypes, bool comparison) {
   return OkStatus();
 }
 
-// Shards of operands of one shape, and an operand that is broadcast as a whole.
+// Split on any dim of the result. An operand that has the dim is split with it; one that is
+// repeated along it stays whole.
 void Signatures(const SbpContext& c, std::vector<SbpSignature>* out) {
-  if (c.inputs[0] == c.inputs[1]) return SplitAllAxes(c, out);
-  const int larger = c.inputs[0].ndim() >= c.inputs[1].ndim() ? 0 : 1;
-  const Shape &big = c.inputs[larger], &small = c.inputs[1 - larger];
-  for (int d = 0; d < big.ndim() - small.ndim(); ++d) {
+  const int ndim = std::max(c.inputs[0].ndim(), c.inputs[1].ndim());
+  for (int d = 0; d < ndim; ++d) {
+    int64_t size[2];
+    for (int i = 0; i < 2; ++i) {
+      const int own = d - (ndim - c.inputs[i].ndim());
+      size[i] = own < 0 ? 1 : c.inputs[i][own];
+    }
     SbpSignature s{{Sbp::Broadcast(), Sbp::Broadcast()}, {Sbp::Split(d)}};
-    s.inputs[larger] = Sbp::Split(d);
+    for (int i = 0; i < 2; ++i) {
+      if (size[i] != 1 || (size[1 - i] == 1 && c.inputs[i].ndim() == ndim)) {
+        s.inputs[i] = Sbp::Split(d - (ndim - c.inputs[i].ndim()));
+      }
+    }
     out->push_back(s);
   }
 }
@@ -127,6 +135,7 @@ void Define(OpDef& op) {
     return InferBroadcast(c, entry.dtypes, entry.comparison);
   };
   op.sbp = Signatures;
+  op.sbp_text = "the result split on any dim, with it each operand that is not repeated there";
   op.save = [](const Attrs&, Needs needs) { return entry.save(needs); };
   op.backward = [](GradContext& c) -> Status { return Backward(c, entry); };
 }

@@ -19,6 +19,7 @@ void DefineCast(OpDef& op) {
     return OkStatus();
   };
   op.sbp = SplitAllAxes;
+  op.sbp_text = "split on any dim";
   op.backward = [](GradContext& c) -> Status {
     return c.Set(0, functional::Cast(c.grad(0), c.spec(0).dtype));
   };
@@ -36,6 +37,12 @@ void DefineCopyInto(OpDef& op) {
     return OkStatus();
   };
   op.sbp = SplitAllAxes;
+  op.sbp_text = "split on any dim";
+  op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) {
+    const double n = static_cast<double>(c.shape(0).numel());
+    return Cost{.bytes = 2 * n * SizeOf(c.dtype(0)), .flops = n};
+  };
+  op.cost_text = "src is read once, self written once; one operation per element";
   op.backward = [](GradContext& c) -> Status {  // nothing of the old value remains
     return c.needs(1) ? c.Set(1, c.grad(0)) : OkStatus();
   };

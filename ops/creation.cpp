@@ -30,6 +30,16 @@ void DefineFull(OpDef& op) {
     c.SetOutput(0, Shape(c.attr<Dims>(0)), c.attr<DType>(2));
     return OkStatus();
   };
+  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+    for (size_t d = 0; d < c.attrs.get<Dims>(0).size(); ++d) {
+      out->emplace_back().outputs.push_back(Sbp::Split(static_cast<int>(d)));
+    }
+  };
+  op.sbp_text = "the result split on any dim";
+  op.infer_physical = [](PhysicalContext& c) -> Status {
+    c.attrs[0] = c.OutputShape(0).dims();
+    return OkStatus();
+  };
 }
 
 void DefineArange(OpDef& op) {
@@ -73,6 +83,12 @@ void DefineFillInto(OpDef& op) {
     return OkStatus();
   };
   op.sbp = SplitAllAxes;
+  op.sbp_text = "split on any dim";
+  op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) {
+    const double n = static_cast<double>(c.shape(0).numel());
+    return Cost{.bytes = n * SizeOf(c.dtype(0)), .flops = n};
+  };
+  op.cost_text = "self is written once; one operation per element";
   op.backward = [](GradContext&) -> Status { return OkStatus(); };  // nothing of self remains
 }
 

@@ -53,7 +53,9 @@ void DefineMatmul(OpDef& op) {
   op.doc = "Matrix product of two matrices or of two batches of matrices.";
   op.infer = Infer;
   op.sbp = Signatures;
+  op.sbp_text = "a by rows; b by columns; both by batch; both by the inner dim for partial sums";
   op.cost = MatmulCost;
+  op.cost_text = "a and b are read once, out written once; 2 operations per output element and k";
   op.save = [](const Attrs&, Needs needs) {
     return SavePlan{.inputs = (needs & Bit(0) ? Bit(1) : 0) | (needs & Bit(1) ? Bit(0) : 0)};
   };

@@ -50,6 +50,7 @@ void DefineNllLoss(OpDef& op) {
     if (c.inputs.size() > 2) s.inputs.push_back(Sbp::Broadcast());
     out->push_back(s);
   };
+  op.sbp_text = "split by rows, weight whole";
   op.save = [](const Attrs&, Needs) { return SavePlan{.inputs = Bit(1), .outputs = Bit(1)}; };
   op.backward = [](GradContext& c) -> Status {
     static const OpExpr& backward = OpBuilder("nll_loss_backward")
@@ -93,8 +94,21 @@ void DefineNllLossBackward(OpDef& op) {
     c.SetOutput(0, shape, c.dtype(0));
     return OkStatus();
   };
-  op.save = [](const Attrs&, Needs) { return SavePlan{.inputs = Bit(1) | Bit(2)}; };
-  // Linear in dloss: -row_weight g[target].
+  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+    if (c.inputs[0].ndim() == 0) return;
+    const Sbp rows = Sbp::Split(0);
+    out->push_back({{rows, rows, rows}, {rows}});
+  };
+  op.sbp_text = "split by rows";
+  op.infer_physical = [](PhysicalContext& c) -> Status {
+    c.attrs[0] = c.OutputShape(0).dims();
+    return OkStatus();
+  };
+  op.save = [](const Attrs&, Needs needs) {
+    return SavePlan{.inputs =
+                        Bit(1) | (needs & Bit(0) ? Bit(2) : 0) | (needs & Bit(2) ? Bit(0) : 0)};
+  };
+  // Linear in dloss and in row_weight: -row_weight g[target], -dloss g[target].
   op.backward = [](GradContext& c) -> Status {
     static const OpExpr& forward = OpBuilder("nll_loss")
                                        .Input("logp")
@@ -104,10 +118,10 @@ void DefineNllLossBackward(OpDef& op) {
                                        .Output("row_weight")
                                        .Attr("ignore_index")
                                        .Get();
-    if (!c.needs(0)) return OkStatus();
     const Tensor inputs[] = {c.grad(0), c.input(1), Tensor()};
     OFL_ASSIGN_OR_RETURN(TensorList picked, CallAll(forward, inputs, {c.attr<int64_t>(1)}));
-    return c.Set(0, functional::Mul(picked[0], c.input(2)));
+    if (c.needs(0)) OFL_RETURN_IF_ERROR(c.Set(0, functional::Mul(picked[0], c.input(2))));
+    return c.needs(2) ? c.Set(2, functional::Mul(picked[0], c.input(0))) : OkStatus();
   };
 }
 

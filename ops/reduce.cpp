@@ -18,6 +18,7 @@ namespace {
 using functional::Mul;
 
 constexpr int kDims = 0, kKeepDim = 1;  // the attributes
+constexpr char kSplitKept[] = "split on a dim that is kept";
 
 Shape ReducedShape(const Shape& in, const Dims& dims, bool keepdim) {
   Shape out;
@@ -81,6 +82,7 @@ void DefineSum(OpDef& op) {
     return Infer(c, IsFloating(c.dtype(0)) ? c.dtype(0) : DType::kInt64);
   };
   op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { Signatures(c, out, true); };
+  op.sbp_text = "split on a dim that is kept; on a reduced one for partial sums";
   op.backward = [](GradContext& c) -> Status {
     OFL_ASSIGN_OR_RETURN(Tensor g, KeepDims(c, c.grad(0)));
     return c.Set(0, functional::Expand(g, c.spec(0).shape));
@@ -97,6 +99,7 @@ void DefineMean(OpDef& op) {
     return Infer(c, c.dtype(0));
   };
   op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { Signatures(c, out, false); };
+  op.sbp_text = kSplitKept;
   op.backward = [](GradContext& c) -> Status {
     double n = 1;
     for (int64_t d : c.attr<Dims>(kDims)) n *= static_cast<double>(c.spec(0).shape[d]);
@@ -123,6 +126,7 @@ void DefineAmax(OpDef& op) {
     return CheckNotEmpty(c, reduced, ReducedShape(c.shape(0), c.attr<Dims>(kDims), false).numel());
   };
   op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { Signatures(c, out, false); };
+  op.sbp_text = kSplitKept;
   op.save = [](const Attrs&, Needs) { return SavePlan{.inputs = Bit(0), .outputs = Bit(0)}; };
   op.backward = [](GradContext& c) -> Status {
     OFL_ASSIGN_OR_RETURN(Tensor top, KeepDims(c, c.output(0).Detach()));
@@ -172,6 +176,7 @@ void DefineMax(OpDef& op) {
     return OkStatus();
   };
   op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { SbpAlong(c, out, 2); };
+  op.sbp_text = kSplitKept;
   op.save = [](const Attrs&, Needs) { return SavePlan{.outputs = Bit(1)}; };
   // g goes to the place of the maximum: where a count along the dim equals the index.
   op.backward = [](GradContext& c) -> Status {
@@ -204,6 +209,7 @@ void DefineArgMax(OpDef& op) {
     return OkStatus();
   };
   op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { SbpAlong(c, out, 1); };
+  op.sbp_text = kSplitKept;
 }
 
 OFL_REGISTER_OP("sum", DefineSum);

@@ -56,6 +56,7 @@ void Define(OpDef& op) {
     return OkStatus();
   };
   op.sbp = SplitAllAxes;
+  op.sbp_text = "split on any dim";
   op.save = [](const Attrs&, Needs) { return entry.save; };
   op.backward = [](GradContext& c) -> Status { return c.Set(0, entry.gradient(c)); };
 }

@@ -30,6 +30,20 @@ void DefineViewOp(OpDef& op, const char* doc) {
   op.doc = doc;
 }
 
+// The shape that the call asks for, as far as it is a shard's.
+Status ShapeOfShard(PhysicalContext& c) {
+  c.attrs[0] = c.OutputShape(0).dims();
+  return OkStatus();
+}
+
+// The dims but one, which goes from the output where `dropped`.
+void SplitOtherDims(const SbpContext& c, std::vector<SbpSignature>* out, bool dropped) {
+  const int dim = static_cast<int>(c.attrs.get<int64_t>(0));
+  for (int d = 0; d < c.inputs[0].ndim(); ++d) {
+    if (d != dim) out->push_back({{Sbp::Split(d)}, {Sbp::Split(dropped && d > dim ? d - 1 : d)}});
+  }
+}
+
 void DefineView(OpDef& op) {
   DefineViewOp(op, "The same elements in another shape.");
   op.Attr("shape", AttrType::kInts);
@@ -48,6 +62,16 @@ void DefineView(OpDef& op) {
     }
     return g;
   };
+  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+    const Shape& in = c.inputs[0];
+    const Dims& shape = c.attrs.get<Dims>(0);
+    const int most = std::min(in.ndim(), static_cast<int>(shape.size()));
+    for (int d = 0; d < most && in[d] == shape[d]; ++d) {
+      out->push_back({{Sbp::Split(d)}, {Sbp::Split(d)}});
+    }
+  };
+  op.sbp_text = "split on a leading dim that stays";
+  op.infer_physical = ShapeOfShard;
   op.backward = [](GradContext& c) -> Status {
     return c.Set(0, functional::Reshape(c.grad(0), c.spec(0).shape));
   };
@@ -80,6 +104,7 @@ void DefinePermute(OpDef& op) {
       out->push_back({{Sbp::Split(static_cast<int>(order[d]))}, {Sbp::Split(d)}});
     }
   };
+  op.sbp_text = "split on any dim";
   op.backward = [](GradContext& c) -> Status {
     const Dims& order = c.attr<Dims>(0);
     Dims inverse(order.size());
@@ -107,6 +132,17 @@ void DefineExpand(OpDef& op) {
     }
     return g;
   };
+  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+    const Shape& in = c.inputs[0];
+    const Dims& shape = c.attrs.get<Dims>(0);
+    const int extra = static_cast<int>(shape.size()) - in.ndim();
+    for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
+      const bool kept = d >= extra && in[d - extra] == shape[d];
+      out->push_back({{kept ? Sbp::Split(d - extra) : Sbp::Broadcast()}, {Sbp::Split(d)}});
+    }
+  };
+  op.sbp_text = "the result split on any dim, with it the input where it is not repeated";
+  op.infer_physical = ShapeOfShard;
   op.backward = [](GradContext& c) -> Status {
     return c.Set(0, functional::SumToShape(c.grad(0), c.spec(0).shape));
   };
@@ -145,6 +181,10 @@ void DefineSlice(OpDef& op) {
     g.strides[dim] *= g.shape[dim] > 1 ? step : 1;
     return g;
   };
+  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+    SplitOtherDims(c, out, /*dropped=*/false);
+  };
+  op.sbp_text = "split on any other dim";
   op.backward = [](GradContext& c) -> Status { return c.Set(0, PutBack(c)); };
 }
 
@@ -160,6 +200,10 @@ void DefineSelect(OpDef& op) {
     g.strides.erase(g.strides.begin() + dim);
     return g;
   };
+  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+    SplitOtherDims(c, out, /*dropped=*/true);
+  };
+  op.sbp_text = "split on any other dim";
   op.backward = [](GradContext& c) -> Status { return c.Set(0, PutBack(c)); };
 }
 

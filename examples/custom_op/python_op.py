@@ -20,3 +20,4 @@ y = flow.ops.demo.cube(x)
 y.sum().backward()
 print(y.tolist(), x.grad.tolist())
 print(flow.ops.describe("demo::cube"))
+flow.check_op("demo::cube", [x, flow.randn(3, 4)])  # raises where the op does not hold

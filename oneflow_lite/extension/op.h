@@ -236,6 +236,12 @@ struct Save {
   uint64_t outputs = 0;
 };
 
+// What a call needs at least: bytes that move, and operations.
+struct Cost {
+  double bytes = 0;
+  double flops = 0;
+};
+
 // Describes an op and its kernels; add() registers them.
 class Op {
  public:
@@ -260,6 +266,8 @@ class Op {
     return d_->save = save, d_->backward = std::move(f), *this;
   }
   Op& sbp(std::function<void(SbpSignatures)> f) { return d_->sbp = std::move(f), *this; }
+  // Default: every input read and every output written once, one operation per output element.
+  Op& cost(std::function<Cost(Infer)> f) { return d_->cost = std::move(f), *this; }
   // A kernel for OFL_CPU, OFL_CUDA or OFL_ANY_DEVICE and the dtypes of the first input.
   Op& kernel(int32_t device, std::initializer_list<int32_t> dtypes, std::function<void(Kernel)> f,
              const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
@@ -295,6 +303,15 @@ class Op {
     }
     if (d->sbp)
       op.sbp = [](ofl_sbp_context c, void* u) { return run(def(u)->sbp, SbpSignatures(c)); };
+    if (d->cost) {
+      op.cost = [](ofl_infer_context c, void* u, double* bytes, double* flops) {
+        const auto set = [&](Infer i) {
+          const Cost cost = def(u)->cost(i);
+          *bytes = cost.bytes, *flops = cost.flops;
+        };
+        return run(set, Infer(c));
+      };
+    }
     op.save_inputs = d->save.inputs;
     op.save_outputs = d->save.outputs;
     check(api()->register_op(&op));
@@ -331,6 +348,7 @@ class Op {
     std::function<void(Infer)> infer;
     std::function<void(Grad)> backward;
     std::function<void(SbpSignatures)> sbp;
+    std::function<Cost(Infer)> cost;
     Save save;
     std::vector<KernelDefinition> kernels;
   };

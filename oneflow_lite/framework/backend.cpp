@@ -164,9 +164,12 @@ Status LaunchKernel(OpCall& call, Device device) {
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const Tensor& t = call.inputs[i];
     if (!t.defined()) continue;
-    const bool strided = i < 32 && (kernel->kernel->strided_inputs >> i & 1);
+    const auto strided = [&, i = static_cast<int>(i)] {
+      return i < 32 && (kernel->kernel->strided_inputs >> i & 1) &&
+             kernel->bound->takes_strides(i, t, call.attrs);
+    };
     const bool overlaps = def.mutates() && i > 0 && Overlaps(call.inputs[0], t);
-    if ((!t.is_contiguous() && !strided) || overlaps) copies |= Bit(static_cast<int>(i & 63));
+    if ((!t.is_contiguous() && !strided()) || overlaps) copies |= Bit(static_cast<int>(i & 63));
   }
   if (copies == 0 && def.makes_outputs) {
     return LaunchMaking(call, *kernel->bound, call.inputs, *stream);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Errors, attributes and definitions as they cross the extension table.
+#include <cmath>
+
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/extension_internal.h"
 
@@ -105,16 +107,18 @@ void SetCallbacks(const ofl_op& c, OpDef* op) {
     op->sbp = [sbp = c.sbp, user = c.user, outputs = op->outputs.size()](
                   const SbpContext& context, std::vector<SbpSignature>* signatures) {
       SbpCall call{context, outputs, signatures};
-      sbp(reinterpret_cast<ofl_sbp_context>(&call), user);
+      if (sbp(reinterpret_cast<ofl_sbp_context>(&call), user) != OFL_OK) {
+        signatures->emplace_back();  // fits no call: SignaturesOf refuses it
+      }
     };
   }
   if (c.cost) {
     op->cost = [cost = c.cost, user = c.user](const InferContext& context,
                                               absl::Span<const TensorSpec>) {
       Cost result;
-      cost(reinterpret_cast<ofl_infer_context>(const_cast<InferContext*>(&context)), user,
-           &result.bytes, &result.flops);
-      return result;
+      const auto c = reinterpret_cast<ofl_infer_context>(const_cast<InferContext*>(&context));
+      const bool ok = cost(c, user, &result.bytes, &result.flops) == OFL_OK;
+      return ok ? result : Cost{.bytes = NAN, .flops = NAN};
     };
   }
 }

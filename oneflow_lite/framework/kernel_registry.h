@@ -65,6 +65,9 @@ class OFL_API BoundKernel {
  public:
   virtual ~BoundKernel() = default;
   virtual Status Launch(KernelContext& context) const = 0;
+  // Whether input i may come with these strides; asked for the inputs in strided_inputs that are
+  // not contiguous. Where not, the kernel gets a contiguous copy.
+  virtual bool takes_strides(int i, const Tensor& input, const Attrs& attrs) const { return true; }
   // Whether an axis that is not the last is worked on in place, without transposes around the op.
   virtual bool has_axis_kernel() const { return false; }
 };

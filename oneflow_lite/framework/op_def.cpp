@@ -71,6 +71,47 @@ Status InferOutputs(const OpDef& op, const absl::InlinedVector<TensorSpec, 4>& i
   return op.infer(context);
 }
 
+std::string SbpSignature::ToString() const {
+  const auto text = [](const auto& list) {
+    return absl::StrJoin(list, ", ", [](std::string* out, const Sbp& s) { *out += s.ToString(); });
+  };
+  return absl::StrCat("(", text(inputs), ") -> (", text(outputs), ")");
+}
+
+StatusOr<std::vector<SbpSignature>> SignaturesOf(
+    const OpDef& op, const absl::InlinedVector<TensorSpec, 4>& inputs, const Attrs& attrs,
+    const absl::InlinedVector<TensorSpec, 2>& outputs) {
+  std::vector<SbpSignature> signatures;
+  if (!op.sbp) return signatures;
+  SbpContext context{{}, attrs};
+  for (const TensorSpec& in : inputs) context.inputs.push_back(in.shape);
+  op.sbp(context, &signatures);
+  const auto fits = [](const Sbp& s, const TensorSpec& t) {
+    return s.kind != Sbp::Kind::kSplit || !t.defined || (s.axis >= 0 && s.axis < t.shape.ndim());
+  };
+  for (const SbpSignature& s : signatures) {
+    bool valid = s.inputs.size() == inputs.size() && s.outputs.size() == outputs.size();
+    for (size_t i = 0; valid && i < inputs.size(); ++i) valid = fits(s.inputs[i], inputs[i]);
+    for (size_t i = 0; valid && i < outputs.size(); ++i) valid = fits(s.outputs[i], outputs[i]);
+    if (valid) continue;
+    const auto shapes = [](const auto& specs) {
+      return absl::StrJoin(specs, ", ", [](std::string* out, const TensorSpec& t) {
+        *out += t.defined ? t.shape.ToString() : "None";
+      });
+    };
+    return Error(ErrorKind::kRuntime, op.name, "(): the SBP signature ", s.ToString(), " (",
+                 op.file, ":", op.line, ") does not fit a call (", shapes(inputs), ") -> (",
+                 shapes(outputs), ")");
+  }
+  return signatures;
+}
+
+Status InferPhysical(const OpDef& op, PhysicalContext& c,
+                     absl::InlinedVector<TensorSpec, 2>* outputs) {
+  if (op.infer_physical) OFL_RETURN_IF_ERROR(op.infer_physical(c));
+  return InferOutputs(op, {c.inputs.begin(), c.inputs.end()}, c.attrs, outputs);
+}
+
 Cost CostOf(const OpDef& op, const absl::InlinedVector<TensorSpec, 4>& inputs, const Attrs& attrs,
             const absl::InlinedVector<TensorSpec, 2>& outputs) {
   if (op.cost) {

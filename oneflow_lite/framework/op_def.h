@@ -104,6 +104,21 @@ struct Cost {
   double flops = 0;
 };
 
+// One shard of a call that runs under an SBP signature, and the whole call that it is a part of.
+struct PhysicalContext {
+  const SbpSignature& signature;
+  absl::Span<const TensorSpec> logical_inputs, logical_outputs;
+  absl::Span<const TensorSpec> inputs;  // of this shard
+  int part = 0;                         // this shard's number
+  int parts = 1;
+  Attrs attrs;  // those of the whole call, for infer_physical to make them the shard's
+
+  // The shard's part of an output, by the signature.
+  Shape OutputShape(int i) const {
+    return ShardShape(logical_outputs[i].shape, signature.outputs[i], part, parts);
+  }
+};
+
 struct OFL_API OpDef {
   std::string name;  // "softmax", or "namespace::name" for an op from outside
   std::string doc;
@@ -124,14 +139,16 @@ struct OFL_API OpDef {
 
   // Output shapes and dtypes from the inputs'; refuses whatever a kernel cannot take.
   std::function<Status(InferContext&)> infer;
-  // The same for a shard under an SBP signature; default: infer on the shard.
-  std::function<Status(InferContext&, const SbpSignature&)> infer_physical;
+  // Before infer runs on a shard: rewrites the attributes that speak of the whole (a shape).
+  std::function<Status(PhysicalContext&)> infer_physical;
   // For an op with a viewed input, instead of infer.
   std::function<StatusOr<Geometry>(const Tensor& base, const Attrs&)> view;
   // Appends the ways in which the op may run on shards; all-broadcast is always allowed.
   std::function<void(const SbpContext&, std::vector<SbpSignature>*)> sbp;
+  std::string sbp_text;  // the same in words, for flow.ops.describe
   // Default: each input read once, each output written once, one operation per output element.
   std::function<Cost(const InferContext&, absl::Span<const TensorSpec> outputs)> cost;
+  std::string cost_text;  // the same in words
   // Which inputs and outputs backward needs; default: none.
   std::function<SavePlan(const Attrs&, Needs)> save;
   // Sets the gradient of each input in needs, composed of functors. Absent: an error at backward.
@@ -167,6 +184,14 @@ struct OFL_API OpDef {
 // Runs infer (or the view's geometry without data) on specs; the one entry for meta, tests, shards.
 OFL_API Status InferOutputs(const OpDef& op, const absl::InlinedVector<TensorSpec, 4>& inputs,
                             const Attrs& attrs, absl::InlinedVector<TensorSpec, 2>* outputs);
+// The signatures that the op declares for a call. RuntimeError where one does not have an entry per
+// tensor or splits a dim that is not there; it names the op's place. An absent input may have any.
+OFL_API StatusOr<std::vector<SbpSignature>> SignaturesOf(
+    const OpDef& op, const absl::InlinedVector<TensorSpec, 4>& inputs, const Attrs& attrs,
+    const absl::InlinedVector<TensorSpec, 2>& outputs);
+// Makes c.attrs those of the shard, and infers the shard's outputs.
+OFL_API Status InferPhysical(const OpDef& op, PhysicalContext& c,
+                             absl::InlinedVector<TensorSpec, 2>* outputs);
 OFL_API Cost CostOf(const OpDef& op, const absl::InlinedVector<TensorSpec, 4>& inputs,
                     const Attrs& attrs, const absl::InlinedVector<TensorSpec, 2>& outputs);
 

@@ -73,20 +73,8 @@ void AddAttrs(const OpDef& op, FunctionSchema* f) {
 
 Status CallOp(void (*target)(), absl::Span<Value> args, Value* result) {
   const OpExpr& expr = *reinterpret_cast<const OpExpr*>(target);
-  const size_t num_inputs = expr.def().inputs.size();
-  absl::InlinedVector<Tensor, 4> inputs;
-  Attrs attrs;
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (i >= num_inputs) {
-      attrs.push_back(Convert<AttrValue>(std::move(args[i])));
-    } else if (TensorList* list = std::get_if<TensorList>(&args[i])) {
-      inputs.insert(inputs.end(), list->begin(), list->end());
-    } else {
-      const Tensor* t = std::get_if<Tensor>(&args[i]);
-      inputs.push_back(t ? *t : Tensor());
-    }
-  }
-  OFL_ASSIGN_OR_RETURN(TensorList outputs, CallAll(expr, inputs, attrs));
+  const OpArguments call = SplitArguments(expr, args);
+  OFL_ASSIGN_OR_RETURN(TensorList outputs, CallAll(expr, call.inputs, call.attrs));
   if (outputs.size() == 1)
     *result = std::move(outputs[0]);
   else
@@ -95,6 +83,24 @@ Status CallOp(void (*target)(), absl::Span<Value> args, Value* result) {
 }
 
 }  // namespace
+
+Value ToValue(const AttrValue& attr) { return Convert<Value>(attr); }
+
+OpArguments SplitArguments(const OpExpr& op, absl::Span<Value> args) {
+  const size_t num_inputs = op.def().inputs.size();
+  OpArguments call;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (i >= num_inputs) {
+      call.attrs.push_back(Convert<AttrValue>(std::move(args[i])));
+    } else if (TensorList* list = std::get_if<TensorList>(&args[i])) {
+      call.inputs.insert(call.inputs.end(), list->begin(), list->end());
+    } else {
+      const Tensor* t = std::get_if<Tensor>(&args[i]);
+      call.inputs.push_back(t ? *t : Tensor());
+    }
+  }
+  return call;
+}
 
 const FunctionSchema& FunctionOf(const OpExpr& op) {
   static std::mutex mutex;

@@ -12,4 +12,12 @@ namespace oneflow_lite {
 // Built at the first call and kept with the op; lives forever.
 OFL_API const FunctionSchema& FunctionOf(const OpExpr& op);
 
+// The arguments of that function as the op takes them; an absent input is undefined.
+struct OpArguments {
+  absl::InlinedVector<Tensor, 4> inputs;
+  Attrs attrs;
+};
+OFL_API OpArguments SplitArguments(const OpExpr& op, absl::Span<Value> args);
+OFL_API Value ToValue(const AttrValue& attr);
+
 }  // namespace oneflow_lite

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 
 #include "absl/strings/str_join.h"
 #include "oneflow_lite/framework/op_expr.h"
@@ -38,6 +39,21 @@ Status Validate(const OpDef& op) {
   if (op.inputs.size() > 32 || op.outputs.size() > 16) return fail("at most 32 inputs, 16 outputs");
   if (op.views() ? !op.view : !op.infer) {
     return fail(op.views() ? "a viewed input needs `view`" : "`infer` is missing");
+  }
+  std::set<absl::string_view> names;
+  for (const InputDef& in : op.inputs) {
+    if (!names.insert(in.name).second) return fail(absl::StrCat("two arguments named ", in.name));
+  }
+  for (const AttrDef& a : op.attrs) {
+    if (!names.insert(a.name).second) return fail(absl::StrCat("two arguments named ", a.name));
+    const size_t given = a.default_value.index();
+    if (given != 0 && given != static_cast<size_t>(a.type)) {
+      return fail(absl::StrCat("the default of ", a.name, ", ", AttrText(a.default_value),
+                               ", is no ", Name(a.type)));
+    }
+  }
+  if (std::set<std::string>(op.outputs.begin(), op.outputs.end()).size() != op.outputs.size()) {
+    return fail("two outputs of one name");
   }
   for (size_t i = 0; i < op.inputs.size(); ++i) {
     const auto kind = op.inputs[i].kind;

@@ -36,6 +36,8 @@ struct Sbp {
 struct SbpSignature {
   absl::InlinedVector<Sbp, 4> inputs;
   absl::InlinedVector<Sbp, 2> outputs;
+  // "(S(0), B) -> (S(0))"
+  OFL_API std::string ToString() const;
 };
 
 // What `sbp` sees: the logical shapes (an absent input has none) and the attributes.
@@ -43,6 +45,16 @@ struct SbpContext {
   absl::InlinedVector<Shape, 4> inputs;
   const Attrs& attrs;
 };
+
+// The size of one part of n elements: as even as can be, the first parts larger.
+inline int64_t ShardSize(int64_t n, int part, int parts) {
+  return n / parts + (part < n % parts ? 1 : 0);
+}
+// The shape of one part of a tensor.
+inline Shape ShardShape(Shape whole, const Sbp& sbp, int part, int parts) {
+  if (sbp.kind == Sbp::Kind::kSplit) whole[sbp.axis] = ShardSize(whole[sbp.axis], part, parts);
+  return whole;
+}
 
 // Split every input and output on each axis but `axis` (a non-negative dim); all shapes alike.
 inline void SplitAllAxesBut(int axis, const SbpContext& c, std::vector<SbpSignature>* out,

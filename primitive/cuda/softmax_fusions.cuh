@@ -18,7 +18,7 @@
 //                  which a PairStore keeps beside the one after it
 //   ResidualStore  nothing: the residual's gradient is dy
 //
-// Your own functor is as short as these; softmax_io.cuh says what is asked of it.
+// Your own functor is as short as these; row_io.cuh says what is asked of it.
 #pragma once
 
 #include "oneflow_lite/core/philox.h"

@@ -272,12 +272,18 @@ PyObject* WrapTensors(TensorList&& list) {
   return tuple.Give();
 }
 
+static PyObject* WrapScalar(const Scalar& s) {
+  if (s.kind() == Scalar::Kind::kBool) return PyBool_FromLong(s.to<bool>());
+  return s.is_float() ? PyFloat_FromDouble(s.to<double>()) : PyLong_FromLongLong(s.to<int64_t>());
+}
+
 PyObject* WrapValue(Value&& v) {
   if (Tensor* t = std::get_if<Tensor>(&v)) return Wrap(std::move(*t));
   if (TensorList* list = std::get_if<TensorList>(&v)) return WrapTensors(std::move(*list));
   if (bool* b = std::get_if<bool>(&v)) return PyBool_FromLong(*b);
   if (int64_t* i = std::get_if<int64_t>(&v)) return PyLong_FromLongLong(*i);
   if (double* d = std::get_if<double>(&v)) return PyFloat_FromDouble(*d);
+  if (Scalar* s = std::get_if<Scalar>(&v)) return WrapScalar(*s);
   if (DType* t = std::get_if<DType>(&v)) return WrapDType(*t);
   if (Device* d = std::get_if<Device>(&v)) return WrapDevice(*d);
   if (Dims* dims = std::get_if<Dims>(&v)) return WrapDims(*dims);

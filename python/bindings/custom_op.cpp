@@ -4,6 +4,10 @@
 // (oneflow_lite/custom_op.py has the comfortable side).
 #include <pybind11/stl.h>
 
+#include <cmath>
+#include <cstdio>
+#include <tuple>
+
 #include "functional/copy.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
@@ -54,23 +58,26 @@ Status CallPython(F&& f) {
 
 // The Python functions of an op; C++ keeps and drops them without the lock.
 struct PythonOp {
-  SharedObject infer, forward, backward;
+  SharedObject infer, forward, backward, sbp, cost;
   std::string name;
 };
+
+py::object MetaTensor(const Shape& shape, DType dtype) {
+  const Device meta{DeviceType::kMeta, 0};
+  return WrapOrNone(ValueOrThrow(Tensor::Empty(shape, dtype, meta)));
+}
+py::list MetaInputs(const InferContext& c) {
+  py::list inputs;
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    inputs.append(c.has_input(i) ? MetaTensor(c.shape(i), c.dtype(i)) : py::none());
+  }
+  return inputs;
+}
 
 Status Infer(const PythonOp& op, InferContext& c) {
   return CallPython([&]() -> Status {
     GradGuard no_grad(false);
-    py::list inputs;
-    for (int i = 0; i < c.num_inputs(); ++i) {
-      if (!c.has_input(i)) {
-        inputs.append(py::none());
-        continue;
-      }
-      const Device meta{DeviceType::kMeta, 0};
-      inputs.append(WrapOrNone(ValueOrThrow(Tensor::Empty(c.shape(i), c.dtype(i), meta))));
-    }
-    const py::list specs = py::handle(op.infer.get())(inputs, WrapAttrs(c.attrs()));
+    const py::list specs = py::handle(op.infer.get())(MetaInputs(c), WrapAttrs(c.attrs()));
     if (static_cast<int>(specs.size()) != c.num_outputs()) {
       return Error(ErrorKind::kValue, op.name, "(): infer gave ", specs.size(),
                    " outputs, but the "
@@ -91,6 +98,62 @@ Status Infer(const PythonOp& op, InferContext& c) {
     }
     return OkStatus();
   });
+}
+
+// "S(1)", "B" or "P".
+Sbp ReadSbp(const std::string& text) {
+  int axis = 0, read = 0;
+  if (text == "B") return Sbp::Broadcast();
+  if (text == "P") return Sbp::PartialSum();
+  if (std::sscanf(text.c_str(), "S(%d)%n", &axis, &read) == 1 &&
+      static_cast<size_t>(read) == text.size()) {
+    return Sbp::Split(axis);
+  }
+  throw py::value_error("an SBP entry is \"S(axis)\", \"B\" or \"P\", not \"" + text + "\"");
+}
+
+// Neither sbp nor cost can report an error: Python prints it, and what they give fits no call.
+template <class F>
+bool CallOrPrint(const PythonOp& op, F&& f) {
+  GilAcquire locked;
+  try {
+    GradGuard no_grad(false);
+    f();
+    return true;
+  } catch (...) {
+    RaiseCaught();
+    PyErr_WriteUnraisable(py::str(op.name).ptr());
+    return false;
+  }
+}
+
+void Signatures(const PythonOp& op, const SbpContext& c, std::vector<SbpSignature>* out) {
+  const bool ok = CallOrPrint(op, [&] {
+    py::list inputs;
+    for (const Shape& shape : c.inputs) inputs.append(MetaTensor(shape, DType::kFloat32));
+    const py::list signatures = py::handle(op.sbp.get())(inputs, WrapAttrs(c.attrs));
+    for (py::handle signature : signatures) {
+      SbpSignature s;
+      for (py::handle entry : py::cast<py::list>(signature)) {
+        const Sbp sbp = ReadSbp(py::cast<std::string>(entry));
+        if (s.inputs.size() < c.inputs.size())
+          s.inputs.push_back(sbp);
+        else
+          s.outputs.push_back(sbp);
+      }
+      out->push_back(std::move(s));
+    }
+  });
+  if (!ok) out->emplace_back();
+}
+
+Cost CostOfCall(const PythonOp& op, const InferContext& c) {
+  Cost cost{.bytes = NAN, .flops = NAN};
+  CallOrPrint(op, [&] {
+    const py::object result = py::handle(op.cost.get())(MetaInputs(c), WrapAttrs(c.attrs()));
+    std::tie(cost.bytes, cost.flops) = py::cast<std::pair<double, double>>(result);
+  });
+  return cost;
 }
 
 // An output that is an input, or a view of one, would share its memory unknown to autograd.
@@ -193,7 +256,8 @@ using AttrSpecs = std::vector<std::tuple<std::string, std::string, py::object, b
 void RegisterPythonOp(const std::string& name, const std::string& doc, const std::string& file,
                       int line, const InputSpecs& inputs, const std::vector<std::string>& outputs,
                       const AttrSpecs& attrs, const py::object& infer, const py::object& forward,
-                      const py::object& backward, uint64_t save_inputs, uint64_t save_outputs) {
+                      const py::object& backward, const py::object& sbp, const py::object& cost,
+                      uint64_t save_inputs, uint64_t save_outputs) {
   if (name.find("::") == std::string::npos) {
     throw py::value_error("register_op(): the name must be \"namespace::name\", not \"" + name +
                           "\"");
@@ -224,6 +288,18 @@ void RegisterPythonOp(const std::string& name, const std::string& doc, const std
     def.save = [plan](const Attrs&, Needs) { return plan; };
     def.backward = [op, n = outputs.size()](GradContext& c) { return Backward(*op, n, c); };
   }
+  if (!sbp.is_none()) {
+    op->sbp = ShareObject(sbp.ptr());
+    def.sbp = [op](const SbpContext& c, std::vector<SbpSignature>* out) {
+      Signatures(*op, c, out);
+    };
+  }
+  if (!cost.is_none()) {
+    op->cost = ShareObject(cost.ptr());
+    def.cost = [op](const InferContext& c, absl::Span<const TensorSpec>) {
+      return CostOfCall(*op, c);
+    };
+  }
   KernelDef kernel;
   kernel.op = name;
   kernel.strided_inputs = ~uint32_t{0};
@@ -242,8 +318,9 @@ void RegisterPythonOp(const std::string& name, const std::string& doc, const std
 void AddCustomOp(py::module_& m) {
   m.def("register_python_op", &RegisterPythonOp, py::kw_only(), py::arg("name"), py::arg("doc"),
         py::arg("file"), py::arg("line"), py::arg("inputs"), py::arg("outputs"), py::arg("attrs"),
-        py::arg("infer"), py::arg("forward"), py::arg("backward"), py::arg("save_inputs"),
-        py::arg("save_outputs"), "Registers an op whose functions are Python's; see custom_op.py.");
+        py::arg("infer"), py::arg("forward"), py::arg("backward"), py::arg("sbp"), py::arg("cost"),
+        py::arg("save_inputs"), py::arg("save_outputs"),
+        "Registers an op whose functions are Python's; see custom_op.py.");
   m.def(
       "load_library", [](const std::string& path) { return ValueOrThrow(LoadExtension(path)); },
       py::arg("path"), "Registers the ops of a shared library; the names of the new ones.");

@@ -50,6 +50,7 @@ PYBIND11_MODULE(_oneflow_lite, m) {
   AddCuda(m);
   AddObserver(m);
   AddOpFunction(m);
+  AddOpDefinition(m);
   AddCustomOp(m);
   // NumPy leaves operators between its objects and tensors to Tensor.
   m.attr("Tensor").attr("__array_priority__") = 1000;

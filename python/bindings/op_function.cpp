@@ -60,17 +60,30 @@ PyObject* GetTextSignature(PyObject* self, void*) {
 }
 PyObject* GetModule(PyObject*, void*) { return PyUnicode_FromString("oneflow_lite.ops"); }
 
-// inspect.Signature made of the schema.
+// inspect.Signature made of the schema, as Python's own would have it: an argument named by a
+// keyword of Python ("in") goes by its place, one that must be given after one that need not be, by
+// its name.
 PyObject* GetSignature(PyObject* self, void*) {
   return Protect([&]() -> PyObject* {
     const py::module_ inspect = py::module_::import("inspect");
+    const py::object is_keyword = py::module_::import("keyword").attr("iskeyword");
     const py::object parameter = inspect.attr("Parameter");
+    const std::vector<ArgSchema>& args = BoundOf(self).schema->args;
+    size_t by_place = 0;
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (py::cast<bool>(is_keyword(args[i].name))) by_place = i + 1;
+    }
     py::list parameters;
-    for (const ArgSchema& a : BoundOf(self).schema->args) {
+    bool optional = false, by_name = false;
+    for (size_t i = 0; i < args.size(); ++i) {
       py::object value = parameter.attr("empty");
-      if (a.has_default) value = OwnedOrThrow(WrapValue(Value(a.default_value)));
-      parameters.append(
-          parameter(a.name, parameter.attr("POSITIONAL_OR_KEYWORD"), py::arg("default") = value));
+      if (args[i].has_default) value = OwnedOrThrow(WrapValue(Value(args[i].default_value)));
+      by_name = by_name || (optional && !args[i].has_default);
+      optional = optional || args[i].has_default;
+      const char* kind = i < by_place ? "POSITIONAL_ONLY"
+                         : by_name    ? "KEYWORD_ONLY"
+                                      : "POSITIONAL_OR_KEYWORD";
+      parameters.append(parameter(args[i].name, parameter.attr(kind), py::arg("default") = value));
     }
     return inspect.attr("Signature")(parameters).release().ptr();
   });

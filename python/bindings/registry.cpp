@@ -5,7 +5,6 @@
 
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/framework/function.h"
-#include "oneflow_lite/framework/op_expr.h"
 #include "oneflow_lite/framework/op_registry.h"
 #include "primitive/cpu/simd_targets.h"
 #include "python/bindings/classes.h"
@@ -14,46 +13,8 @@
 namespace oneflow_lite::python {
 namespace {
 
-// "ops/softmax.cpp:12": the folder and the file, wherever it was compiled.
-std::string Place(absl::string_view file, int line) {
-  size_t slash = file.rfind('/');
-  if (slash != absl::string_view::npos && slash > 0) slash = file.rfind('/', slash - 1);
-  if (slash != absl::string_view::npos) file.remove_prefix(slash + 1);
-  return absl::StrCat(file, ":", line);
-}
-
-StatusOr<std::string> DescribeOp(absl::string_view name) {
-  OFL_ASSIGN_OR_RETURN(const OpExpr* expr, FindOp(name));
-  const OpDef& op = expr->def();
-  std::string text = op.Schema() + "\n";
-  if (!op.doc.empty()) text += "  " + op.doc + "\n";
-  text += "  defined in " + Place(op.file, op.line) + "\n";
-  if (op.views()) text += "  a view: it has no kernel\n";
-  for (const KernelDef* k : ListKernels(op.name)) {
-    text += absl::StrCat("  kernel for ", k->device ? Name(*k->device) : "any device", ": ",
-                         ToString(k->dtypes), " (", Place(k->file, k->line), ")\n");
-  }
-  text += !op.differentiable ? "  never requires grad\n"
-          : op.backward      ? "  has a gradient\n"
-                             : "  has no gradient\n";
-  return text;
-}
-
 PyObject* Text(absl::string_view text) {
   return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
-}
-
-PyObject* DescribeOpFunction(PyObject*, PyObject* name) {
-  return Protect([&]() -> PyObject* {
-    if (!PyUnicode_Check(name)) {
-      return PyErr_Format(PyExc_TypeError, "describe_op(): argument 'name' must be str, not %s",
-                          Py_TYPE(name)->tp_name);
-    }
-    const char* utf8 = PyUnicode_AsUTF8(name);
-    if (!utf8) return nullptr;
-    const auto text = DescribeOp(utf8);
-    return text.ok() ? Text(*text) : Raise(text.status());
-  });
 }
 
 PyObject* ListOpNames(PyObject*, PyObject*) {
@@ -101,8 +62,6 @@ PyObject* BuildConfig(PyObject*, PyObject*) {
 
 PyMethodDef registry_functions[] = {
     {"list_ops", ListOpNames, METH_NOARGS, "list_ops()\n--\n\nThe names of all ops, sorted."},
-    {"describe_op", DescribeOpFunction, METH_O,
-     "describe_op(name, /)\n--\n\nSchema, place, kernels and gradient of an op as text."},
     {"list_functions", ListFunctionDicts, METH_NOARGS,
      "list_functions()\n--\n\n"
      "The registered functions: name, signature, doc, method, method_only of each."},

@@ -10,6 +10,9 @@ methods of Tensor; ``help(flow.softmax)`` shows a signature. Modules are in ``fl
 in ``flow.optim``.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 from oneflow_lite import (
     _tensor,  # noqa: F401  (completes Tensor)
     autograd,
@@ -54,17 +57,30 @@ from oneflow_lite._serialization import load, save
 from oneflow_lite.autograd import enable_grad, no_grad, set_grad_enabled
 from oneflow_lite.custom_op import load_library, register_op
 
+if _TYPE_CHECKING:
+    from oneflow_lite.op_check import CheckError, check_op
+
 __config__ = Config()
 __version__ = __config__["version"]
 
 double, float, half, long, int, short = float64, float32, float16, int64, int32, int16
 
 __all__ = [
-    "DTypeError", "Generator", "OutOfMemoryError", "ShapeError", "Tensor", "autograd", "bfloat16",
-    "bool", "cuda", "default_generator", "device", "double", "dtype", "enable_grad", "float",
-    "float16", "float32", "float64", "from_dlpack", "from_numpy", "get_num_threads", "half", "int",
-    "int16", "int32", "int64", "int8", "is_grad_enabled", "load", "load_library", "long",
-    "manual_seed", "nn", "no_grad", "ops", "optim", "profiler", "register_op", "save",
-    "set_grad_enabled", "set_num_threads", "short", "tensor", "uint8", "utils",
+    "CheckError", "DTypeError", "Generator", "OutOfMemoryError", "ShapeError", "Tensor",
+    "autograd", "bfloat16", "bool", "check_op", "cuda", "default_generator", "device", "double",
+    "dtype", "enable_grad", "float", "float16", "float32", "float64", "from_dlpack",
+    "from_numpy", "get_num_threads", "half", "int", "int16", "int32", "int64", "int8",
+    "is_grad_enabled", "load", "load_library", "long", "manual_seed", "nn", "no_grad", "ops",
+    "optim", "profiler", "register_op", "save", "set_grad_enabled", "set_num_threads", "short",
+    "tensor", "uint8", "utils",
 ]  # fmt: skip
 __all__ += [name for name in dir(_C) if not name.startswith("_")]
+
+
+def __getattr__(name: str) -> _Any:
+    # A program that does not check ops should not wait for what checks them.
+    if name in ("CheckError", "check_op"):
+        from oneflow_lite import op_check
+
+        return getattr(op_check, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -94,6 +94,8 @@ class _Op:
         self.forward_function = definition.forward
         self.infer_function = getattr(definition, "infer", None)
         self.backward_function = getattr(definition, "backward", None)
+        self.sbp_function = getattr(definition, "sbp", None)
+        self.cost_function = getattr(definition, "cost", None)
         self.outputs = _as_list(getattr(definition, "outputs", "out"))
         saved = getattr(definition, "save", signature.input_names)
         known = signature.input_names + self.outputs
@@ -112,6 +114,12 @@ class _Op:
 
     def forward(self, inputs: list[Tensor | None], attrs: list[Any]) -> list[Tensor]:
         return _as_list(self.forward_function(*inputs, *attrs))
+
+    def sbp(self, inputs: list[Tensor | None], attrs: list[Any]) -> list[list[str]]:
+        return [list(signature) for signature in self.sbp_function(*inputs, *attrs)]
+
+    def cost(self, inputs: list[Tensor | None], attrs: list[Any]) -> tuple[float, float]:
+        return self.cost_function(*inputs, *attrs)
 
     def backward(
         self,
@@ -165,6 +173,13 @@ def register_op(name: str) -> Callable[[Any], Any]:
         gives a gradient (or None) per input. Write it with functions of oneflow_lite and it can be
         differentiated again.
 
+        ``sbp(x, ...)`` gets meta tensors whose shapes count, and gives the ways in which the op
+        may run on shards: per way a list with ``"S(axis)"``, ``"B"`` or ``"P"`` (split,
+        broadcast, partial sum) for each input, then for each output.
+
+        ``cost(x, ...)`` gives the bytes that must move and the operations. Without it, each input
+        is read and each output written once.
+
         ``outputs`` names several outputs, ``save`` the inputs and outputs that backward needs
         (all inputs where absent).
 
@@ -192,6 +207,7 @@ def register_op(name: str) -> Callable[[Any], Any]:
             line=code.co_firstlineno, inputs=op.signature.inputs, outputs=op.outputs,
             attrs=op.signature.attrs, infer=op.infer, forward=op.forward,
             backward=op.backward if op.backward_function else None,
+            sbp=op.sbp if op.sbp_function else None, cost=op.cost if op.cost_function else None,
             save_inputs=op.save_inputs, save_outputs=op.save_outputs)  # fmt: skip
         return _ext.op_function(name)
 

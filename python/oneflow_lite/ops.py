@@ -57,22 +57,92 @@ def __dir__() -> builtins.list[str]:
     return sorted(set(__all__) | {n.split("::")[0] for n in _ext.list_ops()})
 
 
-def list() -> builtins.list[str]:
-    """The names of all ops, sorted."""
-    return _ext.list_ops()
+def list(namespace: str | None = None) -> builtins.list[str]:
+    """The names of all ops, sorted.
+
+    Parameters
+    ----------
+    namespace : str, optional
+        Only the ops ``namespace::...``; ``""`` for those of this library, which have none.
+    """
+    names = sorted(_ext.list_ops())
+    if namespace is None:
+        return names
+    return [n for n in names if (n.split("::")[0] if "::" in n else "") == namespace]
 
 
-def describe(name: str) -> str:
-    """Schema, place, kernels and gradient of an op as text to read.
+def describe(name: str, *args: Any, **kwargs: Any) -> str:
+    """What an op declares, as text to read.
 
     Parameters
     ----------
     name : str
         One of :func:`list`.
+    *args, **kwargs
+        The arguments of a call, for which outputs, sharding and cost are then shown as well. The op
+        does not run: meta tensors will do.
 
     Raises
     ------
     NotImplementedError
         There is no such op.
+
+    Examples
+    --------
+    >>> print(flow.ops.describe("softmax"))
+    >>> print(flow.ops.describe("softmax", flow.empty(8, 512), 1))
     """
-    return _ext.describe_op(name)
+    info = _ext.op_info(name)
+    lines = [info["schema"]]
+    lines += [f"  {line}".rstrip() for line in info["doc"].splitlines()]
+    lines.append(f"  defined in {info['place']}")
+    for k in info["kernels"]:
+        kinds = "all dtypes" if len(k["dtypes"]) == 10 else ", ".join(t.name for t in k["dtypes"])
+        lines.append(f"  kernel for {k['device'] or 'any device'}: {kinds} ({k['place']})")
+    view = info["inputs"][:1] and info["inputs"][0][1] == "viewed"
+    lines += ["  a view: it has no kernel"] if view else []
+    lines.append(f"  {_gradient(info)}")
+    lines.append(f"  sharding: {_sharding(info)}")
+    lines.append(f"  cost: {_cost(info, view)}")
+    if args or kwargs:
+        lines += [f"  {line}" for line in _of_call(name, args, kwargs)]
+    return "\n".join(lines) + "\n"
+
+
+def _gradient(info: dict[str, Any]) -> str:
+    if not info["differentiable"]:
+        return "never requires grad"
+    return "has a gradient" if info["has_backward"] else "has no gradient"
+
+
+def _sharding(info: dict[str, Any]) -> str:
+    if not info["has_sbp"]:
+        return "whole only"
+    return info["sbp_text"] or "by its own rule; describe a call to see it"
+
+
+def _cost(info: dict[str, Any], view: bool) -> str:
+    if info["has_cost"]:
+        return info["cost_text"] or "by its own formula; describe a call to see it"
+    if view:
+        return "none"
+    return "each input is read once, each output written once; one operation per output element"
+
+
+def _of_call(name: str, args: Any, kwargs: Any) -> builtins.list[str]:
+    """The same for one call."""
+    from oneflow_lite.op_check.calls import Subject  # which is not needed for anything else here
+
+    call = Subject(name, [(*args, kwargs)]).calls[0]
+    arguments = call.arguments()[0]
+    outputs = ", ".join(
+        f"{dtype.name}{[*shape]}" for shape, dtype in _ext.op_infer(name, arguments)
+    )
+    ways = [f"({', '.join(ins)}) -> ({', '.join(outs)})"
+            for ins, outs in _ext.op_signatures(name, arguments)]  # fmt: skip
+    nbytes, flops = _ext.op_cost(name, arguments)
+    return [
+        f"a call of {call} gives {outputs}",
+        f"  on shards as {'; '.join(ways) or 'a whole only'}",
+        f"  {nbytes:.10g} bytes, {flops:.10g} operations",
+    ]

@@ -76,6 +76,22 @@ TEST(OpRegistry, IncompleteDefinitionIsRefused) {
   EXPECT_FALSE(FindOp("test::incomplete").ok());
 }
 
+TEST(OpRegistry, DefaultsHaveTheirAttributesTypeAndNamesAreUnique) {
+  const auto refused = [](const char* why, void (*define)(OpDef&)) {
+    OpDef op;
+    op.name = "test::refused";
+    op.Input("in").Output("out");
+    op.infer = [](InferContext&) { return OkStatus(); };
+    define(op);
+    const Status s = RegisterOp(op);
+    EXPECT_NE(s.message().find(why), absl::string_view::npos) << s;
+  };
+  refused("the default of eps, 1, is no float",
+          [](OpDef& op) { op.Attr("eps", AttrType::kFloat, int64_t{1}); });
+  refused("two arguments named in", [](OpDef& op) { op.Attr("in", AttrType::kInt); });
+  refused("two outputs of one name", [](OpDef& op) { op.Output("out"); });
+}
+
 TEST(KernelRegistry, EqualMatchIsRefused) {
   const Status s =
       RegisterKernel({.op = "softmax",
@@ -378,18 +394,44 @@ TEST(Softmax, AxisPathsAgree) {
   }
 }
 
-TEST(Sbp, DeclaredSplitsHoldForSoftmax) {
-  const Tensor x = F::Randn({4, 6}).value();
-  const OpDef& op = (*FindOp("softmax"))->def();
-  std::vector<SbpSignature> signatures;
-  const Attrs attrs{int64_t{1}};
-  op.sbp({{x.shape()}, attrs}, &signatures);
-  ASSERT_EQ(signatures.size(), 1u);
-  ASSERT_EQ(signatures[0].inputs[0], Sbp::Split(0));
-  const Tensor whole = F::Softmax(x, 1).value();
-  for (int64_t start : {0, 2}) {
-    const Tensor shard = F::Slice(x, 0, start, start + 2).value();
-    ExpectList(F::Softmax(shard, 1).value(), ToList(F::Slice(whole, 0, start, start + 2).value()));
+TEST(Sbp, SignaturesAreCheckedAgainstTheCall) {
+  OpDef op;
+  op.name = "test::split";
+  op.file = "here.cpp";
+  const absl::InlinedVector<TensorSpec, 4> inputs{{Shape{4, 6}}};
+  const absl::InlinedVector<TensorSpec, 2> outputs{{Shape{4, 6}}};
+  op.sbp = SplitAllAxes;
+  const auto two = SignaturesOf(op, inputs, {}, outputs);
+  ASSERT_TRUE(two.ok() && two->size() == 2);
+  EXPECT_EQ((*two)[1].ToString(), "(S(1)) -> (S(1))");
+  op.sbp = [](const SbpContext&, std::vector<SbpSignature>* out) {
+    out->push_back({{Sbp::Split(2)}, {Sbp::PartialSum()}});
+  };
+  const Status s = SignaturesOf(op, inputs, {}, outputs).status();
+  EXPECT_NE(s.message().find("(S(2)) -> (P) (here.cpp:0) does not fit a call ([4, 6])"),
+            absl::string_view::npos)
+      << s;
+}
+
+TEST(Sbp, AShardGetsAttributesOfItsOwn) {
+  const OpDef& op = (*FindOp("expand"))->def();
+  const absl::InlinedVector<TensorSpec, 4> inputs{{Shape{5, 1}}};
+  const Attrs attrs{Dims{5, 3}};
+  absl::InlinedVector<TensorSpec, 2> logical, outputs;
+  ASSERT_TRUE(InferOutputs(op, inputs, attrs, &logical).ok());
+  const auto signatures = SignaturesOf(op, inputs, attrs, logical).value();
+  ASSERT_EQ(signatures.size(), 2u);
+  for (int part = 0; part < 2; ++part) {
+    const TensorSpec shard{ShardShape(Shape{5, 1}, signatures[0].inputs[0], part, 2)};
+    PhysicalContext context{.signature = signatures[0],
+                            .logical_inputs = inputs,
+                            .logical_outputs = logical,
+                            .inputs = absl::MakeConstSpan(&shard, 1),
+                            .part = part,
+                            .parts = 2,
+                            .attrs = attrs};
+    ASSERT_TRUE(InferPhysical(op, context, &outputs).ok());
+    EXPECT_EQ(outputs[0].shape, (Shape{part == 0 ? 3 : 2, 3}));
   }
 }
 

@@ -8,6 +8,8 @@ import pytest
 
 flow = pytest.importorskip("oneflow_lite")
 
+from oneflow_lite.op_check.layouts import LAYOUTS  # noqa: E402, F401 (for the tests)
+
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 NUMERIC = FLOATS + INTEGERS
@@ -88,6 +90,7 @@ BOUNDS = {
     "pointwise": _bound({"float32": 4e-6, "float64": 1e-14}, {"float32": 1e-7, "float64": 2e-16}),
     "softmax": _bound({"float32": 4e-6, "float64": 1e-14}, {"float32": 1e-7, "float64": 1e-15}),
     "log_softmax": _bound({"float32": 4e-6, "float64": 1e-14}, {"float32": 4e-6, "float64": 1e-14}),
+    "norm": _bound({"float32": 4e-6, "float64": 1e-14}, {"float32": 4e-6, "float64": 1e-14}),
     "sum": _bound({"float32": 0, "float64": 0}, {"float32": 1e-5, "float64": 1e-14}),
     "composite": _several_steps,
 }
@@ -123,48 +126,3 @@ def assert_close(actual, reference, family, magnitude=None, where=""):
             f"{family}), the first at {tuple(int(i) for i in at)}: {values[at]!r}, expected "
             f"{np.asarray(reference)[at]!r} within {allowed[at]:.3g}"
         )
-
-
-def _transposed(x):
-    order = list(range(x.ndim))[::-1]
-    return x.permute(order).contiguous().permute(order)
-
-
-def _odd_offset(x):
-    base = flow.zeros(x.numel() + 1, dtype=x.dtype, device=x.device)
-    base[1:].copy_(x.reshape(-1))
-    return base[1:].view(x.shape)
-
-
-def _padded(x):
-    if x.ndim == 0:
-        return _odd_offset(x)
-    base = flow.zeros([*x.shape[:-1], x.shape[-1] + 3], dtype=x.dtype, device=x.device)
-    view = base[..., 1 : 1 + x.shape[-1]]
-    view.copy_(x)
-    return view
-
-
-def _every_other(x):
-    if x.ndim == 0:
-        return _odd_offset(x)
-    base = flow.zeros([2 * x.shape[0], *x.shape[1:]], dtype=x.dtype, device=x.device)
-    view = base[1::2]
-    view.copy_(x)
-    return view
-
-
-def _expanded(x):
-    if x.ndim == 0 or x.numel() == 0:
-        return x
-    return x.narrow(0, 0, 1).expand(x.shape)
-
-
-# Each gives a tensor of the same shape and, but for "expanded", the same values.
-LAYOUTS = {
-    "transposed": _transposed,
-    "odd offset": _odd_offset,
-    "padded rows": _padded,
-    "every other": _every_other,
-    "expanded": _expanded,
-}

@@ -49,6 +49,32 @@ def np_scale_mask_softmax(x, mask=None, scale=1.0, masked_row="nan", causal=Fals
     return y
 
 
+def _norm(x, normalized_shape, weight, bias, eps, centred):
+    count = 1 if isinstance(normalized_shape, int) else len(normalized_shape)
+    axes = tuple(range(-count, 0))
+    if x.size == 0:
+        return x.copy()
+    v = x - x.mean(axes, keepdims=True) if centred else x
+    y = v / np.sqrt((v * v).mean(axes, keepdims=True) + eps)
+    return y * (1 if weight is None else weight) + (0 if bias is None else bias)
+
+
+def np_layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5, memory_efficient=False):
+    return _norm(x, normalized_shape, weight, bias, eps, centred=True)
+
+
+def np_rms_norm(x, normalized_shape, weight=None, eps=2.0**-52, memory_efficient=False):
+    return _norm(x, normalized_shape, weight, None, eps, centred=False)
+
+
+def np_add_layer_norm(x, residual, *args, **kwargs):
+    return [np_layer_norm(x + residual, *args, **kwargs), x + residual]
+
+
+def np_add_rms_norm(x, residual, *args, **kwargs):
+    return [np_rms_norm(x + residual, *args, **kwargs), x + residual]
+
+
 def np_linear(x, weight, bias=0.0):
     return x @ weight.T + bias
 

@@ -16,18 +16,22 @@ from typing import Any
 import numpy as np
 from numerics import ALL, FLOATS, INTEGERS, NUMERIC, flow
 from op_reference import (
+    np_add_layer_norm,
+    np_add_rms_norm,
     np_argmax,
     np_as_strided,
     np_cross_entropy,
     np_divide,
     np_expand,
     np_flatten,
+    np_layer_norm,
     np_linear,
     np_log_softmax,
     np_max,
     np_mean,
     np_narrow,
     np_nll,
+    np_rms_norm,
     np_scale_mask_softmax,
     np_slice,
     np_softmax,
@@ -110,6 +114,70 @@ SCALE_MASK = [
     S(T((2, 2, 3, 33)), T((2, 1, 1, 33)), -0.5), S(T((3, 4)), T(())), S(T((2, 0, 4)), None),
     S(T((3, 0)), T((3, 1))), S(T((2, 1, 2, 1, 2, 3)), T((2, 1, 1, 1, 2, 3)), causal=True),
 ]  # fmt: skip
+
+
+GAMMA, BETA = T((4,), "positive"), T((4,))
+GAMMA_2D, BETA_2D = T((2, 3), "positive"), T((2, 3))
+LAYER_NORM = [
+    S(T((3, 4)), (4,), GAMMA, BETA), S(T((3, 4)), 4), S(T((3, 4)), (4,), GAMMA),
+    S(T((3, 4)), (4,), None, BETA), S(T((4,)), (4,), GAMMA, BETA, 0.1),
+    S(T((2, 2, 3)), (2, 3), GAMMA_2D, BETA_2D), S(T((3, 4)), (4,), GAMMA, BETA, 1e-5, True),
+    S(T((3, 4)), (4,), None, BETA, 0.1, True), S(T((2, 1, 4)), 4, GAMMA, memory_efficient=True),
+    S(T((0, 4)), (4,), GAMMA, BETA), S(T((2, 0)), (0,)), S(T((3, 1)), 1, T((1,)), T((1,))),
+    S(T((5, 131)), (131,), T((131,)), T((131,))), S(T((2, 3, 2, 2)), (2, 2)),
+]  # fmt: skip
+RMS_NORM = [
+    S(T((3, 4)), (4,), GAMMA, 1e-3), S(T((3, 4)), 4, None, 1e-3), S(T((4,)), (4,), GAMMA, 0.1),
+    S(T((2, 2, 3)), (2, 3), GAMMA_2D, 1e-3), S(T((3, 4)), (4,), GAMMA, 1e-3, True),
+    S(T((2, 1, 4)), 4, eps=1e-3, memory_efficient=True), S(T((0, 4)), (4,), GAMMA, 1e-3),
+    S(T((2, 0)), (0,), None, 1e-3), S(T((3, 1)), 1, T((1,)), 1e-1),
+    S(T((5, 131)), (131,), T((131,)), 1e-3), S(T((2, 3, 2, 2)), (2, 2), None, 1e-3),
+]  # fmt: skip
+
+
+def with_residual(samples):
+    """The same calls of the form that adds a second tensor like the first."""
+    return [S(s.args[0], s.args[0], *s.args[1:], **s.kwargs) for s in samples]
+
+
+def norm_errors(name, residual=()):
+    def call(x, *args, **kwargs):
+        return getattr(flow, name)(x, *(x for _ in residual), *args, **kwargs)
+
+    return [
+        Bad(lambda d: call(ones(d, 2, 3), (4,)), ShapeError,
+            f"{name}(): input has shape [2, 3], expected [..., 4] to go with normalized_shape"),
+        Bad(lambda d: call(ones(d, 2, 3), (1, 2, 3)), ShapeError,
+            f"{name}(): input has shape [2, 3], expected [..., 1, 2, 3] to go with "
+            "normalized_shape"),
+        Bad(lambda d: call(ones(d, 2, 3), ()), ShapeError,
+            f"{name}(): normalized_shape is [], but it must name a dim"),
+        Bad(lambda d: call(ones(d, 2, 3), 3, ones(d, 1)), ShapeError,
+            f"{name}(): weight has shape [1], expected [3]"),
+        Bad(lambda d: call(ones(d, 2, 3), 3, ones(d, 3, dtype="float16")), DTypeError,
+            f"{name}(): weight has dtype float16, expected float32"),
+        Bad(lambda d: call(ones(d, 2, 3, dtype="float16"), 3, ones(d, 3, dtype="bfloat16")),
+            DTypeError, f"{name}(): weight has dtype bfloat16, expected float16 or float32"),
+        Bad(lambda d: call(ones(d, 2, 3, dtype="int64"), 3), DTypeError,
+            f"{name}(): input has dtype int64, but it must be float16, bfloat16, float32 or "
+            "float64"),
+        Bad(lambda d: call(ones(d, 2, 3), 3, eps=-1.0), ValueError,
+            f"{name}(): eps is -1, but it must be at least 0"),
+        Bad(lambda d: call(ones(d, 2, 3), "3"), TypeError,
+            f"{name}(): argument 'normalized_shape' must be int or a tuple of ints, not str"),
+    ]  # fmt: skip
+
+
+def residual_errors(name):
+    def call(*args):
+        return getattr(flow, name)(*args)
+
+    return norm_errors(name, ["residual"]) + [
+        Bad(lambda d: call(ones(d, 2, 3), ones(d, 3), 3), ShapeError,
+            f"{name}(): residual has shape [3], expected [2, 3]"),
+        Bad(lambda d: call(ones(d, 2, 3), ones(d, 2, 3, dtype="float64"), 3), DTypeError,
+            f"{name}(): residual has dtype float64, expected float32"),
+    ]  # fmt: skip
 
 
 MATMUL = [
@@ -218,6 +286,21 @@ OPS = [
             "scale_mask_softmax(): input has shape [], expected at least 1 dim"),
         Bad(lambda d: flow.fused_scale_mask_softmax(ones(d, 2), masked_row="one"), ValueError,
             'fused_scale_mask_softmax(): masked_row is "one", but it must be "nan" or "zero"')]),
+
+    # Norms. The sum of the fused forms is rounded before it is normalised, which the reference does
+    # not know; test_norms.py does.
+    Op("layer_norm", LAYER_NORM, np_layer_norm, bound="norm", errors=[
+        *norm_errors("layer_norm"),
+        Bad(lambda d: flow.layer_norm(ones(d, 2, 3), 3, None, ones(d, 2)), ShapeError,
+            "layer_norm(): bias has shape [2], expected [3]"),
+        Bad(lambda d: flow.layer_norm(ones(d, 2, 3, dtype="float16"), 3, ones(d, 3),
+                                      ones(d, 3, dtype="float16")), DTypeError,
+            "layer_norm(): bias has dtype float16, expected float32")]),
+    Op("rms_norm", RMS_NORM, np_rms_norm, bound="norm", errors=norm_errors("rms_norm")),
+    Op("add_layer_norm", with_residual(LAYER_NORM), np_add_layer_norm, bound="composite",
+       magnitude=lambda *a, **k: 4.0, errors=residual_errors("add_layer_norm")),
+    Op("add_rms_norm", with_residual(RMS_NORM), np_add_rms_norm, bound="composite",
+       magnitude=lambda *a, **k: 4.0, errors=residual_errors("add_rms_norm")),
 
     # Elementwise, one tensor.
     Op("neg", UNARY, lambda x: -x, NUMERIC, errors=[

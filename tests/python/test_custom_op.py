@@ -341,6 +341,11 @@ def test_a_cmake_project_of_its_own(tmp_path):
         ref = x.detach().cpu().numpy().astype(np.float64)
         np.testing.assert_allclose(y.detach().cpu().numpy(), np.logaddexp(0, ref), rtol=1e-5)
         np.testing.assert_allclose(x.grad.cpu().numpy(), 1 / (1 + np.exp(-ref)), rtol=1e-5)
+        result = flow.check_op("demo::softplus", [x, flow.randn(3)], verbose=False)
+        passed = {c.name for c in result.checks if c.status == "ok"}
+        assert passed >= {"layouts", "empty", "gradients", "second order", "sharding", "cost"}
+        if device == "cuda":
+            assert passed >= {"gradients (cuda)", "sharding (cuda)", "cuda against cpu"}
     lines = sum(len(f.read_text().splitlines()) for f in (EXAMPLES / "cpp").glob("softplus.c*"))
     blank = sum(not s.strip() or s.startswith("//") for f in (EXAMPLES / "cpp").glob("softplus.c*")
                 for s in f.read_text().splitlines())  # fmt: skip
@@ -353,3 +358,4 @@ def test_examples_run(example):
     done = subprocess.run([sys.executable, EXAMPLES / example], capture_output=True, text=True,
                           env=os.environ)  # fmt: skip
     assert done.returncode == 0, done.stderr
+    assert "check_op(demo::" in done.stdout and "FAILED" not in done.stdout

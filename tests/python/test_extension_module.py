@@ -80,14 +80,51 @@ def test_a_call_costs_little():
 # ---- Facts.
 
 
-def test_describe_op():
-    text = ext.describe_op("softmax")
-    assert text.startswith("softmax(Tensor in, int axis) -> (Tensor out)")
-    assert "ops/softmax.cpp:" in text and "float16, bfloat16, float32, float64" in text
-    assert "has a gradient" in text
+def test_op_info():
+    info = ext.op_info("softmax")
+    assert info["schema"] == "softmax(Tensor in, int axis) -> (Tensor out)"
+    assert info["inputs"] == [("in", "required")] and info["attrs"] == [("axis", "int")]
+    assert info["place"].startswith("ops/softmax.cpp:") and info["has_backward"]
+    assert flow.float16 in info["kernels"][0]["dtypes"]
     assert "softmax" in ext.list_ops()
     with pytest.raises(NotImplementedError, match="softmx"):
-        ext.describe_op("softmx")
+        ext.op_info("softmx")
+
+
+def test_an_op_is_asked_about_a_call_without_running_it():
+    x = flow.empty(1 << 30, 6, device="meta")
+    assert ext.op_infer("softmax", [x, 1]) == [((1 << 30, 6), flow.float32)]
+    assert ext.op_cost("softmax", [x, 1]) == (48 * 2.0**30, 30 * 2.0**30)
+    assert ext.op_signatures("softmax", [x, 1]) == [(["S(0)"], ["S(0)"])]
+    shard = flow.empty(1 << 29, 6, device="meta")
+    attrs, outputs = ext.op_infer_shard("softmax", [x, 1], 0, 1, 2, [shard])
+    assert attrs == [1] and outputs == [((1 << 29, 6), flow.float32)]
+    with pytest.raises(IndexError, match="no such signature or part"):
+        ext.op_infer_shard("softmax", [x, 1], 1, 0, 2, [shard])
+    with pytest.raises(IndexError, match="axis 2"):
+        ext.op_infer("softmax", [x, 2])
+    with pytest.raises(TypeError, match="2 arguments are wanted"):
+        ext.op_infer("softmax", [x])
+    with pytest.raises(TypeError, match="'axis' must be int"):
+        ext.op_cost("softmax", [x, "1"])
+
+
+def test_attributes_that_speak_of_the_whole_become_those_of_a_shard():
+    x, shard = flow.empty(5, 6, device="meta"), flow.empty(2, 6, device="meta")
+    assert ext.op_signatures("view", [x, (5, 2, 3)]) == [(["S(0)"], ["S(0)"])]
+    attrs, outputs = ext.op_infer_shard("view", [x, (5, 2, 3)], 0, 1, 2, [shard])
+    assert attrs == [(2, 2, 3)] and outputs == [((2, 2, 3), flow.float32)]
+
+
+def test_recorded_ops_come_with_their_arguments():
+    x = flow.ones(2, 3, requires_grad=True)
+    calls = ext.record_ops(lambda: flow.autograd.grad(x.sum(1), x, flow.ones(2)))
+    assert [name for name, _ in calls] == ["sum", "full", "view", "expand"]
+    tensor, dims, keepdim = calls[0][1]
+    assert tensor.shape == (2, 3) and (dims, keepdim) == ((1,), False)
+    assert not tensor.requires_grad
+    with pytest.raises(KeyError):
+        ext.record_ops(lambda: {}["mine"])
 
 
 def test_build_config():

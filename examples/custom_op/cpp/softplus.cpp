@@ -32,5 +32,8 @@ OFL_EXTENSION {
     ext::Tensor denominator = ext::call("add", ext::call("exp", ext::call("neg", c.input(0))), 1.0);
     c.set(0, ext::call("div", c.grad(0), denominator));
   });
+  op.sbp([](ext::SbpSignatures s) {  // elementwise: may be split on any dim
+    for (int32_t d = 0; d < s.ndim(0); ++d) s.add({{'S', d}, {'S', d}});
+  });
   op.add();
 }

@@ -6,9 +6,11 @@ from oneflow_lite.nn.containers import ModuleList, Sequential
 from oneflow_lite.nn.layers import Flatten, Identity, Linear, LogSoftmax, ReLU, Softmax
 from oneflow_lite.nn.losses import CrossEntropyLoss, NLLLoss
 from oneflow_lite.nn.module import Module
+from oneflow_lite.nn.norms import LayerNorm, RMSNorm
 from oneflow_lite.nn.parameter import Parameter
 
 __all__ = [
-    "CrossEntropyLoss", "Flatten", "Identity", "Linear", "LogSoftmax", "Module", "ModuleList",
-    "NLLLoss", "Parameter", "ReLU", "Sequential", "Softmax", "functional", "init",
+    "CrossEntropyLoss", "Flatten", "Identity", "LayerNorm", "Linear", "LogSoftmax", "Module",
+    "ModuleList", "NLLLoss", "Parameter", "RMSNorm", "ReLU", "Sequential", "Softmax", "functional",
+    "init",
 ]  # fmt: skip

@@ -4,6 +4,20 @@
 >>> F.softmax(x, dim=None, dtype=None)
 """
 
-from oneflow_lite._C import cross_entropy, linear, log_softmax, nll_loss, relu, softmax
+from oneflow_lite._C import (
+    add_layer_norm,
+    add_rms_norm,
+    cross_entropy,
+    layer_norm,
+    linear,
+    log_softmax,
+    nll_loss,
+    relu,
+    rms_norm,
+    softmax,
+)
 
-__all__ = ["cross_entropy", "linear", "log_softmax", "nll_loss", "relu", "softmax"]
+__all__ = [
+    "add_layer_norm", "add_rms_norm", "cross_entropy", "layer_norm", "linear", "log_softmax",
+    "nll_loss", "relu", "rms_norm", "softmax",
+]  # fmt: skip

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "primitive/cuda/norm_launch.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+const NormLaunchers kLayerNormFloat32 = MakeNormLaunchers<float, true>();
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The launch of the norms' backward.
+#pragma once
+
+#include "primitive/cuda/norm_backward.cuh"
+#include "primitive/cuda/norm_backward_sums.cuh"
+#include "primitive/cuda/norm_team_launch.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+namespace internal {
+
+// A kernel that begins with WaitForPreviousKernel(): its blocks may be in place before the kernel
+// in front of it has ended.
+template <class... Params, class... Args>
+cudaError_t LaunchAfter(void (*kernel)(Params...), dim3 blocks, int threads, cudaStream_t stream,
+                        const Args&... args) {
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = blocks;
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, kernel, Params(args)...);
+}
+
+// Packs per thread of the wider teams: 16 columns, 8 of float64.
+template <class T>
+inline constexpr int kManyPacks = sizeof(T) == 2 ? 2 : 4;
+
+template <class T>
+NormTraits BackwardTraits(bool centre, bool from_output, bool aligned) {
+  NormTraits t;
+  t.many = kManyPacks<T>;
+  t.pack = kPackSize<T>;
+  t.compute_bytes = sizeof(ComputeType<T>);
+  t.inputs = 2;
+  t.weights = from_output ? 2 : 1;
+  t.few_weights = from_output ? 1 : 0;
+  t.kinds = centre ? 2 : 1;
+  t.scratch_bytes = kNormScratchBytes;
+  t.aligned = aligned;
+  return t;
+}
+
+template <class T>
+bool RowsAreAligned(const NormBackward<T>& a) {
+  return AreMultiplesOf16(
+      {AddressOf(a.x), AddressOf(a.dy), AddressOf(a.dsum), AddressOf(a.dx), a.cols * sizeof(T),
+       a.x_stride * sizeof(T)});
+}
+
+template <class T, bool kCentre>
+NormPlan PlanFor(int64_t rows, int64_t cols, const NormTraits& traits,
+                         const DeviceLimits& limits) {
+  return PlanNormBackward(rows, cols, traits, limits,
+                          [&](int blocks, const NormPlan& plan) {
+                            const auto shared = static_cast<size_t>(plan.shared);
+                            // The same for all instances: a block fills a multiprocessor.
+                            return MaxClusters<NormBackwardKernel<T, 4, kCentre, false, true>>(
+                                blocks, plan.threads, shared, limits);
+                          });
+}
+
+inline int64_t RoundUp16(int64_t bytes) { return CeilDiv(bytes, 16) * 16; }
+template <class T, bool kCentre>
+int64_t SumsBytes(int64_t rows, const NormPlan& plan) {
+  return plan.knows_sums()
+             ? RoundUp16(rows * plan.chunks * static_cast<int64_t>(sizeof(NormSums<T, kCentre>)))
+             : 0;
+}
+
+template <class T, int kPacks, bool kCentre, bool kFromOutput, bool kAligned>
+cudaError_t LaunchBackwardTeams(const NormBackward<T>& a, const NormPlan& plan,
+                                const NormBackwardGrid<T, kCentre>& grid,
+                                const DeviceLimits& limits, cudaStream_t stream) {
+  return LaunchTeams<NormBackwardKernel<T, kPacks, kCentre, kFromOutput, kAligned>>(plan, limits,
+                                                                                  stream, a, grid);
+}
+
+template <bool kCentre, bool kFromOutput, bool kAligned, class T>
+cudaError_t LaunchInstance(const NormBackward<T>& a, const NormPlan& plan,
+                           const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
+                           cudaStream_t stream) {
+  constexpr int kMany = kManyPacks<T>;
+  const auto launch = plan.packs == 1       ? &LaunchBackwardTeams<T, 1, kCentre, kFromOutput, kAligned>
+                      : plan.packs == kMany ? &LaunchBackwardTeams<T, kMany, kCentre, kFromOutput, kAligned>
+                                            : &LaunchBackwardTeams<T, 4, kCentre, kFromOutput, kAligned>;
+  return launch(a, plan, grid, limits, stream);
+}
+
+template <class Weight, class C>
+cudaError_t ReduceParts(const C* parts, int64_t units, int kinds, int64_t cols, void* dweight,
+                        void* dbias, cudaStream_t stream) {
+  using P = NormPolicy;
+  const dim3 blocks(static_cast<unsigned>(CeilDiv(cols, P::kReduceColumns)),
+                    static_cast<unsigned>(kinds));
+  return LaunchAfter(NormReducePartsKernel<Weight, C>, blocks, P::kReduceColumns * P::kReduceWays,
+                     stream, parts, static_cast<int>(units), cols, static_cast<Weight*>(dweight),
+                     static_cast<Weight*>(dbias));
+}
+
+// A backward by a plan of the caller's.
+template <bool kCentre, class T>
+cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
+                                 const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
+  using C = ComputeType<T>;
+  using Sums = NormSums<T, kCentre>;
+  const bool sums_first = plan.knows_sums() && a.template needs_sums<kCentre>();
+  auto* sums = static_cast<Sums*>(workspace);
+  C* parts =
+      reinterpret_cast<C*>(static_cast<char*>(workspace) + SumsBytes<T, kCentre>(a.rows, plan));
+  cudaError_t error = cudaSuccess;
+  if (sums_first) {
+    const int64_t most = int64_t{NormPolicy::kSumBlocks} * limits.multiprocessors;
+    const int64_t items = a.rows * plan.chunks;
+    error = Launch(NormBackwardSumsKernel<T, kCentre>, items < most ? items : most,
+                   NormPolicy::kSumThreads, 0, stream, a, plan.chunks, sums);
+    if (error != cudaSuccess) return error;
+  }
+  NormBackwardGrid<T, kCentre> grid;
+  grid.team = plan.team;
+  grid.slices = static_cast<int>(plan.slices);
+  grid.stages = plan.stages;
+  grid.chunks = plan.chunks;
+  grid.cluster = plan.cluster;
+  grid.needs_sums = a.template needs_sums<kCentre>();
+  grid.aligned_dx = AreMultiplesOf16({AddressOf(a.dx) - AddressOf(a.dy)});
+  grid.aligned_dsum = AreMultiplesOf16({AddressOf(a.dsum) - AddressOf(a.dy)});
+  grid.last = plan.units == 1;
+  grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
+  grid.sums = sums_first ? sums : nullptr;
+  grid.parts = parts;
+  const bool aligned = RowsAreAligned(a);
+  if (a.from_output) {
+    error = aligned ? LaunchInstance<kCentre, true, true>(a, plan, grid, limits, stream)
+                    : LaunchInstance<kCentre, true, false>(a, plan, grid, limits, stream);
+  } else {
+    error = aligned ? LaunchInstance<kCentre, false, true>(a, plan, grid, limits, stream)
+                    : LaunchInstance<kCentre, false, false>(a, plan, grid, limits, stream);
+  }
+  if (error != cudaSuccess || grid.last || !(a.dweight || a.dbias)) return error;
+  const int kinds = kNormKinds<kCentre>;
+  if constexpr (sizeof(T) < sizeof(float)) {
+    if (!a.float_weight) {
+      return ReduceParts<T>(parts, plan.units, kinds, a.cols, a.dweight, a.dbias, stream);
+    }
+  }
+  return ReduceParts<C>(parts, plan.units, kinds, a.cols, a.dweight, a.dbias, stream);
+}
+
+}  // namespace internal
+
+// Bytes of workspace, aligned to 16, that LaunchNormBackward needs, whatever its pointers.
+template <class T, bool kCentre>
+size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits& limits) {
+  using C = ComputeType<T>;
+  if (rows <= 0 || cols <= 0) return 0;
+  int64_t most = 0;
+  for (const bool keeps_bias : {false, true}) {
+    for (const bool aligned : {false, true}) {
+      const auto traits = internal::BackwardTraits<T>(kCentre, keeps_bias, aligned);
+      const NormPlan plan = internal::PlanFor<T, kCentre>(rows, cols, traits, limits);
+      const int64_t bytes =
+          internal::SumsBytes<T, kCentre>(rows, plan) +
+          plan.units * kNormKinds<kCentre> * cols * static_cast<int64_t>(sizeof(C));
+      if (bytes > most) most = bytes;
+    }
+  }
+  return static_cast<size_t>(most);
+}
+
+// kCentre: layer_norm, else rms_norm. Neither allocates nor synchronises; may be captured into a
+// graph. The same call gives the same bits.
+template <bool kCentre, class T>
+cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& limits,
+                               cudaStream_t stream, void* workspace) {
+  if (a.rows <= 0 || a.cols <= 0 || !(a.dx || a.dweight || a.dbias)) return cudaSuccess;
+  if (!a.x) {  // dbias alone: whatever is there is read, and not used
+    NormBackward<T> b = a;
+    b.x = a.dy;
+    b.x_stride = a.cols;
+    return LaunchNormBackward<kCentre>(b, limits, stream, workspace);
+  }
+  const auto traits = internal::BackwardTraits<T>(kCentre, a.from_output, internal::RowsAreAligned(a));
+  const auto plan = internal::PlanFor<T, kCentre>(a.rows, a.cols, traits, limits);
+  return internal::LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// layer_norm and rms_norm as an algorithm of the row kernels (row.cuh).
+//
+// A mean rounded to its type is not enough where the row's spread is tiny beside it, so the centre
+// is a pair: `mean`, and `low`, the mean of what is left once `mean` is subtracted.
+#pragma once
+
+#include "primitive/cuda/norm_math.cuh"
+#include "primitive/cuda/row_io.cuh"
+#include "primitive/cuda/row_policy.h"
+
+namespace oneflow_lite {
+namespace cuda {
+
+// What is known of some columns: sums of their distances from a pivot, which is one of them or
+// their mean. A pivot far off the others does no harm: its own square, which they then all share,
+// exceeds what the subtraction loses.
+template <class C>
+struct PivotSums {
+  C count = 0, pivot = 0, sum = 0, squares = 0;
+
+  template <int N>
+  __device__ __forceinline__ void Add(const Pack<C, N>& x) {
+    if (count == 0) pivot = x.v[0];
+    C part = 0, square = 0;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const C d = x.v[i] - pivot;
+      part += d;
+      square += d * d;
+    }
+    count += N;
+    sum += part;
+    squares += square;
+  }
+};
+template <class C>
+__device__ __forceinline__ PivotSums<C> ShuffleXor(PivotSums<C> s, int mask) {
+  s.count = ShuffleXor(s.count, mask);
+  s.pivot = ShuffleXor(s.pivot, mask);
+  s.sum = ShuffleXor(s.sum, mask);
+  s.squares = ShuffleXor(s.squares, mask);
+  return s;
+}
+
+// The same about the columns' centre, mean + low: there the squares are those of the variance.
+template <class C>
+struct CentredSums {
+  C count, mean, low, squares;
+
+  __device__ __forceinline__ explicit CentredSums(const PivotSums<C>& s) : count(s.count) {
+    const C shift = Quotient(s.sum, s.count);
+    mean = s.pivot + shift;
+    low = shift - (mean - s.pivot);
+    squares = s.squares - s.sum * shift;
+  }
+};
+
+// Chan, Golub and LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample
+// Variances", 1979. Symmetric to the last bit: no product of one side is fused into a sum.
+struct MergePivotSums {
+  template <class C>
+  __device__ __forceinline__ PivotSums<C> operator()(const PivotSums<C>& left,
+                                                     const PivotSums<C>& right) const {
+    if (left.count == 0) return right;
+    if (right.count == 0) return left;
+    const CentredSums<C> a(left), b(right);
+    const C base = Larger{}(a.mean, b.mean);
+    const C at_a = (a.mean - base) + a.low, at_b = (b.mean - base) + b.low;
+    const C apart = at_a - at_b;
+    PivotSums<C> merged;
+    merged.count = a.count + b.count;
+    merged.pivot = base;
+    merged.sum = Sum(Product(a.count, at_a), Product(b.count, at_b));
+    const C share = Quotient(C(1), merged.count);
+    merged.squares = Sum(Sum(a.squares, b.squares),
+                         Product(Product(apart, apart), Product(a.count, b.count) * share));
+    merged.squares = merged.squares + Product(merged.sum, merged.sum) * share;
+    return merged;
+  }
+
+ private:
+  static __device__ __forceinline__ float Sum(float a, float b) { return __fadd_rn(a, b); }
+  static __device__ __forceinline__ double Sum(double a, double b) { return __dadd_rn(a, b); }
+  static __device__ __forceinline__ float Product(float a, float b) { return __fmul_rn(a, b); }
+  static __device__ __forceinline__ double Product(double a, double b) { return __dmul_rn(a, b); }
+};
+
+// A warp's lanes merge at once, which costs a fifth of merging them by twos: their sums are moved to
+// the mean of the first lane that has columns, and then simply added.
+template <int kLanes, class C>
+__device__ __forceinline__ PivotSums<C> ReduceLanes(PivotSums<C> s, MergePivotSums) {
+  static_assert(kLanes == kWarp, "the first lane is that of a whole warp");
+  const unsigned lanes = __ballot_sync(0xffffffffu, s.count > 0);
+  if (lanes == 0) return s;
+  const CentredSums<C> centred(s);
+  const C base = __shfl_sync(0xffffffffu, centred.mean, __ffs(lanes) - 1);
+  const C apart = (centred.mean - base) + centred.low;
+  SumOf<C, 3> sums;
+  if (s.count > 0) sums = {{s.count, s.count * apart, centred.squares + s.count * apart * apart}};
+  sums = ReduceLanes<kLanes>(sums, Plus{});
+  return {sums.v[0], base, sums.v[1], sums.v[2]};
+}
+
+__device__ __forceinline__ float ReciprocalRoot(float x) { return rsqrtf(x); }
+__device__ __forceinline__ double ReciprocalRoot(double x) { return 1.0 / sqrt(x); }
+
+// What the rows need besides the tensors that are read and written; null where there is none.
+// weight and bias: float32 where float_weight, else of the Store's Element.
+template <class T, class C>
+struct NormExtras {
+  const void* weight = nullptr;
+  const void* bias = nullptr;
+  bool float_weight = false;
+  T* sum = nullptr;  // [rows][cols], receives x + residual
+  int64_t cols = 0;
+  C* mean = nullptr;
+  C* rstd = nullptr;
+  C eps = 0;
+  C share = 0;  // 1 / cols
+};
+
+struct NoResidual {};
+
+// kCentre: layer_norm. Residual: a Load functor like Load_, or NoResidual.
+template <bool kCentre, class Load_, class Residual, class Store_>
+struct NormRow {
+  using Element = typename Load_::Element;
+  using Output = typename Store_::Element;
+  using C = ComputeType<Output>;
+  static constexpr bool kResidual = !std::is_same_v<Residual, NoResidual>;
+  static constexpr int kPack = kPackSize<Output>, kInputs = kResidual ? 2 : 1;
+
+  Load_ load;
+  Residual residual;
+  Store_ store;
+  NormExtras<Output, C> extras;
+
+  template <int N>
+  struct Raw {
+    Pack<Element, N> input[kInputs];
+  };
+  struct Total {
+    C mean = 0, low = 0, squares = 0, rstd = 0;
+  };
+
+  __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
+  __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {
+    if constexpr (kResidual) {
+      if (!cuda::IsAligned(residual, row, head)) return false;
+    }
+    return cuda::IsAligned(load, row, head);
+  }
+  template <Access kAccess, int N>
+  __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
+    Raw<N> raw;
+    raw.input[0] = LoadFrom<kAccess, N>(load, row, col);
+    if constexpr (kResidual) raw.input[1] = LoadFrom<kAccess, N>(residual, row, col);
+    return raw;
+  }
+  __device__ __forceinline__ Total Begin(int64_t) const { return {}; }
+  __device__ __forceinline__ void End(int64_t row, const Total& total) const {
+    if (kCentre && extras.mean) extras.mean[row] = total.mean + total.low;
+    if (extras.rstd) extras.rstd[row] = total.rstd;
+  }
+
+  // In registers, in the type in memory: widened, a row would take twice the registers. layer_norm
+  // first adds the values up, then their distances from that mean and the squares of these;
+  // rms_norm adds the squares. The sum with a residual is what the output type holds of it.
+  using Kept = std::conditional_t<kResidual, Output, Element>;
+  template <int N>
+  using Value = StowedPack<Kept, N>;
+  static constexpr int kRounds = kCentre ? 2 : 1;
+  static constexpr bool kClusterRegisters = !kCentre;  // two reductions: slower than shared memory
+  template <int kRound>
+  using Sums = SumOf<C, kCentre && kRound == 1 ? 2 : 1>;
+
+  template <int N>
+  static __device__ __forceinline__ Pack<Kept, N> KeptOf(const Raw<N>& raw) {
+    if constexpr (kResidual) {
+      const auto x = ConvertPack<C>(raw.input[0]), residual = ConvertPack<C>(raw.input[1]);
+      Pack<C, N> sum;
+#pragma unroll
+      for (int i = 0; i < N; ++i) sum.v[i] = x.v[i] + residual.v[i];
+      return ConvertPack<Kept>(sum);
+    } else {
+      return raw.input[0];
+    }
+  }
+  template <int N>
+  static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool) {
+    return Value<N>::Of(KeptOf<N>(raw));
+  }
+  template <int>
+  static __device__ __forceinline__ Plus Join() {
+    return {};
+  }
+  template <int kRound>
+  static __device__ __forceinline__ Sums<kRound> Identity() {
+    return {};
+  }
+  template <int kRound, int N>
+  __device__ __forceinline__ Sums<kRound> Visit(Value<N>& x, bool present,
+                                                const Total& total) const {
+    Sums<kRound> sums;
+    if (!present) return sums;
+    const auto values = ConvertPack<C>(x.Get());
+#pragma unroll
+    for (const C& v : values.v) {
+      if constexpr (!kCentre) {
+        sums.v[0] += v * v;
+      } else if constexpr (kRound == 0) {
+        sums.v[0] += v;
+      } else {
+        const C d = v - total.mean;
+        sums.v[0] += d;
+        sums.v[1] += d * d;
+      }
+    }
+    return sums;
+  }
+  template <int kRound>
+  __device__ __forceinline__ void Finish(const Sums<kRound>& sums, Total& total) const {
+    if constexpr (!kCentre) {
+      total.squares = sums.v[0];
+      SetScale(total);
+    } else if constexpr (kRound == 0) {
+      total.mean = sums.v[0] * extras.share;
+    } else {
+      total.low = sums.v[0] * extras.share;
+      total.squares = sums.v[1] - sums.v[0] * total.low;
+      SetScale(total);
+    }
+  }
+  template <int N>
+  __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
+                                        const Total& total) const {
+    StoreKept<N>(row, col, value.Get(), total);
+  }
+
+  // Of parts of a row.
+  using Statistics = std::conditional_t<kCentre, PivotSums<C>, SumOf<C, 1>>;
+  using Merge = std::conditional_t<kCentre, MergePivotSums, Plus>;
+  static __device__ __forceinline__ Statistics Gathered(const Total& part) {
+    static_assert(!kCentre, "a part's mean would have to be that of its own columns");
+    return {{part.squares}};
+  }
+  __device__ __forceinline__ void Rebase(const Statistics& row, Total& total) const {
+    Conclude(row, total);
+  }
+  __device__ __forceinline__ void Conclude(const Statistics& s, Total& total) const {
+    if constexpr (kCentre) {
+      const CentredSums<C> centred(s);
+      total.mean = centred.mean;
+      total.low = centred.low;
+      total.squares = centred.squares;
+    } else {
+      total.squares = s.v[0];
+    }
+    SetScale(total);
+  }
+
+  // Streamed.
+  template <int N>
+  __device__ __forceinline__ void Add(const Raw<N>& raw, const Total&, Statistics& s) const {
+    const auto x = ConvertPack<C>(KeptOf<N>(raw));
+    if constexpr (kCentre) {
+      s.Add(x);
+    } else {
+      C square = 0;
+#pragma unroll
+      for (const C& v : x.v) square += v * v;
+      s.v[0] += square;
+    }
+  }
+  template <int N>
+  __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
+                                           const Total& total) const {
+    StoreKept<N>(row, col, KeptOf<N>(raw), total);
+  }
+
+ private:
+  template <int N>
+  __device__ __forceinline__ void StoreKept(int64_t row, int64_t col, const Pack<Kept, N>& x,
+                                            const Total& total) const {
+    Pack<C, N> y = ConvertPack<C>(x);
+#pragma unroll
+    for (C& v : y.v) v = (kCentre ? (v - total.mean) - total.low : v) * total.rstd;
+    if (extras.weight) {
+      const Pack<C, N> w = Weights<N>(extras.weight, col);
+#pragma unroll
+      for (int i = 0; i < N; ++i) y.v[i] *= w.v[i];
+    }
+    if (extras.bias) {
+      const Pack<C, N> b = Weights<N>(extras.bias, col);
+#pragma unroll
+      for (int i = 0; i < N; ++i) y.v[i] += b.v[i];
+    }
+    if constexpr (kResidual) {
+      if (extras.sum) StorePack(extras.sum + row * extras.cols + col, x);
+    }
+    store.template Store<N>(row, col, y);
+  }
+  __device__ __forceinline__ void SetScale(Total& total) const {
+    // A sum of squares that should be 0 may have been rounded below it.
+    const C squares = total.squares < 0 ? C(0) : total.squares;
+    total.rstd = ReciprocalRoot(squares * extras.share + extras.eps);
+  }
+  template <int N>
+  __device__ __forceinline__ Pack<C, N> Weights(const void* weights, int64_t col) const {
+    if constexpr (!std::is_same_v<Output, C>) {
+      if (!extras.float_weight) {
+        return ConvertPack<C>(LoadPack<N>(static_cast<const Output*>(weights) + col));
+      }
+    }
+    // As many as 16 bytes hold, at a time.
+    constexpr int kPart = N < kPackSize<C> ? N : kPackSize<C>;
+    Pack<C, N> w;
+#pragma unroll
+    for (int i = 0; i < N; i += kPart) {
+      const auto part = LoadPack<kPart>(static_cast<const C*>(weights) + col + i);
+#pragma unroll
+      for (int j = 0; j < kPart; ++j) w.v[i + j] = part.v[j];
+    }
+    return w;
+  }
+};
+
+}  // namespace cuda
+}  // namespace oneflow_lite

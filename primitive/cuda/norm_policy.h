@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the kernels of teams are laid out, which serve the backward of the norms and their forward on
+// wide rows: the one table of numbers behind their dispatch.
+//
+// Blocks stay for the whole launch, one per multiprocessor, and consist of teams. A team owns some
+// columns and visits row after row, so that weights stay on chip and their gradients gather in
+// registers. What a team is depends on the row's packs of 16 bytes:
+//
+//   packs                       team                         packs per thread
+//   up to kFewPacks             1 to kFewPacks lanes         1
+//   up to kThreads * many       1 lane to 16 warps           many: 16 columns' worth, at most 4
+//   up to kBlockPacks           16 warps                     4
+//   up to kBlockPacks * 16      a cluster of 2 to 16 blocks  many or 4, where there are clusters
+//   more                        slices of 16 warps, which know the row's sums from a first kernel
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "primitive/cuda/launch.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+struct NormPolicy {
+  static constexpr int kFewPacks = 4;
+  static constexpr int kFewThreads = 640;   // of a block; at most 96 registers
+  static constexpr int kThreads = 512;      // of other blocks; at most 128 registers
+  static constexpr int kBlockPacks = 2048;  // of a block's share of a row
+  static constexpr int kMaxWarps = 20;      // of a block
+  static constexpr int kMaxStages = 4;      // rows on their way to a team, or at work
+  static constexpr int kMaxCluster = 16;
+  static constexpr int kFewRows = 8;            // too few for a pipeline: small slices instead
+  static constexpr int kSliceThreads = 256;     // of these
+  static constexpr int kSlicedMinPacks = 4096;  // few rows are cut into slices from here
+  static constexpr int kSumThreads = 256;       // of the kernel that sums very wide rows
+  static constexpr int kSumBlocks = 4;          // of these per multiprocessor
+  static constexpr int kSumUnroll = 2;          // packs of x and of dy in flight per thread
+  static constexpr int kSumMinPacks = 1024;     // worth a block
+  static constexpr int kMaxChunks = 1024;
+  static constexpr int kForwardMinPacks = 257;  // of a forward's rows
+  static constexpr int kForwardMinTurns = 4;    // rows per team
+  static constexpr int kReduceColumns = 32;  // of a block that adds up the blocks' parts
+  static constexpr int kReduceWays = 16;
+};
+
+// What of a kernel of teams its plan depends on.
+struct NormTraits {
+  int many = 4;           // packs per thread that make good use of registers
+  int pack = 1;           // elements in 16 bytes
+  int compute_bytes = 4;  // size of the compute type
+  int inputs = 1;         // tensors whose rows are copied
+  int weights = 0;        // weights and biases kept in shared memory ...
+  int few_weights = 0;    // ... with a single pack per thread
+  int kinds = 0;          // gradients that gather per column: of weight and bias, or weight alone
+  int scratch_bytes = 0;  // shared memory needed besides
+  bool aligned = false;   // every row of every tensor starts at a multiple of 16 bytes
+};
+
+struct NormPlan {
+  int packs = 1;         // per thread
+  int team = 32;         // threads of a team
+  int threads = 0;       // of a block: a whole number of teams
+  int64_t slices = 1;    // blocks that share a row
+  bool cluster = false;  // ... as a cluster; else they read the row's sums
+  int stages = 0;        // of the ring
+  int64_t units = 1;     // blocks, clusters or rows of slices, which share out the rows
+  int chunks = 1;        // parts of a row's sums, where they are computed beforehand
+  int64_t shared = 0;    // bytes of dynamic shared memory
+
+  int teams() const { return threads / team; }
+  bool knows_sums() const { return slices > 1 && !cluster; }
+};
+
+// Gives the plan as many stages as fit; false if that is fewer than two.
+inline bool FitStages(const NormTraits& t, const DeviceLimits& limits,
+                      NormPlan* plan, int64_t most = NormPolicy::kMaxStages) {
+  // Laid out for all threads that a block may have.
+  const int64_t slots =
+      int64_t{plan->packs} * (plan->packs == 1 ? NormPolicy::kFewThreads : NormPolicy::kThreads);
+  const int64_t kept = slots * t.pack * t.compute_bytes;  // a weight or bias per column
+  const int64_t fixed = t.scratch_bytes + kept * (plan->packs > 1 ? t.weights : t.few_weights);
+  const int64_t stage = t.inputs * slots * 16;
+  int64_t stages = (limits.shared_per_block - fixed) / stage;
+  if (stages > most) stages = most;
+  plan->stages = static_cast<int>(stages);
+  plan->shared = fixed + stages * stage;
+  // In the end, the same memory adds up the teams' gradients.
+  const int64_t parts = t.scratch_bytes + t.kinds * kept;
+  if (parts > plan->shared) plan->shared = parts;
+  return stages >= 2 && plan->shared <= limits.shared_per_block;
+}
+
+// Threads of as many teams as a block has room for.
+inline int ThreadsOfTeams(int64_t team) {
+  return static_cast<int>(NormPolicy::kThreads / team * team);
+}
+
+// Teams of whole warps for `packs` packs, with the packs per thread that leave fewer threads idle.
+inline void ShapeTeam(int64_t packs, const NormTraits& t, NormPlan* plan) {
+  const int64_t by_many = 32 * CeilDiv(packs, 32 * t.many), by_four = 32 * CeilDiv(packs, 32 * 4);
+  const bool four =
+      by_many > NormPolicy::kThreads || 3 * ThreadsOfTeams(by_four) > 4 * ThreadsOfTeams(by_many);
+  plan->packs = four ? 4 : t.many;
+  plan->team = static_cast<int>(four ? by_four : by_many);
+  plan->threads = plan->team;
+}
+
+// Rows in slices whose sums a kernel computes beforehand.
+inline NormPlan PlanSlices(int64_t rows, int64_t packs, const NormTraits& t,
+                                   const DeviceLimits& limits) {
+  using P = NormPolicy;
+  NormPlan plan;
+  if (rows <= P::kFewRows) {
+    plan.packs = 1;
+    plan.team = plan.threads = P::kSliceThreads;
+    plan.slices = CeilDiv(packs, P::kSliceThreads);
+    FitStages(t, limits, &plan, 2);
+  } else {
+    int64_t least = CeilDiv(packs, P::kBlockPacks);
+    for (bool fits = false; !fits; ++least) {
+      // As many slices as leave no multiprocessor idle.
+      plan.units = limits.multiprocessors / least;
+      if (plan.units < 1) plan.units = 1;
+      plan.slices = limits.multiprocessors / plan.units;
+      if (plan.slices < least) plan.slices = least;
+      ShapeTeam(CeilDiv(packs, plan.slices), t, &plan);
+      plan.slices = CeilDiv(packs, int64_t{plan.packs} * plan.team);
+      fits = FitStages(t, limits, &plan);
+    }
+    if (plan.units > rows) plan.units = rows;
+  }
+  int64_t chunks = int64_t{P::kSumBlocks} * limits.multiprocessors / rows;
+  if (chunks > packs / P::kSumMinPacks) chunks = packs / P::kSumMinPacks;
+  if (chunks > P::kMaxChunks) chunks = P::kMaxChunks;
+  plan.chunks = static_cast<int>(chunks > 1 ? chunks : 1);
+  return plan;
+}
+
+inline NormPlan PlanTeams(int64_t rows, int64_t packs, const NormTraits& t,
+                                  const DeviceLimits& limits) {
+  using P = NormPolicy;
+  NormPlan plan;
+  const int multiprocessors = limits.multiprocessors;
+  plan.packs = packs <= P::kFewPacks ? 1 : t.many;
+  if (packs <= int64_t{32} * plan.packs) {
+    plan.team = 1;
+    while (int64_t{plan.team} * plan.packs < packs) plan.team *= 2;
+    plan.threads = plan.packs == 1 ? P::kFewThreads : P::kThreads;
+  } else {
+    ShapeTeam(packs, t, &plan);
+    plan.threads = ThreadsOfTeams(plan.team);
+  }
+  // Fewer teams per block where there are not rows enough for all.
+  const int64_t teams = CeilDiv(rows, multiprocessors);
+  if (teams < plan.teams()) {
+    plan.threads = static_cast<int>(CeilDiv(teams * plan.team, plan.team > 32 ? plan.team : 32) *
+                                    (plan.team > 32 ? plan.team : 32));
+  }
+  plan.units = CeilDiv(rows, plan.teams());
+  if (plan.units > multiprocessors) plan.units = multiprocessors;
+  return plan;
+}
+
+inline int64_t PacksOfRow(int64_t cols, const NormTraits& t) {
+  return t.aligned ? cols / t.pack : CeilDiv(cols + t.pack - 1, t.pack);
+}
+
+// Rows that stay on chip, in a block or a cluster; false where they do not fit. max_clusters(slices,
+// plan) says how many clusters of so many blocks the device holds at once; 0: it has none.
+template <class MaxClusters>
+bool PlanOnChip(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLimits& limits,
+                const MaxClusters& max_clusters, NormPlan* plan) {
+  using P = NormPolicy;
+  if (packs <= P::kBlockPacks) {
+    *plan = PlanTeams(rows, packs, t, limits);
+    if (FitStages(t, limits, plan)) return true;
+  }
+  for (int slices = 2; slices <= P::kMaxCluster; slices *= 2) {
+    if (packs > int64_t{P::kBlockPacks} * slices) continue;
+    *plan = NormPlan();
+    plan->slices = slices;
+    plan->cluster = true;
+    ShapeTeam(CeilDiv(packs, slices), t, plan);
+    if (!FitStages(t, limits, plan)) continue;
+    plan->units = max_clusters(slices, *plan);
+    if (plan->units > rows) plan->units = rows;
+    if (plan->units > 0) return true;
+  }
+  return false;
+}
+
+// A team's rows must all lie alike between multiples of 16 bytes.
+inline void AlignUnits(int64_t rows, int64_t cols, const NormTraits& t, NormPlan* plan) {
+  const int64_t teams = plan->units * plan->teams();
+  if (t.aligned || teams >= rows || teams % t.pack * (cols % t.pack) % t.pack == 0) return;
+  plan->units = plan->units > t.pack ? plan->units / t.pack * t.pack : t.pack;
+}
+
+template <class MaxClusters>
+NormPlan PlanNormBackward(int64_t rows, int64_t cols, const NormTraits& t,
+                          const DeviceLimits& limits, const MaxClusters& max_clusters) {
+  using P = NormPolicy;
+  const int64_t packs = PacksOfRow(cols, t);
+  const bool few = packs >= P::kSlicedMinPacks && rows <= P::kFewRows;
+  NormPlan plan;
+  if (few || !PlanOnChip(rows, packs, t, limits, max_clusters, &plan)) {
+    plan = PlanSlices(rows, packs, t, limits);
+  }
+  AlignUnits(rows, cols, t, &plan);
+  return plan;
+}
+
+// Whether teams serve a forward better than the tiers of row_policy.h: where the rows are many, and
+// so wide that weight and bias would come from the L2 for every row.
+template <class MaxClusters>
+bool PlanNormForward(int64_t rows, int64_t cols, const NormTraits& t, const DeviceLimits& limits,
+                     const MaxClusters& max_clusters, NormPlan* plan) {
+  using P = NormPolicy;
+  const int64_t packs = PacksOfRow(cols, t);
+  if (packs < P::kForwardMinPacks) return false;
+  if (!PlanOnChip(rows, packs, t, limits, max_clusters, plan)) return false;
+  AlignUnits(rows, cols, t, plan);
+  const int64_t turns = CeilDiv(rows, plan->units * plan->teams());
+  return turns >= P::kForwardMinTurns;
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

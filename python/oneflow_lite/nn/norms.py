@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Normalisation layers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite.cuda import current_stream
+from oneflow_lite.nn import init
+from oneflow_lite.nn.module import Module
+from oneflow_lite.nn.parameter import Parameter
+
+if TYPE_CHECKING:
+    import oneflow_lite as flow
+
+_warned = False
+
+
+def _warn_of_zero_weights(weight: Tensor) -> None:
+    """Says once per process what a memory-efficient norm does to a weight of 0."""
+    global _warned
+    if _warned or weight.is_meta or not _C.eq(weight.detach(), 0).sum().item():
+        return
+    _warned = True
+    warnings.warn(
+        "a memory-efficient norm has weights of exactly 0: its backward divides the output by the "
+        "weight, so their gradient is 0 and they stay 0; initialise them otherwise, or pass "
+        "memory_efficient=False",
+        stacklevel=5,
+    )
+
+
+class _Norm(Module):
+    """What the norms over the last dims share: the shape, the weight, the ways of keeping."""
+
+    weight: Parameter | None
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None,
+        elementwise_affine: bool,
+        memory_efficient: bool,
+        device: flow.device | str | None,
+        dtype: flow.dtype | None,
+    ) -> None:
+        super().__init__()
+        shape = [normalized_shape] if isinstance(normalized_shape, int) else normalized_shape
+        self.normalized_shape = tuple(int(n) for n in shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        self.memory_efficient = memory_efficient
+        self._weights_seen = False
+        self._add("weight", elementwise_affine, device, dtype)
+
+    def _add(
+        self,
+        name: str,
+        wanted: bool,
+        device: flow.device | str | None,
+        dtype: flow.dtype | None,
+    ) -> None:
+        made = _C.empty(self.normalized_shape, dtype=dtype, device=device) if wanted else None
+        self.register_parameter(name, None if made is None else Parameter(made))
+
+    def reset_parameters(self) -> None:
+        """Sets the weight to 1 and the bias to 0."""
+        for name, parameter in self._parameters.items():
+            if parameter is not None:
+                init.constant_(parameter, 1.0 if name == "weight" else 0.0)
+
+    def _look_at_weights(self) -> None:
+        # The first call only, since the look waits for the device; a capture must not wait.
+        weight = self.weight
+        if self._weights_seen or weight is None:
+            return
+        if weight.is_cuda and current_stream(weight.device).capturing:
+            return
+        self._weights_seen = True
+        _warn_of_zero_weights(weight)
+
+    def extra_repr(self) -> str:
+        kept = ", memory_efficient=True" if self.memory_efficient else ""
+        return (f"{self.normalized_shape}, eps={self.eps}, "
+                f"elementwise_affine={self.elementwise_affine}{kept}")  # fmt: skip
+
+
+class LayerNorm(_Norm):
+    """``(x - mean) / sqrt(var + eps) * weight + bias`` over the last dims.
+
+    Parameters
+    ----------
+    normalized_shape : int or sequence of int
+        The sizes of the last dims, over which mean and variance (divided by the count) are taken.
+    eps : float
+        Added to the variance.
+    elementwise_affine : bool
+        Whether there is a weight, and with ``bias`` a bias.
+    bias : bool
+        Whether a bias is added and learned.
+    memory_efficient : bool
+        Keep the result for backward instead of the input. A weight nearer to 0 than 1e-5 counts as
+        1e-5 there; one that is exactly 0 gets the gradient 0 and stays 0, of which a warning tells
+        once.
+    device, dtype : optional
+        Where and as what the parameters are made. float32 parameters go with 16-bit inputs too.
+
+    Attributes
+    ----------
+    weight, bias : Parameter or None
+        Of shape ``normalized_shape``, at first 1 and 0.
+
+    Notes
+    -----
+    ``forward`` takes and gives ``[..., *normalized_shape]``; ShapeError for another shape,
+    DTypeError for an input that is not floating.
+    """
+
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        memory_efficient: bool = False,
+        *,
+        device: flow.device | str | None = None,
+        dtype: flow.dtype | None = None,
+    ) -> None:
+        super().__init__(normalized_shape, eps, elementwise_affine, memory_efficient, device, dtype)
+        self._add("bias", elementwise_affine and bias, device, dtype)
+        self.reset_parameters()
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.memory_efficient:
+            self._look_at_weights()
+        parameters = self._parameters
+        return _C.layer_norm(x, self.normalized_shape, parameters["weight"], parameters["bias"],
+                             self.eps, self.memory_efficient)  # fmt: skip
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, bias={self.bias is not None}"
+
+
+class RMSNorm(_Norm):
+    """``x / sqrt(mean(x^2) + eps) * weight`` over the last dims.
+
+    Parameters
+    ----------
+    normalized_shape : int or sequence of int
+        The sizes of the last dims, over which the mean is taken.
+    eps : float, optional
+        Added to the mean of the squares; by default the epsilon of float32, for float64 inputs that
+        of float64.
+    elementwise_affine : bool
+        Whether there is a weight.
+    memory_efficient, device, dtype : optional
+        As for :class:`LayerNorm`.
+
+    Attributes
+    ----------
+    weight : Parameter or None
+        Of shape ``normalized_shape``, at first 1.
+    """
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        memory_efficient: bool = False,
+        *,
+        device: flow.device | str | None = None,
+        dtype: flow.dtype | None = None,
+    ) -> None:
+        super().__init__(normalized_shape, eps, elementwise_affine, memory_efficient, device, dtype)
+        self.reset_parameters()
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.memory_efficient:
+            self._look_at_weights()
+        return _C.rms_norm(x, self.normalized_shape, self._parameters["weight"], self.eps,
+                           self.memory_efficient)  # fmt: skip

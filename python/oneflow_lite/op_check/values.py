@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of tensors in float64, and how far two may be apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._oneflow_lite import Tensor, dtype
+
+# |error| <= tolerance * (|value| + the largest |value| of the tensor): some roundings of the dtype.
+TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 1e-5, "float64": 1e-11}
+
+
+def host(t: Tensor) -> np.ndarray:
+    """The exact values: float64, int64 or bool."""
+    t = t.detach().cpu()
+    if t.dtype is _ext.bool:
+        return t.numpy().copy()
+    return (t.double() if t.dtype.is_floating_point else t.long()).numpy().copy()
+
+
+def bits(t: Tensor) -> bytes:
+    """The memory of a tensor, for comparisons bit by bit."""
+    t = t.detach().cpu().contiguous()
+    return (t.float() if t.dtype is _ext.bfloat16 else t).numpy().tobytes()
+
+
+def difference(
+    actual: Tensor,
+    expected: np.ndarray,
+    tolerance: Mapping[str, float] = TOLERANCE,
+    computed_in: dtype | None = None,
+) -> str | None:
+    """What is wrong with a tensor that should have these values; None where nothing is.
+
+    A result may be as inexact as what it was computed in, though its own dtype be wider.
+    """
+    name = actual.dtype.name
+    if tuple(actual.shape) != expected.shape:
+        return f"the shape is {shape_text(actual.shape)}, expected {shape_text(expected.shape)}"
+    values = host(actual)
+    with np.errstate(all="ignore"):
+        allowed = np.zeros(values.shape)
+        if actual.dtype.is_floating_point:
+            # What overflows the dtype is infinite there.
+            rounded = host(_ext.from_numpy(np.array(expected, np.float64)).to(actual.dtype))
+            expected = np.where(np.isfinite(rounded), expected, rounded)
+            finite = np.abs(expected[np.isfinite(expected)])
+            source = computed_in.name if computed_in else name
+            relative = max(tolerance[name], tolerance.get(source, 0.0))
+            allowed = relative * (np.abs(expected) + finite.max(initial=0.0))
+        same = (values == expected) | ((values != values) & (expected != expected))
+        wrong = ~same & ~(np.abs(values.astype(float) - expected) <= allowed)
+    if not np.any(wrong):
+        return None
+    at = np.unravel_index(int(np.argmax(wrong)), wrong.shape) if wrong.ndim else ()
+    return (
+        f"{int(wrong.sum())} of {wrong.size} elements of the {name} result are wrong, the first at "
+        f"{[int(i) for i in at]}: {values[at]:.6g}, expected {expected[at]:.6g} within "
+        f"{allowed[at]:.1e}"
+    )
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    return str([int(n) for n in shape])
+
+
+def tensor_text(t: Tensor) -> str:
+    return f"{t.dtype.name}{shape_text(t.shape)}"
