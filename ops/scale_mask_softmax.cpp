@@ -5,6 +5,7 @@
 
 #include "functional/binary.h"
 #include "functional/copy.h"
+#include "functional/creation.h"
 #include "functional/reduce.h"
 #include "functional/softmax.h"
 #include "oneflow_lite/core/error.h"
@@ -108,15 +109,33 @@ void DefineForward(OpDef& op) {
   };
 }
 
+// x where causality shows it, else 0.
+StatusOr<Tensor> Shown(const Tensor& x) {
+  const int ndim = x.ndim();
+  const Dims matrix =
+      ndim > 1 ? Dims{x.shape()[ndim - 2], x.shape()[ndim - 1]} : Dims{x.shape()[ndim - 1]};
+  OFL_ASSIGN_OR_RETURN(Tensor zeros, functional::Zeros(matrix, x.dtype(), x.device()));
+  OFL_ASSIGN_OR_RETURN(Tensor p, functional::FusedScaleMaskSoftmax(zeros, {}, 1.0, "zero", true));
+  OFL_ASSIGN_OR_RETURN(Tensor shown, functional::Gt(p, Scalar(0)));
+  return Mul(x, shown);
+}
+
 // dx = scale y (dy - s), s = sum y dy. With an incoming g:
 //   for dy: scale y (g - sum y g), the same op;   for y: scale (g (dy - s) - dy sum y g).
+// What causality hides takes no part: there y, dy and g are 0.
 Status DifferentiateAgain(GradContext& c) {
-  const Tensor &y = c.input(0), &dy = c.input(1), &g = c.grad(0);
+  Tensor y = c.input(0), dy = c.input(1), g = c.grad(0);
   const double scale = c.attr<double>(kScale);
+  const bool causal = c.attr<bool>(kCausal);
   if (c.needs(1)) {
-    OFL_RETURN_IF_ERROR(c.Set(1, ScaleMaskSoftmaxBackward(y, g, scale, c.attr<bool>(kCausal))));
+    OFL_RETURN_IF_ERROR(c.Set(1, ScaleMaskSoftmaxBackward(y, g, scale, causal)));
   }
   if (!c.needs(0)) return OkStatus();
+  if (causal) {
+    OFL_ASSIGN_OR_RETURN(y, Shown(y));
+    OFL_ASSIGN_OR_RETURN(dy, Shown(dy));
+    OFL_ASSIGN_OR_RETURN(g, Shown(g));
+  }
   const Dims last{y.ndim() - 1};
   OFL_ASSIGN_OR_RETURN(Tensor y_dy, Mul(y, dy));
   OFL_ASSIGN_OR_RETURN(Tensor s, functional::Sum(y_dy, last, /*keepdim=*/true));
