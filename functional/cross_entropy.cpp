@@ -106,27 +106,35 @@ StatusOr<Tensor> FusedRowsInPlace(const Tensor& logits, const Tensor& target, co
   return std::move(out[0]);
 }
 
-// How many rows count, as a number of the compute type.
-StatusOr<Tensor> CountRows(const Tensor& target, int64_t ignore_index, DType dtype) {
+// 1 over the number of rows that count. One block of a GPU counts up to 65536 targets in less time
+// than three general ops take.
+StatusOr<Tensor> MeanWeight(const Tensor& target, int64_t ignore_index, DType dtype) {
+  static const OpExpr& op = OpBuilder("mean_weight")
+                                .Input("target")
+                                .Output("weight")
+                                .Attr("ignore_index")
+                                .Attr("dtype")
+                                .Get();
+  if (target.numel() <= (1 << 16)) return Call(op, {target}, {ignore_index, dtype});
   OFL_ASSIGN_OR_RETURN(Tensor counted, Ne(target, Scalar(ignore_index)));
-  return Sum(counted, {}, /*keepdim=*/false, dtype);
+  OFL_ASSIGN_OR_RETURN(Tensor count, Sum(counted, {}, /*keepdim=*/false, dtype));
+  return Div(Scalar(1.0), count);
 }
 
 // Class targets [N] of logits [N, C]; gives [N] or, reduced, one number.
 StatusOr<Tensor> Fused(const Tensor& logits, const Tensor& target, int64_t ignore_index,
                        absl::string_view reduction, double smoothing, bool inplace_backward) {
+  if (target.dtype() != DType::kInt64) {
+    return DTypeMismatch("cross_entropy", "target", target.dtype(), "int64");
+  }
   const bool mean = reduction == "mean";
   const bool in_place = inplace_backward && GradEnabled() && autograd::RequiresGrad(logits);
-  Tensor count, loss;
+  Tensor weight, loss;
   if (mean) {
-    OFL_ASSIGN_OR_RETURN(count, CountRows(target, ignore_index, ComputeType(logits.dtype())));
+    OFL_ASSIGN_OR_RETURN(weight, MeanWeight(target, ignore_index, ComputeType(logits.dtype())));
   }
-  if (in_place) {
-    Tensor scale;  // the gradient of the mean, not of its terms, is what the logits become
-    if (mean) {
-      OFL_ASSIGN_OR_RETURN(scale, Div(Scalar(1.0), count));
-    }
-    OFL_ASSIGN_OR_RETURN(loss, FusedRowsInPlace(logits, target, scale, ignore_index, smoothing));
+  if (in_place) {  // the logits become the gradient of the mean, not of its terms
+    OFL_ASSIGN_OR_RETURN(loss, FusedRowsInPlace(logits, target, weight, ignore_index, smoothing));
   } else {
     OFL_ASSIGN_OR_RETURN(loss, FusedRows(logits, target, ignore_index, smoothing));
   }
@@ -134,7 +142,7 @@ StatusOr<Tensor> Fused(const Tensor& logits, const Tensor& target, int64_t ignor
     OFL_ASSIGN_OR_RETURN(loss, Sum(loss));
   }
   if (mean && !in_place) {
-    OFL_ASSIGN_OR_RETURN(loss, Div(loss, count));
+    OFL_ASSIGN_OR_RETURN(loss, Mul(loss, weight));
   }
   return Cast(loss, logits.dtype());
 }

@@ -75,6 +75,25 @@ class CrossEntropyInPlaceKernel final : public BoundKernel {
   std::unique_ptr<CrossEntropyInPlace> primitive_;
 };
 
+class MeanWeightKernel final : public BoundKernel {
+ public:
+  explicit MeanWeightKernel(std::unique_ptr<MeanWeight> primitive)
+      : primitive_(std::move(primitive)) {}
+  Status Launch(KernelContext& c) const override {
+    const Tensor& target = c.input(0);
+    return primitive_->Launch(c.stream(), target.numel(), c.attr<int64_t>(0),
+                              target.data<int64_t>(), c.output(0).data());
+  }
+
+ private:
+  std::unique_ptr<MeanWeight> primitive_;
+};
+StatusOr<std::unique_ptr<BoundKernel>> BindMeanWeight(const BindContext& c) {
+  OFL_ASSIGN_OR_RETURN(auto primitive,
+                       NewPrimitive<MeanWeightFactory>(c.device, {.dtype = c.outputs[0]}));
+  return std::make_unique<MeanWeightKernel>(std::move(primitive));
+}
+
 class ScaleRowsKernel final : public BoundKernel {
  public:
   explicit ScaleRowsKernel(std::unique_ptr<ScaleRows> primitive)
@@ -105,6 +124,7 @@ OFL_REGISTER_KERNEL({.op = "cross_entropy_backward",
 OFL_REGISTER_KERNEL({.op = "cross_entropy_in_place",
                      .dtypes = kFloatingSet,
                      .bind = Bind<CrossEntropyInPlaceKernel, CrossEntropyInPlaceFactory>});
+OFL_REGISTER_KERNEL({.op = "mean_weight", .dtypes = SetOf(DType::kInt64), .bind = BindMeanWeight});
 OFL_REGISTER_KERNEL({.op = "scale_rows_",
                      .dtypes = kFloatingSet,
                      .strided_inputs = 0b10,

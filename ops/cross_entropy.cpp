@@ -187,6 +187,23 @@ void DefineCrossEntropyInPlace(OpDef& op) {
   };
 }
 
+void DefineMeanWeight(OpDef& op) {
+  op.Input("target").Output("weight");
+  op.Attr("ignore_index", AttrType::kInt, int64_t{-100});
+  op.Attr("dtype", AttrType::kDType, DType::kFloat32);
+  op.doc = "1 over the number of targets that are not ignore_index: each one's share of a mean.";
+  op.differentiable = false;
+  op.infer = [](InferContext& c) -> Status {
+    const DType dtype = c.attr<DType>(1);
+    if (c.dtype(0) != DType::kInt64) return DTypeMismatch(c.op(), "target", c.dtype(0), "int64");
+    if (dtype != DType::kFloat32 && dtype != DType::kFloat64) {
+      return UnsupportedDType(c.op(), "weight", dtype, "float32 or float64");
+    }
+    c.SetOutput(0, Shape{}, dtype);
+    return OkStatus();
+  };
+}
+
 void DefineScaleRows(OpDef& op) {
   op.Input("self", InputDef::Kind::kMutated).Input("factor").Output("out");
   op.doc = "self[r, :] *= factor[r]; rows whose factor is 1 are not touched.";
@@ -205,6 +222,7 @@ void DefineScaleRows(OpDef& op) {
 OFL_REGISTER_OP("cross_entropy", DefineCrossEntropy);
 OFL_REGISTER_OP("cross_entropy_backward", DefineCrossEntropyBackward);
 OFL_REGISTER_OP("cross_entropy_in_place", DefineCrossEntropyInPlace);
+OFL_REGISTER_OP("mean_weight", DefineMeanWeight);
 OFL_REGISTER_OP("scale_rows_", DefineScaleRows);
 
 }  // namespace

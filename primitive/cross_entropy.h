@@ -69,6 +69,20 @@ class CrossEntropyInPlace {
 };
 using CrossEntropyInPlaceFactory = PrimitiveFactory<CrossEntropyInPlace>;
 
+// What each row counts in a mean: 1 over the number of targets that are not ignore_index, so
+// infinite where there are none. One launch instead of three of the general ops, for few enough
+// targets.
+class MeanWeight {
+ public:
+  static constexpr char kName[] = "mean_weight";
+  using Spec = CrossEntropy::Spec;
+  virtual ~MeanWeight() = default;
+  // weight is one number of the compute type.
+  virtual Status Launch(Stream& stream, int64_t rows, int64_t ignore_index, const int64_t* target,
+                        void* weight) const = 0;
+};
+using MeanWeightFactory = PrimitiveFactory<MeanWeight>;
+
 // x[r, :] *= factor[r * stride]; rows whose factor is 1 are not read, which is what makes a
 // gradient that was computed in advance cheap to finish.
 class ScaleRows {

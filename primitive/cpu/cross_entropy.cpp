@@ -4,6 +4,7 @@
 // exponentials; the gradient is one more pass, elementwise. Of an ignored row nothing is read.
 #include "primitive/cross_entropy.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -345,6 +346,21 @@ class CpuScaleRows final : public ScaleRows {
   Rows rows_;
 };
 
+class CpuMeanWeight final : public MeanWeight {
+ public:
+  explicit CpuMeanWeight(const Spec& spec) : rows_(spec.dtype) {}
+
+  Status Launch(Stream&, int64_t rows, int64_t ignore_index, const int64_t* target,
+                void* weight) const override {
+    const auto counted = rows - std::count(target, target + rows, ignore_index);
+    rows_.kernels().put_number(weight, 0, 1.0 / static_cast<double>(counted));
+    return OkStatus();
+  }
+
+ private:
+  Rows rows_;
+};
+
 template <class P, class CpuP>
 StatusOr<std::unique_ptr<P>> New(const CrossEntropy::Spec& spec) {
   if (!IsFloating(spec.dtype)) return NoPrimitiveFor(P::kName, DeviceType::kCPU, spec.dtype);
@@ -357,6 +373,7 @@ bool Register() {
 const bool registered = Register<CrossEntropy, CpuCrossEntropy>() &&
                         Register<CrossEntropyBackward, CpuCrossEntropyBackward>() &&
                         Register<CrossEntropyInPlace, CpuCrossEntropyInPlace>() &&
+                        Register<MeanWeight, CpuMeanWeight>() &&
                         Register<ScaleRows, CpuScaleRows>();
 
 }  // namespace

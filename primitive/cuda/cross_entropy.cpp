@@ -80,6 +80,20 @@ class CudaCrossEntropyInPlace final : public CrossEntropyInPlace {
   const cuda::CrossEntropyLaunchers& launchers_;
 };
 
+class CudaMeanWeight final : public MeanWeight {
+ public:
+  explicit CudaMeanWeight(const cuda::CrossEntropyLaunchers& launchers) : launchers_(launchers) {}
+  Status Launch(Stream& stream, int64_t rows, int64_t ignore_index, const int64_t* target,
+                void* weight) const override {
+    return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
+      return launchers_.mean_weight(rows, ignore_index, target, weight, s);
+    });
+  }
+
+ private:
+  const cuda::CrossEntropyLaunchers& launchers_;
+};
+
 class CudaScaleRows final : public ScaleRows {
  public:
   explicit CudaScaleRows(const cuda::CrossEntropyLaunchers& launchers) : launchers_(launchers) {}
@@ -107,6 +121,7 @@ bool Register() {
 const bool registered = Register<CrossEntropy, CudaCrossEntropy>() &&
                         Register<CrossEntropyBackward, CudaCrossEntropyBackward>() &&
                         Register<CrossEntropyInPlace, CudaCrossEntropyInPlace>() &&
+                        Register<MeanWeight, CudaMeanWeight>() &&
                         Register<ScaleRows, CudaScaleRows>();
 
 }  // namespace

@@ -25,7 +25,8 @@ namespace oneflow_lite {
 namespace cuda {
 
 // The packs [first, last) of a row, and its extras where with_extras, folded by `size` threads. The
-// single columns are asked for first, so that nobody waits for them in the end.
+// packs begin at x's own boundaries. The single columns are asked for first, so that nobody waits
+// for them in the end.
 template <class T, int N>
 __device__ __forceinline__ CrossEntropyPartial<ComputeType<T>> FoldRow(
     const T* x, const RowSpan<N>& span, int64_t first, int64_t last, bool with_extras, int rank,
@@ -39,7 +40,7 @@ __device__ __forceinline__ CrossEntropyPartial<ComputeType<T>> FoldRow(
     Pack<T, N> raw[kUnroll];
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
-      if (p + u * size < last) raw[u] = LoadPack<N>(x + span.PackColumn(p + u * size));
+      if (p + u * size < last) raw[u] = LoadAlignedPack<N>(x + span.PackColumn(p + u * size));
     }
     C max = part.sum.max;
 #pragma unroll

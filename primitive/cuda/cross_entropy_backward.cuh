@@ -37,29 +37,48 @@ struct RowShare {
   int64_t chunk_, chunks_;
 };
 
-// y[c] = f(x[c], c) over this thread's share of a row; x may be y. f maps packs of the compute type
-// at a column.
-template <int N, class T, class F>
-__device__ __forceinline__ void MapRow(const T* x, T* y, int64_t cols, RowShare<N> share,
-                                       const F& f) {
+// y[c] = f(x[c], c) over the packs of this thread's share, which are aligned in y, and in x too
+// where kAligned.
+template <bool kAligned, int N, class T, class F>
+__device__ __forceinline__ void MapPacks(const T* x, T* y, const RowSpan<N>& span,
+                                         const RowShare<N>& share, const F& f) {
   using C = ComputeType<T>;
   constexpr int kUnroll = CrossEntropyPolicy::kUnroll;
-  const RowSpan<N> span(ElementsToBoundary(y), cols);
-  share.Cut(span);
   for (int64_t p = share.first + share.rank; p < share.last; p += int64_t{kUnroll} * share.lanes) {
     Pack<T, N> raw[kUnroll];
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
       const int64_t at = p + u * share.lanes;
-      if (at < share.last) raw[u] = LoadPack<N>(x + span.PackColumn(at));
+      if (at >= share.last) continue;
+      if constexpr (kAligned) {
+        raw[u] = LoadAlignedPack<N>(x + span.PackColumn(at));
+      } else {
+        raw[u] = at > 0 && at + 1 < span.packs ? LoadShiftedPack<N>(x + span.PackColumn(at))
+                                               : LoadPack<N>(x + span.PackColumn(at));
+      }
     }
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
       const int64_t at = p + u * share.lanes;
       if (at >= share.last) continue;
       const int64_t col = span.PackColumn(at);
-      StorePack<N>(y + col, ConvertPack<T>(f(ConvertPack<C>(raw[u]), col)));
+      StoreAlignedPack<N>(y + col, ConvertPack<T>(f(ConvertPack<C>(raw[u]), col)));
     }
+  }
+}
+
+// The same over all of its share of a row; f maps packs of the compute type at a column. x may be
+// y.
+template <int N, class T, class F>
+__device__ __forceinline__ void MapRow(const T* x, T* y, int64_t cols, RowShare<N> share,
+                                       const F& f) {
+  using C = ComputeType<T>;
+  const RowSpan<N> span(ElementsToBoundary(y), cols);
+  share.Cut(span);
+  if (IsAlignedFor<uint4>(x + span.head)) {
+    MapPacks<true>(x, y, span, share, f);
+  } else {
+    MapPacks<false>(x, y, span, share, f);
   }
   if (!share.with_extras) return;
   for (int e = share.rank; e < span.extras(); e += share.lanes) {
@@ -77,7 +96,7 @@ __device__ __forceinline__ void ZeroRow(T* y, int64_t cols, RowShare<N> share) {
 #pragma unroll
   for (T& v : zero.v) v = ConvertTo<T>(0.0f);
   for (int64_t p = share.first + share.rank; p < share.last; p += share.lanes) {
-    StorePack<N>(y + span.PackColumn(p), zero);
+    StoreAlignedPack<N>(y + span.PackColumn(p), zero);
   }
   if (!share.with_extras) return;
   for (int e = share.rank; e < span.extras(); e += share.lanes) y[span.Column(e)] = zero.v[0];
@@ -178,6 +197,28 @@ cudaError_t LaunchScaleRows(T* x, int64_t rows, int64_t cols, const ComputeType<
   const int64_t most = int64_t{2 * P::kBlocksPerMultiprocessor} * limits.multiprocessors;
   return Launch(ScaleRowsKernel<T>, tasks.count < most ? tasks.count : most, P::kThreads, 0, stream,
                 x, rows, cols, factor, stride, tasks);
+}
+
+// 1 over the number of targets that are not ignored.
+template <class C>
+__global__ void MeanWeightKernel(const int64_t* target, int64_t rows, int64_t ignore_index,
+                                 C* weight) {
+  __shared__ __align__(16) char scratch[Block::kScratchBytes];
+  Block block(scratch);
+  int counted = 0;
+  for (int64_t row = threadIdx.x; row < rows; row += blockDim.x) {
+    counted += target[row] != ignore_index;
+  }
+  counted = block.Reduce(counted, Plus{}, 0);
+  if (threadIdx.x == 0) *weight = C(1) / static_cast<C>(counted);
+}
+
+// One block: meant for as many targets as it counts quickly.
+template <class C>
+cudaError_t LaunchMeanWeight(const int64_t* target, int64_t rows, int64_t ignore_index, C* weight,
+                             cudaStream_t stream) {
+  return Launch(MeanWeightKernel<C>, 1, 32 * kMaxWarps, 0, stream, target, rows, ignore_index,
+                weight);
 }
 
 }  // namespace cuda

@@ -46,13 +46,17 @@ struct CrossEntropyOf {
                                      static_cast<const C*>(scale), static_cast<C*>(loss), limits,
                                      stream, workspace);
   }
+  static cudaError_t Weight(int64_t rows, int64_t ignore_index, const int64_t* target, void* weight,
+                            cudaStream_t stream) {
+    return LaunchMeanWeight(target, rows, ignore_index, static_cast<C*>(weight), stream);
+  }
   static cudaError_t Scale(int64_t rows, int64_t cols, const void* factor, int64_t stride, void* x,
                            const Limits& limits, cudaStream_t stream) {
     return LaunchScaleRows(static_cast<T*>(x), rows, cols, static_cast<const C*>(factor), stride,
                            limits, stream);
   }
-  static constexpr CrossEntropyLaunchers kLaunchers = {&WorkspaceBytes,        &Forward, &Backward,
-                                                       &InPlaceWorkspaceBytes, &InPlace, &Scale};
+  static constexpr CrossEntropyLaunchers kLaunchers = {
+      &WorkspaceBytes, &Forward, &Backward, &InPlaceWorkspaceBytes, &InPlace, &Weight, &Scale};
 };
 
 }  // namespace cuda

@@ -26,6 +26,8 @@ struct CrossEntropyLaunchers {
   cudaError_t (*in_place)(const CrossEntropyProblem&, void* x, const int64_t* target,
                           const void* scale, void* loss, void* workspace, const DeviceLimits&,
                           cudaStream_t);
+  cudaError_t (*mean_weight)(int64_t rows, int64_t ignore_index, const int64_t* target,
+                             void* weight, cudaStream_t);
   cudaError_t (*scale_rows)(int64_t rows, int64_t cols, const void* factor, int64_t stride, void* x,
                             const DeviceLimits&, cudaStream_t);
 };

@@ -5,7 +5,7 @@
 
 #include "soft_cap.cuh"
 
-namespace cuda = oneflow_lite::cuda;
+namespace ofl = oneflow_lite::cuda;
 
 namespace {
 
@@ -19,11 +19,11 @@ cudaError_t Run(const std::vector<__half>& x, std::vector<__half>* y) {
   if (cudaError_t e = cudaMalloc(&device_y, bytes)) return e;
   if (cudaError_t e = cudaMemcpy(device_x, x.data(), bytes, cudaMemcpyDefault)) return e;
 
-  cuda::DeviceLimits limits;
-  if (cudaError_t e = cuda::QueryDeviceLimits(0, &limits)) return e;
+  ofl::DeviceLimits limits;
+  if (cudaError_t e = ofl::QueryDeviceLimits(0, &limits)) return e;
   const SoftCapLoad load{{device_x, kCols}, kCap};
-  const cuda::DirectStore<__half> store{device_y, kCols};
-  if (cudaError_t e = cuda::LaunchSoftmax<false>(load, store, kRows, kCols, limits, nullptr)) {
+  const ofl::DirectStore<__half> store{device_y, kCols};
+  if (cudaError_t e = ofl::LaunchSoftmax<false>(load, store, kRows, kCols, limits, nullptr)) {
     return e;
   }
   if (cudaError_t e = cudaMemcpy(y->data(), device_y, bytes, cudaMemcpyDefault)) return e;
