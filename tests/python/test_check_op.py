@@ -84,6 +84,7 @@ def test_own_ops_are_described_in_words(name):
         assert part in text
     assert ("  kernel for" in text) != ("  a view:" in text)
     assert "a call of" in text and "operations" in text
+    assert "by its own" not in text, "sbp_text and cost_text say it in words"
 
 
 # What a defect is caught by -------------------------------------------------------------------
