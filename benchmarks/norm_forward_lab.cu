@@ -217,12 +217,10 @@ void Time(Timer& timer, int64_t rows, int64_t cols) {
         timer.Once([&] {
           CHECK(internal::LaunchForwardRows<kCentre>(a, limits, nullptr, workspace.data));
         }),
-        timer.Once([&] { LaunchTeams<kCentre>(a); }),
-        timer.Once([&] {
+        timer.Once([&] { LaunchTeams<kCentre>(a); }), timer.Once([&] {
           CHECK(internal::LaunchForwardRows<kCentre>(b, limits, nullptr, workspace.data));
         }),
-        timer.Once([&] { LaunchTeams<kCentre>(b); }),
-        timer.Once([&] {
+        timer.Once([&] { LaunchTeams<kCentre>(b); }), timer.Once([&] {
           CHECK(cudaMemcpyAsync(y.data, x.data, bytes, cudaMemcpyDeviceToDevice, nullptr));
         })};
     for (int j = 0; j < 5 && i >= 3; ++j) times[j].push_back(t[j]);
@@ -230,11 +228,12 @@ void Time(Timer& timer, int64_t rows, int64_t cols) {
   double t[5];
   for (int j = 0; j < 5; ++j) t[j] = Median(times[j]);
   const double all = (2.0 * bytes + (kCentre ? 2.0 : 1.0) * rows * sizeof(C)) / (2.0 * bytes);
-  std::printf("%-8s %-5s %8lld x %-8lld rows %8.1f us %.3f  teams %8.1f us %.3f   residual rows "
-              "%8.1f us %.3f  teams %8.1f us %.3f   copy %8.1f us %5.0f GB/s\n",
-              NameOf<T>(), kCentre ? "layer" : "rms", static_cast<long long>(rows),
-              static_cast<long long>(cols), t[0], all * t[4] / t[0], t[1], all * t[4] / t[1], t[2],
-              2 * t[4] / t[2], t[3], 2 * t[4] / t[3], t[4], 2e-3 * bytes / t[4]);
+  std::printf(
+      "%-8s %-5s %8lld x %-8lld rows %8.1f us %.3f  teams %8.1f us %.3f   residual rows "
+      "%8.1f us %.3f  teams %8.1f us %.3f   copy %8.1f us %5.0f GB/s\n",
+      NameOf<T>(), kCentre ? "layer" : "rms", static_cast<long long>(rows),
+      static_cast<long long>(cols), t[0], all * t[4] / t[0], t[1], all * t[4] / t[1], t[2],
+      2 * t[4] / t[2], t[3], 2 * t[4] / t[3], t[4], 2e-3 * bytes / t[4]);
   std::fflush(stdout);
 }
 

@@ -83,7 +83,9 @@ void DefineCrossEntropy(OpDef& op) {
     return OkStatus();
   };
   op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { SplitRows(c, 2, -1, out); };
+  op.sbp_text = "split by rows";
   op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) { return CostOfLogits(c, 1); };
+  op.cost_text = "the logits are read once; 5 operations per element";
   op.save = [](const Attrs&, Needs) {
     return SavePlan{.inputs = Bit(0) | Bit(1), .outputs = Bit(1)};
   };
@@ -147,7 +149,10 @@ void DefineCrossEntropyBackward(OpDef& op) {
     return OkStatus();
   };
   op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { SplitRows(c, 1, -1, out); };
+  op.sbp_text = "split by rows";
   op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) { return CostOfLogits(c, 2); };
+  op.cost_text =
+      "the logits are read once, their gradient is written once; 5 operations per element";
   op.save = [](const Attrs&, Needs) { return SavePlan{.inputs = Bit(0) | Bit(1) | Bit(3)}; };
   op.backward = DifferentiateAgain;
 }
@@ -170,7 +175,10 @@ void DefineCrossEntropyInPlace(OpDef& op) {
     return OkStatus();
   };
   op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { SplitRows(c, 2, 2, out); };
+  op.sbp_text = "split by rows, scale whole";
   op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) { return CostOfLogits(c, 2); };
+  op.cost_text =
+      "the logits are read once, their gradient is written once; 5 operations per element";
   op.save = [](const Attrs&, Needs) { return SavePlan{.outputs = Bit(1)}; };
   op.backward = [](GradContext& c) -> Status {
     if (GradEnabled()) {
@@ -217,6 +225,7 @@ void DefineScaleRows(OpDef& op) {
     return OkStatus();
   };
   op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { SplitRows(c, 1, -1, out); };
+  op.sbp_text = "split by rows";
 }
 
 OFL_REGISTER_OP("cross_entropy", DefineCrossEntropy);

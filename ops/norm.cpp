@@ -272,10 +272,13 @@ void DefineNorm(OpDef& op, NormKind kind) {
   const int outputs = static_cast<int>(op.outputs.size());
   const int columns = 1 << at.weight | (kind.centred ? 1 << at.bias : 0);
   op.sbp = NormSbp{static_cast<int>(op.inputs.size()), columns, outputs, outputs};
+  op.sbp_text = "split on a dim that is not normalised, weight and bias whole";
   // Centre, square, add up; scale, weigh, shift.
   op.cost = [kind](const InferContext& c, absl::Span<const TensorSpec> outputs) {
     return CostPerElement(c, outputs, (kind.centred ? 8 : 4) + kind.residual);
   };
+  op.cost_text = absl::StrCat("every tensor moves once; ", (kind.centred ? 8 : 4) + kind.residual,
+                              " operations per element");
   op.save = [kind](const Attrs& attrs, Needs needs) { return Save(attrs, needs, kind); };
   op.backward = [kind](GradContext& c) { return Gradient(c, kind); };
 }
@@ -292,9 +295,13 @@ void DefineNormBackward(OpDef& op, NormKind kind) {
   const int columns = 1 << NormBackwardInputs::kWeight | 1 << NormBackwardInputs::kBias;
   op.sbp = NormSbp{static_cast<int>(op.inputs.size()), columns, static_cast<int>(op.outputs.size()),
                    /*partial=*/1};
+  op.sbp_text =
+      "split on a dim that is not normalised, weight and bias whole, their gradients partial sums";
   op.cost = [kind](const InferContext& c, absl::Span<const TensorSpec> outputs) {
     return CostPerElement(c, outputs, kind.centred ? 15 : 11);
   };
+  op.cost_text =
+      absl::StrCat("every tensor moves once; ", kind.centred ? 15 : 11, " operations per element");
   op.save = [](const Attrs&, Needs) { return SavePlan{.inputs = Bit(8) - 1}; };
   op.backward = [kind](GradContext& c) { return NormSecondOrder(c, kind); };
 }

@@ -47,6 +47,9 @@ Status CheckMask(const InferContext& c) {
   return ShapeMismatch(c.op(), "mask", mask, "one that broadcasts to " + x.ToString());
 }
 
+constexpr char kSbpText[] =
+    "split on any dim but the last (causal: the last two), with it a mask that has the dim";
+
 // Any dim but the last, and but the queries where the diagonal counts. A mask is split where it has
 // the dim.
 void Signatures(const SbpContext& c, std::vector<SbpSignature>* out) {
@@ -90,11 +93,15 @@ void DefineForward(OpDef& op) {
     return OkStatus();
   };
   op.sbp = Signatures;
+  op.sbp_text = kSbpText;
   op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) {
     const double mask = c.has_input(1) ? SizeOfTensor(c, 1) : 0;
     const double n = static_cast<double>(c.shape(0).numel());
     return Cost{.bytes = (1 + VisibleShare(c)) * SizeOfTensor(c, 0) + mask, .flops = 7 * n};
   };
+  op.cost_text =
+      "what causal shows of in and the mask are read once, out written once; 7 operations per "
+      "element";
   op.save = [](const Attrs&, Needs) { return SavePlan{.outputs = Bit(0)}; };
   op.backward = [](GradContext& c) -> Status {
     const Tensor &y = c.output(0), &dy = c.grad(0);
@@ -164,10 +171,13 @@ void DefineBackward(OpDef& op) {
     return OkStatus();
   };
   op.sbp = Signatures;
+  op.sbp_text = kSbpText;
   op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) {
     const double n = static_cast<double>(c.shape(0).numel());
     return Cost{.bytes = (1 + 2 * VisibleShare(c)) * SizeOfTensor(c, 0), .flops = 5 * n};
   };
+  op.cost_text =
+      "what causal shows of y and dy is read once, dx written once; 5 operations per element";
   op.save = [](const Attrs&, Needs) { return SavePlan{.inputs = Bit(0) | Bit(1)}; };
   op.backward = DifferentiateAgain;
 }

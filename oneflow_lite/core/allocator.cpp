@@ -73,18 +73,24 @@ class CpuDeviceBackend final : public DeviceBackend {
     return p;
   }
 
+  // What is freed now is likelier to be asked for again than what has been waiting: where both do
+  // not fit, the latter goes.
   void Free(void* data, size_t nbytes, Device) override {
     const SizeClass size = ClassOf(nbytes);
-    {
-      std::lock_guard lock(mutex_);
-      allocated_ -= size.bytes;
-      if (cached_ + size.bytes <= kMaxCached) {
-        free_[size.index].push_back(data);
-        cached_ += size.bytes;
-        return;
-      }
+    std::unique_lock lock(mutex_);
+    allocated_ -= size.bytes;
+    if (size.bytes > kMaxCached) {
+      lock.unlock();
+      std::free(data);
+      return;
     }
-    std::free(data);
+    if (cached_ + size.bytes > kMaxCached) {
+      lock.unlock();
+      EmptyCache(0);
+      lock.lock();
+    }
+    free_[size.index].push_back(data);
+    cached_ += size.bytes;
   }
 
   Status RecordStream(void*, Stream&) override { return OkStatus(); }

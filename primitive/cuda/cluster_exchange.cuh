@@ -36,9 +36,9 @@ class ClusterExchange {
     internal::ClusterWait();
   }
 
-  // Gives every block the values of all: Value<T>(slots, i) is that of block i; v is the same in all
-  // threads of a block. T is a plain struct of at most kReduceSlotBytes. All threads of the cluster
-  // must come here.
+  // Gives every block the values of all: Value<T>(slots, i) is that of block i; v is the same in
+  // all threads of a block. T is a plain struct of at most kReduceSlotBytes. All threads of the
+  // cluster must come here.
   template <class T>
   __device__ __forceinline__ const char* Exchange(const T& v) {
     static_assert(sizeof(T) <= kReduceSlotBytes);

@@ -29,8 +29,6 @@ template <class T, int kPacks, bool kCentre, bool kFromOutput, bool kAligned>
 class NormBackwardTeam : NormTeam<T, kPacks, 2, kAligned> {
   using Base = NormTeam<T, kPacks, 2, kAligned>;
   using Sums = NormSums<T, kCentre>;
-  using typename Base::C;
-  using typename Base::Values;
   using Base::column_;
   using Base::edge_;
   using Base::First;
@@ -41,6 +39,8 @@ class NormBackwardTeam : NormTeam<T, kPacks, 2, kAligned> {
   using Base::row_;
   using Base::Slot;
   using Base::step_;
+  using typename Base::C;
+  using typename Base::Values;
   static constexpr int kKinds = kNormKinds<kCentre>;
   // What stays in registers, besides the gradients of weight and bias: a row's values, the weight.
   static constexpr bool kHold = N * kPacks * static_cast<int>(sizeof(C)) <= 64;
@@ -57,15 +57,18 @@ class NormBackwardTeam : NormTeam<T, kPacks, 2, kAligned> {
     x_ = a.x + row_ * a.x_stride + column_;
     dy_ = a.dy + row_ * a.cols + column_;
     out_ = row_ * a.cols + column_;
-    LoadWeightsOnce();
   }
 
   __device__ __forceinline__ void Run() {
+    AllowNextKernel();
     const char* const end = ring_ + more_.stages * Base::kStageBytes;
     char* ahead = ring_;  // the next stage to be filled
-    for (int s = 0; s + 1 < more_.stages; ++s, ahead += Base::kStageBytes) Issue(ahead, s < this->turns_);
+    for (int s = 0; s + 1 < more_.stages; ++s, ahead += Base::kStageBytes)
+      Issue(ahead, s < this->turns_);
     const int64_t step = step_ * a_.cols;
     char* slots = ring_;
+    KeepWeights();
+    Base::StartCluster();
     C mean = MeanOf(row_, this->turns_ > 0), rstd = RstdOf(row_, this->turns_ > 0);
     for (int turn = 0; turn < this->warp_turns_; ++turn, row_ += step_, out_ += step) {
       Issue(ahead, turn + more_.stages - 1 < this->turns_);
@@ -79,13 +82,13 @@ class NormBackwardTeam : NormTeam<T, kPacks, 2, kAligned> {
       slots = slots + Base::kStageBytes == end ? ring_ : slots + Base::kStageBytes;
     }
     WaitForCopies(0);
-    if (more_.cluster) this->cluster_.Finish();
+    Base::FinishCluster();
     __syncthreads();
     if (a_.dweight || a_.dbias) StoreParts();
   }
 
  private:
-  __device__ __forceinline__ void LoadWeightsOnce() {
+  __device__ __forceinline__ void KeepWeights() {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       const Values w = Base::WeightsInMemory(a_.weight, a_.float_weight, k, C(1));

@@ -50,21 +50,18 @@ NormTraits BackwardTraits(bool centre, bool from_output, bool aligned) {
 
 template <class T>
 bool RowsAreAligned(const NormBackward<T>& a) {
-  return AreMultiplesOf16(
-      {AddressOf(a.x), AddressOf(a.dy), AddressOf(a.dsum), AddressOf(a.dx), a.cols * sizeof(T),
-       a.x_stride * sizeof(T)});
+  return AreMultiplesOf16({AddressOf(a.x), AddressOf(a.dy), AddressOf(a.dsum), AddressOf(a.dx),
+                           a.cols * sizeof(T), a.x_stride * sizeof(T)});
 }
 
 template <class T, bool kCentre>
-NormPlan PlanFor(int64_t rows, int64_t cols, const NormTraits& traits,
-                         const DeviceLimits& limits) {
-  return PlanNormBackward(rows, cols, traits, limits,
-                          [&](int blocks, const NormPlan& plan) {
-                            const auto shared = static_cast<size_t>(plan.shared);
-                            // The same for all instances: a block fills a multiprocessor.
-                            return MaxClusters<NormBackwardKernel<T, 4, kCentre, false, true>>(
-                                blocks, plan.threads, shared, limits);
-                          });
+NormPlan PlanFor(int64_t rows, int64_t cols, const NormTraits& traits, const DeviceLimits& limits) {
+  return PlanNormBackward(rows, cols, traits, limits, [&](int blocks, const NormPlan& plan) {
+    const auto shared = static_cast<size_t>(plan.shared);
+    // The same for all instances: a block fills a multiprocessor.
+    return MaxClusters<NormBackwardKernel<T, 4, kCentre, false, true>>(blocks, plan.threads, shared,
+                                                                       limits);
+  });
 }
 
 inline int64_t RoundUp16(int64_t bytes) { return CeilDiv(bytes, 16) * 16; }
@@ -79,8 +76,8 @@ template <class T, int kPacks, bool kCentre, bool kFromOutput, bool kAligned>
 cudaError_t LaunchBackwardTeams(const NormBackward<T>& a, const NormPlan& plan,
                                 const NormBackwardGrid<T, kCentre>& grid,
                                 const DeviceLimits& limits, cudaStream_t stream) {
-  return LaunchTeams<NormBackwardKernel<T, kPacks, kCentre, kFromOutput, kAligned>>(plan, limits,
-                                                                                  stream, a, grid);
+  return LaunchTeams<NormBackwardKernel<T, kPacks, kCentre, kFromOutput, kAligned>>(
+      plan, limits, stream, a, grid);
 }
 
 template <bool kCentre, bool kFromOutput, bool kAligned, class T>
@@ -88,9 +85,10 @@ cudaError_t LaunchInstance(const NormBackward<T>& a, const NormPlan& plan,
                            const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
                            cudaStream_t stream) {
   constexpr int kMany = kManyPacks<T>;
-  const auto launch = plan.packs == 1       ? &LaunchBackwardTeams<T, 1, kCentre, kFromOutput, kAligned>
-                      : plan.packs == kMany ? &LaunchBackwardTeams<T, kMany, kCentre, kFromOutput, kAligned>
-                                            : &LaunchBackwardTeams<T, 4, kCentre, kFromOutput, kAligned>;
+  const auto launch = plan.packs == 1 ? &LaunchBackwardTeams<T, 1, kCentre, kFromOutput, kAligned>
+                      : plan.packs == kMany
+                          ? &LaunchBackwardTeams<T, kMany, kCentre, kFromOutput, kAligned>
+                          : &LaunchBackwardTeams<T, 4, kCentre, kFromOutput, kAligned>;
   return launch(a, plan, grid, limits, stream);
 }
 
@@ -187,7 +185,8 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
     b.x_stride = a.cols;
     return LaunchNormBackward<kCentre>(b, limits, stream, workspace);
   }
-  const auto traits = internal::BackwardTraits<T>(kCentre, a.from_output, internal::RowsAreAligned(a));
+  const auto traits =
+      internal::BackwardTraits<T>(kCentre, a.from_output, internal::RowsAreAligned(a));
   const auto plan = internal::PlanFor<T, kCentre>(a.rows, a.cols, traits, limits);
   return internal::LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);
 }

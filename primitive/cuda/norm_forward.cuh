@@ -87,8 +87,8 @@ struct MergePivotSums {
   static __device__ __forceinline__ double Product(double a, double b) { return __dmul_rn(a, b); }
 };
 
-// A warp's lanes merge at once, which costs a fifth of merging them by twos: their sums are moved to
-// the mean of the first lane that has columns, and then simply added.
+// A warp's lanes merge at once, which costs a fifth of merging them by twos: their sums are moved
+// to the mean of the first lane that has columns, and then simply added.
 template <int kLanes, class C>
 __device__ __forceinline__ PivotSums<C> ReduceLanes(PivotSums<C> s, MergePivotSums) {
   static_assert(kLanes == kWarp, "the first lane is that of a whole warp");

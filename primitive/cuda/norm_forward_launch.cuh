@@ -68,9 +68,9 @@ cudaError_t LaunchForwardTeams(const NormPlan& plan, const NormForward<T>& a,
   grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
   const bool aligned = ForwardTraits(a).aligned;
   const auto launch = [&](auto residual, auto is_aligned) {
-    return LaunchTeams<NormForwardTeamKernel<T, kCentre, decltype(residual)::value,
-                                             decltype(is_aligned)::value>>(plan, limits, stream, a,
-                                                                           grid);
+    return LaunchTeams<
+        NormForwardTeamKernel<T, kCentre, decltype(residual)::value, decltype(is_aligned)::value>>(
+        plan, limits, stream, a, grid);
   };
   using Yes = std::true_type;
   using No = std::false_type;

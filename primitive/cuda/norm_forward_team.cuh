@@ -22,8 +22,6 @@ template <class T, bool kCentre, bool kResidual, bool kAligned>
 class NormForwardTeam : NormTeam<T, 4, kResidual ? 2 : 1, kAligned> {
   using Base = NormTeam<T, 4, kResidual ? 2 : 1, kAligned>;
   static constexpr int kPacks = 4;
-  using typename Base::C;
-  using typename Base::Values;
   using Base::column_;
   using Base::edge_;
   using Base::First;
@@ -32,6 +30,8 @@ class NormForwardTeam : NormTeam<T, 4, kResidual ? 2 : 1, kAligned> {
   using Base::N;
   using Base::row_;
   using Base::step_;
+  using typename Base::C;
+  using typename Base::Values;
 
  public:
   __device__ __forceinline__ NormForwardTeam(const NormForward<T>& a,
@@ -45,15 +45,6 @@ class NormForwardTeam : NormTeam<T, 4, kResidual ? 2 : 1, kAligned> {
     out_ = row_ * a.cols + column_;
     own_columns_ = Base::ColumnsOfBlock(a.cols).count;
     own_share_ = own_columns_ > 0 ? C(1) / static_cast<C>(own_columns_) : C(0);
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (a.weight) {
-        Base::Write(weights_, k, Base::WeightsInMemory(a.weight, a.float_weight, k, C(1)));
-      }
-      if (a.bias) {
-        Base::Write(biases_, k, Base::WeightsInMemory(a.bias, a.float_weight, k, C(0)));
-      }
-    }
   }
 
   __device__ __forceinline__ void Run() {
@@ -62,6 +53,8 @@ class NormForwardTeam : NormTeam<T, 4, kResidual ? 2 : 1, kAligned> {
     for (int s = 0; s + 1 < more_.stages; ++s, ahead += Base::kStageBytes) {
       Issue(ahead, s < this->turns_);
     }
+    KeepWeights();
+    Base::StartCluster();
     char* slots = ring_;
     const int64_t step = step_ * a_.cols;
     for (int turn = 0; turn < this->warp_turns_; ++turn, row_ += step_, out_ += step) {
@@ -71,10 +64,22 @@ class NormForwardTeam : NormTeam<T, 4, kResidual ? 2 : 1, kAligned> {
       ahead = ahead + Base::kStageBytes == end ? ring_ : ahead + Base::kStageBytes;
       slots = slots + Base::kStageBytes == end ? ring_ : slots + Base::kStageBytes;
     }
-    if (more_.cluster) this->cluster_.Finish();
+    Base::FinishCluster();
   }
 
  private:
+  __device__ __forceinline__ void KeepWeights() const {
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (a_.weight) {
+        Base::Write(weights_, k, Base::WeightsInMemory(a_.weight, a_.float_weight, k, C(1)));
+      }
+      if (a_.bias) {
+        Base::Write(biases_, k, Base::WeightsInMemory(a_.bias, a_.float_weight, k, C(0)));
+      }
+    }
+  }
+
   __device__ __forceinline__ void Issue(char* slots, bool there) {
     if (there) {
       Base::Copy(slots, 0, x_);

@@ -41,7 +41,7 @@ struct NormPolicy {
   static constexpr int kMaxChunks = 1024;
   static constexpr int kForwardMinPacks = 257;  // of a forward's rows
   static constexpr int kForwardMinTurns = 4;    // rows per team
-  static constexpr int kReduceColumns = 32;  // of a block that adds up the blocks' parts
+  static constexpr int kReduceColumns = 32;     // of a block that adds up the blocks' parts
   static constexpr int kReduceWays = 16;
 };
 
@@ -74,8 +74,8 @@ struct NormPlan {
 };
 
 // Gives the plan as many stages as fit; false if that is fewer than two.
-inline bool FitStages(const NormTraits& t, const DeviceLimits& limits,
-                      NormPlan* plan, int64_t most = NormPolicy::kMaxStages) {
+inline bool FitStages(const NormTraits& t, const DeviceLimits& limits, NormPlan* plan,
+                      int64_t most = NormPolicy::kMaxStages) {
   // Laid out for all threads that a block may have.
   const int64_t slots =
       int64_t{plan->packs} * (plan->packs == 1 ? NormPolicy::kFewThreads : NormPolicy::kThreads);
@@ -109,7 +109,7 @@ inline void ShapeTeam(int64_t packs, const NormTraits& t, NormPlan* plan) {
 
 // Rows in slices whose sums a kernel computes beforehand.
 inline NormPlan PlanSlices(int64_t rows, int64_t packs, const NormTraits& t,
-                                   const DeviceLimits& limits) {
+                           const DeviceLimits& limits) {
   using P = NormPolicy;
   NormPlan plan;
   if (rows <= P::kFewRows) {
@@ -139,7 +139,7 @@ inline NormPlan PlanSlices(int64_t rows, int64_t packs, const NormTraits& t,
 }
 
 inline NormPlan PlanTeams(int64_t rows, int64_t packs, const NormTraits& t,
-                                  const DeviceLimits& limits) {
+                          const DeviceLimits& limits) {
   using P = NormPolicy;
   NormPlan plan;
   const int multiprocessors = limits.multiprocessors;
@@ -167,8 +167,9 @@ inline int64_t PacksOfRow(int64_t cols, const NormTraits& t) {
   return t.aligned ? cols / t.pack : CeilDiv(cols + t.pack - 1, t.pack);
 }
 
-// Rows that stay on chip, in a block or a cluster; false where they do not fit. max_clusters(slices,
-// plan) says how many clusters of so many blocks the device holds at once; 0: it has none.
+// Rows that stay on chip, in a block or a cluster; false where they do not fit.
+// max_clusters(slices, plan) says how many clusters of so many blocks the device holds at once; 0:
+// it has none.
 template <class MaxClusters>
 bool PlanOnChip(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLimits& limits,
                 const MaxClusters& max_clusters, NormPlan* plan) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Teams of threads (norm_policy.h) that stay for a whole launch and visit row after row. Each thread
-// copies its packs of the next rows into a ring of stages in shared memory while the team works on
-// the current one. Its columns are the same in every row, so that weights wait on chip and gradients
-// of weights gather in registers: a team's rows all start at the same distance from a multiple of 16
-// bytes (the plan sees to that).
+// Teams of threads (norm_policy.h) that stay for a whole launch and visit row after row. Each
+// thread copies its packs of the next rows into a ring of stages in shared memory while the team
+// works on the current one. Its columns are the same in every row, so that weights wait on chip and
+// gradients of weights gather in registers: a team's rows all start at the same distance from a
+// multiple of 16 bytes (the plan sees to that).
 #pragma once
 
 #include "primitive/cuda/async_copy.cuh"
@@ -45,7 +45,6 @@ class NormTeam {
   __device__ __forceinline__ NormTeam(const NormGrid& grid, char* shared, const T* anchor,
                                       int64_t rows, int64_t cols)
       : grid_(grid), shared_(shared) {
-    if (grid.cluster) cluster_.Start(shared);
     const int team = threadIdx.x / grid.team, teams = blockDim.x / grid.team;
     const int rank = threadIdx.x % grid.team;
     slice_ = blockIdx.x % grid.slices;
@@ -163,6 +162,14 @@ class NormTeam {
     }
   }
 
+  // To be called before a cluster's first exchange, and once its last is over.
+  __device__ __forceinline__ void StartCluster() {
+    if (grid_.cluster) cluster_.Start(shared_);
+  }
+  __device__ __forceinline__ void FinishCluster() {
+    if (grid_.cluster) cluster_.Finish();
+  }
+
   // The sum over the team: the same bits in every thread. Sums: at most kReduceSlotBytes.
   template <class Sums>
   __device__ __forceinline__ Sums Reduce(Sums sums) {
@@ -172,8 +179,8 @@ class NormTeam {
     }
     if (grid_.team <= kWarp) return sums;
     // The two halves alternate: see Block.
-    char* slots =
-        shared_ + ClusterExchange::kScratchBytes + phase_ * NormPolicy::kMaxWarps * kReduceSlotBytes;
+    char* slots = shared_ + ClusterExchange::kScratchBytes +
+                  phase_ * NormPolicy::kMaxWarps * kReduceSlotBytes;
     phase_ ^= 1;
     const int lane = threadIdx.x % kWarp, team = threadIdx.x / grid_.team;
     if (lane == 0) {

@@ -10,6 +10,7 @@ methods of Tensor; ``help(flow.softmax)`` shows a signature. Modules are in ``fl
 in ``flow.optim``.
 """
 
+import importlib as _importlib
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
@@ -58,6 +59,7 @@ from oneflow_lite.autograd import enable_grad, no_grad, set_grad_enabled
 from oneflow_lite.custom_op import load_library, register_op
 
 if _TYPE_CHECKING:
+    from oneflow_lite import fuse
     from oneflow_lite.op_check import CheckError, check_op
 
 __config__ = Config()
@@ -69,7 +71,7 @@ __all__ = [
     "CheckError", "DTypeError", "Generator", "OutOfMemoryError", "ShapeError", "Tensor",
     "autograd", "bfloat16", "bool", "check_op", "cuda", "default_generator", "device", "double",
     "dtype", "enable_grad", "float", "float16", "float32", "float64", "from_dlpack",
-    "from_numpy", "get_num_threads", "half", "int", "int16", "int32", "int64", "int8",
+    "from_numpy", "fuse", "get_num_threads", "half", "int", "int16", "int32", "int64", "int8",
     "is_grad_enabled", "load", "load_library", "long", "manual_seed", "nn", "no_grad", "ops",
     "optim", "profiler", "register_op", "save", "set_grad_enabled", "set_num_threads", "short",
     "tensor", "uint8", "utils",
@@ -78,9 +80,11 @@ __all__ += [name for name in dir(_C) if not name.startswith("_")]
 
 
 def __getattr__(name: str) -> _Any:
-    # A program that does not check ops should not wait for what checks them.
+    # A program that neither checks nor fuses ops should not wait for what does.
     if name in ("CheckError", "check_op"):
         from oneflow_lite import op_check
 
         return getattr(op_check, name)
+    if name == "fuse":
+        return _importlib.import_module("oneflow_lite.fuse")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

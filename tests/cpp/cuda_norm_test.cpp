@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// layer_norm and rms_norm on CUDA at the widths where their kernels change hands
-// (primitive/cuda/row_policy.h, primitive/cuda/norm_policy.h), at odd offsets and strides, for
-// every subset of gradients, against float64 on the CPU. Skips where there is no GPU.
+// Beyond primitive_norm_test.cpp: layer_norm and rms_norm on CUDA at the widths where their kernels
+// change hands (primitive/cuda/row_policy.h, primitive/cuda/norm_policy.h), at odd offsets and
+// strides, for every subset of gradients, against float64 on the CPU. Skips where there is no GPU.
 #include "primitive/layer_norm.h"
 #include "primitive/rms_norm.h"
 #include "primitive_testing.h"
@@ -354,34 +354,6 @@ TEST_P(CudaNormTest, ResidualsAndTheGradientOfTheSum) {
               .sum_in_residual = in_place});
     }
   }
-}
-
-// x_hat = (y - bias) / weight with a weight of 0 and near it: finite, as with the clamped weight.
-TEST_P(CudaNormTest, MemoryEfficientWithTinyWeights) {
-  for (const int64_t cols : {40, 1000, 40000}) {
-    for (const double spread : {0.0, 1e-9}) {
-      const NormSpec spec;
-      const NormShape shape{.rows = 3, .cols = cols, .eps = kEps};
-      const Case k{.rows = 3, .cols = cols, .from_output = true};
-      x_ = numbers_.NormalArray(DType::kFloat32, k.numel());
-      residual_ = HostArray(DType::kFloat32, 0);
-      weight_ = numbers_.NormalArray(DType::kFloat32, cols, spread);
-      bias_ = numbers_.NormalArray(DType::kFloat32, cols, 0);
-      Forward<LayerNormOp>(spec, shape, k);
-      Backward<LayerNormOp>(spec, shape, k);
-      if (HasFailure()) return;
-    }
-  }
-}
-
-TEST_P(CudaNormTest, NothingHappensWhereThereIsNothing) {
-  const auto forward = New<LayerNormFactory>(NormSpec{});
-  const auto backward = New<RmsNormBackwardFactory>(NormSpec{});
-  const NormShape shape{.rows = 0, .cols = 5};
-  EXPECT_EQ(forward->WorkspaceBytes(*stream_, shape), 0u);
-  EXPECT_EQ(backward->WorkspaceBytes(*stream_, shape), 0u);
-  EXPECT_TRUE(forward->Launch(*stream_, shape, {}, nullptr).ok());
-  EXPECT_TRUE(backward->Launch(*stream_, shape, {}, nullptr).ok());
 }
 
 // A graph's replay computes anew, for the two dependent kernels of a backward too.

@@ -278,6 +278,21 @@ def test_freed_memory_is_used_again_and_the_cache_can_be_emptied(device):
     assert device == "cuda" or stats["reserved"] == stats["allocated"]
 
 
+def test_memory_in_use_displaces_what_only_waits():
+    """On the CPU at most 512 MB wait; they must not be of sizes that no one asks for any more."""
+    ext.empty_cache("cpu")
+    stale = [flow.empty(48 << 20, dtype=flow.uint8) for _ in range(10)]
+    del stale
+    size = 64 << 20
+    flow.empty(size, dtype=flow.uint8)
+    waiting = ext.memory_stats("cpu")["reserved"]
+    kept = flow.empty(size, dtype=flow.uint8)
+    assert ext.memory_stats("cpu")["reserved"] == waiting, "taken from the system once more"
+    del kept
+    assert waiting <= 512 << 20
+    ext.empty_cache("cpu")
+
+
 def test_the_peak_is_kept_until_it_is_reset(device):
     ext.reset_peak_memory(device)
     base = ext.memory_stats(device)["peak_allocated"]

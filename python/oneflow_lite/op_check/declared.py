@@ -110,7 +110,7 @@ def _check_signature(op: Subject, call: Call, number: int, ins: Sequence[str],
     for i, (y, entry) in enumerate(zip(whole, outs, strict=True)):
         for values in _combined([s[i] for s in shards], entry):
             made = _ext.from_numpy(np.array(values, order="C"))
-            if wrong := difference(made.to(y.dtype), host(y)):
+            if wrong := difference(made.to(y.dtype), host(y), inputs=call.tensors):
                 raise Failed(f"output {op.info['outputs'][i]}: {wrong}")
     return True
 

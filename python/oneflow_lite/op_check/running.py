@@ -88,7 +88,7 @@ def layouts(subject: Subject, where: str) -> str:
         expected = [host(y) for y in subject.run(call, laid)]
         outputs = subject.run_as_is(call, laid)
         for y, e in zip(outputs, expected, strict=True):
-            if wrong := difference(y, e):
+            if wrong := difference(y, e, inputs=laid):
                 raise Failed(f"{described(subject, call)}, inputs {name}: {wrong}")
     return ", ".join(LAYOUTS)
 
@@ -145,7 +145,7 @@ def dtypes(subject: Subject, where: str, tolerance: dict[str, float]) -> str:
         for y, w in zip(outputs, subject.run(same_values(subject, call, low, reference)),
                         strict=True):  # fmt: skip
             w = w if w.dtype.is_floating_point else w.to(y.dtype)  # integers wrap around
-            if wrong := difference(y, host(w), tolerance, kind):
+            if wrong := difference(y, host(w), tolerance, low.tensors):
                 raise Failed(f"{described(subject, low)} against {reference.name}: {wrong}")
         compared += [kind] if kind.is_floating_point and kind not in compared else []
     bounds = [f"{k.name} within {tolerance[k.name]:.2g}" for k in compared]
@@ -164,7 +164,7 @@ def parity(subject: Subject, where: str, tolerance: dict[str, float]) -> str:
             continue
         there = subject.on(here, where)
         for a, b in zip(subject.run(here), subject.run(there), strict=True):
-            if wrong := difference(b, host(a), tolerance, kind):
+            if wrong := difference(b, host(a), tolerance, here.tensors):
                 raise Failed(f"{described(subject, there)} on {where} against cpu: {wrong}")
     return ", ".join(k.name for k in kinds)
 

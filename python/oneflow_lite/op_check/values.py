@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._oneflow_lite import Tensor, dtype
+from oneflow_lite._oneflow_lite import Tensor
 
 # |error| <= tolerance * (|value| + the largest |value| of the tensor): some roundings of the dtype.
 TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 1e-5, "float64": 1e-11}
+_EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 
 
 def host(t: Tensor) -> np.ndarray:
@@ -32,11 +33,12 @@ def difference(
     actual: Tensor,
     expected: np.ndarray,
     tolerance: Mapping[str, float] = TOLERANCE,
-    computed_in: dtype | None = None,
+    inputs: Sequence[Tensor] = (),
 ) -> str | None:
     """What is wrong with a tensor that should have these values; None where nothing is.
 
-    A result may be as inexact as what it was computed in, though its own dtype be wider.
+    With the inputs it came from, a result may be as inexact as the least of their dtypes, and where
+    they cancel, as they are.
     """
     name = actual.dtype.name
     if tuple(actual.shape) != expected.shape:
@@ -49,9 +51,11 @@ def difference(
             rounded = host(_ext.from_numpy(np.array(expected, np.float64)).to(actual.dtype))
             expected = np.where(np.isfinite(rounded), expected, rounded)
             finite = np.abs(expected[np.isfinite(expected)])
-            source = computed_in.name if computed_in else name
-            relative = max(tolerance[name], tolerance.get(source, 0.0))
-            allowed = relative * (np.abs(expected) + finite.max(initial=0.0))
+            floats = [t for t in inputs if t.dtype.is_floating_point]
+            least = max([name, *(t.dtype.name for t in floats)], key=_EPSILON.__getitem__)
+            allowed = tolerance[least] * (np.abs(expected) + finite.max(initial=0.0))
+            terms = max([1.0, *(t.numel() / max(1, actual.numel()) for t in floats)])
+            allowed += _EPSILON[least] * terms * max([0.0, *map(_largest, floats)])
         same = (values == expected) | ((values != values) & (expected != expected))
         wrong = ~same & ~(np.abs(values.astype(float) - expected) <= allowed)
     if not np.any(wrong):
@@ -62,6 +66,11 @@ def difference(
         f"{[int(i) for i in at]}: {values[at]:.6g}, expected {expected[at]:.6g} within "
         f"{allowed[at]:.1e}"
     )
+
+
+def _largest(t: Tensor) -> float:
+    values = host(t)
+    return float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
 
 
 def shape_text(shape: Sequence[int]) -> str:

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ops with what happens to each element before and after them, as functions of one element.
+
+>>> scaled_softmax = flow.fuse.softmax(load=lambda x, bias, scale: x * scale + bias)
+>>> y = scaled_softmax(x, bias, 0.125, dim=-1)
+
+A function is traced once into an expression: operators, comparisons, and the functions below, which
+may be called as ``flow.fuse.exp(x)``, as a method ``x.exp()`` and, in the function itself, as
+``flow.exp(x)``. It runs as a composition of functors; gradients of every order follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from oneflow_lite.fuse.functions import FUNCTIONS
+from oneflow_lite.fuse.op import FusedOp
+from oneflow_lite.fuse.tracer import TraceError, traceable
+
+abs, exp, log, maximum, minimum, relu, rsqrt, sigmoid, sqrt, tanh, where = (
+    traceable(name, FUNCTIONS[name])
+    for name in ("abs", "exp", "log", "maximum", "minimum", "relu", "rsqrt", "sigmoid", "sqrt",
+                 "tanh", "where")
+)  # fmt: skip
+
+__all__ = [
+    "FusedOp", "TraceError", "abs", "exp", "layer_norm", "log", "log_softmax", "maximum", "minimum",
+    "relu", "rms_norm", "rsqrt", "sigmoid", "softmax", "sqrt", "tanh", "where",
+]  # fmt: skip
+
+_Elementwise = Callable[..., Any] | None
+
+
+def softmax(load: _Elementwise = None, store: _Elementwise = None) -> FusedOp:
+    """Softmax with ``load`` applied to each element before it and ``store`` after it.
+
+    Parameters
+    ----------
+    load : callable, optional
+        A function of an element of the input, and of further parameters, which the op's caller
+        gives as numbers or as tensors that broadcast to the input. Called once, now.
+    store : callable, optional
+        Likewise of an element of the result. A parameter that load has too is the same; the name
+        of load's first parameter (``x`` without load) is the input.
+
+    Returns
+    -------
+    FusedOp
+        A function of the input, the parameters of load and store in order, and ``dim``. Its result
+        has the input's shape and dtype.
+
+    Raises
+    ------
+    TraceError
+        A function does more than arithmetic on single elements; the message says what, and where.
+    """
+    return FusedOp("softmax", load, store)
+
+
+def log_softmax(load: _Elementwise = None, store: _Elementwise = None) -> FusedOp:
+    """log_softmax with ``load`` and ``store``, as for :func:`softmax`."""
+    return FusedOp("log_softmax", load, store)
+
+
+def layer_norm(load: _Elementwise = None, store: _Elementwise = None) -> FusedOp:
+    """layer_norm with ``load`` and ``store``, as for :func:`softmax`.
+
+    The op takes ``normalized_shape``, ``weight``, ``bias`` and ``eps`` by name.
+    """
+    return FusedOp("layer_norm", load, store)
+
+
+def rms_norm(load: _Elementwise = None, store: _Elementwise = None) -> FusedOp:
+    """rms_norm with ``load`` and ``store``, as for :func:`softmax`.
+
+    The op takes ``normalized_shape``, ``weight`` and ``eps`` by name.
+    """
+    return FusedOp("rms_norm", load, store)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ops around which elements can be fused, and the arguments that they take themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._oneflow_lite import Tensor, dtype
+
+_C = _ext._C
+Options = dict[str, Any]
+
+
+class Base(NamedTuple):
+    """One base op: its own keyword arguments with their defaults, and how it is called."""
+
+    name: str
+    defaults: Options
+    call: Callable[[Tensor, Options], Tensor]
+    row_width: Callable[[Tensor, Options], int | None]  # None where rows are not of memory
+    required: tuple[str, ...] = ()
+
+
+def _softmax(function: Callable[..., Tensor]) -> Callable[[Tensor, Options], Tensor]:
+    return lambda x, options: function(x, options["dim"])
+
+
+def _last_dim(x: Tensor, options: Options) -> int | None:
+    dim = options["dim"]
+    if dim is None:  # as functional::Softmax reads it
+        dim = 0 if x.ndim in (0, 1, 3) else 1
+    return x.shape[-1] if x.ndim > 0 and dim in (-1, x.ndim - 1) else None
+
+
+def _cast(t: Tensor | None, to: dtype) -> Tensor | None:
+    return None if t is None else t.to(dtype=to)
+
+
+def _shape(options: Options) -> list[int]:
+    shape = options["normalized_shape"]
+    return [shape] if isinstance(shape, int) else list(shape)
+
+
+def _layer_norm(x: Tensor, options: Options) -> Tensor:
+    weight, bias = _cast(options["weight"], x.dtype), _cast(options["bias"], x.dtype)
+    return _C.layer_norm(x, _shape(options), weight, bias, options["eps"])
+
+
+def _rms_norm(x: Tensor, options: Options) -> Tensor:
+    return _C.rms_norm(x, _shape(options), _cast(options["weight"], x.dtype), options["eps"])
+
+
+def _normalized(x: Tensor, options: Options) -> int | None:
+    width = 1
+    for size in _shape(options):
+        width *= size
+    return width
+
+
+_DIM: Options = {"dim": None}
+_NORM: Options = {"normalized_shape": None, "weight": None}
+_REQUIRED = ("normalized_shape",)
+
+BASES = {
+    base.name: base
+    for base in (
+        Base("softmax", _DIM, _softmax(_C.softmax), _last_dim),
+        Base("log_softmax", _DIM, _softmax(_C.log_softmax), _last_dim),
+        Base("layer_norm", _NORM | {"bias": None, "eps": 1e-5}, _layer_norm, _normalized,
+             _REQUIRED),
+        Base("rms_norm", _NORM | {"eps": None}, _rms_norm, _normalized, _REQUIRED),
+    )
+}  # fmt: skip

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The object that flow.fuse.softmax(...) and its like give."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._oneflow_lite import Tensor
+from oneflow_lite.fuse.bases import BASES, Options
+from oneflow_lite.fuse.compose import Values, as_number, check_operands, compose
+from oneflow_lite.fuse.expression import Graph
+from oneflow_lite.fuse.tracer import TraceError, trace
+
+Elementwise = Callable[..., Any]
+
+
+class FusedOp:
+    """A base op with what happens to each element as it is loaded and stored.
+
+    Called with the input, then tensors or numbers for the other parameters of load and of store by
+    place or by name, and the base op's own arguments by name. Tensors broadcast to the input.
+    """
+
+    def __init__(self, base: str, load: Elementwise | None, store: Elementwise | None) -> None:
+        self._base = BASES[base]
+        self.__name__ = f"fuse.{base}"
+        self.load: Graph | None = None
+        self.store: Graph | None = None
+        self._input, self._defaults = "x", dict[str, float | None]()
+        if load is not None:
+            self.load, parameters = trace(f"{self.__name__}(load=...)", load)
+            self._input = next(iter(parameters))
+            self._defaults = {k: v for k, v in parameters.items() if k != self._input}
+        if store is not None:
+            self.store, parameters = trace(f"{self.__name__}(store=...)", store)
+            result, *others = parameters
+            if result in (self._input, *self._defaults) and load is not None:
+                raise TraceError(
+                    f"{self.__name__}: {result} is the result in store and a parameter of load; "
+                    "give one of them another name"
+                )
+            if load is None and result == self._input:
+                self._input = "input"
+            for name in others:
+                if name != self._input and self._defaults.get(name) is None:
+                    self._defaults[name] = parameters[name]
+        self._check_names()
+        self.__signature__ = self._signature()
+
+    def _check_names(self) -> None:
+        taken = {self._input, *self._defaults} & set(self._base.defaults)
+        if taken:
+            raise TraceError(
+                f"{self.__name__}: {', '.join(sorted(taken))} is an argument of "
+                f"{self._base.name}; give the parameter another name"
+            )
+
+    def _signature(self) -> inspect.Signature:
+        p, empty = inspect.Parameter, inspect.Parameter.empty
+        by_place = [p(self._input, p.POSITIONAL_OR_KEYWORD)]
+        needed = [n for n, default in self._defaults.items() if default is None]
+        given = {n: default for n, default in self._defaults.items() if default is not None}
+        by_place += [p(n, p.POSITIONAL_OR_KEYWORD) for n in needed]
+        by_place += [p(n, p.POSITIONAL_OR_KEYWORD, default=v) for n, v in given.items()]
+        own = [
+            p(n, p.KEYWORD_ONLY, default=empty if n in self._base.required else v)
+            for n, v in self._base.defaults.items()
+        ]
+        return inspect.Signature(by_place + own)
+
+    def __repr__(self) -> str:
+        parts = [f"{self.__name__}{self.__signature__}"]
+        parts += [f"load = {self.load}"] if self.load else []
+        parts += [f"store = {self.store}"] if self.store else []
+        return f"<{', '.join(parts)}>"
+
+    def _bind(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Tensor, Values, Options]:
+        try:
+            bound = self.__signature__.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.__name__}(): {error}; it is {self!r}") from None
+        bound.apply_defaults()
+        given = dict(bound.arguments)
+        options = {name: given.pop(name) for name in self._base.defaults}
+        values: Values = {}
+        for name, value in given.items():
+            if not isinstance(value, Tensor):
+                number = as_number(value)
+                if number is None or name == self._input:
+                    raise TypeError(
+                        f"{self.__name__}(): {name} must be a tensor"
+                        f"{'' if name == self._input else ' or a number'}, "
+                        f"not {type(value).__name__}"
+                    )
+                value = number
+            values[name] = value
+        x = values[self._input]
+        assert isinstance(x, Tensor)
+        return x, values, options
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
+        x, values, options = self._bind(args, kwargs)
+        if not x.dtype.is_floating_point:
+            raise _ext.DTypeError(
+                f"{self.__name__}(): {self._input} must be float16, bfloat16, float32 or float64, "
+                f"not {str(x.dtype).removeprefix('oneflow_lite.')}"
+            )
+        check_operands(f"{self.__name__}()", x, values)
+        return compose(self._base, self.load, self.store, x, values, options)

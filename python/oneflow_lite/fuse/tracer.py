@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running a function once on stand-ins for numbers, to learn what it computes."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import numbers
+import os
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._oneflow_lite import Tensor
+from oneflow_lite.fuse.expression import OPERATIONS, Graph
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_FUNCTIONS = sorted(name for name, o in OPERATIONS.items() if o.python.startswith(name))
+_ALLOWED = f"allowed are + - * / ** (by a small int), comparisons and {', '.join(_FUNCTIONS)}"
+
+
+class TraceError(TypeError):
+    """A function that cannot become an expression over single elements."""
+
+
+def _is_ours(code: types.CodeType) -> bool:
+    return os.path.abspath(code.co_filename).startswith(_PACKAGE)
+
+
+def _users_line() -> str:
+    """The line that the user's code, nearest to here, is at."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame and _is_ours(frame.f_code):
+        frame = frame.f_back
+    return _line(frame.f_code.co_filename, frame.f_lineno) if frame else ""
+
+
+def _line(file: str, number: int) -> str:
+    source = linecache.getline(file, number).strip()
+    return f"\n  {os.path.basename(file)}:{number}: {source}" if source else ""
+
+
+class Tracer:
+    """Stands for one element, whichever, while a function is traced."""
+
+    __slots__ = ("_graph", "_number")
+    __array_ufunc__ = None  # NumPy's numbers leave operators to us
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, graph: Graph, number: int) -> None:
+        self._graph, self._number = graph, number
+
+    def __repr__(self) -> str:
+        return f"<an element of {self._graph.role}'s input>"
+
+    def __pow__(self, exponent: Any) -> Tracer:
+        if type(exponent) is not int or not 1 <= exponent <= 8:
+            raise self._refusal("** takes an int from 1 to 8; for others use exp and log")
+        half = self if exponent == 1 else self ** (exponent // 2)
+        power = self if exponent == 1 else half * half
+        return power * self if exponent > 1 and exponent % 2 else power
+
+    def __pos__(self) -> Tracer:
+        return self
+
+    def _refusal(self, why: str) -> TraceError:
+        return TraceError(f"{self._graph.role}: {why}{_users_line()}")
+
+    def __bool__(self) -> bool:
+        raise self._refusal(
+            "if, while, and, or, not, min and max decide by an element's value, which is not there "
+            "yet; use where(condition, a, b), maximum or minimum"
+        )
+
+    def _number_wanted(self) -> Any:
+        raise self._refusal(
+            "a Python number is wanted of an element, whose value is not there yet; functions of "
+            f"the module math cannot be traced, {_ALLOWED}"
+        )
+
+    __float__ = __int__ = __index__ = __complex__ = _number_wanted
+
+    def _other_elements(self, *_: Any, **__: Any) -> Any:
+        raise self._refusal(
+            "indexing, len and iteration need other elements than the one at hand; a fused "
+            "function sees one element at a time"
+        )
+
+    __getitem__ = __setitem__ = __len__ = __iter__ = __contains__ = _other_elements
+
+    def _in_place(self, _: Any) -> Any:
+        raise self._refusal("an element is not changed in place: write x = x + y, not x += y")
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = _in_place
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in _FUNCTIONS:
+            return lambda *others: apply(name, self, *others)
+        if name.endswith("_") and hasattr(Tensor, name):
+            why = f"{name} changes a tensor in place"
+        elif hasattr(Tensor, name):
+            why = f"{name} is of a whole tensor, and a fused function sees one element at a time"
+        else:
+            why = f"there is no {name}"
+        raise self._refusal(f"{why}; {_ALLOWED}")
+
+
+def apply(operation: str, *args: Any) -> Tracer:
+    """One more step; at least one argument is a Tracer."""
+    tracer = next(a for a in args if isinstance(a, Tracer))
+    graph = tracer._graph
+    places = OPERATIONS[operation].python.count("{}")
+    if len(args) != places:
+        raise tracer._refusal(f"{operation} takes {places} argument(s), {len(args)} were given")
+    steps = []
+    for a in args:
+        if isinstance(a, Tracer):
+            if a._graph is not graph:
+                raise tracer._refusal("an element of another function was used")
+            steps.append(a._number)
+        elif isinstance(a, Tensor):
+            raise tracer._refusal(
+                "a tensor from outside would be frozen into the kernel; make it a parameter"
+            )
+        elif isinstance(a, numbers.Real) or (hasattr(a, "dtype") and getattr(a, "ndim", 1) == 0):
+            steps.append(graph.constant(float(a)))
+        else:
+            raise tracer._refusal(f"{operation} takes numbers, not {type(a).__name__}")
+    return Tracer(graph, graph.add(operation, *steps))
+
+
+def _operator(operation: str, *, reflected: bool = False) -> Callable[..., Tracer]:
+    if reflected:
+        return lambda self, other: apply(operation, other, self)
+    return lambda self, *other: apply(operation, self, *other)
+
+
+for _name, _operation in {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}.items():
+    setattr(Tracer, f"__{_name}__", _operator(_operation))
+    setattr(Tracer, f"__r{_name}__", _operator(_operation, reflected=True))
+for _name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "abs"):
+    setattr(Tracer, f"__{_name}__", _operator(_name))
+
+
+def traceable(name: str, for_tensors: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of that name for tensors and, in a function that is traced, for elements."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if not kwargs and any(isinstance(a, Tracer) for a in args):
+            return apply(name, *args)
+        return for_tensors(*args, **kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+class _Namespace:
+    """Stands for the module oneflow_lite in the names that a traced function sees."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        from oneflow_lite import fuse
+
+        if name in _FUNCTIONS:
+            return getattr(fuse, name)
+        if name in _BY_NAME:
+            return _operator(_BY_NAME[name])
+        return getattr(self._module, name)
+
+
+_BY_NAME = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "neg": "neg"} | {
+    name: name for name in ("eq", "ne", "lt", "le", "gt", "ge")
+}
+
+
+def _seen(value: Any) -> Any:
+    """What a traced function finds under a name that holds `value`."""
+    if isinstance(value, types.ModuleType) and value.__name__ in ("oneflow_lite", _ext._C.__name__):
+        return _Namespace(value)
+    name = getattr(value, "__name__", "")
+    if isinstance(value, types.BuiltinFunctionType) and getattr(_ext._C, name, None) is value:
+        return getattr(_Namespace(_ext._C), name)
+    return value
+
+
+def _with_traceable_names(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, for which flow.exp and its like take elements too."""
+    if not isinstance(function, types.FunctionType):
+        return _seen(function)
+    names = set(function.__code__.co_names)
+    names_seen = {
+        name: _seen(v) if name in names else v for name, v in function.__globals__.items()
+    }
+
+    def cell(c: types.CellType) -> types.CellType:
+        try:
+            return types.CellType(_seen(c.cell_contents))
+        except ValueError:  # not assigned yet
+            return c
+
+    closure = function.__closure__ and tuple(map(cell, function.__closure__))
+    copy = types.FunctionType(
+        function.__code__, names_seen, function.__name__, function.__defaults__, closure
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+def parameters_of(role: str, function: Callable[..., Any]) -> dict[str, float | None]:
+    """The names of a function's parameters, the first for the element, and their defaults."""
+    where = ""
+    if code := getattr(function, "__code__", None):
+        where = _line(code.co_filename, code.co_firstlineno)
+    if not callable(function):
+        raise TraceError(f"{role}: a function is wanted, not {type(function).__name__}")
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        raise TraceError(f"{role}: {function!r} does not tell its parameters{where}") from None
+    names: dict[str, float | None] = {}
+    for p in parameters:
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            raise TraceError(f"{role}: {p} has no fixed number of parameters; name each{where}")
+        if p.default is not p.empty and not isinstance(p.default, numbers.Real):
+            raise TraceError(f"{role}: the default of {p.name} must be a number{where}")
+        names[p.name] = None if p.default is p.empty else float(p.default)
+    if not names:
+        raise TraceError(f"{role}: the function has no parameter for the element{where}")
+    return names
+
+
+def trace(role: str, function: Callable[..., Any]) -> tuple[Graph, dict[str, float | None]]:
+    """What `function` computes of an element, and its parameters.
+
+    Raises
+    ------
+    TraceError
+        It does more than arithmetic on elements; the message says what and shows the line.
+    """
+    parameters = parameters_of(role, function)
+    graph = Graph(role, [*parameters])
+    tracers = {name: Tracer(graph, graph.parameter(name)) for name in parameters}
+    try:
+        signature = inspect.signature(function)
+        bound = signature.bind_partial()
+        bound.arguments.update(tracers)
+        result = _with_traceable_names(function)(*bound.args, **bound.kwargs)
+    except TraceError:
+        raise
+    except Exception as error:
+        raise TraceError(_explained(role, function, error)) from error
+    if isinstance(result, Tracer):
+        graph.result = result._number
+    elif isinstance(result, numbers.Real):
+        graph.result = graph.constant(float(result))
+    else:
+        code = getattr(function, "__code__", None)
+        where = _line(code.co_filename, code.co_firstlineno) if code else ""
+        raise TraceError(
+            f"{role}: it must give one number per element, not {type(result).__name__}{where}"
+        )
+    return graph, parameters
+
+
+def _explained(role: str, function: Callable[..., Any], error: Exception) -> str:
+    where = ""
+    step = error.__traceback__
+    while step:
+        code = step.tb_frame.f_code
+        if not _is_ours(code):
+            where = _line(code.co_filename, step.tb_lineno)
+        step = step.tb_next
+    return (
+        f"{role}: {type(error).__name__}: {error}; {_ALLOWED}, as operators, as methods of an "
+        f"element, or from flow.fuse{where}"
+    )
