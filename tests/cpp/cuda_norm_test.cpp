@@ -90,10 +90,6 @@ class CudaNormTest : public PrimitiveTest {
     return dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   }
 
-  HostArray Weights(DType dtype, const Case& k, double mean, double spread) {
-    return numbers_.NormalArray(dtype, k.cols, spread, mean);
-  }
-
   template <class Op>
   void Run(DType dtype, const Case& k) {
     SCOPED_TRACE(std::string(Op::kCentre ? "layer_norm " : "rms_norm ") + Name(dtype) + " " +
@@ -103,8 +99,8 @@ class CudaNormTest : public PrimitiveTest {
     const NormShape shape{.rows = k.rows, .cols = k.cols, .eps = kEps, .x_stride = k.stride()};
     x_ = numbers_.NormalArray(dtype, k.rows * k.stride(), k.spread, k.mean);
     residual_ = numbers_.NormalArray(dtype, k.residual ? k.numel() : 0);
-    weight_ = Weights(weight_dtype, k, 1, k.weight_spread);
-    bias_ = Weights(weight_dtype, k, 0, 0.5);
+    weight_ = numbers_.NormalArray(weight_dtype, k.cols, k.weight_spread, 1);
+    bias_ = numbers_.NormalArray(weight_dtype, k.cols, 0.5);
     if (!k.weight) weight_ = HostArray(weight_dtype, 0);
     if (!k.bias || !Op::kCentre) bias_ = HostArray(weight_dtype, 0);
     Forward<Op>(spec, shape, k);
@@ -305,6 +301,17 @@ TEST_P(CudaNormTest, ManyRowsAndFewRows) {
                         Case{9, 300001}, Case{1, 600000}, Case{8, 140000}, Case{1, 7}}) {
     RunAll(k);
   }
+}
+
+// Rows enough for the forward's teams: in clusters, and in blocks in float16.
+TEST_P(CudaNormTest, ManyWideRows) {
+  for (const DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
+    for (const bool residual : {false, true}) {
+      RunBoth(dtype, {.rows = 140, .cols = 5000 * PackOf(dtype), .residual = residual});
+    }
+  }
+  RunBoth(DType::kFloat16, {.rows = 2700, .cols = 2048});
+  RunBoth(DType::kFloat16, {.rows = 1100, .cols = 4097, .residual = true});
 }
 
 TEST_P(CudaNormTest, OddOffsetsAndStrides) {
