@@ -27,12 +27,10 @@ struct Case {
   int64_t stride() const { return cols + x_pad; }
   int64_t numel() const { return rows * cols; }
   std::string Describe() const {
-    return std::to_string(rows) + " x " + std::to_string(cols) + ", padding " +
-           std::to_string(x_pad) + ", offsets " + std::to_string(x_offset) + " " +
-           std::to_string(offset) + ", mean " + std::to_string(mean) + ", weight " +
-           std::to_string(weight) + ", bias " + std::to_string(bias) + ", mixed " +
-           std::to_string(mixed) + ", residual " + std::to_string(residual) + ", from output " +
-           std::to_string(from_output) + ", wanted " + std::to_string(wanted);
+    std::string text = std::to_string(rows) + " x " + std::to_string(cols);
+    for (const int64_t v : {x_pad, x_offset, offset}) text += ", " + std::to_string(v);
+    for (const bool v : {weight, bias, mixed, residual, from_output}) text += v ? " 1" : " 0";
+    return text + ", wanted " + std::to_string(wanted);
   }
 };
 
