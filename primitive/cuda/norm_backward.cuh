@@ -63,8 +63,9 @@ class NormBackwardTeam : NormTeam<T, kPacks, 2, kAligned> {
     AllowNextKernel();
     const char* const end = ring_ + more_.stages * Base::kStageBytes;
     char* ahead = ring_;  // the next stage to be filled
-    for (int s = 0; s + 1 < more_.stages; ++s, ahead += Base::kStageBytes)
+    for (int s = 0; s + 1 < more_.stages; ++s, ahead += Base::kStageBytes) {
       Issue(ahead, s < this->turns_);
+    }
     const int64_t step = step_ * a_.cols;
     char* slots = ring_;
     KeepWeights();
@@ -246,8 +247,9 @@ class NormBackwardTeam : NormTeam<T, kPacks, 2, kAligned> {
       for (int64_t i = threadIdx.x; i < columns.count; i += blockDim.x) {
         C sum = 0;
 #pragma unroll 4
-        for (int r = 0; r < regions; ++r)
+        for (int r = 0; r < regions; ++r) {
           sum += memory[(int64_t{r} * kKinds + kind) * capacity + i];
+        }
         if (!more_.last) {
           part[i] = sum;
         } else if (a_.float_weight) {

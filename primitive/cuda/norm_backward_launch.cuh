@@ -144,12 +144,10 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
   }
   if (error != cudaSuccess || grid.last || !(a.dweight || a.dbias)) return error;
   const int kinds = kNormKinds<kCentre>;
-  if constexpr (sizeof(T) < sizeof(float)) {
-    if (!a.float_weight) {
-      return ReduceParts<T>(parts, plan.units, kinds, a.cols, a.dweight, a.dbias, stream);
-    }
+  if (a.float_weight) {
+    return ReduceParts<float>(parts, plan.units, kinds, a.cols, a.dweight, a.dbias, stream);
   }
-  return ReduceParts<C>(parts, plan.units, kinds, a.cols, a.dweight, a.dbias, stream);
+  return ReduceParts<T>(parts, plan.units, kinds, a.cols, a.dweight, a.dbias, stream);
 }
 
 }  // namespace internal

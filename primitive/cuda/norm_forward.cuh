@@ -226,9 +226,9 @@ struct NormRow {
       total.squares = sums.v[0];
       SetScale(total);
     } else if constexpr (kRound == 0) {
-      total.mean = sums.v[0] * extras.share;
+      total.mean = DividedBy(static_cast<C>(extras.cols), extras.share, sums.v[0]);
     } else {
-      total.low = sums.v[0] * extras.share;
+      total.low = DividedBy(static_cast<C>(extras.cols), extras.share, sums.v[0]);
       total.squares = sums.v[1] - sums.v[0] * total.low;
       SetScale(total);
     }
@@ -309,21 +309,7 @@ struct NormRow {
   }
   template <int N>
   __device__ __forceinline__ Pack<C, N> Weights(const void* weights, int64_t col) const {
-    if constexpr (!std::is_same_v<Output, C>) {
-      if (!extras.float_weight) {
-        return ConvertPack<C>(LoadPack<N>(static_cast<const Output*>(weights) + col));
-      }
-    }
-    // As many as 16 bytes hold, at a time.
-    constexpr int kPart = N < kPackSize<C> ? N : kPackSize<C>;
-    Pack<C, N> w;
-#pragma unroll
-    for (int i = 0; i < N; i += kPart) {
-      const auto part = LoadPack<kPart>(static_cast<const C*>(weights) + col + i);
-#pragma unroll
-      for (int j = 0; j < kPart; ++j) w.v[i + j] = part.v[j];
-    }
-    return w;
+    return LoadWeights<C, N, Output>(weights, extras.float_weight, col, 0, N, C(0));
   }
 };
 

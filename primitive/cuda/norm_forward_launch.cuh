@@ -38,6 +38,7 @@ NormTraits ForwardTraits(const NormForward<T>& a) {
   t.pack = kPackSize<T>;
   t.compute_bytes = sizeof(ComputeType<T>);
   t.inputs = a.residual ? 2 : 1;
+  t.many = t.most = a.residual ? kForwardPacks<T, true> : kForwardPacks<T, false>;
   t.weights = (a.weight ? 1 : 0) + (a.bias ? 1 : 0);
   t.scratch_bytes = kNormScratchBytes;
   t.aligned = AreMultiplesOf16({AddressOf(a.x), AddressOf(a.residual), AddressOf(a.y),

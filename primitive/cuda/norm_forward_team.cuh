@@ -18,10 +18,14 @@ struct NormForwardGrid : NormGrid {
   C eps, share;      // share: 1 / cols
 };
 
+// Packs per thread. Weight, bias and two inputs of 16-bit elements leave no room for four.
+template <class T, bool kResidual>
+inline constexpr int kForwardPacks = kResidual && sizeof(T) == 2 ? 2 : 4;
+
 template <class T, bool kCentre, bool kResidual, bool kAligned>
-class NormForwardTeam : NormTeam<T, 4, kResidual ? 2 : 1, kAligned> {
-  using Base = NormTeam<T, 4, kResidual ? 2 : 1, kAligned>;
-  static constexpr int kPacks = 4;
+class NormForwardTeam : NormTeam<T, kForwardPacks<T, kResidual>, kResidual ? 2 : 1, kAligned> {
+  static constexpr int kPacks = kForwardPacks<T, kResidual>;
+  using Base = NormTeam<T, kPacks, kResidual ? 2 : 1, kAligned>;
   using Base::column_;
   using Base::edge_;
   using Base::First;
@@ -121,7 +125,7 @@ class NormForwardTeam : NormTeam<T, 4, kResidual ? 2 : 1, kAligned> {
     sums = Base::Reduce(sums);
     C mean = 0, low = 0, squares = sums.v[0];
     if constexpr (kCentre) {
-      mean = sums.v[0] * own_share_;
+      mean = DividedBy(static_cast<C>(own_columns_), own_share_, sums.v[0]);
       squares = Centre(v, active, mean, low);
     } else if (more_.cluster) {
       squares = this->cluster_.Sum(sums).v[0];
@@ -155,7 +159,7 @@ class NormForwardTeam : NormTeam<T, 4, kResidual ? 2 : 1, kAligned> {
       }
     }
     sums = Base::Reduce(sums);
-    low = sums.v[0] * own_share_;
+    low = DividedBy(static_cast<C>(own_columns_), own_share_, sums.v[0]);
     const C squares = sums.v[1] - sums.v[0] * low;
     if (!more_.cluster) return squares;
     // The blocks' centres differ: merge them about this block's, each block on its own.

@@ -33,10 +33,7 @@ struct NormLauncherTable {
 
   // Null where there is no code for the spec.
   const NormLaunchers* Find(const NormSpec& spec) const {
-    const bool is_half = spec.dtype == DType::kFloat16 || spec.dtype == DType::kBFloat16;
-    if (spec.weight_dtype != spec.dtype && !(is_half && spec.weight_dtype == DType::kFloat32)) {
-      return nullptr;
-    }
+    if (spec.weight_dtype != spec.dtype && spec.weight_dtype != DType::kFloat32) return nullptr;
     switch (spec.dtype) {
       case DType::kFloat16:
         return float16;

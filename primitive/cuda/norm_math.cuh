@@ -128,8 +128,10 @@ struct NormGradient {
   __device__ __forceinline__ NormGradient(const NormSums<T, kCentre>& sums, C rstd, C share)
       : scale(kFromOutput ? C(1) : rstd), offset(0), rstd(rstd) {
     if (kRecentre<T, kCentre> && !kFromOutput) offset = -(sums.v * share) * rstd;
-    by_x_hat = -rstd * ((scale * sums.gv + offset * sums.g) * share);
-    constant = kCentre ? -rstd * (sums.g * share) : C(0);
+    // A single column is its own mean: dx is 0, without what rounding would leave.
+    if (kCentre && share == C(1)) this->rstd = 0;
+    by_x_hat = -this->rstd * ((scale * sums.gv + offset * sums.g) * share);
+    constant = kCentre ? -this->rstd * (sums.g * share) : C(0);
   }
   __device__ __forceinline__ C XHat(C v) const {
     return kFromOutput ? v : kRecentre<T, kCentre> ? v * scale + offset : v * scale;
@@ -138,6 +140,13 @@ struct NormGradient {
     return kCentre ? g * rstd + (x_hat * by_x_hat + constant) : g * rstd + x_hat * by_x_hat;
   }
 };
+
+// a / n, where share is 1 / n: the product's error is added once more.
+template <class C>
+__device__ __forceinline__ C DividedBy(C n, C share, C a) {
+  const C q = a * share;
+  return q + (a - q * n) * share;
+}
 
 __device__ __forceinline__ float Quotient(float a, float b) { return __fdividef(a, b); }
 __device__ __forceinline__ double Quotient(double a, double b) { return a / b; }
@@ -196,7 +205,7 @@ template <class C, int N, class T>
 __device__ __forceinline__ Pack<C, N> LoadWeights(const void* weights, bool is_float, int64_t col,
                                                   int first, int last, C missing) {
   if (!weights) last = 0;
-  if constexpr (sizeof(T) < sizeof(float)) {
+  if constexpr (!std::is_same_v<T, float>) {
     if (is_float) {
       return LoadWeightsOf<C, N>(static_cast<const float*>(weights) + col, first, last, missing);
     }

@@ -39,15 +39,22 @@ struct NormPolicy {
   static constexpr int kSumUnroll = 2;          // packs of x and of dy in flight per thread
   static constexpr int kSumMinPacks = 1024;     // worth a block
   static constexpr int kMaxChunks = 1024;
-  static constexpr int kForwardMinPacks = 257;  // of a forward's rows
-  static constexpr int kForwardMinTurns = 4;    // rows per team
-  static constexpr int kReduceColumns = 32;     // of a block that adds up the blocks' parts
+  // A forward: see TeamsServe.
+  static constexpr int kForwardMinTurns = 4;       // rows per team
+  static constexpr int kForwardWidePacks = 4096;   // wider rows: 0.6 to 0.94 of a copy, tiers 0.5
+  static constexpr int kForwardTallPacks = 32;     // narrow rows, if a team gets many of them:
+  static constexpr int kForwardTallTurns = 32;     // 0.82 to 0.91, tiers 0.59 to 0.78
+  static constexpr int kForwardCentrePacks = 512;  // 16-bit layer_norm: 0.70 to 0.86, 0.60 to 0.85
+  static constexpr int kForwardCentreTurns = 5;
+  static constexpr int kForwardResidualPacks = 512;  // 16-bit: 0.92, tiers 0.66
+  static constexpr int kReduceColumns = 32;          // of a block that adds up the blocks' parts
   static constexpr int kReduceWays = 16;
 };
 
 // What of a kernel of teams its plan depends on.
 struct NormTraits {
   int many = 4;           // packs per thread that make good use of registers
+  int most = 4;           // packs per thread that there is a kernel for
   int pack = 1;           // elements in 16 bytes
   int compute_bytes = 4;  // size of the compute type
   int inputs = 1;         // tensors whose rows are copied
@@ -100,8 +107,8 @@ inline int ThreadsOfTeams(int64_t team) {
 // Teams of whole warps for `packs` packs, with the packs per thread that leave fewer threads idle.
 inline void ShapeTeam(int64_t packs, const NormTraits& t, NormPlan* plan) {
   const int64_t by_many = 32 * CeilDiv(packs, 32 * t.many), by_four = 32 * CeilDiv(packs, 32 * 4);
-  const bool four =
-      by_many > NormPolicy::kThreads || 3 * ThreadsOfTeams(by_four) > 4 * ThreadsOfTeams(by_many);
+  const bool four = t.most == 4 && (by_many > NormPolicy::kThreads ||
+                                    3 * ThreadsOfTeams(by_four) > 4 * ThreadsOfTeams(by_many));
   plan->packs = four ? 4 : t.many;
   plan->team = static_cast<int>(four ? by_four : by_many);
   plan->threads = plan->team;
@@ -174,12 +181,13 @@ template <class MaxClusters>
 bool PlanOnChip(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLimits& limits,
                 const MaxClusters& max_clusters, NormPlan* plan) {
   using P = NormPolicy;
-  if (packs <= P::kBlockPacks) {
+  const int64_t capacity = int64_t{P::kThreads} * t.most;  // of a block
+  if (packs <= capacity) {
     *plan = PlanTeams(rows, packs, t, limits);
     if (FitStages(t, limits, plan)) return true;
   }
   for (int slices = 2; slices <= P::kMaxCluster; slices *= 2) {
-    if (packs > int64_t{P::kBlockPacks} * slices) continue;
+    if (packs > capacity * slices) continue;
     *plan = NormPlan();
     plan->slices = slices;
     plan->cluster = true;
@@ -213,18 +221,29 @@ NormPlan PlanNormBackward(int64_t rows, int64_t cols, const NormTraits& t,
   return plan;
 }
 
-// Whether teams serve a forward better than the tiers of row_policy.h: where the rows are many, and
-// so wide that weight and bias would come from the L2 for every row.
-template <class MaxClusters>
-bool PlanNormForward(int64_t rows, int64_t cols, const NormTraits& t, const DeviceLimits& limits,
-                     const MaxClusters& max_clusters, NormPlan* plan) {
+// Whether teams serve a forward better than the tiers of row_policy.h, which read weight and bias
+// anew for every row; by measurement on an H200.
+inline bool TeamsServe(int64_t packs, int64_t turns, bool centre, const NormTraits& t) {
   using P = NormPolicy;
+  const bool is_half = t.pack == 8;
+  if (turns < P::kForwardMinTurns || packs <= P::kFewPacks) return false;
+  if (t.inputs == 2) {
+    return is_half ? packs >= P::kForwardResidualPacks : t.aligned && packs >= P::kForwardWidePacks;
+  }
+  if (!t.aligned) return false;
+  if (packs > P::kForwardWidePacks) return true;
+  if (packs <= P::kForwardTallPacks && turns >= P::kForwardTallTurns) return true;
+  return is_half && centre && packs <= P::kForwardCentrePacks && turns >= P::kForwardCentreTurns;
+}
+
+// centre: layer_norm. False: the tiers of row_policy.h serve better.
+template <class MaxClusters>
+bool PlanNormForward(int64_t rows, int64_t cols, bool centre, const NormTraits& t,
+                     const DeviceLimits& limits, const MaxClusters& max_clusters, NormPlan* plan) {
   const int64_t packs = PacksOfRow(cols, t);
-  if (packs < P::kForwardMinPacks) return false;
   if (!PlanOnChip(rows, packs, t, limits, max_clusters, plan)) return false;
   AlignUnits(rows, cols, t, plan);
-  const int64_t turns = CeilDiv(rows, plan->units * plan->teams());
-  return turns >= P::kForwardMinTurns;
+  return TeamsServe(packs, CeilDiv(rows, plan->units * plan->teams()), centre, t);
 }
 
 }  // namespace cuda

@@ -27,12 +27,10 @@ struct Case {
   int64_t stride() const { return cols + x_pad; }
   int64_t numel() const { return rows * cols; }
   std::string Describe() const {
-    return std::to_string(rows) + " x " + std::to_string(cols) + ", padding " +
-           std::to_string(x_pad) + ", offsets " + std::to_string(x_offset) + " " +
-           std::to_string(offset) + ", mean " + std::to_string(mean) + ", weight " +
-           std::to_string(weight) + ", bias " + std::to_string(bias) + ", mixed " +
-           std::to_string(mixed) + ", residual " + std::to_string(residual) + ", from output " +
-           std::to_string(from_output) + ", wanted " + std::to_string(wanted);
+    std::string text = std::to_string(rows) + " x " + std::to_string(cols);
+    for (const int64_t v : {x_pad, x_offset, offset}) text += ", " + std::to_string(v);
+    for (const bool v : {weight, bias, mixed, residual, from_output}) text += v ? " 1" : " 0";
+    return text + ", wanted " + std::to_string(wanted);
   }
 };
 
@@ -68,6 +66,9 @@ Row RowOf(const double* s, int64_t cols, double eps, bool centre) {
   Row row;
   for (int64_t c = 0; c < cols && centre; ++c) row.mean += s[c];
   row.mean /= static_cast<double>(cols);
+  double left = 0;  // of the sum's rounding, which a tiny spread would show
+  for (int64_t c = 0; c < cols && centre; ++c) left += s[c] - row.mean;
+  row.mean += left / static_cast<double>(cols);
   double squares = 0;
   for (int64_t c = 0; c < cols; ++c) squares += (s[c] - row.mean) * (s[c] - row.mean);
   row.rstd = 1 / std::sqrt(squares / static_cast<double>(cols) + eps);
@@ -87,21 +88,17 @@ class CudaNormTest : public PrimitiveTest {
     return dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   }
 
-  HostArray Weights(DType dtype, const Case& k, double mean, double spread) {
-    return numbers_.NormalArray(dtype, k.cols, spread, mean);
-  }
-
   template <class Op>
   void Run(DType dtype, const Case& k) {
     SCOPED_TRACE(std::string(Op::kCentre ? "layer_norm " : "rms_norm ") + Name(dtype) + " " +
                  k.Describe());
-    const DType weight_dtype = k.mixed && SizeOf(dtype) == 2 ? DType::kFloat32 : dtype;
+    const DType weight_dtype = k.mixed ? DType::kFloat32 : dtype;
     const NormSpec spec{.dtype = dtype, .weight_dtype = weight_dtype};
     const NormShape shape{.rows = k.rows, .cols = k.cols, .eps = kEps, .x_stride = k.stride()};
     x_ = numbers_.NormalArray(dtype, k.rows * k.stride(), k.spread, k.mean);
     residual_ = numbers_.NormalArray(dtype, k.residual ? k.numel() : 0);
-    weight_ = Weights(weight_dtype, k, 1, k.weight_spread);
-    bias_ = Weights(weight_dtype, k, 0, 0.5);
+    weight_ = numbers_.NormalArray(weight_dtype, k.cols, k.weight_spread, 1);
+    bias_ = numbers_.NormalArray(weight_dtype, k.cols, 0.5);
     if (!k.weight) weight_ = HostArray(weight_dtype, 0);
     if (!k.bias || !Op::kCentre) bias_ = HostArray(weight_dtype, 0);
     Forward<Op>(spec, shape, k);
@@ -251,8 +248,10 @@ class CudaNormTest : public PrimitiveTest {
           "dx");
     }
     const auto weight_bound = [&](const Doubles& value, const Doubles& terms) {
-      return
-          [&](int64_t c) { return Rounding(spec.weight_dtype, value[c]) + 2.5 * unit * terms[c]; };
+      return [&](int64_t c) {
+        const double weight_unit = std::max(unit, Unit(spec.weight_dtype));
+        return Rounding(spec.weight_dtype, value[c]) + 2.5 * weight_unit * terms[c];
+      };
     };
     if (k.wanted & kDWeight) ExpectNear(dweight, dw, weight_bound(dw, dw_terms), "dweight");
     if (Op::kCentre && (k.wanted & kDBias)) {
@@ -302,6 +301,17 @@ TEST_P(CudaNormTest, ManyRowsAndFewRows) {
   }
 }
 
+// Rows enough for the forward's teams: in clusters, and in blocks in float16.
+TEST_P(CudaNormTest, ManyWideRows) {
+  for (const DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
+    for (const bool residual : {false, true}) {
+      RunBoth(dtype, {.rows = 140, .cols = 5000 * PackOf(dtype), .residual = residual});
+    }
+  }
+  RunBoth(DType::kFloat16, {.rows = 2700, .cols = 2048});
+  RunBoth(DType::kFloat16, {.rows = 1100, .cols = 4097, .residual = true});
+}
+
 TEST_P(CudaNormTest, OddOffsetsAndStrides) {
   for (const int64_t cols : {5, 64, 257, 2000, 20001, 150000}) {
     for (const auto& [x, other] : {std::pair{1, 0}, {0, 1}, {1, 1}, {3, 2}}) {
@@ -331,7 +341,7 @@ TEST_P(CudaNormTest, EverySubsetOfGradientsAndWeights) {
       }
     }
     for (int bits = 0; bits < 8; ++bits) {
-      for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+      for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat64}) {
         RunBoth(dtype, {.rows = 30,
                         .cols = cols,
                         .weight = (bits & 1) != 0,
