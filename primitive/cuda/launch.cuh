@@ -10,18 +10,10 @@
 
 #include <atomic>
 
+#include "primitive/cuda/device_limits.h"
+
 namespace oneflow_lite {
 namespace cuda {
-
-// What a launcher must know about the device; read once per device by the caller.
-struct DeviceLimits {
-  int device = 0;
-  int multiprocessors = 1;
-  int shared_per_block = 48 << 10;  // bytes, after opt-in
-  int shared_per_multiprocessor = 48 << 10;
-  bool clusters = false;     // thread-block clusters with distributed shared memory
-  bool cooperative = false;  // launches whose blocks may wait for each other
-};
 
 // For callers without a cache of their own: asks the driver.
 inline cudaError_t QueryDeviceLimits(int device, DeviceLimits* limits) {
@@ -125,8 +117,6 @@ int MaxClusterBlocks(int threads, size_t shared, const DeviceLimits& limits) {
   }
   return sixteen.load(std::memory_order_relaxed) & bit ? 16 : 8;
 }
-
-constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace cuda
 }  // namespace oneflow_lite

@@ -102,11 +102,11 @@ __device__ __forceinline__ void RowInRegisters(const A& a, int64_t row, bool act
     const int e = rank + k * size;
     typename A::template Raw<1> raw = {};
     if (e < span.extras()) raw = a.template Load<Access::kAny, 1>(row, span.Column(e));
-    part.extra[k] = A::template Open<1>(raw, e < span.extras());
+    part.extra[k] = a.template Open<1>(raw, e < span.extras());
   }
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
-    part.pack[k] = A::template Open<N>(stowed[k].Get(), rank + k * size < span.packs);
+    part.pack[k] = a.template Open<N>(stowed[k].Get(), rank + k * size < span.packs);
   }
   RunRounds<0>(a, part, span, rank, size, group, total);
   if constexpr (std::is_same_v<Cluster_, Cluster>) {

@@ -12,7 +12,7 @@ namespace cuda {
 
 template <class C>
 __device__ __forceinline__ C MinusInfinity() {
-  return static_cast<C>(-__builtin_huge_val());
+  return -static_cast<C>(__int_as_float(0x7f800000));
 }
 
 // exp(x) for x <= 0, where the maximum was subtracted before. In float32 one multiplication and the

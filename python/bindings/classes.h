@@ -22,6 +22,7 @@ void AddObserver(pybind11::module_& m);        // observer.cpp
 void AddCustomOp(pybind11::module_& m);        // custom_op.cpp
 void AddOpFunction(pybind11::module_& m);      // op_function.cpp
 void AddOpDefinition(pybind11::module_& m);    // op_definition.cpp
+void AddFusedRows(pybind11::module_& m);       // fused_rows.cpp
 extern PyMethodDef registry_functions[];       // registry.cpp
 extern PyMethodDef creation_functions[];       // creation.cpp
 extern PyMethodDef numpy_functions[];          // numpy.cpp

@@ -52,6 +52,7 @@ PYBIND11_MODULE(_oneflow_lite, m) {
   AddOpFunction(m);
   AddOpDefinition(m);
   AddCustomOp(m);
+  AddFusedRows(m);
   // NumPy leaves operators between its objects and tensors to Tensor.
   m.attr("Tensor").attr("__array_priority__") = 1000;
 }

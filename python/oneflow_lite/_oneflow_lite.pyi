@@ -229,6 +229,27 @@ class DeviceProperties:
     supports_clusters: builtins.bool
     supports_cooperative_launch: builtins.bool
 
+class FusedRowsKernel:
+    def __init__(
+        self,
+        x: Tensor,
+        rows: int,
+        cols: int,
+        *,
+        pack: int,
+        bytes_per_pack: int,
+        statistics_bytes: int,
+        is_double: builtins.bool,
+        shares_registers: builtins.bool,
+        most_clustered: int,
+    ) -> None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def workspace_bytes(self) -> int: ...
+    def load(self, x: Tensor, key: str, image: bytes, name: str) -> builtins.bool: ...
+    def launch(self, y: Tensor, words: Sequence[int], workspace: Tensor | None) -> None: ...
+
 def cuda_is_available() -> builtins.bool: ...
 def cuda_device_count() -> int: ...
 def cuda_current_device() -> int: ...

@@ -19,19 +19,11 @@ class Base(NamedTuple):
     name: str
     defaults: Options
     call: Callable[[Tensor, Options], Tensor]
-    row_width: Callable[[Tensor, Options], int | None]  # None where rows are not of memory
     required: tuple[str, ...] = ()
 
 
 def _softmax(function: Callable[..., Tensor]) -> Callable[[Tensor, Options], Tensor]:
     return lambda x, options: function(x, options["dim"])
-
-
-def _last_dim(x: Tensor, options: Options) -> int | None:
-    dim = options["dim"]
-    if dim is None:  # as functional::Softmax reads it
-        dim = 0 if x.ndim in (0, 1, 3) else 1
-    return x.shape[-1] if x.ndim > 0 and dim in (-1, x.ndim - 1) else None
 
 
 def _cast(t: Tensor | None, to: dtype) -> Tensor | None:
@@ -52,11 +44,15 @@ def _rms_norm(x: Tensor, options: Options) -> Tensor:
     return _C.rms_norm(x, _shape(options), _cast(options["weight"], x.dtype), options["eps"])
 
 
-def _normalized(x: Tensor, options: Options) -> int | None:
-    width = 1
-    for size in _shape(options):
-        width *= size
-    return width
+def row_shape(base: Base, x: Tensor, options: Options) -> list[int] | None:
+    """The last dims of x, over which the op works; None where it works over others."""
+    if base.name.endswith("norm"):
+        shape = _shape(options)
+        return shape if shape and list(x.shape[-len(shape) :]) == shape else None
+    dim = options["dim"]
+    if dim is None:  # as functional::Softmax reads it
+        dim = 0 if x.ndim in (0, 1, 3) else 1
+    return [x.shape[-1]] if dim in (-1, x.ndim - 1) else None
 
 
 _DIM: Options = {"dim": None}
@@ -66,10 +62,9 @@ _REQUIRED = ("normalized_shape",)
 BASES = {
     base.name: base
     for base in (
-        Base("softmax", _DIM, _softmax(_C.softmax), _last_dim),
-        Base("log_softmax", _DIM, _softmax(_C.log_softmax), _last_dim),
-        Base("layer_norm", _NORM | {"bias": None, "eps": 1e-5}, _layer_norm, _normalized,
-             _REQUIRED),
-        Base("rms_norm", _NORM | {"eps": None}, _rms_norm, _normalized, _REQUIRED),
+        Base("softmax", _DIM, _softmax(_C.softmax)),
+        Base("log_softmax", _DIM, _softmax(_C.log_softmax)),
+        Base("layer_norm", _NORM | {"bias": None, "eps": 1e-5}, _layer_norm, _REQUIRED),
+        Base("rms_norm", _NORM | {"eps": None}, _rms_norm, _REQUIRED),
     )
 }  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import Tensor
+from oneflow_lite.fuse import kernel
 from oneflow_lite.fuse.bases import BASES, Options
 from oneflow_lite.fuse.compose import Values, as_number, check_operands, compose
 from oneflow_lite.fuse.expression import Graph
@@ -25,49 +26,53 @@ class FusedOp:
     """
 
     def __init__(self, base: str, load: Elementwise | None, store: Elementwise | None) -> None:
-        self._base = BASES[base]
+        self.base = BASES[base]
         self.__name__ = f"fuse.{base}"
         self.load: Graph | None = None
         self.store: Graph | None = None
-        self._input, self._defaults = "x", dict[str, float | None]()
+        self.input, self._defaults = "x", dict[str, float | None]()
         if load is not None:
             self.load, parameters = trace(f"{self.__name__}(load=...)", load)
-            self._input = next(iter(parameters))
-            self._defaults = {k: v for k, v in parameters.items() if k != self._input}
+            self.input = next(iter(parameters))
+            self._defaults = {k: v for k, v in parameters.items() if k != self.input}
         if store is not None:
             self.store, parameters = trace(f"{self.__name__}(store=...)", store)
             result, *others = parameters
-            if result in (self._input, *self._defaults) and load is not None:
+            if result in (self.input, *self._defaults) and load is not None:
                 raise TraceError(
                     f"{self.__name__}: {result} is the result in store and a parameter of load; "
                     "give one of them another name"
                 )
-            if load is None and result == self._input:
-                self._input = "input"
+            if load is None and result == self.input:
+                self.input = "input"
             for name in others:
-                if name != self._input and self._defaults.get(name) is None:
+                if name != self.input and self._defaults.get(name) is None:
                     self._defaults[name] = parameters[name]
         self._check_names()
         self.__signature__ = self._signature()
 
+    @property
+    def is_norm(self) -> bool:
+        return self.base.name.endswith("norm")
+
     def _check_names(self) -> None:
-        taken = {self._input, *self._defaults} & set(self._base.defaults)
+        taken = {self.input, *self._defaults} & set(self.base.defaults)
         if taken:
             raise TraceError(
                 f"{self.__name__}: {', '.join(sorted(taken))} is an argument of "
-                f"{self._base.name}; give the parameter another name"
+                f"{self.base.name}; give the parameter another name"
             )
 
     def _signature(self) -> inspect.Signature:
         p, empty = inspect.Parameter, inspect.Parameter.empty
-        by_place = [p(self._input, p.POSITIONAL_OR_KEYWORD)]
+        by_place = [p(self.input, p.POSITIONAL_OR_KEYWORD)]
         needed = [n for n, default in self._defaults.items() if default is None]
         given = {n: default for n, default in self._defaults.items() if default is not None}
         by_place += [p(n, p.POSITIONAL_OR_KEYWORD) for n in needed]
         by_place += [p(n, p.POSITIONAL_OR_KEYWORD, default=v) for n, v in given.items()]
         own = [
-            p(n, p.KEYWORD_ONLY, default=empty if n in self._base.required else v)
-            for n, v in self._base.defaults.items()
+            p(n, p.KEYWORD_ONLY, default=empty if n in self.base.required else v)
+            for n, v in self.base.defaults.items()
         ]
         return inspect.Signature(by_place + own)
 
@@ -86,20 +91,20 @@ class FusedOp:
             raise TypeError(f"{self.__name__}(): {error}; it is {self!r}") from None
         bound.apply_defaults()
         given = dict(bound.arguments)
-        options = {name: given.pop(name) for name in self._base.defaults}
+        options = {name: given.pop(name) for name in self.base.defaults}
         values: Values = {}
         for name, value in given.items():
             if not isinstance(value, Tensor):
                 number = as_number(value)
-                if number is None or name == self._input:
+                if number is None or name == self.input:
                     raise TypeError(
                         f"{self.__name__}(): {name} must be a tensor"
-                        f"{'' if name == self._input else ' or a number'}, "
+                        f"{'' if name == self.input else ' or a number'}, "
                         f"not {type(value).__name__}"
                     )
                 value = number
             values[name] = value
-        x = values[self._input]
+        x = values[self.input]
         assert isinstance(x, Tensor)
         return x, values, options
 
@@ -107,8 +112,10 @@ class FusedOp:
         x, values, options = self._bind(args, kwargs)
         if not x.dtype.is_floating_point:
             raise _ext.DTypeError(
-                f"{self.__name__}(): {self._input} must be float16, bfloat16, float32 or float64, "
+                f"{self.__name__}(): {self.input} must be float16, bfloat16, float32 or float64, "
                 f"not {str(x.dtype).removeprefix('oneflow_lite.')}"
             )
         check_operands(f"{self.__name__}()", x, values)
-        return compose(self._base, self.load, self.store, x, values, options)
+        if x.device.type == "cuda" and kernel.can_serve(self, x, values, options):
+            return kernel.run(self, x, values, options)
+        return compose(self.base, self.load, self.store, x, values, options)

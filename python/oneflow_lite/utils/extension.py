@@ -53,7 +53,7 @@ def _run(command: list[str], name: str) -> None:
 def _cuda_arch() -> str:
     if _ext.cuda_is_available():
         properties = _ext.cuda_device_properties(_ext.cuda_current_device())
-        return str(properties.compute_capability)
+        return f"{properties.major}{properties.minor}"
     return "90"
 
 

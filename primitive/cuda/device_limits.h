@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the choice of a kernel depends on. Apart from launch.cuh, because code that is compiled at
+// run time has no CUDA runtime to include.
+#pragma once
+
+#include <stdint.h>
+
+namespace oneflow_lite {
+namespace cuda {
+
+// What a launcher must know about the device; read once per device by the caller.
+struct DeviceLimits {
+  int device = 0;
+  int multiprocessors = 1;
+  int shared_per_block = 48 << 10;  // bytes, after opt-in
+  int shared_per_multiprocessor = 48 << 10;
+  bool clusters = false;     // thread-block clusters with distributed shared memory
+  bool cooperative = false;  // launches whose blocks may wait for each other
+};
+
+constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace cuda
+}  // namespace oneflow_lite

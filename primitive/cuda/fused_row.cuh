@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A row algorithm with an expression in front of it: what flow.fuse compiles at run time. The rows'
+// inputs wait on chip as they lie in memory, so that all their loads are in flight together; the
+// expression turns them into what the algorithm computes with. What comes after the algorithm is
+// the matter of its Store functor.
+//
+// Elements, a struct that is written for one expression, has
+//   Element, kInputs     the type on chip and the number of matrices that are read
+//   Constants            what is the same for a whole row; default-constructible
+//   bool IsAligned(row, head)
+//   template <Access kAccess, int N> void Load(row, col, Pack<Element, N> (&input)[kInputs])
+//   Constants Begin(row)
+//   template <int N> Pack<C, N> Apply(const Pack<Element, N> (&input)[kInputs], const Constants&)
+// Base is a row algorithm (row.cuh) of one input, over Loaded<C>.
+#pragma once
+
+#include "primitive/cuda/row_io.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+// In place of a Load functor: the algorithm is given its values.
+template <class C>
+struct Loaded {
+  using Element = C;
+  int64_t none;
+};
+
+// N elements from p on, in accesses of up to 16 bytes. kAligned promises that p is aligned to
+// min(16 bytes, all of them); kInside is as for a Load functor.
+template <Access kAccess, int N, class T>
+__device__ __forceinline__ Pack<T, N> LoadOperand(const T* p) {
+  constexpr int kBytes = N * static_cast<int>(sizeof(T));
+  if constexpr (kBytes > kPackBytes && N > 1) {
+    constexpr int kHalf = N / 2;
+    constexpr Access kEach = kAccess == Access::kInside ? Access::kAny : kAccess;
+    const auto low = LoadOperand<kEach, kHalf>(p), high = LoadOperand<kEach, kHalf>(p + kHalf);
+    Pack<T, N> pack;
+#pragma unroll
+    for (int i = 0; i < N; ++i) pack.v[i] = i < kHalf ? low.v[i] : high.v[i - kHalf];
+    return pack;
+  } else if constexpr (kAccess == Access::kAligned &&
+                       !std::is_void_v<typename WordOf<kBytes>::type>) {
+    return LoadAlignedPack<N>(p);
+  } else if constexpr (kAccess == Access::kInside && kBytes == kPackBytes) {
+    return LoadShiftedPack<N>(p);
+  } else {
+    return LoadPack<N>(p);
+  }
+}
+
+// Whether kAligned may be used for packs of N from p on.
+template <int N, class T>
+__device__ __forceinline__ bool IsOperandAligned(const T* p) {
+  constexpr unsigned kBytes = N * sizeof(T) < kPackBytes ? N * sizeof(T) : kPackBytes;
+  return (reinterpret_cast<uintptr_t>(p) & (kBytes - 1)) == 0;
+}
+
+template <class Base, class Elements>
+struct FusedRow {
+  using Element = typename Elements::Element;
+  using Output = typename Base::Output;
+  using C = typename Base::C;
+  static constexpr int kPack = Base::kPack, kInputs = Elements::kInputs;
+
+  Base base;
+  Elements elements;
+
+  template <int N>
+  struct Raw {
+    Pack<Element, N> input[kInputs];
+  };
+  // Raw at first; the first visit computes the algorithm's own.
+  template <int N>
+  struct Value {
+    StowedPack<Element, N> raw[kInputs];
+    typename Base::template Value<N> value;
+  };
+  struct Total {
+    typename Base::Total base;
+    typename Elements::Constants constants;
+  };
+
+  __device__ __forceinline__ int Head(int64_t row) const { return base.Head(row); }
+  __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {
+    return elements.IsAligned(row, head);
+  }
+  template <Access kAccess, int N>
+  __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
+    Raw<N> raw;
+    elements.template Load<kAccess, N>(row, col, raw.input);
+    return raw;
+  }
+  __device__ __forceinline__ Total Begin(int64_t row) const {
+    return {base.Begin(row), elements.Begin(row)};
+  }
+  __device__ __forceinline__ void End(int64_t row, const Total& total) const {
+    base.End(row, total.base);
+  }
+
+  static constexpr int kRounds = Base::kRounds;
+  static constexpr bool kClusterRegisters = Base::kClusterRegisters;
+  template <int N>
+  static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool) {
+    Value<N> value;
+#pragma unroll
+    for (int i = 0; i < kInputs; ++i) value.raw[i] = StowedPack<Element, N>::Of(raw.input[i]);
+    return value;
+  }
+  template <int kRound>
+  static __device__ __forceinline__ auto Join() {
+    return Base::template Join<kRound>();
+  }
+  template <int kRound>
+  static __device__ __forceinline__ auto Identity() {
+    return Base::template Identity<kRound>();
+  }
+  template <int kRound, int N>
+  __device__ __forceinline__ auto Visit(Value<N>& v, bool present, const Total& total) const {
+    if constexpr (kRound == 0) {
+      Raw<N> raw;
+#pragma unroll
+      for (int i = 0; i < kInputs; ++i) raw.input[i] = v.raw[i].Get();
+      v.value = base.template Open<N>(Computed<N>(raw, total), present);
+    }
+    return base.template Visit<kRound>(v.value, present, total.base);
+  }
+  template <int kRound, class Sum>
+  __device__ __forceinline__ void Finish(const Sum& sum, Total& total) const {
+    base.template Finish<kRound>(sum, total.base);
+  }
+  template <int N>
+  __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& v,
+                                        const Total& total) const {
+    base.template Store<N>(row, col, v.value, total.base);
+  }
+
+  using Statistics = typename Base::Statistics;
+  using Merge = typename Base::Merge;
+  static __device__ __forceinline__ Statistics Gathered(const Total& total) {
+    return Base::Gathered(total.base);
+  }
+  __device__ __forceinline__ void Rebase(const Statistics& row, Total& total) const {
+    base.Rebase(row, total.base);
+  }
+  template <int N>
+  __device__ __forceinline__ void Add(const Raw<N>& raw, const Total& start, Statistics& s) const {
+    base.Add(Computed<N>(raw, start), start.base, s);
+  }
+  __device__ __forceinline__ void Conclude(const Statistics& row, Total& total) const {
+    base.Conclude(row, total.base);
+  }
+  template <int N>
+  __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
+                                           const Total& total) const {
+    base.template StoreRaw<N>(row, col, Computed<N>(raw, total), total.base);
+  }
+
+ private:
+  template <int N>
+  __device__ __forceinline__ typename Base::template Raw<N> Computed(const Raw<N>& raw,
+                                                                     const Total& total) const {
+    return {{elements.template Apply<N>(raw.input, total.constants)}};
+  }
+};
+
+}  // namespace cuda
+}  // namespace oneflow_lite

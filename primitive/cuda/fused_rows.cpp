@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "primitive/fused_rows.h"
+
+#include <map>
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "primitive/cuda/fused_rows_launch.h"
+#include "primitive/cuda/host.h"
+
+namespace oneflow_lite {
+namespace {
+
+std::string KernelName(const cuda::RowPlan& plan) {
+  const bool cluster = plan.blocks_per_row > 1;
+  switch (plan.tier) {
+    case cuda::RowTier::kGroup:
+      return absl::StrCat("RowGroupKernel<", plan.lanes, ", ", plan.packs, ", A>");
+    case cuda::RowTier::kBlock:
+      return absl::StrCat("RowBlockKernel<", cluster ? "true" : "false", ", A>");
+    case cuda::RowTier::kShared:
+      return cluster ? "RowClusterKernel<A>" : "RowStreamedKernel<true, A>";
+    case cuda::RowTier::kGrid:
+      return "RowGridKernel<A>";
+    case cuda::RowTier::kWide:
+      break;
+  }
+  return "RowStreamedKernel<false, A>";
+}
+
+cuda::FusedRowsLaunch LaunchOf(const FusedRowsPlan& p, const void* kernel) {
+  return {.kernel = kernel,
+          .blocks = p.blocks,
+          .threads = p.threads,
+          .cluster = p.cluster,
+          .shared = p.shared,
+          .cooperative = p.grid};
+}
+
+class CudaFusedRows final : public FusedRows {
+ public:
+  FusedRowsPlan Plan(const Stream& stream, int64_t rows, int64_t cols,
+                     const FusedRowsTraits& traits, int most_clustered) const override {
+    const cuda::RowPlan plan = cuda::PlanFusedRows({.rows = rows,
+                                                    .cols = cols,
+                                                    .pack = traits.pack,
+                                                    .bytes_per_pack = traits.bytes_per_pack,
+                                                    .is_double = traits.is_double,
+                                                    .shares_registers = traits.shares_registers,
+                                                    .most_clustered = most_clustered},
+                                                   cuda::LimitsOf(stream));
+    FusedRowsPlan result{.kernel = KernelName(plan),
+                         .blocks = rows * plan.blocks_per_row,
+                         .threads = plan.threads,
+                         .shared = plan.shared};
+    if (plan.tier == cuda::RowTier::kGroup) {
+      result.blocks = cuda::CeilDiv(rows, plan.threads / plan.lanes);
+    } else if (plan.tier == cuda::RowTier::kGrid) {
+      result.grid = true;
+      result.parts = plan.blocks_per_row;
+      result.kept = plan.kept;
+      result.workspace_bytes = static_cast<size_t>(result.blocks) * traits.statistics_bytes;
+    } else {
+      result.cluster = plan.blocks_per_row;
+    }
+    return result;
+  }
+
+  StatusOr<const void*> Load(const Stream& stream, const FusedRowsPlan& plan,
+                             const CompiledKernel& compiled) const override {
+    const std::lock_guard lock(mutex_);
+    const void*& kernel = loaded_[{stream.device().index, compiled.key}];
+    bool fits = false;
+    OFL_RETURN_IF_ERROR(cuda::RunOn(stream, kName, [&](cudaStream_t) {
+      if (!kernel) {
+        const cudaError_t error =
+            cuda::LoadFusedRows(compiled.image.data(), compiled.name.c_str(), &kernel);
+        if (error != cudaSuccess) return error;
+      }
+      return cuda::PrepareFusedRows(LaunchOf(plan, kernel), cuda::LimitsOf(stream), &fits);
+    }));
+    return fits ? kernel : nullptr;
+  }
+
+  Status Launch(Stream& stream, const FusedRowsPlan& plan, const void* kernel, int64_t rows,
+                int64_t cols, absl::Span<const uint64_t> words, void* workspace) const override {
+    int parts = plan.parts;
+    int64_t kept = plan.kept;
+    void* algorithm = const_cast<uint64_t*>(words.data());
+    void* of_rows[] = {algorithm, &rows, &cols};
+    void* of_grid[] = {algorithm, &cols, &parts, &kept, &workspace};
+    return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
+      return cuda::LaunchFusedRows(LaunchOf(plan, kernel), plan.grid ? of_grid : of_rows, s);
+    });
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::map<std::pair<int, std::string>, const void*> loaded_;  // by device and key
+};
+
+StatusOr<std::unique_ptr<FusedRows>> NewFusedRows(const FusedRows::Spec&) {
+  return std::make_unique<CudaFusedRows>();
+}
+
+const bool registered = RegisterPrimitive<FusedRows>(DeviceType::kCUDA, &NewFusedRows);
+
+}  // namespace
+}  // namespace oneflow_lite

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The launchers behind fused_rows.cpp: plain values, no Abseil.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "primitive/cuda/row_policy.h"
+
+namespace oneflow_lite {
+namespace cuda {
+
+struct FusedRowsProblem {
+  int64_t rows, cols;
+  int pack, bytes_per_pack;
+  bool is_double, shares_registers;
+  int most_clustered;
+};
+
+// As LaunchRows (row.cuh) would choose; `threads` is set for every tier.
+RowPlan PlanFusedRows(const FusedRowsProblem& problem, const DeviceLimits& limits);
+
+// One launch of a kernel that was loaded from an image.
+struct FusedRowsLaunch {
+  const void* kernel;
+  int64_t blocks;
+  int threads, cluster;
+  size_t shared;
+  bool cooperative;
+};
+
+// The kernel of that name from a compiled image, which stays loaded.
+cudaError_t LoadFusedRows(const void* image, const char* name, const void** kernel);
+// Lets the kernel use what the launch needs. *fits: whether the device can place its clusters.
+cudaError_t PrepareFusedRows(const FusedRowsLaunch& launch, const DeviceLimits& limits, bool* fits);
+cudaError_t LaunchFusedRows(const FusedRowsLaunch& launch, void** args, cudaStream_t stream);
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Row kernels compiled at run time (flow.fuse). What is computed is in the source that the caller
+// generates; here is what that needs around it: which kernel of the family serves so many rows,
+// loading the compiled one, launching it.
+//
+//   plan = Plan(stream, rows, cols, traits, 16);   the caller compiles plan.kernel
+//   kernel = Load(stream, plan, compiled);         null: no room for such clusters, so Plan with 8
+//   Launch(stream, plan, kernel, rows, cols, words, workspace);
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/types/span.h"
+#include "primitive/primitive.h"
+
+namespace oneflow_lite {
+
+// What of an algorithm the choice of a kernel depends on; see primitive/cuda/row_policy.h.
+struct FusedRowsTraits {
+  int pack = 4;                   // elements in 16 bytes of output
+  int bytes_per_pack = 16;        // of all inputs, as they are kept on chip
+  int statistics_bytes = 8;       // of a part of a row
+  bool is_double = false;         // whether it computes in float64
+  bool shares_registers = false;  // whether the blocks of a cluster may hold a row in registers
+};
+
+struct FusedRowsPlan {
+  std::string kernel;  // with A for the algorithm: "RowGroupKernel<4, 1, A>"
+  int64_t blocks = 0;
+  int threads = 0, cluster = 1;
+  size_t shared = 0;  // bytes
+  bool grid = false;  // all blocks meet at a barrier
+  int parts = 1;      // grid: blocks per row
+  int64_t kept = 0;   // grid: packs that a block keeps
+  size_t workspace_bytes = 0;
+};
+
+struct CompiledKernel {
+  std::string key;    // another one for every other image
+  std::string image;  // what the compiler gave
+  std::string name;   // the kernel's in the image
+};
+
+class FusedRows {
+ public:
+  static constexpr char kName[] = "fused_rows";
+  struct Spec {};
+  virtual ~FusedRows() = default;
+
+  // rows, cols > 0. most_clustered: blocks in a cluster at most, 16 or 8.
+  virtual FusedRowsPlan Plan(const Stream& stream, int64_t rows, int64_t cols,
+                             const FusedRowsTraits& traits, int most_clustered) const = 0;
+  // The compiled kernel, ready for the plan on the stream's device; it stays loaded. Null where the
+  // device cannot place the plan's clusters.
+  virtual StatusOr<const void*> Load(const Stream& stream, const FusedRowsPlan& plan,
+                                     const CompiledKernel& compiled) const = 0;
+  // words: the algorithm's struct, in words of 8 bytes. The workspace is aligned to 16 bytes.
+  virtual Status Launch(Stream& stream, const FusedRowsPlan& plan, const void* kernel, int64_t rows,
+                        int64_t cols, absl::Span<const uint64_t> words, void* workspace) const = 0;
+};
+using FusedRowsFactory = PrimitiveFactory<FusedRows>;
+
+}  // namespace oneflow_lite

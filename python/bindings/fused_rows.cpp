@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Row kernels compiled at run time, for oneflow_lite/fuse: planning, loading, launching.
+#include "primitive/fused_rows.h"
+
+#include <pybind11/stl.h>
+
+#include "python/bindings/classes.h"
+#include "python/bindings/dtype_device.h"
+#include "python/bindings/tensor_object.h"
+#include "python/bindings/throwing.h"
+
+namespace oneflow_lite::python {
+namespace {
+
+const FusedRows& Primitive() {
+  static const FusedRows* primitive =
+      ValueOrThrow(NewPrimitive<FusedRowsFactory>(DeviceType::kCUDA, {})).release();
+  return *primitive;
+}
+
+const Tensor& TensorOf(const py::handle& o) {
+  if (!IsTensor(o.ptr())) throw py::type_error("a tensor is wanted");
+  return Unwrap(o.ptr());
+}
+Stream& StreamOf(const Tensor& t) { return *ValueOrThrow(CurrentStream(t.device())); }
+
+// A plan for one shape, its kernel once that is loaded.
+struct FusedRowsKernel {
+  int64_t rows, cols;
+  FusedRowsPlan plan;
+  const void* kernel = nullptr;
+};
+
+FusedRowsKernel Plan(const py::handle& x, int64_t rows, int64_t cols, int pack, int bytes_per_pack,
+                     int statistics_bytes, bool is_double, bool shares_registers,
+                     int most_clustered) {
+  const FusedRowsTraits traits{pack, bytes_per_pack, statistics_bytes, is_double, shares_registers};
+  if (rows <= 0 || cols <= 0) throw py::value_error("fused_rows: there are no elements");
+  return {rows, cols, Primitive().Plan(StreamOf(TensorOf(x)), rows, cols, traits, most_clustered)};
+}
+
+bool Load(FusedRowsKernel& k, const py::handle& x, const std::string& key, const py::bytes& image,
+          const std::string& name) {
+  k.kernel = ValueOrThrow(Primitive().Load(StreamOf(TensorOf(x)), k.plan, {key, image, name}));
+  return k.kernel != nullptr;
+}
+
+void Launch(const FusedRowsKernel& k, const py::handle& y, const std::vector<uint64_t>& words,
+            const py::handle& workspace) {
+  if (!k.kernel) throw std::runtime_error("fused_rows: the kernel is not loaded");
+  void* space = nullptr;
+  if (!workspace.is_none()) space = TensorOf(workspace).data();
+  ThrowIfError(
+      Primitive().Launch(StreamOf(TensorOf(y)), k.plan, k.kernel, k.rows, k.cols, words, space));
+}
+
+}  // namespace
+
+void AddFusedRows(py::module_& m) {
+  py::class_<FusedRowsKernel>(m, "FusedRowsKernel")
+      .def(py::init(&Plan), py::arg("x"), py::arg("rows"), py::arg("cols"), py::kw_only(),
+           py::arg("pack"), py::arg("bytes_per_pack"), py::arg("statistics_bytes"),
+           py::arg("is_double"), py::arg("shares_registers"), py::arg("most_clustered"),
+           "The kernel that serves rows x cols on x's device; not loaded yet.")
+      .def_property_readonly(
+          "name", [](const FusedRowsKernel& k) { return k.plan.kernel; },
+          "The kernel to compile, with A for the algorithm.")
+      .def_property_readonly("workspace_bytes",
+                             [](const FusedRowsKernel& k) { return k.plan.workspace_bytes; })
+      .def("load", &Load, py::arg("x"), py::arg("key"), py::arg("image"), py::arg("name"),
+           "Loads a compiled image; False where the device cannot place its clusters.")
+      .def("launch", &Launch, py::arg("y"), py::arg("words"), py::arg("workspace"),
+           "Launches on the current stream of y's device.");
+}
+
+}  // namespace oneflow_lite::python

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fused op on CUDA: one kernel of the row family, compiled for the expression at first use."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import math
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite import autograd
+from oneflow_lite._oneflow_lite import Tensor, float32, float64, uint8
+from oneflow_lite.custom_op import register_op
+from oneflow_lite.fuse import nvrtc
+from oneflow_lite.fuse.bases import Options, row_shape
+from oneflow_lite.fuse.compose import Values, compose, compute_dtype
+from oneflow_lite.fuse.source import (
+    ALGORITHM,
+    TYPES,
+    Kind,
+    Operand,
+    compute_type,
+    element_type,
+    generate,
+    launch_words,
+    load_operands,
+    matrices,
+    number_word,
+    store_operands,
+)
+
+if TYPE_CHECKING:
+    from oneflow_lite.fuse.op import FusedOp
+
+_C = _ext._C
+
+
+def _dtype_name(t: Tensor) -> str:
+    return str(t.dtype).rpartition(".")[2]
+
+
+def can_serve(op: FusedOp, x: Tensor, values: Values, options: Options) -> bool:
+    """Whether a kernel computes this call; where none does, the composition serves."""
+    if x.device.type != "cuda" or x.numel() == 0 or x.ndim == 0:
+        return False
+    if row_shape(op.base, x, options) is None or (compute_dtype(values) is float64) != (
+        x.dtype is float64
+    ):
+        return False
+    weights = [options[name] for name in ("weight", "bias") if options.get(name) is not None]
+    if any(not isinstance(w, Tensor) or w.device != x.device for w in weights):
+        return False
+    try:
+        nvrtc.require()
+    except nvrtc.Missing as missing:
+        _warn_once(str(missing))
+        return False
+    return True
+
+
+_warned: set[str] = set()
+
+
+def _warn_once(text: str) -> None:
+    if text not in _warned:
+        _warned.add(text)
+        warnings.warn(f"flow.fuse runs as a composition of functors: {text}", stacklevel=5)
+
+
+def run(op: FusedOp, x: Tensor, values: Values, options: Options) -> Tensor:
+    """The call as one op, which modes and autograd see. Precondition: can_serve."""
+    tensors = [n for n, v in values.items() if isinstance(v, Tensor) and n != op.input]
+    numbers = [n for n, v in values.items() if not isinstance(v, Tensor)]
+    width = math.prod(row_shape(op.base, x, options) or ())
+    function = _registered(op, tuple(tensors), tuple(numbers))
+    weights = [options.get("weight"), options.get("bias")] if op.is_norm else []
+    eps = options.get("eps")
+    if op.is_norm and eps is None:
+        eps = 2.0**-52 if x.dtype is float64 else 2.0**-23
+    row_ndim = len(row_shape(op.base, x, options) or ())
+    return function(
+        x, *(values[n] for n in tensors), *weights, *(float(values[n]) for n in numbers),  # type: ignore[arg-type]
+        float(eps or 0.0), width, row_ndim,
+    )  # fmt: skip
+
+
+_functions: dict[str, Callable[..., Tensor]] = {}
+
+
+def _registered(
+    op: FusedOp, tensors: tuple[str, ...], numbers: tuple[str, ...]
+) -> Callable[..., Tensor]:
+    """The op of this expression for these kinds of operands, registered when it is first called."""
+    content = repr((repr(op), tensors, numbers))
+    name = f"fuse::{op.base.name}_{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+    if name not in _functions:
+        _functions[name] = register_op(name)(_definition(op, tensors, numbers))
+    return _functions[name]
+
+
+def _definition(op: FusedOp, tensors: tuple[str, ...], numbers: tuple[str, ...]) -> type:
+    weights = ("weight", "bias") if op.is_norm else ()
+    inputs = (op.input, *tensors, *weights)
+    attributes = (*numbers, "eps_", "width_", "row_ndim_")
+    kernels = _Kernels(op)
+
+    def split(args: tuple[Any, ...]) -> tuple[dict[str, Any], Options]:
+        given = dict(zip((*inputs, *attributes), args, strict=True))
+        options: Options = {"dim": -1, "eps": given.pop("eps_"), "width": given.pop("width_")}
+        row_ndim = given.pop("row_ndim_")
+        options["normalized_shape"] = list(given[op.input].shape[-row_ndim:])
+        options |= {name: given.pop(name) for name in weights}
+        return given, options
+
+    def forward(*args: Any) -> Tensor:
+        values, options = split(args)
+        return kernels.launch(values, options)
+
+    def infer(*args: Any) -> Tensor:
+        return args[0]
+
+    def backward(ctx: Any, dy: Tensor) -> list[Tensor | None]:
+        wanted = [n for n in inputs if ctx.needs[n] and getattr(ctx, n) is not None]
+        further = autograd.is_grad_enabled()
+        with autograd.enable_grad():
+            # Each input by an alias of its own: the same tensor may have been given twice.
+            aliases = {
+                n: t.expand(t.shape) if further else t.detach().requires_grad_()
+                for n in wanted
+                if (t := getattr(ctx, n)) is not None
+            }
+            args = [aliases.get(n, getattr(ctx, n)) for n in (*inputs, *attributes)]
+            values, options = split(tuple(args))
+            y = compose(op.base, op.load, op.store, values[op.input], values, options)
+        grads = autograd.grad(
+            y, [aliases[n] for n in wanted], dy, create_graph=further, allow_unused=True
+        )
+        found = dict(zip(wanted, grads, strict=True))
+        return [found.get(n) for n in inputs]
+
+    p = inspect.Parameter
+    place = p.POSITIONAL_OR_KEYWORD
+    kinds = {"width_": int, "row_ndim_": int}
+    forward.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [p(n, place, annotation="Tensor | None" if n in weights else p.empty) for n in inputs]
+        + [p(n, place, annotation=kinds.get(n, float)) for n in attributes]
+    )
+    return type("Fused", (), {
+        "__doc__": repr(op), "outputs": ("fused_",), "save": inputs,
+        "forward": staticmethod(forward), "infer": staticmethod(infer),
+        "backward": staticmethod(backward),
+    })  # fmt: skip
+
+
+def _leading(lead: list[int], whole: list[int]) -> tuple[str, int] | None:
+    """Which row of an operand serves a row of x, from the dims before a row's own; see Operand."""
+    dims = [(size, of) for size, of in zip(lead, whole, strict=True) if of != 1]
+    if all(size == 1 for size, _ in dims):
+        return "none", 0
+    if all(size == of for size, of in dims):
+        return "all", 0
+    ones = [size == 1 for size, _ in dims]
+    split = ones.index(not ones[0])
+    if any(one == ones[0] for one in ones[split:]):
+        return None
+    rest = math.prod(of for _, of in dims[split:])
+    return ("period" if ones[0] else "repeat"), rest
+
+
+def prepare(t: Tensor, shape: tuple[int, ...], row_ndim: int) -> tuple[Operand, Tensor, int]:
+    """How an operand that broadcasts to `shape` is read: its form, its memory, its row number."""
+    own = [1] * (len(shape) - t.ndim) + list(t.shape)
+    lead, row = own[: len(own) - row_ndim], own[len(own) - row_ndim :]
+    whole, whole_row = list(shape[: len(shape) - row_ndim]), list(shape[len(shape) - row_ndim :])
+    is_column = all(size == 1 for size in row)
+    if not is_column and row != whole_row:
+        t, row = t.expand(lead + whole_row), whole_row
+    found = _leading(lead, whole)
+    if found is None:
+        t, found = t.expand(whole + row), ("all", 0)
+    rows, number = found
+    return (
+        Operand("column" if is_column else "matrix", _dtype_name(t), rows),
+        t.contiguous(),
+        number,
+    )
+
+
+_STATISTICS = {"softmax": 2, "log_softmax": 2, "layer_norm": 4, "rms_norm": 1}  # numbers in each
+
+
+class _Kernels:
+    """The kernels of one expression, by what was asked of them so far."""
+
+    def __init__(self, op: FusedOp) -> None:
+        self._op = op
+        self._planned: dict[Any, Any] = {}
+
+    def _plan(self, kind: Kind, x: Tensor, rows: int, cols: int) -> Any:
+        key = (kind, rows, cols, x.device.index)
+        if key not in self._planned:
+            self._planned[key] = self._load(kind, x, rows, cols)
+        return self._planned[key]
+
+    def _load(self, kind: Kind, x: Tensor, rows: int, cols: int) -> Any:
+        op = self._op
+        sizes = {"__half": 2, "__nv_bfloat16": 2, "float": 4, "double": 8}
+        element, pack = sizes[element_type(kind, op.load)], 16 // sizes[TYPES[kind.dtype]]
+        wide = compute_type(kind) == "double"
+        source = generate(kind, op.load, op.store)
+        properties = _ext.cuda_device_properties(x.device.index)
+        architecture = 10 * properties.major + properties.minor
+        for most_clustered in (16, 8):
+            planned = _ext.FusedRowsKernel(
+                x, rows, cols, pack=pack,
+                bytes_per_pack=len(matrices(kind, op.load)) * pack * element,
+                statistics_bytes=_STATISTICS[op.base.name] * (8 if wide else 4), is_double=wide,
+                shares_registers=op.base.name == "rms_norm", most_clustered=most_clustered,
+            )  # fmt: skip
+            expression = "oneflow_lite::cuda::" + planned.name.replace("A>", ALGORITHM + ">")
+            kernel = nvrtc.compiled(source, expression, architecture)
+            if planned.load(x, kernel.key, kernel.image, kernel.name):
+                return planned
+        raise RuntimeError(f"{op.__name__}: the device cannot place clusters of 8 blocks")
+
+    def launch(self, values: dict[str, Any], options: Options) -> Tensor:
+        op, cols = self._op, options["width"]
+        x = values[op.input].contiguous()
+        row_ndim = len(options["normalized_shape"])
+        operands, words, held = {}, {op.input: [x.data_ptr()]}, [x]
+        for name, value in values.items():
+            if name == op.input:
+                continue
+            if isinstance(value, Tensor):
+                operand, memory, number = prepare(value, x.shape, row_ndim)
+                held.append(memory)
+                words[name] = [memory.data_ptr()] + ([number] if number else [])
+            else:
+                operand = Operand("number")
+                words[name] = [number_word(value)]
+            operands[name] = operand
+        kind = Kind(op.base.name, _dtype_name(x), op.input, tuple(operands.items()))
+        planned = self._plan(kind, x, x.numel() // cols, cols)
+        y = _C.empty(x.shape, dtype=x.dtype, device=x.device)
+        norm = self._norm(x, options, held) if op.is_norm else None
+        load, store = (
+            [word for name, _ in found for word in words[name]]
+            for found in (load_operands(kind, op.load), store_operands(kind, op.store))
+        )
+        workspace = None
+        if planned.workspace_bytes:
+            workspace = _C.empty((planned.workspace_bytes,), dtype=uint8, device=x.device)
+        planned.launch(y, launch_words(kind, cols, y.data_ptr(), load, store, norm), workspace)
+        return y
+
+    @staticmethod
+    def _norm(x: Tensor, options: Options, held: list[Tensor]) -> dict[str, Any]:
+        """The words of NormExtras: both of x's dtype, or both in the type computed in."""
+        given = {n: options.get(n) for n in ("weight", "bias")}
+        present = [t for t in given.values() if t is not None]
+        as_x = all(t.dtype is x.dtype for t in present)
+        wanted = x.dtype if as_x else (float64 if x.dtype is float64 else float32)
+        words: dict[str, Any] = {"eps": options["eps"], "float_weight": not as_x}
+        for name, t in given.items():
+            if t is not None:
+                t = t.to(dtype=wanted).contiguous()
+                held.append(t)
+            words[name] = 0 if t is None else t.data_ptr()
+        return words

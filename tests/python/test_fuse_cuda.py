@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The CUDA side of flow.fuse: the generated source compiles for every kernel (wherever there is
+NVRTC, GPU or not), operands are read from the right places, the op around the kernel is an op like
+any other. What the kernels compute is in test_fuse.py, whose tests run on each device.
+"""
+
+import functools
+import itertools
+import math
+import warnings
+
+import numpy as np
+import pytest
+from numerics import host, tensor
+
+flow = pytest.importorskip("oneflow_lite")
+
+from oneflow_lite.fuse import kernel, nvrtc, source  # noqa: E402
+from oneflow_lite.fuse.bases import row_shape  # noqa: E402
+from oneflow_lite.fuse.compose import compose  # noqa: E402
+
+fuse = flow.fuse
+RNG = np.random.default_rng(5)
+KERNELS = ["RowGroupKernel<8, 1, A>", "RowBlockKernel<false, A>", "RowStreamedKernel<true, A>",
+           "RowClusterKernel<A>", "RowGridKernel<A>", "RowStreamedKernel<false, A>"]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("OFL_EXTENSION_CACHE", str(tmp_path))
+    monkeypatch.setattr(nvrtc, "_kept", {})
+
+
+@pytest.fixture
+def compiler():
+    try:
+        nvrtc.require()
+    except nvrtc.Missing as missing:
+        pytest.skip(str(missing))
+
+
+def everything(base):
+    """An op with every function, of operands of every form."""
+    return getattr(fuse, base)(
+        load=lambda x, m, b, c, s: fuse.where(
+            (m > 0) + (x != b), abs(x) * s + fuse.exp(b) / c - fuse.log(x), -math.inf
+        ),
+        store=lambda y, g, x, s: (
+            fuse.sqrt(y) + fuse.rsqrt(g) * fuse.tanh(x) - fuse.sigmoid(-y) * fuse.relu(g)
+            + fuse.maximum(y, s) * fuse.minimum(y, 0.5) + (y <= x) * (y >= 0) + (y == 1) * (y < s)
+        ),
+    )  # fmt: skip
+
+
+def kind(base, dtype):
+    operand = source.Operand
+    return source.Kind(base, dtype, "x", (
+        ("m", operand("matrix", "bool", "period")), ("b", operand("matrix", dtype, "none")),
+        ("c", operand("column", "float32", "repeat")), ("s", operand("number")),
+        ("g", operand("matrix", "float32", "all")),
+    ))  # fmt: skip
+
+
+def expression(name):
+    return "oneflow_lite::cuda::" + name.replace("A>", source.ALGORITHM + ">")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("base, dtype, name", [
+    *zip(itertools.cycle(["softmax", "log_softmax", "layer_norm", "rms_norm"]),
+         itertools.cycle(["float16", "bfloat16", "float32", "float64", "float32"]), KERNELS * 2),
+    ("rms_norm", "float16", "RowBlockKernel<true, A>"),
+])  # fmt: skip
+def test_source_compiles(compiler, base, dtype, name):
+    op = everything(base)
+    text = source.generate(kind(base, dtype), op.load, op.store)
+    compiled = nvrtc.compiled(text, expression(name), 90)
+    assert compiled.image[:4] == b"\x7fELF" and name.split("<")[0] in compiled.name
+
+
+@pytest.mark.slow
+def test_a_second_call_compiles_nothing(compiler, monkeypatch, tmp_path):
+    text = source.generate(kind("softmax", "float32"), None, None)
+    compile_it = functools.partial(nvrtc.compiled, text, expression(KERNELS[0]))
+    before = nvrtc.compilations
+    first = compile_it(90)
+    assert compile_it(90) is first and nvrtc.compilations == before + 1
+    monkeypatch.setattr(nvrtc, "_kept", {})  # another process
+    assert compile_it(90) == first and nvrtc.compilations == before + 1
+    for file in (tmp_path / "fused").iterdir():  # half a file is not trusted
+        file.write_bytes(file.read_bytes()[:-100])
+    monkeypatch.setattr(nvrtc, "_kept", {})
+    assert compile_it(90).name == first.name and nvrtc.compilations == before + 2
+
+
+def test_a_compiler_error_shows_the_source(compiler):
+    with pytest.raises(RuntimeError, match="no_such_type"):
+        nvrtc.compiled("no_such_type x;", "x", 90)
+
+
+def test_without_nvrtc_the_composition_serves_with_one_warning(monkeypatch):
+    def missing():
+        raise nvrtc.Missing("NVRTC was not found; install it")
+
+    class OnCuda:
+        """What can_serve looks at."""
+
+        device, ndim, dtype, shape = flow.device("cuda"), 2, flow.float32, (2, 3)
+
+        def numel(self):
+            return 6
+
+    monkeypatch.setattr(nvrtc, "require", missing)
+    monkeypatch.setattr(kernel, "_warned", set())
+    op = fuse.softmax(load=lambda x: x)
+    with pytest.warns(UserWarning, match="install it"):
+        assert not kernel.can_serve(op, OnCuda(), {}, {"dim": -1})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not kernel.can_serve(op, OnCuda(), {}, {"dim": -1})
+
+
+# ---- operands
+
+
+SHAPES = [
+    (), (1,), (6,), (5, 6), (5, 1), (4, 5, 6), (4, 1, 6), (4, 1, 1), (3, 4, 5, 6), (3, 1, 1, 6),
+    (3, 4, 1, 1), (3, 1, 5, 6), (1, 4, 1, 1), (3, 1, 5, 1), (3, 4, 5, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row_ndim", [1, 2, 4])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_where_an_operand_is_read(shape, row_ndim):
+    whole = (3, 4, 5, 6)
+    values = RNG.normal(size=shape)
+    operand, memory, number = kernel.prepare(tensor(values, "float32"), whole, row_ndim)
+    cols = math.prod(whole[4 - row_ndim :])
+    row = np.arange(math.prod(whole) // cols)
+    at = {"none": row * 0, "all": row, "period": row % max(number, 1),
+          "repeat": row // max(number, 1)}[operand.rows]  # fmt: skip
+    read = memory.numpy().reshape(-1)
+    if operand.form == "column":
+        read = np.repeat(read[at][:, None], cols, 1)
+    else:
+        read = read.reshape(-1, cols)[at]
+    want = np.broadcast_to(values, whole).reshape(-1, cols)
+    np.testing.assert_array_equal(read, want.astype(np.float32))
+
+
+def test_common_masks_are_not_copied():
+    for shape, rows in [((3, 1, 1, 6), "repeat"), ((5, 6), "period"), ((1, 4, 5, 6), "period")]:
+        operand, memory, _ = kernel.prepare(flow.ones(shape), (3, 4, 5, 6), 1)
+        assert operand.rows == rows and memory.numel() == math.prod(shape)
+
+
+def test_words_fill_the_struct():
+    for base, dtype in itertools.product(["softmax", "rms_norm"], ["float16", "float64"]):
+        op, k = everything(base), kind(base, dtype)
+        load = [w for n, o in source.load_operands(k, op.load) for w in o.fields(n)]
+        store = [w for n, o in source.store_operands(k, op.store) for w in o.fields(n)]
+        norm = {"weight": 1, "bias": 2, "float_weight": True, "eps": 1e-5}
+        words = source.launch_words(
+            k, 7, 3, [0] * len(load), [0] * len(store), norm if op.is_norm else None
+        )
+        assert len(words) == source.words_of(k, op.load, op.store)
+        assert all(0 <= w < 2**64 for w in words)
+
+
+# ---- the op around the kernel
+
+
+@pytest.fixture
+def on_cpu(monkeypatch):
+    """Calls that go through the op, with the composition in place of the kernel."""
+
+    def launch(self, values, options):
+        op = self._op
+        return compose(op.base, op.load, op.store, values[op.input], values, options)
+
+    monkeypatch.setattr(kernel._Kernels, "launch", launch)
+
+    def call(op, *args, **kwargs):
+        x, values, options = op._bind(args, kwargs)
+        assert row_shape(op.base, x, options) is not None
+        return kernel.run(op, x, values, options)
+
+    return call
+
+
+@pytest.mark.parametrize("base", ["softmax", "layer_norm", "rms_norm"])
+def test_the_ops_gradients(on_cpu, base):
+    op = getattr(fuse, base)(load=lambda x, s, c: x * s + c * x, store=lambda y, g, x: y * g + x)
+    inputs = [tensor(RNG.normal(size=s), "float64").requires_grad_()
+              for s in ((2, 3, 4), (4,), (2, 3, 1))]  # fmt: skip
+    given = {"dim": -1} if base == "softmax" else {"normalized_shape": [3, 4]}
+    if base == "layer_norm":
+        given["weight"] = tensor(RNG.normal(size=(3, 4)), "float64").requires_grad_()
+        given["bias"] = tensor(RNG.normal(size=(3, 4)), "float64")
+
+    def function(x, s, g):
+        return on_cpu(op, x, s, 0.5, g, **given)
+
+    y = function(*inputs)
+    np.testing.assert_allclose(host(y), host(op(inputs[0], inputs[1], 0.5, inputs[2], **given)))
+    assert f"fuse::{base}_" in str(flow.ops.list("fuse"))
+    assert flow.autograd.gradcheck(function, inputs)
+    assert flow.autograd.gradgradcheck(function, inputs)
+    if base == "layer_norm":
+        y.sum().backward()
+        assert given["weight"].grad.shape == (3, 4)
+
+
+def test_the_same_tensor_twice(on_cpu):
+    op = fuse.softmax(load=lambda x, b: x * b, store=lambda y, x: y * x)
+    x = tensor(RNG.normal(size=(2, 3)), "float64").requires_grad_()
+    assert flow.autograd.gradcheck(lambda x: on_cpu(op, x, x, dim=-1), [x])
+    assert flow.autograd.gradgradcheck(lambda x: on_cpu(op, x, x, dim=-1), [x])
+
+
+def test_equal_expressions_are_one_op(on_cpu):
+    x = flow.randn(2, 3)
+    before = None
+    for _ in range(3):
+        on_cpu(fuse.log_softmax(load=lambda x, q: x * 7.25 + q), x, 1.0, dim=-1)
+        names = flow.ops.list("fuse")
+        assert before in (None, names)
+        before = names
+
+
+# ---- on a GPU
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("base", ["softmax", "rms_norm"])
+def test_one_kernel_and_no_second_compilation(base):
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU here")
+    op = getattr(fuse, base)(load=lambda x, s: x * s, store=lambda y: y + 1)
+    given = {"dim": -1} if base == "softmax" else {"normalized_shape": 640}
+    x = flow.randn(300, 640, device="cuda", dtype=flow.float16)
+    op(x, 2.0, **given)
+    before = nvrtc.compilations
+    y = op(x * 1, 3.0, **given)
+    assert nvrtc.compilations == before
+    with flow.profiler.profile() as profile:
+        y = op(x, 3.0, **given)
+    assert f"fuse::{base}_" in str(profile)
+    flow.cuda.synchronize()
+    assert y.shape == x.shape
