@@ -79,6 +79,15 @@ def test_source_compiles(compiler, base, dtype, name):
 
 
 @pytest.mark.slow
+def test_names_that_are_not_those_of_cuda(compiler):
+    op = fuse.softmax(load=lambda float, λ, double: float * λ + double, store=lambda y, λ: y - λ)
+    operand = source.Operand
+    given = (("λ", operand("number")), ("double", operand("column", "float16", "all")))
+    text = source.generate(source.Kind("softmax", "float16", "float", given), op.load, op.store)
+    nvrtc.compiled(text, expression(KERNELS[0]), 90)
+
+
+@pytest.mark.slow
 def test_a_second_call_compiles_nothing(compiler, monkeypatch, tmp_path):
     text = source.generate(kind("softmax", "float32"), None, None)
     compile_it = functools.partial(nvrtc.compiled, text, expression(KERNELS[0]))

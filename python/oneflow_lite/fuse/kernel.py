@@ -162,6 +162,8 @@ def _leading(lead: list[int], whole: list[int]) -> tuple[str, int] | None:
         return "none", 0
     if all(size == of for size, of in dims):
         return "all", 0
+    if math.prod(whole) >= 2**32:
+        return None
     ones = [size == 1 for size, _ in dims]
     split = ones.index(not ones[0])
     if any(one == ones[0] for one in ones[split:]):
