@@ -6,7 +6,8 @@
 
 A function is traced once into an expression: operators, comparisons, and the functions below, which
 may be called as ``flow.fuse.exp(x)``, as a method ``x.exp()`` and, in the function itself, as
-``flow.exp(x)``. It runs as a composition of functors; gradients of every order follow.
+``flow.exp(x)``. On CUDA the expression is compiled into the op's kernel, so that it costs no trip
+to memory; elsewhere it runs as a composition of functors. Gradients of every order follow.
 """
 
 from __future__ import annotations

@@ -50,10 +50,10 @@ def check_operands(name: str, x: Tensor, values: Values) -> None:
             continue
         if value.device != x.device:
             raise RuntimeError(f"{name}: {key} is on {value.device}, the input is on {x.device}")
-        try:
-            fits = np.broadcast_shapes(value.shape, x.shape) == tuple(x.shape)
-        except ValueError:
-            fits = False
+        own, whole = value.shape, x.shape
+        fits = len(own) <= len(whole) and all(
+            mine in (1, size) for mine, size in zip(own[::-1], whole[::-1], strict=False)
+        )
         if not fits:
             raise _ext.ShapeError(
                 f"{name}: {key} of shape {list(value.shape)} does not broadcast to the input's "

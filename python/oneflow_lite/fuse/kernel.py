@@ -74,16 +74,15 @@ def run(op: FusedOp, x: Tensor, values: Values, options: Options) -> Tensor:
     """The call as one op, which modes and autograd see. Precondition: can_serve."""
     tensors = [n for n, v in values.items() if isinstance(v, Tensor) and n != op.input]
     numbers = [n for n, v in values.items() if not isinstance(v, Tensor)]
-    width = math.prod(row_shape(op.base, x, options) or ())
+    row = row_shape(op.base, x, options) or []
     function = _registered(op, tuple(tensors), tuple(numbers))
     weights = [options.get("weight"), options.get("bias")] if op.is_norm else []
     eps = options.get("eps")
     if op.is_norm and eps is None:
         eps = 2.0**-52 if x.dtype is float64 else 2.0**-23
-    row_ndim = len(row_shape(op.base, x, options) or ())
     return function(
         x, *(values[n] for n in tensors), *weights, *(float(values[n]) for n in numbers),  # type: ignore[arg-type]
-        float(eps or 0.0), width, row_ndim,
+        float(eps or 0.0), math.prod(row), len(row),
     )  # fmt: skip
 
 
@@ -94,10 +93,14 @@ def _registered(
     op: FusedOp, tensors: tuple[str, ...], numbers: tuple[str, ...]
 ) -> Callable[..., Tensor]:
     """The op of this expression for these kinds of operands, registered when it is first called."""
-    content = repr((repr(op), tensors, numbers))
+    if found := op.registered.get((tensors, numbers)):
+        return found
+    graphs = [g and (g.parameters, g.steps, g.result) for g in (op.load, op.store)]
+    content = repr((op.input, graphs, tensors, numbers))
     name = f"fuse::{op.base.name}_{hashlib.sha256(content.encode()).hexdigest()[:12]}"
     if name not in _functions:
         _functions[name] = register_op(name)(_definition(op, tensors, numbers))
+    op.registered[tensors, numbers] = _functions[name]
     return _functions[name]
 
 
@@ -162,6 +165,8 @@ def _leading(lead: list[int], whole: list[int]) -> tuple[str, int] | None:
         return "none", 0
     if all(size == of for size, of in dims):
         return "all", 0
+    if math.prod(whole) >= 2**32:
+        return None
     ones = [size == 1 for size, _ in dims]
     split = ones.index(not ones[0])
     if any(one == ones[0] for one in ones[split:]):

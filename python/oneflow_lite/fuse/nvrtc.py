@@ -122,10 +122,21 @@ def _library() -> ctypes.CDLL:
     raise Missing(f"NVRTC ({' or '.join(_SONAMES)}) was not found; {_INSTALL}`")
 
 
+@functools.cache
+def _problem() -> str:
+    """What keeps this machine from compiling; looked for once."""
+    try:
+        _library()
+        include_folders()
+    except Missing as missing:
+        return str(missing)
+    return ""
+
+
 def require() -> None:
     """Raises Missing where nothing can be compiled here."""
-    _library()
-    include_folders()
+    if problem := _problem():
+        raise Missing(problem)
 
 
 @functools.cache

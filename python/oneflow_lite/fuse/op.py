@@ -49,7 +49,13 @@ class FusedOp:
                 if name != self.input and self._defaults.get(name) is None:
                     self._defaults[name] = parameters[name]
         self._check_names()
-        self.__signature__ = self._signature()
+        self.__signature__ = signature = self._signature()
+        # What _bind needs: inspect's own binding takes longer than a launch.
+        every = signature.parameters.values()
+        self._names = [p.name for p in every if p.kind is p.POSITIONAL_OR_KEYWORD]
+        self._needed = {p.name for p in every if p.default is p.empty}
+        self._known = {p.name: p.default for p in every}
+        self.registered: dict[Any, Callable[..., Tensor]] = {}  # by kinds of operands: kernel.py
 
     @property
     def is_norm(self) -> bool:
@@ -82,15 +88,22 @@ class FusedOp:
         parts += [f"store = {self.store}"] if self.store else []
         return f"<{', '.join(parts)}>"
 
+    def _complaint(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        try:
+            self.__signature__.bind(*args, **kwargs)
+        except TypeError as error:
+            return str(error)
+        return "wrong arguments"
+
     def _bind(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Tensor, Values, Options]:
-        try:
-            bound = self.__signature__.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{self.__name__}(): {error}; it is {self!r}") from None
-        bound.apply_defaults()
-        given = dict(bound.arguments)
+        given = dict(zip(self._names, args, strict=False))
+        wanted = len(args) + len(kwargs)
+        given.update(kwargs)
+        if len(given) != wanted or not (self._needed <= given.keys() <= self._known.keys()):
+            raise TypeError(f"{self.__name__}(): {self._complaint(args, kwargs)}; it is {self!r}")
+        given = {**self._known, **given}
         options = {name: given.pop(name) for name in self.base.defaults}
         values: Values = {}
         for name, value in given.items():

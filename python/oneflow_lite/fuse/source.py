@@ -25,7 +25,7 @@ class Operand(NamedTuple):
 
     form: "number"; "matrix", read at [Row, col]; or "column", read at [Row]. Row is what `rows`
     says: "none" is 0, "all" the row, "period" the row modulo a number, "repeat" the row divided by
-    one.
+    one; the latter for fewer than 2^32 rows.
     """
 
     form: str
@@ -42,9 +42,11 @@ class Operand(NamedTuple):
     def row(self, name: str) -> str:
         """The row of the operand that serves `row`."""
         return {
-            "none": "int64_t{0}", "all": "row", "period": f"row % {name}_rows",
-            "repeat": f"row / {name}_rows",
-        }[self.rows]  # fmt: skip
+            "none": "int64_t{0}",
+            "all": "row",
+            "period": f"int64_t{{uint32_t(row) % uint32_t({name}_rows)}}",
+            "repeat": f"int64_t{{uint32_t(row) / uint32_t({name}_rows)}}",
+        }[self.rows]
 
 
 class Kind(NamedTuple):
@@ -116,12 +118,17 @@ def _statements(graph: Graph, leaves: dict[str, str], indent: str) -> tuple[str,
     return "".join(lines), values[graph.result]
 
 
+def _member(name: str) -> str:
+    """The member that holds a parameter; Python's names may be C++'s keywords, or Greek."""
+    return "p_" + "".join(c if c.isascii() else f"u{ord(c):x}" for c in name)
+
+
 def _fields(operands: list[tuple[str, Operand]]) -> str:
-    return "".join(f"  {field}\n" for name, o in operands for field in o.fields(f"p_{name}"))
+    return "".join(f"  {field}\n" for name, o in operands for field in o.fields(_member(name)))
 
 
 def _pointer(name: str, operand: Operand, column: str) -> str:
-    member = f"p_{name}"
+    member = _member(name)
     return f"{member} + ({operand.row(member)}) * cols + {column}"
 
 
@@ -137,11 +144,11 @@ def _elements(kind: Kind, load: Graph | None) -> str:
         f"        LoadOperand<kAccess, N>({_pointer(n, o, 'col')}));\n"
         for i, (n, o) in enumerate(inputs)
     )
-    constants = "".join(f"    C {n};\n" for n, _ in columns)
-    begin = ", ".join(f"ConvertTo<C>(p_{n}[{o.row(f'p_{n}')}])" for n, o in columns)
+    constants = "".join(f"    C {_member(n)};\n" for n, _ in columns)
+    begin = ", ".join(f"ConvertTo<C>({_member(n)}[{o.row(_member(n))}])" for n, o in columns)
     leaves = {n: f"ConvertTo<C>(input[{i}].v[i])" for i, (n, _) in enumerate(inputs)}
-    leaves |= {n: f"constants.{n}" for n, _ in columns}
-    leaves |= {n: f"static_cast<C>(p_{n})" for n, o in operands if o.form == "number"}
+    leaves |= {n: f"constants.{_member(n)}" for n, _ in columns}
+    leaves |= {n: f"static_cast<C>({_member(n)})" for n, o in operands if o.form == "number"}
     body, value = ("", leaves[inputs[0][0]]) if load is None else _statements(load, leaves, " " * 6)
     return f"""
 struct FusedElements {{
@@ -176,17 +183,17 @@ struct FusedElements {{
 def _store(kind: Kind, store: Graph | None) -> str:
     operands = store_operands(kind, store)
     loads, leaves = "", {}
-    for n, o in operands:
+    for i, (n, o) in enumerate(operands):
+        member = _member(n)
         if o.form == "matrix":
-            loads += (
-                f"    const auto m_{n} = LoadOperand<Access::kAny, N>({_pointer(n, o, 'col')});\n"
-            )
-            leaves[n] = f"ConvertTo<C>(m_{n}.v[i])"
+            pointer = _pointer(n, o, "col")
+            loads += f"    const auto m{i} = LoadOperand<Access::kAny, N>({pointer});\n"
+            leaves[n] = f"ConvertTo<C>(m{i}.v[i])"
         elif o.form == "column":
-            loads += f"    const C c_{n} = ConvertTo<C>(p_{n}[{o.row(f'p_{n}')}]);\n"
-            leaves[n] = f"c_{n}"
+            loads += f"    const C c{i} = ConvertTo<C>({member}[{o.row(member)}]);\n"
+            leaves[n] = f"c{i}"
         else:
-            leaves[n] = f"static_cast<C>(p_{n})"
+            leaves[n] = f"static_cast<C>({member})"
     body, value = "", "v.v[i]"
     if store is not None:
         leaves[store.parameters[0]] = value
