@@ -308,19 +308,22 @@ struct CausalRowLoad {
   }
 };
 
+// Rows of dx; 0 where causality hides, also in a row whose sum is NaN.
 template <class T>
 struct ScaledRowStore {
   using Element = T;
   using C = ComputeType<T>;
-  DirectStore<T> y;
+  DirectStore<T> dx;
   C scale;
+  CausalRows<uint64_t> causal;
 
-  __device__ __forceinline__ int Head(int64_t row) const { return y.Head(row); }
+  __device__ __forceinline__ int Head(int64_t row) const { return dx.Head(row); }
   template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col, Pack<C, N> v) const {
+    const int seen = VisibleOf<N>(causal.Visible(row), col);
 #pragma unroll
-    for (C& e : v.v) e *= scale;
-    y.template Store<N>(row, col, v);
+    for (int i = 0; i < N; ++i) v.v[i] = i < seen ? v.v[i] * scale : C(0);
+    dx.template Store<N>(row, col, v);
   }
 };
 
@@ -331,7 +334,7 @@ cudaError_t LaunchScaleMaskSoftmaxBackward(const ScaleMaskProblem& p, const T* y
                                            void* workspace = nullptr) {
   using Load = CausalRowLoad<T>;
   const auto causal = MakeCausalRows<uint64_t>(p.queries, p.cols, p.causal);
-  const ScaledRowStore<T> store{{dx, p.cols}, static_cast<ComputeType<T>>(p.scale)};
+  const ScaledRowStore<T> store{{dx, p.cols}, static_cast<ComputeType<T>>(p.scale), causal};
   return LaunchSoftmaxBackward<false>(Load{{y, p.cols}, causal}, Load{{dy, p.cols}, causal}, store,
                                       p.rows, p.cols, limits, stream, workspace);
 }
