@@ -10,6 +10,10 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kUnroll = 4;  // packs in flight per thread: 16 KB per block
+// Of two inputs, one pack each per thread and no cache hints are the fastest on an H200: 4.40 TB/s
+// against 3.95 with four and hints.
+template <bool kTwo>
+constexpr int kPacksOf = kTwo ? 1 : kUnroll;
 
 __device__ uint4 Xor(uint4 a, uint4 b) { return {a.x ^ b.x, a.y ^ b.y, a.z ^ b.z, a.w ^ b.w}; }
 
@@ -18,19 +22,25 @@ template <bool kTwo>
 __global__ void __launch_bounds__(kThreads)
     Stream(const uint4* __restrict__ x, const uint4* __restrict__ y, uint4* __restrict__ z,
            int64_t n) {
-  const int64_t begin = int64_t{blockIdx.x} * kThreads * kUnroll + threadIdx.x;
-  uint4 a[kUnroll];
-  uint4 b[kUnroll];
+  constexpr int kPacks = kPacksOf<kTwo>;
+  const int64_t begin = int64_t{blockIdx.x} * kThreads * kPacks + threadIdx.x;
+  uint4 a[kPacks];
+  uint4 b[kPacks];
 #pragma unroll
-  for (int i = 0; i < kUnroll; ++i) {
+  for (int i = 0; i < kPacks; ++i) {
     const int64_t at = begin + i * kThreads;
-    if (at < n) a[i] = __ldcs(x + at);
-    if (kTwo && at < n) b[i] = __ldcs(y + at);
+    if (at < n) a[i] = kTwo ? x[at] : __ldcs(x + at);
+    if (kTwo && at < n) b[i] = y[at];
   }
 #pragma unroll
-  for (int i = 0; i < kUnroll; ++i) {
+  for (int i = 0; i < kPacks; ++i) {
     const int64_t at = begin + i * kThreads;
-    if (at < n) __stcs(z + at, kTwo ? Xor(a[i], b[i]) : a[i]);
+    if (at >= n) continue;
+    if (kTwo) {
+      z[at] = Xor(a[i], b[i]);
+    } else {
+      __stcs(z + at, a[i]);
+    }
   }
 }
 
@@ -70,7 +80,8 @@ static cudaStream_t Native(void* stream) { return static_cast<cudaStream_t>(stre
 template <bool kTwo>
 static const char* LaunchStream(const void* x, const void* y, void* z, int64_t bytes, void* s) {
   const int64_t n = bytes / 16;
-  const int64_t blocks = (n + kThreads * kUnroll - 1) / (kThreads * kUnroll);
+  constexpr int kPacks = kThreads * kPacksOf<kTwo>;  // of a block
+  const int64_t blocks = (n + kPacks - 1) / kPacks;
   Stream<kTwo><<<static_cast<unsigned>(blocks), kThreads, 0, Native(s)>>>(
       static_cast<const uint4*>(x), static_cast<const uint4*>(y), static_cast<uint4*>(z), n);
   return Said(cudaGetLastError());
