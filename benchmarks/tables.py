@@ -14,9 +14,6 @@ from typing import Any
 
 RESULTS = Path(__file__).resolve().parent / "results"
 CPU = "2026-11-21-cpu-softmax.json"
-GPU = "2026-11-21-h200-softmax.json"
-DTYPES = ("float16", "bfloat16", "float32", "float64")
-FUNCTIONS = {"softmax": "copy", "log_softmax": "copy", "softmax_backward": "add"}
 
 
 def read(name: str) -> dict[str, Any]:
@@ -55,31 +52,10 @@ def cpu() -> Iterator[str]:
         )
 
 
-def gpu(dtype: str) -> Iterator[str]:
-    """One row per shape: GB/s, the share of the stream, the ratio to PyTorch."""
-    yield "| rows × cols | copy | add | " + " | ".join(FUNCTIONS) + " |"
-    yield "|---" * (3 + len(FUNCTIONS)) + "|"
-    for r in read(GPU)["results"]:
-        if r["dtype"] != dtype:
-            continue
-        cells = [
-            f"{r[f]:.0f}, {r[f] / r[stream]:.2f}, {r[f] / r[f'torch {f}']:.2f}"
-            for f, stream in FUNCTIONS.items()
-        ]
-        yield (
-            f"| {r['rows']} × {r['cols']} | {r['copy']:.0f} | {r['add']:.0f} | "
-            + " | ".join(cells)
-            + " |"
-        )
-
-
 def tables() -> Iterator[tuple[str, list[str]]]:
     """Every table, under the name it goes by."""
     if (RESULTS / CPU).exists():
         yield "softmax on the CPU", list(cpu())
-    if (RESULTS / GPU).exists():
-        for dtype in DTYPES:
-            yield f"softmax on a GPU, {dtype}", list(gpu(dtype))
     yield from slices()
 
 

@@ -235,7 +235,7 @@ def cpp_functions(name):
         elif re.match(r"[A-Za-z_~]", line):
             if start is None and not NOT_A_FUNCTION.match(line):
                 start = number
-            if line.rstrip().endswith((";", "}")):
+            if line.split("//")[0].rstrip().endswith((";", "}")):
                 start = None
 
 
