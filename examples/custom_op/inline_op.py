@@ -12,9 +12,10 @@ OFL_EXTENSION {
   op.doc("x times factor.").input("x").output("y").attr("factor", 2.0);
   op.infer([](ext::Infer c) { c.set_output(0, c.shape(0), c.dtype(0)); });
   op.kernel(OFL_CPU, {OFL_FLOAT32}, [](ext::Kernel c) {
-    const ext::Tensor x = c.input(0), y = c.output(0);
+    const float* x = c.input(0).data<float>();
+    float* y = c.output(0).data<float>();
     const float factor = static_cast<float>(c.attrs().to_float(0));
-    for (int64_t i = 0; i < x.numel(); ++i) y.data<float>()[i] = factor * x.data<float>()[i];
+    for (int64_t i = 0, n = c.input(0).numel(); i < n; ++i) y[i] = factor * x[i];
   });
   op.backward({}, [](ext::Grad c) {
     c.set(0, ext::call("mul", c.grad(0), c.attrs().to_float(0)));

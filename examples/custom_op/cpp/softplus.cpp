@@ -10,10 +10,10 @@ namespace ext = oneflow_lite::extension;
 void LaunchSoftplus(const float* x, float* y, int64_t n, void* stream);  // softplus.cu
 
 static void SoftplusCpu(ext::Kernel c) {
-  const ext::Tensor x = c.input(0), y = c.output(0);
-  for (int64_t i = 0; i < x.numel(); ++i) {
-    const float v = x.data<float>()[i];
-    y.data<float>()[i] = std::fmax(v, 0.f) + std::log1p(std::exp(-std::fabs(v)));
+  const float* x = c.input(0).data<float>();
+  float* y = c.output(0).data<float>();
+  for (int64_t i = 0, n = c.input(0).numel(); i < n; ++i) {
+    y[i] = std::fmax(x[i], 0.f) + std::log1p(std::exp(-std::fabs(x[i])));
   }
 }
 
