@@ -231,6 +231,29 @@ class Fuzzer:
              lambda: flow.cross_entropy(a, target).backward()),
         ])  # fmt: skip
 
+    def norm_call(self):
+        """Weights that fit the last dims of the input, mostly."""
+        size = [self.rng.choice([0, 1, 2, 3]) for _ in range(self.rng.randrange(3))]
+        x = flow.randn([*size, self.rng.choice([0, 1, 3, 33])]).to(self.rng.choice(DTYPES))
+        fitting = x.shape[self.rng.randrange(x.ndim) :]
+        dims = fitting if self.chance(0.9) else self.wrong()
+        weight, bias = (
+            self.rng.choice([None, None, flow.ones(fitting).to(x.dtype), self.wrong()])
+            for _ in range(2)
+        )
+        residual = x * 1 if self.chance(0.9) else self.tensor()
+        efficient = self.chance(0.5)
+        text = f"{show(x)}, {show(dims)}, {show(weight)}, {show(bias)}, {efficient}"
+        return self.rng.choice([
+            (f"layer_norm({text})",
+             lambda: flow.layer_norm(x, dims, weight, bias, 1e-5, efficient)),
+            (f"rms_norm({text})", lambda: flow.rms_norm(x, dims, weight, None, efficient)),
+            (f"add_layer_norm({text})",
+             lambda: flow.add_layer_norm(x, residual, dims, weight, bias, 1e-5, efficient)),
+            (f"add_rms_norm({text})",
+             lambda: flow.add_rms_norm(x, residual, dims, weight, None, efficient)),
+        ])  # fmt: skip
+
     def autograd_call(self):
         x, y = self.tensor(), self.tensor()
         retain, create = self.chance(0.5), self.chance(0.3)
@@ -277,7 +300,7 @@ class Fuzzer:
     def next_call(self):
         kinds = [self.function_call] * 60 + [self.index_call] * 14 + [self.operator_call] * 12
         kinds += [self.autograd_call] * 8 + [self.conversion_call] * 6
-        kinds += [self.product_or_loss_call] * 5
+        kinds += [self.product_or_loss_call] * 5 + [self.norm_call] * 3
         return self.rng.choice(kinds)()
 
     # Results ----------------------------------------------------------------------------------
