@@ -11,7 +11,9 @@
 //   Total                     what is known of a row: default-constructible, complete in the end
 //   int Head(row)             columns before the first boundary of 16 bytes of the output
 //   bool IsAligned(row, head)  see row_io.cuh; Raw<N> Load<kAccess, N>(row, col)
-//   Total Begin(row); void End(row, const Total&)     End: one thread, after the row is written
+//   bool IsWhole(cols)        optional, on the host: all rows of all tensors are whole packs of 16
+//   bytes Total Begin(row); void End(row, const Total&)     End: one thread, after the row is
+//   written
 // for rows in registers, kRounds visits of all values, each followed by a reduction:
 //   Value<N> Open<N>(Raw<N>, bool present)            raw is undefined where it is not present
 //   auto Visit<r>(Value<N>&, bool present, const Total&)   what the values add to round r
@@ -31,6 +33,7 @@
 #include "primitive/cuda/launch.cuh"
 #include "primitive/cuda/row_registers.cuh"
 #include "primitive/cuda/row_streamed.cuh"
+#include "primitive/cuda/row_whole.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -50,11 +53,11 @@ cudaError_t VisitGroupShape(const RowPlan& plan, F&& f) {
     case 8:
       return f(GroupShape<8, 1>{});
     case 16:
-      return f(GroupShape<16, 1>{});
+      return f(GroupShape<8, 2>{});
     case 32:
-      return f(GroupShape<32, 1>{});
+      return f(GroupShape<16, 2>{});
     case 64:
-      return f(GroupShape<32, 2>{});
+      return f(GroupShape<16, 4>{});
     case 128:
       return f(GroupShape<32, 4>{});
     default:
@@ -96,6 +99,13 @@ cudaError_t LaunchRows(const A& a, int64_t rows, int64_t cols, const DeviceLimit
     case RowTier::kGroup:
       return internal::VisitGroupShape(plan, [&](auto shape) {
         using Shape = decltype(shape);
+        if constexpr (internal::MayBeWhole<A>::value) {
+          if (a.IsWhole(cols)) {
+            return Launch(RowWholeKernel<Shape::lanes, Shape::packs, A>,
+                          CeilDiv(rows, P::kGroupThreads / Shape::lanes), P::kGroupThreads, 0,
+                          stream, a, rows, static_cast<int>(cols / A::kPack));
+          }
+        }
         return Launch(RowGroupKernel<Shape::lanes, Shape::packs, A>,
                       CeilDiv(rows, P::kGroupThreads / Shape::lanes), P::kGroupThreads, 0, stream,
                       a, rows, cols);

@@ -86,9 +86,11 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
   RowPlan plan;
   if (packs <= 32 * P::kGroupPacks) {
     plan.tier = RowTier::kGroup;
-    plan.lanes = 4;
-    while (plan.lanes < 32 && plan.lanes < packs) plan.lanes *= 2;
-    while (int64_t{plan.lanes} * plan.packs < packs) plan.packs *= 2;
+    int slots = 4;
+    while (slots < packs) slots *= 2;
+    // Several packs per lane before more lanes: fewer steps to reduce.
+    plan.packs = slots <= 8 ? 1 : slots <= 32 ? 2 : slots <= 128 ? 4 : P::kGroupPacks;
+    plan.lanes = slots / plan.packs;
     return plan;
   }
 

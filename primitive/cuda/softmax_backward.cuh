@@ -50,6 +50,10 @@ struct SoftmaxBackwardRow {
   __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {
     return cuda::IsAligned(load_y, row, head) && cuda::IsAligned(load_dy, row, head);
   }
+  bool IsWhole(int64_t cols) const {
+    return cols % kPack == 0 && cuda::AllAligned(load_y) && cuda::AllAligned(load_dy) &&
+           cuda::AllAligned(store);
+  }
   template <Access kAccess, int N>
   __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
     return {{LoadFrom<kAccess, N>(load_y, row, col), LoadFrom<kAccess, N>(load_dy, row, col)}};
