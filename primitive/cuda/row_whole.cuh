@@ -44,6 +44,7 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
   LaneGroup<kLanes> group;
   const int64_t row = int64_t{blockIdx.x} * kRows + threadIdx.x / kLanes;
   if (row >= rows) packs = 0;  // the lanes still take part in the reductions of their warp
+  auto total = row < rows ? a.Begin(row) : typename A::Total{};
   internal::StowedRaw<A> stowed[kPacks];
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
@@ -55,12 +56,13 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
       stowed[k].input[i] = StowedPack<typename A::Element, N>::Of(raw.input[i]);
     }
   }
-  auto total = row < rows ? a.Begin(row) : typename A::Total{};
   typename A::template Value<N> value[kPacks];
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
-    value[k] = a.template Open<N>(stowed[k].Get(), group.rank() + k * kLanes < packs);
+    const int p = group.rank() + k * kLanes;
+    value[k] = a.template Open<N>(stowed[k].Get(), p < packs, p * N, total);
   }
+  if (row < rows) a.Look(row, total);
   internal::RunWholeRounds<0>(a, value, packs, group, total);
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
