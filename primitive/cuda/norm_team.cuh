@@ -174,11 +174,13 @@ class NormTeam {
     return column_ + Offset(k) >= N && left_ - Offset(k) >= 2 * N;
   }
 
-  // Stores pack k of a row; p: the row's first pack of this thread. aligned: p is, to 16 bytes.
+  // Stores pack k of a row; p: the row's first pack of this thread. Without kEnds it is whole and p
+  // aligned to 16 bytes; else aligned: whether p is.
+  template <bool kEnds>
   __device__ __forceinline__ void Store(T* p, int k, const Pack<T, N>& pack, bool aligned) const {
     const int first = First(k), last = Last(k);
     T* const to = p + Offset(k);
-    if (kAligned || (aligned && (!edge_ || (first == 0 && last == N)))) {
+    if (!kEnds || (aligned && (!edge_ || (first == 0 && last == N)))) {
       StoreAlignedPack(to, pack);
     } else {
 #pragma unroll
