@@ -29,21 +29,27 @@ export LEFT_OUT='*/cpu:*WorksInAForkedChild*:*MoreThanTheCachesHold*:*MoreThanTw
 
 # One line per job: program, dtype (a process takes seconds to prepare a dtype's module, so a job
 # stays with one), n to run every n-th case only, elements of the largest case, tests.
-# racecheck checks a launch of a cluster in 0.1 to 2 s, one process after another, so it gets one
-# case in a few, up to 300,000 elements, which reach every tier; and not
+# racecheck takes 0.1 to 2 s for a launch of a cluster, on the GPU, which runs one process after
+# another. So it gets one case in a few, up to 150,000 elements: every tier of rows in float32 and
+# float64, all but the grid's in the 16-bit types, whose kernels are the same templates; more
+# elements where only they reach single blocks in shared memory (BlockTiers) and the norms' forward
+# teams (ManyWideRows). And not
 # - primitive_softmax_test, primitive_norm_test: the kernels of cuda_softmax_test, cuda_norm_test;
 # - primitive_test, primitive_creation_test, cuda_core_test, MatmulTest and NllLossTest: none of
 #   their kernels of ours has shared memory, and racecheck looks at nothing else;
 # - cuda_fusions_test in half precision: the templates of float once more.
 jobs_of() {
-  local dtype program
+  local dtype program softmax
   if [ "$1" = racecheck ]; then
-    for dtype in float16 bfloat16 float32 float64; do
-      echo "cuda_softmax_test $dtype 5 300000 CudaSoftmaxTest/$dtype.*"
-      echo "cuda_norm_test $dtype 7 300000 *"
-      echo "primitive_scale_mask_softmax_test $dtype 5 300000 *"
-      echo "primitive_cross_entropy_test $dtype 3 300000 *"
+    for dtype in float32 float64 float16 bfloat16; do
+      softmax=CudaSoftmaxTest/$dtype
+      echo "cuda_softmax_test $dtype 5 150000 $softmax.*"
+      echo "cuda_softmax_test $dtype 5 2000000 $softmax.*BlockTiers*"
+      echo "cuda_norm_test $dtype 7 150000 *"
+      echo "primitive_scale_mask_softmax_test $dtype 7 150000 *"
+      echo "primitive_cross_entropy_test $dtype 5 150000 *"
     done
+    echo "cuda_norm_test float16 2 6000000 *ManyWideRows*"
     echo "cuda_fusions_test - 1 - FusionsTest/0.*"
     echo "primitive_reduce_test - 1 - ReduceTest.*"
     return
@@ -61,7 +67,7 @@ jobs_of() {
 }
 
 run_job() {  # tool program dtype every elements tests
-  local log=$LOGS/$1.$2.$3 status=0
+  local log=$LOGS/$1.$2.$3.$5 status=0
   unset OFL_TEST_DTYPE OFL_TEST_MAX_ELEMENTS
   export OFL_TEST_EVERY=$4
   [ "$3" = - ] || export OFL_TEST_DTYPE=$3
