@@ -73,6 +73,23 @@ struct Le {
     return a <= b;
   }
 };
+struct Maximum {
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    return a > b || a != a ? a : b;
+  }
+};
+struct Minimum {
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    return a < b || a != a ? a : b;
+  }
+};
+struct Pow {
+  __device__ float operator()(float a, float b) const { return powf(a, b); }
+  __device__ double operator()(double a, double b) const { return pow(a, b); }
+};
+
 // Which operand is one number: a value, or (in a dense launch) the element a pointer leads to.
 enum class Single : int { kNone, kFirst, kSecond };
 
@@ -203,6 +220,19 @@ struct ComparisonFinder {
   }
 };
 
+// As ArithmeticFinder, but signed integers stay signed.
+template <class Op>
+struct SelectionFinder {
+  template <class T>
+  BinaryLaunchers operator()(Tag<T>) const {
+    return Launchers<T, T, ComputeType<T>, Op>();
+  }
+};
+
+template <class Op>
+BinaryLaunchers Selection(DType t) {
+  return VisitDeviceAll<BinaryLaunchers>(t, SelectionFinder<Op>{});
+}
 template <class Op>
 BinaryLaunchers Arithmetic(DType t) {
   return VisitDeviceAll<BinaryLaunchers>(t, ArithmeticFinder<Op>{});
@@ -246,6 +276,12 @@ BinaryLaunchers FindBinary(BinaryOp op, DType t) {
       return Comparison<Le, /*kSwapped=*/true>(t);
     case BinaryOp::kReluBackward:
       return Floats<ReluBackward>(t);
+    case BinaryOp::kMaximum:
+      return Selection<Maximum>(t);
+    case BinaryOp::kMinimum:
+      return Selection<Minimum>(t);
+    case BinaryOp::kPow:
+      return Floats<Pow>(t);
   }
   return {};
 }
