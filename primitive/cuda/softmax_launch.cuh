@@ -21,8 +21,8 @@ cudaError_t SoftmaxForward(const SoftmaxProblem& p, const T* x, T* y, void* work
   if (p.inner != 1) {
     return LaunchSoftmaxAxis<kLog>(x, y, p.rows, p.cols, p.inner, limits, stream);
   }
-  return LaunchSoftmax<kLog>(DirectLoad<T>{x, p.cols}, DirectStore<T>{y, p.cols}, p.rows, p.cols,
-                             limits, stream, workspace);
+  return LaunchSoftmax<kLog>(DirectLoad<T>{x, p.strides[0]}, DirectStore<T>{y, p.cols}, p.rows,
+                             p.cols, limits, stream, workspace);
 }
 
 template <class T, bool kLog>
@@ -31,9 +31,9 @@ cudaError_t SoftmaxBackward(const SoftmaxProblem& p, const T* y, const T* dy, T*
   if (p.inner != 1) {
     return LaunchSoftmaxBackwardAxis<kLog>(y, dy, dx, p.rows, p.cols, p.inner, limits, stream);
   }
-  return LaunchSoftmaxBackward<kLog>(DirectLoad<T>{y, p.cols}, DirectLoad<T>{dy, p.cols},
-                                     DirectStore<T>{dx, p.cols}, p.rows, p.cols, limits, stream,
-                                     workspace);
+  return LaunchSoftmaxBackward<kLog>(DirectLoad<T>{y, p.strides[0]},
+                                     DirectLoad<T>{dy, p.strides[1]}, DirectStore<T>{dx, p.cols},
+                                     p.rows, p.cols, limits, stream, workspace);
 }
 
 template <class T>

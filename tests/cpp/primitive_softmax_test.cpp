@@ -132,6 +132,16 @@ class SoftmaxTest : public PrimitiveTest {
     EXPECT_TRUE(Backward(p, y, dy, offset, true) == dx) << p.Describe() << ": in place differs";
   }
 
+  // Rows of `cols` with `pad` NaNs behind each.
+  static HostArray Spread(const HostArray& x, int64_t cols, int64_t pad) {
+    HostArray wide(x.dtype, x.size() / cols * (cols + pad));
+    for (int64_t i = 0; i < wide.size(); ++i) {
+      const int64_t row = i / (cols + pad), col = i % (cols + pad);
+      wide.Set(i, col < cols ? x.Float(row * cols + col) : kNan);
+    }
+    return wide;
+  }
+
   static HostArray Repeat(const HostArray& block, int64_t copies) {
     HostArray all(block.dtype, block.size() * copies);
     for (int64_t i = 0; i < copies; ++i) {
@@ -181,6 +191,33 @@ TEST_P(SoftmaxTest, AccuracyAtEveryWidth) {
 TEST_P(SoftmaxTest, ManyNarrowRows) {
   for (const DType dtype : kFloatingTypes) {
     for (const int64_t cols : {1, 2, 7, 10, 33}) Check({{5003, cols, 1}, dtype, false}, 1, 5);
+  }
+}
+
+// Inputs whose rows lie apart, each by its own distance, with NaN in between.
+TEST_P(SoftmaxTest, RowsThatLieApart) {
+  for (const DType dtype : kFloatingTypes) {
+    for (const auto& [rows, cols] : {std::pair{5, 7}, {5, 64}, {40, 1000}, {5, 4097}, {2, 70001}}) {
+      for (const auto& [pad, other] : {std::pair{1, 0}, {8, 16}, {0, 3}}) {
+        const SoftmaxShape dense{rows, cols, 1};
+        SoftmaxShape apart = dense;
+        apart.strides[0] = cols + pad, apart.strides[1] = cols + other;
+        const bool log = pad == 1;
+        const Problem p{dense, dtype, log}, q{apart, dtype, log};
+        Numbers numbers(17);
+        const HostArray x = numbers.NormalArray(dtype, p.size());
+        const HostArray dy = numbers.NormalArray(dtype, p.size());
+        const std::vector<double> want = Reference(p, x);
+        const HostArray y = Forward(q, Spread(x, cols, pad), 1);
+        ExpectNear(
+            y, want, [&](int64_t i) { return Tolerance(dtype, !log, want[i]); }, q.Describe());
+        std::vector<double> size;
+        const std::vector<double> want_dx = BackwardReference(p, y, dy, &size);
+        ExpectNear(
+            Backward(q, Spread(y, cols, pad), Spread(dy, cols, other), 1), want_dx,
+            [&](int64_t i) { return Tolerance(dtype, false, size[i]); }, q.Describe());
+      }
+    }
   }
 }
 
