@@ -95,6 +95,9 @@ struct FusedRow {
   __device__ __forceinline__ Total Begin(int64_t row) const {
     return {base.Begin(row), elements.Begin(row)};
   }
+  __device__ __forceinline__ void Look(int64_t row, Total& total) const {
+    base.Look(row, total.base);
+  }
   __device__ __forceinline__ void End(int64_t row, const Total& total) const {
     base.End(row, total.base);
   }
@@ -102,7 +105,7 @@ struct FusedRow {
   static constexpr int kRounds = Base::kRounds;
   static constexpr bool kClusterRegisters = Base::kClusterRegisters;
   template <int N>
-  static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool) {
+  static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool, int64_t, const Total&) {
     Value<N> value;
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) value.raw[i] = StowedPack<Element, N>::Of(raw.input[i]);
@@ -122,7 +125,7 @@ struct FusedRow {
       Raw<N> raw;
 #pragma unroll
       for (int i = 0; i < kInputs; ++i) raw.input[i] = v.raw[i].Get();
-      v.value = base.template Open<N>(Computed<N>(raw, total), present);
+      v.value = base.template Open<N>(Computed<N>(raw, total), present, 0, total.base);
     }
     return base.template Visit<kRound>(v.value, present, total.base);
   }
@@ -145,8 +148,9 @@ struct FusedRow {
     base.Rebase(row, total.base);
   }
   template <int N>
-  __device__ __forceinline__ void Add(const Raw<N>& raw, const Total& start, Statistics& s) const {
-    base.Add(Computed<N>(raw, start), start.base, s);
+  __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t col, const Total& start,
+                                      Statistics& s) const {
+    base.Add(Computed<N>(raw, start), col, start.base, s);
   }
   __device__ __forceinline__ void Conclude(const Statistics& row, Total& total) const {
     base.Conclude(row, total.base);

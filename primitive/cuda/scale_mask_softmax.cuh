@@ -62,6 +62,7 @@ struct ScaleMaskRow {
            (kMaskPacks == 0 || (mask_is_aligned && head == 0));
   }
   __device__ __forceinline__ Total Begin(int64_t) const { return {}; }
+  __device__ __forceinline__ void Look(int64_t, Total&) const {}
   __device__ __forceinline__ void End(int64_t, const Total&) const {}
 
   // What causality hides becomes the infinity that the scale turns into -inf; or the mask says it.
@@ -90,7 +91,7 @@ struct ScaleMaskRow {
   static constexpr int kRounds = 2;
   static constexpr bool kClusterRegisters = false;
   template <int N>
-  static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool) {
+  static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool, int64_t, const Total&) {
     Value<N> value;
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) value.input[i] = StowedPack<T, N>::Of(raw.input[i]);
@@ -138,7 +139,8 @@ struct ScaleMaskRow {
 
   // Streamed: maximum and sum at once; scores and exponentials are formed again when written.
   template <int N>
-  __device__ __forceinline__ void Add(const Raw<N>& raw, const Total&, Statistics& s) const {
+  __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t, const Total&,
+                                      Statistics& s) const {
     s.Add(Scores(raw));
   }
   // Scores that are all -inf sum up to 0: 0 / 0 is NaN, unless the row is to be 0.
