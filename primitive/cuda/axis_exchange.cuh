@@ -7,17 +7,18 @@
 #pragma once
 
 #include "primitive/cuda/cluster.cuh"
+#include "primitive/cuda/group.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
 
-// Stat has 8 or 16 bytes, a default that adds nothing, ShuffleXor, and Merge, a symmetric functor.
+// Stat has 4, 8 or 16 bytes; Stat() adds nothing. Merge is a symmetric functor.
 // A thread has kColumns columns; those of `lanes` neighbouring threads (a power of two, at most a
 // warp) follow one another, and the other threads of the block have the same columns again.
 template <class Stat, class Merge, int kColumns>
 class AxisExchange {
  public:
-  static_assert(sizeof(Stat) % 8 == 0);
+  static_assert(sizeof(Stat) % 4 == 0);
 
   // Bytes of scratch; `blocks` of a cluster.
   __host__ __device__ static constexpr int Bytes(int lanes, int warps, int blocks) {
@@ -37,8 +38,8 @@ class AxisExchange {
         NV_PROVIDES_SM_90, (if (threadIdx.x == 0) {
           asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier_) : "memory");
           asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-        } asm volatile("barrier.cluster.arrive.relaxed;" ::
-                               : "memory");))
+        }))
+    internal::ClusterArriveRelaxed();
   }
 
   // What the warp's first lanes have found becomes what the block has, in result[column], for the
@@ -112,7 +113,7 @@ class AxisExchange {
     const int first = static_cast<int>(threadIdx.x) / members;
     for (int base = 0; base < columns_; base += static_cast<int>(blockDim.x) / members) {
       const int column = base + first;  // whole warps stay together for the shuffles
-      Stat merged;
+      Stat merged = Stat();
       if (column < columns_) {
         for (int r = member; r < rows; r += members) merged = Merge{}(merged, at(r, column));
       }
@@ -132,19 +133,31 @@ class AxisExchange {
   }
   // Stores `v` at the place in block `rank` that `slot` is here, and counts its bytes there.
   __device__ __forceinline__ void Send(Stat* slot, int rank, const Stat& v) {
-    unsigned long long words[sizeof(Stat) / 8];
+    constexpr int kWord = sizeof(Stat) % 8 == 0 ? 8 : 4;
+    std::conditional_t<kWord == 8, unsigned long long, uint32_t> words[sizeof(Stat) / kWord];
     memcpy(words, &v, sizeof(Stat));
 #pragma unroll
-    for (int i = 0; i < static_cast<int>(sizeof(Stat)) / 8; ++i) {
-      const uint32_t to = static_cast<uint32_t>(__cvta_generic_to_shared(slot)) + 8 * i;
-      NV_IF_TARGET(NV_PROVIDES_SM_90,
-                   (asm volatile("{ .reg .b32 to, count;\n"
-                                 "mapa.shared::cluster.u32 to, %0, %2;\n"
-                                 "mapa.shared::cluster.u32 count, %1, %2;\n"
-                                 "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 "
-                                 "[to], %3, [count]; }" ::"r"(to),
-                                 "r"(barrier_), "r"(rank), "l"(words[i])
-                                 : "memory");))
+    for (int i = 0; i < static_cast<int>(sizeof(Stat)) / kWord; ++i) {
+      const uint32_t to = static_cast<uint32_t>(__cvta_generic_to_shared(slot)) + kWord * i;
+      if constexpr (kWord == 8) {
+        NV_IF_TARGET(NV_PROVIDES_SM_90,
+                     (asm volatile("{ .reg .b32 to, count;\n"
+                                   "mapa.shared::cluster.u32 to, %0, %2;\n"
+                                   "mapa.shared::cluster.u32 count, %1, %2;\n"
+                                   "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 "
+                                   "[to], %3, [count]; }" ::"r"(to),
+                                   "r"(barrier_), "r"(rank), "l"(words[i])
+                                   : "memory");))
+      } else {
+        NV_IF_TARGET(NV_PROVIDES_SM_90,
+                     (asm volatile("{ .reg .b32 to, count;\n"
+                                   "mapa.shared::cluster.u32 to, %0, %2;\n"
+                                   "mapa.shared::cluster.u32 count, %1, %2;\n"
+                                   "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 "
+                                   "[to], %3, [count]; }" ::"r"(to),
+                                   "r"(barrier_), "r"(rank), "r"(words[i])
+                                   : "memory");))
+      }
     }
   }
   __device__ __forceinline__ void Await() {

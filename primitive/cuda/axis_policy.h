@@ -119,7 +119,7 @@ inline bool ChooseAxisSlab(AxisPlan* plan, const AxisTraits& t, const DeviceLimi
   using P = AxisPolicy;
   const int64_t axis = plan->shape.axis;
   const int lanes = plan->shape.lanes, unit = 32 / lanes;  // lanes * unit is a warp
-  const int64_t few = PowerOfTwoFrom(CeilDiv(axis, P::kFewPacks));
+  const int64_t few = PowerOfTwoFrom(CeilDiv(axis, P::kFewPacks / t.inputs));
   if (few <= unit) {
     const int slabs = P::kSmallBlock / (lanes * static_cast<int>(few));
     return FitAxisSlab(plan, few, 1, slabs, t, limits);

@@ -94,12 +94,14 @@ class AxisPart {
     for (int i = 0; i < kInputs; ++i) from[i] = a.Input(i) + me.offset;
 #pragma unroll
     for (int k = 0; k < kHeld; ++k) {
-      if (k * stride_ >= rest_) continue;
+      if (k * stride_ < rest_) {
 #pragma unroll
-      for (int i = 0; i < kInputs; ++i) {
-        held_[k].input[i] = StowedPack<T, N>::Of(LoadAlignedPack<N>(from[i]));
-        from[i] += me.step;
+        for (int i = 0; i < kInputs; ++i) {
+          held_[k].input[i] = StowedPack<T, N>::Of(LoadAlignedPack<N>(from[i]));
+        }
       }
+#pragma unroll
+      for (int i = 0; i < kInputs; ++i) from[i] += me.step;
     }
     if constexpr (kShares) {
       for (int j = 0; j < shared_ && (kHeld + j) * stride_ < rest_; ++j) {

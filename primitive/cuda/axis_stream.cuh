@@ -56,6 +56,8 @@ __global__ void __launch_bounds__(AxisPolicy::kMaxThreads, 2)
   const int part = static_cast<int>(block - tile * parts);
   const AxisThread<N> me(p, tile, part, parts);
   Stat stat[N];
+#pragma unroll
+  for (Stat& s : stat) s = Stat();
   if (phase != AxisPhase::kWrite) {
     VisitBatches(a, me, [&](int64_t, const typename A::Raw(&raw)[kBatch], int count) {
       a.AddBatch(raw, count, stat);
