@@ -7,7 +7,7 @@
 
 #include <limits>
 
-#include "kernels/row_stride.h"
+#include "oneflow_lite/core/row_stride.h"
 #include "oneflow_lite/framework/kernel_registry.h"
 #include "primitive/creation.h"
 #include "primitive/norm.h"

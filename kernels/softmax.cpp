@@ -4,7 +4,7 @@
 // the device's primitive.
 #include "primitive/softmax.h"
 
-#include "kernels/row_stride.h"
+#include "oneflow_lite/core/row_stride.h"
 #include "oneflow_lite/framework/kernel_registry.h"
 
 namespace oneflow_lite {

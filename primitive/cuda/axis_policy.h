@@ -39,6 +39,9 @@ struct AxisPolicy {
   static constexpr int kFewPacks = 4;      // of a thread, where a part of a warp has a slab
   static constexpr int kSmallBlock = 128;  // threads that slabs of less than a warp share
 
+  static constexpr int kFoldPacks = 8;        // of a thread, where rows are folded
+  static constexpr int kMostFoldPacks = 512;  // of the rows together
+
   static constexpr int kStreamLineBytes = 256;
   static constexpr int kBatch = 4;         // packs in flight per thread that streams
   static constexpr int kStreamPacks = 16;  // per thread, at least
@@ -56,14 +59,24 @@ struct AxisTraits {
   int most_blocks;  // of a cluster; 1 where the device has none
 };
 
+// Where inner is not a multiple of a pack but so many rows together are, these are seen as one row:
+// 1000 x 33 elements as 125 x 264, where columns c, c + 33, ... are the same.
+struct AxisFold {
+  int rows = 1;
+  int inner = 0;  // elements
+  int packs = 0;  // of the rows together
+};
+
 // outer x axis x inner as a kernel sees it.
 struct AxisShape {
   int64_t columns;  // packs of columns: outer * inner / pack
   int64_t axis, inner;
-  int lanes;         // threads along the columns, a power of two of at most a warp
-  int ways;          // threads along the axis; a power of two where lanes * ways is below a warp
-  int shared_packs;  // of a thread and input
-  int kept_bytes;    // ... of the whole block
+  int lanes;      // threads along the columns, a power of two of at most a warp
+  int ways;       // threads along the axis; a power of two where lanes * ways is below a warp
+  int slabs = 1;  // of a block
+  AxisFold fold;  // then lanes are a multiple of fold.packs
+  int shared_packs = 0;  // of a thread and input
+  int kept_bytes = 0;    // ... of the whole block
 };
 
 struct AxisPlan {
@@ -75,6 +88,18 @@ struct AxisPlan {
   size_t shared = 0;     // bytes of dynamic shared memory
   size_t workspace = 0;  // bytes, streamed; 0: the blocks are a cluster
 };
+
+inline constexpr int kAxisBarrierBytes = 16;
+
+// Shared memory by which a block's threads exchange what they found (AxisExchange).
+inline size_t AxisScratch(const AxisTraits& t, const AxisShape& s, int threads, int blocks) {
+  const bool fold = s.fold.rows > 1;
+  if (!fold && s.lanes * s.ways < 64 && blocks == 1) return 0;
+  const int columns = fold ? s.lanes / s.fold.packs * s.fold.inner : s.lanes * t.pack;
+  const int own = (fold ? s.ways : threads / 32) * (s.lanes * t.pack + 1);
+  const int merged = (columns + 1) * (1 + (blocks > 1 ? blocks : 0));
+  return kAxisBarrierBytes + static_cast<size_t>(merged + own) * t.stat_bytes;
+}
 
 namespace internal {
 
@@ -92,26 +117,19 @@ inline int AxisLanes(int64_t row_packs, const AxisTraits& t, int bytes) {
   return lanes;
 }
 
-// Scratch to exchange: see AxisExchange::Bytes.
-inline size_t AxisScratch(const AxisTraits& t, int lanes, int threads, int blocks) {
-  if (threads < 64 && blocks == 1) return 0;
-  const int rows = 1 + threads / 32 + (blocks > 1 ? blocks : 0);
-  return 16 + static_cast<size_t>(rows) * (lanes * t.pack + 1) * t.stat_bytes;
-}
-
 // The slab's plan with so many ways in each of so many blocks; not if it does not fit.
-inline bool FitAxisSlab(AxisPlan* plan, int64_t ways, int blocks, int slabs, const AxisTraits& t,
+inline bool FitAxisSlab(AxisPlan* plan, int64_t ways, int blocks, const AxisTraits& t,
                         const DeviceLimits& limits) {
   AxisShape& s = plan->shape;
   const int64_t packs = CeilDiv(s.axis, ways * blocks);
   if (packs > t.most) return false;
   s.ways = static_cast<int>(ways);
   s.shared_packs = packs > t.held ? static_cast<int>(packs) - t.held : 0;
-  plan->threads = s.lanes * s.ways * slabs;
+  plan->threads = static_cast<int>(CeilDiv(s.lanes * s.ways * s.slabs, 32) * 32);
   plan->blocks = blocks;
   s.kept_bytes = s.shared_packs * t.inputs * t.pack_bytes * plan->threads;
-  plan->shared = s.kept_bytes + AxisScratch(t, s.lanes, s.lanes * s.ways, blocks);
-  plan->tiles = CeilDiv(s.columns, int64_t{s.lanes} * slabs);
+  plan->shared = s.kept_bytes + AxisScratch(t, s, plan->threads, blocks);
+  plan->tiles = CeilDiv(s.columns, int64_t{s.lanes} * s.slabs);
   return plan->shared <= static_cast<size_t>(limits.shared_per_block);
 }
 
@@ -119,16 +137,16 @@ inline bool ChooseAxisSlab(AxisPlan* plan, const AxisTraits& t, const DeviceLimi
   using P = AxisPolicy;
   const int64_t axis = plan->shape.axis;
   const int lanes = plan->shape.lanes, unit = 32 / lanes;  // lanes * unit is a warp
-  const int64_t few = PowerOfTwoFrom(CeilDiv(axis, P::kFewPacks));
+  const int64_t few = PowerOfTwoFrom(CeilDiv(axis, P::kFewPacks / t.inputs));
   if (few <= unit) {
-    const int slabs = P::kSmallBlock / (lanes * static_cast<int>(few));
-    return FitAxisSlab(plan, few, 1, slabs, t, limits);
+    plan->shape.slabs = P::kSmallBlock / (lanes * static_cast<int>(few));
+    return FitAxisSlab(plan, few, 1, t, limits);
   }
   const auto try_blocks = [&](int blocks, int threads) {
     const int64_t wanted = CeilDiv(CeilDiv(axis, int64_t{blocks} * t.most), unit) * unit;
     const int64_t least = P::kLeastThreads / lanes, most = threads / lanes;
     const int64_t ways = wanted < least ? least : wanted < most ? wanted : most;
-    return FitAxisSlab(plan, ways, blocks, 1, t, limits);
+    return FitAxisSlab(plan, ways, blocks, t, limits);
   };
   int blocks = 1, threads = P::kThreads;
   while (!try_blocks(blocks, threads)) {
@@ -167,6 +185,7 @@ inline AxisPlan ChooseAxisPlan(int64_t outer, int64_t axis, int64_t inner, const
   s.lanes = internal::AxisLanes(row_packs, t, P::kStreamLineBytes);
   s.ways = P::kMaxThreads / s.lanes;
   s.shared_packs = s.kept_bytes = 0;
+  s.slabs = 1;
   plan.streamed = true;
   plan.threads = P::kMaxThreads;
   plan.tiles = CeilDiv(s.columns, s.lanes);
@@ -181,8 +200,31 @@ inline AxisPlan ChooseAxisPlan(int64_t outer, int64_t axis, int64_t inner, const
   if (has_workspace && plan.blocks > 1) {
     plan.workspace = static_cast<size_t>(plan.blocks * s.columns * t.pack) * t.stat_bytes;
   }
-  plan.shared = internal::AxisScratch(t, s.lanes, plan.threads, has_workspace ? 1 : plan.blocks);
+  plan.shared = AxisScratch(t, s, plan.threads, has_workspace ? 1 : plan.blocks);
   return plan;
+}
+
+// The plan of a fold, at pointers aligned to packs; false where there is none.
+inline bool ChooseAxisFold(AxisPlan* plan, int64_t outer, int64_t axis, int64_t inner,
+                           const AxisTraits& t, const DeviceLimits& limits) {
+  using P = AxisPolicy;
+  int rows = 1;
+  while (inner * rows % t.pack != 0) rows *= 2;
+  const int64_t packs = inner * rows / t.pack;
+  if (rows == 1 || axis % rows != 0 || packs > P::kMostFoldPacks) return false;
+  const int64_t length = axis / rows;
+  int threads = packs * 2 > P::kThreads ? P::kMaxThreads : P::kThreads;
+  for (int blocks = 1; blocks <= t.most_blocks; blocks *= 2) {
+    const int64_t wanted = CeilDiv(length, int64_t{blocks} * P::kFoldPacks), most = threads / packs;
+    const int64_t ways = wanted < most ? wanted : most;
+    // Short slabs share a block.
+    int64_t slabs = blocks > 1 ? 1 : threads / (packs * ways);
+    if (slabs > outer) slabs = outer;
+    plan->shape = {outer * packs, length, inner * rows, static_cast<int>(packs * slabs), 1};
+    plan->shape.fold = {rows, static_cast<int>(inner), static_cast<int>(packs)};
+    if (internal::FitAxisSlab(plan, ways, blocks, t, limits)) return true;
+  }
+  return false;
 }
 
 }  // namespace cuda

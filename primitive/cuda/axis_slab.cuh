@@ -40,11 +40,11 @@ struct AxisThread {
 
   // Of tile `tile`, whose positions are dealt to `parts` blocks.
   __device__ __forceinline__ AxisThread(const AxisShape& p, int64_t tile, int part, int parts) {
-    const unsigned t = threadIdx.x, lanes = p.lanes, threads = p.lanes * p.ways;
-    const unsigned slab = t / threads;
-    const int way = part * p.ways + static_cast<int>((t - slab * threads) / lanes);
-    lane = static_cast<int>(t & (lanes - 1));
-    const int64_t column = (tile * (blockDim.x / threads) + slab) * p.lanes + lane;
+    const unsigned t = threadIdx.x, row_of_lanes = t / static_cast<unsigned>(p.lanes);
+    const unsigned slab = row_of_lanes / static_cast<unsigned>(p.ways);
+    const int way = part * p.ways + static_cast<int>(row_of_lanes - slab * p.ways);
+    lane = static_cast<int>(t - row_of_lanes * p.lanes);
+    const int64_t column = (tile * p.slabs + slab) * p.lanes + lane;
     const int64_t row = p.inner / N;  // packs
     const int64_t outer = (column | row) >> 32 == 0
                               ? static_cast<uint32_t>(column) / static_cast<uint32_t>(row)
@@ -52,7 +52,7 @@ struct AxisThread {
     stride = int64_t{p.ways} * parts;
     step = p.inner * stride;
     offset = (outer * p.axis + way) * p.inner + (column - outer * row) * N;
-    rest = column < p.columns ? p.axis - way : 0;
+    rest = column < p.columns && slab < static_cast<unsigned>(p.slabs) ? p.axis - way : 0;
   }
 };
 
@@ -94,12 +94,14 @@ class AxisPart {
     for (int i = 0; i < kInputs; ++i) from[i] = a.Input(i) + me.offset;
 #pragma unroll
     for (int k = 0; k < kHeld; ++k) {
-      if (k * stride_ >= rest_) continue;
+      if (k * stride_ < rest_) {
 #pragma unroll
-      for (int i = 0; i < kInputs; ++i) {
-        held_[k].input[i] = StowedPack<T, N>::Of(LoadAlignedPack<N>(from[i]));
-        from[i] += me.step;
+        for (int i = 0; i < kInputs; ++i) {
+          held_[k].input[i] = StowedPack<T, N>::Of(LoadAlignedPack<N>(from[i]));
+        }
       }
+#pragma unroll
+      for (int i = 0; i < kInputs; ++i) from[i] += me.step;
     }
     if constexpr (kShares) {
       for (int j = 0; j < shared_ && (kHeld + j) * stride_ < rest_; ++j) {
@@ -155,33 +157,31 @@ struct AxisPacks {
   static constexpr int kMost = kBytes == 16 ? 16 : kBytes == 2 ? kHeld : 32;
 };
 
-template <class A>
-using AxisExchangeOf = AxisExchange<typename A::Stat, typename A::Merge, A::N>;
+template <class A, bool kFold = false>
+using AxisExchangeOf = AxisExchange<typename A::Stat, typename A::Merge, A::N, kFold>;
 
-// A slab per block or per cluster of blocks; several narrow ones per block where lanes * ways is
-// less than a block.
-template <class A>
+// A slab per block or per cluster of blocks, or several narrow ones per block. kFold: see AxisFold.
+template <class A, bool kFold>
 __global__ void __launch_bounds__(AxisPolicy::kMaxThreads, 2) AxisSlabKernel(A a, AxisShape p) {
   constexpr int N = A::N;
-  constexpr int kHeld = AxisPacks<A>::kHeld;
   extern __shared__ __align__(16) char shared[];
   const int size = static_cast<int>(internal::ClusterSize());
   const int rank = static_cast<int>(internal::ClusterRank());
-  const int threads = p.lanes * p.ways, warps = threads / kWarp;
-  AxisExchangeOf<A> exchange(shared + p.kept_bytes, p.lanes, warps);
+  const int threads = p.lanes * p.ways;
+  AxisExchangeOf<A, kFold> exchange(shared + p.kept_bytes, p);
   if (size > 1) exchange.Open();
   const auto conclude = [&](const typename A::Stat& s) { return a.Conclude(s); };
   const AxisThread<N> me(p, blockIdx.x / size, rank, size);
-  AxisPart<A, kHeld> part(shared, p.shared_packs, me);
+  AxisPart<A, AxisPacks<A>::kHeld> part(shared, p.shared_packs, me);
   part.Load(a, me);
   typename A::Stat own[N], stat[N];
-  a.Gather(part, p.lanes, threads < kWarp ? threads : kWarp, own);
+  a.Gather(part, kFold ? kWarp : p.lanes, threads < kWarp ? threads : kWarp, own);
 #pragma unroll
   for (int i = 0; i < N; ++i) stat[i] = own[i];
   if (size > 1) {
-    exchange.MergeCluster(stat, me.lane, warps, conclude);
-  } else if (threads > kWarp) {
-    exchange.MergeBlock(stat, me.lane, warps, conclude);
+    exchange.MergeCluster(stat, conclude);
+  } else if (kFold || threads > kWarp) {
+    exchange.MergeBlock(stat, conclude);
   } else {
 #pragma unroll
     for (int i = 0; i < N; ++i) stat[i] = conclude(stat[i]);

@@ -45,8 +45,7 @@ __global__ void __launch_bounds__(AxisPolicy::kMaxThreads, 2)
   using Stat = typename A::Stat;
   extern __shared__ __align__(16) char shared[];
   const int size = static_cast<int>(internal::ClusterSize());
-  const int warps = static_cast<int>(blockDim.x) / kWarp;
-  AxisExchangeOf<A> exchange(shared, p.lanes, warps);
+  AxisExchangeOf<A> exchange(shared, p);
   if (phase == AxisPhase::kBoth && size > 1) exchange.Open();
   const auto as_is = [](const Stat& s) { return s; };
   const auto conclude = [&](const Stat& s) { return a.Conclude(s); };
@@ -56,6 +55,8 @@ __global__ void __launch_bounds__(AxisPolicy::kMaxThreads, 2)
   const int part = static_cast<int>(block - tile * parts);
   const AxisThread<N> me(p, tile, part, parts);
   Stat stat[N];
+#pragma unroll
+  for (Stat& s : stat) s = Stat();
   if (phase != AxisPhase::kWrite) {
     VisitBatches(a, me, [&](int64_t, const typename A::Raw(&raw)[kBatch], int count) {
       a.AddBatch(raw, count, stat);
@@ -65,7 +66,7 @@ __global__ void __launch_bounds__(AxisPolicy::kMaxThreads, 2)
       for (int i = 0; i < N; ++i) stat[i] = typename A::Merge{}(stat[i], ShuffleXor(stat[i], mask));
     }
     if (phase == AxisPhase::kGather) {
-      exchange.MergeBlock(stat, me.lane, warps, as_is);
+      exchange.MergeBlock(stat, as_is);
       const int64_t column = tile * p.lanes + me.lane;
       if (threadIdx.x < static_cast<unsigned>(p.lanes) && column < p.columns) {
 #pragma unroll
@@ -74,9 +75,9 @@ __global__ void __launch_bounds__(AxisPolicy::kMaxThreads, 2)
       return;
     }
     if (size > 1) {
-      exchange.MergeCluster(stat, me.lane, warps, conclude);
+      exchange.MergeCluster(stat, conclude);
     } else {
-      exchange.MergeBlock(stat, me.lane, warps, conclude);
+      exchange.MergeBlock(stat, conclude);
     }
   } else {
     const auto at = [&](int row, int column) {  // column: element i of lane l is i * lanes + l
@@ -84,7 +85,7 @@ __global__ void __launch_bounds__(AxisPolicy::kMaxThreads, 2)
       const int64_t pack = tile * p.lanes + lane;
       return pack < p.columns ? partial[(row * p.columns + pack) * N + i] : Stat();
     };
-    exchange.MergeMemory(at, parts, stat, me.lane, conclude);
+    exchange.MergeMemory(at, parts, stat, conclude);
   }
   VisitBatches(a, me, [&](int64_t offset, const typename A::Raw(&raw)[kBatch], int count) {
 #pragma unroll

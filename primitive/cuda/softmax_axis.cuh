@@ -27,11 +27,11 @@ AxisTraits AxisTraitsOf(int most_blocks) {
           most_blocks};
 }
 
-template <class A>
+template <class A, bool kFold>
 cudaError_t MostAxisBlocks(const DeviceLimits& limits, int* blocks) {
-  const cudaError_t error = AllowAllShared<AxisSlabKernel<A>>(limits);
+  const cudaError_t error = AllowAllShared<AxisSlabKernel<A, kFold>>(limits);
   *blocks = error != cudaSuccess ? 1
-                                 : MaxClusterBlocks<AxisSlabKernel<A>>(
+                                 : MaxClusterBlocks<AxisSlabKernel<A, kFold>>(
                                        AxisPolicy::kMaxThreads, limits.shared_per_block, limits);
   return error;
 }
@@ -58,13 +58,27 @@ template <class A>
 cudaError_t LaunchAxis(const A& a, int64_t outer, int64_t axis, int64_t inner,
                        const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
   int most = 1;
-  const cudaError_t error = MostAxisBlocks<A>(limits, &most);
+  const cudaError_t error = MostAxisBlocks<A, false>(limits, &most);
   if (error != cudaSuccess) return error;
   const AxisPlan plan =
       ChooseAxisPlan(outer, axis, inner, AxisTraitsOf<A>(most), workspace != nullptr, limits);
   if (plan.streamed) return LaunchAxisStream(a, plan, limits, stream, workspace);
-  return LaunchAs({plan.blocks}, AxisSlabKernel<A>, plan.tiles * plan.blocks, plan.threads,
+  return LaunchAs({plan.blocks}, AxisSlabKernel<A, false>, plan.tiles * plan.blocks, plan.threads,
                   plan.shared, stream, a, plan.shape);
+}
+
+// Takes the fold of outer x axis x inner where there is one: false where not.
+template <class A>
+bool LaunchAxisFold(const A& a, int64_t outer, int64_t axis, int64_t inner,
+                    const DeviceLimits& limits, cudaStream_t stream, cudaError_t* error) {
+  int most = 1;
+  *error = MostAxisBlocks<A, true>(limits, &most);
+  if (*error != cudaSuccess) return true;
+  AxisPlan plan;
+  if (!ChooseAxisFold(&plan, outer, axis, inner, AxisTraitsOf<A>(most), limits)) return false;
+  *error = LaunchAs({plan.blocks}, AxisSlabKernel<A, true>, plan.tiles * plan.blocks, plan.threads,
+                    plan.shared, stream, a, plan.shape);
+  return true;
 }
 
 // Calls f(integral_constant N) for the largest pack of T that divides inner and at which
@@ -109,7 +123,13 @@ cudaError_t LaunchSoftmaxAxis(const T* x, T* y, int64_t outer, int64_t axis, int
                               const DeviceLimits& limits, cudaStream_t stream,
                               void* workspace = nullptr) {
   if (outer <= 0 || axis <= 0 || inner <= 0) return cudaSuccess;
-  return internal::VisitAxisPack<T>(inner, internal::BitsOf(x, y), [&](auto n) {
+  const uintptr_t pointers = internal::BitsOf(x, y);
+  if (inner % kPackSize<T> != 0 && pointers % kPackBytes == 0) {
+    cudaError_t error = cudaSuccess;
+    const SoftmaxSlab<kLog, T, kPackSize<T>> a{x, y};
+    if (internal::LaunchAxisFold(a, outer, axis, inner, limits, stream, &error)) return error;
+  }
+  return internal::VisitAxisPack<T>(inner, pointers, [&](auto n) {
     return internal::LaunchAxis(SoftmaxSlab<kLog, T, decltype(n)::value>{x, y}, outer, axis, inner,
                                 limits, stream, workspace);
   });
@@ -121,7 +141,13 @@ cudaError_t LaunchSoftmaxBackwardAxis(const T* y, const T* dy, T* dx, int64_t ou
                                       int64_t inner, const DeviceLimits& limits,
                                       cudaStream_t stream, void* workspace = nullptr) {
   if (outer <= 0 || axis <= 0 || inner <= 0) return cudaSuccess;
-  return internal::VisitAxisPack<T>(inner, internal::BitsOf(y, dy, dx), [&](auto n) {
+  const uintptr_t pointers = internal::BitsOf(y, dy, dx);
+  if (inner % kPackSize<T> != 0 && pointers % kPackBytes == 0) {
+    cudaError_t error = cudaSuccess;
+    const SoftmaxBackwardSlab<kLog, T, kPackSize<T>> a{y, dy, dx};
+    if (internal::LaunchAxisFold(a, outer, axis, inner, limits, stream, &error)) return error;
+  }
+  return internal::VisitAxisPack<T>(inner, pointers, [&](auto n) {
     return internal::LaunchAxis(SoftmaxBackwardSlab<kLog, T, decltype(n)::value>{y, dy, dx}, outer,
                                 axis, inner, limits, stream, workspace);
   });

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "primitive/cuda/axis_policy.h"
-#include "primitive/cuda/compensated_sum.cuh"
 #include "primitive/cuda/pack.cuh"
 #include "primitive/cuda/softmax_backward.cuh"
 #include "primitive/cuda/softmax_math.cuh"
@@ -164,8 +163,8 @@ struct SoftmaxBackwardSlab {
   struct Raw {
     StowedPack<T, N> input[2];  // y, dy
   };
-  using Stat = CompensatedSum<C>;
-  using Merge = MergeCompensated;
+  using Stat = C;  // the sum of the terms
+  using Merge = Plus;
 
   const T *y, *dy;
   T* dx;
@@ -188,7 +187,7 @@ struct SoftmaxBackwardSlab {
       for (int i = 0; i < N; ++i) sum[i] += ShuffleXor(sum[i], mask);
     }
 #pragma unroll
-    for (int i = 0; i < N; ++i) stat[i] = {sum[i], 0};
+    for (int i = 0; i < N; ++i) stat[i] = sum[i];
   }
   template <int kBatch>
   __device__ __forceinline__ void AddBatch(const Raw (&raw)[kBatch], int count,
@@ -199,9 +198,9 @@ struct SoftmaxBackwardSlab {
       if (u < count) AddTerms(raw[u], sum);
     }
 #pragma unroll
-    for (int i = 0; i < N; ++i) stat[i].Add(sum[i]);
+    for (int i = 0; i < N; ++i) stat[i] += sum[i];
   }
-  __device__ __forceinline__ Stat Conclude(const Stat& s) const { return {s.Get(), 0}; }
+  __device__ __forceinline__ Stat Conclude(const Stat& s) const { return s; }
   __device__ __forceinline__ void Rebase(const Stat&, Stat&) const {}
   template <bool kSlab>
   __device__ __forceinline__ void Store(int64_t at, const Raw& raw, const Stat (&stat)[N]) const {
@@ -209,7 +208,7 @@ struct SoftmaxBackwardSlab {
     const Pack<C, N> pdy = ConvertPack<C>(raw.input[1].Get());
     Pack<C, N> out;
 #pragma unroll
-    for (int i = 0; i < N; ++i) out.v[i] = Gradient<kLog>(py.v[i], pdy.v[i], stat[i].high);
+    for (int i = 0; i < N; ++i) out.v[i] = Gradient<kLog>(py.v[i], pdy.v[i], stat[i]);
     StoreAlignedPack<N>(dx + at, ConvertPack<T>(out));
   }
 };

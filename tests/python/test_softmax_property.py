@@ -155,6 +155,46 @@ def test_few_very_wide_rows(name, width, dtype, device):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
+def test_rows_of_two_to_the_28(name, device):
+    """More than 2^31 elements in rows of 2^28; the last row against its chunks, on the device."""
+    rows, width, chunk = (9, 1 << 28, 1 << 24) if device == "cuda" else (3, 1 << 17, 1 << 13)
+    try:
+        x = flow.randn(rows, width, dtype=flow.float16, device=device)
+        x = x.mul_(4).requires_grad_()  # half could not hold probabilities of 2^-28 alone
+        y = FUNCTIONS[name](x, 1)
+        dy = x.detach()
+        (dx,) = flow.autograd.grad(y, x, dy)
+        x, y = x.detach(), y.detach()
+    except flow.OutOfMemoryError:
+        pytest.skip("needs a GPU with 30 GB of free memory")
+
+    def chunks(*tensors):
+        for begin in range(0, width, chunk):
+            yield [t[-1, begin : begin + chunk].double() for t in tensors]
+
+    def size(t):
+        return t.relu() + (-t).relu()
+
+    def off(got, expected, scale):
+        """Beyond one rounding to float16, whose smallest step is 2^-24."""
+        allowed = size(expected) * 2**-10 + 2**-24 + 4e-6 * scale
+        return (size(got - expected) - allowed).max().item()
+
+    log = name == "log_softmax"
+    largest = max(part.max().item() for (part,) in chunks(x))
+    total = sum((part - largest).exp().sum().item() for (part,) in chunks(x))
+    dot = sum((g if log else p * g).sum().item() for p, g in chunks(y, dy))
+    terms = sum(size(g if log else p * g).sum().item() for p, g in chunks(y, dy))
+    for part, got, g, got_dx in chunks(x, y, dy, dx):
+        shifted = part - largest
+        expected = shifted - float(np.log(total)) if log else shifted.exp() / total
+        assert off(got, expected, size(expected) if log else 0) <= 0
+        p = got.exp() if log else got
+        exact = g - p * dot if log else p * (g - dot)
+        assert off(got_dx, exact, size(exact) + p * terms) <= 0
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_rows_that_lie_apart(name, dtype, device):
     """Columns of a wider tensor and one of several heads, whose gradient is such a view as well;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors that a kernel may read as rows without a copy: a slice of the columns of a wider tensor,
+// Tensors that can be read as rows without a copy: a slice of the columns of a wider tensor,
 // one of several heads.
 #pragma once
 
