@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "oneflow_lite/core/device_backend.h"
+#include "case_limit.h"
 #include "primitive/softmax.h"
 
 namespace oneflow_lite {
@@ -171,6 +172,7 @@ class CudaSoftmaxTest : public testing::Test {
 
   // Both directions, with and without workspace; input and output so many elements past alignment.
   void Run(const Shape3& s, int64_t x_offset = 0, int64_t y_offset = 0) {
+    if (LeftOut(DTypeOf<T>(), s.numel())) return;
     const std::vector<T> x = RandomValues(s.numel(), 2), dy = RandomValues(s.numel(), 1);
     const SoftmaxShape shape{.rows = s.rows, .cols = s.cols, .inner = s.inner};
     Buffer bx(this, s.numel(), x_offset), by(this, s.numel(), y_offset);
@@ -293,6 +295,7 @@ TYPED_TEST(CudaSoftmaxTest, SpecialRowsStayAmongThemselves) {
   using T = TypeParam;
   for (int64_t cols : {1, 7, 64, 1000, 3000, 20000, 33000, 200000}) {
     const Shape3 s{7, cols};
+    if (LeftOut(DTypeOf<T>(), s.numel())) continue;
     std::vector<T> x = this->RandomValues(s.numel(), 2);
     const auto row = [&](int r) { return x.begin() + r * cols; };
     std::fill_n(row(1), cols, FromDouble<T>(-kInf));
@@ -324,6 +327,7 @@ TYPED_TEST(CudaSoftmaxTest, TheSameCallGivesTheSameBits) {
   using T = TypeParam;
   for (int64_t cols : {1000, 100000, 1000003}) {
     const Shape3 s{2, cols};
+    if (LeftOut(DTypeOf<T>(), s.numel())) continue;
     const SoftmaxShape shape{.rows = s.rows, .cols = cols};
     typename TestFixture::Buffer x(this, s.numel(), 0), y(this, s.numel(), 0);
     typename TestFixture::Buffer w(
