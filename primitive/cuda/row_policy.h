@@ -61,6 +61,7 @@ struct RowTraits {
   int pack;                  // elements in 16 bytes of output
   int bytes_per_pack;        // shared memory that a pack needs to stay on chip
   int scratch_bytes;         // shared memory needed besides
+  int group_packs;           // that a lane of the group tier holds, at most
   int block_packs;           // that a thread of the block tier holds
   int block_threads;         // of the block tier, at most
   int shared_threads;        // of a block that keeps its row in shared memory
@@ -102,7 +103,7 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
   using P = RowPolicy;
   const int64_t packs = cols / t.pack;  // whole packs of the longest row body
   RowPlan plan;
-  if (packs <= 32 * P::kGroupPacks) {
+  if (packs <= 32 * t.group_packs) {
     plan.tier = RowTier::kGroup;
     plan.lanes = 4;
     while (plan.lanes < 32 && plan.lanes < packs) plan.lanes *= 2;
