@@ -11,6 +11,7 @@
 //   Total                     what is known of a row: default-constructible, complete in the end
 //   int Head(row)             columns before the first boundary of 16 bytes of the output
 //   bool IsAligned(row, head)  see row_io.cuh; Raw<N> Load<kAccess, N>(row, col)
+//   bool IsWhole(cols)        optional, on the host: whether all rows are whole aligned packs
 //   Total Begin(row); void Look(row, Total&); void End(row, const Total&)
 //                             before the row is loaded; once its loads are under way; one thread,
 //                             after the row is written
@@ -35,6 +36,7 @@
 #include "primitive/cuda/launch.cuh"
 #include "primitive/cuda/row_registers.cuh"
 #include "primitive/cuda/row_streamed.cuh"
+#include "primitive/cuda/row_whole.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -54,11 +56,11 @@ cudaError_t VisitGroupShape(const RowPlan& plan, F&& f) {
     case 8:
       return f(GroupShape<8, 1>{});
     case 16:
-      return f(GroupShape<16, 1>{});
+      return f(GroupShape<8, 2>{});
     case 32:
-      return f(GroupShape<32, 1>{});
+      return f(GroupShape<16, 2>{});
     case 64:
-      return f(GroupShape<32, 2>{});
+      return f(GroupShape<16, 4>{});
     case 128:
       return f(GroupShape<32, 4>{});
     default:
@@ -115,6 +117,13 @@ cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLim
     case RowTier::kGroup:
       return VisitGroupShape(plan, [&](auto shape) {
         using Shape = decltype(shape);
+        if constexpr (MayBeWhole<A>::value) {
+          if (a.IsWhole(cols)) {
+            return Launch(RowWholeKernel<Shape::lanes, Shape::packs, A>,
+                          CeilDiv(rows, P::kGroupThreads / Shape::lanes), P::kGroupThreads, 0,
+                          stream, a, rows, static_cast<int>(cols / A::kPack));
+          }
+        }
         constexpr int kPacks =
             Shape::packs < GroupPacks<A, kAligned> ? Shape::packs : GroupPacks<A, kAligned>;
         return Launch(RowGroupKernel<Shape::lanes, kPacks, A, kAligned>,
@@ -126,6 +135,12 @@ cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLim
         if (plan.blocks_per_row > 1) {
           return LaunchAs({plan.blocks_per_row}, RowBlockKernel<true, A, Registers>,
                           rows * plan.blocks_per_row, plan.threads, 0, stream, a, rows, cols);
+        }
+      }
+      if constexpr (Registers::kPacks > 4) {
+        if (plan.packs <= 4) {
+          return Launch(RowBlockKernel<false, A, FewerPacks<Registers>>, rows, plan.threads, 0,
+                        stream, a, rows, cols);
         }
       }
       return Launch(RowBlockKernel<false, A, Registers>, rows, plan.threads, 0, stream, a, rows,

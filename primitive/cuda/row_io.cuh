@@ -25,6 +25,12 @@
 //                                                             int64_t cols) const;
 //                                                      the aligned pack that begins there; unless
 //                                                      kWhole, only what lies in [0, cols)
+// and where LoadAligned gives what lies in memory, unchanged:
+//   const Element* Address(int64_t row, int64_t col) const;
+// And both may say on the host how all rows lie, and give the functor for one of them, whose
+// addresses are worked out:
+//   RowAlignment Alignment() const;
+//   Self At(int64_t row) const;        still called with that row
 #pragma once
 
 #include "primitive/cuda/pack.cuh"
@@ -32,7 +38,6 @@
 namespace oneflow_lite {
 namespace cuda {
 
-// Rows of elements in memory, row_stride elements apart.
 // How rows lie within 16 bytes: the first one, and each one relative to the one before.
 struct RowAlignment {
   unsigned first, step;
@@ -46,6 +51,7 @@ struct RowAlignment {
   }
 };
 
+// Rows of elements in memory, row_stride elements apart.
 template <class T>
 struct DirectLoad {
   using Element = T;
@@ -68,6 +74,9 @@ struct DirectLoad {
   template <int N>
   __device__ __forceinline__ Pack<T, N> LoadInside(int64_t row, int64_t col) const {
     return LoadShiftedPack<N>(x + row * row_stride + col);
+  }
+  __device__ __forceinline__ const T* Address(int64_t row, int64_t col) const {
+    return x + row * row_stride + col;
   }
   __device__ __forceinline__ unsigned Past(int64_t row, int64_t col) const {
     return BytesPastBoundary(x + row * row_stride + col);
@@ -126,6 +135,12 @@ bool IsAlignedEverywhere(const L& load, const S& store) {
   }
   return false;
 }
+// Whether it is known that every row starts at a multiple of 16 bytes.
+template <class F>
+bool AllAligned(const F& functor) {
+  if constexpr (internal::HasAlignment<F>::value) return functor.Alignment() == RowAlignment{0, 0};
+  return false;
+}
 // The functor for one row alone, where it has such: its addresses are worked out once.
 template <class F>
 __device__ __forceinline__ F FunctorAt(const F& f, int64_t row) {
@@ -145,7 +160,10 @@ template <class L, class = void>
 struct HasFastLoads : std::false_type {};
 template <class L>
 struct HasFastLoads<L, std::void_t<decltype(&L::IsAligned)>> : std::true_type {};
-
+template <class L, class = void>
+struct HasAddress : std::false_type {};
+template <class L>
+struct HasAddress<L, std::void_t<decltype(&L::Address)>> : std::true_type {};
 template <class L, class = void>
 struct HasPast : std::false_type {};
 template <class L>
@@ -153,6 +171,10 @@ struct HasPast<L, std::void_t<decltype(&L::Past)>> : std::true_type {};
 
 }  // namespace internal
 
+// Whether aligned packs of kPack elements may be copied as they lie, 16 bytes each.
+template <class L, int kPack>
+inline constexpr bool HasAddresses =
+    internal::HasAddress<L>::value&& kPack == kPackSize<typename L::Element>;
 // Whether packs of kPack elements may be loaded by LoadBefore and shifted into place.
 template <class L, int kPack>
 inline constexpr bool HasShiftedLoads =

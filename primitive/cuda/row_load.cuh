@@ -46,6 +46,11 @@ struct Shifts : std::false_type {};
 template <class A>
 struct Shifts<A, std::void_t<decltype(A::kShifts)>> : std::bool_constant<A::kShifts> {};
 
+template <class A, class = void>
+struct Copies : std::false_type {};
+template <class A>
+struct Copies<A, std::void_t<decltype(A::kCopies)>> : std::bool_constant<A::kCopies> {};
+
 // Which packs of a row a thread holds, and where they are: pack k is at(k).
 struct Places {
   int first, step;

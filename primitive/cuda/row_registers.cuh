@@ -150,6 +150,12 @@ struct BlockShape : BlockBounds<typename A::C> {
   static constexpr int kPacks = RowPolicy::kBlockPacks / (kLean ? 1 : kHeavy ? 4 : 2);
 };
 
+// For rows that do not need so many.
+template <class Shape>
+struct FewerPacks : Shape {
+  static constexpr int kPacks = 4;
+};
+
 // Packs that a lane of a group holds, at most: shifting them into place takes registers.
 template <class A, bool kAligned>
 inline constexpr int GroupPacks = RowPolicy::kGroupPacks /

@@ -7,6 +7,7 @@
 
 #include <cooperative_groups.h>
 
+#include "primitive/cuda/async_copy.cuh"
 #include "primitive/cuda/cluster_exchange.cuh"
 #include "primitive/cuda/row_load.cuh"
 #include "primitive/cuda/row_policy.h"
@@ -66,6 +67,12 @@ struct KeptPacks {
   __device__ __forceinline__ KeptPacks(char* shared, const RowRange<A>& range)
       : packs(reinterpret_cast<Place*>(shared + kRowScratchBytes)),
         plane(range.kept - range.first) {}
+  __device__ __forceinline__ typename A::template Raw<A::kPack> Get(int64_t i) const {
+    typename A::template Raw<A::kPack> raw;
+#pragma unroll
+    for (int k = 0; k < A::kInputs; ++k) raw.input[k] = packs[k * plane + i].Get();
+    return raw;
+  }
 };
 
 template <bool kAligned, bool kKeep, class A>
@@ -98,6 +105,42 @@ __device__ __forceinline__ void AddPacks(const A& a, const RowRange<A>& r, int64
   }
 }
 
+// The same for packs that are kept and may be copied as they lie: the copies run ahead, past what
+// registers could hold. Each thread waits for its own alone.
+template <class A>
+__device__ __forceinline__ void AddCopiedPacks(const A& a, const RowRange<A>& r,
+                                               const KeptPacks<A>& kept,
+                                               const typename A::Total& start,
+                                               typename A::Statistics& statistics) {
+  constexpr int kUnroll = RowPolicy::kUnroll / A::kInputs, kAhead = RowPolicy::kCopiesAhead;
+  const int step = kUnroll * blockDim.x;
+  const auto copy = [&](int64_t first) {
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      const int64_t p = first + u * blockDim.x;
+      if (p >= r.kept) continue;
+#pragma unroll
+      for (int i = 0; i < A::kInputs; ++i) {
+        CopyAsync(&kept.packs[i * kept.plane + p - r.first],
+                  a.Address(i, r.row, r.span.PackColumn(p)), kPackBytes);
+      }
+    }
+    CommitCopies();
+  };
+  const int64_t mine = r.first + threadIdx.x;
+#pragma unroll
+  for (int k = 0; k < kAhead; ++k) copy(mine + k * step);
+  for (int64_t first = mine; first < r.kept; first += step) {
+    WaitForCopiesOf<kAhead - 1>();
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      const int64_t p = first + u * blockDim.x;
+      if (p < r.kept) a.Add(kept.Get(p - r.first), r.span.PackColumn(p), start, statistics);
+    }
+    copy(first + kAhead * step);
+  }
+}
+
 // This thread's share of the statistics of a range. What it keeps it alone will read again, so no
 // barrier is needed.
 template <bool kKeep, class A>
@@ -107,7 +150,11 @@ __device__ __forceinline__ typename A::Statistics Gather(const A& a, const RowRa
   typename A::Statistics statistics;
   const int64_t middle = kKeep ? r.kept : r.first;
   if (a.IsAligned(r.row, r.span.head)) {
-    if (kKeep) AddPacks<true, kKeep>(a, r, r.first, middle, kept, start, statistics);
+    if constexpr (kKeep && Copies<A>::value) {
+      AddCopiedPacks(a, r, kept, start, statistics);
+    } else if constexpr (kKeep) {
+      AddPacks<true, kKeep>(a, r, r.first, middle, kept, start, statistics);
+    }
     AddPacks<true, false>(a, r, middle, r.read, kept, start, statistics);
   } else {
     if (kKeep) AddPacks<false, kKeep>(a, r, r.first, middle, kept, start, statistics);
@@ -131,10 +178,7 @@ __device__ __forceinline__ void WritePacks(const A& a, const RowRange<A>& r, int
   for (int64_t p = first + threadIdx.x; p < last; p += blockDim.x) {
     typename A::template Raw<N> raw;
     if constexpr (kKept) {
-#pragma unroll
-      for (int i = 0; i < A::kInputs; ++i) {
-        raw.input[i] = kept.packs[i * kept.plane + p - r.first].Get();
-      }
+      raw = kept.Get(p - r.first);
     } else {
       raw = LoadPackOf<kAligned>(a, r.row, r.span, p);
     }

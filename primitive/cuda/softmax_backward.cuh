@@ -56,6 +56,10 @@ struct SoftmaxBackwardRow {
   __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {
     return cuda::IsAligned(load_y, row, head) && cuda::IsAligned(load_dy, row, head);
   }
+  bool IsWhole(int64_t cols) const {
+    return cols % kPack == 0 && cuda::AllAligned(load_y) && cuda::AllAligned(load_dy) &&
+           cuda::AllAligned(store);
+  }
   template <Access kAccess, int N>
   __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
     return {{LoadFrom<kAccess, N>(load_y, row, col), LoadFrom<kAccess, N>(load_dy, row, col)}};
@@ -65,6 +69,10 @@ struct SoftmaxBackwardRow {
   __device__ __forceinline__ Raw<N> LoadBefore(int64_t row, int64_t col, int64_t cols) const {
     return {{load_y.template LoadBefore<N, kWhole>(row, col, cols),
              load_dy.template LoadBefore<N, kWhole>(row, col, cols)}};
+  }
+  static constexpr bool kCopies = HasAddresses<Load_, kPack>;
+  __device__ __forceinline__ const void* Address(int input, int64_t row, int64_t col) const {
+    return input == 0 ? load_y.Address(row, col) : load_dy.Address(row, col);
   }
   template <int N>
   __device__ __forceinline__ void Shift(int64_t row, int64_t col, Raw<N>& raw,

@@ -46,6 +46,9 @@ struct SoftmaxRow {
   __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {
     return cuda::IsAligned(load, row, head);
   }
+  bool IsWhole(int64_t cols) const {
+    return cols % kPack == 0 && cuda::AllAligned(load) && cuda::AllAligned(store);
+  }
   template <Access kAccess, int N>
   __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
     return {{LoadFrom<kAccess, N>(load, row, col)}};
@@ -54,6 +57,10 @@ struct SoftmaxRow {
   template <bool kWhole, int N>
   __device__ __forceinline__ Raw<N> LoadBefore(int64_t row, int64_t col, int64_t cols) const {
     return {{load.template LoadBefore<N, kWhole>(row, col, cols)}};
+  }
+  static constexpr bool kCopies = HasAddresses<Load_, kPack>;
+  __device__ __forceinline__ const void* Address(int, int64_t row, int64_t col) const {
+    return load.Address(row, col);
   }
   template <int N>
   __device__ __forceinline__ void Shift(int64_t row, int64_t col, Raw<N>& raw,
@@ -143,17 +150,18 @@ struct SoftmaxRow {
                                       Statistics& s) const {
     s.Add(ConvertPack<C>(raw.input[0]));
   }
-  // log_softmax is x - max + scale, softmax scale * exp(x - max); in float32 the factor is in the
-  // exponent, 2^(x * log2(e) + scale).
+  // log_softmax is x - max + scale, softmax scale * exp(x - max), with the factor in the exponent
+  // where that is for free.
+  static constexpr bool kScaleInExponent = !kLog && !kBase2 && sizeof(C) == 4;
   static __device__ __forceinline__ void Conclude(const Statistics& row, Total& total) {
     total.max = row.max;
     total.sum = row.sum;
     if constexpr (kLog) {
       total.scale = -LogOf(row.sum);
-    } else if constexpr (sizeof(C) == 8) {
-      total.scale = C(1) / row.sum;
+    } else if constexpr (kScaleInExponent) {
+      total.scale = -log2f(row.sum);
     } else {
-      total.scale = -(kBase2 ? row.max + log2f(row.sum) : log2f(row.sum));
+      total.scale = C(1) / row.sum;
     }
   }
   template <int N>
@@ -178,10 +186,10 @@ struct SoftmaxRow {
     for (C& v : x.v) {
       if constexpr (kLog) {
         v = (v - total.max) + total.scale;
-      } else if constexpr (sizeof(C) == 8) {
-        v = ExpNonPositive(v - total.max) * total.scale;
+      } else if constexpr (kScaleInExponent) {
+        v = Exp2(fmaf(v - total.max, kLog2E, total.scale));
       } else {
-        v = Exp2(fmaf(kBase2 ? v : v - total.max, kLog2E, total.scale));
+        v = Statistics::Exponential(v, total.max) * total.scale;
       }
     }
     store.template Store<N>(row, col, x);
