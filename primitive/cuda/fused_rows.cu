@@ -42,7 +42,7 @@ RowPlan PlanFusedRows(const FusedRowsProblem& p, const DeviceLimits& limits) {
   RowTraits traits;
   traits.pack = p.pack;
   traits.bytes_per_pack = p.bytes_per_pack;
-  traits.scratch_bytes = kRowScratchBytes;
+  traits.scratch_bytes = kRowScratchBytes + p.bytes_per_pack;
   traits.group_packs = P::kGroupPacks;
   traits.block_packs = P::kBlockPacks / 2;
   traits.block_threads = p.is_double ? BlockBounds<double>::kThreads : BlockBounds<float>::kThreads;

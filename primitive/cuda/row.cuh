@@ -96,7 +96,7 @@ cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLim
   traits.pack = A::kPack;
   traits.bytes_per_pack =
       A::kInputs * static_cast<int>(sizeof(Pack<typename A::Element, A::kPack>));
-  traits.scratch_bytes = kRowScratchBytes;
+  traits.scratch_bytes = kRowScratchBytes + traits.bytes_per_pack;  // KeptPacks has one more
   traits.group_packs = GroupPacks<A, kAligned>;
   traits.block_packs = Registers::kPacks;
   traits.block_threads = Registers::kThreads;
