@@ -115,6 +115,12 @@ __device__ __forceinline__ void KeepPacked(Pack<T, N>& pack) {
   }
 }
 
+__device__ __forceinline__ void PinRegister(uint32_t& v) { asm volatile("" : "+r"(v)); }
+__device__ __forceinline__ void PinRegister(float& v) { asm volatile("" : "+f"(v)); }
+__device__ __forceinline__ void PinRegister(double& v) { asm volatile("" : "+d"(v)); }
+template <class T>
+__device__ __forceinline__ void PinRegister(T&) {}
+
 // A pack as it waits in registers: 16-bit elements two to a register, others as they are.
 template <class T, int N>
 struct StowedPack {
@@ -125,6 +131,11 @@ struct StowedPack {
     StowedPack stowed;
     memcpy(&stowed.held, &pack, sizeof(pack));
     return stowed;
+  }
+  // What gave the pack its value is before this place, whoever uses it later.
+  __device__ __forceinline__ void Pin() {
+#pragma unroll
+    for (auto& v : held.v) PinRegister(v);
   }
   // What the caller computes from the result, the compiler computes anew at the next Get.
   __device__ __forceinline__ Pack<T, N> Get() const {

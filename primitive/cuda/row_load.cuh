@@ -72,6 +72,10 @@ struct StowedRaw {
     }
     return stowed;
   }
+  __device__ __forceinline__ void Pin() {
+#pragma unroll
+    for (auto& pack : input) pack.Pin();
+  }
   __device__ __forceinline__ typename A::template Raw<A::kPack> Get() const {
     typename A::template Raw<A::kPack> raw;
 #pragma unroll
@@ -80,14 +84,14 @@ struct StowedRaw {
   }
 };
 
-template <bool kAligned, class A, int kPacks, class Span>
-__device__ __forceinline__ void LoadPacks(const A& a, int64_t row, const Span& span,
-                                          const Places& places, StowedRaw<A> (&stowed)[kPacks]) {
+template <bool kAligned, bool kAll, class A, int kPacks, class Span>
+__device__ __forceinline__ void LoadEachPack(const A& a, int64_t row, const Span& span,
+                                             const Places& places, StowedRaw<A> (&stowed)[kPacks]) {
   constexpr int N = A::kPack;
   const int64_t col = span.PackColumn(places.first);
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
-    if (!places.Reads(k)) continue;
+    if (!kAll && !places.Reads(k)) continue;
     if constexpr (kAligned) {
       stowed[k] =
           StowedRaw<A>::Of(a.template Load<Access::kAligned, N>(row, col + k * places.step * N));
@@ -95,6 +99,19 @@ __device__ __forceinline__ void LoadPacks(const A& a, int64_t row, const Span& s
       stowed[k] = StowedRaw<A>::Of(LoadPackOf<false>(a, row, span, places.at(k)));
     }
   }
+}
+template <bool kAligned, class A, int kPacks, class Span>
+__device__ __forceinline__ void LoadPacks(const A& a, int64_t row, const Span& span,
+                                          const Places& places, StowedRaw<A> (&stowed)[kPacks]) {
+  // Two ways, so that the loads are in blocks of their own: the compiler would mix predicated ones
+  // with the first uses of packs, each of which waits.
+  if (kAligned && places.Reads(kPacks - 1)) {
+    LoadEachPack<kAligned, true>(a, row, span, places, stowed);
+  } else {
+    LoadEachPack<kAligned, false>(a, row, span, places, stowed);
+  }
+#pragma unroll
+  for (auto& pack : stowed) pack.Pin();
 }
 
 // What the next of kLanes lanes has, the first one's for the last.

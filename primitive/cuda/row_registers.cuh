@@ -101,15 +101,17 @@ __device__ __forceinline__ void RowInRegisters(const A& every, int64_t row, bool
   RowPart<A, kPacks, kExtras> part;
   StowedRaw<A> stowed[kPacks];
   Places places{rank, size, static_cast<int>(PacksSeen(span, seen)), static_cast<int>(span.packs)};
-  LoadRow<kAligned>(a, row, active, cols, span, team, places, stowed);
+  typename A::template Raw<1> extra[kExtras] = {};
 #pragma unroll
   for (int k = 0; k < kExtras; ++k) {
     const int e = rank + k * size;
-    const int64_t col = span.Column(e);
-    part.seen[k] = e < span.extras() && col < seen;
-    typename A::template Raw<1> raw = {};
-    if (part.seen[k]) raw = a.template Load<Access::kAny, 1>(row, col);
-    part.extra[k] = a.template Open<1>(raw, part.seen[k], col, total);
+    part.seen[k] = e < span.extras() && span.Column(e) < seen;
+    if (part.seen[k]) extra[k] = a.template Load<Access::kAny, 1>(row, span.Column(e));
+  }
+  LoadRow<kAligned>(a, row, active, cols, span, team, places, stowed);
+#pragma unroll
+  for (int k = 0; k < kExtras; ++k) {
+    part.extra[k] = a.template Open<1>(extra[k], part.seen[k], span.Column(rank + k * size), total);
   }
   const int64_t col = span.PackColumn(places.first);
 #pragma unroll
