@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "primitive/cuda/cluster.cuh"
+#include "primitive/cuda/group.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -19,7 +20,7 @@ class ClusterExchange {
   static constexpr int kScratchBytes = 2 * kMaxBlocks * kReduceSlotBytes + 32;
 
   // `scratch` is shared memory, aligned to 16 bytes, at the same place in every block. All threads
-  // of the cluster must come here, and to Finish() before they end.
+  // of the cluster must come here, and exchange at least once.
   __device__ __forceinline__ void Start(char* scratch) {
     scratch_ = scratch;
     NV_IF_TARGET(
@@ -29,7 +30,7 @@ class ClusterExchange {
           }
           asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         }))
-    Finish();
+    internal::ClusterArriveRelaxed();
   }
   __device__ __forceinline__ void Finish() {
     internal::ClusterArrive();
@@ -42,6 +43,8 @@ class ClusterExchange {
   template <class T>
   __device__ __forceinline__ const char* Exchange(const T& v) {
     static_assert(sizeof(T) <= kReduceSlotBytes);
+    // Another block's shared memory is there only once that block runs.
+    if (turn_ == 0) internal::ClusterWait();
     constexpr int kWords = static_cast<int>((sizeof(T) + 15) / 16);
     const int half = turn_ & 1, parity = turn_ >> 1 & 1;
     // A block writes a half again in the turn after next, when all have read it: to take part in
@@ -70,6 +73,15 @@ class ClusterExchange {
     for (int i = 1; i < size(); ++i) sum = sum + Value<T>(slots, i);
     return sum;
   }
+  // The blocks' values merged, in every thread with the same bits; `identity` stands for the blocks
+  // that are not there.
+  template <class T, class Op>
+  __device__ __forceinline__ T Reduce(const T& v, Op op, const T& identity) {
+    const char* slots = Exchange(v);
+    const int lane = threadIdx.x % kWarp;
+    return ReduceLanes<kWarp>(lane < size() ? Value<T>(slots, lane) : identity, op);
+  }
+  __device__ __forceinline__ static int rank() { return static_cast<int>(internal::ClusterRank()); }
   __device__ __forceinline__ static int size() { return static_cast<int>(internal::ClusterSize()); }
 
  private:

@@ -69,6 +69,7 @@ struct CrossEntropyInPlaceRow {
     total.factor = scale ? *scale : C(1);
     return total;
   }
+  __device__ __forceinline__ void Look(int64_t, Total&) const {}
   __device__ __forceinline__ void End(int64_t row, const Total& total) const {
     // 0 times an infinite factor, the mean over no row, is NaN.
     loss[row] = LossOf(p, total.target, total.at, total.row, total.log_sum) * total.factor;
@@ -80,7 +81,8 @@ struct CrossEntropyInPlaceRow {
   static constexpr int kRounds = 2;
   static constexpr bool kClusterRegisters = false;
   template <int N>
-  static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool present) {
+  static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool present, int64_t,
+                                                  const Total&) {
     Value<N> value;
     if (present) return ConvertPack<C>(raw.input[0]);
 #pragma unroll
@@ -144,7 +146,8 @@ struct CrossEntropyInPlaceRow {
 
   // Streamed: every exponential is computed again when written.
   template <int N>
-  __device__ __forceinline__ void Add(const Raw<N>& raw, const Total& start, Statistics& s) const {
+  __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t, const Total& start,
+                                      Statistics& s) const {
     const Pack<C, N> x = ConvertPack<C>(raw.input[0]);
     s.sum.Add(x);
     if (p.smoothing == C(0)) return;

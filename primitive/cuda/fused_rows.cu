@@ -38,17 +38,21 @@ cudaLaunchConfig_t Configure(const FusedRowsLaunch& launch, cudaLaunchAttribute*
 
 RowPlan PlanFusedRows(const FusedRowsProblem& p, const DeviceLimits& limits) {
   using P = RowPolicy;
-  RowTraits traits{p.pack, p.bytes_per_pack, kRowScratchBytes, 1, 1, /*has_workspace=*/true};
+  // A fused row keeps what it loads and what it computes: half as many packs as a plain one.
+  RowTraits traits{p.pack,
+                   p.bytes_per_pack,
+                   kRowScratchBytes,
+                   P::kBlockPacks / 2,
+                   p.is_double ? BlockBounds<double>::kThreads : BlockBounds<float>::kThreads,
+                   p.is_double ? StreamedBounds<ComputesIn<double>>::kSharedThreads
+                               : StreamedBounds<ComputesIn<float>>::kSharedThreads};
+  traits.has_workspace = true;
   if (limits.clusters && p.cols > 32 * P::kGroupPacks * p.pack) {
     traits.shared_cluster = p.most_clustered;
     if (p.shares_registers) traits.register_cluster = p.most_clustered;
   }
   RowPlan plan = ChooseRowPlan(p.rows, p.cols, traits, limits);
   if (plan.tier == RowTier::kGroup) plan.threads = P::kGroupThreads;
-  if (plan.tier == RowTier::kShared && plan.blocks_per_row == 1) {
-    plan.threads = p.is_double ? StreamedBounds<ComputesIn<double>>::kSharedThreads
-                               : StreamedBounds<ComputesIn<float>>::kSharedThreads;
-  }
   return plan;
 }
 

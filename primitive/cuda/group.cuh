@@ -71,12 +71,16 @@ class Block {
   // Every thread must call it. `identity` stands for the warps that are not there.
   template <class T, class Op>
   __device__ __forceinline__ T Reduce(T v, Op op, T identity) {
+    return ReduceWarps(ReduceLanes<kWarp>(v, op), op, identity);
+  }
+  // The same of values that each warp's lanes already agree on.
+  template <class T, class Op>
+  __device__ __forceinline__ T ReduceWarps(T v, Op op, T identity) {
     static_assert(sizeof(T) <= kReduceSlotBytes, "a value must fit in a slot");
     // The two halves alternate, so that one barrier per reduction is enough: a half is written
     // again only after the barrier of the reduction in between.
     T* slots = reinterpret_cast<T*>(scratch_ + phase_ * kMaxWarps * kReduceSlotBytes);
     phase_ ^= 1;
-    v = ReduceLanes<kWarp>(v, op);
     if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = v;
     __syncthreads();
     const int lane = threadIdx.x % kWarp;

@@ -160,6 +160,7 @@ struct NormRow {
     return raw;
   }
   __device__ __forceinline__ Total Begin(int64_t) const { return {}; }
+  __device__ __forceinline__ void Look(int64_t, Total&) const {}
   __device__ __forceinline__ void End(int64_t row, const Total& total) const {
     if (kCentre && extras.mean) extras.mean[row] = total.mean + total.low;
     if (extras.rstd) extras.rstd[row] = total.rstd;
@@ -172,7 +173,7 @@ struct NormRow {
   template <int N>
   using Value = StowedPack<Kept, N>;
   static constexpr int kRounds = kCentre ? 2 : 1;
-  static constexpr bool kClusterRegisters = !kCentre;  // two reductions: slower than shared memory
+  static constexpr bool kClusterRegisters = !kCentre;
   template <int kRound>
   using Sums = SumOf<C, kCentre && kRound == 1 ? 2 : 1>;
 
@@ -189,7 +190,7 @@ struct NormRow {
     }
   }
   template <int N>
-  static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool) {
+  static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool, int64_t, const Total&) {
     return Value<N>::Of(KeptOf<N>(raw));
   }
   template <int>
@@ -263,7 +264,8 @@ struct NormRow {
 
   // Streamed.
   template <int N>
-  __device__ __forceinline__ void Add(const Raw<N>& raw, const Total&, Statistics& s) const {
+  __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t, const Total&,
+                                      Statistics& s) const {
     const auto x = ConvertPack<C>(KeptOf<N>(raw));
     if constexpr (kCentre) {
       s.Add(x);

@@ -11,26 +11,32 @@
 //   Total                     what is known of a row: default-constructible, complete in the end
 //   int Head(row)             columns before the first boundary of 16 bytes of the output
 //   bool IsAligned(row, head)  see row_io.cuh; Raw<N> Load<kAccess, N>(row, col)
-//   Total Begin(row); void End(row, const Total&)     End: one thread, after the row is written
+//   bool IsWhole(cols)        optional, on the host: whether all rows are whole aligned packs
+//   Total Begin(row); void Look(row, Total&); void End(row, const Total&)
+//                             before the row is loaded; once its loads are under way; one thread,
+//                             after the row is written
 // for rows in registers, kRounds visits of all values, each followed by a reduction:
-//   Value<N> Open<N>(Raw<N>, bool present)            raw is undefined where it is not present
+//   Value<N> Open<N>(Raw<N>, bool present, col, const Total&)    once all loads are under way; raw
+//                             is undefined where it is not present
 //   auto Visit<r>(Value<N>&, bool present, const Total&)   what the values add to round r
 //   auto Identity<r>(), Join<r>()                     the reduction: its start and its functor
 //   void Finish<r>(sum, Total&)
 //   void Store<N>(row, col, const Value<N>&, const Total&)
-//   kClusterRegisters         whether several blocks may hold a row, each running the rounds over
-//   its
-//                             own part; then also
-//   Statistics Gathered(const Total&), void Rebase(Statistics of the row, Total&)
+//   kClusterRegisters         whether parts of a row may run the rounds on their own: each warp of
+//                             a block or cluster for its columns, which one exchange then merges:
+//                             Statistics Gathered(const Total&) of the part,
+//                             void Rebase(Statistics of the row, Total& of the part)
 // for streamed rows, one reading that gathers Statistics, and one that writes:
 //   Statistics (default: no columns; at most kReduceSlotBytes), Merge (a functor, symmetric)
-//   void Add(const Raw<N>&, const Total& start, Statistics&), void Conclude(Statistics, Total&)
+//   void Add(const Raw<N>&, col, const Total& start, Statistics&)
+//   void Conclude(Statistics, Total&)
 //   void StoreRaw<N>(row, col, const Raw<N>&, const Total&)
 #pragma once
 
 #include "primitive/cuda/launch.cuh"
 #include "primitive/cuda/row_registers.cuh"
 #include "primitive/cuda/row_streamed.cuh"
+#include "primitive/cuda/row_whole.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -50,11 +56,11 @@ cudaError_t VisitGroupShape(const RowPlan& plan, F&& f) {
     case 8:
       return f(GroupShape<8, 1>{});
     case 16:
-      return f(GroupShape<16, 1>{});
+      return f(GroupShape<8, 2>{});
     case 32:
-      return f(GroupShape<32, 1>{});
+      return f(GroupShape<16, 2>{});
     case 64:
-      return f(GroupShape<32, 2>{});
+      return f(GroupShape<16, 4>{});
     case 128:
       return f(GroupShape<32, 4>{});
     default:
@@ -79,8 +85,13 @@ cudaError_t LaunchRows(const A& a, int64_t rows, int64_t cols, const DeviceLimit
                        cudaStream_t stream, void* workspace = nullptr) {
   using P = RowPolicy;
   if (rows <= 0 || cols <= 0) return cudaSuccess;
-  constexpr int kBytesPerPack = A::kInputs * sizeof(Pack<typename A::Element, A::kPack>);
-  RowTraits traits{A::kPack, kBytesPerPack, kRowScratchBytes, 1, 1, workspace != nullptr};
+  RowTraits traits{A::kPack,
+                   A::kInputs * static_cast<int>(sizeof(Pack<typename A::Element, A::kPack>)),
+                   kRowScratchBytes,
+                   BlockShape<A>::kPacks,
+                   BlockShape<A>::kThreads,
+                   StreamedBounds<A>::kSharedThreads};
+  traits.has_workspace = workspace != nullptr;
   if (limits.clusters && cols > 32 * P::kGroupPacks * A::kPack) {
     const cudaError_t error = AllowAllShared<RowClusterKernel<A>>(limits);
     if (error != cudaSuccess) return error;
@@ -88,7 +99,7 @@ cudaError_t LaunchRows(const A& a, int64_t rows, int64_t cols, const DeviceLimit
         MaxClusterBlocks<RowClusterKernel<A>>(P::kClusterThreads, P::kClusterBytes, limits);
     if constexpr (A::kClusterRegisters) {
       traits.register_cluster =
-          MaxClusterBlocks<RowBlockKernel<true, A>>(P::kRegisterThreads, 0, limits);
+          MaxClusterBlocks<RowBlockKernel<true, A>>(BlockShape<A>::kThreads, 0, limits);
     }
   }
   const RowPlan plan = ChooseRowPlan(rows, cols, traits, limits);
@@ -96,6 +107,13 @@ cudaError_t LaunchRows(const A& a, int64_t rows, int64_t cols, const DeviceLimit
     case RowTier::kGroup:
       return internal::VisitGroupShape(plan, [&](auto shape) {
         using Shape = decltype(shape);
+        if constexpr (internal::MayBeWhole<A>::value) {
+          if (a.IsWhole(cols)) {
+            return Launch(RowWholeKernel<Shape::lanes, Shape::packs, A>,
+                          CeilDiv(rows, P::kGroupThreads / Shape::lanes), P::kGroupThreads, 0,
+                          stream, a, rows, static_cast<int>(cols / A::kPack));
+          }
+        }
         return Launch(RowGroupKernel<Shape::lanes, Shape::packs, A>,
                       CeilDiv(rows, P::kGroupThreads / Shape::lanes), P::kGroupThreads, 0, stream,
                       a, rows, cols);
@@ -115,8 +133,8 @@ cudaError_t LaunchRows(const A& a, int64_t rows, int64_t cols, const DeviceLimit
       }
       const cudaError_t error = AllowAllShared<RowStreamedKernel<true, A>>(limits);
       if (error != cudaSuccess) return error;
-      const int threads = StreamedBounds<A>::kSharedThreads;
-      return Launch(RowStreamedKernel<true, A>, rows, threads, plan.shared, stream, a, rows, cols);
+      return Launch(RowStreamedKernel<true, A>, rows, plan.threads, plan.shared, stream, a, rows,
+                    cols);
     }
     case RowTier::kGrid: {
       const cudaError_t error = AllowAllShared<RowGridKernel<A>>(limits);

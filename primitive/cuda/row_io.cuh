@@ -19,12 +19,21 @@
 //   template <int N> Pack<Element, N> LoadAligned(int64_t row, int64_t col) const;
 //   template <int N> Pack<Element, N> LoadInside(int64_t row, int64_t col) const;
 //                                                      where [col - N, col + 2 * N) is in the row
+// And both may tell the host that LoadAligned serves, or that Head is 0, in every row:
+//   bool AllAligned() const;
 #pragma once
 
 #include "primitive/cuda/pack.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
+
+// Whether every row starts at a multiple of 16 bytes.
+template <class T>
+bool AllRowsAligned(const T* first, int64_t row_stride) {
+  const auto bytes = row_stride * static_cast<int64_t>(sizeof(T));
+  return reinterpret_cast<uintptr_t>(first) % kPackBytes == 0 && bytes % kPackBytes == 0;
+}
 
 // Rows of elements in memory, row_stride elements apart.
 template <class T>
@@ -33,6 +42,7 @@ struct DirectLoad {
   const T* x;
   int64_t row_stride;
 
+  bool AllAligned() const { return AllRowsAligned(x, row_stride); }
   template <int N>
   __device__ __forceinline__ Pack<T, N> Load(int64_t row, int64_t col) const {
     return LoadPack<N>(x + row * row_stride + col);
@@ -56,6 +66,7 @@ struct DirectStore {
   T* y;
   int64_t row_stride;
 
+  bool AllAligned() const { return AllRowsAligned(y, row_stride); }
   __device__ __forceinline__ int Head(int64_t row) const {
     return ElementsToBoundary(y + row * row_stride);
   }
@@ -75,8 +86,19 @@ template <class L, class = void>
 struct HasFastLoads : std::false_type {};
 template <class L>
 struct HasFastLoads<L, std::void_t<decltype(&L::IsAligned)>> : std::true_type {};
+template <class F, class = void>
+struct KnowsAllAligned : std::false_type {};
+template <class F>
+struct KnowsAllAligned<F, std::void_t<decltype(&F::AllAligned)>> : std::true_type {};
 
 }  // namespace internal
+
+// Whether a Load or Store says that all its rows start at a multiple of 16 bytes.
+template <class F>
+bool AllAligned(const F& functor) {
+  if constexpr (internal::KnowsAllAligned<F>::value) return functor.AllAligned();
+  return false;
+}
 
 // Whether Access::kAligned may be used at the columns head + k * N of a row.
 template <class L>

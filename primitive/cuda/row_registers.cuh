@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Row kernels whose row stays in registers, of a group of lanes or of a block. What is computed is
-// an algorithm's (see row.cuh) matter.
+// Row kernels whose row stays in registers, of a group of lanes, of a block, or of the blocks of a
+// cluster. What is computed is an algorithm's (see row.cuh) matter.
 #pragma once
 
-#include "primitive/cuda/cluster.cuh"
+#include "primitive/cuda/cluster_exchange.cuh"
 #include "primitive/cuda/row_io.cuh"
 #include "primitive/cuda/row_policy.h"
 
@@ -12,12 +12,50 @@ namespace oneflow_lite {
 namespace cuda {
 namespace internal {
 
-// A cluster of nothing but the group itself.
+// Threads whose row is whole: the rounds leave nothing to merge.
+template <class Group>
 struct Alone {
-  static constexpr int kScratchBytes = 0;
-  __device__ __forceinline__ explicit Alone(void* = nullptr) {}
-  __device__ __forceinline__ static constexpr int rank() { return 0; }
-  __device__ __forceinline__ static constexpr int size() { return 1; }
+  static constexpr bool kInParts = false;
+  Group group;
+
+  template <class... Scratch>
+  __device__ __forceinline__ explicit Alone(Scratch*... scratch) : group(scratch...) {}
+  __device__ __forceinline__ int rank() const { return group.rank(); }
+  __device__ __forceinline__ int size() const { return group.size(); }
+  template <class T, class Op>
+  __device__ __forceinline__ T Reduce(const T& v, Op op, const T& identity) {
+    return group.Reduce(v, op, identity);
+  }
+};
+
+// The warps of a block, or of a cluster of blocks, each with a part of the row: the rounds stay
+// within a warp, and one exchange merges what the warps found.
+template <bool kCluster>
+struct Warps {
+  static constexpr bool kInParts = true;
+  static constexpr int kScratchBytes =
+      Block::kScratchBytes + (kCluster ? ClusterExchange::kScratchBytes : 0);
+  Block block;
+  ClusterExchange cluster;
+
+  __device__ __forceinline__ explicit Warps(char* scratch) : block(scratch) {
+    if constexpr (kCluster) cluster.Start(scratch + Block::kScratchBytes);
+  }
+  __device__ __forceinline__ int parts() const { return kCluster ? cluster.size() : 1; }
+  __device__ __forceinline__ int rank() const {
+    return kCluster ? cluster.rank() * block.size() + block.rank() : block.rank();
+  }
+  __device__ __forceinline__ int size() const { return parts() * block.size(); }
+  template <class T, class Op>
+  __device__ __forceinline__ T Reduce(const T& v, Op op, const T&) {
+    return ReduceLanes<kWarp>(v, op);
+  }
+  template <class T, class Op>
+  __device__ __forceinline__ T Merge(const T& v, Op op) {
+    const T merged = block.ReduceWarps(v, op, T{});
+    if constexpr (!kCluster) return merged;
+    return cluster.Reduce(merged, op, T{});
+  }
 };
 
 template <class A>
@@ -47,7 +85,7 @@ __device__ __forceinline__ void LoadPacks(const A& a, int64_t row, const Span& s
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
     const int p = rank + k * size;
-    if (p >= span.packs) continue;
+    if (p >= static_cast<int>(span.packs)) continue;
     const auto raw = LoadPackOf<kAligned>(a, row, span, p);
 #pragma unroll
     for (int i = 0; i < A::kInputs; ++i) {
@@ -57,9 +95,9 @@ __device__ __forceinline__ void LoadPacks(const A& a, int64_t row, const Span& s
 }
 
 // The rounds: each visits every value, adds up what it finds, and leaves the sum in `total`.
-template <int kRound, class A, int kPacks, int kExtras, class Span, class Group, class Total>
+template <int kRound, class A, int kPacks, int kExtras, class Span, class Team, class Total>
 __device__ __forceinline__ void RunRounds(const A& a, RowPart<A, kPacks, kExtras>& part,
-                                          const Span& span, int rank, int size, Group& group,
+                                          const Span& span, int rank, int size, Team& team,
                                           Total& total) {
   if constexpr (kRound < A::kRounds) {
     const auto join = A::template Join<kRound>();
@@ -72,23 +110,20 @@ __device__ __forceinline__ void RunRounds(const A& a, RowPart<A, kPacks, kExtras
     }
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
-      const bool present = rank + k * size < span.packs;
+      const bool present = rank + k * size < static_cast<int>(span.packs);
       sum = join(sum, a.template Visit<kRound>(part.pack[k], present, total));
     }
-    a.template Finish<kRound>(group.Reduce(sum, join, identity), total);
-    RunRounds<kRound + 1>(a, part, span, rank, size, group, total);
+    a.template Finish<kRound>(team.Reduce(sum, join, identity), total);
+    RunRounds<kRound + 1>(a, part, span, rank, size, team, total);
   }
 }
 
-// `group` runs the rounds; where it is one of the blocks of `cluster`, each for its own part of the
-// row, the blocks then merge what they found.
-template <int kPacks, int kExtras, class A, class Group, class Cluster_>
+template <int kPacks, int kExtras, class A, class Team>
 __device__ __forceinline__ void RowInRegisters(const A& a, int64_t row, bool active, int64_t cols,
-                                               Group& group, Cluster_& cluster) {
+                                               Team& team) {
   constexpr int N = A::kPack;
   const RowSpan<N> span = active ? RowSpan<N>(a.Head(row), cols) : RowSpan<N>();
-  const int rank = cluster.rank() * group.size() + group.rank();
-  const int size = cluster.size() * group.size();
+  const int rank = team.rank(), size = team.size();
   auto total = active ? a.Begin(row) : typename A::Total{};
   RowPart<A, kPacks, kExtras> part;
   StowedRaw<A> stowed[kPacks];
@@ -102,20 +137,22 @@ __device__ __forceinline__ void RowInRegisters(const A& a, int64_t row, bool act
     const int e = rank + k * size;
     typename A::template Raw<1> raw = {};
     if (e < span.extras()) raw = a.template Load<Access::kAny, 1>(row, span.Column(e));
-    part.extra[k] = a.template Open<1>(raw, e < span.extras());
-  }
-#pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
-    part.pack[k] = a.template Open<N>(stowed[k].Get(), rank + k * size < span.packs);
-  }
-  RunRounds<0>(a, part, span, rank, size, group, total);
-  if constexpr (std::is_same_v<Cluster_, Cluster>) {
-    a.Rebase(cluster.Reduce(a.Gathered(total), typename A::Merge{}), total);
+    part.extra[k] = a.template Open<1>(raw, e < span.extras(), span.Column(e), total);
   }
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
     const int p = rank + k * size;
-    if (p < span.packs) a.template Store<N>(row, span.PackColumn(p), part.pack[k], total);
+    part.pack[k] = a.template Open<N>(stowed[k].Get(), p < static_cast<int>(span.packs),
+                                      span.PackColumn(p), total);
+  }
+  if (active) a.Look(row, total);
+  RunRounds<0>(a, part, span, rank, size, team, total);
+  if constexpr (Team::kInParts) a.Rebase(team.Merge(a.Gathered(total), typename A::Merge{}), total);
+#pragma unroll
+  for (int k = 0; k < kPacks; ++k) {
+    const int p = rank + k * size;
+    if (p < static_cast<int>(span.packs))
+      a.template Store<N>(row, span.PackColumn(p), part.pack[k], total);
   }
 #pragma unroll
   for (int k = 0; k < kExtras; ++k) {
@@ -127,32 +164,42 @@ __device__ __forceinline__ void RowInRegisters(const A& a, int64_t row, bool act
 
 }  // namespace internal
 
+// A block that holds a row, or its share of one, in registers. Values wider than a pack, several
+// inputs, and two reductions over the block all take registers of their own.
+template <class A>
+struct BlockShape : BlockBounds<typename A::C> {
+  static constexpr bool kLean = A::kClusterRegisters && A::kInputs == 1 &&
+                                sizeof(typename A::template Value<A::kPack>) <= kPackBytes &&
+                                sizeof(typename A::template Raw<A::kPack>) <= kPackBytes;
+  static constexpr int kPacks = RowPolicy::kBlockPacks / (kLean ? 1 : 2);
+};
+
 // A row per group of kLanes lanes.
 template <int kLanes, int kPacks, class A>
 __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
     RowGroupKernel(A a, int64_t rows, int64_t cols) {
   constexpr int kRows = RowPolicy::kGroupThreads / kLanes;
-  LaneGroup<kLanes> group;
-  internal::Alone alone;
+  internal::Alone<LaneGroup<kLanes>> group;
   for (int64_t base = int64_t{blockIdx.x} * kRows; base < rows;
        base += int64_t{gridDim.x} * kRows) {
     const int64_t row = base + threadIdx.x / kLanes;
     internal::RowInRegisters<kPacks, ExtrasPerThread<A::kPack>(kLanes)>(a, row, row < rows, cols,
-                                                                        group, alone);
+                                                                        group);
   }
 }
 
 // A row per block, or per cluster of blocks.
-template <bool kCluster, class A>
-__global__ void __launch_bounds__(RowPolicy::kRegisterThreads, 2)
+template <bool kCluster, class A, class Shape = BlockShape<A>>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     RowBlockKernel(A a, int64_t rows, int64_t cols) {
-  using Blocks = std::conditional_t<kCluster, Cluster, internal::Alone>;
-  __shared__ __align__(16) char scratch[Block::kScratchBytes + Blocks::kScratchBytes];
-  Block block(scratch);
-  Blocks blocks(scratch + Block::kScratchBytes);
-  const int parts = blocks.size();
+  using Team =
+      std::conditional_t<A::kClusterRegisters, internal::Warps<kCluster>, internal::Alone<Block>>;
+  __shared__ __align__(16) char scratch[internal::Warps<kCluster>::kScratchBytes];
+  Team team(scratch);
+  int parts = 1;
+  if constexpr (A::kClusterRegisters) parts = team.parts();
   for (int64_t row = blockIdx.x / parts; row < rows; row += gridDim.x / parts) {
-    internal::RowInRegisters<RowPolicy::kBlockPacks, 1>(a, row, true, cols, block, blocks);
+    internal::RowInRegisters<Shape::kPacks, 1>(a, row, true, cols, team);
   }
 }
 

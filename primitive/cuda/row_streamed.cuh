@@ -7,7 +7,7 @@
 
 #include <cooperative_groups.h>
 
-#include "primitive/cuda/cluster.cuh"
+#include "primitive/cuda/cluster_exchange.cuh"
 #include "primitive/cuda/row_io.cuh"
 #include "primitive/cuda/row_policy.h"
 
@@ -23,7 +23,7 @@ struct StreamedBounds {
 };
 
 // Shared memory that the kernels of this file use beside the kept packs.
-inline constexpr int kRowScratchBytes = Block::kScratchBytes + Cluster::kScratchBytes;
+inline constexpr int kRowScratchBytes = Block::kScratchBytes + ClusterExchange::kScratchBytes;
 
 namespace internal {
 
@@ -81,7 +81,7 @@ __device__ __forceinline__ void AddPacks(const A& a, const RowRange<A>& r, int64
           kept.packs[i * kept.plane + at - r.first].Put(raw[u].input[i]);
         }
       }
-      a.Add(raw[u], start, statistics);
+      a.Add(raw[u], r.span.PackColumn(at), start, statistics);
     }
   }
 }
@@ -91,7 +91,7 @@ __device__ __forceinline__ void AddPacks(const A& a, const RowRange<A>& r, int64
 template <bool kKeep, class A>
 __device__ __forceinline__ typename A::Statistics Gather(const A& a, const RowRange<A>& r,
                                                          const KeptPacks<A>& kept,
-                                                         const typename A::Total& start) {
+                                                         typename A::Total& start) {
   typename A::Statistics statistics;
   const int64_t middle = kKeep ? r.kept : r.first;
   if (a.IsAligned(r.row, r.span.head)) {
@@ -103,8 +103,10 @@ __device__ __forceinline__ typename A::Statistics Gather(const A& a, const RowRa
   }
   const int rank = threadIdx.x;
   if (r.with_extras && rank < r.span.extras()) {
-    a.Add(a.template Load<Access::kAny, 1>(r.row, r.span.Column(rank)), start, statistics);
+    const int64_t col = r.span.Column(rank);
+    a.Add(a.template Load<Access::kAny, 1>(r.row, col), col, start, statistics);
   }
+  a.Look(r.row, start);
   return statistics;
 }
 
@@ -174,7 +176,8 @@ __global__ void __launch_bounds__(RowPolicy::kClusterThreads, StreamedBounds<A>:
     RowClusterKernel(A a, int64_t rows, int64_t cols) {
   extern __shared__ __align__(16) char shared[];
   Block block(shared);
-  Cluster cluster(shared + Block::kScratchBytes);
+  ClusterExchange cluster;
+  cluster.Start(shared + Block::kScratchBytes);
   const int parts = cluster.size(), part = cluster.rank();
   for (int64_t row = blockIdx.x / parts; row < rows; row += gridDim.x / parts) {
     const internal::RowRange<A> range(a, row, cols, part, parts);
@@ -182,7 +185,7 @@ __global__ void __launch_bounds__(RowPolicy::kClusterThreads, StreamedBounds<A>:
     auto total = a.Begin(row);
     auto statistics = internal::Gather<true>(a, range, kept, total);
     statistics = block.Reduce(statistics, typename A::Merge{}, typename A::Statistics{});
-    statistics = cluster.Reduce(statistics, typename A::Merge{});
+    statistics = cluster.Reduce(statistics, typename A::Merge{}, typename A::Statistics{});
     a.Conclude(statistics, total);
     internal::Write<true>(a, range, kept, total);
   }

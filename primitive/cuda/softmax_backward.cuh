@@ -50,11 +50,16 @@ struct SoftmaxBackwardRow {
   __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {
     return cuda::IsAligned(load_y, row, head) && cuda::IsAligned(load_dy, row, head);
   }
+  bool IsWhole(int64_t cols) const {
+    return cols % kPack == 0 && cuda::AllAligned(load_y) && cuda::AllAligned(load_dy) &&
+           cuda::AllAligned(store);
+  }
   template <Access kAccess, int N>
   __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
     return {{LoadFrom<kAccess, N>(load_y, row, col), LoadFrom<kAccess, N>(load_dy, row, col)}};
   }
   __device__ __forceinline__ Total Begin(int64_t) const { return {}; }
+  __device__ __forceinline__ void Look(int64_t, Total&) const {}
   __device__ __forceinline__ void End(int64_t, const Total&) const {}
 
   template <int N>
@@ -76,7 +81,7 @@ struct SoftmaxBackwardRow {
   static constexpr int kRounds = 1;
   static constexpr bool kClusterRegisters = true;
   template <int N>
-  static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool) {
+  static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool, int64_t, const Total&) {
     return {StowedPack<Element, N>::Of(raw.input[0]), StowedPack<Element, N>::Of(raw.input[1])};
   }
   template <int>
@@ -110,7 +115,8 @@ struct SoftmaxBackwardRow {
 
   // Streamed: the terms of many packs are added with their rounding errors kept.
   template <int N>
-  __device__ __forceinline__ void Add(const Raw<N>& raw, const Total&, Statistics& s) const {
+  __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t, const Total&,
+                                      Statistics& s) const {
     s.Add(Terms(raw));
   }
   static __device__ __forceinline__ void Conclude(const Statistics& s, Total& total) {

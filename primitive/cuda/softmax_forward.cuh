@@ -10,7 +10,10 @@
 namespace oneflow_lite {
 namespace cuda {
 
-template <bool kLog, class Load_, class Store_>
+template <bool kLog, class Load_, class Store_,
+          bool kReplace = (sizeof(ComputeType<typename Store_::Element>) == 8),
+          bool kStow =
+              (sizeof(typename Load_::Element) < sizeof(ComputeType<typename Store_::Element>))>
 struct SoftmaxRow {
   using Element = typename Load_::Element;
   using Output = typename Store_::Element;
@@ -29,33 +32,43 @@ struct SoftmaxRow {
   };
   struct Total {
     C max = MinusInfinity<C>();
-    C scale = 0;  // 1 / sum of exp(x - max), or minus its logarithm
+    C sum = 0;    // of exp(x - max)
+    C scale = 0;  // 1 / sum, or minus its logarithm
   };
 
   __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
   __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {
     return cuda::IsAligned(load, row, head);
   }
+  bool IsWhole(int64_t cols) const {
+    return cols % kPack == 0 && cuda::AllAligned(load) && cuda::AllAligned(store);
+  }
   template <Access kAccess, int N>
   __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
     return {{LoadFrom<kAccess, N>(load, row, col)}};
   }
   __device__ __forceinline__ Total Begin(int64_t) const { return {}; }
+  __device__ __forceinline__ void Look(int64_t, Total&) const {}
   __device__ __forceinline__ void End(int64_t, const Total&) const {}
 
-  // In registers: the maximum, then the sum of exponentials, which replace the values (the
-  // logarithm keeps x - max). Columns that are not there hold -inf, which adds nothing.
+  // In registers: the maximum, then the sum of exponentials. These replace the values where they
+  // take no more room; else, and for the logarithm, the values stay as they lie in memory, and the
+  // exponentials are computed again when written. Columns that are not there hold -inf, which adds
+  // nothing, or are passed over.
+  static constexpr bool kReplaced = !kLog && !kStow && kReplace;
   template <int N>
-  using Value = Pack<C, N>;
+  struct Value {
+    std::conditional_t<kStow, StowedPack<Element, N>, Pack<C, N>> held;
+  };
   static constexpr int kRounds = 2;
-  static constexpr bool kClusterRegisters = false;  // two reductions: slower than shared memory
+  static constexpr bool kClusterRegisters = true;
   template <int N>
-  static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool present) {
-    Value<N> value;
-    if (present) return ConvertPack<C>(raw.input[0]);
-#pragma unroll
-    for (C& v : value.v) v = MinusInfinity<C>();
-    return value;
+  static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool, int64_t, const Total&) {
+    if constexpr (kStow) {
+      return {StowedPack<Element, N>::Of(raw.input[0])};
+    } else {
+      return {ConvertPack<C>(raw.input[0])};
+    }
   }
   template <int kRound>
   static __device__ __forceinline__ auto Join() {
@@ -66,54 +79,84 @@ struct SoftmaxRow {
     return kRound == 0 ? MinusInfinity<C>() : C(0);
   }
   template <int kRound, int N>
-  __device__ __forceinline__ C Visit(Value<N>& x, bool, const Total& total) const {
-    if constexpr (kRound == 0) return MaxOf<C>(x);
-    C sum = 0;
+  __device__ __forceinline__ C Visit(Value<N>& value, bool present, const Total& total) const {
+    if (!present) return Identity<kRound>();
+    if constexpr (kRound == 0) {
+      return MaxOf<C>(Unpacked(value.held));
+    } else {
+      const C max = OnlineSum<C>::Finite(total.max);
+      Pack<C, N> x = ConvertPack<C>(Unpacked(value.held));
+      C sum = 0;
 #pragma unroll
-    for (C& v : x.v) {
-      const C d = v - total.max, e = ExpNonPositive(d);
-      sum += e;
-      v = kLog ? d : e;
+      for (C& v : x.v) sum += v = ExpNonPositive(v - max);
+      if constexpr (kReplaced) value.held = x;
+      return sum;
     }
-    return sum;
   }
   template <int kRound>
   static __device__ __forceinline__ void Finish(C found, Total& total) {
     if constexpr (kRound == 0) {
       total.max = found;
     } else {
+      total.sum = found;
       Conclude({total.max, found}, total);
     }
+  }
+  // A part's exponentials are relative to the part's own maximum.
+  static __device__ __forceinline__ Statistics Gathered(const Total& part) {
+    return {part.max, part.sum};
+  }
+  static __device__ __forceinline__ void Rebase(const Statistics& row, Total& total) {
+    const C weight = total.max == row.max ? C(1) : ExpNonPositive(total.max - row.max);
+    Conclude(row, total);
+    if constexpr (kReplaced) total.scale *= weight;
   }
   template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
                                         const Total& total) const {
-    Value<N> y;
+    if constexpr (kReplaced) {
+      Pack<C, N> y = value.held;
 #pragma unroll
-    for (int i = 0; i < N; ++i) {
-      y.v[i] = kLog ? value.v[i] + total.scale : value.v[i] * total.scale;
+      for (C& v : y.v) v *= total.scale;
+      store.template Store<N>(row, col, y);
+    } else {
+      Write<N>(row, col, ConvertPack<C>(Unpacked(value.held)), total);
     }
-    store.template Store<N>(row, col, y);
   }
 
   // Streamed: maximum and sum at once; every exponential is computed again when written.
   template <int N>
-  __device__ __forceinline__ void Add(const Raw<N>& raw, const Total&, Statistics& s) const {
+  __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t, const Total&,
+                                      Statistics& s) const {
     s.Add(ConvertPack<C>(raw.input[0]));
   }
   static __device__ __forceinline__ void Conclude(const OnlineSum<C>& row, Total& total) {
-    total = {row.max, kLog ? -LogOf(row.sum) : C(1) / row.sum};
+    total = {row.max, row.sum, kLog ? -LogOf(row.sum) : C(1) / row.sum};
   }
   template <int N>
   __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
                                            const Total& total) const {
-    Value<N> x = ConvertPack<C>(raw.input[0]);
+    Write<N>(row, col, ConvertPack<C>(raw.input[0]), total);
+  }
+
+ private:
+  template <class E, int N>
+  static __device__ __forceinline__ Pack<E, N> Unpacked(const Pack<E, N>& value) {
+    return value;
+  }
+  template <class E, int N>
+  static __device__ __forceinline__ Pack<E, N> Unpacked(const StowedPack<E, N>& value) {
+    return value.Get();
+  }
+  template <int N>
+  __device__ __forceinline__ void Write(int64_t row, int64_t col, Pack<C, N> x,
+                                        const Total& total) const {
 #pragma unroll
     for (C& v : x.v) {
       v -= total.max;
-      if constexpr (!kLog) v = ExpNonPositive(v);
+      v = kLog ? v + total.scale : ExpNonPositive(v) * total.scale;
     }
-    Store<N>(row, col, x, total);
+    store.template Store<N>(row, col, x);
   }
 };
 

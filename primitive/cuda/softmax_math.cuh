@@ -28,12 +28,37 @@ __device__ __forceinline__ double ExpNonPositive(double x) { return exp(x); }
 __device__ __forceinline__ float LogOf(float x) { return logf(x); }
 __device__ __forceinline__ double LogOf(double x) { return log(x); }
 
+template <class C, class Pair, class E, int N>
+__device__ __forceinline__ C MaxOfPairs(const Pack<E, N>& x) {
+  if constexpr (N % 2 == 1) {
+    C max = ConvertTo<C>(x.v[0]);
+#pragma unroll
+    for (int i = 1; i < N; ++i) max = Larger{}(max, ConvertTo<C>(x.v[i]));
+    return max;
+  } else {
+    Pair pairs[N / 2];
+    memcpy(pairs, &x, sizeof(x));
+#pragma unroll
+    for (int i = 1; i < N / 2; ++i) pairs[0] = __hmax2(pairs[0], pairs[i]);
+    return Larger{}(ConvertTo<C>(pairs[0].x), ConvertTo<C>(pairs[0].y));
+  }
+}
 template <class C, class E, int N>
 __device__ __forceinline__ C MaxOf(const Pack<E, N>& x) {
   C max = ConvertTo<C>(x.v[0]);
 #pragma unroll
   for (int i = 1; i < N; ++i) max = Larger{}(max, ConvertTo<C>(x.v[i]));
   return max;
+}
+
+// 16-bit packs: two elements at a time. A NaN loses here too.
+template <class C, int N>
+__device__ __forceinline__ C MaxOf(const Pack<__half, N>& x) {
+  return MaxOfPairs<C, __half2>(x);
+}
+template <class C, int N>
+__device__ __forceinline__ C MaxOf(const Pack<__nv_bfloat16, N>& x) {
+  return MaxOfPairs<C, __nv_bfloat162>(x);
 }
 
 // The maximum of some elements and the sum of exp(x - max) over them. No elements, or only -inf:
@@ -85,6 +110,15 @@ struct MergeOnline {
     return merged;
   }
 };
+
+// The maximum first, then the sums, each brought to that maximum once.
+template <int kLanes, class C>
+__device__ __forceinline__ OnlineSum<C> ReduceLanes(const OnlineSum<C>& v, MergeOnline) {
+  const C max = ReduceLanes<kLanes>(v.max, Larger{});
+  // An equal maximum has weight exp(0) = 1, also where it is +inf or -inf.
+  const C weight = v.max == max ? C(1) : ExpNonPositive(v.max - max);
+  return {max, ReduceLanes<kLanes>(v.sum * weight, Plus{})};
+}
 
 }  // namespace cuda
 }  // namespace oneflow_lite
