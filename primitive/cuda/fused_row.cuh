@@ -18,6 +18,7 @@
 #pragma once
 
 #include "primitive/cuda/row_io.cuh"
+#include "primitive/cuda/row_registers.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -172,6 +173,12 @@ struct FusedRow {
                                                                      const Total& total) const {
     return {{elements.template Apply<N>(col, raw.input, total.constants)}};
   }
+};
+
+// Both what is loaded and what is computed of it take registers; PlanFusedRows counts on it.
+template <class Base, class Elements>
+struct BlockShape<FusedRow<Base, Elements>> : BlockBounds<typename Base::C> {
+  static constexpr int kPacks = RowPolicy::kBlockPacks / 2;
 };
 
 }  // namespace cuda
