@@ -21,14 +21,14 @@ struct KeptExponentials<C, 0> {};
 
 }  // namespace internal
 
-template <class T, class Scores, bool kReplaced = sizeof(T) == sizeof(ComputeType<T>)>
+template <class T, class Scores>
 struct ScaleMaskRow {
   using Element = typename Scores::Element;
   using Output = T;
   using C = ComputeType<T>;
   static constexpr int kPack = kPackSize<T>, kInputs = Scores::kInputs;
 
-  using Statistics = OnlineSum<C>;
+  using Statistics = OnlineSum<C, Scores::kBase2>;
   using Merge = MergeOnline;
   using Column = typename Scores::Column;
 
@@ -42,11 +42,14 @@ struct ScaleMaskRow {
     Column visible = 0;  // columns
     C max = 0;           // of the scores, or 0 where they are all -inf
     C sum = 0;           // of the exponentials of the scores less max
-    C scale = 0;         // 1 / sum
+    C gain = 0;          // see Conclude
   };
 
   __device__ __forceinline__ ScaleMaskRow At(int64_t row) const {
     return {scores.At(row), y.At(row), zero_masked_rows};
+  }
+  __device__ __forceinline__ int64_t Seen(int64_t row, int64_t) const {
+    return scores.causal.Visible(row);
   }
   __device__ __forceinline__ int Head(int64_t row) const { return y.Head(row); }
   __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {
@@ -61,14 +64,12 @@ struct ScaleMaskRow {
     total.visible = static_cast<Column>(scores.causal.Visible(row));
     return total;
   }
-  __device__ __forceinline__ int64_t Seen(int64_t row, int64_t) const {
-    return scores.causal.Visible(row);
-  }
   __device__ __forceinline__ void Look(int64_t, Total&) const {}
   __device__ __forceinline__ void End(int64_t, const Total&) const {}
 
   // In registers: what was read, and its exponentials where they take no more room; else they are
   // computed again when written. Packs of which nothing is visible are neither read nor visited.
+  static constexpr bool kReplaced = sizeof(T) == sizeof(C);
   template <int N>
   struct Value : internal::KeptExponentials<C, kReplaced ? N : 0> {
     typename Scores::template Held<N> held;
@@ -95,7 +96,7 @@ struct ScaleMaskRow {
     if constexpr (kRound == 0) {
       return present ? scores.Max(value.held) : MinusInfinity<C>();
     } else {
-      Pack<C, N> e = FilledPack<N>(C(0));
+      auto e = FilledPack<N>(C(0));
       C sum = 0;
       if (present) {
         e = Exponentials(value.held, total);
@@ -109,7 +110,7 @@ struct ScaleMaskRow {
   template <int kRound>
   __device__ __forceinline__ void Finish(C found, Total& total) const {
     if constexpr (kRound == 0) {
-      total.max = OnlineSum<C>::Finite(found);
+      total.max = Statistics::Finite(found);
     } else {
       Conclude({total.max, found}, total);
     }
@@ -119,21 +120,18 @@ struct ScaleMaskRow {
     return part.sum == C(0) ? Statistics{} : Statistics{part.max, part.sum};
   }
   __device__ __forceinline__ void Rebase(const Statistics& row, Total& total) const {
-    const C max = OnlineSum<C>::Finite(row.max);
-    // A part without any weight is 0 already; its max may be above the row's.
-    const C weight = total.max == max || total.sum == C(0) ? C(1) : ExpNonPositive(total.max - max);
+    const C max = total.max, sum = total.sum;
     Conclude(row, total);
-    if constexpr (kReplaced) total.scale *= weight;
+    // A part without any weight is 0 already, and its maximum is none.
+    if (kReplaced && sum != C(0)) total.gain *= Statistics::Weight(max, total.max);
   }
   template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
                                         const Total& total) const {
     if constexpr (kReplaced) {
-      Write(row, col, value.exponentials, total);
+      y.template Store<N>(row, col, Times(value.exponentials, total.gain));
     } else {
-      Pack<C, N> e = FilledPack<N>(C(0));
-      if (LeftOf(total, col) > 0) e = Exponentials(value.held, total);
-      Write(row, col, e, total);
+      Write<N>(row, col, LeftOf(total, col) > 0, value.held, total);
     }
   }
 
@@ -141,40 +139,76 @@ struct ScaleMaskRow {
   template <int N>
   __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t col, const Total& start,
                                       Statistics& s) const {
-    s.Add(scores.Less(scores.template Open<N>(raw, LeftOf(start, col)), C(0)));
+    const auto held = scores.template Open<N>(raw, LeftOf(start, col));
+    const C max = Larger{}(s.max, scores.Max(held));
+    Total total;
+    total.max = Statistics::Finite(max);
+    s.sum *= Statistics::Weight(s.max, total.max);
+    s.max = max;
+    C sum = 0;
+#pragma unroll
+    for (const C& v : Exponentials(held, total).v) sum += v;
+    s.sum += sum;
   }
-  // Scores that are all -inf sum up to 0: 0 / 0 is NaN, unless the row is to be 0.
-  __device__ __forceinline__ void Conclude(const OnlineSum<C>& row, Total& total) const {
-    total.max = OnlineSum<C>::Finite(row.max);
+  // The result is exp(score - max) times the gain, or where nothing was replaced, in float32,
+  // 2^((score - max) log2(e) + gain). Scores that are all -inf sum up to 0, which makes NaN of the
+  // row unless it is to be 0.
+  __device__ __forceinline__ void Conclude(const Statistics& row, Total& total) const {
+    const bool is_zero = zero_masked_rows && row.sum == C(0);
+    total.max = Statistics::Finite(row.max);
     total.sum = row.sum;
-    total.scale = zero_masked_rows && row.sum == C(0) ? C(0) : C(1) / row.sum;
+    if constexpr (kReplaced) {
+      total.gain = is_zero ? C(0) : C(1) / row.sum;
+    } else {
+      total.gain = is_zero ? MinusInfinity<C>() : -log2f(row.sum);
+    }
   }
   template <int N>
   __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
                                            const Total& total) const {
-    Pack<C, N> e = FilledPack<N>(C(0));
     const Column left = LeftOf(total, col);
-    if (left > 0) e = Exponentials(scores.template Open<N>(raw, left), total);
-    Write(row, col, e, total);
+    Write<N>(row, col, left > 0, scores.template Open<N>(raw, left), total);
   }
 
  private:
   static __device__ __forceinline__ Column LeftOf(const Total& total, int64_t col) {
     return total.visible - static_cast<Column>(col);
   }
+  template <int N>
+  static __device__ __forceinline__ Pack<C, N> Times(Pack<C, N> e, C gain) {
+#pragma unroll
+    for (C& v : e.v) v *= gain;
+    return e;
+  }
   template <class Held>
   __device__ __forceinline__ auto Exponentials(const Held& held, const Total& total) const {
     auto e = scores.Less(held, total.max);
 #pragma unroll
-    for (C& v : e.v) v = ExpNonPositive(v);
+    for (C& v : e.v) {
+      if constexpr (Scores::kBase2) {
+        v = Exp2(v);
+      } else {
+        v = ExpNonPositive(v);
+      }
+    }
     return e;
   }
-  template <int N>
-  __device__ __forceinline__ void Write(int64_t row, int64_t col, Pack<C, N> e,
+  template <int N, class Held>
+  __device__ __forceinline__ void Write(int64_t row, int64_t col, bool visible, const Held& held,
                                         const Total& total) const {
+    if constexpr (kReplaced) {
+      auto e = FilledPack<N>(C(0));
+      if (visible) e = Exponentials(held, total);
+      y.template Store<N>(row, col, Times(e, total.gain));
+    } else if (visible) {
+      auto v = scores.Less(held, Scores::kBase2 ? total.max - total.gain : total.max);
 #pragma unroll
-    for (C& v : e.v) v *= total.scale;
-    y.template Store<N>(row, col, e);
+      for (C& e : v.v) e = Exp2(Scores::kBase2 ? e : fmaf(e, kLog2E, total.gain));
+      y.template Store<N>(row, col, v);
+    } else {
+      // Not a value of the same store: it would be merged as elements, not as words.
+      y.template Store<N>(row, col, FilledPack<N>(Exp2(MinusInfinity<C>() + total.gain)));
+    }
   }
 };
 

@@ -12,6 +12,8 @@
 //   Element, kInputs, Raw<N>        what is read, as for a row algorithm (row.cuh)
 //   IsAligned(row, head); Raw<N> Load<kAccess, N>(row, col), where col is visible
 //   Held<N> Open(Raw<N>, left)      what waits in registers, `left` columns before what is hidden
+//   kBase2                          whether scores are exponents of 2: `scale` has log2(e) in it,
+//                                   which the small range of float16 allows
 //   C Max(Held<N>)                  the largest score
 //   Pack<C, N> Less(Held<N>, max)   the scores less max
 #pragma once
@@ -68,6 +70,7 @@ struct KeptScores : MaskedRows<T, bool, Index> {
   using Element = T;
   using C = ComputeType<T>;
   static constexpr int kInputs = 2;
+  static constexpr bool kBase2 = std::is_same_v<T, __half>;
 
   __device__ __forceinline__ KeptScores At(int64_t row) const { return {Base::At(row)}; }
   template <int N>
@@ -119,6 +122,7 @@ struct AddedScores : MaskedRows<T, T, Index> {
   using Element = T;
   using C = ComputeType<T>;
   static constexpr int kInputs = 2;
+  static constexpr bool kBase2 = false;
 
   __device__ __forceinline__ AddedScores At(int64_t row) const { return {Base::At(row)}; }
   template <int N>
@@ -165,6 +169,7 @@ struct AnyScores : MaskedRows<T, void, Index> {
   using C = ComputeType<T>;
   using Element = C;
   static constexpr int kInputs = 1;
+  static constexpr bool kBase2 = false;
   MaskType type;
 
   __device__ __forceinline__ AnyScores At(int64_t row) const { return {Base::At(row), type}; }

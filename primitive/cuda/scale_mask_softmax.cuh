@@ -71,7 +71,7 @@ cudaError_t LaunchScaleMaskSoftmax(const ScaleMaskProblem& p, const T* x, const 
   using namespace internal;
   const bool added = mask && p.kind == ScaleMaskKind::kAdditive;
   const bool wide = added && p.wide_mask;
-  const bool is_scale = p.scale > 0 && p.scale < INFINITY;
+  const bool is_scale = p.scale > 0 && p.scale < 1e30;  // times log2(e) and x still finite
   const bool is_small = p.rows < int64_t{1} << 31 && p.cols < int64_t{1} << 31;
   if (!is_small || wide || !(added || is_scale)) {
     const MaskType type = wide ? MaskType::kWide : added ? MaskType::kOwn : MaskType::kBool;
@@ -82,7 +82,8 @@ cudaError_t LaunchScaleMaskSoftmax(const ScaleMaskProblem& p, const T* x, const 
     const AddedScores<T, uint32_t> scores{MakeMaskedRows<T, T, uint32_t>(p, x, mask)};
     return LaunchScores(p, scores, y, limits, stream, workspace);
   }
-  const KeptScores<T, uint32_t> scores{MakeMaskedRows<T, bool, uint32_t>(p, x, mask)};
+  KeptScores<T, uint32_t> scores{MakeMaskedRows<T, bool, uint32_t>(p, x, mask)};
+  if (scores.kBase2) scores.scale *= kLog2E;
   return LaunchScores(p, scores, y, limits, stream, workspace);
 }
 
