@@ -32,7 +32,8 @@ namespace cuda {
 struct AxisPolicy {
   static constexpr int kMaxThreads = 512;  // two such blocks per multiprocessor
   static constexpr int kThreads = 256;
-  static constexpr int kLineBytes = 128;  // a slab's row in memory
+  static constexpr int kLineBytes = 128;        // a slab's row in memory ...
+  static constexpr int kBrokenLineBytes = 256;  // ... where rows are not whole lines
   static constexpr int kMaxLanes = 32;
   static constexpr int kLeastThreads = 64;
   static constexpr int kMostSmallBlocks[2] = {4, 16};  // of kThreads, in a cluster: by inputs
@@ -69,10 +70,10 @@ struct AxisFold {
 
 // outer x axis x inner as a kernel sees it.
 struct AxisShape {
-  int64_t columns;  // packs of columns: outer * inner / pack
-  int64_t axis, inner;
-  int lanes;      // threads along the columns, a power of two of at most a warp
-  int ways;       // threads along the axis; a power of two where lanes * ways is below a warp
+  int64_t columns = 0;  // packs of columns: outer * inner / pack
+  int64_t axis = 0, inner = 0;
+  int lanes = 1;  // threads along the columns, a power of two of at most a warp
+  int ways = 1;   // threads along the axis; a power of two where lanes * ways is below a warp
   int slabs = 1;  // of a block
   AxisFold fold;  // then lanes are a multiple of fold.packs
   int shared_packs = 0;  // of a thread and input
@@ -177,8 +178,12 @@ inline AxisPlan ChooseAxisPlan(int64_t outer, int64_t axis, int64_t inner, const
   using P = AxisPolicy;
   const int64_t row_packs = inner / t.pack;
   AxisPlan plan;
-  plan.shape = {
-      outer * row_packs, axis, inner, internal::AxisLanes(row_packs, t, P::kLineBytes), 1, 0, 0};
+  const bool whole_lines = row_packs * t.pack_bytes % P::kLineBytes == 0;
+  plan.shape.columns = outer * row_packs;
+  plan.shape.axis = axis;
+  plan.shape.inner = inner;
+  plan.shape.lanes =
+      internal::AxisLanes(row_packs, t, whole_lines ? P::kLineBytes : P::kBrokenLineBytes);
   if (internal::ChooseAxisSlab(&plan, t, limits)) return plan;
 
   AxisShape& s = plan.shape;
@@ -220,7 +225,10 @@ inline bool ChooseAxisFold(AxisPlan* plan, int64_t outer, int64_t axis, int64_t 
     // Short slabs share a block.
     int64_t slabs = blocks > 1 ? 1 : threads / (packs * ways);
     if (slabs > outer) slabs = outer;
-    plan->shape = {outer * packs, length, inner * rows, static_cast<int>(packs * slabs), 1};
+    plan->shape.columns = outer * packs;
+    plan->shape.axis = length;
+    plan->shape.inner = inner * rows;
+    plan->shape.lanes = static_cast<int>(packs * slabs);
     plan->shape.fold = {rows, static_cast<int>(inner), static_cast<int>(packs)};
     if (internal::FitAxisSlab(plan, ways, blocks, t, limits)) return true;
   }
