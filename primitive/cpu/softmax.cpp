@@ -25,9 +25,10 @@
 namespace oneflow_lite {
 
 struct SoftmaxKernels {
-  // Rows [begin, end) of `cols` contiguous elements; stream_rows stores past the caches.
-  void (*rows)(int64_t begin, int64_t end, int64_t cols, const void* x, void* y);
-  void (*stream_rows)(int64_t begin, int64_t end, int64_t cols, const void* x, void* y);
+  // Rows [begin, end) of `cols` elements, x's `stride` apart; stream_rows stores past the caches.
+  void (*rows)(int64_t begin, int64_t end, int64_t cols, int64_t stride, const void* x, void* y);
+  void (*stream_rows)(int64_t begin, int64_t end, int64_t cols, int64_t stride, const void* x,
+                      void* y);
   RowStats (*stats)(int64_t n, const void* x);
   void (*write)(int64_t n, RowStats row, const void* x, void* y);
   // Columns [begin, end) of `cols` rows that lie `inner` elements apart; at most kAxisBlock.
@@ -48,17 +49,18 @@ HWY_NOINLINE ComputeOf<T> Largest(size_t n, const T* x) {
   return MaxOf(x, n);
 }
 
-// The sum of exp(x - max), which go to e where it is not null. The next row's lines are asked for.
+// The sum of exp(x - max), which go to e where it is not null. The lines of `next` are asked for.
 template <class T>
-HWY_NOINLINE double SumOfExp(size_t n, const T* x, ComputeOf<T> max, ComputeOf<T>* e) {
+HWY_NOINLINE double SumOfExp(size_t n, const T* x, const T* next, ComputeOf<T> max,
+                             ComputeOf<T>* e) {
   const TagOf<T> d;
   if (e == nullptr) {
     return SumExp(x, n, max,
-                  [&](size_t i, size_t, auto) OFL_SIMD_LAMBDA { hwy::Prefetch(x + n + i); });
+                  [&](size_t i, size_t, auto) OFL_SIMD_LAMBDA { hwy::Prefetch(next + i); });
   }
   return SumExp(x, n, max, [&](size_t i, size_t count, auto v) OFL_SIMD_LAMBDA {
     StoreUpTo(v, d, e + i, count);
-    hwy::Prefetch(x + n + i);
+    hwy::Prefetch(next + i);
   });
 }
 
@@ -91,19 +93,20 @@ HWY_NOINLINE void Write(int64_t n, RowStats row, const void* x_data, void* y_dat
 // While a row is worked on in the cache, the next is on its way: its lines are asked for one by one
 // as the exponentials are taken, which hides most of the memory's latency (17 % at 4096 x 1024).
 template <class T, bool kLog, bool kStream>
-void Rows(int64_t begin, int64_t end, int64_t cols, const void* x_data, void* y_data) {
+void Rows(int64_t begin, int64_t end, int64_t cols, int64_t stride, const void* x_data,
+          void* y_data) {
   using C = ComputeOf<T>;
   const size_t n = cols;
   constexpr bool kWide = sizeof(T) == sizeof(C);  // y can hold exponentials
   HWY_ALIGN C buffer[kLog ? 1 : kRowBuffer / sizeof(C)];
   const bool buffered = !kLog && (kStream || !kWide) && n * sizeof(C) <= kRowBuffer;
   for (int64_t row = begin; row < end; ++row) {
-    const T* x = static_cast<const T*>(x_data) + row * cols;
+    const T* x = static_cast<const T*>(x_data) + row * stride;
     T* y = static_cast<T*>(y_data) + row * cols;
     C* e = buffered ? buffer : nullptr;
     if constexpr (!kLog && kWide && !kStream) e = y;
     const C max = Largest(n, x);
-    const double sum = SumOfExp(n, x, max, e);
+    const double sum = SumOfExp(n, x, x + stride, max, e);
     if (e) {
       Scale<T, kStream>(e, n, 1 / sum, y);
     } else {
@@ -216,12 +219,13 @@ class CpuSoftmax final : public Softmax {
       });
     } else if (SplitsRows(shape)) {
       for (int64_t row = 0; row < shape.rows; ++row) {
-        SplitRow(shape.cols, At(x, row * shape.cols), At(y, row * shape.cols));
+        SplitRow(shape.cols, At(x, row * shape.stride(0)), At(y, row * shape.cols));
       }
     } else {
       const bool stream = x != y && StreamsOutput(2 * shape.rows * shape.cols * item_);
       ParallelFor(shape.rows, RowGrain(shape.cols), [&](int64_t begin, int64_t end) {
-        (stream ? kernels_.stream_rows : kernels_.rows)(begin, end, shape.cols, x, y);
+        (stream ? kernels_.stream_rows : kernels_.rows)(begin, end, shape.cols, shape.stride(0), x,
+                                                        y);
       });
     }
     return OkStatus();
