@@ -46,6 +46,7 @@ jobs_of() {
       echo "cuda_softmax_test $dtype 5 150000 $softmax.*"
       echo "cuda_softmax_test $dtype 5 2000000 $softmax.*BlockTiers*"
       echo "cuda_norm_test $dtype 7 150000 *"
+      echo "primitive_softmax_axis_test $dtype 5 150000 *"
       echo "primitive_scale_mask_softmax_test $dtype 7 150000 *"
       echo "primitive_cross_entropy_test $dtype 5 150000 *"
     done
@@ -56,8 +57,8 @@ jobs_of() {
   fi
   for dtype in float16 bfloat16 float32 float64; do
     echo "cuda_softmax_test $dtype 1 2000000 CudaSoftmaxTest/$dtype.*"
-    for program in cuda_norm primitive_norm primitive_softmax primitive_scale_mask_softmax \
-      primitive_cross_entropy; do
+    for program in cuda_norm primitive_norm primitive_softmax primitive_softmax_axis \
+      primitive_scale_mask_softmax primitive_cross_entropy; do
       echo "${program}_test $dtype 1 2000000 *"
     done
   done
