@@ -120,7 +120,7 @@ void AxisSum(int64_t cols, int64_t inner, size_t width, const T* y, const T* dy,
   std::fill_n(lost, kAxisBlock, C(0));
   for (int64_t a = 0; a < cols; a += kAxisRows) {
     const int64_t end = std::min(a + kAxisRows, cols);
-    ForVectors(d, width, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+    ForEachVector(d, width, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
       auto added = zero;
       for (int64_t row = a; row < end; ++row) {
         const auto g = LoadUpTo(d, dy + row * inner + i, count, zero);
@@ -149,7 +149,7 @@ void Axis(int64_t cols, int64_t inner, int64_t begin, int64_t end, const void* y
   const auto zero = hn::Zero(d);
   for (int64_t a = 0; a < cols; ++a) {
     const int64_t row = a * inner;
-    ForVectors(d, width, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+    ForEachVector(d, width, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
       const auto v = LoadUpTo(d, y + row + i, count, zero);
       const auto g = LoadUpTo(d, dy + row + i, count, zero);
       StoreUpTo(Gradient<kLog>(d, hn::Load(d, sum + i), v, g), d, dx + row + i, count);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A row algorithm with an expression in front of it: what flow.fuse compiles at run time. The rows'
-// inputs wait on chip as they lie in memory, so that all their loads are in flight together; the
-// expression turns them into what the algorithm computes with. What comes after the algorithm is
-// the matter of its Store functor.
+// inputs wait on chip as they lie in memory until all their loads are under way; then the
+// expression turns them into what the algorithm computes with. An operand that is the same for all
+// rows is read only there: it is in the L1 or L2 by then, and room on chip is what is scarce. What
+// comes after the algorithm is the matter of its Store functor.
 //
 // Elements, a struct that is written for one expression, has
 //   Element, kInputs     the type on chip and the number of matrices that are read
@@ -11,11 +12,13 @@
 //   bool IsAligned(row, head)
 //   template <Access kAccess, int N> void Load(row, col, Pack<Element, N> (&input)[kInputs])
 //   Constants Begin(row)
-//   template <int N> Pack<C, N> Apply(const Pack<Element, N> (&input)[kInputs], const Constants&)
+//   template <int N>
+//   Pack<C, N> Apply(col, const Pack<Element, N> (&input)[kInputs], const Constants&)
 // Base is a row algorithm (row.cuh) of one input, over Loaded<C>.
 #pragma once
 
 #include "primitive/cuda/row_io.cuh"
+#include "primitive/cuda/row_registers.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -57,6 +60,19 @@ __device__ __forceinline__ bool IsOperandAligned(const T* p) {
   return (reinterpret_cast<uintptr_t>(p) & (kBytes - 1)) == 0;
 }
 
+// N elements, from column `col` on, of an operand of `cols` that is the same for all rows.
+template <int N, class T>
+__device__ __forceinline__ Pack<T, N> LoadCommon(const T* x, int64_t col, int64_t cols) {
+  const T* p = x + col;
+  if constexpr (N > 1) {
+    if (IsOperandAligned<N>(p)) return LoadOperand<Access::kAligned, N>(p);
+    if constexpr (N * sizeof(T) == kPackBytes) {
+      if (col >= N && col + 2 * N <= cols) return LoadShiftedPack<N>(p);
+    }
+  }
+  return LoadEach<N>(p);
+}
+
 template <class Base, class Elements>
 struct FusedRow {
   using Element = typename Elements::Element;
@@ -71,12 +87,8 @@ struct FusedRow {
   struct Raw {
     Pack<Element, N> input[kInputs];
   };
-  // Raw at first; the first visit computes the algorithm's own.
   template <int N>
-  struct Value {
-    StowedPack<Element, N> raw[kInputs];
-    typename Base::template Value<N> value;
-  };
+  using Value = typename Base::template Value<N>;
   struct Total {
     typename Base::Total base;
     typename Elements::Constants constants;
@@ -105,11 +117,11 @@ struct FusedRow {
   static constexpr int kRounds = Base::kRounds;
   static constexpr bool kClusterRegisters = Base::kClusterRegisters;
   template <int N>
-  static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool, int64_t, const Total&) {
-    Value<N> value;
-#pragma unroll
-    for (int i = 0; i < kInputs; ++i) value.raw[i] = StowedPack<Element, N>::Of(raw.input[i]);
-    return value;
+  __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool present, int64_t col,
+                                           const Total& total) const {
+    typename Base::template Raw<N> computed = {};
+    if (present) computed = Computed<N>(raw, col, total);
+    return base.template Open<N>(computed, present, col, total.base);
   }
   template <int kRound>
   static __device__ __forceinline__ auto Join() {
@@ -121,13 +133,7 @@ struct FusedRow {
   }
   template <int kRound, int N>
   __device__ __forceinline__ auto Visit(Value<N>& v, bool present, const Total& total) const {
-    if constexpr (kRound == 0) {
-      Raw<N> raw;
-#pragma unroll
-      for (int i = 0; i < kInputs; ++i) raw.input[i] = v.raw[i].Get();
-      v.value = base.template Open<N>(Computed<N>(raw, total), present, 0, total.base);
-    }
-    return base.template Visit<kRound>(v.value, present, total.base);
+    return base.template Visit<kRound>(v, present, total.base);
   }
   template <int kRound, class Sum>
   __device__ __forceinline__ void Finish(const Sum& sum, Total& total) const {
@@ -136,7 +142,7 @@ struct FusedRow {
   template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& v,
                                         const Total& total) const {
-    base.template Store<N>(row, col, v.value, total.base);
+    base.template Store<N>(row, col, v, total.base);
   }
 
   using Statistics = typename Base::Statistics;
@@ -150,7 +156,7 @@ struct FusedRow {
   template <int N>
   __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t col, const Total& start,
                                       Statistics& s) const {
-    base.Add(Computed<N>(raw, start), col, start.base, s);
+    base.Add(Computed<N>(raw, col, start), col, start.base, s);
   }
   __device__ __forceinline__ void Conclude(const Statistics& row, Total& total) const {
     base.Conclude(row, total.base);
@@ -158,15 +164,21 @@ struct FusedRow {
   template <int N>
   __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
                                            const Total& total) const {
-    base.template StoreRaw<N>(row, col, Computed<N>(raw, total), total.base);
+    base.template StoreRaw<N>(row, col, Computed<N>(raw, col, total), total.base);
   }
 
  private:
   template <int N>
-  __device__ __forceinline__ typename Base::template Raw<N> Computed(const Raw<N>& raw,
+  __device__ __forceinline__ typename Base::template Raw<N> Computed(const Raw<N>& raw, int64_t col,
                                                                      const Total& total) const {
-    return {{elements.template Apply<N>(raw.input, total.constants)}};
+    return {{elements.template Apply<N>(col, raw.input, total.constants)}};
   }
+};
+
+// Both what is loaded and what is computed of it take registers; PlanFusedRows counts on it.
+template <class Base, class Elements>
+struct BlockShape<FusedRow<Base, Elements>> : BlockBounds<typename Base::C> {
+  static constexpr int kPacks = RowPolicy::kBlockPacks / 2;
 };
 
 }  // namespace cuda

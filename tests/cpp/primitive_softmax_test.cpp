@@ -63,6 +63,7 @@ TEST_P(SoftmaxTest, NonFiniteRowsStayAlone) {
     for (const int64_t cols : {1, 2, 5, 33, 64, 1000, 1025, 4097, 50257, 131072}) {
       for (const bool log : {false, true}) {
         const Problem p{{6, cols, 1}, dtype, log};
+        if (LeftOut(p.dtype, p.size())) continue;
         Numbers numbers(11);
         HostArray x = numbers.NormalArray(dtype, p.size());
         const HostArray clean = Forward(p, x, 0);
@@ -87,6 +88,7 @@ TEST_P(SoftmaxTest, MaskedEntriesAreExactlyZero) {
     for (const int64_t cols : {2, 33, 1000, 4097, 50257, 200000}) {
       for (const bool log : {false, true}) {
         const Problem p{{3, cols, 1}, dtype, log};
+        if (LeftOut(p.dtype, p.size())) continue;
         Numbers numbers(12);
         HostArray x = numbers.NormalArray(dtype, p.size());
         for (int64_t c = 0; c < cols; ++c) {

@@ -161,10 +161,10 @@ def _definition(op: FusedOp, tensors: tuple[str, ...], numbers: tuple[str, ...])
 def _leading(lead: list[int], whole: list[int]) -> tuple[str, int] | None:
     """Which row of an operand serves a row of x, from the dims before a row's own; see Operand."""
     dims = [(size, of) for size, of in zip(lead, whole, strict=True) if of != 1]
-    if all(size == 1 for size, _ in dims):
-        return "none", 0
     if all(size == of for size, of in dims):
         return "all", 0
+    if all(size == 1 for size, _ in dims):
+        return "none", 0
     if math.prod(whole) >= 2**32:
         return None
     ones = [size == 1 for size, _ in dims]

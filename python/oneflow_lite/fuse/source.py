@@ -81,15 +81,21 @@ def _operands(kind: Kind, graph: Graph | None) -> dict[str, Operand]:
     return {name: known[name] for name in used if name in known}
 
 
+def _is_common(operand: Operand) -> bool:
+    """Whether it is a row that serves all rows: read where it is used, not kept on chip."""
+    return operand.form == "matrix" and operand.rows == "none"
+
+
 def matrices(kind: Kind, load: Graph | None) -> list[tuple[str, Operand]]:
-    """The matrices that load reads; at least one, which the others' rounds are counted by."""
-    found = [(n, o) for n, o in _operands(kind, load).items() if o.form == "matrix"]
+    """The matrices that load reads and keeps; at least one, which the packs are counted by."""
+    operands = _operands(kind, load).items()
+    found = [(n, o) for n, o in operands if o.form == "matrix" and not _is_common(o)]
     return found or [(kind.input, Operand("matrix", kind.dtype, "all"))]
 
 
 def load_operands(kind: Kind, load: Graph | None) -> list[tuple[str, Operand]]:
-    rest = [(n, o) for n, o in _operands(kind, load).items() if o.form != "matrix"]
-    return matrices(kind, load) + rest
+    kept = matrices(kind, load)
+    return kept + [item for item in _operands(kind, load).items() if item not in kept]
 
 
 def store_operands(kind: Kind, store: Graph | None) -> list[tuple[str, Operand]]:
@@ -136,6 +142,7 @@ def _elements(kind: Kind, load: Graph | None) -> str:
     inputs = matrices(kind, load)
     operands = load_operands(kind, load)
     columns = [(n, o) for n, o in operands if o.form == "column"]
+    commons = [(n, o) for n, o in operands if _is_common(o)]
     aligned = " && ".join(
         f"IsOperandAligned<kPackSize<T>>({_pointer(n, o, 'head')})" for n, o in inputs
     )
@@ -147,6 +154,11 @@ def _elements(kind: Kind, load: Graph | None) -> str:
     constants = "".join(f"    C {_member(n)};\n" for n, _ in columns)
     begin = ", ".join(f"ConvertTo<C>({_member(n)}[{o.row(_member(n))}])" for n, o in columns)
     leaves = {n: f"ConvertTo<C>(input[{i}].v[i])" for i, (n, _) in enumerate(inputs)}
+    reads = "".join(
+        f"    const auto c{i} = LoadCommon<N>({_member(n)}, col, cols);\n"
+        for i, (n, _) in enumerate(commons)
+    )
+    leaves |= {n: f"ConvertTo<C>(c{i}.v[i])" for i, (n, _) in enumerate(commons)}
     leaves |= {n: f"constants.{_member(n)}" for n, _ in columns}
     leaves |= {n: f"static_cast<C>({_member(n)})" for n, o in operands if o.form == "number"}
     body, value = ("", leaves[inputs[0][0]]) if load is None else _statements(load, leaves, " " * 6)
@@ -167,9 +179,9 @@ struct FusedElements {{
                                        Pack<Element, N> (&input)[kInputs]) const {{
 {loads}  }}
   template <int N>
-  __device__ __forceinline__ Pack<C, N> Apply(const Pack<Element, N> (&input)[kInputs],
+  __device__ __forceinline__ Pack<C, N> Apply(int64_t col, const Pack<Element, N> (&input)[kInputs],
                                               const Constants& constants) const {{
-    Pack<C, N> result;
+{reads}    Pack<C, N> result;
 #pragma unroll
     for (int i = 0; i < N; ++i) {{
 {body}      result.v[i] = {value};
