@@ -134,7 +134,13 @@ class AxisPart {
     }
   }
   __device__ __forceinline__ void Load(const A& a, const AxisThread<N>& me) {
-    if constexpr (kAnywhere) return LoadAnywhere(a, me);
+    if constexpr (kAnywhere) {
+      LoadAnywhere(a, me);
+    } else {
+      LoadWhole(a, me);
+    }
+  }
+  __device__ __forceinline__ void LoadWhole(const A& a, const AxisThread<N>& me) {
     const T* from[kInputs];
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) from[i] = a.Input(i) + me.offset;
