@@ -31,7 +31,7 @@ void Loop(int64_t n, const void* x_data, void* y_data) {
   const T* x = static_cast<const T*>(x_data);
   T* y = static_cast<T*>(y_data);
   const auto zero = hn::Zero(d);
-  ForVectors(d, n, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+  ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
     StoreUpTo(F()(d, LoadUpTo(d, x + i, count, zero)), d, y + i, count);
   });
 }

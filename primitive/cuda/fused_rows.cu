@@ -39,13 +39,15 @@ cudaLaunchConfig_t Configure(const FusedRowsLaunch& launch, cudaLaunchAttribute*
 RowPlan PlanFusedRows(const FusedRowsProblem& p, const DeviceLimits& limits) {
   using P = RowPolicy;
   // A fused row keeps what it loads and what it computes: half as many packs as a plain one.
-  RowTraits traits{p.pack,
-                   p.bytes_per_pack,
-                   kRowScratchBytes,
-                   P::kBlockPacks / 2,
-                   p.is_double ? BlockBounds<double>::kThreads : BlockBounds<float>::kThreads,
-                   p.is_double ? StreamedBounds<ComputesIn<double>>::kSharedThreads
-                               : StreamedBounds<ComputesIn<float>>::kSharedThreads};
+  RowTraits traits;
+  traits.pack = p.pack;
+  traits.bytes_per_pack = p.bytes_per_pack;
+  traits.scratch_bytes = kRowScratchBytes + p.bytes_per_pack;
+  traits.group_packs = P::kGroupPacks;
+  traits.block_packs = P::kBlockPacks / 2;
+  traits.block_threads = p.is_double ? BlockBounds<double>::kThreads : BlockBounds<float>::kThreads;
+  traits.shared_threads = p.is_double ? StreamedBounds<ComputesIn<double>>::kSharedThreads
+                                      : StreamedBounds<ComputesIn<float>>::kSharedThreads;
   traits.has_workspace = true;
   if (limits.clusters && p.cols > 32 * P::kGroupPacks * p.pack) {
     traits.shared_cluster = p.most_clustered;

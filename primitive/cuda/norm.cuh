@@ -36,13 +36,7 @@ template <bool kCentre, class T>
 cudaError_t LaunchNorm(const NormForward<T>& a, const DeviceLimits& limits, cudaStream_t stream,
                        void* workspace = nullptr) {
   if (a.rows <= 0 || a.cols <= 0) return cudaSuccess;
-  const NormTraits traits = internal::ForwardTraits(a);
-  NormPlan plan;
-  if (PlanNormForward(a.rows, a.cols, kCentre, traits, limits,
-                      internal::ForwardClusters<kCentre, T>(limits), &plan)) {
-    return internal::LaunchForwardTeams<kCentre>(plan, a, limits, stream);
-  }
-  return internal::LaunchForwardRows<kCentre>(a, limits, stream, workspace);
+  return internal::LaunchForward<kCentre>(a, limits, stream, workspace);
 }
 
 }  // namespace cuda

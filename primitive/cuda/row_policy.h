@@ -33,7 +33,8 @@ struct RowPolicy {
   static constexpr int kRegisterThreads = 512;         // at most
   static constexpr int kClusterRegisterThreads = 256;  // while 16 blocks are enough
   static constexpr int kFewPacks = 256;                // a block's part of few rows, at least
-  static constexpr int kUnroll = 4;  // packs in flight per thread of a looping kernel
+  static constexpr int kUnroll = 4;       // packs in flight per thread of a looping kernel
+  static constexpr int kCopiesAhead = 4;  // of kUnroll packs, on their way to shared memory
   static constexpr int kWideThreads = 1024;
 
   // One block with its row in shared memory: two per SM, so that one stores while the other loads.
@@ -61,6 +62,7 @@ struct RowTraits {
   int pack;                  // elements in 16 bytes of output
   int bytes_per_pack;        // shared memory that a pack needs to stay on chip
   int scratch_bytes;         // shared memory needed besides
+  int group_packs;           // that a lane of the group tier holds, at most
   int block_packs;           // that a thread of the block tier holds
   int block_threads;         // of the block tier, at most
   int shared_threads;        // of a block that keeps its row in shared memory
@@ -71,7 +73,7 @@ struct RowTraits {
 
 struct RowPlan {
   RowTier tier = RowTier::kWide;
-  int lanes = 32, packs = 1;  // group: lanes per row, packs per lane
+  int lanes = 32, packs = 1;  // group: lanes per row, packs per lane; block: packs per thread
   int threads = 0;            // of a block, other tiers
   size_t shared = 0;          // bytes of dynamic shared memory
   int blocks_per_row = 1;     // block and shared (more than one: a cluster), grid
@@ -102,7 +104,7 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
   using P = RowPolicy;
   const int64_t packs = cols / t.pack;  // whole packs of the longest row body
   RowPlan plan;
-  if (packs <= 32 * P::kGroupPacks) {
+  if (packs <= 32 * t.group_packs) {
     plan.tier = RowTier::kGroup;
     int slots = 4;
     while (slots < packs) slots *= 2;
@@ -128,9 +130,10 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
     const int64_t warps = CeilDiv(packs, int64_t{blocks} * 32);  // of one pack a thread
     const int most = t.block_threads / 32;
     int64_t taken = CeilDiv(warps, t.block_packs);
-    if (blocks == 1 && t.pack == 4) {
+    plan.packs = t.block_packs;
+    if (blocks == 1 && t.pack == 4 && t.block_packs > 4 && warps <= 4 * most) {
+      plan.packs = 4;
       taken = CeilDiv(warps, 4);
-      if (taken > most) taken = most;
     }
     plan.threads = static_cast<int>(taken * 32);
     return plan;

@@ -50,12 +50,10 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
   for (int k = 0; k < kPacks; ++k) {
     const int p = group.rank() + k * kLanes;
     if (p >= packs) continue;
-    const auto raw = a.template Load<Access::kAligned, N>(row, p * N);
-#pragma unroll
-    for (int i = 0; i < A::kInputs; ++i) {
-      stowed[k].input[i] = StowedPack<typename A::Element, N>::Of(raw.input[i]);
-    }
+    stowed[k] = internal::StowedRaw<A>::Of(a.template Load<Access::kAligned, N>(row, p * N));
   }
+#pragma unroll
+  for (auto& pack : stowed) pack.Pin();
   typename A::template Value<N> value[kPacks];
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
