@@ -73,8 +73,6 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
     if (p >= read) continue;
     stowed[k] = internal::StowedRaw<A>::Of(a.template Load<Access::kAligned, N>(row, p * N));
   }
-#pragma unroll
-  for (auto& pack : stowed) pack.Pin();
   typename A::template Value<N> value[kPacks];
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
