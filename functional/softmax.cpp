@@ -4,6 +4,7 @@
 #include "functional/copy.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/core/row_stride.h"
 #include "oneflow_lite/framework/function.h"
 #include "oneflow_lite/framework/op_expr.h"
 
@@ -12,11 +13,17 @@ namespace {
 
 thread_local AxisPath axis_path = AxisPath::kAuto;
 
-// Whether the op may be called with an axis that is not the last.
-StatusOr<bool> UseAxisKernel(const OpExpr& op, absl::Span<const Tensor> inputs) {
+// Whether the op is called with an axis that is not the last, rather than with transposes around
+// it.
+StatusOr<bool> UseAxisKernel(const OpExpr& op, absl::Span<const Tensor> inputs, int64_t axis,
+                             int64_t last) {
   if (axis_path != AxisPath::kAuto) return axis_path == AxisPath::kAxisKernel;
   if (inputs[0].device().type == DeviceType::kMeta) return true;
-  if (!inputs[0].is_contiguous()) return false;  // a copy is due anyhow: the transpose may save it
+  if (!inputs[0].is_contiguous()) {
+    // Where the axis is the last in memory, the transpose is free. Else a copy is due either way.
+    OFL_ASSIGN_OR_RETURN(const Tensor rows, Transpose(inputs[0], axis, last));
+    if (RowStrideOf(rows, last) > 0) return false;
+  }
   OFL_ASSIGN_OR_RETURN(const OpExpr::CachedKernel* kernel,
                        op.Kernel(inputs[0].device().type, inputs, inputs.subspan(0, 1)));
   return kernel->bound->has_axis_kernel();
@@ -26,7 +33,7 @@ StatusOr<bool> UseAxisKernel(const OpExpr& op, absl::Span<const Tensor> inputs) 
 StatusOr<Tensor> CallOverAxis(const OpExpr& op, absl::Span<const Tensor> inputs, int64_t axis) {
   const int64_t last = std::max(1, inputs[0].ndim()) - 1;
   if (axis == last || inputs[0].numel() == 0) return Call(op, inputs, {axis});
-  OFL_ASSIGN_OR_RETURN(const bool direct, UseAxisKernel(op, inputs));
+  OFL_ASSIGN_OR_RETURN(const bool direct, UseAxisKernel(op, inputs, axis, last));
   if (direct) return Call(op, inputs, {axis});
   TensorList moved;
   for (const Tensor& t : inputs) {

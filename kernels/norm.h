@@ -7,33 +7,12 @@
 
 #include <limits>
 
+#include "oneflow_lite/core/row_stride.h"
 #include "oneflow_lite/framework/kernel_registry.h"
 #include "primitive/creation.h"
 #include "primitive/norm.h"
 
 namespace oneflow_lite {
-
-// The distance of x's rows in elements, where it is seen as rows x cols with the dims from `axis`
-// on as columns; 0 where it cannot be without a copy.
-inline int64_t NormRowStride(const Tensor& x, int64_t axis) {
-  int64_t dense = 1, stride = 0, rows = 1;
-  for (int d = x.ndim() - 1; d >= 0; --d) {
-    const int64_t size = x.shape()[d], step = x.strides()[d];
-    if (size == 1) continue;
-    if (d >= axis) {
-      if (step != dense) return 0;
-      dense *= size;
-    } else if (stride == 0) {
-      if (step < dense) return 0;
-      stride = step;
-      rows = size;
-    } else {
-      if (step != stride * rows) return 0;
-      rows *= size;
-    }
-  }
-  return stride == 0 ? dense : stride;
-}
 
 inline int64_t WrapNormAxis(int64_t axis, const Tensor& x) {
   return axis < 0 ? axis + x.ndim() : axis;
@@ -43,7 +22,7 @@ inline NormShape NormShapeOf(const Tensor& x, int64_t attr, double eps) {
   const int64_t axis = WrapNormAxis(attr, x);
   NormShape shape{.rows = 1, .cols = 1, .eps = eps};
   for (int d = 0; d < x.ndim(); ++d) (d < axis ? shape.rows : shape.cols) *= x.shape()[d];
-  if (!x.is_contiguous()) shape.x_stride = NormRowStride(x, axis);
+  if (!x.is_contiguous()) shape.x_stride = RowStrideOf(x, axis);
   return shape;
 }
 
@@ -68,7 +47,7 @@ class NormKernelBase : public BoundKernel {
   NormKernelBase(int x, std::unique_ptr<Fill> fill) : x_(x), fill_(std::move(fill)) {}
 
   bool takes_strides(int i, const Tensor& input, const Attrs& attrs) const override {
-    return i == x_ && NormRowStride(input, WrapNormAxis(attrs.get<int64_t>(0), input)) > 0;
+    return i == x_ && RowStrideOf(input, WrapNormAxis(attrs.get<int64_t>(0), input)) > 0;
   }
 
  protected:

@@ -4,14 +4,26 @@
 // the device's primitive.
 #include "primitive/softmax.h"
 
+#include "oneflow_lite/core/row_stride.h"
 #include "oneflow_lite/framework/kernel_registry.h"
 
 namespace oneflow_lite {
 namespace {
 
-SoftmaxShape ShapeOf(const Tensor& x, int64_t axis) {
-  const AxisSplit s = SplitAt(x.shape(), axis);
-  return {.rows = s.outer, .cols = s.axis, .inner = s.inner};
+SoftmaxShape ShapeOf(const KernelContext& c, int inputs) {
+  const int64_t axis = c.attr<int64_t>(0);
+  const AxisSplit s = SplitAt(c.input(0).shape(), axis);
+  SoftmaxShape shape{.rows = s.outer, .cols = s.axis, .inner = s.inner};
+  for (int i = 0; i < inputs; ++i) {
+    if (!c.input(i).is_contiguous()) shape.strides[i] = RowStrideOf(c.input(i), axis);
+  }
+  return shape;
+}
+
+// Rows may lie apart where the axis is the last, but for dims of size 1.
+bool TakesStrides(const Tensor& x, const Attrs& attrs) {
+  const int64_t axis = attrs.get<int64_t>(0);
+  return SplitAt(x.shape(), axis).inner == 1 && RowStrideOf(x, axis) > 0;
 }
 
 Status CheckAxis(const char* op, const SoftmaxShape& shape, bool has_axis_kernel) {
@@ -25,13 +37,16 @@ class SoftmaxKernel final : public BoundKernel {
   explicit SoftmaxKernel(std::unique_ptr<Softmax> primitive) : primitive_(std::move(primitive)) {}
 
   Status Launch(KernelContext& c) const override {
-    const SoftmaxShape shape = ShapeOf(c.input(0), c.attr<int64_t>(0));
+    const SoftmaxShape shape = ShapeOf(c, 1);
     OFL_RETURN_IF_ERROR(CheckAxis("softmax", shape, has_axis_kernel()));
     OFL_ASSIGN_OR_RETURN(void* workspace,
                          c.Workspace(primitive_->WorkspaceBytes(c.stream(), shape)));
     return primitive_->Launch(c.stream(), shape, c.input(0).data(), c.output(0).data(), workspace);
   }
   bool has_axis_kernel() const override { return primitive_->has_axis_kernel(); }
+  bool takes_strides(int, const Tensor& input, const Attrs& attrs) const override {
+    return TakesStrides(input, attrs);
+  }
 
  private:
   std::unique_ptr<Softmax> primitive_;
@@ -43,7 +58,7 @@ class SoftmaxBackwardKernel final : public BoundKernel {
       : primitive_(std::move(primitive)) {}
 
   Status Launch(KernelContext& c) const override {
-    const SoftmaxShape shape = ShapeOf(c.input(0), c.attr<int64_t>(0));
+    const SoftmaxShape shape = ShapeOf(c, 2);
     OFL_RETURN_IF_ERROR(CheckAxis("softmax_backward", shape, has_axis_kernel()));
     OFL_ASSIGN_OR_RETURN(void* workspace,
                          c.Workspace(primitive_->WorkspaceBytes(c.stream(), shape)));
@@ -51,6 +66,9 @@ class SoftmaxBackwardKernel final : public BoundKernel {
                               c.output(0).data(), workspace);
   }
   bool has_axis_kernel() const override { return primitive_->has_axis_kernel(); }
+  bool takes_strides(int, const Tensor& input, const Attrs& attrs) const override {
+    return TakesStrides(input, attrs);
+  }
 
  private:
   std::unique_ptr<SoftmaxBackward> primitive_;
@@ -65,15 +83,19 @@ StatusOr<std::unique_ptr<BoundKernel>> Bind(const BindContext& c) {
 
 OFL_REGISTER_KERNEL({.op = "softmax",
                      .dtypes = kFloatingSet,
+                     .strided_inputs = 1,
                      .bind = Bind<SoftmaxKernel, SoftmaxFactory, false>});
 OFL_REGISTER_KERNEL({.op = "log_softmax",
                      .dtypes = kFloatingSet,
+                     .strided_inputs = 1,
                      .bind = Bind<SoftmaxKernel, SoftmaxFactory, true>});
 OFL_REGISTER_KERNEL({.op = "softmax_backward",
                      .dtypes = kFloatingSet,
+                     .strided_inputs = 0b11,
                      .bind = Bind<SoftmaxBackwardKernel, SoftmaxBackwardFactory, false>});
 OFL_REGISTER_KERNEL({.op = "log_softmax_backward",
                      .dtypes = kFloatingSet,
+                     .strided_inputs = 0b11,
                      .bind = Bind<SoftmaxBackwardKernel, SoftmaxBackwardFactory, true>});
 
 }  // namespace

@@ -32,6 +32,11 @@ constexpr Entry kEntries[] = {
     {"exp", UnaryOp::kExp, kFloatingSet},
     {"log", UnaryOp::kLog, kFloatingSet},
     {"relu", UnaryOp::kRelu, kNumericSet},
+    {"abs", UnaryOp::kAbs, kNumericSet},
+    {"sqrt", UnaryOp::kSqrt, kFloatingSet},
+    {"rsqrt", UnaryOp::kRsqrt, kFloatingSet},
+    {"tanh", UnaryOp::kTanh, kFloatingSet},
+    {"sigmoid", UnaryOp::kSigmoid, kFloatingSet},
 };
 
 const bool registered = [] {

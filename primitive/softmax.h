@@ -14,13 +14,17 @@
 
 namespace oneflow_lite {
 
-// rows = outer * inner independent softmaxes of `cols` elements each. With inner = 1 the rows are
-// contiguous; else element (o, a, i) lies at (o * cols + a) * inner + i. All pointers are to dense
-// memory, aligned to the element only. Nothing happens where rows or cols is 0.
+// rows = outer * inner independent softmaxes of `cols` elements each. With inner = 1 the elements
+// of a row are neighbours, and the rows of an input may lie apart; else everything is dense and
+// element (o, a, i) lies at (o * cols + a) * inner + i. Outputs are dense. All pointers are aligned
+// to the element only. Nothing happens where rows or cols is 0.
 struct SoftmaxShape {
   int64_t rows = 0;  // outer, where inner > 1
   int64_t cols = 0;  // the softmax axis
   int64_t inner = 1;
+  int64_t strides[2] = {0, 0};  // of the inputs' rows, in elements, where inner = 1; 0: cols
+
+  int64_t stride(int input) const { return strides[input] > 0 ? strides[input] : cols; }
 };
 
 class Softmax {
@@ -35,7 +39,7 @@ class Softmax {
   virtual bool has_axis_kernel() const { return false; }
   // Bytes of device workspace a launch needs; most need none.
   virtual size_t WorkspaceBytes(const Stream& stream, const SoftmaxShape& shape) const { return 0; }
-  // x and y may be the same pointer; otherwise they must not overlap.
+  // x may be y where its rows are dense; otherwise they must not overlap.
   virtual Status Launch(Stream& stream, const SoftmaxShape& shape, const void* x, void* y,
                         void* workspace) const = 0;
 };
@@ -48,7 +52,8 @@ class SoftmaxBackward {
   virtual ~SoftmaxBackward() = default;
   virtual bool has_axis_kernel() const { return false; }
   virtual size_t WorkspaceBytes(const Stream& stream, const SoftmaxShape& shape) const { return 0; }
-  // y is the forward's output. dx may be dy; otherwise no two may overlap.
+  // y is the forward's output. dx may be dy where that is dense; otherwise dx must not overlap
+  // them.
   virtual Status Launch(Stream& stream, const SoftmaxShape& shape, const void* y, const void* dy,
                         void* dx, void* workspace) const = 0;
 };

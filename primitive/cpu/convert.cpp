@@ -30,7 +30,7 @@ void ConvertRow(int64_t n, const void* src_data, void* dst_data) {
                         std::is_same_v<From, float>)&&(kIsHalf<To> || std::is_same_v<To, float>)) {
     const hn::ScalableTag<float> d;
     const auto zero = hn::Zero(d);
-    ForVectors(d, n, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+    ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
       StoreUpTo(LoadUpTo(d, src + i, count, zero), d, dst + i, count);
     });
   } else if constexpr (kIsHalf<From> || kIsHalf<To>) {  // through float, a piece at a time

@@ -137,8 +137,7 @@ void Apply(const NormBackwardTask& t, int64_t row, RowGradient gradient, const C
     T* dx = RowOf<T>(t.args.dx, row, t.shape.cols) + out.begin;
     Generate<kStream>(d, out.n, dx, one_vector);
   } else {
-    ForVectors(d, out.n,
-               [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA { one_vector(i, count); });
+    ForEachVector(d, out.n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA { one_vector(i, count); });
   }
 }
 
@@ -148,7 +147,7 @@ void Merge(int64_t n, int64_t count, int64_t stride, const void* in_data, void* 
   const auto zero = hn::Zero(d);
   const C* in = static_cast<const C*>(in_data);
   C* out = static_cast<C*>(out_data);
-  ForVectors(d, n, [&](size_t i, size_t lanes, auto) OFL_SIMD_LAMBDA {
+  ForEachVector(d, n, [&](size_t i, size_t lanes) OFL_SIMD_LAMBDA {
     auto sum = zero, lost = zero;
     for (int64_t j = 0; j < count; ++j) {
       const auto added = hn::Sub(LoadUpTo(d, in + j * stride + i, lanes, zero), lost);
@@ -166,7 +165,7 @@ void Invert(int64_t n, const void* weight_data, void* inverse_data) {
   const auto one = hn::Set(d, C(1));
   const auto least = hn::Set(d, static_cast<C>(kWeightClamp));
   const C* weight = static_cast<const C*>(weight_data);
-  ForVectors(d, n, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+  ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
     const auto w = LoadUpTo(d, weight + i, count, one);
     const auto far = hn::Ge(hn::Abs(w), least);
     const auto clamped = hn::IfThenElse(far, w, hn::CopySign(least, w));

@@ -56,7 +56,7 @@ template <class C>
 void AddTo(int64_t n, const C* x, C* sum) {
   const hn::ScalableTag<C> d;
   const auto zero = hn::Zero(d);
-  ForVectors(d, n, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+  ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
     const auto s = hn::Add(LoadUpTo(d, sum + i, count, zero), LoadUpTo(d, x + i, count, zero));
     StoreUpTo(s, d, sum + i, count);
   });
@@ -66,7 +66,7 @@ template <class C>
 void MaxTo(int64_t n, const C* x, C* max) {
   const hn::ScalableTag<C> d;
   const auto zero = hn::Zero(d);
-  ForVectors(d, n, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+  ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
     const auto m = LoadUpTo(d, max + i, count, zero);
     StoreUpTo(MaxOrNan(d, m, LoadUpTo(d, x + i, count, zero)), d, max + i, count);
   });

@@ -59,82 +59,92 @@ HWY_INLINE const M* Gathered(D d, const M* row, int64_t col_stride, size_t i, si
   return room;
 }
 
-// The scores of a row: operator() gives those from column i on, -inf in the lanes beyond count.
+// e[k] = scale * x[k] + mask[k], -inf where a mask of bool is false; mask may be null.
 template <class T, class M>
-struct Scores {
-  const T* x;
-  const M* mask;  // null: none
-  int64_t col_stride;
-  ComputeOf<T> scale;
-
-  HWY_INLINE hn::Vec<TagOf<T>> operator()(size_t i, size_t count) const {
-    const TagOf<T> d;
-    const auto lowest = hn::Set(d, -std::numeric_limits<ComputeOf<T>>::infinity());
-    auto v = hn::Mul(LoadUpTo(d, x + i, count, hn::Zero(d)), hn::Set(d, scale));
-    if (mask) {
-      M room[hn::MaxLanes(TagOf<T>())];
-      const M* m = Gathered(d, mask, col_stride, i, count, room);
-      if constexpr (std::is_same_v<M, bool>) {
-        const hn::Rebind<uint8_t, TagOf<T>> d8;
-        const auto keep = hn::LoadU(d8, reinterpret_cast<const uint8_t*>(m));
-        v = hn::IfThenElse(NonZero(d, keep), v, lowest);
-      } else {
-        v = hn::Add(v, LoadFrom(d, m));
-      }
-    }
-    return count == hn::Lanes(d) ? v : hn::IfThenElse(hn::FirstN(d, count), v, lowest);
-  }
-};
-
-// y = e * factor for n elements, and 0 * factor (NaN in a row of NaN) for the rest.
-template <class T, class Terms>
-HWY_INLINE void WriteRow(int64_t n, int64_t cols, double factor, Terms terms, T* y) {
-  using C = ComputeOf<T>;
+HWY_NOINLINE void Scores(size_t n, const T* x, const M* mask, int64_t col_stride,
+                         ComputeOf<T> scale, ComputeOf<T>* e) {
   const TagOf<T> d;
-  const auto f = hn::Set(d, static_cast<C>(factor));
-  Generate<false>(
-      d, n, y, [&](size_t i, size_t count) OFL_SIMD_LAMBDA { return hn::Mul(terms(i, count), f); });
-  std::fill(y + n, y + cols, T(static_cast<C>(0 * factor)));
+  const auto lowest = hn::Set(d, -std::numeric_limits<ComputeOf<T>>::infinity());
+  const auto factor = hn::Set(d, scale), zero = hn::Zero(d);
+  Generate<false>(d, n, e, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    const auto v = hn::Mul(LoadUpTo(d, x + i, count, zero), factor);
+    if (!mask) return v;
+    M room[hn::MaxLanes(TagOf<T>())];
+    const M* m = Gathered(d, mask, col_stride, i, count, room);
+    if constexpr (std::is_same_v<M, bool>) {
+      const hn::Rebind<uint8_t, TagOf<T>> d8;
+      const auto keep = hn::LoadU(d8, reinterpret_cast<const uint8_t*>(m));
+      return hn::IfThenElse(NonZero(d, keep), v, lowest);
+    } else {
+      return hn::Add(v, LoadFrom(d, m));
+    }
+  });
 }
 
+template <class C>
+HWY_NOINLINE C Largest(size_t n, const C* e) {
+  return MaxOf(e, n);
+}
+
+// e = exp(e - max) and its sum.
+template <class C>
+HWY_NOINLINE double Exponentiate(size_t n, C max, C* e) {
+  const TagOf<C> d;
+  return SumExp(e, n, max, [&](size_t i, size_t count, auto v) OFL_SIMD_LAMBDA {
+    StoreUpTo(v, d, e + i, count);
+  });
+}
+
+template <class T>
+HWY_NOINLINE void Scale(size_t n, const ComputeOf<T>* e, double factor, T* y) {
+  const TagOf<T> d;
+  const auto f = hn::Set(d, static_cast<ComputeOf<T>>(factor)), zero = hn::Zero(d);
+  Generate<false>(d, n, y, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    return hn::Mul(LoadUpTo(d, e + i, count, zero), f);
+  });
+}
+
+// Scores are worked out in a buffer, or in y where it can hold them: once in a row that fits, else
+// block by block once for the maximum, once for the sum and once for y.
 template <class T, class M>
 void Rows(const ScaleMaskSoftmaxShape& shape, int64_t begin, int64_t end, const void* x_data,
           const void* mask_data, void* y_data) {
   using C = ComputeOf<T>;
   constexpr C kLowest = -std::numeric_limits<C>::infinity();
-  const TagOf<T> d;
-  const auto zero = hn::Zero(d);
   HWY_ALIGN C buffer[kRowBuffer / sizeof(C)];
   for (int64_t row = begin; row < end; ++row) {
-    const int64_t n = shape.Visible(row);
+    const int64_t n = shape.Visible(row), stride = shape.mask.col_stride;
     const T* x = static_cast<const T*>(x_data) + row * shape.cols;
     T* y = static_cast<T*>(y_data) + row * shape.cols;
     const M* mask = static_cast<const M*>(mask_data);
-    const Scores<T, M> scores{x, mask ? mask + shape.mask.Offset(row) : nullptr,
-                              shape.mask.col_stride, static_cast<C>(shape.scale)};
-    // Scores that are all -inf sum up to 0, and those with a NaN to NaN.
-    const C largest = MaxOfLoaded(d, n, scores), max = largest == kLowest ? C(0) : largest;
-    C* e = n * sizeof(C) <= kRowBuffer ? buffer : nullptr;
-    if constexpr (std::is_same_v<T, C>) e = e ? e : y;
-    const double sum =
-        SumExpOfLoaded(d, n, max, scores, [&](size_t i, size_t count, auto v) OFL_SIMD_LAMBDA {
-          if (e) StoreUpTo(v, d, e + i, count);
-          hwy::Prefetch(x + shape.cols + i);
-        });
-    const double factor = shape.zero_masked_rows && sum == 0 ? 0 : 1 / sum;
-    if (e) {
-      WriteRow(
-          n, shape.cols, factor,
-          [&](size_t i, size_t count) OFL_SIMD_LAMBDA { return LoadUpTo(d, e + i, count, zero); },
-          y);
-    } else {
-      const auto m = hn::Set(d, max);
-      WriteRow(
-          n, shape.cols, factor,
-          [&](size_t i, size_t count)
-              OFL_SIMD_LAMBDA { return ExpNonPositive(d, hn::Sub(scores(i, count), m)); },
-          y);
+    if (mask) mask += shape.mask.Offset(row);
+    int64_t block = kRowBuffer / sizeof(C);
+    C* e = buffer;
+    if constexpr (std::is_same_v<T, C>) {
+      if (n > block) block = n, e = y;
     }
+    const auto scores = [&](int64_t first) {
+      const int64_t count = std::min(block, n - first);
+      Scores(count, x + first, mask ? mask + first * stride : nullptr, stride,
+             static_cast<C>(shape.scale), e);
+      return count;
+    };
+    C largest = kLowest;
+    for (int64_t first = 0; first < n; first += block) {
+      largest = std::max(largest, Largest(scores(first), e));
+    }
+    // Scores that are all -inf sum up to 0, and those with a NaN to NaN.
+    const C max = largest == kLowest ? C(0) : largest;
+    double sum = 0;
+    for (int64_t first = 0; first < n; first += block) {
+      sum += Exponentiate(n <= block ? n : scores(first), max, e);
+    }
+    const double factor = shape.zero_masked_rows && sum == 0 ? 0 : 1 / sum;
+    for (int64_t first = 0; first < n; first += block) {
+      if (n > block) Exponentiate(scores(first), max, e);
+      Scale(std::min(block, n - first), e, factor, y + first);
+    }
+    std::fill(y + n, y + shape.cols, T(static_cast<C>(0 * factor)));  // NaN in a row of NaN
   }
 }
 

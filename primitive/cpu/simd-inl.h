@@ -104,9 +104,17 @@ HWY_INLINE void StoreTo(hn::Vec<D> v, D d, float16* HWY_RESTRICT p) {
 #endif
 }
 
+// Without masks a part goes through memory by calls of memcpy: long, and not worth inlining.
+#undef OFL_SIMD_PART
+#if OFL_SIMD_HAS_MASKS
+#define OFL_SIMD_PART HWY_INLINE
+#else
+#define OFL_SIMD_PART HWY_NOINLINE
+#endif
+
 // The first n < Lanes(d) elements at p; the lanes beyond hold `pad`. Reads nothing beyond.
 template <class D, class T>
-HWY_INLINE hn::Vec<D> LoadPart(D d, const T* HWY_RESTRICT p, size_t n, hn::Vec<D> pad) {
+OFL_SIMD_PART hn::Vec<D> LoadPart(D d, const T* HWY_RESTRICT p, size_t n, hn::Vec<D> pad) {
   const auto mask = hn::FirstN(d, n);
 #if OFL_SIMD_HAS_MASKS
   if constexpr (sizeof(T) == sizeof(hn::TFromD<D>)) {
@@ -119,7 +127,7 @@ HWY_INLINE hn::Vec<D> LoadPart(D d, const T* HWY_RESTRICT p, size_t n, hn::Vec<D
 }
 // Stores the first n < Lanes(d) lanes; writes nothing beyond.
 template <class D, class T>
-HWY_INLINE void StorePart(hn::Vec<D> v, D d, T* HWY_RESTRICT p, size_t n) {
+OFL_SIMD_PART void StorePart(hn::Vec<D> v, D d, T* HWY_RESTRICT p, size_t n) {
 #if OFL_SIMD_HAS_MASKS
   if constexpr (sizeof(T) == sizeof(hn::TFromD<D>)) {
     hn::BlendedStore(v, hn::FirstN(d, n), d, p);
@@ -268,6 +276,16 @@ HWY_INLINE void ForVectors(D d, size_t n, F f) {
   if (i < n) f(i, n - i, Slot<1>());
 }
 
+// Calls f(i, count) likewise, one vector per turn: for what keeps no accumulators, and is several
+// times as long as the loop's own instructions. Half the code of ForVectors, and of its build time.
+template <class D, class F>
+HWY_INLINE void ForEachVector(D d, size_t n, F f) {
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) f(i, lanes);
+  if (i < n) f(i, n - i);
+}
+
 // What a lambda passed to ForVectors carries: the instruction set, and that it is inlined.
 #undef OFL_SIMD_LAMBDA
 #define OFL_SIMD_LAMBDA HWY_ATTR __attribute__((always_inline))
@@ -315,7 +333,7 @@ HWY_INLINE void Generate(D d, size_t n, T* y, F f) {
     const size_t past = reinterpret_cast<uintptr_t>(y) % vector;
     const size_t head = past == 0 ? 0 : std::min(n, (vector - past) / sizeof(T));
     if (head > 0) StorePart(f(0, head), d, y, head);
-    ForVectors(d, n - head, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+    ForEachVector(d, n - head, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
       const auto v = f(head + i, count);
       if (count == hn::Lanes(d)) {
         StreamTo(v, d, y + head + i);
@@ -324,7 +342,7 @@ HWY_INLINE void Generate(D d, size_t n, T* y, F f) {
       }
     });
   } else {
-    ForVectors(d, n, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+    ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
       StoreUpTo(f(i, count), d, y + i, count);
     });
   }

@@ -25,9 +25,10 @@
 namespace oneflow_lite {
 
 struct SoftmaxKernels {
-  // Rows [begin, end) of `cols` contiguous elements; stream_rows stores past the caches.
-  void (*rows)(int64_t begin, int64_t end, int64_t cols, const void* x, void* y);
-  void (*stream_rows)(int64_t begin, int64_t end, int64_t cols, const void* x, void* y);
+  // Rows [begin, end) of `cols` elements, x's `stride` apart; stream_rows stores past the caches.
+  void (*rows)(int64_t begin, int64_t end, int64_t cols, int64_t stride, const void* x, void* y);
+  void (*stream_rows)(int64_t begin, int64_t end, int64_t cols, int64_t stride, const void* x,
+                      void* y);
   RowStats (*stats)(int64_t n, const void* x);
   void (*write)(int64_t n, RowStats row, const void* x, void* y);
   // Columns [begin, end) of `cols` rows that lie `inner` elements apart; at most kAxisBlock.
@@ -42,9 +43,30 @@ namespace oneflow_lite {
 namespace HWY_NAMESPACE {
 namespace {
 
+// A row's steps are functions of their own: inlined, each would be compiled for every kind of row.
+template <class T>
+HWY_NOINLINE ComputeOf<T> Largest(size_t n, const T* x) {
+  return MaxOf(x, n);
+}
+
+// The sum of exp(x - max), which go to e where it is not null. The lines of `next` are asked for.
+template <class T>
+HWY_NOINLINE double SumOfExp(size_t n, const T* x, const T* next, ComputeOf<T> max,
+                             ComputeOf<T>* e) {
+  const TagOf<T> d;
+  if (e == nullptr) {
+    return SumExp(x, n, max,
+                  [&](size_t i, size_t, auto) OFL_SIMD_LAMBDA { hwy::Prefetch(next + i); });
+  }
+  return SumExp(x, n, max, [&](size_t i, size_t count, auto v) OFL_SIMD_LAMBDA {
+    StoreUpTo(v, d, e + i, count);
+    hwy::Prefetch(next + i);
+  });
+}
+
 // y = e * scale
 template <class T, bool kStream>
-HWY_INLINE void Scale(const ComputeOf<T>* e, size_t n, double scale, T* y) {
+HWY_NOINLINE void Scale(const ComputeOf<T>* e, size_t n, double scale, T* y) {
   const TagOf<T> d;
   const auto factor = hn::Set(d, static_cast<ComputeOf<T>>(scale));
   const auto zero = hn::Zero(d);
@@ -55,7 +77,7 @@ HWY_INLINE void Scale(const ComputeOf<T>* e, size_t n, double scale, T* y) {
 
 // y from x and the row's statistics alone.
 template <class T, bool kLog, bool kStream>
-void Write(int64_t n, RowStats row, const void* x_data, void* y_data) {
+HWY_NOINLINE void Write(int64_t n, RowStats row, const void* x_data, void* y_data) {
   using C = ComputeOf<T>;
   const TagOf<T> d;
   const T* x = static_cast<const T*>(x_data);
@@ -71,28 +93,23 @@ void Write(int64_t n, RowStats row, const void* x_data, void* y_data) {
 // While a row is worked on in the cache, the next is on its way: its lines are asked for one by one
 // as the exponentials are taken, which hides most of the memory's latency (17 % at 4096 x 1024).
 template <class T, bool kLog, bool kStream>
-void Rows(int64_t begin, int64_t end, int64_t cols, const void* x_data, void* y_data) {
+void Rows(int64_t begin, int64_t end, int64_t cols, int64_t stride, const void* x_data,
+          void* y_data) {
   using C = ComputeOf<T>;
-  const TagOf<T> d;
   const size_t n = cols;
   constexpr bool kWide = sizeof(T) == sizeof(C);  // y can hold exponentials
   HWY_ALIGN C buffer[kLog ? 1 : kRowBuffer / sizeof(C)];
   const bool buffered = !kLog && (kStream || !kWide) && n * sizeof(C) <= kRowBuffer;
   for (int64_t row = begin; row < end; ++row) {
-    const T* x = static_cast<const T*>(x_data) + row * cols;
+    const T* x = static_cast<const T*>(x_data) + row * stride;
     T* y = static_cast<T*>(y_data) + row * cols;
     C* e = buffered ? buffer : nullptr;
     if constexpr (!kLog && kWide && !kStream) e = y;
-    const C max = MaxOf(x, n);
+    const C max = Largest(n, x);
+    const double sum = SumOfExp(n, x, x + stride, max, e);
     if (e) {
-      const double sum = SumExp(x, n, max, [&](size_t i, size_t count, auto v) OFL_SIMD_LAMBDA {
-        StoreUpTo(v, d, e + i, count);
-        hwy::Prefetch(x + n + i);
-      });
       Scale<T, kStream>(e, n, 1 / sum, y);
     } else {
-      const double sum = SumExp(
-          x, n, max, [&](size_t i, size_t, auto) OFL_SIMD_LAMBDA { hwy::Prefetch(x + n + i); });
       Write<T, kLog, kStream>(cols, {max, sum}, x, y);
     }
   }
@@ -115,7 +132,7 @@ void AxisStats(int64_t cols, int64_t inner, size_t width, const T* x, ComputeOf<
   for (int64_t a = 0; a < cols; a += kAxisRows) {
     const T* first = x + a * inner;
     const T* last = x + std::min(a + kAxisRows, cols) * inner;
-    ForVectors(d, width, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+    ForEachVector(d, width, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
       const auto before = hn::Load(d, max + i);
       auto m = before;
       for (const T* row = first; row != last; row += inner) {
@@ -156,7 +173,7 @@ void Axis(int64_t cols, int64_t inner, int64_t begin, int64_t end, const void* x
   for (int64_t a = 0; a < cols; ++a) {
     const T* x_row = x + a * inner;
     T* y_row = y + a * inner;
-    ForVectors(d, width, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+    ForEachVector(d, width, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
       const auto v = hn::Sub(LoadUpTo(d, x_row + i, count, zero), hn::Load(d, max + i));
       const auto factor = hn::Load(d, scale + i);
       const auto result = kLog ? hn::Sub(v, factor) : hn::Mul(ExpNonPositive(d, v), factor);
@@ -202,12 +219,13 @@ class CpuSoftmax final : public Softmax {
       });
     } else if (SplitsRows(shape)) {
       for (int64_t row = 0; row < shape.rows; ++row) {
-        SplitRow(shape.cols, At(x, row * shape.cols), At(y, row * shape.cols));
+        SplitRow(shape.cols, At(x, row * shape.stride(0)), At(y, row * shape.cols));
       }
     } else {
       const bool stream = x != y && StreamsOutput(2 * shape.rows * shape.cols * item_);
       ParallelFor(shape.rows, RowGrain(shape.cols), [&](int64_t begin, int64_t end) {
-        (stream ? kernels_.stream_rows : kernels_.rows)(begin, end, shape.cols, x, y);
+        (stream ? kernels_.stream_rows : kernels_.rows)(begin, end, shape.cols, shape.stride(0), x,
+                                                        y);
       });
     }
     return OkStatus();

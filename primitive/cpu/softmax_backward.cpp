@@ -19,10 +19,11 @@
 namespace oneflow_lite {
 
 struct SoftmaxBackwardKernels {
-  // Rows [begin, end) of `cols` contiguous elements; stream_rows stores past the caches.
-  void (*rows)(int64_t begin, int64_t end, int64_t cols, const void* y, const void* dy, void* dx);
-  void (*stream_rows)(int64_t begin, int64_t end, int64_t cols, const void* y, const void* dy,
-                      void* dx);
+  // Rows [begin, end); stream_rows stores past the caches.
+  void (*rows)(const SoftmaxShape& shape, int64_t begin, int64_t end, const void* y, const void* dy,
+               void* dx);
+  void (*stream_rows)(const SoftmaxShape& shape, int64_t begin, int64_t end, const void* y,
+                      const void* dy, void* dx);
   // sum(y * dy), or sum(dy) for log_softmax.
   double (*sum)(int64_t n, const void* y, const void* dy);
   void (*write)(int64_t n, double sum, const void* y, const void* dy, void* dx);
@@ -74,27 +75,35 @@ double Sum(int64_t n, const void* y_data, const void* dy_data) {
 }
 
 template <class T, bool kLog, bool kStream>
-void Write(int64_t n, double sum, const void* y_data, const void* dy_data, void* dx_data) {
+HWY_INLINE void WriteRow(int64_t n, double sum, const T* y, const T* dy, const T* next_y,
+                         const T* next_dy, T* dx) {
   const TagOf<T> d;
-  const T* y = static_cast<const T*>(y_data);
-  const T* dy = static_cast<const T*>(dy_data);
   const auto s = hn::Set(d, static_cast<ComputeOf<T>>(sum));
   const auto zero = hn::Zero(d);
-  Generate<kStream>(d, n, static_cast<T*>(dx_data), [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
-    hwy::Prefetch(y + n + i);  // the next row's, for when this one is done
-    hwy::Prefetch(dy + n + i);
+  Generate<kStream>(d, n, dx, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    hwy::Prefetch(next_y + i);  // for when this row is done
+    hwy::Prefetch(next_dy + i);
     return Gradient<kLog>(d, s, LoadUpTo(d, y + i, count, zero), LoadUpTo(d, dy + i, count, zero));
   });
 }
 
+template <class T, bool kLog>
+void Write(int64_t n, double sum, const void* y_data, const void* dy_data, void* dx_data) {
+  const T* y = static_cast<const T*>(y_data);
+  const T* dy = static_cast<const T*>(dy_data);
+  WriteRow<T, kLog, false>(n, sum, y, dy, y + n, dy + n, static_cast<T*>(dx_data));
+}
+
 template <class T, bool kLog, bool kStream>
-void Rows(int64_t begin, int64_t end, int64_t cols, const void* y_data, const void* dy_data,
-          void* dx_data) {
+void Rows(const SoftmaxShape& shape, int64_t begin, int64_t end, const void* y_data,
+          const void* dy_data, void* dx_data) {
+  const int64_t cols = shape.cols, y_stride = shape.stride(0), dy_stride = shape.stride(1);
   for (int64_t row = begin; row < end; ++row) {
-    const T* y = static_cast<const T*>(y_data) + row * cols;
-    const T* dy = static_cast<const T*>(dy_data) + row * cols;
+    const T* y = static_cast<const T*>(y_data) + row * y_stride;
+    const T* dy = static_cast<const T*>(dy_data) + row * dy_stride;
     T* dx = static_cast<T*>(dx_data) + row * cols;
-    Write<T, kLog, kStream>(cols, Sum<T, kLog>(cols, y, dy), y, dy, dx);
+    WriteRow<T, kLog, kStream>(cols, Sum<T, kLog>(cols, y, dy), y, dy, y + y_stride, dy + dy_stride,
+                               dx);
   }
   if constexpr (kStream) hwy::FlushStream();
 }
@@ -111,7 +120,7 @@ void AxisSum(int64_t cols, int64_t inner, size_t width, const T* y, const T* dy,
   std::fill_n(lost, kAxisBlock, C(0));
   for (int64_t a = 0; a < cols; a += kAxisRows) {
     const int64_t end = std::min(a + kAxisRows, cols);
-    ForVectors(d, width, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+    ForEachVector(d, width, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
       auto added = zero;
       for (int64_t row = a; row < end; ++row) {
         const auto g = LoadUpTo(d, dy + row * inner + i, count, zero);
@@ -140,7 +149,7 @@ void Axis(int64_t cols, int64_t inner, int64_t begin, int64_t end, const void* y
   const auto zero = hn::Zero(d);
   for (int64_t a = 0; a < cols; ++a) {
     const int64_t row = a * inner;
-    ForVectors(d, width, [&](size_t i, size_t count, auto) OFL_SIMD_LAMBDA {
+    ForEachVector(d, width, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
       const auto v = LoadUpTo(d, y + row + i, count, zero);
       const auto g = LoadUpTo(d, dy + row + i, count, zero);
       StoreUpTo(Gradient<kLog>(d, hn::Load(d, sum + i), v, g), d, dx + row + i, count);
@@ -150,7 +159,7 @@ void Axis(int64_t cols, int64_t inner, int64_t begin, int64_t end, const void* y
 
 template <class T, bool kLog>
 constexpr SoftmaxBackwardKernels kKernels = {&Rows<T, kLog, false>, &Rows<T, kLog, true>,
-                                             &Sum<T, kLog>, &Write<T, kLog, false>, &Axis<T, kLog>};
+                                             &Sum<T, kLog>, &Write<T, kLog>, &Axis<T, kLog>};
 
 }  // namespace
 
@@ -187,13 +196,13 @@ class CpuSoftmaxBackward final : public SoftmaxBackward {
       });
     } else if (SplitsRows(shape)) {
       for (int64_t row = 0; row < shape.rows; ++row) {
-        const int64_t offset = row * shape.cols;
-        SplitRow(shape.cols, At(y, offset), At(dy, offset), At(dx, offset));
+        SplitRow(shape.cols, At(y, row * shape.stride(0)), At(dy, row * shape.stride(1)),
+                 At(dx, row * shape.cols));
       }
     } else {
       const bool stream = dx != dy && StreamsOutput(3 * shape.rows * shape.cols * item_);
       ParallelFor(shape.rows, RowGrain(shape.cols), [&](int64_t begin, int64_t end) {
-        (stream ? kernels_.stream_rows : kernels_.rows)(begin, end, shape.cols, y, dy, dx);
+        (stream ? kernels_.stream_rows : kernels_.rows)(shape, begin, end, y, dy, dx);
       });
     }
     return OkStatus();

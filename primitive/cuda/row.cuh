@@ -79,53 +79,93 @@ size_t RowWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits& limits)
   return chunks > 1 ? sizeof(typename A::Statistics) * rows * chunks : 0;
 }
 
-// Neither allocates nor synchronises; may be captured into a graph.
+namespace internal {
+
+template <class A, class = void>
+struct KnowsAlignment : std::false_type {};
 template <class A>
-cudaError_t LaunchRows(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
-                       cudaStream_t stream, void* workspace = nullptr) {
+struct KnowsAlignment<A, std::void_t<decltype(&A::IsAlignedEverywhere)>> : std::true_type {};
+
+// kAligned: whether every row is known to be read as it lies.
+template <bool kAligned, class A>
+cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
+                         cudaStream_t stream, void* workspace) {
   using P = RowPolicy;
-  if (rows <= 0 || cols <= 0) return cudaSuccess;
-  RowTraits traits{A::kPack,
-                   A::kInputs * static_cast<int>(sizeof(Pack<typename A::Element, A::kPack>)),
-                   kRowScratchBytes,
-                   BlockShape<A>::kPacks,
-                   BlockShape<A>::kThreads,
-                   StreamedBounds<A>::kSharedThreads};
+  using Registers = BlockShape<A, kAligned>;
+  RowTraits traits;
+  traits.pack = A::kPack;
+  traits.bytes_per_pack =
+      A::kInputs * static_cast<int>(sizeof(Pack<typename A::Element, A::kPack>));
+  traits.scratch_bytes = kRowScratchBytes;
+  traits.group_packs = GroupPacks<A, kAligned>;
+  traits.block_packs = Registers::kPacks;
+  traits.block_threads = traits.most_threads = Registers::kThreads;
+  traits.shared_threads = StreamedBounds<A>::kSharedThreads;
   traits.has_workspace = workspace != nullptr;
-  if (limits.clusters && cols > 32 * P::kGroupPacks * A::kPack) {
+  if (limits.clusters && cols > 32 * traits.group_packs * A::kPack) {
     const cudaError_t error = AllowAllShared<RowClusterKernel<A>>(limits);
     if (error != cudaSuccess) return error;
     traits.shared_cluster =
         MaxClusterBlocks<RowClusterKernel<A>>(P::kClusterThreads, P::kClusterBytes, limits);
     if constexpr (A::kClusterRegisters) {
       traits.register_cluster =
-          MaxClusterBlocks<RowBlockKernel<true, A>>(BlockShape<A>::kThreads, 0, limits);
+          MaxClusterBlocks<RowBlockKernel<true, A, Registers>>(Registers::kThreads, 0, limits);
+      if constexpr (kMayHaveMoreThreads<A, kAligned>) {
+        using More = MoreThreads<Registers>;
+        const int placed =
+            MaxClusterBlocks<RowBlockKernel<true, A, More>>(More::kThreads, 0, limits);
+        if (placed == traits.register_cluster) traits.most_threads = More::kThreads;
+      }
     }
   }
   const RowPlan plan = ChooseRowPlan(rows, cols, traits, limits);
   switch (plan.tier) {
     case RowTier::kGroup:
-      return internal::VisitGroupShape(plan, [&](auto shape) {
+      return VisitGroupShape(plan, [&](auto shape) {
         using Shape = decltype(shape);
-        if constexpr (internal::MayBeWhole<A>::value) {
+        if constexpr (MayBeWhole<A>::value) {
           if (a.IsWhole(cols)) {
             return Launch(RowWholeKernel<Shape::lanes, Shape::packs, A>,
                           CeilDiv(rows, P::kGroupThreads / Shape::lanes), P::kGroupThreads, 0,
                           stream, a, rows, static_cast<int>(cols / A::kPack));
           }
         }
-        return Launch(RowGroupKernel<Shape::lanes, Shape::packs, A>,
+        constexpr int kPacks =
+            Shape::packs < GroupPacks<A, kAligned> ? Shape::packs : GroupPacks<A, kAligned>;
+        return Launch(RowGroupKernel<Shape::lanes, kPacks, A, kAligned>,
                       CeilDiv(rows, P::kGroupThreads / Shape::lanes), P::kGroupThreads, 0, stream,
                       a, rows, cols);
       });
     case RowTier::kBlock:
       if constexpr (A::kClusterRegisters) {
+        const LaunchKind cluster{plan.blocks_per_row};
+        const int64_t blocks = rows * plan.blocks_per_row;
+        if constexpr (kMayHaveMoreThreads<A, kAligned>) {
+          if (plan.threads > Registers::kThreads) {
+            return LaunchAs(cluster, RowBlockKernel<true, A, MoreThreads<Registers>>, blocks,
+                            plan.threads, 0, stream, a, rows, cols);
+          }
+        }
+        if constexpr (Registers::kPacks > 4) {
+          // More than 8 blocks would have to be asked for.
+          if (plan.packs <= 4 && plan.blocks_per_row > 1 && plan.blocks_per_row <= 8) {
+            return LaunchAs(cluster, RowBlockKernel<true, A, FewerPacks<Registers>>, blocks,
+                            plan.threads, 0, stream, a, rows, cols);
+          }
+        }
         if (plan.blocks_per_row > 1) {
-          return LaunchAs({plan.blocks_per_row}, RowBlockKernel<true, A>,
-                          rows * plan.blocks_per_row, plan.threads, 0, stream, a, rows, cols);
+          return LaunchAs(cluster, RowBlockKernel<true, A, Registers>, blocks, plan.threads, 0,
+                          stream, a, rows, cols);
         }
       }
-      return Launch(RowBlockKernel<false, A>, rows, plan.threads, 0, stream, a, rows, cols);
+      if constexpr (Registers::kPacks > 4) {
+        if (plan.packs <= 4) {
+          return Launch(RowBlockKernel<false, A, FewerPacks<Registers>>, rows, plan.threads, 0,
+                        stream, a, rows, cols);
+        }
+      }
+      return Launch(RowBlockKernel<false, A, Registers>, rows, plan.threads, 0, stream, a, rows,
+                    cols);
     case RowTier::kShared: {
       if (plan.blocks_per_row > 1) {
         return LaunchAs({plan.blocks_per_row}, RowClusterKernel<A>, rows * plan.blocks_per_row,
@@ -148,6 +188,22 @@ cudaError_t LaunchRows(const A& a, int64_t rows, int64_t cols, const DeviceLimit
   }
   return Launch(RowStreamedKernel<false, A>, rows, plan.threads, plan.shared, stream, a, rows,
                 cols);
+}
+
+}  // namespace internal
+
+// Neither allocates nor synchronises; may be captured into a graph.
+template <class A>
+cudaError_t LaunchRows(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
+                       cudaStream_t stream, void* workspace = nullptr) {
+  if (rows <= 0 || cols <= 0) return cudaSuccess;
+  // Rows that are known to be aligned have kernels of their own.
+  if constexpr (internal::KnowsAlignment<A>::value) {
+    if (a.IsAlignedEverywhere()) {
+      return internal::LaunchRowsAs<true>(a, rows, cols, limits, stream, workspace);
+    }
+  }
+  return internal::LaunchRowsAs<false>(a, rows, cols, limits, stream, workspace);
 }
 
 }  // namespace cuda

@@ -34,7 +34,7 @@ class CudaRowOp : public P {
 
  protected:
   cuda::SoftmaxProblem ProblemOf(const SoftmaxShape& s) const {
-    return {s.rows, s.cols, s.inner, log_};
+    return {s.rows, s.cols, s.inner, {s.stride(0), s.stride(1)}, log_};
   }
   const cuda::SoftmaxLaunchers& launchers_;
 

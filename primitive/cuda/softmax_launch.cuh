@@ -12,28 +12,30 @@ namespace cuda {
 
 template <class T>
 size_t SoftmaxWorkspace(const SoftmaxProblem& p, const DeviceLimits& limits) {
-  return p.inner == 1 ? SoftmaxWorkspaceBytes<T>(p.rows, p.cols, limits) : 0;
+  return p.inner == 1 ? SoftmaxWorkspaceBytes<T>(p.rows, p.cols, limits)
+                      : SoftmaxAxisWorkspaceBytes<T>(p.rows, p.cols, p.inner, limits);
 }
 
 template <class T, bool kLog>
 cudaError_t SoftmaxForward(const SoftmaxProblem& p, const T* x, T* y, void* workspace,
                            const DeviceLimits& limits, cudaStream_t stream) {
   if (p.inner != 1) {
-    return LaunchSoftmaxAxis<kLog>(x, y, p.rows, p.cols, p.inner, limits, stream);
+    return LaunchSoftmaxAxis<kLog>(x, y, p.rows, p.cols, p.inner, limits, stream, workspace);
   }
-  return LaunchSoftmax<kLog>(DirectLoad<T>{x, p.cols}, DirectStore<T>{y, p.cols}, p.rows, p.cols,
-                             limits, stream, workspace);
+  return LaunchSoftmax<kLog>(DirectLoad<T>{x, p.strides[0]}, DirectStore<T>{y, p.cols}, p.rows,
+                             p.cols, limits, stream, workspace);
 }
 
 template <class T, bool kLog>
 cudaError_t SoftmaxBackward(const SoftmaxProblem& p, const T* y, const T* dy, T* dx,
                             void* workspace, const DeviceLimits& limits, cudaStream_t stream) {
   if (p.inner != 1) {
-    return LaunchSoftmaxBackwardAxis<kLog>(y, dy, dx, p.rows, p.cols, p.inner, limits, stream);
+    return LaunchSoftmaxBackwardAxis<kLog>(y, dy, dx, p.rows, p.cols, p.inner, limits, stream,
+                                           workspace);
   }
-  return LaunchSoftmaxBackward<kLog>(DirectLoad<T>{y, p.cols}, DirectLoad<T>{dy, p.cols},
-                                     DirectStore<T>{dx, p.cols}, p.rows, p.cols, limits, stream,
-                                     workspace);
+  return LaunchSoftmaxBackward<kLog>(DirectLoad<T>{y, p.strides[0]},
+                                     DirectLoad<T>{dy, p.strides[1]}, DirectStore<T>{dx, p.cols},
+                                     p.rows, p.cols, limits, stream, workspace);
 }
 
 template <class T>

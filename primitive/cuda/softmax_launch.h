@@ -9,9 +9,10 @@
 namespace oneflow_lite {
 namespace cuda {
 
-// rows = outer and contiguous rows where inner is 1.
+// See SoftmaxShape: where inner is 1, the rows of the inputs lie so far apart.
 struct SoftmaxProblem {
   int64_t rows = 0, cols = 0, inner = 1;
+  int64_t strides[2] = {0, 0};
   bool log = false;
 };
 

@@ -125,6 +125,7 @@ class CrossEntropyTest : public PrimitiveTest {
 
   // Everything about one shape: both forms, with and without smoothing.
   void Check(DType dtype, int64_t rows, int64_t classes, int64_t offset, double mean = 0) {
+    if (LeftOut(dtype, rows * classes)) return;
     Numbers numbers(static_cast<uint32_t>(classes + 7 * rows));
     const HostArray x = numbers.NormalArray(dtype, rows * classes, 3, mean);
     std::vector<int64_t> target(rows);

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "case_limit.h"
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/core/dtype.h"
 #include "oneflow_lite/core/elementwise.h"
@@ -24,8 +25,14 @@ namespace oneflow_lite {
 
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-inline constexpr DType kFloatingTypes[] = {DType::kFloat16, DType::kBFloat16, DType::kFloat32,
-                                           DType::kFloat64};
+// All floating dtypes, less those that the environment leaves out.
+inline const std::vector<DType> kFloatingTypes = [] {
+  std::vector<DType> types;
+  for (DType t : {DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
+    if (!LeftOut(t, 0)) types.push_back(t);
+  }
+  return types;
+}();
 inline constexpr DType kAllTypes[] = {
     DType::kBool,  DType::kUInt8,   DType::kInt8,     DType::kInt16,   DType::kInt32,
     DType::kInt64, DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64};

@@ -9,6 +9,7 @@ from drawing import properties
 from numerics import FLOATS, HALVES, assert_close, bits, flow, host, tensor, ulp
 from op_reference import np_softmax
 
+ext = flow._oneflow_lite
 FUNCTIONS = {"softmax": flow.softmax, "log_softmax": flow.log_softmax}
 
 
@@ -151,6 +152,85 @@ def test_few_very_wide_rows(name, width, dtype, device):
     flat = tensor(values, dtype, device)
     check(flat[1 : 1 + width], 0, name, f"1 x {width}")
     check(flat[: 2 * width].view(2, width), 1, name, f"2 x {width}")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_rows_of_two_to_the_28(name, device):
+    """More than 2^31 elements in rows of 2^28; the last row against its chunks, on the device."""
+    rows, width, chunk = (9, 1 << 28, 1 << 24) if device == "cuda" else (3, 1 << 17, 1 << 13)
+    try:
+        x = flow.randn(rows, width, dtype=flow.float16, device=device)
+        x = x.mul_(4).requires_grad_()  # half could not hold probabilities of 2^-28 alone
+        y = FUNCTIONS[name](x, 1)
+        dy = x.detach()
+        (dx,) = flow.autograd.grad(y, x, dy)
+        x, y = x.detach(), y.detach()
+    except flow.OutOfMemoryError:
+        pytest.skip("needs a GPU with 30 GB of free memory")
+
+    def chunks(*tensors):
+        for begin in range(0, width, chunk):
+            yield [t[-1, begin : begin + chunk].double() for t in tensors]
+
+    def size(t):
+        return t.relu() + (-t).relu()
+
+    def off(got, expected, scale):
+        """Beyond one rounding to float16, whose smallest step is 2^-24."""
+        allowed = size(expected) * 2**-10 + 2**-24 + 4e-6 * scale
+        return (size(got - expected) - allowed).max().item()
+
+    log = name == "log_softmax"
+    largest = max(part.max().item() for (part,) in chunks(x))
+    total = sum((part - largest).exp().sum().item() for (part,) in chunks(x))
+    dot = sum((g if log else p * g).sum().item() for p, g in chunks(y, dy))
+    terms = sum(size(g if log else p * g).sum().item() for p, g in chunks(y, dy))
+    for part, got, g, got_dx in chunks(x, y, dy, dx):
+        shifted = part - largest
+        expected = shifted - float(np.log(total)) if log else shifted.exp() / total
+        assert off(got, expected, size(expected) if log else 0) <= 0
+        p = got.exp() if log else got
+        exact = g - p * dot if log else p * (g - dot)
+        assert off(got_dx, exact, size(exact) + p * terms) <= 0
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_rows_that_lie_apart(name, dtype, device):
+    """Columns of a wider tensor and one of several heads, whose gradient is such a view as well;
+    what lies between the rows is neither read nor written."""
+    rng = np.random.default_rng(0)
+    shapes = [(5, 33, 31), (7, 64, 128), (5, 1000, 1), (5, 1024, 8), (3, 4097, 3), (2, 9000, 5)]
+    for count, width, pad in [*shapes, (2, 70_000, 8), (2, 200_003, 5), (1, 300, 20), (600, 1, 2)]:
+        first = pad // 2
+        wide = [rng.standard_normal((count, width + pad)) for _ in range(2)]
+        for values in wide:
+            values[:, :first] = values[:, first + width :] = np.nan
+        wide = [tensor(values, dtype, device) for values in wide]
+        before = [bits(t) for t in wide]
+        x, dy = (t[:, first : first + width] for t in wide)
+        check(x, 1, name, f"{count} x {width}, {pad} apart", dy)
+        assert [bits(t) for t in wide] == before
+    packed = tensor(rng.standard_normal((3, 4, 6, 40)), dtype, device)
+    check(packed[:, :, 2], 2, name, "heads")
+    check(packed[1:, 1:3, 2:4], 3, name, "not one stride")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_rows_that_lie_apart_are_not_copied(name, device):
+    wide, dy = flow.ones(1000, 3 * 1024, device=device), flow.ones(1000, 1032, device=device)
+    x = wide[:, 1024:2048].detach().requires_grad_()
+
+    def taken(call):
+        ext.reset_peak_memory(device)
+        before = ext.memory_stats(device)["allocated"]
+        out = call()
+        assert out.shape == x.shape
+        return ext.memory_stats(device)["peak_allocated"] - before, out
+
+    forward, y = taken(lambda: FUNCTIONS[name](x, 1))
+    backward, _ = taken(lambda: flow.autograd.grad(y, x, dy[:, 4:1028])[0])
+    assert forward < 1.1 * x.numel() * 4 and backward < 1.1 * x.numel() * 4
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

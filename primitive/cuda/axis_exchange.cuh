@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the threads that share columns merge what each has found: across the warps of a block
+// through shared memory, across the blocks of a cluster by stores that a barrier object of the
+// receiver counts, so that nobody waits for what a thread has written to memory. The order of
+// merging is fixed.
+#pragma once
+
+#include "primitive/cuda/axis_policy.h"
+#include "primitive/cuda/cluster.cuh"
+#include "primitive/cuda/group.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+// Stat has 4, 8 or 16 bytes; Stat() adds nothing. Merge is a symmetric functor. A thread has the
+// kColumns columns of its lane, those of neighbouring lanes follow one another, and the other
+// threads of the block have the same columns again.
+//
+// kFold: what is said here of a column holds for a column of an AxisFold, whose `rows` parts are
+// the same column of the tensor and merge as well; lanes need not be a power of two then.
+template <class Stat, class Merge, int kColumns, bool kFold>
+class AxisExchange {
+ public:
+  static_assert(sizeof(Stat) % 4 == 0);
+
+  // `scratch` is shared memory of AxisScratch bytes (axis_policy.h), aligned to 16 bytes, at the
+  // same place in every block.
+  __device__ __forceinline__ AxisExchange(char* scratch, const AxisShape& p)
+      : barrier_(static_cast<uint32_t>(__cvta_generic_to_shared(scratch))),
+        lanes_(p.lanes),
+        rows_(kFold ? p.ways << p.fold.row_bits : static_cast<int>(blockDim.x) / kWarp),
+        columns_(kFold ? p.lanes / p.fold.packs * p.fold.inner : p.lanes * kColumns),
+        fold_(p.fold),
+        result_(reinterpret_cast<Stat*>(scratch + kAxisBarrierBytes)) {
+    incoming_ = result_ + columns_ + 1;
+    const int blocks = static_cast<int>(internal::ClusterSize());
+    own_ = incoming_ + (blocks > 1 ? (columns_ + 1) * blocks : 0);
+  }
+  // Before MergeCluster, early: all threads of all blocks.
+  __device__ __forceinline__ void Open() {
+    NV_IF_TARGET(
+        NV_PROVIDES_SM_90, (if (threadIdx.x == 0) {
+          asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier_) : "memory");
+          asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        }))
+    internal::ClusterArriveRelaxed();
+  }
+
+  // What the warps' first lanes have found (kFold: all threads) becomes what the block has,
+  // concluded by the caller, and every thread reads its columns.
+  template <class Conclude>
+  __device__ __forceinline__ void MergeBlock(Stat (&stat)[kColumns], Conclude conclude) {
+    Put(stat);
+    MergeRows([&](int column) { return OwnOf(column); }, rows_,
+              [&](int column, int member, int, const Stat& merged) {
+                if (member == 0) result_[column] = conclude(merged);
+              });
+    Take(stat);
+  }
+  // The same over all blocks of the cluster. Once.
+  template <class Conclude>
+  __device__ __forceinline__ void MergeCluster(Stat (&stat)[kColumns], Conclude conclude) {
+    const int rank = static_cast<int>(internal::ClusterRank());
+    const int size = static_cast<int>(internal::ClusterSize());
+    Put(stat);
+    internal::ClusterWait();  // the others' barriers are there
+    Expect(size * columns_ * static_cast<int>(sizeof(Stat)));
+    MergeRows([&](int column) { return OwnOf(column); }, rows_,
+              [&](int column, int member, int members, const Stat& merged) {
+                Stat* slot = incoming_ + rank * (columns_ + 1) + column;
+                for (int r = member; r < size; r += members) Send(slot, r, merged);
+              });
+    Await();
+    const auto incoming = [&](int column) {
+      return [column, this](int row) { return incoming_[row * (columns_ + 1) + column]; };
+    };
+    MergeRows(incoming, size, [&](int column, int member, int, const Stat& merged) {
+      if (member == 0) result_[column] = conclude(merged);
+    });
+    Take(stat);
+  }
+  // The same of rows in global memory: row r of a column is at(column)(r).
+  template <class At, class Conclude>
+  __device__ __forceinline__ void MergeMemory(At at, int rows, Stat (&stat)[kColumns],
+                                              Conclude conclude) {
+    MergeRows(at, rows, [&](int column, int member, int, const Stat& merged) {
+      if (member == 0) result_[column] = conclude(merged);
+    });
+    Take(stat);
+  }
+
+ private:
+  // A row of own_ is one longer than it has columns, so that no two rows lie in the same banks.
+  __device__ __forceinline__ int OwnRow() const { return lanes_ * kColumns + 1; }
+  // What the rows found of a column: a functor of the row.
+  __device__ __forceinline__ auto OwnOf(int column) const {
+    if constexpr (kFold) {
+      const int slab = column / fold_.inner, first = column - slab * fold_.inner;
+      const int lane = slab * fold_.packs, bits = fold_.row_bits;
+      return [=, *this](int row) {
+        const int at = first + (row & ((1 << bits) - 1)) * fold_.inner;
+        return own_[(row >> bits) * OwnRow() + at % kColumns * lanes_ + lane + at / kColumns];
+      };
+    } else {
+      return
+          [column, own = own_, stride = OwnRow()](int row) { return own[row * stride + column]; };
+    }
+  }
+  __device__ __forceinline__ void Put(const Stat (&stat)[kColumns]) {
+    const int t = static_cast<int>(threadIdx.x);
+    const int row = kFold ? t / lanes_ : t / kWarp;
+    const int lane = kFold ? t - row * lanes_ : t % kWarp;
+    if (kFold ? row << fold_.row_bits < rows_ : lane < lanes_) {
+#pragma unroll
+      for (int i = 0; i < kColumns; ++i) own_[row * OwnRow() + i * lanes_ + lane] = stat[i];
+    }
+    __syncthreads();
+  }
+  __device__ __forceinline__ void Take(Stat (&stat)[kColumns]) {
+    __syncthreads();
+    const int lane = static_cast<int>(threadIdx.x) % lanes_;
+    if constexpr (kFold) {
+      const int slab = lane / fold_.packs;
+      int column = (lane - slab * fold_.packs) * kColumns % fold_.inner;
+#pragma unroll
+      for (int i = 0; i < kColumns; ++i) {
+        stat[i] = result_[slab * fold_.inner + column];
+        if (++column == fold_.inner) column = 0;
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < kColumns; ++i) stat[i] = result_[i * lanes_ + lane];
+    }
+  }
+  // A column's rows are dealt to `members` neighbouring lanes. All threads of the block.
+  template <class At, class Use>
+  __device__ __forceinline__ void MergeRows(At at, int rows, Use use) {
+    int members = 1;
+    while (members < rows && members < kWarp) members *= 2;
+    const int member = static_cast<int>(threadIdx.x) & (members - 1);
+    const int first = static_cast<int>(threadIdx.x) / members;
+    for (int base = 0; base < columns_; base += static_cast<int>(blockDim.x) / members) {
+      const int column = base + first;  // whole warps stay together for the shuffles
+      Stat merged = Stat();
+      if (column < columns_) {
+        const auto from = at(column);
+        for (int r = member; r < rows; r += members) merged = Merge{}(merged, from(r));
+      }
+      for (int mask = members / 2; mask > 0; mask /= 2) {
+        merged = Merge{}(merged, ShuffleXor(merged, mask));
+      }
+      if (column < columns_) use(column, member, members, merged);
+    }
+  }
+  __device__ __forceinline__ void Expect(int bytes) {
+    NV_IF_TARGET(NV_PROVIDES_SM_90, (if (threadIdx.x == 0) {
+                   asm volatile(
+                       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier_),
+                       "r"(bytes)
+                       : "memory");
+                 }))
+  }
+  // Stores `v` at the place in block `rank` that `slot` is here, and counts its bytes there.
+  __device__ __forceinline__ void Send(Stat* slot, int rank, const Stat& v) {
+    constexpr int kWord = sizeof(Stat) % 8 == 0 ? 8 : 4;
+    std::conditional_t<kWord == 8, unsigned long long, uint32_t> words[sizeof(Stat) / kWord];
+    memcpy(words, &v, sizeof(Stat));
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(Stat)) / kWord; ++i) {
+      const uint32_t to = static_cast<uint32_t>(__cvta_generic_to_shared(slot)) + kWord * i;
+      if constexpr (kWord == 8) {
+        NV_IF_TARGET(NV_PROVIDES_SM_90,
+                     (asm volatile("{ .reg .b32 to, count;\n"
+                                   "mapa.shared::cluster.u32 to, %0, %2;\n"
+                                   "mapa.shared::cluster.u32 count, %1, %2;\n"
+                                   "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 "
+                                   "[to], %3, [count]; }" ::"r"(to),
+                                   "r"(barrier_), "r"(rank), "l"(words[i])
+                                   : "memory");))
+      } else {
+        NV_IF_TARGET(NV_PROVIDES_SM_90,
+                     (asm volatile("{ .reg .b32 to, count;\n"
+                                   "mapa.shared::cluster.u32 to, %0, %2;\n"
+                                   "mapa.shared::cluster.u32 count, %1, %2;\n"
+                                   "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 "
+                                   "[to], %3, [count]; }" ::"r"(to),
+                                   "r"(barrier_), "r"(rank), "r"(words[i])
+                                   : "memory");))
+      }
+    }
+  }
+  __device__ __forceinline__ void Await() {
+    NV_IF_TARGET(NV_PROVIDES_SM_90,
+                 (asm volatile("{ .reg .pred done;\n"
+                               "again:\n"
+                               "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, "
+                               "[%0], 0;\n"
+                               "@!done bra again; }" ::"r"(barrier_)
+                               : "memory");))
+  }
+
+  uint32_t barrier_;
+  int lanes_, rows_, columns_;
+  AxisFold fold_;
+  Stat *result_, *incoming_, *own_;
+};
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// softmax and log_softmax along the middle axis of outer x axis x inner, forward and backward, as
+// algorithms of axis_slab.cuh.
+#pragma once
+
+#include "primitive/cuda/axis_policy.h"
+#include "primitive/cuda/pack.cuh"
+#include "primitive/cuda/softmax_backward.cuh"
+#include "primitive/cuda/softmax_math.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+// The larger of every two elements; a NaN loses.
+template <class T, int N>
+__device__ __forceinline__ Pack<T, N> LargerEach(const Pack<T, N>& a, const Pack<T, N>& b) {
+  Pack<T, N> larger;
+  if constexpr (sizeof(T) == 2 && N % 2 == 0) {
+    using Two = std::conditional_t<std::is_same_v<T, __half>, __half2, __nv_bfloat162>;
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+      Two x, y;
+      memcpy(&x, &a.v[i], sizeof(Two));
+      memcpy(&y, &b.v[i], sizeof(Two));
+      x = __hmax2(x, y);
+      memcpy(&larger.v[i], &x, sizeof(Two));
+    }
+  } else if constexpr (sizeof(T) == 2) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) larger.v[i] = __hmax(a.v[i], b.v[i]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) larger.v[i] = Larger{}(a.v[i], b.v[i]);
+  }
+  return larger;
+}
+
+// Another lane's pack, a word at a time.
+template <class T, int N>
+__device__ __forceinline__ Pack<T, N> ShuffleXor(const Pack<T, N>& v, int mask) {
+  Pack<T, N> other;
+  if constexpr (sizeof(T) == 2 && N % 2 == 0) {
+    uint32_t words[N / 2];
+    memcpy(words, &v, sizeof(v));
+#pragma unroll
+    for (uint32_t& word : words) word = __shfl_xor_sync(0xffffffffu, word, mask);
+    memcpy(&other, words, sizeof(v));
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) other.v[i] = ShuffleXor(v.v[i], mask);
+  }
+  return other;
+}
+
+template <bool kLog, class T_, int kPack>
+struct SoftmaxSlab {
+  using T = T_;
+  using C = ComputeType<T>;
+  static constexpr int N = kPack, kInputs = 1;
+  struct Raw {
+    StowedPack<T, N> input[1];
+  };
+  using Stat = OnlineSum<C>;
+  using Merge = MergeOnline;
+  // Where an element's place on chip can hold it, exp(x - the warp's maximum) stays there.
+  static constexpr bool kKeepsExp = !kLog && std::is_same_v<T, C>;
+
+  const T* x;
+  T* y;
+
+  __device__ __forceinline__ const T* Input(int) const { return x; }
+  __device__ __forceinline__ T* Output() const { return y; }
+  static __device__ __forceinline__ T Nothing() { return ConvertTo<T>(MinusInfinity<C>()); }
+
+  static __device__ __forceinline__ Pack<T, N> Lowest() {
+    Pack<T, N> lowest;
+#pragma unroll
+    for (T& v : lowest.v) v = Nothing();
+    return lowest;
+  }
+
+  template <class Part>
+  __device__ __forceinline__ void Gather(Part& part, int first, int last, Stat (&stat)[N]) const {
+    part.Wait();
+    Pack<T, N> max = Lowest();
+    part.template Visit<false>([&](const Raw& raw) { max = LargerEach(max, raw.input[0].Get()); });
+    for (int mask = first; mask < last; mask *= 2) max = LargerEach(max, ShuffleXor(max, mask));
+    C shift[N], sum[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      shift[i] = Stat::Finite(ConvertTo<C>(max.v[i]));
+      sum[i] = 0;
+    }
+    part.template Visit<kKeepsExp>([&](Raw& raw) {
+      Pack<C, N> e = ConvertPack<C>(raw.input[0].Get());
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        e.v[i] = ExpNonPositive(e.v[i] - shift[i]);
+        sum[i] += e.v[i];
+      }
+      if constexpr (kKeepsExp) raw.input[0] = StowedPack<T, N>::Of(e);
+    });
+    for (int mask = first; mask < last; mask *= 2) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) sum[i] += ShuffleXor(sum[i], mask);
+    }
+#pragma unroll
+    for (int i = 0; i < N; ++i) stat[i] = Stat(ConvertTo<C>(max.v[i]), sum[i]);
+  }
+
+  template <int kBatch>
+  __device__ __forceinline__ void AddBatch(const Raw (&raw)[kBatch], int count,
+                                           Stat (&stat)[N]) const {
+    Pack<T, N> max = Lowest();
+#pragma unroll
+    for (int u = 0; u < kBatch; ++u) {
+      if (u < count) max = LargerEach(max, raw[u].input[0].Get());
+    }
+    C shift[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const C larger = Larger{}(stat[i].max, ConvertTo<C>(max.v[i]));
+      shift[i] = Stat::Finite(larger);
+      stat[i].sum *= ExpNonPositive(stat[i].max - shift[i]);
+      stat[i].max = larger;
+    }
+#pragma unroll
+    for (int u = 0; u < kBatch; ++u) {
+      if (u >= count) continue;
+      const Pack<C, N> v = ConvertPack<C>(raw[u].input[0].Get());
+#pragma unroll
+      for (int i = 0; i < N; ++i) stat[i].sum += ExpNonPositive(v.v[i] - shift[i]);
+    }
+  }
+
+  __device__ __forceinline__ Stat Conclude(const Stat& s) const {
+    return Stat(s.max, kLog ? LogOf(s.sum) : C(1) / s.sum);
+  }
+  // A warp that saw nothing but -inf has exponentials of 0, whatever the column's maximum.
+  __device__ __forceinline__ void Rebase(const Stat& own, Stat& stat) const {
+    if constexpr (kKeepsExp) stat.sum *= ExpNonPositive(own.max - stat.max);
+  }
+  template <bool kSlab>
+  __device__ __forceinline__ Pack<T, N> Result(const Raw& raw, const Stat (&stat)[N]) const {
+    Pack<C, N> v = ConvertPack<C>(raw.input[0].Get());
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      if constexpr (kSlab && kKeepsExp) {
+        v.v[i] *= stat[i].sum;
+      } else {
+        const C d = v.v[i] - stat[i].max;
+        v.v[i] = kLog ? d - stat[i].sum : ExpNonPositive(d) * stat[i].sum;
+      }
+    }
+    return ConvertPack<T>(v);
+  }
+};
+
+template <bool kLog, class T_, int kPack>
+struct SoftmaxBackwardSlab {
+  using T = T_;
+  using C = ComputeType<T>;
+  static constexpr int N = kPack, kInputs = 2;
+  struct Raw {
+    StowedPack<T, N> input[2];  // y, dy
+  };
+  using Stat = C;  // the sum of the terms
+  using Merge = Plus;
+
+  const T *y, *dy;
+  T* dx;
+
+  __device__ __forceinline__ const T* Input(int i) const { return i == 0 ? y : dy; }
+  __device__ __forceinline__ T* Output() const { return dx; }
+  static __device__ __forceinline__ T Nothing() { return ConvertTo<T>(C(0)); }
+
+  static __device__ __forceinline__ void AddTerms(const Raw& raw, C (&sum)[N]) {
+    const Pack<C, N> py = ConvertPack<C>(raw.input[0].Get());
+    const Pack<C, N> pdy = ConvertPack<C>(raw.input[1].Get());
+#pragma unroll
+    for (int i = 0; i < N; ++i) sum[i] += GradientTerm<kLog>(py.v[i], pdy.v[i]);
+  }
+  template <class Part>
+  __device__ __forceinline__ void Gather(Part& part, int first, int last, Stat (&stat)[N]) const {
+    part.Wait();
+    C sum[N] = {};
+    part.template Visit<false>([&](const Raw& raw) { AddTerms(raw, sum); });
+    for (int mask = first; mask < last; mask *= 2) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) sum[i] += ShuffleXor(sum[i], mask);
+    }
+#pragma unroll
+    for (int i = 0; i < N; ++i) stat[i] = sum[i];
+  }
+  template <int kBatch>
+  __device__ __forceinline__ void AddBatch(const Raw (&raw)[kBatch], int count,
+                                           Stat (&stat)[N]) const {
+    C sum[N] = {};
+#pragma unroll
+    for (int u = 0; u < kBatch; ++u) {
+      if (u < count) AddTerms(raw[u], sum);
+    }
+#pragma unroll
+    for (int i = 0; i < N; ++i) stat[i] += sum[i];
+  }
+  __device__ __forceinline__ Stat Conclude(const Stat& s) const { return s; }
+  __device__ __forceinline__ void Rebase(const Stat&, Stat&) const {}
+  template <bool kSlab>
+  __device__ __forceinline__ Pack<T, N> Result(const Raw& raw, const Stat (&stat)[N]) const {
+    const Pack<C, N> py = ConvertPack<C>(raw.input[0].Get());
+    const Pack<C, N> pdy = ConvertPack<C>(raw.input[1].Get());
+    Pack<C, N> out;
+#pragma unroll
+    for (int i = 0; i < N; ++i) out.v[i] = Gradient<kLog>(py.v[i], pdy.v[i], stat[i]);
+    return ConvertPack<T>(out);
+  }
+};
+
+}  // namespace cuda
+}  // namespace oneflow_lite
