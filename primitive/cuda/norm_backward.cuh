@@ -72,20 +72,13 @@ class NormBackwardTeam : NormTeam<T, kPacks, 2, kAligned> {
     char* slots = ring_;
     KeepWeights();
     Base::StartCluster();
-    // The code for ends of rows stays out of the way of the warps that have none.
-    const bool plain =
-        kAligned || (more_.aligned_dx && more_.aligned_dsum && !__any_sync(0xffffffffu, edge_));
     C mean = MeanOf(row_, this->turns_ > 0), rstd = RstdOf(row_, this->turns_ > 0);
     for (int turn = 0; turn < this->warp_turns_; ++turn, row_ += step_, out_ += step) {
       Issue(ahead, turn + more_.stages - 1);
       const bool more = turn + 1 < this->turns_;
       const C next_mean = MeanOf(row_ + step_, more), next_rstd = RstdOf(row_ + step_, more);
       WaitForCopies(more_.stages - 1);
-      if (plain) {
-        Visit<false>(slots, turn < this->turns_, mean, rstd);
-      } else {
-        Visit<true>(slots, turn < this->turns_, mean, rstd);
-      }
+      Visit(slots, turn < this->turns_, mean, rstd);
       mean = next_mean;
       rstd = next_rstd;
       ahead = ahead + Base::kStageBytes == end ? ring_ : ahead + Base::kStageBytes;
@@ -145,8 +138,6 @@ class NormBackwardTeam : NormTeam<T, kPacks, 2, kAligned> {
     CommitCopies();
   }
 
-  // kEnds: the warp has packs that reach over an end of the row, or rows that are stored otherwise.
-  template <bool kEnds>
   __device__ __forceinline__ void Fetch(const char* slots, int k, C mean, const Values& weight,
                                         Values& v, Values& dy) const {
     dy = ConvertPack<C>(Base::template Read<Pack<T, N>>(slots, kPacks + k));
@@ -154,14 +145,13 @@ class NormBackwardTeam : NormTeam<T, kPacks, 2, kAligned> {
     Values bias;
     if (kFromOutput) bias = Base::template Read<Values>(biases_, k);
     ToValues<kCentre, kFromOutput>(v, weight, bias, mean);
-    if (kEnds && edge_) {
+    if (edge_) {
       ClearOutside(v, First(k), Last(k));
       ClearOutside(dy, First(k), Last(k));
     }
   }
 
   // One row.
-  template <bool kEnds>
   __device__ __forceinline__ void Visit(char* slots, bool active, C mean, C rstd) {
     Values v[kHold ? kPacks : 1], dy[kHold ? kPacks : 1];
     Sums sums;
@@ -171,7 +161,7 @@ class NormBackwardTeam : NormTeam<T, kPacks, 2, kAligned> {
         if (!active || !Has(k)) continue;
         const int at = kHold ? k : 0;
         const Values w = Weight(k);
-        Fetch<kEnds>(slots, k, mean, w, v[at], dy[at]);
+        Fetch(slots, k, mean, w, v[at], dy[at]);
 #pragma unroll
         for (int i = 0; i < N; ++i) sums.Add(dy[at].v[i] * w.v[i], v[at].v[i]);
       }
@@ -184,12 +174,11 @@ class NormBackwardTeam : NormTeam<T, kPacks, 2, kAligned> {
       if (!Has(k)) continue;
       const int at = kHold ? k : 0;
       const Values w = Weight(k);
-      if (!kHold) Fetch<kEnds>(slots, k, mean, w, v[at], dy[at]);
-      Apply<kEnds>(slots, gradient, k, w, v[at], dy[at]);
+      if (!kHold) Fetch(slots, k, mean, w, v[at], dy[at]);
+      Apply(slots, gradient, k, w, v[at], dy[at]);
     }
   }
 
-  template <bool kEnds>
   __device__ __forceinline__ void Apply(char* slots,
                                         const NormGradient<T, kCentre, kFromOutput>& gradient,
                                         int k, const Values& w, const Values& v, const Values& dy) {
@@ -206,7 +195,7 @@ class NormBackwardTeam : NormTeam<T, kPacks, 2, kAligned> {
       const T* from = a_.dsum + out_ + Offset(k);
       T* const slot = Slot(slots, k);  // has been read
       const int first = First(k), last = Last(k);
-      if (!kEnds || (more_.aligned_dsum && first == 0 && last == N)) {
+      if (kAligned || (more_.aligned_dsum && first == 0 && last == N)) {
         *reinterpret_cast<uint4*>(slot) = *reinterpret_cast<const uint4*>(from);
       } else {
         Base::CopyEach(slot, from, first, last);
@@ -215,7 +204,7 @@ class NormBackwardTeam : NormTeam<T, kPacks, 2, kAligned> {
 #pragma unroll
       for (int i = 0; i < N; ++i) dx.v[i] += dsum.v[i];
     }
-    Base::template Store<kEnds>(a_.dx + out_, k, ConvertPack<T>(dx), more_.aligned_dx);
+    Base::Store(a_.dx + out_, k, ConvertPack<T>(dx), more_.aligned_dx);
   }
 
   // Over the team, and over a cluster's blocks.

@@ -128,8 +128,8 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
   grid.chunks = plan.chunks;
   grid.needs_sums = a.template needs_sums<kCentre>();
   grid.cluster = plan.cluster && grid.needs_sums;  // a cluster that starts must exchange
-  grid.aligned_dx = !a.dx || AreMultiplesOf16({AddressOf(a.dx) - AddressOf(a.dy)});
-  grid.aligned_dsum = !a.dsum || AreMultiplesOf16({AddressOf(a.dsum) - AddressOf(a.dy)});
+  grid.aligned_dx = AreMultiplesOf16({AddressOf(a.dx) - AddressOf(a.dy)});
+  grid.aligned_dsum = AreMultiplesOf16({AddressOf(a.dsum) - AddressOf(a.dy)});
   grid.last = plan.units == 1;
   grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
   grid.sums = sums_first ? sums : nullptr;

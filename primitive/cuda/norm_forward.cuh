@@ -7,7 +7,8 @@
 #pragma once
 
 #include "primitive/cuda/norm_math.cuh"
-#include "primitive/cuda/row_registers.cuh"
+#include "primitive/cuda/row_io.cuh"
+#include "primitive/cuda/row_policy.h"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -137,9 +138,8 @@ struct NormRow {
   struct Raw {
     Pack<Element, N> input[kInputs];
   };
-  // Of a row, or of a part of one: `count` columns.
   struct Total {
-    C count = 0, mean = 0, low = 0, squares = 0, rstd = 0;
+    C mean = 0, low = 0, squares = 0, rstd = 0;
   };
 
   __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
@@ -164,16 +164,15 @@ struct NormRow {
   }
 
   // In registers, in the type in memory: widened, a row would take twice the registers. layer_norm
-  // first adds the values up and counts them, then adds their distances from that mean and the
-  // squares of these; rms_norm adds the squares. The sum with a residual is what the output type
-  // holds of it.
+  // first adds the values up, then their distances from that mean and the squares of these;
+  // rms_norm adds the squares. The sum with a residual is what the output type holds of it.
   using Kept = std::conditional_t<kResidual, Output, Element>;
   template <int N>
   using Value = StowedPack<Kept, N>;
   static constexpr int kRounds = kCentre ? 2 : 1;
-  static constexpr bool kClusterRegisters = true;
+  static constexpr bool kClusterRegisters = !kCentre;
   template <int kRound>
-  using Sums = SumOf<C, kCentre ? 2 : 1>;
+  using Sums = SumOf<C, kCentre && kRound == 1 ? 2 : 1>;
 
   template <int N>
   static __device__ __forceinline__ Pack<Kept, N> KeptOf(const Raw<N>& raw) {
@@ -205,7 +204,6 @@ struct NormRow {
     Sums<kRound> sums;
     if (!present) return sums;
     const auto values = ConvertPack<C>(x.Get());
-    if (kCentre && kRound == 0) sums.v[1] = N;
 #pragma unroll
     for (const C& v : values.v) {
       if constexpr (!kCentre) {
@@ -226,10 +224,9 @@ struct NormRow {
       total.squares = sums.v[0];
       SetScale(total);
     } else if constexpr (kRound == 0) {
-      total.count = sums.v[1];
-      if (total.count > 0) total.mean = DividedBy(total.count, C(1) / total.count, sums.v[0]);
+      total.mean = DividedBy(static_cast<C>(extras.cols), extras.share, sums.v[0]);
     } else {
-      if (total.count > 0) total.low = Quotient(sums.v[0], total.count);
+      total.low = DividedBy(static_cast<C>(extras.cols), extras.share, sums.v[0]);
       total.squares = sums.v[1] - sums.v[0] * total.low;
       SetScale(total);
     }
@@ -244,12 +241,8 @@ struct NormRow {
   using Statistics = std::conditional_t<kCentre, PivotSums<C>, SumOf<C, 1>>;
   using Merge = std::conditional_t<kCentre, MergePivotSums, Plus>;
   static __device__ __forceinline__ Statistics Gathered(const Total& part) {
-    if constexpr (kCentre) {
-      const C sum = part.low * part.count;
-      return {part.count, part.mean, sum, part.squares + sum * part.low};
-    } else {
-      return {{part.squares}};
-    }
+    static_assert(!kCentre, "a part's mean would have to be that of its own columns");
+    return {{part.squares}};
   }
   __device__ __forceinline__ void Rebase(const Statistics& row, Total& total) const {
     Conclude(row, total);
@@ -317,13 +310,6 @@ struct NormRow {
   __device__ __forceinline__ Pack<C, N> Weights(const void* weights, int64_t col) const {
     return LoadWeights<C, N, Output>(weights, extras.float_weight, col, 0, N, C(0));
   }
-};
-
-// layer_norm's two rounds take more registers than are left beside eight packs a thread.
-template <class Load, class Residual, class Store>
-struct BlockShape<NormRow<true, Load, Residual, Store>>
-    : BlockBounds<typename NormRow<true, Load, Residual, Store>::C> {
-  static constexpr int kPacks = RowPolicy::kBlockPacks / 2;
 };
 
 }  // namespace cuda

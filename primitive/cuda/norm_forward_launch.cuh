@@ -100,7 +100,6 @@ bool PlanWholeOf(const NormForward<T>& a, const DeviceLimits& limits, WholePlan*
   t.most_threads = P::kWholeThreads<T>;
   t.most_packs = kWholePacks<kResidual>;
   t.waves = kResidual ? 3 : 1;
-  t.many_blocks = !kCentre && sizeof(T) == 4 ? 2 : 1;
   t.most_blocks = 1;
   if (packs > P::kLanePacks) {
     t.most_blocks =

@@ -249,7 +249,6 @@ struct WholeTraits {
   int most_packs;    // per thread, that there is a kernel for
   int most_blocks;   // of a cluster
   int waves;         // of blocks with few packs per thread that are faster than fewer with more
-  int many_blocks;   // of four packs per thread that are faster than fewer with eight
 };
 
 // False: the rows do not fit.
@@ -280,8 +279,7 @@ inline bool PlanWhole(int64_t rows, int64_t packs, const WholeTraits& t, const D
     if (packs > plan->blocks * capacity) continue;
     const bool last = each == t.most_packs;
     const bool in_waves = CeilDiv(packs, each) * rows <= t.waves * wave;
-    const int most_blocks = each == P::kEarlyPacks ? 0 : t.many_blocks;
-    if (!last && !in_waves && plan->blocks > most_blocks) continue;
+    if (!last && !in_waves && (each == P::kEarlyPacks || plan->blocks > 1)) continue;
     plan->packs = each;
     plan->threads = static_cast<int>(CeilDiv(packs, int64_t{32} * each * plan->blocks) * 32);
     return true;

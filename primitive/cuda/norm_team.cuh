@@ -141,7 +141,12 @@ class NormTeam {
     if (kAligned || (alike && !last)) {
 #pragma unroll
       for (int k = 0; k < kPacks; ++k) {
-        if (Has(k)) CopyAsync(Slot(slots, index + k), p + Offset(k), kPackBytes);
+        if (!Has(k)) continue;
+        if (kAligned) {
+          CopyAsync(Slot(slots, index + k), p + Offset(k), kPackBytes);
+        } else {
+          CopyAsyncCached(Slot(slots, index + k), p + Offset(k));
+        }
       }
     } else if (alike) {
 #pragma unroll
@@ -174,13 +179,11 @@ class NormTeam {
     return column_ + Offset(k) >= N && left_ - Offset(k) >= 2 * N;
   }
 
-  // Stores pack k of a row; p: the row's first pack of this thread. Without kEnds it is whole and p
-  // aligned to 16 bytes; else aligned: whether p is.
-  template <bool kEnds>
+  // Stores pack k of a row; p: the row's first pack of this thread. aligned: p is, to 16 bytes.
   __device__ __forceinline__ void Store(T* p, int k, const Pack<T, N>& pack, bool aligned) const {
     const int first = First(k), last = Last(k);
     T* const to = p + Offset(k);
-    if (!kEnds || (aligned && (!edge_ || (first == 0 && last == N)))) {
+    if (kAligned || (aligned && (!edge_ || (first == 0 && last == N)))) {
       StoreAlignedPack(to, pack);
     } else {
 #pragma unroll
