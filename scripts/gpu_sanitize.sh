@@ -46,6 +46,7 @@ jobs_of() {
       echo "cuda_softmax_test $dtype 5 150000 $softmax.*"
       echo "cuda_softmax_test $dtype 5 2000000 $softmax.*BlockTiers*"
       echo "cuda_norm_test $dtype 7 150000 *"
+      echo "primitive_softmax_axis_test $dtype 25 150000 *"
       echo "primitive_scale_mask_softmax_test $dtype 7 150000 *"
       echo "primitive_cross_entropy_test $dtype 5 150000 *"
     done
@@ -60,6 +61,7 @@ jobs_of() {
       primitive_cross_entropy; do
       echo "${program}_test $dtype 1 2000000 *"
     done
+    echo "primitive_softmax_axis_test $dtype 3 600000 *"
   done
   for program in cuda_fusions primitive primitive_reduce primitive_creation cuda_core; do
     echo "${program}_test - 1 - *"
