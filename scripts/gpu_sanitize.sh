@@ -43,12 +43,12 @@ jobs_of() {
   if [ "$1" = racecheck ]; then
     for dtype in float32 float64 float16 bfloat16; do
       softmax=CudaSoftmaxTest/$dtype
-      echo "cuda_softmax_test $dtype 5 150000 $softmax.*"
+      echo "cuda_softmax_test $dtype 7 150000 $softmax.*"
       echo "cuda_softmax_test $dtype 5 2000000 $softmax.*BlockTiers*"
       echo "cuda_norm_test $dtype 7 150000 *"
       echo "primitive_softmax_axis_test $dtype 5 150000 *"
       echo "primitive_scale_mask_softmax_test $dtype 7 150000 *"
-      echo "primitive_cross_entropy_test $dtype 5 150000 *"
+      echo "primitive_cross_entropy_test $dtype 11 150000 *"
     done
     echo "cuda_norm_test float16 2 6000000 *ManyWideRows*"
     echo "cuda_fusions_test - 1 - FusionsTest/0.*"
