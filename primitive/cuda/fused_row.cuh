@@ -2,9 +2,8 @@
 //
 // A row algorithm with an expression in front of it: what flow.fuse compiles at run time. The rows'
 // inputs wait on chip as they lie in memory until all their loads are under way; then the
-// expression turns them into what the algorithm computes with. An operand that is the same for all
-// rows is read only there: it is in the L1 or L2 by then, and room on chip is what is scarce. What
-// comes after the algorithm is the matter of its Store functor.
+// expression turns them into what the algorithm computes with: at each of its visits, or, where the
+// expression is costly, once. What comes after the algorithm is the matter of its Store functor.
 //
 // Elements, a struct that is written for one expression, has
 //   Element, kInputs     the type on chip and the number of matrices that are read
@@ -14,7 +13,9 @@
 //   Constants Begin(row)
 //   template <int N>
 //   Pack<C, N> Apply(col, const Pack<Element, N> (&input)[kInputs], const Constants&)
-// Base is a row algorithm (row.cuh) of one input, over Loaded<C>.
+//   Elements At(row)     the same for this row alone, its addresses worked out
+// Base is a row algorithm (row.cuh) of one input, over Loaded<C>. kAgain: the inputs stay on chip
+// as they are and the expression is computed at each visit, which suits those that cost little.
 #pragma once
 
 #include "primitive/cuda/row_io.cuh"
@@ -60,20 +61,30 @@ __device__ __forceinline__ bool IsOperandAligned(const T* p) {
   return (reinterpret_cast<uintptr_t>(p) & (kBytes - 1)) == 0;
 }
 
-// N elements, from column `col` on, of an operand of `cols` that is the same for all rows.
+// N elements from p on, of an operand that is the same for all rows.
 template <int N, class T>
-__device__ __forceinline__ Pack<T, N> LoadCommon(const T* x, int64_t col, int64_t cols) {
-  const T* p = x + col;
+__device__ __forceinline__ Pack<T, N> LoadCommon(const T* p) {
   if constexpr (N > 1) {
     if (IsOperandAligned<N>(p)) return LoadOperand<Access::kAligned, N>(p);
-    if constexpr (N * sizeof(T) == kPackBytes) {
-      if (col >= N && col + 2 * N <= cols) return LoadShiftedPack<N>(p);
-    }
   }
   return LoadEach<N>(p);
 }
 
-template <class Base, class Elements>
+namespace internal {
+
+template <class Value>
+struct ComputedValue {
+  Value computed;
+};
+template <class Element, int N, int kInputs>
+struct WaitingInputs {
+  StowedPack<Element, N> input[kInputs];
+  int64_t col;
+};
+
+}  // namespace internal
+
+template <class Base, class Elements, bool kAgain>
 struct FusedRow {
   using Element = typename Elements::Element;
   using Output = typename Base::Output;
@@ -88,12 +99,16 @@ struct FusedRow {
     Pack<Element, N> input[kInputs];
   };
   template <int N>
-  using Value = typename Base::template Value<N>;
+  struct Value : std::conditional_t<kAgain, internal::WaitingInputs<Element, N, kInputs>,
+                                    internal::ComputedValue<typename Base::template Value<N>>> {};
   struct Total {
     typename Base::Total base;
     typename Elements::Constants constants;
   };
 
+  __device__ __forceinline__ FusedRow At(int64_t row) const {
+    return {internal::AtRow(base, row), elements.At(row)};
+  }
   __device__ __forceinline__ int Head(int64_t row) const { return base.Head(row); }
   __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {
     return elements.IsAligned(row, head);
@@ -119,9 +134,19 @@ struct FusedRow {
   template <int N>
   __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool present, int64_t col,
                                            const Total& total) const {
-    typename Base::template Raw<N> computed = {};
-    if (present) computed = Computed<N>(raw, col, total);
-    return base.template Open<N>(computed, present, col, total.base);
+    Value<N> value;
+    if constexpr (kAgain) {
+      value.col = col;
+#pragma unroll
+      for (int i = 0; i < kInputs; ++i) {
+        value.input[i] = StowedPack<Element, N>::Of(raw.input[i]);
+      }
+    } else {
+      typename Base::template Raw<N> computed = {};
+      if (present) computed = Computed<N>(raw, col, total);
+      value.computed = base.template Open<N>(computed, present, col, total.base);
+    }
+    return value;
   }
   template <int kRound>
   static __device__ __forceinline__ auto Join() {
@@ -133,7 +158,14 @@ struct FusedRow {
   }
   template <int kRound, int N>
   __device__ __forceinline__ auto Visit(Value<N>& v, bool present, const Total& total) const {
-    return base.template Visit<kRound>(v, present, total.base);
+    if constexpr (kAgain) {
+      if (!present) return Identity<kRound>();
+      auto computed =
+          base.template Open<N>(Computed<N>(RawOf(v), v.col, total), true, v.col, total.base);
+      return base.template Visit<kRound>(computed, true, total.base);
+    } else {
+      return base.template Visit<kRound>(v.computed, present, total.base);
+    }
   }
   template <int kRound, class Sum>
   __device__ __forceinline__ void Finish(const Sum& sum, Total& total) const {
@@ -142,7 +174,11 @@ struct FusedRow {
   template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& v,
                                         const Total& total) const {
-    base.template Store<N>(row, col, v, total.base);
+    if constexpr (kAgain) {
+      StoreRaw<N>(row, col, RawOf(v), total);
+    } else {
+      base.template Store<N>(row, col, v.computed, total.base);
+    }
   }
 
   using Statistics = typename Base::Statistics;
@@ -169,16 +205,27 @@ struct FusedRow {
 
  private:
   template <int N>
+  static __device__ __forceinline__ Raw<N> RawOf(const Value<N>& value) {
+    Raw<N> raw;
+#pragma unroll
+    for (int i = 0; i < kInputs; ++i) raw.input[i] = value.input[i].Get();
+    return raw;
+  }
+  template <int N>
   __device__ __forceinline__ typename Base::template Raw<N> Computed(const Raw<N>& raw, int64_t col,
                                                                      const Total& total) const {
     return {{elements.template Apply<N>(col, raw.input, total.constants)}};
   }
 };
 
-// Both what is loaded and what is computed of it take registers; PlanFusedRows counts on it.
-template <class Base, class Elements>
-struct BlockShape<FusedRow<Base, Elements>> : BlockBounds<typename Base::C> {
-  static constexpr int kPacks = RowPolicy::kBlockPacks / 2;
+// PlanFusedRows counts on it.
+template <class Base, class Elements, bool kAgain>
+struct BlockShape<FusedRow<Base, Elements, kAgain>> : BlockBounds<typename Base::C> {
+  static constexpr bool kAligned = false;
+  // What is computed of the inputs takes registers besides them.
+  static constexpr bool kLean =
+      kAgain && sizeof(typename Elements::Element) * Elements::kInputs * Base::kPack <= kPackBytes;
+  static constexpr int kPacks = RowPolicy::kBlockPacks / (kLean ? 1 : 2);
 };
 
 }  // namespace cuda

@@ -96,10 +96,10 @@ cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLim
   traits.pack = A::kPack;
   traits.bytes_per_pack =
       A::kInputs * static_cast<int>(sizeof(Pack<typename A::Element, A::kPack>));
-  traits.scratch_bytes = kRowScratchBytes + traits.bytes_per_pack;  // KeptPacks has one more
+  traits.scratch_bytes = kRowScratchBytes;
   traits.group_packs = GroupPacks<A, kAligned>;
   traits.block_packs = Registers::kPacks;
-  traits.block_threads = Registers::kThreads;
+  traits.block_threads = traits.most_threads = Registers::kThreads;
   traits.shared_threads = StreamedBounds<A>::kSharedThreads;
   traits.has_workspace = workspace != nullptr;
   if (limits.clusters && cols > 32 * traits.group_packs * A::kPack) {
@@ -110,6 +110,12 @@ cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLim
     if constexpr (A::kClusterRegisters) {
       traits.register_cluster =
           MaxClusterBlocks<RowBlockKernel<true, A, Registers>>(Registers::kThreads, 0, limits);
+      if constexpr (kMayHaveMoreThreads<A, kAligned>) {
+        using More = MoreThreads<Registers>;
+        const int placed =
+            MaxClusterBlocks<RowBlockKernel<true, A, More>>(More::kThreads, 0, limits);
+        if (placed == traits.register_cluster) traits.most_threads = More::kThreads;
+      }
     }
   }
   const RowPlan plan = ChooseRowPlan(rows, cols, traits, limits);
@@ -132,9 +138,24 @@ cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLim
       });
     case RowTier::kBlock:
       if constexpr (A::kClusterRegisters) {
+        const LaunchKind cluster{plan.blocks_per_row};
+        const int64_t blocks = rows * plan.blocks_per_row;
+        if constexpr (kMayHaveMoreThreads<A, kAligned>) {
+          if (plan.threads > Registers::kThreads) {
+            return LaunchAs(cluster, RowBlockKernel<true, A, MoreThreads<Registers>>, blocks,
+                            plan.threads, 0, stream, a, rows, cols);
+          }
+        }
+        if constexpr (Registers::kPacks > 4) {
+          // More than 8 blocks would have to be asked for.
+          if (plan.packs <= 4 && plan.blocks_per_row > 1 && plan.blocks_per_row <= 8) {
+            return LaunchAs(cluster, RowBlockKernel<true, A, FewerPacks<Registers>>, blocks,
+                            plan.threads, 0, stream, a, rows, cols);
+          }
+        }
         if (plan.blocks_per_row > 1) {
-          return LaunchAs({plan.blocks_per_row}, RowBlockKernel<true, A, Registers>,
-                          rows * plan.blocks_per_row, plan.threads, 0, stream, a, rows, cols);
+          return LaunchAs(cluster, RowBlockKernel<true, A, Registers>, blocks, plan.threads, 0,
+                          stream, a, rows, cols);
         }
       }
       if constexpr (Registers::kPacks > 4) {

@@ -25,8 +25,6 @@
 //                                                             int64_t cols) const;
 //                                                      the aligned pack that begins there; unless
 //                                                      kWhole, only what lies in [0, cols)
-// and where LoadAligned gives what lies in memory, unchanged:
-//   const Element* Address(int64_t row, int64_t col) const;
 // And both may say on the host how all rows lie, and give the functor for one of them, whose
 // addresses are worked out:
 //   RowAlignment Alignment() const;
@@ -74,9 +72,6 @@ struct DirectLoad {
   template <int N>
   __device__ __forceinline__ Pack<T, N> LoadInside(int64_t row, int64_t col) const {
     return LoadShiftedPack<N>(x + row * row_stride + col);
-  }
-  __device__ __forceinline__ const T* Address(int64_t row, int64_t col) const {
-    return x + row * row_stride + col;
   }
   __device__ __forceinline__ unsigned Past(int64_t row, int64_t col) const {
     return BytesPastBoundary(x + row * row_stride + col);
@@ -161,20 +156,12 @@ struct HasFastLoads : std::false_type {};
 template <class L>
 struct HasFastLoads<L, std::void_t<decltype(&L::IsAligned)>> : std::true_type {};
 template <class L, class = void>
-struct HasAddress : std::false_type {};
-template <class L>
-struct HasAddress<L, std::void_t<decltype(&L::Address)>> : std::true_type {};
-template <class L, class = void>
 struct HasPast : std::false_type {};
 template <class L>
 struct HasPast<L, std::void_t<decltype(&L::Past)>> : std::true_type {};
 
 }  // namespace internal
 
-// Whether aligned packs of kPack elements may be copied as they lie, 16 bytes each.
-template <class L, int kPack>
-inline constexpr bool HasAddresses =
-    internal::HasAddress<L>::value&& kPack == kPackSize<typename L::Element>;
 // Whether packs of kPack elements may be loaded by LoadBefore and shifted into place.
 template <class L, int kPack>
 inline constexpr bool HasShiftedLoads =

@@ -32,9 +32,11 @@ struct RowPolicy {
   static constexpr int kBlockPacks = 8;                // per thread, of 16 bytes each
   static constexpr int kRegisterThreads = 512;         // at most
   static constexpr int kClusterRegisterThreads = 256;  // while 16 blocks are enough
-  static constexpr int kFewPacks = 256;                // a block's part of few rows, at least
-  static constexpr int kUnroll = 4;       // packs in flight per thread of a looping kernel
-  static constexpr int kCopiesAhead = 4;  // of kUnroll packs, on their way to shared memory
+  static constexpr int kMostRegisterThreads = 1024;    // of rows that 16 blocks could not hold
+  // Few rows: a block's part has at least so many packs, two a thread; a cluster costs 1 us, so one
+  // block alone takes twice as many. 8 x 16384 in half: 5.4 us, 6.5 with 8 packs a thread.
+  static constexpr int kFewPacks = 256, kFewThreads = 256;
+  static constexpr int kUnroll = 4;  // packs in flight per thread of a looping kernel
   static constexpr int kWideThreads = 1024;
 
   // One block with its row in shared memory: two per SM, so that one stores while the other loads.
@@ -43,8 +45,9 @@ struct RowPolicy {
   static constexpr int kClusterThreads = 384, kClusterBlocks = 3, kClusterBytes = 72 << 10;
 
   static constexpr int kGridThreads = 1024;
-  static constexpr int kMaxChunks = 1024;          // of a row, in the grid tier
-  static constexpr int64_t kGridMinPacks = 16384;  // a grid barrier costs more than narrower rows
+  static constexpr int kMaxChunks = 1024;  // of a row, in the grid tier
+  // A grid barrier costs more than narrower rows; more than a cluster where there are clusters.
+  static constexpr int64_t kGridMinPacks = 16384, kGridMinPacksBesideClusters = 65537;
 };
 
 // Of a block that keeps rows in registers. Doubles need registers for their exponential besides.
@@ -65,6 +68,7 @@ struct RowTraits {
   int group_packs;           // that a lane of the group tier holds, at most
   int block_packs;           // that a thread of the block tier holds
   int block_threads;         // of the block tier, at most
+  int most_threads;          // of a cluster of the most blocks, where more threads may hold more
   int shared_threads;        // of a block that keeps its row in shared memory
   int register_cluster = 1;  // blocks that may hold a row in their registers together
   int shared_cluster = 1;    // ... in their shared memory; 1 where the device has no clusters
@@ -84,9 +88,8 @@ struct RowPlan {
 // resident at once: one per multiprocessor.
 inline int GridChunks(int64_t rows, int64_t packs, const DeviceLimits& limits) {
   using P = RowPolicy;
-  if (!limits.cooperative || packs < P::kGridMinPacks || rows * 2 > limits.multiprocessors) {
-    return 1;
-  }
+  const int64_t least = limits.clusters ? P::kGridMinPacksBesideClusters : P::kGridMinPacks;
+  if (!limits.cooperative || packs < least || rows * 2 > limits.multiprocessors) return 1;
   const int64_t chunks = limits.multiprocessors / rows;
   return static_cast<int>(chunks < P::kMaxChunks ? chunks : P::kMaxChunks);
 }
@@ -121,20 +124,23 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
     return CeilDiv(packs, blocks) * t.bytes_per_pack + t.scratch_bytes;
   };
   // Few rows get more blocks each, until they fill half the device.
+  const auto many = [&](int64_t blocks) { return rows * blocks * 2 > limits.multiprocessors; };
   const auto fills = [&](int64_t blocks) {
-    return rows * blocks * 2 > limits.multiprocessors || packs <= blocks * P::kFewPacks;
+    return many(blocks) || packs <= (blocks == 1 ? 2 : blocks) * P::kFewPacks;
   };
   const auto block_tier = [&](int blocks) {
     plan.tier = RowTier::kBlock;
     plan.blocks_per_row = blocks;
     const int64_t warps = CeilDiv(packs, int64_t{blocks} * 32);  // of one pack a thread
-    const int most = t.block_threads / 32;
     int64_t taken = CeilDiv(warps, t.block_packs);
-    plan.packs = t.block_packs;
-    if (blocks == 1 && t.pack == 4 && t.block_packs > 4 && warps <= 4 * most) {
-      plan.packs = 4;
-      taken = CeilDiv(warps, 4);
+    if (!many(1)) {
+      const int64_t two_packs = CeilDiv(warps, 2), most = P::kFewThreads / 32;
+      const int64_t wanted = two_packs < most ? two_packs : most;
+      if (taken < wanted) taken = wanted;
+    } else if (blocks == 1 && t.pack == 4 && warps <= 4 * t.block_threads / 32) {
+      taken = CeilDiv(warps, t.block_packs < 4 ? t.block_packs : 4);
     }
+    plan.packs = static_cast<int>(CeilDiv(warps, taken));
     plan.threads = static_cast<int>(taken * 32);
     return plan;
   };
@@ -156,6 +162,8 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
       return packs <= blocks * t.block_packs * P::kClusterRegisterThreads && fills(blocks);
     });
     if (in_registers(held) && (held > 1 || most == 1)) return block_tier(held);
+    if (held > 1 && packs <= int64_t{held} * t.block_packs * t.most_threads)
+      return block_tier(held);
     const int blocks = LeastBlocks(
         most, [&](int blocks) { return share(blocks) <= P::kClusterBytes && fills(blocks); });
     // One block per SM could not store one row while it loads another: then reading twice is

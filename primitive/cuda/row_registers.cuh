@@ -102,13 +102,17 @@ __device__ __forceinline__ void RowInRegisters(const A& every, int64_t row, bool
   StowedRaw<A> stowed[kPacks];
   Places places{rank, size, static_cast<int>(PacksSeen(span, seen)), static_cast<int>(span.packs)};
   typename A::template Raw<1> extra[kExtras] = {};
+  const auto load_extras = [&] {
 #pragma unroll
-  for (int k = 0; k < kExtras; ++k) {
-    const int e = rank + k * size;
-    part.seen[k] = e < span.extras() && span.Column(e) < seen;
-    if (part.seen[k]) extra[k] = a.template Load<Access::kAny, 1>(row, span.Column(e));
-  }
+    for (int k = 0; k < kExtras; ++k) {
+      const int e = rank + k * size;
+      part.seen[k] = e < span.extras() && span.Column(e) < seen;
+      if (part.seen[k]) extra[k] = a.template Load<Access::kAny, 1>(row, span.Column(e));
+    }
+  };
+  if (kLoadsTwoWays<A>) load_extras();
   LoadRow<kAligned>(a, row, active, cols, span, team, places, stowed);
+  if (!kLoadsTwoWays<A>) load_extras();
 #pragma unroll
   for (int k = 0; k < kExtras; ++k) {
     part.extra[k] = a.template Open<1>(extra[k], part.seen[k], span.Column(rank + k * size), total);
@@ -152,10 +156,16 @@ struct BlockShape : BlockBounds<typename A::C> {
   static constexpr int kPacks = RowPolicy::kBlockPacks / (kLean ? 1 : kHeavy ? 4 : 2);
 };
 
-// For rows that do not need so many.
+// For rows that do not need so many packs a thread; for gradients that need more threads.
 template <class Shape>
 struct FewerPacks : Shape {
   static constexpr int kPacks = 4;
+};
+template <class A, bool kAligned>
+inline constexpr bool kMayHaveMoreThreads = kAligned&& A::kInputs > 1;
+template <class Shape>
+struct MoreThreads : Shape {
+  static constexpr int kThreads = RowPolicy::kMostRegisterThreads, kBlocks = 1;
 };
 
 // Packs that a lane of a group holds, at most: shifting them into place takes registers.

@@ -7,7 +7,6 @@
 
 #include <cooperative_groups.h>
 
-#include "primitive/cuda/async_copy.cuh"
 #include "primitive/cuda/cluster_exchange.cuh"
 #include "primitive/cuda/row_load.cuh"
 #include "primitive/cuda/row_policy.h"
@@ -57,8 +56,7 @@ struct RowRange {
   static __device__ __forceinline__ int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
 };
 
-// On-chip places of packs: input i of pack p lies at packs[i * plane + p - first]. Where rows are
-// shifted into place when they are used, packs lie as from the boundary before, and one more.
+// On-chip places of packs: input i of pack p lies at packs[i * plane + p - first].
 template <class A>
 struct KeptPacks {
   using Place = OnChipPack<typename A::Element, A::kPack>;
@@ -67,26 +65,14 @@ struct KeptPacks {
 
   __device__ __forceinline__ KeptPacks(char* shared, const RowRange<A>& range)
       : packs(reinterpret_cast<Place*>(shared + kRowScratchBytes)),
-        plane(range.kept - range.first + 1) {}
+        plane(range.kept - range.first) {}
   __device__ __forceinline__ typename A::template Raw<A::kPack> Get(int64_t i) const {
     typename A::template Raw<A::kPack> raw;
 #pragma unroll
     for (int k = 0; k < A::kInputs; ++k) raw.input[k] = packs[k * plane + i].Get();
     return raw;
   }
-  template <bool kShifted>
-  __device__ __forceinline__ typename A::template Raw<A::kPack> Get(const A& a,
-                                                                    const RowRange<A>& r,
-                                                                    int64_t p) const {
-    auto raw = Get(p - r.first);
-    if constexpr (kShifted)
-      a.template Shift<A::kPack>(r.row, r.span.head, raw, Get(p - r.first + 1));
-    return raw;
-  }
 };
-
-template <class A>
-inline constexpr bool kKeepsShifted = Copies<A>::value&& Shifts<A>::value;
 
 template <bool kAligned, bool kKeep, class A>
 __device__ __forceinline__ void AddPacks(const A& a, const RowRange<A>& r, int64_t first,
@@ -118,89 +104,19 @@ __device__ __forceinline__ void AddPacks(const A& a, const RowRange<A>& r, int64
   }
 }
 
-// Packs that shifting needs and that may be partly outside the row.
-template <class A>
-__device__ __forceinline__ void KeepEdges(const A& a, const RowRange<A>& r, int64_t cols,
-                                          const KeptPacks<A>& kept) {
-  const auto keep = [&](int64_t p) {
-    const auto raw = a.template LoadBefore<false, A::kPack>(r.row, r.span.PackColumn(p), cols);
-#pragma unroll
-    for (int i = 0; i < A::kInputs; ++i) {
-      kept.packs[i * kept.plane + p - r.first].Put(raw.input[i]);
-    }
-  };
-  if (r.first == 0 && threadIdx.x == 0) keep(0);
-  if (r.kept == r.span.packs && threadIdx.x == blockDim.x - 1) keep(r.span.packs);
-}
-
-// The same for packs that are kept and may be copied as they lie: the copies run ahead, past what
-// registers could hold. A thread waits for its own alone, unless it needs its neighbours' to shift
-// its packs into place.
-template <bool kShifted, class A>
-__device__ __forceinline__ void AddCopiedPacks(const A& a, const RowRange<A>& r, int64_t cols,
-                                               const KeptPacks<A>& kept,
-                                               const typename A::Total& start,
-                                               typename A::Statistics& statistics) {
-  constexpr int N = A::kPack;
-  constexpr int kUnroll = RowPolicy::kUnroll / A::kInputs, kAhead = RowPolicy::kCopiesAhead;
-  const int step = kUnroll * blockDim.x;
-  if constexpr (kShifted) {
-    if (r.kept <= r.first) return;
-    __syncthreads();  // all are done with the row before
-    KeepEdges(a, r, cols, kept);
-  }
-  const auto copy = [&](int64_t first) {
-#pragma unroll
-    for (int u = 0; u < kUnroll; ++u) {
-      const int64_t p = first + u * blockDim.x;
-      if (kShifted ? p <= 0 || p > r.kept || p == r.span.packs : p >= r.kept) continue;
-      const int64_t col = r.span.PackColumn(p);
-#pragma unroll
-      for (int i = 0; i < A::kInputs; ++i) {
-        const auto* from = static_cast<const char*>(a.Address(i, r.row, col));
-        if constexpr (kShifted) from -= BytesPastBoundary(from);
-        CopyAsync(&kept.packs[i * kept.plane + p - r.first], from, kPackBytes);
-      }
-    }
-    CommitCopies();
-  };
-  int64_t mine = r.first + threadIdx.x;
-#pragma unroll
-  for (int k = 0; k < kAhead; ++k) copy(mine + k * step);
-  for (int64_t first = r.first; first < r.kept; first += step, mine += step) {
-    WaitForCopiesOf<kAhead - (kShifted ? 2 : 1)>();
-    if constexpr (kShifted) __syncthreads();
-#pragma unroll
-    for (int u = 0; u < kUnroll; ++u) {
-      const int64_t p = mine + u * blockDim.x;
-      if (p >= r.kept) continue;
-      a.Add(kept.template Get<kShifted>(a, r, p), r.span.PackColumn(p), start, statistics);
-    }
-    copy(mine + kAhead * step);
-  }
-}
-
 // This thread's share of the statistics of a range. What it keeps it alone will read again, so no
 // barrier is needed.
 template <bool kKeep, class A>
 __device__ __forceinline__ typename A::Statistics Gather(const A& a, const RowRange<A>& r,
-                                                         int64_t cols, const KeptPacks<A>& kept,
+                                                         const KeptPacks<A>& kept,
                                                          typename A::Total& start) {
   typename A::Statistics statistics;
   const int64_t middle = kKeep ? r.kept : r.first;
   if (a.IsAligned(r.row, r.span.head)) {
-    if constexpr (kKeep && Copies<A>::value) {
-      AddCopiedPacks<false>(a, r, cols, kept, start, statistics);
-    } else if constexpr (kKeep) {
-      AddPacks<true, kKeep>(a, r, r.first, middle, kept, start, statistics);
-    }
+    if (kKeep) AddPacks<true, kKeep>(a, r, r.first, middle, kept, start, statistics);
     AddPacks<true, false>(a, r, middle, r.read, kept, start, statistics);
   } else {
-    if constexpr (kKeep && kKeepsShifted<A>) {
-      AddCopiedPacks<true>(a, r, cols, kept, start, statistics);
-    } else if constexpr (kKeep) {
-      AddPacks<false, kKeep>(a, r, r.first, middle, kept, start, statistics);
-    }
+    if (kKeep) AddPacks<false, kKeep>(a, r, r.first, middle, kept, start, statistics);
     AddPacks<false, false>(a, r, middle, r.read, kept, start, statistics);
   }
   const int rank = threadIdx.x;
@@ -221,7 +137,7 @@ __device__ __forceinline__ void WritePacks(const A& a, const RowRange<A>& r, int
   for (int64_t p = first + threadIdx.x; p < last; p += blockDim.x) {
     typename A::template Raw<N> raw;
     if constexpr (kKept) {
-      raw = kept.template Get < !kAligned && kKeepsShifted < A >> (a, r, p);
+      raw = kept.Get(p - r.first);
     } else {
       raw = LoadPackOf<kAligned>(a, r.row, r.span, p);
     }
@@ -241,8 +157,7 @@ __device__ __forceinline__ void Write(const A& a, const RowRange<A>& r, const Ke
   }
   const int64_t middle = kKept ? r.kept : r.first;
   // What was read last is the likeliest to be in the L2 still.
-  const bool aligned = a.IsAligned(r.row, r.span.head);
-  if (aligned) {
+  if (a.IsAligned(r.row, r.span.head)) {
     WritePacks<false, true>(a, r, middle, r.read, kept, total);
   } else {
     WritePacks<false, false>(a, r, middle, r.read, kept, total);
@@ -252,12 +167,7 @@ __device__ __forceinline__ void Write(const A& a, const RowRange<A>& r, const Ke
       a.template StoreRaw<A::kPack>(r.row, r.span.PackColumn(p), {}, total);
     }
   }
-  if constexpr (kKept && kKeepsShifted<A>) {
-    if (!aligned) WritePacks<true, false>(a, r, r.first, middle, kept, total);
-  }
-  if (kKept && (aligned || !kKeepsShifted<A>)) {
-    WritePacks<true, true>(a, r, r.first, middle, kept, total);
-  }
+  if (kKept) WritePacks<true, true>(a, r, r.first, middle, kept, total);
   if (r.with_extras && rank == 0) a.End(r.row, total);
 }
 
@@ -276,7 +186,7 @@ __global__ void __launch_bounds__(kKeep ? StreamedBounds<A>::kSharedThreads
     const internal::RowRange<A> range(a, row, cols, 0, 1);
     const internal::KeptPacks<A> kept(shared, range);
     auto total = a.Begin(row);
-    auto statistics = internal::Gather<kKeep>(a, range, cols, kept, total);
+    auto statistics = internal::Gather<kKeep>(a, range, kept, total);
     statistics = block.Reduce(statistics, typename A::Merge{}, typename A::Statistics{});
     a.Conclude(statistics, total);
     internal::Write<kKeep>(a, range, kept, total);
@@ -297,7 +207,7 @@ __global__ void __launch_bounds__(RowPolicy::kClusterThreads, StreamedBounds<A>:
     const internal::RowRange<A> range(a, row, cols, part, parts);
     const internal::KeptPacks<A> kept(shared, range);
     auto total = a.Begin(row);
-    auto statistics = internal::Gather<true>(a, range, cols, kept, total);
+    auto statistics = internal::Gather<true>(a, range, kept, total);
     statistics = block.Reduce(statistics, typename A::Merge{}, typename A::Statistics{});
     statistics = cluster.Reduce(statistics, typename A::Merge{}, typename A::Statistics{});
     a.Conclude(statistics, total);
@@ -321,7 +231,7 @@ __global__ void __launch_bounds__(RowPolicy::kGridThreads, 1)
   if (range.kept > range.first + capacity) range.kept = range.first + capacity;
   const internal::KeptPacks<A> kept(shared, range);
   auto total = a.Begin(row);
-  auto statistics = internal::Gather<true>(a, range, cols, kept, total);
+  auto statistics = internal::Gather<true>(a, range, kept, total);
   statistics = block.Reduce(statistics, typename A::Merge{}, typename A::Statistics{});
   if (threadIdx.x == 0) partial[blockIdx.x] = statistics;
   cooperative_groups::this_grid().sync();

@@ -75,7 +75,7 @@ struct ScaleMaskRow {
     typename Scores::template Held<N> held;
   };
   static constexpr int kRounds = 2;
-  static constexpr bool kClusterRegisters = true;
+  static constexpr bool kClusterRegisters = Scores::kClusters;
   template <int N>
   __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool present, int64_t col,
                                            const Total& total) const {

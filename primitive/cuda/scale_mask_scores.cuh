@@ -14,6 +14,7 @@
 //   Held<N> Open(Raw<N>, left)      what waits in registers, `left` columns before what is hidden
 //   kBase2                          whether scores are exponents of 2: `scale` has log2(e) in it,
 //                                   which the small range of float16 allows
+//   kClusters                       whether blocks of a cluster may hold a row in registers
 //   C Max(Held<N>)                  the largest score
 //   Pack<C, N> Less(Held<N>, max)   the scores less max
 #pragma once
@@ -71,6 +72,7 @@ struct KeptScores : MaskedRows<T, bool, Index> {
   using C = ComputeType<T>;
   static constexpr int kInputs = 2;
   static constexpr bool kBase2 = std::is_same_v<T, __half>;
+  static constexpr bool kClusters = true;
 
   __device__ __forceinline__ KeptScores At(int64_t row) const { return {Base::At(row)}; }
   template <int N>
@@ -123,6 +125,7 @@ struct AddedScores : MaskedRows<T, T, Index> {
   using C = ComputeType<T>;
   static constexpr int kInputs = 2;
   static constexpr bool kBase2 = false;
+  static constexpr bool kClusters = false;
 
   __device__ __forceinline__ AddedScores At(int64_t row) const { return {Base::At(row)}; }
   template <int N>
@@ -163,13 +166,14 @@ struct AddedScores : MaskedRows<T, T, Index> {
 
 enum class MaskType { kBool, kOwn, kWide };  // of x's own type; of the compute type
 
-template <class T, class Index>
-struct AnyScores : MaskedRows<T, void, Index> {
-  using Base = MaskedRows<T, void, Index>;
+template <class T>
+struct AnyScores : MaskedRows<T, void, uint64_t> {
+  using Base = MaskedRows<T, void, uint64_t>;
   using C = ComputeType<T>;
   using Element = C;
   static constexpr int kInputs = 1;
   static constexpr bool kBase2 = false;
+  static constexpr bool kClusters = false;
   MaskType type;
 
   __device__ __forceinline__ AnyScores At(int64_t row) const { return {Base::At(row), type}; }

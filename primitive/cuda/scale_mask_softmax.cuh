@@ -13,6 +13,7 @@
 #pragma once
 
 #include "primitive/cuda/row.cuh"
+#include "primitive/cuda/row_whole.cuh"
 #include "primitive/cuda/scale_mask_backward.cuh"
 #include "primitive/cuda/scale_mask_forward.cuh"
 #include "primitive/cuda/scale_mask_softmax_launch.h"
@@ -51,6 +52,62 @@ cudaError_t LaunchScores(const ScaleMaskProblem& p, const Scores& scores, T* y,
                     p.cols, limits, stream, workspace);
 }
 
+// Blocks for rows that are known to be aligned: 4 packs a thread, whose masks wait beside them.
+template <class C>
+struct AlignedBlock : BlockBounds<C> {
+  static constexpr bool kAligned = true;
+  static constexpr int kPacks = 4;
+};
+
+// Rows of whole aligned packs, of x, y and mask alike, are most rows of attention. The kernels that
+// ask nothing about a row take half the instructions of those that serve all: of a copy 0.95 in
+// place of 0.71 (2048 columns of float16 under a boolean mask). False where they do not serve.
+template <class T, class Scores>
+bool LaunchWholeScores(const ScaleMaskProblem& p, const Scores& scores, T* y,
+                       const DeviceLimits& limits, cudaStream_t stream, cudaError_t* error) {
+  using A = ScaleMaskRow<T, Scores>;
+  using Shape = AlignedBlock<typename A::C>;
+  const auto is_aligned = [&](const T* rows) {
+    return reinterpret_cast<uintptr_t>(rows) % kPackBytes == 0;
+  };
+  const bool is_whole = p.cols % A::kPack == 0 && is_aligned(scores.x) && is_aligned(y) &&
+                        (!scores.mask || scores.mask_is_aligned);
+  const int64_t packs = p.cols / A::kPack;
+  if (!is_whole || packs > Shape::kPacks * Shape::kThreads) return false;
+  const A a{scores, {y, p.cols}, p.zero_masked_rows};
+  if (packs > 32 * RowPolicy::kGroupPacks) {
+    if (p.rows * 2 <= limits.multiprocessors) return false;  // several blocks a row are faster
+    const int threads = static_cast<int>(CeilDiv(packs, Shape::kPacks * 32) * 32);
+    *error = Launch(RowBlockKernel<false, A, Shape>, p.rows, threads, 0, stream, a, p.rows, p.cols);
+    return true;
+  }
+  RowTraits traits;
+  traits.pack = A::kPack;
+  traits.group_packs = RowPolicy::kGroupPacks;
+  *error = VisitGroupShape(ChooseRowPlan(p.rows, p.cols, traits, limits), [&](auto shape) {
+    constexpr int kRows = RowPolicy::kGroupThreads / decltype(shape)::lanes;
+    return Launch(RowWholeKernel<decltype(shape)::lanes, decltype(shape)::packs, A>,
+                  CeilDiv(p.rows, kRows), RowPolicy::kGroupThreads, 0, stream, a, p.rows,
+                  static_cast<int>(packs));
+  });
+  return true;
+}
+
+// Scores of every kind: one kernel for narrow rows and one for wide ones.
+template <class T>
+cudaError_t LaunchAnyScores(const ScaleMaskProblem& p, const AnyScores<T>& scores, T* y,
+                            const DeviceLimits& limits, cudaStream_t stream) {
+  using A = ScaleMaskRow<T, AnyScores<T>>;
+  const A a{scores, {y, p.cols}, p.zero_masked_rows};
+  if (p.cols / A::kPack <= 32 * RowPolicy::kGroupPacks) {
+    return Launch(RowGroupKernel<32, RowPolicy::kGroupPacks, A>,
+                  CeilDiv(p.rows, RowPolicy::kGroupThreads / 32), RowPolicy::kGroupThreads, 0,
+                  stream, a, p.rows, p.cols);
+  }
+  return Launch(RowStreamedKernel<false, A>, p.rows, RowPolicy::kWideThreads, kRowScratchBytes,
+                stream, a, p.rows, p.cols);
+}
+
 }  // namespace internal
 
 template <class T>
@@ -69,14 +126,15 @@ cudaError_t LaunchScaleMaskSoftmax(const ScaleMaskProblem& p, const T* x, const 
                                    const DeviceLimits& limits, cudaStream_t stream,
                                    void* workspace = nullptr) {
   using namespace internal;
+  if (p.rows <= 0 || p.cols <= 0) return cudaSuccess;
   const bool added = mask && p.kind == ScaleMaskKind::kAdditive;
   const bool wide = added && p.wide_mask;
   const bool is_scale = p.scale > 0 && p.scale < 1e30;  // times log2(e) and x still finite
   const bool is_small = p.rows < int64_t{1} << 31 && p.cols < int64_t{1} << 31;
   if (!is_small || wide || !(added || is_scale)) {
     const MaskType type = wide ? MaskType::kWide : added ? MaskType::kOwn : MaskType::kBool;
-    const AnyScores<T, uint64_t> scores{MakeMaskedRows<T, void, uint64_t>(p, x, mask), type};
-    return LaunchScores(p, scores, y, limits, stream, workspace);
+    const AnyScores<T> scores{MakeMaskedRows<T, void, uint64_t>(p, x, mask), type};
+    return LaunchAnyScores(p, scores, y, limits, stream);
   }
   if (added) {
     const AddedScores<T, uint32_t> scores{MakeMaskedRows<T, T, uint32_t>(p, x, mask)};
@@ -84,6 +142,8 @@ cudaError_t LaunchScaleMaskSoftmax(const ScaleMaskProblem& p, const T* x, const 
   }
   KeptScores<T, uint32_t> scores{MakeMaskedRows<T, bool, uint32_t>(p, x, mask)};
   if (scores.kBase2) scores.scale *= kLog2E;
+  cudaError_t error;
+  if (LaunchWholeScores(p, scores, y, limits, stream, &error)) return error;
   return LaunchScores(p, scores, y, limits, stream, workspace);
 }
 

@@ -70,10 +70,6 @@ struct SoftmaxBackwardRow {
     return {{load_y.template LoadBefore<N, kWhole>(row, col, cols),
              load_dy.template LoadBefore<N, kWhole>(row, col, cols)}};
   }
-  static constexpr bool kCopies = HasAddresses<Load_, kPack>;
-  __device__ __forceinline__ const void* Address(int input, int64_t row, int64_t col) const {
-    return input == 0 ? load_y.Address(row, col) : load_dy.Address(row, col);
-  }
   template <int N>
   __device__ __forceinline__ void Shift(int64_t row, int64_t col, Raw<N>& raw,
                                         const Raw<N>& next) const {

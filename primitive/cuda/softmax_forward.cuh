@@ -58,10 +58,6 @@ struct SoftmaxRow {
   __device__ __forceinline__ Raw<N> LoadBefore(int64_t row, int64_t col, int64_t cols) const {
     return {{load.template LoadBefore<N, kWhole>(row, col, cols)}};
   }
-  static constexpr bool kCopies = HasAddresses<Load_, kPack>;
-  __device__ __forceinline__ const void* Address(int, int64_t row, int64_t col) const {
-    return load.Address(row, col);
-  }
   template <int N>
   __device__ __forceinline__ void Shift(int64_t row, int64_t col, Raw<N>& raw,
                                         const Raw<N>& next) const {

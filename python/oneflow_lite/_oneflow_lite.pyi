@@ -252,6 +252,7 @@ class FusedRowsKernel:
         statistics_bytes: int,
         is_double: builtins.bool,
         shares_registers: builtins.bool,
+        is_lean: builtins.bool,
         most_clustered: int,
     ) -> None: ...
     @property

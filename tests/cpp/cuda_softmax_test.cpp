@@ -261,13 +261,16 @@ TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheBlockTiersBoundariesAtOddOffsets) {
   }
 }
 
-// Few rows: clusters of 2 to 16 blocks (256 packs a block at least), with workspace the whole grid
-// from 16384 packs on; without, 16 blocks' shared memory.
+// Few rows: one block up to 512 packs, clusters of 4 to 16 blocks (256 packs a block at least) in
+// registers up to 32768 or 65536 packs, gradients 65536 with more threads; from 65537 packs on, or
+// 16384 where there are no clusters, the whole grid with workspace; without, 16 blocks' shared
+// memory.
 TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheClusterAndGridTiersBoundaries) {
   const auto shared = static_cast<int64_t>(this->stream_->properties().shared_memory_per_block);
-  for (int64_t packs : {int64_t{257}, int64_t{512}, int64_t{1024}, int64_t{2048}, int64_t{4096},
-                        int64_t{16384}, 8 * ((72 << 10) - 3200) / int64_t{16},
-                        16 * (shared - 3200) / 32, 16 * (shared - 3200) / 16}) {
+  for (int64_t packs :
+       {int64_t{257}, int64_t{512}, int64_t{1024}, int64_t{2048}, int64_t{4096}, int64_t{16384},
+        int64_t{32768}, int64_t{65536}, 8 * ((72 << 10) - 3200) / int64_t{16},
+        16 * (shared - 3200) / 32, 16 * (shared - 3200) / 16}) {
     for (int64_t cols : {packs * this->kPack - 1, packs * this->kPack, packs * this->kPack + 1,
                          (packs + 1) * this->kPack}) {
       this->Run({2, cols});
