@@ -12,17 +12,20 @@
 namespace oneflow_lite {
 namespace cuda {
 
-// sum = x + residual, a block per row.
+// sum = x + residual, a block per row, or per `chunk` columns of what is then a single row.
 template <class T>
 __global__ void __launch_bounds__(NormPolicy::kSumThreads)
-    NormAddKernel(const __grid_constant__ NormForward<T> a, T* sum) {
+    NormAddKernel(const __grid_constant__ NormForward<T> a, T* sum, int64_t chunk) {
   using C = ComputeType<T>;
   constexpr int N = kPackSize<T>;
-  for (int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {
-    const T* x = a.x + row * a.x_stride;
-    const T* residual = a.residual + row * a.cols;
-    T* to = sum + row * a.cols;
-    const RowSpan<N> span(ElementsToBoundary(to), a.cols);
+  const int64_t chunks = (a.cols + chunk - 1) / chunk;
+  for (int64_t item = blockIdx.x; item < a.rows * chunks; item += gridDim.x) {
+    const int64_t row = item / chunks, first = item % chunks * chunk;
+    const int64_t cols = a.cols - first < chunk ? a.cols - first : chunk;
+    const T* x = a.x + row * a.x_stride + first;
+    const T* residual = a.residual + row * a.cols + first;
+    T* to = sum + row * a.cols + first;
+    const RowSpan<N> span(ElementsToBoundary(to), cols);
     const auto add = [&](auto size, int64_t col) {
       constexpr int kSize = decltype(size)::value;
       auto v = ConvertPack<C>(LoadPack<kSize>(x + col));
@@ -83,46 +86,55 @@ cudaError_t LaunchLanesFor(int capacity, const NormWhole<T>& p, cudaStream_t str
   return LaunchLanes<kCentre, kResidual, 32, 4>(p, stream);
 }
 
-// Packs per thread of the kernel of clusters. Two inputs leave no room for eight.
+// Packs per thread, at most. Two inputs leave no room for eight.
 template <bool kResidual>
-inline constexpr int kClusterPacks =
-    kResidual ? NormPolicy::kBlockManyPacks : NormPolicy::kMostPacks;
+inline constexpr int kWholePacks = kResidual ? NormPolicy::kBlockManyPacks : NormPolicy::kMostPacks;
 
 template <bool kCentre, bool kResidual, class T>
 bool PlanWholeOf(const NormForward<T>& a, const DeviceLimits& limits, WholePlan* plan) {
   using P = NormPolicy;
+  using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
   const int64_t packs = a.cols / kPackSize<T>;
   if (!IsWhole(a) || a.rows > kMaxBlocks / kMaxClusterBlocks) return false;
-  const int most_blocks =
-      packs <= P::kLanePacks
-          ? 1
-          : MaxClusterBlocks<
-                NormBlockKernel<T, kCentre, kResidual, true, kClusterPacks<kResidual>>>(
-                P::kWholeThreads<T>, 0, limits);
-  return PlanWhole(a.rows, packs, P::kWholeThreads<T>, kClusterPacks<kResidual>, most_blocks,
-                   limits, plan);
+  WholeTraits t;
+  t.most_threads = P::kWholeThreads<T>;
+  t.most_packs = kWholePacks<kResidual>;
+  t.waves = kResidual ? 3 : 1;
+  t.most_blocks = 1;
+  if (packs > P::kLanePacks) {
+    t.most_blocks =
+        MaxClusterBlocks<NormBlockKernel<T, kCentre, kResidual, kWholePacks<kResidual>>>(
+            t.most_threads, Exchange::Bytes(kMaxClusterBlocks, t.most_threads), limits);
+  }
+  return PlanWhole(a.rows, packs, t, limits, plan);
+}
+
+template <bool kCentre, bool kResidual, int kPacks, class T>
+cudaError_t LaunchBlocks(const WholePlan& plan, const NormWhole<T>& p, const DeviceLimits& limits,
+                         cudaStream_t stream) {
+  constexpr auto kernel = &NormBlockKernel<T, kCentre, kResidual, kPacks>;
+  const size_t shared = WarpExchange<NormPart<ComputeType<T>>>::Bytes(plan.blocks, plan.threads);
+  if (plan.blocks > 8) MaxClusterBlocks<kernel>(plan.threads, shared, limits);  // allows them
+  return LaunchAs({plan.blocks}, kernel, p.a.rows * plan.blocks, plan.threads, shared, stream, p);
 }
 
 template <bool kCentre, bool kResidual, class T>
-cudaError_t LaunchWhole(const WholePlan& plan, const NormForward<T>& a, cudaStream_t stream) {
+cudaError_t LaunchWhole(const WholePlan& plan, const NormForward<T>& a, const DeviceLimits& limits,
+                        cudaStream_t stream) {
   using P = NormPolicy;
   const NormWhole<T> p = WholeOf(a, kCentre);
   if (plan.lanes > 0) {
     return LaunchLanesFor<kCentre, kResidual>(plan.lanes * plan.packs, p, stream);
   }
   if (plan.packs == P::kEarlyPacks) {
-    return Launch(NormBlockKernel<T, kCentre, kResidual, false, P::kEarlyPacks>, a.rows,
-                  plan.threads, 0, stream, p);
+    return LaunchBlocks<kCentre, kResidual, P::kEarlyPacks>(plan, p, limits, stream);
   }
   if constexpr (!kResidual) {
-    if (plan.packs == P::kBlockManyPacks) {
-      return Launch(NormBlockKernel<T, kCentre, false, false, P::kBlockManyPacks>, a.rows,
-                    plan.threads, 0, stream, p);
+    if (plan.packs == P::kMostPacks) {
+      return LaunchBlocks<kCentre, false, P::kMostPacks>(plan, p, limits, stream);
     }
   }
-  return LaunchAs({plan.blocks},
-                  NormBlockKernel<T, kCentre, kResidual, true, kClusterPacks<kResidual>>,
-                  a.rows * plan.blocks, plan.threads, 0, stream, p);
+  return LaunchBlocks<kCentre, kResidual, P::kBlockManyPacks>(plan, p, limits, stream);
 }
 
 template <bool kCentre, class T>
@@ -139,28 +151,40 @@ cudaError_t LaunchForwardRows(const NormForward<T>& a, const DeviceLimits& limit
   return LaunchRows(row, a.rows, a.cols, limits, stream, workspace);
 }
 
+template <class T>
+cudaError_t LaunchAdd(NormForward<T> a, T* sum, cudaStream_t stream) {
+  int64_t chunk = a.cols;
+  if (a.x_stride == a.cols) {
+    a.cols *= a.rows;
+    a.rows = 1;
+    chunk = int64_t{NormPolicy::kSumThreads} * kPackSize<T>;
+  }
+  return Launch(NormAddKernel<T>, a.rows * CeilDiv(a.cols, chunk), NormPolicy::kSumThreads, 0,
+                stream, a, sum, chunk);
+}
+
 template <bool kCentre, class T>
 cudaError_t LaunchForward(const NormForward<T>& a, const DeviceLimits& limits, cudaStream_t stream,
                           void* workspace) {
   WholePlan plan;
   if (!a.residual) {
     if (PlanWholeOf<kCentre, false>(a, limits, &plan)) {
-      return LaunchWhole<kCentre, false>(plan, a, stream);
+      return LaunchWhole<kCentre, false>(plan, a, limits, stream);
     }
     return LaunchForwardRows<kCentre>(a, limits, stream, workspace);
   }
   if (PlanWholeOf<kCentre, true>(a, limits, &plan)) {
-    return LaunchWhole<kCentre, true>(plan, a, stream);
+    return LaunchWhole<kCentre, true>(plan, a, limits, stream);
   }
   // The sum first: the other rows of two inputs are not worth kernels of their own.
+  T* const sum = a.sum ? a.sum : a.y;
+  cudaError_t error = LaunchAdd(a, sum, stream);
+  if (error != cudaSuccess) return error;
   NormForward<T> b = a;
-  b.x = a.sum ? a.sum : a.y;
+  b.x = sum;
   b.x_stride = a.cols;
   b.residual = nullptr;
   b.sum = nullptr;
-  const cudaError_t error =
-      Launch(NormAddKernel<T>, a.rows, NormPolicy::kSumThreads, 0, stream, a, a.sum ? a.sum : a.y);
-  if (error != cudaSuccess) return error;
   return LaunchForward<kCentre>(b, limits, stream, workspace);
 }
 

@@ -31,9 +31,9 @@ struct alignas(16) NormPart {
   C count = 0, mean = 0, low = 0, squares = 0;
 };
 
-// Threads that hold a row: kTeam lanes, or (0) a block, or (1) a cluster of blocks.
+// Threads that hold a row: kTeam lanes, or (0) one or more blocks.
 template <int kTeam>
-inline constexpr bool kIsLanes = kTeam > 1;
+inline constexpr bool kIsLanes = kTeam > 0;
 
 // kFull: every thread has all its packs. kEarly: weight and bias are loaded with the row, else when
 // they are needed, which takes fewer registers.
@@ -278,28 +278,25 @@ __global__ void __launch_bounds__(NormPolicy::kLaneThreads, NormPolicy::LaneBloc
 }
 
 // A row per block, or per cluster of blocks.
-template <class T, bool kCentre, bool kResidual, bool kCluster, int kPacks>
-__global__ void __launch_bounds__(NormPolicy::kWholeThreads<T>, NormPolicy::kWholeBlocks<T>)
+template <class T, bool kCentre, bool kResidual, int kPacks>
+__global__ void __launch_bounds__(NormPolicy::kBoundThreads<T>(kResidual ? 0 : kPacks),
+                                  NormPolicy::kWholeBlocks<T>)
     NormBlockKernel(const __grid_constant__ NormWhole<T> p) {
-  using C = ComputeType<T>;
-  using Exchange = WarpExchange<NormPart<C>, kCluster>;
+  using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
   constexpr bool kEarly = kPacks <= NormPolicy::kEarlyPacks;
-  __shared__ NormPart<C> slots[Exchange::kSlots];
-  __shared__ uint64_t barrier;
-  Exchange exchange(slots, &barrier);
+  extern __shared__ __align__(16) char shared[];
+  Exchange exchange(shared);
   const int size = Exchange::blocks() * static_cast<int>(blockDim.x);
   const int rank = Exchange::block() * static_cast<int>(blockDim.x) + threadIdx.x;
-  const int64_t row = blockIdx.x / Exchange::blocks();
   const auto run = [&](auto full) {
     constexpr bool kFull = decltype(full)::value;
-    NormWholeRow<T, kCentre, kResidual, kCluster, kPacks, kEarly, kFull> part(p, row, p.packs, rank,
-                                                                              size);
+    NormWholeRow<T, kCentre, kResidual, 0, kPacks, kEarly, kFull> part(p, internal::ClusterIndex(),
+                                                                       p.packs, rank, size);
     part.Load();
-    const NormPart<C>* parts = exchange.Give(part.Gather());
+    const auto* parts = exchange.Give(part.Gather());
     part.Store(MergeParts<kCentre>(parts, Exchange::values(), p.share));
   };
-  constexpr bool kMayBeFull =
-      NormWholeRow<T, kCentre, kResidual, kCluster, kPacks, kEarly, true>::kHold;
+  constexpr bool kMayBeFull = NormWholeRow<T, kCentre, kResidual, 0, kPacks, kEarly, true>::kHold;
   if (kMayBeFull && p.packs == size * kPacks) {
     run(std::bool_constant<kMayBeFull>{});
   } else {

@@ -53,6 +53,11 @@ struct NormPolicy {
   static constexpr int kWholeThreads = sizeof(T) == 8 ? 256 : 512;  // at most
   template <class T>
   static constexpr int kWholeBlocks = sizeof(T) == 8 ? 3 : 2;
+  // For which registers are shared out: float32 with four packs gets along with 48.
+  template <class T>
+  static constexpr int kBoundThreads(int packs) {
+    return sizeof(T) == 4 && packs == kBlockManyPacks ? 640 : kWholeThreads<T>;
+  }
   // Registers, as blocks per multiprocessor: 40, 56 or 80 with 1, 2 or 4 packs per lane.
   template <class T>
   static constexpr int LaneBlocks(int packs) {
@@ -238,10 +243,17 @@ struct WholePlan {
   int blocks = 1;   // that share a row
 };
 
-// most_threads, most_packs: of a block and of its threads, that there is a kernel for; most_blocks:
-// of a cluster. False: the rows do not fit.
-inline bool PlanWhole(int64_t rows, int64_t packs, int most_threads, int most_packs,
-                      int most_blocks, const DeviceLimits& limits, WholePlan* plan) {
+// What of a forward its plan depends on.
+struct WholeTraits {
+  int most_threads;  // of a block
+  int most_packs;    // per thread, that there is a kernel for
+  int most_blocks;   // of a cluster
+  int waves;         // of blocks with few packs per thread that are faster than fewer with more
+};
+
+// False: the rows do not fit.
+inline bool PlanWhole(int64_t rows, int64_t packs, const WholeTraits& t, const DeviceLimits& limits,
+                      WholePlan* plan) {
   using P = NormPolicy;
   *plan = WholePlan();
   if (packs <= P::kLanePacks) {
@@ -251,30 +263,28 @@ inline bool PlanWhole(int64_t rows, int64_t packs, int most_threads, int most_pa
     while (plan->lanes * plan->packs < packs) plan->lanes *= 2;
     return true;
   }
-  const auto threads = [](int64_t packs, int each) {
-    return static_cast<int>(CeilDiv(packs, 32 * each) * 32);
-  };
   // Few rows get more blocks each, as long as that keeps a block busy.
-  const auto fills = [&](int64_t blocks, int per_multiprocessor) {
-    return rows * blocks >= int64_t{per_multiprocessor} * limits.multiprocessors ||
-           packs <= blocks * P::kFewWholePacks;
+  const auto fills = [&](int64_t blocks) {
+    return rows * blocks >= 2 * limits.multiprocessors || packs <= blocks * P::kFewWholePacks;
   };
   const int64_t wave = int64_t{limits.multiprocessors} * 1024;  // threads that run at once
-  for (const int each : {P::kEarlyPacks, P::kBlockManyPacks}) {
+  for (const int each : {P::kEarlyPacks, P::kBlockManyPacks, P::kMostPacks}) {
+    if (each > t.most_packs) break;
+    const int64_t capacity = int64_t{t.most_threads} * each;  // of a block
+    plan->blocks = 1;
+    while (plan->blocks < t.most_blocks &&
+           (packs > plan->blocks * capacity || !fills(plan->blocks))) {
+      plan->blocks *= 2;
+    }
+    if (packs > plan->blocks * capacity) continue;
+    const bool last = each == t.most_packs;
+    const bool in_waves = CeilDiv(packs, each) * rows <= t.waves * wave;
+    if (!last && !in_waves && (each == P::kEarlyPacks || plan->blocks > 1)) continue;
     plan->packs = each;
-    plan->threads = threads(packs, each);
-    const bool serves = each == P::kBlockManyPacks || rows * plan->threads <= wave;
-    if (serves && plan->threads <= most_threads && fills(2, 1)) return true;
+    plan->threads = static_cast<int>(CeilDiv(packs, int64_t{32} * each * plan->blocks) * 32);
+    return true;
   }
-  while (plan->blocks < most_blocks &&
-         (packs > int64_t{plan->blocks} * most_threads * most_packs || !fills(plan->blocks, 2))) {
-    plan->blocks *= 2;
-  }
-  const int64_t share = CeilDiv(packs, plan->blocks);
-  plan->packs = most_packs;
-  plan->threads = threads(share, fills(plan->blocks, 4) ? most_packs : P::kEarlyPacks);
-  if (plan->threads > most_threads) plan->threads = most_threads;
-  return share <= int64_t{plan->threads} * most_packs;
+  return false;
 }
 
 }  // namespace cuda

@@ -3,8 +3,8 @@
 // One exchange of a value per warp among all warps that work on a row: those of a block, or of a
 // cluster of blocks (sm_90 and later), where each warp sends its value straight to every block.
 //
-//   WarpExchange<Sums, true> exchange(slots, &barrier);   // before the row is loaded
-//   const Sums* all = exchange.Give(mine);                // of all warps, in their order
+//   WarpExchange<Sums> exchange(shared);    // before the row is loaded
+//   const Sums* all = exchange.Give(mine);  // of all warps, in their order
 #pragma once
 
 #include <string.h>
@@ -15,30 +15,29 @@
 namespace oneflow_lite {
 namespace cuda {
 
-inline constexpr int kExchangeWarps = 16;  // of a block, at most
-
-// T: a plain struct of a multiple of 16 bytes, at most 32, aligned to 16. Serves one exchange.
-template <class T, bool kCluster>
+// T: a plain struct of a multiple of 16 bytes, aligned to 16. Serves one exchange.
+template <class T>
 class WarpExchange {
  public:
-  // Values that there is room for.
-  static constexpr int kSlots = kCluster ? kExchangeWarps * kMaxClusterBlocks : kExchangeWarps;
+  // Of dynamic shared memory.
+  static constexpr size_t Bytes(int blocks, int threads) {
+    return kBarrierBytes + sizeof(T) * blocks * (threads / kWarp);
+  }
 
-  // `slots` and `barrier` are shared memory, at the same place in every block. All threads of all
-  // blocks must come here, and to Give.
-  __device__ __forceinline__ WarpExchange(T* slots, uint64_t* barrier)
-      : slots_(slots), barrier_(static_cast<uint32_t>(__cvta_generic_to_shared(barrier))) {
-    if constexpr (kCluster) {
-      if (blocks() == 1) return;
-      if (threadIdx.x == 0) Expect(values() * static_cast<int>(sizeof(T)));
-      internal::ClusterArriveRelaxed();
-    }
+  // `shared` is at the same place in every block, aligned to 16 bytes. All threads of all blocks
+  // must come here, and to Give.
+  __device__ __forceinline__ explicit WarpExchange(void* shared)
+      : slots_(reinterpret_cast<T*>(static_cast<char*>(shared) + kBarrierBytes)),
+        barrier_(static_cast<uint32_t>(__cvta_generic_to_shared(shared))) {
+    if (blocks() == 1) return;
+    if (threadIdx.x == 0) Expect(values() * static_cast<int>(sizeof(T)));
+    internal::ClusterArriveRelaxed();
   }
   __device__ __forceinline__ static int block() {
-    return kCluster ? static_cast<int>(internal::ClusterRank()) : 0;
+    return static_cast<int>(internal::ClusterRank());
   }
   __device__ __forceinline__ static int blocks() {
-    return kCluster ? static_cast<int>(internal::ClusterSize()) : 1;
+    return static_cast<int>(internal::ClusterSize());
   }
   __device__ __forceinline__ static int values() {
     return blocks() * static_cast<int>(blockDim.x) / kWarp;
@@ -47,21 +46,21 @@ class WarpExchange {
   // `mine` is the same in all lanes of a warp.
   __device__ __forceinline__ const T* Give(const T& mine) {
     const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-    if constexpr (kCluster) {
-      if (blocks() > 1) {
-        internal::ClusterWait();  // the other blocks' shared memory is there
-        T* slot = slots_ + block() * (static_cast<int>(blockDim.x) / kWarp) + warp;
-        if (lane < blocks()) Send(slot, lane, mine);
-        Wait();
-        return slots_;
-      }
+    if (blocks() == 1) {
+      if (lane == 0) slots_[warp] = mine;
+      __syncthreads();
+    } else {
+      internal::ClusterWait();  // the other blocks' shared memory is there
+      T* slot = slots_ + block() * (static_cast<int>(blockDim.x) / kWarp) + warp;
+      if (lane < blocks()) Send(slot, lane, mine);
+      Wait();
     }
-    if (lane == 0) slots_[warp] = mine;
-    __syncthreads();
     return slots_;
   }
 
  private:
+  static constexpr size_t kBarrierBytes = 16;
+
   // Sets the barrier up for so many bytes that come in.
   __device__ __forceinline__ void Expect(int bytes) {
     NV_IF_TARGET(
