@@ -92,14 +92,15 @@ inline int GridChunks(int64_t rows, int64_t packs, const DeviceLimits& limits) {
   return static_cast<int>(chunks < P::kMaxChunks ? chunks : P::kMaxChunks);
 }
 
-// Of a row in the registers of one block, where there are many. Shares of a copy, half: 4096
-// columns with 8, 6, 4 packs 0.964, 0.975, 0.964; 8192: 0.970, 0.992, 0.981; 12288: 0.960, 0.960,
-// 0.982; 16384: 0.976, -, 0.948; float32, 3072 columns: 0.969, 0.971, 0.989. At 10000 columns 4
-// packs leave an SM half empty: 0.940.
+// Of a row in the registers of one block, where there are many: what leaves the least of an SM's
+// registers empty. Shares of a copy, half, with 8, 6 and 4 packs: 4096 columns 0.964, 0.975, 0.964;
+// 8192: 0.970, 0.992, 0.981; 10000: 0.972, 0.991, 0.938; 12288: 0.960, 0.960, 0.983; 14336: 0.968,
+// 0.981, 0.896; 16384: 0.976, -, 0.948. float32, 3072 columns: 0.969, 0.971, 0.989.
 inline int PacksPerThread(int pack, int64_t packs) {
   if (pack == 4) return 4;
   if (pack < 8) return 8;
-  return packs <= 384 ? 8 : packs <= 1024 ? 6 : packs <= 1408 ? 8 : packs <= 1536 ? 4 : 8;
+  if (packs <= 384 || packs > 1792) return 8;
+  return packs > 1408 && packs <= 1536 ? 4 : 6;
 }
 
 // The least power of two of blocks, at most `most`, for which `enough` holds; else `most`.
