@@ -27,6 +27,7 @@ struct Entry {
   DTypeSet dtypes;
 };
 
+// clang-format off
 constexpr Entry kEntries[] = {
     {"neg", UnaryOp::kNeg, kNumericSet},
     {"exp", UnaryOp::kExp, kFloatingSet},
@@ -38,6 +39,7 @@ constexpr Entry kEntries[] = {
     {"tanh", UnaryOp::kTanh, kFloatingSet},
     {"sigmoid", UnaryOp::kSigmoid, kFloatingSet},
 };
+// clang-format on
 
 const bool registered = [] {
   for (const Entry& e : kEntries) {

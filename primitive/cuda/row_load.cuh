@@ -101,21 +101,23 @@ __device__ __forceinline__ void LoadPacks(const A& a, int64_t row, const Span& s
   LoadEachPack<kAligned, false>(a, row, span, places, stowed);
 }
 
-// The compiler mixes predicated loads of doubles with the first uses of packs, each of which then
-// waits (0.56 of a copy at 1024 columns, 0.91 without). Two ways keep the loads in blocks of their
-// own; float32 and half gain nothing and lose registers.
-template <class A>
-inline constexpr bool kLoadsTwoWays = sizeof(typename A::C) == 8;
-template <class A, int kPacks, class Span>
+// The compiler mixes predicated loads of wide elements with the first uses of packs, each of which
+// then waits. Two ways keep the loads in blocks of their own: float64 at 1024 columns 0.91 of a
+// copy, 0.56 mixed; float32 in clusters 0.96, 0.945 mixed. Elsewhere they only take registers.
+template <class A, class Team>
+inline constexpr bool kLoadsTwoWays = sizeof(typename A::C) == 8 ||
+                                      (Team::kClustered && A::kInputs == 1 &&
+                                       sizeof(typename A::Element) == 4);
+template <class Team, class A, int kPacks, class Span>
 __device__ __forceinline__ void LoadAlignedPacks(const A& a, int64_t row, const Span& span,
                                                  const Places& places,
                                                  StowedRaw<A> (&stowed)[kPacks]) {
-  if (kLoadsTwoWays<A> && places.Reads(kPacks - 1)) {
+  if (kLoadsTwoWays<A, Team> && places.Reads(kPacks - 1)) {
     LoadEachPack<true, true>(a, row, span, places, stowed);
   } else {
     LoadEachPack<true, false>(a, row, span, places, stowed);
   }
-  if constexpr (kLoadsTwoWays<A>) {
+  if constexpr (kLoadsTwoWays<A, Team>) {
 #pragma unroll
     for (auto& pack : stowed) pack.Pin();
   }
@@ -181,7 +183,7 @@ template <bool kAlwaysAligned, class A, class Team, int kPacks, class Span>
 __device__ __forceinline__ void LoadRow(const A& a, int64_t row, bool active, int64_t cols,
                                         const Span& span, const Team& team, Places& places,
                                         StowedRaw<A> (&stowed)[kPacks]) {
-  if constexpr (kAlwaysAligned) return LoadAlignedPacks(a, row, span, places, stowed);
+  if constexpr (kAlwaysAligned) return LoadAlignedPacks<Team>(a, row, span, places, stowed);
   bool aligned = a.IsAligned(row, span.head);
   if constexpr (Shifts<A>::value) {
     constexpr int kLanes = Team::kLanes;

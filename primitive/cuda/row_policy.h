@@ -25,10 +25,8 @@ struct RowPolicy {
   static constexpr int kGroupPacks = 8;      // per lane; up to 64 registers of values in half
 
   // Rows in the registers of blocks: at most 32 of 64 registers hold values (at 512 threads two
-  // blocks per SM, 128 KB of them in flight). 16-bit rows, which compute most per byte, run best
-  // with the fewest threads (0.979 of a copy at 16384 columns, 0.948 with twice as many), as
-  // doubles do; float32 with 4 packs a thread (0.993 at 8192 columns, against 0.975). In a cluster
-  // blocks of 256 threads: 0.967 at 131072 columns in half, 0.948 with 512.
+  // blocks per SM, 128 KB of them in flight); see PacksPerThread. In a cluster blocks of 256
+  // threads: 0.967 of a copy at 131072 columns in half, 0.948 with 512.
   static constexpr int kBlockPacks = 8;                // per thread, of 16 bytes each
   static constexpr int kRegisterThreads = 512;         // at most
   static constexpr int kClusterRegisterThreads = 256;  // while 16 blocks are enough
@@ -94,6 +92,17 @@ inline int GridChunks(int64_t rows, int64_t packs, const DeviceLimits& limits) {
   return static_cast<int>(chunks < P::kMaxChunks ? chunks : P::kMaxChunks);
 }
 
+// Of a row in the registers of one block, where there are many: what leaves the least of an SM's
+// registers empty. Shares of a copy, half, with 8, 6 and 4 packs: 4096 columns 0.964, 0.975, 0.964;
+// 8192: 0.970, 0.992, 0.981; 10000: 0.972, 0.991, 0.938; 12288: 0.960, 0.960, 0.983; 14336: 0.968,
+// 0.981, 0.896; 16384: 0.976, -, 0.948. float32, 3072 columns: 0.969, 0.971, 0.989.
+inline int PacksPerThread(int pack, int64_t packs) {
+  if (pack == 4) return 4;
+  if (pack < 8) return 8;
+  if (packs <= 384 || packs > 1792) return 8;
+  return packs > 1408 && packs <= 1536 ? 4 : 6;
+}
+
 // The least power of two of blocks, at most `most`, for which `enough` holds; else `most`.
 template <class F>
 int LeastBlocks(int most, F&& enough) {
@@ -137,8 +146,10 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
       const int64_t two_packs = CeilDiv(warps, 2), most = P::kFewThreads / 32;
       const int64_t wanted = two_packs < most ? two_packs : most;
       if (taken < wanted) taken = wanted;
-    } else if (blocks == 1 && t.pack == 4 && warps <= 4 * t.block_threads / 32) {
-      taken = CeilDiv(warps, t.block_packs < 4 ? t.block_packs : 4);
+    } else if (blocks == 1) {
+      const int wanted = PacksPerThread(t.pack, packs);
+      const int64_t more = CeilDiv(warps, wanted < t.block_packs ? wanted : t.block_packs);
+      if (more * 32 <= t.block_threads) taken = more;
     }
     plan.packs = static_cast<int>(CeilDiv(warps, taken));
     plan.threads = static_cast<int>(taken * 32);

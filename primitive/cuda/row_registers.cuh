@@ -15,7 +15,7 @@ namespace internal {
 // Threads whose row is whole: the rounds leave nothing to merge.
 template <class Group>
 struct Alone {
-  static constexpr bool kInParts = false;
+  static constexpr bool kInParts = false, kClustered = false;
   static constexpr int kLanes = Group::kLanes < kWarp ? Group::kLanes : kWarp;  // side by side
   Group group;
 
@@ -33,7 +33,7 @@ struct Alone {
 // within a warp, and one exchange merges what the warps found.
 template <bool kCluster>
 struct Warps {
-  static constexpr bool kInParts = true;
+  static constexpr bool kInParts = true, kClustered = kCluster;
   static constexpr int kLanes = kWarp;
   static constexpr int kScratchBytes =
       Block::kScratchBytes + (kCluster ? ClusterExchange::kScratchBytes : 0);
@@ -110,9 +110,9 @@ __device__ __forceinline__ void RowInRegisters(const A& every, int64_t row, bool
       if (part.seen[k]) extra[k] = a.template Load<Access::kAny, 1>(row, span.Column(e));
     }
   };
-  if (kLoadsTwoWays<A>) load_extras();
+  if (kLoadsTwoWays<A, Team>) load_extras();
   LoadRow<kAligned>(a, row, active, cols, span, team, places, stowed);
-  if (!kLoadsTwoWays<A>) load_extras();
+  if (!kLoadsTwoWays<A, Team>) load_extras();
 #pragma unroll
   for (int k = 0; k < kExtras; ++k) {
     part.extra[k] = a.template Open<1>(extra[k], part.seen[k], span.Column(rank + k * size), total);

@@ -28,7 +28,7 @@ namespace cuda {
 // x and its mask in memory.
 template <class T, class M, class Index>
 struct MaskedRows {
-  using Column = std::make_signed_t<Index>;  // how far columns reach
+  using Column = std::conditional_t<sizeof(Index) == 4, int32_t, int64_t>;  // how far columns reach
   const T* x;
   int64_t row_stride;
   const M* mask;         // may be null

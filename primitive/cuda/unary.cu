@@ -34,6 +34,7 @@ struct Abs {
   __device__ C operator()(C x) const {
     return x < C(0) ? -x : x;
   }
+  __device__ uint8_t operator()(uint8_t x) const { return x; }
   __device__ float operator()(float x) const { return fabsf(x); }
   __device__ double operator()(double x) const { return fabs(x); }
 };

@@ -238,7 +238,7 @@ TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheGroupTiersBoundaries) {
 // Enough rows to fill the device: a block's registers end at 4096 packs (512 threads of 8), for
 // float64 and gradients at 2048; from there on clusters of 2 and 4 blocks hold a row.
 TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheBlockTiersBoundaries) {
-  for (int64_t packs : {256, 1024, 2048, 4096, 8192}) {
+  for (int64_t packs : {256, 384, 1408, 1536, 1792, 2048, 4096, 8192}) {
     for (int64_t cols : {packs * this->kPack - 1, packs * this->kPack, packs * this->kPack + 1,
                          (packs + 1) * this->kPack}) {
       this->Run({67, cols});

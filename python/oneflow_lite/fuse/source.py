@@ -319,10 +319,10 @@ def generate(kind: Kind, load: Graph | None, store: Graph | None) -> str:
         f"// {g.role[g.role.index('(') + 1 : -5]} = {g}\n" for g in (load, store) if g
     )
     return f"""// flow.fuse.{kind.base}
-{comments}#include "primitive/cuda/fused_row.cuh"
-#include "primitive/cuda/row_registers.cuh"
-#include "primitive/cuda/row_streamed.cuh"
-#include "primitive/cuda/{header}"
+{comments}#include <primitive/cuda/fused_row.cuh>
+#include <primitive/cuda/row_registers.cuh>
+#include <primitive/cuda/row_streamed.cuh>
+#include <primitive/cuda/{header}>
 
 namespace oneflow_lite {{
 namespace cuda {{
