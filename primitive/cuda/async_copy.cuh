@@ -25,15 +25,6 @@ __device__ __forceinline__ void CopyAsync(void* shared, const void* global, int 
                : "memory");
 }
 
-// 16 bytes by way of the L1: for threads whose neighbouring words share sectors of 32 bytes.
-__device__ __forceinline__ void CopyAsyncCached(void* shared, const void* global) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;"
-               :
-               : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(shared))),
-                 "l"(__cvta_generic_to_global(global))
-               : "memory");
-}
-
 __device__ __forceinline__ void CommitCopies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
