@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The norms' forward where every row of every tensor is whole packs of 16 bytes, held in registers:
-// of a group of lanes, of a block, or of the blocks of a cluster. Half precision has 128 elements
-// to compute per nanosecond and multiprocessor: every instruction counts here.
+// of a group of lanes, of a block, or of the blocks of a cluster. At the speed of memory a
+// multiprocessor has some 28 instructions for an element of half precision, reductions and all.
 //
 // layer_norm: a warp centres its own columns about their mean; one exchange merges what the warps
 // found (Chan, Golub and LeVeque; see norm_forward.cuh).

@@ -141,12 +141,7 @@ class NormTeam {
     if (kAligned || (alike && !last)) {
 #pragma unroll
       for (int k = 0; k < kPacks; ++k) {
-        if (!Has(k)) continue;
-        if (kAligned) {
-          CopyAsync(Slot(slots, index + k), p + Offset(k), kPackBytes);
-        } else {
-          CopyAsyncCached(Slot(slots, index + k), p + Offset(k));
-        }
+        if (Has(k)) CopyAsync(Slot(slots, index + k), p + Offset(k), kPackBytes);
       }
     } else if (alike) {
 #pragma unroll
@@ -155,28 +150,11 @@ class NormTeam {
         CopyAsync(Slot(slots, index + k), p + Offset(k), Last(k) * static_cast<int>(sizeof(T)));
       }
     } else {
-      CopyShifted(slots, index, p);
-    }
-  }
-  // Rows that lie otherwise between multiples of 16 bytes than those of the anchor. Not unrolled:
-  // rare, and it would cost registers.
-  __device__ __forceinline__ void CopyShifted(char* slots, int index, const T* p) const {
-#pragma unroll 1
-    for (int k = 0; k < kPacks; ++k) {
-      T* const slot = Slot(slots, index + k);
-      if (Inside(k)) {
-        uint4 word;
-        const auto pack = LoadShiftedPack<N>(p + Offset(k));
-        memcpy(&word, &pack, sizeof(word));
-        *reinterpret_cast<uint4*>(slot) = word;
-      } else if (Has(k)) {
-        CopyEach(slot, p + Offset(k), First(k), Last(k));
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) {
+        if (Has(k)) CopyEach(Slot(slots, index + k), p + Offset(k), First(k), Last(k));
       }
     }
-  }
-  // Whether the packs around pack k are the row's too.
-  __device__ __forceinline__ bool Inside(int k) const {
-    return column_ + Offset(k) >= N && left_ - Offset(k) >= 2 * N;
   }
 
   // Stores pack k of a row; p: the row's first pack of this thread. aligned: p is, to 16 bytes.
