@@ -249,7 +249,7 @@ cudaError_t LaunchCrossEntropyInPlace(const CrossEntropyRows<T>& p, T* x,
     return Launch(CrossEntropyNoClassesKernel<T>, CeilDiv(p.rows, CrossEntropyPolicy::kThreads),
                   CrossEntropyPolicy::kThreads, 0, stream, p, scale, loss);
   }
-  return LaunchRows(CrossEntropyInPlaceRow<T>{p, {p.x, p.classes}, {x, p.classes}, scale, loss},
+  return LaunchRows(CrossEntropyInPlaceRow<T>{p, {x, p.classes}, {x, p.classes}, scale, loss},
                     p.rows, p.classes, limits, stream, workspace);
 }
 template <class T>

@@ -234,6 +234,13 @@ struct CrossEntropyInPlaceRow {
   }
 };
 
+// What is read lies as what is written does: it is the same memory.
+template <class T>
+struct BlockShape<CrossEntropyInPlaceRow<T>> : BlockBounds<ComputeType<T>> {
+  static constexpr bool kAligned = true;
+  static constexpr int kPacks = RowPolicy::kBlockPacks;
+};
+
 // The losses where there are no classes.
 template <class T>
 __global__ void CrossEntropyNoClassesKernel(CrossEntropyRows<T> p, const ComputeType<T>* scale,
