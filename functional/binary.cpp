@@ -3,6 +3,7 @@
 
 #include "functional/copy.h"
 #include "functional/reduce.h"
+#include "functional/unary.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/op_expr.h"
@@ -26,18 +27,22 @@ Typed TypeOf(const Operand& o) {
   return {std::get<Scalar>(o).default_dtype(), 0};
 }
 
+}  // namespace
+
 DType ResultDType(const Operand& a, const Operand& b) {
   const Typed x = TypeOf(a), y = TypeOf(b);
   if (x.strength == y.strength) return PromoteTypes(x.dtype, y.dtype);
   return x.strength > y.strength ? Combine(x.dtype, y.dtype) : Combine(y.dtype, x.dtype);
 }
 
-StatusOr<Tensor> AsTensor(const Operand& o, DType dtype) {
+StatusOr<Tensor> ToTensor(const Operand& o, DType dtype) {
   if (const Tensor* t = std::get_if<Tensor>(&o)) return Cast(*t, dtype);
   OFL_ASSIGN_OR_RETURN(Tensor scalar, Tensor::Empty(Shape{}, dtype, Device{}));
   VisitAll(dtype, [&]<class T>(Tag<T>) { *scalar.data<T>() = std::get<Scalar>(o).to<T>(); });
   return scalar;
 }
+
+namespace {
 
 Status CheckOperands(const OpExpr& op, const Operand& a, const Operand& b) {
   const Tensor *x = std::get_if<Tensor>(&a), *y = std::get_if<Tensor>(&b);
@@ -48,8 +53,8 @@ Status CheckOperands(const OpExpr& op, const Operand& a, const Operand& b) {
 }
 
 StatusOr<Tensor> CallWithDType(const OpExpr& op, const Operand& a, const Operand& b, DType dtype) {
-  OFL_ASSIGN_OR_RETURN(Tensor x, AsTensor(a, dtype));
-  OFL_ASSIGN_OR_RETURN(Tensor y, AsTensor(b, dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor x, ToTensor(a, dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor y, ToTensor(b, dtype));
   return Call(op, {x, y});
 }
 
@@ -66,7 +71,7 @@ StatusOr<Tensor> CallInPlace(const OpExpr& op, const Tensor& self, const Operand
     return Error(ErrorKind::kDType, op.def().name, "(): the result has dtype ", Name(result),
                  ", which cannot be stored in ", Describe(self));
   }
-  OFL_ASSIGN_OR_RETURN(Tensor y, AsTensor(other, self.dtype()));
+  OFL_ASSIGN_OR_RETURN(Tensor y, ToTensor(other, self.dtype()));
   return Call(op, {self, y});
 }
 
@@ -122,6 +127,34 @@ StatusOr<Tensor> Ge(const Operand& a, const Operand& b) {
   return CallPromoted(op, a, b);
 }
 
+StatusOr<Tensor> Maximum(const Operand& a, const Operand& b) {
+  static const OpExpr& op = BinaryOpExpr("maximum");
+  return CallPromoted(op, a, b);
+}
+StatusOr<Tensor> Minimum(const Operand& a, const Operand& b) {
+  static const OpExpr& op = BinaryOpExpr("minimum");
+  return CallPromoted(op, a, b);
+}
+
+StatusOr<Tensor> Pow(const Operand& a, const Operand& b) {
+  static const OpExpr& op = BinaryOpExpr("pow");
+  const Tensor* x = std::get_if<Tensor>(&a);
+  const Scalar* exponent = std::get_if<Scalar>(&b);
+  if (x && exponent) {
+    const double e = exponent->to<double>();
+    const bool counts = !exponent->is_float() || IsFloating(x->dtype());
+    if (e == 2 && counts) return Mul(*x, *x);
+    if (e == 3 && counts) {
+      OFL_ASSIGN_OR_RETURN(Tensor square, Mul(*x, *x));
+      return Mul(square, *x);
+    }
+    if (e == 0.5) return Sqrt(*x);
+    if (e == -0.5) return Rsqrt(*x);
+  }
+  OFL_RETURN_IF_ERROR(CheckOperands(op, a, b));
+  return CallWithDType(op, a, b, ResultDType(a, b));
+}
+
 StatusOr<Tensor> AddInto(const Tensor& self, const Operand& other) {
   static const OpExpr& op = InPlaceOpExpr("add_");
   return CallInPlace(op, self, other);
@@ -163,6 +196,12 @@ OFL_REGISTER_FUNCTION("mul(Operand input, Operand other) -> Tensor", Mul, kMetho
                       "input * other.");
 OFL_REGISTER_FUNCTION("div(Operand input, Operand other) -> Tensor", Div, kMethod,
                       "input / other; integers give float32.");
+OFL_REGISTER_FUNCTION("maximum(Operand input, Operand other) -> Tensor", Maximum, kMethod,
+                      "The larger of input and other; NaN where one of them is.");
+OFL_REGISTER_FUNCTION("minimum(Operand input, Operand other) -> Tensor", Minimum, kMethod,
+                      "The smaller of input and other; NaN where one of them is.");
+OFL_REGISTER_FUNCTION("pow(Operand input, Operand exponent) -> Tensor", Pow, kMethod,
+                      "input to the power of exponent; integers take the exponents 2 and 3 only.");
 OFL_REGISTER_FUNCTION("eq(Operand input, Operand other) -> Tensor", Eq, kMethod, "input == other.");
 OFL_REGISTER_FUNCTION("ne(Operand input, Operand other) -> Tensor", Ne, kMethod, "input != other.");
 OFL_REGISTER_FUNCTION("lt(Operand input, Operand other) -> Tensor", Lt, kMethod, "input < other.");

@@ -11,10 +11,20 @@
 
 namespace oneflow_lite::functional {
 
+// The dtype that the two are promoted to; an operand as a tensor of a dtype, numbers of 0 dims.
+OFL_API DType ResultDType(const Operand& a, const Operand& b);
+OFL_API StatusOr<Tensor> ToTensor(const Operand& o, DType dtype);
+
 OFL_API StatusOr<Tensor> Add(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> Sub(const Operand& a, const Operand& b);  // not on bool
 OFL_API StatusOr<Tensor> Mul(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> Div(const Operand& a, const Operand& b);  // true division: always floating
+
+// The larger and the smaller; NaN where an operand is. Equal operands share the gradient.
+OFL_API StatusOr<Tensor> Maximum(const Operand& a, const Operand& b);
+OFL_API StatusOr<Tensor> Minimum(const Operand& a, const Operand& b);
+// a to the power of b. Floats; integers have the exponents 2 and 3 only.
+OFL_API StatusOr<Tensor> Pow(const Operand& a, const Operand& b);
 
 // Comparisons give bool.
 OFL_API StatusOr<Tensor> Eq(const Operand& a, const Operand& b);

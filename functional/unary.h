@@ -14,5 +14,18 @@ OFL_API StatusOr<Tensor> Exp(const Tensor& x);
 OFL_API StatusOr<Tensor> Log(const Tensor& x);
 // max(x, 0), NaN where x is NaN; any dtype but bool.
 OFL_API StatusOr<Tensor> Relu(const Tensor& x);
+// |x|; any dtype but bool. Its gradient is 0 where x is.
+OFL_API StatusOr<Tensor> Abs(const Tensor& x);
+// As Exp in their dtypes: the root, 1 / root, tanh, 1 / (1 + e^-x).
+OFL_API StatusOr<Tensor> Sqrt(const Tensor& x);
+OFL_API StatusOr<Tensor> Rsqrt(const Tensor& x);
+OFL_API StatusOr<Tensor> Tanh(const Tensor& x);
+OFL_API StatusOr<Tensor> Sigmoid(const Tensor& x);
+
+// Of bool, whatever x's dtype; integers are neither NaN nor infinite.
+OFL_API StatusOr<Tensor> IsNan(const Tensor& x);
+OFL_API StatusOr<Tensor> IsInf(const Tensor& x);
+OFL_API StatusOr<Tensor> IsFinite(const Tensor& x);
+OFL_API StatusOr<Tensor> LogicalNot(const Tensor& x);
 
 }  // namespace oneflow_lite::functional

@@ -80,6 +80,9 @@ constexpr Entry kEntries[] = {
     {"gt", BinaryOp::kGt, kAllDTypes},
     {"ge", BinaryOp::kGe, kAllDTypes},
     {"relu_backward", BinaryOp::kReluBackward, kFloatingSet},
+    {"maximum", BinaryOp::kMaximum, kAllDTypes},
+    {"minimum", BinaryOp::kMinimum, kAllDTypes},
+    {"pow", BinaryOp::kPow, kFloatingSet},
 };
 
 const bool registered = [] {

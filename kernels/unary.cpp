@@ -27,12 +27,19 @@ struct Entry {
   DTypeSet dtypes;
 };
 
+// clang-format off
 constexpr Entry kEntries[] = {
     {"neg", UnaryOp::kNeg, kNumericSet},
     {"exp", UnaryOp::kExp, kFloatingSet},
     {"log", UnaryOp::kLog, kFloatingSet},
     {"relu", UnaryOp::kRelu, kNumericSet},
+    {"abs", UnaryOp::kAbs, kNumericSet},
+    {"sqrt", UnaryOp::kSqrt, kFloatingSet},
+    {"rsqrt", UnaryOp::kRsqrt, kFloatingSet},
+    {"tanh", UnaryOp::kTanh, kFloatingSet},
+    {"sigmoid", UnaryOp::kSigmoid, kFloatingSet},
 };
+// clang-format on
 
 const bool registered = [] {
   for (const Entry& e : kEntries) {

@@ -5,6 +5,9 @@
 // they are summed to the inputs' shapes.
 #include "functional/binary.h"
 
+#include "functional/copy.h"
+#include "functional/select.h"
+#include "functional/unary.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/kernel_registry.h"
@@ -47,6 +50,45 @@ StatusOr<Tensor> DivGradientB(C c) {
 }
 StatusOr<Tensor> Negated(C c) { return functional::Sub(Scalar(0), c.grad(0)); }
 
+// Of an operand that is the result: g, half of it where both are, else 0.
+template <StatusOr<Tensor> (*kBeats)(const Operand&, const Operand&), int kOwn>
+StatusOr<Tensor> WinnersGradient(C c) {
+  const Tensor &own = c.input(kOwn), &other = c.input(1 - kOwn);
+  OFL_ASSIGN_OR_RETURN(Tensor share, kBeats(own, other));
+  OFL_ASSIGN_OR_RETURN(Tensor equal, functional::Eq(own, other));
+  OFL_ASSIGN_OR_RETURN(share, functional::Cast(share, own.dtype()));
+  OFL_ASSIGN_OR_RETURN(equal, Mul(equal, Scalar(0.5)));
+  OFL_ASSIGN_OR_RETURN(equal, functional::Cast(equal, own.dtype()));
+  OFL_ASSIGN_OR_RETURN(share, functional::Add(share, equal));
+  return Mul(c.grad(0), share);
+}
+SavePlan SaveBoth(Needs) { return {.inputs = Bit(0) | Bit(1)}; }
+
+SavePlan SaveForPow(Needs needs) {
+  return {.inputs = Bit(0) | Bit(1), .outputs = needs & Bit(1) ? Bit(0) : 0};
+}
+// g b a^(b - 1), and 0 where b is 0, whatever a is.
+StatusOr<Tensor> PowGradientA(C c) {
+  const Tensor &a = c.input(0), &b = c.input(1);
+  OFL_ASSIGN_OR_RETURN(Tensor less, functional::Sub(b, Scalar(1)));
+  OFL_ASSIGN_OR_RETURN(Tensor power, functional::Pow(a, less));
+  OFL_ASSIGN_OR_RETURN(Tensor slope, Mul(b, power));
+  OFL_ASSIGN_OR_RETURN(Tensor constant, functional::Eq(b, Scalar(0)));
+  OFL_ASSIGN_OR_RETURN(slope, functional::Where(constant, Scalar(0), slope));
+  return Mul(c.grad(0), slope);
+}
+// g a^b log(a), and 0 where a is 0 and b is not negative.
+StatusOr<Tensor> PowGradientB(C c) {
+  const Tensor &a = c.input(0), &b = c.input(1);
+  OFL_ASSIGN_OR_RETURN(Tensor log, functional::Log(a));
+  OFL_ASSIGN_OR_RETURN(Tensor slope, Mul(c.output(0), log));
+  OFL_ASSIGN_OR_RETURN(Tensor zero, functional::Eq(a, Scalar(0)));
+  OFL_ASSIGN_OR_RETURN(Tensor positive, functional::Ge(b, Scalar(0)));
+  OFL_ASSIGN_OR_RETURN(Tensor flat, Mul(zero, positive));
+  OFL_ASSIGN_OR_RETURN(slope, functional::Where(flat, Scalar(0), slope));
+  return Mul(c.grad(0), slope);
+}
+
 // clang-format off
 constexpr Entry kEntries[] = {
     {"add", "a + b.", kAllDTypes, false, SaveNothing, Pass, Pass},
@@ -58,6 +100,11 @@ constexpr Entry kEntries[] = {
     {"relu_backward", "a where b > 0, else 0: the gradient of relu from its output b.", kFloatingSet,
      false, SaveB, [](C c) { return ReluBackward(c.grad(0), c.input(1)); },
      [](C c) { return Mul(c.grad(0), Scalar(0)); }},
+    {"maximum", "The larger of a and b; NaN where one of them is.", kAllDTypes, false, SaveBoth,
+     WinnersGradient<functional::Gt, 0>, WinnersGradient<functional::Gt, 1>},
+    {"minimum", "The smaller of a and b; NaN where one of them is.", kAllDTypes, false, SaveBoth,
+     WinnersGradient<functional::Lt, 0>, WinnersGradient<functional::Lt, 1>},
+    {"pow", "a to the power of b.", kFloatingSet, false, SaveForPow, PowGradientA, PowGradientB},
     {"eq", "a == b.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
     {"ne", "a != b.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
     {"lt", "a < b.", kAllDTypes, true, SaveNothing, nullptr, nullptr},

@@ -5,6 +5,7 @@
 #include "functional/unary.h"
 
 #include "functional/binary.h"
+#include "functional/copy.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/kernel_registry.h"
@@ -13,10 +14,12 @@
 namespace oneflow_lite {
 namespace {
 
+using functional::Cast;
 using functional::Div;
 using functional::Mul;
 using functional::Neg;
 using functional::ReluBackward;
+using functional::Sub;
 
 constexpr SavePlan kNothing{};
 constexpr SavePlan kInput{.inputs = Bit(0)};
@@ -30,6 +33,41 @@ struct Entry {
   StatusOr<Tensor> (*gradient)(const GradContext& c);  // of the input
 };
 
+// g where x > 0, -g where x < 0.
+StatusOr<Tensor> AbsGradient(const GradContext& c) {
+  const Tensor &g = c.grad(0), &x = c.input(0);
+  OFL_ASSIGN_OR_RETURN(Tensor above, functional::Gt(x, Scalar(0)));
+  OFL_ASSIGN_OR_RETURN(Tensor below, functional::Lt(x, Scalar(0)));
+  OFL_ASSIGN_OR_RETURN(above, Cast(above, g.dtype()));
+  OFL_ASSIGN_OR_RETURN(below, Cast(below, g.dtype()));
+  OFL_ASSIGN_OR_RETURN(Tensor sign, Sub(above, below));
+  return Mul(g, sign);
+}
+// g / 2 y
+StatusOr<Tensor> SqrtGradient(const GradContext& c) {
+  OFL_ASSIGN_OR_RETURN(Tensor twice, Mul(c.output(0), Scalar(2)));
+  return Div(c.grad(0), twice);
+}
+// -g y^3 / 2
+StatusOr<Tensor> RsqrtGradient(const GradContext& c) {
+  OFL_ASSIGN_OR_RETURN(Tensor square, Mul(c.output(0), c.output(0)));
+  OFL_ASSIGN_OR_RETURN(Tensor cube, Mul(square, c.output(0)));
+  OFL_ASSIGN_OR_RETURN(Tensor slope, Mul(cube, Scalar(-0.5)));
+  return Mul(c.grad(0), slope);
+}
+// g (1 - y^2)
+StatusOr<Tensor> TanhGradient(const GradContext& c) {
+  OFL_ASSIGN_OR_RETURN(Tensor square, Mul(c.output(0), c.output(0)));
+  OFL_ASSIGN_OR_RETURN(Tensor slope, Sub(Scalar(1), square));
+  return Mul(c.grad(0), slope);
+}
+// g y (1 - y)
+StatusOr<Tensor> SigmoidGradient(const GradContext& c) {
+  OFL_ASSIGN_OR_RETURN(Tensor rest, Sub(Scalar(1), c.output(0)));
+  OFL_ASSIGN_OR_RETURN(Tensor slope, Mul(c.output(0), rest));
+  return Mul(c.grad(0), slope);
+}
+
 // clang-format off
 constexpr Entry kEntries[] = {
     {"neg", "Negates each element.", kNumericSet, kNothing,
@@ -40,6 +78,11 @@ constexpr Entry kEntries[] = {
      [](const GradContext& c) { return Div(c.grad(0), c.input(0)); }},
     {"relu", "max(x, 0) of each element.", kNumericSet, kOutput,
      [](const GradContext& c) { return ReluBackward(c.grad(0), c.output(0)); }},
+    {"abs", "|x| of each element.", kNumericSet, kInput, AbsGradient},
+    {"sqrt", "Square root of each element.", kFloatingSet, kOutput, SqrtGradient},
+    {"rsqrt", "1 / sqrt(x) of each element.", kFloatingSet, kOutput, RsqrtGradient},
+    {"tanh", "Hyperbolic tangent of each element.", kFloatingSet, kOutput, TanhGradient},
+    {"sigmoid", "1 / (1 + exp(-x)) of each element.", kFloatingSet, kOutput, SigmoidGradient},
 };
 // clang-format on
 

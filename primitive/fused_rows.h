@@ -24,6 +24,7 @@ struct FusedRowsTraits {
   int statistics_bytes = 8;       // of a part of a row
   bool is_double = false;         // whether it computes in float64
   bool shares_registers = false;  // whether the blocks of a cluster may hold a row in registers
+  bool is_lean = false;           // whether a thread holds as many packs as of a plain row
 };
 
 struct FusedRowsPlan {

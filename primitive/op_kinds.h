@@ -8,12 +8,23 @@
 
 namespace oneflow_lite {
 
-// exp and log: floats; neg and relu: all but bool.
-enum class UnaryOp : uint8_t { kNeg, kExp, kLog, kRelu };
+// neg, relu and abs: all but bool; the others: floats.
+enum class UnaryOp : uint8_t {
+  kNeg,
+  kExp,
+  kLog,
+  kRelu,
+  kAbs,
+  kSqrt,
+  kRsqrt,
+  kTanh,
+  kSigmoid,
+};
 
 // Arithmetic gives the operands' dtype; integers wrap around; kDiv is for floats only. On bool,
 // kAdd is or, kMul is and, kSub has no code. Comparisons give bool. kReluBackward is
-// a = dy, b = y: b > 0 ? a : 0 (floats).
+// a = dy, b = y: b > 0 ? a : 0 (floats). kMaximum and kMinimum give NaN where an operand is NaN;
+// kPow is for floats.
 enum class BinaryOp : uint8_t {
   kAdd,
   kSub,
@@ -26,6 +37,9 @@ enum class BinaryOp : uint8_t {
   kGt,
   kGe,
   kReluBackward,
+  kMaximum,
+  kMinimum,
+  kPow,
 };
 constexpr bool IsComparison(BinaryOp op) { return op >= BinaryOp::kEq && op <= BinaryOp::kGe; }
 

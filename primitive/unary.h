@@ -13,7 +13,7 @@ class Unary {
   static constexpr char kName[] = "unary";
   struct Spec {
     UnaryOp op = UnaryOp::kNeg;
-    DType dtype = DType::kFloat32;  // of x and y. exp and log: floats; neg and relu: all but bool
+    DType dtype = DType::kFloat32;  // of x and y
   };
   virtual ~Unary() = default;
   // x and y may be the same pointer.

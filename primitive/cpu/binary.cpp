@@ -6,6 +6,7 @@
 #include "primitive/binary.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/convert.h"
@@ -116,6 +117,12 @@ BinaryLoop FindBinary(BinaryOp op, DType dtype) {
       return All(dtype, OFL_FN(a >= b));
     case BinaryOp::kReluBackward:
       return Floats(dtype, OFL_FN(b > 0 ? a : decltype(a)(0)));
+    case BinaryOp::kMaximum:
+      return All(dtype, OFL_FN(a > b || a != a ? a : b));
+    case BinaryOp::kMinimum:
+      return All(dtype, OFL_FN(a < b || a != a ? a : b));
+    case BinaryOp::kPow:
+      return Floats(dtype, OFL_FN(std::pow(a, b)));
   }
 #undef OFL_FN
   return nullptr;

@@ -61,6 +61,25 @@ UnaryLoop Numbers(DType dtype, F f) {
 }
 
 template <class D>
+HWY_INLINE hn::Vec<D> Absolute(D d, hn::Vec<D> x) {
+  using T = hn::TFromD<D>;
+  if constexpr (hwy::IsFloat<T>()) return hn::Abs(x);
+  if constexpr (std::is_unsigned_v<T>) return x;
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Sub(hn::Zero(d), x), x);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> TanhOf(D d, hn::Vec<D> x) {
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, x));
+}
+// 1 / (1 + exp(-x)), from the exp that is at most 1.
+template <class D>
+HWY_INLINE hn::Vec<D> SigmoidOf(D d, hn::Vec<D> x) {
+  const auto one = hn::Set(d, hn::TFromD<D>(1));
+  const auto e = ExpOf(d, hn::Neg(hn::Abs(x)));
+  return hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
+}
+
+template <class D>
 HWY_INLINE hn::Vec<D> Negative(D d, hn::Vec<D> x) {
   if constexpr (hwy::IsFloat<hn::TFromD<D>>()) return hn::Neg(x);
   return hn::Sub(hn::Zero(d), x);
@@ -80,6 +99,16 @@ UnaryLoop FindUnary(UnaryOp op, DType dtype) {
       return Floats(dtype, OFL_FN(LogOf(d, x)));
     case UnaryOp::kRelu:  // NaN stays
       return Numbers(dtype, OFL_FN(hn::IfThenElse(hn::Gt(hn::Zero(d), x), hn::Zero(d), x)));
+    case UnaryOp::kAbs:
+      return Numbers(dtype, OFL_FN(Absolute(d, x)));
+    case UnaryOp::kSqrt:
+      return Floats(dtype, OFL_FN(hn::Sqrt(x)));
+    case UnaryOp::kRsqrt:
+      return Floats(dtype, OFL_FN(hn::Div(hn::Set(d, hn::TFromD<decltype(d)>(1)), hn::Sqrt(x))));
+    case UnaryOp::kTanh:
+      return Floats(dtype, OFL_FN(TanhOf(d, x)));
+    case UnaryOp::kSigmoid:
+      return Floats(dtype, OFL_FN(SigmoidOf(d, x)));
   }
 #undef OFL_FN
   return nullptr;

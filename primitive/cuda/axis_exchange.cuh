@@ -29,7 +29,7 @@ class AxisExchange {
   __device__ __forceinline__ AxisExchange(char* scratch, const AxisShape& p)
       : barrier_(static_cast<uint32_t>(__cvta_generic_to_shared(scratch))),
         lanes_(p.lanes),
-        rows_(kFold ? p.ways * p.fold.rows : static_cast<int>(blockDim.x) / kWarp),
+        rows_(kFold ? p.ways << p.fold.row_bits : static_cast<int>(blockDim.x) / kWarp),
         columns_(kFold ? p.lanes / p.fold.packs * p.fold.inner : p.lanes * kColumns),
         fold_(p.fold),
         result_(reinterpret_cast<Stat*>(scratch + kAxisBarrierBytes)) {
@@ -52,7 +52,7 @@ class AxisExchange {
   template <class Conclude>
   __device__ __forceinline__ void MergeBlock(Stat (&stat)[kColumns], Conclude conclude) {
     Put(stat);
-    MergeRows([&](int row, int column) { return own_[Own(row, column)]; }, rows_,
+    MergeRows([&](int column) { return OwnOf(column); }, rows_,
               [&](int column, int member, int, const Stat& merged) {
                 if (member == 0) result_[column] = conclude(merged);
               });
@@ -66,19 +66,21 @@ class AxisExchange {
     Put(stat);
     internal::ClusterWait();  // the others' barriers are there
     Expect(size * columns_ * static_cast<int>(sizeof(Stat)));
-    MergeRows([&](int row, int column) { return own_[Own(row, column)]; }, rows_,
+    MergeRows([&](int column) { return OwnOf(column); }, rows_,
               [&](int column, int member, int members, const Stat& merged) {
                 Stat* slot = incoming_ + rank * (columns_ + 1) + column;
                 for (int r = member; r < size; r += members) Send(slot, r, merged);
               });
     Await();
-    MergeRows([&](int row, int column) { return incoming_[row * (columns_ + 1) + column]; }, size,
-              [&](int column, int member, int, const Stat& merged) {
-                if (member == 0) result_[column] = conclude(merged);
-              });
+    const auto incoming = [&](int column) {
+      return [column, this](int row) { return incoming_[row * (columns_ + 1) + column]; };
+    };
+    MergeRows(incoming, size, [&](int column, int member, int, const Stat& merged) {
+      if (member == 0) result_[column] = conclude(merged);
+    });
     Take(stat);
   }
-  // The same of rows in global memory: row r of a column is at(r, column).
+  // The same of rows in global memory: row r of a column is at(column)(r).
   template <class At, class Conclude>
   __device__ __forceinline__ void MergeMemory(At at, int rows, Stat (&stat)[kColumns],
                                               Conclude conclude) {
@@ -91,19 +93,25 @@ class AxisExchange {
  private:
   // A row of own_ is one longer than it has columns, so that no two rows lie in the same banks.
   __device__ __forceinline__ int OwnRow() const { return lanes_ * kColumns + 1; }
-  // Where `row` has what it found of `column`.
-  __device__ __forceinline__ int Own(int row, int column) const {
-    if constexpr (!kFold) return row * OwnRow() + column;
-    const int way = row / fold_.rows, slab = column / fold_.inner;
-    const int at = column - slab * fold_.inner + (row - way * fold_.rows) * fold_.inner;
-    const int lane = slab * fold_.packs + at / kColumns;
-    return way * OwnRow() + at % kColumns * lanes_ + lane;
+  // What the rows found of a column: a functor of the row.
+  __device__ __forceinline__ auto OwnOf(int column) const {
+    if constexpr (kFold) {
+      const int slab = column / fold_.inner, first = column - slab * fold_.inner;
+      const int lane = slab * fold_.packs, bits = fold_.row_bits;
+      return [=, *this](int row) {
+        const int at = first + (row & ((1 << bits) - 1)) * fold_.inner;
+        return own_[(row >> bits) * OwnRow() + at % kColumns * lanes_ + lane + at / kColumns];
+      };
+    } else {
+      return
+          [column, own = own_, stride = OwnRow()](int row) { return own[row * stride + column]; };
+    }
   }
   __device__ __forceinline__ void Put(const Stat (&stat)[kColumns]) {
     const int t = static_cast<int>(threadIdx.x);
     const int row = kFold ? t / lanes_ : t / kWarp;
     const int lane = kFold ? t - row * lanes_ : t % kWarp;
-    if (kFold ? row * fold_.rows < rows_ : lane < lanes_) {
+    if (kFold ? row << fold_.row_bits < rows_ : lane < lanes_) {
 #pragma unroll
       for (int i = 0; i < kColumns; ++i) own_[row * OwnRow() + i * lanes_ + lane] = stat[i];
     }
@@ -136,7 +144,8 @@ class AxisExchange {
       const int column = base + first;  // whole warps stay together for the shuffles
       Stat merged = Stat();
       if (column < columns_) {
-        for (int r = member; r < rows; r += members) merged = Merge{}(merged, at(r, column));
+        const auto from = at(column);
+        for (int r = member; r < rows; r += members) merged = Merge{}(merged, from(r));
       }
       for (int mask = members / 2; mask > 0; mask /= 2) {
         merged = Merge{}(merged, ShuffleXor(merged, mask));

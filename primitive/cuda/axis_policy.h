@@ -3,22 +3,37 @@
 // Which kernel works along the middle axis of outer x axis x inner, and how: the one table of
 // numbers behind axis_slab.cuh and axis_stream.cuh.
 //
-//   axis                                        a slab (128 bytes wide) lives in
-//   up to 4 packs a thread of a warp            registers of a part of a warp
-//   up to 16 packs a thread of 256              registers and shared memory of a block
-//   ... of 2 to 16 such blocks                  ... of a cluster
-//   ... of 16 blocks of 512 threads             ... with one block per multiprocessor
-//   longer                                      nowhere: read twice
+//   a slab (a tile's columns, all of the axis) lives in            where it has, per thread,
+//   registers of a part of a warp                                  up to 4 packs (gradients 2)
+//   registers and shared memory of a block, 64 to 256 threads      up to 16 packs
+//   ... of 2 to 4 such blocks (gradients 16), a cluster            up to 16 packs
+//   ... of up to 16 blocks of 512 threads                          up to 16 packs
+//   nowhere: it is read twice                                      more
 //
-// Shares of a copy (backward: of a stream with two reads and a write) on an H200, float16:
+// Rows that are not whole packs of 16 bytes at addresses aligned to them are folded into such rows
+// (AxisFold), or moved by packs that lie anywhere (axis_shift.cuh); narrow and streamed ones move
+// by smaller packs.
 //
-//   64 x 1000 x 4096, forward     blocks x threads x packs   1 x 512 x 16   2 x 256 x 16   2 x 512
-//   x 8
-//     128 bytes wide                                         0.93           0.96           0.78
-//     64 bytes wide                                          --             0.85           0.85
-//   64 x 1000 x 4096, backward                               0.96           0.97           0.97
-//   16384 x 16384 over dim 0      16 x 512 x 16: 0.79 at 128 bytes, 16 x 512 x 8: 0.65 at 64
-//   256 x 64 x 4096, forward      64 threads x 8 packs: 1.00, 128 x 4: 0.83, 32 x 16: 0.93
+// Shares of a copy (gradients: of a stream with two reads and a write) on an H200, float16:
+//
+//   64 x 1000 x 4096       blocks x threads x packs, tiles of 128 bytes
+//                          1 x 512 x 16: 0.93, 2 x 256 x 16: 0.96, 4 x 128 x 16: 0.94,
+//                          2 x 512 x 8: 0.78, 4 x 256 x 8: 0.80; of 64 bytes: 1 x 256 x 16: 0.87
+//     gradient             2 x 256 x 16, 4 x 128 x 16 and 2 x 512 x 8: 0.97
+//   16 x 4096 x 4096       4 x 512 x 16: 0.95, 8 x 256 x 16: 0.91, 16 x 256 x 8: 0.69
+//     gradient             4 x 512 x 16: 0.93, 8 x 256 x 16: 0.96
+//   1 x 16384 x 16384      16 x 512 x 16: 0.79; tiles of 64 bytes: 0.65 to 0.73
+//   256 x 64 x 4096        64 threads x 8 packs: 1.00, 128 x 4: 0.83, 32 x 16: 0.93
+//   4096 x 64 x 1000       tiles of 256 bytes: 0.78, of 128: 0.70; with 4096 columns 0.93 and 0.95
+//   4000000 x 4 x 16       4 packs: 1.00, 2 packs: 0.74; gradient 0.86 and 1.09
+//
+//   forward, gradient      folded      anywhere    smaller packs
+//   2000 x 1000 x 33       0.61 0.78   0.19 0.20   0.35 0.39
+//   640 x 1000 x 100       0.44 0.51   0.30 0.27   0.50 0.53
+//   1000000 x 16 x 4       0.39 0.45   0.24 0.28   0.68 0.65
+//   64 x 1000 x 4095       -           0.37 0.32   0.33 0.39
+//   8 x 21 x 263169        -           0.41 0.51   0.20 0.46
+//   float32, 1000 x 1001   -           0.54 0.37   0.57 0.67
 #pragma once
 
 #include <stddef.h>
@@ -32,20 +47,27 @@ namespace cuda {
 struct AxisPolicy {
   static constexpr int kMaxThreads = 512;  // two such blocks per multiprocessor
   static constexpr int kThreads = 256;
-  static constexpr int kLineBytes = 128;  // a slab's row in memory
+  static constexpr int kLineBytes = 128;        // a slab's row in memory ...
+  static constexpr int kBrokenLineBytes = 256;  // ... where rows are not whole lines
   static constexpr int kMaxLanes = 32;
   static constexpr int kLeastThreads = 64;
   static constexpr int kMostSmallBlocks[2] = {4, 16};  // of kThreads, in a cluster: by inputs
-  static constexpr int kFewPacks = 4;      // of a thread, where a part of a warp has a slab
+  static constexpr int kFewPacks = 4;      // of a thread, at least, where few slabs spread
   static constexpr int kSmallBlock = 128;  // threads that slabs of less than a warp share
 
   static constexpr int kFoldPacks = 8;        // of a thread, where rows are folded
+  static constexpr int kLeastFoldBits = 2;    // packs of half the size do better than pairs of rows
+  static constexpr int kLeastFolded = 16;     // rows, after folding
   static constexpr int kMostFoldPacks = 512;  // of the rows together
+  static constexpr int kLeastCutPacks = 512;  // of a row moved by packs that lie anywhere
 
+  static constexpr int kNeverStreamed = 256;  // positions of the axis
   static constexpr int kStreamLineBytes = 256;
   static constexpr int kBatch = 4;         // packs in flight per thread that streams
   static constexpr int kStreamPacks = 16;  // per thread, at least
-  static constexpr int kStreamBlocks = 8;  // per multiprocessor, about
+  static constexpr int kStreamBlocks = 2;  // that a multiprocessor holds
+  static constexpr int kFilled = 61;       // 64ths of the device's places that are enough
+  static constexpr int kMostParts = 512;   // of a tile
 };
 
 // What of an algorithm the choice depends on.
@@ -55,6 +77,7 @@ struct AxisTraits {
   int inputs;
   int held;  // packs that a thread keeps in registers, per input
   int most;  // ... that it may have
+  int few;   // ... that it has where a part of a warp has a slab
   int stat_bytes;
   int most_blocks;  // of a cluster; 1 where the device has none
 };
@@ -62,17 +85,17 @@ struct AxisTraits {
 // Where inner is not a multiple of a pack but so many rows together are, these are seen as one row:
 // 1000 x 33 elements as 125 x 264, where columns c, c + 33, ... are the same.
 struct AxisFold {
-  int rows = 1;
-  int inner = 0;  // elements
-  int packs = 0;  // of the rows together
+  int row_bits = 0;  // 2^row_bits rows together; 0: no fold
+  int inner = 0;     // elements
+  int packs = 0;     // of the rows together
 };
 
 // outer x axis x inner as a kernel sees it.
 struct AxisShape {
-  int64_t columns;  // packs of columns: outer * inner / pack
-  int64_t axis, inner;
-  int lanes;      // threads along the columns, a power of two of at most a warp
-  int ways;       // threads along the axis; a power of two where lanes * ways is below a warp
+  int64_t columns = 0;  // packs of columns: outer * inner / pack
+  int64_t axis = 0, inner = 0;
+  int lanes = 1;  // threads along the columns, a power of two of at most a warp
+  int ways = 1;   // threads along the axis; a power of two where lanes * ways is below a warp
   int slabs = 1;  // of a block
   AxisFold fold;  // then lanes are a multiple of fold.packs
   int shared_packs = 0;  // of a thread and input
@@ -93,7 +116,7 @@ inline constexpr int kAxisBarrierBytes = 16;
 
 // Shared memory by which a block's threads exchange what they found (AxisExchange).
 inline size_t AxisScratch(const AxisTraits& t, const AxisShape& s, int threads, int blocks) {
-  const bool fold = s.fold.rows > 1;
+  const bool fold = s.fold.row_bits > 0;
   if (!fold && s.lanes * s.ways < 64 && blocks == 1) return 0;
   const int columns = fold ? s.lanes / s.fold.packs * s.fold.inner : s.lanes * t.pack;
   const int own = (fold ? s.ways : threads / 32) * (s.lanes * t.pack + 1);
@@ -137,7 +160,7 @@ inline bool ChooseAxisSlab(AxisPlan* plan, const AxisTraits& t, const DeviceLimi
   using P = AxisPolicy;
   const int64_t axis = plan->shape.axis;
   const int lanes = plan->shape.lanes, unit = 32 / lanes;  // lanes * unit is a warp
-  const int64_t few = PowerOfTwoFrom(CeilDiv(axis, P::kFewPacks / t.inputs));
+  const int64_t few = PowerOfTwoFrom(CeilDiv(axis, t.few));
   if (few <= unit) {
     plan->shape.slabs = P::kSmallBlock / (lanes * static_cast<int>(few));
     return FitAxisSlab(plan, few, 1, t, limits);
@@ -169,16 +192,35 @@ inline bool ChooseAxisSlab(AxisPlan* plan, const AxisTraits& t, const DeviceLimi
   return true;
 }
 
+// Blocks per tile of a streamed slab: the fewest, at most `most`, that fill the device nearly whole
+// times over. Every block merges what all of its tile found.
+inline int64_t AxisParts(int64_t tiles, int64_t most, const DeviceLimits& limits) {
+  const int64_t wave = int64_t{limits.multiprocessors} * AxisPolicy::kStreamBlocks;
+  int64_t best = 1, best_filled = 0;  // in 64ths
+  for (int64_t parts = 1; parts <= most && parts <= AxisPolicy::kMostParts; ++parts) {
+    const int64_t blocks = tiles * parts;
+    const int64_t filled = 64 * blocks / (CeilDiv(blocks, wave) * wave);
+    if (filled > best_filled) best = parts, best_filled = filled;
+    if (filled >= AxisPolicy::kFilled) break;
+  }
+  return best;
+}
+
 }  // namespace internal
 
-// `has_workspace`: the caller brings what the plan asks for.
+// `has_workspace`: the caller brings what the plan asks for. A plan that is not streamed serves
+// rows whose last pack is cut, too.
 inline AxisPlan ChooseAxisPlan(int64_t outer, int64_t axis, int64_t inner, const AxisTraits& t,
                                bool has_workspace, const DeviceLimits& limits) {
   using P = AxisPolicy;
-  const int64_t row_packs = inner / t.pack;
+  const int64_t row_packs = CeilDiv(inner, t.pack);
   AxisPlan plan;
-  plan.shape = {
-      outer * row_packs, axis, inner, internal::AxisLanes(row_packs, t, P::kLineBytes), 1, 0, 0};
+  const bool whole_lines = inner * (t.pack_bytes / t.pack) % P::kLineBytes == 0;
+  plan.shape.columns = outer * row_packs;
+  plan.shape.axis = axis;
+  plan.shape.inner = inner;
+  plan.shape.lanes =
+      internal::AxisLanes(row_packs, t, whole_lines ? P::kLineBytes : P::kBrokenLineBytes);
   if (internal::ChooseAxisSlab(&plan, t, limits)) return plan;
 
   AxisShape& s = plan.shape;
@@ -190,8 +232,7 @@ inline AxisPlan ChooseAxisPlan(int64_t outer, int64_t axis, int64_t inner, const
   plan.threads = P::kMaxThreads;
   plan.tiles = CeilDiv(s.columns, s.lanes);
   const int64_t worth = axis / (int64_t{s.ways} * P::kStreamPacks);  // blocks
-  const int64_t wanted = CeilDiv(int64_t{limits.multiprocessors} * P::kStreamBlocks, plan.tiles);
-  int64_t blocks = worth < wanted ? worth : wanted;
+  int64_t blocks = internal::AxisParts(plan.tiles, worth, limits);
   if (!has_workspace && blocks > t.most_blocks) blocks = t.most_blocks;
   if (!has_workspace) {
     while ((blocks & (blocks - 1)) != 0) blocks &= blocks - 1;
@@ -208,11 +249,13 @@ inline AxisPlan ChooseAxisPlan(int64_t outer, int64_t axis, int64_t inner, const
 inline bool ChooseAxisFold(AxisPlan* plan, int64_t outer, int64_t axis, int64_t inner,
                            const AxisTraits& t, const DeviceLimits& limits) {
   using P = AxisPolicy;
-  int rows = 1;
-  while (inner * rows % t.pack != 0) rows *= 2;
-  const int64_t packs = inner * rows / t.pack;
-  if (rows == 1 || axis % rows != 0 || packs > P::kMostFoldPacks) return false;
-  const int64_t length = axis / rows;
+  int bits = 0;
+  while ((inner << bits) % t.pack != 0) ++bits;
+  const int64_t rows = int64_t{1} << bits, packs = inner * rows / t.pack, length = axis / rows;
+  if (bits < P::kLeastFoldBits || axis % rows != 0 || length < P::kLeastFolded ||
+      packs > P::kMostFoldPacks) {
+    return false;
+  }
   int threads = packs * 2 > P::kThreads ? P::kMaxThreads : P::kThreads;
   for (int blocks = 1; blocks <= t.most_blocks; blocks *= 2) {
     const int64_t wanted = CeilDiv(length, int64_t{blocks} * P::kFoldPacks), most = threads / packs;
@@ -220,8 +263,11 @@ inline bool ChooseAxisFold(AxisPlan* plan, int64_t outer, int64_t axis, int64_t 
     // Short slabs share a block.
     int64_t slabs = blocks > 1 ? 1 : threads / (packs * ways);
     if (slabs > outer) slabs = outer;
-    plan->shape = {outer * packs, length, inner * rows, static_cast<int>(packs * slabs), 1};
-    plan->shape.fold = {rows, static_cast<int>(inner), static_cast<int>(packs)};
+    plan->shape.columns = outer * packs;
+    plan->shape.axis = length;
+    plan->shape.inner = inner * rows;
+    plan->shape.lanes = static_cast<int>(packs * slabs);
+    plan->shape.fold = {bits, static_cast<int>(inner), static_cast<int>(packs)};
     if (internal::FitAxisSlab(plan, ways, blocks, t, limits)) return true;
   }
   return false;

@@ -19,12 +19,14 @@
 //                     of a streamed slab (axis_stream.cuh): adds `count` packs
 //   Stat Conclude(const Stat&)             what a column's merged Stat means to Store
 //   Rebase(const Stat& own, Stat&)         per thread of a slab, with what its Gather found
-//   Store<kSlab>(offset, const Raw&, const Stat (&)[N])
+//   Pack<T, N> Result<kSlab>(const Raw&, const Stat (&)[N]); T* Output()
+//   T Nothing()                            an element that changes no Stat
 #pragma once
 
 #include "primitive/cuda/async_copy.cuh"
 #include "primitive/cuda/axis_exchange.cuh"
 #include "primitive/cuda/axis_policy.h"
+#include "primitive/cuda/axis_shift.cuh"
 #include "primitive/cuda/pack.cuh"
 
 namespace oneflow_lite {
@@ -36,7 +38,9 @@ template <int N>
 struct AxisThread {
   int64_t offset, step, rest;
   int64_t stride;
+  int64_t longest;  // the largest rest of the block
   int lane;
+  PackPlace place;  // of a row whose last pack may be cut
 
   // Of tile `tile`, whose positions are dealt to `parts` blocks.
   __device__ __forceinline__ AxisThread(const AxisShape& p, int64_t tile, int part, int parts) {
@@ -45,14 +49,23 @@ struct AxisThread {
     const int way = part * p.ways + static_cast<int>(row_of_lanes - slab * p.ways);
     lane = static_cast<int>(t - row_of_lanes * p.lanes);
     const int64_t column = (tile * p.slabs + slab) * p.lanes + lane;
-    const int64_t row = p.inner / N;  // packs
+    const int64_t row = (p.inner + N - 1) / N;  // packs
     const int64_t outer = (column | row) >> 32 == 0
                               ? static_cast<uint32_t>(column) / static_cast<uint32_t>(row)
                               : column / row;
     stride = int64_t{p.ways} * parts;
     step = p.inner * stride;
-    offset = (outer * p.axis + way) * p.inner + (column - outer * row) * N;
-    rest = column < p.columns && slab < static_cast<unsigned>(p.slabs) ? p.axis - way : 0;
+    const int64_t first = (column - outer * row) * N;
+    offset = (outer * p.axis + way) * p.inner + first;
+    const bool active = column < p.columns && slab < static_cast<unsigned>(p.slabs);
+    rest = active ? p.axis - way : 0;
+    longest = p.axis - int64_t{part} * p.ways;
+    const int64_t left = p.inner - first;
+    place.valid = !active ? 0 : left < N ? static_cast<int>(left) : N;
+    place.next = !active || lane + 1 == p.lanes || left <= N ? 0
+                 : left - N < N                              ? static_cast<int>(left - N)
+                                                             : N;
+    place.first = lane == 0 || first == 0;
   }
 };
 
@@ -73,22 +86,61 @@ __device__ __forceinline__ void CopyPackAsync(void* shared, const void* global) 
 
 }  // namespace internal
 
+// What rows look like to a kernel: whole packs; folded into whole packs (AxisFold); packs that lie
+// anywhere, the last of them cut.
+enum class AxisRows { kWhole, kFolded, kAnywhere };
+
 // A thread's packs.
-template <class A, int kHeld>
+template <class A, int kHeld, AxisRows kRows>
 class AxisPart {
  public:
   static constexpr int N = A::N, kInputs = A::kInputs;
   using T = typename A::T;
   using Raw = typename A::Raw;
+  static constexpr bool kAnywhere = kRows == AxisRows::kAnywhere;
   static constexpr bool kShares = sizeof(T) * N >= 4;  // what an asynchronous copy takes
 
+  // Where packs lie anywhere, lanes store together: they all visit as many packs as any.
   __device__ __forceinline__ AxisPart(char* shared, int shared_packs, const AxisThread<N>& me)
       : slots_(reinterpret_cast<OnChipPack<T, N>*>(shared)),
         shared_(shared_packs),
-        rest_(static_cast<int>(me.rest)),
+        rest_(static_cast<int>(kAnywhere ? me.longest : me.rest)),
         stride_(static_cast<int>(me.stride)) {}
 
+  __device__ __forceinline__ void LoadAnywhere(const A& a, const AxisThread<N>& me) {
+    const auto load = [&](int k) {
+      const int valid = k * stride_ < static_cast<int>(me.rest) ? me.place.valid : 0;
+      Raw raw;
+#pragma unroll
+      for (int i = 0; i < kInputs; ++i) {
+        raw.input[i] = StowedPack<T, N>::Of(
+            cuda::LoadAnywhere<N>(a.Input(i) + me.offset + k * me.step, valid, A::Nothing()));
+      }
+      return raw;
+    };
+#pragma unroll
+    for (int k = 0; k < kHeld; ++k) held_[k] = load(k);
+    constexpr int kBatch = 4 / kInputs;
+    for (int j = 0; j < shared_ && (kHeld + j) * stride_ < rest_; j += kBatch) {
+      Raw raw[kBatch];
+#pragma unroll
+      for (int u = 0; u < kBatch; ++u) raw[u] = load(kHeld + j + u);
+#pragma unroll
+      for (int u = 0; u < kBatch; ++u) {
+        if (j + u >= shared_) continue;
+#pragma unroll
+        for (int i = 0; i < kInputs; ++i) Slot(j + u, i)->Put(raw[u].input[i].Get());
+      }
+    }
+  }
   __device__ __forceinline__ void Load(const A& a, const AxisThread<N>& me) {
+    if constexpr (kAnywhere) {
+      LoadAnywhere(a, me);
+    } else {
+      LoadWhole(a, me);
+    }
+  }
+  __device__ __forceinline__ void LoadWhole(const A& a, const AxisThread<N>& me) {
     const T* from[kInputs];
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) from[i] = a.Input(i) + me.offset;
@@ -149,30 +201,33 @@ class AxisPart {
 };
 
 // Packs that a thread keeps in registers, per input: 16 to 32 registers in all; and packs that it
-// may have.
+// may have, and has where a part of a warp has a slab.
 template <class A>
 struct AxisPacks {
   static constexpr int kBytes = A::N * static_cast<int>(sizeof(typename A::T));
   static constexpr int kHeld = kBytes == 2 ? 32 / A::kInputs : 64 / kBytes;
   static constexpr int kMost = kBytes == 16 ? 16 : kBytes == 2 ? kHeld : 32;
+  static constexpr int kFew = kBytes == 16 ? 4 / A::kInputs : 4;
 };
 
-template <class A, bool kFold = false>
-using AxisExchangeOf = AxisExchange<typename A::Stat, typename A::Merge, A::N, kFold>;
+template <class A, AxisRows kRows = AxisRows::kWhole>
+using AxisExchangeOf =
+    AxisExchange<typename A::Stat, typename A::Merge, A::N, kRows == AxisRows::kFolded>;
 
-// A slab per block or per cluster of blocks, or several narrow ones per block. kFold: see AxisFold.
-template <class A, bool kFold>
+// A slab per block or per cluster of blocks, or several narrow ones per block.
+template <class A, AxisRows kRows>
 __global__ void __launch_bounds__(AxisPolicy::kMaxThreads, 2) AxisSlabKernel(A a, AxisShape p) {
   constexpr int N = A::N;
+  constexpr bool kFold = kRows == AxisRows::kFolded;
   extern __shared__ __align__(16) char shared[];
   const int size = static_cast<int>(internal::ClusterSize());
   const int rank = static_cast<int>(internal::ClusterRank());
   const int threads = p.lanes * p.ways;
-  AxisExchangeOf<A, kFold> exchange(shared + p.kept_bytes, p);
+  AxisExchangeOf<A, kRows> exchange(shared + p.kept_bytes, p);
   if (size > 1) exchange.Open();
   const auto conclude = [&](const typename A::Stat& s) { return a.Conclude(s); };
   const AxisThread<N> me(p, blockIdx.x / size, rank, size);
-  AxisPart<A, AxisPacks<A>::kHeld> part(shared, p.shared_packs, me);
+  AxisPart<A, AxisPacks<A>::kHeld, kRows> part(shared, p.shared_packs, me);
   part.Load(a, me);
   typename A::Stat own[N], stat[N];
   a.Gather(part, kFold ? kWarp : p.lanes, threads < kWarp ? threads : kWarp, own);
@@ -188,10 +243,18 @@ __global__ void __launch_bounds__(AxisPolicy::kMaxThreads, 2) AxisSlabKernel(A a
   }
 #pragma unroll
   for (int i = 0; i < N; ++i) a.Rebase(own[i], stat[i]);
-  int64_t at = me.offset;
+  typename A::T* to = a.Output() + me.offset;
+  int64_t left = me.rest;
   part.template Visit<false>([&](const typename A::Raw& raw) {
-    a.template Store<true>(at, raw, stat);
-    at += me.step;
+    const auto result = a.template Result<true>(raw, stat);
+    if constexpr (kRows == AxisRows::kAnywhere) {
+      const PackPlace place = left > 0 ? me.place : PackPlace{0, 0, true};
+      StoreAnywhere<N>(to, result, place, p.lanes);
+      left -= me.stride;
+    } else {
+      StoreAlignedPack<N>(to, result);
+    }
+    to += me.step;
   });
 }
 

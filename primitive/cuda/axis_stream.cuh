@@ -80,17 +80,22 @@ __global__ void __launch_bounds__(AxisPolicy::kMaxThreads, 2)
       exchange.MergeBlock(stat, conclude);
     }
   } else {
-    const auto at = [&](int row, int column) {  // column: element i of lane l is i * lanes + l
-      const int i = column / p.lanes, lane = column - i * p.lanes;
-      const int64_t pack = tile * p.lanes + lane;
-      return pack < p.columns ? partial[(row * p.columns + pack) * N + i] : Stat();
+    const auto at = [&](int column) {  // element i of lane l is i * lanes + l
+      const int i = column / p.lanes;
+      const int64_t pack = tile * p.lanes + column - i * p.lanes;
+      return [&p, partial, pack, i](int row) {
+        return pack < p.columns ? partial[(row * p.columns + pack) * N + i] : Stat();
+      };
     };
     exchange.MergeMemory(at, parts, stat, conclude);
   }
   VisitBatches(a, me, [&](int64_t offset, const typename A::Raw(&raw)[kBatch], int count) {
 #pragma unroll
     for (int u = 0; u < kBatch; ++u) {
-      if (u < count) a.template Store<false>(offset + u * me.step, raw[u], stat);
+      if (u < count) {
+        StoreAlignedPack<N>(a.Output() + offset + u * me.step,
+                            a.template Result<false>(raw[u], stat));
+      }
     }
   });
 }

@@ -73,17 +73,21 @@ struct Le {
     return a <= b;
   }
 };
-struct Gt {
+struct Maximum {
   template <class C>
-  __device__ bool operator()(C a, C b) const {
-    return a > b;
+  __device__ C operator()(C a, C b) const {
+    return a > b || a != a ? a : b;
   }
 };
-struct Ge {
+struct Minimum {
   template <class C>
-  __device__ bool operator()(C a, C b) const {
-    return a >= b;
+  __device__ C operator()(C a, C b) const {
+    return a < b || a != a ? a : b;
   }
+};
+struct Pow {
+  __device__ float operator()(float a, float b) const { return powf(a, b); }
+  __device__ double operator()(double a, double b) const { return pow(a, b); }
 };
 
 // Which operand is one number: a value, or (in a dense launch) the element a pointer leads to.
@@ -128,13 +132,9 @@ struct BinaryRun {
 
   // Offsets of a, b, out.
   __device__ void At(const int64_t (&offset)[3]) const {
-    out[offset[2]] = ConvertTo<Out>(Op{}(ConvertTo<C>(a[offset[0]]), ConvertTo<C>(b[offset[1]])));
-  }
-  // Offsets of the operand that is not single, and out.
-  __device__ void At(const int64_t (&offset)[2]) const {
-    const C x = ConvertTo<C>((single == Single::kFirst ? b : a)[offset[0]]);
-    const C number = ConvertTo<C>(value);
-    out[offset[1]] = ConvertTo<Out>(single == Single::kFirst ? Op{}(number, x) : Op{}(x, number));
+    const T x = by_value && single == Single::kFirst ? value : a[offset[0]];
+    const T y = by_value && single == Single::kSecond ? value : b[offset[1]];
+    out[offset[2]] = ConvertTo<Out>(Op{}(ConvertTo<C>(x), ConvertTo<C>(y)));
   }
 };
 
@@ -151,9 +151,14 @@ bool IsNumber(const Strided<M>& g, int i) {
 template <class T, class Out>
 constexpr int kBinaryPack = kPackSize<std::conditional_t<(sizeof(T) > sizeof(Out)), T, Out>>;
 
-template <class T, class Out, class C, class Op>
-cudaError_t LaunchTensors(const Strided<3>& g, const void* a, const void* b, void* out,
-                          cudaStream_t stream) {
+// kSwapped: computes Op(b, a), so that a > b needs no kernel beside b < a.
+template <class T, class Out, class C, class Op, bool kSwapped>
+cudaError_t LaunchTensors(const Strided<3>& given, const void* given_a, const void* given_b,
+                          void* out, cudaStream_t stream) {
+  Strided<3> g = given;
+  if (kSwapped) memcpy(g.strides, given.strides[1], sizeof(g.strides[0]));
+  if (kSwapped) memcpy(g.strides[1], given.strides, sizeof(g.strides[0]));
+  const void *a = kSwapped ? given_b : given_a, *b = kSwapped ? given_a : given_b;
   BinaryRun<T, Out, C, Op> run{static_cast<const T*>(a),
                                static_cast<const T*>(b),
                                static_cast<Out*>(out),
@@ -169,21 +174,35 @@ cudaError_t LaunchTensors(const Strided<3>& g, const void* a, const void* b, voi
   return ForElements(g, run, stream);
 }
 
-template <class T, class Out, class C, class Op>
+// The geometry of x and out as one of a, b, out, so that both forms share their kernels.
+inline Strided<3> WithTwoInputs(const Strided<2>& g) {
+  Strided<3> wide;
+  wide.ndim = g.ndim;
+  wide.contiguous = g.contiguous;
+  wide.numel = g.numel;
+  memcpy(wide.dims, g.dims, sizeof(g.dims));
+  memcpy(wide.strides, g.strides, sizeof(g.strides[0]));
+  memcpy(wide.strides[1], g.strides, sizeof(g.strides));
+  memcpy(wide.multiplier, g.multiplier, sizeof(g.multiplier));
+  memcpy(wide.shift, g.shift, sizeof(g.shift));
+  return wide;
+}
+
+template <class T, class Out, class C, class Op, bool kSwapped>
 cudaError_t LaunchScalar(const Strided<2>& g, const void* x, ScalarBits scalar, bool scalar_first,
                          void* out, cudaStream_t stream) {
   T value;
   memcpy(&value, &scalar, sizeof(T));
   const T* p = static_cast<const T*>(x);
-  const BinaryRun<T, Out, C, Op> run{
-      p, p, static_cast<Out*>(out), scalar_first ? Single::kFirst : Single::kSecond, true, value};
+  const Single single = scalar_first != kSwapped ? Single::kFirst : Single::kSecond;
+  const BinaryRun<T, Out, C, Op> run{p, p, static_cast<Out*>(out), single, true, value};
   if (g.contiguous) return ForPacks<kBinaryPack<T, Out>>(g.numel, run, stream);
-  return ForElements(g, run, stream);
+  return ForElements(WithTwoInputs(g), run, stream);
 }
 
-template <class T, class Out, class C, class Op>
+template <class T, class Out, class C, class Op, bool kSwapped = false>
 BinaryLaunchers Launchers() {
-  return {&LaunchTensors<T, Out, C, Op>, &LaunchScalar<T, Out, C, Op>};
+  return {&LaunchTensors<T, Out, C, Op, kSwapped>, &LaunchScalar<T, Out, C, Op, kSwapped>};
 }
 
 template <class Op>
@@ -193,14 +212,27 @@ struct ArithmeticFinder {
     return Launchers<T, T, typename ArithmeticOf<T>::type, Op>();
   }
 };
-template <class Op>
+template <class Op, bool kSwapped>
 struct ComparisonFinder {
   template <class T>
   BinaryLaunchers operator()(Tag<T>) const {
-    return Launchers<T, bool, ComputeType<T>, Op>();
+    return Launchers<T, bool, ComputeType<T>, Op, kSwapped>();
   }
 };
 
+// As ArithmeticFinder, but signed integers stay signed.
+template <class Op>
+struct SelectionFinder {
+  template <class T>
+  BinaryLaunchers operator()(Tag<T>) const {
+    return Launchers<T, T, ComputeType<T>, Op>();
+  }
+};
+
+template <class Op>
+BinaryLaunchers Selection(DType t) {
+  return VisitDeviceAll<BinaryLaunchers>(t, SelectionFinder<Op>{});
+}
 template <class Op>
 BinaryLaunchers Arithmetic(DType t) {
   return VisitDeviceAll<BinaryLaunchers>(t, ArithmeticFinder<Op>{});
@@ -213,9 +245,9 @@ template <class Op>
 BinaryLaunchers Floats(DType t) {
   return VisitDeviceFloating<BinaryLaunchers>(t, ArithmeticFinder<Op>{});
 }
-template <class Op>
+template <class Op, bool kSwapped = false>
 BinaryLaunchers Comparison(DType t) {
-  return VisitDeviceAll<BinaryLaunchers>(t, ComparisonFinder<Op>{});
+  return VisitDeviceAll<BinaryLaunchers>(t, ComparisonFinder<Op, kSwapped>{});
 }
 
 }  // namespace
@@ -239,11 +271,17 @@ BinaryLaunchers FindBinary(BinaryOp op, DType t) {
     case BinaryOp::kLe:
       return Comparison<Le>(t);
     case BinaryOp::kGt:
-      return Comparison<Gt>(t);
+      return Comparison<Lt, /*kSwapped=*/true>(t);
     case BinaryOp::kGe:
-      return Comparison<Ge>(t);
+      return Comparison<Le, /*kSwapped=*/true>(t);
     case BinaryOp::kReluBackward:
       return Floats<ReluBackward>(t);
+    case BinaryOp::kMaximum:
+      return Selection<Maximum>(t);
+    case BinaryOp::kMinimum:
+      return Selection<Minimum>(t);
+    case BinaryOp::kPow:
+      return Floats<Pow>(t);
   }
   return {};
 }

@@ -23,6 +23,12 @@ __device__ __forceinline__ unsigned ClusterSize() {
   NV_IF_TARGET(NV_PROVIDES_SM_90, (asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));))
   return size;
 }
+// Which cluster of the grid, along x.
+__device__ __forceinline__ unsigned ClusterIndex() {
+  unsigned index = blockIdx.x;
+  NV_IF_TARGET(NV_PROVIDES_SM_90, (asm("mov.u32 %0, %%clusterid.x;" : "=r"(index));))
+  return index;
+}
 // All threads of all blocks meet in Wait; what they wrote before Arrive is seen after it, which
 // ArriveRelaxed does not promise: it waits for no writes.
 __device__ __forceinline__ void ClusterArrive() {

@@ -24,46 +24,71 @@
 namespace oneflow_lite {
 namespace cuda {
 
+namespace internal {
+
+template <int kUnroll, class T, int N>
+__device__ __forceinline__ void LoadTurn(const T* x, const RowSpan<N>& span, int64_t p,
+                                         int64_t last, int size,
+                                         StowedPack<T, N> (&turn)[kUnroll]) {
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    if (p + u * size < last) {
+      turn[u] = StowedPack<T, N>::Of(LoadAlignedPack<N>(x + span.PackColumn(p + u * size)));
+    }
+  }
+}
+template <int kUnroll, class T, int N, class C>
+__device__ __forceinline__ void FoldTurn(const StowedPack<T, N> (&turn)[kUnroll], int64_t p,
+                                         int64_t last, int size, bool smooth, C anchor,
+                                         CrossEntropyPartial<C>& part) {
+  C max = part.sum.max;
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    if (p + u * size < last) max = Larger{}(max, MaxOf<C>(turn[u].Get()));
+  }
+  const C shift = OnlineSum<C>::Finite(max);
+  part.sum.sum *= ExpNonPositive(part.sum.max - shift);
+  part.sum.max = max;
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    if (p + u * size >= last) continue;
+    const Pack<C, N> x = ConvertPack<C>(turn[u].Get());
+    C sum = 0;
+#pragma unroll
+    for (const C& v : x.v) sum += ExpNonPositive(v - shift);
+    part.sum.sum += sum;
+    if (!smooth) continue;
+#pragma unroll
+    for (const C& v : x.v) part.deviation += v - anchor;
+  }
+}
+
+}  // namespace internal
+
 // The packs [first, last) of a row, and its extras where with_extras, folded by `size` threads. The
-// packs begin at x's own boundaries. The single columns are asked for first, so that nobody waits
-// for them in the end.
-template <class T, int N>
+// packs begin at x's own boundaries. The next turn's packs are asked for before this turn's are
+// looked at; the single columns first of all, so that nobody waits for them in the end. What is not
+// `wanted` is left out, but that is asked only when the first packs are on their way.
+template <class T, int N, class Wanted>
 __device__ __forceinline__ CrossEntropyPartial<ComputeType<T>> FoldRow(
     const T* x, const RowSpan<N>& span, int64_t first, int64_t last, bool with_extras, int rank,
-    int size, bool smooth, ComputeType<T> anchor) {
+    int size, bool smooth, ComputeType<T> anchor, const Wanted& wanted) {
   using C = ComputeType<T>;
   constexpr int kUnroll = CrossEntropyPolicy::kUnroll;
   const int extras = with_extras ? span.extras() : 0;
   const C extra = rank < extras ? ConvertTo<C>(x[span.Column(rank)]) : MinusInfinity<C>();
   CrossEntropyPartial<C> part;
-  for (int64_t p = first + rank; p < last; p += int64_t{kUnroll} * size) {
-    Pack<T, N> raw[kUnroll];
-#pragma unroll
-    for (int u = 0; u < kUnroll; ++u) {
-      if (p + u * size < last) raw[u] = LoadAlignedPack<N>(x + span.PackColumn(p + u * size));
-    }
-    C max = part.sum.max;
-#pragma unroll
-    for (int u = 0; u < kUnroll; ++u) {
-      if (p + u * size < last) max = Larger{}(max, MaxOf<C>(raw[u]));
-      KeepPacked(raw[u]);
-    }
-    const C shift = OnlineSum<C>::Finite(max);
-    part.sum.sum *= ExpNonPositive(part.sum.max - shift);
-    part.sum.max = max;
-#pragma unroll
-    for (int u = 0; u < kUnroll; ++u) {
-      if (p + u * size >= last) continue;
-      C sum = 0, deviation = 0;
-#pragma unroll
-      for (int i = 0; i < N; ++i) {
-        const C v = ConvertTo<C>(raw[u].v[i]);
-        sum += ExpNonPositive(v - shift);
-        if (smooth) deviation += v - anchor;
-      }
-      part.sum.sum += sum;
-      part.deviation += deviation;
-    }
+  StowedPack<T, N> turn[kUnroll], next[kUnroll];
+  internal::LoadTurn(x, span, first + rank, last, size, turn);
+  if (!wanted()) return part;
+  const int64_t step = int64_t{2 * kUnroll} * size;
+  for (int64_t p = first + rank; p < last; p += step) {
+    const int64_t after = p + step / 2;
+    internal::LoadTurn(x, span, after, last, size, next);
+    internal::FoldTurn(turn, p, last, size, smooth, anchor, part);
+    if (after >= last) break;
+    internal::LoadTurn(x, span, p + step, last, size, turn);
+    internal::FoldTurn(next, after, last, size, smooth, anchor, part);
   }
   for (int e = rank; e < extras; e += size) {
     const C v = e == rank ? extra : ConvertTo<C>(x[span.Column(e)]);
@@ -96,22 +121,27 @@ __device__ __forceinline__ void WriteLoss(const CrossEntropyRows<T>& p, C* loss,
 // A row per group of kLanes lanes. Ignored rows are read as well: to look at the target first would
 // cost every row the wait for it.
 template <int kLanes, class T>
-__global__ void __launch_bounds__(CrossEntropyPolicy::kThreads, CrossEntropyPolicy::kBlocks<T>)
+__global__ void __launch_bounds__(CrossEntropyPolicy::kFoldThreads,
+                                  CrossEntropyPolicy::kGroupBlocks<T>)
     CrossEntropyGroupKernel(CrossEntropyRows<T> p, ComputeType<T>* loss, ComputeType<T>* stats) {
   constexpr int N = kPackSize<T>;
-  constexpr int kRows = CrossEntropyPolicy::kThreads / kLanes;
+  constexpr int kRows = CrossEntropyPolicy::kFoldThreads / kLanes;
   LaneGroup<kLanes> group;
   for (int64_t base = int64_t{blockIdx.x} * kRows; base < p.rows;
        base += int64_t{gridDim.x} * kRows) {
     const int64_t row = base + threadIdx.x / kLanes;
     const bool active = row < p.rows;
     const int64_t target = active ? p.target[row] : p.ignore_index;
-    const auto at = TargetLogitOf(p, row, target);
+    const bool smooth = p.smoothing != 0;
+    TargetLogit<ComputeType<T>> at;
+    if (smooth) at = TargetLogitOf(p, row, target);
     const T* x = p.x + (active ? row : 0) * p.classes;
     const auto span = active ? RowSpan<N>(ElementsToBoundary(x), p.classes) : RowSpan<N>();
-    const bool smooth = p.smoothing != 0;
     auto part =
-        FoldRow<T, N>(x, span, 0, span.packs, true, group.rank(), kLanes, smooth, at.anchor);
+        FoldRow<T, N>(x, span, 0, span.packs, true, group.rank(), kLanes, smooth, at.anchor, [&] {
+          if (!smooth) at = TargetLogitOf(p, row, target);
+          return true;
+        });
     part = ReducePartial(part, smooth, group);
     if (active && group.rank() == 0) WriteLoss(p, loss, stats, row, target, at, part);
   }
@@ -119,7 +149,8 @@ __global__ void __launch_bounds__(CrossEntropyPolicy::kThreads, CrossEntropyPoli
 
 // A block per row, or per chunk of one: then the parts go to `partial`.
 template <class T>
-__global__ void __launch_bounds__(CrossEntropyPolicy::kThreads, CrossEntropyPolicy::kBlocks<T>)
+__global__ void __launch_bounds__(CrossEntropyPolicy::kFoldThreads,
+                                  CrossEntropyPolicy::kFoldBlocks<T>)
     CrossEntropyBlockKernel(CrossEntropyRows<T> p, ComputeType<T>* loss, ComputeType<T>* stats,
                             int chunks, CrossEntropyPartial<ComputeType<T>>* partial) {
   constexpr int N = kPackSize<T>;
@@ -129,15 +160,18 @@ __global__ void __launch_bounds__(CrossEntropyPolicy::kThreads, CrossEntropyPoli
   for (int64_t task = blockIdx.x; task < p.rows * chunks; task += gridDim.x) {
     const int64_t row = task / chunks, chunk = task - row * chunks;
     const int64_t target = p.target[row];
-    const auto at = TargetLogitOf(p, row, target);
-    CrossEntropyPartial<ComputeType<T>> part;
-    if (p.Counts(target)) {  // the same for the whole block
-      const T* x = p.x + row * p.classes;
-      const RowSpan<N> span(ElementsToBoundary(x), p.classes);
-      part = FoldRow<T, N>(x, span, span.packs * chunk / chunks, span.packs * (chunk + 1) / chunks,
-                           chunk == 0, threadIdx.x, blockDim.x, smooth, at.anchor);
-      part = ReducePartial(part, smooth, block);
-    }
+    TargetLogit<ComputeType<T>> at;
+    if (smooth) at = TargetLogitOf(p, row, target);
+    const T* x = p.x + row * p.classes;
+    const RowSpan<N> span(ElementsToBoundary(x), p.classes);
+    auto part =
+        FoldRow<T, N>(x, span, span.packs * chunk / chunks, span.packs * (chunk + 1) / chunks,
+                      chunk == 0, threadIdx.x, blockDim.x, smooth, at.anchor, [&] {
+                        if (!p.Counts(target)) return false;  // nor in the other threads
+                        if (!smooth) at = TargetLogitOf(p, row, target);
+                        return true;
+                      });
+    part = ReducePartial(part, smooth, block);
     if (threadIdx.x != 0) continue;
     if (chunks == 1) {
       WriteLoss(p, loss, stats, row, target, at, part);
@@ -188,16 +222,16 @@ cudaError_t LaunchCrossEntropy(const CrossEntropyRows<T>& p, ComputeType<T>* los
   if (p.rows <= 0) return cudaSuccess;
   const int64_t packs = p.classes / kPackSize<T>;
   if (packs <= P::kNarrowPacks) {
-    return Launch(CrossEntropyGroupKernel<4, T>, CeilDiv(p.rows, P::kThreads / 4), P::kThreads, 0,
-                  stream, p, loss, stats);
+    return Launch(CrossEntropyGroupKernel<4, T>, CeilDiv(p.rows, P::kFoldThreads / 4),
+                  P::kFoldThreads, 0, stream, p, loss, stats);
   }
   if (packs <= P::kGroupPacks) {
-    return Launch(CrossEntropyGroupKernel<kWarp, T>, CeilDiv(p.rows, P::kThreads / kWarp),
-                  P::kThreads, 0, stream, p, loss, stats);
+    return Launch(CrossEntropyGroupKernel<kWarp, T>, CeilDiv(p.rows, P::kFoldThreads / kWarp),
+                  P::kFoldThreads, 0, stream, p, loss, stats);
   }
   const int chunks = workspace ? CrossEntropyChunks(p.rows, packs, limits) : 1;
   auto* partial = static_cast<CrossEntropyPartial<ComputeType<T>>*>(workspace);
-  const cudaError_t error = Launch(CrossEntropyBlockKernel<T>, p.rows * chunks, P::kThreads, 0,
+  const cudaError_t error = Launch(CrossEntropyBlockKernel<T>, p.rows * chunks, P::kFoldThreads, 0,
                                    stream, p, loss, stats, chunks, partial);
   if (error != cudaSuccess || chunks == 1) return error;
   return Launch(CrossEntropyMergeKernel<T>, CeilDiv(p.rows, P::kThreads / kWarp), P::kThreads, 0,
@@ -215,8 +249,8 @@ cudaError_t LaunchCrossEntropyInPlace(const CrossEntropyRows<T>& p, T* x,
     return Launch(CrossEntropyNoClassesKernel<T>, CeilDiv(p.rows, CrossEntropyPolicy::kThreads),
                   CrossEntropyPolicy::kThreads, 0, stream, p, scale, loss);
   }
-  return LaunchRows(CrossEntropyInPlaceRow<T>{p, {x, p.classes}, scale, loss}, p.rows, p.classes,
-                    limits, stream, workspace);
+  return LaunchRows(CrossEntropyInPlaceRow<T>{p, {x, p.classes}, {x, p.classes}, scale, loss},
+                    p.rows, p.classes, limits, stream, workspace);
 }
 template <class T>
 size_t CrossEntropyInPlaceWorkspaceBytes(int64_t rows, int64_t classes,

@@ -26,15 +26,19 @@ struct CrossEntropyRows {
 
 struct CrossEntropyPolicy {
   static constexpr int kThreads = 256;
-  // Blocks per SM, so that their phases overlap: 64 KB in flight, where registers allow it.
+  // The forward kernels: many small blocks, whose phases overlap. Of a read at 8192 x 32000 in
+  // bfloat16 0.885, with blocks of 256 threads 0.846, of 512 0.686.
+  static constexpr int kFoldThreads = 128;
   template <class T>
-  static constexpr int kBlocks = sizeof(T) == 8 ? 2 : 4;
-  static constexpr int kMapBlocks = 3;              // of the elementwise kernels
-  static constexpr int kUnroll = 4;                 // packs in flight per thread
-  static constexpr int kNarrowPacks = 4 * kUnroll;  // rows for 4 lanes
-  static constexpr int kGroupPacks = 64 * kUnroll;  // rows for a warp: two turns
-  static constexpr int kChunkPacks = 4096;          // per row and block of the elementwise kernels
-  static constexpr int kBlocksPerMultiprocessor = 4;  // that a split row should make
+  static constexpr int kFoldBlocks = sizeof(T) == 8 ? 4 : 8;  // per SM
+  template <class T>
+  static constexpr int kGroupBlocks = sizeof(T) == 8 ? 4 : 6;  // ... of the kernel of narrow rows
+  static constexpr int kMapBlocks = 3;                         // of the elementwise kernels
+  static constexpr int kUnroll = 4;                            // packs in flight per thread
+  static constexpr int kNarrowPacks = 4 * kUnroll;             // rows for 4 lanes
+  static constexpr int kGroupPacks = 64 * kUnroll;             // rows for a warp: two turns
+  static constexpr int kChunkPacks = 4096;  // per row and block of the elementwise kernels
+  static constexpr int kBlocksPerMultiprocessor = 4;  // that split rows should make
   static constexpr int kMaxChunks = 1024;             // per row
 };
 
@@ -43,7 +47,7 @@ inline int CrossEntropyChunks(int64_t rows, int64_t packs, const DeviceLimits& l
   using P = CrossEntropyPolicy;
   const int64_t wanted = int64_t{P::kBlocksPerMultiprocessor} * limits.multiprocessors;
   if (rows <= 0 || rows >= wanted) return 1;
-  const int64_t by_rows = CeilDiv(wanted, rows), by_work = packs / (P::kThreads * P::kUnroll);
+  const int64_t by_rows = CeilDiv(wanted, rows), by_work = packs / (P::kFoldThreads * P::kUnroll);
   int64_t chunks = by_rows < by_work ? by_rows : by_work;
   if (chunks > P::kMaxChunks) chunks = P::kMaxChunks;
   return static_cast<int>(chunks > 1 ? chunks : 1);

@@ -47,6 +47,7 @@ class CudaFusedRows final : public FusedRows {
                                                     .bytes_per_pack = traits.bytes_per_pack,
                                                     .is_double = traits.is_double,
                                                     .shares_registers = traits.shares_registers,
+                                                    .is_lean = traits.is_lean,
                                                     .most_clustered = most_clustered},
                                                    cuda::LimitsOf(stream));
     FusedRowsPlan result{.kernel = KernelName(plan),

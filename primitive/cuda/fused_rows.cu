@@ -38,14 +38,18 @@ cudaLaunchConfig_t Configure(const FusedRowsLaunch& launch, cudaLaunchAttribute*
 
 RowPlan PlanFusedRows(const FusedRowsProblem& p, const DeviceLimits& limits) {
   using P = RowPolicy;
-  // A fused row keeps what it loads and what it computes: half as many packs as a plain one.
-  RowTraits traits{p.pack,
-                   p.bytes_per_pack,
-                   kRowScratchBytes,
-                   P::kBlockPacks / 2,
-                   p.is_double ? BlockBounds<double>::kThreads : BlockBounds<float>::kThreads,
-                   p.is_double ? StreamedBounds<ComputesIn<double>>::kSharedThreads
-                               : StreamedBounds<ComputesIn<float>>::kSharedThreads};
+  // Unless it is lean, a fused row keeps several inputs, or what it computes of them: half as many
+  // packs as a plain one (BlockShape of FusedRow).
+  RowTraits traits;
+  traits.pack = p.pack;
+  traits.bytes_per_pack = p.bytes_per_pack;
+  traits.scratch_bytes = kRowScratchBytes;
+  traits.group_packs = P::kGroupPacks;
+  traits.block_packs = P::kBlockPacks / (p.is_lean ? 1 : 2);
+  traits.block_threads = p.is_double ? BlockBounds<double>::kThreads : BlockBounds<float>::kThreads;
+  traits.most_threads = traits.block_threads;
+  traits.shared_threads = p.is_double ? StreamedBounds<ComputesIn<double>>::kSharedThreads
+                                      : StreamedBounds<ComputesIn<float>>::kSharedThreads;
   traits.has_workspace = true;
   if (limits.clusters && p.cols > 32 * P::kGroupPacks * p.pack) {
     traits.shared_cluster = p.most_clustered;

@@ -13,7 +13,7 @@ namespace cuda {
 struct FusedRowsProblem {
   int64_t rows, cols;
   int pack, bytes_per_pack;
-  bool is_double, shares_registers;
+  bool is_double, shares_registers, is_lean;
   int most_clustered;
 };
 

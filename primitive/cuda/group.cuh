@@ -47,9 +47,10 @@ __device__ __forceinline__ T ReduceLanes(T v, Op op) {
 }
 
 // kLanes neighbouring lanes; kLanes is a power of two. The whole warp must call Reduce.
-template <int kLanes>
+template <int kLanes_>
 class LaneGroup {
  public:
+  static constexpr int kLanes = kLanes_;
   __device__ __forceinline__ int rank() const { return threadIdx.x % kLanes; }
   __device__ __forceinline__ static constexpr int size() { return kLanes; }
   template <class T, class Op>
@@ -65,6 +66,7 @@ class Block {
   __device__ __forceinline__ explicit Block(void* scratch)
       : scratch_(static_cast<char*>(scratch)) {}
   static constexpr int kScratchBytes = 2 * kMaxWarps * kReduceSlotBytes;
+  static constexpr int kLanes = kWarp * kMaxWarps;  // at most
 
   __device__ __forceinline__ int rank() const { return threadIdx.x; }
   __device__ __forceinline__ int size() const { return blockDim.x; }

@@ -11,8 +11,12 @@
 //   a.x = x, a.weight = weight, a.bias = bias, a.y = y, a.mean = mean, a.rstd = rstd;
 //   cudaError_t error = LaunchNorm<true>(a, limits, stream, workspace);   // false: rms_norm
 //
-// A norm of something else than a tensor in memory, or into something else, is LaunchRows of a
-// NormRow (norm_forward.cuh) over Load and Store functors (row_io.cuh).
+// A norm of something else than a tensor in memory, or into something else, reads and writes
+// through Load and Store functors (row_io.cuh):
+//
+//   NormExtras<__half, float> extras;
+//   extras.weight = weight, extras.eps = 1e-5f;      // what is null is not there
+//   error = LaunchNormOf<false>(load, store, extras, rows, cols, limits, stream);
 //
 // A launch neither allocates nor synchronises and may be captured into a graph. The same call gives
 // the same bits.
@@ -36,13 +40,21 @@ template <bool kCentre, class T>
 cudaError_t LaunchNorm(const NormForward<T>& a, const DeviceLimits& limits, cudaStream_t stream,
                        void* workspace = nullptr) {
   if (a.rows <= 0 || a.cols <= 0) return cudaSuccess;
-  const NormTraits traits = internal::ForwardTraits(a);
-  NormPlan plan;
-  if (PlanNormForward(a.rows, a.cols, kCentre, traits, limits,
-                      internal::ForwardClusters<kCentre, T>(limits), &plan)) {
-    return internal::LaunchForwardTeams<kCentre>(plan, a, limits, stream);
-  }
-  return internal::LaunchForwardRows<kCentre>(a, limits, stream, workspace);
+  return internal::LaunchForward<kCentre>(a, limits, stream, workspace);
+}
+
+// The norm of what `load` gives, to `store`, in the tiers of row.cuh; extras' cols and share are
+// set here. Element of the Store is the type of weight and bias, unless extras.float_weight.
+template <bool kCentre, class Load, class Store>
+cudaError_t LaunchNormOf(
+    const Load& load, const Store& store,
+    NormExtras<typename Store::Element, ComputeType<typename Store::Element>> extras, int64_t rows,
+    int64_t cols, const DeviceLimits& limits, cudaStream_t stream, void* workspace = nullptr) {
+  if (rows <= 0 || cols <= 0) return cudaSuccess;
+  extras.cols = cols;
+  extras.share = 1 / static_cast<decltype(extras.share)>(cols);
+  const NormRow<kCentre, Load, NoResidual, Store> row{load, {}, store, extras};
+  return LaunchRows(row, rows, cols, limits, stream, workspace);
 }
 
 }  // namespace cuda

@@ -57,6 +57,8 @@ class NormBackwardTeam : NormTeam<T, kPacks, 2, kAligned> {
     x_ = a.x + row_ * a.x_stride + column_;
     dy_ = a.dy + row_ * a.cols + column_;
     out_ = row_ * a.cols + column_;
+    x_alike_ = IsAlignedFor<uint4>(x_) &&
+               step_ * a.x_stride * static_cast<int64_t>(sizeof(T)) % kPackBytes == 0;
   }
 
   __device__ __forceinline__ void Run() {
@@ -64,7 +66,7 @@ class NormBackwardTeam : NormTeam<T, kPacks, 2, kAligned> {
     const char* const end = ring_ + more_.stages * Base::kStageBytes;
     char* ahead = ring_;  // the next stage to be filled
     for (int s = 0; s + 1 < more_.stages; ++s, ahead += Base::kStageBytes) {
-      Issue(ahead, s < this->turns_);
+      Issue(ahead, s);
     }
     const int64_t step = step_ * a_.cols;
     char* slots = ring_;
@@ -72,7 +74,7 @@ class NormBackwardTeam : NormTeam<T, kPacks, 2, kAligned> {
     Base::StartCluster();
     C mean = MeanOf(row_, this->turns_ > 0), rstd = RstdOf(row_, this->turns_ > 0);
     for (int turn = 0; turn < this->warp_turns_; ++turn, row_ += step_, out_ += step) {
-      Issue(ahead, turn + more_.stages - 1 < this->turns_);
+      Issue(ahead, turn + more_.stages - 1);
       const bool more = turn + 1 < this->turns_;
       const C next_mean = MeanOf(row_ + step_, more), next_rstd = RstdOf(row_ + step_, more);
       WaitForCopies(more_.stages - 1);
@@ -117,11 +119,12 @@ class NormBackwardTeam : NormTeam<T, kPacks, 2, kAligned> {
     return there && a_.rstd ? a_.rstd[row] : C(0);
   }
 
-  // Starts copying the next row, where there is one, into a stage.
-  __device__ __forceinline__ void Issue(char* slots, bool there) {
-    if (there) {
-      Base::Copy(slots, 0, x_);
-      Base::Copy(slots, kPacks, dy_);
+  // Starts copying the row of a turn, where there is one, into a stage.
+  __device__ __forceinline__ void Issue(char* slots, int turn) {
+    if (turn < this->turns_) {
+      const bool last = turn + 1 == this->turns_;
+      Base::Copy(slots, 0, x_, x_alike_, last);
+      Base::Copy(slots, kPacks, dy_, true, last);
       if (a_.dsum) {
         const T* dsum = a_.dsum + (dy_ - a_.dy);
 #pragma unroll
@@ -294,6 +297,7 @@ class NormBackwardTeam : NormTeam<T, kPacks, 2, kAligned> {
   char *weights_, *biases_, *ring_;  // this thread's first word of each
   int64_t out_;
   const T *x_, *dy_;
+  bool x_alike_;  // the rows of x lie like those of dy
   Values held_weight_, dweight_[kPacks], dbias_[kPacks];
 };
 

@@ -126,8 +126,8 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
   grid.slices = static_cast<int>(plan.slices);
   grid.stages = plan.stages;
   grid.chunks = plan.chunks;
-  grid.cluster = plan.cluster;
   grid.needs_sums = a.template needs_sums<kCentre>();
+  grid.cluster = plan.cluster && grid.needs_sums;  // a cluster that starts must exchange
   grid.aligned_dx = AreMultiplesOf16({AddressOf(a.dx) - AddressOf(a.dy)});
   grid.aligned_dsum = AreMultiplesOf16({AddressOf(a.dsum) - AddressOf(a.dy)});
   grid.last = plan.units == 1;

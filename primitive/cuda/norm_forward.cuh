@@ -103,9 +103,6 @@ __device__ __forceinline__ PivotSums<C> ReduceLanes(PivotSums<C> s, MergePivotSu
   return {sums.v[0], base, sums.v[1], sums.v[2]};
 }
 
-__device__ __forceinline__ float ReciprocalRoot(float x) { return rsqrtf(x); }
-__device__ __forceinline__ double ReciprocalRoot(double x) { return 1.0 / sqrt(x); }
-
 // What the rows need besides the tensors that are read and written; null where there is none.
 // weight and bias: float32 where float_weight, else of the Store's Element.
 template <class T, class C>

@@ -1,82 +1,191 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two ways in which the norms' forward is launched: by the tiers of row.cuh, by teams.
+// The two ways in which the norms' forward is launched: rows of whole packs by kernels of their own
+// (norm_forward_whole.cuh), others by the tiers of row.cuh.
 #pragma once
 
 #include "primitive/cuda/norm_forward.cuh"
-#include "primitive/cuda/norm_forward_team.cuh"
+#include "primitive/cuda/norm_forward_whole.cuh"
 #include "primitive/cuda/norm_team_launch.cuh"
 #include "primitive/cuda/row.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
+
+// sum = x + residual, a block per row, or per `chunk` columns of what is then a single row.
+template <class T>
+__global__ void __launch_bounds__(NormPolicy::kSumThreads)
+    NormAddKernel(const __grid_constant__ NormForward<T> a, T* sum, int64_t chunk) {
+  using C = ComputeType<T>;
+  constexpr int N = kPackSize<T>;
+  const int64_t chunks = (a.cols + chunk - 1) / chunk;
+  for (int64_t item = blockIdx.x; item < a.rows * chunks; item += gridDim.x) {
+    const int64_t row = item / chunks, first = item % chunks * chunk;
+    const int64_t cols = a.cols - first < chunk ? a.cols - first : chunk;
+    const T* x = a.x + row * a.x_stride + first;
+    const T* residual = a.residual + row * a.cols + first;
+    T* to = sum + row * a.cols + first;
+    const RowSpan<N> span(ElementsToBoundary(to), cols);
+    const auto add = [&](auto size, int64_t col) {
+      constexpr int kSize = decltype(size)::value;
+      auto v = ConvertPack<C>(LoadPack<kSize>(x + col));
+      const auto other = ConvertPack<C>(LoadPack<kSize>(residual + col));
+#pragma unroll
+      for (int i = 0; i < kSize; ++i) v.v[i] += other.v[i];
+      StorePack(to + col, ConvertPack<T>(v));
+    };
+    for (int64_t p = threadIdx.x; p < span.packs; p += blockDim.x) {
+      add(std::integral_constant<int, N>{}, span.PackColumn(p));
+    }
+    const int extra = threadIdx.x;
+    if (extra < span.extras()) add(std::integral_constant<int, 1>{}, span.Column(extra));
+  }
+}
+
 namespace internal {
+
+template <class T>
+bool IsWhole(const NormForward<T>& a) {
+  return AreMultiplesOf16({AddressOf(a.x), AddressOf(a.residual), AddressOf(a.y), AddressOf(a.sum),
+                           a.cols * sizeof(T), a.x_stride * sizeof(T)});
+}
+
+template <class T>
+NormWhole<T> WholeOf(const NormForward<T>& a, bool centre) {
+  using C = ComputeType<T>;
+  NormWhole<T> p;
+  p.a = a;
+  p.eps = static_cast<C>(a.eps);
+  p.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
+  p.packs = static_cast<int>(a.cols / kPackSize<T>);
+  p.plain = a.weight && (centre || !a.bias) && (a.bias || !centre) &&
+            (std::is_same_v<T, float> || !a.float_weight) &&
+            AreMultiplesOf16({AddressOf(a.weight), AddressOf(a.bias)});
+  return p;
+}
+
+template <bool kCentre, bool kResidual, int kTeam, int kPacks, class T>
+cudaError_t LaunchLanes(const NormWhole<T>& p, cudaStream_t stream) {
+  return Launch(NormLanesKernel<T, kCentre, kResidual, kTeam, kPacks>,
+                CeilDiv(p.a.rows, NormPolicy::kLaneThreads / kTeam), NormPolicy::kLaneThreads, 0,
+                stream, p);
+}
+// capacity: packs that the lanes hold.
+template <bool kCentre, bool kResidual, class T>
+cudaError_t LaunchLanesFor(int capacity, const NormWhole<T>& p, cudaStream_t stream) {
+  if constexpr (kResidual) {
+    if (capacity <= 16) return LaunchLanes<kCentre, true, 8, 2>(p, stream);
+    if (capacity <= 64) return LaunchLanes<kCentre, true, 16, 4>(p, stream);
+  } else {
+    if (capacity <= 4) return LaunchLanes<kCentre, false, 4, 1>(p, stream);
+    if (capacity <= 8) return LaunchLanes<kCentre, false, 8, 1>(p, stream);
+    if (capacity <= 16) return LaunchLanes<kCentre, false, 16, 1>(p, stream);
+    if (capacity <= 32) return LaunchLanes<kCentre, false, 16, 2>(p, stream);
+    if (capacity <= 64) return LaunchLanes<kCentre, false, 16, 4>(p, stream);
+  }
+  return LaunchLanes<kCentre, kResidual, 32, 4>(p, stream);
+}
+
+// Packs per thread, at most. Two inputs leave no room for eight.
+template <bool kResidual>
+inline constexpr int kWholePacks = kResidual ? NormPolicy::kBlockManyPacks : NormPolicy::kMostPacks;
+
+template <bool kCentre, bool kResidual, class T>
+bool PlanWholeOf(const NormForward<T>& a, const DeviceLimits& limits, WholePlan* plan) {
+  using P = NormPolicy;
+  using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
+  const int64_t packs = a.cols / kPackSize<T>;
+  if (!IsWhole(a) || a.rows > kMaxBlocks / kMaxClusterBlocks) return false;
+  WholeTraits t;
+  t.most_threads = P::kWholeThreads<T>;
+  t.most_packs = kWholePacks<kResidual>;
+  t.waves = kResidual ? 3 : 1;
+  t.most_blocks = 1;
+  if (packs > P::kLanePacks) {
+    t.most_blocks =
+        MaxClusterBlocks<NormBlockKernel<T, kCentre, kResidual, kWholePacks<kResidual>>>(
+            t.most_threads, Exchange::Bytes(kMaxClusterBlocks, t.most_threads), limits);
+  }
+  return PlanWhole(a.rows, packs, t, limits, plan);
+}
+
+template <bool kCentre, bool kResidual, int kPacks, class T>
+cudaError_t LaunchBlocks(const WholePlan& plan, const NormWhole<T>& p, const DeviceLimits& limits,
+                         cudaStream_t stream) {
+  constexpr auto kernel = &NormBlockKernel<T, kCentre, kResidual, kPacks>;
+  const size_t shared = WarpExchange<NormPart<ComputeType<T>>>::Bytes(plan.blocks, plan.threads);
+  if (plan.blocks > 8) MaxClusterBlocks<kernel>(plan.threads, shared, limits);  // allows them
+  return LaunchAs({plan.blocks}, kernel, p.a.rows * plan.blocks, plan.threads, shared, stream, p);
+}
+
+template <bool kCentre, bool kResidual, class T>
+cudaError_t LaunchWhole(const WholePlan& plan, const NormForward<T>& a, const DeviceLimits& limits,
+                        cudaStream_t stream) {
+  using P = NormPolicy;
+  const NormWhole<T> p = WholeOf(a, kCentre);
+  if (plan.lanes > 0) {
+    return LaunchLanesFor<kCentre, kResidual>(plan.lanes * plan.packs, p, stream);
+  }
+  if (plan.packs == P::kEarlyPacks) {
+    return LaunchBlocks<kCentre, kResidual, P::kEarlyPacks>(plan, p, limits, stream);
+  }
+  if constexpr (!kResidual) {
+    if (plan.packs == P::kMostPacks) {
+      return LaunchBlocks<kCentre, false, P::kMostPacks>(plan, p, limits, stream);
+    }
+  }
+  return LaunchBlocks<kCentre, kResidual, P::kBlockManyPacks>(plan, p, limits, stream);
+}
 
 template <bool kCentre, class T>
 cudaError_t LaunchForwardRows(const NormForward<T>& a, const DeviceLimits& limits,
                               cudaStream_t stream, void* workspace) {
   using C = ComputeType<T>;
-  const DirectLoad<T> load{a.x, a.x_stride};
-  const DirectStore<T> store{a.y, a.cols};
   NormExtras<T, C> extras;
   extras.weight = a.weight, extras.bias = a.bias, extras.float_weight = a.float_weight;
-  extras.sum = a.sum, extras.cols = a.cols, extras.mean = a.mean, extras.rstd = a.rstd;
+  extras.cols = a.cols, extras.mean = a.mean, extras.rstd = a.rstd;
   extras.eps = static_cast<C>(a.eps);
   extras.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
-  if (!a.residual) {
-    using Row = NormRow<kCentre, DirectLoad<T>, NoResidual, DirectStore<T>>;
-    return LaunchRows(Row{load, {}, store, extras}, a.rows, a.cols, limits, stream, workspace);
-  }
-  using Row = NormRow<kCentre, DirectLoad<T>, DirectLoad<T>, DirectStore<T>>;
-  const DirectLoad<T> residual{a.residual, a.cols};
-  return LaunchRows(Row{load, residual, store, extras}, a.rows, a.cols, limits, stream, workspace);
+  using Row = NormRow<kCentre, DirectLoad<T>, NoResidual, DirectStore<T>>;
+  const Row row{{a.x, a.x_stride}, {}, {a.y, a.cols}, extras};
+  return LaunchRows(row, a.rows, a.cols, limits, stream, workspace);
 }
 
 template <class T>
-NormTraits ForwardTraits(const NormForward<T>& a) {
-  NormTraits t;
-  t.pack = kPackSize<T>;
-  t.compute_bytes = sizeof(ComputeType<T>);
-  t.inputs = a.residual ? 2 : 1;
-  t.many = t.most = a.residual ? kForwardPacks<T, true> : kForwardPacks<T, false>;
-  t.weights = (a.weight ? 1 : 0) + (a.bias ? 1 : 0);
-  t.scratch_bytes = kNormScratchBytes;
-  t.aligned = AreMultiplesOf16({AddressOf(a.x), AddressOf(a.residual), AddressOf(a.y),
-                                AddressOf(a.sum), a.cols * sizeof(T), a.x_stride * sizeof(T)});
-  return t;
+cudaError_t LaunchAdd(NormForward<T> a, T* sum, cudaStream_t stream) {
+  int64_t chunk = a.cols;
+  if (a.x_stride == a.cols) {
+    a.cols *= a.rows;
+    a.rows = 1;
+    chunk = int64_t{NormPolicy::kSumThreads} * kPackSize<T>;
+  }
+  return Launch(NormAddKernel<T>, a.rows * CeilDiv(a.cols, chunk), NormPolicy::kSumThreads, 0,
+                stream, a, sum, chunk);
 }
 
 template <bool kCentre, class T>
-auto ForwardClusters(const DeviceLimits& limits) {
-  return [&limits](int blocks, const NormPlan& plan) {
-    // The same for all instances: a block fills a multiprocessor.
-    return MaxClusters<NormForwardTeamKernel<T, kCentre, false, true>>(
-        blocks, plan.threads, static_cast<size_t>(plan.shared), limits);
-  };
-}
-
-template <bool kCentre, class T>
-cudaError_t LaunchForwardTeams(const NormPlan& plan, const NormForward<T>& a,
-                               const DeviceLimits& limits, cudaStream_t stream) {
-  using C = ComputeType<T>;
-  NormForwardGrid<T> grid;
-  grid.team = plan.team;
-  grid.slices = static_cast<int>(plan.slices);
-  grid.stages = plan.stages;
-  grid.cluster = plan.cluster;
-  grid.aligned_sum = AreMultiplesOf16({AddressOf(a.sum) - AddressOf(a.y)});
-  grid.eps = static_cast<C>(a.eps);
-  grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
-  const bool aligned = ForwardTraits(a).aligned;
-  const auto launch = [&](auto residual, auto is_aligned) {
-    return LaunchTeams<
-        NormForwardTeamKernel<T, kCentre, decltype(residual)::value, decltype(is_aligned)::value>>(
-        plan, limits, stream, a, grid);
-  };
-  using Yes = std::true_type;
-  using No = std::false_type;
-  if (a.residual) return aligned ? launch(Yes{}, Yes{}) : launch(Yes{}, No{});
-  return aligned ? launch(No{}, Yes{}) : launch(No{}, No{});
+cudaError_t LaunchForward(const NormForward<T>& a, const DeviceLimits& limits, cudaStream_t stream,
+                          void* workspace) {
+  WholePlan plan;
+  if (!a.residual) {
+    if (PlanWholeOf<kCentre, false>(a, limits, &plan)) {
+      return LaunchWhole<kCentre, false>(plan, a, limits, stream);
+    }
+    return LaunchForwardRows<kCentre>(a, limits, stream, workspace);
+  }
+  if (PlanWholeOf<kCentre, true>(a, limits, &plan)) {
+    return LaunchWhole<kCentre, true>(plan, a, limits, stream);
+  }
+  // The sum first: the other rows of two inputs are not worth kernels of their own.
+  T* const sum = a.sum ? a.sum : a.y;
+  cudaError_t error = LaunchAdd(a, sum, stream);
+  if (error != cudaSuccess) return error;
+  NormForward<T> b = a;
+  b.x = sum;
+  b.x_stride = a.cols;
+  b.residual = nullptr;
+  b.sum = nullptr;
+  return LaunchForward<kCentre>(b, limits, stream, workspace);
 }
 
 }  // namespace internal

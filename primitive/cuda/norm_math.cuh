@@ -151,6 +151,9 @@ __device__ __forceinline__ C DividedBy(C n, C share, C a) {
 __device__ __forceinline__ float Quotient(float a, float b) { return __fdividef(a, b); }
 __device__ __forceinline__ double Quotient(double a, double b) { return a / b; }
 
+__device__ __forceinline__ float ReciprocalRoot(float x) { return rsqrtf(x); }
+__device__ __forceinline__ double ReciprocalRoot(double x) { return 1.0 / sqrt(x); }
+
 // kWeightClamp of primitive/norm.h.
 inline constexpr double kNormWeightClamp = 1e-5;
 template <class C>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the kernels of teams are laid out, which serve the backward of the norms and their forward on
-// wide rows: the one table of numbers behind their dispatch.
+// How the norms' kernels are laid out: the one table of numbers behind their dispatch. A forward
+// whose rows are whole packs is norm_forward_whole.cuh's (PlanWhole); others go through row.cuh.
 //
-// Blocks stay for the whole launch, one per multiprocessor, and consist of teams. A team owns some
-// columns and visits row after row, so that weights stay on chip and their gradients gather in
-// registers. What a team is depends on the row's packs of 16 bytes:
+// The backward is teams'. Blocks stay for the whole launch, one per multiprocessor, and consist of
+// teams. A team owns some columns and visits row after row, so that weights stay on chip and their
+// gradients gather in registers. What a team is depends on the row's packs of 16 bytes:
 //
 //   packs                       team                         packs per thread
 //   up to kFewPacks             1 to kFewPacks lanes         1
@@ -39,22 +39,36 @@ struct NormPolicy {
   static constexpr int kSumUnroll = 2;          // packs of x and of dy in flight per thread
   static constexpr int kSumMinPacks = 1024;     // worth a block
   static constexpr int kMaxChunks = 1024;
-  // A forward: see TeamsServe.
-  static constexpr int kForwardMinTurns = 4;       // rows per team
-  static constexpr int kForwardWidePacks = 4096;   // wider rows: 0.6 to 0.94 of a copy, tiers 0.5
-  static constexpr int kForwardTallPacks = 32;     // narrow rows, if a team gets many of them:
-  static constexpr int kForwardTallTurns = 32;     // 0.82 to 0.91, tiers 0.59 to 0.78
-  static constexpr int kForwardCentrePacks = 512;  // 16-bit layer_norm: 0.70 to 0.86, 0.60 to 0.85
-  static constexpr int kForwardCentreTurns = 5;
-  static constexpr int kForwardResidualPacks = 512;  // 16-bit: 0.92, tiers 0.66
-  static constexpr int kReduceColumns = 32;          // of a block that adds up the blocks' parts
+  static constexpr int kReduceColumns = 32;  // of a block that adds up the blocks' parts
   static constexpr int kReduceWays = 16;
+
+  // A forward over rows of whole packs, by measurement on an H200.
+  static constexpr int kLaneThreads = 128;
+  static constexpr int kLanePacks = 128;      // of a row; per lane 1, 2 or 4
+  static constexpr int kMostPacks = 8;        // per thread of a block
+  static constexpr int kBlockManyPacks = 4;   // ... while a block is enough: 0.97 of a copy
+  static constexpr int kEarlyPacks = 2;       // ... where rows are so few that latency counts
+  static constexpr int kFewWholePacks = 256;  // a block's part of few rows, at least
+  template <class T>
+  static constexpr int kWholeThreads = sizeof(T) == 8 ? 256 : 512;  // at most
+  template <class T>
+  static constexpr int kWholeBlocks = sizeof(T) == 8 ? 3 : 2;
+  // For which registers are shared out: float32 with four packs gets along with 48.
+  template <class T>
+  static constexpr int kBoundThreads(int packs) {
+    return sizeof(T) == 4 && packs == kBlockManyPacks ? 640 : kWholeThreads<T>;
+  }
+  // Registers, as blocks per multiprocessor: 40, 56 or 80 with 1, 2 or 4 packs per lane.
+  template <class T>
+  static constexpr int LaneBlocks(int packs) {
+    const int blocks = packs == 1 ? 12 : packs == 2 ? 9 : 6;
+    return sizeof(T) == 8 ? blocks / 2 : blocks;
+  }
 };
 
 // What of a kernel of teams its plan depends on.
 struct NormTraits {
   int many = 4;           // packs per thread that make good use of registers
-  int most = 4;           // packs per thread that there is a kernel for
   int pack = 1;           // elements in 16 bytes
   int compute_bytes = 4;  // size of the compute type
   int inputs = 1;         // tensors whose rows are copied
@@ -107,8 +121,8 @@ inline int ThreadsOfTeams(int64_t team) {
 // Teams of whole warps for `packs` packs, with the packs per thread that leave fewer threads idle.
 inline void ShapeTeam(int64_t packs, const NormTraits& t, NormPlan* plan) {
   const int64_t by_many = 32 * CeilDiv(packs, 32 * t.many), by_four = 32 * CeilDiv(packs, 32 * 4);
-  const bool four = t.most == 4 && (by_many > NormPolicy::kThreads ||
-                                    3 * ThreadsOfTeams(by_four) > 4 * ThreadsOfTeams(by_many));
+  const bool four =
+      by_many > NormPolicy::kThreads || 3 * ThreadsOfTeams(by_four) > 4 * ThreadsOfTeams(by_many);
   plan->packs = four ? 4 : t.many;
   plan->team = static_cast<int>(four ? by_four : by_many);
   plan->threads = plan->team;
@@ -181,7 +195,7 @@ template <class MaxClusters>
 bool PlanOnChip(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLimits& limits,
                 const MaxClusters& max_clusters, NormPlan* plan) {
   using P = NormPolicy;
-  const int64_t capacity = int64_t{P::kThreads} * t.most;  // of a block
+  const int64_t capacity = P::kBlockPacks;
   if (packs <= capacity) {
     *plan = PlanTeams(rows, packs, t, limits);
     if (FitStages(t, limits, plan)) return true;
@@ -221,29 +235,56 @@ NormPlan PlanNormBackward(int64_t rows, int64_t cols, const NormTraits& t,
   return plan;
 }
 
-// Whether teams serve a forward better than the tiers of row_policy.h, which read weight and bias
-// anew for every row; by measurement on an H200.
-inline bool TeamsServe(int64_t packs, int64_t turns, bool centre, const NormTraits& t) {
-  using P = NormPolicy;
-  const bool is_half = t.pack == 8;
-  if (turns < P::kForwardMinTurns || packs <= P::kFewPacks) return false;
-  if (t.inputs == 2) {
-    return is_half ? packs >= P::kForwardResidualPacks : t.aligned && packs >= P::kForwardWidePacks;
-  }
-  if (!t.aligned) return false;
-  if (packs > P::kForwardWidePacks) return true;
-  if (packs <= P::kForwardTallPacks && turns >= P::kForwardTallTurns) return true;
-  return is_half && centre && packs <= P::kForwardCentrePacks && turns >= P::kForwardCentreTurns;
-}
+// How a forward over rows of whole packs is launched.
+struct WholePlan {
+  int lanes = 0;    // that share a row; 0: a block does, or several
+  int packs = 0;    // per thread
+  int threads = 0;  // of a block
+  int blocks = 1;   // that share a row
+};
 
-// centre: layer_norm. False: the tiers of row_policy.h serve better.
-template <class MaxClusters>
-bool PlanNormForward(int64_t rows, int64_t cols, bool centre, const NormTraits& t,
-                     const DeviceLimits& limits, const MaxClusters& max_clusters, NormPlan* plan) {
-  const int64_t packs = PacksOfRow(cols, t);
-  if (!PlanOnChip(rows, packs, t, limits, max_clusters, plan)) return false;
-  AlignUnits(rows, cols, t, plan);
-  return TeamsServe(packs, CeilDiv(rows, plan->units * plan->teams()), centre, t);
+// What of a forward its plan depends on.
+struct WholeTraits {
+  int most_threads;  // of a block
+  int most_packs;    // per thread, that there is a kernel for
+  int most_blocks;   // of a cluster
+  int waves;         // of blocks with few packs per thread that are faster than fewer with more
+};
+
+// False: the rows do not fit.
+inline bool PlanWhole(int64_t rows, int64_t packs, const WholeTraits& t, const DeviceLimits& limits,
+                      WholePlan* plan) {
+  using P = NormPolicy;
+  *plan = WholePlan();
+  if (packs <= P::kLanePacks) {
+    plan->threads = P::kLaneThreads;
+    plan->packs = packs <= 16 ? 1 : packs <= 32 ? 2 : 4;
+    plan->lanes = 4;
+    while (plan->lanes * plan->packs < packs) plan->lanes *= 2;
+    return true;
+  }
+  // Few rows get more blocks each, as long as that keeps a block busy.
+  const auto fills = [&](int64_t blocks) {
+    return rows * blocks >= 2 * limits.multiprocessors || packs <= blocks * P::kFewWholePacks;
+  };
+  const int64_t wave = int64_t{limits.multiprocessors} * 1024;  // threads that run at once
+  for (const int each : {P::kEarlyPacks, P::kBlockManyPacks, P::kMostPacks}) {
+    if (each > t.most_packs) break;
+    const int64_t capacity = int64_t{t.most_threads} * each;  // of a block
+    plan->blocks = 1;
+    while (plan->blocks < t.most_blocks &&
+           (packs > plan->blocks * capacity || !fills(plan->blocks))) {
+      plan->blocks *= 2;
+    }
+    if (packs > plan->blocks * capacity) continue;
+    const bool last = each == t.most_packs;
+    const bool in_waves = CeilDiv(packs, each) * rows <= t.waves * wave;
+    if (!last && !in_waves && (each == P::kEarlyPacks || plan->blocks > 1)) continue;
+    plan->packs = each;
+    plan->threads = static_cast<int>(CeilDiv(packs, int64_t{32} * each * plan->blocks) * 32);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace cuda

@@ -18,7 +18,7 @@ namespace cuda {
 // Where a launch's teams are.
 struct NormGrid {
   int team, slices, stages;
-  bool cluster;  // the slices of a row are a cluster
+  bool cluster;  // the slices of a row are a cluster, which exchanges its sums
 };
 
 inline constexpr int kNormScratchBytes =
@@ -134,16 +134,25 @@ class NormTeam {
     for (int i = first; i < last; ++i) to[i] = from[i];
   }
   // Starts copying the packs of a row of one tensor into slots from `index` on; p: the first pack.
-  __device__ __forceinline__ void Copy(char* slots, int index, const T* p) const {
-    const bool aligned = kAligned || IsAlignedFor<uint4>(p);
+  // alike: p is at a multiple of 16 bytes. What lies around a row in its first and last 16 bytes is
+  // copied too, and not used; `last`: the tensor may end with the row.
+  __device__ __forceinline__ void Copy(char* slots, int index, const T* p, bool alike,
+                                       bool last) const {
+    if (kAligned || (alike && !last)) {
 #pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!Has(k)) continue;
-      if (aligned) {
-        // What lies before a row's first column in its 16 bytes is copied and not used.
+      for (int k = 0; k < kPacks; ++k) {
+        if (Has(k)) CopyAsync(Slot(slots, index + k), p + Offset(k), kPackBytes);
+      }
+    } else if (alike) {
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) {
+        if (!Has(k)) continue;
         CopyAsync(Slot(slots, index + k), p + Offset(k), Last(k) * static_cast<int>(sizeof(T)));
-      } else {
-        CopyEach(Slot(slots, index + k), p + Offset(k), First(k), Last(k));
+      }
+    } else {
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) {
+        if (Has(k)) CopyEach(Slot(slots, index + k), p + Offset(k), First(k), Last(k));
       }
     }
   }

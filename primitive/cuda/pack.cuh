@@ -115,6 +115,12 @@ __device__ __forceinline__ void KeepPacked(Pack<T, N>& pack) {
   }
 }
 
+__device__ __forceinline__ void PinRegister(uint32_t& v) { asm volatile("" : "+r"(v)); }
+__device__ __forceinline__ void PinRegister(float& v) { asm volatile("" : "+f"(v)); }
+__device__ __forceinline__ void PinRegister(double& v) { asm volatile("" : "+d"(v)); }
+template <class T>
+__device__ __forceinline__ void PinRegister(T&) {}
+
 // A pack as it waits in registers: 16-bit elements two to a register, others as they are.
 template <class T, int N>
 struct StowedPack {
@@ -125,6 +131,11 @@ struct StowedPack {
     StowedPack stowed;
     memcpy(&stowed.held, &pack, sizeof(pack));
     return stowed;
+  }
+  // What gave the pack its value is before this place, whoever uses it later.
+  __device__ __forceinline__ void Pin() {
+#pragma unroll
+    for (auto& v : held.v) PinRegister(v);
   }
   // What the caller computes from the result, the compiler computes anew at the next Get.
   __device__ __forceinline__ Pack<T, N> Get() const {
@@ -181,17 +192,19 @@ __device__ __forceinline__ Pack<T, N> LoadAlignedPack(const T* p) {
   return pack;
 }
 
-// N elements from p on at any alignment, where the N elements before and after may be read too: two
-// aligned accesses, shifted into place.
-template <int N, class T>
-__device__ __forceinline__ Pack<T, N> LoadShiftedPack(const T* p) {
+// Bytes from the last 16-byte boundary to p.
+__device__ __forceinline__ unsigned BytesPastBoundary(const void* p) {
+  return static_cast<unsigned>(reinterpret_cast<uintptr_t>(p)) & (kPackBytes - 1);
+}
+
+// The 16 bytes that begin `past` < 16 bytes into low, and reach into high.
+template <class T, int N>
+__device__ __forceinline__ Pack<T, N> ShiftPacks(const Pack<T, N>& low, const Pack<T, N>& high,
+                                                 unsigned past) {
   static_assert(N * sizeof(T) == kPackBytes, "");
-  const unsigned past = static_cast<unsigned>(reinterpret_cast<uintptr_t>(p)) & (kPackBytes - 1);
-  const auto* aligned = reinterpret_cast<const uint4*>(reinterpret_cast<const char*>(p) - past);
-  const uint4 low = aligned[0];
-  uint4 high = {};
-  if (past != 0) high = aligned[1];
-  uint32_t w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+  uint32_t w[8];
+  memcpy(w, &low, kPackBytes);
+  memcpy(w + 4, &high, kPackBytes);
 #pragma unroll
   for (int i = 0; i < 6; ++i) w[i] = past & 8 ? w[i + 2] : w[i];
 #pragma unroll
@@ -201,6 +214,18 @@ __device__ __forceinline__ Pack<T, N> LoadShiftedPack(const T* p) {
   Pack<T, N> pack;
   memcpy(&pack, w, sizeof(pack));
   return pack;
+}
+
+// N elements from p on at any alignment, where the N elements before and after may be read too: two
+// aligned accesses, shifted into place.
+template <int N, class T>
+__device__ __forceinline__ Pack<T, N> LoadShiftedPack(const T* p) {
+  const unsigned past = BytesPastBoundary(p);
+  const auto* aligned = reinterpret_cast<const T*>(reinterpret_cast<const char*>(p) - past);
+  const Pack<T, N> low = LoadAlignedPack<N>(aligned);
+  Pack<T, N> high = {};
+  if (past != 0) high = LoadAlignedPack<N>(aligned + N);
+  return ShiftPacks(low, high, past);
 }
 
 // An assignment would do, but the compiler cuts one of packed 16-bit values into 4-byte stores,

@@ -11,7 +11,6 @@
 //   Total                     what is known of a row: default-constructible, complete in the end
 //   int Head(row)             columns before the first boundary of 16 bytes of the output
 //   bool IsAligned(row, head)  see row_io.cuh; Raw<N> Load<kAccess, N>(row, col)
-//   bool IsWhole(cols)        optional, on the host: whether all rows are whole aligned packs
 //   Total Begin(row); void Look(row, Total&); void End(row, const Total&)
 //                             before the row is loaded; once its loads are under way; one thread,
 //                             after the row is written
@@ -31,6 +30,13 @@
 //   void Add(const Raw<N>&, col, const Total& start, Statistics&)
 //   void Conclude(Statistics, Total&)
 //   void StoreRaw<N>(row, col, const Raw<N>&, const Total&)
+// and, each only where it helps,
+//   A At(row)                 the algorithm for that row alone, its addresses worked out
+//   int64_t Seen(row, cols)   columns that are read: raw is undefined in packs behind them
+//   bool IsAlignedEverywhere()   on the host: whether IsAligned is known to hold for every row
+//   bool IsWhole(cols)        on the host: whether all rows are whole packs and start at one
+//   kShifts; Raw<N> LoadBefore<kWhole, N>(row, col, cols), void Shift<N>(row, head, Raw<N>& raw,
+//                             const Raw<N>& next)     packs that lie differently: see row_io.cuh
 #pragma once
 
 #include "primitive/cuda/launch.cuh"
@@ -79,53 +85,101 @@ size_t RowWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits& limits)
   return chunks > 1 ? sizeof(typename A::Statistics) * rows * chunks : 0;
 }
 
-// Neither allocates nor synchronises; may be captured into a graph.
+namespace internal {
+
+template <class A, class = void>
+struct KnowsAlignment : std::false_type {};
 template <class A>
-cudaError_t LaunchRows(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
-                       cudaStream_t stream, void* workspace = nullptr) {
+struct KnowsAlignment<A, std::void_t<decltype(&A::IsAlignedEverywhere)>> : std::true_type {};
+
+// kAligned: whether every row is known to be read as it lies.
+template <bool kAligned, class A>
+cudaError_t TraitsOf(int64_t cols, const DeviceLimits& limits, void* workspace, RowTraits* traits) {
   using P = RowPolicy;
-  if (rows <= 0 || cols <= 0) return cudaSuccess;
-  RowTraits traits{A::kPack,
-                   A::kInputs * static_cast<int>(sizeof(Pack<typename A::Element, A::kPack>)),
-                   kRowScratchBytes,
-                   BlockShape<A>::kPacks,
-                   BlockShape<A>::kThreads,
-                   StreamedBounds<A>::kSharedThreads};
-  traits.has_workspace = workspace != nullptr;
-  if (limits.clusters && cols > 32 * P::kGroupPacks * A::kPack) {
-    const cudaError_t error = AllowAllShared<RowClusterKernel<A>>(limits);
-    if (error != cudaSuccess) return error;
-    traits.shared_cluster =
-        MaxClusterBlocks<RowClusterKernel<A>>(P::kClusterThreads, P::kClusterBytes, limits);
-    if constexpr (A::kClusterRegisters) {
-      traits.register_cluster =
-          MaxClusterBlocks<RowBlockKernel<true, A>>(BlockShape<A>::kThreads, 0, limits);
+  using Registers = BlockShape<A, kAligned>;
+  traits->pack = A::kPack;
+  traits->bytes_per_pack =
+      A::kInputs * static_cast<int>(sizeof(Pack<typename A::Element, A::kPack>));
+  traits->scratch_bytes = kRowScratchBytes;
+  traits->group_packs = GroupPacks<A, kAligned>;
+  traits->block_packs = Registers::kPacks;
+  traits->block_threads = traits->most_threads = Registers::kThreads;
+  traits->shared_threads = StreamedBounds<A>::kSharedThreads;
+  traits->has_workspace = workspace != nullptr;
+  if (!limits.clusters || cols <= 32 * traits->group_packs * A::kPack) return cudaSuccess;
+  traits->shared_cluster =
+      MaxClusterBlocks<RowClusterKernel<A>>(P::kClusterThreads, P::kClusterBytes, limits);
+  if constexpr (A::kClusterRegisters) {
+    traits->register_cluster =
+        MaxClusterBlocks<RowBlockKernel<true, A, Registers>>(Registers::kThreads, 0, limits);
+    if constexpr (kMayHaveMoreThreads<A, kAligned>) {
+      using More = MoreThreads<Registers>;
+      const int placed = MaxClusterBlocks<RowBlockKernel<true, A, More>>(More::kThreads, 0, limits);
+      if (placed == traits->register_cluster) traits->most_threads = More::kThreads;
     }
   }
+  return AllowAllShared<RowClusterKernel<A>>(limits);
+}
+
+template <bool kAligned, class A>
+cudaError_t LaunchGroups(const RowPlan& plan, const A& a, int64_t rows, int64_t cols,
+                         cudaStream_t stream) {
+  return VisitGroupShape(plan, [&](auto shape) {
+    using Shape = decltype(shape);
+    constexpr int kThreads = RowPolicy::kGroupThreads, kMost = GroupPacks<A, kAligned>;
+    constexpr int kPacks = Shape::packs < kMost ? Shape::packs : kMost;
+    const int64_t blocks = CeilDiv(rows, kThreads / Shape::lanes);
+    if constexpr (MayBeWhole<A>::value) {
+      if (a.IsWhole(cols)) {
+        return Launch(RowWholeKernel<Shape::lanes, Shape::packs, A>, blocks, kThreads, 0, stream, a,
+                      rows, static_cast<int>(cols / A::kPack));
+      }
+    }
+    return Launch(RowGroupKernel<Shape::lanes, kPacks, A, kAligned>, blocks, kThreads, 0, stream, a,
+                  rows, cols);
+  });
+}
+
+template <bool kAligned, class A>
+cudaError_t LaunchBlocks(const RowPlan& plan, const A& a, int64_t rows, int64_t cols,
+                         cudaStream_t stream) {
+  using Shape = BlockShape<A, kAligned>;
+  const LaunchKind cluster{plan.blocks_per_row};
+  const auto launch = [&](auto kernel) {
+    return LaunchAs(cluster, kernel, rows * plan.blocks_per_row, plan.threads, 0, stream, a, rows,
+                    cols);
+  };
+  const bool clustered = plan.blocks_per_row > 1;
+  if constexpr (A::kClusterRegisters && kMayHaveMoreThreads<A, kAligned>) {
+    if (plan.threads > Shape::kThreads) return launch(RowBlockKernel<true, A, MoreThreads<Shape>>);
+  }
+  if constexpr (Shape::kPacks > 4) {
+    if (plan.packs <= 4 && !clustered) return launch(RowBlockKernel<false, A, FewerPacks<Shape>>);
+    // Clusters of more than 8 blocks would have to be asked for.
+    if constexpr (A::kClusterRegisters) {
+      if (plan.packs <= 4 && plan.blocks_per_row <= 8) {
+        return launch(RowBlockKernel<true, A, FewerPacks<Shape>>);
+      }
+    }
+  }
+  if constexpr (A::kClusterRegisters) {
+    if (clustered) return launch(RowBlockKernel<true, A, Shape>);
+  }
+  return launch(RowBlockKernel<false, A, Shape>);
+}
+
+template <bool kAligned, class A>
+cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
+                         cudaStream_t stream, void* workspace) {
+  RowTraits traits;
+  const cudaError_t error = TraitsOf<kAligned, A>(cols, limits, workspace, &traits);
+  if (error != cudaSuccess) return error;
   const RowPlan plan = ChooseRowPlan(rows, cols, traits, limits);
   switch (plan.tier) {
     case RowTier::kGroup:
-      return internal::VisitGroupShape(plan, [&](auto shape) {
-        using Shape = decltype(shape);
-        if constexpr (internal::MayBeWhole<A>::value) {
-          if (a.IsWhole(cols)) {
-            return Launch(RowWholeKernel<Shape::lanes, Shape::packs, A>,
-                          CeilDiv(rows, P::kGroupThreads / Shape::lanes), P::kGroupThreads, 0,
-                          stream, a, rows, static_cast<int>(cols / A::kPack));
-          }
-        }
-        return Launch(RowGroupKernel<Shape::lanes, Shape::packs, A>,
-                      CeilDiv(rows, P::kGroupThreads / Shape::lanes), P::kGroupThreads, 0, stream,
-                      a, rows, cols);
-      });
+      return LaunchGroups<kAligned>(plan, a, rows, cols, stream);
     case RowTier::kBlock:
-      if constexpr (A::kClusterRegisters) {
-        if (plan.blocks_per_row > 1) {
-          return LaunchAs({plan.blocks_per_row}, RowBlockKernel<true, A>,
-                          rows * plan.blocks_per_row, plan.threads, 0, stream, a, rows, cols);
-        }
-      }
-      return Launch(RowBlockKernel<false, A>, rows, plan.threads, 0, stream, a, rows, cols);
+      return LaunchBlocks<kAligned>(plan, a, rows, cols, stream);
     case RowTier::kShared: {
       if (plan.blocks_per_row > 1) {
         return LaunchAs({plan.blocks_per_row}, RowClusterKernel<A>, rows * plan.blocks_per_row,
@@ -148,6 +202,22 @@ cudaError_t LaunchRows(const A& a, int64_t rows, int64_t cols, const DeviceLimit
   }
   return Launch(RowStreamedKernel<false, A>, rows, plan.threads, plan.shared, stream, a, rows,
                 cols);
+}
+
+}  // namespace internal
+
+// Neither allocates nor synchronises; may be captured into a graph.
+template <class A>
+cudaError_t LaunchRows(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
+                       cudaStream_t stream, void* workspace = nullptr) {
+  if (rows <= 0 || cols <= 0) return cudaSuccess;
+  // Rows that are known to be aligned have kernels of their own.
+  if constexpr (internal::KnowsAlignment<A>::value) {
+    if (a.IsAlignedEverywhere()) {
+      return internal::LaunchRowsAs<true>(a, rows, cols, limits, stream, workspace);
+    }
+  }
+  return internal::LaunchRowsAs<false>(a, rows, cols, limits, stream, workspace);
 }
 
 }  // namespace cuda

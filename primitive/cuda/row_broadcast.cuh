@@ -59,6 +59,8 @@ struct RowBroadcast {
            static_cast<int64_t>(rest - outer * middle.value) * strides[1] +
            static_cast<int64_t>(r - rest * inner.value) * strides[2];
   }
+  // For a pointer that Offset was added to.
+  __device__ __forceinline__ RowBroadcast Begun() const { return {{}, {}, {0, 0, 0}, col_stride}; }
 };
 template <class Index>
 RowBroadcast<Index> MakeRowBroadcast(const int64_t (&dims)[3], const int64_t (&strides)[3],
@@ -80,6 +82,8 @@ struct CausalRows {
   __device__ __forceinline__ int64_t Visible(int64_t row) const {
     return first + static_cast<int64_t>(queries.Remainder(static_cast<Index>(row)) & counts);
   }
+  // The same for this row alone.
+  __device__ __forceinline__ CausalRows At(int64_t row) const { return {{}, Visible(row), 0}; }
 };
 template <class Index>
 CausalRows<Index> MakeCausalRows(int64_t queries, int64_t cols, bool on = true) {
@@ -130,49 +134,22 @@ __device__ __forceinline__ Pack<T, N> FilledPack(T value) {
   return pack;
 }
 
-// N elements of a row in memory, by what is known of p (row_io.cuh); `fill` where not wanted, where
-// nothing is read. Up to 16 bytes.
-template <Access kAccess, int N, class T>
-__device__ __forceinline__ Pack<T, N> LoadPackIf(const T* p, bool wanted, T fill) {
-  Pack<T, N> pack = FilledPack<N>(fill);
-  if constexpr (kAccess == Access::kAligned && N > 1) {
-    using Word = typename WordOf<N * sizeof(T)>::type;
-    Word word;
-    memcpy(&word, &pack, sizeof(Word));
-    word = LoadWordIf(reinterpret_cast<const Word*>(p), wanted, word);
-    memcpy(&pack, &word, sizeof(Word));
-  } else if (wanted) {
-    if constexpr (kAccess == Access::kInside && N * sizeof(T) == kPackBytes) {
-      pack = LoadShiftedPack<N>(p);
-    } else {
-      pack = LoadPack<N>(p);
-    }
-  }
-  return pack;
-}
-
-// `fill` from element `count` on, where the edge of what is visible goes through the pack. That is
-// once a row at most; elsewhere nobody waits for the pack here.
-template <int N, class T>
-__device__ __forceinline__ void FillFrom(Pack<T, N>& pack, int count, T fill) {
-  if (count <= 0 || count >= N) return;
-#pragma unroll
-  for (int i = 0; i < N; ++i) pack.v[i] = i < count ? pack.v[i] : fill;
-}
-
-// N elements, from `col` on, of an operand's row that serves `row`.
+// N elements, from `col` on, of an operand's row that serves `row`; kAccess is what row_io.cuh says
+// of a Load's pack. kAligned promises a col_stride of 1.
 template <Access kAccess, int N, class T, class Index>
 __device__ __forceinline__ Pack<T, N> LoadBroadcast(const T* base, const RowBroadcast<Index>& where,
-                                                    int64_t row, int64_t col, bool wanted, T fill) {
+                                                    int64_t row, int64_t col) {
   const T* p = base + where.Offset(row);
-  if (kAccess == Access::kAligned || where.col_stride == 1) {
-    return LoadPackIf<kAccess, N>(p + col, wanted, fill);
+  if constexpr (kAccess == Access::kAligned && N > 1) return LoadAlignedPack<N>(p + col);
+  if (where.col_stride == 1) {
+    if constexpr (kAccess == Access::kInside && N * sizeof(T) == kPackBytes) {
+      return LoadShiftedPack<N>(p + col);
+    }
+    return LoadPack<N>(p + col);
   }
-  Pack<T, N> pack = FilledPack<N>(fill);
+  Pack<T, N> pack;
 #pragma unroll
-  for (int i = 0; i < N; ++i) {
-    if (wanted) pack.v[i] = p[(col + i) * where.col_stride];
-  }
+  for (int i = 0; i < N; ++i) pack.v[i] = p[(col + i) * where.col_stride];
   return pack;
 }
 

@@ -19,8 +19,16 @@
 //   template <int N> Pack<Element, N> LoadAligned(int64_t row, int64_t col) const;
 //   template <int N> Pack<Element, N> LoadInside(int64_t row, int64_t col) const;
 //                                                      where [col - N, col + 2 * N) is in the row
-// And both may tell the host that LoadAligned serves, or that Head is 0, in every row:
-//   bool AllAligned() const;
+// and where a pack's neighbour is at hand in another lane, so that each pack is loaded once:
+//   unsigned Past(int64_t row, int64_t col) const;     bytes from the last 16-byte boundary to col
+//   template <int N, bool kWhole> Pack<Element, N> LoadBefore(int64_t row, int64_t col,
+//                                                             int64_t cols) const;
+//                                                      the aligned pack that begins there; unless
+//                                                      kWhole, only what lies in [0, cols)
+// And both may say on the host how all rows lie, and give the functor for one of them, whose
+// addresses are worked out:
+//   RowAlignment Alignment() const;
+//   Self At(int64_t row) const;        still called with that row
 #pragma once
 
 #include "primitive/cuda/pack.cuh"
@@ -28,12 +36,18 @@
 namespace oneflow_lite {
 namespace cuda {
 
-// Whether every row starts at a multiple of 16 bytes.
-template <class T>
-bool AllRowsAligned(const T* first, int64_t row_stride) {
-  const auto bytes = row_stride * static_cast<int64_t>(sizeof(T));
-  return reinterpret_cast<uintptr_t>(first) % kPackBytes == 0 && bytes % kPackBytes == 0;
-}
+// How rows lie within 16 bytes: the first one, and each one relative to the one before.
+struct RowAlignment {
+  unsigned first, step;
+  template <class T>
+  static RowAlignment Of(const T* rows, int64_t row_stride) {
+    return {static_cast<unsigned>(reinterpret_cast<uintptr_t>(rows) % kPackBytes),
+            static_cast<unsigned>(static_cast<uint64_t>(row_stride) * sizeof(T) % kPackBytes)};
+  }
+  bool operator==(const RowAlignment& other) const {
+    return first == other.first && step == other.step;
+  }
+};
 
 // Rows of elements in memory, row_stride elements apart.
 template <class T>
@@ -42,7 +56,8 @@ struct DirectLoad {
   const T* x;
   int64_t row_stride;
 
-  bool AllAligned() const { return AllRowsAligned(x, row_stride); }
+  RowAlignment Alignment() const { return RowAlignment::Of(x, row_stride); }
+  __device__ __forceinline__ DirectLoad At(int64_t row) const { return {x + row * row_stride, 0}; }
   template <int N>
   __device__ __forceinline__ Pack<T, N> Load(int64_t row, int64_t col) const {
     return LoadPack<N>(x + row * row_stride + col);
@@ -58,6 +73,21 @@ struct DirectLoad {
   __device__ __forceinline__ Pack<T, N> LoadInside(int64_t row, int64_t col) const {
     return LoadShiftedPack<N>(x + row * row_stride + col);
   }
+  __device__ __forceinline__ unsigned Past(int64_t row, int64_t col) const {
+    return BytesPastBoundary(x + row * row_stride + col);
+  }
+  template <int N, bool kWhole>
+  __device__ __forceinline__ Pack<T, N> LoadBefore(int64_t row, int64_t col, int64_t cols) const {
+    const T* start = x + row * row_stride;
+    col -= BytesPastBoundary(start + col) / sizeof(T);
+    if constexpr (kWhole) return LoadAlignedPack<N>(start + col);
+    Pack<T, N> pack = {};
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      if (col + i >= 0 && col + i < cols) pack.v[i] = start[col + i];
+    }
+    return pack;
+  }
 };
 
 template <class T>
@@ -66,7 +96,8 @@ struct DirectStore {
   T* y;
   int64_t row_stride;
 
-  bool AllAligned() const { return AllRowsAligned(y, row_stride); }
+  RowAlignment Alignment() const { return RowAlignment::Of(y, row_stride); }
+  __device__ __forceinline__ DirectStore At(int64_t row) const { return {y + row * row_stride, 0}; }
   __device__ __forceinline__ int Head(int64_t row) const {
     return ElementsToBoundary(y + row * row_stride);
   }
@@ -77,6 +108,44 @@ struct DirectStore {
   }
 };
 
+namespace internal {
+
+template <class F, class = void>
+struct HasAlignment : std::false_type {};
+template <class F>
+struct HasAlignment<F, std::void_t<decltype(&F::Alignment)>> : std::true_type {};
+template <class F, class = void>
+struct HasRowAt : std::false_type {};
+template <class F>
+struct HasRowAt<F, std::void_t<decltype(&F::At)>> : std::true_type {};
+
+}  // namespace internal
+
+// Whether it is known that every row of `load` lies within 16 bytes as that of `store` does.
+template <class L, class S>
+bool IsAlignedEverywhere(const L& load, const S& store) {
+  if constexpr (internal::HasAlignment<L>::value && internal::HasAlignment<S>::value) {
+    return sizeof(typename L::Element) == sizeof(typename S::Element) &&
+           load.Alignment() == store.Alignment();
+  }
+  return false;
+}
+// Whether it is known that every row starts at a multiple of 16 bytes.
+template <class F>
+bool AllAligned(const F& functor) {
+  if constexpr (internal::HasAlignment<F>::value) return functor.Alignment() == RowAlignment{0, 0};
+  return false;
+}
+// The functor for one row alone, where it has such: its addresses are worked out once.
+template <class F>
+__device__ __forceinline__ F FunctorAt(const F& f, int64_t row) {
+  if constexpr (internal::HasRowAt<F>::value) {
+    return f.At(row);
+  } else {
+    return f;
+  }
+}
+
 // What is known of the columns that a Load reads.
 enum class Access { kAligned, kInside, kAny };
 
@@ -86,19 +155,17 @@ template <class L, class = void>
 struct HasFastLoads : std::false_type {};
 template <class L>
 struct HasFastLoads<L, std::void_t<decltype(&L::IsAligned)>> : std::true_type {};
-template <class F, class = void>
-struct KnowsAllAligned : std::false_type {};
-template <class F>
-struct KnowsAllAligned<F, std::void_t<decltype(&F::AllAligned)>> : std::true_type {};
+template <class L, class = void>
+struct HasPast : std::false_type {};
+template <class L>
+struct HasPast<L, std::void_t<decltype(&L::Past)>> : std::true_type {};
 
 }  // namespace internal
 
-// Whether a Load or Store says that all its rows start at a multiple of 16 bytes.
-template <class F>
-bool AllAligned(const F& functor) {
-  if constexpr (internal::KnowsAllAligned<F>::value) return functor.AllAligned();
-  return false;
-}
+// Whether packs of kPack elements may be loaded by LoadBefore and shifted into place.
+template <class L, int kPack>
+inline constexpr bool HasShiftedLoads =
+    internal::HasPast<L>::value&& kPack == kPackSize<typename L::Element>;
 
 // Whether Access::kAligned may be used at the columns head + k * N of a row.
 template <class L>
@@ -116,6 +183,14 @@ __device__ __forceinline__ Pack<typename L::Element, N> LoadFrom(const L& load, 
   } else {
     return load.template Load<N>(row, col);
   }
+}
+
+// From packs that LoadBefore gave, that of column col and the next one: the pack at col.
+template <int N, class L>
+__device__ __forceinline__ void ShiftIntoPlace(const L& load, int64_t row, int64_t col,
+                                               Pack<typename L::Element, N>& pack,
+                                               const Pack<typename L::Element, N>& next) {
+  pack = ShiftPacks(pack, next, load.Past(row, col));
 }
 
 // A row cut into whole aligned packs and the few columns before (head) and after them (tail). The

@@ -25,14 +25,15 @@ struct RowPolicy {
   static constexpr int kGroupPacks = 8;      // per lane; up to 64 registers of values in half
 
   // Rows in the registers of blocks: at most 32 of 64 registers hold values (at 512 threads two
-  // blocks per SM, 128 KB of them in flight). 16-bit rows, which compute most per byte, run best
-  // with the fewest threads (0.979 of a copy at 16384 columns, 0.948 with twice as many), as
-  // doubles do; float32 with 4 packs a thread (0.993 at 8192 columns, against 0.975). In a cluster
-  // blocks of 256 threads: 0.967 at 131072 columns in half, 0.948 with 512.
+  // blocks per SM, 128 KB of them in flight); see PacksPerThread. In a cluster blocks of 256
+  // threads: 0.967 of a copy at 131072 columns in half, 0.948 with 512.
   static constexpr int kBlockPacks = 8;                // per thread, of 16 bytes each
   static constexpr int kRegisterThreads = 512;         // at most
   static constexpr int kClusterRegisterThreads = 256;  // while 16 blocks are enough
-  static constexpr int kFewPacks = 256;                // a block's part of few rows, at least
+  static constexpr int kMostRegisterThreads = 1024;    // of rows that 16 blocks could not hold
+  // Few rows: a block's part has at least so many packs, two a thread; a cluster costs 1 us, so one
+  // block alone takes twice as many. 8 x 16384 in half: 5.4 us, 6.5 with 8 packs a thread.
+  static constexpr int kFewPacks = 256, kFewThreads = 256;
   static constexpr int kUnroll = 4;  // packs in flight per thread of a looping kernel
   static constexpr int kWideThreads = 1024;
 
@@ -42,8 +43,9 @@ struct RowPolicy {
   static constexpr int kClusterThreads = 384, kClusterBlocks = 3, kClusterBytes = 72 << 10;
 
   static constexpr int kGridThreads = 1024;
-  static constexpr int kMaxChunks = 1024;          // of a row, in the grid tier
-  static constexpr int64_t kGridMinPacks = 16384;  // a grid barrier costs more than narrower rows
+  static constexpr int kMaxChunks = 1024;  // of a row, in the grid tier
+  // A grid barrier costs more than narrower rows; more than a cluster where there are clusters.
+  static constexpr int64_t kGridMinPacks = 16384, kGridMinPacksBesideClusters = 65537;
 };
 
 // Of a block that keeps rows in registers. Doubles need registers for their exponential besides.
@@ -61,8 +63,10 @@ struct RowTraits {
   int pack;                  // elements in 16 bytes of output
   int bytes_per_pack;        // shared memory that a pack needs to stay on chip
   int scratch_bytes;         // shared memory needed besides
+  int group_packs;           // that a lane of the group tier holds, at most
   int block_packs;           // that a thread of the block tier holds
   int block_threads;         // of the block tier, at most
+  int most_threads;          // of a cluster of the most blocks, where more threads may hold more
   int shared_threads;        // of a block that keeps its row in shared memory
   int register_cluster = 1;  // blocks that may hold a row in their registers together
   int shared_cluster = 1;    // ... in their shared memory; 1 where the device has no clusters
@@ -71,7 +75,7 @@ struct RowTraits {
 
 struct RowPlan {
   RowTier tier = RowTier::kWide;
-  int lanes = 32, packs = 1;  // group: lanes per row, packs per lane
+  int lanes = 32, packs = 1;  // group: lanes per row, packs per lane; block: packs per thread
   int threads = 0;            // of a block, other tiers
   size_t shared = 0;          // bytes of dynamic shared memory
   int blocks_per_row = 1;     // block and shared (more than one: a cluster), grid
@@ -82,11 +86,21 @@ struct RowPlan {
 // resident at once: one per multiprocessor.
 inline int GridChunks(int64_t rows, int64_t packs, const DeviceLimits& limits) {
   using P = RowPolicy;
-  if (!limits.cooperative || packs < P::kGridMinPacks || rows * 2 > limits.multiprocessors) {
-    return 1;
-  }
+  const int64_t least = limits.clusters ? P::kGridMinPacksBesideClusters : P::kGridMinPacks;
+  if (!limits.cooperative || packs < least || rows * 2 > limits.multiprocessors) return 1;
   const int64_t chunks = limits.multiprocessors / rows;
   return static_cast<int>(chunks < P::kMaxChunks ? chunks : P::kMaxChunks);
+}
+
+// Of a row in the registers of one block, where there are many: what leaves the least of an SM's
+// registers empty. Shares of a copy, half, with 8, 6 and 4 packs: 4096 columns 0.964, 0.975, 0.964;
+// 8192: 0.970, 0.992, 0.981; 10000: 0.972, 0.991, 0.938; 12288: 0.960, 0.960, 0.983; 14336: 0.968,
+// 0.981, 0.896; 16384: 0.976, -, 0.948. float32, 3072 columns: 0.969, 0.971, 0.989.
+inline int PacksPerThread(int pack, int64_t packs) {
+  if (pack == 4) return 4;
+  if (pack < 8) return 8;
+  if (packs <= 384 || packs > 1792) return 8;
+  return packs > 1408 && packs <= 1536 ? 4 : 6;
 }
 
 // The least power of two of blocks, at most `most`, for which `enough` holds; else `most`.
@@ -102,7 +116,7 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
   using P = RowPolicy;
   const int64_t packs = cols / t.pack;  // whole packs of the longest row body
   RowPlan plan;
-  if (packs <= 32 * P::kGroupPacks) {
+  if (packs <= 32 * t.group_packs) {
     plan.tier = RowTier::kGroup;
     int slots = 4;
     while (slots < packs) slots *= 2;
@@ -119,19 +133,25 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
     return CeilDiv(packs, blocks) * t.bytes_per_pack + t.scratch_bytes;
   };
   // Few rows get more blocks each, until they fill half the device.
+  const auto many = [&](int64_t blocks) { return rows * blocks * 2 > limits.multiprocessors; };
   const auto fills = [&](int64_t blocks) {
-    return rows * blocks * 2 > limits.multiprocessors || packs <= blocks * P::kFewPacks;
+    return many(blocks) || packs <= (blocks == 1 ? 2 : blocks) * P::kFewPacks;
   };
   const auto block_tier = [&](int blocks) {
     plan.tier = RowTier::kBlock;
     plan.blocks_per_row = blocks;
     const int64_t warps = CeilDiv(packs, int64_t{blocks} * 32);  // of one pack a thread
-    const int most = t.block_threads / 32;
     int64_t taken = CeilDiv(warps, t.block_packs);
-    if (blocks == 1 && t.pack == 4) {
-      taken = CeilDiv(warps, 4);
-      if (taken > most) taken = most;
+    if (!many(1)) {
+      const int64_t two_packs = CeilDiv(warps, 2), most = P::kFewThreads / 32;
+      const int64_t wanted = two_packs < most ? two_packs : most;
+      if (taken < wanted) taken = wanted;
+    } else if (blocks == 1) {
+      const int wanted = PacksPerThread(t.pack, packs);
+      const int64_t more = CeilDiv(warps, wanted < t.block_packs ? wanted : t.block_packs);
+      if (more * 32 <= t.block_threads) taken = more;
     }
+    plan.packs = static_cast<int>(CeilDiv(warps, taken));
     plan.threads = static_cast<int>(taken * 32);
     return plan;
   };
@@ -153,6 +173,8 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
       return packs <= blocks * t.block_packs * P::kClusterRegisterThreads && fills(blocks);
     });
     if (in_registers(held) && (held > 1 || most == 1)) return block_tier(held);
+    if (held > 1 && packs <= int64_t{held} * t.block_packs * t.most_threads)
+      return block_tier(held);
     const int blocks = LeastBlocks(
         most, [&](int blocks) { return share(blocks) <= P::kClusterBytes && fills(blocks); });
     // One block per SM could not store one row while it loads another: then reading twice is

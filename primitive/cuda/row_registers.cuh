@@ -5,7 +5,7 @@
 #pragma once
 
 #include "primitive/cuda/cluster_exchange.cuh"
-#include "primitive/cuda/row_io.cuh"
+#include "primitive/cuda/row_load.cuh"
 #include "primitive/cuda/row_policy.h"
 
 namespace oneflow_lite {
@@ -15,7 +15,8 @@ namespace internal {
 // Threads whose row is whole: the rounds leave nothing to merge.
 template <class Group>
 struct Alone {
-  static constexpr bool kInParts = false;
+  static constexpr bool kInParts = false, kClustered = false;
+  static constexpr int kLanes = Group::kLanes < kWarp ? Group::kLanes : kWarp;  // side by side
   Group group;
 
   template <class... Scratch>
@@ -32,7 +33,8 @@ struct Alone {
 // within a warp, and one exchange merges what the warps found.
 template <bool kCluster>
 struct Warps {
-  static constexpr bool kInParts = true;
+  static constexpr bool kInParts = true, kClustered = kCluster;
+  static constexpr int kLanes = kWarp;
   static constexpr int kScratchBytes =
       Block::kScratchBytes + (kCluster ? ClusterExchange::kScratchBytes : 0);
   Block block;
@@ -58,101 +60,77 @@ struct Warps {
   }
 };
 
-template <class A>
-struct StowedRaw {
-  StowedPack<typename A::Element, A::kPack> input[A::kInputs];
-
-  __device__ __forceinline__ typename A::template Raw<A::kPack> Get() const {
-    typename A::template Raw<A::kPack> raw;
-#pragma unroll
-    for (int i = 0; i < A::kInputs; ++i) raw.input[i] = input[i].Get();
-    return raw;
-  }
-};
-
 // A thread's part of a row: kPacks packs and kExtras single columns, as the algorithm's values.
 template <class A, int kPacks, int kExtras>
 struct RowPart {
   typename A::template Value<A::kPack> pack[kPacks];
   typename A::template Value<1> extra[kExtras];
+  bool seen[kExtras];
 };
 
-// All loads first, so that they are in flight together.
-template <bool kAligned, class A, int kPacks, class Span>
-__device__ __forceinline__ void LoadPacks(const A& a, int64_t row, const Span& span, int rank,
-                                          int size, StowedRaw<A> (&stowed)[kPacks]) {
-  constexpr int N = A::kPack;
-#pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
-    const int p = rank + k * size;
-    if (p >= static_cast<int>(span.packs)) continue;
-    const auto raw = LoadPackOf<kAligned>(a, row, span, p);
-#pragma unroll
-    for (int i = 0; i < A::kInputs; ++i) {
-      stowed[k].input[i] = StowedPack<typename A::Element, N>::Of(raw.input[i]);
-    }
-  }
-}
-
 // The rounds: each visits every value, adds up what it finds, and leaves the sum in `total`.
-template <int kRound, class A, int kPacks, int kExtras, class Span, class Team, class Total>
+template <int kRound, class A, int kPacks, int kExtras, class Team, class Total>
 __device__ __forceinline__ void RunRounds(const A& a, RowPart<A, kPacks, kExtras>& part,
-                                          const Span& span, int rank, int size, Team& team,
-                                          Total& total) {
+                                          const Places& places, Team& team, Total& total) {
   if constexpr (kRound < A::kRounds) {
     const auto join = A::template Join<kRound>();
     const auto identity = A::template Identity<kRound>();
     auto sum = identity;
 #pragma unroll
     for (int k = 0; k < kExtras; ++k) {
-      const bool present = rank + k * size < span.extras();
-      sum = join(sum, a.template Visit<kRound>(part.extra[k], present, total));
+      sum = join(sum, a.template Visit<kRound>(part.extra[k], part.seen[k], total));
     }
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
-      const bool present = rank + k * size < static_cast<int>(span.packs);
-      sum = join(sum, a.template Visit<kRound>(part.pack[k], present, total));
+      sum = join(sum, a.template Visit<kRound>(part.pack[k], places.Reads(k), total));
     }
     a.template Finish<kRound>(team.Reduce(sum, join, identity), total);
-    RunRounds<kRound + 1>(a, part, span, rank, size, team, total);
+    RunRounds<kRound + 1>(a, part, places, team, total);
   }
 }
 
-template <int kPacks, int kExtras, class A, class Team>
-__device__ __forceinline__ void RowInRegisters(const A& a, int64_t row, bool active, int64_t cols,
-                                               Team& team) {
+template <int kPacks, int kExtras, bool kAligned, class A, class Team>
+__device__ __forceinline__ void RowInRegisters(const A& every, int64_t row, bool active,
+                                               int64_t cols, Team& team) {
   constexpr int N = A::kPack;
+  const A a = AtRow(every, row);
   const RowSpan<N> span = active ? RowSpan<N>(a.Head(row), cols) : RowSpan<N>();
+  const int64_t seen = active ? SeenOf(a, row, cols) : 0;
   const int rank = team.rank(), size = team.size();
   auto total = active ? a.Begin(row) : typename A::Total{};
   RowPart<A, kPacks, kExtras> part;
   StowedRaw<A> stowed[kPacks];
-  if (a.IsAligned(row, span.head)) {
-    LoadPacks<true>(a, row, span, rank, size, stowed);
-  } else {
-    LoadPacks<false>(a, row, span, rank, size, stowed);
-  }
+  Places places{rank, size, static_cast<int>(PacksSeen(span, seen)), static_cast<int>(span.packs)};
+  typename A::template Raw<1> extra[kExtras] = {};
+  const auto load_extras = [&] {
+#pragma unroll
+    for (int k = 0; k < kExtras; ++k) {
+      const int e = rank + k * size;
+      part.seen[k] = e < span.extras() && span.Column(e) < seen;
+      if (part.seen[k]) extra[k] = a.template Load<Access::kAny, 1>(row, span.Column(e));
+    }
+  };
+  if (kLoadsTwoWays<A, Team>) load_extras();
+  LoadRow<kAligned>(a, row, active, cols, span, team, places, stowed);
+  if (!kLoadsTwoWays<A, Team>) load_extras();
 #pragma unroll
   for (int k = 0; k < kExtras; ++k) {
-    const int e = rank + k * size;
-    typename A::template Raw<1> raw = {};
-    if (e < span.extras()) raw = a.template Load<Access::kAny, 1>(row, span.Column(e));
-    part.extra[k] = a.template Open<1>(raw, e < span.extras(), span.Column(e), total);
+    part.extra[k] = a.template Open<1>(extra[k], part.seen[k], span.Column(rank + k * size), total);
   }
+  const int64_t col = span.PackColumn(places.first);
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
-    const int p = rank + k * size;
-    part.pack[k] = a.template Open<N>(stowed[k].Get(), p < static_cast<int>(span.packs),
-                                      span.PackColumn(p), total);
+    part.pack[k] =
+        a.template Open<N>(stowed[k].Get(), places.Reads(k), col + k * places.step * N, total);
   }
   if (active) a.Look(row, total);
-  RunRounds<0>(a, part, span, rank, size, team, total);
+  RunRounds<0>(a, part, places, team, total);
   if constexpr (Team::kInParts) a.Rebase(team.Merge(a.Gathered(total), typename A::Merge{}), total);
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
-    const int p = rank + k * size;
-    if (p < static_cast<int>(span.packs))
-      a.template Store<N>(row, span.PackColumn(p), part.pack[k], total);
+    if (places.Writes(k)) {
+      a.template Store<N>(row, col + k * places.step * N, part.pack[k], total);
+    }
   }
 #pragma unroll
   for (int k = 0; k < kExtras; ++k) {
@@ -165,17 +143,38 @@ __device__ __forceinline__ void RowInRegisters(const A& a, int64_t row, bool act
 }  // namespace internal
 
 // A block that holds a row, or its share of one, in registers. Values wider than a pack, several
-// inputs, and two reductions over the block all take registers of their own.
-template <class A>
+// inputs, two reductions over the block, and shifting packs into place all take registers of their
+// own. kAligned: every row that is read lies as the one that is written does.
+template <class A, bool kAligned_ = false>
 struct BlockShape : BlockBounds<typename A::C> {
+  static constexpr bool kAligned = kAligned_;
   static constexpr bool kLean = A::kClusterRegisters && A::kInputs == 1 &&
+                                (kAligned || !internal::Shifts<A>::value) &&
                                 sizeof(typename A::template Value<A::kPack>) <= kPackBytes &&
                                 sizeof(typename A::template Raw<A::kPack>) <= kPackBytes;
-  static constexpr int kPacks = RowPolicy::kBlockPacks / (kLean ? 1 : 2);
+  static constexpr bool kHeavy = !kAligned && internal::Shifts<A>::value && A::kInputs > 1;
+  static constexpr int kPacks = RowPolicy::kBlockPacks / (kLean ? 1 : kHeavy ? 4 : 2);
 };
 
+// For rows that do not need so many packs a thread; for gradients that need more threads.
+template <class Shape>
+struct FewerPacks : Shape {
+  static constexpr int kPacks = 4;
+};
+template <class A, bool kAligned>
+inline constexpr bool kMayHaveMoreThreads = kAligned&& A::kInputs > 1;
+template <class Shape>
+struct MoreThreads : Shape {
+  static constexpr int kThreads = RowPolicy::kMostRegisterThreads, kBlocks = 1;
+};
+
+// Packs that a lane of a group holds, at most: shifting them into place takes registers.
+template <class A, bool kAligned>
+inline constexpr int GroupPacks = RowPolicy::kGroupPacks /
+                                  (!kAligned && internal::Shifts<A>::value ? 2 : 1);
+
 // A row per group of kLanes lanes.
-template <int kLanes, int kPacks, class A>
+template <int kLanes, int kPacks, class A, bool kAligned = false>
 __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
     RowGroupKernel(A a, int64_t rows, int64_t cols) {
   constexpr int kRows = RowPolicy::kGroupThreads / kLanes;
@@ -183,8 +182,8 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
   for (int64_t base = int64_t{blockIdx.x} * kRows; base < rows;
        base += int64_t{gridDim.x} * kRows) {
     const int64_t row = base + threadIdx.x / kLanes;
-    internal::RowInRegisters<kPacks, ExtrasPerThread<A::kPack>(kLanes)>(a, row, row < rows, cols,
-                                                                        group);
+    internal::RowInRegisters<kPacks, ExtrasPerThread<A::kPack>(kLanes), kAligned>(
+        a, row, row < rows, cols, group);
   }
 }
 
@@ -199,7 +198,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   int parts = 1;
   if constexpr (A::kClusterRegisters) parts = team.parts();
   for (int64_t row = blockIdx.x / parts; row < rows; row += gridDim.x / parts) {
-    internal::RowInRegisters<Shape::kPacks, 1>(a, row, true, cols, team);
+    internal::RowInRegisters<Shape::kPacks, 1, Shape::kAligned>(a, row, true, cols, team);
   }
 }
 

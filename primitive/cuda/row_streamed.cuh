@@ -8,7 +8,7 @@
 #include <cooperative_groups.h>
 
 #include "primitive/cuda/cluster_exchange.cuh"
-#include "primitive/cuda/row_io.cuh"
+#include "primitive/cuda/row_load.cuh"
 #include "primitive/cuda/row_policy.h"
 
 namespace oneflow_lite {
@@ -27,21 +27,33 @@ inline constexpr int kRowScratchBytes = Block::kScratchBytes + ClusterExchange::
 
 namespace internal {
 
-// The packs [first, last) of a row, of which a block keeps those before `kept`, and the row's
-// columns outside packs where with_extras.
+// The packs [first, last) of a row, of which a block reads those before `read` and keeps those
+// before `kept`, and the row's columns outside packs where with_extras.
 template <class A>
 struct RowRange {
   int64_t row;
   RowSpan<A::kPack> span;
-  int64_t first, kept, last;
+  int64_t first, kept, read, last;
+  int64_t seen;  // columns that are read
   bool with_extras;
 
   __device__ __forceinline__ RowRange(const A& a, int64_t row, int64_t cols, int part, int parts)
-      : row(row), span(a.Head(row), cols), with_extras(part == 0) {
-    first = span.packs * part / parts;
-    last = span.packs * (part + 1) / parts;
-    kept = last;
+      : row(row), span(a.Head(row), cols), seen(SeenOf(a, row, cols)), with_extras(part == 0) {
+    const int64_t share = parts == 1 ? span.packs : Share(span.packs, parts);
+    first = Least(share * part, span.packs);
+    last = Least(first + share, span.packs);
+    read = Least(last, PacksSeen(span, seen));
+    if (read < first) read = first;
+    kept = read;
   }
+  // A division of 64 bits takes long, and the loads wait for it.
+  static __device__ __forceinline__ int64_t Share(int64_t packs, int parts) {
+    if (packs < int64_t{1} << 31) {
+      return (static_cast<unsigned>(packs) + parts - 1) / static_cast<unsigned>(parts);
+    }
+    return (packs + parts - 1) / parts;
+  }
+  static __device__ __forceinline__ int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
 };
 
 // On-chip places of packs: input i of pack p lies at packs[i * plane + p - first].
@@ -54,6 +66,12 @@ struct KeptPacks {
   __device__ __forceinline__ KeptPacks(char* shared, const RowRange<A>& range)
       : packs(reinterpret_cast<Place*>(shared + kRowScratchBytes)),
         plane(range.kept - range.first) {}
+  __device__ __forceinline__ typename A::template Raw<A::kPack> Get(int64_t i) const {
+    typename A::template Raw<A::kPack> raw;
+#pragma unroll
+    for (int k = 0; k < A::kInputs; ++k) raw.input[k] = packs[k * plane + i].Get();
+    return raw;
+  }
 };
 
 template <bool kAligned, bool kKeep, class A>
@@ -96,14 +114,14 @@ __device__ __forceinline__ typename A::Statistics Gather(const A& a, const RowRa
   const int64_t middle = kKeep ? r.kept : r.first;
   if (a.IsAligned(r.row, r.span.head)) {
     if (kKeep) AddPacks<true, kKeep>(a, r, r.first, middle, kept, start, statistics);
-    AddPacks<true, false>(a, r, middle, r.last, kept, start, statistics);
+    AddPacks<true, false>(a, r, middle, r.read, kept, start, statistics);
   } else {
     if (kKeep) AddPacks<false, kKeep>(a, r, r.first, middle, kept, start, statistics);
-    AddPacks<false, false>(a, r, middle, r.last, kept, start, statistics);
+    AddPacks<false, false>(a, r, middle, r.read, kept, start, statistics);
   }
   const int rank = threadIdx.x;
-  if (r.with_extras && rank < r.span.extras()) {
-    const int64_t col = r.span.Column(rank);
+  const int64_t col = r.span.Column(rank);
+  if (r.with_extras && rank < r.span.extras() && col < r.seen) {
     a.Add(a.template Load<Access::kAny, 1>(r.row, col), col, start, statistics);
   }
   a.Look(r.row, start);
@@ -119,10 +137,7 @@ __device__ __forceinline__ void WritePacks(const A& a, const RowRange<A>& r, int
   for (int64_t p = first + threadIdx.x; p < last; p += blockDim.x) {
     typename A::template Raw<N> raw;
     if constexpr (kKept) {
-#pragma unroll
-      for (int i = 0; i < A::kInputs; ++i) {
-        raw.input[i] = kept.packs[i * kept.plane + p - r.first].Get();
-      }
+      raw = kept.Get(p - r.first);
     } else {
       raw = LoadPackOf<kAligned>(a, r.row, r.span, p);
     }
@@ -136,14 +151,21 @@ __device__ __forceinline__ void Write(const A& a, const RowRange<A>& r, const Ke
   const int rank = threadIdx.x;
   if (r.with_extras && rank < r.span.extras()) {
     const int64_t col = r.span.Column(rank);
-    a.template StoreRaw<1>(r.row, col, a.template Load<Access::kAny, 1>(r.row, col), total);
+    typename A::template Raw<1> raw = {};
+    if (col < r.seen) raw = a.template Load<Access::kAny, 1>(r.row, col);
+    a.template StoreRaw<1>(r.row, col, raw, total);
   }
   const int64_t middle = kKept ? r.kept : r.first;
   // What was read last is the likeliest to be in the L2 still.
   if (a.IsAligned(r.row, r.span.head)) {
-    WritePacks<false, true>(a, r, middle, r.last, kept, total);
+    WritePacks<false, true>(a, r, middle, r.read, kept, total);
   } else {
-    WritePacks<false, false>(a, r, middle, r.last, kept, total);
+    WritePacks<false, false>(a, r, middle, r.read, kept, total);
+  }
+  if constexpr (HasSeen<A>::value) {
+    for (int64_t p = r.read + rank; p < r.last; p += blockDim.x) {
+      a.template StoreRaw<A::kPack>(r.row, r.span.PackColumn(p), {}, total);
+    }
   }
   if (kKept) WritePacks<true, true>(a, r, r.first, middle, kept, total);
   if (r.with_extras && rank == 0) a.End(r.row, total);
@@ -156,10 +178,11 @@ template <bool kKeep, class A>
 __global__ void __launch_bounds__(kKeep ? StreamedBounds<A>::kSharedThreads
                                         : RowPolicy::kWideThreads,
                                   kKeep ? RowPolicy::kSharedBlocks : 1)
-    RowStreamedKernel(A a, int64_t rows, int64_t cols) {
+    RowStreamedKernel(A every, int64_t rows, int64_t cols) {
   extern __shared__ __align__(16) char shared[];
   Block block(shared);
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const A a = internal::AtRow(every, row);
     const internal::RowRange<A> range(a, row, cols, 0, 1);
     const internal::KeptPacks<A> kept(shared, range);
     auto total = a.Begin(row);
@@ -173,13 +196,14 @@ __global__ void __launch_bounds__(kKeep ? StreamedBounds<A>::kSharedThreads
 // A row per cluster of blocks, which exchange their statistics through distributed shared memory.
 template <class A>
 __global__ void __launch_bounds__(RowPolicy::kClusterThreads, StreamedBounds<A>::kClusterBlocks)
-    RowClusterKernel(A a, int64_t rows, int64_t cols) {
+    RowClusterKernel(A every, int64_t rows, int64_t cols) {
   extern __shared__ __align__(16) char shared[];
   Block block(shared);
   ClusterExchange cluster;
   cluster.Start(shared + Block::kScratchBytes);
   const int parts = cluster.size(), part = cluster.rank();
   for (int64_t row = blockIdx.x / parts; row < rows; row += gridDim.x / parts) {
+    const A a = internal::AtRow(every, row);
     const internal::RowRange<A> range(a, row, cols, part, parts);
     const internal::KeptPacks<A> kept(shared, range);
     auto total = a.Begin(row);
@@ -196,11 +220,13 @@ __global__ void __launch_bounds__(RowPolicy::kClusterThreads, StreamedBounds<A>:
 // merge in the same order after a barrier of the grid.
 template <class A>
 __global__ void __launch_bounds__(RowPolicy::kGridThreads, 1)
-    RowGridKernel(A a, int64_t cols, int parts, int64_t capacity, typename A::Statistics* partial) {
+    RowGridKernel(A every, int64_t cols, int parts, int64_t capacity,
+                  typename A::Statistics* partial) {
   extern __shared__ __align__(16) char shared[];
   Block block(shared);
   const int64_t row = blockIdx.x / parts;
   const int part = blockIdx.x % parts;
+  const A a = internal::AtRow(every, row);
   internal::RowRange<A> range(a, row, cols, part, parts);
   if (range.kept > range.first + capacity) range.kept = range.first + capacity;
   const internal::KeptPacks<A> kept(shared, range);

@@ -34,36 +34,53 @@ __device__ __forceinline__ void RunWholeRounds(
   }
 }
 
+// Where part of a row is not read, its addresses are worked out once; elsewhere they are short.
+template <class A>
+__device__ __forceinline__ A WholeRowAt(const A& a, int64_t row) {
+  if constexpr (HasSeen<A>::value) {
+    return AtRow(a, row);
+  } else {
+    return a;
+  }
+}
+template <class A>
+__device__ __forceinline__ int WholePacksSeen(const A& a, int64_t row, int packs) {
+  if constexpr (HasSeen<A>::value) {
+    const int64_t seen = (SeenOf(a, row, int64_t{packs} * A::kPack) + A::kPack - 1) / A::kPack;
+    return seen < 0 ? 0 : seen < packs ? static_cast<int>(seen) : packs;
+  } else {
+    return packs;
+  }
+}
+
 }  // namespace internal
 
 // A row per group of kLanes lanes; the grid covers all rows.
 template <int kLanes, int kPacks, class A>
 __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
-    RowWholeKernel(A a, int64_t rows, int packs) {
+    RowWholeKernel(A every, int64_t rows, int packs) {
   constexpr int N = A::kPack, kRows = RowPolicy::kGroupThreads / kLanes;
   LaneGroup<kLanes> group;
   const int64_t row = int64_t{blockIdx.x} * kRows + threadIdx.x / kLanes;
+  const A a = internal::WholeRowAt(every, row);
   if (row >= rows) packs = 0;  // the lanes still take part in the reductions of their warp
+  const int read = internal::WholePacksSeen(a, row, packs);
   auto total = row < rows ? a.Begin(row) : typename A::Total{};
   internal::StowedRaw<A> stowed[kPacks];
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
     const int p = group.rank() + k * kLanes;
-    if (p >= packs) continue;
-    const auto raw = a.template Load<Access::kAligned, N>(row, p * N);
-#pragma unroll
-    for (int i = 0; i < A::kInputs; ++i) {
-      stowed[k].input[i] = StowedPack<typename A::Element, N>::Of(raw.input[i]);
-    }
+    if (p >= read) continue;
+    stowed[k] = internal::StowedRaw<A>::Of(a.template Load<Access::kAligned, N>(row, p * N));
   }
   typename A::template Value<N> value[kPacks];
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
     const int p = group.rank() + k * kLanes;
-    value[k] = a.template Open<N>(stowed[k].Get(), p < packs, p * N, total);
+    value[k] = a.template Open<N>(stowed[k].Get(), p < read, p * N, total);
   }
   if (row < rows) a.Look(row, total);
-  internal::RunWholeRounds<0>(a, value, packs, group, total);
+  internal::RunWholeRounds<0>(a, value, read, group, total);
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
     const int p = group.rank() + k * kLanes;

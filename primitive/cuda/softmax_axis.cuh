@@ -22,16 +22,21 @@ namespace internal {
 template <class A>
 AxisTraits AxisTraitsOf(int most_blocks) {
   using Packs = AxisPacks<A>;
-  return {A::N,         Packs::kBytes, A::kInputs,
-          Packs::kHeld, Packs::kMost,  sizeof(typename A::Stat),
+  return {A::N,
+          Packs::kBytes,
+          A::kInputs,
+          Packs::kHeld,
+          Packs::kMost,
+          Packs::kFew,
+          sizeof(typename A::Stat),
           most_blocks};
 }
 
-template <class A, bool kFold>
+template <class A, AxisRows kRows>
 cudaError_t MostAxisBlocks(const DeviceLimits& limits, int* blocks) {
-  const cudaError_t error = AllowAllShared<AxisSlabKernel<A, kFold>>(limits);
+  const cudaError_t error = AllowAllShared<AxisSlabKernel<A, kRows>>(limits);
   *blocks = error != cudaSuccess ? 1
-                                 : MaxClusterBlocks<AxisSlabKernel<A, kFold>>(
+                                 : MaxClusterBlocks<AxisSlabKernel<A, kRows>>(
                                        AxisPolicy::kMaxThreads, limits.shared_per_block, limits);
   return error;
 }
@@ -54,31 +59,47 @@ cudaError_t LaunchAxisStream(const A& a, const AxisPlan& plan, const DeviceLimit
                   plan.shape, AxisPhase::kBoth, plan.blocks, partial);
 }
 
+template <AxisRows kRows, class A>
+cudaError_t LaunchAxisSlab(const A& a, const AxisPlan& plan, cudaStream_t stream) {
+  return LaunchAs({plan.blocks}, AxisSlabKernel<A, kRows>, plan.tiles * plan.blocks, plan.threads,
+                  plan.shared, stream, a, plan.shape);
+}
+
 template <class A>
 cudaError_t LaunchAxis(const A& a, int64_t outer, int64_t axis, int64_t inner,
                        const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
   int most = 1;
-  const cudaError_t error = MostAxisBlocks<A, false>(limits, &most);
+  const cudaError_t error = MostAxisBlocks<A, AxisRows::kWhole>(limits, &most);
   if (error != cudaSuccess) return error;
   const AxisPlan plan =
       ChooseAxisPlan(outer, axis, inner, AxisTraitsOf<A>(most), workspace != nullptr, limits);
   if (plan.streamed) return LaunchAxisStream(a, plan, limits, stream, workspace);
-  return LaunchAs({plan.blocks}, AxisSlabKernel<A, false>, plan.tiles * plan.blocks, plan.threads,
-                  plan.shared, stream, a, plan.shape);
+  return LaunchAxisSlab<AxisRows::kWhole>(a, plan, stream);
 }
 
-// Takes the fold of outer x axis x inner where there is one: false where not.
+// Rows that are not whole aligned packs, by packs all the same where that is possible: false where
+// not. `aligned`: the pointers are.
 template <class A>
-bool LaunchAxisFold(const A& a, int64_t outer, int64_t axis, int64_t inner,
-                    const DeviceLimits& limits, cudaStream_t stream, cudaError_t* error) {
-  int most = 1;
-  *error = MostAxisBlocks<A, true>(limits, &most);
-  if (*error != cudaSuccess) return true;
+bool LaunchAxisOfAnyRows(const A& a, bool aligned, int64_t outer, int64_t axis, int64_t inner,
+                         const DeviceLimits& limits, cudaStream_t stream, cudaError_t* error) {
   AxisPlan plan;
-  if (!ChooseAxisFold(&plan, outer, axis, inner, AxisTraitsOf<A>(most), limits)) return false;
-  *error = LaunchAs({plan.blocks}, AxisSlabKernel<A, true>, plan.tiles * plan.blocks, plan.threads,
-                    plan.shared, stream, a, plan.shape);
-  return true;
+  int most = 1;
+  *error = MostAxisBlocks<A, AxisRows::kFolded>(limits, &most);
+  if (*error != cudaSuccess) return true;
+  if (aligned && ChooseAxisFold(&plan, outer, axis, inner, AxisTraitsOf<A>(most), limits)) {
+    *error = LaunchAxisSlab<AxisRows::kFolded>(a, plan, stream);
+    return true;
+  }
+  // Long 16-bit rows over a short axis are the only ones that gain by packs that lie anywhere.
+  if constexpr (sizeof(typename A::T) == 2) {
+    if (inner < int64_t{AxisPolicy::kLeastCutPacks} * A::N) return false;
+    plan = ChooseAxisPlan(outer, axis, inner, AxisTraitsOf<A>(1), true, limits);
+    if (plan.streamed || plan.threads >= AxisPolicy::kMaxThreads) return false;
+    *error = AllowAllShared<AxisSlabKernel<A, AxisRows::kAnywhere>>(limits);
+    if (*error == cudaSuccess) *error = LaunchAxisSlab<AxisRows::kAnywhere>(a, plan, stream);
+    return true;
+  }
+  return false;
 }
 
 // Calls f(integral_constant N) for the largest pack of T that divides inner and at which
@@ -104,7 +125,8 @@ uintptr_t BitsOf(Pointers... pointers) {
 template <class T, int N = kPackSize<T>>
 size_t SoftmaxAxisWorkspaceBytes(int64_t outer, int64_t axis, int64_t inner,
                                  const DeviceLimits& limits) {
-  if (outer <= 0 || axis <= 0 || inner <= 0) return 0;
+  // No plan streams so short an axis.
+  if (outer <= 0 || inner <= 0 || axis <= AxisPolicy::kNeverStreamed) return 0;
   size_t bytes = 0;
   if constexpr (N > 1) bytes = SoftmaxAxisWorkspaceBytes<T, N / 2>(outer, axis, inner, limits);
   if (inner % N != 0) return bytes;
@@ -124,10 +146,12 @@ cudaError_t LaunchSoftmaxAxis(const T* x, T* y, int64_t outer, int64_t axis, int
                               void* workspace = nullptr) {
   if (outer <= 0 || axis <= 0 || inner <= 0) return cudaSuccess;
   const uintptr_t pointers = internal::BitsOf(x, y);
-  if (inner % kPackSize<T> != 0 && pointers % kPackBytes == 0) {
+  const bool aligned = pointers % kPackBytes == 0;
+  if (inner % kPackSize<T> != 0 || !aligned) {
     cudaError_t error = cudaSuccess;
     const SoftmaxSlab<kLog, T, kPackSize<T>> a{x, y};
-    if (internal::LaunchAxisFold(a, outer, axis, inner, limits, stream, &error)) return error;
+    if (internal::LaunchAxisOfAnyRows(a, aligned, outer, axis, inner, limits, stream, &error))
+      return error;
   }
   return internal::VisitAxisPack<T>(inner, pointers, [&](auto n) {
     return internal::LaunchAxis(SoftmaxSlab<kLog, T, decltype(n)::value>{x, y}, outer, axis, inner,
@@ -142,10 +166,12 @@ cudaError_t LaunchSoftmaxBackwardAxis(const T* y, const T* dy, T* dx, int64_t ou
                                       cudaStream_t stream, void* workspace = nullptr) {
   if (outer <= 0 || axis <= 0 || inner <= 0) return cudaSuccess;
   const uintptr_t pointers = internal::BitsOf(y, dy, dx);
-  if (inner % kPackSize<T> != 0 && pointers % kPackBytes == 0) {
+  const bool aligned = pointers % kPackBytes == 0;
+  if (inner % kPackSize<T> != 0 || !aligned) {
     cudaError_t error = cudaSuccess;
     const SoftmaxBackwardSlab<kLog, T, kPackSize<T>> a{y, dy, dx};
-    if (internal::LaunchAxisFold(a, outer, axis, inner, limits, stream, &error)) return error;
+    if (internal::LaunchAxisOfAnyRows(a, aligned, outer, axis, inner, limits, stream, &error))
+      return error;
   }
   return internal::VisitAxisPack<T>(inner, pointers, [&](auto n) {
     return internal::LaunchAxis(SoftmaxBackwardSlab<kLog, T, decltype(n)::value>{y, dy, dx}, outer,

@@ -46,6 +46,12 @@ struct SoftmaxBackwardRow {
     C sum = 0;
   };
 
+  bool IsAlignedEverywhere() const {
+    return cuda::IsAlignedEverywhere(load_y, store) && cuda::IsAlignedEverywhere(load_dy, store);
+  }
+  __device__ __forceinline__ SoftmaxBackwardRow At(int64_t row) const {
+    return {FunctorAt(load_y, row), FunctorAt(load_dy, row), FunctorAt(store, row)};
+  }
   __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
   __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {
     return cuda::IsAligned(load_y, row, head) && cuda::IsAligned(load_dy, row, head);
@@ -57,6 +63,18 @@ struct SoftmaxBackwardRow {
   template <Access kAccess, int N>
   __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
     return {{LoadFrom<kAccess, N>(load_y, row, col), LoadFrom<kAccess, N>(load_dy, row, col)}};
+  }
+  static constexpr bool kShifts = HasShiftedLoads<Load_, kPack>;
+  template <bool kWhole, int N>
+  __device__ __forceinline__ Raw<N> LoadBefore(int64_t row, int64_t col, int64_t cols) const {
+    return {{load_y.template LoadBefore<N, kWhole>(row, col, cols),
+             load_dy.template LoadBefore<N, kWhole>(row, col, cols)}};
+  }
+  template <int N>
+  __device__ __forceinline__ void Shift(int64_t row, int64_t col, Raw<N>& raw,
+                                        const Raw<N>& next) const {
+    ShiftIntoPlace<N>(load_y, row, col, raw.input[0], next.input[0]);
+    ShiftIntoPlace<N>(load_dy, row, col, raw.input[1], next.input[1]);
   }
   __device__ __forceinline__ Total Begin(int64_t) const { return {}; }
   __device__ __forceinline__ void Look(int64_t, Total&) const {}

@@ -20,7 +20,9 @@ struct SoftmaxRow {
   using C = ComputeType<Output>;
   static constexpr int kPack = kPackSize<Output>, kInputs = 1;
 
-  using Statistics = OnlineSum<C>;
+  // float16 has so small a range that its maximum, times log2(e), is no infinity.
+  static constexpr bool kBase2 = !kLog && std::is_same_v<Element, __half>;
+  using Statistics = OnlineSum<C, kBase2>;
   using Merge = MergeOnline;
 
   Load_ load;
@@ -33,9 +35,13 @@ struct SoftmaxRow {
   struct Total {
     C max = MinusInfinity<C>();
     C sum = 0;    // of exp(x - max)
-    C scale = 0;  // 1 / sum, or minus its logarithm
+    C scale = 0;  // see Conclude
   };
 
+  bool IsAlignedEverywhere() const { return cuda::IsAlignedEverywhere(load, store); }
+  __device__ __forceinline__ SoftmaxRow At(int64_t row) const {
+    return {FunctorAt(load, row), FunctorAt(store, row)};
+  }
   __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
   __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {
     return cuda::IsAligned(load, row, head);
@@ -46,6 +52,16 @@ struct SoftmaxRow {
   template <Access kAccess, int N>
   __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
     return {{LoadFrom<kAccess, N>(load, row, col)}};
+  }
+  static constexpr bool kShifts = HasShiftedLoads<Load_, kPack>;
+  template <bool kWhole, int N>
+  __device__ __forceinline__ Raw<N> LoadBefore(int64_t row, int64_t col, int64_t cols) const {
+    return {{load.template LoadBefore<N, kWhole>(row, col, cols)}};
+  }
+  template <int N>
+  __device__ __forceinline__ void Shift(int64_t row, int64_t col, Raw<N>& raw,
+                                        const Raw<N>& next) const {
+    ShiftIntoPlace<N>(load, row, col, raw.input[0], next.input[0]);
   }
   __device__ __forceinline__ Total Begin(int64_t) const { return {}; }
   __device__ __forceinline__ void Look(int64_t, Total&) const {}
@@ -84,11 +100,11 @@ struct SoftmaxRow {
     if constexpr (kRound == 0) {
       return MaxOf<C>(Unpacked(value.held));
     } else {
-      const C max = OnlineSum<C>::Finite(total.max);
+      const C max = Statistics::Finite(total.max);
       Pack<C, N> x = ConvertPack<C>(Unpacked(value.held));
       C sum = 0;
 #pragma unroll
-      for (C& v : x.v) sum += v = ExpNonPositive(v - max);
+      for (C& v : x.v) sum += v = Statistics::Exponential(v, max);
       if constexpr (kReplaced) value.held = x;
       return sum;
     }
@@ -96,7 +112,7 @@ struct SoftmaxRow {
   template <int kRound>
   static __device__ __forceinline__ void Finish(C found, Total& total) {
     if constexpr (kRound == 0) {
-      total.max = found;
+      total.max = Statistics::Level(found);
     } else {
       total.sum = found;
       Conclude({total.max, found}, total);
@@ -107,9 +123,9 @@ struct SoftmaxRow {
     return {part.max, part.sum};
   }
   static __device__ __forceinline__ void Rebase(const Statistics& row, Total& total) {
-    const C weight = total.max == row.max ? C(1) : ExpNonPositive(total.max - row.max);
+    const C max = total.max;
     Conclude(row, total);
-    if constexpr (kReplaced) total.scale *= weight;
+    if constexpr (kReplaced) total.scale *= Statistics::Weight(max, row.max);
   }
   template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
@@ -130,8 +146,19 @@ struct SoftmaxRow {
                                       Statistics& s) const {
     s.Add(ConvertPack<C>(raw.input[0]));
   }
-  static __device__ __forceinline__ void Conclude(const OnlineSum<C>& row, Total& total) {
-    total = {row.max, row.sum, kLog ? -LogOf(row.sum) : C(1) / row.sum};
+  // log_softmax is x - max + scale, softmax scale * exp(x - max), with the factor in the exponent
+  // where that is for free.
+  static constexpr bool kScaleInExponent = !kLog && !kBase2 && sizeof(C) == 4;
+  static __device__ __forceinline__ void Conclude(const Statistics& row, Total& total) {
+    total.max = row.max;
+    total.sum = row.sum;
+    if constexpr (kLog) {
+      total.scale = -LogOf(row.sum);
+    } else if constexpr (kScaleInExponent) {
+      total.scale = -log2f(row.sum);
+    } else {
+      total.scale = C(1) / row.sum;
+    }
   }
   template <int N>
   __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
@@ -153,8 +180,13 @@ struct SoftmaxRow {
                                         const Total& total) const {
 #pragma unroll
     for (C& v : x.v) {
-      v -= total.max;
-      v = kLog ? v + total.scale : ExpNonPositive(v) * total.scale;
+      if constexpr (kLog) {
+        v = (v - total.max) + total.scale;
+      } else if constexpr (kScaleInExponent) {
+        v = Exp2(fmaf(v - total.max, kLog2E, total.scale));
+      } else {
+        v = Statistics::Exponential(v, total.max) * total.scale;
+      }
     }
     store.template Store<N>(row, col, x);
   }

@@ -61,7 +61,7 @@ struct BiasedLoad {
   template <int N>
   __device__ __forceinline__ Pack<Element, N> Load(int64_t row, int64_t col) const {
     auto v = ConvertPack<Element>(load.template Load<N>(row, col));
-    const auto b = LoadBroadcast<Access::kAny, N>(bias, where, row, col, true, ConvertTo<B>(0.0f));
+    const auto b = LoadBroadcast<Access::kAny, N>(bias, where, row, col);
 #pragma unroll
     for (int i = 0; i < N; ++i) v.v[i] += ConvertTo<Element>(b.v[i]);
     return v;
@@ -79,7 +79,7 @@ struct MaskedLoad {
   template <int N>
   __device__ __forceinline__ Pack<Element, N> Load(int64_t row, int64_t col) const {
     auto v = ConvertPack<Element>(load.template Load<N>(row, col));
-    const auto k = LoadBroadcast<Access::kAny, N>(keep, where, row, col, true, false);
+    const auto k = LoadBroadcast<Access::kAny, N>(keep, where, row, col);
 #pragma unroll
     for (int i = 0; i < N; ++i) v.v[i] = k.v[i] ? v.v[i] : MinusInfinity<Element>();
     return v;

@@ -15,26 +15,35 @@ __device__ __forceinline__ C MinusInfinity() {
   return -static_cast<C>(__int_as_float(0x7f800000));
 }
 
+inline constexpr float kLog2E = 1.4426950408889634f;
+
+// 2^x by the hardware (2 ulp). Results below 2^-126 become 0.
+__device__ __forceinline__ float Exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 // exp(x) for x <= 0, where the maximum was subtracted before. In float32 one multiplication and the
 // hardware's base-2 exponential (2 ulp); the product's rounding adds |x| * 2^-24 relative error to
 // a value of e^x, at most 2.2e-8 absolute. Results below 2^-126 become 0.
-__device__ __forceinline__ float ExpNonPositive(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950408889634f));
-  return y;
-}
+__device__ __forceinline__ float ExpNonPositive(float x) { return Exp2(x * kLog2E); }
 __device__ __forceinline__ double ExpNonPositive(double x) { return exp(x); }
 
 __device__ __forceinline__ float LogOf(float x) { return logf(x); }
 __device__ __forceinline__ double LogOf(double x) { return log(x); }
 
+template <class C, class E, int N>
+__device__ __forceinline__ C MaxOf(const Pack<E, N>& x) {
+  C max = ConvertTo<C>(x.v[0]);
+#pragma unroll
+  for (int i = 1; i < N; ++i) max = Larger{}(max, ConvertTo<C>(x.v[i]));
+  return max;
+}
 template <class C, class Pair, class E, int N>
 __device__ __forceinline__ C MaxOfPairs(const Pack<E, N>& x) {
-  if constexpr (N % 2 == 1) {
-    C max = ConvertTo<C>(x.v[0]);
-#pragma unroll
-    for (int i = 1; i < N; ++i) max = Larger{}(max, ConvertTo<C>(x.v[i]));
-    return max;
+  if constexpr (N == 1) {
+    return ConvertTo<C>(x.v[0]);
   } else {
     Pair pairs[N / 2];
     memcpy(pairs, &x, sizeof(x));
@@ -42,13 +51,6 @@ __device__ __forceinline__ C MaxOfPairs(const Pack<E, N>& x) {
     for (int i = 1; i < N / 2; ++i) pairs[0] = __hmax2(pairs[0], pairs[i]);
     return Larger{}(ConvertTo<C>(pairs[0].x), ConvertTo<C>(pairs[0].y));
   }
-}
-template <class C, class E, int N>
-__device__ __forceinline__ C MaxOf(const Pack<E, N>& x) {
-  C max = ConvertTo<C>(x.v[0]);
-#pragma unroll
-  for (int i = 1; i < N; ++i) max = Larger{}(max, ConvertTo<C>(x.v[i]));
-  return max;
 }
 
 // 16-bit packs: two elements at a time. A NaN loses here too.
@@ -63,7 +65,10 @@ __device__ __forceinline__ C MaxOf(const Pack<__nv_bfloat16, N>& x) {
 
 // The maximum of some elements and the sum of exp(x - max) over them. No elements, or only -inf:
 // (-inf, 0). A NaN among them lives on in the sum.
-template <class C>
+//
+// kBase2, for elements of small range: `max` is max * log2(e), rounded, and the exponentials are
+// 2^(x * log2(e) - max), with one rounding each; what max's own rounding is off by, they share.
+template <class C, bool kBase2 = false>
 struct OnlineSum {
   C max;
   C sum;
@@ -75,21 +80,37 @@ struct OnlineSum {
   static __device__ __forceinline__ C Finite(C max) {
     return max == MinusInfinity<C>() ? C(0) : max;
   }
+  static __device__ __forceinline__ C Level(C max) {
+    if constexpr (kBase2) return max * kLog2E;
+    return max;
+  }
+  // The exponential of an element relative to a level.
+  static __device__ __forceinline__ C Exponential(C x, C level) {
+    if constexpr (kBase2) return Exp2(fmaf(x, kLog2E, -level));
+    return ExpNonPositive(x - level);
+  }
+  // The weight of a sum relative to `from` among those relative to `to`: 1 where they are equal,
+  // also where both are +inf or -inf.
+  static __device__ __forceinline__ C Weight(C from, C to) {
+    if (from == to) return C(1);
+    if constexpr (kBase2) return Exp2(from - to);
+    return ExpNonPositive(from - to);
+  }
 
   template <int N>
   __device__ __forceinline__ void Add(const Pack<C, N>& x) {
-    const C larger = Larger{}(max, MaxOf<C>(x));
+    const C larger = Larger{}(max, Level(MaxOf<C>(x)));
     const C shift = Finite(larger);
     C part = 0;
 #pragma unroll
-    for (int i = 0; i < N; ++i) part += ExpNonPositive(x.v[i] - shift);
-    sum = sum * ExpNonPositive(max - shift) + part;
+    for (int i = 0; i < N; ++i) part += Exponential(x.v[i], shift);
+    sum = sum * Weight(max, shift) + part;
     max = larger;
   }
 };
 
-template <class C>
-__device__ __forceinline__ OnlineSum<C> ShuffleXor(OnlineSum<C> v, int mask) {
+template <class C, bool kBase2>
+__device__ __forceinline__ OnlineSum<C, kBase2> ShuffleXor(OnlineSum<C, kBase2> v, int mask) {
   v.max = ShuffleXor(v.max, mask);
   v.sum = ShuffleXor(v.sum, mask);
   return v;
@@ -97,26 +118,22 @@ __device__ __forceinline__ OnlineSum<C> ShuffleXor(OnlineSum<C> v, int mask) {
 
 // Symmetric to the last bit, so that all members of a group get the same result.
 struct MergeOnline {
-  template <class C>
-  __device__ __forceinline__ OnlineSum<C> operator()(const OnlineSum<C>& a,
-                                                     const OnlineSum<C>& b) const {
+  template <class C, bool kBase2>
+  __device__ __forceinline__ OnlineSum<C, kBase2> operator()(const OnlineSum<C, kBase2>& a,
+                                                             const OnlineSum<C, kBase2>& b) const {
     const bool a_leads = a.max >= b.max;
-    const OnlineSum<C> lead = a_leads ? a : b, other = a_leads ? b : a;
-    OnlineSum<C> merged;
-    merged.max = lead.max;
-    // An equal maximum has weight exp(0) = 1, also where it is +inf or -inf.
-    const C weight = a.max == b.max ? C(1) : ExpNonPositive(other.max - lead.max);
-    merged.sum = lead.sum + other.sum * weight;
-    return merged;
+    const OnlineSum<C, kBase2> lead = a_leads ? a : b, other = a_leads ? b : a;
+    const C weight = OnlineSum<C, kBase2>::Weight(other.max, lead.max);
+    return {lead.max, lead.sum + other.sum * weight};
   }
 };
 
 // The maximum first, then the sums, each brought to that maximum once.
-template <int kLanes, class C>
-__device__ __forceinline__ OnlineSum<C> ReduceLanes(const OnlineSum<C>& v, MergeOnline) {
+template <int kLanes, class C, bool kBase2>
+__device__ __forceinline__ OnlineSum<C, kBase2> ReduceLanes(const OnlineSum<C, kBase2>& v,
+                                                            MergeOnline) {
   const C max = ReduceLanes<kLanes>(v.max, Larger{});
-  // An equal maximum has weight exp(0) = 1, also where it is +inf or -inf.
-  const C weight = v.max == max ? C(1) : ExpNonPositive(v.max - max);
+  const C weight = OnlineSum<C, kBase2>::Weight(v.max, max);
   return {max, ReduceLanes<kLanes>(v.sum * weight, Plus{})};
 }
 

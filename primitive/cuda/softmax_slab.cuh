@@ -70,11 +70,13 @@ struct SoftmaxSlab {
   T* y;
 
   __device__ __forceinline__ const T* Input(int) const { return x; }
+  __device__ __forceinline__ T* Output() const { return y; }
+  static __device__ __forceinline__ T Nothing() { return ConvertTo<T>(MinusInfinity<C>()); }
 
   static __device__ __forceinline__ Pack<T, N> Lowest() {
     Pack<T, N> lowest;
 #pragma unroll
-    for (T& v : lowest.v) v = ConvertTo<T>(MinusInfinity<C>());
+    for (T& v : lowest.v) v = Nothing();
     return lowest;
   }
 
@@ -140,7 +142,7 @@ struct SoftmaxSlab {
     if constexpr (kKeepsExp) stat.sum *= ExpNonPositive(own.max - stat.max);
   }
   template <bool kSlab>
-  __device__ __forceinline__ void Store(int64_t at, const Raw& raw, const Stat (&stat)[N]) const {
+  __device__ __forceinline__ Pack<T, N> Result(const Raw& raw, const Stat (&stat)[N]) const {
     Pack<C, N> v = ConvertPack<C>(raw.input[0].Get());
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -151,7 +153,7 @@ struct SoftmaxSlab {
         v.v[i] = kLog ? d - stat[i].sum : ExpNonPositive(d) * stat[i].sum;
       }
     }
-    StoreAlignedPack<N>(y + at, ConvertPack<T>(v));
+    return ConvertPack<T>(v);
   }
 };
 
@@ -170,6 +172,8 @@ struct SoftmaxBackwardSlab {
   T* dx;
 
   __device__ __forceinline__ const T* Input(int i) const { return i == 0 ? y : dy; }
+  __device__ __forceinline__ T* Output() const { return dx; }
+  static __device__ __forceinline__ T Nothing() { return ConvertTo<T>(C(0)); }
 
   static __device__ __forceinline__ void AddTerms(const Raw& raw, C (&sum)[N]) {
     const Pack<C, N> py = ConvertPack<C>(raw.input[0].Get());
@@ -203,13 +207,13 @@ struct SoftmaxBackwardSlab {
   __device__ __forceinline__ Stat Conclude(const Stat& s) const { return s; }
   __device__ __forceinline__ void Rebase(const Stat&, Stat&) const {}
   template <bool kSlab>
-  __device__ __forceinline__ void Store(int64_t at, const Raw& raw, const Stat (&stat)[N]) const {
+  __device__ __forceinline__ Pack<T, N> Result(const Raw& raw, const Stat (&stat)[N]) const {
     const Pack<C, N> py = ConvertPack<C>(raw.input[0].Get());
     const Pack<C, N> pdy = ConvertPack<C>(raw.input[1].Get());
     Pack<C, N> out;
 #pragma unroll
     for (int i = 0; i < N; ++i) out.v[i] = Gradient<kLog>(py.v[i], pdy.v[i], stat[i]);
-    StoreAlignedPack<N>(dx + at, ConvertPack<T>(out));
+    return ConvertPack<T>(out);
   }
 };
 

@@ -29,6 +29,35 @@ struct Relu {
   }
 };
 
+struct Abs {
+  template <class C>
+  __device__ C operator()(C x) const {
+    return x < C(0) ? -x : x;
+  }
+  __device__ uint8_t operator()(uint8_t x) const { return x; }
+  __device__ float operator()(float x) const { return fabsf(x); }
+  __device__ double operator()(double x) const { return fabs(x); }
+};
+struct Sqrt {
+  __device__ float operator()(float x) const { return sqrtf(x); }
+  __device__ double operator()(double x) const { return sqrt(x); }
+};
+struct Rsqrt {
+  __device__ float operator()(float x) const { return rsqrtf(x); }
+  __device__ double operator()(double x) const { return rsqrt(x); }
+};
+struct Tanh {
+  __device__ float operator()(float x) const { return tanhf(x); }
+  __device__ double operator()(double x) const { return tanh(x); }
+};
+struct Sigmoid {  // from the exp that is at most 1
+  template <class C>
+  __device__ C operator()(C x) const {
+    const C e = Exp{}(-Abs{}(x));
+    return (x < C(0) ? e : C(1)) / (C(1) + e);
+  }
+};
+
 template <class T, class Op>
 struct UnaryRun {
   const T* x;
@@ -75,6 +104,16 @@ UnaryLauncher FindUnary(UnaryOp op, DType dtype) {
       return Floats<Log>(dtype);
     case UnaryOp::kRelu:
       return Numbers<Relu>(dtype);
+    case UnaryOp::kAbs:
+      return Numbers<Abs>(dtype);
+    case UnaryOp::kSqrt:
+      return Floats<Sqrt>(dtype);
+    case UnaryOp::kRsqrt:
+      return Floats<Rsqrt>(dtype);
+    case UnaryOp::kTanh:
+      return Floats<Tanh>(dtype);
+    case UnaryOp::kSigmoid:
+      return Floats<Sigmoid>(dtype);
   }
   return nullptr;
 }

@@ -55,6 +55,7 @@ from oneflow_lite._oneflow_lite import (
     uint8,
 )
 from oneflow_lite._serialization import load, save
+from oneflow_lite._tensor import allclose, equal
 from oneflow_lite.autograd import enable_grad, no_grad, set_grad_enabled
 from oneflow_lite.custom_op import load_library, register_op
 
@@ -69,12 +70,12 @@ double, float, half, long, int, short = float64, float32, float16, int64, int32,
 
 __all__ = [
     "CheckError", "DTypeError", "Generator", "OutOfMemoryError", "ShapeError", "Tensor",
-    "autograd", "bfloat16", "bool", "check_op", "cuda", "default_generator", "device", "double",
-    "dtype", "enable_grad", "float", "float16", "float32", "float64", "from_dlpack",
-    "from_numpy", "fuse", "get_num_threads", "half", "int", "int16", "int32", "int64", "int8",
-    "is_grad_enabled", "load", "load_library", "long", "manual_seed", "nn", "no_grad", "ops",
-    "optim", "profiler", "register_op", "save", "set_grad_enabled", "set_num_threads", "short",
-    "tensor", "uint8", "utils",
+    "allclose", "autograd", "bfloat16", "bool", "check_op", "cuda", "default_generator", "device",
+    "double", "dtype", "enable_grad", "equal", "float", "float16", "float32", "float64",
+    "from_dlpack", "from_numpy", "fuse", "get_num_threads", "half", "int", "int16", "int32",
+    "int64", "int8", "is_grad_enabled", "load", "load_library", "long", "manual_seed", "nn",
+    "no_grad", "ops", "optim", "profiler", "register_op", "save", "set_grad_enabled",
+    "set_num_threads", "short", "tensor", "uint8", "utils",
 ]  # fmt: skip
 __all__ += [name for name in dir(_C) if not name.startswith("_")]
 

@@ -31,7 +31,7 @@ _TYPES = {
     "float": "float", "bool": "bool", "Scalar": "float", "Operand": "Tensor | float",
     "dtype": "_dtype", "Device": "_device | str | int", "str": "str", "Generator": "Generator",
 }  # fmt: skip
-_RETURNS = {"max": "Any"}  # a tensor, or with a dim the pair of values and indices
+_RETURNS = {"max": "Any", "min": "Any"}  # a tensor, or with a dim the pair of values and indices
 
 
 class _Argument:

@@ -57,6 +57,39 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     return _to(self, None, other.dtype)
 
 
+def equal(self: Tensor, other: Tensor) -> bool:
+    """Whether the other tensor has the same shape and the same elements."""
+    return self.shape == other.shape and bool((self == other).all())
+
+
+def allclose(
+    self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> bool:
+    """Whether ``|self - other| <= atol + rtol * |other|`` holds everywhere.
+
+    Infinities are close to themselves; NaN is close to NaN only with ``equal_nan``.
+    """
+    close = (self == other) | (abs(self - other) <= atol + rtol * abs(other)) & other.isfinite()
+    if equal_nan:
+        close = close | self.isnan() & other.isnan()
+    return bool(close.all())
+
+
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """The same memory under the shape of another tensor."""
+    return self.view(other.shape)
+
+
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """The tensor under the shape of another, copied where strides cannot express it."""
+    return self.reshape(other.shape)
+
+
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
+    """The tensor repeated to the shape of another, without a copy."""
+    return self.expand(other.shape)
+
+
 def format_number(self: Tensor, spec: str) -> str:
     """A 0-dim tensor is formatted as its number: ``f"{loss:.3f}"``."""
     if self.ndim == 0 and spec and self.device.type != "meta":
@@ -75,7 +108,8 @@ def _cast(name: str, target: dtype) -> Any:
 
 def _complete() -> None:
     methods = {
-        "to": to, "cpu": cpu, "cuda": cuda, "type_as": type_as,
+        "to": to, "cpu": cpu, "cuda": cuda, "type_as": type_as, "equal": equal,
+        "allclose": allclose, "view_as": view_as, "reshape_as": reshape_as, "expand_as": expand_as,
         "__format__": format_number, "__repr__": tensor_repr,
     }  # fmt: skip
     casts = {

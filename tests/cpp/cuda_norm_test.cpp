@@ -17,6 +17,7 @@ struct Case {
   int64_t x_pad = 0;     // x_stride - cols
   int64_t x_offset = 0;  // elements past an aligned address, of x ...
   int64_t offset = 0;    // ... and of the other tensors
+  int64_t weight_offset = 0;
   double mean = 0, spread = 1;
   bool weight = true, bias = true, mixed = false;
   bool residual = false, sum_in_residual = false;  // the backward then adds a gradient of the sum
@@ -28,7 +29,9 @@ struct Case {
   int64_t numel() const { return rows * cols; }
   std::string Describe() const {
     std::string text = std::to_string(rows) + " x " + std::to_string(cols);
-    for (const int64_t v : {x_pad, x_offset, offset}) text += ", " + std::to_string(v);
+    for (const int64_t v : {x_pad, x_offset, offset, weight_offset}) {
+      text += ", " + std::to_string(v);
+    }
     for (const bool v : {weight, bias, mixed, residual, from_output}) text += v ? " 1" : " 0";
     return text + ", wanted " + std::to_string(wanted);
   }
@@ -111,7 +114,7 @@ class CudaNormTest : public PrimitiveTest {
   void Forward(const NormSpec& spec, const NormShape& shape, const Case& k) {
     const DType statistics = StatisticsOf(spec.dtype);
     Buffer x(*this, x_, k.x_offset), residual(*this, residual_, k.offset);
-    Buffer weight(*this, weight_, 1), bias(*this, bias_, 1);
+    Buffer weight(*this, weight_, k.weight_offset), bias(*this, bias_, k.weight_offset);
     Buffer y(*this, spec.dtype, k.numel(), k.offset), sum(*this, spec.dtype, k.numel(), k.offset);
     Buffer mean(*this, statistics, k.rows), rstd(*this, statistics, k.rows);
     typename Op::Forward::Args args;
@@ -173,7 +176,8 @@ class CudaNormTest : public PrimitiveTest {
     dsum_ = numbers_.NormalArray(spec.dtype, k.residual ? k.numel() : 0);
     Buffer x(*this, k.residual ? s_ : x_, k.x_offset), y(*this, y_, k.x_offset);
     Buffer dy(*this, dy_, k.offset), dsum(*this, dsum_, k.offset);
-    Buffer weight(*this, weight_, 1), bias(*this, bias_, 1), mean(*this, mean_), rstd(*this, rstd_);
+    Buffer weight(*this, weight_, k.weight_offset), bias(*this, bias_, k.weight_offset),
+        mean(*this, mean_), rstd(*this, rstd_);
     Buffer dx(*this, spec.dtype, k.numel(), k.offset);
     Buffer dweight(*this, spec.weight_dtype, k.cols, 1), dbias(*this, spec.weight_dtype, k.cols, 1);
     typename Op::Backward::Args args;
@@ -281,14 +285,33 @@ TEST_P(CudaNormTest, NarrowRowsOfEveryWidth) {
   for (int64_t cols = 1; cols <= 40; ++cols) RunAll({.rows = 70, .cols = cols});
 }
 
-// Packs of 16 bytes: lanes of a group and packs per lane (4 to 256), a block's registers (2048),
-// shares of 2, 4 and 8 blocks (16384), 16 blocks (32768).
+// Packs of 16 bytes: lanes of a group and packs per lane (4 to 256), a block's registers (2048,
+// 4096), shares of 2, 4 and 8 blocks (16384), 16 blocks (32768); rows of whole packs and others.
 TEST_P(CudaNormTest, WidthsAroundTheTiersBoundaries) {
   for (const DType dtype : kFloatingTypes) {
     const int64_t pack = PackOf(dtype);
     for (const int64_t packs : {4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}) {
-      for (const int64_t cols : {packs * pack - 1, packs * pack, packs * pack + 1}) {
-        RunBoth(dtype, {.rows = packs > 1000 ? 3 : 20, .cols = cols});
+      for (const int64_t extra : {-1, 0, 1, static_cast<int>(pack)}) {
+        RunBoth(dtype, {.rows = packs > 1000 ? 3 : 20, .cols = packs * pack + extra});
+      }
+    }
+  }
+}
+
+// Rows of whole packs by the block, of 2, 4 and 8 packs a thread, full or not, and by clusters; the
+// residual's have 2 or 4.
+TEST_P(CudaNormTest, ManyRowsOfWholePacks) {
+  for (const DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
+    for (const auto& [rows, packs] : {std::pair<int64_t, int64_t>{20, 3},
+                                      {70, 30},
+                                      {90, 100},
+                                      {200, 129},
+                                      {200, 192},
+                                      {150, 2048},
+                                      {300, 1500},
+                                      {270, 2500}}) {
+      for (const bool residual : {false, true}) {
+        RunBoth(dtype, {.rows = rows, .cols = packs * PackOf(dtype), .residual = residual});
       }
     }
   }
@@ -302,7 +325,7 @@ TEST_P(CudaNormTest, ManyRowsAndFewRows) {
   }
 }
 
-// Rows enough for the forward's teams: in clusters, and in blocks in float16.
+// Wider than a block, with rows enough to fill the device.
 TEST_P(CudaNormTest, ManyWideRows) {
   for (const DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
     for (const bool residual : {false, true}) {
@@ -319,6 +342,7 @@ TEST_P(CudaNormTest, OddOffsetsAndStrides) {
       RunAll({.rows = 9, .cols = cols, .x_pad = x, .x_offset = x, .offset = other});
     }
     RunAll({.rows = 9, .cols = cols, .x_pad = 64});
+    RunAll({.rows = 9, .cols = cols, .weight_offset = 1});
   }
 }
 

@@ -235,12 +235,10 @@ TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheGroupTiersBoundaries) {
   }
 }
 
-// Enough rows to fill the device: a block's registers end at 2048 packs (512 threads of 4), a
-// block's shared memory at 110 KB; a gradient's row is in the registers of 2 or 4 blocks from 4096
-// packs on.
+// Enough rows to fill the device: a block's registers end at 4096 packs (512 threads of 8), for
+// float64 and gradients at 2048; from there on clusters of 2 and 4 blocks hold a row.
 TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheBlockTiersBoundaries) {
-  constexpr int64_t kShared = (110 << 10) - 3072;
-  for (int64_t packs : {int64_t{2048}, kShared / 32, int64_t{4096}, kShared / 16, int64_t{8192}}) {
+  for (int64_t packs : {256, 384, 1408, 1536, 1792, 2048, 4096, 8192}) {
     for (int64_t cols : {packs * this->kPack - 1, packs * this->kPack, packs * this->kPack + 1,
                          (packs + 1) * this->kPack}) {
       this->Run({67, cols});
@@ -249,13 +247,30 @@ TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheBlockTiersBoundaries) {
   }
 }
 
-// Few rows: clusters of 2 to 16 blocks (256 packs a block at least), with workspace the whole grid
-// from 16384 packs on; without, 16 blocks' shared memory.
+// The same where input and output lie differently: 1024 or 2048 packs in a block's registers, then
+// up to 110 KB in its shared memory, then a cluster's.
+TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheBlockTiersBoundariesAtOddOffsets) {
+  constexpr int64_t kShared = (110 << 10) - 3200;
+  for (int64_t packs : {int64_t{128}, int64_t{256}, int64_t{1024}, int64_t{2048}, kShared / 32,
+                        kShared / 16, int64_t{8192}}) {
+    for (int64_t cols : {packs * this->kPack - 1, packs * this->kPack, (packs + 1) * this->kPack}) {
+      this->Run({67, cols}, 1, 0);
+      this->Run({67, cols}, 0, 1);
+      if (this->HasFailure()) return;
+    }
+  }
+}
+
+// Few rows: one block up to 512 packs, clusters of 4 to 16 blocks (256 packs a block at least) in
+// registers up to 32768 or 65536 packs, gradients 65536 with more threads; from 65537 packs on, or
+// 16384 where there are no clusters, the whole grid with workspace; without, 16 blocks' shared
+// memory.
 TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheClusterAndGridTiersBoundaries) {
   const auto shared = static_cast<int64_t>(this->stream_->properties().shared_memory_per_block);
-  for (int64_t packs : {int64_t{257}, int64_t{512}, int64_t{1024}, int64_t{2048}, int64_t{4096},
-                        int64_t{16384}, 8 * ((72 << 10) - 3072) / int64_t{16},
-                        16 * (shared - 3072) / 32, 16 * (shared - 3072) / 16}) {
+  for (int64_t packs :
+       {int64_t{257}, int64_t{512}, int64_t{1024}, int64_t{2048}, int64_t{4096}, int64_t{16384},
+        int64_t{32768}, int64_t{65536}, 8 * ((72 << 10) - 3200) / int64_t{16},
+        16 * (shared - 3200) / 32, 16 * (shared - 3200) / 16}) {
     for (int64_t cols : {packs * this->kPack - 1, packs * this->kPack, packs * this->kPack + 1,
                          (packs + 1) * this->kPack}) {
       this->Run({2, cols});
@@ -273,7 +288,7 @@ TYPED_TEST(CudaSoftmaxTest, AwkwardAndVeryWideRows) {
 }
 
 TYPED_TEST(CudaSoftmaxTest, OddOffsetsOfInputAndOutput) {
-  for (int64_t cols : {5, 33, 257, 1000, 2049, 20001, 140001}) {
+  for (int64_t cols : {1, 2, 5, 33, 257, 1000, 2049, 20001, 140001, 1000003}) {
     for (const auto& [x, y] : {std::pair{1, 0}, {0, 1}, {1, 1}, {3, 2}}) {
       this->Run({3, cols}, x, y);
       if (this->HasFailure()) return;

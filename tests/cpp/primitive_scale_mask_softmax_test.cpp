@@ -180,7 +180,7 @@ TEST_P(ScaleMaskSoftmaxTest, EveryWidth) {
 
 TEST_P(ScaleMaskSoftmaxTest, EveryGeometryOfMask) {
   for (int form = 0; form < 16; ++form) {
-    for (const int64_t cols : {6, 64, 1000, 2048}) {
+    for (const int64_t cols : {6, 64, 1000, 2048, 4096}) {
       for (const bool zero : {false, true}) {
         Problem p = MakeProblem(DType::kFloat16, 3, 2, 5, cols);
         p.shape.zero_masked_rows = zero;
@@ -207,13 +207,35 @@ TEST_P(ScaleMaskSoftmaxTest, CausalMatricesOfAnyForm) {
                                       {65, 33},
                                       {128, 128},
                                       {300, 256},
-                                      {130, 1000}}) {
+                                      {130, 1000},
+                                      {70, 4096}}) {
     for (const bool zero : {false, true}) {
       for (const DType dtype : kFloatingTypes) {
         Problem p = MakeProblem(dtype, 2, 3, queries, cols);
         p.shape.causal = true;
         p.shape.zero_masked_rows = zero;
         Check(p, 0);
+      }
+    }
+  }
+}
+
+// Scales that are not above 0 have kernels of their own on a GPU, for narrow rows and for wide
+// ones.
+TEST_P(ScaleMaskSoftmaxTest, ScalesThatAreNotPositive) {
+  for (const double scale : {-0.5, 0.0}) {
+    for (const int64_t cols : {1, 8, 100, 2048, 2056, 4097}) {
+      for (const DType dtype : kFloatingTypes) {
+        Problem p = MakeProblem(dtype, 1, 2, 5, cols);
+        p.shape.scale = scale;
+        p.shape.causal = true;
+        Check(p, cols % 3);
+        AddMask(p, 12, DType::kBool);
+        p.shape.zero_masked_rows = true;
+        Check(p, 0);
+        p.shape.causal = false;
+        AddMask(p, 8, dtype);
+        Check(p, cols % 2);
       }
     }
   }

@@ -37,13 +37,14 @@ TEST_P(SoftmaxTest, AxesAroundTheSlabsBoundaries) {
   }
 }
 
-// Columns that do not fill packs of 16, 8 or 4 bytes, slabs of less than a warp, tiles that reach
-// over the end; each at an address aligned to 16 bytes and to one element.
+// Columns that do not fill packs of 16, 8 or 4 bytes, alone or several rows together, slabs of less
+// than a warp, tiles that reach over the end; each at an address aligned to 16 bytes and to one
+// element.
 TEST_P(SoftmaxTest, InnerSizesAndOffsets) {
   for (const DType dtype : kFloatingTypes) {
     for (const int64_t inner : {2, 3, 4, 6, 8, 12, 16, 33, 40, 63, 64, 65, 100, 129, 136, 520}) {
-      for (const int64_t cols : {2, 5, 17, 130, 600}) {
-        if (GetParam() == DeviceType::kCPU && cols > 17) continue;  // seconds
+      for (const int64_t cols : {2, 5, 8, 17, 130, 600}) {
+        if (GetParam() == DeviceType::kCPU && cols > 8) continue;  // seconds
         for (const int64_t offset : {0, 1, 4}) {
           Check({{3, cols, inner}, dtype, offset == 1}, offset, 22);
         }
@@ -52,10 +53,24 @@ TEST_P(SoftmaxTest, InnerSizesAndOffsets) {
   }
 }
 
+// 16-bit rows of thousands of columns that start anywhere within 16 bytes, the last pack cut or
+// not.
+TEST_P(SoftmaxTest, LongRowsThatLieAnywhere) {
+  if (GetParam() == DeviceType::kCPU) GTEST_SKIP() << "boundaries of the CUDA kernels";
+  constexpr SoftmaxShape kShapes[] = {{2, 21, 4101}, {1, 130, 4099}, {3, 4, 5003}, {2, 21, 4104}};
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    for (const SoftmaxShape& shape : kShapes) {
+      for (const int64_t offset : {0, 1, 7}) Check({shape, dtype, offset == 0}, offset, 24);
+    }
+  }
+}
+
 // Few long slabs: cut among many blocks with workspace, among the blocks of a cluster without.
 TEST_P(SoftmaxTest, LongAxesWithAndWithoutWorkspace) {
+  if (GetParam() == DeviceType::kCPU) GTEST_SKIP() << "boundaries of the CUDA kernels";
   for (const DType dtype : kFloatingTypes) {
-    for (const SoftmaxShape& shape : {SoftmaxShape{1, 300001, 2}, {1, 40000, 48}, {2, 70000, 9}}) {
+    for (const SoftmaxShape& shape :
+         {SoftmaxShape{1, 300001, 2}, {1, 40000, 48}, {2, 70000, 9}, {2, 4096, 33}}) {
       for (const bool workspace : {true, false}) {
         with_workspace_ = workspace;
         Check({shape, dtype, workspace}, workspace ? 0 : 1, 23);
@@ -68,7 +83,8 @@ TEST_P(SoftmaxTest, LongAxesWithAndWithoutWorkspace) {
 // with +inf or NaN in them: neighbours are untouched.
 TEST_P(SoftmaxTest, MiddleAxisWithMasksAndNans) {
   if (!New<SoftmaxFactory>({})->has_axis_kernel()) GTEST_SKIP() << "transposed by the functor";
-  constexpr SoftmaxShape kShapes[] = {{2, 100, 37}, {2, 100, 40}, {2, 700, 64}, {1, 20000, 8}};
+  constexpr SoftmaxShape kShapes[] = {
+      {2, 100, 37}, {3, 104, 37}, {2, 100, 40}, {2, 700, 64}, {1, 20000, 8}};
   for (const DType dtype : kFloatingTypes) {
     for (const SoftmaxShape& shape : kShapes) {
       for (const bool log : {false, true}) {

@@ -52,6 +52,16 @@ double UnaryReference(UnaryOp op, double x) {
       return std::log(x);
     case UnaryOp::kRelu:
       return x < 0 ? 0 : x;
+    case UnaryOp::kAbs:
+      return std::abs(x);
+    case UnaryOp::kSqrt:
+      return std::sqrt(x);
+    case UnaryOp::kRsqrt:
+      return 1 / std::sqrt(x);
+    case UnaryOp::kTanh:
+      return std::tanh(x);
+    case UnaryOp::kSigmoid:
+      return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
   }
   return kNan;
 }
@@ -63,7 +73,9 @@ double ElementTolerance(DType dtype, double want) {
 }
 
 TEST_P(UnaryTest, FloatsAndTheirCornerCases) {
-  for (const UnaryOp op : {UnaryOp::kNeg, UnaryOp::kExp, UnaryOp::kLog, UnaryOp::kRelu}) {
+  for (const UnaryOp op :
+       {UnaryOp::kNeg, UnaryOp::kExp, UnaryOp::kLog, UnaryOp::kRelu, UnaryOp::kAbs, UnaryOp::kSqrt,
+        UnaryOp::kRsqrt, UnaryOp::kTanh, UnaryOp::kSigmoid}) {
     for (const DType dtype : kFloatingTypes) {
       for (const int64_t n : {0, 1, 7, 33, 1000, 100003}) {
         Numbers numbers(1);
@@ -97,13 +109,16 @@ TEST_P(UnaryTest, IntegersWrapAround) {
        {DType::kUInt8, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64}) {
     Numbers numbers(2);
     HostArray x = numbers.AnyArray(dtype, 1003), neg(dtype, 1003), relu(dtype, 1003);
+    HostArray size(dtype, 1003);
     x.SetInt(5, int64_t{1} << (8 * SizeOf(dtype) - 1));  // the smallest of a signed dtype
     for (int64_t i = 0; i < x.size(); ++i) {
       neg.SetInt(i, static_cast<int64_t>(0 - static_cast<uint64_t>(x.Int(i))));
       relu.SetInt(i, std::max<int64_t>(0, x.Int(i)));
+      size.SetInt(i, x.Int(i) < 0 ? neg.Int(i) : x.Int(i));
     }
     EXPECT_TRUE(Run(UnaryOp::kNeg, x, 1, false) == neg) << Name(dtype);
     EXPECT_TRUE(Run(UnaryOp::kRelu, x, 1, true) == relu) << Name(dtype);
+    EXPECT_TRUE(Run(UnaryOp::kAbs, x, 1, false) == size) << Name(dtype);
     EXPECT_FALSE(NewPrimitive<UnaryFactory>(GetParam(), {UnaryOp::kExp, dtype}).ok());
   }
   EXPECT_FALSE(NewPrimitive<UnaryFactory>(GetParam(), {UnaryOp::kNeg, DType::kBool}).ok());
@@ -111,10 +126,11 @@ TEST_P(UnaryTest, IntegersWrapAround) {
 
 // ---- Binary ----
 
-constexpr BinaryOp kBinaryOps[] = {BinaryOp::kAdd, BinaryOp::kSub,         BinaryOp::kMul,
-                                   BinaryOp::kDiv, BinaryOp::kEq,          BinaryOp::kNe,
-                                   BinaryOp::kLt,  BinaryOp::kLe,          BinaryOp::kGt,
-                                   BinaryOp::kGe,  BinaryOp::kReluBackward};
+// All that are correctly rounded: not kPow.
+constexpr BinaryOp kBinaryOps[] = {
+    BinaryOp::kAdd,          BinaryOp::kSub,     BinaryOp::kMul,    BinaryOp::kDiv, BinaryOp::kEq,
+    BinaryOp::kNe,           BinaryOp::kLt,      BinaryOp::kLe,     BinaryOp::kGt,  BinaryOp::kGe,
+    BinaryOp::kReluBackward, BinaryOp::kMaximum, BinaryOp::kMinimum};
 
 bool HasCode(BinaryOp op, DType dtype) {
   if (op == BinaryOp::kDiv || op == BinaryOp::kReluBackward) return IsFloating(dtype);
@@ -149,6 +165,12 @@ V BinaryReference(BinaryOp op, V a, V b) {
       return x >= y;
     case BinaryOp::kReluBackward:
       return y > 0 ? a : V(0);
+    case BinaryOp::kMaximum:
+      return x > y ? a : b;
+    case BinaryOp::kMinimum:
+      return x < y ? a : b;
+    case BinaryOp::kPow:
+      break;  // see Powers
   }
   return V(0);
 }
@@ -260,6 +282,77 @@ TEST_P(BinaryTest, ScalarOnEitherSide) {
         }
       }
     }
+  }
+}
+
+TEST_P(BinaryTest, ScalarAndATransposedTensor) {
+  const Strides shape = {37, 65}, transposed = {1, 37}, rows = {65, 1};
+  const auto at = Offsets(shape, transposed), at_out = Offsets(shape, rows);
+  const auto same = Offsets(shape, {0, 0});
+  for (const BinaryOp op : kBinaryOps) {
+    Numbers numbers(8);
+    const HostArray x = numbers.AnyArray(DType::kFloat32, 37 * 65);
+    HostArray number(DType::kFloat32, 1);
+    number.Set(0, 0.75);
+    for (const bool first : {false, true}) {
+      Buffer in(*this, x), out(*this, OutType(op, x.dtype), x.size());
+      const auto g = MakeElementwise<2>(shape, {transposed, rows});
+      ASSERT_TRUE(New<BinaryFactory>({op, x.dtype})
+                      ->LaunchScalar(*stream_, g, in.data(), Scalar(0.75), first, out.data())
+                      .ok());
+      const HostArray want = first ? Expected(op, number, same, x, at, out.Read(), at_out)
+                                   : Expected(op, x, at, number, same, out.Read(), at_out);
+      EXPECT_TRUE(Same(out.Read(), want)) << "binary " << static_cast<int>(op) << " " << first;
+    }
+  }
+}
+
+TEST_P(BinaryTest, ExtremaOfNaN) {
+  for (const DType dtype : kFloatingTypes) {
+    HostArray a(dtype, 100), b(dtype, 100);
+    for (int64_t i = 0; i < 100; ++i) {
+      a.Set(i, i % 3 == 0 ? kNan : i);
+      b.Set(i, i % 5 == 0 ? kNan : -i);
+    }
+    Buffer in_a(*this, a), in_b(*this, b), out(*this, dtype, 100);
+    const Strides shape = {100}, one = {1};
+    const auto g = MakeElementwise<3>(shape, {one, one, one});
+    for (const BinaryOp op : {BinaryOp::kMaximum, BinaryOp::kMinimum}) {
+      const auto binary = New<BinaryFactory>({op, dtype});
+      ASSERT_TRUE(binary->Launch(*stream_, g, in_a.data(), in_b.data(), out.data()).ok());
+      const HostArray y = out.Read();
+      for (int64_t i = 0; i < 100; ++i) {
+        if (i % 3 == 0 || i % 5 == 0) {
+          EXPECT_TRUE(std::isnan(y.Float(i))) << i;
+        } else {
+          EXPECT_EQ(y.Float(i), op == BinaryOp::kMaximum ? i : -i);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(BinaryTest, Powers) {
+  for (const DType dtype : kFloatingTypes) {
+    Numbers numbers(9);
+    HostArray a = numbers.NormalArray(dtype, 1037), b = numbers.NormalArray(dtype, 1037, 2);
+    for (int64_t i = 0; i < 1037; i += 2) a.Set(i, std::abs(a.Float(i)));
+    for (int64_t i = 1; i < 1037; i += 4) b.Set(i, static_cast<double>(i % 7 - 3));
+    a.Set(0, 0), b.Set(0, 0), a.Set(2, 0), b.Set(2, -1), a.Set(4, 1), b.Set(4, kNan);
+    Buffer in_a(*this, a), in_b(*this, b), out(*this, dtype, 1037);
+    const Strides shape = {1037}, one = {1};
+    const auto g = MakeElementwise<3>(shape, {one, one, one});
+    ASSERT_TRUE(New<BinaryFactory>({BinaryOp::kPow, dtype})
+                    ->Launch(*stream_, g, in_a.data(), in_b.data(), out.data())
+                    .ok());
+    std::vector<double> want(1037);
+    for (int64_t i = 0; i < 1037; ++i) {
+      want[i] = std::pow(a.Float(i), b.Float(i));
+      if (dtype == DType::kFloat16 && std::abs(want[i]) > 65519)
+        want[i] = want[i] < 0 ? -kInf : kInf;
+    }
+    ExpectNear(
+        out.Read(), want, [&](int64_t i) { return ElementTolerance(dtype, want[i]); }, "pow");
   }
 }
 

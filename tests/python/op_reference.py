@@ -168,3 +168,20 @@ def np_max(x, dim, keepdim=False):
 def np_divide(a, b):
     with np.errstate(all="ignore"):
         return np.asarray(a, np.float64) / b
+
+
+def np_any(x, dim=None, keepdim=False):
+    return np.any(x, axis=_axes(dim), keepdims=keepdim)
+
+
+def np_all(x, dim=None, keepdim=False):
+    return np.all(x, axis=_axes(dim), keepdims=keepdim)
+
+
+def np_var(x, dim=None, unbiased=True, keepdim=False, correction=None):
+    less = correction if correction is not None else int(unbiased)
+    return np.var(x, axis=_axes(dim), keepdims=keepdim, ddof=less)
+
+
+def np_logsumexp(x, dim=None, keepdim=False):
+    return np.log(np.exp(x).sum(axis=_axes(dim), keepdims=keepdim))

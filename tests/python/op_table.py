@@ -18,6 +18,8 @@ from numerics import ALL, FLOATS, INTEGERS, NUMERIC, flow
 from op_reference import (
     np_add_layer_norm,
     np_add_rms_norm,
+    np_all,
+    np_any,
     np_argmax,
     np_as_strided,
     np_cross_entropy,
@@ -27,6 +29,7 @@ from op_reference import (
     np_layer_norm,
     np_linear,
     np_log_softmax,
+    np_logsumexp,
     np_max,
     np_mean,
     np_narrow,
@@ -37,6 +40,7 @@ from op_reference import (
     np_softmax,
     np_squeeze,
     np_sum,
+    np_var,
 )
 from op_row import Bad, Op, S, T, always, floating, labels, same, summed
 
@@ -74,6 +78,13 @@ REDUCED = [
     S(T((2, 3, 4)), (0, 2)), S(T((2, 3, 4)), (-1, 1), True), S(T((2, 3, 4)), 1, keepdim=True),
     S(T((2, 0, 4)), 1), S(T((2, 0, 4)), 2), S(T((2, 3, 4, 5)), (1, 2)), S(T((33, 130)), 0),
     S(T((3, 1025)), 1), S(T((2, 3)), ()),
+]  # fmt: skip
+
+
+VARIED = [
+    S(T((7,))), S(T((3, 4))), S(T((3, 4)), 1), S(T((3, 4)), (0,), False),
+    S(T((2, 3, 4)), (0, 2), True, True), S(T((2, 3, 4)), 1, keepdim=True, correction=0),
+    S(T((33, 130)), 0, unbiased=False), S(T((0, 3)), 1),
 ]  # fmt: skip
 
 
@@ -313,6 +324,17 @@ OPS = [
     Op("log", of_domain("positive"), lambda x: np.log(x.astype(float)), ALL, bound="pointwise",
        result=floating),
     Op("relu", of_domain("distinct"), lambda x: np.maximum(x, 0), NUMERIC, twice=False),
+    Op("abs", of_domain("distinct"), np.abs, NUMERIC, twice=False),
+    Op("sqrt", of_domain("positive"), lambda x: np.sqrt(x.astype(float)), ALL, bound="pointwise",
+       result=floating),
+    Op("rsqrt", of_domain("positive"), lambda x: 1 / np.sqrt(x.astype(float)), ALL,
+       bound="pointwise", result=floating),
+    Op("tanh", UNARY, lambda x: np.tanh(x.astype(float)), ALL, bound="pointwise", result=floating),
+    Op("sigmoid", UNARY, lambda x: 1 / (1 + np.exp(-x.astype(float))), ALL, bound="pointwise",
+       result=floating),
+    *(Op(name, UNARY, reference, ALL, result=always("bool"), differentiable=False)
+      for name, reference in (("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite),
+                              ("logical_not", np.logical_not))),
 
     # Elementwise, two operands.
     arithmetic("add", np.add),
@@ -327,6 +349,29 @@ OPS = [
     comparison("le", np.less_equal),
     comparison("gt", np.greater),
     comparison("ge", np.greater_equal),
+    Op("maximum", broadcasting("distinct"), np.maximum, NUMERIC, twice=False),
+    Op("minimum", broadcasting("distinct"), np.minimum, NUMERIC, twice=False),
+    Op("pow", broadcasting("positive"), np.power, bound="composite", magnitude=np.power, errors=[
+        Bad(lambda d: flow.pow(ones(d, 2, dtype="int64"), ones(d, 2, dtype="int64")), DTypeError,
+            "pow(): the operands has dtype int64, but it must be one of float16, bfloat16, "
+            "float32, float64")]),
+    Op("pow[integer]", [S(T(s, "few"), 2) for s in SHAPES] + [S(T((5,), "few"), 3)], np.power,
+       NUMERIC, bound="composite", magnitude=np.power),
+    Op("where", [S(BANDS, T((5, 9)), T((5, 9))), S(BANDS, T((9,)), 2), S(BANDS, 0, T((5, 1))),
+                 S(np.array(True), T((3,)), T((2, 1))), S(BANDS[:0], T((0, 9)), T((1, 9)))],
+       np.where, NUMERIC, errors=[
+        Bad(lambda d: flow.where(ones(d, 2), ones(d, 2), 0), DTypeError,
+            "where(): condition has dtype float32, expected bool")]),
+    Op("masked_fill", [S(T((5, 9)), BANDS, 3), S(T((0, 9)), BANDS[:0], 3), S(T((9,)), BANDS, 1),
+                       S(T((5, 1)), BANDS, 0)],
+       lambda x, m, v: np.where(m, np.asarray(v, x.dtype), x), NUMERIC, errors=[
+        Bad(lambda d: ones(d, 2).masked_fill(ones(d, 2), 0), DTypeError,
+            "masked_fill(): mask has dtype float32, expected bool")]),
+    Op("clamp", [S(T((33,), "distinct"), 1, 5), S(T((3, 4), "distinct"), 1),
+                 S(T((7,), "distinct"), max=2), S(T((0,), "distinct"), 0, 1)],
+       lambda x, min=None, max=None: np.clip(x, min, max), NUMERIC, twice=False, errors=[
+        Bad(lambda d: flow.clamp(ones(d, 2)), ValueError,
+            "clamp(): min is None, like max, but it must be a number, or max")]),
     Op("add_", IN_PLACE, np.add, NUMERIC, call=into("add_")),
     Op("sub_", IN_PLACE, np.subtract, NUMERIC, call=into("sub_")),
     Op("mul_", IN_PLACE, np.multiply, NUMERIC, call=into("mul_")),
@@ -374,6 +419,27 @@ OPS = [
         Bad(lambda d: flow.argmax(ones(d, 2), 1), IndexError,
             "argmax(): dim 1 is out of range [-1, 0] for a tensor of shape [2] "
             "(float32, {device})")]),
+
+    Op("amin", [*MAXIMA, S(T((3, 4), "distinct"), 0), S(T((2, 3, 4), "distinct"), (0, 2), True)],
+       lambda x, dim=None, keepdim=False: np.min(x, axis=dim, keepdims=keepdim), NUMERIC,
+       twice=False),
+    Op("min", [*MAXIMA, S(T((2, 3), "distinct"), None, True)],
+       lambda x, dim=None, keepdim=False: np.min(x, keepdims=keepdim), NUMERIC, twice=False),
+    Op("argmin", [*MAXIMA, *MAXIMA_ALONG], lambda x, *a, **k: np_argmax(-x, *a, **k), NUMERIC,
+       result=always("int64"), differentiable=False),
+    Op("any", REDUCED, np_any,
+       ALL, result=always("bool"), differentiable=False),
+    Op("all", REDUCED, np_all,
+       ALL, result=always("bool"), differentiable=False),
+    Op("var", VARIED, np_var, bound="composite", magnitude=lambda *a, **k: 64.0, errors=[
+        Bad(lambda d: flow.var(ones(d, 2, dtype="int32")), DTypeError,
+            "mean(): the input has dtype int32, but it must be float16, bfloat16, float32 or "
+            "float64")]),
+    Op("std", VARIED, lambda x, *a, **k: np.sqrt(np_var(x, *a, **k)), bound="composite",
+       magnitude=lambda *a, **k: 16.0),
+    Op("logsumexp", [S(T((7,))), S(T((3, 4)), 1), S(T((2, 3, 4)), (0, 2), True), S(T(())),
+                     S(T((5, 131)), 0), S(T((0, 3)), 1)],
+       np_logsumexp, bound="composite", magnitude=lambda *a, **k: 16.0),
 
     # Matrix products.
     Op("matmul", MATMUL, np.matmul, bound="sum",

@@ -19,6 +19,7 @@ SAMPLES = {
     "to_device": [(X, "cpu")],
     "cross_entropy_in_place": [(X, tensor([1, 0, 3], "int64")), (X, tensor([1, -100, 3], "int64"))],
     "scale_rows_": [(X, tensor([1.0, -2.0, 0.5], "float64"))],
+    **dict.fromkeys(["maximum", "minimum"], [(DISTINCT, DISTINCT + X.relu() - 0.1)]),
     "relu_backward": [(X, DISTINCT), (X, tensor([[1.5], [-2.0], [3.0]], "float64"))],
 }
 # Ops without any sample, and why there can be none. Empty: keep it so.

@@ -78,6 +78,44 @@ def test_source_compiles(compiler, base, dtype, name):
     assert compiled.image[:4] == b"\x7fELF" and name.split("<")[0] in compiled.name
 
 
+def given(dtype, **rows):
+    operands = [(n, source.Operand("matrix", d, r)) for n, (d, r) in rows.items()]
+    return source.Kind("softmax", dtype, "x", (*operands, ("s", source.Operand("number"))))
+
+
+def names(operands):
+    return [name for name, _ in operands]
+
+
+def test_what_is_cheap_is_computed_again():
+    scaled, biased = fuse.softmax(load=lambda x, s: x * s), fuse.softmax(lambda x, s, b: x * s + b)
+    one, two = given("float16"), given("float16", b=("float16", "none"))
+    assert source.is_lean(one, scaled.load) and source.is_lean(one, None)
+    assert source.computes_again(two, biased.load) and not source.is_lean(two, biased.load)
+    assert names(source.matrices(two, biased.load)) == ["x", "b"]
+    # A double's exponential, a costly expression, and three matrices: what is computed stays.
+    costly = fuse.softmax(load=lambda x, s, b: fuse.tanh(x * s) + b)
+    affine = fuse.softmax(load=lambda x, s, g, b: x * g * s + b)
+    three = given("float16", g=("float16", "none"), b=("float16", "none"))
+    for kind_, op in (given("float64"), scaled), (two, costly), (three, affine):
+        assert not source.computes_again(kind_, op.load)
+        assert not source.is_lean(kind_, op.load)
+        assert names(source.matrices(kind_, op.load)) == ["x"]  # rows that serve all are read late
+    wide = given("float16", b=("float32", "none"))  # kept in float32: two packs for one
+    assert not source.is_lean(wide, biased.load)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype, other", [
+    ("float16", "float16"), ("float32", "bool"), ("bfloat16", "float32"), ("float64", "float64"),
+])  # fmt: skip
+@pytest.mark.parametrize("name", KERNELS[:1] + KERNELS[-1:])
+def test_cheap_expressions_compile(compiler, dtype, other, name):
+    op = fuse.softmax(load=lambda x, s, b: fuse.where(b != 0, x * s, -math.inf))
+    for kind_ in given(dtype, b=(other, "none")), given(dtype, b=(other, "period")):
+        nvrtc.compiled(source.generate(kind_, op.load, None), expression(name), 90)
+
+
 @pytest.mark.slow
 def test_names_that_are_not_those_of_cuda(compiler):
     op = fuse.softmax(load=lambda float, λ, double: float * λ + double, store=lambda y, λ: y - λ)

@@ -248,3 +248,30 @@ def test_containers():
     assert isinstance(layers[1:], nn.ModuleList) and layers[1:][0] is layers[1]
     layers[3] = nn.Identity()
     assert isinstance(layers[-1], nn.Identity)
+
+
+def test_softmax_of_channels_and_of_the_smallest():
+    x = flow.randn(2, 3, 4, 5)
+    assert nn.Softmax2d()(x).equal(flow.softmax(x, 1))
+    assert nn.Softmax2d()(x[0]).equal(flow.softmax(x[0], 0))
+    with pytest.raises(ValueError, match=r"\[3, 4\], but it must have 3 or 4 dims"):
+        nn.Softmax2d()(x[0, :, :, 0])
+    assert nn.Softmin(-1)(x).equal(flow.softmax(-x, -1))
+    assert nn.functional.softmin(x, 2, flow.float64).allclose(flow.softmax(-x.double(), 2))
+    assert repr(nn.Softmin(1)) == "Softmin(dim=1)"
+
+
+def test_activations_are_their_functions():
+    x = flow.randn(7)
+    assert nn.Sigmoid()(x).equal(flow.sigmoid(x))
+    assert nn.Tanh()(x).equal(flow.tanh(x))
+
+
+@pytest.mark.parametrize(
+    "name, dtype",
+    [("double", "float64"), ("half", "float16"), ("bfloat16", "bfloat16"), ("float", "float32")],
+)
+def test_modules_change_dtype_by_name(name, dtype):
+    module = nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2))
+    assert getattr(module, name)() is module
+    assert {p.dtype for p in module.parameters()} == {getattr(flow, dtype)}

@@ -361,3 +361,50 @@ def test_tensors_inside_a_sequence():
     # A tensor without data is refused at once, not read element by element.
     with pytest.raises(RuntimeError, match="meta"):
         flow.tensor([flow.empty(1 << 30, 1 << 20, device="meta")])
+
+
+def test_equal_and_allclose():
+    nan, inf = float("nan"), float("inf")
+    x = flow.tensor([1.0, inf, -inf, 100.0])
+    assert x.equal(x.clone()) and flow.equal(x, x)
+    assert not x.equal(x.reshape(2, 2))
+    assert not flow.tensor([nan]).equal(flow.tensor([nan]))
+    assert x.allclose(flow.tensor([1.0, inf, -inf, 100.0009]))
+    assert not x.allclose(flow.tensor([1.0, inf, -inf, 100.01]))
+    assert x.allclose(flow.tensor([1.0, inf, -inf, 100.01]), rtol=1e-3)
+    assert not x.allclose(flow.tensor([1.0, -inf, -inf, 100.0]))
+    assert not x.allclose(flow.tensor([inf, inf, -inf, 100.0]))
+    assert not flow.allclose(flow.tensor([nan]), flow.tensor([nan]))
+    assert flow.allclose(flow.tensor([nan]), flow.tensor([nan]), equal_nan=True)
+
+
+def test_shapes_of_another_tensor():
+    x, y = flow.arange(6), flow.zeros(2, 3)
+    assert x.view_as(y).shape == x.reshape_as(y).shape == (2, 3)
+    assert flow.ones(3).expand_as(y).stride() == (0, 1)
+
+
+def test_operators_of_powers_and_conditions():
+    x = flow.tensor([-2.0, 3.0])
+    assert (x**2).tolist() == [4, 9] and (2**x).tolist() == [0.25, 8] and abs(x).tolist() == [2, 3]
+    assert (x**3).tolist() == [-8, 27] and (x**0).tolist() == [1, 1]
+    assert (~(x > 0)).tolist() == [True, False]
+    assert ((x > 0) & (x < 2)).tolist() == [False, False]
+    assert ((x > 0) | (x < -1)).tolist() == [True, True]
+    for wrong in (lambda: x & x, lambda: (x > 0) | x, lambda: ~x, lambda: pow(x, 2, 3)):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+def test_what_is_not_chosen_may_be_nan_and_gets_no_gradient():
+    x = flow.tensor([0.0, 4.0], requires_grad=True)
+    y = flow.where(x > 0, x.rsqrt(), 0)
+    assert y.tolist() == [0, 0.5]
+    flow.where(x > 0, flow.tensor([float("nan"), 1.0]) * x, x).sum().backward()
+    assert x.grad[1].item() == 1
+
+
+def test_logsumexp_of_infinities():
+    inf = float("inf")
+    x = flow.tensor([[1e4, 1e4], [-inf, -inf], [inf, 0.0], [-inf, 2.0]])
+    np.testing.assert_allclose(x.logsumexp(1).numpy(), [1e4 + np.log(2), -inf, inf, 2], rtol=1e-6)

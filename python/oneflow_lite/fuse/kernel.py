@@ -25,6 +25,7 @@ from oneflow_lite.fuse.source import (
     compute_type,
     element_type,
     generate,
+    is_lean,
     launch_words,
     load_operands,
     matrices,
@@ -161,10 +162,10 @@ def _definition(op: FusedOp, tensors: tuple[str, ...], numbers: tuple[str, ...])
 def _leading(lead: list[int], whole: list[int]) -> tuple[str, int] | None:
     """Which row of an operand serves a row of x, from the dims before a row's own; see Operand."""
     dims = [(size, of) for size, of in zip(lead, whole, strict=True) if of != 1]
-    if all(size == 1 for size, _ in dims):
-        return "none", 0
     if all(size == of for size, of in dims):
         return "all", 0
+    if all(size == 1 for size, _ in dims):
+        return "none", 0
     if math.prod(whole) >= 2**32:
         return None
     ones = [size == 1 for size, _ in dims]
@@ -223,7 +224,8 @@ class _Kernels:
                 x, rows, cols, pack=pack,
                 bytes_per_pack=len(matrices(kind, op.load)) * pack * element,
                 statistics_bytes=_STATISTICS[op.base.name] * (8 if wide else 4), is_double=wide,
-                shares_registers=op.base.name != "layer_norm", most_clustered=most_clustered,
+                shares_registers=op.base.name != "layer_norm", is_lean=is_lean(kind, op.load),
+                most_clustered=most_clustered,
             )  # fmt: skip
             expression = "oneflow_lite::cuda::" + planned.name.replace("A>", ALGORITHM + ">")
             kernel = nvrtc.compiled(source, expression, architecture)

@@ -50,8 +50,10 @@ template <class T, T v>
 struct integral_constant {
   static constexpr T value = v;
 };
-using true_type = integral_constant<bool, true>;
-using false_type = integral_constant<bool, false>;
+template <bool v>
+using bool_constant = integral_constant<bool, v>;
+using true_type = bool_constant<true>;
+using false_type = bool_constant<false>;
 template <class A, class B>
 inline constexpr bool is_same_v = false;
 template <class A>

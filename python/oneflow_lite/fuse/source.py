@@ -81,15 +81,46 @@ def _operands(kind: Kind, graph: Graph | None) -> dict[str, Operand]:
     return {name: known[name] for name in used if name in known}
 
 
+_COSTLY = {"div", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid"}
+
+
+def computes_again(kind: Kind, load: Graph | None) -> bool:
+    """Whether load is computed at each of a row's visits, from inputs that stay as they are.
+
+    Else what is computed of them stays, in the wider type, which suits costly expressions.
+    """
+    steps = [] if load is None else [load.steps[n].kind for n in load.live()]
+    operations = [s for s in steps if s in OPERATIONS]
+    inputs = [o for o in _operands(kind, load).values() if o.form == "matrix"]
+    cheap = len(operations) <= 8 and not _COSTLY & set(operations)
+    return cheap and len(inputs) <= 2 and kind.dtype != "float64"
+
+
+def _commons(kind: Kind, load: Graph | None) -> list[tuple[str, Operand]]:
+    """Rows that serve all rows and are read where they are used, not kept on chip."""
+    if computes_again(kind, load):
+        return []
+    operands = _operands(kind, load).items()
+    return [(n, o) for n, o in operands if o.form == "matrix" and o.rows == "none"]
+
+
 def matrices(kind: Kind, load: Graph | None) -> list[tuple[str, Operand]]:
-    """The matrices that load reads; at least one, which the others' rounds are counted by."""
-    found = [(n, o) for n, o in _operands(kind, load).items() if o.form == "matrix"]
+    """The matrices that load reads and keeps; at least one, which the packs are counted by."""
+    late = _commons(kind, load)
+    operands = _operands(kind, load).items()
+    found = [item for item in operands if item[1].form == "matrix" and item not in late]
     return found or [(kind.input, Operand("matrix", kind.dtype, "all"))]
 
 
+def is_lean(kind: Kind, load: Graph | None) -> bool:
+    """Whether a thread holds as many packs of the inputs as of a plain row (fused_row.cuh)."""
+    only = len(matrices(kind, load)) == 1 and element_type(kind, load) == TYPES[kind.dtype]
+    return only and computes_again(kind, load)
+
+
 def load_operands(kind: Kind, load: Graph | None) -> list[tuple[str, Operand]]:
-    rest = [(n, o) for n, o in _operands(kind, load).items() if o.form != "matrix"]
-    return matrices(kind, load) + rest
+    kept = matrices(kind, load)
+    return kept + [item for item in _operands(kind, load).items() if item not in kept]
 
 
 def store_operands(kind: Kind, store: Graph | None) -> list[tuple[str, Operand]]:
@@ -129,13 +160,23 @@ def _fields(operands: list[tuple[str, Operand]]) -> str:
 
 def _pointer(name: str, operand: Operand, column: str) -> str:
     member = _member(name)
-    return f"{member} + ({operand.row(member)}) * cols + {column}"
+    return f"{member} + ({operand.row(member)}) * stride + {column}"
+
+
+def _moves(operands: list[tuple[str, Operand]]) -> str:
+    """Statements that move a copy, ``here``, to a row; its stride is 0 then."""
+    return "".join(
+        f"    here.{_member(n)} = {_pointer(n, o, '0')};\n"
+        for n, o in operands
+        if o.form == "matrix"
+    )
 
 
 def _elements(kind: Kind, load: Graph | None) -> str:
     inputs = matrices(kind, load)
     operands = load_operands(kind, load)
     columns = [(n, o) for n, o in operands if o.form == "column"]
+    commons = _commons(kind, load)
     aligned = " && ".join(
         f"IsOperandAligned<kPackSize<T>>({_pointer(n, o, 'head')})" for n, o in inputs
     )
@@ -147,6 +188,11 @@ def _elements(kind: Kind, load: Graph | None) -> str:
     constants = "".join(f"    C {_member(n)};\n" for n, _ in columns)
     begin = ", ".join(f"ConvertTo<C>({_member(n)}[{o.row(_member(n))}])" for n, o in columns)
     leaves = {n: f"ConvertTo<C>(input[{i}].v[i])" for i, (n, _) in enumerate(inputs)}
+    reads = "".join(
+        f"    const auto c{i} = LoadCommon<N>({_member(n)} + col);\n"
+        for i, (n, _) in enumerate(commons)
+    )
+    leaves |= {n: f"ConvertTo<C>(c{i}.v[i])" for i, (n, _) in enumerate(commons)}
     leaves |= {n: f"constants.{_member(n)}" for n, _ in columns}
     leaves |= {n: f"static_cast<C>({_member(n)})" for n, o in operands if o.form == "number"}
     body, value = ("", leaves[inputs[0][0]]) if load is None else _statements(load, leaves, " " * 6)
@@ -154,10 +200,15 @@ def _elements(kind: Kind, load: Graph | None) -> str:
 struct FusedElements {{
   using Element = {element_type(kind, load)};
   static constexpr int kInputs = {len(inputs)};
-  int64_t cols;
+  int64_t stride;
 {_fields(operands)}
   struct Constants {{
 {constants}  }};
+  __device__ __forceinline__ FusedElements At(int64_t row) const {{
+    FusedElements here = *this;
+{_moves(inputs)}    here.stride = 0;
+    return here;
+  }}
   __device__ __forceinline__ Constants Begin(int64_t row) const {{ return {{{begin}}}; }}
   __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {{
     return {aligned};
@@ -167,9 +218,9 @@ struct FusedElements {{
                                        Pack<Element, N> (&input)[kInputs]) const {{
 {loads}  }}
   template <int N>
-  __device__ __forceinline__ Pack<C, N> Apply(const Pack<Element, N> (&input)[kInputs],
+  __device__ __forceinline__ Pack<C, N> Apply(int64_t col, const Pack<Element, N> (&input)[kInputs],
                                               const Constants& constants) const {{
-    Pack<C, N> result;
+{reads}    Pack<C, N> result;
 #pragma unroll
     for (int i = 0; i < N; ++i) {{
 {body}      result.v[i] = {value};
@@ -202,10 +253,16 @@ def _store(kind: Kind, store: Graph | None) -> str:
 struct FusedStore {{
   using Element = T;
   T* y;
-  int64_t cols;
+  int64_t stride;
 {_fields(operands)}
+  __device__ __forceinline__ FusedStore At(int64_t row) const {{
+    FusedStore here = *this;
+    here.y = y + row * stride;
+{_moves(operands)}    here.stride = 0;
+    return here;
+  }}
   __device__ __forceinline__ int Head(int64_t row) const {{
-    return ElementsToBoundary(y + row * cols);
+    return ElementsToBoundary(y + row * stride);
   }}
   template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col, const Pack<C, N>& v) const {{
@@ -214,7 +271,7 @@ struct FusedStore {{
     for (int i = 0; i < N; ++i) {{
 {body}      result.v[i] = {value};
     }}
-    StoreAlignedPack<N>(y + row * cols + col, ConvertPack<T>(result));
+    StoreAlignedPack<N>(y + row * stride + col, ConvertPack<T>(result));
   }}
 }};
 """
@@ -262,10 +319,10 @@ def generate(kind: Kind, load: Graph | None, store: Graph | None) -> str:
         f"// {g.role[g.role.index('(') + 1 : -5]} = {g}\n" for g in (load, store) if g
     )
     return f"""// flow.fuse.{kind.base}
-{comments}#include "primitive/cuda/fused_row.cuh"
-#include "primitive/cuda/row_registers.cuh"
-#include "primitive/cuda/row_streamed.cuh"
-#include "primitive/cuda/{header}"
+{comments}#include <primitive/cuda/fused_row.cuh>
+#include <primitive/cuda/row_registers.cuh>
+#include <primitive/cuda/row_streamed.cuh>
+#include <primitive/cuda/{header}>
 
 namespace oneflow_lite {{
 namespace cuda {{
@@ -273,7 +330,7 @@ namespace cuda {{
 using T = {TYPES[kind.dtype]};
 using C = {compute_type(kind)};
 {_elements(kind, load)}{_store(kind, store)}
-using FusedAlgorithm = FusedRow<{base}, FusedElements>;
+using FusedAlgorithm = FusedRow<{base}, FusedElements, {str(computes_again(kind, load)).lower()}>;
 static_assert(sizeof(FusedAlgorithm) == {8 * words_of(kind, load, store)}, "the launcher's words");
 
 }}  // namespace cuda

@@ -3,7 +3,18 @@
 
 from oneflow_lite.nn import functional, init
 from oneflow_lite.nn.containers import ModuleList, Sequential
-from oneflow_lite.nn.layers import Flatten, Identity, Linear, LogSoftmax, ReLU, Softmax
+from oneflow_lite.nn.layers import (
+    Flatten,
+    Identity,
+    Linear,
+    LogSoftmax,
+    ReLU,
+    Sigmoid,
+    Softmax,
+    Softmax2d,
+    Softmin,
+    Tanh,
+)
 from oneflow_lite.nn.losses import CrossEntropyLoss, NLLLoss
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.norms import LayerNorm, RMSNorm
@@ -11,6 +22,6 @@ from oneflow_lite.nn.parameter import Parameter
 
 __all__ = [
     "CrossEntropyLoss", "Flatten", "Identity", "LayerNorm", "Linear", "LogSoftmax", "Module",
-    "ModuleList", "NLLLoss", "Parameter", "RMSNorm", "ReLU", "Sequential", "Softmax", "functional",
-    "init",
+    "ModuleList", "NLLLoss", "Parameter", "RMSNorm", "ReLU", "Sequential", "Sigmoid", "Softmax",
+    "Softmax2d", "Softmin", "Tanh", "functional", "init",
 ]  # fmt: skip

@@ -104,6 +104,20 @@ class ReLU(Module):
         return _C.relu(x)
 
 
+class Sigmoid(Module):
+    """``1 / (1 + exp(-x))``."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _C.sigmoid(x)
+
+
+class Tanh(Module):
+    """The hyperbolic tangent."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _C.tanh(x)
+
+
 class Softmax(Module):
     """Softmax over one dim.
 
@@ -122,6 +136,23 @@ class Softmax(Module):
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
+
+
+class Softmin(Softmax):
+    """Softmax of ``-x``: the smaller an element, the larger its share."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _C.softmax(-x, self.dim)
+
+
+class Softmax2d(Module):
+    """Softmax over the channels of ``[N, C, H, W]`` or ``[C, H, W]``."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim not in (3, 4):
+            raise ValueError(f"Softmax2d: the input has shape {list(x.shape)}, but it must have 3 "
+                             "or 4 dims")  # fmt: skip
+        return _C.softmax(x, -3)
 
 
 class LogSoftmax(Softmax):

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import Tensor
 from oneflow_lite.nn._state import LoadResult, load_into
 from oneflow_lite.nn.parameter import Parameter
@@ -256,6 +257,22 @@ class Module:
     def cuda(self: _Self, index: int = 0) -> _Self:
         """Moves everything to a GPU."""
         return self.to(f"cuda:{index}")
+
+    def float(self: _Self) -> _Self:
+        """Makes floating parameters and buffers float32."""
+        return self.to(_ext.float32)
+
+    def double(self: _Self) -> _Self:
+        """Makes floating parameters and buffers float64."""
+        return self.to(_ext.float64)
+
+    def half(self: _Self) -> _Self:
+        """Makes floating parameters and buffers float16."""
+        return self.to(_ext.float16)
+
+    def bfloat16(self: _Self) -> _Self:
+        """Makes floating parameters and buffers bfloat16."""
+        return self.to(_ext.bfloat16)
 
     # State.
 

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "functional/select.h"
+
+#include "functional/binary.h"
+#include "functional/copy.h"
+#include "functional/unary.h"
+#include "oneflow_lite/core/error.h"
+
+namespace oneflow_lite::functional {
+namespace {
+
+Status CheckCondition(const char* name, const char* argument, const Tensor& t) {
+  if (t.dtype() == DType::kBool) return OkStatus();
+  return DTypeMismatch(name, argument, t.dtype(), "bool");
+}
+
+// x where the condition holds, else 0, even where x is NaN there.
+StatusOr<Tensor> Keep(const Operand& x, const Tensor& condition, DType dtype) {
+  OFL_ASSIGN_OR_RETURN(Tensor operand, ToTensor(x, dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor mask, Cast(condition, dtype));
+  return IsFloating(dtype) ? ReluBackward(operand, mask) : Mul(operand, mask);
+}
+
+}  // namespace
+
+StatusOr<Tensor> Where(const Tensor& condition, const Operand& a, const Operand& b) {
+  OFL_RETURN_IF_ERROR(CheckCondition("where", "condition", condition));
+  const DType dtype = ResultDType(a, b);
+  OFL_ASSIGN_OR_RETURN(Tensor otherwise, LogicalNot(condition));
+  OFL_ASSIGN_OR_RETURN(Tensor chosen, Keep(a, condition, dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor rest, Keep(b, otherwise, dtype));
+  return Add(chosen, rest);
+}
+
+StatusOr<Tensor> MaskedFill(const Tensor& x, const Tensor& mask, Scalar value) {
+  OFL_RETURN_IF_ERROR(CheckCondition("masked_fill", "mask", mask));
+  OFL_ASSIGN_OR_RETURN(Tensor fill, ToTensor(value, x.dtype()));
+  return Where(mask, fill, x);
+}
+
+StatusOr<Tensor> Clamp(const Tensor& x, std::optional<Scalar> min, std::optional<Scalar> max) {
+  if (!min && !max) return BadValue("clamp", "min", "None, like max", "a number, or max");
+  Tensor y = x;
+  if (min) {
+    OFL_ASSIGN_OR_RETURN(y, Maximum(y, *min));
+  }
+  if (max) {
+    OFL_ASSIGN_OR_RETURN(y, Minimum(y, *max));
+  }
+  return y;
+}
+
+OFL_REGISTER_FUNCTION("where(Tensor condition, Operand input, Operand other) -> Tensor", Where,
+                      kFunction, "input where condition (bool) holds, else other.");
+OFL_REGISTER_FUNCTION("masked_fill(Tensor input, Tensor mask, Scalar value) -> Tensor", MaskedFill,
+                      kMethod, "input with value where mask (bool) holds.");
+OFL_REGISTER_FUNCTION("clamp(Tensor input, Scalar? min=None, Scalar? max=None) -> Tensor", Clamp,
+                      kMethod, "Each element, not below min and not above max; NaN stays.");
+
+}  // namespace oneflow_lite::functional

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the threads that hold a row in registers load it: all packs first, so that they are in flight
+// together, by the way that the row's alignment allows.
+#pragma once
+
+#include "primitive/cuda/group.cuh"
+#include "primitive/cuda/row_io.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+namespace internal {
+
+// Optional hooks of an algorithm (row.cuh).
+template <class A, class = void>
+struct HasAt : std::false_type {};
+template <class A>
+struct HasAt<A, std::void_t<decltype(&A::At)>> : std::true_type {};
+template <class A>
+__device__ __forceinline__ A AtRow(const A& a, int64_t row) {
+  if constexpr (HasAt<A>::value) {
+    return a.At(row);
+  } else {
+    return a;
+  }
+}
+
+template <class A, class = void>
+struct HasSeen : std::false_type {};
+template <class A>
+struct HasSeen<A, std::void_t<decltype(&A::Seen)>> : std::true_type {};
+template <class A>
+__device__ __forceinline__ int64_t SeenOf(const A& a, int64_t row, int64_t cols) {
+  if constexpr (HasSeen<A>::value) return a.Seen(row, cols);
+  return cols;
+}
+// Of a row's packs, those that hold columns before `seen`.
+template <int N>
+__device__ __forceinline__ int64_t PacksSeen(const RowSpan<N>& span, int64_t seen) {
+  const int64_t packs = seen <= span.head ? 0 : (seen - span.head + N - 1) / N;
+  return packs < span.packs ? packs : span.packs;
+}
+
+template <class A, class = void>
+struct Shifts : std::false_type {};
+template <class A>
+struct Shifts<A, std::void_t<decltype(A::kShifts)>> : std::bool_constant<A::kShifts> {};
+
+// Which packs of a row a thread holds, and where they are: pack k is at(k).
+struct Places {
+  int first, step;
+  int read, written;  // packs before these are
+  __device__ __forceinline__ int at(int k) const { return first + k * step; }
+  __device__ __forceinline__ bool Reads(int k) const { return at(k) < read; }
+  __device__ __forceinline__ bool Writes(int k) const { return at(k) < written; }
+};
+
+template <class A>
+struct StowedRaw {
+  StowedPack<typename A::Element, A::kPack> input[A::kInputs];
+
+  __device__ __forceinline__ static StowedRaw Of(const typename A::template Raw<A::kPack>& raw) {
+    StowedRaw stowed;
+#pragma unroll
+    for (int i = 0; i < A::kInputs; ++i) {
+      stowed.input[i] = StowedPack<typename A::Element, A::kPack>::Of(raw.input[i]);
+    }
+    return stowed;
+  }
+  __device__ __forceinline__ void Pin() {
+#pragma unroll
+    for (auto& pack : input) pack.Pin();
+  }
+  __device__ __forceinline__ typename A::template Raw<A::kPack> Get() const {
+    typename A::template Raw<A::kPack> raw;
+#pragma unroll
+    for (int i = 0; i < A::kInputs; ++i) raw.input[i] = input[i].Get();
+    return raw;
+  }
+};
+
+template <bool kAligned, bool kAll, class A, int kPacks, class Span>
+__device__ __forceinline__ void LoadEachPack(const A& a, int64_t row, const Span& span,
+                                             const Places& places, StowedRaw<A> (&stowed)[kPacks]) {
+  constexpr int N = A::kPack;
+  const int64_t col = span.PackColumn(places.first);
+#pragma unroll
+  for (int k = 0; k < kPacks; ++k) {
+    if (!kAll && !places.Reads(k)) continue;
+    if constexpr (kAligned) {
+      stowed[k] =
+          StowedRaw<A>::Of(a.template Load<Access::kAligned, N>(row, col + k * places.step * N));
+    } else {
+      stowed[k] = StowedRaw<A>::Of(LoadPackOf<false>(a, row, span, places.at(k)));
+    }
+  }
+}
+template <bool kAligned, class A, int kPacks, class Span>
+__device__ __forceinline__ void LoadPacks(const A& a, int64_t row, const Span& span,
+                                          const Places& places, StowedRaw<A> (&stowed)[kPacks]) {
+  LoadEachPack<kAligned, false>(a, row, span, places, stowed);
+}
+
+// The compiler mixes predicated loads of wide elements with the first uses of packs, each of which
+// then waits. Two ways keep the loads in blocks of their own: float64 at 1024 columns 0.91 of a
+// copy, 0.56 mixed; float32 in clusters 0.96, 0.945 mixed. Elsewhere they only take registers.
+template <class A, class Team>
+inline constexpr bool kLoadsTwoWays = sizeof(typename A::C) == 8 ||
+                                      (Team::kClustered && A::kInputs == 1 &&
+                                       sizeof(typename A::Element) == 4);
+template <class Team, class A, int kPacks, class Span>
+__device__ __forceinline__ void LoadAlignedPacks(const A& a, int64_t row, const Span& span,
+                                                 const Places& places,
+                                                 StowedRaw<A> (&stowed)[kPacks]) {
+  if (kLoadsTwoWays<A, Team> && places.Reads(kPacks - 1)) {
+    LoadEachPack<true, true>(a, row, span, places, stowed);
+  } else {
+    LoadEachPack<true, false>(a, row, span, places, stowed);
+  }
+  if constexpr (kLoadsTwoWays<A, Team>) {
+#pragma unroll
+    for (auto& pack : stowed) pack.Pin();
+  }
+}
+
+// What the next of kLanes lanes has, the first one's for the last.
+template <int kLanes, class T>
+__device__ __forceinline__ T NextLanes(const T& v) {
+  static_assert(sizeof(T) % 4 == 0);
+  uint32_t words[sizeof(T) / 4];
+  memcpy(words, &v, sizeof(T));
+#pragma unroll
+  for (uint32_t& word : words) {
+    word = __shfl_sync(0xffffffffu, word, (threadIdx.x + 1) % kLanes, kLanes);
+  }
+  T next;
+  memcpy(&next, words, sizeof(T));
+  return next;
+}
+
+// Of rows that lie differently within 16 bytes than what is written, kLanes lanes hold neighbouring
+// packs: each loads them from the boundary before, and gets the rest from the next lane; what is
+// behind their last pack the first lane loads.
+template <int kLanes, class A, int kPacks, class Span>
+__device__ __forceinline__ void LoadShiftedPacks(const A& a, int64_t row, int64_t cols,
+                                                 const Span& span, const Places& places,
+                                                 StowedRaw<A> (&stowed)[kPacks]) {
+  constexpr int N = A::kPack;
+  const int lane = threadIdx.x % kLanes, packs = static_cast<int>(span.packs);
+  const int64_t col = span.PackColumn(places.first);
+  StowedRaw<A> loaded[kPacks + 1];
+#pragma unroll
+  for (int k = 0; k <= kPacks; ++k) {
+    const int p = places.at(k);
+    if (p <= 0 || p > places.read || p >= packs) continue;
+    loaded[k] =
+        StowedRaw<A>::Of(a.template LoadBefore<true, N>(row, col + k * places.step * N, cols));
+  }
+  // What lies before the first boundary, or behind the last one, may be outside the row.
+  if (packs > 0 && places.first == 0) {
+    loaded[0] = StowedRaw<A>::Of(a.template LoadBefore<false, N>(row, col, cols));
+  }
+  const int last = (packs - places.first) / kLanes;
+  if (packs > 0 && packs <= places.read && places.at(last) == packs) {
+    const auto edge =
+        StowedRaw<A>::Of(a.template LoadBefore<false, N>(row, span.PackColumn(packs), cols));
+#pragma unroll
+    for (int k = 0; k <= kPacks; ++k) {
+      if (k == last) loaded[k] = edge;
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < kPacks; ++k) {
+    auto raw = loaded[k].Get();
+    const auto next = NextLanes<kLanes>(lane == 0 ? loaded[k + 1].Get() : raw);
+    a.template Shift<N>(row, span.head, raw, next);
+    stowed[k] = StowedRaw<A>::Of(raw);
+  }
+}
+
+// Loads what `places` says, which may be changed; every thread of the warp comes here.
+template <bool kAlwaysAligned, class A, class Team, int kPacks, class Span>
+__device__ __forceinline__ void LoadRow(const A& a, int64_t row, bool active, int64_t cols,
+                                        const Span& span, const Team& team, Places& places,
+                                        StowedRaw<A> (&stowed)[kPacks]) {
+  if constexpr (kAlwaysAligned) return LoadAlignedPacks<Team>(a, row, span, places, stowed);
+  bool aligned = a.IsAligned(row, span.head);
+  if constexpr (Shifts<A>::value) {
+    constexpr int kLanes = Team::kLanes;
+    // Of a warp's rows, one that is not will do: the lanes load together.
+    if constexpr (kLanes < kWarp) aligned = __all_sync(0xffffffffu, aligned || !active);
+    if (!aligned) {
+      const int rank = team.rank(), size = team.size();
+      const int each = (places.written + size - 1) / size;
+      const int begin = rank / kLanes * kLanes * each, end = begin + kLanes * each;
+      places = {begin + rank % kLanes, kLanes, places.read < end ? places.read : end,
+                places.written < end ? places.written : end};
+      return LoadShiftedPacks<kLanes>(a, row, cols, span, places, stowed);
+    }
+  } else if (!aligned) {
+    return LoadPacks<false>(a, row, span, places, stowed);
+  }
+  LoadPacks<true>(a, row, span, places, stowed);
+}
+
+}  // namespace internal
+}  // namespace cuda
+}  // namespace oneflow_lite

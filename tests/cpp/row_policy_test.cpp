@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which kernel serves which row (primitive/cuda/row_policy.h). Needs no GPU.
+#include "primitive/cuda/row_policy.h"
+
+#include <gtest/gtest.h>
+
+namespace oneflow_lite {
+namespace {
+
+// The threads that a plan launches hold every pack of a row, and no kernel is asked
+// for more than it has.
+TEST(RowPolicyTest, EveryPlanHoldsItsRow) {
+  cuda::DeviceLimits limits{};
+  limits.multiprocessors = 132, limits.shared_per_block = 227 << 10;
+  limits.clusters = limits.cooperative = true;
+  cuda::RowTraits t{};
+  t.bytes_per_pack = 16, t.scratch_bytes = 4096, t.shared_threads = 512;
+  for (const int pack : {2, 4, 8}) {
+    for (const int most_packs : {2, 4, 8}) {
+      for (const int blocks : {1, 8, 16}) {
+        for (const int64_t rows : {1, 3, 60, 67, 100000}) {
+          t.pack = pack, t.group_packs = most_packs > 4 ? 8 : 4, t.block_packs = most_packs;
+          t.block_threads = 512, t.most_threads = 1024;
+          t.register_cluster = t.shared_cluster = blocks;
+          for (int64_t packs = 1; packs < 100000; packs += packs < 3000 ? 1 : 97) {
+            const cuda::RowPlan plan = cuda::ChooseRowPlan(rows, packs * pack, t, limits);
+            if (plan.tier == cuda::RowTier::kGroup) {
+              ASSERT_LE(packs, plan.lanes * plan.packs) << packs;
+              ASSERT_LE(plan.packs, t.group_packs) << packs;
+            } else if (plan.tier == cuda::RowTier::kBlock) {
+              ASSERT_LE(packs, int64_t{plan.blocks_per_row} * plan.threads * plan.packs) << packs;
+              ASSERT_LE(plan.packs, t.block_packs) << packs;
+              ASSERT_LE(plan.threads, plan.blocks_per_row > 1 ? t.most_threads : t.block_threads);
+              ASSERT_EQ(plan.threads % 32, 0) << packs;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace oneflow_lite
