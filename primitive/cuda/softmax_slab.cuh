@@ -5,6 +5,7 @@
 #pragma once
 
 #include "primitive/cuda/axis_policy.h"
+#include "primitive/cuda/compensated_sum.cuh"
 #include "primitive/cuda/pack.cuh"
 #include "primitive/cuda/softmax_backward.cuh"
 #include "primitive/cuda/softmax_math.cuh"
@@ -165,8 +166,11 @@ struct SoftmaxBackwardSlab {
   struct Raw {
     StowedPack<T, N> input[2];  // y, dy
   };
-  using Stat = C;  // the sum of the terms
-  using Merge = Plus;
+  // The sum of the terms. In float32 it must stay right where terms cancel; the 16-bit floats have
+  // bits to spare for that in their compute type, and double has enough of its own.
+  static constexpr bool kCompensated = std::is_same_v<T, float>;
+  using Stat = std::conditional_t<kCompensated, CompensatedSum<C>, C>;
+  using Merge = std::conditional_t<kCompensated, MergeCompensated, Plus>;
 
   const T *y, *dy;
   T* dx;
@@ -175,36 +179,48 @@ struct SoftmaxBackwardSlab {
   __device__ __forceinline__ T* Output() const { return dx; }
   static __device__ __forceinline__ T Nothing() { return ConvertTo<T>(C(0)); }
 
-  static __device__ __forceinline__ void AddTerms(const Raw& raw, C (&sum)[N]) {
+  static __device__ __forceinline__ void AddTerms(const Raw& raw, Stat (&sum)[N]) {
     const Pack<C, N> py = ConvertPack<C>(raw.input[0].Get());
     const Pack<C, N> pdy = ConvertPack<C>(raw.input[1].Get());
 #pragma unroll
-    for (int i = 0; i < N; ++i) sum[i] += GradientTerm<kLog>(py.v[i], pdy.v[i]);
+    for (int i = 0; i < N; ++i) {
+      const C term = GradientTerm<kLog>(py.v[i], pdy.v[i]);
+      if constexpr (kCompensated) {
+        sum[i].Add(term);
+      } else {
+        sum[i] += term;
+      }
+    }
   }
   template <class Part>
   __device__ __forceinline__ void Gather(Part& part, int first, int last, Stat (&stat)[N]) const {
     part.Wait();
-    C sum[N] = {};
-    part.template Visit<false>([&](const Raw& raw) { AddTerms(raw, sum); });
+#pragma unroll
+    for (Stat& sum : stat) sum = Stat();
+    part.template Visit<false>([&](const Raw& raw) { AddTerms(raw, stat); });
     for (int mask = first; mask < last; mask *= 2) {
 #pragma unroll
-      for (int i = 0; i < N; ++i) sum[i] += ShuffleXor(sum[i], mask);
+      for (int i = 0; i < N; ++i) stat[i] = Merge{}(stat[i], ShuffleXor(stat[i], mask));
     }
-#pragma unroll
-    for (int i = 0; i < N; ++i) stat[i] = sum[i];
   }
   template <int kBatch>
   __device__ __forceinline__ void AddBatch(const Raw (&raw)[kBatch], int count,
                                            Stat (&stat)[N]) const {
-    C sum[N] = {};
+    Stat sum[N] = {};
 #pragma unroll
     for (int u = 0; u < kBatch; ++u) {
       if (u < count) AddTerms(raw[u], sum);
     }
 #pragma unroll
-    for (int i = 0; i < N; ++i) stat[i] += sum[i];
+    for (int i = 0; i < N; ++i) stat[i] = Merge{}(stat[i], sum[i]);
   }
-  __device__ __forceinline__ Stat Conclude(const Stat& s) const { return s; }
+  __device__ __forceinline__ Stat Conclude(const Stat& s) const {
+    if constexpr (kCompensated) {
+      return {s.Get(), C(0)};
+    } else {
+      return s;
+    }
+  }
   __device__ __forceinline__ void Rebase(const Stat&, Stat&) const {}
   template <bool kSlab>
   __device__ __forceinline__ Pack<T, N> Result(const Raw& raw, const Stat (&stat)[N]) const {
@@ -212,8 +228,17 @@ struct SoftmaxBackwardSlab {
     const Pack<C, N> pdy = ConvertPack<C>(raw.input[1].Get());
     Pack<C, N> out;
 #pragma unroll
-    for (int i = 0; i < N; ++i) out.v[i] = Gradient<kLog>(py.v[i], pdy.v[i], stat[i]);
+    for (int i = 0; i < N; ++i) out.v[i] = Gradient<kLog>(py.v[i], pdy.v[i], Sum(stat[i]));
     return ConvertPack<T>(out);
+  }
+
+ private:
+  static __device__ __forceinline__ C Sum(const Stat& concluded) {
+    if constexpr (kCompensated) {
+      return concluded.high;
+    } else {
+      return concluded;
+    }
   }
 };
 

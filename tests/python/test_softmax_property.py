@@ -230,7 +230,8 @@ def test_rows_that_lie_apart_are_not_copied(name, device):
 
     forward, y = taken(lambda: FUNCTIONS[name](x, 1))
     backward, _ = taken(lambda: flow.autograd.grad(y, x, dy[:, 4:1028])[0])
-    assert forward < 1.1 * x.numel() * 4 and backward < 1.1 * x.numel() * 4
+    # A block of the CUDA allocator may be larger than what was asked for, by less than 1 MB.
+    assert forward < 1.5 * x.numel() * 4 and backward < 1.5 * x.numel() * 4
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
