@@ -14,6 +14,7 @@ STYLE = {
     "cudnn": ("#a6761d", "cuDNN"),
 }  # fmt: skip
 OURS = ("#1b6ca8", "oneflow_lite")
+COLUMNS = 3  # of charts, where the record has one dtype
 STREAMS = {"1R1W": "copy", "2R1W": "two reads, one write", "1R": "read"}
 
 
@@ -58,17 +59,22 @@ def draw(data: record.Record, path: Path) -> None:
     plt = _pyplot()
     ops = list(dict.fromkeys((p["device"], p["op"]) for p in parts.values()))
     dtypes = list(dict.fromkeys(p["dtype"] for p in parts.values()))
-    size = (1.2 + 3.6 * len(dtypes), 1.0 + 2.7 * len(ops))
-    figure, axes = plt.subplots(len(ops), len(dtypes), figsize=size, squeeze=False, sharey="row")
+    keys = [[f"{device}/{op}/{dtype}" for dtype in dtypes] for device, op in ops]
+    if len(dtypes) == 1:  # one column of charts would be a tower
+        row = [k for (k,) in keys]
+        keys = [row[i : i + COLUMNS] for i in range(0, len(row), COLUMNS)]
+        keys[-1] += [""] * (len(keys[0]) - len(keys[-1]))
+    size = (1.2 + 3.6 * len(keys[0]), 1.0 + 2.7 * len(keys))
+    figure, axes = plt.subplots(len(keys), len(keys[0]), figsize=size, squeeze=False, sharey="row")
     shown: dict[str, Any] = {}
-    for i, (device, op) in enumerate(ops):
-        for j, dtype in enumerate(dtypes):
-            panel, part = axes[i][j], parts.get(f"{device}/{op}/{dtype}")
+    for i, row in enumerate(keys):
+        for j, key in enumerate(row):
+            panel, part = axes[i][j], parts.get(key)
             if part is None:
                 panel.axis("off")
                 continue
             _panel(panel, part, shown)
-            panel.set_title(f"{op}, {dtype}", fontsize=9)
+            panel.set_title(f"{part['op']}, {part['dtype']}", fontsize=9)
         axes[i][0].set_ylabel("GB/s")
         axes[i][0].set_ylim(bottom=0)  # for the row, once all its lines are there
     for panel in axes[-1]:
@@ -77,7 +83,7 @@ def draw(data: record.Record, path: Path) -> None:
     versions = ", ".join(f"{n} {v}" for n, v in machine["versions"].items() if n == "torch")
     title = f"{machine['name']}, {machine['date']}" + (f", {versions}" if versions else "")
     figure.legend(shown.values(), shown.keys(), loc="outside lower center", fontsize=8,
-                  ncols=min(len(shown), 3 if len(dtypes) == 1 else 8), frameon=False)  # fmt: skip
+                  ncols=min(len(shown), 3 if len(keys[0]) == 1 else 8), frameon=False)  # fmt: skip
     figure.suptitle(title, fontsize=9, color="0.3")
     figure.set_layout_engine("constrained")
     figure.savefig(path, dpi=150)

@@ -23,7 +23,7 @@ def _softmax(p: Problem, t: dict[str, Any]) -> Candidate:
     from liger_kernel.ops.softmax import _softmax_forward
 
     x = peers.rows_of(p, t["x"])
-    return Candidate(lambda: [_softmax_forward(x)[0]])
+    return Candidate(lambda: [_softmax_forward(x)[0].view(p.case.shape)])
 
 
 def _softmax_backward(p: Problem, t: dict[str, Any]) -> Candidate:
@@ -32,7 +32,7 @@ def _softmax_backward(p: Problem, t: dict[str, Any]) -> Candidate:
 
     y, dy = peers.rows_of(p, t["y"]), peers.rows_of(p, t["dy"])
     block, warps = calculate_settings(y.shape[1])
-    return Candidate(lambda: [_softmax_backward(dy, y, block, warps, False)])
+    return Candidate(lambda: [_softmax_backward(dy, y, block, warps, False).view(p.case.shape)])
 
 
 def _layer_norm(p: Problem, t: dict[str, Any]) -> Candidate:

@@ -25,14 +25,14 @@ def _softmax(p: Problem, t: dict[str, Any]) -> Candidate:
     from quack.softmax import softmax_fwd
 
     x = peers.rows_of(p, t["x"])
-    return Candidate(lambda: [softmax_fwd(x)])
+    return Candidate(lambda: [softmax_fwd(x).view(p.case.shape)])
 
 
 def _softmax_backward(p: Problem, t: dict[str, Any]) -> Candidate:
     from quack.softmax import softmax_bwd
 
     y, dy = peers.rows_of(p, t["y"]), peers.rows_of(p, t["dy"])
-    return Candidate(lambda: [softmax_bwd(dy, y)])
+    return Candidate(lambda: [softmax_bwd(dy, y).view(p.case.shape)])
 
 
 def _layer_norm(p: Problem, t: dict[str, Any]) -> Candidate:
