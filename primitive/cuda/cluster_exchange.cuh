@@ -39,7 +39,8 @@ class ClusterExchange {
 
   // Gives every block the values of all: Value<T>(slots, i) is that of block i; v is the same in
   // all threads of a block. T is a plain struct of at most kReduceSlotBytes. All threads of the
-  // cluster must come here.
+  // cluster must come here. Once they have read the slots, the threads of a block must meet in a
+  // barrier before the next exchange: that of the reduction over the block that gives v.
   template <class T>
   __device__ __forceinline__ const char* Exchange(const T& v) {
     static_assert(sizeof(T) <= kReduceSlotBytes);
@@ -47,8 +48,8 @@ class ClusterExchange {
     if (turn_ == 0) internal::ClusterWait();
     constexpr int kWords = static_cast<int>((sizeof(T) + 15) / 16);
     const int half = turn_ & 1, parity = turn_ >> 1 & 1;
-    // A block writes a half again in the turn after next, when all have read it: to take part in
-    // the turn in between, they must have.
+    // A half is written again in the turn after next. All threads have read it by then: they met in
+    // their block's barrier before it sent its value of the turn in between, which the writer has.
     turn_ += 1;
     char* slots = scratch_ + half * kMaxBlocks * kReduceSlotBytes;
     if (static_cast<int>(threadIdx.x) < size()) {
