@@ -12,8 +12,8 @@
 #include <set>
 #include <vector>
 
-#include "oneflow_lite/core/device_backend.h"
 #include "case_limit.h"
+#include "oneflow_lite/core/device_backend.h"
 #include "primitive/softmax.h"
 
 namespace oneflow_lite {
