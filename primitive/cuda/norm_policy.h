@@ -45,10 +45,10 @@ struct NormPolicy {
   static constexpr int kReduceColumns = 32;  // of a block that adds up the blocks' parts
   static constexpr int kReduceWays = 16;
 
-  // A backward that moves few bytes, by measurement on an H200, in us beside teams. float16: 6.5
-  // for 12.1 at 1024 x 768, 12.9 for 21.7 at 1024 x 4096, 36 for 42 at 4096 x 4096; beyond, 69 for
-  // 68 at 8192 x 4096 and 35 for 30 at 49152 x 256. float32: 9.1 for 13.7 at 1024 x 768, 22.5
-  // for 23.5 at 4096 x 1024; beyond, 30 for 23 at 16384 x 256.
+  // A backward that moves few bytes, by measurement on an H200, in us beside teams. float16: 6.8
+  // for 13.2 at 1024 x 768, 12.5 for 23.1 at 1024 x 4096, 34 for 44 at 4096 x 4096; beyond, 69 for
+  // 68 at 8192 x 4096 and 35 for 30 at 49152 x 256. float32: 8.5 for 13.7 at 1024 x 768, 21 for 25
+  // at 4096 x 1024; beyond, 30 for 23 at 16384 x 256.
   static constexpr int kFewBlockThreads = 256;
   static constexpr int kFewLanes = 8;        // packs side by side of a column block, at most
   static constexpr int kFewCluster = 8;      // column blocks of a cluster, at most
