@@ -35,6 +35,9 @@
 //   int64_t Seen(row, cols)   columns that are read: raw is undefined in packs behind them
 //   bool IsAlignedEverywhere()   on the host: whether IsAligned is known to hold for every row
 //   bool IsWhole(cols)        on the host: whether all rows are whole packs and start at one
+//   Kept, Kept Keep()         on the host: the same algorithm with values that take more registers
+//                             and fewer instructions, for whole rows; who has it is served by the
+//                             kernels of row_whole_policy.h where C is not double
 //   kShifts; Raw<N> LoadBefore<kWhole, N>(row, col, cols), void Shift<N>(row, head, Raw<N>& raw,
 //                             const Raw<N>& next)     packs that lie differently: see row_io.cuh
 #pragma once
@@ -42,7 +45,7 @@
 #include "primitive/cuda/launch.cuh"
 #include "primitive/cuda/row_registers.cuh"
 #include "primitive/cuda/row_streamed.cuh"
-#include "primitive/cuda/row_whole.cuh"
+#include "primitive/cuda/row_whole_launch.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -129,11 +132,9 @@ cudaError_t LaunchGroups(const RowPlan& plan, const A& a, int64_t rows, int64_t 
     constexpr int kThreads = RowPolicy::kGroupThreads, kMost = GroupPacks<A, kAligned>;
     constexpr int kPacks = Shape::packs < kMost ? Shape::packs : kMost;
     const int64_t blocks = CeilDiv(rows, kThreads / Shape::lanes);
-    if constexpr (MayBeWhole<A>::value) {
-      if (a.IsWhole(cols)) {
-        return Launch(RowWholeKernel<Shape::lanes, Shape::packs, A>, blocks, kThreads, 0, stream, a,
-                      rows, static_cast<int>(cols / A::kPack));
-      }
+    if constexpr (MayBeWhole<A>::value && !(HasWholeBlocks<A> && Shape::packs == 8)) {
+      if (a.IsWhole(cols))
+        return LaunchWholeGroups<Shape::lanes, Shape::packs>(a, rows, cols, stream);
     }
     return Launch(RowGroupKernel<Shape::lanes, kPacks, A, kAligned>, blocks, kThreads, 0, stream, a,
                   rows, cols);
@@ -154,10 +155,13 @@ cudaError_t LaunchBlocks(const RowPlan& plan, const A& a, int64_t rows, int64_t 
     if (plan.threads > Shape::kThreads) return launch(RowBlockKernel<true, A, MoreThreads<Shape>>);
   }
   if constexpr (Shape::kPacks > 4) {
-    if (plan.packs <= 4 && !clustered) return launch(RowBlockKernel<false, A, FewerPacks<Shape>>);
+    // Rows of packs of 8 that would take 4 a thread are whole ones, or hardly any.
+    if constexpr (!HasWholeBlocks<A> || A::kPack < 8) {
+      if (plan.packs <= 4 && !clustered) return launch(RowBlockKernel<false, A, FewerPacks<Shape>>);
+    }
     // Clusters of more than 8 blocks would have to be asked for.
     if constexpr (A::kClusterRegisters) {
-      if (plan.packs <= 4 && plan.blocks_per_row <= 8) {
+      if (plan.packs <= 4 && plan.blocks_per_row <= 8 && clustered) {
         return launch(RowBlockKernel<true, A, FewerPacks<Shape>>);
       }
     }
@@ -171,6 +175,13 @@ cudaError_t LaunchBlocks(const RowPlan& plan, const A& a, int64_t rows, int64_t 
 template <bool kAligned, class A>
 cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
                          cudaStream_t stream, void* workspace) {
+  if constexpr (kAligned && HasWholeBlocks<A>) {
+    cudaError_t launched = cudaSuccess;
+    if (cols > kWarp * 4 * A::kPack && a.IsWhole(cols) &&
+        LaunchWholeBlocks(a, rows, cols, limits, stream, &launched)) {
+      return launched;
+    }
+  }
   RowTraits traits;
   const cudaError_t error = TraitsOf<kAligned, A>(cols, limits, workspace, &traits);
   if (error != cudaSuccess) return error;

@@ -225,6 +225,7 @@ TYPED_TEST(CudaSoftmaxTest, NarrowRowsOfEveryWidth) {
 }
 
 // The group tier: 4, 8, 16, 32 lanes, then 2, 4, 8 packs per lane.
+// Whole rows of up to 32 packs take two to a group, whose last may not be there.
 TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheGroupTiersBoundaries) {
   for (int64_t packs : {4, 8, 16, 32, 64, 128, 256}) {
     for (int64_t cols : {packs * this->kPack - 1, packs * this->kPack, packs * this->kPack + 1,
@@ -236,9 +237,10 @@ TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheGroupTiersBoundaries) {
 }
 
 // Enough rows to fill the device: a block's registers end at 4096 packs (512 threads of 8), for
-// float64 and gradients at 2048; from there on clusters of 2 and 4 blocks hold a row.
+// float64 and gradients at 2048; from there on clusters of 2 and 4 blocks hold a row. Whole rows
+// change their kernels at 1280 and 2048 packs, in float32 at 256 and 3072.
 TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheBlockTiersBoundaries) {
-  for (int64_t packs : {256, 384, 1408, 1536, 1792, 2048, 4096, 8192}) {
+  for (int64_t packs : {256, 384, 1280, 1408, 1536, 1792, 2048, 3072, 4096, 8192}) {
     for (int64_t cols : {packs * this->kPack - 1, packs * this->kPack, packs * this->kPack + 1,
                          (packs + 1) * this->kPack}) {
       this->Run({67, cols});

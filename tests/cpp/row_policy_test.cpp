@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which kernel serves which row (primitive/cuda/row_policy.h). Needs no GPU.
+// Which kernel serves which row (primitive/cuda/row_policy.h and row_whole_policy.h). Needs no GPU.
 #include "primitive/cuda/row_policy.h"
 
 #include <gtest/gtest.h>
+
+#include "primitive/cuda/row_whole_policy.h"
 
 namespace oneflow_lite {
 namespace {
@@ -36,6 +38,31 @@ TEST(RowPolicyTest, EveryPlanHoldsItsRow) {
             }
           }
         }
+      }
+    }
+  }
+}
+
+// The same of whole rows, and whatever is wider than a group of lanes has a kernel while one block
+// is enough for it.
+TEST(RowPolicyTest, EveryWholePlanHoldsItsRow) {
+  cuda::DeviceLimits limits{};
+  limits.multiprocessors = 132;
+  const auto fits = [](const cuda::WholePlan& plan, auto shape, int64_t packs) {
+    EXPECT_LE(plan.threads, shape.kThreads) << packs;
+    EXPECT_LE(packs, plan.threads * shape.kPacks) << packs;
+    EXPECT_EQ(plan.threads % 32, 0) << packs;
+  };
+  for (const int pack : {4, 8}) {
+    for (const int64_t rows : {1, 66, 67, 100000}) {
+      for (int64_t packs = 129; packs < 5000; ++packs) {
+        const cuda::WholePlan plan = cuda::ChooseWholePlan(rows, packs, pack, limits);
+        const bool held = packs <= (rows <= 66 ? 512 : pack == 8 ? 2048 : 3072);
+        ASSERT_EQ(plan.kernel != cuda::WholeKernel::kNone, held) << packs;
+        if (plan.kernel == cuda::WholeKernel::kTwo) fits(plan, cuda::WholeTwo{}, packs);
+        if (plan.kernel != cuda::WholeKernel::kFour) continue;
+        if (pack == 4) fits(plan, cuda::WholeFour<4>{}, packs);
+        if (pack == 8) fits(plan, cuda::WholeFour<8>{}, packs);
       }
     }
   }
