@@ -35,6 +35,14 @@ StatusOr<int64_t> DimToSplit(const char* name, const Tensor& x, int64_t dim) {
   return WrapDim(name, dim, x);
 }
 
+constexpr int64_t kMostParts = 1 << 20;
+
+Status CheckParts(const char* name, int64_t parts) {
+  if (parts <= kMostParts) return OkStatus();
+  return Error(ErrorKind::kValue, name, "(): ", parts, " tensors are more than the ", kMostParts,
+               " that one call gives");
+}
+
 // As many times `each` as goes, and the rest.
 Dims SizesOf(int64_t size, int64_t each) {
   Dims sizes;
@@ -102,7 +110,10 @@ StatusOr<Tensor> Stack(absl::Span<const Tensor> tensors, int64_t dim) {
 StatusOr<TensorList> Split(const Tensor& x, absl::Span<const int64_t> sizes, int64_t dim) {
   OFL_ASSIGN_OR_RETURN(const int64_t axis, DimToSplit("split", x, dim));
   const int64_t size = x.shape()[static_cast<int>(axis)];
-  if (sizes.size() == 1 && sizes[0] > 0) return Cut(x, axis, SizesOf(size, sizes[0]));
+  if (sizes.size() == 1 && sizes[0] > 0) {
+    OFL_RETURN_IF_ERROR(CheckParts("split", size / sizes[0]));
+    return Cut(x, axis, SizesOf(size, sizes[0]));
+  }
   int64_t sum = 0;
   bool valid = !sizes.empty();
   for (int64_t s : sizes) {
@@ -120,14 +131,17 @@ StatusOr<TensorList> Chunk(const Tensor& x, int64_t chunks, int64_t dim) {
   OFL_ASSIGN_OR_RETURN(const int64_t axis, DimToSplit("chunk", x, dim));
   if (chunks <= 0) return BadValue("chunk", "chunks", absl::StrCat(chunks), "positive");
   const int64_t size = x.shape()[static_cast<int>(axis)];
-  const int64_t each = std::max<int64_t>(1, (size + chunks - 1) / chunks);
+  OFL_RETURN_IF_ERROR(CheckParts("chunk", size > 0 ? std::min(size, chunks) : chunks));
+  const int64_t each = size / chunks + (size % chunks != 0);
   return Cut(x, axis, size > 0 ? SizesOf(size, each) : Dims(chunks, 0));
 }
 
 StatusOr<TensorList> Unbind(const Tensor& x, int64_t dim) {
   OFL_ASSIGN_OR_RETURN(const int64_t axis, DimToSplit("unbind", x, dim));
+  const int64_t size = x.shape()[static_cast<int>(axis)];
+  OFL_RETURN_IF_ERROR(CheckParts("unbind", size));
   TensorList parts;
-  for (int64_t i = 0; i < x.shape()[static_cast<int>(axis)]; ++i) {
+  for (int64_t i = 0; i < size; ++i) {
     OFL_ASSIGN_OR_RETURN(Tensor part, Select(x, axis, i));
     parts.push_back(std::move(part));
   }

@@ -133,3 +133,13 @@ def test_scatter_into_a_view_and_its_gradient():
     assert y.tolist() == [[0, 3, 0, 0], [0] * 4, [0, 3, 0, 0]]
     y.sum().backward()
     assert src.grad.tolist() == [3, 3]
+
+
+def test_alpha():
+    x, y = flow.ones(2), flow.tensor([1.0, 2.0], requires_grad=True)
+    assert flow.add(x, y, alpha=2).tolist() == x.add(y, alpha=2).tolist() == [3, 5]
+    assert x.sub(y, alpha=0.5).tolist() == [0.5, 0] and x.add(3, alpha=2).tolist() == [7, 7]
+    assert x.clone().add_(y.detach(), alpha=-1).tolist() == [0, -1]
+    assert flow.tensor([5]).sub_(2, alpha=2).tolist() == [1]
+    x.sub(y, alpha=3).sum().backward()
+    assert y.grad.tolist() == [-3, -3]
