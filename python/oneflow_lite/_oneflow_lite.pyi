@@ -196,6 +196,13 @@ def grad(
     create_graph: builtins.bool = False,
     allow_unused: builtins.bool = False,
 ) -> tuple[Tensor | None, ...]: ...
+def record_function(
+    name: str,
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor | None],
+    saved: Sequence[Tensor | None],
+    backward: Callable[[tuple[Tensor | None, ...], tuple[Tensor | None, ...]], Sequence[Any]],
+) -> None: ...
 def push_saved_tensors_hooks(
     pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]
 ) -> None: ...
