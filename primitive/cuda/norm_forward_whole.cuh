@@ -243,8 +243,8 @@ class NormWholeRow {
   const NormWhole<T>& p_;
   const int64_t row_;
   const int packs_, rank_, size_, col_;
-  uint32_t next_ = 0;  // column of the weights that are asked for next
-  uint32_t step_ = 0;  // columns from a thread's pack to its next
+  uint32_t next_ = 0;                   // column of the weights that are asked for next
+  uint32_t step_ = 0;                   // columns from a thread's pack to its next
   C mean_ = 0, rstd_ = 0, offset_ = 0;  // y = (x - mean) * rstd + offset, before the weight
   Stowed x_[kPacks], residual_[kPacks];
   Stowed weight_[kAhead], bias_[kCentre ? kAhead : 1];
