@@ -86,8 +86,10 @@ class Block {
     if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = v;
     __syncthreads();
     const int lane = threadIdx.x % kWarp;
-    return ReduceLanes<kWarp>(lane < static_cast<int>(blockDim.x) / kWarp ? slots[lane] : identity,
-                              op);
+    // A choice between the two would be one of addresses, and `identity` go through memory.
+    T found = identity;
+    if (lane < static_cast<int>(blockDim.x) / kWarp) found = slots[lane];
+    return ReduceLanes<kWarp>(found, op);
   }
 
  private:
