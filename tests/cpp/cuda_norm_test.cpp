@@ -337,7 +337,9 @@ TEST_P(CudaNormTest, ManyRowsOfWholePacks) {
                                       {200, 192},
                                       {150, 2048},
                                       {300, 1500},
-                                      {270, 2500}}) {
+                                      {270, 2500},
+                                      {270, 2560},
+                                      {140, 5120}}) {
       for (const bool residual : {false, true}) {
         RunBoth(dtype, {.rows = rows, .cols = packs * PackOf(dtype), .residual = residual});
       }
@@ -353,13 +355,16 @@ TEST_P(CudaNormTest, ManyRowsAndFewRows) {
   }
 }
 
-// Wider than a block, with rows enough to fill the device.
+// Wider than a block, with rows enough to fill the device; so few that a cluster's blocks are
+// small.
 TEST_P(CudaNormTest, ManyWideRows) {
   for (const DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
     for (const bool residual : {false, true}) {
       RunBoth(dtype, {.rows = 140, .cols = 5000 * PackOf(dtype), .residual = residual});
     }
   }
+  RunBoth(DType::kFloat16, {.rows = 70, .cols = 65536});
+  RunBoth(DType::kFloat16, {.rows = 16, .cols = 262144});
   for (const bool in_place : {false, true}) {
     RunBoth(DType::kFloat16, {.rows = 2700, .cols = 2048, .in_place = in_place});
   }
