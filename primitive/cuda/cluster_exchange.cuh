@@ -80,7 +80,9 @@ class ClusterExchange {
   __device__ __forceinline__ T Reduce(const T& v, Op op, const T& identity) {
     const char* slots = Exchange(v);
     const int lane = threadIdx.x % kWarp;
-    return ReduceLanes<kWarp>(lane < size() ? Value<T>(slots, lane) : identity, op);
+    T other = identity;
+    if (lane < size()) other = Value<T>(slots, lane);
+    return ReduceLanes<kWarp>(other, op);
   }
   __device__ __forceinline__ static int rank() { return static_cast<int>(internal::ClusterRank()); }
   __device__ __forceinline__ static int size() { return static_cast<int>(internal::ClusterSize()); }

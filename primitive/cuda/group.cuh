@@ -86,8 +86,10 @@ class Block {
     if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = v;
     __syncthreads();
     const int lane = threadIdx.x % kWarp;
-    return ReduceLanes<kWarp>(lane < static_cast<int>(blockDim.x) / kWarp ? slots[lane] : identity,
-                              op);
+    // Not a choice between two places, for which `identity` would have to be in memory.
+    T other = identity;
+    if (lane < static_cast<int>(blockDim.x) / kWarp) other = slots[lane];
+    return ReduceLanes<kWarp>(other, op);
   }
 
  private:
