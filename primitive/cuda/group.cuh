@@ -86,10 +86,10 @@ class Block {
     if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = v;
     __syncthreads();
     const int lane = threadIdx.x % kWarp;
-    // Not a choice between two places, for which `identity` would have to be in memory.
-    T other = identity;
-    if (lane < static_cast<int>(blockDim.x) / kWarp) other = slots[lane];
-    return ReduceLanes<kWarp>(other, op);
+    // A choice between the two would be one of addresses, and `identity` go through memory.
+    T found = identity;
+    if (lane < static_cast<int>(blockDim.x) / kWarp) found = slots[lane];
+    return ReduceLanes<kWarp>(found, op);
   }
   // The warps' values, in their order. Nothing else may be reduced before or after it.
   template <class T>

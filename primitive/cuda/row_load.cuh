@@ -55,15 +55,15 @@ struct Places {
   __device__ __forceinline__ bool Writes(int k) const { return at(k) < written; }
 };
 
-template <class A, int N = A::kPack>
+template <class A>
 struct StowedRaw {
-  StowedPack<typename A::Element, N> input[A::kInputs];
+  StowedPack<typename A::Element, A::kPack> input[A::kInputs];
 
-  __device__ __forceinline__ static StowedRaw Of(const typename A::template Raw<N>& raw) {
+  __device__ __forceinline__ static StowedRaw Of(const typename A::template Raw<A::kPack>& raw) {
     StowedRaw stowed;
 #pragma unroll
     for (int i = 0; i < A::kInputs; ++i) {
-      stowed.input[i] = StowedPack<typename A::Element, N>::Of(raw.input[i]);
+      stowed.input[i] = StowedPack<typename A::Element, A::kPack>::Of(raw.input[i]);
     }
     return stowed;
   }
@@ -71,8 +71,8 @@ struct StowedRaw {
 #pragma unroll
     for (auto& pack : input) pack.Pin();
   }
-  __device__ __forceinline__ typename A::template Raw<N> Get() const {
-    typename A::template Raw<N> raw;
+  __device__ __forceinline__ typename A::template Raw<A::kPack> Get() const {
+    typename A::template Raw<A::kPack> raw;
 #pragma unroll
     for (int i = 0; i < A::kInputs; ++i) raw.input[i] = input[i].Get();
     return raw;

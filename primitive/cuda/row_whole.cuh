@@ -16,9 +16,10 @@ struct MayBeWhole : std::false_type {};
 template <class A>
 struct MayBeWhole<A, std::void_t<decltype(&A::IsWhole)>> : std::true_type {};
 
-template <int kRound, class A, class Value, int kPacks, int kLanes, class Total>
-__device__ __forceinline__ void RunWholeRounds(const A& a, Value (&value)[kPacks], int packs,
-                                               LaneGroup<kLanes>& group, Total& total) {
+template <int kRound, class A, int kPacks, int kLanes, class Total>
+__device__ __forceinline__ void RunWholeRounds(
+    const A& a, typename A::template Value<A::kPack> (&value)[kPacks], int packs,
+    LaneGroup<kLanes>& group, Total& total) {
   if constexpr (kRound < A::kRounds) {
     const auto join = A::template Join<kRound>();
     const auto identity = A::template Identity<kRound>();
@@ -42,10 +43,10 @@ __device__ __forceinline__ A WholeRowAt(const A& a, int64_t row) {
     return a;
   }
 }
-template <int N, class A>
+template <class A>
 __device__ __forceinline__ int WholePacksSeen(const A& a, int64_t row, int packs) {
   if constexpr (HasSeen<A>::value) {
-    const int64_t seen = (SeenOf(a, row, int64_t{packs} * N) + N - 1) / N;
+    const int64_t seen = (SeenOf(a, row, int64_t{packs} * A::kPack) + A::kPack - 1) / A::kPack;
     return seen < 0 ? 0 : seen < packs ? static_cast<int>(seen) : packs;
   } else {
     return packs;
@@ -55,22 +56,22 @@ __device__ __forceinline__ int WholePacksSeen(const A& a, int64_t row, int packs
 }  // namespace internal
 
 // A row per group of kLanes lanes; the grid covers all rows.
-template <int kLanes, int kPacks, class A, int N = A::kPack>
+template <int kLanes, int kPacks, class A>
 __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
     RowWholeKernel(A every, int64_t rows, int packs) {
-  constexpr int kRows = RowPolicy::kGroupThreads / kLanes;
+  constexpr int N = A::kPack, kRows = RowPolicy::kGroupThreads / kLanes;
   LaneGroup<kLanes> group;
   const int64_t row = int64_t{blockIdx.x} * kRows + threadIdx.x / kLanes;
   const A a = internal::WholeRowAt(every, row);
   if (row >= rows) packs = 0;  // the lanes still take part in the reductions of their warp
-  const int read = internal::WholePacksSeen<N>(a, row, packs);
+  const int read = internal::WholePacksSeen(a, row, packs);
   auto total = row < rows ? a.Begin(row) : typename A::Total{};
-  internal::StowedRaw<A, N> stowed[kPacks];
+  internal::StowedRaw<A> stowed[kPacks];
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
     const int p = group.rank() + k * kLanes;
     if (p >= read) continue;
-    stowed[k] = internal::StowedRaw<A, N>::Of(a.template Load<Access::kAligned, N>(row, p * N));
+    stowed[k] = internal::StowedRaw<A>::Of(a.template Load<Access::kAligned, N>(row, p * N));
   }
   typename A::template Value<N> value[kPacks];
 #pragma unroll
