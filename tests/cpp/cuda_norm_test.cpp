@@ -381,10 +381,30 @@ TEST_P(CudaNormTest, OddOffsetsAndStrides) {
   }
 }
 
+// Columns of 4, 8 and 16 lanes, a warp up to 128 packs, a block's registers up to 2048 (float64
+// 1536), clusters of 2 and more; x, weight and what is written each at an offset of its own.
+TEST_P(CudaNormTest, WidthsAroundTheTiersBoundariesAtOddOffsets) {
+  for (const DType dtype : kFloatingTypes) {
+    const int64_t pack = PackOf(dtype);
+    for (const int64_t cols : {31, 33, 63, 65, 127, 129, 137, 255, 257, 264}) {
+      RunBoth(dtype, {.rows = 37, .cols = cols, .x_offset = 1});
+      RunBoth(dtype, {.rows = 37, .cols = cols, .offset = pack - 1, .weight_offset = 1});
+    }
+    for (const int64_t packs : {33, 64, 128, 192, 256, 1536, 2048, 4096}) {
+      for (const int64_t extra : {-1, 0, static_cast<int>(pack)}) {
+        const int64_t cols = packs * pack + extra, rows = packs > 1000 ? 67 : 9;
+        RunBoth(dtype, {.rows = rows, .cols = cols, .x_offset = 1});
+        RunBoth(dtype, {.rows = rows, .cols = cols, .offset = pack - 1, .weight_offset = 1});
+      }
+    }
+  }
+}
+
 TEST_P(CudaNormTest, AMeanFarAboveTheSpread) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     for (const int64_t cols : {40, 768, 5000, 40000, 400000}) {
       RunBoth(dtype, {.rows = 4, .cols = cols, .mean = 1e4, .spread = 1e-3});
+      RunBoth(dtype, {.rows = 4, .cols = cols, .x_offset = 1, .mean = 1e4, .spread = 1e-3});
     }
   }
 }
