@@ -57,14 +57,10 @@ struct SoftmaxRow {
     return {{LoadFrom<kAccess, N>(load, row, col)}};
   }
   static constexpr bool kShifts = HasShiftedLoads<Load_, kPack>;
-  template <bool kWhole, int N>
-  __device__ __forceinline__ Raw<N> LoadBefore(int64_t row, int64_t col, int64_t cols) const {
-    return {{load.template LoadBefore<N, kWhole>(row, col, cols)}};
-  }
-  template <int N>
-  __device__ __forceinline__ void Shift(int64_t row, int64_t col, Raw<N>& raw,
-                                        const Raw<N>& next) const {
-    ShiftIntoPlace<N>(load, row, col, raw.input[0], next.input[0]);
+  // A lane has few columns of a narrow row: their exponentials stay in registers.
+  SoftmaxRow<kLog, Load_, Store_, true, false> Narrow() const { return {load, store}; }
+  __device__ __forceinline__ WordFrame Frame(int, int64_t row, int64_t col) const {
+    return load.Frame(row, col);
   }
   __device__ __forceinline__ Total Begin(int64_t) const { return {}; }
   __device__ __forceinline__ void Look(int64_t, Total&) const {}

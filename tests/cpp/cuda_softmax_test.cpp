@@ -249,15 +249,21 @@ TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheBlockTiersBoundaries) {
   }
 }
 
-// The same where input and output lie differently: 1024 or 2048 packs in a block's registers, then
-// up to 110 KB in its shared memory, then a cluster's.
-TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheBlockTiersBoundariesAtOddOffsets) {
-  constexpr int64_t kShared = (110 << 10) - 3200;
-  for (int64_t packs : {int64_t{128}, int64_t{256}, int64_t{1024}, int64_t{2048}, kShared / 32,
-                        kShared / 16, int64_t{8192}}) {
+// The same where input and output lie differently: columns of 4, 8 and 16 lanes, a warp up to 128
+// packs, a block's registers up to 1536 (gradients) or 2304, then clusters of 2 and more.
+TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheTiersBoundariesAtOddOffsets) {
+  const auto run = [&](int64_t rows, int64_t cols) {
+    this->Run({rows, cols}, 1, 0);
+    this->Run({rows, cols}, 0, 1);
+    this->Run({rows, cols}, this->kPack - 1, 1);
+  };
+  for (int64_t cols : {31, 32, 33, 63, 64, 65, 127, 128, 129, 130, 137, 255, 256, 257, 263, 264}) {
+    run(37, cols);
+    if (this->HasFailure()) return;
+  }
+  for (int64_t packs : {33, 64, 128, 192, 256, 1024, 1536, 2048, 2304, 3072, 4608, 8192}) {
     for (int64_t cols : {packs * this->kPack - 1, packs * this->kPack, (packs + 1) * this->kPack}) {
-      this->Run({67, cols}, 1, 0);
-      this->Run({67, cols}, 0, 1);
+      run(67, cols);
       if (this->HasFailure()) return;
     }
   }

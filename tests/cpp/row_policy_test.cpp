@@ -23,7 +23,10 @@ TEST(RowPolicyTest, EveryPlanHoldsItsRow) {
   for (const int pack : {2, 4, 8}) {
     for (const int most_packs : {2, 4, 8}) {
       for (const int blocks : {1, 8, 16}) {
-        for (const int64_t rows : {1, 3, 60, 67, 100000}) {
+        for (const int64_t rows : {1, 3, 60, 67, 68, 99, 100000}) {
+          // Shifted rows have blocks of another shape in clusters.
+          const bool shifted = rows == 3 || rows == 68 || rows == 99;
+          t.shifted = shifted, t.cluster_packs = 8, t.cluster_threads = 256;
           t.pack = pack, t.group_packs = most_packs > 4 ? 8 : 4, t.block_packs = most_packs;
           t.block_threads = 512, t.most_threads = 1024;
           t.register_cluster = t.shared_cluster = blocks;
@@ -34,8 +37,11 @@ TEST(RowPolicyTest, EveryPlanHoldsItsRow) {
               ASSERT_LE(plan.packs, t.group_packs) << packs;
             } else if (plan.tier == cuda::RowTier::kBlock) {
               ASSERT_LE(packs, int64_t{plan.blocks_per_row} * plan.threads * plan.packs) << packs;
-              ASSERT_LE(plan.packs, t.block_packs) << packs;
-              ASSERT_LE(plan.threads, plan.blocks_per_row > 1 ? t.most_threads : t.block_threads);
+              const bool clustered = plan.blocks_per_row > 1;
+              ASSERT_LE(plan.packs, clustered && shifted ? t.cluster_packs : t.block_packs)
+                  << packs;
+              const int most = shifted ? t.cluster_threads : t.most_threads;
+              ASSERT_LE(plan.threads, clustered ? most : t.block_threads) << packs;
               ASSERT_EQ(plan.threads % 32, 0) << packs;
             }
           }
