@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How the norms' kernels are laid out: the one table of numbers behind their dispatch. A forward
-// whose rows are whole packs is norm_forward_whole.cuh's (PlanWhole); others go through row.cuh.
+// whose rows are whole packs is norm_forward_whole.cuh's (PlanNormWhole); others go through
+// row.cuh.
 //
 // The backward is teams'. Blocks stay for the whole launch, one per multiprocessor, and consist of
 // teams. A team owns some columns and visits row after row, so that weights stay on chip and their
@@ -300,7 +301,7 @@ inline bool PlanFew(int64_t rows, int64_t cols, const NormTraits& t, const Devic
 }
 
 // How a forward over rows of whole packs is launched.
-struct WholePlan {
+struct NormWholePlan {
   int lanes = 0;    // that share a row; 0: a block does, or several
   int packs = 0;    // per thread
   int threads = 0;  // of a block
@@ -308,7 +309,7 @@ struct WholePlan {
 };
 
 // What of a forward its plan depends on.
-struct WholeTraits {
+struct NormWholeTraits {
   int most_threads;  // of a block
   int resident;      // threads of a multiprocessor, at most
   int most_packs;    // per thread, that there is a kernel for
@@ -317,10 +318,10 @@ struct WholeTraits {
 };
 
 // False: the rows do not fit.
-inline bool PlanWhole(int64_t rows, int64_t packs, const WholeTraits& t, const DeviceLimits& limits,
-                      WholePlan* plan) {
+inline bool PlanNormWhole(int64_t rows, int64_t packs, const NormWholeTraits& t,
+                          const DeviceLimits& limits, NormWholePlan* plan) {
   using P = NormPolicy;
-  *plan = WholePlan();
+  *plan = NormWholePlan();
   if (packs <= P::kLanePacks) {
     plan->threads = P::kLaneThreads;
     plan->packs = packs <= 4 ? 1 : packs <= 16 ? 2 : 4;
