@@ -29,12 +29,8 @@ cudaError_t LaunchAfter(void (*kernel)(Params...), dim3 blocks, int threads, cud
   return cudaLaunchKernelEx(&config, kernel, Params(args)...);
 }
 
-// Packs per thread of the wider teams: 16 columns, 8 of float64.
 template <class T>
-inline constexpr int kManyPacks = sizeof(T) == 2 ? 2 : 4;
-
-template <class T>
-NormTraits BackwardTraits(bool centre, bool from_output, bool aligned) {
+NormTraits BackwardTraits(bool centre, bool from_output, bool aligned, int period) {
   NormTraits t;
   t.many = kManyPacks<T>;
   t.pack = kPackSize<T>;
@@ -45,13 +41,39 @@ NormTraits BackwardTraits(bool centre, bool from_output, bool aligned) {
   t.kinds = centre ? 2 : 1;
   t.scratch_bytes = kNormScratchBytes;
   t.aligned = aligned;
+  t.period = period;
   return t;
 }
 
+// How the rows lie within 16 bytes.
+struct RowsLie {
+  bool aligned;                     // all at multiples of 16 bytes
+  bool like_x, like_dy, like_dsum;  // as those of dx
+  int period;                       // rows after which they lie as before
+};
+// Rows of dense tensors after which they lie as before within 16 bytes.
 template <class T>
-bool RowsAreAligned(const NormBackward<T>& a) {
-  return AreMultiplesOf16({AddressOf(a.x), AddressOf(a.dy), AddressOf(a.dsum), AddressOf(a.dx),
-                           a.cols * sizeof(T), a.x_stride * sizeof(T)});
+int PeriodOf(int64_t stride) {
+  int period = 1;
+  while (stride * period % kPackSize<T> != 0) period *= 2;
+  return period;
+}
+template <class T>
+const T* AnchorOf(const NormBackward<T>& a) {
+  return a.dx ? a.dx : a.dy;
+}
+template <class T>
+RowsLie HowRowsLie(const NormBackward<T>& a) {
+  const uint64_t anchor = AddressOf(AnchorOf(a)), pad = (a.x_stride - a.cols) * sizeof(T);
+  RowsLie lie;
+  lie.aligned = AreMultiplesOf16({AddressOf(a.x), AddressOf(a.dy), AddressOf(a.dsum),
+                                  AddressOf(a.dx), a.cols * sizeof(T), a.x_stride * sizeof(T)});
+  lie.like_x = AreMultiplesOf16({AddressOf(a.x) - anchor, pad});
+  lie.like_dy = AreMultiplesOf16({AddressOf(a.dy) - anchor});
+  lie.like_dsum = !a.dsum || AreMultiplesOf16({AddressOf(a.dsum) - anchor});
+  const int dense = PeriodOf<T>(a.cols), x = PeriodOf<T>(a.x_stride);
+  lie.period = dense > x ? dense : x;
+  return lie;
 }
 
 template <class T, bool kCentre>
@@ -128,19 +150,20 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
   grid.chunks = plan.chunks;
   grid.needs_sums = a.template needs_sums<kCentre>();
   grid.cluster = plan.cluster && grid.needs_sums;  // a cluster that starts must exchange
-  grid.aligned_dx = AreMultiplesOf16({AddressOf(a.dx) - AddressOf(a.dy)});
-  grid.aligned_dsum = AreMultiplesOf16({AddressOf(a.dsum) - AddressOf(a.dy)});
+  const RowsLie lie = HowRowsLie(a);
+  grid.like_x = lie.like_x;
+  grid.like_dy = lie.like_dy;
+  grid.like_dsum = lie.like_dsum;
   grid.last = plan.units == 1;
   grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
   grid.sums = sums_first ? sums : nullptr;
   grid.parts = parts;
-  const bool aligned = RowsAreAligned(a);
   if (a.from_output) {
-    error = aligned ? LaunchInstance<kCentre, true, true>(a, plan, grid, limits, stream)
-                    : LaunchInstance<kCentre, true, false>(a, plan, grid, limits, stream);
+    error = lie.aligned ? LaunchInstance<kCentre, true, true>(a, plan, grid, limits, stream)
+                        : LaunchInstance<kCentre, true, false>(a, plan, grid, limits, stream);
   } else {
-    error = aligned ? LaunchInstance<kCentre, false, true>(a, plan, grid, limits, stream)
-                    : LaunchInstance<kCentre, false, false>(a, plan, grid, limits, stream);
+    error = lie.aligned ? LaunchInstance<kCentre, false, true>(a, plan, grid, limits, stream)
+                        : LaunchInstance<kCentre, false, false>(a, plan, grid, limits, stream);
   }
   if (error != cudaSuccess || grid.last || !(a.dweight || a.dbias)) return error;
   const int kinds = kNormKinds<kCentre>;
@@ -160,11 +183,12 @@ size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits
   int64_t most = 0;
   for (const bool keeps_bias : {false, true}) {
     for (const bool aligned : {false, true}) {
-      const auto traits = internal::BackwardTraits<T>(kCentre, keeps_bias, aligned);
+      const auto traits = internal::BackwardTraits<T>(kCentre, keeps_bias, aligned, 1);
       const NormPlan plan = internal::PlanFor<T, kCentre>(rows, cols, traits, limits);
-      const int64_t bytes =
-          internal::SumsBytes<T, kCentre>(rows, plan) +
-          plan.units * kNormKinds<kCentre> * cols * static_cast<int64_t>(sizeof(C));
+      // AlignUnits leaves at most a pack's elements.
+      const int64_t units = plan.units > kPackSize<T> ? plan.units : kPackSize<T>;
+      const int64_t bytes = internal::SumsBytes<T, kCentre>(rows, plan) +
+                            units * kNormKinds<kCentre> * cols * static_cast<int64_t>(sizeof(C));
       if (bytes > most) most = bytes;
     }
   }
@@ -183,8 +207,8 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
     b.x_stride = a.cols;
     return LaunchNormBackward<kCentre>(b, limits, stream, workspace);
   }
-  const auto traits =
-      internal::BackwardTraits<T>(kCentre, a.from_output, internal::RowsAreAligned(a));
+  const auto lie = internal::HowRowsLie(a);
+  const auto traits = internal::BackwardTraits<T>(kCentre, a.from_output, lie.aligned, lie.period);
   const auto plan = internal::PlanFor<T, kCentre>(a.rows, a.cols, traits, limits);
   return internal::LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);
 }
