@@ -25,10 +25,12 @@ struct FusedRowsTraits {
   bool is_double = false;         // whether it computes in float64
   bool shares_registers = false;  // whether the blocks of a cluster may hold a row in registers
   bool is_lean = false;           // whether a thread holds as many packs as of a plain row
+  bool is_whole = false;          // whether every row of every matrix is whole packs of 16 bytes
 };
 
 struct FusedRowsPlan {
   std::string kernel;  // with A for the algorithm: "RowGroupKernel<4, 1, A>"
+  bool whole = false;  // A is a WholeRow, else a FusedRow
   int64_t blocks = 0;
   int threads = 0, cluster = 1;
   size_t shared = 0;  // bytes

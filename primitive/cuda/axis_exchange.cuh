@@ -7,7 +7,7 @@
 #pragma once
 
 #include "primitive/cuda/axis_policy.h"
-#include "primitive/cuda/cluster.cuh"
+#include "primitive/cuda/cluster_barrier.cuh"
 #include "primitive/cuda/group.cuh"
 
 namespace oneflow_lite {
@@ -27,7 +27,7 @@ class AxisExchange {
   // `scratch` is shared memory of AxisScratch bytes (axis_policy.h), aligned to 16 bytes, at the
   // same place in every block.
   __device__ __forceinline__ AxisExchange(char* scratch, const AxisShape& p)
-      : barrier_(static_cast<uint32_t>(__cvta_generic_to_shared(scratch))),
+      : barrier_(scratch),
         lanes_(p.lanes),
         rows_(kFold ? p.ways << p.fold.row_bits : static_cast<int>(blockDim.x) / kWarp),
         columns_(kFold ? p.lanes / p.fold.packs * p.fold.inner : p.lanes * kColumns),
@@ -39,11 +39,10 @@ class AxisExchange {
   }
   // Before MergeCluster, early: all threads of all blocks.
   __device__ __forceinline__ void Open() {
-    NV_IF_TARGET(
-        NV_PROVIDES_SM_90, (if (threadIdx.x == 0) {
-          asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier_) : "memory");
-          asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-        }))
+    if (threadIdx.x == 0) {
+      barrier_.Init();
+      ClusterBarrier::Publish();
+    }
     internal::ClusterArriveRelaxed();
   }
 
@@ -65,13 +64,13 @@ class AxisExchange {
     const int size = static_cast<int>(internal::ClusterSize());
     Put(stat);
     internal::ClusterWait();  // the others' barriers are there
-    Expect(size * columns_ * static_cast<int>(sizeof(Stat)));
+    if (threadIdx.x == 0) barrier_.Expect(size * columns_ * static_cast<int>(sizeof(Stat)));
     MergeRows([&](int column) { return OwnOf(column); }, rows_,
               [&](int column, int member, int members, const Stat& merged) {
                 Stat* slot = incoming_ + rank * (columns_ + 1) + column;
-                for (int r = member; r < size; r += members) Send(slot, r, merged);
+                for (int r = member; r < size; r += members) barrier_.Send(slot, r, merged);
               });
-    Await();
+    barrier_.Await(0);
     const auto incoming = [&](int column) {
       return [column, this](int row) { return incoming_[row * (columns_ + 1) + column]; };
     };
@@ -153,54 +152,8 @@ class AxisExchange {
       if (column < columns_) use(column, member, members, merged);
     }
   }
-  __device__ __forceinline__ void Expect(int bytes) {
-    NV_IF_TARGET(NV_PROVIDES_SM_90, (if (threadIdx.x == 0) {
-                   asm volatile(
-                       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier_),
-                       "r"(bytes)
-                       : "memory");
-                 }))
-  }
-  // Stores `v` at the place in block `rank` that `slot` is here, and counts its bytes there.
-  __device__ __forceinline__ void Send(Stat* slot, int rank, const Stat& v) {
-    constexpr int kWord = sizeof(Stat) % 8 == 0 ? 8 : 4;
-    std::conditional_t<kWord == 8, unsigned long long, uint32_t> words[sizeof(Stat) / kWord];
-    memcpy(words, &v, sizeof(Stat));
-#pragma unroll
-    for (int i = 0; i < static_cast<int>(sizeof(Stat)) / kWord; ++i) {
-      const uint32_t to = static_cast<uint32_t>(__cvta_generic_to_shared(slot)) + kWord * i;
-      if constexpr (kWord == 8) {
-        NV_IF_TARGET(NV_PROVIDES_SM_90,
-                     (asm volatile("{ .reg .b32 to, count;\n"
-                                   "mapa.shared::cluster.u32 to, %0, %2;\n"
-                                   "mapa.shared::cluster.u32 count, %1, %2;\n"
-                                   "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 "
-                                   "[to], %3, [count]; }" ::"r"(to),
-                                   "r"(barrier_), "r"(rank), "l"(words[i])
-                                   : "memory");))
-      } else {
-        NV_IF_TARGET(NV_PROVIDES_SM_90,
-                     (asm volatile("{ .reg .b32 to, count;\n"
-                                   "mapa.shared::cluster.u32 to, %0, %2;\n"
-                                   "mapa.shared::cluster.u32 count, %1, %2;\n"
-                                   "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 "
-                                   "[to], %3, [count]; }" ::"r"(to),
-                                   "r"(barrier_), "r"(rank), "r"(words[i])
-                                   : "memory");))
-      }
-    }
-  }
-  __device__ __forceinline__ void Await() {
-    NV_IF_TARGET(NV_PROVIDES_SM_90,
-                 (asm volatile("{ .reg .pred done;\n"
-                               "again:\n"
-                               "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, "
-                               "[%0], 0;\n"
-                               "@!done bra again; }" ::"r"(barrier_)
-                               : "memory");))
-  }
 
-  uint32_t barrier_;
+  ClusterBarrier barrier_;
   int lanes_, rows_, columns_;
   AxisFold fold_;
   Stat *result_, *incoming_, *own_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The blocks of a thread-block cluster (sm_90 and later) that work on one row together. This file
-// and the exchanges over it (cluster_exchange, warp_exchange and axis_exchange.cuh) are the places
-// of the row kernels that tell architectures apart: elsewhere a cluster is a single block.
+// and cluster_barrier.cuh are the places of the row kernels that tell architectures apart:
+// elsewhere a cluster is a single block.
 #pragma once
 
 #include <nv/target>

@@ -6,9 +6,7 @@
 // single block and there is nothing to sum).
 #pragma once
 
-#include <string.h>
-
-#include "primitive/cuda/cluster.cuh"
+#include "primitive/cuda/cluster_barrier.cuh"
 #include "primitive/cuda/group.cuh"
 
 namespace oneflow_lite {
@@ -17,19 +15,16 @@ namespace cuda {
 class ClusterExchange {
  public:
   static constexpr int kMaxBlocks = kMaxClusterBlocks;
-  static constexpr int kScratchBytes = 2 * kMaxBlocks * kReduceSlotBytes + 32;
+  static constexpr int kScratchBytes = 2 * (kMaxBlocks * kReduceSlotBytes + ClusterBarrier::kBytes);
 
   // `scratch` is shared memory, aligned to 16 bytes, at the same place in every block. All threads
   // of the cluster must come here, and exchange at least once.
   __device__ __forceinline__ void Start(char* scratch) {
     scratch_ = scratch;
-    NV_IF_TARGET(
-        NV_PROVIDES_SM_90, (if (threadIdx.x == 0) {
-          for (int half = 0; half < 2; ++half) {
-            asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(Barrier(half)) : "memory");
-          }
-          asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-        }))
+    if (threadIdx.x == 0) {
+      for (int half = 0; half < 2; ++half) Barrier(half).Init();
+      ClusterBarrier::Publish();
+    }
     internal::ClusterArriveRelaxed();
   }
   __device__ __forceinline__ void Finish() {
@@ -46,20 +41,18 @@ class ClusterExchange {
     static_assert(sizeof(T) <= kReduceSlotBytes);
     // Another block's shared memory is there only once that block runs.
     if (turn_ == 0) internal::ClusterWait();
-    constexpr int kWords = static_cast<int>((sizeof(T) + 15) / 16);
     const int half = turn_ & 1, parity = turn_ >> 1 & 1;
     // A half is written again in the turn after next. All threads have read it by then: they met in
     // their block's barrier before it sent its value of the turn in between, which the writer has.
     turn_ += 1;
     char* slots = scratch_ + half * kMaxBlocks * kReduceSlotBytes;
+    const ClusterBarrier barrier = Barrier(half);
     if (static_cast<int>(threadIdx.x) < size()) {
-      uint4 words[kWords] = {};
-      memcpy(words, &v, sizeof(T));
-      const uint32_t slot = Shared(slots + internal::ClusterRank() * kReduceSlotBytes);
-#pragma unroll
-      for (int i = 0; i < kWords; ++i) Send(slot + 16 * i, threadIdx.x, Barrier(half), words[i]);
+      char* own = slots + internal::ClusterRank() * kReduceSlotBytes;
+      barrier.Send(reinterpret_cast<T*>(own), threadIdx.x, v);
     }
-    Wait(Barrier(half), parity, size() * kWords * 16);
+    if (threadIdx.x == 0) barrier.Expect(size() * static_cast<int>(sizeof(T)));
+    barrier.Await(parity);
     return slots;
   }
   template <class T>
@@ -80,45 +73,18 @@ class ClusterExchange {
   __device__ __forceinline__ T Reduce(const T& v, Op op, const T& identity) {
     const char* slots = Exchange(v);
     const int lane = threadIdx.x % kWarp;
-    return ReduceLanes<kWarp>(lane < size() ? Value<T>(slots, lane) : identity, op);
+    T mine = identity;  // `?:` would choose between two places in memory
+    if (lane < size()) mine = Value<T>(slots, lane);
+    return ReduceLanes<kWarp>(mine, op);
   }
   __device__ __forceinline__ static int rank() { return static_cast<int>(internal::ClusterRank()); }
   __device__ __forceinline__ static int size() { return static_cast<int>(internal::ClusterSize()); }
 
  private:
-  __device__ __forceinline__ static uint32_t Shared(const void* p) {
-    return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+  __device__ __forceinline__ ClusterBarrier Barrier(int half) const {
+    return ClusterBarrier(scratch_ + 2 * kMaxBlocks * kReduceSlotBytes +
+                          half * ClusterBarrier::kBytes);
   }
-  __device__ __forceinline__ uint32_t Barrier(int half) const {
-    return Shared(scratch_) + 2 * kMaxBlocks * kReduceSlotBytes + 8 * half;
-  }
-  // Stores 16 bytes at the place in block `rank` that `slot` is here, and counts them there.
-  __device__ __forceinline__ static void Send(uint32_t slot, unsigned rank, uint32_t barrier,
-                                              const uint4& v) {
-    NV_IF_TARGET(NV_PROVIDES_SM_90,
-                 (asm volatile("{ .reg .b32 to, count;\n"
-                               "mapa.shared::cluster.u32 to, %0, %2;\n"
-                               "mapa.shared::cluster.u32 count, %1, %2;\n"
-                               "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 "
-                               "[to], {%3, %4, %5, %6}, [count]; }" ::"r"(slot),
-                               "r"(barrier), "r"(rank), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
-                               : "memory");))
-  }
-  // Until `bytes` have come in.
-  __device__ __forceinline__ static void Wait(uint32_t barrier, int parity, int bytes) {
-    NV_IF_TARGET(
-        NV_PROVIDES_SM_90, (if (threadIdx.x == 0) {
-          asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
-                       "r"(bytes)
-                       : "memory");
-        } asm volatile("{ .reg .pred done;\n"
-                       "again:\n"
-                       "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
-                       "@!done bra again; }" ::"r"(barrier),
-                           "r"(parity)
-                           : "memory");))
-  }
-
   char* scratch_ = nullptr;
   int turn_ = 0;
 };

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A row algorithm with an expression in front of it: what flow.fuse compiles at run time. The rows'
-// inputs wait on chip as they lie in memory until all their loads are under way; then the
-// expression turns them into what the algorithm computes with: at each of its visits, or, where the
-// expression is costly, once. What comes after the algorithm is the matter of its Store functor.
+// A row algorithm with an expression in front of it: what flow.fuse compiles at run time for rows
+// that are not whole packs (fused_whole.cuh) or too wide for registers. The rows' inputs wait on
+// chip as they lie in memory until all their loads are under way; then the expression turns them
+// into what the algorithm computes with: at each of its visits, or, where the expression is costly,
+// once. What comes after the algorithm is the matter of its Store functor.
 //
 // Elements, a struct that is written for one expression, has
 //   Element, kInputs     the type on chip and the number of matrices that are read
@@ -27,6 +28,7 @@
 
 #include "primitive/cuda/row_io.cuh"
 #include "primitive/cuda/row_registers.cuh"
+#include "primitive/cuda/softmax_math.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -76,6 +78,13 @@ __device__ __forceinline__ Pack<T, N> LoadCommon(const T* p) {
   }
   return LoadEach<N>(p);
 }
+
+// 1 / (1 + exp(-x)). In float32 by the hardware's exponential and reciprocal, off by 2e-7 at most;
+// a division as IEEE has it, and a library's exponential, cost more than all else of an element.
+__device__ __forceinline__ float Sigmoid(float x) {
+  return __fdividef(1.0f, 1.0f + Exp2(x * -kLog2E));
+}
+__device__ __forceinline__ double Sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
 namespace internal {
 

@@ -28,6 +28,34 @@ std::string KernelName(const cuda::RowPlan& plan) {
   return "RowStreamedKernel<false, A>";
 }
 
+// The largest part that blocks exchange per warp (HeldRow::Part of fused_whole.cuh).
+constexpr size_t kPartBytes = 32;
+
+bool PlanWhole(int64_t rows, int64_t cols, const FusedRowsTraits& traits, int most_clustered,
+               const cuda::DeviceLimits& limits, FusedRowsPlan* result) {
+  if (!traits.is_whole || traits.is_double) return false;
+  const cuda::HeldTraits held{.value_bytes = traits.pack * 4,
+                              .is_lean = traits.is_lean,
+                              .most_blocks = limits.clusters ? most_clustered : 1};
+  cuda::HeldPlan plan;
+  if (!cuda::PlanHeldRows(rows, cols / traits.pack, held, limits, &plan)) return false;
+  const auto flag = [](bool b) { return b ? "true" : "false"; };
+  result->whole = true;
+  result->threads = plan.threads;
+  if (plan.lanes > 0) {
+    result->kernel = absl::StrCat("FusedLanesKernel<", plan.lanes, ", ", plan.packs, ", ",
+                                  flag(plan.full), ", A>");
+    result->blocks = cuda::CeilDiv(rows, plan.threads / plan.lanes);
+    return true;
+  }
+  result->kernel = absl::StrCat("FusedBlockKernel<", plan.packs, ", ", flag(plan.full), ", ",
+                                flag(plan.holds), ", A>");
+  result->cluster = plan.blocks;
+  result->blocks = rows * plan.blocks;
+  result->shared = 16 + kPartBytes * plan.blocks * plan.threads / 32;
+  return true;
+}
+
 cuda::FusedRowsLaunch LaunchOf(const FusedRowsPlan& p, const void* kernel) {
   return {.kernel = kernel,
           .blocks = p.blocks,
@@ -41,6 +69,8 @@ class CudaFusedRows final : public FusedRows {
  public:
   FusedRowsPlan Plan(const Stream& stream, int64_t rows, int64_t cols,
                      const FusedRowsTraits& traits, int most_clustered) const override {
+    FusedRowsPlan whole;
+    if (PlanWhole(rows, cols, traits, most_clustered, cuda::LimitsOf(stream), &whole)) return whole;
     const cuda::RowPlan plan = cuda::PlanFusedRows({.rows = rows,
                                                     .cols = cols,
                                                     .pack = traits.pack,

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "primitive/cuda/fused_policy.h"
 #include "primitive/cuda/row_policy.h"
 
 namespace oneflow_lite {

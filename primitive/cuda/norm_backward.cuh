@@ -200,7 +200,7 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
     Values v = ConvertPack<C>(x);
     Values bias;
     if (kFromOutput) bias = Base::template Read<Values>(biases_, k);
-    ToValues<T, kCentre, kFromOutput>(v, weight, bias, mean);
+    ToValues<kCentre, kFromOutput>(v, weight, bias, mean);
     return v;
   }
 
@@ -232,8 +232,8 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
     Pack<C, 1> extra_v, extra_dy;
     if (!kAligned && extra_ >= 0) {
       extra_v.v[0] = ConvertTo<C>(v_), extra_dy.v[0] = ConvertTo<C>(dy_);
-      ToValues<T, kCentre, kFromOutput>(extra_v, Pack<C, 1>{extra_weight_}, Pack<C, 1>{extra_bias_},
-                                        mean);
+      ToValues<kCentre, kFromOutput>(extra_v, Pack<C, 1>{extra_weight_}, Pack<C, 1>{extra_bias_},
+                                     mean);
       if (active) sums.Add(extra_dy.v[0] * extra_weight_, extra_v.v[0]);
     }
     const bool exchange = more_.needs_sums && !more_.sums;
@@ -250,7 +250,7 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
       sums = KnownSums();
     }
     if (!active) return;
-    const NormGradient<T, kCentre, kFromOutput> gradient(sums, mean, rstd, more_.share);
+    const NormGradient<T, kCentre, kFromOutput> gradient(sums, rstd, more_.share);
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       if (!Has(k)) continue;

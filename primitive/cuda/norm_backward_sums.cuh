@@ -49,9 +49,9 @@ __device__ __forceinline__ NormSums<T, kCentre> SumPacks(const NormBackward<T>& 
         bias = LoadWeights<C, N, T>(a.bias, a.float_weight, col, first, last, C(0));
       }
       if (a.from_output) {
-        ToValues<T, kCentre, true>(v, w, bias, mean);
+        ToValues<kCentre, true>(v, w, bias, mean);
       } else {
-        ToValues<T, kCentre, false>(v, w, bias, mean);
+        ToValues<kCentre, false>(v, w, bias, mean);
       }
       if (first > 0 || last < N) ClearOutside(v, first, last);
 #pragma unroll

@@ -8,9 +8,6 @@
 //   rms_norm              x                    rstd    0
 //   memory-efficient      (y - bias) / weight  1       0
 //
-// The sums over rows of 16-bit x are of x, which saves a subtraction, and the mean comes off
-// afterwards; x_hat itself is computed from x - mean.
-//
 // r is what the rounding of the stored mean left of the row's centre; it is not small beside the
 // row's spread where that is tiny beside the mean.
 #pragma once
@@ -124,25 +121,20 @@ __device__ __forceinline__ NormSums<T, kCentre> ShuffleXor(NormSums<T, kCentre> 
 template <class T, bool kCentre, bool kFromOutput>
 struct NormGradient {
   using C = ComputeType<T>;
-  // Whether v of a row's sums is x, not x - mean.
-  static constexpr bool kRaw = kCentre && !kFromOutput && !kRecentre<T, kCentre>;
-  C centre, scale, offset;     // x_hat = (v - centre) * scale + offset
+  C scale, offset;             // x_hat = v * scale + offset
   C rstd, by_x_hat, constant;  // dx = g * rstd + x_hat * by_x_hat + constant
 
   // share: 1 / cols.
-  __device__ __forceinline__ NormGradient(const NormSums<T, kCentre>& sums, C mean, C rstd, C share)
-      : centre(kRaw ? mean : C(0)), scale(kFromOutput ? C(1) : rstd), offset(0), rstd(rstd) {
+  __device__ __forceinline__ NormGradient(const NormSums<T, kCentre>& sums, C rstd, C share)
+      : scale(kFromOutput ? C(1) : rstd), offset(0), rstd(rstd) {
     if (kRecentre<T, kCentre> && !kFromOutput) offset = -(sums.v * share) * rstd;
     // A single column is its own mean: dx is 0, without what rounding would leave.
     if (kCentre && share == C(1)) this->rstd = 0;
-    const C shifted = kRaw ? sums.gv - mean * sums.g : sums.gv;
-    by_x_hat = -this->rstd * ((scale * shifted + offset * sums.g) * share);
+    by_x_hat = -this->rstd * ((scale * sums.gv + offset * sums.g) * share);
     constant = kCentre ? -this->rstd * (sums.g * share) : C(0);
   }
   __device__ __forceinline__ C XHat(C v) const {
-    if (kFromOutput) return v;
-    if (kRaw) return (v - centre) * scale;
-    return kCentre ? v * scale + offset : v * scale;
+    return kFromOutput ? v : kRecentre<T, kCentre> ? v * scale + offset : v * scale;
   }
   __device__ __forceinline__ C Dx(C g, C x_hat) const {
     return kCentre ? g * rstd + (x_hat * by_x_hat + constant) : g * rstd + x_hat * by_x_hat;
@@ -172,13 +164,13 @@ __device__ __forceinline__ C ClampWeight(C w) {
 }
 
 // v of N elements, in place of x; weight and bias are needed where kFromOutput.
-template <class T, bool kCentre, bool kFromOutput, class C, int N>
+template <bool kCentre, bool kFromOutput, class C, int N>
 __device__ __forceinline__ void ToValues(Pack<C, N>& x, const Pack<C, N>& weight,
                                          const Pack<C, N>& bias, C mean) {
   if (kFromOutput) {
 #pragma unroll
     for (int i = 0; i < N; ++i) x.v[i] = Quotient(x.v[i] - bias.v[i], ClampWeight(weight.v[i]));
-  } else if (kRecentre<T, kCentre>) {
+  } else if (kCentre) {
 #pragma unroll
     for (C& v : x.v) v -= mean;
   }

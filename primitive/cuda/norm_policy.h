@@ -13,6 +13,9 @@
 //   up to kBlockPacks           16 warps                     4
 //   up to kBlockPacks * 16      a cluster of 2 to 16 blocks  many or 4, where there are clusters
 //   more                        slices of 16 warps, which know the row's sums from a first kernel
+//
+// Where few bytes are moved (PlanFew), there are no teams but blocks for rows and blocks for
+// columns.
 #pragma once
 
 #include <stddef.h>
@@ -42,7 +45,19 @@ struct NormPolicy {
   static constexpr int kReduceColumns = 32;  // of a block that adds up the blocks' parts
   static constexpr int kReduceWays = 16;
 
-  // A forward over rows of whole packs, by measurement on an H200.
+  // A backward that moves few bytes, by measurement on an H200, in us beside teams. float16: 6.5
+  // for 12.1 at 1024 x 768, 12.9 for 21.7 at 1024 x 4096, 36 for 42 at 4096 x 4096; beyond, 69 for
+  // 68 at 8192 x 4096 and 35 for 30 at 49152 x 256. float32: 9.1 for 13.7 at 1024 x 768, 22.5
+  // for 23.5 at 4096 x 1024; beyond, 30 for 23 at 16384 x 256.
+  static constexpr int kFewBlockThreads = 256;
+  static constexpr int kFewLanes = 8;        // packs side by side of a column block, at most
+  static constexpr int kFewCluster = 8;      // column blocks of a cluster, at most
+  static constexpr int kFewLeastPacks = 32;  // of a row
+  static constexpr int64_t FewMostRows(int pack) { return pack == 8 ? 16384 : 4096; }
+  static constexpr int64_t FewMostBytes(int pack) { return int64_t{pack == 8 ? 34 : 17} << 20; }
+
+  // A forward over rows of whole packs, by measurement on an H200. Several packs per lane before
+  // more lanes: a million rows of 128 in half run at 0.94 with 8 lanes, 0.875 with 16.
   static constexpr int kLaneThreads = 128;
   static constexpr int kLanePacks = 128;      // of a row; per lane 1, 2 or 4
   static constexpr int kMostPacks = 8;        // per thread of a block
@@ -242,6 +257,48 @@ NormPlan PlanNormBackward(int64_t rows, int64_t cols, const NormTraits& t,
   return plan;
 }
 
+// How a backward that moves few bytes is launched (norm_backward_few.cuh).
+struct NormFewPlan {
+  int packs = 0;    // per thread of a row block
+  int team = 0;     // threads of a row
+  int threads = 0;  // of a block
+  int lanes = 0;    // packs side by side of a column block
+  int blocks = 1;   // of a cluster that shares out the rows of its columns
+  int64_t row_blocks = 0, column_blocks = 0;
+};
+
+// False: the rows are not for it.
+inline bool PlanFew(int64_t rows, int64_t cols, const NormTraits& t, const DeviceLimits& limits,
+                    NormFewPlan* plan) {
+  using P = NormPolicy;
+  const int64_t packs = cols / t.pack;
+  if (!t.aligned || packs < P::kFewLeastPacks || packs > 4 * P::kFewBlockThreads ||
+      rows > P::FewMostRows(t.pack) || rows * packs * 16 > P::FewMostBytes(t.pack)) {
+    return false;
+  }
+  // Two packs per thread, unless four leave fewer of a block's threads unused.
+  for (int each = 2; each <= 4; each += 2) {
+    const auto team = static_cast<int>(CeilDiv(packs, 32 * each) * 32);
+    const int threads = P::kFewBlockThreads / team * team;
+    if (threads <= plan->threads) continue;
+    plan->packs = each, plan->team = team, plan->threads = threads;
+  }
+  plan->row_blocks = CeilDiv(rows, plan->threads / plan->team);
+  // About as many column blocks as multiprocessors.
+  const int64_t most = int64_t{limits.multiprocessors} * 5 / 4;
+  const int largest = limits.clusters ? P::kFewCluster : 1;
+  plan->lanes = P::kFewLanes;
+  while (plan->lanes > 1 && 2 * CeilDiv(packs, plan->lanes) * largest <= most) plan->lanes /= 2;
+  const int64_t tiles = CeilDiv(packs, plan->lanes);
+  plan->blocks = 1;
+  while (plan->blocks < largest && 2 * plan->blocks * tiles <= most &&
+         rows > int64_t{plan->threads} / plan->lanes * plan->blocks) {
+    plan->blocks *= 2;
+  }
+  plan->column_blocks = tiles * plan->blocks;
+  return true;
+}
+
 // How a forward over rows of whole packs is launched.
 struct WholePlan {
   int lanes = 0;    // that share a row; 0: a block does, or several
@@ -265,7 +322,7 @@ inline bool PlanWhole(int64_t rows, int64_t packs, const WholeTraits& t, const D
   *plan = WholePlan();
   if (packs <= P::kLanePacks) {
     plan->threads = P::kLaneThreads;
-    plan->packs = packs <= 16 ? 1 : packs <= 32 ? 2 : 4;
+    plan->packs = packs <= 4 ? 1 : packs <= 16 ? 2 : 4;
     plan->lanes = 4;
     while (plan->lanes * plan->packs < packs) plan->lanes *= 2;
     return true;

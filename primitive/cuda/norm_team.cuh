@@ -157,7 +157,7 @@ class NormTeam {
   __device__ __forceinline__ void CopyEnd(char* words, Span& span, const T* end) const {
     const unsigned past = BytesPastBoundary(end);
     const char* const word = reinterpret_cast<const char*>(end) - past;
-    if (past == 0 || span.from + span.bytes <= word) return;
+    if (past == 0 || span.bytes == 0 || span.from + span.bytes <= word) return;
     span.bytes -= kPackBytes;
     T* const to = reinterpret_cast<T*>(words + span.bytes);
     const T* const from = reinterpret_cast<const T*>(word);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which kernel serves which row (primitive/cuda/row_policy.h). Needs no GPU.
+// Which kernel serves which row (primitive/cuda/row_policy.h, fused_policy.h). Needs no GPU.
 #include "primitive/cuda/row_policy.h"
 
 #include <gtest/gtest.h>
+
+#include "primitive/cuda/fused_policy.h"
 
 namespace oneflow_lite {
 namespace {
@@ -34,6 +36,36 @@ TEST(RowPolicyTest, EveryPlanHoldsItsRow) {
               ASSERT_LE(plan.threads, plan.blocks_per_row > 1 ? t.most_threads : t.block_threads);
               ASSERT_EQ(plan.threads % 32, 0) << packs;
             }
+          }
+        }
+      }
+    }
+  }
+}
+
+// The same of fused rows, whatever their fusion; up to half a cluster's registers there is a plan.
+TEST(FusedPolicyTest, EveryPlanHoldsItsRow) {
+  cuda::DeviceLimits limits{};
+  limits.multiprocessors = 132;
+  for (const int blocks : {1, 8, 16}) {
+    for (const int value_bytes : {16, 32}) {
+      for (const bool is_lean : {false, true}) {
+        for (const int64_t rows : {1, 3, 60, 400, 100000}) {
+          for (int64_t packs = 1; packs < 100000; packs += packs < 3000 ? 1 : 97) {
+            const cuda::HeldTraits t{value_bytes, is_lean, blocks};
+            cuda::HeldPlan plan;
+            if (!cuda::PlanHeldRows(rows, packs, t, limits, &plan)) {
+              ASSERT_GT(packs, int64_t{blocks} * 512 * 4) << packs;
+              continue;
+            }
+            const int64_t threads =
+                plan.lanes > 0 ? plan.lanes : int64_t{plan.blocks} * plan.threads;
+            ASSERT_LE(packs, threads * plan.packs) << packs;
+            ASSERT_EQ(plan.full, packs == threads * plan.packs) << packs;
+            ASSERT_LE(plan.blocks, blocks) << packs;
+            ASSERT_LE(plan.threads, 512) << packs;
+            ASSERT_EQ(plan.threads % 32, 0) << packs;
+            ASSERT_LE(plan.packs * (plan.holds ? value_bytes : 16), 128) << packs;
           }
         }
       }

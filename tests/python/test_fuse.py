@@ -150,6 +150,68 @@ def test_widths_around_every_tier(device, width, rows):
         check(op(x, b, 0.5, dim=-1), 0.5 * softmax(host(x) * 0.5 + host(b)), dtype, scale=0.0625)
 
 
+# Rows of whole packs: in half, packs of 8 columns, up to 16, 32 and 128 of them in the lanes of a
+# warp; up to 1024 in one block with 4 a thread; then with 8, or in clusters.
+WHOLE = [8, 64, 128, 136, 256, 264, 1024, 1032, 4096, 8192, 8200, 16384, 16392, 32768, 65544]
+AROUND = {
+    # name: (load, store, the same for arrays, forms of the operands of each)
+    "row": (lambda x, s, b: x * s + b, None, None, None, ("number", "row"), ()),
+    "row after": (lambda x, s: x * s, lambda y, b: y * fuse.sigmoid(y) + b,
+                  None, lambda y, b: y / (1 + np.exp(-y)) + b, ("number",), ("row",)),
+    "matrix": (lambda x, r: x + r, lambda y, g: y * g, None, None, ("full",), ("column",)),
+    "mask": (lambda x, k: fuse.where(k, x, -3.0), lambda y, r: y - r,
+             lambda x, k: np.where(k, x, -3.0), None, ("mask",), ("full",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("width", WHOLE)
+@pytest.mark.parametrize("name", AROUND)
+@pytest.mark.parametrize("base", BASES)
+def test_rows_of_whole_packs(device, base, name, width):
+    if device == "cpu" and width > 1032:
+        pytest.skip("the CPU has no tiers")
+    load, store, of_arrays, store_of_arrays, *forms = AROUND[name]
+    rows = 301 if width < 8200 else 130 if width < 20000 else 35
+    shapes = {"full": (rows, width), "row": (width,), "mask": (width,), "column": (rows, 1)}
+
+    def made(form):
+        if form == "number":
+            return 0.75
+        values = RNG.normal(size=shapes[form])
+        return tensor(*((values < 0.5, "bool") if form == "mask" else (values, dtype)), device)
+
+    for dtype in ("float16", "bfloat16", "float32") if device == "cuda" else ("float32",):
+        x, before, after = made("full"), list(map(made, forms[0])), list(map(made, forms[1]))
+        weights = {}
+        if base == "layer_norm" and name == "row":
+            weights = {"weight": made("row"), "bias": made("row")}
+        op = getattr(fuse, base)(load=load, store=store)
+        y = op(x, *before, *after, **options(base, width), **weights)
+        first, *rest = (v if isinstance(v, float) else host(v) for v in (x, *before, *after))
+        want = BASES[base]((of_arrays or load)(first, *rest[: len(before)]))
+        if weights:
+            want = want * host(weights["weight"]) + host(weights["bias"])
+        if store:
+            want = (store_of_arrays or store)(want, *rest[len(before) :])
+        check(y, want, dtype, scale=8.0 if dtype == "float32" else 2.0)
+
+
+def test_corners_of_rows_of_whole_packs(device):
+    x = RNG.normal(size=(5, 1024))
+    x[0], x[1, ::2], x[2, 5], x[3, 7] = -math.inf, -math.inf, math.inf, math.nan
+    x = tensor(x, "float32", device)
+    op = fuse.softmax(load=lambda x, b: x + b)
+    got = host(op(x, flow.zeros(1024, device=device), dim=-1))
+    assert np.isnan(got[[0, 2, 3]]).all()
+    assert (got[1, ::2] == 0).all()
+    check(tensor(got[[1, 4]], "float32"), softmax(host(x)[[1, 4]]), "float32")
+    far = tensor(1e4 + 1e-3 * RNG.normal(size=(3, 4096)), "float32", device)
+    got = fuse.layer_norm(load=lambda x, b: x + b)(
+        far, flow.zeros(4096, device=device), normalized_shape=4096, eps=1e-12
+    )
+    np.testing.assert_allclose(host(got), layer_norm(host(far), 1e-12), atol=2e-3)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_a_half_is_rounded_once(dtype):
     x = tensor(RNG.normal(size=(4, 50)), dtype)

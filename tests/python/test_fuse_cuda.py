@@ -15,7 +15,7 @@ from numerics import host, tensor
 
 flow = pytest.importorskip("oneflow_lite")
 
-from oneflow_lite.fuse import kernel, nvrtc, source  # noqa: E402
+from oneflow_lite.fuse import kernel, kinds, nvrtc, source  # noqa: E402
 from oneflow_lite.fuse.bases import row_shape  # noqa: E402
 from oneflow_lite.fuse.compose import compose  # noqa: E402
 
@@ -53,8 +53,8 @@ def everything(base):
 
 
 def kind(base, dtype):
-    operand = source.Operand
-    return source.Kind(base, dtype, "x", (
+    operand = kinds.Operand
+    return kinds.Kind(base, dtype, "x", (
         ("m", operand("matrix", "bool", "period")), ("b", operand("matrix", dtype, "none")),
         ("c", operand("column", "float32", "repeat")), ("s", operand("number")),
         ("g", operand("matrix", "float32", "all")),
@@ -78,9 +78,29 @@ def test_source_compiles(compiler, base, dtype, name):
     assert compiled.image[:4] == b"\x7fELF" and name.split("<")[0] in compiled.name
 
 
+HELD = ["FusedLanesKernel<8, 1, true, A>", "FusedLanesKernel<32, 4, false, A>",
+        "FusedBlockKernel<4, true, true, A>", "FusedBlockKernel<8, false, false, A>"]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("base, dtype, name", zip(
+    itertools.cycle(["softmax", "layer_norm", "log_softmax", "rms_norm", "layer_norm"]),
+    itertools.cycle(["float16", "float32", "bfloat16"]), HELD * 2,
+))  # fmt: skip
+def test_source_of_whole_rows_compiles(compiler, base, dtype, name):
+    op, given = everything(base), kind(base, dtype)
+    if base.endswith("norm"):  # weight and bias are operands of the Store
+        weights = (("weight", kinds.Operand("matrix", dtype, "none")),
+                   ("bias", kinds.Operand("matrix", "float32", "none")))  # fmt: skip
+        given = given._replace(operands=given.operands + weights)
+    text = source.generate(given._replace(whole=True), op.load, op.store)
+    nvrtc.compiled(text, expression(name), 90)
+    assert base.startswith(("log_", "soft")) or "p_weight" in text
+
+
 def given(dtype, **rows):
-    operands = [(n, source.Operand("matrix", d, r)) for n, (d, r) in rows.items()]
-    return source.Kind("softmax", dtype, "x", (*operands, ("s", source.Operand("number"))))
+    operands = [(n, kinds.Operand("matrix", d, r)) for n, (d, r) in rows.items()]
+    return kinds.Kind("softmax", dtype, "x", (*operands, ("s", kinds.Operand("number"))))
 
 
 def names(operands):
@@ -90,19 +110,19 @@ def names(operands):
 def test_what_is_cheap_is_computed_again():
     scaled, biased = fuse.softmax(load=lambda x, s: x * s), fuse.softmax(lambda x, s, b: x * s + b)
     one, two = given("float16"), given("float16", b=("float16", "none"))
-    assert source.is_lean(one, scaled.load) and source.is_lean(one, None)
-    assert source.computes_again(two, biased.load) and not source.is_lean(two, biased.load)
-    assert names(source.matrices(two, biased.load)) == ["x", "b"]
+    assert kinds.is_lean(one, scaled.load) and kinds.is_lean(one, None)
+    assert kinds.computes_again(two, biased.load) and not kinds.is_lean(two, biased.load)
+    assert names(kinds.matrices(two, biased.load)) == ["x", "b"]
     # A double's exponential, a costly expression, and three matrices: what is computed stays.
     costly = fuse.softmax(load=lambda x, s, b: fuse.tanh(x * s) + b)
     affine = fuse.softmax(load=lambda x, s, g, b: x * g * s + b)
     three = given("float16", g=("float16", "none"), b=("float16", "none"))
     for kind_, op in (given("float64"), scaled), (two, costly), (three, affine):
-        assert not source.computes_again(kind_, op.load)
-        assert not source.is_lean(kind_, op.load)
-        assert names(source.matrices(kind_, op.load)) == ["x"]  # rows that serve all are read late
+        assert not kinds.computes_again(kind_, op.load)
+        assert not kinds.is_lean(kind_, op.load)
+        assert names(kinds.matrices(kind_, op.load)) == ["x"]  # rows that serve all are read late
     wide = given("float16", b=("float32", "none"))  # kept in float32: two packs for one
-    assert not source.is_lean(wide, biased.load)
+    assert not kinds.is_lean(wide, biased.load)
 
 
 @pytest.mark.slow
@@ -119,9 +139,9 @@ def test_cheap_expressions_compile(compiler, dtype, other, name):
 @pytest.mark.slow
 def test_names_that_are_not_those_of_cuda(compiler):
     op = fuse.softmax(load=lambda float, λ, double: float * λ + double, store=lambda y, λ: y - λ)
-    operand = source.Operand
+    operand = kinds.Operand
     given = (("λ", operand("number")), ("double", operand("column", "float16", "all")))
-    text = source.generate(source.Kind("softmax", "float16", "float", given), op.load, op.store)
+    text = source.generate(kinds.Kind("softmax", "float16", "float", given), op.load, op.store)
     nvrtc.compiled(text, expression(KERNELS[0]), 90)
 
 
@@ -204,8 +224,8 @@ def test_common_masks_are_not_copied():
 def test_words_fill_the_struct():
     for base, dtype in itertools.product(["softmax", "rms_norm"], ["float16", "float64"]):
         op, k = everything(base), kind(base, dtype)
-        load = [w for n, o in source.load_operands(k, op.load) for w in o.fields(n)]
-        store = [w for n, o in source.store_operands(k, op.store) for w in o.fields(n)]
+        load = [w for n, o in kinds.load_operands(k, op.load) for w in o.fields(n)]
+        store = [w for n, o in kinds.store_operands(k, op.store) for w in o.fields(n)]
         norm = {"weight": 1, "bias": 2, "float_weight": True, "eps": 1e-5}
         words = source.launch_words(
             k, 7, 3, [0] * len(load), [0] * len(store), norm if op.is_norm else None

@@ -42,7 +42,7 @@ OPERATIONS: dict[str, Operation] = {
     "sqrt": Operation("sqrt({})", "sqrt({})"),
     "rsqrt": Operation("rsqrt({})", "rsqrt({})"),
     "tanh": Operation("tanh({})", "tanh({})"),
-    "sigmoid": Operation("sigmoid({})", "C(1) / (C(1) + exp(-{}))"),
+    "sigmoid": Operation("sigmoid({})", "Sigmoid({})"),
     "relu": Operation("relu({})", "({0} < C(0) ? C(0) : {0})"),
     "maximum": Operation("maximum({}, {})", "({0} > {1} || {0} != {0} ? {0} : {1})"),
     "minimum": Operation("minimum({}, {})", "({0} < {1} || {0} != {0} ? {0} : {1})"),

@@ -17,21 +17,18 @@ from oneflow_lite.custom_op import register_op
 from oneflow_lite.fuse import nvrtc
 from oneflow_lite.fuse.bases import Options, row_shape
 from oneflow_lite.fuse.compose import Values, compose, compute_dtype
-from oneflow_lite.fuse.source import (
-    ALGORITHM,
+from oneflow_lite.fuse.kinds import (
     TYPES,
     Kind,
     Operand,
     compute_type,
     element_type,
-    generate,
     is_lean,
-    launch_words,
     load_operands,
     matrices,
-    number_word,
     store_operands,
 )
+from oneflow_lite.fuse.source import ALGORITHM, generate, launch_words, number_word
 
 if TYPE_CHECKING:
     from oneflow_lite.fuse.op import FusedOp
@@ -205,10 +202,15 @@ class _Kernels:
         self._op = op
         self._planned: dict[Any, Any] = {}
 
-    def _plan(self, kind: Kind, x: Tensor, rows: int, cols: int) -> Any:
+    def _plan(self, kind: Kind, x: Tensor, rows: int, cols: int) -> tuple[Any, Kind]:
+        """The loaded kernel, and the kind that it is of: not whole where such rows do not fit."""
         key = (kind, rows, cols, x.device.index)
         if key not in self._planned:
-            self._planned[key] = self._load(kind, x, rows, cols)
+            planned = self._load(kind, x, rows, cols)
+            if planned is None:
+                kind = kind._replace(whole=False)
+                planned = self._load(kind, x, rows, cols)
+            self._planned[key] = planned, kind
         return self._planned[key]
 
     def _load(self, kind: Kind, x: Tensor, rows: int, cols: int) -> Any:
@@ -225,8 +227,10 @@ class _Kernels:
                 bytes_per_pack=len(matrices(kind, op.load)) * pack * element,
                 statistics_bytes=_STATISTICS[op.base.name] * (8 if wide else 4), is_double=wide,
                 shares_registers=op.base.name != "layer_norm", is_lean=is_lean(kind, op.load),
-                most_clustered=most_clustered,
+                is_whole=kind.whole, most_clustered=most_clustered,
             )  # fmt: skip
+            if planned.whole != kind.whole:
+                return None
             expression = "oneflow_lite::cuda::" + planned.name.replace("A>", ALGORITHM + ">")
             kernel = nvrtc.compiled(source, expression, architecture)
             if planned.load(x, kernel.key, kernel.image, kernel.name):
@@ -236,23 +240,28 @@ class _Kernels:
     def launch(self, values: dict[str, Any], options: Options) -> Tensor:
         op, cols = self._op, options["width"]
         x = values[op.input].contiguous()
+        y = _C.empty(x.shape, dtype=x.dtype, device=x.device)
         row_ndim = len(options["normalized_shape"])
         operands, words, held = {}, {op.input: [x.data_ptr()]}, [x]
-        for name, value in values.items():
-            if name == op.input:
+        weights = {n: options.get(n) for n in ("weight", "bias")} if op.is_norm else {}
+        starts = [x.data_ptr(), y.data_ptr(), cols * x.nbytes // x.numel()]
+        for name, value in (values | weights).items():
+            if name == op.input or value is None:
                 continue
             if isinstance(value, Tensor):
                 operand, memory, number = prepare(value, x.shape, row_ndim)
                 held.append(memory)
                 words[name] = [memory.data_ptr()] + ([number] if number else [])
+                if operand.form == "matrix":
+                    starts.append(memory.data_ptr())
             else:
                 operand = Operand("number")
                 words[name] = [number_word(value)]
             operands[name] = operand
-        kind = Kind(op.base.name, _dtype_name(x), op.input, tuple(operands.items()))
-        planned = self._plan(kind, x, x.numel() // cols, cols)
-        y = _C.empty(x.shape, dtype=x.dtype, device=x.device)
-        norm = self._norm(x, options, held) if op.is_norm else None
+        whole = not any(start % 16 for start in starts)
+        kind = Kind(op.base.name, _dtype_name(x), op.input, tuple(operands.items()), whole)
+        planned, kind = self._plan(kind, x, x.numel() // cols, cols)
+        norm = self._norm(kind, x, options, held) if op.is_norm else None
         load, store = (
             [word for name, _ in found for word in words[name]]
             for found in (load_operands(kind, op.load), store_operands(kind, op.store))
@@ -264,9 +273,12 @@ class _Kernels:
         return y
 
     @staticmethod
-    def _norm(x: Tensor, options: Options, held: list[Tensor]) -> dict[str, Any]:
-        """The words of NormExtras: both of x's dtype, or both in the type computed in."""
-        given = {n: options.get(n) for n in ("weight", "bias")}
+    def _norm(kind: Kind, x: Tensor, options: Options, held: list[Tensor]) -> dict[str, Any]:
+        """The words of NormExtras: both of x's dtype, or both in the type computed in.
+
+        None where the Store applies them.
+        """
+        given = {n: None if kind.whole else options.get(n) for n in ("weight", "bias")}
         present = [t for t in given.values() if t is not None]
         as_x = all(t.dtype is x.dtype for t in present)
         wanted = x.dtype if as_x else (float64 if x.dtype is float64 else float32)

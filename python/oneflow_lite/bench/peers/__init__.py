@@ -10,11 +10,12 @@ They work on our tensors' memory (DLPack) and on our stream, so that the same ev
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
 import oneflow_lite as flow
-from oneflow_lite.bench.problem import Problem, Unsupported
+from oneflow_lite.bench.problem import Candidate, Problem, Unsupported
 
 # name: module; the first is always asked, the others where they are installed
 MODULES = {
@@ -54,3 +55,17 @@ def share_stream(p: Problem) -> None:
     ours = flow.cuda.current_stream().cuda_stream
     if ours != torch.cuda.current_stream().cuda_stream:
         torch.cuda.set_stream(torch.cuda.ExternalStream(ours))
+
+
+def candidate_of(
+    p: Problem, makers: Mapping[str, Callable[[Problem, dict[str, Any]], Candidate]]
+) -> Candidate:
+    """What one of ``makers``, by the op's name, makes of PyTorch's tensors, without autograd."""
+    import torch
+
+    if p.op not in makers:
+        raise Unsupported(f"has no {p.op}")
+    share_stream(p)
+    candidate = makers[p.op](p, torch_tensors(p))
+    candidate.call = torch.no_grad()(candidate.call)
+    return candidate

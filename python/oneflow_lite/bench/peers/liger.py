@@ -105,13 +105,6 @@ MAKERS: dict[str, Callable[[Problem, dict[str, Any]], Candidate]] = {
 
 
 def make(p: Problem) -> Candidate:
-    import torch
-
-    if p.op not in MAKERS:
-        raise Unsupported(f"has no {p.op}")
     if p.dtype == "float64":
         raise Unsupported("computes in float32")
-    peers.share_stream(p)
-    c = MAKERS[p.op](p, peers.torch_tensors(p))
-    c.call = torch.no_grad()(c.call)
-    return c
+    return peers.candidate_of(p, MAKERS)

@@ -101,15 +101,8 @@ MAKERS: dict[str, Callable[[Problem, dict[str, Any]], Candidate]] = {
 
 
 def make(p: Problem) -> Candidate:
-    import torch
-
-    if p.op not in MAKERS:
-        raise Unsupported(f"has no {p.op}")
     if p.dtype == "float64":
         raise Unsupported("has no float64")
     if p.case.cols % (16 // p.itemsize):
         raise Unsupported(f"needs widths divisible by {16 // p.itemsize}")
-    peers.share_stream(p)
-    c = MAKERS[p.op](p, peers.torch_tensors(p))
-    c.call = torch.no_grad()(c.call)
-    return c
+    return peers.candidate_of(p, MAKERS)

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// layer_norm and rms_norm of values that threads hold (fused_whole.cuh). layer_norm: lanes centre
+// their own columns about their mean; parts merge as in norm_forward.cuh.
+#pragma once
+
+#include "primitive/cuda/fused_whole.cuh"
+#include "primitive/cuda/norm_forward.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+template <bool kCentre, class Load, class Store>
+class HeldRow<NormRow<kCentre, Load, NoResidual, Store>> {
+  using Base = NormRow<kCentre, Load, NoResidual, Store>;
+  using C = typename Base::C;
+  using T = typename Base::Output;
+
+ public:
+  // The columns' count, their mean as a sum of two, and the squares of their distances from it;
+  // rms_norm: the squares alone.
+  struct alignas(16) Part {
+    C count = 0, mean = 0, low = 0, squares = 0;
+  };
+
+  __device__ __forceinline__ explicit HeldRow(const Base& base) : extras_(base.extras) {}
+
+  template <int kLanes, class Held>
+  __device__ __forceinline__ Part Gather(Held& held) {
+    if constexpr (kCentre && !Held::kHolds) {
+      PivotSums<C> sums;
+      held.Each([&](auto& v, int) { sums.Add(v); });
+      const CentredSums<C> centred(ReduceLanes<kLanes>(sums, MergePivotSums{}));
+      return {centred.count, centred.mean, centred.low, centred.squares};
+    }
+    C sum = 0;
+    held.Each([&](auto& v, int) {
+#pragma unroll
+      for (const C& x : v.v) sum += kCentre ? x : x * x;
+    });
+    Part part;
+    part.squares = sum = ReduceLanes<kLanes>(sum, Plus{});
+    if constexpr (kCentre) {
+      part.count = static_cast<C>(held.places.template Count<kLanes>());
+      const C share = part.count == 0 ? C(0) : Quotient(C(1), part.count);
+      part.mean = mean_ = sum * share;
+      SumOf<C, 2> sums;  // of the distances, and of their squares
+      held.Each([&](auto& v, int) {
+#pragma unroll
+        for (C& x : v.v) {
+          const C d = x - mean_;
+          sums.v[0] += d;
+          sums.v[1] += d * d;
+          if (Held::kHolds) x = d;
+        }
+      });
+      apart_ = Held::kHolds;
+      sums = ReduceLanes<kLanes>(sums, Plus{});
+      part.low = sums.v[0] * share;
+      part.squares = sums.v[1] - sums.v[0] * part.low;
+    }
+    return part;
+  }
+  __device__ __forceinline__ Part Merge(const Part* parts, int count) const {
+    SumOf<C, 2> sums;
+    const C base = parts[0].mean;
+    for (int i = threadIdx.x % kWarp; i < count; i += kWarp) {
+      const Part part = parts[i];
+      const C apart = (part.mean - base) + part.low;
+      if (kCentre) sums.v[0] += part.count * apart;
+      sums.v[1] += kCentre ? part.squares + part.count * apart * apart : part.squares;
+    }
+    Part row;
+    if constexpr (kCentre) {
+      sums = ReduceLanes<kWarp>(sums, Plus{});
+      row.mean = base;
+      row.low = sums.v[0] * extras_.share;
+      row.squares = sums.v[1] - sums.v[0] * row.low;
+    } else {
+      row.squares = ReduceLanes<kWarp>(sums.v[1], Plus{});
+    }
+    return row;
+  }
+  __device__ __forceinline__ void Begin(const Part& row) {
+    const C squares = row.squares < 0 ? C(0) : row.squares;  // it may have been rounded below 0
+    rstd_ = ReciprocalRoot(squares * extras_.share + extras_.eps);
+    // y = (v - mean_) * rstd + offset
+    if (kCentre && !apart_) mean_ = row.mean;
+    if constexpr (kCentre) offset_ = ((mean_ - row.mean) - row.low) * rstd_;
+  }
+  template <int N>
+  __device__ __forceinline__ Pack<C, N> Result(Pack<C, N> v) const {
+#pragma unroll
+    for (C& x : v.v) {
+      if (kCentre && !apart_) x -= mean_;
+      x = kCentre ? x * rstd_ + offset_ : x * rstd_;
+    }
+    return v;
+  }
+
+ private:
+  const NormExtras<T, C>& extras_;
+  bool apart_ = false;
+  C mean_ = 0, rstd_ = 0, offset_ = 0;
+};
+
+}  // namespace cuda
+}  // namespace oneflow_lite

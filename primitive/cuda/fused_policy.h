@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which kernel serves fused rows of whole packs (fused_whole.cuh), by measurement on an H200.
+#pragma once
+
+#include <stdint.h>
+
+#include "primitive/cuda/device_limits.h"
+
+namespace oneflow_lite {
+namespace cuda {
+
+struct FusedPolicy {
+  static constexpr int64_t kMaxRows = (1 << 27) - 1;  // clusters of 16 blocks in a grid
+  static constexpr int kLanePacks = 128;        // of a row; per lane 1, 2 or 4
+  static constexpr int kLaneThreads = 128;      // of a block whose lanes share rows
+  static constexpr int kThreads = 512;          // of another block, at most ...
+  static constexpr int kBlocks = 2;             // ... of which a multiprocessor holds two
+  static constexpr int kClusterThreads = 256;   // of a block of a cluster, while 16 are enough
+  static constexpr int kHeldPacks = 4;          // per thread, of rows in single blocks ...
+  static constexpr int kAloneBytes = 32 << 10;  // ... whose values take so many bytes at most
+  static constexpr int kHeldBytes = 128;        // of a thread's values elsewhere: 32 registers
+  static constexpr int kInputPacks = 8;         // of inputs that stay as they lie in memory
+  static constexpr int kFewPacks = 2;           // where rows are so few that latency counts
+  static constexpr int kFewRowPacks = 256;      // a block's part of few rows, at least
+};
+
+// What of a fusion the choice depends on.
+struct HeldTraits {
+  int value_bytes;  // of a pack, in the type computed in
+  bool is_lean;     // one input, from which the values are cheap to compute at every visit
+  int most_blocks;  // of a cluster
+};
+
+struct HeldPlan {
+  int lanes = 0;      // that share a row; 0: a block does, or several
+  int packs = 0;      // per thread
+  int threads = 0;    // of a block
+  int blocks = 1;     // that share a row
+  bool full = false;  // whether every thread has all its packs
+  bool holds = true;  // whether the values stay computed
+};
+
+// False: the rows do not fit.
+inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& t,
+                         const DeviceLimits& limits, HeldPlan* plan) {
+  using P = FusedPolicy;
+  *plan = HeldPlan();
+  if (rows > P::kMaxRows) return false;
+  if (packs <= P::kLanePacks) {
+    plan->threads = P::kLaneThreads;
+    plan->packs = packs <= 16 ? 1 : packs <= 32 ? 2 : 4;
+    plan->lanes = 4;
+    while (plan->lanes * plan->packs < packs) plan->lanes *= 2;
+    plan->full = plan->lanes * plan->packs == packs;
+    return true;
+  }
+  // The fewest blocks of so many threads with so many packs each, if they are enough.
+  const auto in_blocks = [&](int each, int threads, auto&& enough) {
+    plan->packs = each;
+    plan->blocks = 1;
+    while (plan->blocks < t.most_blocks && !enough(plan->blocks)) plan->blocks *= 2;
+    const int64_t shared_out = int64_t{plan->blocks} * each * 32;
+    plan->threads = static_cast<int>((packs + shared_out - 1) / shared_out) * 32;
+    plan->full = int64_t{plan->blocks} * plan->threads * each == packs;
+    return plan->threads <= threads;
+  };
+  const auto room = [&](int each, int threads) {
+    return [=](int64_t blocks) { return packs <= blocks * each * threads; };
+  };
+  // Few rows get more blocks each, as long as that keeps a block busy.
+  if (rows * packs <= int64_t{limits.multiprocessors} * 1024 * P::kFewPacks) {
+    const auto fills = [&](int64_t blocks) {
+      return packs <= blocks * P::kFewPacks * P::kThreads &&
+             (rows * blocks >= 2 * limits.multiprocessors || packs <= blocks * P::kFewRowPacks);
+    };
+    if (in_blocks(P::kFewPacks, P::kThreads, fills)) return true;
+  }
+  if (packs * t.value_bytes <= P::kAloneBytes) {
+    return in_blocks(P::kHeldPacks, P::kThreads, room(P::kHeldPacks, P::kThreads));
+  }
+  const int most = P::kHeldBytes / t.value_bytes;  // packs of values per thread
+  plan->holds = !(t.is_lean && most < P::kInputPacks);
+  const int each = plan->holds ? most : P::kInputPacks;
+  if (!plan->holds && packs <= each * P::kThreads) {
+    return in_blocks(each, P::kThreads, room(each, P::kThreads));
+  }
+  return in_blocks(each, P::kClusterThreads, room(each, P::kClusterThreads)) ||
+         in_blocks(each, P::kThreads, room(each, P::kThreads));
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

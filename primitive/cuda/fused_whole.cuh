@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A fused row (fused_row.cuh) where every row of every matrix is whole packs of 16 bytes of output,
+// held in registers: of a group of lanes, of a block, or of the blocks of a cluster. All that is
+// read is on its way before anything is computed; the expression is computed once, and what comes
+// of it stays in the type computed in. One exchange per row merges what the warps found.
+//
+// What a base algorithm makes of values that threads hold is its HeldRow: fused_softmax.cuh and
+// fused_norm.cuh. HeldRow<Base> is made of the base at the row, and has
+//   Part                      what some columns come to; a multiple of 16 bytes
+//   Part Gather<kLanes>(held)    of these lanes' columns; may change what is held
+//   static Part Merge(const Part*, int count, const Base&)    by a whole warp
+//   void Begin(const Part& row)  the whole row's
+//   Pack<C, N> Result<N>(const Pack<C, N>& held, col)
+#pragma once
+
+#include "primitive/cuda/fused_policy.h"
+#include "primitive/cuda/fused_row.cuh"
+#include "primitive/cuda/warp_exchange.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+template <class Base>
+class HeldRow;
+
+// The launcher's words: a row algorithm over Loaded<C>, and what its values are computed from.
+template <class Base_, class Elements_>
+struct WholeRow {
+  using Base = Base_;
+  using Elements = Elements_;
+  using Output = typename Base::Output;
+  using C = typename Base::C;
+  static constexpr int kPack = Base::kPack;
+  Base base;
+  Elements elements;
+};
+
+// Which packs of a row a thread has: `rank` and every `size`th from there on. kFull: kPacks of
+// them.
+template <int N, int kPacks, bool kFull>
+struct PacksOfThread {
+  int packs, size, rank;
+
+  __device__ __forceinline__ bool Has(int k) const { return kFull || rank + k * size < packs; }
+  __device__ __forceinline__ int Column(int k) const { return (rank + k * size) * N; }
+  // Columns of the kLanes lanes that this thread is one of.
+  template <int kLanes>
+  __device__ __forceinline__ int Count() const {
+    if (kFull) return kLanes * kPacks * N;
+    int count = 0;
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      const int left = packs - (rank - static_cast<int>(threadIdx.x % kLanes) + k * size);
+      count += left < 0 ? 0 : left < kLanes ? left : kLanes;
+    }
+    return count * N;
+  }
+  // Makes the compiler work out columns anew from here on, rather than keep them.
+  __device__ __forceinline__ void Forget() { asm volatile("" : "+r"(rank)); }
+};
+
+// Each(f) calls f(pack, k) for every pack k. Here f may change it: values that stay computed.
+template <class A, int kPacks, bool kFull>
+struct HeldValues {
+  static constexpr bool kHolds = true;
+  static constexpr int N = A::kPack;
+  PacksOfThread<N, kPacks, kFull> places;
+  Pack<typename A::C, N> values[kPacks];
+
+  __device__ __forceinline__ void Load(const typename A::Elements& elements, int64_t row) {
+    typename A::Elements::template Inputs<N> inputs[kPacks];
+    typename A::Elements::template Commons<N> commons[kPacks];
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (!places.Has(k)) continue;
+      inputs[k] = elements.template LoadInputs<Access::kAligned, N>(row, places.Column(k));
+    }
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (!places.Has(k)) continue;
+      commons[k] = elements.template LoadCommons<Access::kAligned, N>(row, places.Column(k));
+    }
+    const auto constants = elements.Begin(row);
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (places.Has(k)) values[k] = elements.template Apply<N>(inputs[k], commons[k], constants);
+    }
+  }
+  template <class F>
+  __device__ __forceinline__ void Each(F&& f) {
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (places.Has(k)) f(values[k], k);
+    }
+  }
+};
+
+// Inputs that stay as they lie in memory, of which the values are computed at each visit.
+template <class A, int kPacks, bool kFull>
+struct HeldInputs {
+  static constexpr bool kHolds = false;
+  static constexpr int N = A::kPack;
+  using Elements = typename A::Elements;
+  PacksOfThread<N, kPacks, kFull> places;
+  const Elements& elements;
+  typename Elements::Constants constants;
+  typename Elements::template Inputs<N> inputs[kPacks];
+
+  __device__ __forceinline__ void Load(const Elements& at_row, int64_t row) {
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (!places.Has(k)) continue;
+      inputs[k] = at_row.template LoadInputs<Access::kAligned, N>(row, places.Column(k));
+    }
+    constants = elements.Begin(row);
+  }
+  template <class F>
+  __device__ __forceinline__ void Each(F&& f) {
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (!places.Has(k)) continue;
+      auto v = elements.template Apply<N>(
+          inputs[k], elements.template LoadCommons<Access::kAligned, N>(0, places.Column(k)),
+          constants);
+      f(v, k);
+    }
+  }
+};
+
+// The row once its loads are under way: merge(of, held) lets `of` learn what the whole of it comes
+// to.
+template <class A, class Held, class F>
+__device__ __forceinline__ void RunHeldRow(const A& a, int64_t row, Held& held, F&& merge) {
+  constexpr int N = A::kPack;
+  held.Load(a.elements.At(row), row);
+  HeldRow<typename A::Base> of(a.base);
+  const auto constants = a.base.store.Begin(row);
+  held.places.Forget();
+  merge(of);
+  held.places.Forget();
+  const auto store = a.base.store.At(row);
+  held.Each([&](auto& v, int k) {
+    const int col = held.places.Column(k);
+    store.template Store<N>(row, col, of.Result(v),
+                            store.template LoadInputs<Access::kAligned, N>(row, col),
+                            store.template LoadCommons<Access::kAligned, N>(row, col), constants);
+  });
+}
+
+// Registers of a lane, as blocks per multiprocessor: 48, 64 or 80 with 1, 2 or 4 packs.
+template <int kPacks>
+inline constexpr int kFusedLaneBlocks = kPacks == 1   ? 10
+                                        : kPacks == 2 ? 8
+                                                      : 6;
+
+// A row per kLanes lanes; the grid covers all rows.
+template <int kLanes, int kPacks, bool kFull, class A>
+__global__ void __launch_bounds__(RowPolicy::kGroupThreads, kFusedLaneBlocks<kPacks>)
+    FusedLanesKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
+  // Lanes behind the last row do it once more: the whole warp takes part in its reductions.
+  const int64_t group =
+      int64_t{blockIdx.x} * (RowPolicy::kGroupThreads / kLanes) + threadIdx.x / kLanes;
+  const int rank = threadIdx.x % kLanes;
+  HeldValues<A, kPacks, kFull> held{{static_cast<int>(cols / A::kPack), kLanes, rank}};
+  RunHeldRow(a, group < rows ? group : rows - 1, held,
+             [&](auto& of) { of.Begin(of.template Gather<kLanes>(held)); });
+}
+
+// A row per block, or per cluster of blocks. kHold: the values stay computed.
+template <int kPacks, bool kFull, bool kHold, class A>
+__global__ void __launch_bounds__(FusedPolicy::kThreads, FusedPolicy::kBlocks)
+    FusedBlockKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
+  using Exchange = WarpExchange<typename HeldRow<typename A::Base>::Part>;
+  extern __shared__ __align__(16) char shared[];
+  Exchange exchange(shared);
+  const int threads = static_cast<int>(blockDim.x);
+  const PacksOfThread<A::kPack, kPacks, kFull> places{
+      static_cast<int>(cols / A::kPack), Exchange::blocks() * threads,
+      Exchange::block() * threads + static_cast<int>(threadIdx.x)};
+  const auto run = [&](auto&& held) {
+    RunHeldRow(a, internal::ClusterIndex(), held, [&](auto& of) {
+      const auto* parts = exchange.Give(of.template Gather<kWarp>(held));
+      of.Begin(of.Merge(parts, Exchange::values()));
+    });
+  };
+  if constexpr (kHold) {
+    run(HeldValues<A, kPacks, kFull>{places, {}});
+  } else {
+    run(HeldInputs<A, kPacks, kFull>{places, a.elements});
+  }
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The structs of a fused op's source: FusedElements for what load does, FusedStore for store.
+
+All their members are 8 bytes wide, so that the launcher can lay them out as a list of words, in the
+order in which they are named here.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from oneflow_lite.fuse.expression import OPERATIONS, Graph
+from oneflow_lite.fuse.kinds import (
+    TYPES,
+    Kind,
+    Operand,
+    commons,
+    element_type,
+    load_operands,
+    matrices,
+    norm_weights,
+    store_operands,
+)
+
+
+def _statements(graph: Graph, leaves: dict[str, str], indent: str) -> tuple[str, str]:
+    """Statements that compute the expression, and the name of its value."""
+    lines: list[str] = []
+
+    def leaf(step: Any) -> str:
+        if step.kind == "parameter":
+            return leaves[step.value]
+        if math.isnan(step.value):
+            return "C(__int_as_float(0x7fc00000))"
+        if math.isinf(step.value):
+            return f"C({'-' if step.value < 0 else ''}__int_as_float(0x7f800000))"
+        return f"C({step.value!r})"
+
+    def apply(operation: str, args: list[str]) -> str:
+        name = f"t{len(lines)}"
+        lines.append(f"{indent}const C {name} = {OPERATIONS[operation].cuda.format(*args)};\n")
+        return name
+
+    values = graph.evaluate(leaf, apply)
+    return "".join(lines), values[graph.result]
+
+
+def _member(name: str) -> str:
+    """The member that holds a parameter; Python's names may be C++'s keywords, or Greek."""
+    return "p_" + "".join(c if c.isascii() else f"u{ord(c):x}" for c in name)
+
+
+def _fields(operands: list[tuple[str, Operand]]) -> str:
+    return "".join(f"  {field}\n" for name, o in operands for field in o.fields(_member(name)))
+
+
+def _pointer(name: str, operand: Operand, column: str) -> str:
+    member = _member(name)
+    return f"{member} + ({operand.row(member)}) * stride + {column}"
+
+
+def _moves(operands: list[tuple[str, Operand]]) -> str:
+    """Statements that move a copy, ``here``, to a row; its stride is 0 then."""
+    return "".join(
+        f"    here.{_member(n)} = {_pointer(n, o, '0')};\n"
+        for n, o in operands
+        if o.form == "matrix"
+    )
+
+
+def _readings(found: list[tuple[str, Operand]]) -> tuple[str, str, dict[str, str]]:
+    """How matrices are read: members that do, statements that unpack them, and their elements.
+
+    Inputs are what each row has of its own, Commons what serves all rows.
+    """
+    text, packs, leaves = "", "", {}
+    for what, of_all in ("Inputs", False), ("Commons", True):
+        own = [(n, o) for n, o in found if (o.rows == "none") == of_all]
+        fields, loads = "", []
+        for i, (name, o) in enumerate(own):
+            pointer = _pointer(name, o, "col")
+            fields += f"    StowedPack<{TYPES[o.dtype]}, N> i{i};\n"
+            loads.append(f"StowedPack<{TYPES[o.dtype]}, N>::Of(LoadOperand<kAccess, N>({pointer}))")
+            element = f"{what[0].lower()}{i}"
+            packs += f"    const auto {element} = {what.lower()}.i{i}.Get();\n"
+            leaves[name] = f"ConvertTo<C>({element}.v[i])"
+        text += f"""  template <int N>
+  struct {what} {{
+{fields}  }};
+  template <Access kAccess, int N>
+  __device__ __forceinline__ {what}<N> Load{what}(int64_t row, int64_t col) const {{
+    return {{{("," + chr(10) + " " * 12).join(loads)}}};
+  }}
+"""
+    return text, packs, leaves
+
+
+def _constants(operands: list[tuple[str, Operand]]) -> tuple[str, dict[str, str]]:
+    """The members that hold what is the same for a whole row, and their names."""
+    columns = [(_member(n), o) for n, o in operands if o.form == "column"]
+    fields = "".join(f"    C {member};\n" for member, _ in columns)
+    values = ", ".join(f"ConvertTo<C>({member}[{o.row(member)}])" for member, o in columns)
+    text = f"""  struct Constants {{
+{fields}  }};
+  __device__ __forceinline__ Constants Begin(int64_t row) const {{ return {{{values}}}; }}
+"""
+    leaves = {n: f"constants.{_member(n)}" for n, o in operands if o.form == "column"}
+    leaves |= {n: f"static_cast<C>({_member(n)})" for n, o in operands if o.form == "number"}
+    return text, leaves
+
+
+def elements(kind: Kind, load: Graph | None) -> str:
+    operands = load_operands(kind, load)
+    constants, leaves = _constants(operands)
+    members = _whole_members if kind.whole else _streamed_members
+    return f"""
+struct FusedElements {{
+  int64_t stride;
+{_fields(operands)}
+{constants}  __device__ __forceinline__ FusedElements At(int64_t row) const {{
+    FusedElements here = *this;
+{_moves(matrices(kind, load))}    here.stride = 0;
+    return here;
+  }}
+{members(kind, load, leaves)}}};
+"""
+
+
+def _result(kind: Kind, load: Graph | None, leaves: dict[str, str]) -> str:
+    """Statements that compute a pack of what load gives."""
+    body, value = "", leaves[kind.input] if load is None else ""
+    if load is not None:
+        body, value = _statements(load, leaves, " " * 6)
+    return f"""    Pack<C, N> result;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {{
+{body}      result.v[i] = {value};
+    }}
+    return result;
+"""
+
+
+def _whole_members(kind: Kind, load: Graph | None, leaves: dict[str, str]) -> str:
+    """How fused_whole.cuh reads: each matrix as it lies in memory, until Apply."""
+    readings, packs, read = _readings(matrices(kind, load))
+    return f"""{readings}  template <int N>
+  __device__ __forceinline__ Pack<C, N> Apply(const Inputs<N>& inputs, const Commons<N>& commons,
+                                              const Constants& constants) const {{
+{packs}{_result(kind, load, leaves | read)}  }}
+"""
+
+
+def _streamed_members(kind: Kind, load: Graph | None, leaves: dict[str, str]) -> str:
+    """How fused_row.cuh reads: matrices in one type, by the way that a row's alignment allows."""
+    inputs, late = matrices(kind, load), commons(kind, load)
+    aligned = " && ".join(
+        f"IsOperandAligned<kPackSize<T>>({_pointer(n, o, 'head')})" for n, o in inputs
+    )
+    loads = "".join(
+        f"    input[{i}] = ConvertPack<Element>(\n"
+        f"        LoadOperand<kAccess, N>({_pointer(n, o, 'col')}));\n"
+        for i, (n, o) in enumerate(inputs)
+    )
+    reads = "".join(
+        f"    const auto c{i} = LoadCommon<N>({_member(n)} + col);\n"
+        for i, (n, _) in enumerate(late)
+    )
+    leaves |= {n: f"ConvertTo<C>(input[{i}].v[i])" for i, (n, _) in enumerate(inputs)}
+    leaves |= {n: f"ConvertTo<C>(c{i}.v[i])" for i, (n, _) in enumerate(late)}
+    return f"""  using Element = {element_type(kind, load)};
+  static constexpr int kInputs = {len(inputs)};
+  __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {{
+    return {aligned};
+  }}
+  template <Access kAccess, int N>
+  __device__ __forceinline__ void Load(int64_t row, int64_t col,
+                                       Pack<Element, N> (&input)[kInputs]) const {{
+{loads}  }}
+  template <int N>
+  __device__ __forceinline__ Pack<C, N> Apply(int64_t col, const Pack<Element, N> (&input)[kInputs],
+                                              const Constants& constants) const {{
+{reads}{_result(kind, load, leaves)}  }}
+"""
+
+
+def store_functor(kind: Kind, store: Graph | None) -> str:
+    operands = store_operands(kind, store)
+    constants, leaves = _constants(operands)
+    readings, packs, read = _readings([(n, o) for n, o in operands if o.form == "matrix"])
+    leaves |= read
+    body, value = "", "v.v[i]"
+    for name, operation in ("weight", "*"), ("bias", "+"):  # a norm's own come first
+        if (name, dict(operands).get(name)) in norm_weights(kind):
+            value = f"({value} {operation} {leaves[name]})"
+    if store is not None:
+        leaves[store.parameters[0]] = value
+        body, value = _statements(store, leaves, " " * 6)
+    return f"""
+struct FusedStore {{
+  using Element = T;
+  T* y;
+  int64_t stride;
+{_fields(operands)}
+{constants}  __device__ __forceinline__ FusedStore At(int64_t row) const {{
+    FusedStore here = *this;
+    here.y = y + row * stride;
+{_moves(operands)}    here.stride = 0;
+    return here;
+  }}
+  __device__ __forceinline__ int Head(int64_t row) const {{
+    return ElementsToBoundary(y + row * stride);
+  }}
+{readings}  template <int N>
+  __device__ __forceinline__ void Store(int64_t row, int64_t col, const Pack<C, N>& v,
+                                        const Inputs<N>& inputs, const Commons<N>& commons,
+                                        const Constants& constants) const {{
+{packs}    Pack<C, N> result;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {{
+{body}      result.v[i] = {value};
+    }}
+    StoreAlignedPack<N>(y + row * stride + col, ConvertPack<T>(result));
+  }}
+  template <int N>
+  __device__ __forceinline__ void Store(int64_t row, int64_t col, const Pack<C, N>& v) const {{
+    Store<N>(row, col, v, LoadInputs<Access::kAny, N>(row, col),
+             LoadCommons<Access::kAny, N>(row, col), Begin(row));
+  }}
+}};
+"""
