@@ -46,8 +46,8 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
       : Base(a, grid, shared) {
     const int warps = blockDim.x / kWarp, warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
     char* memory = shared + kNormScratchBytes + lane * kPackBytes;
-    weights_ = memory + warp * kWeightBytes;
-    if (!kHoldWeight) memory += warps * kWeightBytes;
+    weights_ = memory + warp * (IsPacked() ? kWeightBytes / 2 : kWeightBytes);
+    if (!kHoldWeight) memory += warps * (IsPacked() ? kWeightBytes / 2 : kWeightBytes);
     biases_ = memory + warp * kWeightBytes;
     if (kFromOutput) memory += warps * kWeightBytes;
     memory -= lane * kPackBytes;
@@ -108,6 +108,8 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
       const Values w = Base::WeightsInMemory(a_.weight, a_.float_weight, k, C(1));
       if (kHoldWeight) {
         held_weight_ = w;
+      } else if (IsPacked()) {
+        Base::Write(weights_, k, ConvertPack<T>(w));
       } else {
         Base::Write(weights_, k, w);
       }
@@ -120,8 +122,13 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
       extra_bias_ = ExtraWeight(a_.bias, C(0));
     }
   }
+  // Whether the weight is kept as it is in memory, where a stage more fits then.
+  __device__ __forceinline__ bool IsPacked() const {
+    return kPacks == 4 && sizeof(T) == 2 && more_.packed_weight;
+  }
   __device__ __forceinline__ Values Weight(int k) const {
     if constexpr (kHoldWeight) return held_weight_;
+    if (IsPacked()) return ConvertPack<C>(Base::template Read<Pack<T, N>>(weights_, k));
     return Base::template Read<Values>(weights_, k);
   }
 
@@ -148,10 +155,11 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
     const bool bulk = Base::IsBulk(), is_dy = bulk && this->rank_ == kWarp;
     if (turn < this->turns_ && (!bulk || is_dy || this->rank_ == 0)) {
       const int64_t row = row_ + int64_t{turns_ahead} * step_;
-      char* const words = this->shared_ + words_ + stage * Base::StageBytes();
-      char* const dy_words = words + Base::TensorBytes();
       const T* const x = a_.x + row * a_.x_stride;
       const T* const dy = a_.dy + row * a_.cols;
+      char* const part = this->shared_ + words_ + stage * Base::StageBytes();
+      char* const words = part + Base::Shift(x + column_);
+      char* const dy_words = part + Base::TensorBytes() + Base::Shift(dy + column_);
       if (bulk) {
         const T* const from = is_dy ? dy : x;
         char* const to = is_dy ? dy_words : words;
@@ -188,12 +196,21 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
     next_dy_ = a_.dy[row * a_.cols + extra_];
   }
 
-  // words: this thread's first word of the stage.
-  __device__ __forceinline__ Pack<T, N> PackOfX(const char* words, int k) const {
-    return Base::PackOf(words, k, more_.like_x, past_x_);
+  // This thread's first words in the stages.
+  struct Words {
+    const char *x, *dy;
+  };
+  __device__ __forceinline__ Words WordsOf(int stage) const {
+    const char* const part =
+        this->shared_ + words_ + stage * Base::StageBytes() + this->rank_ * kPackBytes;
+    return {part + Base::Shift(a_.x + row_ * a_.x_stride + column_),
+            part + Base::TensorBytes() + Base::Shift(a_.dy + out_)};
   }
-  __device__ __forceinline__ Pack<T, N> PackOfDy(const char* words, int k) const {
-    return Base::PackOf(words + Base::TensorBytes(), k, more_.like_dy, past_dy_);
+  __device__ __forceinline__ Pack<T, N> PackOfX(const Words& words, int k) const {
+    return Base::PackOf(words.x, k, more_.like_x, past_x_);
+  }
+  __device__ __forceinline__ Pack<T, N> PackOfDy(const Words& words, int k) const {
+    return Base::PackOf(words.dy, k, more_.like_dy, past_dy_);
   }
   __device__ __forceinline__ Values ToV(const Pack<T, N>& x, int k, C mean,
                                         const Values& weight) const {
@@ -207,8 +224,7 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
   // One row.
   __device__ __forceinline__ void Visit(int turn, int stage, C mean, C rstd) {
     const bool active = turn < this->turns_;
-    const char* const words =
-        this->shared_ + words_ + stage * Base::StageBytes() + this->rank_ * kPackBytes;
+    const Words words = WordsOf(stage);
     Values v[kHold ? kPacks : 1], dy[kHold ? kPacks : 1];
     StowedPack<T, N> stowed_x[kStow ? kPacks : 1], stowed_dy[kStow ? kPacks : 1];
     Sums sums;
@@ -317,11 +333,11 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
 };
 
 template <class T, int kPacks, bool kCentre, bool kFromOutput, bool kAligned>
-__global__ void __launch_bounds__(kNormThreads<kPacks>, 1)
+__global__ void __launch_bounds__(kNormThreads<kPacks, kAligned>, 1)
     NormBackwardKernel(const __grid_constant__ NormBackward<T> a,
                        const __grid_constant__ NormBackwardGrid<T, kCentre> grid) {
-  extern __shared__ __align__(16) char shared[];
-  NormBackwardTeam<T, kPacks, kCentre, kFromOutput, kAligned>(a, grid, shared).Run();
+  extern __shared__ __align__(128) char team_memory[];
+  NormBackwardTeam<T, kPacks, kCentre, kFromOutput, kAligned>(a, grid, team_memory).Run();
 }
 
 }  // namespace cuda

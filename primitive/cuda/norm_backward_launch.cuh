@@ -13,25 +13,9 @@ namespace cuda {
 
 namespace internal {
 
-template <class T>
-NormTraits BackwardTraits(bool centre, bool from_output, bool aligned, int period) {
-  NormTraits t;
-  t.many = kManyPacks<T>;
-  t.pack = kPackSize<T>;
-  t.compute_bytes = sizeof(ComputeType<T>);
-  t.inputs = 2;
-  t.weights = from_output ? 2 : 1;
-  t.few_weights = from_output ? 1 : 0;
-  t.kinds = centre ? 2 : 1;
-  t.scratch_bytes = kNormScratchBytes;
-  t.aligned = aligned;
-  t.period = period;
-  return t;
-}
-
 // How the rows lie within 16 bytes.
 struct RowsLie {
-  bool aligned;                     // all at multiples of 16 bytes
+  bool aligned, lines;              // all at multiples of 16 bytes, x and dy of 128
   bool like_x, like_dy, like_dsum;  // as those of dx
   int period;                       // rows after which they lie as before
 };
@@ -52,12 +36,34 @@ RowsLie HowRowsLie(const NormBackward<T>& a) {
   RowsLie lie;
   lie.aligned = AreMultiplesOf16({AddressOf(a.x), AddressOf(a.dy), AddressOf(a.dsum),
                                   AddressOf(a.dx), a.cols * sizeof(T), a.x_stride * sizeof(T)});
+  lie.lines = lie.aligned &&
+              (AddressOf(a.x) | AddressOf(a.dy) | a.cols * sizeof(T) | a.x_stride * sizeof(T)) %
+                      kNormLineBytes ==
+                  0;
   lie.like_x = AreMultiplesOf16({AddressOf(a.x) - anchor, pad});
   lie.like_dy = AreMultiplesOf16({AddressOf(a.dy) - anchor});
   lie.like_dsum = !a.dsum || AreMultiplesOf16({AddressOf(a.dsum) - anchor});
   const int dense = PeriodOf<T>(a.cols), x = PeriodOf<T>(a.x_stride);
   lie.period = dense > x ? dense : x;
   return lie;
+}
+
+template <class T>
+NormTraits BackwardTraits(bool centre, bool from_output, bool float_weight, const RowsLie& lie) {
+  NormTraits t;
+  t.many = kManyPacks<T>;
+  t.pack = kPackSize<T>;
+  t.compute_bytes = sizeof(ComputeType<T>);
+  t.inputs = 2;
+  t.weights = from_output ? 2 : 1;
+  t.few_weights = from_output ? 1 : 0;
+  t.kinds = centre ? 2 : 1;
+  t.scratch_bytes = kNormScratchBytes;
+  t.aligned = lie.aligned;
+  t.lines = lie.lines;
+  t.packs_weight = sizeof(T) == 2 && !from_output && !float_weight;
+  t.period = lie.period;
+  return t;
 }
 
 template <class T, bool kCentre>
@@ -131,6 +137,8 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
   grid.team = plan.team;
   grid.slices = static_cast<int>(plan.slices);
   grid.stages = plan.stages;
+  grid.slack = plan.slack;
+  grid.packed_weight = plan.packed_weight;
   grid.chunks = plan.chunks;
   grid.needs_sums = a.template needs_sums<kCentre>();
   grid.cluster = plan.cluster && grid.needs_sums;  // a cluster that starts must exchange
@@ -166,8 +174,10 @@ size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits
   if (rows <= 0 || cols <= 0) return 0;
   int64_t most = internal::FewWorkspaceBytes<T, kCentre>(rows);
   for (const bool keeps_bias : {false, true}) {
-    for (const bool aligned : {false, true}) {
-      const auto traits = internal::BackwardTraits<T>(kCentre, keeps_bias, aligned, 1);
+    for (const int each : {0, 16, 128}) {  // bytes of which rows start at multiples
+      internal::RowsLie lie = {};
+      lie.aligned = each >= 16, lie.lines = each == 128, lie.period = 1;
+      const auto traits = internal::BackwardTraits<T>(kCentre, keeps_bias, true, lie);
       const NormPlan plan = internal::PlanFor<T, kCentre>(rows, cols, traits, limits);
       // AlignUnits leaves at most a pack's elements.
       const int64_t units = plan.units > kPackSize<T> ? plan.units : kPackSize<T>;
@@ -192,7 +202,7 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
     return LaunchNormBackward<kCentre>(b, limits, stream, workspace);
   }
   const auto lie = internal::HowRowsLie(a);
-  const auto traits = internal::BackwardTraits<T>(kCentre, a.from_output, lie.aligned, lie.period);
+  const auto traits = internal::BackwardTraits<T>(kCentre, a.from_output, a.float_weight, lie);
   NormFewPlan few;
   if (internal::ServesFew(a) && PlanFew(a.rows, a.cols, traits, limits, &few)) {
     return internal::LaunchNormFew<kCentre>(few, a, stream, workspace);

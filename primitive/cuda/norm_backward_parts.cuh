@@ -14,7 +14,7 @@ template <class T, bool kCentre>
 struct NormBackwardGrid : NormGrid {
   using C = ComputeType<T>;
   int chunks;
-  bool needs_sums;
+  bool needs_sums, packed_weight;
   bool like_x, like_dy, like_dsum;   // their rows lie like those of dx between 16-byte boundaries
   bool last;                         // a single unit, which writes dweight and dbias itself
   C share;                           // 1 / cols

@@ -92,7 +92,9 @@ struct NormTraits {
   int kinds = 0;          // gradients that gather per column: of weight and bias, or weight alone
   int scratch_bytes = 0;  // shared memory needed besides
   bool aligned = false;   // every row of every tensor starts at a multiple of 16 bytes
-  int period = 1;         // rows after which all tensors' lie alike again
+  bool lines = false;     // ... of 128 bytes, which bulk copies like
+  bool packs_weight = false;  // may keep the weight as it is in memory, for four packs
+  int period = 1;             // rows after which all tensors' lie alike again
 };
 
 struct NormPlan {
@@ -102,9 +104,11 @@ struct NormPlan {
   int64_t slices = 1;    // blocks that share a row
   bool cluster = false;  // ... as a cluster; else they read the row's sums
   int stages = 0;        // of the ring
-  int64_t units = 1;     // blocks, clusters or rows of slices, which share out the rows
-  int chunks = 1;        // parts of a row's sums, where they are computed beforehand
-  int64_t shared = 0;    // bytes of dynamic shared memory
+  int slack = 0;         // bytes of a tensor's row in a stage beside those of its packs
+  bool packed_weight = false;
+  int64_t units = 1;   // blocks, clusters or rows of slices, which share out the rows
+  int chunks = 1;      // parts of a row's sums, where they are computed beforehand
+  int64_t shared = 0;  // bytes of dynamic shared memory
 
   int teams() const { return threads / team; }
   bool knows_sums() const { return slices > 1 && !cluster; }
@@ -115,11 +119,14 @@ inline bool FitStages(const NormTraits& t, const DeviceLimits& limits, NormPlan*
                       int64_t most = NormPolicy::kMaxStages) {
   const int64_t slots = int64_t{plan->packs} * plan->threads;
   const int64_t kept = slots * t.pack * t.compute_bytes;  // a weight or bias per column
-  const int weights = plan->packs > 1 ? t.weights : t.few_weights;
-  const int64_t fixed = t.scratch_bytes + kept * weights;
-  // The words of a team's row that is not aligned may be one more than its packs.
-  const int64_t words = slots + (t.aligned ? 0 : plan->teams());
-  const int64_t stage = t.inputs * words * 16;
+  plan->packed_weight = t.packs_weight && plan->packs == 4;
+  const int64_t fixed =
+      t.scratch_bytes +
+      (plan->packed_weight ? slots * 16 : kept * (plan->packs > 1 ? t.weights : t.few_weights));
+  // Bulk copies keep to the lines of memory; otherwise a row that is not aligned may have a word of
+  // 16 bytes more than packs.
+  plan->slack = plan->team > 32 ? (t.lines ? 0 : 128) : (t.aligned ? 0 : 16);
+  const int64_t stage = t.inputs * (slots * 16 + int64_t{plan->teams()} * plan->slack);
   int64_t stages = (limits.shared_per_block - fixed) / stage;
   if (stages > most) stages = most;
   plan->stages = static_cast<int>(stages);
@@ -190,7 +197,7 @@ inline NormPlan PlanTeams(int64_t rows, int64_t packs, const NormTraits& t,
   if (packs <= int64_t{32} * plan.packs) {
     plan.team = lanes;
     while (int64_t{plan.team} * plan.packs < packs) plan.team *= 2;
-    plan.threads = plan.packs == 1 ? P::kFewThreads : P::kThreads;
+    plan.threads = plan.packs == 1 && t.aligned ? P::kFewThreads : P::kThreads;
   } else {
     ShapeTeam(packs, t, &plan);
     plan.threads = ThreadsOfTeams(plan.team);

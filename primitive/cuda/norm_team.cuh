@@ -20,21 +20,27 @@ namespace cuda {
 // Where a launch's teams are.
 struct NormGrid {
   int team, slices, stages;
+  int slack;     // bytes of a tensor in a stage beside those of its packs
   bool cluster;  // the slices of a row are a cluster, which exchanges its sums
 };
 
+// Bulk copies are faster where both ends lie alike between multiples of so many bytes.
+inline constexpr int kNormLineBytes = 128;
+
 inline constexpr int kNormBarrierBytes = NormPolicy::kMaxWarps * NormPolicy::kMaxStages * 8;
-inline constexpr int kNormScratchBytes = ClusterExchange::kScratchBytes +
-                                         2 * NormPolicy::kMaxWarps * kReduceSlotBytes +
-                                         kNormBarrierBytes;
+inline constexpr int kNormScratchBytes =
+    (ClusterExchange::kScratchBytes + 2 * NormPolicy::kMaxWarps * kReduceSlotBytes +
+     kNormBarrierBytes + kNormLineBytes - 1) /
+    kNormLineBytes * kNormLineBytes;
 
 // Packs per thread of the wider teams: 16 columns, 8 of float64.
 template <class T>
 inline constexpr int kManyPacks = sizeof(T) == 2 ? 2 : 4;
 
 // Threads that a block may have.
-template <int kPacks>
-inline constexpr int kNormThreads = kPacks == 1 ? NormPolicy::kFewThreads : NormPolicy::kThreads;
+template <int kPacks, bool kAligned>
+inline constexpr int kNormThreads =
+    kPacks == 1 && kAligned ? NormPolicy::kFewThreads : NormPolicy::kThreads;
 
 // One thread's part in its team. kInputs tensors of T are copied per row; kAligned: every row of
 // every tensor starts at a multiple of 16 bytes.
@@ -115,7 +121,7 @@ class NormTeam {
 
   // The team's part of a stage.
   __device__ __forceinline__ int TensorBytes() const {
-    return (grid_.team * kPacks + (kAligned ? 0 : 1)) * kPackBytes;
+    return grid_.team * kPacks * kPackBytes + grid_.slack;
   }
   __device__ __forceinline__ int StageBytes() const { return kInputs * TensorBytes(); }
   // Pack k of a tensor, of which `words` is this thread's first word in a stage. past: bytes of
@@ -142,6 +148,12 @@ class NormTeam {
     return pack;
   }
 
+  // Where a team's words begin in its part of a stage, by where one of this thread's packs is.
+  __device__ __forceinline__ int Shift(const T* pack) const {
+    if (grid_.team <= kWarp) return 0;
+    const auto low = static_cast<unsigned>(reinterpret_cast<uintptr_t>(pack));
+    return static_cast<int>((low - rank_ * kPackBytes) & (kNormLineBytes - kPackBytes));
+  }
   // The words of a team's packs in a row of one tensor.
   struct Span {
     const char* from;
@@ -241,8 +253,9 @@ class NormTeam {
   }
   // The barrier objects of the team's stages.
   __device__ __forceinline__ uint32_t Barriers() const {
-    return static_cast<uint32_t>(__cvta_generic_to_shared(shared_)) + kNormScratchBytes -
-           kNormBarrierBytes + team_ * NormPolicy::kMaxStages * 8;
+    return static_cast<uint32_t>(__cvta_generic_to_shared(shared_)) +
+           ClusterExchange::kScratchBytes + 2 * NormPolicy::kMaxWarps * kReduceSlotBytes +
+           team_ * NormPolicy::kMaxStages * 8;
   }
 
   const NormGrid& grid_;
