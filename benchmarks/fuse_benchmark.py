@@ -3,9 +3,9 @@
 
 python benchmarks/fuse_benchmark.py [--dtypes float16,float32] [--widths 512,4096] [--ops softmax]
 
-Per line the bare op's GB/s and, for each fusion, its GB/s and, in parentheses, its time over the
-bare op's beyond the bytes it moves more: 1.00 is a fusion that costs its bytes and nothing else.
-``late`` counts repetitions in which the GPU waited for the host.
+A table in Markdown. A cell is a fusion's time over the bare op's, the bytes that it moves more taken
+into account: 1.00 is a fusion that costs its bytes and nothing else. Behind it, what it costs beyond
+them in microseconds. ``late`` counts repetitions in which the GPU waited for the host.
 """
 
 from __future__ import annotations
@@ -17,13 +17,21 @@ from oneflow_lite.bench.clock import CudaClock
 from oneflow_lite.bench.problem import Candidate
 
 BYTES = 400e6  # of the input
+
+
+def gelu(y: object) -> object:
+    return y * flow.fuse.sigmoid(y * 1.702)  # type: ignore[operator]
+
+
 FUSIONS = {
     # name: (load, store, operands, tensors read or written, whole ones)
-    "scale": (lambda x, s: x * s, None, ("number",), 2),
-    "scale + bias": (lambda x, s, b: x * s + b, None, ("number", "row"), 2),
-    "where": (lambda x, k: flow.fuse.where(k, x, -65504.0), None, ("row",), 2),
+    "x s": (lambda x, s: x * s, None, ("number",), 2),
+    "x s + row": (lambda x, s, b: x * s + b, None, ("number", "row"), 2),
+    "where row": (lambda x, k: flow.fuse.where(k, x, -65504.0), None, ("row",), 2),
     "x + full": (lambda x, r: x + r, None, ("full",), 3),
-    "store y * g": (None, lambda y, g: y * g, ("column",), 2),
+    "store y s + row": (None, lambda y, s, b: y * s + b, ("number", "row"), 2),
+    "store gelu(y)": (None, gelu, (), 2),
+    "store y column": (None, lambda y, g: y * g, ("column",), 2),
     "store y + full": (None, lambda y, r: y + r, ("full",), 3),
 }
 
@@ -49,22 +57,23 @@ def line(clock: CudaClock, op: str, dtype: str, width: int) -> str:
         candidates[name] = Candidate(lambda fused=fused, given=given: fused(x, *given, **own))
     times = clock.measure(candidates)
     base = times["bare"].median
-    texts = [f"{op} {dtype} {rows}x{width}: bare {2 * x.nbytes / base / 1e3:.0f} GB/s"]
+    cells = [op, dtype, f"{rows} × {width}", f"{base:.1f}", f"{2 * x.nbytes / base / 1e3:.0f}"]
     for name, (*_, tensors) in FUSIONS.items():
-        t = times[name].median
-        rate, cost = tensors * x.nbytes / t / 1e3, t / base * 2 / tensors
+        t, must = times[name].median, base * tensors / 2
         late = f" late {times[name].late}" if times[name].late else ""
-        texts.append(f"{name} {rate:.0f} ({cost:.3f}{late})")
-    return ", ".join(texts)
+        cells.append(f"{t / must:.2f} ({t - must:+.1f}{late})")
+    return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ops", default="softmax,log_softmax,layer_norm,rms_norm")
-    parser.add_argument("--dtypes", default="float16,float32")
-    parser.add_argument("--widths", default="128,1024,4096,8192,32768,131072")
+    parser.add_argument("--dtypes", default="float16,bfloat16,float32")
+    parser.add_argument("--widths", default="64,128,512,1024,4096,8192,16384,32768,65536,131072")
     args = parser.parse_args()
     clock = CudaClock()
+    titles = ["op", "dtype", "shape", "bare, µs", "GB/s", *FUSIONS]
+    print(f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}")
     for op in args.ops.split(","):
         for dtype in args.dtypes.split(","):
             for width in map(int, args.widths.split(",")):

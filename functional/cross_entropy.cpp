@@ -179,7 +179,7 @@ StatusOr<Tensor> FusedVector(const Tensor& logits, const Tensor& target, int64_t
 
 }  // namespace
 
-StatusOr<Tensor> CrossEntropy(const Tensor& logits, const Tensor& target, const Tensor& weight,
+StatusOr<Tensor> CrossEntropy(const Tensor& logits, const Tensor& given, const Tensor& weight,
                               int64_t ignore_index, absl::string_view reduction,
                               double label_smoothing, bool inplace_backward) {
   OFL_RETURN_IF_ERROR(CheckReduction("cross_entropy", reduction));
@@ -190,6 +190,8 @@ StatusOr<Tensor> CrossEntropy(const Tensor& logits, const Tensor& target, const 
     return ShapeMismatch("cross_entropy", "input", logits.shape(), "at least 1 dim");
   }
   OFL_RETURN_IF_ERROR(CheckWeight("cross_entropy", weight, logits));
+  const bool narrow = IsIntegral(given.dtype()) && given.dtype() != DType::kInt64;
+  OFL_ASSIGN_OR_RETURN(Tensor target, narrow ? Cast(given, DType::kInt64) : given);
   const bool classes = !IsFloating(target.dtype());
   if (classes && !weight.defined() && logits.ndim() == 2) {
     return Fused(logits, target, ignore_index, reduction, label_smoothing, inplace_backward);

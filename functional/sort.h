@@ -9,8 +9,7 @@
 
 namespace oneflow_lite::functional {
 
-// Values and the places (int64) they came from along dim. On CUDA every element of a row is
-// compared with every other: fine up to some ten thousand.
+// Values and the places (int64) they came from along dim.
 OFL_API StatusOr<TensorList> Sort(const Tensor& x, int64_t dim = -1, bool descending = false);
 OFL_API StatusOr<Tensor> ArgSort(const Tensor& x, int64_t dim = -1, bool descending = false);
 // The k largest (or smallest) and their places, in order. IndexError where there are fewer.

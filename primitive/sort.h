@@ -15,10 +15,12 @@ class Sort {
     DType dtype = DType::kFloat32;
   };
   virtual ~Sort() = default;
-  // Rows lie one after the other; `indices` are places within the row. On CUDA each element is
-  // compared with all of its row, so that the time grows with rows * cols^2.
+  virtual StatusOr<size_t> WorkspaceBytes(const Stream& stream, int64_t rows,
+                                          int64_t cols) const = 0;
+  // Rows lie one after the other; `indices` are places within the row. The workspace has the bytes
+  // asked for above.
   virtual Status Launch(Stream& stream, int64_t rows, int64_t cols, bool descending, const void* x,
-                        void* values, int64_t* indices) const = 0;
+                        void* values, int64_t* indices, void* workspace) const = 0;
 };
 using SortFactory = PrimitiveFactory<Sort>;
 

@@ -27,8 +27,9 @@ class CpuSort final : public Sort {
  public:
   explicit CpuSort(DType dtype) : dtype_(dtype) {}
 
+  StatusOr<size_t> WorkspaceBytes(const Stream&, int64_t, int64_t) const override { return 0; }
   Status Launch(Stream&, int64_t rows, int64_t cols, bool descending, const void* x_data,
-                void* values_data, int64_t* indices) const override {
+                void* values_data, int64_t* indices, void*) const override {
     VisitAll(dtype_, [&]<class T>(Tag<T>) {
       const T* x = static_cast<const T*>(x_data);
       T* values = static_cast<T*>(values_data);

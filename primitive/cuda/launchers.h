@@ -114,9 +114,15 @@ using CumSumLauncher = cudaError_t (*)(int64_t rows, int64_t cols, bool reverse,
                                        void* y, cudaStream_t);
 CumSumLauncher FindCumSum(DType dtype);
 
-using SortLauncher = cudaError_t (*)(int64_t rows, int64_t cols, bool descending, const void* x,
-                                     void* values, int64_t* indices, cudaStream_t);
-SortLauncher FindSort(DType dtype);
+struct SortProblem {
+  DType dtype;
+  bool descending;
+  int64_t rows, cols;
+  const void* x;
+};
+cudaError_t SortWorkspaceBytes(const SortProblem&, size_t* bytes);
+cudaError_t LaunchSort(const SortProblem&, void* workspace, size_t bytes, void* values,
+                       int64_t* indices, cudaStream_t);
 
 }  // namespace cuda
 }  // namespace oneflow_lite

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A block per row: it sums a stretch of one element per thread, and carries the total on to the
-// next.
+// A block per row sums a stretch of one element per thread, and carries the total on to the next.
+// CUB's scan over the device would share a row out among blocks, but in an order that changes from
+// run to run, and with it the last bits of a sum of floats.
 #include <cub/block/block_scan.cuh>
 
 #include "primitive/cuda/elementwise.cuh"

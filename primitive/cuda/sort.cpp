@@ -8,20 +8,31 @@ namespace {
 
 class CudaSort final : public Sort {
  public:
-  explicit CudaSort(cuda::SortLauncher launcher) : launcher_(launcher) {}
+  explicit CudaSort(DType dtype) : dtype_(dtype) {}
+
+  StatusOr<size_t> WorkspaceBytes(const Stream& stream, int64_t rows, int64_t cols) const override {
+    size_t bytes = 0;
+    OFL_RETURN_IF_ERROR(cuda::RunOn(stream, kName, [&](cudaStream_t) {
+      return cuda::SortWorkspaceBytes({dtype_, false, rows, cols, nullptr}, &bytes);
+    }));
+    return bytes;
+  }
+
   Status Launch(Stream& stream, int64_t rows, int64_t cols, bool descending, const void* x,
-                void* values, int64_t* indices) const override {
+                void* values, int64_t* indices, void* workspace) const override {
+    OFL_ASSIGN_OR_RETURN(const size_t bytes, WorkspaceBytes(stream, rows, cols));
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launcher_(rows, cols, descending, x, values, indices, s);
+      return cuda::LaunchSort({dtype_, descending, rows, cols, x}, workspace, bytes, values,
+                              indices, s);
     });
   }
 
  private:
-  cuda::SortLauncher launcher_;
+  DType dtype_;
 };
 
 StatusOr<std::unique_ptr<Sort>> NewSort(const Sort::Spec& spec) {
-  return std::make_unique<CudaSort>(cuda::FindSort(spec.dtype));
+  return std::make_unique<CudaSort>(spec.dtype);
 }
 
 const bool registered = RegisterPrimitive<Sort>(DeviceType::kCUDA, &NewSort);

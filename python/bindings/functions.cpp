@@ -133,6 +133,13 @@ PyMethodDef DefOf(size_t i, FastCall call) {
           METH_FASTCALL | METH_KEYWORDS, b.doc.c_str()};
 }
 
+// NumPy's names for two arguments, which PyTorch takes as well.
+const char* OtherName(PyObject* name) {
+  if (PyUnicode_CompareWithASCIIString(name, "axis") == 0) return "dim";
+  if (PyUnicode_CompareWithASCIIString(name, "keepdims") == 0) return "keepdim";
+  return nullptr;
+}
+
 // Reads what was passed by keyword. `given` has a bit per argument so far.
 bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwnames,
                   uint64_t* given, Value* out) {
@@ -144,6 +151,10 @@ bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwn
     if (i == b.names.size()) {  // not interned, or wrong
       for (i = 0; i < b.names.size(); ++i) {
         if (PyUnicode_Compare(b.names[i], name) == 0) break;
+      }
+    }
+    if (const char* other = i == b.names.size() ? OtherName(name) : nullptr) {
+      for (i = 0; i < b.names.size() && f.args[i].name != other; ++i) {
       }
     }
     if (i == b.names.size()) {

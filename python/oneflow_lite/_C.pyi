@@ -13,7 +13,6 @@ class _Sorted(NamedTuple):
     values: Tensor
     indices: Tensor
 
-
 def abs(input: Tensor) -> Tensor: ...
 def add(input: Tensor | float, other: Tensor | float, *, alpha: float = 1) -> Tensor: ...
 def add_layer_norm(

@@ -28,7 +28,6 @@ from oneflow_lite._oneflow_lite import dtype as _dtype
 class _Sorted(NamedTuple):
     values: Tensor
     indices: Tensor
-
 '''
 
 _TYPES = {

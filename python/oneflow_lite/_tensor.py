@@ -118,6 +118,12 @@ def _in_place(name: str) -> Any:
     return in_place
 
 
+def contains(self: Tensor, value: Any) -> bool:
+    """Whether an element equals the value."""
+    found = self == value
+    return isinstance(found, Tensor) and bool(found.any())
+
+
 def type_(self: Tensor, dtype: dtype | str | None = None) -> Any:
     """The tensor as another dtype, or without one the name of its own."""
     return f"oneflow_lite.{self.dtype.name}" if dtype is None else _to(self, None, dtype)
@@ -134,7 +140,7 @@ def _complete() -> None:
         "allclose": allclose, "view_as": view_as, "reshape_as": reshape_as, "expand_as": expand_as,
         "__format__": format_number, "__repr__": tensor_repr, "type": type_,
         "get_device": get_device, "ndimension": Tensor.dim, "ravel": lambda self: self.reshape(-1),
-        "is_complex": lambda self: False,
+        "is_complex": lambda self: False, "__contains__": contains,
         "__floordiv__": _math.floor_divide, "__mod__": _math.remainder,
         "__rfloordiv__": lambda self, other: _math.floor_divide(other, self),
         "__rmod__": lambda self, other: _math.remainder(other, self),

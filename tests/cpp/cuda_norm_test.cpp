@@ -338,7 +338,9 @@ TEST_P(CudaNormTest, ManyRowsOfWholePacks) {
                                       {200, 192},
                                       {150, 2048},
                                       {300, 1500},
-                                      {270, 2500}}) {
+                                      {270, 2500},
+                                      {270, 2560},
+                                      {140, 5120}}) {
       for (const bool residual : {false, true}) {
         RunBoth(dtype, {.rows = rows, .cols = packs * PackOf(dtype), .residual = residual});
       }
@@ -354,13 +356,16 @@ TEST_P(CudaNormTest, ManyRowsAndFewRows) {
   }
 }
 
-// Wider than a block, with rows enough to fill the device.
+// Wider than a block, with rows enough to fill the device; so few that a cluster's blocks are
+// small.
 TEST_P(CudaNormTest, ManyWideRows) {
   for (const DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
     for (const bool residual : {false, true}) {
       RunBoth(dtype, {.rows = 140, .cols = 5000 * PackOf(dtype), .residual = residual});
     }
   }
+  RunBoth(DType::kFloat16, {.rows = 70, .cols = 65536});
+  RunBoth(DType::kFloat16, {.rows = 16, .cols = 262144});
   for (const bool in_place : {false, true}) {
     RunBoth(DType::kFloat16, {.rows = 2700, .cols = 2048, .in_place = in_place});
   }
@@ -380,13 +385,12 @@ TEST_P(CudaNormTest, OddOffsetsAndStrides) {
 // A backward whose tensors do not all lie alike within 16 bytes, with several rows per team of a
 // warp's part, of warps and of a cluster: packs follow dx, and are made of two words of the others.
 TEST_P(CudaNormTest, EachTensorOfABackwardAtAnOddOffset) {
-  for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{5000, 33},
-                                   {2500, 128},
-                                   {1700, 1000},
-                                   {1100, 1023},
-                                   {600, 4097},
-                                   {300, 20001}}) {
-    for (const DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
+  for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{4500, 33},
+                                   {2300, 128},
+                                   {1200, 1001},
+                                   {400, 4097},
+                                   {150, 20001}}) {
+    for (const DType dtype : {DType::kFloat16, DType::kFloat32}) {
       const Case k{.rows = rows, .cols = cols, .residual = true};
       for (int which = 0; which < 4; ++which) {
         Case odd = k;
@@ -401,10 +405,30 @@ TEST_P(CudaNormTest, EachTensorOfABackwardAtAnOddOffset) {
   }
 }
 
+// Columns of 4, 8 and 16 lanes, a warp up to 128 packs, a block's registers up to 2048 (float64
+// 1536), clusters of 2 and more; x, weight and what is written each at an offset of its own.
+TEST_P(CudaNormTest, WidthsAroundTheTiersBoundariesAtOddOffsets) {
+  for (const DType dtype : kFloatingTypes) {
+    const int64_t pack = PackOf(dtype);
+    for (const int64_t cols : {31, 33, 63, 65, 127, 129, 137, 255, 257, 264}) {
+      RunBoth(dtype, {.rows = 37, .cols = cols, .x_offset = 1});
+      RunBoth(dtype, {.rows = 37, .cols = cols, .offset = pack - 1, .weight_offset = 1});
+    }
+    for (const int64_t packs : {33, 64, 128, 192, 256, 1536, 2048, 4096}) {
+      for (const int64_t extra : {-1, 0, static_cast<int>(pack)}) {
+        const int64_t cols = packs * pack + extra, rows = packs > 1000 ? 67 : 9;
+        RunBoth(dtype, {.rows = rows, .cols = cols, .x_offset = 1});
+        RunBoth(dtype, {.rows = rows, .cols = cols, .offset = pack - 1, .weight_offset = 1});
+      }
+    }
+  }
+}
+
 TEST_P(CudaNormTest, AMeanFarAboveTheSpread) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     for (const int64_t cols : {40, 768, 5000, 40000, 400000}) {
       RunBoth(dtype, {.rows = 4, .cols = cols, .mean = 1e4, .spread = 1e-3});
+      RunBoth(dtype, {.rows = 4, .cols = cols, .x_offset = 1, .mean = 1e4, .spread = 1e-3});
     }
   }
 }

@@ -322,3 +322,14 @@ def test_the_module(device):
         module(leaf * 1, t).backward()
         expected = backward(x, t, 1.0, False, label_smoothing=0.1)[1]
         np.testing.assert_allclose(host(leaf.grad), host(expected), atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32"])
+def test_targets_of_any_integer_dtype(dtype):
+    x = flow.randn(4, 5)
+    target = flow.tensor([0, 4, 2, 1])
+    narrow = target.to(getattr(flow, dtype))
+    assert flow.equal(flow.cross_entropy(x, narrow), flow.cross_entropy(x, target))
+    assert flow.equal(flow.nll_loss(x, narrow), flow.nll_loss(x, target))
+    with pytest.raises(flow.DTypeError, match="target has dtype bool"):
+        flow.cross_entropy(x, target.bool())

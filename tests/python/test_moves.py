@@ -143,3 +143,18 @@ def test_alpha():
     assert flow.tensor([5]).sub_(2, alpha=2).tolist() == [1]
     x.sub(y, alpha=3).sum().backward()
     assert y.grad.tolist() == [-3, -3]
+
+
+def test_numpys_names_of_arguments():
+    x = flow.arange(6.0).view(2, 3)
+    assert x.sum(axis=1).tolist() == x.sum(dim=1).tolist() == [3, 12]
+    assert flow.softmax(x, axis=0).shape == x.amax(axis=0, keepdims=True).expand(2, 3).shape
+    with pytest.raises(TypeError, match="multiple values"):
+        x.sum(0, axis=0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'axis'"):
+        x.exp(axis=0)
+
+
+def test_contains():
+    x = flow.tensor([[1.0, 2.0]])
+    assert 2.0 in x and 1 in x and 3 not in x and "a" not in x and None not in x

@@ -79,7 +79,8 @@ def test_errors_list_every_key_and_leave_the_module_alone():
         m.load_state_dict(state, strict=False)
     state.pop("2.weight")
     result = m.load_state_dict(state, strict=False)
-    assert sorted(result.missing_keys) == ["0.bias", "2.weight"] and result.unexpected_keys == ["extra"]
+    assert sorted(result.missing_keys) == ["0.bias", "2.weight"]
+    assert result.unexpected_keys == ["extra"]
     assert (m[0].weight.detach().numpy() == 9).all()
 
 

@@ -22,7 +22,7 @@ class NLLLoss(Module):
 
     Notes
     -----
-    ``forward`` takes log-probabilities ``[N, classes, ...]`` or ``[classes]`` and int64 targets
+    ``forward`` takes log-probabilities ``[N, classes, ...]`` or ``[classes]`` and integer targets
     ``[N, ...]`` or ``[]``. ShapeError or DTypeError where they do not go together, IndexError for a
     class out of range.
     """
