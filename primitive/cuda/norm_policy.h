@@ -14,6 +14,9 @@
 //   up to kBlockPacks * 16      a cluster of 2 to 16 blocks  many or 4, where there are clusters
 //   more                        slices of 16 warps, which know the row's sums from a first kernel
 //
+// Rows that are not known to be aligned have whole packs too, and up to 14 columns outside of them,
+// one a thread: their teams have 16 lanes at least (float32 8, float64 2).
+//
 // Where few bytes are moved (PlanFew), there are no teams but blocks for rows and blocks for
 // columns.
 #pragma once
