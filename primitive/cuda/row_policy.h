@@ -10,6 +10,10 @@
 //             ... or of the 2 to 16 of a cluster      up to what a block of the device may have
 //   grid      shared memory of the whole device, the rest read twice    few rows, with workspace
 //   wide      nowhere: read twice by one block        everything else
+//
+// Rows in registers that are not read as they are written (row_shifted.cuh, row_columns.cuh) have
+// groups of 8 or 16 lanes up to kMostColumns columns, a warp up to 128 packs, then block tiers of
+// shapes of their own (ShiftedShape).
 #pragma once
 
 #include <stddef.h>

@@ -61,10 +61,55 @@ struct InnerSpan {
   __device__ __forceinline__ int Column(int e) const { return e < head ? e : e + packs * N; }
 };
 
+// The words of a lane's packs and the one behind them, for each input, shifted into place. col is
+// that of the first pack; words from `end` on are not needed.
+template <int kPacks, class A>
+struct ShiftedWords {
+  static constexpr int N = A::kPack, kInputs = A::kInputs;
+  using Element = typename A::Element;
+  uint32_t words[kInputs][kPacks + 1][4];
+  unsigned past[kInputs];
+
+  __device__ __forceinline__ void Load(const A& a, int64_t row, int64_t col, const Places& places,
+                                       int end) {
+    const uint4* from[kInputs];
+#pragma unroll
+    for (int i = 0; i < kInputs; ++i) {
+      const WordFrame frame = a.Frame(i, row, col);
+      past[i] = frame.past;
+      from[i] = frame.words;
+    }
+#pragma unroll
+    for (int k = 0; k <= kPacks; ++k) {
+#pragma unroll
+      for (int i = 0; i < kInputs; ++i) {
+        if (places.at(k) <= end) {
+          const uint4 word = from[i][k * kWarp];
+          memcpy(words[i][k], &word, sizeof(word));
+        }
+      }
+    }
+  }
+  __device__ __forceinline__ void Shift() {
+#pragma unroll
+    for (int i = 0; i < kInputs; ++i) {
+      VisitWordShift<Element>(past[i], [&](auto skip) {
+        ShiftWords<decltype(skip)::value, (sizeof(Element) < 4), kPacks>(words[i], past[i] % 4 * 8);
+      });
+    }
+  }
+  __device__ __forceinline__ typename A::template Raw<N> Get(int k) const {
+    typename A::template Raw<N> raw;
+#pragma unroll
+    for (int i = 0; i < kInputs; ++i) memcpy(&raw.input[i], words[i][k], sizeof(words[i][k]));
+    return raw;
+  }
+};
+
 template <int kPacks, class A, class Team>
 __device__ __forceinline__ void RowShifted(const A& every, int64_t row, int cols, int each,
                                            Team& team) {
-  constexpr int N = A::kPack, kInputs = A::kInputs;
+  constexpr int N = A::kPack;
   static_assert(4 * N - 2 <= kWarp, "an extra column a lane");
   const A a = AtRow(every, row);
   const InnerSpan<N> span(a.Head(row), cols);
@@ -78,44 +123,18 @@ __device__ __forceinline__ void RowShifted(const A& every, int64_t row, int cols
     a.SetColumns((begin < end ? end - begin : 0) * N + (rank < kWarp ? span.extras() : 0), total);
   }
 
-  uint32_t words[kInputs][kPacks + 1][4];
-  unsigned past[kInputs];
-  const uint4* from[kInputs];
-#pragma unroll
-  for (int i = 0; i < kInputs; ++i) {
-    const WordFrame frame = a.Frame(i, row, col);
-    past[i] = frame.past;
-    from[i] = frame.words;
-  }
-#pragma unroll
-  for (int k = 0; k <= kPacks; ++k) {
-#pragma unroll
-    for (int i = 0; i < kInputs; ++i) {
-      if (places.at(k) <= end) {
-        const uint4 word = from[i][k * kWarp];
-        memcpy(words[i][k], &word, sizeof(word));
-      }
-    }
-  }
+  ShiftedWords<kPacks, A> words;
+  words.Load(a, row, col, places, end);
   RowPart<A, kPacks, 1> part;
   typename A::template Raw<1> extra = {};
   const int extra_col = span.Column(rank);
   part.seen[0] = rank < span.extras();
   if (part.seen[0]) extra = a.template Load<Access::kAny, 1>(row, extra_col);
-#pragma unroll
-  for (int i = 0; i < kInputs; ++i) {
-    VisitWordShift<typename A::Element>(past[i], [&](auto skip) {
-      ShiftWords<decltype(skip)::value, (sizeof(typename A::Element) < 4), kPacks>(words[i],
-                                                                                   past[i] % 4 * 8);
-    });
-  }
+  words.Shift();
   part.extra[0] = a.template Open<1>(extra, part.seen[0], extra_col, total);
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
-    typename A::template Raw<N> raw;
-#pragma unroll
-    for (int i = 0; i < kInputs; ++i) memcpy(&raw.input[i], words[i][k], sizeof(words[i][k]));
-    part.pack[k] = a.template Open<N>(raw, places.Reads(k), col + k * kWarp * N, total);
+    part.pack[k] = a.template Open<N>(words.Get(k), places.Reads(k), col + k * kWarp * N, total);
   }
   a.Look(row, total);
   RunRounds<0>(a, part, places, team, total);
