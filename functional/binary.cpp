@@ -188,10 +188,36 @@ StatusOr<Tensor> SumToShape(const Tensor& x, const Shape& shape) {
   return Reshape(sum, shape);
 }
 
-OFL_REGISTER_FUNCTION("add(Operand input, Operand other) -> Tensor", Add, kMethod,
-                      "input + other.");
-OFL_REGISTER_FUNCTION("sub(Operand input, Operand other) -> Tensor", Sub, kMethod,
-                      "input - other.");
+namespace {
+
+StatusOr<Operand> Times(const Operand& b, Scalar alpha) {
+  if (alpha.to<double>() == 1) return b;
+  if (const Scalar* s = std::get_if<Scalar>(&b)) {
+    const bool integers = !s->is_float() && !alpha.is_float();
+    return Operand(integers ? Scalar(s->to<int64_t>() * alpha.to<int64_t>())
+                            : Scalar(s->to<double>() * alpha.to<double>()));
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor t, Mul(std::get<Tensor>(b), alpha));
+  return Operand(std::move(t));
+}
+// F(a, alpha b): what PyTorch's add and sub take.
+template <StatusOr<Tensor> (*F)(const Operand&, const Operand&)>
+StatusOr<Tensor> Scaled(const Operand& a, const Operand& b, Scalar alpha) {
+  OFL_ASSIGN_OR_RETURN(const Operand other, Times(b, alpha));
+  return F(a, other);
+}
+template <StatusOr<Tensor> (*F)(const Tensor&, const Operand&)>
+StatusOr<Tensor> ScaledInto(const Tensor& self, const Operand& b, Scalar alpha) {
+  OFL_ASSIGN_OR_RETURN(const Operand other, Times(b, alpha));
+  return F(self, other);
+}
+
+}  // namespace
+
+OFL_REGISTER_FUNCTION("add(Operand input, Operand other, *, Scalar alpha=1) -> Tensor", Scaled<Add>,
+                      kMethod, "input + alpha * other.");
+OFL_REGISTER_FUNCTION("sub(Operand input, Operand other, *, Scalar alpha=1) -> Tensor", Scaled<Sub>,
+                      kMethod, "input - alpha * other.");
 OFL_REGISTER_FUNCTION("mul(Operand input, Operand other) -> Tensor", Mul, kMethod,
                       "input * other.");
 OFL_REGISTER_FUNCTION("div(Operand input, Operand other) -> Tensor", Div, kMethod,
@@ -208,10 +234,10 @@ OFL_REGISTER_FUNCTION("lt(Operand input, Operand other) -> Tensor", Lt, kMethod,
 OFL_REGISTER_FUNCTION("le(Operand input, Operand other) -> Tensor", Le, kMethod, "input <= other.");
 OFL_REGISTER_FUNCTION("gt(Operand input, Operand other) -> Tensor", Gt, kMethod, "input > other.");
 OFL_REGISTER_FUNCTION("ge(Operand input, Operand other) -> Tensor", Ge, kMethod, "input >= other.");
-OFL_REGISTER_FUNCTION("add_(Tensor(a!) self, Operand other) -> Tensor", AddInto, kMethodOnly,
-                      "self += other, in place.");
-OFL_REGISTER_FUNCTION("sub_(Tensor(a!) self, Operand other) -> Tensor", SubInto, kMethodOnly,
-                      "self -= other, in place.");
+OFL_REGISTER_FUNCTION("add_(Tensor(a!) self, Operand other, *, Scalar alpha=1) -> Tensor",
+                      ScaledInto<AddInto>, kMethodOnly, "self += alpha * other, in place.");
+OFL_REGISTER_FUNCTION("sub_(Tensor(a!) self, Operand other, *, Scalar alpha=1) -> Tensor",
+                      ScaledInto<SubInto>, kMethodOnly, "self -= alpha * other, in place.");
 OFL_REGISTER_FUNCTION("mul_(Tensor(a!) self, Operand other) -> Tensor", MulInto, kMethodOnly,
                       "self *= other, in place.");
 OFL_REGISTER_FUNCTION("div_(Tensor(a!) self, Operand other) -> Tensor", DivInto, kMethodOnly,

@@ -106,8 +106,10 @@ StatusOr<Tensor> FusedRowsInPlace(const Tensor& logits, const Tensor& target, co
   return std::move(out[0]);
 }
 
-// 1 over the number of rows that count. One block of a GPU counts up to 65536 targets in less time
-// than three general ops take.
+// One block of a GPU goes over so many rows in less time than several general ops take.
+constexpr int64_t kRowsOfOneBlock = 1 << 16;
+
+// 1 over the number of rows that count.
 StatusOr<Tensor> MeanWeight(const Tensor& target, int64_t ignore_index, DType dtype) {
   static const OpExpr& op = OpBuilder("mean_weight")
                                 .Input("target")
@@ -115,10 +117,33 @@ StatusOr<Tensor> MeanWeight(const Tensor& target, int64_t ignore_index, DType dt
                                 .Attr("ignore_index")
                                 .Attr("dtype")
                                 .Get();
-  if (target.numel() <= (1 << 16)) return Call(op, {target}, {ignore_index, dtype});
+  if (target.numel() <= kRowsOfOneBlock) return Call(op, {target}, {ignore_index, dtype});
   OFL_ASSIGN_OR_RETURN(Tensor counted, Ne(target, Scalar(ignore_index)));
   OFL_ASSIGN_OR_RETURN(Tensor count, Sum(counted, {}, /*keepdim=*/false, dtype));
   return Div(Scalar(1.0), count);
+}
+
+// The losses' sum; their mean where there are targets. As MeanWeight, and for the same reason.
+StatusOr<Tensor> ReducedRows(const Tensor& loss, const Tensor& target, int64_t ignore_index,
+                             DType dtype) {
+  static const OpExpr& op = OpBuilder("reduce_loss")
+                                .Input("loss")
+                                .Input("target")
+                                .Output("value")
+                                .Output("weight")
+                                .Attr("ignore_index")
+                                .Attr("dtype")
+                                .Get();
+  if (loss.numel() <= kRowsOfOneBlock) {
+    OFL_ASSIGN_OR_RETURN(TensorList out, CallAll(op, {loss, target}, {ignore_index, dtype}));
+    return std::move(out[0]);
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor value, Sum(loss));
+  if (target.defined()) {
+    OFL_ASSIGN_OR_RETURN(Tensor weight, MeanWeight(target, ignore_index, loss.dtype()));
+    OFL_ASSIGN_OR_RETURN(value, Mul(value, weight));
+  }
+  return Cast(value, dtype);
 }
 
 // Class targets [N] of logits [N, C]; gives [N] or, reduced, one number.
@@ -130,21 +155,16 @@ StatusOr<Tensor> Fused(const Tensor& logits, const Tensor& target, int64_t ignor
   const bool mean = reduction == "mean";
   const bool in_place = inplace_backward && GradEnabled() && autograd::RequiresGrad(logits);
   Tensor weight, loss;
-  if (mean) {
-    OFL_ASSIGN_OR_RETURN(weight, MeanWeight(target, ignore_index, ComputeType(logits.dtype())));
-  }
   if (in_place) {  // the logits become the gradient of the mean, not of its terms
+    if (mean) {
+      OFL_ASSIGN_OR_RETURN(weight, MeanWeight(target, ignore_index, ComputeType(logits.dtype())));
+    }
     OFL_ASSIGN_OR_RETURN(loss, FusedRowsInPlace(logits, target, weight, ignore_index, smoothing));
   } else {
     OFL_ASSIGN_OR_RETURN(loss, FusedRows(logits, target, ignore_index, smoothing));
   }
-  if (reduction != "none") {
-    OFL_ASSIGN_OR_RETURN(loss, Sum(loss));
-  }
-  if (mean && !in_place) {
-    OFL_ASSIGN_OR_RETURN(loss, Mul(loss, weight));
-  }
-  return Cast(loss, logits.dtype());
+  if (reduction == "none") return Cast(loss, logits.dtype());
+  return ReducedRows(loss, mean && !in_place ? target : Tensor(), ignore_index, logits.dtype());
 }
 
 // One row as a batch of one, so that the op knows a single form.
@@ -159,7 +179,7 @@ StatusOr<Tensor> FusedVector(const Tensor& logits, const Tensor& target, int64_t
 
 }  // namespace
 
-StatusOr<Tensor> CrossEntropy(const Tensor& logits, const Tensor& target, const Tensor& weight,
+StatusOr<Tensor> CrossEntropy(const Tensor& logits, const Tensor& given, const Tensor& weight,
                               int64_t ignore_index, absl::string_view reduction,
                               double label_smoothing, bool inplace_backward) {
   OFL_RETURN_IF_ERROR(CheckReduction("cross_entropy", reduction));
@@ -170,6 +190,8 @@ StatusOr<Tensor> CrossEntropy(const Tensor& logits, const Tensor& target, const 
     return ShapeMismatch("cross_entropy", "input", logits.shape(), "at least 1 dim");
   }
   OFL_RETURN_IF_ERROR(CheckWeight("cross_entropy", weight, logits));
+  const bool narrow = IsIntegral(given.dtype()) && given.dtype() != DType::kInt64;
+  OFL_ASSIGN_OR_RETURN(Tensor target, narrow ? Cast(given, DType::kInt64) : given);
   const bool classes = !IsFloating(target.dtype());
   if (classes && !weight.defined() && logits.ndim() == 2) {
     return Fused(logits, target, ignore_index, reduction, label_smoothing, inplace_backward);

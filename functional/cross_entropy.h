@@ -9,12 +9,12 @@
 
 namespace oneflow_lite::functional {
 
-// Cross entropy of logits [N, C, ...] (or [C]) with int64 targets [N, ...] (or 0-dim), or with the
-// probability of each class, floating and of the logits' shape. weight [C] or absent; rows whose
-// target is ignore_index count as 0. reduction: "none" gives the losses, "sum" their sum, "mean"
-// their sum over that of the weights (over the number of rows for probabilities). label_smoothing
-// in [0, 1] mixes the target with the uniform distribution (Szegedy et al., 2016). A target outside
-// [0, C) is an IndexError on the CPU and gives NaN on CUDA.
+// Cross entropy of logits [N, C, ...] (or [C]) with integer targets [N, ...] (or 0-dim), or with
+// the probability of each class, floating and of the logits' shape. weight [C] or absent; rows
+// whose target is ignore_index count as 0. reduction: "none" gives the losses, "sum" their sum,
+// "mean" their sum over that of the weights (over the number of rows for probabilities).
+// label_smoothing in [0, 1] mixes the target with the uniform distribution (Szegedy et al., 2016).
+// A target outside [0, C) is an IndexError on the CPU and gives NaN on CUDA.
 //
 // Class targets without weights over [N, C] run in one kernel that reads the logits once, keeps two
 // numbers per row for backward and computes in float32 for the 16-bit floats; the rest is composed

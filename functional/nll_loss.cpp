@@ -2,6 +2,7 @@
 #include "functional/nll_loss.h"
 
 #include "functional/binary.h"
+#include "functional/copy.h"
 #include "functional/reduce.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/op_expr.h"
@@ -24,7 +25,9 @@ StatusOr<NllRows> NllLossRows(const Tensor& logp, const Tensor& target, const Te
                                 .Output("row_weight")
                                 .Attr("ignore_index")
                                 .Get();
-  const Tensor inputs[] = {logp, target, weight};
+  const bool narrow = IsIntegral(target.dtype()) && target.dtype() != DType::kInt64;
+  OFL_ASSIGN_OR_RETURN(Tensor wide, narrow ? Cast(target, DType::kInt64) : target);
+  const Tensor inputs[] = {logp, wide, weight};
   OFL_ASSIGN_OR_RETURN(TensorList out, CallAll(op, inputs, {ignore_index}));
   return NllRows{out[0], out[1]};
 }

@@ -9,7 +9,7 @@
 
 namespace oneflow_lite::functional {
 
-// Loss of log-probabilities [N, C, ...] (or [C]) at int64 targets [N, ...] (or 0-dim): -w[t]
+// Loss of log-probabilities [N, C, ...] (or [C]) at integer targets [N, ...] (or 0-dim): -w[t]
 // logp[t]. weight [C] or absent; rows whose target is ignore_index count as 0. reduction: "none"
 // gives the losses, "sum" their sum, "mean" their sum over the sum of the weights. A target outside
 // [0, C) is an IndexError on the CPU and gives NaN on CUDA. weight gets no gradient.

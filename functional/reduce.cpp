@@ -121,9 +121,9 @@ OFL_REGISTER_FUNCTION(
 OFL_REGISTER_FUNCTION(
     "mean(Tensor input, int[]? dim=None, bool keepdim=False, dtype? dtype=None) -> Tensor", Mean,
     kMethod, "Mean over the dims given, or over all; input must be floating.");
-OFL_REGISTER_FUNCTION("max(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", Max,
-                      kMethod,
-                      "The largest element; with a dim, the pair (values, indices) along it.");
+OFL_REGISTER_FUNCTION(
+    "max(Tensor input, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)", Max,
+    kMethod, "The largest element; with a dim, the pair (values, indices) along it.");
 OFL_REGISTER_FUNCTION("amax(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor", Amax,
                       kMethod, "The largest elements over the dims given, or over all.");
 OFL_REGISTER_FUNCTION("argmax(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", ArgMax,

@@ -99,9 +99,9 @@ StatusOr<Tensor> LogSumExp(const Tensor& input, std::optional<Dims> dims, bool k
 
 OFL_REGISTER_FUNCTION("amin(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor", Amin,
                       kMethod, "The smallest elements over the dims given, or over all.");
-OFL_REGISTER_FUNCTION("min(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", Min,
-                      kMethod,
-                      "The smallest element; with a dim, the pair (values, indices) along it.");
+OFL_REGISTER_FUNCTION(
+    "min(Tensor input, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)", Min,
+    kMethod, "The smallest element; with a dim, the pair (values, indices) along it.");
 OFL_REGISTER_FUNCTION("argmin(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", ArgMin,
                       kMethod, "The place of the first minimum along dim, or in the flat tensor.");
 OFL_REGISTER_FUNCTION("any(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor", Any,

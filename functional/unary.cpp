@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functional/unary.h"
 
+#include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "functional/binary.h"
 #include "functional/copy.h"
+#include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/function.h"
 #include "oneflow_lite/framework/op_expr.h"
 
@@ -60,6 +63,54 @@ StatusOr<Tensor> Sigmoid(const Tensor& x) {
   return CallFloating(op, x);
 }
 
+StatusOr<Tensor> Sin(const Tensor& x) {
+  static const OpExpr& op = UnaryOpExpr("sin");
+  return CallFloating(op, x);
+}
+StatusOr<Tensor> Cos(const Tensor& x) {
+  static const OpExpr& op = UnaryOpExpr("cos");
+  return CallFloating(op, x);
+}
+StatusOr<Tensor> Erf(const Tensor& x) {
+  static const OpExpr& op = UnaryOpExpr("erf");
+  return CallFloating(op, x);
+}
+StatusOr<Tensor> Silu(const Tensor& x) {
+  static const OpExpr& op = UnaryOpExpr("silu");
+  return CallFloating(op, x);
+}
+StatusOr<Tensor> Floor(const Tensor& x) {
+  static const OpExpr& op = UnaryOpExpr("floor");
+  return IsFloating(x.dtype()) ? Call(op, {x}) : StatusOr<Tensor>(x);
+}
+
+namespace {
+
+// x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)), which is x (1 + tanh(...)) / 2 without
+// cancellation.
+StatusOr<Tensor> GeluByTanh(const Tensor& input) {
+  const DType dtype = IsFloating(input.dtype()) ? input.dtype() : DType::kFloat32;
+  OFL_ASSIGN_OR_RETURN(Tensor x, Cast(input, ComputeType(dtype)));
+  OFL_ASSIGN_OR_RETURN(Tensor bend, Mul(x, x));
+  OFL_ASSIGN_OR_RETURN(bend, Mul(bend, Scalar(0.044715)));
+  OFL_ASSIGN_OR_RETURN(bend, Add(bend, Scalar(1)));
+  OFL_ASSIGN_OR_RETURN(bend, Mul(bend, x));
+  OFL_ASSIGN_OR_RETURN(bend, Mul(bend, Scalar(2 * std::sqrt(2 / std::numbers::pi))));
+  OFL_ASSIGN_OR_RETURN(bend, Sigmoid(bend));
+  OFL_ASSIGN_OR_RETURN(Tensor y, Mul(x, bend));
+  return Cast(y, dtype);
+}
+
+}  // namespace
+
+StatusOr<Tensor> Gelu(const Tensor& x, absl::string_view approximate) {
+  static const OpExpr& op = UnaryOpExpr("gelu");
+  if (approximate == "tanh") return GeluByTanh(x);
+  if (approximate == "none") return CallFloating(op, x);
+  return BadValue("gelu", "approximate", absl::StrCat("\"", approximate, "\""),
+                  "\"none\" or \"tanh\"");
+}
+
 StatusOr<Tensor> IsNan(const Tensor& x) { return Ne(x, x); }
 StatusOr<Tensor> IsInf(const Tensor& x) {
   if (!IsFloating(x.dtype())) return Ne(x, x);
@@ -88,6 +139,17 @@ OFL_REGISTER_FUNCTION("tanh(Tensor input) -> Tensor", Tanh, kMethod,
                       "Hyperbolic tangent of each element.");
 OFL_REGISTER_FUNCTION("sigmoid(Tensor input) -> Tensor", Sigmoid, kMethod,
                       "1 / (1 + exp(-x)) of each element.");
+OFL_REGISTER_FUNCTION("sin(Tensor input) -> Tensor", Sin, kMethod, "Sine of each element.");
+OFL_REGISTER_FUNCTION("cos(Tensor input) -> Tensor", Cos, kMethod, "Cosine of each element.");
+OFL_REGISTER_FUNCTION("erf(Tensor input) -> Tensor", Erf, kMethod,
+                      "The error function of each element.");
+OFL_REGISTER_FUNCTION("silu(Tensor input) -> Tensor", Silu, kFunction,
+                      "x / (1 + exp(-x)) of each element.");
+OFL_REGISTER_FUNCTION("gelu(Tensor input, str approximate='none') -> Tensor", Gelu, kFunction,
+                      "x P(N <= x) of each element, N standard normal; approximate='tanh' for the\n"
+                      "approximation by tanh.");
+OFL_REGISTER_FUNCTION("floor(Tensor input) -> Tensor", Floor, kMethod,
+                      "The largest integer not above each element.");
 OFL_REGISTER_FUNCTION("isnan(Tensor input) -> Tensor", IsNan, kMethod,
                       "Whether each element is NaN.");
 OFL_REGISTER_FUNCTION("isinf(Tensor input) -> Tensor", IsInf, kMethod,

@@ -21,6 +21,16 @@ OFL_API StatusOr<Tensor> Sqrt(const Tensor& x);
 OFL_API StatusOr<Tensor> Rsqrt(const Tensor& x);
 OFL_API StatusOr<Tensor> Tanh(const Tensor& x);
 OFL_API StatusOr<Tensor> Sigmoid(const Tensor& x);
+OFL_API StatusOr<Tensor> Sin(const Tensor& x);
+OFL_API StatusOr<Tensor> Cos(const Tensor& x);
+OFL_API StatusOr<Tensor> Erf(const Tensor& x);
+// x sigmoid(x); 0 at -inf.
+OFL_API StatusOr<Tensor> Silu(const Tensor& x);
+// x P(N <= x), N standard normal; with approximate = "tanh" its usual approximation (Hendrycks and
+// Gimpel, "Gaussian Error Linear Units", 2016) instead of "none". ValueError for another text.
+OFL_API StatusOr<Tensor> Gelu(const Tensor& x, absl::string_view approximate = "none");
+// The largest integer not above; integers as they are.
+OFL_API StatusOr<Tensor> Floor(const Tensor& x);
 
 // Of bool, whatever x's dtype; integers are neither NaN nor infinite.
 OFL_API StatusOr<Tensor> IsNan(const Tensor& x);

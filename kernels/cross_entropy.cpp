@@ -94,6 +94,25 @@ StatusOr<std::unique_ptr<BoundKernel>> BindMeanWeight(const BindContext& c) {
   return std::make_unique<MeanWeightKernel>(std::move(primitive));
 }
 
+class ReduceLossKernel final : public BoundKernel {
+ public:
+  explicit ReduceLossKernel(std::unique_ptr<ReduceLoss> primitive)
+      : primitive_(std::move(primitive)) {}
+  Status Launch(KernelContext& c) const override {
+    return primitive_->Launch(c.stream(), c.input(0).numel(), c.attr<int64_t>(0), c.input(0).data(),
+                              c.input(1).defined() ? c.input(1).data<int64_t>() : nullptr,
+                              c.output(0).data(), c.output(1).data());
+  }
+
+ private:
+  std::unique_ptr<ReduceLoss> primitive_;
+};
+StatusOr<std::unique_ptr<BoundKernel>> BindReduceLoss(const BindContext& c) {
+  OFL_ASSIGN_OR_RETURN(auto primitive,
+                       NewPrimitive<ReduceLossFactory>(c.device, {.dtype = c.outputs[0]}));
+  return std::make_unique<ReduceLossKernel>(std::move(primitive));
+}
+
 class ScaleRowsKernel final : public BoundKernel {
  public:
   explicit ScaleRowsKernel(std::unique_ptr<ScaleRows> primitive)
@@ -125,6 +144,9 @@ OFL_REGISTER_KERNEL({.op = "cross_entropy_in_place",
                      .dtypes = kFloatingSet,
                      .bind = Bind<CrossEntropyInPlaceKernel, CrossEntropyInPlaceFactory>});
 OFL_REGISTER_KERNEL({.op = "mean_weight", .dtypes = SetOf(DType::kInt64), .bind = BindMeanWeight});
+OFL_REGISTER_KERNEL({.op = "reduce_loss",
+                     .dtypes = SetOf(DType::kFloat32) | SetOf(DType::kFloat64),
+                     .bind = BindReduceLoss});
 OFL_REGISTER_KERNEL({.op = "scale_rows_",
                      .dtypes = kFloatingSet,
                      .strided_inputs = 0b10,

@@ -38,6 +38,12 @@ constexpr Entry kEntries[] = {
     {"rsqrt", UnaryOp::kRsqrt, kFloatingSet},
     {"tanh", UnaryOp::kTanh, kFloatingSet},
     {"sigmoid", UnaryOp::kSigmoid, kFloatingSet},
+    {"sin", UnaryOp::kSin, kFloatingSet},
+    {"cos", UnaryOp::kCos, kFloatingSet},
+    {"erf", UnaryOp::kErf, kFloatingSet},
+    {"floor", UnaryOp::kFloor, kFloatingSet},
+    {"silu", UnaryOp::kSilu, kFloatingSet},
+    {"gelu", UnaryOp::kGelu, kFloatingSet},
 };
 // clang-format on
 

@@ -212,6 +212,39 @@ void DefineMeanWeight(OpDef& op) {
   };
 }
 
+// The weight does not depend on the losses: what arrives for it is of no account.
+void DefineReduceLoss(OpDef& op) {
+  op.Input("loss").Input("target", InputDef::Kind::kOptional);
+  op.Output("value").Output("weight");
+  op.Attr("ignore_index", AttrType::kInt, int64_t{-100});
+  op.Attr("dtype", AttrType::kDType, DType::kFloat32);
+  op.doc =
+      "The sum of the losses of rows, in `dtype`; with targets their mean over those that are not "
+      "ignore_index. And what each one counts.";
+  op.infer = [](InferContext& c) -> Status {
+    const DType dtype = c.attr<DType>(1);
+    if (!IsFloating(dtype)) return UnsupportedDType(c.op(), "value", dtype, kFloatingDTypes);
+    const DType wide = ComputeType(dtype);
+    if (c.dtype(0) != wide) return DTypeMismatch(c.op(), "loss", c.dtype(0), Name(wide));
+    const Shape& rows = c.shape(0);
+    if (rows.ndim() != 1) return ShapeMismatch(c.op(), "loss", rows, "1 dim");
+    if (c.has_input(1)) {
+      if (c.dtype(1) != DType::kInt64) return DTypeMismatch(c.op(), "target", c.dtype(1), "int64");
+      if (c.shape(1) != rows) return ShapeMismatch(c.op(), "target", c.shape(1), rows.ToString());
+    }
+    c.SetOutput(0, Shape{}, dtype);
+    c.SetOutput(1, Shape{}, wide);
+    return OkStatus();
+  };
+  op.save = [](const Attrs&, Needs) { return SavePlan{.outputs = Bit(1)}; };
+  op.backward = [](GradContext& c) -> Status {
+    if (!c.needs(0) || !c.grad(0).defined()) return OkStatus();
+    OFL_ASSIGN_OR_RETURN(Tensor each, functional::Cast(c.grad(0), c.spec(0).dtype));
+    OFL_ASSIGN_OR_RETURN(each, Mul(each, c.output(1).Detach()));
+    return c.Set(0, functional::Expand(each, c.spec(0).shape.dims()));
+  };
+}
+
 void DefineScaleRows(OpDef& op) {
   op.Input("self", InputDef::Kind::kMutated).Input("factor").Output("out");
   op.doc = "self[r, :] *= factor[r]; rows whose factor is 1 are not touched.";
@@ -232,6 +265,7 @@ OFL_REGISTER_OP("cross_entropy", DefineCrossEntropy);
 OFL_REGISTER_OP("cross_entropy_backward", DefineCrossEntropyBackward);
 OFL_REGISTER_OP("cross_entropy_in_place", DefineCrossEntropyInPlace);
 OFL_REGISTER_OP("mean_weight", DefineMeanWeight);
+OFL_REGISTER_OP("reduce_loss", DefineReduceLoss);
 OFL_REGISTER_OP("scale_rows_", DefineScaleRows);
 
 }  // namespace

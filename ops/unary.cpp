@@ -4,6 +4,9 @@
 // keeps, and the gradient.
 #include "functional/unary.h"
 
+#include <cmath>
+#include <numbers>
+
 #include "functional/binary.h"
 #include "functional/copy.h"
 #include "oneflow_lite/core/error.h"
@@ -68,6 +71,50 @@ StatusOr<Tensor> SigmoidGradient(const GradContext& c) {
   return Mul(c.grad(0), slope);
 }
 
+// g slope(x), computed as kernels do: the 16-bit floats in float32, rounded once.
+template <StatusOr<Tensor> (*kSlope)(const Tensor& x)>
+StatusOr<Tensor> ChainGradient(const GradContext& c) {
+  const Tensor& g = c.grad(0);
+  const DType wide = ComputeType(g.dtype());
+  OFL_ASSIGN_OR_RETURN(Tensor x, Cast(c.input(0), wide));
+  OFL_ASSIGN_OR_RETURN(Tensor slope, kSlope(x));
+  OFL_ASSIGN_OR_RETURN(Tensor wide_g, Cast(g, wide));
+  OFL_ASSIGN_OR_RETURN(Tensor product, Mul(wide_g, slope));
+  return Cast(product, g.dtype());
+}
+StatusOr<Tensor> SinSlope(const Tensor& x) { return functional::Cos(x); }
+StatusOr<Tensor> CosSlope(const Tensor& x) {
+  OFL_ASSIGN_OR_RETURN(Tensor y, functional::Sin(x));
+  return Neg(y);
+}
+// factor exp(scale x^2)
+StatusOr<Tensor> Bell(const Tensor& x, double scale, double factor) {
+  OFL_ASSIGN_OR_RETURN(Tensor square, Mul(x, x));
+  OFL_ASSIGN_OR_RETURN(Tensor exponent, Mul(square, Scalar(scale)));
+  OFL_ASSIGN_OR_RETURN(Tensor bell, functional::Exp(exponent));
+  return Mul(bell, Scalar(factor));
+}
+// 2 / sqrt(pi) exp(-x^2)
+StatusOr<Tensor> ErfSlope(const Tensor& x) { return Bell(x, -1, 2 / std::sqrt(std::numbers::pi)); }
+// s (1 + x (1 - s)), s = sigmoid(x)
+StatusOr<Tensor> SiluSlope(const Tensor& x) {
+  OFL_ASSIGN_OR_RETURN(Tensor s, functional::Sigmoid(x));
+  OFL_ASSIGN_OR_RETURN(Tensor rest, Sub(Scalar(1), s));
+  OFL_ASSIGN_OR_RETURN(Tensor bend, Mul(x, rest));
+  OFL_ASSIGN_OR_RETURN(bend, functional::Add(bend, Scalar(1)));
+  return Mul(s, bend);
+}
+// P(N <= x) + x p(x) of a standard normal N with density p
+StatusOr<Tensor> GeluSlope(const Tensor& x) {
+  OFL_ASSIGN_OR_RETURN(Tensor inner, Mul(x, Scalar(1 / std::numbers::sqrt2)));
+  OFL_ASSIGN_OR_RETURN(Tensor erf, functional::Erf(inner));
+  OFL_ASSIGN_OR_RETURN(erf, functional::Add(erf, Scalar(1)));
+  OFL_ASSIGN_OR_RETURN(Tensor below, Mul(erf, Scalar(0.5)));
+  OFL_ASSIGN_OR_RETURN(Tensor density, Bell(x, -0.5, 1 / std::sqrt(2 * std::numbers::pi)));
+  OFL_ASSIGN_OR_RETURN(density, Mul(x, density));
+  return functional::Add(below, density);
+}
+
 // clang-format off
 constexpr Entry kEntries[] = {
     {"neg", "Negates each element.", kNumericSet, kNothing,
@@ -83,6 +130,14 @@ constexpr Entry kEntries[] = {
     {"rsqrt", "1 / sqrt(x) of each element.", kFloatingSet, kOutput, RsqrtGradient},
     {"tanh", "Hyperbolic tangent of each element.", kFloatingSet, kOutput, TanhGradient},
     {"sigmoid", "1 / (1 + exp(-x)) of each element.", kFloatingSet, kOutput, SigmoidGradient},
+    {"sin", "Sine of each element.", kFloatingSet, kInput, ChainGradient<SinSlope>},
+    {"cos", "Cosine of each element.", kFloatingSet, kInput, ChainGradient<CosSlope>},
+    {"erf", "The error function of each element.", kFloatingSet, kInput, ChainGradient<ErfSlope>},
+    {"floor", "The largest integer not above each element.", kFloatingSet, kNothing,
+     [](const GradContext& c) { return Mul(c.grad(0), Scalar(0)); }},
+    {"silu", "x sigmoid(x) of each element.", kFloatingSet, kInput, ChainGradient<SiluSlope>},
+    {"gelu", "x P(N <= x) of each element, of a standard normal N.", kFloatingSet, kInput,
+     ChainGradient<GeluSlope>},
 };
 // clang-format on
 

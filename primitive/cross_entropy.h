@@ -83,6 +83,20 @@ class MeanWeight {
 };
 using MeanWeightFactory = PrimitiveFactory<MeanWeight>;
 
+// The sum of the losses, or their mean over the rows that count, in one launch, for few enough
+// rows.
+class ReduceLoss {
+ public:
+  static constexpr char kName[] = "reduce_loss";
+  using Spec = CrossEntropy::Spec;  // of the result
+  virtual ~ReduceLoss() = default;
+  // value = weight * the sum of loss[0..rows), which have the compute type, and *weight what
+  // MeanWeight gives for target; 1 where target is null.
+  virtual Status Launch(Stream& stream, int64_t rows, int64_t ignore_index, const void* loss,
+                        const int64_t* target, void* value, void* weight) const = 0;
+};
+using ReduceLossFactory = PrimitiveFactory<ReduceLoss>;
+
 // x[r, :] *= factor[r * stride]; rows whose factor is 1 are not read, which is what makes a
 // gradient that was computed in advance cheap to finish.
 class ScaleRows {

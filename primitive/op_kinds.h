@@ -19,6 +19,12 @@ enum class UnaryOp : uint8_t {
   kRsqrt,
   kTanh,
   kSigmoid,
+  kSin,
+  kCos,
+  kErf,
+  kFloor,
+  kSilu,
+  kGelu,
 };
 
 // Arithmetic gives the operands' dtype; integers wrap around; kDiv is for floats only. On bool,

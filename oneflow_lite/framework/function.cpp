@@ -156,6 +156,14 @@ StatusOr<FunctionSchema> ParseSignature(absl::string_view text) {
     arg.keyword_only = keyword_only;
     f.args.push_back(std::move(arg));
   }
+  const absl::string_view results =
+      absl::StripAsciiWhitespace(text.substr(close + sizeof(") ->") - 1));
+  if (!results.empty() && results.front() == '(') {
+    for (absl::string_view part : absl::StrSplit(results.substr(1, results.size() - 2), ", ")) {
+      const size_t space = part.find(' ');
+      if (space != absl::string_view::npos) f.results.emplace_back(part.substr(space + 1));
+    }
+  }
   return f;
 }
 

@@ -10,7 +10,8 @@
 // Types: Tensor Tensor? Tensor[] int int? int[] int[]? float bool Scalar Scalar? Operand (a tensor
 // or a number) dtype dtype? Device Device? str Generator?. A '*' makes what follows keyword-only;
 // an int[] that comes first after self may be given as separate ints (x.view(2, 3)). Tensor(a!) is
-// changed in place.
+// changed in place. Several results: "-> Tensor[]", or "-> (Tensor values, Tensor indices)" where
+// they have names.
 #pragma once
 
 #include <optional>
@@ -70,6 +71,7 @@ struct FunctionSchema {
   std::string text;  // the signature as registered
   std::string doc;
   std::vector<ArgSchema> args;
+  std::vector<std::string> results;  // their names, where a list of tensors has them
   FunctionFlags flags = kFunction;
   // Takes one Value per argument, of the declared type; gives the results.
   Status (*call)(void (*target)(), absl::Span<Value> args, Value* result) = nullptr;

@@ -35,6 +35,7 @@ struct CrossEntropyKernels {
   RowStats (*stats)(int64_t n, const void* x);
   double (*deviation)(int64_t n, double anchor, const void* x);  // sum of x - anchor
   double (*element)(const void* x, int64_t i);
+  void (*put_element)(void* x, int64_t i, double v);
   // dx = (exp(x - max - log_sum) - uniform) dloss; dx may be x.
   void (*gradient)(int64_t n, const GradientRow& row, const void* x, void* dx);
   // The same at element i, with `sharp` subtracted from the probability.
@@ -88,6 +89,11 @@ double Element(const void* x, int64_t i) {
 }
 
 template <class T>
+void PutElement(void* x, int64_t i, double v) {
+  static_cast<T*>(x)[i] = T(static_cast<ComputeOf<T>>(v));
+}
+
+template <class T>
 void GradientOf(int64_t n, const GradientRow& row, const void* x_data, void* dx) {
   using C = ComputeOf<T>;
   const TagOf<T> d;
@@ -127,9 +133,9 @@ void PutNumber(void* p, int64_t i, double v) {
 }
 
 template <class T>
-constexpr CrossEntropyKernels kKernels = {&RowStatistics<T>,      &Deviation<T>,  &Element<T>,
-                                          &GradientOf<T>,         &GradientAt<T>, &Scale<T>,
-                                          &Element<ComputeOf<T>>, &PutNumber<T>};
+constexpr CrossEntropyKernels kKernels = {&RowStatistics<T>, &Deviation<T>,          &Element<T>,
+                                          &PutElement<T>,    &GradientOf<T>,         &GradientAt<T>,
+                                          &Scale<T>,         &Element<ComputeOf<T>>, &PutNumber<T>};
 
 }  // namespace
 
@@ -361,6 +367,27 @@ class CpuMeanWeight final : public MeanWeight {
   Rows rows_;
 };
 
+class CpuReduceLoss final : public ReduceLoss {
+ public:
+  explicit CpuReduceLoss(const Spec& spec) : rows_(spec.dtype) {}
+
+  Status Launch(Stream&, int64_t rows, int64_t ignore_index, const void* loss,
+                const int64_t* target, void* value, void* weight) const override {
+    const CrossEntropyKernels& k = rows_.kernels();
+    double sum = 0, each = 1;
+    for (int64_t r = 0; r < rows; ++r) sum += k.number(loss, r);
+    if (target) {
+      each /= static_cast<double>(rows - std::count(target, target + rows, ignore_index));
+    }
+    k.put_element(value, 0, sum * each);
+    k.put_number(weight, 0, each);
+    return OkStatus();
+  }
+
+ private:
+  Rows rows_;
+};
+
 template <class P, class CpuP>
 StatusOr<std::unique_ptr<P>> New(const CrossEntropy::Spec& spec) {
   if (!IsFloating(spec.dtype)) return NoPrimitiveFor(P::kName, DeviceType::kCPU, spec.dtype);
@@ -374,6 +401,7 @@ const bool registered = Register<CrossEntropy, CpuCrossEntropy>() &&
                         Register<CrossEntropyBackward, CpuCrossEntropyBackward>() &&
                         Register<CrossEntropyInPlace, CpuCrossEntropyInPlace>() &&
                         Register<MeanWeight, CpuMeanWeight>() &&
+                        Register<ReduceLoss, CpuReduceLoss>() &&
                         Register<ScaleRows, CpuScaleRows>();
 
 }  // namespace

@@ -3,6 +3,9 @@
 // One expression per function, on vectors of the compute type; the table in FindUnary names them.
 #include "primitive/unary.h"
 
+#include <cmath>
+#include <limits>
+
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/simd_targets.h"
 #include "primitive/cpu/strided.h"
@@ -80,6 +83,29 @@ HWY_INLINE hn::Vec<D> SigmoidOf(D d, hn::Vec<D> x) {
 }
 
 template <class D>
+HWY_INLINE hn::Vec<D> SiluOf(D d, hn::Vec<D> x) {
+  // A factor of 0 beside an infinite x would be NaN.
+  const auto y = hn::Mul(x, SigmoidOf(d, x));
+  const auto least = hn::Set(d, -std::numeric_limits<hn::TFromD<D>>::infinity());
+  return hn::IfThenElse(hn::Eq(x, least), hn::Zero(d), y);
+}
+
+// f on each element: for functions that Highway does not have.
+template <class D, class F>
+HWY_INLINE hn::Vec<D> Each(D d, hn::Vec<D> x, F f) {
+  HWY_ALIGN hn::TFromD<D> lanes[hn::MaxLanes(D())];
+  hn::Store(x, d, lanes);
+  for (size_t i = 0; i < hn::Lanes(D()); ++i) lanes[i] = f(lanes[i]);
+  return hn::Load(d, lanes);
+}
+// x P(N <= x) of a standard normal N; erfc keeps its digits where that is small.
+template <class T>
+T GeluOf(T x) {
+  if (x < T(-40)) return T(0);  // so that -inf is not -inf times 0
+  return T(0.5) * x * std::erfc(x * T(-0.70710678118654752440));
+}
+
+template <class D>
 HWY_INLINE hn::Vec<D> Negative(D d, hn::Vec<D> x) {
   if constexpr (hwy::IsFloat<hn::TFromD<D>>()) return hn::Neg(x);
   return hn::Sub(hn::Zero(d), x);
@@ -109,6 +135,18 @@ UnaryLoop FindUnary(UnaryOp op, DType dtype) {
       return Floats(dtype, OFL_FN(TanhOf(d, x)));
     case UnaryOp::kSigmoid:
       return Floats(dtype, OFL_FN(SigmoidOf(d, x)));
+    case UnaryOp::kSin:
+      return Floats(dtype, OFL_FN(Each(d, x, [](auto v) { return std::sin(v); })));
+    case UnaryOp::kCos:
+      return Floats(dtype, OFL_FN(Each(d, x, [](auto v) { return std::cos(v); })));
+    case UnaryOp::kErf:
+      return Floats(dtype, OFL_FN(Each(d, x, [](auto v) { return std::erf(v); })));
+    case UnaryOp::kFloor:
+      return Floats(dtype, OFL_FN(hn::Floor(x)));
+    case UnaryOp::kSilu:
+      return Floats(dtype, OFL_FN(SiluOf(d, x)));
+    case UnaryOp::kGelu:
+      return Floats(dtype, OFL_FN(Each(d, x, [](auto v) { return GeluOf(v); })));
   }
 #undef OFL_FN
   return nullptr;

@@ -19,8 +19,10 @@ class ClusterBarrier {
  public:
   static constexpr int kBytes = 8;
 
-  // `place` is shared memory, aligned to 8 bytes, at the same place in every block.
-  __device__ __forceinline__ explicit ClusterBarrier(const void* place) : at_(Address(place)) {}
+  // `place` is shared memory, aligned to 8 bytes, at the same place in every block; `index` of
+  // several that follow one another.
+  __device__ __forceinline__ explicit ClusterBarrier(const void* place, int index = 0)
+      : at_(Address(place) + index * kBytes) {}
 
   // By one thread, before the blocks meet; Publish after the last Init.
   __device__ __forceinline__ void Init() const {

@@ -73,17 +73,15 @@ class ClusterExchange {
   __device__ __forceinline__ T Reduce(const T& v, Op op, const T& identity) {
     const char* slots = Exchange(v);
     const int lane = threadIdx.x % kWarp;
-    T mine = identity;  // `?:` would choose between two places in memory
-    if (lane < size()) mine = Value<T>(slots, lane);
-    return ReduceLanes<kWarp>(mine, op);
+    // The identity waits in memory for this: in registers it cost a kernel its last one.
+    return ReduceLanes<kWarp>(lane < size() ? Value<T>(slots, lane) : identity, op);
   }
   __device__ __forceinline__ static int rank() { return static_cast<int>(internal::ClusterRank()); }
   __device__ __forceinline__ static int size() { return static_cast<int>(internal::ClusterSize()); }
 
  private:
   __device__ __forceinline__ ClusterBarrier Barrier(int half) const {
-    return ClusterBarrier(scratch_ + 2 * kMaxBlocks * kReduceSlotBytes +
-                          half * ClusterBarrier::kBytes);
+    return ClusterBarrier(scratch_ + 2 * kMaxBlocks * kReduceSlotBytes, half);
   }
   char* scratch_ = nullptr;
   int turn_ = 0;

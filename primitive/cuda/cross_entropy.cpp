@@ -94,6 +94,20 @@ class CudaMeanWeight final : public MeanWeight {
   const cuda::CrossEntropyLaunchers& launchers_;
 };
 
+class CudaReduceLoss final : public ReduceLoss {
+ public:
+  explicit CudaReduceLoss(const cuda::CrossEntropyLaunchers& launchers) : launchers_(launchers) {}
+  Status Launch(Stream& stream, int64_t rows, int64_t ignore_index, const void* loss,
+                const int64_t* target, void* value, void* weight) const override {
+    return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
+      return launchers_.reduce(rows, ignore_index, loss, target, value, weight, s);
+    });
+  }
+
+ private:
+  const cuda::CrossEntropyLaunchers& launchers_;
+};
+
 class CudaScaleRows final : public ScaleRows {
  public:
   explicit CudaScaleRows(const cuda::CrossEntropyLaunchers& launchers) : launchers_(launchers) {}
@@ -122,6 +136,7 @@ const bool registered = Register<CrossEntropy, CudaCrossEntropy>() &&
                         Register<CrossEntropyBackward, CudaCrossEntropyBackward>() &&
                         Register<CrossEntropyInPlace, CudaCrossEntropyInPlace>() &&
                         Register<MeanWeight, CudaMeanWeight>() &&
+                        Register<ReduceLoss, CudaReduceLoss>() &&
                         Register<ScaleRows, CudaScaleRows>();
 
 }  // namespace

@@ -4,7 +4,7 @@
 // both in one go. The formulas and corner cases are those of primitive/cross_entropy.h.
 //
 //   CrossEntropyRows<__nv_bfloat16> p{rows, classes, /*ignore_index=*/-100, /*smoothing=*/0.0f,
-//                                     x, target};
+//                                     x, target, /*row_stride=*/classes};
 //   LaunchCrossEntropy(p, loss, stats, limits, stream);                 // reads x once
 //   LaunchCrossEntropyBackward(p, stats, dloss, 1, dx, limits, stream);  // reads x, writes dx
 //   LaunchCrossEntropyInPlace(p, x, scale, loss, limits, stream);        // both, x becomes dx
@@ -19,6 +19,7 @@
 
 #include "primitive/cuda/cross_entropy_backward.cuh"
 #include "primitive/cuda/cross_entropy_in_place.cuh"
+#include "primitive/cuda/cross_entropy_mean.cuh"
 #include "primitive/cuda/cross_entropy_rows.cuh"
 
 namespace oneflow_lite {
@@ -109,11 +110,12 @@ __device__ __forceinline__ CrossEntropyPartial<C> ReducePartial(CrossEntropyPart
 // By one thread per row.
 template <class T, class C = ComputeType<T>>
 __device__ __forceinline__ void WriteLoss(const CrossEntropyRows<T>& p, C* loss, C* stats,
-                                          int64_t row, int64_t target, const TargetLogit<C>& at,
+                                          int64_t row, int64_t target, C target_logit, C anchor,
                                           const CrossEntropyPartial<C>& part) {
   const bool counts = p.Counts(target);
   const C log_sum = counts ? LogOf(part.sum.sum) : C(0);
-  loss[row] = LossOf(p, target, at, part, log_sum);
+  loss[row] = counts ? LossOf(p, target_logit, part.sum.max, log_sum, anchor, part.deviation)
+                     : LossWithoutTarget(p, target);
   stats[2 * row] = counts ? part.sum.max : C(0);
   stats[2 * row + 1] = log_sum;
 }
@@ -124,6 +126,7 @@ template <int kLanes, class T>
 __global__ void __launch_bounds__(CrossEntropyPolicy::kFoldThreads,
                                   CrossEntropyPolicy::kGroupBlocks<T>)
     CrossEntropyGroupKernel(CrossEntropyRows<T> p, ComputeType<T>* loss, ComputeType<T>* stats) {
+  using C = ComputeType<T>;
   constexpr int N = kPackSize<T>;
   constexpr int kRows = CrossEntropyPolicy::kFoldThreads / kLanes;
   LaneGroup<kLanes> group;
@@ -133,17 +136,19 @@ __global__ void __launch_bounds__(CrossEntropyPolicy::kFoldThreads,
     const bool active = row < p.rows;
     const int64_t target = active ? p.target[row] : p.ignore_index;
     const bool smooth = p.smoothing != 0;
-    TargetLogit<ComputeType<T>> at;
-    if (smooth) at = TargetLogitOf(p, row, target);
-    const T* x = p.x + (active ? row : 0) * p.classes;
+    const T* x = p.x + (active ? row : 0) * p.row_stride;
     const auto span = active ? RowSpan<N>(ElementsToBoundary(x), p.classes) : RowSpan<N>();
+    const C anchor = AnchorOf(p, x);
+    C target_logit = 0;
     auto part =
-        FoldRow<T, N>(x, span, 0, span.packs, true, group.rank(), kLanes, smooth, at.anchor, [&] {
-          if (!smooth) at = TargetLogitOf(p, row, target);
+        FoldRow<T, N>(x, span, 0, span.packs, true, group.rank(), kLanes, smooth, anchor, [&] {
+          target_logit = TargetLogitOf(p, row, target);
           return true;
         });
     part = ReducePartial(part, smooth, group);
-    if (active && group.rank() == 0) WriteLoss(p, loss, stats, row, target, at, part);
+    if (active && group.rank() == 0) {
+      WriteLoss(p, loss, stats, row, target, target_logit, anchor, part);
+    }
   }
 }
 
@@ -153,6 +158,7 @@ __global__ void __launch_bounds__(CrossEntropyPolicy::kFoldThreads,
                                   CrossEntropyPolicy::kFoldBlocks<T>)
     CrossEntropyBlockKernel(CrossEntropyRows<T> p, ComputeType<T>* loss, ComputeType<T>* stats,
                             int chunks, CrossEntropyPartial<ComputeType<T>>* partial) {
+  using C = ComputeType<T>;
   constexpr int N = kPackSize<T>;
   __shared__ __align__(16) char scratch[Block::kScratchBytes];
   Block block(scratch);
@@ -160,21 +166,21 @@ __global__ void __launch_bounds__(CrossEntropyPolicy::kFoldThreads,
   for (int64_t task = blockIdx.x; task < p.rows * chunks; task += gridDim.x) {
     const int64_t row = task / chunks, chunk = task - row * chunks;
     const int64_t target = p.target[row];
-    TargetLogit<ComputeType<T>> at;
-    if (smooth) at = TargetLogitOf(p, row, target);
-    const T* x = p.x + row * p.classes;
+    const T* x = p.x + row * p.row_stride;
     const RowSpan<N> span(ElementsToBoundary(x), p.classes);
+    const C anchor = AnchorOf(p, x);
+    C target_logit = 0;
     auto part =
         FoldRow<T, N>(x, span, span.packs * chunk / chunks, span.packs * (chunk + 1) / chunks,
-                      chunk == 0, threadIdx.x, blockDim.x, smooth, at.anchor, [&] {
+                      chunk == 0, threadIdx.x, blockDim.x, smooth, anchor, [&] {
                         if (!p.Counts(target)) return false;  // nor in the other threads
-                        if (!smooth) at = TargetLogitOf(p, row, target);
+                        target_logit = TargetLogitOf(p, row, target);
                         return true;
                       });
     part = ReducePartial(part, smooth, block);
     if (threadIdx.x != 0) continue;
     if (chunks == 1) {
-      WriteLoss(p, loss, stats, row, target, at, part);
+      WriteLoss(p, loss, stats, row, target, target_logit, anchor, part);
     } else {
       partial[task] = part;
     }
@@ -186,6 +192,7 @@ template <class T>
 __global__ void __launch_bounds__(CrossEntropyPolicy::kThreads)
     CrossEntropyMergeKernel(CrossEntropyRows<T> p, ComputeType<T>* loss, ComputeType<T>* stats,
                             int chunks, const CrossEntropyPartial<ComputeType<T>>* partial) {
+  using C = ComputeType<T>;
   constexpr int kRows = CrossEntropyPolicy::kThreads / kWarp;
   LaneGroup<kWarp> group;
   for (int64_t base = int64_t{blockIdx.x} * kRows; base < p.rows;
@@ -193,15 +200,18 @@ __global__ void __launch_bounds__(CrossEntropyPolicy::kThreads)
     const int64_t row = base + threadIdx.x / kWarp;
     const bool active = row < p.rows;
     const int64_t target = active ? p.target[row] : p.ignore_index;
-    const auto at = TargetLogitOf(p, row, target);
-    CrossEntropyPartial<ComputeType<T>> part;
+    const C target_logit = TargetLogitOf(p, row, target);
+    const C anchor = AnchorOf(p, p.x + (active ? row : 0) * p.row_stride);
+    CrossEntropyPartial<C> part;
     for (int i = group.rank(); active && i < chunks; i += kWarp) {
       const auto other = partial[row * chunks + i];
       part.sum = MergeOnline{}(part.sum, other.sum);
       part.deviation += other.deviation;
     }
     part = ReducePartial(part, true, group);
-    if (active && group.rank() == 0) WriteLoss(p, loss, stats, row, target, at, part);
+    if (active && group.rank() == 0) {
+      WriteLoss(p, loss, stats, row, target, target_logit, anchor, part);
+    }
   }
 }
 
@@ -249,13 +259,16 @@ cudaError_t LaunchCrossEntropyInPlace(const CrossEntropyRows<T>& p, T* x,
     return Launch(CrossEntropyNoClassesKernel<T>, CeilDiv(p.rows, CrossEntropyPolicy::kThreads),
                   CrossEntropyPolicy::kThreads, 0, stream, p, scale, loss);
   }
-  return LaunchRows(CrossEntropyInPlaceRow<T>{p, {x, p.classes}, {x, p.classes}, scale, loss},
-                    p.rows, p.classes, limits, stream, workspace);
+  const auto launch = [&](auto row) {
+    return LaunchRows(row, p.rows, p.classes, limits, stream, workspace);
+  };
+  return p.smoothing == 0 ? launch(CrossEntropyInPlaceRow<T, false>(p, x, scale, loss))
+                          : launch(CrossEntropyInPlaceRow<T, true>(p, x, scale, loss));
 }
 template <class T>
 size_t CrossEntropyInPlaceWorkspaceBytes(int64_t rows, int64_t classes,
                                          const DeviceLimits& limits) {
-  return RowWorkspaceBytes<CrossEntropyInPlaceRow<T>>(rows, classes, limits);
+  return RowWorkspaceBytes<CrossEntropyInPlaceRow<T, true>>(rows, classes, limits);
 }
 
 }  // namespace cuda

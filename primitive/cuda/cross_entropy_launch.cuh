@@ -18,7 +18,7 @@ struct CrossEntropyOf {
   static CrossEntropyRows<T> Rows(const Problem& p, const void* x, const int64_t* target) {
     return {
         p.rows, p.classes, p.ignore_index, static_cast<C>(p.smoothing), static_cast<const T*>(x),
-        target};
+        target, p.classes};
   }
   static size_t WorkspaceBytes(const Problem& p, const Limits& limits) {
     return CrossEntropyWorkspaceBytes<T>(p.rows, p.classes, limits);
@@ -50,13 +50,19 @@ struct CrossEntropyOf {
                             cudaStream_t stream) {
     return LaunchMeanWeight(target, rows, ignore_index, static_cast<C*>(weight), stream);
   }
+  static cudaError_t Reduce(int64_t rows, int64_t ignore_index, const void* loss,
+                            const int64_t* target, void* value, void* weight, cudaStream_t stream) {
+    return LaunchReduceLoss(static_cast<const C*>(loss), target, rows, ignore_index,
+                            static_cast<T*>(value), static_cast<C*>(weight), stream);
+  }
   static cudaError_t Scale(int64_t rows, int64_t cols, const void* factor, int64_t stride, void* x,
                            const Limits& limits, cudaStream_t stream) {
     return LaunchScaleRows(static_cast<T*>(x), rows, cols, static_cast<const C*>(factor), stride,
                            limits, stream);
   }
   static constexpr CrossEntropyLaunchers kLaunchers = {
-      &WorkspaceBytes, &Forward, &Backward, &InPlaceWorkspaceBytes, &InPlace, &Weight, &Scale};
+      &WorkspaceBytes, &Forward, &Backward, &InPlaceWorkspaceBytes,
+      &InPlace,        &Weight,  &Reduce,   &Scale};
 };
 
 }  // namespace cuda

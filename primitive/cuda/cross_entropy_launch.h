@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The cross-entropy launchers, compiled once per element type (cross_entropy_<dtype>.cu). Plain
-// values in, cudaError_t out. What void points to has the compute type, but for x and dx.
+// values in, cudaError_t out. What void points to has the compute type, but for x, dx and value.
 #pragma once
 
 #include "primitive/cuda/launch.cuh"
@@ -28,6 +28,8 @@ struct CrossEntropyLaunchers {
                           cudaStream_t);
   cudaError_t (*mean_weight)(int64_t rows, int64_t ignore_index, const int64_t* target,
                              void* weight, cudaStream_t);
+  cudaError_t (*reduce)(int64_t rows, int64_t ignore_index, const void* loss, const int64_t* target,
+                        void* value, void* weight, cudaStream_t);
   cudaError_t (*scale_rows)(int64_t rows, int64_t cols, const void* factor, int64_t stride, void* x,
                             const DeviceLimits&, cudaStream_t);
 };

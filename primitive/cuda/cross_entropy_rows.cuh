@@ -15,8 +15,9 @@ struct CrossEntropyRows {
   int64_t rows, classes;
   int64_t ignore_index;
   ComputeType<T> smoothing;
-  const T* x;             // [rows, classes], contiguous
+  const T* x;             // [rows, classes]
   const int64_t* target;  // [rows]
+  int64_t row_stride;     // elements from a row of x to the next
 
   // Whether the row has a loss and a gradient; a target out of range has neither.
   __device__ __forceinline__ bool Counts(int64_t t) const {
@@ -33,13 +34,13 @@ struct CrossEntropyPolicy {
   static constexpr int kFoldBlocks = sizeof(T) == 8 ? 4 : 8;  // per SM
   template <class T>
   static constexpr int kGroupBlocks = sizeof(T) == 8 ? 4 : 6;  // ... of the kernel of narrow rows
-  static constexpr int kMapBlocks = 3;                         // of the elementwise kernels
-  static constexpr int kUnroll = 4;                            // packs in flight per thread
-  static constexpr int kNarrowPacks = 4 * kUnroll;             // rows for 4 lanes
-  static constexpr int kGroupPacks = 64 * kUnroll;             // rows for a warp: two turns
-  static constexpr int kChunkPacks = 4096;  // per row and block of the elementwise kernels
-  static constexpr int kBlocksPerMultiprocessor = 4;  // that split rows should make
-  static constexpr int kMaxChunks = 1024;             // per row
+  template <class T>
+  static constexpr int kMapBlocks = sizeof(T) == 8 ? 3 : 4;  // of the elementwise kernels
+  static constexpr int kUnroll = 4;                          // packs in flight per thread
+  static constexpr int kNarrowPacks = 4 * kUnroll;           // rows for 4 lanes
+  static constexpr int kGroupPacks = 64 * kUnroll;           // rows for a warp: two turns
+  static constexpr int kBlocksPerMultiprocessor = 4;         // that split rows should make
+  static constexpr int kMaxChunks = 1024;                    // per row
 };
 
 // Blocks per row of the forward kernel; 1 where there are rows enough.
@@ -53,27 +54,23 @@ inline int CrossEntropyChunks(int64_t rows, int64_t packs, const DeviceLimits& l
   return static_cast<int>(chunks > 1 ? chunks : 1);
 }
 
-// How an elementwise kernel deals out rows: 2^lane_bits lanes per row, chunks parts per row.
+// How an elementwise kernel deals out rows: 2^lane_bits lanes per row, or chunks of `share` packs.
+// No thread has more than kUnroll packs.
 struct RowTasks {
   int lane_bits = 2;
-  int64_t chunks = 1;
+  int64_t chunks = 1, share = 0;
   int64_t count = 0;  // of tasks, each a block's turn
 };
-inline RowTasks MakeRowTasks(int64_t rows, int64_t packs, const DeviceLimits& limits) {
+inline RowTasks MakeRowTasks(int64_t rows, int64_t packs) {
   using P = CrossEntropyPolicy;
   RowTasks tasks;
   while ((1 << tasks.lane_bits) < P::kThreads && (P::kUnroll << tasks.lane_bits) < packs) {
     ++tasks.lane_bits;
   }
-  const int64_t groups = CeilDiv(rows, P::kThreads >> tasks.lane_bits);
-  tasks.chunks = CeilDiv(packs, P::kChunkPacks);
-  const int64_t wanted =
-      CeilDiv(int64_t{2 * P::kBlocksPerMultiprocessor} * limits.multiprocessors, groups);
-  const int64_t by_work = packs / (P::kThreads * P::kUnroll);
-  const int64_t more = wanted < by_work ? wanted : by_work;
-  if (tasks.chunks < more) tasks.chunks = more;
-  if (tasks.chunks < 1) tasks.chunks = 1;
-  tasks.count = groups * tasks.chunks;
+  const int64_t most = CeilDiv(packs, P::kUnroll << tasks.lane_bits);
+  if (most > 1) tasks.chunks = most;
+  tasks.share = CeilDiv(packs, tasks.chunks);
+  tasks.count = CeilDiv(rows, P::kThreads >> tasks.lane_bits) * tasks.chunks;
   return tasks;
 }
 
@@ -97,31 +94,39 @@ struct MergePartials {
   }
 };
 
-// x[target], and what the deviation is taken about: x[target] itself, so that it keeps its
-// precision where all logits are large, or 0 where that is no finite number.
-template <class C>
-struct TargetLogit {
-  C x = 0, anchor = 0;
-};
+// What the deviation is taken about: the row's first logit, so that it keeps its precision where
+// all logits are large, or 0 where that is no finite number. x: the row.
 template <class T>
-__device__ __forceinline__ TargetLogit<ComputeType<T>> TargetLogitOf(const CrossEntropyRows<T>& p,
-                                                                     int64_t row, int64_t target) {
+__device__ __forceinline__ ComputeType<T> AnchorOf(const CrossEntropyRows<T>& p, const T* x) {
   using C = ComputeType<T>;
-  const C x = p.Counts(target) ? ConvertTo<C>(p.x[row * p.classes + target]) : C(0);
-  return {x, x - x == C(0) ? x : C(0)};
+  if (p.smoothing == C(0) || p.classes == 0) return C(0);
+  const C first = ConvertTo<C>(x[0]);
+  return first - first == C(0) ? first : C(0);
+}
+// The logit at the target; 0 in a row that does not count.
+template <class T>
+__device__ __forceinline__ ComputeType<T> TargetLogitOf(const CrossEntropyRows<T>& p, int64_t row,
+                                                        int64_t target) {
+  using C = ComputeType<T>;
+  return p.Counts(target) ? ConvertTo<C>(p.x[row * p.row_stride + target]) : C(0);
 }
 
-// The loss of a row; log_sum is the logarithm of its sum.
-template <class T, class C = ComputeType<T>>
-__device__ __forceinline__ C LossOf(const CrossEntropyRows<T>& p, int64_t target,
-                                    const TargetLogit<C>& at, const CrossEntropyPartial<C>& part,
-                                    C log_sum) {
-  if (!p.Counts(target)) return target == p.ignore_index ? C(0) : static_cast<C>(NAN);
-  const C sharp = (part.sum.max - at.x) + log_sum;
-  if (p.smoothing == C(0)) return sharp;
-  const C mean = part.deviation / static_cast<C>(p.classes);
-  const C uniform = ((part.sum.max - at.anchor) + log_sum) - mean;
+// The loss of a row that counts; log_sum is the logarithm of its sum. kSmooth: whether there may be
+// smoothing.
+template <bool kSmooth = true, class T, class C = ComputeType<T>>
+__device__ __forceinline__ C LossOf(const CrossEntropyRows<T>& p, C target_logit, C max, C log_sum,
+                                    C anchor, C deviation) {
+  const C sharp = (max - target_logit) + log_sum;
+  if (!kSmooth || p.smoothing == C(0)) return sharp;
+  const C mean = deviation / static_cast<C>(p.classes);
+  const C uniform = ((max - anchor) + log_sum) - mean;
   return (C(1) - p.smoothing) * sharp + p.smoothing * uniform;
+}
+// ... and of one that does not.
+template <class T>
+__device__ __forceinline__ ComputeType<T> LossWithoutTarget(const CrossEntropyRows<T>& p,
+                                                            int64_t target) {
+  return target == p.ignore_index ? ComputeType<T>(0) : static_cast<ComputeType<T>>(NAN);
 }
 
 }  // namespace cuda

@@ -95,5 +95,34 @@ struct NllLaunchers {
 };
 NllLaunchers FindNll(DType dtype);
 
+// Operands: index, x, y. `missing` stands for what lies outside the dim.
+using GatherLauncher = cudaError_t (*)(const Strided<3>& g, int64_t size, int64_t stride,
+                                       const int64_t* index, const void* x, ScalarBits missing,
+                                       void* y, cudaStream_t);
+GatherLauncher FindGather(DType dtype);
+
+// Operands of the columns: index, src, dst.
+struct ScatterProblem {
+  int64_t count, size, index_stride, src_stride, dst_stride;
+};
+using ScatterLauncher = cudaError_t (*)(const Strided<3>& columns, const ScatterProblem&,
+                                        const int64_t* index, const void* src, void* dst,
+                                        cudaStream_t);
+ScatterLauncher FindScatter(DType dtype, bool add);
+
+using CumSumLauncher = cudaError_t (*)(int64_t rows, int64_t cols, bool reverse, const void* x,
+                                       void* y, cudaStream_t);
+CumSumLauncher FindCumSum(DType dtype);
+
+struct SortProblem {
+  DType dtype;
+  bool descending;
+  int64_t rows, cols;
+  const void* x;
+};
+cudaError_t SortWorkspaceBytes(const SortProblem&, size_t* bytes);
+cudaError_t LaunchSort(const SortProblem&, void* workspace, size_t bytes, void* values,
+                       int64_t* indices, cudaStream_t);
+
 }  // namespace cuda
 }  // namespace oneflow_lite

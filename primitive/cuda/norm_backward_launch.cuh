@@ -4,6 +4,7 @@
 #pragma once
 
 #include "primitive/cuda/norm_backward.cuh"
+#include "primitive/cuda/norm_backward_few_launch.cuh"
 #include "primitive/cuda/norm_backward_sums.cuh"
 #include "primitive/cuda/norm_team_launch.cuh"
 
@@ -11,23 +12,6 @@ namespace oneflow_lite {
 namespace cuda {
 
 namespace internal {
-
-// A kernel that begins with WaitForPreviousKernel(): its blocks may be in place before the kernel
-// in front of it has ended.
-template <class... Params, class... Args>
-cudaError_t LaunchAfter(void (*kernel)(Params...), dim3 blocks, int threads, cudaStream_t stream,
-                        const Args&... args) {
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = blocks;
-  config.blockDim = dim3(static_cast<unsigned>(threads));
-  config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, kernel, Params(args)...);
-}
 
 // Packs per thread of the wider teams: 16 columns, 8 of float64.
 template <class T>
@@ -157,7 +141,7 @@ template <class T, bool kCentre>
 size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits& limits) {
   using C = ComputeType<T>;
   if (rows <= 0 || cols <= 0) return 0;
-  int64_t most = 0;
+  int64_t most = internal::FewWorkspaceBytes<T, kCentre>(rows);
   for (const bool keeps_bias : {false, true}) {
     for (const bool aligned : {false, true}) {
       const auto traits = internal::BackwardTraits<T>(kCentre, keeps_bias, aligned);
@@ -185,6 +169,10 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
   }
   const auto traits =
       internal::BackwardTraits<T>(kCentre, a.from_output, internal::RowsAreAligned(a));
+  NormFewPlan few;
+  if (internal::ServesFew(a) && PlanFew(a.rows, a.cols, traits, limits, &few)) {
+    return internal::LaunchNormFew<kCentre>(few, a, stream, workspace);
+  }
   const auto plan = internal::PlanFor<T, kCentre>(a.rows, a.cols, traits, limits);
   return internal::LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);
 }

@@ -78,9 +78,9 @@ cudaError_t LaunchLanesFor(int capacity, const NormWhole<T>& p, cudaStream_t str
     if (capacity <= 64) return LaunchLanes<kCentre, true, 16, 4>(p, stream);
   } else {
     if (capacity <= 4) return LaunchLanes<kCentre, false, 4, 1>(p, stream);
-    if (capacity <= 8) return LaunchLanes<kCentre, false, 8, 1>(p, stream);
-    if (capacity <= 16) return LaunchLanes<kCentre, false, 16, 1>(p, stream);
-    if (capacity <= 32) return LaunchLanes<kCentre, false, 16, 2>(p, stream);
+    if (capacity <= 8) return LaunchLanes<kCentre, false, 4, 2>(p, stream);
+    if (capacity <= 16) return LaunchLanes<kCentre, false, 8, 2>(p, stream);
+    if (capacity <= 32) return LaunchLanes<kCentre, false, 8, 4>(p, stream);
     if (capacity <= 64) return LaunchLanes<kCentre, false, 16, 4>(p, stream);
   }
   return LaunchLanes<kCentre, kResidual, 32, 4>(p, stream);
@@ -98,6 +98,7 @@ bool PlanWholeOf(const NormForward<T>& a, const DeviceLimits& limits, WholePlan*
   if (!IsWhole(a) || a.rows > kMaxBlocks / kMaxClusterBlocks) return false;
   WholeTraits t;
   t.most_threads = P::kWholeThreads<T>;
+  t.resident = P::kWholeThreads<T> * P::kWholeBlocks<T>;
   t.most_packs = kWholePacks<kResidual>;
   t.waves = kResidual ? 3 : 1;
   t.most_blocks = 1;

@@ -35,9 +35,18 @@ struct alignas(16) NormPart {
 template <int kTeam>
 inline constexpr bool kIsLanes = kTeam > 0;
 
-// kFull: every thread has all its packs. kEarly: weight and bias are loaded with the row, else when
-// they are needed, which takes fewer registers.
-template <class T, bool kCentre, bool kResidual, int kTeam, int kPacks, bool kEarly, bool kFull>
+// Whether a thread keeps its part of a row in the compute type: layer_norm's as distances from the
+// warp's mean.
+template <class T, int kTeam, bool kResidual, int kPacks>
+inline constexpr bool kHoldsValues = kPackSize<T>* kPacks * sizeof(ComputeType<T>) <=
+                                     (kIsLanes<kTeam> || kResidual ? 64 : 128);
+
+// What a thread holds of a row. Load, Gather and Store follow each other, and AskForWeights comes
+// somewhere before Store. kAhead: packs of weight and bias that wait in registers; each one used
+// makes room for the one that many further on. kFull: every thread has all its packs. kPlain: see
+// NormWhole.
+template <class T, bool kCentre, bool kResidual, int kTeam, int kPacks, int kAhead, bool kFull,
+          bool kPlain>
 class NormWholeRow {
   using C = ComputeType<T>;
   static constexpr int N = kPackSize<T>;
@@ -46,37 +55,38 @@ class NormWholeRow {
   using Part = NormPart<C>;
   static constexpr int kLanes = kIsLanes<kTeam> ? kTeam : kWarp;
 
- public:
-  // Whether the values stay in the compute type, layer_norm's as distances from the warp's mean.
-  static constexpr bool kHold =
-      N * kPacks * static_cast<int>(sizeof(C)) <= (kIsLanes<kTeam> || kResidual ? 64 : 128);
+  static constexpr bool kHold = kHoldsValues<T, kTeam, kResidual, kPacks>;
+  // Before a pack's weights are used, rather than when that has made room: where registers allow.
+  static constexpr bool kAskEarly = !kHold && kCentre;
+  static constexpr bool kTwoWays = !kFull && !kIsLanes<kTeam> && sizeof(T) > 2;
 
+ public:
   // size: threads that hold the row; rank: which of them this one is.
   __device__ __forceinline__ NormWholeRow(const NormWhole<T>& p, int64_t row, int packs, int rank,
                                           int size)
       : p_(p), row_(row), packs_(packs), rank_(rank), size_(size), col_(rank * N) {}
 
+  // Asks for the row; nothing waits for it yet.
   __device__ __forceinline__ void Load() {
     LoadPacks(p_.a.x + row_ * p_.a.x_stride, x_);
-    Stowed residual[kResidual ? kPacks : 1];
-    if constexpr (kResidual) LoadPacks(p_.a.residual + row_ * p_.a.cols, residual);
-    if constexpr (kEarly) {
-      // Something that is there, so that no branch comes between the loads.
-      const auto* something = p_.a.x + row_ * p_.a.x_stride;
-      LoadPacks(p_.plain ? static_cast<const T*>(p_.a.weight) : something, weight_);
-      if constexpr (kCentre) {
-        LoadPacks(p_.plain ? static_cast<const T*>(p_.a.bias) : something, bias_);
-      }
-    }
-    if constexpr (kResidual) AddResidual(residual);
-    if constexpr (kHold) {
+    if constexpr (kResidual) LoadPacks(p_.a.residual + row_ * p_.a.cols, residual_);
+  }
+  __device__ __forceinline__ void AskForWeights() {
+    step_ = size_ * N;
+    // Else the compiler keeps all columns from when the row was loaded, and spills them.
+    if (kAhead > 1 && kAhead < kPacks) step_ = __shfl_sync(0xffffffffu, step_, 0);
+    next_ = col_;
 #pragma unroll
-      for (int k = 0; k < kPacks; ++k) held_[k] = ConvertPack<C>(x_[k].Get());
-    }
+    for (int k = 0; k < kAhead; ++k) AskForWeight(k);
   }
 
   // What this warp's columns come to, or those of this group of lanes.
   __device__ __forceinline__ Part Gather() {
+    if constexpr (kResidual) AddResidual();
+    if constexpr (kHold) {
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) held_[k] = ConvertPack<C>(x_[k].Get());
+    }
     C sum = 0;
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
@@ -101,10 +111,30 @@ class NormWholeRow {
       if (p_.a.rstd) p_.a.rstd[row_] = rstd_;
     }
     if constexpr (kCentre) offset_ = ((mean_ - row.mean) - row.low) * rstd_;
-    if (p_.plain) {
-      StoreAll<true>();
-    } else {
-      StoreAll<false>();
+    uint32_t col = col_;
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k, Advance(col)) {
+      if (!Has(k)) continue;
+      Values y = Value(k);
+#pragma unroll
+      for (C& v : y.v) {
+        if (kCentre && !kHold) v -= mean_;
+        v = kCentre ? v * rstd_ + offset_ : v * rstd_;
+      }
+      const Stowed weight = weight_[k % kAhead], bias = bias_[kCentre ? k % kAhead : 0];
+      if (kAskEarly && k + kAhead < kPacks) AskForWeight(k + kAhead);
+      if (kPlain || p_.a.weight) {
+        const Values w = WeightOf(p_.a.weight, weight, col);
+#pragma unroll
+        for (int i = 0; i < N; ++i) y.v[i] *= w.v[i];
+      }
+      if (kPlain ? kCentre : p_.a.bias != nullptr) {
+        const Values b = WeightOf(p_.a.bias, bias, col);
+#pragma unroll
+        for (int i = 0; i < N; ++i) y.v[i] += b.v[i];
+      }
+      if (!kAskEarly && k + kAhead < kPacks) AskForWeight(k + kAhead);
+      StoreAlignedPack<N>(p_.a.y + row_ * p_.a.cols + col, ConvertPack<T>(y));
     }
   }
 
@@ -115,21 +145,44 @@ class NormWholeRow {
     if constexpr (kHold) return held_[k];
     return ConvertPack<C>(x_[k].Get());
   }
-  template <int kSlots>
-  __device__ __forceinline__ void LoadPacks(const T* from, Stowed (&to)[kSlots]) const {
+  // The compiler would mix predicated loads with the first uses of packs, each of which then waits:
+  // those of a thread that has all its packs are in a block of their own.
+  __device__ __forceinline__ void LoadPacks(const T* from, Stowed (&to)[kPacks]) const {
+    if (kTwoWays && Has(kPacks - 1)) {
 #pragma unroll
-    for (int k = 0; k < kSlots; ++k) {
-      if (Has(k)) to[k] = Stowed::Of(LoadAlignedPack<N>(from + Column(k)));
+      for (int k = 0; k < kPacks; ++k) to[k] = Stowed::Of(LoadAlignedPack<N>(from + Column(k)));
+    } else {
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) {
+        if (Has(k)) to[k] = Stowed::Of(LoadAlignedPack<N>(from + Column(k)));
+      }
+    }
+    if constexpr (kTwoWays) {
+#pragma unroll
+      for (Stowed& pack : to) pack.Pin();
     }
   }
+  __device__ __forceinline__ void AskForWeight(int k) {
+    if constexpr (!kPlain) return;
+    if (Has(k)) {
+      weight_[k % kAhead] =
+          Stowed::Of(LoadAlignedPack<N>(static_cast<const T*>(p_.a.weight) + next_));
+      if constexpr (kCentre) {
+        bias_[k % kAhead] =
+            Stowed::Of(LoadAlignedPack<N>(static_cast<const T*>(p_.a.bias) + next_));
+      }
+    }
+    Advance(next_);
+  }
+  // To the column of the thread's next pack.
+  __device__ __forceinline__ void Advance(uint32_t& col) const { col += step_; }
   // The sum is what T holds of it.
-  template <int kSlots>
-  __device__ __forceinline__ void AddResidual(const Stowed (&residual)[kSlots]) {
+  __device__ __forceinline__ void AddResidual() {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       if (!Has(k)) continue;
       Values sum = ConvertPack<C>(x_[k].Get());
-      const Values other = ConvertPack<C>(residual[k].Get());
+      const Values other = ConvertPack<C>(residual_[k].Get());
 #pragma unroll
       for (int i = 0; i < N; ++i) sum.v[i] += other.v[i];
       const Pack<T, N> kept = ConvertPack<T>(sum);
@@ -181,48 +234,20 @@ class NormWholeRow {
     part.squares = sums.v[1] - sums.v[0] * part.low;
   }
 
-  // kPlain: see NormWhole.
-  template <bool kPlain>
-  __device__ __forceinline__ void StoreAll() const {
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!Has(k)) continue;
-      Values y = Value(k);
-#pragma unroll
-      for (C& v : y.v) {
-        if (kCentre && !kHold) v -= mean_;
-        v = kCentre ? v * rstd_ + offset_ : v * rstd_;
-      }
-      if (kPlain || p_.a.weight) {
-        const Values w = WeightOf<kPlain>(p_.a.weight, weight_, k);
-#pragma unroll
-        for (int i = 0; i < N; ++i) y.v[i] *= w.v[i];
-      }
-      if ((kPlain && kCentre) || p_.a.bias) {
-        const Values b = WeightOf<kPlain>(p_.a.bias, bias_, k);
-#pragma unroll
-        for (int i = 0; i < N; ++i) y.v[i] += b.v[i];
-      }
-      StoreAlignedPack<N>(p_.a.y + row_ * p_.a.cols + Column(k), ConvertPack<T>(y));
-    }
-  }
-  template <bool kPlain, int kSlots>
-  __device__ __forceinline__ Values WeightOf(const void* from, const Stowed (&early)[kSlots],
-                                             int k) const {
-    if constexpr (!kPlain) {
-      return LoadWeights<C, N, T>(from, p_.a.float_weight, Column(k), 0, N, C(0));
-    } else if constexpr (kEarly) {
-      return ConvertPack<C>(early[k < kSlots ? k : 0].Get());
-    } else {
-      return ConvertPack<C>(LoadAlignedPack<N>(static_cast<const T*>(from) + Column(k)));
-    }
+  __device__ __forceinline__ Values WeightOf(const void* from, const Stowed& held,
+                                             uint32_t col) const {
+    if constexpr (kPlain) return ConvertPack<C>(held.Get());
+    return LoadWeights<C, N, T>(from, p_.a.float_weight, col, 0, N, C(0));
   }
 
   const NormWhole<T>& p_;
   const int64_t row_;
   const int packs_, rank_, size_, col_;
+  uint32_t next_ = 0;                   // column of the weights that are asked for next
+  uint32_t step_ = 0;                   // columns from a thread's pack to its next
   C mean_ = 0, rstd_ = 0, offset_ = 0;  // y = (x - mean) * rstd + offset, before the weight
-  Stowed x_[kPacks], weight_[kEarly ? kPacks : 1], bias_[kEarly && kCentre ? kPacks : 1];
+  Stowed x_[kPacks], residual_[kPacks];
+  Stowed weight_[kAhead], bias_[kCentre ? kAhead : 1];
   Values held_[kHold ? kPacks : 1];
 };
 
@@ -231,6 +256,7 @@ template <bool kCentre, class C>
 __device__ __forceinline__ NormPart<C> MergeParts(const NormPart<C>* parts, int count, C share) {
   SumOf<C, 2> sums;
   const C base = parts[0].mean;
+#pragma unroll 1
   for (int i = threadIdx.x % kWarp; i < count; i += kWarp) {
     const NormPart<C> part = parts[i];
     if constexpr (kCentre) {
@@ -253,6 +279,20 @@ __device__ __forceinline__ NormPart<C> MergeParts(const NormPart<C>* parts, int 
   return row;
 }
 
+// run(full, plain), as std::bool_constant: see NormWholeRow.
+template <bool kMayBeFull, class Run>
+__device__ __forceinline__ void RunWhole(bool full, bool plain, Run&& run) {
+  if (kMayBeFull && full && plain) {
+    run(std::bool_constant<kMayBeFull>{}, std::true_type{});
+    return;
+  }
+  if (plain) {
+    run(std::false_type{}, std::true_type{});
+  } else {
+    run(std::false_type{}, std::false_type{});
+  }
+}
+
 // A row per kTeam lanes; the grid covers all rows.
 template <class T, bool kCentre, bool kResidual, int kTeam, int kPacks>
 __global__ void __launch_bounds__(NormPolicy::kLaneThreads, NormPolicy::LaneBlocks<T>(kPacks))
@@ -261,47 +301,39 @@ __global__ void __launch_bounds__(NormPolicy::kLaneThreads, NormPolicy::LaneBloc
   const int64_t first =
       (int64_t{blockIdx.x} * (NormPolicy::kLaneThreads / kWarp) + threadIdx.x / kWarp) * kRows;
   const int64_t row = first + threadIdx.x % kWarp / kTeam;
-  const int rank = threadIdx.x % kTeam;
-  const auto run = [&](auto full) {
-    constexpr bool kFull = decltype(full)::value;
-    NormWholeRow<T, kCentre, kResidual, kTeam, kPacks, true, kFull> part(
-        p, row, row < p.a.rows ? p.packs : 0, rank, kTeam);
+  const bool full = p.packs == kTeam * kPacks && first + kRows <= p.a.rows;
+  RunWhole<kHoldsValues<T, kTeam, kResidual, kPacks>>(full, p.plain, [&](auto full, auto plain) {
+    NormWholeRow<T, kCentre, kResidual, kTeam, kPacks, kPacks, decltype(full)::value,
+                 decltype(plain)::value>
+        part(p, row, row < p.a.rows ? p.packs : 0, threadIdx.x % kTeam, kTeam);
     part.Load();
+    part.AskForWeights();
     part.Store(part.Gather());
-  };
-  constexpr bool kMayBeFull = NormWholeRow<T, kCentre, kResidual, kTeam, kPacks, true, true>::kHold;
-  if (kMayBeFull && p.packs == kTeam * kPacks && first + kRows <= p.a.rows) {
-    run(std::bool_constant<kMayBeFull>{});
-  } else {
-    run(std::false_type{});
-  }
+  });
 }
 
 // A row per block, or per cluster of blocks.
 template <class T, bool kCentre, bool kResidual, int kPacks>
-__global__ void __launch_bounds__(NormPolicy::kBoundThreads<T>(kResidual ? 0 : kPacks),
-                                  NormPolicy::kWholeBlocks<T>)
+__global__ void __launch_bounds__(NormPolicy::kWholeThreads<T>, NormPolicy::kWholeBlocks<T>)
     NormBlockKernel(const __grid_constant__ NormWhole<T> p) {
   using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
-  constexpr bool kEarly = kPacks <= NormPolicy::kEarlyPacks;
+  constexpr int kAhead = NormPolicy::kWeightsAhead<T, kCentre, kPacks>;
   extern __shared__ __align__(16) char shared[];
   Exchange exchange(shared);
   const int size = Exchange::blocks() * static_cast<int>(blockDim.x);
   const int rank = Exchange::block() * static_cast<int>(blockDim.x) + threadIdx.x;
-  const auto run = [&](auto full) {
-    constexpr bool kFull = decltype(full)::value;
-    NormWholeRow<T, kCentre, kResidual, 0, kPacks, kEarly, kFull> part(p, internal::ClusterIndex(),
-                                                                       p.packs, rank, size);
+  const bool full = p.packs == size * kPacks;
+  RunWhole<kHoldsValues<T, 0, kResidual, kPacks>>(full, p.plain, [&](auto full, auto plain) {
+    NormWholeRow<T, kCentre, kResidual, 0, kPacks, kAhead, decltype(full)::value,
+                 decltype(plain)::value>
+        part(p, internal::ClusterIndex(), p.packs, rank, size);
+    constexpr bool kWithRow = kPacks <= NormPolicy::kEarlyPacks;
     part.Load();
-    const auto* parts = exchange.Give(part.Gather());
-    part.Store(MergeParts<kCentre>(parts, Exchange::values(), p.share));
-  };
-  constexpr bool kMayBeFull = NormWholeRow<T, kCentre, kResidual, 0, kPacks, kEarly, true>::kHold;
-  if (kMayBeFull && p.packs == size * kPacks) {
-    run(std::bool_constant<kMayBeFull>{});
-  } else {
-    run(std::false_type{});
-  }
+    if (kWithRow) part.AskForWeights();
+    exchange.Send(part.Gather());
+    if (!kWithRow) part.AskForWeights();
+    part.Store(MergeParts<kCentre>(exchange.Receive(), Exchange::values(), p.share));
+  });
 }
 
 }  // namespace cuda

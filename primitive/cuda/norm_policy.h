@@ -13,6 +13,9 @@
 //   up to kBlockPacks           16 warps                     4
 //   up to kBlockPacks * 16      a cluster of 2 to 16 blocks  many or 4, where there are clusters
 //   more                        slices of 16 warps, which know the row's sums from a first kernel
+//
+// Where few bytes are moved (PlanFew), there are no teams but blocks for rows and blocks for
+// columns.
 #pragma once
 
 #include <stddef.h>
@@ -42,22 +45,41 @@ struct NormPolicy {
   static constexpr int kReduceColumns = 32;  // of a block that adds up the blocks' parts
   static constexpr int kReduceWays = 16;
 
-  // A forward over rows of whole packs, by measurement on an H200.
+  // A backward that moves few bytes, by measurement on an H200, in us beside teams. float16: 6.5
+  // for 12.1 at 1024 x 768, 12.9 for 21.7 at 1024 x 4096, 36 for 42 at 4096 x 4096; beyond, 69 for
+  // 68 at 8192 x 4096 and 35 for 30 at 49152 x 256. float32: 9.1 for 13.7 at 1024 x 768, 22.5
+  // for 23.5 at 4096 x 1024; beyond, 30 for 23 at 16384 x 256.
+  static constexpr int kFewBlockThreads = 256;
+  static constexpr int kFewLanes = 8;        // packs side by side of a column block, at most
+  static constexpr int kFewCluster = 8;      // column blocks of a cluster, at most
+  static constexpr int kFewLeastPacks = 32;  // of a row
+  static constexpr int64_t FewMostRows(int pack) { return pack == 8 ? 16384 : 4096; }
+  static constexpr int64_t FewMostBytes(int pack) { return int64_t{pack == 8 ? 34 : 17} << 20; }
+
+  // A forward over rows of whole packs, by measurement on an H200. Several packs per lane before
+  // more lanes: a million rows of 128 in half run at 0.94 with 8 lanes, 0.875 with 16.
   static constexpr int kLaneThreads = 128;
   static constexpr int kLanePacks = 128;      // of a row; per lane 1, 2 or 4
   static constexpr int kMostPacks = 8;        // per thread of a block
   static constexpr int kBlockManyPacks = 4;   // ... while a block is enough: 0.97 of a copy
   static constexpr int kEarlyPacks = 2;       // ... where rows are so few that latency counts
   static constexpr int kFewWholePacks = 256;  // a block's part of few rows, at least
+  // Threads of a cluster's blocks while there are no more than so many per multiprocessor.
+  static constexpr int kFewClusterThreads = 256, kFewClusterBlocks = 4;
+  // One block per row: eight packs a thread where four leave more than a fifth of the threads that
+  // could be resident unused, and rows fill the device so many times. 12288 columns in half: 0.95
+  // to 0.97 of a copy, 0.89 to 0.93 with four.
+  static constexpr int kManyWaves = 4;
   template <class T>
   static constexpr int kWholeThreads = sizeof(T) == 8 ? 256 : 512;  // at most
   template <class T>
   static constexpr int kWholeBlocks = sizeof(T) == 8 ? 3 : 2;
-  // For which registers are shared out: float32 with four packs gets along with 48.
-  template <class T>
-  static constexpr int kBoundThreads(int packs) {
-    return sizeof(T) == 4 && packs == kBlockManyPacks ? 640 : kWholeThreads<T>;
-  }
+  // Packs of weight and bias that are asked for before a row's sums are known, as registers allow.
+  // Asked for one by one where they are used, they cost rms_norm at 65536 columns 5 % of a copy.
+  template <class T, bool kCentre, int kPacks>
+  static constexpr int kWeightsAhead = kPacks <= kEarlyPacks ? kPacks
+                                       : kCentre && (kPacks == kMostPacks || sizeof(T) == 2) ? 1
+                                                                                             : 2;
   // Registers, as blocks per multiprocessor: 40, 56 or 80 with 1, 2 or 4 packs per lane.
   template <class T>
   static constexpr int LaneBlocks(int packs) {
@@ -235,6 +257,48 @@ NormPlan PlanNormBackward(int64_t rows, int64_t cols, const NormTraits& t,
   return plan;
 }
 
+// How a backward that moves few bytes is launched (norm_backward_few.cuh).
+struct NormFewPlan {
+  int packs = 0;    // per thread of a row block
+  int team = 0;     // threads of a row
+  int threads = 0;  // of a block
+  int lanes = 0;    // packs side by side of a column block
+  int blocks = 1;   // of a cluster that shares out the rows of its columns
+  int64_t row_blocks = 0, column_blocks = 0;
+};
+
+// False: the rows are not for it.
+inline bool PlanFew(int64_t rows, int64_t cols, const NormTraits& t, const DeviceLimits& limits,
+                    NormFewPlan* plan) {
+  using P = NormPolicy;
+  const int64_t packs = cols / t.pack;
+  if (!t.aligned || packs < P::kFewLeastPacks || packs > 4 * P::kFewBlockThreads ||
+      rows > P::FewMostRows(t.pack) || rows * packs * 16 > P::FewMostBytes(t.pack)) {
+    return false;
+  }
+  // Two packs per thread, unless four leave fewer of a block's threads unused.
+  for (int each = 2; each <= 4; each += 2) {
+    const auto team = static_cast<int>(CeilDiv(packs, 32 * each) * 32);
+    const int threads = P::kFewBlockThreads / team * team;
+    if (threads <= plan->threads) continue;
+    plan->packs = each, plan->team = team, plan->threads = threads;
+  }
+  plan->row_blocks = CeilDiv(rows, plan->threads / plan->team);
+  // About as many column blocks as multiprocessors.
+  const int64_t most = int64_t{limits.multiprocessors} * 5 / 4;
+  const int largest = limits.clusters ? P::kFewCluster : 1;
+  plan->lanes = P::kFewLanes;
+  while (plan->lanes > 1 && 2 * CeilDiv(packs, plan->lanes) * largest <= most) plan->lanes /= 2;
+  const int64_t tiles = CeilDiv(packs, plan->lanes);
+  plan->blocks = 1;
+  while (plan->blocks < largest && 2 * plan->blocks * tiles <= most &&
+         rows > int64_t{plan->threads} / plan->lanes * plan->blocks) {
+    plan->blocks *= 2;
+  }
+  plan->column_blocks = tiles * plan->blocks;
+  return true;
+}
+
 // How a forward over rows of whole packs is launched.
 struct WholePlan {
   int lanes = 0;    // that share a row; 0: a block does, or several
@@ -246,6 +310,7 @@ struct WholePlan {
 // What of a forward its plan depends on.
 struct WholeTraits {
   int most_threads;  // of a block
+  int resident;      // threads of a multiprocessor, at most
   int most_packs;    // per thread, that there is a kernel for
   int most_blocks;   // of a cluster
   int waves;         // of blocks with few packs per thread that are faster than fewer with more
@@ -258,7 +323,7 @@ inline bool PlanWhole(int64_t rows, int64_t packs, const WholeTraits& t, const D
   *plan = WholePlan();
   if (packs <= P::kLanePacks) {
     plan->threads = P::kLaneThreads;
-    plan->packs = packs <= 16 ? 1 : packs <= 32 ? 2 : 4;
+    plan->packs = packs <= 4 ? 1 : packs <= 16 ? 2 : 4;
     plan->lanes = 4;
     while (plan->lanes * plan->packs < packs) plan->lanes *= 2;
     return true;
@@ -270,19 +335,26 @@ inline bool PlanWhole(int64_t rows, int64_t packs, const WholeTraits& t, const D
   const int64_t wave = int64_t{limits.multiprocessors} * 1024;  // threads that run at once
   for (const int each : {P::kEarlyPacks, P::kBlockManyPacks, P::kMostPacks}) {
     if (each > t.most_packs) break;
-    const int64_t capacity = int64_t{t.most_threads} * each;  // of a block
+    const auto holds = [&](int64_t blocks) {
+      const int64_t few = int64_t{each} * P::kFewClusterThreads;
+      const bool use_few = blocks > 1 && (each < t.most_packs || packs <= few * t.most_blocks) &&
+                           rows * blocks <= P::kFewClusterBlocks * limits.multiprocessors;
+      const int64_t most = int64_t{each} * t.most_threads;
+      return packs <= blocks * (use_few && few < most ? few : most);
+    };
     plan->blocks = 1;
-    while (plan->blocks < t.most_blocks &&
-           (packs > plan->blocks * capacity || !fills(plan->blocks))) {
+    while (plan->blocks < t.most_blocks && !(holds(plan->blocks) && fills(plan->blocks))) {
       plan->blocks *= 2;
     }
-    if (packs > plan->blocks * capacity) continue;
-    const bool last = each == t.most_packs;
-    const bool in_waves = CeilDiv(packs, each) * rows <= t.waves * wave;
-    if (!last && !in_waves && (each == P::kEarlyPacks || plan->blocks > 1)) continue;
+    if (!holds(plan->blocks)) continue;
     plan->packs = each;
     plan->threads = static_cast<int>(CeilDiv(packs, int64_t{32} * each * plan->blocks) * 32);
-    return true;
+    if (each == t.most_packs) return true;
+    const bool in_waves = CeilDiv(packs, each) * rows <= t.waves * wave;
+    if (in_waves) return true;
+    if (each == P::kEarlyPacks || plan->blocks > 1) continue;
+    const int used = t.resident / plan->threads * plan->threads;
+    if (5 * used >= 4 * t.resident || rows * plan->threads <= P::kManyWaves * wave) return true;
   }
   return false;
 }

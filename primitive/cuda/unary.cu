@@ -58,6 +58,38 @@ struct Sigmoid {  // from the exp that is at most 1
   }
 };
 
+struct Sin {
+  __device__ float operator()(float x) const { return sinf(x); }
+  __device__ double operator()(double x) const { return sin(x); }
+};
+struct Cos {
+  __device__ float operator()(float x) const { return cosf(x); }
+  __device__ double operator()(double x) const { return cos(x); }
+};
+struct Erf {
+  __device__ float operator()(float x) const { return erff(x); }
+  __device__ double operator()(double x) const { return erf(x); }
+};
+struct Floor {
+  __device__ float operator()(float x) const { return floorf(x); }
+  __device__ double operator()(double x) const { return floor(x); }
+};
+struct Silu {
+  template <class C>
+  __device__ C operator()(C x) const {
+    return x == -C(INFINITY) ? C(0) : x * Sigmoid{}(x);  // not -inf times 0
+  }
+};
+// x P(N <= x) of a standard normal N; erfc keeps its digits where that is small.
+struct Gelu {
+  __device__ float operator()(float x) const {
+    return x < -40.0f ? 0.0f : 0.5f * x * erfcf(x * -0.70710678f);
+  }
+  __device__ double operator()(double x) const {
+    return x < -40.0 ? 0.0 : 0.5 * x * erfc(x * -0.70710678118654752440);
+  }
+};
+
 template <class T, class Op>
 struct UnaryRun {
   const T* x;
@@ -114,6 +146,18 @@ UnaryLauncher FindUnary(UnaryOp op, DType dtype) {
       return Floats<Tanh>(dtype);
     case UnaryOp::kSigmoid:
       return Floats<Sigmoid>(dtype);
+    case UnaryOp::kSin:
+      return Floats<Sin>(dtype);
+    case UnaryOp::kCos:
+      return Floats<Cos>(dtype);
+    case UnaryOp::kErf:
+      return Floats<Erf>(dtype);
+    case UnaryOp::kFloor:
+      return Floats<Floor>(dtype);
+    case UnaryOp::kSilu:
+      return Floats<Silu>(dtype);
+    case UnaryOp::kGelu:
+      return Floats<Gelu>(dtype);
   }
   return nullptr;
 }

@@ -3,8 +3,9 @@
 // One exchange of a value per warp among all warps that work on a row: those of a block, or of a
 // cluster of blocks (sm_90 and later), where each warp sends its value straight to every block.
 //
-//   WarpExchange<Sums> exchange(shared);    // before the row is loaded
-//   const Sums* all = exchange.Give(mine);  // of all warps, in their order
+//   WarpExchange<Sums> exchange(shared);   // before the row is loaded
+//   exchange.Send(mine);
+//   const Sums* all = exchange.Receive();  // of all warps, in their order
 #pragma once
 
 #include "primitive/cuda/cluster_barrier.cuh"
@@ -23,7 +24,7 @@ class WarpExchange {
   }
 
   // `shared` is at the same place in every block, aligned to 16 bytes. All threads of all blocks
-  // must come here, and to Give.
+  // must come here, to Send and to Receive.
   __device__ __forceinline__ explicit WarpExchange(void* shared)
       : slots_(reinterpret_cast<T*>(static_cast<char*>(shared) + kBarrierBytes)), barrier_(shared) {
     if (blocks() == 1) return;
@@ -45,15 +46,20 @@ class WarpExchange {
   }
 
   // `mine` is the same in all lanes of a warp.
-  __device__ __forceinline__ const T* Give(const T& mine) {
+  __device__ __forceinline__ void Send(const T& mine) {
     const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
     if (blocks() == 1) {
       if (lane == 0) slots_[warp] = mine;
+      return;
+    }
+    internal::ClusterWait();  // the other blocks' shared memory is there
+    T* slot = slots_ + block() * (static_cast<int>(blockDim.x) / kWarp) + warp;
+    if (lane < blocks()) barrier_.Send(slot, lane, mine);
+  }
+  __device__ __forceinline__ const T* Receive() {
+    if (blocks() == 1) {
       __syncthreads();
     } else {
-      internal::ClusterWait();  // the other blocks' shared memory is there
-      T* slot = slots_ + block() * (static_cast<int>(blockDim.x) / kWarp) + warp;
-      if (lane < blocks()) barrier_.Send(slot, lane, mine);
       barrier_.Await(0);
     }
     return slots_;

@@ -15,18 +15,19 @@ namespace oneflow_lite::python {
 // The node's object; None for a null node.
 PyObject* WrapNode(const Ref<Node>& node);
 
-void AddDTypeAndDevice(pybind11::module_& m);  // dtype_device.cpp
-void AddAutograd(pybind11::module_& m);        // autograd.cpp
-void AddCuda(pybind11::module_& m);            // cuda.cpp
-void AddObserver(pybind11::module_& m);        // observer.cpp
-void AddCustomOp(pybind11::module_& m);        // custom_op.cpp
-void AddOpFunction(pybind11::module_& m);      // op_function.cpp
-void AddOpDefinition(pybind11::module_& m);    // op_definition.cpp
-void AddFusedRows(pybind11::module_& m);       // fused_rows.cpp
-extern PyMethodDef registry_functions[];       // registry.cpp
-extern PyMethodDef creation_functions[];       // creation.cpp
-extern PyMethodDef numpy_functions[];          // numpy.cpp
-extern PyMethodDef dlpack_functions[];         // dlpack.cpp
-extern PyMethodDef pickle_functions[];         // tensor_pickle.cpp
+void AddDTypeAndDevice(pybind11::module_& m);    // dtype_device.cpp
+void AddAutograd(pybind11::module_& m);          // autograd.cpp
+void AddAutogradFunction(pybind11::module_& m);  // autograd_function.cpp
+void AddCuda(pybind11::module_& m);              // cuda.cpp
+void AddObserver(pybind11::module_& m);          // observer.cpp
+void AddCustomOp(pybind11::module_& m);          // custom_op.cpp
+void AddOpFunction(pybind11::module_& m);        // op_function.cpp
+void AddOpDefinition(pybind11::module_& m);      // op_definition.cpp
+void AddFusedRows(pybind11::module_& m);         // fused_rows.cpp
+extern PyMethodDef registry_functions[];         // registry.cpp
+extern PyMethodDef creation_functions[];         // creation.cpp
+extern PyMethodDef numpy_functions[];            // numpy.cpp
+extern PyMethodDef dlpack_functions[];           // dlpack.cpp
+extern PyMethodDef pickle_functions[];           // tensor_pickle.cpp
 
 }  // namespace oneflow_lite::python

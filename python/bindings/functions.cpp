@@ -70,10 +70,35 @@ int SpreadOf(const FunctionSchema& f, size_t num_positional) {
   return a.type == ArgType::kInts && !a.optional && after_self ? static_cast<int>(last) : -1;
 }
 
+// Lives as long as the function: for ever.
+PyTypeObject* ResultsOf(const FunctionSchema& f) {
+  std::vector<PyStructSequence_Field> fields;
+  for (const std::string& name : f.results) fields.push_back({name.c_str(), nullptr});
+  fields.push_back({nullptr, nullptr});
+  auto* name = new std::string("oneflow_lite._C._" + f.name + "_results");
+  PyStructSequence_Desc desc = {name->c_str(), "Results by name.", fields.data(),
+                                static_cast<int>(f.results.size())};
+  return PyStructSequence_NewType(&desc);
+}
+
+PyObject* WrapResults(const BoundFunction& b, Value&& result) {
+  TensorList* list = b.results ? std::get_if<TensorList>(&result) : nullptr;
+  if (!list) return WrapValue(std::move(result));
+  PyRef tuple(PyStructSequence_New(b.results));
+  if (!tuple) return nullptr;
+  for (size_t i = 0; i < list->size(); ++i) {
+    PyObject* item = Wrap(std::move((*list)[i]));
+    if (!item) return nullptr;
+    PyStructSequence_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), item);
+  }
+  return tuple.Give();
+}
+
 }  // namespace
 
 bool Bind(const FunctionSchema& f, BoundFunction* b) {
   *b = {&f, {}, 0, -1, DocOf(f)};
+  if (!f.results.empty() && !(b->results = ResultsOf(f))) return false;
   for (const ArgSchema& a : f.args) {
     b->names.push_back(PyUnicode_InternFromString(a.name.c_str()));
     if (!b->names.back()) return false;
@@ -108,6 +133,13 @@ PyMethodDef DefOf(size_t i, FastCall call) {
           METH_FASTCALL | METH_KEYWORDS, b.doc.c_str()};
 }
 
+// NumPy's names for two arguments, which PyTorch takes as well.
+const char* OtherName(PyObject* name) {
+  if (PyUnicode_CompareWithASCIIString(name, "axis") == 0) return "dim";
+  if (PyUnicode_CompareWithASCIIString(name, "keepdims") == 0) return "keepdim";
+  return nullptr;
+}
+
 // Reads what was passed by keyword. `given` has a bit per argument so far.
 bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwnames,
                   uint64_t* given, Value* out) {
@@ -119,6 +151,10 @@ bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwn
     if (i == b.names.size()) {  // not interned, or wrong
       for (i = 0; i < b.names.size(); ++i) {
         if (PyUnicode_Compare(b.names[i], name) == 0) break;
+      }
+    }
+    if (const char* other = i == b.names.size() ? OtherName(name) : nullptr) {
+      for (i = 0; i < b.names.size() && f.args[i].name != other; ++i) {
       }
     }
     if (i == b.names.size()) {
@@ -209,7 +245,7 @@ PyObject* CallBound(const BoundFunction& b, PyObject* self, PyObject* const* arg
       s = f(absl::MakeSpan(values), &result);
     }
     if (!s.ok()) return Raise(s);
-    return WrapValue(std::move(result));
+    return WrapResults(b, std::move(result));
   });
 }
 
@@ -244,6 +280,13 @@ bool AddFunctions(PyObject* module) {
                             nullptr};
   PyRef functions(PyModule_Create(&def));
   if (!functions || PyModule_AddFunctions(functions.get(), defs->data()) < 0) return false;
+  for (const BoundFunction& b : Table()) {  // for pickle
+    const std::string name = "_" + b.schema->name + "_results";
+    if (b.results && PyModule_AddObjectRef(functions.get(), name.c_str(),
+                                           reinterpret_cast<PyObject*>(b.results)) < 0) {
+      return false;
+    }
+  }
   // So that "from oneflow_lite._C import softmax" and pickle find it.
   PyObject* modules = PyImport_GetModuleDict();
   return PyDict_SetItemString(modules, "oneflow_lite._C", functions.get()) == 0 &&

@@ -24,6 +24,7 @@ struct BoundFunction {
   // An int[] that may be spread over the positional arguments from here on; -1: none.
   int spread;
   std::string doc;
+  PyTypeObject* results = nullptr;  // the named tuple of the results, where they have names
 };
 // False: an exception is set.
 bool Bind(const FunctionSchema& f, BoundFunction* b);

@@ -47,6 +47,7 @@ PYBIND11_MODULE(_oneflow_lite, m) {
     check(PyModule_AddFunctions(m.ptr(), functions) == 0);
   }
   AddAutograd(m);
+  AddAutogradFunction(m);
   AddCuda(m);
   AddObserver(m);
   AddOpFunction(m);

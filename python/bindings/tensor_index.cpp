@@ -61,7 +61,11 @@ class Indexing {
       case Match::kError:
         return false;
       default:
-        return RaiseUnsupported(item);
+        PyErr_Format(PyExc_TypeError,
+                     "a tensor can be indexed with ints, slices, None, ..., tensors, lists and "
+                     "tuples of them, not with %s",
+                     Py_TYPE(item)->tp_name);
+        return false;
     }
   }
 
@@ -90,25 +94,36 @@ class Indexing {
     return Set(functional::Slice(view_, dim, start, std::max(start, stop), step));
   }
 
-  static bool RaiseUnsupported(PyObject* item) {
-    if (IsTensor(item)) {
-      Raise(ErrorKind::kNotImplemented,
-            absl::StrCat("indexing with ", Describe(Unwrap(item)),
-                         " is not supported yet; supported are ints, slices, None and ..."));
-    } else {
-      PyErr_Format(PyExc_TypeError,
-                   "a tensor can be indexed with ints, slices, None, ... and tuples of them, not "
-                   "with %s",
-                   Py_TYPE(item)->tp_name);
-    }
-    return false;
-  }
-
   const Tensor source_;
   Tensor view_;
   int64_t dim_ = 0;         // of view_, that the next item speaks of
   int64_t source_dim_ = 0;  // the same as a dim of source_, for messages
 };
+
+// Places as data (a tensor that is no number, a list, an array, a truth value) make a copy, not a
+// view: oneflow_lite/_indexing.py composes it.
+bool IsData(PyObject* item) {
+  if (PyLong_CheckExact(item) || PySlice_Check(item) || item == Py_None || item == Py_Ellipsis) {
+    return false;
+  }
+  if (PyBool_Check(item) || PyList_Check(item)) return true;
+  if (IsTensor(item)) return Unwrap(item).ndim() > 0 || Unwrap(item).dtype() == DType::kBool;
+  return PySequence_Check(item) && PyObject_HasAttrString(item, "__array__");
+}
+bool HasData(PyObject* index) {
+  if (!PyTuple_Check(index)) return IsData(index);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i) {
+    if (IsData(PyTuple_GET_ITEM(index, i))) return true;
+  }
+  return false;
+}
+
+PyObject* CallIndexing(const char* function, PyObject* self, PyObject* index, PyObject* value) {
+  PyRef module(PyImport_ImportModule("oneflow_lite._indexing"));
+  PyRef callable(module ? PyObject_GetAttrString(module.get(), function) : nullptr);
+  return callable ? PyObject_CallFunctionObjArgs(callable.get(), self, index, value, nullptr)
+                  : nullptr;
+}
 
 bool ApplyIndex(Indexing& indexing, PyObject* index) {
   if (!PyTuple_Check(index)) return indexing.Apply(&index, 1);
@@ -117,6 +132,7 @@ bool ApplyIndex(Indexing& indexing, PyObject* index) {
 
 PyObject* Subscript(PyObject* self, PyObject* index) {
   return Protect([&]() -> PyObject* {
+    if (HasData(index)) return CallIndexing("getitem", self, index, nullptr);
     Indexing indexing(Unwrap(self));
     if (!ApplyIndex(indexing, index)) return nullptr;
     const Tensor& view = indexing.view();
@@ -141,6 +157,10 @@ int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
     if (!value) {
       PyErr_SetString(PyExc_TypeError, "elements of a tensor cannot be deleted");
       return -1;
+    }
+    if (HasData(index)) {
+      PyRef none(CallIndexing("setitem", self, index, value));
+      return none ? 0 : -1;
     }
     Indexing indexing(Unwrap(self));
     if (!ApplyIndex(indexing, index)) return -1;

@@ -10,11 +10,15 @@ methods of Tensor; ``help(flow.softmax)`` shows a signature. Modules are in ``fl
 in ``flow.optim``.
 """
 
+import builtins as _builtins
 import importlib as _importlib
+from math import inf, nan, pi
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from oneflow_lite import (
+    _creation,
+    _math,
     _tensor,  # noqa: F401  (completes Tensor)
     autograd,
     cuda,
@@ -26,6 +30,7 @@ from oneflow_lite import (
 )
 from oneflow_lite._C import *  # noqa: F403
 from oneflow_lite._config import Config
+from oneflow_lite._limits import finfo, iinfo
 from oneflow_lite._oneflow_lite import (
     _C,
     DTypeError,
@@ -67,6 +72,29 @@ __config__ = Config()
 __version__ = __config__["version"]
 
 double, float, half, long, int, short = float64, float32, float16, int64, int32, int16
+Size = tuple  # what Tensor.shape is
+inference_mode = no_grad
+
+
+def is_tensor(obj: object) -> "_builtins.bool":
+    """Whether it is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_floating_point(input: Tensor) -> "_builtins.bool":
+    """Whether its dtype is a float."""
+    return input.is_floating_point()
+
+
+def numel(input: Tensor) -> "_builtins.int":
+    """The number of its elements."""
+    return input.numel()
+
+
+# The functions that are composed in Python, under their names here.
+_composed = {_f.__name__: _f for _f in (*_creation.FUNCTIONS, *_math.FUNCTIONS)}
+_composed |= {_name: getattr(_C, _same) for _name, _same in _math.ALIASES.items()}
+globals().update(_composed)
 
 __all__ = [
     "CheckError", "DTypeError", "Generator", "OutOfMemoryError", "ShapeError", "Tensor",
@@ -77,6 +105,8 @@ __all__ = [
     "no_grad", "ops", "optim", "profiler", "register_op", "save", "set_grad_enabled",
     "set_num_threads", "short", "tensor", "uint8", "utils",
 ]  # fmt: skip
+__all__ += ["Size", "finfo", "iinfo", "inf", "inference_mode", "is_floating_point", "is_tensor",
+            "nan", "numel", "pi", *_composed]  # fmt: skip
 __all__ += [name for name in dir(_C) if not name.startswith("_")]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite._C import TensorFunctions
+from oneflow_lite._composed import TensorFunctions as _Composed
 
 _C: ModuleType
 
@@ -69,7 +70,7 @@ class HookHandle:
     def __enter__(self) -> HookHandle: ...
     def __exit__(self, *args: object) -> None: ...
 
-class Tensor(TensorFunctions):
+class Tensor(TensorFunctions, _Composed):
     shape: tuple[builtins.int, ...]
     dtype: _dtype
     device: _device
@@ -165,6 +166,10 @@ class Tensor(TensorFunctions):
     def __le__(self, other: _Operand) -> Tensor: ...
     def __gt__(self, other: _Operand) -> Tensor: ...
     def __ge__(self, other: _Operand) -> Tensor: ...
+    def __floordiv__(self, other: _Operand) -> Tensor: ...
+    def __rfloordiv__(self, other: _Operand) -> Tensor: ...
+    def __mod__(self, other: _Operand) -> Tensor: ...
+    def __rmod__(self, other: _Operand) -> Tensor: ...
 
 _Index = Any  # an int, a slice, None, ..., or a tuple of them
 _Number = builtins.float | builtins.int | builtins.bool
@@ -196,6 +201,13 @@ def grad(
     create_graph: builtins.bool = False,
     allow_unused: builtins.bool = False,
 ) -> tuple[Tensor | None, ...]: ...
+def record_function(
+    name: str,
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor | None],
+    saved: Sequence[Tensor | None],
+    backward: Callable[[tuple[Tensor | None, ...], tuple[Tensor | None, ...]], Sequence[Any]],
+) -> None: ...
 def push_saved_tensors_hooks(
     pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]
 ) -> None: ...

@@ -19,11 +19,15 @@ _HEADER = '''# SPDX-License-Identifier: Apache-2.0
 """The registered functions, as C++ parses them."""
 
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from oneflow_lite._oneflow_lite import Generator, Tensor
 from oneflow_lite._oneflow_lite import device as _device
 from oneflow_lite._oneflow_lite import dtype as _dtype
+
+class _Sorted(NamedTuple):
+    values: Tensor
+    indices: Tensor
 '''
 
 _TYPES = {
@@ -31,6 +35,9 @@ _TYPES = {
     "float": "float", "bool": "bool", "Scalar": "float", "Operand": "Tensor | float",
     "dtype": "_dtype", "Device": "_device | str | int", "str": "str", "Generator": "Generator",
 }  # fmt: skip
+_RESULTS = {"Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]",
+            "(Tensor, Tensor)": "tuple[Tensor, Tensor]",
+            "(Tensor values, Tensor indices)": "_Sorted"}  # fmt: skip
 _RETURNS = {"max": "Any", "min": "Any"}  # a tensor, or with a dim the pair of values and indices
 
 
@@ -51,13 +58,14 @@ class _Argument:
         return f"{self.name}: {self.type}{self.default}"
 
 
-def _parse(signature: str) -> tuple[str, list[_Argument], list[_Argument]]:
-    """The name, the arguments by place, those by keyword only."""
-    match = re.fullmatch(r"(\w+)\((.*)\) -> .*", signature)
+def _parse(signature: str) -> tuple[str, list[_Argument], list[_Argument], str]:
+    """The name, the arguments by place, those by keyword only, the type of the result."""
+    match = re.fullmatch(r"(\w+)\((.*?)\) -> (.*)", signature)
     assert match, signature
     texts = [text for text in match[2].split(", ") if text]
     star = texts.index("*") if "*" in texts else len(texts)
-    return (match[1], [*map(_Argument, texts[:star])], [*map(_Argument, texts[star + 1 :])])
+    result = _RETURNS.get(match[1], _RESULTS[match[3]])
+    return (match[1], [*map(_Argument, texts[:star])], [*map(_Argument, texts[star + 1 :])], result)
 
 
 def _line(name: str, arguments: list[str], result: str, indent: str, overload: bool) -> str:
@@ -70,8 +78,7 @@ def _line(name: str, arguments: list[str], result: str, indent: str, overload: b
 
 
 def _definition(signature: str, *, method: bool) -> str:
-    name, places, keywords = _parse(signature)
-    result = _RETURNS.get(name, "Tensor")
+    name, places, keywords, result = _parse(signature)
     first = ["self"] if method else []
     places = places[1:] if method else places
     by_keyword = ["*", *map(str, keywords)] if keywords else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from oneflow_lite import _creation, _math
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import Tensor, device, dtype
 from oneflow_lite._tensor_repr import tensor_repr
@@ -106,12 +107,45 @@ def _cast(name: str, target: dtype) -> Any:
     return cast
 
 
+def _in_place(name: str) -> Any:
+    function = getattr(Tensor, name)
+
+    def in_place(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return self.copy_(function(self, *args, **kwargs))
+
+    in_place.__name__, in_place.__qualname__ = f"{name}_", f"Tensor.{name}_"
+    in_place.__doc__ = f"Overwrites the tensor with the result of ``{name}``."
+    return in_place
+
+
+def contains(self: Tensor, value: Any) -> bool:
+    """Whether an element equals the value."""
+    found = self == value
+    return isinstance(found, Tensor) and bool(found.any())
+
+
+def type_(self: Tensor, dtype: dtype | str | None = None) -> Any:
+    """The tensor as another dtype, or without one the name of its own."""
+    return f"oneflow_lite.{self.dtype.name}" if dtype is None else _to(self, None, dtype)
+
+
+def get_device(self: Tensor) -> int:
+    """The number of the GPU that the tensor is on, -1 for the CPU."""
+    return -1 if self.device.index is None or self.is_cpu else self.device.index
+
+
 def _complete() -> None:
     methods = {
         "to": to, "cpu": cpu, "cuda": cuda, "type_as": type_as, "equal": equal,
         "allclose": allclose, "view_as": view_as, "reshape_as": reshape_as, "expand_as": expand_as,
-        "__format__": format_number, "__repr__": tensor_repr,
+        "__format__": format_number, "__repr__": tensor_repr, "type": type_,
+        "get_device": get_device, "ndimension": Tensor.dim, "ravel": lambda self: self.reshape(-1),
+        "is_complex": lambda self: False, "__contains__": contains,
+        "__floordiv__": _math.floor_divide, "__mod__": _math.remainder,
+        "__rfloordiv__": lambda self, other: _math.floor_divide(other, self),
+        "__rmod__": lambda self, other: _math.remainder(other, self),
     }  # fmt: skip
+    methods |= {f.__name__: f for f in (*_math.METHODS, *_creation.METHODS)}
     casts = {
         "double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16",
         "long": "int64", "int": "int32", "short": "int16", "char": "int8", "byte": "uint8",
@@ -120,6 +154,11 @@ def _complete() -> None:
     methods |= {name: _cast(name, getattr(_ext, target)) for name, target in casts.items()}
     for name, method in methods.items():
         setattr(Tensor, name, method)
+    for name, same in _math.ALIASES.items():
+        if hasattr(Tensor, same):
+            setattr(Tensor, name, getattr(Tensor, same))
+    for name in _math.IN_PLACE:
+        setattr(Tensor, f"{name}_", _in_place(name))
 
 
 _complete()

@@ -22,6 +22,7 @@ struct Case {
   bool weight = true, bias = true, mixed = false;
   bool residual = false, sum_in_residual = false;  // the backward then adds a gradient of the sum
   bool from_output = false;                        // memory-efficient
+  bool in_place = false;                           // dx is dy
   double weight_spread = 0.5;
   int wanted = kAll;
 
@@ -32,7 +33,9 @@ struct Case {
     for (const int64_t v : {x_pad, x_offset, offset, weight_offset}) {
       text += ", " + std::to_string(v);
     }
-    for (const bool v : {weight, bias, mixed, residual, from_output}) text += v ? " 1" : " 0";
+    for (const bool v : {weight, bias, mixed, residual, from_output, in_place}) {
+      text += v ? " 1" : " 0";
+    }
     return text + ", wanted " + std::to_string(wanted);
   }
 };
@@ -186,7 +189,7 @@ class CudaNormTest : public PrimitiveTest {
     if (k.weight) args.weight = weight.data();
     if (k.residual) args.dsum = dsum.data();
     const bool wants_bias = Op::kCentre && (k.wanted & kDBias);
-    if (k.wanted & kDx) args.dx = dx.data();
+    if (k.wanted & kDx) args.dx = k.in_place ? dy.data() : dx.data();
     if (k.wanted & kDWeight) args.dweight = dweight.data();
     if constexpr (Op::kCentre) {
       if (!k.from_output) args.mean = mean.data();
@@ -201,10 +204,10 @@ class CudaNormTest : public PrimitiveTest {
       ASSERT_TRUE(status.ok()) << status;
     };
     launch();
-    const HostArray first_dx = dx.Read(), first_dweight = dweight.Read(),
+    const HostArray first_dx = k.in_place ? dy.Read() : dx.Read(), first_dweight = dweight.Read(),
                     first_dbias = dbias.Read();
     CheckGradients<Op>(spec, k, first_dx, first_dweight, first_dbias);
-    if (HasFailure()) return;
+    if (HasFailure() || k.in_place) return;
     launch();
     EXPECT_EQ(first_dx, dx.Read()) << "not the same bits";
     EXPECT_EQ(first_dweight, dweight.Read()) << "not the same bits";
@@ -298,6 +301,31 @@ TEST_P(CudaNormTest, WidthsAroundTheTiersBoundaries) {
   }
 }
 
+// Backward, where few bytes are moved: from 32 packs a row to 1024, 2 packs a thread or 4, where
+// the blocks for columns are narrow, alone and in clusters, and rows enough for every turn of
+// theirs. In place, rows are teams' all the same; and so are more than 4096 rows.
+TEST_P(CudaNormTest, BackwardOfFewBytes) {
+  for (const DType dtype : kFloatingTypes) {
+    const int64_t pack = PackOf(dtype);
+    for (const int64_t packs : {31, 32, 33, 64, 96, 192, 320, 512, 513, 1024, 1025}) {
+      for (const int64_t rows : {1, 40}) {
+        for (const bool from_output : {false, true}) {
+          RunBoth(dtype, {.rows = rows,
+                          .cols = packs * pack,
+                          .x_pad = from_output ? 0 : pack,
+                          .from_output = from_output,
+                          .weight_spread = 0.1});
+        }
+      }
+      RunBoth(dtype, {.rows = 40, .cols = packs * pack, .in_place = true});
+      RunBoth(dtype, {.rows = 40, .cols = packs * pack, .residual = true});
+    }
+    RunBoth(dtype, {.rows = 1100, .cols = 96 * pack});
+    RunBoth(dtype, {.rows = 4100, .cols = 32 * pack});
+  }
+  RunBoth(DType::kFloat32, {.rows = 700, .cols = 768, .mean = 1e4, .spread = 1e-3});
+}
+
 // Rows of whole packs by the block, of 2, 4 and 8 packs a thread, full or not, and by clusters; the
 // residual's have 2 or 4.
 TEST_P(CudaNormTest, ManyRowsOfWholePacks) {
@@ -309,7 +337,9 @@ TEST_P(CudaNormTest, ManyRowsOfWholePacks) {
                                       {200, 192},
                                       {150, 2048},
                                       {300, 1500},
-                                      {270, 2500}}) {
+                                      {270, 2500},
+                                      {270, 2560},
+                                      {140, 5120}}) {
       for (const bool residual : {false, true}) {
         RunBoth(dtype, {.rows = rows, .cols = packs * PackOf(dtype), .residual = residual});
       }
@@ -325,14 +355,19 @@ TEST_P(CudaNormTest, ManyRowsAndFewRows) {
   }
 }
 
-// Wider than a block, with rows enough to fill the device.
+// Wider than a block, with rows enough to fill the device; so few that a cluster's blocks are
+// small.
 TEST_P(CudaNormTest, ManyWideRows) {
   for (const DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
     for (const bool residual : {false, true}) {
       RunBoth(dtype, {.rows = 140, .cols = 5000 * PackOf(dtype), .residual = residual});
     }
   }
-  RunBoth(DType::kFloat16, {.rows = 2700, .cols = 2048});
+  RunBoth(DType::kFloat16, {.rows = 70, .cols = 65536});
+  RunBoth(DType::kFloat16, {.rows = 16, .cols = 262144});
+  for (const bool in_place : {false, true}) {
+    RunBoth(DType::kFloat16, {.rows = 2700, .cols = 2048, .in_place = in_place});
+  }
   RunBoth(DType::kFloat16, {.rows = 1100, .cols = 4097, .residual = true});
 }
 
@@ -346,16 +381,36 @@ TEST_P(CudaNormTest, OddOffsetsAndStrides) {
   }
 }
 
+// Columns of 4, 8 and 16 lanes, a warp up to 128 packs, a block's registers up to 2048 (float64
+// 1536), clusters of 2 and more; x, weight and what is written each at an offset of its own.
+TEST_P(CudaNormTest, WidthsAroundTheTiersBoundariesAtOddOffsets) {
+  for (const DType dtype : kFloatingTypes) {
+    const int64_t pack = PackOf(dtype);
+    for (const int64_t cols : {31, 33, 63, 65, 127, 129, 137, 255, 257, 264}) {
+      RunBoth(dtype, {.rows = 37, .cols = cols, .x_offset = 1});
+      RunBoth(dtype, {.rows = 37, .cols = cols, .offset = pack - 1, .weight_offset = 1});
+    }
+    for (const int64_t packs : {33, 64, 128, 192, 256, 1536, 2048, 4096}) {
+      for (const int64_t extra : {-1, 0, static_cast<int>(pack)}) {
+        const int64_t cols = packs * pack + extra, rows = packs > 1000 ? 67 : 9;
+        RunBoth(dtype, {.rows = rows, .cols = cols, .x_offset = 1});
+        RunBoth(dtype, {.rows = rows, .cols = cols, .offset = pack - 1, .weight_offset = 1});
+      }
+    }
+  }
+}
+
 TEST_P(CudaNormTest, AMeanFarAboveTheSpread) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     for (const int64_t cols : {40, 768, 5000, 40000, 400000}) {
       RunBoth(dtype, {.rows = 4, .cols = cols, .mean = 1e4, .spread = 1e-3});
+      RunBoth(dtype, {.rows = 4, .cols = cols, .x_offset = 1, .mean = 1e4, .spread = 1e-3});
     }
   }
 }
 
 TEST_P(CudaNormTest, EverySubsetOfGradientsAndWeights) {
-  for (const int64_t cols : {48, 1000, 40000}) {
+  for (const int64_t cols : {48, 1000, 3000, 40000}) {
     for (int wanted = 1; wanted <= kAll; ++wanted) {
       for (const bool from_output : {false, true}) {
         RunBoth(DType::kFloat32, {.rows = 30,

@@ -114,7 +114,7 @@ class CrossEntropyTest : public PrimitiveTest {
     for (double& v : loss) v *= loss_scale;
     const DType dtype = got.dx.dtype;
     const auto loss_tolerance = [&](int64_t r) {
-      return loss_scale * LossTolerance(dtype, want.loss[r]);
+      return std::abs(loss_scale) * LossTolerance(dtype, want.loss[r]);
     };
     ExpectNear(got.loss, loss, loss_tolerance, what + " loss");
     const auto tolerance = [&](int64_t i) {
@@ -143,6 +143,11 @@ class CrossEntropyTest : public PrimitiveTest {
               what);
       const std::vector<double> scale(rows, 0.5);
       const Expected want = Reference(s, x, target, scale);
+      if (rows < 10) {
+        const std::vector<double> negative(rows, -0.75);
+        Compare(RunInPlace(s, x, target, -0.75, offset), Reference(s, x, target, negative),
+                negative, -0.75, s, what + " in place, negative");
+      }
       const Result in_place = RunInPlace(s, x, target, 0.5, offset);
       Compare(in_place, want, scale, 0.5, s, what + " in place");
       const Result again = RunInPlace(s, x, target, 0.5, offset);
@@ -259,6 +264,45 @@ TEST_P(CrossEntropyTest, ScaleRowsLeavesOnesAlone) {
       const HostArray before = y.Read();
       ASSERT_TRUE(primitive->Launch(*stream_, 4, cols, f.data(), 0, y.data()).ok());
       EXPECT_TRUE(y.Read() == before) << "a factor of 1 changed something";
+    }
+  }
+}
+
+// Around what the threads of a block read at once: 8 rows each.
+TEST_P(CrossEntropyTest, ReducedLosses) {
+  for (const DType dtype : kFloatingTypes) {
+    const DType wide = ComputeType(dtype);
+    auto reduce = New<ReduceLossFactory>({dtype});
+    auto weigh = New<MeanWeightFactory>({dtype});
+    for (const int64_t rows : {0, 1, 31, 1025, 8191, 8192, 8193, 20000}) {
+      Numbers numbers(5);
+      const HostArray loss = numbers.NormalArray(wide, rows, 1, 0.5);
+      std::vector<int64_t> target(rows);
+      for (int64_t r = 0; r < rows; ++r) target[r] = r % 3 == 1 ? kIgnored : r;
+      double sum = 0, count = 0;
+      for (int64_t r = 0; r < rows; ++r) {
+        sum += loss.Float(r);
+        count += target[r] != kIgnored;
+      }
+      Buffer l(*this, loss, 0), t(*this, Targets(target));
+      Buffer value(*this, dtype, 1), weight(*this, wide, 1);
+      const auto* labels = static_cast<const int64_t*>(t.data());
+      for (const bool mean : {false, true}) {
+        ASSERT_TRUE(reduce
+                        ->Launch(*stream_, rows, kIgnored, l.data(), mean ? labels : nullptr,
+                                 value.data(), weight.data())
+                        .ok());
+        const double each = mean ? 1 / count : 1, want = sum * each;
+        EXPECT_EQ(weight.Read().Float(0), Array(wide, {each}).Float(0));
+        if (rows == 0 && mean) {
+          EXPECT_TRUE(std::isnan(value.Read().Float(0)));
+          continue;
+        }
+        EXPECT_NEAR(value.Read().Float(0), want,
+                    1e-5 * std::abs(want) + (SizeOf(dtype) == 2 ? StepOf(dtype, want) : 0));
+      }
+      ASSERT_TRUE(weigh->Launch(*stream_, rows, kIgnored, labels, weight.data()).ok());
+      EXPECT_EQ(weight.Read().Float(0), Array(wide, {1 / count}).Float(0));
     }
   }
 }

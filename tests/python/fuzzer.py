@@ -119,6 +119,7 @@ class Fuzzer:
             kind = kind[:-1]
         return {
             "Tensor": self.tensor,
+            "Tensor[]": lambda: [self.tensor()] * self.rng.randrange(4),
             "Operand": lambda: self.tensor() if self.chance(0.7) else self.number(),
             "int": self.integer,
             "int[]": lambda: self.size() if self.chance(0.4) else self.ints(),
@@ -254,6 +255,37 @@ class Fuzzer:
              lambda: flow.add_rms_norm(x, residual, dims, weight, None, efficient)),
         ])  # fmt: skip
 
+    def moves_call(self):
+        """Places within the dim, mostly, in an index that fits."""
+        x = self.tensor()
+        if x.is_meta or x.ndim == 0 or x.numel() > MOST:
+            x = flow.randn(3, 4)
+        dim = self.rng.randrange(x.ndim)
+        size = x.shape[dim]
+        shape = [self.rng.choice([0, 1, 3]) if d == dim else self.rng.randint(0, n)
+                 for d, n in enumerate(x.shape)]  # fmt: skip
+        low, high = (0, max(size - 1, 0)) if self.chance(0.9) else (-3, size + 3)
+        count = int(np.prod(shape))
+        index = flow.tensor([self.rng.randint(low, high) for _ in range(count)] or np.zeros(0, int))
+        index = index.view(shape).to(x.device)
+        src = flow.ones(shape).to(x.dtype).to(x.device) if self.chance(0.9) else self.wrong()
+        line = index.reshape(-1)
+        text = f"{show(x)}, {dim}, {show(index)}, {show(src)}"
+        return self.rng.choice([
+            (f"gather({text})", lambda: x.gather(dim, index)),
+            (f"scatter({text})", lambda: x.scatter(dim, index, src)),
+            (f"scatter({text}, 3)", lambda: x.scatter(dim, index, 3)),
+            (f"scatter_({text})", lambda: (x * 1).scatter_(dim, index, src)),
+            (f"scatter_add({text})", lambda: x.scatter_add(dim, index, src)),
+            (f"scatter_add_({text})", lambda: (x * 1).scatter_add_(dim, index, src)),
+            (f"index_select({text})", lambda: x.index_select(dim, line)),
+            (f"getitem({text})", lambda: x[line]), (f"getitem({text}, 2)", lambda: x[index, line]),
+            (f"getitem(mask of {text})", lambda: x[x > 0]),
+            (f"setitem({text})", lambda: (x * 1).__setitem__(line, 1)),
+            (f"cat({text})", lambda: flow.cat([x, x, self.tensor()][: self.rng.choice([1, 2, 3])],
+                                              dim)),
+        ])  # fmt: skip
+
     def autograd_call(self):
         x, y = self.tensor(), self.tensor()
         retain, create = self.chance(0.5), self.chance(0.3)
@@ -300,7 +332,7 @@ class Fuzzer:
     def next_call(self):
         kinds = [self.function_call] * 60 + [self.index_call] * 14 + [self.operator_call] * 12
         kinds += [self.autograd_call] * 8 + [self.conversion_call] * 6
-        kinds += [self.product_or_loss_call] * 5 + [self.norm_call] * 3
+        kinds += [self.product_or_loss_call] * 5 + [self.norm_call] * 3 + [self.moves_call] * 5
         return self.rng.choice(kinds)()
 
     # Results ----------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What NumPy makes of the ops in float64, where it is more than one call."""
 
+import math
+
 import numpy as np
 
 
@@ -185,3 +187,13 @@ def np_var(x, dim=None, unbiased=True, keepdim=False, correction=None):
 
 def np_logsumexp(x, dim=None, keepdim=False):
     return np.log(np.exp(x).sum(axis=_axes(dim), keepdims=keepdim))
+
+
+np_erf = np.vectorize(math.erf, otypes=[float])
+
+
+def np_gelu(x, approximate="none"):
+    x = x.astype(float)
+    if approximate == "tanh":
+        return x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    return x / 2 * np.vectorize(math.erfc, otypes=[float])(-x / math.sqrt(2))

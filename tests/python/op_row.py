@@ -82,7 +82,7 @@ class S:
         return [i for i, a in enumerate(self.args) if isinstance(a, T) and a.grad]
 
     def is_empty(self) -> bool:
-        return any(isinstance(a, T) and 0 in a.shape for a in self.args) or any(
+        return any(isinstance(a, T | np.ndarray) and 0 in a.shape for a in self.args) or any(
             isinstance(a, Sequence) and not isinstance(a, str) and 0 in a for a in self.args
         )
 

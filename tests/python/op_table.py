@@ -24,8 +24,10 @@ from op_reference import (
     np_as_strided,
     np_cross_entropy,
     np_divide,
+    np_erf,
     np_expand,
     np_flatten,
+    np_gelu,
     np_layer_norm,
     np_linear,
     np_log_softmax,
@@ -43,6 +45,7 @@ from op_reference import (
     np_var,
 )
 from op_row import Bad, Op, S, T, always, floating, labels, same, summed
+from op_table_moves import MOVES
 
 DTypeError, ShapeError = flow.DTypeError, flow.ShapeError
 
@@ -332,6 +335,15 @@ OPS = [
     Op("tanh", UNARY, lambda x: np.tanh(x.astype(float)), ALL, bound="pointwise", result=floating),
     Op("sigmoid", UNARY, lambda x: 1 / (1 + np.exp(-x.astype(float))), ALL, bound="pointwise",
        result=floating),
+    Op("sin", UNARY, lambda x: np.sin(x.astype(float)), ALL, bound="pointwise", result=floating),
+    Op("cos", UNARY, lambda x: np.cos(x.astype(float)), ALL, bound="pointwise", result=floating),
+    Op("erf", UNARY, np_erf, ALL, bound="pointwise", result=floating),
+    Op("floor", of_domain("distinct"), np.floor, NUMERIC),
+    Op("silu", UNARY, lambda x: x / (1 + np.exp(-x.astype(float))), ALL, bound="pointwise",
+       result=floating),
+    Op("gelu", [*UNARY, S(T((33,)), "tanh")], np_gelu, ALL, bound="pointwise", result=floating,
+       errors=[Bad(lambda d: flow.gelu(ones(d, 2), "erf"), ValueError,
+                   'gelu(): approximate is "erf", but it must be "none" or "tanh"')]),
     *(Op(name, UNARY, reference, ALL, result=always("bool"), differentiable=False)
       for name, reference in (("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite),
                               ("logical_not", np.logical_not))),
@@ -579,4 +591,6 @@ OPS = [
     Op("empty_like", UNARY, None, ALL, differentiable=False),
     Op("rand_like", UNARY, None, differentiable=False),
     Op("randn_like", UNARY, None, differentiable=False),
+
+    *MOVES,
 ]  # fmt: skip

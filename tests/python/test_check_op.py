@@ -18,6 +18,7 @@ DISTINCT = tensor((RNG.permutation(12).reshape(3, 4) - 5.5) / 2, "float64")
 SAMPLES = {
     "to_device": [(X, "cpu")],
     "cross_entropy_in_place": [(X, tensor([1, 0, 3], "int64")), (X, tensor([1, -100, 3], "int64"))],
+    "mean_weight": [(tensor([1, 0, 3], "int64"),), (tensor([1, -100, 3], "int64"),)],
     "scale_rows_": [(X, tensor([1.0, -2.0, 0.5], "float64"))],
     **dict.fromkeys(["maximum", "minimum"], [(DISTINCT, DISTINCT + X.relu() - 0.1)]),
     "relu_backward": [(X, DISTINCT), (X, tensor([[1.5], [-2.0], [3.0]], "float64"))],
@@ -26,6 +27,9 @@ SAMPLES = {
 WITHOUT_SAMPLES: dict[str, str] = {}
 # Checks that make no sense for an op, and why.
 SKIP = {
+    **dict.fromkeys(
+        ["gather", "scatter_", "scatter_add_"], {"cost": "what is not named costs nothing"}
+    ),
     "as_strided": {"layouts": "strides are its meaning"},
     "cross_entropy_in_place": dict.fromkeys(
         ["mutation", "gradients", "gradient dtypes", "second order"], "it overwrites the logits"

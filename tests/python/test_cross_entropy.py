@@ -183,6 +183,28 @@ def test_rows_that_are_all_ignored(in_place, device):
 
 
 @in_place
+@pytest.mark.parametrize("rows", [1, 8193, 65536, 65537])  # one block reduces up to 65536 losses
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_reductions_of_few_and_many_rows(reduction, rows, in_place, device):
+    x = logits((rows, 3), "float32", device)
+    target = labels(rows, 3)
+    target[1::3] = -100
+    t = flow.tensor(target, device=device)
+    each = host(flow.cross_entropy(x, t, reduction="none")).astype(np.float64)
+    counted = (target != -100).sum() if reduction == "mean" else 1
+    leaf = x.clone().requires_grad_()
+    loss = flow.cross_entropy(leaf * 1, t, reduction=reduction, inplace_backward=in_place)
+    np.testing.assert_allclose(loss.item(), each.sum() / counted, rtol=1e-5)
+    (3 * loss).backward()
+    p = host(x).astype(np.float64)
+    p = np.exp(p - p.max(1, keepdims=True))
+    want = p / p.sum(1, keepdims=True)
+    want[np.arange(rows), np.where(target < 0, 0, target)] -= 1
+    want[target < 0] = 0
+    np.testing.assert_allclose(host(leaf.grad), 3 * want / counted, atol=1e-5 / counted)
+
+
+@in_place
 def test_infinities_and_nan(in_place, device):
     values = np.random.default_rng(1).standard_normal((5, 600))
     values[0] = -np.inf
@@ -282,6 +304,11 @@ def test_the_op_refuses_what_kernels_cannot_take(device):
         (lambda: ops.cross_entropy_backward(x, t, stats, dloss.double()), flow.DTypeError),
         (lambda: ops.cross_entropy_in_place(x, t, dloss), flow.ShapeError),
         (lambda: ops.scale_rows_(x, stats), flow.ShapeError),
+        (lambda: ops.reduce_loss(stats), flow.ShapeError),
+        (lambda: ops.reduce_loss(dloss, t[:1]), flow.ShapeError),
+        (lambda: ops.reduce_loss(dloss, dloss), flow.DTypeError),
+        (lambda: ops.reduce_loss(dloss.double()), flow.DTypeError),
+        (lambda: ops.reduce_loss(dloss, dtype=flow.int64), flow.DTypeError),
     ]:
         with pytest.raises(error):
             call()
@@ -295,3 +322,14 @@ def test_the_module(device):
         module(leaf * 1, t).backward()
         expected = backward(x, t, 1.0, False, label_smoothing=0.1)[1]
         np.testing.assert_allclose(host(leaf.grad), host(expected), atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32"])
+def test_targets_of_any_integer_dtype(dtype):
+    x = flow.randn(4, 5)
+    target = flow.tensor([0, 4, 2, 1])
+    narrow = target.to(getattr(flow, dtype))
+    assert flow.equal(flow.cross_entropy(x, narrow), flow.cross_entropy(x, target))
+    assert flow.equal(flow.nll_loss(x, narrow), flow.nll_loss(x, target))
+    with pytest.raises(flow.DTypeError, match="target has dtype bool"):
+        flow.cross_entropy(x, target.bool())

@@ -509,7 +509,7 @@ def test_memory_efficient_layers_hold_half_as_much(module, device):
 
 
 def test_modules():
-    assert repr(nn.LayerNorm(4)) == "LayerNorm((4,), eps=1e-05, elementwise_affine=True, bias=True)"
+    assert repr(nn.LayerNorm(4)) == "LayerNorm((4,), eps=1e-05, elementwise_affine=True)"
     assert repr(nn.LayerNorm((2, 3), 1e-6, bias=False)) == (
         "LayerNorm((2, 3), eps=1e-06, elementwise_affine=True, bias=False)"
     )

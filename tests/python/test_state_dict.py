@@ -47,7 +47,7 @@ def test_state_is_by_name_and_shares_memory():
 def test_loading_copies():
     a, b = model(1), model(2)
     result = a.load_state_dict(b.state_dict())
-    assert result.missing == [] and result.unexpected == []
+    assert result.missing_keys == [] and result.unexpected_keys == []
     assert_same(a.state_dict(), b.state_dict())
     b[0].weight.detach().fill_(0)
     assert a[0].weight.detach().numpy().any()
@@ -79,7 +79,8 @@ def test_errors_list_every_key_and_leave_the_module_alone():
         m.load_state_dict(state, strict=False)
     state.pop("2.weight")
     result = m.load_state_dict(state, strict=False)
-    assert sorted(result.missing) == ["0.bias", "2.weight"] and result.unexpected == ["extra"]
+    assert sorted(result.missing_keys) == ["0.bias", "2.weight"]
+    assert result.unexpected_keys == ["extra"]
     assert (m[0].weight.detach().numpy() == 9).all()
 
 

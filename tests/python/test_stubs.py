@@ -20,7 +20,7 @@ def test_stub_is_current():
     )
 
 
-@pytest.mark.parametrize("name", ["_C.pyi", "_oneflow_lite.pyi"])
+@pytest.mark.parametrize("name", ["_C.pyi", "_composed.pyi", "_oneflow_lite.pyi"])
 def test_stubs_parse(name):
     ast.parse(STUB.with_name(name).read_text(encoding="utf-8"))
 
@@ -46,8 +46,9 @@ def test_stub_names_every_public_name_of_the_extension():
 def test_stub_names_every_attribute_of_tensor():
     tree = ast.parse(STUB.with_name("_oneflow_lite.pyi").read_text(encoding="utf-8"))
     functions = ast.parse(STUB.read_text(encoding="utf-8"))
+    composed = ast.parse(STUB.with_name("_composed.pyi").read_text(encoding="utf-8"))
     names = set()
-    for node in (*tree.body, *functions.body):
+    for node in (*tree.body, *functions.body, *composed.body):
         if isinstance(node, ast.ClassDef) and node.name in ("Tensor", "TensorFunctions"):
             for item in node.body:
                 if isinstance(item, ast.FunctionDef):

@@ -10,11 +10,12 @@ from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import Tensor, is_grad_enabled
 from oneflow_lite.autograd import graph
 from oneflow_lite.autograd._grad_mode import enable_grad, no_grad, set_grad_enabled
+from oneflow_lite.autograd.function import Function
 from oneflow_lite.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 __all__ = [
-    "GradcheckError", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "graph",
-    "is_grad_enabled", "no_grad", "set_grad_enabled",
+    "Function", "GradcheckError", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck",
+    "graph", "is_grad_enabled", "no_grad", "set_grad_enabled",
 ]  # fmt: skip
 
 TensorOrTensors = Tensor | Sequence[Tensor]

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oneflow_lite._oneflow_lite import Tensor, from_numpy
+from oneflow_lite._oneflow_lite import ShapeError, Tensor, from_numpy
 from oneflow_lite.autograd._grad_mode import no_grad
 
 
 class LoadResult(NamedTuple):
     """The names that only one side had."""
 
-    missing: list[str]
-    unexpected: list[str]
+    missing_keys: list[str]
+    unexpected_keys: list[str]
 
 
 def _mismatch(name: str, own: Tensor, given: Any) -> str | None:
@@ -31,8 +31,9 @@ def load_into(own: dict[str, Tensor], given: dict[str, Any], strict: bool, what:
 
     Raises
     ------
-    ValueError
-        With all missing, unexpected (unless not ``strict``) and mismatched names.
+    ShapeError
+        A ValueError and a RuntimeError, with all missing, unexpected (unless not ``strict``) and
+        mismatched names.
     """
     missing = [name for name in own if name not in given]
     unexpected = [name for name in given if name not in own]
@@ -43,7 +44,7 @@ def load_into(own: dict[str, Tensor], given: dict[str, Any], strict: bool, what:
     if strict and missing:
         problems.insert(0, "missing: " + ", ".join(missing))
     if problems:
-        raise ValueError(
+        raise ShapeError(
             "\n  ".join([f"load_state_dict(): the state does not fit {what}", *problems])
         )
     with no_grad():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite.nn import functional
 from oneflow_lite.nn.module import Module
 
 
@@ -21,7 +22,7 @@ class NLLLoss(Module):
 
     Notes
     -----
-    ``forward`` takes log-probabilities ``[N, classes, ...]`` or ``[classes]`` and int64 targets
+    ``forward`` takes log-probabilities ``[N, classes, ...]`` or ``[classes]`` and integer targets
     ``[N, ...]`` or ``[]``. ShapeError or DTypeError where they do not go together, IndexError for a
     class out of range.
     """
@@ -70,3 +71,41 @@ class CrossEntropyLoss(NLLLoss):
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
         return _C.cross_entropy(x, target, self.weight, self.ignore_index, self.reduction,
                                 self.label_smoothing, self.inplace_backward)  # fmt: skip
+
+
+class _Elementwise(Module):
+    """A loss of each element, reduced by "mean", "sum" or not ("none")."""
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__()
+        self.reduction = reduction
+
+    def extra_repr(self) -> str:
+        return "" if self.reduction == "mean" else f"reduction={self.reduction!r}"
+
+
+class MSELoss(_Elementwise):
+    """The square of the difference.
+
+    Parameters
+    ----------
+    reduction : str
+        none, mean or sum.
+    """
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        return functional.mse_loss(x, target, self.reduction)
+
+
+class L1Loss(_Elementwise):
+    """The size of the difference; ``reduction`` as in :class:`MSELoss`."""
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        return functional.l1_loss(x, target, self.reduction)
+
+
+class BCEWithLogitsLoss(_Elementwise):
+    """Cross entropy of two classes, of which logits are given; ``reduction`` likewise."""
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        return functional.binary_cross_entropy_with_logits(x, target, reduction=self.reduction)

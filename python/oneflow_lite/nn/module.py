@@ -301,12 +301,13 @@ class Module:
         Returns
         -------
         LoadResult
-            ``missing`` and ``unexpected`` names.
+            ``missing_keys`` and ``unexpected_keys``.
 
         Raises
         ------
-        ValueError
-            With all missing, unexpected and mismatched names; nothing has been copied then.
+        ShapeError
+            A ValueError and a RuntimeError, with all missing, unexpected and mismatched names;
+            nothing has been copied then.
         """
         return load_into(self.state_dict(), state, strict, type(self).__name__)
 

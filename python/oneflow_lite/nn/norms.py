@@ -144,7 +144,8 @@ class LayerNorm(_Norm):
                              self.eps, self.memory_efficient)  # fmt: skip
 
     def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, bias={self.bias is not None}"
+        missing = ", bias=False" if self.elementwise_affine and self.bias is None else ""
+        return super().extra_repr() + missing
 
 
 class RMSNorm(_Norm):

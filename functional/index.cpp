@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "functional/index.h"
+
+#include "functional/binary.h"
+#include "functional/copy.h"
+#include "functional/select.h"
+#include "functional/view.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/op_expr.h"
+
+namespace oneflow_lite::functional {
+namespace {
+
+// A tensor without dims is one with a dim of size 1.
+StatusOr<Tensor> WithDims(const Tensor& t) {
+  return t.ndim() == 0 ? Unsqueeze(t, 0) : StatusOr<Tensor>(t);
+}
+
+// src as the op wants it: of self's dtype, of the index's shape.
+StatusOr<Tensor> SourceFor(const char* name, const Tensor& self, const Tensor& index,
+                           const Operand& src) {
+  if (!std::holds_alternative<Tensor>(src)) {
+    OFL_ASSIGN_OR_RETURN(Tensor number, ToTensor(src, self.dtype()));
+    OFL_ASSIGN_OR_RETURN(number, To(number, self.device(), {}));
+    return Expand(number, index.shape());
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor t, WithDims(std::get<Tensor>(src)));
+  bool fits = t.ndim() == index.ndim();
+  for (int d = 0; fits && d < t.ndim(); ++d) fits = t.shape()[d] >= index.shape()[d];
+  if (!fits) {
+    return ShapeMismatch(name, "src", t.shape(),
+                         absl::StrCat("at least ", index.shape().ToString(), ", the index's"));
+  }
+  for (int d = 0; d < t.ndim(); ++d) {
+    if (t.shape()[d] == index.shape()[d]) continue;
+    OFL_ASSIGN_OR_RETURN(t, Slice(t, d, 0, index.shape()[d]));
+  }
+  return t;
+}
+
+StatusOr<Tensor> CallScatter(const char* name, const OpExpr& op, const Tensor& self, int64_t dim,
+                             const Tensor& index, const Operand& src) {
+  OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(name, dim, self));
+  OFL_ASSIGN_OR_RETURN(Tensor places, WithDims(index));
+  OFL_ASSIGN_OR_RETURN(Tensor from, SourceFor(name, self, places, src));
+  if (self.ndim() > 0) return Call(op, {self, places, from}, {axis});
+  OFL_ASSIGN_OR_RETURN(Tensor line, Unsqueeze(self, 0));
+  OFL_RETURN_IF_ERROR(Call(op, {line, places, from}, {axis}).status());
+  return self;
+}
+
+const OpExpr& ScatterOpExpr(const char* name) {
+  return OpBuilder(name).Input("self").Input("index").Input("src").Output("out").Attr("dim").Get();
+}
+
+}  // namespace
+
+StatusOr<Tensor> Gather(const Tensor& x, int64_t dim, const Tensor& index) {
+  static const OpExpr& op =
+      OpBuilder("gather").Input("in").Input("index").Output("out").Attr("dim").Get();
+  OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("gather", dim, x));
+  OFL_ASSIGN_OR_RETURN(Tensor from, WithDims(x));
+  OFL_ASSIGN_OR_RETURN(Tensor places, WithDims(index));
+  OFL_ASSIGN_OR_RETURN(Tensor y, Call(op, {from, places}, {axis}));
+  return y.shape() == index.shape() ? StatusOr<Tensor>(y) : Reshape(y, index.shape());
+}
+
+StatusOr<Tensor> IndexSelect(const Tensor& x, int64_t dim, const Tensor& index) {
+  OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("index_select", dim, x));
+  if (index.ndim() > 1) {
+    return ShapeMismatch("index_select", "index", index.shape(), "at most 1 dim");
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor from, WithDims(x));
+  Dims line(from.ndim(), 1), shape = from.shape().dims();
+  line[axis] = shape[axis] = index.numel();
+  OFL_ASSIGN_OR_RETURN(Tensor places, View(index, line));
+  OFL_ASSIGN_OR_RETURN(places, Expand(places, shape));
+  OFL_ASSIGN_OR_RETURN(Tensor y, Gather(from, axis, places));
+  return x.ndim() == 0 ? Reshape(y, {}) : StatusOr<Tensor>(y);
+}
+
+StatusOr<Tensor> Embedding(const Tensor& index, const Tensor& weight,
+                           std::optional<int64_t> padding_idx) {
+  if (weight.ndim() != 2) return ShapeMismatch("embedding", "weight", weight.shape(), "2 dims");
+  const int64_t n = weight.shape()[0];
+  if (padding_idx && (*padding_idx < -n || *padding_idx >= n)) {
+    return IndexOutOfRange("embedding", *padding_idx, 0, n);
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor flat, Reshape(index, {-1}));
+  OFL_ASSIGN_OR_RETURN(Tensor y, IndexSelect(weight, 0, flat));
+  if (padding_idx) {
+    const int64_t padding = *padding_idx < 0 ? *padding_idx + n : *padding_idx;
+    OFL_ASSIGN_OR_RETURN(Tensor padded, Eq(flat, Scalar(padding)));
+    OFL_ASSIGN_OR_RETURN(padded, Unsqueeze(padded, 1));
+    OFL_ASSIGN_OR_RETURN(Tensor fixed, Detach(y));
+    OFL_ASSIGN_OR_RETURN(y, Where(padded, fixed, y));
+  }
+  Dims shape = index.shape().dims();
+  shape.push_back(weight.shape()[1]);
+  return Reshape(y, shape);
+}
+
+StatusOr<Tensor> ScatterInto(const Tensor& self, int64_t dim, const Tensor& index,
+                             const Operand& src) {
+  static const OpExpr& op = ScatterOpExpr("scatter_");
+  return CallScatter("scatter_", op, self, dim, index, src);
+}
+StatusOr<Tensor> ScatterAddInto(const Tensor& self, int64_t dim, const Tensor& index,
+                                const Tensor& src) {
+  static const OpExpr& op = ScatterOpExpr("scatter_add_");
+  return CallScatter("scatter_add_", op, self, dim, index, src);
+}
+
+StatusOr<Tensor> Scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src) {
+  OFL_ASSIGN_OR_RETURN(Tensor y, Clone(x));
+  return ScatterInto(y, dim, index, src);
+}
+
+// The 16-bit floats are summed in float32 and rounded once.
+StatusOr<Tensor> ScatterAdd(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
+  if (src.dtype() != x.dtype()) {
+    return DTypeMismatch("scatter_add", "src", src.dtype(), Name(x.dtype()));
+  }
+  const DType wide = ComputeType(x.dtype());
+  OFL_ASSIGN_OR_RETURN(Tensor from, Cast(src, wide));
+  OFL_ASSIGN_OR_RETURN(Tensor y, wide == x.dtype() ? Clone(x) : Cast(x, wide));
+  OFL_ASSIGN_OR_RETURN(y, ScatterAddInto(y, dim, index, from));
+  return Cast(y, x.dtype());
+}
+
+OFL_REGISTER_FUNCTION("gather(Tensor input, int dim, Tensor index) -> Tensor", Gather, kMethod,
+                      "The elements at the places that index (int64) gives along dim.");
+OFL_REGISTER_FUNCTION("index_select(Tensor input, int dim, Tensor index) -> Tensor", IndexSelect,
+                      kMethod, "The slices along dim at the places of a 1-D index (int64).");
+OFL_REGISTER_FUNCTION(
+    "embedding(Tensor input, Tensor weight, int? padding_idx=None) -> Tensor", Embedding, kFunction,
+    "The rows of weight [n, d] that input (int64, any shape) names: [*input, d]; the row\n"
+    "padding_idx gets no gradient.");
+OFL_REGISTER_FUNCTION(
+    "scatter(Tensor input, int dim, Tensor index, Operand src) -> Tensor", Scatter, kMethod,
+    "input with src, a tensor or a number, at the places that index (int64) gives "
+    "along dim.");
+OFL_REGISTER_FUNCTION("scatter_add(Tensor input, int dim, Tensor index, Tensor src) -> Tensor",
+                      ScatterAdd, kMethod,
+                      "input with src added at the places that index (int64) gives along dim.");
+OFL_REGISTER_FUNCTION(
+    "scatter_(Tensor(a!) self, int dim, Tensor index, Operand src) -> Tensor", ScatterInto,
+    kMethodOnly, "Writes src, a tensor or a number, to the places that index gives along dim.");
+OFL_REGISTER_FUNCTION("scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor",
+                      ScatterAddInto, kMethodOnly,
+                      "Adds src at the places that index gives along dim, in place.");
+
+}  // namespace oneflow_lite::functional

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "functional/sort.h"
+
+#include "functional/view.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/function.h"
+#include "oneflow_lite/framework/op_expr.h"
+
+namespace oneflow_lite::functional {
+namespace {
+
+StatusOr<Value> SortFunction(const Tensor& x, int64_t dim, bool descending) {
+  OFL_ASSIGN_OR_RETURN(TensorList pair, Sort(x, dim, descending));
+  return Value(std::move(pair));
+}
+StatusOr<Value> TopKFunction(const Tensor& x, int64_t k, int64_t dim, bool largest) {
+  OFL_ASSIGN_OR_RETURN(TensorList pair, TopK(x, k, dim, largest));
+  return Value(std::move(pair));
+}
+
+}  // namespace
+
+StatusOr<TensorList> Sort(const Tensor& x, int64_t dim, bool descending) {
+  static const OpExpr& op =
+      OpBuilder("sort").Input("in").Output("values").Output("indices").Attr("descending").Get();
+  OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("sort", dim, x));
+  if (x.ndim() == 0) {
+    OFL_ASSIGN_OR_RETURN(Tensor line, Unsqueeze(x, 0));
+    OFL_ASSIGN_OR_RETURN(TensorList pair, Sort(line, 0, descending));
+    for (Tensor& t : pair) {
+      OFL_ASSIGN_OR_RETURN(t, Reshape(t, {}));
+    }
+    return pair;
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor moved, Transpose(x, axis, -1));
+  OFL_ASSIGN_OR_RETURN(TensorList pair, CallAll(op, {moved}, {descending}));
+  for (Tensor& t : pair) {
+    OFL_ASSIGN_OR_RETURN(t, Transpose(t, axis, -1));
+  }
+  return pair;
+}
+
+StatusOr<Tensor> ArgSort(const Tensor& x, int64_t dim, bool descending) {
+  OFL_ASSIGN_OR_RETURN(TensorList pair, Sort(x, dim, descending));
+  return std::move(pair[1]);
+}
+
+StatusOr<TensorList> TopK(const Tensor& x, int64_t k, int64_t dim, bool largest) {
+  OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("topk", dim, x));
+  const int64_t size = x.ndim() == 0 ? 1 : x.shape()[static_cast<int>(axis)];
+  if (k < 0 || k > size) {
+    return Error(ErrorKind::kIndex, "topk(): k is ", k, ", but dim ", dim, " has size ", size);
+  }
+  OFL_ASSIGN_OR_RETURN(TensorList pair, Sort(x, axis, largest));
+  if (x.ndim() == 0) return pair;
+  for (Tensor& t : pair) {
+    OFL_ASSIGN_OR_RETURN(t, Slice(t, axis, 0, k));
+  }
+  return pair;
+}
+
+OFL_REGISTER_FUNCTION(
+    "sort(Tensor input, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    SortFunction, kMethod,
+    "The elements in order along dim, and their places; equal ones keep their order.");
+OFL_REGISTER_FUNCTION("argsort(Tensor input, int dim=-1, bool descending=False) -> Tensor", ArgSort,
+                      kMethod, "The places of the elements in order along dim.");
+OFL_REGISTER_FUNCTION(
+    "topk(Tensor input, int k, int dim=-1, bool largest=True) -> (Tensor values, Tensor indices)",
+    TopKFunction, kMethod, "The k largest, or smallest, elements along dim, and their places.");
+
+}  // namespace oneflow_lite::functional

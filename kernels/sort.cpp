@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "primitive/sort.h"
+
+#include "oneflow_lite/framework/kernel_registry.h"
+
+namespace oneflow_lite {
+namespace {
+
+class SortKernel final : public BoundKernel {
+ public:
+  explicit SortKernel(std::unique_ptr<Sort> primitive) : primitive_(std::move(primitive)) {}
+  Status Launch(KernelContext& c) const override {
+    const Tensor& x = c.input(0);
+    const int64_t cols = x.shape()[x.ndim() - 1];
+    const int64_t rows = x.numel() / cols;
+    OFL_ASSIGN_OR_RETURN(const size_t bytes, primitive_->WorkspaceBytes(c.stream(), rows, cols));
+    OFL_ASSIGN_OR_RETURN(void* workspace, c.Workspace(bytes));
+    return primitive_->Launch(c.stream(), rows, cols, c.attr<bool>(0), x.data(), c.output(0).data(),
+                              c.output(1).data<int64_t>(), workspace);
+  }
+
+ private:
+  std::unique_ptr<Sort> primitive_;
+};
+
+OFL_REGISTER_KERNEL({.op = "sort",
+                     .bind = [](const BindContext& c) -> StatusOr<std::unique_ptr<BoundKernel>> {
+                       OFL_ASSIGN_OR_RETURN(auto primitive, NewPrimitive<SortFactory>(
+                                                                c.device, {.dtype = c.inputs[0]}));
+                       return std::make_unique<SortKernel>(std::move(primitive));
+                     }});
+
+}  // namespace
+}  // namespace oneflow_lite

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gather, and its adjoints scatter_ and scatter_add_, which change their first input.
+#include "functional/index.h"
+
+#include "functional/copy.h"
+#include "functional/creation.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/op_registry.h"
+
+namespace oneflow_lite {
+namespace {
+
+constexpr int kDim = 0;  // the attribute
+constexpr char kSplitOthers[] = "split on any other dim that the index has in full";
+
+// The dim, and an index that lies within the tensor in all the others.
+Status CheckIndex(const InferContext& c) {
+  const Shape &x = c.shape(0), &index = c.shape(1);
+  const int64_t dim = c.attr<int64_t>(kDim);
+  if (dim < 0 || dim >= x.ndim()) {
+    return Error(ErrorKind::kIndex, c.op(), "(): dim ", dim, " is out of range [0, ", x.ndim() - 1,
+                 "] for shape ", x.ToString());
+  }
+  if (c.dtype(1) != DType::kInt64) return DTypeMismatch(c.op(), "index", c.dtype(1), "int64");
+  bool fits = index.ndim() == x.ndim();
+  for (int d = 0; fits && d < x.ndim(); ++d) fits = d == dim || index[d] <= x[d];
+  if (fits) return OkStatus();
+  return ShapeMismatch(
+      c.op(), "index", index,
+      absl::StrCat("as many dims as ", x.ToString(), ", and none larger but for dim ", dim));
+}
+
+void SplitOthers(const SbpContext& c, std::vector<SbpSignature>* out) {
+  const Shape &x = c.inputs[0], &index = c.inputs[1];
+  for (int d = 0; d < x.ndim(); ++d) {
+    if (d == c.attrs.get<int64_t>(kDim) || x[d] != index[d]) continue;
+    SbpSignature s;
+    s.inputs.assign(c.inputs.size(), Sbp::Split(d));
+    s.outputs.push_back(Sbp::Split(d));
+    out->push_back(std::move(s));
+  }
+}
+
+// Besides, an index split along the dim gives that part of the result.
+void GatherSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
+  const int dim = static_cast<int>(c.attrs.get<int64_t>(kDim));
+  SplitOthers(c, out);
+  out->push_back({{Sbp::Broadcast(), Sbp::Split(dim)}, {Sbp::Split(dim)}});
+}
+
+// The sum of what goes to one place is rounded once.
+StatusOr<Tensor> GatherGradient(const GradContext& c) {
+  const DType wide = ComputeType(c.grad(0).dtype());
+  OFL_ASSIGN_OR_RETURN(Tensor g, functional::Cast(c.grad(0), wide));
+  OFL_ASSIGN_OR_RETURN(Tensor zeros, functional::Zeros(c.spec(0).shape, wide, c.spec(0).device));
+  OFL_ASSIGN_OR_RETURN(Tensor sum,
+                       functional::ScatterAddInto(zeros, c.attr<int64_t>(kDim), c.input(1), g));
+  return functional::Cast(sum, c.grad(0).dtype());
+}
+
+SavePlan SaveIndex(const Attrs&, Needs) { return {.inputs = Bit(1)}; }
+
+void DefineGather(OpDef& op) {
+  op.Input("in").Input("index").Output("out").Attr("dim", AttrType::kInt);
+  op.doc = "The elements of in at the places that index gives along a dim.";
+  op.infer = [](InferContext& c) -> Status {
+    OFL_RETURN_IF_ERROR(CheckIndex(c));
+    c.SetOutput(0, c.shape(1), c.dtype(0));
+    return OkStatus();
+  };
+  op.sbp = GatherSignatures;
+  op.sbp_text = absl::StrCat(kSplitOthers, "; the index and the result on the dim");
+  op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) {
+    const double n = static_cast<double>(c.shape(1).numel());
+    return Cost{.bytes = n * (2 * SizeOf(c.dtype(0)) + SizeOf(DType::kInt64)), .flops = n};
+  };
+  op.cost_text = "index is read once, as many elements read and written; one operation for each";
+  op.save = SaveIndex;
+  op.backward = [](GradContext& c) -> Status { return c.Set(0, GatherGradient(c)); };
+}
+
+template <bool kAdd>
+void DefineScatter(OpDef& op) {
+  op.Input("self", InputDef::Kind::kMutated).Input("index").Input("src").Output("out");
+  op.Attr("dim", AttrType::kInt);
+  op.doc = kAdd ? "Adds src to self at the places that index gives along a dim."
+                : "Writes src into self at the places that index gives along a dim.";
+  op.infer = [](InferContext& c) -> Status {
+    OFL_RETURN_IF_ERROR(CheckIndex(c));
+    if (c.shape(2) != c.shape(1)) {
+      return ShapeMismatch(c.op(), "src", c.shape(2), c.shape(1).ToString());
+    }
+    if (c.dtype(2) != c.dtype(0)) return DTypeMismatch(c.op(), "src", c.dtype(2), Name(c.dtype(0)));
+    if (kAdd && c.dtype(0) == DType::kBool) {
+      return UnsupportedDType(c.op(), "self", DType::kBool, "an integer or a floating dtype");
+    }
+    c.SetOutput(0, c.shape(0), c.dtype(0));
+    return OkStatus();
+  };
+  op.sbp = SplitOthers;
+  op.sbp_text = kSplitOthers;
+  op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) {
+    const double n = static_cast<double>(c.shape(1).numel());
+    return Cost{.bytes = n * ((kAdd ? 3 : 2) * SizeOf(c.dtype(0)) + SizeOf(DType::kInt64)),
+                .flops = n};
+  };
+  op.cost_text = kAdd ? "index and src are read once, what they meet read and written; one "
+                        "operation for each"
+                      : "index and src are read once, what they meet written; one operation for "
+                        "each";
+  op.save = SaveIndex;
+  // What was overwritten has no gradient; of several elements that go to one place, each gets that
+  // place's.
+  op.backward = [](GradContext& c) -> Status {
+    const int64_t dim = c.attr<int64_t>(kDim);
+    if (c.needs(0)) {
+      StatusOr<Tensor> g = c.grad(0);
+      if (!kAdd) g = functional::Scatter(*g, dim, c.input(1), Scalar(0));
+      OFL_RETURN_IF_ERROR(c.Set(0, std::move(g)));
+    }
+    return c.needs(2) ? c.Set(2, functional::Gather(c.grad(0), dim, c.input(1))) : OkStatus();
+  };
+}
+
+OFL_REGISTER_OP("gather", DefineGather);
+OFL_REGISTER_OP("scatter_", DefineScatter<false>);
+OFL_REGISTER_OP("scatter_add_", DefineScatter<true>);
+
+}  // namespace
+}  // namespace oneflow_lite

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The launch of the norms' backward where few bytes are to be moved.
+#pragma once
+
+#include "primitive/cuda/launch_after.cuh"
+#include "primitive/cuda/norm_backward_few.cuh"
+#include "primitive/cuda/norm_team_launch.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+namespace internal {
+
+// Bytes of workspace that it needs.
+template <class T, bool kCentre>
+int64_t FewWorkspaceBytes(int64_t rows) {
+  return kRecentre<T, kCentre> ? rows * static_cast<int64_t>(sizeof(ComputeType<T>)) : 0;
+}
+
+// Whether PlanFew's plan serves these pointers; every row is known to be aligned.
+template <class T>
+bool ServesFew(const NormBackward<T>& a) {
+  return a.dx != a.dy && AreMultiplesOf16({AddressOf(a.weight), AddressOf(a.bias)});
+}
+
+template <class T, int kPacks, bool kCentre, bool kFromOutput>
+cudaError_t LaunchFewAs(const NormFewPlan& plan, int64_t blocks, const NormBackward<T>& a,
+                        const NormFewGrid<T>& grid, cudaStream_t stream) {
+  LaunchKind kind;
+  if (grid.column_blocks > 0) kind.cluster = plan.blocks;
+  return LaunchAs(kind, NormFewKernel<T, kPacks, kCentre, kFromOutput>,
+                  CeilDiv(blocks, kind.cluster) * kind.cluster, plan.threads,
+                  FewSharedBytes<T, kCentre>(plan.threads, plan.lanes, plan.blocks), stream, a,
+                  grid);
+}
+
+template <bool kCentre, class T>
+cudaError_t LaunchNormFew(const NormFewPlan& plan, const NormBackward<T>& a, cudaStream_t stream,
+                          void* workspace) {
+  using C = ComputeType<T>;
+  const bool corrects = kRecentre<T, kCentre> && a.dweight && !a.from_output;
+  NormFewGrid<T> grid;
+  grid.column_blocks = a.dweight || a.dbias ? static_cast<int>(plan.column_blocks) : 0;
+  grid.lanes = plan.lanes;
+  grid.team = plan.team;
+  grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
+  grid.residual = corrects ? static_cast<C*>(workspace) : nullptr;
+  const int64_t blocks = grid.column_blocks + (a.dx || corrects ? plan.row_blocks : 0);
+  const auto launch = a.from_output ? (plan.packs == 2 ? &LaunchFewAs<T, 2, kCentre, true>
+                                                       : &LaunchFewAs<T, 4, kCentre, true>)
+                                    : (plan.packs == 2 ? &LaunchFewAs<T, 2, kCentre, false>
+                                                       : &LaunchFewAs<T, 4, kCentre, false>);
+  const cudaError_t error = launch(plan, blocks, a, grid, stream);
+  if constexpr (kRecentre<T, kCentre>) {
+    using P = NormPolicy;
+    if (error != cudaSuccess || !corrects) return error;
+    const dim3 columns(static_cast<unsigned>(CeilDiv(a.cols, P::kReduceColumns)));
+    return LaunchAfter(NormFewCorrectKernel<T>, columns, P::kReduceColumns * P::kReduceWays, stream,
+                       a, grid.residual);
+  }
+  return error;
+}
+
+}  // namespace internal
+}  // namespace cuda
+}  // namespace oneflow_lite

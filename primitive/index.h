@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Elements picked or put along one dim by a tensor of places: gather and scatter. A place outside
+// the dim is an IndexError on the CPU; on CUDA, which cannot stop, gather gives NaN (0 where the
+// dtype has none) and scatter leaves the element out.
+#pragma once
+
+#include "oneflow_lite/core/elementwise.h"
+#include "primitive/primitive.h"
+
+namespace oneflow_lite {
+
+class Gather {
+ public:
+  static constexpr char kName[] = "gather";
+  struct Spec {
+    DType dtype = DType::kFloat32;
+  };
+  virtual ~Gather() = default;
+  // y = x[index * stride] over the shape of the index; operands in the order index, x (at place 0
+  // of the dim), y. The dim has `size` places `stride` elements apart.
+  virtual Status Launch(Stream& stream, const Elementwise<3>& g, int64_t size, int64_t stride,
+                        const int64_t* index, const void* x, void* y) const = 0;
+};
+using GatherFactory = PrimitiveFactory<Gather>;
+
+// The dim along which scatter works: `count` places to visit, `size` places to go to.
+struct ScatterAxis {
+  int64_t count = 0, size = 0;
+  int64_t index_stride = 0, src_stride = 0, dst_stride = 0;
+};
+
+class Scatter {
+ public:
+  static constexpr char kName[] = "scatter";
+  struct Spec {
+    DType dtype = DType::kFloat32;
+    bool add = false;  // to what is there, instead of overwriting it
+  };
+  virtual ~Scatter() = default;
+  // For each column and i < axis.count in this order: dst[index[i]] = or += src[i]. So the result
+  // is the same every time, and of elements that go to one place the last one stays. Operands of
+  // `columns` in the order index, src, dst.
+  virtual Status Launch(Stream& stream, const Elementwise<3>& columns, const ScatterAxis& axis,
+                        const int64_t* index, const void* src, void* dst) const = 0;
+};
+using ScatterFactory = PrimitiveFactory<Scatter>;
+
+}  // namespace oneflow_lite

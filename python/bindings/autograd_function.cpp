@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The node of autograd.Function: a step of backward that Python wrote (autograd/function.py has the
+// comfortable side).
+#include "functional/copy.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/dispatch.h"
+#include "python/bindings/arguments.h"
+#include "python/bindings/backward.h"
+#include "python/bindings/classes.h"
+#include "python/bindings/throwing.h"
+
+namespace oneflow_lite::python {
+namespace {
+
+class FunctionNode final : public Node {
+ public:
+  FunctionNode(std::string name, const TensorList& inputs, SharedObject backward)
+      : name_(std::move(name)), backward_(std::move(backward)) {
+    for (const Tensor& t : inputs) {
+      specs_.push_back({t.shape(), t.dtype(), t.device(), true});
+      edges.push_back(autograd::RequiresGrad(t) ? autograd::GradientEdge(t) : Edge{});
+    }
+  }
+
+  Status Save(const TensorList& tensors, const TensorList& outputs) {
+    for (const Tensor& t : tensors) {
+      SavedTensor saved;
+      if (t.defined()) {
+        size_t nr = 0;
+        while (nr < outputs.size() && !outputs[nr].IsSame(t)) ++nr;
+        OFL_ASSIGN_OR_RETURN(saved,
+                             SavedTensor::Save(t, nr < outputs.size(), static_cast<uint32_t>(nr)));
+      }
+      saved_.push_back(std::move(saved));
+    }
+    return OkStatus();
+  }
+
+  StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
+    if (released_) {
+      return Error(ErrorKind::kRuntime, name_,
+                   "(): backward through this graph a second time, but its saved tensors were "
+                   "freed; pass retain_graph=True the first time");
+    }
+    TensorList saved;
+    for (const SavedTensor& s : saved_) {
+      Tensor t;
+      if (s.defined()) {
+        OFL_ASSIGN_OR_RETURN(t, s.Unpack(this, name_));
+      }
+      saved.push_back(std::move(t));
+    }
+    TensorList results;
+    OFL_RETURN_IF_ERROR(Run(std::move(saved), {grads.begin(), grads.end()}, &results));
+    for (size_t i = 0; i < results.size(); ++i) {
+      OFL_RETURN_IF_ERROR(Fit(i, &results[i]));
+    }
+    return results;
+  }
+
+  void ReleaseSaved() override {
+    released_ = true;
+    saved_.clear();
+  }
+  std::string name() const override { return name_; }
+
+ private:
+  Status Run(TensorList saved, TensorList grads, TensorList* results) const {
+    GilAcquire locked;
+    PyRef a(WrapTensors(std::move(saved))), b(WrapTensors(std::move(grads)));
+    PyRef given(a && b ? PyObject_CallFunctionObjArgs(backward_.get(), a.get(), b.get(), nullptr)
+                       : nullptr);
+    if (!given || !ReadTensorList(name_.c_str(), "backward", given.get(), results)) {
+      return TakeRaised();
+    }
+    if (results->size() == specs_.size()) return OkStatus();
+    return Error(ErrorKind::kValue, name_, "(): backward gave ", results->size(), " gradients for ",
+                 specs_.size(), " tensors");
+  }
+
+  Status Fit(size_t i, Tensor* grad) const {
+    if (!grad->defined()) return OkStatus();
+    const TensorSpec& spec = specs_[i];
+    if (grad->shape() != spec.shape) {
+      return ShapeMismatch(name_, absl::StrCat("backward: the gradient of tensor ", i),
+                           grad->shape(), spec.shape.ToString());
+    }
+    if (grad->device() != spec.device) {
+      return DeviceMismatch(name_, "the gradient", grad->device(), "the tensor", spec.device);
+    }
+    OFL_ASSIGN_OR_RETURN(*grad, functional::Cast(*grad, spec.dtype));
+    return OkStatus();
+  }
+
+  std::string name_;
+  SharedObject backward_;
+  bool released_ = false;
+  std::vector<TensorSpec> specs_;  // of the inputs
+  std::vector<SavedTensor> saved_;
+};
+
+TensorList ReadOrThrow(const char* argument, const py::object& o) {
+  TensorList list;
+  if (!ReadTensorList("record_function", argument, o.ptr(), &list)) throw py::error_already_set();
+  return list;
+}
+
+void RecordFunction(const std::string& name, const py::object& inputs, const py::object& outputs,
+                    const py::object& saved, const py::object& backward) {
+  const TensorList in = ReadOrThrow("inputs", inputs), out = ReadOrThrow("outputs", outputs);
+  auto node = MakeRef<FunctionNode>(name, in, ShareObject(backward.ptr()));
+  node->num_outputs = static_cast<uint32_t>(out.size());
+  for (const Tensor& t : out) {
+    if (!t.defined() || t.device().type != DeviceType::kCUDA) continue;
+    node->stream = Ref<Stream>(ValueOrThrow(CurrentStream(t.device())));
+    break;
+  }
+  ThrowIfError(node->Save(ReadOrThrow("saved", saved), out));
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (out[i].defined()) autograd::SetHistory(out[i], node, static_cast<uint32_t>(i));
+  }
+}
+
+}  // namespace
+
+void AddAutogradFunction(py::module_& m) {
+  m.def("record_function", &RecordFunction, py::arg("name"), py::arg("inputs"), py::arg("outputs"),
+        py::arg("saved"), py::arg("backward"),
+        "Makes a node the producer of the outputs (None: not differentiable). "
+        "backward(saved, grads) gives a gradient, or None, per input.");
+}
+
+}  // namespace oneflow_lite::python

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""New tensors beside those that C++ makes, composed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._oneflow_lite import _C, Generator, Tensor, device, dtype
+
+_Device = device | str | int
+
+
+def as_tensor(data: Any, dtype: dtype | None = None, device: _Device | None = None) -> Tensor:
+    """``data`` as a tensor: itself, a NumPy array's memory where it can be shared, else a copy."""
+    if isinstance(data, np.ndarray) and data.flags.writeable:
+        data = _ext.from_numpy(data)
+    if not isinstance(data, Tensor):
+        return _ext.tensor(data, dtype=dtype, device=device)
+    return data.to(device, dtype)
+
+
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    dtype: dtype | None = None,
+    device: _Device | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Ones on the diagonal of ``[n, m]`` (m is n where absent), zeros elsewhere."""
+    rows = _C.arange(n, device=device).view(-1, 1)
+    hit = rows == _C.arange(n if m is None else m, device=device)
+    return hit.to(None, dtype or _ext.float32).requires_grad_(requires_grad)
+
+
+def linspace(
+    start: float,
+    end: float,
+    steps: int,
+    *,
+    dtype: dtype | None = None,
+    device: _Device | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """``steps`` numbers from ``start`` to ``end``, both included, equally far apart."""
+    if steps < 0:
+        raise ValueError(f"linspace(): steps is {steps}, but it must not be negative")
+    place = _C.arange(steps, dtype=_ext.float64, device=device)
+    step = (end - start) / max(1, steps - 1)
+    # From the nearer end, so that both are exact.
+    from_end = end - (steps - 1 - place) * step
+    values = _C.where(place < steps / 2, start + place * step, from_end)
+    return values.to(None, dtype or _ext.float32).requires_grad_(requires_grad)
+
+
+def _range(name: str, low: int, high: int) -> int:
+    if high <= low:
+        raise ValueError(f"{name}(): there is no integer from {low} on and below {high}")
+    if high - low > 1 << 32:
+        raise ValueError(f"{name}(): {high - low} values are more than 2^32")
+    return high - low
+
+
+def randint(
+    *arguments: Any,
+    generator: Generator | None = None,
+    dtype: dtype | None = None,
+    device: _Device | None = None,
+    **kwargs: Any,
+) -> Tensor:
+    """Uniform integers: ``randint(high, size)`` from 0 on, ``randint(low, high, size)``.
+
+    ``high`` is not among them; the dtype is int64 where absent. The same on every device.
+    """
+    names = ("high", "size") if len(arguments) + len(kwargs) == 2 else ("low", "high", "size")
+    given = dict(zip(names, arguments, strict=False)) | kwargs
+    if set(given) != set(names):
+        raise TypeError("randint() takes (high, size) or (low, high, size)")
+    low, high, size = given.get("low", 0), given["high"], given["size"]
+    count = _range("randint", low, high)
+    bits = _C.random_bits(size, generator=generator, device=device)
+    return _scaled(bits, low, count).to(None, dtype or _ext.int64)
+
+
+def _scaled(bits: Tensor, low: int, count: int) -> Tensor:
+    """32 random bits as ``low .. low + count - 1``; exact, since they fit into float64."""
+    return (bits.double() * (count * 2.0**-32)).long() + low
+
+
+def randperm(
+    n: int,
+    *,
+    generator: Generator | None = None,
+    dtype: dtype | None = None,
+    device: _Device | None = None,
+) -> Tensor:
+    """The integers below ``n`` in random order; int64 where no dtype is given."""
+    keys = _C.rand([n], dtype=_ext.float64, generator=generator, device=device)
+    return keys.argsort().to(None, dtype or _ext.int64)
+
+
+def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
+    """1 with the probability that each element gives, else 0, in its dtype."""
+    drawn = _C.rand(list(input.shape), generator=generator, device=input.device)
+    return (drawn < input.detach()).to(None, input.dtype)
+
+
+def randint_like(input: Tensor, low: int, high: int | None = None) -> Tensor:
+    """Uniform integers in the shape, dtype and device of a tensor; see :func:`randint`."""
+    low, high = (0, low) if high is None else (low, high)
+    return randint(low, high, list(input.shape), dtype=input.dtype, device=input.device)
+
+
+# Methods of Tensor: of the same dtype and device.
+
+
+def new_empty(self: Tensor, size: Sequence[int], **kwargs: Any) -> Tensor:
+    """Uninitialised memory, of this tensor's dtype and device where not given otherwise."""
+    return _C.empty(size, **{"dtype": self.dtype, "device": self.device} | kwargs)
+
+
+def new_zeros(self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
+    """Zeros, of this tensor's dtype and device where not given otherwise."""
+    return _C.zeros(*size, **{"dtype": self.dtype, "device": self.device} | kwargs)
+
+
+def new_ones(self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
+    """Ones, of this tensor's dtype and device where not given otherwise."""
+    return _C.ones(*size, **{"dtype": self.dtype, "device": self.device} | kwargs)
+
+
+def new_full(self: Tensor, size: Sequence[int], fill_value: float, **kwargs: Any) -> Tensor:
+    """A number, of this tensor's dtype and device where not given otherwise."""
+    return _C.full(size, fill_value, **{"dtype": self.dtype, "device": self.device} | kwargs)
+
+
+def new_tensor(self: Tensor, data: Any, **kwargs: Any) -> Tensor:
+    """A copy of the data, of this tensor's dtype and device where not given otherwise."""
+    return _ext.tensor(data, **{"dtype": self.dtype, "device": self.device} | kwargs)
+
+
+# In place.
+
+
+def _wide(x: Tensor) -> dtype:
+    """At least float32, so that the 16-bit floats are rounded once."""
+    return _ext.float64 if x.dtype is _ext.float64 else _ext.float32
+
+
+def uniform_(
+    self: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Overwrites with uniform random numbers from ``[a, b)``."""
+    drawn = _C.rand(list(self.shape), dtype=_wide(self), device=self.device, generator=generator)
+    return self.copy_(drawn * (b - a) + a)
+
+
+def normal_(
+    self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Overwrites with normal random numbers."""
+    if std < 0:
+        raise ValueError(f"normal_(): std is {std}, but it must not be negative")
+    drawn = _C.randn(list(self.shape), dtype=_wide(self), device=self.device, generator=generator)
+    return self.copy_(drawn * std + mean)
+
+
+_LIMITS = {"bool": 2, "uint8": 1 << 8, "int8": 1 << 7, "int16": 1 << 15, "float16": 1 << 11,
+           "bfloat16": 1 << 8, "float32": 1 << 24}  # fmt: skip
+
+
+def random_(
+    self: Tensor,
+    low: int | None = None,
+    high: int | None = None,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Overwrites with integers: from ``low`` on below ``high``, or below the one number given.
+
+    With none, of all (at most 2^31) that the dtype holds exactly.
+    """
+    if high is None:
+        low, high = 0, _LIMITS.get(self.dtype.name, 1 << 31) if low is None else low
+    count = _range("random_", low or 0, high)
+    bits = _C.random_bits(list(self.shape), device=self.device, generator=generator)
+    return self.copy_(_scaled(bits, low or 0, count))
+
+
+def bernoulli_(self: Tensor, p: float = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Overwrites with 1 with probability ``p``, else 0."""
+    drawn = _C.rand(list(self.shape), device=self.device, generator=generator)
+    return self.copy_(drawn < p)
+
+
+FUNCTIONS = (as_tensor, bernoulli, eye, linspace, randint, randint_like, randperm)
+METHODS = (new_empty, new_zeros, new_ones, new_full, new_tensor, uniform_, normal_, random_,
+           bernoulli_)  # fmt: skip

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions composed of those in C++, where their speed matters less than that they are there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._indexing import nonzero
+from oneflow_lite._oneflow_lite import _C, Tensor, dtype
+
+_Operand = Tensor | float
+
+
+# Elementwise ----------------------------------------------------------------------------------
+
+
+def square(input: Tensor) -> Tensor:
+    """x^2."""
+    return input * input
+
+
+def reciprocal(input: Tensor) -> Tensor:
+    """1 / x."""
+    return 1 / input
+
+
+def ceil(input: Tensor) -> Tensor:
+    """The smallest integer not below each element."""
+    return -_C.floor(-input) if input.dtype.is_floating_point else input
+
+
+def trunc(input: Tensor) -> Tensor:
+    """Each element without its fraction."""
+    return _C.where(input < 0, ceil(input), _C.floor(input))
+
+
+def sign(input: Tensor) -> Tensor:
+    """1, 0 or -1; NaN where x is; without a gradient."""
+    x = input.detach()
+    y = (x > 0).to(None, x.dtype) - (x < 0).to(None, x.dtype) if x.dtype is not _ext.bool else x
+    return _C.where(x == x, y, x) if x.dtype.is_floating_point else y
+
+
+def _whole(name: str, input: _Operand, other: _Operand) -> Tensor:
+    """The quotient, for integers by way of float64."""
+    pair = [t for t in (input, other) if isinstance(t, Tensor)]
+    if not pair:
+        raise TypeError(f"{name}(): one of the operands must be a tensor")
+    if any(t.dtype.is_floating_point for t in pair) or isinstance(input, float):
+        return _C.div(input, other)
+    if isinstance(other, float):
+        return _C.div(input, other)
+    wide = [t.double() if isinstance(t, Tensor) else t for t in (input, other)]
+    return _C.div(*wide)
+
+
+def floor_divide(input: _Operand, other: _Operand) -> Tensor:
+    """The quotient rounded down; integers stay integers (exact up to 2^53)."""
+    quotient = _C.floor(_whole("floor_divide", input, other))
+    return quotient.to(None, _C.mul(input, other).dtype)
+
+
+def remainder(input: _Operand, other: _Operand) -> Tensor:
+    """``input - floor_divide(input, other) * other``: of the sign of ``other``."""
+    return _C.sub(input, floor_divide(input, other).detach() * other)
+
+
+def log1p(input: Tensor) -> Tensor:
+    """log(1 + x), for small x too."""
+    u = 1 + input
+    # What the addition rounded off, through the derivative.
+    lost = (u - 1 - input).detach() / u.detach()
+    return _C.log(u) - _C.where(lost.isfinite(), lost, 0.0)
+
+
+def log2(input: Tensor) -> Tensor:
+    """The logarithm to the base 2."""
+    return _C.log(input) * (1 / math.log(2))
+
+
+def exp2(input: Tensor) -> Tensor:
+    """2^x."""
+    return _C.exp(input * math.log(2))
+
+
+def _truth(x: Tensor) -> Tensor:
+    return x if x.dtype is _ext.bool else x != 0
+
+
+def logical_and(input: Tensor, other: Tensor) -> Tensor:
+    """Whether neither is 0."""
+    return _truth(input) & _truth(other)
+
+
+def logical_or(input: Tensor, other: Tensor) -> Tensor:
+    """Whether one is not 0."""
+    return _truth(input) | _truth(other)
+
+
+def logical_xor(input: Tensor, other: Tensor) -> Tensor:
+    """Whether exactly one is not 0."""
+    return _truth(input) != _truth(other)
+
+
+def isclose(
+    input: Tensor,
+    other: Tensor,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
+) -> Tensor:
+    """Where ``|input - other| <= atol + rtol * |other|``; see :func:`allclose`."""
+    within = abs(input - other) <= atol + rtol * abs(other)
+    close = (input == other) | within & other.isfinite()
+    return close | input.isnan() & other.isnan() if equal_nan else close
+
+
+def nan_to_num(
+    input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """NaN and the infinities replaced, by default by 0 and the dtype's largest numbers."""
+    if not input.dtype.is_floating_point:
+        return input
+    largest = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38,
+               "float32": 3.4028234663852886e38}  # fmt: skip
+    most = largest.get(input.dtype.name, 1.7976931348623157e308)
+    y = _C.where(input.isnan(), nan, input)
+    y = _C.where(y == math.inf, most if posinf is None else posinf, y)
+    return _C.where(y == -math.inf, -most if neginf is None else neginf, y)
+
+
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """``input + value * tensor1 * tensor2``."""
+    return input + tensor1 * tensor2 * value
+
+
+def lerp(input: Tensor, end: Tensor, weight: _Operand) -> Tensor:
+    """``input + weight * (end - input)``."""
+    return input + weight * (end - input)
+
+
+# Shapes ---------------------------------------------------------------------------------------
+
+
+def movedim(input: Tensor, source: int, destination: int) -> Tensor:
+    """A view with one dim moved to another place."""
+    order = list(range(input.ndim))
+    order.insert(destination % input.ndim, order.pop(source % input.ndim))
+    return input.permute(order)
+
+
+def repeat(input: Tensor, *sizes: Any) -> Tensor:
+    """The tensor so many times along each dim; dims in front are new."""
+    times = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
+    if len(times) < input.ndim:
+        raise ValueError(f"repeat(): {len(times)} sizes for a tensor of {input.ndim} dims")
+    shape = [1] * (len(times) - input.ndim) + list(input.shape)
+    pairs = [n for pair in zip([1] * len(shape), shape, strict=True) for n in pair]
+    wide = [n for pair in zip(times, shape, strict=True) for n in pair]
+    joined = [a * b for a, b in zip(times, shape, strict=True)]
+    return input.reshape(pairs).expand(wide).reshape(joined)
+
+
+def tile(input: Tensor, *dims: Any) -> Tensor:
+    """:func:`repeat`, where missing sizes in front are 1."""
+    times = list(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else list(dims)
+    return repeat(input, [1] * (input.ndim - len(times)) + times)
+
+
+def repeat_interleave(input: Tensor, repeats: int, dim: int | None = None) -> Tensor:
+    """Each element so many times in a row, along a dim or of the flat tensor."""
+    x, axis = (input.reshape(-1), 0) if dim is None else (input, dim % input.ndim)
+    shape = list(x.shape)
+    wide = x.unsqueeze(axis + 1).expand([*shape[: axis + 1], repeats, *shape[axis + 1 :]])
+    return wide.reshape([*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]])
+
+
+def flip(input: Tensor, *dims: Any) -> Tensor:
+    """The order of the elements along the dims turned round."""
+    chosen = list(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else list(dims)
+    for dim in chosen:
+        size = input.shape[dim]
+        places = size - 1 - _C.arange(size, device=input.device)
+        input = input.index_select(dim, places)
+    return input
+
+
+def roll(input: Tensor, shifts: int, dims: int | None = None) -> Tensor:
+    """The elements moved along a dim (or in the flat tensor), round from its end to its start."""
+    if dims is None:
+        return roll(input.reshape(-1), shifts, 0).reshape(input.shape)
+    size = input.shape[dims]
+    cut = -shifts % size if size else 0
+    parts = [input.narrow(dims, cut, size - cut), input.narrow(dims, 0, cut)]
+    return _C.cat(parts, dims)
+
+
+def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    """One dim as several."""
+    d = dim % input.ndim
+    return input.reshape([*input.shape[:d], *sizes, *input.shape[d + 1 :]])
+
+
+def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
+    """The tensor repeated to a shape, without a copy."""
+    return input.expand(size)
+
+
+def diagonal(input: Tensor) -> Tensor:
+    """The diagonal of a matrix, a view."""
+    n = min(input.shape)
+    rows, cols = input.stride()
+    return input.as_strided([n], [rows + cols])
+
+
+def _triangle(input: Tensor, diagonal: int, lower: bool) -> Tensor:
+    if input.ndim < 2:
+        raise ValueError(f"a triangle needs at least 2 dims, not shape {list(input.shape)}")
+    rows = _C.arange(input.shape[-2], device=input.device).view(-1, 1)
+    cols = _C.arange(input.shape[-1], device=input.device)
+    inside = cols - rows <= diagonal if lower else cols - rows >= diagonal
+    return _C.where(inside, input, _C.zeros([], dtype=input.dtype, device=input.device))
+
+
+def tril(input: Tensor, diagonal: int = 0) -> Tensor:
+    """What lies on the diagonal and below, else 0, of the last two dims."""
+    return _triangle(input, diagonal, lower=True)
+
+
+def triu(input: Tensor, diagonal: int = 0) -> Tensor:
+    """What lies on the diagonal and above, else 0, of the last two dims."""
+    return _triangle(input, diagonal, lower=False)
+
+
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """The elements where the mask holds, 1-D. Waits for the device."""
+    x = input.expand(mask.shape) if input.shape != mask.shape else input
+    return x[mask]
+
+
+# Sums and products ----------------------------------------------------------------------------
+
+
+def mm(input: Tensor, other: Tensor) -> Tensor:
+    """The product of two matrices."""
+    if input.ndim != 2 or other.ndim != 2:
+        raise _ext.ShapeError(f"mm(): takes matrices, not shapes {list(input.shape)} and "
+                              f"{list(other.shape)}")  # fmt: skip
+    return _C.matmul(input, other)
+
+
+def bmm(input: Tensor, other: Tensor) -> Tensor:
+    """The products of two batches of matrices."""
+    if input.ndim != 3 or other.ndim != 3 or input.shape[0] != other.shape[0]:
+        raise _ext.ShapeError(f"bmm(): takes batches of matrices, not shapes {list(input.shape)} "
+                              f"and {list(other.shape)}")  # fmt: skip
+    return _C.matmul(input, other)
+
+
+def addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
+    """``beta * input + alpha * mat1 @ mat2``."""
+    product = mm(mat1, mat2)
+    return (input if beta == 1 else input * beta) + (product if alpha == 1 else product * alpha)
+
+
+def outer(input: Tensor, other: Tensor) -> Tensor:
+    """Each element of one 1-D tensor times each of another."""
+    return input.view(-1, 1) * other.view(1, -1)
+
+
+def norm(
+    input: Tensor,
+    p: float | str | None = 2,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    dtype: dtype | None = None,
+) -> Tensor:
+    """The p-norm over dims, or over all; p may be infinite."""
+    x = abs(input if dtype is None else input.to(None, dtype))
+    if p in (None, "fro", 2):
+        return (x * x).sum(dim, keepdim).sqrt()
+    if p in (math.inf, -math.inf):
+        return x.amax(dim, keepdim) if p == math.inf else x.amin(dim, keepdim)
+    if p == 1:
+        return x.sum(dim, keepdim)
+    if isinstance(p, str):
+        raise ValueError(f'norm(): p is "{p}", but it must be a number or "fro"')
+    return (x**p).sum(dim, keepdim) ** (1 / p)
+
+
+def clamp_min(input: Tensor, min: float) -> Tensor:
+    """Each element, not below ``min``."""
+    return _C.clamp(input, min)
+
+
+def clamp_max(input: Tensor, max: float) -> Tensor:
+    """Each element, not above ``max``."""
+    return _C.clamp(input, None, max)
+
+
+def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+    """How many elements are not 0."""
+    return _truth(input).sum(dim)
+
+
+FUNCTIONS = (
+    addcmul, addmm, bmm, broadcast_to, ceil, clamp_max, clamp_min, count_nonzero, diagonal, exp2,
+    flip, floor_divide, isclose, lerp, log1p, log2, logical_and, logical_or, logical_xor,
+    masked_select, mm, movedim, nan_to_num, nonzero, norm, outer, reciprocal, remainder,
+    repeat_interleave, roll, sign, square, tile, tril, triu, trunc, unflatten,
+)  # fmt: skip
+METHODS = (*FUNCTIONS, repeat)
+# PyTorch's other names for the same.
+ALIASES = {
+    "absolute": "abs", "clip": "clamp", "concat": "cat", "divide": "div", "multiply": "mul",
+    "negative": "neg", "not_equal": "ne", "subtract": "sub", "swapaxes": "transpose",
+    "true_divide": "div",
+}  # fmt: skip
+IN_PLACE = ("abs", "ceil", "clamp", "clip", "cos", "erf", "exp", "floor", "log", "masked_fill",
+            "neg", "pow", "reciprocal", "relu", "rsqrt", "sigmoid", "sin", "sqrt", "square", "tanh",
+            "tril", "triu")  # fmt: skip

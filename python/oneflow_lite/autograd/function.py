@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A forward with a backward of its own: one class, no name in the registry.
+
+>>> class Cube(flow.autograd.Function):
+...     @staticmethod
+...     def forward(ctx, x):
+...         ctx.save_for_backward(x)
+...         return x * x * x
+...     @staticmethod
+...     def backward(ctx, dy):
+...         (x,) = ctx.saved_tensors
+...         return dy * 3 * x * x
+>>> y = Cube.apply(x)
+
+:func:`oneflow_lite.register_op` makes an op of the same two functions: that one has a schema, shape
+inference, checks, and shows in the profiler.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite.autograd._grad_mode import no_grad
+
+
+class FunctionCtx:
+    """What forward leaves for backward: tensors by ``save_for_backward``, all else as attributes.
+
+    Attributes
+    ----------
+    needs_input_grad : tuple of bool
+        For each argument of forward whether its gradient is wanted.
+    saved_tensors : tuple
+        In backward, what was saved; RuntimeError where it was changed in place since.
+    """
+
+    def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
+        self.needs_input_grad = needs_input_grad
+        self._saved: tuple[Tensor | None, ...] = ()
+        self._constant: tuple[Tensor, ...] = ()
+        self._materialize = True
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keeps inputs, outputs, or what lies between, for backward; called once, in forward."""
+        for t in tensors:
+            if t is not None and not isinstance(t, Tensor):
+                raise TypeError(f"save_for_backward(): takes Tensors, not {type(t).__name__}; "
+                                "keep other things as attributes of ctx")  # fmt: skip
+        self._saved = tensors
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        return self._saved
+
+    def mark_non_differentiable(self, *outputs: Tensor) -> None:
+        """No gradient flows to these outputs."""
+        self._constant = outputs
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether backward gets zeros (the default) or None for an output without a gradient."""
+        self._materialize = value
+
+
+class Function:
+    """Base class: ``forward(ctx, *args)`` and ``backward(ctx, *grads)``, static methods.
+
+    ``forward`` runs unrecorded and gives a tensor or a tuple. ``backward`` gets the gradient of
+    each output and gives one per argument of forward, None for what has none; written with
+    functions of oneflow_lite it can be differentiated again. Instead of taking ``ctx``, forward may
+    leave it to ``setup_context(ctx, inputs, output)``.
+    """
+
+    forward: Callable[..., Any]
+    backward: Callable[..., Any]
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """Calls forward, and records backward where an argument requires a gradient."""
+        needs = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        ctx = FunctionCtx(needs)
+        with no_grad():
+            if hasattr(cls, "setup_context"):
+                result = cls.forward(*args)
+                cls.setup_context(ctx, args, result)
+            else:
+                result = cls.forward(ctx, *args)
+        saved, ctx._saved = ctx._saved, ()
+        if not (_ext.is_grad_enabled() and any(needs)):
+            return result
+        outputs = list(result) if isinstance(result, tuple | list) else [result]
+        # What forward passes on gets a history of its own.
+        passed = {id(a) for a in args}
+        outputs = [o.detach() if id(o) in passed and isinstance(o, Tensor) else o for o in outputs]
+        constant = {id(t) for t in ctx._constant}
+        recorded = [
+            o if isinstance(o, Tensor) and o.dtype.is_floating_point and id(o) not in constant
+            else None
+            for o in outputs
+        ]  # fmt: skip
+        inputs = [a for a in args if isinstance(a, Tensor)]
+        backward = _Backward(cls, ctx, [isinstance(a, Tensor) for a in args], recorded)
+        _ext.record_function(f"{cls.__name__}Backward", inputs, recorded, saved, backward)
+        return tuple(outputs) if isinstance(result, tuple | list) else outputs[0]
+
+
+class _Backward:
+    """What the node calls: the user's backward, its gradients of the tensor arguments."""
+
+    def __init__(
+        self, cls: type[Function], ctx: FunctionCtx, tensors: list[bool], outputs: list[Any]
+    ) -> None:
+        self.cls, self.ctx, self.tensors = cls, ctx, tensors
+        # Not the outputs themselves: they keep the node, and the node keeps this.
+        self.specs = [None if o is None else (o.shape, o.dtype, o.device) for o in outputs]
+
+    def _gradient(self, grad: Tensor | None, spec: Any) -> Tensor | None:
+        if grad is not None or spec is None or not self.ctx._materialize:
+            return grad
+        shape, dtype, device = spec
+        return _C.zeros(shape, dtype=dtype, device=device)
+
+    def __call__(
+        self, saved: tuple[Tensor | None, ...], grads: tuple[Tensor | None, ...]
+    ) -> list[Tensor | None]:
+        given = [self._gradient(g, spec) for g, spec in zip(grads, self.specs, strict=True)]
+        self.ctx._saved = saved
+        try:
+            results = self.cls.backward(self.ctx, *given)
+        finally:
+            self.ctx._saved = ()
+        results = list(results) if isinstance(results, tuple | list) else [results]
+        if len(results) != len(self.tensors):
+            raise RuntimeError(f"{self.cls.__name__}: backward gave {len(results)} gradients for "
+                               f"{len(self.tensors)} arguments of forward")  # fmt: skip
+        return [g for g, is_tensor in zip(results, self.tensors, strict=True) if is_tensor]
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """For a backward that cannot be differentiated again: it runs unrecorded."""
+
+    @functools.wraps(backward)
+    def wrapper(ctx: FunctionCtx, *grads: Tensor | None) -> Any:
+        with no_grad():
+            return backward(ctx, *grads)
+
+    return wrapper

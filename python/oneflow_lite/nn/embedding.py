@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A table of vectors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite.autograd._grad_mode import no_grad
+from oneflow_lite.nn import init
+from oneflow_lite.nn.module import Module
+from oneflow_lite.nn.parameter import Parameter
+
+if TYPE_CHECKING:
+    import oneflow_lite as flow
+
+
+class Embedding(Module):
+    """The vector of each integer: a table that is learned.
+
+    Parameters
+    ----------
+    num_embeddings, embedding_dim : int
+        How many vectors of what length.
+    padding_idx : int, optional
+        A row that starts at 0 and gets no gradient.
+    device, dtype : optional
+        Where and as what the table is made.
+
+    Attributes
+    ----------
+    weight : Parameter
+        Of shape ``[num_embeddings, embedding_dim]``, at first standard normal.
+
+    Notes
+    -----
+    ``forward`` takes int64 of any shape and gives ``[*shape, embedding_dim]``; IndexError on the
+    CPU for an integer that has no row.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        *,
+        device: flow.device | str | None = None,
+        dtype: flow.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ValueError(f"Embedding: padding_idx is {padding_idx}, but there are "
+                             f"{num_embeddings} rows")  # fmt: skip
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.padding_idx = padding_idx
+        self.weight = Parameter(
+            _C.empty([num_embeddings, embedding_dim], dtype=dtype, device=device)
+        )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new initial values."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx] = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _C.embedding(x, self._parameters["weight"], self.padding_idx)
+
+    def extra_repr(self) -> str:
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""autograd.Function: a forward and a backward of the user's."""
+
+import gc
+import weakref
+
+import pytest
+from numerics import flow
+
+Function = flow.autograd.Function
+
+
+class Scaled(Function):
+    """x * y * factor, with the output saved as well."""
+
+    @staticmethod
+    def forward(ctx, x, y, factor):
+        z = x * y * factor
+        ctx.save_for_backward(x, None, y, z)
+        ctx.factor = factor
+        return z
+
+    @staticmethod
+    def backward(ctx, dz):
+        x, nothing, y, z = ctx.saved_tensors
+        assert nothing is None and z.shape == dz.shape
+        dx = dz * y * ctx.factor if ctx.needs_input_grad[0] else None
+        return dx, dz * x * ctx.factor if ctx.needs_input_grad[1] else None, None
+
+
+def leaf(*values):
+    return flow.tensor(values, dtype=flow.float64, requires_grad=True)
+
+
+def test_values_gradients_and_second_order():
+    x, y = leaf(1, 2, 3), leaf(4, 5, 6)
+    z = Scaled.apply(x, y, 2.0)
+    assert z.requires_grad and z.grad_fn.name == "ScaledBackward"
+    z.sum().backward()
+    assert z.tolist() == [8, 20, 36] and x.grad.tolist() == [8, 10, 12]
+    assert y.grad.tolist() == [2, 4, 6]
+    for inputs in ((x, y), (x.detach(), y), (x, y.detach())):
+        assert flow.autograd.gradcheck(lambda *a: Scaled.apply(*a, 2.0), inputs)
+        assert flow.autograd.gradgradcheck(lambda *a: Scaled.apply(*a, 2.0), inputs)
+
+
+def test_nothing_is_recorded_where_nothing_is_needed():
+    x, y = leaf(1, 2), leaf(3, 4)
+    assert not Scaled.apply(x.detach(), y.detach(), 1.0).requires_grad
+    with flow.no_grad():
+        assert not Scaled.apply(x, y, 1.0).requires_grad
+
+
+class Two(Function):
+    @staticmethod
+    def forward(ctx, x):
+        order = x.argsort()
+        ctx.mark_non_differentiable(order)
+        return x * 2, x + 1, order, x
+
+    @staticmethod
+    def backward(ctx, a, b, order, same):
+        return 2 * a + b + same
+
+
+def test_several_outputs():
+    x = leaf(2, 1)
+    double, more, order, same = Two.apply(x)
+    assert not order.requires_grad and order.tolist() == [1, 0]
+    assert same is not x and same.requires_grad and not same.is_leaf and same.tolist() == [2, 1]
+    (double * 3 + same).sum().backward()  # nothing flows to `more`: zeros
+    assert x.grad.tolist() == [7, 7] and more.requires_grad
+
+
+class Unmaterialised(Two):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.set_materialize_grads(False)
+        return x * 2, x * 3
+
+    @staticmethod
+    def backward(ctx, a, b):
+        assert b is None
+        return a * 2
+
+
+def test_gradients_that_are_not_there():
+    x = leaf(1)
+    Unmaterialised.apply(x)[0].sum().backward()
+    assert x.grad.tolist() == [2]
+
+
+class Apart(Function):
+    @staticmethod
+    def forward(x, power):
+        return x**power
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.power = inputs
+        ctx.save_for_backward(x)
+
+    @staticmethod
+    @flow.autograd.function.once_differentiable
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        return dy * ctx.power * x ** (ctx.power - 1), None
+
+
+def test_setup_context_and_once_differentiable():
+    x = leaf(3)
+    (g,) = flow.autograd.grad(Apart.apply(x, 2).sum(), x, create_graph=True)
+    assert g.tolist() == [6] and not g.requires_grad
+
+
+def function(backward):
+    members = {"forward": staticmethod(lambda ctx, x: x * 2), "backward": staticmethod(backward)}
+    return type("Odd", (Function,), members)
+
+
+@pytest.mark.parametrize(
+    ("backward", "error", "text"),
+    [
+        (lambda ctx, dy: (dy, dy), RuntimeError, "Odd: backward gave 2 gradients for 1 arguments"),
+        (lambda ctx, dy: dy.sum(), flow.ShapeError, "the gradient of tensor 0 has shape []"),
+        (lambda ctx, dy: 1.0, TypeError, "float"),
+        (lambda ctx, dy: 1 / 0, ZeroDivisionError, "division"),
+    ],
+)
+def test_errors_in_backward(backward, error, text):
+    x = leaf(1, 2)
+    with pytest.raises(error) as raised:
+        function(backward).apply(x).sum().backward()
+    assert text in str(raised.value) and x.grad is None
+
+
+def test_saved_tensors_are_guarded():
+    x, y = leaf(1, 2), leaf(3, 4)
+    z = Scaled.apply(x * 1, y, 1.0)
+    z.sum().backward(retain_graph=True)
+    z.sum().backward()
+    with pytest.raises(RuntimeError, match="a second time"):
+        z.sum().backward()
+    a = x * 1
+    z = Scaled.apply(a, y, 1.0)
+    a.add_(1)
+    with pytest.raises(RuntimeError, match="in place"):
+        z.sum().backward()
+    with pytest.raises(TypeError, match="save_for_backward"):
+        Saves.apply(x)
+
+
+class Saves(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward("x")
+        return x
+
+
+def test_the_gradient_has_the_dtype_of_the_input():
+    x = flow.ones(2, dtype=flow.float16, requires_grad=True)
+    function(lambda ctx, dy: dy.float()).apply(x).sum().backward()
+    assert x.grad.dtype == flow.float16
+
+
+def test_an_output_that_was_saved_does_not_keep_itself():
+    class Canary:
+        pass
+
+    x, y, canary = leaf(1), leaf(2), Canary()
+
+    class Kept(Scaled):
+        @staticmethod
+        def forward(ctx, x, y, factor):
+            ctx.canary = canary
+            return Scaled.forward(ctx, x, y, factor)
+
+    z, watched = Kept.apply(x, y, 1.0), weakref.ref(canary)
+    Kept.forward, canary = None, None
+    del z
+    gc.collect()
+    assert watched() is None

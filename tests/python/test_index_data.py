@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Indexing with tensors, masks, lists and arrays: what NumPy does."""
+
+import numpy as np
+import pytest
+from numerics import flow, host
+
+RNG = np.random.default_rng(2)
+X = RNG.standard_normal((3, 4, 5))
+MASK = RNG.random((3, 4)) < 0.5
+FULL = RNG.random((3, 4, 5)) < 0.3
+INDICES = {
+    "list": [2, 0, 2],
+    "negative": np.array([-1, -3]),
+    "matrix": np.array([[0, 1], [2, 2]]),
+    "empty": np.array([], np.int64),
+    "second": (slice(None), [0, 3, 1]),
+    "last": (..., np.array([4, 0])),
+    "pairs": ([0, 1], [3, 2]),
+    "broadcast": (np.array([[0], [2]]), np.array([1, 3, 0])),
+    "apart": ([0, 2], slice(None), [1, 4]),
+    "behind a slice": (slice(1, None), [0, 1], [2, 2]),
+    "with an int": (1, [0, 2]),
+    "int apart": (slice(None), [0, 2, 1], 3),
+    "int far": ([0, 1], slice(None), 2),
+    "with None": (None, [0, 2], None),
+    "steps": (slice(None, None, 2), slice(1, 4, 2), [0, 0, 4]),
+    "mask": MASK,
+    "full mask": FULL,
+    "mask and slice": (MASK, slice(1, 3)),
+    "mask behind": (slice(None), RNG.random(4) < 0.5),
+    "no hit": np.zeros(3, bool),
+    "True": True,
+    "False": False,
+    "list of bools": [True, False, True],
+}  # fmt: skip
+with_index = pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
+
+
+def as_tensors(index, device):
+    """The same index with tensors for arrays."""
+    items = index if isinstance(index, tuple) else (index,)
+    items = tuple(
+        flow.tensor(i, device=device) if isinstance(i, np.ndarray) and i.size else i for i in items
+    )
+    return items if isinstance(index, tuple) else items[0]
+
+
+@with_index
+def test_getitem(index, device):
+    x = flow.tensor(X, device=device)
+    for layout, values in ((x, X), (x.transpose(0, 1).contiguous().transpose(0, 1), X)):
+        got = layout[as_tensors(index, device)]
+        assert got.shape == values[index].shape and got.device.type == device
+        np.testing.assert_array_equal(host(got), values[index])
+
+
+@with_index
+def test_setitem(index, device):
+    for value in (7.0, "random"):
+        expected, x = X.copy(), flow.tensor(X, device=device)
+        given = RNG.standard_normal(X[index].shape) if value == "random" else value
+        # Of places named twice NumPy keeps the last, and so do we.
+        expected[index] = given
+        before = x.data_ptr()
+        x[as_tensors(index, device)] = flow.tensor(given) if value == "random" else given
+        np.testing.assert_array_equal(host(x), expected)
+        assert x.data_ptr() == before
+
+
+@with_index
+def test_gradients(index):
+    x = flow.tensor(X, requires_grad=True)
+    weight = RNG.standard_normal(X[index].shape)
+    (x[as_tensors(index, "cpu")] * flow.tensor(weight)).sum().backward()
+    expected = np.zeros_like(X)
+    np.add.at(expected, index, weight)
+    np.testing.assert_allclose(host(x.grad), expected, atol=1e-12)
+
+    base, value = (flow.tensor(a, requires_grad=True) for a in (X, np.array(2.0)))
+    y = base * 2
+    y[as_tensors(index, "cpu")] = value * 3
+    y.sum().backward()
+    kept = np.full_like(X, 2.0)
+    kept[index] = 0
+    np.testing.assert_array_equal(host(base.grad), kept)
+
+
+def test_setitem_of_a_view_and_of_rows():
+    x, expected = flow.tensor(X), X.copy()
+    x[1][flow.tensor([0, 2])] = 0
+    expected[1][[0, 2]] = 0
+    x[:, ::2][flow.tensor(MASK[:, ::2])] = -1
+    expected[:, ::2][MASK[:, ::2]] = -1
+    x[[0, 2]] = flow.arange(5.0)
+    expected[[0, 2]] = np.arange(5.0)
+    np.testing.assert_array_equal(host(x), expected)
+
+
+def test_errors():
+    x = flow.tensor(X)
+    for index, text in (
+        (flow.tensor([3]), "index 3 is out of range [-3, 2] for dim 0 of size 3"),
+        ((slice(None), [0, -5]), "index -5 is out of range [-4, 3] for dim 1 of size 4"),
+        (flow.tensor([0.5]), "an index must be of integers or bool, not of float32"),
+        (flow.ones(3, 3).bool(), "a mask of shape [3, 3] does not go with dims [3, 4]"),
+        (([0], [0], [0], [0]), "too many indices: 4 for a tensor of shape [3, 4, 5]"),
+    ):
+        with pytest.raises(IndexError) as raised:
+            x[index]
+        assert text in str(raised.value)
+    with pytest.raises(ValueError, match="broadcast"):
+        x[[0, 1], [0, 1, 2]]
+    with pytest.raises(TypeError, match="not with str"):
+        x["a"]
+    with pytest.raises(flow.ShapeError):
+        x[[0, 1]] = flow.zeros(3)
+    np.testing.assert_array_equal(host(x), X)

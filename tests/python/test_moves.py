@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joining, cutting, picking and putting elements: what the op table's samples do not show."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numerics import HALVES, flow, host, tensor
+
+RNG = np.random.default_rng(11)
+
+
+def raises(error, text, call):
+    with pytest.raises(error) as raised:
+        call()
+    assert text in str(raised.value)
+
+
+@pytest.mark.parametrize("n", [63, 64, 65, 129])
+def test_cat_of_many(n, device):
+    """An op's inputs have a bit each in 64: more are joined in steps."""
+    values = RNG.standard_normal((n, 1, 3)).astype(np.float32)
+    parts = [flow.tensor(v, device=device, requires_grad=i % 2 == 0) for i, v in enumerate(values)]
+    y = flow.cat(parts)
+    np.testing.assert_array_equal(host(y), values[:, 0])
+    (y * flow.arange(float(n), device=device).reshape(n, 1)).sum().backward()
+    for i, part in enumerate(parts):
+        assert (part.grad is None) == (i % 2 == 1)
+        assert part.grad is None or host(part.grad).tolist() == [[i] * 3]
+
+
+def test_cat_promotes_and_passes_over_nothing():
+    y = flow.cat([flow.ones(2, dtype=flow.int64), flow.ones(1, dtype=flow.float16)])
+    assert y.dtype == flow.float16 and y.tolist() == [1, 1, 1]
+    assert flow.cat([flow.empty(0), flow.ones(2, 3)]).shape == (2, 3)
+    assert flow.cat([flow.empty(0), flow.empty(0)]).shape == (0,)
+    raises(TypeError, "cat(): argument 'tensors' must be", lambda: flow.cat(flow.ones(2)))
+
+
+def test_what_is_cut_shares_memory():
+    x = flow.zeros(4, 3)
+    for part in (*x.split(2), *x.chunk(2), *x.unbind()):
+        part.add_(1)
+    assert x.tolist() == [[3.0] * 3] * 4
+    assert isinstance(x.split(1), tuple) and len(x.split([4])) == len(x.split(9)) == 1
+
+
+def test_results_have_names():
+    x = flow.tensor([[3.0, 1.0, 2.0]])
+    for result in (x.max(1), x.min(dim=1), x.sort(), x.topk(2), flow.max(x, -1, True)):
+        assert isinstance(result, tuple) and len(result) == 2
+        values, indices = result
+        assert result.values is values is result[0] and result.indices is indices
+        assert pickle.loads(pickle.dumps(result)).values.tolist() == values.tolist()
+    assert type(x.max(1)) is type(x.max(0)) and "values=" in repr(x.max(1))
+    assert x.max().item() == 3
+
+
+def test_sort_puts_nan_last_and_keeps_the_order_of_equals(device):
+    x = flow.tensor([2.0, float("nan"), -np.inf, 2.0, np.inf, -0.0, 0.0], device=device)
+    assert x.sort().indices.tolist() == [2, 5, 6, 0, 3, 4, 1]
+    assert x.sort(descending=True).indices.tolist() == [1, 4, 0, 3, 5, 6, 2]
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_half_gradients_of_rows_are_summed_in_float32(dtype, device):
+    """Ones added up in the dtype itself would stop at 256 (bfloat16) or 2048."""
+    n = 5000
+    weight = tensor(np.zeros((2, 3)), dtype, device).requires_grad_()
+    flow.embedding(flow.zeros(n, dtype=flow.int64, device=device), weight).sum().backward()
+    expected = tensor(np.array([[n] * 3, [0] * 3]), dtype)
+    assert weight.grad.tolist() == expected.tolist()
+    zeros, ones = (tensor(np.full(k, v), dtype, device) for k, v in ((1, 0), (n, 1)))
+    put = zeros.scatter_add(0, flow.zeros(n, dtype=flow.int64, device=device), ones)
+    assert put.tolist() == tensor([n], dtype).tolist()
+
+
+@pytest.mark.parametrize("columns", [1, 5, 768])
+def test_scatter_add_in_the_order_of_the_index(columns, device):
+    """The same bits as a loop, however many threads share a column's places."""
+    count, size = 700, 97
+    index = RNG.integers(0, size, (count, columns))
+    src = RNG.standard_normal((count, columns)).astype(np.float32)
+    expected = np.zeros((size, columns), np.float32)
+    for row, places in zip(src, index, strict=True):
+        expected[places, np.arange(columns)] += row
+    got = flow.zeros(size, columns, device=device).scatter_add_(
+        0, flow.tensor(index, device=device), flow.tensor(src, device=device)
+    )
+    np.testing.assert_array_equal(host(got), expected.astype(np.float64))
+
+
+def test_of_several_the_last_one_stays(device):
+    places = flow.tensor([1, 1, 1, 0], device=device)
+    y = flow.zeros(3, device=device).scatter_(0, places, flow.arange(1.0, 5, device=device))
+    assert y.tolist() == [4, 3, 0]
+
+
+def test_the_padding_row_has_no_gradient(device):
+    for padding in (1, -3):
+        weight = flow.ones(4, 2, device=device, requires_grad=True)
+        y = flow.embedding(flow.tensor([[0, 1], [1, 3]], device=device), weight, padding)
+        assert y.shape == (2, 2, 2)
+        y.sum().backward()
+        assert weight.grad.tolist() == [[1, 1], [0, 0], [0, 0], [1, 1]]
+
+
+def test_places_outside_the_dim():
+    x, outside = flow.ones(2, 3), flow.tensor([[0, 3]])
+    raises(IndexError, "gather(): index 3 is out of range [0, 2]", lambda: x.gather(1, outside))
+    raises(IndexError, "index -1 is out of range [0, 1]",
+           lambda: x.index_select(0, flow.tensor([0, -1])))  # fmt: skip
+    raises(IndexError, "scatter(): index 3 is out of range", lambda: x.scatter_(1, outside, 0))
+    raises(IndexError, "index 2 is out of range [0, 1]",
+           lambda: flow.embedding(flow.tensor(2), x))  # fmt: skip
+
+
+@pytest.mark.parametrize("device", [pytest.param("cuda", marks=pytest.mark.cuda)], indirect=True)
+def test_places_outside_the_dim_on_cuda(device):
+    """A kernel cannot stop: NaN or 0 is read there, and nothing is written."""
+    outside = flow.tensor([0, 3, -1], device=device)
+    x = flow.ones(3, device=device)
+    np.testing.assert_array_equal(host(x.gather(0, outside)), [1, np.nan, np.nan])
+    assert x.long().gather(0, outside).tolist() == [1, 0, 0]
+    assert x.scatter(0, outside, 5).tolist() == [5, 1, 1]
+
+
+def test_scatter_into_a_view_and_its_gradient():
+    base = flow.zeros(3, 4, dtype=flow.float64)
+    src = flow.ones(2, dtype=flow.float64, requires_grad=True)
+    y = base * 1
+    y[:, 1].scatter_(0, flow.tensor([2, 0]), src * 3)
+    assert y.tolist() == [[0, 3, 0, 0], [0] * 4, [0, 3, 0, 0]]
+    y.sum().backward()
+    assert src.grad.tolist() == [3, 3]
+
+
+def test_alpha():
+    x, y = flow.ones(2), flow.tensor([1.0, 2.0], requires_grad=True)
+    assert flow.add(x, y, alpha=2).tolist() == x.add(y, alpha=2).tolist() == [3, 5]
+    assert x.sub(y, alpha=0.5).tolist() == [0.5, 0] and x.add(3, alpha=2).tolist() == [7, 7]
+    assert x.clone().add_(y.detach(), alpha=-1).tolist() == [0, -1]
+    assert flow.tensor([5]).sub_(2, alpha=2).tolist() == [1]
+    x.sub(y, alpha=3).sum().backward()
+    assert y.grad.tolist() == [-3, -3]
+
+
+def test_numpys_names_of_arguments():
+    x = flow.arange(6.0).view(2, 3)
+    assert x.sum(axis=1).tolist() == x.sum(dim=1).tolist() == [3, 12]
+    assert flow.softmax(x, axis=0).shape == x.amax(axis=0, keepdims=True).expand(2, 3).shape
+    with pytest.raises(TypeError, match="multiple values"):
+        x.sum(0, axis=0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'axis'"):
+        x.exp(axis=0)
+
+
+def test_contains():
+    x = flow.tensor([[1.0, 2.0]])
+    assert 2.0 in x and 1 in x and 3 not in x and "a" not in x and None not in x
