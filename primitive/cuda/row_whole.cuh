@@ -8,6 +8,7 @@
 
 #include "primitive/cuda/row_registers.cuh"
 #include "primitive/cuda/row_whole_policy.h"
+#include "primitive/cuda/warp_exchange.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -51,6 +52,8 @@ struct BlockTeam {
 
   __device__ __forceinline__ explicit BlockTeam(char* scratch)
       : slots(reinterpret_cast<Statistics*>(scratch)) {}
+  __device__ __forceinline__ static int part() { return 0; }
+  __device__ __forceinline__ static int64_t row() { return blockIdx.x; }
   __device__ __forceinline__ static int size() { return static_cast<int>(blockDim.x); }
   template <class T, class Op>
   __device__ __forceinline__ static T Reduce(const T& v, Op op, const T&) {
@@ -64,6 +67,41 @@ struct BlockTeam {
     Statistics other;
     if (lane < size() / kWarp) other = slots[lane];
     return ReduceLanes<kWarp>(other, op);
+  }
+};
+
+// The same of the blocks of a cluster, where each warp sends its part to every block.
+template <class A, class Shape>
+struct ClusterTeam {
+  static constexpr bool kInParts = true, kClustered = true;
+  using Statistics = typename A::Statistics;
+  struct alignas(16) Slot {
+    Statistics statistics;
+  };
+  using Exchange = WarpExchange<Slot>;
+  static constexpr int kScratchBytes =
+      static_cast<int>(Exchange::Bytes(kMaxClusterBlocks, Shape::kThreads));
+  Exchange exchange;
+
+  __device__ __forceinline__ explicit ClusterTeam(char* scratch) : exchange(scratch) {}
+  __device__ __forceinline__ static int part() { return Exchange::block(); }
+  __device__ __forceinline__ static int64_t row() { return internal::ClusterIndex(); }
+  // Steps that are known leave one address for all packs.
+  __device__ __forceinline__ static constexpr int size() { return Shape::kThreads; }
+  template <class T, class Op>
+  __device__ __forceinline__ static T Reduce(const T& v, Op op, const T&) {
+    return ReduceLanes<kWarp>(v, op);
+  }
+  template <class Op>
+  __device__ __forceinline__ Statistics Merge(const Statistics& v, Op op) {
+    exchange.Send(Slot{v});
+    const Slot* all = exchange.Receive();
+    const int values = exchange.values();
+    Statistics merged;
+    for (int i = threadIdx.x % kWarp; i < values; i += kWarp) {
+      merged = op(merged, all[i].statistics);
+    }
+    return ReduceLanes<kWarp>(merged, op);
   }
 };
 
@@ -169,19 +207,22 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
   }
 }
 
-// A row per block.
+// A row per block, or per cluster whose blocks have `share` packs each.
 template <class A, class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
-    RowWholeBlockKernel(A every, int packs) {
-  using Team = internal::BlockTeam<A, Shape>;
+    RowWholeBlockKernel(A every, int packs, int share) {
+  using Team = std::conditional_t<Shape::kCluster, internal::ClusterTeam<A, Shape>,
+                                  internal::BlockTeam<A, Shape>>;
   __shared__ __align__(16) char scratch[Team::kScratchBytes];
-  const int64_t row = blockIdx.x;
+  const int64_t row = Team::row();
   const A a = internal::AtRow(every, row);
-  const int rank = threadIdx.x;
+  const int rank = threadIdx.x, part = Team::part();
+  const int begin = part * share, end = begin + share < packs ? begin + share : packs;
+  const int read = internal::WholePacksSeen(a, row, packs);
   internal::WholeRow<Shape::kPacks, A, Team> whole;
-  whole.Load(a, row, true, {rank, Team::size(), internal::WholePacksSeen(a, row, packs), packs});
-  Team team(scratch);
-  whole.Finish(a, row, true, rank == 0, team);
+  whole.Load(a, row, true, {begin + rank, Team::size(), read < end ? read : end, end});
+  Team team(scratch);  // behind the loads, which are to be under way first
+  whole.Finish(a, row, true, part == 0 && rank == 0, team);
 }
 
 }  // namespace cuda

@@ -41,12 +41,23 @@ bool LaunchWholeBlocks(const A& a, int64_t rows, int64_t cols, const DeviceLimit
   using K = typename KeptOf<A>::type;
   using Four = WholeFour<A::kPack>;
   const int64_t packs = cols / A::kPack;
-  const WholePlan plan = ChooseWholePlan(rows, packs, A::kPack, limits);
-  if (plan.kernel == WholeKernel::kNone || rows > kMaxBlocks) return false;
-  const auto kernel = plan.kernel == WholeKernel::kTwo ? RowWholeBlockKernel<K, WholeTwo>
-                                                       : RowWholeBlockKernel<K, Four>;
-  *error = Launch(kernel, rows, plan.threads, 0, stream, Kept(a), static_cast<int>(packs));
-  return true;
+  int wide = 1, few = 1;
+  if (limits.clusters && packs > 2 * RowPolicy::kFewPacks) {
+    wide = MaxClusterBlocks<RowWholeBlockKernel<A, WholeWide>>(WholeWide::kThreads, 0, limits);
+    few = MaxClusterBlocks<RowWholeBlockKernel<A, WholeFew>>(WholeFew::kThreads, 0, limits);
+  }
+  const WholePlan plan = ChooseWholePlan(rows, packs, A::kPack, wide, few, limits);
+  if (plan.kernel == WholeKernel::kNone || rows > kMaxBlocks / plan.blocks_per_row) return false;
+  const auto launch = [&](auto kernel, const auto& algorithm) {
+    const int share = static_cast<int>(CeilDiv(packs, plan.blocks_per_row));
+    *error = LaunchAs({plan.blocks_per_row}, kernel, rows * plan.blocks_per_row, plan.threads, 0,
+                      stream, algorithm, static_cast<int>(packs), share);
+    return true;
+  };
+  if (plan.kernel == WholeKernel::kTwo) return launch(RowWholeBlockKernel<K, WholeTwo>, Kept(a));
+  if (plan.kernel == WholeKernel::kFour) return launch(RowWholeBlockKernel<K, Four>, Kept(a));
+  if (plan.kernel == WholeKernel::kFew) return launch(RowWholeBlockKernel<A, WholeFew>, a);
+  return launch(RowWholeBlockKernel<A, WholeWide>, a);
 }
 
 }  // namespace internal

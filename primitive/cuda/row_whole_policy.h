@@ -6,11 +6,15 @@
 //   kernel  packs per thread  rows of packs of 8 and of 4 elements
 //   two     2                 to 1280 packs, 256 packs
 //   four    4                 to 2048 packs, 3072 packs
+//   wide    16                to 2048 packs for each of up to 16 blocks
+//   few     4                 too few to fill the device: up to 1024 packs for each of 16, 8 blocks
 //
 // Shares of a copy in half: 3072 columns 1.00 with two packs, 0.98 as one of all rows; 7168: 1.00,
 // 0.98; 16384: 0.98 with four, 0.96. float32: 2048 columns 1.00, 0.97; 7168: 0.98, 0.93; 8192:
 // 0.99, 0.97. 1024 rows are all on chip at once, so that blocks count: 4096 columns of half 8.1 us
-// with two packs, 9.3 as one of all rows, and float32 11.5, 12.4.
+// with two packs, 9.3 as one of all rows, and float32 11.5, 12.4. In clusters many small blocks
+// with many packs: half, 50256 columns 0.98, 0.95; 262144: 0.98, 0.96, bfloat16 0.98, 0.92. Few
+// rows: 64 x 65536 of half 9.5 us, 11.0 as one of all rows; 8 x 16384 5.4, 6.0.
 #pragma once
 
 #include <stdint.h>
@@ -21,36 +25,57 @@
 namespace oneflow_lite {
 namespace cuda {
 
-template <int kPacks_, int kThreads_, int kBlocks_>
+template <int kPacks_, int kThreads_, int kBlocks_, bool kCluster_ = false>
 struct WholeShape {
   static constexpr int kPacks = kPacks_;      // per thread
-  static constexpr int kThreads = kThreads_;  // at most
+  static constexpr int kThreads = kThreads_;  // at most; in clusters just so many
   static constexpr int kBlocks = kBlocks_;    // per multiprocessor, of so many threads
+  static constexpr bool kCluster = kCluster_;
+  static constexpr int kMostPacks = kPacks * kThreads;  // of a block
 };
 using WholeTwo = WholeShape<2, 1024, 2>;
 // Two blocks of the widest rows must fit: packs of 4 or 8 elements leave 40 or 64 registers.
 template <int kPack>
 using WholeFour = WholeShape<4, kPack == 4 ? 768 : 512, 2>;
+using WholeWide = WholeShape<16, 128, 5, true>;
+using WholeFew = WholeShape<4, 256, 6, true>;
 
-enum class WholeKernel { kNone, kTwo, kFour };
+enum class WholeKernel { kNone, kTwo, kFour, kWide, kFew };
 
 struct WholePlan {
   WholeKernel kernel = WholeKernel::kNone;  // none of these serves the row
   int threads = 0;
+  int blocks_per_row = 1;  // more than one: a cluster
 };
 
-// `pack`: elements in 16 bytes, 4 or 8.
-inline WholePlan ChooseWholePlan(int64_t rows, int64_t packs, int pack,
-                                 const DeviceLimits& limits) {
-  // Few rows get several blocks each.
-  if (rows * 2 <= limits.multiprocessors && packs > 2 * RowPolicy::kFewPacks) return {};
-  if (packs <= (pack == 8 ? 1280 : 256)) {
-    return {WholeKernel::kTwo, static_cast<int>(CeilDiv(packs, 64) * 32)};
+// `pack`: elements in 16 bytes, 4 or 8. wide_blocks, few_blocks: of a cluster of the two kernels,
+// at most; 1 where the device has no clusters.
+inline WholePlan ChooseWholePlan(int64_t rows, int64_t packs, int pack, int wide_blocks,
+                                 int few_blocks, const DeviceLimits& limits) {
+  const auto many = [&](int64_t blocks) { return rows * blocks * 2 > limits.multiprocessors; };
+  const auto threads = [&](int packs_per_thread) {
+    return static_cast<int>(CeilDiv(packs, 32 * packs_per_thread) * 32);
+  };
+  constexpr int kFewPacks = RowPolicy::kFewPacks;
+  if (!many(1) && packs > 2 * kFewPacks) {
+    const int most = pack == 8 || few_blocks < 8 ? few_blocks : 8;
+    const int blocks = LeastBlocks(most, [&](int64_t n) {
+      return packs <= n * WholeFew::kMostPacks && (many(n) || packs <= n * kFewPacks);
+    });
+    if (blocks == 1 || packs > blocks * WholeFew::kMostPacks) return {};
+    return {WholeKernel::kFew, WholeFew::kThreads, blocks};
   }
-  if (packs <= (pack == 8 ? 2048 : 3072)) {
-    return {WholeKernel::kFour, static_cast<int>(CeilDiv(packs, 128) * 32)};
+  if (packs <= (pack == 8 ? 1280 : 256)) return {WholeKernel::kTwo, threads(2)};
+  if (packs <= (pack == 8 ? 2048 : 3072)) return {WholeKernel::kFour, threads(4)};
+  constexpr int kMost = WholeWide::kMostPacks;
+  if (wide_blocks == 1 || packs > wide_blocks * kMost) return {};
+  int blocks = LeastBlocks(wide_blocks, [&](int64_t n) { return packs <= n * kMost; });
+  // A power of two, unless that leaves much empty: 98304 columns of half in 8 blocks 0.99, in 6
+  // 0.98; but 151936 in 16 0.87, in 10 0.99, and 196608 in 16 0.97, in 12 0.99.
+  if (blocks > 8 || CeilDiv(packs, blocks) * 10 < kMost * 7) {
+    blocks = static_cast<int>(CeilDiv(packs, kMost));
   }
-  return {};
+  return {WholeKernel::kWide, WholeWide::kThreads, blocks};
 }
 
 }  // namespace cuda

@@ -238,9 +238,10 @@ TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheGroupTiersBoundaries) {
 
 // Enough rows to fill the device: a block's registers end at 4096 packs (512 threads of 8), for
 // float64 and gradients at 2048; from there on clusters of 2 and 4 blocks hold a row. Whole rows
-// change their kernels at 1280 and 2048 packs, in float32 at 256 and 3072.
+// change their kernels at 1280 and 2048 packs, in float32 at 256 and 3072; 5120 packs take 3
+// blocks.
 TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheBlockTiersBoundaries) {
-  for (int64_t packs : {256, 384, 1280, 1408, 1536, 1792, 2048, 3072, 4096, 8192}) {
+  for (int64_t packs : {256, 384, 1280, 1408, 1536, 1792, 2048, 3072, 4096, 5120, 8192}) {
     for (int64_t cols : {packs * this->kPack - 1, packs * this->kPack, packs * this->kPack + 1,
                          (packs + 1) * this->kPack}) {
       this->Run({67, cols});
@@ -288,8 +289,9 @@ TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheClusterAndGridTiersBoundaries) {
 }
 
 TYPED_TEST(CudaSoftmaxTest, AwkwardAndVeryWideRows) {
-  for (const Shape3& s : {Shape3{3, 1000}, Shape3{3, 4097}, Shape3{2, 50257}, Shape3{2, 128256},
-                          Shape3{300, 5001}, Shape3{1, 1000003}, Shape3{2, 1000003}}) {
+  for (const Shape3& s :
+       {Shape3{3, 1000}, Shape3{3, 4097}, Shape3{2, 50257}, Shape3{2, 128256}, Shape3{300, 5001},
+        Shape3{67, 151936}, Shape3{1, 1000003}, Shape3{2, 1000003}}) {
     this->Run(s);
     if (this->HasFailure()) return;
   }

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "primitive/cuda/fused_policy.h"
 #include "primitive/cuda/row_whole_policy.h"
 
@@ -51,26 +53,38 @@ TEST(RowPolicyTest, EveryPlanHoldsItsRow) {
   }
 }
 
-// The same of whole rows, and whatever is wider than a group of lanes has a kernel while one block
-// is enough for it.
+// The same of whole rows, and whatever is wider than a group of lanes has a kernel while blocks are
+// enough for it, of which none is without packs.
 TEST(RowPolicyTest, EveryWholePlanHoldsItsRow) {
   cuda::DeviceLimits limits{};
   limits.multiprocessors = 132;
   const auto fits = [](const cuda::WholePlan& plan, auto shape, int64_t packs) {
     EXPECT_LE(plan.threads, shape.kThreads) << packs;
-    EXPECT_LE(packs, plan.threads * shape.kPacks) << packs;
     EXPECT_EQ(plan.threads % 32, 0) << packs;
+    EXPECT_TRUE(shape.kCluster ? plan.threads == shape.kThreads : plan.blocks_per_row == 1);
+    const int64_t share = cuda::CeilDiv(packs, plan.blocks_per_row);
+    EXPECT_LE(share, plan.threads * shape.kPacks) << packs;
+    EXPECT_LT(share * (plan.blocks_per_row - 1), packs) << packs;
   };
   for (const int pack : {4, 8}) {
-    for (const int64_t rows : {1, 66, 67, 100000}) {
-      for (int64_t packs = 129; packs < 5000; ++packs) {
-        const cuda::WholePlan plan = cuda::ChooseWholePlan(rows, packs, pack, limits);
-        const bool held = packs <= (rows <= 66 ? 512 : pack == 8 ? 2048 : 3072);
-        ASSERT_EQ(plan.kernel != cuda::WholeKernel::kNone, held) << packs;
-        if (plan.kernel == cuda::WholeKernel::kTwo) fits(plan, cuda::WholeTwo{}, packs);
-        if (plan.kernel != cuda::WholeKernel::kFour) continue;
-        if (pack == 4) fits(plan, cuda::WholeFour<4>{}, packs);
-        if (pack == 8) fits(plan, cuda::WholeFour<8>{}, packs);
+    for (const int cluster : {1, 8, 16}) {
+      for (const int64_t rows : {1, 66, 67, 100000}) {
+        const int64_t one = pack == 8 ? 2048 : 3072,
+                      few = pack == 8 ? cluster : std::min(cluster, 8);
+        for (int64_t packs = 129; packs < 40000; packs += packs < 5000 ? 1 : 97) {
+          const cuda::WholePlan plan =
+              cuda::ChooseWholePlan(rows, packs, pack, cluster, cluster, limits);
+          const bool held = rows > 66 ? packs <= one || (cluster > 1 && packs <= cluster * 2048)
+                                      : packs <= 512 || (cluster > 1 && packs <= few * 1024);
+          ASSERT_EQ(plan.kernel != cuda::WholeKernel::kNone, held) << packs;
+          ASSERT_LE(plan.blocks_per_row, cluster) << packs;
+          if (plan.kernel == cuda::WholeKernel::kTwo) fits(plan, cuda::WholeTwo{}, packs);
+          if (plan.kernel == cuda::WholeKernel::kFew) fits(plan, cuda::WholeFew{}, packs);
+          if (plan.kernel == cuda::WholeKernel::kWide) fits(plan, cuda::WholeWide{}, packs);
+          if (plan.kernel != cuda::WholeKernel::kFour) continue;
+          if (pack == 4) fits(plan, cuda::WholeFour<4>{}, packs);
+          if (pack == 8) fits(plan, cuda::WholeFour<8>{}, packs);
+        }
       }
     }
   }
