@@ -317,7 +317,7 @@ inline bool PlanFew(int64_t rows, int64_t cols, const NormTraits& t, const Devic
 }
 
 // How a forward over rows of whole packs is launched.
-struct WholePlan {
+struct NormWholePlan {
   int lanes = 0;    // that share a row; 0: a block does, or several
   int packs = 0;    // per thread
   int threads = 0;  // of a block
@@ -335,9 +335,9 @@ struct WholeTraits {
 
 // False: the rows do not fit.
 inline bool PlanWhole(int64_t rows, int64_t packs, const WholeTraits& t, const DeviceLimits& limits,
-                      WholePlan* plan) {
+                      NormWholePlan* plan) {
   using P = NormPolicy;
-  *plan = WholePlan();
+  *plan = NormWholePlan();
   if (packs <= P::kLanePacks) {
     plan->threads = P::kLaneThreads;
     plan->packs = packs <= 4 ? 1 : packs <= 16 ? 2 : 4;
