@@ -155,9 +155,12 @@ cudaError_t LaunchGroups(const RowPlan& plan, const A& a, int64_t rows, int64_t 
     constexpr int kThreads = RowPolicy::kGroupThreads, kMost = GroupPacks<A, kAligned>;
     constexpr int kPacks = Shape::packs < kMost ? Shape::packs : kMost;
     const int64_t blocks = CeilDiv(rows, kThreads / Shape::lanes);
-    if constexpr (MayBeWhole<A>::value && !(HasWholeBlocks<A> && Shape::packs == 8)) {
-      if (a.IsWhole(cols))
-        return LaunchWholeGroups<Shape::lanes, Shape::packs>(a, rows, cols, stream);
+    if constexpr (MayBeWhole<A>::value) {
+      if constexpr (!HasWholeBlocks<A> || Shape::packs < 8) {
+        if (a.IsWhole(cols)) {
+          return LaunchWholeGroups<Shape::lanes, Shape::packs>(a, rows, cols, stream);
+        }
+      }
     }
     return Launch(RowGroupKernel<Shape::lanes, kPacks, A, kAligned>, blocks, kThreads, 0, stream, a,
                   rows, cols);
