@@ -3,9 +3,9 @@
 
 python benchmarks/fuse_benchmark.py [--dtypes float16,float32] [--widths 512,4096] [--ops softmax]
 
-A table in Markdown. A cell is a fusion's time over the bare op's, the bytes that it moves more taken
-into account: 1.00 is a fusion that costs its bytes and nothing else. Behind it, what it costs beyond
-them in microseconds. ``late`` counts repetitions in which the GPU waited for the host.
+A table in Markdown. A cell is a fusion's time over the bare op's, both per byte that must move:
+1.00 is a fusion that costs its bytes and nothing else. Behind it, what it costs beyond them in
+microseconds. ``late`` counts repetitions in which the GPU waited for the host.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class CrossEntropyInPlaceRow : SoftmaxRow<true, DirectLoad<T>, DirectStore<T>, f
   __device__ __forceinline__ Total Begin(int64_t row) const {
     Total total;
     total.target = LoadEarly(p_.target + row);
-    total.factor = scale_ ? LoadEarly(scale_) : C(1);
+    total.factor = scale_ ? *scale_ : C(1);
     if (kSmooth) total.anchor = AnchorOf(p_, this->load.x + row * this->load.row_stride);
     return total;
   }

@@ -30,7 +30,9 @@ class HeldRow<NormRow<kCentre, Load, NoResidual, Store>> {
     if constexpr (kCentre && !Held::kHolds) {
       PivotSums<C> sums;
       held.Each([&](auto& v, int) { sums.Add(v); });
-      const CentredSums<C> centred(ReduceLanes<kLanes>(sums, MergePivotSums{}));
+      sums = ReduceLanes<kLanes>(sums, MergePivotSums{});
+      if (sums.count == 0) return {};
+      const CentredSums<C> centred(sums);
       return {centred.count, centred.mean, centred.low, centred.squares};
     }
     C sum = 0;

@@ -62,8 +62,7 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
     if constexpr (kLog) {
       scale_ = -LogOf(row.sum);
     } else {
-      // The factor goes into the exponent where that is for free.
-      scale_ = kInExponent && !replaced_ ? -Log2(row.sum) : C(1) / row.sum;
+      scale_ = C(1) / row.sum;
       if (replaced_) scale_ *= Online::Weight(level_, row.max);
     }
     level_ = row.max;
@@ -74,22 +73,14 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
     for (C& x : v.v) {
       if (kLog) {
         x = (x - level_) + scale_;
-      } else if (replaced_) {
-        x *= scale_;
-      } else if constexpr (kInExponent) {
-        x = Exp2(fmaf(x - level_, kLog2E, scale_));
       } else {
-        x = Online::Exponential(x, level_) * scale_;
+        x = (replaced_ ? x : Online::Exponential(x, level_)) * scale_;
       }
     }
     return v;
   }
 
  private:
-  static constexpr bool kInExponent = sizeof(C) == 4;
-  static __device__ __forceinline__ float Log2(float x) { return log2f(x); }
-  static __device__ __forceinline__ double Log2(double x) { return log2(x); }
-
   bool replaced_ = false;
   C level_ = 0, scale_ = 0;
 };

@@ -101,24 +101,32 @@ __device__ __forceinline__ void FewRows(const NormBackward<T>& a, const NormFewG
   }
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) held_w[k].Pin();
-  const auto weight = [&](int k, int64_t col) {
-    if (late) return AlignedWeights<C, N, T>(a.weight, true, col, C(1));
-    return ConvertPack<C>(held_w[k].Get());
-  };
-  const auto values = [&](int k, int64_t col, const Values& w) {
-    Values v = ConvertPack<C>(held_x[k].Get()), bias;
-    if (kFromOutput) bias = AlignedWeights<C, N, T>(a.bias, a.float_weight, col, C(0));
-    ToValues<kCentre, kFromOutput>(v, w, bias, mean);
-    return v;
-  };
+  // v and g (norm_math.cuh) are kept in the compute type: converting twice would cost more.
+  Values v[kPacks], g[kPacks];
   Sums sums;
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
     const int64_t col = int64_t{lane + k * grid.team} * N;
-    if (!there || col >= a.cols) continue;
-    const Values w = weight(k, col), v = values(k, col, w), g = ConvertPack<C>(held_dy[k].Get());
+    const bool has = there && col < a.cols;
+    Values w, bias;
+    if (late) {
+      w = AlignedWeights<C, N, T>(has ? a.weight : nullptr, true, col, C(1));
+    } else {
+      w = ConvertPack<C>(held_w[k].Get());
+    }
+    if (kFromOutput) {
+      bias = AlignedWeights<C, N, T>(has ? a.bias : nullptr, a.float_weight, col, C(0));
+    }
+    v[k] = ConvertPack<C>(held_x[k].Get());
+    g[k] = ConvertPack<C>(held_dy[k].Get());
+    ToValues<kCentre, kFromOutput>(v[k], w, bias, mean);
 #pragma unroll
-    for (int i = 0; i < N; ++i) sums.Add(g.v[i] * w.v[i], v.v[i]);
+    for (int i = 0; i < N; ++i) {
+      g[k].v[i] *= w.v[i];
+      if (has) sums.Add(g[k].v[i], v[k].v[i]);
+      PinRegister(v[k].v[i]);
+      PinRegister(g[k].v[i]);
+    }
   }
   sums = ReduceLanes<kWarp>(sums, Plus{});
   const int warps = grid.team / kWarp;
@@ -136,14 +144,18 @@ __device__ __forceinline__ void FewRows(const NormBackward<T>& a, const NormFewG
     grid.residual[row] = -gradient.offset;
   }
   if (!a.dx) return;
+  const C by_v = gradient.scale * gradient.by_x_hat;
+  const C constant = gradient.offset * gradient.by_x_hat + gradient.constant;
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
     const int64_t col = int64_t{lane + k * grid.team} * N;
     if (col >= a.cols) continue;
-    const Values w = weight(k, col), v = values(k, col, w), g = ConvertPack<C>(held_dy[k].Get());
     Values dx;
 #pragma unroll
-    for (int i = 0; i < N; ++i) dx.v[i] = gradient.Dx(g.v[i] * w.v[i], gradient.XHat(v.v[i]));
+    for (int i = 0; i < N; ++i) {
+      const C by_row = kCentre ? v[k].v[i] * by_v + constant : v[k].v[i] * by_v;
+      dx.v[i] = g[k].v[i] * gradient.rstd + by_row;
+    }
     const int64_t at = row * a.cols + col;
     if (a.dsum) {
       const Values dsum = ConvertPack<C>(LoadAlignedPack<N>(a.dsum + at));
@@ -269,18 +281,24 @@ constexpr size_t FewSharedBytes(int threads, int lanes, int blocks) {
   return columns > rows ? columns : rows;
 }
 
-// Registers, as blocks per multiprocessor: 64 or 80.
-template <int kPacks>
-inline constexpr int kFewBlocks = kPacks == 2 ? 4 : 3;
+// Registers, as blocks per multiprocessor: 64 with two packs per thread; with four, 80, or 128
+// where a pack is 8 elements.
+template <class T, int kPacks>
+inline constexpr int kFewBlocks = kPacks == 2      ? 4
+                                  : sizeof(T) == 2 ? 2
+                                                   : 3;
+// Rows on their way to a thread of a column block: as many as fit in 64.
+template <class T, bool kFromOutput>
+inline constexpr int kFewUnroll = (sizeof(T) == 2 ? 3 : 4) - (kFromOutput ? 1 : 0);
 
 template <class T, int kPacks, bool kCentre, bool kFromOutput>
-__global__ void __launch_bounds__(NormPolicy::kFewBlockThreads, kFewBlocks<kPacks>)
+__global__ void __launch_bounds__(NormPolicy::kFewBlockThreads, kFewBlocks<T, kPacks>)
     NormFewKernel(const __grid_constant__ NormBackward<T> a,
                   const __grid_constant__ NormFewGrid<T> grid) {
   extern __shared__ __align__(16) char shared[];
   AllowNextKernel();
   if (static_cast<int>(blockIdx.x) < grid.column_blocks) {
-    FewColumns<T, kPacks, kCentre, kFromOutput>(a, grid, shared);
+    FewColumns<T, kFewUnroll<T, kFromOutput>, kCentre, kFromOutput>(a, grid, shared);
   } else {
     FewRows<T, kPacks, kCentre, kFromOutput>(a, grid, shared);
   }

@@ -13,12 +13,43 @@ namespace cuda {
 
 namespace internal {
 
-// Packs per thread of the wider teams: 16 columns, 8 of float64.
+// How the rows lie within 16 bytes.
+struct RowsLie {
+  bool aligned, lines;              // all at multiples of 16 bytes, x and dy of 128
+  bool like_x, like_dy, like_dsum;  // as those of dx
+  int period;                       // rows after which they lie as before
+};
+// Rows of dense tensors after which they lie as before within 16 bytes.
 template <class T>
-inline constexpr int kManyPacks = sizeof(T) == 2 ? 2 : 4;
+int PeriodOf(int64_t stride) {
+  int period = 1;
+  while (stride * period % kPackSize<T> != 0) period *= 2;
+  return period;
+}
+template <class T>
+const T* AnchorOf(const NormBackward<T>& a) {
+  return a.dx ? a.dx : a.dy;
+}
+template <class T>
+RowsLie HowRowsLie(const NormBackward<T>& a) {
+  const uint64_t anchor = AddressOf(AnchorOf(a)), pad = (a.x_stride - a.cols) * sizeof(T);
+  RowsLie lie;
+  lie.aligned = AreMultiplesOf16({AddressOf(a.x), AddressOf(a.dy), AddressOf(a.dsum),
+                                  AddressOf(a.dx), a.cols * sizeof(T), a.x_stride * sizeof(T)});
+  lie.lines = lie.aligned &&
+              (AddressOf(a.x) | AddressOf(a.dy) | a.cols * sizeof(T) | a.x_stride * sizeof(T)) %
+                      kNormLineBytes ==
+                  0;
+  lie.like_x = AreMultiplesOf16({AddressOf(a.x) - anchor, pad});
+  lie.like_dy = AreMultiplesOf16({AddressOf(a.dy) - anchor});
+  lie.like_dsum = !a.dsum || AreMultiplesOf16({AddressOf(a.dsum) - anchor});
+  const int dense = PeriodOf<T>(a.cols), x = PeriodOf<T>(a.x_stride);
+  lie.period = dense > x ? dense : x;
+  return lie;
+}
 
 template <class T>
-NormTraits BackwardTraits(bool centre, bool from_output, bool aligned) {
+NormTraits BackwardTraits(bool centre, bool from_output, bool float_weight, const RowsLie& lie) {
   NormTraits t;
   t.many = kManyPacks<T>;
   t.pack = kPackSize<T>;
@@ -28,14 +59,11 @@ NormTraits BackwardTraits(bool centre, bool from_output, bool aligned) {
   t.few_weights = from_output ? 1 : 0;
   t.kinds = centre ? 2 : 1;
   t.scratch_bytes = kNormScratchBytes;
-  t.aligned = aligned;
+  t.aligned = lie.aligned;
+  t.lines = lie.lines;
+  t.packs_weight = sizeof(T) == 2 && !from_output && !float_weight;
+  t.period = lie.period;
   return t;
-}
-
-template <class T>
-bool RowsAreAligned(const NormBackward<T>& a) {
-  return AreMultiplesOf16({AddressOf(a.x), AddressOf(a.dy), AddressOf(a.dsum), AddressOf(a.dx),
-                           a.cols * sizeof(T), a.x_stride * sizeof(T)});
 }
 
 template <class T, bool kCentre>
@@ -109,22 +137,25 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
   grid.team = plan.team;
   grid.slices = static_cast<int>(plan.slices);
   grid.stages = plan.stages;
+  grid.slack = plan.slack;
+  grid.packed_weight = plan.packed_weight;
   grid.chunks = plan.chunks;
   grid.needs_sums = a.template needs_sums<kCentre>();
   grid.cluster = plan.cluster && grid.needs_sums;  // a cluster that starts must exchange
-  grid.aligned_dx = AreMultiplesOf16({AddressOf(a.dx) - AddressOf(a.dy)});
-  grid.aligned_dsum = AreMultiplesOf16({AddressOf(a.dsum) - AddressOf(a.dy)});
+  const RowsLie lie = HowRowsLie(a);
+  grid.like_x = lie.like_x;
+  grid.like_dy = lie.like_dy;
+  grid.like_dsum = lie.like_dsum;
   grid.last = plan.units == 1;
   grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
   grid.sums = sums_first ? sums : nullptr;
   grid.parts = parts;
-  const bool aligned = RowsAreAligned(a);
   if (a.from_output) {
-    error = aligned ? LaunchInstance<kCentre, true, true>(a, plan, grid, limits, stream)
-                    : LaunchInstance<kCentre, true, false>(a, plan, grid, limits, stream);
+    error = lie.aligned ? LaunchInstance<kCentre, true, true>(a, plan, grid, limits, stream)
+                        : LaunchInstance<kCentre, true, false>(a, plan, grid, limits, stream);
   } else {
-    error = aligned ? LaunchInstance<kCentre, false, true>(a, plan, grid, limits, stream)
-                    : LaunchInstance<kCentre, false, false>(a, plan, grid, limits, stream);
+    error = lie.aligned ? LaunchInstance<kCentre, false, true>(a, plan, grid, limits, stream)
+                        : LaunchInstance<kCentre, false, false>(a, plan, grid, limits, stream);
   }
   if (error != cudaSuccess || grid.last || !(a.dweight || a.dbias)) return error;
   const int kinds = kNormKinds<kCentre>;
@@ -143,12 +174,15 @@ size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits
   if (rows <= 0 || cols <= 0) return 0;
   int64_t most = internal::FewWorkspaceBytes<T, kCentre>(rows);
   for (const bool keeps_bias : {false, true}) {
-    for (const bool aligned : {false, true}) {
-      const auto traits = internal::BackwardTraits<T>(kCentre, keeps_bias, aligned);
+    for (const int each : {0, 16, 128}) {  // bytes of which rows start at multiples
+      internal::RowsLie lie = {};
+      lie.aligned = each >= 16, lie.lines = each == 128, lie.period = 1;
+      const auto traits = internal::BackwardTraits<T>(kCentre, keeps_bias, true, lie);
       const NormPlan plan = internal::PlanFor<T, kCentre>(rows, cols, traits, limits);
-      const int64_t bytes =
-          internal::SumsBytes<T, kCentre>(rows, plan) +
-          plan.units * kNormKinds<kCentre> * cols * static_cast<int64_t>(sizeof(C));
+      // AlignUnits leaves at most a pack's elements.
+      const int64_t units = plan.units > kPackSize<T> ? plan.units : kPackSize<T>;
+      const int64_t bytes = internal::SumsBytes<T, kCentre>(rows, plan) +
+                            units * kNormKinds<kCentre> * cols * static_cast<int64_t>(sizeof(C));
       if (bytes > most) most = bytes;
     }
   }
@@ -167,8 +201,8 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
     b.x_stride = a.cols;
     return LaunchNormBackward<kCentre>(b, limits, stream, workspace);
   }
-  const auto traits =
-      internal::BackwardTraits<T>(kCentre, a.from_output, internal::RowsAreAligned(a));
+  const auto lie = internal::HowRowsLie(a);
+  const auto traits = internal::BackwardTraits<T>(kCentre, a.from_output, a.float_weight, lie);
   NormFewPlan few;
   if (internal::ServesFew(a) && PlanFew(a.rows, a.cols, traits, limits, &few)) {
     return internal::LaunchNormFew<kCentre>(few, a, stream, workspace);

@@ -91,12 +91,12 @@ template <bool kResidual>
 inline constexpr int kWholePacks = kResidual ? NormPolicy::kBlockManyPacks : NormPolicy::kMostPacks;
 
 template <bool kCentre, bool kResidual, class T>
-bool PlanWholeOf(const NormForward<T>& a, const DeviceLimits& limits, WholePlan* plan) {
+bool PlanWholeOf(const NormForward<T>& a, const DeviceLimits& limits, NormWholePlan* plan) {
   using P = NormPolicy;
   using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
   const int64_t packs = a.cols / kPackSize<T>;
   if (!IsWhole(a) || a.rows > kMaxBlocks / kMaxClusterBlocks) return false;
-  WholeTraits t;
+  NormWholeTraits t;
   t.most_threads = P::kWholeThreads<T>;
   t.most_alone = P::kAloneThreads<T>;
   t.resident = P::kWholeThreads<T> * P::kWholeBlocks<T>;
@@ -109,12 +109,12 @@ bool PlanWholeOf(const NormForward<T>& a, const DeviceLimits& limits, WholePlan*
         MaxClusterBlocks<NormBlockKernel<T, kCentre, kResidual, kWholePacks<kResidual>>>(
             t.most_threads, Exchange::Bytes(kMaxClusterBlocks, t.most_threads), limits);
   }
-  return PlanWhole(a.rows, packs, t, limits, plan);
+  return PlanNormWhole(a.rows, packs, t, limits, plan);
 }
 
 template <bool kCentre, bool kResidual, int kPacks, class T>
-cudaError_t LaunchBlocks(const WholePlan& plan, const NormWhole<T>& p, const DeviceLimits& limits,
-                         cudaStream_t stream) {
+cudaError_t LaunchBlocks(const NormWholePlan& plan, const NormWhole<T>& p,
+                         const DeviceLimits& limits, cudaStream_t stream) {
   constexpr auto kernel = &NormBlockKernel<T, kCentre, kResidual, kPacks>;
   const size_t shared = WarpExchange<NormPart<ComputeType<T>>>::Bytes(plan.blocks, plan.threads);
   if (plan.blocks > 8) MaxClusterBlocks<kernel>(plan.threads, shared, limits);  // allows them
@@ -122,8 +122,8 @@ cudaError_t LaunchBlocks(const WholePlan& plan, const NormWhole<T>& p, const Dev
 }
 
 template <bool kCentre, bool kResidual, class T>
-cudaError_t LaunchWhole(const WholePlan& plan, const NormForward<T>& a, const DeviceLimits& limits,
-                        cudaStream_t stream) {
+cudaError_t LaunchWhole(const NormWholePlan& plan, const NormForward<T>& a,
+                        const DeviceLimits& limits, cudaStream_t stream) {
   using P = NormPolicy;
   const NormWhole<T> p = WholeOf(a, kCentre);
   if (plan.lanes > 0) {
@@ -169,7 +169,7 @@ cudaError_t LaunchAdd(NormForward<T> a, T* sum, cudaStream_t stream) {
 template <bool kCentre, class T>
 cudaError_t LaunchForward(const NormForward<T>& a, const DeviceLimits& limits, cudaStream_t stream,
                           void* workspace) {
-  WholePlan plan;
+  NormWholePlan plan;
   if (!a.residual) {
     if (PlanWholeOf<kCentre, false>(a, limits, &plan)) {
       return LaunchWhole<kCentre, false>(plan, a, limits, stream);

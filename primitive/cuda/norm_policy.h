@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How the norms' kernels are laid out: the one table of numbers behind their dispatch. A forward
-// whose rows are whole packs is norm_forward_whole.cuh's (PlanWhole); others go through row.cuh.
+// whose rows are whole packs is norm_forward_whole.cuh's (PlanNormWhole); others go through
+// row.cuh.
 //
 // The backward is teams'. Blocks stay for the whole launch, one per multiprocessor, and consist of
 // teams. A team owns some columns and visits row after row, so that weights stay on chip and their
@@ -13,6 +14,9 @@
 //   up to kBlockPacks           16 warps                     4
 //   up to kBlockPacks * 16      a cluster of 2 to 16 blocks  many or 4, where there are clusters
 //   more                        slices of 16 warps, which know the row's sums from a first kernel
+//
+// Rows that are not known to be aligned have whole packs too, and up to 14 columns outside of them,
+// one a thread: their teams have 16 lanes at least (float32 8, float64 2).
 //
 // Where few bytes are moved (PlanFew), there are no teams but blocks for rows and blocks for
 // columns.
@@ -45,10 +49,10 @@ struct NormPolicy {
   static constexpr int kReduceColumns = 32;  // of a block that adds up the blocks' parts
   static constexpr int kReduceWays = 16;
 
-  // A backward that moves few bytes, by measurement on an H200, in us beside teams. float16: 6.5
-  // for 12.1 at 1024 x 768, 12.9 for 21.7 at 1024 x 4096, 36 for 42 at 4096 x 4096; beyond, 69 for
-  // 68 at 8192 x 4096 and 35 for 30 at 49152 x 256. float32: 9.1 for 13.7 at 1024 x 768, 22.5
-  // for 23.5 at 4096 x 1024; beyond, 30 for 23 at 16384 x 256.
+  // A backward that moves few bytes, by measurement on an H200, in us beside teams. float16: 6.8
+  // for 13.2 at 1024 x 768, 12.5 for 23.1 at 1024 x 4096, 34 for 44 at 4096 x 4096; beyond, 69 for
+  // 68 at 8192 x 4096 and 35 for 30 at 49152 x 256. float32: 8.5 for 13.7 at 1024 x 768, 21 for 25
+  // at 4096 x 1024; beyond, 30 for 23 at 16384 x 256.
   static constexpr int kFewBlockThreads = 256;
   static constexpr int kFewLanes = 8;        // packs side by side of a column block, at most
   static constexpr int kFewCluster = 8;      // column blocks of a cluster, at most
@@ -104,6 +108,9 @@ struct NormTraits {
   int kinds = 0;          // gradients that gather per column: of weight and bias, or weight alone
   int scratch_bytes = 0;  // shared memory needed besides
   bool aligned = false;   // every row of every tensor starts at a multiple of 16 bytes
+  bool lines = false;     // ... of 128 bytes, which bulk copies like
+  bool packs_weight = false;  // may keep the weight as it is in memory, for four packs
+  int period = 1;             // rows after which all tensors' lie alike again
 };
 
 struct NormPlan {
@@ -113,9 +120,11 @@ struct NormPlan {
   int64_t slices = 1;    // blocks that share a row
   bool cluster = false;  // ... as a cluster; else they read the row's sums
   int stages = 0;        // of the ring
-  int64_t units = 1;     // blocks, clusters or rows of slices, which share out the rows
-  int chunks = 1;        // parts of a row's sums, where they are computed beforehand
-  int64_t shared = 0;    // bytes of dynamic shared memory
+  int slack = 0;         // bytes of a tensor's row in a stage beside those of its packs
+  bool packed_weight = false;
+  int64_t units = 1;   // blocks, clusters or rows of slices, which share out the rows
+  int chunks = 1;      // parts of a row's sums, where they are computed beforehand
+  int64_t shared = 0;  // bytes of dynamic shared memory
 
   int teams() const { return threads / team; }
   bool knows_sums() const { return slices > 1 && !cluster; }
@@ -124,18 +133,24 @@ struct NormPlan {
 // Gives the plan as many stages as fit; false if that is fewer than two.
 inline bool FitStages(const NormTraits& t, const DeviceLimits& limits, NormPlan* plan,
                       int64_t most = NormPolicy::kMaxStages) {
-  // Laid out for all threads that a block may have.
-  const int64_t slots =
-      int64_t{plan->packs} * (plan->packs == 1 ? NormPolicy::kFewThreads : NormPolicy::kThreads);
+  const int64_t slots = int64_t{plan->packs} * plan->threads;
   const int64_t kept = slots * t.pack * t.compute_bytes;  // a weight or bias per column
-  const int64_t fixed = t.scratch_bytes + kept * (plan->packs > 1 ? t.weights : t.few_weights);
-  const int64_t stage = t.inputs * slots * 16;
+  plan->packed_weight = t.packs_weight && plan->packs == 4;
+  const int64_t fixed =
+      t.scratch_bytes +
+      (plan->packed_weight ? slots * 16 : kept * (plan->packs > 1 ? t.weights : t.few_weights));
+  // Bulk copies keep to the lines of memory; otherwise a row that is not aligned may have a word of
+  // 16 bytes more than packs.
+  plan->slack = plan->team > 32 ? (t.lines ? 0 : 128) : (t.aligned ? 0 : 16);
+  const int64_t stage = t.inputs * (slots * 16 + int64_t{plan->teams()} * plan->slack);
   int64_t stages = (limits.shared_per_block - fixed) / stage;
   if (stages > most) stages = most;
   plan->stages = static_cast<int>(stages);
   plan->shared = fixed + stages * stage;
   // In the end, the same memory adds up the teams' gradients.
-  const int64_t parts = t.scratch_bytes + t.kinds * kept;
+  const int64_t regions = plan->team < 32 ? plan->threads / 32 : plan->teams();
+  const int64_t extras = t.aligned ? 0 : 2 * (t.pack - 1) * regions;
+  const int64_t parts = t.scratch_bytes + t.kinds * (kept + extras * t.compute_bytes);
   if (parts > plan->shared) plan->shared = parts;
   return stages >= 2 && plan->shared <= limits.shared_per_block;
 }
@@ -191,11 +206,14 @@ inline NormPlan PlanTeams(int64_t rows, int64_t packs, const NormTraits& t,
   using P = NormPolicy;
   NormPlan plan;
   const int multiprocessors = limits.multiprocessors;
-  plan.packs = packs <= P::kFewPacks ? 1 : t.many;
+  // The columns in front of the packs and behind them are a lane's each.
+  int lanes = 1;
+  while (!t.aligned && lanes < 2 * (t.pack - 1)) lanes *= 2;
+  plan.packs = packs <= (lanes > P::kFewPacks ? lanes : P::kFewPacks) ? 1 : t.many;
   if (packs <= int64_t{32} * plan.packs) {
-    plan.team = 1;
+    plan.team = lanes;
     while (int64_t{plan.team} * plan.packs < packs) plan.team *= 2;
-    plan.threads = plan.packs == 1 ? P::kFewThreads : P::kThreads;
+    plan.threads = plan.packs == 1 && t.aligned ? P::kFewThreads : P::kThreads;
   } else {
     ShapeTeam(packs, t, &plan);
     plan.threads = ThreadsOfTeams(plan.team);
@@ -212,7 +230,7 @@ inline NormPlan PlanTeams(int64_t rows, int64_t packs, const NormTraits& t,
 }
 
 inline int64_t PacksOfRow(int64_t cols, const NormTraits& t) {
-  return t.aligned ? cols / t.pack : CeilDiv(cols + t.pack - 1, t.pack);
+  return cols > t.pack ? cols / t.pack : 1;
 }
 
 // Rows that stay on chip, in a block or a cluster; false where they do not fit.
@@ -242,10 +260,10 @@ bool PlanOnChip(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLi
 }
 
 // A team's rows must all lie alike between multiples of 16 bytes.
-inline void AlignUnits(int64_t rows, int64_t cols, const NormTraits& t, NormPlan* plan) {
+inline void AlignUnits(int64_t rows, const NormTraits& t, NormPlan* plan) {
   const int64_t teams = plan->units * plan->teams();
-  if (t.aligned || teams >= rows || teams % t.pack * (cols % t.pack) % t.pack == 0) return;
-  plan->units = plan->units > t.pack ? plan->units / t.pack * t.pack : t.pack;
+  if (teams >= rows || teams % t.period == 0) return;
+  plan->units = plan->units > t.period ? plan->units / t.period * t.period : t.period;
 }
 
 template <class MaxClusters>
@@ -258,7 +276,7 @@ NormPlan PlanNormBackward(int64_t rows, int64_t cols, const NormTraits& t,
   if (few || !PlanOnChip(rows, packs, t, limits, max_clusters, &plan)) {
     plan = PlanSlices(rows, packs, t, limits);
   }
-  AlignUnits(rows, cols, t, &plan);
+  AlignUnits(rows, t, &plan);
   return plan;
 }
 
@@ -305,7 +323,7 @@ inline bool PlanFew(int64_t rows, int64_t cols, const NormTraits& t, const Devic
 }
 
 // How a forward over rows of whole packs is launched.
-struct WholePlan {
+struct NormWholePlan {
   int lanes = 0;    // that share a row; 0: a block does, or several
   int packs = 0;    // per thread
   int threads = 0;  // of a block
@@ -313,7 +331,7 @@ struct WholePlan {
 };
 
 // What of a forward its plan depends on.
-struct WholeTraits {
+struct NormWholeTraits {
   int most_threads;  // of a block
   int most_alone;    // of a block that holds a row alone, with most_packs
   int resident;      // threads of a multiprocessor, at most
@@ -324,10 +342,10 @@ struct WholeTraits {
 };
 
 // False: the rows do not fit.
-inline bool PlanWhole(int64_t rows, int64_t packs, const WholeTraits& t, const DeviceLimits& limits,
-                      WholePlan* plan) {
+inline bool PlanNormWhole(int64_t rows, int64_t packs, const NormWholeTraits& t,
+                          const DeviceLimits& limits, NormWholePlan* plan) {
   using P = NormPolicy;
-  *plan = WholePlan();
+  *plan = NormWholePlan();
   if (packs <= P::kLanePacks) {
     plan->threads = P::kLaneThreads;
     plan->packs = packs <= 4 ? 1 : packs <= 16 ? 2 : 4;

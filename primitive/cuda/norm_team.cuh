@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Teams of threads (norm_policy.h) that stay for a whole launch and visit row after row. Each
-// thread copies its packs of the next rows into a ring of stages in shared memory while the team
-// works on the current one. Its columns are the same in every row, so that weights wait on chip and
-// gradients of weights gather in registers: a team's rows all start at the same distance from a
-// multiple of 16 bytes (the plan sees to that).
+// Teams of threads (norm_policy.h) that stay for a whole launch and visit row after row. The next
+// rows are copied into a ring of stages in shared memory while the team works on the current one. A
+// thread's columns are the same in every row, so that weights wait on chip and gradients of weights
+// gather in registers: a team's rows all start at the same distance from a multiple of 16 bytes
+// (the plan sees to that).
 #pragma once
 
 #include "primitive/cuda/async_copy.cuh"
+#include "primitive/cuda/bulk_copy.cuh"
 #include "primitive/cuda/cluster_exchange.cuh"
 #include "primitive/cuda/norm_math.cuh"
 #include "primitive/cuda/norm_policy.h"
+#include "primitive/cuda/row_io.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -18,82 +20,76 @@ namespace cuda {
 // Where a launch's teams are.
 struct NormGrid {
   int team, slices, stages;
+  int slack;     // bytes of a tensor in a stage beside those of its packs
   bool cluster;  // the slices of a row are a cluster, which exchanges its sums
 };
 
-inline constexpr int kNormScratchBytes =
-    ClusterExchange::kScratchBytes + 2 * NormPolicy::kMaxWarps * kReduceSlotBytes;
+// Bulk copies are faster where both ends lie alike between multiples of so many bytes.
+inline constexpr int kNormLineBytes = 128;
 
-// Threads that a block may have, and for which its shared memory is laid out.
-template <int kPacks>
-inline constexpr int kNormThreads = kPacks == 1 ? NormPolicy::kFewThreads : NormPolicy::kThreads;
+inline constexpr int kNormBarrierBytes = NormPolicy::kMaxWarps * NormPolicy::kMaxStages * 8;
+inline constexpr int kNormScratchBytes =
+    (ClusterExchange::kScratchBytes + 2 * NormPolicy::kMaxWarps * kReduceSlotBytes +
+     kNormBarrierBytes + kNormLineBytes - 1) /
+    kNormLineBytes * kNormLineBytes;
+
+// Packs per thread of the wider teams: 16 columns, 8 of float64.
+template <class T>
+inline constexpr int kManyPacks = sizeof(T) == 2 ? 2 : 4;
+
+// Threads that a block may have.
+template <int kPacks, bool kAligned>
+inline constexpr int kNormThreads =
+    kPacks == 1 && kAligned ? NormPolicy::kFewThreads : NormPolicy::kThreads;
 
 // One thread's part in its team. kInputs tensors of T are copied per row; kAligned: every row of
 // every tensor starts at a multiple of 16 bytes.
+//
+// Packs are whole and follow the 16-byte boundaries of an anchor, a dense tensor. A stage holds the
+// words of 16 bytes of each tensor that a team's packs touch, as they lie in memory. Where its rows
+// lie otherwise than the anchor's, a pack is made of two words. The few columns of a row in front
+// of its packs and behind them are dealt out to the threads of the first block, one each.
 template <class T, int kPacks, int kInputs, bool kAligned>
 class NormTeam {
  protected:
   using C = ComputeType<T>;
   static constexpr int N = kPackSize<T>;
   using Values = Pack<C, N>;
-  static constexpr int kWordBytes = kNormThreads<kPacks> * kPackBytes;  // 16 of every thread
-  static constexpr int kStageBytes = kInputs * kPacks * kWordBytes;
-  static constexpr int kWeightBytes = kPacks * static_cast<int>(sizeof(Values)) / kPackBytes *
-                                      kWordBytes;  // of a weight or bias, in the compute type
+  static constexpr int kWordBytes = kWarp * kPackBytes;  // of a warp
 
-  // `anchor`: the tensor, dense, whose 16-byte boundaries the packs follow.
   __device__ __forceinline__ NormTeam(const NormGrid& grid, char* shared, const T* anchor,
                                       int64_t rows, int64_t cols)
       : grid_(grid), shared_(shared) {
-    const int team = threadIdx.x / grid.team, teams = blockDim.x / grid.team;
-    const int rank = threadIdx.x % grid.team;
-    slice_ = blockIdx.x % grid.slices;
+    const int teams = blockDim.x / grid.team;
+    team_ = threadIdx.x / grid.team;
+    rank_ = threadIdx.x % grid.team;
     unit_ = blockIdx.x / grid.slices;
-    step_ = int64_t{gridDim.x / grid.slices} * teams;
-    row_ = int64_t{unit_} * teams + team;
-    // All lanes of a warp take as many turns as its first.
-    const int lead = grid.team < kWarp ? team % (kWarp / grid.team) : 0;
+    step_ = static_cast<int>(gridDim.x / grid.slices) * teams;
+    row_ = int64_t{unit_} * teams + team_;
+    // All teams come to as many turns as the first.
     turns_ = TurnsFrom(row_, rows);
-    warp_turns_ = TurnsFrom(row_ - lead, rows);
-    while (span_ * kWarp < grid.team) span_ *= 2;
-    const PaddedRow<N> padded(anchor + row_ * cols, cols);
-    shift_ = padded.shift;
-    column_ = padded.Column(int64_t{slice_} * grid.team * kPacks + rank);
-    const int64_t left = cols - column_;
-    left_ = left < (1 << 30) ? static_cast<int>(left) : 1 << 30;
-    edge_ = !kAligned && (column_ < 0 || left_ % (grid.team * N) < N);
+    block_turns_ = TurnsFrom(row_ - team_, rows);
+    const RowSpan<N> span(kAligned ? 0 : ElementsToBoundary(anchor + row_ * cols), cols);
+    const int64_t first = int64_t{slice()} * grid.team * kPacks;
+    const int64_t packs = span.packs - first, capacity = int64_t{grid.team} * kPacks;
+    packs_ = static_cast<int>(packs < 0 ? 0 : packs < capacity ? packs : capacity);
+    column_ = span.PackColumn(first + rank_);
+    extra_ = -1;
+    // The last threads': the first ones start copies.
+    const int extra = grid.team - 1 - rank_;
+    if (!kAligned && slice() == 0 && extra < span.extras()) extra_ = span.Column(extra);
   }
 
   __device__ __forceinline__ int TurnsFrom(int64_t row, int64_t rows) const {
     return row < rows ? static_cast<int>((rows - row + step_ - 1) / step_) : 0;
   }
+  __device__ __forceinline__ int slice() const { return blockIdx.x % grid_.slices; }
 
-  // The block's columns: [first, first + count).
-  struct Columns {
-    int64_t first, count;
-  };
-  __device__ __forceinline__ Columns ColumnsOfBlock(int64_t cols) const {
-    if (grid_.slices == 1) return {0, cols};
-    const int64_t capacity = int64_t{grid_.team} * kPacks * N;
-    const int64_t begin = slice_ * capacity - shift_, first = begin > 0 ? begin : 0;
-    const int64_t end = begin + capacity < cols ? begin + capacity : cols;
-    return {first, end > first ? end - first : 0};
-  }
-
-  // Pack k of this thread: whether it has columns, where it starts, which of its elements count.
+  // Pack k of this thread: whether there is one, and where it starts.
   __device__ __forceinline__ int Offset(int k) const { return k * grid_.team * N; }
-  __device__ __forceinline__ bool Has(int k) const { return Offset(k) < left_; }
-  __device__ __forceinline__ int First(int k) const {
-    if (!edge_) return 0;
-    return k == 0 && column_ < 0 ? static_cast<int>(-column_) : 0;
-  }
-  __device__ __forceinline__ int Last(int k) const {
-    if (!edge_) return N;
-    const int left = left_ - Offset(k);
-    return left < N ? left : N;
-  }
+  __device__ __forceinline__ bool Has(int k) const { return k * grid_.team + rank_ < packs_; }
 
-  // Packs of this thread in shared memory, words of 16 bytes that lie a block's words apart.
+  // Packs of this thread in shared memory, in words that lie a warp's words apart.
   template <class P>
   __device__ __forceinline__ static P Read(const char* slots, int index) {
     constexpr int kWords = sizeof(P) / kPackBytes;
@@ -116,58 +112,86 @@ class NormTeam {
       *reinterpret_cast<uint4*>(slots + (index * kWords + i) * kWordBytes) = words[i];
     }
   }
-  // Pack `index` of this thread in a stage.
-  __device__ __forceinline__ static T* Slot(char* slots, int index) {
-    return reinterpret_cast<T*>(slots + index * kWordBytes);
-  }
 
   // This thread's part of a weight or bias (LoadWeights), as it is kept in shared memory.
   __device__ __forceinline__ Values WeightsInMemory(const void* weights, bool is_float, int k,
                                                     C missing) const {
-    return LoadWeights<C, N, T>(weights, is_float, column_ + Offset(k), First(k),
-                                Has(k) ? Last(k) : 0, missing);
+    return LoadWeights<C, N, T>(weights, is_float, column_ + Offset(k), 0, Has(k) ? N : 0, missing);
   }
 
-  // The elements [first, last) of a pack. Not unrolled: rare, and it would cost registers.
-  __device__ __forceinline__ static void CopyEach(T* to, const T* from, int first, int last) {
-#pragma unroll 1
-    for (int i = first; i < last; ++i) to[i] = from[i];
+  // The team's part of a stage.
+  __device__ __forceinline__ int TensorBytes() const {
+    return grid_.team * kPacks * kPackBytes + grid_.slack;
   }
-  // Starts copying the packs of a row of one tensor into slots from `index` on; p: the first pack.
-  // alike: p is at a multiple of 16 bytes. What lies around a row in its first and last 16 bytes is
-  // copied too, and not used; `last`: the tensor may end with the row.
-  __device__ __forceinline__ void Copy(char* slots, int index, const T* p, bool alike,
-                                       bool last) const {
-    if (kAligned || (alike && !last)) {
+  __device__ __forceinline__ int StageBytes() const { return kInputs * TensorBytes(); }
+  // Pack k of a tensor, of which `words` is this thread's first word in a stage. past: bytes of
+  // that in front of the pack, 0 where like.
+  __device__ __forceinline__ Pack<T, N> PackOf(const char* words, int k, bool like,
+                                               unsigned past) const {
+    const char* const at = words + k * grid_.team * kPackBytes;
+    if (kAligned || like) return Read<Pack<T, N>>(at, 0);
+    const auto* const halves = reinterpret_cast<const uint2*>(at + (past & 8));
+    const uint2 low = halves[0], middle = halves[1];
+    uint32_t w[6] = {low.x, low.y, middle.x, middle.y};
+    if constexpr (sizeof(T) < 8) {
+      const uint2 high = halves[2];
+      w[4] = high.x, w[5] = high.y;
 #pragma unroll
-      for (int k = 0; k < kPacks; ++k) {
-        if (Has(k)) CopyAsync(Slot(slots, index + k), p + Offset(k), kPackBytes);
-      }
-    } else if (alike) {
+      for (int i = 0; i < 5; ++i) w[i] = past & 4 ? w[i + 1] : w[i];
+    }
+    if constexpr (sizeof(T) < 4) {
 #pragma unroll
-      for (int k = 0; k < kPacks; ++k) {
-        if (!Has(k)) continue;
-        CopyAsync(Slot(slots, index + k), p + Offset(k), Last(k) * static_cast<int>(sizeof(T)));
-      }
-    } else {
-#pragma unroll
-      for (int k = 0; k < kPacks; ++k) {
-        if (Has(k)) CopyEach(Slot(slots, index + k), p + Offset(k), First(k), Last(k));
-      }
+      for (int i = 0; i < 4; ++i) w[i] = __funnelshift_r(w[i], w[i + 1], 8 * (past & 3));
+    }
+    Pack<T, N> pack;
+    memcpy(&pack, w, sizeof(pack));
+    return pack;
+  }
+
+  // Where a team's words begin in its part of a stage, by where one of this thread's packs is.
+  __device__ __forceinline__ int Shift(const T* pack) const {
+    if (grid_.team <= kWarp) return 0;
+    const auto low = static_cast<unsigned>(reinterpret_cast<uintptr_t>(pack));
+    return static_cast<int>((low - rank_ * kPackBytes) & (kNormLineBytes - kPackBytes));
+  }
+  // The words of a team's packs in a row of one tensor.
+  struct Span {
+    const char* from;
+    int bytes;
+  };
+  __device__ __forceinline__ Span SpanOf(const T* row) const {
+    const auto begin = reinterpret_cast<uintptr_t>(row + (column_ - rank_ * N));
+    const auto past = static_cast<unsigned>(begin) & (kPackBytes - 1);
+    const int words = packs_ + (past > 0 && packs_ > 0 ? 1 : 0);
+    return {reinterpret_cast<const char*>(begin - past), words * kPackBytes};
+  }
+  // Leaves the word in which the tensor ends out of a span, and copies what is of it by itself.
+  __device__ __forceinline__ void CopyEnd(char* words, Span& span, const T* end) const {
+    const unsigned past = BytesPastBoundary(end);
+    const char* const word = reinterpret_cast<const char*>(end) - past;
+    if (past == 0 || span.bytes == 0 || span.from + span.bytes <= word) return;
+    span.bytes -= kPackBytes;
+    T* const to = reinterpret_cast<T*>(words + span.bytes);
+    const T* const from = reinterpret_cast<const T*>(word);
+#pragma unroll 1
+    for (int i = 0; i < static_cast<int>(past / sizeof(T)); ++i) to[i] = from[i];
+  }
+
+  // Whether one thread of the team copies for all.
+  __device__ __forceinline__ bool IsBulk() const { return HasBulkCopies() && grid_.team > kWarp; }
+  // By every thread of a team, a span into its words.
+  __device__ __forceinline__ void CopyTogether(char* words, const Span& span) const {
+#pragma unroll 1
+    for (int at = rank_ * kPackBytes; at < span.bytes; at += grid_.team * kPackBytes) {
+      CopyAsync(words + at, span.from + at, kPackBytes);
     }
   }
 
-  // Stores pack k of a row; p: the row's first pack of this thread. aligned: p is, to 16 bytes.
-  __device__ __forceinline__ void Store(T* p, int k, const Pack<T, N>& pack, bool aligned) const {
-    const int first = First(k), last = Last(k);
-    T* const to = p + Offset(k);
-    if (kAligned || (aligned && (!edge_ || (first == 0 && last == N)))) {
-      StoreAlignedPack(to, pack);
-    } else {
-#pragma unroll
-      for (int i = 0; i < N; ++i) {
-        if (i >= first && i < last) to[i] = pack.v[i];
-      }
+  __device__ __forceinline__ void PrefetchTogether(const Span& span) const {
+    constexpr int kLineBytes = 128;
+#pragma unroll 1
+    for (int at = rank_ * kLineBytes; at < span.bytes; at += grid_.team * kLineBytes) {
+      PrefetchToL2(span.from + at);
     }
   }
 
@@ -179,41 +203,70 @@ class NormTeam {
     if (grid_.cluster) cluster_.Finish();
   }
 
-  // The sum over the team: the same bits in every thread. Sums: at most kReduceSlotBytes.
+  // All threads of the team come here.
+  __device__ __forceinline__ void Meet() const {
+    if (grid_.team > kWarp) {
+      NamedBarrier(team_ + 1, grid_.team);
+    } else {
+      __syncwarp();
+    }
+  }
+  // The sum over the team, in two steps: all threads post, meet, and get the same bits. Sums: at
+  // most kReduceSlotBytes.
   template <class Sums>
-  __device__ __forceinline__ Sums Reduce(Sums sums) {
+  __device__ __forceinline__ Sums Post(const Sums& mine) {
+    if (grid_.team < kWarp) {
+      Sums sums = mine;
 #pragma unroll
-    for (int mask = kWarp / 2; mask > 0; mask /= 2) {
-      if (mask < grid_.team) sums = sums + ShuffleXor(sums, mask);
+      for (int mask = kWarp / 4; mask > 0; mask /= 2) {
+        if (2 * mask <= grid_.team) sums = sums + ShuffleXor(sums, mask);
+      }
+      return sums;
     }
-    if (grid_.team <= kWarp) return sums;
-    // The two halves alternate: see Block.
-    char* slots = shared_ + ClusterExchange::kScratchBytes +
-                  phase_ * NormPolicy::kMaxWarps * kReduceSlotBytes;
+    const Sums sums = ReduceLanes<kWarp>(mine, Plus{});
+    if (grid_.team > kWarp && threadIdx.x % kWarp == 0) {
+      *reinterpret_cast<Sums*>(SumSlots() + threadIdx.x / kWarp * kReduceSlotBytes) = sums;
+    }
+    return sums;
+  }
+  template <class Sums>
+  __device__ __forceinline__ Sums Total(const Sums& posted) {
+    if (grid_.team <= kWarp) return posted;
+    const int warps = grid_.team / kWarp, lane = threadIdx.x % kWarp;
+    // Words: the compiler would read the struct byte by byte.
+    constexpr int kWords = sizeof(Sums) / kPackBytes;
+    uint4 words[kWords] = {};
+    if (lane < warps) {
+      const char* const slot = SumSlots() + (team_ * warps + lane) * kReduceSlotBytes;
+#pragma unroll
+      for (int i = 0; i < kWords; ++i) words[i] = reinterpret_cast<const uint4*>(slot)[i];
+    }
     phase_ ^= 1;
-    const int lane = threadIdx.x % kWarp, team = threadIdx.x / grid_.team;
-    if (lane == 0) {
-      *reinterpret_cast<Sums*>(slots + threadIdx.x / kWarp * kReduceSlotBytes) = sums;
-    }
-    NamedBarrier(team + 1, grid_.team);
-    const int warps = grid_.team / kWarp, warp = lane & (span_ - 1);
     Sums all;
-    if (warp < warps) {
-      all = *reinterpret_cast<const Sums*>(slots + (team * warps + warp) * kReduceSlotBytes);
-    }
-#pragma unroll 1
-    for (int mask = span_ / 2; mask > 0; mask /= 2) all = all + ShuffleXor(all, mask);
-    return all;
+    memcpy(&all, words, sizeof(Sums));
+    return ReduceLanes<kWarp>(all, Plus{});
+  }
+  // The two halves alternate: see Block.
+  __device__ __forceinline__ char* SumSlots() const {
+    return shared_ + ClusterExchange::kScratchBytes +
+           phase_ * NormPolicy::kMaxWarps * kReduceSlotBytes;
+  }
+  // The barrier objects of the team's stages.
+  __device__ __forceinline__ uint32_t Barriers() const {
+    return static_cast<uint32_t>(__cvta_generic_to_shared(shared_)) +
+           ClusterExchange::kScratchBytes + 2 * NormPolicy::kMaxWarps * kReduceSlotBytes +
+           team_ * NormPolicy::kMaxStages * 8;
   }
 
   const NormGrid& grid_;
   char* const shared_;
   ClusterExchange cluster_;
   int phase_ = 0;
-  int span_ = 1;  // a power of two, at least the team's warps
-  int slice_, shift_, left_, turns_, warp_turns_;
-  bool edge_;  // whether a pack of this thread reaches over an end of the row
-  int64_t unit_, step_, row_, column_;
+  int team_, rank_, unit_, step_, turns_, block_turns_;
+  int packs_;  // of the team in a row
+  int64_t row_;
+  int64_t column_;  // where this thread's first pack starts
+  int64_t extra_;   // its column outside of packs, or -1
 };
 
 }  // namespace cuda

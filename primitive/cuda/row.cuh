@@ -35,14 +35,23 @@
 //   int64_t Seen(row, cols)   columns that are read: raw is undefined in packs behind them
 //   bool IsAlignedEverywhere()   on the host: whether IsAligned is known to hold for every row
 //   bool IsWhole(cols)        on the host: whether all rows are whole packs and start at one
-//   kShifts; Raw<N> LoadBefore<kWhole, N>(row, col, cols), void Shift<N>(row, head, Raw<N>& raw,
-//                             const Raw<N>& next)     packs that lie differently: see row_io.cuh
+//   Kept, Kept Keep()         on the host: the same algorithm with values that take more registers
+//                             and fewer instructions, for whole rows; who has it is served by the
+//                             kernels of row_whole_policy.h where C is not double
+//   kShifts; WordFrame Frame(input, row, col)    rows that lie differently: see row_io.cuh. Then
+//                             row_shifted.cuh holds them in registers, and asks besides for
+//     Narrow()                on the host: the algorithm for a row read column by column
+//     InRegisters<kWide>()    on the host: the algorithm it uses instead of this one, and
+//     bool LiesAlike()        whether IsAligned is known to hold for every row
+//     SetColumns(n, Total&)   once rows are in parts: this one has n columns
+//     StorePacks<kPacks>(row, col, count, values, total)   instead of Store<kPack>: a lane's packs
 #pragma once
 
 #include "primitive/cuda/launch.cuh"
 #include "primitive/cuda/row_registers.cuh"
+#include "primitive/cuda/row_shifted.cuh"
 #include "primitive/cuda/row_streamed.cuh"
-#include "primitive/cuda/row_whole.cuh"
+#include "primitive/cuda/row_whole_launch.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -92,11 +101,16 @@ struct KnowsAlignment : std::false_type {};
 template <class A>
 struct KnowsAlignment<A, std::void_t<decltype(&A::IsAlignedEverywhere)>> : std::true_type {};
 
+// Whether rows in registers are row_shifted.cuh's.
+template <bool kAligned, class A>
+inline constexpr bool kShifted = !kAligned && Shifts<A>::value;
+
 // kAligned: whether every row is known to be read as it lies.
 template <bool kAligned, class A>
 cudaError_t TraitsOf(int64_t cols, const DeviceLimits& limits, void* workspace, RowTraits* traits) {
   using P = RowPolicy;
-  using Registers = BlockShape<A, kAligned>;
+  using Registers = std::conditional_t<kShifted<kAligned, A>, ShiftedBlockShape<true, A>,
+                                       BlockShape<A, kAligned>>;
   traits->pack = A::kPack;
   traits->bytes_per_pack =
       A::kInputs * static_cast<int>(sizeof(Pack<typename A::Element, A::kPack>));
@@ -106,10 +120,22 @@ cudaError_t TraitsOf(int64_t cols, const DeviceLimits& limits, void* workspace, 
   traits->block_threads = traits->most_threads = Registers::kThreads;
   traits->shared_threads = StreamedBounds<A>::kSharedThreads;
   traits->has_workspace = workspace != nullptr;
+  traits->shifted = kShifted<kAligned, A>;
+  if (kShifted<kAligned, A> && cols / A::kPack <= kShiftedNarrowPacks) {
+    traits->block_packs = ShiftedBlockShape<false, A>::kPacks;
+    traits->block_threads = traits->most_threads = ShiftedBlockShape<false, A>::kThreads;
+  }
   if (!limits.clusters || cols <= 32 * traits->group_packs * A::kPack) return cudaSuccess;
   traits->shared_cluster =
       MaxClusterBlocks<RowClusterKernel<A>>(P::kClusterThreads, P::kClusterBytes, limits);
-  if constexpr (A::kClusterRegisters) {
+  if constexpr (kShifted<kAligned, A>) {
+    using Shifted = InRegistersOf<true, A>;
+    using Clustered = ShiftedShape<Shifted, true>;
+    traits->cluster_packs = Clustered::kPacks;
+    traits->cluster_threads = Clustered::kThreads;
+    traits->register_cluster =
+        MaxClusterBlocks<RowShiftedBlockKernel<true, Shifted>>(Clustered::kThreads, 0, limits);
+  } else if constexpr (A::kClusterRegisters) {
     traits->register_cluster =
         MaxClusterBlocks<RowBlockKernel<true, A, Registers>>(Registers::kThreads, 0, limits);
     if constexpr (kMayHaveMoreThreads<A, kAligned>) {
@@ -130,14 +156,35 @@ cudaError_t LaunchGroups(const RowPlan& plan, const A& a, int64_t rows, int64_t 
     constexpr int kPacks = Shape::packs < kMost ? Shape::packs : kMost;
     const int64_t blocks = CeilDiv(rows, kThreads / Shape::lanes);
     if constexpr (MayBeWhole<A>::value) {
-      if (a.IsWhole(cols)) {
-        return Launch(RowWholeKernel<Shape::lanes, Shape::packs, A>, blocks, kThreads, 0, stream, a,
-                      rows, static_cast<int>(cols / A::kPack));
+      if constexpr (!HasWholeBlocks<A> || Shape::packs < 8) {
+        if (a.IsWhole(cols)) {
+          return LaunchWholeGroups<Shape::lanes, Shape::packs>(a, rows, cols, stream);
+        }
       }
     }
     return Launch(RowGroupKernel<Shape::lanes, kPacks, A, kAligned>, blocks, kThreads, 0, stream, a,
                   rows, cols);
   });
+}
+
+// Narrow rows that lie alike, of an algorithm that has another one for registers because its
+// weights do not: 49152 x 301 of half, rms_norm 0.79 of a copy, 0.65 with a row per warp.
+template <class A>
+bool IsAlikeGroup(const A& a, int64_t cols) {
+  const int64_t least = sizeof(typename A::Output) == 2 ? kMostColumns / 2 : kMostColumns;
+  return cols > least && cols / A::kPack <= 64 && a.LiesAlike();
+}
+template <class A>
+cudaError_t LaunchAlikeGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
+  const auto launch = [&](auto shape) {
+    constexpr int kLanes = decltype(shape)::lanes, kThreads = RowPolicy::kGroupThreads;
+    return Launch(RowGroupKernel<kLanes, decltype(shape)::packs, A, true>,
+                  CeilDiv(rows, kThreads / kLanes), kThreads, 0, stream, a, rows, cols);
+  };
+  const int64_t packs = cols / A::kPack;
+  if (packs <= 16) return launch(GroupShape<8, 2>{});
+  if (packs <= 32) return launch(GroupShape<16, 2>{});
+  return launch(GroupShape<16, 4>{});
 }
 
 template <bool kAligned, class A>
@@ -154,10 +201,13 @@ cudaError_t LaunchBlocks(const RowPlan& plan, const A& a, int64_t rows, int64_t 
     if (plan.threads > Shape::kThreads) return launch(RowBlockKernel<true, A, MoreThreads<Shape>>);
   }
   if constexpr (Shape::kPacks > 4) {
-    if (plan.packs <= 4 && !clustered) return launch(RowBlockKernel<false, A, FewerPacks<Shape>>);
+    // Rows of packs of 8 that would take 4 a thread are whole ones, or hardly any.
+    if constexpr (!HasWholeBlocks<A> || A::kPack < 8) {
+      if (plan.packs <= 4 && !clustered) return launch(RowBlockKernel<false, A, FewerPacks<Shape>>);
+    }
     // Clusters of more than 8 blocks would have to be asked for.
     if constexpr (A::kClusterRegisters) {
-      if (plan.packs <= 4 && plan.blocks_per_row <= 8) {
+      if (plan.packs <= 4 && plan.blocks_per_row <= 8 && clustered) {
         return launch(RowBlockKernel<true, A, FewerPacks<Shape>>);
       }
     }
@@ -171,15 +221,38 @@ cudaError_t LaunchBlocks(const RowPlan& plan, const A& a, int64_t rows, int64_t 
 template <bool kAligned, class A>
 cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
                          cudaStream_t stream, void* workspace) {
+  if constexpr (kAligned && HasWholeBlocks<A>) {
+    cudaError_t launched = cudaSuccess;
+    if (cols > kWarp * 4 * A::kPack && a.IsWhole(cols) &&
+        LaunchWholeBlocks(a, rows, cols, limits, stream, &launched)) {
+      return launched;
+    }
+  }
   RowTraits traits;
   const cudaError_t error = TraitsOf<kAligned, A>(cols, limits, workspace, &traits);
   if (error != cudaSuccess) return error;
   const RowPlan plan = ChooseRowPlan(rows, cols, traits, limits);
   switch (plan.tier) {
     case RowTier::kGroup:
-      return LaunchGroups<kAligned>(plan, a, rows, cols, stream);
+      if constexpr (kShifted<kAligned, A>) {
+        if constexpr (HasInRegisters<A>::value) {
+          if (IsAlikeGroup(a, cols)) return LaunchAlikeGroups(a, rows, cols, stream);
+        }
+        return LaunchShiftedGroups(RegistersOf<false>(a), rows, cols, stream);
+      } else {
+        if constexpr (Shifts<A>::value && (A::kInputs == 1 || sizeof(typename A::Element) == 2)) {
+          if (cols <= kFewColumns && !a.IsWhole(cols)) {
+            return LaunchColumns(NarrowOf(a), rows, cols, stream);
+          }
+        }
+        return LaunchGroups<kAligned>(plan, a, rows, cols, stream);
+      }
     case RowTier::kBlock:
-      return LaunchBlocks<kAligned>(plan, a, rows, cols, stream);
+      if constexpr (kShifted<kAligned, A>) {
+        return LaunchShiftedBlocks(plan, a, rows, cols, stream);
+      } else {
+        return LaunchBlocks<kAligned>(plan, a, rows, cols, stream);
+      }
     case RowTier::kShared: {
       if (plan.blocks_per_row > 1) {
         return LaunchAs({plan.blocks_per_row}, RowClusterKernel<A>, rows * plan.blocks_per_row,

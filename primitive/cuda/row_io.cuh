@@ -20,11 +20,7 @@
 //   template <int N> Pack<Element, N> LoadInside(int64_t row, int64_t col) const;
 //                                                      where [col - N, col + 2 * N) is in the row
 // and where a pack's neighbour is at hand in another lane, so that each pack is loaded once:
-//   unsigned Past(int64_t row, int64_t col) const;     bytes from the last 16-byte boundary to col
-//   template <int N, bool kWhole> Pack<Element, N> LoadBefore(int64_t row, int64_t col,
-//                                                             int64_t cols) const;
-//                                                      the aligned pack that begins there; unless
-//                                                      kWhole, only what lies in [0, cols)
+//   WordFrame Frame(int64_t row, int64_t col) const;   the aligned words from col's on
 // And both may say on the host how all rows lie, and give the functor for one of them, whose
 // addresses are worked out:
 //   RowAlignment Alignment() const;
@@ -48,6 +44,33 @@ struct RowAlignment {
     return first == other.first && step == other.step;
   }
 };
+
+// The aligned words of 16 bytes from the one on in which an element begins, `past` bytes into it.
+struct WordFrame {
+  const uint4* words;
+  unsigned past;
+  template <class T>
+  __device__ __forceinline__ static WordFrame Of(const T* p) {
+    const unsigned past = BytesPastBoundary(p);
+    return {reinterpret_cast<const uint4*>(reinterpret_cast<const char*>(p) - past), past};
+  }
+};
+
+// Calls f(integral_constant) with the whole 4-byte words of `past`, bytes that are whole elements T
+// and fewer than 16; not for 0 bytes.
+template <class T, class F>
+__device__ __forceinline__ void VisitWordShift(unsigned past, F&& f) {
+  if (past == 0) return;
+  if (sizeof(T) < 4 && past < 4) {
+    f(std::integral_constant<int, 0>{});
+  } else if (sizeof(T) <= 4 && past < 8) {
+    f(std::integral_constant<int, 1>{});
+  } else if (sizeof(T) > 4 || past < 12) {
+    f(std::integral_constant<int, 2>{});
+  } else {
+    f(std::integral_constant<int, 3>{});
+  }
+}
 
 // Rows of elements in memory, row_stride elements apart.
 template <class T>
@@ -73,20 +96,8 @@ struct DirectLoad {
   __device__ __forceinline__ Pack<T, N> LoadInside(int64_t row, int64_t col) const {
     return LoadShiftedPack<N>(x + row * row_stride + col);
   }
-  __device__ __forceinline__ unsigned Past(int64_t row, int64_t col) const {
-    return BytesPastBoundary(x + row * row_stride + col);
-  }
-  template <int N, bool kWhole>
-  __device__ __forceinline__ Pack<T, N> LoadBefore(int64_t row, int64_t col, int64_t cols) const {
-    const T* start = x + row * row_stride;
-    col -= BytesPastBoundary(start + col) / sizeof(T);
-    if constexpr (kWhole) return LoadAlignedPack<N>(start + col);
-    Pack<T, N> pack = {};
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      if (col + i >= 0 && col + i < cols) pack.v[i] = start[col + i];
-    }
-    return pack;
+  __device__ __forceinline__ WordFrame Frame(int64_t row, int64_t col) const {
+    return WordFrame::Of(x + row * row_stride + col);
   }
 };
 
@@ -156,16 +167,16 @@ struct HasFastLoads : std::false_type {};
 template <class L>
 struct HasFastLoads<L, std::void_t<decltype(&L::IsAligned)>> : std::true_type {};
 template <class L, class = void>
-struct HasPast : std::false_type {};
+struct HasFrame : std::false_type {};
 template <class L>
-struct HasPast<L, std::void_t<decltype(&L::Past)>> : std::true_type {};
+struct HasFrame<L, std::void_t<decltype(&L::Frame)>> : std::true_type {};
 
 }  // namespace internal
 
-// Whether packs of kPack elements may be loaded by LoadBefore and shifted into place.
+// Whether packs of kPack elements may be loaded as words of a frame and shifted into place.
 template <class L, int kPack>
 inline constexpr bool HasShiftedLoads =
-    internal::HasPast<L>::value&& kPack == kPackSize<typename L::Element>;
+    internal::HasFrame<L>::value&& kPack == kPackSize<typename L::Element>;
 
 // Whether Access::kAligned may be used at the columns head + k * N of a row.
 template <class L>
@@ -183,14 +194,6 @@ __device__ __forceinline__ Pack<typename L::Element, N> LoadFrom(const L& load, 
   } else {
     return load.template Load<N>(row, col);
   }
-}
-
-// From packs that LoadBefore gave, that of column col and the next one: the pack at col.
-template <int N, class L>
-__device__ __forceinline__ void ShiftIntoPlace(const L& load, int64_t row, int64_t col,
-                                               Pack<typename L::Element, N>& pack,
-                                               const Pack<typename L::Element, N>& next) {
-  pack = ShiftPacks(pack, next, load.Past(row, col));
 }
 
 // A row cut into whole aligned packs and the few columns before (head) and after them (tail). The

@@ -123,84 +123,18 @@ __device__ __forceinline__ void LoadAlignedPacks(const A& a, int64_t row, const 
   }
 }
 
-// What the next of kLanes lanes has, the first one's for the last.
-template <int kLanes, class T>
-__device__ __forceinline__ T NextLanes(const T& v) {
-  static_assert(sizeof(T) % 4 == 0);
-  uint32_t words[sizeof(T) / 4];
-  memcpy(words, &v, sizeof(T));
-#pragma unroll
-  for (uint32_t& word : words) {
-    word = __shfl_sync(0xffffffffu, word, (threadIdx.x + 1) % kLanes, kLanes);
-  }
-  T next;
-  memcpy(&next, words, sizeof(T));
-  return next;
-}
-
-// Of rows that lie differently within 16 bytes than what is written, kLanes lanes hold neighbouring
-// packs: each loads them from the boundary before, and gets the rest from the next lane; what is
-// behind their last pack the first lane loads.
-template <int kLanes, class A, int kPacks, class Span>
-__device__ __forceinline__ void LoadShiftedPacks(const A& a, int64_t row, int64_t cols,
-                                                 const Span& span, const Places& places,
-                                                 StowedRaw<A> (&stowed)[kPacks]) {
-  constexpr int N = A::kPack;
-  const int lane = threadIdx.x % kLanes, packs = static_cast<int>(span.packs);
-  const int64_t col = span.PackColumn(places.first);
-  StowedRaw<A> loaded[kPacks + 1];
-#pragma unroll
-  for (int k = 0; k <= kPacks; ++k) {
-    const int p = places.at(k);
-    if (p <= 0 || p > places.read || p >= packs) continue;
-    loaded[k] =
-        StowedRaw<A>::Of(a.template LoadBefore<true, N>(row, col + k * places.step * N, cols));
-  }
-  // What lies before the first boundary, or behind the last one, may be outside the row.
-  if (packs > 0 && places.first == 0) {
-    loaded[0] = StowedRaw<A>::Of(a.template LoadBefore<false, N>(row, col, cols));
-  }
-  const int last = (packs - places.first) / kLanes;
-  if (packs > 0 && packs <= places.read && places.at(last) == packs) {
-    const auto edge =
-        StowedRaw<A>::Of(a.template LoadBefore<false, N>(row, span.PackColumn(packs), cols));
-#pragma unroll
-    for (int k = 0; k <= kPacks; ++k) {
-      if (k == last) loaded[k] = edge;
-    }
-  }
-#pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
-    auto raw = loaded[k].Get();
-    const auto next = NextLanes<kLanes>(lane == 0 ? loaded[k + 1].Get() : raw);
-    a.template Shift<N>(row, span.head, raw, next);
-    stowed[k] = StowedRaw<A>::Of(raw);
-  }
-}
-
 // Loads what `places` says, which may be changed; every thread of the warp comes here.
 template <bool kAlwaysAligned, class A, class Team, int kPacks, class Span>
 __device__ __forceinline__ void LoadRow(const A& a, int64_t row, bool active, int64_t cols,
                                         const Span& span, const Team& team, Places& places,
                                         StowedRaw<A> (&stowed)[kPacks]) {
-  if constexpr (kAlwaysAligned) return LoadAlignedPacks<Team>(a, row, span, places, stowed);
-  bool aligned = a.IsAligned(row, span.head);
-  if constexpr (Shifts<A>::value) {
-    constexpr int kLanes = Team::kLanes;
-    // Of a warp's rows, one that is not will do: the lanes load together.
-    if constexpr (kLanes < kWarp) aligned = __all_sync(0xffffffffu, aligned || !active);
-    if (!aligned) {
-      const int rank = team.rank(), size = team.size();
-      const int each = (places.written + size - 1) / size;
-      const int begin = rank / kLanes * kLanes * each, end = begin + kLanes * each;
-      places = {begin + rank % kLanes, kLanes, places.read < end ? places.read : end,
-                places.written < end ? places.written : end};
-      return LoadShiftedPacks<kLanes>(a, row, cols, span, places, stowed);
-    }
-  } else if (!aligned) {
-    return LoadPacks<false>(a, row, span, places, stowed);
+  if constexpr (kAlwaysAligned) {
+    LoadAlignedPacks<Team>(a, row, span, places, stowed);
+  } else if (a.IsAligned(row, span.head)) {
+    LoadPacks<true>(a, row, span, places, stowed);
+  } else {
+    LoadPacks<false>(a, row, span, places, stowed);
   }
-  LoadPacks<true>(a, row, span, places, stowed);
 }
 
 }  // namespace internal

@@ -10,6 +10,10 @@
 //             ... or of the 2 to 16 of a cluster      up to what a block of the device may have
 //   grid      shared memory of the whole device, the rest read twice    few rows, with workspace
 //   wide      nowhere: read twice by one block        everything else
+//
+// Rows in registers that are not read as they are written (row_shifted.cuh, row_columns.cuh) have
+// groups of 8 or 16 lanes up to kMostColumns columns, a warp up to 128 packs, then block tiers of
+// shapes of their own (ShiftedShape).
 #pragma once
 
 #include <stddef.h>
@@ -67,6 +71,9 @@ struct RowTraits {
   int block_packs;           // that a thread of the block tier holds
   int block_threads;         // of the block tier, at most
   int most_threads;          // of a cluster of the most blocks, where more threads may hold more
+  bool shifted = false;      // row_shifted.cuh: as many packs a thread as a block's hold, and
+  int cluster_packs = 0;     // block_packs of a cluster's blocks
+  int cluster_threads = 0;   // ... and their threads, at most
   int shared_threads;        // of a block that keeps its row in shared memory
   int register_cluster = 1;  // blocks that may hold a row in their registers together
   int shared_cluster = 1;    // ... in their shared memory; 1 where the device has no clusters
@@ -126,8 +133,12 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
     return plan;
   }
 
+  const auto packs_of = [&](int64_t blocks) {
+    return blocks > 1 && t.shifted ? t.cluster_packs : t.block_packs;
+  };
   const auto in_registers = [&](int64_t blocks) {
-    return packs <= blocks * t.block_packs * t.block_threads;
+    const bool own = blocks > 1 && t.shifted;
+    return packs <= blocks * packs_of(blocks) * (own ? t.cluster_threads : t.block_threads);
   };
   const auto share = [&](int64_t blocks) {
     return CeilDiv(packs, blocks) * t.bytes_per_pack + t.scratch_bytes;
@@ -141,13 +152,13 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
     plan.tier = RowTier::kBlock;
     plan.blocks_per_row = blocks;
     const int64_t warps = CeilDiv(packs, int64_t{blocks} * 32);  // of one pack a thread
-    int64_t taken = CeilDiv(warps, t.block_packs);
+    int64_t taken = CeilDiv(warps, packs_of(blocks));
     if (!many(1)) {
       const int64_t two_packs = CeilDiv(warps, 2), most = P::kFewThreads / 32;
       const int64_t wanted = two_packs < most ? two_packs : most;
       if (taken < wanted) taken = wanted;
     } else if (blocks == 1) {
-      const int wanted = PacksPerThread(t.pack, packs);
+      const int wanted = t.shifted ? t.block_packs : PacksPerThread(t.pack, packs);
       const int64_t more = CeilDiv(warps, wanted < t.block_packs ? wanted : t.block_packs);
       if (more * 32 <= t.block_threads) taken = more;
     }
@@ -170,11 +181,13 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
   const int chunks = t.has_workspace ? GridChunks(rows, packs, limits) : 1;
   if (chunks == 1 || fills(most)) {
     const int held = LeastBlocks(t.register_cluster, [&](int64_t blocks) {
-      return packs <= blocks * t.block_packs * P::kClusterRegisterThreads && fills(blocks);
+      const int threads = t.shifted ? t.cluster_threads : P::kClusterRegisterThreads;
+      return packs <= blocks * packs_of(blocks) * threads && fills(blocks);
     });
     if (in_registers(held) && (held > 1 || most == 1)) return block_tier(held);
-    if (held > 1 && packs <= int64_t{held} * t.block_packs * t.most_threads)
+    if (held > 1 && !t.shifted && packs <= int64_t{held} * t.block_packs * t.most_threads) {
       return block_tier(held);
+    }
     const int blocks = LeastBlocks(
         most, [&](int blocks) { return share(blocks) <= P::kClusterBytes && fills(blocks); });
     // One block per SM could not store one row while it loads another: then reading twice is

@@ -143,17 +143,15 @@ __device__ __forceinline__ void RowInRegisters(const A& every, int64_t row, bool
 }  // namespace internal
 
 // A block that holds a row, or its share of one, in registers. Values wider than a pack, several
-// inputs, two reductions over the block, and shifting packs into place all take registers of their
-// own. kAligned: every row that is read lies as the one that is written does.
+// inputs and two reductions over the block all take registers of their own. kAligned: every row
+// that is read lies as the one that is written does.
 template <class A, bool kAligned_ = false>
 struct BlockShape : BlockBounds<typename A::C> {
   static constexpr bool kAligned = kAligned_;
   static constexpr bool kLean = A::kClusterRegisters && A::kInputs == 1 &&
-                                (kAligned || !internal::Shifts<A>::value) &&
                                 sizeof(typename A::template Value<A::kPack>) <= kPackBytes &&
                                 sizeof(typename A::template Raw<A::kPack>) <= kPackBytes;
-  static constexpr bool kHeavy = !kAligned && internal::Shifts<A>::value && A::kInputs > 1;
-  static constexpr int kPacks = RowPolicy::kBlockPacks / (kLean ? 1 : kHeavy ? 4 : 2);
+  static constexpr int kPacks = RowPolicy::kBlockPacks / (kLean ? 1 : 2);
 };
 
 // For rows that do not need so many packs a thread; for gradients that need more threads.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The row kernel of narrow rows of whole packs: every row of every tensor starts at a multiple of
-// 16 bytes and ends at one. Nothing is asked per row then, and the code is short: such kernels run
-// for a few microseconds, of which fetching their instructions is a good part.
+// The row kernels of rows of whole packs: every row of every tensor starts at a multiple of 16
+// bytes and ends at one. Nothing is asked per row then, and the code is short. Narrow rows run for
+// a few microseconds, of which fetching instructions is a good part; wide ones get by with so few
+// registers that more of them are under way (row_whole_policy.h).
 #pragma once
 
 #include "primitive/cuda/row_registers.cuh"
+#include "primitive/cuda/row_whole_policy.h"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -16,21 +18,69 @@ struct MayBeWhole : std::false_type {};
 template <class A>
 struct MayBeWhole<A, std::void_t<decltype(&A::IsWhole)>> : std::true_type {};
 
-template <int kRound, class A, int kPacks, int kLanes, class Total>
+// The algorithm as the kernels with registers to spare run it (row.cuh).
+template <class A, class = void>
+struct HasKept : std::false_type {};
+template <class A>
+struct HasKept<A, std::void_t<typename A::Kept>> : std::true_type {};
+template <class A, class = void>
+struct KeptOf {
+  using type = A;
+};
+template <class A>
+struct KeptOf<A, std::void_t<typename A::Kept>> {
+  using type = typename A::Kept;
+};
+template <class A>
+typename KeptOf<A>::type Kept(const A& a) {
+  if constexpr (HasKept<A>::value) {
+    return a.Keep();
+  } else {
+    return a;
+  }
+}
+
+// The warps of a block, each with a part of the row, which meet in one exchange.
+template <class A, class Shape>
+struct BlockTeam {
+  static constexpr bool kInParts = true, kClustered = false;
+  static constexpr int kWarps = Shape::kThreads / kWarp;
+  using Statistics = typename A::Statistics;
+  static constexpr int kScratchBytes = static_cast<int>(sizeof(Statistics)) * kWarps;
+  Statistics* slots;
+
+  __device__ __forceinline__ explicit BlockTeam(char* scratch)
+      : slots(reinterpret_cast<Statistics*>(scratch)) {}
+  __device__ __forceinline__ static int size() { return static_cast<int>(blockDim.x); }
+  template <class T, class Op>
+  __device__ __forceinline__ static T Reduce(const T& v, Op op, const T&) {
+    return ReduceLanes<kWarp>(v, op);
+  }
+  template <class Op>
+  __device__ __forceinline__ Statistics Merge(const Statistics& v, Op op) {
+    const int lane = threadIdx.x % kWarp;
+    if (lane == 0) slots[threadIdx.x / kWarp] = v;
+    __syncthreads();
+    Statistics other;
+    if (lane < size() / kWarp) other = slots[lane];
+    return ReduceLanes<kWarp>(other, op);
+  }
+};
+
+template <int kRound, class A, int kPacks, class Team, class Total>
 __device__ __forceinline__ void RunWholeRounds(
-    const A& a, typename A::template Value<A::kPack> (&value)[kPacks], int packs,
-    LaneGroup<kLanes>& group, Total& total) {
+    const A& a, typename A::template Value<A::kPack> (&value)[kPacks], const Places& places,
+    Team& team, Total& total) {
   if constexpr (kRound < A::kRounds) {
     const auto join = A::template Join<kRound>();
     const auto identity = A::template Identity<kRound>();
     auto sum = identity;
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
-      const bool present = group.rank() + k * kLanes < packs;
-      sum = join(sum, a.template Visit<kRound>(value[k], present, total));
+      sum = join(sum, a.template Visit<kRound>(value[k], places.Reads(k), total));
     }
-    a.template Finish<kRound>(group.Reduce(sum, join, identity), total);
-    RunWholeRounds<kRound + 1>(a, value, packs, group, total);
+    a.template Finish<kRound>(team.Reduce(sum, join, identity), total);
+    RunWholeRounds<kRound + 1>(a, value, places, team, total);
   }
 }
 
@@ -53,40 +103,85 @@ __device__ __forceinline__ int WholePacksSeen(const A& a, int64_t row, int packs
   }
 }
 
+// Where packs begin in a row that is whole.
+template <int N>
+struct WholeSpan {
+  __device__ __forceinline__ static int PackColumn(int p) { return p * N; }
+};
+
+// One row, from its loads to its stores; `places` are those of this thread.
+template <int kPacks, class A, class Team>
+struct WholeRow {
+  static constexpr int N = A::kPack;
+  StowedRaw<A> stowed[kPacks];
+  Places places;
+  typename A::Total total;
+
+  __device__ __forceinline__ void Load(const A& a, int64_t row, bool active, const Places& at) {
+    places = at;
+    total = active ? a.Begin(row) : typename A::Total{};
+    LoadAlignedPacks<Team>(a, row, WholeSpan<N>{}, places, stowed);
+  }
+  __device__ __forceinline__ void Finish(const A& a, int64_t row, bool active, bool first,
+                                         Team& team) {
+    typename A::template Value<N> value[kPacks];
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      value[k] = a.template Open<N>(stowed[k].Get(), places.Reads(k), places.at(k) * N, total);
+    }
+    if (active) a.Look(row, total);
+    RunWholeRounds<0>(a, value, places, team, total);
+    if constexpr (Team::kInParts) {
+      a.Rebase(team.Merge(a.Gathered(total), typename A::Merge{}), total);
+    }
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (places.Writes(k)) a.template Store<N>(row, places.at(k) * N, value[k], total);
+    }
+    if (active && first) a.End(row, total);
+  }
+};
+
 }  // namespace internal
 
-// A row per group of kLanes lanes; the grid covers all rows.
-template <int kLanes, int kPacks, class A>
+// kRows rows per group of kLanes lanes, which are loaded together; the grid covers all rows.
+template <int kLanes, int kPacks, class A, int kRows = 1>
 __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
     RowWholeKernel(A every, int64_t rows, int packs) {
-  constexpr int N = A::kPack, kRows = RowPolicy::kGroupThreads / kLanes;
-  LaneGroup<kLanes> group;
-  const int64_t row = int64_t{blockIdx.x} * kRows + threadIdx.x / kLanes;
-  const A a = internal::WholeRowAt(every, row);
-  if (row >= rows) packs = 0;  // the lanes still take part in the reductions of their warp
-  const int read = internal::WholePacksSeen(a, row, packs);
-  auto total = row < rows ? a.Begin(row) : typename A::Total{};
-  internal::StowedRaw<A> stowed[kPacks];
+  using Team = internal::Alone<LaneGroup<kLanes>>;
+  constexpr int kGroups = RowPolicy::kGroupThreads / kLanes;
+  Team team;
+  internal::WholeRow<kPacks, A, Team> at[kRows];
+  const int64_t first = int64_t{blockIdx.x} * (kGroups * kRows) + threadIdx.x / kLanes;
 #pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
-    const int p = group.rank() + k * kLanes;
-    if (p >= read) continue;
-    stowed[k] = internal::StowedRaw<A>::Of(a.template Load<Access::kAligned, N>(row, p * N));
+  for (int r = 0; r < kRows; ++r) {
+    const int64_t row = first + r * kGroups;
+    const bool active = row < rows;  // else the lanes still take part in their warp's reductions
+    const A a = internal::WholeRowAt(every, row);
+    const int written = active ? packs : 0;
+    at[r].Load(a, row, active,
+               {team.rank(), kLanes, internal::WholePacksSeen(a, row, written), written});
   }
-  typename A::template Value<N> value[kPacks];
 #pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
-    const int p = group.rank() + k * kLanes;
-    value[k] = a.template Open<N>(stowed[k].Get(), p < read, p * N, total);
+  for (int r = 0; r < kRows; ++r) {
+    const int64_t row = first + r * kGroups;
+    at[r].Finish(internal::WholeRowAt(every, row), row, row < rows, team.rank() == 0, team);
   }
-  if (row < rows) a.Look(row, total);
-  internal::RunWholeRounds<0>(a, value, read, group, total);
-#pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
-    const int p = group.rank() + k * kLanes;
-    if (p < packs) a.template Store<N>(row, p * N, value[k], total);
-  }
-  if (row < rows && group.rank() == 0) a.End(row, total);
+}
+
+// A row per block.
+template <class A, class Shape>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
+    RowWholeBlockKernel(A every, int packs) {
+  using Team = internal::BlockTeam<A, Shape>;
+  __shared__ __align__(16) char scratch[Team::kScratchBytes];
+  const int64_t row = blockIdx.x;
+  const A a = internal::AtRow(every, row);
+  const int rank = threadIdx.x;
+  internal::WholeRow<Shape::kPacks, A, Team> whole;
+  whole.Load(a, row, true, {rank, Team::size(), internal::WholePacksSeen(a, row, packs), packs});
+  Team team(scratch);
+  whole.Finish(a, row, true, rank == 0, team);
 }
 
 }  // namespace cuda

@@ -65,16 +65,8 @@ struct SoftmaxBackwardRow {
     return {{LoadFrom<kAccess, N>(load_y, row, col), LoadFrom<kAccess, N>(load_dy, row, col)}};
   }
   static constexpr bool kShifts = HasShiftedLoads<Load_, kPack>;
-  template <bool kWhole, int N>
-  __device__ __forceinline__ Raw<N> LoadBefore(int64_t row, int64_t col, int64_t cols) const {
-    return {{load_y.template LoadBefore<N, kWhole>(row, col, cols),
-             load_dy.template LoadBefore<N, kWhole>(row, col, cols)}};
-  }
-  template <int N>
-  __device__ __forceinline__ void Shift(int64_t row, int64_t col, Raw<N>& raw,
-                                        const Raw<N>& next) const {
-    ShiftIntoPlace<N>(load_y, row, col, raw.input[0], next.input[0]);
-    ShiftIntoPlace<N>(load_dy, row, col, raw.input[1], next.input[1]);
+  __device__ __forceinline__ WordFrame Frame(int input, int64_t row, int64_t col) const {
+    return (input == 0 ? load_y : load_dy).Frame(row, col);
   }
   __device__ __forceinline__ Total Begin(int64_t) const { return {}; }
   __device__ __forceinline__ void Look(int64_t, Total&) const {}

@@ -49,19 +49,18 @@ struct SoftmaxRow {
   bool IsWhole(int64_t cols) const {
     return cols % kPack == 0 && cuda::AllAligned(load) && cuda::AllAligned(store);
   }
+  // For kernels with registers to spare: the exponentials stay, in C.
+  using Kept = std::conditional_t<kLog, SoftmaxRow, SoftmaxRow<false, Load_, Store_, true, false>>;
+  Kept Keep() const { return {load, store}; }
   template <Access kAccess, int N>
   __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
     return {{LoadFrom<kAccess, N>(load, row, col)}};
   }
   static constexpr bool kShifts = HasShiftedLoads<Load_, kPack>;
-  template <bool kWhole, int N>
-  __device__ __forceinline__ Raw<N> LoadBefore(int64_t row, int64_t col, int64_t cols) const {
-    return {{load.template LoadBefore<N, kWhole>(row, col, cols)}};
-  }
-  template <int N>
-  __device__ __forceinline__ void Shift(int64_t row, int64_t col, Raw<N>& raw,
-                                        const Raw<N>& next) const {
-    ShiftIntoPlace<N>(load, row, col, raw.input[0], next.input[0]);
+  // A lane has few columns of a narrow row: their exponentials stay in registers.
+  SoftmaxRow<kLog, Load_, Store_, true, false> Narrow() const { return {load, store}; }
+  __device__ __forceinline__ WordFrame Frame(int, int64_t row, int64_t col) const {
+    return load.Frame(row, col);
   }
   __device__ __forceinline__ Total Begin(int64_t) const { return {}; }
   __device__ __forceinline__ void Look(int64_t, Total&) const {}
@@ -148,7 +147,7 @@ struct SoftmaxRow {
   }
   // log_softmax is x - max + scale, softmax scale * exp(x - max), with the factor in the exponent
   // where that is for free.
-  static constexpr bool kScaleInExponent = !kLog && !kBase2 && sizeof(C) == 4;
+  static constexpr bool kScaleInExponent = !kLog && !kBase2 && !kReplaced && sizeof(C) == 4;
   static __device__ __forceinline__ void Conclude(const Statistics& row, Total& total) {
     total.max = row.max;
     total.sum = row.sum;
@@ -157,7 +156,7 @@ struct SoftmaxRow {
     } else if constexpr (kScaleInExponent) {
       total.scale = -log2f(row.sum);
     } else {
-      total.scale = C(1) / row.sum;
+      total.scale = ReciprocalOf(row.sum);  // the sum is 1 at least, or 0
     }
   }
   template <int N>

@@ -30,6 +30,14 @@ __device__ __forceinline__ float Exp2(float x) {
 __device__ __forceinline__ float ExpNonPositive(float x) { return Exp2(x * kLog2E); }
 __device__ __forceinline__ double ExpNonPositive(double x) { return exp(x); }
 
+// 1 / x of a normal number by the hardware (1 ulp).
+__device__ __forceinline__ float ReciprocalOf(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+__device__ __forceinline__ double ReciprocalOf(double x) { return 1 / x; }
+
 __device__ __forceinline__ float LogOf(float x) { return logf(x); }
 __device__ __forceinline__ double LogOf(double x) { return log(x); }
 

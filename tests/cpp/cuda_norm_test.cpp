@@ -14,9 +14,10 @@ enum Wanted { kDx = 1, kDWeight = 2, kDBias = 4, kAll = 7 };
 
 struct Case {
   int64_t rows, cols;
-  int64_t x_pad = 0;     // x_stride - cols
-  int64_t x_offset = 0;  // elements past an aligned address, of x ...
-  int64_t offset = 0;    // ... and of the other tensors
+  int64_t x_pad = 0;                       // x_stride - cols
+  int64_t x_offset = 0;                    // elements past an aligned address, of x ...
+  int64_t offset = 0;                      // ... and of the other tensors
+  int64_t dx_offset = 0, dsum_offset = 0;  // more than that
   int64_t weight_offset = 0;
   double mean = 0, spread = 1;
   bool weight = true, bias = true, mixed = false;
@@ -30,7 +31,7 @@ struct Case {
   int64_t numel() const { return rows * cols; }
   std::string Describe() const {
     std::string text = std::to_string(rows) + " x " + std::to_string(cols);
-    for (const int64_t v : {x_pad, x_offset, offset, weight_offset}) {
+    for (const int64_t v : {x_pad, x_offset, offset, dx_offset, dsum_offset, weight_offset}) {
       text += ", " + std::to_string(v);
     }
     for (const bool v : {weight, bias, mixed, residual, from_output, in_place}) {
@@ -178,10 +179,10 @@ class CudaNormTest : public PrimitiveTest {
     dy_ = numbers_.NormalArray(spec.dtype, k.numel());
     dsum_ = numbers_.NormalArray(spec.dtype, k.residual ? k.numel() : 0);
     Buffer x(*this, k.residual ? s_ : x_, k.x_offset), y(*this, y_, k.x_offset);
-    Buffer dy(*this, dy_, k.offset), dsum(*this, dsum_, k.offset);
+    Buffer dy(*this, dy_, k.offset), dsum(*this, dsum_, k.offset + k.dsum_offset);
     Buffer weight(*this, weight_, k.weight_offset), bias(*this, bias_, k.weight_offset),
         mean(*this, mean_), rstd(*this, rstd_);
-    Buffer dx(*this, spec.dtype, k.numel(), k.offset);
+    Buffer dx(*this, spec.dtype, k.numel(), k.offset + k.dx_offset);
     Buffer dweight(*this, spec.weight_dtype, k.cols, 1), dbias(*this, spec.weight_dtype, k.cols, 1);
     typename Op::Backward::Args args;
     args.dy = dy.data(), args.rstd = rstd.data();
@@ -381,10 +382,53 @@ TEST_P(CudaNormTest, OddOffsetsAndStrides) {
   }
 }
 
+// A backward whose tensors do not all lie alike within 16 bytes, with several rows per team of a
+// warp's part, of warps and of a cluster: packs follow dx, and are made of two words of the others.
+TEST_P(CudaNormTest, EachTensorOfABackwardAtAnOddOffset) {
+  for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{4500, 33},
+                                   {2300, 128},
+                                   {1200, 1001},
+                                   {400, 4097},
+                                   {150, 20001}}) {
+    for (const DType dtype : {DType::kFloat16, DType::kFloat32}) {
+      const Case k{.rows = rows, .cols = cols, .residual = true};
+      for (int which = 0; which < 4; ++which) {
+        Case odd = k;
+        if (which == 0) odd.x_offset = 1;
+        if (which == 1) odd.offset = 3, odd.x_offset = 3, odd.dx_offset = -2;
+        if (which == 2) odd.dx_offset = 1;
+        if (which == 3) odd.dsum_offset = 1;
+        RunBoth(dtype, odd);
+      }
+      RunBoth(dtype, {.rows = rows, .cols = cols, .x_pad = 1});
+    }
+  }
+}
+
+// Columns of 4, 8 and 16 lanes, a warp up to 128 packs, a block's registers up to 2048 (float64
+// 1536), clusters of 2 and more; x, weight and what is written each at an offset of its own.
+TEST_P(CudaNormTest, WidthsAroundTheTiersBoundariesAtOddOffsets) {
+  for (const DType dtype : kFloatingTypes) {
+    const int64_t pack = PackOf(dtype);
+    for (const int64_t cols : {31, 33, 63, 65, 127, 129, 137, 255, 257, 264}) {
+      RunBoth(dtype, {.rows = 37, .cols = cols, .x_offset = 1});
+      RunBoth(dtype, {.rows = 37, .cols = cols, .offset = pack - 1, .weight_offset = 1});
+    }
+    for (const int64_t packs : {33, 64, 128, 192, 256, 1536, 2048, 4096}) {
+      for (const int64_t extra : {-1, 0, static_cast<int>(pack)}) {
+        const int64_t cols = packs * pack + extra, rows = packs > 1000 ? 67 : 9;
+        RunBoth(dtype, {.rows = rows, .cols = cols, .x_offset = 1});
+        RunBoth(dtype, {.rows = rows, .cols = cols, .offset = pack - 1, .weight_offset = 1});
+      }
+    }
+  }
+}
+
 TEST_P(CudaNormTest, AMeanFarAboveTheSpread) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     for (const int64_t cols : {40, 768, 5000, 40000, 400000}) {
       RunBoth(dtype, {.rows = 4, .cols = cols, .mean = 1e4, .spread = 1e-3});
+      RunBoth(dtype, {.rows = 4, .cols = cols, .x_offset = 1, .mean = 1e4, .spread = 1e-3});
     }
   }
 }

@@ -225,6 +225,7 @@ TYPED_TEST(CudaSoftmaxTest, NarrowRowsOfEveryWidth) {
 }
 
 // The group tier: 4, 8, 16, 32 lanes, then 2, 4, 8 packs per lane.
+// Whole rows of up to 32 packs take two to a group, whose last may not be there.
 TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheGroupTiersBoundaries) {
   for (int64_t packs : {4, 8, 16, 32, 64, 128, 256}) {
     for (int64_t cols : {packs * this->kPack - 1, packs * this->kPack, packs * this->kPack + 1,
@@ -236,9 +237,10 @@ TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheGroupTiersBoundaries) {
 }
 
 // Enough rows to fill the device: a block's registers end at 4096 packs (512 threads of 8), for
-// float64 and gradients at 2048; from there on clusters of 2 and 4 blocks hold a row.
+// float64 and gradients at 2048; from there on clusters of 2 and 4 blocks hold a row. Whole rows
+// change their kernels at 1280 and 2048 packs, in float32 at 256 and 3072.
 TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheBlockTiersBoundaries) {
-  for (int64_t packs : {256, 384, 1408, 1536, 1792, 2048, 4096, 8192}) {
+  for (int64_t packs : {256, 384, 1280, 1408, 1536, 1792, 2048, 3072, 4096, 8192}) {
     for (int64_t cols : {packs * this->kPack - 1, packs * this->kPack, packs * this->kPack + 1,
                          (packs + 1) * this->kPack}) {
       this->Run({67, cols});
@@ -247,15 +249,21 @@ TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheBlockTiersBoundaries) {
   }
 }
 
-// The same where input and output lie differently: 1024 or 2048 packs in a block's registers, then
-// up to 110 KB in its shared memory, then a cluster's.
-TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheBlockTiersBoundariesAtOddOffsets) {
-  constexpr int64_t kShared = (110 << 10) - 3200;
-  for (int64_t packs : {int64_t{128}, int64_t{256}, int64_t{1024}, int64_t{2048}, kShared / 32,
-                        kShared / 16, int64_t{8192}}) {
+// The same where input and output lie differently: columns of 4, 8 and 16 lanes, a warp up to 128
+// packs, a block's registers up to 1536 (gradients) or 2304, then clusters of 2 and more.
+TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheTiersBoundariesAtOddOffsets) {
+  const auto run = [&](int64_t rows, int64_t cols) {
+    this->Run({rows, cols}, 1, 0);
+    this->Run({rows, cols}, 0, 1);
+    this->Run({rows, cols}, this->kPack - 1, 1);
+  };
+  for (int64_t cols : {31, 32, 33, 63, 64, 65, 127, 128, 129, 130, 137, 255, 256, 257, 263, 264}) {
+    run(37, cols);
+    if (this->HasFailure()) return;
+  }
+  for (int64_t packs : {33, 64, 128, 192, 256, 1024, 1536, 2048, 2304, 3072, 4608, 8192}) {
     for (int64_t cols : {packs * this->kPack - 1, packs * this->kPack, (packs + 1) * this->kPack}) {
-      this->Run({67, cols}, 1, 0);
-      this->Run({67, cols}, 0, 1);
+      run(67, cols);
       if (this->HasFailure()) return;
     }
   }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which kernel serves which row (primitive/cuda/row_policy.h, fused_policy.h). Needs no GPU.
+// Which kernel serves which row (primitive/cuda/row_policy.h, row_whole_policy.h,
+// fused_policy.h). Needs no GPU.
 #include "primitive/cuda/row_policy.h"
 
 #include <gtest/gtest.h>
 
 #include "primitive/cuda/fused_policy.h"
+#include "primitive/cuda/row_whole_policy.h"
 
 namespace oneflow_lite {
 namespace {
@@ -21,7 +23,10 @@ TEST(RowPolicyTest, EveryPlanHoldsItsRow) {
   for (const int pack : {2, 4, 8}) {
     for (const int most_packs : {2, 4, 8}) {
       for (const int blocks : {1, 8, 16}) {
-        for (const int64_t rows : {1, 3, 60, 67, 100000}) {
+        for (const int64_t rows : {1, 3, 60, 67, 68, 99, 100000}) {
+          // Shifted rows have blocks of another shape in clusters.
+          const bool shifted = rows == 3 || rows == 68 || rows == 99;
+          t.shifted = shifted, t.cluster_packs = 8, t.cluster_threads = 256;
           t.pack = pack, t.group_packs = most_packs > 4 ? 8 : 4, t.block_packs = most_packs;
           t.block_threads = 512, t.most_threads = 1024;
           t.register_cluster = t.shared_cluster = blocks;
@@ -32,12 +37,40 @@ TEST(RowPolicyTest, EveryPlanHoldsItsRow) {
               ASSERT_LE(plan.packs, t.group_packs) << packs;
             } else if (plan.tier == cuda::RowTier::kBlock) {
               ASSERT_LE(packs, int64_t{plan.blocks_per_row} * plan.threads * plan.packs) << packs;
-              ASSERT_LE(plan.packs, t.block_packs) << packs;
-              ASSERT_LE(plan.threads, plan.blocks_per_row > 1 ? t.most_threads : t.block_threads);
+              const bool clustered = plan.blocks_per_row > 1;
+              ASSERT_LE(plan.packs, clustered && shifted ? t.cluster_packs : t.block_packs)
+                  << packs;
+              const int most = shifted ? t.cluster_threads : t.most_threads;
+              ASSERT_LE(plan.threads, clustered ? most : t.block_threads) << packs;
               ASSERT_EQ(plan.threads % 32, 0) << packs;
             }
           }
         }
+      }
+    }
+  }
+}
+
+// The same of whole rows, and whatever is wider than a group of lanes has a kernel while one block
+// is enough for it.
+TEST(RowPolicyTest, EveryWholePlanHoldsItsRow) {
+  cuda::DeviceLimits limits{};
+  limits.multiprocessors = 132;
+  const auto fits = [](const cuda::WholePlan& plan, auto shape, int64_t packs) {
+    EXPECT_LE(plan.threads, shape.kThreads) << packs;
+    EXPECT_LE(packs, plan.threads * shape.kPacks) << packs;
+    EXPECT_EQ(plan.threads % 32, 0) << packs;
+  };
+  for (const int pack : {4, 8}) {
+    for (const int64_t rows : {1, 66, 67, 100000}) {
+      for (int64_t packs = 129; packs < 5000; ++packs) {
+        const cuda::WholePlan plan = cuda::ChooseWholePlan(rows, packs, pack, limits);
+        const bool held = packs <= (rows <= 66 ? 512 : pack == 8 ? 2048 : 3072);
+        ASSERT_EQ(plan.kernel != cuda::WholeKernel::kNone, held) << packs;
+        if (plan.kernel == cuda::WholeKernel::kTwo) fits(plan, cuda::WholeTwo{}, packs);
+        if (plan.kernel != cuda::WholeKernel::kFour) continue;
+        if (pack == 4) fits(plan, cuda::WholeFour<4>{}, packs);
+        if (pack == 8) fits(plan, cuda::WholeFour<8>{}, packs);
       }
     }
   }

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The row kernel of narrow rows that lie anyhow: read and written column by column, a row per group
+// of lanes. Each group has two rows at once, so that their loads and reductions overlap.
+#pragma once
+
+#include "primitive/cuda/launch.cuh"
+#include "primitive/cuda/row_load.cuh"
+#include "primitive/cuda/row_policy.h"
+
+namespace oneflow_lite {
+namespace cuda {
+namespace internal {
+
+template <class A, class = void>
+struct HasColumnConstants : std::false_type {};
+template <class A>
+struct HasColumnConstants<A, std::void_t<typename A::ColumnConstants>> : std::true_type {};
+
+// What a column has in all rows, where the algorithm says so.
+template <class A, bool = HasColumnConstants<A>::value>
+struct OfColumn {
+  __device__ __forceinline__ void Load(const A&, int64_t) {}
+  template <class Value, class Total>
+  __device__ __forceinline__ void Store(const A& a, int64_t row, int64_t col, const Value& value,
+                                        const Total& total) const {
+    a.template Store<1>(row, col, value, total);
+  }
+};
+template <class A>
+struct OfColumn<A, true> {
+  typename A::ColumnConstants constants;
+  __device__ __forceinline__ void Load(const A& a, int64_t col) { constants = a.ConstantsOf(col); }
+  template <class Value, class Total>
+  __device__ __forceinline__ void Store(const A& a, int64_t row, int64_t col, const Value& value,
+                                        const Total& total) const {
+    a.StoreColumn(row, col, value, total, constants);
+  }
+};
+
+template <int kRound, int kTogether, int kColumns, class A, class Value, class Group, class Total>
+__device__ __forceinline__ void RunColumnRounds(const A& a, Value (&value)[kTogether][kColumns],
+                                                int cols, Group& group, Total (&total)[kTogether]) {
+  if constexpr (kRound < A::kRounds) {
+    const auto join = A::template Join<kRound>();
+    const auto identity = A::template Identity<kRound>();
+    auto found = a.template Visit<kRound>(value[0][0], false, total[0]);
+    decltype(found) sum[kTogether];
+#pragma unroll
+    for (int r = 0; r < kTogether; ++r) {
+      sum[r] = identity;
+#pragma unroll
+      for (int k = 0; k < kColumns; ++k) {
+        const bool present = group.rank() + k * Group::kLanes < cols;
+        sum[r] = join(sum[r], a.template Visit<kRound>(value[r][k], present, total[r]));
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < kTogether; ++r) sum[r] = group.Reduce(sum[r], join, identity);
+#pragma unroll
+    for (int r = 0; r < kTogether; ++r) a.template Finish<kRound>(sum[r], total[r]);
+    RunColumnRounds<kRound + 1>(a, value, cols, group, total);
+  }
+}
+
+}  // namespace internal
+
+// The grid covers all rows; cols <= kLanes * kColumns.
+template <int kLanes, int kColumns, int kTogether, class A>
+__global__ void __launch_bounds__(RowPolicy::kGroupThreads)
+    RowColumnsKernel(A every, int64_t rows, int cols) {
+  constexpr int kGroups = RowPolicy::kGroupThreads / kLanes;
+  LaneGroup<kLanes> group;
+  const int64_t first = int64_t{blockIdx.x} * (kGroups * kTogether) + threadIdx.x / kLanes;
+  const int64_t col = group.rank();
+  typename A::template Raw<1> raw[kTogether][kColumns];
+  internal::OfColumn<A> of_column[kColumns];
+  typename A::Total total[kTogether];
+#pragma unroll
+  for (int r = 0; r < kTogether; ++r) {
+    const int64_t row = first + r * kGroups;
+    if (row >= rows) continue;
+    const A a = internal::AtRow(every, row);
+    total[r] = a.Begin(row);
+#pragma unroll
+    for (int k = 0; k < kColumns; ++k) {
+      if (col + k * kLanes < cols) {
+        raw[r][k] = a.template Load<Access::kAligned, 1>(row, col + k * kLanes);
+      }
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < kColumns; ++k) {
+    if (col + k * kLanes < cols) of_column[k].Load(every, col + k * kLanes);
+  }
+  typename A::template Value<1> value[kTogether][kColumns];
+#pragma unroll
+  for (int r = 0; r < kTogether; ++r) {
+#pragma unroll
+    for (int k = 0; k < kColumns; ++k) {
+      value[r][k] =
+          every.template Open<1>(raw[r][k], col + k * kLanes < cols, col + k * kLanes, total[r]);
+    }
+  }
+  internal::RunColumnRounds<0>(every, value, cols, group, total);
+#pragma unroll
+  for (int r = 0; r < kTogether; ++r) {
+    const int64_t row = first + r * kGroups;
+    if (row >= rows) continue;
+    const A a = internal::AtRow(every, row);
+#pragma unroll
+    for (int k = 0; k < kColumns; ++k) {
+      if (col + k * kLanes < cols) {
+        of_column[k].Store(a, row, col + k * kLanes, value[r][k], total[r]);
+      }
+    }
+    if (col == 0) a.End(row, total[r]);
+  }
+}
+
+// Up to so many columns; where rows are read as they lie, up to kFewColumns.
+inline constexpr int kMostColumns = 128, kFewColumns = 40;
+
+namespace internal {
+
+template <class A, class = void>
+struct HasNarrow : std::false_type {};
+template <class A>
+struct HasNarrow<A, std::void_t<decltype(&A::Narrow)>> : std::true_type {};
+// The algorithm that serves rows column by column.
+template <class A>
+auto NarrowOf(const A& a) {
+  if constexpr (HasNarrow<A>::value) {
+    return a.Narrow();
+  } else {
+    return a;
+  }
+}
+
+template <int kLanes, int kColumns, int kTogether, class A>
+cudaError_t LaunchColumnsOf(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
+  constexpr int kThreads = RowPolicy::kGroupThreads;
+  return Launch(RowColumnsKernel<kLanes, kColumns, kTogether, A>,
+                CeilDiv(rows, kThreads / kLanes * kTogether), kThreads, 0, stream, a, rows,
+                static_cast<int>(cols));
+}
+// Precondition: cols <= kMostColumns. Shares of a copy, 49152 rows of half, with one and two rows
+// together: softmax of 33 columns 0.80, 0.82, of 128 0.82, 0.76; rms_norm 0.72, 0.70 and 0.69,
+// 0.75.
+template <class A>
+cudaError_t LaunchColumns(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
+  constexpr bool kWeights = HasColumnConstants<A>::value;
+  if (cols <= kFewColumns)
+    return LaunchColumnsOf < 8, 5, kWeights ? 1 : 2 > (a, rows, cols, stream);
+  if (cols <= 64) return LaunchColumnsOf<16, 4, 2>(a, rows, cols, stream);
+  return LaunchColumnsOf < 16, 8, kWeights ? 2 : 1 > (a, rows, cols, stream);
+}
+
+}  // namespace internal
+
+}  // namespace cuda
+}  // namespace oneflow_lite
