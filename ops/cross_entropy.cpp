@@ -240,7 +240,9 @@ void DefineReduceLoss(OpDef& op) {
   op.backward = [](GradContext& c) -> Status {
     if (!c.needs(0) || !c.grad(0).defined()) return OkStatus();
     OFL_ASSIGN_OR_RETURN(Tensor each, functional::Cast(c.grad(0), c.spec(0).dtype));
-    OFL_ASSIGN_OR_RETURN(each, Mul(each, c.output(1).Detach()));
+    if (c.num_inputs() > 1 && c.spec(1).defined) {  // a sum's weight is 1
+      OFL_ASSIGN_OR_RETURN(each, Mul(each, c.output(1).Detach()));
+    }
     return c.Set(0, functional::Expand(each, c.spec(0).shape.dims()));
   };
 }

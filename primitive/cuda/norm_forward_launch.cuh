@@ -98,9 +98,11 @@ bool PlanWholeOf(const NormForward<T>& a, const DeviceLimits& limits, NormWholeP
   if (!IsWhole(a) || a.rows > kMaxBlocks / kMaxClusterBlocks) return false;
   NormWholeTraits t;
   t.most_threads = P::kWholeThreads<T>;
+  t.most_alone = P::kAloneThreads<T>;
   t.resident = P::kWholeThreads<T> * P::kWholeBlocks<T>;
   t.most_packs = kWholePacks<kResidual>;
   t.waves = kResidual ? 3 : 1;
+  t.early_alone = kResidual;
   t.most_blocks = 1;
   if (packs > P::kLanePacks) {
     t.most_blocks =

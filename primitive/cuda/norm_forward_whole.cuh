@@ -56,8 +56,6 @@ class NormWholeRow {
   static constexpr int kLanes = kIsLanes<kTeam> ? kTeam : kWarp;
 
   static constexpr bool kHold = kHoldsValues<T, kTeam, kResidual, kPacks>;
-  // Before a pack's weights are used, rather than when that has made room: where registers allow.
-  static constexpr bool kAskEarly = !kHold && kCentre;
   static constexpr bool kTwoWays = !kFull && !kIsLanes<kTeam> && sizeof(T) > 2;
 
  public:
@@ -73,8 +71,6 @@ class NormWholeRow {
   }
   __device__ __forceinline__ void AskForWeights() {
     step_ = size_ * N;
-    // Else the compiler keeps all columns from when the row was loaded, and spills them.
-    if (kAhead > 1 && kAhead < kPacks) step_ = __shfl_sync(0xffffffffu, step_, 0);
     next_ = col_;
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) AskForWeight(k);
@@ -114,26 +110,24 @@ class NormWholeRow {
     uint32_t col = col_;
 #pragma unroll
     for (int k = 0; k < kPacks; ++k, Advance(col)) {
-      if (!Has(k)) continue;
+      if (!Has(k)) break;  // with `continue` the compiler keeps all columns, and spills
       Values y = Value(k);
 #pragma unroll
       for (C& v : y.v) {
         if (kCentre && !kHold) v -= mean_;
         v = kCentre ? v * rstd_ + offset_ : v * rstd_;
       }
-      const Stowed weight = weight_[k % kAhead], bias = bias_[kCentre ? k % kAhead : 0];
-      if (kAskEarly && k + kAhead < kPacks) AskForWeight(k + kAhead);
       if (kPlain || p_.a.weight) {
-        const Values w = WeightOf(p_.a.weight, weight, col);
+        const Values w = WeightOf(p_.a.weight, weight_[k % kAhead], col);
 #pragma unroll
         for (int i = 0; i < N; ++i) y.v[i] *= w.v[i];
       }
       if (kPlain ? kCentre : p_.a.bias != nullptr) {
-        const Values b = WeightOf(p_.a.bias, bias, col);
+        const Values b = WeightOf(p_.a.bias, bias_[kCentre ? k % kAhead : 0], col);
 #pragma unroll
         for (int i = 0; i < N; ++i) y.v[i] += b.v[i];
       }
-      if (!kAskEarly && k + kAhead < kPacks) AskForWeight(k + kAhead);
+      if (k + kAhead < kPacks) AskForWeight(k + kAhead);
       StoreAlignedPack<N>(p_.a.y + row_ * p_.a.cols + col, ConvertPack<T>(y));
     }
   }

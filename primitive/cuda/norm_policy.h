@@ -70,14 +70,19 @@ struct NormPolicy {
   static constexpr int kFewWholePacks = 256;  // a block's part of few rows, at least
   // Threads of a cluster's blocks while there are no more than so many per multiprocessor.
   static constexpr int kFewClusterThreads = 256, kFewClusterBlocks = 4;
-  // One block per row: eight packs a thread where four leave more than a fifth of the threads that
-  // could be resident unused, and rows fill the device so many times. 12288 columns in half: 0.95
-  // to 0.97 of a copy, 0.89 to 0.93 with four.
-  static constexpr int kManyWaves = 4;
+  // One block per row takes eight packs a thread where four leave more than a tenth of the threads
+  // that could be resident unused, and eight fewer, and rows fill the device so many times (12288
+  // columns in half: 0.96 of a copy, 0.89 with four), or where all rows run at once then (1024 x
+  // 4096 in float32: 10.9 us, 11.6 with four).
+  static constexpr int kManyWaves = 3;
   template <class T>
   static constexpr int kWholeThreads = sizeof(T) == 8 ? 256 : 512;  // at most
   template <class T>
   static constexpr int kWholeBlocks = sizeof(T) == 8 ? 3 : 2;
+  // ... of a block without a cluster, with kMostPacks: float32 rows of 16384 run at 0.967 as two
+  // blocks, at 0.959 as one.
+  template <class T>
+  static constexpr int kAloneThreads = sizeof(T) == 4 ? 448 : kWholeThreads<T>;
   // Packs of weight and bias that are asked for before a row's sums are known, as registers allow.
   // Asked for one by one where they are used, they cost rms_norm at 65536 columns 5 % of a copy.
   template <class T, bool kCentre, int kPacks>
@@ -328,10 +333,12 @@ struct NormWholePlan {
 // What of a forward its plan depends on.
 struct NormWholeTraits {
   int most_threads;  // of a block
+  int most_alone;    // of a block that holds a row alone, with most_packs
   int resident;      // threads of a multiprocessor, at most
   int most_packs;    // per thread, that there is a kernel for
   int most_blocks;   // of a cluster
   int waves;         // of blocks with few packs per thread that are faster than fewer with more
+  bool early_alone;  // ... any number of waves, if a block holds a row
 };
 
 // False: the rows do not fit.
@@ -357,7 +364,8 @@ inline bool PlanNormWhole(int64_t rows, int64_t packs, const NormWholeTraits& t,
       const int64_t few = int64_t{each} * P::kFewClusterThreads;
       const bool use_few = blocks > 1 && (each < t.most_packs || packs <= few * t.most_blocks) &&
                            rows * blocks <= P::kFewClusterBlocks * limits.multiprocessors;
-      const int64_t most = int64_t{each} * t.most_threads;
+      const bool alone = blocks == 1 && t.most_blocks > 1 && each == P::kMostPacks;
+      const int64_t most = int64_t{each} * (alone ? t.most_alone : t.most_threads);
       return packs <= blocks * (use_few && few < most ? few : most);
     };
     plan->blocks = 1;
@@ -369,10 +377,14 @@ inline bool PlanNormWhole(int64_t rows, int64_t packs, const NormWholeTraits& t,
     plan->threads = static_cast<int>(CeilDiv(packs, int64_t{32} * each * plan->blocks) * 32);
     if (each == t.most_packs) return true;
     const bool in_waves = CeilDiv(packs, each) * rows <= t.waves * wave;
-    if (in_waves) return true;
+    if (in_waves || (each == P::kEarlyPacks && t.early_alone && plan->blocks == 1)) return true;
     if (each == P::kEarlyPacks || plan->blocks > 1) continue;
-    const int used = t.resident / plan->threads * plan->threads;
-    if (5 * used >= 4 * t.resident || rows * plan->threads <= P::kManyWaves * wave) return true;
+    const bool at_once = CeilDiv(packs, P::kMostPacks) * rows <= wave;
+    const int64_t used = t.resident / plan->threads * plan->threads;
+    const int64_t slots = CeilDiv(packs, 32 * P::kMostPacks) * 32 * P::kMostPacks;
+    const bool unused = 10 * used < 9 * t.resident && 10 * packs >= 9 * slots &&
+                        rows * plan->threads > P::kManyWaves * wave;
+    if (!at_once && !unused) return true;
   }
   return false;
 }

@@ -254,10 +254,13 @@ def test_wrong_calls():
     raises(TypeError, "softmax() takes at most 2 positional arguments (3 given)",
            lambda: X.softmax(1, None, 1))  # fmt: skip
     raises(
-        TypeError, "softmax() got an unexpected keyword argument 'axis'", lambda: X.softmax(axis=1)
+        TypeError, "softmax() got an unexpected keyword argument 'axes'", lambda: X.softmax(axes=1)
     )
     raises(
         TypeError, "softmax() got multiple values for argument 'dim'", lambda: X.softmax(1, dim=1)
+    )
+    raises(
+        TypeError, "softmax() got multiple values for argument 'axis'", lambda: X.softmax(1, axis=1)
     )
     raises(
         TypeError, "softmax() got multiple values for argument 'input'", lambda: X.softmax(input=X)
