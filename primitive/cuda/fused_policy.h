@@ -12,10 +12,10 @@ namespace cuda {
 
 struct FusedPolicy {
   static constexpr int64_t kMaxRows = (1 << 27) - 1;  // clusters of 16 blocks in a grid
-  static constexpr int kLanePacks = 128;        // of a row; per lane 1, 2 or 4
-  static constexpr int kLaneThreads = 128;      // of a block whose lanes share rows
-  static constexpr int kThreads = 512;          // of another block, at most ...
-  static constexpr int kBlocks = 2;             // ... of which a multiprocessor holds two
+  static constexpr int kLanePacks = 192;              // of a row that lanes of a warp share
+  static constexpr int kLaneThreads = 128;            // of a block whose lanes share rows
+  static constexpr int kThreads = 512;                // of another block, at most ...
+  static constexpr int kBlocks = 2;                   // ... of which a multiprocessor holds two
   static constexpr int kClusterThreads = 256;   // of a block of a cluster, while 16 are enough
   static constexpr int kHeldPacks = 4;          // per thread, of rows in single blocks ...
   static constexpr int kAloneBytes = 32 << 10;  // ... whose values take so many bytes at most
@@ -34,7 +34,7 @@ struct HeldTraits {
 
 struct HeldPlan {
   int lanes = 0;      // that share a row; 0: a block does, or several
-  int packs = 0;      // per thread
+  int packs = 0;      // per thread, of which a thread lacks one at most
   int threads = 0;    // of a block
   int blocks = 1;     // that share a row
   bool full = false;  // whether every thread has all its packs
@@ -49,20 +49,20 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& t,
   if (rows > P::kMaxRows) return false;
   if (packs <= P::kLanePacks) {
     plan->threads = P::kLaneThreads;
-    plan->packs = packs <= 16 ? 1 : packs <= 32 ? 2 : 4;
-    plan->lanes = 4;
-    while (plan->lanes * plan->packs < packs) plan->lanes *= 2;
+    plan->lanes = packs <= 4 ? 4 : packs <= 8 ? 8 : packs <= 64 ? 16 : 32;
+    plan->packs = static_cast<int>((packs + plan->lanes - 1) / plan->lanes);
     plan->full = plan->lanes * plan->packs == packs;
     return true;
   }
   // The fewest blocks of so many threads with so many packs each, if they are enough.
   const auto in_blocks = [&](int each, int threads, auto&& enough) {
-    plan->packs = each;
     plan->blocks = 1;
     while (plan->blocks < t.most_blocks && !enough(plan->blocks)) plan->blocks *= 2;
     const int64_t shared_out = int64_t{plan->blocks} * each * 32;
     plan->threads = static_cast<int>((packs + shared_out - 1) / shared_out) * 32;
-    plan->full = int64_t{plan->blocks} * plan->threads * each == packs;
+    const int64_t size = int64_t{plan->blocks} * plan->threads;
+    plan->packs = static_cast<int>((packs + size - 1) / size);
+    plan->full = size * plan->packs == packs;
     return plan->threads <= threads;
   };
   const auto room = [&](int each, int threads) {

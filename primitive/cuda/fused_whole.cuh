@@ -42,7 +42,9 @@ template <int N, int kPacks, bool kFull>
 struct PacksOfThread {
   int packs, size, rank;
 
-  __device__ __forceinline__ bool Has(int k) const { return kFull || rank + k * size < packs; }
+  __device__ __forceinline__ bool Has(int k) const {
+    return kFull || k + 1 < kPacks || rank + k * size < packs;
+  }
   __device__ __forceinline__ int Column(int k) const { return (rank + k * size) * N; }
   // Columns of the kLanes lanes that this thread is one of.
   template <int kLanes>
@@ -148,11 +150,12 @@ __device__ __forceinline__ void RunHeldRow(const A& a, int64_t row, Held& held, 
   });
 }
 
-// Registers of a lane, as blocks per multiprocessor: 48, 64 or 80 with 1, 2 or 4 packs.
+// Registers of a lane, as blocks per multiprocessor: 48, 64, 80 or 128.
 template <int kPacks>
 inline constexpr int kFusedLaneBlocks = kPacks == 1   ? 10
                                         : kPacks == 2 ? 8
-                                                      : 6;
+                                        : kPacks <= 4 ? 6
+                                                      : 4;
 
 // A row per kLanes lanes; the grid covers all rows.
 template <int kLanes, int kPacks, bool kFull, class A>
@@ -180,7 +183,8 @@ __global__ void __launch_bounds__(FusedPolicy::kThreads, FusedPolicy::kBlocks)
       Exchange::block() * threads + static_cast<int>(threadIdx.x)};
   const auto run = [&](auto&& held) {
     RunHeldRow(a, internal::ClusterIndex(), held, [&](auto& of) {
-      const auto* parts = exchange.Give(of.template Gather<kWarp>(held));
+      exchange.Send(of.template Gather<kWarp>(held));
+      const auto* parts = exchange.Receive();
       of.Begin(of.Merge(parts, Exchange::values()));
     });
   };

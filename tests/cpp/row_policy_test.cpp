@@ -108,11 +108,14 @@ TEST(FusedPolicyTest, EveryPlanHoldsItsRow) {
             const int64_t threads =
                 plan.lanes > 0 ? plan.lanes : int64_t{plan.blocks} * plan.threads;
             ASSERT_LE(packs, threads * plan.packs) << packs;
+            ASSERT_GT(packs, threads * (plan.packs - 1)) << packs;
             ASSERT_EQ(plan.full, packs == threads * plan.packs) << packs;
             ASSERT_LE(plan.blocks, blocks) << packs;
             ASSERT_LE(plan.threads, 512) << packs;
             ASSERT_EQ(plan.threads % 32, 0) << packs;
-            ASSERT_LE(plan.packs * (plan.holds ? value_bytes : 16), 128) << packs;
+            if (plan.lanes == 0) {
+              ASSERT_LE(plan.packs * (plan.holds ? value_bytes : 16), 128) << packs;
+            }
           }
         }
       }
