@@ -15,8 +15,8 @@
 
 #include "primitive/cuda/async_copy.cuh"
 #include "primitive/cuda/cluster_gather.cuh"
+#include "primitive/cuda/norm_few_policy.h"
 #include "primitive/cuda/norm_math.cuh"
-#include "primitive/cuda/norm_policy.h"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -292,7 +292,7 @@ template <class T, bool kFromOutput>
 inline constexpr int kFewUnroll = (sizeof(T) == 2 ? 3 : 4) - (kFromOutput ? 1 : 0);
 
 template <class T, int kPacks, bool kCentre, bool kFromOutput>
-__global__ void __launch_bounds__(NormPolicy::kFewBlockThreads, kFewBlocks<T, kPacks>)
+__global__ void __launch_bounds__(NormFewPolicy::kThreads, kFewBlocks<T, kPacks>)
     NormFewKernel(const __grid_constant__ NormBackward<T> a,
                   const __grid_constant__ NormFewGrid<T> grid) {
   extern __shared__ __align__(16) char shared[];

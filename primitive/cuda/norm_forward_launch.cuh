@@ -67,8 +67,8 @@ NormWhole<T> WholeOf(const NormForward<T>& a, bool centre) {
 template <bool kCentre, bool kResidual, int kTeam, int kPacks, class T>
 cudaError_t LaunchLanes(const NormWhole<T>& p, cudaStream_t stream) {
   return Launch(NormLanesKernel<T, kCentre, kResidual, kTeam, kPacks>,
-                CeilDiv(p.a.rows, NormPolicy::kLaneThreads / kTeam), NormPolicy::kLaneThreads, 0,
-                stream, p);
+                CeilDiv(p.a.rows, NormWholePolicy::kLaneThreads / kTeam),
+                NormWholePolicy::kLaneThreads, 0, stream, p);
 }
 // capacity: packs that the lanes hold.
 template <bool kCentre, bool kResidual, class T>
@@ -88,11 +88,12 @@ cudaError_t LaunchLanesFor(int capacity, const NormWhole<T>& p, cudaStream_t str
 
 // Packs per thread, at most. Two inputs leave no room for eight.
 template <bool kResidual>
-inline constexpr int kWholePacks = kResidual ? NormPolicy::kBlockManyPacks : NormPolicy::kMostPacks;
+inline constexpr int kWholePacks =
+    kResidual ? NormWholePolicy::kBlockManyPacks : NormWholePolicy::kMostPacks;
 
 template <bool kCentre, bool kResidual, class T>
 bool PlanWholeOf(const NormForward<T>& a, const DeviceLimits& limits, NormWholePlan* plan) {
-  using P = NormPolicy;
+  using P = NormWholePolicy;
   using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
   const int64_t packs = a.cols / kPackSize<T>;
   if (!IsWhole(a) || a.rows > kMaxBlocks / kMaxClusterBlocks) return false;
@@ -124,7 +125,7 @@ cudaError_t LaunchBlocks(const NormWholePlan& plan, const NormWhole<T>& p,
 template <bool kCentre, bool kResidual, class T>
 cudaError_t LaunchWhole(const NormWholePlan& plan, const NormForward<T>& a,
                         const DeviceLimits& limits, cudaStream_t stream) {
-  using P = NormPolicy;
+  using P = NormWholePolicy;
   const NormWhole<T> p = WholeOf(a, kCentre);
   if (plan.lanes > 0) {
     return LaunchLanesFor<kCentre, kResidual>(plan.lanes * plan.packs, p, stream);

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "primitive/cuda/norm_math.cuh"
-#include "primitive/cuda/norm_policy.h"
+#include "primitive/cuda/norm_whole_policy.h"
 #include "primitive/cuda/warp_exchange.cuh"
 
 namespace oneflow_lite {
@@ -289,11 +289,12 @@ __device__ __forceinline__ void RunWhole(bool full, bool plain, Run&& run) {
 
 // A row per kTeam lanes; the grid covers all rows.
 template <class T, bool kCentre, bool kResidual, int kTeam, int kPacks>
-__global__ void __launch_bounds__(NormPolicy::kLaneThreads, NormPolicy::LaneBlocks<T>(kPacks))
+__global__ void __launch_bounds__(NormWholePolicy::kLaneThreads,
+                                  NormWholePolicy::LaneBlocks<T>(kPacks))
     NormLanesKernel(const __grid_constant__ NormWhole<T> p) {
   constexpr int kRows = kWarp / kTeam;  // of a warp
   const int64_t first =
-      (int64_t{blockIdx.x} * (NormPolicy::kLaneThreads / kWarp) + threadIdx.x / kWarp) * kRows;
+      (int64_t{blockIdx.x} * (NormWholePolicy::kLaneThreads / kWarp) + threadIdx.x / kWarp) * kRows;
   const int64_t row = first + threadIdx.x % kWarp / kTeam;
   const bool full = p.packs == kTeam * kPacks && first + kRows <= p.a.rows;
   RunWhole<kHoldsValues<T, kTeam, kResidual, kPacks>>(full, p.plain, [&](auto full, auto plain) {
@@ -308,10 +309,11 @@ __global__ void __launch_bounds__(NormPolicy::kLaneThreads, NormPolicy::LaneBloc
 
 // A row per block, or per cluster of blocks.
 template <class T, bool kCentre, bool kResidual, int kPacks>
-__global__ void __launch_bounds__(NormPolicy::kWholeThreads<T>, NormPolicy::kWholeBlocks<T>)
+__global__ void __launch_bounds__(NormWholePolicy::kWholeThreads<T>,
+                                  NormWholePolicy::kWholeBlocks<T>)
     NormBlockKernel(const __grid_constant__ NormWhole<T> p) {
   using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
-  constexpr int kAhead = NormPolicy::kWeightsAhead<T, kCentre, kPacks>;
+  constexpr int kAhead = NormWholePolicy::kWeightsAhead<T, kCentre, kPacks>;
   extern __shared__ __align__(16) char shared[];
   Exchange exchange(shared);
   const int size = Exchange::blocks() * static_cast<int>(blockDim.x);
@@ -321,7 +323,7 @@ __global__ void __launch_bounds__(NormPolicy::kWholeThreads<T>, NormPolicy::kWho
     NormWholeRow<T, kCentre, kResidual, 0, kPacks, kAhead, decltype(full)::value,
                  decltype(plain)::value>
         part(p, internal::ClusterIndex(), p.packs, rank, size);
-    constexpr bool kWithRow = kPacks <= NormPolicy::kEarlyPacks;
+    constexpr bool kWithRow = kPacks <= NormWholePolicy::kEarlyPacks;
     part.Load();
     if (kWithRow) part.AskForWeights();
     exchange.Send(part.Gather());

@@ -37,11 +37,6 @@ inline constexpr int kNormScratchBytes =
 template <class T>
 inline constexpr int kManyPacks = sizeof(T) == 2 ? 2 : 4;
 
-// Threads that a block may have.
-template <int kPacks, bool kAligned>
-inline constexpr int kNormThreads =
-    kPacks == 1 && kAligned ? NormPolicy::kFewThreads : NormPolicy::kThreads;
-
 // One thread's part in its team. kInputs tensors of T are copied per row; kAligned: every row of
 // every tensor starts at a multiple of 16 bytes.
 //
