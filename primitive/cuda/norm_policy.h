@@ -4,9 +4,9 @@
 // bytes are moved, norm_few_policy.h has another. A forward over whole packs is
 // norm_whole_policy.h's; others go through row.cuh.
 //
-// Blocks stay for the whole launch, one per multiprocessor, and consist of
-// teams. A team owns some columns and visits row after row, so that weights stay on chip and their
-// gradients gather in registers. What a team is depends on the row's packs of 16 bytes:
+// Blocks stay for the whole launch, one per multiprocessor, and consist of teams. A team owns some
+// columns and visits row after row, so that weights stay on chip and their gradients gather in
+// registers. What a team is depends on the row's packs of 16 bytes:
 //
 //   packs                       team                         packs per thread
 //   up to kFewPacks             1 to kFewPacks lanes         1
@@ -16,7 +16,8 @@
 //   more                        slices of 16 warps, which know the row's sums from a first kernel
 //
 // Rows that are not known to be aligned have whole packs too, and up to 14 columns outside of them,
-// one a thread: their teams have 16 lanes at least (float32 8, float64 2).
+// one a thread: their teams have 16 lanes at least (float32 8, float64 2). Of half, with four packs
+// per thread, 12 warps take the place of 16 (MostNormThreads).
 #pragma once
 
 #include <stddef.h>
