@@ -195,8 +195,7 @@ StatusOr<Tensor> AsStrided(const Tensor& x, absl::Span<const int64_t> shape,
                                 .Attr("offset")
                                 .Get();
   if (!x.is_contiguous() && GradEnabled() && autograd::RequiresGrad(x)) {
-    return Error(ErrorKind::kNotImplemented,
-                 "as_strided(): the gradient of ", Describe(x),
+    return Error(ErrorKind::kNotImplemented, "as_strided(): the gradient of ", Describe(x),
                  " that is not contiguous is not there; pass contiguous()");
   }
   return Call(op, {x},
