@@ -43,6 +43,13 @@ StatusOr<Tensor> CallScatter(const char* name, const OpExpr& op, const Tensor& s
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(name, dim, self));
   OFL_ASSIGN_OR_RETURN(Tensor places, WithDims(index));
   OFL_ASSIGN_OR_RETURN(Tensor from, SourceFor(name, self, places, src));
+  // What is written may not be read again.
+  if (places.storage() == self.storage()) {
+    OFL_ASSIGN_OR_RETURN(places, Clone(places));
+  }
+  if (from.storage() == self.storage()) {
+    OFL_ASSIGN_OR_RETURN(from, Clone(from));
+  }
   if (self.ndim() > 0) return Call(op, {self, places, from}, {axis});
   OFL_ASSIGN_OR_RETURN(Tensor line, Unsqueeze(self, 0));
   OFL_RETURN_IF_ERROR(Call(op, {line, places, from}, {axis}).status());

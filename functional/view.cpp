@@ -5,6 +5,8 @@
 
 #include "functional/copy.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/function.h"
 #include "oneflow_lite/framework/op_expr.h"
 
@@ -192,6 +194,10 @@ StatusOr<Tensor> AsStrided(const Tensor& x, absl::Span<const int64_t> shape,
                                 .Attr("strides")
                                 .Attr("offset")
                                 .Get();
+  if (!x.is_contiguous() && GradEnabled() && autograd::RequiresGrad(x)) {
+    return Error(ErrorKind::kNotImplemented, "as_strided(): the gradient of ", Describe(x),
+                 " that is not contiguous is not there; pass contiguous()");
+  }
   return Call(op, {x},
               {Dims(shape.begin(), shape.end()), Dims(strides.begin(), strides.end()),
                offset.value_or(x.offset()) - x.offset()});

@@ -24,7 +24,7 @@ def nonzero(x: Tensor) -> Tensor:
     How many there are is known only once they are counted, so this waits for the device.
     """
     found = np.argwhere((x != 0).numpy(force=True)).astype(np.int64)
-    return _ext.tensor(found, device=x.device).view(-1, x.ndim)
+    return _ext.tensor(found, device=x.device).view(found.shape)
 
 
 def _as_places(item: Any, device: Any) -> Tensor:
@@ -116,7 +116,11 @@ class _Plan:
 
     def flat(self) -> tuple[Tensor, Tensor, tuple[int, ...]]:
         """The view with the dims of the places joined as dim 0, the joined places, their shape."""
-        shape = np.broadcast_shapes(*(tuple(p.shape) for p in self.places))
+        shapes = [tuple(p.shape) for p in self.places]
+        try:
+            shape = np.broadcast_shapes(*shapes)
+        except ValueError:
+            raise IndexError(f"indices of shapes {shapes} do not go together") from None
         order = self.dims + [d for d in range(self.view.ndim) if d not in self.dims]
         moved = self.view.permute(order)
         sizes = moved.shape[: len(self.dims)]
@@ -146,7 +150,9 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     """``x[index] = value`` where the index has data in it."""
     if isinstance(index, Tensor) and index.dtype is _ext.bool and index.shape == x.shape:
         if isinstance(value, float | int) or (isinstance(value, Tensor) and value.numel() == 1):
-            filled = value if not isinstance(value, Tensor) else value.to(x.device).reshape(())
+            # Of x's dtype: a wider one would round the elements that stay.
+            filled = value if isinstance(value, Tensor) else _ext.tensor(value)
+            filled = filled.to(x.device, x.dtype).reshape(())
             x.copy_(_C.where(index.to(x.device), filled, x))
             return
     plan = _Plan(x, index)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._division import floor_divide, remainder
 from oneflow_lite._indexing import nonzero
 from oneflow_lite._oneflow_lite import _C, Tensor, dtype
 
@@ -42,30 +43,6 @@ def sign(input: Tensor) -> Tensor:
     x = input.detach()
     y = (x > 0).to(None, x.dtype) - (x < 0).to(None, x.dtype) if x.dtype is not _ext.bool else x
     return _C.where(x == x, y, x) if x.dtype.is_floating_point else y
-
-
-def _whole(name: str, input: _Operand, other: _Operand) -> Tensor:
-    """The quotient, for integers by way of float64."""
-    pair = [t for t in (input, other) if isinstance(t, Tensor)]
-    if not pair:
-        raise TypeError(f"{name}(): one of the operands must be a tensor")
-    if any(t.dtype.is_floating_point for t in pair) or isinstance(input, float):
-        return _C.div(input, other)
-    if isinstance(other, float):
-        return _C.div(input, other)
-    wide = [t.double() if isinstance(t, Tensor) else t for t in (input, other)]
-    return _C.div(*wide)
-
-
-def floor_divide(input: _Operand, other: _Operand) -> Tensor:
-    """The quotient rounded down; integers stay integers (exact up to 2^53)."""
-    quotient = _C.floor(_whole("floor_divide", input, other))
-    return quotient.to(None, _C.mul(input, other).dtype)
-
-
-def remainder(input: _Operand, other: _Operand) -> Tensor:
-    """``input - floor_divide(input, other) * other``: of the sign of ``other``."""
-    return _C.sub(input, floor_divide(input, other).detach() * other)
 
 
 def log1p(input: Tensor) -> Tensor:
@@ -145,11 +122,30 @@ def lerp(input: Tensor, end: Tensor, weight: _Operand) -> Tensor:
 # Shapes ---------------------------------------------------------------------------------------
 
 
-def movedim(input: Tensor, source: int, destination: int) -> Tensor:
-    """A view with one dim moved to another place."""
-    order = list(range(input.ndim))
-    order.insert(destination % input.ndim, order.pop(source % input.ndim))
-    return input.permute(order)
+def _dim(name: str, input: Tensor, dim: int) -> int:
+    n = max(1, input.ndim)
+    if not -n <= dim < n:
+        raise IndexError(f"{name}(): dim {dim} is out of range [{-n}, {n - 1}] for a tensor of "
+                         f"shape {list(input.shape)}")  # fmt: skip
+    return dim % n
+
+
+def _dims(name: str, input: Tensor, dims: int | Sequence[int]) -> list[int]:
+    found = [_dim(name, input, d) for d in ([dims] if isinstance(dims, int) else dims)]
+    if len(set(found)) < len(found):
+        raise ValueError(f"{name}(): a dim occurs twice in {dims}")
+    return found
+
+
+def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """A view with dims moved to other places; the others keep their order."""
+    start, end = _dims("movedim", input, source), _dims("movedim", input, destination)
+    if len(start) != len(end):
+        raise ValueError(f"movedim(): {len(start)} dims to {len(end)} places")
+    order = [d for d in range(input.ndim) if d not in start]
+    for at, d in sorted(zip(end, start, strict=True)):
+        order.insert(at, d)
+    return input.permute(order[: input.ndim])
 
 
 def repeat(input: Tensor, *sizes: Any) -> Tensor:
@@ -157,6 +153,8 @@ def repeat(input: Tensor, *sizes: Any) -> Tensor:
     times = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
     if len(times) < input.ndim:
         raise ValueError(f"repeat(): {len(times)} sizes for a tensor of {input.ndim} dims")
+    if any(n < 0 for n in times):
+        raise ValueError(f"repeat(): sizes are {times}, but they must not be negative")
     shape = [1] * (len(times) - input.ndim) + list(input.shape)
     pairs = [n for pair in zip([1] * len(shape), shape, strict=True) for n in pair]
     wide = [n for pair in zip(times, shape, strict=True) for n in pair]
@@ -172,7 +170,9 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
 
 def repeat_interleave(input: Tensor, repeats: int, dim: int | None = None) -> Tensor:
     """Each element so many times in a row, along a dim or of the flat tensor."""
-    x, axis = (input.reshape(-1), 0) if dim is None else (input, dim % input.ndim)
+    x, axis = (
+        (input.reshape(-1), 0) if dim is None else (input, _dim("repeat_interleave", input, dim))
+    )
     shape = list(x.shape)
     wide = x.unsqueeze(axis + 1).expand([*shape[: axis + 1], repeats, *shape[axis + 1 :]])
     return wide.reshape([*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]])
@@ -181,26 +181,37 @@ def repeat_interleave(input: Tensor, repeats: int, dim: int | None = None) -> Te
 def flip(input: Tensor, *dims: Any) -> Tensor:
     """The order of the elements along the dims turned round."""
     chosen = list(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else list(dims)
-    for dim in chosen:
-        size = input.shape[dim]
+    for dim in _dims("flip", input, chosen):
+        size = input.shape[dim] if input.ndim > 0 else 1
         places = size - 1 - _C.arange(size, device=input.device)
         input = input.index_select(dim, places)
     return input
 
 
-def roll(input: Tensor, shifts: int, dims: int | None = None) -> Tensor:
-    """The elements moved along a dim (or in the flat tensor), round from its end to its start."""
+def roll(
+    input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None
+) -> Tensor:
+    """The elements moved along dims (or in the flat tensor), round from the end to the start."""
+    steps = [shifts] if isinstance(shifts, int) else list(shifts)
     if dims is None:
-        return roll(input.reshape(-1), shifts, 0).reshape(input.shape)
-    size = input.shape[dims]
-    cut = -shifts % size if size else 0
-    parts = [input.narrow(dims, cut, size - cut), input.narrow(dims, 0, cut)]
-    return _C.cat(parts, dims)
+        return roll(input.reshape(-1), sum(steps), 0).reshape(input.shape)
+    along = [dims] if isinstance(dims, int) else list(dims)
+    if len(steps) != len(along):
+        raise ValueError(f"roll(): {len(steps)} shifts for {len(along)} dims")
+    for shift, given in zip(steps, along, strict=True):
+        dim = _dim("roll", input, given)
+        if input.ndim == 0 or input.shape[dim] == 0:
+            continue
+        size = input.shape[dim]
+        cut = -shift % size
+        parts = [input.narrow(dim, cut, size - cut), input.narrow(dim, 0, cut)]
+        input = _C.cat(parts, dim)
+    return input
 
 
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """One dim as several."""
-    d = dim % input.ndim
+    d = _dim("unflatten", input, dim)
     return input.reshape([*input.shape[:d], *sizes, *input.shape[d + 1 :]])
 
 
@@ -210,8 +221,13 @@ def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
 
 
 def diagonal(input: Tensor) -> Tensor:
-    """The diagonal of a matrix, a view."""
+    """The diagonal of a matrix: a view, but a copy where a strided one needs a gradient."""
+    if input.ndim != 2:
+        raise _ext.ShapeError(f"diagonal(): takes a matrix, not shape {list(input.shape)}")
     n = min(input.shape)
+    if n > 0 and (input.is_contiguous() or input.requires_grad):
+        cols = input.shape[1]
+        return input.reshape(-1)[: (n - 1) * (cols + 1) + 1 : cols + 1]
     rows, cols = input.stride()
     return input.as_strided([n], [rows + cols])
 
@@ -237,8 +253,10 @@ def triu(input: Tensor, diagonal: int = 0) -> Tensor:
 
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask holds, 1-D. Waits for the device."""
-    x = input.expand(mask.shape) if input.shape != mask.shape else input
-    return x[mask]
+    if mask.dtype is not _ext.bool:
+        raise _ext.DTypeError(f"masked_select(): mask has dtype {mask.dtype.name}, expected bool")
+    shape = _C.where(mask, input.detach(), 0).shape if input.shape != mask.shape else mask.shape
+    return input.expand(shape)[mask.expand(shape)]
 
 
 # Sums and products ----------------------------------------------------------------------------
@@ -281,16 +299,26 @@ def norm(
     dtype: dtype | None = None,
 ) -> Tensor:
     """The p-norm over dims, or over all; p may be infinite."""
-    x = abs(input if dtype is None else input.to(None, dtype))
-    if p in (None, "fro", 2):
-        return (x * x).sum(dim, keepdim).sqrt()
+    result = input.dtype if dtype is None else dtype
+    narrow = result in (_ext.float16, _ext.bfloat16)
+    if narrow:  # whose squares soon overflow
+        y = norm(input, p, dim, keepdim, _ext.float32)
+        return y.to(None, result)
+    x = abs(input.to(None, result))
     if p in (math.inf, -math.inf):
         return x.amax(dim, keepdim) if p == math.inf else x.amin(dim, keepdim)
     if p == 1:
         return x.sum(dim, keepdim)
-    if isinstance(p, str):
+    if isinstance(p, str) and p != "fro":
         raise ValueError(f'norm(): p is "{p}", but it must be a number or "fro"')
-    return (x**p).sum(dim, keepdim) ** (1 / p)
+    if p == 0:
+        return (x != 0).sum(dim, keepdim).to(None, result)
+    square = p in (None, "fro", 2)
+    total = (x * x if square else x**p).sum(dim, keepdim)
+    # The slope of the root at 0 is infinite; a norm of 0 has the gradient 0.
+    nothing = total == 0
+    total = _C.where(nothing, 1.0, total)
+    return _C.where(nothing, 0.0, total.sqrt() if square else total ** (1 / p))
 
 
 def clamp_min(input: Tensor, min: float) -> Tensor:

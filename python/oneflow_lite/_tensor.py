@@ -111,7 +111,13 @@ def _in_place(name: str) -> Any:
     function = getattr(Tensor, name)
 
     def in_place(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return self.copy_(function(self, *args, **kwargs))
+        result = function(self, *args, **kwargs)
+        if result.dtype.is_floating_point and not self.dtype.is_floating_point:
+            raise _ext.DTypeError(
+                f"{name}_(): the result has dtype {result.dtype.name}, which cannot be stored in a "
+                f"tensor of shape {list(self.shape)} ({self.dtype.name}, {self.device})"
+            )
+        return self.copy_(result)
 
     in_place.__name__, in_place.__qualname__ = f"{name}_", f"Tensor.{name}_"
     in_place.__doc__ = f"Overwrites the tensor with the result of ``{name}``."

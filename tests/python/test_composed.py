@@ -141,6 +141,93 @@ def test_truth():
     assert flow.isclose(x, x, equal_nan=True).all() and not flow.isclose(x, x)[0]
 
 
+# The ratio rounds up to an integer; signs; an infinite divisor; a ratio that float32 cannot hold.
+DIVIDED = [(1.0, 0.1), (-1.0, 0.1), (5.3, 0.1), (-5.3, -0.1), (5.0, math.inf), (-5.0, math.inf),
+           (5.0, -math.inf), (0.0, -math.inf), (1e7, 3.0), (65504.0, 3.0), (7.0, 0.0)]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("pair", DIVIDED)
+def test_division_rounded_down(pair, dtype, device):
+    a, b = (tensor(np.array([v]), dtype, device) for v in pair)
+    x, y = host(a).astype(dtype), host(b).astype(dtype)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(host(a // b), (x // y).astype(np.float64))
+        np.testing.assert_array_equal(host(a % b), (x % y).astype(np.float64))
+
+
+def test_an_integer_over_0():
+    x = flow.tensor([3, -3])
+    assert (x // 0).tolist() == [0, 0] and (x // flow.tensor([0, 2])).tolist() == [0, -2]
+
+
+def test_norm_corners():
+    x = flow.tensor([300.0, 400.0], dtype=flow.float16)
+    assert x.norm().item() == 500 and x.norm().dtype is flow.float16  # its squares overflow
+    assert F.normalize(x, dim=0).isfinite().all()
+    assert flow.tensor([1.0, 0.0, 3.0]).norm(0).item() == 2
+    for p in (2, 3):
+        zero = flow.zeros(3, requires_grad=True)
+        zero.norm(p).backward()
+        assert zero.grad.tolist() == [0, 0, 0]
+
+
+def test_diagonal_of_a_view():
+    x = flow.arange(20.0).view(4, 5).requires_grad_()
+    for view in (x, x[1:, 1:], x[:, :2], x.T):
+        (grad,) = flow.autograd.grad(view.diagonal().sum(), x)
+        expected = flow.zeros(4, 5)
+        expected.view(-1)[view.detach().diagonal().long()] = 1
+        assert grad.tolist() == expected.tolist()
+        assert view.detach().diagonal().tolist() == np.diagonal(host(view)).tolist()
+    y = flow.zeros(3, 4)
+    y[:, 1:].diagonal().fill_(1)
+    assert y.sum().item() == 3
+
+
+def test_dims_and_sizes():
+    x = flow.tensor(CUBE)
+    for call in (lambda: x.movedim(3, 0), lambda: x.repeat_interleave(2, 3), lambda: x.flip(-4),
+                 lambda: x.roll(1, 3), lambda: x.unflatten(3, (2, 2))):  # fmt: skip
+        with pytest.raises(IndexError, match="is out of range"):
+            call()
+    for call in (lambda: x.flip(0, -3), lambda: x.roll((1, 2), 0), lambda: x.repeat(-1, 1, 1),
+                 lambda: x.movedim((0, 1), 2)):  # fmt: skip
+        with pytest.raises(ValueError, match="dim|negative"):
+            call()
+    with pytest.raises(flow.ShapeError, match="takes a matrix"):
+        x.diagonal()
+    moved, rolled = np.moveaxis(CUBE, (0, 1), (-1, 0)), np.roll(CUBE, (1, -3), (2, 0))
+    np.testing.assert_array_equal(host(x.movedim((0, 1), (-1, 0))), moved)
+    np.testing.assert_array_equal(host(x.roll((1, -3), (2, 0))), rolled)
+    assert flow.tensor(1.0).movedim(0, -1).item() == flow.tensor(1.0).flip(0).item() == 1
+
+
+def test_masked_select_broadcasts():
+    x, mask = flow.tensor([[1, 2], [3, 4]]), flow.tensor([True, False])
+    assert x.masked_select(mask).tolist() == [1, 3]
+    assert flow.tensor([5, 6]).masked_select(x > 1).tolist() == [6, 5, 6]
+    with pytest.raises(flow.DTypeError, match="expected bool"):
+        x.masked_select(x)
+
+
+def test_slopes_at_0():
+    for function, slope in ((lambda x: F.leaky_relu(x, 0.1), 0.1), (lambda x: F.elu(x, 0.5), 0.5)):
+        x = flow.zeros(1, dtype=flow.float64, requires_grad=True)
+        function(x).sum().backward()
+        assert x.grad.item() == slope
+    small = flow.tensor([-1e-6])
+    np.testing.assert_allclose(host(F.elu(small)), np.expm1(host(small)), rtol=1e-6)
+
+
+def test_losses_keep_what_is_wrong_visible():
+    target = flow.tensor([math.nan, -1.0, 0.0])
+    loss = F.kl_div(flow.zeros(3), target, reduction="none")
+    assert loss.isnan().tolist() == [True, True, False]
+    with pytest.raises(flow.ShapeError, match="expected .3, 1."):
+        F.binary_cross_entropy_with_logits(flow.zeros(3, 1), flow.zeros(3))
+
+
 def test_in_place():
     x = flow.tensor([4.0, 9.0])
     assert x.sqrt_() is x and x.tolist() == [2, 3]
@@ -152,6 +239,10 @@ def test_in_place():
     np.testing.assert_allclose(host(leaf.grad), 2 * math.exp(2), rtol=1e-6)
     with pytest.raises(RuntimeError, match="leaf"):
         leaf.relu_()
+    whole = flow.tensor([5])
+    with pytest.raises(flow.DTypeError, match="sqrt_.*float32, which cannot be stored"):
+        whole.sqrt_()
+    assert whole.pow_(2).tolist() == [25]
 
 
 def test_creation(device):

@@ -180,3 +180,19 @@ def test_an_output_that_was_saved_does_not_keep_itself():
     del z
     gc.collect()
     assert watched() is None
+
+
+def test_an_input_that_is_passed_on_can_be_constant():
+    class Passes(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_non_differentiable(x)
+            return x, x * 2
+
+        @staticmethod
+        def backward(ctx, _, dy):
+            return dy * 2
+
+    x = leaf(1)
+    passed, y = Passes.apply(x)
+    assert not passed.requires_grad and y.requires_grad and x.requires_grad

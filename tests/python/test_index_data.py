@@ -97,6 +97,19 @@ def test_setitem_of_a_view_and_of_rows():
     np.testing.assert_array_equal(host(x), expected)
 
 
+def test_a_number_leaves_the_other_elements_as_they_are():
+    x = flow.tensor([2**53 + 1, 5])
+    x[flow.tensor([False, True])] = 1.5
+    assert x.tolist() == [2**53 + 1, 1]
+    x[flow.tensor([False, True])] = flow.tensor([2.5])
+    assert x.tolist() == [2**53 + 1, 2]
+
+
+@pytest.mark.parametrize("x", [0.0, 3.0])
+def test_nonzero_without_dims(x):
+    assert flow.nonzero(flow.tensor(x)).shape == (int(x != 0), 0)
+
+
 def test_errors():
     x = flow.tensor(X)
     for index, text in (
@@ -109,7 +122,7 @@ def test_errors():
         with pytest.raises(IndexError) as raised:
             x[index]
         assert text in str(raised.value)
-    with pytest.raises(ValueError, match="broadcast"):
+    with pytest.raises(IndexError, match="do not go together"):
         x[[0, 1], [0, 1, 2]]
     with pytest.raises(TypeError, match="not with str"):
         x["a"]

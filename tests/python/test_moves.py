@@ -135,6 +135,22 @@ def test_scatter_into_a_view_and_its_gradient():
     assert src.grad.tolist() == [3, 3]
 
 
+def test_scatter_of_the_tensor_that_it_writes(device):
+    places = flow.tensor([1, 2, 0], device=device)
+    x = flow.tensor([1.0, 2.0, 3.0], device=device)
+    assert x.clone().scatter_(0, places, 0).tolist() == [0, 0, 0]
+    assert x.scatter_(0, places, x).tolist() == [3, 1, 2]
+    assert x.scatter_add_(0, places, x).tolist() == [5, 4, 3]
+    assert places.scatter_(0, places, flow.tensor([5, 6, 7], device=device)).tolist() == [7, 5, 6]
+
+
+def test_as_strided_of_a_strided_tensor_has_no_gradient():
+    x = flow.ones(4, 4, requires_grad=True)
+    assert x.detach()[:, :2].as_strided([2], [5]).tolist() == [1, 1]
+    raises(NotImplementedError, "as_strided(): the gradient of a tensor of shape [4, 2]",
+           lambda: x[:, :2].as_strided([2], [5]))  # fmt: skip
+
+
 def test_alpha():
     x, y = flow.ones(2), flow.tensor([1.0, 2.0], requires_grad=True)
     assert flow.add(x, y, alpha=2).tolist() == x.add(y, alpha=2).tolist() == [3, 5]

@@ -92,15 +92,15 @@ class Function:
         if not (_ext.is_grad_enabled() and any(needs)):
             return result
         outputs = list(result) if isinstance(result, tuple | list) else [result]
+        constant = {id(t) for t in ctx._constant}
+        flows = [
+            isinstance(o, Tensor) and o.dtype.is_floating_point and id(o) not in constant
+            for o in outputs
+        ]
         # What forward passes on gets a history of its own.
         passed = {id(a) for a in args}
         outputs = [o.detach() if id(o) in passed and isinstance(o, Tensor) else o for o in outputs]
-        constant = {id(t) for t in ctx._constant}
-        recorded = [
-            o if isinstance(o, Tensor) and o.dtype.is_floating_point and id(o) not in constant
-            else None
-            for o in outputs
-        ]  # fmt: skip
+        recorded = [o if f else None for o, f in zip(outputs, flows, strict=True)]
         inputs = [a for a in args if isinstance(a, Tensor)]
         backward = _Backward(cls, ctx, [isinstance(a, Tensor) for a in args], recorded)
         _ext.record_function(f"{cls.__name__}Backward", inputs, recorded, saved, backward)

@@ -29,7 +29,16 @@ from oneflow_lite._C import (
     tanh,
 )
 from oneflow_lite._math import log1p, norm
-from oneflow_lite._oneflow_lite import _C, Generator, Tensor, dtype, float32, float64, int64
+from oneflow_lite._oneflow_lite import (
+    _C,
+    Generator,
+    ShapeError,
+    Tensor,
+    dtype,
+    float32,
+    float64,
+    int64,
+)
 
 __all__ = [
     "add_layer_norm", "add_rms_norm", "binary_cross_entropy_with_logits", "cross_entropy",
@@ -52,12 +61,17 @@ def softmin(input: Tensor, dim: int | None = None, dtype: dtype | None = None) -
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """X where x > 0, else ``negative_slope * x``."""
-    return relu(input) - negative_slope * relu(-input)
+    return _C.where(input > 0, input, input * negative_slope)
 
 
 def elu(input: Tensor, alpha: float = 1.0) -> Tensor:
     """X where x > 0, else ``alpha * (exp(x) - 1)``."""
-    return relu(input) + alpha * (_C.exp(-relu(-input)) - 1)
+    x = input.to(None, _wide(input))
+    positive = x > 0
+    # exp(x) - 1 = 2 t / (1 - t) with t = tanh(x / 2), without cancellation below 0.
+    t = _C.tanh(_C.where(positive, 0.0, x) * 0.5)
+    y = _C.where(positive, x, 2 * alpha * t / (1 - t))
+    return y.to(None, input.dtype) if input.dtype.is_floating_point else y
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -65,7 +79,8 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     x = input.to(None, _wide(input)) * beta
     straight = x > min(threshold, 40.0)  # where the rest rounds to nothing, and exp is finite
     bent = log1p(_C.exp(_C.where(straight, 0.0, x)))
-    return (_C.where(straight, x, bent) / beta).to(None, input.dtype)
+    y = _C.where(straight, x, bent) / beta
+    return y.to(None, input.dtype) if input.dtype.is_floating_point else y
 
 
 def logsigmoid(input: Tensor) -> Tensor:
@@ -228,9 +243,9 @@ def kl_div(
     if log_target:
         loss = _C.exp(target) * (target - input)
     else:
-        present = target > 0
-        log = _C.log(_C.where(present, target, 1.0))
-        loss = _C.where(present, target * (log - input), 0.0)
+        absent = target == 0
+        log = _C.log(_C.where(absent, 1.0, target))
+        loss = _C.where(absent, 0.0, target * (log - input))
     if reduction == "batchmean":
         return loss.sum() / input.shape[0]
     return _reduced("kl_div", loss, reduction)
@@ -247,6 +262,11 @@ def binary_cross_entropy_with_logits(
 
     ``weight`` multiplies each loss, ``pos_weight`` its first term.
     """
+    if input.shape != target.shape:
+        raise ShapeError(
+            f"binary_cross_entropy_with_logits(): target has shape {list(target.shape)}, expected "
+            f"{list(input.shape)}"
+        )
     positive: Any = target if pos_weight is None else target * pos_weight
     loss = positive * softplus(-input) + (1 - target) * softplus(input)
     loss = loss if weight is None else loss * weight
