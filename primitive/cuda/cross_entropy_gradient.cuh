@@ -36,15 +36,15 @@ struct RowExponential {
   __device__ __forceinline__ C Weight() const { return C(1); }
 };
 // One multiply-add and the hardware's base-2 exponential: 2^(slope x - level), with level = slope
-// max rounded, and what that is off by in the weight. Where slope max would be no finite number,
-// all x but max are so far below it that any slope does.
+// max rounded, and what that is off by in the weight: up to 64 where max is below 2^30. From there
+// on all x but max are so far below it that any slope does, and 1 rounds nothing.
 template <>
 struct RowExponential<float> {
   float max, slope, level;
   RowExponential() = default;
   __device__ __forceinline__ explicit RowExponential(float row_max)
       : max(OnlineSum<float>::Finite(row_max)) {
-    slope = fabsf(max) < 0x1p126f ? kLog2E : 0x1p-90f;
+    slope = fabsf(max) < 0x1p30f ? kLog2E : 1.0f;
     level = max * slope;
   }
   __device__ __forceinline__ float operator()(float x) const {

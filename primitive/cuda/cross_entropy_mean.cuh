@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kWarp* kMaxWarps)
     MeanWeightKernel(const int64_t* target, int64_t rows, int64_t ignore_index, C* weight) {
   __shared__ __align__(16) char scratch[Block::kScratchBytes];
   Block block(scratch);
-  const int counted = internal::SumOverRows<int>(
+  const auto counted = internal::SumOverRows<int64_t>(
       rows, block, [&](int64_t row) { return target[row] != ignore_index; });
   if (threadIdx.x == 0) *weight = C(1) / static_cast<C>(counted);
 }
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kWarp* kMaxWarps)
   const C sum = internal::SumOverRows<C>(rows, block, [&](int64_t row) { return loss[row]; });
   C each = 1;
   if (target) {
-    each /= static_cast<C>(internal::SumOverRows<int>(
+    each /= static_cast<C>(internal::SumOverRows<int64_t>(
         rows, block, [&](int64_t row) { return target[row] != ignore_index; }));
   }
   if (threadIdx.x != 0) return;

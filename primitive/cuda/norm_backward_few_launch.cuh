@@ -20,7 +20,7 @@ int64_t FewWorkspaceBytes(int64_t rows) {
 // Whether PlanFew's plan serves these pointers; every row is known to be aligned.
 template <class T>
 bool ServesFew(const NormBackward<T>& a) {
-  return a.dx != a.dy && AreMultiplesOf16({AddressOf(a.weight), AddressOf(a.bias)});
+  return a.dx != a.dy && a.dx != a.x && AreMultiplesOf16({AddressOf(a.weight), AddressOf(a.bias)});
 }
 
 template <class T, int kPacks, bool kCentre, bool kFromOutput>

@@ -173,11 +173,14 @@ size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits
   using C = ComputeType<T>;
   if (rows <= 0 || cols <= 0) return 0;
   int64_t most = internal::FewWorkspaceBytes<T, kCentre>(rows);
-  for (const bool keeps_bias : {false, true}) {
+  // Whatever changes what a launch keeps on chip changes its plan, and with it how many parts it
+  // has.
+  for (int kept = 0; kept < 4; ++kept) {
+    const bool keeps_bias = (kept & 1) != 0, float_weight = (kept & 2) != 0;
     for (const int each : {0, 16, 128}) {  // bytes of which rows start at multiples
       internal::RowsLie lie = {};
       lie.aligned = each >= 16, lie.lines = each == 128, lie.period = 1;
-      const auto traits = internal::BackwardTraits<T>(kCentre, keeps_bias, true, lie);
+      const auto traits = internal::BackwardTraits<T>(kCentre, keeps_bias, float_weight, lie);
       const NormPlan plan = internal::PlanFor<T, kCentre>(rows, cols, traits, limits);
       // AlignUnits leaves at most a pack's elements.
       const int64_t units = plan.units > kPackSize<T> ? plan.units : kPackSize<T>;

@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
 #pragma unroll
     for (int k = 0; k < kColumns; ++k) {
       if (col + k * kLanes < cols) {
-        raw[r][k] = a.template Load<Access::kAligned, 1>(row, col + k * kLanes);
+        raw[r][k] = a.template Load<Access::kAny, 1>(row, col + k * kLanes);
       }
     }
   }

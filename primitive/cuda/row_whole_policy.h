@@ -33,7 +33,7 @@ struct WholeShape {
   static constexpr bool kCluster = kCluster_;
   static constexpr int kMostPacks = kPacks * kThreads;  // of a block
 };
-using WholeTwo = WholeShape<2, 1024, 2>;
+using WholeTwo = WholeShape<2, 640, 3>;
 // Two blocks of the widest rows must fit: packs of 4 or 8 elements leave 40 or 64 registers.
 template <int kPack>
 using WholeFour = WholeShape<4, kPack == 4 ? 768 : 512, 2>;

@@ -124,10 +124,11 @@ class CrossEntropyTest : public PrimitiveTest {
   }
 
   // Everything about one shape: both forms, with and without smoothing.
-  void Check(DType dtype, int64_t rows, int64_t classes, int64_t offset, double mean = 0) {
+  void Check(DType dtype, int64_t rows, int64_t classes, int64_t offset, double mean = 0,
+             double spread = 3) {
     if (LeftOut(dtype, rows * classes)) return;
     Numbers numbers(static_cast<uint32_t>(classes + 7 * rows));
-    const HostArray x = numbers.NormalArray(dtype, rows * classes, 3, mean);
+    const HostArray x = numbers.NormalArray(dtype, rows * classes, spread, mean);
     std::vector<int64_t> target(rows);
     std::vector<double> dloss(rows);
     for (int64_t r = 0; r < rows; ++r) {
@@ -178,6 +179,17 @@ TEST_P(CrossEntropyTest, LargeLogitsLoseNothing) {
   for (const double mean : {1e4, -1e4}) {
     Check(DType::kFloat32, 5, 1000, 0, mean);
     Check(DType::kFloat32, 2, 40000, 0, mean);
+  }
+}
+
+// Where logits over ln 2 are further apart than any exponent.
+TEST_P(CrossEntropyTest, LogitsBeyondAllExponents) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    for (const double mean : {0.0, 3e9, 5e9, -1e10, 1e12, 3e30, -1e37}) {
+      for (const int64_t classes : {7, 1000, 40000}) {
+        Check(dtype, 3, classes, 0, mean, mean == 0 ? 1e10 : 3);
+      }
+    }
   }
 }
 
