@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The blocks of a thread-block cluster (sm_90 and later) that work on one row together. This file
-// and cluster_barrier.cuh are the places of the row kernels that tell architectures apart:
-// elsewhere a cluster is a single block.
+// The blocks of a thread-block cluster (sm_90 and later) that work on one row together; elsewhere a
+// cluster is a single block. This file, cluster_barrier.cuh, bulk_copy.cuh and async_copy.cuh are
+// the places of the row kernels that tell architectures apart.
 #pragma once
 
 #include <nv/target>

@@ -5,6 +5,7 @@
 // (sm_90 and later; elsewhere a cluster is a single block, whose values are its own).
 //
 //   ClusterGather<float> gather(shared, n);               // early
+//   gather.Meet();                                        // all threads, before the first Give
 //   gather.Give(i, v);                                    // each of n values, by some thread
 //   if (gather.Take()) { ... gather.Value(block, i) ... }  // all threads; true in the first block
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // layer_norm and rms_norm of values that threads hold (fused_whole.cuh). layer_norm: lanes centre
-// their own columns about their mean; parts merge as in norm_forward.cuh.
+// their own columns about their mean; parts merge as in norm_forward_whole.cuh.
 #pragma once
 
 #include "primitive/cuda/fused_whole.cuh"

@@ -18,7 +18,7 @@ struct FusedRowsProblem {
   int most_clustered;
 };
 
-// As LaunchRows (row.cuh) would choose; `threads` is set for every tier.
+// The tier of row_policy.h that serves the rows; `threads` is set for every tier.
 RowPlan PlanFusedRows(const FusedRowsProblem& problem, const DeviceLimits& limits);
 
 // One launch of a kernel that was loaded from an image.

@@ -9,9 +9,9 @@
 // fused_norm.cuh. HeldRow<Base> is made of the base at the row, and has
 //   Part                      what some columns come to; a multiple of 16 bytes
 //   Part Gather<kLanes>(held)    of these lanes' columns; may change what is held
-//   static Part Merge(const Part*, int count, const Base&)    by a whole warp
+//   Part Merge(const Part*, int count)    by a whole warp
 //   void Begin(const Part& row)  the whole row's
-//   Pack<C, N> Result<N>(const Pack<C, N>& held, col)
+//   Pack<C, N> Result<N>(Pack<C, N> held)
 #pragma once
 
 #include "primitive/cuda/fused_policy.h"

@@ -36,7 +36,8 @@ inline cudaError_t QueryDeviceLimits(int device, DeviceLimits* limits) {
   return error;
 }
 
-// Kernels loop over what a grid of this size does not cover.
+// Kernels loop over what a grid of this size does not cover, or say that their grid covers all:
+// then no rows that fit in memory make so many blocks, or the launcher asks.
 inline constexpr int64_t kMaxBlocks = (int64_t{1} << 31) - 1;
 
 // How the blocks of a launch belong together.

@@ -5,7 +5,7 @@
 // multiprocessor has some 28 instructions for an element of half precision, reductions and all.
 //
 // layer_norm: a warp centres its own columns about their mean; one exchange merges what the warps
-// found (Chan, Golub and LeVeque; see norm_forward.cuh).
+// found (Chan, Golub and LeVeque; see norm_sums.cuh).
 #pragma once
 
 #include "primitive/cuda/norm_math.cuh"

@@ -57,8 +57,8 @@ struct NormHeldRow {
   using Output = typename Store_::Element;
   using C = ComputeType<Output>;
   static constexpr int kPack = kPackSize<Output>, kInputs = 1;
-  // 16-bit elements add up nearly without an error: what is left of their mean follows from the
-  // sum.
+  // 16-bit elements add up nearly without an error, so what is left of their mean follows from
+  // their sum.
   static constexpr bool kExact = sizeof(Element) == 2;
 
   Load_ load;

@@ -15,7 +15,7 @@ struct NormProblem {
   bool float_weight = false;  // weight, bias and their gradients are float32; else of x's type
 };
 
-// As NormForward of norm.cuh and NormBackward of norm_math.cuh; either x or y is given backward.
+// As NormForward and NormBackward of norm_math.cuh; either x or y is given backward.
 struct NormForwardPointers {
   const void *x = nullptr, *residual = nullptr, *weight = nullptr, *bias = nullptr;
   void *y = nullptr, *sum = nullptr, *mean = nullptr, *rstd = nullptr;

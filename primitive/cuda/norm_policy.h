@@ -4,9 +4,9 @@
 // bytes are moved, norm_few_policy.h has another. A forward over whole packs is
 // norm_whole_policy.h's; others go through row.cuh.
 //
-// Blocks stay for the whole launch, one per multiprocessor, and consist of
-// teams. A team owns some columns and visits row after row, so that weights stay on chip and their
-// gradients gather in registers. What a team is depends on the row's packs of 16 bytes:
+// Blocks stay for the whole launch, one per multiprocessor, and consist of teams. A team owns some
+// columns and visits row after row, so that weights stay on chip and their gradients gather in
+// registers. What a team is depends on the row's packs of 16 bytes:
 //
 //   packs                       team                         packs per thread
 //   up to kFewPacks             1 to kFewPacks lanes         1
@@ -16,7 +16,8 @@
 //   more                        slices of 16 warps, which know the row's sums from a first kernel
 //
 // Rows that are not known to be aligned have whole packs too, and up to 14 columns outside of them,
-// one a thread: their teams have 16 lanes at least (float32 8, float64 2).
+// one a thread: their teams have 16 lanes at least (float32 8, float64 2). Of half, with four packs
+// per thread, 12 warps take the place of 16 (MostNormThreads).
 #pragma once
 
 #include <stddef.h>
@@ -193,6 +194,19 @@ inline int64_t PacksOfRow(int64_t cols, const NormTraits& t) {
   return cols > t.pack ? cols / t.pack : 1;
 }
 
+// A cluster of so many blocks per row; false where rows do not fit or the device has none.
+template <class MaxClusters>
+bool PlanCluster(int64_t rows, int64_t packs, int slices, const NormTraits& t,
+                 const DeviceLimits& limits, const MaxClusters& max_clusters, NormPlan* plan) {
+  *plan = NormPlan();
+  plan->slices = slices;
+  plan->cluster = true;
+  if (!ShapeTeam(CeilDiv(packs, slices), t, plan) || !FitStages(t, limits, plan)) return false;
+  plan->units = max_clusters(slices, *plan);
+  if (plan->units > rows) plan->units = rows;
+  return plan->units > 0;
+}
+
 // Rows that stay on chip, in a block or a cluster; false where they do not fit.
 // max_clusters(slices, plan) says how many clusters of so many blocks the device holds at once; 0:
 // it has none.
@@ -205,15 +219,17 @@ bool PlanOnChip(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLi
     *plan = PlanTeams(rows, packs, t, limits);
     if (plan->threads > 0 && FitStages(t, limits, plan)) return true;
   }
+  // Where a block has fewer threads than others, clusters need not be powers of two, but must leave
+  // few multiprocessors without one: 50257 columns of half are five blocks' with four packs a
+  // thread rather than eight blocks' with two.
+  const bool any = MostNormThreads(4, t.pack, t.aligned) < P::kThreads;
+  for (int slices = 2; any && slices < P::kMaxCluster; ++slices) {
+    if (!PlanCluster(rows, packs, slices, t, limits, max_clusters, plan)) continue;
+    if (plan->packs == 4 && plan->units * slices * 8 >= limits.multiprocessors * 7) return true;
+  }
   for (int slices = 2; slices <= P::kMaxCluster; slices *= 2) {
     if (packs > capacity * slices) continue;
-    *plan = NormPlan();
-    plan->slices = slices;
-    plan->cluster = true;
-    if (!ShapeTeam(CeilDiv(packs, slices), t, plan) || !FitStages(t, limits, plan)) continue;
-    plan->units = max_clusters(slices, *plan);
-    if (plan->units > rows) plan->units = rows;
-    if (plan->units > 0) return true;
+    if (PlanCluster(rows, packs, slices, t, limits, max_clusters, plan)) return true;
   }
   return false;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The row kernel of narrow rows that lie anyhow: read and written column by column, a row per group
-// of lanes. Each group has two rows at once, so that their loads and reductions overlap.
+// of lanes. A group may have two rows at once, so that their loads and reductions overlap.
 #pragma once
 
 #include "primitive/cuda/launch.cuh"
@@ -65,7 +65,8 @@ __device__ __forceinline__ void RunColumnRounds(const A& a, Value (&value)[kToge
 
 }  // namespace internal
 
-// The grid covers all rows; cols <= kLanes * kColumns.
+// kTogether rows at once per group of kLanes lanes. The grid covers all rows; cols <= kLanes *
+// kColumns.
 template <int kLanes, int kColumns, int kTogether, class A>
 __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
     RowColumnsKernel(A every, int64_t rows, int cols) {

@@ -123,7 +123,7 @@ __device__ __forceinline__ void LoadAlignedPacks(const A& a, int64_t row, const 
   }
 }
 
-// Loads what `places` says, which may be changed; every thread of the warp comes here.
+// Loads what `places` says, by the way that the row's alignment allows.
 template <bool kAlwaysAligned, class A, class Team, int kPacks, class Span>
 __device__ __forceinline__ void LoadRow(const A& a, int64_t row, bool active, int64_t cols,
                                         const Span& span, const Team& team, Places& places,

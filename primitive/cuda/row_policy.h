@@ -11,6 +11,9 @@
 //   grid      shared memory of the whole device, the rest read twice    few rows, with workspace
 //   wide      nowhere: read twice by one block        everything else
 //
+// Rows of whole packs beyond the group tier are first of all row_whole_policy.h's, where an
+// algorithm has kernels for them.
+//
 // Rows in registers that are not read as they are written (row_shifted.cuh, row_columns.cuh) have
 // groups of 8 or 16 lanes up to kMostColumns columns, a warp up to 128 packs, then block tiers of
 // shapes of their own (ShiftedShape).

@@ -195,5 +195,6 @@ np_erf = np.vectorize(math.erf, otypes=[float])
 def np_gelu(x, approximate="none"):
     x = x.astype(float)
     if approximate == "tanh":
-        return x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+        # (1 + tanh(u)) / 2, which would cancel, is 1 / (1 + exp(-2 u)).
+        return x / (1 + np.exp(-2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
     return x / 2 * np.vectorize(math.erfc, otypes=[float])(-x / math.sqrt(2))
