@@ -190,11 +190,15 @@ StatusOr<Tensor> SumToShape(const Tensor& x, const Shape& shape) {
 
 namespace {
 
+// The product of integers, which wraps around as that of tensors does.
+int64_t Wrapped(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
 StatusOr<Operand> Times(const Operand& b, Scalar alpha) {
   if (alpha.to<double>() == 1) return b;
   if (const Scalar* s = std::get_if<Scalar>(&b)) {
     const bool integers = !s->is_float() && !alpha.is_float();
-    return Operand(integers ? Scalar(s->to<int64_t>() * alpha.to<int64_t>())
+    return Operand(integers ? Scalar(Wrapped(s->to<int64_t>(), alpha.to<int64_t>()))
                             : Scalar(s->to<double>() * alpha.to<double>()));
   }
   OFL_ASSIGN_OR_RETURN(Tensor t, Mul(std::get<Tensor>(b), alpha));

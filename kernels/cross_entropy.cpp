@@ -99,9 +99,13 @@ class ReduceLossKernel final : public BoundKernel {
   explicit ReduceLossKernel(std::unique_ptr<ReduceLoss> primitive)
       : primitive_(std::move(primitive)) {}
   Status Launch(KernelContext& c) const override {
+    static constexpr int64_t kNoTarget = 0;  // empty targets are there, but have no memory
+    const Tensor& t = c.input(1);
+    const int64_t* target = !t.defined()     ? nullptr
+                            : t.numel() == 0 ? &kNoTarget
+                                             : t.data<int64_t>();
     return primitive_->Launch(c.stream(), c.input(0).numel(), c.attr<int64_t>(0), c.input(0).data(),
-                              c.input(1).defined() ? c.input(1).data<int64_t>() : nullptr,
-                              c.output(0).data(), c.output(1).data());
+                              target, c.output(0).data(), c.output(1).data());
   }
 
  private:

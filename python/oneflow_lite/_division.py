@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import _C, Tensor, dtype
 
@@ -22,38 +24,55 @@ def _exact_rest(a: Tensor, q: Tensor, b: Tensor) -> Tensor:
     return (a - product) - _C.where(lost.isfinite(), lost, 0.0)
 
 
-def _divided(name: str, input: _Operand, other: _Operand) -> tuple[Tensor, Tensor, dtype]:
-    """The quotient rounded down and the rest, in float64, and the dtype of a result."""
-    tensors = [t for t in (input, other) if isinstance(t, Tensor)]
-    if not tensors:
-        raise TypeError(f"{name}(): one of the operands must be a tensor")
-    result = _C.mul(input, other).dtype
-    a, b = (t.double() if isinstance(t, Tensor)
-            else _C.full([], float(t), dtype=_ext.float64, device=tensors[0].device)
-            for t in (input, other))  # fmt: skip
+def _floats(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     ratio = a / b
     first = _C.floor(ratio)
     rest = _exact_rest(a, first.detach(), b)
     # Where the ratio was rounded up to an integer, the rest is negative and this takes 1 off.
     second = _C.floor(rest / b)
     rest = _exact_rest(rest, second.detach(), b)
-    quotient = _C.where(b == 0, ratio if result.is_floating_point else 0.0, first + second)
+    quotient = _C.where(b == 0, ratio, first + second)
     # A finite number over an infinite one: 0 or -1 times, by the signs.
     endless = b.isinf() & a.isfinite()
     against = ((a < 0) != (b < 0)) & (a != 0)
     quotient = _C.where(endless, -against.double(), quotient)
-    return quotient, _C.where(endless, _C.where(against, b, a), rest), result
+    return quotient, _C.where(endless, _C.where(against, b, a), rest)
+
+
+def _integers(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Exact: a float64 holds 53 of 64 bits, so the rest of a first division is divided again."""
+    divisor = _C.where(b == 0, math.inf, b.double())  # over 0: 0 times
+    quotient = _C.floor(a.double() / divisor).long() * (b != 0)
+    rest = a - quotient * b
+    quotient = quotient + _C.floor(rest.double() / divisor).long() * (b != 0)
+    rest = a - quotient * b
+    # By now it is off by 1 at most: the rest is between 0 and b.
+    less = (rest != 0) & ((rest < 0) != (b < 0)) & (b != 0)
+    more = _C.where(b > 0, rest >= b, (rest <= b) & (b != 0))
+    quotient = quotient - less.long() + more.long()
+    return quotient, a - quotient * b
+
+
+def _divided(name: str, input: _Operand, other: _Operand) -> tuple[Tensor, Tensor, dtype]:
+    """The quotient rounded down, the rest, and the dtype of a result."""
+    tensors = [t for t in (input, other) if isinstance(t, Tensor)]
+    if not tensors:
+        raise TypeError(f"{name}(): one of the operands must be a tensor")
+    result = _C.mul(input, other).dtype
+    wide = _ext.float64 if result.is_floating_point else _ext.int64
+    a, b = (t.to(None, wide) if isinstance(t, Tensor)
+            else _C.full([], t, dtype=wide, device=tensors[0].device)
+            for t in (input, other))  # fmt: skip
+    return *(_floats if result.is_floating_point else _integers)(a, b), result
 
 
 def floor_divide(input: _Operand, other: _Operand) -> Tensor:
-    """The quotient rounded down; integers stay integers (exact up to 2^53, and 0 over 0)."""
+    """The quotient rounded down; integers stay integers, and over 0 give 0."""
     quotient, _, result = _divided("floor_divide", input, other)
     return quotient.to(None, result)
 
 
 def remainder(input: _Operand, other: _Operand) -> Tensor:
     """``input - floor_divide(input, other) * other``: of the sign of ``other``."""
-    quotient, rest, result = _divided("remainder", input, other)
-    if result.is_floating_point:
-        return rest.to(None, result)
-    return _C.sub(input, quotient.to(None, result) * other)
+    _, rest, result = _divided("remainder", input, other)
+    return rest.to(None, result)

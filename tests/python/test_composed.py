@@ -141,26 +141,6 @@ def test_truth():
     assert flow.isclose(x, x, equal_nan=True).all() and not flow.isclose(x, x)[0]
 
 
-# The ratio rounds up to an integer; signs; an infinite divisor; a ratio that float32 cannot hold.
-DIVIDED = [(1.0, 0.1), (-1.0, 0.1), (5.3, 0.1), (-5.3, -0.1), (5.0, math.inf), (-5.0, math.inf),
-           (5.0, -math.inf), (0.0, -math.inf), (1e7, 3.0), (65504.0, 3.0), (7.0, 0.0)]  # fmt: skip
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("pair", DIVIDED)
-def test_division_rounded_down(pair, dtype, device):
-    a, b = (tensor(np.array([v]), dtype, device) for v in pair)
-    x, y = host(a).astype(dtype), host(b).astype(dtype)
-    with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(host(a // b), (x // y).astype(np.float64))
-        np.testing.assert_array_equal(host(a % b), (x % y).astype(np.float64))
-
-
-def test_an_integer_over_0():
-    x = flow.tensor([3, -3])
-    assert (x // 0).tolist() == [0, 0] and (x // flow.tensor([0, 2])).tolist() == [0, -2]
-
-
 def test_norm_corners():
     x = flow.tensor([300.0, 400.0], dtype=flow.float16)
     assert x.norm().item() == 500 and x.norm().dtype is flow.float16  # its squares overflow

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """cross_entropy with class targets: losses and gradients against float64 NumPy, in both forms."""
 
+import math
+
 import numpy as np
 import pytest
 from numerics import FLOATS, HALVES, LAYOUTS, bits, flow, host, tensor, ulp
@@ -312,6 +314,14 @@ def test_the_op_refuses_what_kernels_cannot_take(device):
     ]:
         with pytest.raises(error):
             call()
+
+
+def test_the_mean_of_no_rows_is_nan(device):
+    x, t = flow.zeros(0, 3, device=device), flow.zeros(0, dtype=flow.int64, device=device)
+    for smoothing in (0.0, 0.1):
+        assert math.isnan(flow.cross_entropy(x, t, label_smoothing=smoothing).item())
+        assert flow.cross_entropy(x, t, None, -100, "sum", smoothing).item() == 0
+    assert math.isnan(flow.nll_loss(x, t).item())
 
 
 def test_the_module(device):

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""floor_divide and remainder: the same bits as NumPy's."""
+
+import math
+
+import numpy as np
+import pytest
+from numerics import flow, host, tensor
+
+# The ratio rounds up to an integer; signs; an infinite divisor; a ratio that float32 cannot hold.
+DIVIDED = [(1.0, 0.1), (-1.0, 0.1), (5.3, 0.1), (-5.3, -0.1), (5.0, math.inf), (-5.0, math.inf),
+           (5.0, -math.inf), (0.0, -math.inf), (1e7, 3.0), (65504.0, 3.0), (7.0, 0.0)]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("pair", DIVIDED)
+def test_division_rounded_down(pair, dtype, device):
+    a, b = (tensor(np.array([v]), dtype, device) for v in pair)
+    x, y = host(a).astype(dtype), host(b).astype(dtype)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(host(a // b), (x // y).astype(np.float64))
+        np.testing.assert_array_equal(host(a % b), (x % y).astype(np.float64))
+
+
+def test_an_integer_over_0():
+    x = flow.tensor([3, -3])
+    assert (x // 0).tolist() == [0, 0] and (x // flow.tensor([0, 2])).tolist() == [0, -2]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int8", "uint8"])
+def test_integers_are_divided_exactly(dtype, device):
+    limits = np.iinfo(dtype)
+    edges = [limits.max, limits.max - 1, limits.min, limits.min + 7, limits.max // 2 + 1, 7, 0]
+    divisors = [limits.max, limits.max - 6, limits.min + 9, limits.max // 2, 10, 3, 1]
+    divisors += [-1, -7] if limits.min < 0 else []
+    # The quotient of the least by -1 overflows.
+    x = np.array([[a] for a in edges if limits.min == 0 or a != limits.min], dtype)
+    y = np.array(divisors, dtype)
+    got = tensor(x, dtype, device), tensor(y, dtype, device)
+    assert (got[0] // got[1]).tolist() == (x // y).tolist()
+    assert (got[0] % got[1]).tolist() == (x % y).tolist()
