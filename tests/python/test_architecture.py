@@ -226,8 +226,9 @@ NOT_A_FUNCTION = re.compile(r"(template|namespace|struct|class|enum|union|extern
 
 def cpp_functions(name):
     """(line number, length) of the functions that start in the first column."""
-    start = None
+    start, body = None, False
     for number, line in enumerate(text(name).splitlines(), 1):
+        code = line.split("//")[0].rstrip()
         if line.startswith("}"):
             if start is not None:
                 yield start, number - start + 1
@@ -235,8 +236,12 @@ def cpp_functions(name):
         elif re.match(r"[A-Za-z_~]", line):
             if start is None and not NOT_A_FUNCTION.match(line):
                 start = number
-            if line.split("//")[0].rstrip().endswith((";", "}")):
+                body = False
+            if code.endswith((";", "}")):
                 start = None
+        elif start is not None and not body and code.endswith(";"):
+            start = None  # a declaration of several lines
+        body = body or code.endswith("{")
 
 
 def test_functions_are_short():
