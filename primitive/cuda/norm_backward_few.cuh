@@ -61,6 +61,51 @@ __device__ __forceinline__ Pack<C, N> AlignedWeights(const void* weights, bool i
   return ConvertPack<C>(LoadAlignedPack<N>(static_cast<const T*>(weights) + col));
 }
 
+// Over the warps of a team; `shared` has a place for each warp of the block.
+template <class Sums>
+__device__ __forceinline__ Sums SumOfTeam(const Sums& mine, int team, int warps, char* shared) {
+  Sums sums = ReduceLanes<kWarp>(mine, Plus{});
+  if (warps > 1) {
+    Sums* const slots = reinterpret_cast<Sums*>(shared);
+    if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = sums;
+    __syncthreads();
+    sums = slots[team * warps];
+#pragma unroll 1
+    for (int w = 1; w < warps; ++w) sums = sums + slots[team * warps + w];
+  }
+  return sums;
+}
+
+// The lane's packs of dx, from v and g (norm_math.cuh).
+template <class T, int kPacks, bool kCentre, bool kFromOutput, class Values>
+__device__ __forceinline__ void StoreFewRow(const NormBackward<T>& a,
+                                            const NormGradient<T, kCentre, kFromOutput>& gradient,
+                                            int64_t row, int lane, int lanes,
+                                            const Values (&v)[kPacks], const Values (&g)[kPacks]) {
+  using C = ComputeType<T>;
+  constexpr int N = kPackSize<T>;
+  const C by_v = gradient.scale * gradient.by_x_hat;
+  const C constant = gradient.offset * gradient.by_x_hat + gradient.constant;
+#pragma unroll
+  for (int k = 0; k < kPacks; ++k) {
+    const int64_t col = int64_t{lane + k * lanes} * N;
+    if (col >= a.cols) continue;
+    Values dx;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const C by_row = kCentre ? v[k].v[i] * by_v + constant : v[k].v[i] * by_v;
+      dx.v[i] = g[k].v[i] * gradient.rstd + by_row;
+    }
+    const int64_t at = row * a.cols + col;
+    if (a.dsum) {
+      const Values dsum = ConvertPack<C>(LoadAlignedPack<N>(a.dsum + at));
+#pragma unroll
+      for (int i = 0; i < N; ++i) dx.v[i] += dsum.v[i];
+    }
+    StoreAlignedPack(a.dx + at, ConvertPack<T>(dx));
+  }
+}
+
 // dx of a block's rows: a team of threads to each.
 template <class T, int kPacks, bool kCentre, bool kFromOutput>
 __device__ __forceinline__ void FewRows(const NormBackward<T>& a, const NormFewGrid<T>& grid,
@@ -128,42 +173,13 @@ __device__ __forceinline__ void FewRows(const NormBackward<T>& a, const NormFewG
       PinRegister(g[k].v[i]);
     }
   }
-  sums = ReduceLanes<kWarp>(sums, Plus{});
-  const int warps = grid.team / kWarp;
-  if (warps > 1) {
-    Sums* const slots = reinterpret_cast<Sums*>(shared);
-    if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = sums;
-    __syncthreads();
-    sums = slots[team * warps];
-#pragma unroll 1
-    for (int w = 1; w < warps; ++w) sums = sums + slots[team * warps + w];
-  }
+  sums = SumOfTeam(sums, team, grid.team / kWarp, shared);
   if (!there) return;
   const NormGradient<T, kCentre, kFromOutput> gradient(sums, rstd, grid.share);
   if (kRecentre<T, kCentre> && !kFromOutput && grid.residual && lane == 0) {
     grid.residual[row] = -gradient.offset;
   }
-  if (!a.dx) return;
-  const C by_v = gradient.scale * gradient.by_x_hat;
-  const C constant = gradient.offset * gradient.by_x_hat + gradient.constant;
-#pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
-    const int64_t col = int64_t{lane + k * grid.team} * N;
-    if (col >= a.cols) continue;
-    Values dx;
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const C by_row = kCentre ? v[k].v[i] * by_v + constant : v[k].v[i] * by_v;
-      dx.v[i] = g[k].v[i] * gradient.rstd + by_row;
-    }
-    const int64_t at = row * a.cols + col;
-    if (a.dsum) {
-      const Values dsum = ConvertPack<C>(LoadAlignedPack<N>(a.dsum + at));
-#pragma unroll
-      for (int i = 0; i < N; ++i) dx.v[i] += dsum.v[i];
-    }
-    StoreAlignedPack(a.dx + at, ConvertPack<T>(dx));
-  }
+  if (a.dx) StoreFewRow(a, gradient, row, lane, grid.team, v, g);
 }
 
 template <class T>

@@ -121,21 +121,23 @@ int LeastBlocks(int most, F&& enough) {
   return blocks;
 }
 
+// A group of lanes per row. Several packs per lane before more lanes: fewer steps to reduce.
+inline RowPlan GroupPlan(int64_t packs) {
+  RowPlan plan;
+  plan.tier = RowTier::kGroup;
+  int slots = 4;
+  while (slots < packs) slots *= 2;
+  plan.packs = slots <= 8 ? 1 : slots <= 32 ? 2 : slots <= 128 ? 4 : RowPolicy::kGroupPacks;
+  plan.lanes = slots / plan.packs;
+  return plan;
+}
+
 inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
                              const DeviceLimits& limits) {
   using P = RowPolicy;
   const int64_t packs = cols / t.pack;  // whole packs of the longest row body
+  if (packs <= 32 * t.group_packs) return GroupPlan(packs);
   RowPlan plan;
-  if (packs <= 32 * t.group_packs) {
-    plan.tier = RowTier::kGroup;
-    int slots = 4;
-    while (slots < packs) slots *= 2;
-    // Several packs per lane before more lanes: fewer steps to reduce.
-    plan.packs = slots <= 8 ? 1 : slots <= 32 ? 2 : slots <= 128 ? 4 : P::kGroupPacks;
-    plan.lanes = slots / plan.packs;
-    return plan;
-  }
-
   const auto packs_of = [&](int64_t blocks) {
     return blocks > 1 && t.shifted ? t.cluster_packs : t.block_packs;
   };
