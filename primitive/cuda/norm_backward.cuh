@@ -333,7 +333,7 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
 };
 
 template <class T, int kPacks, bool kCentre, bool kFromOutput, bool kAligned>
-__global__ void __launch_bounds__(MostNormThreads(kPacks, kPackSize<T>, kAligned), 1)
+__global__ void __launch_bounds__(MostNormThreads(kPacks, kAligned), 1)
     NormBackwardKernel(const __grid_constant__ NormBackward<T> a,
                        const __grid_constant__ NormBackwardGrid<T, kCentre> grid) {
   extern __shared__ __align__(128) char team_memory[];

@@ -68,11 +68,9 @@ NormTraits BackwardTraits(bool centre, bool from_output, bool float_weight, cons
 
 template <class T, bool kCentre>
 NormPlan PlanFor(int64_t rows, int64_t cols, const NormTraits& traits, const DeviceLimits& limits) {
-  return PlanNormBackward(rows, cols, traits, limits, [&](int blocks, const NormPlan& plan) {
-    const auto shared = static_cast<size_t>(plan.shared);
-    // The same for all instances: a block fills a multiprocessor.
-    return MaxClusters<NormBackwardKernel<T, 4, kCentre, false, true>>(blocks, plan.threads, shared,
-                                                                       limits);
+  return PlanNormBackward(rows, cols, traits, limits, [&](int blocks) {
+    return MaxClusters<NormBackwardKernel<T, 4, kCentre, false, true>>(  // the same for all
+        blocks, NormPolicy::kThreads, limits);
   });
 }
 

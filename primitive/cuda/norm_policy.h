@@ -16,8 +16,7 @@
 //   more                        slices of 16 warps, which know the row's sums from a first kernel
 //
 // Rows that are not known to be aligned have whole packs too, and up to 14 columns outside of them,
-// one a thread: their teams have 16 lanes at least (float32 8, float64 2). Of half, with four packs
-// per thread, 12 warps take the place of 16 (MostNormThreads).
+// one a thread: their teams have 16 lanes at least (float32 8, float64 2).
 #pragma once
 
 #include <stddef.h>
@@ -32,7 +31,6 @@ struct NormPolicy {
   static constexpr int kFewPacks = 4;
   static constexpr int kFewThreads = 640;   // of a block; at most 96 registers
   static constexpr int kThreads = 512;      // of other blocks; at most 128 registers
-  static constexpr int kOddThreads = 384;   // 32 columns each, not aligned: at most 168 registers
   static constexpr int kBlockPacks = 2048;  // of a block's share of a row
   static constexpr int kMaxWarps = 20;      // of a block
   static constexpr int kMaxStages = 4;      // rows on their way to a team, or at work
@@ -107,27 +105,24 @@ inline bool FitStages(const NormTraits& t, const DeviceLimits& limits, NormPlan*
   return stages >= 2 && plan->shared <= limits.shared_per_block;
 }
 
-// Threads that a block may have. Half rows that are not aligned spill at four packs per thread and
-// 128 registers, which costs a third of their speed.
-constexpr int MostNormThreads(int packs, int pack, bool aligned) {
-  if (packs == 1 && aligned) return NormPolicy::kFewThreads;
-  return packs * pack >= 32 && !aligned ? NormPolicy::kOddThreads : NormPolicy::kThreads;
+// Threads that a block may have.
+constexpr int MostNormThreads(int packs, bool aligned) {
+  return packs == 1 && aligned ? NormPolicy::kFewThreads : NormPolicy::kThreads;
 }
 
 // Threads of as many teams as a block has room for.
-inline int ThreadsOfTeams(int64_t team, int most) { return static_cast<int>(most / team * team); }
+inline int ThreadsOfTeams(int64_t team) {
+  return static_cast<int>(NormPolicy::kThreads / team * team);
+}
 
 // Teams of whole warps for `packs` packs, with the packs per thread that leave fewer threads idle.
-// False: too many for a block.
-inline bool ShapeTeam(int64_t packs, const NormTraits& t, NormPlan* plan) {
+inline void ShapeTeam(int64_t packs, const NormTraits& t, NormPlan* plan) {
   const int64_t by_many = 32 * CeilDiv(packs, 32 * t.many), by_four = 32 * CeilDiv(packs, 32 * 4);
-  const int most = NormPolicy::kThreads, most_four = MostNormThreads(4, t.pack, t.aligned);
   const bool four =
-      by_many > most || 3 * ThreadsOfTeams(by_four, most_four) > 4 * ThreadsOfTeams(by_many, most);
+      by_many > NormPolicy::kThreads || 3 * ThreadsOfTeams(by_four) > 4 * ThreadsOfTeams(by_many);
   plan->packs = four ? 4 : t.many;
   plan->team = static_cast<int>(four ? by_four : by_many);
   plan->threads = plan->team;
-  return plan->team <= (four ? most_four : most);
 }
 
 // Rows in slices whose sums a kernel computes beforehand.
@@ -148,7 +143,7 @@ inline NormPlan PlanSlices(int64_t rows, int64_t packs, const NormTraits& t,
       if (plan.units < 1) plan.units = 1;
       plan.slices = limits.multiprocessors / plan.units;
       if (plan.slices < least) plan.slices = least;
-      if (!ShapeTeam(CeilDiv(packs, plan.slices), t, &plan)) continue;
+      ShapeTeam(CeilDiv(packs, plan.slices), t, &plan);
       plan.slices = CeilDiv(packs, int64_t{plan.packs} * plan.team);
       fits = FitStages(t, limits, &plan);
     }
@@ -161,7 +156,6 @@ inline NormPlan PlanSlices(int64_t rows, int64_t packs, const NormTraits& t,
   return plan;
 }
 
-// Without threads where a row has too many packs for a block.
 inline NormPlan PlanTeams(int64_t rows, int64_t packs, const NormTraits& t,
                           const DeviceLimits& limits) {
   using P = NormPolicy;
@@ -174,10 +168,10 @@ inline NormPlan PlanTeams(int64_t rows, int64_t packs, const NormTraits& t,
   if (packs <= int64_t{32} * plan.packs) {
     plan.team = lanes;
     while (int64_t{plan.team} * plan.packs < packs) plan.team *= 2;
-    plan.threads = MostNormThreads(plan.packs, t.pack, t.aligned);
+    plan.threads = MostNormThreads(plan.packs, t.aligned);
   } else {
-    if (!ShapeTeam(packs, t, &plan)) return NormPlan();
-    plan.threads = ThreadsOfTeams(plan.team, MostNormThreads(plan.packs, t.pack, t.aligned));
+    ShapeTeam(packs, t, &plan);
+    plan.threads = ThreadsOfTeams(plan.team);
   }
   // Fewer teams per block where there are not rows enough for all.
   const int64_t teams = CeilDiv(rows, multiprocessors);
@@ -194,22 +188,9 @@ inline int64_t PacksOfRow(int64_t cols, const NormTraits& t) {
   return cols > t.pack ? cols / t.pack : 1;
 }
 
-// A cluster of so many blocks per row; false where rows do not fit or the device has none.
-template <class MaxClusters>
-bool PlanCluster(int64_t rows, int64_t packs, int slices, const NormTraits& t,
-                 const DeviceLimits& limits, const MaxClusters& max_clusters, NormPlan* plan) {
-  *plan = NormPlan();
-  plan->slices = slices;
-  plan->cluster = true;
-  if (!ShapeTeam(CeilDiv(packs, slices), t, plan) || !FitStages(t, limits, plan)) return false;
-  plan->units = max_clusters(slices, *plan);
-  if (plan->units > rows) plan->units = rows;
-  return plan->units > 0;
-}
-
 // Rows that stay on chip, in a block or a cluster; false where they do not fit.
-// max_clusters(slices, plan) says how many clusters of so many blocks the device holds at once; 0:
-// it has none.
+// max_clusters(slices) says how many clusters of so many blocks, one per multiprocessor, the device
+// holds at once; 0: it has none.
 template <class MaxClusters>
 bool PlanOnChip(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLimits& limits,
                 const MaxClusters& max_clusters, NormPlan* plan) {
@@ -217,19 +198,18 @@ bool PlanOnChip(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLi
   const int64_t capacity = P::kBlockPacks;
   if (packs <= capacity) {
     *plan = PlanTeams(rows, packs, t, limits);
-    if (plan->threads > 0 && FitStages(t, limits, plan)) return true;
-  }
-  // Where a block has fewer threads than others, clusters need not be powers of two, but must leave
-  // few multiprocessors without one: 50257 columns of half are five blocks' with four packs a
-  // thread rather than eight blocks' with two.
-  const bool any = MostNormThreads(4, t.pack, t.aligned) < P::kThreads;
-  for (int slices = 2; any && slices < P::kMaxCluster; ++slices) {
-    if (!PlanCluster(rows, packs, slices, t, limits, max_clusters, plan)) continue;
-    if (plan->packs == 4 && plan->units * slices * 8 >= limits.multiprocessors * 7) return true;
+    if (FitStages(t, limits, plan)) return true;
   }
   for (int slices = 2; slices <= P::kMaxCluster; slices *= 2) {
     if (packs > capacity * slices) continue;
-    if (PlanCluster(rows, packs, slices, t, limits, max_clusters, plan)) return true;
+    *plan = NormPlan();
+    plan->slices = slices;
+    plan->cluster = true;
+    ShapeTeam(CeilDiv(packs, slices), t, plan);
+    if (!FitStages(t, limits, plan)) continue;
+    plan->units = max_clusters(slices);
+    if (plan->units > rows) plan->units = rows;
+    if (plan->units > 0) return true;
   }
   return false;
 }

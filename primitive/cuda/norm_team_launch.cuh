@@ -25,9 +25,10 @@ cudaError_t AllowLargeClusters() {
 }
 
 // How many clusters of 2, 4, 8 or 16 blocks of the kernel, a block per multiprocessor, the device
-// holds at once. The driver is asked once per kernel, device and size.
+// holds at once. The driver is asked once per kernel, device and size, for blocks with so much
+// shared memory that there is no room for a second one, however much a plan's have.
 template <auto kernel>
-int MaxClusters(int blocks, int threads, size_t shared, const DeviceLimits& limits) {
+int MaxClusters(int blocks, int threads, const DeviceLimits& limits) {
   static std::atomic<int> known[64][kMaxClusterBlocks + 1];
   if (!limits.clusters) return 0;
   const int guess = limits.multiprocessors / blocks;
@@ -43,7 +44,7 @@ int MaxClusters(int blocks, int threads, size_t shared, const DeviceLimits& limi
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(blocks));
   config.blockDim = dim3(static_cast<unsigned>(threads));
-  config.dynamicSmemBytes = shared;
+  config.dynamicSmemBytes = static_cast<size_t>(limits.shared_per_block) / 4 * 3;
   config.attrs = &attribute;
   config.numAttrs = 1;
   if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) != cudaSuccess) {
