@@ -279,6 +279,7 @@ class Fuzzer:
             (f"scatter_add({text})", lambda: x.scatter_add(dim, index, src)),
             (f"scatter_add_({text})", lambda: (x * 1).scatter_add_(dim, index, src)),
             (f"index_select({text})", lambda: x.index_select(dim, line)),
+            (f"embedding({text})", lambda: flow.embedding(line, flow.ones(size, 2).to(x.device))),
             (f"getitem({text})", lambda: x[line]), (f"getitem({text}, 2)", lambda: x[index, line]),
             (f"getitem(mask of {text})", lambda: x[x > 0]),
             (f"setitem({text})", lambda: (x * 1).__setitem__(line, 1)),

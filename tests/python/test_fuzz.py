@@ -45,6 +45,7 @@ def test_random_calls_never_crash(device, tmp_path):
         for process in running:
             process.kill()
     results = raised = 0
+    never: list[set[str]] = []
     for seed, (process, (out, err), log) in enumerate(zip(running, done, logs, strict=True)):
         assert process.returncode == 0, (
             f"seed {seed}: exit status {process.returncode}; {last_call(log)}\n{err[-4000:]}"
@@ -54,7 +55,8 @@ def test_random_calls_never_crash(device, tmp_path):
         results += int(summary["results"])
         raised += int(summary["exceptions"])
         assert int(summary["megabytes"]) < (600 if device == "cpu" else 4000), "memory is kept"
-        assert device == "cuda" or summary["never"] == "", "each function works at times"
+        never.append(set(filter(None, summary["never"].split(","))))
+    assert device == "cuda" or not set.intersection(*never), "each function works at times"
     # Both happen often enough that the calls get past the parser and into the ops.
     total = PROCESSES * CALLS[device]
     assert results + raised == total and min(results, raised) > total // 5
