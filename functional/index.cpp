@@ -72,11 +72,23 @@ StatusOr<Tensor> Gather(const Tensor& x, int64_t dim, const Tensor& index) {
   return y.shape() == index.shape() ? StatusOr<Tensor>(y) : Reshape(y, index.shape());
 }
 
-StatusOr<Tensor> IndexSelect(const Tensor& x, int64_t dim, const Tensor& index) {
+namespace {
+
+// Places as gather takes them.
+StatusOr<Tensor> PlacesOf(const char* name, const char* argument, const Tensor& index) {
+  if (index.dtype() == DType::kInt64) return index;
+  if (index.dtype() == DType::kInt32) return Cast(index, DType::kInt64);
+  return DTypeMismatch(name, argument, index.dtype(), "int64 or int32");
+}
+
+}  // namespace
+
+StatusOr<Tensor> IndexSelect(const Tensor& x, int64_t dim, const Tensor& selected) {
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("index_select", dim, x));
-  if (index.ndim() > 1) {
-    return ShapeMismatch("index_select", "index", index.shape(), "at most 1 dim");
+  if (selected.ndim() > 1) {
+    return ShapeMismatch("index_select", "index", selected.shape(), "at most 1 dim");
   }
+  OFL_ASSIGN_OR_RETURN(Tensor index, PlacesOf("index_select", "index", selected));
   OFL_ASSIGN_OR_RETURN(Tensor from, WithDims(x));
   Dims line(from.ndim(), 1), shape = from.shape().dims();
   line[axis] = shape[axis] = index.numel();
@@ -93,7 +105,8 @@ StatusOr<Tensor> Embedding(const Tensor& index, const Tensor& weight,
   if (padding_idx && (*padding_idx < -n || *padding_idx >= n)) {
     return IndexOutOfRange("embedding", *padding_idx, 0, n);
   }
-  OFL_ASSIGN_OR_RETURN(Tensor flat, Reshape(index, {-1}));
+  OFL_ASSIGN_OR_RETURN(Tensor flat, PlacesOf("embedding", "input", index));
+  OFL_ASSIGN_OR_RETURN(flat, Reshape(flat, {-1}));
   OFL_ASSIGN_OR_RETURN(Tensor y, IndexSelect(weight, 0, flat));
   if (padding_idx) {
     const int64_t padding = *padding_idx < 0 ? *padding_idx + n : *padding_idx;
@@ -138,10 +151,11 @@ StatusOr<Tensor> ScatterAdd(const Tensor& x, int64_t dim, const Tensor& index, c
 OFL_REGISTER_FUNCTION("gather(Tensor input, int dim, Tensor index) -> Tensor", Gather, kMethod,
                       "The elements at the places that index (int64) gives along dim.");
 OFL_REGISTER_FUNCTION("index_select(Tensor input, int dim, Tensor index) -> Tensor", IndexSelect,
-                      kMethod, "The slices along dim at the places of a 1-D index (int64).");
+                      kMethod,
+                      "The slices along dim at the places of a 1-D index (int64 or int32).");
 OFL_REGISTER_FUNCTION(
     "embedding(Tensor input, Tensor weight, int? padding_idx=None) -> Tensor", Embedding, kFunction,
-    "The rows of weight [n, d] that input (int64, any shape) names: [*input, d]; the row\n"
+    "The rows of weight [n, d] that input (int64 or int32, any shape) names: [*input, d]; the row\n"
     "padding_idx gets no gradient.");
 OFL_REGISTER_FUNCTION(
     "scatter(Tensor input, int dim, Tensor index, Operand src) -> Tensor", Scatter, kMethod,

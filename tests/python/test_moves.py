@@ -175,3 +175,12 @@ def test_numpys_names_of_arguments():
 def test_contains():
     x = flow.tensor([[1.0, 2.0]])
     assert 2.0 in x and 1 in x and 3 not in x and "a" not in x and None not in x
+
+
+def test_places_of_32_bits(device):
+    x = flow.arange(12, device=device).view(4, 3)
+    index = flow.tensor([3, 0, 0], dtype=flow.int32, device=device)
+    assert x.index_select(0, index).tolist() == x[[3, 0, 0]].tolist()
+    assert flow.embedding(index, x).tolist() == x[[3, 0, 0]].tolist()
+    raises(flow.DTypeError, "index_select(): index", lambda: x.index_select(0, index.float()))
+    raises(flow.DTypeError, "embedding(): input", lambda: flow.embedding(index.float(), x))
