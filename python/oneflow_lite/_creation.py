@@ -16,8 +16,11 @@ _Device = device | str | int
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: _Device | None = None) -> Tensor:
     """``data`` as a tensor: itself, a NumPy array's memory where it can be shared, else a copy."""
-    if isinstance(data, np.ndarray) and data.flags.writeable:
-        data = _ext.from_numpy(data)
+    if isinstance(data, np.ndarray):
+        if not data.dtype.isnative:
+            data = data.astype(data.dtype.newbyteorder("="))
+        if data.flags.writeable and all(stride >= 0 for stride in data.strides):
+            data = _ext.from_numpy(data)
     if not isinstance(data, Tensor):
         return _ext.tensor(data, dtype=dtype, device=device)
     return data.to(device, dtype)

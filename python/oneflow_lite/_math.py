@@ -281,13 +281,19 @@ def bmm(input: Tensor, other: Tensor) -> Tensor:
 def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1
 ) -> Tensor:
-    """``beta * input + alpha * mat1 @ mat2``."""
+    """``beta * input + alpha * mat1 @ mat2``; where beta is 0, input gives its shape alone."""
     product = mm(mat1, mat2)
-    return (input if beta == 1 else input * beta) + (product if alpha == 1 else product * alpha)
+    product = product if alpha == 1 else product * alpha
+    if beta == 0:
+        return product + _C.zeros_like(input)
+    return (input if beta == 1 else input * beta) + product
 
 
 def outer(input: Tensor, other: Tensor) -> Tensor:
     """Each element of one 1-D tensor times each of another."""
+    if input.ndim != 1 or other.ndim != 1:
+        raise _ext.ShapeError(f"outer(): takes tensors of 1 dim, not shapes {list(input.shape)} "
+                              f"and {list(other.shape)}")  # fmt: skip
     return input.view(-1, 1) * other.view(1, -1)
 
 

@@ -130,7 +130,7 @@ def contains(self: Tensor, value: Any) -> bool:
     return isinstance(found, Tensor) and bool(found.any())
 
 
-def type_(self: Tensor, dtype: dtype | str | None = None) -> Any:
+def type_(self: Tensor, dtype: dtype | None = None) -> Any:
     """The tensor as another dtype, or without one the name of its own."""
     return f"oneflow_lite.{self.dtype.name}" if dtype is None else _to(self, None, dtype)
 

@@ -241,6 +241,19 @@ def test_creation(device):
     array = np.zeros(2)
     flow.as_tensor(array).add_(1)
     assert array.tolist() == [1, 1]
+    backwards, foreign = np.arange(4.0)[::-1], np.arange(3, dtype=">f4")
+    assert flow.as_tensor(backwards).tolist() == [3, 2, 1, 0]
+    assert flow.as_tensor(foreign).tolist() == [0, 1, 2]
+
+
+def test_addmm_without_its_input():
+    nan = flow.full((2, 2), math.nan)
+    assert flow.addmm(nan, flow.ones(2, 3), flow.ones(3, 2), beta=0).tolist() == [[3, 3], [3, 3]]
+
+
+def test_outer_takes_lines():
+    with pytest.raises(flow.ShapeError, match=r"outer\(\): takes tensors of 1 dim"):
+        flow.outer(flow.ones(2, 2), flow.ones(2))
 
 
 def test_random(device):
