@@ -223,8 +223,7 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
   }
   const auto lie = internal::HowRowsLie(a);
   auto traits = internal::BackwardTraits<T>(kCentre, a.from_output, a.float_weight, lie);
-  traits.lean =
-      traits.lean && !a.dsum && internal::AreMultiplesOf16({internal::AddressOf(a.weight)});
+  traits.lean = traits.lean && internal::AreMultiplesOf16({internal::AddressOf(a.weight)});
   NormFewPlan few;
   if (internal::ServesFew(a) && PlanFew(a.rows, a.cols, traits, limits, &few)) {
     return internal::LaunchNormFew<kCentre>(few, a, limits, stream, workspace);

@@ -187,6 +187,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     ExpectBulk(barrier, 2 * bytes);
     CopyBulk(to + PastLine(Low(x)), x, bytes, barrier);
     CopyBulk(to + Base::TensorBytes() + PastLine(Low(dy)), dy, bytes, barrier);
+    if (a_.dsum) PrefetchBulk(a_.dsum + row * a_.cols, bytes);
   }
   // A row lies in its stage as it does in memory between multiples of a line's bytes, because bulk
   // copies like that.
@@ -279,7 +280,14 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
         if (kLate) dweight_[k].v[i] += row.g.v[i] * x_hat;
         dx.v[i] = gradient.Dx(g, x_hat);
       }
-      if (a_.dx) StoreAlignedPack(out + Base::Offset(k), ConvertPack<T>(dx));
+      if (!a_.dx) continue;
+      if (a_.dsum) {
+        const Values dsum =
+            ConvertPack<C>(LoadAlignedPack<N>(a_.dsum + (out - a_.dx) + Base::Offset(k)));
+#pragma unroll
+        for (int i = 0; i < N; ++i) dx.v[i] += dsum.v[i];
+      }
+      StoreAlignedPack(out + Base::Offset(k), ConvertPack<T>(dx));
     }
   }
 

@@ -130,9 +130,10 @@ __global__ void __launch_bounds__(NormPolicy::kReduceLanes* NormPolicy::kReduceW
   __syncthreads();
   const int64_t place = int64_t{blockIdx.x} * kColumns + threadIdx.x;
   if (threadIdx.x >= kColumns || place >= cols) return;
-  C total = 0;
+  C totals[4] = {};  // side by side: one sum would wait for each addition in turn
 #pragma unroll
-  for (int w = 0; w < kWays; ++w) total += slots[w][threadIdx.x];
+  for (int w = 0; w < kWays; ++w) totals[w % 4] += slots[w][threadIdx.x];
+  const C total = (totals[0] + totals[1]) + (totals[2] + totals[3]);
   const int64_t vector = place / N;
   int64_t col = place;
   if (vectors > 1) {

@@ -339,6 +339,9 @@ TEST_P(CudaNormTest, BackwardOfWholePacksInPlace) {
       RunBoth(dtype, {.rows = 3, .cols = packs * pack, .in_place = true});
       RunBoth(dtype, {.rows = 150, .cols = packs * pack, .x_pad = pack, .in_place = true});
     }
+    for (const int64_t packs : {136, 1032, 2056}) {
+      RunBoth(dtype, {.rows = 150, .cols = packs * pack, .residual = true, .in_place = true});
+    }
     RunBoth(dtype, {.rows = 9000, .cols = 64 * pack, .in_place = true});
     RunBoth(dtype, {.rows = 1500, .cols = 520 * pack, .in_place = true});
     RunBoth(dtype, {.rows = 1200, .cols = 1032 * pack, .in_place = true});
