@@ -111,7 +111,9 @@ def _in_place(name: str) -> Any:
     function = getattr(Tensor, name)
 
     def in_place(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        result = function(self, *args, **kwargs)
+        recorded = self.requires_grad and _ext.is_grad_enabled()
+        # Backward may need what is overwritten.
+        result = function(self.clone() if recorded else self, *args, **kwargs)
         if result.dtype.is_floating_point and not self.dtype.is_floating_point:
             raise _ext.DTypeError(
                 f"{name}_(): the result has dtype {result.dtype.name}, which cannot be stored in a "
