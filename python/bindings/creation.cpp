@@ -183,15 +183,10 @@ PyObject* TensorFunction(PyObject*, PyObject* args, PyObject* kwargs) {
                                      &data, &dtype, &device, &requires_grad)) {
       return nullptr;
     }
-    static const ArgSchema dtype_arg{"dtype", ArgType::kDType, true, false, true, true, {}, "None"};
-    static const ArgSchema device_arg{"device", ArgType::kDevice, true, false, true, true, {}, ""};
-    Value t, d;
-    if (!ReadArgument("tensor", dtype_arg, dtype, &t)) return nullptr;
-    if (!ReadArgument("tensor", device_arg, device, &d)) return nullptr;
-    const DType* wanted = std::get_if<DType>(&t);
-    const Device* where = std::get_if<Device>(&d);
-    Tensor result = TensorFromData(data, wanted ? std::optional(*wanted) : std::nullopt,
-                                   where ? std::optional(*where) : std::nullopt);
+    std::optional<DType> wanted;
+    std::optional<Device> where;
+    if (!ReadOptions("tensor", dtype, device, &wanted, &where)) return nullptr;
+    Tensor result = TensorFromData(data, wanted, where);
     if (!result.defined()) return nullptr;
     if (requires_grad) {
       if (const Status s = autograd::SetRequiresGrad(result, true); !s.ok()) return Raise(s);
@@ -201,6 +196,18 @@ PyObject* TensorFunction(PyObject*, PyObject* args, PyObject* kwargs) {
 }
 
 }  // namespace
+
+bool ReadOptions(const char* name, PyObject* dtype, PyObject* device,
+                 std::optional<DType>* dtype_out, std::optional<Device>* device_out) {
+  static const ArgSchema dtype_arg{"dtype", ArgType::kDType, true, false, true, true, {}, "None"};
+  static const ArgSchema device_arg{"device", ArgType::kDevice, true, false, true, true, {}, ""};
+  Value t, d;
+  if (!ReadArgument(name, dtype_arg, dtype, &t)) return false;
+  if (!ReadArgument(name, device_arg, device, &d)) return false;
+  if (const DType* wanted = std::get_if<DType>(&t)) *dtype_out = *wanted;
+  if (const Device* where = std::get_if<Device>(&d)) *device_out = *where;
+  return true;
+}
 
 Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, std::optional<Device> device) {
   Tensor t;

@@ -14,6 +14,9 @@ namespace oneflow_lite::python {
 // that of the array or tensor, else bool, int64 or float32 by the elements. Undefined: an exception
 // is set, a ValueError that names the place for ragged sequences.
 Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, std::optional<Device> device);
+// Reads what `name` was given as dtype and device; None is absent. False: an exception is set.
+bool ReadOptions(const char* name, PyObject* dtype, PyObject* device,
+                 std::optional<DType>* dtype_out, std::optional<Device>* device_out);
 
 // Shares the array's memory and keeps it alive. TypeError where `array` is none or has an
 // unsupported dtype, ValueError where it cannot be written or has negative strides. Undefined: an

@@ -10,6 +10,7 @@ Values, gradients, second order, meta inference, empties, layouts, CUDA, the met
 and the list of functions without a row follow from it.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -177,8 +178,8 @@ def norm_errors(name, residual=()):
         Bad(lambda d: call(ones(d, 2, 3, dtype="int64"), 3), DTypeError,
             f"{name}(): input has dtype int64, but it must be float16, bfloat16, float32 or "
             "float64"),
-        Bad(lambda d: call(ones(d, 2, 3), 3, eps=-1.0), ValueError,
-            f"{name}(): eps is -1, but it must be at least 0"),
+        Bad(lambda d: call(ones(d, 2, 3), 3, eps=math.nan), ValueError,
+            f"{name}(): eps is nan, but it must be a number"),
         Bad(lambda d: call(ones(d, 2, 3), "3"), TypeError,
             f"{name}(): argument 'normalized_shape' must be int or a tuple of ints, not str"),
     ]  # fmt: skip
@@ -204,7 +205,8 @@ MATMUL = [
 ]  # fmt: skip
 LINEAR = [
     S(T((3, 4)), T((2, 4)), T((2,))), S(T((3, 4)), T((2, 4))), S(T((4,)), T((2, 4)), T((2,))),
-    S(T((2, 3, 4)), T((5, 4)), T((5,))), S(T((0, 4)), T((2, 4)), T((2,))),
+    S(T((2, 3, 4)), T((5, 4)), T((5,))), S(T((0, 4)), T((2, 4)), T((2,))), S(T((3, 4)), T((4,))),
+    S(T((4,)), T((4,)), T(())),
 ]  # fmt: skip
 
 
@@ -464,8 +466,8 @@ OPS = [
             "matmul(): input has shape [], expected at least 1 dim")]),
     Op("linear", LINEAR, np_linear, bound="composite",
        magnitude=lambda x, w, b=0.0: np_linear(np.abs(x), np.abs(w), np.abs(b)), errors=[
-        Bad(lambda d: flow.linear(ones(d, 2, 3), ones(d, 3)), ShapeError,
-            "linear(): weight has shape [3], expected 2 dims")]),
+        Bad(lambda d: flow.linear(ones(d, 2, 3), ones(d)), ShapeError,
+            "linear(): weight has shape [], expected 1 or 2 dims")]),
 
     # Losses.
     Op("nll_loss", NLL, np_nll, bound="composite", magnitude=lambda x, *a, **k: 1 + np.abs(x).max(

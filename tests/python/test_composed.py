@@ -15,6 +15,7 @@ POSITIVE = RNG.uniform(0.1, 3, (3, 4))
 INTEGERS = RNG.integers(-9, 10, (3, 4))
 DIVISORS = np.where(RNG.random((3, 4)) < 0.5, -3, 4)
 CUBE = RNG.standard_normal((2, 3, 4))
+GROUPS = RNG.standard_normal((2, 4, 3))
 
 
 def np_softplus(x, beta=1.0):
@@ -23,6 +24,12 @@ def np_softplus(x, beta=1.0):
 
 def np_pad(x, widths, value=0.0):
     return np.pad(x, [(0, 0), (widths[0], widths[1])], constant_values=value)
+
+
+def np_group_norm(x, groups, weight, bias):
+    rows = x.reshape(len(x), groups, -1)
+    y = (rows - rows.mean(-1, keepdims=True)) / np.sqrt(rows.var(-1, keepdims=True) + 1e-5)
+    return y.reshape(x.shape) * weight[:, None] + bias[:, None]
 
 
 def np_attention(q, k, v, causal=False):
@@ -75,13 +82,21 @@ CASES = [
         np.abs(a - b) < 1, (a - b) ** 2 / 2, np.abs(a - b) - 0.5), X, Y, "none"),
     ("bce", F.binary_cross_entropy_with_logits, lambda x, t: np.mean(
         t * np_softplus(-x) + (1 - t) * np_softplus(x)), X, POSITIVE / 3),
+    ("bce of probabilities", F.binary_cross_entropy, lambda p, t: -np.mean(
+        t * np.log(p) + (1 - t) * np.log(1 - p)), POSITIVE / 4, POSITIVE / 3),
+    ("bce of 0 and 1", F.binary_cross_entropy, lambda p, t, w, r: w * 100.0 * (p != t),
+     np.array([0.0, 1.0, 0.0]), np.array([0.0, 0.0, 1.0]), np.array([3.0, 1.0, 2.0]), "none"),
+    ("huber_loss", F.huber_loss, lambda a, b, r, d: np.where(
+        np.abs(a - b) < d, (a - b) ** 2 / 2, d * (np.abs(a - b) - d / 2)), X, Y, "none", 0.5),
+    ("group_norm", F.group_norm, np_group_norm, GROUPS, 2, RNG.uniform(1, 2, 4), np.arange(4.0)),
     ("kl_div", F.kl_div, lambda x, t: np.mean(t * (np.log(t) - x)), X, POSITIVE),
     ("attention", F.scaled_dot_product_attention, np_attention, HEADS, HEADS + 1, HEADS * 2),
     ("causal attention", lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
      lambda q, k, v: np_attention(q, k, v, True), HEADS, HEADS + 1, HEADS * 2),
 ]  # fmt: skip
 # Constant between jumps: gradcheck has nothing to see, and at 0 a kink.
-WITHOUT_GRADCHECK = {"ceil", "trunc", "floor_divide", "log1p", "softplus", "logsigmoid", "l1_loss"}
+WITHOUT_GRADCHECK = {"ceil", "trunc", "floor_divide", "log1p", "softplus", "logsigmoid", "l1_loss",
+                     "bce of 0 and 1"}  # fmt: skip
 by_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c[0])
 
 
@@ -303,34 +318,6 @@ def test_dropout_is_the_same_on_every_device(device):
         g = flow.Generator().manual_seed(7)
         masks.append(host(F.dropout(flow.ones(1000, device=where), 0.3, generator=g)))
     np.testing.assert_array_equal(*masks)
-
-
-def test_modules():
-    nn = flow.nn
-    x = flow.tensor(X)
-    for module, want in (
-        (nn.SiLU(), F.silu(x)), (nn.GELU("tanh"), F.gelu(x, "tanh")), (nn.GELU(), F.gelu(x)),
-        (nn.LeakyReLU(0.2), F.leaky_relu(x, 0.2)), (nn.Softplus(2.0), F.softplus(x, 2.0)),
-    ):  # fmt: skip
-        np.testing.assert_array_equal(host(module(x)), host(want))
-    y = flow.tensor(Y)
-    assert nn.MSELoss()(x, y) == F.mse_loss(x, y) and nn.L1Loss("sum")(x, y).ndim == 0
-    assert nn.BCEWithLogitsLoss("none")(x, y).shape == x.shape
-    assert repr(nn.GELU()) == "GELU(approximate='none')" and repr(nn.MSELoss()) == "MSELoss()"
-
-
-def test_embedding():
-    table = flow.nn.Embedding(5, 3, padding_idx=-1)
-    assert repr(table) == "Embedding(5, 3, padding_idx=-1)"
-    assert table.weight[4].tolist() == [0, 0, 0]
-    places = flow.tensor([[0, 4], [2, 2]])
-    y = table(places)
-    np.testing.assert_array_equal(host(y), host(table.weight)[host(places)])
-    y.sum().backward()
-    assert table.weight.grad[:, 0].tolist() == [1, 0, 2, 0, 0]
-    other = flow.nn.Embedding(5, 3)
-    other.load_state_dict(table.state_dict())
-    assert flow.equal(other.weight, table.weight)
 
 
 def test_one_hot():

@@ -508,6 +508,16 @@ def test_memory_efficient_layers_hold_half_as_much(module, device):
 # Modules and ops ------------------------------------------------------------------------------
 
 
+def test_an_eps_below_zero_leaves_nan_where_it_outweighs_the_variance(device):
+    x = flow.tensor([[0.0, 4.0], [0.0, 1.0]], device=device)  # variances of 4 and 1/4
+    np.testing.assert_allclose(
+        host(F.layer_norm(x, 2, eps=-1.0)), [np.array([-2, 2]) / np.sqrt(3), [np.nan] * 2], 1e-6
+    )
+    np.testing.assert_allclose(
+        host(F.rms_norm(x, 2, eps=-1.0)), [[0, 4 / np.sqrt(7)], [np.nan] * 2], 1e-6
+    )
+
+
 def test_modules():
     assert repr(nn.LayerNorm(4)) == "LayerNorm((4,), eps=1e-05, elementwise_affine=True)"
     assert repr(nn.LayerNorm((2, 3), 1e-6, bias=False)) == (

@@ -352,8 +352,17 @@ def test_new_and_subclasses():
         Tensor._make_subclass(int, x)
     with pytest.raises(TypeError):
         Tensor._make_subclass(Named, [1])
+    assert Tensor([1, 2]).dtype is flow.float32 and Tensor(np.arange(2.0)).dtype is flow.float32
+    assert Tensor([1, 2], dtype=flow.int8, device="cpu").dtype is flow.int8
+    assert Tensor(x, dtype=flow.float64).dtype is flow.float64
+    assert Tensor(2, 3).shape == (2, 3) and Tensor(4).dtype is flow.float32
+    assert Tensor(0, 3, requires_grad=True).requires_grad
     with pytest.raises(TypeError):
-        Tensor(1, 2, 3)
+        Tensor(1, 2, "3")
+    with pytest.raises(ValueError, match="-1"):
+        Tensor(2, -1)
+    with pytest.raises(TypeError):
+        Tensor([1], dtype=3)
 
 
 def test_tensors_inside_a_sequence():
