@@ -6,6 +6,7 @@
 #include "primitive/cuda/norm_backward.cuh"
 #include "primitive/cuda/norm_backward_few_launch.cuh"
 #include "primitive/cuda/norm_backward_sums.cuh"
+#include "primitive/cuda/norm_backward_wide_launch.cuh"
 #include "primitive/cuda/norm_team_launch.cuh"
 
 namespace oneflow_lite {
@@ -46,6 +47,12 @@ RowsLie HowRowsLie(const NormBackward<T>& a) {
   const int dense = PeriodOf<T>(a.cols), x = PeriodOf<T>(a.x_stride);
   lie.period = dense > x ? dense : x;
   return lie;
+}
+
+// Whether a plan of norm_wide_policy.h serves.
+template <class T>
+bool ServesWide(const NormBackward<T>& a, const RowsLie& lie) {
+  return a.dx && !lie.aligned;
 }
 
 template <class T>
@@ -113,6 +120,17 @@ cudaError_t ReduceParts(const C* parts, int64_t units, int kinds, int64_t cols, 
                      static_cast<Weight*>(dbias));
 }
 
+template <bool kCentre, class T>
+cudaError_t ReducePartsOf(const NormBackward<T>& a, const ComputeType<T>* parts, int64_t units,
+                          cudaStream_t stream) {
+  if (!a.dweight && !a.dbias) return cudaSuccess;
+  const int kinds = kNormKinds<kCentre>;
+  if (a.float_weight) {
+    return ReduceParts<float>(parts, units, kinds, a.cols, a.dweight, a.dbias, stream);
+  }
+  return ReduceParts<T>(parts, units, kinds, a.cols, a.dweight, a.dbias, stream);
+}
+
 // A backward by a plan of the caller's.
 template <bool kCentre, class T>
 cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
@@ -155,12 +173,8 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
     error = lie.aligned ? LaunchInstance<kCentre, false, true>(a, plan, grid, limits, stream)
                         : LaunchInstance<kCentre, false, false>(a, plan, grid, limits, stream);
   }
-  if (error != cudaSuccess || grid.last || !(a.dweight || a.dbias)) return error;
-  const int kinds = kNormKinds<kCentre>;
-  if (a.float_weight) {
-    return ReduceParts<float>(parts, plan.units, kinds, a.cols, a.dweight, a.dbias, stream);
-  }
-  return ReduceParts<T>(parts, plan.units, kinds, a.cols, a.dweight, a.dbias, stream);
+  if (error != cudaSuccess || grid.last) return error;
+  return ReducePartsOf<kCentre>(a, parts, plan.units, stream);
 }
 
 }  // namespace internal
@@ -185,6 +199,12 @@ size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits
       const int64_t bytes = internal::SumsBytes<T, kCentre>(rows, plan) +
                             units * kNormKinds<kCentre> * cols * static_cast<int64_t>(sizeof(C));
       if (bytes > most) most = bytes;
+      NormWidePlan wide;
+      if (!internal::PlanWideFor<T, kCentre>(rows, cols, traits, limits, &wide)) continue;
+      const int64_t parts = wide.units + kPackSize<T> - 1;
+      const int64_t wide_bytes =
+          parts * kNormKinds<kCentre> * cols * static_cast<int64_t>(sizeof(C));
+      if (wide_bytes > most) most = wide_bytes;
     }
   }
   return static_cast<size_t>(most);
@@ -207,6 +227,14 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
   NormFewPlan few;
   if (internal::ServesFew(a) && PlanFew(a.rows, a.cols, traits, limits, &few)) {
     return internal::LaunchNormFew<kCentre>(few, a, stream, workspace);
+  }
+  NormWidePlan wide;
+  if (internal::ServesWide(a, lie) &&
+      internal::PlanWideFor<T, kCentre>(a.rows, a.cols, traits, limits, &wide)) {
+    auto* const parts = static_cast<ComputeType<T>*>(workspace);
+    const cudaError_t error = internal::LaunchNormWide<kCentre>(wide, a, limits, stream, parts);
+    if (error != cudaSuccess) return error;
+    return internal::ReducePartsOf<kCentre>(a, parts, wide.parts(), stream);
   }
   const auto plan = internal::PlanFor<T, kCentre>(a.rows, a.cols, traits, limits);
   return internal::LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);
