@@ -63,7 +63,7 @@ from oneflow_lite._oneflow_lite import (
 )
 from oneflow_lite._serialization import load, save
 from oneflow_lite._tensor import allclose, equal
-from oneflow_lite.autograd import enable_grad, no_grad, set_grad_enabled
+from oneflow_lite.autograd import enable_grad, inference_mode, no_grad, set_grad_enabled
 from oneflow_lite.custom_op import load_library, register_op
 
 if _TYPE_CHECKING:
@@ -75,7 +75,6 @@ __version__ = __config__["version"]
 
 double, float, half, long, int, short = float64, float32, float16, int64, int32, int16
 Size = tuple  # what Tensor.shape is
-inference_mode = no_grad
 
 
 def is_tensor(obj: object) -> "_builtins.bool":

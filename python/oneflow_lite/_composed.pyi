@@ -93,6 +93,13 @@ class TensorFunctions:
         source: builtins.int | Sequence[builtins.int],
         destination: builtins.int | Sequence[builtins.int],
     ) -> Tensor: ...
+    def multinomial(
+        self,
+        num_samples: builtins.int,
+        replacement: builtins.bool = False,
+        *,
+        generator: Generator | None = None,
+    ) -> Tensor: ...
     def multiply(self, other: Tensor | builtins.float) -> Tensor: ...
     def mv(self, vec: Tensor) -> Tensor: ...
     def nan_to_num(

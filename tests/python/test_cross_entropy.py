@@ -191,6 +191,27 @@ def test_ignore_index(in_place, device):
             np.testing.assert_allclose(host(dx), gradient, atol=1e-15)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ignored_rows_count_nothing(smoothing, weighted, device):
+    """Also where classes have weights or further dims follow them."""
+    values = np.random.default_rng(0).standard_normal((2, 4, 3))
+    weight = flow.tensor([1.0, 2.0, 3.0, 4.0], dtype=flow.float64, device=device)
+
+    def loss(x, target):
+        by_class = weight if weighted else None
+        return flow.cross_entropy(x, target, by_class, label_smoothing=smoothing)
+
+    for target in ([[0, 1, -100], [2, 3, 0]], [[-100] * 3] * 2):
+        x = flow.tensor(values, device=device, requires_grad=True)
+        places = flow.tensor(target, device=device)
+        (dx,) = flow.autograd.grad(loss(x, places), x)
+        ignored = (np.array(target) == -100)[:, None].repeat(4, 1)
+        assert (host(dx)[ignored] == 0).all() and (host(dx)[~ignored] != 0).all()
+        bad = flow.tensor(np.where(ignored, np.nan, values), device=device)
+        np.testing.assert_array_equal(host(loss(bad, places)), host(loss(x, places)))
+
+
 @in_place
 def test_rows_that_are_all_ignored(in_place, device):
     x = flow.full((3, 700), float("nan"), device=device)

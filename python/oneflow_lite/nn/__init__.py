@@ -14,6 +14,11 @@ from oneflow_lite.nn.activations import (
     Softplus,
     Tanh,
 )
+from oneflow_lite.nn.attention import (
+    MultiheadAttention,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 from oneflow_lite.nn.containers import ModuleDict, ModuleList, ParameterList, Sequential
 from oneflow_lite.nn.embedding import Embedding
 from oneflow_lite.nn.layers import (
@@ -44,7 +49,7 @@ __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "Dropout", "ELU", "Embedding", "Flatten",
     "GELU", "GroupNorm", "HuberLoss", "Identity", "KLDivLoss", "L1Loss", "LayerNorm", "LeakyReLU",
     "Linear", "LogSigmoid", "LogSoftmax", "MSELoss", "Module", "ModuleDict", "ModuleList",
-    "NLLLoss", "Parameter", "ParameterList", "RMSNorm", "ReLU", "Sequential", "SiLU", "Sigmoid",
-    "SmoothL1Loss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Tanh", "functional", "init",
-    "utils",
+    "MultiheadAttention", "NLLLoss", "Parameter", "ParameterList", "RMSNorm", "ReLU", "Sequential",
+    "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Tanh",
+    "TransformerEncoder", "TransformerEncoderLayer", "functional", "init", "utils",
 ]  # fmt: skip
