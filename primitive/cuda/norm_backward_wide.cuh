@@ -297,7 +297,7 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
   }
 
   __device__ __forceinline__ void StoreParts(int64_t part, const Values (&sums)[kPacks]) const {
-    C* const parts = grid_.parts + part * a_.cols;
+    C* const parts = grid_.parts + part * PartPitch<C>(a_.cols);
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
 #pragma unroll
