@@ -458,7 +458,7 @@ TEST_P(CudaNormTest, WidthsAroundTheTiersBoundariesAtOddOffsets) {
   }
 }
 
-// A backward over wide rows (primitive/cuda/norm_wide_policy.h): from 512 packs a row and 16 rows;
+// A backward over wide rows (primitive/cuda/norm_wide_policy.h): from 640 packs a row and 16 rows;
 // as many packs as a block has workers for (896; 1792 in float32), and as 2, 3, 8 and 16 blocks
 // have, where a block's packs are whole lines; rows fewer and more than units, of which some begin
 // with other elements of a pack than others.
@@ -466,7 +466,7 @@ TEST_P(CudaNormTest, WideRowsOfABackward) {
   for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
     const int64_t pack = PackOf(dtype), full = dtype == DType::kFloat32 ? 1792 : 896;
     for (const int64_t rows : {15, 16, 150}) {
-      for (const int64_t packs : {int64_t{512}, full, 2 * full}) {
+      for (const int64_t packs : {int64_t{640}, full, 2 * full}) {
         for (const int64_t extra : {-1, 0, 1}) {
           RunBoth(dtype, {.rows = rows, .cols = packs * pack + extra, .x_offset = 1});
         }
