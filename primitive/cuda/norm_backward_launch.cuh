@@ -7,6 +7,7 @@
 #include "primitive/cuda/norm_backward_few_launch.cuh"
 #include "primitive/cuda/norm_backward_lean.cuh"
 #include "primitive/cuda/norm_backward_sums.cuh"
+#include "primitive/cuda/norm_backward_wide_launch.cuh"
 #include "primitive/cuda/norm_team_launch.cuh"
 
 namespace oneflow_lite {
@@ -47,6 +48,12 @@ RowsLie HowRowsLie(const NormBackward<T>& a) {
   const int dense = PeriodOf<T>(a.cols), x = PeriodOf<T>(a.x_stride);
   lie.period = dense > x ? dense : x;
   return lie;
+}
+
+// Whether a plan of norm_wide_policy.h serves.
+template <class T>
+bool ServesWide(const NormBackward<T>& a, const RowsLie& lie) {
+  return a.dx && !lie.aligned;
 }
 
 template <class T>
@@ -127,6 +134,16 @@ cudaError_t ReduceParts(const C* parts, int64_t units, int kinds, int64_t cols, 
                      vectors, static_cast<Weight*>(dweight), static_cast<Weight*>(dbias));
 }
 
+template <bool kCentre, class T>
+cudaError_t ReducePartsOf(const NormBackward<T>& a, const ComputeType<T>* parts, int64_t units,
+                          int vectors, const DeviceLimits& limits, cudaStream_t stream) {
+  using C = ComputeType<T>;
+  if (!a.dweight && !a.dbias) return cudaSuccess;
+  const auto reduce = a.float_weight ? &ReduceParts<float, C> : &ReduceParts<T, C>;
+  return reduce(parts, units, kNormKinds<kCentre>, a.cols, vectors, a.dweight, a.dbias, limits,
+                stream);
+}
+
 // A backward by a plan of the caller's.
 template <bool kCentre, class T>
 cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
@@ -171,10 +188,9 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
     error = lie.aligned ? LaunchInstance<kCentre, false, true>(a, plan, grid, limits, stream)
                         : LaunchInstance<kCentre, false, false>(a, plan, grid, limits, stream);
   }
-  if (error != cudaSuccess || grid.last || !(a.dweight || a.dbias)) return error;
-  const auto reduce = a.float_weight ? &ReduceParts<float, C> : &ReduceParts<T, C>;
-  return reduce(parts, plan.units, kNormKinds<kCentre>, a.cols,
-                lie.aligned ? kPackSize<T> / kPackSize<C> : 1, a.dweight, a.dbias, limits, stream);
+  if (error != cudaSuccess || grid.last) return error;
+  return ReducePartsOf<kCentre>(a, parts, plan.units, lie.aligned ? kPackSize<T> / kPackSize<C> : 1,
+                                limits, stream);
 }
 
 }  // namespace internal
@@ -193,15 +209,19 @@ size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits
       internal::RowsLie lie = {};
       lie.aligned = each >= 16, lie.lines = each == 128, lie.period = 1;
       auto traits = internal::BackwardTraits<T>(kCentre, keeps_bias, float_weight, lie);
+      const int64_t part = kNormKinds<kCentre> * PartPitch<C>(cols) * int64_t{sizeof(C)};
       const bool leans[] = {false, traits.lean};
       for (const bool lean : leans) {
         traits.lean = lean;
         const NormPlan plan = internal::PlanFor<T, kCentre>(rows, cols, traits, limits);
         // AlignUnits leaves at most a pack's elements.
         const int64_t units = plan.units > kPackSize<T> ? plan.units : kPackSize<T>;
-        const int64_t bytes =
-            internal::SumsBytes<T, kCentre>(rows, plan) +
-            units * kNormKinds<kCentre> * PartPitch<C>(cols) * static_cast<int64_t>(sizeof(C));
+        const int64_t bytes = internal::SumsBytes<T, kCentre>(rows, plan) + units * part;
+        if (bytes > most) most = bytes;
+      }
+      NormWidePlan wide;
+      if (internal::PlanWideFor<T, kCentre>(rows, cols, traits, limits, &wide)) {
+        const int64_t bytes = (wide.units + kPackSize<T> - 1) * part;  // see NormWideRows
         if (bytes > most) most = bytes;
       }
     }
@@ -227,6 +247,14 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
   NormFewPlan few;
   if (internal::ServesFew(a) && PlanFew(a.rows, a.cols, traits, limits, &few)) {
     return internal::LaunchNormFew<kCentre>(few, a, limits, stream, workspace);
+  }
+  NormWidePlan wide;
+  if (internal::ServesWide(a, lie) &&
+      internal::PlanWideFor<T, kCentre>(a.rows, a.cols, traits, limits, &wide)) {
+    auto* const parts = static_cast<ComputeType<T>*>(workspace);
+    const cudaError_t error = internal::LaunchNormWide<kCentre>(wide, a, limits, stream, parts);
+    if (error != cudaSuccess) return error;
+    return internal::ReducePartsOf<kCentre>(a, parts, wide.parts(), 1, limits, stream);
   }
   const auto plan = internal::PlanFor<T, kCentre>(a.rows, a.cols, traits, limits);
   return internal::LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);

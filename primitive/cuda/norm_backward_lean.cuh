@@ -103,8 +103,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   __device__ __forceinline__ NormLeanTeam(const NormBackward<T>& a,
                                           const NormBackwardGrid<T, kCentre>& grid, char* shared)
       : Base(a, grid, shared),
-        barriers_(static_cast<uint32_t>(__cvta_generic_to_shared(shared)) +
-                  this->team_ * NormPolicy::kLeanBarrierBytes),
+        barriers_(shared + this->team_ * NormPolicy::kLeanBarrierBytes),
         sums_(shared + Teams() * NormPolicy::kLeanBarrierBytes +
                   this->team_ * NormPolicy::kLeanSumBytes,
               rank_, grid.team / kWarp) {
@@ -120,7 +119,8 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     const int ahead = more_.stages - kInUse;
     if (rank_ == 0) {
 #pragma unroll 1
-      for (int s = 0; s < more_.stages; ++s) InitBulkBarrier(barriers_ + 8 * s, 1);
+      for (int s = 0; s < more_.stages; ++s) barriers_.Next(s).Init();
+      PublishToCopies();
 #pragma unroll 1
       for (int s = 0; s < ahead; ++s) Issue(s, s);
     }
@@ -137,7 +137,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     for (int turn = 0; turn < turns_; ++turn) {
       row += step_;
       const C next_mean = MeanOf(row), next_rstd = RstdOf(row);
-      WaitForBulk(barriers_ + 8 * stage, parity);
+      barriers_.Next(stage).AwaitBlock(parity);
       Visit(turn, stage, mean, rstd, out);
       out += step;
       x_low_ += x_step, dy_low_ += dy_step;
@@ -179,14 +179,13 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     if (turn >= turns_) return;
     const int64_t row = row_ + int64_t{turn} * step_;
     const int bytes = this->packs_ * kPackBytes;
-    const uint32_t barrier = barriers_ + 8 * stage;
-    const auto to =
-        static_cast<uint32_t>(__cvta_generic_to_shared(stages_ + stage * Base::StageBytes()));
+    const ClusterBarrier barrier = barriers_.Next(stage);
+    char* const to = stages_ + stage * Base::StageBytes();
     const T* const x = a_.x + row * a_.x_stride;
     const T* const dy = a_.dy + row * a_.cols;
-    ExpectBulk(barrier, 2 * bytes);
-    CopyBulk(to + PastLine(Low(x)), x, bytes, barrier);
-    CopyBulk(to + Base::TensorBytes() + PastLine(Low(dy)), dy, bytes, barrier);
+    barrier.Expect(2 * bytes);
+    CopyBulk(barrier, to + PastLine(Low(x)), x, bytes);
+    CopyBulk(barrier, to + Base::TensorBytes() + PastLine(Low(dy)), dy, bytes);
     if (a_.dsum) PrefetchBulk(a_.dsum + row * a_.cols, bytes);
   }
   // A row lies in its stage as it does in memory between multiples of a line's bytes, because bulk
@@ -291,7 +290,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     }
   }
 
-  const uint32_t barriers_;
+  const ClusterBarrier barriers_;  // the first of those of the team's stages
   Exchange sums_;
   char *stages_, *weights_;
   unsigned x_low_ = 0, dy_low_ = 0;  // of the addresses of the row at work

@@ -28,7 +28,24 @@ __device__ __forceinline__ float Exp2(float x) {
 // hardware's base-2 exponential (2 ulp); the product's rounding adds |x| * 2^-24 relative error to
 // a value of e^x, at most 2.2e-8 absolute. Results below 2^-126 become 0.
 __device__ __forceinline__ float ExpNonPositive(float x) { return Exp2(x * kLog2E); }
-__device__ __forceinline__ double ExpNonPositive(double x) { return exp(x); }
+// In float64 without the branch that exp takes for small results, which keeps exponentials of
+// neighbours from overlapping: 2^n * e^r with |r| <= ln(2) / 2, where e^r = 1 + r + r^2 q(r) with q
+// through the Chebyshev nodes (1.7e-17 off). Results below 2^-1021 become 0; x is at most 709.
+__device__ __forceinline__ double ExpNonPositive(double x) {
+  constexpr double kRounder = 6755399441055744.0;  // 1.5 * 2^52: what is added to it is rounded
+  constexpr double kQ[] = {0.5000000000000001,    0.16666666666666669,    0.04166666666662399,
+                           0.008333333333330051,  0.0013888888917281794,  0.00019841269863105968,
+                           2.480152119021773e-05, 2.7557268378684192e-06, 2.7620138719733994e-07,
+                           2.5100424157005067e-08};
+  const double rounded = fma(x, 1.4426950408889634, kRounder), n = rounded - kRounder;
+  const double r = fma(n, -2.3190468138462996e-17, fma(n, -0.6931471805599453, x));
+  double q = kQ[9];
+#pragma unroll
+  for (int i = 8; i >= 0; --i) q = fma(q, r, kQ[i]);
+  const double power = __hiloint2double((__double2loint(rounded) + 1023) << 20, 0);  // 2^n
+  const double y = fma(fma(q, r, 1.0), r, 1.0) * power;
+  return x < -708.0 ? 0.0 : y;
+}
 
 // 1 / x of a normal number by the hardware (1 ulp).
 __device__ __forceinline__ float ReciprocalOf(float x) {
@@ -115,6 +132,33 @@ struct OnlineSum {
     sum = sum * Weight(max, shift) + part;
     max = larger;
   }
+};
+
+// exp(x - max) over Weight(): one number for all x.
+template <class C>
+struct RowExponential {
+  C max;
+  RowExponential() = default;
+  __device__ __forceinline__ explicit RowExponential(C max) : max(OnlineSum<C>::Finite(max)) {}
+  __device__ __forceinline__ C operator()(C x) const { return ExpNonPositive(x - max); }
+  __device__ __forceinline__ C Weight() const { return C(1); }
+};
+// One multiply-add and the hardware's base-2 exponential: 2^(slope x - level), with level = slope
+// max rounded, and what that is off by in the weight: up to 64 where max is below 2^30. From there
+// on all x but max are so far below it that any slope does, and 1 rounds nothing.
+template <>
+struct RowExponential<float> {
+  float max, slope, level;
+  RowExponential() = default;
+  __device__ __forceinline__ explicit RowExponential(float row_max)
+      : max(OnlineSum<float>::Finite(row_max)) {
+    slope = fabsf(max) < 0x1p30f ? kLog2E : 1.0f;
+    level = max * slope;
+  }
+  __device__ __forceinline__ float operator()(float x) const {
+    return Exp2(fmaf(x, slope, -level));
+  }
+  __device__ __forceinline__ float Weight() const { return Exp2(-fmaf(max, slope, -level)); }
 };
 
 template <class C, bool kBase2>

@@ -461,6 +461,48 @@ TEST_P(CudaNormTest, WidthsAroundTheTiersBoundariesAtOddOffsets) {
   }
 }
 
+// A backward over wide rows (primitive/cuda/norm_wide_policy.h): from 640 packs a row and 16 rows;
+// as many packs as a block has workers for (896; 1792 in float32), and as 2, 3, 8 and 16 blocks
+// have, where a block's packs are whole lines; rows fewer and more than units, of which some begin
+// with other elements of a pack than others.
+TEST_P(CudaNormTest, WideRowsOfABackward) {
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
+    const int64_t pack = PackOf(dtype), full = dtype == DType::kFloat32 ? 1792 : 896;
+    for (const int64_t rows : {15, 16, 150}) {
+      for (const int64_t packs : {int64_t{640}, full, 2 * full}) {
+        for (const int64_t extra : {-1, 0, 1}) {
+          RunBoth(dtype, {.rows = rows, .cols = packs * pack + extra, .x_offset = 1});
+        }
+      }
+    }
+    for (const int64_t slices : {3, 8, 16}) {
+      for (const int64_t extra : {-8, -7, 1}) {
+        RunBoth(dtype, {.rows = 17, .cols = (slices * full + extra) * pack + 1});
+      }
+    }
+    RunBoth(dtype, {.rows = 200, .cols = 10007, .residual = true});
+    RunBoth(dtype, {.rows = 137, .cols = 10001, .in_place = true});
+    for (int which = 0; which < 4; ++which) {
+      Case odd{.rows = 80, .cols = 20000 + which, .residual = true};
+      if (which == 0) odd.x_offset = 1;
+      if (which == 1) odd.x_pad = 3, odd.offset = 3, odd.x_offset = 3, odd.dx_offset = -2;
+      if (which == 2) odd.dx_offset = 1, odd.mixed = true;
+      if (which == 3) odd.dsum_offset = 1, odd.weight_offset = 1;
+      RunBoth(dtype, odd);
+      odd.residual = false;
+      odd.from_output = true;
+      odd.x_pad = 0;
+      odd.weight_spread = 0.1;
+      RunBoth(dtype, odd);
+    }
+    for (int wanted = 1; wanted <= kAll; ++wanted) {
+      RunBoth(dtype, {.rows = 70, .cols = 9001, .wanted = wanted});
+      RunBoth(dtype, {.rows = 70, .cols = 9001, .weight = false, .wanted = wanted});
+    }
+  }
+  RunBoth(DType::kFloat32, {.rows = 140, .cols = 9001, .mean = 1e4, .spread = 1e-3});
+}
+
 TEST_P(CudaNormTest, AMeanFarAboveTheSpread) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     for (const int64_t cols : {40, 768, 5000, 40000, 400000}) {
