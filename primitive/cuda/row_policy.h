@@ -105,10 +105,11 @@ inline int GridChunks(int64_t rows, int64_t packs, const DeviceLimits& limits) {
 // Of a row in the registers of one block, where there are many: what leaves the least of an SM's
 // registers empty. Shares of a copy, half, with 8, 6 and 4 packs: 4096 columns 0.964, 0.975, 0.964;
 // 8192: 0.970, 0.992, 0.981; 10000: 0.972, 0.991, 0.938; 12288: 0.960, 0.960, 0.983; 14336: 0.968,
-// 0.981, 0.896; 16384: 0.976, -, 0.948. float32, 3072 columns: 0.969, 0.971, 0.989.
+// 0.981, 0.896; 16384: 0.976, -, 0.948. float32, 3072 columns: 0.969, 0.971, 0.989. float64, 768
+// columns: 0.83, -, 0.89.
 inline int PacksPerThread(int pack, int64_t packs) {
   if (pack == 4) return 4;
-  if (pack < 8) return 8;
+  if (pack < 8) return packs <= 448 ? 4 : 8;
   if (packs <= 384 || packs > 1792) return 8;
   return packs > 1408 && packs <= 1536 ? 4 : 6;
 }
@@ -171,6 +172,13 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
     plan.threads = static_cast<int>(taken * 32);
     return plan;
   };
+  // Smaller blocks where a cluster has enough of them, and no more blocks than it takes.
+  const auto shifted_blocks = [&] {
+    const int64_t most = int64_t{t.cluster_packs} * t.cluster_threads;
+    const int64_t small = CeilDiv(packs, most / 2), large = CeilDiv(packs, most);
+    const int64_t blocks = small <= t.register_cluster ? small : large;
+    return static_cast<int>(blocks > t.register_cluster ? t.register_cluster : blocks);
+  };
   const auto shared_tier = [&](int blocks) {
     plan.tier = RowTier::kShared;
     plan.blocks_per_row = blocks;
@@ -185,10 +193,11 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
   }
   const int chunks = t.has_workspace ? GridChunks(rows, packs, limits) : 1;
   if (chunks == 1 || fills(most)) {
-    const int held = LeastBlocks(t.register_cluster, [&](int64_t blocks) {
+    int held = LeastBlocks(t.register_cluster, [&](int64_t blocks) {
       const int threads = t.shifted ? t.cluster_threads : P::kClusterRegisterThreads;
       return packs <= blocks * packs_of(blocks) * threads && fills(blocks);
     });
+    if (t.shifted && held > 1 && many(1)) held = shifted_blocks();
     if (in_registers(held) && (held > 1 || most == 1)) return block_tier(held);
     if (held > 1 && !t.shifted && packs <= int64_t{held} * t.block_packs * t.most_threads) {
       return block_tier(held);

@@ -40,13 +40,32 @@ using WholeFour = WholeShape<4, kPack == 4 ? 768 : 512, 2>;
 using WholeWide = WholeShape<16, 128, 5, true>;
 using WholeFew = WholeShape<4, 256, 6, true>;
 
-enum class WholeKernel { kNone, kTwo, kFour, kWide, kFew };
+// Rows of two inputs, or of doubles, whose exponentials take registers.
+template <int kPack>
+using WholePair = WholeShape<kPack == 8 ? 3 : 4, 512, 2>;
+using WholeLone = WholeShape<8, 512, 1>;
+using WholeHeavy = WholeShape<8, 256, 3, true>;
+template <int kInputs>
+using WholeHeaviest = WholeShape<16 / kInputs, 256 * kInputs, 2 / kInputs, true>;
+
+enum class WholeKernel { kNone, kTwo, kFour, kWide, kFew, kPair, kLone, kHeavy, kHeaviest };
 
 struct WholePlan {
   WholeKernel kernel = WholeKernel::kNone;  // none of these serves the row
   int threads = 0;
   int blocks_per_row = 1;  // more than one: a cluster
 };
+
+// Blocks of a cluster for so many packs. A power of two, unless that leaves much empty: 98304
+// columns of half in 8 blocks 0.99, in 6 0.98; but 151936 in 16 0.87, in 10 0.99, and 196608 in 16
+// 0.97, in 12 0.99.
+template <class Shape>
+int WideBlocks(int64_t packs, int most) {
+  constexpr int kMost = Shape::kMostPacks;
+  const int blocks = LeastBlocks(most, [&](int64_t n) { return packs <= n * kMost; });
+  if (blocks <= 8 && CeilDiv(packs, blocks) * 10 >= kMost * 7) return blocks;
+  return static_cast<int>(CeilDiv(packs, kMost));
+}
 
 // `pack`: elements in 16 bytes, 4 or 8. wide_blocks, few_blocks: of a cluster of the two kernels,
 // at most; 1 where the device has no clusters.
@@ -67,15 +86,43 @@ inline WholePlan ChooseWholePlan(int64_t rows, int64_t packs, int pack, int wide
   }
   if (packs <= (pack == 8 ? 1280 : 256)) return {WholeKernel::kTwo, threads(2)};
   if (packs <= (pack == 8 ? 2048 : 3072)) return {WholeKernel::kFour, threads(4)};
-  constexpr int kMost = WholeWide::kMostPacks;
-  if (wide_blocks == 1 || packs > wide_blocks * kMost) return {};
-  int blocks = LeastBlocks(wide_blocks, [&](int64_t n) { return packs <= n * kMost; });
-  // A power of two, unless that leaves much empty: 98304 columns of half in 8 blocks 0.99, in 6
-  // 0.98; but 151936 in 16 0.87, in 10 0.99, and 196608 in 16 0.97, in 12 0.99.
-  if (blocks > 8 || CeilDiv(packs, blocks) * 10 < kMost * 7) {
-    blocks = static_cast<int>(CeilDiv(packs, kMost));
+  if (wide_blocks == 1 || packs > wide_blocks * WholeWide::kMostPacks) return {};
+  return {WholeKernel::kWide, WholeWide::kThreads, WideBlocks<WholeWide>(packs, wide_blocks)};
+}
+
+template <int kInputs>
+WholePlan HeaviestPlan(int64_t packs, int blocks) {
+  using Shape = WholeHeaviest<kInputs>;
+  if (blocks == 1 || packs > blocks * Shape::kMostPacks) return {};
+  return {WholeKernel::kHeaviest, Shape::kThreads, blocks};
+}
+// The same of rows of two inputs, a gradient's; in_block: whether one block may have a row. Other
+// kernels are as fast in clusters of up to 8 blocks, and faster for few rows.
+inline WholePlan ChoosePairPlan(int64_t rows, int64_t packs, int pack, bool in_block,
+                                int heavy_blocks, int heaviest_blocks, const DeviceLimits& limits) {
+  const int packs_per_thread = pack == 8 ? WholePair<8>::kPacks : WholePair<4>::kPacks;
+  const bool few = rows * 2 <= limits.multiprocessors;
+  if (in_block && !few && packs <= (pack == 8 ? 1024 : 2048)) {
+    return {WholeKernel::kPair, static_cast<int>(CeilDiv(packs, 32 * packs_per_thread) * 32)};
   }
-  return {WholeKernel::kWide, WholeWide::kThreads, blocks};
+  constexpr int kMost = WholeHeavy::kMostPacks;
+  if (packs <= 8 * kMost) return {};
+  if (packs > heavy_blocks * kMost) return HeaviestPlan<2>(packs, heaviest_blocks);
+  return {WholeKernel::kHeavy, WholeHeavy::kThreads, WideBlocks<WholeHeavy>(packs, heavy_blocks)};
+}
+// The same of rows of doubles.
+inline WholePlan ChooseDoublePlan(int64_t rows, int64_t packs, int heavy_blocks,
+                                  int heaviest_blocks, const DeviceLimits& limits) {
+  constexpr int kMost = WholeHeavy::kMostPacks;
+  if (packs <= kMost) return {};
+  const bool few = rows * 2 <= limits.multiprocessors;
+  if (!few && packs <= WholeLone::kMostPacks) {
+    return {WholeKernel::kLone, static_cast<int>(CeilDiv(packs, 32 * WholeLone::kPacks) * 32)};
+  }
+  if (heavy_blocks == 1) return {};
+  if (packs > heavy_blocks * kMost) return HeaviestPlan<1>(packs, heaviest_blocks);
+  if (few) return {};
+  return {WholeKernel::kHeavy, WholeHeavy::kThreads, WideBlocks<WholeHeavy>(packs, heavy_blocks)};
 }
 
 }  // namespace cuda
