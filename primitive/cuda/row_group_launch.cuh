@@ -70,12 +70,12 @@ struct FewColumns {
 template <class A>
 cudaError_t LaunchFewColumns(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
   using Few = FewColumns<A>;
-  if (cols <= Few::kByFour) return LaunchSmallPacks<4, 3, 2>(Kept(a), rows, cols, stream);
+  if (cols <= Few::kByFour) return LaunchSmallPacks<4, 3, 2>(NarrowOf(a), rows, cols, stream);
   if constexpr (Few::kPair) {
     return LaunchSmallPacks<8, 2, 4>(a, rows, cols, stream);
   } else {
     if constexpr (Few::kShort) {
-      if (cols > 32) return LaunchSmallPacks<8, 3, 2>(Kept(a), rows, cols, stream);
+      if (cols > 32) return LaunchSmallPacks<8, 3, 2>(NarrowOf(a), rows, cols, stream);
     }
     return LaunchColumns(NarrowOf(a), rows, cols, stream);
   }
@@ -112,7 +112,7 @@ cudaError_t LaunchGroups(const RowPlan& plan, const A& a, int64_t rows, int64_t 
     if constexpr (Shape::lanes * Shape::packs < kMostFew / A::kPack) {
       return LaunchFewColumns(a, rows, cols, stream);  // all rows of this shape have gone there
     } else if constexpr (kAligned && (kHeld || kPacks <= 4)) {
-      return launch(Kept(a));
+      return launch(NarrowOf(a));
     } else {
       return launch(a);
     }

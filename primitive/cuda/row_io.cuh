@@ -218,7 +218,7 @@ struct RowSpan {
 // Pack p of a row, by the fastest way that serves it.
 template <bool kAligned, class A, int N, class Index>
 __device__ __forceinline__ auto LoadPackOf(const A& a, int64_t row, const RowSpan<N, Index>& span,
-                                           Index p) {
+                                           int64_t p) {
   const int64_t col = span.PackColumn(p);
   if constexpr (kAligned) return a.template Load<Access::kAligned, N>(row, col);
   if (p > 0 && p + 1 < span.packs) return a.template Load<Access::kInside, N>(row, col);

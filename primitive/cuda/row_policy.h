@@ -105,11 +105,10 @@ inline int GridChunks(int64_t rows, int64_t packs, const DeviceLimits& limits) {
 // Of a row in the registers of one block, where there are many: what leaves the least of an SM's
 // registers empty. Shares of a copy, half, with 8, 6 and 4 packs: 4096 columns 0.964, 0.975, 0.964;
 // 8192: 0.970, 0.992, 0.981; 10000: 0.972, 0.991, 0.938; 12288: 0.960, 0.960, 0.983; 14336: 0.968,
-// 0.981, 0.896; 16384: 0.976, -, 0.948. float32, 3072 columns: 0.969, 0.971, 0.989. float64, 768
-// columns: 0.83, -, 0.89.
+// 0.981, 0.896; 16384: 0.976, -, 0.948. float32, 3072 columns: 0.969, 0.971, 0.989.
 inline int PacksPerThread(int pack, int64_t packs) {
   if (pack == 4) return 4;
-  if (pack < 8) return packs <= 448 ? 4 : 8;
+  if (pack < 8) return 8;
   if (packs <= 384 || packs > 1792) return 8;
   return packs > 1408 && packs <= 1536 ? 4 : 6;
 }

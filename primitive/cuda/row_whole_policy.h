@@ -9,12 +9,21 @@
 //   wide    16                to 2048 packs for each of up to 16 blocks
 //   few     4                 too few to fill the device: up to 1024 packs for each of 16, 8 blocks
 //
+// and rows of two inputs, a gradient's, or of doubles
+//
+//   pair      3, 4            gradients without exponentials: to 1024 packs, 2048 packs
+//   lone      8               doubles: to 4096 packs
+//   heavy     8               to 2048 packs for each of up to 16 blocks; gradients from 9 blocks on
+//   heaviest  16, 8           to 4096 packs for each of up to 16 blocks; not gradients of half
+//
 // Shares of a copy in half: 3072 columns 1.00 with two packs, 0.98 as one of all rows; 7168: 1.00,
 // 0.98; 16384: 0.98 with four, 0.96. float32: 2048 columns 1.00, 0.97; 7168: 0.98, 0.93; 8192:
 // 0.99, 0.97. 1024 rows are all on chip at once, so that blocks count: 4096 columns of half 8.1 us
 // with two packs, 9.3 as one of all rows, and float32 11.5, 12.4. In clusters many small blocks
 // with many packs: half, 50256 columns 0.98, 0.95; 262144: 0.98, 0.96, bfloat16 0.98, 0.92. Few
-// rows: 64 x 65536 of half 9.5 us, 11.0 as one of all rows; 8 x 16384 5.4, 6.0.
+// rows: 64 x 65536 of half 9.5 us, 11.0 as one of all rows; 8 x 16384 5.4, 6.0. Gradients, of an
+// addition: 1024 x 7168 of half 0.96, 0.94 as one of all rows; 262144 columns of half 1.00, 0.93,
+// of float32 0.88, 0.81. Doubles: 5120 columns 0.94, 0.78; 16384: 0.97, 0.82; 131072: 0.68, 0.49.
 #pragma once
 
 #include <stdint.h>
