@@ -2,10 +2,13 @@
 """What fused elements cost: kernels of flow.fuse beside the bare op, on a GPU.
 
 python benchmarks/fuse_benchmark.py [--dtypes float16,float32] [--widths 512,4096] [--ops softmax]
+    [--fusions "x s + row,x + full"]
 
-A table in Markdown. A cell is a fusion's time over the bare op's, both per byte that must move:
-1.00 is a fusion that costs its bytes and nothing else. Behind it, what it costs beyond them in
-microseconds. ``late`` counts repetitions in which the GPU waited for the host.
+Each kernel is compiled when it is first called, which takes a second or two: one op, one dtype and
+two or three fusions are done in a minute. A table in Markdown. A cell is a fusion's time over the
+bare op's, both per byte that must move: 1.00 is a fusion that costs its bytes and nothing else.
+Behind it, what it costs beyond them in microseconds. ``late`` counts repetitions in which the GPU
+waited for the host.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ def operand(form: str, x: flow.Tensor) -> flow.Tensor | float:
     return flow.randn(*shape, dtype=x.dtype, device=x.device)
 
 
-def line(clock: CudaClock, op: str, dtype: str, width: int) -> str:
+def line(clock: CudaClock, op: str, dtype: str, width: int, fusions: list[str]) -> str:
     x = flow.randn(1, dtype=getattr(flow, dtype), device="cuda")
     rows = min(49152, max(1, int(BYTES / x.nbytes / width)))
     x = flow.randn(rows, width, dtype=x.dtype, device="cuda")
@@ -51,15 +54,16 @@ def line(clock: CudaClock, op: str, dtype: str, width: int) -> str:
     own = {"dim": -1} if softmax else {"normalized_shape": [width]}
     bare = getattr(flow, op)
     candidates = {"bare": Candidate((lambda: bare(x, -1)) if softmax else lambda: bare(x, [width]))}
-    for name, (load, store, forms, _) in FUSIONS.items():
+    for name in fusions:
+        load, store, forms, _ = FUSIONS[name]
         fused = getattr(flow.fuse, op)(load, store)
         given = [operand(form, x) for form in forms]
         candidates[name] = Candidate(lambda fused=fused, given=given: fused(x, *given, **own))
     times = clock.measure(candidates)
     base = times["bare"].median
     cells = [op, dtype, f"{rows} × {width}", f"{base:.1f}", f"{2 * x.nbytes / base / 1e3:.0f}"]
-    for name, (*_, tensors) in FUSIONS.items():
-        t, must = times[name].median, base * tensors / 2
+    for name in fusions:
+        t, must = times[name].median, base * FUSIONS[name][-1] / 2
         late = f" late {times[name].late}" if times[name].late else ""
         cells.append(f"{t / must:.2f} ({t - must:+.1f}{late})")
     return f"| {' | '.join(cells)} |"
@@ -70,14 +74,16 @@ def main() -> None:
     parser.add_argument("--ops", default="softmax,log_softmax,layer_norm,rms_norm")
     parser.add_argument("--dtypes", default="float16,bfloat16,float32")
     parser.add_argument("--widths", default="64,128,512,1024,4096,8192,16384,32768,65536,131072")
+    parser.add_argument("--fusions", default=",".join(FUSIONS), help="of: %(default)s")
     args = parser.parse_args()
+    fusions = args.fusions.split(",")
     clock = CudaClock()
-    titles = ["op", "dtype", "shape", "bare, µs", "GB/s", *FUSIONS]
+    titles = ["op", "dtype", "shape", "bare, µs", "GB/s", *fusions]
     print(f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}")
     for op in args.ops.split(","):
         for dtype in args.dtypes.split(","):
             for width in map(int, args.widths.split(",")):
-                print(line(clock, op, dtype, width), flush=True)
+                print(line(clock, op, dtype, width, fusions), flush=True)
 
 
 if __name__ == "__main__":

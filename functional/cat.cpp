@@ -17,7 +17,11 @@ Status CheckGiven(const char* name, absl::Span<const Tensor> tensors) {
 }
 
 // Binds a functor's list of tensors as a result.
-StatusOr<Value> SplitFunction(const Tensor& x, absl::Span<const int64_t> sizes, int64_t dim) {
+StatusOr<Value> SplitFunction(const Tensor& x, int64_t each, int64_t dim) {
+  OFL_ASSIGN_OR_RETURN(TensorList parts, Split(x, each, dim));
+  return Value(std::move(parts));
+}
+StatusOr<Value> SplitWithSizes(const Tensor& x, absl::Span<const int64_t> sizes, int64_t dim) {
   OFL_ASSIGN_OR_RETURN(TensorList parts, Split(x, sizes, dim));
   return Value(std::move(parts));
 }
@@ -107,13 +111,19 @@ StatusOr<Tensor> Stack(absl::Span<const Tensor> tensors, int64_t dim) {
   return Cat(parts, dim < 0 ? dim + ndim : dim);
 }
 
-StatusOr<TensorList> Split(const Tensor& x, absl::Span<const int64_t> sizes, int64_t dim) {
+StatusOr<TensorList> Split(const Tensor& x, int64_t each, int64_t dim) {
   OFL_ASSIGN_OR_RETURN(const int64_t axis, DimToSplit("split", x, dim));
   const int64_t size = x.shape()[static_cast<int>(axis)];
-  if (sizes.size() == 1 && sizes[0] > 0) {
-    OFL_RETURN_IF_ERROR(CheckParts("split", size / sizes[0]));
-    return Cut(x, axis, SizesOf(size, sizes[0]));
+  if (each < 0 || (each == 0 && size > 0)) {
+    return BadValue("split", "split_size", absl::StrCat(each), "positive");
   }
+  OFL_RETURN_IF_ERROR(CheckParts("split", each > 0 ? size / each : 0));
+  return Cut(x, axis, SizesOf(size, each));
+}
+
+StatusOr<TensorList> Split(const Tensor& x, absl::Span<const int64_t> sizes, int64_t dim) {
+  OFL_ASSIGN_OR_RETURN(const int64_t axis, DimToSplit("split_with_sizes", x, dim));
+  const int64_t size = x.shape()[static_cast<int>(axis)];
   int64_t sum = 0;
   bool valid = !sizes.empty();
   for (int64_t s : sizes) {
@@ -121,7 +131,7 @@ StatusOr<TensorList> Split(const Tensor& x, absl::Span<const int64_t> sizes, int
     if (valid) sum += s;
   }
   if (!valid || sum != size) {
-    return BadValue("split", "split_size_or_sections", ToString(sizes),
+    return BadValue("split_with_sizes", "split_sizes", ToString(sizes),
                     absl::StrCat("sizes that add up to ", size));
   }
   return Cut(x, axis, sizes);
@@ -152,10 +162,12 @@ OFL_REGISTER_FUNCTION("cat(Tensor[] tensors, int dim=0) -> Tensor", Cat, kFuncti
                       "The tensors after each other along dim.");
 OFL_REGISTER_FUNCTION("stack(Tensor[] tensors, int dim=0) -> Tensor", Stack, kFunction,
                       "The tensors, all of one shape, along a new dim.");
-OFL_REGISTER_FUNCTION(
-    "split(Tensor(a) input, int[] split_size_or_sections, int dim=0) -> Tensor[]", SplitFunction,
-    kMethod,
-    "Views of the given sizes along dim; one size is repeated, and the last view smaller.");
+OFL_REGISTER_FUNCTION("split(Tensor(a) input, int split_size, int dim=0) -> Tensor[]",
+                      SplitFunction, kMethod,
+                      "Views of one size along dim; the last has what is left.");
+OFL_REGISTER_FUNCTION("split_with_sizes(Tensor(a) input, int[] split_sizes, int dim=0) -> Tensor[]",
+                      SplitWithSizes, kMethod,
+                      "Views of the given sizes along dim, which must add up to it.");
 OFL_REGISTER_FUNCTION("chunk(Tensor(a) input, int chunks, int dim=0) -> Tensor[]", ChunkFunction,
                       kMethod, "At most so many views of one size (the last may be smaller).");
 OFL_REGISTER_FUNCTION("unbind(Tensor(a) input, int dim=0) -> Tensor[]", UnbindFunction, kMethod,

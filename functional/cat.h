@@ -15,8 +15,9 @@ OFL_API StatusOr<Tensor> Cat(absl::Span<const Tensor> tensors, int64_t dim = 0);
 // Tensors of one shape along a new dim.
 OFL_API StatusOr<Tensor> Stack(absl::Span<const Tensor> tensors, int64_t dim = 0);
 
-// Views of the given sizes along dim, which must add up to it; one size is repeated, and the last
-// view has what is left. ValueError for other sizes.
+// Views of one size along dim; the last has what is left. ValueError where it is not positive.
+OFL_API StatusOr<TensorList> Split(const Tensor& x, int64_t each, int64_t dim = 0);
+// Views of the given sizes along dim, which must add up to it. ValueError for other sizes.
 OFL_API StatusOr<TensorList> Split(const Tensor& x, absl::Span<const int64_t> sizes,
                                    int64_t dim = 0);
 // At most `chunks` views of one size but for the last.

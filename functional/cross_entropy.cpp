@@ -5,6 +5,7 @@
 #include "functional/copy.h"
 #include "functional/nll_loss.h"
 #include "functional/reduce.h"
+#include "functional/select.h"
 #include "functional/softmax.h"
 #include "functional/unary.h"
 #include "functional/view.h"
@@ -67,8 +68,9 @@ StatusOr<Tensor> WithLogProbabilities(const Tensor& logp, const Tensor& target,
 
   const int64_t classes = logp.shape()[static_cast<int>(ClassDim(logp))];
   OFL_ASSIGN_OR_RETURN(Tensor uniform, NegativeSum(logp, weight));
-  OFL_ASSIGN_OR_RETURN(Tensor counted, Ne(target, Scalar(ignore_index)));
-  OFL_ASSIGN_OR_RETURN(uniform, Mul(uniform, counted));
+  // Not times 0: what is ignored may be NaN, and where all are, so is the mean's gradient.
+  OFL_ASSIGN_OR_RETURN(Tensor ignored, Eq(target, Scalar(ignore_index)));
+  OFL_ASSIGN_OR_RETURN(uniform, MaskedFill(uniform, ignored, Scalar(0)));
   OFL_ASSIGN_OR_RETURN(uniform, Mul(uniform, Scalar(smoothing / static_cast<double>(classes))));
   OFL_ASSIGN_OR_RETURN(Tensor sharp, Mul(rows.loss, Scalar(1 - smoothing)));
   OFL_ASSIGN_OR_RETURN(Tensor loss, Add(sharp, uniform));

@@ -76,13 +76,20 @@ StatusOr<Tensor> Matmul(const Tensor& a, const Tensor& b) {
 }
 
 StatusOr<Tensor> Linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (weight.ndim() != 2) return ShapeMismatch("linear", "weight", weight.shape(), "2 dims");
-  if (x.ndim() == 0 || x.shape()[x.ndim() - 1] != weight.shape()[1]) {
-    return ShapeMismatch("linear", "input", x.shape(),
-                         absl::StrCat("a last dim of ", weight.shape()[1],
-                                      " to go with the weight's ", weight.shape().ToString()));
+  const int ndim = weight.ndim();
+  if (ndim != 1 && ndim != 2) {
+    return ShapeMismatch("linear", "weight", weight.shape(), "1 or 2 dims");
   }
-  OFL_ASSIGN_OR_RETURN(Tensor transposed, Transpose(weight, 0, 1));
+  const int64_t features = weight.shape()[ndim - 1];
+  if (x.ndim() == 0 || x.shape()[x.ndim() - 1] != features) {
+    return ShapeMismatch("linear", "input", x.shape(),
+                         absl::StrCat("a last dim of ", features, " to go with the weight's ",
+                                      weight.shape().ToString()));
+  }
+  Tensor transposed = weight;
+  if (ndim == 2) {
+    OFL_ASSIGN_OR_RETURN(transposed, Transpose(weight, 0, 1));
+  }
   OFL_ASSIGN_OR_RETURN(Tensor y, Matmul(x, transposed));
   return bias.defined() ? Add(y, bias) : y;
 }
@@ -90,6 +97,7 @@ StatusOr<Tensor> Linear(const Tensor& x, const Tensor& weight, const Tensor& bia
 OFL_REGISTER_FUNCTION("matmul(Tensor input, Tensor other) -> Tensor", Matmul, kMethod,
                       "Matrix product, batched over leading dims, as in numpy.matmul.");
 OFL_REGISTER_FUNCTION("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", Linear,
-                      kFunction, "input times weight transposed, plus bias.");
+                      kFunction,
+                      "input times weight transposed, plus bias; weight is [out, in] or [in].");
 
 }  // namespace oneflow_lite::functional

@@ -10,7 +10,8 @@ namespace oneflow_lite::functional {
 // 1-D operands are row (first) or column (second) vectors whose dim goes from the result; with more
 // than 2 dims the leading ones are a batch and broadcast. ShapeError, DTypeError.
 OFL_API StatusOr<Tensor> Matmul(const Tensor& a, const Tensor& b);
-// x [..., in] times weight [out, in] transposed, plus bias [out] where given.
+// x [..., in] times weight [out, in] transposed, plus bias [out] where given. A weight [in] gives
+// [...].
 OFL_API StatusOr<Tensor> Linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
 }  // namespace oneflow_lite::functional

@@ -9,11 +9,16 @@
 namespace oneflow_lite::functional {
 namespace {
 
-StatusOr<Value> SortFunction(const Tensor& x, int64_t dim, bool descending) {
+// Sorting is stable and topk sorted in any case: callers of PyTorch's functions may ask for it.
+StatusOr<Value> SortFunction(const Tensor& x, int64_t dim, bool descending, bool /*stable*/) {
   OFL_ASSIGN_OR_RETURN(TensorList pair, Sort(x, dim, descending));
   return Value(std::move(pair));
 }
-StatusOr<Value> TopKFunction(const Tensor& x, int64_t k, int64_t dim, bool largest) {
+StatusOr<Tensor> ArgSortFunction(const Tensor& x, int64_t dim, bool descending, bool /*stable*/) {
+  return ArgSort(x, dim, descending);
+}
+StatusOr<Value> TopKFunction(const Tensor& x, int64_t k, int64_t dim, bool largest,
+                             bool /*sorted*/) {
   OFL_ASSIGN_OR_RETURN(TensorList pair, TopK(x, k, dim, largest));
   return Value(std::move(pair));
 }
@@ -60,13 +65,16 @@ StatusOr<TensorList> TopK(const Tensor& x, int64_t k, int64_t dim, bool largest)
 }
 
 OFL_REGISTER_FUNCTION(
-    "sort(Tensor input, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    "sort(Tensor input, int dim=-1, bool descending=False, *, bool stable=True) -> (Tensor values, "
+    "Tensor indices)",
     SortFunction, kMethod,
     "The elements in order along dim, and their places; equal ones keep their order.");
-OFL_REGISTER_FUNCTION("argsort(Tensor input, int dim=-1, bool descending=False) -> Tensor", ArgSort,
-                      kMethod, "The places of the elements in order along dim.");
 OFL_REGISTER_FUNCTION(
-    "topk(Tensor input, int k, int dim=-1, bool largest=True) -> (Tensor values, Tensor indices)",
+    "argsort(Tensor input, int dim=-1, bool descending=False, *, bool stable=True) -> Tensor",
+    ArgSortFunction, kMethod, "The places of the elements in order along dim.");
+OFL_REGISTER_FUNCTION(
+    "topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, "
+    "Tensor indices)",
     TopKFunction, kMethod, "The k largest, or smallest, elements along dim, and their places.");
 
 }  // namespace oneflow_lite::functional

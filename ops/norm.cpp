@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/norm.h"
 
+#include <cmath>
+
 #include "functional/layer_norm.h"
 #include "functional/rms_norm.h"
 #include "oneflow_lite/core/error.h"
@@ -87,8 +89,9 @@ Status InferForward(InferContext& c, NormKind kind) {
   OFL_RETURN_IF_ERROR(CheckAxis(c, &axis));
   if (kind.residual) OFL_RETURN_IF_ERROR(CheckLike(c, 1, "residual", x, dtype));
   OFL_RETURN_IF_ERROR(CheckColumns(c, at.weight, at.bias, axis));
-  if (const double eps = c.attr<double>(kEps); !(eps >= 0)) {
-    return BadValue(c.op(), "eps", absl::StrCat(eps), "at least 0");
+  // One below 0 is taken, as in PyTorch: it leaves NaN in rows of less variance.
+  if (const double eps = c.attr<double>(kEps); std::isnan(eps)) {
+    return BadValue(c.op(), "eps", absl::StrCat(eps), "a number");
   }
   c.SetOutput(0, x, dtype);
   if (kind.residual) c.SetOutput(at.sum, x, dtype);

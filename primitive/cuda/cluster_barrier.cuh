@@ -24,24 +24,31 @@ class ClusterBarrier {
   __device__ __forceinline__ explicit ClusterBarrier(const void* place, int index = 0)
       : at_(Address(place) + index * kBytes) {}
 
-  // By one thread, before the blocks meet; Publish after the last Init.
-  __device__ __forceinline__ void Init() const {
+  // By one thread, before the blocks meet; Publish after the last Init. arrivals: how many calls of
+  // Expect or Arrive make a turn.
+  __device__ __forceinline__ void Init(int arrivals = 1) const {
     NV_IF_TARGET(NV_PROVIDES_SM_90,
-                 (asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(at_)
+                 (asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at_), "r"(arrivals)
                                : "memory");))
   }
   __device__ __forceinline__ static void Publish() {
     NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("fence.mbarrier_init.release.cluster;" ::
                                                       : "memory");))
   }
-  // By one thread, once in every turn of the barrier: how many bytes come in.
+  // Of this block. What the thread wrote to shared memory before is there for those who await.
+  __device__ __forceinline__ void Arrive() const {
+    NV_IF_TARGET(NV_PROVIDES_SM_90,
+                 (asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at_)
+                               : "memory");))
+  }
+  // The same, and says how many bytes come in during this turn besides.
   __device__ __forceinline__ void Expect(int bytes) const {
     NV_IF_TARGET(NV_PROVIDES_SM_90,
                  (asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at_),
                                "r"(bytes)
                                : "memory");))
   }
-  // Until they have come in. `parity` is 0 in the first turn and alternates.
+  // Until all have arrived and all bytes come in. `parity` is 0 in the first turn and alternates.
   __device__ __forceinline__ void Await(int parity) const {
     NV_IF_TARGET(
         NV_PROVIDES_SM_90,
@@ -51,6 +58,17 @@ class ClusterBarrier {
                       "@!done bra again; }" ::"r"(at_),
                       "r"(parity)
                       : "memory");))
+  }
+  // The same where all comes from this block or from copies: the other waits for the L1 to be
+  // emptied.
+  __device__ __forceinline__ void AwaitBlock(int parity) const {
+    NV_IF_TARGET(NV_PROVIDES_SM_90,
+                 (asm volatile("{ .reg .pred done;\n"
+                               "again:\n"
+                               "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                               "@!done bra again; }" ::"r"(at_),
+                               "r"(parity)
+                               : "memory");))
   }
   // Stores `v`, whose size is a multiple of 4, at the place in block `rank` that `slot` is here,
   // aligned as the largest word that divides its size, and counts its bytes there.
@@ -68,6 +86,15 @@ class ClusterBarrier {
       SendWord(Address(slot) + i * static_cast<int>(sizeof(Word)), rank, words[i]);
     }
   }
+
+  // The barrier `index` places behind this one.
+  __device__ __forceinline__ ClusterBarrier Next(int index) const {
+    ClusterBarrier next = *this;
+    next.at_ += index * kBytes;
+    return next;
+  }
+  // Where it is, in the window of shared memory.
+  __device__ __forceinline__ uint32_t address() const { return at_; }
 
  private:
   __device__ __forceinline__ static uint32_t Address(const void* p) {

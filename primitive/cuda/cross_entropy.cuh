@@ -14,7 +14,8 @@
 //   block   a block per row                        wider
 //   split   several blocks per row, then a merge   few wide rows, where workspace is given
 // Backward is elementwise once the statistics are known; in place, it is an algorithm of the row
-// kernels.
+// kernels, wide rows of whole packs of row_whole.cuh: 4096 x 151936 of bfloat16 at 0.94 of a copy,
+// 0.85 as rows of any kind.
 #pragma once
 
 #include "primitive/cuda/cross_entropy_backward.cuh"
@@ -259,11 +260,20 @@ cudaError_t LaunchCrossEntropyInPlace(const CrossEntropyRows<T>& p, T* x,
     return Launch(CrossEntropyNoClassesKernel<T>, CeilDiv(p.rows, CrossEntropyPolicy::kThreads),
                   CrossEntropyPolicy::kThreads, 0, stream, p, scale, loss);
   }
-  const auto launch = [&](auto row) {
-    return LaunchRows(row, p.rows, p.classes, limits, stream, workspace);
+  const auto launch = [&](auto smooth) {
+    constexpr bool kSmooth = decltype(smooth)::value;
+    if constexpr (sizeof(ComputeType<T>) < 8) {
+      const CrossEntropyInPlaceRow<T, kSmooth, true> row(p, x, scale, loss);
+      cudaError_t error;
+      if (row.IsOfPacks(p.classes) &&
+          internal::LaunchWholeClusters(row, p.rows, p.classes, limits, stream, &error)) {
+        return error;
+      }
+    }
+    return LaunchRows(CrossEntropyInPlaceRow<T, kSmooth>(p, x, scale, loss), p.rows, p.classes,
+                      limits, stream, workspace);
   };
-  return p.smoothing == 0 ? launch(CrossEntropyInPlaceRow<T, false>(p, x, scale, loss))
-                          : launch(CrossEntropyInPlaceRow<T, true>(p, x, scale, loss));
+  return p.smoothing == 0 ? launch(std::false_type{}) : launch(std::true_type{});
 }
 template <class T>
 size_t CrossEntropyInPlaceWorkspaceBytes(int64_t rows, int64_t classes,

@@ -15,43 +15,27 @@ __device__ __forceinline__ int64_t LoadEarly(const int64_t* p) {
   asm volatile("ld.volatile.global.b64 %0, [%1];" : "=l"(v) : "l"(__cvta_generic_to_global(p)));
   return v;
 }
-__device__ __forceinline__ float LoadEarly(const float* p) {
-  float v;
-  asm volatile("ld.volatile.global.f32 %0, [%1];" : "=f"(v) : "l"(__cvta_generic_to_global(p)));
+// The same of a value that stays in registers of the lanes. What is the same for all of them the
+// compiler moves to a register of the warp, for which the warp waits at once, before a row's loads:
+// in place, 151936 columns of bfloat16 at 0.90 of a copy, 0.94 without. So the address has a part
+// that is 0 in every lane, but that the compiler does not know.
+template <class T>
+__device__ __forceinline__ T LoadIntoLanes(const T* p) {
+  using Word = std::conditional_t<sizeof(T) == 8, unsigned long long, uint32_t>;
+  static_assert(sizeof(T) == sizeof(Word));
+  unsigned none;
+  asm("{ .reg .u32 below;\nmov.u32 below, %%lanemask_lt;\nshr.u32 %0, below, 31; }" : "=r"(none));
+  const auto at = __cvta_generic_to_global(p + none);
+  Word word;
+  if constexpr (sizeof(Word) == 8) {
+    asm volatile("ld.global.b64 %0, [%1];" : "=l"(word) : "l"(at));
+  } else {
+    asm volatile("ld.global.b32 %0, [%1];" : "=r"(word) : "l"(at));
+  }
+  T v;
+  memcpy(&v, &word, sizeof(v));
   return v;
 }
-__device__ __forceinline__ double LoadEarly(const double* p) {
-  double v;
-  asm volatile("ld.volatile.global.f64 %0, [%1];" : "=d"(v) : "l"(__cvta_generic_to_global(p)));
-  return v;
-}
-
-// exp(x - max) over Weight(): one number for all x.
-template <class C>
-struct RowExponential {
-  C max;
-  RowExponential() = default;
-  __device__ __forceinline__ explicit RowExponential(C max) : max(OnlineSum<C>::Finite(max)) {}
-  __device__ __forceinline__ C operator()(C x) const { return ExpNonPositive(x - max); }
-  __device__ __forceinline__ C Weight() const { return C(1); }
-};
-// One multiply-add and the hardware's base-2 exponential: 2^(slope x - level), with level = slope
-// max rounded, and what that is off by in the weight: up to 64 where max is below 2^30. From there
-// on all x but max are so far below it that any slope does, and 1 rounds nothing.
-template <>
-struct RowExponential<float> {
-  float max, slope, level;
-  RowExponential() = default;
-  __device__ __forceinline__ explicit RowExponential(float row_max)
-      : max(OnlineSum<float>::Finite(row_max)) {
-    slope = fabsf(max) < 0x1p30f ? kLog2E : 1.0f;
-    level = max * slope;
-  }
-  __device__ __forceinline__ float operator()(float x) const {
-    return Exp2(fmaf(x, slope, -level));
-  }
-  __device__ __forceinline__ float Weight() const { return Exp2(-fmaf(max, slope, -level)); }
-};
 
 // ConvertPack to the compute type. Of the bfloat16 pair in a word, a shift gives the one and a mask
 // the other; by way of elements it takes three instructions.

@@ -22,8 +22,8 @@ __device__ __forceinline__ CrossEntropyPartial<C> ReduceLanes(const CrossEntropy
 }
 
 // The rows of log_softmax, which stay as they lie in memory until they are written, as something
-// else. kSmooth: whether there is smoothing.
-template <class T, bool kSmooth>
+// else. kSmooth: whether there is smoothing. kWhole: for the kernels of rows of whole packs.
+template <class T, bool kSmooth, bool kWhole = false>
 class CrossEntropyInPlaceRow : SoftmaxRow<true, DirectLoad<T>, DirectStore<T>, false, true> {
   using Base = SoftmaxRow<true, DirectLoad<T>, DirectStore<T>, false, true>;
 
@@ -64,18 +64,27 @@ class CrossEntropyInPlaceRow : SoftmaxRow<true, DirectLoad<T>, DirectStore<T>, f
   __device__ __forceinline__ int Head(int64_t row) const {
     return ElementsToBoundary(this->load.x + row * this->load.row_stride);
   }
+  // IsWhole of row.cuh, of which narrow rows make no use.
+  bool IsOfPacks(int64_t cols) const { return Base::IsWhole(cols); }
   using Base::IsAligned;
   using Base::Load;
   using Base::Open;
 
   __device__ __forceinline__ Total Begin(int64_t row) const {
     Total total;
-    total.target = LoadEarly(p_.target + row);
-    total.factor = scale_ ? *scale_ : C(1);
+    if constexpr (!kWhole) {
+      total.target = LoadEarly(p_.target + row);
+      total.factor = scale_ ? *scale_ : C(1);
+    }
     if (kSmooth) total.anchor = AnchorOf(p_, this->load.x + row * this->load.row_stride);
     return total;
   }
-  __device__ __forceinline__ void Look(int64_t, Total&) const {}
+  __device__ __forceinline__ void Look(int64_t row, Total& total) const {
+    if constexpr (kWhole) {
+      total.target = LoadIntoLanes(p_.target + row);
+      total.factor = scale_ ? LoadIntoLanes(scale_) : C(1);
+    }
+  }
   // The others are written by who holds the target's logit: to load it here would mean to wait for
   // the target first, and then for the logit. 0 times an infinite factor, the mean over no row, is
   // NaN.
@@ -177,8 +186,8 @@ class CrossEntropyInPlaceRow : SoftmaxRow<true, DirectLoad<T>, DirectStore<T>, f
 };
 
 // What is read lies as what is written does: it is the same memory.
-template <class T, bool kSmooth>
-struct BlockShape<CrossEntropyInPlaceRow<T, kSmooth>> : BlockBounds<ComputeType<T>> {
+template <class T, bool kSmooth, bool kWhole>
+struct BlockShape<CrossEntropyInPlaceRow<T, kSmooth, kWhole>> : BlockBounds<ComputeType<T>> {
   static constexpr bool kAligned = true;
   static constexpr int kPacks = RowPolicy::kBlockPacks;
 };
@@ -186,8 +195,8 @@ struct BlockShape<CrossEntropyInPlaceRow<T, kSmooth>> : BlockBounds<ComputeType<
 namespace internal {
 
 // The loads in blocks of their own: the compiler mixes them with the search for the maximum.
-template <class T, bool kSmooth, class Team>
-inline constexpr bool kLoadsTwoWays<CrossEntropyInPlaceRow<T, kSmooth>, Team> = true;
+template <class T, bool kSmooth, bool kWhole, class Team>
+inline constexpr bool kLoadsTwoWays<CrossEntropyInPlaceRow<T, kSmooth, kWhole>, Team> = true;
 
 }  // namespace internal
 

@@ -11,8 +11,8 @@ namespace oneflow_lite {
 namespace cuda {
 
 template <bool kCentre, class Load, class Store>
-class HeldRow<NormRow<kCentre, Load, NoResidual, Store>> {
-  using Base = NormRow<kCentre, Load, NoResidual, Store>;
+class HeldRow<NormRow<kCentre, Load, Store>> {
+  using Base = NormRow<kCentre, Load, Store>;
   using C = typename Base::C;
   using T = typename Base::Output;
 
@@ -101,7 +101,7 @@ class HeldRow<NormRow<kCentre, Load, NoResidual, Store>> {
   }
 
  private:
-  const NormExtras<T, C>& extras_;
+  const NormExtras<C>& extras_;
   bool apart_ = false;
   C mean_ = 0, rstd_ = 0, offset_ = 0;
 };

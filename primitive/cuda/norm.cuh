@@ -14,7 +14,7 @@
 // A norm of something else than a tensor in memory, or into something else, reads and writes
 // through Load and Store functors (row_io.cuh):
 //
-//   NormExtras<__half, float> extras;
+//   NormExtras<float> extras;
 //   extras.weight = weight, extras.eps = 1e-5f;      // what is null is not there
 //   error = LaunchNormOf<false>(load, store, extras, rows, cols, limits, stream);
 //
@@ -31,8 +31,7 @@ namespace cuda {
 // Bytes of workspace, aligned to 16, that LaunchNorm can make use of; often none.
 template <class T, bool kCentre>
 size_t NormWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits& limits) {
-  return RowWorkspaceBytes<NormRow<kCentre, DirectLoad<T>, NoResidual, DirectStore<T>>>(rows, cols,
-                                                                                        limits);
+  return RowWorkspaceBytes<NormRow<kCentre, DirectLoad<T>, DirectStore<T>>>(rows, cols, limits);
 }
 
 // kCentre: layer_norm, else rms_norm.
@@ -46,14 +45,14 @@ cudaError_t LaunchNorm(const NormForward<T>& a, const DeviceLimits& limits, cuda
 // The norm of what `load` gives, to `store`, in the tiers of row.cuh; extras' cols and share are
 // set here. Element of the Store is the type of weight and bias, unless extras.float_weight.
 template <bool kCentre, class Load, class Store>
-cudaError_t LaunchNormOf(
-    const Load& load, const Store& store,
-    NormExtras<typename Store::Element, ComputeType<typename Store::Element>> extras, int64_t rows,
-    int64_t cols, const DeviceLimits& limits, cudaStream_t stream, void* workspace = nullptr) {
+cudaError_t LaunchNormOf(const Load& load, const Store& store,
+                         NormExtras<ComputeType<typename Store::Element>> extras, int64_t rows,
+                         int64_t cols, const DeviceLimits& limits, cudaStream_t stream,
+                         void* workspace = nullptr) {
   if (rows <= 0 || cols <= 0) return cudaSuccess;
   extras.cols = cols;
   extras.share = 1 / static_cast<decltype(extras.share)>(cols);
-  const NormRow<kCentre, Load, NoResidual, Store> row{load, {}, store, extras};
+  const NormRow<kCentre, Load, Store> row{{load, store, extras}};
   return LaunchRows(row, rows, cols, limits, stream, workspace);
 }
 

@@ -63,7 +63,8 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
     if (Base::IsBulk()) {
       if (this->rank_ == 0) {
 #pragma unroll 1
-        for (int s = 0; s < more_.stages; ++s) InitBulkBarrier(Base::Barriers() + 8 * s, 2);
+        for (int s = 0; s < more_.stages; ++s) Base::Barrier(s).Init(2);
+        PublishToCopies();
       }
       Base::Meet();
     }
@@ -85,7 +86,7 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
       const bool more = turn + 1 < this->turns_;
       const C next_mean = MeanOf(row_ + step_, more), next_rstd = RstdOf(row_ + step_, more);
       if (Base::IsBulk()) {
-        if (turn < this->turns_) WaitForBulk(Base::Barriers() + 8 * stage, parity);
+        if (turn < this->turns_) Base::Barrier(stage).AwaitBlock(parity);
       } else {
         WaitForCopies(ahead - 1);
         Base::Meet();
@@ -164,12 +165,9 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
         const T* const from = is_dy ? dy : x;
         char* const to = is_dy ? dy_words : words;
         const auto span = SpanOf(to, from, row);
-        const uint32_t barrier = Base::Barriers() + 8 * stage;
-        ExpectBulk(barrier, span.bytes);
-        if (span.bytes > 0) {
-          CopyBulk(static_cast<uint32_t>(__cvta_generic_to_shared(to)), span.from, span.bytes,
-                   barrier);
-        }
+        const ClusterBarrier barrier = Base::Barrier(stage);
+        barrier.Expect(span.bytes);
+        if (span.bytes > 0) CopyBulk(barrier, to, span.from, span.bytes);
         if (a_.dsum && is_dy && this->packs_ > 0) {
           const auto ahead = Base::SpanOf(a_.dsum + row * a_.cols);
           PrefetchBulk(ahead.from, this->packs_ * kPackBytes);

@@ -9,55 +9,36 @@
 namespace oneflow_lite {
 namespace cuda {
 
-struct NoResidual {};
-
-// kCentre: layer_norm. Residual: a Load functor like Load_, or NoResidual.
-template <bool kCentre, class Load_, class Residual, class Store_>
-struct NormRow {
-  using Element = typename Load_::Element;
-  using Output = typename Store_::Element;
-  using C = ComputeType<Output>;
-  static constexpr bool kResidual = !std::is_same_v<Residual, NoResidual>;
-  static constexpr int kPack = kPackSize<Output>, kInputs = kResidual ? 2 : 1;
-
-  Load_ load;
-  Residual residual;
-  Store_ store;
-  NormExtras<Output, C> extras;
-
+// kCentre: layer_norm.
+template <bool kCentre, class Load_, class Store_>
+struct NormRow : NormTensors<Load_, Store_> {
+  using Tensors = NormTensors<Load_, Store_>;
+  using Tensors::extras;
+  using Tensors::kPack;
+  using Tensors::load;
+  using Tensors::store;
+  using typename Tensors::C;
+  using typename Tensors::Element;
   template <int N>
-  struct Raw {
-    Pack<Element, N> input[kInputs];
-  };
+  using Raw = typename Tensors::template Raw<N>;
+
   struct Total {
     C mean = 0, low = 0, squares = 0, rstd = 0;
   };
 
-  __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
   __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {
-    if constexpr (kResidual) {
-      if (!cuda::IsAligned(residual, row, head)) return false;
-    }
     return cuda::IsAligned(load, row, head);
   }
-  template <Access kAccess, int N>
-  __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
-    Raw<N> raw;
-    raw.input[0] = LoadFrom<kAccess, N>(load, row, col);
-    if constexpr (kResidual) raw.input[1] = LoadFrom<kAccess, N>(residual, row, col);
-    return raw;
-  }
   // Rows in registers have an algorithm of their own where their words can be loaded as they lie.
-  static constexpr bool kShifts = !kResidual && HasShiftedLoads<Load_, kPack>;
+  static constexpr bool kShifts = HasShiftedLoads<Load_, kPack>;
   bool LiesAlike() const { return cuda::IsAlignedEverywhere(load, store); }
   // Wide rows stay packed: more bytes are in flight. Half, 12288 columns: layer_norm 1.04 of a
   // copy, 0.84 converted; 4096 columns: 0.90, 0.95 converted.
   template <bool kWide>
   NormHeldRow<kCentre, Load_, Store_, kWide> InRegisters() const {
-    return {load, store, extras};
+    return {{load, store, extras}};
   }
   __device__ __forceinline__ Total Begin(int64_t) const { return {}; }
-  __device__ __forceinline__ void Look(int64_t, Total&) const {}
   __device__ __forceinline__ void End(int64_t row, const Total& total) const {
     if (kCentre && extras.mean) extras.mean[row] = total.mean + total.low;
     if (extras.rstd) extras.rstd[row] = total.rstd;
@@ -65,30 +46,17 @@ struct NormRow {
 
   // In registers, in the type in memory: widened, a row would take twice the registers. layer_norm
   // first adds the values up, then their distances from that mean and the squares of these;
-  // rms_norm adds the squares. The sum with a residual is what the output type holds of it.
-  using Kept = std::conditional_t<kResidual, Output, Element>;
+  // rms_norm adds the squares.
   template <int N>
-  using Value = StowedPack<Kept, N>;
+  using Value = StowedPack<Element, N>;
   static constexpr int kRounds = kCentre ? 2 : 1;
   static constexpr bool kClusterRegisters = !kCentre;
   template <int kRound>
   using Sums = SumOf<C, kCentre && kRound == 1 ? 2 : 1>;
 
   template <int N>
-  static __device__ __forceinline__ Pack<Kept, N> KeptOf(const Raw<N>& raw) {
-    if constexpr (kResidual) {
-      const auto x = ConvertPack<C>(raw.input[0]), residual = ConvertPack<C>(raw.input[1]);
-      Pack<C, N> sum;
-#pragma unroll
-      for (int i = 0; i < N; ++i) sum.v[i] = x.v[i] + residual.v[i];
-      return ConvertPack<Kept>(sum);
-    } else {
-      return raw.input[0];
-    }
-  }
-  template <int N>
   static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool, int64_t, const Total&) {
-    return Value<N>::Of(KeptOf<N>(raw));
+    return Value<N>::Of(raw.input[0]);
   }
   template <int>
   static __device__ __forceinline__ Plus Join() {
@@ -134,7 +102,7 @@ struct NormRow {
   template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
                                         const Total& total) const {
-    StoreKept<N>(row, col, value.Get(), total);
+    Write<N>(row, col, value.Get(), total);
   }
 
   // Of parts of a row.
@@ -163,7 +131,7 @@ struct NormRow {
   template <int N>
   __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t, const Total&,
                                       Statistics& s) const {
-    const auto x = ConvertPack<C>(KeptOf<N>(raw));
+    const auto x = ConvertPack<C>(raw.input[0]);
     if constexpr (kCentre) {
       s.Add(x);
     } else {
@@ -176,28 +144,25 @@ struct NormRow {
   template <int N>
   __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
                                            const Total& total) const {
-    StoreKept<N>(row, col, KeptOf<N>(raw), total);
+    Write<N>(row, col, raw.input[0], total);
   }
 
  private:
   template <int N>
-  __device__ __forceinline__ void StoreKept(int64_t row, int64_t col, const Pack<Kept, N>& x,
-                                            const Total& total) const {
+  __device__ __forceinline__ void Write(int64_t row, int64_t col, const Pack<Element, N>& x,
+                                        const Total& total) const {
     Pack<C, N> y = ConvertPack<C>(x);
 #pragma unroll
     for (C& v : y.v) v = (kCentre ? (v - total.mean) - total.low : v) * total.rstd;
     if (extras.weight) {
-      const Pack<C, N> w = Weights<N>(extras.weight, col);
+      const Pack<C, N> w = this->template Weights<N>(extras.weight, col);
 #pragma unroll
       for (int i = 0; i < N; ++i) y.v[i] *= w.v[i];
     }
     if (extras.bias) {
-      const Pack<C, N> b = Weights<N>(extras.bias, col);
+      const Pack<C, N> b = this->template Weights<N>(extras.bias, col);
 #pragma unroll
       for (int i = 0; i < N; ++i) y.v[i] += b.v[i];
-    }
-    if constexpr (kResidual) {
-      if (extras.sum) StorePack(extras.sum + row * extras.cols + col, x);
     }
     store.template Store<N>(row, col, y);
   }
@@ -205,10 +170,6 @@ struct NormRow {
     // A sum of squares that should be 0 may have been rounded below it.
     const C squares = total.squares < 0 ? C(0) : total.squares;
     total.rstd = ReciprocalRoot(squares * extras.share + extras.eps);
-  }
-  template <int N>
-  __device__ __forceinline__ Pack<C, N> Weights(const void* weights, int64_t col) const {
-    return LoadWeights<C, N, Output>(weights, extras.float_weight, col, 0, N, C(0));
   }
 };
 

@@ -145,13 +145,13 @@ template <bool kCentre, class T>
 cudaError_t LaunchForwardRows(const NormForward<T>& a, const DeviceLimits& limits,
                               cudaStream_t stream, void* workspace) {
   using C = ComputeType<T>;
-  NormExtras<T, C> extras;
+  NormExtras<C> extras;
   extras.weight = a.weight, extras.bias = a.bias, extras.float_weight = a.float_weight;
   extras.cols = a.cols, extras.mean = a.mean, extras.rstd = a.rstd;
   extras.eps = static_cast<C>(a.eps);
   extras.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
-  using Row = NormRow<kCentre, DirectLoad<T>, NoResidual, DirectStore<T>>;
-  const Row row{{a.x, a.x_stride}, {}, {a.y, a.cols}, extras};
+  using Row = NormRow<kCentre, DirectLoad<T>, DirectStore<T>>;
+  const Row row{{{a.x, a.x_stride}, {a.y, a.cols}, extras}};
   return LaunchRows(row, a.rows, a.cols, limits, stream, workspace);
 }
 

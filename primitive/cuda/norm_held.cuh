@@ -14,6 +14,37 @@ namespace cuda {
 template <class A, bool kCluster, class>
 struct ShiftedShape;  // row_shifted.cuh
 
+// What the norms' algorithms for row.cuh read and write.
+template <class Load_, class Store_>
+struct NormTensors {
+  using Element = typename Load_::Element;
+  using Output = typename Store_::Element;
+  using C = ComputeType<Output>;
+  static constexpr int kPack = kPackSize<Output>, kInputs = 1;
+
+  Load_ load;
+  Store_ store;
+  NormExtras<C> extras;
+
+  template <int N>
+  struct Raw {
+    Pack<Element, N> input[kInputs];
+  };
+
+  __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
+  template <Access kAccess, int N>
+  __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
+    return {{LoadFrom<kAccess, N>(load, row, col)}};
+  }
+  template <class Total>
+  __device__ __forceinline__ void Look(int64_t, Total&) const {}
+  // N of weight or bias, from column col on.
+  template <int N>
+  __device__ __forceinline__ Pack<C, N> Weights(const void* weights, int64_t col) const {
+    return LoadWeights<C, N, Output>(weights, extras.float_weight, col, 0, N, C(0));
+  }
+};
+
 // 16 bytes of weights of T that begin kSkip words and some bits into a word of a frame; kSkip -1:
 // at its start.
 template <class T, int kSkip>
@@ -52,23 +83,22 @@ struct WeightWords {
 
 // kStow: the values stay in the type in memory instead, which takes half the registers in half.
 template <bool kCentre, class Load_, class Store_, bool kStow = false>
-struct NormHeldRow {
-  using Element = typename Load_::Element;
-  using Output = typename Store_::Element;
-  using C = ComputeType<Output>;
-  static constexpr int kPack = kPackSize<Output>, kInputs = 1;
+struct NormHeldRow : NormTensors<Load_, Store_> {
+  using Tensors = NormTensors<Load_, Store_>;
+  using Tensors::extras;
+  using Tensors::kPack;
+  using Tensors::load;
+  using Tensors::store;
+  using typename Tensors::C;
+  using typename Tensors::Element;
+  using typename Tensors::Output;
+  template <int N>
+  using Raw = typename Tensors::template Raw<N>;
+
   // 16-bit elements add up nearly without an error, so what is left of their mean follows from
   // their sum.
   static constexpr bool kExact = sizeof(Element) == 2;
 
-  Load_ load;
-  Store_ store;
-  NormExtras<Output, C> extras;
-
-  template <int N>
-  struct Raw {
-    Pack<Element, N> input[kInputs];
-  };
   // mean, sum and squares are those of the part, or the row, whose columns are counted.
   struct Total {
     C count = 0, mean = 0, sum = 0, squares = 0;
@@ -76,15 +106,10 @@ struct NormHeldRow {
   };
 
   __device__ __forceinline__ NormHeldRow At(int64_t row) const {
-    return {FunctorAt(load, row), FunctorAt(store, row), extras};
+    return {{FunctorAt(load, row), FunctorAt(store, row), extras}};
   }
-  __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
   __device__ __forceinline__ WordFrame Frame(int, int64_t row, int64_t col) const {
     return load.Frame(row, col);
-  }
-  template <Access kAccess, int N>
-  __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
-    return {{LoadFrom<kAccess, N>(load, row, col)}};
   }
   __device__ __forceinline__ Total Begin(int64_t) const {
     Total total;
@@ -95,7 +120,6 @@ struct NormHeldRow {
   __device__ __forceinline__ static void SetColumns(int count, Total& part) {
     part.count = static_cast<C>(count);
   }
-  __device__ __forceinline__ void Look(int64_t, Total&) const {}
   __device__ __forceinline__ void End(int64_t row, const Total& total) const {
     if (kCentre && extras.mean) extras.mean[row] = total.row_mean;
     if (extras.rstd) extras.rstd[row] = total.rstd;
@@ -207,10 +231,8 @@ struct NormHeldRow {
   __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
                                         const Total& total) const {
     Values<N> y = Normalised(ValuesOf(value.held), total);
-    if (extras.weight)
-      Multiply(y, LoadWeights<C, N, Output>(extras.weight, extras.float_weight, col, 0, N, C(0)));
-    if (extras.bias)
-      Add(y, LoadWeights<C, N, Output>(extras.bias, extras.float_weight, col, 0, N, C(0)));
+    if (extras.weight) Multiply(y, this->template Weights<N>(extras.weight, col));
+    if (extras.bias) Add(y, this->template Weights<N>(extras.bias, col));
     store.template Store<N>(row, col, y);
   }
   // A column's weight and bias.
@@ -219,13 +241,8 @@ struct NormHeldRow {
   };
   __device__ __forceinline__ ColumnConstants ConstantsOf(int64_t col) const {
     ColumnConstants c;
-    if (extras.weight) {
-      c.weight =
-          LoadWeights<C, 1, Output>(extras.weight, extras.float_weight, col, 0, 1, C(0)).v[0];
-    }
-    if (extras.bias) {
-      c.bias = LoadWeights<C, 1, Output>(extras.bias, extras.float_weight, col, 0, 1, C(0)).v[0];
-    }
+    if (extras.weight) c.weight = this->template Weights<1>(extras.weight, col).v[0];
+    if (extras.bias) c.bias = this->template Weights<1>(extras.bias, col).v[0];
     return c;
   }
   __device__ __forceinline__ void StoreColumn(int64_t row, int64_t col, const Value<1>& value,

@@ -103,12 +103,11 @@ __device__ __forceinline__ PivotSums<C> ReduceLanes(PivotSums<C> s, MergePivotSu
 
 // What the rows need besides the tensors that are read and written; null where there is none.
 // weight and bias: float32 where float_weight, else of the Store's Element.
-template <class T, class C>
+template <class C>
 struct NormExtras {
   const void* weight = nullptr;
   const void* bias = nullptr;
   bool float_weight = false;
-  T* sum = nullptr;  // [rows][cols], receives x + residual
   int64_t cols = 0;
   C* mean = nullptr;
   C* rstd = nullptr;

@@ -12,6 +12,7 @@
 #include "primitive/cuda/cluster_exchange.cuh"
 #include "primitive/cuda/norm_math.cuh"
 #include "primitive/cuda/norm_policy.h"
+#include "primitive/cuda/packs_on_chip.cuh"
 #include "primitive/cuda/row_io.cuh"
 
 namespace oneflow_lite {
@@ -27,7 +28,8 @@ struct NormGrid {
 // Bulk copies are faster where both ends lie alike between multiples of so many bytes.
 inline constexpr int kNormLineBytes = 128;
 
-inline constexpr int kNormBarrierBytes = NormPolicy::kMaxWarps * NormPolicy::kMaxStages * 8;
+inline constexpr int kNormBarrierBytes =
+    NormPolicy::kMaxWarps * NormPolicy::kMaxStages * ClusterBarrier::kBytes;
 inline constexpr int kNormScratchBytes =
     (ClusterExchange::kScratchBytes + 2 * NormPolicy::kMaxWarps * kReduceSlotBytes +
      kNormBarrierBytes + kNormLineBytes - 1) /
@@ -124,23 +126,8 @@ class NormTeam {
   __device__ __forceinline__ Pack<T, N> PackOf(const char* words, int k, bool like,
                                                unsigned past) const {
     const char* const at = words + k * grid_.team * kPackBytes;
-    if (kAligned || like) return Read<Pack<T, N>>(at, 0);
-    const auto* const halves = reinterpret_cast<const uint2*>(at + (past & 8));
-    const uint2 low = halves[0], middle = halves[1];
-    uint32_t w[6] = {low.x, low.y, middle.x, middle.y};
-    if constexpr (sizeof(T) < 8) {
-      const uint2 high = halves[2];
-      w[4] = high.x, w[5] = high.y;
-#pragma unroll
-      for (int i = 0; i < 5; ++i) w[i] = past & 4 ? w[i + 1] : w[i];
-    }
-    if constexpr (sizeof(T) < 4) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) w[i] = __funnelshift_r(w[i], w[i + 1], 8 * (past & 3));
-    }
-    Pack<T, N> pack;
-    memcpy(&pack, w, sizeof(pack));
-    return pack;
+    if (kAligned || like) return PackOnChip<T, N>(at);
+    return ShiftedPackOnChip<T, N>(at, past);
   }
 
   // Where a team's words begin in its part of a stage, by where one of this thread's packs is.
@@ -246,11 +233,11 @@ class NormTeam {
     return shared_ + ClusterExchange::kScratchBytes +
            phase_ * NormPolicy::kMaxWarps * kReduceSlotBytes;
   }
-  // The barrier objects of the team's stages.
-  __device__ __forceinline__ uint32_t Barriers() const {
-    return static_cast<uint32_t>(__cvta_generic_to_shared(shared_)) +
-           ClusterExchange::kScratchBytes + 2 * NormPolicy::kMaxWarps * kReduceSlotBytes +
-           team_ * NormPolicy::kMaxStages * 8;
+  // The barrier object of a stage of the team.
+  __device__ __forceinline__ ClusterBarrier Barrier(int stage) const {
+    return ClusterBarrier(
+        shared_ + ClusterExchange::kScratchBytes + 2 * NormPolicy::kMaxWarps * kReduceSlotBytes,
+        team_ * NormPolicy::kMaxStages + stage);
   }
 
   const NormGrid& grid_;

@@ -130,9 +130,8 @@ __device__ __forceinline__ void LoadAlignedPacks(const A& a, int64_t row, const 
 
 // Loads what `places` says, by the way that the row's alignment allows.
 template <bool kAlwaysAligned, class A, class Team, int kPacks, class Span>
-__device__ __forceinline__ void LoadRow(const A& a, int64_t row, bool active, int64_t cols,
-                                        const Span& span, const Team& team, Places& places,
-                                        StowedRaw<A> (&stowed)[kPacks]) {
+__device__ __forceinline__ void LoadRow(const A& a, int64_t row, const Span& span, const Team&,
+                                        const Places& places, StowedRaw<A> (&stowed)[kPacks]) {
   if constexpr (kAlwaysAligned) {
     LoadAlignedPacks<Team>(a, row, span, places, stowed);
   } else if (a.IsAligned(row, span.head)) {

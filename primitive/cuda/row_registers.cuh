@@ -112,7 +112,7 @@ __device__ __forceinline__ void RowInRegisters(const A& every, int64_t row, bool
     }
   };
   if (kLoadsTwoWays<A, Team>) load_extras();
-  LoadRow<kAligned>(a, row, active, cols, span, team, places, stowed);
+  LoadRow<kAligned>(a, row, span, team, places, stowed);
   if (!kLoadsTwoWays<A, Team>) load_extras();
 #pragma unroll
   for (int k = 0; k < kExtras; ++k) {

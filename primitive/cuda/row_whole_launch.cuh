@@ -111,6 +111,22 @@ bool LaunchWholeBlocks(const A& a, int64_t rows, int64_t cols, const DeviceLimit
   }
 }
 
+// Only those that clusters serve.
+template <class A>
+bool LaunchWholeClusters(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
+                         cudaStream_t stream, cudaError_t* error) {
+  constexpr auto kernel = RowWholeBlockKernel<A, WholeWide>;
+  const int64_t packs = cols / A::kPack;
+  const int most =
+      MaxClusterBlocks<RowWholeBlockKernel<A, WholeWide>>(WholeWide::kThreads, 0, limits);
+  const WholePlan plan = ChooseWholePlan(rows, packs, A::kPack, most, /*few_blocks=*/1, limits);
+  const int64_t blocks = plan.blocks_per_row;
+  if (plan.kernel != WholeKernel::kWide || rows > kMaxBlocks / blocks) return false;
+  *error = LaunchAs({plan.blocks_per_row}, kernel, rows * blocks, plan.threads, 0, stream, a,
+                    static_cast<int>(packs), static_cast<int>(CeilDiv(packs, blocks)));
+  return true;
+}
+
 }  // namespace internal
 }  // namespace cuda
 }  // namespace oneflow_lite

@@ -134,6 +134,33 @@ struct OnlineSum {
   }
 };
 
+// exp(x - max) over Weight(): one number for all x.
+template <class C>
+struct RowExponential {
+  C max;
+  RowExponential() = default;
+  __device__ __forceinline__ explicit RowExponential(C max) : max(OnlineSum<C>::Finite(max)) {}
+  __device__ __forceinline__ C operator()(C x) const { return ExpNonPositive(x - max); }
+  __device__ __forceinline__ C Weight() const { return C(1); }
+};
+// One multiply-add and the hardware's base-2 exponential: 2^(slope x - level), with level = slope
+// max rounded, and what that is off by in the weight: up to 64 where max is below 2^30. From there
+// on all x but max are so far below it that any slope does, and 1 rounds nothing.
+template <>
+struct RowExponential<float> {
+  float max, slope, level;
+  RowExponential() = default;
+  __device__ __forceinline__ explicit RowExponential(float row_max)
+      : max(OnlineSum<float>::Finite(row_max)) {
+    slope = fabsf(max) < 0x1p30f ? kLog2E : 1.0f;
+    level = max * slope;
+  }
+  __device__ __forceinline__ float operator()(float x) const {
+    return Exp2(fmaf(x, slope, -level));
+  }
+  __device__ __forceinline__ float Weight() const { return Exp2(-fmaf(max, slope, -level)); }
+};
+
 template <class C, bool kBase2>
 __device__ __forceinline__ OnlineSum<C, kBase2> ShuffleXor(OnlineSum<C, kBase2> v, int mask) {
   v.max = ShuffleXor(v.max, mask);

@@ -64,11 +64,6 @@ class WarpExchange {
     }
     return slots_;
   }
-  // Both, where there is nothing to do in between.
-  __device__ __forceinline__ const T* Give(const T& mine) {
-    Send(mine);
-    return Receive();
-  }
 
  private:
   static constexpr size_t kBarrierBytes = 16;

@@ -174,6 +174,19 @@ Tensor FromArray(PyObject* data) {
   return copy ? TensorFromNumpy("tensor", copy.get()) : Tensor();
 }
 
+// A number of NumPy's, which brings its dtype. Undefined without an exception: one of a dtype that
+// there is no tensor of, or something else.
+Tensor FromNumpyScalar(PyObject* data) {
+  if (PyFloat_CheckExact(data) || PyLong_CheckExact(data) || PyBool_Check(data) ||
+      PySequence_Check(data) || !PyNumber_Check(data) ||
+      !PyObject_HasAttrString(data, "__array__")) {
+    return Tensor();
+  }
+  Tensor t = FromArray(data);
+  if (!t.defined()) PyErr_Clear();
+  return t;
+}
+
 PyObject* TensorFunction(PyObject*, PyObject* args, PyObject* kwargs) {
   return Protect([&]() -> PyObject* {
     static const char* keywords[] = {"data", "dtype", "device", "requires_grad", nullptr};
@@ -183,15 +196,10 @@ PyObject* TensorFunction(PyObject*, PyObject* args, PyObject* kwargs) {
                                      &data, &dtype, &device, &requires_grad)) {
       return nullptr;
     }
-    static const ArgSchema dtype_arg{"dtype", ArgType::kDType, true, false, true, true, {}, "None"};
-    static const ArgSchema device_arg{"device", ArgType::kDevice, true, false, true, true, {}, ""};
-    Value t, d;
-    if (!ReadArgument("tensor", dtype_arg, dtype, &t)) return nullptr;
-    if (!ReadArgument("tensor", device_arg, device, &d)) return nullptr;
-    const DType* wanted = std::get_if<DType>(&t);
-    const Device* where = std::get_if<Device>(&d);
-    Tensor result = TensorFromData(data, wanted ? std::optional(*wanted) : std::nullopt,
-                                   where ? std::optional(*where) : std::nullopt);
+    std::optional<DType> wanted;
+    std::optional<Device> where;
+    if (!ReadOptions("tensor", dtype, device, &wanted, &where)) return nullptr;
+    Tensor result = TensorFromData(data, wanted, where);
     if (!result.defined()) return nullptr;
     if (requires_grad) {
       if (const Status s = autograd::SetRequiresGrad(result, true); !s.ok()) return Raise(s);
@@ -202,6 +210,18 @@ PyObject* TensorFunction(PyObject*, PyObject* args, PyObject* kwargs) {
 
 }  // namespace
 
+bool ReadOptions(const char* name, PyObject* dtype, PyObject* device,
+                 std::optional<DType>* dtype_out, std::optional<Device>* device_out) {
+  static const ArgSchema dtype_arg{"dtype", ArgType::kDType, true, false, true, true, {}, "None"};
+  static const ArgSchema device_arg{"device", ArgType::kDevice, true, false, true, true, {}, ""};
+  Value t, d;
+  if (!ReadArgument(name, dtype_arg, dtype, &t)) return false;
+  if (!ReadArgument(name, device_arg, device, &d)) return false;
+  if (const DType* wanted = std::get_if<DType>(&t)) *dtype_out = *wanted;
+  if (const Device* where = std::get_if<Device>(&d)) *device_out = *where;
+  return true;
+}
+
 Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, std::optional<Device> device) {
   Tensor t;
   bool own = true;
@@ -211,7 +231,7 @@ Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, std::optional<
   } else if (IsArray(data) || (!PySequence_Check(data) && !PyNumber_Check(data) &&
                                PyObject_HasAttrString(data, "__array__"))) {
     t = FromArray(data);
-  } else {
+  } else if (t = FromNumpyScalar(data); !t.defined()) {
     t = FromSequence(data, dtype);
   }
   if (!t.defined()) return t;

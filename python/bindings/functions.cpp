@@ -140,6 +140,11 @@ const char* OtherName(PyObject* name) {
   return nullptr;
 }
 
+// PyTorch's softmax takes it and passes it on to a warning; here nothing warns.
+bool MeansNothing(PyObject* name) {
+  return PyUnicode_CompareWithASCIIString(name, "_stacklevel") == 0;
+}
+
 // Reads what was passed by keyword. `given` has a bit per argument so far.
 bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwnames,
                   uint64_t* given, Value* out) {
@@ -157,6 +162,7 @@ bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwn
       for (i = 0; i < b.names.size() && f.args[i].name != other; ++i) {
       }
     }
+    if (i == b.names.size() && MeansNothing(name)) continue;
     if (i == b.names.size()) {
       PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", f.name.c_str(),
                    name);

@@ -61,10 +61,11 @@ class Indexing {
       case Match::kError:
         return false;
       default:
-        PyErr_Format(PyExc_TypeError,
-                     "a tensor can be indexed with ints, slices, None, ..., tensors, lists and "
-                     "tuples of them, not with %s",
-                     Py_TYPE(item)->tp_name);
+        PyErr_Format(
+            PyUnicode_Check(item) ? PyExc_TypeError : PyExc_IndexError,
+            "a tensor can be indexed with ints, slices, None, ..., bools, tensors, arrays, "
+            "lists and tuples of them, not with %s",
+            Py_TYPE(item)->tp_name);
         return false;
     }
   }
@@ -100,15 +101,19 @@ class Indexing {
   int64_t source_dim_ = 0;  // the same as a dim of source_, for messages
 };
 
-// Places as data (a tensor that is no number, a list, an array, a truth value) make a copy, not a
-// view: oneflow_lite/_indexing.py composes it.
+// Places as data (a tensor that is no number, a sequence, an array, a truth value) make a copy, not
+// a view: oneflow_lite/_indexing.py composes it.
 bool IsData(PyObject* item) {
   if (PyLong_CheckExact(item) || PySlice_Check(item) || item == Py_None || item == Py_Ellipsis) {
     return false;
   }
-  if (PyBool_Check(item) || PyList_Check(item)) return true;
+  if (PyBool_Check(item) || PyList_Check(item) || PyTuple_Check(item) || PyRange_Check(item)) {
+    return true;
+  }
   if (IsTensor(item)) return Unwrap(item).ndim() > 0 || Unwrap(item).dtype() == DType::kBool;
-  return PySequence_Check(item) && PyObject_HasAttrString(item, "__array__");
+  if (!PyObject_HasAttrString(item, "__array__")) return false;
+  // NumPy's bool is the scalar that counts as no integer.
+  return PySequence_Check(item) || !PyIndex_Check(item);
 }
 bool HasData(PyObject* index) {
   if (!PyTuple_Check(index)) return IsData(index);

@@ -125,10 +125,12 @@ PyMemberDef members[] = {
     {nullptr, 0, 0, 0, nullptr}};
 
 constexpr char kDoc[] =
-    "Tensor(data=None, requires_grad=False)\n--\n\n"
+    "Tensor(data=None, requires_grad=False, *, dtype=None, device=None)\n--\n\n"
     "A multi-dimensional array on a device, with gradients.\n\n"
     "Made by oneflow_lite.tensor, zeros, rand, from_numpy and others. Tensor(data) shares the\n"
-    "memory of a tensor and copies anything else; it is there for subclasses.";
+    "memory of a tensor and copies anything else, as float32 where no dtype is given; Tensor(2, "
+    "3)\n"
+    "is uninitialised memory of that shape. It is there for subclasses.";
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "functional/copy.h"
+#include "functional/creation.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "python/bindings/arguments.h"
@@ -160,26 +161,48 @@ PyObject* Rebuild(PyObject*, PyObject* args) {
   });
 }
 
+// Uninitialised, of the sizes in a tuple; without one, of no elements.
+Tensor EmptyOf(PyObject* sizes, DType dtype, std::optional<Device> device) {
+  Value dims(std::in_place_type<Dims>, 1, 0);
+  if (sizes) {
+    static const ArgSchema arg{"data", ArgType::kInts, false, false, false, false, {}, ""};
+    if (!ReadInts("Tensor", arg, PySequence_Fast_ITEMS(sizes), PyTuple_GET_SIZE(sizes), &dims)) {
+      return Tensor();
+    }
+  }
+  auto made = functional::Empty(std::get<Dims>(dims), dtype, device);
+  if (!made.ok()) return Raise(made.status()), Tensor();
+  return *std::move(made);
+}
+
 }  // namespace
 
 PyObject* NewTensor(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return Protect([&]() -> PyObject* {
-    static const char* keywords[] = {"data", "requires_grad", nullptr};
-    PyObject* data = nullptr;
+    static const char* keywords[] = {"data", "requires_grad", "dtype", "device", nullptr};
+    PyObject *data = nullptr, *dtype_given = Py_None, *device_given = Py_None;
     int requires_grad = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Op:Tensor", const_cast<char**>(keywords),
-                                     &data, &requires_grad)) {
+    const bool sizes = PyTuple_GET_SIZE(args) > 0 && PyLong_CheckExact(PyTuple_GET_ITEM(args, 0));
+    PyRef one(sizes ? PyTuple_Pack(1, args) : nullptr);  // Tensor(2, 3): the sizes are the data
+    if (!PyArg_ParseTupleAndKeywords(sizes ? one.get() : args, kwargs, "|Op$OO:Tensor",
+                                     const_cast<char**>(keywords), &data, &requires_grad,
+                                     &dtype_given, &device_given)) {
       return nullptr;
     }
+    std::optional<DType> dtype;
+    std::optional<Device> device;
+    if (!ReadOptions("Tensor", dtype_given, device_given, &dtype, &device)) return nullptr;
+    const bool shares = data && IsTensor(data);
+    if (!shares && !dtype) dtype = DType::kFloat32;
     Tensor t;
-    if (data && IsTensor(data)) {
-      t = Unwrap(data).Detach();
-    } else if (data && data != Py_None) {
-      t = TensorFromData(data, {}, {});
+    if (shares) {
+      auto moved = functional::To(Unwrap(data).Detach(), device, dtype);
+      if (!moved.ok()) return Raise(moved.status());
+      t = *std::move(moved);
+    } else if (data && data != Py_None && !sizes) {
+      t = TensorFromData(data, dtype, device);
     } else {
-      auto empty = Tensor::Empty(Shape{0}, DType::kFloat32, Device{});
-      if (!empty.ok()) return Raise(empty.status());
-      t = *std::move(empty);
+      t = EmptyOf(sizes ? args : nullptr, *dtype, device);
     }
     return t.defined() ? NewObject(type, std::move(t), requires_grad) : nullptr;
   });

@@ -18,7 +18,9 @@ from typing import Any as _Any
 
 from oneflow_lite import (
     _creation,
+    _indexing,
     _math,
+    _shapes,
     _tensor,  # noqa: F401  (completes Tensor)
     autograd,
     cuda,
@@ -61,7 +63,7 @@ from oneflow_lite._oneflow_lite import (
 )
 from oneflow_lite._serialization import load, save
 from oneflow_lite._tensor import allclose, equal
-from oneflow_lite.autograd import enable_grad, no_grad, set_grad_enabled
+from oneflow_lite.autograd import enable_grad, inference_mode, no_grad, set_grad_enabled
 from oneflow_lite.custom_op import load_library, register_op
 
 if _TYPE_CHECKING:
@@ -73,7 +75,6 @@ __version__ = __config__["version"]
 
 double, float, half, long, int, short = float64, float32, float16, int64, int32, int16
 Size = tuple  # what Tensor.shape is
-inference_mode = no_grad
 
 
 def is_tensor(obj: object) -> "_builtins.bool":
@@ -92,7 +93,8 @@ def numel(input: Tensor) -> "_builtins.int":
 
 
 # The functions that are composed in Python, under their names here.
-_composed = {_f.__name__: _f for _f in (*_creation.FUNCTIONS, *_math.FUNCTIONS)}
+_modules = (_creation, _math, _shapes, _indexing)
+_composed = {_f.__name__: _f for _module in _modules for _f in _module.FUNCTIONS}
 _composed |= {_name: getattr(_C, _same) for _name, _same in _math.ALIASES.items()}
 globals().update(_composed)
 

@@ -112,6 +112,58 @@ def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     return (drawn < input.detach()).to(None, input.dtype)
 
 
+def multinomial(
+    input: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Places drawn with the probability that stands there, up to a factor.
+
+    Parameters
+    ----------
+    input : Tensor
+        ``[places]`` or ``[rows, places]``, not negative; a row need not add up to 1.
+    num_samples : int
+        How many of each row.
+    replacement : bool
+        Whether a place can be drawn again.
+    generator : Generator, optional
+        Where the numbers come from.
+
+    Returns
+    -------
+    Tensor
+        int64 ``[num_samples]`` or ``[rows, num_samples]``.
+
+    Raises
+    ------
+    ValueError
+        Something negative, infinite or NaN; a row with too few places that are not 0. Looking for
+        it waits for the device.
+    """
+    if input.ndim not in (1, 2):
+        raise _ext.ShapeError(f"multinomial(): input has shape {list(input.shape)}, expected 1 or "
+                              "2 dims")  # fmt: skip
+    weights = input.detach().double()
+    needed = 1 if replacement else num_samples
+    enough = (weights > 0).sum(-1) >= needed
+    if num_samples < 1 or not bool(((weights >= 0) & weights.isfinite()).all() & enough.all()):
+        raise ValueError(f"multinomial(): input must be finite and not negative, with {needed} or "
+                         "more places in each row that are not 0")  # fmt: skip
+    options: dict[str, Any] = {"dtype": _ext.float64, "device": input.device}
+    if not replacement:
+        # The first of exponential times with these rates, and so on.
+        times = -_C.log(1 - _C.rand(list(input.shape), generator=generator, **options))
+        return _C.topk(_C.where(weights > 0, weights / times, -1.0), num_samples)[1]
+    sums = weights.cumsum(-1)
+    total = sums.narrow(-1, input.shape[-1] - 1, 1)
+    drawn = _C.rand([*input.shape[:-1], num_samples], generator=generator, **options) * total
+    places = (sums.unsqueeze(-2) <= drawn.unsqueeze(-1)).sum(-1)
+    return _C.minimum(places, (sums < total).sum(-1, True))  # where drawn was rounded up to total
+
+
 def randint_like(input: Tensor, low: int, high: int | None = None) -> Tensor:
     """Uniform integers in the shape, dtype and device of a tensor; see :func:`randint`."""
     low, high = (0, low) if high is None else (low, high)
@@ -200,6 +252,6 @@ def bernoulli_(self: Tensor, p: float = 0.5, *, generator: Generator | None = No
     return self.copy_(drawn < p)
 
 
-FUNCTIONS = (as_tensor, bernoulli, eye, linspace, randint, randint_like, randperm)
-METHODS = (new_empty, new_zeros, new_ones, new_full, new_tensor, uniform_, normal_, random_,
-           bernoulli_)  # fmt: skip
+FUNCTIONS = (as_tensor, bernoulli, eye, linspace, multinomial, randint, randint_like, randperm)
+METHODS = (multinomial, new_empty, new_zeros, new_ones, new_full, new_tensor, uniform_, normal_,
+           random_, bernoulli_)  # fmt: skip

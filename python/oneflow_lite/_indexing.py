@@ -8,6 +8,7 @@ scatter, so that autograd follows. The rules are NumPy's.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,28 +16,43 @@ import numpy as np
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import _C, Tensor
 
+_DATA = (bool, list, tuple, range, np.bool_, np.ndarray)
 _INTEGERS = (_ext.uint8, _ext.int8, _ext.int16, _ext.int32, _ext.int64)
 
 
-def nonzero(x: Tensor) -> Tensor:
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The places of the elements that are not 0: int64 ``[count, ndim]``, row by row.
 
-    How many there are is known only once they are counted, so this waits for the device.
+    With ``as_tuple`` a tensor ``[count]`` per dim instead, to index with. How many there are is
+    known only once they are counted, so this waits for the device.
     """
-    found = np.argwhere((x != 0).numpy(force=True)).astype(np.int64)
-    return _ext.tensor(found, device=x.device).view(found.shape)
+    if as_tuple:
+        return nonzero(input if input.ndim > 0 else input.view(1)).unbind(1)
+    found = np.argwhere((input != 0).numpy(force=True)).astype(np.int64)
+    return _ext.tensor(found, device=input.device).view(found.shape)
 
 
-def _as_places(item: Any, device: Any) -> Tensor:
-    data = item if isinstance(item, Tensor) else _ext.tensor(np.asarray(item), device=device)
-    if data.numel() == 0 and not isinstance(item, Tensor):  # [] has no dtype of its own
-        data = data.to(_ext.int64)
+def _as_tensor(item: Any) -> Tensor:
+    if isinstance(item, Tensor):
+        return item
+    try:
+        array = np.asarray(item)
+    except (ValueError, TypeError) as error:  # rows of different lengths; tensors on a GPU
+        raise IndexError(f"an index must be of integers or bool: {error}") from None
+    if array.dtype == object:
+        raise IndexError(f"an index must be of integers or bool, not {item!r}")
+    data = _ext.tensor(array)
+    return data.to(_ext.int64) if data.numel() == 0 else data  # [] has no dtype of its own
+
+
+def _as_places(item: Any) -> Tensor:
+    data = _as_tensor(item)
     if data.dtype not in (*_INTEGERS, _ext.bool):
         raise IndexError(
             f"an index must be of integers or bool, not of {data.dtype.name} "
             f"(shape {list(data.shape)})"
         )
-    return data.to(device)
+    return data
 
 
 def _expand_mask(mask: Tensor, shape: tuple[int, ...], dim: int) -> list[Tensor]:
@@ -57,9 +73,9 @@ class _Plan:
         items = list(index) if isinstance(index, tuple) else [index]
         # True and False, and 0-dim masks, stand for a new dim of size 1 or 0.
         places = {
-            k: _as_places(item, x.device)
+            k: _as_places(item)
             for k, item in enumerate(items)
-            if isinstance(item, list | bool | np.ndarray)
+            if isinstance(item, _DATA)
             or (isinstance(item, Tensor) and (item.ndim > 0 or item.dtype is _ext.bool))
         }
         given = sum(
@@ -90,7 +106,7 @@ class _Plan:
                     basic += [slice(None)] * (len(found) - 1)
                 if places[k].ndim > 0 or places[k].dtype is not _ext.bool:
                     basic.append(slice(None))
-                self.places += found
+                self.places += [f.to(x.device) for f in found]
                 self.dims += range(dim, dim + len(found))
                 dim, source = dim + len(found), source + len(found)
                 continue
@@ -105,7 +121,8 @@ class _Plan:
     @staticmethod
     def _wrapped(places: Tensor, size: int, dim: int) -> Tensor:
         places = places.to(_ext.int64)
-        if places.device.type == "cpu" and places.numel() > 0:
+        # Places on a GPU are not looked at: that would wait for them.
+        if places.is_cpu and places.numel() > 0:
             for extreme in (places.amin().item(), places.amax().item()):
                 if not -size <= extreme < size:
                     raise IndexError(
@@ -121,14 +138,29 @@ class _Plan:
             shape = np.broadcast_shapes(*shapes)
         except ValueError:
             raise IndexError(f"indices of shapes {shapes} do not go together") from None
-        order = self.dims + [d for d in range(self.view.ndim) if d not in self.dims]
-        moved = self.view.permute(order)
+        moved = self.moved()
         sizes = moved.shape[: len(self.dims)]
         joined: Any = 0
         for p, size in zip(self.places, sizes, strict=True):
             joined = joined * size + p
-        rows = moved.reshape((math.prod(sizes), *moved.shape[len(self.dims) :]))
+        rows = moved
+        if len(sizes) > 1:
+            rows = moved.reshape((math.prod(sizes), *moved.shape[len(sizes) :]))
         return rows, joined.expand(shape).reshape(-1), shape
+
+    def moved(self) -> Tensor:
+        """The view with the dims of the places in front."""
+        return self.view.permute(
+            self.dims + [d for d in range(self.view.ndim) if d not in self.dims]
+        )
+
+    def joins_in_place(self) -> bool:
+        """Whether the rows of :meth:`flat` are the memory of the view."""
+        moved = self.moved()
+        strides, sizes = moved.stride(), moved.shape
+        return moved.numel() > 0 and all(
+            strides[d] == strides[d + 1] * sizes[d + 1] for d in range(len(self.dims) - 1)
+        )
 
     def place_dims(self, result: Tensor, count: int) -> Tensor:
         """The dims of the places, in front, to where they belong."""
@@ -146,31 +178,109 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     return plan.place_dims(picked.reshape((*shape, *rows.shape[1:])), len(shape))
 
 
-def setitem(x: Tensor, index: Any, value: Any) -> None:
-    """``x[index] = value`` where the index has data in it."""
+def setitem(x: Tensor, index: Any, value: Any, accumulate: bool = False) -> None:
+    """``x[index] = value`` where the index has data in it, or ``+=`` if ``accumulate``."""
     if isinstance(index, Tensor) and index.dtype is _ext.bool and index.shape == x.shape:
         if isinstance(value, float | int) or (isinstance(value, Tensor) and value.numel() == 1):
             # Of x's dtype: a wider one would round the elements that stay.
             filled = value if isinstance(value, Tensor) else _ext.tensor(value)
             filled = filled.to(x.device, x.dtype).reshape(())
+            filled = x + filled if accumulate else filled
             x.copy_(_C.where(index.to(x.device), filled, x))
             return
     plan = _Plan(x, index)
     rows, places, shape = plan.flat()
+    source = _source(plan, rows, shape, value)
+    spread = places.view(-1, *[1] * (rows.ndim - 1)).expand(source.shape)
+    if plan.joins_in_place():
+        (rows.scatter_add_ if accumulate else rows.scatter_)(0, spread, source)
+        return
+    changed = (rows.scatter_add if accumulate else rows.scatter)(0, spread, source)
+    moved = plan.moved()  # rows are a copy: the result goes back the way it came
+    moved.copy_(changed.reshape(moved.shape))
+
+
+def _source(plan: _Plan, rows: Tensor, shape: tuple[int, ...], value: Any) -> Tensor:
+    """What is written, broadcast to the places, as rows in their order."""
     target = plan.place_dims(_C.empty((*shape, *rows.shape[1:]), device="meta"), len(shape))
-    given = value if isinstance(value, Tensor) else _ext.tensor(value, dtype=x.dtype)
-    given = given.to(x.device, x.dtype)
+    given = value if isinstance(value, Tensor) else _ext.tensor(value, dtype=rows.dtype)
+    given = given.to(rows.device, rows.dtype)
     while given.ndim > target.ndim and given.shape[0] == 1:
         given = given[0]
     given = given.expand(target.shape)
-    # Back to the places first, in the order of the rows.
     first = 0 if plan.front else plan.dims[0]
     order = list(range(first, first + len(shape)))
     order += [d for d in range(given.ndim) if d not in order]
-    source = given.permute(order).reshape((places.numel(), *rows.shape[1:]))
-    spread = places.view(-1, *[1] * (rows.ndim - 1)).expand(source.shape)
-    changed = rows.scatter(0, spread, source)
-    # rows may be a copy of the view: the result goes back the way it came.
-    joined = plan.dims + [d for d in range(plan.view.ndim) if d not in plan.dims]
-    moved = plan.view.permute(joined)
-    plan.view.permute(joined).copy_(changed.reshape(moved.shape))
+    return given.permute(order).reshape((math.prod(shape), *rows.shape[1:]))
+
+
+# Functions ------------------------------------------------------------------------------------
+
+
+def argwhere(input: Tensor) -> Tensor:
+    """The same as :func:`nonzero`."""
+    return nonzero(input)
+
+
+def index_put_(
+    self: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False
+) -> Tensor:
+    """``self[indices] = values``, or with ``accumulate`` the sum of all that meet in a place."""
+    setitem(self, tuple(indices), values, accumulate)
+    return self
+
+
+def index_put(
+    input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False
+) -> Tensor:
+    """A copy with :meth:`Tensor.index_put_` done to it."""
+    return index_put_(input.clone(), indices, values, accumulate)
+
+
+def _along(dim: int, input: Tensor, index: Tensor) -> tuple[Any, ...]:
+    size = max(1, input.ndim)
+    if not -size <= dim < size:
+        raise IndexError(f"dim {dim} is out of range [{-size}, {size - 1}] for a tensor of shape "
+                         f"{list(input.shape)}")  # fmt: skip
+    return (slice(None),) * (dim % size) + (index,)
+
+
+def index_add(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1
+) -> Tensor:
+    """A copy with the parts of ``source`` along a dim added, times ``alpha``, at the places."""
+    y = input.clone()
+    setitem(y, _along(dim, y, index), source if alpha == 1 else source * alpha, accumulate=True)
+    return y
+
+
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """A copy with the parts of ``source`` along a dim written to the places."""
+    y = input.clone()
+    setitem(y, _along(dim, y, index), source)
+    return y
+
+
+def index_fill(input: Tensor, dim: int, index: Tensor, value: float) -> Tensor:
+    """A copy with a number written to the places along a dim."""
+    y = input.clone()
+    setitem(y, _along(dim, y, index), value)
+    return y
+
+
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """Gather, with the other dims broadcast; without a dim from the flat tensor."""
+    if dim is None:
+        return input.reshape(-1).gather(0, indices.reshape(-1))
+    _along(dim, input, indices)
+    shapes = [list(input.shape), list(indices.shape)]
+    for shape in shapes:
+        shape[dim] = 1
+    shape = list(np.broadcast_shapes(*shapes))
+    x, places = (t.expand([*shape[:dim], t.shape[dim], *shape[dim:][1:]]) for t in (input, indices))
+    return x.gather(dim, places)
+
+
+FUNCTIONS = (argwhere, index_add, index_copy, index_fill, index_put, nonzero, take_along_dim)
+METHODS = (*FUNCTIONS, index_put_)
+IN_PLACE = ("index_add", "index_copy", "index_fill")

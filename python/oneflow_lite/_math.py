@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._division import floor_divide, remainder
-from oneflow_lite._indexing import nonzero
+from oneflow_lite._einsum import einsum
 from oneflow_lite._oneflow_lite import _C, Tensor, dtype
 
 _Operand = Tensor | float
@@ -36,6 +35,27 @@ def ceil(input: Tensor) -> Tensor:
 def trunc(input: Tensor) -> Tensor:
     """Each element without its fraction."""
     return _C.where(input < 0, ceil(input), _C.floor(input))
+
+
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """The nearest integer, the even one where two are; or so many digits after the point."""
+    if not input.dtype.is_floating_point:
+        return input
+    x = input * 10.0**decimals if decimals else input
+    below = _C.floor(x)
+    rest = x - below
+    odd = below - 2 * _C.floor(below * 0.5)
+    y = below + ((rest > 0.5) | (rest == 0.5) & (odd == 1)).to(None, x.dtype)
+    y = _C.where(x.isfinite(), y, x)
+    return y / 10.0**decimals if decimals else y
+
+
+def expm1(input: Tensor) -> Tensor:
+    """exp(x) - 1, for small x too."""
+    # 2 t / (1 - t) with t = tanh(x / 2): no cancellation; exp itself where t is near 1.
+    large = input > 1
+    t = _C.tanh(_C.where(large, 0.0, input) * 0.5)
+    return _C.where(large, _C.exp(input) - 1, 2 * t / (1 - t))
 
 
 def sign(input: Tensor) -> Tensor:
@@ -114,141 +134,14 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1
     return input + tensor1 * tensor2 * value
 
 
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """``input + value * tensor1 / tensor2``."""
+    return input + tensor1 / tensor2 * value
+
+
 def lerp(input: Tensor, end: Tensor, weight: _Operand) -> Tensor:
     """``input + weight * (end - input)``."""
     return input + weight * (end - input)
-
-
-# Shapes ---------------------------------------------------------------------------------------
-
-
-def _dim(name: str, input: Tensor, dim: int) -> int:
-    n = max(1, input.ndim)
-    if not -n <= dim < n:
-        raise IndexError(f"{name}(): dim {dim} is out of range [{-n}, {n - 1}] for a tensor of "
-                         f"shape {list(input.shape)}")  # fmt: skip
-    return dim % n
-
-
-def _dims(name: str, input: Tensor, dims: int | Sequence[int]) -> list[int]:
-    found = [_dim(name, input, d) for d in ([dims] if isinstance(dims, int) else dims)]
-    if len(set(found)) < len(found):
-        raise ValueError(f"{name}(): a dim occurs twice in {dims}")
-    return found
-
-
-def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """A view with dims moved to other places; the others keep their order."""
-    start, end = _dims("movedim", input, source), _dims("movedim", input, destination)
-    if len(start) != len(end):
-        raise ValueError(f"movedim(): {len(start)} dims to {len(end)} places")
-    order = [d for d in range(input.ndim) if d not in start]
-    for at, d in sorted(zip(end, start, strict=True)):
-        order.insert(at, d)
-    return input.permute(order[: input.ndim])
-
-
-def repeat(input: Tensor, *sizes: Any) -> Tensor:
-    """The tensor so many times along each dim; dims in front are new."""
-    times = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
-    if len(times) < input.ndim:
-        raise ValueError(f"repeat(): {len(times)} sizes for a tensor of {input.ndim} dims")
-    if any(n < 0 for n in times):
-        raise ValueError(f"repeat(): sizes are {times}, but they must not be negative")
-    shape = [1] * (len(times) - input.ndim) + list(input.shape)
-    pairs = [n for pair in zip([1] * len(shape), shape, strict=True) for n in pair]
-    wide = [n for pair in zip(times, shape, strict=True) for n in pair]
-    joined = [a * b for a, b in zip(times, shape, strict=True)]
-    return input.reshape(pairs).expand(wide).reshape(joined)
-
-
-def tile(input: Tensor, *dims: Any) -> Tensor:
-    """:func:`repeat`, where missing sizes in front are 1."""
-    times = list(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else list(dims)
-    return repeat(input, [1] * (input.ndim - len(times)) + times)
-
-
-def repeat_interleave(input: Tensor, repeats: int, dim: int | None = None) -> Tensor:
-    """Each element so many times in a row, along a dim or of the flat tensor."""
-    x, axis = (
-        (input.reshape(-1), 0) if dim is None else (input, _dim("repeat_interleave", input, dim))
-    )
-    shape = list(x.shape)
-    wide = x.unsqueeze(axis + 1).expand([*shape[: axis + 1], repeats, *shape[axis + 1 :]])
-    return wide.reshape([*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]])
-
-
-def flip(input: Tensor, *dims: Any) -> Tensor:
-    """The order of the elements along the dims turned round."""
-    chosen = list(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else list(dims)
-    for dim in _dims("flip", input, chosen):
-        size = input.shape[dim] if input.ndim > 0 else 1
-        places = size - 1 - _C.arange(size, device=input.device)
-        input = input.index_select(dim, places)
-    return input
-
-
-def roll(
-    input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None
-) -> Tensor:
-    """The elements moved along dims (or in the flat tensor), round from the end to the start."""
-    steps = [shifts] if isinstance(shifts, int) else list(shifts)
-    if dims is None:
-        return roll(input.reshape(-1), sum(steps), 0).reshape(input.shape)
-    along = [dims] if isinstance(dims, int) else list(dims)
-    if len(steps) != len(along):
-        raise ValueError(f"roll(): {len(steps)} shifts for {len(along)} dims")
-    for shift, given in zip(steps, along, strict=True):
-        dim = _dim("roll", input, given)
-        if input.ndim == 0 or input.shape[dim] == 0:
-            continue
-        size = input.shape[dim]
-        cut = -shift % size
-        parts = [input.narrow(dim, cut, size - cut), input.narrow(dim, 0, cut)]
-        input = _C.cat(parts, dim)
-    return input
-
-
-def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
-    """One dim as several."""
-    d = _dim("unflatten", input, dim)
-    return input.reshape([*input.shape[:d], *sizes, *input.shape[d + 1 :]])
-
-
-def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
-    """The tensor repeated to a shape, without a copy."""
-    return input.expand(size)
-
-
-def diagonal(input: Tensor) -> Tensor:
-    """The diagonal of a matrix: a view, but a copy where a strided one needs a gradient."""
-    if input.ndim != 2:
-        raise _ext.ShapeError(f"diagonal(): takes a matrix, not shape {list(input.shape)}")
-    n = min(input.shape)
-    if n > 0 and (input.is_contiguous() or input.requires_grad):
-        cols = input.shape[1]
-        return input.reshape(-1)[: (n - 1) * (cols + 1) + 1 : cols + 1]
-    rows, cols = input.stride()
-    return input.as_strided([n], [rows + cols])
-
-
-def _triangle(input: Tensor, diagonal: int, lower: bool) -> Tensor:
-    if input.ndim < 2:
-        raise ValueError(f"a triangle needs at least 2 dims, not shape {list(input.shape)}")
-    rows = _C.arange(input.shape[-2], device=input.device).view(-1, 1)
-    cols = _C.arange(input.shape[-1], device=input.device)
-    inside = cols - rows <= diagonal if lower else cols - rows >= diagonal
-    return _C.where(inside, input, _C.zeros([], dtype=input.dtype, device=input.device))
-
-
-def tril(input: Tensor, diagonal: int = 0) -> Tensor:
-    """What lies on the diagonal and below, else 0, of the last two dims."""
-    return _triangle(input, diagonal, lower=True)
-
-
-def triu(input: Tensor, diagonal: int = 0) -> Tensor:
-    """What lies on the diagonal and above, else 0, of the last two dims."""
-    return _triangle(input, diagonal, lower=False)
 
 
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
@@ -276,6 +169,22 @@ def bmm(input: Tensor, other: Tensor) -> Tensor:
         raise _ext.ShapeError(f"bmm(): takes batches of matrices, not shapes {list(input.shape)} "
                               f"and {list(other.shape)}")  # fmt: skip
     return _C.matmul(input, other)
+
+
+def dot(input: Tensor, other: Tensor) -> Tensor:
+    """The inner product of two 1-D tensors."""
+    if input.ndim != 1 or other.ndim != 1:
+        raise _ext.ShapeError(f"dot(): takes tensors of 1 dim, not shapes {list(input.shape)} and "
+                              f"{list(other.shape)}")  # fmt: skip
+    return _C.matmul(input, other)
+
+
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """The product of a matrix and a 1-D tensor."""
+    if input.ndim != 2 or vec.ndim != 1:
+        raise _ext.ShapeError(f"mv(): takes a matrix and a tensor of 1 dim, not shapes "
+                              f"{list(input.shape)} and {list(vec.shape)}")  # fmt: skip
+    return _C.matmul(input, vec)
 
 
 def addmm(
@@ -327,14 +236,38 @@ def norm(
     return _C.where(nothing, 0.0, total.sqrt() if square else total ** (1 / p))
 
 
-def clamp_min(input: Tensor, min: float) -> Tensor:
+def clamp(input: Tensor, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
+    """Each element, not below ``min`` and not above ``max``: numbers, or tensors that broadcast."""
+    if not isinstance(min, Tensor) and not isinstance(max, Tensor):
+        return _C.clamp(input, min, max)
+    y = input if min is None else _C.maximum(input, min)
+    return y if max is None else _C.minimum(y, max)
+
+
+def clamp_min(input: Tensor, min: _Operand) -> Tensor:
     """Each element, not below ``min``."""
-    return _C.clamp(input, min)
+    return clamp(input, min)
 
 
-def clamp_max(input: Tensor, max: float) -> Tensor:
+def clamp_max(input: Tensor, max: _Operand) -> Tensor:
     """Each element, not above ``max``."""
-    return _C.clamp(input, None, max)
+    return clamp(input, None, max)
+
+
+def div(input: Tensor, other: _Operand, *, rounding_mode: str | None = None) -> Tensor:
+    """The ratio; with ``rounding_mode`` "floor" rounded down, with "trunc" towards 0."""
+    if rounding_mode is None:
+        return _C.div(input, other)
+    if rounding_mode == "floor":
+        return floor_divide(input, other)
+    if rounding_mode != "trunc":
+        raise ValueError(f'div(): rounding_mode is "{rounding_mode}", but it must be None, "floor" '
+                         'or "trunc"')  # fmt: skip
+    down = floor_divide(input, other)
+    if down.dtype.is_floating_point:
+        return trunc(_C.div(input, other))
+    # Of integers: rounded down is one too few where there is a rest and the signs differ.
+    return down + ((down < 0) & (remainder(input, other) != 0)).to(None, down.dtype)
 
 
 def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
@@ -343,18 +276,19 @@ def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tens
 
 
 FUNCTIONS = (
-    addcmul, addmm, bmm, broadcast_to, ceil, clamp_max, clamp_min, count_nonzero, diagonal, exp2,
-    flip, floor_divide, isclose, lerp, log1p, log2, logical_and, logical_or, logical_xor,
-    masked_select, mm, movedim, nan_to_num, nonzero, norm, outer, reciprocal, remainder,
-    repeat_interleave, roll, sign, square, tile, tril, triu, trunc, unflatten,
+    addcdiv, addcmul, addmm, bmm, ceil, clamp, clamp_max, clamp_min, count_nonzero, div, dot,
+    einsum, exp2, expm1, floor_divide, isclose, lerp, log1p, log2, logical_and, logical_or,
+    logical_xor, masked_select, mm, mv, nan_to_num, norm, outer, reciprocal, remainder, round,
+    sign, square, trunc,
 )  # fmt: skip
-METHODS = (*FUNCTIONS, repeat)
+METHODS = tuple(f for f in FUNCTIONS if f is not einsum)
 # PyTorch's other names for the same.
 ALIASES = {
     "absolute": "abs", "clip": "clamp", "concat": "cat", "divide": "div", "multiply": "mul",
     "negative": "neg", "not_equal": "ne", "subtract": "sub", "swapaxes": "transpose",
     "true_divide": "div",
 }  # fmt: skip
-IN_PLACE = ("abs", "ceil", "clamp", "clip", "cos", "erf", "exp", "floor", "log", "masked_fill",
-            "neg", "pow", "reciprocal", "relu", "rsqrt", "sigmoid", "sin", "sqrt", "square", "tanh",
-            "tril", "triu")  # fmt: skip
+IN_PLACE = ("abs", "addcdiv", "addcmul", "ceil", "clamp", "clip", "cos", "erf", "exp", "expm1",
+            "floor", "lerp", "log", "masked_fill", "neg", "pow", "reciprocal", "relu", "round",
+            "rsqrt", "sigmoid", "sin", "sqrt", "square", "tanh", "tril", "triu",
+            "trunc")  # fmt: skip

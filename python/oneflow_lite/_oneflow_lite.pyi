@@ -70,7 +70,7 @@ class HookHandle:
     def __enter__(self) -> HookHandle: ...
     def __exit__(self, *args: object) -> None: ...
 
-class Tensor(TensorFunctions, _Composed):
+class Tensor(_Composed, TensorFunctions):
     shape: tuple[builtins.int, ...]
     dtype: _dtype
     device: _device

@@ -131,7 +131,13 @@ def _save_to(value: Any, stream: IO[bytes]) -> None:
         archive.writestr(_STRUCTURE, json.dumps(structure))
 
 
-def load(file: _File, device: device | str | None = None) -> Any:
+def load(
+    file: _File,
+    device: device | str | None = None,
+    *,
+    map_location: device | str | None = None,
+    weights_only: bool = True,
+) -> Any:
     """Reads what :func:`save` wrote.
 
     Parameters
@@ -139,7 +145,9 @@ def load(file: _File, device: device | str | None = None) -> Any:
     file : path or binary file
         Nothing in it is run.
     device : device or str, optional
-        Where the tensors are wanted, by default the CPU.
+        Where the tensors are wanted, by default the CPU; ``map_location`` is another name for it.
+    weights_only : bool
+        Means nothing: there is never more than data in the file.
 
     Returns
     -------
@@ -158,7 +166,7 @@ def load(file: _File, device: device | str | None = None) -> Any:
             if structure["oneflow_lite"] > _VERSION:
                 raise ValueError(f"load(): {name} has format {structure['oneflow_lite']}; this "
                                  f"version of oneflow_lite reads up to {_VERSION}")  # fmt: skip
-            return _Reader(archive, device).decode(structure["value"])
+            return _Reader(archive, device or map_location).decode(structure["value"])
     except (zipfile.BadZipFile, KeyError, json.JSONDecodeError, TypeError) as error:
         raise ValueError(f"load(): {name} was not written by oneflow_lite.save, or is damaged "
                          f"({error})") from error  # fmt: skip

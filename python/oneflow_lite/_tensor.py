@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite import _creation, _math
+from oneflow_lite import _creation, _indexing, _math, _shapes
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import Tensor, device, dtype
 from oneflow_lite._tensor_repr import tensor_repr
@@ -93,7 +93,7 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
 
 def format_number(self: Tensor, spec: str) -> str:
     """A 0-dim tensor is formatted as its number: ``f"{loss:.3f}"``."""
-    if self.ndim == 0 and spec and self.device.type != "meta":
+    if self.ndim == 0 and self.device.type != "meta":
         return format(self.item(), spec)
     return object.__format__(self, spec)
 
@@ -111,7 +111,9 @@ def _in_place(name: str) -> Any:
     function = getattr(Tensor, name)
 
     def in_place(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        result = function(self, *args, **kwargs)
+        recorded = self.requires_grad and _ext.is_grad_enabled()
+        # Backward may need what is overwritten.
+        result = function(self.clone() if recorded else self, *args, **kwargs)
         if result.dtype.is_floating_point and not self.dtype.is_floating_point:
             raise _ext.DTypeError(
                 f"{name}_(): the result has dtype {result.dtype.name}, which cannot be stored in a "
@@ -128,6 +130,13 @@ def contains(self: Tensor, value: Any) -> bool:
     """Whether an element equals the value."""
     found = self == value
     return isinstance(found, Tensor) and bool(found.any())
+
+
+def xor(self: Tensor, other: Any) -> Tensor:
+    """Whether exactly one of two truths holds."""
+    if self.dtype is not _ext.bool or getattr(other, "dtype", _ext.bool) is not _ext.bool:
+        raise TypeError("^ takes tensors of dtype bool")
+    return self != other
 
 
 def type_(self: Tensor, dtype: dtype | None = None) -> Any:
@@ -149,9 +158,11 @@ def _complete() -> None:
         "is_complex": lambda self: False, "__contains__": contains,
         "__floordiv__": _math.floor_divide, "__mod__": _math.remainder,
         "__rfloordiv__": lambda self, other: _math.floor_divide(other, self),
+        "__xor__": xor, "__rxor__": xor,
         "__rmod__": lambda self, other: _math.remainder(other, self),
     }  # fmt: skip
-    methods |= {f.__name__: f for f in (*_math.METHODS, *_creation.METHODS)}
+    modules = (_math, _shapes, _indexing, _creation)
+    methods |= {f.__name__: f for module in modules for f in module.METHODS}
     casts = {
         "double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16",
         "long": "int64", "int": "int32", "short": "int16", "char": "int8", "byte": "uint8",
@@ -163,7 +174,7 @@ def _complete() -> None:
     for name, same in _math.ALIASES.items():
         if hasattr(Tensor, same):
             setattr(Tensor, name, getattr(Tensor, same))
-    for name in _math.IN_PLACE:
+    for name in (*_math.IN_PLACE, *_indexing.IN_PLACE):
         setattr(Tensor, f"{name}_", _in_place(name))
 
 

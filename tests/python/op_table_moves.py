@@ -3,13 +3,9 @@
 
 import numpy as np
 from numerics import ALL, INTEGERS, NUMERIC, flow
-from op_row import Bad, Op, S, T, always, same, summed
+from op_row import Bad, Op, S, T, always, ones, same, summed
 
 DTypeError, ShapeError = flow.DTypeError, flow.ShapeError
-
-
-def ones(device, *shape, dtype="float32"):
-    return flow.ones(shape, dtype=getattr(flow, dtype), device=device)
 
 
 def places(*values):
@@ -36,7 +32,7 @@ def np_stack(*arrays, dim=0):
 def np_split(x, sizes, dim=0):
     size = x.shape[dim]
     if isinstance(sizes, int):
-        sizes = [min(sizes, size - start) for start in range(0, max(size, 1), sizes)]
+        sizes = [min(sizes, size - start) for start in range(0, max(size, 1), max(sizes, 1))]
     return np.split(x, np.cumsum(sizes)[:-1], axis=dim)
 
 
@@ -115,8 +111,8 @@ JOINED = [
     S(T((3, 0, 2)), T((3, 5, 2)), dim=-2), S(T((0,)), T((130,)), T((3,))), S(T((2, 1, 3)), dim=2),
 ]  # fmt: skip
 CUT = [
-    S(T((6, 3)), 2), S(T((7, 3)), 3), S(T((6, 3)), (1, 0, 5)), S(T((2, 5)), (2, 3), -1),
-    S(T((0, 3)), 2), S(T((3,)), 8),
+    S(T((6, 3)), 2), S(T((7, 3)), 3), S(T((2, 5)), 4, -1), S(T((0, 3)), 2), S(T((3,)), 8),
+    S(T((0, 3)), 0),
 ]  # fmt: skip
 CHUNKED = [S(T((6, 3)), 2), S(T((7, 3)), 3, -2), S(T((3, 2)), 5), S(T((2, 0)), 2, 1)]
 WIDE = np.random.default_rng(0).integers(0, 131, (5, 70))
@@ -199,10 +195,16 @@ MOVES = [
         Bad(lambda d: flow.stack([ones(d, 2), ones(d, 3)]), ShapeError,
             "stack(): a tensor has shape [3], expected [2]")]),
     Op("split", CUT, np_split, ALL, errors=[
-        Bad(lambda d: flow.split(ones(d, 5), (2, 2)), ValueError,
-            "split(): split_size_or_sections is [2, 2], but it must be sizes that add up to 5"),
+        Bad(lambda d: flow.split(ones(d, 5), 0), ValueError,
+            "split(): split_size is 0, but it must be positive"),
         Bad(lambda d: flow.split(ones(d), 1), ShapeError,
             "split(): input has shape [], expected at least 1 dim")]),
+    Op("split_with_sizes", [S(T((6, 3)), (1, 0, 5)), S(T((2, 5)), (2, 3), -1), S(T((3,)), [3])],
+       np_split, ALL, errors=[
+        Bad(lambda d: flow.split(ones(d, 5), (2, 2)), ValueError,
+            "split_with_sizes(): split_sizes is [2, 2], but it must be sizes that add up to 5"),
+        Bad(lambda d: flow.split(ones(d, 5), [4]), ValueError,
+            "split_with_sizes(): split_sizes is [4], but it must be sizes that add up to 5")]),
     Op("chunk", CHUNKED, np_chunk, ALL, errors=[
         Bad(lambda d: flow.chunk(ones(d, 5), 0), ValueError,
             "chunk(): chunks is 0, but it must be positive")]),

@@ -85,15 +85,32 @@ def test_values_and_gradients_at_every_width(dtype, in_place, device):
             assert [bits(a) for a in again] == [bits(loss), bits(dx)], where
 
 
+def check_rows(rows, classes, dtype, smoothing, in_place, device):
+    x, target = logits((rows, classes), dtype, device), labels(rows, classes)
+    t, kwargs = flow.tensor(target, device=device), {"label_smoothing": smoothing}
+    loss, dx = backward(x, t, 1.0, in_place, reduction="none", **kwargs)
+    exact = np_cross_entropy(host(x), target, reduction="none", **kwargs)
+    assert_loss(loss, exact, dtype, (rows, classes))
+    ones = np.ones(rows)
+    gradient = np_gradient(host(x), target, ones, smoothing=smoothing)
+    assert_gradient(dx, gradient, dtype, ones, (rows, classes))
+
+
 @in_place
 def test_many_rows(in_place, device):
     for rows, classes in [(3001, 10), (600, 1003), (1200, 2048)]:
-        x, target = logits((rows, classes), "float32", device), labels(rows, classes)
-        t = flow.tensor(target, device=device)
-        loss, dx = backward(x, t, 1.0, in_place, reduction="none")
-        assert_loss(loss, np_cross_entropy(host(x), target, reduction="none"), "float32", rows)
-        ones = np.ones(rows)
-        assert_gradient(dx, np_gradient(host(x), target, ones), "float32", ones, rows)
+        check_rows(rows, classes, "float32", 0.0, in_place, device)
+
+
+# More than half as many rows as multiprocessors, of whole packs: the widths between which the
+# kernels of row_whole_policy.h take turns, the last of clusters of blocks.
+@pytest.mark.parametrize("dtype, widths", [
+    ("float32", [1020, 1028, 12288, 12292, 33000]),
+    ("bfloat16", [1032, 10240, 10248, 16384, 16392, 50256]),
+])  # fmt: skip
+def test_many_rows_of_whole_packs(dtype, widths, device):
+    for smoothing, classes in zip((0.0, 0.1) * len(widths), widths, strict=False):
+        check_rows(70, classes, dtype, smoothing, True, device)
 
 
 @in_place
@@ -172,6 +189,27 @@ def test_ignore_index(in_place, device):
             dloss = np_weights(target, reduction, ignore_index)
             gradient = np_gradient(host(x), target, dloss, ignore_index, 0.3)
             np.testing.assert_allclose(host(dx), gradient, atol=1e-15)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ignored_rows_count_nothing(smoothing, weighted, device):
+    """Also where classes have weights or further dims follow them."""
+    values = np.random.default_rng(0).standard_normal((2, 4, 3))
+    weight = flow.tensor([1.0, 2.0, 3.0, 4.0], dtype=flow.float64, device=device)
+
+    def loss(x, target):
+        by_class = weight if weighted else None
+        return flow.cross_entropy(x, target, by_class, label_smoothing=smoothing)
+
+    for target in ([[0, 1, -100], [2, 3, 0]], [[-100] * 3] * 2):
+        x = flow.tensor(values, device=device, requires_grad=True)
+        places = flow.tensor(target, device=device)
+        (dx,) = flow.autograd.grad(loss(x, places), x)
+        ignored = (np.array(target) == -100)[:, None].repeat(4, 1)
+        assert (host(dx)[ignored] == 0).all() and (host(dx)[~ignored] != 0).all()
+        bad = flow.tensor(np.where(ignored, np.nan, values), device=device)
+        np.testing.assert_array_equal(host(loss(bad, places)), host(loss(x, places)))
 
 
 @in_place

@@ -302,3 +302,12 @@ def test_memory_error_is_raised_once_for_huge_sizes():
     for size in [(2**62,), (2**31, 2**31), (2**40, 2**40)]:
         with pytest.raises((ValueError, RuntimeError)):
             flow.empty(size)
+
+
+def test_arguments_of_pytorch_that_change_nothing():
+    F = flow.nn.functional
+    assert F.softmax(X, dim=1, _stacklevel=3, dtype=flow.float64).dtype is flow.float64
+    assert F.log_softmax(X, 1, _stacklevel=5).equal(F.log_softmax(X, 1))
+    assert flow.sort(X, stable=True)[0].equal(X.sort().values)
+    assert X.argsort(1, stable=False).equal(X.argsort(1))
+    assert X.topk(2, 1, True, False).indices.equal(X.topk(2).indices)

@@ -117,6 +117,54 @@ def test_hooks_on_saved_tensors_pack_and_unpack():
     np.testing.assert_array_equal(flow.autograd.grad(y, x)[0].numpy(), expected)
 
 
+def test_a_generator_runs_in_the_mode_and_its_caller_does_not():
+    seen = []
+
+    @flow.no_grad()
+    def halves(x):
+        try:
+            while True:
+                seen.append(flow.is_grad_enabled())
+                x = (yield x) or x / 2
+        except ValueError:
+            yield flow.is_grad_enabled()
+        finally:
+            seen.append(flow.is_grad_enabled())
+        return "end"
+
+    generator = halves(8)
+    assert next(generator) == 8 and next(generator) == 4 and flow.is_grad_enabled()
+    assert generator.send(3) == 3 and generator.throw(ValueError) is False
+    with pytest.raises(StopIteration, match="end"):
+        next(generator)
+    closed = halves(8)
+    next(closed)
+    closed.close()
+    assert seen == [False] * 6 and flow.is_grad_enabled()
+
+
+def test_inference_mode():
+    @flow.inference_mode()
+    def quiet():
+        return flow.is_grad_enabled()
+
+    @flow.inference_mode
+    def plain():
+        return flow.is_grad_enabled()
+
+    assert quiet() is plain() is False and flow.is_grad_enabled()
+    with flow.no_grad(), flow.inference_mode(False):
+        assert flow.is_grad_enabled()
+
+
+def test_zeros_for_what_no_output_depends_on():
+    x, y = leaf(2), leaf(3)
+    grads = flow.autograd.grad(x.sum(), [x, y], materialize_grads=True)
+    assert [g.tolist() for g in grads] == [[1, 1], [0, 0, 0]]
+    with pytest.raises(ValueError, match="materialize_grads"):
+        flow.autograd.grad(x.sum(), [x, y], allow_unused=False, materialize_grads=True)
+
+
 def test_save_on_cpu():
     x = leaf(4, 5)
     with flow.autograd.graph.save_on_cpu():

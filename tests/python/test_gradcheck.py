@@ -72,3 +72,12 @@ def test_recording_is_as_before():
         assert gradcheck(lambda x: flow.softmax(x, 0), leaf(3))
         assert not flow.is_grad_enabled()
     assert flow.is_grad_enabled()
+
+
+def test_options_of_pytorch():
+    x = flow.tensor([0.1, 0.2], dtype=flow.float64, requires_grad=True)
+    check, again = flow.autograd.gradcheck, flow.autograd.gradgradcheck
+    assert check(flow.exp, x, nondet_tol=0.0, check_undefined_grad=True, fast_mode=False)
+    assert again(flow.exp, x, gen_non_contig_grad_outputs=True)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'tolerance'"):
+        check(flow.exp, x, tolerance=1)

@@ -33,6 +33,13 @@ INDICES = {
     "True": True,
     "False": False,
     "list of bools": [True, False, True],
+    "NumPy's True": np.True_,
+    "a truth and a list": (True, [0, 2]),
+    "tuple in a tuple": ((0, 2), (3, 1)),
+    "tuple alone": ((0, 2),),
+    "nested lists": ([[0], [2]], [[1, 3, 0]]),
+    "range": range(2),
+    "range behind": (slice(None), range(3)),
 }  # fmt: skip
 with_index = pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
 
@@ -97,6 +104,51 @@ def test_setitem_of_a_view_and_of_rows():
     np.testing.assert_array_equal(host(x), expected)
 
 
+def test_setitem_changes_the_memory_of_any_layout():
+    """Places of one dim, or of dims that lie behind each other, are written where they lie."""
+    for order in ((0, 1, 2), (1, 0, 2), (2, 0, 1)):
+        x, expected = flow.tensor(X), X.copy()
+        for index in ([2, 0], (slice(None), [1, 2]), ([2, 0], [1, 2]), ([0, 1], slice(1), [1, 0])):
+            x.permute(order)[index] = 7
+            expected.transpose(order)[index] = 7
+            np.testing.assert_array_equal(host(x), expected, err_msg=f"{order}, {index}")
+
+
+def test_index_functions():
+    x, places = flow.tensor(X), flow.tensor([2, 0])
+    added, source = X.copy(), RNG.standard_normal((3, 2, 5))
+    np.add.at(added, (slice(None), [1, 1]), 2 * source)
+    got = x.index_add(1, flow.tensor([1, 1]), flow.tensor(source), alpha=2)
+    np.testing.assert_allclose(host(got), added, rtol=1e-14)
+    copied, filled = X.copy(), X.copy()
+    copied[[2, 0]] = X[:2]
+    filled[..., [2, 0]] = 5
+    np.testing.assert_array_equal(host(x.index_copy(0, places, x[:2])), copied)
+    np.testing.assert_array_equal(host(x.index_fill(-1, places, 5)), filled)
+    put = X.copy()
+    np.add.at(put, ([2, 2], [1, 1]), 3.0)
+    pairs = (flow.tensor([2, 2]), flow.tensor([1, 1]))
+    got = x.index_put(pairs, flow.tensor(3.0), accumulate=True)
+    np.testing.assert_allclose(host(got), put, rtol=1e-14)
+    np.testing.assert_array_equal(host(x), X)
+    assert x.index_put_(pairs, flow.tensor(1.0)) is x and x[2, 1].tolist() == [1.0] * 5
+
+    order = np.argsort(X, axis=1)
+    got = flow.take_along_dim(flow.tensor(X), flow.tensor(order), 1)
+    np.testing.assert_array_equal(host(got), np.take_along_axis(X, order, 1))
+    first = flow.take_along_dim(flow.tensor(X), flow.tensor(order[:1, :2]), 1)
+    np.testing.assert_array_equal(host(first), np.take_along_axis(X, order[:1, :2], 1))
+    with pytest.raises(IndexError, match="dim 3 is out of range"):
+        x.index_add(3, places, x)
+
+
+def test_places_as_a_tuple():
+    for got, expected in zip(flow.tensor(MASK).nonzero(as_tuple=True), MASK.nonzero(), strict=True):
+        np.testing.assert_array_equal(host(got), expected)
+    assert [t.tolist() for t in flow.nonzero(flow.tensor(3), as_tuple=True)] == [[0]]
+    assert flow.argwhere(flow.tensor([0, 4])).tolist() == [[1]]
+
+
 def test_a_number_leaves_the_other_elements_as_they_are():
     x = flow.tensor([2**53 + 1, 5])
     x[flow.tensor([False, True])] = 1.5
@@ -122,10 +174,17 @@ def test_errors():
         with pytest.raises(IndexError) as raised:
             x[index]
         assert text in str(raised.value)
-    with pytest.raises(IndexError, match="do not go together"):
-        x[[0, 1], [0, 1, 2]]
     with pytest.raises(TypeError, match="not with str"):
         x["a"]
+    with pytest.raises(IndexError, match="do not go together"):
+        x[[0, 1], [0, 1, 2]]
+    for index, text in (
+        ({}, "not with dict"),
+        ([slice(0, 2), 1], "of integers or bool"),
+        ([[0, 1], [2]], "of integers or bool"),
+    ):
+        with pytest.raises(IndexError, match=text):
+            x[index]
     with pytest.raises(flow.ShapeError):
         x[[0, 1]] = flow.zeros(3)
     np.testing.assert_array_equal(host(x), X)

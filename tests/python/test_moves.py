@@ -43,6 +43,7 @@ def test_what_is_cut_shares_memory():
         part.add_(1)
     assert x.tolist() == [[3.0] * 3] * 4
     assert isinstance(x.split(1), tuple) and len(x.split([4])) == len(x.split(9)) == 1
+    assert [p.shape for p in flow.split(x, (1, 2), dim=1)] == [(4, 1), (4, 2)]
 
 
 def test_results_have_names():

@@ -72,8 +72,12 @@ def test_initial_values_depend_on_the_seed_alone():
          math.sqrt(0.03), math.sqrt(0.01)),
         (lambda x: nn.init.kaiming_uniform_(x, mode="fan_out", nonlinearity="linear"),
          -math.sqrt(0.03), math.sqrt(0.03), math.sqrt(0.01)),
+        (lambda x: nn.init.xavier_normal_(x, 2.0), -2, 2, 2 * math.sqrt(2 / 300)),
+        (lambda x: nn.init.kaiming_normal_(x, nonlinearity="relu"), -1, 1, math.sqrt(2 / 200)),
+        (lambda x: nn.init.trunc_normal_(x, 0.5, 1.0, 0.0, 1.0), 0, 1, 0.2840),
     ],
-    ids=["uniform", "normal", "zeros", "ones", "xavier", "kaiming", "kaiming_fan_out"],
+    ids=["uniform", "normal", "zeros", "ones", "xavier", "kaiming", "kaiming_fan_out",
+         "xavier_normal", "kaiming_normal", "truncated"],
 )  # fmt: skip
 def test_init_has_the_spread_it_says(fill, low, high, std):
     x = flow.empty(100, 200, requires_grad=True)

@@ -76,3 +76,36 @@ def test_cpu_and_cuda_draw_the_same(name):
     for kwargs in dtypes:
         here, there = (drawn(function, device=d, **kwargs) for d in ("cpu", "cuda"))
         assert bits(here) == bits(there)
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_multinomial_follows_the_probabilities(replacement, device):
+    flow.manual_seed(5)
+    weights = flow.tensor([1.0, 0.0, 3.0, 6.0], device=device)
+    rows = weights.expand(20_000, 4)
+    first = flow.multinomial(rows, 2, replacement)
+    assert first.shape == (20_000, 2) and first.dtype is flow.int64
+    counts = np.bincount(first[:, 0].cpu().numpy(), minlength=4) / 20_000
+    np.testing.assert_allclose(counts, [0.1, 0, 0.3, 0.6], atol=0.02)
+    again = (first[:, 0] == first[:, 1]).double().mean().item()
+    assert again == pytest.approx(0.46 if replacement else 0, abs=0.02)
+
+
+def test_multinomial_in_the_corners():
+    for replacement in (True, False):
+        one = flow.tensor([0.0, 2.0, 0.0])
+        assert flow.multinomial(one, 1, replacement).tolist() == [1]
+        assert one.half().multinomial(1, replacement).tolist() == [1]
+    assert sorted(flow.multinomial(flow.ones(2, 3), 3)[1].tolist()) == [0, 1, 2]
+    assert flow.multinomial(flow.tensor([0.0, 1.0]), 3, replacement=True).tolist() == [1, 1, 1]
+    g = [flow.Generator().manual_seed(1) for _ in range(2)]
+    rows = flow.rand(5, 100)
+    draws = [flow.multinomial(rows, 4, generator=generator).tolist() for generator in g]
+    assert draws[0] == draws[1]
+    for bad in ([1.0, -1.0], [0.0, 0.0], [1.0, float("nan")], [1.0, float("inf")]):
+        with pytest.raises(ValueError, match="multinomial"):
+            flow.multinomial(flow.tensor(bad), 1)
+    with pytest.raises(ValueError, match="2 or more places"):
+        flow.multinomial(flow.tensor([1.0, 0.0]), 2)
+    with pytest.raises(flow.ShapeError, match="1 or 2 dims"):
+        flow.multinomial(flow.ones(2, 2, 2), 1)

@@ -352,8 +352,26 @@ def test_new_and_subclasses():
         Tensor._make_subclass(int, x)
     with pytest.raises(TypeError):
         Tensor._make_subclass(Named, [1])
+    assert Tensor([1, 2]).dtype is flow.float32 and Tensor(np.arange(2.0)).dtype is flow.float32
+    assert Tensor([1, 2], dtype=flow.int8, device="cpu").dtype is flow.int8
+    assert Tensor(x, dtype=flow.float64).dtype is flow.float64
+    assert Tensor(2, 3).shape == (2, 3) and Tensor(4).dtype is flow.float32
+    assert Tensor(0, 3, requires_grad=True).requires_grad
     with pytest.raises(TypeError):
-        Tensor(1, 2, 3)
+        Tensor(1, 2, "3")
+    with pytest.raises(ValueError, match="-1"):
+        Tensor(2, -1)
+    with pytest.raises(TypeError):
+        Tensor([1], dtype=3)
+
+
+def test_numbers_of_numpy_bring_their_dtype():
+    for name in ("float64", "float32", "float16", "int64", "int32", "int8", "uint8", "bool"):
+        x = flow.tensor(getattr(np, name + "_" * (name == "bool"))(1))
+        assert x.dtype.name == name and x.shape == () and x.item() == 1
+    assert flow.tensor(np.float64(2), dtype=flow.float16).dtype is flow.float16
+    assert flow.tensor(np.uint32(2)).dtype is flow.int64  # there is no tensor of uint32
+    assert flow.tensor(2.0).dtype is flow.float32 and flow.tensor(True).dtype is flow.bool
 
 
 def test_tensors_inside_a_sequence():

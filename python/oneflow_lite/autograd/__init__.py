@@ -7,15 +7,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._oneflow_lite import Tensor, is_grad_enabled
-from oneflow_lite.autograd import graph
-from oneflow_lite.autograd._grad_mode import enable_grad, no_grad, set_grad_enabled
+from oneflow_lite._oneflow_lite import _C, Tensor, is_grad_enabled
+from oneflow_lite.autograd import functional, graph
+from oneflow_lite.autograd._grad_mode import (
+    enable_grad,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+)
 from oneflow_lite.autograd.function import Function
 from oneflow_lite.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 __all__ = [
-    "Function", "GradcheckError", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck",
-    "graph", "is_grad_enabled", "no_grad", "set_grad_enabled",
+    "Function", "GradcheckError", "backward", "enable_grad", "functional", "grad", "gradcheck",
+    "gradgradcheck", "graph", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled",
 ]  # fmt: skip
 
 TensorOrTensors = Tensor | Sequence[Tensor]
@@ -65,7 +70,9 @@ def grad(
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    allow_unused: bool = False,
+    allow_unused: bool | None = None,
+    *,
+    materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """The gradients of ``outputs`` with respect to ``inputs``; every ``.grad`` is left alone.
 
@@ -77,8 +84,10 @@ def grad(
         The gradient of each output, of its shape; may be left out for scalars.
     retain_graph, create_graph : bool
         As in :func:`backward`.
-    allow_unused : bool
+    allow_unused : bool, optional
         None for an input that no output depends on, instead of an error.
+    materialize_grads : bool
+        Zeros for such an input.
 
     Returns
     -------
@@ -90,8 +99,13 @@ def grad(
     RuntimeError
         As in :func:`backward`, and for an unused input unless ``allow_unused``.
     """
+    if materialize_grads and allow_unused is False:
+        raise ValueError("grad(): materialize_grads gives zeros to what allow_unused=False refuses")
     retain = create_graph if retain_graph is None else retain_graph
-    return tuple(
-        _ext.grad(_as_list(outputs), _as_list(inputs), _as_list(grad_outputs), retain, create_graph,
-                  allow_unused)
-    )  # fmt: skip
+    wanted = _as_list(inputs)
+    unused = bool(allow_unused) or materialize_grads
+    grads = _ext.grad(_as_list(outputs), wanted, _as_list(grad_outputs), retain, create_graph,
+                      unused)  # fmt: skip
+    if materialize_grads:
+        grads = [_C.zeros_like(x) if g is None else g for g, x in zip(grads, wanted, strict=True)]
+    return tuple(grads)

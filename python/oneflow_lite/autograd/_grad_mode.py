@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from oneflow_lite import _oneflow_lite as _ext
 
@@ -33,12 +34,40 @@ class _GradMode:
         _ext.set_grad_enabled(self._previous.pop())
 
     def __call__(self, function: _Function) -> _Function:
+        if inspect.isgeneratorfunction(function):
+            return self._wrap_generator(function)
+
         @functools.wraps(function)
         def wrapped(*args, **kwargs):
             with _GradMode(self._mode):
                 return function(*args, **kwargs)
 
         return wrapped  # type: ignore[return-value]
+
+    def _wrap_generator(self, function: Any) -> Any:
+        """Its mode holds while the generator runs, not between: the caller keeps its own."""
+
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            generator = function(*args, **kwargs)
+            resume = functools.partial(next, generator)
+            while True:
+                try:
+                    with _GradMode(self._mode):
+                        value = resume()
+                except StopIteration as end:
+                    return end.value
+                try:
+                    given = yield value
+                    resume = functools.partial(generator.send, given)
+                except GeneratorExit:
+                    with _GradMode(self._mode):
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    resume = functools.partial(generator.throw, error)
+
+        return wrapped
 
 
 class no_grad(_GradMode):
@@ -58,6 +87,16 @@ class no_grad(_GradMode):
 
     def __init__(self) -> None:
         super().__init__(False)
+
+
+class inference_mode(_GradMode):
+    """The same as :class:`no_grad`; with ``mode=False`` as :class:`enable_grad`."""
+
+    def __new__(cls, mode: bool | Callable = True):
+        return cls()(mode) if callable(mode) else super().__new__(cls)
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__(not mode)
 
 
 class enable_grad(_GradMode):

@@ -15,8 +15,20 @@ from oneflow_lite._oneflow_lite import Tensor, float64, from_numpy
 _Function = Callable[..., Tensor | Sequence[Tensor]]
 
 
+_PYTORCHS = {
+    "check_backward_ad", "check_batched_forward_grad", "check_batched_grad", "check_forward_ad",
+    "check_fwd_over_rev", "check_grad_dtypes", "check_rev_over_rev", "check_undefined_grad",
+    "fast_mode", "gen_non_contig_grad_outputs", "masked", "nondet_tol",
+}  # fmt: skip
+
+
 class GradcheckError(RuntimeError):
     """A gradient is wrong; the message names the worst element."""
+
+
+def _take(name: str, options: dict[str, Any]) -> None:
+    for option in options.keys() - _PYTORCHS:
+        raise TypeError(f"{name}() got an unexpected keyword argument '{option}'")
 
 
 @contextmanager
@@ -139,6 +151,7 @@ def gradcheck(
     atol: float = 1e-5,
     rtol: float = 1e-3,
     raise_exception: bool = True,
+    **options: Any,
 ) -> bool:
     """Compares every entry of the Jacobian by autograd with central differences.
 
@@ -154,6 +167,9 @@ def gradcheck(
         Allowed: ``|autograd - difference| <= atol + rtol * |difference|``.
     raise_exception : bool
         Raise where a gradient is wrong; else give False.
+    **options
+        Further ones of PyTorch, such as ``nondet_tol`` and ``fast_mode``, are taken and change
+        nothing.
 
     Returns
     -------
@@ -173,6 +189,7 @@ def gradcheck(
     >>> flow.autograd.gradcheck(lambda x: flow.softmax(x, 1), x)
     True
     """
+    _take("gradcheck", options)
     inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     try:
         _gradcheck(function, inputs, eps, atol, rtol)
@@ -191,12 +208,14 @@ def gradgradcheck(
     atol: float = 1e-5,
     rtol: float = 1e-3,
     raise_exception: bool = True,
+    **options: Any,
 ) -> bool:
     """:func:`gradcheck` of the gradient itself, also with respect to the outputs' gradients.
 
     Parameters and errors are those of :func:`gradcheck`; the gradients of the outputs are drawn
     from a fixed seed.
     """
+    _take("gradgradcheck", options)
     inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     checked = _check_inputs(inputs)
     rng = np.random.default_rng(0)

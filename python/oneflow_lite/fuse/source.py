@@ -20,8 +20,8 @@ from oneflow_lite.fuse.structs import elements, store_functor
 _BASES = {
     "softmax": ("softmax", "SoftmaxRow<false, Loaded<C>, FusedStore>"),
     "log_softmax": ("softmax", "SoftmaxRow<true, Loaded<C>, FusedStore>"),
-    "layer_norm": ("norm", "NormRow<true, Loaded<C>, NoResidual, FusedStore>"),
-    "rms_norm": ("norm", "NormRow<false, Loaded<C>, NoResidual, FusedStore>"),
+    "layer_norm": ("norm", "NormRow<true, Loaded<C>, FusedStore>"),
+    "rms_norm": ("norm", "NormRow<false, Loaded<C>, FusedStore>"),
 }
 ALGORITHM = "oneflow_lite::cuda::FusedAlgorithm"
 
@@ -30,7 +30,7 @@ def words_of(kind: Kind, load: Graph | None, store: Graph | None) -> int:
     """Words of 8 bytes that the algorithm's struct has; see launch_words."""
     fields = [load_operands(kind, load), store_operands(kind, store)]
     count = sum(len(o.fields(n)) for operands in fields for n, o in operands)
-    norm = (9 if kind.dtype == "float64" else 8) + 1 if kind.base.endswith("norm") else 0
+    norm = (8 if kind.dtype == "float64" else 7) if kind.base.endswith("norm") else 0
     return 1 + 2 + norm + 1 + count
 
 
@@ -38,10 +38,10 @@ def launch_words(
     kind: Kind, cols: int, y: int, load: list[int], store: list[int],
     norm: dict[str, Any] | None = None,
 ) -> list[int]:  # fmt: skip
-    """The struct's words: FusedRow{base{Loaded, [residual], FusedStore, [extras]}, elements}."""
-    words = [0, *([0] if norm else []), y, cols, *store]
+    """The struct's words: FusedRow{base{Loaded, FusedStore, [extras]}, elements}."""
+    words = [0, y, cols, *store]
     if norm:
-        words += [norm["weight"], norm["bias"], int(norm["float_weight"]), 0, cols, 0, 0]
+        words += [norm["weight"], norm["bias"], int(norm["float_weight"]), cols, 0, 0]
         packed = "<dd" if kind.dtype == "float64" else "<ff"
         raw = struct.pack(packed, norm["eps"], 1 / cols)
         words += struct.unpack(f"<{len(raw) // 8}Q", raw)

@@ -17,6 +17,12 @@ class LoadResult(NamedTuple):
     missing_keys: list[str]
     unexpected_keys: list[str]
 
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        missing, unexpected = self
+        return f"LoadResult(missing_keys={missing}, unexpected_keys={unexpected})"
+
 
 def _mismatch(name: str, own: Tensor, given: Any) -> str | None:
     if not isinstance(given, Tensor | np.ndarray):

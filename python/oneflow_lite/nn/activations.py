@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Activations that transformers use, beside those in layers.py; and dropout."""
+"""Activations, and dropout."""
 
 from __future__ import annotations
 
@@ -8,11 +8,56 @@ from oneflow_lite.nn import functional
 from oneflow_lite.nn.module import Module
 
 
-class SiLU(Module):
+class _InPlace(Module):
+    """What can write its result into its input."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
+
+
+class ReLU(_InPlace):
+    """``max(x, 0)``; NaN stays NaN.
+
+    Parameters
+    ----------
+    inplace : bool
+        Write the result into the input; so for other activations that take it.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.relu(input, self.inplace)
+
+
+class SiLU(_InPlace):
     """``x / (1 + exp(-x))``, also known as swish."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        return _C.silu(x)
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.silu(input, self.inplace)
+
+
+class Sigmoid(Module):
+    """``1 / (1 + exp(-x))``."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return _C.sigmoid(input)
+
+
+class LogSigmoid(Module):
+    """The logarithm of :class:`Sigmoid`, without overflow."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.logsigmoid(input)
+
+
+class Tanh(Module):
+    """The hyperbolic tangent."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return _C.tanh(input)
 
 
 class GELU(Module):
@@ -28,25 +73,39 @@ class GELU(Module):
         super().__init__()
         self.approximate = approximate
 
-    def forward(self, x: Tensor) -> Tensor:
-        return _C.gelu(x, self.approximate)
+    def forward(self, input: Tensor) -> Tensor:
+        return _C.gelu(input, self.approximate)
 
     def extra_repr(self) -> str:
         return f"approximate={self.approximate!r}"
 
 
-class LeakyReLU(Module):
-    """x where x > 0, else ``negative_slope * x``."""
+class LeakyReLU(_InPlace):
+    """The element itself where it is positive, else ``negative_slope`` times it."""
 
-    def __init__(self, negative_slope: float = 0.01) -> None:
-        super().__init__()
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
+        super().__init__(inplace)
         self.negative_slope = negative_slope
 
-    def forward(self, x: Tensor) -> Tensor:
-        return functional.leaky_relu(x, self.negative_slope)
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.leaky_relu(input, self.negative_slope, self.inplace)
 
     def extra_repr(self) -> str:
-        return f"negative_slope={self.negative_slope}"
+        return f"negative_slope={self.negative_slope}" + (", inplace=True" * self.inplace)
+
+
+class ELU(_InPlace):
+    """The element itself where it is positive, else ``alpha * (exp(x) - 1)``."""
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__(inplace)
+        self.alpha = alpha
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.elu(input, self.alpha, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"alpha={self.alpha}" + (", inplace=True" * self.inplace)
 
 
 class Softplus(Module):
@@ -56,8 +115,8 @@ class Softplus(Module):
         super().__init__()
         self.beta, self.threshold = beta, threshold
 
-    def forward(self, x: Tensor) -> Tensor:
-        return functional.softplus(x, self.beta, self.threshold)
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.softplus(input, self.beta, self.threshold)
 
     def extra_repr(self) -> str:
         return f"beta={self.beta}, threshold={self.threshold}"
@@ -80,8 +139,8 @@ class Dropout(Module):
             raise ValueError(f"Dropout: p is {p}, but it must be in [0, 1]")
         self.p, self.inplace = p, inplace
 
-    def forward(self, x: Tensor) -> Tensor:
-        return functional.dropout(x, self.p, self.training, self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.dropout(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"

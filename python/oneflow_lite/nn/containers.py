@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from oneflow_lite.nn.module import Module
+from oneflow_lite.nn.parameter import Parameter
 
 _Self = TypeVar("_Self", bound="_InOrder")
 
@@ -29,7 +30,35 @@ class _InOrder(Module):
         return list(self)[index]
 
     def __setitem__(self, index: int, module: Module) -> None:
-        self.add_module(list(self._modules)[index], module)
+        self._modules[list(self._modules)[index]] = module
+
+    def __delitem__(self, index: int | slice) -> None:
+        kept = list(self)
+        del kept[index]
+        self._replace(kept)
+
+    def insert(self, index: int, module: Module) -> None:
+        """Adds a module before the one at a place."""
+        modules = list(self)
+        modules.insert(index, module)
+        self._replace(modules)
+
+    def extend(self: _Self, modules: Iterable[Module]) -> _Self:
+        """Adds several modules at the end."""
+        for module in modules:
+            self.append(module)
+        return self
+
+    def __iadd__(self: _Self, modules: Iterable[Module]) -> _Self:
+        return self.extend(modules)
+
+    def __add__(self: _Self, modules: Iterable[Module]) -> _Self:
+        return type(self)(*self._some(list(self._modules))).extend(modules)
+
+    def _replace(self, modules: list[Module]) -> None:
+        """These modules under the numbers 0, 1, ..."""
+        self._modules.clear()
+        self.extend(modules)
 
 
 class ModuleList(_InOrder):
@@ -39,14 +68,84 @@ class ModuleList(_InOrder):
         super().__init__()
         self.extend(modules)
 
-    def extend(self, modules: Iterable[Module]) -> ModuleList:
-        """Adds several modules at the end."""
-        for module in modules:
-            self.append(module)
-        return self
-
     def _some(self, names: list[str]) -> list:
         return [[self._modules[name] for name in names]]
+
+
+class ModuleDict(Module):
+    """Modules by name, as a dict; it has no ``forward``.
+
+    Examples
+    --------
+    >>> layers = nn.ModuleDict({"wte": nn.Embedding(10, 4), "drop": nn.Dropout(0.1)})
+    >>> layers["wte"] is layers.wte
+    """
+
+    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
+        super().__init__()
+        self.update(modules or {})
+
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
+        """Adds modules, in place of those of the same names."""
+        for name, module in dict(modules).items():
+            self[name] = module
+
+    def __getitem__(self, name: str) -> Any:
+        return self._modules[name]
+
+    def __setitem__(self, name: str, module: Module) -> None:
+        self.add_module(name, module)
+
+    def __delitem__(self, name: str) -> None:
+        del self._modules[name]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules
+
+    def pop(self, name: str) -> Any:
+        """Takes a module out and gives it."""
+        return self._modules.pop(name)
+
+    def keys(self) -> Iterable[str]:
+        """The names."""
+        return self._modules.keys()
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """Names and modules."""
+        return self._modules.items()
+
+    def values(self) -> Iterable[Any]:
+        """The modules."""
+        return self._modules.values()
+
+
+class ParameterList(Module):
+    """A list of parameters that the model knows of; it has no ``forward``."""
+
+    def __init__(self, parameters: Iterable[Parameter] = ()) -> None:
+        super().__init__()
+        for parameter in parameters:
+            self.append(parameter)
+
+    def append(self, parameter: Parameter) -> ParameterList:
+        """Adds a parameter at the end."""
+        self.register_parameter(str(len(self)), parameter)
+        return self
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __iter__(self) -> Iterator[Parameter]:
+        return iter(self._parameters.values())
+
+    def __getitem__(self, index: int) -> Parameter:
+        return list(self)[index]
 
 
 class Sequential(_InOrder):
@@ -67,10 +166,10 @@ class Sequential(_InOrder):
         for name, module in named.items():
             self.add_module(name, module)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, input: Any) -> Any:
         for module in self._modules.values():
-            x = module(x)
-        return x
+            input = module(input)
+        return input
 
     def _some(self, names: list[str]) -> list:
         return [{name: self._modules[name] for name in names}]

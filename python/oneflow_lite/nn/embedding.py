@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
 from oneflow_lite.autograd._grad_mode import no_grad
 from oneflow_lite.nn import init
 from oneflow_lite.nn.module import Module
@@ -26,6 +26,8 @@ class Embedding(Module):
         A row that starts at 0 and gets no gradient.
     device, dtype : optional
         Where and as what the table is made.
+    _weight : Tensor, optional
+        The table, which is used as it is.
 
     Attributes
     ----------
@@ -46,6 +48,7 @@ class Embedding(Module):
         *,
         device: flow.device | str | None = None,
         dtype: flow.dtype | None = None,
+        _weight: Tensor | None = None,
     ) -> None:
         super().__init__()
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
@@ -53,10 +56,28 @@ class Embedding(Module):
                              f"{num_embeddings} rows")  # fmt: skip
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = padding_idx
+        if _weight is not None:
+            if tuple(_weight.shape) != (num_embeddings, embedding_dim):
+                raise ShapeError(f"Embedding: _weight has shape {list(_weight.shape)}, expected "
+                                 f"{[num_embeddings, embedding_dim]}")  # fmt: skip
+            self.weight = Parameter(_weight)
+            return
         self.weight = Parameter(
             _C.empty([num_embeddings, embedding_dim], dtype=dtype, device=device)
         )
         self.reset_parameters()
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None
+    ) -> Embedding:
+        """One with a table that is there already; it is not learned unless ``freeze=False``."""
+        if embeddings.ndim != 2:
+            raise ShapeError(f"Embedding.from_pretrained(): embeddings has shape "
+                             f"{list(embeddings.shape)}, expected 2 dims")  # fmt: skip
+        made = cls(*embeddings.shape, padding_idx, _weight=embeddings)
+        made.weight.requires_grad = not freeze
+        return made
 
     def reset_parameters(self) -> None:
         """Draws new initial values."""
@@ -65,8 +86,8 @@ class Embedding(Module):
             with no_grad():
                 self.weight[self.padding_idx] = 0
 
-    def forward(self, x: Tensor) -> Tensor:
-        return _C.embedding(x, self._parameters["weight"], self.padding_idx)
+    def forward(self, input: Tensor) -> Tensor:
+        return _C.embedding(input, self._parameters["weight"], self.padding_idx)
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of neural networks: most are the C++ functions themselves, without a Python frame.
+"""The functions of neural networks: those of rows are the C++ functions, without a Python frame.
 
 >>> F.softmax(x, dim=None, dtype=None)
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from oneflow_lite._C import (
     add_layer_norm,
@@ -21,71 +20,42 @@ from oneflow_lite._C import (
     linear,
     log_softmax,
     nll_loss,
-    relu,
     rms_norm,
     sigmoid,
-    silu,
     softmax,
     tanh,
 )
-from oneflow_lite._math import log1p, norm
-from oneflow_lite._oneflow_lite import (
-    _C,
-    Generator,
-    ShapeError,
-    Tensor,
-    dtype,
-    float32,
-    float64,
-    int64,
+from oneflow_lite._math import norm
+from oneflow_lite._oneflow_lite import _C, Generator, ShapeError, Tensor, int64
+from oneflow_lite.nn.activation_functions import (
+    elu,
+    into,
+    leaky_relu,
+    logsigmoid,
+    relu,
+    silu,
+    softmin,
+    softplus,
+    wide,
+)
+from oneflow_lite.nn.loss_functions import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    smooth_l1_loss,
 )
 
 __all__ = [
-    "add_layer_norm", "add_rms_norm", "binary_cross_entropy_with_logits", "cross_entropy",
-    "dropout", "elu", "embedding", "fused_scale_mask_softmax", "gelu", "kl_div", "l1_loss",
-    "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid", "mse_loss", "nll_loss",
-    "normalize", "one_hot", "pad", "relu", "rms_norm", "scaled_dot_product_attention", "sigmoid",
-    "silu", "smooth_l1_loss", "softmax", "softmin", "softplus", "tanh",
+    "add_layer_norm", "add_rms_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "cross_entropy", "dropout", "elu", "embedding", "fused_scale_mask_softmax", "gelu",
+    "group_norm", "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear",
+    "log_softmax", "logsigmoid", "mse_loss", "nll_loss", "normalize", "one_hot", "pad", "relu",
+    "rms_norm", "scaled_dot_product_attention", "sigmoid", "silu", "smooth_l1_loss", "softmax",
+    "softmin", "softplus", "tanh",
 ]  # fmt: skip
-
-
-def _wide(x: Tensor) -> dtype:
-    """What 16-bit floats are computed in, to be rounded once."""
-    return float64 if x.dtype is float64 else float32
-
-
-def softmin(input: Tensor, dim: int | None = None, dtype: dtype | None = None) -> Tensor:
-    """Softmax of ``-input``."""
-    return softmax(-input, dim, dtype)
-
-
-def leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """X where x > 0, else ``negative_slope * x``."""
-    return _C.where(input > 0, input, input * negative_slope)
-
-
-def elu(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """X where x > 0, else ``alpha * (exp(x) - 1)``."""
-    x = input.to(None, _wide(input))
-    positive = x > 0
-    # exp(x) - 1 = 2 t / (1 - t) with t = tanh(x / 2), without cancellation below 0.
-    t = _C.tanh(_C.where(positive, 0.0, x) * 0.5)
-    y = _C.where(positive, x, 2 * alpha * t / (1 - t))
-    return y.to(None, input.dtype) if input.dtype.is_floating_point else y
-
-
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """``log(1 + exp(beta * x)) / beta``, and x where ``beta * x > threshold``."""
-    x = input.to(None, _wide(input)) * beta
-    straight = x > min(threshold, 40.0)  # where the rest rounds to nothing, and exp is finite
-    bent = log1p(_C.exp(_C.where(straight, 0.0, x)))
-    y = _C.where(straight, x, bent) / beta
-    return y.to(None, input.dtype) if input.dtype.is_floating_point else y
-
-
-def logsigmoid(input: Tensor) -> Tensor:
-    """``log(sigmoid(x))`` without overflow."""
-    return -softplus(-input, threshold=math.inf)
 
 
 def dropout(
@@ -119,9 +89,9 @@ def dropout(
     if not training or p == 0:
         return input
     drawn = _C.rand(list(input.shape), device=input.device, generator=generator)
-    factor = (drawn >= p).to(None, _wide(input)) * (1 / (1 - p) if p < 1 else 0.0)
-    result = (input.to(None, _wide(input)) * factor).to(None, input.dtype)
-    return input.copy_(result) if inplace else result
+    factor = (drawn >= p).to(None, wide(input)) * (1 / (1 - p) if p < 1 else 0.0)
+    result = (input.to(None, wide(input)) * factor).to(None, input.dtype)
+    return into(input, result, inplace)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
@@ -145,6 +115,25 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """``input`` over its p-norm along a dim, which counts as ``eps`` at least."""
     return input / _C.clamp(norm(input, p, dim, keepdim=True), eps)
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """:func:`layer_norm` of each group of channels, dim 1; weight and bias are per channel."""
+    if input.ndim < 2 or num_groups < 1 or input.shape[1] % num_groups:
+        raise ShapeError(f"group_norm(): input has shape {list(input.shape)}, expected channels in "
+                         f"dim 1 that make {num_groups} groups")  # fmt: skip
+    rows = input.reshape(input.shape[0], num_groups, -1)
+    y = layer_norm(rows, rows.shape[2:], None, None, eps).reshape(input.shape)
+    per_channel = [-1, *[1] * (input.ndim - 2)]
+    y = y if weight is None else y * weight.view(per_channel)
+    y = y if bias is None else y + bias.view(per_channel)
+    return y.to(None, input.dtype)
 
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
@@ -177,6 +166,7 @@ def scaled_dot_product_attention(
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
+    enable_gqa: bool = False,
 ) -> Tensor:
     """``softmax(query @ key^T * scale + mask) @ value``, the scores in one fused softmax.
 
@@ -192,82 +182,12 @@ def scaled_dot_product_attention(
         A query sees the keys up to its own, counted from the last ones.
     scale : float, optional
         ``1 / sqrt(d)`` where absent.
+    enable_gqa : bool
+        Each head of key and value, dim -3, serves as many heads of query as there are of it.
     """
+    if enable_gqa and key.shape[-3] != query.shape[-3]:
+        key, value = (t.repeat_interleave(query.shape[-3] // t.shape[-3], -3) for t in (key, value))
     scores = _C.matmul(query, key.mT)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     shares = fused_scale_mask_softmax(scores, attn_mask, scale, causal=is_causal)
     return _C.matmul(dropout(shares, dropout_p, training=dropout_p > 0), value)
-
-
-# Losses ---------------------------------------------------------------------------------------
-
-
-def _reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f'{name}(): reduction is "{reduction}", but it must be "none", "sum" or '
-                         '"mean"')  # fmt: skip
-    return loss if reduction == "none" else getattr(loss, reduction)()
-
-
-def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """``(input - target)^2``, reduced by "mean", "sum" or not ("none")."""
-    difference = input - target
-    return _reduced("mse_loss", difference * difference, reduction)
-
-
-def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """``|input - target|``, reduced as in :func:`mse_loss`."""
-    return _reduced("l1_loss", abs(input - target), reduction)
-
-
-def smooth_l1_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0
-) -> Tensor:
-    """:func:`l1_loss` less ``beta / 2``, and below ``beta`` a parabola that joins it."""
-    if beta < 0:
-        raise ValueError(f"smooth_l1_loss(): beta is {beta}, but it must not be negative")
-    size = abs(input - target)
-    if beta == 0:
-        return _reduced("smooth_l1_loss", size, reduction)
-    loss = _C.where(size < beta, size * size * (0.5 / beta), size - 0.5 * beta)
-    return _reduced("smooth_l1_loss", loss, reduction)
-
-
-def kl_div(
-    input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False
-) -> Tensor:
-    """``target * (log(target) - input)``, input being log-probabilities; 0 where target is 0.
-
-    ``reduction="batchmean"`` divides the sum by the first dim.
-    """
-    if log_target:
-        loss = _C.exp(target) * (target - input)
-    else:
-        absent = target == 0
-        log = _C.log(_C.where(absent, 1.0, target))
-        loss = _C.where(absent, 0.0, target * (log - input))
-    if reduction == "batchmean":
-        return loss.sum() / input.shape[0]
-    return _reduced("kl_div", loss, reduction)
-
-
-def binary_cross_entropy_with_logits(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    reduction: str = "mean",
-    pos_weight: Tensor | None = None,
-) -> Tensor:
-    """``-target * log(sigmoid(x)) - (1 - target) * log(sigmoid(-x))``, without overflow.
-
-    ``weight`` multiplies each loss, ``pos_weight`` its first term.
-    """
-    if input.shape != target.shape:
-        raise ShapeError(
-            f"binary_cross_entropy_with_logits(): target has shape {list(target.shape)}, expected "
-            f"{list(input.shape)}"
-        )
-    positive: Any = target if pos_weight is None else target * pos_weight
-    loss = positive * softplus(-input) + (1 - target) * softplus(input)
-    loss = loss if weight is None else loss * weight
-    return _reduced("binary_cross_entropy_with_logits", loss, reduction)

@@ -37,60 +37,75 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return _GAINS[nonlinearity]
 
 
-def _fans(x: Tensor) -> tuple[int, int]:
+def _fans(tensor: Tensor) -> tuple[int, int]:
     """How many inputs an output has, and outputs an input: of a weight [out, in, *window]."""
-    if x.ndim < 2:
-        raise ValueError(f"fan in and fan out need at least 2 dims, not shape {list(x.shape)}")
-    window = math.prod(x.shape[2:])
-    return x.shape[1] * window, x.shape[0] * window
+    if tensor.ndim < 2:
+        raise ValueError(f"fan in and fan out need at least 2 dims, not shape {list(tensor.shape)}")
+    window = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * window, tensor.shape[0] * window
 
 
-def _fill(x: Tensor, draw, scale: float, shift: float, generator: Generator | None) -> Tensor:
+def _fill(tensor: Tensor, draw, scale: float, shift: float, generator: Generator | None) -> Tensor:
     # At least float32, so that 16-bit weights are rounded once.
-    dtype = float64 if x.dtype == float64 else float32
+    dtype = float64 if tensor.dtype == float64 else float32
     with no_grad():
-        values = draw(list(x.shape), dtype=dtype, device=x.device, generator=generator)
-        return x.copy_(values.mul_(scale).add_(shift))
+        values = draw(list(tensor.shape), dtype=dtype, device=tensor.device, generator=generator)
+        return tensor.copy_(values.mul_(scale).add_(shift))
 
 
 def uniform_(
-    x: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
+    tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
     """Fills with values from ``[a, b)``."""
-    return _fill(x, _C.rand, b - a, a, generator)
+    return _fill(tensor, _C.rand, b - a, a, generator)
 
 
 def normal_(
-    x: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
     """Fills with normal values."""
-    return _fill(x, _C.randn, std, mean, generator)
+    return _fill(tensor, _C.randn, std, mean, generator)
 
 
-def constant_(x: Tensor, value: float) -> Tensor:
+def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fills with one value."""
     with no_grad():
-        return x.fill_(value)
+        return tensor.fill_(val)
 
 
-def zeros_(x: Tensor) -> Tensor:
+def zeros_(tensor: Tensor) -> Tensor:
     """Fills with zeros."""
-    return constant_(x, 0)
+    return constant_(tensor, 0)
 
 
-def ones_(x: Tensor) -> Tensor:
+def ones_(tensor: Tensor) -> Tensor:
     """Fills with ones."""
-    return constant_(x, 1)
+    return constant_(tensor, 1)
 
 
-def xavier_uniform_(x: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+def xavier_uniform_(
+    tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
+) -> Tensor:
     """Uniform within ``gain * sqrt(6 / (fan_in + fan_out))`` (Glorot and Bengio, 2010)."""
-    bound = gain * math.sqrt(6 / max(1, sum(_fans(x))))
-    return uniform_(x, -bound, bound, generator)
+    bound = gain * math.sqrt(6 / max(1, sum(_fans(tensor))))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Normal of the variance of :func:`xavier_uniform_`."""
+    return normal_(tensor, 0.0, gain * math.sqrt(2 / max(1, sum(_fans(tensor)))), generator)
+
+
+def _kaiming(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    """The standard deviation of :func:`kaiming_uniform_` and :func:`kaiming_normal_`."""
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"{name}(): mode {mode!r} is neither fan_in nor fan_out")
+    fan = _fans(tensor)[mode == "fan_out"]
+    return calculate_gain(nonlinearity, a) / math.sqrt(max(1, fan))
 
 
 def kaiming_uniform_(
-    x: Tensor,
+    tensor: Tensor,
     a: float = 0.0,
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
@@ -100,7 +115,7 @@ def kaiming_uniform_(
 
     Parameters
     ----------
-    x : Tensor
+    tensor : Tensor
         A weight of shape ``[out, in, *window]``.
     a : float
         The slope for leaky_relu.
@@ -116,8 +131,39 @@ def kaiming_uniform_(
     ValueError
         For another mode or nonlinearity, or fewer than 2 dims.
     """
-    if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f"kaiming_uniform_(): mode {mode!r} is neither fan_in nor fan_out")
-    fan = _fans(x)[mode == "fan_out"]
-    bound = calculate_gain(nonlinearity, a) * math.sqrt(3 / max(1, fan))
-    return uniform_(x, -bound, bound, generator)
+    bound = math.sqrt(3) * _kaiming("kaiming_uniform_", tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
+    """Normal of the variance of :func:`kaiming_uniform_`."""
+    std = _kaiming("kaiming_normal_", tensor, a, mode, nonlinearity)
+    return normal_(tensor, 0.0, std, generator)
+
+
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Normal values from ``[a, b]``: those outside are drawn again."""
+    if not a < b:
+        raise ValueError(f"trunc_normal_(): a is {a}, but it must be less than b, {b}")
+    below_a, below_b = (math.erf((end - mean) / std / math.sqrt(2)) for end in (a, b))
+    if below_b - below_a < 0.01:  # hardly any would be kept
+        raise ValueError(f"trunc_normal_(): [{a}, {b}] is too far from the mean, {mean}")
+    with no_grad():
+        normal_(tensor, mean, std, generator)
+        while (outside := (tensor < a) | (tensor > b)).any():
+            again = normal_(_C.empty_like(tensor), mean, std, generator)
+            tensor.copy_(_C.where(outside, again, tensor))
+        return tensor

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers and activations."""
+"""Layers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Identity(Module):
     def __init__(self, *_: Any, **__: Any) -> None:
         super().__init__()
 
-    def forward(self, x: Tensor) -> Tensor:
-        return x
+    def forward(self, input: Tensor) -> Tensor:
+        return input
 
 
 class Flatten(Module):
@@ -32,8 +32,8 @@ class Flatten(Module):
         super().__init__()
         self.start_dim, self.end_dim = start_dim, end_dim
 
-    def forward(self, x: Tensor) -> Tensor:
-        return _C.flatten(x, self.start_dim, self.end_dim)
+    def forward(self, input: Tensor) -> Tensor:
+        return _C.flatten(input, self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
@@ -70,7 +70,6 @@ class Linear(Module):
         in_features: int,
         out_features: int,
         bias: bool = True,
-        *,
         device: flow.device | str | None = None,
         dtype: flow.dtype | None = None,
     ) -> None:
@@ -88,34 +87,13 @@ class Linear(Module):
             bound = 1 / math.sqrt(max(1, self.in_features))
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         parameters = self._parameters
-        return _C.linear(x, parameters["weight"], parameters["bias"])
+        return _C.linear(input, parameters["weight"], parameters["bias"])
 
     def extra_repr(self) -> str:
         return (f"in_features={self.in_features}, out_features={self.out_features}, "
                 f"bias={self.bias is not None}")  # fmt: skip
-
-
-class ReLU(Module):
-    """``max(x, 0)``; NaN stays NaN."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return _C.relu(x)
-
-
-class Sigmoid(Module):
-    """``1 / (1 + exp(-x))``."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return _C.sigmoid(x)
-
-
-class Tanh(Module):
-    """The hyperbolic tangent."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return _C.tanh(x)
 
 
 class Softmax(Module):
@@ -131,8 +109,8 @@ class Softmax(Module):
         super().__init__()
         self.dim = dim
 
-    def forward(self, x: Tensor) -> Tensor:
-        return _C.softmax(x, self.dim)
+    def forward(self, input: Tensor) -> Tensor:
+        return _C.softmax(input, self.dim)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
@@ -141,22 +119,22 @@ class Softmax(Module):
 class Softmin(Softmax):
     """Softmax of ``-x``: the smaller an element, the larger its share."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        return _C.softmax(-x, self.dim)
+    def forward(self, input: Tensor) -> Tensor:
+        return _C.softmax(-input, self.dim)
 
 
 class Softmax2d(Module):
     """Softmax over the channels of ``[N, C, H, W]`` or ``[C, H, W]``."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        if x.ndim not in (3, 4):
-            raise ValueError(f"Softmax2d: the input has shape {list(x.shape)}, but it must have 3 "
-                             "or 4 dims")  # fmt: skip
-        return _C.softmax(x, -3)
+    def forward(self, input: Tensor) -> Tensor:
+        if input.ndim not in (3, 4):
+            raise ValueError(f"Softmax2d: the input has shape {list(input.shape)}, but it must "
+                             "have 3 or 4 dims")  # fmt: skip
+        return _C.softmax(input, -3)
 
 
 class LogSoftmax(Softmax):
     """The logarithm of :class:`Softmax`, exact where the softmax is tiny."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        return _C.log_softmax(x, self.dim)
+    def forward(self, input: Tensor) -> Tensor:
+        return _C.log_softmax(input, self.dim)

@@ -34,8 +34,8 @@ class NLLLoss(Module):
         self.register_buffer("weight", weight)
         self.ignore_index, self.reduction = ignore_index, reduction
 
-    def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        return _C.nll_loss(x, target, self.weight, self.ignore_index, self.reduction)
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return _C.nll_loss(input, target, self.weight, self.ignore_index, self.reduction)
 
 
 class CrossEntropyLoss(NLLLoss):
@@ -68,8 +68,8 @@ class CrossEntropyLoss(NLLLoss):
         super().__init__(weight, ignore_index, reduction)
         self.label_smoothing, self.inplace_backward = label_smoothing, inplace_backward
 
-    def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        return _C.cross_entropy(x, target, self.weight, self.ignore_index, self.reduction,
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return _C.cross_entropy(input, target, self.weight, self.ignore_index, self.reduction,
                                 self.label_smoothing, self.inplace_backward)  # fmt: skip
 
 
@@ -93,19 +93,98 @@ class MSELoss(_Elementwise):
         none, mean or sum.
     """
 
-    def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        return functional.mse_loss(x, target, self.reduction)
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return functional.mse_loss(input, target, self.reduction)
 
 
 class L1Loss(_Elementwise):
     """The size of the difference; ``reduction`` as in :class:`MSELoss`."""
 
-    def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        return functional.l1_loss(x, target, self.reduction)
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return functional.l1_loss(input, target, self.reduction)
 
 
-class BCEWithLogitsLoss(_Elementwise):
-    """Cross entropy of two classes, of which logits are given; ``reduction`` likewise."""
+class SmoothL1Loss(_Elementwise):
+    """:class:`L1Loss` less ``beta / 2``, and below ``beta`` a parabola that joins it."""
 
-    def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        return functional.binary_cross_entropy_with_logits(x, target, reduction=self.reduction)
+    def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
+        super().__init__(reduction)
+        self.beta = beta
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return functional.smooth_l1_loss(input, target, self.reduction, self.beta)
+
+
+class HuberLoss(_Elementwise):
+    """``delta`` times :class:`SmoothL1Loss` with that ``beta``."""
+
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+        super().__init__(reduction)
+        self.delta = delta
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return functional.huber_loss(input, target, self.reduction, self.delta)
+
+
+class KLDivLoss(_Elementwise):
+    """``target * (log(target) - input)``, input being log-probabilities.
+
+    Parameters
+    ----------
+    reduction : str
+        none, mean, batchmean (the sum over the first dim's size) or sum.
+    log_target : bool
+        The targets are logarithms too.
+    """
+
+    def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
+        super().__init__(reduction)
+        self.log_target = log_target
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return functional.kl_div(input, target, self.reduction, self.log_target)
+
+
+class BCELoss(_Elementwise):
+    """Cross entropy of two classes, of which probabilities are given.
+
+    Parameters
+    ----------
+    weight : Tensor, optional
+        A factor of each loss.
+    reduction : str
+        none, mean or sum.
+    """
+
+    def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.register_buffer("weight", weight)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return functional.binary_cross_entropy(input, target, self.weight, self.reduction)
+
+
+class BCEWithLogitsLoss(BCELoss):
+    """Cross entropy of two classes, of which logits are given.
+
+    Parameters
+    ----------
+    weight, reduction
+        As in :class:`BCELoss`.
+    pos_weight : Tensor, optional
+        A factor of the part of class 1.
+    """
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        reduction: str = "mean",
+        pos_weight: Tensor | None = None,
+    ) -> None:
+        super().__init__(weight, reduction)
+        self.register_buffer("pos_weight", pos_weight)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return functional.binary_cross_entropy_with_logits(
+            input, target, self.weight, self.reduction, self.pos_weight
+        )

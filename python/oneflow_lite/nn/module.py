@@ -168,6 +168,18 @@ class Module:
         """Name and module of those directly below."""
         return ((name, m) for name, m in self._modules.items() if m is not None)
 
+    def get_submodule(self, target: str) -> Module:
+        """The module below by its path, such as ``"blocks.0.attn"``; AttributeError without one."""
+        found: Module = self
+        for name in filter(None, target.split(".")):
+            found = getattr(found, name)
+        return found
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter by its path, such as ``"blocks.0.attn.weight"``."""
+        path, _, name = target.rpartition(".")
+        return getattr(self.get_submodule(path), name)
+
     def children(self) -> Iterator[Module]:
         """The modules directly below."""
         return (module for _, module in self.named_children())
@@ -276,16 +288,17 @@ class Module:
 
     # State.
 
-    def state_dict(self, prefix: str = "") -> dict[str, Tensor]:
+    def state_dict(self, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
         """Parameters and persistent buffers by name, detached, sharing memory with the module.
 
-        What two places of the tree share stands under both names.
+        What two places of the tree share stands under both names. With ``keep_vars`` they are the
+        parameters themselves.
         """
         own = (*self._parameters.items(), *self._buffers.items())
-        state = {prefix + name: tensor.detach() for name, tensor in own
+        state = {prefix + name: tensor if keep_vars else tensor.detach() for name, tensor in own
                  if tensor is not None and name not in self._transient}  # fmt: skip
         for name, module in self.named_children():
-            state.update(module.state_dict(f"{prefix}{name}."))
+            state.update(module.state_dict(f"{prefix}{name}.", keep_vars))
         return state
 
     def load_state_dict(self, state: dict[str, Tensor], strict: bool = True) -> LoadResult:

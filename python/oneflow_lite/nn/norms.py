@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.cuda import current_stream
-from oneflow_lite.nn import init
+from oneflow_lite.nn import functional, init
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
 
@@ -101,12 +101,12 @@ class LayerNorm(_Norm):
         Whether there is a weight, and with ``bias`` a bias.
     bias : bool
         Whether a bias is added and learned.
+    device, dtype : optional
+        Where and as what the parameters are made. float32 parameters go with 16-bit inputs too.
     memory_efficient : bool
         Keep the result for backward instead of the input. A weight nearer to 0 than 1e-5 counts as
         1e-5 there; one that is exactly 0 gets the gradient 0 and stays 0, of which a warning tells
         once.
-    device, dtype : optional
-        Where and as what the parameters are made. float32 parameters go with 16-bit inputs too.
 
     Attributes
     ----------
@@ -127,20 +127,20 @@ class LayerNorm(_Norm):
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
-        memory_efficient: bool = False,
-        *,
         device: flow.device | str | None = None,
         dtype: flow.dtype | None = None,
+        *,
+        memory_efficient: bool = False,
     ) -> None:
         super().__init__(normalized_shape, eps, elementwise_affine, memory_efficient, device, dtype)
         self._add("bias", elementwise_affine and bias, device, dtype)
         self.reset_parameters()
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         if self.memory_efficient:
             self._look_at_weights()
         parameters = self._parameters
-        return _C.layer_norm(x, self.normalized_shape, parameters["weight"], parameters["bias"],
+        return _C.layer_norm(input, self.normalized_shape, parameters["weight"], parameters["bias"],
                              self.eps, self.memory_efficient)  # fmt: skip
 
     def extra_repr(self) -> str:
@@ -160,7 +160,7 @@ class RMSNorm(_Norm):
         of float64.
     elementwise_affine : bool
         Whether there is a weight.
-    memory_efficient, device, dtype : optional
+    device, dtype, memory_efficient : optional
         As for :class:`LayerNorm`.
 
     Attributes
@@ -174,10 +174,10 @@ class RMSNorm(_Norm):
         normalized_shape: int | Sequence[int],
         eps: float | None = None,
         elementwise_affine: bool = True,
-        memory_efficient: bool = False,
-        *,
         device: flow.device | str | None = None,
         dtype: flow.dtype | None = None,
+        *,
+        memory_efficient: bool = False,
     ) -> None:
         super().__init__(normalized_shape, eps, elementwise_affine, memory_efficient, device, dtype)
         self.reset_parameters()
@@ -187,3 +187,50 @@ class RMSNorm(_Norm):
             self._look_at_weights()
         return _C.rms_norm(x, self.normalized_shape, self._parameters["weight"], self.eps,
                            self.memory_efficient)  # fmt: skip
+
+
+class GroupNorm(Module):
+    """:class:`LayerNorm` of each group of channels, with weight and bias per channel.
+
+    Parameters
+    ----------
+    num_groups, num_channels : int
+        Dim 1 has ``num_channels``, in groups of one size.
+    eps : float
+        Added to the variance.
+    affine : bool
+        Whether there are a weight and a bias, of shape ``[num_channels]``, at first 1 and 0.
+    device, dtype : optional
+        Where and as what they are made.
+    """
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: flow.device | str | None = None,
+        dtype: flow.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError(f"GroupNorm: {num_channels} channels do not make {num_groups} groups")
+        self.num_groups, self.num_channels = num_groups, num_channels
+        self.eps, self.affine = eps, affine
+        for name in ("weight", "bias"):
+            made = _C.empty([num_channels], dtype=dtype, device=device) if affine else None
+            self.register_parameter(name, None if made is None else Parameter(made))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Sets the weight to 1 and the bias to 0."""
+        if self.affine:
+            init.ones_(self.weight)
+            init.zeros_(self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"

@@ -35,7 +35,7 @@ cudaError_t Run(const std::vector<int8_t>& q, const std::vector<float>& scale,
   if (cudaError_t e = ofl::QueryDeviceLimits(0, &limits)) return e;
   const DequantizedLoad load{{device_q, kCols}, device_scale};
   const ofl::DirectStore<__half> store{device_y, kCols};
-  ofl::NormExtras<__half, float> extras;
+  ofl::NormExtras<float> extras;
   extras.weight = device_weight;
   extras.eps = kEps;
   if (cudaError_t e =

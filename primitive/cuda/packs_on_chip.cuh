@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Packs of rows that were copied to shared memory in whole words of 16 bytes, as they lie in
+// memory.
+#pragma once
+
+#include "primitive/cuda/pack.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+// The pack that is the word at `at`.
+template <class T, int N>
+__device__ __forceinline__ Pack<T, N> PackOnChip(const char* at) {
+  static_assert(N * sizeof(T) == kPackBytes, "a pack is a word");
+  Pack<T, N> pack;
+  const uint4 word = *reinterpret_cast<const uint4*>(at);
+  memcpy(&pack, &word, sizeof(pack));
+  return pack;
+}
+
+// The pack that begins `past` < 16 bytes behind the word at `at`; the next word is read as well.
+template <class T, int N>
+__device__ __forceinline__ Pack<T, N> ShiftedPackOnChip(const char* at, unsigned past) {
+  static_assert(N * sizeof(T) == kPackBytes, "a pack is a word");
+  const auto* const halves = reinterpret_cast<const uint2*>(at + (past & 8));
+  const uint2 low = halves[0], middle = halves[1];
+  uint32_t w[6] = {low.x, low.y, middle.x, middle.y};
+  if constexpr (sizeof(T) < 8) {
+    const uint2 high = halves[2];
+    w[4] = high.x, w[5] = high.y;
+#pragma unroll
+    for (int i = 0; i < 5; ++i) w[i] = past & 4 ? w[i + 1] : w[i];
+  }
+  if constexpr (sizeof(T) < 4) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) w[i] = __funnelshift_r(w[i], w[i + 1], 8 * (past & 3));
+  }
+  Pack<T, N> pack;
+  memcpy(&pack, w, sizeof(pack));
+  return pack;
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that move and repeat elements, composed of those in C++."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._oneflow_lite import _C, Tensor
+
+
+def _dim(name: str, input: Tensor, dim: int) -> int:
+    n = max(1, input.ndim)
+    if not -n <= dim < n:
+        raise IndexError(f"{name}(): dim {dim} is out of range [{-n}, {n - 1}] for a tensor of "
+                         f"shape {list(input.shape)}")  # fmt: skip
+    return dim % n
+
+
+def _dims(name: str, input: Tensor, dims: int | Sequence[int]) -> list[int]:
+    found = [_dim(name, input, d) for d in ([dims] if isinstance(dims, int) else dims)]
+    if len(set(found)) < len(found):
+        raise ValueError(f"{name}(): a dim occurs twice in {dims}")
+    return found
+
+
+def split(
+    tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0
+) -> tuple[Tensor, ...]:
+    """Views along a dim: of one size (the last has what is left), or of sizes that add up to it."""
+    if isinstance(split_size_or_sections, list | tuple):
+        return _C.split_with_sizes(tensor, split_size_or_sections, dim)
+    return _C.split(tensor, split_size_or_sections, dim)
+
+
+def _split_method(
+    self: Tensor, split_size: int | Sequence[int], dim: int = 0
+) -> tuple[Tensor, ...]:
+    return split(self, split_size, dim)
+
+
+_split_method.__name__, _split_method.__doc__ = "split", split.__doc__
+
+
+def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """A view with dims moved to other places; the others keep their order."""
+    start, end = _dims("movedim", input, source), _dims("movedim", input, destination)
+    if len(start) != len(end):
+        raise ValueError(f"movedim(): {len(start)} dims to {len(end)} places")
+    order = [d for d in range(input.ndim) if d not in start]
+    for at, d in sorted(zip(end, start, strict=True)):
+        order.insert(at, d)
+    return input.permute(order[: input.ndim])
+
+
+def repeat(input: Tensor, *sizes: Any) -> Tensor:
+    """The tensor so many times along each dim; dims in front are new."""
+    times = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
+    if len(times) < input.ndim:
+        raise ValueError(f"repeat(): {len(times)} sizes for a tensor of {input.ndim} dims")
+    if any(n < 0 for n in times):
+        raise ValueError(f"repeat(): sizes are {times}, but they must not be negative")
+    shape = [1] * (len(times) - input.ndim) + list(input.shape)
+    pairs = [n for pair in zip([1] * len(shape), shape, strict=True) for n in pair]
+    wide = [n for pair in zip(times, shape, strict=True) for n in pair]
+    joined = [a * b for a, b in zip(times, shape, strict=True)]
+    return input.reshape(pairs).expand(wide).reshape(joined)
+
+
+def tile(input: Tensor, *dims: Any) -> Tensor:
+    """:func:`repeat`, where missing sizes in front are 1."""
+    times = list(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else list(dims)
+    return repeat(input, [1] * (input.ndim - len(times)) + times)
+
+
+def repeat_interleave(input: Tensor, repeats: int, dim: int | None = None) -> Tensor:
+    """Each element so many times in a row, along a dim or of the flat tensor."""
+    x, axis = (
+        (input.reshape(-1), 0) if dim is None else (input, _dim("repeat_interleave", input, dim))
+    )
+    shape = list(x.shape)
+    wide = x.unsqueeze(axis + 1).expand([*shape[: axis + 1], repeats, *shape[axis + 1 :]])
+    return wide.reshape([*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]])
+
+
+def flip(input: Tensor, *spread: Any, dims: int | Sequence[int] | None = None) -> Tensor:
+    """The order of the elements along the dims turned round."""
+    chosen = dims if dims is not None else spread[0] if len(spread) == 1 else spread
+    for dim in _dims("flip", input, chosen):
+        size = input.shape[dim] if input.ndim > 0 else 1
+        places = size - 1 - _C.arange(size, device=input.device)
+        input = input.index_select(dim, places)
+    return input
+
+
+def roll(
+    input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None
+) -> Tensor:
+    """The elements moved along dims (or in the flat tensor), round from the end to the start."""
+    steps = [shifts] if isinstance(shifts, int) else list(shifts)
+    if dims is None:
+        return roll(input.reshape(-1), sum(steps), 0).reshape(input.shape)
+    along = [dims] if isinstance(dims, int) else list(dims)
+    if len(steps) != len(along):
+        raise ValueError(f"roll(): {len(steps)} shifts for {len(along)} dims")
+    for shift, given in zip(steps, along, strict=True):
+        dim = _dim("roll", input, given)
+        if input.ndim == 0 or input.shape[dim] == 0:
+            continue
+        size = input.shape[dim]
+        cut = -shift % size
+        parts = [input.narrow(dim, cut, size - cut), input.narrow(dim, 0, cut)]
+        input = _C.cat(parts, dim)
+    return input
+
+
+def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    """One dim as several."""
+    d = _dim("unflatten", input, dim)
+    return input.reshape([*input.shape[:d], *sizes, *input.shape[d + 1 :]])
+
+
+def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
+    """The tensor repeated to a shape, without a copy."""
+    return input.expand(size)
+
+
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The diagonal of two dims, at the end: a view; a copy where a strided one needs a gradient.
+
+    With an offset it starts so many columns to the right, or if negative rows further down.
+    """
+    if input.ndim < 2:
+        raise _ext.ShapeError(f"diagonal(): input has shape {list(input.shape)}, expected at least "
+                              "2 dims")  # fmt: skip
+    x = movedim(input, _dims("diagonal", input, [dim1, dim2]), (-2, -1))
+    rows, cols = x.shape[-2:]
+    x = x[..., max(0, -offset) :, :]
+    n = max(0, min(x.shape[-2], cols - max(0, offset)))
+    if n == 0:
+        return x[..., 0:0, 0]
+    first = max(0, offset)
+    if x.is_contiguous() or x.requires_grad:
+        return x.flatten(-2)[..., first :: cols + 1][..., :n]
+    *outer, row, col = x.stride()
+    shape = [*x.shape[:-2], n]
+    return x.as_strided(shape, [*outer, row + col], x.storage_offset() + first * col)
+
+
+_diagonal = diagonal
+
+
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
+    """A square matrix with this diagonal and zeros elsewhere; of a matrix its diagonal."""
+    if input.ndim == 2:
+        return _diagonal(input, diagonal)
+    if input.ndim != 1:
+        raise _ext.ShapeError(f"diag(): input has shape {list(input.shape)}, expected 1 or 2 dims")
+    size = input.shape[0] + abs(diagonal)
+    y = _C.zeros([size * size], dtype=input.dtype, device=input.device)
+    first = diagonal if diagonal > 0 else -diagonal * size
+    places = first + _C.arange(input.shape[0], device=input.device) * (size + 1)
+    return y.scatter(0, places, input).view(size, size)
+
+
+def _joined(dim: int, least: int, tensors: Sequence[Tensor]) -> Tensor:
+    parts = [t.reshape([1] * (least - t.ndim) + list(t.shape)) for t in tensors]
+    return _C.cat(parts, dim if parts and parts[0].ndim > 1 else 0)
+
+
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """After each other along dim 1, or dim 0 for tensors of 1 dim."""
+    return _joined(1, 1, tensors)
+
+
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Under each other: along dim 0, tensors of 1 dim as rows."""
+    return _joined(0, 2, tensors)
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """All tensors repeated to one shape, without a copy."""
+    shape = np.broadcast_shapes(*(tuple(t.shape) for t in tensors))
+    return tuple(t.expand(shape) for t in tensors)
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """The coordinates of all points of a grid; "xy" has its first two dims the other way round."""
+    one = len(tensors) == 1 and not isinstance(tensors[0], Tensor)
+    given = list(tensors[0]) if one else list(tensors)
+    if indexing not in ("ij", "xy"):
+        raise ValueError(f'meshgrid(): indexing is "{indexing}", but it must be "ij" or "xy"')
+    count = len(given)
+    lines = [t.reshape([-1 if d == k else 1 for d in range(count)]) for k, t in enumerate(given)]
+    grids = broadcast_tensors(*lines)
+    return tuple(g.transpose(0, 1) for g in grids) if indexing == "xy" and count > 1 else grids
+
+
+def _triangle(input: Tensor, diagonal: int, lower: bool) -> Tensor:
+    if input.ndim < 2:
+        raise ValueError(f"a triangle needs at least 2 dims, not shape {list(input.shape)}")
+    rows = _C.arange(input.shape[-2], device=input.device).view(-1, 1)
+    cols = _C.arange(input.shape[-1], device=input.device)
+    inside = cols - rows <= diagonal if lower else cols - rows >= diagonal
+    return _C.where(inside, input, _C.zeros([], dtype=input.dtype, device=input.device))
+
+
+def tril(input: Tensor, diagonal: int = 0) -> Tensor:
+    """What lies on the diagonal and below, else 0, of the last two dims."""
+    return _triangle(input, diagonal, lower=True)
+
+
+def triu(input: Tensor, diagonal: int = 0) -> Tensor:
+    """What lies on the diagonal and above, else 0, of the last two dims."""
+    return _triangle(input, diagonal, lower=False)
+
+
+FUNCTIONS = (broadcast_tensors, broadcast_to, diag, diagonal, flip, hstack, meshgrid, movedim,
+             repeat_interleave, roll, split, tile, tril, triu, unflatten, vstack)  # fmt: skip
+METHODS = (broadcast_to, diag, diagonal, flip, movedim, repeat_interleave, roll, tile, tril, triu,
+           unflatten, repeat, _split_method)  # fmt: skip

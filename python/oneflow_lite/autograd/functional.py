@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Derivatives of functions: Jacobians, Hessians, and their products with vectors.
+
+>>> flow.autograd.functional.jacobian(lambda x: x.softmax(0), flow.randn(3))    # [3, 3]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite.autograd._grad_mode import enable_grad
+
+_Inputs = Tensor | Sequence[Tensor]
+
+
+def _leaves(inputs: _Inputs, create_graph: bool) -> list[Tensor]:
+    given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    if create_graph:  # a history of their own, that leads on to the inputs
+        return [x.view(x.shape) if x.requires_grad else x.detach().requires_grad_() for x in given]
+    return [x.detach().requires_grad_() for x in given]
+
+
+def _like(inputs: _Inputs, results: list[Tensor]) -> Any:
+    return results[0] if isinstance(inputs, Tensor) else tuple(results)
+
+
+def _grads(
+    outputs: list[Tensor], inputs: list[Tensor], seeds: list[Tensor], create_graph: bool
+) -> list[Tensor]:
+    if not any(y.requires_grad for y in outputs):
+        return [_C.zeros_like(x) for x in inputs]
+    kept = [i for i, y in enumerate(outputs) if y.requires_grad]
+    found = _ext.grad([outputs[i] for i in kept], inputs, [seeds[i] for i in kept], True,
+                      create_graph, True)  # fmt: skip
+    return [_C.zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True)]
+
+
+@enable_grad()
+def jacobian(func: Callable[..., Any], inputs: _Inputs, create_graph: bool = False) -> Any:
+    """The derivative of each element of a result by each element of an input.
+
+    Parameters
+    ----------
+    func : callable
+        Takes the inputs, gives a tensor or several.
+    inputs : Tensor or sequence of Tensor
+        Where.
+    create_graph : bool
+        The result can be differentiated.
+
+    Returns
+    -------
+    Tensor, or tuples of Tensor
+        Of shape ``[*output, *input]``; a tuple per output and in it per input, where there are
+        several.
+    """
+    xs = _leaves(inputs, create_graph)
+    result = func(*xs)
+    rows = []
+    for y in [result] if isinstance(result, Tensor) else result:
+        columns: list[list[Tensor]] = []
+        for i in range(y.numel()):
+            seed = _C.zeros([y.numel()], dtype=y.dtype, device=y.device)
+            seed[i] = 1
+            columns.append(_grads([y], xs, [seed.view(y.shape)], create_graph))
+        rows.append(_like(inputs, [
+            _C.stack([c[k] for c in columns]).reshape([*y.shape, *x.shape]) if columns
+            else _C.zeros([*y.shape, *x.shape], dtype=x.dtype, device=x.device)
+            for k, x in enumerate(xs)
+        ]))  # fmt: skip
+    return rows[0] if isinstance(result, Tensor) else tuple(rows)
+
+
+def hessian(func: Callable[..., Tensor], inputs: _Inputs, create_graph: bool = False) -> Any:
+    """The Jacobian of the gradient of a scalar function; arguments as for :func:`jacobian`."""
+
+    def gradient(*xs: Tensor) -> Any:
+        y = func(*xs)
+        if y.numel() != 1:
+            raise ValueError(f"hessian(): func gave shape {list(y.shape)}, expected one element")
+        return _like(inputs, _grads([y], list(xs), [_C.ones_like(y)], True))
+
+    return jacobian(gradient, inputs, create_graph)
+
+
+@enable_grad()
+def vjp(
+    func: Callable[..., Any], inputs: _Inputs, v: Any = None, create_graph: bool = False
+) -> tuple[Any, Any]:
+    """What ``func`` gives, and the product of a vector of its shape with its Jacobian.
+
+    ``v`` may be left out where the result has one element.
+    """
+    xs = _leaves(inputs, create_graph)
+    result = func(*xs)
+    ys = [result] if isinstance(result, Tensor) else list(result)
+    if v is None:
+        if len(ys) != 1 or ys[0].numel() != 1:
+            raise ValueError("vjp(): v may be left out for a result of one element only")
+        v = _C.ones_like(ys[0])
+    seeds = [v] if isinstance(v, Tensor) else list(v)
+    for y, seed in zip(ys, seeds, strict=True):
+        if y.shape != seed.shape:
+            raise ValueError(f"vjp(): v has shape {list(seed.shape)}, expected {list(y.shape)}")
+    product = _like(inputs, _grads(ys, xs, seeds, create_graph))
+    return (result if create_graph else _detached(result)), product
+
+
+@enable_grad()
+def jvp(
+    func: Callable[..., Any], inputs: _Inputs, v: Any, create_graph: bool = False
+) -> tuple[Any, Any]:
+    """What ``func`` gives, and the product of its Jacobian with a vector of the inputs' shape.
+
+    By two backward passes: the product with a vector from the left is linear in that vector.
+    """
+    xs = _leaves(inputs, create_graph)
+    result = func(*xs)
+    ys = [result] if isinstance(result, Tensor) else list(result)
+    seeds = [_C.zeros_like(y).requires_grad_() for y in ys]
+    products = _grads(ys, xs, seeds, True)
+    vectors = [v] if isinstance(v, Tensor) else list(v)
+    found = _grads(products, seeds, vectors, create_graph)
+    return (result if create_graph else _detached(result)), _like(
+        result if isinstance(result, Tensor) else ys, found
+    )
+
+
+def vhp(
+    func: Callable[..., Tensor], inputs: _Inputs, v: Any, create_graph: bool = False
+) -> tuple[Tensor, Any]:
+    """What a scalar function gives, and the product of a vector with its Hessian."""
+
+    def gradient(*xs: Tensor) -> Any:
+        y = func(*xs)
+        return _like(inputs, _grads([y], list(xs), [_C.ones_like(y)], True))
+
+    _, product = vjp(gradient, inputs, v, create_graph)
+    given = [inputs] if isinstance(inputs, Tensor) else inputs
+    value = func(*given)
+    return (value if create_graph else value.detach()), product
+
+
+hvp = vhp  # the Hessian is symmetric
+
+
+def _detached(result: Any) -> Any:
+    return result.detach() if isinstance(result, Tensor) else tuple(y.detach() for y in result)

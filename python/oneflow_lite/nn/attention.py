@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attention of several heads, and the encoder of a transformer; parameters are named as PyTorch's.
+
+>>> layer = nn.TransformerEncoderLayer(d_model=64, nhead=4, batch_first=True)
+>>> y = nn.TransformerEncoder(layer, num_layers=6)(x)    # [batch, length, 64]
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite._oneflow_lite import bool as _bool
+from oneflow_lite.nn import functional as F
+from oneflow_lite.nn import init
+from oneflow_lite.nn.activations import Dropout
+from oneflow_lite.nn.containers import ModuleList
+from oneflow_lite.nn.layers import Linear
+from oneflow_lite.nn.module import Module
+from oneflow_lite.nn.norms import LayerNorm
+from oneflow_lite.nn.parameter import Parameter
+
+if TYPE_CHECKING:
+    import oneflow_lite as flow
+
+
+def _added(mask: Tensor, like: Tensor) -> Tensor:
+    """A mask that is added to the scores: where a truth hides, minus infinity."""
+    if mask.dtype is not _bool:
+        return mask
+    zeros = _C.zeros(mask.shape, dtype=like.dtype, device=mask.device)
+    return zeros.masked_fill(mask, -math.inf)
+
+
+class MultiheadAttention(Module):
+    """Attention of several heads over parts of the features.
+
+    Parameters
+    ----------
+    embed_dim, num_heads : int
+        How many features, and into how many heads they are divided.
+    dropout : float
+        The share of the attention's weights that is dropped in training.
+    bias : bool
+        Whether the projections have a bias.
+    batch_first : bool
+        ``[batch, length, features]``; else ``[length, batch, features]``.
+    device, dtype : optional
+        Where and as what the parameters are made.
+
+    Notes
+    -----
+    ``forward`` takes query, key and value (also without a batch). A bool mask hides where True, one
+    of numbers is added to the scores: ``attn_mask`` of ``[queries, keys]`` or ``[batch * heads,
+    queries, keys]``, ``key_padding_mask`` of ``[batch, keys]``. ``is_causal`` hides the keys behind
+    a query. Gives the result and the weights, which are averaged over the heads where
+    ``average_attn_weights``, or None without ``need_weights``.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        *,
+        batch_first: bool = False,
+        device: flow.device | str | None = None,
+        dtype: flow.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if embed_dim % num_heads:
+            raise ValueError(f"MultiheadAttention: embed_dim is {embed_dim}, but it must divide by "
+                             f"num_heads, {num_heads}")  # fmt: skip
+        self.embed_dim, self.num_heads = embed_dim, num_heads
+        self.dropout, self.batch_first = dropout, batch_first
+        made = _C.empty([3 * embed_dim, embed_dim], dtype=dtype, device=device)
+        self.in_proj_weight = Parameter(made)
+        added = _C.empty([3 * embed_dim], dtype=dtype, device=device) if bias else None
+        self.register_parameter("in_proj_bias", None if added is None else Parameter(added))
+        self.out_proj = Linear(embed_dim, embed_dim, bias, device, dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new initial values."""
+        init.xavier_uniform_(self.in_proj_weight)
+        if self.in_proj_bias is not None:
+            init.zeros_(self.in_proj_bias)
+            init.zeros_(self.out_proj.bias)
+
+    def _heads(self, x: Tensor, part: int) -> Tensor:
+        """One of the three projections of ``[batch, length, features]``, per head."""
+        rows = slice(part * self.embed_dim, (part + 1) * self.embed_dim)
+        bias = None if self.in_proj_bias is None else self.in_proj_bias[rows]
+        y = F.linear(x, self.in_proj_weight[rows], bias)
+        return y.view([*x.shape[:2], self.num_heads, -1]).transpose(1, 2)
+
+    def _mask(self, padding: Tensor | None, mask: Tensor | None, like: Tensor) -> Tensor | None:
+        total: Any = None
+        if mask is not None:
+            total = _added(mask, like)
+            if mask.ndim == 3:
+                total = total.view([-1, self.num_heads, *mask.shape[1:]])
+        if padding is not None:
+            hidden = _added(padding, like).reshape([-1, 1, 1, padding.shape[-1]])
+            total = hidden if total is None else total + hidden
+        return total
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        swapped = query.ndim == 3 and not self.batch_first
+        given = [
+            x.unsqueeze(0) if x.ndim == 2 else x.transpose(0, 1) if swapped else x
+            for x in (query, key, value)
+        ]
+        q, k, v = (self._heads(x, part) for part, x in enumerate(given))
+        mask = self._mask(key_padding_mask, attn_mask, q)
+        scores = _C.matmul(q, k.mT)
+        causal = is_causal and attn_mask is None
+        weights = F.fused_scale_mask_softmax(scores, mask, 1 / math.sqrt(q.shape[-1]),
+                                             causal=causal)  # fmt: skip
+        y = _C.matmul(F.dropout(weights, self.dropout, self.training), v)
+        y = self.out_proj(y.transpose(1, 2).flatten(2))
+        y = y.squeeze(0) if query.ndim == 2 else y.transpose(0, 1) if swapped else y
+        if not need_weights:
+            return y, None
+        shown = weights.mean(1) if average_attn_weights else weights
+        return y, shown.squeeze(0) if query.ndim == 2 else shown
+
+
+class TransformerEncoderLayer(Module):
+    """Self-attention and two linear layers, each with a residual and a norm.
+
+    Parameters
+    ----------
+    d_model, nhead, dim_feedforward : int
+        Features, heads, and features between the linear layers.
+    dropout : float
+        The share that is dropped in training, in four places.
+    activation : str or callable
+        relu, gelu, or a function.
+    layer_norm_eps : float
+        Of the norms.
+    batch_first : bool
+        As for :class:`MultiheadAttention`.
+    norm_first : bool
+        Norms in front of attention and linear layers, else behind the sums.
+    bias : bool
+        Whether linear layers and norms have a bias.
+    device, dtype : optional
+        Where and as what the parameters are made.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Tensor], Tensor] = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: flow.device | str | None = None,
+        dtype: flow.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        named = {"relu": F.relu, "gelu": F.gelu}
+        if isinstance(activation, str) and activation not in named:
+            raise ValueError(f'TransformerEncoderLayer: activation is "{activation}", but it must '
+                             "be relu, gelu or a function")  # fmt: skip
+        self.activation = named[activation] if isinstance(activation, str) else activation
+        self.norm_first = norm_first
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout, bias, batch_first=batch_first, device=device, dtype=dtype
+        )
+        self.linear1 = Linear(d_model, dim_feedforward, bias, device, dtype)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, device, dtype)
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, True, bias, device, dtype)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, True, bias, device, dtype)
+        self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
+
+    def _attention(self, x: Tensor, *masks: Any) -> Tensor:
+        mask, padding, causal = masks
+        y, _ = self.self_attn(x, x, x, padding, False, mask, is_causal=causal)
+        return self.dropout1(y)
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        masks = (src_mask, src_key_padding_mask, is_causal)
+        if self.norm_first:
+            x = src + self._attention(self.norm1(src), *masks)
+            return x + self._feed_forward(self.norm2(x))
+        x = self.norm1(src + self._attention(src, *masks))
+        return self.norm2(x + self._feed_forward(x))
+
+
+class TransformerEncoder(Module):
+    """``num_layers`` copies of a layer one after the other, and a norm where one is given."""
+
+    def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__()
+        self.layers = ModuleList(copy.deepcopy(encoder_layer) for _ in range(num_layers))
+        self.num_layers = num_layers
+        self.add_module("norm", norm)
+
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        for layer in self.layers:
+            src = layer(src, mask, src_key_padding_mask, is_causal)
+        return src if self.norm is None else self.norm(src)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Losses composed of functions, reduced by "mean", "sum" or not ("none")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
+from oneflow_lite.nn.activation_functions import softplus
+
+
+def _reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f'{name}(): reduction is "{reduction}", but it must be "none", "sum" or '
+                         '"mean"')  # fmt: skip
+    return loss if reduction == "none" else getattr(loss, reduction)()
+
+
+def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """``(input - target)^2``, reduced by "mean", "sum" or not ("none")."""
+    difference = input - target
+    return _reduced("mse_loss", difference * difference, reduction)
+
+
+def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """``|input - target|``, reduced as in :func:`mse_loss`."""
+    return _reduced("l1_loss", abs(input - target), reduction)
+
+
+def smooth_l1_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0
+) -> Tensor:
+    """:func:`l1_loss` less ``beta / 2``, and below ``beta`` a parabola that joins it."""
+    if beta < 0:
+        raise ValueError(f"smooth_l1_loss(): beta is {beta}, but it must not be negative")
+    size = abs(input - target)
+    if beta == 0:
+        return _reduced("smooth_l1_loss", size, reduction)
+    loss = _C.where(size < beta, size * size * (0.5 / beta), size - 0.5 * beta)
+    return _reduced("smooth_l1_loss", loss, reduction)
+
+
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0
+) -> Tensor:
+    """``delta`` times :func:`smooth_l1_loss` with that ``beta``."""
+    if delta <= 0:
+        raise ValueError(f"huber_loss(): delta is {delta}, but it must be positive")
+    return smooth_l1_loss(input, target, reduction, delta) * delta
+
+
+def kl_div(
+    input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False
+) -> Tensor:
+    """``target * (log(target) - input)``, input being log-probabilities; 0 where target is 0.
+
+    ``reduction="batchmean"`` divides the sum by the first dim.
+    """
+    if log_target:
+        loss = _C.exp(target) * (target - input)
+    else:
+        absent = target == 0
+        log = _C.log(_C.where(absent, 1.0, target))
+        loss = _C.where(absent, 0.0, target * (log - input))
+    if reduction == "batchmean":
+        return loss.sum() / input.shape[0]
+    return _reduced("kl_div", loss, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """``-target * log(sigmoid(x)) - (1 - target) * log(sigmoid(-x))``, without overflow.
+
+    ``weight`` multiplies each loss, ``pos_weight`` its first term.
+    """
+    if input.shape != target.shape:
+        raise ShapeError(
+            f"binary_cross_entropy_with_logits(): target has shape {list(target.shape)}, expected "
+            f"{list(input.shape)}"
+        )
+    positive: Any = target if pos_weight is None else target * pos_weight
+    loss = positive * softplus(-input) + (1 - target) * softplus(input)
+    loss = loss if weight is None else loss * weight
+    return _reduced("binary_cross_entropy_with_logits", loss, reduction)
+
+
+def binary_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
+) -> Tensor:
+    """``-target * log(x) - (1 - target) * log(1 - x)`` of probabilities; logarithms from -100 on.
+
+    ``weight`` multiplies each loss.
+    """
+    if input.shape != target.shape:
+        raise ShapeError(
+            f"binary_cross_entropy(): target has shape {list(target.shape)}, expected "
+            f"{list(input.shape)}"
+        )
+    loss = -target * _log_from(input) - (1 - target) * _log_from(1 - input)
+    loss = loss if weight is None else loss * weight
+    return _reduced("binary_cross_entropy", loss, reduction)
+
+
+def _log_from(x: Tensor) -> Tensor:
+    """The logarithm, not below -100, with the slope of the logarithm but of 1e-12 at least."""
+    outside = x < 1e-12
+    y = _C.clamp(_C.log(x), -100.0)
+    # Below, the value alone is right: the slope there is that of a line.
+    line = x * 1e12
+    return _C.where(outside, line - line.detach() + y.detach(), y)

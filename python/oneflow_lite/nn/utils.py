@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients kept within bounds, and parameters as one vector."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from oneflow_lite._math import norm
+from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite.autograd._grad_mode import no_grad
+
+
+def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    given = [parameters] if isinstance(parameters, Tensor) else parameters
+    return [p.grad for p in given if p.grad is not None]
+
+
+@no_grad()
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+) -> Tensor:
+    """Scales all gradients by one factor so that their joint norm is ``max_norm`` at most.
+
+    Parameters
+    ----------
+    parameters : Tensor or iterable of Tensor
+        Those without a gradient are passed over.
+    max_norm : float
+        The bound.
+    norm_type : float
+        p of the p-norm; may be infinite.
+    error_if_nonfinite : bool
+        RuntimeError where the norm is NaN or infinite, before anything is changed; this waits for
+        the device.
+
+    Returns
+    -------
+    Tensor
+        The norm that the gradients had.
+    """
+    grads = _gradients(parameters)
+    if not grads:
+        return _C.zeros([])
+    norms = [norm(grad, norm_type) for grad in grads]
+    total = norm(_C.stack([n.to(grads[0].device) for n in norms]), norm_type)
+    if error_if_nonfinite and not total.isfinite():
+        raise RuntimeError(f"clip_grad_norm_(): the norm of the gradients is {total.item()}")
+    factor = _C.clamp(max_norm / (total + 1e-6), None, 1.0)
+    for grad in grads:
+        grad.mul_(factor.to(grad.device, grad.dtype))
+    return total
+
+
+@no_grad()
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
+    """Brings each element of the gradients into ``[-clip_value, clip_value]``."""
+    for grad in _gradients(parameters):
+        grad.clamp_(-clip_value, clip_value)
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """All parameters, flat, one after the other."""
+    return _C.cat([p.reshape(-1) for p in parameters])
+
+
+@no_grad()
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Writes what :func:`parameters_to_vector` gave back into the parameters."""
+    start = 0
+    for p in parameters:
+        p.copy_(vec[start : start + math.prod(p.shape)].view(p.shape))
+        start += math.prod(p.shape)

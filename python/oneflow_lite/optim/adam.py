@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adam (Kingma and Ba, 2015) and AdamW (Loshchilov and Hutter, 2019)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite.optim.optimizer import Optimizer
+
+
+class Adam(Optimizer):
+    """Gradient descent by the moments of the gradient; formulas and defaults are PyTorch's.
+
+    For each parameter p with gradient g (its negative if ``maximize``), at step t::
+
+        g = g + weight_decay * p
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g^2
+        p = p - lr / (1 - beta1^t) * m / (sqrt(v / (1 - beta2^t)) + eps)
+
+    Parameters
+    ----------
+    params : iterable of Tensor or of dict
+        As for :class:`Optimizer`.
+    lr : float
+        The step size.
+    betas : pair of float
+        In [0, 1).
+    eps, weight_decay : float
+        As above.
+    amsgrad : bool
+        Takes the largest v there was in place of v.
+    maximize : bool
+        Climb instead of descending.
+
+    Raises
+    ------
+    ValueError
+        A negative factor, a beta outside [0, 1).
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+            "amsgrad": amsgrad, "maximize": maximize,
+        })  # fmt: skip
+
+    def check_options(self, group: dict[str, Any]) -> None:
+        name = type(self).__name__
+        for option in ("lr", "eps", "weight_decay"):
+            if not group[option] >= 0:
+                raise ValueError(f"{name}(): {option} is {group[option]}; it must not be negative")
+        if not all(0 <= beta < 1 for beta in group["betas"]):
+            raise ValueError(f"{name}(): betas are {group['betas']}; they must be in [0, 1)")
+
+    def decay(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> Tensor:
+        """The gradient with the decay of the weights in it."""
+        return grad + p * group["weight_decay"] if group["weight_decay"] else grad
+
+    def update(self, p: Tensor, grad: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
+        grad = self.decay(p, -grad if group["maximize"] else grad, group)
+        if not state:
+            state.update(step=0, exp_avg=_C.zeros_like(p), exp_avg_sq=_C.zeros_like(p))
+            if group["amsgrad"]:
+                state["max_exp_avg_sq"] = _C.zeros_like(p)
+        state["step"] += 1
+        (beta1, beta2), step = group["betas"], state["step"]
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        mean.mul_(beta1).add_(grad * (1 - beta1))
+        square.mul_(beta2).add_(grad * grad * (1 - beta2))
+        if group["amsgrad"]:
+            square = state["max_exp_avg_sq"].copy_(_C.maximum(state["max_exp_avg_sq"], square))
+        root = square.sqrt() * (1 / math.sqrt(1 - beta2**step))
+        p.sub_(mean / (root + group["eps"]) * (group["lr"] / (1 - beta1**step)))
+
+
+class AdamW(Adam):
+    """:class:`Adam` whose decay goes past the moments: ``p = p - lr * weight_decay * p`` first."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+
+    def decay(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> Tensor:
+        p.mul_(1 - group["lr"] * group["weight_decay"])
+        return grad

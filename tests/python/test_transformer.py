@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attention of several heads and the encoder: against NumPy, against PyTorch, and learning."""
+
+import math
+
+import numpy as np
+import pytest
+from numerics import flow, host
+
+nn, F = flow.nn, flow.nn.functional
+RNG = np.random.default_rng(6)
+BATCH, LENGTH, FEATURES, HEADS = 3, 5, 8, 2
+CAUSAL = np.triu(np.ones((LENGTH, LENGTH), bool), 1)
+PADDED = np.arange(LENGTH) >= np.array([[5], [3], [4]])
+
+
+def np_attention(layer, x, hidden):
+    """x is [batch, length, features]; gives the result and the weights of each head."""
+    weight, bias = host(layer.in_proj_weight), host(layer.in_proj_bias)
+    rows = (x @ weight.T + bias).reshape(BATCH, LENGTH, 3, HEADS, -1)
+    q, k, v = rows.transpose(2, 0, 3, 1, 4)
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
+    scores = np.where(hidden, -np.inf, scores)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    y = (weights @ v).swapaxes(1, 2).reshape(x.shape)
+    return y @ host(layer.out_proj.weight).T + host(layer.out_proj.bias), weights
+
+
+def attention(**options):
+    flow.manual_seed(0)
+    layer = nn.MultiheadAttention(FEATURES, HEADS, dtype=flow.float64, **options)
+    nn.init.normal_(layer.in_proj_bias)
+    nn.init.normal_(layer.out_proj.bias)
+    return layer
+
+
+@pytest.mark.parametrize("causal", ["no", "mask", "added", "flag"])
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_attention(causal, padded, batch_first):
+    layer = attention(batch_first=batch_first)
+    x = RNG.standard_normal((BATCH, LENGTH, FEATURES))
+    hidden = (CAUSAL if causal != "no" else False) | (PADDED[:, None, None] if padded else False)
+    expected, weights = np_attention(layer, x, hidden)
+    given = flow.tensor(x if batch_first else x.swapaxes(0, 1))
+    mask = {"mask": flow.tensor(CAUSAL), "added": flow.tensor(np.where(CAUSAL, -np.inf, 0.0))}
+    got, shown = layer(
+        given, given, given, flow.tensor(PADDED) if padded else None, attn_mask=mask.get(causal),
+        is_causal=causal == "flag",
+    )  # fmt: skip
+    got = host(got) if batch_first else host(got).swapaxes(0, 1)
+    np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(host(shown), weights.mean(1), rtol=1e-11, atol=1e-13)
+    again, each = layer(given, given, given, average_attn_weights=False)
+    assert each.shape == (BATCH, HEADS, LENGTH, LENGTH) and again.shape == given.shape
+    assert layer(given, given, given, need_weights=False)[1] is None
+
+
+def test_attention_without_a_batch_and_with_a_mask_per_head():
+    layer = attention()
+    x = flow.tensor(RNG.standard_normal((LENGTH, FEATURES)))
+    y, weights = layer(x, x, x)
+    rows, same = layer(x.unsqueeze(1), x.unsqueeze(1), x.unsqueeze(1))
+    assert flow.equal(y, rows.squeeze(1)) and flow.equal(weights, same.squeeze(0))
+    batch = x.unsqueeze(1).expand(LENGTH, BATCH, FEATURES)
+    masks = flow.tensor(RNG.standard_normal((BATCH * HEADS, LENGTH, LENGTH)))
+    y, _ = layer(batch, batch, batch, attn_mask=masks)
+    first, _ = layer(batch[:, :1], batch[:, :1], batch[:, :1], attn_mask=masks[:HEADS])
+    np.testing.assert_allclose(host(y[:, :1]), host(first), rtol=1e-12)
+    with pytest.raises(ValueError, match="embed_dim is 8"):
+        nn.MultiheadAttention(8, 3)
+
+
+def test_gradients_of_attention():
+    layer = attention(batch_first=True)
+    x = flow.tensor(RNG.standard_normal((2, 3, FEATURES)), requires_grad=True)
+    flow.autograd.gradcheck(lambda x: layer(x, x, x, is_causal=True), x)
+
+
+def encoder(lib, norm_first, activation, bias):
+    layer = lib.nn.TransformerEncoderLayer(
+        FEATURES, HEADS, 16, 0.0, activation, norm_first=norm_first, bias=bias, batch_first=True,
+        dtype=lib.float64,
+    )  # fmt: skip
+    return lib.nn.TransformerEncoder(layer, 2, lib.nn.LayerNorm(FEATURES, dtype=lib.float64))
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_encoder_is_pytorchs(norm_first, activation, bias):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: no parity check")
+    theirs, ours = (encoder(lib, norm_first, activation, bias) for lib in (torch, flow))
+    ours.load_state_dict({name: p.numpy() for name, p in theirs.state_dict().items()})
+    x = RNG.standard_normal((BATCH, LENGTH, FEATURES))
+    found = []
+    for lib, model in ((torch, theirs), (flow, ours)):
+        mask = lib.triu(lib.ones(LENGTH, LENGTH), diagonal=1).bool()
+        y = model(lib.from_numpy(x), mask=mask)
+        (y**3).sum().backward()
+        found.append([y, *(p.grad for p in model.parameters())])
+    for got, want in zip(found[1], found[0], strict=True):
+        np.testing.assert_allclose(host(got), want.detach().numpy(), rtol=1e-8, atol=1e-10)
+
+
+def test_the_layer_is_its_parts():
+    layer = encoder(flow, True, "relu", True).layers[1].eval()
+    x = flow.tensor(RNG.standard_normal((BATCH, LENGTH, FEATURES)))
+    n = layer.norm1(x)
+    h = x + layer.self_attn(n, n, n, is_causal=True)[0]
+    y = h + layer.linear2(F.relu(layer.linear1(layer.norm2(h))))
+    np.testing.assert_array_equal(host(layer(x, is_causal=True)), host(y))
+    with pytest.raises(ValueError, match='activation is "tan"'):
+        nn.TransformerEncoderLayer(8, 2, activation="tan")
+
+
+def test_a_language_model_learns_to_count(device):
+    flow.manual_seed(0)
+    words, width = 11, 16
+    layer = nn.TransformerEncoderLayer(width, 2, 32, 0.0, batch_first=True, norm_first=True)
+    model = nn.ModuleDict({
+        "words": nn.Embedding(words, width), "places": nn.Embedding(LENGTH, width),
+        "encoder": nn.TransformerEncoder(layer, 1, nn.LayerNorm(width)),
+        "head": nn.Linear(width, words, bias=False),
+    }).to(device)  # fmt: skip
+    model.head.weight = model.words.weight
+    optimizer = flow.optim.AdamW(model.parameters(), lr=1e-2, betas=(0.9, 0.95))
+    schedule = flow.optim.lr_scheduler.CosineAnnealingLR(optimizer, 120)
+    losses = []
+    for _ in range(120):
+        starts = flow.from_numpy(RNG.integers(0, words, (16, 1))).to(device)
+        text = (starts + flow.arange(LENGTH + 1, device=device)) % words
+        x = model.words(text[:, :-1]) + model.places(flow.arange(LENGTH, device=device))
+        logits = model.head(model.encoder(x, is_causal=True))
+        loss = F.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.item())
+    assert losses[0] > 2 and losses[-1] < 0.1
+    text = flow.tensor([[3]], device=device)
+    with flow.no_grad():
+        for _ in range(LENGTH - 1):
+            x = model.words(text) + model.places(flow.arange(text.size(1), device=device))
+            shares = F.softmax(model.head(model.encoder(x, is_causal=True))[:, -1], dim=-1)
+            text = flow.cat((text, shares.topk(1).indices), dim=1)
+    assert text.tolist() == [[3, 4, 5, 6, 7]]
