@@ -53,19 +53,22 @@ TEST(RowPolicyTest, EveryPlanHoldsItsRow) {
   }
 }
 
+// Whether the plan's threads of `shape` hold the row, and every block has a part of it.
+template <class Shape>
+void ExpectFits(const cuda::WholePlan& plan, Shape shape, int64_t packs) {
+  EXPECT_LE(plan.threads, shape.kThreads) << packs;
+  EXPECT_EQ(plan.threads % 32, 0) << packs;
+  EXPECT_TRUE(shape.kCluster ? plan.threads == shape.kThreads : plan.blocks_per_row == 1);
+  const int64_t share = cuda::CeilDiv(packs, plan.blocks_per_row);
+  EXPECT_LE(share, plan.threads * shape.kPacks) << packs;
+  EXPECT_LT(share * (plan.blocks_per_row - 1), packs) << packs;
+}
+
 // The same of whole rows, and whatever is wider than a group of lanes has a kernel while blocks are
 // enough for it, of which none is without packs.
 TEST(RowPolicyTest, EveryWholePlanHoldsItsRow) {
   cuda::DeviceLimits limits{};
   limits.multiprocessors = 132;
-  const auto fits = [](const cuda::WholePlan& plan, auto shape, int64_t packs) {
-    EXPECT_LE(plan.threads, shape.kThreads) << packs;
-    EXPECT_EQ(plan.threads % 32, 0) << packs;
-    EXPECT_TRUE(shape.kCluster ? plan.threads == shape.kThreads : plan.blocks_per_row == 1);
-    const int64_t share = cuda::CeilDiv(packs, plan.blocks_per_row);
-    EXPECT_LE(share, plan.threads * shape.kPacks) << packs;
-    EXPECT_LT(share * (plan.blocks_per_row - 1), packs) << packs;
-  };
   for (const int pack : {4, 8}) {
     for (const int cluster : {1, 8, 16}) {
       for (const int64_t rows : {1, 66, 67, 100000}) {
@@ -78,12 +81,55 @@ TEST(RowPolicyTest, EveryWholePlanHoldsItsRow) {
                                       : packs <= 512 || (cluster > 1 && packs <= few * 1024);
           ASSERT_EQ(plan.kernel != cuda::WholeKernel::kNone, held) << packs;
           ASSERT_LE(plan.blocks_per_row, cluster) << packs;
-          if (plan.kernel == cuda::WholeKernel::kTwo) fits(plan, cuda::WholeTwo{}, packs);
-          if (plan.kernel == cuda::WholeKernel::kFew) fits(plan, cuda::WholeFew{}, packs);
-          if (plan.kernel == cuda::WholeKernel::kWide) fits(plan, cuda::WholeWide{}, packs);
+          if (plan.kernel == cuda::WholeKernel::kTwo) ExpectFits(plan, cuda::WholeTwo{}, packs);
+          if (plan.kernel == cuda::WholeKernel::kFew) ExpectFits(plan, cuda::WholeFew{}, packs);
+          if (plan.kernel == cuda::WholeKernel::kWide) ExpectFits(plan, cuda::WholeWide{}, packs);
           if (plan.kernel != cuda::WholeKernel::kFour) continue;
-          if (pack == 4) fits(plan, cuda::WholeFour<4>{}, packs);
-          if (pack == 8) fits(plan, cuda::WholeFour<8>{}, packs);
+          if (pack == 4) ExpectFits(plan, cuda::WholeFour<4>{}, packs);
+          if (pack == 8) ExpectFits(plan, cuda::WholeFour<8>{}, packs);
+        }
+      }
+    }
+  }
+}
+
+// The same of gradients, some of which have no kernel for a block, and of rows of doubles.
+TEST(RowPolicyTest, EveryHeavyPlanHoldsItsRow) {
+  using cuda::WholeKernel;
+  cuda::DeviceLimits limits{};
+  limits.multiprocessors = 132;
+  for (const int pack : {2, 4, 8}) {
+    for (const bool in_block : {false, true}) {
+      for (const int cluster : {1, 8, 16}) {
+        for (const int64_t rows : {1, 66, 67, 100000}) {
+          for (int64_t packs = 257; packs < 80000; packs += packs < 5000 ? 1 : 97) {
+            const cuda::WholePlan plan =
+                pack == 2
+                    ? cuda::ChooseDoublePlan(rows, packs, cluster, cluster, limits)
+                    : cuda::ChoosePairPlan(rows, packs, pack, in_block, cluster, cluster, limits);
+            ASSERT_LE(plan.blocks_per_row, cluster) << packs;
+            const bool clustered = cluster > 1 && packs <= cluster * 4096;
+            const int64_t one = pack == 2 ? 4096 : !in_block ? 0 : pack == 4 ? 2048 : 1024;
+            const int64_t least = pack == 2 ? 2048 : 16384;
+            if (rows > 66 && packs > least && clustered) {
+              ASSERT_NE(plan.kernel, WholeKernel::kNone) << packs;
+            }
+            if (pack != 2 && rows > 66 && packs <= one) {
+              ASSERT_EQ(plan.kernel, WholeKernel::kPair) << packs;
+            }
+            if (packs > one && !clustered) ASSERT_EQ(plan.kernel, WholeKernel::kNone) << packs;
+            if (plan.kernel == WholeKernel::kLone) ExpectFits(plan, cuda::WholeLone{}, packs);
+            if (plan.kernel == WholeKernel::kHeavy) ExpectFits(plan, cuda::WholeHeavy{}, packs);
+            if (plan.kernel == WholeKernel::kPair && pack == 4) {
+              ExpectFits(plan, cuda::WholePair<4>{}, packs);
+            } else if (plan.kernel == WholeKernel::kPair) {
+              ExpectFits(plan, cuda::WholePair<8>{}, packs);
+            } else if (plan.kernel == WholeKernel::kHeaviest && pack == 2) {
+              ExpectFits(plan, cuda::WholeHeaviest<1>{}, packs);
+            } else if (plan.kernel == WholeKernel::kHeaviest) {
+              ExpectFits(plan, cuda::WholeHeaviest<2>{}, packs);
+            }
+          }
         }
       }
     }
