@@ -42,9 +42,10 @@
 //   kShifts; WordFrame Frame(input, row, col)    rows that lie differently: see row_io.cuh. Then
 //                             row_shifted.cuh holds them in registers, and asks besides for
 //     Narrow()                on the host: the algorithm for a row read column by column
-//                             (row_columns.cuh), which may have ColumnConstants, what a column has
-//                             in all rows: ColumnConstants ConstantsOf(col), and instead of Store
-//                             StoreColumn(row, col, value, total, constants)
+//                             (row_columns.cuh), which may have ColumnConstants<n>, what n columns
+//                             of a thread have in all rows: Ask<step>(col, constants) for them with
+//                             the row, Take(constants) once its sums are known, and instead of
+//                             Store StoreColumn(row, col, value, total, constants, k)
 //     InRegisters<kWide>()    on the host: the algorithm it uses instead of this one, and
 //     bool LiesAlike()        whether IsAligned is known to hold for every row
 //     SetColumns(n, Total&)   once rows are in parts: this one has n columns

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which kernel serves which row (primitive/cuda/row_policy.h, row_whole_policy.h,
-// fused_policy.h). Needs no GPU.
+// norm_whole_policy.h, fused_policy.h). Needs no GPU.
 #include "primitive/cuda/row_policy.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "primitive/cuda/fused_policy.h"
+#include "primitive/cuda/norm_whole_policy.h"
 #include "primitive/cuda/row_whole_policy.h"
 
 namespace oneflow_lite {
@@ -128,6 +129,44 @@ TEST(RowPolicyTest, EveryHeavyPlanHoldsItsRow) {
               ExpectFits(plan, cuda::WholeHeaviest<1>{}, packs);
             } else if (plan.kernel == WholeKernel::kHeaviest) {
               ExpectFits(plan, cuda::WholeHeaviest<2>{}, packs);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// The same of the norms; where a block can hold a row, or a cluster, there is a plan.
+TEST(NormPolicyTest, EveryWholePlanHoldsItsRow) {
+  cuda::DeviceLimits limits{};
+  limits.multiprocessors = 132;
+  for (const int lane_packs : {96, 128}) {
+    for (const int most_packs : {4, 8}) {
+      for (const int cluster : {1, 8, 16}) {
+        for (const int threads : {256, 512}) {
+          for (const int64_t rows : {1, 3, 60, 263, 264, 1024, 3000, 100000}) {
+            const int alone = most_packs == 8 ? threads - 64 : threads;
+            const cuda::NormWholeTraits t{lane_packs,  threads,     alone,
+                                          2 * threads, 3 * threads, rows != 3000,
+                                          most_packs,  cluster,     1};
+            for (int64_t packs = 1; packs < 70000; packs += packs < 5000 ? 1 : 97) {
+              cuda::NormWholePlan plan;
+              if (!cuda::PlanNormWhole(rows, packs, t, limits, &plan)) {
+                ASSERT_GT(packs, int64_t{cluster} * threads * most_packs) << packs;
+                continue;
+              }
+              ASSERT_EQ(plan.lanes > 0, packs <= lane_packs) << packs;
+              const int64_t holders =
+                  plan.lanes > 0 ? plan.lanes : int64_t{plan.blocks} * plan.threads;
+              ASSERT_LE(packs, holders * plan.packs) << packs;
+              ASSERT_LE(plan.packs, most_packs) << packs;
+              ASSERT_LE(plan.blocks, cluster) << packs;
+              ASSERT_LE(plan.threads, threads) << packs;
+              ASSERT_EQ(plan.threads % 32, 0) << packs;
+              const bool lone_most = plan.lanes == 0 && plan.blocks == 1 && cluster > 1 &&
+                                     plan.packs == cuda::NormWholePolicy::kMostPacks;
+              if (lone_most) ASSERT_LE(plan.threads, alone) << packs;
             }
           }
         }
