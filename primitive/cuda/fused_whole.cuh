@@ -158,7 +158,8 @@ __global__ void __launch_bounds__(FusedPolicy::kThreads, FusedPolicy::kBlocks)
       {}};
   const int64_t row = internal::ClusterIndex();
   RunHeldRow(a, row, held, [&](auto& of) {
-    const auto* parts = exchange.Give(of.template Gather<kWarp>(held, row));
+    exchange.Send(of.template Gather<kWarp>(held, row));
+    const auto* parts = exchange.Receive();
     of.Begin(of.Merge(parts, Exchange::values()));
   });
 }

@@ -161,7 +161,8 @@ __global__ void __launch_bounds__(kThreads, FusedPolicy::kWideThreads / kThreads
   RunHeldRow(a, row, held, [&](auto& of) {
     Exchange exchange(wide_shared);  // behind the loads, which are to be under way first
     WaitForCopiesOf<0>();
-    const auto* parts = exchange.Give(of.template Gather<kWarp>(held, row));
+    exchange.Send(of.template Gather<kWarp>(held, row));
+    const auto* parts = exchange.Receive();
     of.Begin(of.Merge(parts, Exchange::values()));
   });
 }
