@@ -194,6 +194,15 @@ def test_index_functions():
         x.index_add(3, places, x)
 
 
+def test_places_of_32_bits(device):
+    x, wide = flow.tensor(X, device=device), flow.tensor(X.argmax(1, keepdims=True), device=device)
+    narrow = wide.int()
+    assert flow.equal(x.gather(1, narrow), x.gather(1, wide))
+    assert flow.equal(x.scatter(1, narrow, 0), x.scatter(1, wide, 0))
+    ones = flow.ones(wide.shape, dtype=flow.float64, device=device)
+    assert flow.equal(x.scatter_add(1, narrow, ones), x.scatter_add(1, wide, ones))
+
+
 def test_places_as_a_tuple():
     for got, expected in zip(flow.tensor(MASK).nonzero(as_tuple=True), MASK.nonzero(), strict=True):
         np.testing.assert_array_equal(host(got), expected)
