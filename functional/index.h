@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elements by place: a tensor of int64 (or int32) says where along a dim they are. A place outside the dim is
-// an IndexError on the CPU; on CUDA, which cannot stop, it gives NaN (0 where the dtype has none)
-// and takes nothing.
+// Elements by place: a tensor of int64 (or int32) says where along a dim they are. A place outside
+// the dim is an IndexError on the CPU; on CUDA, which cannot stop, it gives NaN (0 where the dtype
+// has none) and takes nothing.
 //
 //   OFL_ASSIGN_OR_RETURN(Tensor rows, functional::IndexSelect(table, 0, places));
 #pragma once
