@@ -16,6 +16,11 @@ StatusOr<Tensor> WithDims(const Tensor& t) {
   return t.ndim() == 0 ? Unsqueeze(t, 0) : StatusOr<Tensor>(t);
 }
 
+// Places of 32 bits as those of 64 that the ops take.
+StatusOr<Tensor> Widened(const Tensor& index) {
+  return index.dtype() == DType::kInt32 ? Cast(index, DType::kInt64) : StatusOr<Tensor>(index);
+}
+
 // src as the op wants it: of self's dtype, of the index's shape.
 StatusOr<Tensor> SourceFor(const char* name, const Tensor& self, const Tensor& index,
                            const Operand& src) {
@@ -42,6 +47,7 @@ StatusOr<Tensor> CallScatter(const char* name, const OpExpr& op, const Tensor& s
                              const Tensor& index, const Operand& src) {
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(name, dim, self));
   OFL_ASSIGN_OR_RETURN(Tensor places, WithDims(index));
+  OFL_ASSIGN_OR_RETURN(places, Widened(places));
   OFL_ASSIGN_OR_RETURN(Tensor from, SourceFor(name, self, places, src));
   // What is written may not be read again.
   if (places.storage() == self.storage()) {
@@ -68,6 +74,7 @@ StatusOr<Tensor> Gather(const Tensor& x, int64_t dim, const Tensor& index) {
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("gather", dim, x));
   OFL_ASSIGN_OR_RETURN(Tensor from, WithDims(x));
   OFL_ASSIGN_OR_RETURN(Tensor places, WithDims(index));
+  OFL_ASSIGN_OR_RETURN(places, Widened(places));
   OFL_ASSIGN_OR_RETURN(Tensor y, Call(op, {from, places}, {axis}));
   return y.shape() == index.shape() ? StatusOr<Tensor>(y) : Reshape(y, index.shape());
 }
@@ -76,8 +83,7 @@ namespace {
 
 // Places as gather takes them.
 StatusOr<Tensor> PlacesOf(const char* name, const char* argument, const Tensor& index) {
-  if (index.dtype() == DType::kInt64) return index;
-  if (index.dtype() == DType::kInt32) return Cast(index, DType::kInt64);
+  if (index.dtype() == DType::kInt64 || index.dtype() == DType::kInt32) return Widened(index);
   return DTypeMismatch(name, argument, index.dtype(), "int64 or int32");
 }
 

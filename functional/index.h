@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elements by place: a tensor of int64 says where along a dim they are. A place outside the dim is
-// an IndexError on the CPU; on CUDA, which cannot stop, it gives NaN (0 where the dtype has none)
-// and takes nothing.
+// Elements by place: a tensor of int64 (or int32) says where along a dim they are. A place outside
+// the dim is an IndexError on the CPU; on CUDA, which cannot stop, it gives NaN (0 where the dtype
+// has none) and takes nothing.
 //
 //   OFL_ASSIGN_OR_RETURN(Tensor rows, functional::IndexSelect(table, 0, places));
 #pragma once
@@ -14,7 +14,7 @@
 namespace oneflow_lite::functional {
 
 // y[i][j][k] = x[i][index[i][j][k]][k] for dim 1. index has as many dims as x, and in the others at
-// most x's sizes; ShapeError otherwise, DTypeError where it is not int64.
+// most x's sizes; ShapeError otherwise, DTypeError where it is neither.
 OFL_API StatusOr<Tensor> Gather(const Tensor& x, int64_t dim, const Tensor& index);
 // The slices of x at the places of a 1-D (or 0-dim) index: a row of a table for each.
 OFL_API StatusOr<Tensor> IndexSelect(const Tensor& x, int64_t dim, const Tensor& index);

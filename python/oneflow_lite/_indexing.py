@@ -239,48 +239,55 @@ def index_put(
     return index_put_(input.clone(), indices, values, accumulate)
 
 
-def _along(dim: int, input: Tensor, index: Tensor) -> tuple[Any, ...]:
+def _axis(name: str, input: Tensor, dim: int) -> int:
     size = max(1, input.ndim)
     if not -size <= dim < size:
-        raise IndexError(f"dim {dim} is out of range [{-size}, {size - 1}] for a tensor of shape "
-                         f"{list(input.shape)}")  # fmt: skip
-    return (slice(None),) * (dim % size) + (index,)
+        raise IndexError(f"{name}(): dim {dim} is out of range [{-size}, {size - 1}] for a tensor "
+                         f"of shape {list(input.shape)}")  # fmt: skip
+    return dim % size
+
+
+def _changed(
+    name: str, input: Tensor, dim: int, index: Tensor, value: Any, accumulate: bool = False
+) -> Tensor:
+    """A copy with the parts along a dim at the places changed."""
+    y = input.clone()
+    setitem(y, (slice(None),) * _axis(name, input, dim) + (index,), value, accumulate)
+    return y
 
 
 def index_add(
     input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1
 ) -> Tensor:
     """A copy with the parts of ``source`` along a dim added, times ``alpha``, at the places."""
-    y = input.clone()
-    setitem(y, _along(dim, y, index), source if alpha == 1 else source * alpha, accumulate=True)
-    return y
+    added = source if alpha == 1 else source * alpha
+    return _changed("index_add", input, dim, index, added, accumulate=True)
 
 
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """A copy with the parts of ``source`` along a dim written to the places."""
-    y = input.clone()
-    setitem(y, _along(dim, y, index), source)
-    return y
+    return _changed("index_copy", input, dim, index, source)
 
 
 def index_fill(input: Tensor, dim: int, index: Tensor, value: float) -> Tensor:
     """A copy with a number written to the places along a dim."""
-    y = input.clone()
-    setitem(y, _along(dim, y, index), value)
-    return y
+    return _changed("index_fill", input, dim, index, value)
 
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Gather, with the other dims broadcast; without a dim from the flat tensor."""
     if dim is None:
         return input.reshape(-1).gather(0, indices.reshape(-1))
-    _along(dim, input, indices)
-    shapes = [list(input.shape), list(indices.shape)]
-    for shape in shapes:
-        shape[dim] = 1
-    shape = list(np.broadcast_shapes(*shapes))
-    x, places = (t.expand([*shape[:dim], t.shape[dim], *shape[dim:][1:]]) for t in (input, indices))
-    return x.gather(dim, places)
+    axis = _axis("take_along_dim", input, dim)
+
+    def others(t: Tensor) -> tuple[int, ...]:
+        return (*t.shape[:axis], 1, *t.shape[axis + 1 :])
+
+    shape = np.broadcast_shapes(others(input), others(indices))
+    x, places = (
+        t.expand([*shape[:axis], t.shape[axis], *shape[axis + 1 :]]) for t in (input, indices)
+    )
+    return x.gather(axis, places)
 
 
 FUNCTIONS = (argwhere, index_add, index_copy, index_fill, index_put, nonzero, take_along_dim)

@@ -190,8 +190,17 @@ def test_index_functions():
     np.testing.assert_array_equal(host(got), np.take_along_axis(X, order, 1))
     first = flow.take_along_dim(flow.tensor(X), flow.tensor(order[:1, :2]), 1)
     np.testing.assert_array_equal(host(first), np.take_along_axis(X, order[:1, :2], 1))
-    with pytest.raises(IndexError, match="dim 3 is out of range"):
+    with pytest.raises(IndexError, match=r"index_add\(\): dim 3 is out of range \[-3, 2\]"):
         x.index_add(3, places, x)
+
+
+def test_places_of_32_bits(device):
+    x, wide = flow.tensor(X, device=device), flow.tensor(X.argmax(1, keepdims=True), device=device)
+    narrow = wide.int()
+    assert flow.equal(x.gather(1, narrow), x.gather(1, wide))
+    assert flow.equal(x.scatter(1, narrow, 0), x.scatter(1, wide, 0))
+    ones = flow.ones(wide.shape, dtype=flow.float64, device=device)
+    assert flow.equal(x.scatter_add(1, narrow, ones), x.scatter_add(1, wide, ones))
 
 
 def test_places_as_a_tuple():
