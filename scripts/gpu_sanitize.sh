@@ -28,6 +28,10 @@ mkdir -p "$LOGS"
 # - CachedMemoryIsGivenUp: most of the GPU's memory, which the other jobs need as well.
 LEFT_OUT='*/cpu:*WorksInAForkedChild*:*MoreThanTheCachesHold*'
 export LEFT_OUT+=':*MoreThanTwoToThe31Elements*:*CachedMemoryIsGivenUp*'
+# synccheck 2025.3 ends with an illegal address in any kernel that exchanges by mbarriers in clusters
+# of 16 blocks of which more are launched than are resident, forty lines with nothing else in them
+# included. These tests launch such, in float32 and float64; the other tools take them.
+export BY_SYNCCHECK='FusionsTest/0.Causal:CudaSoftmaxTest/float64.AnAxisThatIsNotTheLast'
 
 # One line per job: program, dtype (a process takes seconds to prepare a dtype's module, so a job
 # stays with one), n to run every n-th case only, elements of the largest case, tests.
@@ -72,14 +76,18 @@ jobs_of() {
 }
 
 run_job() {  # tool program dtype every elements tests
-  local log=$LOGS/$1.$2.$3.$5 status=0
+  local log=$LOGS/$1.$2.$3.$5 status=0 left_out=$LEFT_OUT
+  if [ "$1" = synccheck ]; then
+    left_out+=:$BY_SYNCCHECK
+    [ "$3" != float64 ] || left_out+=:'*MiddleAxisWithMasksAndNans*'
+  fi
   unset OFL_TEST_DTYPE OFL_TEST_MAX_ELEMENTS
   export OFL_TEST_EVERY=$4
   [ "$3" = - ] || export OFL_TEST_DTYPE=$3
   [ "$5" = - ] || export OFL_TEST_MAX_ELEMENTS=$5
   # The tests of errors provoke some of the CUDA API's and look at them themselves.
   timeout 280 compute-sanitizer --tool "$1" --report-api-errors no --error-exitcode 9 \
-    "$WHERE/bin/$2" --gtest_filter="$6-$LEFT_OUT" > "$log" 2>&1 || status=$?
+    "$WHERE/bin/$2" --gtest_filter="$6-$left_out" > "$log" 2>&1 || status=$?
   local found
   found=$(sed -n 's/^=.* SUMMARY: \([0-9]*\) .*/\1/p' "$log")
   echo "$1 $2 $(grep -c '^\[       OK ' "$log") $(grep -c '^\[  SKIPPED .* ms)' "$log")" \

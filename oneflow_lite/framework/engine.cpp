@@ -97,7 +97,16 @@ class Pass {
   static Status RunHook(const GradHook& hook, Tensor* grad) {
     if (!grad->defined()) return OkStatus();
     OFL_ASSIGN_OR_RETURN(Tensor changed, hook(*grad));
-    if (changed.defined()) *grad = std::move(changed);
+    if (!changed.defined()) return OkStatus();
+    if (changed.shape() != grad->shape()) {
+      return ShapeMismatch("register_hook", "what the hook gave", changed.shape(),
+                           grad->shape().ToString());
+    }
+    if (changed.dtype() != grad->dtype()) {
+      return DTypeMismatch("register_hook", "what the hook gave", changed.dtype(),
+                           Name(grad->dtype()));
+    }
+    *grad = std::move(changed);
     return OkStatus();
   }
 

@@ -87,6 +87,12 @@ class ClusterBarrier {
     }
   }
 
+  // The barrier `index` places behind this one.
+  __device__ __forceinline__ ClusterBarrier Next(int index) const {
+    ClusterBarrier next = *this;
+    next.at_ += index * kBytes;
+    return next;
+  }
   // Where it is, in the window of shared memory.
   __device__ __forceinline__ uint32_t address() const { return at_; }
 

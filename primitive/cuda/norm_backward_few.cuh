@@ -182,17 +182,6 @@ __device__ __forceinline__ void FewRows(const NormBackward<T>& a, const NormFewG
   if (a.dx) StoreFewRow(a, gradient, row, lane, grid.team, v, g);
 }
 
-template <class T>
-__device__ __forceinline__ void StoreFewGradient(void* gradient, bool is_float, int64_t col,
-                                                 ComputeType<T> v) {
-  if (!gradient) return;
-  if (is_float) {
-    static_cast<float*>(gradient)[col] = static_cast<float>(v);
-  } else {
-    static_cast<T*>(gradient)[col] = ConvertTo<T>(v);
-  }
-}
-
 // Adds up `sums` over the block's threads that share a lane, in a fixed order: use(i, lane, sum).
 template <class C, int kSums, class Use>
 __device__ __forceinline__ void AddUpColumns(C (&sums)[kSums], int lanes, char* shared, Use use) {
@@ -280,9 +269,8 @@ __device__ __forceinline__ void FewColumns(const NormBackward<T>& a, const NormF
     for (int b = 1; b < blocks; ++b) sum += gather.Value(b, i);
     const int sum_of = i / grid.lanes;
     const int64_t at = first + i % grid.lanes * N + sum_of % N;
-    if (at < a.cols) {
-      StoreFewGradient<T>(sum_of < N ? a.dweight : a.dbias, a.float_weight, at, sum);
-    }
+    void* const gradient = sum_of < N ? a.dweight : a.dbias;
+    if (gradient && at < a.cols) StoreWeightGradient<T>(gradient, a.float_weight, at, sum);
   }
 }
 
@@ -322,25 +310,25 @@ __global__ void __launch_bounds__(NormFewPolicy::kThreads, kFewBlocks<T, kPacks>
 
 // dweight less sum over rows of dy * residual.
 template <class T>
-__global__ void __launch_bounds__(NormPolicy::kReduceColumns* NormPolicy::kReduceWays)
+__global__ void __launch_bounds__(NormPolicy::kCorrectColumns* NormPolicy::kCorrectWays)
     NormFewCorrectKernel(const __grid_constant__ NormBackward<T> a,
                          const ComputeType<T>* residual) {
   using C = ComputeType<T>;
   using P = NormPolicy;
   constexpr C kNegligible = sizeof(C) == 8 ? C(2e-15) : C(1e-6);  // beside x_hat
-  __shared__ C slots[P::kReduceWays][P::kReduceColumns];
+  __shared__ C slots[P::kCorrectWays][P::kCorrectColumns];
   WaitForPreviousKernel();
   bool needed = false;
   for (int64_t row = threadIdx.x; row < a.rows; row += blockDim.x) {
     needed |= !(residual[row] <= kNegligible && residual[row] >= -kNegligible);
   }
   if (!__syncthreads_or(needed)) return;
-  const int lane = threadIdx.x % P::kReduceColumns, way = threadIdx.x / P::kReduceColumns;
-  const int64_t col = int64_t{blockIdx.x} * P::kReduceColumns + lane;
+  const int lane = threadIdx.x % P::kCorrectColumns, way = threadIdx.x / P::kCorrectColumns;
+  const int64_t col = int64_t{blockIdx.x} * P::kCorrectColumns + lane;
   C sum = 0;
   if (col < a.cols) {
 #pragma unroll 4
-    for (int64_t row = way; row < a.rows; row += P::kReduceWays) {
+    for (int64_t row = way; row < a.rows; row += P::kCorrectWays) {
       sum += ConvertTo<C>(a.dy[row * a.cols + col]) * residual[row];
     }
   }
@@ -348,10 +336,10 @@ __global__ void __launch_bounds__(NormPolicy::kReduceColumns* NormPolicy::kReduc
   __syncthreads();
   if (way != 0 || col >= a.cols) return;
 #pragma unroll
-  for (int w = 1; w < P::kReduceWays; ++w) sum += slots[w][lane];
+  for (int w = 1; w < P::kCorrectWays; ++w) sum += slots[w][lane];
   const C before = a.float_weight ? static_cast<C>(static_cast<const float*>(a.dweight)[col])
                                   : ConvertTo<C>(static_cast<const T*>(a.dweight)[col]);
-  StoreFewGradient<T>(a.dweight, a.float_weight, col, before - sum);
+  StoreWeightGradient<T>(a.dweight, a.float_weight, col, before - sum);
 }
 
 }  // namespace cuda

@@ -35,8 +35,8 @@ cudaError_t LaunchFewAs(const NormFewPlan& plan, int64_t blocks, const NormBackw
 }
 
 template <bool kCentre, class T>
-cudaError_t LaunchNormFew(const NormFewPlan& plan, const NormBackward<T>& a, cudaStream_t stream,
-                          void* workspace) {
+cudaError_t LaunchNormFew(const NormFewPlan& plan, const NormBackward<T>& a,
+                          const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
   using C = ComputeType<T>;
   const bool corrects = kRecentre<T, kCentre> && a.dweight && !a.from_output;
   NormFewGrid<T> grid;
@@ -54,9 +54,9 @@ cudaError_t LaunchNormFew(const NormFewPlan& plan, const NormBackward<T>& a, cud
   if constexpr (kRecentre<T, kCentre>) {
     using P = NormPolicy;
     if (error != cudaSuccess || !corrects) return error;
-    const dim3 columns(static_cast<unsigned>(CeilDiv(a.cols, P::kReduceColumns)));
-    return LaunchAfter(NormFewCorrectKernel<T>, columns, P::kReduceColumns * P::kReduceWays, stream,
-                       a, grid.residual);
+    const dim3 columns(static_cast<unsigned>(CeilDiv(a.cols, P::kCorrectColumns)));
+    return LaunchAfter(limits, NormFewCorrectKernel<T>, columns,
+                       P::kCorrectColumns * P::kCorrectWays, stream, a, grid.residual);
   }
   return error;
 }

@@ -5,6 +5,7 @@
 
 #include "primitive/cuda/norm_backward.cuh"
 #include "primitive/cuda/norm_backward_few_launch.cuh"
+#include "primitive/cuda/norm_backward_lean.cuh"
 #include "primitive/cuda/norm_backward_sums.cuh"
 #include "primitive/cuda/norm_backward_wide_launch.cuh"
 #include "primitive/cuda/norm_team_launch.cuh"
@@ -70,6 +71,7 @@ NormTraits BackwardTraits(bool centre, bool from_output, bool float_weight, cons
   t.lines = lie.lines;
   t.packs_weight = sizeof(T) == 2 && !from_output && !float_weight;
   t.period = lie.period;
+  t.lean = sizeof(T) <= 4 && !from_output && !(float_weight && sizeof(T) == 2);
   return t;
 }
 
@@ -97,6 +99,17 @@ cudaError_t LaunchBackwardTeams(const NormBackward<T>& a, const NormPlan& plan,
       plan, limits, stream, a, grid);
 }
 
+template <bool kCentre, class T>
+cudaError_t LaunchLean(const NormBackward<T>& a, const NormPlan& plan,
+                       const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
+                       cudaStream_t stream) {
+  constexpr int kMany = kManyPacks<T>;
+  if (plan.packs == kMany) {
+    return LaunchTeams<NormLeanKernel<T, kMany, kCentre>>(plan, limits, stream, a, grid);
+  }
+  return LaunchTeams<NormLeanKernel<T, 4, kCentre>>(plan, limits, stream, a, grid);
+}
+
 template <bool kCentre, bool kFromOutput, bool kAligned, class T>
 cudaError_t LaunchInstance(const NormBackward<T>& a, const NormPlan& plan,
                            const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
@@ -110,25 +123,25 @@ cudaError_t LaunchInstance(const NormBackward<T>& a, const NormPlan& plan,
 }
 
 template <class Weight, class C>
-cudaError_t ReduceParts(const C* parts, int64_t units, int kinds, int64_t cols, void* dweight,
-                        void* dbias, cudaStream_t stream) {
+cudaError_t ReduceParts(const C* parts, int64_t units, int kinds, int64_t cols, int vectors,
+                        void* dweight, void* dbias, const DeviceLimits& limits,
+                        cudaStream_t stream) {
   using P = NormPolicy;
-  const dim3 blocks(static_cast<unsigned>(CeilDiv(cols, P::kReduceColumns)),
+  const dim3 blocks(static_cast<unsigned>(CeilDiv(cols, P::kReduceLanes * kPackSize<C>)),
                     static_cast<unsigned>(kinds));
-  return LaunchAfter(NormReducePartsKernel<Weight, C>, blocks, P::kReduceColumns * P::kReduceWays,
-                     stream, parts, static_cast<int>(units), cols, static_cast<Weight*>(dweight),
-                     static_cast<Weight*>(dbias));
+  return LaunchAfter(limits, NormReducePartsKernel<Weight, C>, blocks,
+                     P::kReduceLanes * P::kReduceWays, stream, parts, static_cast<int>(units), cols,
+                     vectors, static_cast<Weight*>(dweight), static_cast<Weight*>(dbias));
 }
 
 template <bool kCentre, class T>
 cudaError_t ReducePartsOf(const NormBackward<T>& a, const ComputeType<T>* parts, int64_t units,
-                          cudaStream_t stream) {
+                          int vectors, const DeviceLimits& limits, cudaStream_t stream) {
+  using C = ComputeType<T>;
   if (!a.dweight && !a.dbias) return cudaSuccess;
-  const int kinds = kNormKinds<kCentre>;
-  if (a.float_weight) {
-    return ReduceParts<float>(parts, units, kinds, a.cols, a.dweight, a.dbias, stream);
-  }
-  return ReduceParts<T>(parts, units, kinds, a.cols, a.dweight, a.dbias, stream);
+  const auto reduce = a.float_weight ? &ReduceParts<float, C> : &ReduceParts<T, C>;
+  return reduce(parts, units, kNormKinds<kCentre>, a.cols, vectors, a.dweight, a.dbias, limits,
+                stream);
 }
 
 // A backward by a plan of the caller's.
@@ -166,7 +179,9 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
   grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
   grid.sums = sums_first ? sums : nullptr;
   grid.parts = parts;
-  if (a.from_output) {
+  if (plan.lean) {
+    if constexpr (sizeof(T) <= 4) error = LaunchLean(a, plan, grid, limits, stream);
+  } else if (a.from_output) {
     error = lie.aligned ? LaunchInstance<kCentre, true, true>(a, plan, grid, limits, stream)
                         : LaunchInstance<kCentre, true, false>(a, plan, grid, limits, stream);
   } else {
@@ -174,7 +189,8 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
                         : LaunchInstance<kCentre, false, false>(a, plan, grid, limits, stream);
   }
   if (error != cudaSuccess || grid.last) return error;
-  return ReducePartsOf<kCentre>(a, parts, plan.units, stream);
+  return ReducePartsOf<kCentre>(a, parts, plan.units, lie.aligned ? kPackSize<T> / kPackSize<C> : 1,
+                                limits, stream);
 }
 
 }  // namespace internal
@@ -192,19 +208,22 @@ size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits
     for (const int each : {0, 16, 128}) {  // bytes of which rows start at multiples
       internal::RowsLie lie = {};
       lie.aligned = each >= 16, lie.lines = each == 128, lie.period = 1;
-      const auto traits = internal::BackwardTraits<T>(kCentre, keeps_bias, float_weight, lie);
-      const NormPlan plan = internal::PlanFor<T, kCentre>(rows, cols, traits, limits);
-      // AlignUnits leaves at most a pack's elements.
-      const int64_t units = plan.units > kPackSize<T> ? plan.units : kPackSize<T>;
-      const int64_t bytes = internal::SumsBytes<T, kCentre>(rows, plan) +
-                            units * kNormKinds<kCentre> * cols * static_cast<int64_t>(sizeof(C));
-      if (bytes > most) most = bytes;
+      auto traits = internal::BackwardTraits<T>(kCentre, keeps_bias, float_weight, lie);
+      const int64_t part = kNormKinds<kCentre> * PartPitch<C>(cols) * int64_t{sizeof(C)};
+      const bool leans[] = {false, traits.lean};
+      for (const bool lean : leans) {
+        traits.lean = lean;
+        const NormPlan plan = internal::PlanFor<T, kCentre>(rows, cols, traits, limits);
+        // AlignUnits leaves at most a pack's elements.
+        const int64_t units = plan.units > kPackSize<T> ? plan.units : kPackSize<T>;
+        const int64_t bytes = internal::SumsBytes<T, kCentre>(rows, plan) + units * part;
+        if (bytes > most) most = bytes;
+      }
       NormWidePlan wide;
-      if (!internal::PlanWideFor<T, kCentre>(rows, cols, traits, limits, &wide)) continue;
-      const int64_t parts = wide.units + kPackSize<T> - 1;
-      const int64_t wide_bytes =
-          parts * kNormKinds<kCentre> * cols * static_cast<int64_t>(sizeof(C));
-      if (wide_bytes > most) most = wide_bytes;
+      if (internal::PlanWideFor<T, kCentre>(rows, cols, traits, limits, &wide)) {
+        const int64_t bytes = (wide.units + kPackSize<T> - 1) * part;  // see NormWideRows
+        if (bytes > most) most = bytes;
+      }
     }
   }
   return static_cast<size_t>(most);
@@ -223,10 +242,11 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
     return LaunchNormBackward<kCentre>(b, limits, stream, workspace);
   }
   const auto lie = internal::HowRowsLie(a);
-  const auto traits = internal::BackwardTraits<T>(kCentre, a.from_output, a.float_weight, lie);
+  auto traits = internal::BackwardTraits<T>(kCentre, a.from_output, a.float_weight, lie);
+  traits.lean = traits.lean && internal::AreMultiplesOf16({internal::AddressOf(a.weight)});
   NormFewPlan few;
   if (internal::ServesFew(a) && PlanFew(a.rows, a.cols, traits, limits, &few)) {
-    return internal::LaunchNormFew<kCentre>(few, a, stream, workspace);
+    return internal::LaunchNormFew<kCentre>(few, a, limits, stream, workspace);
   }
   NormWidePlan wide;
   if (internal::ServesWide(a, lie) &&
@@ -234,7 +254,7 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
     auto* const parts = static_cast<ComputeType<T>*>(workspace);
     const cudaError_t error = internal::LaunchNormWide<kCentre>(wide, a, limits, stream, parts);
     if (error != cudaSuccess) return error;
-    return internal::ReducePartsOf<kCentre>(a, parts, wide.parts(), stream);
+    return internal::ReducePartsOf<kCentre>(a, parts, wide.parts(), 1, limits, stream);
   }
   const auto plan = internal::PlanFor<T, kCentre>(a.rows, a.cols, traits, limits);
   return internal::LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);

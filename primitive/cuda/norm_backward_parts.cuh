@@ -19,7 +19,9 @@ struct NormBackwardGrid : NormGrid {
   bool last;                         // a single unit, which writes dweight and dbias itself
   C share;                           // 1 / cols
   const NormSums<T, kCentre>* sums;  // [rows][chunks] where they are known; else null
-  C* parts;                          // [units][kNormKinds][cols]
+  // [units][kNormKinds] rows of PartPitch: columns in their order or, where rows are whole packs,
+  // all packs' first 16 bytes of C, then their second ones, and so on.
+  C* parts;
 };
 template <bool kCentre>
 inline constexpr int kNormKinds = kCentre ? 2 : 1;  // dweight, dbias
@@ -48,32 +50,112 @@ class NormPartsTeam : protected NormTeam<T, kPacks, 2, kAligned> {
     }
   }
 
-  // Adds up the block's teams, in a fixed order. The ring's memory holds one region of the team's
-  // columns per warp, or per team of several warps.
+  // Adds up the block's teams, in a fixed order.
   __device__ __forceinline__ void StoreParts() {
+    if (kAligned) {
+      StoreVectors();
+    } else {
+      StoreColumns();
+    }
+  }
+
+  const NormBackward<T>& a_;
+  const NormBackwardGrid<T, kCentre>& more_;
+  Values dweight_[kPacks], dbias_[kPacks];
+  C extra_dweight_ = 0, extra_dbias_ = 0;  // of the column outside of packs
+
+ private:
+  using Vector = Pack<C, kPackSize<C>>;
+  using Place = OnChipPack<C, kPackSize<C>>;
+  static constexpr int kVectors = N / kPackSize<C>;  // of a pack
+
+  // Threads that have a region of their own in the ring's memory: a warp's, or a larger team's.
+  __device__ __forceinline__ int PerRegion() const {
+    return more_.team < kWarp ? kWarp : more_.team;
+  }
+  __device__ __forceinline__ C* Part(int kind) const {
+    return more_.parts + (int64_t{unit_} * kKinds + kind) * PartPitch<C>(a_.cols);
+  }
+
+  // Rows of whole packs. A region of the ring's memory: [kinds][vectors of a pack][packs].
+  __device__ __forceinline__ void StoreVectors() {
+    if (more_.team < kWarp) AddGroups();  // which all have the same columns
+    const int regions = static_cast<int>(blockDim.x) / PerRegion();
+    const int step = this->packs_, size = kKinds * kVectors * step;
+    const bool straight = regions == 1 && !more_.last;
+    Place* const memory = reinterpret_cast<Place*>(this->shared_ + kNormScratchBytes);
+    Place* const mine = memory + static_cast<int>(threadIdx.x) / PerRegion() * size;
+    const bool holds = static_cast<int>(threadIdx.x) % PerRegion() < more_.team;
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (!holds || !Has(k)) continue;
+      const int pack = k * more_.team + this->rank_;
+#pragma unroll
+      for (int i = 0; i < kKinds * kVectors; ++i) {
+        const Values& values = i < kVectors ? dweight_[k] : dbias_[k];
+        Vector v;
+        memcpy(&v, values.v + i % kVectors * kPackSize<C>, sizeof(v));
+        if (straight) {
+          StoreVector(i, pack, v);
+        } else {
+          mine[i * step + pack].Put(v);
+        }
+      }
+    }
+    if (straight) return;
+    __syncthreads();
+#pragma unroll 1
+    for (int i = 0; i < kKinds * kVectors; ++i) {
+#pragma unroll 1
+      for (int pack = threadIdx.x; pack < step; pack += blockDim.x) {
+        Vector sum = memory[i * step + pack].Get();
+#pragma unroll 4
+        for (int r = 1; r < regions; ++r) {
+          const Vector v = memory[r * size + i * step + pack].Get();
+#pragma unroll
+          for (int j = 0; j < kPackSize<C>; ++j) sum.v[j] += v.v[j];
+        }
+        if (!more_.last) {
+          StoreVector(i, pack, sum);
+          continue;
+        }
+        const int64_t col = FirstPack() * N + pack * N + i % kVectors * kPackSize<C>;
+#pragma unroll
+        for (int j = 0; j < kPackSize<C>; ++j) StorePart(i / kVectors, col + j, sum.v[j]);
+      }
+    }
+  }
+  __device__ __forceinline__ int64_t FirstPack() const {
+    return int64_t{this->slice()} * more_.team * kPacks;
+  }
+  // Vector i, over kinds, of a pack.
+  __device__ __forceinline__ void StoreVector(int i, int pack, const Vector& v) const {
+    const int kind = i / kVectors;
+    if (!(kind == 0 ? a_.dweight : a_.dbias)) return;
+    const int64_t at = i % kVectors * (a_.cols / N) + FirstPack() + pack;
+    StoreAlignedPack(Part(kind) + at * kPackSize<C>, v);
+  }
+
+  // Other rows. The ring's memory holds the team's columns of each region.
+  __device__ __forceinline__ void StoreColumns() {
     // Of the block's teams, all columns; of a slice, those of its packs.
     const bool sliced = more_.slices > 1;
     const int64_t base = sliced ? column_ - this->rank_ * N : 0;
     const int64_t count = sliced ? int64_t{this->packs_} * N : a_.cols;
-    if (!kAligned && sliced && extra_ >= 0) {
+    if (sliced && extra_ >= 0) {
       StorePart(0, extra_, extra_dweight_);
       if (kCentre) StorePart(1, extra_, extra_dbias_);
     }
-    const int per_region = more_.team < kWarp ? kWarp : more_.team;
     C* const memory = reinterpret_cast<C*>(this->shared_ + kNormScratchBytes);
-    C* const mine = memory + int64_t{static_cast<int>(threadIdx.x) / per_region} * kKinds * count;
-    int groups = per_region / more_.team;
-    const int group = static_cast<int>(threadIdx.x) % per_region / more_.team;
-    if (kAligned && groups > 1) {
-      AddGroups();  // which all have the same columns
-      groups = 1;
-    }
+    C* const mine = memory + int64_t{static_cast<int>(threadIdx.x) / PerRegion()} * kKinds * count;
+    const int groups = PerRegion() / more_.team;
+    const int group = static_cast<int>(threadIdx.x) % PerRegion() / more_.team;
     for (int g = 0; g < groups; ++g) {
       if (group == g) AddToRegion(mine - base, count, g == 0);
       __syncwarp();
     }
     __syncthreads();
-    const int regions = static_cast<int>(blockDim.x) / per_region;
+    const int regions = static_cast<int>(blockDim.x) / PerRegion();
 #pragma unroll 1
     for (int kind = 0; kind < kKinds; ++kind) {
       for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
@@ -84,22 +166,13 @@ class NormPartsTeam : protected NormTeam<T, kPacks, 2, kAligned> {
       }
     }
   }
-
-  const NormBackward<T>& a_;
-  const NormBackwardGrid<T, kCentre>& more_;
-  Values dweight_[kPacks], dbias_[kPacks];
-  C extra_dweight_ = 0, extra_dbias_ = 0;  // of the column outside of packs
-
- private:
   __device__ __forceinline__ void StorePart(int kind, int64_t column, C sum) const {
     void* const gradient = kind == 0 ? a_.dweight : a_.dbias;
     if (!gradient) return;
     if (!more_.last) {
-      more_.parts[(int64_t{unit_} * kKinds + kind) * a_.cols + column] = sum;
-    } else if (a_.float_weight) {
-      static_cast<float*>(gradient)[column] = static_cast<float>(sum);
+      Part(kind)[column] = sum;
     } else {
-      static_cast<T*>(gradient)[column] = ConvertTo<T>(sum);
+      StoreWeightGradient<T>(gradient, a_.float_weight, column, sum);
     }
   }
   // Over the groups of a warp; its first group gets the sums.
@@ -128,7 +201,7 @@ class NormPartsTeam : protected NormTeam<T, kPacks, 2, kAligned> {
 #pragma unroll
       for (int i = 0; i < N; ++i) add(to + i, dweight_[k].v[i], kCentre ? dbias_[k].v[i] : C(0));
     }
-    if (!kAligned && extra_ >= 0 && more_.slices == 1) {
+    if (extra_ >= 0 && more_.slices == 1) {
       add(region + extra_, extra_dweight_, extra_dbias_);
     }
   }

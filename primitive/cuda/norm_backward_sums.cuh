@@ -84,30 +84,63 @@ __global__ void __launch_bounds__(NormPolicy::kSumThreads)
   }
 }
 
-// dweight and dbias from parts[units][kinds][cols], added up in a fixed order. blockIdx.y: which.
+// dweight and dbias from parts[units][kinds] (NormBackwardGrid), added up in a fixed order.
+// blockIdx.y: which. A pack has `vectors` of 16 bytes of C; 1 where columns are in their order.
 template <class Weight, class C>
-__global__ void __launch_bounds__(NormPolicy::kReduceColumns* NormPolicy::kReduceWays)
-    NormReducePartsKernel(const C* parts, int units, int64_t cols, Weight* dweight, Weight* dbias) {
+__global__ void __launch_bounds__(NormPolicy::kReduceLanes* NormPolicy::kReduceWays)
+    NormReducePartsKernel(const C* parts, int units, int64_t cols, int vectors, Weight* dweight,
+                          Weight* dbias) {
   using P = NormPolicy;
-  __shared__ C slots[P::kReduceWays][P::kReduceColumns];
+  constexpr int N = kPackSize<C>, kLanes = P::kReduceLanes, kWays = P::kReduceWays;
+  constexpr int kColumns = kLanes * N;
+  __shared__ C slots[kWays][kColumns];
   WaitForPreviousKernel();
   Weight* gradient = blockIdx.y == 0 ? dweight : dbias;
   if (!gradient) return;
-  const int lane = threadIdx.x % P::kReduceColumns, way = threadIdx.x / P::kReduceColumns;
-  const int64_t col = int64_t{blockIdx.x} * P::kReduceColumns + lane;
-  const int64_t stride = int64_t{gridDim.y} * cols;
-  const C* part = parts + blockIdx.y * cols + col;
-  C sum = 0;
-  if (col < cols) {
-#pragma unroll 8
-    for (int u = way; u < units; u += P::kReduceWays) sum += part[u * stride];
-  }
-  slots[way][lane] = sum;
-  __syncthreads();
-  if (way != 0 || col >= cols) return;
+  const int lane = threadIdx.x % kLanes, way = threadIdx.x / kLanes;
+  const int64_t pitch = PartPitch<C>(cols), stride = int64_t{gridDim.y} * pitch;
+  const int64_t first = int64_t{blockIdx.x} * kColumns + lane * N;
+  const C* part = parts + blockIdx.y * pitch + first + way * stride;
+  Pack<C, N> sum = {};
+  if (first + N <= cols) {
+#pragma unroll 1
+    for (int unit = way; unit < units; unit += P::kReduceUnroll * kWays) {
+      Pack<C, N> more[P::kReduceUnroll];
 #pragma unroll
-  for (int w = 1; w < P::kReduceWays; ++w) sum += slots[w][lane];
-  gradient[col] = ConvertTo<Weight>(sum);
+      for (int u = 0; u < P::kReduceUnroll; ++u) {
+        more[u] = Pack<C, N>{};
+        if (unit + u * kWays < units) more[u] = LoadAlignedPack<N>(part + u * kWays * stride);
+      }
+#pragma unroll
+      for (int u = 0; u < P::kReduceUnroll; ++u) {
+#pragma unroll
+        for (int i = 0; i < N; ++i) sum.v[i] += more[u].v[i];
+      }
+      part += P::kReduceUnroll * kWays * stride;
+    }
+  } else if (first < cols) {  // what is left of the last 16 bytes
+#pragma unroll 1
+    for (int unit = way; unit < units; unit += kWays, part += kWays * stride) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) sum.v[i] += first + i < cols ? part[i] : C(0);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < N; ++i) slots[way][lane * N + i] = sum.v[i];
+  __syncthreads();
+  const int64_t place = int64_t{blockIdx.x} * kColumns + threadIdx.x;
+  if (threadIdx.x >= kColumns || place >= cols) return;
+  C totals[4] = {};  // side by side: one sum would wait for each addition in turn
+#pragma unroll
+  for (int w = 0; w < kWays; ++w) totals[w % 4] += slots[w][threadIdx.x];
+  const C total = (totals[0] + totals[1]) + (totals[2] + totals[3]);
+  const int64_t vector = place / N;
+  int64_t col = place;
+  if (vectors > 1) {
+    const int64_t packs = pitch / (N * vectors);
+    col = (vector % packs * vectors + vector / packs) * N + place % N;
+  }
+  gradient[col] = ConvertTo<Weight>(total);
 }
 
 }  // namespace cuda

@@ -9,7 +9,7 @@
 //   a warp adds up what was posted, over the cluster, and publishes what the row's gradient needs;
 //   the workers compute dx, and what the row adds to the gradients of their columns' weights.
 //
-// A worker adds up a row before it computes dx of the row before, so that nobody waits while sums
+// A worker adds up a row or two ahead of that whose dx it computes, so that nobody waits while sums
 // travel. Its columns are the same in every row, and what they gather stays in registers: for that,
 // a unit visits rows that start at the same distance from a multiple of 16 bytes
 // (norm_wide_rows.cuh).
@@ -41,6 +41,7 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
   using Base::weights_;
   using Base::workers_;
   using typename Base::C;
+  using typename Base::Scratch;
   using typename Base::Sums;
   using typename Base::Values;
   using Factors = NormRowFactors<C>;
@@ -91,9 +92,9 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
     return Has(k) ? left < N ? left : N : 0;
   }
 
-  // Where a row is: its stage, and the low bits of the address of its slice.
+  // Where a row is: its turn and stage, and the low bits of the address of its slice.
   struct Row {
-    int stage;
+    int turn, stage;
     unsigned x, dy;
   };
   __device__ __forceinline__ unsigned Low(const T* row) const {
@@ -102,44 +103,51 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
   }
 
   __device__ __forceinline__ void Work() {
-    int stage = 0, parity = 0, turn = 0;
+    Row next{0, 0, 0, 0};
+    int parity = 0;
 #pragma unroll 1
     for (auto some = rows_.First(); some.There(); rows_.Next(some)) {
-      Base::Slice(some.row);
-      bool whole = true;
-#pragma unroll
-      for (int k = 0; k < kPacks; ++k) {
-        mask_[k] = MaskOf(k);
-        whole = whole && mask_[k] == kWholeMask;
-        KeepWeights(k);
-        ClearOutside(dweight_[k], 0, 0);
-        ClearOutside(dbias_[k], 0, 0);
-      }
-      whole_ = __all_sync(0xffffffffu, whole);
-      Row next{stage, Low(a_.x + some.row * a_.x_stride), Low(a_.dy + some.row * a_.cols)};
+      Start(some);
+      next.x = Low(a_.x + some.row * a_.x_stride), next.dy = Low(a_.dy + some.row * a_.cols);
       Row now = next;
       const auto step_x = static_cast<unsigned>(some.step * a_.x_stride * sizeof(T));
       const auto step_dy = static_cast<unsigned>(some.step * a_.cols * sizeof(T));
-      const int64_t step = some.step * a_.cols;
-      T* out = a_.dx + (some.row - some.step) * a_.cols + Column(0);
+      const auto advance = [&](Row& row) {
+        ++row.turn;
+        if (++row.stage == grid_.stages) row.stage = 0;
+        row.x += step_x, row.dy += step_dy;
+      };
+      T* out = a_.dx + some.row * a_.cols + Column(0);
 #pragma unroll 1
-      for (int i = -1; i < some.count; ++i, out += step) {
+      for (int i = -grid_.ahead; i < some.count; ++i) {
         Forget();
-        if (i + 1 < some.count) AddUp(next, parity, turn & 1);
-        if (i >= 0) Apply(now, turn - 1, out);
-        ++turn;
-        now = next;
-        next.x += step_x, next.dy += step_dy;
-        if (++next.stage == grid_.stages) next.stage = 0, parity ^= 1;
+        if (i + grid_.ahead < some.count) {
+          AddUp(next, parity);
+          advance(next);
+          if (next.stage == 0) parity ^= 1;
+        }
+        if (i < 0) continue;
+        Apply(now, out);
+        advance(now);
+        out += some.step * a_.cols;
       }
-      // There was no row behind the last.
-      --turn;
-      stage = now.stage;
-      if (next.stage == 0) parity ^= 1;
       const int64_t parts = int64_t{some.part} * kKinds;
       if (a_.dweight) StoreParts(parts, dweight_);
       if (kCentre && a_.dbias) StoreParts(parts + 1, dbias_);
     }
+  }
+  __device__ __forceinline__ void Start(const NormWideRows::Some& some) {
+    Base::Slice(some.row);
+    bool whole = true;
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      mask_[k] = MaskOf(k);
+      whole = whole && mask_[k] == kWholeMask;
+      KeepWeights(k);
+      ClearOutside(dweight_[k], 0, 0);
+      ClearOutside(dbias_[k], 0, 0);
+    }
+    whole_ = __all_sync(0xffffffffu, whole);
   }
 
   // Makes the compiler work out anew in each row what follows from these. It would keep all that.
@@ -208,18 +216,24 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
   }
 
   // What the worker's columns give to a row's sums.
-  __device__ __forceinline__ void AddUp(const Row& row, int parity, int half) const {
+  __device__ __forceinline__ void AddUp(const Row& row, int parity) const {
     ClusterBarrier(scratch_.full, row.stage).AwaitBlock(parity);
     const C mean = scratch_.mean[row.stage];
     const NormPacksLie lie = HowLie(row);
     Sums sums = lie == NormPacksLie::kWhole    ? SumsOf<NormPacksLie::kWhole>(row, mean)
                 : lie == NormPacksLie::kMasked ? SumsOf<NormPacksLie::kMasked>(row, mean)
                                                : SumsOf<NormPacksLie::kShifted>(row, mean);
-    sums = ReduceLanes<kWarp>(sums, Plus{});
-    if (threadIdx.x % kWarp == 0) {
-      scratch_.warps[half][threadIdx.x / kWarp] = sums;
-      ClusterBarrier(scratch_.posted, half).Arrive();
+    // The warp that sums has time for the rest.
+    constexpr int kPosts = NormWidePolicy::kPosts;
+#pragma unroll
+    for (int mask = kWarp / 2; mask >= kPosts; mask /= 2) sums = sums + ShuffleXor(sums, mask);
+    const int place = Scratch::Place(row.turn), lane = static_cast<int>(threadIdx.x) % kWarp;
+    if (lane < kPosts) {
+      const int warp = static_cast<int>(threadIdx.x) / kWarp;
+      StoreWords(scratch_.workers[place][warp * kPosts + lane], sums);
     }
+    __syncwarp();
+    if (lane == 0) ClusterBarrier(scratch_.posted, place).Arrive();
   }
   template <NormPacksLie kLie>
   __device__ __forceinline__ Sums SumsOf(const Row& row, C mean) const {
@@ -235,11 +249,11 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
     return sums;
   }
 
-  __device__ __forceinline__ void Apply(const Row& row, int turn, T* out) {
-    const int half = turn & 1;
+  __device__ __forceinline__ void Apply(const Row& row, T* out) {
+    const int place = Scratch::Place(row.turn);
     const C mean = scratch_.mean[row.stage];
-    ClusterBarrier(scratch_.known, half).AwaitBlock(turn >> 1 & 1);
-    const Factors factors = scratch_.row[half];
+    ClusterBarrier(scratch_.known, place).AwaitBlock(Scratch::Parity(row.turn));
+    const Factors factors = scratch_.row[place];
     const NormPacksLie lie = HowLie(row);
     if (lie == NormPacksLie::kWhole) {
       ApplyTo<NormPacksLie::kWhole>(factors, row, mean, out);
@@ -297,7 +311,7 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
   }
 
   __device__ __forceinline__ void StoreParts(int64_t part, const Values (&sums)[kPacks]) const {
-    C* const parts = grid_.parts + part * a_.cols;
+    C* const parts = grid_.parts + part * PartPitch<C>(a_.cols);
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
 #pragma unroll

@@ -54,6 +54,7 @@ cudaError_t LaunchNormWide(const NormWidePlan& plan, const NormBackward<T>& a,
     grid.slices = plan.slices;
     grid.packs = plan.packs;
     grid.stages = plan.stages;
+    grid.ahead = plan.ahead;
     grid.tensor_bytes = plan.tensor_bytes;
     grid.period = plan.period;
     grid.share = static_cast<ComputeType<T>>(1.0 / static_cast<double>(a.cols));

@@ -21,7 +21,10 @@ struct NormFewPolicy {
   static constexpr int kCluster = 8;      // column blocks of a cluster, at most
   static constexpr int kLeastPacks = 32;  // of a row
   static constexpr int64_t MostRows(int pack) { return pack == 8 ? 16384 : 4096; }
-  static constexpr int64_t MostBytes(int pack) { return int64_t{pack == 8 ? 34 : 17} << 20; }
+  // Of x. lean: where the lean kernel is there for more.
+  static constexpr int64_t MostBytes(int pack, int kinds, bool lean) {
+    return int64_t{pack != 8 ? 17 : !lean ? 34 : kinds == 2 ? 17 : 13} << 20;
+  }
 };
 
 // How a backward that moves few bytes is launched (norm_backward_few.cuh).
@@ -40,7 +43,8 @@ inline bool PlanFew(int64_t rows, int64_t cols, const NormTraits& t, const Devic
   using P = NormFewPolicy;
   const int64_t packs = cols / t.pack;
   if (!t.aligned || packs < P::kLeastPacks || packs > 4 * P::kThreads ||
-      rows > P::MostRows(t.pack) || rows * packs * 16 > P::MostBytes(t.pack)) {
+      rows > P::MostRows(t.pack) ||
+      rows * packs * 16 > P::MostBytes(t.pack, t.kinds, t.ServedByLean(limits))) {
     return false;
   }
   // Two packs per thread, unless four leave fewer of a block's threads unused.

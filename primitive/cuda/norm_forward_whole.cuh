@@ -8,241 +8,29 @@
 // found (Chan, Golub and LeVeque; see norm_sums.cuh).
 #pragma once
 
-#include "primitive/cuda/norm_math.cuh"
-#include "primitive/cuda/norm_whole_policy.h"
+#include "primitive/cuda/norm_whole_row.cuh"
 #include "primitive/cuda/warp_exchange.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
 
-template <class T>
-struct NormWhole {
-  using C = ComputeType<T>;
-  NormForward<T> a;
-  C eps, share;  // share: 1 / cols
-  int packs;     // of a row
-  bool plain;    // weight and, for layer_norm, bias are there, of T, aligned to 16 bytes
-};
+// The squares that the warps of a block found in a row, in shared memory.
+template <class C, int kWarps>
+struct WarpSquares {
+  alignas(16) C squares[kWarps];  // 0 where there is no warp
 
-// What some columns come to: their count, their mean as a sum of two, and the squares of their
-// distances from it. rms_norm: the squares alone.
-template <class C>
-struct alignas(16) NormPart {
-  C count = 0, mean = 0, low = 0, squares = 0;
-};
-
-// Threads that hold a row: kTeam lanes, or (0) one or more blocks.
-template <int kTeam>
-inline constexpr bool kIsLanes = kTeam > 0;
-
-// Whether a thread keeps its part of a row in the compute type: layer_norm's as distances from the
-// warp's mean.
-template <class T, int kTeam, bool kResidual, int kPacks>
-inline constexpr bool kHoldsValues = kPackSize<T>* kPacks * sizeof(ComputeType<T>) <=
-                                     (kIsLanes<kTeam> || kResidual ? 64 : 128);
-
-// What a thread holds of a row. Load, Gather and Store follow each other, and AskForWeights comes
-// somewhere before Store. kAhead: packs of weight and bias that wait in registers; each one used
-// makes room for the one that many further on. kFull: every thread has all its packs. kPlain: see
-// NormWhole.
-template <class T, bool kCentre, bool kResidual, int kTeam, int kPacks, int kAhead, bool kFull,
-          bool kPlain>
-class NormWholeRow {
-  using C = ComputeType<T>;
-  static constexpr int N = kPackSize<T>;
-  using Values = Pack<C, N>;
-  using Stowed = StowedPack<T, N>;
-  using Part = NormPart<C>;
-  static constexpr int kLanes = kIsLanes<kTeam> ? kTeam : kWarp;
-
-  static constexpr bool kHold = kHoldsValues<T, kTeam, kResidual, kPacks>;
-  static constexpr bool kTwoWays = !kFull && !kIsLanes<kTeam> && sizeof(T) > 2;
-
- public:
-  // size: threads that hold the row; rank: which of them this one is.
-  __device__ __forceinline__ NormWholeRow(const NormWhole<T>& p, int64_t row, int packs, int rank,
-                                          int size)
-      : p_(p), row_(row), packs_(packs), rank_(rank), size_(size), col_(rank * N) {}
-
-  // Asks for the row; nothing waits for it yet.
-  __device__ __forceinline__ void Load() {
-    LoadPacks(p_.a.x + row_ * p_.a.x_stride, x_);
-    if constexpr (kResidual) LoadPacks(p_.a.residual + row_ * p_.a.cols, residual_);
+  __device__ __forceinline__ void Put(C found) {
+    const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+    const int at = warp + lane * (static_cast<int>(blockDim.x) / kWarp);
+    if (at < kWarps) squares[at] = lane == 0 ? found : C(0);
   }
-  __device__ __forceinline__ void AskForWeights() {
-    step_ = size_ * N;
-    next_ = col_;
-#pragma unroll
-    for (int k = 0; k < kAhead; ++k) AskForWeight(k);
-  }
-
-  // What this warp's columns come to, or those of this group of lanes.
-  __device__ __forceinline__ Part Gather() {
-    if constexpr (kResidual) AddResidual();
-    if constexpr (kHold) {
-#pragma unroll
-      for (int k = 0; k < kPacks; ++k) held_[k] = ConvertPack<C>(x_[k].Get());
-    }
+  // After a barrier. For a few warps this is less than shuffles.
+  __device__ __forceinline__ C Sum() const {
     C sum = 0;
 #pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!Has(k)) continue;
-      const Values v = Value(k);
-#pragma unroll
-      for (int i = 0; i < N; ++i) sum += kCentre ? v.v[i] : v.v[i] * v.v[i];
-    }
-    sum = ReduceLanes<kLanes>(sum, Plus{});
-    Part part;
-    part.squares = sum;
-    if constexpr (kCentre) Centre(sum, part);
-    return part;
+    for (const C& square : squares) sum += square;
+    return sum;
   }
-
-  // row: what the whole row comes to.
-  __device__ __forceinline__ void Store(const Part& row) {
-    const C squares = row.squares < 0 ? C(0) : row.squares;  // it may have been rounded below 0
-    rstd_ = ReciprocalRoot(squares * p_.share + p_.eps);
-    if (rank_ == 0 && packs_ > 0) {
-      if (kCentre && p_.a.mean) p_.a.mean[row_] = row.mean + row.low;
-      if (p_.a.rstd) p_.a.rstd[row_] = rstd_;
-    }
-    if constexpr (kCentre) offset_ = ((mean_ - row.mean) - row.low) * rstd_;
-    uint32_t col = col_;
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k, Advance(col)) {
-      if (!Has(k)) break;  // with `continue` the compiler keeps all columns, and spills
-      Values y = Value(k);
-#pragma unroll
-      for (C& v : y.v) {
-        if (kCentre && !kHold) v -= mean_;
-        v = kCentre ? v * rstd_ + offset_ : v * rstd_;
-      }
-      if (kPlain || p_.a.weight) {
-        const Values w = WeightOf(p_.a.weight, weight_[k % kAhead], col);
-#pragma unroll
-        for (int i = 0; i < N; ++i) y.v[i] *= w.v[i];
-      }
-      if (kPlain ? kCentre : p_.a.bias != nullptr) {
-        const Values b = WeightOf(p_.a.bias, bias_[kCentre ? k % kAhead : 0], col);
-#pragma unroll
-        for (int i = 0; i < N; ++i) y.v[i] += b.v[i];
-      }
-      if (k + kAhead < kPacks) AskForWeight(k + kAhead);
-      StoreAlignedPack<N>(p_.a.y + row_ * p_.a.cols + col, ConvertPack<T>(y));
-    }
-  }
-
- private:
-  __device__ __forceinline__ bool Has(int k) const { return kFull || rank_ + k * size_ < packs_; }
-  __device__ __forceinline__ int Column(int k) const { return col_ + k * size_ * N; }
-  __device__ __forceinline__ Values Value(int k) const {
-    if constexpr (kHold) return held_[k];
-    return ConvertPack<C>(x_[k].Get());
-  }
-  // The compiler would mix predicated loads with the first uses of packs, each of which then waits:
-  // those of a thread that has all its packs are in a block of their own.
-  __device__ __forceinline__ void LoadPacks(const T* from, Stowed (&to)[kPacks]) const {
-    if (kTwoWays && Has(kPacks - 1)) {
-#pragma unroll
-      for (int k = 0; k < kPacks; ++k) to[k] = Stowed::Of(LoadAlignedPack<N>(from + Column(k)));
-    } else {
-#pragma unroll
-      for (int k = 0; k < kPacks; ++k) {
-        if (Has(k)) to[k] = Stowed::Of(LoadAlignedPack<N>(from + Column(k)));
-      }
-    }
-    if constexpr (kTwoWays) {
-#pragma unroll
-      for (Stowed& pack : to) pack.Pin();
-    }
-  }
-  __device__ __forceinline__ void AskForWeight(int k) {
-    if constexpr (!kPlain) return;
-    if (Has(k)) {
-      weight_[k % kAhead] =
-          Stowed::Of(LoadAlignedPack<N>(static_cast<const T*>(p_.a.weight) + next_));
-      if constexpr (kCentre) {
-        bias_[k % kAhead] =
-            Stowed::Of(LoadAlignedPack<N>(static_cast<const T*>(p_.a.bias) + next_));
-      }
-    }
-    Advance(next_);
-  }
-  // To the column of the thread's next pack.
-  __device__ __forceinline__ void Advance(uint32_t& col) const { col += step_; }
-  // The sum is what T holds of it.
-  __device__ __forceinline__ void AddResidual() {
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!Has(k)) continue;
-      Values sum = ConvertPack<C>(x_[k].Get());
-      const Values other = ConvertPack<C>(residual_[k].Get());
-#pragma unroll
-      for (int i = 0; i < N; ++i) sum.v[i] += other.v[i];
-      const Pack<T, N> kept = ConvertPack<T>(sum);
-      x_[k] = Stowed::Of(kept);
-      if (p_.a.sum) StoreAlignedPack<N>(p_.a.sum + row_ * p_.a.cols + Column(k), kept);
-    }
-  }
-
-  // Columns of this warp or group.
-  __device__ __forceinline__ C Count() const {
-    if (kIsLanes<kTeam>) return static_cast<C>(packs_ * N);
-    if (kFull) return C(kWarp * kPacks * N);
-    int count = 0;
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      const int left = packs_ - (rank_ - static_cast<int>(threadIdx.x % kWarp) + k * size_);
-      count += left < 0 ? 0 : left < kWarp ? left : kWarp;
-    }
-    return static_cast<C>(count * N);
-  }
-  __device__ __forceinline__ void Centre(C sum, Part& part) {
-    part.count = Count();
-    const C share = kIsLanes<kTeam>   ? p_.share
-                    : kFull           ? C(1) / (kWarp * kPacks * N)
-                    : part.count == 0 ? C(0)
-                                      : Quotient(C(1), part.count);
-    part.mean = mean_ = sum * share;
-    SumOf<C, 2> sums;  // of the distances, and of their squares
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!Has(k)) continue;
-      Values v = Value(k);
-#pragma unroll
-      for (C& d : v.v) {
-        d -= mean_;
-        if (sizeof(T) > 2) sums.v[0] += d;
-        sums.v[1] += d * d;
-      }
-      if constexpr (kHold) held_[k] = v;
-    }
-    // What is left of the mean. 16-bit elements add up nearly without an error.
-    if constexpr (sizeof(T) > 2) {
-      sums = ReduceLanes<kLanes>(sums, Plus{});
-    } else {
-      sums.v[0] = fma(-part.count, mean_, sum);
-      sums.v[1] = ReduceLanes<kLanes>(sums.v[1], Plus{});
-    }
-    part.low = sums.v[0] * share;
-    part.squares = sums.v[1] - sums.v[0] * part.low;
-  }
-
-  __device__ __forceinline__ Values WeightOf(const void* from, const Stowed& held,
-                                             uint32_t col) const {
-    if constexpr (kPlain) return ConvertPack<C>(held.Get());
-    return LoadWeights<C, N, T>(from, p_.a.float_weight, col, 0, N, C(0));
-  }
-
-  const NormWhole<T>& p_;
-  const int64_t row_;
-  const int packs_, rank_, size_, col_;
-  uint32_t next_ = 0;                   // column of the weights that are asked for next
-  uint32_t step_ = 0;                   // columns from a thread's pack to its next
-  C mean_ = 0, rstd_ = 0, offset_ = 0;  // y = (x - mean) * rstd + offset, before the weight
-  Stowed x_[kPacks], residual_[kPacks];
-  Stowed weight_[kAhead], bias_[kCentre ? kAhead : 1];
-  Values held_[kHold ? kPacks : 1];
 };
 
 // The row of which `count` warps found `parts`: every warp computes the same.
@@ -273,41 +61,102 @@ __device__ __forceinline__ NormPart<C> MergeParts(const NormPart<C>* parts, int 
   return row;
 }
 
-// run(full, plain), as std::bool_constant: see NormWholeRow.
+// run(full, plain), as std::bool_constant: see NormWholeRow. What is run most comes first: rows
+// that take a few microseconds wait for every jump in the code.
 template <bool kMayBeFull, class Run>
 __device__ __forceinline__ void RunWhole(bool full, bool plain, Run&& run) {
-  if (kMayBeFull && full && plain) {
-    run(std::bool_constant<kMayBeFull>{}, std::true_type{});
-    return;
-  }
-  if (plain) {
-    run(std::false_type{}, std::true_type{});
+  if (__builtin_expect(plain, true)) {
+    if (__builtin_expect(kMayBeFull && full, true)) {
+      run(std::bool_constant<kMayBeFull>{}, std::true_type{});
+    } else {
+      run(std::false_type{}, std::true_type{});
+    }
   } else {
     run(std::false_type{}, std::false_type{});
+  }
+}
+
+// rms_norm: the statistics of a block's rows, by neighbouring threads. Whole sectors of 32 bytes
+// cost little, parts of one from several warps 2 % of a copy, for a million rows of 128 columns.
+// layer_norm waits for its own instructions instead, and these are some more.
+template <class C, bool kCentre, int kTeam, class T, class Part>
+__device__ __forceinline__ void StoreRowStatistics(const NormWhole<T>& p, int64_t first,
+                                                   const Part& part) {
+  constexpr int kRows = NormWholePolicy::kLaneThreads / kTeam;
+  if constexpr (kCentre || kRows * sizeof(C) < 32) {
+    part.StoreStatistics();
+  } else {
+    __shared__ C rstd[kRows];
+    if (threadIdx.x % kTeam == 0) rstd[threadIdx.x / kTeam] = part.rstd();
+    __syncthreads();
+    const int i = threadIdx.x;
+    if (i < kRows && first + i < p.a.rows && p.a.rstd) p.a.rstd[first + i] = rstd[i];
   }
 }
 
 // A row per kTeam lanes; the grid covers all rows.
 template <class T, bool kCentre, bool kResidual, int kTeam, int kPacks>
 __global__ void __launch_bounds__(NormWholePolicy::kLaneThreads,
-                                  NormWholePolicy::LaneBlocks<T>(kPacks))
+                                  NormWholePolicy::LaneBlocks<T>(kPacks, kResidual))
     NormLanesKernel(const __grid_constant__ NormWhole<T> p) {
-  constexpr int kRows = kWarp / kTeam;  // of a warp
-  const int64_t first =
-      (int64_t{blockIdx.x} * (NormWholePolicy::kLaneThreads / kWarp) + threadIdx.x / kWarp) * kRows;
-  const int64_t row = first + threadIdx.x % kWarp / kTeam;
-  const bool full = p.packs == kTeam * kPacks && first + kRows <= p.a.rows;
-  RunWhole<kHoldsValues<T, kTeam, kResidual, kPacks>>(full, p.plain, [&](auto full, auto plain) {
+  using C = ComputeType<T>;
+  constexpr int kRows = NormWholePolicy::kLaneThreads / kTeam;  // of a block
+  const int64_t first = int64_t{blockIdx.x} * kRows, row = first + threadIdx.x / kTeam;
+  constexpr bool kMayBeFull = kCentre && kHoldsValues<T, kTeam, kResidual, kPacks>;
+  // Of a warp, not of the block: where the compiler cannot tell that lanes stay together, it leaves
+  // the loads of weights where they are, before the first sum.
+  const int64_t last = first + threadIdx.x / kWarp * (kWarp / kTeam) + kWarp / kTeam;
+  const bool full = p.packs == kTeam * kPacks && last <= p.a.rows;
+  RunWhole<kMayBeFull>(full, p.plain, [&](auto full, auto plain) {
     NormWholeRow<T, kCentre, kResidual, kTeam, kPacks, kPacks, decltype(full)::value,
                  decltype(plain)::value>
         part(p, row, row < p.a.rows ? p.packs : 0, threadIdx.x % kTeam, kTeam);
     part.Load();
     part.AskForWeights();
-    part.Store(part.Gather());
+    if (!kMayBeFull) part.FinishAsking();
+    part.Conclude(part.Gather());
+    StoreRowStatistics<C, kCentre, kTeam>(p, first, part);
+    part.Store();
   });
 }
 
-// A row per block, or per cluster of blocks.
+// A row per block.
+template <class T, bool kCentre, bool kResidual, int kPacks>
+__global__ void __launch_bounds__(NormWholePolicy::kWholeThreads<T>,
+                                  NormWholePolicy::RowBlocks<T, kCentre, kResidual>(kPacks))
+    NormRowKernel(const __grid_constant__ NormWhole<T> p) {
+  using C = ComputeType<T>;
+  constexpr int kWarps = NormWholePolicy::kWholeThreads<T> / kWarp;
+  constexpr int kAhead = NormWholePolicy::kLoneWeightsAhead<T, kCentre, kPacks>;
+  constexpr bool kMayBeFull = kCentre && kHoldsValues<T, 0, kResidual, kPacks>;
+  __shared__ NormPart<C> parts[kCentre ? kWarps : 1];
+  __shared__ WarpSquares<C, kCentre ? 1 : kWarps> squares;
+  const int size = static_cast<int>(blockDim.x);
+  RunWhole<kMayBeFull>(p.packs == size * kPacks, p.plain, [&](auto full, auto plain) {
+    NormWholeRow<T, kCentre, kResidual, 0, kPacks, kAhead, decltype(full)::value,
+                 decltype(plain)::value>
+        part(p, blockIdx.x, p.packs, threadIdx.x, size);
+    part.Load();
+    part.AskForWeights();
+    part.FinishAsking();
+    const NormPart<C> mine = part.Gather();
+    if constexpr (kCentre) {
+      if (threadIdx.x % kWarp == 0) parts[threadIdx.x / kWarp] = mine;
+      __syncthreads();
+      part.Conclude(MergeParts<true>(parts, size / kWarp, p.share));
+    } else {
+      squares.Put(mine.squares);
+      __syncthreads();
+      NormPart<C> row;
+      row.squares = squares.Sum();
+      part.Conclude(row);
+    }
+    part.StoreStatistics();
+    part.Store();
+  });
+}
+
+// A row per cluster of blocks.
 template <class T, bool kCentre, bool kResidual, int kPacks>
 __global__ void __launch_bounds__(NormWholePolicy::kWholeThreads<T>,
                                   NormWholePolicy::kWholeBlocks<T>)
@@ -328,7 +177,9 @@ __global__ void __launch_bounds__(NormWholePolicy::kWholeThreads<T>,
     if (kWithRow) part.AskForWeights();
     exchange.Send(part.Gather());
     if (!kWithRow) part.AskForWeights();
-    part.Store(MergeParts<kCentre>(exchange.Receive(), Exchange::values(), p.share));
+    part.Conclude(MergeParts<kCentre>(exchange.Receive(), Exchange::values(), p.share));
+    part.StoreStatistics();
+    part.Store();
   });
 }
 

@@ -14,37 +14,6 @@ namespace cuda {
 template <class A, bool kCluster, class>
 struct ShiftedShape;  // row_shifted.cuh
 
-// What the norms' algorithms for row.cuh read and write.
-template <class Load_, class Store_>
-struct NormTensors {
-  using Element = typename Load_::Element;
-  using Output = typename Store_::Element;
-  using C = ComputeType<Output>;
-  static constexpr int kPack = kPackSize<Output>, kInputs = 1;
-
-  Load_ load;
-  Store_ store;
-  NormExtras<C> extras;
-
-  template <int N>
-  struct Raw {
-    Pack<Element, N> input[kInputs];
-  };
-
-  __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
-  template <Access kAccess, int N>
-  __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
-    return {{LoadFrom<kAccess, N>(load, row, col)}};
-  }
-  template <class Total>
-  __device__ __forceinline__ void Look(int64_t, Total&) const {}
-  // N of weight or bias, from column col on.
-  template <int N>
-  __device__ __forceinline__ Pack<C, N> Weights(const void* weights, int64_t col) const {
-    return LoadWeights<C, N, Output>(weights, extras.float_weight, col, 0, N, C(0));
-  }
-};
-
 // 16 bytes of weights of T that begin kSkip words and some bits into a word of a frame; kSkip -1:
 // at its start.
 template <class T, int kSkip>
@@ -235,20 +204,28 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
     if (extras.bias) Add(y, this->template Weights<N>(extras.bias, col));
     store.template Store<N>(row, col, y);
   }
-  // A column's weight and bias.
+  // Weight and bias of a thread's columns, first as they lie in memory: converted at once, each
+  // would be waited for before the next one is asked for.
+  template <int kColumns>
   struct ColumnConstants {
-    C weight = 1, bias = 0;
+    C weight[kColumns], bias[kColumns];
   };
-  __device__ __forceinline__ ColumnConstants ConstantsOf(int64_t col) const {
-    ColumnConstants c;
-    if (extras.weight) c.weight = this->template Weights<1>(extras.weight, col).v[0];
-    if (extras.bias) c.bias = this->template Weights<1>(extras.bias, col).v[0];
-    return c;
+  template <int kStep, int kColumns>
+  __device__ __forceinline__ void Ask(int col, ColumnConstants<kColumns>& c) const {
+    AskFor<kStep>(extras.weight, col, c.weight);
+    AskFor<kStep>(extras.bias, col, c.bias);
   }
+  template <int kColumns>
+  __device__ __forceinline__ void Take(ColumnConstants<kColumns>& c) const {
+    TakeOr(C(1), extras.weight, c.weight);
+    TakeOr(C(0), extras.bias, c.bias);
+  }
+  template <int kColumns>
   __device__ __forceinline__ void StoreColumn(int64_t row, int64_t col, const Value<1>& value,
-                                              const Total& total, const ColumnConstants& c) const {
+                                              const Total& total,
+                                              const ColumnConstants<kColumns>& c, int k) const {
     Values<1> y = Normalised(ValuesOf(value.held), total);
-    y.v[0] = y.v[0] * c.weight + c.bias;
+    y.v[0] = y.v[0] * c.weight[k] + c.bias[k];
     store.template Store<1>(row, col, y);
   }
   // The `count` packs of a lane, the first at column col, those of a warp's lanes side by side.
@@ -275,6 +252,43 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
   }
 
  private:
+  static constexpr bool kNarrowWeights = sizeof(Output) == 2;
+  template <int kStep, int kColumns>
+  __device__ __forceinline__ void AskFor(const void* weights, int col, C (&bits)[kColumns]) const {
+    if (!weights) return;
+    const bool narrow = kNarrowWeights && !extras.float_weight;
+#pragma unroll
+    for (int k = 0; k < kColumns; ++k) {
+      const int at = col + k * kStep;
+      if (at >= static_cast<int>(extras.cols)) continue;
+      if constexpr (kNarrowWeights) {
+        uint32_t word;
+        if (narrow)
+          word = static_cast<const uint16_t*>(weights)[at];
+        else
+          word = static_cast<const uint32_t*>(weights)[at];
+        bits[k] = __uint_as_float(word);
+      } else {
+        bits[k] = this->template Weights<1>(weights, at).v[0];
+      }
+    }
+  }
+  template <int kColumns>
+  __device__ __forceinline__ void TakeOr(C missing, const void* weights,
+                                         C (&bits)[kColumns]) const {
+#pragma unroll
+    for (int k = 0; k < kColumns; ++k) {
+      if (!weights) bits[k] = missing;
+      if constexpr (kNarrowWeights) {
+        if (weights && !extras.float_weight) {
+          const uint16_t low = static_cast<uint16_t>(__float_as_uint(bits[k]));
+          Output weight;
+          memcpy(&weight, &low, sizeof(weight));
+          bits[k] = ConvertTo<C>(weight);
+        }
+      }
+    }
+  }
   template <int N>
   static __device__ __forceinline__ Values<N> ValuesOf(const Values<N>& value) {
     return value;

@@ -216,6 +216,23 @@ __device__ __forceinline__ Pack<C, N> LoadWeights(const void* weights, bool is_f
   return LoadWeightsOf<C, N>(static_cast<const T*>(weights) + col, first, last, missing);
 }
 
+// An element of the gradient of a weight or bias, of T or float32.
+template <class T>
+__device__ __forceinline__ void StoreWeightGradient(void* gradient, bool is_float, int64_t col,
+                                                    ComputeType<T> v) {
+  if (is_float) {
+    static_cast<float*>(gradient)[col] = static_cast<float>(v);
+  } else {
+    static_cast<T*>(gradient)[col] = ConvertTo<T>(v);
+  }
+}
+
+// Elements between two rows of parts, which start at multiples of 16 bytes.
+template <class C>
+__host__ __device__ constexpr int64_t PartPitch(int64_t cols) {
+  return (cols + kPackSize<C> - 1) / kPackSize<C> * kPackSize<C>;
+}
+
 template <int N, class C>
 __device__ __forceinline__ void ClearOutside(Pack<C, N>& pack, int first, int last) {
 #pragma unroll

@@ -9,6 +9,9 @@
 // registers. What a team is depends on the row's packs of 16 bytes:
 //
 //   packs                       team                         packs per thread
+//   a kernel of its own (norm_backward_lean.cuh) for rows of whole packs of up to 4-byte elements:
+//   kLeanFewLanes * many on     1 to 16 warps                many or 4, up to kThreads * 4 packs
+//   others:
 //   up to kFewPacks             1 to kFewPacks lanes         1
 //   up to kThreads * many       1 lane to 16 warps           many: 16 columns' worth, at most 4
 //   up to kBlockPacks           16 warps                     4
@@ -43,8 +46,19 @@ struct NormPolicy {
   static constexpr int kSumUnroll = 2;          // packs of x and of dy in flight per thread
   static constexpr int kSumMinPacks = 1024;     // worth a block
   static constexpr int kMaxChunks = 1024;
-  static constexpr int kReduceColumns = 32;  // of a block that adds up the blocks' parts
-  static constexpr int kReduceWays = 16;
+  static constexpr int kReduceLanes = 16;  // of 16 bytes, of a block that adds up the parts
+  static constexpr int kReduceWays = 64;
+  static constexpr int kReduceUnroll = 3;  // parts on their way to a thread
+  // The lean kernel. More stages than three make a launch's first row late: 22.0 us with
+  // three, 24.4 with eight for 1024 x 7168 in half.
+  static constexpr int kLeanStages = 3;
+  static constexpr int kLeanWarps = 16;     // of a team, at most
+  static constexpr int kLeanFewLanes = 16;  // of a warp that have all their packs, at least
+  static constexpr int kLeanManyRows = 32;  // for each multiprocessor
+  static constexpr int kLeanBarrierBytes = 8 * kLeanStages;     // of a team
+  static constexpr int kLeanSumBytes = 2 * 4 * kLeanWarps * 4;  // the same
+  static constexpr int kCorrectColumns = 32;                    // see norm_backward_few.cuh
+  static constexpr int kCorrectWays = 16;
 };
 
 // What of a kernel of teams its plan depends on.
@@ -59,8 +73,11 @@ struct NormTraits {
   int scratch_bytes = 0;  // shared memory needed besides
   bool aligned = false;   // every row of every tensor starts at a multiple of 16 bytes
   bool lines = false;     // ... of 128 bytes, which bulk copies like
+  bool lean = false;      // the lean kernel (norm_backward_lean.cuh) serves such rows, if they fit
   bool packs_weight = false;  // may keep the weight as it is in memory, for four packs
-  int period = 1;             // rows after which all tensors' lie alike again
+  // Whether it serves them on this device: it needs bulk copies.
+  bool ServedByLean(const DeviceLimits& limits) const { return lean && aligned && limits.clusters; }
+  int period = 1;  // rows after which all tensors' lie alike again
 };
 
 struct NormPlan {
@@ -69,6 +86,7 @@ struct NormPlan {
   int threads = 0;       // of a block: a whole number of teams
   int64_t slices = 1;    // blocks that share a row
   bool cluster = false;  // ... as a cluster; else they read the row's sums
+  bool lean = false;     // of the lean kernel
   int stages = 0;        // of the ring
   int slack = 0;         // bytes of a tensor's row in a stage beside those of its packs
   bool packed_weight = false;
@@ -125,6 +143,55 @@ inline void ShapeTeam(int64_t packs, const NormTraits& t, NormPlan* plan) {
   plan->threads = plan->team;
 }
 
+// Fewer teams per block where there are not rows enough for all; and the blocks.
+inline void FillDevice(int64_t rows, const DeviceLimits& limits, NormPlan* plan) {
+  const int64_t teams = CeilDiv(rows, limits.multiprocessors);
+  if (teams < plan->teams()) {
+    const int64_t whole = plan->team > 32 ? plan->team : 32;
+    plan->threads = static_cast<int>(CeilDiv(teams * plan->team, whole) * whole);
+  }
+  plan->units = CeilDiv(rows, plan->teams());
+  if (plan->units > limits.multiprocessors) plan->units = limits.multiprocessors;
+}
+
+// Shared memory of the lean kernel's teams for barrier objects and sums.
+constexpr int LeanScratchBytes(int teams) {
+  return (teams * (NormPolicy::kLeanBarrierBytes + NormPolicy::kLeanSumBytes) + 127) / 128 * 128;
+}
+
+// False: the rows are not for the lean kernel.
+inline bool PlanLean(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLimits& limits,
+                     NormPlan* plan) {
+  using P = NormPolicy;
+  if (!t.ServedByLean(limits) || packs < P::kLeanFewLanes * t.many || packs > 4 * P::kThreads ||
+      rows > INT32_MAX / 2) {
+    return false;
+  }
+  *plan = NormPlan();
+  plan->lean = true;
+  // Many rows make up for the latency of more packs per thread, where these leave fewer idle.
+  if (packs > int64_t{t.many} * P::kThreads || rows > P::kLeanManyRows * limits.multiprocessors) {
+    ShapeTeam(packs, t, plan);
+  } else {
+    plan->packs = t.many;
+    plan->team = static_cast<int>(32 * CeilDiv(packs, 32 * t.many));
+  }
+  plan->threads = ThreadsOfTeams(plan->team);
+  FillDevice(rows, limits, plan);
+  const int64_t slots = int64_t{plan->packs} * plan->threads;
+  const int64_t weights = t.kinds == 2 && plan->packs * t.pack > 16 ? slots * 16 : 0;
+  const int64_t fixed = LeanScratchBytes(plan->teams()) + weights;
+  plan->slack = t.lines ? 0 : 128;
+  const int64_t stage = t.inputs * (slots * 16 + int64_t{plan->teams()} * plan->slack);
+  const int64_t parts = t.kinds * slots * t.pack * t.compute_bytes;
+  int64_t stages = (limits.shared_per_block - fixed) / stage;
+  if (stages > P::kLeanStages) stages = P::kLeanStages;
+  plan->stages = static_cast<int>(stages);
+  plan->shared = fixed + stages * stage;
+  if (plan->shared < t.scratch_bytes + parts) plan->shared = t.scratch_bytes + parts;
+  return stages >= 2 && plan->shared <= limits.shared_per_block;
+}
+
 // Rows in slices whose sums a kernel computes beforehand.
 inline NormPlan PlanSlices(int64_t rows, int64_t packs, const NormTraits& t,
                            const DeviceLimits& limits) {
@@ -160,7 +227,6 @@ inline NormPlan PlanTeams(int64_t rows, int64_t packs, const NormTraits& t,
                           const DeviceLimits& limits) {
   using P = NormPolicy;
   NormPlan plan;
-  const int multiprocessors = limits.multiprocessors;
   // The columns in front of the packs and behind them are a lane's each.
   int lanes = 1;
   while (!t.aligned && lanes < 2 * (t.pack - 1)) lanes *= 2;
@@ -173,14 +239,7 @@ inline NormPlan PlanTeams(int64_t rows, int64_t packs, const NormTraits& t,
     ShapeTeam(packs, t, &plan);
     plan.threads = ThreadsOfTeams(plan.team);
   }
-  // Fewer teams per block where there are not rows enough for all.
-  const int64_t teams = CeilDiv(rows, multiprocessors);
-  if (teams < plan.teams()) {
-    plan.threads = static_cast<int>(CeilDiv(teams * plan.team, plan.team > 32 ? plan.team : 32) *
-                                    (plan.team > 32 ? plan.team : 32));
-  }
-  plan.units = CeilDiv(rows, plan.teams());
-  if (plan.units > multiprocessors) plan.units = multiprocessors;
+  FillDevice(rows, limits, &plan);
   return plan;
 }
 
@@ -196,6 +255,7 @@ bool PlanOnChip(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLi
                 const MaxClusters& max_clusters, NormPlan* plan) {
   using P = NormPolicy;
   const int64_t capacity = P::kBlockPacks;
+  if (PlanLean(rows, packs, t, limits, plan)) return true;
   if (packs <= capacity) {
     *plan = PlanTeams(rows, packs, t, limits);
     if (FitStages(t, limits, plan)) return true;

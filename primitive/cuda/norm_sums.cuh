@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the norms' forward knows of some columns, and how two parts of a row merge.
+// What the norms' forward knows of some columns, how two parts of a row merge, and what the
+// algorithms for row.cuh read and write.
 //
 // A mean rounded to its type is not enough where the row's spread is tiny beside it, so the centre
 // is a pair: `mean`, and `low`, the mean of what is left once `mean` is subtracted.
 #pragma once
 
 #include "primitive/cuda/norm_math.cuh"
+#include "primitive/cuda/row_io.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -113,6 +115,37 @@ struct NormExtras {
   C* rstd = nullptr;
   C eps = 0;
   C share = 0;  // 1 / cols
+};
+
+// What the norms' algorithms for row.cuh read and write.
+template <class Load_, class Store_>
+struct NormTensors {
+  using Element = typename Load_::Element;
+  using Output = typename Store_::Element;
+  using C = ComputeType<Output>;
+  static constexpr int kPack = kPackSize<Output>, kInputs = 1;
+
+  Load_ load;
+  Store_ store;
+  NormExtras<C> extras;
+
+  template <int N>
+  struct Raw {
+    Pack<Element, N> input[kInputs];
+  };
+
+  __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
+  template <Access kAccess, int N>
+  __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
+    return {{LoadFrom<kAccess, N>(load, row, col)}};
+  }
+  template <class Total>
+  __device__ __forceinline__ void Look(int64_t, Total&) const {}
+  // N of weight or bias, from column col on.
+  template <int N>
+  __device__ __forceinline__ Pack<C, N> Weights(const void* weights, int64_t col) const {
+    return LoadWeights<C, N, Output>(weights, extras.float_weight, col, 0, N, C(0));
+  }
 };
 
 }  // namespace cuda

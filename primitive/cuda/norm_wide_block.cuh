@@ -12,6 +12,28 @@
 namespace oneflow_lite {
 namespace cuda {
 
+// The compiler would move these structs in pieces.
+template <class Sums>
+__device__ __forceinline__ Sums LoadWords(const Sums& from) {
+  uint4 words[sizeof(Sums) / kPackBytes];
+#pragma unroll
+  for (size_t i = 0; i < sizeof(Sums) / kPackBytes; ++i) {
+    words[i] = reinterpret_cast<const uint4*>(&from)[i];
+  }
+  Sums sums;
+  memcpy(&sums, words, sizeof(Sums));
+  return sums;
+}
+template <class Sums>
+__device__ __forceinline__ void StoreWords(Sums& to, const Sums& sums) {
+  uint4 words[sizeof(Sums) / kPackBytes];
+  memcpy(words, &sums, sizeof(Sums));
+#pragma unroll
+  for (size_t i = 0; i < sizeof(Sums) / kPackBytes; ++i) {
+    reinterpret_cast<uint4*>(&to)[i] = words[i];
+  }
+}
+
 // dx = dy * w * rstd + v * by_v + constant; x_hat = v * rstd + offset (norm_math.cuh).
 template <class C>
 struct alignas(16) NormRowFactors {
@@ -22,12 +44,17 @@ struct alignas(16) NormRowFactors {
 template <class C, class Sums>
 struct alignas(128) NormWideScratch {
   using P = NormWidePolicy;
-  Sums warps[2][P::kMaxWorkers / kWarp];  // of a row and the next one, in turn
-  Sums slices[2][kMaxClusterBlocks];
-  NormRowFactors<C> row[2];
+  static constexpr int kTurns = 4;  // rows whose sums are under way, at most, and one more
+  Sums workers[kTurns][P::kMaxWorkers / kWarp * P::kPosts];
+  Sums slices[kTurns][kMaxClusterBlocks];
+  NormRowFactors<C> row[kTurns];
   C mean[P::kMaxStages];
   uint64_t full[P::kMaxStages], free[P::kMaxStages];
-  uint64_t posted[2], sent[2], known[2];
+  uint64_t posted[kTurns], sent[kTurns], known[kTurns];
+
+  // A turn's place, and the parity of its barriers.
+  __device__ __forceinline__ static int Place(int turn) { return turn & (kTurns - 1); }
+  __device__ __forceinline__ static int Parity(int turn) { return turn / kTurns & 1; }
 };
 
 // A number of each row (mean, rstd), which a warp asks for long before it is used: alone it would
@@ -83,10 +110,10 @@ class NormWideBlock {
       ClusterBarrier(scratch_.free, s).Init(warps);
     }
 #pragma unroll 1
-    for (int half = 0; half < 2; ++half) {
-      ClusterBarrier(scratch_.posted, half).Init(warps);
-      ClusterBarrier(scratch_.sent, half).Init();
-      ClusterBarrier(scratch_.known, half).Init();
+    for (int i = 0; i < Scratch::kTurns; ++i) {
+      ClusterBarrier(scratch_.posted, i).Init(warps);
+      ClusterBarrier(scratch_.sent, i).Init();
+      ClusterBarrier(scratch_.known, i).Init();
     }
     PublishToCopies();
   }
@@ -125,25 +152,29 @@ class NormWideBlock {
 
   // By the warp that sums.
   __device__ __forceinline__ void SumRows() const {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp, warps = workers_ / kWarp;
+    const int lane = static_cast<int>(threadIdx.x) % kWarp,
+              posts = workers_ / kWarp * NormWidePolicy::kPosts;
     int turn = 0;
 #pragma unroll 1
     for (auto some = rows_.First(); some.There(); rows_.Next(some)) {
       NormRowNumbers<C> rstds(a_.rstd, some);
 #pragma unroll 1
       for (int i = 0; i < some.count; ++i, ++turn) {
-        const int half = turn & 1, parity = turn >> 1 & 1;
+        const int place = Scratch::Place(turn), parity = Scratch::Parity(turn);
         const C rstd = rstds.At(i);
-        ClusterBarrier(scratch_.posted, half).AwaitBlock(parity);
+        ClusterBarrier(scratch_.posted, place).AwaitBlock(parity);
         Sums sums;
-        if (lane < warps) sums = scratch_.warps[half][lane];
+#pragma unroll 1
+        for (int post = lane; post < posts; post += kWarp) {
+          sums = sums + LoadWords(scratch_.workers[place][post]);
+        }
         sums = ReduceLanes<kWarp>(sums, Plus{});
-        if (grid_.slices > 1) sums = SumOfSlices(sums, half, parity);
+        if (grid_.slices > 1) sums = SumOfSlices(sums, place, parity);
         if (lane == 0) {
           const NormGradient<T, kCentre, kFromOutput> g(sums, rstd, grid_.share);
-          scratch_.row[half] = {g.rstd, g.scale * g.by_x_hat, g.offset * g.by_x_hat + g.constant,
-                                g.offset};
-          ClusterBarrier(scratch_.known, half).Arrive();
+          scratch_.row[place] = {g.rstd, g.scale * g.by_x_hat, g.offset * g.by_x_hat + g.constant,
+                                 g.offset};
+          ClusterBarrier(scratch_.known, place).Arrive();
         }
       }
     }
@@ -203,17 +234,17 @@ class NormWideBlock {
     return span;
   }
 
-  // A half is written again in the turn after next: by then, all blocks have read it, because they
-  // sent their sums of the turn in between after that.
-  __device__ __forceinline__ Sums SumOfSlices(const Sums& mine, int half, int parity) const {
+  // A place is written again four turns later: by then, all blocks have read it, because they sent
+  // their sums of the turns in between after that.
+  __device__ __forceinline__ Sums SumOfSlices(const Sums& mine, int place, int parity) const {
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
-    const ClusterBarrier sent(scratch_.sent, half);
+    const ClusterBarrier sent(scratch_.sent, place);
     if (lane == 0) sent.Expect(grid_.slices * static_cast<int>(sizeof(Sums)));
-    Sums* const slots = scratch_.slices[half];
+    Sums* const slots = scratch_.slices[place];
     if (lane < grid_.slices) sent.Send(slots + internal::ClusterRank(), lane, mine);
     sent.Await(parity);
     Sums sums;
-    if (lane < grid_.slices) sums = slots[lane];
+    if (lane < grid_.slices) sums = LoadWords(slots[lane]);
     return ReduceLanes<kWarp>(sums, Plus{});
   }
 };

@@ -20,10 +20,14 @@ struct NormWidePolicy {
   static constexpr int kOtherThreads = 64;  // a warp that copies and one that sums
   static constexpr int kMaxStages = 8;      // of the ring
   static constexpr int kMinStages = 3;      // two rows at work, one on its way
+  static constexpr int kFarStages = 5;      // three rows at work, two on their way
+  static constexpr int kPosts = 8;          // lanes of a warp that post sums
   static constexpr int kLineMask = 112;     // which word of a line of 128 bytes an address is in
   static constexpr int kLineBytes = 128;
+  static constexpr int kReservedBytes = 1024;  // of shared memory, of each block
   static constexpr int kMinRows = 16;
-  static constexpr int kMinPacks = 512;  // of a row
+  static constexpr int kMinTurns = 8;   // rows of a block, for a second one per multiprocessor
+  static constexpr int kMinPacks = 640;  // of a row
 };
 
 // Packs of a worker: 16 columns.
@@ -35,6 +39,7 @@ struct NormWidePlan {
   int packs = 0;         // of a slice
   int workers = 0;       // threads of a block that compute
   int stages = 0;        // of the ring
+  int ahead = 1;         // rows between that which is added up and that whose dx is computed
   int tensor_bytes = 0;  // of a slice of x or dy in a stage
   int period = 1;        // see NormWideRows
   int64_t units = 0;     // blocks or clusters, which share out the rows
@@ -42,6 +47,15 @@ struct NormWidePlan {
 
   int64_t parts() const { return units + period - 1; }
 };
+
+// Of blocks that are a row's only one: as many as the registers have room for, and rows to visit.
+inline int64_t BlocksPerMultiprocessor(int64_t workers, int64_t rows, const DeviceLimits& limits) {
+  using P = NormWidePolicy;
+  int64_t blocks = (P::kMaxWorkers + P::kOtherThreads) / (workers + P::kOtherThreads);
+  const int64_t most = rows / (P::kMinTurns * limits.multiprocessors);
+  if (blocks > most) blocks = most;
+  return blocks > 1 ? blocks : 1;
+}
 
 // A plan with so many slices; false where they do not fit. max_clusters as in PlanOnChip.
 template <class MaxClusters>
@@ -57,12 +71,16 @@ bool PlanWideAs(int slices, int64_t rows, int64_t cols, const NormTraits& t,
   plan->packs = static_cast<int>(each);
   plan->workers = static_cast<int>(workers);
   plan->tensor_bytes = static_cast<int>(CeilDiv(each, 8) + 1) * P::kLineBytes;
+  const int64_t blocks = slices == 1 ? BlocksPerMultiprocessor(workers, rows, limits) : 1;
+  int64_t room = limits.shared_per_multiprocessor / blocks - P::kReservedBytes;
+  if (room > limits.shared_per_block) room = limits.shared_per_block;
   const int64_t fixed = t.scratch_bytes + t.weights * workers * t.many * t.pack * t.compute_bytes;
-  const int64_t stages = (limits.shared_per_block - fixed) / (2 * plan->tensor_bytes);
+  const int64_t stages = (room - fixed) / (2 * plan->tensor_bytes);
   plan->stages = static_cast<int>(stages < P::kMaxStages ? stages : P::kMaxStages);
   if (plan->stages < P::kMinStages) return false;
+  plan->ahead = plan->stages < P::kFarStages ? 1 : 2;
   plan->shared = fixed + int64_t{2} * plan->stages * plan->tensor_bytes;
-  plan->units = slices == 1 ? limits.multiprocessors : max_clusters(slices);
+  plan->units = slices == 1 ? blocks * limits.multiprocessors : max_clusters(slices);
   if (plan->units > rows) plan->units = rows;
   plan->period = plan->units == rows || plan->units % t.period == 0 ? 1 : t.period;
   return plan->units > 0;

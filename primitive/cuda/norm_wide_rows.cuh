@@ -16,6 +16,7 @@ struct NormWideGrid {
   int slices;        // of a row: blocks of a cluster
   int packs;         // of a slice
   int stages;        // of the ring
+  int ahead;         // rows between that which is added up and that whose dx is computed
   int tensor_bytes;  // of a slice of x or dy in a stage
   int period;        // see NormWideRows
   C share;           // 1 / cols

@@ -34,16 +34,18 @@
 //   A At(row)                 the algorithm for that row alone, its addresses worked out
 //   int64_t Seen(row, cols)   columns that are read: raw is undefined in packs behind them
 //   bool IsAlignedEverywhere()   on the host: whether IsAligned is known to hold for every row
-//   bool IsWhole(cols)        on the host: whether all rows are whole packs and start at one
+//   bool IsWhole(cols)        on the host: whether all rows are whole packs and start at one; with
+//                             two inputs kFewOperations says that no exponentials are taken
 //   Kept, Kept Keep()         on the host: the same algorithm with values that take more registers
 //                             and fewer instructions, for whole rows; who has it is served by the
 //                             kernels of row_whole_policy.h where C is not double
 //   kShifts; WordFrame Frame(input, row, col)    rows that lie differently: see row_io.cuh. Then
 //                             row_shifted.cuh holds them in registers, and asks besides for
 //     Narrow()                on the host: the algorithm for a row read column by column
-//                             (row_columns.cuh), which may have ColumnConstants, what a column has
-//                             in all rows: ColumnConstants ConstantsOf(col), and instead of Store
-//                             StoreColumn(row, col, value, total, constants)
+//                             (row_columns.cuh), which may have ColumnConstants<n>, what n columns
+//                             of a thread have in all rows: Ask<step>(col, constants) for them with
+//                             the row, Take(constants) once its sums are known, and instead of
+//                             Store StoreColumn(row, col, value, total, constants, k)
 //     InRegisters<kWide>()    on the host: the algorithm it uses instead of this one, and
 //     bool LiesAlike()        whether IsAligned is known to hold for every row
 //     SetColumns(n, Total&)   once rows are in parts: this one has n columns
@@ -54,6 +56,7 @@
 #pragma once
 
 #include "primitive/cuda/launch.cuh"
+#include "primitive/cuda/row_group_launch.cuh"
 #include "primitive/cuda/row_registers.cuh"
 #include "primitive/cuda/row_shifted.cuh"
 #include "primitive/cuda/row_streamed.cuh"
@@ -61,36 +64,6 @@
 
 namespace oneflow_lite {
 namespace cuda {
-
-namespace internal {
-
-// Calls f(GroupShape) for the plan's one of the seven instances of the group tier.
-template <int kLanes, int kPacks>
-struct GroupShape {
-  static constexpr int lanes = kLanes, packs = kPacks;
-};
-template <class F>
-cudaError_t VisitGroupShape(const RowPlan& plan, F&& f) {
-  switch (plan.lanes * plan.packs) {
-    case 4:
-      return f(GroupShape<4, 1>{});
-    case 8:
-      return f(GroupShape<8, 1>{});
-    case 16:
-      return f(GroupShape<8, 2>{});
-    case 32:
-      return f(GroupShape<16, 2>{});
-    case 64:
-      return f(GroupShape<16, 4>{});
-    case 128:
-      return f(GroupShape<32, 4>{});
-    default:
-      return f(GroupShape<32, 8>{});
-  }
-}
-static_assert(RowPolicy::kGroupPacks == 8, "VisitGroupShape lists the shapes");
-
-}  // namespace internal
 
 // Bytes of workspace, aligned to 16, that rows x cols can make use of; often none.
 template <class A>
@@ -110,13 +83,6 @@ struct KnowsAlignment<A, std::void_t<decltype(&A::IsAlignedEverywhere)>> : std::
 // Whether rows in registers are row_shifted.cuh's.
 template <bool kAligned, class A>
 inline constexpr bool kShifted = !kAligned && Shifts<A>::value;
-
-// Packs of a lane. Blocks take over from 4 where they serve whole rows: others of 1025 to 2048
-// columns of half are as fast in them (0.95 to 0.98), and a kernel is saved.
-template <class A, bool kAligned>
-inline constexpr int MostGroupPacks =
-    kAligned&& HasWholeBlocks<A>&& A::kPack == 8 ? RowPolicy::kGroupPacks / 2
-                                                 : GroupPacks<A, kAligned>;
 
 // kAligned: whether every row is known to be read as it lies.
 template <bool kAligned, class A>
@@ -161,46 +127,6 @@ cudaError_t TraitsOf(int64_t cols, const DeviceLimits& limits, void* workspace, 
 }
 
 template <bool kAligned, class A>
-cudaError_t LaunchGroups(const RowPlan& plan, const A& a, int64_t rows, int64_t cols,
-                         cudaStream_t stream) {
-  return VisitGroupShape(plan, [&](auto shape) {
-    using Shape = decltype(shape);
-    constexpr int kThreads = RowPolicy::kGroupThreads, kMost = MostGroupPacks<A, kAligned>;
-    constexpr int kPacks = Shape::packs < kMost ? Shape::packs : kMost;
-    const int64_t blocks = CeilDiv(rows, kThreads / Shape::lanes);
-    if constexpr (MayBeWhole<A>::value) {
-      if constexpr (!HasWholeBlocks<A> || Shape::packs < 8) {
-        if (a.IsWhole(cols)) {
-          return LaunchWholeGroups<Shape::lanes, Shape::packs>(a, rows, cols, stream);
-        }
-      }
-    }
-    return Launch(RowGroupKernel<Shape::lanes, kPacks, A, kAligned>, blocks, kThreads, 0, stream, a,
-                  rows, cols);
-  });
-}
-
-// Narrow rows that lie alike, of an algorithm that has another one for registers because its
-// weights do not: 49152 x 301 of half, rms_norm 0.79 of a copy, 0.65 with a row per warp.
-template <class A>
-bool IsAlikeGroup(const A& a, int64_t cols) {
-  const int64_t least = sizeof(typename A::Output) == 2 ? kMostColumns / 2 : kMostColumns;
-  return cols > least && cols / A::kPack <= 64 && a.LiesAlike();
-}
-template <class A>
-cudaError_t LaunchAlikeGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
-  const auto launch = [&](auto shape) {
-    constexpr int kLanes = decltype(shape)::lanes, kThreads = RowPolicy::kGroupThreads;
-    return Launch(RowGroupKernel<kLanes, decltype(shape)::packs, A, true>,
-                  CeilDiv(rows, kThreads / kLanes), kThreads, 0, stream, a, rows, cols);
-  };
-  const int64_t packs = cols / A::kPack;
-  if (packs <= 16) return launch(GroupShape<8, 2>{});
-  if (packs <= 32) return launch(GroupShape<16, 2>{});
-  return launch(GroupShape<16, 4>{});
-}
-
-template <bool kAligned, class A>
 cudaError_t LaunchBlocks(const RowPlan& plan, const A& a, int64_t rows, int64_t cols,
                          cudaStream_t stream) {
   using Shape = BlockShape<A, kAligned>;
@@ -234,9 +160,10 @@ cudaError_t LaunchBlocks(const RowPlan& plan, const A& a, int64_t rows, int64_t 
 template <bool kAligned, class A>
 cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
                          cudaStream_t stream, void* workspace) {
-  if constexpr (kAligned && HasWholeBlocks<A>) {
+  if constexpr (kAligned && (HasWholeBlocks<A> || HasHeavyBlocks<A>)) {
     cudaError_t launched = cudaSuccess;
-    if (cols > kWarp * 4 * A::kPack && a.IsWhole(cols) &&
+    constexpr int kMost = HasWholeBlocks<A> ? 4 : MostGroupPacks<A, kAligned>;
+    if (cols > kWarp * kMost * A::kPack && a.IsWhole(cols) &&
         LaunchWholeBlocks(a, rows, cols, limits, stream, &launched)) {
       return launched;
     }
@@ -253,11 +180,6 @@ cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLim
         }
         return LaunchShiftedGroups(RegistersOf<false>(a), rows, cols, stream);
       } else {
-        if constexpr (Shifts<A>::value && (A::kInputs == 1 || sizeof(typename A::Element) == 2)) {
-          if (cols <= kFewColumns && !a.IsWhole(cols)) {
-            return LaunchColumns(NarrowOf(a), rows, cols, stream);
-          }
-        }
         return LaunchGroups<kAligned>(plan, a, rows, cols, stream);
       }
     case RowTier::kBlock:

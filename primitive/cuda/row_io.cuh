@@ -198,25 +198,26 @@ __device__ __forceinline__ Pack<typename L::Element, N> LoadFrom(const L& load, 
 
 // A row cut into whole aligned packs and the few columns before (head) and after them (tail). The
 // columns outside packs are dealt out one by one: extra e < extras() lies at column Column(e).
-template <int N>
+// Index: int where rows are known to be short enough.
+template <int N, class Index = int64_t>
 struct RowSpan {
   int head, tail;
-  int64_t packs;
+  Index packs;
 
-  __device__ __forceinline__ RowSpan(int first_boundary, int64_t cols) {
+  __device__ __forceinline__ RowSpan(int first_boundary, Index cols) {
     head = first_boundary < cols ? first_boundary : static_cast<int>(cols);
     packs = (cols - head) / N;
     tail = static_cast<int>(cols - head - packs * N);
   }
   __device__ __forceinline__ RowSpan() : head(0), tail(0), packs(0) {}  // no columns at all
   __device__ __forceinline__ int extras() const { return head + tail; }
-  __device__ __forceinline__ int64_t Column(int e) const { return e < head ? e : packs * N + e; }
-  __device__ __forceinline__ int64_t PackColumn(int64_t p) const { return head + p * N; }
+  __device__ __forceinline__ Index Column(int e) const { return e < head ? e : packs * N + e; }
+  __device__ __forceinline__ Index PackColumn(Index p) const { return head + p * N; }
 };
 
 // Pack p of a row, by the fastest way that serves it.
-template <bool kAligned, class A, int N>
-__device__ __forceinline__ auto LoadPackOf(const A& a, int64_t row, const RowSpan<N>& span,
+template <bool kAligned, class A, int N, class Index>
+__device__ __forceinline__ auto LoadPackOf(const A& a, int64_t row, const RowSpan<N, Index>& span,
                                            int64_t p) {
   const int64_t col = span.PackColumn(p);
   if constexpr (kAligned) return a.template Load<Access::kAligned, N>(row, col);

@@ -35,9 +35,9 @@ __device__ __forceinline__ int64_t SeenOf(const A& a, int64_t row, int64_t cols)
   return cols;
 }
 // Of a row's packs, those that hold columns before `seen`.
-template <int N>
-__device__ __forceinline__ int64_t PacksSeen(const RowSpan<N>& span, int64_t seen) {
-  const int64_t packs = seen <= span.head ? 0 : (seen - span.head + N - 1) / N;
+template <int N, class Index>
+__device__ __forceinline__ Index PacksSeen(const RowSpan<N, Index>& span, Index seen) {
+  const Index packs = seen <= span.head ? 0 : (seen - span.head + N - 1) / N;
   return packs < span.packs ? packs : span.packs;
 }
 
@@ -45,6 +45,11 @@ template <class A, class = void>
 struct Shifts : std::false_type {};
 template <class A>
 struct Shifts<A, std::void_t<decltype(A::kShifts)>> : std::bool_constant<A::kShifts> {};
+
+template <class A, class = void>
+struct MayBeWhole : std::false_type {};
+template <class A>
+struct MayBeWhole<A, std::void_t<decltype(&A::IsWhole)>> : std::true_type {};
 
 // Which packs of a row a thread holds, and where they are: pack k is at(k).
 struct Places {

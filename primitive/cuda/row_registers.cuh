@@ -89,13 +89,14 @@ __device__ __forceinline__ void RunRounds(const A& a, RowPart<A, kPacks, kExtras
   }
 }
 
-template <int kPacks, int kExtras, bool kAligned, class A, class Team>
-__device__ __forceinline__ void RowInRegisters(const A& every, int64_t row, bool active,
-                                               int64_t cols, Team& team) {
+template <int kPacks, int kExtras, bool kAligned, class A, class Index, class Team>
+__device__ __forceinline__ void RowInRegisters(const A& every, int64_t row, bool active, Index cols,
+                                               Team& team) {
   constexpr int N = A::kPack;
   const A a = AtRow(every, row);
-  const RowSpan<N> span = active ? RowSpan<N>(a.Head(row), cols) : RowSpan<N>();
-  const int64_t seen = active ? SeenOf(a, row, cols) : 0;
+  using Span = RowSpan<N, Index>;
+  const Span span = active ? Span(a.Head(row), cols) : Span();
+  const Index seen = active ? static_cast<Index>(SeenOf(a, row, cols)) : 0;
   const int rank = team.rank(), size = team.size();
   auto total = active ? a.Begin(row) : typename A::Total{};
   RowPart<A, kPacks, kExtras> part;
@@ -117,7 +118,7 @@ __device__ __forceinline__ void RowInRegisters(const A& every, int64_t row, bool
   for (int k = 0; k < kExtras; ++k) {
     part.extra[k] = a.template Open<1>(extra[k], part.seen[k], span.Column(rank + k * size), total);
   }
-  const int64_t col = span.PackColumn(places.first);
+  const int64_t col = span.PackColumn(places.first);  // 64 bits: one address for all packs
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
     part.pack[k] =
@@ -160,7 +161,8 @@ struct FewerPacks : Shape {
   static constexpr int kPacks = 4;
 };
 template <class A, bool kAligned>
-inline constexpr bool kMayHaveMoreThreads = kAligned&& A::kInputs > 1;
+inline constexpr bool kMayHaveMoreThreads = kAligned&& A::kInputs > 1 &&
+                                            sizeof(typename A::Element) > 2;
 template <class Shape>
 struct MoreThreads : Shape {
   static constexpr int kThreads = RowPolicy::kMostRegisterThreads, kBlocks = 1;
@@ -171,18 +173,25 @@ template <class A, bool kAligned>
 inline constexpr int GroupPacks = RowPolicy::kGroupPacks /
                                   (!kAligned && internal::Shifts<A>::value ? 2 : 1);
 
-// A row per group of kLanes lanes.
+// The algorithm with smaller packs: rows so narrow that few lanes would have a whole one leave
+// fewer columns outside them. Where loads and stores are known to take such packs.
+template <class A, int kPack_>
+struct SmallPacks : A {
+  static constexpr int kPack = kPack_;
+  __host__ __device__ __forceinline__ explicit SmallPacks(const A& a) : A(a) {}
+  __device__ __forceinline__ SmallPacks At(int64_t row) const { return SmallPacks(A::At(row)); }
+  __device__ __forceinline__ int Head(int64_t row) const { return A::Head(row) % kPack; }
+};
+
+// A row per group of kLanes lanes; the grid covers all rows.
 template <int kLanes, int kPacks, class A, bool kAligned = false>
 __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
     RowGroupKernel(A a, int64_t rows, int64_t cols) {
   constexpr int kRows = RowPolicy::kGroupThreads / kLanes;
   internal::Alone<LaneGroup<kLanes>> group;
-  for (int64_t base = int64_t{blockIdx.x} * kRows; base < rows;
-       base += int64_t{gridDim.x} * kRows) {
-    const int64_t row = base + threadIdx.x / kLanes;
-    internal::RowInRegisters<kPacks, ExtrasPerThread<A::kPack>(kLanes), kAligned>(
-        a, row, row < rows, cols, group);
-  }
+  const int64_t row = int64_t{blockIdx.x} * kRows + threadIdx.x / kLanes;
+  internal::RowInRegisters<kPacks, ExtrasPerThread<A::kPack>(kLanes), kAligned>(
+      a, row, row < rows, static_cast<int>(cols), group);
 }
 
 // A row per block, or per cluster of blocks.

@@ -161,12 +161,15 @@ __device__ __forceinline__ void RowShifted(const A& every, int64_t row, int cols
 }  // namespace internal
 
 // Blocks, by measurement (x at an odd offset, shares of a copy or addition): softmax at 4096
-// columns in half and float32 0.961 and 0.981 with 6 packs a thread, 0.955 and 0.971 with 4; at
-// 50257 columns in clusters 0.94 and 0.97 against 0.89 and 0.86. The backward spills with 6.
+// columns in half and float32 0.961 and 0.981 with 6 packs a thread, 0.955 and 0.971 with 4. The
+// backward spills with 6. Blocks of a cluster have few threads with many packs, whose registers
+// nothing else takes: float32, 50257 columns 0.97, 0.65 with 384 threads; 131072 0.94, 0.72, and
+// the backward 0.98, 0.55; half, 131072 0.93, 0.76.
 template <class A, bool kCluster, class = void>
 struct ShiftedShape {
-  static constexpr int kPacks = A::kInputs > 1 || sizeof(typename A::C) == 8 ? 4 : 6;
-  static constexpr int kThreads = 384, kBlocks = 2;  // per SM
+  static constexpr bool kHeavy = A::kInputs > 1 || sizeof(typename A::C) == 8;
+  static constexpr int kPacks = kCluster ? (kHeavy ? 8 : 16) : (kHeavy ? 4 : 6);
+  static constexpr int kThreads = kCluster ? 256 : 384, kBlocks = 2;  // per SM
 };
 
 // A row per warp. each: packs that a lane holds, at most kPacks.
@@ -225,7 +228,10 @@ template <class A>
 cudaError_t LaunchShiftedGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
   if (cols <= kMostColumns) return LaunchColumns(NarrowOf(a), rows, cols, stream);
   const int64_t packs = cols / A::kPack;
-  if (packs <= kWarp) return LaunchShiftedWarps<1>(a, rows, cols, stream);
+  // Up to a pack a lane, which float32 has not got here, softmax has the kernel for two.
+  if constexpr (!MayBeWhole<A>::value) {
+    if (packs <= kWarp) return LaunchShiftedWarps<1>(a, rows, cols, stream);
+  }
   if (packs <= 2 * kWarp) return LaunchShiftedWarps<2>(a, rows, cols, stream);
   return LaunchShiftedWarps<4>(a, rows, cols, stream);
 }

@@ -14,22 +14,17 @@ namespace oneflow_lite {
 namespace cuda {
 namespace internal {
 
-template <class A, class = void>
-struct MayBeWhole : std::false_type {};
-template <class A>
-struct MayBeWhole<A, std::void_t<decltype(&A::IsWhole)>> : std::true_type {};
-
 // The algorithm as the kernels with registers to spare run it (row.cuh).
 template <class A, class = void>
 struct HasKept : std::false_type {};
 template <class A>
-struct HasKept<A, std::void_t<typename A::Kept>> : std::true_type {};
+struct HasKept<A, std::void_t<decltype(&A::Keep)>> : std::true_type {};
 template <class A, class = void>
 struct KeptOf {
   using type = A;
 };
 template <class A>
-struct KeptOf<A, std::void_t<typename A::Kept>> {
+struct KeptOf<A, std::void_t<decltype(&A::Keep)>> {
   using type = typename A::Kept;
 };
 template <class A>

@@ -9,12 +9,21 @@
 //   wide    16                to 2048 packs for each of up to 16 blocks
 //   few     4                 too few to fill the device: up to 1024 packs for each of 16, 8 blocks
 //
+// and rows of two inputs, a gradient's, or of doubles
+//
+//   pair      3, 4            gradients without exponentials: to 1024 packs, 2048 packs
+//   lone      8               doubles: to 4096 packs
+//   heavy     8               to 2048 packs for each of up to 16 blocks; gradients from 9 blocks on
+//   heaviest  16, 8           to 4096 packs for each of up to 16 blocks; not gradients of half
+//
 // Shares of a copy in half: 3072 columns 1.00 with two packs, 0.98 as one of all rows; 7168: 1.00,
 // 0.98; 16384: 0.98 with four, 0.96. float32: 2048 columns 1.00, 0.97; 7168: 0.98, 0.93; 8192:
 // 0.99, 0.97. 1024 rows are all on chip at once, so that blocks count: 4096 columns of half 8.1 us
 // with two packs, 9.3 as one of all rows, and float32 11.5, 12.4. In clusters many small blocks
 // with many packs: half, 50256 columns 0.98, 0.95; 262144: 0.98, 0.96, bfloat16 0.98, 0.92. Few
-// rows: 64 x 65536 of half 9.5 us, 11.0 as one of all rows; 8 x 16384 5.4, 6.0.
+// rows: 64 x 65536 of half 9.5 us, 11.0 as one of all rows; 8 x 16384 5.4, 6.0. Gradients, of an
+// addition: 1024 x 7168 of half 0.96, 0.94 as one of all rows; 262144 columns of half 1.00, 0.93,
+// of float32 0.88, 0.81. Doubles: 5120 columns 0.94, 0.78; 16384: 0.97, 0.82; 131072: 0.68, 0.49.
 #pragma once
 
 #include <stdint.h>
@@ -40,13 +49,32 @@ using WholeFour = WholeShape<4, kPack == 4 ? 768 : 512, 2>;
 using WholeWide = WholeShape<16, 128, 5, true>;
 using WholeFew = WholeShape<4, 256, 6, true>;
 
-enum class WholeKernel { kNone, kTwo, kFour, kWide, kFew };
+// Rows of two inputs, or of doubles, whose exponentials take registers.
+template <int kPack>
+using WholePair = WholeShape<kPack == 8 ? 3 : 4, 512, 2>;
+using WholeLone = WholeShape<8, 512, 1>;
+using WholeHeavy = WholeShape<8, 256, 3, true>;
+template <int kInputs>
+using WholeHeaviest = WholeShape<16 / kInputs, 256 * kInputs, 2 / kInputs, true>;
+
+enum class WholeKernel { kNone, kTwo, kFour, kWide, kFew, kPair, kLone, kHeavy, kHeaviest };
 
 struct WholePlan {
   WholeKernel kernel = WholeKernel::kNone;  // none of these serves the row
   int threads = 0;
   int blocks_per_row = 1;  // more than one: a cluster
 };
+
+// Blocks of a cluster for so many packs. A power of two, unless that leaves much empty: 98304
+// columns of half in 8 blocks 0.99, in 6 0.98; but 151936 in 16 0.87, in 10 0.99, and 196608 in 16
+// 0.97, in 12 0.99.
+template <class Shape>
+int WideBlocks(int64_t packs, int most) {
+  constexpr int kMost = Shape::kMostPacks;
+  const int blocks = LeastBlocks(most, [&](int64_t n) { return packs <= n * kMost; });
+  if (blocks <= 8 && CeilDiv(packs, blocks) * 10 >= kMost * 7) return blocks;
+  return static_cast<int>(CeilDiv(packs, kMost));
+}
 
 // `pack`: elements in 16 bytes, 4 or 8. wide_blocks, few_blocks: of a cluster of the two kernels,
 // at most; 1 where the device has no clusters.
@@ -67,15 +95,43 @@ inline WholePlan ChooseWholePlan(int64_t rows, int64_t packs, int pack, int wide
   }
   if (packs <= (pack == 8 ? 1280 : 256)) return {WholeKernel::kTwo, threads(2)};
   if (packs <= (pack == 8 ? 2048 : 3072)) return {WholeKernel::kFour, threads(4)};
-  constexpr int kMost = WholeWide::kMostPacks;
-  if (wide_blocks == 1 || packs > wide_blocks * kMost) return {};
-  int blocks = LeastBlocks(wide_blocks, [&](int64_t n) { return packs <= n * kMost; });
-  // A power of two, unless that leaves much empty: 98304 columns of half in 8 blocks 0.99, in 6
-  // 0.98; but 151936 in 16 0.87, in 10 0.99, and 196608 in 16 0.97, in 12 0.99.
-  if (blocks > 8 || CeilDiv(packs, blocks) * 10 < kMost * 7) {
-    blocks = static_cast<int>(CeilDiv(packs, kMost));
+  if (wide_blocks == 1 || packs > wide_blocks * WholeWide::kMostPacks) return {};
+  return {WholeKernel::kWide, WholeWide::kThreads, WideBlocks<WholeWide>(packs, wide_blocks)};
+}
+
+template <int kInputs>
+WholePlan HeaviestPlan(int64_t packs, int blocks) {
+  using Shape = WholeHeaviest<kInputs>;
+  if (blocks == 1 || packs > blocks * Shape::kMostPacks) return {};
+  return {WholeKernel::kHeaviest, Shape::kThreads, blocks};
+}
+// The same of rows of two inputs, a gradient's; in_block: whether one block may have a row. Other
+// kernels are as fast in clusters of up to 8 blocks, and faster for few rows.
+inline WholePlan ChoosePairPlan(int64_t rows, int64_t packs, int pack, bool in_block,
+                                int heavy_blocks, int heaviest_blocks, const DeviceLimits& limits) {
+  const int packs_per_thread = pack == 8 ? WholePair<8>::kPacks : WholePair<4>::kPacks;
+  const bool few = rows * 2 <= limits.multiprocessors;
+  if (in_block && !few && packs <= (pack == 8 ? 1024 : 2048)) {
+    return {WholeKernel::kPair, static_cast<int>(CeilDiv(packs, 32 * packs_per_thread) * 32)};
   }
-  return {WholeKernel::kWide, WholeWide::kThreads, blocks};
+  constexpr int kMost = WholeHeavy::kMostPacks;
+  if (packs <= 8 * kMost) return {};
+  if (packs > heavy_blocks * kMost) return HeaviestPlan<2>(packs, heaviest_blocks);
+  return {WholeKernel::kHeavy, WholeHeavy::kThreads, WideBlocks<WholeHeavy>(packs, heavy_blocks)};
+}
+// The same of rows of doubles.
+inline WholePlan ChooseDoublePlan(int64_t rows, int64_t packs, int heavy_blocks,
+                                  int heaviest_blocks, const DeviceLimits& limits) {
+  constexpr int kMost = WholeHeavy::kMostPacks;
+  if (packs <= kMost) return {};
+  const bool few = rows * 2 <= limits.multiprocessors;
+  if (!few && packs <= WholeLone::kMostPacks) {
+    return {WholeKernel::kLone, static_cast<int>(CeilDiv(packs, 32 * WholeLone::kPacks) * 32)};
+  }
+  if (heavy_blocks == 1) return {};
+  if (packs > heavy_blocks * kMost) return HeaviestPlan<1>(packs, heaviest_blocks);
+  if (few) return {};
+  return {WholeKernel::kHeavy, WholeHeavy::kThreads, WideBlocks<WholeHeavy>(packs, heavy_blocks)};
 }
 
 }  // namespace cuda

@@ -31,6 +31,7 @@ struct SoftmaxBackwardRow {
   using Output = typename Store_::Element;
   using C = ComputeType<Output>;
   static constexpr int kPack = kPackSize<Output>, kInputs = 2;
+  static constexpr bool kFewOperations = !kLog;
 
   using Statistics = CompensatedSum<C>;
   using Merge = MergeCompensated;

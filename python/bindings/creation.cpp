@@ -174,6 +174,19 @@ Tensor FromArray(PyObject* data) {
   return copy ? TensorFromNumpy("tensor", copy.get()) : Tensor();
 }
 
+// A number of NumPy's, which brings its dtype. Undefined without an exception: one of a dtype that
+// there is no tensor of, or something else.
+Tensor FromNumpyScalar(PyObject* data) {
+  if (PyFloat_CheckExact(data) || PyLong_CheckExact(data) || PyBool_Check(data) ||
+      PySequence_Check(data) || !PyNumber_Check(data) ||
+      !PyObject_HasAttrString(data, "__array__")) {
+    return Tensor();
+  }
+  Tensor t = FromArray(data);
+  if (!t.defined()) PyErr_Clear();
+  return t;
+}
+
 PyObject* TensorFunction(PyObject*, PyObject* args, PyObject* kwargs) {
   return Protect([&]() -> PyObject* {
     static const char* keywords[] = {"data", "dtype", "device", "requires_grad", nullptr};
@@ -218,7 +231,7 @@ Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, std::optional<
   } else if (IsArray(data) || (!PySequence_Check(data) && !PyNumber_Check(data) &&
                                PyObject_HasAttrString(data, "__array__"))) {
     t = FromArray(data);
-  } else {
+  } else if (t = FromNumpyScalar(data); !t.defined()) {
     t = FromSequence(data, dtype);
   }
   if (!t.defined()) return t;

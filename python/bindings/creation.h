@@ -11,8 +11,8 @@
 namespace oneflow_lite::python {
 
 // A tensor of its own from a number, nested sequences, a NumPy array or a tensor. Without a dtype:
-// that of the array or tensor, else bool, int64 or float32 by the elements. Undefined: an exception
-// is set, a ValueError that names the place for ragged sequences.
+// that of the array (also of a number of NumPy's) or tensor, else bool, int64 or float32 by the
+// elements. Undefined: an exception is set, a ValueError that names the place for ragged sequences.
 Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, std::optional<Device> device);
 // Reads what `name` was given as dtype and device; None is absent. False: an exception is set.
 bool ReadOptions(const char* name, PyObject* dtype, PyObject* device,

@@ -42,7 +42,9 @@ def _as_tensor(item: Any) -> Tensor:
     if array.dtype == object:
         raise IndexError(f"an index must be of integers or bool, not {item!r}")
     data = _ext.tensor(array)
-    return data.to(_ext.int64) if data.numel() == 0 else data  # [] has no dtype of its own
+    if data.numel() == 0 and not isinstance(item, np.ndarray):  # [] has no dtype of its own
+        return data.to(_ext.int64)
+    return data
 
 
 def _as_places(item: Any) -> Tensor:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._division import floor_divide, remainder
+from oneflow_lite._einsum import einsum
 from oneflow_lite._oneflow_lite import _C, Tensor, dtype
 
 _Operand = Tensor | float
@@ -34,6 +35,27 @@ def ceil(input: Tensor) -> Tensor:
 def trunc(input: Tensor) -> Tensor:
     """Each element without its fraction."""
     return _C.where(input < 0, ceil(input), _C.floor(input))
+
+
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """The nearest integer, the even one where two are; or so many digits after the point."""
+    if not input.dtype.is_floating_point:
+        return input
+    x = input * 10.0**decimals if decimals else input
+    below = _C.floor(x)
+    rest = x - below
+    odd = below - 2 * _C.floor(below * 0.5)
+    y = below + ((rest > 0.5) | (rest == 0.5) & (odd == 1)).to(None, x.dtype)
+    y = _C.where(x.isfinite(), y, x)
+    return y / 10.0**decimals if decimals else y
+
+
+def expm1(input: Tensor) -> Tensor:
+    """exp(x) - 1, for small x too."""
+    # 2 t / (1 - t) with t = tanh(x / 2): no cancellation; exp itself where t is near 1.
+    large = input > 1
+    t = _C.tanh(_C.where(large, 0.0, input) * 0.5)
+    return _C.where(large, _C.exp(input) - 1, 2 * t / (1 - t))
 
 
 def sign(input: Tensor) -> Tensor:
@@ -214,14 +236,38 @@ def norm(
     return _C.where(nothing, 0.0, total.sqrt() if square else total ** (1 / p))
 
 
-def clamp_min(input: Tensor, min: float) -> Tensor:
+def clamp(input: Tensor, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
+    """Each element, not below ``min`` and not above ``max``: numbers, or tensors that broadcast."""
+    if not isinstance(min, Tensor) and not isinstance(max, Tensor):
+        return _C.clamp(input, min, max)
+    y = input if min is None else _C.maximum(input, min)
+    return y if max is None else _C.minimum(y, max)
+
+
+def clamp_min(input: Tensor, min: _Operand) -> Tensor:
     """Each element, not below ``min``."""
-    return _C.clamp(input, min)
+    return clamp(input, min)
 
 
-def clamp_max(input: Tensor, max: float) -> Tensor:
+def clamp_max(input: Tensor, max: _Operand) -> Tensor:
     """Each element, not above ``max``."""
-    return _C.clamp(input, None, max)
+    return clamp(input, None, max)
+
+
+def div(input: Tensor, other: _Operand, *, rounding_mode: str | None = None) -> Tensor:
+    """The ratio; with ``rounding_mode`` "floor" rounded down, with "trunc" towards 0."""
+    if rounding_mode is None:
+        return _C.div(input, other)
+    if rounding_mode == "floor":
+        return floor_divide(input, other)
+    if rounding_mode != "trunc":
+        raise ValueError(f'div(): rounding_mode is "{rounding_mode}", but it must be None, "floor" '
+                         'or "trunc"')  # fmt: skip
+    down = floor_divide(input, other)
+    if down.dtype.is_floating_point:
+        return trunc(_C.div(input, other))
+    # Of integers: rounded down is one too few where there is a rest and the signs differ.
+    return down + ((down < 0) & (remainder(input, other) != 0)).to(None, down.dtype)
 
 
 def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
@@ -230,17 +276,19 @@ def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tens
 
 
 FUNCTIONS = (
-    addcdiv, addcmul, addmm, bmm, ceil, clamp_max, clamp_min, count_nonzero, dot, exp2,
-    floor_divide, isclose, lerp, log1p, log2, logical_and, logical_or, logical_xor, masked_select,
-    mm, mv, nan_to_num, norm, outer, reciprocal, remainder, sign, square, trunc,
+    addcdiv, addcmul, addmm, bmm, ceil, clamp, clamp_max, clamp_min, count_nonzero, div, dot,
+    einsum, exp2, expm1, floor_divide, isclose, lerp, log1p, log2, logical_and, logical_or,
+    logical_xor, masked_select, mm, mv, nan_to_num, norm, outer, reciprocal, remainder, round,
+    sign, square, trunc,
 )  # fmt: skip
-METHODS = FUNCTIONS
+METHODS = tuple(f for f in FUNCTIONS if f is not einsum)
 # PyTorch's other names for the same.
 ALIASES = {
     "absolute": "abs", "clip": "clamp", "concat": "cat", "divide": "div", "multiply": "mul",
     "negative": "neg", "not_equal": "ne", "subtract": "sub", "swapaxes": "transpose",
     "true_divide": "div",
 }  # fmt: skip
-IN_PLACE = ("abs", "addcdiv", "addcmul", "ceil", "clamp", "clip", "cos", "erf", "exp", "floor",
-            "lerp", "log", "masked_fill", "neg", "pow", "reciprocal", "relu", "rsqrt", "sigmoid",
-            "sin", "sqrt", "square", "tanh", "tril", "triu")  # fmt: skip
+IN_PLACE = ("abs", "addcdiv", "addcmul", "ceil", "clamp", "clip", "cos", "erf", "exp", "expm1",
+            "floor", "lerp", "log", "masked_fill", "neg", "pow", "reciprocal", "relu", "round",
+            "rsqrt", "sigmoid", "sin", "sqrt", "square", "tanh", "tril", "triu",
+            "trunc")  # fmt: skip

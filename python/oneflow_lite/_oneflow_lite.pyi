@@ -70,7 +70,7 @@ class HookHandle:
     def __enter__(self) -> HookHandle: ...
     def __exit__(self, *args: object) -> None: ...
 
-class Tensor(TensorFunctions, _Composed):
+class Tensor(_Composed, TensorFunctions):
     shape: tuple[builtins.int, ...]
     dtype: _dtype
     device: _device
@@ -265,10 +265,14 @@ class FusedRowsKernel:
         is_double: builtins.bool,
         shares_registers: builtins.bool,
         is_lean: builtins.bool,
+        is_whole: builtins.bool,
+        common_bytes: int,
         most_clustered: int,
     ) -> None: ...
     @property
     def name(self) -> str: ...
+    @property
+    def whole(self) -> builtins.bool: ...
     @property
     def workspace_bytes(self) -> int: ...
     def load(self, x: Tensor, key: str, image: bytes, name: str) -> builtins.bool: ...

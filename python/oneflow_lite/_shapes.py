@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import _C, Tensor
 
@@ -84,9 +86,9 @@ def repeat_interleave(input: Tensor, repeats: int, dim: int | None = None) -> Te
     return wide.reshape([*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]])
 
 
-def flip(input: Tensor, *dims: Any) -> Tensor:
+def flip(input: Tensor, *spread: Any, dims: int | Sequence[int] | None = None) -> Tensor:
     """The order of the elements along the dims turned round."""
-    chosen = list(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else list(dims)
+    chosen = dims if dims is not None else spread[0] if len(spread) == 1 else spread
     for dim in _dims("flip", input, chosen):
         size = input.shape[dim] if input.ndim > 0 else 1
         places = size - 1 - _C.arange(size, device=input.device)
@@ -126,16 +128,75 @@ def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     return input.expand(size)
 
 
-def diagonal(input: Tensor) -> Tensor:
-    """The diagonal of a matrix: a view, but a copy where a strided one needs a gradient."""
-    if input.ndim != 2:
-        raise _ext.ShapeError(f"diagonal(): takes a matrix, not shape {list(input.shape)}")
-    n = min(input.shape)
-    if n > 0 and (input.is_contiguous() or input.requires_grad):
-        cols = input.shape[1]
-        return input.reshape(-1)[: (n - 1) * (cols + 1) + 1 : cols + 1]
-    rows, cols = input.stride()
-    return input.as_strided([n], [rows + cols])
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The diagonal of two dims, at the end: a view; a copy where a strided one needs a gradient.
+
+    With an offset it starts so many columns to the right, or if negative rows further down.
+    """
+    if input.ndim < 2:
+        raise _ext.ShapeError(f"diagonal(): input has shape {list(input.shape)}, expected at least "
+                              "2 dims")  # fmt: skip
+    x = movedim(input, _dims("diagonal", input, [dim1, dim2]), (-2, -1))
+    rows, cols = x.shape[-2:]
+    x = x[..., max(0, -offset) :, :]
+    n = max(0, min(x.shape[-2], cols - max(0, offset)))
+    if n == 0:
+        return x[..., 0:0, 0]
+    first = max(0, offset)
+    if x.is_contiguous() or x.requires_grad:
+        return x.flatten(-2)[..., first :: cols + 1][..., :n]
+    *outer, row, col = x.stride()
+    shape = [*x.shape[:-2], n]
+    return x.as_strided(shape, [*outer, row + col], x.storage_offset() + first * col)
+
+
+_diagonal = diagonal
+
+
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
+    """A square matrix with this diagonal and zeros elsewhere; of a matrix its diagonal."""
+    if input.ndim == 2:
+        return _diagonal(input, diagonal)
+    if input.ndim != 1:
+        raise _ext.ShapeError(f"diag(): input has shape {list(input.shape)}, expected 1 or 2 dims")
+    size = input.shape[0] + abs(diagonal)
+    y = _C.zeros([size * size], dtype=input.dtype, device=input.device)
+    first = diagonal if diagonal > 0 else -diagonal * size
+    places = first + _C.arange(input.shape[0], device=input.device) * (size + 1)
+    return y.scatter(0, places, input).view(size, size)
+
+
+def _joined(dim: int, least: int, tensors: Sequence[Tensor]) -> Tensor:
+    parts = [t.reshape([1] * (least - t.ndim) + list(t.shape)) for t in tensors]
+    return _C.cat(parts, dim if parts and parts[0].ndim > 1 else 0)
+
+
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """After each other along dim 1, or dim 0 for tensors of 1 dim."""
+    return _joined(1, 1, tensors)
+
+
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Under each other: along dim 0, tensors of 1 dim as rows."""
+    return _joined(0, 2, tensors)
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """All tensors repeated to one shape, without a copy."""
+    shape = np.broadcast_shapes(*(tuple(t.shape) for t in tensors))
+    return tuple(t.expand(shape) for t in tensors)
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """The coordinates of all points of a grid; "xy" has its first two dims the other way round."""
+    one = len(tensors) == 1 and not isinstance(tensors[0], Tensor)
+    given = list(tensors[0]) if one else list(tensors)
+    if indexing not in ("ij", "xy"):
+        raise ValueError(f'meshgrid(): indexing is "{indexing}", but it must be "ij" or "xy"')
+    count = len(given)
+    lines = [t.reshape([-1 if d == k else 1 for d in range(count)]) for k, t in enumerate(given)]
+    grids = broadcast_tensors(*lines)
+    return tuple(g.transpose(0, 1) for g in grids) if indexing == "xy" and count > 1 else grids
 
 
 def _triangle(input: Tensor, diagonal: int, lower: bool) -> Tensor:
@@ -157,6 +218,7 @@ def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     return _triangle(input, diagonal, lower=False)
 
 
-FUNCTIONS = (broadcast_to, diagonal, flip, movedim, repeat_interleave, roll, split, tile, tril,
-             triu, unflatten)  # fmt: skip
-METHODS = (*(f for f in FUNCTIONS if f is not split), repeat, _split_method)
+FUNCTIONS = (broadcast_tensors, broadcast_to, diag, diagonal, flip, hstack, meshgrid, movedim,
+             repeat_interleave, roll, split, tile, tril, triu, unflatten, vstack)  # fmt: skip
+METHODS = (broadcast_to, diag, diagonal, flip, movedim, repeat_interleave, roll, tile, tril, triu,
+           unflatten, repeat, _split_method)  # fmt: skip

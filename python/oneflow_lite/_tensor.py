@@ -93,7 +93,7 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
 
 def format_number(self: Tensor, spec: str) -> str:
     """A 0-dim tensor is formatted as its number: ``f"{loss:.3f}"``."""
-    if self.ndim == 0 and spec and self.device.type != "meta":
+    if self.ndim == 0 and self.device.type != "meta":
         return format(self.item(), spec)
     return object.__format__(self, spec)
 

@@ -327,6 +327,43 @@ TEST_P(CudaNormTest, BackwardOfFewBytes) {
   RunBoth(DType::kFloat32, {.rows = 700, .cols = 768, .mean = 1e4, .spread = 1e-3});
 }
 
+// Backward by the lean kernel, in place, so that the one for few bytes does not serve it: teams of
+// a warp and more, 2 packs a thread and 4, one team and several, up to 2048 packs; rows that start
+// at multiples of 128 bytes and others, too few for all teams, and enough to fill the rings of
+// stages.
+TEST_P(CudaNormTest, BackwardOfWholePacksInPlace) {
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
+    const int64_t pack = PackOf(dtype);
+    for (const int64_t packs : {31, 32, 64, 65, 96, 127, 128, 129, 320, 511, 512, 513, 640, 896,
+                                1024, 1025, 1536, 2048, 2049}) {
+      RunBoth(dtype, {.rows = 3, .cols = packs * pack, .in_place = true});
+      RunBoth(dtype, {.rows = 150, .cols = packs * pack, .x_pad = pack, .in_place = true});
+    }
+    for (const int64_t packs : {136, 1032, 2056}) {
+      RunBoth(dtype, {.rows = 150, .cols = packs * pack, .residual = true, .in_place = true});
+    }
+    RunBoth(dtype, {.rows = 9000, .cols = 64 * pack, .in_place = true});
+    RunBoth(dtype, {.rows = 1500, .cols = 520 * pack, .in_place = true});
+    RunBoth(dtype, {.rows = 1200, .cols = 1032 * pack, .in_place = true});
+    for (int wanted = 1; wanted <= kAll; ++wanted) {
+      for (const int64_t packs : {136, 1032}) {
+        const bool weight = wanted % 2 == 1;
+        RunBoth(dtype, {.rows = 200,
+                        .cols = packs * pack,
+                        .weight = weight,
+                        .in_place = true,
+                        .wanted = wanted});
+      }
+    }
+    RunBoth(dtype, {.rows = 20, .cols = 128 * pack, .weight_offset = 1, .in_place = true});
+    RunBoth(dtype, {.rows = 20, .cols = 128 * pack, .mixed = true, .in_place = true});
+  }
+  for (const int64_t cols : {768, 5120}) {
+    RunBoth(DType::kFloat32,
+            {.rows = 700, .cols = cols, .mean = 1e4, .spread = 1e-3, .in_place = true});
+  }
+}
+
 // Rows of whole packs by the block, of 2, 4 and 8 packs a thread, full or not, and by clusters; the
 // residual's have 2 or 4.
 TEST_P(CudaNormTest, ManyRowsOfWholePacks) {
@@ -454,7 +491,7 @@ TEST_P(CudaNormTest, WidthsAroundTheTiersBoundariesAtOddOffsets) {
   }
 }
 
-// A backward over wide rows (primitive/cuda/norm_wide_policy.h): from 512 packs a row and 16 rows;
+// A backward over wide rows (primitive/cuda/norm_wide_policy.h): from 640 packs a row and 16 rows;
 // as many packs as a block has workers for (896; 1792 in float32), and as 2, 3, 8 and 16 blocks
 // have, where a block's packs are whole lines; rows fewer and more than units, of which some begin
 // with other elements of a pack than others.
@@ -462,7 +499,7 @@ TEST_P(CudaNormTest, WideRowsOfABackward) {
   for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
     const int64_t pack = PackOf(dtype), full = dtype == DType::kFloat32 ? 1792 : 896;
     for (const int64_t rows : {15, 16, 150}) {
-      for (const int64_t packs : {int64_t{512}, full, 2 * full}) {
+      for (const int64_t packs : {int64_t{640}, full, 2 * full}) {
         for (const int64_t extra : {-1, 0, 1}) {
           RunBoth(dtype, {.rows = rows, .cols = packs * pack + extra, .x_offset = 1});
         }

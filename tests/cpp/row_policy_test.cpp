@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which kernel serves which row (primitive/cuda/row_policy.h, row_whole_policy.h,
-// fused_policy.h). Needs no GPU.
+// norm_whole_policy.h, fused_policy.h). Needs no GPU.
 #include "primitive/cuda/row_policy.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "primitive/cuda/fused_policy.h"
+#include "primitive/cuda/norm_whole_policy.h"
 #include "primitive/cuda/row_whole_policy.h"
 
 namespace oneflow_lite {
@@ -53,19 +54,22 @@ TEST(RowPolicyTest, EveryPlanHoldsItsRow) {
   }
 }
 
+// Whether the plan's threads of `shape` hold the row, and every block has a part of it.
+template <class Shape>
+void ExpectFits(const cuda::WholePlan& plan, Shape shape, int64_t packs) {
+  EXPECT_LE(plan.threads, shape.kThreads) << packs;
+  EXPECT_EQ(plan.threads % 32, 0) << packs;
+  EXPECT_TRUE(shape.kCluster ? plan.threads == shape.kThreads : plan.blocks_per_row == 1);
+  const int64_t share = cuda::CeilDiv(packs, plan.blocks_per_row);
+  EXPECT_LE(share, plan.threads * shape.kPacks) << packs;
+  EXPECT_LT(share * (plan.blocks_per_row - 1), packs) << packs;
+}
+
 // The same of whole rows, and whatever is wider than a group of lanes has a kernel while blocks are
 // enough for it, of which none is without packs.
 TEST(RowPolicyTest, EveryWholePlanHoldsItsRow) {
   cuda::DeviceLimits limits{};
   limits.multiprocessors = 132;
-  const auto fits = [](const cuda::WholePlan& plan, auto shape, int64_t packs) {
-    EXPECT_LE(plan.threads, shape.kThreads) << packs;
-    EXPECT_EQ(plan.threads % 32, 0) << packs;
-    EXPECT_TRUE(shape.kCluster ? plan.threads == shape.kThreads : plan.blocks_per_row == 1);
-    const int64_t share = cuda::CeilDiv(packs, plan.blocks_per_row);
-    EXPECT_LE(share, plan.threads * shape.kPacks) << packs;
-    EXPECT_LT(share * (plan.blocks_per_row - 1), packs) << packs;
-  };
   for (const int pack : {4, 8}) {
     for (const int cluster : {1, 8, 16}) {
       for (const int64_t rows : {1, 66, 67, 100000}) {
@@ -78,12 +82,93 @@ TEST(RowPolicyTest, EveryWholePlanHoldsItsRow) {
                                       : packs <= 512 || (cluster > 1 && packs <= few * 1024);
           ASSERT_EQ(plan.kernel != cuda::WholeKernel::kNone, held) << packs;
           ASSERT_LE(plan.blocks_per_row, cluster) << packs;
-          if (plan.kernel == cuda::WholeKernel::kTwo) fits(plan, cuda::WholeTwo{}, packs);
-          if (plan.kernel == cuda::WholeKernel::kFew) fits(plan, cuda::WholeFew{}, packs);
-          if (plan.kernel == cuda::WholeKernel::kWide) fits(plan, cuda::WholeWide{}, packs);
+          if (plan.kernel == cuda::WholeKernel::kTwo) ExpectFits(plan, cuda::WholeTwo{}, packs);
+          if (plan.kernel == cuda::WholeKernel::kFew) ExpectFits(plan, cuda::WholeFew{}, packs);
+          if (plan.kernel == cuda::WholeKernel::kWide) ExpectFits(plan, cuda::WholeWide{}, packs);
           if (plan.kernel != cuda::WholeKernel::kFour) continue;
-          if (pack == 4) fits(plan, cuda::WholeFour<4>{}, packs);
-          if (pack == 8) fits(plan, cuda::WholeFour<8>{}, packs);
+          if (pack == 4) ExpectFits(plan, cuda::WholeFour<4>{}, packs);
+          if (pack == 8) ExpectFits(plan, cuda::WholeFour<8>{}, packs);
+        }
+      }
+    }
+  }
+}
+
+// The same of gradients, some of which have no kernel for a block, and of rows of doubles.
+TEST(RowPolicyTest, EveryHeavyPlanHoldsItsRow) {
+  using cuda::WholeKernel;
+  cuda::DeviceLimits limits{};
+  limits.multiprocessors = 132;
+  for (const int pack : {2, 4, 8}) {
+    for (const bool in_block : {false, true}) {
+      for (const int cluster : {1, 8, 16}) {
+        for (const int64_t rows : {1, 66, 67, 100000}) {
+          for (int64_t packs = 257; packs < 80000; packs += packs < 5000 ? 1 : 97) {
+            const cuda::WholePlan plan =
+                pack == 2
+                    ? cuda::ChooseDoublePlan(rows, packs, cluster, cluster, limits)
+                    : cuda::ChoosePairPlan(rows, packs, pack, in_block, cluster, cluster, limits);
+            ASSERT_LE(plan.blocks_per_row, cluster) << packs;
+            const bool clustered = cluster > 1 && packs <= cluster * 4096;
+            const int64_t one = pack == 2 ? 4096 : !in_block ? 0 : pack == 4 ? 2048 : 1024;
+            const int64_t least = pack == 2 ? 2048 : 16384;
+            if (rows > 66 && packs > least && clustered) {
+              ASSERT_NE(plan.kernel, WholeKernel::kNone) << packs;
+            }
+            if (pack != 2 && rows > 66 && packs <= one) {
+              ASSERT_EQ(plan.kernel, WholeKernel::kPair) << packs;
+            }
+            if (packs > one && !clustered) ASSERT_EQ(plan.kernel, WholeKernel::kNone) << packs;
+            if (plan.kernel == WholeKernel::kLone) ExpectFits(plan, cuda::WholeLone{}, packs);
+            if (plan.kernel == WholeKernel::kHeavy) ExpectFits(plan, cuda::WholeHeavy{}, packs);
+            if (plan.kernel == WholeKernel::kPair && pack == 4) {
+              ExpectFits(plan, cuda::WholePair<4>{}, packs);
+            } else if (plan.kernel == WholeKernel::kPair) {
+              ExpectFits(plan, cuda::WholePair<8>{}, packs);
+            } else if (plan.kernel == WholeKernel::kHeaviest && pack == 2) {
+              ExpectFits(plan, cuda::WholeHeaviest<1>{}, packs);
+            } else if (plan.kernel == WholeKernel::kHeaviest) {
+              ExpectFits(plan, cuda::WholeHeaviest<2>{}, packs);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// The same of the norms; where a block can hold a row, or a cluster, there is a plan.
+TEST(NormPolicyTest, EveryWholePlanHoldsItsRow) {
+  cuda::DeviceLimits limits{};
+  limits.multiprocessors = 132;
+  for (const int lane_packs : {96, 128}) {
+    for (const int most_packs : {4, 8}) {
+      for (const int cluster : {1, 8, 16}) {
+        for (const int threads : {256, 512}) {
+          for (const int64_t rows : {1, 3, 60, 263, 264, 1024, 3000, 100000}) {
+            const int alone = most_packs == 8 ? threads - 64 : threads;
+            const cuda::NormWholeTraits t{lane_packs,  threads,     alone,
+                                          2 * threads, 3 * threads, rows != 3000,
+                                          most_packs,  cluster,     1};
+            for (int64_t packs = 1; packs < 70000; packs += packs < 5000 ? 1 : 97) {
+              cuda::NormWholePlan plan;
+              if (!cuda::PlanNormWhole(rows, packs, t, limits, &plan)) {
+                ASSERT_GT(packs, int64_t{cluster} * threads * most_packs) << packs;
+                continue;
+              }
+              ASSERT_EQ(plan.lanes > 0, packs <= lane_packs) << packs;
+              const int64_t holders =
+                  plan.lanes > 0 ? plan.lanes : int64_t{plan.blocks} * plan.threads;
+              ASSERT_LE(packs, holders * plan.packs) << packs;
+              ASSERT_LE(plan.packs, most_packs) << packs;
+              ASSERT_LE(plan.blocks, cluster) << packs;
+              ASSERT_LE(plan.threads, threads) << packs;
+              ASSERT_EQ(plan.threads % 32, 0) << packs;
+              const bool lone_most = plan.lanes == 0 && plan.blocks == 1 && cluster > 1 &&
+                                     plan.packs == cuda::NormWholePolicy::kMostPacks;
+              if (lone_most) ASSERT_LE(plan.threads, alone) << packs;
+            }
+          }
         }
       }
     }
@@ -99,7 +184,8 @@ TEST(FusedPolicyTest, EveryPlanHoldsItsRow) {
       for (const bool is_lean : {false, true}) {
         for (const int64_t rows : {1, 3, 60, 400, 100000}) {
           for (int64_t packs = 1; packs < 100000; packs += packs < 3000 ? 1 : 97) {
-            const cuda::HeldTraits t{value_bytes, is_lean, blocks};
+            const int common_bytes = packs % 3 * 32;  // 64 are too many
+            const cuda::HeldTraits t{value_bytes, is_lean, blocks, common_bytes};
             cuda::HeldPlan plan;
             if (!cuda::PlanHeldRows(rows, packs, t, limits, &plan)) {
               ASSERT_GT(packs, int64_t{blocks} * 512 * 4) << packs;
@@ -113,8 +199,16 @@ TEST(FusedPolicyTest, EveryPlanHoldsItsRow) {
             ASSERT_LE(plan.blocks, blocks) << packs;
             ASSERT_LE(plan.threads, 512) << packs;
             ASSERT_EQ(plan.threads % 32, 0) << packs;
+            if (plan.wide) {
+              ASSERT_TRUE(is_lean && value_bytes == 32 && common_bytes < 64) << packs;
+              ASSERT_LE(plan.threads, cuda::FusedPolicy::kWideBlockThreads) << packs;
+              // Shares are rounded up to 8 packs, and the last one leaves every thread a pack.
+              const int64_t share = (packs + 8 * plan.blocks - 1) / (8 * plan.blocks) * 8;
+              ASSERT_LE(share, int64_t{plan.packs} * plan.threads) << packs;
+              ASSERT_GE(packs - (plan.blocks - 1) * share, plan.threads) << packs;
+            }
             if (plan.lanes == 0) {
-              ASSERT_LE(plan.packs * (plan.holds ? value_bytes : 16), 128) << packs;
+              ASSERT_LE(plan.packs * (plan.wide ? 16 : value_bytes), 128) << packs;
             }
           }
         }

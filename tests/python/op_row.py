@@ -54,6 +54,10 @@ class T:
         return tensor(DOMAINS[self.domain](rng, self.shape, dtype), dtype, device)
 
 
+def ones(device, *shape, dtype="float32"):
+    return flow.ones(shape, dtype=getattr(flow, dtype), device=device)
+
+
 def labels(shape, classes):
     """int64 targets, as a plain array that becomes a tensor."""
     rng = np.random.default_rng(3)

@@ -3,13 +3,9 @@
 
 import numpy as np
 from numerics import ALL, INTEGERS, NUMERIC, flow
-from op_row import Bad, Op, S, T, always, same, summed
+from op_row import Bad, Op, S, T, always, ones, same, summed
 
 DTypeError, ShapeError = flow.DTypeError, flow.ShapeError
-
-
-def ones(device, *shape, dtype="float32"):
-    return flow.ones(shape, dtype=getattr(flow, dtype), device=device)
 
 
 def places(*values):

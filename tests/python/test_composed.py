@@ -46,6 +46,12 @@ HEADS = RNG.standard_normal((2, 3, 5, 4))
 CASES = [
     ("square", flow.square, np.square, X), ("reciprocal", flow.reciprocal, np.reciprocal, POSITIVE),
     ("ceil", flow.ceil, np.ceil, X), ("trunc", flow.trunc, np.trunc, X),
+    ("round", flow.round, np.round, np.array([-2.5, -1.5, -0.4, 0.5, 1.5, 2.4, 1e300, -np.inf])),
+    ("expm1", flow.expm1, np.expm1, np.array([-700.0, -1.0, -1e-9, 0.0, 1e-30, 0.3, 2.0, 80.0])),
+    ("clamp", flow.clamp, np.clip, X, Y, Y + 1),
+    ("clamp_min", flow.clamp_min, np.maximum, X, Y[0]),
+    ("dot", flow.dot, np.dot, X[0], Y[0]), ("mv", flow.mv, np.matmul, X, Y[0]),
+    ("addcdiv", flow.addcdiv, lambda a, b, c: a + b / c, X, Y, POSITIVE),
     ("floor_divide", flow.floor_divide, np.floor_divide, X, POSITIVE),
     ("remainder", flow.remainder, np.remainder, X, DIVISORS * 1.0),
     ("log1p", flow.log1p, np.log1p, np.array([-1.0, -0.5, -1e-20, 0.0, 1e-30, 1e-7, 1.0, 1e30])),
@@ -61,6 +67,10 @@ CASES = [
     ("broadcast_to", flow.broadcast_to, np.broadcast_to, X, (2, 3, 4)),
     ("unflatten", flow.unflatten, lambda x, d, s: x.reshape(3, 2, 2), X, 1, (2, 2)),
     ("tril", flow.tril, np.tril, CUBE, -1), ("triu", flow.triu, np.triu, X, 1),
+    ("diagonal of dims", flow.diagonal, np.diagonal, CUBE, -1, 2, 0),
+    ("diagonal to the right", flow.diagonal, np.diagonal, CUBE, 2, -1, 1),
+    ("diagonal outside", flow.diagonal, np.diagonal, X, 9),
+    ("diag", flow.diag, np.diag, X[0], -2), ("diag of a matrix", flow.diag, np.diag, X, 1),
     ("diagonal", flow.diagonal, np.diagonal, X), ("mm", flow.mm, np.matmul, X, Y.T),
     ("bmm", flow.bmm, np.matmul, CUBE, np.swapaxes(CUBE, 1, 2)),
     ("addmm", flow.addmm, lambda a, b, c: a + b @ c, Y[0, :3], X, Y.T),
@@ -95,8 +105,10 @@ CASES = [
      lambda q, k, v: np_attention(q, k, v, True), HEADS, HEADS + 1, HEADS * 2),
 ]  # fmt: skip
 # Constant between jumps: gradcheck has nothing to see, and at 0 a kink.
-WITHOUT_GRADCHECK = {"ceil", "trunc", "floor_divide", "log1p", "softplus", "logsigmoid", "l1_loss",
-                     "bce of 0 and 1"}  # fmt: skip
+WITHOUT_GRADCHECK = {
+    "ceil", "trunc", "round", "expm1", "clamp", "clamp_min", "floor_divide", "log1p", "softplus",
+    "logsigmoid", "l1_loss", "bce of 0 and 1",
+}  # fmt: skip
 by_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c[0])
 
 
@@ -167,6 +179,40 @@ def test_norm_corners():
         assert zero.grad.tolist() == [0, 0, 0]
 
 
+def test_division_rounded_either_way():
+    for a, b in ((X, DIVISORS * 1.0), (INTEGERS, DIVISORS)):
+        x, y = flow.tensor(a), flow.tensor(b)
+        floor, trunc = (flow.div(x, y, rounding_mode=mode) for mode in ("floor", "trunc"))
+        assert floor.dtype is trunc.dtype is x.dtype
+        np.testing.assert_array_equal(host(floor), np.floor_divide(a, b))
+        np.testing.assert_array_equal(host(trunc), np.trunc(a / b))
+    assert x.div(y, rounding_mode=None).dtype is flow.float32
+    with pytest.raises(ValueError, match='rounding_mode is "up"'):
+        x.div(y, rounding_mode="up")
+
+
+def test_tensors_joined_and_spread():
+    x, y = flow.arange(3), flow.arange(2)
+    assert flow.hstack([x, y]).tolist() == [0, 1, 2, 0, 1]
+    assert flow.hstack([x.view(1, 3), y.view(1, 2)]).tolist() == [[0, 1, 2, 0, 1]]
+    assert flow.vstack([x, x.view(1, 3)]).tolist() == [[0, 1, 2], [0, 1, 2]]
+    for indexing in ("ij", "xy"):
+        want = np.meshgrid(host(x), host(y), indexing=indexing)
+        for got in (flow.meshgrid(x, y, indexing=indexing),
+                    flow.meshgrid([x, y], indexing=indexing)):  # fmt: skip
+            assert [g.tolist() for g in got] == [w.tolist() for w in want]
+    a, b = flow.broadcast_tensors(x.view(3, 1), y)
+    assert a.shape == b.shape == (3, 2) and a.data_ptr() == x.data_ptr()
+    assert flow.flip(x, dims=[0]).tolist() == x.flip(0).tolist() == [2, 1, 0]
+    assert (flow.tensor([True, False]) ^ flow.tensor([True, True])).tolist() == [False, True]
+    with pytest.raises(TypeError, match="dtype bool"):
+        x ^ 1
+    with pytest.raises(ValueError, match='indexing is "yx"'):
+        flow.meshgrid(x, y, indexing="yx")
+    with pytest.raises(flow.ShapeError, match="1 or 2 dims"):
+        flow.diag(flow.zeros(1, 1, 1))
+
+
 def test_diagonal_of_a_view():
     x = flow.arange(20.0).view(4, 5).requires_grad_()
     for view in (x, x[1:, 1:], x[:, :2], x.T):
@@ -190,8 +236,8 @@ def test_dims_and_sizes():
                  lambda: x.movedim((0, 1), 2)):  # fmt: skip
         with pytest.raises(ValueError, match="dim|negative"):
             call()
-    with pytest.raises(flow.ShapeError, match="takes a matrix"):
-        x.diagonal()
+    with pytest.raises(flow.ShapeError, match="at least 2 dims"):
+        x[0, 0].diagonal()
     moved, rolled = np.moveaxis(CUBE, (0, 1), (-1, 0)), np.roll(CUBE, (1, -3), (2, 0))
     np.testing.assert_array_equal(host(x.movedim((0, 1), (-1, 0))), moved)
     np.testing.assert_array_equal(host(x.roll((1, -3), (2, 0))), rolled)

@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from drawing import properties
 from numerics import flow, host
 
 RNG = np.random.default_rng(2)
@@ -93,6 +94,57 @@ def test_gradients(index):
     np.testing.assert_array_equal(host(base.grad), kept)
 
 
+def draw_item(draw, n):
+    """An item for a dim of size n, and how many dims it takes."""
+    kind = draw.choice(["list", "list", "matrix", "mask", "int", "slice", "None", "truth"])
+    if kind == "None":
+        return None, 0
+    if kind == "truth":
+        return draw.choice([True, False]), 0
+    if kind == "mask":
+        return np.array([draw.integer(0, 1) == 1 for _ in range(n)], bool), 1
+    if kind == "slice" or n == 0:
+        return slice(draw.choice([None, 1]), None, draw.choice([None, 2])), 1
+    if kind == "int":
+        return draw.integer(-n, n - 1), 1
+    values = [draw.integer(-n, n - 1) for _ in range(2)]
+    return (np.array(values).reshape(2, 1) if kind == "matrix" else values), 1
+
+
+@properties(300)
+def test_any_index_is_numpys(draw):
+    shape = [draw.integer(0, 4) for _ in range(draw.integer(1, 4))]
+    a = np.arange(float(np.prod(shape))).reshape(shape)
+    x = flow.tensor(np.ascontiguousarray(a.T)).permute(list(range(a.ndim))[::-1])
+    items, dim = [], 0
+    while dim < len(shape) and len(items) < 6:
+        item, taken = draw_item(draw, shape[dim])
+        items, dim = [*items, item], dim + taken
+    index = tuple(items)
+    try:
+        expected = a[index]
+    except IndexError:
+        with pytest.raises(IndexError):
+            x[index]
+        return
+    np.testing.assert_array_equal(host(x[index]), expected)
+    value = -1 - np.arange(float(expected.size)).reshape(expected.shape)
+    a[index] = value
+    x[index] = flow.tensor(value)
+    np.testing.assert_array_equal(host(x), a)
+
+
+def test_empty_masks_are_masks():
+    for shape, index in (
+        ((2, 0), np.zeros((2, 0), bool)),
+        ((2, 0, 3), (slice(None), np.zeros(0, bool))),
+        ((0, 3), np.zeros(0, bool)),
+    ):
+        x = flow.zeros(shape)
+        assert x[index].shape == np.zeros(shape)[index].shape
+        x[index] = 1
+
+
 def test_setitem_of_a_view_and_of_rows():
     x, expected = flow.tensor(X), X.copy()
     x[1][flow.tensor([0, 2])] = 0
@@ -104,10 +156,10 @@ def test_setitem_of_a_view_and_of_rows():
     np.testing.assert_array_equal(host(x), expected)
 
 
-def test_setitem_changes_the_memory_of_any_layout():
+def test_setitem_changes_the_memory_of_any_layout(device):
     """Places of one dim, or of dims that lie behind each other, are written where they lie."""
     for order in ((0, 1, 2), (1, 0, 2), (2, 0, 1)):
-        x, expected = flow.tensor(X), X.copy()
+        x, expected = flow.tensor(X, device=device), X.copy()
         for index in ([2, 0], (slice(None), [1, 2]), ([2, 0], [1, 2]), ([0, 1], slice(1), [1, 0])):
             x.permute(order)[index] = 7
             expected.transpose(order)[index] = 7

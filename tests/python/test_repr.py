@@ -98,7 +98,7 @@ def test_views_show_what_they_see():
 
 def test_scalars_are_formatted_as_numbers():
     assert f"{flow.tensor(1.23456):.2f}" == "1.23"
-    assert f"{flow.tensor([1.0])}" == "tensor([1.])"
+    assert f"{flow.tensor(3)}" == "3" and f"{flow.tensor([1.0])}" == "tensor([1.])"
 
 
 def test_printing_records_nothing_and_needs_no_gradient():

@@ -365,6 +365,15 @@ def test_new_and_subclasses():
         Tensor([1], dtype=3)
 
 
+def test_numbers_of_numpy_bring_their_dtype():
+    for name in ("float64", "float32", "float16", "int64", "int32", "int8", "uint8", "bool"):
+        x = flow.tensor(getattr(np, name + "_" * (name == "bool"))(1))
+        assert x.dtype.name == name and x.shape == () and x.item() == 1
+    assert flow.tensor(np.float64(2), dtype=flow.float16).dtype is flow.float16
+    assert flow.tensor(np.uint32(2)).dtype is flow.int64  # there is no tensor of uint32
+    assert flow.tensor(2.0).dtype is flow.float32 and flow.tensor(True).dtype is flow.bool
+
+
 def test_tensors_inside_a_sequence():
     assert flow.tensor([flow.ones(2), [3, 4.5]]).tolist() == [[1, 1], [3, 4.5]]
     # A tensor without data is refused at once, not read element by element.

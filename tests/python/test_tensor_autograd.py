@@ -102,6 +102,19 @@ def test_hooks():
         flow.ones(1).register_hook(print)
 
 
+def test_a_hook_cannot_change_what_a_gradient_is():
+    for hook, error, text in (
+        (lambda g: g[:2], flow.ShapeError, "what the hook gave has shape [2], expected [4]"),
+        (lambda g: g.double(), flow.DTypeError, "has dtype float64, expected float32"),
+    ):
+        x = flow.ones(4, requires_grad=True)
+        for t in (x, x * 2):
+            t.register_hook(hook)
+            with pytest.raises(error) as raised:
+                t.sum().backward()
+            assert text in str(raised.value) and x.grad is None
+
+
 def test_errors_of_hooks_come_back_as_themselves():
     class Mine(Exception):
         pass

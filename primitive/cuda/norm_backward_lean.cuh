@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The norms' backward over rows of whole packs that a block's registers hold: teams as in
+// norm_backward.cuh, in as few instructions as may be, because on rows of 16-bit elements those are
+// what time goes into (half layer_norm at 16384 x 7168: 220 us there, 173 here). Bulk copies bring
+// the rows; x_hat and dy * weight are computed once where they fit in registers, and everything but
+// dx as soon as a row has arrived.
+#pragma once
+
+#include "primitive/cuda/norm_backward_parts.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+// Sums of several values over a team. A lane adds up one of them: which, changes with each step of
+// the first few, so that they share the shuffles.
+template <class C, int kValues>
+class TeamSums {
+  static constexpr int kPlaces = kValues > 2 ? 4 : kValues;
+  static constexpr int kLanes = kWarp / kPlaces;  // that end up with the same value
+
+ public:
+  static constexpr int kMaxWarps = NormPolicy::kLeanWarps;
+  static constexpr int kBytes = 2 * kPlaces * kMaxWarps * static_cast<int>(sizeof(C));
+
+  // `shared`: kBytes of the team's own.
+  __device__ __forceinline__ TeamSums(char* shared, int rank, int warps)
+      : slots_(reinterpret_cast<C*>(shared)), warp_(rank / kWarp), warps_(warps) {}
+
+  // Before the team meets; then Total.
+  __device__ __forceinline__ void Post(const C (&values)[kValues]) {
+    C v[kPlaces] = {};
+#pragma unroll
+    for (int i = 0; i < kValues; ++i) v[i] = values[i];
+    const int lane = threadIdx.x % kWarp;
+#pragma unroll
+    for (int half = kPlaces / 2, mask = kWarp / 2; half > 0; half /= 2, mask /= 2) {
+      const bool upper = lane & mask;
+#pragma unroll
+      for (int i = 0; i < half; ++i) {
+        const C mine = upper ? v[i + half] : v[i], theirs = upper ? v[i] : v[i + half];
+        v[i] = mine + ShuffleXor(theirs, mask);
+      }
+    }
+    posted_ = v[0];
+#pragma unroll
+    for (int mask = kLanes / 2; mask > 0; mask /= 2) posted_ += ShuffleXor(posted_, mask);
+    if (warps_ > 1 && lane % kLanes == 0) slots_[lane / kLanes * kMaxWarps + warp_] = posted_;
+  }
+  __device__ __forceinline__ void Total(C (&values)[kValues]) {
+    const int lane = threadIdx.x % kWarp;
+    C sum = posted_;
+    if (warps_ > 1) {
+      const C* const slots = slots_ + lane / kLanes * kMaxWarps;
+      sum = 0;
+#pragma unroll
+      for (int w = 0; w < kMaxWarps; w += kLanes) {
+        const int of = w + lane % kLanes;
+        if (of < warps_) sum += slots[of];
+      }
+      constexpr int kFirst = kLanes < kMaxWarps ? kLanes / 2 : kMaxWarps / 2;
+#pragma unroll
+      for (int mask = kFirst; mask > 0; mask /= 2) sum += ShuffleXor(sum, mask);
+      // The other half, which the next row's sums go to.
+      slots_ += phase_ ? -kPlaces * kMaxWarps : kPlaces * kMaxWarps;
+      phase_ = !phase_;
+    }
+#pragma unroll
+    for (int i = 0; i < kValues; ++i) values[i] = __shfl_sync(0xffffffffu, sum, i * kLanes);
+  }
+
+ private:
+  C* slots_;
+  int warp_, warps_;
+  bool phase_ = false;
+  C posted_;
+};
+
+template <class T, int kPacks, bool kCentre>
+class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
+  using Base = NormPartsTeam<T, kPacks, kCentre, true>;
+  using Base::a_;
+  using Base::dbias_;
+  using Base::dweight_;
+  using Base::Has;
+  using Base::more_;
+  using Base::N;
+  using Base::rank_;
+  using Base::row_;
+  using Base::step_;
+  using Base::turns_;
+  using typename Base::C;
+  using typename Base::Values;
+  static constexpr bool kLate = kRecentre<T, kCentre>;  // x_hat is known with the row's sums
+  static constexpr int kSums = !kCentre ? 1 : kLate ? 3 : 2;
+  // A row in registers; else it is read from its stage twice.
+  static constexpr bool kHold = N * kPacks <= 16;
+  static constexpr int kInUse = kHold ? 0 : 1;
+  static constexpr bool kHoldWeight = kHold || !kCentre;
+  using Exchange = TeamSums<C, kSums>;
+
+ public:
+  __device__ __forceinline__ NormLeanTeam(const NormBackward<T>& a,
+                                          const NormBackwardGrid<T, kCentre>& grid, char* shared)
+      : Base(a, grid, shared),
+        barriers_(shared + this->team_ * NormPolicy::kLeanBarrierBytes),
+        sums_(shared + Teams() * NormPolicy::kLeanBarrierBytes +
+                  this->team_ * NormPolicy::kLeanSumBytes,
+              rank_, grid.team / kWarp) {
+    constexpr int kScratch = NormPolicy::kLeanBarrierBytes + NormPolicy::kLeanSumBytes;
+    char* memory = shared + (Teams() * kScratch + 127) / 128 * 128;  // as LeanScratchBytes
+    weights_ = memory + threadIdx.x * kPackBytes;
+    if (!kHoldWeight) memory += blockDim.x * kPacks * kPackBytes;
+    stages_ = memory + this->team_ * grid.stages * Base::StageBytes();
+  }
+
+  __device__ __forceinline__ void Run() {
+    AllowNextKernel();
+    const int ahead = more_.stages - kInUse;
+    if (rank_ == 0) {
+#pragma unroll 1
+      for (int s = 0; s < more_.stages; ++s) barriers_.Next(s).Init();
+      PublishToCopies();
+#pragma unroll 1
+      for (int s = 0; s < ahead; ++s) Issue(s, s);
+    }
+    KeepWeights();
+    __syncthreads();
+    T* out = a_.dx + row_ * a_.cols + this->column_;
+    const int64_t step = int64_t{step_} * a_.cols;
+    x_low_ = Low(a_.x + row_ * a_.x_stride), dy_low_ = Low(a_.dy + row_ * a_.cols);
+    const auto x_step = static_cast<unsigned>(step_ * a_.x_stride * sizeof(T));
+    const auto dy_step = static_cast<unsigned>(step * sizeof(T));
+    int row = static_cast<int>(row_), stage = 0, parity = 0;
+    C mean = MeanOf(row), rstd = RstdOf(row);
+#pragma unroll 1
+    for (int turn = 0; turn < turns_; ++turn) {
+      row += step_;
+      const C next_mean = MeanOf(row), next_rstd = RstdOf(row);
+      barriers_.Next(stage).AwaitBlock(parity);
+      Visit(turn, stage, mean, rstd, out);
+      out += step;
+      x_low_ += x_step, dy_low_ += dy_step;
+      mean = next_mean, rstd = next_rstd;
+      if (++stage == more_.stages) stage = 0, parity ^= 1;
+    }
+    __syncthreads();
+    if (a_.dweight || a_.dbias) Base::StoreParts();
+  }
+
+ private:
+  __device__ __forceinline__ C MeanOf(int row) const {
+    return kCentre && a_.mean && row < a_.rows ? a_.mean[row] : C(0);
+  }
+  __device__ __forceinline__ C RstdOf(int row) const {
+    return a_.rstd && row < a_.rows ? a_.rstd[row] : C(0);
+  }
+  __device__ __forceinline__ void KeepWeights() {
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      Pack<T, N> w;
+#pragma unroll
+      for (T& one : w.v) one = ConvertTo<T>(1.0f);
+      if (a_.weight && Has(k)) {
+        w = LoadAlignedPack<N>(static_cast<const T*>(a_.weight) + this->column_ + Base::Offset(k));
+      }
+      if (kHoldWeight) {
+        weight_[kHoldWeight ? k : 0] = StowedPack<T, N>::Of(w);
+      } else {
+        Place(k)->Put(w);
+      }
+    }
+#pragma unroll
+    for (auto& w : weight_) w.Pin();
+  }
+
+  // By the team's first thread: starts copying a turn's row, where there is one.
+  __device__ __forceinline__ void Issue(int turn, int stage) const {
+    if (turn >= turns_) return;
+    const int64_t row = row_ + int64_t{turn} * step_;
+    const int bytes = this->packs_ * kPackBytes;
+    const ClusterBarrier barrier = barriers_.Next(stage);
+    char* const to = stages_ + stage * Base::StageBytes();
+    const T* const x = a_.x + row * a_.x_stride;
+    const T* const dy = a_.dy + row * a_.cols;
+    barrier.Expect(2 * bytes);
+    CopyBulk(barrier, to + PastLine(Low(x)), x, bytes);
+    CopyBulk(barrier, to + Base::TensorBytes() + PastLine(Low(dy)), dy, bytes);
+    if (a_.dsum) PrefetchBulk(a_.dsum + row * a_.cols, bytes);
+  }
+  // A row lies in its stage as it does in memory between multiples of a line's bytes, because bulk
+  // copies like that.
+  __device__ __forceinline__ static unsigned Low(const T* row) {
+    return static_cast<unsigned>(reinterpret_cast<uintptr_t>(row));
+  }
+  __device__ __forceinline__ static unsigned PastLine(unsigned low) { return low % kNormLineBytes; }
+
+  __device__ __forceinline__ int Teams() const { return blockDim.x / more_.team; }
+
+  struct Row {
+    Values v, g;  // x_hat and dy * weight; kLate: x - mean and dy
+  };
+  // This thread's first packs in a stage.
+  struct Words {
+    const char *x, *dy;
+  };
+  __device__ __forceinline__ Row Read(const Words& words, int k, C mean, C rstd) const {
+    const int at = k * more_.team * kPackBytes;
+    Row row;
+    row.v = ConvertPack<C>(Base::template Read<Pack<T, N>>(words.x + at, 0));
+    row.g = ConvertPack<C>(Base::template Read<Pack<T, N>>(words.dy + at, 0));
+#pragma unroll
+    for (C& v : row.v.v) {
+      if (kCentre) v -= mean;
+      if (!kLate) v *= rstd;
+    }
+    return row;
+  }
+  __device__ __forceinline__ Values Weight(int k) const {
+    if constexpr (kHoldWeight) return ConvertPack<C>(weight_[k].Get());
+    return ConvertPack<C>(Place(k)->Get());
+  }
+  __device__ __forceinline__ OnChipPack<T, N>* Place(int k) const {
+    return reinterpret_cast<OnChipPack<T, N>*>(weights_ + k * blockDim.x * kPackBytes);
+  }
+
+  // One row.
+  __device__ __forceinline__ void Visit(int turn, int stage, C mean, C rstd, T* out) {
+    const char* const first = stages_ + stage * Base::StageBytes() + rank_ * kPackBytes;
+    const Words words = {first + PastLine(x_low_), first + Base::TensorBytes() + PastLine(dy_low_)};
+    Row rows[kHold ? kPacks : 1];
+    C sums[kSums] = {};
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (!Has(k)) continue;
+      Row& row = rows[kHold ? k : 0];
+      row = Read(words, k, mean, rstd);
+      const Values w = Weight(k);
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        const C dy = row.g.v[i], v = row.v.v[i], g = dy * w.v[i];
+        sums[0] += g * v;
+        if constexpr (kCentre) {
+          sums[1] += g;
+          dbias_[k].v[i] += dy;
+        }
+        if constexpr (kLate) {
+          sums[2] += v;
+        } else {
+          dweight_[k].v[i] += dy * v;
+          row.g.v[i] = g;
+        }
+      }
+    }
+    sums_.Post(sums);
+    Base::Meet();
+    if (rank_ == 0) {  // what the team has read before may be written over
+      const int next = stage - kInUse;
+      Issue(turn + more_.stages - kInUse, next < 0 ? more_.stages - 1 : next);
+    }
+    sums_.Total(sums);
+    NormSums<T, kCentre> all;
+    all.gv = sums[0];
+    if constexpr (kCentre) all.g = sums[1];
+    if constexpr (kLate) all.v = sums[2];
+    // What is not late is x_hat itself already.
+    const NormGradient<T, kCentre, !kLate> gradient(all, rstd, more_.share);
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (!Has(k)) continue;
+      Row& row = rows[kHold ? k : 0];
+      if (!kHold) row = Read(words, k, mean, rstd);
+      Values w, dx;
+      if (kLate || !kHold) w = Weight(k);
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        const C x_hat = gradient.XHat(row.v.v[i]);
+        const C g = kLate || !kHold ? row.g.v[i] * w.v[i] : row.g.v[i];
+        if (kLate) dweight_[k].v[i] += row.g.v[i] * x_hat;
+        dx.v[i] = gradient.Dx(g, x_hat);
+      }
+      if (!a_.dx) continue;
+      if (a_.dsum) {
+        const Values dsum =
+            ConvertPack<C>(LoadAlignedPack<N>(a_.dsum + (out - a_.dx) + Base::Offset(k)));
+#pragma unroll
+        for (int i = 0; i < N; ++i) dx.v[i] += dsum.v[i];
+      }
+      StoreAlignedPack(out + Base::Offset(k), ConvertPack<T>(dx));
+    }
+  }
+
+  const ClusterBarrier barriers_;  // the first of those of the team's stages
+  Exchange sums_;
+  char *stages_, *weights_;
+  unsigned x_low_ = 0, dy_low_ = 0;  // of the addresses of the row at work
+  StowedPack<T, N> weight_[kHoldWeight ? kPacks : 1] = {};
+};
+
+template <class T, int kPacks, bool kCentre>
+__global__ void __launch_bounds__(NormPolicy::kThreads, 1)
+    NormLeanKernel(const __grid_constant__ NormBackward<T> a,
+                   const __grid_constant__ NormBackwardGrid<T, kCentre> grid) {
+  extern __shared__ __align__(128) char team_memory[];
+  NormLeanTeam<T, kPacks, kCentre>(a, grid, team_memory).Run();
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

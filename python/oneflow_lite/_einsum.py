@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums of products by the names of their dims: matrix products, two tensors at a time."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from oneflow_lite._oneflow_lite import ShapeError, Tensor
+
+
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """A sum over the dims that the result does not name, as in NumPy.
+
+    Parameters
+    ----------
+    equation : str
+        A letter per dim of each operand, and of the result where ``->`` names it; else those that
+        occur once, sorted. ``...`` stands for further dims, which broadcast.
+    *operands : Tensor
+        Or one list of them. They are multiplied from the left to the right.
+
+    Examples
+    --------
+    >>> scores = flow.einsum("bhqd,bhkd->bhqk", query, key)
+    """
+    tensors = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], list | tuple) \
+        else list(operands)  # fmt: skip
+    names, result = _parse(equation.replace(" ", ""), tensors)
+    parts = [_diagonals(x, dims) for x, dims in zip(tensors, names, strict=True)]
+    x, dims = parts[0]
+    for k, (y, other) in enumerate(parts[1:], 2):
+        wanted = set(result).union(*(later for _, later in parts[k:]))
+        x, dims = _multiply(x, dims, y, other, wanted)
+    gone = [d for d, name in enumerate(dims) if name not in result]
+    x = x.sum(gone) if gone else x
+    dims = [name for name in dims if name in result]
+    return x.permute([dims.index(name) for name in result])
+
+
+def _parse(equation: str, tensors: list[Tensor]) -> tuple[list[list[str]], list[str]]:
+    """The names of the dims of each tensor and of the result; "0", "1" ... for those of "..."."""
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(tensors):
+        raise ValueError(f'einsum(): "{equation}" is for {len(terms)} operands, not {len(tensors)}')
+    extra = 0
+    names = []
+    for term, x in zip(terms, tensors, strict=True):
+        letters = term.replace("...", "", 1)
+        more = x.ndim - len(letters) if "..." in term else 0
+        if more < 0 or (more == 0 and "..." not in term and len(letters) != x.ndim):
+            raise ShapeError(f'einsum(): "{term}" does not go with shape {list(x.shape)}')
+        extra = max(extra, more)
+        front, _, back = term.partition("...") if "..." in term else (term, "", "")
+        # Counted from the last, so that they broadcast.
+        names.append([*front, *(str(d) for d in reversed(range(more))), *back])
+    points = [str(d) for d in reversed(range(extra))]
+    if arrow:
+        front, dots, back = right.partition("...")
+        result = [*front, *(points if dots else ()), *back]
+    else:
+        letters = "".join(terms).replace("...", "")
+        result = [*points, *sorted(c for c in set(letters) if letters.count(c) == 1)]
+    known = set().union(*names)
+    for name in result:
+        if name not in known or result.count(name) > 1:
+            raise ValueError(f'einsum(): "{name}" in the result of "{equation}" is no dim of the '
+                             "operands, or stands there twice")  # fmt: skip
+    return names, result
+
+
+def _diagonals(x: Tensor, names: list[str]) -> tuple[Tensor, list[str]]:
+    """A name that stands twice in one tensor means the diagonal of those dims."""
+    dims = list(names)
+    for name in names:
+        while dims.count(name) > 1:
+            first = dims.index(name)
+            second = dims.index(name, first + 1)
+            if x.shape[first] != x.shape[second]:
+                raise ShapeError(f'einsum(): "{name}" stands for dims of {x.shape[first]} and '
+                                 f"{x.shape[second]}")  # fmt: skip
+            x = x.diagonal(0, first, second)
+            dims = [n for d, n in enumerate(dims) if d not in (first, second)] + [name]
+    return x, dims
+
+
+def _multiply(
+    x: Tensor, names: list[str], y: Tensor, other: list[str], wanted: set[str]
+) -> tuple[Tensor, list[str]]:
+    """One matrix product: [batch, rows, sums] times [batch, sums, cols]."""
+    sizes: dict[str, int] = {}
+    for t, dims in ((x, names), (y, other)):
+        for name, size in zip(dims, t.shape, strict=True):
+            if sizes.setdefault(name, size) != size and 1 not in (size, sizes[name]):
+                raise ShapeError(f'einsum(): "{name}" stands for dims of {sizes[name]} and {size}')
+            sizes[name] = max(size, sizes[name]) if size else 0
+    shared = [n for n in names if n in other]
+    batch, sums = [n for n in shared if n in wanted], [n for n in shared if n not in wanted]
+    rows, cols = [n for n in names if n not in other], [n for n in other if n not in names]
+
+    def laid_out(t: Tensor, dims: list[str], groups: tuple[list[str], ...]) -> Tensor:
+        order = [n for group in groups for n in group]
+        t = t.permute([dims.index(n) for n in order]).expand([sizes[n] for n in order])
+        return t.reshape([math.prod(sizes[n] for n in group) for group in groups])
+
+    product = laid_out(x, names, (batch, rows, sums)) @ laid_out(y, other, (batch, sums, cols))
+    dims = [*batch, *rows, *cols]
+    return product.reshape([sizes[n] for n in dims]), dims

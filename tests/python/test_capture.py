@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA graphs and streams: a step is captured and replayed, and ordered."""
+
+import numpy as np
+import pytest
+from numerics import assert_close, flow, host, tensor
+from op_reference import np_softmax
+
+ext = flow._oneflow_lite
+
+
+def needs_gpu():
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU here")
+
+
+@pytest.mark.cuda
+def test_a_softmax_is_captured_and_replayed():
+    needs_gpu()
+    x = flow.randn(64, 1000, device="cuda")
+    side = flow.cuda.Stream()
+    side.wait_stream(flow.cuda.current_stream())
+    with flow.cuda.stream(side):
+        for _ in range(2):
+            flow.softmax(x, 1)
+    flow.cuda.current_stream().wait_stream(side)
+    graph = flow.cuda.CUDAGraph()
+    with flow.cuda.graph(graph):
+        y = flow.softmax(x, 1)
+        z = flow.log_softmax(x, 0)
+    for seed in range(3):
+        values = np.random.default_rng(seed).standard_normal((64, 1000))
+        x.copy_(tensor(values, "float32", "cuda"))
+        graph.replay()
+        flow.cuda.synchronize()
+        assert_close(y, np_softmax(host(x), 1), "softmax")
+        assert_close(z, np_softmax(host(x), 0, True), "log_softmax")
+
+
+@pytest.mark.cuda
+def test_a_training_step_is_captured_and_replayed():
+    needs_gpu()
+    w = flow.zeros(64, 10, device="cuda", requires_grad=True)
+    x = flow.randn(128, 64, device="cuda")
+    labels = flow.tensor(np.random.default_rng(0).integers(0, 10, 128), device="cuda")
+
+    def step():
+        loss = flow.cross_entropy(x @ w, labels)
+        (grad,) = flow.autograd.grad(loss, w)
+        with flow.no_grad():
+            w.sub_(grad * 0.1)
+        return loss
+
+    losses = [step().item() for _ in range(3)]
+    graph = flow.cuda.CUDAGraph()
+    with flow.cuda.graph(graph):
+        loss = step()
+    for _ in range(20):
+        graph.replay()
+        losses.append(loss.item())
+    assert all(later < earlier for earlier, later in zip(losses, losses[1:], strict=False))
+
+
+@pytest.mark.cuda
+def test_streams_and_events_order_work():
+    needs_gpu()
+    x = flow.ones(1 << 22, device="cuda")
+    side = flow.cuda.Stream()
+    side.wait_stream(flow.cuda.current_stream())
+    with flow.cuda.stream(side):
+        for _ in range(50):
+            x.mul_(1.0)
+        x.add_(1.0)
+        done = flow.cuda.Event()
+        done.record()
+    done.wait()
+    assert (x + 1).sum().item() == 3 * (1 << 22)
+    assert done.query()
+
+
+@pytest.mark.cuda
+def test_backward_runs_on_the_stream_of_forward():
+    needs_gpu()
+    x = flow.randn(256, 1000, device="cuda", requires_grad=True)
+    side = flow.cuda.Stream()
+    side.wait_stream(flow.cuda.current_stream())
+    with flow.cuda.stream(side):
+        y = flow.softmax(x, 1)
+        loss = (y * y).sum()
+    loss.backward()
+    flow.cuda.synchronize()
+    (expected,) = flow.autograd.grad(flow.softmax(x, 1), x, 2 * y.detach())
+    assert np.allclose(host(x.grad), host(expected), atol=1e-7)

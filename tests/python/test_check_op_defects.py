@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""check_op: each kind of defect is caught by it."""
+
+import sys
+
+import numpy as np
+import pytest
+from checked import DISTINCT, X, check, register
+from numerics import flow, tensor
+
+
+def test_a_right_op_passes_in_every_check():
+    result = check(register(doc="x squared."), [X, (X,), {"x": DISTINCT}])
+    assert {c.status for c in result.checks if not c.name.startswith("cuda")} == {"ok"}, str(result)
+    assert result["sharding"].detail == "S(0) -> S(0), S(1) -> S(1)"
+
+
+def flat(x):
+    """Reads memory in order, whatever the strides say."""
+    return flow.as_strided(x, x.shape, flow.empty(x.shape, device="meta").stride()) * 1
+
+
+def flat_gradient(x, dy):
+    return flat(dy) * 2 * x if dy.stride() == x.stride() else dy * x
+
+
+def writing_gradient(ctx, dy):
+    x = ctx.x.detach()
+    gradient = dy * 2 * ctx.x.clone()
+    x.mul_(2)
+    return gradient
+
+
+def writes(x):
+    x.mul_(2)
+    return x * 1
+
+
+def counter():
+    state = []
+
+    def forward(x):
+        state.append(1)
+        return x * x + len(state)
+
+    return forward
+
+
+def infer_like(x):
+    return x.shape, x.dtype
+
+
+DEFECTS = {
+    "inferred shape": ("inference", "promised a tensor of shape \\[3, 5\\]",
+                       lambda: register(infer=lambda x: ((3, 5), x.dtype))),
+    "inferred dtype": ("inference", "promised",
+                       lambda: register(infer=lambda x: (x.shape, flow.int64))),
+    "no documentation": ("schema", "no documentation", lambda: register(doc="")),
+    "an exception": ("inference", "raised KeyError: 'mine'",
+                     lambda: register(infer=infer_like, forward=lambda x: {}["mine"])),
+    "state": ("repetition", "two runs differ",
+              lambda: register(infer=infer_like, forward=counter())),
+    "mutation": ("mutation", "x was changed, but .* does not mark it",
+                 lambda: register(infer=infer_like, forward=writes)),
+    "strides ignored": ("layouts", "inputs transposed: 1?\\d of 12 elements of the float64",
+                        lambda: register(infer=infer_like, forward=flat)),
+    "empty": ("empty", "raised",
+              lambda: register(infer=infer_like, forward=lambda x: x * x + 0 * x.max())),
+    "one dtype": ("dtypes", "against float64: 1?\\d of 12 elements of the bfloat16 result",
+                  lambda: register(infer=infer_like, forward=lambda x: x * (
+                      x * 1.1 if x.dtype is flow.bfloat16 else x))),
+    "gradient": ("gradients", "x requiring a gradient: .*autograd gives",
+                 lambda: register(backward=lambda ctx, dy: dy * ctx.x)),
+    "gradient from an expanded one": ("gradients", "from an expanded incoming gradient", lambda:
+                                      register(backward=lambda ctx, dy: flat_gradient(ctx.x, dy))),
+    "a gradient that writes": ("gradients", "saved for backward was changed in place",
+                               lambda: register(backward=writing_gradient)),
+    "gradient of one dtype": ("gradient dtypes", "bfloat16.*gradient of x is off by",
+                              lambda: register(backward=lambda ctx, dy: dy * ctx.x * (
+                                  2.5 if dy.dtype is flow.bfloat16 else 2))),
+    "gradient's dtype": ("gradient dtypes", "the gradient of x is float64",
+                         lambda: register(backward=lambda ctx, dy: (dy * 2 * ctx.x).double())),
+    "empty gradient": ("gradients", "raised", lambda: register(
+        backward=lambda ctx, dy: dy * 2 * ctx.x + 0 * ctx.x.detach().max())),
+    "second order": ("second order", "autograd gives",
+                     lambda: register(backward=lambda ctx, dy: dy * 2 * ctx.x.detach())),
+    "split of a sum": ("sharding", "as S\\(0\\) -> S\\(0\\) in 2 parts: .* wrong",
+                       lambda: register(forward=lambda x: x - x.sum(0, True), backward=None)),
+    "partial sum": ("sharding", "as P -> P in 2 parts: output out: 1?\\d of 12 elements",
+                    lambda: register(sbp=lambda x: [("P", "P")])),
+    "broadcast": ("sharding", "as S\\(0\\) -> B in 2 parts: output out: the shape is \\[2, 4\\]",
+                  lambda: register(sbp=lambda x: [("S(0)", "B")])),
+    "axis beyond": ("sharding", "raised RuntimeError: .*signature \\(S\\(2\\)\\) -> \\(S\\(2\\)\\)"
+                    ".*does not fit a call \\(\\[3, 4\\]\\)",
+                    lambda: register(sbp=lambda x: [("S(2)", "S(2)")])),
+    "entries missing": ("sharding", "does not fit a call",
+                        lambda: register(sbp=lambda x: [("S(0)",)])),
+    "no finite cost": ("cost", "costs nan bytes",
+                       lambda: register(cost=lambda x: (float("nan"), 1))),
+    "negative cost": ("cost", "costs -1.0 operations",
+                      lambda: register(cost=lambda x: (x.numel() * 16, -1))),
+    "no cost": ("cost", "costs 0 bytes; its inputs and outputs have 192",
+                lambda: register(cost=lambda x: (0, 0))),
+    "high cost": ("cost", "costs 12000 bytes",
+                  lambda: register(cost=lambda x: (x.numel() * 1000, 1))),
+    "constant cost": ("cost", "no more than", lambda: register(cost=lambda x: (192, 12))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_a_defect_is_caught(defect):
+    name, pattern, op = DEFECTS[defect]
+    result = check(op(), [X])
+    assert not result.passed
+    assert result[name].status == "FAILED", str(result)
+    with pytest.raises(AssertionError, match=f"(?s){pattern}"):
+        raise flow.CheckError(result[name].detail)
+
+
+@pytest.mark.parametrize("function", ["sbp", "cost"])
+def test_an_exception_in_what_an_op_declares_is_caught_and_shown(function, monkeypatch):
+    def wrong(x):
+        raise KeyError("mine")
+
+    shown = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda u: shown.append(u.exc_value))
+    result = check(register(**{function: wrong}), [X])
+    monkeypatch.undo()
+    assert result["sharding" if function == "sbp" else "cost"].status == "FAILED"
+    assert shown and isinstance(shown[0], KeyError)
+
+
+def test_a_gradient_that_is_right_only_for_all_inputs_at_once():
+    @flow.register_op("wrong::product")
+    class Product:
+        """x times y; where y is frozen, x gets nothing."""
+
+        def forward(x, y):
+            return x * y
+
+        def backward(ctx, dz):
+            return (dz * ctx.y if ctx.needs["y"] else 0 * dz), dz * ctx.x
+
+    result = check(Product, [(X, DISTINCT)])
+    assert "x requiring a gradient" in result["gradients"].detail
+    assert result["gradients"].status == "FAILED"
+
+
+def test_terms_that_cancel_are_no_defect():
+    values = np.random.default_rng(7).standard_normal((3, 16))
+    x = tensor(np.concatenate([values, -values], 1), "float64")
+    result = check("sum", [(x, (1,)), (x, (0, 1))])
+    assert result.passed, str(result)
