@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two ways in which the norms' forward is launched: rows of whole packs by kernels of their own
-// (norm_forward_whole.cuh), others by the tiers of row.cuh.
+// The ways in which the norms' forward is launched: rows of whole packs by kernels of their own
+// (norm_forward_whole.cuh; in clusters, rms_norm: norm_forward_staged.cuh), others by the tiers of
+// row.cuh.
 #pragma once
 
 #include "primitive/cuda/norm_forward.cuh"
-#include "primitive/cuda/norm_forward_whole.cuh"
+#include "primitive/cuda/norm_forward_copied.cuh"
+#include "primitive/cuda/norm_forward_staged.cuh"
 #include "primitive/cuda/norm_team_launch.cuh"
 #include "primitive/cuda/row.cuh"
 
@@ -135,6 +137,64 @@ cudaError_t LaunchBlocks(const NormWholePlan& plan, const NormWhole<T>& p,
   return LaunchAs({plan.blocks}, kernel, p.a.rows * plan.blocks, plan.threads, shared, stream, p);
 }
 
+// rms_norm of rows as planned, if they are norm_forward_staged.cuh's; false: they are not.
+template <int kPacks, class T>
+bool LaunchStaged(NormWholePlan plan, const NormWhole<T>& p, const DeviceLimits& limits,
+                  cudaStream_t stream, cudaError_t* error) {
+  using P = NormStagedPolicy;
+  constexpr auto kernel = &NormStagedKernel<T, kPacks>;
+  constexpr int64_t kReserved = 1024;  // bytes of shared memory of a block, by the driver
+  const auto bytes = [](int blocks, int threads) {
+    return P::Bytes(kPacks, threads) +
+           WarpExchange<NormPart<ComputeType<T>>>::Bytes(blocks, threads);
+  };
+  const int64_t most = bytes(kMaxClusterBlocks, P::kThreads);
+  if (plan.packs != kPacks || plan.blocks == 1 || !p.plain ||
+      P::kBlocks * (most + kReserved) > limits.shared_per_multiprocessor) {
+    return false;
+  }
+  *error = AllowAllShared<kernel>(limits);
+  if (*error != cudaSuccess) return true;
+  const int most_blocks = MaxClusterBlocks<kernel>(P::kThreads, most, limits);
+  if (plan.threads > P::kSmallThreads && plan.blocks >= P::kManyBlocks &&
+      2 * plan.blocks <= most_blocks) {
+    plan.blocks *= 2;
+  }
+  if (plan.blocks > most_blocks) return false;
+  plan.threads = static_cast<int>(CeilDiv(p.packs, int64_t{32} * kPacks * plan.blocks) * 32);
+  const auto slice = static_cast<int>(CeilDiv(CeilDiv(p.packs, plan.blocks), 8) * 8);  // of lines
+  *error = LaunchAs({plan.blocks}, kernel, p.a.rows * plan.blocks, plan.threads,
+                    bytes(plan.blocks, plan.threads), stream, p, slice);
+  return true;
+}
+
+// layer_norm of rows as planned, if they are norm_forward_copied.cuh's; false: they are not.
+template <class T>
+bool LaunchCopied(const NormWholePlan& plan, const NormWhole<T>& p, const DeviceLimits& limits,
+                  cudaStream_t stream, cudaError_t* error) {
+  using P = NormCopiedPolicy;
+  constexpr auto kernel = &NormCopiedKernel<T>;
+  constexpr int64_t kReserved = 1024;  // bytes of shared memory of a block, by the driver
+  const auto bytes = [](int blocks, int slice) {
+    return P::Bytes(slice) + WarpExchange<NormPart<ComputeType<T>>>::Bytes(blocks, P::kThreads);
+  };
+  const auto blocks = static_cast<int>(CeilDiv(p.packs, P::kSlots));
+  const auto slice = static_cast<int>(CeilDiv(CeilDiv(p.packs, blocks), 8) * 8);  // of lines
+  if (plan.blocks < P::kFromBlocks<T> || plan.packs != NormWholePolicy::kMostPacks || !p.plain ||
+      blocks > P::kMostBlocks || 4 * slice < 3 * P::kSlots ||
+      p.a.rows * blocks < int64_t{P::kLeastBlocks} * limits.multiprocessors ||
+      P::kBlocks * (static_cast<int64_t>(bytes(blocks, slice)) + kReserved) >
+          limits.shared_per_multiprocessor) {
+    return false;
+  }
+  *error = AllowAllShared<kernel>(limits);
+  if (*error == cudaSuccess) {
+    *error = LaunchAs({blocks}, kernel, p.a.rows * blocks, P::kThreads, bytes(blocks, slice),
+                      stream, p, slice);
+  }
+  return true;
+}
+
 template <bool kCentre, bool kResidual, class T>
 cudaError_t LaunchWhole(const NormWholePlan& plan, const NormForward<T>& a,
                         const DeviceLimits& limits, cudaStream_t stream) {
@@ -153,6 +213,15 @@ cudaError_t LaunchWhole(const NormWholePlan& plan, const NormForward<T>& a,
     return LaunchBlocks<kCentre, kResidual, P::kEarlyPacks>(plan, p, limits, stream);
   }
   if constexpr (!kResidual) {
+    if constexpr (kCentre && sizeof(T) <= 4) {
+      cudaError_t error = cudaSuccess;
+      if (LaunchCopied(plan, p, limits, stream, &error)) return error;
+    }
+    if constexpr (!kCentre && sizeof(T) <= 4) {
+      cudaError_t error = cudaSuccess;
+      if (LaunchStaged<P::kMostPacks>(plan, p, limits, stream, &error)) return error;
+      if (LaunchStaged<P::kBlockManyPacks>(plan, p, limits, stream, &error)) return error;
+    }
     if (plan.packs == P::kMostPacks) {
       return LaunchBlocks<kCentre, false, P::kMostPacks>(plan, p, limits, stream);
     }

@@ -403,10 +403,40 @@ TEST_P(CudaNormTest, ManyWideRows) {
   }
   RunBoth(DType::kFloat16, {.rows = 70, .cols = 65536});
   RunBoth(DType::kFloat16, {.rows = 16, .cols = 262144});
+  RunBoth(DType::kBFloat16, {.rows = 70, .cols = 65536});
   for (const bool in_place : {false, true}) {
     RunBoth(DType::kFloat16, {.rows = 2700, .cols = 2048, .in_place = in_place});
   }
   RunBoth(DType::kFloat16, {.rows = 1100, .cols = 4097, .residual = true});
+}
+
+// By clusters of 2, 4, 8 and 16 blocks, full or not, with 4 packs a thread or 8; weights of T that
+// are aligned wait in shared memory, others do not.
+TEST_P(CudaNormTest, WideRowsWithStagedWeights) {
+  for (const DType dtype : {DType::kFloat16, DType::kFloat32}) {
+    const int64_t pack = PackOf(dtype);
+    for (const auto& [rows, packs] : {std::pair<int64_t, int64_t>{5, 2048},
+                                      {40, 1032},
+                                      {140, 4096},
+                                      {140, 4104},
+                                      {70, 8192},
+                                      {140, 9000},
+                                      {70, 16392},
+                                      {34, 33000}}) {
+      RunBoth(dtype, {.rows = rows, .cols = packs * pack});
+    }
+    const Case k{.rows = 140, .cols = 4136 * pack, .mean = 8, .spread = 0.25};
+    RunBoth(dtype, k);
+    for (int which = 0; which < 4; ++which) {
+      Case other = k;
+      if (which == 0) other.weight = false;
+      if (which == 1) other.bias = false;
+      if (which == 2) other.weight_offset = 1;
+      if (which == 3) other.x_pad = pack, other.mixed = true;
+      RunBoth(dtype, other);
+    }
+  }
+  RunBoth(DType::kFloat32, {.rows = 70, .cols = 34000, .mean = 1e4, .spread = 1e-3});
 }
 
 TEST_P(CudaNormTest, OddOffsetsAndStrides) {
