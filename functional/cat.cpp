@@ -21,8 +21,9 @@ StatusOr<Value> SplitFunction(const Tensor& x, int64_t each, int64_t dim) {
   OFL_ASSIGN_OR_RETURN(TensorList parts, Split(x, each, dim));
   return Value(std::move(parts));
 }
-StatusOr<Value> SplitWithSizes(const Tensor& x, absl::Span<const int64_t> sizes, int64_t dim) {
-  OFL_ASSIGN_OR_RETURN(TensorList parts, Split(x, sizes, dim));
+StatusOr<Value> SplitWithSizesFunction(const Tensor& x, absl::Span<const int64_t> sizes,
+                                       int64_t dim) {
+  OFL_ASSIGN_OR_RETURN(TensorList parts, SplitWithSizes(x, sizes, dim));
   return Value(std::move(parts));
 }
 StatusOr<Value> ChunkFunction(const Tensor& x, int64_t chunks, int64_t dim) {
@@ -121,7 +122,7 @@ StatusOr<TensorList> Split(const Tensor& x, int64_t each, int64_t dim) {
   return Cut(x, axis, SizesOf(size, each));
 }
 
-StatusOr<TensorList> Split(const Tensor& x, absl::Span<const int64_t> sizes, int64_t dim) {
+StatusOr<TensorList> SplitWithSizes(const Tensor& x, absl::Span<const int64_t> sizes, int64_t dim) {
   OFL_ASSIGN_OR_RETURN(const int64_t axis, DimToSplit("split_with_sizes", x, dim));
   const int64_t size = x.shape()[static_cast<int>(axis)];
   int64_t sum = 0;
@@ -166,7 +167,7 @@ OFL_REGISTER_FUNCTION("split(Tensor(a) input, int split_size, int dim=0) -> Tens
                       SplitFunction, kMethod,
                       "Views of one size along dim; the last has what is left.");
 OFL_REGISTER_FUNCTION("split_with_sizes(Tensor(a) input, int[] split_sizes, int dim=0) -> Tensor[]",
-                      SplitWithSizes, kMethod,
+                      SplitWithSizesFunction, kMethod,
                       "Views of the given sizes along dim, which must add up to it.");
 OFL_REGISTER_FUNCTION("chunk(Tensor(a) input, int chunks, int dim=0) -> Tensor[]", ChunkFunction,
                       kMethod, "At most so many views of one size (the last may be smaller).");

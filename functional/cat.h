@@ -18,8 +18,8 @@ OFL_API StatusOr<Tensor> Stack(absl::Span<const Tensor> tensors, int64_t dim = 0
 // Views of one size along dim; the last has what is left. ValueError where it is not positive.
 OFL_API StatusOr<TensorList> Split(const Tensor& x, int64_t each, int64_t dim = 0);
 // Views of the given sizes along dim, which must add up to it. ValueError for other sizes.
-OFL_API StatusOr<TensorList> Split(const Tensor& x, absl::Span<const int64_t> sizes,
-                                   int64_t dim = 0);
+OFL_API StatusOr<TensorList> SplitWithSizes(const Tensor& x, absl::Span<const int64_t> sizes,
+                                            int64_t dim = 0);
 // At most `chunks` views of one size but for the last.
 OFL_API StatusOr<TensorList> Chunk(const Tensor& x, int64_t chunks, int64_t dim = 0);
 // The views select(dim, i) for every i.

@@ -26,15 +26,8 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
   __device__ __forceinline__ explicit HeldRow(const Base& base) : extras_(base.extras) {}
 
   template <int kLanes, class Held>
-  __device__ __forceinline__ Part Gather(Held& held) {
-    if constexpr (kCentre && !Held::kHolds) {
-      PivotSums<C> sums;
-      held.Each([&](auto& v, int) { sums.Add(v); });
-      sums = ReduceLanes<kLanes>(sums, MergePivotSums{});
-      if (sums.count == 0) return {};
-      const CentredSums<C> centred(sums);
-      return {centred.count, centred.mean, centred.low, centred.squares};
-    }
+  __device__ __forceinline__ Part Gather(Held& held, int64_t) {
+    if constexpr (kCentre && !Held::kHolds) return GatherOnce<kLanes>(held);
     C sum = 0;
     held.Each([&](auto& v, int) {
 #pragma unroll
@@ -42,7 +35,7 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
     });
     Part part;
     part.squares = sum = ReduceLanes<kLanes>(sum, Plus{});
-    if constexpr (kCentre) {
+    if constexpr (kCentre && Held::kHolds) {
       part.count = static_cast<C>(held.places.template Count<kLanes>());
       const C share = part.count == 0 ? C(0) : Quotient(C(1), part.count);
       part.mean = mean_ = sum * share;
@@ -53,10 +46,10 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
           const C d = x - mean_;
           sums.v[0] += d;
           sums.v[1] += d * d;
-          if (Held::kHolds) x = d;
+          x = d;
         }
       });
-      apart_ = Held::kHolds;
+      apart_ = true;
       sums = ReduceLanes<kLanes>(sums, Plus{});
       part.low = sums.v[0] * share;
       part.squares = sums.v[1] - sums.v[0] * part.low;
@@ -101,6 +94,17 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
   }
 
  private:
+  // layer_norm in one visit, about one of the lanes' values.
+  template <int kLanes, class Held>
+  static __device__ __forceinline__ Part GatherOnce(Held& held) {
+    PivotSums<C> sums;
+    held.Each([&](auto& v, int) { sums.Add(v); });
+    sums = ReduceLanes<kLanes>(sums, MergePivotSums{});
+    if (sums.count == 0) return {};
+    const CentredSums<C> centred(sums);
+    return {centred.count, centred.mean, centred.low, centred.squares};
+  }
+
   const NormExtras<C>& extras_;
   bool apart_ = false;
   C mean_ = 0, rstd_ = 0, offset_ = 0;

@@ -20,16 +20,26 @@ struct FusedPolicy {
   static constexpr int kHeldPacks = 4;          // per thread, of rows in single blocks ...
   static constexpr int kAloneBytes = 32 << 10;  // ... whose values take so many bytes at most
   static constexpr int kHeldBytes = 128;        // of a thread's values elsewhere: 32 registers
-  static constexpr int kInputPacks = 8;         // of inputs that stay as they lie in memory
-  static constexpr int kFewPacks = 2;           // where rows are so few that latency counts
-  static constexpr int kFewRowPacks = 256;      // a block's part of few rows, at least
+  // Rows whose inputs stay as they lie in memory, beside operands in shared memory where copies
+  // want to begin at a multiple of 128 bytes, or they read twice as many.
+  static constexpr int kSharedAlignment = 128;
+  static constexpr int kWidePacks = 8;           // per thread, at most
+  static constexpr int kWideThreads = 1024;      // of a multiprocessor
+  static constexpr int kWideBlockThreads = 256;  // of a block, at most, and ...
+  static constexpr int kWideFewThreads = 128;    // ... while kWideCluster blocks are enough
+  static constexpr int kWideCluster = 8;
+  static constexpr int kWideCommonBytes = 48;  // of a pack's operands in shared memory, at most
+  static constexpr int kFewPacks = 2;          // where rows are so few that latency counts
+  static constexpr int kFewRowPacks = 256;     // a block's part of few rows, at least
 };
 
 // What of a fusion the choice depends on.
 struct HeldTraits {
-  int value_bytes;  // of a pack, in the type computed in
-  bool is_lean;     // one input, from which the values are cheap to compute at every visit
-  int most_blocks;  // of a cluster
+  int value_bytes;   // of a pack, in the type computed in
+  bool is_lean;      // of what a row has of its own one input is read, and the values are cheap to
+                     // compute at every visit
+  int most_blocks;   // of a cluster
+  int common_bytes;  // of shared memory that a pack of the operands takes that serve all rows
 };
 
 struct HeldPlan {
@@ -38,7 +48,7 @@ struct HeldPlan {
   int threads = 0;    // of a block
   int blocks = 1;     // that share a row
   bool full = false;  // whether every thread has all its packs
-  bool holds = true;  // whether the values stay computed
+  bool wide = false;  // whether the inputs stay as they are (fused_wide.cuh), else the values
 };
 
 // False: the rows do not fit.
@@ -54,15 +64,21 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& t,
     plan->full = plan->lanes * plan->packs == packs;
     return true;
   }
-  // The fewest blocks of so many threads with so many packs each, if they are enough.
-  const auto in_blocks = [&](int each, int threads, auto&& enough) {
-    plan->blocks = 1;
-    while (plan->blocks < t.most_blocks && !enough(plan->blocks)) plan->blocks *= 2;
-    const int64_t shared_out = int64_t{plan->blocks} * each * 32;
+  // Blocks of the fewest threads with so many packs each.
+  const auto share_out = [&](int blocks, int each) {
+    plan->blocks = blocks;
+    const int64_t shared_out = int64_t{blocks} * each * 32;
     plan->threads = static_cast<int>((packs + shared_out - 1) / shared_out) * 32;
-    const int64_t size = int64_t{plan->blocks} * plan->threads;
+    const int64_t size = int64_t{blocks} * plan->threads;
     plan->packs = static_cast<int>((packs + size - 1) / size);
     plan->full = size * plan->packs == packs;
+    return true;
+  };
+  // The fewest blocks of so many threads with so many packs each, if they are enough.
+  const auto in_blocks = [&](int each, int threads, auto&& enough) {
+    int blocks = 1;
+    while (blocks < t.most_blocks && !enough(blocks)) blocks *= 2;
+    share_out(blocks, each);
     return plan->threads <= threads;
   };
   const auto room = [&](int each, int threads) {
@@ -80,13 +96,19 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& t,
     return in_blocks(P::kHeldPacks, P::kThreads, room(P::kHeldPacks, P::kThreads));
   }
   const int most = P::kHeldBytes / t.value_bytes;  // packs of values per thread
-  plan->holds = !(t.is_lean && most < P::kInputPacks);
-  const int each = plan->holds ? most : P::kInputPacks;
-  if (!plan->holds && packs <= each * P::kThreads) {
-    return in_blocks(each, P::kThreads, room(each, P::kThreads));
+  if (t.is_lean && most < P::kWidePacks && t.common_bytes <= P::kWideCommonBytes) {
+    const auto blocks_of = [&](int threads) {
+      return (packs + P::kWidePacks * threads - 1) / (P::kWidePacks * threads);
+    };
+    const int64_t few = blocks_of(P::kWideFewThreads);
+    const int64_t blocks = few <= P::kWideCluster ? few : blocks_of(P::kWideBlockThreads);
+    if (blocks <= t.most_blocks) {
+      plan->wide = true;
+      return share_out(static_cast<int>(blocks), P::kWidePacks);
+    }
   }
-  return in_blocks(each, P::kClusterThreads, room(each, P::kClusterThreads)) ||
-         in_blocks(each, P::kThreads, room(each, P::kThreads));
+  return in_blocks(most, P::kClusterThreads, room(most, P::kClusterThreads)) ||
+         in_blocks(most, P::kThreads, room(most, P::kThreads));
 }
 
 }  // namespace cuda

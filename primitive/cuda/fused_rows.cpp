@@ -36,7 +36,8 @@ bool PlanWhole(int64_t rows, int64_t cols, const FusedRowsTraits& traits, int mo
   if (!traits.is_whole || traits.is_double) return false;
   const cuda::HeldTraits held{.value_bytes = traits.pack * 4,
                               .is_lean = traits.is_lean,
-                              .most_blocks = limits.clusters ? most_clustered : 1};
+                              .most_blocks = limits.clusters ? most_clustered : 1,
+                              .common_bytes = traits.common_bytes};
   cuda::HeldPlan plan;
   if (!cuda::PlanHeldRows(rows, cols / traits.pack, held, limits, &plan)) return false;
   const auto flag = [](bool b) { return b ? "true" : "false"; };
@@ -48,11 +49,16 @@ bool PlanWhole(int64_t rows, int64_t cols, const FusedRowsTraits& traits, int mo
     result->blocks = cuda::CeilDiv(rows, plan.threads / plan.lanes);
     return true;
   }
-  result->kernel = absl::StrCat("FusedBlockKernel<", plan.packs, ", ", flag(plan.full), ", ",
-                                flag(plan.holds), ", A>");
+  result->kernel = absl::StrCat(plan.wide ? "FusedWideKernel<" : "FusedBlockKernel<", plan.packs,
+                                ", ", flag(plan.full), ", A>");
   result->cluster = plan.blocks;
   result->blocks = rows * plan.blocks;
   result->shared = 16 + kPartBytes * plan.blocks * plan.threads / 32;
+  if (plan.wide) {
+    constexpr size_t kAlignment = cuda::FusedPolicy::kSharedAlignment;
+    result->shared = (result->shared + kAlignment - 1) / kAlignment * kAlignment +
+                     size_t{1} * plan.packs * plan.threads * traits.common_bytes;
+  }
   return true;
 }
 

@@ -25,13 +25,8 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
 
   // softmax: the exponentials replace the values, relative to the maximum of these lanes.
   template <int kLanes, class Held>
-  __device__ __forceinline__ Part Gather(Held& held) {
-    if constexpr (!Held::kHolds) {
-      Online all;
-      held.Each([&](auto& v, int) { all.Add(v); });
-      all = ReduceLanes<kLanes>(all, MergeOnline{});
-      return {all.max, all.sum};
-    }
+  __device__ __forceinline__ Part Gather(Held& held, int64_t row) {
+    if constexpr (!Held::kHolds) return GatherOnce<kLanes>(held, row);
     C max = MinusInfinity<C>(), sum = 0;
     held.Each([&](auto& v, int) { max = Larger{}(max, MaxOf<C>(v)); });
     max = ReduceLanes<kLanes>(max, Larger{});
@@ -63,7 +58,12 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
       scale_ = -LogOf(row.sum);
     } else {
       scale_ = C(1) / row.sum;
-      if (replaced_) scale_ *= Online::Weight(level_, row.max);
+      if (replaced_) {
+        scale_ *= Online::Weight(level_, row.max);
+      } else {
+        exp_ = RowExponential<C>(row.max);
+        scale_ *= exp_.Weight();
+      }
     }
     level_ = row.max;
   }
@@ -74,15 +74,38 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
       if (kLog) {
         x = (x - level_) + scale_;
       } else {
-        x = (replaced_ ? x : Online::Exponential(x, level_)) * scale_;
+        x = (replaced_ ? x : exp_(x)) * scale_;
       }
     }
     return v;
   }
 
  private:
+  // In one visit: relative to the largest value of these lanes' first packs. That is `max` then,
+  // which serves as well unless others are far above it, or it is no finite number.
+  template <int kLanes, class Held>
+  static __device__ __forceinline__ Part GatherOnce(Held& held, int64_t row) {
+    C level = MinusInfinity<C>(), sum = 0;
+    RowExponential<C> exp(level);
+    held.Each([&](auto& v, int k) {
+      if (k == 0) {  // every lane has this one
+        level = ReduceLanes<kLanes>(MaxOf<C>(v), Larger{});
+        exp = RowExponential<C>(level);
+      }
+#pragma unroll
+      for (const C& x : v.v) sum += exp(x);
+    });
+    sum = ReduceLanes<kLanes>(sum, Plus{}) * exp.Weight();
+    if (level > MinusInfinity<C>() && sum > C(0.5) && sum < C(1 << 20)) return {level, sum};
+    Online all;
+    held.EachAgain(row, [&](const auto& v) { all.Add(v); });
+    all = ReduceLanes<kLanes>(all, MergeOnline{});
+    return {all.max, all.sum};
+  }
+
   bool replaced_ = false;
   C level_ = 0, scale_ = 0;
+  RowExponential<C> exp_;
 };
 
 }  // namespace cuda

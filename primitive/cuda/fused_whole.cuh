@@ -3,12 +3,13 @@
 // A fused row (fused_row.cuh) where every row of every matrix is whole packs of 16 bytes of output,
 // held in registers: of a group of lanes, of a block, or of the blocks of a cluster. All that is
 // read is on its way before anything is computed; the expression is computed once, and what comes
-// of it stays in the type computed in. One exchange per row merges what the warps found.
+// of it stays in the type computed in, or wide rows are computed again (fused_wide.cuh). One
+// exchange per row merges what the warps found.
 //
 // What a base algorithm makes of values that threads hold is its HeldRow: fused_softmax.cuh and
 // fused_norm.cuh. HeldRow<Base> is made of the base at the row, and has
 //   Part                      what some columns come to; a multiple of 16 bytes
-//   Part Gather<kLanes>(held)    of these lanes' columns; may change what is held
+//   Part Gather<kLanes>(held, row)   of these lanes' columns; may change what is held
 //   Part Merge(const Part*, int count)    by a whole warp
 //   void Begin(const Part& row)  the whole row's
 //   Pack<C, N> Result<N>(Pack<C, N> held)
@@ -96,37 +97,10 @@ struct HeldValues {
       if (places.Has(k)) f(values[k], k);
     }
   }
-};
-
-// Inputs that stay as they lie in memory, of which the values are computed at each visit.
-template <class A, int kPacks, bool kFull>
-struct HeldInputs {
-  static constexpr bool kHolds = false;
-  static constexpr int N = A::kPack;
-  using Elements = typename A::Elements;
-  PacksOfThread<N, kPacks, kFull> places;
-  const Elements& elements;
-  typename Elements::Constants constants;
-  typename Elements::template Inputs<N> inputs[kPacks];
-
-  __device__ __forceinline__ void Load(const Elements& at_row, int64_t row) {
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!places.Has(k)) continue;
-      inputs[k] = at_row.template LoadInputs<Access::kAligned, N>(row, places.Column(k));
-    }
-    constants = elements.Begin(row);
-  }
-  template <class F>
-  __device__ __forceinline__ void Each(F&& f) {
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!places.Has(k)) continue;
-      auto v = elements.template Apply<N>(
-          inputs[k], elements.template LoadCommons<Access::kAligned, N>(0, places.Column(k)),
-          constants);
-      f(v, k);
-    }
+  // What Store reads of operands that serve all rows.
+  template <class Store>
+  __device__ __forceinline__ auto StoreCommons(const Store& store, int k) const {
+    return store.template LoadCommons<Access::kAligned, N>(0, places.Column(k));
   }
 };
 
@@ -146,7 +120,7 @@ __device__ __forceinline__ void RunHeldRow(const A& a, int64_t row, Held& held, 
     const int col = held.places.Column(k);
     store.template Store<N>(row, col, of.Result(v),
                             store.template LoadInputs<Access::kAligned, N>(row, col),
-                            store.template LoadCommons<Access::kAligned, N>(row, col), constants);
+                            held.StoreCommons(store, k), constants);
   });
 }
 
@@ -166,33 +140,27 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads, kFusedLaneBlocks<kPa
       int64_t{blockIdx.x} * (RowPolicy::kGroupThreads / kLanes) + threadIdx.x / kLanes;
   const int rank = threadIdx.x % kLanes;
   HeldValues<A, kPacks, kFull> held{{static_cast<int>(cols / A::kPack), kLanes, rank}};
-  RunHeldRow(a, group < rows ? group : rows - 1, held,
-             [&](auto& of) { of.Begin(of.template Gather<kLanes>(held)); });
+  const int64_t row = group < rows ? group : rows - 1;
+  RunHeldRow(a, row, held, [&](auto& of) { of.Begin(of.template Gather<kLanes>(held, row)); });
 }
 
-// A row per block, or per cluster of blocks. kHold: the values stay computed.
-template <int kPacks, bool kFull, bool kHold, class A>
+// A row per block, or per cluster of blocks.
+template <int kPacks, bool kFull, class A>
 __global__ void __launch_bounds__(FusedPolicy::kThreads, FusedPolicy::kBlocks)
     FusedBlockKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
   using Exchange = WarpExchange<typename HeldRow<typename A::Base>::Part>;
   extern __shared__ __align__(16) char shared[];
   Exchange exchange(shared);
   const int threads = static_cast<int>(blockDim.x);
-  const PacksOfThread<A::kPack, kPacks, kFull> places{
-      static_cast<int>(cols / A::kPack), Exchange::blocks() * threads,
-      Exchange::block() * threads + static_cast<int>(threadIdx.x)};
-  const auto run = [&](auto&& held) {
-    RunHeldRow(a, internal::ClusterIndex(), held, [&](auto& of) {
-      exchange.Send(of.template Gather<kWarp>(held));
-      const auto* parts = exchange.Receive();
-      of.Begin(of.Merge(parts, Exchange::values()));
-    });
-  };
-  if constexpr (kHold) {
-    run(HeldValues<A, kPacks, kFull>{places, {}});
-  } else {
-    run(HeldInputs<A, kPacks, kFull>{places, a.elements});
-  }
+  HeldValues<A, kPacks, kFull> held{
+      {static_cast<int>(cols / A::kPack), Exchange::blocks() * threads,
+       Exchange::block() * threads + static_cast<int>(threadIdx.x)},
+      {}};
+  const int64_t row = internal::ClusterIndex();
+  RunHeldRow(a, row, held, [&](auto& of) {
+    const auto* parts = exchange.Give(of.template Gather<kWarp>(held, row));
+    of.Begin(of.Merge(parts, Exchange::values()));
+  });
 }
 
 }  // namespace cuda

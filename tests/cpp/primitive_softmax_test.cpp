@@ -7,11 +7,13 @@
 namespace oneflow_lite {
 namespace {
 
-// Around vectors, warps, blocks of registers and shared memory, parts of a split row.
-constexpr int64_t kWidths[] = {1,    2,     3,     31,    32,    33,    63,    64,     65,
-                               127,  128,   129,   255,   256,   257,   1000,  1023,   1024,
-                               1025, 2047,  2048,  2049,  4095,  4096,  4097,  8191,   8192,
-                               8193, 16384, 32768, 50257, 65535, 65536, 65537, 131072, 1000003};
+// Around the kernels of few columns (25, 32, 40, 44, 49), vectors, warps, blocks of registers and
+// shared memory, parts of a split row.
+constexpr int64_t kWidths[] = {1,     2,     3,     9,     25,    26,     27,     31,   32,   33,
+                               34,    40,    41,    44,    45,    49,     50,     63,   64,   65,
+                               127,   128,   129,   255,   256,   257,    1000,   1023, 1024, 1025,
+                               2047,  2048,  2049,  4095,  4096,  4097,   8191,   8192, 8193, 16384,
+                               32768, 50257, 65535, 65536, 65537, 131072, 1000003};
 
 TEST_P(SoftmaxTest, AccuracyAtEveryWidth) {
   for (const DType dtype : kFloatingTypes) {

@@ -151,7 +151,9 @@ def test_widths_around_every_tier(device, width, rows):
 
 
 # Rows of whole packs: in half, packs of 8 columns, up to 16, 32 and 128 of them in the lanes of a
-# warp; up to 1024 in one block with 4 a thread; then with 8, or in clusters.
+# warp; up to 1024 in one block with 4 a thread; then in clusters, where a cheap load is computed
+# twice and its row waits in shared memory, up to 8192 packs in the smaller of two blocks. There are
+# more rows than are taken for few.
 WHOLE = [8, 64, 128, 136, 256, 264, 1024, 1032, 4096, 8192, 8200, 16384, 16392, 32768, 65544]
 AROUND = {
     # name: (load, store, the same for arrays, forms of the operands of each)
@@ -171,7 +173,7 @@ def test_rows_of_whole_packs(device, base, name, width):
     if device == "cpu" and width > 1032:
         pytest.skip("the CPU has no tiers")
     load, store, of_arrays, store_of_arrays, *forms = AROUND[name]
-    rows = 301 if width < 8200 else 130 if width < 20000 else 35
+    rows = 301 if width < 10000 else 3_000_000 // width
     shapes = {"full": (rows, width), "row": (width,), "mask": (width,), "column": (rows, 1)}
 
     def made(form):
@@ -205,6 +207,19 @@ def test_corners_of_rows_of_whole_packs(device):
     assert np.isnan(got[[0, 2, 3]]).all()
     assert (got[1, ::2] == 0).all()
     check(tensor(got[[1, 4]], "float32"), softmax(host(x)[[1, 4]]), "float32")
+    # Wide rows, by the largest of some values: others far above it, none, and all of them far off.
+    x = RNG.normal(size=(190, 16384))
+    x[0], x[1, :5000], x[2, 16000], x[3, 9000] = -math.inf, -math.inf, math.inf, math.nan
+    x[4, 5000::7] += 30
+    x[5] *= 40
+    x[6] += 3e4
+    x[7, ::3] = 65504
+    x[8, 20:] -= 6e4
+    x = tensor(x, "float16", device)
+    got = host(op(x, flow.zeros(16384, dtype=flow.float16, device=device), dim=-1))
+    assert np.isnan(got[[0, 2, 3]]).all()
+    rest = [1, *range(4, 190)]
+    check(tensor(got[rest], "float16"), softmax(host(x)[rest]), "float16")
     far = tensor(1e4 + 1e-3 * RNG.normal(size=(3, 4096)), "float32", device)
     got = fuse.layer_norm(load=lambda x, b: x + b)(
         far, flow.zeros(4096, device=device), normalized_shape=4096, eps=1e-12

@@ -79,13 +79,14 @@ def test_source_compiles(compiler, base, dtype, name):
 
 
 HELD = ["FusedLanesKernel<8, 1, true, A>", "FusedLanesKernel<32, 4, false, A>",
-        "FusedBlockKernel<4, true, true, A>", "FusedBlockKernel<8, false, false, A>"]  # fmt: skip
+        "FusedBlockKernel<4, true, A>", "FusedBlockKernel<8, false, A>",
+        "FusedWideKernel<8, true, 128, A>", "FusedWideKernel<7, false, 224, A>"]  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("base, dtype, name", [
     *zip(itertools.cycle(["softmax", "layer_norm", "log_softmax", "rms_norm", "layer_norm"]),
-         itertools.cycle(["float16", "float32", "bfloat16"]), HELD * 2),
+         itertools.cycle(["float16", "float32", "bfloat16", "float16"]), HELD * 2),
 ])  # fmt: skip
 def test_source_of_whole_rows_compiles(compiler, base, dtype, name):
     op, given = everything(base), kind(base, dtype)
@@ -123,6 +124,14 @@ def test_what_is_cheap_is_computed_again():
         assert names(kinds.matrices(kind_, op.load)) == ["x"]  # rows that serve all are read late
     wide = given("float16", b=("float32", "none"))  # kept in float32: two packs for one
     assert not kinds.is_lean(wide, biased.load)
+    # Beside whole rows it is in shared memory, in 16 bytes or several.
+    for other, size in ("float16", 16), ("float32", 32), ("bool", 16):
+        beside = given("float16", b=(other, "none"))._replace(whole=True)
+        assert kinds.is_lean(beside, biased.load)
+        assert kinds.common_bytes(beside, biased.load, None, 8) == size
+    full = given("float16", b=("float16", "all"))._replace(whole=True)
+    assert not kinds.is_lean(full, biased.load)
+    assert kinds.common_bytes(full, biased.load, None, 8) == 0
 
 
 @pytest.mark.slow

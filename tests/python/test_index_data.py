@@ -156,10 +156,10 @@ def test_setitem_of_a_view_and_of_rows():
     np.testing.assert_array_equal(host(x), expected)
 
 
-def test_setitem_changes_the_memory_of_any_layout():
+def test_setitem_changes_the_memory_of_any_layout(device):
     """Places of one dim, or of dims that lie behind each other, are written where they lie."""
     for order in ((0, 1, 2), (1, 0, 2), (2, 0, 1)):
-        x, expected = flow.tensor(X), X.copy()
+        x, expected = flow.tensor(X, device=device), X.copy()
         for index in ([2, 0], (slice(None), [1, 2]), ([2, 0], [1, 2]), ([0, 1], slice(1), [1, 0])):
             x.permute(order)[index] = 7
             expected.transpose(order)[index] = 7

@@ -115,6 +115,7 @@ def test_group_norm_learns_per_channel():
     assert layer.half()(x.half()).dtype is flow.float16
     with pytest.raises(ValueError, match="4 channels do not make 3 groups"):
         nn.GroupNorm(3, 4)
+    assert F.group_norm(x[:0], 2).shape == (0, 4, 3)
     with pytest.raises(flow.ShapeError, match="make 3 groups"):
         F.group_norm(x, 3)
 
@@ -125,6 +126,22 @@ def test_heads_of_keys_that_serve_several_of_queries():
     wide = (t[:, [0, 0, 1, 1]] for t in (k, v))
     want = F.scaled_dot_product_attention(q, *wide, is_causal=True)
     np.testing.assert_array_equal(host(got), host(want))
+
+
+def test_causal_attention_over_keys_of_another_number():
+    """The first query sees the first key alone; a mask hides further ones."""
+    for queries, keys in ((3, 5), (5, 3)):
+        q, k, v = (flow.tensor(RNG.standard_normal((2, n, 4))) for n in (queries, keys, keys))
+        seen, added = np.tri(queries, keys, dtype=bool), RNG.standard_normal((queries, keys))
+        some = np.arange(keys) != 1
+        for mask, both in (
+            (None, seen),
+            (flow.tensor(some), flow.tensor(seen & some)),
+            (flow.tensor(added), flow.tensor(np.where(seen, added, -np.inf))),
+        ):
+            got = F.scaled_dot_product_attention(q, k, v, mask, is_causal=True)
+            want = F.scaled_dot_product_attention(q, k, v, flow.tensor(both))
+            np.testing.assert_allclose(host(got), host(want), rtol=1e-12)
 
 
 def test_embedding():

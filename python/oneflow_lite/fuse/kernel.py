@@ -18,9 +18,11 @@ from oneflow_lite.fuse import nvrtc
 from oneflow_lite.fuse.bases import Options, row_shape
 from oneflow_lite.fuse.compose import Values, compose, compute_dtype
 from oneflow_lite.fuse.kinds import (
+    SIZES,
     TYPES,
     Kind,
     Operand,
+    common_bytes,
     compute_type,
     element_type,
     is_lean,
@@ -215,8 +217,7 @@ class _Kernels:
 
     def _load(self, kind: Kind, x: Tensor, rows: int, cols: int) -> Any:
         op = self._op
-        sizes = {"__half": 2, "__nv_bfloat16": 2, "float": 4, "double": 8}
-        element, pack = sizes[element_type(kind, op.load)], 16 // sizes[TYPES[kind.dtype]]
+        element, pack = SIZES[element_type(kind, op.load)], 16 // SIZES[TYPES[kind.dtype]]
         wide = compute_type(kind) == "double"
         source = generate(kind, op.load, op.store)
         properties = _ext.cuda_device_properties(x.device.index)
@@ -227,7 +228,8 @@ class _Kernels:
                 bytes_per_pack=len(matrices(kind, op.load)) * pack * element,
                 statistics_bytes=_STATISTICS[op.base.name] * (8 if wide else 4), is_double=wide,
                 shares_registers=op.base.name != "layer_norm", is_lean=is_lean(kind, op.load),
-                is_whole=kind.whole, most_clustered=most_clustered,
+                is_whole=kind.whole, common_bytes=common_bytes(kind, op.load, op.store, pack),
+                most_clustered=most_clustered,
             )  # fmt: skip
             if planned.whole != kind.whole:
                 return None

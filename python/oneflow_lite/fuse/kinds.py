@@ -14,6 +14,12 @@ TYPES = {
 }  # fmt: skip
 
 
+SIZES = {
+    "__half": 2, "__nv_bfloat16": 2, "float": 4, "double": 8, "bool": 1, "uint8_t": 1, "int8_t": 1,
+    "int16_t": 2, "int32_t": 4, "int64_t": 8,
+}  # fmt: skip
+
+
 class Operand(NamedTuple):
     """How a parameter reaches the kernel.
 
@@ -111,9 +117,22 @@ def matrices(kind: Kind, load: Graph | None) -> list[tuple[str, Operand]]:
 
 
 def is_lean(kind: Kind, load: Graph | None) -> bool:
-    """Whether a thread holds as many packs of the inputs as of a plain row (fused_row.cuh)."""
+    """Whether a thread holds as many packs of the inputs as of a plain row (fused_row.cuh).
+
+    Of whole rows what serves all of them does not count: it is beside them (fused_wide.cuh).
+    """
+    if kind.whole:
+        own = [o.dtype for _, o in matrices(kind, load) if o.rows != "none"]
+        return own == [kind.dtype] and computes_again(kind, load)
     only = len(matrices(kind, load)) == 1 and element_type(kind, load) == TYPES[kind.dtype]
     return only and computes_again(kind, load)
+
+
+def common_bytes(kind: Kind, load: Graph | None, store: Graph | None, pack: int) -> int:
+    """Bytes of shared memory that a pack of what serves all rows takes (OperandSlots)."""
+    read = [*matrices(kind, load), *store_operands(kind, store)]
+    found = [o.dtype for _, o in read if (o.form, o.rows) == ("matrix", "none")]
+    return sum(-(-pack * SIZES[TYPES[dtype]] // 16) * 16 for dtype in found)
 
 
 def load_operands(kind: Kind, load: Graph | None) -> list[tuple[str, Operand]]:

@@ -69,19 +69,21 @@ def _moves(operands: list[tuple[str, Operand]]) -> str:
     )
 
 
-def _readings(found: list[tuple[str, Operand]]) -> tuple[str, str, dict[str, str]]:
+def _readings(found: list[tuple[str, Operand]], copy: bool) -> tuple[str, str, dict[str, str]]:
     """How matrices are read: members that do, statements that unpack them, and their elements.
 
-    Inputs are what each row has of its own, Commons what serves all rows.
+    Inputs are what each row has of its own, Commons what serves all rows, which may be copied to
+    shared memory (fused_wide.cuh).
     """
     text, packs, leaves = "", "", {}
     for what, of_all in ("Inputs", False), ("Commons", True):
         own = [(n, o) for n, o in found if (o.rows == "none") == of_all]
-        fields, loads = "", []
+        fields, loads, copies = "", [], ""
         for i, (name, o) in enumerate(own):
             pointer = _pointer(name, o, "col")
             fields += f"    StowedPack<{TYPES[o.dtype]}, N> i{i};\n"
             loads.append(f"StowedPack<{TYPES[o.dtype]}, N>::Of(LoadOperand<kAccess, N>({pointer}))")
+            copies += f"    slots.Copy<N>({pointer});\n"
             element = f"{what[0].lower()}{i}"
             packs += f"    const auto {element} = {what.lower()}.i{i}.Get();\n"
             leaves[name] = f"ConvertTo<C>({element}.v[i])"
@@ -91,6 +93,20 @@ def _readings(found: list[tuple[str, Operand]]) -> tuple[str, str, dict[str, str
   template <Access kAccess, int N>
   __device__ __forceinline__ {what}<N> Load{what}(int64_t row, int64_t col) const {{
     return {{{("," + chr(10) + " " * 12).join(loads)}}};
+  }}
+"""
+        if of_all and copy:
+            types = [TYPES[o.dtype] for _, o in own]
+            size = " + ".join(f"OperandSlots::kBytes<N, {t}>" for t in types) or "0"
+            reads = ", ".join(f"slots.Read<N, {t}>()" for t in types)
+            text += f"""  template <int N>
+  static constexpr int kCommonBytes = {size};
+  template <int N>
+  __device__ __forceinline__ void CopyCommons(int64_t col, OperandSlots slots) const {{
+{copies}  }}
+  template <int N>
+  __device__ __forceinline__ Commons<N> ReadCommons(OperandSlots slots) const {{
+    return {{{reads}}};
   }}
 """
     return text, packs, leaves
@@ -143,7 +159,7 @@ def _result(kind: Kind, load: Graph | None, leaves: dict[str, str]) -> str:
 
 def _whole_members(kind: Kind, load: Graph | None, leaves: dict[str, str]) -> str:
     """How fused_whole.cuh reads: each matrix as it lies in memory, until Apply."""
-    readings, packs, read = _readings(matrices(kind, load))
+    readings, packs, read = _readings(matrices(kind, load), copy=True)
     return f"""{readings}  template <int N>
   __device__ __forceinline__ Pack<C, N> Apply(const Inputs<N>& inputs, const Commons<N>& commons,
                                               const Constants& constants) const {{
@@ -187,7 +203,8 @@ def _streamed_members(kind: Kind, load: Graph | None, leaves: dict[str, str]) ->
 def store_functor(kind: Kind, store: Graph | None) -> str:
     operands = store_operands(kind, store)
     constants, leaves = _constants(operands)
-    readings, packs, read = _readings([(n, o) for n, o in operands if o.form == "matrix"])
+    found = [(n, o) for n, o in operands if o.form == "matrix"]
+    readings, packs, read = _readings(found, copy=kind.whole)
     leaves |= read
     body, value = "", "v.v[i]"
     for name, operation in ("weight", "*"), ("bias", "+"):  # a norm's own come first

@@ -32,8 +32,13 @@ def _mismatch(name: str, own: Tensor, given: Any) -> str | None:
     return None
 
 
-def load_into(own: dict[str, Tensor], given: dict[str, Any], strict: bool, what: str) -> LoadResult:
-    """Copies ``given[name]`` into ``own[name]`` in place, all or nothing.
+def as_tensor(value: Tensor | np.ndarray) -> Tensor:
+    """The tensor itself, or one over an array's memory."""
+    return from_numpy(value) if isinstance(value, np.ndarray) else value
+
+
+def check_fit(own: dict[str, Tensor], given: dict[str, Any], strict: bool, what: str) -> LoadResult:
+    """The names that only one side has.
 
     Raises
     ------
@@ -53,9 +58,14 @@ def load_into(own: dict[str, Tensor], given: dict[str, Any], strict: bool, what:
         raise ShapeError(
             "\n  ".join([f"load_state_dict(): the state does not fit {what}", *problems])
         )
-    with no_grad():
-        for name in common:
-            value = given[name]
-            value = from_numpy(value) if isinstance(value, np.ndarray) else value.detach()
-            own[name].copy_(value.to(own[name].device))
     return LoadResult(missing, unexpected)
+
+
+def load_into(own: dict[str, Tensor], given: dict[str, Any], strict: bool, what: str) -> LoadResult:
+    """Copies ``given[name]`` into ``own[name]`` in place, all or nothing; see :func:`check_fit`."""
+    result = check_fit(own, given, strict, what)
+    with no_grad():
+        for name, tensor in own.items():
+            if name in given:
+                tensor.copy_(as_tensor(given[name]).detach().to(tensor.device))
+    return result

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -70,6 +71,16 @@ class ModuleList(_InOrder):
 
     def _some(self, names: list[str]) -> list:
         return [[self._modules[name] for name in names]]
+
+    def __repr__(self) -> str:
+        """Like ones in a row are shown once: ``(0-5): 6 x Linear(...)``."""
+        groups = [(text, len(list(like))) for text, like in itertools.groupby(map(repr, self))]
+        lines, start = [], 0
+        for text, count in groups:
+            head = f"({start})" if count == 1 else f"({start}-{start + count - 1}): {count} x"
+            lines.append(f"  {head}{':' * (count == 1)} " + text.replace("\n", "\n  "))
+            start += count
+        return "\n".join([f"{type(self).__name__}(", *lines, ")"]) if lines else "ModuleList()"
 
 
 class ModuleDict(Module):

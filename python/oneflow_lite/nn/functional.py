@@ -27,6 +27,8 @@ from oneflow_lite._C import (
 )
 from oneflow_lite._math import norm
 from oneflow_lite._oneflow_lite import _C, Generator, ShapeError, Tensor, int64
+from oneflow_lite._oneflow_lite import bool as _bool
+from oneflow_lite._shapes import tril
 from oneflow_lite.nn.activation_functions import (
     elu,
     into,
@@ -128,7 +130,8 @@ def group_norm(
     if input.ndim < 2 or num_groups < 1 or input.shape[1] % num_groups:
         raise ShapeError(f"group_norm(): input has shape {list(input.shape)}, expected channels in "
                          f"dim 1 that make {num_groups} groups")  # fmt: skip
-    rows = input.reshape(input.shape[0], num_groups, -1)
+    size = math.prod(input.shape[1:]) // num_groups
+    rows = input.reshape(input.shape[0], num_groups, size)
     y = layer_norm(rows, rows.shape[2:], None, None, eps).reshape(input.shape)
     per_channel = [-1, *[1] * (input.ndim - 2)]
     y = y if weight is None else y * weight.view(per_channel)
@@ -158,6 +161,13 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     return input
 
 
+def _both(seen: Tensor, mask: Tensor | None) -> Tensor:
+    """A mask that hides what either hides."""
+    if mask is None:
+        return seen
+    return mask & seen if mask.dtype is _bool else _C.where(seen, mask, -math.inf)
+
+
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -179,7 +189,8 @@ def scaled_dot_product_attention(
     dropout_p : float
         Share of the probabilities that are dropped.
     is_causal : bool
-        A query sees the keys up to its own, counted from the last ones.
+        A query sees the keys up to its own place, counted from the first ones, as in PyTorch.
+        (``fused_scale_mask_softmax`` counts from the last ones: of as many it is the same.)
     scale : float, optional
         ``1 / sqrt(d)`` where absent.
     enable_gqa : bool
@@ -187,6 +198,9 @@ def scaled_dot_product_attention(
     """
     if enable_gqa and key.shape[-3] != query.shape[-3]:
         key, value = (t.repeat_interleave(query.shape[-3] // t.shape[-3], -3) for t in (key, value))
+    if is_causal and query.shape[-2] != key.shape[-2]:
+        seen = _C.ones(query.shape[-2], key.shape[-2], dtype=_bool, device=query.device)
+        attn_mask, is_causal = _both(tril(seen), attn_mask), False
     scores = _C.matmul(query, key.mT)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     shares = fused_scale_mask_softmax(scores, attn_mask, scale, causal=is_causal)

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import Tensor
-from oneflow_lite.nn._state import LoadResult, load_into
+from oneflow_lite.nn._backward_hooks import WatchedCall
+from oneflow_lite.nn._state import LoadResult, as_tensor, check_fit, load_into
 from oneflow_lite.nn.parameter import Parameter
 
 _Self = TypeVar("_Self", bound="Module")
@@ -48,6 +49,7 @@ class Module:
     def __init__(self) -> None:
         self.__dict__.update(
             training=True, _parameters={}, _buffers={}, _modules={}, _pre_hooks={}, _hooks={},
+            _backward_hooks={},
             _transient=set(),  # the names of buffers that stay out of state_dict
         )  # fmt: skip
 
@@ -57,18 +59,20 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the pre-hooks, ``forward`` and the hooks."""
-        if not self._pre_hooks and not self._hooks:
+        if not self._pre_hooks and not self._hooks and not self._backward_hooks:
             return self.forward(*args, **kwargs)
         for hook in tuple(self._pre_hooks.values()):
             changed = hook(self, args)
             if changed is not None:
                 args = changed if isinstance(changed, tuple) else (changed,)
+        watched = WatchedCall(self, tuple(self._backward_hooks.values()))
+        args = watched.arguments(args) if self._backward_hooks else args
         result = self.forward(*args, **kwargs)
         for hook in tuple(self._hooks.values()):
             changed = hook(self, args, result)
             if changed is not None:
                 result = changed
-        return result
+        return watched.result(result) if self._backward_hooks else result
 
     # Attributes. Parameters, buffers and modules live in dictionaries of their own.
 
@@ -301,15 +305,19 @@ class Module:
             state.update(module.state_dict(f"{prefix}{name}.", keep_vars))
         return state
 
-    def load_state_dict(self, state: dict[str, Tensor], strict: bool = True) -> LoadResult:
-        """Copies the tensors of ``state`` into this module's, whatever their device and dtype.
+    def load_state_dict(
+        self, state_dict: dict[str, Tensor], strict: bool = True, assign: bool = False
+    ) -> LoadResult:
+        """Copies the tensors of a state into this module's, whatever their device and dtype.
 
         Parameters
         ----------
-        state : dict
+        state_dict : dict
             As ``state_dict`` gives it; arrays are taken as well.
         strict : bool
             Names that only one side has are errors.
+        assign : bool
+            Take the tensors themselves instead of copying them: of their device and dtype.
 
         Returns
         -------
@@ -322,7 +330,19 @@ class Module:
             A ValueError and a RuntimeError, with all missing, unexpected and mismatched names;
             nothing has been copied then.
         """
-        return load_into(self.state_dict(), state, strict, type(self).__name__)
+        what = type(self).__name__
+        if not assign:
+            return load_into(self.state_dict(), state_dict, strict, what)
+        result = check_fit(self.state_dict(), state_dict, strict, what)
+        for path, own in self.state_dict(keep_vars=True).items():
+            if path not in state_dict:
+                continue
+            owner, _, name = path.rpartition(".")
+            given = as_tensor(state_dict[path]).detach()
+            if isinstance(own, Parameter):
+                given = Parameter(given, own.requires_grad)
+            setattr(self.get_submodule(owner), name, given)
+        return result
 
     # Hooks.
 
@@ -333,6 +353,14 @@ class Module:
     def register_forward_hook(self, hook: Callable) -> HookHandle:
         """Calls ``hook(module, args, result)`` after ``forward``; a result replaces the result."""
         return HookHandle(self._hooks, hook)
+
+    def register_full_backward_hook(self, hook: Callable) -> HookHandle:
+        """Calls ``hook(module, grad_input, grad_output)`` in backward, with tuples of gradients.
+
+        They are those of the arguments by place (None for what has none) and of the results. What
+        the hook gives replaces ``grad_input``.
+        """
+        return HookHandle(self._backward_hooks, hook)
 
     # Text.
 

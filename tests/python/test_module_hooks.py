@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backward hooks of modules, states that are taken over, and the text of lists."""
+
+import numpy as np
+import pytest
+from numerics import flow, host
+
+nn = flow.nn
+
+
+class TwoResults(nn.Module):
+    def forward(self, x, factor, y):
+        return x * factor, x + y, "more"
+
+
+def test_backward_hooks_see_the_gradients():
+    seen = []
+    module = TwoResults()
+    handle = module.register_full_backward_hook(
+        lambda m, gi, go: seen.append((m, [g if g is None else g.tolist() for g in (*gi, *go)]))
+    )
+    x, y = flow.ones(2, requires_grad=True), flow.ones(2)
+    a, b, more = module(x, 3, y)
+    (a * 2 + b).sum().backward()
+    assert seen == [(module, [[7, 7], None, None, [2, 2], [1, 1], None])] and more == "more"
+    assert x.grad.tolist() == [7, 7]
+    a, _, _ = module(x, 3, y)
+    a.sum().backward()
+    assert seen[1][1] == [[3, 3], None, None, [1, 1], None, None]
+    handle.remove()
+    module(x, 3, y)[0].sum().backward()
+    assert len(seen) == 2
+
+
+def test_backward_hooks_can_change_gradients_and_see_frozen_inputs():
+    layer = nn.Linear(2, 3)
+    layer.register_full_backward_hook(lambda m, gi, go: (gi[0] * 10,))
+    layer.register_full_backward_hook(lambda m, gi, go: gi[0] + 1)
+    x = flow.ones(1, 2, requires_grad=True)
+    layer(x).sum().backward()
+    np.testing.assert_allclose(host(x.grad), host(layer.weight).sum(0)[None] * 10 + 1, rtol=1e-6)
+    seen = []
+    frozen = nn.Linear(2, 3)
+    frozen.register_full_backward_hook(lambda m, gi, go: seen.append((gi, go[0].shape)))
+    frozen(flow.ones(1, 2)).sum().backward()
+    assert seen == [((None,), (1, 3))] and frozen.weight.grad is not None
+    with flow.no_grad():
+        frozen(x)
+    assert len(seen) == 1
+
+
+def test_a_state_can_be_taken_over():
+    model = nn.Sequential(nn.Linear(2, 3), nn.LayerNorm(3))
+    model[0].bias.requires_grad = False
+    state = {name: flow.zeros(p.shape, dtype=flow.float64) for name, p in model.named_parameters()}
+    assert repr(model.load_state_dict(state, assign=True)).startswith("<All keys")
+    for name, p in model.named_parameters():
+        assert p.data_ptr() == state[name].data_ptr() and p.dtype is flow.float64
+        assert type(p) is nn.Parameter and p.requires_grad == (name != "0.bias")
+    partial = {"0.bias": np.ones(3), "x": np.ones(1)}
+    with pytest.raises(flow.ShapeError, match="missing: 0.weight"):
+        model.load_state_dict(partial, assign=True)
+    missing, unexpected = model.load_state_dict(partial, strict=False, assign=True)
+    assert unexpected == ["x"] and "0.weight" in missing and model[0].bias.tolist() == [1, 1, 1]
+
+
+def test_like_modules_in_a_list_are_shown_once():
+    modules = nn.ModuleList([nn.ReLU(), nn.ReLU(), nn.Sequential(nn.Tanh())])
+    text = "ModuleList(\n  (0-1): 2 x ReLU()\n  (2): Sequential(\n    (0): Tanh()\n  )\n)"
+    assert repr(modules) == text and repr(nn.ModuleList()) == "ModuleList()"
