@@ -103,9 +103,13 @@ template <bool kCentre, class T>
 cudaError_t LaunchLean(const NormBackward<T>& a, const NormPlan& plan,
                        const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
                        cudaStream_t stream) {
-  constexpr int kMany = kManyPacks<T>;
-  if (plan.packs == kMany) {
-    return LaunchTeams<NormLeanKernel<T, kMany, kCentre>>(plan, limits, stream, a, grid);
+  if constexpr (kManyPacks<T> == 2) {
+    if (plan.packs == 2) {
+      return LaunchTeams<NormLeanKernel<T, 2, kCentre>>(plan, limits, stream, a, grid);
+    }
+    if (plan.packs == 3) {
+      return LaunchTeams<NormLeanKernel<T, 3, kCentre>>(plan, limits, stream, a, grid);
+    }
   }
   return LaunchTeams<NormLeanKernel<T, 4, kCentre>>(plan, limits, stream, a, grid);
 }

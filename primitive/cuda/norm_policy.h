@@ -10,7 +10,7 @@
 //
 //   packs                       team                         packs per thread
 //   a kernel of its own (norm_backward_lean.cuh) for rows of whole packs of up to 4-byte elements:
-//   kLeanFewLanes * many on     1 to 16 warps                many or 4, up to kThreads * 4 packs
+//   kLeanFewLanes * many on     1 to 16 warps                many to 4, up to kThreads * 4 packs
 //   others:
 //   up to kFewPacks             1 to kFewPacks lanes         1
 //   up to kThreads * many       1 lane to 16 warps           many: 16 columns' worth, at most 4
@@ -54,7 +54,6 @@ struct NormPolicy {
   static constexpr int kLeanStages = 3;
   static constexpr int kLeanWarps = 16;     // of a team, at most
   static constexpr int kLeanFewLanes = 16;  // of a warp that have all their packs, at least
-  static constexpr int kLeanManyRows = 32;  // for each multiprocessor
   static constexpr int kLeanBarrierBytes = 8 * kLeanStages;     // of a team
   static constexpr int kLeanSumBytes = 2 * 4 * kLeanWarps * 4;  // the same
   static constexpr int kCorrectColumns = 32;                    // see norm_backward_few.cuh
@@ -76,7 +75,9 @@ struct NormTraits {
   bool lean = false;      // the lean kernel (norm_backward_lean.cuh) serves such rows, if they fit
   bool packs_weight = false;  // may keep the weight as it is in memory, for four packs
   // Whether it serves them on this device: it needs bulk copies.
-  bool ServedByLean(const DeviceLimits& limits) const { return lean && aligned && limits.clusters; }
+  constexpr bool ServedByLean(const DeviceLimits& limits) const {
+    return lean && aligned && limits.clusters;
+  }
   int period = 1;  // rows after which all tensors' lie alike again
 };
 
@@ -169,13 +170,16 @@ inline bool PlanLean(int64_t rows, int64_t packs, const NormTraits& t, const Dev
   }
   *plan = NormPlan();
   plan->lean = true;
-  // Many rows make up for the latency of more packs per thread, where these leave fewer idle.
-  if (packs > int64_t{t.many} * P::kThreads || rows > P::kLeanManyRows * limits.multiprocessors) {
-    ShapeTeam(packs, t, plan);
-  } else {
-    plan->packs = t.many;
-    plan->team = static_cast<int>(32 * CeilDiv(packs, 32 * t.many));
+  plan->packs = t.many;
+  if (t.many == 2) {  // 16-bit elements: more packs per thread where fewer leave threads idle
+    const auto threads = [&](int each) { return ThreadsOfTeams(32 * CeilDiv(packs, 32 * each)); };
+    if (packs > 3 * P::kThreads) {
+      plan->packs = 4;
+    } else if (packs > 2 * P::kThreads || 3 * threads(3) > 4 * threads(2)) {
+      plan->packs = 3;
+    }
   }
+  plan->team = static_cast<int>(32 * CeilDiv(packs, 32 * plan->packs));
   plan->threads = ThreadsOfTeams(plan->team);
   FillDevice(rows, limits, plan);
   const int64_t slots = int64_t{plan->packs} * plan->threads;

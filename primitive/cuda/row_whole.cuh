@@ -144,7 +144,7 @@ struct WholeSpan {
 
 // One row, from its loads to its stores; `places` are those of this thread.
 template <int kPacks, class A, class Team>
-struct WholeRow {
+struct StowedRow {
   static constexpr int N = A::kPack;
   StowedRaw<A> stowed[kPacks];
   Places places;
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
   using Team = internal::Alone<LaneGroup<kLanes>>;
   constexpr int kGroups = RowPolicy::kGroupThreads / kLanes;
   Team team;
-  internal::WholeRow<kPacks, A, Team> at[kRows];
+  internal::StowedRow<kPacks, A, Team> at[kRows];
   const int64_t first = int64_t{blockIdx.x} * (kGroups * kRows) + threadIdx.x / kLanes;
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
@@ -214,7 +214,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   const int rank = threadIdx.x, part = Team::part();
   const int begin = part * share, end = begin + share < packs ? begin + share : packs;
   const int read = internal::WholePacksSeen(a, row, packs);
-  internal::WholeRow<Shape::kPacks, A, Team> whole;
+  internal::StowedRow<Shape::kPacks, A, Team> whole;
   whole.Load(a, row, true, {begin + rank, Team::size(), read < end ? read : end, end});
   Team team(scratch);  // behind the loads, which are to be under way first
   whole.Finish(a, row, true, part == 0 && rank == 0, team);

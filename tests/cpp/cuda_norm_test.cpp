@@ -328,14 +328,14 @@ TEST_P(CudaNormTest, BackwardOfFewBytes) {
 }
 
 // Backward by the lean kernel, in place, so that the one for few bytes does not serve it: teams of
-// a warp and more, 2 packs a thread and 4, one team and several, up to 2048 packs; rows that start
+// a warp and more, 2 to 4 packs a thread, one team and several, up to 2048 packs; rows that start
 // at multiples of 128 bytes and others, too few for all teams, and enough to fill the rings of
 // stages.
 TEST_P(CudaNormTest, BackwardOfWholePacksInPlace) {
   for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
     const int64_t pack = PackOf(dtype);
-    for (const int64_t packs : {31, 32, 64, 65, 96, 127, 128, 129, 320, 511, 512, 513, 640, 896,
-                                1024, 1025, 1536, 2048, 2049}) {
+    for (const int64_t packs : {31,  32,  64,  65,  96,   127,  128,  129,  320,  511,
+                                512, 513, 640, 896, 1024, 1025, 1536, 1537, 2048, 2049}) {
       RunBoth(dtype, {.rows = 3, .cols = packs * pack, .in_place = true});
       RunBoth(dtype, {.rows = 150, .cols = packs * pack, .x_pad = pack, .in_place = true});
     }
