@@ -50,10 +50,11 @@ RowsLie HowRowsLie(const NormBackward<T>& a) {
   return lie;
 }
 
-// Whether a plan of norm_wide_policy.h serves.
+// Whether a plan of norm_wide_policy.h serves: of whole packs, rows that others have on chip are
+// theirs.
 template <class T>
 bool ServesWide(const NormBackward<T>& a, const RowsLie& lie) {
-  return a.dx && !lie.aligned;
+  return a.dx && (!lie.aligned || a.cols > NormPolicy::kBlockPacks * kPackSize<T>);
 }
 
 template <class T>

@@ -22,10 +22,6 @@
 namespace oneflow_lite {
 namespace cuda {
 
-// How the packs of a warp lie in its rows: all there and whole, in x and dy as in dx; maybe some
-// not there, or beyond an end of the row; maybe otherwise in x and dy than in dx, too.
-enum class NormPacksLie { kWhole, kMasked, kShifted };
-
 template <class T, bool kCentre, bool kFromOutput>
 class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
   using Base = NormWideBlock<T, kCentre, kFromOutput>;
@@ -74,22 +70,35 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
   }
 
  private:
-  // Pack k of a worker: its place in the slice, and its first column.
-  __device__ __forceinline__ int Index(int k) const {
-    return static_cast<int>(threadIdx.x) + k * workers_;
+  // Pack k of a worker: its place in the slice, and its first column. The first warps have kPacks
+  // packs a lane, all of them whole. What is left, with the packs at the ends of the row, goes to
+  // light warps, of fewer packs: questions take time, and the slowest warp holds up all others.
+  __device__ __forceinline__ int Place(int k) const {
+    const int place = place_ + k * kWarp;
+    return light_ && place >= packs_ ? 0 : place;
   }
-  __device__ __forceinline__ bool Has(int k) const { return Index(k) < packs_; }
-  __device__ __forceinline__ int Column(int k) const { return column_ + Index(k) * N; }
-  // Which elements of it are the row's.
+  __device__ __forceinline__ int Column(int k) const { return column_ + Place(k) * N; }
+  __device__ __forceinline__ void FindPlaces() {
+    const int warp = static_cast<int>(threadIdx.x) / kWarp;
+    const bool front = column_<0, back = column_ + packs_ * N> Base::Cols();
+    const int full = (packs_ - front - back) / (kPacks * kWarp);
+    light_ = warp >= full;
+    const int before = light_ ? full * kPacks + (warp - full) * kLightPacks : warp * kPacks;
+    // A first pack that is not whole comes last.
+    place_ = before * kWarp + static_cast<int>(threadIdx.x) % kWarp + front;
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      const bool there = place_ + k * kWarp < packs_ + front && !(light_ && k >= kLightPacks);
+      const int first = FirstOf(Column(k)), last = LastOf(Column(k));
+      mask_[k] = there ? (1u << last) - (1u << first) : 0;
+    }
+  }
+  // The elements [FirstOf, LastOf) of a pack are the row's.
   static constexpr unsigned kWholeMask = (1u << N) - 1;
-  __device__ __forceinline__ unsigned MaskOf(int k) const {
-    const int col = Column(k), first = FirstOf(col), last = LastOf(k);
-    return last > first ? (1u << last) - (1u << first) : 0;
-  }
+  static constexpr int kLightPacks = kPacks / 2;
   __device__ __forceinline__ int FirstOf(int col) const { return col < 0 ? -col : 0; }
-  __device__ __forceinline__ int LastOf(int k) const {
-    const int left = Base::Cols() - Column(k);
-    return Has(k) ? left < N ? left : N : 0;
+  __device__ __forceinline__ int LastOf(int col) const {
+    return Base::Cols() - col < N ? Base::Cols() - col : N;
   }
 
   // Where a row is: its turn and stage, and the low bits of the address of its slice.
@@ -117,7 +126,7 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
         if (++row.stage == grid_.stages) row.stage = 0;
         row.x += step_x, row.dy += step_dy;
       };
-      T* out = a_.dx + some.row * a_.cols + Column(0);
+      T* out = a_.dx + some.row * a_.cols + column_;
 #pragma unroll 1
       for (int i = -grid_.ahead; i < some.count; ++i) {
         Forget();
@@ -138,68 +147,84 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
   }
   __device__ __forceinline__ void Start(const NormWideRows::Some& some) {
     Base::Slice(some.row);
-    bool whole = true;
+    FindPlaces();
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
-      mask_[k] = MaskOf(k);
-      whole = whole && mask_[k] == kWholeMask;
       KeepWeights(k);
       ClearOutside(dweight_[k], 0, 0);
       ClearOutside(dbias_[k], 0, 0);
     }
-    whole_ = __all_sync(0xffffffffu, whole);
   }
 
   // Makes the compiler work out anew in each row what follows from these. It would keep all that.
-  __device__ __forceinline__ void Forget() {
-    asm volatile("" : "+r"(packs_), "+r"(workers_), "+r"(column_));
-  }
+  __device__ __forceinline__ void Forget() { asm volatile("" : "+r"(packs_), "+r"(column_)); }
 
   __device__ __forceinline__ void KeepWeights(int k) const {
-    const int col = Column(k), first = FirstOf(col), last = LastOf(k);
+    const int col = Column(k), first = FirstOf(col), last = mask_[k] != 0 ? LastOf(col) : 0;
     Write(weights_, k, LoadWeights<C, N, T>(a_.weight, a_.float_weight, col, first, last, C(1)));
     if (kFromOutput) {
       Write(biases_, k, LoadWeights<C, N, T>(a_.bias, a_.float_weight, col, first, last, C(0)));
     }
   }
-  // A pack of weights, in words that lie the workers' words apart. Only its worker touches it.
+  // A pack of weights, in words that lie a warp's words apart. Only its worker touches it.
   static constexpr int kWords = sizeof(Values) / kPackBytes;
+  __device__ __forceinline__ int WordOf(int k) const {
+    const int thread = static_cast<int>(threadIdx.x);
+    return (thread / kWarp * kPacks + k) * kWords * kWarp + thread % kWarp;
+  }
   __device__ __forceinline__ void Write(char* memory, int k, const Values& pack) const {
     uint4 words[kWords];
     memcpy(words, &pack, sizeof(Values));
 #pragma unroll
     for (int i = 0; i < kWords; ++i) {
-      reinterpret_cast<uint4*>(memory)[(k * kWords + i) * workers_ + threadIdx.x] = words[i];
+      reinterpret_cast<uint4*>(memory)[WordOf(k) + i * kWarp] = words[i];
     }
   }
   __device__ __forceinline__ Values Read(const char* memory, int k) const {
     uint4 words[kWords];
 #pragma unroll
     for (int i = 0; i < kWords; ++i) {
-      words[i] = reinterpret_cast<const uint4*>(memory)[(k * kWords + i) * workers_ + threadIdx.x];
+      words[i] = reinterpret_cast<const uint4*>(memory)[WordOf(k) + i * kWarp];
     }
     Values pack;
     memcpy(&pack, words, sizeof(Values));
     return pack;
   }
 
-  __device__ __forceinline__ NormPacksLie HowLie(const Row& row) const {
-    if (((row.x | row.dy) & (kPackBytes - 1)) != 0) return NormPacksLie::kShifted;
-    return whole_ ? NormPacksLie::kWhole : NormPacksLie::kMasked;
+  // Calls use(k, shifted, masked) for the warp's packs, with constants that say whether rows of x
+  // or dy lie otherwise than those of dx, and whether packs may be missing or not whole.
+  template <class Use>
+  __device__ __forceinline__ void EachPack(const Row& row, const Use& use) const {
+    using Yes = std::true_type;
+    using No = std::false_type;
+    const bool shifted = ((row.x | row.dy) & (kPackBytes - 1)) != 0;
+    if (!light_ && !shifted) {
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) use(k, No(), No());
+    } else if (!light_) {
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) use(k, Yes(), No());
+    } else if (!shifted) {
+#pragma unroll
+      for (int k = 0; k < kLightPacks; ++k) use(k, No(), Yes());
+    } else {
+#pragma unroll
+      for (int k = 0; k < kLightPacks; ++k) use(k, Yes(), Yes());
+    }
   }
   // v and dy (norm_math.cuh) of pack k; 0 where there is nothing of the row.
-  template <NormPacksLie kLie>
+  template <bool kShifted, bool kMasked>
   __device__ __forceinline__ void Read(const Row& row, int k, C mean, const Values& w, Values& v,
                                        Values& dy) const {
-    int index = Index(k);
-    if (kLie != NormPacksLie::kWhole && index >= packs_) index = 0;
-    const char* const part = this->ring_ + row.stage * 2 * grid_.tensor_bytes + index * kPackBytes;
-    v = ConvertPack<C>(OnChip<kLie>(part, row.x));
-    dy = ConvertPack<C>(OnChip<kLie>(part + grid_.tensor_bytes, row.dy));
+    int place = place_ + k * kWarp;
+    if (kMasked && place >= packs_) place = 0;
+    const char* const part = this->ring_ + row.stage * 2 * grid_.tensor_bytes + place * kPackBytes;
+    v = ConvertPack<C>(OnChip<kShifted>(part, row.x));
+    dy = ConvertPack<C>(OnChip<kShifted>(part + grid_.tensor_bytes, row.dy));
     Values bias;
     if (kFromOutput) bias = Read(biases_, k);
     ToValues<kCentre, kFromOutput>(v, w, bias, mean);
-    if (kLie == NormPacksLie::kWhole) return;
+    if (!kMasked) return;
     uint32_t mask = mask_[k];
     PinRegister(mask);  // the compiler would keep its bits in registers of their own
 #pragma unroll
@@ -208,10 +233,10 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
       dy.v[i] = mask >> i & 1 ? dy.v[i] : C(0);
     }
   }
-  template <NormPacksLie kLie>
+  template <bool kShifted>
   __device__ __forceinline__ Pack<T, N> OnChip(const char* part, unsigned low) const {
     const char* const at = part + (low & NormWidePolicy::kLineMask);
-    if (kLie != NormPacksLie::kShifted) return PackOnChip<T, N>(at);
+    if (!kShifted) return PackOnChip<T, N>(at);
     return ShiftedPackOnChip<T, N>(at, low & (kPackBytes - 1));
   }
 
@@ -219,10 +244,14 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
   __device__ __forceinline__ void AddUp(const Row& row, int parity) const {
     ClusterBarrier(scratch_.full, row.stage).AwaitBlock(parity);
     const C mean = scratch_.mean[row.stage];
-    const NormPacksLie lie = HowLie(row);
-    Sums sums = lie == NormPacksLie::kWhole    ? SumsOf<NormPacksLie::kWhole>(row, mean)
-                : lie == NormPacksLie::kMasked ? SumsOf<NormPacksLie::kMasked>(row, mean)
-                                               : SumsOf<NormPacksLie::kShifted>(row, mean);
+    Sums sums;
+    EachPack(row, [&](int k, auto shifted, auto masked) {
+      const Values w = Read(weights_, k);
+      Values v, dy;
+      Read<decltype(shifted)::value, decltype(masked)::value>(row, k, mean, w, v, dy);
+#pragma unroll
+      for (int i = 0; i < N; ++i) sums.Add(dy.v[i] * w.v[i], v.v[i]);
+    });
     // The warp that sums has time for the rest.
     constexpr int kPosts = NormWidePolicy::kPosts;
 #pragma unroll
@@ -235,44 +264,16 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
     __syncwarp();
     if (lane == 0) ClusterBarrier(scratch_.posted, place).Arrive();
   }
-  template <NormPacksLie kLie>
-  __device__ __forceinline__ Sums SumsOf(const Row& row, C mean) const {
-    Sums sums;
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      const Values w = Read(weights_, k);
-      Values v, dy;
-      Read<kLie>(row, k, mean, w, v, dy);
-#pragma unroll
-      for (int i = 0; i < N; ++i) sums.Add(dy.v[i] * w.v[i], v.v[i]);
-    }
-    return sums;
-  }
-
   __device__ __forceinline__ void Apply(const Row& row, T* out) {
     const int place = Scratch::Place(row.turn);
     const C mean = scratch_.mean[row.stage];
     ClusterBarrier(scratch_.known, place).AwaitBlock(Scratch::Parity(row.turn));
     const Factors factors = scratch_.row[place];
-    const NormPacksLie lie = HowLie(row);
-    if (lie == NormPacksLie::kWhole) {
-      ApplyTo<NormPacksLie::kWhole>(factors, row, mean, out);
-    } else if (lie == NormPacksLie::kMasked) {
-      ApplyTo<NormPacksLie::kMasked>(factors, row, mean, out);
-    } else {
-      ApplyTo<NormPacksLie::kShifted>(factors, row, mean, out);
-    }
-    __syncwarp();
-    if (threadIdx.x % kWarp == 0) ClusterBarrier(scratch_.free, row.stage).Arrive();
-  }
-  template <NormPacksLie kLie>
-  __device__ __forceinline__ void ApplyTo(const Factors& factors, const Row& row, C mean, T* out) {
     StowedPack<T, N> packed[kPacks];  // stored last, because no load passes a store
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
+    EachPack(row, [&](int k, auto shifted, auto masked) {
       const Values w = Read(weights_, k);
       Values v, dy, dx;
-      Read<kLie>(row, k, mean, w, v, dy);
+      Read<decltype(shifted)::value, decltype(masked)::value>(row, k, mean, w, v, dy);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
         const C scaled = dy.v[i] * factors.rstd;
@@ -282,30 +283,43 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
         if (kRecentre<T, kCentre> && !kFromOutput) dweight_[k].v[i] += dy.v[i] * factors.offset;
         if (kCentre) dbias_[k].v[i] += dy.v[i];
       }
-      if (a_.dsum) AddDsum<kLie>(dx, out - a_.dx + k * workers_ * N, k);
+      if (a_.dsum) AddDsum<decltype(masked)::value>(dx, out - a_.dx, k);
       packed[k] = StowedPack<T, N>::Of(ConvertPack<T>(dx));
-    }
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) Store<kLie>(out + k * workers_ * N, k, packed[k].Get());
+    });
+    __syncwarp();
+    if (threadIdx.x % kWarp == 0) ClusterBarrier(scratch_.free, row.stage).Arrive();
+    Store(out, packed);
   }
-  template <NormPacksLie kLie>
-  __device__ __forceinline__ void AddDsum(Values& dx, int64_t at, int k) const {
-    const T* const dsum = a_.dsum + at;
-    const bool whole = kLie == NormPacksLie::kWhole || mask_[k] == kWholeMask;
+  template <bool kMasked>
+  __device__ __forceinline__ void AddDsum(Values& dx, int64_t slice, int k) const {
+    const T* const dsum = a_.dsum + slice + Place(k) * N;
+    const bool whole = !kMasked || mask_[k] == kWholeMask;
+    const int col = Column(k), last = mask_[k] != 0 ? LastOf(col) : 0;
     const Values more = whole && BytesPastBoundary(dsum) == 0
                             ? ConvertPack<C>(LoadAlignedPack<N>(dsum))
-                            : LoadPart<C, N>(dsum, FirstOf(Column(k)), LastOf(k), C(0));
+                            : LoadPart<C, N>(dsum, FirstOf(col), last, C(0));
 #pragma unroll
     for (int i = 0; i < N; ++i) dx.v[i] += more.v[i];
   }
-  template <NormPacksLie kLie>
-  __device__ __forceinline__ void Store(T* to, int k, const Pack<T, N>& dx) const {
-    if (kLie == NormPacksLie::kWhole || mask_[k] == kWholeMask) {
-      StoreAlignedPack(to, dx);
-    } else if (mask_[k] != 0) {
+  __device__ __forceinline__ void Store(T* slice, const StowedPack<T, N> (&packed)[kPacks]) const {
+    if (!light_) {
 #pragma unroll
-      for (int i = 0; i < N; ++i) {
-        if (mask_[k] >> i & 1) to[i] = dx.v[i];
+      for (int k = 0; k < kPacks; ++k) {
+        StoreAlignedPack(slice + place_ * N + k * kWarp * N, packed[k].Get());
+      }
+      return;
+    }
+#pragma unroll
+    for (int k = 0; k < kLightPacks; ++k) {
+      T* const to = slice + Place(k) * N;
+      if (mask_[k] == kWholeMask) {
+        StoreAlignedPack(to, packed[k].Get());
+      } else if (mask_[k] != 0) {
+        const Pack<T, N> dx = packed[k].Get();
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+          if (mask_[k] >> i & 1) to[i] = dx.v[i];
+        }
       }
     }
   }
@@ -321,8 +335,9 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
     }
   }
 
-  uint32_t mask_[kPacks];
-  bool whole_;  // whether all packs of this warp are there, and within the row
+  bool light_;
+  int place_;              // see Place
+  uint32_t mask_[kPacks];  // which elements of a pack are the row's
   Values dweight_[kPacks], dbias_[kPacks];
 };
 

@@ -3,9 +3,14 @@
 // How the wide norms' backward (norm_backward_wide.cuh) is laid out, and when it serves.
 //
 // A unit is a block, or a cluster of 2 to 16 blocks with a slice of the columns each; there is one
-// block per multiprocessor. How long a row takes depends little on how many slices it has, so the
-// plan with most units is the fastest, and of those with equally many the one with most slices: of
-// clusters of 2, 3, 4, 5, 6, 8, 9 and 16 blocks, an H200 holds 66, 39, 30, 22, 17, 15, 9 and 7.
+// block per multiprocessor, or more where a block is a row's only one. Of clusters of 2, 3, 4, 5,
+// 6, 8, 9 and 16 blocks, an H200 holds 66, 39, 30, 22, 17, 15, 9 and 7: the number of slices
+// decides how many multiprocessors are idle, and how many warps the others have. Measured, as
+// shares of an addition (slices, warps of workers):
+//
+//   half layer_norm 50257   (8, 13) .86   (16, 7) .62     float32 16391   (3, 12) .89   (4, 9) .89
+//                   16391   (3, 12) .87   (4, 9)  .77                     (8, 5)  .78
+//                   10007   (2, 11) .85   (3, 8)  .67             16384   (4, 8)  .90   (8, 4) .98
 #pragma once
 
 #include <stdint.h>
@@ -26,8 +31,8 @@ struct NormWidePolicy {
   static constexpr int kLineBytes = 128;
   static constexpr int kReservedBytes = 1024;  // of shared memory, of each block
   static constexpr int kMinRows = 16;
-  static constexpr int kMinTurns = 8;   // rows of a block, for a second one per multiprocessor
-  static constexpr int kMinPacks = 640;  // of a row
+  static constexpr int kMinTurns = 8;    // rows of a block, for a second one per multiprocessor
+  static constexpr int kMinPacks = 256;  // of a row
 };
 
 // Packs of a worker: 16 columns.
@@ -48,6 +53,13 @@ struct NormWidePlan {
   int64_t parts() const { return units + period - 1; }
 };
 
+// Warps of workers for a slice of so many packs: full ones, and light ones of half the packs, which
+// take the `ends` packs that may not be whole.
+constexpr int64_t WarpsOfWorkers(int64_t packs, int64_t ends, int many) {
+  const int64_t full = packs > ends ? (packs - ends) / (32 * many) : 0;
+  return full + CeilDiv(packs - full * 32 * many, 32 * many / 2);
+}
+
 // Of blocks that are a row's only one: as many as the registers have room for, and rows to visit.
 inline int64_t BlocksPerMultiprocessor(int64_t workers, int64_t rows, const DeviceLimits& limits) {
   using P = NormWidePolicy;
@@ -65,7 +77,15 @@ bool PlanWideAs(int slices, int64_t rows, int64_t cols, const NormTraits& t,
   const int64_t packs = CeilDiv(cols + (t.aligned ? 0 : t.pack - 1), t.pack);
   // Slices begin with whole lines of memory.
   const int64_t each = slices == 1 ? packs : CeilDiv(CeilDiv(packs, slices), 8) * 8;
-  const int64_t workers = CeilDiv(each, 32 * t.many) * 32;
+  // The last slice has what is left, which may be a pack less in some rows.
+  const int64_t last = packs - each * (slices - 1), ends = t.aligned ? 0 : 2;
+  if (last <= 0) return false;
+  int64_t warps = WarpsOfWorkers(each, ends, t.many);
+  for (const int64_t some : {last, t.aligned ? last : last - 1}) {
+    const int64_t of_last = WarpsOfWorkers(some, ends, t.many);
+    if (of_last > warps) warps = of_last;
+  }
+  const int64_t workers = warps * 32;
   if (workers > P::kMaxWorkers) return false;
   plan->slices = slices;
   plan->packs = static_cast<int>(each);
@@ -86,6 +106,15 @@ bool PlanWideAs(int slices, int64_t rows, int64_t cols, const NormTraits& t,
   return plan->units > 0;
 }
 
+// The multiprocessors that have work, times their warps of workers, of which so many are enough.
+inline int64_t WorthOf(const NormWidePlan& plan, const NormTraits& t, const DeviceLimits& limits) {
+  const int enough = t.pack == 4 ? 4 : t.aligned ? 8 : 10;
+  const int64_t blocks = plan.units * plan.slices, each = CeilDiv(blocks, limits.multiprocessors);
+  const int64_t busy = blocks < limits.multiprocessors ? blocks : limits.multiprocessors;
+  const int64_t warps = each * plan.workers / 32;
+  return busy * (warps < enough ? warps : enough);
+}
+
 // False where the wide backward does not serve.
 template <class MaxClusters>
 bool PlanWide(int64_t rows, int64_t cols, const NormTraits& t, const DeviceLimits& limits,
@@ -95,11 +124,11 @@ bool PlanWide(int64_t rows, int64_t cols, const NormTraits& t, const DeviceLimit
   if (cols < int64_t{P::kMinPacks} * t.pack) return false;
   NormWidePlan next;
   plan->units = 0;
+  int64_t best = 0;
   for (int slices = 1; slices <= NormPolicy::kMaxCluster; ++slices) {
-    if (PlanWideAs(slices, rows, cols, t, limits, max_clusters, &next) &&
-        next.units >= plan->units) {
-      *plan = next;
-    }
+    if (!PlanWideAs(slices, rows, cols, t, limits, max_clusters, &next)) continue;
+    const int64_t worth = WorthOf(next, t, limits);
+    if (worth > best) best = worth, *plan = next;
   }
   return plan->units > 0;
 }

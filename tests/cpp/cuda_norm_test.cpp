@@ -491,15 +491,15 @@ TEST_P(CudaNormTest, WidthsAroundTheTiersBoundariesAtOddOffsets) {
   }
 }
 
-// A backward over wide rows (primitive/cuda/norm_wide_policy.h): from 640 packs a row and 16 rows;
-// as many packs as a block has workers for (896; 1792 in float32), and as 2, 3, 8 and 16 blocks
+// A backward over wide rows (primitive/cuda/norm_wide_policy.h): from 256 packs a row and 16 rows;
+// as many packs as a block has workers for (864; 1728 in float32), and as 2, 3, 8 and 16 blocks
 // have, where a block's packs are whole lines; rows fewer and more than units, of which some begin
 // with other elements of a pack than others.
 TEST_P(CudaNormTest, WideRowsOfABackward) {
   for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
-    const int64_t pack = PackOf(dtype), full = dtype == DType::kFloat32 ? 1792 : 896;
+    const int64_t pack = PackOf(dtype), full = dtype == DType::kFloat32 ? 1728 : 864;
     for (const int64_t rows : {15, 16, 150}) {
-      for (const int64_t packs : {int64_t{640}, full, 2 * full}) {
+      for (const int64_t packs : {int64_t{256}, full, 2 * full}) {
         for (const int64_t extra : {-1, 0, 1}) {
           RunBoth(dtype, {.rows = rows, .cols = packs * pack + extra, .x_offset = 1});
         }
@@ -510,6 +510,10 @@ TEST_P(CudaNormTest, WideRowsOfABackward) {
         RunBoth(dtype, {.rows = 17, .cols = (slices * full + extra) * pack + 1});
       }
     }
+    for (const int64_t packs : {2049, 2560, 4100}) {
+      RunBoth(dtype, {.rows = 90, .cols = packs * pack});
+    }
+    RunBoth(dtype, {.rows = 2500, .cols = 263 * pack + 1});
     RunBoth(dtype, {.rows = 200, .cols = 10007, .residual = true});
     RunBoth(dtype, {.rows = 137, .cols = 10001, .in_place = true});
     for (int which = 0; which < 4; ++which) {
