@@ -6,7 +6,6 @@
 #pragma once
 
 #include "primitive/cuda/norm_forward.cuh"
-#include "primitive/cuda/norm_forward_copied.cuh"
 #include "primitive/cuda/norm_forward_staged.cuh"
 #include "primitive/cuda/norm_team_launch.cuh"
 #include "primitive/cuda/row.cuh"
@@ -168,33 +167,6 @@ bool LaunchStaged(NormWholePlan plan, const NormWhole<T>& p, const DeviceLimits&
   return true;
 }
 
-// layer_norm of rows as planned, if they are norm_forward_copied.cuh's; false: they are not.
-template <class T>
-bool LaunchCopied(const NormWholePlan& plan, const NormWhole<T>& p, const DeviceLimits& limits,
-                  cudaStream_t stream, cudaError_t* error) {
-  using P = NormCopiedPolicy;
-  constexpr auto kernel = &NormCopiedKernel<T>;
-  constexpr int64_t kReserved = 1024;  // bytes of shared memory of a block, by the driver
-  const auto bytes = [](int blocks, int slice) {
-    return P::Bytes(slice) + WarpExchange<NormPart<ComputeType<T>>>::Bytes(blocks, P::kThreads);
-  };
-  const auto blocks = static_cast<int>(CeilDiv(p.packs, P::kSlots));
-  const auto slice = static_cast<int>(CeilDiv(CeilDiv(p.packs, blocks), 8) * 8);  // of lines
-  if (plan.blocks < P::kFromBlocks<T> || plan.packs != NormWholePolicy::kMostPacks || !p.plain ||
-      blocks > P::kMostBlocks || 4 * slice < 3 * P::kSlots ||
-      p.a.rows * blocks < int64_t{P::kLeastBlocks} * limits.multiprocessors ||
-      P::kBlocks * (static_cast<int64_t>(bytes(blocks, slice)) + kReserved) >
-          limits.shared_per_multiprocessor) {
-    return false;
-  }
-  *error = AllowAllShared<kernel>(limits);
-  if (*error == cudaSuccess) {
-    *error = LaunchAs({blocks}, kernel, p.a.rows * blocks, P::kThreads, bytes(blocks, slice),
-                      stream, p, slice);
-  }
-  return true;
-}
-
 template <bool kCentre, bool kResidual, class T>
 cudaError_t LaunchWhole(const NormWholePlan& plan, const NormForward<T>& a,
                         const DeviceLimits& limits, cudaStream_t stream) {
@@ -213,10 +185,6 @@ cudaError_t LaunchWhole(const NormWholePlan& plan, const NormForward<T>& a,
     return LaunchBlocks<kCentre, kResidual, P::kEarlyPacks>(plan, p, limits, stream);
   }
   if constexpr (!kResidual) {
-    if constexpr (kCentre && sizeof(T) <= 4) {
-      cudaError_t error = cudaSuccess;
-      if (LaunchCopied(plan, p, limits, stream, &error)) return error;
-    }
     if constexpr (!kCentre && sizeof(T) <= 4) {
       cudaError_t error = cudaSuccess;
       if (LaunchStaged<P::kMostPacks>(plan, p, limits, stream, &error)) return error;

@@ -54,18 +54,6 @@ def test_few_very_wide_rows(name, dtype, device):
 
 
 @by_norm
-def test_many_very_wide_rows(name, device):
-    """CUDA: rows enough for blocks that keep most of a row in shared memory, alone and in pairs."""
-    for dtype, some, cols in (("float16", 40, 49_216), ("float32", 20, 49_216)):
-        x, weight, bias, _ = problem(some, cols, dtype, device)
-        exact, _, _ = forward(name, host(x), host(weight), host(bias))
-        y = norm(name, flow.cat([x] * (27 if device == "cuda" else 2)), cols, weight, bias)
-        for first in range(0, y.shape[0], some):
-            part = y[first : first + some]
-            assert_within(part, exact, 4e-6 * np.maximum(1, np.abs(exact)), f"{dtype} {first}")
-
-
-@by_norm
 @by_dtype
 @by_kept
 def test_weight_and_bias_absent_present_and_of_float32(name, dtype, memory_efficient, device):
