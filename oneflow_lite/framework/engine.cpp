@@ -122,7 +122,7 @@ class Pass {
     }
     bool run = captures_.empty() || NeedsRun(*node);
     if (auto it = captures_.find(node.get()); it != captures_.end()) {
-      for (const CaptureSlot& c : it->second) *c.out = grads[c.slot];
+      OFL_RETURN_IF_ERROR(GiveOut(*node, grads, it->second));
     }
     bool any = false;
     for (const Tensor& g : grads) any = any || g.defined();
@@ -138,6 +138,20 @@ class Pass {
         OFL_RETURN_IF_ERROR(Deliver(e, std::move(results[i]), node->stream.get()));
       }
       if (--dependencies_[e.node.get()] == 0) Enqueue(e.node);
+    }
+    return OkStatus();
+  }
+
+  // The gradients that Gradients() was asked for, for the caller's stream.
+  static Status GiveOut(const Node& node, const TensorList& grads,
+                        const std::vector<CaptureSlot>& slots) {
+    for (const CaptureSlot& c : slots) {
+      const Tensor& grad = grads[c.slot];
+      if (grad.defined() && node.stream) {
+        OFL_ASSIGN_OR_RETURN(Stream * current, CurrentStream(grad.device()));
+        OFL_RETURN_IF_ERROR(HandOver(grad, *node.stream, *current));
+      }
+      *c.out = grad;
     }
     return OkStatus();
   }
@@ -159,17 +173,25 @@ class Pass {
     return results;
   }
 
+  // What is given to `to` from now on waits for what `from` was given so far, which made grad.
+  static Status HandOver(const Tensor& grad, Stream& from, Stream& to) {
+    if (&from == &to) return OkStatus();
+    OFL_ASSIGN_OR_RETURN(DeviceBackend * backend, GetBackend(from.device()));
+    OFL_ASSIGN_OR_RETURN(Ref<Event> event, backend->NewEvent(from.device().index, false));
+    OFL_RETURN_IF_ERROR(event->Record(from));
+    OFL_RETURN_IF_ERROR(event->Wait(to));
+    return backend->RecordStream(grad.storage()->data(), to);
+  }
+
   // Adds a gradient into the buffer of the node that the edge leads to; `from` is the stream it
-  // was made on.
+  // was made on. What has none, a root's gradient or a leaf, is on the caller's.
   Status Deliver(const Edge& edge, Tensor grad, Stream* from) {
     TensorList& buffer = buffers_[edge.node.get()];
     if (buffer.size() < edge.node->num_outputs) buffer.resize(edge.node->num_outputs);
-    if (edge.node->stream && from && edge.node->stream.get() != from) {
-      OFL_ASSIGN_OR_RETURN(DeviceBackend * backend, GetBackend(from->device()));
-      OFL_ASSIGN_OR_RETURN(Ref<Event> event, backend->NewEvent(from->device().index, false));
-      OFL_RETURN_IF_ERROR(event->Record(*from));
-      OFL_RETURN_IF_ERROR(event->Wait(*edge.node->stream));
-      OFL_RETURN_IF_ERROR(backend->RecordStream(grad.storage()->data(), *edge.node->stream));
+    if (grad.device().type == DeviceType::kCUDA) {
+      OFL_ASSIGN_OR_RETURN(Stream * current, CurrentStream(grad.device()));
+      Stream* const to = edge.node->stream.get();
+      OFL_RETURN_IF_ERROR(HandOver(grad, from ? *from : *current, to ? *to : *current));
     }
     Tensor& slot = buffer[edge.slot];
     if (!slot.defined()) {

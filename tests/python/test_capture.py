@@ -87,7 +87,15 @@ def test_backward_runs_on_the_stream_of_forward():
     with flow.cuda.stream(side):
         y = flow.softmax(x, 1)
         loss = (y * y).sum()
+        busy = flow.randn(4096, 4096, device="cuda")
+        for _ in range(8):
+            busy = flow.softmax(busy, 1)
+    # Nothing waits but what backward makes wait: it begins and ends on the stream of the caller.
     loss.backward()
+    found = x.grad + 0
+    with flow.cuda.stream(side):
+        (captured,) = flow.autograd.grad((flow.softmax(x, 1) ** 2).sum(), x)
     flow.cuda.synchronize()
     (expected,) = flow.autograd.grad(flow.softmax(x, 1), x, 2 * y.detach())
-    assert np.allclose(host(x.grad), host(expected), atol=1e-7)
+    assert np.allclose(host(found), host(expected), rtol=1e-4, atol=1e-12)
+    assert np.allclose(host(captured), host(expected), rtol=1e-4, atol=1e-12)
