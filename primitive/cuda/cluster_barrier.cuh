@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A barrier object in shared memory that counts the bytes which blocks of the cluster store beside
-// it (sm_90 and later; elsewhere a cluster is a single block, and nothing is sent). Unlike a
-// barrier of the cluster it waits for no other writes.
+// A barrier object in shared memory that counts arrivals, and bytes which blocks of the cluster or
+// bulk copies store (sm_90 and later; elsewhere a cluster is a single block, and nothing is sent).
+// Unlike a barrier of the cluster it waits for no other writes.
 #pragma once
 
 #include <stdint.h>

@@ -44,7 +44,7 @@ struct HeldTraits {
 
 struct HeldPlan {
   int lanes = 0;      // that share a row; 0: a block does, or several
-  int packs = 0;      // per thread, of which a thread lacks one at most
+  int packs = 0;      // per thread, at most
   int threads = 0;    // of a block
   int blocks = 1;     // that share a row
   bool full = false;  // whether every thread has all its packs

@@ -49,8 +49,9 @@ bool PlanWhole(int64_t rows, int64_t cols, const FusedRowsTraits& traits, int mo
     result->blocks = cuda::CeilDiv(rows, plan.threads / plan.lanes);
     return true;
   }
+  const std::string threads = plan.wide ? absl::StrCat(plan.threads, ", ") : "";
   result->kernel = absl::StrCat(plan.wide ? "FusedWideKernel<" : "FusedBlockKernel<", plan.packs,
-                                ", ", flag(plan.full), ", A>");
+                                ", ", flag(plan.full), ", ", threads, "A>");
   result->cluster = plan.blocks;
   result->blocks = rows * plan.blocks;
   result->shared = 16 + kPartBytes * plan.blocks * plan.threads / 32;

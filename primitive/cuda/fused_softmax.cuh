@@ -96,7 +96,9 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
       for (const C& x : v.v) sum += exp(x);
     });
     sum = ReduceLanes<kLanes>(sum, Plus{}) * exp.Weight();
-    if (level > MinusInfinity<C>() && sum > C(0.5) && sum < C(1 << 20)) return {level, sum};
+    // Of a logarithm little is left where both terms of (x - level) - log(sum) are large.
+    constexpr C kMost = kLog ? C(16) : C(1 << 20);
+    if (level > MinusInfinity<C>() && sum > C(0.5) && sum < kMost) return {level, sum};
     Online all;
     held.EachAgain(row, [&](const auto& v) { all.Add(v); });
     all = ReduceLanes<kLanes>(all, MergeOnline{});

@@ -7,7 +7,7 @@
 // exchange per row merges what the warps found.
 //
 // What a base algorithm makes of values that threads hold is its HeldRow: fused_softmax.cuh and
-// fused_norm.cuh. HeldRow<Base> is made of the base at the row, and has
+// fused_norm.cuh. HeldRow<Base> is made of the base, and has
 //   Part                      what some columns come to; a multiple of 16 bytes
 //   Part Gather<kLanes>(held, row)   of these lanes' columns; may change what is held
 //   Part Merge(const Part*, int count)    by a whole warp

@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(NormPolicy::kSumThreads)
   }
 }
 
-// dweight and dbias from parts[units][kinds] (NormBackwardGrid), added up in a fixed order.
+// dweight and dbias from parts[units][kinds] (of any grid), added up in a fixed order.
 // blockIdx.y: which. A pack has `vectors` of 16 bytes of C; 1 where columns are in their order.
 template <class Weight, class C>
 __global__ void __launch_bounds__(NormPolicy::kReduceLanes* NormPolicy::kReduceWays)

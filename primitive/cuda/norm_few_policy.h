@@ -12,7 +12,7 @@ namespace oneflow_lite {
 namespace cuda {
 
 struct NormFewPolicy {
-  // A backward that moves few bytes, by measurement on an H200, in us beside teams. float16: 6.8
+  // A backward that moves few bytes, as measured on an H200 in us beside teams. float16: 6.8
   // for 13.2 at 1024 x 768, 12.5 for 23.1 at 1024 x 4096, 34 for 44 at 4096 x 4096; beyond, 69 for
   // 68 at 8192 x 4096 and 35 for 30 at 49152 x 256. float32: 8.5 for 13.7 at 1024 x 768, 21 for 25
   // at 4096 x 1024; beyond, 30 for 23 at 16384 x 256.

@@ -79,6 +79,7 @@ class CudaNormBackward final : public CudaNormBase<P> {
  public:
   using CudaNormBase<P>::CudaNormBase;
   size_t WorkspaceBytes(const Stream& stream, const NormShape& shape) const override {
+    DeviceGuard guard(stream.device().index);  // the driver is asked how many clusters fit
     return this->launchers_.backward_bytes(this->ProblemOf(shape), LimitsOf(stream));
   }
   Status Launch(Stream& stream, const NormShape& shape, const typename P::Args& a,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How the norms' backward is laid out: the one table of numbers behind its dispatch. Where few
-// bytes are moved, norm_few_policy.h has another. A forward over whole packs is
-// norm_whole_policy.h's; others go through row.cuh.
+// bytes are moved, norm_few_policy.h has another; for wide rows, whole packs or not, where there
+// are clusters, norm_wide_policy.h. A forward over whole packs is norm_whole_policy.h's.
 //
 // Blocks stay for the whole launch, one per multiprocessor, and consist of teams. A team owns some
 // columns and visits row after row, so that weights stay on chip and their gradients gather in

@@ -230,6 +230,7 @@ class NormWideBlock {
       const int count = static_cast<int>((end - (words - kPackBytes)) / sizeof(T));
 #pragma unroll 1
       for (int i = 0; i < count; ++i) place[i] = tail[i];
+      PublishToCopies();  // a later copy may write there
     }
     return span;
   }

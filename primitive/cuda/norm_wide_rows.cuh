@@ -20,7 +20,7 @@ struct NormWideGrid {
   int tensor_bytes;  // of a slice of x or dy in a stage
   int period;        // see NormWideRows
   C share;           // 1 / cols
-  C* parts;          // [NormWideRows::Parts][gradients][cols]
+  C* parts;          // of the weights' gradients, at PartPitch(cols)
 };
 
 // Rows `period` apart start alike between multiples of 16 bytes. Where that divides the number of

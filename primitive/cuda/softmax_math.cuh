@@ -30,7 +30,8 @@ __device__ __forceinline__ float Exp2(float x) {
 __device__ __forceinline__ float ExpNonPositive(float x) { return Exp2(x * kLog2E); }
 // In float64 without the branch that exp takes for small results, which keeps exponentials of
 // neighbours from overlapping: 2^n * e^r with |r| <= ln(2) / 2, where e^r = 1 + r + r^2 q(r) with q
-// through the Chebyshev nodes (1.7e-17 off). Results below 2^-1021 become 0; x is at most 709.
+// through the Chebyshev nodes (1.7e-17 off). e^-708 = 2^-1021.4 is the smallest result; what is
+// less becomes 0. x is at most 709, which is not asked: y of a log_softmax is at most 0.
 __device__ __forceinline__ double ExpNonPositive(double x) {
   constexpr double kRounder = 6755399441055744.0;  // 1.5 * 2^52: what is added to it is rounded
   constexpr double kQ[] = {0.5000000000000001,    0.16666666666666669,    0.04166666666662399,

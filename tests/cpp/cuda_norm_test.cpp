@@ -304,7 +304,7 @@ TEST_P(CudaNormTest, WidthsAroundTheTiersBoundaries) {
 
 // Backward, where few bytes are moved: from 32 packs a row to 1024, 2 packs a thread or 4, where
 // the blocks for columns are narrow, alone and in clusters, and rows enough for every turn of
-// theirs. In place, rows are teams' all the same; and so are more than 4096 rows.
+// theirs. In place, and in great number, rows are other kernels' all the same.
 TEST_P(CudaNormTest, BackwardOfFewBytes) {
   for (const DType dtype : kFloatingTypes) {
     const int64_t pack = PackOf(dtype);
