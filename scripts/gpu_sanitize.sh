@@ -55,7 +55,8 @@ jobs_of() {
       softmax=CudaSoftmaxTest/$dtype
       echo "cuda_softmax_test $dtype 7 150000 $softmax.*"
       echo "cuda_softmax_test $dtype 5 2000000 $softmax.*BlockTiers*"
-      echo "cuda_norm_test $dtype 7 150000 *"
+      echo "cuda_norm_test $dtype 30 150000 *"
+      echo "cuda_norm_backward_test $dtype 60 200000 *"
       echo "primitive_softmax_axis_test $dtype 5 150000 *"
       echo "primitive_scale_mask_softmax_test $dtype 7 150000 *"
       echo "primitive_cross_entropy_test $dtype 11 150000 *"
@@ -67,7 +68,7 @@ jobs_of() {
   fi
   for dtype in float16 bfloat16 float32 float64; do
     echo "cuda_softmax_test $dtype 2 1000000 CudaSoftmaxTest/$dtype.*"
-    for program in cuda_norm primitive_norm primitive_softmax primitive_softmax_axis \
+    for program in cuda_norm cuda_norm_backward primitive_norm primitive_softmax primitive_softmax_axis \
       primitive_scale_mask_softmax primitive_cross_entropy; do
       echo "${program}_test $dtype 2 1000000 *"
     done

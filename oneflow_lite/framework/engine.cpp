@@ -106,6 +106,10 @@ class Pass {
       return DTypeMismatch("register_hook", "what the hook gave", changed.dtype(),
                            Name(grad->dtype()));
     }
+    if (changed.device() != grad->device()) {
+      return DeviceMismatch("register_hook", "what the hook gave", changed.device(), "the gradient",
+                            grad->device());
+    }
     *grad = std::move(changed);
     return OkStatus();
   }

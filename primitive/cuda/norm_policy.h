@@ -11,8 +11,7 @@
 //   packs                       team                         packs per thread
 //   a kernel of its own (norm_backward_lean.cuh) for rows of whole packs of up to 4-byte elements:
 //   kLeanFewLanes * many on     1 to 16 warps                many to 4, up to kThreads * 4 packs
-//   others:
-//   up to kFewPacks             1 to kFewPacks lanes         1
+//   others, up to kFewPacks     1 to kFewPacks lanes         1
 //   up to kThreads * many       1 lane to 16 warps           many: 16 columns' worth, at most 4
 //   up to kBlockPacks           16 warps                     4
 //   up to kBlockPacks * 16      a cluster of 2 to 16 blocks  many or 4, where there are clusters
@@ -48,10 +47,8 @@ struct NormPolicy {
   static constexpr int kMaxChunks = 1024;
   static constexpr int kReduceLanes = 16;  // of 16 bytes, of a block that adds up the parts
   static constexpr int kReduceWays = 64;
-  static constexpr int kReduceUnroll = 3;  // parts on their way to a thread
-  // The lean kernel. More stages than three make a launch's first row late: 22.0 us with
-  // three, 24.4 with eight for 1024 x 7168 in half.
-  static constexpr int kLeanStages = 3;
+  static constexpr int kReduceUnroll = 3;   // parts on their way to a thread
+  static constexpr int kLeanStages = 3;     // with eight a launch's first row is late by 2 us
   static constexpr int kLeanWarps = 16;     // of a team, at most
   static constexpr int kLeanFewLanes = 16;  // of a warp that have all their packs, at least
   static constexpr int kLeanBarrierBytes = 8 * kLeanStages;     // of a team

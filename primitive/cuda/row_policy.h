@@ -132,6 +132,14 @@ inline RowPlan GroupPlan(int64_t packs) {
   return plan;
 }
 
+// Smaller blocks where a cluster has enough of them, and no more blocks than it takes.
+inline int ShiftedBlocks(int64_t packs, const RowTraits& t) {
+  const int64_t most = int64_t{t.cluster_packs} * t.cluster_threads;
+  const int64_t small = CeilDiv(packs, most / 2), large = CeilDiv(packs, most);
+  const int64_t blocks = small <= t.register_cluster ? small : large;
+  return static_cast<int>(blocks > t.register_cluster ? t.register_cluster : blocks);
+}
+
 inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
                              const DeviceLimits& limits) {
   using P = RowPolicy;
@@ -171,13 +179,6 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
     plan.threads = static_cast<int>(taken * 32);
     return plan;
   };
-  // Smaller blocks where a cluster has enough of them, and no more blocks than it takes.
-  const auto shifted_blocks = [&] {
-    const int64_t most = int64_t{t.cluster_packs} * t.cluster_threads;
-    const int64_t small = CeilDiv(packs, most / 2), large = CeilDiv(packs, most);
-    const int64_t blocks = small <= t.register_cluster ? small : large;
-    return static_cast<int>(blocks > t.register_cluster ? t.register_cluster : blocks);
-  };
   const auto shared_tier = [&](int blocks) {
     plan.tier = RowTier::kShared;
     plan.blocks_per_row = blocks;
@@ -196,7 +197,7 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
       const int threads = t.shifted ? t.cluster_threads : P::kClusterRegisterThreads;
       return packs <= blocks * packs_of(blocks) * threads && fills(blocks);
     });
-    if (t.shifted && held > 1 && many(1)) held = shifted_blocks();
+    if (t.shifted && held > 1 && many(1)) held = ShiftedBlocks(packs, t);
     if (in_registers(held) && (held > 1 || most == 1)) return block_tier(held);
     if (held > 1 && !t.shifted && packs <= int64_t{held} * t.block_packs * t.most_threads) {
       return block_tier(held);

@@ -48,6 +48,8 @@ def _parse(equation: str, tensors: list[Tensor]) -> tuple[list[list[str]], list[
     names = []
     for term, x in zip(terms, tensors, strict=True):
         letters = term.replace("...", "", 1)
+        if letters and not (letters.isascii() and letters.isalpha()):
+            raise ValueError(f'einsum(): "{term}" has something else than letters and one "..."')
         more = x.ndim - len(letters) if "..." in term else 0
         if more < 0 or (more == 0 and "..." not in term and len(letters) != x.ndim):
             raise ShapeError(f'einsum(): "{term}" does not go with shape {list(x.shape)}')
@@ -94,7 +96,8 @@ def _multiply(
         for name, size in zip(dims, t.shape, strict=True):
             if sizes.setdefault(name, size) != size and 1 not in (size, sizes[name]):
                 raise ShapeError(f'einsum(): "{name}" stands for dims of {sizes[name]} and {size}')
-            sizes[name] = max(size, sizes[name]) if size else 0
+            if sizes[name] == 1:
+                sizes[name] = size
     shared = [n for n in names if n in other]
     batch, sums = [n for n in shared if n in wanted], [n for n in shared if n not in wanted]
     rows, cols = [n for n in names if n not in other], [n for n in other if n not in names]

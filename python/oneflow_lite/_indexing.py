@@ -224,11 +224,16 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(input)
 
 
+def _spread(places: Tensor) -> Tensor:
+    """A number as a place of one: here it is data, not a part of the view."""
+    return places.view(1) if places.ndim == 0 and places.dtype is not _ext.bool else places
+
+
 def index_put_(
     self: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False
 ) -> Tensor:
     """``self[indices] = values``, or with ``accumulate`` the sum of all that meet in a place."""
-    setitem(self, tuple(indices), values, accumulate)
+    setitem(self, tuple(map(_spread, indices)), values, accumulate)
     return self
 
 
@@ -251,8 +256,11 @@ def _changed(
     name: str, input: Tensor, dim: int, index: Tensor, value: Any, accumulate: bool = False
 ) -> Tensor:
     """A copy with the parts along a dim at the places changed."""
+    axis = _axis(name, input, dim)
+    if input.ndim == 0:
+        return _changed(name, input.view(1), dim, index, value, accumulate).view(())
     y = input.clone()
-    setitem(y, (slice(None),) * _axis(name, input, dim) + (index,), value, accumulate)
+    setitem(y, (slice(None),) * axis + (_spread(index),), value, accumulate)
     return y
 
 

@@ -229,7 +229,12 @@ def norm(
     if p == 0:
         return (x != 0).sum(dim, keepdim).to(None, result)
     square = p in (None, "fro", 2)
-    total = (x * x if square else x**p).sum(dim, keepdim)
+    if not square and p < 1:  # the slope of the power at 0 is infinite, too; its gradient is 0
+        at_0 = math.inf if p < 0 else 0.0
+        powers = _C.where(x == 0, at_0, _C.where(x == 0, 1.0, x) ** p)
+    else:
+        powers = x * x if square else x**p
+    total = powers.sum(dim, keepdim)
     # The slope of the root at 0 is infinite; a norm of 0 has the gradient 0.
     nothing = total == 0
     total = _C.where(nothing, 1.0, total)

@@ -92,3 +92,12 @@ def test_a_state_that_is_loaded_goes_on_where_it_was(optimizer, options):
 def test_bad_options_are_refused(options):
     with pytest.raises(ValueError, match=r"AdamW\(\)"):
         AdamW([flow.ones(1, requires_grad=True)], **options)
+
+
+def test_squares_of_half_gradients_do_not_overflow():
+    x = flow.ones(2, dtype=flow.float16, requires_grad=True)
+    optimizer = flow.optim.Adam([x], lr=0.1, eps=1e-3)
+    x.grad = flow.tensor([300.0, -300.0], dtype=flow.float16)
+    optimizer.step()
+    assert np.allclose(x.detach().numpy(), [0.9, 1.1], atol=2e-3)
+    assert np.isfinite(optimizer.state_dict()["state"][0]["exp_avg_sq"].numpy()).all()

@@ -249,3 +249,12 @@ def test_errors():
     with pytest.raises(flow.ShapeError):
         x[[0, 1]] = flow.zeros(3)
     np.testing.assert_array_equal(host(x), X)
+
+
+def test_places_that_are_numbers():
+    x = flow.zeros(4, 3)
+    x.index_put_((flow.tensor(1),), flow.tensor(5.0))
+    assert host(x).sum(1).tolist() == [0, 15, 0, 0]
+    assert host(x.index_add(0, flow.tensor(2), flow.ones(1, 3))).sum(1).tolist() == [0, 15, 3, 0]
+    assert host(x.index_fill(0, flow.tensor(1), 2.0)).sum(1).tolist() == [0, 6, 0, 0]
+    assert flow.tensor(3.0).index_fill(0, flow.tensor([0]), 5.0).item() == 5

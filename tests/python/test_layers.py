@@ -258,3 +258,39 @@ def test_gradients_are_clipped():
     vector = nn.utils.parameters_to_vector(flat)
     nn.utils.vector_to_parameters(vector + flow.arange(6.0), flat)
     assert [p.tolist() for p in flat] == [[0, 1], [2, 3, 4], [5]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_binary_cross_entropy_of_certain_probabilities(dtype):
+    x = flow.tensor([0.0, 0.25, 1.0, 0.75], dtype=getattr(flow, dtype), requires_grad=True)
+    target = flow.tensor([1.0, 1.0, 0.0, 0.0]).to(None, x.dtype)
+    F.binary_cross_entropy(x.float(), target.float(), reduction="none")[1::2].sum().backward()
+    assert host(x.grad).tolist() == [0, -4, 0, 4]
+    certain = flow.tensor([0.0, 1.0], requires_grad=True)
+    F.binary_cross_entropy(certain, flow.tensor([1.0, 0.0])).backward()
+    assert np.isfinite(host(certain.grad)).all() and host(certain.grad)[0] < -1e10
+
+
+def test_losses_of_large_values():
+    x = flow.tensor([300.0, -350.0], dtype=flow.float16, requires_grad=True)
+    y = F.huber_loss(x, flow.zeros(2, dtype=flow.float16), "none", 1000.0)
+    assert np.allclose(host(y), [45000, 61250], rtol=1e-3)
+    y.sum().backward()
+    assert host(x.grad).tolist() == [300, -350]
+    x = flow.tensor([math.inf, 0.5], requires_grad=True)
+    F.smooth_l1_loss(x, flow.zeros(2), reduction="sum").backward()
+    assert host(x.grad).tolist() == [1, 0.5]
+    number = flow.tensor(0.5)
+    assert F.kl_div(number.log(), number, reduction="batchmean").item() == 0
+
+
+def test_attention_to_nothing_is_zero():
+    q = flow.tensor(RNG.standard_normal((2, 3, 4)), requires_grad=True)
+    seen = flow.tensor([[False] * 3, [True] * 3, [True, False, False]])
+    y = F.scaled_dot_product_attention(q, q, q, attn_mask=seen)
+    assert not host(y)[:, 0].any() and np.isfinite(host(y)).all()
+    y.sum().backward()
+    assert np.isfinite(host(q.grad)).all()
+    attention = nn.MultiheadAttention(8, 2, batch_first=True)
+    empty = flow.zeros(0, 3, 8)
+    assert attention(empty, empty, empty)[0].shape == (0, 3, 8)

@@ -71,10 +71,36 @@ def test_a_schedule_goes_on_from_its_state(name):
     optimizer = made()
     scheduler = make(S, optimizer)
     rates(optimizer, scheduler, 3)
-    again = make(S, optimizer)
+    resumed = made()
+    again = make(S, resumed)
+    resumed.load_state_dict(optimizer.state_dict())
     again.load_state_dict(scheduler.state_dict())
     again.step()
     assert again.get_last_lr() == pytest.approx([expected(4)] * 2)
+
+
+def test_two_schedules_multiply():
+    optimizer = made()
+    first, second = S.ExponentialLR(optimizer, 0.9), S.MultiStepLR(optimizer, [2], 0.1)
+    seen = []
+    for _ in range(3):
+        first.step()
+        second.step()
+        seen.append(optimizer.param_groups[0]["lr"])
+    base = made().param_groups[0]["lr"]
+    assert seen == pytest.approx([base * 0.9, base * 0.81 * 0.1, base * 0.729 * 0.1])
+
+
+def test_a_rate_set_by_hand_and_a_group_added_later():
+    optimizer = made()
+    scheduler = S.StepLR(optimizer, 2, 0.5)
+    optimizer.param_groups[0]["lr"] = 0.25
+    optimizer.add_param_group({"params": [flow.ones(1, requires_grad=True)], "lr": 8.0})
+    scheduler.step()
+    assert optimizer.param_groups[0]["lr"] == 0.25
+    scheduler.step()
+    assert [optimizer.param_groups[k]["lr"] for k in (0, -1)] == [0.125, 4.0]
+    assert S.LinearLR(made(), 0.5, 1.0, 0).get_last_lr()[0] == made().param_groups[0]["lr"] * 0.5
 
 
 def test_groups_keep_their_own_rates():

@@ -32,7 +32,10 @@ def _watched(values: Any, see: Callable[[tuple], tuple]) -> tuple[Any, list[bool
     if any(watched):
         passed = iter(_Seen.apply(see, *(v for v, w in zip(given, watched, strict=True) if w)))
         given = [next(passed) if w else v for v, w in zip(given, watched, strict=True)]
-    return (type(values)(given) if several else given[0]), watched
+    if not several:
+        return given[0], watched
+    made = getattr(type(values), "_make", type(values))  # of a named tuple, or tuple and list
+    return made(given), watched
 
 
 def _spread(grads: tuple, watched: list[bool]) -> tuple:

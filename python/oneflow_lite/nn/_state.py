@@ -34,7 +34,9 @@ def _mismatch(name: str, own: Tensor, given: Any) -> str | None:
 
 def as_tensor(value: Tensor | np.ndarray) -> Tensor:
     """The tensor itself, or one over an array's memory."""
-    return from_numpy(value) if isinstance(value, np.ndarray) else value
+    if not isinstance(value, np.ndarray):
+        return value
+    return from_numpy(value if value.flags.writeable else value.copy())
 
 
 def check_fit(own: dict[str, Tensor], given: dict[str, Any], strict: bool, what: str) -> LoadResult:

@@ -96,16 +96,19 @@ class MultiheadAttention(Module):
         rows = slice(part * self.embed_dim, (part + 1) * self.embed_dim)
         bias = None if self.in_proj_bias is None else self.in_proj_bias[rows]
         y = F.linear(x, self.in_proj_weight[rows], bias)
-        return y.view([*x.shape[:2], self.num_heads, -1]).transpose(1, 2)
+        size = self.embed_dim // self.num_heads
+        return y.view([*x.shape[:2], self.num_heads, size]).transpose(1, 2)
 
     def _mask(self, padding: Tensor | None, mask: Tensor | None, like: Tensor) -> Tensor | None:
         total: Any = None
         if mask is not None:
             total = _added(mask, like)
             if mask.ndim == 3:
-                total = total.view([-1, self.num_heads, *mask.shape[1:]])
+                batch = mask.shape[0] // self.num_heads
+                total = total.reshape([batch, self.num_heads, *mask.shape[1:]])
         if padding is not None:
-            hidden = _added(padding, like).reshape([-1, 1, 1, padding.shape[-1]])
+            hidden = _added(padding, like)
+            hidden = hidden.reshape([*padding.shape[:-1], 1, 1, padding.shape[-1]])
             total = hidden if total is None else total + hidden
         return total
 
@@ -129,8 +132,10 @@ class MultiheadAttention(Module):
         mask = self._mask(key_padding_mask, attn_mask, q)
         scores = _C.matmul(q, k.mT)
         causal = is_causal and attn_mask is None
-        weights = F.fused_scale_mask_softmax(scores, mask, 1 / math.sqrt(q.shape[-1]),
-                                             causal=causal)  # fmt: skip
+        # A query that sees no key: PyTorch gives 0 where nobody asks for the weights, else NaN.
+        unseen = "nan" if need_weights else "zero"
+        weights = F.fused_scale_mask_softmax(scores, mask, 1 / math.sqrt(q.shape[-1]), unseen,
+                                             causal)  # fmt: skip
         y = _C.matmul(F.dropout(weights, self.dropout, self.training), v)
         y = self.out_proj(y.transpose(1, 2).flatten(2))
         y = y.squeeze(0) if query.ndim == 2 else y.transpose(0, 1) if swapped else y

@@ -180,6 +180,8 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """``softmax(query @ key^T * scale + mask) @ value``, the scores in one fused softmax.
 
+    A query that the mask hides all keys from gets 0, as in PyTorch.
+
     Parameters
     ----------
     query, key, value : Tensor
@@ -203,5 +205,5 @@ def scaled_dot_product_attention(
         attn_mask, is_causal = _both(tril(seen), attn_mask), False
     scores = _C.matmul(query, key.mT)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    shares = fused_scale_mask_softmax(scores, attn_mask, scale, causal=is_causal)
+    shares = fused_scale_mask_softmax(scores, attn_mask, scale, "zero", is_causal)
     return _C.matmul(dropout(shares, dropout_p, training=dropout_p > 0), value)

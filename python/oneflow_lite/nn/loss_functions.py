@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
-from oneflow_lite.nn.activation_functions import softplus
+from oneflow_lite.nn.activation_functions import softplus, wide
 
 
 def _reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
@@ -36,7 +36,10 @@ def smooth_l1_loss(
     size = abs(input - target)
     if beta == 0:
         return _reduced("smooth_l1_loss", size, reduction)
-    loss = _C.where(size < beta, size * size * (0.5 / beta), size - 0.5 * beta)
+    dtype, size = size.dtype, size.to(None, wide(size))  # the square of 16 bits soon overflows
+    near = _C.clamp(size, None, beta)  # an infinite one would leave NaN in the gradient
+    loss = _C.where(size < beta, near * near * (0.5 / beta), size - 0.5 * beta)
+    loss = loss.to(None, dtype) if dtype.is_floating_point else loss
     return _reduced("smooth_l1_loss", loss, reduction)
 
 
@@ -63,7 +66,7 @@ def kl_div(
         log = _C.log(_C.where(absent, 1.0, target))
         loss = _C.where(absent, 0.0, target * (log - input))
     if reduction == "batchmean":
-        return loss.sum() / input.shape[0]
+        return loss.sum() / (input.shape[0] if input.ndim > 0 else 1)
     return _reduced("kl_div", loss, reduction)
 
 
@@ -101,7 +104,9 @@ def binary_cross_entropy(
             f"binary_cross_entropy(): target has shape {list(target.shape)}, expected "
             f"{list(input.shape)}"
         )
-    loss = -target * _log_from(input) - (1 - target) * _log_from(1 - input)
+    x, y = input.to(None, wide(input)), target.to(None, wide(input))
+    loss = -y * _log_from(x) - (1 - y) * _log_from(1 - x)
+    loss = loss.to(None, input.dtype)
     loss = loss if weight is None else loss * weight
     return _reduced("binary_cross_entropy", loss, reduction)
 
@@ -109,7 +114,8 @@ def binary_cross_entropy(
 def _log_from(x: Tensor) -> Tensor:
     """The logarithm, not below -100, with the slope of the logarithm but of 1e-12 at least."""
     outside = x < 1e-12
-    y = _C.clamp(_C.log(x), -100.0)
-    # Below, the value alone is right: the slope there is that of a line.
-    line = x * 1e12
-    return _C.where(outside, line - line.detach() + y.detach(), y)
+    # Below, the value alone is right: the slope there is that of a line. The logarithm's own slope
+    # at 0 must not be met, not even by a gradient of 0.
+    value = _C.clamp(_C.log(x.detach()), -100.0)
+    line = _C.where(outside, x, 0.0) * 1e12
+    return _C.where(outside, line - line.detach() + value, _C.log(_C.where(outside, 1.0, x)))

@@ -42,7 +42,7 @@ def clip_grad_norm_(
     Tensor
         The norm that the gradients had.
     """
-    grads = _gradients(parameters)
+    grads, norm_type = _gradients(parameters), float(norm_type)
     if not grads:
         return _C.zeros([])
     norms = [norm(grad, norm_type) for grad in grads]

@@ -80,7 +80,8 @@ class Adam(Optimizer):
         (beta1, beta2), step = group["betas"], state["step"]
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         mean.mul_(beta1).add_(grad * (1 - beta1))
-        square.mul_(beta2).add_(grad * grad * (1 - beta2))
+        scaled = grad * math.sqrt(1 - beta2)  # whose square overflows later than the gradient's
+        square.mul_(beta2).add_(scaled * scaled)
         if group["amsgrad"]:
             square = state["max_exp_avg_sq"].copy_(_C.maximum(state["max_exp_avg_sq"], square))
         root = square.sqrt() * (1 / math.sqrt(1 - beta2**step))

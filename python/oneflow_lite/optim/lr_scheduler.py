@@ -55,9 +55,22 @@ class LRScheduler:
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def step(self) -> None:
-        """On to the next epoch."""
+        """On to the next epoch.
+
+        Where something else changed a group's step size, another scheduler say, it is multiplied by
+        what this schedule changes its own by.
+        """
+        groups = self.optimizer.param_groups
+        for group in groups[len(self.base_lrs) :]:  # added since
+            self.base_lrs.append(group.setdefault("initial_lr", group["lr"]))
+        before = self.get_lr() if self.last_epoch >= 0 else self.base_lrs
         self.last_epoch += 1
-        for group, lr in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
+        for group, old, new in zip(groups, before, self.get_lr(), strict=True):
+            alone = group["lr"] == old or old == 0
+            group["lr"] = new if alone else group["lr"] * (new / old)
+
+    def _set(self, lrs: list[float]) -> None:
+        for group, lr in zip(self.optimizer.param_groups, lrs, strict=True):
             group["lr"] = lr
 
     def state_dict(self) -> dict[str, Any]:
@@ -84,6 +97,11 @@ class LambdaLR(LRScheduler):
         if len(self._functions) != count:
             raise ValueError(f"LambdaLR(): {len(self._functions)} functions for {count} groups")
         super().__init__(optimizer, last_epoch)
+
+    def step(self) -> None:
+        """On to the next epoch; whatever else changed the step sizes is overwritten."""
+        self.last_epoch += 1
+        self._set(self.get_lr())
 
     def get_lr(self) -> list[float]:
         return [base * function(self.last_epoch)
@@ -150,6 +168,8 @@ class LinearLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def factor(self, epoch: int) -> float:
+        if self.total_iters == 0:
+            return self.start_factor
         share = min(epoch, self.total_iters) / self.total_iters
         return self.start_factor + (self.end_factor - self.start_factor) * share
 
@@ -193,6 +213,11 @@ class SequentialLR(LRScheduler):
                              f"{len(schedulers)} schedulers")  # fmt: skip
         self._schedulers, self.milestones = list(schedulers), list(milestones)
         super().__init__(optimizer, last_epoch)
+
+    def step(self) -> None:
+        """On to the next epoch; whatever else changed the step sizes is overwritten."""
+        self.last_epoch += 1
+        self._set(self.get_lr())
 
     def get_lr(self) -> list[float]:
         at = bisect.bisect_right(self.milestones, self.last_epoch)

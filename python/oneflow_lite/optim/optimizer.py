@@ -53,7 +53,7 @@ class Optimizer:
         name = f"{type(self).__name__}()"
         params = group["params"]
         params = [params] if isinstance(params, Tensor) else list(params)
-        unknown = set(group) - set(self.defaults) - {"params"}
+        unknown = set(group) - set(self.defaults) - {"params", "initial_lr"}
         if unknown:
             raise ValueError(f"{name}: unknown options {sorted(unknown)}; there are "
                              f"{sorted(self.defaults)}")  # fmt: skip

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The gradients of layer_norm and rms_norm on CUDA where their kernels change hands
+// (primitive/cuda/norm_policy.h, norm_few_policy.h, norm_wide_policy.h), for every subset of them,
+// against float64 on the CPU. Skips where there is no GPU.
+#include "cuda_norm_testing.h"
+
+namespace oneflow_lite {
+namespace {
+
+// Backward, where few bytes are moved: from 32 packs a row to 1024, 2 packs a thread or 4, where
+// the blocks for columns are narrow, alone and in clusters, and rows enough for every turn of
+// theirs. In place, and in great number, rows are other kernels' all the same.
+TEST_P(CudaNormTest, BackwardOfFewBytes) {
+  for (const DType dtype : kFloatingTypes) {
+    const int64_t pack = PackOf(dtype);
+    for (const int64_t packs : {31, 32, 33, 64, 96, 192, 320, 512, 513, 1024, 1025}) {
+      for (const int64_t rows : {1, 40}) {
+        for (const bool from_output : {false, true}) {
+          RunBoth(dtype, {.rows = rows,
+                          .cols = packs * pack,
+                          .x_pad = from_output ? 0 : pack,
+                          .from_output = from_output,
+                          .weight_spread = 0.1});
+        }
+      }
+      RunBoth(dtype, {.rows = 40, .cols = packs * pack, .in_place = true});
+      RunBoth(dtype, {.rows = 40, .cols = packs * pack, .residual = true});
+    }
+    RunBoth(dtype, {.rows = 1100, .cols = 96 * pack});
+    RunBoth(dtype, {.rows = 4100, .cols = 32 * pack});
+  }
+  RunBoth(DType::kFloat32, {.rows = 700, .cols = 768, .mean = 1e4, .spread = 1e-3});
+}
+
+// Backward by the lean kernel, in place, so that the one for few bytes does not serve it: teams of
+// a warp and more, 2 to 4 packs a thread, one team and several, up to 2048 packs; rows that start
+// at multiples of 128 bytes and others, too few for all teams, and enough to fill the rings of
+// stages.
+TEST_P(CudaNormTest, BackwardOfWholePacksInPlace) {
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
+    const int64_t pack = PackOf(dtype);
+    for (const int64_t packs : {31,  32,  64,  65,  96,   127,  128,  129,  320,  511,
+                                512, 513, 640, 896, 1024, 1025, 1536, 1537, 2048, 2049}) {
+      RunBoth(dtype, {.rows = 3, .cols = packs * pack, .in_place = true});
+      RunBoth(dtype, {.rows = 150, .cols = packs * pack, .x_pad = pack, .in_place = true});
+    }
+    for (const int64_t packs : {136, 1032, 2056}) {
+      RunBoth(dtype, {.rows = 150, .cols = packs * pack, .residual = true, .in_place = true});
+    }
+    RunBoth(dtype, {.rows = 9000, .cols = 64 * pack, .in_place = true});
+    RunBoth(dtype, {.rows = 1500, .cols = 520 * pack, .in_place = true});
+    RunBoth(dtype, {.rows = 1200, .cols = 1032 * pack, .in_place = true});
+    for (int wanted = 1; wanted <= kAll; ++wanted) {
+      for (const int64_t packs : {136, 1032}) {
+        const bool weight = wanted % 2 == 1;
+        RunBoth(dtype, {.rows = 200,
+                        .cols = packs * pack,
+                        .weight = weight,
+                        .in_place = true,
+                        .wanted = wanted});
+      }
+    }
+    RunBoth(dtype, {.rows = 20, .cols = 128 * pack, .weight_offset = 1, .in_place = true});
+    RunBoth(dtype, {.rows = 20, .cols = 128 * pack, .mixed = true, .in_place = true});
+  }
+  for (const int64_t cols : {768, 5120}) {
+    RunBoth(DType::kFloat32,
+            {.rows = 700, .cols = cols, .mean = 1e4, .spread = 1e-3, .in_place = true});
+  }
+}
+
+// A backward whose tensors do not all lie alike within 16 bytes, with several rows per team of a
+// warp's part, of warps and of a cluster: packs follow dx, and are made of two words of the others.
+TEST_P(CudaNormTest, EachTensorOfABackwardAtAnOddOffset) {
+  for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{4500, 33},
+                                   {2300, 128},
+                                   {1200, 1001},
+                                   {400, 4097},
+                                   {150, 20001}}) {
+    for (const DType dtype : {DType::kFloat16, DType::kFloat32}) {
+      const Case k{.rows = rows, .cols = cols, .residual = true};
+      for (int which = 0; which < 4; ++which) {
+        Case odd = k;
+        if (which == 0) odd.x_offset = 1;
+        if (which == 1) odd.offset = 3, odd.x_offset = 3, odd.dx_offset = -2;
+        if (which == 2) odd.dx_offset = 1;
+        if (which == 3) odd.dsum_offset = 1;
+        RunBoth(dtype, odd);
+      }
+      RunBoth(dtype, {.rows = rows, .cols = cols, .x_pad = 1});
+    }
+  }
+}
+
+// A backward over wide rows (primitive/cuda/norm_wide_policy.h): from 256 packs a row and 16 rows;
+// as many packs as a block has workers for (864; 1728 in float32), and as 2, 3, 8 and 16 blocks
+// have, where a block's packs are whole lines; rows fewer and more than units, of which some begin
+// with other elements of a pack than others.
+TEST_P(CudaNormTest, WideRowsOfABackward) {
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
+    const int64_t pack = PackOf(dtype), full = dtype == DType::kFloat32 ? 1728 : 864;
+    for (const int64_t rows : {15, 16, 150}) {
+      for (const int64_t packs : {int64_t{256}, full, 2 * full}) {
+        for (const int64_t extra : {-1, 0, 1}) {
+          RunBoth(dtype, {.rows = rows, .cols = packs * pack + extra, .x_offset = 1});
+        }
+      }
+    }
+    for (const int64_t slices : {3, 8, 16}) {
+      for (const int64_t extra : {-8, -7, 1}) {
+        RunBoth(dtype, {.rows = 17, .cols = (slices * full + extra) * pack + 1});
+      }
+    }
+    for (const int64_t packs : {2049, 2560, 4100}) {
+      RunBoth(dtype, {.rows = 90, .cols = packs * pack});
+    }
+    RunBoth(dtype, {.rows = 2500, .cols = 263 * pack + 1});
+    RunBoth(dtype, {.rows = 200, .cols = 10007, .residual = true});
+    RunBoth(dtype, {.rows = 137, .cols = 10001, .in_place = true});
+    for (int which = 0; which < 4; ++which) {
+      Case odd{.rows = 80, .cols = 20000 + which, .residual = true};
+      if (which == 0) odd.x_offset = 1;
+      if (which == 1) odd.x_pad = 3, odd.offset = 3, odd.x_offset = 3, odd.dx_offset = -2;
+      if (which == 2) odd.dx_offset = 1, odd.mixed = true;
+      if (which == 3) odd.dsum_offset = 1, odd.weight_offset = 1;
+      RunBoth(dtype, odd);
+      odd.residual = false;
+      odd.from_output = true;
+      odd.x_pad = 0;
+      odd.weight_spread = 0.1;
+      RunBoth(dtype, odd);
+    }
+    for (int wanted = 1; wanted <= kAll; ++wanted) {
+      RunBoth(dtype, {.rows = 70, .cols = 9001, .wanted = wanted});
+      RunBoth(dtype, {.rows = 70, .cols = 9001, .weight = false, .wanted = wanted});
+    }
+  }
+  RunBoth(DType::kFloat32, {.rows = 140, .cols = 9001, .mean = 1e4, .spread = 1e-3});
+}
+
+TEST_P(CudaNormTest, EverySubsetOfGradientsAndWeights) {
+  for (const int64_t cols : {48, 1000, 3000, 40000}) {
+    for (int wanted = 1; wanted <= kAll; ++wanted) {
+      for (const bool from_output : {false, true}) {
+        RunBoth(DType::kFloat32, {.rows = 30,
+                                  .cols = cols,
+                                  .from_output = from_output,
+                                  .weight_spread = 0.1,
+                                  .wanted = wanted});
+      }
+    }
+    for (int bits = 0; bits < 8; ++bits) {
+      for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat64}) {
+        RunBoth(dtype, {.rows = 30,
+                        .cols = cols,
+                        .weight = (bits & 1) != 0,
+                        .bias = (bits & 2) != 0,
+                        .mixed = (bits & 4) != 0});
+      }
+    }
+  }
+}
+
+TEST_P(CudaNormTest, ResidualsAndTheGradientOfTheSum) {
+  for (const int64_t cols : {40, 1001, 9000, 70000, 400000}) {
+    for (const bool in_place : {false, true}) {
+      RunAll({.rows = 5, .cols = cols, .residual = true, .sum_in_residual = in_place});
+      RunAll({.rows = 5,
+              .cols = cols,
+              .x_pad = 1,
+              .offset = 1,
+              .residual = true,
+              .sum_in_residual = in_place});
+    }
+  }
+}
+
+// A graph's replay computes anew, for the two dependent kernels of a backward too.
+TEST_P(CudaNormTest, ABackwardInAGraph) {
+  constexpr int64_t kRows = 300, kCols = 1000;
+  const NormShape shape{.rows = kRows, .cols = kCols, .eps = kEps};
+  const HostArray x = numbers_.NormalArray(DType::kFloat32, kRows * kCols);
+  const HostArray rstd = numbers_.NormalArray(DType::kFloat32, kRows, 0.1, 1);
+  Buffer bx(*this, x), bdy(*this, x), brstd(*this, rstd);
+  Buffer dx(*this, DType::kFloat32, kRows * kCols), dweight(*this, DType::kFloat32, kCols);
+  const auto backward = New<RmsNormBackwardFactory>(NormSpec{});
+  const Workspace workspace(*this, backward->WorkspaceBytes(*stream_, shape));
+  RmsNormBackward::Args args;
+  args.x = bx.data(), args.dy = bdy.data(), args.rstd = brstd.data();
+  args.dx = dx.data(), args.dweight = dweight.data();
+  const auto stream = backend_->NewStream(0);
+  ASSERT_TRUE(stream.ok());
+  ASSERT_TRUE(stream_->Synchronize().ok());
+  const auto graph = backend_->NewGraph(0);
+  ASSERT_TRUE(graph.ok());
+  ASSERT_TRUE((*graph)->CaptureBegin(**stream).ok());
+  ASSERT_TRUE(backward->Launch(**stream, shape, args, workspace.data()).ok());
+  ASSERT_TRUE((*graph)->CaptureEnd().ok());
+  ASSERT_TRUE((*graph)->Replay(**stream).ok());
+  ASSERT_TRUE((*stream)->Synchronize().ok());
+  const HostArray replayed_dx = dx.Read(), replayed_dweight = dweight.Read();
+  ASSERT_TRUE(backward->Launch(*stream_, shape, args, workspace.data()).ok());
+  EXPECT_EQ(replayed_dx, dx.Read());
+  EXPECT_EQ(replayed_dweight, dweight.Read());
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, CudaNormTest, testing::Values(DeviceType::kCUDA), DeviceName);
+
+}  // namespace
+}  // namespace oneflow_lite
