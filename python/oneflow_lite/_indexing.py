@@ -15,6 +15,7 @@ import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite._shapes import wrapped_dim
 
 _DATA = (bool, list, tuple, range, np.bool_, np.ndarray)
 _INTEGERS = (_ext.uint8, _ext.int8, _ext.int16, _ext.int32, _ext.int64)
@@ -244,19 +245,11 @@ def index_put(
     return index_put_(input.clone(), indices, values, accumulate)
 
 
-def _axis(name: str, input: Tensor, dim: int) -> int:
-    size = max(1, input.ndim)
-    if not -size <= dim < size:
-        raise IndexError(f"{name}(): dim {dim} is out of range [{-size}, {size - 1}] for a tensor "
-                         f"of shape {list(input.shape)}")  # fmt: skip
-    return dim % size
-
-
 def _changed(
     name: str, input: Tensor, dim: int, index: Tensor, value: Any, accumulate: bool = False
 ) -> Tensor:
     """A copy with the parts along a dim at the places changed."""
-    axis = _axis(name, input, dim)
+    axis = wrapped_dim(name, input, dim)
     if input.ndim == 0:
         return _changed(name, input.view(1), dim, index, value, accumulate).view(())
     y = input.clone()
@@ -286,7 +279,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     """Gather, with the other dims broadcast; without a dim from the flat tensor."""
     if dim is None:
         return input.reshape(-1).gather(0, indices.reshape(-1))
-    axis = _axis("take_along_dim", input, dim)
+    axis = wrapped_dim("take_along_dim", input, dim)
 
     def others(t: Tensor) -> tuple[int, ...]:
         return (*t.shape[:axis], 1, *t.shape[axis + 1 :])

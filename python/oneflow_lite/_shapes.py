@@ -12,7 +12,8 @@ from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import _C, Tensor
 
 
-def _dim(name: str, input: Tensor, dim: int) -> int:
+def wrapped_dim(name: str, input: Tensor, dim: int) -> int:
+    """The dim counted from the front; an IndexError in the name of a function if there is none."""
     n = max(1, input.ndim)
     if not -n <= dim < n:
         raise IndexError(f"{name}(): dim {dim} is out of range [{-n}, {n - 1}] for a tensor of "
@@ -21,7 +22,7 @@ def _dim(name: str, input: Tensor, dim: int) -> int:
 
 
 def _dims(name: str, input: Tensor, dims: int | Sequence[int]) -> list[int]:
-    found = [_dim(name, input, d) for d in ([dims] if isinstance(dims, int) else dims)]
+    found = [wrapped_dim(name, input, d) for d in ([dims] if isinstance(dims, int) else dims)]
     if len(set(found)) < len(found):
         raise ValueError(f"{name}(): a dim occurs twice in {dims}")
     return found
@@ -79,7 +80,9 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
 def repeat_interleave(input: Tensor, repeats: int, dim: int | None = None) -> Tensor:
     """Each element so many times in a row, along a dim or of the flat tensor."""
     x, axis = (
-        (input.reshape(-1), 0) if dim is None else (input, _dim("repeat_interleave", input, dim))
+        (input.reshape(-1), 0)
+        if dim is None
+        else (input, wrapped_dim("repeat_interleave", input, dim))
     )
     shape = list(x.shape)
     wide = x.unsqueeze(axis + 1).expand([*shape[: axis + 1], repeats, *shape[axis + 1 :]])
@@ -107,7 +110,7 @@ def roll(
     if len(steps) != len(along):
         raise ValueError(f"roll(): {len(steps)} shifts for {len(along)} dims")
     for shift, given in zip(steps, along, strict=True):
-        dim = _dim("roll", input, given)
+        dim = wrapped_dim("roll", input, given)
         if input.ndim == 0 or input.shape[dim] == 0:
             continue
         size = input.shape[dim]
@@ -119,7 +122,7 @@ def roll(
 
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """One dim as several."""
-    d = _dim("unflatten", input, dim)
+    d = wrapped_dim("unflatten", input, dim)
     return input.reshape([*input.shape[:d], *sizes, *input.shape[d + 1 :]])
 
 
