@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "primitive/cuda/launch.cuh"
+#include "primitive/cuda/device_limits.h"
 
 namespace oneflow_lite {
 namespace cuda {
