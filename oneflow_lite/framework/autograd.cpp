@@ -4,6 +4,7 @@
 #include "oneflow_lite/framework/autograd.h"
 
 #include <atomic>
+#include <mutex>
 
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/dispatch.h"
@@ -63,7 +64,15 @@ class OpNode final : public Node {
   }
 
   StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
-    if (released_) {
+    SavedTensors saved_inputs, saved_outputs;
+    bool released = false;
+    {
+      std::lock_guard lock(saved_mutex_);
+      released = released_;
+      saved_inputs = saved_inputs_;
+      saved_outputs = saved_outputs_;
+    }
+    if (released) {
       return Error(ErrorKind::kRuntime, op_.name,
                    "(): backward through this graph a second time, but its saved tensors were "
                    "freed; pass retain_graph=True the first time");
@@ -72,17 +81,8 @@ class OpNode final : public Node {
       return Error(ErrorKind::kNotImplemented, op_.name, "(): the op has no gradient (", op_.file,
                    ":", op_.line, ")");
     }
-    TensorList inputs(saved_inputs_.size()), outputs(saved_outputs_.size());
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (saved_inputs_[i].defined()) {
-        OFL_ASSIGN_OR_RETURN(inputs[i], saved_inputs_[i].Unpack(this, op_.name));
-      }
-    }
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      if (saved_outputs_[i].defined()) {
-        OFL_ASSIGN_OR_RETURN(outputs[i], saved_outputs_[i].Unpack(this, op_.name));
-      }
-    }
+    OFL_ASSIGN_OR_RETURN(TensorList inputs, Unpack(saved_inputs));
+    OFL_ASSIGN_OR_RETURN(TensorList outputs, Unpack(saved_outputs));
     TensorList result(specs_.size());
     GradContext context(op_, attrs_, needs_, specs_, grads, std::move(inputs), std::move(outputs),
                         &result);
@@ -91,20 +91,35 @@ class OpNode final : public Node {
   }
 
   void ReleaseSaved() override {
+    SavedTensors inputs, outputs;  // go after the lock
+    std::lock_guard lock(saved_mutex_);
     released_ = true;
-    saved_inputs_.clear();
-    saved_outputs_.clear();
+    inputs.swap(saved_inputs_);
+    outputs.swap(saved_outputs_);
   }
   std::string name() const override { return op_.name + "_backward"; }
 
  private:
+  using SavedTensors = absl::InlinedVector<SavedTensor, 1>;
+
+  StatusOr<TensorList> Unpack(const SavedTensors& saved) {
+    TensorList tensors(saved.size());
+    for (size_t i = 0; i < saved.size(); ++i) {
+      if (!saved[i].defined()) continue;
+      OFL_ASSIGN_OR_RETURN(tensors[i], saved[i].Unpack(this, op_.name));
+    }
+    return tensors;
+  }
+
   const OpDef& op_;
   Attrs attrs_;
   Needs needs_;
   SavePlan plan_;
-  bool released_ = false;
   absl::InlinedVector<TensorSpec, 4> specs_;
-  absl::InlinedVector<SavedTensor, 1> saved_inputs_, saved_outputs_;
+  // One pass may free what was saved while another one reads it.
+  std::mutex saved_mutex_;
+  bool released_ = false;
+  SavedTensors saved_inputs_, saved_outputs_;
 };
 
 // An in-place op may not destroy what a leaf's gradient is about.

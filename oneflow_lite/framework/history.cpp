@@ -15,6 +15,17 @@ AutogradMeta* Find(const Tensor& t) { return static_cast<AutogradMeta*>(t.impl()
 
 std::mutex accumulators_mutex;     // guards AutogradMeta::accumulator
 std::recursive_mutex grads_mutex;  // guards the adding into .grad
+std::mutex slots_mutex;            // guards .grad itself, and is held for no call
+
+// A gradient may be read or cleared by one thread while another one's pass replaces it.
+Tensor ReadSlot(const Tensor& slot) {
+  std::lock_guard lock(slots_mutex);
+  return slot;
+}
+void ReplaceSlot(Tensor* slot, Tensor grad) {
+  std::lock_guard lock(slots_mutex);
+  std::swap(*slot, grad);  // what was there goes after the lock
+}
 
 class AccumulateGrad final : public Node {
  public:
@@ -25,10 +36,11 @@ class AccumulateGrad final : public Node {
     if (!grad.defined()) return TensorList{};
     AutogradMeta& meta = MetaOf(leaf_);
     std::lock_guard lock(grads_mutex);
-    if (meta.grad.defined()) {
-      OFL_RETURN_IF_ERROR(AddInto(meta, grad));
+    if (const Tensor sum = ReadSlot(meta.grad); sum.defined()) {
+      OFL_RETURN_IF_ERROR(AddInto(meta, sum, grad));
     } else {
-      OFL_ASSIGN_OR_RETURN(meta.grad, Own(std::move(grad)));
+      OFL_ASSIGN_OR_RETURN(Tensor own, Own(std::move(grad)));
+      ReplaceSlot(&meta.grad, std::move(own));
     }
     return TensorList{};
   }
@@ -54,10 +66,11 @@ class AccumulateGrad final : public Node {
     return CloneTensor(grad);
   }
 
-  static Status AddInto(AutogradMeta& meta, const Tensor& grad) {
+  static Status AddInto(AutogradMeta& meta, const Tensor& sum, const Tensor& grad) {
     static const OpExpr& add = OpBuilder("add_").Input("self").Input("other").Output("out").Get();
-    if (!GradEnabled()) return Call(add, {meta.grad, grad}).status();
-    OFL_ASSIGN_OR_RETURN(meta.grad, AddTensors(meta.grad, grad));
+    if (!GradEnabled()) return Call(add, {sum, grad}).status();
+    OFL_ASSIGN_OR_RETURN(Tensor more, AddTensors(sum, grad));
+    ReplaceSlot(&meta.grad, std::move(more));
     return OkStatus();
   }
 
@@ -191,7 +204,7 @@ bool IsLeaf(const Tensor& t) { return !GradFn(t); }
 Tensor Grad(const Tensor& t) {
   const AutogradMeta* meta = Find(t);
   if (!meta) return Tensor();
-  return meta->retained ? *meta->retained : meta->grad;
+  return ReadSlot(meta->retained ? *meta->retained : meta->grad);
 }
 
 Status SetGrad(const Tensor& t, Tensor grad) {
@@ -207,7 +220,7 @@ Status SetGrad(const Tensor& t, Tensor grad) {
     }
   }
   AutogradMeta& meta = MetaOf(t);
-  (meta.retained ? *meta.retained : meta.grad) = std::move(grad);
+  ReplaceSlot(meta.retained ? meta.retained.get() : &meta.grad, std::move(grad));
   return OkStatus();
 }
 
@@ -225,11 +238,13 @@ Status RetainGrad(const Tensor& t) {
   meta.retained = std::make_shared<Tensor>();
   meta.grad_fn->hooks.emplace_back(meta.output_nr,
                                    [slot = meta.retained](const Tensor& g) -> StatusOr<Tensor> {
-                                     if (slot->defined()) {
-                                       OFL_ASSIGN_OR_RETURN(*slot, AddTensors(*slot, g));
+                                     Tensor sum = ReadSlot(*slot);
+                                     if (sum.defined()) {
+                                       OFL_ASSIGN_OR_RETURN(sum, AddTensors(sum, g));
                                      } else {
-                                       *slot = g;
+                                       sum = g;
                                      }
+                                     ReplaceSlot(slot.get(), std::move(sum));
                                      return Tensor();
                                    });
   return OkStatus();

@@ -15,9 +15,11 @@ struct DeviceLimits {
   int multiprocessors = 1;
   int shared_per_block = 48 << 10;  // bytes, after opt-in
   int shared_per_multiprocessor = 48 << 10;
-  bool clusters = false;     // thread-block clusters with distributed shared memory
+  bool clusters = false;     // thread-block clusters, on the device and in the code that it runs
   bool cooperative = false;  // launches whose blocks may wait for each other
 };
+
+inline constexpr int kFirstWithClusters = 90;  // of the architectures
 
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

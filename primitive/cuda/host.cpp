@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/cuda/host.h"
 
+#include <atomic>
 #include <cstring>
 #include <limits>
 
@@ -25,7 +26,26 @@ T CastScalar(const Scalar& s) {
   }
 }
 
+// False where the driver cannot say: it cannot run the code then either.
+bool AskForClusterCode(int device) {
+  DeviceGuard guard(device);
+  int architecture = 0;
+  const bool known = CudaStatus(FindArchitecture(&architecture), "device query").ok();
+  return known && architecture >= kFirstWithClusters;
+}
+
 }  // namespace
+
+bool HasClusterCode(int device) {
+  enum : char { kUnknown, kHas, kHasNot };
+  static std::atomic<char> answers[64];
+  if (device < 0 || device >= 64) return AskForClusterCode(device);
+  std::atomic<char>& answer = answers[device];
+  if (answer.load(std::memory_order_relaxed) == kUnknown) {
+    answer.store(AskForClusterCode(device) ? kHas : kHasNot, std::memory_order_relaxed);
+  }
+  return answer.load(std::memory_order_relaxed) == kHas;
+}
 
 ScalarBits BitsOf(const Scalar& scalar, DType dtype) {
   return VisitAll(dtype, [&]<class T>(Tag<T>) {

@@ -14,13 +14,17 @@
 
 namespace oneflow_lite::cuda {
 
+// Whether this library's code has clusters where the device runs it; asked once per device.
+bool HasClusterCode(int device);
+
+// What the stream's device and this library's code can do.
 inline DeviceLimits LimitsOf(const Stream& stream) {
   const DeviceProperties& p = stream.properties();
   return {.device = stream.device().index,
           .multiprocessors = p.multiprocessors,
           .shared_per_block = static_cast<int>(p.shared_memory_per_block),
           .shared_per_multiprocessor = static_cast<int>(p.shared_memory_per_sm),
-          .clusters = p.supports_clusters,
+          .clusters = p.supports_clusters && HasClusterCode(stream.device().index),
           .cooperative = p.supports_cooperative_launch};
 }
 

@@ -11,30 +11,12 @@
 #include <atomic>
 
 #include "primitive/cuda/device_limits.h"
+#ifdef __CUDACC__  // host files include this header for its launchers' types
+#include "primitive/cuda/device_query.cuh"
+#endif
 
 namespace oneflow_lite {
 namespace cuda {
-
-// For callers without a cache of their own: asks the driver.
-inline cudaError_t QueryDeviceLimits(int device, DeviceLimits* limits) {
-  limits->device = device;
-  cudaError_t error =
-      cudaDeviceGetAttribute(&limits->multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  if (error != cudaSuccess) return error;
-  error = cudaDeviceGetAttribute(&limits->shared_per_block, cudaDevAttrMaxSharedMemoryPerBlockOptin,
-                                 device);
-  if (error != cudaSuccess) return error;
-  error = cudaDeviceGetAttribute(&limits->shared_per_multiprocessor,
-                                 cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
-  if (error != cudaSuccess) return error;
-  int clusters = 0, cooperative = 0;
-  error = cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, device);
-  if (error != cudaSuccess) return error;
-  error = cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device);
-  limits->clusters = clusters != 0;
-  limits->cooperative = cooperative != 0;
-  return error;
-}
 
 // Kernels loop over what a grid of this size does not cover, or say that their grid covers all:
 // then no rows that fit in memory make so many blocks, or the launcher asks.
@@ -76,15 +58,18 @@ cudaError_t Launch(void (*kernel)(Params...), int64_t blocks, int threads, size_
   return LaunchAs({}, kernel, blocks, threads, shared, stream, args...);
 }
 
-// Lets the kernel use all the shared memory that a block of the device may have. The driver is
-// asked once per kernel and device.
+// Lets the kernel use all the shared memory that a block of the device may have, which is what the
+// driver says: a caller's limits may be lower, and others' higher. Done once per kernel and device.
 template <auto kernel>
 cudaError_t AllowAllShared(const DeviceLimits& limits) {
   static std::atomic<uint64_t> allowed{0};
   const uint64_t bit = limits.device < 64 ? uint64_t{1} << limits.device : 0;
   if (allowed.load(std::memory_order_relaxed) & bit) return cudaSuccess;
-  const cudaError_t error = cudaFuncSetAttribute(
-      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, limits.shared_per_block);
+  int most = 0;
+  cudaError_t error =
+      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, limits.device);
+  if (error != cudaSuccess) return error;
+  error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
   if (error == cudaSuccess) allowed.fetch_or(bit, std::memory_order_relaxed);
   return error;
 }

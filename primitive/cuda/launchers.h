@@ -16,6 +16,9 @@
 namespace oneflow_lite {
 namespace cuda {
 
+// The architecture of which the current device runs this library's code: see device_query.cuh.
+cudaError_t FindArchitecture(int* architecture);
+
 inline constexpr int kMaxStridedDims = 16;
 
 // N strided operands of one shape, as a kernel argument.

@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "primitive/cuda/launch.cuh"
+#include "primitive/cuda/device_limits.h"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -205,7 +205,7 @@ inline NormPlan PlanSlices(int64_t rows, int64_t packs, const NormTraits& t,
     FitStages(t, limits, &plan, 2);
   } else {
     int64_t least = CeilDiv(packs, P::kBlockPacks);
-    for (bool fits = false; !fits; ++least) {
+    for (bool fits = false; !fits; least += 1 + least / 64) {  // the widest by larger steps
       // As many slices as leave no multiprocessor idle.
       plan.units = limits.multiprocessors / least;
       if (plan.units < 1) plan.units = 1;

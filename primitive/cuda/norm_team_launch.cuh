@@ -5,6 +5,7 @@
 
 #include <initializer_list>
 
+#include "primitive/cuda/launch.cuh"
 #include "primitive/cuda/norm_team.cuh"
 
 namespace oneflow_lite {
@@ -24,20 +25,11 @@ cudaError_t AllowLargeClusters() {
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
 }
 
-// How many clusters of 2, 4, 8 or 16 blocks of the kernel, a block per multiprocessor, the device
-// holds at once. The driver is asked once per kernel, device and size, for blocks with so much
-// shared memory that there is no room for a second one, however much a plan's have.
+// Asks the driver how many clusters of so many blocks of the kernel, a block per multiprocessor,
+// the device holds at once: for blocks with so much shared memory that there is no room for a
+// second one, however much a plan's have.
 template <auto kernel>
-int MaxClusters(int blocks, int threads, const DeviceLimits& limits) {
-  static std::atomic<int> known[64][kMaxClusterBlocks + 1];
-  if (!limits.clusters) return 0;
-  const int guess = limits.multiprocessors / blocks;
-  if (limits.device < 0 || limits.device >= 64) return guess;
-  std::atomic<int>& slot = known[limits.device][blocks];
-  int clusters = slot.load(std::memory_order_relaxed);
-  if (clusters > 0) return clusters;
-  if (AllowAllShared<kernel>(limits) != cudaSuccess) return 0;
-  if (blocks > 8 && AllowLargeClusters<kernel>() != cudaSuccess) return 0;
+int AskMaxClusters(int blocks, int threads, const DeviceLimits& limits) {
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
@@ -47,13 +39,30 @@ int MaxClusters(int blocks, int threads, const DeviceLimits& limits) {
   config.dynamicSmemBytes = static_cast<size_t>(limits.shared_per_block) / 4 * 3;
   config.attrs = &attribute;
   config.numAttrs = 1;
-  if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) != cudaSuccess) {
-    cudaGetLastError();  // "none" is an answer, not an error of the caller's
-    return 0;
+  int clusters = 0;
+  cudaError_t error = AllowAllShared<kernel>(limits);
+  if (error == cudaSuccess && blocks > 8) error = AllowLargeClusters<kernel>();
+  if (error == cudaSuccess) error = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
+  if (error == cudaSuccess) return clusters;
+  cudaGetLastError();  // "none" is an answer, not an error of the caller's
+  return 0;
+}
+
+// The same for 2 to 16 blocks, remembered by kernel, device and size: none too, so that a launch
+// finds the plan that its workspace was made for.
+template <auto kernel>
+int MaxClusters(int blocks, int threads, const DeviceLimits& limits) {
+  static std::atomic<int> known[64][kMaxClusterBlocks + 1];  // one more; 0: not asked yet
+  if (!limits.clusters) return 0;
+  const int most = limits.multiprocessors / blocks;
+  if (limits.device < 0 || limits.device >= 64) return most;
+  std::atomic<int>& slot = known[limits.device][blocks];
+  int clusters = slot.load(std::memory_order_relaxed) - 1;
+  if (clusters < 0) {
+    clusters = AskMaxClusters<kernel>(blocks, threads, limits);
+    slot.store(clusters + 1, std::memory_order_relaxed);
   }
-  if (clusters > guess) clusters = guess;
-  slot.store(clusters, std::memory_order_relaxed);
-  return clusters;
+  return clusters < most ? clusters : most;
 }
 
 template <auto kernel, class... Args>

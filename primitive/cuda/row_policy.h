@@ -189,7 +189,10 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
   const int most = t.shared_cluster;
   if (fills(1)) {
     if (in_registers(1)) return block_tier(1);
-    if (t.register_cluster == 1 && share(1) <= P::kSharedBytes) return shared_tier(1);
+    const int64_t room = limits.shared_per_block;  // 99 KB on sm_86, sm_89 and sm_120
+    if (t.register_cluster == 1 && share(1) <= (room < P::kSharedBytes ? room : P::kSharedBytes)) {
+      return shared_tier(1);
+    }
   }
   const int chunks = t.has_workspace ? GridChunks(rows, packs, limits) : 1;
   if (chunks == 1 || fills(most)) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "case_limit.h"
+#include "claimed_device.h"
 #include "oneflow_lite/core/device_backend.h"
 #include "primitive/softmax.h"
 
@@ -71,7 +72,7 @@ class CudaSoftmaxTest : public testing::Test {
     const auto backend = GetBackend(DeviceType::kCUDA);
     if (!backend.ok()) GTEST_SKIP() << backend.status().message();
     backend_ = *backend;
-    stream_ = backend_->DefaultStream(0);
+    stream_ = AsClaimed(backend_->DefaultStream(0));
     for (const bool log : {false, true}) {
       const Softmax::Spec spec{.dtype = DTypeOf<T>(), .log = log};
       auto forward = NewPrimitive<SoftmaxFactory>(DeviceType::kCUDA, spec);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "case_limit.h"
+#include "claimed_device.h"
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/core/dtype.h"
 #include "oneflow_lite/core/elementwise.h"
@@ -127,7 +128,8 @@ class PrimitiveTest : public testing::TestWithParam<DeviceType> {
       GTEST_SKIP() << std::string(backend.status().message());
     }
     backend_ = *backend;
-    stream_ = *CurrentStream(Device{GetParam(), 0});
+    claimed_ = AsClaimed(Ref<Stream>(*CurrentStream(Device{GetParam(), 0})));
+    stream_ = claimed_.get();
   }
 
   template <class F>
@@ -196,6 +198,7 @@ class PrimitiveTest : public testing::TestWithParam<DeviceType> {
   };
 
   DeviceBackend* backend_ = nullptr;
+  Ref<Stream> claimed_;
   Stream* stream_ = nullptr;
 };
 

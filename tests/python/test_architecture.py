@@ -301,12 +301,15 @@ def test_every_header_compiles_alone():
     )
 
 
+def nvcc_or_skip():
+    path = f"{os.environ.get('PATH', '')}:/usr/local/cuda/bin"
+    return shutil.which("nvcc", path=path) or pytest.skip("no nvcc here")
+
+
 @pytest.mark.slow
 def test_every_cuda_header_compiles_alone(tmp_path):
     """The row kernels are C++17 and need nothing but the CUDA Toolkit and each other."""
-    nvcc = shutil.which("nvcc", path=f"{os.environ.get('PATH', '')}:/usr/local/cuda/bin")
-    if nvcc is None:
-        pytest.skip("no nvcc here")
+    nvcc = nvcc_or_skip()
     headers = files(".cuh", under=("primitive/cuda",))
     assert headers
     # As installed, where there is an installed package: nothing may be missing from it.
@@ -323,6 +326,37 @@ def test_every_cuda_header_compiles_alone(tmp_path):
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         assert_none([error for error in pool.map(check, headers) if error])
+
+
+@pytest.mark.slow
+def test_the_row_kernels_compile_for_every_architecture():
+    """All that the launchers instantiate, in both standards, by the compiler's front end.
+
+    The instances of consumer/cuda are compiled whole; these would take ten times as long.
+    """
+    nvcc = nvcc_or_skip()
+    sources = [
+        name
+        for name in files(".cu", under=("primitive/cuda",))
+        if re.search(r"_float(16|32|64)\.cu$", name)
+    ]
+    assert len(sources) >= 15
+
+    def check(case):
+        source, standard, architecture = case
+        command = [
+            nvcc,
+            *("-fdevice-syntax-only", "-ptx", "-o", "/dev/null", "-I."),
+            *(f"-std=c++{standard}", f"-arch=compute_{architecture}", source),
+        ]
+        result = subprocess.run(command, text=True, cwd=ROOT, capture_output=True)
+        where = f"{source}, C++{standard}, sm_{architecture}"
+        return None if result.returncode == 0 else f"{where}:\n{result.stderr[:2000]}"
+
+    targets = [(17, 80), (20, 100), (20, 120)]  # sm_90 is what the library is built for
+    cases = [(source, *target) for source in sources for target in targets]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        assert_none([error for error in pool.map(check, cases) if error])
 
 
 def test_libraries_link_no_nvidia_library():

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plans of the CUDA row kernels for GPUs other than the H200 that they were measured on: at
+// every width they must fit the device. Needs no GPU.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "primitive/cuda/axis_policy.h"
+#include "primitive/cuda/fused_policy.h"
+#include "primitive/cuda/norm_few_policy.h"
+#include "primitive/cuda/norm_policy.h"
+#include "primitive/cuda/norm_whole_policy.h"
+#include "primitive/cuda/norm_wide_policy.h"
+#include "primitive/cuda/row_policy.h"
+#include "primitive/cuda/row_whole_policy.h"
+
+namespace oneflow_lite {
+namespace {
+
+using cuda::CeilDiv;
+using cuda::DeviceLimits;
+
+// Multiprocessors, shared memory of a block and of a multiprocessor (CUDA C++ Programming Guide,
+// "Compute Capabilities"), clusters.
+constexpr DeviceLimits Limits(int multiprocessors, int block_kb, int sm_kb, bool clusters) {
+  return {0, multiprocessors, block_kb << 10, sm_kb << 10, clusters, true};
+}
+constexpr DeviceLimits kDevices[] = {
+    Limits(108, 163, 164, false),  // sm_80: A100
+    Limits(84, 99, 100, false),    // sm_86: RTX 3090
+    Limits(10, 99, 100, false),    // ... the smallest of them
+    Limits(128, 99, 100, false),   // sm_89: RTX 4090
+    Limits(132, 227, 228, false),  // sm_90 by code for sm_80
+    Limits(132, 227, 228, true),   // sm_90: H200
+    Limits(148, 227, 228, true),   // sm_100: B200
+    Limits(170, 99, 100, true),    // sm_120: RTX 5090
+};
+constexpr int64_t kRows[] = {1, 7, 8, 9, 40, 66, 200, 5000, 200000};
+constexpr int kMostThreads = 1024;
+
+// 1 to 2^28: all narrow ones, then those around powers of two and some between, and vocabularies.
+const std::vector<int64_t>& Widths() {
+  static const std::vector<int64_t> widths = [] {
+    std::vector<int64_t> w = {1000, 32000, 50257, 50304, 55000, 128256, 151936, 202048, 1000003};
+    for (int64_t cols = 1; cols < 130; ++cols) w.push_back(cols);
+    for (int64_t power = 128; power <= int64_t{1} << 28; power *= 2) {
+      for (int64_t eighths : {8, 9, 11, 12, 14}) {
+        for (int64_t near : {-1, 0, 1}) w.push_back(power / 8 * eighths + near);
+      }
+    }
+    return w;
+  }();
+  return widths;
+}
+
+// Calls f(limits, rows, cols) for all of them.
+template <class F>
+void ForAll(F&& f) {
+  for (const DeviceLimits& limits : kDevices) {
+    for (const int64_t rows : kRows) {
+      for (const int64_t cols : Widths()) {
+        f(limits, rows, cols);
+        if (!testing::Test::HasFailure()) continue;
+        FAIL() << rows << " x " << cols << " on " << limits.multiprocessors << " SMs with "
+               << limits.shared_per_multiprocessor << " bytes";
+      }
+    }
+  }
+}
+
+void ExpectBlocksFit(const DeviceLimits& limits, int64_t threads, int64_t shared) {
+  EXPECT_GT(threads, 0);
+  EXPECT_LE(threads, kMostThreads);
+  EXPECT_EQ(threads % 32, 0);
+  EXPECT_GE(shared, 0);
+  EXPECT_LE(shared, limits.shared_per_block);
+}
+
+// As the launchers of softmax (one input, two for the gradient) and of the norms ask, aligned or
+// not.
+cuda::RowTraits TraitsOfRows(int element_bytes, int inputs, bool shifted, bool workspace,
+                             const DeviceLimits& limits) {
+  cuda::RowTraits t;
+  t.pack = 16 / element_bytes;
+  t.bytes_per_pack = 16 * inputs;
+  t.scratch_bytes = 3200;
+  t.group_packs = inputs == 1 ? 8 : 4;
+  const int halves = inputs == 2 || element_bytes == 8 ? 2 : 1;
+  t.block_packs = shifted ? 6 : 8 / halves;
+  t.block_threads = t.most_threads = shifted ? 384 : element_bytes == 8 ? 256 : 512;
+  t.shared_threads = element_bytes == 8 ? 384 : 512;
+  t.shifted = shifted;
+  t.has_workspace = workspace;
+  if (limits.clusters) t.register_cluster = t.shared_cluster = 16;
+  if (limits.clusters && shifted) t.cluster_packs = 8, t.cluster_threads = 256;
+  return t;
+}
+
+TEST(DeviceLimitsTest, RowsFit) {
+  for (const int bytes : {2, 4, 8}) {
+    for (int which = 0; which < 8; ++which) {
+      const int inputs = which % 2 + 1;
+      const bool shifted = which / 2 % 2 != 0, workspace = which / 4 != 0;
+      ForAll([&](const DeviceLimits& limits, int64_t rows, int64_t cols) {
+        const auto t = TraitsOfRows(bytes, inputs, shifted, workspace, limits);
+        const cuda::RowPlan plan = cuda::ChooseRowPlan(rows, cols, t, limits);
+        if (plan.tier == cuda::RowTier::kGroup) return;
+        ExpectBlocksFit(limits, plan.threads, static_cast<int64_t>(plan.shared));
+        EXPECT_GE(plan.blocks_per_row, 1);
+        if (plan.tier == cuda::RowTier::kGrid) {
+          EXPECT_TRUE(workspace);
+          EXPECT_LE(rows * plan.blocks_per_row, limits.multiprocessors) << "all must be resident";
+        } else if (!limits.clusters) {
+          EXPECT_EQ(plan.blocks_per_row, 1);
+        }
+        const int64_t packs = cols / t.pack, share = CeilDiv(packs, plan.blocks_per_row);
+        if (plan.tier == cuda::RowTier::kBlock) EXPECT_LE(share, plan.packs * plan.threads);
+        if (plan.tier == cuda::RowTier::kShared) {
+          EXPECT_LE(share * t.bytes_per_pack + t.scratch_bytes, static_cast<int64_t>(plan.shared));
+        }
+      });
+    }
+  }
+}
+
+TEST(DeviceLimitsTest, WholeAndFusedRowsHaveNoClustersOfTheirOwn) {
+  ForAll([](const DeviceLimits& limits, int64_t rows, int64_t cols) {
+    if (limits.clusters) return;
+    for (const int pack : {2, 4, 8}) {
+      const int64_t packs = cols / pack;
+      if (packs <= 256) continue;
+      const cuda::WholePlan plans[] = {
+          cuda::ChooseWholePlan(rows, packs, pack, 1, 1, limits),
+          cuda::ChoosePairPlan(rows, packs, pack, pack != 2, 1, 1, limits),
+          cuda::ChooseDoublePlan(rows, packs, 1, 1, limits)};
+      for (const cuda::WholePlan& plan : plans) EXPECT_EQ(plan.blocks_per_row, 1);
+      cuda::HeldPlan held;
+      if (cuda::PlanHeldRows(rows, packs, {16, true, 1, 0}, limits, &held)) {
+        EXPECT_EQ(held.blocks, 1);
+        ExpectBlocksFit(limits, held.threads, 0);
+      }
+      const cuda::NormWholeTraits whole{96, 512, 448, 1024, 1536, true, 8, 1, 1};
+      cuda::NormWholePlan norm;
+      if (cuda::PlanNormWhole(rows, packs, whole, limits, &norm) && norm.lanes == 0) {
+        EXPECT_EQ(norm.blocks, 1);
+        ExpectBlocksFit(limits, norm.threads, 0);
+      }
+    }
+  });
+}
+
+// kinds: of gradients per column; 2 for layer_norm. From the output, x_hat needs weight and bias.
+cuda::NormTraits TraitsOfNorm(int element_bytes, int kinds, bool from_output, bool aligned) {
+  cuda::NormTraits t;
+  t.many = element_bytes == 2 ? 2 : 4;
+  t.pack = 16 / element_bytes;
+  t.compute_bytes = element_bytes == 8 ? 8 : 4;
+  t.inputs = 2;
+  t.weights = from_output ? 2 : 1;
+  t.few_weights = from_output ? 1 : 0;
+  t.kinds = kinds;
+  t.scratch_bytes = 4096;
+  t.aligned = t.lines = aligned;
+  t.lean = element_bytes <= 4 && !from_output;
+  t.packs_weight = element_bytes == 2 && !from_output;
+  t.period = aligned ? 1 : t.pack;
+  return t;
+}
+
+void ExpectNormFits(const DeviceLimits& limits, const cuda::NormTraits& t, int64_t rows,
+                    int64_t cols) {
+  // Devices that place clusters, and one that has them and places none.
+  for (const bool places : {true, false}) {
+    const auto clusters = [&](int blocks) {
+      return limits.clusters && places ? limits.multiprocessors / blocks : 0;
+    };
+    const cuda::NormPlan plan = cuda::PlanNormBackward(rows, cols, t, limits, clusters);
+    ExpectBlocksFit(limits, plan.threads, plan.shared);
+    EXPECT_LE(plan.threads, cuda::MostNormThreads(plan.packs, t.aligned));
+    EXPECT_GE(plan.stages, plan.slices > 1 && !plan.cluster && rows <= 8 ? 1 : 2);
+    EXPECT_LE(cuda::PacksOfRow(cols, t), plan.slices * plan.team * plan.packs);
+    EXPECT_GT(plan.units, 0);
+    EXPECT_LE(plan.units, std::max<int64_t>(limits.multiprocessors, t.period));
+    if (!limits.clusters) EXPECT_FALSE(plan.cluster || plan.lean);
+    cuda::NormWidePlan wide;
+    if (cuda::PlanWide(rows, cols, t, limits, clusters, &wide)) {
+      EXPECT_TRUE(limits.clusters);
+      ExpectBlocksFit(limits, wide.workers + cuda::NormWidePolicy::kOtherThreads, wide.shared);
+    }
+  }
+}
+
+TEST(DeviceLimitsTest, GradientsOfNormsFit) {
+  for (const int bytes : {2, 4, 8}) {
+    for (int which = 0; which < 8; ++which) {
+      const auto t = TraitsOfNorm(bytes, which % 2 + 1, which / 2 % 2 != 0, which / 4 != 0);
+      ForAll([&](const DeviceLimits& limits, int64_t rows, int64_t cols) {
+        if (!t.aligned || cols % t.pack == 0) ExpectNormFits(limits, t, rows, cols);
+        cuda::NormFewPlan few;
+        if (!limits.clusters && cuda::PlanFew(rows, cols, t, limits, &few)) {
+          EXPECT_EQ(few.blocks, 1);
+        }
+      });
+    }
+  }
+}
+
+// By packs of 16 bytes, as axis_slab.cuh holds them. No workspace is asked for along short axes.
+TEST(DeviceLimitsTest, AxesFit) {
+  for (const int inputs : {1, 2}) {
+    ForAll([&](const DeviceLimits& limits, int64_t rows, int64_t axis) {
+      const int most = limits.clusters ? 16 : 1;
+      const cuda::AxisTraits t{8, 16, inputs, 4, 16, 4 / inputs, 8, most};
+      for (const int64_t inner : {8, 64, 1000, 4096}) {
+        for (const bool workspace : {true, false}) {
+          const auto plan = cuda::ChooseAxisPlan(rows, axis, inner, t, workspace, limits);
+          ExpectBlocksFit(limits, plan.threads, static_cast<int64_t>(plan.shared));
+          EXPECT_LE(plan.threads, cuda::AxisPolicy::kMaxThreads);
+          if (plan.workspace == 0) EXPECT_LE(plan.blocks, most);
+          if (axis <= cuda::AxisPolicy::kNeverStreamed) EXPECT_EQ(plan.workspace, 0);
+        }
+        cuda::AxisPlan fold;
+        if (cuda::ChooseAxisFold(&fold, rows, axis, inner + 1, t, limits)) {
+          ExpectBlocksFit(limits, fold.threads, static_cast<int64_t>(fold.shared));
+          EXPECT_LE(fold.blocks, most);
+        }
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace oneflow_lite
