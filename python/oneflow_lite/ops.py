@@ -16,6 +16,11 @@ from oneflow_lite import _oneflow_lite as _ext
 __all__ = ["describe", "list"]
 
 
+def _op(name: str) -> Any:
+    """What a pickled op is loaded by."""
+    return _ext.op_function(name)
+
+
 class _Namespace:
     """The ops named ``name::...``."""
 
