@@ -21,6 +21,7 @@
 // A callback reports an error by throwing ext::Error (or any std::exception: a RuntimeError).
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -34,6 +35,12 @@ namespace oneflow_lite {
 namespace extension {
 
 namespace internal {
+// The name of an op that went without add().
+inline std::string& forgotten() {
+  static std::string name;
+  return name;
+}
+
 // Attribute i, counted as they were declared, through one of the table's getters.
 template <class Context>
 struct Attrs {
@@ -171,15 +178,19 @@ class Op {
  public:
   explicit Op(std::string name, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : d_(new Definition) {
-    d_->name = std::move(name);
-    d_->file = file;
-    d_->line = line;
+    d().name = std::move(name);
+    d().file = file;
+    d().line = line;
   }
-  Op& doc(std::string text) { return d_->doc = std::move(text), *this; }
+  Op(Op&&) = default;
+  ~Op() {
+    if (d_ && std::uncaught_exceptions() == 0) internal::forgotten() = d_->name;
+  }
+  Op& doc(std::string text) { return d().doc = std::move(text), *this; }
   Op& input(std::string name, int32_t kind = OFL_INPUT_REQUIRED) {
-    return d_->inputs.emplace_back(std::move(name), kind), *this;
+    return d().inputs.emplace_back(std::move(name), kind), *this;
   }
-  Op& output(std::string name) { return d_->outputs.push_back(std::move(name)), *this; }
+  Op& output(std::string name) { return d().outputs.push_back(std::move(name)), *this; }
   // An attribute that each call must give (OFL_VALUE_INT, ...), or with the default that calls may
   // leave out: a float, int, bool, string, list of ints or dtype (OFL_FLOAT32).
   Op& attr(std::string name, ofl_value_type type) { return add_attr({std::move(name), type}); }
@@ -200,24 +211,26 @@ class Op {
   Op& optional_attr(std::string name, ofl_value_type type) {
     return add_attr({std::move(name), type, true});
   }
-  Op& infer(std::function<void(Infer)> f) { return d_->infer = std::move(f), *this; }
+  Op& infer(std::function<void(Infer)> f) { return d().infer = std::move(f), *this; }
   Op& backward(Save save, std::function<void(Grad)> f) {
-    return d_->save = save, d_->backward = std::move(f), *this;
+    return d().save = save, d().backward = std::move(f), *this;
   }
-  Op& sbp(std::function<void(SbpSignatures)> f) { return d_->sbp = std::move(f), *this; }
+  Op& sbp(std::function<void(SbpSignatures)> f) { return d().sbp = std::move(f), *this; }
   // Default: every input read and every output written once, one operation per output element.
-  Op& cost(std::function<Cost(Infer)> f) { return d_->cost = std::move(f), *this; }
+  Op& cost(std::function<Cost(Infer)> f) { return d().cost = std::move(f), *this; }
   // A kernel for OFL_CPU, OFL_CUDA or OFL_ANY_DEVICE and the dtypes of the first input.
   Op& kernel(int32_t device, std::initializer_list<int32_t> dtypes, std::function<void(Kernel)> f,
              const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    if (!f) throw Error(OFL_VALUE_ERROR, "a kernel of " + d().name + " is no function");
     uint32_t set = 0;
-    for (int32_t t : dtypes) set |= 1u << t;
-    d_->kernels.push_back({device, set, file, line, std::move(f)});
+    for (int32_t t : dtypes) set |= t < OFL_BOOL || t > OFL_FLOAT64 ? kNoDType : 1u << t;
+    d().kernels.push_back({device, set, file, line, std::move(f)});
     return *this;
   }
   // Registers the op, then its kernels. Throws Error with the library's message.
   void add() {
-    Definition* d = d_.release();  // the callbacks' user pointer: lives as long as the process
+    Definition* d = &this->d();
+    d_.release();  // the callbacks' user pointer: lives as long as the process
     std::vector<ofl_input> inputs;
     for (const auto& in : d->inputs) inputs.push_back({in.first.c_str(), in.second});
     std::vector<const char*> outputs;
@@ -273,6 +286,7 @@ class Op {
   }
 
  private:
+  static constexpr uint32_t kNoDType = 1u << 31;  // refused when the kernel is registered
   struct KernelDefinition {
     int32_t device;
     uint32_t dtypes;
@@ -322,7 +336,11 @@ class Op {
   };
 
   static Definition* def(void* user) { return static_cast<Definition*>(user); }
-  Op& add_attr(AttrDefinition a) { return d_->attrs.push_back(std::move(a)), *this; }
+  Definition& d() {
+    if (!d_) throw Error(OFL_RUNTIME_ERROR, "add() has been called: this Op is done with");
+    return *d_;
+  }
+  Op& add_attr(AttrDefinition a) { return d().attrs.push_back(std::move(a)), *this; }
   // No exception crosses the table.
   template <class F, class C>
   static int32_t run(const F& f, C context) noexcept {
@@ -344,6 +362,32 @@ class Op {
 }  // namespace extension
 }  // namespace oneflow_lite
 
+namespace oneflow_lite {
+namespace extension {
+namespace internal {
+// What the entry point of a library does around its OFL_EXTENSION block.
+inline int32_t init(const ofl_api* a, void (*body)()) {
+  if (a->size < sizeof(ofl_api)) {
+    return a->set_error(OFL_RUNTIME_ERROR, "the extension was built with a newer oneflow_lite");
+  }
+  api() = a;
+  forgotten().clear();  // g++ may share it between libraries
+  try {
+    body();
+    if (forgotten().empty()) return OFL_OK;
+    throw Error(OFL_RUNTIME_ERROR, "op " + forgotten() + " was described, but add() not called");
+  } catch (const Error& e) {
+    return a->set_error(e.code(), e.what());
+  } catch (const std::exception& e) {
+    return a->set_error(OFL_RUNTIME_ERROR, e.what());
+  } catch (...) {
+    return a->set_error(OFL_RUNTIME_ERROR, "an unknown exception");
+  }
+}
+}  // namespace internal
+}  // namespace extension
+}  // namespace oneflow_lite
+
 // The body registers the library's ops; it runs once, when the library is loaded. One per library.
 #define OFL_EXTENSION                                                                              \
   static void ofl_extension_body();                                                                \
@@ -351,19 +395,6 @@ class Op {
     return OFL_EXTENSION_VERSION;                                                                  \
   }                                                                                                \
   extern "C" __attribute__((visibility("default"))) int32_t ofl_extension_init(const ofl_api* a) { \
-    if (a->size < sizeof(ofl_api)) {                                                               \
-      return a->set_error(OFL_RUNTIME_ERROR, "the extension was built with a newer oneflow_lite"); \
-    }                                                                                              \
-    oneflow_lite::extension::api() = a;                                                            \
-    try {                                                                                          \
-      ofl_extension_body();                                                                        \
-      return OFL_OK;                                                                               \
-    } catch (const oneflow_lite::extension::Error& e) {                                            \
-      return a->set_error(e.code(), e.what());                                                     \
-    } catch (const std::exception& e) {                                                            \
-      return a->set_error(OFL_RUNTIME_ERROR, e.what());                                            \
-    } catch (...) {                                                                                \
-      return a->set_error(OFL_RUNTIME_ERROR, "an unknown exception");                              \
-    }                                                                                              \
+    return oneflow_lite::extension::internal::init(a, ofl_extension_body);                         \
   }                                                                                                \
   static void ofl_extension_body()

@@ -7,6 +7,10 @@
 //   std::vector<ext::Tensor> parts = ext::call_all("split", x, 2);
 #pragma once
 
+#ifndef __cpp_exceptions
+#error "op.h throws: build without -fno-exceptions, or use c_api.h, which is plain C"
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>

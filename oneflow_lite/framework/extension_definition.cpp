@@ -199,6 +199,10 @@ StatusOr<OpDef> ToOpDef(const ofl_op& c) {
   OpDef op;
   if (!c.name || !*c.name) return Error(ErrorKind::kValue, "an op needs a name");
   op.name = c.name;
+  if (c.num_inputs < 0 || c.num_outputs < 0 || c.num_attrs < 0 || (c.num_inputs && !c.inputs) ||
+      (c.num_outputs && !c.outputs) || (c.num_attrs && !c.attrs)) {
+    return Error(ErrorKind::kValue, "op ", op.name, ": a list is missing, or its size negative");
+  }
   op.doc = c.doc ? c.doc : "";
   op.file = c.file ? c.file : "";
   op.line = c.line;
@@ -235,7 +239,11 @@ StatusOr<KernelDef> ToKernelDef(const ofl_kernel& c) {
   KernelDef k;
   k.op = c.op;
   if (c.device != OFL_ANY_DEVICE) k.device = static_cast<DeviceType>(c.device);
-  k.dtypes = c.dtypes & kAllDTypes;
+  if (c.dtypes == 0 || (c.dtypes & ~kAllDTypes)) {
+    return Error(ErrorKind::kValue, "kernel for ", c.op, ": it is for no dtype, or for one that ",
+                 "there is not");
+  }
+  k.dtypes = c.dtypes;
   k.strided_inputs = c.strided_inputs;
   k.file = c.file ? c.file : "";
   k.line = c.line;
