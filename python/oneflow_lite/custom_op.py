@@ -215,11 +215,20 @@ class _Op:
         return _as_list(self.forward_function(*inputs, *attrs))
 
     def sbp(self, inputs: list[Tensor | None], attrs: list[Any]) -> list[list[str]]:
-        signatures = self.sbp_function(*self.signature.pack(inputs), *attrs)
-        return [list(signature) for signature in signatures]
+        signatures = list(self.sbp_function(*self.signature.pack(inputs), *attrs))
+        for s in signatures:
+            if not isinstance(s, list | tuple) or len(s) != len(inputs) + len(self.outputs):
+                raise ValueError(
+                    f"{self.name}(): sbp gave {s!r}, which does not fit a call: a way has "
+                    f"{len(inputs) + len(self.outputs)} entries, per input and per output"
+                )
+        return [list(s) for s in signatures]
 
     def cost(self, inputs: list[Tensor | None], attrs: list[Any]) -> tuple[float, float]:
-        return self.cost_function(*self.signature.pack(inputs), *attrs)
+        result = self.cost_function(*self.signature.pack(inputs), *attrs)
+        if not isinstance(result, list | tuple) or len(result) != 2:
+            raise ValueError(f"{self.name}(): cost gave {result!r}, not (bytes, operations)")
+        return float(result[0]), float(result[1])
 
     def backward(
         self,
