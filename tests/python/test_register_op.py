@@ -263,3 +263,13 @@ def test_an_op_is_pickled_and_copied_by_its_name():
             self.op = register(forward=lambda x: x * 2)
 
     assert copy.deepcopy(Model()).op(ones(2)).tolist() == [2, 2]
+
+
+def test_ops_are_described_by_name_and_by_themselves():
+    assert flow.ops.describe(flow.ops.softmax) == flow.ops.describe("softmax")
+    with pytest.raises(NotImplementedError, match='no op named "sofmax"; did you mean softmax or'):
+        flow.ops.describe("sofmax")
+    with pytest.raises(AttributeError, match='no op and no namespace named "sofmax"; did you mean'):
+        flow.ops.sofmax  # noqa: B018
+    with pytest.raises(TypeError, match="a name or an op is wanted, not int"):
+        flow.ops.describe(3)
