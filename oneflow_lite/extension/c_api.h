@@ -35,7 +35,7 @@ enum {
   OFL_OUT_OF_MEMORY = 8
 };
 
-enum {
+enum ofl_dtype {
   OFL_BOOL = 0,
   OFL_UINT8 = 1,
   OFL_INT8 = 2,
@@ -58,7 +58,7 @@ enum {
 };
 
 /* Types of attributes and values. */
-enum {
+enum ofl_value_type {
   OFL_NONE = 0,
   OFL_VALUE_BOOL = 1,
   OFL_VALUE_INT = 2,
@@ -176,7 +176,7 @@ typedef struct {
    * this thread's next call. */
   int32_t (*call)(const char* function, const ofl_value* args, int32_t num_args, ofl_value* result);
 
-  /* infer */
+  /* infer: shape and dtype are of inputs that are there; every output must be set */
   int32_t (*infer_num_inputs)(ofl_infer_context c);
   int32_t (*infer_ndim)(ofl_infer_context c, int32_t input); /* -1: absent */
   const int64_t* (*infer_shape)(ofl_infer_context c, int32_t input);
@@ -203,9 +203,12 @@ typedef struct {
   int32_t (*grad_set)(ofl_grad_context c, int32_t input, ofl_tensor gradient);
 
   /* sbp: the logical shapes, and a signature to add (one entry per input, then per output) */
-  int32_t (*sbp_ndim)(ofl_sbp_context c, int32_t input);
+  int32_t (*sbp_ndim)(ofl_sbp_context c, int32_t input); /* -1: there is no such input */
   int32_t (*sbp_attr)(ofl_sbp_context c, int32_t attr, ofl_value* value);
   int32_t (*sbp_add)(ofl_sbp_context c, const ofl_sbp* entries, int32_t count);
+
+  /* Added since: how many inputs a call of a variadic op had, for its backward. */
+  int32_t (*grad_num_inputs)(ofl_grad_context c);
 } ofl_api;
 
 #ifdef __cplusplus

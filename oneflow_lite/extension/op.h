@@ -21,117 +21,27 @@
 // A callback reports an error by throwing ext::Error (or any std::exception: a RuntimeError).
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <initializer_list>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "oneflow_lite/extension/c_api.h"
+#include "oneflow_lite/extension/tensor.h"
 
 namespace oneflow_lite {
 namespace extension {
 
-// The table, set before OFL_EXTENSION runs. One per shared library.
-inline const ofl_api*& api() {
-  static const ofl_api* table = nullptr;
-  return table;
-}
-
-// An error with the code that chooses the Python exception.
-class Error : public std::runtime_error {
- public:
-  Error(int32_t code, const std::string& message) : std::runtime_error(message), code_(code) {}
-  int32_t code() const { return code_; }
-
- private:
-  int32_t code_;
-};
-
-inline void check(int32_t code) {
-  if (code != OFL_OK) throw Error(code, api()->last_error());
-}
-
-// A counted handle to a tensor.
-class Tensor {
- public:
-  Tensor() = default;
-  static Tensor borrow(ofl_tensor t) {
-    if (t) api()->tensor_retain(t);
-    return adopt(t);
-  }
-  static Tensor adopt(ofl_tensor t) {
-    Tensor r;
-    r.handle_ = t;
-    return r;
-  }
-  Tensor(const Tensor& o) : Tensor(borrow(o.handle_)) {}
-  Tensor(Tensor&& o) noexcept : handle_(std::exchange(o.handle_, nullptr)) {}
-  Tensor& operator=(Tensor o) noexcept {
-    std::swap(handle_, o.handle_);
-    return *this;
-  }
-  ~Tensor() {
-    if (handle_) api()->tensor_release(handle_);
-  }
-
-  bool defined() const { return handle_ != nullptr; }
-  int64_t numel() const { return api()->tensor_numel(handle_); }
-  int32_t dtype() const { return api()->tensor_dtype(handle_); }
-  int32_t device(int32_t* index = nullptr) const { return api()->tensor_device(handle_, index); }
-  std::vector<int64_t> shape() const { return list(api()->tensor_shape(handle_)); }
-  std::vector<int64_t> strides() const { return list(api()->tensor_strides(handle_)); }
-  // The first element; T is what the dtype says.
-  template <class T>
-  T* data() const {
-    return static_cast<T*>(api()->tensor_data(handle_));
-  }
-  ofl_tensor handle() const { return handle_; }
-
- private:
-  std::vector<int64_t> list(const int64_t* p) const {
-    return std::vector<int64_t>(p, p + api()->tensor_ndim(handle_));
-  }
-  ofl_tensor handle_ = nullptr;
-};
-
-// An argument of call(): a tensor, number, bool, string, list of ints, or nullptr for None.
-struct Value : ofl_value {
-  Value(const Tensor& t) { set(t.defined() ? OFL_VALUE_TENSOR : OFL_NONE), as.tensor = t.handle(); }
-  Value(double v) { set(OFL_VALUE_FLOAT), as.f = v; }
-  Value(int64_t v) { set(OFL_VALUE_INT), as.i = v; }
-  Value(int v) : Value(static_cast<int64_t>(v)) {}
-  Value(bool v) { set(OFL_VALUE_BOOL), as.b = v; }
-  Value(const char* v) { set(OFL_VALUE_STRING), as.s = v; }
-  Value(const std::vector<int64_t>& v) {
-    set(OFL_VALUE_INTS), as.ints.data = v.data(), as.ints.size = static_cast<int64_t>(v.size());
-  }
-  Value(std::nullptr_t) { set(OFL_NONE), as.i = 0; }
-
- private:
-  void set(int32_t t) { type = t; }
-};
-
-// Calls a function of the library ("mul", "exp", "softmax", ...) with autograd; one result.
-template <class... Args>
-Tensor call(const char* function, const Args&... args) {
-  const Value values[] = {Value(args)...};
-  const std::vector<ofl_value> plain(std::begin(values), std::end(values));
-  ofl_value result;
-  check(api()->call(function, plain.data(), static_cast<int32_t>(plain.size()), &result));
-  if (result.type != OFL_VALUE_TENSOR) {
-    for (int64_t i = 0; result.type == OFL_VALUE_TENSORS && i < result.as.tensors.size; ++i) {
-      api()->tensor_release(result.as.tensors.data[i]);
-    }
-    throw Error(OFL_TYPE_ERROR, std::string(function) + "() does not give one tensor");
-  }
-  return Tensor::adopt(result.as.tensor);
-}
-
 namespace internal {
-// Attribute i through one of the table's getters.
+// The name of an op that went without add().
+inline std::string& forgotten() {
+  static std::string name;
+  return name;
+}
+
+// Attribute i, counted as they were declared, through one of the table's getters.
 template <class Context>
 struct Attrs {
   Context c;
@@ -139,8 +49,8 @@ struct Attrs {
   ofl_value at(int32_t i, int32_t type) const {
     ofl_value v;
     check(get(c, i, &v));
-    if (v.type != type) throw Error(OFL_TYPE_ERROR, "the attribute is absent or of another type");
-    return v;
+    if (v.type == type) return v;
+    throw Error(OFL_TYPE_ERROR, "attribute " + std::to_string(i) + " is absent or of another type");
   }
   bool has(int32_t i) const {
     ofl_value v;
@@ -151,6 +61,9 @@ struct Attrs {
   double to_float(int32_t i) const { return at(i, OFL_VALUE_FLOAT).as.f; }
   bool to_bool(int32_t i) const { return at(i, OFL_VALUE_BOOL).as.b != 0; }
   std::string to_string(int32_t i) const { return at(i, OFL_VALUE_STRING).as.s; }
+  ofl_dtype to_dtype(int32_t i) const {
+    return static_cast<ofl_dtype>(at(i, OFL_VALUE_DTYPE).as.i);
+  }
   std::vector<int64_t> to_ints(int32_t i) const {
     const ofl_value v = at(i, OFL_VALUE_INTS);
     return std::vector<int64_t>(v.as.ints.data, v.as.ints.data + v.as.ints.size);
@@ -163,18 +76,23 @@ class Infer {
  public:
   explicit Infer(ofl_infer_context c) : c_(c) {}
   int num_inputs() const { return api()->infer_num_inputs(c_); }
-  bool has_input(int i) const { return i < num_inputs() && api()->infer_ndim(c_, i) >= 0; }
+  bool has_input(int i) const { return api()->infer_ndim(c_, i) >= 0; }
   std::vector<int64_t> shape(int i) const {
-    const int64_t* p = api()->infer_shape(c_, i);
+    const int64_t* p = api()->infer_shape(c_, given(i));
     return std::vector<int64_t>(p, p + api()->infer_ndim(c_, i));
   }
-  int32_t dtype(int i) const { return api()->infer_dtype(c_, i); }
+  ofl_dtype dtype(int i) const { return static_cast<ofl_dtype>(api()->infer_dtype(c_, given(i))); }
   internal::Attrs<ofl_infer_context> attrs() const { return {c_, api()->infer_attr}; }
   void set_output(int i, const std::vector<int64_t>& shape, int32_t dtype) const {
     check(api()->infer_set_output(c_, i, static_cast<int32_t>(shape.size()), shape.data(), dtype));
   }
 
  private:
+  int given(int i) const {
+    if (has_input(i)) return i;
+    throw Error(OFL_INDEX_ERROR, "infer asks for input " + std::to_string(i) +
+                                     ", which the call does not have; see has_input");
+  }
   ofl_infer_context c_;
 };
 
@@ -198,13 +116,25 @@ class Kernel {
   ofl_kernel_context c_;
 };
 
-// What backward sees: saved tensors, incoming gradients (undefined where zero).
+// What backward keeps: bit i for input (output) i.
+struct Save {
+  uint64_t inputs = 0;
+  uint64_t outputs = 0;
+};
+
+// What backward sees: kept tensors, incoming gradients (undefined where zero).
 class Grad {
  public:
-  explicit Grad(ofl_grad_context c) : c_(c) {}
+  Grad(ofl_grad_context c, Save save) : c_(c), save_(save) {}
+  int num_inputs() const { return api()->grad_num_inputs(c_); }
   bool needs(int input) const { return api()->grad_needs(c_, input) != 0; }
-  Tensor input(int i) const { return Tensor::borrow(api()->grad_input(c_, i)); }
-  Tensor output(int i) const { return Tensor::borrow(api()->grad_output(c_, i)); }
+  // Undefined for an optional input that was not given; an error for what backward() did not name.
+  Tensor input(int i) const {
+    return Tensor::borrow(api()->grad_input(c_, kept(i, save_.inputs, "input")));
+  }
+  Tensor output(int i) const {
+    return Tensor::borrow(api()->grad_output(c_, kept(i, save_.outputs, "output")));
+  }
   Tensor grad(int output) const { return Tensor::borrow(api()->grad_of_output(c_, output)); }
   internal::Attrs<ofl_grad_context> attrs() const { return {c_, api()->grad_attr}; }
   void set(int input, const Tensor& gradient) const {
@@ -212,7 +142,14 @@ class Grad {
   }
 
  private:
+  static int kept(int i, uint64_t mask, const char* what) {
+    if (i >= 0 && i < 64 && (mask >> i & 1)) return i;
+    throw Error(OFL_RUNTIME_ERROR, std::string("backward asks for ") + what + " " +
+                                       std::to_string(i) +
+                                       ", whose bit is not in the Save that backward() was given");
+  }
   ofl_grad_context c_;
+  Save save_;
 };
 
 // What sbp sees, and where it adds the ways in which the op may run on shards.
@@ -230,12 +167,6 @@ class SbpSignatures {
   ofl_sbp_context c_;
 };
 
-// What backward keeps: bit i for input (output) i.
-struct Save {
-  uint64_t inputs = 0;
-  uint64_t outputs = 0;
-};
-
 // What a call needs at least: bytes that move, and operations.
 struct Cost {
   double bytes = 0;
@@ -247,43 +178,65 @@ class Op {
  public:
   explicit Op(std::string name, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : d_(new Definition) {
-    d_->name = std::move(name);
-    d_->file = file;
-    d_->line = line;
+    d().name = std::move(name);
+    d().file = file;
+    d().line = line;
   }
-  Op& doc(std::string text) { return d_->doc = std::move(text), *this; }
+  Op(Op&&) = default;
+  ~Op() {
+    if (d_ && std::uncaught_exceptions() == 0) internal::forgotten() = d_->name;
+  }
+  Op& doc(std::string text) { return d().doc = std::move(text), *this; }
   Op& input(std::string name, int32_t kind = OFL_INPUT_REQUIRED) {
-    return d_->inputs.emplace_back(std::move(name), kind), *this;
+    return d().inputs.emplace_back(std::move(name), kind), *this;
   }
-  Op& output(std::string name) { return d_->outputs.push_back(std::move(name)), *this; }
-  // An attribute that each call must give, or with the default that calls may leave out.
-  Op& attr(std::string name, int32_t type) { return add_attr(std::move(name), type, nullptr); }
-  Op& attr(std::string name, double v) { return add_attr(std::move(name), OFL_VALUE_FLOAT, v); }
-  Op& attr(std::string name, int64_t v) { return add_attr(std::move(name), OFL_VALUE_INT, v); }
-  Op& attr(std::string name, bool v) { return add_attr(std::move(name), OFL_VALUE_BOOL, v); }
-  Op& infer(std::function<void(Infer)> f) { return d_->infer = std::move(f), *this; }
+  Op& output(std::string name) { return d().outputs.push_back(std::move(name)), *this; }
+  // An attribute that each call must give (OFL_VALUE_INT, ...), or with the default that calls may
+  // leave out: a float, int, bool, string, list of ints or dtype (OFL_FLOAT32).
+  Op& attr(std::string name, ofl_value_type type) { return add_attr({std::move(name), type}); }
+  Op& attr(std::string name, double v) { return add_attr({std::move(name), Value(v)}); }
+  Op& attr(std::string name, int64_t v) { return add_attr({std::move(name), Value(v)}); }
+  Op& attr(std::string name, int v) { return attr(std::move(name), static_cast<int64_t>(v)); }
+  Op& attr(std::string name, bool v) { return add_attr({std::move(name), Value(v)}); }
+  Op& attr(std::string name, ofl_dtype v) { return add_attr({std::move(name), Value(v)}); }
+  Op& attr(std::string name, std::string v) { return add_attr({std::move(name), std::move(v)}); }
+  Op& attr(std::string name, const char* v) { return attr(std::move(name), std::string(v)); }
+  Op& attr(std::string name, std::vector<int64_t> v) {
+    return add_attr({std::move(name), std::move(v)});
+  }
+  Op& attr(std::string name, std::initializer_list<int64_t> v) {
+    return attr(std::move(name), std::vector<int64_t>(v));
+  }
+  // An attribute that may be absent: attrs().has(i).
+  Op& optional_attr(std::string name, ofl_value_type type) {
+    return add_attr({std::move(name), type, true});
+  }
+  Op& infer(std::function<void(Infer)> f) { return d().infer = std::move(f), *this; }
   Op& backward(Save save, std::function<void(Grad)> f) {
-    return d_->save = save, d_->backward = std::move(f), *this;
+    return d().save = save, d().backward = std::move(f), *this;
   }
-  Op& sbp(std::function<void(SbpSignatures)> f) { return d_->sbp = std::move(f), *this; }
+  Op& sbp(std::function<void(SbpSignatures)> f) { return d().sbp = std::move(f), *this; }
   // Default: every input read and every output written once, one operation per output element.
-  Op& cost(std::function<Cost(Infer)> f) { return d_->cost = std::move(f), *this; }
+  Op& cost(std::function<Cost(Infer)> f) { return d().cost = std::move(f), *this; }
   // A kernel for OFL_CPU, OFL_CUDA or OFL_ANY_DEVICE and the dtypes of the first input.
   Op& kernel(int32_t device, std::initializer_list<int32_t> dtypes, std::function<void(Kernel)> f,
              const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    if (!f) throw Error(OFL_VALUE_ERROR, "a kernel of " + d().name + " is no function");
     uint32_t set = 0;
-    for (int32_t t : dtypes) set |= 1u << t;
-    d_->kernels.push_back({device, set, file, line, std::move(f)});
+    for (int32_t t : dtypes) set |= t < OFL_BOOL || t > OFL_FLOAT64 ? kNoDType : 1u << t;
+    d().kernels.push_back({device, set, file, line, std::move(f)});
     return *this;
   }
   // Registers the op, then its kernels. Throws Error with the library's message.
   void add() {
-    Definition* d = d_.release();  // the callbacks' user pointer: lives as long as the process
+    Definition* d = &this->d();
+    d_.release();  // the callbacks' user pointer: lives as long as the process
     std::vector<ofl_input> inputs;
     for (const auto& in : d->inputs) inputs.push_back({in.first.c_str(), in.second});
     std::vector<const char*> outputs;
     for (const auto& out : d->outputs) outputs.push_back(out.c_str());
-    for (size_t i = 0; i < d->attrs.size(); ++i) d->attrs[i].name = d->attr_names[i].c_str();
+    std::vector<ofl_attr> attrs;
+    for (const auto& a : d->attrs) attrs.push_back(a.c());
     ofl_op op = {};
     op.name = d->name.c_str();
     op.doc = d->doc.c_str();
@@ -291,15 +244,17 @@ class Op {
     op.line = d->line;
     op.num_inputs = static_cast<int32_t>(inputs.size());
     op.num_outputs = static_cast<int32_t>(outputs.size());
-    op.num_attrs = static_cast<int32_t>(d->attrs.size());
+    op.num_attrs = static_cast<int32_t>(attrs.size());
     op.inputs = inputs.data();
     op.outputs = outputs.data();
-    op.attrs = d->attrs.data();
+    op.attrs = attrs.data();
     op.user = d;
     if (d->infer)
       op.infer = [](ofl_infer_context c, void* u) { return run(def(u)->infer, Infer(c)); };
     if (d->backward) {
-      op.backward = [](ofl_grad_context c, void* u) { return run(def(u)->backward, Grad(c)); };
+      op.backward = [](ofl_grad_context c, void* u) {
+        return run(def(u)->backward, Grad(c, def(u)->save));
+      };
     }
     if (d->sbp)
       op.sbp = [](ofl_sbp_context c, void* u) { return run(def(u)->sbp, SbpSignatures(c)); };
@@ -331,6 +286,7 @@ class Op {
   }
 
  private:
+  static constexpr uint32_t kNoDType = 1u << 31;  // refused when the kernel is registered
   struct KernelDefinition {
     int32_t device;
     uint32_t dtypes;
@@ -338,13 +294,39 @@ class Op {
     int line;
     std::function<void(Kernel)> launch;
   };
+  struct AttrDefinition {
+    AttrDefinition(std::string n, ofl_value_type t, bool may_be_absent = false)
+        : name(std::move(n)), type(t), optional(may_be_absent) {}
+    AttrDefinition(std::string n, Value v) : name(std::move(n)), type(v.type), value(v) {}
+    AttrDefinition(std::string n, std::string v)
+        : name(std::move(n)), type(OFL_VALUE_STRING), text(std::move(v)) {
+      value.type = type;
+    }
+    AttrDefinition(std::string n, std::vector<int64_t> v)
+        : name(std::move(n)), type(OFL_VALUE_INTS), ints(std::move(v)) {
+      value.type = type;
+    }
+    // Borrows the members.
+    ofl_attr c() const {
+      ofl_value v = value;
+      if (v.type == OFL_VALUE_STRING) v = Value(text);
+      if (v.type == OFL_VALUE_INTS) v = Value(ints);
+      return {name.c_str(), type, optional, v};
+    }
+    std::string name;
+    int32_t type;
+    bool optional = false;
+    Value value = nullptr;
+    std::string text;
+    std::vector<int64_t> ints;
+  };
   struct Definition {
     std::string name, doc;
     const char* file;
     int line;
     std::vector<std::pair<std::string, int32_t>> inputs;
-    std::vector<std::string> outputs, attr_names;
-    std::vector<ofl_attr> attrs;
+    std::vector<std::string> outputs;
+    std::vector<AttrDefinition> attrs;
     std::function<void(Infer)> infer;
     std::function<void(Grad)> backward;
     std::function<void(SbpSignatures)> sbp;
@@ -354,11 +336,11 @@ class Op {
   };
 
   static Definition* def(void* user) { return static_cast<Definition*>(user); }
-  Op& add_attr(std::string name, int32_t type, Value default_value) {
-    d_->attr_names.push_back(std::move(name));
-    d_->attrs.push_back({nullptr, type, 0, default_value});
-    return *this;
+  Definition& d() {
+    if (!d_) throw Error(OFL_RUNTIME_ERROR, "add() has been called: this Op is done with");
+    return *d_;
   }
+  Op& add_attr(AttrDefinition a) { return d().attrs.push_back(std::move(a)), *this; }
   // No exception crosses the table.
   template <class F, class C>
   static int32_t run(const F& f, C context) noexcept {
@@ -380,6 +362,32 @@ class Op {
 }  // namespace extension
 }  // namespace oneflow_lite
 
+namespace oneflow_lite {
+namespace extension {
+namespace internal {
+// What the entry point of a library does around its OFL_EXTENSION block.
+inline int32_t init(const ofl_api* a, void (*body)()) {
+  if (a->size < sizeof(ofl_api)) {
+    return a->set_error(OFL_RUNTIME_ERROR, "the extension was built with a newer oneflow_lite");
+  }
+  api() = a;
+  forgotten().clear();  // g++ may share it between libraries
+  try {
+    body();
+    if (forgotten().empty()) return OFL_OK;
+    throw Error(OFL_RUNTIME_ERROR, "op " + forgotten() + " was described, but add() not called");
+  } catch (const Error& e) {
+    return a->set_error(e.code(), e.what());
+  } catch (const std::exception& e) {
+    return a->set_error(OFL_RUNTIME_ERROR, e.what());
+  } catch (...) {
+    return a->set_error(OFL_RUNTIME_ERROR, "an unknown exception");
+  }
+}
+}  // namespace internal
+}  // namespace extension
+}  // namespace oneflow_lite
+
 // The body registers the library's ops; it runs once, when the library is loaded. One per library.
 #define OFL_EXTENSION                                                                              \
   static void ofl_extension_body();                                                                \
@@ -387,17 +395,6 @@ class Op {
     return OFL_EXTENSION_VERSION;                                                                  \
   }                                                                                                \
   extern "C" __attribute__((visibility("default"))) int32_t ofl_extension_init(const ofl_api* a) { \
-    if (a->size < sizeof(ofl_api)) {                                                               \
-      return a->set_error(OFL_RUNTIME_ERROR, "the extension was built with a newer oneflow_lite"); \
-    }                                                                                              \
-    oneflow_lite::extension::api() = a;                                                            \
-    try {                                                                                          \
-      ofl_extension_body();                                                                        \
-      return OFL_OK;                                                                               \
-    } catch (const oneflow_lite::extension::Error& e) {                                            \
-      return a->set_error(e.code(), e.what());                                                     \
-    } catch (const std::exception& e) {                                                            \
-      return a->set_error(OFL_RUNTIME_ERROR, e.what());                                            \
-    }                                                                                              \
+    return oneflow_lite::extension::internal::init(a, ofl_extension_body);                         \
   }                                                                                                \
   static void ofl_extension_body()

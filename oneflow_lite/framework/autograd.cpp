@@ -193,6 +193,12 @@ Status GradContext::Set(int i, StatusOr<Tensor> grad) {
     return ShapeMismatch(op_.name, absl::StrCat("backward: the gradient of input ", i),
                          grad->shape(), specs_[i].shape.ToString());
   }
+  if (grad->defined() && grad->dtype() != specs_[i].dtype) {
+    const size_t named = std::min<size_t>(i, op_.inputs.size() - 1);  // the last may be a list
+    return Error(ErrorKind::kDType, op_.name, "(): backward: the gradient of ",
+                 op_.inputs[named].name, " is ", Name(grad->dtype()), ", expected ",
+                 Name(specs_[i].dtype));
+  }
   result_[i] = *std::move(grad);
   return OkStatus();
 }

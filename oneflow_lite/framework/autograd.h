@@ -134,7 +134,7 @@ class OFL_API GradContext {
   const T& attr(int i) const {
     return attrs_.get<T>(i);
   }
-  // Gives the gradient of input i; ShapeError where it has not the input's shape.
+  // Gives the gradient of input i; ShapeError or DTypeError where it is not of the input's.
   Status Set(int i, StatusOr<Tensor> grad);
 
  private:

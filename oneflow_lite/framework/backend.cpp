@@ -144,8 +144,9 @@ Status LaunchMaking(OpCall& call, const BoundKernel& kernel, absl::Span<const Te
     if (!made[i].defined() || made[i].dtype() != want.dtype() ||
         made[i].device() != stream.device() || (shape_known && made[i].shape() != want.shape())) {
       return Error(ErrorKind::kRuntime, def.name, "(): infer (", def.file, ":", def.line,
-                   ") promised ", Describe(want), " as output ", def.outputs[i],
-                   ", but the kernel gave ", Describe(made[i]));
+                   ") promised a tensor of shape ", want.shape().ToString(), " (",
+                   Name(want.dtype()), ", ", stream.device().ToString(), ") as output ",
+                   def.outputs[i], ", but the kernel gave ", Describe(made[i]));
     }
   }
   *call.outputs = std::move(made);

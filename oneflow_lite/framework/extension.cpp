@@ -6,8 +6,10 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 
+#include "absl/strings/ascii.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/extension_internal.h"
 #include "oneflow_lite/framework/op_registry.h"
@@ -20,7 +22,11 @@ using namespace extension_table;
 int32_t RegisterOpC(const ofl_op* c) {
   auto op = ToOpDef(*c);
   if (!op.ok()) return CodeOf(op.status());
-  if (!CurrentStage()) return CodeOf(RegisterOp(*std::move(op)));
+  if (!CurrentStage()) {
+    std::vector<OpDef> ops;
+    ops.push_back(*std::move(op));
+    return CodeOf(RegisterAll(std::move(ops), {}));
+  }
   CurrentStage()->ops.push_back(*std::move(op));
   return OFL_OK;
 }
@@ -53,16 +59,18 @@ void FillTensor(ofl_api& a) {
   a.call = CallFunction;
 }
 
+bool Has(ofl_infer_context c, int32_t i) { return i >= 0 && As<InferContext>(c).has_input(i); }
+
 void FillInfer(ofl_api& a) {
   a.infer_num_inputs = [](ofl_infer_context c) { return As<InferContext>(c).num_inputs(); };
   a.infer_ndim = [](ofl_infer_context c, int32_t i) {
-    return As<InferContext>(c).has_input(i) ? As<InferContext>(c).shape(i).ndim() : -1;
+    return Has(c, i) ? As<InferContext>(c).shape(i).ndim() : -1;
   };
   a.infer_shape = [](ofl_infer_context c, int32_t i) {
-    return std::as_const(As<InferContext>(c).shape(i)).dims().data();
+    return Has(c, i) ? std::as_const(As<InferContext>(c).shape(i)).dims().data() : nullptr;
   };
   a.infer_dtype = [](ofl_infer_context c, int32_t i) {
-    return static_cast<int32_t>(As<InferContext>(c).dtype(i));
+    return Has(c, i) ? static_cast<int32_t>(As<InferContext>(c).dtype(i)) : -1;
   };
   a.infer_attr = [](ofl_infer_context c, int32_t i, ofl_value* v) {
     return GetAttr(As<InferContext>(c).attrs(), i, v);
@@ -77,6 +85,7 @@ void FillInfer(ofl_api& a) {
       return SetError(OFL_VALUE_ERROR, "set_output: no such output, or no valid shape or dtype");
     }
     context.SetOutput(i, Shape(dims), static_cast<DType>(dtype));
+    OutputsSet() |= Bit(i);
     return static_cast<int32_t>(OFL_OK);
   };
 }
@@ -102,7 +111,10 @@ void FillKernel(ofl_api& a) {
 }
 
 void FillBackward(ofl_api& a) {
-  a.grad_needs = [](ofl_grad_context c, int32_t i) -> int32_t { return As<G>(c).needs(i); };
+  a.grad_num_inputs = [](ofl_grad_context c) { return As<G>(c).num_inputs(); };
+  a.grad_needs = [](ofl_grad_context c, int32_t i) -> int32_t {
+    return i >= 0 && i < As<G>(c).num_inputs() && As<G>(c).needs(i);
+  };
   a.grad_input = [](ofl_grad_context c, int32_t i) { return Handle(As<G>(c).input(i)); };
   a.grad_output = [](ofl_grad_context c, int32_t i) { return Handle(As<G>(c).output(i)); };
   a.grad_of_output = [](ofl_grad_context c, int32_t i) { return Handle(As<G>(c).grad(i)); };
@@ -115,7 +127,10 @@ void FillBackward(ofl_api& a) {
 }
 
 void FillSbp(ofl_api& a) {
-  a.sbp_ndim = [](ofl_sbp_context c, int32_t i) { return As<SbpCall>(c).context.inputs[i].ndim(); };
+  a.sbp_ndim = [](ofl_sbp_context c, int32_t i) {
+    const auto inputs = absl::MakeSpan(As<SbpCall>(c).context.inputs);
+    return i >= 0 && static_cast<size_t>(i) < inputs.size() ? inputs[i].ndim() : -1;
+  };
   a.sbp_attr = [](ofl_sbp_context c, int32_t i, ofl_value* v) {
     return GetAttr(As<SbpCall>(c).context.attrs, i, v);
   };
@@ -159,12 +174,34 @@ const ofl_api* Api() {
   return &api;
 }
 
+bool IsIdentifier(absl::string_view s) {
+  if (s.empty() || absl::ascii_isdigit(s[0]) || s.substr(0, 2) == "__") return false;
+  return std::all_of(s.begin(), s.end(), [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
+}
+
+// flow.ops.<namespace>.<name> must reach it.
+Status CheckName(const OpDef& op) {
+  const size_t colons = op.name.find("::");
+  if (colons != std::string::npos && IsIdentifier(op.name.substr(0, colons)) &&
+      IsIdentifier(op.name.substr(colons + 2))) {
+    return OkStatus();
+  }
+  return Error(ErrorKind::kValue, "op ", op.name, " (", op.file, ":", op.line,
+               "): the name must be \"namespace::name\" of two identifiers");
+}
+
 }  // namespace
 
 Status RegisterAll(std::vector<OpDef> ops, std::vector<KernelDef> kernels) {
   std::vector<std::string> added;
+  std::map<std::string, size_t> kernels_before;  // of each op that gets some
+  for (const KernelDef& kernel : kernels) {
+    kernels_before.emplace(kernel.op, ListKernels(kernel.op).size());
+  }
   Status s;
   for (OpDef& op : ops) {
+    s = CheckName(op);
+    if (!s.ok()) break;
     std::string name = op.name;
     s = RegisterOp(std::move(op));
     if (!s.ok()) break;
@@ -179,10 +216,8 @@ Status RegisterAll(std::vector<OpDef> ops, std::vector<KernelDef> kernels) {
     }
   }
   if (s.ok()) return s;
-  for (const std::string& name : added) {
-    internal::EraseKernels(name);
-    internal::EraseOp(name);
-  }
+  for (const auto& [op, before] : kernels_before) internal::EraseKernels(op, before);
+  for (const std::string& name : added) internal::EraseOp(name);
   return s;
 }
 
@@ -203,7 +238,8 @@ StatusOr<std::vector<std::string>> LoadExtension(const std::string& path) {
   if (!version || !init) {
     dlclose(library);
     return Error(ErrorKind::kRuntime, "load_library(): ", path,
-                 " is no oneflow_lite extension: it does not export ofl_extension_init");
+                 " is no oneflow_lite extension: it does not export ofl_extension_init, which "
+                 "OFL_EXTENSION defines");
   }
   if (version() != OFL_EXTENSION_VERSION) {
     const uint32_t built_for = version();

@@ -6,6 +6,12 @@
 namespace oneflow_lite::extension_table {
 namespace {
 
+const char* Name(int32_t type) {
+  static constexpr const char* kNames[] = {"None",   "bool",  "int",    "float",      "int[]",
+                                           "string", "dtype", "Tensor", "Tensor list"};
+  return type >= OFL_NONE && type <= OFL_VALUE_TENSORS ? kNames[type] : "of an unknown type";
+}
+
 StatusOr<Value> ToArgument(const ArgSchema& arg, const ofl_value& v) {
   switch (v.type) {
     case OFL_NONE:
@@ -42,10 +48,19 @@ StatusOr<Value> ToArgument(const ArgSchema& arg, const ofl_value& v) {
         return Value{static_cast<DType>(v.as.i)};
       }
       break;
+    case OFL_VALUE_TENSORS:
+      if (arg.type == ArgType::kTensorList) {
+        TensorList list;
+        for (int64_t i = 0; i < v.as.tensors.size; ++i) {
+          list.push_back(Borrow(v.as.tensors.data[i]));
+        }
+        return Value{std::move(list)};
+      }
+      break;
     default:
       break;
   }
-  return Error(ErrorKind::kType, "argument ", arg.name, " has the wrong type");
+  return Error(ErrorKind::kType, "argument ", arg.name, " cannot be ", Name(v.type));
 }
 
 StatusOr<Value> CallByName(const char* name, const ofl_value* args, int32_t num_args) {
@@ -57,7 +72,9 @@ StatusOr<Value> CallByName(const char* name, const ofl_value* args, int32_t num_
   for (size_t i = 0; i < f->args.size(); ++i) {
     if (i < static_cast<size_t>(num_args)) {
       auto value = ToArgument(f->args[i], args[i]);
-      if (!value.ok()) return Error(ErrorKind::kType, name, "(): ", value.status().message());
+      if (!value.ok()) {
+        return Error(ErrorKind::kType, name, "(): ", value.status().message(), " in ", f->text);
+      }
       values.push_back(*std::move(value));
     } else if (f->args[i].has_default) {
       values.push_back(f->args[i].default_value);

@@ -92,8 +92,17 @@ StatusOr<AttrValue> ToAttr(const ofl_value& v) {
 
 void SetCallbacks(const ofl_op& c, OpDef* op) {
   const auto* name = new std::string(c.name);  // as long as the process, like the op
-  op->infer = [infer = c.infer, user = c.user, name](InferContext& context) {
-    return ToStatus(infer(reinterpret_cast<ofl_infer_context>(&context), user), *name);
+  op->infer = [infer = c.infer, user = c.user, name,
+               outputs = op->outputs](InferContext& context) -> Status {
+    const uint64_t outer = std::exchange(OutputsSet(), 0);
+    const int32_t code = infer(reinterpret_cast<ofl_infer_context>(&context), user);
+    const uint64_t set = std::exchange(OutputsSet(), outer);
+    OFL_RETURN_IF_ERROR(ToStatus(code, *name));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (set >> i & 1) continue;
+      return Error(ErrorKind::kRuntime, *name, "(): infer did not set output ", outputs[i]);
+    }
+    return OkStatus();
   };
   if (c.backward) {
     op->save = [plan = SavePlan{c.save_inputs, c.save_outputs}](const Attrs&, Needs) {
@@ -159,11 +168,19 @@ int32_t CodeOf(const Status& s) {
 
 Status ToStatus(int32_t code, const std::string& op) {
   if (code == OFL_OK) return OkStatus();
-  const bool named = last_message.rfind(op, 0) == 0;
-  return named ? MakeError(last_kind, last_message) : Error(last_kind, op, "(): ", last_message);
+  // Taken, so that a callback that only gives a code does not show an earlier one's message.
+  std::string message = std::exchange(last_message, "");
+  if (message.empty()) message = absl::StrCat("error code ", code, ", without a message");
+  const bool named = message.rfind(op, 0) == 0;
+  return named ? MakeError(last_kind, message) : Error(last_kind, op, "(): ", message);
 }
 
 const char* LastError() { return last_message.c_str(); }
+
+uint64_t& OutputsSet() {
+  thread_local uint64_t set = 0;
+  return set;
+}
 
 Staged*& CurrentStage() {
   thread_local Staged* staged = nullptr;
@@ -172,7 +189,7 @@ Staged*& CurrentStage() {
 
 int32_t GetAttr(const Attrs& attrs, int32_t i, ofl_value* value) {
   if (i < 0 || i >= static_cast<int32_t>(attrs.size())) {
-    return SetError(OFL_INDEX_ERROR, "there is no such attribute");
+    return CodeOf(Error(ErrorKind::kIndex, "there is no attribute ", i, ", but ", attrs.size()));
   }
   ToC(attrs[i], value);
   return OFL_OK;
@@ -182,8 +199,9 @@ StatusOr<OpDef> ToOpDef(const ofl_op& c) {
   OpDef op;
   if (!c.name || !*c.name) return Error(ErrorKind::kValue, "an op needs a name");
   op.name = c.name;
-  if (op.name.find("::") == std::string::npos) {
-    return Error(ErrorKind::kValue, "op ", op.name, ": the name must be \"namespace::name\"");
+  if (c.num_inputs < 0 || c.num_outputs < 0 || c.num_attrs < 0 || (c.num_inputs && !c.inputs) ||
+      (c.num_outputs && !c.outputs) || (c.num_attrs && !c.attrs)) {
+    return Error(ErrorKind::kValue, "op ", op.name, ": a list is missing, or its size negative");
   }
   op.doc = c.doc ? c.doc : "";
   op.file = c.file ? c.file : "";
@@ -221,7 +239,11 @@ StatusOr<KernelDef> ToKernelDef(const ofl_kernel& c) {
   KernelDef k;
   k.op = c.op;
   if (c.device != OFL_ANY_DEVICE) k.device = static_cast<DeviceType>(c.device);
-  k.dtypes = c.dtypes & kAllDTypes;
+  if (c.dtypes == 0 || (c.dtypes & ~kAllDTypes)) {
+    return Error(ErrorKind::kValue, "kernel for ", c.op, ": it is for no dtype, or for one that ",
+                 "there is not");
+  }
+  k.dtypes = c.dtypes;
   k.strided_inputs = c.strided_inputs;
   k.file = c.file ? c.file : "";
   k.line = c.line;

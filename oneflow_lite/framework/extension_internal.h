@@ -44,6 +44,9 @@ struct Staged {
 };
 Staged*& CurrentStage();  // of this thread; null outside of loading
 
+// Bit i: the infer callback that runs on this thread has set output i.
+uint64_t& OutputsSet();
+
 // Definitions that crossed the table, checked. ValueError where they make no sense.
 StatusOr<OpDef> ToOpDef(const ofl_op& c);
 StatusOr<KernelDef> ToKernelDef(const ofl_kernel& c);

@@ -103,10 +103,11 @@ std::vector<const KernelDef*> ListKernels(absl::string_view op) {
 }
 
 namespace internal {
-void EraseKernels(absl::string_view op) {
+void EraseKernels(absl::string_view op, size_t keep) {
   Registry& r = GetRegistry();
   std::lock_guard lock(r.mutex);
-  r.kernels.remove_if([&](const KernelDef& k) { return k.op == op; });
+  size_t seen = 0;
+  r.kernels.remove_if([&](const KernelDef& k) { return k.op == op && seen++ >= keep; });
 }
 
 bool AppendKernel(KernelDef kernel, const char* file, int line) {

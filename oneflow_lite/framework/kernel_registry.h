@@ -99,8 +99,8 @@ OFL_API std::vector<const KernelDef*> ListKernels(absl::string_view op);
 OFL_API std::string ToString(DTypeSet set);
 
 namespace internal {
-// Takes back the kernels of an op that nobody has called yet.
-OFL_API void EraseKernels(absl::string_view op);
+// Takes back the kernels of an op after its first `keep`, which nobody has called yet.
+OFL_API void EraseKernels(absl::string_view op, size_t keep);
 OFL_API bool AppendKernel(KernelDef kernel, const char* file, int line);
 }  // namespace internal
 

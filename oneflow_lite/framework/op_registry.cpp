@@ -115,7 +115,8 @@ StatusOr<const OpExpr*> FindOp(absl::string_view name) {
     }
   }
   return Error(ErrorKind::kNotImplemented, "there is no op named \"", name, "\"",
-               near.empty() ? "" : "; did you mean ", absl::StrJoin(near, " or "), "?");
+               near.empty() ? "" : "; did you mean ", absl::StrJoin(near, " or "),
+               near.empty() ? "" : "?");
 }
 
 std::vector<std::string> ListOps() {

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "functional/copy.h"
+#include "functional/creation.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/dispatch.h"
@@ -60,6 +61,8 @@ Status CallPython(F&& f) {
 struct PythonOp {
   SharedObject infer, forward, backward, sbp, cost;
   std::string name;
+  std::string infers;  // who does, in error messages
+  std::vector<std::string> outputs;
 };
 
 py::object MetaTensor(const Shape& shape, DType dtype) {
@@ -74,27 +77,40 @@ py::list MetaInputs(const InferContext& c) {
   return inputs;
 }
 
+// What infer must give per output.
+constexpr char kSpecWanted[] = "a meta tensor or a pair (shape, dtype)";
+
+Status SetOutput(const PythonOp& op, int i, py::handle spec, InferContext& c) {
+  std::pair<std::vector<int64_t>, py::object> pair;
+  DType dtype;
+  try {
+    pair = spec.cast<std::pair<std::vector<int64_t>, py::object>>();
+    if (!AsDType(pair.second.ptr(), &dtype)) throw py::cast_error();
+  } catch (const py::cast_error&) {
+    return Error(ErrorKind::kType, op.name, "(): ", op.infers, " gave ",
+                 std::string(py::repr(spec)), " as output ", op.outputs[i], ", but must give ",
+                 kSpecWanted);
+  }
+  const std::vector<int64_t>& shape = pair.first;
+  if (CheckedNumel(shape) < 0 ||
+      std::any_of(shape.begin(), shape.end(), [](int64_t d) { return d < 0; })) {
+    return Error(ErrorKind::kValue, op.name, "(): ", op.infers, " gave the shape ",
+                 ToString(shape));
+  }
+  c.SetOutput(i, Shape(shape), dtype);
+  return OkStatus();
+}
+
 Status Infer(const PythonOp& op, InferContext& c) {
   return CallPython([&]() -> Status {
     GradGuard no_grad(false);
     const py::list specs = py::handle(op.infer.get())(MetaInputs(c), WrapAttrs(c.attrs()));
     if (static_cast<int>(specs.size()) != c.num_outputs()) {
-      return Error(ErrorKind::kValue, op.name, "(): infer gave ", specs.size(),
-                   " outputs, but the "
-                   "op has ",
-                   c.num_outputs());
+      return Error(ErrorKind::kValue, op.name, "(): ", op.infers, " gave ", specs.size(),
+                   " outputs, but the op has ", c.num_outputs(), ", and each is ", kSpecWanted);
     }
     for (int i = 0; i < c.num_outputs(); ++i) {
-      const auto [shape, dtype] = specs[i].cast<std::pair<std::vector<int64_t>, py::object>>();
-      DType type;
-      if (!AsDType(dtype.ptr(), &type)) {
-        return Error(ErrorKind::kType, op.name, "(): infer gave an output whose dtype is no dtype");
-      }
-      if (CheckedNumel(shape) < 0 ||
-          std::any_of(shape.begin(), shape.end(), [](int64_t d) { return d < 0; })) {
-        return Error(ErrorKind::kValue, op.name, "(): infer gave the shape ", ToString(shape));
-      }
-      c.SetOutput(i, Shape(shape), type);
+      OFL_RETURN_IF_ERROR(SetOutput(op, i, specs[i], c));
     }
     return OkStatus();
   });
@@ -156,13 +172,15 @@ Cost CostOfCall(const PythonOp& op, const InferContext& c) {
   return cost;
 }
 
-// An output that is an input, or a view of one, would share its memory unknown to autograd.
-StatusOr<Tensor> OwnMemory(const Tensor& out, KernelContext& c) {
-  for (int i = 0; i < c.num_inputs(); ++i) {
-    if (c.input(i).defined() && c.input(i).storage() == out.storage())
-      return functional::Clone(out);
-  }
-  return autograd::RequiresGrad(out) ? out.Detach() : out;
+// An output that is an input or an earlier output, or a view of one, would share its memory unknown
+// to autograd; and a tensor that someone else holds too would get this call's history.
+StatusOr<Tensor> OwnMemory(PyObject* object, const TensorList& earlier, KernelContext& c) {
+  const Tensor& out = Unwrap(object);
+  const auto shares = [&](const Tensor& t) { return t.defined() && t.storage() == out.storage(); };
+  bool shared = std::any_of(earlier.begin(), earlier.end(), shares);
+  for (int i = 0; i < c.num_inputs(); ++i) shared = shared || shares(c.input(i));
+  if (shared) return functional::Clone(out);
+  return Py_REFCNT(object) > 1 || autograd::RequiresGrad(out) ? out.Detach() : out;
 }
 
 class PythonKernel final : public BoundKernel {
@@ -182,13 +200,16 @@ class PythonKernel final : public BoundKernel {
         return Error(ErrorKind::kValue, op_->name, "(): forward gave ", outputs.size(),
                      " outputs, but the op has ", c.num_outputs());
       }
+      TensorList own;
       for (int i = 0; i < c.num_outputs(); ++i) {
-        if (!IsTensor(outputs[i].ptr())) {
-          return Error(ErrorKind::kType, op_->name, "(): forward gave ",
-                       Py_TYPE(outputs[i].ptr())->tp_name, ", but must give tensors");
+        PyObject* out = PyList_GET_ITEM(outputs.ptr(), i);
+        if (!IsTensor(out)) {
+          return Error(ErrorKind::kType, op_->name, "(): forward gave ", Py_TYPE(out)->tp_name,
+                       " as output ", op_->outputs[i], ", but must give a Tensor");
         }
-        OFL_ASSIGN_OR_RETURN(Tensor own, OwnMemory(Unwrap(outputs[i].ptr()), c));
-        c.set_output(i, std::move(own));
+        OFL_ASSIGN_OR_RETURN(Tensor t, OwnMemory(out, own, c));
+        own.push_back(t);
+        c.set_output(i, std::move(t));
       }
       return OkStatus();
     });
@@ -198,16 +219,37 @@ class PythonKernel final : public BoundKernel {
   std::shared_ptr<PythonOp> op_;
 };
 
-Status Backward(const PythonOp& op, size_t num_outputs, GradContext& c) {
+// The gradients of all outputs: zeros where nothing flowed back to a floating one.
+StatusOr<TensorList> Gradients(const PythonOp& op, GradContext& c) {
+  TensorList grads;
+  for (size_t i = 0; i < op.outputs.size(); ++i) grads.push_back(c.grad(static_cast<int>(i)));
+  const auto given = [](const Tensor& t) { return t.defined(); };
+  const auto some = std::find_if(grads.begin(), grads.end(), given);
+  if (some == grads.end() || std::all_of(grads.begin(), grads.end(), given)) return grads;
+  const Device device = some->device();
+  absl::InlinedVector<TensorSpec, 4> inputs;
+  for (int i = 0; i < c.num_inputs(); ++i) inputs.push_back(c.spec(i));
+  absl::InlinedVector<TensorSpec, 2> outputs;
+  OFL_RETURN_IF_ERROR(InferOutputs(c.op(), inputs, c.attrs(), &outputs));
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (grads[i].defined() || !IsFloating(outputs[i].dtype)) continue;
+    OFL_ASSIGN_OR_RETURN(grads[i],
+                         functional::Zeros(outputs[i].shape.dims(), outputs[i].dtype, device));
+  }
+  return grads;
+}
+
+Status Backward(const PythonOp& op, GradContext& c) {
+  OFL_ASSIGN_OR_RETURN(const TensorList gradients, Gradients(op, c));
   return CallPython([&]() -> Status {
-    py::list inputs, outputs, grads, needs;
+    py::list inputs, outputs, needs;
+    const py::list grads = WrapList(gradients);
     for (int i = 0; i < c.num_inputs(); ++i) {
       inputs.append(WrapOrNone(c.input(i)));
       needs.append(c.needs(i));
     }
-    for (size_t i = 0; i < num_outputs; ++i) {
+    for (size_t i = 0; i < op.outputs.size(); ++i) {
       outputs.append(WrapOrNone(c.output(static_cast<int>(i))));
-      grads.append(WrapOrNone(c.grad(static_cast<int>(i))));
     }
     const py::list results =
         py::handle(op.backward.get())(inputs, outputs, grads, WrapAttrs(c.attrs()), needs);
@@ -255,17 +297,15 @@ using AttrSpecs = std::vector<std::tuple<std::string, std::string, py::object, b
 
 void RegisterPythonOp(const std::string& name, const std::string& doc, const std::string& file,
                       int line, const InputSpecs& inputs, const std::vector<std::string>& outputs,
-                      const AttrSpecs& attrs, const py::object& infer, const py::object& forward,
-                      const py::object& backward, const py::object& sbp, const py::object& cost,
-                      uint64_t save_inputs, uint64_t save_outputs) {
-  if (name.find("::") == std::string::npos) {
-    throw py::value_error("register_op(): the name must be \"namespace::name\", not \"" + name +
-                          "\"");
-  }
+                      const AttrSpecs& attrs, const py::object& infer, const std::string& infers,
+                      const py::object& forward, const py::object& backward, const py::object& sbp,
+                      const py::object& cost, uint64_t save_inputs, uint64_t save_outputs) {
   auto op = std::make_shared<PythonOp>();
   op->infer = ShareObject(infer.ptr());
   op->forward = ShareObject(forward.ptr());
   op->name = name;
+  op->infers = infers;
+  op->outputs = outputs;
   OpDef def;
   def.name = name;
   def.doc = doc;
@@ -273,7 +313,9 @@ void RegisterPythonOp(const std::string& name, const std::string& doc, const std
   def.line = line;
   def.makes_outputs = true;
   for (const auto& [input, kind] : inputs) {
-    def.Input(input, kind == "optional" ? InputDef::Kind::kOptional : InputDef::Kind::kRequired);
+    def.Input(input, kind == "optional"   ? InputDef::Kind::kOptional
+                     : kind == "variadic" ? InputDef::Kind::kVariadic
+                                          : InputDef::Kind::kRequired);
   }
   for (const std::string& output : outputs) def.Output(output);
   for (const auto& [attr, type, value, optional] : attrs) {
@@ -286,7 +328,7 @@ void RegisterPythonOp(const std::string& name, const std::string& doc, const std
     op->backward = ShareObject(backward.ptr());
     const SavePlan plan{save_inputs, save_outputs};
     def.save = [plan](const Attrs&, Needs) { return plan; };
-    def.backward = [op, n = outputs.size()](GradContext& c) { return Backward(*op, n, c); };
+    def.backward = [op](GradContext& c) { return Backward(*op, c); };
   }
   if (!sbp.is_none()) {
     op->sbp = ShareObject(sbp.ptr());
@@ -318,8 +360,8 @@ void RegisterPythonOp(const std::string& name, const std::string& doc, const std
 void AddCustomOp(py::module_& m) {
   m.def("register_python_op", &RegisterPythonOp, py::kw_only(), py::arg("name"), py::arg("doc"),
         py::arg("file"), py::arg("line"), py::arg("inputs"), py::arg("outputs"), py::arg("attrs"),
-        py::arg("infer"), py::arg("forward"), py::arg("backward"), py::arg("sbp"), py::arg("cost"),
-        py::arg("save_inputs"), py::arg("save_outputs"),
+        py::arg("infer"), py::arg("infers"), py::arg("forward"), py::arg("backward"),
+        py::arg("sbp"), py::arg("cost"), py::arg("save_inputs"), py::arg("save_outputs"),
         "Registers an op whose functions are Python's; see custom_op.py.");
   m.def(
       "load_library", [](const std::string& path) { return ValueOrThrow(LoadExtension(path)); },

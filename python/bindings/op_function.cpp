@@ -89,6 +89,14 @@ PyObject* GetSignature(PyObject* self, void*) {
   });
 }
 
+// Pickled and copied by its name.
+PyObject* Reduce(PyObject* self, PyObject*) {
+  return Protect([&]() -> PyObject* {
+    const py::object load = py::module_::import("oneflow_lite.ops").attr("_op");
+    return py::make_tuple(load, py::make_tuple(BoundOf(self).schema->name)).release().ptr();
+  });
+}
+
 PyGetSetDef getset[] = {{"__name__", GetName, nullptr, nullptr, nullptr},
                         {"__qualname__", GetName, nullptr, nullptr, nullptr},
                         {"__doc__", GetDoc, nullptr, nullptr, nullptr},
@@ -96,6 +104,8 @@ PyGetSetDef getset[] = {{"__name__", GetName, nullptr, nullptr, nullptr},
                         {"__module__", GetModule, nullptr, nullptr, nullptr},
                         {"__text_signature__", GetTextSignature, nullptr, nullptr, nullptr},
                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef methods[] = {{"__reduce__", Reduce, METH_NOARGS, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
 PyMemberDef members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(OpFunctionObject, call), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
@@ -103,6 +113,7 @@ PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                        {Py_tp_repr, reinterpret_cast<void*>(Repr)},
                        {Py_tp_dealloc, reinterpret_cast<void*>(Dealloc)},
                        {Py_tp_getset, getset},
+                       {Py_tp_methods, methods},
                        {Py_tp_members, members},
                        {0, nullptr}};
 PyType_Spec spec = {

@@ -80,7 +80,13 @@ PyObject* ElementSize(PyObject* self, PyObject*) {
 PyObject* StorageOffset(PyObject* self, PyObject*) {
   return PyLong_FromLongLong(Unwrap(self).offset());
 }
-PyObject* DataPtr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(Unwrap(self).data()); }
+PyObject* DataPtr(PyObject* self, PyObject*) {
+  const Tensor& t = Unwrap(self);
+  if (t.device().type == DeviceType::kMeta) {  // a kernel would be launched on a null pointer
+    return Raise(ErrorKind::kRuntime, absl::StrCat("data_ptr(): ", Describe(t), " has no data"));
+  }
+  return PyLong_FromVoidPtr(t.data());
+}
 PyObject* IsContiguousMethod(PyObject* self, PyObject*) {
   return PyBool_FromLong(Unwrap(self).is_contiguous());
 }
@@ -164,7 +170,7 @@ PyMethodDef tensor_methods[] = {
     {"storage_offset", StorageOffset, METH_NOARGS,
      "storage_offset($self, /)\n--\n\nThe place of the first element in the storage."},
     {"data_ptr", DataPtr, METH_NOARGS,
-     "data_ptr($self, /)\n--\n\nThe address of the first element, 0 where there is none."},
+     "data_ptr($self, /)\n--\n\nThe address of the first element; RuntimeError on meta."},
     {"is_contiguous", IsContiguousMethod, METH_NOARGS,
      "is_contiguous($self, /)\n--\n\nWhether the elements lie row by row without gaps."},
     {"is_floating_point", IsFloatingPoint, METH_NOARGS,

@@ -15,9 +15,13 @@ devices, autograd, the meta device, observers and the checks.
 
 from __future__ import annotations
 
+import collections.abc
 import inspect
 import itertools
+import keyword
 import os
+import types
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -26,100 +30,205 @@ from oneflow_lite._oneflow_lite import Tensor, dtype
 
 __all__ = ["load_library", "register_op"]
 
-_ATTRIBUTES = {"int": "int", "float": "float", "bool": "bool", "str": "str", "dtype": "dtype",
-               "list[int]": "int[]", "tuple[int, ...]": "int[]"}  # fmt: skip
+_TYPES = {Tensor: "Tensor", int: "int", float: "float", bool: "bool", str: "str", dtype: "dtype"}
+_ALLOWED = "Tensor, list[Tensor], int, float, bool, str, dtype and list[int]"
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_IS_OF = {
+    "int": _is_int,
+    "float": lambda v: isinstance(v, float) or _is_int(v),
+    "bool": lambda v: isinstance(v, bool),
+    "str": lambda v: isinstance(v, str),
+    "dtype": lambda v: isinstance(v, dtype),
+    "int[]": lambda v: isinstance(v, list | tuple) and all(map(_is_int, v)),
+}
+
+
+def _type_of(annotation: Any, scope: dict[str, Any]) -> tuple[str | None, bool]:
+    """The type that an annotation means, None where it can be none, and whether None is allowed."""
+    if isinstance(annotation, str):
+        try:
+            return _type_of(eval(annotation, scope), scope)
+        except Exception:  # a name of the type checker's only, say: go by the text
+            text = annotation.removesuffix(" | None")
+            by_name = {t.__name__: kind for t, kind in _TYPES.items()}
+            return by_name.get(text.split(".")[-1]), text != annotation
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        given = [a for a in args if a is not type(None)]
+        return (_type_of(given[0], scope)[0] if len(given) == 1 else None), len(given) < len(args)
+    if origin in (list, tuple, collections.abc.Sequence):
+        elements = {_type_of(a, scope)[0] for a in args if a is not Ellipsis}
+        return (elements.pop() + "[]" if elements in ({"int"}, {"Tensor"}) else None), False
+    return (_TYPES.get(annotation) if isinstance(annotation, type) else None), False
 
 
 class _Context:
-    """What ``backward`` sees: the inputs, outputs and attributes by name, and ``needs``.
+    """What ``backward`` sees: what was kept of the inputs and outputs, and the attributes, by name.
 
     ``needs`` says per tensor input whether its gradient is wanted.
     """
 
-    def __init__(self, values: dict[str, Any], needs: dict[str, bool]) -> None:
+    def __init__(self, op: _Op, values: dict[str, Any], needs: dict[str, Any]) -> None:
         self.__dict__.update(values)
-        self.needs = needs
+        self.needs, self._op = needs, op
+
+    def __getattr__(self, name: str) -> Any:
+        op = self.__dict__.get("_op")
+        if op and name in op.signature.input_names + op.outputs:
+            raise AttributeError(f"{op.name}(): {name} is not kept for backward; name it in `save`")
+        there = [n for n in self.__dict__ if n != "_op"]
+        raise AttributeError(f"{op and op.name}(): ctx has no {name!r}; there are {there}")
 
 
 class _Signature:
     """Inputs and attributes of an op, read off the parameters of its ``forward``."""
 
-    def __init__(self, name: str, forward: Callable[..., Any]) -> None:
+    def __init__(self, op: str, forward: Callable[..., Any]) -> None:
         self.inputs: list[tuple[str, str]] = []
         self.attrs: list[tuple[str, str, Any, bool]] = []
-        for p in inspect.signature(forward).parameters.values():
+        parameters = list(inspect.signature(forward).parameters.values())
+        if parameters and parameters[0].name in ("self", "cls"):
+            raise TypeError(f"register_op({op!r}): there is no object, and forward has no "
+                            f"{parameters[0].name}: write def forward(x, ...)")  # fmt: skip
+        for p in parameters:
             if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-                raise TypeError(f"register_op({name!r}): forward may not have {p}")
-            kind = (
-                p.annotation
-                if isinstance(p.annotation, str)
-                else getattr(p.annotation, "__name__", str(p.annotation))
-            )
-            if p.annotation is not p.empty and kind.startswith(("list[", "tuple[")):
-                kind = str(p.annotation)
-            optional = kind.endswith(" | None")
-            kind = kind.removesuffix(" | None")
-            if p.annotation is p.empty or kind.split(".")[-1] == "Tensor":
-                if self.attrs:
-                    raise TypeError(f"register_op({name!r}): tensor {p.name} after an attribute")
-                if p.default is not p.empty and p.default is not None:
-                    raise TypeError(
-                        f"register_op({name!r}): the default of tensor {p.name} can "
-                        "only be None; annotate attributes with their type"
-                    )
-                optional = optional or p.default is None
-                self.inputs.append((p.name, "optional" if optional else "required"))
-            elif kind in _ATTRIBUTES:
+                raise TypeError(f"register_op({op!r}): forward may not have {p}")
+            kind, optional = "Tensor", False
+            if p.annotation is not p.empty:
+                scope = getattr(inspect.unwrap(forward), "__globals__", {})
+                kind, optional = _type_of(p.annotation, scope)
+            optional = optional or p.default is None
+            if kind is None:
+                raise TypeError(f"register_op({op!r}): parameter {p.name} has type {p.annotation}; "
+                                f"allowed are {_ALLOWED}")  # fmt: skip
+            if kind.startswith("Tensor"):
+                self._add_input(op, p, kind, optional)
+            elif p.default in (None, p.empty) or _IS_OF[kind](p.default):
                 default = None if p.default is p.empty else p.default
-                optional = optional or (p.default is None)
-                self.attrs.append((p.name, _ATTRIBUTES[kind], default, optional))
+                self.attrs.append((p.name, kind, default, optional))
             else:
-                raise TypeError(
-                    f"register_op({name!r}): parameter {p.name} has type {kind}; allowed "
-                    f"are Tensor and {', '.join(_ATTRIBUTES)}"
-                )
+                raise TypeError(f"register_op({op!r}): the default of {p.name}, {p.default!r}, is "
+                                f"no {kind}")  # fmt: skip
         self.input_names = [n for n, _ in self.inputs]
         self.attr_names = [a[0] for a in self.attrs]
+        self.names = self.input_names + self.attr_names
+        self.variadic = bool(self.inputs) and self.inputs[-1][1] == "variadic"
+
+    def _add_input(self, op: str, p: inspect.Parameter, kind: str, optional: bool) -> None:
+        if self.attrs:
+            raise TypeError(f"register_op({op!r}): tensor {p.name} after an attribute")
+        if p.default is not p.empty and p.default is not None:
+            raise TypeError(f"register_op({op!r}): the default of tensor {p.name} can only be "
+                            "None; annotate attributes with their type")  # fmt: skip
+        one = "optional" if optional else "required"
+        self.inputs.append((p.name, "variadic" if kind == "Tensor[]" else one))
+
+    def pack(self, inputs: list[Any]) -> list[Any]:
+        """One entry per name: the tensors of a list parameter, which come last, as a list."""
+        if not self.variadic:
+            return inputs
+        single = len(self.inputs) - 1
+        return [*inputs[:single], inputs[single:]]
 
 
 def _as_list(result: Any) -> list[Any]:
-    return list(result) if isinstance(result, (tuple, list)) else [result]
+    return list(result) if isinstance(result, tuple | list) else [result]
+
+
+def _by_place(op: str, role: str, function: Any, names: list[str]) -> Callable[..., Any] | None:
+    """The function as one that takes all of ``names`` by place; TypeError where it cannot."""
+    if function is None:
+        return None
+    if not callable(function):
+        raise TypeError(f"register_op({op!r}): {role} is {function!r}, which is no function")
+    signature = inspect.signature(function)
+    by_name = [n for n, p in signature.parameters.items() if p.kind is p.KEYWORD_ONLY]
+    by_name = [n for n in by_name if n in names]
+    places = [i for i, n in enumerate(names) if n not in by_name]
+    try:
+        signature.bind(*places, **dict.fromkeys(by_name))
+    except TypeError as error:
+        raise TypeError(f"register_op({op!r}): {role} is called with ({', '.join(names)}), but "
+                        f"is {role}{signature}: {error}") from None  # fmt: skip
+    if not by_name:
+        return function
+    named = [(n, names.index(n)) for n in by_name]
+    return lambda *values: function(
+        *[values[i] for i in places], **{n: values[i] for n, i in named}
+    )
 
 
 class _Op:
     """Turns the calls that C++ makes into those of the user's functions."""
 
     def __init__(self, name: str, definition: Any, signature: _Signature) -> None:
-        self.name, self.signature = name, signature
-        self.forward_function = definition.forward
-        self.infer_function = getattr(definition, "infer", None)
-        self.backward_function = getattr(definition, "backward", None)
-        self.sbp_function = getattr(definition, "sbp", None)
-        self.cost_function = getattr(definition, "cost", None)
+        self.name, self.signature, self.variadic = name, signature, signature.variadic
         self.outputs = _as_list(getattr(definition, "outputs", "out"))
-        saved = getattr(definition, "save", signature.input_names)
+        names = [*signature.names, *self.outputs, "needs"]
+        if twice := {n for n in names if names.count(n) > 1}:
+            raise ValueError(f"register_op({name!r}): {sorted(twice)[0]!r} names two things; the "
+                             "outputs, \"out\" where they have no names, are named by "
+                             "`outputs`")  # fmt: skip
+        function = lambda role, names: _by_place(  # noqa: E731
+            name, role, getattr(definition, role, None), names
+        )
+        self.forward_function = function("forward", signature.names)
+        self.infer_function = function("infer", signature.names)
+        self.sbp_function = function("sbp", signature.names)
+        self.cost_function = function("cost", signature.names)
+        self.backward_function = function("backward", ["ctx", *[f"d{o}" for o in self.outputs]])
+        saved = _as_list(getattr(definition, "save", signature.input_names))
         known = signature.input_names + self.outputs
         for unknown in set(saved) - set(known):
             raise ValueError(f"register_op({name!r}): save names {unknown!r}; there are {known}")
+        self.saved = set(saved)
         self.save_inputs = sum(1 << i for i, n in enumerate(signature.input_names) if n in saved)
+        if signature.variadic and signature.input_names[-1] in saved:
+            self.save_inputs |= (1 << 64) - (1 << len(signature.input_names))
         self.save_outputs = sum(1 << i for i, n in enumerate(self.outputs) if n in saved)
 
-    def infer(self, inputs: list[Tensor | None], attrs: list[Any]) -> list[tuple[Any, Any]]:
+    def infer(self, inputs: list[Tensor | None], attrs: list[Any]) -> list[Any]:
         """Shape and dtype of each output, from inputs on the meta device."""
-        function = self.infer_function or self.forward_function
-        result = function(*inputs, *attrs)
+        if self.variadic:
+            inputs = self.signature.pack(inputs)
+        try:
+            result = (self.infer_function or self.forward_function)(*inputs, *attrs)
+        except (RuntimeError, BufferError) as error:
+            if self.infer_function or "has no data" not in str(error):
+                raise
+            raise RuntimeError(
+                f"{self.name}(): without infer, forward is run on meta tensors to learn the "
+                f"outputs' shapes, but it wants values ({error}); give the op an infer function"
+            ) from error
         is_pair = isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dtype)
         results = [result] if is_pair else _as_list(result)
-        return [(tuple(r.shape), r.dtype) if isinstance(r, Tensor) else r for r in results]
+        return [(r.shape, r.dtype) if isinstance(r, Tensor) else r for r in results]
 
     def forward(self, inputs: list[Tensor | None], attrs: list[Any]) -> list[Tensor]:
+        if self.variadic:
+            inputs = self.signature.pack(inputs)
         return _as_list(self.forward_function(*inputs, *attrs))
 
     def sbp(self, inputs: list[Tensor | None], attrs: list[Any]) -> list[list[str]]:
-        return [list(signature) for signature in self.sbp_function(*inputs, *attrs)]
+        signatures = list(self.sbp_function(*self.signature.pack(inputs), *attrs))
+        for s in signatures:
+            if not isinstance(s, list | tuple) or len(s) != len(inputs) + len(self.outputs):
+                raise ValueError(
+                    f"{self.name}(): sbp gave {s!r}, which does not fit a call: a way has "
+                    f"{len(inputs) + len(self.outputs)} entries, per input and per output"
+                )
+        return [list(s) for s in signatures]
 
     def cost(self, inputs: list[Tensor | None], attrs: list[Any]) -> tuple[float, float]:
-        return self.cost_function(*inputs, *attrs)
+        result = self.cost_function(*self.signature.pack(inputs), *attrs)
+        if not isinstance(result, list | tuple) or len(result) != 2:
+            raise ValueError(f"{self.name}(): cost gave {result!r}, not (bytes, operations)")
+        return float(result[0]), float(result[1])
 
     def backward(
         self,
@@ -129,23 +238,29 @@ class _Op:
         attrs: list[Any],
         needs: list[bool],
     ) -> list[Any]:
-        names = self.signature.input_names
-        values = dict(
-            itertools.chain(
-                zip(names, inputs, strict=True),
-                zip(self.outputs, outputs, strict=True),
-                zip(self.signature.attr_names, attrs, strict=True),
-            )
+        signature = self.signature
+        names = signature.input_names
+        tensors = itertools.chain(
+            zip(names, signature.pack(inputs), strict=True), zip(self.outputs, outputs, strict=True)
         )
-        results = _as_list(
-            self.backward_function(_Context(values, dict(zip(names, needs, strict=True))), *grads)
-        )
-        if len(results) != len(names):
-            raise ValueError(
-                f"{self.name}(): backward gave {len(results)} gradients for "
-                f"{len(names)} inputs ({', '.join(names)})"
-            )
-        return results
+        values = {n: t for n, t in tensors if n in self.saved}
+        values.update(zip(signature.attr_names, attrs, strict=True))
+        packed = dict(zip(names, signature.pack(needs), strict=True))
+        results = _as_list(self.backward_function(_Context(self, values, packed), *grads))
+        is_list = [isinstance(r, list | tuple) for r in results]
+        if signature.variadic and len(names) == 1 and not any(is_list):
+            results = [results]  # the gradients of the one list
+        self._check_count(results, names, f"{len(names)} inputs ({', '.join(names)})")
+        if not signature.variadic:
+            return results
+        last = needs[len(names) - 1 :]
+        of_list = [None] * len(last) if results[-1] is None else _as_list(results[-1])
+        self._check_count(of_list, last, f"the {len(last)} tensors of {names[-1]}")
+        return results[:-1] + of_list
+
+    def _check_count(self, gradients: list[Any], wanted: list[Any], what: str) -> None:
+        if len(gradients) != len(wanted):
+            raise ValueError(f"{self.name}(): backward gave {len(gradients)} gradients for {what}")
 
 
 def register_op(name: str) -> Callable[[Any], Any]:
@@ -163,14 +278,18 @@ def register_op(name: str) -> Callable[[Any], Any]:
         needed, and returns the op's function:
 
         ``forward(x, ..., scale: float = 1.0)`` computes the output(s) from tensors (parameters
-        without annotation) and attributes (annotated), with functions of oneflow_lite, NumPy or
-        anything that shares memory through DLPack. It is not recorded by autograd.
+        without annotation; ``xs: list[Tensor]`` as the last is a list of them) and attributes
+        (annotated), with functions of oneflow_lite, NumPy or anything that shares memory through
+        DLPack. It is not recorded by autograd, and may not change its inputs. An output that shares
+        memory with an input or another output is copied.
 
         ``infer(x, ...)`` gets the same on the meta device and gives for each output a meta tensor
         or a pair (shape, dtype). Without it, ``forward`` is run on meta tensors.
 
-        ``backward(ctx, dy, ...)`` gets the saved tensors and attributes by name on ``ctx``, and
-        gives a gradient (or None) per input. Write it with functions of oneflow_lite and it can be
+        ``backward(ctx, dy, ...)`` gets the saved tensors and attributes by name on ``ctx``, with
+        ``ctx.needs`` which inputs want one, and a gradient per output: zeros where none flowed
+        back, None for an output of integers. It gives a gradient (or None) per input, of the
+        input's shape and dtype. Write it with functions of oneflow_lite and it can be
         differentiated again.
 
         ``sbp(x, ...)`` gets meta tensors whose shapes count, and gives the ways in which the op
@@ -188,24 +307,34 @@ def register_op(name: str) -> Callable[[Any], Any]:
     Raises
     ------
     RuntimeError
-        The name is taken, or is not ``namespace::name``.
+        The name is taken.
+    ValueError
+        The name is not ``namespace::name``, or something in the class names what is not there.
     TypeError
-        A parameter of ``forward`` has a type that attributes cannot have.
+        A parameter of ``forward`` has a type that attributes cannot have, or a function cannot be
+        called with the op's arguments.
     """
+    parts = name.split("::") if isinstance(name, str) else []
+    usable = all(p.isidentifier() and not keyword.iskeyword(p) for p in parts)
+    if len(parts) != 2 or not usable or parts[0] in ("list", "describe"):
+        raise ValueError(f'register_op(): the name must be "namespace::name", which can be written '
+                         f"flow.ops.namespace.name; {name!r} cannot")  # fmt: skip
 
     def decorate(definition: Any) -> Any:
-        is_function = inspect.isfunction(definition)
-        holder = (
-            type("Op", (), {"forward": staticmethod(definition)}) if is_function else definition
-        )
+        holder = definition
+        if not inspect.isclass(definition) and callable(definition):
+            holder = types.SimpleNamespace(forward=definition)
         if not callable(getattr(holder, "forward", None)):
             raise TypeError(f"register_op({name!r}): the class has no function forward")
         op = _Op(name, holder, _Signature(name, holder.forward))
-        code = holder.forward.__code__
+        code = getattr(inspect.unwrap(holder.forward), "__code__", None)
         _ext.register_python_op(
-            name=name, doc=inspect.getdoc(definition) or "", file=code.co_filename,
-            line=code.co_firstlineno, inputs=op.signature.inputs, outputs=op.outputs,
-            attrs=op.signature.attrs, infer=op.infer, forward=op.forward,
+            name=name, doc=inspect.getdoc(definition) or "",
+            file=code.co_filename if code else "<no file>",
+            line=code.co_firstlineno if code else 0, inputs=op.signature.inputs, outputs=op.outputs,
+            attrs=op.signature.attrs, infer=op.infer,
+            infers="infer" if op.infer_function else "forward, run on meta tensors to infer,",
+            forward=op.forward,
             backward=op.backward if op.backward_function else None,
             sbp=op.sbp if op.sbp_function else None, cost=op.cost if op.cost_function else None,
             save_inputs=op.save_inputs, save_outputs=op.save_outputs)  # fmt: skip

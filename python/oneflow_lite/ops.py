@@ -16,6 +16,19 @@ from oneflow_lite import _oneflow_lite as _ext
 __all__ = ["describe", "list"]
 
 
+def _op(name: str) -> Any:
+    """What a pickled op is loaded by."""
+    return _ext.op_function(name)
+
+
+def _unknown(name: str, what: str = "op") -> str:
+    import difflib  # for errors only
+
+    near = difflib.get_close_matches(name, _ext.list_ops(), n=3)
+    hint = f"; did you mean {' or '.join(near)}?" if near else "; see flow.ops.list()"
+    return f'there is no {what} named "{name}"{hint}'
+
+
 class _Namespace:
     """The ops named ``name::...``."""
 
@@ -24,10 +37,9 @@ class _Namespace:
 
     def __getattr__(self, op: str) -> Any:
         name = f"{self.__name__}::{op}"
-        try:
-            function = _ext.op_function(name)
-        except NotImplementedError as error:
-            raise AttributeError(str(error)) from None
+        if name not in _ext.list_ops():
+            raise AttributeError(_unknown(name))
+        function = _ext.op_function(name)
         setattr(self, op, function)
         return function
 
@@ -48,7 +60,7 @@ def __getattr__(name: str) -> Any:
     elif any(n.startswith(name + "::") for n in names):
         value = _Namespace(name)
     else:
-        raise AttributeError(f"there is no op and no namespace named {name!r}; see flow.ops.list()")
+        raise AttributeError(_unknown(name, "op and no namespace"))
     globals()[name] = value
     return value
 
@@ -71,13 +83,13 @@ def list(namespace: str | None = None) -> builtins.list[str]:
     return [n for n in names if (n.split("::")[0] if "::" in n else "") == namespace]
 
 
-def describe(name: str, *args: Any, **kwargs: Any) -> str:
+def describe(name: Any, *args: Any, **kwargs: Any) -> str:
     """What an op declares, as text to read.
 
     Parameters
     ----------
-    name : str
-        One of :func:`list`.
+    name : str or function
+        One of :func:`list`, or the op itself.
     *args, **kwargs
         The arguments of a call, for which outputs, sharding and cost are then shown as well. The op
         does not run: meta tensors will do.
@@ -92,6 +104,11 @@ def describe(name: str, *args: Any, **kwargs: Any) -> str:
     >>> print(flow.ops.describe("softmax"))
     >>> print(flow.ops.describe("softmax", flow.empty(8, 512), 1))
     """
+    name = getattr(name, "__name__", name)
+    if not isinstance(name, str):
+        raise TypeError(f"describe(): a name or an op is wanted, not {type(name).__name__}")
+    if name not in _ext.list_ops():
+        raise NotImplementedError(_unknown(name))
     info = _ext.op_info(name)
     lines = [info["schema"]]
     lines += [f"  {line}".rstrip() for line in info["doc"].splitlines()]

@@ -50,9 +50,15 @@ def infer_like(x):
     return x.shape, x.dtype
 
 
+def squeezing(x):
+    return [n for n in x.shape if n != 1], x.dtype
+
+
 DEFECTS = {
     "inferred shape": ("inference", "promised a tensor of shape \\[3, 5\\]",
                        lambda: register(infer=lambda x: ((3, 5), x.dtype))),
+    "inferred shape of one": ("inference", "promised a tensor of shape \\[4\\]",
+                              lambda: register(infer=squeezing, forward=lambda x: x * x)),
     "inferred dtype": ("inference", "promised",
                        lambda: register(infer=lambda x: (x.shape, flow.int64))),
     "no documentation": ("schema", "no documentation", lambda: register(doc="")),
@@ -71,6 +77,9 @@ DEFECTS = {
                       x * 1.1 if x.dtype is flow.bfloat16 else x))),
     "gradient": ("gradients", "x requiring a gradient: .*autograd gives",
                  lambda: register(backward=lambda ctx, dy: dy * ctx.x)),
+    "gradient by a part in a thousand": ("gradients", "x requiring a gradient: .*autograd gives",
+                                         lambda: register(backward=lambda ctx, dy: (
+                                             dy * 2.002 * ctx.x))),
     "gradient from an expanded one": ("gradients", "from an expanded incoming gradient", lambda:
                                       register(backward=lambda ctx, dy: flat_gradient(ctx.x, dy))),
     "a gradient that writes": ("gradients", "saved for backward was changed in place",
@@ -99,6 +108,10 @@ DEFECTS = {
                        lambda: register(cost=lambda x: (float("nan"), 1))),
     "negative cost": ("cost", "costs -1.0 operations",
                       lambda: register(cost=lambda x: (x.numel() * 16, -1))),
+    "one cost": ("cost", "cost gave 192, not .bytes, operations.",
+                 lambda: register(cost=lambda x: 192)),
+    "no SBP": ("sharding", "an SBP entry is .*, not \"S\"",
+               lambda: register(sbp=lambda x: [("S", "S")])),
     "no cost": ("cost", "costs 0 bytes; its inputs and outputs have 192",
                 lambda: register(cost=lambda x: (0, 0))),
     "high cost": ("cost", "costs 12000 bytes",

@@ -2,6 +2,7 @@
 """flow.fuse: values, gradients, what can be traced, and what an error says."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -255,6 +256,8 @@ FUNCTIONS = {
     "powers": (lambda x: x + x**2 - x**3 + x**5 / 9, lambda x: x + x**2 - x**3 + x**5 / 9),
     "comparisons": (lambda x: (x < 0) + 2 * (x >= 1) + 3 * (x <= 0.5) + (x != 2) + (x == 3),
                     lambda x: (x < 0) + 2.0 * (x >= 1) + 3 * (x <= 0.5) + (x != 2) + (x == 3)),
+    "conditions": (lambda x: fuse.where(((x > 0) & ~(x > 1)) | (x < -1), x, 2.0),
+                   lambda x: np.where(((x > 0) & ~(x > 1)) | (x < -1), x, 2.0)),
     "constant": (lambda x: 2.5, lambda x: x * 0 + 2.5),
     "numpy numbers": (lambda x: np.float32(2) * x + np.float64(1), lambda x: 2 * x + 1),
 }  # fmt: skip
@@ -426,6 +429,15 @@ def test_names_that_clash():
         fuse.softmax(load=3)
     with pytest.raises(fuse.TraceError, match="default of b"):
         fuse.softmax(load=lambda x, b=None: x)
+
+
+def test_a_fused_op_is_pickled():
+    op = fuse.rms_norm(load=lambda x, b: x + b, store=lambda y, gain=2.0: y * gain)
+    again = pickle.loads(pickle.dumps(op))
+    assert repr(again) == repr(op)
+    x = tensor(RNG.normal(size=(3, 5)), "float32")
+    same = again(x, 1.0, normalized_shape=5) == op(x, 1.0, normalized_shape=5)
+    assert same.all()
 
 
 def test_wrong_calls():

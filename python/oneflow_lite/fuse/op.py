@@ -57,6 +57,13 @@ class FusedOp:
         self._known = {p.name: p.default for p in every}
         self.registered: dict[Any, Callable[..., Tensor]] = {}  # by kinds of operands: kernel.py
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"base": self.base.name, "registered": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.base = BASES[state["base"]]
+
     @property
     def is_norm(self) -> bool:
         return self.base.name.endswith("norm")

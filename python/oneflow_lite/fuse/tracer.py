@@ -18,7 +18,9 @@ from oneflow_lite.fuse.expression import OPERATIONS, Graph
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _FUNCTIONS = sorted(name for name, o in OPERATIONS.items() if o.python.startswith(name))
-_ALLOWED = f"allowed are + - * / ** (by a small int), comparisons and {', '.join(_FUNCTIONS)}"
+_ALLOWED = "allowed are + - * / ** (by a small int), comparisons, & | ~ of them, and " + ", ".join(
+    _FUNCTIONS
+)
 
 
 class TraceError(TypeError):
@@ -65,13 +67,23 @@ class Tracer:
     def __pos__(self) -> Tracer:
         return self
 
+    # Of conditions, as where reads them: numbers other than 0 are true.
+    def __and__(self, other: Any) -> Tracer:
+        return apply("where", self, other, 0)
+
+    def __or__(self, other: Any) -> Tracer:
+        return apply("where", self, 1, other)
+
+    def __invert__(self) -> Tracer:
+        return apply("eq", self, 0)
+
     def _refusal(self, why: str) -> TraceError:
         return TraceError(f"{self._graph.role}: {why}{_users_line()}")
 
     def __bool__(self) -> bool:
         raise self._refusal(
             "if, while, and, or, not, min and max decide by an element's value, which is not there "
-            "yet; use where(condition, a, b), maximum or minimum"
+            "yet; use where(condition, a, b), & | ~ in conditions, maximum or minimum"
         )
 
     def _number_wanted(self) -> Any:
@@ -276,7 +288,6 @@ def _explained(role: str, function: Callable[..., Any], error: Exception) -> str
         if not _is_ours(code):
             where = _line(code.co_filename, step.tb_lineno)
         step = step.tb_next
-    return (
-        f"{role}: {type(error).__name__}: {error}; {_ALLOWED}, as operators, as methods of an "
-        f"element, or from flow.fuse{where}"
-    )
+    hint = f"; {_ALLOWED}, as operators, as methods of an element, or from flow.fuse"
+    about_elements = isinstance(error, AttributeError | TypeError)
+    return f"{role}: {type(error).__name__}: {error}{hint if about_elements else ''}{where}"

@@ -225,14 +225,14 @@ class Subject:
             return False
         return True
 
-    def resized(self, call: Call, factor: int) -> Iterator[Call]:
-        """Calls with one size multiplied (by 0: empty), on meta, where infer allows them."""
+    def resized(self, call: Call, new: Callable[[int], int]) -> Iterator[Call]:
+        """Calls with one size made another, on meta, where infer allows them."""
         shapes = {place: call.arguments()[0][place] for place in self._shape_attributes()}
         sizes = {n for shape in [*(t.shape for t in call.tensors), *shapes.values()] for n in shape}
         for size in sorted(sizes - {0}):
 
             def change(shape: Sequence[int], old: int = size) -> list[int]:
-                return [n * factor if n == old else n for n in shape]
+                return [new(n) if n == old else n for n in shape]
 
             variant = call.replaced([_C.empty(change(t.shape), dtype=t.dtype, device="meta")
                                      for t in call.tensors])  # fmt: skip

@@ -6,10 +6,13 @@ A function declares nothing itself; the ops that its samples come to are checked
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import keyword
 import math
+import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -97,6 +100,25 @@ def _flat_inputs(op: Subject, call: Call) -> Iterator[Tensor | None]:
         yield from a if isinstance(a, list) else [a]
 
 
+@contextlib.contextmanager
+def _raising() -> Iterator[None]:
+    """Raises what a Python op's sbp and cost raise, which the framework can only print."""
+    heard: list[BaseException] = []
+    before = sys.unraisablehook
+
+    def hear(unraisable: Any) -> None:
+        heard.append(unraisable.exc_value)
+        before(unraisable)
+
+    sys.unraisablehook = hear
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        if heard:
+            raise heard[0]
+
+
 def _check_signature(op: Subject, call: Call, number: int, ins: Sequence[str],
                      outs: Sequence[str], parts: int) -> bool:  # fmt: skip
     """Runs one signature in so many parts; False where the sizes are too small for it."""
@@ -121,7 +143,9 @@ def sharding(subject: Subject, where: str) -> str:
     small: dict[str, None] = {}
     for op, call in subject.ops:
         call = op.widened(op.on(call, where), where)
-        for number, (ins, outs) in enumerate(_ext.op_signatures(op.name, call.arguments()[0])):
+        with _raising():
+            signatures = _ext.op_signatures(op.name, call.arguments()[0])
+        for number, (ins, outs) in enumerate(signatures):
             text = f"{_side(ins)} -> {_side(outs)}"
             for parts in (2, 3):
                 try:
@@ -154,7 +178,8 @@ def _weight(op: Subject, call: Call) -> int:
 
 
 def _cost(op: Subject, call: Call) -> tuple[float, float]:
-    bytes, flops = _ext.op_cost(op.name, call.arguments()[0])
+    with _raising():
+        bytes, flops = _ext.op_cost(op.name, call.arguments()[0])
     for what, amount in (("bytes", bytes), ("operations", flops)):
         if not math.isfinite(amount) or amount < 0:
             raise Failed(f"{op.name}{call} costs {amount} {what}")
@@ -167,7 +192,9 @@ def _counts_most(op: Subject, call: Call) -> bool:
     Small tensors may be left out, an input may be read in part, and one that is overwritten need
     not be read.
     """
-    return any(_cost(op, c)[0] >= 0.5 * _weight(op, c) for c in (call, *op.resized(call, 64)))
+    return any(
+        _cost(op, c)[0] >= 0.5 * _weight(op, c) for c in (call, *op.resized(call, lambda n: 64 * n))
+    )
 
 
 def cost(subject: Subject) -> str:
@@ -184,7 +211,7 @@ def cost(subject: Subject) -> str:
         if bytes > 2 * weight or not _counts_most(op, call):
             raise Failed(f"{op.name}{call} costs {bytes:g} bytes; its inputs and outputs have "
                          f"{weight}")  # fmt: skip
-        for large in op.resized(call, 2):
+        for large in op.resized(call, lambda n: 2 * n):
             more, more_flops = _cost(op, large)
             if _weight(op, large) > weight > 0 and (more <= bytes or more_flops < flops):
                 raise Failed(

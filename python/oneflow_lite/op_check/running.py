@@ -28,6 +28,32 @@ def calls_on(subject: Subject, where: str) -> list[Call]:
     return [subject.on(call, where) for call in subject.calls]
 
 
+def variants(subject: Subject, call: Call, size: int) -> Iterator[Call]:
+    """The call with this for one of its sizes (0: empty), wherever infer allows it."""
+    for changed in subject.resized(call, lambda n: size):
+        yield changed.replaced([
+            _C.zeros(m.shape, dtype=m.dtype, device=t.device) if m.shape != t.shape else t
+            for t, m in zip(call.tensors, changed.tensors, strict=True)
+        ])  # fmt: skip
+
+
+def shapes_of_size(subject: Subject, where: str, size: int) -> int:
+    """In how many variants of that size a run gave the shapes that infer says."""
+    seen = 0
+    for call in (v for c in calls_on(subject, where) for v in variants(subject, c, size)):
+        wanted = [tuple(shape) for shape, _ in subject.infer(call)]
+        try:
+            shapes = [tuple(y.shape) for y in subject.run(call)]
+        except (IndexError, ValueError):
+            if all(t.dtype.is_floating_point for t in call.tensors):
+                raise
+            continue  # the values refuse it: an index into nothing
+        if shapes != wanted:
+            raise Failed(f"{described(subject, call)}: gave shapes {shapes}, not {wanted}")
+        seen += 1
+    return seen
+
+
 def inference(subject: Subject, where: str) -> str:
     """What infer says is what a run gives."""
     for call in calls_on(subject, where):
@@ -44,6 +70,8 @@ def inference(subject: Subject, where: str) -> str:
                 raise Failed(
                     f"{described(subject, call)}: output {i} is on {y.device}, not {where}"
                 )
+    if not (subject.info and subject.info["data_dependent_shape"]):
+        shapes_of_size(subject, where, 1)
     return f"shapes, dtypes and devices of {len(subject.calls)} calls"
 
 
@@ -93,32 +121,11 @@ def layouts(subject: Subject, where: str) -> str:
     return ", ".join(LAYOUTS)
 
 
-def empty_variants(subject: Subject, call: Call) -> Iterator[Call]:
-    """The call with a size of 0, wherever infer allows one."""
-    for small in subject.resized(call, 0):
-        yield small.replaced([
-            _C.zeros(m.shape, dtype=m.dtype, device=t.device) if m.shape != t.shape else t
-            for t, m in zip(call.tensors, small.tensors, strict=True)
-        ])  # fmt: skip
-
-
 def empty(subject: Subject, where: str) -> str:
     """Wherever infer allows a size to be 0, a run gives the empty result."""
-    seen = 0
-    for call in (v for c in calls_on(subject, where) for v in empty_variants(subject, c)):
-        wanted = [tuple(shape) for shape, _ in subject.infer(call)]
-        try:
-            shapes = [tuple(y.shape) for y in subject.run(call)]
-        except (IndexError, ValueError):
-            if all(t.dtype.is_floating_point for t in call.tensors):
-                raise
-            continue  # the values refuse it: an index into nothing
-        if shapes != wanted:
-            raise Failed(f"{described(subject, call)}: gave shapes {shapes}, not {wanted}")
-        seen += 1
-    if not seen:
-        raise Skipped("no size of the samples may be 0")
-    return f"{seen} calls with a size of 0"
+    if seen := shapes_of_size(subject, where, 0):
+        return f"{seen} calls with a size of 0"
+    raise Skipped("no size of the samples may be 0")
 
 
 def same_values(subject: Subject, call: Call, low: Call, reference: dtype) -> Call:

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -36,18 +38,31 @@ class CompileError(RuntimeError):
     """A compiler refused the source; the message shows what it said about which lines."""
 
 
-def _compiler(names: Sequence[str | None], what: str, hint: str) -> str:
-    for name in names:
-        if name and (found := shutil.which(name)):
-            return found
-    raise RuntimeError(f"load_inline(): no {what} was found; {hint}")
+def _compiler(variable: str, names: Sequence[str], hint: str) -> list[str]:
+    """The command that the environment variable names ("ccache g++"), or the first one found."""
+    chosen = shlex.split(os.environ.get(variable, ""))
+    for command in [chosen] if chosen else [[n] for n in names]:
+        if found := shutil.which(command[0]):
+            return [found, *command[1:]]
+    if chosen:
+        raise RuntimeError(f"load_inline(): {variable} names {chosen[0]!r}, which was not found")
+    raise RuntimeError(f"load_inline(): none of {', '.join(names)} was found; {hint}")
+
+
+def _cxx() -> list[str]:
+    return _compiler("CXX", ["g++", "clang++", "c++"], "install g++ or set CXX")
+
+
+def _nvcc() -> list[str]:
+    hint = "install the CUDA Toolkit or set CUDACXX"
+    return _compiler("CUDACXX", ["nvcc", "/usr/local/cuda/bin/nvcc"], hint)
 
 
 def _run(command: list[str], name: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
     if done.returncode != 0:
-        said = done.stderr.strip() or done.stdout.strip()
-        raise CompileError(f"load_inline(): {name} did not compile:\n{said}")
+        said = f"{done.stderr.strip()}\n{done.stdout.strip()}".strip()
+        raise CompileError(f"load_inline(): {name} did not compile:\n{said}\n{shlex.join(command)}")
 
 
 def _cuda_arch() -> str:
@@ -57,86 +72,81 @@ def _cuda_arch() -> str:
     return "90"
 
 
-def _build(folder: Path, name: str, cpp: str, cuda: str, flags: Sequence[str],
-           cuda_flags: Sequence[str], verbose: bool) -> Path:  # fmt: skip
-    library = folder / f"lib{name}.so"
-    include = f"-I{include_dir()}"
-    objects = []
-    sources = [("cpp", cpp), ("cu", cuda)]
-    for kind, text in sources:
-        if not text:
-            continue
-        source, out = folder / f"{name}.{kind}", folder / f"{name}_{kind}.o"
-        # The compiler speaks of the user's lines: the text is not changed, only named.
-        source.write_text(text)
-        if verbose:
-            print(f"load_inline: compiling {source.name} ...", file=sys.stderr, flush=True)
-        if kind == "cpp":
-            compiler = _compiler(
-                [os.environ.get("CXX"), "g++", "clang++"], "C++ compiler", "install g++ or set CXX"
-            )
-            command = [
-                compiler,
-                "-std=c++17",
-                "-O3",
-                "-fPIC",
-                "-fvisibility=hidden",
-                include,
-                *flags,
-                "-c",
-                str(source),
-                "-o",
-                str(out),
-            ]
-        else:
-            compiler = _nvcc()
-            command = [
-                compiler,
-                "-std=c++17",
-                "-O3",
-                f"-arch=sm_{_cuda_arch()}",
-                "-Xcompiler=-fPIC,-fvisibility=hidden",
-                include,
-                *cuda_flags,
-                "-c",
-                str(source),
-                "-o",
-                str(out),
-            ]
-        _run(command, source.name)
-        objects.append(str(out))
-    unfinished = folder / f"lib{name}.{os.getpid()}.so"
-    if cuda:
-        link = [_nvcc(), "-shared", "-cudart=static"]
-    else:
-        link = [_compiler([os.environ.get("CXX"), "g++", "clang++"], "C++ compiler", ""), "-shared"]
-    _run([*link, "-o", str(unfinished), *objects], name)
-    unfinished.rename(library)
-    return library
+def _headers() -> str:
+    """A digest of what a source may include of oneflow_lite."""
+    digest = hashlib.sha256()
+    folder = include_dir()
+    for header in sorted(folder.rglob("*.*h")):
+        digest.update(f"{header.relative_to(folder)}\n".encode() + header.read_bytes())
+    return digest.hexdigest()
 
 
-def _nvcc() -> str:
-    return _compiler(
-        [os.environ.get("CUDACXX"), "nvcc", "/usr/local/cuda/bin/nvcc"],
-        "nvcc",
-        "install the CUDA Toolkit or set CUDACXX",
-    )
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    """What is compiled, and how: all that the result depends on."""
+
+    name: str
+    cpp: str
+    cuda: str
+    flags: tuple[str, ...]
+    cuda_flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
+
+    def key(self) -> str:
+        compilers = [os.environ.get(v) for v in ("CXX", "CUDACXX")]
+        arch = _cuda_arch() if self.cuda else ""
+        content = repr((self, _ext.build_config()["version"], _headers(), compilers, arch))
+        return hashlib.sha256(content.encode()).hexdigest()[:24]
+
+    def commands(self) -> list[tuple[str, str, list[str]]]:
+        """File name, text and compiler of each part that there is."""
+        cpp = lambda: [*_cxx(), "-O3", "-fPIC", "-fvisibility=hidden"]  # noqa: E731
+        cuda = lambda: [*_nvcc(), "-O3", f"-arch=sm_{_cuda_arch()}",  # noqa: E731
+                        "-Xcompiler=-fPIC,-fvisibility=hidden"]  # fmt: skip
+        parts = [
+            (f"{self.name}.cpp", self.cpp, cpp, self.flags),
+            (f"{self.name}.cu", self.cuda, cuda, self.cuda_flags),
+        ]
+        return [(file, text, [*compiler(), "-std=c++17", f"-I{include_dir()}", *flags])
+                for file, text, compiler, flags in parts if text]  # fmt: skip
+
+    def build(self, folder: Path, verbose: bool) -> None:
+        objects = []
+        for file, text, command in self.commands():
+            # The compiler speaks of the user's lines: the text is not changed, only named.
+            (folder / file).write_text(text)
+            objects.append(str(folder / file) + ".o")
+            if verbose:
+                print(f"load_inline: compiling {file} ...", file=sys.stderr, flush=True)
+            _run([*command, "-c", str(folder / file), "-o", objects[-1]], file)
+        link = [*_nvcc(), "-cudart=static"] if self.cuda else _cxx()
+        unfinished = folder / f"lib{self.name}.{os.getpid()}.so"
+        _run([*link, "-shared", "-o", str(unfinished), *objects, *self.link_flags], self.name)
+        unfinished.rename(folder / f"lib{self.name}.so")
 
 
 @contextlib.contextmanager
 def _locked(folder: Path):
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w") as f:
-        fcntl.flock(f, fcntl.LOCK_EX)
+    """One process at a time compiles into the folder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = open(folder / "lock", "w")
+    except OSError as error:
+        raise RuntimeError(f"load_inline(): cannot write to {folder} ({error.strerror}); let "
+                           "OFL_EXTENSION_CACHE name another folder") from error  # fmt: skip
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def load_inline(name: str, cpp: str, cuda: str = "", *, flags: Sequence[str] = (),
-                cuda_flags: Sequence[str] = (), verbose: bool = True) -> list[str]:  # fmt: skip
+                cuda_flags: Sequence[str] = (), link_flags: Sequence[str] = (),
+                verbose: bool = True) -> list[str]:  # fmt: skip
     """Compile C++ (and CUDA) source that registers ops, and load it.
 
-    The result is kept in :func:`cache_dir` under the source, the flags, the compiler and the
-    version of oneflow_lite, so that the same call in a later process compiles nothing.
+    The result is kept in :func:`cache_dir` under the source, the flags, the compilers named by the
+    environment and the headers and version of oneflow_lite, so that the same call in a later
+    process compiles nothing.
 
     Parameters
     ----------
@@ -146,41 +156,37 @@ def load_inline(name: str, cpp: str, cuda: str = "", *, flags: Sequence[str] = (
         C++17 that includes ``oneflow_lite/extension/op.h`` and has an ``OFL_EXTENSION`` block.
     cuda : str
         CUDA source that is compiled by nvcc and linked to it.
-    flags, cuda_flags : sequence of str
-        More options for the compilers.
+    flags, cuda_flags, link_flags : sequence of str
+        More options for the C++ compiler, for nvcc, and for linking (``["-fopenmp"]``).
     verbose : bool
         Say on stderr what is being compiled.
 
     Returns
     -------
     list of str
-        The names of the new ops.
+        The names of the new ops; none where this process had loaded the same source before.
 
     Raises
     ------
     RuntimeError
-        No compiler was found, the source does not compile (the message shows the lines), or the
-        library could not be loaded.
+        No compiler was found, the source does not compile (the message shows the lines and the
+        command), the cache cannot be written, or the library could not be loaded.
     """
-    if not name.isidentifier():
+    if not (isinstance(name, str) and name.isidentifier()):
         raise ValueError(f"load_inline(): name must be an identifier, not {name!r}")
-    content = repr(
-        (
-            cpp,
-            cuda,
-            list(flags),
-            list(cuda_flags),
-            _ext.build_config()["version"],
-            os.environ.get("CXX"),
-            os.environ.get("CUDACXX"),
-            cuda and _cuda_arch(),
-        )
-    )
-    key = hashlib.sha256(content.encode()).hexdigest()[:24]
-    folder = cache_dir() / f"{name}-{key}"
+    for what, options in [("flags", flags), ("cuda_flags", cuda_flags), ("link_flags", link_flags)]:
+        if isinstance(options, str):
+            raise TypeError(f"load_inline(): {what} is a list of options, not {options!r}")
+    for what, text in [("cpp", cpp), ("cuda", cuda)]:
+        if not isinstance(text, str):
+            raise TypeError(f"load_inline(): {what} must be source text, not {type(text).__name__}")
+    if not cpp and not cuda:
+        raise ValueError("load_inline(): there is no source")
+    source = _Source(name, cpp, cuda, tuple(flags), tuple(cuda_flags), tuple(link_flags))
+    folder = cache_dir() / f"{name}-{source.key()}"
     library = folder / f"lib{name}.so"
     if not library.exists():
         with _locked(folder):
             if not library.exists():
-                _build(folder, name, cpp, cuda, flags, cuda_flags, verbose)
+                source.build(folder, verbose)
     return load_library(library)

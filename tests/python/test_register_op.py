@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ops in Python: every way to declare them, and what is said where one is declared wrongly."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import itertools
+import pickle
+import typing
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import oneflow_lite as flow
+
+if TYPE_CHECKING:
+    from oneflow_lite import Tensor
+
+numbers = itertools.count()
+
+
+def register(**functions):
+    """A new op of these functions and lists."""
+    static = {k: staticmethod(v) if callable(v) else v for k, v in functions.items()}
+    return flow.register_op(f"declared::op{next(numbers)}")(type("Op", (), static))
+
+
+def ones(*shape):
+    return flow.ones(*shape, requires_grad=True)
+
+
+# ---- parameters
+
+
+def test_parameters_by_keyword_only():
+    def forward(x, *, y, factor: float = 2.0):
+        return x * factor + y
+
+    def infer(x, y, factor):
+        return x.shape, x.dtype
+
+    op = register(forward=forward, infer=infer, backward=lambda ctx, dz: (dz * ctx.factor, dz))
+    x, y = ones(2), ones(2)
+    assert op(x, y=y, factor=3).tolist() == [4, 4] and op(x, y).tolist() == [3, 3]
+    op(x, y).sum().backward()
+    assert x.grad.tolist() == [2, 2] and y.grad.tolist() == [1, 1]
+
+
+def annotated(
+    x: Tensor,  # a name of the type checker's only
+    y: flow.Tensor | None = None,
+    a: typing.Optional[float] = None,  # noqa: UP045
+    b: typing.List[int] = [1, 2],  # noqa: B006, UP006
+    c: tuple[int, ...] = (3,),
+    d: flow.dtype = flow.float32,
+    e: bool = False,
+    f: str = "mean",
+    g: "int | None" = None,  # noqa: UP037
+):
+    return x * 1
+
+
+def test_annotations_however_they_are_written():
+    op = register(forward=annotated)
+    assert repr(op).endswith(
+        "(Tensor x, Tensor? y, float? a=None, int[] b=[1, 2], int[] c=[3], dtype d=float32, "
+        "bool e=False, str f='mean', int? g=None) -> (Tensor out)>"
+    )
+    assert op(ones(2), a=1, b=(4, 5), d=flow.int64, g=3).tolist() == [1, 1]
+
+
+def test_a_list_of_tensors():
+    def forward(scale, xs: list[flow.Tensor], factor: float = 1.0):
+        return flow.cat([x * scale * factor for x in xs])
+
+    def backward(ctx, dy):
+        assert ctx.needs == {"scale": False, "xs": [True, False]} and len(ctx.xs) == 2
+        first = len(ctx.xs[0])
+        return None, [dy[:first] * ctx.scale * ctx.factor, dy[first:]]
+
+    op = register(forward=forward, backward=backward)
+    x, y = ones(2), flow.ones(3)
+    z = op(flow.tensor([2.0]), [x, y], factor=5.0)
+    assert z.tolist() == [10] * 5
+    z.sum().backward()
+    assert x.grad.tolist() == [10, 10]
+
+    pair = lambda xs: xs[0] + xs[1]  # noqa: E731
+    pair.__annotations__["xs"] = list[flow.Tensor]
+    both = register(forward=pair, backward=lambda ctx, dy: (dy, dy * 2))
+    a, b = ones(2), ones(2)
+    both([a, b]).sum().backward()
+    assert a.grad.tolist() == [1, 1] and b.grad.tolist() == [2, 2]
+    three = register(forward=pair, backward=lambda ctx, dy: (dy, dy, dy))
+    with pytest.raises(ValueError, match="3 gradients for the 2 tensors of xs"):
+        three([a, b]).sum().backward()
+
+
+def test_any_callable_is_a_forward():
+    class Doubled:
+        def __call__(self, x):
+            return x * 2
+
+    for forward in (Doubled(), functools.partial(flow.mul, flow.tensor(2.0)), lambda x: x * 2):
+        if not isinstance(forward, functools.partial):
+            op = flow.register_op(f"declared::op{next(numbers)}")(forward)
+            assert op(ones(2)).tolist() == [2, 2]
+    assert register(forward=flow.exp)(flow.zeros(2)).tolist() == [1, 1]
+
+
+def has_default(value, kind):
+    def forward(x, a=value):
+        return x
+
+    forward.__annotations__["a"] = kind
+    return forward
+
+
+@pytest.mark.parametrize(
+    "functions, message",
+    [
+        ({"forward": lambda self, x: x}, "there is no object, and forward has no self"),
+        ({"forward": lambda x, *a: x}, r"forward may not have \*a"),
+        ({"forward": lambda x, a=1.5: x}, "annotate attributes with their type"),
+        ({"forward": has_default(1.5, int)}, "the default of a, 1.5, is no int"),
+        ({"forward": has_default("s", float)}, "the default of a, 's', is no float"),
+        ({"forward": has_default(1, bool)}, "the default of a, 1, is no bool"),
+        ({"forward": has_default([1.5], list[int])}, r"the default of a, \[1.5\], is no int\[\]"),
+        ({"forward": has_default(None, set)}, "parameter a has type <class 'set'>; allowed are"),
+        ({"forward": lambda x: x, "infer": lambda: 1}, r"infer is called with \(x\), but is infer"),
+        ({"forward": lambda x: x, "backward": lambda ctx: 1}, r"called with \(ctx, dout\)"),
+        ({"forward": lambda x: x, "cost": lambda x, y: 1}, "cost is called with"),
+        ({"forward": lambda x: x, "infer": 3}, "infer is 3, which is no function"),
+        ({"forward": lambda x: x, "save": "z"}, r"save names 'z'; there are \['x', 'out'\]"),
+        ({"forward": lambda x: x, "outputs": "x"}, "'x' names two things"),
+        ({"forward": lambda x: x, "outputs": ("y", "y")}, "'y' names two things"),
+    ],
+)
+def test_a_wrong_declaration_is_refused_at_once(functions, message):
+    before = flow.ops.list()
+    with pytest.raises((TypeError, ValueError), match=message):
+        register(**functions)
+    assert flow.ops.list() == before
+
+
+@pytest.mark.parametrize(
+    "name", ["x", "a::", "::b", "a::b::c", "a b::c", "1a::b", "a::class", "a::b-c", "é::b",
+             "a::__b__", "list::x", "describe::x", 3, None, lambda x: x]
+)  # fmt: skip
+def test_a_name_that_cannot_be_written_is_refused(name):
+    with pytest.raises(ValueError, match='the name must be "namespace::name"'):
+        flow.register_op(name)(lambda x: x)
+
+
+# ---- what infer and forward give
+
+WANTED = r"must give a meta tensor or a pair \(shape, dtype\)"
+
+
+@pytest.mark.parametrize(
+    "infer, message",
+    [
+        (lambda x: None, f"infer gave None as output out, but {WANTED}"),
+        (lambda x: [x.shape], f"infer gave \\(2,\\) as output out, but {WANTED}"),
+        (lambda x: (2, x.dtype), f"infer gave .2, .*float32. as output out, but {WANTED}"),
+        (lambda x: ((2.0,), x.dtype), f"infer gave .* as output out, but {WANTED}"),
+        (lambda x: (x.shape, "float32"), "infer gave 2 outputs, but the op has 1, and each is"),
+        (lambda x: [(x.shape, x.dtype)] * 2, "infer gave 2 outputs, but the op has 1"),
+        (lambda x: ((-1,), x.dtype), r"infer gave the shape \[-1\]"),
+        (None, "forward, run on meta tensors to infer, gave <generator"),
+    ],
+)
+def test_what_infer_gives_is_checked(infer, message):
+    op = register(forward=lambda x: (t for t in [x]), **({"infer": infer} if infer else {}))
+    with pytest.raises((TypeError, ValueError), match=message):
+        op(ones(2))
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [lambda x: flow.from_numpy(x.numpy()), lambda x: x if x.sum() > 0 else -x,
+     lambda x: x * x.sum().item(), lambda x: flow.from_dlpack(np.from_dlpack(x)),
+     lambda x: x * x.data_ptr()],
+)  # fmt: skip
+def test_a_forward_that_wants_values_is_told_to_have_an_infer(forward):
+    with pytest.raises(RuntimeError, match="wants values .*; give the op an infer function"):
+        register(forward=forward)(ones(2))
+
+
+def test_what_forward_gives_is_checked():
+    like = lambda x: x  # noqa: E731
+    with pytest.raises(TypeError, match="forward gave numpy.ndarray as output out"):
+        register(infer=like, forward=lambda x: x.detach().numpy())(ones(2))
+    meta = register(infer=like, forward=lambda x: flow.empty(2, device="meta"))
+    with pytest.raises(RuntimeError, match=r"promised .*float32, cpu.* gave .*float32, meta"):
+        meta(ones(2))
+
+
+def test_outputs_share_nothing():
+    def forward(x):
+        y = x * 2
+        return y, y, y[:1], constant
+
+    constant = flow.ones(2)
+    op = register(forward=forward, outputs=("a", "b", "c", "d"), infer=lambda x: (x, x, x[:1], x),
+                  backward=lambda ctx, da, db, dc, dd: da)  # fmt: skip
+    x = ones(2)
+    a, b, c, d = op(x)
+    with flow.no_grad():
+        a.zero_()
+    assert b.tolist() == [2, 2] and c.tolist() == [2]
+    assert d is not constant and not constant.requires_grad and d.requires_grad
+    assert op(x)[3] is not d
+
+
+# ---- gradients
+
+
+def test_a_gradient_that_did_not_flow_is_zeros():
+    def backward(ctx, da, db, dn):
+        assert dn is None and db.tolist() == [[0, 0]] and db.dtype == flow.float64
+        return da * 2 + db.reshape(2).to(dtype=flow.float32)
+
+    op = register(
+        forward=lambda x: (x * 2, x.reshape(1, 2).to(dtype=flow.float64), x.to(dtype=flow.int64)),
+        outputs=("a", "b", "n"),
+        backward=backward,
+    )
+    x = ones(2)
+    op(x)[0].sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    "backward, message",
+    [
+        (lambda ctx, dy: dy.to(dtype=flow.float64), "the gradient of x is float64, expected float"),
+        (lambda ctx, dy: dy.sum(), r"gradient of input 0 has shape \[\], expected \[2\]"),
+        (lambda ctx, dy: (dy, dy), r"2 gradients for 1 inputs \(x\)"),
+        (lambda ctx, dy: 3.0, "backward gave float for input 0"),
+        (lambda ctx, dy: dy * ctx.z, r"ctx has no 'z'; there are \['x', 'needs'\]"),
+        (lambda ctx, dy: dy * ctx.out, "out is not kept for backward; name it in `save`"),
+    ],
+)
+def test_what_backward_does_is_checked(backward, message):
+    y = register(forward=lambda x: x * 2, backward=backward)(ones(2)).sum()
+    with pytest.raises((TypeError, ValueError, AttributeError), match=message):
+        y.backward()
+
+
+# ---- elsewhere
+
+
+def test_an_op_is_pickled_and_copied_by_its_name():
+    op = flow.ops.softmax
+    assert pickle.loads(pickle.dumps(op)) is op and copy.deepcopy(op) is op
+
+    class Model(flow.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.op = register(forward=lambda x: x * 2)
+
+    assert copy.deepcopy(Model()).op(ones(2)).tolist() == [2, 2]
+
+
+def test_ops_are_described_by_name_and_by_themselves():
+    assert flow.ops.describe(flow.ops.softmax) == flow.ops.describe("softmax")
+    with pytest.raises(NotImplementedError, match='no op named "sofmax"; did you mean softmax or'):
+        flow.ops.describe("sofmax")
+    with pytest.raises(AttributeError, match='no op and no namespace named "sofmax"; did you mean'):
+        flow.ops.sofmax  # noqa: B018
+    with pytest.raises(TypeError, match="a name or an op is wanted, not int"):
+        flow.ops.describe(3)
