@@ -2,6 +2,7 @@
 #include "functional/binary.h"
 
 #include "functional/copy.h"
+#include "functional/creation.h"
 #include "functional/reduce.h"
 #include "functional/unary.h"
 #include "functional/view.h"
@@ -136,6 +137,21 @@ StatusOr<Tensor> Minimum(const Operand& a, const Operand& b) {
   return CallPromoted(op, a, b);
 }
 
+// Integers to the power of a whole number >= 0, by squaring.
+StatusOr<Tensor> IntegerPower(const Tensor& x, int64_t exponent) {
+  OFL_ASSIGN_OR_RETURN(Tensor result, Ones(x.shape().dims(), x.dtype(), x.device()));
+  Tensor square = x;
+  for (; exponent > 0; exponent >>= 1) {
+    if (exponent & 1) {
+      OFL_ASSIGN_OR_RETURN(result, Mul(result, square));
+    }
+    if (exponent > 1) {
+      OFL_ASSIGN_OR_RETURN(square, Mul(square, square));
+    }
+  }
+  return result;
+}
+
 StatusOr<Tensor> Pow(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("pow");
   const Tensor* x = std::get_if<Tensor>(&a);
@@ -147,6 +163,14 @@ StatusOr<Tensor> Pow(const Operand& a, const Operand& b) {
     if (e == 3 && counts) {
       OFL_ASSIGN_OR_RETURN(Tensor square, Mul(*x, *x));
       return Mul(square, *x);
+    }
+    const bool integers = !IsFloating(x->dtype()) && x->dtype() != DType::kBool;
+    if (integers && !exponent->is_float()) {
+      if (e < 0) {
+        return Error(ErrorKind::kValue, "pow(): exponent is ", e,
+                     ", but integers have no negative powers; convert input to a floating dtype");
+      }
+      return IntegerPower(*x, exponent->to<int64_t>());
     }
     if (e == 0.5) return Sqrt(*x);
     if (e == -0.5) return Rsqrt(*x);
@@ -231,7 +255,7 @@ OFL_REGISTER_FUNCTION("maximum(Operand input, Operand other) -> Tensor", Maximum
 OFL_REGISTER_FUNCTION("minimum(Operand input, Operand other) -> Tensor", Minimum, kMethod,
                       "The smaller of input and other; NaN where one of them is.");
 OFL_REGISTER_FUNCTION("pow(Operand input, Operand exponent) -> Tensor", Pow, kMethod,
-                      "input to the power of exponent; integers take the exponents 2 and 3 only.");
+                      "input to the power of exponent; integers take whole numbers >= 0 only.");
 OFL_REGISTER_FUNCTION("eq(Operand input, Operand other) -> Tensor", Eq, kMethod, "input == other.");
 OFL_REGISTER_FUNCTION("ne(Operand input, Operand other) -> Tensor", Ne, kMethod, "input != other.");
 OFL_REGISTER_FUNCTION("lt(Operand input, Operand other) -> Tensor", Lt, kMethod, "input < other.");

@@ -23,7 +23,7 @@ OFL_API StatusOr<Tensor> Div(const Operand& a, const Operand& b);  // true divis
 // The larger and the smaller; NaN where an operand is. Equal operands share the gradient.
 OFL_API StatusOr<Tensor> Maximum(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> Minimum(const Operand& a, const Operand& b);
-// a to the power of b. Floats; integers have the exponents 2 and 3 only.
+// a to the power of b. Floats; integers have whole numbers >= 0 only.
 OFL_API StatusOr<Tensor> Pow(const Operand& a, const Operand& b);
 
 // Comparisons give bool.

@@ -5,6 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "functional/binary.h"
+#include "functional/copy.h"
+#include "functional/creation.h"
+#include "functional/reduce.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/op_expr.h"
@@ -12,8 +15,40 @@
 namespace oneflow_lite::functional {
 namespace {
 
+constexpr int64_t kProductsAtOnce = 1 << 22;
+
+// No BLAS multiplies integers: the products of rows and columns, as many of the inner dim at once
+// as fit, added up in int64. What does not fit into the dtype wraps round.
+StatusOr<Tensor> IntegerMatmul(const Tensor& a, const Tensor& b) {
+  const int last = a.ndim() - 1;
+  const int64_t inner = a.shape()[last];
+  if (b.shape()[last - 1] != inner) {
+    Shape wanted = b.shape();
+    wanted[last - 1] = inner;
+    return ShapeMismatch("matmul", "other", b.shape(),
+                         absl::StrCat(wanted.ToString(), " to go with ", a.shape().ToString()));
+  }
+  Dims shape = a.shape().dims();
+  shape[last] = b.shape()[last];
+  OFL_ASSIGN_OR_RETURN(Tensor sums, Zeros(shape, DType::kInt64, a.device()));
+  const int64_t step = std::max<int64_t>(1, kProductsAtOnce / std::max<int64_t>(1, sums.numel()));
+  for (int64_t k = 0; k < inner && sums.numel() > 0; k += step) {
+    const int64_t length = std::min(step, inner - k);
+    OFL_ASSIGN_OR_RETURN(Tensor columns, Narrow(a, last, k, length));
+    OFL_ASSIGN_OR_RETURN(Tensor rows, Narrow(b, last - 1, k, length));
+    OFL_ASSIGN_OR_RETURN(columns, Unsqueeze(columns, -1));
+    OFL_ASSIGN_OR_RETURN(rows, Unsqueeze(rows, -3));
+    OFL_ASSIGN_OR_RETURN(Tensor products, Mul(columns, rows));
+    OFL_ASSIGN_OR_RETURN(Tensor part, Sum(products, Dims{-2}));
+    OFL_RETURN_IF_ERROR(AddInto(sums, part).status());
+  }
+  return Cast(sums, a.dtype());
+}
+
 // 2-D by 2-D, or 3-D by 3-D of equal batch.
 StatusOr<Tensor> CallMatmul(const Tensor& a, const Tensor& b) {
+  const bool integers = !IsFloating(a.dtype()) && a.dtype() != DType::kBool;
+  if (integers && a.dtype() == b.dtype()) return IntegerMatmul(a, b);
   static const OpExpr& op = OpBuilder("matmul").Input("a").Input("b").Output("out").Get();
   return Call(op, {a, b});
 }

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "functional/copy.h"
 #include "oneflow_lite/framework/function.h"
 #include "oneflow_lite/framework/op_expr.h"
 
@@ -13,6 +14,16 @@ double EpsFor(const Tensor& x, std::optional<double> eps) {
   if (eps) return *eps;
   return x.dtype() == DType::kFloat64 ? std::numeric_limits<double>::epsilon()
                                       : std::numeric_limits<float>::epsilon();
+}
+
+// The kernels take a weight of x's dtype or its compute type; another floating one is cast to the
+// latter, and its gradient comes back in its own.
+StatusOr<Tensor> WeightFor(const Tensor& x, const Tensor& weight) {
+  if (!weight.defined() || weight.dtype() == x.dtype() || !IsFloating(weight.dtype()) ||
+      !IsFloating(x.dtype())) {
+    return weight;
+  }
+  return Cast(weight, ComputeType(x.dtype()));
 }
 
 }  // namespace
@@ -29,8 +40,9 @@ StatusOr<Tensor> RmsNorm(const Tensor& x, absl::Span<const int64_t> normalized_s
                                 .Attr("memory_efficient")
                                 .Get();
   OFL_ASSIGN_OR_RETURN(const int64_t axis, FirstNormalizedDim("rms_norm", x, normalized_shape));
+  OFL_ASSIGN_OR_RETURN(const Tensor scale, WeightFor(x, weight));
   OFL_ASSIGN_OR_RETURN(TensorList out,
-                       CallAll(op, {x, weight}, {axis, EpsFor(x, eps), memory_efficient}));
+                       CallAll(op, {x, scale}, {axis, EpsFor(x, eps), memory_efficient}));
   return std::move(out[0]);
 }
 
@@ -49,8 +61,9 @@ StatusOr<TensorList> AddRmsNorm(const Tensor& x, const Tensor& residual,
                                 .Attr("memory_efficient")
                                 .Get();
   OFL_ASSIGN_OR_RETURN(const int64_t axis, FirstNormalizedDim("add_rms_norm", x, normalized_shape));
-  OFL_ASSIGN_OR_RETURN(
-      TensorList out, CallAll(op, {x, residual, weight}, {axis, EpsFor(x, eps), memory_efficient}));
+  OFL_ASSIGN_OR_RETURN(const Tensor scale, WeightFor(x, weight));
+  OFL_ASSIGN_OR_RETURN(TensorList out,
+                       CallAll(op, {x, residual, scale}, {axis, EpsFor(x, eps), memory_efficient}));
   out.resize(2);
   return out;
 }

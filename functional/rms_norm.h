@@ -12,7 +12,8 @@
 namespace oneflow_lite::functional {
 
 // x / sqrt(mean(x^2) + eps) * weight over the dims that normalized_shape names. Without an eps,
-// that of the compute type: 2^-23, for float64 2^-52. Otherwise as LayerNorm.
+// that of the compute type: 2^-23, for float64 2^-52. weight has any floating dtype, as its
+// gradient then; otherwise as LayerNorm.
 OFL_API StatusOr<Tensor> RmsNorm(const Tensor& x, absl::Span<const int64_t> normalized_shape,
                                  const Tensor& weight = {}, std::optional<double> eps = {},
                                  bool memory_efficient = false);

@@ -43,7 +43,7 @@ void BackwardFunction(const py::object& tensors, const py::object& grads, bool r
   Status s;
   {
     GilRelease unlocked;
-    s = RunBackward(b);
+    s = RunBackward(std::move(b));
   }
   ThrowIfError(s);
 }
@@ -53,13 +53,16 @@ py::object GradFunction(const py::object& outputs, const py::object& inputs,
                         bool allow_unused) {
   const TensorList of = ReadListOrThrow("grad", "outputs", outputs);
   const TensorList by = ReadListOrThrow("grad", "inputs", inputs);
-  const TensorList given = ReadListOrThrow("grad", "grad_outputs", grads);
+  TensorList given = ReadListOrThrow("grad", "grad_outputs", grads);
   CheckDefined("grad", "outputs", of);
   CheckDefined("grad", "inputs", by);
   StatusOr<TensorList> result = TensorList();
   {
     GilRelease unlocked;
-    result = autograd::Gradients(of, by, given, retain_graph, create_graph, allow_unused);
+    const Status cast = CastGradients(of, &given);
+    result = !cast.ok()
+                 ? StatusOr<TensorList>(cast)
+                 : autograd::Gradients(of, by, given, retain_graph, create_graph, allow_unused);
   }
   return OwnedOrThrow(WrapTensors(ValueOrThrow(std::move(result))));
 }

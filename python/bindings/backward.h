@@ -17,7 +17,10 @@ struct BackwardArgs {
   TensorList inputs;  // where given, only these get gradients
 };
 // Call without the interpreter's lock.
-Status RunBackward(const BackwardArgs& args);
+Status RunBackward(BackwardArgs args);
+
+// Gradients given for outputs of another floating dtype, cast to that; shapes are left to autograd.
+Status CastGradients(const TensorList& outputs, TensorList* grads);
 
 // None, a Tensor, or a sequence of Tensors and (as undefined ones) None. False: a TypeError that
 // names function and argument is set.

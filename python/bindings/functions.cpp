@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "python/bindings/arguments.h"
+#include "python/bindings/out_argument.h"
 
 namespace oneflow_lite::python {
 namespace {
@@ -145,9 +146,10 @@ bool MeansNothing(PyObject* name) {
   return PyUnicode_CompareWithASCIIString(name, "_stacklevel") == 0;
 }
 
-// Reads what was passed by keyword. `given` has a bit per argument so far.
+// Reads what was passed by keyword. `given` has a bit per argument so far. `target` gets the value
+// of out=, which is no argument of the function itself; null: it is not taken.
 bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwnames,
-                  uint64_t* given, Value* out) {
+                  uint64_t* given, Value* out, PyObject** target) {
   const FunctionSchema& f = *b.schema;
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) {
     PyObject* name = PyTuple_GET_ITEM(kwnames, k);
@@ -163,6 +165,10 @@ bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwn
       }
     }
     if (i == b.names.size() && MeansNothing(name)) continue;
+    if (i == b.names.size() && target && PyUnicode_CompareWithASCIIString(name, "out") == 0) {
+      if (values[k] != Py_None) *target = values[k];
+      continue;
+    }
     if (i == b.names.size()) {
       PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", f.name.c_str(),
                    name);
@@ -242,7 +248,11 @@ PyObject* CallBound(const BoundFunction& b, PyObject* self, PyObject* const* arg
     ValueList values(f.args.size());
     uint64_t given = 0;
     if (!ReadPositional(b, self, args, nargs, &given, values.data())) return nullptr;
-    if (kwnames && !ReadKeywords(b, args + nargs, kwnames, &given, values.data())) return nullptr;
+    PyObject* out = nullptr;
+    if (kwnames &&
+        !ReadKeywords(b, args + nargs, kwnames, &given, values.data(), self ? nullptr : &out)) {
+      return nullptr;
+    }
     if (!FillDefaults(b, given, values.data())) return nullptr;
     Value result;
     Status s;
@@ -251,6 +261,7 @@ PyObject* CallBound(const BoundFunction& b, PyObject* self, PyObject* const* arg
       s = f(absl::MakeSpan(values), &result);
     }
     if (!s.ok()) return Raise(s);
+    if (out) return StoreResults(f.name.c_str(), result, out);
     return WrapResults(b, std::move(result));
   });
 }

@@ -2,6 +2,7 @@
 //
 // The methods of Tensor about gradients.
 #include "functional/binary.h"
+#include "functional/copy.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/backward.h"
 
@@ -70,7 +71,7 @@ PyObject* BackwardMethod(PyObject* self, PyObject* args, PyObject* kwargs) {
     Status s;
     {
       GilRelease unlocked;
-      s = RunBackward(b);
+      s = RunBackward(std::move(b));
     }
     if (!s.ok()) return Raise(s);
     Py_RETURN_NONE;
@@ -149,7 +150,18 @@ bool ReadTensorList(const char* function, const char* argument, PyObject* o, Ten
   return is_list;
 }
 
-Status RunBackward(const BackwardArgs& args) {
+Status CastGradients(const TensorList& outputs, TensorList* grads) {
+  for (size_t i = 0; i < grads->size() && i < outputs.size(); ++i) {
+    Tensor& g = (*grads)[i];
+    const DType dtype = outputs[i].dtype();
+    if (!g.defined() || g.dtype() == dtype || !IsFloating(dtype)) continue;
+    OFL_ASSIGN_OR_RETURN(g, functional::Cast(g, dtype));
+  }
+  return OkStatus();
+}
+
+Status RunBackward(BackwardArgs args) {
+  OFL_RETURN_IF_ERROR(CastGradients(args.outputs, &args.grads));
   if (!args.has_inputs) {
     return autograd::Backward(args.outputs, args.grads, args.retain_graph, args.create_graph);
   }

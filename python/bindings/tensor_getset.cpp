@@ -6,6 +6,7 @@
 #include "oneflow_lite/framework/autograd.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/classes.h"
+#include "python/bindings/out_argument.h"
 
 namespace oneflow_lite::python {
 namespace {
@@ -98,14 +99,7 @@ int SetData(PyObject* self, PyObject* value, void*) {
                           "a floating dtype, because the tensor requires grad"));
       return -1;
     }
-    TensorImpl& impl = *t.impl();
-    impl.shape = from.shape();
-    impl.strides = from.strides();
-    impl.offset = from.offset();
-    impl.numel = from.numel();
-    impl.dtype = from.dtype();
-    impl.contiguous = from.is_contiguous();
-    impl.storage = from.storage();
+    TakeOver(t, from);
     return 0;
   });
 }

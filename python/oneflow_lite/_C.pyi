@@ -13,8 +13,14 @@ class _Sorted(NamedTuple):
     values: Tensor
     indices: Tensor
 
-def abs(input: Tensor) -> Tensor: ...
-def add(input: Tensor | float, other: Tensor | float, *, alpha: float = 1) -> Tensor: ...
+def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def add(
+    input: Tensor | float,
+    other: Tensor | float,
+    *,
+    alpha: float = 1,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def add_layer_norm(
     input: Tensor,
     residual: Tensor,
@@ -23,6 +29,8 @@ def add_layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-05,
     memory_efficient: bool = False,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]: ...
 def add_rms_norm(
     input: Tensor,
@@ -31,11 +39,37 @@ def add_rms_norm(
     weight: Tensor | None = None,
     eps: float | None = None,
     memory_efficient: bool = False,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]: ...
-def all(input: Tensor, dim: Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
-def amax(input: Tensor, dim: Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
-def amin(input: Tensor, dim: Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
-def any(input: Tensor, dim: Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
+def all(
+    input: Tensor,
+    dim: Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def amax(
+    input: Tensor,
+    dim: Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def amin(
+    input: Tensor,
+    dim: Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def any(
+    input: Tensor,
+    dim: Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def arange(
     start: float,
     end: float | None = None,
@@ -44,27 +78,55 @@ def arange(
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor: ...
-def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor: ...
-def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor: ...
+def argmax(
+    input: Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def argmin(
+    input: Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def argsort(
     input: Tensor,
     dim: int = -1,
     descending: bool = False,
     *,
     stable: bool = True,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 def as_strided(
     input: Tensor,
     size: Sequence[int],
     stride: Sequence[int],
     storage_offset: int | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor: ...
-def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor: ...
-def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]: ...
-def clamp(input: Tensor, min: float | None = None, max: float | None = None) -> Tensor: ...
-def clone(input: Tensor) -> Tensor: ...
-def cos(input: Tensor) -> Tensor: ...
+def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor: ...
+def chunk(
+    input: Tensor,
+    chunks: int,
+    dim: int = 0,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+def clamp(
+    input: Tensor,
+    min: float | None = None,
+    max: float | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def clone(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -73,11 +135,25 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
     inplace_backward: bool = False,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor: ...
-def cumsum(input: Tensor, dim: int, *, dtype: _dtype | None = None) -> Tensor: ...
-def detach(input: Tensor) -> Tensor: ...
-def div(input: Tensor | float, other: Tensor | float) -> Tensor: ...
-def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor: ...
+def cumsum(
+    input: Tensor,
+    dim: int,
+    *,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def detach(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def div(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor: ...
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
 @overload
 def empty(
     size: Sequence[int],
@@ -85,6 +161,7 @@ def empty(
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
 def empty(
@@ -92,6 +169,7 @@ def empty(
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 def empty_like(
     input: Tensor,
@@ -99,12 +177,19 @@ def empty_like(
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor: ...
-def eq(input: Tensor | float, other: Tensor | float) -> Tensor: ...
-def erf(input: Tensor) -> Tensor: ...
-def exp(input: Tensor) -> Tensor: ...
-def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor: ...
-def floor(input: Tensor) -> Tensor: ...
+def eq(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor: ...
+def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def flatten(
+    input: Tensor,
+    start_dim: int = 0,
+    end_dim: int = -1,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def full(
     size: Sequence[int],
     fill_value: float,
@@ -112,6 +197,7 @@ def full(
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 def full_like(
     input: Tensor,
@@ -120,6 +206,7 @@ def full_like(
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 def fused_scale_mask_softmax(
     input: Tensor,
@@ -127,15 +214,23 @@ def fused_scale_mask_softmax(
     scale: float = 1.0,
     masked_row: str = "nan",
     causal: bool = False,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor: ...
-def gather(input: Tensor, dim: int, index: Tensor) -> Tensor: ...
-def ge(input: Tensor | float, other: Tensor | float) -> Tensor: ...
-def gelu(input: Tensor, approximate: str = "none") -> Tensor: ...
-def gt(input: Tensor | float, other: Tensor | float) -> Tensor: ...
-def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor: ...
-def isfinite(input: Tensor) -> Tensor: ...
-def isinf(input: Tensor) -> Tensor: ...
-def isnan(input: Tensor) -> Tensor: ...
+def gather(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def ge(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor: ...
+def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor: ...
+def gt(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor: ...
+def index_select(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def isfinite(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def isinf(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def isnan(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -143,36 +238,95 @@ def layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-05,
     memory_efficient: bool = False,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor: ...
-def le(input: Tensor | float, other: Tensor | float) -> Tensor: ...
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor: ...
-def log(input: Tensor) -> Tensor: ...
-def log_softmax(input: Tensor, dim: int | None = None, dtype: _dtype | None = None) -> Tensor: ...
-def logical_not(input: Tensor) -> Tensor: ...
-def logsumexp(input: Tensor, dim: Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
-def lt(input: Tensor | float, other: Tensor | float) -> Tensor: ...
-def masked_fill(input: Tensor, mask: Tensor, value: float) -> Tensor: ...
-def matmul(input: Tensor, other: Tensor) -> Tensor: ...
-def max(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any: ...
-def maximum(input: Tensor | float, other: Tensor | float) -> Tensor: ...
+def le(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor: ...
+def linear(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def log(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def log_softmax(
+    input: Tensor,
+    dim: int | None = None,
+    dtype: _dtype | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def logsumexp(
+    input: Tensor,
+    dim: Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def lt(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor: ...
+def masked_fill(
+    input: Tensor,
+    mask: Tensor,
+    value: float,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def max(
+    input: Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> Any: ...
+def maximum(
+    input: Tensor | float,
+    other: Tensor | float,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def mean(
     input: Tensor,
     dim: Sequence[int] | None = None,
     keepdim: bool = False,
     dtype: _dtype | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor: ...
-def min(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any: ...
-def minimum(input: Tensor | float, other: Tensor | float) -> Tensor: ...
-def mul(input: Tensor | float, other: Tensor | float) -> Tensor: ...
-def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor: ...
-def ne(input: Tensor | float, other: Tensor | float) -> Tensor: ...
-def neg(input: Tensor) -> Tensor: ...
+def min(
+    input: Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> Any: ...
+def minimum(
+    input: Tensor | float,
+    other: Tensor | float,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def mul(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor: ...
+def narrow(
+    input: Tensor,
+    dim: int,
+    start: int,
+    length: int,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def ne(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor: ...
+def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def nll_loss(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
     ignore_index: int = -100,
     reduction: str = "mean",
+    *,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
 def ones(
@@ -181,6 +335,7 @@ def ones(
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
 def ones(
@@ -188,6 +343,7 @@ def ones(
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 def ones_like(
     input: Tensor,
@@ -195,12 +351,18 @@ def ones_like(
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
-def permute(input: Tensor, dims: Sequence[int]) -> Tensor: ...
+def permute(input: Tensor, dims: Sequence[int], *, out: Tensor | None = None) -> Tensor: ...
 @overload
-def permute(input: Tensor, *dims: int) -> Tensor: ...
-def pow(input: Tensor | float, exponent: Tensor | float) -> Tensor: ...
+def permute(input: Tensor, *dims: int, out: Tensor | None = None) -> Tensor: ...
+def pow(
+    input: Tensor | float,
+    exponent: Tensor | float,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
 @overload
 def rand(
     size: Sequence[int],
@@ -209,6 +371,7 @@ def rand(
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
 def rand(
@@ -217,6 +380,7 @@ def rand(
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 def rand_like(
     input: Tensor,
@@ -224,6 +388,7 @@ def rand_like(
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
 def randn(
@@ -233,6 +398,7 @@ def randn(
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
 def randn(
@@ -241,6 +407,7 @@ def randn(
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 def randn_like(
     input: Tensor,
@@ -248,6 +415,7 @@ def randn_like(
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
 def random_bits(
@@ -255,56 +423,96 @@ def random_bits(
     *,
     generator: Generator | None = None,
     device: _device | str | int | None = None,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
 def random_bits(
     *size: int,
     generator: Generator | None = None,
     device: _device | str | int | None = None,
+    out: Tensor | None = None,
 ) -> Tensor: ...
-def relu(input: Tensor) -> Tensor: ...
+def relu(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @overload
-def reshape(input: Tensor, shape: Sequence[int]) -> Tensor: ...
+def reshape(input: Tensor, shape: Sequence[int], *, out: Tensor | None = None) -> Tensor: ...
 @overload
-def reshape(input: Tensor, *shape: int) -> Tensor: ...
+def reshape(input: Tensor, *shape: int, out: Tensor | None = None) -> Tensor: ...
 def rms_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
     weight: Tensor | None = None,
     eps: float | None = None,
     memory_efficient: bool = False,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor: ...
-def rsqrt(input: Tensor) -> Tensor: ...
-def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor | float) -> Tensor: ...
-def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor: ...
-def select(input: Tensor, dim: int, index: int) -> Tensor: ...
-def sigmoid(input: Tensor) -> Tensor: ...
-def silu(input: Tensor) -> Tensor: ...
-def sin(input: Tensor) -> Tensor: ...
+def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def scatter(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor | float,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def scatter_add(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def select(input: Tensor, dim: int, index: int, *, out: Tensor | None = None) -> Tensor: ...
+def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def silu(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def slice(
     input: Tensor,
     dim: int,
     start: int | None = None,
     end: int | None = None,
     step: int = 1,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor: ...
-def softmax(input: Tensor, dim: int | None = None, dtype: _dtype | None = None) -> Tensor: ...
+def softmax(
+    input: Tensor,
+    dim: int | None = None,
+    dtype: _dtype | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def sort(
     input: Tensor,
     dim: int = -1,
     descending: bool = False,
     *,
     stable: bool = True,
+    out: Tensor | Sequence[Tensor] | None = None,
 ) -> _Sorted: ...
-def split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]: ...
+def split(
+    input: Tensor,
+    split_size: int,
+    dim: int = 0,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
 def split_with_sizes(
     input: Tensor,
     split_sizes: Sequence[int],
     dim: int = 0,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, ...]: ...
-def sqrt(input: Tensor) -> Tensor: ...
-def squeeze(input: Tensor, dim: Sequence[int] | None = None) -> Tensor: ...
-def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor: ...
+def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def squeeze(
+    input: Tensor,
+    dim: Sequence[int] | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor: ...
 def std(
     input: Tensor,
     dim: Sequence[int] | None = None,
@@ -312,26 +520,42 @@ def std(
     keepdim: bool = False,
     *,
     correction: int | None = None,
+    out: Tensor | None = None,
 ) -> Tensor: ...
-def sub(input: Tensor | float, other: Tensor | float, *, alpha: float = 1) -> Tensor: ...
+def sub(
+    input: Tensor | float,
+    other: Tensor | float,
+    *,
+    alpha: float = 1,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def sum(
     input: Tensor,
     dim: Sequence[int] | None = None,
     keepdim: bool = False,
     dtype: _dtype | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor: ...
-def t(input: Tensor) -> Tensor: ...
-def tanh(input: Tensor) -> Tensor: ...
+def t(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def topk(
     input: Tensor,
     k: int,
     dim: int = -1,
     largest: bool = True,
     sorted: bool = True,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
 ) -> _Sorted: ...
-def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor: ...
-def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]: ...
-def unsqueeze(input: Tensor, dim: int) -> Tensor: ...
+def transpose(input: Tensor, dim0: int, dim1: int, *, out: Tensor | None = None) -> Tensor: ...
+def unbind(
+    input: Tensor,
+    dim: int = 0,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+def unsqueeze(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor: ...
 def var(
     input: Tensor,
     dim: Sequence[int] | None = None,
@@ -339,8 +563,15 @@ def var(
     keepdim: bool = False,
     *,
     correction: int | None = None,
+    out: Tensor | None = None,
 ) -> Tensor: ...
-def where(condition: Tensor, input: Tensor | float, other: Tensor | float) -> Tensor: ...
+def where(
+    condition: Tensor,
+    input: Tensor | float,
+    other: Tensor | float,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
 @overload
 def zeros(
     size: Sequence[int],
@@ -348,6 +579,7 @@ def zeros(
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
 def zeros(
@@ -355,6 +587,7 @@ def zeros(
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 def zeros_like(
     input: Tensor,
@@ -362,6 +595,7 @@ def zeros_like(
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
     requires_grad: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 
 class TensorFunctions:

@@ -18,8 +18,12 @@ from typing import Any as _Any
 
 from oneflow_lite import (
     _creation,
+    _elementary,
     _indexing,
     _math,
+    _products,
+    _reductions,
+    _searching,
     _shapes,
     _tensor,  # noqa: F401  (completes Tensor)
     autograd,
@@ -93,7 +97,7 @@ def numel(input: Tensor) -> "_builtins.int":
 
 
 # The functions that are composed in Python, under their names here.
-_modules = (_creation, _math, _shapes, _indexing)
+_modules = (_creation, _math, _elementary, _products, _reductions, _searching, _shapes, _indexing)
 _composed = {_f.__name__: _f for _module in _modules for _f in _module.FUNCTIONS}
 _composed |= {_name: getattr(_C, _same) for _name, _same in _math.ALIASES.items()}
 globals().update(_composed)

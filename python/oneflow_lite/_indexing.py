@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._elementary import masked_fill
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite._shapes import wrapped_dim
 
@@ -257,28 +258,72 @@ def _changed(
     return y
 
 
+def _check_parts(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
+    """Whether ``source`` has one part per place along a dim; nothing is repeated to make it so."""
+    axis = wrapped_dim(name, input, dim)
+    if index.ndim > 1:
+        raise IndexError(f"{name}(): index has shape {list(index.shape)}, expected 1 dim")
+    if source.dtype is not input.dtype:
+        raise _ext.DTypeError(f"{name}(): source has dtype {source.dtype.name}, expected "
+                              f"{input.dtype.name}")  # fmt: skip
+    expected = [*input.shape[:axis], index.numel(), *input.shape[axis + 1 :]]
+    one = source.ndim == 0 and expected == [1]
+    if list(source.shape) != expected and not one:
+        raise _ext.ShapeError(f"{name}(): source has shape {list(source.shape)}, expected "
+                              f"{expected}")  # fmt: skip
+
+
 def index_add(
     input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1
 ) -> Tensor:
-    """A copy with the parts of ``source`` along a dim added, times ``alpha``, at the places."""
+    """A copy with the parts of ``source`` along a dim added, times ``alpha``, at the places.
+
+    Parameters
+    ----------
+    index : Tensor
+        1-D integers, one per part; places named twice get both parts.
+    source : Tensor
+        The shape of ``input`` but for ``dim``, where its size is that of ``index``; its dtype.
+
+    Raises
+    ------
+    IndexError
+        A dim or, on the CPU, a place is out of range; ``index`` has several dims.
+    ShapeError, DTypeError
+        ``source`` has another shape or dtype.
+    """
+    _check_parts("index_add", input, dim, index, source)
     added = source if alpha == 1 else source * alpha
     return _changed("index_add", input, dim, index, added, accumulate=True)
 
 
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """A copy with the parts of ``source`` along a dim written to the places."""
+    """A copy with the parts of ``source`` along a dim written to the places.
+
+    Arguments and errors as in :func:`index_add`.
+    """
+    _check_parts("index_copy", input, dim, index, source)
     return _changed("index_copy", input, dim, index, source)
 
 
-def index_fill(input: Tensor, dim: int, index: Tensor, value: float) -> Tensor:
-    """A copy with a number written to the places along a dim."""
-    return _changed("index_fill", input, dim, index, value)
+def index_fill(input: Tensor, dim: int, index: Tensor, value: float | Tensor) -> Tensor:
+    """A copy with a number, or a 0-dim tensor, written to the places along a dim."""
+    axis = wrapped_dim("index_fill", input, dim)
+    if input.ndim == 0:
+        return index_fill(input.view(1), 0, index, value).view(())
+    size = input.shape[axis]
+    places = _Plan._wrapped(_spread(index), size, axis)
+    hit = _C.zeros([size], dtype=_ext.bool, device=input.device).scatter(0, places, True)
+    return masked_fill(input, hit.view([-1, *[1] * (input.ndim - axis - 1)]), value)
 
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """Gather, with the other dims broadcast; without a dim from the flat tensor."""
+    """Gather, with the other dims broadcast; without a dim from the flat tensor.
+
+    Negative places count from the end.
+    """
     if dim is None:
-        return input.reshape(-1).gather(0, indices.reshape(-1))
+        return take_along_dim(input.reshape(-1), indices.reshape(-1), 0)
     axis = wrapped_dim("take_along_dim", input, dim)
 
     def others(t: Tensor) -> tuple[int, ...]:
@@ -288,9 +333,15 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     x, places = (
         t.expand([*shape[:axis], t.shape[axis], *shape[axis + 1 :]]) for t in (input, indices)
     )
-    return x.gather(axis, places)
+    return x.gather(axis, places + (places < 0) * x.shape[axis])
 
 
-FUNCTIONS = (argwhere, index_add, index_copy, index_fill, index_put, nonzero, take_along_dim)
+def take(input: Tensor, index: Tensor) -> Tensor:
+    """The elements of the flat tensor at the places, in the shape of ``index``."""
+    return take_along_dim(input, index).view(index.shape)
+
+
+FUNCTIONS = (argwhere, index_add, index_copy, index_fill, index_put, nonzero, take,
+             take_along_dim)  # fmt: skip
 METHODS = (*FUNCTIONS, index_put_)
 IN_PLACE = ("index_add", "index_copy", "index_fill")

@@ -59,10 +59,10 @@ def expm1(input: Tensor) -> Tensor:
 
 
 def sign(input: Tensor) -> Tensor:
-    """1, 0 or -1; NaN where x is; without a gradient."""
+    """1, 0 or -1; NaN where x is; its gradient is 0."""
     x = input.detach()
     y = (x > 0).to(None, x.dtype) - (x < 0).to(None, x.dtype) if x.dtype is not _ext.bool else x
-    return _C.where(x == x, y, x) if x.dtype.is_floating_point else y
+    return _C.where(x == x, y, input) if x.dtype.is_floating_point else y
 
 
 def log1p(input: Tensor) -> Tensor:

@@ -77,14 +77,55 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
     return repeat(input, [1] * (input.ndim - len(times)) + times)
 
 
-def repeat_interleave(input: Tensor, repeats: int, dim: int | None = None) -> Tensor:
-    """Each element so many times in a row, along a dim or of the flat tensor."""
+def _repeated(repeats: Tensor) -> Tensor:
+    """Each place as often as the number there says; to see how many that are waits."""
+    if bool((repeats < 0).any()):
+        raise ValueError("repeat_interleave(): repeats must not be negative")
+    if repeats.numel() == 0:
+        return repeats.long()
+    ends = repeats.long().cumsum(0)
+    total = int(ends[-1])
+    marks = _C.zeros([total + 1], dtype=_ext.int64, device=repeats.device)
+    return marks.scatter_add(0, ends, _C.ones_like(ends)).cumsum(0).narrow(0, 0, total)
+
+
+def repeat_interleave(
+    input: Tensor,
+    repeats: int | Tensor | None = None,
+    dim: int | None = None,
+    *,
+    output_size: int | None = None,
+) -> Tensor:
+    """Each element so many times in a row, along a dim or of the flat tensor.
+
+    Parameters
+    ----------
+    repeats : int or Tensor
+        One number for all, or a 1-D tensor with one each. Where absent, ``input`` are the numbers
+        and their places are repeated.
+    output_size : int, optional
+        Taken for PyTorch's sake: the size is counted.
+
+    Raises
+    ------
+    ShapeError
+        Not as many numbers as elements along the dim.
+    ValueError
+        A negative number.
+    """
+    if repeats is None:
+        return _repeated(input)
     x, axis = (
         (input.reshape(-1), 0)
         if dim is None
         else (input, wrapped_dim("repeat_interleave", input, dim))
     )
-    shape = list(x.shape)
+    if isinstance(repeats, Tensor) and repeats.numel() != 1:
+        if repeats.ndim != 1 or repeats.shape[0] != x.shape[axis]:
+            raise _ext.ShapeError(f"repeat_interleave(): repeats has shape {list(repeats.shape)}, "
+                                  f"expected [{x.shape[axis]}]")  # fmt: skip
+        return x.index_select(axis, _repeated(repeats))
+    repeats, shape = int(repeats), list(x.shape)
     wide = x.unsqueeze(axis + 1).expand([*shape[: axis + 1], repeats, *shape[axis + 1 :]])
     return wide.reshape([*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]])
 
@@ -221,7 +262,20 @@ def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     return _triangle(input, diagonal, lower=False)
 
 
+def tril_indices(row: int, col: int, offset: int = 0, *, device: Any = None) -> Tensor:
+    """The places that :func:`tril` keeps: int64 ``[2, count]``, row by row."""
+    found = np.stack(np.tril_indices(row, offset, col)).astype(np.int64)
+    return _ext.tensor(found, device=device)
+
+
+def triu_indices(row: int, col: int, offset: int = 0, *, device: Any = None) -> Tensor:
+    """The places that :func:`triu` keeps: int64 ``[2, count]``, row by row."""
+    found = np.stack(np.triu_indices(row, offset, col)).astype(np.int64)
+    return _ext.tensor(found, device=device)
+
+
 FUNCTIONS = (broadcast_tensors, broadcast_to, diag, diagonal, flip, hstack, meshgrid, movedim,
-             repeat_interleave, roll, split, tile, tril, triu, unflatten, vstack)  # fmt: skip
+             repeat_interleave, roll, split, tile, tril, tril_indices, triu, triu_indices,
+             unflatten, vstack)  # fmt: skip
 METHODS = (broadcast_to, diag, diagonal, flip, movedim, repeat_interleave, roll, tile, tril, triu,
            unflatten, repeat, _split_method)  # fmt: skip

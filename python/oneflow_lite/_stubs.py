@@ -81,7 +81,11 @@ def _definition(signature: str, *, method: bool) -> str:
     name, places, keywords, result = _parse(signature)
     first = ["self"] if method else []
     places = places[1:] if method else places
-    by_keyword = ["*", *map(str, keywords)] if keywords else []
+    keywords = [*map(str, keywords)]
+    if not method:  # out= writes the result; a tensor for each of several
+        several = "" if result == "Tensor" else " | Sequence[Tensor]"
+        keywords.append(f"out: Tensor{several} | None = None")
+    by_keyword = ["*", *keywords] if keywords else []
     indent = "    " if method else ""
     # An int[] at the end may be spread: zeros(2, 3), x.view(2, 3).
     spread = bool(places) and places[-1].is_list and not places[-1].default
@@ -89,7 +93,7 @@ def _definition(signature: str, *, method: bool) -> str:
     lines = [_line(name, arguments, result, indent, spread)]
     if spread:
         front = [*first, *map(str, places[:-1]), f"*{places[-1].name}: int"]
-        lines.append(_line(name, [*front, *map(str, keywords)], result, indent, True))
+        lines.append(_line(name, [*front, *keywords], result, indent, True))
     return "\n".join(lines)
 
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite import _creation, _indexing, _math, _shapes
+from oneflow_lite import (
+    _creation,
+    _elementary,
+    _indexing,
+    _math,
+    _products,
+    _reductions,
+    _searching,
+    _shapes,
+)
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import Tensor, device, dtype
 from oneflow_lite._tensor_repr import tensor_repr
@@ -161,7 +170,8 @@ def _complete() -> None:
         "__xor__": xor, "__rxor__": xor,
         "__rmod__": lambda self, other: _math.remainder(other, self),
     }  # fmt: skip
-    modules = (_math, _shapes, _indexing, _creation)
+    modules = (_math, _elementary, _products, _reductions, _searching, _shapes, _indexing,
+               _creation)  # fmt: skip
     methods |= {f.__name__: f for module in modules for f in module.METHODS}
     casts = {
         "double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16",

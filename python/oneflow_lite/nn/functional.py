@@ -139,18 +139,47 @@ def group_norm(
     return y.to(None, input.dtype)
 
 
-def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
-    """``value`` put before and after: ``pad`` has a pair per dim, from the last one on.
+def _padded(input: Tensor, size: int, before: int, after: int, mode: str) -> Tensor:
+    """Which places of a dim a padded one shows."""
+    most = {"reflect": size - 1, "replicate": math.inf if size else 0, "circular": size}[mode]
+    if max(before, after) > most:
+        raise ValueError(f'pad(): mode "{mode}" adds at most {most} to a dim of size {size}, not '
+                         f"{before} and {after}")  # fmt: skip
+    places = _C.arange(-before, size + after, device=input.device)
+    if mode == "circular":
+        return places + (places < 0) * size - (places >= size) * size
+    if mode == "replicate":
+        return _C.clamp(places, 0, max(0, size - 1))
+    return size - 1 - abs(size - 1 - abs(places))
 
-    Only ``mode="constant"``; a negative width cuts.
+
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
+    """Something put before and after: ``pad`` has a pair per dim, from the last one on.
+
+    Parameters
+    ----------
+    pad : ints
+        How much before and after each dim; a negative width cuts.
+    mode : str
+        "constant" for ``value``, "reflect" for what lies behind the edge, mirrored at it,
+        "replicate" for the edge itself, "circular" for the other end.
+
+    Raises
+    ------
+    ValueError
+        Another mode; not pairs; more than there is to mirror or to go round.
     """
-    if mode != "constant":
-        raise NotImplementedError(f'pad(): mode is "{mode}", but only "constant" is there')
+    if mode not in ("constant", "reflect", "replicate", "circular"):
+        raise ValueError(f'pad(): mode is "{mode}", but it must be "constant", "reflect", '
+                         '"replicate" or "circular"')  # fmt: skip
     if len(pad) % 2 or len(pad) > 2 * input.ndim:
         raise ValueError(f"pad(): {list(pad)} are not at most {input.ndim} pairs")
     for i in range(0, len(pad), 2):
         dim, (before, after) = input.ndim - 1 - i // 2, pad[i : i + 2]
         size = input.shape[dim]
+        if mode != "constant":
+            input = input.index_select(dim, _padded(input, size, before, after, mode))
+            continue
         start, length = max(0, -before), size + min(0, before) + min(0, after)
         parts = [input.narrow(dim, start, length)]
         for width, at in ((before, 0), (after, 2)):

@@ -202,6 +202,8 @@ class GroupNorm(Module):
         Whether there are a weight and a bias, of shape ``[num_channels]``, at first 1 and 0.
     device, dtype : optional
         Where and as what they are made.
+    bias : bool
+        False: a weight alone.
     """
 
     def __init__(
@@ -212,6 +214,8 @@ class GroupNorm(Module):
         affine: bool = True,
         device: flow.device | str | None = None,
         dtype: flow.dtype | None = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         if num_channels % num_groups:
@@ -219,14 +223,16 @@ class GroupNorm(Module):
         self.num_groups, self.num_channels = num_groups, num_channels
         self.eps, self.affine = eps, affine
         for name in ("weight", "bias"):
-            made = _C.empty([num_channels], dtype=dtype, device=device) if affine else None
+            wanted = affine and (bias or name == "weight")
+            made = _C.empty([num_channels], dtype=dtype, device=device) if wanted else None
             self.register_parameter(name, None if made is None else Parameter(made))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Sets the weight to 1 and the bias to 0."""
-        if self.affine:
+        if self.weight is not None:
             init.ones_(self.weight)
+        if self.bias is not None:
             init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/bindings/out_argument.h"
+
+#include <vector>
+
+#include "functional/copy.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "python/bindings/errors.h"
+#include "python/bindings/tensor_object.h"
+
+namespace oneflow_lite::python {
+namespace {
+
+int Generality(DType t) { return t == DType::kBool ? 0 : IsFloating(t) ? 2 : 1; }
+
+Status Store(const char* function, const Tensor& result, const Tensor& out) {
+  if (autograd::RequiresGrad(result)) {
+    return Error(ErrorKind::kRuntime, function,
+                 "(): out= keeps no history, but the result requires grad; call it under no_grad() "
+                 "or without out=");
+  }
+  if (Generality(result.dtype()) > Generality(out.dtype())) {
+    return DTypeMismatch(function, "out", out.dtype(), Name(result.dtype()));
+  }
+  if (result.device() != out.device()) {
+    return DeviceMismatch(function, "out", out.device(), "the result", result.device());
+  }
+  if (result.shape() == out.shape()) return functional::CopyInto(out, result).status();
+  if (out.numel() != 0) {
+    return ShapeMismatch(function, "out", out.shape(), result.shape().ToString());
+  }
+  OFL_ASSIGN_OR_RETURN(const Tensor cast, functional::Cast(result, out.dtype()));
+  TakeOver(out, cast);
+  return OkStatus();
+}
+
+}  // namespace
+
+void TakeOver(const Tensor& t, const Tensor& from) {
+  TensorImpl& impl = *t.impl();
+  impl.shape = from.shape();
+  impl.strides = from.strides();
+  impl.offset = from.offset();
+  impl.numel = from.numel();
+  impl.dtype = from.dtype();
+  impl.contiguous = from.is_contiguous();
+  impl.storage = from.storage();
+}
+
+PyObject* StoreResults(const char* function, const Value& result, PyObject* out) {
+  TensorList results;
+  std::vector<PyObject*> targets;
+  if (const Tensor* one = std::get_if<Tensor>(&result)) {
+    results.push_back(*one);
+    targets.push_back(out);
+  } else if (const TensorList* list = std::get_if<TensorList>(&result)) {
+    results = *list;
+    PyRef items(PySequence_Fast(out, "out must be a Tensor, or a tuple of them"));
+    if (!items) return nullptr;
+    PyObject** first = PySequence_Fast_ITEMS(items.get());
+    targets.assign(first, first + PySequence_Fast_GET_SIZE(items.get()));
+  }
+  bool fits = !targets.empty() && targets.size() == results.size();
+  for (PyObject* t : targets) fits = fits && IsTensor(t);
+  if (!fits) {
+    PyErr_Format(PyExc_TypeError, "%s(): argument 'out' must be %s", function,
+                 results.size() == 1 ? "Tensor" : "a tuple of as many Tensors as results");
+    return nullptr;
+  }
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const Status s = Store(function, results[i], Unwrap(targets[i]));
+    if (!s.ok()) return Raise(s);
+  }
+  return PyRef::Borrow(out).Give();
+}
+
+}  // namespace oneflow_lite::python

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of tensors beside matmul, and distances, composed of C++ functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._math import bmm, dot, norm
+from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite._shapes import diagonal, wrapped_dim
+
+
+def tensordot(a: Tensor, b: Tensor, dims: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
+    """The sum of products over dims of both: the other dims of ``a``, then those of ``b``.
+
+    Parameters
+    ----------
+    dims : int or (ints, ints)
+        How many, the last ones of ``a`` with the first ones of ``b``; or which of each, in pairs.
+
+    Raises
+    ------
+    ShapeError
+        A pair has different sizes.
+    """
+    if isinstance(dims, int):
+        of_a, of_b = list(range(a.ndim - dims, a.ndim)), list(range(dims))
+    else:
+        of_a, of_b = ([wrapped_dim("tensordot", t, d) for d in g]
+                      for t, g in zip((a, b), dims, strict=True))  # fmt: skip
+    sizes = [a.shape[d] for d in of_a]
+    if sizes != [b.shape[d] for d in of_b]:
+        raise _ext.ShapeError(f"tensordot(): dims {of_a} of shape {list(a.shape)} do not go with "
+                              f"dims {of_b} of shape {list(b.shape)}")  # fmt: skip
+    free_a = [d for d in range(a.ndim) if d not in of_a]
+    free_b = [d for d in range(b.ndim) if d not in of_b]
+    inner = math.prod(sizes)
+    outer_a, outer_b = [a.shape[d] for d in free_a], [b.shape[d] for d in free_b]
+    rows = a.permute(free_a + of_a).reshape(math.prod(outer_a), inner)
+    columns = b.permute(of_b + free_b).reshape(inner, math.prod(outer_b))
+    return _C.matmul(rows, columns).reshape(outer_a + outer_b)
+
+
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """The sum of products over the last dims of both."""
+    if input.ndim == 0 or other.ndim == 0:
+        return input * other
+    return tensordot(input, other, ([-1], [-1]))
+
+
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """The inner product of two 1-D tensors."""
+    return dot(input, other)
+
+
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """``other`` times each element of ``input``, in its place."""
+    n = max(input.ndim, other.ndim)
+    a, b = (t.reshape([1] * (n - t.ndim) + list(t.shape)) for t in (input, other))
+    pairs = a.reshape([s for size in a.shape for s in (size, 1)]) * b.reshape(
+        [s for size in b.shape for s in (1, size)]
+    )
+    return pairs.reshape([x * y for x, y in zip(a.shape, b.shape, strict=True)])
+
+
+def baddbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
+    """``beta * input + alpha * batch1 @ batch2``; where beta is 0, input gives its shape alone."""
+    product = bmm(batch1, batch2)
+    product = product if alpha == 1 else product * alpha
+    if beta == 0:
+        return product + _C.zeros_like(input)
+    return (input if beta == 1 else input * beta) + product
+
+
+def trace(input: Tensor) -> Tensor:
+    """The sum of the diagonal of a matrix."""
+    if input.ndim != 2:
+        raise _ext.ShapeError(f"trace(): input has shape {list(input.shape)}, expected 2 dims")
+    return diagonal(input).sum()
+
+
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """The p-norm of the difference."""
+    return norm(input - other, p)
+
+
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "") -> Tensor:
+    """The p-norms of the differences of all pairs of rows.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor
+        ``[..., m, d]`` and ``[..., n, d]``; the result is ``[..., m, n]``.
+    compute_mode : str
+        Means nothing: the differences are always taken, never a product of matrices.
+
+    Raises
+    ------
+    ShapeError
+        Rows of different lengths.
+    """
+    if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:
+        raise _ext.ShapeError(f"cdist(): rows of shapes {list(x1.shape)} and {list(x2.shape)} do "
+                              "not go together")  # fmt: skip
+    return norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
+
+
+FUNCTIONS = (baddbmm, cdist, dist, inner, kron, tensordot, trace, vdot)
+METHODS = (baddbmm, dist, inner, kron, trace, vdot)

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products, running products, medians, quantiles and the like, composed of C++ functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._math import ceil, round
+from oneflow_lite._oneflow_lite import _C, Tensor, dtype
+from oneflow_lite._shapes import wrapped_dim
+
+_Dims = int | Sequence[int] | None
+
+
+def _wide(x: Tensor, result: dtype) -> Tensor:
+    """What is computed in: 16-bit floats are rounded once, at the end."""
+    narrow = result in (_ext.float16, _ext.bfloat16)
+    return x.to(None, _ext.float32 if narrow else result)
+
+
+def _result(x: Tensor, dtype: dtype | None) -> dtype:
+    """Of sums and products: integers and truths give int64."""
+    return dtype or (x.dtype if x.dtype.is_floating_point else _ext.int64)
+
+
+# Products -------------------------------------------------------------------------------------
+
+
+def prod(
+    input: Tensor,
+    dim: _Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: dtype | None = None,
+) -> Tensor:
+    """The product over dims, or of all; 1 of nothing.
+
+    Halves are multiplied with each other until one is left, so that gradients are right where
+    elements are 0, and there are gradients of gradients.
+
+    Parameters
+    ----------
+    dim : int or ints, optional
+        Which; all where absent.
+    keepdim : bool
+        Whether they stay, of size 1.
+    dtype : dtype, optional
+        What is multiplied, and the result; for integers and bool int64 where absent.
+
+    Raises
+    ------
+    IndexError
+        A dim is out of range.
+    """
+    result = _result(input, dtype)
+    x = _wide(input, result)
+    given = range(x.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
+    dims = sorted({wrapped_dim("prod", x, d) for d in given}, reverse=True)
+    if x.ndim == 0:
+        return x.to(None, result)
+    for axis in dims:
+        if x.shape[axis] == 0:
+            x = x.sum(axis, True) + 1
+        while (size := x.shape[axis]) > 1:
+            half = size // 2
+            pairs = x.narrow(axis, 0, half) * x.narrow(axis, half, half)
+            x = pairs if size % 2 == 0 else _C.cat([pairs, x.narrow(axis, size - 1, 1)], axis)
+        x = x if keepdim else x.squeeze(axis)
+    return x.to(None, result)
+
+
+def _scan(name: str, x: Tensor, dim: int, join: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """``join`` of all elements up to each one: log2(size) steps of twice the distance."""
+    axis = wrapped_dim(name, x, dim)
+    size = x.shape[axis] if x.ndim > 0 else 1
+    distance = 1
+    while distance < size:
+        rest = size - distance
+        joined = join(x.narrow(axis, distance, rest), x.narrow(axis, 0, rest))
+        x = _C.cat([x.narrow(axis, 0, distance), joined], axis)
+        distance *= 2
+    return x
+
+
+def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
+    """The product of each element and all before it along a dim; dtypes as in :func:`prod`."""
+    result = _result(input, dtype)
+    return _scan("cumprod", _wide(input, result), dim, _C.mul).to(None, result)
+
+
+def logaddexp(input: Tensor, other: Tensor) -> Tensor:
+    """``log(exp(x) + exp(y))`` without overflow."""
+    larger = _C.maximum(input, other).detach()
+    shift = _C.where(larger.isfinite(), larger, 0.0)
+    return _C.log(_C.exp(input - shift) + _C.exp(other - shift)) + shift
+
+
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """``log`` of the running sum of ``exp(x)`` along a dim, without overflow."""
+    return _scan("logcumsumexp", _wide(input, input.dtype), dim, logaddexp).to(None, input.dtype)
+
+
+# Extremes -------------------------------------------------------------------------------------
+
+
+def max(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """The largest element; ``max(x, dim, keepdim=False)`` (values, indices) along a dim;
+    ``max(x, other)`` the same as ``maximum``.
+    """
+    if "other" in kwargs or (args and isinstance(args[0], Tensor)):
+        return _C.maximum(input, *args, **kwargs)
+    return _C.max(input, *args, **kwargs)
+
+
+def min(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """The smallest element; ``min(x, dim, keepdim=False)`` (values, indices) along a dim;
+    ``min(x, other)`` the same as ``minimum``.
+    """
+    if "other" in kwargs or (args and isinstance(args[0], Tensor)):
+        return _C.minimum(input, *args, **kwargs)
+    return _C.min(input, *args, **kwargs)
+
+
+def aminmax(
+    input: Tensor, *, dim: int | None = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    """The smallest and the largest element, of all or along a dim."""
+    return _C.amin(input, dim, keepdim), _C.amax(input, dim, keepdim)
+
+
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The k-th smallest element along a dim, counted from 1, and its place.
+
+    Raises ValueError where there is no k-th one.
+    """
+    axis = wrapped_dim("kthvalue", input, dim)
+    size = input.shape[axis] if input.ndim > 0 else 1
+    if not 1 <= k <= size:
+        raise ValueError(f"kthvalue(): k is {k}, but it must be in [1, {size}]")
+    if input.ndim == 0:
+        return input, _C.zeros([], dtype=_ext.int64, device=input.device)
+    ordered = _C.sort(input, axis)
+    values, places = (t.narrow(axis, k - 1, 1) for t in ordered)
+    return (values, places) if keepdim else (values.squeeze(axis), places.squeeze(axis))
+
+
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The middle element, of two the lower: of all, or (values, indices) along a dim."""
+    if dim is None:
+        flat = input.reshape(-1)
+        return kthvalue(flat, (flat.numel() + 1) // 2)[0]
+    size = input.shape[wrapped_dim("median", input, dim)] if input.ndim > 0 else 1
+    return kthvalue(input, (size + 1) // 2, dim, keepdim)
+
+
+def quantile(
+    input: Tensor,
+    q: float | Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Tensor:
+    """What a share of the elements is below.
+
+    Parameters
+    ----------
+    q : float or Tensor
+        The share, in [0, 1]; several, a 1-D tensor, are a dim in front of the result.
+    dim : int, optional
+        Along which; of all elements where absent.
+    interpolation : str
+        What stands for a place between two elements: "linear" the line that joins them, "lower",
+        "higher" or "nearest" one of them, "midpoint" their mean.
+
+    Raises
+    ------
+    ValueError
+        A share outside [0, 1]; another interpolation.
+    """
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise ValueError(f'quantile(): interpolation is "{interpolation}", but it must be '
+                         '"linear", "lower", "higher", "midpoint" or "nearest"')  # fmt: skip
+    shares = q if isinstance(q, Tensor) else _ext.tensor(q, dtype=input.dtype)
+    if not bool(((shares >= 0) & (shares <= 1)).all()):
+        raise ValueError("quantile(): q must be in [0, 1]")
+    x = input.reshape(-1) if dim is None or input.ndim == 0 else input
+    axis = wrapped_dim("quantile", x, dim or 0)
+    ordered = _C.sort(x, axis)[0]
+    places = shares.to(input.device, input.dtype).reshape(-1) * (x.shape[axis] - 1)
+    if interpolation in ("lower", "higher", "nearest"):
+        places = {"lower": _C.floor, "higher": ceil, "nearest": round}[interpolation](places)
+    below = _C.floor(places)
+    weight = places - below
+    if interpolation == "midpoint":
+        weight = (weight > 0).to(None, weight.dtype) * 0.5
+    weight = weight.view([-1, *[1] * (x.ndim - axis - 1)])
+    low, high = (
+        ordered.index_select(axis, p.long())
+        for p in (below, _C.minimum(below + 1, x.shape[axis] - 1))
+    )
+    y = (low + (high - low) * weight).movedim(axis, 0)
+    if keepdim and input.ndim > 0:
+        y = y.unsqueeze(axis + 1) if dim is not None else y.view([-1, *[1] * input.ndim])
+    return y if shares.ndim > 0 else y[0]
+
+
+# Sums -----------------------------------------------------------------------------------------
+
+
+def nansum(
+    input: Tensor, dim: _Dims = None, keepdim: bool = False, *, dtype: dtype | None = None
+) -> Tensor:
+    """The sum where NaN counts as 0."""
+    return _C.where(input.isnan(), 0, input).sum(dim, keepdim, dtype=dtype)
+
+
+def nanmean(
+    input: Tensor, dim: _Dims = None, keepdim: bool = False, *, dtype: dtype | None = None
+) -> Tensor:
+    """The mean of what is not NaN."""
+    total = nansum(input, dim, keepdim, dtype=dtype)
+    return total / (input == input).sum(dim, keepdim).to(None, total.dtype)
+
+
+def var_mean(input: Tensor, dim: _Dims = None, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """The variance, as ``var`` with these arguments, and the mean."""
+    return _C.var(input, dim, **kwargs), _C.mean(input, dim, kwargs.get("keepdim", False))
+
+
+def std_mean(input: Tensor, dim: _Dims = None, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """The standard deviation, as ``std`` with these arguments, and the mean."""
+    return _C.std(input, dim, **kwargs), _C.mean(input, dim, kwargs.get("keepdim", False))
+
+
+def diff(
+    input: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:
+    """The differences of neighbours along a dim, ``n`` times; of ``input`` with tensors joined to
+    it in front and behind, where given.
+    """
+    axis = wrapped_dim("diff", input, dim)
+    if n > 0 and (prepend is not None or append is not None):
+        input = _C.cat([t for t in (prepend, input, append) if t is not None], axis)
+    for _ in range(n):
+        rest = input.shape[axis] - 1
+        if rest < 0:
+            break
+        later, earlier = (input.narrow(axis, start, rest) for start in (1, 0))
+        input = later != earlier if input.dtype is _ext.bool else later - earlier
+    return input
+
+
+FUNCTIONS = (aminmax, cumprod, diff, kthvalue, logaddexp, logcumsumexp, max, median, min, nanmean,
+             nansum, prod, quantile, std_mean, var_mean)  # fmt: skip
+METHODS = tuple(f for f in FUNCTIONS if f not in (std_mean, var_mean))

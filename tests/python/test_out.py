@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""out=: every registered function writes its result where it is told to."""
+
+import numpy as np
+import pytest
+from numerics import flow, host
+
+X = np.random.default_rng(6).standard_normal((3, 4))
+
+
+@pytest.mark.parametrize("name, arguments", [
+    ("softmax", (1,)), ("log_softmax", (0,)), ("exp", ()), ("add", (2.5,)), ("sum", (0,)),
+    ("cumsum", (1,)), ("matmul", (flow.ones(4, 2, dtype=flow.float64),)),
+])  # fmt: skip
+def test_results_are_written(name, arguments, device):
+    x = flow.tensor(X, device=device)
+    arguments = [a.to(device) if isinstance(a, flow.Tensor) else a for a in arguments]
+    function = getattr(flow, name)
+    expected = host(function(x, *arguments))
+    out = flow.full(expected.shape, float("nan"), dtype=flow.float64, device=device)
+    memory = out.data_ptr()
+    assert function(x, *arguments, out=out) is out and out.data_ptr() == memory
+    np.testing.assert_array_equal(host(out), expected)
+    empty = flow.empty(0, dtype=flow.float64, device=device)  # which takes any shape
+    assert function(x, *arguments, out=empty) is empty
+    np.testing.assert_array_equal(host(empty), expected)
+    spread = flow.empty(*expected.shape, 2, dtype=flow.float64, device=device)[..., 0]
+    np.testing.assert_array_equal(host(function(x, *arguments, out=spread)), expected)
+    narrow = flow.empty(*expected.shape, device=device)
+    np.testing.assert_allclose(host(function(x, *arguments, out=narrow)), expected, rtol=1e-6)
+    assert function(x, *arguments, out=None).shape == expected.shape
+
+
+def test_an_argument_may_be_the_target():
+    x = flow.tensor(X)
+    flow.softmax(x, 1, out=x)
+    np.testing.assert_allclose(host(x).sum(1), 1)
+
+
+def test_several_results():
+    x, out = flow.tensor(X), (flow.empty(3, dtype=flow.float64), flow.empty(3, dtype=flow.int64))
+    assert flow._C.max(x, 1, out=out) is out
+    assert out[0].tolist() == X.max(1).tolist() and out[1].tolist() == X.argmax(1).tolist()
+    with pytest.raises(TypeError, match="a tuple of as many Tensors as results"):
+        flow._C.max(x, 1, out=out[:1])
+
+
+def test_what_does_not_fit():
+    x = flow.tensor(X)
+    for out, error, text in (
+        (flow.empty(4, 3, dtype=flow.float64), flow.ShapeError, r"expected \[3, 4\]"),
+        (flow.empty(3, 4, dtype=flow.int64), flow.DTypeError, "out has dtype int64"),
+        (flow.empty(3, 4, dtype=flow.float64, device="meta"), RuntimeError, "softmax"),
+        ("here", TypeError, "argument 'out' must be Tensor"),
+        ((flow.empty(3, 4, dtype=flow.float64),), TypeError, "argument 'out' must be Tensor"),
+    ):
+        with pytest.raises(error, match=text):
+            flow.softmax(x, 1, out=out)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'out'"):
+        x.softmax(1, out=x)  # as in PyTorch, a method has no out
+
+
+def test_no_history_is_lost():
+    x, out = flow.tensor(X, requires_grad=True), flow.empty(3, 4, dtype=flow.float64)
+    with pytest.raises(RuntimeError, match="out= keeps no history"):
+        flow.exp(x, out=out)
+    with flow.no_grad():
+        assert flow.exp(x, out=out) is out
+    y = flow.tensor(X, requires_grad=True)
+    z = (y * out).sum()
+    flow.exp(x.detach(), out=out)  # what backward needs is overwritten
+    with pytest.raises(RuntimeError, match="changed|version|in place"):
+        z.backward()
