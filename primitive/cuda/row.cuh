@@ -162,8 +162,7 @@ cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLim
                          cudaStream_t stream, void* workspace) {
   if constexpr (kAligned && (HasWholeBlocks<A> || HasHeavyBlocks<A>)) {
     cudaError_t launched = cudaSuccess;
-    constexpr int kMost = HasWholeBlocks<A> ? 4 : MostGroupPacks<A, kAligned>;
-    if (cols > kWarp * kMost * A::kPack && a.IsWhole(cols) &&
+    if (cols > kWarp * MostWholePacks<A> * A::kPack && a.IsWhole(cols) &&
         LaunchWholeBlocks(a, rows, cols, limits, stream, &launched)) {
       return launched;
     }
