@@ -27,10 +27,11 @@ StatusOr<Tensor> RmsNorm(const Tensor& x, absl::Span<const int64_t> normalized_s
                                 .Attr("axis")
                                 .Attr("eps")
                                 .Attr("memory_efficient")
+                                .Attr("statistics")
                                 .Get();
   OFL_ASSIGN_OR_RETURN(const int64_t axis, FirstNormalizedDim("rms_norm", x, normalized_shape));
   OFL_ASSIGN_OR_RETURN(TensorList out,
-                       CallAll(op, {x, weight}, {axis, EpsFor(x, eps), memory_efficient}));
+                       CallNorm(op, {x, weight}, axis, EpsFor(x, eps), memory_efficient));
   return std::move(out[0]);
 }
 
@@ -47,10 +48,11 @@ StatusOr<TensorList> AddRmsNorm(const Tensor& x, const Tensor& residual,
                                 .Attr("axis")
                                 .Attr("eps")
                                 .Attr("memory_efficient")
+                                .Attr("statistics")
                                 .Get();
   OFL_ASSIGN_OR_RETURN(const int64_t axis, FirstNormalizedDim("add_rms_norm", x, normalized_shape));
-  OFL_ASSIGN_OR_RETURN(
-      TensorList out, CallAll(op, {x, residual, weight}, {axis, EpsFor(x, eps), memory_efficient}));
+  OFL_ASSIGN_OR_RETURN(TensorList out,
+                       CallNorm(op, {x, residual, weight}, axis, EpsFor(x, eps), memory_efficient));
   out.resize(2);
   return out;
 }
