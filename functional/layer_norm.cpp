@@ -19,10 +19,11 @@ StatusOr<Tensor> LayerNorm(const Tensor& x, absl::Span<const int64_t> normalized
                                 .Attr("axis")
                                 .Attr("eps")
                                 .Attr("memory_efficient")
+                                .Attr("statistics")
                                 .Get();
   OFL_ASSIGN_OR_RETURN(const int64_t axis, FirstNormalizedDim("layer_norm", x, normalized_shape));
   OFL_ASSIGN_OR_RETURN(TensorList out,
-                       CallAll(op, {x, weight, bias}, {axis, eps, memory_efficient}));
+                       CallNorm(op, {x, weight, bias}, axis, eps, memory_efficient));
   return std::move(out[0]);
 }
 
@@ -41,11 +42,12 @@ StatusOr<TensorList> AddLayerNorm(const Tensor& x, const Tensor& residual,
                                 .Attr("axis")
                                 .Attr("eps")
                                 .Attr("memory_efficient")
+                                .Attr("statistics")
                                 .Get();
   OFL_ASSIGN_OR_RETURN(const int64_t axis,
                        FirstNormalizedDim("add_layer_norm", x, normalized_shape));
   OFL_ASSIGN_OR_RETURN(TensorList out,
-                       CallAll(op, {x, residual, weight, bias}, {axis, eps, memory_efficient}));
+                       CallNorm(op, {x, residual, weight, bias}, axis, eps, memory_efficient));
   out.resize(2);
   return out;
 }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functional/norm.h"
 
+#include <algorithm>
+
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/dispatch.h"
 
 namespace oneflow_lite::functional {
 
@@ -17,6 +21,15 @@ StatusOr<int64_t> FirstNormalizedDim(const char* op, const Tensor& x,
   std::string expected = "[...";
   for (const int64_t d : normalized_shape) absl::StrAppend(&expected, ", ", d);
   return ShapeMismatch(op, "input", x.shape(), expected + "] to go with normalized_shape");
+}
+
+StatusOr<TensorList> CallNorm(const OpExpr& op, std::initializer_list<Tensor> inputs, int64_t axis,
+                              double eps, bool memory_efficient) {
+  const bool statistics =
+      GradEnabled() && std::any_of(inputs.begin(), inputs.end(), [](const Tensor& t) {
+        return t.defined() && autograd::RequiresGrad(t);
+      });
+  return CallAll(op, inputs, {axis, eps, memory_efficient, statistics});
 }
 
 }  // namespace oneflow_lite::functional

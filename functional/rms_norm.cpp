@@ -38,11 +38,12 @@ StatusOr<Tensor> RmsNorm(const Tensor& x, absl::Span<const int64_t> normalized_s
                                 .Attr("axis")
                                 .Attr("eps")
                                 .Attr("memory_efficient")
+                                .Attr("statistics")
                                 .Get();
   OFL_ASSIGN_OR_RETURN(const int64_t axis, FirstNormalizedDim("rms_norm", x, normalized_shape));
   OFL_ASSIGN_OR_RETURN(const Tensor scale, WeightFor(x, weight));
   OFL_ASSIGN_OR_RETURN(TensorList out,
-                       CallAll(op, {x, scale}, {axis, EpsFor(x, eps), memory_efficient}));
+                       CallNorm(op, {x, scale}, axis, EpsFor(x, eps), memory_efficient));
   return std::move(out[0]);
 }
 
@@ -59,11 +60,12 @@ StatusOr<TensorList> AddRmsNorm(const Tensor& x, const Tensor& residual,
                                 .Attr("axis")
                                 .Attr("eps")
                                 .Attr("memory_efficient")
+                                .Attr("statistics")
                                 .Get();
   OFL_ASSIGN_OR_RETURN(const int64_t axis, FirstNormalizedDim("add_rms_norm", x, normalized_shape));
   OFL_ASSIGN_OR_RETURN(const Tensor scale, WeightFor(x, weight));
   OFL_ASSIGN_OR_RETURN(TensorList out,
-                       CallAll(op, {x, residual, scale}, {axis, EpsFor(x, eps), memory_efficient}));
+                       CallNorm(op, {x, residual, scale}, axis, EpsFor(x, eps), memory_efficient));
   out.resize(2);
   return out;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/norm.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "functional/layer_norm.h"
@@ -17,7 +18,8 @@ using functional::kGradWeight;
 using functional::kGradX;
 using functional::NormGradients;
 
-constexpr int kEps = 1, kMemoryEfficient = 2, kWanted = 1;  // attributes; 0 is the axis
+// Attributes; 0 is the axis.
+constexpr int kEps = 1, kMemoryEfficient = 2, kStatistics = 3, kWanted = 1;
 
 // Where the tensors of a forward op stand; -1: it has none. x is input 0, the residual input 1, y
 // output 0.
@@ -95,7 +97,7 @@ Status InferForward(InferContext& c, NormKind kind) {
   }
   c.SetOutput(0, x, dtype);
   if (kind.residual) c.SetOutput(at.sum, x, dtype);
-  const Shape rows = RowShape(x, axis);
+  const Shape rows = c.attr<bool>(kStatistics) ? RowShape(x, axis) : Shape{0};
   if (kind.centred) c.SetOutput(at.mean, rows, ComputeType(dtype));
   c.SetOutput(at.rstd, rows, ComputeType(dtype));
   return OkStatus();
@@ -270,11 +272,19 @@ void DefineNorm(OpDef& op, NormKind kind) {
   if (kind.centred) op.Output("mean");
   op.Output("rstd");
   op.Attr("axis", AttrType::kInt, int64_t{-1}).Attr("eps", AttrType::kFloat, 1e-5);
-  op.Attr("memory_efficient", AttrType::kBool, false);
+  op.Attr("memory_efficient", AttrType::kBool, false).Attr("statistics", AttrType::kBool, true);
   op.infer = [kind](InferContext& c) { return InferForward(c, kind); };
   const int outputs = static_cast<int>(op.outputs.size());
   const int columns = 1 << at.weight | (kind.centred ? 1 << at.bias : 0);
-  op.sbp = NormSbp{static_cast<int>(op.inputs.size()), columns, outputs, outputs};
+  const NormSbp split{static_cast<int>(op.inputs.size()), columns, outputs, outputs};
+  op.sbp = [split, always = 1 + kind.residual](const SbpContext& c,
+                                               std::vector<SbpSignature>* signatures) {
+    split(c, signatures);
+    if (c.attrs.get<bool>(kStatistics)) return;
+    for (SbpSignature& s : *signatures) {
+      std::fill(s.outputs.begin() + always, s.outputs.end(), Sbp::Broadcast());
+    }
+  };
   op.sbp_text = "split on a dim that is not normalised, weight and bias whole";
   // Centre, square, add up; scale, weigh, shift.
   op.cost = [kind](const InferContext& c, absl::Span<const TensorSpec> outputs) {

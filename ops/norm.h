@@ -7,7 +7,8 @@
 //   layer_norm_backward(dy, rstd, x?, y?, weight?, dsum?, bias?, mean?) -> (dx, dweight, dbias)
 //
 // mean and rstd are results like any other: gradients flow through them too, which is how second
-// order comes right.
+// order comes right. With statistics=false they have no elements and are not written; the gradient
+// needs them, but for that of bias alone.
 #pragma once
 
 #include "oneflow_lite/framework/op_def.h"

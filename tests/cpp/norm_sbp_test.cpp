@@ -74,13 +74,16 @@ Tensor Normal(absl::Span<const int64_t> size) {
 TEST(NormSbp, DeclaredSignaturesHold) {
   const Tensor x = Normal({4, 6, 5}), r = Normal({4, 6, 5}), dy = Normal({4, 6, 5});
   const Tensor weight = Normal({5}), bias = Normal({5}), none;
-  const Attrs attrs{int64_t{2}, 1e-5, false};
+  const Attrs attrs{int64_t{2}, 1e-5, false, true};
   CheckSignatures("layer_norm", {x, weight, bias}, attrs, 2);
   CheckSignatures("layer_norm", {x, none, bias}, attrs, 2);
   CheckSignatures("rms_norm", {x, weight}, attrs, 2);
   CheckSignatures("add_layer_norm", {x, r, weight, none}, attrs, 2);
   CheckSignatures("add_rms_norm", {x, r, weight}, attrs, 2);
-  CheckSignatures("layer_norm", {x, Normal({6, 5}), none}, {int64_t{-2}, 1e-5, false}, 1);
+  CheckSignatures("layer_norm", {x, Normal({6, 5}), none}, {int64_t{-2}, 1e-5, false, true}, 1);
+  const Attrs without{int64_t{2}, 1e-5, false, false};
+  CheckSignatures("layer_norm", {x, weight, bias}, without, 2);
+  CheckSignatures("add_rms_norm", {x, r, weight}, without, 2);
 
   const TensorList y = CallAll(**FindOp("layer_norm"), {x, weight, bias}, attrs).value();
   const Attrs all{int64_t{2}, int64_t{7}};
@@ -93,13 +96,18 @@ TEST(NormSbp, DeclaredSignaturesHold) {
 
 TEST(NormSbp, CostCountsEveryTensorOnce) {
   const OpDef& op = (*FindOp("add_rms_norm"))->def();
-  const Attrs attrs{int64_t{1}, 1e-5, false};
+  const Attrs attrs{int64_t{1}, 1e-5, false, true};
   const TensorSpec rows{Shape{8, 16}, DType::kFloat16}, weight{Shape{16}, DType::kFloat32};
   absl::InlinedVector<TensorSpec, 2> outputs;
   ASSERT_TRUE(InferOutputs(op, {rows, rows, weight}, attrs, &outputs).ok());
   const Cost cost = CostOf(op, {rows, rows, weight}, attrs, outputs);
   EXPECT_EQ(cost.bytes, 4 * 8 * 16 * 2 + 16 * 4 + 8 * 4);
   EXPECT_GT(cost.flops, 0);
+
+  const Attrs without{int64_t{1}, 1e-5, false, false};
+  outputs.clear();
+  ASSERT_TRUE(InferOutputs(op, {rows, rows, weight}, without, &outputs).ok());
+  EXPECT_EQ(CostOf(op, {rows, rows, weight}, without, outputs).bytes, cost.bytes - 8 * 4);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ def assert_within(t, value, allowed, where):
 
 
 def check(name, x, weight, bias, dy, where="", memory_efficient=False, eps=EPS):
-    """Values and all gradients of rows x cols; the same bits twice."""
+    """Values and all gradients of rows x cols; the same bits twice, and without statistics."""
     args = [None if a is None else a.detach().requires_grad_() for a in (x, weight, bias)]
     wanted = [a for a in (args if name == "layer_norm" else args[:2]) if a is not None]
     y = norm(name, args[0], x.shape[-1:], *args[1:], memory_efficient, eps)

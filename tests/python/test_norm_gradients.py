@@ -91,6 +91,32 @@ def test_gradients_through_the_statistics(name, device):
         assert flow.autograd.grad(rstd, x, flow.ones_like(rstd))[0].shape == x.shape
 
 
+@by_norm
+@pytest.mark.parametrize("residual", [False, True])
+def test_statistics_are_made_where_a_gradient_may_need_them(name, residual, device):
+    x, weight, bias, r = problem(5, 24, "float32", device)
+    columns = [weight, bias] if name == "layer_norm" else [weight]
+    op = getattr(flow.ops, f"add_{name}" if residual else name)
+    tensors = [x, r, *columns] if residual else [x, *columns]
+    first = 2 if residual else 1
+    kept, without = op(*tensors), op(*tensors, statistics=False)
+    assert [t.shape for t in kept[first:]] == [(5, 1)] * (len(kept) - first)
+    assert [t.shape for t in without[first:]] == [(0,)] * (len(kept) - first)
+    for a, b in zip(kept[:first], without, strict=False):
+        assert bits(a) == bits(b)
+    # The functions ask for them by themselves: for a weight alone, not under no_grad.
+    weight.requires_grad_()
+    y = norm(name, x, 24, weight, bias, residual=r if residual else None)
+    y = y[0] if residual else y
+    assert flow.autograd.grad(y, weight, flow.ones_like(y))[0].shape == weight.shape
+    with flow.no_grad():
+        quiet = norm(name, x, 24, weight, bias, residual=r if residual else None)
+    assert bits(quiet[0] if residual else quiet) == bits(y)
+    y = op(*tensors, statistics=False)[0]
+    with pytest.raises(flow.ShapeError, match="rstd"):
+        flow.autograd.grad(y, weight, flow.ones_like(y))
+
+
 def head_slice(device, dtype):
     """The first of three heads' rows: strided rows, dense columns."""
     packed = problem(12, 3 * 64, dtype, device)[0]

@@ -134,7 +134,8 @@ def _affine_bytes(p: Problem) -> int:
 
 
 def _norm_bytes(p: Problem) -> int:
-    return 2 * _tensor_bytes(p) + _statistics_bytes(p) + _affine_bytes(p)
+    # without a gradient no statistics are written
+    return 2 * _tensor_bytes(p) + _affine_bytes(p)
 
 
 def _norm_backward_bytes(p: Problem) -> int:
