@@ -318,9 +318,17 @@ __global__ void __launch_bounds__(NormPolicy::kCorrectColumns* NormPolicy::kCorr
   constexpr C kNegligible = sizeof(C) == 8 ? C(2e-15) : C(1e-6);  // beside x_hat
   __shared__ C slots[P::kCorrectWays][P::kCorrectColumns];
   WaitForPreviousKernel();
+  constexpr int kAtOnce = 4;  // one after another, each load would take as long as all of them
   bool needed = false;
-  for (int64_t row = threadIdx.x; row < a.rows; row += blockDim.x) {
-    needed |= !(residual[row] <= kNegligible && residual[row] >= -kNegligible);
+#pragma unroll 1
+  for (int64_t row = threadIdx.x; row < a.rows; row += kAtOnce * blockDim.x) {
+    C r[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      r[i] = row + i * blockDim.x < a.rows ? residual[row + i * blockDim.x] : C(0);
+    }
+#pragma unroll
+    for (const C one : r) needed |= !(one <= kNegligible && one >= -kNegligible);
   }
   if (!__syncthreads_or(needed)) return;
   const int lane = threadIdx.x % P::kCorrectColumns, way = threadIdx.x / P::kCorrectColumns;

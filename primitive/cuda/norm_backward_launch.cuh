@@ -9,6 +9,7 @@
 #include "primitive/cuda/norm_backward_sums.cuh"
 #include "primitive/cuda/norm_backward_wide_launch.cuh"
 #include "primitive/cuda/norm_team_launch.cuh"
+#include "primitive/cuda/norm_workspace.h"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -63,7 +64,6 @@ NormTraits BackwardTraits(bool centre, bool from_output, bool float_weight, cons
   t.many = kManyPacks<T>;
   t.pack = kPackSize<T>;
   t.compute_bytes = sizeof(ComputeType<T>);
-  t.inputs = 2;
   t.weights = from_output ? 2 : 1;
   t.few_weights = from_output ? 1 : 0;
   t.kinds = centre ? 2 : 1;
@@ -200,38 +200,17 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
 
 }  // namespace internal
 
-// Bytes of workspace, aligned to 16, that LaunchNormBackward needs, whatever its pointers.
+// Bytes of workspace, aligned to 16, with which LaunchNormBackward can do, whatever its pointers.
 template <class T, bool kCentre>
 size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits& limits) {
-  using C = ComputeType<T>;
   if (rows <= 0 || cols <= 0) return 0;
-  int64_t most = internal::FewWorkspaceBytes<T, kCentre>(rows);
-  // Whatever changes what a launch keeps on chip changes its plan, and with it how many parts it
-  // has.
-  for (int kept = 0; kept < 4; ++kept) {
-    const bool keeps_bias = (kept & 1) != 0, float_weight = (kept & 2) != 0;
-    for (const int each : {0, 16, 128}) {  // bytes of which rows start at multiples
-      internal::RowsLie lie = {};
-      lie.aligned = each >= 16, lie.lines = each == 128, lie.period = 1;
-      auto traits = internal::BackwardTraits<T>(kCentre, keeps_bias, float_weight, lie);
-      const int64_t part = kNormKinds<kCentre> * PartPitch<C>(cols) * int64_t{sizeof(C)};
-      const bool leans[] = {false, traits.lean};
-      for (const bool lean : leans) {
-        traits.lean = lean;
-        const NormPlan plan = internal::PlanFor<T, kCentre>(rows, cols, traits, limits);
-        // AlignUnits leaves at most a pack's elements.
-        const int64_t units = plan.units > kPackSize<T> ? plan.units : kPackSize<T>;
-        const int64_t bytes = internal::SumsBytes<T, kCentre>(rows, plan) + units * part;
-        if (bytes > most) most = bytes;
-      }
-      NormWidePlan wide;
-      if (internal::PlanWideFor<T, kCentre>(rows, cols, traits, limits, &wide)) {
-        const int64_t bytes = (wide.units + kPackSize<T> - 1) * part;  // see NormWideRows
-        if (bytes > most) most = bytes;
-      }
-    }
-  }
-  return static_cast<size_t>(most);
+  using C = ComputeType<T>;
+  const auto traits = internal::BackwardTraits<T>(kCentre, false, false, {});
+  const int64_t part = kNormKinds<kCentre> * PartPitch<C>(cols) * int64_t{sizeof(C)};
+  const int64_t few = internal::FewWorkspaceBytes<T, kCentre>(rows);
+  const int64_t many = MostNormParts(rows, cols, traits, limits) * part +
+                       MostNormSumBytes(rows, cols, sizeof(NormSums<T, kCentre>), traits, limits);
+  return static_cast<size_t>(few > many ? few : many);
 }
 
 // kCentre: layer_norm, else rms_norm. Neither allocates nor synchronises; may be captured into a
@@ -256,10 +235,11 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
   NormWidePlan wide;
   if (internal::ServesWide(a, lie) &&
       internal::PlanWideFor<T, kCentre>(a.rows, a.cols, traits, limits, &wide)) {
-    auto* const parts = static_cast<ComputeType<T>*>(workspace);
-    const cudaError_t error = internal::LaunchNormWide<kCentre>(wide, a, limits, stream, parts);
+    const cudaError_t error = internal::LaunchNormWide<kCentre>(wide, a, limits, stream, workspace);
     if (error != cudaSuccess) return error;
-    return internal::ReducePartsOf<kCentre>(a, parts, wide.parts(), 1, limits, stream);
+    const void* parts = static_cast<char*>(workspace) + internal::WidePartsAt<T, kCentre>(wide);
+    return internal::ReducePartsOf<kCentre>(a, static_cast<const ComputeType<T>*>(parts),
+                                            wide.parts(), 1, limits, stream);
   }
   const auto plan = internal::PlanFor<T, kCentre>(a.rows, a.cols, traits, limits);
   return internal::LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);

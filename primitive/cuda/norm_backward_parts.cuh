@@ -27,9 +27,9 @@ template <bool kCentre>
 inline constexpr int kNormKinds = kCentre ? 2 : 1;  // dweight, dbias
 
 template <class T, int kPacks, bool kCentre, bool kAligned>
-class NormPartsTeam : protected NormTeam<T, kPacks, 2, kAligned> {
+class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
  protected:
-  using Base = NormTeam<T, kPacks, 2, kAligned>;
+  using Base = NormTeam<T, kPacks, kAligned>;
   using Base::column_;
   using Base::extra_;
   using Base::Has;
@@ -50,6 +50,21 @@ class NormPartsTeam : protected NormTeam<T, kPacks, 2, kAligned> {
     }
   }
 
+  // Whether a block's parts are those of its threads, so that each thread can store its own, by
+  // StoreStraight, without meeting the others.
+  __device__ __forceinline__ bool IsStraight() const {
+    return kAligned && static_cast<int>(blockDim.x) == PerRegion() && more_.team >= kWarp &&
+           !more_.last;
+  }
+  __device__ __forceinline__ void StoreStraight() const {
+#pragma unroll
+    for (int i = 0; i < kKinds * kVectors; ++i) {
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) {
+        if (Has(k)) StoreVector(i, k * more_.team + this->rank_, VectorOf(i, k));
+      }
+    }
+  }
   // Adds up the block's teams, in a fixed order.
   __device__ __forceinline__ void StoreParts() {
     if (kAligned) {
@@ -79,10 +94,10 @@ class NormPartsTeam : protected NormTeam<T, kPacks, 2, kAligned> {
 
   // Rows of whole packs. A region of the ring's memory: [kinds][vectors of a pack][packs].
   __device__ __forceinline__ void StoreVectors() {
+    if (IsStraight()) return StoreStraight();
     if (more_.team < kWarp) AddGroups();  // which all have the same columns
     const int regions = static_cast<int>(blockDim.x) / PerRegion();
     const int step = this->packs_, size = kKinds * kVectors * step;
-    const bool straight = regions == 1 && !more_.last;
     Place* const memory = reinterpret_cast<Place*>(this->shared_ + kNormScratchBytes);
     Place* const mine = memory + static_cast<int>(threadIdx.x) / PerRegion() * size;
     const bool holds = static_cast<int>(threadIdx.x) % PerRegion() < more_.team;
@@ -91,18 +106,8 @@ class NormPartsTeam : protected NormTeam<T, kPacks, 2, kAligned> {
       if (!holds || !Has(k)) continue;
       const int pack = k * more_.team + this->rank_;
 #pragma unroll
-      for (int i = 0; i < kKinds * kVectors; ++i) {
-        const Values& values = i < kVectors ? dweight_[k] : dbias_[k];
-        Vector v;
-        memcpy(&v, values.v + i % kVectors * kPackSize<C>, sizeof(v));
-        if (straight) {
-          StoreVector(i, pack, v);
-        } else {
-          mine[i * step + pack].Put(v);
-        }
-      }
+      for (int i = 0; i < kKinds * kVectors; ++i) mine[i * step + pack].Put(VectorOf(i, k));
     }
-    if (straight) return;
     __syncthreads();
 #pragma unroll 1
     for (int i = 0; i < kKinds * kVectors; ++i) {
@@ -128,7 +133,14 @@ class NormPartsTeam : protected NormTeam<T, kPacks, 2, kAligned> {
   __device__ __forceinline__ int64_t FirstPack() const {
     return int64_t{this->slice()} * more_.team * kPacks;
   }
-  // Vector i, over kinds, of a pack.
+  // Vector i, over kinds, of this thread's pack k.
+  __device__ __forceinline__ Vector VectorOf(int i, int k) const {
+    const Values& values = i < kVectors ? dweight_[k] : dbias_[k];
+    Vector v;
+    memcpy(&v, values.v + i % kVectors * kPackSize<C>, sizeof(v));
+    return v;
+  }
+  // The same of a pack in memory.
   __device__ __forceinline__ void StoreVector(int i, int pack, const Vector& v) const {
     const int kind = i / kVectors;
     if (!(kind == 0 ? a_.dweight : a_.dbias)) return;

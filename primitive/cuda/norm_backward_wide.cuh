@@ -53,10 +53,11 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
     const int rank = static_cast<int>(threadIdx.x) - workers_;
     if (rank == 0) Base::StartBarriers();
     __syncthreads();
-    if (grid_.slices > 1) internal::ClusterArriveRelaxed();
+    if (grid_.words) Base::OfSlices().Start();
+    if (Base::Clustered()) internal::ClusterArriveRelaxed();
     if (rank >= kWarp) {
       // Another block's shared memory is there only once that block runs.
-      if (grid_.slices > 1) internal::ClusterWait();
+      if (Base::Clustered()) internal::ClusterWait();
       Base::SumRows();
       return;
     }
@@ -66,7 +67,7 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
       Base::CopyRows();
     }
     __syncwarp();
-    if (grid_.slices > 1) internal::ClusterWait();
+    if (Base::Clustered()) internal::ClusterWait();
   }
 
  private:

@@ -34,19 +34,28 @@ cudaError_t LaunchWideInstance(const NormWidePlan& plan, const NormBackward<T>& 
                                cudaStream_t stream) {
   constexpr auto kernel = NormWideKernel<T, kCentre, kFromOutput>;
   cudaError_t error = AllowAllShared<kernel>(limits);
-  if (error == cudaSuccess && plan.slices > 8) error = AllowLargeClusters<kernel>();
+  if (error == cudaSuccess && !plan.grid && plan.slices > 8) error = AllowLargeClusters<kernel>();
   if (error != cudaSuccess) return error;
   LaunchKind kind;
-  kind.cluster = plan.slices;
+  kind.cluster = plan.grid ? 1 : plan.slices;
+  kind.cooperative = plan.grid;
   return LaunchAs(kind, kernel, plan.units * plan.slices,
                   plan.workers + NormWidePolicy::kOtherThreads, static_cast<size_t>(plan.shared),
                   stream, a, grid);
 }
 
-// Leaves plan.parts() parts of the gradients of weight and bias in `parts`.
+// Where in the workspace the parts of the gradients of weight and bias are, in bytes: behind what
+// slices exchange.
+template <class T, bool kCentre>
+int64_t WidePartsAt(const NormWidePlan& plan) {
+  using Exchange = NormSliceExchange<NormSums<T, kCentre>, kNormSumCount<T, kCentre>>;
+  return plan.grid ? 8 * Exchange::Words(plan.units, plan.slices) : 0;  // turns are even
+}
+
+// Leaves plan.parts() parts in the workspace.
 template <bool kCentre, class T>
 cudaError_t LaunchNormWide(const NormWidePlan& plan, const NormBackward<T>& a,
-                           const DeviceLimits& limits, cudaStream_t stream, ComputeType<T>* parts) {
+                           const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
   if constexpr (sizeof(T) > 4) {
     return cudaErrorInvalidValue;  // has no such plan
   } else {
@@ -58,7 +67,9 @@ cudaError_t LaunchNormWide(const NormWidePlan& plan, const NormBackward<T>& a,
     grid.tensor_bytes = plan.tensor_bytes;
     grid.period = plan.period;
     grid.share = static_cast<ComputeType<T>>(1.0 / static_cast<double>(a.cols));
-    grid.parts = parts;
+    char* const memory = static_cast<char*>(workspace);
+    grid.words = plan.grid ? reinterpret_cast<uint64_t*>(memory) : nullptr;
+    grid.parts = reinterpret_cast<ComputeType<T>*>(memory + WidePartsAt<T, kCentre>(plan));
     return a.from_output ? LaunchWideInstance<kCentre, true>(plan, a, grid, limits, stream)
                          : LaunchWideInstance<kCentre, false>(plan, a, grid, limits, stream);
   }

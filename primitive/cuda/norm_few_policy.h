@@ -23,12 +23,13 @@ struct NormFewPolicy {
   static constexpr int64_t MostRows(int pack) { return pack == 8 ? 16384 : 4096; }
   // Of x. From there on the lean kernel is faster, where it is there (half, layer_norm: 26.1 us
   // here for 27.7 at 3072 x 4096, 34.1 for 33.2 at 8192 x 2048; 19.8 for 21.7 at 896 x 8192, 25.8
-  // for 25.4 at 1280 x 8192), else teams.
+  // for 25.4 at 1280 x 8192; rms_norm: 17.4 for 17.4 at 1024 x 6144, 19.4 for 18.5 at 1024 x 7168),
+  // else teams.
   static constexpr int64_t MostBytes(int64_t packs, const NormTraits& t,
                                      const DeviceLimits& limits) {
     int64_t most = t.pack == 8 ? 34 : 17;
     if (t.pack == 8 && t.ServedByLean(limits)) {
-      most = packs <= 2 * kThreads ? (t.kinds == 2 ? 26 : 22) : (t.kinds == 2 ? 17 : 15);
+      most = packs <= 2 * kThreads ? (t.kinds == 2 ? 26 : 22) : (t.kinds == 2 ? 17 : 12);
     }
     return most << 20;
   }

@@ -92,6 +92,10 @@ inline constexpr bool kRecentre = kCentre && sizeof(T) > 2;
 
 // The sums over a row: of g * v and, for layer_norm, of g and (where kRecentre) v.
 template <class T, bool kCentre>
+inline constexpr int kNormSumCount = !kCentre                ? 1
+                                     : kRecentre<T, kCentre> ? 3
+                                                             : 2;
+template <class T, bool kCentre>
 struct alignas(16) NormSums {
   using C = ComputeType<T>;
   C gv = 0, g = 0, v = 0;

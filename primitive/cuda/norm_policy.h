@@ -62,7 +62,6 @@ struct NormTraits {
   int many = 4;           // packs per thread that make good use of registers
   int pack = 1;           // elements in 16 bytes
   int compute_bytes = 4;  // size of the compute type
-  int inputs = 1;         // tensors whose rows are copied
   int weights = 0;        // weights and biases kept in shared memory ...
   int few_weights = 0;    // ... with a single pack per thread
   int kinds = 0;          // gradients that gather per column: of weight and bias, or weight alone
@@ -108,7 +107,7 @@ inline bool FitStages(const NormTraits& t, const DeviceLimits& limits, NormPlan*
   // Bulk copies keep to the lines of memory; otherwise a row that is not aligned may have a word of
   // 16 bytes more than packs.
   plan->slack = plan->team > 32 ? (t.lines ? 0 : 128) : (t.aligned ? 0 : 16);
-  const int64_t stage = t.inputs * (slots * 16 + int64_t{plan->teams()} * plan->slack);
+  const int64_t stage = 2 * (slots * 16 + int64_t{plan->teams()} * plan->slack);
   int64_t stages = (limits.shared_per_block - fixed) / stage;
   if (stages > most) stages = most;
   plan->stages = static_cast<int>(stages);
@@ -183,7 +182,7 @@ inline bool PlanLean(int64_t rows, int64_t packs, const NormTraits& t, const Dev
   const int64_t weights = t.kinds == 2 && plan->packs * t.pack > 16 ? slots * 16 : 0;
   const int64_t fixed = LeanScratchBytes(plan->teams()) + weights;
   plan->slack = t.lines ? 0 : 128;
-  const int64_t stage = t.inputs * (slots * 16 + int64_t{plan->teams()} * plan->slack);
+  const int64_t stage = 2 * (slots * 16 + int64_t{plan->teams()} * plan->slack);
   const int64_t parts = t.kinds * slots * t.pack * t.compute_bytes;
   int64_t stages = (limits.shared_per_block - fixed) / stage;
   if (stages > P::kLeanStages) stages = P::kLeanStages;

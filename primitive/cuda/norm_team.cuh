@@ -39,14 +39,14 @@ inline constexpr int kNormScratchBytes =
 template <class T>
 inline constexpr int kManyPacks = sizeof(T) == 2 ? 2 : 4;
 
-// One thread's part in its team. kInputs tensors of T are copied per row; kAligned: every row of
-// every tensor starts at a multiple of 16 bytes.
+// One thread's part in its team. kAligned: every row of every tensor starts at a multiple of 16
+// bytes.
 //
 // Packs are whole and follow the 16-byte boundaries of an anchor, a dense tensor. A stage holds the
 // words of 16 bytes of each tensor that a team's packs touch, as they lie in memory. Where its rows
 // lie otherwise than the anchor's, a pack is made of two words. The few columns of a row in front
 // of its packs and behind them are dealt out to the threads of the first block, one each.
-template <class T, int kPacks, int kInputs, bool kAligned>
+template <class T, int kPacks, bool kAligned>
 class NormTeam {
  protected:
   using C = ComputeType<T>;
@@ -116,11 +116,11 @@ class NormTeam {
     return LoadWeights<C, N, T>(weights, is_float, column_ + Offset(k), 0, Has(k) ? N : 0, missing);
   }
 
-  // The team's part of a stage.
+  // The team's part of a stage, which has a row of x and one of dy.
   __device__ __forceinline__ int TensorBytes() const {
     return grid_.team * kPacks * kPackBytes + grid_.slack;
   }
-  __device__ __forceinline__ int StageBytes() const { return kInputs * TensorBytes(); }
+  __device__ __forceinline__ int StageBytes() const { return 2 * TensorBytes(); }
   // Pack k of a tensor, of which `words` is this thread's first word in a stage. past: bytes of
   // that in front of the pack, 0 where like.
   __device__ __forceinline__ Pack<T, N> PackOf(const char* words, int k, bool like,

@@ -7,6 +7,7 @@
 
 #include "primitive/cuda/bulk_copy.cuh"
 #include "primitive/cuda/norm_math.cuh"
+#include "primitive/cuda/norm_wide_exchange.cuh"
 #include "primitive/cuda/norm_wide_rows.cuh"
 
 namespace oneflow_lite {
@@ -89,6 +90,7 @@ class NormWideBlock {
   using Scratch = NormWideScratch<C, Sums>;
   static constexpr int N = kPackSize<T>, kPacks = kWidePacks<T>;
   using Values = Pack<C, N>;
+  using Exchange = NormSliceExchange<Sums, kNormSumCount<T, kCentre>>;
 
   __device__ __forceinline__ NormWideBlock(const NormBackward<T>& a, const NormWideGrid<T>& grid,
                                            char* shared)
@@ -150,34 +152,36 @@ class NormWideBlock {
     }
   }
 
-  // By the warp that sums.
+  // By the warp that sums. What goes through memory is taken a turn later, when it has come.
   __device__ __forceinline__ void SumRows() const {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp,
-              posts = workers_ / kWarp * NormWidePolicy::kPosts;
+    const Exchange exchange = OfSlices();
+    const bool late = grid_.words != nullptr;
     int turn = 0;
 #pragma unroll 1
     for (auto some = rows_.First(); some.There(); rows_.Next(some)) {
       NormRowNumbers<C> rstds(a_.rstd, some);
+      C before = 0;
 #pragma unroll 1
       for (int i = 0; i < some.count; ++i, ++turn) {
-        const int place = Scratch::Place(turn), parity = Scratch::Parity(turn);
         const C rstd = rstds.At(i);
-        ClusterBarrier(scratch_.posted, place).AwaitBlock(parity);
-        Sums sums;
-#pragma unroll 1
-        for (int post = lane; post < posts; post += kWarp) {
-          sums = sums + LoadWords(scratch_.workers[place][post]);
-        }
-        sums = ReduceLanes<kWarp>(sums, Plus{});
-        if (grid_.slices > 1) sums = SumOfSlices(sums, place, parity);
-        if (lane == 0) {
-          const NormGradient<T, kCentre, kFromOutput> g(sums, rstd, grid_.share);
-          scratch_.row[place] = {g.rstd, g.scale * g.by_x_hat, g.offset * g.by_x_hat + g.constant,
-                                 g.offset};
-          ClusterBarrier(scratch_.known, place).Arrive();
+        Sums sums = SumOfWorkers(turn);
+        if (late) {
+          exchange.Send(turn, sums);
+          if (i > 0) Publish(turn - 1, exchange.Take(turn - 1), before);
+          before = rstd;
+        } else {
+          if (grid_.slices > 1) sums = SumOfSlices(sums, turn);
+          Publish(turn, sums, rstd);
         }
       }
+      if (late && some.count > 0) Publish(turn - 1, exchange.Take(turn - 1), before);
     }
+  }
+  // Whether a row's slices are a cluster's blocks.
+  __device__ __forceinline__ bool Clustered() const { return grid_.slices > 1 && !grid_.words; }
+  __device__ __forceinline__ Exchange OfSlices() const {
+    const int block = static_cast<int>(blockIdx.x);
+    return Exchange(grid_.words, block / grid_.slices, block % grid_.slices, grid_.slices);
   }
 
   const NormBackward<T>& a_;
@@ -235,15 +239,35 @@ class NormWideBlock {
     return span;
   }
 
+  __device__ __forceinline__ Sums SumOfWorkers(int turn) const {
+    const int place = Scratch::Place(turn), lane = static_cast<int>(threadIdx.x) % kWarp,
+              posts = workers_ / kWarp * NormWidePolicy::kPosts;
+    ClusterBarrier(scratch_.posted, place).AwaitBlock(Scratch::Parity(turn));
+    Sums sums;
+#pragma unroll 1
+    for (int post = lane; post < posts; post += kWarp) {
+      sums = sums + LoadWords(scratch_.workers[place][post]);
+    }
+    return ReduceLanes<kWarp>(sums, Plus{});
+  }
+  __device__ __forceinline__ void Publish(int turn, const Sums& sums, C rstd) const {
+    if (threadIdx.x % kWarp != 0) return;
+    const int place = Scratch::Place(turn);
+    const NormGradient<T, kCentre, kFromOutput> g(sums, rstd, grid_.share);
+    scratch_.row[place] = {g.rstd, g.scale * g.by_x_hat, g.offset * g.by_x_hat + g.constant,
+                           g.offset};
+    ClusterBarrier(scratch_.known, place).Arrive();
+  }
+
   // A place is written again four turns later: by then, all blocks have read it, because they sent
   // their sums of the turns in between after that.
-  __device__ __forceinline__ Sums SumOfSlices(const Sums& mine, int place, int parity) const {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  __device__ __forceinline__ Sums SumOfSlices(const Sums& mine, int turn) const {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp, place = Scratch::Place(turn);
     const ClusterBarrier sent(scratch_.sent, place);
     if (lane == 0) sent.Expect(grid_.slices * static_cast<int>(sizeof(Sums)));
     Sums* const slots = scratch_.slices[place];
     if (lane < grid_.slices) sent.Send(slots + internal::ClusterRank(), lane, mine);
-    sent.Await(parity);
+    sent.Await(Scratch::Parity(turn));
     Sums sums;
     if (lane < grid_.slices) sums = LoadWords(slots[lane]);
     return ReduceLanes<kWarp>(sums, Plus{});

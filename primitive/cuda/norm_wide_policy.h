@@ -11,6 +11,15 @@
 //   half layer_norm 50257   (8, 13) .86   (16, 7) .62     float32 16391   (3, 12) .89   (4, 9) .89
 //                   16391   (3, 12) .87   (4, 9)  .77                     (8, 5)  .78
 //                   10007   (2, 11) .85   (3, 8)  .67             16384   (4, 8)  .90   (8, 4) .98
+//
+// Wider rows than clusters of 16 hold are shared out to all multiprocessors, as those of a few
+// units, whose slices exchange their sums through memory (norm_wide_exchange.cuh): that takes
+// longer, so that three rows are at work besides. Measured (units, warps of workers), beside teams:
+//
+//   half 128257  (3, 7) .47  (4, 9) .56  (5, 11) .48   .24    float32 200000  (1, 3)  .49
+//        151936  (2, 5) .43  (4, 10) .60 (5, 12) .56   .45                    (2, 7)  .73
+//        250002  (1, 5) .36  (2, 8) .57  (3, 12) .67   .21                    (3, 10) .85  .53
+//        131072  (3, 7) .50  (4, 9) .59  (5, 11) .50   .70
 #pragma once
 
 #include <stdint.h>
@@ -30,6 +39,9 @@ struct NormWidePolicy {
   static constexpr int kLineMask = 112;     // which word of a line of 128 bytes an address is in
   static constexpr int kLineBytes = 128;
   static constexpr int kReservedBytes = 1024;  // of shared memory, of each block
+  static constexpr int kExchangeTurns = 8;     // rows whose sums slices exchange through memory ...
+  static constexpr int kExchangeBytes = 8 * 3 * kExchangeTurns;  // ... and their bytes of a slice
+  static constexpr int kGridUnits = 4;  // which share out all multiprocessors, at most
   static constexpr int kMinRows = 16;
   static constexpr int kMinTurns = 8;    // rows of a block, for a second one per multiprocessor
   static constexpr int kMinPacks = 256;  // of a row
@@ -41,6 +53,7 @@ inline constexpr int kWidePacks = sizeof(T) == 2 ? 2 : 4;
 
 struct NormWidePlan {
   int slices = 1;        // of a row: blocks of a cluster
+  bool grid = false;     // ... which are no cluster, but all resident
   int packs = 0;         // of a slice
   int workers = 0;       // threads of a block that compute
   int stages = 0;        // of the ring
@@ -69,14 +82,16 @@ inline int64_t BlocksPerMultiprocessor(int64_t workers, int64_t rows, const Devi
   return blocks > 1 ? blocks : 1;
 }
 
-// A plan with so many slices; false where they do not fit. max_clusters as in PlanOnChip.
+// A plan with so many slices, or a few less; false where they do not fit. grid: they are no
+// cluster, but exchange sums through memory. max_clusters as in PlanOnChip.
 template <class MaxClusters>
-bool PlanWideAs(int slices, int64_t rows, int64_t cols, const NormTraits& t,
+bool PlanWideAs(int slices, bool grid, int64_t rows, int64_t cols, const NormTraits& t,
                 const DeviceLimits& limits, const MaxClusters& max_clusters, NormWidePlan* plan) {
   using P = NormWidePolicy;
   const int64_t packs = CeilDiv(cols + (t.aligned ? 0 : t.pack - 1), t.pack);
   // Slices begin with whole lines of memory.
   const int64_t each = slices == 1 ? packs : CeilDiv(CeilDiv(packs, slices), 8) * 8;
+  if (grid) slices = static_cast<int>(CeilDiv(packs, each));
   // The last slice has what is left, which may be a pack less in some rows.
   const int64_t last = packs - each * (slices - 1), ends = t.aligned ? 0 : 2;
   if (last <= 0) return false;
@@ -97,10 +112,13 @@ bool PlanWideAs(int slices, int64_t rows, int64_t cols, const NormTraits& t,
   const int64_t fixed = t.scratch_bytes + t.weights * workers * t.many * t.pack * t.compute_bytes;
   const int64_t stages = (room - fixed) / (2 * plan->tensor_bytes);
   plan->stages = static_cast<int>(stages < P::kMaxStages ? stages : P::kMaxStages);
-  if (plan->stages < P::kMinStages) return false;
-  plan->ahead = plan->stages < P::kFarStages ? 1 : 2;
+  if (plan->stages < (grid ? P::kFarStages : P::kMinStages)) return false;
+  plan->grid = grid;
+  plan->ahead = plan->stages < P::kFarStages ? 1 : grid && plan->stages > P::kFarStages + 1 ? 3 : 2;
   plan->shared = fixed + int64_t{2} * plan->stages * plan->tensor_bytes;
-  plan->units = slices == 1 ? blocks * limits.multiprocessors : max_clusters(slices);
+  plan->units = grid          ? limits.multiprocessors / slices
+                : slices == 1 ? blocks * limits.multiprocessors
+                              : max_clusters(slices);
   if (plan->units > rows) plan->units = rows;
   plan->period = plan->units == rows || plan->units % t.period == 0 ? 1 : t.period;
   return plan->units > 0;
@@ -126,9 +144,17 @@ bool PlanWide(int64_t rows, int64_t cols, const NormTraits& t, const DeviceLimit
   plan->units = 0;
   int64_t best = 0;
   for (int slices = 1; slices <= NormPolicy::kMaxCluster; ++slices) {
-    if (!PlanWideAs(slices, rows, cols, t, limits, max_clusters, &next)) continue;
+    if (!PlanWideAs(slices, false, rows, cols, t, limits, max_clusters, &next)) continue;
     const int64_t worth = WorthOf(next, t, limits);
     if (worth > best) best = worth, *plan = next;
+  }
+  // Teams have whole packs in clusters of 16, too, and more of them.
+  const int64_t of_teams = int64_t{NormPolicy::kThreads} * t.many * NormPolicy::kMaxCluster;
+  if (!limits.cooperative || (t.aligned && cols <= of_teams * t.pack)) return plan->units > 0;
+  for (int units = P::kGridUnits; units > 0 && plan->units == 0; --units) {
+    const int slices = limits.multiprocessors / units;
+    if (slices <= NormPolicy::kMaxCluster) continue;
+    if (PlanWideAs(slices, true, rows, cols, t, limits, max_clusters, &next)) *plan = next;
   }
   return plan->units > 0;
 }

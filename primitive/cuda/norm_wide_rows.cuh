@@ -13,7 +13,7 @@ namespace cuda {
 template <class T>
 struct NormWideGrid {
   using C = ComputeType<T>;
-  int slices;        // of a row: blocks of a cluster
+  int slices;        // of a row: blocks
   int packs;         // of a slice
   int stages;        // of the ring
   int ahead;         // rows between that which is added up and that whose dx is computed
@@ -21,6 +21,7 @@ struct NormWideGrid {
   int period;        // see NormWideRows
   C share;           // 1 / cols
   C* parts;          // of the weights' gradients, at PartPitch(cols)
+  uint64_t* words;   // of NormSliceExchange, where slices are no cluster; else null
 };
 
 // Rows `period` apart start alike between multiples of 16 bytes. Where that divides the number of

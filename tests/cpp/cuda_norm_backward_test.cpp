@@ -139,6 +139,27 @@ TEST_P(CudaNormTest, WideRowsOfABackward) {
   RunBoth(DType::kFloat32, {.rows = 140, .cols = 9001, .mean = 1e4, .spread = 1e-3});
 }
 
+// A backward over rows wider than clusters hold (primitive/cuda/norm_wide_policy.h): their slices
+// are blocks of the whole device. Where rows are not whole packs that is from 16 * 7168 columns on,
+// otherwise from 131072; rows enough for sums to take each place in memory again, and as few as
+// one for each way that rows start.
+TEST_P(CudaNormTest, RowsOfABackwardWiderThanClusters) {
+  for (const DType dtype : {DType::kFloat16, DType::kFloat32}) {
+    const int64_t pack = PackOf(dtype);
+    RunBoth(dtype, {.rows = 70, .cols = 131072 + pack});
+    RunBoth(dtype, {.rows = 150, .cols = 120001});
+    RunBoth(dtype, {.rows = 16, .cols = 131072 + pack, .x_pad = pack, .residual = true});
+    RunBoth(dtype, {.rows = 17, .cols = 250003, .x_offset = 1, .mixed = true});
+    RunBoth(dtype, {.rows = 40, .cols = 140001, .dx_offset = 1, .residual = true});
+    RunBoth(dtype, {.rows = 40, .cols = 131081, .in_place = true});
+    RunBoth(dtype, {.rows = 40, .cols = 131081, .from_output = true, .weight_spread = 0.1});
+    for (const int wanted : {1, 3}) {
+      RunBoth(dtype, {.rows = 20, .cols = 131083, .weight = false, .wanted = wanted});
+    }
+  }
+  RunBoth(DType::kFloat32, {.rows = 20, .cols = 140000, .mean = 1e4, .spread = 1e-3});
+}
+
 TEST_P(CudaNormTest, EverySubsetOfGradientsAndWeights) {
   for (const int64_t cols : {48, 1000, 3000, 40000}) {
     for (int wanted = 1; wanted <= kAll; ++wanted) {
