@@ -221,6 +221,16 @@ def _source(plan: _Plan, rows: Tensor, shape: tuple[int, ...], value: Any) -> Te
 # Functions ------------------------------------------------------------------------------------
 
 
+def where(condition: Tensor, *operands: Any, **kwargs: Any) -> Any:
+    """Elements of one operand where the condition holds, else of the other; see ``_C.where``.
+
+    Of the condition alone: its places that are not 0, a tensor per dim, as :func:`nonzero`.
+    """
+    if not operands and not kwargs:
+        return nonzero(condition, as_tuple=True)
+    return _C.where(condition, *operands, **kwargs)
+
+
 def argwhere(input: Tensor) -> Tensor:
     """The same as :func:`nonzero`."""
     return nonzero(input)
@@ -341,7 +351,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     return take_along_dim(input, index).view(index.shape)
 
 
-FUNCTIONS = (argwhere, index_add, index_copy, index_fill, index_put, nonzero, take,
-             take_along_dim)  # fmt: skip
-METHODS = (*FUNCTIONS, index_put_)
+METHODS = (argwhere, index_add, index_copy, index_fill, index_put, index_put_, nonzero, take,
+           take_along_dim)  # fmt: skip
+FUNCTIONS = (*(f for f in METHODS if f is not index_put_), where)
 IN_PLACE = ("index_add", "index_copy", "index_fill")

@@ -262,6 +262,54 @@ def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     return _triangle(input, diagonal, lower=False)
 
 
+def atleast_1d(input: Tensor) -> Tensor:
+    """The tensor, with a dim where it has none."""
+    return input.view(1) if input.ndim == 0 else input
+
+
+def atleast_2d(input: Tensor) -> Tensor:
+    """The tensor, with as many dims of 1 in front that it has two."""
+    return input.view([1] * (2 - input.ndim) + list(input.shape)) if input.ndim < 2 else input
+
+
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """Beside each other along dim 1, tensors of 1 dim as columns."""
+    return _C.cat([t.reshape(-1, 1) if t.ndim < 2 else t for t in tensors], 1)
+
+
+def tensor_split(
+    input: Tensor, indices_or_sections: int | Sequence[int], dim: int = 0
+) -> tuple[Tensor, ...]:
+    """Views along a dim: so many, the first ones longer by 1 where needed; or cut at places."""
+    axis = wrapped_dim("tensor_split", input, dim)
+    size, cuts = input.shape[axis], indices_or_sections
+    if isinstance(cuts, int):
+        if cuts < 1:
+            raise ValueError(f"tensor_split(): {cuts} sections, but there must be 1 or more")
+        short, longer = divmod(size, cuts)
+        cuts = [k * short + min(k, longer) for k in range(1, cuts)]
+    # A slice puts places that are negative or too large where they belong.
+    return tuple(
+        _C.slice(input, axis, start, end)
+        for start, end in zip([None, *cuts], [*cuts, None], strict=True)
+    )
+
+
+def fliplr(input: Tensor) -> Tensor:
+    """The order along dim 1 turned round."""
+    return flip(input, dims=1)
+
+
+def flipud(input: Tensor) -> Tensor:
+    """The order along dim 0 turned round."""
+    return flip(input, dims=0)
+
+
+def ravel(input: Tensor) -> Tensor:
+    """The elements along one dim, copied where strides cannot express it."""
+    return input.reshape(-1)
+
+
 def tril_indices(row: int, col: int, offset: int = 0, *, device: Any = None) -> Tensor:
     """The places that :func:`tril` keeps: int64 ``[2, count]``, row by row."""
     found = np.stack(np.tril_indices(row, offset, col)).astype(np.int64)
@@ -274,8 +322,10 @@ def triu_indices(row: int, col: int, offset: int = 0, *, device: Any = None) -> 
     return _ext.tensor(found, device=device)
 
 
-FUNCTIONS = (broadcast_tensors, broadcast_to, diag, diagonal, flip, hstack, meshgrid, movedim,
-             repeat_interleave, roll, split, tile, tril, tril_indices, triu, triu_indices,
-             unflatten, vstack)  # fmt: skip
-METHODS = (broadcast_to, diag, diagonal, flip, movedim, repeat_interleave, roll, tile, tril, triu,
-           unflatten, repeat, _split_method)  # fmt: skip
+FUNCTIONS = (atleast_1d, atleast_2d, broadcast_tensors, broadcast_to, column_stack, diag, diagonal,
+             flip, fliplr, flipud, hstack, meshgrid, movedim, ravel, repeat_interleave, roll, split,
+             tensor_split, tile, tril, tril_indices, triu, triu_indices, unflatten,
+             vstack)  # fmt: skip
+METHODS = (broadcast_to, diag, diagonal, flip, fliplr, flipud, movedim, ravel, repeat,
+           repeat_interleave, roll, tensor_split, tile, tril, triu, unflatten,
+           _split_method)  # fmt: skip

@@ -163,7 +163,7 @@ def _complete() -> None:
         "to": to, "cpu": cpu, "cuda": cuda, "type_as": type_as, "equal": equal,
         "allclose": allclose, "view_as": view_as, "reshape_as": reshape_as, "expand_as": expand_as,
         "__format__": format_number, "__repr__": tensor_repr, "type": type_,
-        "get_device": get_device, "ndimension": Tensor.dim, "ravel": lambda self: self.reshape(-1),
+        "get_device": get_device, "ndimension": Tensor.dim,
         "is_complex": lambda self: False, "__contains__": contains,
         "__floordiv__": _math.floor_divide, "__mod__": _math.remainder,
         "__rfloordiv__": lambda self, other: _math.floor_divide(other, self),

@@ -409,7 +409,7 @@ def test_limits():
         (lambda: flow.mm(flow.ones(2), flow.ones(2, 2)), flow.ShapeError, "takes matrices"),
         (lambda: flow.ones(2, 2).repeat(2), ValueError, "1 sizes for a tensor of 2 dims"),
         (lambda: F.pad(flow.ones(2), (1,)), ValueError, "are not at most 1 pairs"),
-    (lambda: F.pad(flow.ones(3), (1, 1), "odd"), ValueError, "odd"),
+        (lambda: F.pad(flow.ones(3), (1, 1), "odd"), ValueError, "odd"),
         (lambda: flow.empty(2).normal_(0, -1), ValueError, "std is -1"),
         (lambda: flow.nn.Embedding(2, 2, 2), ValueError, "padding_idx is 2"),
         (lambda: F.one_hot(flow.ones(2)), TypeError, "takes a tensor of int64"),

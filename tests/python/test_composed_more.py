@@ -258,6 +258,30 @@ def test_repeats_and_padding_that_do_not_fit():
             F.pad(x, (width, 0), mode)
 
 
+def test_split_and_joined_as_in_numpy():
+    x = flow.tensor(X)
+    for cuts in (1, 2, 3, 5, [1, 3], [0, 9, 2], [-1]):
+        for dim in (0, 1, -1):
+            got = flow.tensor_split(x, cuts, dim)
+            expected = np.array_split(X, cuts, dim)
+            for mine, numpys in zip(got, expected, strict=True):
+                np.testing.assert_array_equal(host(mine), numpys)
+    assert x.tensor_split(2)[0].data_ptr() == x.data_ptr()
+    np.testing.assert_array_equal(host(x.fliplr()), np.fliplr(X))
+    np.testing.assert_array_equal(host(x.flipud()), np.flipud(X))
+    columns = flow.column_stack((x, x[:, 0]))
+    np.testing.assert_array_equal(host(columns), np.column_stack((X, X[:, 0])))
+    assert flow.atleast_1d(flow.tensor(1)).shape == (1,) and flow.atleast_2d(x[0]).shape == (1, 4)
+    assert flow.atleast_2d(flow.tensor(1)).shape == (1, 1) and flow.ravel(x).shape == (12,)
+    for rows, cols, offset in ((3, 4, 0), (4, 2, -1), (2, 3, 1)):
+        expected = np.stack(np.tril_indices(rows, offset, cols))
+        assert flow.tril_indices(rows, cols, offset).tolist() == expected.tolist()
+        expected = np.stack(np.triu_indices(rows, offset, cols))
+        assert flow.triu_indices(rows, cols, offset).tolist() == expected.tolist()
+    with pytest.raises(ValueError, match="0 sections"):
+        x.tensor_split(0)
+
+
 def test_group_norm_without_a_bias():
     m = flow.nn.GroupNorm(2, 4, bias=False)
     assert m.bias is None and [n for n, _ in m.named_parameters()] == ["weight"]

@@ -194,6 +194,14 @@ def test_index_functions():
         x.index_add(3, places, x)
 
 
+def test_where_of_a_condition_alone():
+    for values in (X > 0, MASK, np.array(True)):
+        got = flow.where(flow.tensor(values))
+        for mine, numpys in zip(got, np.nonzero(np.atleast_1d(values)), strict=True):
+            assert mine.tolist() == numpys.tolist()
+    assert flow.where(flow.tensor(MASK), 1.0, other=0.0).sum().item() == MASK.sum()
+
+
 def test_places_of_32_bits(device):
     x, wide = flow.tensor(X, device=device), flow.tensor(X.argmax(1, keepdims=True), device=device)
     narrow = wide.int()

@@ -3,16 +3,30 @@
 
 from oneflow_lite.nn import functional, init, utils
 from oneflow_lite.nn.activations import (
+    CELU,
     ELU,
     GELU,
+    GLU,
+    SELU,
     Dropout,
+    Hardshrink,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
     LeakyReLU,
     LogSigmoid,
+    Mish,
+    PReLU,
     ReLU,
+    ReLU6,
     Sigmoid,
     SiLU,
     Softplus,
+    Softshrink,
+    Softsign,
     Tanh,
+    Tanhshrink,
+    Threshold,
 )
 from oneflow_lite.nn.attention import (
     MultiheadAttention,
@@ -46,10 +60,12 @@ from oneflow_lite.nn.norms import GroupNorm, LayerNorm, RMSNorm
 from oneflow_lite.nn.parameter import Parameter
 
 __all__ = [
-    "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "Dropout", "ELU", "Embedding", "Flatten",
-    "GELU", "GroupNorm", "HuberLoss", "Identity", "KLDivLoss", "L1Loss", "LayerNorm", "LeakyReLU",
-    "Linear", "LogSigmoid", "LogSoftmax", "MSELoss", "Module", "ModuleDict", "ModuleList",
-    "MultiheadAttention", "NLLLoss", "Parameter", "ParameterList", "RMSNorm", "ReLU", "Sequential",
-    "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Tanh",
+    "BCELoss", "BCEWithLogitsLoss", "CELU", "CrossEntropyLoss", "Dropout", "ELU", "Embedding",
+    "Flatten", "GELU", "GLU", "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh",
+    "HuberLoss", "Identity", "KLDivLoss", "L1Loss", "LayerNorm", "LeakyReLU", "Linear",
+    "LogSigmoid", "LogSoftmax", "MSELoss", "Mish", "Module", "ModuleDict", "ModuleList",
+    "MultiheadAttention", "NLLLoss", "PReLU", "Parameter", "ParameterList", "RMSNorm", "ReLU",
+    "ReLU6", "SELU", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d",
+    "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
     "TransformerEncoder", "TransformerEncoderLayer", "functional", "init", "utils",
 ]  # fmt: skip

@@ -3,9 +3,18 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.nn import functional
+from oneflow_lite.nn import init as _init
 from oneflow_lite.nn.module import Module
+from oneflow_lite.nn.parameter import Parameter
+
+if TYPE_CHECKING:
+    import oneflow_lite as flow
 
 
 class _InPlace(Module):
@@ -120,6 +129,88 @@ class Softplus(Module):
 
     def extra_repr(self) -> str:
         return f"beta={self.beta}, threshold={self.threshold}"
+
+
+class _WithNumbers(Module):
+    """A function with numbers, which are given at construction in its order and by its names."""
+
+    function: Callable[..., Tensor]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+        parameters = list(inspect.signature(self.function).parameters.values())[1:]
+        given = inspect.Signature(parameters).bind(*args, **kwargs)
+        given.apply_defaults()
+        self.numbers = dict(given.arguments)
+        for name, value in self.numbers.items():
+            setattr(self, name, value)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self.function(input, **{name: getattr(self, name) for name in self.numbers})
+
+    def extra_repr(self) -> str:
+        numbers = {name: getattr(self, name) for name in self.numbers}
+        if numbers.get("inplace") is False:
+            del numbers["inplace"]
+        return ", ".join(f"{name}={value}" for name, value in numbers.items())
+
+
+def _with_numbers(name: str, function: Callable[..., Tensor]) -> Any:
+    """The module of a function, with its text."""
+    text = f"{function.__doc__}\n\nSee ``functional.{function.__name__}`` for its numbers."
+    attributes = {"function": staticmethod(function), "__doc__": text, "__module__": __name__}
+    return type(name, (_WithNumbers,), attributes)
+
+
+CELU = _with_numbers("CELU", functional.celu)
+GLU = _with_numbers("GLU", functional.glu)
+Hardshrink = _with_numbers("Hardshrink", functional.hardshrink)
+Hardsigmoid = _with_numbers("Hardsigmoid", functional.hardsigmoid)
+Hardswish = _with_numbers("Hardswish", functional.hardswish)
+Hardtanh = _with_numbers("Hardtanh", functional.hardtanh)
+Mish = _with_numbers("Mish", functional.mish)
+ReLU6 = _with_numbers("ReLU6", functional.relu6)
+SELU = _with_numbers("SELU", functional.selu)
+Softshrink = _with_numbers("Softshrink", functional.softshrink)
+Softsign = _with_numbers("Softsign", functional.softsign)
+Tanhshrink = _with_numbers("Tanhshrink", functional.tanhshrink)
+Threshold = _with_numbers("Threshold", functional.threshold)
+
+
+class PReLU(Module):
+    """:class:`LeakyReLU` whose slope is learned.
+
+    Parameters
+    ----------
+    num_parameters : int
+        1, or one slope per channel, dim 1.
+    init : float
+        What the slopes are at first.
+    device, dtype : optional
+        Where and as what they are made.
+    """
+
+    def __init__(
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        device: flow.device | str | None = None,
+        dtype: flow.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = Parameter(_C.empty([num_parameters], dtype=dtype, device=device))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Sets the slopes to ``init``."""
+        _init.constant_(self.weight, self.init)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"
 
 
 class Dropout(Module):

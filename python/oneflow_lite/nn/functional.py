@@ -28,16 +28,31 @@ from oneflow_lite._C import (
 from oneflow_lite._math import norm
 from oneflow_lite._oneflow_lite import _C, Generator, ShapeError, Tensor, int64
 from oneflow_lite._oneflow_lite import bool as _bool
-from oneflow_lite._shapes import tril
+from oneflow_lite._shapes import broadcast_tensors, tril
 from oneflow_lite.nn.activation_functions import (
+    celu,
     elu,
+    glu,
+    gumbel_softmax,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
     into,
     leaky_relu,
     logsigmoid,
+    mish,
+    prelu,
     relu,
+    relu6,
+    selu,
     silu,
     softmin,
     softplus,
+    softshrink,
+    softsign,
+    tanhshrink,
+    threshold,
     wide,
 )
 from oneflow_lite.nn.loss_functions import (
@@ -52,11 +67,13 @@ from oneflow_lite.nn.loss_functions import (
 
 __all__ = [
     "add_layer_norm", "add_rms_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits",
-    "cross_entropy", "dropout", "elu", "embedding", "fused_scale_mask_softmax", "gelu",
-    "group_norm", "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear",
-    "log_softmax", "logsigmoid", "mse_loss", "nll_loss", "normalize", "one_hot", "pad", "relu",
-    "rms_norm", "scaled_dot_product_attention", "sigmoid", "silu", "smooth_l1_loss", "softmax",
-    "softmin", "softplus", "tanh",
+    "celu", "cosine_similarity", "cross_entropy", "dropout", "elu", "embedding",
+    "fused_scale_mask_softmax", "gelu", "glu", "group_norm", "gumbel_softmax", "hardshrink",
+    "hardsigmoid", "hardswish", "hardtanh", "huber_loss", "kl_div", "l1_loss", "layer_norm",
+    "leaky_relu", "linear", "log_softmax", "logsigmoid", "mish", "mse_loss", "nll_loss",
+    "normalize", "one_hot", "pad", "prelu", "relu", "relu6", "rms_norm",
+    "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss", "softmax",
+    "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
 ]  # fmt: skip
 
 
@@ -117,6 +134,13 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """``input`` over its p-norm along a dim, which counts as ``eps`` at least."""
     return input / _C.clamp(norm(input, p, dim, keepdim=True), eps)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along a dim; each norm counts as ``eps`` at least."""
+    x1, x2 = broadcast_tensors(x1, x2)
+    lengths = (_C.clamp(norm(x, 2, dim, keepdim=True), eps) for x in (x1, x2))
+    return (x1 / next(lengths) * (x2 / next(lengths))).sum(dim)
 
 
 def group_norm(
