@@ -5,6 +5,7 @@
 
 #include "primitive/cuda/launch_after.cuh"
 #include "primitive/cuda/norm_backward_few.cuh"
+#include "primitive/cuda/norm_backward_sums.cuh"
 #include "primitive/cuda/norm_team_launch.cuh"
 
 namespace oneflow_lite {

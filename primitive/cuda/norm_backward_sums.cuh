@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two small kernels beside the norms' backward: the row sums that slices of a very wide row
-// need to know beforehand, and the last step of the gradients of weight and bias.
+// The small kernels beside the norms' backward: the row sums that slices of a very wide row need to
+// know beforehand, and the last step of the gradients of weight and bias: parts are added up, or
+// what norm_backward_few.cuh left is corrected.
 #pragma once
 
 #include "primitive/cuda/async_copy.cuh"
@@ -141,6 +142,48 @@ __global__ void __launch_bounds__(NormPolicy::kReduceLanes* NormPolicy::kReduceW
     col = (vector % packs * vectors + vector / packs) * N + place % N;
   }
   gradient[col] = ConvertTo<Weight>(total);
+}
+
+// dweight less sum over rows of dy * residual.
+template <class T>
+__global__ void __launch_bounds__(NormPolicy::kCorrectColumns* NormPolicy::kCorrectWays)
+    NormFewCorrectKernel(const __grid_constant__ NormBackward<T> a,
+                         const ComputeType<T>* residual) {
+  using C = ComputeType<T>;
+  using P = NormPolicy;
+  constexpr C kNegligible = sizeof(C) == 8 ? C(2e-15) : C(1e-6);  // beside x_hat
+  __shared__ C slots[P::kCorrectWays][P::kCorrectColumns];
+  WaitForPreviousKernel();
+  constexpr int kAtOnce = 4;  // one after another, each load would take as long as all of them
+  bool needed = false;
+#pragma unroll 1
+  for (int64_t row = threadIdx.x; row < a.rows; row += kAtOnce * blockDim.x) {
+    C r[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      r[i] = row + i * blockDim.x < a.rows ? residual[row + i * blockDim.x] : C(0);
+    }
+#pragma unroll
+    for (const C one : r) needed |= !(one <= kNegligible && one >= -kNegligible);
+  }
+  if (!__syncthreads_or(needed)) return;
+  const int lane = threadIdx.x % P::kCorrectColumns, way = threadIdx.x / P::kCorrectColumns;
+  const int64_t col = int64_t{blockIdx.x} * P::kCorrectColumns + lane;
+  C sum = 0;
+  if (col < a.cols) {
+#pragma unroll 4
+    for (int64_t row = way; row < a.rows; row += P::kCorrectWays) {
+      sum += ConvertTo<C>(a.dy[row * a.cols + col]) * residual[row];
+    }
+  }
+  slots[way][lane] = sum;
+  __syncthreads();
+  if (way != 0 || col >= a.cols) return;
+#pragma unroll
+  for (int w = 1; w < P::kCorrectWays; ++w) sum += slots[w][lane];
+  const C before = a.float_weight ? static_cast<C>(static_cast<const float*>(a.dweight)[col])
+                                  : ConvertTo<C>(static_cast<const T*>(a.dweight)[col]);
+  StoreWeightGradient<T>(a.dweight, a.float_weight, col, before - sum);
 }
 
 }  // namespace cuda

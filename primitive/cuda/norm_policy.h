@@ -53,7 +53,7 @@ struct NormPolicy {
   static constexpr int kLeanFewLanes = 16;  // of a warp that have all their packs, at least
   static constexpr int kLeanBarrierBytes = 8 * kLeanStages;     // of a team
   static constexpr int kLeanSumBytes = 2 * 4 * kLeanWarps * 4;  // the same
-  static constexpr int kCorrectColumns = 32;                    // see norm_backward_few.cuh
+  static constexpr int kCorrectColumns = 32;                    // see NormFewCorrectKernel
   static constexpr int kCorrectWays = 16;
 };
 

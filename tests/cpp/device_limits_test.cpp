@@ -13,6 +13,7 @@
 #include "primitive/cuda/norm_policy.h"
 #include "primitive/cuda/norm_whole_policy.h"
 #include "primitive/cuda/norm_wide_policy.h"
+#include "primitive/cuda/norm_workspace.h"
 #include "primitive/cuda/row_policy.h"
 #include "primitive/cuda/row_whole_policy.h"
 
@@ -157,7 +158,6 @@ cuda::NormTraits TraitsOfNorm(int element_bytes, int kinds, bool from_output, bo
   t.many = element_bytes == 2 ? 2 : 4;
   t.pack = 16 / element_bytes;
   t.compute_bytes = element_bytes == 8 ? 8 : 4;
-  t.inputs = 2;
   t.weights = from_output ? 2 : 1;
   t.few_weights = from_output ? 1 : 0;
   t.kinds = kinds;
@@ -167,6 +167,22 @@ cuda::NormTraits TraitsOfNorm(int element_bytes, int kinds, bool from_output, bo
   t.packs_weight = element_bytes == 2 && !from_output;
   t.period = aligned ? 1 : t.pack;
   return t;
+}
+
+// The workspace of a backward is asked for before its pointers, and with them its plan, are known.
+void ExpectWorkspaceHolds(const DeviceLimits& limits, const cuda::NormTraits& t, int64_t rows,
+                          int64_t cols, const cuda::NormPlan& plan,
+                          const cuda::NormWidePlan& wide) {
+  constexpr int kSumBytes = 16;
+  const int64_t parts = cuda::MostNormParts(rows, cols, t, limits);
+  const int64_t bytes = cuda::MostNormSumBytes(rows, cols, kSumBytes, t, limits);
+  EXPECT_LE(plan.units, parts);
+  if (plan.knows_sums()) EXPECT_LE(rows * plan.chunks * kSumBytes, bytes);
+  if (wide.units == 0) return;
+  EXPECT_LE(wide.parts(), parts);
+  if (wide.grid) {
+    EXPECT_LE(wide.units * wide.slices * cuda::NormWidePolicy::kExchangeBytes, bytes);
+  }
 }
 
 void ExpectNormFits(const DeviceLimits& limits, const cuda::NormTraits& t, int64_t rows,
@@ -188,7 +204,10 @@ void ExpectNormFits(const DeviceLimits& limits, const cuda::NormTraits& t, int64
     if (cuda::PlanWide(rows, cols, t, limits, clusters, &wide)) {
       EXPECT_TRUE(limits.clusters);
       ExpectBlocksFit(limits, wide.workers + cuda::NormWidePolicy::kOtherThreads, wide.shared);
+      // Blocks that wait for each other through memory are all resident.
+      if (wide.grid) EXPECT_LE(wide.units * wide.slices, limits.multiprocessors);
     }
+    ExpectWorkspaceHolds(limits, t, rows, cols, plan, wide);
   }
 }
 
