@@ -155,18 +155,21 @@ StatusOr<Tensor> ScatterAdd(const Tensor& x, int64_t dim, const Tensor& index, c
 }
 
 OFL_REGISTER_FUNCTION("gather(Tensor input, int dim, Tensor index) -> Tensor", Gather, kMethod,
-                      "The elements at the places that index (int64) gives along dim.");
+                      "The elements at the places that index (int64) gives along dim.\n"
+                      "A place out of range is an IndexError on the CPU. On CUDA, which cannot "
+                      "stop, it gives\nNaN, or 0 where the dtype has no NaN.");
 OFL_REGISTER_FUNCTION("index_select(Tensor input, int dim, Tensor index) -> Tensor", IndexSelect,
                       kMethod,
-                      "The slices along dim at the places of a 1-D index (int64 or int32).");
+                      "The slices along dim at the places of a 1-D index (int64 or int32); see "
+                      "gather for places\nout of range.");
 OFL_REGISTER_FUNCTION(
     "embedding(Tensor input, Tensor weight, int? padding_idx=None) -> Tensor", Embedding, kFunction,
     "The rows of weight [n, d] that input (int64 or int32, any shape) names: [*input, d]; the row\n"
-    "padding_idx gets no gradient.");
+    "padding_idx gets no gradient. See gather for places out of range.");
 OFL_REGISTER_FUNCTION(
     "scatter(Tensor input, int dim, Tensor index, Operand src) -> Tensor", Scatter, kMethod,
     "input with src, a tensor or a number, at the places that index (int64) gives "
-    "along dim.");
+    "along dim.\nA place out of range is an IndexError on the CPU; on CUDA nothing goes there.");
 OFL_REGISTER_FUNCTION("scatter_add(Tensor input, int dim, Tensor index, Tensor src) -> Tensor",
                       ScatterAdd, kMethod,
                       "input with src added at the places that index (int64) gives along dim.");

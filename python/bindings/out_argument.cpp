@@ -31,7 +31,9 @@ Status Store(const char* function, const Tensor& result, const Tensor& out) {
     return ShapeMismatch(function, "out", out.shape(), result.shape().ToString());
   }
   OFL_ASSIGN_OR_RETURN(const Tensor cast, functional::Cast(result, out.dtype()));
-  TakeOver(out, cast);
+  // A view, or the argument itself, must not be shared with the target unseen.
+  OFL_ASSIGN_OR_RETURN(const Tensor own, functional::Clone(cast));
+  TakeOver(out, own);
   return OkStatus();
 }
 
@@ -50,22 +52,23 @@ void TakeOver(const Tensor& t, const Tensor& from) {
 
 PyObject* StoreResults(const char* function, const Value& result, PyObject* out) {
   TensorList results;
-  std::vector<PyObject*> targets;
+  std::vector<PyObject*> targets;  // `out` keeps them alive
   if (const Tensor* one = std::get_if<Tensor>(&result)) {
     results.push_back(*one);
     targets.push_back(out);
   } else if (const TensorList* list = std::get_if<TensorList>(&result)) {
     results = *list;
-    PyRef items(PySequence_Fast(out, "out must be a Tensor, or a tuple of them"));
-    if (!items) return nullptr;
-    PyObject** first = PySequence_Fast_ITEMS(items.get());
-    targets.assign(first, first + PySequence_Fast_GET_SIZE(items.get()));
+    if (PyTuple_Check(out) || PyList_Check(out)) {
+      PyObject** first = PySequence_Fast_ITEMS(out);
+      targets.assign(first, first + PySequence_Fast_GET_SIZE(out));
+    }
   }
   bool fits = !targets.empty() && targets.size() == results.size();
   for (PyObject* t : targets) fits = fits && IsTensor(t);
   if (!fits) {
     PyErr_Format(PyExc_TypeError, "%s(): argument 'out' must be %s", function,
-                 results.size() == 1 ? "Tensor" : "a tuple of as many Tensors as results");
+                 std::holds_alternative<Tensor>(result) ? "Tensor"
+                                                        : "a tuple of as many Tensors as results");
     return nullptr;
   }
   for (size_t i = 0; i < targets.size(); ++i) {

@@ -231,6 +231,14 @@ def where(condition: Tensor, *operands: Any, **kwargs: Any) -> Any:
     return _C.where(condition, *operands, **kwargs)
 
 
+def _where_method(self: Tensor, condition: Tensor, other: Tensor | float) -> Tensor:
+    """The elements where the condition holds, else those of ``other``."""
+    return _C.where(condition, self, other)
+
+
+_where_method.__name__ = "where"
+
+
 def argwhere(input: Tensor) -> Tensor:
     """The same as :func:`nonzero`."""
     return nonzero(input)
@@ -352,6 +360,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 
 
 METHODS = (argwhere, index_add, index_copy, index_fill, index_put, index_put_, nonzero, take,
-           take_along_dim)  # fmt: skip
-FUNCTIONS = (*(f for f in METHODS if f is not index_put_), where)
+           take_along_dim, _where_method)  # fmt: skip
+FUNCTIONS = (argwhere, index_add, index_copy, index_fill, index_put, nonzero, take, take_along_dim,
+             where)  # fmt: skip
 IN_PLACE = ("index_add", "index_copy", "index_fill")

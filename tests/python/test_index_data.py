@@ -200,6 +200,8 @@ def test_where_of_a_condition_alone():
         for mine, numpys in zip(got, np.nonzero(np.atleast_1d(values)), strict=True):
             assert mine.tolist() == numpys.tolist()
     assert flow.where(flow.tensor(MASK), 1.0, other=0.0).sum().item() == MASK.sum()
+    x = flow.tensor(X)
+    np.testing.assert_array_equal(host(x.where(x > 0, 0)), np.where(X > 0, X, 0))
 
 
 def test_places_of_32_bits(device):

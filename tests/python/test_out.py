@@ -43,6 +43,17 @@ def test_several_results():
     assert out[0].tolist() == X.max(1).tolist() and out[1].tolist() == X.argmax(1).tolist()
     with pytest.raises(TypeError, match="a tuple of as many Tensors as results"):
         flow._C.max(x, 1, out=out[:1])
+    with pytest.raises(TypeError, match="a tuple of as many Tensors as results"):
+        flow.unbind(x[:1], out=x[:1])  # whose rows would be tensors, too
+    target = [flow.empty(4, dtype=flow.float64) for _ in range(3)]
+    assert flow.unbind(x, out=target) is target and flow.equal(flow.stack(target), x)
+
+
+def test_an_empty_target_gets_memory_of_its_own():
+    x, out = flow.tensor(X), flow.empty(0, dtype=flow.float64)
+    flow.transpose(x, 0, 1, out=out)
+    out.zero_()
+    np.testing.assert_array_equal(host(x), X)
 
 
 def test_what_does_not_fit():

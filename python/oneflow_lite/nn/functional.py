@@ -177,7 +177,9 @@ def _padded(input: Tensor, size: int, before: int, after: int, mode: str) -> Ten
     return size - 1 - abs(size - 1 - abs(places))
 
 
-def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
+def pad(
+    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
+) -> Tensor:
     """Something put before and after: ``pad`` has a pair per dim, from the last one on.
 
     Parameters
@@ -185,8 +187,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     pad : ints
         How much before and after each dim; a negative width cuts.
     mode : str
-        "constant" for ``value``, "reflect" for what lies behind the edge, mirrored at it,
-        "replicate" for the edge itself, "circular" for the other end.
+        "constant" for ``value`` (0 where absent), "reflect" for what lies behind the edge, mirrored
+        at it, "replicate" for the edge itself, "circular" for the other end.
 
     Raises
     ------
@@ -208,7 +210,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         parts = [input.narrow(dim, start, length)]
         for width, at in ((before, 0), (after, 2)):
             shape = [*input.shape[:dim], max(0, width), *input.shape[dim + 1 :]]
-            filled = _C.full(shape, value, dtype=input.dtype, device=input.device)
+            filled = _C.full(shape, value or 0, dtype=input.dtype, device=input.device)
             parts.insert(at, filled)
         input = _C.cat(parts, dim)
     return input
