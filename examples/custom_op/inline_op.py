@@ -10,7 +10,7 @@ namespace ext = oneflow_lite::extension;
 OFL_EXTENSION {
   ext::Op op("demo::scale");
   op.doc("x times factor.").input("x").output("y").attr("factor", 2.0);
-  op.infer([](ext::Infer c) { c.set_output(0, c.shape(0), c.dtype(0)); });
+  op.infer([](ext::Infer c) { c.set_output_like(0, 0); });
   op.kernel(OFL_CPU, {OFL_FLOAT32}, [](ext::Kernel c) {
     const float* x = c.input(0).data<float>();
     float* y = c.output(0).data<float>();

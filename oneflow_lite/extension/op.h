@@ -9,7 +9,7 @@
 //   OFL_EXTENSION {
 //     ext::Op("my::twice")
 //         .input("x").output("y")
-//         .infer([](ext::Infer c) { c.set_output(0, c.shape(0), c.dtype(0)); })
+//         .infer([](ext::Infer c) { c.set_output_like(0, 0); })
 //         .kernel(OFL_CPU, {OFL_FLOAT32}, [](ext::Kernel c) {
 //           for (int64_t i = 0; i < c.input(0).numel(); ++i)
 //             c.output(0).data<float>()[i] = 2 * c.input(0).data<float>()[i];
@@ -35,6 +35,21 @@ namespace oneflow_lite {
 namespace extension {
 
 namespace internal {
+// Runs f. No exception crosses the table.
+template <class F>
+int32_t guarded(const F& f) noexcept {
+  try {
+    f();
+    return OFL_OK;
+  } catch (const Error& e) {
+    return api()->set_error(e.code(), e.what());
+  } catch (const std::exception& e) {
+    return api()->set_error(OFL_RUNTIME_ERROR, e.what());
+  } catch (...) {
+    return api()->set_error(OFL_RUNTIME_ERROR, "an unknown exception");
+  }
+}
+
 // The name of an op that went without add().
 inline std::string& forgotten() {
   static std::string name;
@@ -85,6 +100,11 @@ class Infer {
   internal::Attrs<ofl_infer_context> attrs() const { return {c_, api()->infer_attr}; }
   void set_output(int i, const std::vector<int64_t>& shape, int32_t dtype) const {
     check(api()->infer_set_output(c_, i, static_cast<int32_t>(shape.size()), shape.data(), dtype));
+  }
+  // Shape and dtype of an input, without a copy of them.
+  void set_output_like(int i, int input) const {
+    check(api()->infer_set_output(c_, i, api()->infer_ndim(c_, given(input)),
+                                  api()->infer_shape(c_, input), api()->infer_dtype(c_, input)));
   }
 
  private:
@@ -341,29 +361,14 @@ class Op {
     return *d_;
   }
   Op& add_attr(AttrDefinition a) { return d().attrs.push_back(std::move(a)), *this; }
-  // No exception crosses the table.
   template <class F, class C>
   static int32_t run(const F& f, C context) noexcept {
-    try {
-      f(context);
-      return OFL_OK;
-    } catch (const Error& e) {
-      return api()->set_error(e.code(), e.what());
-    } catch (const std::exception& e) {
-      return api()->set_error(OFL_RUNTIME_ERROR, e.what());
-    } catch (...) {
-      return api()->set_error(OFL_RUNTIME_ERROR, "an unknown exception");
-    }
+    return internal::guarded([&] { f(context); });
   }
 
   std::unique_ptr<Definition> d_;
 };
 
-}  // namespace extension
-}  // namespace oneflow_lite
-
-namespace oneflow_lite {
-namespace extension {
 namespace internal {
 // What the entry point of a library does around its OFL_EXTENSION block.
 inline int32_t init(const ofl_api* a, void (*body)()) {
@@ -372,23 +377,17 @@ inline int32_t init(const ofl_api* a, void (*body)()) {
   }
   api() = a;
   forgotten().clear();  // g++ may share it between libraries
-  try {
+  return guarded([&] {
     body();
-    if (forgotten().empty()) return OFL_OK;
+    if (forgotten().empty()) return;
     throw Error(OFL_RUNTIME_ERROR, "op " + forgotten() + " was described, but add() not called");
-  } catch (const Error& e) {
-    return a->set_error(e.code(), e.what());
-  } catch (const std::exception& e) {
-    return a->set_error(OFL_RUNTIME_ERROR, e.what());
-  } catch (...) {
-    return a->set_error(OFL_RUNTIME_ERROR, "an unknown exception");
-  }
+  });
 }
 }  // namespace internal
 }  // namespace extension
 }  // namespace oneflow_lite
 
-// The body registers the library's ops; it runs once, when the library is loaded. One per library.
+// The body registers the library's ops when the library is loaded. One per library.
 #define OFL_EXTENSION                                                                              \
   static void ofl_extension_body();                                                                \
   extern "C" __attribute__((visibility("default"))) uint32_t ofl_extension_version() {             \

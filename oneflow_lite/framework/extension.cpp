@@ -55,29 +55,33 @@ void FillTensor(ofl_api& a) {
     if (index) *index = d.index;
     return static_cast<int32_t>(d.type);
   };
-  a.tensor_data = [](ofl_tensor t) { return Borrow(t).data(); };
+  a.tensor_data = [](ofl_tensor t) -> void* {  // Tensor::data() without counting a reference
+    char* base = static_cast<char*>(Impl(t)->storage->data());
+    return base ? base + Impl(t)->offset * static_cast<int64_t>(SizeOf(Impl(t)->dtype)) : nullptr;
+  };
   a.call = CallFunction;
 }
 
-bool Has(ofl_infer_context c, int32_t i) { return i >= 0 && As<InferContext>(c).has_input(i); }
+bool Has(ofl_infer_context c, int32_t i) { return i >= 0 && As<InferCall>(c).context.has_input(i); }
 
 void FillInfer(ofl_api& a) {
-  a.infer_num_inputs = [](ofl_infer_context c) { return As<InferContext>(c).num_inputs(); };
+  a.infer_num_inputs = [](ofl_infer_context c) { return As<InferCall>(c).context.num_inputs(); };
   a.infer_ndim = [](ofl_infer_context c, int32_t i) {
-    return Has(c, i) ? As<InferContext>(c).shape(i).ndim() : -1;
+    return Has(c, i) ? As<InferCall>(c).context.shape(i).ndim() : -1;
   };
   a.infer_shape = [](ofl_infer_context c, int32_t i) {
-    return Has(c, i) ? std::as_const(As<InferContext>(c).shape(i)).dims().data() : nullptr;
+    return Has(c, i) ? std::as_const(As<InferCall>(c).context.shape(i)).dims().data() : nullptr;
   };
   a.infer_dtype = [](ofl_infer_context c, int32_t i) {
-    return Has(c, i) ? static_cast<int32_t>(As<InferContext>(c).dtype(i)) : -1;
+    return Has(c, i) ? static_cast<int32_t>(As<InferCall>(c).context.dtype(i)) : -1;
   };
   a.infer_attr = [](ofl_infer_context c, int32_t i, ofl_value* v) {
-    return GetAttr(As<InferContext>(c).attrs(), i, v);
+    return GetAttr(As<InferCall>(c).context.attrs(), i, v);
   };
   a.infer_set_output = [](ofl_infer_context c, int32_t i, int32_t ndim, const int64_t* shape,
                           int32_t dtype) {
-    InferContext& context = As<InferContext>(c);
+    InferCall& call = As<InferCall>(c);
+    InferContext& context = call.context;
     const absl::Span<const int64_t> dims(shape, ndim < 0 ? 0 : ndim);
     const bool negative = std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; });
     if (i < 0 || i >= context.num_outputs() || ndim < 0 || dtype < 0 || dtype >= kNumDTypes ||
@@ -85,7 +89,7 @@ void FillInfer(ofl_api& a) {
       return SetError(OFL_VALUE_ERROR, "set_output: no such output, or no valid shape or dtype");
     }
     context.SetOutput(i, Shape(dims), static_cast<DType>(dtype));
-    OutputsSet() |= Bit(i);
+    call.set |= Bit(i);
     return static_cast<int32_t>(OFL_OK);
   };
 }

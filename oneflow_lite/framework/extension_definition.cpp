@@ -94,12 +94,11 @@ void SetCallbacks(const ofl_op& c, OpDef* op) {
   const auto* name = new std::string(c.name);  // as long as the process, like the op
   op->infer = [infer = c.infer, user = c.user, name,
                outputs = op->outputs](InferContext& context) -> Status {
-    const uint64_t outer = std::exchange(OutputsSet(), 0);
-    const int32_t code = infer(reinterpret_cast<ofl_infer_context>(&context), user);
-    const uint64_t set = std::exchange(OutputsSet(), outer);
-    OFL_RETURN_IF_ERROR(ToStatus(code, *name));
+    InferCall call{context};
+    const int32_t code = infer(reinterpret_cast<ofl_infer_context>(&call), user);
+    if (code != OFL_OK) return ToStatus(code, *name);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      if (set >> i & 1) continue;
+      if (call.set >> i & 1) continue;
       return Error(ErrorKind::kRuntime, *name, "(): infer did not set output ", outputs[i]);
     }
     return OkStatus();
@@ -125,7 +124,8 @@ void SetCallbacks(const ofl_op& c, OpDef* op) {
     op->cost = [cost = c.cost, user = c.user](const InferContext& context,
                                               absl::Span<const TensorSpec>) {
       Cost result;
-      const auto c = reinterpret_cast<ofl_infer_context>(const_cast<InferContext*>(&context));
+      InferCall call{const_cast<InferContext&>(context)};
+      const auto c = reinterpret_cast<ofl_infer_context>(&call);
       const bool ok = cost(c, user, &result.bytes, &result.flops) == OFL_OK;
       return ok ? result : Cost{.bytes = NAN, .flops = NAN};
     };
@@ -137,7 +137,8 @@ class ExtensionKernel final : public BoundKernel {
   ExtensionKernel(const ofl_kernel& c, std::string op)
       : launch_(c.launch), user_(c.user), op_(op) {}
   Status Launch(KernelContext& context) const override {
-    return ToStatus(launch_(reinterpret_cast<ofl_kernel_context>(&context), user_), op_);
+    const int32_t code = launch_(reinterpret_cast<ofl_kernel_context>(&context), user_);
+    return code == OFL_OK ? OkStatus() : ToStatus(code, op_);
   }
 
  private:
@@ -176,11 +177,6 @@ Status ToStatus(int32_t code, const std::string& op) {
 }
 
 const char* LastError() { return last_message.c_str(); }
-
-uint64_t& OutputsSet() {
-  thread_local uint64_t set = 0;
-  return set;
-}
 
 Staged*& CurrentStage() {
   thread_local Staged* staged = nullptr;

@@ -30,6 +30,12 @@ T& As(H handle) {
   return *reinterpret_cast<T*>(handle);
 }
 
+// What an infer or cost callback works on.
+struct InferCall {
+  InferContext& context;
+  uint64_t set = 0;  // bit i: output i was set
+};
+
 // What an sbp callback works on.
 struct SbpCall {
   const SbpContext& context;
@@ -43,9 +49,6 @@ struct Staged {
   std::vector<KernelDef> kernels;
 };
 Staged*& CurrentStage();  // of this thread; null outside of loading
-
-// Bit i: the infer callback that runs on this thread has set output i.
-uint64_t& OutputsSet();
 
 // Definitions that crossed the table, checked. ValueError where they make no sense.
 StatusOr<OpDef> ToOpDef(const ofl_op& c);

@@ -64,7 +64,12 @@ def _type_of(annotation: Any, scope: dict[str, Any]) -> tuple[str | None, bool]:
     if origin in (list, tuple, collections.abc.Sequence):
         elements = {_type_of(a, scope)[0] for a in args if a is not Ellipsis}
         return (elements.pop() + "[]" if elements in ({"int"}, {"Tensor"}) else None), False
-    return (_TYPES.get(annotation) if isinstance(annotation, type) else None), False
+    if origin is typing.Literal:  # one of some words, say
+        kinds = {_TYPES.get(type(a)) for a in args}
+        return (kinds.pop() if len(kinds) == 1 else None), False
+    if not isinstance(annotation, type):
+        return None, False
+    return "Tensor" if issubclass(annotation, Tensor) else _TYPES.get(annotation), False
 
 
 class _Context:

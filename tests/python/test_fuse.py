@@ -239,6 +239,7 @@ def test_a_half_is_rounded_once(dtype):
     check(op(x, dim=-1), exact, dtype)
 
 
+WHERE = flow.where  # as `from oneflow_lite import where` has it
 FUNCTIONS = {
     "abs": (lambda x: abs(x), np.abs),
     "exp": (lambda x: flow.exp(x), np.exp),
@@ -258,6 +259,7 @@ FUNCTIONS = {
                     lambda x: (x < 0) + 2.0 * (x >= 1) + 3 * (x <= 0.5) + (x != 2) + (x == 3)),
     "conditions": (lambda x: fuse.where(((x > 0) & ~(x > 1)) | (x < -1), x, 2.0),
                    lambda x: np.where(((x > 0) & ~(x > 1)) | (x < -1), x, 2.0)),
+    "imported": (lambda x: WHERE(x > 0, x, 2.0), lambda x: np.where(x > 0, x, 2.0)),
     "constant": (lambda x: 2.5, lambda x: x * 0 + 2.5),
     "numpy numbers": (lambda x: np.float32(2) * x + np.float64(1), lambda x: 2 * x + 1),
 }  # fmt: skip

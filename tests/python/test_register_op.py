@@ -58,6 +58,7 @@ def annotated(
     e: bool = False,
     f: str = "mean",
     g: "int | None" = None,  # noqa: UP037
+    h: typing.Literal["a", "b"] = "a",
 ):
     return x * 1
 
@@ -66,7 +67,7 @@ def test_annotations_however_they_are_written():
     op = register(forward=annotated)
     assert repr(op).endswith(
         "(Tensor x, Tensor? y, float? a=None, int[] b=[1, 2], int[] c=[3], dtype d=float32, "
-        "bool e=False, str f='mean', int? g=None) -> (Tensor out)>"
+        "bool e=False, str f='mean', int? g=None, str h='a') -> (Tensor out)>"
     )
     assert op(ones(2), a=1, b=(4, 5), d=flow.int64, g=3).tolist() == [1, 1]
 

@@ -20,7 +20,7 @@ static void SoftplusCpu(ext::Kernel c) {
 OFL_EXTENSION {
   ext::Op op("demo::softplus");
   op.doc("log(1 + exp(x)) of each element.").input("x").output("y");
-  op.infer([](ext::Infer c) { c.set_output(0, c.shape(0), c.dtype(0)); });
+  op.infer([](ext::Infer c) { c.set_output_like(0, 0); });
   op.kernel(OFL_CPU, {OFL_FLOAT32}, SoftplusCpu);
 #ifdef WITH_CUDA
   op.kernel(OFL_CUDA, {OFL_FLOAT32}, [](ext::Kernel c) {

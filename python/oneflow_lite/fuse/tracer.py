@@ -196,8 +196,10 @@ def _seen(value: Any) -> Any:
     if isinstance(value, types.ModuleType) and value.__name__ in ("oneflow_lite", _ext._C.__name__):
         return _Namespace(value)
     name = getattr(value, "__name__", "")
-    if isinstance(value, types.BuiltinFunctionType) and getattr(_ext._C, name, None) is value:
-        return getattr(_Namespace(_ext._C), name)
+    if not (callable(value) and isinstance(name, str)):
+        return value
+    if any(getattr(m, name, None) is value for m in (_ext._C, sys.modules["oneflow_lite"])):
+        return getattr(_Namespace(_ext._C), name, value)
     return value
 
 
