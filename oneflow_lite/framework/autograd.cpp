@@ -136,9 +136,9 @@ Status CheckMayMutate(const OpDef& op, const Tensor& self) {
 
 void RememberBase(const OpCall& call) {
   const Tensor& input = call.inputs[0];
-  Tensor base = autograd::Base(input);
+  const Tensor base = autograd::Base(input);
   AutogradMeta& meta = autograd::MetaOf((*call.outputs)[0]);
-  meta.base = base.defined() ? std::move(base) : input;
+  meta.base = base.defined() ? base : input;
   meta.view_version = input.version();
 }
 

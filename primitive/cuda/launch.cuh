@@ -74,6 +74,37 @@ cudaError_t AllowAllShared(const DeviceLimits& limits) {
   return error;
 }
 
+namespace internal {
+
+// Lets the kernel run in clusters of more than eight blocks.
+template <auto kernel>
+cudaError_t AllowLargeClusters() {
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+}
+
+// Asks the driver how many clusters of so many blocks of the kernel the device holds at once. None
+// is an answer, not an error of the caller's.
+template <auto kernel>
+int AskForClusters(int blocks, int threads, size_t shared) {
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = shared;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  int clusters = 0;
+  cudaError_t error = blocks > 8 ? AllowLargeClusters<kernel>() : cudaSuccess;
+  if (error == cudaSuccess) error = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
+  if (error == cudaSuccess) return clusters;
+  cudaGetLastError();
+  return 0;
+}
+
+}  // namespace internal
+
 // The most blocks a cluster of the kernel may have with `shared` bytes each: 16 where the device
 // can place such clusters, 8 where it has clusters, else 1. The driver is asked once per kernel and
 // device.
@@ -83,21 +114,7 @@ int MaxClusterBlocks(int threads, size_t shared, const DeviceLimits& limits) {
   static std::atomic<uint64_t> asked{0}, sixteen{0};
   const uint64_t bit = limits.device < 64 ? uint64_t{1} << limits.device : 0;
   if (!(asked.load(std::memory_order_acquire) & bit)) {
-    int clusters = 0;
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim = {16, 1, 1};
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(16);
-    config.blockDim = dim3(static_cast<unsigned>(threads));
-    config.dynamicSmemBytes = shared;
-    config.attrs = &attribute;
-    config.numAttrs = 1;
-    const bool fits = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed,
-                                           1) == cudaSuccess &&
-                      cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess &&
-                      clusters > 0;
-    if (!fits) cudaGetLastError();  // "no" is an answer, not an error of the caller's
+    const bool fits = internal::AskForClusters<kernel>(16, threads, shared) > 0;
     if (fits) sixteen.fetch_or(bit, std::memory_order_relaxed);
     asked.fetch_or(bit, std::memory_order_release);
   }

@@ -19,37 +19,10 @@ inline bool AreMultiplesOf16(std::initializer_list<uint64_t> bytes) {
   return bits % kPackBytes == 0;
 }
 
-// Lets the kernel run in clusters of more than eight blocks.
-template <auto kernel>
-cudaError_t AllowLargeClusters() {
-  return cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-}
-
-// Asks the driver how many clusters of so many blocks of the kernel, a block per multiprocessor,
-// the device holds at once: for blocks with so much shared memory that there is no room for a
-// second one, however much a plan's have.
-template <auto kernel>
-int AskMaxClusters(int blocks, int threads, const DeviceLimits& limits) {
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(static_cast<unsigned>(blocks));
-  config.blockDim = dim3(static_cast<unsigned>(threads));
-  config.dynamicSmemBytes = static_cast<size_t>(limits.shared_per_block) / 4 * 3;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  int clusters = 0;
-  cudaError_t error = AllowAllShared<kernel>(limits);
-  if (error == cudaSuccess && blocks > 8) error = AllowLargeClusters<kernel>();
-  if (error == cudaSuccess) error = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
-  if (error == cudaSuccess) return clusters;
-  cudaGetLastError();  // "none" is an answer, not an error of the caller's
-  return 0;
-}
-
-// The same for 2 to 16 blocks, remembered by kernel, device and size: none too, so that a launch
-// finds the plan that its workspace was made for.
+// How many clusters of 2 to 16 blocks of the kernel, a block per multiprocessor, the device holds
+// at once. The driver is asked once per kernel, device and size, for blocks with so much shared
+// memory that there is no room for a second one, however much a plan's have. None is remembered
+// too, so that a launch finds the plan that its workspace was made for.
 template <auto kernel>
 int MaxClusters(int blocks, int threads, const DeviceLimits& limits) {
   static std::atomic<int> known[64][kMaxClusterBlocks + 1];  // one more; 0: not asked yet
@@ -59,7 +32,9 @@ int MaxClusters(int blocks, int threads, const DeviceLimits& limits) {
   std::atomic<int>& slot = known[limits.device][blocks];
   int clusters = slot.load(std::memory_order_relaxed) - 1;
   if (clusters < 0) {
-    clusters = AskMaxClusters<kernel>(blocks, threads, limits);
+    if (AllowAllShared<kernel>(limits) != cudaSuccess) cudaGetLastError();  // then none will fit
+    const size_t shared = static_cast<size_t>(limits.shared_per_block) / 4 * 3;
+    clusters = AskForClusters<kernel>(blocks, threads, shared);
     slot.store(clusters + 1, std::memory_order_relaxed);
   }
   return clusters < most ? clusters : most;

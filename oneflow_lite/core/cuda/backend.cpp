@@ -73,14 +73,15 @@ class CudaDeviceBackend final : public DeviceBackend {
   Status CopyFromHost(void* dst, const void* src, size_t nbytes, Stream& stream) override {
     OFL_RETURN_IF_ERROR(
         CopyAsync(dst, src, nbytes, cudaMemcpyHostToDevice, stream, "copy from the host"));
+    if (nbytes == 0) return OkStatus();
     // Pageable memory has been staged by now; pinned memory is read later, when its owner may have
     // changed it.
     cudaPointerAttributes attributes;
-    if (nbytes > 0 && cudaPointerGetAttributes(&attributes, src) == cudaSuccess &&
-        attributes.type == cudaMemoryTypeHost) {
-      return stream.Synchronize();
+    if (cudaPointerGetAttributes(&attributes, src) != cudaSuccess) {
+      cudaGetLastError();
+      return OkStatus();
     }
-    return OkStatus();
+    return attributes.type == cudaMemoryTypeHost ? stream.Synchronize() : OkStatus();
   }
   Status CopyToHost(void* dst, const void* src, size_t nbytes, Stream& stream) override {
     if (nbytes == 0) return OkStatus();
