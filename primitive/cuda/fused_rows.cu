@@ -47,7 +47,6 @@ RowPlan PlanFusedRows(const FusedRowsProblem& p, const DeviceLimits& limits) {
   traits.group_packs = P::kGroupPacks;
   traits.block_packs = P::kBlockPacks / (p.is_lean ? 1 : 2);
   traits.block_threads = p.is_double ? BlockBounds<double>::kThreads : BlockBounds<float>::kThreads;
-  traits.most_threads = traits.block_threads;
   traits.shared_threads = p.is_double ? StreamedBounds<ComputesIn<double>>::kSharedThreads
                                       : StreamedBounds<ComputesIn<float>>::kSharedThreads;
   traits.has_workspace = true;

@@ -53,10 +53,12 @@
 //                             instead of Gathered and Rebase, where the warps of one block have the
 //                             parts; Part is as Statistics in size
 //     StorePacks<kPacks>(row, col, count, values, total)   instead of Store<kPack>: a lane's packs
+// Of two inputs with IsWhole and kShifts, one round, row_parked.cuh holds what lies alike.
 #pragma once
 
 #include "primitive/cuda/launch.cuh"
 #include "primitive/cuda/row_group_launch.cuh"
+#include "primitive/cuda/row_parked_launch.cuh"
 #include "primitive/cuda/row_registers.cuh"
 #include "primitive/cuda/row_shifted.cuh"
 #include "primitive/cuda/row_streamed.cuh"
@@ -84,6 +86,11 @@ struct KnowsAlignment<A, std::void_t<decltype(&A::IsAlignedEverywhere)>> : std::
 template <bool kAligned, class A>
 inline constexpr bool kShifted = !kAligned && Shifts<A>::value;
 
+// Whether clusters of RowBlockKernel hold rows; else row_parked.cuh's do.
+template <bool kAligned, class A>
+inline constexpr bool kClustersInRegisters =
+    A::kClusterRegisters && !(kAligned && HasParkedBlocks<A>);
+
 // kAligned: whether every row is known to be read as it lies.
 template <bool kAligned, class A>
 cudaError_t TraitsOf(int64_t cols, const DeviceLimits& limits, void* workspace, RowTraits* traits) {
@@ -96,13 +103,13 @@ cudaError_t TraitsOf(int64_t cols, const DeviceLimits& limits, void* workspace, 
   traits->scratch_bytes = kRowScratchBytes;
   traits->group_packs = MostGroupPacks<A, kAligned>;
   traits->block_packs = Registers::kPacks;
-  traits->block_threads = traits->most_threads = Registers::kThreads;
+  traits->block_threads = Registers::kThreads;
   traits->shared_threads = StreamedBounds<A>::kSharedThreads;
   traits->has_workspace = workspace != nullptr;
   traits->shifted = kShifted<kAligned, A>;
   if (kShifted<kAligned, A> && cols / A::kPack <= kShiftedNarrowPacks) {
     traits->block_packs = ShiftedBlockShape<false, A>::kPacks;
-    traits->block_threads = traits->most_threads = ShiftedBlockShape<false, A>::kThreads;
+    traits->block_threads = ShiftedBlockShape<false, A>::kThreads;
   }
   if (!limits.clusters || cols <= 32 * traits->group_packs * A::kPack) return cudaSuccess;
   traits->shared_cluster =
@@ -114,14 +121,9 @@ cudaError_t TraitsOf(int64_t cols, const DeviceLimits& limits, void* workspace, 
     traits->cluster_threads = Clustered::kThreads;
     traits->register_cluster =
         MaxClusterBlocks<RowShiftedBlockKernel<true, Shifted>>(Clustered::kThreads, 0, limits);
-  } else if constexpr (A::kClusterRegisters) {
+  } else if constexpr (kClustersInRegisters<kAligned, A>) {
     traits->register_cluster =
         MaxClusterBlocks<RowBlockKernel<true, A, Registers>>(Registers::kThreads, 0, limits);
-    if constexpr (kMayHaveMoreThreads<A, kAligned>) {
-      using More = MoreThreads<Registers>;
-      const int placed = MaxClusterBlocks<RowBlockKernel<true, A, More>>(More::kThreads, 0, limits);
-      if (placed == traits->register_cluster) traits->most_threads = More::kThreads;
-    }
   }
   return AllowAllShared<RowClusterKernel<A>>(limits);
 }
@@ -136,22 +138,19 @@ cudaError_t LaunchBlocks(const RowPlan& plan, const A& a, int64_t rows, int64_t 
                     cols);
   };
   const bool clustered = plan.blocks_per_row > 1;
-  if constexpr (A::kClusterRegisters && kMayHaveMoreThreads<A, kAligned>) {
-    if (plan.threads > Shape::kThreads) return launch(RowBlockKernel<true, A, MoreThreads<Shape>>);
-  }
   if constexpr (Shape::kPacks > 4) {
     // Rows of packs of 8 that would take 4 a thread are whole ones, or hardly any; so are few rows.
     if constexpr (!HasWholeBlocks<A> || A::kPack < 8) {
       if (plan.packs <= 4 && !clustered) return launch(RowBlockKernel<false, A, FewerPacks<Shape>>);
     }
     // Clusters of more than 8 blocks would have to be asked for.
-    if constexpr (A::kClusterRegisters && !HasWholeBlocks<A>) {
+    if constexpr (kClustersInRegisters<kAligned, A> && !HasWholeBlocks<A>) {
       if (plan.packs <= 4 && plan.blocks_per_row <= 8 && clustered) {
         return launch(RowBlockKernel<true, A, FewerPacks<Shape>>);
       }
     }
   }
-  if constexpr (A::kClusterRegisters) {
+  if constexpr (kClustersInRegisters<kAligned, A>) {
     if (clustered) return launch(RowBlockKernel<true, A, Shape>);
   }
   return launch(RowBlockKernel<false, A, Shape>);
@@ -160,12 +159,16 @@ cudaError_t LaunchBlocks(const RowPlan& plan, const A& a, int64_t rows, int64_t 
 template <bool kAligned, class A>
 cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
                          cudaStream_t stream, void* workspace) {
-  if constexpr (kAligned && (HasWholeBlocks<A> || HasHeavyBlocks<A>)) {
+  if constexpr (kAligned && (HasWholeBlocks<A> || HasDoubleBlocks<A> || HasParkedBlocks<A>)) {
     cudaError_t launched = cudaSuccess;
-    if (cols > kWarp * MostWholePacks<A> * A::kPack && a.IsWhole(cols) &&
-        LaunchWholeBlocks(a, rows, cols, limits, stream, &launched)) {
-      return launched;
-    }
+    const auto launch = [&] {
+      if constexpr (HasParkedBlocks<A>) {
+        return LaunchParkedBlocks(a, rows, cols, limits, stream, &launched);
+      } else {
+        return a.IsWhole(cols) && LaunchWholeBlocks(a, rows, cols, limits, stream, &launched);
+      }
+    };
+    if (cols > kWarp * MostWholePacks<A> * A::kPack && launch()) return launched;
   }
   RowTraits traits;
   const cudaError_t error = TraitsOf<kAligned, A>(cols, limits, workspace, &traits);

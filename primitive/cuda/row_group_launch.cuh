@@ -81,9 +81,9 @@ cudaError_t LaunchFewColumns(const A& a, int64_t rows, int64_t cols, cudaStream_
   }
 }
 
-// Whole rows of the plan's shape, but for two kinds: doubles of 33 to 64 columns are faster in fewer
-// lanes (12288 x 48 6.5 us, 7.1 in 16), and 16-bit softmax of 65 to 96 packs with one pack less
-// (1024 x 768 4.7 us, 4.9; its gradient 5.0, 5.2).
+// Whole rows of the plan's shape, but for two kinds: doubles of 33 to 64 columns are faster in
+// fewer lanes (12288 x 48 6.5 us, 7.1 in 16), and 16-bit softmax of 65 to 96 packs with one pack
+// less (1024 x 768 4.7 us, 4.9; its gradient 5.0, 5.2).
 template <int kLanes, int kPacks, class A>
 cudaError_t LaunchWholeShape(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
   constexpr bool kLong = kLanes == 32 && kPacks == 4 && sizeof(typename A::Element) == 2;

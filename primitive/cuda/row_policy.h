@@ -11,8 +11,8 @@
 //   grid      shared memory of the whole device, the rest read twice    few rows, with workspace
 //   wide      nowhere: read twice by one block        everything else
 //
-// Rows of whole packs beyond the group tier are first of all row_whole_policy.h's, where an
-// algorithm has kernels for them.
+// Rows of whole packs, and gradients that lie alike, are beyond the group tier first of all
+// row_whole_policy.h's, where an algorithm has kernels for them.
 //
 // Rows in registers that are not read as they are written (row_shifted.cuh, row_columns.cuh) have
 // groups of 8 or 16 lanes up to kMostColumns columns, a warp up to 128 packs, then block tiers of
@@ -37,7 +37,6 @@ struct RowPolicy {
   static constexpr int kBlockPacks = 8;                // per thread, of 16 bytes each
   static constexpr int kRegisterThreads = 512;         // at most
   static constexpr int kClusterRegisterThreads = 256;  // while 16 blocks are enough
-  static constexpr int kMostRegisterThreads = 1024;    // of rows that 16 blocks could not hold
   // Few rows: a block's part has at least so many packs, two a thread; a cluster costs 1 us, so one
   // block alone takes twice as many. 8 x 16384 in half: 5.4 us, 6.5 with 8 packs a thread.
   static constexpr int kFewPacks = 256, kFewThreads = 256;
@@ -73,7 +72,6 @@ struct RowTraits {
   int group_packs;           // that a lane of the group tier holds, at most
   int block_packs;           // that a thread of the block tier holds
   int block_threads;         // of the block tier, at most
-  int most_threads;          // of a cluster of the most blocks, where more threads may hold more
   bool shifted = false;      // row_shifted.cuh: as many packs a thread as a block's hold, and
   int cluster_packs = 0;     // block_packs of a cluster's blocks
   int cluster_threads = 0;   // ... and their threads, at most
@@ -202,9 +200,6 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
     });
     if (t.shifted && held > 1 && many(1)) held = ShiftedBlocks(packs, t);
     if (in_registers(held) && (held > 1 || most == 1)) return block_tier(held);
-    if (held > 1 && !t.shifted && packs <= int64_t{held} * t.block_packs * t.most_threads) {
-      return block_tier(held);
-    }
     const int blocks = LeastBlocks(
         most, [&](int blocks) { return share(blocks) <= P::kClusterBytes && fills(blocks); });
     // One block per SM could not store one row while it loads another: then reading twice is

@@ -155,17 +155,10 @@ struct BlockShape : BlockBounds<typename A::C> {
   static constexpr int kPacks = RowPolicy::kBlockPacks / (kLean ? 1 : 2);
 };
 
-// For rows that do not need so many packs a thread; for gradients that need more threads.
+// For rows that do not need so many packs a thread.
 template <class Shape>
 struct FewerPacks : Shape {
   static constexpr int kPacks = 4;
-};
-template <class A, bool kAligned>
-inline constexpr bool kMayHaveMoreThreads = kAligned&& A::kInputs > 1 &&
-                                            sizeof(typename A::Element) > 2;
-template <class Shape>
-struct MoreThreads : Shape {
-  static constexpr int kThreads = RowPolicy::kMostRegisterThreads, kBlocks = 1;
 };
 
 // Packs that a lane of a group holds, at most: shifting them into place takes registers.

@@ -41,29 +41,26 @@ cudaError_t LaunchWholeGroups(const A& a, int64_t rows, int64_t cols, cudaStream
   }
 }
 
-// Whether whole rows are heavy and have kernels of their own: of two inputs, or of doubles.
-template <class A>
-inline constexpr bool HasHeavyBlocks = MayBeWhole<A>::value &&
-                                       (A::kInputs == 2 ? A::kPack > 2
-                                                        : sizeof(typename A::C) == 8);
-
-// Whether gradients have one for a block: exponentials take the registers that it is faster by.
+// Whether gradients have a kernel for a block: exponentials take the registers that it is faster
+// by.
 template <class A>
 constexpr bool HasPairBlocks() {
   if constexpr (A::kInputs == 2) {
-    return A::kFewOperations;
+    return A::kFewOperations && A::kPack > 2;
   } else {
     return false;
   }
 }
 // Packs of a lane where a group of lanes has a whole row. From 129 packs on blocks are as fast.
 template <class A>
-inline constexpr int MostWholePacks =
-    HasWholeBlocks<A> || (A::kPack == 8 && HasPairBlocks<A>()) ? RowPolicy::kGroupPacks / 2
-                                                              : RowPolicy::kGroupPacks;
-// Whether they have one for more than WholeHeavy holds: 16-bit rows of that size are rare.
+inline constexpr int MostWholePacks = HasWholeBlocks<A> || (A::kPack == 8 && HasPairBlocks<A>())
+                                          ? RowPolicy::kGroupPacks / 2
+                                          : RowPolicy::kGroupPacks;
+
+// Whether whole rows of doubles have kernels of their own.
 template <class A>
-inline constexpr bool HasHeaviestBlocks = sizeof(typename A::Element) > 2;
+inline constexpr bool HasDoubleBlocks = MayBeWhole<A>::value&& A::kInputs == 1 &&
+                                        sizeof(typename A::C) == 8;
 
 template <class A>
 WholePlan WholePlanOf(int64_t rows, int64_t packs, const DeviceLimits& limits) {
@@ -76,12 +73,7 @@ WholePlan WholePlanOf(int64_t rows, int64_t packs, const DeviceLimits& limits) {
   if constexpr (HasWholeBlocks<A>) {
     return ChooseWholePlan(rows, packs, A::kPack, most(WholeWide{}), most(WholeFew{}), limits);
   } else {
-    const int heavy = most(WholeHeavy{});
-    int heaviest = 1;
-    if constexpr (HasHeaviestBlocks<A>) heaviest = most(WholeHeaviest<A::kInputs>{});
-    return A::kInputs == 2
-               ? ChoosePairPlan(rows, packs, A::kPack, HasPairBlocks<A>(), heavy, heaviest, limits)
-               : ChooseDoublePlan(rows, packs, heavy, heaviest, limits);
+    return ChooseDoublePlan(rows, packs, most(WholeHeavy{}), most(WholeHeaviest{}), limits);
   }
 }
 
@@ -103,22 +95,20 @@ bool LaunchWholeBlocks(const A& a, int64_t rows, int64_t cols, const DeviceLimit
     using Four = WholeFour<A::kPack>;
     if (plan.kernel == WholeKernel::kTwo) return launch(RowWholeBlockKernel<K, WholeTwo>, Kept(a));
     if (plan.kernel == WholeKernel::kFour) return launch(RowWholeBlockKernel<K, Four>, Kept(a));
+    if constexpr (A::kPack == 4) {
+      if (plan.kernel == WholeKernel::kThree) {
+        return launch(RowWholeBlockKernel<K, WholeThree>, Kept(a));
+      }
+      if (plan.kernel == WholeKernel::kEight) {
+        return launch(RowWholeBlockKernel<K, WholeEight>, Kept(a));
+      }
+    }
     if (plan.kernel == WholeKernel::kFew) return launch(RowWholeBlockKernel<A, WholeFew>, a);
     return launch(RowWholeBlockKernel<A, WholeWide>, a);
   } else {
-    if constexpr (HasPairBlocks<A>()) {
-      using Pair = WholePair<A::kPack>;
-      if (plan.kernel == WholeKernel::kPair) return launch(RowWholeBlockKernel<A, Pair>, a);
-    }
-    if constexpr (A::kInputs == 1) {
-      if (plan.kernel == WholeKernel::kLone) return launch(RowWholeBlockKernel<A, WholeLone>, a);
-    }
-    if constexpr (HasHeaviestBlocks<A>) {
-      if (plan.kernel == WholeKernel::kHeaviest) {
-        return launch(RowWholeBlockKernel<A, WholeHeaviest<A::kInputs>>, a);
-      }
-    }
-    return launch(RowWholeBlockKernel<A, WholeHeavy>, a);
+    if (plan.kernel == WholeKernel::kLone) return launch(RowWholeBlockKernel<A, WholeLone>, a);
+    if (plan.kernel == WholeKernel::kHeavy) return launch(RowWholeBlockKernel<A, WholeHeavy>, a);
+    return launch(RowWholeBlockKernel<A, WholeHeaviest>, a);
   }
 }
 

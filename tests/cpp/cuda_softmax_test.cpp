@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <set>
@@ -225,10 +226,10 @@ TYPED_TEST(CudaSoftmaxTest, NarrowRowsOfEveryWidth) {
   }
 }
 
-// The group tier: 4, 8, 16, 32 lanes, then 2, 4, 8 packs per lane.
+// The group tier: 4, 8, 16, 32 lanes, then 2, 3 (16-bit rows), 4, 8 packs per lane.
 // Whole rows of up to 32 packs take two to a group, whose last may not be there.
 TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheGroupTiersBoundaries) {
-  for (int64_t packs : {4, 8, 16, 32, 64, 128, 256}) {
+  for (int64_t packs : {4, 8, 16, 32, 64, 96, 128, 256}) {
     for (int64_t cols : {packs * this->kPack - 1, packs * this->kPack, packs * this->kPack + 1,
                          (packs + 1) * this->kPack - 1, (packs + 1) * this->kPack}) {
       this->Run({5, cols});
@@ -247,6 +248,51 @@ TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheBlockTiersBoundaries) {
                          (packs + 1) * this->kPack}) {
       this->Run({67, cols});
       if (this->HasFailure()) return;
+    }
+  }
+}
+
+// Gradients beyond the registers of 16 blocks, 28672 to 49152 packs, wait in shared memory; what
+// the caller's rows leave at their ends is read column by column. From 163841 packs on they are
+// read twice.
+TYPED_TEST(CudaSoftmaxTest, GradientsThatRegistersDoNotHold) {
+  for (const Shape3& s : {Shape3{67, 28673 * this->kPack + 1}, Shape3{67, 40961 * this->kPack},
+                          Shape3{67, 49153 * this->kPack + 2}, Shape3{3, 65536 * this->kPack},
+                          Shape3{67, 163840 * this->kPack}, Shape3{67, 163841 * this->kPack}}) {
+    if (s.numel() > 30'000'000) continue;  // the reference would take minutes
+    this->Run(s);
+    this->Run({s.rows, s.cols}, 1, 1);
+    if (this->HasFailure()) return;
+  }
+}
+
+// Rows of float32 by the ten thousand have kernels of 3 and 8 packs a thread, to 2304 packs and
+// from 3073 to 4096: rows that repeat give what one of them gives.
+TYPED_TEST(CudaSoftmaxTest, RowsByTheTenThousand) {
+  using T = TypeParam;
+  if (sizeof(T) != 4) return;
+  const auto multiprocessors = this->stream_->properties().multiprocessors;
+  for (const int64_t packs : {1024, 2304, 2305, 3073, 4096}) {
+    const int64_t rows = 64 * multiprocessors, cols = packs * this->kPack, distinct = 4;
+    if (LeftOut(DTypeOf<T>(), rows * cols)) continue;
+    const std::vector<T> some = this->RandomValues(distinct * cols, 2);
+    std::vector<T> x;
+    for (int64_t r = 0; r < rows; r += distinct) x.insert(x.end(), some.begin(), some.end());
+    typename TestFixture::Buffer bx(this, rows * cols, 0);
+    bx.Write(x);
+    const SoftmaxShape shape{.rows = rows, .cols = cols};
+    for (const bool log : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "cols " << cols << ", log " << log);
+      typename TestFixture::Buffer by(this, rows * cols, 0);
+      by.Write(this->Poison(rows * cols));
+      ASSERT_TRUE(
+          this->forward_[log]->Launch(*this->stream_, shape, bx.data, by.data, nullptr).ok());
+      const std::vector<T> y = by.Read();
+      this->CheckForward(log, {distinct, cols}, some, y);
+      if (this->HasFailure()) return;
+      for (int64_t r = distinct; r < rows; r += distinct) {
+        ASSERT_EQ(std::memcmp(&y[0], &y[r * cols], distinct * cols * sizeof(T)), 0) << r;
+      }
     }
   }
 }
@@ -272,9 +318,9 @@ TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheTiersBoundariesAtOddOffsets) {
 }
 
 // Few rows: one block up to 512 packs, clusters of 4 to 16 blocks (256 packs a block at least) in
-// registers up to 32768 or 65536 packs, gradients 65536 with more threads; from 65537 packs on, or
-// 16384 where there are no clusters, the whole grid with workspace; without, 16 blocks' shared
-// memory.
+// registers up to 32768 or 65536 packs, gradients in registers and shared memory; from 65537 packs
+// on, or 16384 where there are no clusters, the whole grid with workspace; without, 16 blocks'
+// shared memory.
 TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheClusterAndGridTiersBoundaries) {
   const auto shared = static_cast<int64_t>(this->stream_->properties().shared_memory_per_block);
   for (int64_t packs :

@@ -31,7 +31,7 @@ TEST(RowPolicyTest, EveryPlanHoldsItsRow) {
           const bool shifted = rows == 3 || rows == 68 || rows == 99;
           t.shifted = shifted, t.cluster_packs = 8, t.cluster_threads = 256;
           t.pack = pack, t.group_packs = most_packs > 4 ? 8 : 4, t.block_packs = most_packs;
-          t.block_threads = 512, t.most_threads = 1024;
+          t.block_threads = 512;
           t.register_cluster = t.shared_cluster = blocks;
           for (int64_t packs = 1; packs < 100000; packs += packs < 3000 ? 1 : 97) {
             const cuda::RowPlan plan = cuda::ChooseRowPlan(rows, packs * pack, t, limits);
@@ -43,7 +43,7 @@ TEST(RowPolicyTest, EveryPlanHoldsItsRow) {
               const bool clustered = plan.blocks_per_row > 1;
               ASSERT_LE(plan.packs, clustered && shifted ? t.cluster_packs : t.block_packs)
                   << packs;
-              const int most = shifted ? t.cluster_threads : t.most_threads;
+              const int most = shifted ? t.cluster_threads : t.block_threads;
               ASSERT_LE(plan.threads, clustered ? most : t.block_threads) << packs;
               ASSERT_EQ(plan.threads % 32, 0) << packs;
             }
@@ -73,7 +73,9 @@ TEST(RowPolicyTest, EveryWholePlanHoldsItsRow) {
   for (const int pack : {4, 8}) {
     for (const int cluster : {1, 8, 16}) {
       for (const int64_t rows : {1, 66, 67, 100000}) {
-        const int64_t one = pack == 8 ? 2048 : 3072,
+        const int64_t one = pack == 8   ? 2048
+                            : rows > 67 ? 4096
+                                        : 3072,
                       few = pack == 8 ? cluster : std::min(cluster, 8);
         for (int64_t packs = 129; packs < 40000; packs += packs < 5000 ? 1 : 97) {
           const cuda::WholePlan plan =
@@ -83,6 +85,8 @@ TEST(RowPolicyTest, EveryWholePlanHoldsItsRow) {
           ASSERT_EQ(plan.kernel != cuda::WholeKernel::kNone, held) << packs;
           ASSERT_LE(plan.blocks_per_row, cluster) << packs;
           if (plan.kernel == cuda::WholeKernel::kTwo) ExpectFits(plan, cuda::WholeTwo{}, packs);
+          if (plan.kernel == cuda::WholeKernel::kThree) ExpectFits(plan, cuda::WholeThree{}, packs);
+          if (plan.kernel == cuda::WholeKernel::kEight) ExpectFits(plan, cuda::WholeEight{}, packs);
           if (plan.kernel == cuda::WholeKernel::kFew) ExpectFits(plan, cuda::WholeFew{}, packs);
           if (plan.kernel == cuda::WholeKernel::kWide) ExpectFits(plan, cuda::WholeWide{}, packs);
           if (plan.kernel != cuda::WholeKernel::kFour) continue;
@@ -94,47 +98,74 @@ TEST(RowPolicyTest, EveryWholePlanHoldsItsRow) {
   }
 }
 
-// The same of gradients, some of which have no kernel for a block, and of rows of doubles.
-TEST(RowPolicyTest, EveryHeavyPlanHoldsItsRow) {
+// The same of rows of doubles.
+TEST(RowPolicyTest, EveryDoublePlanHoldsItsRow) {
   using cuda::WholeKernel;
   cuda::DeviceLimits limits{};
   limits.multiprocessors = 132;
-  for (const int pack : {2, 4, 8}) {
-    for (const bool in_block : {false, true}) {
+  for (const int cluster : {1, 8, 16}) {
+    for (const int64_t rows : {1, 66, 67, 100000}) {
+      for (int64_t packs = 257; packs < 80000; packs += packs < 5000 ? 1 : 97) {
+        const cuda::WholePlan plan = cuda::ChooseDoublePlan(rows, packs, cluster, cluster, limits);
+        ASSERT_LE(plan.blocks_per_row, cluster) << packs;
+        const bool clustered = cluster > 1 && packs <= cluster * 4096;
+        if (rows > 66 && packs > 2048 && clustered) ASSERT_NE(plan.kernel, WholeKernel::kNone);
+        if (packs > 4096 && !clustered) ASSERT_EQ(plan.kernel, WholeKernel::kNone) << packs;
+        if (plan.kernel == WholeKernel::kLone) ExpectFits(plan, cuda::WholeLone{}, packs);
+        if (plan.kernel == WholeKernel::kHeavy) ExpectFits(plan, cuda::WholeHeavy{}, packs);
+        if (plan.kernel == WholeKernel::kHeaviest) ExpectFits(plan, cuda::WholeHeaviest{}, packs);
+      }
+    }
+  }
+}
+
+// The same of gradients, whose packs beyond registers have room in shared memory. Rows of a block,
+// and few that a grid may have, are left to the kernels of all rows.
+template <int kPack>
+void ExpectPairPlans() {
+  using cuda::WholeKernel;
+  cuda::DeviceLimits limits{};
+  limits.multiprocessors = 132, limits.shared_per_block = 227 << 10;
+  const int64_t one = kPack == 2 ? 1024 : 2048, pair = kPack == 2 ? 0 : kPack == 4 ? 2048 : 1024;
+  for (const bool whole : {false, true}) {
+    for (const bool in_block : {false, kPack > 2}) {
       for (const int cluster : {1, 8, 16}) {
         for (const int64_t rows : {1, 66, 67, 100000}) {
-          for (int64_t packs = 257; packs < 80000; packs += packs < 5000 ? 1 : 97) {
+          for (int64_t packs = 257; packs < 200000; packs += packs < 5000 ? 1 : 97) {
             const cuda::WholePlan plan =
-                pack == 2
-                    ? cuda::ChooseDoublePlan(rows, packs, cluster, cluster, limits)
-                    : cuda::ChoosePairPlan(rows, packs, pack, in_block, cluster, cluster, limits);
+                cuda::ChoosePairPlan<kPack>(rows, packs, whole, in_block, cluster, cluster, limits);
             ASSERT_LE(plan.blocks_per_row, cluster) << packs;
-            const bool clustered = cluster > 1 && packs <= cluster * 4096;
-            const int64_t one = pack == 2 ? 4096 : !in_block ? 0 : pack == 4 ? 2048 : 1024;
-            const int64_t least = pack == 2 ? 2048 : 16384;
-            if (rows > 66 && packs > least && clustered) {
+            const bool few = rows <= 66, clustered = packs > (few ? 512 : one);
+            if (!few && whole && in_block && packs <= pair) {
+              ASSERT_EQ(plan.kernel, WholeKernel::kPair) << packs;
+            } else if (cluster == 1 || !clustered || (few && packs > 65536)) {
+              ASSERT_EQ(plan.kernel, WholeKernel::kNone) << packs;
+            } else if (packs <= cluster * 256 * 32) {
               ASSERT_NE(plan.kernel, WholeKernel::kNone) << packs;
             }
-            if (pack != 2 && rows > 66 && packs <= one) {
-              ASSERT_EQ(plan.kernel, WholeKernel::kPair) << packs;
-            }
-            if (packs > one && !clustered) ASSERT_EQ(plan.kernel, WholeKernel::kNone) << packs;
-            if (plan.kernel == WholeKernel::kLone) ExpectFits(plan, cuda::WholeLone{}, packs);
             if (plan.kernel == WholeKernel::kHeavy) ExpectFits(plan, cuda::WholeHeavy{}, packs);
-            if (plan.kernel == WholeKernel::kPair && pack == 4) {
-              ExpectFits(plan, cuda::WholePair<4>{}, packs);
-            } else if (plan.kernel == WholeKernel::kPair) {
-              ExpectFits(plan, cuda::WholePair<8>{}, packs);
-            } else if (plan.kernel == WholeKernel::kHeaviest && pack == 2) {
-              ExpectFits(plan, cuda::WholeHeaviest<1>{}, packs);
-            } else if (plan.kernel == WholeKernel::kHeaviest) {
-              ExpectFits(plan, cuda::WholeHeaviest<2>{}, packs);
+            if constexpr (kPack > 2) {
+              if (plan.kernel == WholeKernel::kPair) {
+                ExpectFits(plan, cuda::WholePair<kPack>{}, packs);
+              }
             }
+            if (plan.kernel != WholeKernel::kParked) continue;
+            using Shape = cuda::Parked<kPack>;
+            const int64_t bytes = cuda::ParkedBytes<kPack>(packs, plan.blocks_per_row);
+            const int64_t held = Shape::kMostPacks + bytes / 32;
+            ASSERT_EQ(plan.threads, Shape::kThreads) << packs;
+            ASSERT_LE(packs, plan.blocks_per_row * held) << packs;
+            ASSERT_LE(bytes + 4096, limits.shared_per_block) << packs;
           }
         }
       }
     }
   }
+}
+TEST(RowPolicyTest, EveryPairPlanHoldsItsRow) {
+  ExpectPairPlans<2>();
+  ExpectPairPlans<4>();
+  ExpectPairPlans<8>();
 }
 
 // The same of the norms; where a block can hold a row, or a cluster, there is a plan.
