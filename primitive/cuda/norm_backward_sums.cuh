@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(NormPolicy::kCorrectColumns* NormPolicy::kCorr
   const int64_t col = int64_t{blockIdx.x} * P::kCorrectColumns + lane;
   C sum = 0;
   if (col < a.cols) {
-#pragma unroll 4
+#pragma unroll 8
     for (int64_t row = way; row < a.rows; row += P::kCorrectWays) {
       sum += ConvertTo<C>(a.dy[row * a.cols + col]) * residual[row];
     }
