@@ -25,11 +25,11 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
 
   __device__ __forceinline__ explicit HeldRow(const Base& base) : extras_(base.extras) {}
 
-  template <int kLanes, class Held>
+  template <int kLanes, bool kAlone, class Held>
   __device__ __forceinline__ Part Gather(Held& held, int64_t) {
     if constexpr (kCentre && !Held::kHolds) return GatherOnce<kLanes>(held);
     C sum = 0;
-    held.Each([&](auto& v, int) {
+    held.EachInTurn([&](auto& v, int) {
 #pragma unroll
       for (const C& x : v.v) sum += kCentre ? x : x * x;
     });
@@ -76,6 +76,7 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
     }
     return row;
   }
+  template <bool kAlone>
   __device__ __forceinline__ void Begin(const Part& row) {
     const C squares = row.squares < 0 ? C(0) : row.squares;  // it may have been rounded below 0
     rstd_ = ReciprocalRoot(squares * extras_.share + extras_.eps);
@@ -98,7 +99,7 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
   template <int kLanes, class Held>
   static __device__ __forceinline__ Part GatherOnce(Held& held) {
     PivotSums<C> sums;
-    held.Each([&](auto& v, int) { sums.Add(v); });
+    held.EachInTurn([&](auto& v, int) { sums.Add(v); });
     sums = ReduceLanes<kLanes>(sums, MergePivotSums{});
     if (sums.count == 0) return {};
     const CentredSums<C> centred(sums);

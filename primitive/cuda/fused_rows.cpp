@@ -4,62 +4,33 @@
 #include <map>
 #include <mutex>
 
-#include "absl/strings/str_cat.h"
+#include "primitive/cuda/fused_names.h"
 #include "primitive/cuda/fused_rows_launch.h"
 #include "primitive/cuda/host.h"
 
 namespace oneflow_lite {
 namespace {
 
-std::string KernelName(const cuda::RowPlan& plan) {
-  const bool cluster = plan.blocks_per_row > 1;
-  switch (plan.tier) {
-    case cuda::RowTier::kGroup:
-      return absl::StrCat("RowGroupKernel<", plan.lanes, ", ", plan.packs, ", A>");
-    case cuda::RowTier::kBlock:
-      return absl::StrCat("RowBlockKernel<", cluster ? "true" : "false", ", A>");
-    case cuda::RowTier::kShared:
-      return cluster ? "RowClusterKernel<A>" : "RowStreamedKernel<true, A>";
-    case cuda::RowTier::kGrid:
-      return "RowGridKernel<A>";
-    case cuda::RowTier::kWide:
-      break;
-  }
-  return "RowStreamedKernel<false, A>";
-}
-
-// The largest part that blocks exchange per warp (HeldRow::Part of fused_whole.cuh).
-constexpr size_t kPartBytes = 32;
-
 bool PlanWhole(int64_t rows, int64_t cols, const FusedRowsTraits& traits, int most_clustered,
                const cuda::DeviceLimits& limits, FusedRowsPlan* result) {
   if (!traits.is_whole || traits.is_double) return false;
   const cuda::HeldTraits held{.value_bytes = traits.pack * 4,
                               .is_lean = traits.is_lean,
+                              .is_norm = traits.is_norm,
                               .most_blocks = limits.clusters ? most_clustered : 1,
                               .common_bytes = traits.common_bytes};
   cuda::HeldPlan plan;
   if (!cuda::PlanHeldRows(rows, cols / traits.pack, held, limits, &plan)) return false;
-  const auto flag = [](bool b) { return b ? "true" : "false"; };
   result->whole = true;
+  result->kernel = cuda::KernelName(plan);
   result->threads = plan.threads;
   if (plan.lanes > 0) {
-    result->kernel = absl::StrCat("FusedLanesKernel<", plan.lanes, ", ", plan.packs, ", ",
-                                  flag(plan.full), ", A>");
     result->blocks = cuda::CeilDiv(rows, plan.threads / plan.lanes);
     return true;
   }
-  const std::string threads = plan.wide ? absl::StrCat(plan.threads, ", ") : "";
-  result->kernel = absl::StrCat(plan.wide ? "FusedWideKernel<" : "FusedBlockKernel<", plan.packs,
-                                ", ", flag(plan.full), ", ", threads, "A>");
   result->cluster = plan.blocks;
   result->blocks = rows * plan.blocks;
-  result->shared = 16 + kPartBytes * plan.blocks * plan.threads / 32;
-  if (plan.wide) {
-    constexpr size_t kAlignment = cuda::FusedPolicy::kSharedAlignment;
-    result->shared = (result->shared + kAlignment - 1) / kAlignment * kAlignment +
-                     size_t{1} * plan.packs * plan.threads * traits.common_bytes;
-  }
+  result->shared = plan.SharedBytes(traits.common_bytes);
   return true;
 }
 
@@ -87,7 +58,7 @@ class CudaFusedRows final : public FusedRows {
                                                     .is_lean = traits.is_lean,
                                                     .most_clustered = most_clustered},
                                                    cuda::LimitsOf(stream));
-    FusedRowsPlan result{.kernel = KernelName(plan),
+    FusedRowsPlan result{.kernel = cuda::KernelName(plan),
                          .blocks = rows * plan.blocks_per_row,
                          .threads = plan.threads,
                          .shared = plan.shared};

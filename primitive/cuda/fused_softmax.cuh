@@ -24,24 +24,25 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
   __device__ __forceinline__ explicit HeldRow(const Base&) {}
 
   // softmax: the exponentials replace the values, relative to the maximum of these lanes.
-  template <int kLanes, class Held>
+  template <int kLanes, bool kAlone, class Held>
   __device__ __forceinline__ Part Gather(Held& held, int64_t row) {
     if constexpr (!Held::kHolds) return GatherOnce<kLanes>(held, row);
     C max = MinusInfinity<C>(), sum = 0;
     held.Each([&](auto& v, int) { max = Larger{}(max, MaxOf<C>(v)); });
-    max = ReduceLanes<kLanes>(max, Larger{});
-    const C level = Online::Finite(max);
+    level_ = max = ReduceLanes<kLanes>(max, Larger{});
+    exp_ = RowExponential<C>(max);
     held.Each([&](auto& v, int) {
 #pragma unroll
       for (C& x : v.v) {
-        const C e = Online::Exponential(x, level);
+        const C e = exp_(x);
         sum += e;
         if (!kLog) x = e;
       }
     });
     replaced_ = !kLog;
-    level_ = max;
-    return {max, ReduceLanes<kLanes>(sum, Plus{})};
+    sum = ReduceLanes<kLanes>(sum, Plus{});
+    // In the quotients of a row of their own the exponentials' weight cancels.
+    return {max, kAlone && !kLog ? sum : sum * exp_.Weight()};
   }
   static __device__ __forceinline__ Part Merge(const Part* parts, int count) {
     const int lane = threadIdx.x % kWarp;
@@ -53,17 +54,16 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
     }
     return {max, ReduceLanes<kWarp>(sum, Plus{})};
   }
+  template <bool kAlone>
   __device__ __forceinline__ void Begin(const Part& row) {
     if constexpr (kLog) {
       scale_ = -LogOf(row.sum);
     } else {
-      scale_ = C(1) / row.sum;
-      if (replaced_) {
-        scale_ *= Online::Weight(level_, row.max);
-      } else {
-        exp_ = RowExponential<C>(row.max);
-        scale_ *= exp_.Weight();
-      }
+      scale_ = ReciprocalOf(row.sum);  // the sum is 1/2 at least, or 0
+      const C mine = level_;
+      if (!replaced_) exp_ = RowExponential<C>(row.max);
+      if (!kAlone) scale_ *= exp_.Weight();
+      if (!kAlone && replaced_) scale_ *= Online::Weight(mine, row.max);
     }
     level_ = row.max;
   }
@@ -87,7 +87,7 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
   static __device__ __forceinline__ Part GatherOnce(Held& held, int64_t row) {
     C level = MinusInfinity<C>(), sum = 0;
     RowExponential<C> exp(level);
-    held.Each([&](auto& v, int k) {
+    held.EachInTurn([&](auto& v, int k) {
       if (k == 0) {  // every lane has this one
         level = ReduceLanes<kLanes>(MaxOf<C>(v), Larger{});
         exp = RowExponential<C>(level);
@@ -97,7 +97,7 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
     });
     sum = ReduceLanes<kLanes>(sum, Plus{}) * exp.Weight();
     // Of a logarithm little is left where both terms of (x - level) - log(sum) are large.
-    constexpr C kMost = kLog ? C(16) : C(1 << 20);
+    constexpr C kMost = C(1 << 16);
     if (level > MinusInfinity<C>() && sum > C(0.5) && sum < kMost) return {level, sum};
     Online all;
     held.EachAgain(row, [&](const auto& v) { all.Add(v); });

@@ -9,9 +9,9 @@
 // What a base algorithm makes of values that threads hold is its HeldRow: fused_softmax.cuh and
 // fused_norm.cuh. HeldRow<Base> is made of the base, and has
 //   Part                      what some columns come to; a multiple of 16 bytes
-//   Part Gather<kLanes>(held, row)   of these lanes' columns; may change what is held
+//   Part Gather<kLanes, kAlone>(held, row)   of these lanes' columns; may change what is held
 //   Part Merge(const Part*, int count)    by a whole warp
-//   void Begin(const Part& row)  the whole row's
+//   void Begin<kAlone>(const Part& row)   the whole row's; kAlone: these lanes have all of it
 //   Pack<C, N> Result<N>(Pack<C, N> held)
 #pragma once
 
@@ -63,9 +63,11 @@ struct PacksOfThread {
   __device__ __forceinline__ void Forget() { asm volatile("" : "+r"(rank)); }
 };
 
-// Each(f) calls f(pack, k) for every pack k. Here f may change it: values that stay computed.
-template <class A, int kPacks, bool kFull>
+// Each(f) calls f(pack, k) for every pack k, EachInTurn(f) one after the other. Here f may change
+// it: values that stay computed.
+template <class A, int kPacks_, bool kFull>
 struct HeldValues {
+  static constexpr int kPacks = kPacks_;
   static constexpr bool kHolds = true;
   static constexpr int N = A::kPack;
   PacksOfThread<N, kPacks, kFull> places;
@@ -97,7 +99,10 @@ struct HeldValues {
       if (places.Has(k)) f(values[k], k);
     }
   }
-  // What Store reads of operands that serve all rows.
+  template <class F>
+  __device__ __forceinline__ void EachInTurn(F&& f) {
+    Each(f);
+  }
   template <class Store>
   __device__ __forceinline__ auto StoreCommons(const Store& store, int k) const {
     return store.template LoadCommons<Access::kAligned, N>(0, places.Column(k));
@@ -105,22 +110,29 @@ struct HeldValues {
 };
 
 // The row once its loads are under way: merge(of, held) lets `of` learn what the whole of it comes
-// to.
+// to. What Store reads of operands that serve all rows is asked for a pack ahead, because no load
+// passes the store of the pack before; that of the first pack before the row is merged, where there
+// are registers for it.
 template <class A, class Held, class F>
 __device__ __forceinline__ void RunHeldRow(const A& a, int64_t row, Held& held, F&& merge) {
   constexpr int N = A::kPack;
+  constexpr bool kEarly = Held::kHolds && Held::kPacks <= 2;
   held.Load(a.elements.At(row), row);
   HeldRow<typename A::Base> of(a.base);
   const auto constants = a.base.store.Begin(row);
+  auto next = held.StoreCommons(a.base.store, 0);
   held.places.Forget();
   merge(of);
   held.places.Forget();
   const auto store = a.base.store.At(row);
+  if (!kEarly) next = held.StoreCommons(store, 0);
   held.Each([&](auto& v, int k) {
     const int col = held.places.Column(k);
+    const auto commons = next;
+    if (k + 1 < Held::kPacks && held.places.Has(k + 1)) next = held.StoreCommons(store, k + 1);
     store.template Store<N>(row, col, of.Result(v),
-                            store.template LoadInputs<Access::kAligned, N>(row, col),
-                            held.StoreCommons(store, k), constants);
+                            store.template LoadInputs<Access::kAligned, N>(row, col), commons,
+                            constants);
   });
 }
 
@@ -141,7 +153,9 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads, kFusedLaneBlocks<kPa
   const int rank = threadIdx.x % kLanes;
   HeldValues<A, kPacks, kFull> held{{static_cast<int>(cols / A::kPack), kLanes, rank}};
   const int64_t row = group < rows ? group : rows - 1;
-  RunHeldRow(a, row, held, [&](auto& of) { of.Begin(of.template Gather<kLanes>(held, row)); });
+  RunHeldRow(a, row, held, [&](auto& of) {
+    of.template Begin<true>(of.template Gather<kLanes, true>(held, row));
+  });
 }
 
 // A row per block, or per cluster of blocks.
@@ -158,9 +172,9 @@ __global__ void __launch_bounds__(FusedPolicy::kThreads, FusedPolicy::kBlocks)
       {}};
   const int64_t row = internal::ClusterIndex();
   RunHeldRow(a, row, held, [&](auto& of) {
-    exchange.Send(of.template Gather<kWarp>(held, row));
+    exchange.Send(of.template Gather<kWarp, false>(held, row));
     const auto* parts = exchange.Receive();
-    of.Begin(of.Merge(parts, Exchange::values()));
+    of.template Begin<false>(of.Merge(parts, Exchange::values()));
   });
 }
 

@@ -56,47 +56,48 @@ struct OperandSlots {
   }
 };
 
-// The packs of a thread of a block that has those before `end`: `rank` and every kThreads-th from
-// there on. Steps that are known leave one address for all of them. kFull: kPacks of them.
-template <int N, int kPacks, bool kFull, int kThreads>
+// The packs of a thread among kThreads threads of each of kBlocks blocks: `rank` and every so many
+// from there on, so that all blocks begin alike: copies of operands want to begin at a multiple of
+// 128 bytes, or they read twice as many. Steps that are known leave one address for all packs.
+// kFull: kPacks of them.
+template <int N, int kPacks, bool kFull, int kThreads, int kBlocks>
 struct PacksOfShare {
-  int end, rank;
+  static constexpr int kSize = kThreads * kBlocks;
+  int packs, rank;
 
-  // The policy leaves every thread one.
   __device__ __forceinline__ bool Has(int k) const {
-    return kFull || k == 0 || rank + k * kThreads < end;
+    return kFull || k + 1 < kPacks || rank + k * kSize < packs;
   }
-  __device__ __forceinline__ int Column(int k) const { return (rank + k * kThreads) * N; }
+  __device__ __forceinline__ int Column(int k) const { return (rank + k * kSize) * N; }
   __device__ __forceinline__ void Forget() { asm volatile("" : "+r"(rank)); }
-
-  // Shares begin at multiples of 128 bytes, or copies of operands would read twice as many.
-  __device__ __forceinline__ static PacksOfShare Of(int packs, int block, int blocks) {
-    constexpr int kLine = FusedPolicy::kSharedAlignment / kPackBytes;
-    const int share = (packs + blocks * kLine - 1) / (blocks * kLine) * kLine;
-    const int begin = block * share, end = begin + share < packs ? begin + share : packs;
-    return {end, begin + static_cast<int>(threadIdx.x)};
-  }
 };
 
-// Inputs that stay as they lie in memory, of which the values are computed at each visit. `first`
-// is where a block's operands that serve all rows begin in shared memory, those of Elements before
-// those of Store.
-template <class A, int kPacks, bool kFull, int kThreads>
+// Inputs that stay as they lie in memory, of which the values are computed at each visit. What
+// serves all rows of the first kKept packs stays in registers too: shared memory is taken from the
+// L1, through which all loads pass. `first` is where the others are in shared memory.
+template <class A, int kPacks_, int kKept, bool kFull, int kThreads, int kBlocks>
 struct HeldInputs {
+  static constexpr int kPacks = kPacks_;
   static constexpr bool kHolds = false;
   static constexpr int N = A::kPack;
   using Elements = typename A::Elements;
-  PacksOfShare<N, kPacks, kFull, kThreads> places;
+  using Store = decltype(A::Base::store);
+  // Whether it is Store's operand that is beside the inputs. Others of Store's are read when they
+  // are used: more shared memory costs more.
+  static constexpr bool kForStore =
+      Elements::template kCommonBytes<N> == 0 && Store::template kCommonBytes<N> <= kPackBytes;
+  PacksOfShare<N, kPacks, kFull, kThreads, kBlocks> places;
   const A& a;
   char* first;
   typename Elements::Constants constants;
   typename Elements::template Inputs<N> inputs[kPacks];
+  typename Elements::template Commons<N> commons[kKept + 1];  // and one, for there may be none
+  typename Store::template Commons<N> store_commons[kKept + 1];
 
-  __device__ __forceinline__ OperandSlots Slots(int k, int bytes_before = 0) const {
-    constexpr int kSlots = kPacks * kThreads;
-    return {first + kSlots * bytes_before, k * kThreads + static_cast<int>(threadIdx.x), kSlots};
+  __device__ __forceinline__ OperandSlots Slots(int k) const {
+    constexpr int kSlots = (kPacks - kKept) * kThreads;
+    return {first, (k - kKept) * kThreads + static_cast<int>(threadIdx.x), kSlots};
   }
-  static constexpr int kElementBytes = Elements::template kCommonBytes<N>;
 
   __device__ __forceinline__ void Load(const Elements& at_row, int64_t row) {
 #pragma unroll
@@ -106,14 +107,20 @@ struct HeldInputs {
     }
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
-      if (!places.Has(k)) continue;
-      a.elements.template CopyCommons<N>(places.Column(k), Slots(k));
-      a.base.store.template CopyCommons<N>(places.Column(k), Slots(k, kElementBytes));
+      const int col = places.Column(k);
+      if (k < kKept) {
+        commons[k] = a.elements.template LoadCommons<Access::kAligned, N>(row, col);
+        if (kForStore) store_commons[k] = StoreFromMemory(a.base.store, k);
+      } else if (places.Has(k)) {
+        a.elements.template CopyCommons<N>(col, Slots(k));
+        if (kForStore) a.base.store.template CopyCommons<N>(col, Slots(k));
+      }
     }
     CommitCopies();
     constants = a.elements.Begin(row);
   }
   __device__ __forceinline__ auto Value(int k) const {
+    if (k < kKept) return a.elements.template Apply<N>(inputs[k], commons[k], constants);
     return a.elements.template Apply<N>(inputs[k], a.elements.template ReadCommons<N>(Slots(k)),
                                         constants);
   }
@@ -126,6 +133,17 @@ struct HeldInputs {
       f(v, k);
     }
   }
+  // The same, pack by pack, or operands of many packs would be read early, and spilled.
+  template <class F>
+  __device__ __forceinline__ void EachInTurn(F&& f) {
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      __syncwarp();
+      if (!places.Has(k)) continue;
+      auto v = Value(k);
+      f(v, k);
+    }
+  }
   // The same from memory, in little code: where what was found so far does not serve.
   template <class F>
   __device__ __forceinline__ void EachAgain(int64_t row, F&& f) const {
@@ -133,37 +151,45 @@ struct HeldInputs {
 #pragma unroll 1
     for (int k = 0; k < kPacks; ++k) {
       if (!places.Has(k)) continue;
-      const auto again = here.template LoadInputs<Access::kAligned, N>(row, places.Column(k));
-      f(a.elements.template Apply<N>(again, a.elements.template ReadCommons<N>(Slots(k)),
-                                     constants));
+      const int col = places.Column(k);
+      const auto again = here.template LoadInputs<Access::kAligned, N>(row, col);
+      const auto common = a.elements.template LoadCommons<Access::kAligned, N>(row, col);
+      f(a.elements.template Apply<N>(again, common, constants));
     }
   }
-  template <class Store>
   __device__ __forceinline__ auto StoreCommons(const Store& store, int k) const {
-    return store.template ReadCommons<N>(Slots(k, kElementBytes));
+    if (!kForStore) return StoreFromMemory(store, k);
+    return k < kKept ? store_commons[k] : store.template ReadCommons<N>(Slots(k));
+  }
+
+ private:
+  __device__ __forceinline__ auto StoreFromMemory(const Store& store, int k) const {
+    return store.template LoadCommons<Access::kAligned, N>(0, places.Column(k));
   }
 };
 
-// A row per block of kThreads threads, or per cluster of blocks.
-template <int kPacks, bool kFull, int kThreads, class A>
-__global__ void __launch_bounds__(kThreads, FusedPolicy::kWideThreads / kThreads)
+// A row per block of kThreads threads, or per cluster of kBlocks of them; a multiprocessor has
+// room for kResident blocks.
+template <int kPacks, int kKept, bool kFull, int kThreads, int kBlocks, int kResident, class A>
+__global__ void __launch_bounds__(kThreads, kResident)
     FusedWideKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
   using Part = typename HeldRow<typename A::Base>::Part;
   using Exchange = WarpExchange<Part>;
-  using Held = HeldInputs<A, kPacks, kFull, kThreads>;
-  constexpr int kAlignment = FusedPolicy::kSharedAlignment;
+  constexpr int kAlignment = FusedPolicy::kSharedAlignment, kParts = kBlocks * kThreads / kWarp;
+  static_assert(sizeof(Part) == FusedPolicy::kPartBytes || sizeof(typename A::C) == 8, "");
+  constexpr int kExchanged = kPackBytes + static_cast<int>(sizeof(Part)) * kParts;
   extern __shared__ __align__(kAlignment) char wide_shared[];
-  const int exchanged = kPackBytes + static_cast<int>(sizeof(Part)) * Exchange::values();
-  const int packs = static_cast<int>(cols / A::kPack);
-  Held held{decltype(Held::places)::Of(packs, Exchange::block(), Exchange::blocks()), a,
-            wide_shared + (exchanged + kAlignment - 1) / kAlignment * kAlignment};
+  HeldInputs<A, kPacks, kKept, kFull, kThreads, kBlocks> held{
+      {static_cast<int>(cols / A::kPack),
+       Exchange::block() * kThreads + static_cast<int>(threadIdx.x)},
+      a,
+      wide_shared + (kExchanged + kAlignment - 1) / kAlignment * kAlignment};
   const int64_t row = internal::ClusterIndex();
   RunHeldRow(a, row, held, [&](auto& of) {
     Exchange exchange(wide_shared);  // behind the loads, which are to be under way first
     WaitForCopiesOf<0>();
-    exchange.Send(of.template Gather<kWarp>(held, row));
-    const auto* parts = exchange.Receive();
-    of.Begin(of.Merge(parts, Exchange::values()));
+    exchange.Send(of.template Gather<kWarp, false>(held, row));
+    of.template Begin<false>(of.Merge(exchange.Receive(), kParts));
   });
 }
 

@@ -209,14 +209,14 @@ TEST(NormPolicyTest, EveryWholePlanHoldsItsRow) {
 // The same of fused rows, whatever their fusion; up to half a cluster's registers there is a plan.
 TEST(FusedPolicyTest, EveryPlanHoldsItsRow) {
   cuda::DeviceLimits limits{};
-  limits.multiprocessors = 132;
+  limits.multiprocessors = 132, limits.shared_per_multiprocessor = 228 << 10;
   for (const int blocks : {1, 8, 16}) {
     for (const int value_bytes : {16, 32}) {
       for (const bool is_lean : {false, true}) {
         for (const int64_t rows : {1, 3, 60, 400, 100000}) {
           for (int64_t packs = 1; packs < 100000; packs += packs < 3000 ? 1 : 97) {
             const int common_bytes = packs % 3 * 32;  // 64 are too many
-            const cuda::HeldTraits t{value_bytes, is_lean, blocks, common_bytes};
+            const cuda::HeldTraits t{value_bytes, is_lean, rows == 60, blocks, common_bytes};
             cuda::HeldPlan plan;
             if (!cuda::PlanHeldRows(rows, packs, t, limits, &plan)) {
               ASSERT_GT(packs, int64_t{blocks} * 512 * 4) << packs;
@@ -232,14 +232,15 @@ TEST(FusedPolicyTest, EveryPlanHoldsItsRow) {
             ASSERT_EQ(plan.threads % 32, 0) << packs;
             if (plan.wide) {
               ASSERT_TRUE(is_lean && value_bytes == 32 && common_bytes < 64) << packs;
-              ASSERT_LE(plan.threads, cuda::FusedPolicy::kWideBlockThreads) << packs;
-              // Shares are rounded up to 8 packs, and the last one leaves every thread a pack.
-              const int64_t share = (packs + 8 * plan.blocks - 1) / (8 * plan.blocks) * 8;
-              ASSERT_LE(share, int64_t{plan.packs} * plan.threads) << packs;
-              ASSERT_GE(packs - (plan.blocks - 1) * share, plan.threads) << packs;
+              ASSERT_LE(plan.threads, 256) << packs;
+              ASSERT_LE(plan.kept, plan.packs) << packs;
+              ASSERT_GE(plan.resident, 1) << packs;
+              ASSERT_LE(plan.resident * plan.threads * plan.packs, 1024 * 10) << packs;
+              ASSERT_LE(plan.SharedBytes(common_bytes), 227 << 10) << packs;
+              ASSERT_GT(plan.packs, 1) << packs;  // every lane has the first
             }
             if (plan.lanes == 0) {
-              ASSERT_LE(plan.packs * (plan.wide ? 16 : value_bytes), 128) << packs;
+              ASSERT_LE(plan.packs * (plan.wide ? 8 : value_bytes), 128) << packs;
             }
           }
         }

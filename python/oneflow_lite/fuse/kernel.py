@@ -228,7 +228,8 @@ class _Kernels:
                 bytes_per_pack=len(matrices(kind, op.load)) * pack * element,
                 statistics_bytes=_STATISTICS[op.base.name] * (8 if wide else 4), is_double=wide,
                 shares_registers=op.base.name != "layer_norm", is_lean=is_lean(kind, op.load),
-                is_whole=kind.whole, common_bytes=common_bytes(kind, op.load, op.store, pack),
+                is_whole=kind.whole, is_norm=op.is_norm,
+                common_bytes=common_bytes(kind, op.load, op.store, pack),
                 most_clustered=most_clustered,
             )  # fmt: skip
             if planned.whole != kind.whole:

@@ -129,10 +129,17 @@ def is_lean(kind: Kind, load: Graph | None) -> bool:
 
 
 def common_bytes(kind: Kind, load: Graph | None, store: Graph | None, pack: int) -> int:
-    """Bytes of shared memory that a pack of what serves all rows takes (OperandSlots)."""
-    read = [*matrices(kind, load), *store_operands(kind, store)]
-    found = [o.dtype for _, o in read if (o.form, o.rows) == ("matrix", "none")]
-    return sum(-(-pack * SIZES[TYPES[dtype]] // 16) * 16 for dtype in found)
+    """Bytes of shared memory that a pack of what serves all rows takes (HeldInputs).
+
+    That is what load reads, or where it reads none, one such row of store.
+    """
+
+    def size(operands: list[tuple[str, Operand]]) -> int:
+        found = [o.dtype for _, o in operands if (o.form, o.rows) == ("matrix", "none")]
+        return sum(-(-pack * SIZES[TYPES[dtype]] // 16) * 16 for dtype in found)
+
+    late = size(store_operands(kind, store))
+    return size(matrices(kind, load)) or (late if late <= 16 else 0)
 
 
 def load_operands(kind: Kind, load: Graph | None) -> list[tuple[str, Operand]]:
