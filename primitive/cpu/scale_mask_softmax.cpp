@@ -91,7 +91,7 @@ template <class C>
 HWY_NOINLINE double Exponentiate(size_t n, C max, C* e) {
   const TagOf<C> d;
   return SumExp(e, n, max, [&](size_t i, size_t count, auto v) OFL_SIMD_LAMBDA {
-    StoreUpTo(v, d, e + i, count);
+    StoreUpTo(v.part[0], d, e + i, count);
   });
 }
 

@@ -11,7 +11,7 @@
 #define HWY_TARGET_INCLUDE "primitive/cpu/softmax_backward.cpp"
 #include "hwy/foreach_target.h"
 // clang-format on
-#include "primitive/cpu/simd-inl.h"
+#include "primitive/cpu/pack-inl.h"
 #include "primitive/cpu/softmax_plan.h"
 
 #ifndef OFL_PRIMITIVE_CPU_SOFTMAX_BACKWARD_ONCE_
@@ -47,43 +47,37 @@ HWY_INLINE V Accumulate(D, V sum, V y, V dy) {
 }
 template <bool kLog, class D, class V = hn::Vec<D>>
 HWY_INLINE V Gradient(D d, V sum, V y, V dy) {
-  if constexpr (kLog) return hn::NegMulAdd(ExpOf(d, y), sum, dy);
+  if constexpr (kLog) return hn::NegMulAdd(ExpNonPositive(d, y), sum, dy);
   return hn::Mul(y, hn::Sub(dy, sum));
 }
 
-// Blocks of 128 vectors are summed in the compute type, at most 32 terms per lane, and the blocks
-// in double.
 template <class T, bool kLog>
 double Sum(int64_t n, const void* y_data, const void* dy_data) {
   const TagOf<T> d;
   const T* y = static_cast<const T*>(y_data);
   const T* dy = static_cast<const T*>(dy_data);
-  const int64_t block = 128 * hn::Lanes(d);
   const auto zero = hn::Zero(d);
-  double total = 0;
-  for (int64_t begin = 0; begin < n; begin += block) {
-    hn::Vec<TagOf<T>> s[4] = {zero, zero, zero, zero};
-    ForVectors(d, std::min(block, n - begin),
-               [&](size_t i, size_t count, auto slot) OFL_SIMD_LAMBDA {
-                 const auto g = LoadUpTo(d, dy + begin + i, count, zero);
-                 const auto v = kLog ? zero : LoadUpTo(d, y + begin + i, count, zero);
-                 s[slot] = Accumulate<kLog>(d, s[slot], v, g);
-               });
-    total += hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s[0], s[1]), hn::Add(s[2], s[3]))));
-  }
-  return total;
+  return SumPacks<T>(n, [&](size_t i, size_t count, Pack<T> sum) OFL_SIMD_LAMBDA {
+    const auto g = LoadPack(dy + i, count, zero);
+    const auto v = kLog ? g : LoadPack(y + i, count, zero);
+    return EachPart([&](auto s, auto y, auto dy)
+                        OFL_SIMD_LAMBDA { return Accumulate<kLog>(d, s, y, dy); },
+                    sum, v, g);
+  });
 }
 
+// The lines of what comes next are asked for.
 template <class T, bool kLog, bool kStream>
 HWY_INLINE void WriteRow(int64_t n, double sum, const T* y, const T* dy, const T* next_y,
                          const T* next_dy, T* dx) {
   const TagOf<T> d;
   const auto s = hn::Set(d, static_cast<ComputeOf<T>>(sum));
   const auto zero = hn::Zero(d);
-  Generate<kStream>(d, n, dx, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
-    hwy::Prefetch(next_y + i);  // for when this row is done
+  GeneratePacks<T, kStream>(n, dx, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    hwy::Prefetch(next_y + i);
     hwy::Prefetch(next_dy + i);
-    return Gradient<kLog>(d, s, LoadUpTo(d, y + i, count, zero), LoadUpTo(d, dy + i, count, zero));
+    return EachPart([&](auto y, auto dy) OFL_SIMD_LAMBDA { return Gradient<kLog>(d, s, y, dy); },
+                    LoadPack(y + i, count, zero), LoadPack(dy + i, count, zero));
   });
 }
 
@@ -98,12 +92,22 @@ template <class T, bool kLog, bool kStream>
 void Rows(const SoftmaxShape& shape, int64_t begin, int64_t end, const void* y_data,
           const void* dy_data, void* dx_data) {
   const int64_t cols = shape.cols, y_stride = shape.stride(0), dy_stride = shape.stride(1);
-  for (int64_t row = begin; row < end; ++row) {
-    const T* y = static_cast<const T*>(y_data) + row * y_stride;
-    const T* dy = static_cast<const T*>(dy_data) + row * dy_stride;
-    T* dx = static_cast<T*>(dx_data) + row * cols;
-    WriteRow<T, kLog, kStream>(cols, Sum<T, kLog>(cols, y, dy), y, dy, y + y_stride, dy + dy_stride,
-                               dx);
+  constexpr int64_t kMost = 8;
+  const int64_t together = RowsTogether(cols * sizeof(T), kMost);
+  const bool ahead = cols * sizeof(T) >= 2 * kLongRow;
+  double sum[kMost];
+  for (; begin < end; begin += together) {
+    const int64_t count = std::min(together, end - begin);
+    const T* y = static_cast<const T*>(y_data) + begin * y_stride;
+    const T* dy = static_cast<const T*>(dy_data) + begin * dy_stride;
+    T* dx = static_cast<T*>(dx_data) + begin * cols;
+    for (int64_t k = 0; k < count; ++k) {
+      sum[k] = Sum<T, kLog>(cols, y + k * y_stride, dy + k * dy_stride);
+    }
+    for (int64_t k = 0; k < count; ++k, y += y_stride, dy += dy_stride, dx += cols) {
+      WriteRow<T, kLog, kStream>(cols, sum[k], y, dy, ahead ? y + y_stride : y,
+                                 ahead ? dy + dy_stride : dy, dx);
+    }
   }
   if constexpr (kStream) hwy::FlushStream();
 }

@@ -25,6 +25,21 @@ inline bool SplitsRows(const SoftmaxShape& shape) { return SplitsRows(shape.rows
 // Exponentials of a row that y cannot hold, or should not, wait on the stack.
 inline constexpr size_t kRowBuffer = 64 << 10;  // bytes
 
+// How many rows take their steps together, at most `most`: the steps of a row wait for one another,
+// those of different rows do not. 2 KB of them: at 49152 x 128 bfloat16 log_softmax runs 1.3 and
+// softmax's backward 1.7 times as fast; at 1024 columns float32 4 rows would cost 20 %, because
+// reading and writing alternate too seldom.
+inline int64_t RowsTogether(int64_t row_bytes, int64_t most) {
+  return std::clamp<int64_t>((2 << 10) / row_bytes, 1, most);
+}
+
+// From so many bytes on (twice as many where two inputs are read), the lines of the next row are
+// asked for while this one is worked on; else this row's own, which costs nothing. The processor
+// fetches shorter rows in time by itself, and requests for them take the place of others: softmax's
+// backward of 2048 x 1024 float32 in the L3 cache runs at 55 GB/s without and at 35 with them, that
+// of 16384 x 4096 bfloat16 from memory at 31 and 40.
+inline constexpr size_t kLongRow = 4096;
+
 // The axis kernel's block: at most kAxisBlock columns; kAxisRows rows are read from the cache
 // again right after they were read from memory.
 inline constexpr int64_t kAxisBlock = 512;

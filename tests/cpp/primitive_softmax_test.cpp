@@ -84,6 +84,24 @@ TEST_P(SoftmaxTest, NonFiniteRowsStayAlone) {
   }
 }
 
+// Whatever bits a NaN of bfloat16 has, its row becomes NaN, in whole vectors and in the rest of a
+// row: rounding must not carry it to infinity or to 0.
+TEST_P(SoftmaxTest, EveryNanOfBFloat16StaysOne) {
+  for (const uint16_t bits : {0x7f81, 0x7fc0, 0x7fff, 0xff81, 0xffff}) {
+    for (const int64_t cols : {5, 64, 67, 1031}) {
+      for (const bool log : {false, true}) {
+        const Problem p{{1, cols, 1}, DType::kBFloat16, log};
+        HostArray x = Numbers(18).NormalArray(p.dtype, p.size());
+        std::memcpy(x.bytes.data() + 2 * (cols - 2), &bits, sizeof(bits));
+        const std::vector<double> nans(p.size(), kNan);
+        const auto exactly = [](int64_t) { return 0.0; };
+        ExpectNear(Forward(p, x, 1), nans, exactly, p.Describe());
+        ExpectNear(Backward(p, x, x, 1), nans, exactly, p.Describe() + " backward");
+      }
+    }
+  }
+}
+
 // A masked tail, a masked middle and a row with one finite entry: exactly 0 where masked.
 TEST_P(SoftmaxTest, MaskedEntriesAreExactlyZero) {
   for (const DType dtype : kFloatingTypes) {
