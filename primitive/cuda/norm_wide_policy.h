@@ -14,7 +14,8 @@
 //
 // Wider rows than clusters of 16 hold are shared out to all multiprocessors, as those of a few
 // units, whose slices exchange their sums through memory (norm_wide_exchange.cuh): that takes
-// longer, so that three rows are at work besides. Measured (units, warps of workers), beside teams:
+// longer, so that three rows are at work besides. With five units or more, sums come too late; five
+// rows ahead and twelve stages changed nothing. Measured (units, warps of workers), beside teams:
 //
 //   half 128257  (3, 7) .47  (4, 9) .56  (5, 11) .48   .24    float32 200000  (1, 3)  .49
 //        151936  (2, 5) .43  (4, 10) .60 (5, 12) .56   .45                    (2, 7)  .73
