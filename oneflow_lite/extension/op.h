@@ -163,7 +163,7 @@ class Grad {
 
  private:
   static int kept(int i, uint64_t mask, const char* what) {
-    if (i >= 0 && i < 64 && (mask >> i & 1)) return i;
+    if (i >= 0 && (mask >> (i & 63) & 1)) return i;
     throw Error(OFL_RUNTIME_ERROR, std::string("backward asks for ") + what + " " +
                                        std::to_string(i) +
                                        ", whose bit is not in the Save that backward() was given");

@@ -43,7 +43,7 @@ class OpNode final : public Node {
     plan_ = op_.save(attrs_, needs_);
     saved_inputs_.resize(plan_.inputs ? inputs.size() : 0);
     for (size_t i = 0; i < saved_inputs_.size(); ++i) {
-      if (!(plan_.inputs >> i & 1) || !inputs[i].defined()) continue;
+      if (!(plan_.inputs >> (i & 63) & 1) || !inputs[i].defined()) continue;
       Tensor t = inputs[i];
       if (i == 0 && op_.mutates()) {
         OFL_ASSIGN_OR_RETURN(t, autograd::CloneTensor(t));

@@ -121,7 +121,7 @@ class OFL_API GradContext {
         result_(*result) {}
 
   const OpDef& op() const { return op_; }
-  bool needs(int i) const { return needs_ >> i & 1; }
+  bool needs(int i) const { return needs_ >> (i & 63) & 1; }
   int num_inputs() const { return static_cast<int>(specs_.size()); }
   // Gradient of output i; undefined where nothing flowed back to it.
   const Tensor& grad(int i) const { return At(grads_, i); }

@@ -113,7 +113,7 @@ class _Signature:
                                 f"allowed are {_ALLOWED}")  # fmt: skip
             if kind.startswith("Tensor"):
                 self._add_input(op, p, kind, optional)
-            elif p.default in (None, p.empty) or _IS_OF[kind](p.default):
+            elif p.default is None or p.default is p.empty or _IS_OF[kind](p.default):
                 default = None if p.default is p.empty else p.default
                 self.attrs.append((p.name, kind, default, optional))
             else:

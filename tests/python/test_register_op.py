@@ -274,3 +274,16 @@ def test_ops_are_described_by_name_and_by_themselves():
         flow.ops.sofmax  # noqa: B018
     with pytest.raises(TypeError, match="a name or an op is wanted, not int"):
         flow.ops.describe(3)
+
+
+def test_a_list_of_more_tensors_than_a_mask_has_bits():
+    def forward(xs: list[flow.Tensor]):
+        return sum(x * 1 for x in xs)
+
+    def backward(ctx, dy):
+        return [dy * i + 0 * x for i, x in enumerate(ctx.xs)]
+
+    op = register(forward=forward, backward=backward)
+    xs = [ones(2) for _ in range(70)]
+    op(xs).sum().backward()
+    assert [x.grad.tolist()[0] for x in xs] == list(range(70))

@@ -114,7 +114,7 @@ class _Source:
         objects = []
         for file, text, command in self.commands():
             # The compiler speaks of the user's lines: the text is not changed, only named.
-            (folder / file).write_text(text)
+            (folder / file).write_text(text, encoding="utf-8")
             objects.append(str(folder / file) + ".o")
             if verbose:
                 print(f"load_inline: compiling {file} ...", file=sys.stderr, flush=True)
