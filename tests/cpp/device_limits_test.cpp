@@ -82,14 +82,14 @@ void ExpectBlocksFit(const DeviceLimits& limits, int64_t threads, int64_t shared
 // not.
 cuda::RowTraits TraitsOfRows(int element_bytes, int inputs, bool shifted, bool workspace,
                              const DeviceLimits& limits) {
-  cuda::RowTraits t;
+  cuda::RowTraits t{};
   t.pack = 16 / element_bytes;
   t.bytes_per_pack = 16 * inputs;
   t.scratch_bytes = 3200;
   t.group_packs = inputs == 1 ? 8 : 4;
   const int halves = inputs == 2 || element_bytes == 8 ? 2 : 1;
   t.block_packs = shifted ? 6 : 8 / halves;
-  t.block_threads = t.most_threads = shifted ? 384 : element_bytes == 8 ? 256 : 512;
+  t.block_threads = shifted ? 384 : element_bytes == 8 ? 256 : 512;
   t.shared_threads = element_bytes == 8 ? 384 : 512;
   t.shifted = shifted;
   t.has_workspace = workspace;
