@@ -8,13 +8,10 @@
 #include <vector>
 
 #include "primitive/cuda/axis_policy.h"
-#include "primitive/cuda/fused_policy.h"
 #include "primitive/cuda/norm_few_policy.h"
 #include "primitive/cuda/norm_policy.h"
-#include "primitive/cuda/norm_whole_policy.h"
 #include "primitive/cuda/norm_wide_policy.h"
 #include "primitive/cuda/row_policy.h"
-#include "primitive/cuda/row_whole_policy.h"
 
 namespace oneflow_lite {
 namespace {
@@ -123,32 +120,6 @@ TEST(DeviceLimitsTest, RowsFit) {
       });
     }
   }
-}
-
-TEST(DeviceLimitsTest, WholeAndFusedRowsHaveNoClustersOfTheirOwn) {
-  ForAll([](const DeviceLimits& limits, int64_t rows, int64_t cols) {
-    if (limits.clusters) return;
-    for (const int pack : {2, 4, 8}) {
-      const int64_t packs = cols / pack;
-      if (packs <= 256) continue;
-      const cuda::WholePlan plans[] = {
-          cuda::ChooseWholePlan(rows, packs, pack, 1, 1, limits),
-          cuda::ChoosePairPlan(rows, packs, pack, pack != 2, 1, 1, limits),
-          cuda::ChooseDoublePlan(rows, packs, 1, 1, limits)};
-      for (const cuda::WholePlan& plan : plans) EXPECT_EQ(plan.blocks_per_row, 1);
-      cuda::HeldPlan held;
-      if (cuda::PlanHeldRows(rows, packs, {16, true, 1, 0}, limits, &held)) {
-        EXPECT_EQ(held.blocks, 1);
-        ExpectBlocksFit(limits, held.threads, 0);
-      }
-      const cuda::NormWholeTraits whole{96, 512, 448, 1024, 1536, true, 8, 1, 1};
-      cuda::NormWholePlan norm;
-      if (cuda::PlanNormWhole(rows, packs, whole, limits, &norm) && norm.lanes == 0) {
-        EXPECT_EQ(norm.blocks, 1);
-        ExpectBlocksFit(limits, norm.threads, 0);
-      }
-    }
-  });
 }
 
 // kinds: of gradients per column; 2 for layer_norm. From the output, x_hat needs weight and bias.
