@@ -8,14 +8,11 @@
 #include <vector>
 
 #include "primitive/cuda/axis_policy.h"
-#include "primitive/cuda/fused_policy.h"
 #include "primitive/cuda/norm_few_policy.h"
 #include "primitive/cuda/norm_policy.h"
-#include "primitive/cuda/norm_whole_policy.h"
 #include "primitive/cuda/norm_wide_policy.h"
 #include "primitive/cuda/norm_workspace.h"
 #include "primitive/cuda/row_policy.h"
-#include "primitive/cuda/row_whole_policy.h"
 
 namespace oneflow_lite {
 namespace {
@@ -83,14 +80,14 @@ void ExpectBlocksFit(const DeviceLimits& limits, int64_t threads, int64_t shared
 // not.
 cuda::RowTraits TraitsOfRows(int element_bytes, int inputs, bool shifted, bool workspace,
                              const DeviceLimits& limits) {
-  cuda::RowTraits t;
+  cuda::RowTraits t{};
   t.pack = 16 / element_bytes;
   t.bytes_per_pack = 16 * inputs;
   t.scratch_bytes = 3200;
   t.group_packs = inputs == 1 ? 8 : 4;
   const int halves = inputs == 2 || element_bytes == 8 ? 2 : 1;
   t.block_packs = shifted ? 6 : 8 / halves;
-  t.block_threads = t.most_threads = shifted ? 384 : element_bytes == 8 ? 256 : 512;
+  t.block_threads = shifted ? 384 : element_bytes == 8 ? 256 : 512;
   t.shared_threads = element_bytes == 8 ? 384 : 512;
   t.shifted = shifted;
   t.has_workspace = workspace;
@@ -124,32 +121,6 @@ TEST(DeviceLimitsTest, RowsFit) {
       });
     }
   }
-}
-
-TEST(DeviceLimitsTest, WholeAndFusedRowsHaveNoClustersOfTheirOwn) {
-  ForAll([](const DeviceLimits& limits, int64_t rows, int64_t cols) {
-    if (limits.clusters) return;
-    for (const int pack : {2, 4, 8}) {
-      const int64_t packs = cols / pack;
-      if (packs <= 256) continue;
-      const cuda::WholePlan plans[] = {
-          cuda::ChooseWholePlan(rows, packs, pack, 1, 1, limits),
-          cuda::ChoosePairPlan(rows, packs, pack, pack != 2, 1, 1, limits),
-          cuda::ChooseDoublePlan(rows, packs, 1, 1, limits)};
-      for (const cuda::WholePlan& plan : plans) EXPECT_EQ(plan.blocks_per_row, 1);
-      cuda::HeldPlan held;
-      if (cuda::PlanHeldRows(rows, packs, {16, true, 1, 0}, limits, &held)) {
-        EXPECT_EQ(held.blocks, 1);
-        ExpectBlocksFit(limits, held.threads, 0);
-      }
-      const cuda::NormWholeTraits whole{96, 512, 448, 1024, 1536, true, 8, 1, 1};
-      cuda::NormWholePlan norm;
-      if (cuda::PlanNormWhole(rows, packs, whole, limits, &norm) && norm.lanes == 0) {
-        EXPECT_EQ(norm.blocks, 1);
-        ExpectBlocksFit(limits, norm.threads, 0);
-      }
-    }
-  });
 }
 
 // kinds: of gradients per column; 2 for layer_norm. From the output, x_hat needs weight and bias.

@@ -63,7 +63,9 @@ TEST(ThreadTest, FirstCalls) {
 
 TEST(ThreadTest, OpsAreRegisteredWhileOthersRun) {
   constexpr int kOps = 50;
-  const auto name = [](int i) { return "thread_test::op" + std::to_string(i); };
+  static int runs = 0;  // names cannot be given back
+  const std::string prefix = "thread_test::op" + std::to_string(++runs) + "_";
+  const auto name = [&](int i) { return prefix + std::to_string(i); };
   std::atomic<int> registered{0};
   InThreads(4, [&](int thread) {
     for (int i = 0; i < kOps; ++i) {
