@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """flow.fuse: values, gradients, what can be traced, and what an error says."""
 
+import itertools
 import math
 import pickle
 
@@ -151,11 +152,12 @@ def test_widths_around_every_tier(device, width, rows):
         check(op(x, b, 0.5, dim=-1), 0.5 * softmax(host(x) * 0.5 + host(b)), dtype, scale=0.0625)
 
 
-# Rows of whole packs: in half, packs of 8 columns, up to 16, 32 and 128 of them in the lanes of a
-# warp; up to 1024 in one block with 4 a thread; then in clusters, where a cheap load is computed
-# twice and its row waits in shared memory, up to 8192 packs in the smaller of two blocks. There are
-# more rows than are taken for few.
-WHOLE = [8, 64, 128, 136, 256, 264, 1024, 1032, 4096, 8192, 8200, 16384, 16392, 32768, 65544]
+# Rows of whole packs: in half, packs of 8 columns, up to 6, 32, 64 and 192 of them in 4, 8, 16 and
+# 32 lanes; up to 1024 in one block with 4 a thread; then in clusters, where a cheap load is computed
+# twice and its row waits in shared memory: up to 8192 packs in the smaller of two blocks, beyond in
+# 8 blocks or 16. There are more rows than are taken for few.
+WHOLE = [8, 48, 56, 256, 264, 512, 520, 1536, 1544, 4096, 8192, 8200, 16384, 16392, 32768, 65544]
+WIDEST = [100352, 131072, 163848, 262144]
 AROUND = {
     # name: (load, store, the same for arrays, forms of the operands of each)
     "row": (lambda x, s, b: x * s + b, None, None, None, ("number", "row"), ()),
@@ -167,8 +169,9 @@ AROUND = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("width", WHOLE)
-@pytest.mark.parametrize("name", AROUND)
+@pytest.mark.parametrize("name, width", [
+    *itertools.product(AROUND, WHOLE), *itertools.product(["row", "row after"], WIDEST)
+])  # fmt: skip
 @pytest.mark.parametrize("base", BASES)
 def test_rows_of_whole_packs(device, base, name, width):
     if device == "cpu" and width > 1032:
@@ -221,6 +224,10 @@ def test_corners_of_rows_of_whole_packs(device):
     assert np.isnan(got[[0, 2, 3]]).all()
     rest = [1, *range(4, 190)]
     check(tensor(got[rest], "float16"), softmax(host(x)[rest]), "float16")
+    log = fuse.log_softmax(load=lambda x, b: x + b)
+    got = host(log(x, flow.zeros(16384, dtype=flow.float16, device=device), dim=-1))
+    assert np.isnan(got[[0, 2, 3]]).all() and np.isneginf(got[1, :5000]).all()
+    check(tensor(got[4:], "float16"), BASES["log_softmax"](host(x)[4:]), "float16")
     far = tensor(1e4 + 1e-3 * RNG.normal(size=(3, 4096)), "float32", device)
     got = fuse.layer_norm(load=lambda x, b: x + b)(
         far, flow.zeros(4096, device=device), normalized_shape=4096, eps=1e-12
