@@ -109,18 +109,38 @@ struct HeldValues {
   }
 };
 
+// The compiler would ask for an operand where it can have the registers of the row for it, behind
+// the wait for the row. So the row depends on it, by bits that are masked out: whole rows end with
+// a pack, which the compiler cannot know.
+template <class C, int N, class Commons>
+__device__ __forceinline__ void DependOn(Pack<C, N>& values, const Commons& operands,
+                                         int64_t cols) {
+  if constexpr (sizeof(operands) >= sizeof(uint32_t)) {
+    constexpr int kWords = sizeof(operands) / sizeof(uint32_t);
+    const uint32_t none = static_cast<uint32_t>(cols % N);
+    uint32_t words[kWords], word;
+    memcpy(words, &operands, sizeof(words));
+    memcpy(&word, &values, sizeof(word));
+#pragma unroll
+    for (int i = 0; i < kWords; i += 2) word ^= words[i] & none;
+    memcpy(&values, &word, sizeof(word));
+  }
+}
+
 // The row once its loads are under way: merge(of, held) lets `of` learn what the whole of it comes
 // to. What Store reads of operands that serve all rows is asked for a pack ahead, because no load
 // passes the store of the pack before; that of the first pack before the row is merged, where there
 // are registers for it.
 template <class A, class Held, class F>
-__device__ __forceinline__ void RunHeldRow(const A& a, int64_t row, Held& held, F&& merge) {
+__device__ __forceinline__ void RunHeldRow(const A& a, int64_t row, int64_t cols, Held& held,
+                                           F&& merge) {
   constexpr int N = A::kPack;
   constexpr bool kEarly = Held::kHolds && Held::kPacks <= 2;
   held.Load(a.elements.At(row), row);
   HeldRow<typename A::Base> of(a.base);
   const auto constants = a.base.store.Begin(row);
   auto next = held.StoreCommons(a.base.store, 0);
+  if constexpr (kEarly) DependOn(held.values[0], next, cols);
   held.places.Forget();
   merge(of);
   held.places.Forget();
@@ -153,7 +173,7 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads, kFusedLaneBlocks<kPa
   const int rank = threadIdx.x % kLanes;
   HeldValues<A, kPacks, kFull> held{{static_cast<int>(cols / A::kPack), kLanes, rank}};
   const int64_t row = group < rows ? group : rows - 1;
-  RunHeldRow(a, row, held, [&](auto& of) {
+  RunHeldRow(a, row, cols, held, [&](auto& of) {
     of.template Begin<true>(of.template Gather<kLanes, true>(held, row));
   });
 }
@@ -171,7 +191,7 @@ __global__ void __launch_bounds__(FusedPolicy::kThreads, FusedPolicy::kBlocks)
        Exchange::block() * threads + static_cast<int>(threadIdx.x)},
       {}};
   const int64_t row = internal::ClusterIndex();
-  RunHeldRow(a, row, held, [&](auto& of) {
+  RunHeldRow(a, row, cols, held, [&](auto& of) {
     exchange.Send(of.template Gather<kWarp, false>(held, row));
     const auto* parts = exchange.Receive();
     of.template Begin<false>(of.Merge(parts, Exchange::values()));

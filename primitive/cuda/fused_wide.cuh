@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(kThreads, kResident)
       a,
       wide_shared + (kExchanged + kAlignment - 1) / kAlignment * kAlignment};
   const int64_t row = internal::ClusterIndex();
-  RunHeldRow(a, row, held, [&](auto& of) {
+  RunHeldRow(a, row, cols, held, [&](auto& of) {
     Exchange exchange(wide_shared);  // behind the loads, which are to be under way first
     WaitForCopiesOf<0>();
     exchange.Send(of.template Gather<kWarp, false>(held, row));

@@ -153,9 +153,9 @@ def test_widths_around_every_tier(device, width, rows):
 
 
 # Rows of whole packs: in half, packs of 8 columns, up to 6, 32, 64 and 192 of them in 4, 8, 16 and
-# 32 lanes; up to 1024 in one block with 4 a thread; then in clusters, where a cheap load is computed
-# twice and its row waits in shared memory: up to 8192 packs in the smaller of two blocks, beyond in
-# 8 blocks or 16. There are more rows than are taken for few.
+# 32 lanes; up to 1024 in one block with 4 a thread; then in clusters, where a cheap load is
+# computed twice and its row waits in shared memory: up to 8192 packs in the smaller of two blocks,
+# beyond in 8 blocks or 16. There are more rows than are taken for few.
 WHOLE = [8, 48, 56, 256, 264, 512, 520, 1536, 1544, 4096, 8192, 8200, 16384, 16392, 32768, 65544]
 WIDEST = [100352, 131072, 163848, 262144]
 AROUND = {
