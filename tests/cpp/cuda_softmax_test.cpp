@@ -252,18 +252,15 @@ TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheBlockTiersBoundaries) {
   }
 }
 
-// Gradients beyond the registers of 16 blocks, 28672 to 49152 packs, wait in shared memory; what
-// the caller's rows leave at their ends is read column by column. From 163841 packs on they are
-// read twice.
+// Gradients beyond the registers of 16 blocks, 28672 packs in half, 40960 in double, 49152 in
+// float: the others wait in shared memory, and what is outside packs is read column by column.
 TYPED_TEST(CudaSoftmaxTest, GradientsThatRegistersDoNotHold) {
-  for (const Shape3& s : {Shape3{67, 28673 * this->kPack + 1}, Shape3{67, 40961 * this->kPack},
-                          Shape3{67, 49153 * this->kPack + 2}, Shape3{3, 65536 * this->kPack},
-                          Shape3{67, 163840 * this->kPack}, Shape3{67, 163841 * this->kPack}}) {
-    if (s.numel() > 30'000'000) continue;  // the reference would take minutes
-    this->Run(s);
-    this->Run({s.rows, s.cols}, 1, 1);
+  for (int64_t cols : {65536 * this->kPack, 65535 * this->kPack + 1, 50000 * this->kPack + 1}) {
+    this->Run({3, cols});
+    this->Run({3, cols}, 1, 1);
     if (this->HasFailure()) return;
   }
+  this->Run({67, 28673 * this->kPack + 1});
 }
 
 // Rows of float32 by the ten thousand have kernels of 3 and 8 packs a thread, to 2304 packs and
