@@ -17,12 +17,22 @@ namespace cuda {
 
 // The first `bytes` of 16 are copied, zeros take the place of the rest. The thread that waits for
 // the copy may read the slot; others after a barrier.
-__device__ __forceinline__ void CopyAsync(void* shared, const void* global, int bytes) {
+__device__ __forceinline__ void CopyAsync(uint32_t shared, const void* global, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                :
-               : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(shared))),
-                 "l"(__cvta_generic_to_global(global)), "r"(bytes)
+               : "r"(shared), "l"(__cvta_generic_to_global(global)), "r"(bytes)
                : "memory");
+}
+__device__ __forceinline__ void CopyAsync(void* shared, const void* global, int bytes) {
+  CopyAsync(static_cast<uint32_t>(__cvta_generic_to_shared(shared)), global, bytes);
+}
+// 16 bytes from an address in the window of shared memory, read here and not kept from before.
+__device__ __forceinline__ uint4 LoadShared(uint32_t shared) {
+  uint4 v;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(shared));
+  return v;
 }
 
 __device__ __forceinline__ void CommitCopies() {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The ways in which the norms' forward is launched: rows of whole packs by kernels of their own
-// (norm_forward_whole.cuh; in clusters, rms_norm: norm_forward_staged.cuh), others by the tiers of
-// row.cuh.
+// (norm_forward_whole.cuh; wide ones, layer_norm: norm_forward_sliced.cuh, rms_norm:
+// norm_forward_staged.cuh), others by the tiers of row.cuh.
 #pragma once
 
 #include "primitive/cuda/norm_forward.cuh"
+#include "primitive/cuda/norm_forward_sliced.cuh"
 #include "primitive/cuda/norm_forward_staged.cuh"
 #include "primitive/cuda/norm_team_launch.cuh"
 #include "primitive/cuda/row.cuh"
@@ -45,29 +46,33 @@ __global__ void __launch_bounds__(NormPolicy::kSumThreads)
 
 namespace internal {
 
+// Whether all rows are whole packs of so many bytes, a divisor of 16.
 template <class T>
-bool IsWhole(const NormForward<T>& a) {
-  return AreMultiplesOf16({AddressOf(a.x), AddressOf(a.residual), AddressOf(a.y), AddressOf(a.sum),
-                           a.cols * sizeof(T), a.x_stride * sizeof(T)});
+bool IsWhole(const NormForward<T>& a, int bytes = kPackBytes) {
+  const uint64_t by = kPackBytes / bytes;
+  return AreMultiplesOf16({by * AddressOf(a.x), by * AddressOf(a.residual), by * AddressOf(a.y),
+                           by * AddressOf(a.sum), by * a.cols * sizeof(T),
+                           by * a.x_stride * sizeof(T)});
 }
 
+// pack: elements of one.
 template <class T>
-NormWhole<T> WholeOf(const NormForward<T>& a, bool centre) {
+NormWhole<T> WholeOf(const NormForward<T>& a, bool centre, int pack = kPackSize<T>) {
   using C = ComputeType<T>;
   NormWhole<T> p;
   p.a = a;
   p.eps = static_cast<C>(a.eps);
   p.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
-  p.packs = static_cast<int>(a.cols / kPackSize<T>);
+  p.packs = static_cast<int>(a.cols / pack);
   p.plain = a.weight && (centre || !a.bias) && (a.bias || !centre) &&
             (std::is_same_v<T, float> || !a.float_weight) &&
             AreMultiplesOf16({AddressOf(a.weight), AddressOf(a.bias)});
   return p;
 }
 
-template <bool kCentre, bool kResidual, int kTeam, int kPacks, class T>
+template <bool kCentre, bool kResidual, int kTeam, int kPacks, int kBytes = kPackBytes, class T>
 cudaError_t LaunchLanes(const NormWhole<T>& p, cudaStream_t stream) {
-  return Launch(NormLanesKernel<T, kCentre, kResidual, kTeam, kPacks>,
+  return Launch(NormLanesKernel<T, kCentre, kResidual, kTeam, kPacks, kBytes>,
                 CeilDiv(p.a.rows, NormWholePolicy::kLaneThreads / kTeam),
                 NormWholePolicy::kLaneThreads, 0, stream, p);
 }
@@ -88,6 +93,26 @@ cudaError_t LaunchLanesFor(int capacity, const NormWhole<T>& p, cudaStream_t str
     if (capacity > 96) return LaunchLanes<kCentre, kResidual, 32, 4>(p, stream);
   }
   return LaunchLanes<kCentre, kResidual, 32, 3>(p, stream);
+}
+
+// Narrow rows of 16-bit elements that are whole packs of 8 bytes; false: they are not.
+template <bool kCentre, class T>
+bool LaunchHalfPacks(const NormForward<T>& a, cudaStream_t stream, cudaError_t* error) {
+  using P = NormWholePolicy;
+  constexpr int kBytes = kPackBytes / 2, N = kPackSize<T> / 2;
+  const int64_t packs = a.cols / N;
+  if (packs < P::kFewHalfPacks || packs > P::kMostHalfPacks || !IsWhole(a, kBytes)) return false;
+  const NormWhole<T> p = WholeOf(a, kCentre, N);
+  if (packs <= 16) {
+    *error = LaunchLanes<kCentre, false, 8, 2, kBytes>(p, stream);
+  } else if (packs <= 32) {  // 100 columns of rms_norm: 9.1 us, 9.6 as 8 lanes of 4 packs
+    *error = LaunchLanes < kCentre, false, kCentre ? 8 : 16, kCentre ? 4 : 2, kBytes > (p, stream);
+  } else if (kCentre || packs <= 44) {
+    *error = LaunchLanes<kCentre, false, 16, 4, kBytes>(p, stream);
+  } else {
+    *error = LaunchLanes<false, false, 32, 2, kBytes>(p, stream);
+  }
+  return true;
 }
 
 // Packs per thread, at most. Two inputs leave no room for eight.
@@ -167,6 +192,39 @@ bool LaunchStaged(NormWholePlan plan, const NormWhole<T>& p, const DeviceLimits&
   return true;
 }
 
+// layer_norm of rows wider than a block's registers, if they can be cut into slices; false: they
+// are not norm_forward_sliced.cuh's.
+template <class T>
+bool LaunchSliced(const NormForward<T>& a, const DeviceLimits& limits, cudaStream_t stream,
+                  cudaError_t* error) {
+  using P = NormSlicedPolicy;
+  using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
+  constexpr auto kernel = &NormSlicedKernel<T>;
+  constexpr int64_t kReserved = 1024;  // bytes of shared memory of a block, by the driver
+  const auto bytes = [](int blocks, int threads) {
+    return SlicedBytes(threads) + Exchange::Bytes(blocks, threads);
+  };
+  const int64_t most = bytes(kMaxClusterBlocks, P::kThreads);
+  const int64_t packs = a.cols / kPackSize<T>;
+  // Fewer rows than most of what runs at once are better in smaller parts.
+  const int64_t at_once = int64_t{P::kBlocks} * P::kThreads * P::kPacks * limits.multiprocessors;
+  if (packs <= NormWholePolicy::kMostPacks * NormWholePolicy::kWholeThreads<T> ||
+      a.rows < at_once / packs * 3 / 4 || a.residual || !IsWhole(a) ||
+      P::kBlocks * (most + kReserved) > limits.shared_per_multiprocessor) {
+    return false;
+  }
+  const NormWhole<T> p = WholeOf(a, true);
+  if (!p.plain) return false;
+  *error = AllowAllShared<kernel>(limits);
+  if (*error != cudaSuccess) return true;
+  NormSlicedPlan plan;
+  const int most_blocks = MaxClusterBlocks<kernel>(P::kThreads, most, limits);
+  if (!PlanNormSliced(packs, most_blocks, &plan)) return false;
+  *error = LaunchAs({plan.blocks}, kernel, a.rows * plan.blocks, plan.threads,
+                    bytes(plan.blocks, plan.threads), stream, p, plan.slice);
+  return true;
+}
+
 template <bool kCentre, bool kResidual, class T>
 cudaError_t LaunchWhole(const NormWholePlan& plan, const NormForward<T>& a,
                         const DeviceLimits& limits, cudaStream_t stream) {
@@ -180,6 +238,12 @@ cudaError_t LaunchWhole(const NormWholePlan& plan, const NormForward<T>& a,
   }
   if (plan.blocks == 1 && plan.packs == P::kBlockManyPacks) {
     return LaunchLoneBlocks<kCentre, kResidual, P::kBlockManyPacks>(plan, p, stream);
+  }
+  // rms_norm has no room for as many weights in registers: 0.65 of a copy.
+  if constexpr (kCentre && !kResidual) {
+    if (plan.blocks == 1 && plan.packs == P::kMostPacks) {
+      return LaunchLoneBlocks<true, false, P::kMostPacks>(plan, p, stream);
+    }
   }
   if (plan.packs == P::kEarlyPacks) {
     return LaunchBlocks<kCentre, kResidual, P::kEarlyPacks>(plan, p, limits, stream);
@@ -226,10 +290,18 @@ cudaError_t LaunchAdd(NormForward<T> a, T* sum, cudaStream_t stream) {
 template <bool kCentre, class T>
 cudaError_t LaunchForward(const NormForward<T>& a, const DeviceLimits& limits, cudaStream_t stream,
                           void* workspace) {
+  if constexpr (kCentre) {
+    cudaError_t error = cudaSuccess;
+    if (LaunchSliced(a, limits, stream, &error)) return error;
+  }
   NormWholePlan plan;
   if (!a.residual) {
     if (PlanWholeOf<kCentre, false>(a, limits, &plan)) {
       return LaunchWhole<kCentre, false>(plan, a, limits, stream);
+    }
+    if constexpr (sizeof(T) == 2) {
+      cudaError_t error = cudaSuccess;
+      if (LaunchHalfPacks<kCentre>(a, stream, &error)) return error;
     }
     return LaunchForwardRows<kCentre>(a, limits, stream, workspace);
   }

@@ -85,17 +85,17 @@ __device__ __forceinline__ void StoreRowStatistics(const NormWhole<T>& p, int64_
   constexpr int kRows = NormWholePolicy::kLaneThreads / kTeam;
   if constexpr (kCentre || kRows * sizeof(C) < 32) {
     part.StoreStatistics();
-  } else {
+  } else if (p.a.rstd) {
     __shared__ C rstd[kRows];
     if (threadIdx.x % kTeam == 0) rstd[threadIdx.x / kTeam] = part.rstd();
     __syncthreads();
     const int i = threadIdx.x;
-    if (i < kRows && first + i < p.a.rows && p.a.rstd) p.a.rstd[first + i] = rstd[i];
+    if (i < kRows && first + i < p.a.rows) p.a.rstd[first + i] = rstd[i];
   }
 }
 
-// A row per kTeam lanes; the grid covers all rows.
-template <class T, bool kCentre, bool kResidual, int kTeam, int kPacks>
+// A row per kTeam lanes; the grid covers all rows. kBytes: of a pack.
+template <class T, bool kCentre, bool kResidual, int kTeam, int kPacks, int kBytes = kPackBytes>
 __global__ void __launch_bounds__(NormWholePolicy::kLaneThreads,
                                   NormWholePolicy::LaneBlocks<T>(kPacks, kResidual))
     NormLanesKernel(const __grid_constant__ NormWhole<T> p) {
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(NormWholePolicy::kLaneThreads,
   const bool full = p.packs == kTeam * kPacks && last <= p.a.rows;
   RunWhole<kMayBeFull>(full, p.plain, [&](auto full, auto plain) {
     NormWholeRow<T, kCentre, kResidual, kTeam, kPacks, kPacks, decltype(full)::value,
-                 decltype(plain)::value>
+                 decltype(plain)::value, kBytes>
         part(p, row, row < p.a.rows ? p.packs : 0, threadIdx.x % kTeam, kTeam);
     part.Load();
     part.AskForWeights();

@@ -18,6 +18,8 @@ struct NormWholePolicy {
   // with a block for each row, 0.97 with lanes.
   template <bool kCentre>
   static constexpr int kLanePacks = kCentre ? 128 : 96;
+  // Of 8 bytes, of narrow rows of 16-bit elements: 100 columns.
+  static constexpr int kFewHalfPacks = 9, kMostHalfPacks = 64;
   static constexpr int kMostPacks = 8;        // per thread of a block
   static constexpr int kBlockManyPacks = 4;   // ... while a block is enough: 0.97 of a copy
   static constexpr int kEarlyPacks = 2;       // ... where rows are so few that latency counts
@@ -83,7 +85,9 @@ struct NormWholeTraits {
 inline bool PlanLoneBlocks(int64_t rows, int64_t packs, const NormWholeTraits& t,
                            const DeviceLimits& limits, NormWholePlan* plan) {
   using P = NormWholePolicy;
+  constexpr int64_t kFewWaves = 4;
   double best = 0;
+  int64_t best_waves = 0;
   for (const int each : {P::kEarlyPacks, P::kBlockManyPacks, P::kMostPacks}) {
     if (each > t.most_packs) break;
     const int threads = static_cast<int>(CeilDiv(packs, int64_t{32} * each) * 32);
@@ -99,9 +103,12 @@ inline bool PlanLoneBlocks(int64_t rows, int64_t packs, const NormWholeTraits& t
     // Few packs per thread need all the threads: 7168 columns in half 0.94 with 2, 1.00 with 4.
     if (early && 20 * resident * threads < 19 * most) share *= 0.9;
     if (waves == 1) share = 2;
-    // 5 % more has to be gained by more packs per thread.
-    if (best > 0 && share < 1.05 * best) continue;
+    // 5 % more has to be gained by more packs per thread, but for half of a few waves: float32 rows
+    // of 7168, a thousand of them, 17.5 us in two waves, 18.9 in four.
+    const bool fewer = 2 * waves <= best_waves && best_waves <= kFewWaves;
+    if (best > 0 && share < (fewer ? 1 : 1.05) * best) continue;
     best = share;
+    best_waves = waves;
     plan->packs = each;
     plan->threads = threads;
     if (waves == 1) break;
@@ -144,6 +151,47 @@ inline bool PlanNormWhole(int64_t rows, int64_t packs, const NormWholeTraits& t,
     plan->packs = each;
     plan->threads = static_cast<int>(CeilDiv(packs, int64_t{32} * each * plan->blocks) * 32);
     if (each == t.most_packs || CeilDiv(packs, each) * rows <= t.waves * wave) return true;
+  }
+  return false;
+}
+
+// layer_norm over wide rows, in slices (norm_forward_sliced.cuh), by measurement on an H200: half
+// at 65536 columns 0.94 of a copy, in the registers of clusters 0.89; 131072 columns 0.94 and 0.86.
+struct NormSlicedPolicy {
+  // Packs of a thread in registers, of all threads, of most; those beyond the first few are in
+  // shared memory.
+  static constexpr int kRegisterPacks = 4, kSurePacks = 13, kPacks = 16;
+  static constexpr int kAhead = 1;  // packs of weight and of bias on their way to a thread
+  static constexpr int kThreads = 512, kBlocks = 2;  // at most; per multiprocessor, at least
+  // The smallest of these that a few blocks can have: 131072 columns in half 0.94 as 8 blocks of
+  // 128 threads, 0.91 as 2 of 512; 262144 columns 0.90 as 8 of 256, 0.79 as 16 of 128.
+  static constexpr int kChoices[] = {128, 256, kThreads};
+  static constexpr int kFewBlocks = 10;
+  static constexpr int kLinePacks = 8;  // slices begin at lines of memory
+};
+struct NormSlicedPlan {
+  int threads = 0;  // of a block
+  int blocks = 1;   // of a cluster
+  int slice = 0;    // packs of a block; the last one has the rest
+};
+
+// False: rows of so many packs cannot be cut into such slices.
+inline bool PlanNormSliced(int64_t packs, int most_blocks, NormSlicedPlan* plan) {
+  using P = NormSlicedPolicy;
+  for (const int most_threads : P::kChoices) {
+    const bool few = most_threads < P::kThreads && most_blocks > P::kFewBlocks;
+    const int most = few ? P::kFewBlocks : most_blocks;
+    for (int64_t blocks = CeilDiv(packs, most_threads * P::kPacks); blocks <= most; ++blocks) {
+      const int64_t slice = CeilDiv(CeilDiv(packs, blocks), P::kLinePacks) * P::kLinePacks;
+      const int64_t threads = CeilDiv(slice, 32 * P::kPacks) * 32;
+      const int64_t last = packs - (blocks - 1) * slice;
+      if (threads > most_threads || last < threads * P::kSurePacks) continue;
+      if (2 * threads <= most_threads) break;  // ever smaller ones: 5000 doubles 0.67, not 0.93
+      plan->threads = static_cast<int>(threads);
+      plan->blocks = static_cast<int>(blocks);
+      plan->slice = static_cast<int>(slice);
+      return true;
+    }
   }
   return false;
 }

@@ -40,12 +40,12 @@ inline constexpr bool kHoldsValues = kPackSize<T>* kPacks * sizeof(ComputeType<T
 // What a thread holds of a row. Load, Gather, Conclude and Store follow each other, and
 // AskForWeights comes somewhere before Store. kAhead: packs of weight and bias that wait in
 // registers; each one used makes room for the one that many further on. kFull: every thread has all
-// its packs. kPlain: see NormWhole.
+// its packs. kPlain: see NormWhole. kBytes: of a pack.
 template <class T, bool kCentre, bool kResidual, int kTeam, int kPacks, int kAhead, bool kFull,
-          bool kPlain>
+          bool kPlain, int kBytes = kPackBytes>
 class NormWholeRow {
   using C = ComputeType<T>;
-  static constexpr int N = kPackSize<T>;
+  static constexpr int N = kBytes / static_cast<int>(sizeof(T));
   using Values = Pack<C, N>;
   using Stowed = StowedPack<T, N>;
   using Part = NormPart<C>;

@@ -12,6 +12,21 @@ TEST_P(CudaNormTest, NarrowRowsOfEveryWidth) {
   for (int64_t cols = 1; cols <= 40; ++cols) RunAll({.rows = 70, .cols = cols});
 }
 
+// 16-bit elements, rows of whole packs of 8 bytes: 9 to 64 of them by lanes, x and y 8 bytes past a
+// boundary, rows apart, weights of float32, at an odd offset, or none.
+TEST_P(CudaNormTest, NarrowRowsOfHalfPacks) {
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    for (const int64_t cols : {32, 36, 60, 64, 68, 100, 124, 128, 132, 252, 256, 260}) {
+      RunBoth(dtype, {.rows = 70, .cols = cols, .x_pad = 4});
+      RunBoth(dtype, {.rows = 37, .cols = cols, .x_offset = 4, .offset = 4});
+      RunBoth(dtype, {.rows = 37, .cols = cols, .x_offset = 2});
+    }
+    RunBoth(dtype, {.rows = 70, .cols = 100, .weight_offset = 1});
+    RunBoth(dtype, {.rows = 70, .cols = 100, .weight = false});
+    RunBoth(dtype, {.rows = 70, .cols = 100, .mixed = true});
+  }
+}
+
 // Packs of 16 bytes: lanes of a group and packs per lane (4 to 256), a block's registers (2048,
 // 4096), shares of 2, 4 and 8 blocks (16384), 16 blocks (32768); rows of whole packs and others.
 TEST_P(CudaNormTest, WidthsAroundTheTiersBoundaries) {
@@ -98,6 +113,34 @@ TEST_P(CudaNormTest, WideRowsWithStagedWeights) {
     }
   }
   RunBoth(DType::kFloat32, {.rows = 70, .cols = 34000, .mean = 1e4, .spread = 1e-3});
+}
+
+// By blocks alone and by clusters of 2 to 16, with 13 to 16 packs a thread; weights that are not
+// aligned, or not there, and fewer rows are other kernels'.
+TEST_P(CudaNormTest, WideRowsInSlices) {
+  for (const DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
+    const int64_t pack = PackOf(dtype);
+    for (const auto& [rows, packs] : {std::pair<int64_t, int64_t>{270, 4608},
+                                      {270, 4401},
+                                      {140, 9176},
+                                      {90, 18360},
+                                      {34, 32064},
+                                      {20, 100000}}) {
+      RunBoth(dtype, {.rows = rows, .cols = packs * pack});
+    }
+    const Case k{.rows = 270, .cols = 4592 * pack, .mean = 8, .spread = 0.25};
+    RunBoth(dtype, k);
+    for (int which = 0; which < 5; ++which) {
+      Case other = k;
+      if (which == 0) other.weight = false;
+      if (which == 1) other.weight_offset = 1;
+      if (which == 2) other.rows = 9;
+      if (which == 3) other.x_pad = pack, other.mixed = true;
+      if (which == 4) other.in_place = true;
+      RunBoth(dtype, other);
+    }
+  }
+  RunBoth(DType::kFloat32, {.rows = 140, .cols = 36704, .mean = 1e4, .spread = 1e-3});
 }
 
 TEST_P(CudaNormTest, OddOffsetsAndStrides) {

@@ -206,6 +206,29 @@ TEST(NormPolicyTest, EveryWholePlanHoldsItsRow) {
   }
 }
 
+// Rows in slices: every thread has all packs but the last, and a cluster of 16 takes nearly any
+// row.
+TEST(NormPolicyTest, EverySlicedPlanHoldsItsRow) {
+  using P = cuda::NormSlicedPolicy;
+  int planned = 0, asked = 0;
+  for (const int cluster : {1, 8, 16}) {
+    for (int64_t packs = 1; packs < 140000; packs += packs < 9000 ? 1 : 37) {
+      cuda::NormSlicedPlan plan;
+      const bool found = cuda::PlanNormSliced(packs, cluster, &plan);
+      if (cluster == 16 && packs > 20000 && packs < 120000) planned += found, ++asked;
+      if (!found) continue;
+      const int64_t last = packs - int64_t{plan.blocks - 1} * plan.slice;
+      ASSERT_LE(plan.blocks, cluster) << packs;
+      ASSERT_LE(plan.threads, P::kThreads) << packs;
+      ASSERT_EQ(plan.threads % 32, 0) << packs;
+      ASSERT_LE(plan.slice, plan.threads * P::kPacks) << packs;
+      ASSERT_LE(last, plan.slice) << packs;
+      ASSERT_GE(last, plan.threads * P::kSurePacks) << packs;
+    }
+  }
+  EXPECT_GT(planned, asked * 49 / 50);
+}
+
 // The same of fused rows, whatever their fusion; up to half a cluster's registers there is a plan.
 TEST(FusedPolicyTest, EveryPlanHoldsItsRow) {
   cuda::DeviceLimits limits{};
