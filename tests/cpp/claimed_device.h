@@ -38,7 +38,7 @@ inline Ref<Stream> AsClaimed(Ref<Stream> stream) {
                                         {"sm_86", 84, 99 << 10, 100 << 10},    // RTX 3090, A40
                                         {"sm_89", 128, 99 << 10, 100 << 10}};  // RTX 4090
   const char* name = std::getenv("OFL_TEST_DEVICE");
-  if (name == nullptr || stream->device().type != DeviceType::kCUDA) return stream;
+  if (name == nullptr || *name == '\0' || stream->device().type != DeviceType::kCUDA) return stream;
   const auto* device = std::find_if(std::begin(kDevices), std::end(kDevices),
                                     [&](const Device& d) { return std::string(name) == d.name; });
   OFL_CHECK(device != std::end(kDevices));

@@ -106,7 +106,7 @@ def test_meta_infers_a_training_step_of_any_size_without_memory():
     loss = flow.cross_entropy(flow.linear(x, w), labels)
     loss.backward()
     assert loss.shape == () and loss.is_meta
-    assert w.grad.shape == w.shape and w.grad.is_meta and w.grad.data_ptr() == 0
+    assert w.grad.shape == w.shape and w.grad.is_meta
     assert ext.memory_stats("cpu")["allocated"] - before < 1 << 16
     with pytest.raises(IndexError):  # the checks are the same
         flow.softmax(x, 2)
