@@ -209,6 +209,8 @@ typedef struct {
 
   /* Added since: how many inputs a call of a variadic op had, for its backward. */
   int32_t (*grad_num_inputs)(ofl_grad_context c);
+  /* An output with shape and dtype of an input that is there. */
+  int32_t (*infer_set_output_like)(ofl_infer_context c, int32_t output, int32_t input);
 } ofl_api;
 
 #ifdef __cplusplus

@@ -103,8 +103,7 @@ class Infer {
   }
   // Shape and dtype of an input, without a copy of them.
   void set_output_like(int i, int input) const {
-    check(api()->infer_set_output(c_, i, api()->infer_ndim(c_, given(input)),
-                                  api()->infer_shape(c_, input), api()->infer_dtype(c_, input)));
+    check(api()->infer_set_output_like(c_, i, given(input)));
   }
 
  private:

@@ -92,6 +92,15 @@ void FillInfer(ofl_api& a) {
     call.set |= Bit(i);
     return static_cast<int32_t>(OFL_OK);
   };
+  a.infer_set_output_like = [](ofl_infer_context c, int32_t i, int32_t input) {
+    InferCall& call = As<InferCall>(c);
+    if (i < 0 || i >= call.context.num_outputs() || !Has(c, input)) {
+      return SetError(OFL_VALUE_ERROR, "set_output_like: no such output, or no such input");
+    }
+    call.context.SetOutput(i, call.context.shape(input), call.context.dtype(input));
+    call.set |= Bit(i);
+    return static_cast<int32_t>(OFL_OK);
+  };
 }
 
 void FillKernel(ofl_api& a) {
