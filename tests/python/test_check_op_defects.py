@@ -120,6 +120,8 @@ DEFECTS = {
 }  # fmt: skip
 
 
+# What sbp and cost raise is printed, because they are not asked for by a call that could fail.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_a_defect_is_caught(defect):
     name, pattern, op = DEFECTS[defect]
