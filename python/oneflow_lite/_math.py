@@ -187,15 +187,19 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     return _C.matmul(input, vec)
 
 
-def addmm(
-    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1
-) -> Tensor:
-    """``beta * input + alpha * mat1 @ mat2``; where beta is 0, input gives its shape alone."""
-    product = mm(mat1, mat2)
+def plus_product(input: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
+    """``beta * input + alpha * product``; where beta is 0, input gives its shape alone."""
     product = product if alpha == 1 else product * alpha
     if beta == 0:
         return product + _C.zeros_like(input)
     return (input if beta == 1 else input * beta) + product
+
+
+def addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
+    """``beta * input + alpha * mat1 @ mat2``; where beta is 0, input gives its shape alone."""
+    return plus_product(input, mm(mat1, mat2), beta, alpha)
 
 
 def outer(input: Tensor, other: Tensor) -> Tensor:

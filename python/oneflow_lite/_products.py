@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._math import bmm, dot, norm
+from oneflow_lite._math import bmm, dot, norm, plus_product
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite._shapes import diagonal, wrapped_dim
 
@@ -69,11 +69,7 @@ def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1
 ) -> Tensor:
     """``beta * input + alpha * batch1 @ batch2``; where beta is 0, input gives its shape alone."""
-    product = bmm(batch1, batch2)
-    product = product if alpha == 1 else product * alpha
-    if beta == 0:
-        return product + _C.zeros_like(input)
-    return (input if beta == 1 else input * beta) + product
+    return plus_product(input, bmm(batch1, batch2), beta, alpha)
 
 
 def trace(input: Tensor) -> Tensor:
