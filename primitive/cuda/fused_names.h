@@ -16,7 +16,7 @@ namespace cuda {
 // kernel<arguments, A>; a bool is true or false.
 template <class... T>
 std::string KernelInstance(const char* kernel, T... arguments) {
-  const auto text = [](auto argument) {
+  [[maybe_unused]] const auto text = [](auto argument) {
     if constexpr (std::is_same_v<decltype(argument), bool>) {
       return std::string(argument ? "true" : "false");
     } else {

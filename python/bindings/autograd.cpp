@@ -56,15 +56,12 @@ py::object GradFunction(const py::object& outputs, const py::object& inputs,
   TensorList given = ReadListOrThrow("grad", "grad_outputs", grads);
   CheckDefined("grad", "outputs", of);
   CheckDefined("grad", "inputs", by);
-  StatusOr<TensorList> result = TensorList();
-  {
+  const auto gradients = [&]() -> StatusOr<TensorList> {
     GilRelease unlocked;
-    const Status cast = CastGradients(of, &given);
-    result = !cast.ok()
-                 ? StatusOr<TensorList>(cast)
-                 : autograd::Gradients(of, by, given, retain_graph, create_graph, allow_unused);
-  }
-  return OwnedOrThrow(WrapTensors(ValueOrThrow(std::move(result))));
+    OFL_RETURN_IF_ERROR(CastGradients(of, &given));
+    return autograd::Gradients(of, by, given, retain_graph, create_graph, allow_unused);
+  };
+  return OwnedOrThrow(WrapTensors(ValueOrThrow(gradients())));
 }
 
 py::tuple NextFunctions(const Node& node) {
