@@ -138,6 +138,8 @@ TEST(ThreadTest, GradientsAreReadAndClearedMeanwhile) {
       if (grad.defined()) EXPECT_EQ(grad.shape(), x.shape());
     }
   });
+  // A gradient with a graph keeps x, which keeps the gradient.
+  ASSERT_TRUE(autograd::SetGrad(x, {}).ok());
 }
 
 // Each thread frees what another one made.
