@@ -35,6 +35,18 @@ export BY_SYNCCHECK='FusionsTest/0.Causal:FusionsTest/0.DropoutAgreesWithTheHost
 BY_SYNCCHECK+=':FusionsTest/0.Residual:FusionsTest/0.AUsersOwnLoad'
 BY_SYNCCHECK+=':CudaSoftmaxTest/float64.AnAxisThatIsNotTheLast'
 
+# Kernels that only rows beyond the other jobs' elements reach: gradients of softmax parked in shared
+# memory, layer_norm in slices, norms' gradients that all multiprocessors share. $1: elements of
+# their largest case; layer_norm's slices want many rows.
+only_wide() {
+  local dtype
+  for dtype in float16 float32; do
+    echo "cuda_softmax_test $dtype 1 $1 *GradientsThatRegistersDoNotHold*"
+    echo "cuda_norm_backward_test $dtype 1 $1 *RowsOfABackwardWiderThanClusters*"
+    echo "cuda_norm_test $dtype 1 11000000 *WideRowsInSlices*"
+  done
+}
+
 # One line per job: program, dtype (a process takes seconds to prepare a dtype's module, so a job
 # stays with one), n to run every n-th case only, elements of the largest case, tests.
 # racecheck takes 0.1 to 2 s for a launch of a cluster, on the GPU, which runs one process after
@@ -62,6 +74,7 @@ jobs_of() {
       echo "primitive_cross_entropy_test $dtype 11 150000 *"
     done
     echo "cuda_norm_test float16 2 6000000 *ManyWideRows*"
+    only_wide 2300000
     echo "cuda_fusions_test - 1 - FusionsTest/0.*"
     echo "primitive_reduce_test - 1 - ReduceTest.*"
     return
@@ -73,6 +86,7 @@ jobs_of() {
       echo "${program}_test $dtype 2 1000000 *"
     done
   done
+  only_wide 11000000
   for program in cuda_fusions primitive primitive_reduce primitive_creation cuda_core; do
     echo "${program}_test - 1 - *"
   done
