@@ -125,7 +125,8 @@ bool PlanWideAs(int slices, bool grid, int64_t rows, int64_t cols, const NormTra
   return plan->units > 0;
 }
 
-// The multiprocessors that have work, times their warps of workers, of which so many are enough.
+// What a plan is worth: the multiprocessors that have work, times the warps of workers of each, of
+// which more than `enough` gain nothing.
 inline int64_t WorthOf(const NormWidePlan& plan, const NormTraits& t, const DeviceLimits& limits) {
   const int enough = t.pack == 4 ? 4 : t.aligned ? 8 : 10;
   const int64_t blocks = plan.units * plan.slices, each = CeilDiv(blocks, limits.multiprocessors);
