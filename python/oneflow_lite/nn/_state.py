@@ -24,7 +24,9 @@ class LoadResult(NamedTuple):
         return f"LoadResult(missing_keys={missing}, unexpected_keys={unexpected})"
 
 
-def _mismatch(name: str, own: Tensor, given: Any) -> str | None:
+def _mismatch(name: str, own: Any, given: Any) -> str | None:
+    if not isinstance(own, Tensor):  # an extra state: whatever the module takes
+        return None
     if not isinstance(given, Tensor | np.ndarray):
         return f"{name}: a tensor is needed, not a {type(given).__name__}"
     if tuple(given.shape) != tuple(own.shape):
@@ -68,6 +70,6 @@ def load_into(own: dict[str, Tensor], given: dict[str, Any], strict: bool, what:
     result = check_fit(own, given, strict, what)
     with no_grad():
         for name, tensor in own.items():
-            if name in given:
+            if name in given and isinstance(tensor, Tensor):
                 tensor.copy_(as_tensor(given[name]).detach().to(tensor.device))
     return result

@@ -248,6 +248,7 @@ def scaled_dot_product_attention(
     is_causal : bool
         A query sees the keys up to its own place, counted from the first ones, as in PyTorch.
         (``fused_scale_mask_softmax`` counts from the last ones: of as many it is the same.)
+        With ``attn_mask``, which PyTorch refuses beside it, what either hides is hidden.
     scale : float, optional
         ``1 / sqrt(d)`` where absent.
     enable_gqa : bool
