@@ -115,6 +115,13 @@ def test_gradients(case):
     assert flow.autograd.gradcheck(function, inputs)
 
 
+def test_a_variance_that_is_small_beside_the_mean(device):
+    x = tensor(np.random.default_rng(7).standard_normal((5, 1000)) * 1e-3 + 1e4, "float32", device)
+    values = host(x)  # whose mean, rounded to float32, is wrong by half of their spread
+    np.testing.assert_allclose(host(x.var(1)), values.var(1, ddof=1), rtol=1e-5)
+    np.testing.assert_allclose(host(x.std(correction=0)), values.std(), rtol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", HALVES)
 def test_16_bits_are_rounded_once_and_sums_do_not_overflow(dtype, device):
     x = tensor(np.random.default_rng(3).standard_normal((300, 500)) * 3, dtype, device)
