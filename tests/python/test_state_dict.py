@@ -82,6 +82,8 @@ def test_errors_list_every_key_and_leave_the_module_alone():
     assert sorted(result.missing_keys) == ["0.bias", "2.weight"]
     assert result.unexpected_keys == ["extra"]
     assert (m[0].weight.detach().numpy() == 9).all()
+    with pytest.raises(TypeError, match="a dict is needed, not list"):
+        m.load_state_dict(list(before.values()))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "int64", "int32",

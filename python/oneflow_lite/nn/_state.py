@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,10 +47,14 @@ def check_fit(own: dict[str, Tensor], given: dict[str, Any], strict: bool, what:
 
     Raises
     ------
+    TypeError
+        ``given`` is no dict.
     ShapeError
         A ValueError and a RuntimeError, with all missing, unexpected (unless not ``strict``) and
         mismatched names.
     """
+    if not isinstance(given, Mapping):
+        raise TypeError(f"load_state_dict(): a dict is needed, not {type(given).__name__}")
     missing = [name for name in own if name not in given]
     unexpected = [name for name in given if name not in own]
     common = [name for name in own if name in given]

@@ -5,22 +5,15 @@ from __future__ import annotations
 
 import math
 
-from oneflow_lite._math import log1p
+from oneflow_lite._math import as_given, log1p, wide
 from oneflow_lite._oneflow_lite import (
     _C,
     Generator,
     ShapeError,
     Tensor,
     dtype,
-    float32,
-    float64,
     is_grad_enabled,
 )
-
-
-def wide(x: Tensor) -> dtype:
-    """What 16-bit floats are computed in, to be rounded once."""
-    return float64 if x.dtype is float64 else float32
 
 
 def kept(input: Tensor, inplace: bool) -> Tensor:
@@ -63,7 +56,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     # exp(x) - 1 = 2 t / (1 - t) with t = tanh(x / 2), without cancellation below 0.
     t = _C.tanh(_C.where(positive, 0.0, x) * 0.5)
     y = _C.where(positive, x, 2 * alpha * t / (1 - t))
-    return into(input, y.to(None, input.dtype) if input.dtype.is_floating_point else y, inplace)
+    return into(input, as_given(y, input), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -72,7 +65,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     straight = x > min(threshold, 40.0)  # where the rest rounds to nothing, and exp is finite
     bent = log1p(_C.exp(_C.where(straight, 0.0, x)))
     y = _C.where(straight, x, bent) / beta
-    return y.to(None, input.dtype) if input.dtype.is_floating_point else y
+    return as_given(y, input)
 
 
 def logsigmoid(input: Tensor) -> Tensor:
@@ -96,8 +89,8 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * tanh(softplus(x))``."""
-    x = kept(input, inplace)
-    return into(input, x * _C.tanh(softplus(x)), inplace)
+    x = kept(input, inplace).to(None, wide(input))
+    return into(input, as_given(x * _C.tanh(softplus(x)), input), inplace)
 
 
 def hardtanh(
@@ -116,13 +109,14 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """``x / 6 + 1 / 2``, not below 0 and not above 1."""
-    return into(input, _C.clamp(kept(input, inplace) / 6 + 0.5, 0.0, 1.0), inplace)
+    x = kept(input, inplace).to(None, wide(input))
+    return into(input, as_given(_C.clamp(x / 6 + 0.5, 0.0, 1.0), input), inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """X times its :func:`hardsigmoid`."""
-    x = kept(input, inplace)
-    return into(input, x * hardsigmoid(x), inplace)
+    x = kept(input, inplace).to(None, wide(input))
+    return into(input, as_given(x * hardsigmoid(x), input), inplace)
 
 
 def softsign(input: Tensor) -> Tensor:

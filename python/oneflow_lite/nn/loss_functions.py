@@ -6,8 +6,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from oneflow_lite._math import as_given, wide
 from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
-from oneflow_lite.nn.activation_functions import softplus, wide
+from oneflow_lite.nn.activation_functions import softplus
 
 
 def _reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
@@ -57,10 +58,10 @@ def _smooth_l1(input: Tensor, target: Tensor, beta: float) -> Tensor:
     size = abs(input - target)
     if beta == 0:
         return size
-    dtype, size = size.dtype, size.to(None, wide(size))  # the square of 16 bits soon overflows
+    given, size = size, size.to(None, wide(size))  # the square of 16 bits soon overflows
     near = _C.clamp(size, None, beta)  # an infinite one would leave NaN in the gradient
     loss = _C.where(size < beta, near * near * (0.5 / beta), size - 0.5 * beta)
-    return loss.to(None, dtype) if dtype.is_floating_point else loss
+    return as_given(loss, given)
 
 
 def smooth_l1_loss(
