@@ -176,8 +176,8 @@ struct HasFrame<L, std::void_t<decltype(&L::Frame)>> : std::true_type {};
 
 // Whether packs of kPack elements may be loaded as words of a frame and shifted into place.
 template <class L, int kPack>
-inline constexpr bool HasShiftedLoads =
-    internal::HasFrame<L>::value&& kPack == kPackSize<typename L::Element>;
+inline constexpr bool HasShiftedLoads = (internal::HasFrame<L>::value &&
+                                         kPack == kPackSize<typename L::Element>);
 
 // Whether Access::kAligned may be used at the columns head + k * N of a row.
 template <class L>
