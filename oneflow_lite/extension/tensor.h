@@ -86,8 +86,8 @@ class TensorHandle {
   template <class T>
   T* data() const {
     if (!internal::holds<std::remove_cv_t<T>>(dtype())) {
-      throw Error(OFL_DTYPE_ERROR, std::string("data() of a tensor of ") +
-                                       internal::name(dtype()) + " is asked for another type");
+      throw Error(OFL_DTYPE_ERROR, std::string("data() of a tensor of ") + internal::name(dtype()) +
+                                       " is asked for another type");
     }
     return static_cast<T*>(api()->tensor_data(checked()));
   }

@@ -26,6 +26,7 @@ from oneflow_lite._C import (
     tanh,
 )
 from oneflow_lite._math import norm
+from oneflow_lite._named_errors import named
 from oneflow_lite._oneflow_lite import _C, Generator, ShapeError, Tensor, int64
 from oneflow_lite._oneflow_lite import bool as _bool
 from oneflow_lite._shapes import broadcast_tensors, tril
@@ -263,3 +264,6 @@ def scaled_dot_product_attention(
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     shares = fused_scale_mask_softmax(scores, attn_mask, scale, "zero", is_causal)
     return _C.matmul(dropout(shares, dropout_p, training=dropout_p > 0), value)
+
+
+globals().update({name: named(globals()[name], __name__) for name in __all__})
