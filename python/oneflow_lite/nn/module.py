@@ -9,15 +9,14 @@ from typing import Any, TypeVar
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import Tensor
 from oneflow_lite.nn._hooks import HookHandle, call_with_hooks
-from oneflow_lite.nn._state import LoadResult, as_tensor, check_fit, load_into
+from oneflow_lite.nn._state import Stateful
 from oneflow_lite.nn.parameter import Parameter
 
 _Self = TypeVar("_Self", bound="Module")
-_EXTRA = "_extra_state"  # its name in a state
 _KINDS: dict[str, type] = {"_parameters": Parameter, "_buffers": Tensor}  # and Module, below
 
 
-class Module:
+class Module(Stateful):
     """A part of a model.
 
     Subclasses assign parameters and modules to attributes in ``__init__`` and define ``forward``.
@@ -310,81 +309,6 @@ class Module:
     def bfloat16(self: _Self) -> _Self:
         """Makes floating parameters and buffers bfloat16."""
         return self.to(_ext.bfloat16)
-
-    # State.
-
-    def state_dict(self, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
-        """Parameters and persistent buffers by name, detached, sharing memory with the module.
-
-        What two places of the tree share stands under both names. With ``keep_vars`` they are the
-        parameters themselves.
-        """
-        own = (*self._parameters.items(), *self._buffers.items())
-        state = {prefix + name: tensor if keep_vars else tensor.detach() for name, tensor in own
-                 if tensor is not None and name not in self._transient}  # fmt: skip
-        if type(self).get_extra_state is not Module.get_extra_state:
-            state[prefix + _EXTRA] = self.get_extra_state()
-        for name, module in self._modules.items():
-            if module is not None:
-                state.update(module.state_dict(f"{prefix}{name}.", keep_vars))
-        return state
-
-    def get_extra_state(self) -> Any:
-        """What the state has beside tensors, for a subclass to define with ``set_extra_state``."""
-        raise RuntimeError(f"{type(self).__name__} does not define get_extra_state()")
-
-    def set_extra_state(self, state: Any) -> None:
-        """Takes over what ``get_extra_state`` gave; called by ``load_state_dict``."""
-        raise RuntimeError(f"{type(self).__name__} does not define set_extra_state()")
-
-    def _load_extra_state(self, state_dict: dict[str, Any]) -> None:
-        for path, module in self.named_modules():
-            key = f"{path}.{_EXTRA}" if path else _EXTRA
-            own = (type(module).get_extra_state, type(module).set_extra_state)
-            if key in state_dict and own != (Module.get_extra_state, Module.set_extra_state):
-                module.set_extra_state(state_dict[key])
-
-    def load_state_dict(
-        self, state_dict: dict[str, Tensor], strict: bool = True, assign: bool = False
-    ) -> LoadResult:
-        """Copies the tensors of a state into this module's, whatever their device and dtype.
-
-        Parameters
-        ----------
-        state_dict : dict
-            As ``state_dict`` gives it; arrays are taken as well.
-        strict : bool
-            Names that only one side has are errors.
-        assign : bool
-            Take the tensors themselves instead of copying them: of their device and dtype.
-
-        Returns
-        -------
-        LoadResult
-            ``missing_keys`` and ``unexpected_keys``.
-
-        Raises
-        ------
-        ShapeError
-            A ValueError and a RuntimeError, with all missing, unexpected and mismatched names;
-            nothing has been copied then.
-        """
-        what = type(self).__name__
-        if not assign:
-            result = load_into(self.state_dict(), state_dict, strict, what)
-            self._load_extra_state(state_dict)
-            return result
-        result = check_fit(self.state_dict(), state_dict, strict, what)
-        for path, own in self.state_dict(keep_vars=True).items():
-            if path not in state_dict or not isinstance(own, Tensor):
-                continue
-            owner, _, name = path.rpartition(".")
-            given = as_tensor(state_dict[path]).detach()
-            if isinstance(own, Parameter):
-                given = Parameter(given, own.requires_grad)
-            setattr(self.get_submodule(owner), name, given)
-        self._load_extra_state(state_dict)
-        return result
 
     # Hooks.
 
