@@ -272,6 +272,22 @@ def test_a_composed_function_names_the_argument_that_is_no_tensor(function):
             assert text == f"{function.__name__}(): argument '{name}' must be Tensor, not {kind}"
 
 
+@pytest.mark.parametrize(
+    "call, argument",
+    [
+        (lambda n: flow.softmax(flow.ones(2), n), r"softmax\(\): argument 'dim'"),
+        (lambda n: flow.zeros(n, 2), r"zeros\(\): argument 'size'"),
+        (lambda n: flow.zeros((2, n)), r"zeros\(\): argument 'size'"),
+        (lambda n: flow.nn.functional.layer_norm(flow.ones(2), n), r"'normalized_shape'"),
+        (lambda n: flow.full((2,), n), r"full\(\): argument 'fill_value'"),
+    ],
+)
+def test_an_int_beyond_64_bits_is_named(call, argument):
+    for number in (1 << 63, -(1 << 63) - 1, 1 << 2000):
+        with pytest.raises(OverflowError, match=argument + ".*too large for 64 bits"):
+            call(number)
+
+
 def test_what_a_composed_function_says_itself_stays():
     with pytest.raises(flow.ShapeError, match=r"bmm\(\): takes batches of matrices"):
         flow.bmm(flow.ones(2), flow.ones(2))
