@@ -221,8 +221,9 @@ def nanmean(
     input: Tensor, dim: _Dims = None, keepdim: bool = False, *, dtype: dtype | None = None
 ) -> Tensor:
     """The mean of what is not NaN."""
-    total = nansum(input, dim, keepdim, dtype=dtype)
-    return total / (input == input).sum(dim, keepdim).to(None, total.dtype)
+    result = dtype or input.dtype
+    total = nansum(_wide(input, result), dim, keepdim)
+    return (total / (input == input).sum(dim, keepdim).to(None, total.dtype)).to(None, result)
 
 
 def var_mean(input: Tensor, dim: _Dims = None, **kwargs: Any) -> tuple[Tensor, Tensor]:

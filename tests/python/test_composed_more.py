@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from numerics import flow, host, tensor
+from numerics import HALVES, flow, host, tensor
 
 F = flow.nn.functional
 RNG = np.random.default_rng(5)
@@ -113,6 +113,33 @@ def test_gradients(case):
         if isinstance(t, flow.Tensor) and t.dtype is flow.float64:
             t.requires_grad_("quantile" not in case[0] or t.shape != (3,))
     assert flow.autograd.gradcheck(function, inputs)
+
+
+def test_a_variance_that_is_small_beside_the_mean(device):
+    x = tensor(np.random.default_rng(7).standard_normal((5, 1000)) * 1e-3 + 1e4, "float32", device)
+    values = host(x)  # whose mean, rounded to float32, is wrong by half of their spread
+    np.testing.assert_allclose(host(x.var(1)), values.var(1, ddof=1), rtol=1e-5)
+    np.testing.assert_allclose(host(x.std(correction=0)), values.std(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_16_bits_are_rounded_once_and_sums_do_not_overflow(dtype, device):
+    x = tensor(np.random.default_rng(3).standard_normal((300, 500)) * 3, dtype, device)
+    values = host(x)
+    step = {"float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]
+    shares = tensor(np.linspace(0.01, 0.99, 1000), dtype, device)
+    for y, expected in [
+        (x.var(), values.var(ddof=1)),  # 150000 squares of 9 on average
+        (x.std(1), values.std(1, ddof=1)),
+        (flow.nanmean(abs(x)), abs(values).mean()),
+        (F.hardsigmoid(x), np.clip(values / 6 + 0.5, 0, 1)),
+        (F.hardswish(x), values * np.clip(values / 6 + 0.5, 0, 1)),
+        (F.mish(x), values * np.tanh(np.logaddexp(0, values))),
+        (flow.logit(shares), np.log(host(shares) / (1 - host(shares)))),
+        (flow.exp2(x), np.exp2(values)),
+    ]:
+        assert y.dtype is x.dtype
+        np.testing.assert_allclose(host(y), expected, rtol=step, atol=1e-6)
 
 
 def test_products_of_integers_and_of_16_bits(device):
