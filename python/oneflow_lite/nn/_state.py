@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -164,6 +165,9 @@ class Stateful:
             nothing has been copied then.
         """
         what = type(self).__name__
+        if not isinstance(state_dict, Mapping):
+            raise TypeError("load_state_dict(): Expected state_dict to be dict-like, not a "
+                            f"{type(state_dict).__name__}")  # fmt: skip
         expected = self._expected(keep_vars=assign)
         if not assign:
             result = load_into(expected, state_dict, strict, what)
