@@ -183,6 +183,19 @@ class MultiheadAttention(Module):
         return y, shown.squeeze(0) if query.ndim == 2 else shown
 
 
+def activation_named(
+    layer: str, activation: str | Callable[[Tensor], Tensor]
+) -> Callable[[Tensor], Tensor]:
+    """The function itself, or the one of that name; ValueError for another name."""
+    named = {"relu": F.relu, "gelu": F.gelu}
+    if not isinstance(activation, str):
+        return activation
+    if activation not in named:
+        raise ValueError(f'{layer}: activation is "{activation}", but it must be relu, gelu or a '
+                         "function")  # fmt: skip
+    return named[activation]
+
+
 class TransformerEncoderLayer(Module):
     """Self-attention and two linear layers, each with a residual and a norm.
 
@@ -221,11 +234,7 @@ class TransformerEncoderLayer(Module):
         dtype: flow.dtype | None = None,
     ) -> None:
         super().__init__()
-        named = {"relu": F.relu, "gelu": F.gelu}
-        if isinstance(activation, str) and activation not in named:
-            raise ValueError(f'TransformerEncoderLayer: activation is "{activation}", but it must '
-                             "be relu, gelu or a function")  # fmt: skip
-        self.activation = named[activation] if isinstance(activation, str) else activation
+        self.activation = activation_named("TransformerEncoderLayer", activation)
         self.norm_first = norm_first
         self.self_attn = MultiheadAttention(
             d_model, nhead, dropout, bias, batch_first=batch_first, device=device, dtype=dtype
