@@ -101,6 +101,10 @@ StatusOr<Tensor> Std(const Tensor& x, std::optional<Dims> dims, bool unbiased, b
 
 StatusOr<Tensor> LogSumExp(const Tensor& input, std::optional<Dims> dims, bool keepdim) {
   OFL_ASSIGN_OR_RETURN(Tensor x, IsFloating(input.dtype()) ? input : Cast(input, DType::kFloat32));
+  if (x.numel() == 0) {  // no maximum to shift by: log(0) where no element goes into a sum
+    OFL_ASSIGN_OR_RETURN(Tensor nothing, Sum(x, dims, keepdim));
+    return Log(nothing);
+  }
   OFL_ASSIGN_OR_RETURN(Tensor plain, Detach(x));
   OFL_ASSIGN_OR_RETURN(Tensor most, Amax(plain, dims, /*keepdim=*/true));
   OFL_ASSIGN_OR_RETURN(Tensor finite, IsFinite(most));

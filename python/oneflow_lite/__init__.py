@@ -94,6 +94,17 @@ def is_floating_point(input: "Tensor") -> "_builtins.bool":
 
 
 @_named
+def is_complex(input: "Tensor") -> "_builtins.bool":
+    """Whether its dtype is complex: there is none."""
+    return input.is_complex()
+
+
+def get_default_dtype() -> dtype:
+    """The dtype of what is made from Python's floats, ``float32``; it cannot be changed."""
+    return float32
+
+
+@_named
 def numel(input: "Tensor") -> "_builtins.int":
     """The number of its elements."""
     return input.numel()
@@ -115,9 +126,10 @@ __all__ = [
     "no_grad", "ops", "optim", "profiler", "register_op", "save", "set_grad_enabled",
     "set_num_threads", "short", "tensor", "uint8", "utils",
 ]  # fmt: skip
-__all__ += ["Size", "finfo", "iinfo", "inf", "inference_mode", "is_floating_point", "is_tensor",
-            "nan", "numel", "pi", *_composed]  # fmt: skip
-__all__ += [name for name in dir(_C) if not name.startswith("_")]
+__all__ += ["Size", "finfo", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_complex",
+            "is_floating_point", "is_tensor", "nan", "numel", "pi", *_composed]  # fmt: skip
+# A star import must not hide Python's slice.
+__all__ += [name for name in dir(_C) if not name.startswith("_") and name != "slice"]
 
 
 def __getattr__(name: str) -> _Any:

@@ -342,3 +342,32 @@ def test_gradients_of_another_dtype_are_cast():
     assert given.dtype is flow.float32 and given[0, 0].item() == 2
     with pytest.raises(flow.ShapeError):
         (x * 2).backward(flow.ones(3, dtype=flow.float64))
+
+
+def test_statistics_of_no_elements():
+    assert math.isnan(flow.zeros(0).median().item())
+    with pytest.raises(
+        flow.ShapeError, match=r"quantile\(\): there are no elements: shape \[2, 0\]"
+    ):
+        flow.zeros(2, 0).quantile(0.5, 1)
+
+
+def test_deviation_and_mean_take_the_arguments_of_std():
+    x = flow.tensor([[1.0, 2.0, 4.0], [0.0, 0.0, 6.0]])
+    for pair, one in ((flow.std_mean, flow.std), (flow.var_mean, flow.var)):
+        for arguments in ((1,), (1, False), (0, True, True)):
+            spread, mean = pair(x, *arguments)
+            assert flow.equal(spread, one(x, *arguments))
+            assert flow.equal(mean, x.mean(arguments[0], *arguments[2:]))
+        assert flow.equal(pair(x, 1, correction=0)[0], one(x, 1, False))
+
+
+def test_what_pytorch_programs_ask_about_dtypes():
+    assert flow.get_default_dtype() is flow.tensor(1.0).dtype is flow.float32
+    assert flow.is_complex(flow.ones(1)) is False
+
+
+def test_a_star_import_leaves_slice_alone():
+    names = {}
+    exec("from oneflow_lite import *", names)
+    assert "slice" not in names and "softmax" in names

@@ -337,3 +337,22 @@ def test_weighted_losses_are_means_over_the_weights(name):
         loss(x, y, weight=flow.ones(1))
     with pytest.warns(UserWarning, match=r"target has shape \[1\], input \[3\]: they broadcast"):
         loss(x, flow.ones(1))
+
+
+@pytest.mark.parametrize("norm_type", [2.0, 1.0])
+def test_embedding_bounds_the_rows_that_are_looked_up(norm_type):
+    table = np.random.default_rng(5).standard_normal((6, 3)).astype(np.float32)
+    layer = nn.Embedding(6, 3, None, 0.5, norm_type, _weight=flow.tensor(table))
+    y = layer(flow.tensor([[0, 1], [3, 3]]))
+    y.sum().backward()
+    norms = np.linalg.norm(table, norm_type, axis=1, keepdims=True)
+    bounded = np.where(norms > 0.5, table * 0.5 / norms, table)
+    seen = np.array([[True], [True], [False], [True], [False], [False]])
+    np.testing.assert_allclose(host(layer.weight), np.where(seen, bounded, table), rtol=1e-5)
+    np.testing.assert_allclose(host(y), bounded[[[0, 1], [3, 3]]], rtol=1e-5)
+    assert layer.weight.grad[:, 0].tolist() == [1, 1, 0, 2, 0, 0]
+    assert repr(layer) == "Embedding(6, 3, max_norm=0.5)"
+    with pytest.raises(NotImplementedError, match="scale_grad_by_freq=True is not supported"):
+        nn.Embedding(6, 3, scale_grad_by_freq=True)
+    whole = nn.Embedding.from_pretrained(flow.tensor([[1, 2]]))
+    assert whole(flow.tensor([0])).tolist() == [[1, 2]] and not whole.weight.requires_grad

@@ -171,3 +171,8 @@ def test_optimizer_state_goes_on_where_it_was(tmp_path):
     assert_same(a.state_dict(), b.state_dict())
     with pytest.raises(ValueError, match="groups"):
         flow.optim.SGD([b[0].weight], lr=1).load_state_dict(saved["optimizer"])
+
+
+def test_a_state_is_a_dict():
+    with pytest.raises(TypeError, match="Expected state_dict to be dict-like, not a list"):
+        model().load_state_dict(["0.weight"])

@@ -169,6 +169,9 @@ class Stateful:
             nothing has been copied then.
         """
         what = type(self).__name__
+        if not isinstance(state_dict, Mapping):
+            raise TypeError("load_state_dict(): Expected state_dict to be dict-like, not a "
+                            f"{type(state_dict).__name__}")  # fmt: skip
         expected = self._expected(keep_vars=assign)
         if not assign:
             result = load_into(expected, state_dict, strict, what)
