@@ -19,7 +19,7 @@ class OFL_API Generator : public RefCounted {
  public:
   explicit Generator(uint64_t seed = kDefaultSeed) : seed_(seed) {}
 
-  static constexpr uint64_t kDefaultSeed = 67280421310721;
+  static constexpr uint64_t kDefaultSeed = 67280421310721;  // PyTorch's
 
   struct State {
     uint64_t seed = 0;

@@ -7,20 +7,9 @@
 namespace oneflow_lite {
 namespace {
 
-const cuda::CrossEntropyLaunchers* LaunchersFor(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat16:
-      return &cuda::kCrossEntropyFloat16;
-    case DType::kBFloat16:
-      return &cuda::kCrossEntropyBFloat16;
-    case DType::kFloat32:
-      return &cuda::kCrossEntropyFloat32;
-    case DType::kFloat64:
-      return &cuda::kCrossEntropyFloat64;
-    default:
-      return nullptr;
-  }
-}
+constexpr cuda::FloatingLaunchers<cuda::CrossEntropyLaunchers> kLaunchers = {
+    &cuda::kCrossEntropyFloat16, &cuda::kCrossEntropyBFloat16, &cuda::kCrossEntropyFloat32,
+    &cuda::kCrossEntropyFloat64};
 
 cuda::CrossEntropyProblem ProblemOf(const CrossEntropyShape& s) {
   return {s.rows, s.classes, s.ignore_index, s.smoothing};
@@ -124,7 +113,7 @@ class CudaScaleRows final : public ScaleRows {
 
 template <class P, class CudaP>
 StatusOr<std::unique_ptr<P>> New(const CrossEntropy::Spec& spec) {
-  const cuda::CrossEntropyLaunchers* launchers = LaunchersFor(spec.dtype);
+  const cuda::CrossEntropyLaunchers* launchers = kLaunchers.Find(spec.dtype);
   if (!launchers) return NoPrimitiveFor(P::kName, DeviceType::kCUDA, spec.dtype);
   return std::make_unique<CudaP>(*launchers);
 }

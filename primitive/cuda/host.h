@@ -35,6 +35,28 @@ Status RunOn(const Stream& stream, const char* primitive, F&& launch) {
   return CudaStatus(launch(NativeStream(stream)), primitive);
 }
 
+// The launchers of the four floats, each compiled in a file of its own.
+template <class Launchers>
+struct FloatingLaunchers {
+  const Launchers *float16, *bfloat16, *float32, *float64;
+
+  // Null where there is no code for the dtype.
+  const Launchers* Find(DType dtype) const {
+    switch (dtype) {
+      case DType::kFloat16:
+        return float16;
+      case DType::kBFloat16:
+        return bfloat16;
+      case DType::kFloat32:
+        return float32;
+      case DType::kFloat64:
+        return float64;
+      default:
+        return nullptr;
+    }
+  }
+};
+
 template <int N>
 Strided<N> ToStrided(const Elementwise<N>& g) {
   static_assert(kMaxDims <= kMaxStridedDims);

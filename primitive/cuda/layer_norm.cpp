@@ -6,9 +6,10 @@
 namespace oneflow_lite {
 namespace {
 
-constexpr cuda::NormLauncherTable kTable = {&cuda::kLayerNormFloat16, &cuda::kLayerNormBFloat16,
-                                            &cuda::kLayerNormFloat32, &cuda::kLayerNormFloat64};
-const bool registered = cuda::RegisterNorm<LayerNorm, LayerNormBackward, kTable>();
+constexpr cuda::FloatingLaunchers<cuda::NormLaunchers> kLaunchers = {
+    &cuda::kLayerNormFloat16, &cuda::kLayerNormBFloat16, &cuda::kLayerNormFloat32,
+    &cuda::kLayerNormFloat64};
+const bool registered = cuda::RegisterNorm<LayerNorm, LayerNormBackward, kLaunchers>();
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -9,28 +9,6 @@
 
 namespace oneflow_lite::cuda {
 
-// The launchers of a norm for float16, bfloat16, float32 and float64, in this order.
-struct NormLauncherTable {
-  const NormLaunchers *float16, *bfloat16, *float32, *float64;
-
-  // Null where there is no code for the spec.
-  const NormLaunchers* Find(const NormSpec& spec) const {
-    if (spec.weight_dtype != spec.dtype && spec.weight_dtype != DType::kFloat32) return nullptr;
-    switch (spec.dtype) {
-      case DType::kFloat16:
-        return float16;
-      case DType::kBFloat16:
-        return bfloat16;
-      case DType::kFloat32:
-        return float32;
-      case DType::kFloat64:
-        return float64;
-      default:
-        return nullptr;
-    }
-  }
-};
-
 // What a norm's Args are to its launchers. rms_norm's have no bias and no mean.
 template <class Args>
 auto PointersOf(const Args& a) {
@@ -81,15 +59,16 @@ class CudaNorm final : public P {
   bool float_weight_;
 };
 
-template <class P, const NormLauncherTable& table>
+template <class P, const FloatingLaunchers<NormLaunchers>& table>
 StatusOr<std::unique_ptr<P>> NewNorm(const NormSpec& spec) {
-  const NormLaunchers* launchers = table.Find(spec);
+  const bool is_served = spec.weight_dtype == spec.dtype || spec.weight_dtype == DType::kFloat32;
+  const NormLaunchers* launchers = is_served ? table.Find(spec.dtype) : nullptr;
   if (!launchers) return NoPrimitiveFor(P::kName, DeviceType::kCUDA, spec.dtype);
   return std::make_unique<CudaNorm<P>>(*launchers, spec);
 }
 
 // For namespace-scope initialisers, as RegisterPrimitive.
-template <class P, class Backward, const NormLauncherTable& table>
+template <class P, class Backward, const FloatingLaunchers<NormLaunchers>& table>
 bool RegisterNorm() {
   return RegisterPrimitive<P>(DeviceType::kCUDA, &NewNorm<P, table>) &&
          RegisterPrimitive<Backward>(DeviceType::kCUDA, &NewNorm<Backward, table>);

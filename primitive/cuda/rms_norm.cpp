@@ -6,9 +6,10 @@
 namespace oneflow_lite {
 namespace {
 
-constexpr cuda::NormLauncherTable kTable = {&cuda::kRmsNormFloat16, &cuda::kRmsNormBFloat16,
-                                            &cuda::kRmsNormFloat32, &cuda::kRmsNormFloat64};
-const bool registered = cuda::RegisterNorm<RmsNorm, RmsNormBackward, kTable>();
+constexpr cuda::FloatingLaunchers<cuda::NormLaunchers> kLaunchers = {
+    &cuda::kRmsNormFloat16, &cuda::kRmsNormBFloat16, &cuda::kRmsNormFloat32,
+    &cuda::kRmsNormFloat64};
+const bool registered = cuda::RegisterNorm<RmsNorm, RmsNormBackward, kLaunchers>();
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -7,20 +7,9 @@
 namespace oneflow_lite {
 namespace {
 
-const cuda::ScaleMaskLaunchers* LaunchersFor(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat16:
-      return &cuda::kScaleMaskFloat16;
-    case DType::kBFloat16:
-      return &cuda::kScaleMaskBFloat16;
-    case DType::kFloat32:
-      return &cuda::kScaleMaskFloat32;
-    case DType::kFloat64:
-      return &cuda::kScaleMaskFloat64;
-    default:
-      return nullptr;
-  }
-}
+constexpr cuda::FloatingLaunchers<cuda::ScaleMaskLaunchers> kLaunchers = {
+    &cuda::kScaleMaskFloat16, &cuda::kScaleMaskBFloat16, &cuda::kScaleMaskFloat32,
+    &cuda::kScaleMaskFloat64};
 
 cuda::ScaleMaskProblem ProblemOf(const ScaleMaskSoftmaxShape& s) {
   static_assert(MaskGeometry::kDims == 3);
@@ -81,7 +70,7 @@ class CudaScaleMaskSoftmaxBackward final : public ScaleMaskSoftmaxBackward {
 };
 
 StatusOr<std::unique_ptr<ScaleMaskSoftmax>> NewForward(const ScaleMaskSoftmax::Spec& spec) {
-  const cuda::ScaleMaskLaunchers* launchers = LaunchersFor(spec.dtype);
+  const cuda::ScaleMaskLaunchers* launchers = kLaunchers.Find(spec.dtype);
   if (!launchers || !IsMaskDType(spec.mask_dtype, spec.dtype)) {
     return NoPrimitiveFor(ScaleMaskSoftmax::kName, DeviceType::kCUDA, spec.dtype);
   }
@@ -89,7 +78,7 @@ StatusOr<std::unique_ptr<ScaleMaskSoftmax>> NewForward(const ScaleMaskSoftmax::S
 }
 StatusOr<std::unique_ptr<ScaleMaskSoftmaxBackward>> NewBackward(
     const ScaleMaskSoftmaxBackward::Spec& spec) {
-  const cuda::ScaleMaskLaunchers* launchers = LaunchersFor(spec.dtype);
+  const cuda::ScaleMaskLaunchers* launchers = kLaunchers.Find(spec.dtype);
   if (!launchers) {
     return NoPrimitiveFor(ScaleMaskSoftmaxBackward::kName, DeviceType::kCUDA, spec.dtype);
   }

@@ -7,20 +7,9 @@
 namespace oneflow_lite {
 namespace {
 
-const cuda::SoftmaxLaunchers* LaunchersFor(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat16:
-      return &cuda::kSoftmaxFloat16;
-    case DType::kBFloat16:
-      return &cuda::kSoftmaxBFloat16;
-    case DType::kFloat32:
-      return &cuda::kSoftmaxFloat32;
-    case DType::kFloat64:
-      return &cuda::kSoftmaxFloat64;
-    default:
-      return nullptr;
-  }
-}
+constexpr cuda::FloatingLaunchers<cuda::SoftmaxLaunchers> kLaunchers = {
+    &cuda::kSoftmaxFloat16, &cuda::kSoftmaxBFloat16, &cuda::kSoftmaxFloat32,
+    &cuda::kSoftmaxFloat64};
 
 // What both directions share: P is Softmax or SoftmaxBackward.
 template <class P>
@@ -66,7 +55,7 @@ class CudaSoftmaxBackward final : public CudaRowOp<SoftmaxBackward> {
 
 template <class P, class CudaP>
 StatusOr<std::unique_ptr<P>> New(const Softmax::Spec& spec) {
-  const cuda::SoftmaxLaunchers* launchers = LaunchersFor(spec.dtype);
+  const cuda::SoftmaxLaunchers* launchers = kLaunchers.Find(spec.dtype);
   if (!launchers) return NoPrimitiveFor(P::kName, DeviceType::kCUDA, spec.dtype);
   return std::make_unique<CudaP>(*launchers, spec.log);
 }

@@ -8,6 +8,8 @@
 namespace oneflow_lite {
 namespace {
 
+// The sizes are those of PyTorch's caching allocator: programs that come from there find their
+// memory cut in the same way.
 constexpr size_t kGranule = 512;           // every block is a multiple of it
 constexpr size_t kSmallRequest = 1 << 20;  // up to here from small segments
 constexpr size_t kSmallSegment = 2 << 20;
