@@ -223,9 +223,19 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """``num_layers`` copies of a layer one after the other, and a norm where one is given."""
+    """``num_layers`` copies of a layer one after the other, and a norm where one is given.
 
-    def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+    ``enable_nested_tensor`` and ``mask_check`` are taken for PyTorch's sake; they change nothing.
+    """
+
+    def __init__(
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
         super().__init__()
         self.layers = ModuleList(copy.deepcopy(encoder_layer) for _ in range(num_layers))
         self.num_layers = num_layers
@@ -236,8 +246,8 @@ class TransformerEncoder(Module):
         src: Tensor,
         mask: Tensor | None = None,
         src_key_padding_mask: Tensor | None = None,
-        is_causal: bool = False,
+        is_causal: bool | None = False,
     ) -> Tensor:
         for layer in self.layers:
-            src = layer(src, mask, src_key_padding_mask, is_causal)
+            src = layer(src, mask, src_key_padding_mask, bool(is_causal))
         return src if self.norm is None else self.norm(src)
