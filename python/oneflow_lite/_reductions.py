@@ -268,6 +268,10 @@ def diff(
     it in front and behind, where given.
     """
     axis = wrapped_dim("diff", input, dim)
+    if input.ndim == 0:
+        raise _ext.ShapeError("diff(): input has shape [], expected at least 1 dim")
+    if n < 0:
+        raise ValueError(f"diff(): n is {n}, but it must not be negative")
     if n > 0 and (prepend is not None or append is not None):
         input = _C.cat([t for t in (prepend, input, append) if t is not None], axis)
     for _ in range(n):

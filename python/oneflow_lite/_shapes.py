@@ -79,6 +79,9 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
 
 def _repeated(repeats: Tensor) -> Tensor:
     """Each place as often as the number there says; to see how many that are waits."""
+    if repeats.ndim != 1:
+        raise _ext.ShapeError(f"repeat_interleave(): repeats has shape {list(repeats.shape)}, "
+                              "expected 1 dim")  # fmt: skip
     if bool((repeats < 0).any()):
         raise ValueError("repeat_interleave(): repeats must not be negative")
     if repeats.numel() == 0:
@@ -245,7 +248,8 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
 
 def _triangle(input: Tensor, diagonal: int, lower: bool) -> Tensor:
     if input.ndim < 2:
-        raise ValueError(f"a triangle needs at least 2 dims, not shape {list(input.shape)}")
+        raise _ext.ShapeError(f"{'tril' if lower else 'triu'}(): input has shape "
+                              f"{list(input.shape)}, expected at least 2 dims")  # fmt: skip
     rows = _C.arange(input.shape[-2], device=input.device).view(-1, 1)
     cols = _C.arange(input.shape[-1], device=input.device)
     inside = cols - rows <= diagonal if lower else cols - rows >= diagonal

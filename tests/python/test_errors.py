@@ -288,6 +288,21 @@ def test_an_int_beyond_64_bits_is_named(call, argument):
             call(number)
 
 
+@pytest.mark.parametrize(
+    "name, arguments, error",
+    [
+        ("tril", (flow.ones(3),), flow.ShapeError),
+        ("triu", (flow.ones(()),), flow.ShapeError),
+        ("diff", (flow.ones(()),), flow.ShapeError),
+        ("diff", (flow.ones(3), -1), ValueError),
+        ("repeat_interleave", (flow.tensor(2),), flow.ShapeError),
+        ("repeat_interleave", (flow.ones(2, 2, dtype=flow.int64),), flow.ShapeError),
+    ],
+)
+def test_what_a_composed_function_cannot_take_is_named(name, arguments, error):
+    assert raised(error, lambda: getattr(flow, name)(*arguments)).startswith(f"{name}(): ")
+
+
 def test_what_a_composed_function_says_itself_stays():
     with pytest.raises(flow.ShapeError, match=r"bmm\(\): takes batches of matrices"):
         flow.bmm(flow.ones(2), flow.ones(2))
