@@ -25,6 +25,16 @@ SCHEDULERS = {
     "linear": (lambda s, o: s.LinearLR(o, 0.1, 1.0, 3), lambda e: 0.1 + 0.3 * min(e, 3)),
     "cosine": (lambda s, o: s.CosineAnnealingLR(o, 4, eta_min=0.1),
                lambda e: 0.1 + 0.9 * (1 + math.cos(math.pi * e / 4)) / 2),
+    "constant": (lambda s, o: s.ConstantLR(o, 0.25, 3), lambda e: 0.25 if e < 3 else 1.0),
+    "polynomial": (lambda s, o: s.PolynomialLR(o, 4, 2.0), lambda e: (1 - min(e, 4) / 4) ** 2),
+    "restarts": (lambda s, o: s.CosineAnnealingWarmRestarts(o, 2, eta_min=0.1),
+                 lambda e: 0.1 + 0.9 * (1 + math.cos(math.pi * (e % 2) / 2)) / 2),
+    "longer restarts": (lambda s, o: s.CosineAnnealingWarmRestarts(o, 1, 2),
+                        lambda e: (1, 1, 0.5, 1, 0.8535533905932737, 0.5, 0.1464466094067262)[e]),
+    "one cycle": (lambda s, o: s.OneCycleLR(o, 1.0, 8, pct_start=0.5, anneal_strategy="linear",
+                                            cycle_momentum=False, div_factor=4.0,
+                                            final_div_factor=1.0),
+                  lambda e: 0.25 + 0.25 * e if e <= 3 else 1 - 0.1875 * (e - 3)),
     "sequence": (sequence, lambda e: 0.1 + 0.3 * e if e < 2
                  else (1 + math.cos(math.pi * (e - 2) / 4)) / 2),
 }  # fmt: skip
@@ -119,3 +129,83 @@ def test_errors():
         S.SequentialLR(optimizer, [S.StepLR(optimizer, 1), S.StepLR(optimizer, 1)], [])
     with pytest.raises(NotImplementedError, match="factor"):
         S.LRScheduler(optimizer)
+
+
+@pytest.mark.parametrize("phases", [2, 3])
+@pytest.mark.parametrize("strategy", ["cos", "linear"])
+@pytest.mark.parametrize("adam", [False, True])
+def test_one_cycle_moves_momentum_against_the_rate(phases, strategy, adam):
+    x = flow.ones(1, requires_grad=True)
+    optimizer = flow.optim.AdamW([x]) if adam else SGD([x], lr=9.0, momentum=0.9)
+    scheduler = S.OneCycleLR(optimizer, 2.0, epochs=2, steps_per_epoch=10,
+                             anneal_strategy=strategy, three_phase=phases == 3)  # fmt: skip
+    found = []
+    for _ in range(20):
+        (group,) = optimizer.param_groups
+        found.append((group["lr"], group["betas"][0] if adam else group["momentum"]))
+        optimizer.step()
+        scheduler.step()
+    assert found[0] == pytest.approx((2 / 25, 0.95)) and found[5] == pytest.approx((2, 0.85))
+    assert found[-1] == pytest.approx((2 / 25 / 1e4, 0.95))
+    if phases == 3:
+        assert found[10] == pytest.approx((2 / 25, 0.95))
+    assert adam is False or group["betas"][1] == 0.999
+    with pytest.raises(ValueError, match="this is step 21 of 20"):
+        scheduler.step()
+
+
+def test_restarts_within_an_epoch():
+    optimizer = made()
+    scheduler = S.CosineAnnealingWarmRestarts(optimizer, 2)
+    for epoch in (0.5, 1.0, 2.0, 3.5):
+        scheduler.step(epoch)
+        share = (1 + math.cos(math.pi * (epoch % 2) / 2)) / 2
+        assert scheduler.get_last_lr() == pytest.approx([share] * 2)
+    scheduler.step()
+    assert scheduler.last_epoch == 4
+
+
+@pytest.mark.parametrize("mode", ["min", "max"])
+@pytest.mark.parametrize("threshold_mode", ["rel", "abs"])
+def test_a_plateau_lowers_the_rate(mode, threshold_mode):
+    optimizer = made()
+    scheduler = S.ReduceLROnPlateau(optimizer, mode, 0.5, 1, 0.1, threshold_mode, 1, [0.4, 0.0])
+    sign = 1 if mode == "min" else -1
+    metrics = [2.0, 1.0, 0.95, 0.95, 0.5, 0.5, 0.5, 0.5, 0.5]
+    if mode == "max":
+        metrics = [1.0, 2.0, 2.05, 2.05, 3.0, 3.0, 3.0, 3.0, 3.0]
+    found = []
+    for metric in metrics:
+        scheduler.step(flow.tensor(metric))
+        found.append(optimizer.param_groups[1]["lr"])
+    assert found == [1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25] and sign * scheduler.best in (
+        0.5,
+        -3,
+    )
+    assert optimizer.param_groups[0]["lr"] == 0.4 and scheduler.get_last_lr() == [0.4, 0.25]
+    fresh = S.ReduceLROnPlateau(made(), mode, 0.5, 1, 0.1, threshold_mode, 1, [0.4, 0.0])
+    fresh.load_state_dict(scheduler.state_dict())
+    assert fresh.best == scheduler.best and fresh.num_bad_epochs == scheduler.num_bad_epochs
+    optimizer.add_param_group({"params": [flow.ones(1, requires_grad=True)]})
+    with pytest.raises(ValueError, match="2 min_lr for 3 groups"):
+        for _ in range(4):
+            scheduler.step(metrics[-1])
+
+
+@pytest.mark.parametrize("make, text", [
+    (lambda o: S.ConstantLR(o, 1.5), "factor is 1.5"),
+    (lambda o: S.LinearLR(o, 0.0), "start_factor is 0.0"),
+    (lambda o: S.LinearLR(o, 0.5, 2.0), "end_factor is 2.0"),
+    (lambda o: S.CosineAnnealingWarmRestarts(o, 0), "T_0 is 0"),
+    (lambda o: S.CosineAnnealingWarmRestarts(o, 2, 1.5), "T_mult is 1.5"),
+    (lambda o: S.OneCycleLR(o, 1.0), "total_steps, or epochs and steps_per_epoch"),
+    (lambda o: S.OneCycleLR(o, 1.0, 5, pct_start=2.0), "pct_start is 2.0"),
+    (lambda o: S.OneCycleLR(o, 1.0, 5, anneal_strategy="up"), 'anneal_strategy is "up"'),
+    (lambda o: S.OneCycleLR(o, [1.0], 5), "1 max_lr for 2 groups"),
+    (lambda o: S.ReduceLROnPlateau(o, factor=1.0), "factor is 1.0"),
+    (lambda o: S.ReduceLROnPlateau(o, "least"), 'mode is "least"'),
+    (lambda o: S.ReduceLROnPlateau(o, min_lr=[0.1]), "1 min_lr for 2 groups"),
+])  # fmt: skip
+def test_bad_numbers_of_schedules(make, text):
+    with pytest.raises(ValueError, match=text):
+        make(made())

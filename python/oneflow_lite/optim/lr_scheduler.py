@@ -15,72 +15,16 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from oneflow_lite.optim._lr_base import LRScheduler
+from oneflow_lite.optim._lr_cycles import CosineAnnealingWarmRestarts, OneCycleLR
+from oneflow_lite.optim._lr_plateau import ReduceLROnPlateau
 from oneflow_lite.optim.optimizer import Optimizer
 
-
-class LRScheduler:
-    """The base: a subclass defines ``factor(epoch)``, by which the first step size is multiplied.
-
-    Parameters
-    ----------
-    optimizer : Optimizer
-        Whose groups' ``lr`` is changed, at once and at each ``step()``.
-    last_epoch : int
-        How many steps have been taken, -1 for a start.
-
-    Attributes
-    ----------
-    base_lrs : list of float
-        The step sizes of the groups at the start.
-    """
-
-    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        self.optimizer = optimizer
-        for group in optimizer.param_groups:
-            group.setdefault("initial_lr", group["lr"])
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
-        self.last_epoch = last_epoch
-        self.step()
-
-    def factor(self, epoch: int) -> float:
-        """What the step size at the start is multiplied with."""
-        raise NotImplementedError(f"{type(self).__name__} does not define factor()")
-
-    def get_lr(self) -> list[float]:
-        """The step sizes of the groups at the present epoch."""
-        return [base * self.factor(self.last_epoch) for base in self.base_lrs]
-
-    def get_last_lr(self) -> list[float]:
-        """The step sizes that the groups have."""
-        return [group["lr"] for group in self.optimizer.param_groups]
-
-    def step(self) -> None:
-        """On to the next epoch.
-
-        Where something else changed a group's step size, another scheduler say, it is multiplied by
-        what this schedule changes its own by.
-        """
-        groups = self.optimizer.param_groups
-        for group in groups[len(self.base_lrs) :]:  # added since
-            self.base_lrs.append(group.setdefault("initial_lr", group["lr"]))
-        before = self.get_lr() if self.last_epoch >= 0 else self.base_lrs
-        self.last_epoch += 1
-        for group, old, new in zip(groups, before, self.get_lr(), strict=True):
-            alone = group["lr"] == old or old == 0
-            group["lr"] = new if alone else group["lr"] * (new / old)
-
-    def _set(self, lrs: list[float]) -> None:
-        for group, lr in zip(self.optimizer.param_groups, lrs, strict=True):
-            group["lr"] = lr
-
-    def state_dict(self) -> dict[str, Any]:
-        """All that is no function and no optimizer."""
-        return {key: value for key, value in self.__dict__.items()
-                if not callable(value) and not isinstance(value, Optimizer)}  # fmt: skip
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what ``state_dict`` gave."""
-        self.__dict__.update(state_dict)
+__all__ = [
+    "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR",
+    "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "OneCycleLR", "PolynomialLR",
+    "ReduceLROnPlateau", "SequentialLR", "StepLR",
+]  # fmt: skip
 
 
 class LambdaLR(LRScheduler):
@@ -163,6 +107,12 @@ class LinearLR(LRScheduler):
         total_iters: int = 5,
         last_epoch: int = -1,
     ) -> None:
+        if not 0 < start_factor <= 1:
+            raise ValueError(
+                f"LinearLR(): start_factor is {start_factor}, but it must be in (0, 1]"
+            )
+        if not 0 <= end_factor <= 1:
+            raise ValueError(f"LinearLR(): end_factor is {end_factor}, but it must be in [0, 1]")
         self.start_factor, self.end_factor = start_factor, end_factor
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
@@ -172,6 +122,38 @@ class LinearLR(LRScheduler):
             return self.start_factor
         share = min(epoch, self.total_iters) / self.total_iters
         return self.start_factor + (self.end_factor - self.start_factor) * share
+
+
+class ConstantLR(LRScheduler):
+    """Times ``factor`` within the first ``total_iters`` epochs."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        factor: float = 1 / 3,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
+        if not 0 <= factor <= 1:
+            raise ValueError(f"ConstantLR(): factor is {factor}, but it must be in [0, 1]")
+        self.first_factor, self.total_iters = factor, total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, epoch: int) -> float:
+        return self.first_factor if epoch < self.total_iters else 1.0
+
+
+class PolynomialLR(LRScheduler):
+    """Down to 0 within ``total_iters`` epochs, as a power of what is left of them."""
+
+    def __init__(
+        self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
+    ) -> None:
+        self.total_iters, self.power = total_iters, power
+        super().__init__(optimizer, last_epoch)
+
+    def factor(self, epoch: int) -> float:
+        return (1 - min(epoch, self.total_iters) / self.total_iters) ** self.power
 
 
 class CosineAnnealingLR(LRScheduler):

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all schedules of step sizes have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oneflow_lite.optim.optimizer import Optimizer
+
+
+class LRScheduler:
+    """The base: a subclass defines ``factor(epoch)``, by which the first step size is multiplied.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose groups' ``lr`` is changed, at once and at each ``step()``.
+    last_epoch : int
+        How many steps have been taken, -1 for a start.
+
+    Attributes
+    ----------
+    base_lrs : list of float
+        The step sizes of the groups at the start.
+    """
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        self.optimizer = optimizer
+        for group in optimizer.param_groups:
+            group.setdefault("initial_lr", group["lr"])
+        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self.step()
+
+    def factor(self, epoch: int) -> float:
+        """What the step size at the start is multiplied with."""
+        raise NotImplementedError(f"{type(self).__name__} does not define factor()")
+
+    def get_lr(self) -> list[float]:
+        """The step sizes of the groups at the present epoch."""
+        return [base * self.factor(self.last_epoch) for base in self.base_lrs]
+
+    def get_last_lr(self) -> list[float]:
+        """The step sizes that the groups have."""
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def step(self) -> None:
+        """On to the next epoch.
+
+        Where something else changed a group's step size, another scheduler say, it is multiplied by
+        what this schedule changes its own by.
+        """
+        groups = self.optimizer.param_groups
+        for group in groups[len(self.base_lrs) :]:  # added since
+            self.base_lrs.append(group.setdefault("initial_lr", group["lr"]))
+        before = self.get_lr() if self.last_epoch >= 0 else self.base_lrs
+        self.last_epoch += 1
+        for group, old, new in zip(groups, before, self.get_lr(), strict=True):
+            alone = group["lr"] == old or old == 0
+            group["lr"] = new if alone else group["lr"] * (new / old)
+
+    def _set(self, lrs: list[float]) -> None:
+        for group, lr in zip(self.optimizer.param_groups, lrs, strict=True):
+            group["lr"] = lr
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that is no function and no optimizer."""
+        return {key: value for key, value in self.__dict__.items()
+                if not callable(value) and not isinstance(value, Optimizer)}  # fmt: skip
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over what ``state_dict`` gave."""
+        self.__dict__.update(state_dict)
