@@ -15,9 +15,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
-from tqdm import tqdm
+
+try:
+    import matplotlib  # noqa: F401  (drawn with at the end)
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+    from tqdm import tqdm
+except ImportError as error:
+    sys.exit(f"digits.py: {error}; pip install matplotlib scikit-learn tqdm")
 
 import oneflow_lite as flow
 from oneflow_lite import nn, optim
@@ -140,13 +145,20 @@ def draw(losses: list[float], data: Digits, probabilities: np.ndarray, title: st
     plt.close(figure)
 
 
+def positive(text: str) -> int:
+    """An option that counts something."""
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"at least 1 is needed, not {number}")
+    return number
+
+
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description="Trains a classifier on handwritten digits.")
     parser.add_argument("--device", default="cuda" if flow.cuda.is_available() else "cpu",
                         help="cpu or cuda (here: %(default)s)")  # fmt: skip
-    parser.add_argument("--epochs", type=int, default=40, help="(%(default)s)")
-    parser.add_argument("--hidden", type=int, default=128, help="hidden units (%(default)s)")
+    parser.add_argument("--epochs", type=positive, default=40, help="(%(default)s)")
+    parser.add_argument("--hidden", type=positive, default=128, help="hidden units (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="(%(default)s)")
     parser.add_argument("--out", type=Path, default=Path("digits.png"), help="(%(default)s)")
     return parser.parse_args()

@@ -16,25 +16,6 @@ Status CheckGiven(const char* name, absl::Span<const Tensor> tensors) {
   return BadValue(name, "tensors", "empty", "one tensor or more");
 }
 
-// Binds a functor's list of tensors as a result.
-StatusOr<Value> SplitFunction(const Tensor& x, int64_t each, int64_t dim) {
-  OFL_ASSIGN_OR_RETURN(TensorList parts, Split(x, each, dim));
-  return Value(std::move(parts));
-}
-StatusOr<Value> SplitWithSizesFunction(const Tensor& x, absl::Span<const int64_t> sizes,
-                                       int64_t dim) {
-  OFL_ASSIGN_OR_RETURN(TensorList parts, SplitWithSizes(x, sizes, dim));
-  return Value(std::move(parts));
-}
-StatusOr<Value> ChunkFunction(const Tensor& x, int64_t chunks, int64_t dim) {
-  OFL_ASSIGN_OR_RETURN(TensorList parts, Chunk(x, chunks, dim));
-  return Value(std::move(parts));
-}
-StatusOr<Value> UnbindFunction(const Tensor& x, int64_t dim) {
-  OFL_ASSIGN_OR_RETURN(TensorList parts, Unbind(x, dim));
-  return Value(std::move(parts));
-}
-
 StatusOr<int64_t> DimToSplit(const char* name, const Tensor& x, int64_t dim) {
   if (x.ndim() == 0) return ShapeMismatch(name, "input", x.shape(), "at least 1 dim");
   return WrapDim(name, dim, x);
@@ -163,15 +144,14 @@ OFL_REGISTER_FUNCTION("cat(Tensor[] tensors, int dim=0) -> Tensor", Cat, kFuncti
                       "The tensors after each other along dim.");
 OFL_REGISTER_FUNCTION("stack(Tensor[] tensors, int dim=0) -> Tensor", Stack, kFunction,
                       "The tensors, all of one shape, along a new dim.");
-OFL_REGISTER_FUNCTION("split(Tensor(a) input, int split_size, int dim=0) -> Tensor[]",
-                      SplitFunction, kMethod,
-                      "Views of one size along dim; the last has what is left.");
+OFL_REGISTER_FUNCTION("split(Tensor(a) input, int split_size, int dim=0) -> Tensor[]", Split,
+                      kMethod, "Views of one size along dim; the last has what is left.");
 OFL_REGISTER_FUNCTION("split_with_sizes(Tensor(a) input, int[] split_sizes, int dim=0) -> Tensor[]",
-                      SplitWithSizesFunction, kMethod,
+                      SplitWithSizes, kMethod,
                       "Views of the given sizes along dim, which must add up to it.");
-OFL_REGISTER_FUNCTION("chunk(Tensor(a) input, int chunks, int dim=0) -> Tensor[]", ChunkFunction,
-                      kMethod, "At most so many views of one size (the last may be smaller).");
-OFL_REGISTER_FUNCTION("unbind(Tensor(a) input, int dim=0) -> Tensor[]", UnbindFunction, kMethod,
+OFL_REGISTER_FUNCTION("chunk(Tensor(a) input, int chunks, int dim=0) -> Tensor[]", Chunk, kMethod,
+                      "At most so many views of one size (the last may be smaller).");
+OFL_REGISTER_FUNCTION("unbind(Tensor(a) input, int dim=0) -> Tensor[]", Unbind, kMethod,
                       "The views along dim, which goes.");
 
 }  // namespace oneflow_lite::functional

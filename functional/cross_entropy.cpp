@@ -42,7 +42,7 @@ StatusOr<Tensor> NegativeSum(const Tensor& x, const Tensor& weight) {
   return Neg(sum);
 }
 
-// Targets given as probabilities; "mean" divides by the number of rows.
+// Targets given as probabilities; "mean" divides by the number of rows. logp is of a compute type.
 StatusOr<Tensor> WithProbabilities(const Tensor& logp, const Tensor& target, const Tensor& weight,
                                    absl::string_view reduction, double smoothing) {
   OFL_ASSIGN_OR_RETURN(Tensor t, Cast(target, logp.dtype()));
@@ -60,6 +60,7 @@ StatusOr<Tensor> WithProbabilities(const Tensor& logp, const Tensor& target, con
 }
 
 // Class targets by way of the log-probabilities: weights, and classes that are not the last dim.
+// logp is of a compute type: weighted and summed over the classes, 16 bits would soon overflow.
 StatusOr<Tensor> WithLogProbabilities(const Tensor& logp, const Tensor& target,
                                       const Tensor& weight, int64_t ignore_index,
                                       absl::string_view reduction, double smoothing) {
@@ -205,9 +206,18 @@ StatusOr<Tensor> CrossEntropy(const Tensor& logits, const Tensor& given, const T
     return ShapeMismatch("cross_entropy", "target (probabilities)", target.shape(),
                          logits.shape().ToString());
   }
-  OFL_ASSIGN_OR_RETURN(Tensor logp, LogSoftmax(logits, ClassDim(logits)));
-  if (!classes) return WithProbabilities(logp, target, weight, reduction, label_smoothing);
-  return WithLogProbabilities(logp, target, weight, ignore_index, reduction, label_smoothing);
+  const DType wide = ComputeType(logits.dtype());
+  Tensor wide_weight = weight;
+  if (weight.defined() && weight.dtype() == logits.dtype()) {
+    OFL_ASSIGN_OR_RETURN(wide_weight, Cast(weight, wide));
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor logp, LogSoftmax(logits, ClassDim(logits), wide));
+  OFL_ASSIGN_OR_RETURN(
+      Tensor loss, classes
+                       ? WithLogProbabilities(logp, target, wide_weight, ignore_index, reduction,
+                                              label_smoothing)
+                       : WithProbabilities(logp, target, wide_weight, reduction, label_smoothing));
+  return Cast(loss, logits.dtype());
 }
 
 StatusOr<Tensor> CrossEntropyBackward(const Tensor& logits, const Tensor& target,

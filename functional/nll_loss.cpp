@@ -35,10 +35,14 @@ StatusOr<NllRows> NllLossRows(const Tensor& logp, const Tensor& target, const Te
 StatusOr<Tensor> ReducedLoss(const Tensor& loss, const Tensor& weight,
                              absl::string_view reduction) {
   if (reduction == "none") return loss;
-  OFL_ASSIGN_OR_RETURN(Tensor total, Sum(loss));
-  if (reduction == "sum") return total;
-  OFL_ASSIGN_OR_RETURN(Tensor count, Sum(weight));
-  return Div(total, count);
+  const DType wide =
+      ComputeType(loss.dtype());  // a sum that overflows may have a mean that does not
+  OFL_ASSIGN_OR_RETURN(Tensor value, Sum(loss, {}, /*keepdim=*/false, wide));
+  if (reduction == "mean") {
+    OFL_ASSIGN_OR_RETURN(Tensor count, Sum(weight, {}, /*keepdim=*/false, wide));
+    OFL_ASSIGN_OR_RETURN(value, Div(value, count));
+  }
+  return Cast(value, loss.dtype());
 }
 
 StatusOr<Tensor> NllLoss(const Tensor& logp, const Tensor& target, const Tensor& weight,

@@ -9,18 +9,16 @@
 namespace oneflow_lite::functional {
 namespace {
 
-// Sorting is stable and topk sorted in any case: callers of PyTorch's functions may ask for it.
-StatusOr<Value> SortFunction(const Tensor& x, int64_t dim, bool descending, bool /*stable*/) {
-  OFL_ASSIGN_OR_RETURN(TensorList pair, Sort(x, dim, descending));
-  return Value(std::move(pair));
+// Sorting is stable and topk's result sorted in any case; callers may ask for it, as in PyTorch.
+StatusOr<TensorList> SortFunction(const Tensor& x, int64_t dim, bool descending, bool /*stable*/) {
+  return Sort(x, dim, descending);
 }
 StatusOr<Tensor> ArgSortFunction(const Tensor& x, int64_t dim, bool descending, bool /*stable*/) {
   return ArgSort(x, dim, descending);
 }
-StatusOr<Value> TopKFunction(const Tensor& x, int64_t k, int64_t dim, bool largest,
-                             bool /*sorted*/) {
-  OFL_ASSIGN_OR_RETURN(TensorList pair, TopK(x, k, dim, largest));
-  return Value(std::move(pair));
+StatusOr<TensorList> TopKFunction(const Tensor& x, int64_t k, int64_t dim, bool largest,
+                                  bool /*sorted*/) {
+  return TopK(x, k, dim, largest);
 }
 
 }  // namespace

@@ -33,6 +33,27 @@ int64_t Terms(const Tensor& x, const Tensor& reduced) {
   return reduced.numel() > 0 ? x.numel() / reduced.numel() : 0;
 }
 
+// The variance in the compute type: the sum of squares of 16 bits would soon overflow. With d the
+// distances from any constant near the mean it is (sum d^2 - (sum d)^2 / n) / (n - correction), so
+// the mean may be rounded, as it is where it is large beside the spread, and needs no gradient.
+StatusOr<Tensor> WideVar(const Tensor& input, const std::optional<Dims>& dims, bool unbiased,
+                         bool keepdim, std::optional<int64_t> correction) {
+  OFL_ASSIGN_OR_RETURN(Tensor x, Cast(input, ComputeType(input.dtype())));
+  OFL_ASSIGN_OR_RETURN(Tensor plain, Detach(x));
+  OFL_ASSIGN_OR_RETURN(Tensor centre, Mean(plain, dims, /*keepdim=*/true));
+  OFL_ASSIGN_OR_RETURN(Tensor d, Sub(x, centre));
+  OFL_ASSIGN_OR_RETURN(Tensor squares, Mul(d, d));
+  OFL_ASSIGN_OR_RETURN(squares, Sum(squares, dims, keepdim));
+  OFL_ASSIGN_OR_RETURN(Tensor sum, Sum(d, dims, keepdim));
+  const int64_t terms = Terms(x, sum);
+  OFL_ASSIGN_OR_RETURN(Tensor shift, Mul(sum, sum));
+  OFL_ASSIGN_OR_RETURN(shift, Div(shift, Scalar(terms)));
+  OFL_ASSIGN_OR_RETURN(Tensor total, Sub(squares, shift));
+  // With no degrees of freedom left it is 0 / 0.
+  const int64_t freedom = std::max<int64_t>(0, terms - correction.value_or(unbiased ? 1 : 0));
+  return Div(total, Scalar(freedom));
+}
+
 }  // namespace
 
 StatusOr<Tensor> Amin(const Tensor& x, std::optional<Dims> dims, bool keepdim) {
@@ -67,24 +88,23 @@ StatusOr<Tensor> All(const Tensor& x, std::optional<Dims> dims, bool keepdim) {
 
 StatusOr<Tensor> Var(const Tensor& x, std::optional<Dims> dims, bool unbiased, bool keepdim,
                      std::optional<int64_t> correction) {
-  OFL_ASSIGN_OR_RETURN(Tensor mean, Mean(x, dims, /*keepdim=*/true));
-  OFL_ASSIGN_OR_RETURN(Tensor centred, Sub(x, mean));
-  OFL_ASSIGN_OR_RETURN(Tensor square, Mul(centred, centred));
-  OFL_ASSIGN_OR_RETURN(Tensor sum, Sum(square, dims, keepdim));
-  const int64_t less = correction.value_or(unbiased ? 1 : 0);
-  // With no degrees of freedom left it is 0 / 0.
-  const int64_t freedom = std::max<int64_t>(0, Terms(x, sum) - less);
-  return Div(sum, Scalar(freedom));
+  OFL_ASSIGN_OR_RETURN(Tensor variance, WideVar(x, dims, unbiased, keepdim, correction));
+  return Cast(variance, x.dtype());
 }
 
 StatusOr<Tensor> Std(const Tensor& x, std::optional<Dims> dims, bool unbiased, bool keepdim,
                      std::optional<int64_t> correction) {
-  OFL_ASSIGN_OR_RETURN(Tensor variance, Var(x, dims, unbiased, keepdim, correction));
-  return Sqrt(variance);
+  OFL_ASSIGN_OR_RETURN(Tensor variance, WideVar(x, dims, unbiased, keepdim, correction));
+  OFL_ASSIGN_OR_RETURN(Tensor root, Sqrt(variance));
+  return Cast(root, x.dtype());
 }
 
 StatusOr<Tensor> LogSumExp(const Tensor& input, std::optional<Dims> dims, bool keepdim) {
   OFL_ASSIGN_OR_RETURN(Tensor x, IsFloating(input.dtype()) ? input : Cast(input, DType::kFloat32));
+  if (x.numel() == 0) {  // no maximum to shift by: log(0) where no element goes into a sum
+    OFL_ASSIGN_OR_RETURN(Tensor nothing, Sum(x, dims, keepdim));
+    return Log(nothing);
+  }
   OFL_ASSIGN_OR_RETURN(Tensor plain, Detach(x));
   OFL_ASSIGN_OR_RETURN(Tensor most, Amax(plain, dims, /*keepdim=*/true));
   OFL_ASSIGN_OR_RETURN(Tensor finite, IsFinite(most));

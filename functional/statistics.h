@@ -20,8 +20,8 @@ OFL_API StatusOr<Tensor> ArgMin(const Tensor& x, std::optional<int64_t> dim = {}
 OFL_API StatusOr<Tensor> Any(const Tensor& x, std::optional<Dims> dims = {}, bool keepdim = false);
 OFL_API StatusOr<Tensor> All(const Tensor& x, std::optional<Dims> dims = {}, bool keepdim = false);
 
-// sum((x - mean)^2) / (n - correction) and its root, in two passes; x floating. `correction` is 1
-// where unbiased, else 0, unless given.
+// sum((x - mean)^2) / (n - correction) and its root, in two passes, right where the mean is large
+// beside the spread too; x floating. `correction` is 1 where unbiased, else 0, unless given.
 OFL_API StatusOr<Tensor> Var(const Tensor& x, std::optional<Dims> dims = {}, bool unbiased = true,
                              bool keepdim = false, std::optional<int64_t> correction = {});
 OFL_API StatusOr<Tensor> Std(const Tensor& x, std::optional<Dims> dims = {}, bool unbiased = true,

@@ -4,7 +4,7 @@
 // primitive of the op's name; a 0-dim CPU operand goes in as a number.
 #include "primitive/binary.h"
 
-#include "oneflow_lite/framework/kernel_registry.h"
+#include "kernels/primitive_kernel.h"
 
 namespace oneflow_lite {
 namespace {
@@ -33,9 +33,9 @@ Scalar NumberIn(const Tensor& t) {
   });
 }
 
-class BinaryKernel final : public BoundKernel {
+class BinaryKernel final : public PrimitiveKernel<Binary> {
  public:
-  explicit BinaryKernel(std::unique_ptr<Binary> primitive) : primitive_(std::move(primitive)) {}
+  using PrimitiveKernel::PrimitiveKernel;
 
   Status Launch(KernelContext& c) const override {
     const Tensor &a = c.input(0), &b = c.input(1), &out = c.output(0);
@@ -54,8 +54,6 @@ class BinaryKernel final : public BoundKernel {
         MakeElementwise<2>(out.shape(), {BroadcastStrides(x, out.shape()), out.strides()});
     return primitive_->LaunchScalar(c.stream(), g, x.data(), NumberIn(number), first, out.data());
   }
-
-  std::unique_ptr<Binary> primitive_;
 };
 
 struct Entry {
@@ -87,11 +85,8 @@ constexpr Entry kEntries[] = {
 
 const bool registered = [] {
   for (const Entry& e : kEntries) {
-    const auto bind =
-        [op = e.primitive](const BindContext& c) -> StatusOr<std::unique_ptr<BoundKernel>> {
-      OFL_ASSIGN_OR_RETURN(auto primitive,
-                           NewPrimitive<BinaryFactory>(c.device, {.op = op, .dtype = c.inputs[0]}));
-      return std::make_unique<BinaryKernel>(std::move(primitive));
+    const auto bind = [op = e.primitive](const BindContext& c) {
+      return BindKernel<BinaryKernel>(c, {.op = op, .dtype = c.inputs[0]});
     };
     internal::AppendKernel({.op = e.op, .dtypes = e.dtypes, .strided_inputs = 0b11, .bind = bind},
                            __FILE__, __LINE__);

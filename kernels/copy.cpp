@@ -3,35 +3,29 @@
 // cast, copy_ and to_device through the strided copy primitive and the devices' transfers.
 #include "primitive/copy.h"
 
+#include "kernels/primitive_kernel.h"
 #include "oneflow_lite/core/device_backend.h"
-#include "oneflow_lite/framework/kernel_registry.h"
 
 namespace oneflow_lite {
 namespace {
 
-// Reads input `src`, writes the output; serves cast (src = 0) and copy_ (src = 1).
-class CopyKernel final : public BoundKernel {
+// Reads input kSrc, writes the output: cast (0) and copy_ (1).
+template <int kSrc>
+class CopyKernel final : public PrimitiveKernel<Copy> {
  public:
-  CopyKernel(std::unique_ptr<Copy> primitive, int src)
-      : primitive_(std::move(primitive)), src_(src) {}
+  using PrimitiveKernel::PrimitiveKernel;
 
   Status Launch(KernelContext& c) const override {
-    const Tensor &src = c.input(src_), &dst = c.output(0);
+    const Tensor &src = c.input(kSrc), &dst = c.output(0);
     if (src.data() == dst.data()) return OkStatus();  // x.copy_(x): the geometry is the same too
     const auto g = MakeElementwise<2>(src.shape(), {src.strides(), dst.strides()});
     return primitive_->Launch(c.stream(), g, src.data(), dst.data());
   }
-
- private:
-  std::unique_ptr<Copy> primitive_;
-  int src_;
 };
 
 template <int kSrc>
 StatusOr<std::unique_ptr<BoundKernel>> BindCopy(const BindContext& c) {
-  OFL_ASSIGN_OR_RETURN(auto primitive, NewPrimitive<CopyFactory>(
-                                           c.device, {.from = c.inputs[kSrc], .to = c.outputs[0]}));
-  return std::make_unique<CopyKernel>(std::move(primitive), kSrc);
+  return BindKernel<CopyKernel<kSrc>>(c, {.from = c.inputs[kSrc], .to = c.outputs[0]});
 }
 
 // Bytes from one device to another: host to device, device to host, or between two devices of a

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/cross_entropy.h"
 
-#include "oneflow_lite/framework/kernel_registry.h"
+#include "kernels/primitive_kernel.h"
 
 namespace oneflow_lite {
 namespace {
@@ -18,10 +18,9 @@ CrossEntropyShape ShapeOf(const KernelContext& c) {
 // The distance of neighbouring elements of a 1-D tensor.
 int64_t StrideOf(const Tensor& t) { return t.numel() > 1 ? t.strides()[0] : 0; }
 
-class CrossEntropyKernel final : public BoundKernel {
+class CrossEntropyKernel final : public PrimitiveKernel<CrossEntropy> {
  public:
-  explicit CrossEntropyKernel(std::unique_ptr<CrossEntropy> primitive)
-      : primitive_(std::move(primitive)) {}
+  using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
     const CrossEntropyShape shape = ShapeOf(c);
     OFL_ASSIGN_OR_RETURN(void* workspace,
@@ -29,30 +28,22 @@ class CrossEntropyKernel final : public BoundKernel {
     return primitive_->Launch(c.stream(), shape, c.input(0).data(), c.input(1).data<int64_t>(),
                               c.output(0).data(), c.output(1).data(), workspace);
   }
-
- private:
-  std::unique_ptr<CrossEntropy> primitive_;
 };
 
-class CrossEntropyBackwardKernel final : public BoundKernel {
+class CrossEntropyBackwardKernel final : public PrimitiveKernel<CrossEntropyBackward> {
  public:
-  explicit CrossEntropyBackwardKernel(std::unique_ptr<CrossEntropyBackward> primitive)
-      : primitive_(std::move(primitive)) {}
+  using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
     return primitive_->Launch(c.stream(), ShapeOf(c), c.input(0).data(), c.input(1).data<int64_t>(),
                               c.input(2).data(), c.input(3).data(), StrideOf(c.input(3)),
                               c.output(0).data());
   }
-
- private:
-  std::unique_ptr<CrossEntropyBackward> primitive_;
 };
 
 // Makes its outputs: the gradient is a view of the logits' memory.
-class CrossEntropyInPlaceKernel final : public BoundKernel {
+class CrossEntropyInPlaceKernel final : public PrimitiveKernel<CrossEntropyInPlace> {
  public:
-  explicit CrossEntropyInPlaceKernel(std::unique_ptr<CrossEntropyInPlace> primitive)
-      : primitive_(std::move(primitive)) {}
+  using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
     const CrossEntropyShape shape = ShapeOf(c);
     const Tensor& x = c.input(0);
@@ -70,34 +61,21 @@ class CrossEntropyInPlaceKernel final : public BoundKernel {
     c.set_output(1, x.Detach());
     return OkStatus();
   }
-
- private:
-  std::unique_ptr<CrossEntropyInPlace> primitive_;
 };
 
-class MeanWeightKernel final : public BoundKernel {
+class MeanWeightKernel final : public PrimitiveKernel<MeanWeight> {
  public:
-  explicit MeanWeightKernel(std::unique_ptr<MeanWeight> primitive)
-      : primitive_(std::move(primitive)) {}
+  using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
     const Tensor& target = c.input(0);
     return primitive_->Launch(c.stream(), target.numel(), c.attr<int64_t>(0),
                               target.data<int64_t>(), c.output(0).data());
   }
-
- private:
-  std::unique_ptr<MeanWeight> primitive_;
 };
-StatusOr<std::unique_ptr<BoundKernel>> BindMeanWeight(const BindContext& c) {
-  OFL_ASSIGN_OR_RETURN(auto primitive,
-                       NewPrimitive<MeanWeightFactory>(c.device, {.dtype = c.outputs[0]}));
-  return std::make_unique<MeanWeightKernel>(std::move(primitive));
-}
 
-class ReduceLossKernel final : public BoundKernel {
+class ReduceLossKernel final : public PrimitiveKernel<ReduceLoss> {
  public:
-  explicit ReduceLossKernel(std::unique_ptr<ReduceLoss> primitive)
-      : primitive_(std::move(primitive)) {}
+  using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
     static constexpr int64_t kNoTarget = 0;  // empty targets are there, but have no memory
     const Tensor& t = c.input(1);
@@ -107,54 +85,38 @@ class ReduceLossKernel final : public BoundKernel {
     return primitive_->Launch(c.stream(), c.input(0).numel(), c.attr<int64_t>(0), c.input(0).data(),
                               target, c.output(0).data(), c.output(1).data());
   }
-
- private:
-  std::unique_ptr<ReduceLoss> primitive_;
 };
-StatusOr<std::unique_ptr<BoundKernel>> BindReduceLoss(const BindContext& c) {
-  OFL_ASSIGN_OR_RETURN(auto primitive,
-                       NewPrimitive<ReduceLossFactory>(c.device, {.dtype = c.outputs[0]}));
-  return std::make_unique<ReduceLossKernel>(std::move(primitive));
-}
 
-class ScaleRowsKernel final : public BoundKernel {
+class ScaleRowsKernel final : public PrimitiveKernel<ScaleRows> {
  public:
-  explicit ScaleRowsKernel(std::unique_ptr<ScaleRows> primitive)
-      : primitive_(std::move(primitive)) {}
+  using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
     const Tensor &x = c.output(0), &factor = c.input(1);
     return primitive_->Launch(c.stream(), x.shape()[0], x.shape()[1], factor.data(),
                               StrideOf(factor), x.data());
   }
-
- private:
-  std::unique_ptr<ScaleRows> primitive_;
 };
-
-template <class Kernel, class Factory>
-StatusOr<std::unique_ptr<BoundKernel>> Bind(const BindContext& c) {
-  OFL_ASSIGN_OR_RETURN(auto primitive, NewPrimitive<Factory>(c.device, {.dtype = c.inputs[0]}));
-  return std::make_unique<Kernel>(std::move(primitive));
-}
 
 OFL_REGISTER_KERNEL({.op = "cross_entropy",
                      .dtypes = kFloatingSet,
-                     .bind = Bind<CrossEntropyKernel, CrossEntropyFactory>});
+                     .bind = BindByInput<CrossEntropyKernel>});
 OFL_REGISTER_KERNEL({.op = "cross_entropy_backward",
                      .dtypes = kFloatingSet,
                      .strided_inputs = 0b1000,
-                     .bind = Bind<CrossEntropyBackwardKernel, CrossEntropyBackwardFactory>});
+                     .bind = BindByInput<CrossEntropyBackwardKernel>});
 OFL_REGISTER_KERNEL({.op = "cross_entropy_in_place",
                      .dtypes = kFloatingSet,
-                     .bind = Bind<CrossEntropyInPlaceKernel, CrossEntropyInPlaceFactory>});
-OFL_REGISTER_KERNEL({.op = "mean_weight", .dtypes = SetOf(DType::kInt64), .bind = BindMeanWeight});
+                     .bind = BindByInput<CrossEntropyInPlaceKernel>});
+OFL_REGISTER_KERNEL({.op = "mean_weight",
+                     .dtypes = SetOf(DType::kInt64),
+                     .bind = BindByOutput<MeanWeightKernel>});
 OFL_REGISTER_KERNEL({.op = "reduce_loss",
                      .dtypes = SetOf(DType::kFloat32) | SetOf(DType::kFloat64),
-                     .bind = BindReduceLoss});
+                     .bind = BindByOutput<ReduceLossKernel>});
 OFL_REGISTER_KERNEL({.op = "scale_rows_",
                      .dtypes = kFloatingSet,
                      .strided_inputs = 0b10,
-                     .bind = Bind<ScaleRowsKernel, ScaleRowsFactory>});
+                     .bind = BindByInput<ScaleRowsKernel>});
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -3,14 +3,14 @@
 // gather, scatter_ and scatter_add_: the dim of the index taken apart from the geometry.
 #include "primitive/index.h"
 
-#include "oneflow_lite/framework/kernel_registry.h"
+#include "kernels/primitive_kernel.h"
 
 namespace oneflow_lite {
 namespace {
 
-class GatherKernel final : public BoundKernel {
+class GatherKernel final : public PrimitiveKernel<Gather> {
  public:
-  explicit GatherKernel(std::unique_ptr<Gather> primitive) : primitive_(std::move(primitive)) {}
+  using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
     const Tensor &x = c.input(0), &index = c.input(1), &y = c.output(0);
     const int64_t dim = c.attr<int64_t>(0);
@@ -21,9 +21,6 @@ class GatherKernel final : public BoundKernel {
         x.shape()[static_cast<int>(dim)], x.strides()[dim], index.data<int64_t>(), x.data(),
         y.data());
   }
-
- private:
-  std::unique_ptr<Gather> primitive_;
 };
 
 Dims Without(absl::Span<const int64_t> list, int64_t dim) {
@@ -32,9 +29,9 @@ Dims Without(absl::Span<const int64_t> list, int64_t dim) {
   return rest;
 }
 
-class ScatterKernel final : public BoundKernel {
+class ScatterKernel final : public PrimitiveKernel<Scatter> {
  public:
-  explicit ScatterKernel(std::unique_ptr<Scatter> primitive) : primitive_(std::move(primitive)) {}
+  using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
     const Tensor &index = c.input(1), &src = c.input(2), &dst = c.output(0);
     if (index.numel() == 0) return OkStatus();
@@ -50,25 +47,14 @@ class ScatterKernel final : public BoundKernel {
                               MakeElementwise<3>(Without(index.shape(), dim), {i, s, d}), axis,
                               index.data<int64_t>(), src.data(), dst.data());
   }
-
- private:
-  std::unique_ptr<Scatter> primitive_;
 };
 
 template <bool kAdd>
 StatusOr<std::unique_ptr<BoundKernel>> BindScatter(const BindContext& c) {
-  OFL_ASSIGN_OR_RETURN(
-      auto primitive, NewPrimitive<ScatterFactory>(c.device, {.dtype = c.outputs[0], .add = kAdd}));
-  return std::make_unique<ScatterKernel>(std::move(primitive));
+  return BindKernel<ScatterKernel>(c, {.dtype = c.outputs[0], .add = kAdd});
 }
 
-OFL_REGISTER_KERNEL({.op = "gather",
-                     .strided_inputs = 0b11,
-                     .bind = [](const BindContext& c) -> StatusOr<std::unique_ptr<BoundKernel>> {
-                       OFL_ASSIGN_OR_RETURN(auto primitive, NewPrimitive<GatherFactory>(
-                                                                c.device, {.dtype = c.inputs[0]}));
-                       return std::make_unique<GatherKernel>(std::move(primitive));
-                     }});
+OFL_REGISTER_KERNEL({.op = "gather", .strided_inputs = 0b11, .bind = BindByInput<GatherKernel>});
 OFL_REGISTER_KERNEL({.op = "scatter_", .strided_inputs = 0b111, .bind = BindScatter<false>});
 OFL_REGISTER_KERNEL({.op = "scatter_add_",
                      .dtypes = kNumericSet,

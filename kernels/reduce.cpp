@@ -3,7 +3,7 @@
 // Reductions: sees the tensor as outer x axis x inner around the reduced dims.
 #include "primitive/reduce.h"
 
-#include "oneflow_lite/framework/kernel_registry.h"
+#include "kernels/primitive_kernel.h"
 
 namespace oneflow_lite {
 namespace {
@@ -27,15 +27,12 @@ Status Run(KernelContext& c, const Reduce& reduce, const AxisSplit& split) {
 }
 
 // sum, mean and amax over a run of dims.
-class ReduceKernel final : public BoundKernel {
+class ReduceKernel final : public PrimitiveKernel<Reduce> {
  public:
-  explicit ReduceKernel(std::unique_ptr<Reduce> primitive) : primitive_(std::move(primitive)) {}
+  using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
     return Run(c, *primitive_, SplitAround(c.input(0).shape(), c.attr<Dims>(0)));
   }
-
- private:
-  std::unique_ptr<Reduce> primitive_;
 };
 
 // max (values, indices) and argmax (indices) along one dim.
@@ -57,10 +54,7 @@ class MaxKernel final : public BoundKernel {
 
 template <ReduceOp kOp>
 StatusOr<std::unique_ptr<BoundKernel>> BindReduce(const BindContext& c) {
-  OFL_ASSIGN_OR_RETURN(
-      auto primitive,
-      NewPrimitive<ReduceFactory>(c.device, {.op = kOp, .in = c.inputs[0], .out = c.outputs[0]}));
-  return std::make_unique<ReduceKernel>(std::move(primitive));
+  return BindKernel<ReduceKernel>(c, {.op = kOp, .in = c.inputs[0], .out = c.outputs[0]});
 }
 
 template <bool kValues>

@@ -4,8 +4,8 @@
 // against them as strides, so that no expanded copy is made.
 #include "primitive/scale_mask_softmax.h"
 
+#include "kernels/primitive_kernel.h"
 #include "oneflow_lite/core/elementwise.h"
-#include "oneflow_lite/framework/kernel_registry.h"
 
 namespace oneflow_lite {
 namespace {
@@ -45,10 +45,9 @@ StatusOr<MaskGeometry> GeometryOf(const Tensor& mask, const Shape& x) {
   return m;
 }
 
-class ScaleMaskSoftmaxKernel final : public BoundKernel {
+class ScaleMaskSoftmaxKernel final : public PrimitiveKernel<ScaleMaskSoftmax> {
  public:
-  explicit ScaleMaskSoftmaxKernel(std::unique_ptr<ScaleMaskSoftmax> primitive)
-      : primitive_(std::move(primitive)) {}
+  using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
     ScaleMaskSoftmaxShape shape = ShapeOf(c);
     shape.zero_masked_rows = c.attr<bool>(2);
@@ -62,15 +61,11 @@ class ScaleMaskSoftmaxKernel final : public BoundKernel {
                               mask.defined() ? mask.data() : nullptr, c.output(0).data(),
                               workspace);
   }
-
- private:
-  std::unique_ptr<ScaleMaskSoftmax> primitive_;
 };
 
-class ScaleMaskSoftmaxBackwardKernel final : public BoundKernel {
+class ScaleMaskSoftmaxBackwardKernel final : public PrimitiveKernel<ScaleMaskSoftmaxBackward> {
  public:
-  explicit ScaleMaskSoftmaxBackwardKernel(std::unique_ptr<ScaleMaskSoftmaxBackward> primitive)
-      : primitive_(std::move(primitive)) {}
+  using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
     const ScaleMaskSoftmaxShape shape = ShapeOf(c);
     OFL_ASSIGN_OR_RETURN(void* workspace,
@@ -78,21 +73,10 @@ class ScaleMaskSoftmaxBackwardKernel final : public BoundKernel {
     return primitive_->Launch(c.stream(), shape, c.input(0).data(), c.input(1).data(),
                               c.output(0).data(), workspace);
   }
-
- private:
-  std::unique_ptr<ScaleMaskSoftmaxBackward> primitive_;
 };
 
 StatusOr<std::unique_ptr<BoundKernel>> BindForward(const BindContext& c) {
-  OFL_ASSIGN_OR_RETURN(auto primitive,
-                       NewPrimitive<ScaleMaskSoftmaxFactory>(
-                           c.device, {.dtype = c.inputs[0], .mask_dtype = c.inputs[1]}));
-  return std::make_unique<ScaleMaskSoftmaxKernel>(std::move(primitive));
-}
-StatusOr<std::unique_ptr<BoundKernel>> BindBackward(const BindContext& c) {
-  OFL_ASSIGN_OR_RETURN(auto primitive, NewPrimitive<ScaleMaskSoftmaxBackwardFactory>(
-                                           c.device, {.dtype = c.inputs[0]}));
-  return std::make_unique<ScaleMaskSoftmaxBackwardKernel>(std::move(primitive));
+  return BindKernel<ScaleMaskSoftmaxKernel>(c, {.dtype = c.inputs[0], .mask_dtype = c.inputs[1]});
 }
 
 OFL_REGISTER_KERNEL({.op = "scale_mask_softmax",
@@ -101,7 +85,7 @@ OFL_REGISTER_KERNEL({.op = "scale_mask_softmax",
                      .bind = BindForward});
 OFL_REGISTER_KERNEL({.op = "scale_mask_softmax_backward",
                      .dtypes = kFloatingSet,
-                     .bind = BindBackward});
+                     .bind = BindByInput<ScaleMaskSoftmaxBackwardKernel>});
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -4,8 +4,8 @@
 // the device's primitive.
 #include "primitive/softmax.h"
 
+#include "kernels/primitive_kernel.h"
 #include "oneflow_lite/core/row_stride.h"
-#include "oneflow_lite/framework/kernel_registry.h"
 
 namespace oneflow_lite {
 namespace {
@@ -32,9 +32,9 @@ Status CheckAxis(const char* op, const SoftmaxShape& shape, bool has_axis_kernel
                "(): this device has no kernel for an axis that is not the last");
 }
 
-class SoftmaxKernel final : public BoundKernel {
+class SoftmaxKernel final : public PrimitiveKernel<Softmax> {
  public:
-  explicit SoftmaxKernel(std::unique_ptr<Softmax> primitive) : primitive_(std::move(primitive)) {}
+  using PrimitiveKernel::PrimitiveKernel;
 
   Status Launch(KernelContext& c) const override {
     const SoftmaxShape shape = ShapeOf(c, 1);
@@ -47,15 +47,11 @@ class SoftmaxKernel final : public BoundKernel {
   bool takes_strides(int, const Tensor& input, const Attrs& attrs) const override {
     return TakesStrides(input, attrs);
   }
-
- private:
-  std::unique_ptr<Softmax> primitive_;
 };
 
-class SoftmaxBackwardKernel final : public BoundKernel {
+class SoftmaxBackwardKernel final : public PrimitiveKernel<SoftmaxBackward> {
  public:
-  explicit SoftmaxBackwardKernel(std::unique_ptr<SoftmaxBackward> primitive)
-      : primitive_(std::move(primitive)) {}
+  using PrimitiveKernel::PrimitiveKernel;
 
   Status Launch(KernelContext& c) const override {
     const SoftmaxShape shape = ShapeOf(c, 2);
@@ -69,34 +65,29 @@ class SoftmaxBackwardKernel final : public BoundKernel {
   bool takes_strides(int, const Tensor& input, const Attrs& attrs) const override {
     return TakesStrides(input, attrs);
   }
-
- private:
-  std::unique_ptr<SoftmaxBackward> primitive_;
 };
 
-template <class Kernel, class Factory, bool kLog>
+template <class Kernel, bool kLog>
 StatusOr<std::unique_ptr<BoundKernel>> Bind(const BindContext& c) {
-  OFL_ASSIGN_OR_RETURN(auto primitive,
-                       NewPrimitive<Factory>(c.device, {.dtype = c.inputs[0], .log = kLog}));
-  return std::make_unique<Kernel>(std::move(primitive));
+  return BindKernel<Kernel>(c, {.dtype = c.inputs[0], .log = kLog});
 }
 
 OFL_REGISTER_KERNEL({.op = "softmax",
                      .dtypes = kFloatingSet,
                      .strided_inputs = 1,
-                     .bind = Bind<SoftmaxKernel, SoftmaxFactory, false>});
+                     .bind = Bind<SoftmaxKernel, false>});
 OFL_REGISTER_KERNEL({.op = "log_softmax",
                      .dtypes = kFloatingSet,
                      .strided_inputs = 1,
-                     .bind = Bind<SoftmaxKernel, SoftmaxFactory, true>});
+                     .bind = Bind<SoftmaxKernel, true>});
 OFL_REGISTER_KERNEL({.op = "softmax_backward",
                      .dtypes = kFloatingSet,
                      .strided_inputs = 0b11,
-                     .bind = Bind<SoftmaxBackwardKernel, SoftmaxBackwardFactory, false>});
+                     .bind = Bind<SoftmaxBackwardKernel, false>});
 OFL_REGISTER_KERNEL({.op = "log_softmax_backward",
                      .dtypes = kFloatingSet,
                      .strided_inputs = 0b11,
-                     .bind = Bind<SoftmaxBackwardKernel, SoftmaxBackwardFactory, true>});
+                     .bind = Bind<SoftmaxBackwardKernel, true>});
 
 }  // namespace
 }  // namespace oneflow_lite

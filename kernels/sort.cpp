@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/sort.h"
 
-#include "oneflow_lite/framework/kernel_registry.h"
+#include "kernels/primitive_kernel.h"
 
 namespace oneflow_lite {
 namespace {
 
-class SortKernel final : public BoundKernel {
+class SortKernel final : public PrimitiveKernel<Sort> {
  public:
-  explicit SortKernel(std::unique_ptr<Sort> primitive) : primitive_(std::move(primitive)) {}
+  using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
     const Tensor& x = c.input(0);
     const int64_t cols = x.shape()[x.ndim() - 1];
@@ -18,17 +18,9 @@ class SortKernel final : public BoundKernel {
     return primitive_->Launch(c.stream(), rows, cols, c.attr<bool>(0), x.data(), c.output(0).data(),
                               c.output(1).data<int64_t>(), workspace);
   }
-
- private:
-  std::unique_ptr<Sort> primitive_;
 };
 
-OFL_REGISTER_KERNEL({.op = "sort",
-                     .bind = [](const BindContext& c) -> StatusOr<std::unique_ptr<BoundKernel>> {
-                       OFL_ASSIGN_OR_RETURN(auto primitive, NewPrimitive<SortFactory>(
-                                                                c.device, {.dtype = c.inputs[0]}));
-                       return std::make_unique<SortKernel>(std::move(primitive));
-                     }});
+OFL_REGISTER_KERNEL({.op = "sort", .bind = BindByInput<SortKernel>});
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -3,22 +3,19 @@
 // The elementwise ops of one input, each bound to the primitive of its name.
 #include "primitive/unary.h"
 
-#include "oneflow_lite/framework/kernel_registry.h"
+#include "kernels/primitive_kernel.h"
 
 namespace oneflow_lite {
 namespace {
 
-class UnaryKernel final : public BoundKernel {
+class UnaryKernel final : public PrimitiveKernel<Unary> {
  public:
-  explicit UnaryKernel(std::unique_ptr<Unary> primitive) : primitive_(std::move(primitive)) {}
+  using PrimitiveKernel::PrimitiveKernel;
 
   Status Launch(KernelContext& c) const override {
     return primitive_->Launch(c.stream(), c.output(0).numel(), c.input(0).data(),
                               c.output(0).data());
   }
-
- private:
-  std::unique_ptr<Unary> primitive_;
 };
 
 struct Entry {
@@ -49,11 +46,8 @@ constexpr Entry kEntries[] = {
 
 const bool registered = [] {
   for (const Entry& e : kEntries) {
-    const auto bind =
-        [op = e.primitive](const BindContext& c) -> StatusOr<std::unique_ptr<BoundKernel>> {
-      OFL_ASSIGN_OR_RETURN(auto primitive,
-                           NewPrimitive<UnaryFactory>(c.device, {.op = op, .dtype = c.inputs[0]}));
-      return std::make_unique<UnaryKernel>(std::move(primitive));
+    const auto bind = [op = e.primitive](const BindContext& c) {
+      return BindKernel<UnaryKernel>(c, {.op = op, .dtype = c.inputs[0]});
     };
     internal::AppendKernel({.op = e.op, .dtypes = e.dtypes, .bind = bind}, __FILE__, __LINE__);
   }

@@ -12,6 +12,7 @@
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/kernel_registry.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "ops/term.h"
 
 namespace oneflow_lite {
 namespace {
@@ -43,10 +44,8 @@ StatusOr<Tensor> Pass(C c) { return c.grad(0); }
 
 // -g a / b^2
 StatusOr<Tensor> DivGradientB(C c) {
-  OFL_ASSIGN_OR_RETURN(Tensor quotient, Div(c.input(0), c.input(1)));
-  OFL_ASSIGN_OR_RETURN(Tensor scaled, Mul(c.grad(0), quotient));
-  OFL_ASSIGN_OR_RETURN(Tensor positive, Div(scaled, c.input(1)));
-  return functional::Sub(Scalar(0), positive);
+  const Term g{c.grad(0)}, a{c.input(0)}, b{c.input(1)};
+  return (0 - g * (a / b) / b).value;
 }
 StatusOr<Tensor> Negated(C c) { return functional::Sub(Scalar(0), c.grad(0)); }
 

@@ -6,18 +6,17 @@
 #include "functional/binary.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
-#include "functional/reduce.h"
 #include "functional/softmax.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "ops/term.h"
 
 namespace oneflow_lite {
 namespace {
 
 using functional::Mul;
 using functional::ScaleMaskSoftmaxBackward;
-using functional::Sub;
 
 constexpr int kScale = 0, kCausal = 1;  // the attributes of both ops
 
@@ -131,28 +130,16 @@ StatusOr<Tensor> Shown(const Tensor& x) {
 //   for dy: scale y (g - sum y g), the same op;   for y: scale (g (dy - s) - dy sum y g).
 // What causality hides takes no part: there y, dy and g are 0.
 Status DifferentiateAgain(GradContext& c) {
-  Tensor y = c.input(0), dy = c.input(1), g = c.grad(0);
   const double scale = c.attr<double>(kScale);
   const bool causal = c.attr<bool>(kCausal);
   if (c.needs(1)) {
-    OFL_RETURN_IF_ERROR(c.Set(1, ScaleMaskSoftmaxBackward(y, g, scale, causal)));
+    OFL_RETURN_IF_ERROR(c.Set(1, ScaleMaskSoftmaxBackward(c.input(0), c.grad(0), scale, causal)));
   }
   if (!c.needs(0)) return OkStatus();
-  if (causal) {
-    OFL_ASSIGN_OR_RETURN(y, Shown(y));
-    OFL_ASSIGN_OR_RETURN(dy, Shown(dy));
-    OFL_ASSIGN_OR_RETURN(g, Shown(g));
-  }
-  const Dims last{y.ndim() - 1};
-  OFL_ASSIGN_OR_RETURN(Tensor y_dy, Mul(y, dy));
-  OFL_ASSIGN_OR_RETURN(Tensor s, functional::Sum(y_dy, last, /*keepdim=*/true));
-  OFL_ASSIGN_OR_RETURN(Tensor centred, Sub(dy, s));
-  OFL_ASSIGN_OR_RETURN(Tensor first, Mul(g, centred));
-  OFL_ASSIGN_OR_RETURN(Tensor y_g, Mul(y, g));
-  OFL_ASSIGN_OR_RETURN(Tensor sum_y_g, functional::Sum(y_g, last, /*keepdim=*/true));
-  OFL_ASSIGN_OR_RETURN(Tensor second, Mul(dy, sum_y_g));
-  OFL_ASSIGN_OR_RETURN(Tensor dscores, Sub(first, second));
-  return c.Set(0, Mul(dscores, Scalar(scale)));
+  const auto shown = [&](const Tensor& t) { return causal ? Apply(Shown, {t}) : Term{t}; };
+  const Term y = shown(c.input(0)), dy = shown(c.input(1)), g = shown(c.grad(0));
+  const int last = c.input(0).ndim() - 1;
+  return c.Set(0, ((g * (dy - SumOver(y * dy, last)) - dy * SumOver(y * g, last)) * scale).value);
 }
 
 void DefineBackward(OpDef& op) {

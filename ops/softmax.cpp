@@ -4,20 +4,16 @@
 // gradient can be differentiated again.
 #include "functional/softmax.h"
 
-#include "functional/binary.h"
-#include "functional/reduce.h"
-#include "functional/unary.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "ops/term.h"
 
 namespace oneflow_lite {
 namespace {
 
 using functional::LogSoftmaxBackward;
-using functional::Mul;
 using functional::SoftmaxBackward;
-using functional::Sub;
 
 constexpr int kAxis = 0;  // the attribute
 
@@ -76,11 +72,6 @@ void DefineBackward(OpDef& op) {
   op.save = [](const Attrs&, Needs) { return SavePlan{.inputs = Bit(0) | Bit(1)}; };
 }
 
-StatusOr<Tensor> SumAxis(const Tensor& x, int64_t axis) {
-  const int64_t dims[] = {axis};
-  return functional::Sum(x, x.ndim() == 0 ? Dims{} : Dims(dims, dims + 1), /*keepdim=*/true);
-}
-
 void DefineSoftmax(OpDef& op) {
   DefineForward(op);
   op.doc = "Softmax over one axis: exp(x - max) / sum exp(x - max).";
@@ -103,18 +94,11 @@ void DefineSoftmaxBackward(OpDef& op) {
   DefineBackward(op);
   op.doc = "Gradient of softmax: y (dy - sum(y dy)).";
   op.backward = [](GradContext& c) -> Status {
-    const Tensor &y = c.input(0), &dy = c.input(1), &g = c.grad(0);
     const int64_t axis = c.attr<int64_t>(kAxis);
-    if (c.needs(1)) OFL_RETURN_IF_ERROR(c.Set(1, SoftmaxBackward(y, g, axis)));
+    if (c.needs(1)) OFL_RETURN_IF_ERROR(c.Set(1, SoftmaxBackward(c.input(0), c.grad(0), axis)));
     if (!c.needs(0)) return OkStatus();
-    OFL_ASSIGN_OR_RETURN(Tensor y_dy, Mul(y, dy));
-    OFL_ASSIGN_OR_RETURN(Tensor s, SumAxis(y_dy, axis));
-    OFL_ASSIGN_OR_RETURN(Tensor centred, Sub(dy, s));
-    OFL_ASSIGN_OR_RETURN(Tensor first, Mul(g, centred));
-    OFL_ASSIGN_OR_RETURN(Tensor y_g, Mul(y, g));
-    OFL_ASSIGN_OR_RETURN(Tensor sum_y_g, SumAxis(y_g, axis));
-    OFL_ASSIGN_OR_RETURN(Tensor second, Mul(dy, sum_y_g));
-    return c.Set(0, Sub(first, second));
+    const Term y{c.input(0)}, dy{c.input(1)}, g{c.grad(0)};
+    return c.Set(0, (g * (dy - SumOver(y * dy, axis)) - dy * SumOver(y * g, axis)).value);
   };
 }
 
@@ -124,18 +108,12 @@ void DefineLogSoftmaxBackward(OpDef& op) {
   DefineBackward(op);
   op.doc = "Gradient of log_softmax: dy - exp(y) sum(dy).";
   op.backward = [](GradContext& c) -> Status {
-    const Tensor &y = c.input(0), &dy = c.input(1), &g = c.grad(0);
     const int64_t axis = c.attr<int64_t>(kAxis);
-    OFL_ASSIGN_OR_RETURN(Tensor p, functional::Exp(y));
-    OFL_ASSIGN_OR_RETURN(Tensor p_g, Mul(p, g));
-    if (c.needs(1)) {
-      OFL_ASSIGN_OR_RETURN(Tensor sum_p_g, SumAxis(p_g, axis));
-      OFL_RETURN_IF_ERROR(c.Set(1, Sub(g, sum_p_g)));
-    }
+    const Term y{c.input(0)}, dy{c.input(1)}, g{c.grad(0)};
+    const Term p_g = Apply(functional::Exp, y) * g;
+    if (c.needs(1)) OFL_RETURN_IF_ERROR(c.Set(1, (g - SumOver(p_g, axis)).value));
     if (!c.needs(0)) return OkStatus();
-    OFL_ASSIGN_OR_RETURN(Tensor sum_dy, SumAxis(dy, axis));
-    OFL_ASSIGN_OR_RETURN(Tensor product, Mul(p_g, sum_dy));
-    return c.Set(0, functional::Neg(product));
+    return c.Set(0, (-(p_g * SumOver(dy, axis))).value);
   };
 }
 

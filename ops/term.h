@@ -57,6 +57,24 @@ inline Term operator/(const Term& a, const Term& b) {
   return Combine(a, b, [](auto& x, auto& y) { return functional::Div(x, y); });
 }
 
+// A number beside a tensor. Precondition: the Term is something.
+inline Term operator+(const Term& a, double b) {
+  return a.ok() ? Term{functional::Add(*a.value, Scalar(b))} : a;
+}
+inline Term operator-(double a, const Term& b) {
+  return b.ok() ? Term{functional::Sub(Scalar(a), *b.value)} : b;
+}
+// f of a tensor, as in Apply(functional::Exp, x). Precondition: a is something.
+inline Term Apply(StatusOr<Tensor> (*f)(const Tensor&), const Term& a) {
+  return a.ok() ? Term{f(*a.value)} : a;
+}
+
+// The sum over one dim, which stays as size 1; a 0-dim tensor is its own sum.
+inline Term SumOver(const Term& a, int64_t dim) {
+  if (!a.ok() || a.nothing()) return a;
+  const Dims dims = a.value->ndim() == 0 ? Dims{} : Dims{dim};
+  return {functional::Sum(*a.value, dims, /*keepdim=*/true)};
+}
 // The sum over the dims from `axis` on, which stay as size 1.
 inline Term SumFrom(const Term& a, int axis) {
   if (!a.ok() || a.nothing()) return a;

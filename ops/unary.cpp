@@ -7,12 +7,11 @@
 #include <cmath>
 #include <numbers>
 
-#include "functional/binary.h"
-#include "functional/copy.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/kernel_registry.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "ops/term.h"
 
 namespace oneflow_lite {
 namespace {
@@ -48,71 +47,49 @@ StatusOr<Tensor> AbsGradient(const GradContext& c) {
 }
 // g / 2 y
 StatusOr<Tensor> SqrtGradient(const GradContext& c) {
-  OFL_ASSIGN_OR_RETURN(Tensor twice, Mul(c.output(0), Scalar(2)));
-  return Div(c.grad(0), twice);
+  const Term g{c.grad(0)}, y{c.output(0)};
+  return (g / (y * 2)).value;
 }
 // -g y^3 / 2
 StatusOr<Tensor> RsqrtGradient(const GradContext& c) {
-  OFL_ASSIGN_OR_RETURN(Tensor square, Mul(c.output(0), c.output(0)));
-  OFL_ASSIGN_OR_RETURN(Tensor cube, Mul(square, c.output(0)));
-  OFL_ASSIGN_OR_RETURN(Tensor slope, Mul(cube, Scalar(-0.5)));
-  return Mul(c.grad(0), slope);
+  const Term g{c.grad(0)}, y{c.output(0)};
+  return (g * (y * y * y * -0.5)).value;
 }
 // g (1 - y^2)
 StatusOr<Tensor> TanhGradient(const GradContext& c) {
-  OFL_ASSIGN_OR_RETURN(Tensor square, Mul(c.output(0), c.output(0)));
-  OFL_ASSIGN_OR_RETURN(Tensor slope, Sub(Scalar(1), square));
-  return Mul(c.grad(0), slope);
+  const Term g{c.grad(0)}, y{c.output(0)};
+  return (g * (1 - y * y)).value;
 }
 // g y (1 - y)
 StatusOr<Tensor> SigmoidGradient(const GradContext& c) {
-  OFL_ASSIGN_OR_RETURN(Tensor rest, Sub(Scalar(1), c.output(0)));
-  OFL_ASSIGN_OR_RETURN(Tensor slope, Mul(c.output(0), rest));
-  return Mul(c.grad(0), slope);
+  const Term g{c.grad(0)}, y{c.output(0)};
+  return (g * (y * (1 - y))).value;
 }
-
 // g slope(x), computed as kernels do: the 16-bit floats in float32, rounded once.
-template <StatusOr<Tensor> (*kSlope)(const Tensor& x)>
+template <Term (*kSlope)(const Term& x)>
 StatusOr<Tensor> ChainGradient(const GradContext& c) {
-  const Tensor& g = c.grad(0);
-  const DType wide = ComputeType(g.dtype());
-  OFL_ASSIGN_OR_RETURN(Tensor x, Cast(c.input(0), wide));
-  OFL_ASSIGN_OR_RETURN(Tensor slope, kSlope(x));
-  OFL_ASSIGN_OR_RETURN(Tensor wide_g, Cast(g, wide));
-  OFL_ASSIGN_OR_RETURN(Tensor product, Mul(wide_g, slope));
-  return Cast(product, g.dtype());
+  const DType dtype = c.grad(0).dtype(), wide = ComputeType(dtype);
+  const Term x{Cast(c.input(0), wide)}, g{Cast(c.grad(0), wide)};
+  OFL_ASSIGN_OR_RETURN(const Tensor product, (g * kSlope(x)).value);
+  return Cast(product, dtype);
 }
-StatusOr<Tensor> SinSlope(const Tensor& x) { return functional::Cos(x); }
-StatusOr<Tensor> CosSlope(const Tensor& x) {
-  OFL_ASSIGN_OR_RETURN(Tensor y, functional::Sin(x));
-  return Neg(y);
-}
+Term SinSlope(const Term& x) { return Apply(functional::Cos, x); }
+Term CosSlope(const Term& x) { return -Apply(functional::Sin, x); }
 // factor exp(scale x^2)
-StatusOr<Tensor> Bell(const Tensor& x, double scale, double factor) {
-  OFL_ASSIGN_OR_RETURN(Tensor square, Mul(x, x));
-  OFL_ASSIGN_OR_RETURN(Tensor exponent, Mul(square, Scalar(scale)));
-  OFL_ASSIGN_OR_RETURN(Tensor bell, functional::Exp(exponent));
-  return Mul(bell, Scalar(factor));
+Term Bell(const Term& x, double scale, double factor) {
+  return Apply(functional::Exp, x * x * scale) * factor;
 }
 // 2 / sqrt(pi) exp(-x^2)
-StatusOr<Tensor> ErfSlope(const Tensor& x) { return Bell(x, -1, 2 / std::sqrt(std::numbers::pi)); }
+Term ErfSlope(const Term& x) { return Bell(x, -1, 2 / std::sqrt(std::numbers::pi)); }
 // s (1 + x (1 - s)), s = sigmoid(x)
-StatusOr<Tensor> SiluSlope(const Tensor& x) {
-  OFL_ASSIGN_OR_RETURN(Tensor s, functional::Sigmoid(x));
-  OFL_ASSIGN_OR_RETURN(Tensor rest, Sub(Scalar(1), s));
-  OFL_ASSIGN_OR_RETURN(Tensor bend, Mul(x, rest));
-  OFL_ASSIGN_OR_RETURN(bend, functional::Add(bend, Scalar(1)));
-  return Mul(s, bend);
+Term SiluSlope(const Term& x) {
+  const Term s = Apply(functional::Sigmoid, x);
+  return s * (x * (1 - s) + 1);
 }
 // P(N <= x) + x p(x) of a standard normal N with density p
-StatusOr<Tensor> GeluSlope(const Tensor& x) {
-  OFL_ASSIGN_OR_RETURN(Tensor inner, Mul(x, Scalar(1 / std::numbers::sqrt2)));
-  OFL_ASSIGN_OR_RETURN(Tensor erf, functional::Erf(inner));
-  OFL_ASSIGN_OR_RETURN(erf, functional::Add(erf, Scalar(1)));
-  OFL_ASSIGN_OR_RETURN(Tensor below, Mul(erf, Scalar(0.5)));
-  OFL_ASSIGN_OR_RETURN(Tensor density, Bell(x, -0.5, 1 / std::sqrt(2 * std::numbers::pi)));
-  OFL_ASSIGN_OR_RETURN(density, Mul(x, density));
-  return functional::Add(below, density);
+Term GeluSlope(const Term& x) {
+  const Term below = (Apply(functional::Erf, x * (1 / std::numbers::sqrt2)) + 1) * 0.5;
+  return below + x * Bell(x, -0.5, 1 / std::sqrt(2 * std::numbers::pi));
 }
 
 // clang-format off

@@ -20,8 +20,8 @@ class Matmul {
  public:
   static constexpr char kName[] = "matmul";
   struct Spec {
-    DType dtype = DType::kFloat32;  // of a, b and c; one of the four floats; float32 accumulates in
-                                    // float32 (no TF32), the 16-bit floats in float32
+    // Of a, b and c: one of the four floats. All but float64 accumulate in float32, without TF32.
+    DType dtype = DType::kFloat32;
   };
   virtual ~Matmul() = default;
   virtual size_t WorkspaceBytes(const Stream& stream, const MatmulShape& shape) const { return 0; }

@@ -4,9 +4,9 @@
 // class and its Spec; primitive/cpu/<stem>.cpp and primitive/cuda/<stem>.* implement it and
 // register how to make one. A Launch never allocates, never synchronises, knows no tensors.
 //
+//   const Softmax::Spec spec{.dtype = DType::kFloat32};
 //   OFL_ASSIGN_OR_RETURN(auto softmax,
-//                        NewPrimitive<SoftmaxFactory>(DeviceType::kCPU, {.dtype =
-//                        DType::kFloat32}));
+//                        NewPrimitive<SoftmaxFactory>(DeviceType::kCPU, spec));
 //   OFL_RETURN_IF_ERROR(softmax->Launch(stream, {.rows = 4, .cols = 5}, x, y, nullptr));
 #pragma once
 

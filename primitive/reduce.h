@@ -19,8 +19,8 @@ class Reduce {
   struct Spec {
     ReduceOp op = ReduceOp::kSum;
     DType in = DType::kFloat32;
-    DType out =
-        DType::kFloat32;  // kSum: in, or int64 for bool and integers; kMean: floats; kMax: in
+    // kSum: in, or int64 for bool and integers; kMean: in, a float; kMax: in.
+    DType out = DType::kFloat32;
   };
   virtual ~Reduce() = default;
   virtual size_t WorkspaceBytes(const Stream& stream, const AxisSplit& shape) const { return 0; }

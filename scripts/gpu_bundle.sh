@@ -10,7 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$1
-architecture=90
+architecture=90-real  # that machine's code alone: PTX for later GPUs would be 8 MB of the wheel
 largest=$((60 * 1000 * 1000))
 
 mkdir -p carry

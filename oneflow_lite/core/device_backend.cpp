@@ -6,7 +6,6 @@
 #include <atomic>
 #include <mutex>
 #include <string>
-#include <vector>
 
 namespace oneflow_lite {
 
@@ -35,19 +34,6 @@ std::string LoadCudaLibrary() {
 #else
   return "CUDA is not available: this build of oneflow_lite has no CUDA support";
 #endif
-}
-
-struct ThreadStreams {
-  // Indexed by device index; null means the default stream.
-  std::vector<Ref<Stream>> current[kNumDeviceTypes];
-  int device_index[kNumDeviceTypes] = {};
-};
-thread_local ThreadStreams thread_streams;
-
-Ref<Stream>& CurrentSlot(Device device) {
-  auto& list = thread_streams.current[static_cast<int>(device.type)];
-  if (list.size() <= static_cast<size_t>(device.index)) list.resize(device.index + 1);
-  return list[device.index];
 }
 
 }  // namespace
@@ -91,35 +77,5 @@ StatusOr<DeviceBackend*> GetBackend(Device device) {
   }
   return backend;
 }
-
-StatusOr<Stream*> CurrentStream(Device device) {
-  // The pointer stays valid: default streams live forever, and a current one is held by its slot.
-  if (device.type == DeviceType::kCPU) {
-    static const Ref<Stream> cpu_stream = CpuBackend()->DefaultStream(0);
-    return cpu_stream.get();
-  }
-  OFL_ASSIGN_OR_RETURN(DeviceBackend * backend, GetBackend(device));
-  Ref<Stream>& slot = CurrentSlot(device);
-  if (!slot) slot = backend->DefaultStream(device.index);
-  return slot.get();
-}
-
-void SetCurrentStream(Ref<Stream> stream) {
-  const Device device = stream->device();
-  CurrentSlot(device) = std::move(stream);
-}
-
-int CurrentDeviceIndex(DeviceType type) {
-  return thread_streams.device_index[static_cast<int>(type)];
-}
-void SetCurrentDeviceIndex(DeviceType type, int index) {
-  thread_streams.device_index[static_cast<int>(type)] = index;
-}
-
-StreamGuard::StreamGuard(Ref<Stream> stream)
-    : device_(stream->device()), previous_(CurrentSlot(device_)) {
-  CurrentSlot(device_) = std::move(stream);
-}
-StreamGuard::~StreamGuard() { CurrentSlot(device_) = std::move(previous_); }
 
 }  // namespace oneflow_lite

@@ -26,7 +26,7 @@ using absl::OkStatus;
 using absl::Status;
 using absl::StatusOr;
 
-// The families of SEMANTICS: what went wrong, and which exception Python sees.
+// The kinds of errors: what went wrong, and which exception Python sees.
 enum class ErrorKind : char {
   kRuntime,         // RuntimeError
   kIndex,           // IndexError

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,32 @@ inline void check(int32_t code) {
   if (code != OFL_OK) throw Error(code, api()->last_error());
 }
 
+namespace internal {
+
+inline const char* name(ofl_dtype t) {
+  static const char* const names[] = {"bool",  "uint8",   "int8",     "int16",   "int32",
+                                      "int64", "float16", "bfloat16", "float32", "float64"};
+  return names[t];
+}
+
+// Whether a T can be what elements of this dtype lie in memory as.
+template <class T>
+constexpr bool holds(ofl_dtype t) {
+  constexpr int kSizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
+  if constexpr (std::is_void_v<T>) {
+    return true;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return t == OFL_BOOL;
+  } else {
+    if (static_cast<int>(sizeof(T)) != kSizes[t]) return false;
+    if constexpr (std::is_floating_point_v<T>) return t >= OFL_FLOAT16;
+    if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) return t < OFL_FLOAT16;
+    return true;
+  }
+}
+
+}  // namespace internal
+
 // What can be asked of a tensor.
 class TensorHandle {
  public:
@@ -54,9 +81,14 @@ class TensorHandle {
   int32_t device(int32_t* index = nullptr) const { return api()->tensor_device(checked(), index); }
   std::vector<int64_t> shape() const { return list(api()->tensor_shape(checked())); }
   std::vector<int64_t> strides() const { return list(api()->tensor_strides(checked())); }
-  // The first element; T is what the dtype says.
+  // The first element; T is what the dtype says, which is an error otherwise. A type of your own
+  // (__half) or an unsigned one, for the bits, needs the size alone.
   template <class T>
   T* data() const {
+    if (!internal::holds<std::remove_cv_t<T>>(dtype())) {
+      throw Error(OFL_DTYPE_ERROR, std::string("data() of a tensor of ") + internal::name(dtype()) +
+                                       " is asked for another type");
+    }
     return static_cast<T*>(api()->tensor_data(checked()));
   }
   ofl_tensor handle() const { return handle_; }

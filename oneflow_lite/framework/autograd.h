@@ -62,7 +62,7 @@ class OFL_API AutogradMeta : public AutogradMetaBase {
   uint32_t output_nr = 0;
   Tensor grad;                       // of a leaf
   std::shared_ptr<Tensor> retained;  // of a non-leaf that retains its gradient
-  Node* accumulator = nullptr;       // weak; guarded by the accumulators' mutex (accumulate.cpp)
+  Node* accumulator = nullptr;       // weak; guarded by the accumulators' mutex (history.cpp)
   std::vector<GradHook> hooks;       // of a leaf
   // A view: its base, and the storage version its grad_fn speaks of.
   Tensor base;

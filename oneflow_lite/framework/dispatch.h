@@ -42,9 +42,9 @@ class OFL_API DispatchMode {
   virtual Status Run(OpCall& call, const Next& next) = 0;
 };
 
-// Puts a mode into this thread's chain until destroyed; guards nest. While a mode runs, its own
-// calls of ops pass through the modes after it in the chain only where they go through `next`; ops
-// it calls itself run the whole chain.
+// Puts a mode into this thread's chain until destroyed; guards nest. The call that a mode was given
+// goes on to the modes after it through `next`; an op that the mode calls itself is a call of its
+// own and runs the whole chain, that mode included.
 class OFL_API ModeGuard {
  public:
   ModeGuard(DispatchStage stage, DispatchMode* mode);

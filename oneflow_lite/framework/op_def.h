@@ -23,7 +23,7 @@ namespace oneflow_lite {
 
 class GradContext;  // framework/autograd.h
 
-// Bit i stands for input (or output) i.
+// Bit i stands for input (or output) i, and for i + 64, i + 128 ... where an input is variadic.
 using Needs = uint64_t;
 constexpr uint64_t Bit(int i) { return uint64_t{1} << i; }
 

@@ -26,7 +26,8 @@ __device__ __forceinline__ void CopyAsync(uint32_t shared, const void* global, i
 __device__ __forceinline__ void CopyAsync(void* shared, const void* global, int bytes) {
   CopyAsync(static_cast<uint32_t>(__cvta_generic_to_shared(shared)), global, bytes);
 }
-// 16 bytes from an address in the window of shared memory, read here and not kept from before.
+// Loads 16 bytes from an address in the window of shared memory. The load is made here: the
+// compiler may not use what it read there before.
 __device__ __forceinline__ uint4 LoadShared(uint32_t shared) {
   uint4 v;
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -43,7 +44,8 @@ template <int kPending>
 __device__ __forceinline__ void WaitForCopiesOf() {
   asm volatile("cp.async.wait_group %0;" : : "n"(kPending) : "memory");
 }
-// At most kMaxPendingCopies, the same number in all threads.
+// Until at most `pending` batches of this thread are under way: 0 to kMaxPendingCopies, the same
+// number in all threads.
 inline constexpr int kMaxPendingCopies = 3;
 __device__ __forceinline__ void WaitForCopies(int pending) {
   if (pending >= 3) {

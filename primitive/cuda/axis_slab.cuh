@@ -27,7 +27,7 @@
 #include "primitive/cuda/axis_exchange.cuh"
 #include "primitive/cuda/axis_policy.h"
 #include "primitive/cuda/axis_shift.cuh"
-#include "primitive/cuda/pack.cuh"
+#include "primitive/cuda/packs_on_chip.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

@@ -59,8 +59,8 @@ class ClusterBarrier {
                       "r"(parity)
                       : "memory");))
   }
-  // The same where all comes from this block or from copies: the other waits for the L1 to be
-  // emptied.
+  // The same where all comes from this block or from bulk copies, so that no acquire over the
+  // cluster is needed: that empties the L1, and waits for it.
   __device__ __forceinline__ void AwaitBlock(int parity) const {
     NV_IF_TARGET(NV_PROVIDES_SM_90,
                  (asm volatile("{ .reg .pred done;\n"

@@ -73,7 +73,8 @@ class ClusterExchange {
   __device__ __forceinline__ T Reduce(const T& v, Op op, const T& identity) {
     const char* slots = Exchange(v);
     const int lane = threadIdx.x % kWarp;
-    // The identity waits in memory for this: in registers it cost a kernel its last one.
+    // The opposite of Block::ReduceWarps: this choice between two addresses keeps `identity` in
+    // memory, because some kernels have no register left for it.
     return ReduceLanes<kWarp>(lane < size() ? Value<T>(slots, lane) : identity, op);
   }
   __device__ __forceinline__ static int rank() { return static_cast<int>(internal::ClusterRank()); }

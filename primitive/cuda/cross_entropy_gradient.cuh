@@ -98,7 +98,7 @@ struct CrossEntropyGradient {
 #pragma unroll
     for (C& v : x.v) v = kSmooth ? exp(v) * gain - less : exp(v) * gain;
     StoreAlignedPack<N>(dx, ConvertPack<T>(x));
-    // What is rare is told apart by one comparison, of half an address, and lies elsewhere.
+    // The rare cases cost one comparison, of the lower half of an address, and code elsewhere.
     const auto place = reinterpret_cast<uintptr_t>(dx);
     const unsigned past = static_cast<unsigned>(at) - static_cast<unsigned>(place);
     if (__builtin_expect(past < kBytes || skip, 0)) {
@@ -106,7 +106,7 @@ struct CrossEntropyGradient {
 #pragma unroll
         for (C& v : x.v) v = 0;
         StoreAlignedPack<N>(dx, ConvertPack<T>(x));
-      } else if (at - place < kBytes) {  // in the same thread, behind the pack
+      } else if (at - place < kBytes) {  // written by the same thread, after the pack
         const C logit = ConvertTo<C>(ElementAt(logits, past));
         const C sharp = kSmooth ? (C(1) - smoothing) * factor : factor;
         dx[past / sizeof(T)] = ConvertTo<T>(exp(logit) * gain - (less + sharp));

@@ -20,6 +20,8 @@ struct DeviceLimits {
 };
 
 inline constexpr int kFirstWithClusters = 90;  // of the architectures
+// Shared memory of its multiprocessor that every block takes besides its own, from sm_80 on.
+inline constexpr int kReservedSharedBytes = 1024;
 
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

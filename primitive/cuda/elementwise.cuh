@@ -36,11 +36,14 @@ cudaError_t ForPacks(int64_t n, const F& f, cudaStream_t stream) {
                 kElementwiseThreads, 0, stream, n, f);
 }
 
-// Splits a linear index into coordinates and sums up the operands' offsets.
+// Splits a linear index into coordinates and sums up the operands' offsets. The compiler would
+// unroll the loop over dims by four, which makes kernels 2.5 times as long and none faster: float32
+// a + b.T on an H200, 256 x 256 5.4 us, 5.6 unrolled; 4096 x 4096 134.7, 134.6.
 template <int M, class Index>
 __device__ __forceinline__ void OffsetsOf(const Strided<M>& g, Index index, int64_t (&offsets)[M]) {
 #pragma unroll
   for (int m = 0; m < M; ++m) offsets[m] = 0;
+#pragma unroll 1
   for (int d = 0; d < g.ndim; ++d) {
     Index coordinate = index;
     if (d + 1 < g.ndim) {

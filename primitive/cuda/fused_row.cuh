@@ -121,7 +121,7 @@ struct FusedRow {
   };
 
   __device__ __forceinline__ FusedRow At(int64_t row) const {
-    return {internal::AtRow(base, row), elements.At(row)};
+    return {AtRow(base, row), elements.At(row)};
   }
   __device__ __forceinline__ int Head(int64_t row) const { return base.Head(row); }
   __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {

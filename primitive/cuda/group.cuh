@@ -86,7 +86,8 @@ class Block {
     if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = v;
     __syncthreads();
     const int lane = threadIdx.x % kWarp;
-    // A choice between the two would be one of addresses, and `identity` go through memory.
+    // Not `a ? b : c`: the compiler would choose between two addresses, and so put `identity` into
+    // memory.
     T found = identity;
     if (lane < static_cast<int>(blockDim.x) / kWarp) found = slots[lane];
     return ReduceLanes<kWarp>(found, op);

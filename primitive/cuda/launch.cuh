@@ -18,8 +18,9 @@
 namespace oneflow_lite {
 namespace cuda {
 
-// Kernels loop over what a grid of this size does not cover, or say that their grid covers all:
-// then no rows that fit in memory make so many blocks, or the launcher asks.
+// The largest grid along x. A kernel either loops over what such a grid does not cover, or says
+// that its grid covers all rows; then rows that fit in memory need fewer blocks, or the launcher
+// checks.
 inline constexpr int64_t kMaxBlocks = (int64_t{1} << 31) - 1;
 
 // How the blocks of a launch belong together.
@@ -58,8 +59,9 @@ cudaError_t Launch(void (*kernel)(Params...), int64_t blocks, int threads, size_
   return LaunchAs({}, kernel, blocks, threads, shared, stream, args...);
 }
 
-// Lets the kernel use all the shared memory that a block of the device may have, which is what the
-// driver says: a caller's limits may be lower, and others' higher. Done once per kernel and device.
+// Lets the kernel use all the shared memory that a block of the device may have. The driver says
+// how much that is, and not `limits`: those of one caller may be lower than those of the next, and
+// this is done once per kernel and device.
 template <auto kernel>
 cudaError_t AllowAllShared(const DeviceLimits& limits) {
   static std::atomic<uint64_t> allowed{0};
@@ -82,8 +84,8 @@ cudaError_t AllowLargeClusters() {
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
 }
 
-// Asks the driver how many clusters of so many blocks of the kernel the device holds at once. None
-// is an answer, not an error of the caller's.
+// Asks the driver how many clusters of so many blocks of the kernel the device holds at once. 0
+// where it can place none, and where the driver refuses to say.
 template <auto kernel>
 int AskForClusters(int blocks, int threads, size_t shared) {
   cudaLaunchAttribute attribute = {};

@@ -88,6 +88,7 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
       if (Base::IsBulk()) {
         if (turn < this->turns_) Base::Barrier(stage).AwaitBlock(parity);
       } else {
+        static_assert(NormPolicy::kMaxStages - 1 <= kMaxPendingCopies);
         WaitForCopies(ahead - 1);
         Base::Meet();
       }

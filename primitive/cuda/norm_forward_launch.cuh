@@ -2,9 +2,10 @@
 //
 // The ways in which the norms' forward is launched: rows of whole packs by kernels of their own
 // (norm_forward_whole.cuh; wide ones, layer_norm: norm_forward_sliced.cuh, rms_norm:
-// norm_forward_staged.cuh), others by the tiers of row.cuh.
+// norm_forward_staged.cuh), others by the tiers of row.cuh, with a residual after norm_add.cuh.
 #pragma once
 
+#include "primitive/cuda/norm_add.cuh"
 #include "primitive/cuda/norm_forward.cuh"
 #include "primitive/cuda/norm_forward_sliced.cuh"
 #include "primitive/cuda/norm_forward_staged.cuh"
@@ -13,36 +14,6 @@
 
 namespace oneflow_lite {
 namespace cuda {
-
-// sum = x + residual, a block per row, or per `chunk` columns of what is then a single row.
-template <class T>
-__global__ void __launch_bounds__(NormPolicy::kSumThreads)
-    NormAddKernel(const __grid_constant__ NormForward<T> a, T* sum, int64_t chunk) {
-  using C = ComputeType<T>;
-  constexpr int N = kPackSize<T>;
-  const int64_t chunks = (a.cols + chunk - 1) / chunk;
-  for (int64_t item = blockIdx.x; item < a.rows * chunks; item += gridDim.x) {
-    const int64_t row = item / chunks, first = item % chunks * chunk;
-    const int64_t cols = a.cols - first < chunk ? a.cols - first : chunk;
-    const T* x = a.x + row * a.x_stride + first;
-    const T* residual = a.residual + row * a.cols + first;
-    T* to = sum + row * a.cols + first;
-    const RowSpan<N> span(ElementsToBoundary(to), cols);
-    const auto add = [&](auto size, int64_t col) {
-      constexpr int kSize = decltype(size)::value;
-      auto v = ConvertPack<C>(LoadPack<kSize>(x + col));
-      const auto other = ConvertPack<C>(LoadPack<kSize>(residual + col));
-#pragma unroll
-      for (int i = 0; i < kSize; ++i) v.v[i] += other.v[i];
-      StorePack(to + col, ConvertPack<T>(v));
-    };
-    for (int64_t p = threadIdx.x; p < span.packs; p += blockDim.x) {
-      add(std::integral_constant<int, N>{}, span.PackColumn(p));
-    }
-    const int extra = threadIdx.x;
-    if (extra < span.extras()) add(std::integral_constant<int, 1>{}, span.Column(extra));
-  }
-}
 
 namespace internal {
 
@@ -89,7 +60,8 @@ cudaError_t LaunchLanesFor(int capacity, const NormWhole<T>& p, cudaStream_t str
     if (capacity <= 32) return LaunchLanes<kCentre, false, 8, 4>(p, stream);
     if (capacity <= 64) return LaunchLanes<kCentre, false, 16, 4>(p, stream);
   }
-  if constexpr (NormWholePolicy::kLanePacks < kCentre >> 96) {
+  constexpr int kMost = NormWholePolicy::kLanePacks<kCentre>;
+  if constexpr (kMost > 96) {
     if (capacity > 96) return LaunchLanes<kCentre, kResidual, 32, 4>(p, stream);
   }
   return LaunchLanes<kCentre, kResidual, 32, 3>(p, stream);
@@ -106,7 +78,8 @@ bool LaunchHalfPacks(const NormForward<T>& a, cudaStream_t stream, cudaError_t* 
   if (packs <= 16) {
     *error = LaunchLanes<kCentre, false, 8, 2, kBytes>(p, stream);
   } else if (packs <= 32) {  // 100 columns of rms_norm: 9.1 us, 9.6 as 8 lanes of 4 packs
-    *error = LaunchLanes < kCentre, false, kCentre ? 8 : 16, kCentre ? 4 : 2, kBytes > (p, stream);
+    constexpr int kLanes = kCentre ? 8 : 16, kPacks = kCentre ? 4 : 2;
+    *error = LaunchLanes<kCentre, false, kLanes, kPacks, kBytes>(p, stream);
   } else if (kCentre || packs <= 44) {
     *error = LaunchLanes<kCentre, false, 16, 4, kBytes>(p, stream);
   } else {
@@ -167,14 +140,13 @@ bool LaunchStaged(NormWholePlan plan, const NormWhole<T>& p, const DeviceLimits&
                   cudaStream_t stream, cudaError_t* error) {
   using P = NormStagedPolicy;
   constexpr auto kernel = &NormStagedKernel<T, kPacks>;
-  constexpr int64_t kReserved = 1024;  // bytes of shared memory of a block, by the driver
   const auto bytes = [](int blocks, int threads) {
     return P::Bytes(kPacks, threads) +
            WarpExchange<NormPart<ComputeType<T>>>::Bytes(blocks, threads);
   };
   const int64_t most = bytes(kMaxClusterBlocks, P::kThreads);
   if (plan.packs != kPacks || plan.blocks == 1 || !p.plain ||
-      P::kBlocks * (most + kReserved) > limits.shared_per_multiprocessor) {
+      P::kBlocks * (most + kReservedSharedBytes) > limits.shared_per_multiprocessor) {
     return false;
   }
   *error = AllowAllShared<kernel>(limits);
@@ -200,7 +172,6 @@ bool LaunchSliced(const NormForward<T>& a, const DeviceLimits& limits, cudaStrea
   using P = NormSlicedPolicy;
   using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
   constexpr auto kernel = &NormSlicedKernel<T>;
-  constexpr int64_t kReserved = 1024;  // bytes of shared memory of a block, by the driver
   const auto bytes = [](int blocks, int threads) {
     return SlicedBytes(threads) + Exchange::Bytes(blocks, threads);
   };
@@ -210,7 +181,7 @@ bool LaunchSliced(const NormForward<T>& a, const DeviceLimits& limits, cudaStrea
   const int64_t at_once = int64_t{P::kBlocks} * P::kThreads * P::kPacks * limits.multiprocessors;
   if (packs <= NormWholePolicy::kMostPacks * NormWholePolicy::kWholeThreads<T> ||
       a.rows < at_once / packs * 3 / 4 || a.residual || !IsWhole(a) ||
-      P::kBlocks * (most + kReserved) > limits.shared_per_multiprocessor) {
+      P::kBlocks * (most + kReservedSharedBytes) > limits.shared_per_multiprocessor) {
     return false;
   }
   const NormWhole<T> p = WholeOf(a, true);
@@ -273,18 +244,6 @@ cudaError_t LaunchForwardRows(const NormForward<T>& a, const DeviceLimits& limit
   using Row = NormRow<kCentre, DirectLoad<T>, DirectStore<T>>;
   const Row row{{{a.x, a.x_stride}, {a.y, a.cols}, extras}};
   return LaunchRows(row, a.rows, a.cols, limits, stream, workspace);
-}
-
-template <class T>
-cudaError_t LaunchAdd(NormForward<T> a, T* sum, cudaStream_t stream) {
-  int64_t chunk = a.cols;
-  if (a.x_stride == a.cols) {
-    a.cols *= a.rows;
-    a.rows = 1;
-    chunk = int64_t{NormPolicy::kSumThreads} * kPackSize<T>;
-  }
-  return Launch(NormAddKernel<T>, a.rows * CeilDiv(a.cols, chunk), NormPolicy::kSumThreads, 0,
-                stream, a, sum, chunk);
 }
 
 template <bool kCentre, class T>

@@ -75,7 +75,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
   };
 
   __device__ __forceinline__ NormHeldRow At(int64_t row) const {
-    return {{FunctorAt(load, row), FunctorAt(store, row), extras}};
+    return {{AtRow(load, row), AtRow(store, row), extras}};
   }
   __device__ __forceinline__ WordFrame Frame(int, int64_t row, int64_t col) const {
     return load.Frame(row, col);

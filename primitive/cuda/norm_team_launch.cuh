@@ -20,9 +20,10 @@ inline bool AreMultiplesOf16(std::initializer_list<uint64_t> bytes) {
 }
 
 // How many clusters of 2 to 16 blocks of the kernel, a block per multiprocessor, the device holds
-// at once. The driver is asked once per kernel, device and size, for blocks with so much shared
-// memory that there is no room for a second one, however much a plan's have. None is remembered
-// too, so that a launch finds the plan that its workspace was made for.
+// at once. The driver is asked once per kernel, device and size. It is asked about blocks with
+// three quarters of the shared memory, whatever a plan's have: there is no room for a second one
+// then. An answer of 0 is remembered too, so that a launch finds the plan that its workspace was
+// made for.
 template <auto kernel>
 int MaxClusters(int blocks, int threads, const DeviceLimits& limits) {
   static std::atomic<int> known[64][kMaxClusterBlocks + 1];  // one more; 0: not asked yet

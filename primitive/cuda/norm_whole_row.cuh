@@ -34,8 +34,8 @@ inline constexpr bool kIsLanes = kTeam > 0;
 // Whether a thread keeps its part of a row in the compute type: layer_norm's as distances from the
 // warp's mean.
 template <class T, int kTeam, bool kResidual, int kPacks>
-inline constexpr bool kHoldsValues = kPackSize<T>* kPacks * sizeof(ComputeType<T>) <=
-                                     (kIsLanes<kTeam> || kResidual ? 64 : 128);
+inline constexpr bool kHoldsValues = (kPacks * kPackSize<T> * sizeof(ComputeType<T>) <=
+                                      (kIsLanes<kTeam> || kResidual ? 64 : 128));
 
 // What a thread holds of a row. Load, Gather, Conclude and Store follow each other, and
 // AskForWeights comes somewhere before Store. kAhead: packs of weight and bias that wait in

@@ -39,8 +39,7 @@ struct NormWidePolicy {
   static constexpr int kPosts = 8;          // lanes of a warp that post sums
   static constexpr int kLineMask = 112;     // which word of a line of 128 bytes an address is in
   static constexpr int kLineBytes = 128;
-  static constexpr int kReservedBytes = 1024;  // of shared memory, of each block
-  static constexpr int kExchangeTurns = 8;     // rows whose sums slices exchange through memory ...
+  static constexpr int kExchangeTurns = 8;  // rows whose sums slices exchange through memory ...
   static constexpr int kExchangeBytes = 8 * 3 * kExchangeTurns;  // ... and their bytes of a slice
   static constexpr int kGridUnits = 4;  // which share out all multiprocessors, at most
   static constexpr int kMinRows = 16;
@@ -108,7 +107,7 @@ bool PlanWideAs(int slices, bool grid, int64_t rows, int64_t cols, const NormTra
   plan->workers = static_cast<int>(workers);
   plan->tensor_bytes = static_cast<int>(CeilDiv(each, 8) + 1) * P::kLineBytes;
   const int64_t blocks = slices == 1 ? BlocksPerMultiprocessor(workers, rows, limits) : 1;
-  int64_t room = limits.shared_per_multiprocessor / blocks - P::kReservedBytes;
+  int64_t room = limits.shared_per_multiprocessor / blocks - kReservedSharedBytes;
   if (room > limits.shared_per_block) room = limits.shared_per_block;
   const int64_t fixed = t.scratch_bytes + t.weights * workers * t.many * t.pack * t.compute_bytes;
   const int64_t stages = (room - fixed) / (2 * plan->tensor_bytes);
@@ -125,7 +124,8 @@ bool PlanWideAs(int slices, bool grid, int64_t rows, int64_t cols, const NormTra
   return plan->units > 0;
 }
 
-// The multiprocessors that have work, times their warps of workers, of which so many are enough.
+// What a plan is worth: the multiprocessors that have work, times the warps of workers of each, of
+// which more than `enough` gain nothing.
 inline int64_t WorthOf(const NormWidePlan& plan, const NormTraits& t, const DeviceLimits& limits) {
   const int enough = t.pack == 4 ? 4 : t.aligned ? 8 : 10;
   const int64_t blocks = plan.units * plan.slices, each = CeilDiv(blocks, limits.multiprocessors);

@@ -5,31 +5,12 @@
 //   Pack<__half, 8> p = LoadPack<8>(x + i);   // one 16-byte load where x + i is aligned
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <type_traits>
+#include "primitive/cuda/convert.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
-
-// The type in which kernels compute: float for the 16-bit floats, else the type itself.
-template <class T>
-struct ComputeTypeOf {
-  using type = T;
-};
-template <>
-struct ComputeTypeOf<__half> {
-  using type = float;
-};
-template <>
-struct ComputeTypeOf<__nv_bfloat16> {
-  using type = float;
-};
-template <class T>
-using ComputeType = typename ComputeTypeOf<T>::type;
 
 inline constexpr int kPackBytes = 16;
 template <class T>
@@ -40,33 +21,10 @@ struct Pack {
   T v[N];
 };
 
-// C++'s conversions; the 16-bit floats go through float and round to nearest even; to bool it is
-// x != 0. A float outside an integer's range, or NaN, becomes the smallest int64 (int32 on the way
-// to narrower integers), which narrower integers then truncate: what the CPU does too.
-template <class To, class From>
-__device__ __forceinline__ To ConvertTo(From x) {
-  if constexpr (std::is_same_v<To, From>) {
-    return x;
-  } else if constexpr (std::is_same_v<From, __half>) {
-    return ConvertTo<To>(__half2float(x));
-  } else if constexpr (std::is_same_v<From, __nv_bfloat16>) {
-    return ConvertTo<To>(__bfloat162float(x));
-  } else if constexpr (std::is_same_v<To, __half>) {
-    return __float2half_rn(static_cast<float>(x));
-  } else if constexpr (std::is_same_v<To, __nv_bfloat16>) {
-    return __float2bfloat16_rn(static_cast<float>(x));
-  } else if constexpr (std::is_same_v<To, bool>) {
-    return x != From(0);
-  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    using Wide = std::conditional_t<sizeof(To) == 8, int64_t, int32_t>;
-    constexpr Wide kHalf = Wide{1} << (8 * sizeof(Wide) - 2);
-    constexpr From kLimit = 2 * static_cast<From>(kHalf);  // one past the largest Wide
-    return static_cast<To>(x >= -kLimit && x < kLimit ? static_cast<Wide>(x) : -kHalf - kHalf);
-  } else {
-    return static_cast<To>(x);
-  }
+// Bytes from the last 16-byte boundary to p.
+__device__ __forceinline__ unsigned BytesPastBoundary(const void* p) {
+  return static_cast<unsigned>(reinterpret_cast<uintptr_t>(p)) & (kPackBytes - 1);
 }
-
 // Elements from p to the next 16-byte boundary; p is aligned to its element.
 template <class T>
 __device__ __forceinline__ int ElementsToBoundary(const T* p) {
@@ -132,12 +90,12 @@ struct StowedPack {
     memcpy(&stowed.held, &pack, sizeof(pack));
     return stowed;
   }
-  // What gave the pack its value is before this place, whoever uses it later.
+  // The instructions that give the pack its value stay in front of this place.
   __device__ __forceinline__ void Pin() {
 #pragma unroll
     for (auto& v : held.v) PinRegister(v);
   }
-  // What the caller computes from the result, the compiler computes anew at the next Get.
+  // The compiler keeps nothing that the caller computes from the result for the next Get.
   __device__ __forceinline__ Pack<T, N> Get() const {
     Pack<T, N> pack;
     memcpy(&pack, &held, sizeof(pack));
@@ -163,7 +121,7 @@ __device__ __forceinline__ Pack<T, N> LoadPack(const T* p) {
     Pack<T, N> pack;
     Word word;
     if constexpr (sizeof(T) < 4) {
-      // The two ways meet in a word, not in N registers of an element each.
+      // Both branches give a word: if they gave elements, those would take N registers.
       if (IsAlignedFor<Word>(p)) {
         word = *reinterpret_cast<const Word*>(p);
       } else {
@@ -190,11 +148,6 @@ __device__ __forceinline__ Pack<T, N> LoadAlignedPack(const T* p) {
   const Word word = *reinterpret_cast<const Word*>(p);
   memcpy(&pack, &word, sizeof(Word));
   return pack;
-}
-
-// Bytes from the last 16-byte boundary to p.
-__device__ __forceinline__ unsigned BytesPastBoundary(const void* p) {
-  return static_cast<unsigned>(reinterpret_cast<uintptr_t>(p)) & (kPackBytes - 1);
 }
 
 // The 16 bytes that begin `past` < 16 bytes into low, and reach into high.
@@ -270,29 +223,6 @@ __device__ __forceinline__ void StoreAlignedPack(T* p, const Pack<T, N>& pack) {
   memcpy(&word, &pack, sizeof(Word));
   StoreWord(reinterpret_cast<Word*>(p), word);
 }
-
-// A pack in shared memory, moved in accesses of up to 16 bytes.
-template <class T, int N>
-struct OnChipPack {
-  static constexpr int kBytes = N * static_cast<int>(sizeof(T));
-  using Word = typename WordOf<(kBytes < kPackBytes ? kBytes : kPackBytes)>::type;
-  Word words[kBytes / sizeof(Word)];
-
-  __device__ __forceinline__ void Put(const Pack<T, N>& pack) {
-    Word raw[kBytes / sizeof(Word)];
-    memcpy(raw, &pack, kBytes);
-#pragma unroll
-    for (size_t i = 0; i < kBytes / sizeof(Word); ++i) words[i] = raw[i];
-  }
-  __device__ __forceinline__ Pack<T, N> Get() const {
-    Word raw[kBytes / sizeof(Word)];
-#pragma unroll
-    for (size_t i = 0; i < kBytes / sizeof(Word); ++i) raw[i] = words[i];
-    Pack<T, N> pack;
-    memcpy(&pack, raw, kBytes);
-    return pack;
-  }
-};
 
 // Conversion of a whole pack; two values at a time to the 16-bit floats.
 template <class To, class From, int N>

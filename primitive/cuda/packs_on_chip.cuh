@@ -1,13 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packs of rows that were copied to shared memory in whole words of 16 bytes, as they lie in
-// memory.
+// Packs in shared memory: those that threads put there, and those of rows that were copied there in
+// whole words of 16 bytes, as they lie in memory.
 #pragma once
 
 #include "primitive/cuda/pack.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
+
+// A pack in shared memory, moved in accesses of up to 16 bytes.
+template <class T, int N>
+struct OnChipPack {
+  static constexpr int kBytes = N * static_cast<int>(sizeof(T));
+  using Word = typename WordOf<(kBytes < kPackBytes ? kBytes : kPackBytes)>::type;
+  Word words[kBytes / sizeof(Word)];
+
+  __device__ __forceinline__ void Put(const Pack<T, N>& pack) {
+    Word raw[kBytes / sizeof(Word)];
+    memcpy(raw, &pack, kBytes);
+#pragma unroll
+    for (size_t i = 0; i < kBytes / sizeof(Word); ++i) words[i] = raw[i];
+  }
+  __device__ __forceinline__ Pack<T, N> Get() const {
+    Word raw[kBytes / sizeof(Word)];
+#pragma unroll
+    for (size_t i = 0; i < kBytes / sizeof(Word); ++i) raw[i] = words[i];
+    Pack<T, N> pack;
+    memcpy(&pack, raw, kBytes);
+    return pack;
+  }
+};
 
 // The pack that is the word at `at`.
 template <class T, int N>

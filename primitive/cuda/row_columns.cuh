@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
   for (int r = 0; r < kTogether; ++r) {
     const int64_t row = first + r * kGroups;
     if (row >= rows) continue;
-    const A a = internal::AtRow(every, row);
+    const A a = AtRow(every, row);
     total[r] = a.Begin(row);
 #pragma unroll
     for (int k = 0; k < kColumns; ++k) {
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
   for (int r = 0; r < kTogether; ++r) {
     const int64_t row = first + r * kGroups;
     if (row >= rows) continue;
-    const A a = internal::AtRow(every, row);
+    const A a = AtRow(every, row);
 #pragma unroll
     for (int k = 0; k < kColumns; ++k) {
       if (col + k * kLanes < cols) of_columns.Store(a, row, col, k, value[r][k], total[r]);
@@ -120,7 +120,8 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
   }
 }
 
-// Up to so many columns; where rows are read as they lie, up to kFewColumns.
+// The most columns of a row here: kMostColumns where rows lie otherwise when read than when
+// written, kFewColumns where they lie alike.
 inline constexpr int kMostColumns = 128, kFewColumns = 40;
 
 namespace internal {

@@ -40,9 +40,9 @@ static_assert(RowPolicy::kGroupPacks == 8, "VisitGroupShape lists the shapes");
 // Packs of a lane. Blocks take over from 4 where they serve whole rows: others of 1025 to 2048
 // columns of half are as fast in them (0.95 to 0.98), and a kernel is saved.
 template <class A, bool kAligned>
-inline constexpr int MostGroupPacks =
-    kAligned&& HasWholeBlocks<A>&& A::kPack == 8 ? RowPolicy::kGroupPacks / 2
-                                                 : GroupPacks<A, kAligned>;
+inline constexpr int MostGroupPacks = (kAligned && HasWholeBlocks<A> && A::kPack == 8)
+                                          ? RowPolicy::kGroupPacks / 2
+                                          : GroupPacks<A, kAligned>;
 
 // A row per group of lanes, in packs of N elements.
 template <int kLanes, int kPacks, int N, class A>

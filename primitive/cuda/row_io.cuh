@@ -147,9 +147,10 @@ bool AllAligned(const F& functor) {
   if constexpr (internal::HasAlignment<F>::value) return functor.Alignment() == RowAlignment{0, 0};
   return false;
 }
-// The functor for one row alone, where it has such: its addresses are worked out once.
+// The functor, or row algorithm, for one row alone, where it has such: its addresses are worked out
+// once.
 template <class F>
-__device__ __forceinline__ F FunctorAt(const F& f, int64_t row) {
+__device__ __forceinline__ F AtRow(const F& f, int64_t row) {
   if constexpr (internal::HasRowAt<F>::value) {
     return f.At(row);
   } else {
@@ -175,8 +176,8 @@ struct HasFrame<L, std::void_t<decltype(&L::Frame)>> : std::true_type {};
 
 // Whether packs of kPack elements may be loaded as words of a frame and shifted into place.
 template <class L, int kPack>
-inline constexpr bool HasShiftedLoads =
-    internal::HasFrame<L>::value&& kPack == kPackSize<typename L::Element>;
+inline constexpr bool HasShiftedLoads = (internal::HasFrame<L>::value &&
+                                         kPack == kPackSize<typename L::Element>);
 
 // Whether Access::kAligned may be used at the columns head + k * N of a row.
 template <class L>

@@ -117,8 +117,8 @@ __device__ __forceinline__ Pack<T, N> Kept(Pack<T, N> x, const Keep<N>& keep, T 
   return x;
 }
 
-// `fill` from column `left` on. Words and not elements, because the two ways around this meet
-// again.
+// `fill` from column `left` on. On a stowed pack, because callers branch around this: elements that
+// come from two branches would take a register each.
 template <int N, class T, class Column>
 __device__ __forceinline__ void HideFrom(StowedPack<T, N>& x, Column left, T fill) {
   auto keep = Keep<N>::All();

@@ -13,19 +13,6 @@ namespace internal {
 
 // Optional hooks of an algorithm (row.cuh).
 template <class A, class = void>
-struct HasAt : std::false_type {};
-template <class A>
-struct HasAt<A, std::void_t<decltype(&A::At)>> : std::true_type {};
-template <class A>
-__device__ __forceinline__ A AtRow(const A& a, int64_t row) {
-  if constexpr (HasAt<A>::value) {
-    return a.At(row);
-  } else {
-    return a;
-  }
-}
-
-template <class A, class = void>
 struct HasSeen : std::false_type {};
 template <class A>
 struct HasSeen<A, std::void_t<decltype(&A::Seen)>> : std::true_type {};

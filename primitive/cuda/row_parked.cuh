@@ -7,6 +7,7 @@
 
 #include "primitive/cuda/async_copy.cuh"
 #include "primitive/cuda/launch.cuh"
+#include "primitive/cuda/packs_on_chip.cuh"
 #include "primitive/cuda/row_whole.cuh"
 
 namespace oneflow_lite {
@@ -72,7 +73,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   static_assert(A::kRounds == 1);
   extern __shared__ __align__(16) char scratch[];
   const int64_t row = Team::row();
-  const A a = internal::AtRow(every, row);
+  const A a = AtRow(every, row);
   const RowSpan<N, int> span(a.Head(row), cols);
   const int rank = threadIdx.x, part = Team::part();
   const int begin = part * share, stop = begin + share, end = stop < span.packs ? stop : span.packs;

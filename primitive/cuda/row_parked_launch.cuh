@@ -12,8 +12,8 @@ namespace cuda {
 namespace internal {
 
 template <class A>
-inline constexpr bool HasParkedBlocks =
-    MayBeWhole<A>::value&& A::kInputs == 2 && Shifts<A>::value && !HasSeen<A>::value;
+inline constexpr bool HasParkedBlocks = (MayBeWhole<A>::value && A::kInputs == 2 &&
+                                         Shifts<A>::value && !HasSeen<A>::value);
 
 // Whether whole rows have clusters of their own. float32 with exponentials spills in them: 100000
 // columns 0.94 of an addition, 0.99 parked.

@@ -138,34 +138,40 @@ inline int ShiftedBlocks(int64_t packs, const RowTraits& t) {
   return static_cast<int>(blocks > t.register_cluster ? t.register_cluster : blocks);
 }
 
-inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
-                             const DeviceLimits& limits) {
-  using P = RowPolicy;
-  const int64_t packs = cols / t.pack;  // whole packs of the longest row body
-  if (packs <= 32 * t.group_packs) return GroupPlan(packs);
-  RowPlan plan;
-  const auto packs_of = [&](int64_t blocks) {
+namespace internal {
+
+// What rows of `packs` packs come to in each tier, beyond the group tier.
+struct RowTiers {
+  int64_t rows, packs;
+  const RowTraits& t;
+  const DeviceLimits& limits;
+
+  // Packs that each thread of the block tier may hold.
+  int64_t PacksOf(int64_t blocks) const {
     return blocks > 1 && t.shifted ? t.cluster_packs : t.block_packs;
-  };
-  const auto in_registers = [&](int64_t blocks) {
+  }
+  bool InRegisters(int64_t blocks) const {
     const bool own = blocks > 1 && t.shifted;
-    return packs <= blocks * packs_of(blocks) * (own ? t.cluster_threads : t.block_threads);
-  };
-  const auto share = [&](int64_t blocks) {
+    return packs <= blocks * PacksOf(blocks) * (own ? t.cluster_threads : t.block_threads);
+  }
+  // Shared memory of each of so many blocks that keep a row there.
+  int64_t Share(int64_t blocks) const {
     return CeilDiv(packs, blocks) * t.bytes_per_pack + t.scratch_bytes;
-  };
+  }
   // Few rows get more blocks each, until they fill half the device.
-  const auto many = [&](int64_t blocks) { return rows * blocks * 2 > limits.multiprocessors; };
-  const auto fills = [&](int64_t blocks) {
-    return many(blocks) || packs <= (blocks == 1 ? 2 : blocks) * P::kFewPacks;
-  };
-  const auto block_tier = [&](int blocks) {
+  bool Many(int64_t blocks) const { return rows * blocks * 2 > limits.multiprocessors; }
+  bool Fills(int64_t blocks) const {
+    return Many(blocks) || packs <= (blocks == 1 ? 2 : blocks) * RowPolicy::kFewPacks;
+  }
+
+  RowPlan Block(int blocks) const {
+    RowPlan plan;
     plan.tier = RowTier::kBlock;
     plan.blocks_per_row = blocks;
     const int64_t warps = CeilDiv(packs, int64_t{blocks} * 32);  // of one pack a thread
-    int64_t taken = CeilDiv(warps, packs_of(blocks));
-    if (!many(1)) {
-      const int64_t two_packs = CeilDiv(warps, 2), most = P::kFewThreads / 32;
+    int64_t taken = CeilDiv(warps, PacksOf(blocks));
+    if (!Many(1)) {
+      const int64_t two_packs = CeilDiv(warps, 2), most = RowPolicy::kFewThreads / 32;
       const int64_t wanted = two_packs < most ? two_packs : most;
       if (taken < wanted) taken = wanted;
     } else if (blocks == 1) {
@@ -176,42 +182,27 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
     plan.packs = static_cast<int>(CeilDiv(warps, taken));
     plan.threads = static_cast<int>(taken * 32);
     return plan;
-  };
-  const auto shared_tier = [&](int blocks) {
+  }
+  // Blocks whose registers hold a row; more than InRegisters allows where none do.
+  int BlocksOfRegisters() const {
+    const int threads = t.shifted ? t.cluster_threads : RowPolicy::kClusterRegisterThreads;
+    const int held = LeastBlocks(t.register_cluster, [&](int64_t blocks) {
+      return packs <= blocks * PacksOf(blocks) * threads && Fills(blocks);
+    });
+    return t.shifted && held > 1 && Many(1) ? ShiftedBlocks(packs, t) : held;
+  }
+  RowPlan Shared(int blocks) const {
+    RowPlan plan;
     plan.tier = RowTier::kShared;
     plan.blocks_per_row = blocks;
-    plan.threads = blocks > 1 ? P::kClusterThreads : t.shared_threads;
-    plan.shared = static_cast<size_t>(share(blocks));
+    plan.threads = blocks > 1 ? RowPolicy::kClusterThreads : t.shared_threads;
+    plan.shared = static_cast<size_t>(Share(blocks));
     return plan;
-  };
-  const int most = t.shared_cluster;
-  if (fills(1)) {
-    if (in_registers(1)) return block_tier(1);
-    const int64_t room = limits.shared_per_block;  // 99 KB on sm_86, sm_89 and sm_120
-    if (t.register_cluster == 1 && share(1) <= (room < P::kSharedBytes ? room : P::kSharedBytes)) {
-      return shared_tier(1);
-    }
   }
-  const int chunks = t.has_workspace ? GridChunks(rows, packs, limits) : 1;
-  if (chunks == 1 || fills(most)) {
-    int held = LeastBlocks(t.register_cluster, [&](int64_t blocks) {
-      const int threads = t.shifted ? t.cluster_threads : P::kClusterRegisterThreads;
-      return packs <= blocks * packs_of(blocks) * threads && fills(blocks);
-    });
-    if (t.shifted && held > 1 && many(1)) held = ShiftedBlocks(packs, t);
-    if (in_registers(held) && (held > 1 || most == 1)) return block_tier(held);
-    const int blocks = LeastBlocks(
-        most, [&](int blocks) { return share(blocks) <= P::kClusterBytes && fills(blocks); });
-    // One block per SM could not store one row while it loads another: then reading twice is
-    // faster.
-    const bool crowded = share(blocks) > P::kSharedBytes && fills(1);
-    if (share(blocks) <= limits.shared_per_block && !(crowded && t.shared_cluster > 1)) {
-      return shared_tier(blocks);
-    }
-  }
-  if (chunks > 1) {
+  RowPlan Grid(int chunks) const {
+    RowPlan plan;
     plan.tier = RowTier::kGrid;
-    plan.threads = P::kGridThreads;
+    plan.threads = RowPolicy::kGridThreads;
     plan.blocks_per_row = chunks;
     const int64_t room = (limits.shared_per_block - t.scratch_bytes) / t.bytes_per_pack;
     const int64_t chunk = CeilDiv(packs, chunks);
@@ -219,9 +210,43 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
     plan.shared = static_cast<size_t>(plan.kept * t.bytes_per_pack + t.scratch_bytes);
     return plan;
   }
-  plan.threads = P::kWideThreads;
-  plan.shared = static_cast<size_t>(t.scratch_bytes);
-  return plan;
+  RowPlan Wide() const {
+    RowPlan plan;
+    plan.threads = RowPolicy::kWideThreads;
+    plan.shared = static_cast<size_t>(t.scratch_bytes);
+    return plan;
+  }
+};
+
+}  // namespace internal
+
+inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
+                             const DeviceLimits& limits) {
+  using P = RowPolicy;
+  const int64_t packs = cols / t.pack;  // whole packs of the longest row body
+  if (packs <= 32 * t.group_packs) return GroupPlan(packs);
+  const internal::RowTiers tiers{rows, packs, t, limits};
+  if (tiers.Fills(1)) {
+    if (tiers.InRegisters(1)) return tiers.Block(1);
+    const int64_t room = limits.shared_per_block;  // 99 KB on sm_86, sm_89 and sm_120
+    const int64_t most = room < P::kSharedBytes ? room : P::kSharedBytes;
+    if (t.register_cluster == 1 && tiers.Share(1) <= most) return tiers.Shared(1);
+  }
+  const int chunks = t.has_workspace ? GridChunks(rows, packs, limits) : 1;
+  if (chunks == 1 || tiers.Fills(t.shared_cluster)) {
+    const int held = tiers.BlocksOfRegisters();
+    if (tiers.InRegisters(held) && (held > 1 || t.shared_cluster == 1)) return tiers.Block(held);
+    const int blocks = LeastBlocks(t.shared_cluster, [&](int blocks) {
+      return tiers.Share(blocks) <= P::kClusterBytes && tiers.Fills(blocks);
+    });
+    // One block per SM could not store one row while it loads another: then reading twice is
+    // faster.
+    const bool crowded = tiers.Share(blocks) > P::kSharedBytes && tiers.Fills(1);
+    if (tiers.Share(blocks) <= limits.shared_per_block && !(crowded && t.shared_cluster > 1)) {
+      return tiers.Shared(blocks);
+    }
+  }
+  return chunks > 1 ? tiers.Grid(chunks) : tiers.Wide();
 }
 
 }  // namespace cuda

@@ -166,8 +166,8 @@ template <class A, bool kAligned>
 inline constexpr int GroupPacks = RowPolicy::kGroupPacks /
                                   (!kAligned && internal::Shifts<A>::value ? 2 : 1);
 
-// The algorithm with smaller packs: rows so narrow that few lanes would have a whole one leave
-// fewer columns outside them. Where loads and stores are known to take such packs.
+// The algorithm with smaller packs, for rows so narrow that few lanes would have a whole one: fewer
+// columns are left outside of packs. Its loads and stores must take such packs.
 template <class A, int kPack_>
 struct SmallPacks : A {
   static constexpr int kPack = kPack_;

@@ -8,6 +8,7 @@
 #include <cooperative_groups.h>
 
 #include "primitive/cuda/cluster_exchange.cuh"
+#include "primitive/cuda/packs_on_chip.cuh"
 #include "primitive/cuda/row_load.cuh"
 #include "primitive/cuda/row_policy.h"
 
@@ -182,7 +183,7 @@ __global__ void __launch_bounds__(kKeep ? StreamedBounds<A>::kSharedThreads
   extern __shared__ __align__(16) char shared[];
   Block block(shared);
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const A a = internal::AtRow(every, row);
+    const A a = AtRow(every, row);
     const internal::RowRange<A> range(a, row, cols, 0, 1);
     const internal::KeptPacks<A> kept(shared, range);
     auto total = a.Begin(row);
@@ -203,7 +204,7 @@ __global__ void __launch_bounds__(RowPolicy::kClusterThreads, StreamedBounds<A>:
   cluster.Start(shared + Block::kScratchBytes);
   const int parts = cluster.size(), part = cluster.rank();
   for (int64_t row = blockIdx.x / parts; row < rows; row += gridDim.x / parts) {
-    const A a = internal::AtRow(every, row);
+    const A a = AtRow(every, row);
     const internal::RowRange<A> range(a, row, cols, part, parts);
     const internal::KeptPacks<A> kept(shared, range);
     auto total = a.Begin(row);
@@ -226,7 +227,7 @@ __global__ void __launch_bounds__(RowPolicy::kGridThreads, 1)
   Block block(shared);
   const int64_t row = blockIdx.x / parts;
   const int part = blockIdx.x % parts;
-  const A a = internal::AtRow(every, row);
+  const A a = AtRow(every, row);
   internal::RowRange<A> range(a, row, cols, part, parts);
   if (range.kept > range.first + capacity) range.kept = range.first + capacity;
   const internal::KeptPacks<A> kept(shared, range);

@@ -81,7 +81,7 @@ struct ClusterTeam {
   __device__ __forceinline__ explicit ClusterTeam(char* scratch) : exchange(scratch) {}
   __device__ __forceinline__ static int part() { return Exchange::block(); }
   __device__ __forceinline__ static int64_t row() { return internal::ClusterIndex(); }
-  // Steps that are known leave one address for all packs.
+  // A constant, so that all packs of a thread share one address register.
   __device__ __forceinline__ static constexpr int size() { return Shape::kThreads; }
   template <class T, class Op>
   __device__ __forceinline__ static T Reduce(const T& v, Op op, const T&) {
@@ -117,7 +117,8 @@ __device__ __forceinline__ void RunWholeRounds(
   }
 }
 
-// Where part of a row is not read, its addresses are worked out once; elsewhere they are short.
+// The algorithm for one row alone where part of a row may not be read (Seen). Elsewhere addresses
+// take so few instructions that to work them out in advance gains nothing.
 template <class A>
 __device__ __forceinline__ A WholeRowAt(const A& a, int64_t row) {
   if constexpr (HasSeen<A>::value) {
@@ -210,7 +211,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
                                   internal::BlockTeam<A, Shape>>;
   __shared__ __align__(16) char scratch[Team::kScratchBytes];
   const int64_t row = Team::row();
-  const A a = internal::AtRow(every, row);
+  const A a = AtRow(every, row);
   const int rank = threadIdx.x, part = Team::part();
   const int begin = part * share, end = begin + share < packs ? begin + share : packs;
   const int read = internal::WholePacksSeen(a, row, packs);

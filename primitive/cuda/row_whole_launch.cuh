@@ -12,8 +12,8 @@ namespace internal {
 
 // Whether whole rows wider than 4 packs a lane have kernels of their own.
 template <class A>
-inline constexpr bool HasWholeBlocks = MayBeWhole<A>::value&& HasKept<A>::value &&
-                                       sizeof(typename A::C) < 8;
+inline constexpr bool HasWholeBlocks = (MayBeWhole<A>::value && HasKept<A>::value &&
+                                        sizeof(typename A::C) < 8);
 
 // Whether Keep() gives another algorithm.
 template <class A>
@@ -59,8 +59,8 @@ inline constexpr int MostWholePacks = HasWholeBlocks<A> || (A::kPack == 8 && Has
 
 // Whether whole rows of doubles have kernels of their own.
 template <class A>
-inline constexpr bool HasDoubleBlocks = MayBeWhole<A>::value&& A::kInputs == 1 &&
-                                        sizeof(typename A::C) == 8;
+inline constexpr bool HasDoubleBlocks = (MayBeWhole<A>::value && A::kInputs == 1 &&
+                                         sizeof(typename A::C) == 8);
 
 template <class A>
 WholePlan WholePlanOf(int64_t rows, int64_t packs, const DeviceLimits& limits) {

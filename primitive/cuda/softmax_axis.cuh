@@ -130,7 +130,7 @@ size_t SoftmaxAxisWorkspaceBytes(int64_t outer, int64_t axis, int64_t inner,
   size_t bytes = 0;
   if constexpr (N > 1) bytes = SoftmaxAxisWorkspaceBytes<T, N / 2>(outer, axis, inner, limits);
   if (inner % N != 0) return bytes;
-  const int most = limits.clusters ? 8 : 1;  // at least
+  const int most = limits.clusters ? 8 : 1;  // what a launch has at least: more need no workspace
   for (const AxisTraits& t : {internal::AxisTraitsOf<SoftmaxSlab<false, T, N>>(most),
                               internal::AxisTraitsOf<SoftmaxBackwardSlab<false, T, N>>(most)}) {
     const size_t needed = ChooseAxisPlan(outer, axis, inner, t, true, limits).workspace;

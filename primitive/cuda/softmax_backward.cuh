@@ -51,7 +51,7 @@ struct SoftmaxBackwardRow {
     return cuda::IsAlignedEverywhere(load_y, store) && cuda::IsAlignedEverywhere(load_dy, store);
   }
   __device__ __forceinline__ SoftmaxBackwardRow At(int64_t row) const {
-    return {FunctorAt(load_y, row), FunctorAt(load_dy, row), FunctorAt(store, row)};
+    return {AtRow(load_y, row), AtRow(load_dy, row), AtRow(store, row)};
   }
   __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
   __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {

@@ -40,7 +40,7 @@ struct SoftmaxRow {
 
   bool IsAlignedEverywhere() const { return cuda::IsAlignedEverywhere(load, store); }
   __device__ __forceinline__ SoftmaxRow At(int64_t row) const {
-    return {FunctorAt(load, row), FunctorAt(store, row)};
+    return {AtRow(load, row), AtRow(store, row)};
   }
   __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
   __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {

@@ -39,6 +39,13 @@ Match AsDouble(PyObject* o, double* out) {
   return *out == -1.0 && PyErr_Occurred() ? Match::kError : Match::kYes;
 }
 
+// Says of which argument an OverflowError is that has been raised.
+void NameTooLarge(const char* name, const ArgSchema& arg) {
+  if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return;
+  PyErr_Format(PyExc_OverflowError, "%s(): argument '%s' is a number too large for 64 bits", name,
+               arg.name.c_str());
+}
+
 const char* Expected(const ArgSchema& arg) {
   switch (arg.type) {
     case ArgType::kTensor:
@@ -221,6 +228,7 @@ bool ReadArgument(const char* name, const ArgSchema& arg, PyObject* o, Value* ou
     return true;
   }
   const Match m = ReadSlow(name, arg, o, out);
+  if (m == Match::kError) NameTooLarge(name, arg);
   if (m == Match::kNo) {
     PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be %s%s, not %s", name,
                  arg.name.c_str(), Expected(arg), arg.optional ? " or None" : "",
@@ -243,6 +251,7 @@ bool ReadInts(const char* name, const ArgSchema& arg, PyObject* const* items, Py
                      arg.name.c_str(), i, Py_TYPE(items[i])->tp_name);
         return false;
       case Match::kError:
+        NameTooLarge(name, arg);
         return false;
     }
   }

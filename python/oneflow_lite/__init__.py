@@ -37,6 +37,7 @@ from oneflow_lite import (
 from oneflow_lite._C import *  # noqa: F403
 from oneflow_lite._config import Config
 from oneflow_lite._limits import finfo, iinfo
+from oneflow_lite._named_errors import named as _named
 from oneflow_lite._oneflow_lite import (
     _C,
     DTypeError,
@@ -86,34 +87,49 @@ def is_tensor(obj: object) -> "_builtins.bool":
     return isinstance(obj, Tensor)
 
 
-def is_floating_point(input: Tensor) -> "_builtins.bool":
+@_named
+def is_floating_point(input: "Tensor") -> "_builtins.bool":
     """Whether its dtype is a float."""
     return input.is_floating_point()
 
 
-def numel(input: Tensor) -> "_builtins.int":
+@_named
+def is_complex(input: "Tensor") -> "_builtins.bool":
+    """Whether its dtype is complex: there is none."""
+    return input.is_complex()
+
+
+def get_default_dtype() -> dtype:
+    """The dtype of what is made from Python's floats, ``float32``; it cannot be changed."""
+    return float32
+
+
+@_named
+def numel(input: "Tensor") -> "_builtins.int":
     """The number of its elements."""
     return input.numel()
 
 
 # The functions that are composed in Python, under their names here.
 _modules = (_creation, _math, _elementary, _products, _reductions, _searching, _shapes, _indexing)
-_composed = {_f.__name__: _f for _module in _modules for _f in _module.FUNCTIONS}
+_composed = {_f.__name__: _named(_f) for _module in _modules for _f in _module.FUNCTIONS}
 _composed |= {_name: getattr(_C, _same) for _name, _same in _math.ALIASES.items()}
+_composed |= {_f.__name__: _named(_f) for _f in (allclose, equal)}
 globals().update(_composed)
 
 __all__ = [
     "CheckError", "DTypeError", "Generator", "OutOfMemoryError", "ShapeError", "Tensor",
-    "allclose", "autograd", "bfloat16", "bool", "check_op", "cuda", "default_generator", "device",
-    "double", "dtype", "enable_grad", "equal", "float", "float16", "float32", "float64",
+    "autograd", "bfloat16", "bool", "check_op", "cuda", "default_generator", "device",
+    "double", "dtype", "enable_grad", "float", "float16", "float32", "float64",
     "from_dlpack", "from_numpy", "fuse", "get_num_threads", "half", "int", "int16", "int32",
     "int64", "int8", "is_grad_enabled", "load", "load_library", "long", "manual_seed", "nn",
     "no_grad", "ops", "optim", "profiler", "register_op", "save", "set_grad_enabled",
     "set_num_threads", "short", "tensor", "uint8", "utils",
 ]  # fmt: skip
-__all__ += ["Size", "finfo", "iinfo", "inf", "inference_mode", "is_floating_point", "is_tensor",
-            "nan", "numel", "pi", *_composed]  # fmt: skip
-__all__ += [name for name in dir(_C) if not name.startswith("_")]
+__all__ += ["Size", "finfo", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_complex",
+            "is_floating_point", "is_tensor", "nan", "numel", "pi", *_composed]  # fmt: skip
+# A star import must not hide Python's slice.
+__all__ += [name for name in dir(_C) if not name.startswith("_") and name != "slice"]
 
 
 def __getattr__(name: str) -> _Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from oneflow_lite._math import expm1, trunc
+from oneflow_lite._math import as_given, expm1, trunc, wide
 from oneflow_lite._oneflow_lite import _C, Tensor
 
 _Operand = Tensor | float
@@ -63,8 +63,9 @@ def xlogy(input: Tensor, other: Tensor) -> Tensor:
 
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """``log(x / (1 - x))``; with ``eps``, x is moved into ``[eps, 1 - eps]`` first."""
-    x = input if eps is None else _C.clamp(input, eps, 1 - eps)
-    return _C.log(x / (1 - x))
+    x = input.to(None, wide(input))
+    x = x if eps is None else _C.clamp(x, eps, 1 - eps)
+    return as_given(_C.log(x / (1 - x)), input)
 
 
 def deg2rad(input: Tensor) -> Tensor:

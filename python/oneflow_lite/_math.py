@@ -14,6 +14,16 @@ from oneflow_lite._oneflow_lite import _C, Tensor, dtype
 _Operand = Tensor | float
 
 
+def wide(x: Tensor) -> dtype:
+    """What 16-bit floats are computed in, to be rounded once."""
+    return _ext.float64 if x.dtype is _ext.float64 else _ext.float32
+
+
+def as_given(y: Tensor, input: Tensor) -> Tensor:
+    """The result in the dtype of a floating input."""
+    return y.to(None, input.dtype) if input.dtype.is_floating_point else y
+
+
 # Elementwise ----------------------------------------------------------------------------------
 
 
@@ -80,7 +90,7 @@ def log2(input: Tensor) -> Tensor:
 
 def exp2(input: Tensor) -> Tensor:
     """2^x."""
-    return _C.exp(input * math.log(2))
+    return as_given(_C.exp(input.to(None, wide(input)) * math.log(2)), input)
 
 
 def _truth(x: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -150,6 +151,8 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle element, of two the lower: of all, or (values, indices) along a dim."""
     if dim is None:
         flat = input.reshape(-1)
+        if flat.numel() == 0 and input.dtype.is_floating_point:
+            return _C.full([], math.nan, dtype=input.dtype, device=input.device)
         return kthvalue(flat, (flat.numel() + 1) // 2)[0]
     size = input.shape[wrapped_dim("median", input, dim)] if input.ndim > 0 else 1
     return kthvalue(input, (size + 1) // 2, dim, keepdim)
@@ -188,6 +191,8 @@ def quantile(
         raise ValueError("quantile(): q must be in [0, 1]")
     x = input.reshape(-1) if dim is None or input.ndim == 0 else input
     axis = wrapped_dim("quantile", x, dim or 0)
+    if x.shape[axis] == 0:
+        raise _ext.ShapeError(f"quantile(): there are no elements: shape {list(input.shape)}")
     ordered = _C.sort(x, axis)[0]
     places = shares.to(input.device, input.dtype).reshape(-1) * (x.shape[axis] - 1)
     if interpolation in ("lower", "higher", "nearest"):
@@ -221,18 +226,35 @@ def nanmean(
     input: Tensor, dim: _Dims = None, keepdim: bool = False, *, dtype: dtype | None = None
 ) -> Tensor:
     """The mean of what is not NaN."""
-    total = nansum(input, dim, keepdim, dtype=dtype)
-    return total / (input == input).sum(dim, keepdim).to(None, total.dtype)
+    result = dtype or input.dtype
+    total = nansum(_wide(input, result), dim, keepdim)
+    return (total / (input == input).sum(dim, keepdim).to(None, total.dtype)).to(None, result)
 
 
-def var_mean(input: Tensor, dim: _Dims = None, **kwargs: Any) -> tuple[Tensor, Tensor]:
+def var_mean(
+    input: Tensor,
+    dim: _Dims = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: int | None = None,
+) -> tuple[Tensor, Tensor]:
     """The variance, as ``var`` with these arguments, and the mean."""
-    return _C.var(input, dim, **kwargs), _C.mean(input, dim, kwargs.get("keepdim", False))
+    variance = _C.var(input, dim, unbiased, keepdim, correction=correction)
+    return variance, _C.mean(input, dim, keepdim)
 
 
-def std_mean(input: Tensor, dim: _Dims = None, **kwargs: Any) -> tuple[Tensor, Tensor]:
+def std_mean(
+    input: Tensor,
+    dim: _Dims = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: int | None = None,
+) -> tuple[Tensor, Tensor]:
     """The standard deviation, as ``std`` with these arguments, and the mean."""
-    return _C.std(input, dim, **kwargs), _C.mean(input, dim, kwargs.get("keepdim", False))
+    deviation = _C.std(input, dim, unbiased, keepdim, correction=correction)
+    return deviation, _C.mean(input, dim, keepdim)
 
 
 def diff(

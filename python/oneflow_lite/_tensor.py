@@ -16,6 +16,7 @@ from oneflow_lite import (
     _shapes,
 )
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._named_errors import named
 from oneflow_lite._oneflow_lite import Tensor, device, dtype
 from oneflow_lite._tensor_repr import tensor_repr
 
@@ -67,21 +68,21 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     return _to(self, None, other.dtype)
 
 
-def equal(self: Tensor, other: Tensor) -> bool:
+def equal(input: Tensor, other: Tensor) -> bool:
     """Whether the other tensor has the same shape and the same elements."""
-    return self.shape == other.shape and bool((self == other).all())
+    return input.shape == other.shape and bool((input == other).all())
 
 
 def allclose(
-    self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> bool:
-    """Whether ``|self - other| <= atol + rtol * |other|`` holds everywhere.
+    """Whether ``|input - other| <= atol + rtol * |other|`` holds everywhere.
 
     Infinities are close to themselves; NaN is close to NaN only with ``equal_nan``.
     """
-    close = (self == other) | (abs(self - other) <= atol + rtol * abs(other)) & other.isfinite()
+    close = (input == other) | (abs(input - other) <= atol + rtol * abs(other)) & other.isfinite()
     if equal_nan:
-        close = close | self.isnan() & other.isnan()
+        close = close | input.isnan() & other.isnan()
     return bool(close.all())
 
 
@@ -180,7 +181,7 @@ def _complete() -> None:
     }  # fmt: skip
     methods |= {name: _cast(name, getattr(_ext, target)) for name, target in casts.items()}
     for name, method in methods.items():
-        setattr(Tensor, name, method)
+        setattr(Tensor, name, named(method))
     for name, same in _math.ALIASES.items():
         if hasattr(Tensor, same):
             setattr(Tensor, name, getattr(Tensor, same))

@@ -16,6 +16,7 @@ devices, autograd, the meta device, observers and the checks.
 from __future__ import annotations
 
 import collections.abc
+import difflib
 import inspect
 import itertools
 import keyword
@@ -32,6 +33,7 @@ __all__ = ["load_library", "register_op"]
 
 _TYPES = {Tensor: "Tensor", int: "int", float: "float", bool: "bool", str: "str", dtype: "dtype"}
 _ALLOWED = "Tensor, list[Tensor], int, float, bool, str, dtype and list[int]"
+_READ = ("forward", "infer", "backward", "sbp", "cost", "outputs", "save")  # of a class
 
 
 def _is_int(value: Any) -> bool:
@@ -145,6 +147,16 @@ def _as_list(result: Any) -> list[Any]:
     return list(result) if isinstance(result, tuple | list) else [result]
 
 
+def _refuse_misspelt(op: str, definition: Any) -> None:
+    """TypeError for a name in the class that is nearly one of those that are read."""
+    for given in (n for n in dir(definition) if not n.startswith("_") and n not in _READ):
+        near = [n for n in difflib.get_close_matches(given, _READ, 1, 0.8)
+                if abs(len(n) - len(given)) < 2]  # fmt: skip
+        if near:
+            raise TypeError(f"register_op({op!r}): the class has {given!r}; did you mean "
+                            f"{near[0]!r}?")  # fmt: skip
+
+
 def _by_place(op: str, role: str, function: Any, names: list[str]) -> Callable[..., Any] | None:
     """The function as one that takes all of ``names`` by place; TypeError where it cannot."""
     if function is None:
@@ -203,8 +215,10 @@ class _Op:
             inputs = self.signature.pack(inputs)
         try:
             result = (self.infer_function or self.forward_function)(*inputs, *attrs)
-        except (RuntimeError, BufferError) as error:
-            if self.infer_function or "has no data" not in str(error):
+        except Exception as error:
+            wants_values = isinstance(error, RuntimeError | BufferError)
+            if self.infer_function or not wants_values or "has no data" not in str(error):
+                self._say_where(error, "infer" if self.infer_function else "forward")
                 raise
             raise RuntimeError(
                 f"{self.name}(): without infer, forward is run on meta tensors to learn the "
@@ -217,7 +231,11 @@ class _Op:
     def forward(self, inputs: list[Tensor | None], attrs: list[Any]) -> list[Tensor]:
         if self.variadic:
             inputs = self.signature.pack(inputs)
-        return _as_list(self.forward_function(*inputs, *attrs))
+        try:
+            return _as_list(self.forward_function(*inputs, *attrs))
+        except Exception as error:
+            self._say_where(error, "forward")
+            raise
 
     def sbp(self, inputs: list[Tensor | None], attrs: list[Any]) -> list[list[str]]:
         signatures = list(self.sbp_function(*self.signature.pack(inputs), *attrs))
@@ -251,7 +269,11 @@ class _Op:
         values = {n: t for n, t in tensors if n in self.saved}
         values.update(zip(signature.attr_names, attrs, strict=True))
         packed = dict(zip(names, signature.pack(needs), strict=True))
-        results = _as_list(self.backward_function(_Context(self, values, packed), *grads))
+        try:
+            results = _as_list(self.backward_function(_Context(self, values, packed), *grads))
+        except Exception as error:
+            self._say_where(error, "backward")
+            raise
         is_list = [isinstance(r, list | tuple) for r in results]
         if signature.variadic and len(names) == 1 and not any(is_list):
             results = [results]  # the gradients of the one list
@@ -262,6 +284,12 @@ class _Op:
         of_list = [None] * len(last) if results[-1] is None else _as_list(results[-1])
         self._check_count(of_list, last, f"the {len(last)} tensors of {names[-1]}")
         return results[:-1] + of_list
+
+    def _say_where(self, error: Exception, role: str) -> None:
+        """The op's name under the traceback of an exception of the user's (Python 3.11)."""
+        note = f"in {role} of the op {self.name}"
+        if hasattr(error, "add_note") and note not in getattr(error, "__notes__", []):
+            error.add_note(note)
 
     def _check_count(self, gradients: list[Any], wanted: list[Any], what: str) -> None:
         if len(gradients) != len(wanted):
@@ -329,6 +357,8 @@ def register_op(name: str) -> Callable[[Any], Any]:
         holder = definition
         if not inspect.isclass(definition) and callable(definition):
             holder = types.SimpleNamespace(forward=definition)
+        if inspect.isclass(definition):
+            _refuse_misspelt(name, definition)
         if not callable(getattr(holder, "forward", None)):
             raise TypeError(f"register_op({name!r}): the class has no function forward")
         op = _Op(name, holder, _Signature(name, holder.forward))

@@ -85,7 +85,8 @@ class CudaNormTest : public PrimitiveTest {
  protected:
   static constexpr double kEps = 1e-9;
 
-  // float16, bfloat16: one step besides; see SEMANTICS.
+  // The relative error that is allowed; results of float16 and bfloat16 may be off by one step
+  // of their type besides (Rounding).
   static double Unit(DType dtype) { return dtype == DType::kFloat64 ? 1e-12 : 4e-6; }
   static double Rounding(DType dtype, double v) {
     return SizeOf(dtype) == 2 ? StepOf(dtype, v) : 0;

@@ -40,8 +40,8 @@ double StepAt(double v) {
   return std::ldexp(1.0, exponent - mantissa);
 }
 
-// SEMANTICS: 16-bit floats within one step, float32 within `relative` or 1e-7, float64 likewise
-// with its own precision.
+// What a result may be off by: float32 by 4e-6 of `scale` and by 1e-7, float64 likewise with its
+// own precision, the 16-bit floats by one step of their type besides.
 template <class T>
 double Tolerance(double expected, double scale) {
   const double unit = std::is_same_v<T, double> ? 1e-13 : 4e-6;

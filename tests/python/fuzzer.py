@@ -15,9 +15,9 @@ import numpy as np
 
 import oneflow_lite as flow
 
-# What SEMANTICS promises (DTypeError, ShapeError and OutOfMemoryError among them), and what Python
-# itself raises: for an int of more than 64 bits, a buffer that cannot be shared, a method that what
-# is no tensor has not, a list that does not fit.
+# What the library raises (DTypeError, ShapeError and OutOfMemoryError derive from these), and what
+# Python itself raises: for an int of more than 64 bits, a buffer that cannot be shared, a method
+# asked of something that is no tensor, a list that does not fit.
 PROMISED = (TypeError, ValueError, IndexError, NotImplementedError, RuntimeError,
             OverflowError, BufferError, AttributeError, MemoryError)  # fmt: skip
 TELLTALE = re.compile(

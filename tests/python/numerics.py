@@ -85,7 +85,8 @@ def _several_steps(reference, magnitude, dtype):
     return (1e-13 if dtype == "float64" else 1e-5) * scale
 
 
-# The bounds of SEMANTICS by family; float64's are as many times its epsilon, or tighter.
+# The error that each family of ops is allowed; what float64 may have is as many times its epsilon
+# as float32's, or less.
 BOUNDS = {
     "pointwise": _bound({"float32": 4e-6, "float64": 1e-14}, {"float32": 1e-7, "float64": 2e-16}),
     "softmax": _bound({"float32": 4e-6, "float64": 1e-14}, {"float32": 1e-7, "float64": 1e-15}),

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from numerics import flow, host, tensor
+from numerics import HALVES, flow, host, tensor
 
 F = flow.nn.functional
 RNG = np.random.default_rng(5)
@@ -113,6 +113,33 @@ def test_gradients(case):
         if isinstance(t, flow.Tensor) and t.dtype is flow.float64:
             t.requires_grad_("quantile" not in case[0] or t.shape != (3,))
     assert flow.autograd.gradcheck(function, inputs)
+
+
+def test_a_variance_that_is_small_beside_the_mean(device):
+    x = tensor(np.random.default_rng(7).standard_normal((5, 1000)) * 1e-3 + 1e4, "float32", device)
+    values = host(x)  # whose mean, rounded to float32, is wrong by half of their spread
+    np.testing.assert_allclose(host(x.var(1)), values.var(1, ddof=1), rtol=1e-5)
+    np.testing.assert_allclose(host(x.std(correction=0)), values.std(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_16_bits_are_rounded_once_and_sums_do_not_overflow(dtype, device):
+    x = tensor(np.random.default_rng(3).standard_normal((300, 500)) * 3, dtype, device)
+    values = host(x)
+    step = {"float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]
+    shares = tensor(np.linspace(0.01, 0.99, 1000), dtype, device)
+    for y, expected in [
+        (x.var(), values.var(ddof=1)),  # 150000 squares of 9 on average
+        (x.std(1), values.std(1, ddof=1)),
+        (flow.nanmean(abs(x)), abs(values).mean()),
+        (F.hardsigmoid(x), np.clip(values / 6 + 0.5, 0, 1)),
+        (F.hardswish(x), values * np.clip(values / 6 + 0.5, 0, 1)),
+        (F.mish(x), values * np.tanh(np.logaddexp(0, values))),
+        (flow.logit(shares), np.log(host(shares) / (1 - host(shares)))),
+        (flow.exp2(x), np.exp2(values)),
+    ]:
+        assert y.dtype is x.dtype
+        np.testing.assert_allclose(host(y), expected, rtol=step, atol=1e-6)
 
 
 def test_products_of_integers_and_of_16_bits(device):
@@ -315,3 +342,32 @@ def test_gradients_of_another_dtype_are_cast():
     assert given.dtype is flow.float32 and given[0, 0].item() == 2
     with pytest.raises(flow.ShapeError):
         (x * 2).backward(flow.ones(3, dtype=flow.float64))
+
+
+def test_statistics_of_no_elements():
+    assert math.isnan(flow.zeros(0).median().item())
+    with pytest.raises(
+        flow.ShapeError, match=r"quantile\(\): there are no elements: shape \[2, 0\]"
+    ):
+        flow.zeros(2, 0).quantile(0.5, 1)
+
+
+def test_deviation_and_mean_take_the_arguments_of_std():
+    x = flow.tensor([[1.0, 2.0, 4.0], [0.0, 0.0, 6.0]])
+    for pair, one in ((flow.std_mean, flow.std), (flow.var_mean, flow.var)):
+        for arguments in ((1,), (1, False), (0, True, True)):
+            spread, mean = pair(x, *arguments)
+            assert flow.equal(spread, one(x, *arguments))
+            assert flow.equal(mean, x.mean(arguments[0], *arguments[2:]))
+        assert flow.equal(pair(x, 1, correction=0)[0], one(x, 1, False))
+
+
+def test_what_pytorch_programs_ask_about_dtypes():
+    assert flow.get_default_dtype() is flow.tensor(1.0).dtype is flow.float32
+    assert flow.is_complex(flow.ones(1)) is False
+
+
+def test_a_star_import_leaves_slice_alone():
+    names = {}
+    exec("from oneflow_lite import *", names)
+    assert "slice" not in names and "softmax" in names

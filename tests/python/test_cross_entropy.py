@@ -305,6 +305,42 @@ def test_the_composition_says_the_same(device):
                 np.testing.assert_allclose(host(a), host(b), rtol=bound, atol=bound)
 
 
+@pytest.mark.parametrize("kind", ["classes", "weights", "smoothing", "all", "probabilities"])
+@pytest.mark.parametrize("dtype", HALVES)
+def test_the_composition_computes_16_bits_in_float32(dtype, kind, device):
+    # Over 20000 rows the sum of the losses overflows float16, their mean does not; nor does a
+    # smoothed loss, which sums 9000 logarithms.
+    for shape in ((40, 10, 500), (2, 9000, 3)):
+        x = logits(shape, dtype, device, seed=5)
+        classes = shape[1]
+        target = np.random.default_rng(4).integers(0, classes, (shape[0], shape[2]))
+        weight = tensor(np.linspace(0.5, 2, classes), dtype, device)
+        share = tensor(np_softmax(host(x) / 2, 1), dtype, device)
+        options = {
+            "classes": {},
+            "weights": {"weight": weight},
+            "smoothing": {"label_smoothing": 0.3},
+            "all": {"weight": weight, "label_smoothing": 0.3},
+            "probabilities": {"label_smoothing": 0.3},
+        }[kind]
+        given = share if kind == "probabilities" else flow.tensor(target).to(device)
+        for reduction in ("none", "mean"):
+            y = flow.cross_entropy(x, given, reduction=reduction, **options)
+            exact = flow.cross_entropy(
+                x.double(),
+                given.double() if kind == "probabilities" else given,
+                reduction=reduction,
+                **{k: v.double() if k == "weight" else v for k, v in options.items()},
+            )
+            assert y.dtype is x.dtype
+            close = ulp(host(exact), dtype) + 4e-6 * np.abs(host(exact))
+            assert (np.abs(host(y) - host(exact)) <= close).all()
+    logp = flow.log_softmax(logits((20000, 100), dtype, device), 1)
+    classes = flow.zeros(20000, dtype=flow.int64, device=device)
+    y, exact = flow.nll_loss(logp, classes), flow.nll_loss(logp.double(), classes)
+    np.testing.assert_allclose(host(y), host(exact), rtol=2.0**-7)
+
+
 @in_place
 def test_one_row_without_a_batch(in_place, device):
     x = logits((9,), "float64", device)

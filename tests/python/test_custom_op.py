@@ -133,6 +133,26 @@ def test_an_exception_comes_back_as_itself():
     with pytest.raises(Mine) as caught:
         flow.ops.test.raises(flow.ones(1))
     assert caught.value is error
+    if hasattr(error, "add_note"):  # Python 3.11
+        assert error.__notes__ == ["in forward of the op test::raises"]
+
+
+def test_an_exception_says_in_which_function_of_which_op():
+    def fails(x, dy=None):
+        raise KeyError("a")
+
+    roles = {"infer": lambda x: fails(x), "forward": lambda x: fails(x), "backward": fails}
+    ops = [
+        flow.register_op(f"test::fails_in_{role}")(
+            type("Fails", (), {"forward": lambda x: x * 1, role: function})
+        )
+        for role, function in roles.items()
+    ]
+    for op, role in zip(ops, roles, strict=True):
+        with pytest.raises(KeyError) as caught:
+            op(flow.ones(1, requires_grad=True)).backward(flow.ones(1))
+        if hasattr(caught.value, "add_note"):
+            assert caught.value.__notes__ == [f"in {role} of the op test::fails_in_{role}"]
 
 
 def test_infer_that_disagrees_with_forward():
@@ -294,6 +314,29 @@ def test_load_inline_compiles_once_and_reports_errors(capfd):
             "#include <oneflow_lite/extension/op.h>\nOFL_EXTENSION {\n  not_a_function();\n}\n",
             verbose=False,
         )
+
+
+@pytest.mark.slow
+def test_a_broken_library_in_the_cache_is_compiled_again(tmp_path):
+    # In a process of its own each time: a library that is open must not be changed.
+    source = TWICE % {"name": "inline::again", "more": ""}
+    script = tmp_path / "again.py"
+    script.write_text(
+        "import oneflow_lite as flow\n"
+        f"flow.utils.load_inline('again', {source!r})\n"
+        "print(flow.ops.inline.again(flow.ones(1)).item())\n"
+    )
+    said = []
+    for content in (None, None, b"", b"\x7fELF and half of the rest"):
+        for library in tmp_path.glob("*/libagain.so") if content is not None else ():
+            library.write_bytes(content)
+        result = subprocess.run(
+            [sys.executable, script], capture_output=True, text=True, timeout=300,
+            env={**os.environ, "OFL_EXTENSION_CACHE": str(tmp_path)},
+        )  # fmt: skip
+        assert result.stdout == "2.0\n", result.stderr
+        said.append("compiling" in result.stderr)
+    assert said == [True, False, True, True]
 
 
 @pytest.mark.slow

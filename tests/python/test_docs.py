@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the pages say of the tree is so: paths, the functions of architecture.md, the patches."""
 
+import fnmatch
 import re
 import shutil
 import subprocess
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+CUDA = ROOT / "primitive/cuda"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")),
+         CUDA / "README.md"]  # fmt: skip
 FOLDERS = ("oneflow_lite", "primitive", "kernels", "ops", "functional", "python", "tests",
            "benchmarks", "examples", "docs", "cmake", "scripts")  # fmt: skip
 TICKED = re.compile(r"`([^`\n]+)`")
@@ -25,7 +28,7 @@ def prose(page):
     return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_paths_exist(page):
     ticked = [text for text in TICKED.findall(prose(page)) if re.fullmatch(r"[\w./-]+", text)]
     paths = [t for t in ticked if t.startswith(tuple(f"{folder}/" for folder in FOLDERS))]
@@ -42,6 +45,15 @@ def test_life_of_a_call_names_functions_that_are_there():
         code = (ROOT / path).read_text(encoding="utf-8")
         for function in TICKED.findall(functions):
             assert re.search(rf"\b{function}\b", code), f"{path} has no {function}"
+
+
+def test_the_map_of_the_cuda_folder_names_every_file_and_no_other():
+    rows = re.findall(r"^\| (`.+?) \| .+? \|$", prose(CUDA / "README.md"), re.M)
+    patterns = [pattern for row in rows for pattern in TICKED.findall(row)]
+    names = [path.name for path in CUDA.iterdir() if path.name != "README.md"]
+    assert len(patterns) > 60
+    assert not [n for n in names if not any(fnmatch.fnmatch(n, p) for p in patterns)]
+    assert not [p for p in patterns if not fnmatch.filter(names, p)]
 
 
 @pytest.fixture

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every row of the table of errors: exact types and texts. op_table.py has each op's own."""
 
+import inspect
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -239,3 +241,60 @@ def test_a_failed_call_leaves_the_tensor_alone(device):
         with pytest.raises((TypeError, ValueError, RuntimeError)):
             call()
         assert bits(x) == before and x._version == version
+
+
+COMPOSED = {
+    f"{name} of {module.__name__}": getattr(module, name)
+    for module in (flow, flow.nn.functional)
+    for name in module.__all__
+    if hasattr(getattr(module, name), "__wrapped__")
+}
+
+
+def example(parameter):
+    x = flow.ones(2, 2, dtype=flow.bool if parameter.name == "mask" else flow.float32)
+    return {"Tensor": x, "Sequence[Tensor]": [x]}.get(parameter.annotation, 1)
+
+
+@pytest.mark.parametrize("function", COMPOSED.values(), ids=COMPOSED)
+def test_a_composed_function_names_the_argument_that_is_no_tensor(function):
+    assert pickle.loads(pickle.dumps(function)) is function
+    needed = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+    given = {p.name: example(p) for p in needed}
+    for name in (p.name for p in needed if p.annotation == "Tensor"):
+        if function.__name__ in ("flip", "bucketize"):  # they hand on what they do not look at
+            continue
+        for wrong in ([[1.0, 2.0]], None, "a"):
+            with pytest.raises(TypeError) as caught:
+                function(**given | {name: wrong})
+            text = str(caught.value)
+            kind = type(wrong).__name__
+            assert text == f"{function.__name__}(): argument '{name}' must be Tensor, not {kind}"
+
+
+@pytest.mark.parametrize(
+    "call, argument",
+    [
+        (lambda n: flow.softmax(flow.ones(2), n), r"softmax\(\): argument 'dim'"),
+        (lambda n: flow.zeros(n, 2), r"zeros\(\): argument 'size'"),
+        (lambda n: flow.zeros((2, n)), r"zeros\(\): argument 'size'"),
+        (lambda n: flow.nn.functional.layer_norm(flow.ones(2), n), r"'normalized_shape'"),
+        (lambda n: flow.full((2,), n), r"full\(\): argument 'fill_value'"),
+    ],
+)
+def test_an_int_beyond_64_bits_is_named(call, argument):
+    for number in (1 << 63, -(1 << 63) - 1, 1 << 2000):
+        with pytest.raises(OverflowError, match=argument + ".*too large for 64 bits"):
+            call(number)
+
+
+def test_what_a_composed_function_says_itself_stays():
+    with pytest.raises(flow.ShapeError, match=r"bmm\(\): takes batches of matrices"):
+        flow.bmm(flow.ones(2), flow.ones(2))
+    with pytest.raises(
+        TypeError, match=r"hstack\(\): argument 'tensors' must be a list of Tensors"
+    ):
+        flow.hstack([flow.ones(2), 1.0])
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'other'"):
+        flow.dist(flow.ones(2))
+    assert inspect.signature(flow.lerp).parameters.keys() == {"input", "end", "weight"}

@@ -74,6 +74,10 @@ OFL_EXTENSION {
         const std::string how = c.attrs().to_string(0);
         if (how == "data of b") c.input(1).data<float>();
         if (how == "input 9") c.input(9).shape();
+        if (how == "double") c.input(0).data<const double>();
+        if (how == "int32") c.input(0).data<int32_t>();
+        if (how == "bits") c.input(0).data<uint32_t>();
+        if (how == "half the bits") c.input(0).data<uint16_t>();
         if (how == "throw 3") throw 3;
         if (how == "throw error") throw ext::Error(OFL_VALUE_ERROR, "as I say");
         Copy(c.input(0), c.output(0).data<float>());
@@ -136,6 +140,9 @@ def test_a_list_of_tensors_with_gradients():
         ("nothing set", "infer did not set output y"),
         ("data of b", "a tensor that is not there: an optional input that was not given"),
         ("input 9", "a tensor that is not there"),
+        ("double", r"data\(\) of a tensor of float32 is asked for another type"),
+        ("int32", r"data\(\) of a tensor of float32 is asked for another type"),
+        ("half the bits", r"data\(\) of a tensor of float32 is asked for another type"),
         ("throw 3", "an unknown exception"),
         ("throw error", r"^kinds::wrong\(\): as I say$"),
     ],
@@ -143,7 +150,8 @@ def test_a_list_of_tensors_with_gradients():
 def test_what_a_call_does_wrong_is_an_error(how, message):
     with pytest.raises((ValueError, IndexError, TypeError, RuntimeError), match=message):
         flow.ops.kinds.wrong(flow.ones(2), how=how)
-    assert flow.ops.kinds.wrong(flow.ones(2)).tolist() == [1, 1]
+    for right in ("", "bits"):
+        assert flow.ops.kinds.wrong(flow.ones(2), how=right).tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(

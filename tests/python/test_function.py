@@ -196,3 +196,33 @@ def test_an_input_that_is_passed_on_can_be_constant():
     x = leaf(1)
     passed, y = Passes.apply(x)
     assert not passed.requires_grad and y.requires_grad and x.requires_grad
+
+
+def test_setup_context_sees_defaults_and_backward_may_give_none_for_them():
+    class Power(Function):
+        @staticmethod
+        def forward(x, n=3):
+            return x**n
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            x, ctx.n = inputs
+            ctx.save_for_backward(x)
+
+        @staticmethod
+        def backward(ctx, dy):
+            (x,) = ctx.saved_tensors
+            return dy * ctx.n * x ** (ctx.n - 1), None
+
+    for arguments, slope in (((), 12), ((2,), 4)):
+        x = flow.tensor(2.0, requires_grad=True)
+        Power.apply(x, *arguments).backward()
+        assert x.grad.item() == slope
+
+
+def test_no_inputs_are_an_error():
+    x = flow.ones(2, requires_grad=True)
+    with pytest.raises(ValueError, match="grad requires non-empty inputs"):
+        flow.autograd.grad(x.sum(), [])
+    with pytest.raises(RuntimeError, match="inputs is empty"):
+        flow.autograd.backward(x.sum(), inputs=[])

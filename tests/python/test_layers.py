@@ -294,3 +294,65 @@ def test_attention_to_nothing_is_zero():
     attention = nn.MultiheadAttention(8, 2, batch_first=True)
     empty = flow.zeros(0, 3, 8)
     assert attention(empty, empty, empty)[0].shape == (0, 3, 8)
+
+
+def test_sequential_goes_with_a_number():
+    layer, act = nn.Linear(2, 2), nn.ReLU()
+    model = nn.Sequential(layer, act)
+    assert [*(model * 2)] == [*(2 * model)] == [layer, act, layer, act] and len(model) == 2
+    model *= 2
+    assert list(model._modules) == ["0", "1", "2", "3"] and model.pop(1) is act
+    assert [*model.insert(-1, act)] == [layer, layer, act, act]
+    with pytest.raises(IndexError, match=r"index 5 is out of range \[-4, 4\]"):
+        model.insert(5, act)
+    with pytest.raises(ValueError, match="0 times"):
+        model * 0
+    with pytest.raises(TypeError, match="goes with an int"):
+        model * 1.5
+
+
+def test_parameter_lists_grow_and_are_cut():
+    a, b, c = (nn.Parameter(flow.full([n], float(n))) for n in (1, 2, 3))
+    parameters = nn.ParameterList([a])
+    parameters += [b]
+    assert [*parameters.extend([flow.ones(4)])][:2] == [a, b] and len(parameters) == 3
+    parameters[-1] = c
+    assert [*parameters[1:]] == [b, c] and isinstance(parameters[:1], nn.ParameterList)
+    assert list(dict(parameters.named_parameters())) == ["0", "1", "2"]
+    assert "(1): Parameter containing: [oneflow_lite.float32 of size 2]" in repr(parameters)
+    with pytest.raises(IndexError):
+        parameters[4] = a
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss"])
+def test_weighted_losses_are_means_over_the_weights(name):
+    loss = getattr(F, name)
+    x, y = flow.tensor([1.0, 2.0, 4.0]), flow.tensor([0.5, 4.0, 4.5])
+    weight = flow.tensor([1.0, 0.0, 3.0])
+    each = host(loss(x, y, reduction="none")) * host(weight)
+    np.testing.assert_allclose(host(loss(x, y, reduction="none", weight=weight)), each)
+    assert loss(x, y, weight=weight).item() == pytest.approx(each.sum() / 4)
+    assert loss(x, y, "sum", weight=weight).item() == pytest.approx(each.sum())
+    with pytest.raises(flow.ShapeError, match=rf"{name}\(\): weight has shape \[1\], expected"):
+        loss(x, y, weight=flow.ones(1))
+    with pytest.warns(UserWarning, match=r"target has shape \[1\], input \[3\]: they broadcast"):
+        loss(x, flow.ones(1))
+
+
+@pytest.mark.parametrize("norm_type", [2.0, 1.0])
+def test_embedding_bounds_the_rows_that_are_looked_up(norm_type):
+    table = np.random.default_rng(5).standard_normal((6, 3)).astype(np.float32)
+    layer = nn.Embedding(6, 3, None, 0.5, norm_type, _weight=flow.tensor(table))
+    y = layer(flow.tensor([[0, 1], [3, 3]]))
+    y.sum().backward()
+    norms = np.linalg.norm(table, norm_type, axis=1, keepdims=True)
+    bounded = np.where(norms > 0.5, table * 0.5 / norms, table)
+    seen = np.array([[True], [True], [False], [True], [False], [False]])
+    np.testing.assert_allclose(host(layer.weight), np.where(seen, bounded, table), rtol=1e-5)
+    np.testing.assert_allclose(host(y), bounded[[[0, 1], [3, 3]]], rtol=1e-5)
+    assert layer.weight.grad[:, 0].tolist() == [1, 1, 0, 2, 0, 0]
+    assert repr(layer) == "Embedding(6, 3, max_norm=0.5)"
+    with pytest.raises(NotImplementedError, match="scale_grad_by_freq=True is not supported"):
+        nn.Embedding(6, 3, scale_grad_by_freq=True)
+    whole = nn.Embedding.from_pretrained(flow.tensor([[1, 2]]))
+    assert whole(flow.tensor([0])).tolist() == [[1, 2]] and not whole.weight.requires_grad

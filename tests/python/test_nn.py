@@ -166,8 +166,40 @@ def test_assigning_moves_names_between_kinds():
 
 @pytest.mark.parametrize("name", ["", "a.b", 3, "forward"])
 def test_bad_names_are_refused(name):
-    with pytest.raises(ValueError):
-        nn.Module().register_buffer(name, flow.ones(1))
+    error = KeyError if isinstance(name, str) else TypeError  # PyTorch's
+    for register, given in (
+        (nn.Module.register_buffer, flow.ones(1)),
+        (nn.Module.register_parameter, nn.Parameter(flow.ones(1))),
+        (nn.Module.register_module, nn.Identity()),
+    ):
+        with pytest.raises(error, match="forward|is no name"):
+            register(nn.Module(), name, given)
+
+
+def test_what_is_shared_is_named_once_or_at_each_place():
+    layer = nn.Linear(2, 2, bias=False)
+    model = nn.Sequential(layer, nn.Sequential(layer, nn.ReLU()), layer)
+    assert [name for name, _ in model.named_children()] == ["0", "1"]
+    assert [name for name, _ in model.named_modules()] == ["", "0", "1", "1.1"]
+    everywhere = ["", "0", "1", "1.0", "1.1", "2"]
+    assert [name for name, _ in model.named_modules(remove_duplicate=False)] == everywhere
+    assert [name for name, _ in model.named_modules({layer}, "m")] == ["m", "m.1", "m.1.1"]
+    assert [name for name, _ in model.named_parameters()] == ["0.weight"]
+    assert [name for name, _ in model.named_parameters(remove_duplicate=False)] == [
+        "0.weight", "1.0.weight", "2.weight"
+    ]  # fmt: skip
+    assert list(model.state_dict()) == ["0.weight", "1.0.weight", "2.weight"]
+    assert "0" not in dir(model)
+
+
+def test_train_and_to_refuse_what_they_cannot_be():
+    model = small_model()
+    with pytest.raises(ValueError, match=r"train\(\): mode must be True or False, not 'eval'"):
+        model.train("eval")
+    with pytest.raises(TypeError, match=r"to\(\): dtype is int64, but it must be a floating"):
+        model.to(flow.int64)
+    assert model[0].weight.dtype is flow.float32
+    assert nn.Parameter().shape == (0,) and nn.Parameter().requires_grad
 
 
 def test_forgetting_super_init_is_told():

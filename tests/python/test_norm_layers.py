@@ -67,6 +67,16 @@ def test_an_eps_below_zero_leaves_nan_where_it_outweighs_the_variance(device):
     )
 
 
+@pytest.mark.parametrize("module", [nn.LayerNorm, nn.RMSNorm])
+def test_the_shape_of_a_module(module):
+    assert module(np.int64(5)).normalized_shape == module([5]).normalized_shape == (5,)
+    for wrong in ("5", None, 5.0, [2, 5.5], flow.ones(2)):
+        with pytest.raises(
+            TypeError, match="Norm: normalized_shape must be int or a tuple of ints"
+        ):
+            module(wrong)
+
+
 def test_modules():
     assert repr(nn.LayerNorm(4)) == "LayerNorm((4,), eps=1e-05, elementwise_affine=True)"
     assert repr(nn.LayerNorm((2, 3), 1e-6, bias=False)) == (

@@ -149,6 +149,13 @@ def test_bad_parameters_are_refused():
             SGD(bad, lr=1)
 
 
+@pytest.mark.parametrize("state", [[1], {}, {"state": {}}, None])
+def test_a_state_of_something_else_is_refused(state):
+    optimizer = flow.optim.SGD([flow.ones(1, requires_grad=True)], lr=0.1)
+    with pytest.raises(ValueError, match='a dict with "state" and "param_groups" is needed'):
+        optimizer.load_state_dict(state)
+
+
 def test_momentum_converges_on_a_quadratic():
     x = flow.tensor([5.0, -3.0], requires_grad=True)
     optimizer = SGD([x], lr=0.05, momentum=0.8)

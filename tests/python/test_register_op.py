@@ -133,6 +133,11 @@ def has_default(value, kind):
         ({"forward": lambda x: x, "infer": lambda: 1}, r"infer is called with \(x\), but is infer"),
         ({"forward": lambda x: x, "backward": lambda ctx: 1}, r"called with \(ctx, dout\)"),
         ({"forward": lambda x: x, "cost": lambda x, y: 1}, "cost is called with"),
+        ({"forwards": lambda x: x}, "the class has 'forwards'; did you mean 'forward'"),
+        (
+            {"forward": lambda x: x, "bakward": 1},
+            "the class has 'bakward'; did you mean 'backward'",
+        ),
         ({"forward": lambda x: x, "infer": 3}, "infer is 3, which is no function"),
         ({"forward": lambda x: x, "save": "z"}, r"save names 'z'; there are \['x', 'out'\]"),
         ({"forward": lambda x: x, "outputs": "x"}, "'x' names two things"),
@@ -144,6 +149,13 @@ def test_a_wrong_declaration_is_refused_at_once(functions, message):
     with pytest.raises((TypeError, ValueError), match=message):
         register(**functions)
     assert flow.ops.list() == before
+
+
+def test_a_class_may_have_functions_of_its_own():
+    assert register(forward=lambda x: x * 2, forward_on_cpu=3, shape_of=4)(ones(2)).tolist() == [
+        2,
+        2,
+    ]
 
 
 @pytest.mark.parametrize(

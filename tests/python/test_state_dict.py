@@ -70,8 +70,9 @@ def test_errors_list_every_key_and_leave_the_module_alone():
     state["2.weight"] = flow.zeros(5, 5)
     with pytest.raises(ValueError) as error:
         m.load_state_dict(state)
-    for part in ("Sequential", "missing: 0.bias", "unexpected: extra",
-                 "2.weight: shape [5, 5] is given, [2, 4] is needed"):  # fmt: skip
+    for part in ("Sequential", 'Missing key(s) in state_dict: "0.bias"',
+                 'Unexpected key(s) in state_dict: "extra"',
+                 "size mismatch for 2.weight: shape [5, 5] is given, [2, 4] is "):  # fmt: skip
         assert part in str(error.value)
     for name, tensor in m.state_dict().items():
         np.testing.assert_array_equal(tensor.numpy(), before[name])
@@ -82,6 +83,8 @@ def test_errors_list_every_key_and_leave_the_module_alone():
     assert sorted(result.missing_keys) == ["0.bias", "2.weight"]
     assert result.unexpected_keys == ["extra"]
     assert (m[0].weight.detach().numpy() == 9).all()
+    with pytest.raises(TypeError, match="a dict is needed, not list"):
+        m.load_state_dict(list(before.values()))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "int64", "int32",
@@ -168,3 +171,8 @@ def test_optimizer_state_goes_on_where_it_was(tmp_path):
     assert_same(a.state_dict(), b.state_dict())
     with pytest.raises(ValueError, match="groups"):
         flow.optim.SGD([b[0].weight], lr=1).load_state_dict(saved["optimizer"])
+
+
+def test_a_state_is_a_dict():
+    with pytest.raises(TypeError, match="Expected state_dict to be dict-like, not a list"):
+        model().load_state_dict(["0.weight"])

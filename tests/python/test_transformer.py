@@ -72,6 +72,37 @@ def test_attention_without_a_batch_and_with_a_mask_per_head():
         nn.MultiheadAttention(8, 3)
 
 
+@pytest.mark.parametrize("bias_kv", [False, True])
+@pytest.mark.parametrize("zero", [False, True])
+@pytest.mark.parametrize("dims", [(None, None), (6, 10)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_with_keys_added_and_features_of_other_sizes(bias_kv, zero, dims, causal):
+    flow.manual_seed(1)
+    layer = nn.MultiheadAttention(FEATURES, HEADS, 0.0, True, bias_kv, zero, *dims, True,
+                                  dtype=flow.float64)  # fmt: skip
+    nn.init.normal_(layer.in_proj_bias)
+    q, k, v = (RNG.standard_normal((BATCH, LENGTH, d or FEATURES)) for d in (FEATURES, *dims))
+    whole = layer.in_proj_weight
+    weights = ([host(getattr(layer, f"{n}_proj_weight")) for n in "qkv"] if whole is None
+               else np.split(host(whole), 3))  # fmt: skip
+    assert (whole is None) == (dims[0] is not None)
+    biases = np.split(host(layer.in_proj_bias), 3)
+    rows = [x @ w.T + b for x, w, b in zip((q, k, v), weights, biases, strict=True)]
+    for i, added in ((1, layer.bias_k), (2, layer.bias_v)):
+        more = [np.broadcast_to(host(added), (BATCH, 1, FEATURES))] if bias_kv else []
+        more += [np.zeros((BATCH, 1, FEATURES))] if zero else []
+        rows[i] = np.concatenate([rows[i], *more], 1)
+    a, b, c = (r.reshape(BATCH, -1, HEADS, FEATURES // HEADS).swapaxes(1, 2) for r in rows)
+    hidden = np.repeat(PADDED[:, None, None], LENGTH, 2) | (CAUSAL if causal else False)
+    hidden = np.pad(hidden, [(0, 0)] * 3 + [(0, bias_kv + zero)])
+    shares = np.exp(np.where(hidden, -np.inf, a @ b.swapaxes(-1, -2) / math.sqrt(a.shape[-1])))
+    shares /= shares.sum(-1, keepdims=True)
+    y = (shares @ c).swapaxes(1, 2).reshape(BATCH, LENGTH, FEATURES) @ host(layer.out_proj.weight).T
+    got, shown = layer(*map(flow.tensor, (q, k, v)), flow.tensor(PADDED), is_causal=causal)
+    np.testing.assert_allclose(host(got), y, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(host(shown), shares.mean(1), rtol=1e-10, atol=1e-13)
+
+
 def test_gradients_of_attention():
     layer = attention(batch_first=True)
     x = flow.tensor(RNG.standard_normal((2, 3, FEATURES)), requires_grad=True)

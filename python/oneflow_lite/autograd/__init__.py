@@ -61,7 +61,10 @@ def backward(
         or a gradient is left out for a tensor that is no scalar.
     """
     retain = create_graph if retain_graph is None else retain_graph
-    _ext.backward(_as_list(tensors), _as_list(grad_tensors), retain, create_graph, _as_list(inputs))
+    wanted = _as_list(inputs)
+    if inputs is not None and not wanted:
+        raise RuntimeError("backward(): inputs is empty; without it all leaves get gradients")
+    _ext.backward(_as_list(tensors), _as_list(grad_tensors), retain, create_graph, wanted)
 
 
 def grad(
@@ -103,6 +106,8 @@ def grad(
         raise ValueError("grad(): materialize_grads gives zeros to what allow_unused=False refuses")
     retain = create_graph if retain_graph is None else retain_graph
     wanted = _as_list(inputs)
+    if not wanted:
+        raise ValueError("grad(): inputs is empty; grad requires non-empty inputs.")
     unused = bool(allow_unused) or materialize_grads
     grads = _ext.grad(_as_list(outputs), wanted, _as_list(grad_outputs), retain, create_graph,
                       unused)  # fmt: skip

@@ -19,6 +19,7 @@ inference, checks, and shows in the profiler.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -85,7 +86,9 @@ class Function:
         with no_grad():
             if hasattr(cls, "setup_context"):
                 result = cls.forward(*args)
-                cls.setup_context(ctx, args, result)
+                bound = inspect.signature(cls.forward).bind(*args)
+                bound.apply_defaults()
+                cls.setup_context(ctx, bound.args, result)
             else:
                 result = cls.forward(ctx, *args)
         saved, ctx._saved = ctx._saved, ()
@@ -133,6 +136,8 @@ class _Backward:
         finally:
             self.ctx._saved = ()
         results = list(results) if isinstance(results, tuple | list) else [results]
+        while len(results) > len(self.tensors) and results[-1] is None:  # of left-out arguments
+            results.pop()
         if len(results) != len(self.tensors):
             raise RuntimeError(f"{self.cls.__name__}: backward gave {len(results)} gradients for "
                                f"{len(self.tensors)} arguments of forward")  # fmt: skip

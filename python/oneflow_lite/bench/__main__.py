@@ -28,7 +28,11 @@ def _words(text: str) -> list[str]:
 
 
 def _numbers(text: str) -> list[int]:
-    return [int(word) for word in _words(text)]
+    try:
+        return [int(word) for word in _words(text)]
+    except ValueError:
+        message = f"numbers with commas between them are needed, not {text!r}"
+        raise argparse.ArgumentTypeError(message) from None
 
 
 def parser() -> argparse.ArgumentParser:
@@ -164,7 +168,10 @@ def main(arguments: list[str] | None = None) -> int:
     if not (options.ops or options.merge or options.plot):
         raise SystemExit("bench: name an op, or --merge, --plot or --list")
     there = [options.output] if options.output and options.output.exists() else []
-    data = record.merge([record.read(path) for path in [*there, *(options.merge or [])]])
+    try:
+        data = record.merge([record.read(path) for path in [*there, *(options.merge or [])]])
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"bench: {error}") from None
     complete = run(options, data) if options.ops else True
     if options.output:
         record.write(options.output, data)

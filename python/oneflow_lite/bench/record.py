@@ -42,7 +42,10 @@ def empty() -> Record:
 
 def read(path: Path) -> Record:
     """A record, or ValueError where the file holds something else."""
-    data = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        data = None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ValueError(f"{path} is no record of oneflow_lite.bench (format {FORMAT})")
     return data

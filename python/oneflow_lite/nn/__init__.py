@@ -58,6 +58,7 @@ from oneflow_lite.nn.losses import (
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.norms import GroupNorm, LayerNorm, RMSNorm
 from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.nn.transformer import Transformer, TransformerDecoder, TransformerDecoderLayer
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CELU", "CrossEntropyLoss", "Dropout", "ELU", "Embedding",
@@ -67,5 +68,6 @@ __all__ = [
     "MultiheadAttention", "NLLLoss", "PReLU", "Parameter", "ParameterList", "RMSNorm", "ReLU",
     "ReLU6", "SELU", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d",
     "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
-    "TransformerEncoder", "TransformerEncoderLayer", "functional", "init", "utils",
+    "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+    "TransformerEncoderLayer", "functional", "init", "utils",
 ]  # fmt: skip

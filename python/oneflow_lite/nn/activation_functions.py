@@ -4,23 +4,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
-from oneflow_lite._math import log1p
+from oneflow_lite._math import as_given, log1p, wide
 from oneflow_lite._oneflow_lite import (
     _C,
     Generator,
     ShapeError,
     Tensor,
     dtype,
-    float32,
-    float64,
     is_grad_enabled,
 )
-
-
-def wide(x: Tensor) -> dtype:
-    """What 16-bit floats are computed in, to be rounded once."""
-    return float64 if x.dtype is float64 else float32
 
 
 def kept(input: Tensor, inplace: bool) -> Tensor:
@@ -31,6 +25,12 @@ def kept(input: Tensor, inplace: bool) -> Tensor:
 def into(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
     """The result, written into the input's memory where wanted."""
     return input.copy_(result) if inplace else result
+
+
+def once(input: Tensor, compute: Callable[[Tensor], Tensor], inplace: bool = False) -> Tensor:
+    """What ``compute`` makes of the input; of 16-bit floats in float32, rounded once."""
+    y = compute(kept(input, inplace).to(None, wide(input)))
+    return into(input, as_given(y, input), inplace)
 
 
 def softmin(
@@ -52,27 +52,31 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """The element itself where it is positive, else ``negative_slope`` times it."""
-    x = kept(input, inplace)
-    return into(input, _C.where(x > 0, x, x * negative_slope), inplace)
+    return once(input, lambda x: _C.where(x > 0, x, x * negative_slope), inplace)
+
+
+def _elu(x: Tensor, alpha: float) -> Tensor:
+    positive = x > 0
+    # exp(x) - 1 = 2 t / (1 - t) with t = tanh(x / 2), without cancellation below 0.
+    t = _C.tanh(_C.where(positive, 0.0, x) * 0.5)
+    return _C.where(positive, x, 2 * alpha * t / (1 - t))
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """The element itself where it is positive, else ``alpha * (exp(x) - 1)``."""
-    x = kept(input, inplace).to(None, wide(input))
-    positive = x > 0
-    # exp(x) - 1 = 2 t / (1 - t) with t = tanh(x / 2), without cancellation below 0.
-    t = _C.tanh(_C.where(positive, 0.0, x) * 0.5)
-    y = _C.where(positive, x, 2 * alpha * t / (1 - t))
-    return into(input, y.to(None, input.dtype) if input.dtype.is_floating_point else y, inplace)
+    return once(input, lambda x: _elu(x, alpha), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """``log(1 + exp(beta * x)) / beta``, and x where ``beta * x > threshold``."""
-    x = input.to(None, wide(input)) * beta
-    straight = x > min(threshold, 40.0)  # where the rest rounds to nothing, and exp is finite
-    bent = log1p(_C.exp(_C.where(straight, 0.0, x)))
-    y = _C.where(straight, x, bent) / beta
-    return y.to(None, input.dtype) if input.dtype.is_floating_point else y
+
+    def of_wide(x: Tensor) -> Tensor:
+        x = x * beta
+        straight = x > min(threshold, 40.0)  # where the rest rounds to nothing, and exp is finite
+        bent = log1p(_C.exp(_C.where(straight, 0.0, x)))
+        return _C.where(straight, x, bent) / beta
+
+    return once(input, of_wide)
 
 
 def logsigmoid(input: Tensor) -> Tensor:
@@ -82,8 +86,7 @@ def logsigmoid(input: Tensor) -> Tensor:
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """The element itself where it is positive, else ``alpha * (exp(x / alpha) - 1)``."""
-    x = kept(input, inplace)
-    return into(input, elu(x / alpha) * alpha, inplace)
+    return once(input, lambda x: _elu(x / alpha, 1.0) * alpha, inplace)
 
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
@@ -91,13 +94,12 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """:func:`elu` scaled so that mean 0 and variance 1 stay."""
-    return into(input, elu(kept(input, inplace), _SELU_ALPHA) * _SELU_SCALE, inplace)
+    return once(input, lambda x: _elu(x, _SELU_ALPHA) * _SELU_SCALE, inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * tanh(softplus(x))``."""
-    x = kept(input, inplace)
-    return into(input, x * _C.tanh(softplus(x)), inplace)
+    return once(input, lambda x: x * _C.tanh(softplus(x)), inplace)
 
 
 def hardtanh(
@@ -116,23 +118,22 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """``x / 6 + 1 / 2``, not below 0 and not above 1."""
-    return into(input, _C.clamp(kept(input, inplace) / 6 + 0.5, 0.0, 1.0), inplace)
+    return once(input, lambda x: _C.clamp(x / 6 + 0.5, 0.0, 1.0), inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """X times its :func:`hardsigmoid`."""
-    x = kept(input, inplace)
-    return into(input, x * hardsigmoid(x), inplace)
+    return once(input, lambda x: x * hardsigmoid(x), inplace)
 
 
 def softsign(input: Tensor) -> Tensor:
     """``x / (1 + |x|)``."""
-    return input / (1 + abs(input))
+    return once(input, lambda x: x / (1 + abs(x)))
 
 
 def tanhshrink(input: Tensor) -> Tensor:
     """``x - tanh(x)``."""
-    return input - _C.tanh(input)
+    return once(input, lambda x: x - _C.tanh(x))
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -175,7 +176,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         raise ShapeError(f"glu(): input has shape {list(input.shape)}, expected an even size of "
                          f"dim {dim}")  # fmt: skip
     value, gate = _C.chunk(input, 2, dim)
-    return value * _C.sigmoid(gate)
+    return once(gate, lambda x: value * _C.sigmoid(x))
 
 
 def gumbel_softmax(

@@ -46,6 +46,12 @@ class MultiheadAttention(Module):
         The share of the attention's weights that is dropped in training.
     bias : bool
         Whether the projections have a bias.
+    add_bias_kv : bool
+        One more key and value, which are learned.
+    add_zero_attn : bool
+        One more key and value, which are 0.
+    kdim, vdim : int, optional
+        Features of key and value, where they are others than ``embed_dim``.
     batch_first : bool
         ``[batch, length, features]``; else ``[length, batch, features]``.
     device, dtype : optional
@@ -66,7 +72,10 @@ class MultiheadAttention(Module):
         num_heads: int,
         dropout: float = 0.0,
         bias: bool = True,
-        *,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
         batch_first: bool = False,
         device: flow.device | str | None = None,
         dtype: flow.dtype | None = None,
@@ -76,28 +85,54 @@ class MultiheadAttention(Module):
             raise ValueError(f"MultiheadAttention: embed_dim is {embed_dim}, but it must divide by "
                              f"num_heads, {num_heads}")  # fmt: skip
         self.embed_dim, self.num_heads = embed_dim, num_heads
-        self.dropout, self.batch_first = dropout, batch_first
-        made = _C.empty([3 * embed_dim, embed_dim], dtype=dtype, device=device)
-        self.in_proj_weight = Parameter(made)
-        added = _C.empty([3 * embed_dim], dtype=dtype, device=device) if bias else None
-        self.register_parameter("in_proj_bias", None if added is None else Parameter(added))
+        self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
+        self.dropout, self.batch_first, self.add_zero_attn = dropout, batch_first, add_zero_attn
+
+        def make(name: str, *shape: int, wanted: bool = True) -> None:
+            made = Parameter(_C.empty(shape, dtype=dtype, device=device)) if wanted else None
+            self.register_parameter(name, made)
+
+        one = self.kdim == self.vdim == embed_dim
+        make("in_proj_weight", 3 * embed_dim, embed_dim, wanted=one)
+        for name, features in (("q", embed_dim), ("k", self.kdim), ("v", self.vdim)):
+            make(f"{name}_proj_weight", embed_dim, features, wanted=not one)
+        make("in_proj_bias", 3 * embed_dim, wanted=bias)
         self.out_proj = Linear(embed_dim, embed_dim, bias, device, dtype)
+        make("bias_k", 1, 1, embed_dim, wanted=add_bias_kv)
+        make("bias_v", 1, 1, embed_dim, wanted=add_bias_kv)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draws new initial values."""
-        init.xavier_uniform_(self.in_proj_weight)
+        for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
+            if getattr(self, name) is not None:
+                init.xavier_uniform_(getattr(self, name))
         if self.in_proj_bias is not None:
             init.zeros_(self.in_proj_bias)
             init.zeros_(self.out_proj.bias)
+        for added in (self.bias_k, self.bias_v):
+            if added is not None:
+                init.xavier_normal_(added)
 
     def _heads(self, x: Tensor, part: int) -> Tensor:
         """One of the three projections of ``[batch, length, features]``, per head."""
         rows = slice(part * self.embed_dim, (part + 1) * self.embed_dim)
         bias = None if self.in_proj_bias is None else self.in_proj_bias[rows]
-        y = F.linear(x, self.in_proj_weight[rows], bias)
+        whole: Any = self.in_proj_weight
+        weight = getattr(self, "qkv"[part] + "_proj_weight") if whole is None else whole[rows]
+        y = F.linear(x, weight, bias)
+        added = (None, self.bias_k, self.bias_v)[part]
+        if added is not None:
+            y = _C.cat([y, added.expand(y.shape[0], 1, self.embed_dim)], 1)
+        if part > 0 and self.add_zero_attn:
+            y = F.pad(y, (0, 0, 0, 1))
         size = self.embed_dim // self.num_heads
-        return y.view([*x.shape[:2], self.num_heads, size]).transpose(1, 2)
+        return y.reshape([*y.shape[:2], self.num_heads, size]).transpose(1, 2)
+
+    def _to_all(self, mask: Tensor | None) -> Tensor | None:
+        """A mask of the keys given, also for those added, which all queries see."""
+        more = (self.bias_k is not None) + self.add_zero_attn
+        return mask if mask is None or more == 0 else F.pad(mask, (0, more))
 
     def _mask(self, padding: Tensor | None, mask: Tensor | None, like: Tensor) -> Tensor | None:
         total: Any = None
@@ -129,9 +164,12 @@ class MultiheadAttention(Module):
             for x in (query, key, value)
         ]
         q, k, v = (self._heads(x, part) for part, x in enumerate(given))
-        mask = self._mask(key_padding_mask, attn_mask, q)
-        scores = _C.matmul(q, k.mT)
         causal = is_causal and attn_mask is None
+        if causal and k.shape[2] != given[1].shape[1]:  # the keys added are behind all others
+            length = given[0].shape[1], given[1].shape[1]
+            attn_mask, causal = _C.ones(length, dtype=_bool, device=q.device).triu(1), False
+        mask = self._mask(self._to_all(key_padding_mask), self._to_all(attn_mask), q)
+        scores = _C.matmul(q, k.mT)
         # A query that sees no key: PyTorch gives 0 where nobody asks for the weights, else NaN.
         unseen = "nan" if need_weights else "zero"
         weights = F.fused_scale_mask_softmax(scores, mask, 1 / math.sqrt(q.shape[-1]), unseen,
@@ -143,6 +181,19 @@ class MultiheadAttention(Module):
             return y, None
         shown = weights.mean(1) if average_attn_weights else weights
         return y, shown.squeeze(0) if query.ndim == 2 else shown
+
+
+def activation_named(
+    layer: str, activation: str | Callable[[Tensor], Tensor]
+) -> Callable[[Tensor], Tensor]:
+    """The function itself, or the one of that name; ValueError for another name."""
+    named = {"relu": F.relu, "gelu": F.gelu}
+    if not isinstance(activation, str):
+        return activation
+    if activation not in named:
+        raise ValueError(f'{layer}: activation is "{activation}", but it must be relu, gelu or a '
+                         "function")  # fmt: skip
+    return named[activation]
 
 
 class TransformerEncoderLayer(Module):
@@ -183,11 +234,7 @@ class TransformerEncoderLayer(Module):
         dtype: flow.dtype | None = None,
     ) -> None:
         super().__init__()
-        named = {"relu": F.relu, "gelu": F.gelu}
-        if isinstance(activation, str) and activation not in named:
-            raise ValueError(f'TransformerEncoderLayer: activation is "{activation}", but it must '
-                             "be relu, gelu or a function")  # fmt: skip
-        self.activation = named[activation] if isinstance(activation, str) else activation
+        self.activation = activation_named("TransformerEncoderLayer", activation)
         self.norm_first = norm_first
         self.self_attn = MultiheadAttention(
             d_model, nhead, dropout, bias, batch_first=batch_first, device=device, dtype=dtype
@@ -223,9 +270,19 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """``num_layers`` copies of a layer one after the other, and a norm where one is given."""
+    """``num_layers`` copies of a layer one after the other, and a norm where one is given.
 
-    def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+    ``enable_nested_tensor`` and ``mask_check`` are taken for PyTorch's sake; they change nothing.
+    """
+
+    def __init__(
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
         super().__init__()
         self.layers = ModuleList(copy.deepcopy(encoder_layer) for _ in range(num_layers))
         self.num_layers = num_layers
@@ -236,8 +293,8 @@ class TransformerEncoder(Module):
         src: Tensor,
         mask: Tensor | None = None,
         src_key_padding_mask: Tensor | None = None,
-        is_causal: bool = False,
+        is_causal: bool | None = False,
     ) -> Tensor:
         for layer in self.layers:
-            src = layer(src, mask, src_key_padding_mask, is_causal)
+            src = layer(src, mask, src_key_padding_mask, bool(is_causal))
         return src if self.norm is None else self.norm(src)

@@ -38,11 +38,18 @@ class _InOrder(Module):
         del kept[index]
         self._replace(kept)
 
-    def insert(self, index: int, module: Module) -> None:
+    def insert(self: _Self, index: int, module: Module) -> _Self:
         """Adds a module before the one at a place."""
         modules = list(self)
         modules.insert(index, module)
         self._replace(modules)
+        return self
+
+    def pop(self, index: int = -1) -> Any:
+        """Takes a module out and gives it."""
+        module = self[index]
+        del self[index]
+        return module
 
     def extend(self: _Self, modules: Iterable[Module]) -> _Self:
         """Adds several modules at the end."""
@@ -123,6 +130,10 @@ class ModuleDict(Module):
         """Takes a module out and gives it."""
         return self._modules.pop(name)
 
+    def clear(self) -> None:
+        """Takes all modules out."""
+        self._modules.clear()
+
     def keys(self) -> Iterable[str]:
         """The names."""
         return self._modules.keys()
@@ -145,9 +156,18 @@ class ParameterList(Module):
             self.append(parameter)
 
     def append(self, parameter: Parameter) -> ParameterList:
-        """Adds a parameter at the end."""
-        self.register_parameter(str(len(self)), parameter)
+        """Adds a parameter at the end; a tensor that is none becomes one."""
+        self[len(self)] = parameter
         return self
+
+    def extend(self, parameters: Iterable[Parameter]) -> ParameterList:
+        """Adds several parameters at the end."""
+        for parameter in list(parameters):
+            self.append(parameter)
+        return self
+
+    def __iadd__(self, parameters: Iterable[Parameter]) -> ParameterList:
+        return self.extend(parameters)
 
     def __len__(self) -> int:
         return len(self._parameters)
@@ -155,8 +175,20 @@ class ParameterList(Module):
     def __iter__(self) -> Iterator[Parameter]:
         return iter(self._parameters.values())
 
-    def __getitem__(self, index: int) -> Parameter:
-        return list(self)[index]
+    def __getitem__(self, index: int | slice) -> Any:
+        found = list(self)[index]
+        return type(self)(found) if isinstance(index, slice) else found
+
+    def __setitem__(self, index: int, parameter: Parameter) -> None:
+        at = range(len(self) + 1)[index if index >= 0 else index - 1]
+        given = parameter if isinstance(parameter, Parameter) else Parameter(parameter)
+        self._parameters[str(at)] = given
+
+    def extra_repr(self) -> str:
+        return "\n".join(
+            f"({i}): Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]"
+            for i, p in enumerate(self)
+        )
 
 
 class Sequential(_InOrder):
@@ -182,5 +214,30 @@ class Sequential(_InOrder):
             input = module(input)
         return input
 
+    def insert(self, index: int, module: Module) -> Sequential:
+        """Adds a module before the one at a place; IndexError where there is none such."""
+        if not -len(self) <= index <= len(self):
+            raise IndexError(f"Sequential.insert(): index {index} is out of range "
+                             f"[{-len(self)}, {len(self)}]")  # fmt: skip
+        return super().insert(index, module)
+
+    def __mul__(self, times: int) -> Sequential:
+        """The modules, the same ones, ``times`` times one after the other."""
+        return Sequential(*list(self) * _positive(times))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: int) -> Sequential:
+        self._replace(list(self) * _positive(times))
+        return self
+
     def _some(self, names: list[str]) -> list:
         return [{name: self._modules[name] for name in names}]
+
+
+def _positive(times: int) -> int:
+    if not isinstance(times, int):
+        raise TypeError(f"Sequential: it goes with an int, not with a {type(times).__name__}")
+    if times <= 0:
+        raise ValueError(f"Sequential: {times} times is not at least once")
+    return times

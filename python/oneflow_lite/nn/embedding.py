@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from oneflow_lite._math import norm
 from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
+from oneflow_lite._searching import unique
 from oneflow_lite.autograd._grad_mode import no_grad
 from oneflow_lite.nn import init
 from oneflow_lite.nn.module import Module
@@ -24,10 +26,16 @@ class Embedding(Module):
         How many vectors of what length.
     padding_idx : int, optional
         A row that starts at 0 and gets no gradient.
+    max_norm, norm_type : float, optional
+        A row that is looked up is first, in the table, brought to this norm at most.
+    scale_grad_by_freq : bool
+        Not supported: NotImplementedError where True.
+    sparse : bool
+        Taken for PyTorch's sake; the gradient is dense.
+    _weight : Tensor, optional
+        The table, which is used as it is, and not learned if ``_freeze``.
     device, dtype : optional
         Where and as what the table is made.
-    _weight : Tensor, optional
-        The table, which is used as it is.
 
     Attributes
     ----------
@@ -45,22 +53,28 @@ class Embedding(Module):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: int | None = None,
-        *,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
         device: flow.device | str | None = None,
         dtype: flow.dtype | None = None,
-        _weight: Tensor | None = None,
     ) -> None:
         super().__init__()
+        if scale_grad_by_freq:
+            raise NotImplementedError("Embedding: scale_grad_by_freq=True is not supported")
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"Embedding: padding_idx is {padding_idx}, but there are "
                              f"{num_embeddings} rows")  # fmt: skip
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        self.padding_idx = padding_idx
+        self.padding_idx, self.max_norm, self.norm_type = padding_idx, max_norm, norm_type
         if _weight is not None:
             if tuple(_weight.shape) != (num_embeddings, embedding_dim):
                 raise ShapeError(f"Embedding: _weight has shape {list(_weight.shape)}, expected "
                                  f"{[num_embeddings, embedding_dim]}")  # fmt: skip
-            self.weight = Parameter(_weight)
+            self.weight = Parameter(_weight, not _freeze)
             return
         self.weight = Parameter(
             _C.empty([num_embeddings, embedding_dim], dtype=dtype, device=device)
@@ -69,15 +83,21 @@ class Embedding(Module):
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
     ) -> Embedding:
         """One with a table that is there already; it is not learned unless ``freeze=False``."""
         if embeddings.ndim != 2:
             raise ShapeError(f"Embedding.from_pretrained(): embeddings has shape "
                              f"{list(embeddings.shape)}, expected 2 dims")  # fmt: skip
-        made = cls(*embeddings.shape, padding_idx, _weight=embeddings)
-        made.weight.requires_grad = not freeze
-        return made
+        return cls(*embeddings.shape, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
+                   embeddings, freeze)  # fmt: skip
 
     def reset_parameters(self) -> None:
         """Draws new initial values."""
@@ -86,9 +106,19 @@ class Embedding(Module):
             with no_grad():
                 self.weight[self.padding_idx] = 0
 
+    @no_grad()
+    def _bound(self, input: Tensor, most: float) -> None:
+        rows = unique(input)
+        found = self.weight.detach()[rows]
+        norms = norm(found, self.norm_type, -1, keepdim=True)
+        self.weight[rows] = _C.where(norms > most, found * (most / (norms + 1e-7)), found)
+
     def forward(self, input: Tensor) -> Tensor:
+        if self.max_norm is not None:
+            self._bound(input, self.max_norm)
         return _C.embedding(input, self._parameters["weight"], self.padding_idx)
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+        bound = "" if self.max_norm is None else f", max_norm={self.max_norm}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}{bound}"

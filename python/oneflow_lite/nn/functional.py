@@ -26,6 +26,7 @@ from oneflow_lite._C import (
     tanh,
 )
 from oneflow_lite._math import norm
+from oneflow_lite._named_errors import named
 from oneflow_lite._oneflow_lite import _C, Generator, ShapeError, Tensor, int64
 from oneflow_lite._oneflow_lite import bool as _bool
 from oneflow_lite._shapes import broadcast_tensors, tril
@@ -156,6 +157,8 @@ def group_norm(
                          f"dim 1 that make {num_groups} groups")  # fmt: skip
     size = math.prod(input.shape[1:]) // num_groups
     rows = input.reshape(input.shape[0], num_groups, size)
+    if weight is not None or bias is not None:  # 16 bits are rounded once, at the end
+        rows = rows.to(None, wide(input))
     y = layer_norm(rows, rows.shape[2:], None, None, eps).reshape(input.shape)
     per_channel = [-1, *[1] * (input.ndim - 2)]
     y = y if weight is None else y * weight.view(per_channel)
@@ -248,6 +251,7 @@ def scaled_dot_product_attention(
     is_causal : bool
         A query sees the keys up to its own place, counted from the first ones, as in PyTorch.
         (``fused_scale_mask_softmax`` counts from the last ones: of as many it is the same.)
+        With ``attn_mask``, which PyTorch refuses beside it, what either hides is hidden.
     scale : float, optional
         ``1 / sqrt(d)`` where absent.
     enable_gqa : bool
@@ -262,3 +266,6 @@ def scaled_dot_product_attention(
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     shares = fused_scale_mask_softmax(scores, attn_mask, scale, "zero", is_causal)
     return _C.matmul(dropout(shares, dropout_p, training=dropout_p > 0), value)
+
+
+globals().update({name: named(globals()[name], __name__) for name in __all__})

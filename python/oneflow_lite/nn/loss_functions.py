@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
+from oneflow_lite._math import as_given, wide
 from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
-from oneflow_lite.nn.activation_functions import softplus, wide
+from oneflow_lite.nn.activation_functions import softplus
 
 
 def _reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
@@ -16,15 +18,50 @@ def _reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
     return loss if reduction == "none" else getattr(loss, reduction)()
 
 
-def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """``(input - target)^2``, reduced by "mean", "sum" or not ("none")."""
+def _weighted(
+    name: str, input: Tensor, target: Tensor, loss: Tensor, weight: Tensor | None, reduction: str
+) -> Tensor:
+    """The loss of each element times its weight, reduced; a mean is over the weights' sum."""
+    if input.shape != target.shape:
+        warnings.warn(
+            f"{name}(): target has shape {list(target.shape)}, input {list(input.shape)}: they "
+            "broadcast, which is seldom meant", stacklevel=3
+        )  # fmt: skip
+    if weight is None:
+        return _reduced(name, loss, reduction)
+    if weight.shape != input.shape:
+        raise ShapeError(f"{name}(): weight has shape {list(weight.shape)}, expected "
+                         f"{list(input.shape)}")  # fmt: skip
+    loss = loss * weight
+    return loss.sum() / weight.sum() if reduction == "mean" else _reduced(name, loss, reduction)
+
+
+def mse_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", *, weight: Tensor | None = None
+) -> Tensor:
+    """``(input - target)^2``, reduced by "mean", "sum" or not ("none").
+
+    ``weight``, of the input's shape, multiplies each loss; the mean is over its sum.
+    """
     difference = input - target
-    return _reduced("mse_loss", difference * difference, reduction)
+    return _weighted("mse_loss", input, target, difference * difference, weight, reduction)
 
 
-def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """``|input - target|``, reduced as in :func:`mse_loss`."""
-    return _reduced("l1_loss", abs(input - target), reduction)
+def l1_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", *, weight: Tensor | None = None
+) -> Tensor:
+    """``|input - target|``, weighted and reduced as in :func:`mse_loss`."""
+    return _weighted("l1_loss", input, target, abs(input - target), weight, reduction)
+
+
+def _smooth_l1(input: Tensor, target: Tensor, beta: float) -> Tensor:
+    size = abs(input - target)
+    if beta == 0:
+        return size
+    given, size = size, size.to(None, wide(size))  # the square of 16 bits soon overflows
+    near = _C.clamp(size, None, beta)  # an infinite one would leave NaN in the gradient
+    loss = _C.where(size < beta, near * near * (0.5 / beta), size - 0.5 * beta)
+    return as_given(loss, given)
 
 
 def smooth_l1_loss(
@@ -33,23 +70,22 @@ def smooth_l1_loss(
     """:func:`l1_loss` less ``beta / 2``, and below ``beta`` a parabola that joins it."""
     if beta < 0:
         raise ValueError(f"smooth_l1_loss(): beta is {beta}, but it must not be negative")
-    size = abs(input - target)
-    if beta == 0:
-        return _reduced("smooth_l1_loss", size, reduction)
-    dtype, size = size.dtype, size.to(None, wide(size))  # the square of 16 bits soon overflows
-    near = _C.clamp(size, None, beta)  # an infinite one would leave NaN in the gradient
-    loss = _C.where(size < beta, near * near * (0.5 / beta), size - 0.5 * beta)
-    loss = loss.to(None, dtype) if dtype.is_floating_point else loss
-    return _reduced("smooth_l1_loss", loss, reduction)
+    loss = _smooth_l1(input, target, beta)
+    return _weighted("smooth_l1_loss", input, target, loss, None, reduction)
 
 
 def huber_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Tensor | None = None,
 ) -> Tensor:
-    """``delta`` times :func:`smooth_l1_loss` with that ``beta``."""
+    """``delta`` times :func:`smooth_l1_loss` with that ``beta``; weighted as :func:`mse_loss`."""
     if delta <= 0:
         raise ValueError(f"huber_loss(): delta is {delta}, but it must be positive")
-    return smooth_l1_loss(input, target, reduction, delta) * delta
+    loss = _smooth_l1(input, target, delta) * delta
+    return _weighted("huber_loss", input, target, loss, weight, reduction)
 
 
 def kl_div(

@@ -8,27 +8,15 @@ from typing import Any, TypeVar
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import Tensor
-from oneflow_lite.nn._backward_hooks import WatchedCall
-from oneflow_lite.nn._state import LoadResult, as_tensor, check_fit, load_into
+from oneflow_lite.nn._hooks import HookHandle, call_with_hooks
+from oneflow_lite.nn._state import Stateful
 from oneflow_lite.nn.parameter import Parameter
 
 _Self = TypeVar("_Self", bound="Module")
 _KINDS: dict[str, type] = {"_parameters": Parameter, "_buffers": Tensor}  # and Module, below
 
 
-class HookHandle:
-    """What registering a hook gives; ``remove()`` takes the hook away again."""
-
-    def __init__(self, hooks: dict[HookHandle, Callable], hook: Callable) -> None:
-        self._hooks = hooks
-        hooks[self] = hook
-
-    def remove(self) -> None:
-        """Takes the hook away; calling it twice does no harm."""
-        self._hooks.pop(self, None)
-
-
-class Module:
+class Module(Stateful):
     """A part of a model.
 
     Subclasses assign parameters and modules to attributes in ``__init__`` and define ``forward``.
@@ -61,18 +49,7 @@ class Module:
         """Runs the pre-hooks, ``forward`` and the hooks."""
         if not self._pre_hooks and not self._hooks and not self._backward_hooks:
             return self.forward(*args, **kwargs)
-        for hook in tuple(self._pre_hooks.values()):
-            changed = hook(self, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
-        watched = WatchedCall(self, tuple(self._backward_hooks.values()))
-        args = watched.arguments(args) if self._backward_hooks else args
-        result = self.forward(*args, **kwargs)
-        for hook in tuple(self._hooks.values()):
-            changed = hook(self, args, result)
-            if changed is not None:
-                result = changed
-        return watched.result(result) if self._backward_hooks else result
+        return call_with_hooks(self, args, kwargs)
 
     # Attributes. Parameters, buffers and modules live in dictionaries of their own.
 
@@ -119,18 +96,22 @@ class Module:
         return bool(places)
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._parameters, *self._buffers, *self._modules]
+        named = (*self._parameters, *self._buffers, *self._modules)
+        return [*super().__dir__(), *(name for name in named if not name[0].isdigit())]
 
     def _register(self, kind: str, name: str, value: Any) -> None:
         cls = _KINDS[kind]
-        if not isinstance(name, str) or not name or "." in name:
-            raise ValueError(f"{type(self).__name__}: {name!r} is no name: a non-empty string "
-                             "without dots is needed")  # fmt: skip
+        if not isinstance(name, str):
+            raise TypeError(f"{type(self).__name__}: {name!r} is no name: a string is needed, not "
+                            f"a {type(name).__name__}")  # fmt: skip
+        if not name or "." in name:
+            raise KeyError(f"{type(self).__name__}: {name!r} is no name: it must not be empty and "
+                           "have no dots")  # fmt: skip
         if value is not None and not isinstance(value, cls):
             raise TypeError(f"{type(self).__name__}: {name!r} must be a {cls.__name__}, not "
                             f"a {type(value).__name__}")  # fmt: skip
         if name not in self.__dict__[kind] and hasattr(self, name):
-            raise ValueError(f"{type(self).__name__} already has an attribute {name!r}")
+            raise KeyError(f"{type(self).__name__} already has an attribute {name!r}")
         self.__dict__[kind][name] = value
 
     def register_parameter(self, name: str, parameter: Parameter | None) -> None:
@@ -147,22 +128,42 @@ class Module:
             self._transient.add(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Adds a module under a name."""
+        """Adds a module under a name.
+
+        Raises
+        ------
+        TypeError
+            The name is no string; what is added is no module.
+        KeyError
+            The name is empty, has a dot or is that of an attribute already. All of this holds for
+            ``register_parameter`` and ``register_buffer`` too.
+        """
         self._register("_modules", name, module)
+
+    register_module = add_module
 
     # The tree. What is reachable twice is given once.
 
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """Name and module of this module (named ``prefix``) and of all below, in order."""
-        seen: set[int] = set()
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """Name and module of this module (named ``prefix``) and of all below, in order.
+
+        Those in ``memo`` are left out, and those given are put into it; without
+        ``remove_duplicate`` a module comes once for each of its places.
+        """
+        seen = set() if memo is None else memo
         waiting = [(prefix, self)]
         while waiting:
             path, module = waiting.pop()
-            if id(module) not in seen:
-                seen.add(id(module))
-                yield path, module
-                dot = path + "." if path else ""
-                waiting += [(dot + name, m) for name, m in reversed([*module.named_children()])]
+            if module in seen:
+                continue
+            if remove_duplicate:
+                seen.add(module)
+            yield path, module
+            dot = path + "." if path else ""
+            below = [(dot + name, m) for name, m in module._modules.items() if m is not None]
+            waiting += reversed(below)
 
     def modules(self) -> Iterator[Module]:
         """All modules, this one first."""
@@ -170,7 +171,9 @@ class Module:
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """Name and module of those directly below."""
-        return ((name, m) for name, m in self._modules.items() if m is not None)
+        first = {id(m): name for name, m in reversed(self._modules.items())}
+        return ((name, m) for name, m in self._modules.items()
+                if m is not None and first[id(m)] == name)  # fmt: skip
 
     def get_submodule(self, target: str) -> Module:
         """The module below by its path, such as ``"blocks.0.attn"``; AttributeError without one."""
@@ -184,31 +187,41 @@ class Module:
         path, _, name = target.rpartition(".")
         return getattr(self.get_submodule(path), name)
 
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer by its path, such as ``"blocks.0.attn.mask"``."""
+        return self.get_parameter(target)
+
     def children(self) -> Iterator[Module]:
         """The modules directly below."""
         return (module for _, module in self.named_children())
 
-    def _named(self, kind: str, prefix: str, recurse: bool) -> Iterator[tuple[str, Any]]:
+    def _named(
+        self, kind: str, prefix: str, recurse: bool, once: bool
+    ) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
-        for path, module in self.named_modules(prefix) if recurse else [(prefix, self)]:
+        places = self.named_modules(None, prefix, once) if recurse else [(prefix, self)]
+        for path, module in places:
             for name, tensor in module.__dict__[kind].items():
-                if tensor is not None and id(tensor) not in seen:
-                    seen.add(id(tensor))
-                    yield (f"{path}.{name}" if path else name), tensor
+                if tensor is None or (once and id(tensor) in seen):
+                    continue
+                seen.add(id(tensor))
+                yield (f"{path}.{name}" if path else name), tensor
 
     def named_parameters(
-        self, prefix: str = "", recurse: bool = True
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """Name and parameter, such as ``("0.weight", ...)``; those below too if ``recurse``."""
-        return self._named("_parameters", prefix, recurse)
+        return self._named("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """The parameters, for an optimizer."""
         return (parameter for _, parameter in self.named_parameters("", recurse))
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
         """Name and tensor of the buffers."""
-        return self._named("_buffers", prefix, recurse)
+        return self._named("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """The buffers."""
@@ -218,8 +231,10 @@ class Module:
 
     def train(self: _Self, mode: bool = True) -> _Self:
         """Sets ``training`` of this module and of all below."""
+        if not isinstance(mode, bool):
+            raise ValueError(f"train(): mode must be True or False, not {mode!r}")
         for module in self.modules():
-            module.__dict__["training"] = bool(mode)
+            module.__dict__["training"] = mode
         return self
 
     def eval(self: _Self) -> _Self:
@@ -256,7 +271,12 @@ class Module:
 
         def moved(x: Tensor) -> Tensor:
             y = x.detach().to(*args, **kwargs)
-            return y if x.dtype.is_floating_point else x.detach().to(y.device)
+            if not x.dtype.is_floating_point:
+                return x.detach().to(y.device)
+            if not y.dtype.is_floating_point:
+                raise _ext.DTypeError(f"{type(self).__name__}.to(): dtype is {y.dtype.name}, but "
+                                      "it must be a floating dtype")  # fmt: skip
+            return y
 
         for tensor in (*self.parameters(), *self.buffers()):
             grad = tensor.grad
@@ -290,77 +310,40 @@ class Module:
         """Makes floating parameters and buffers bfloat16."""
         return self.to(_ext.bfloat16)
 
-    # State.
-
-    def state_dict(self, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
-        """Parameters and persistent buffers by name, detached, sharing memory with the module.
-
-        What two places of the tree share stands under both names. With ``keep_vars`` they are the
-        parameters themselves.
-        """
-        own = (*self._parameters.items(), *self._buffers.items())
-        state = {prefix + name: tensor if keep_vars else tensor.detach() for name, tensor in own
-                 if tensor is not None and name not in self._transient}  # fmt: skip
-        for name, module in self.named_children():
-            state.update(module.state_dict(f"{prefix}{name}.", keep_vars))
-        return state
-
-    def load_state_dict(
-        self, state_dict: dict[str, Tensor], strict: bool = True, assign: bool = False
-    ) -> LoadResult:
-        """Copies the tensors of a state into this module's, whatever their device and dtype.
-
-        Parameters
-        ----------
-        state_dict : dict
-            As ``state_dict`` gives it; arrays are taken as well.
-        strict : bool
-            Names that only one side has are errors.
-        assign : bool
-            Take the tensors themselves instead of copying them: of their device and dtype.
-
-        Returns
-        -------
-        LoadResult
-            ``missing_keys`` and ``unexpected_keys``.
-
-        Raises
-        ------
-        ShapeError
-            A ValueError and a RuntimeError, with all missing, unexpected and mismatched names;
-            nothing has been copied then.
-        """
-        what = type(self).__name__
-        if not assign:
-            return load_into(self.state_dict(), state_dict, strict, what)
-        result = check_fit(self.state_dict(), state_dict, strict, what)
-        for path, own in self.state_dict(keep_vars=True).items():
-            if path not in state_dict:
-                continue
-            owner, _, name = path.rpartition(".")
-            given = as_tensor(state_dict[path]).detach()
-            if isinstance(own, Parameter):
-                given = Parameter(given, own.requires_grad)
-            setattr(self.get_submodule(owner), name, given)
-        return result
-
     # Hooks.
 
-    def register_forward_pre_hook(self, hook: Callable) -> HookHandle:
-        """Calls ``hook(module, args)`` before ``forward``; a result replaces the arguments."""
-        return HookHandle(self._pre_hooks, hook)
+    def register_forward_pre_hook(
+        self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> HookHandle:
+        """Calls ``hook(module, args)`` before ``forward``; a result replaces the arguments.
 
-    def register_forward_hook(self, hook: Callable) -> HookHandle:
-        """Calls ``hook(module, args, result)`` after ``forward``; a result replaces the result."""
-        return HookHandle(self._hooks, hook)
+        With ``with_kwargs`` it is ``hook(module, args, kwargs)``, which gives both or None; with
+        ``prepend`` it comes before the hooks that are there.
+        """
+        return HookHandle(self._pre_hooks, hook, prepend, with_kwargs)
 
-    def register_full_backward_hook(self, hook: Callable) -> HookHandle:
+    def register_forward_hook(
+        self,
+        hook: Callable,
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> HookHandle:
+        """Calls ``hook(module, args, result)`` after ``forward``; a result replaces the result.
+
+        With ``with_kwargs`` it is ``hook(module, args, kwargs, result)``; with ``always_call`` it
+        is called (with None) where something before it raised, too.
+        """
+        return HookHandle(self._hooks, hook, prepend, with_kwargs, always_call)
+
+    def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> HookHandle:
         """Calls ``hook(module, grad_input, grad_output)`` in backward, with tuples of gradients.
 
         They are those of the arguments by place (None for what has none) and of the results. What
         the hook gives replaces ``grad_input``.
         """
-        return HookHandle(self._backward_hooks, hook)
+        return HookHandle(self._backward_hooks, hook, prepend)
 
     # Text.
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -48,8 +49,13 @@ class _Norm(Module):
         dtype: flow.dtype | None,
     ) -> None:
         super().__init__()
-        shape = [normalized_shape] if isinstance(normalized_shape, int) else normalized_shape
-        self.normalized_shape = tuple(int(n) for n in shape)
+        several = isinstance(normalized_shape, Sequence) and not isinstance(normalized_shape, str)
+        try:
+            dims = normalized_shape if several else [normalized_shape]
+            self.normalized_shape = tuple(operator.index(n) for n in dims)
+        except TypeError:
+            raise TypeError(f"{type(self).__name__}: normalized_shape must be int or a tuple of "
+                            f"ints, not {normalized_shape!r}") from None  # fmt: skip
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         self.memory_efficient = memory_efficient

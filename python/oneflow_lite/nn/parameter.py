@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from oneflow_lite._oneflow_lite import Tensor
+from oneflow_lite._oneflow_lite import _C, Tensor
 
 
 class Parameter(Tensor):
@@ -11,8 +11,8 @@ class Parameter(Tensor):
 
     Parameters
     ----------
-    data : Tensor
-        Its values, shared and not copied.
+    data : Tensor, optional
+        Its values, shared and not copied; without it there are none.
     requires_grad : bool
         False freezes it.
 
@@ -22,7 +22,9 @@ class Parameter(Tensor):
         Where ``data`` is no tensor.
     """
 
-    def __new__(cls, data: Tensor, requires_grad: bool = True) -> Parameter:
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
+        if data is None:
+            data = _C.empty([0])
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter(): data must be a Tensor, not {type(data).__name__}")
         return super().__new__(cls, data, requires_grad)  # type: ignore[return-value]

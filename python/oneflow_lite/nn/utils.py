@@ -22,6 +22,7 @@ def clip_grad_norm_(
     max_norm: float,
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
 ) -> Tensor:
     """Scales all gradients by one factor so that their joint norm is ``max_norm`` at most.
 
@@ -36,6 +37,8 @@ def clip_grad_norm_(
     error_if_nonfinite : bool
         RuntimeError where the norm is NaN or infinite, before anything is changed; this waits for
         the device.
+    foreach : bool, optional
+        Taken for PyTorch's sake; it changes nothing.
 
     Returns
     -------
@@ -48,7 +51,8 @@ def clip_grad_norm_(
     norms = [norm(grad, norm_type) for grad in grads]
     total = norm(_C.stack([n.to(grads[0].device) for n in norms]), norm_type)
     if error_if_nonfinite and not total.isfinite():
-        raise RuntimeError(f"clip_grad_norm_(): the norm of the gradients is {total.item()}")
+        raise RuntimeError(f"clip_grad_norm_(): The total norm of order {norm_type} for gradients "
+                           f"is {total.item()}, so they cannot be clipped")  # fmt: skip
     factor = _C.clamp(max_norm / (total + 1e-6), None, 1.0)
     for grad in grads:
         grad.mul_(factor.to(grad.device, grad.dtype))
@@ -56,8 +60,13 @@ def clip_grad_norm_(
 
 
 @no_grad()
-def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
-    """Brings each element of the gradients into ``[-clip_value, clip_value]``."""
+def clip_grad_value_(
+    parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
+) -> None:
+    """Brings each element of the gradients into ``[-clip_value, clip_value]``.
+
+    ``foreach`` is taken for PyTorch's sake; it changes nothing.
+    """
     for grad in _gradients(parameters):
         grad.clamp_(-clip_value, clip_value)
 

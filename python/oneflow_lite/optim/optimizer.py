@@ -117,8 +117,11 @@ class Optimizer:
         Raises
         ------
         ValueError
-            Where the groups differ in number or size.
+            Where the groups differ in number or size, or it is no state of an optimizer.
         """
+        if not (isinstance(state_dict, dict) and {"state", "param_groups"} <= state_dict.keys()):
+            raise ValueError('load_state_dict(): a dict with "state" and "param_groups" is needed, '
+                             "as an optimizer's state_dict() gives it")  # fmt: skip
         groups = state_dict["param_groups"]
         sizes = [len(group["params"]) for group in groups]
         own = [len(group["params"]) for group in self.param_groups]

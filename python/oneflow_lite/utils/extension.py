@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import fcntl
 import hashlib
@@ -139,6 +140,15 @@ def _locked(folder: Path):
         yield
 
 
+def _can_be_opened(library: Path) -> bool:
+    """Whether the dynamic linker takes it: a full disk or a crash may have left half a file."""
+    try:
+        ctypes.CDLL(str(library))
+    except OSError:
+        return False
+    return True
+
+
 def load_inline(name: str, cpp: str, cuda: str = "", *, flags: Sequence[str] = (),
                 cuda_flags: Sequence[str] = (), link_flags: Sequence[str] = (),
                 verbose: bool = True) -> list[str]:  # fmt: skip
@@ -185,8 +195,13 @@ def load_inline(name: str, cpp: str, cuda: str = "", *, flags: Sequence[str] = (
     source = _Source(name, cpp, cuda, tuple(flags), tuple(cuda_flags), tuple(link_flags))
     folder = cache_dir() / f"{name}-{source.key()}"
     library = folder / f"lib{name}.so"
-    if not library.exists():
-        with _locked(folder):
-            if not library.exists():
-                source.build(folder, verbose)
+    if library.exists():
+        try:
+            return load_library(library)
+        except RuntimeError:
+            if _can_be_opened(library):
+                raise
+    with _locked(folder):
+        if not _can_be_opened(library):
+            source.build(folder, verbose)
     return load_library(library)
