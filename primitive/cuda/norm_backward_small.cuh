@@ -32,7 +32,9 @@ class NormSmall {
   using P = NormSmallPolicy;
   using C = ComputeType<T>;
   using Sums = NormSums<T, kCentre>;
-  static constexpr int kHeld = P::kHeld, kColumns = P::kColumns, kRows = P::kRows;
+  static constexpr int kHeld = P::kHeld, kColumns = P::kColumns;
+  static constexpr int kRows =
+      sizeof(T) == 2 ? 8 : 6;  // on their way to a thread of a column block
   static constexpr int kSums = (kCentre ? 2 : 1) * kColumns;  // of a thread of a column block
 
  public:

@@ -13,19 +13,20 @@ namespace cuda {
 
 struct NormSmallPolicy {
   // A backward that moves few bytes, as measured on an H200 in us beside teams and wide rows.
-  // layer_norm, float16: 5.5 for 13.8 at 100 x 583, 8.4 for 11.8 at 1024 x 41, 11.1 for 16.5 at
-  // 1024 x 1000 with a pad of 3, 17.5 for 25.7 at 500 x 4111, 11.2 for 37.2 at 100 x 11909, 7.5 for
-  // 34.7 at 7 x 32767, 21.9 for 34.8 at 40 x 53424; beyond, 17.6 for 15.4 at 3000 x 267 and 36 for
-  // 35 at 1024 x 6111. float32: 6.1 for 16.5 at 100 x 437, 10.4 for 16.6 at 1024 x 767;
-  // beyond, 18.8 for 13.7 at 3000 x 616.
-  static constexpr int64_t kMostRows = 1536, kMostElements = 9 << 18;
+  // layer_norm, float16: 5.5 for 13.9 at 100 x 583, 6.4 for 11.6 at 1024 x 41, 10.5 for 16.5 at
+  // 1024 x 1000 with a pad of 3, 11.9 for 15.5 at 3000 x 267, 16.7 for 26.7 at 500 x 4111, 11.1 for
+  // 35.7 at 100 x 11909, 7.5 for 34.7 at 7 x 32767, 25 for 39 at 300 x 12477, 21.9 for 34.8 at 40 x
+  // 53424; beyond, 29 for 22 at 1024 x 4097. float32: 6.2 for 15.5 at 100 x 437, 10.5 for 15.6 at
+  // 1024 x 767, 13 for 17.4 at 3000 x 299; beyond, 17.9 for 13.8 at 3000 x 616, 17.9 for 17.2 at
+  // 500 x 4111.
+  static constexpr int64_t kMostRows = 4096, kMostBytes = 5 << 20;
+  static constexpr int64_t kWide = 8192, kMostWideBytes = 8 << 20;  // of rows from so many columns
   static constexpr int kThreads = 256;
-  static constexpr int kHeld = 8;         // elements of a row that a thread keeps in registers
-  static constexpr int kColumns = 2;      // of a thread of a column block, `lanes` apart
-  static constexpr int kRows = 4;         // on their way to a thread of a column block
-  static constexpr int kLeastLanes = 32;  // threads of a column block side by side
-  static constexpr int kCluster = 8;      // blocks, at most
-  static constexpr int kBlocks = 3;       // per multiprocessor, by registers
+  static constexpr int kHeld = 8;     // elements of a row that a thread keeps in registers
+  static constexpr int kColumns = 2;  // of a thread of a column block, `lanes` apart
+  static constexpr int kFewRows = 4;  // of a thread of a column block: too few to share
+  static constexpr int kCluster = 8;  // blocks, at most
+  static constexpr int kBlocks = 3;   // per multiprocessor, by registers
 };
 
 struct NormSmallPlan {
@@ -42,18 +43,29 @@ inline NormSmallPlan LayOutSmall(int64_t rows, int64_t cols, const DeviceLimits&
   using P = NormSmallPolicy;
   NormSmallPlan plan;
   const int most = limits.clusters ? P::kCluster : 1;
-  // Columns: a thread has a few rows where there are blocks enough for the others. Clusters cost
-  // time, too: 500 x 4111 takes 17.5 us with 130 blocks for columns, 20.4 with 260, 22.5 with 65.
-  const int64_t few = int64_t{P::kRows} * P::kThreads, enough = limits.multiprocessors * 3 / 2;
+  // Columns: threads side by side while rows are few; else more of them share the rows, over the
+  // block and the cluster, until each multiprocessor has a block.
+  const int64_t few = int64_t{P::kFewRows} * P::kThreads;
   const auto tiles_of = [&](int lanes) { return CeilDiv(cols, P::kColumns * lanes); };
   plan.lanes = P::kThreads;
-  while (plan.lanes > P::kLeastLanes && rows * plan.lanes > few &&
+  while (plan.lanes > 32 && rows * plan.lanes > few &&
          tiles_of(plan.lanes) < 2 * limits.multiprocessors) {
     plan.lanes /= 2;
   }
-  const int64_t tiles = tiles_of(plan.lanes);
   int split = 1;  // blocks that share out the rows of their columns
-  while (split < most && rows * plan.lanes > few * split && tiles * split * 2 <= enough) split *= 2;
+  while (rows * plan.lanes > few * split &&
+         tiles_of(plan.lanes) * split * 2 <= limits.multiprocessors) {
+    if (split * 2 < most) {
+      split *= 2;
+    } else if (plan.lanes > 8) {
+      plan.lanes /= 2;
+    } else if (split < most) {
+      split *= 2;
+    } else {
+      break;
+    }
+  }
+  const int64_t tiles = tiles_of(plan.lanes);
   // Rows: a thread holds its elements, unless other rows keep the device busy. 100 x 11909 takes
   // 11.2 us with two blocks a row, 14.5 with one or four.
   int share = 1;  // blocks that share a row
@@ -74,12 +86,13 @@ inline NormSmallPlan LayOutSmall(int64_t rows, int64_t cols, const DeviceLimits&
   return plan;
 }
 
-// False: the rows are not for it. Of whole packs, narrower ones are other kernels'.
+// False: the rows are not for it. Of whole packs only few wide ones are.
 inline bool PlanSmall(int64_t rows, int64_t cols, const NormTraits& t, const DeviceLimits& limits,
                       NormSmallPlan* plan) {
   using P = NormSmallPolicy;
   const bool others = t.aligned && cols <= int64_t{NormPolicy::kBlockPacks} * t.pack;
-  if (t.compute_bytes > 4 || others || rows > P::kMostRows || rows * cols > P::kMostElements) {
+  const int64_t most = t.aligned || cols < P::kWide ? P::kMostBytes : P::kMostWideBytes;
+  if (t.compute_bytes > 4 || others || rows > P::kMostRows || rows * cols * 16 > most * t.pack) {
     return false;
   }
   *plan = LayOutSmall(rows, cols, limits);

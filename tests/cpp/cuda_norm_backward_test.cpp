@@ -51,8 +51,8 @@ TEST_P(CudaNormTest, BackwardOfFewBytesAnywhere) {
                                      {265, 137},
                                      {1025, 41},
                                      {1100, 599},
-                                     {1536, 65},
-                                     {1537, 65},
+                                     {4096, 65},
+                                     {4097, 65},
                                      {300, 4097}}) {
       RunBoth(dtype, {.rows = rows, .cols = cols});
       RunBoth(dtype, {.rows = rows, .cols = cols, .x_offset = 1, .dx_offset = 2, .mixed = true});
@@ -110,10 +110,10 @@ TEST_P(CudaNormTest, BackwardOfWholePacksInPlace) {
 // warp's part, of warps and of a cluster: packs follow dx, and are made of two words of the others.
 TEST_P(CudaNormTest, EachTensorOfABackwardAtAnOddOffset) {
   for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{4500, 33},
-                                   {2300, 128},
-                                   {2300, 1001},
-                                   {600, 4097},
-                                   {150, 20001}}) {
+                                   {4500, 128},
+                                   {2700, 1001},
+                                   {700, 4097},
+                                   {220, 20001}}) {
     for (const DType dtype : {DType::kFloat16, DType::kFloat32}) {
       const Case k{.rows = rows, .cols = cols, .residual = true};
       for (int which = 0; which < 4; ++which) {
@@ -154,10 +154,10 @@ TEST_P(CudaNormTest, WideRowsOfABackward) {
       RunBoth(dtype, {.rows = 90, .cols = packs * pack, .in_place = true});
     }
     RunBoth(dtype, {.rows = 2500, .cols = 263 * pack + 1});
-    RunBoth(dtype, {.rows = 250, .cols = 10007, .residual = true});
+    RunBoth(dtype, {.rows = 420, .cols = 10007, .residual = true});
     RunBoth(dtype, {.rows = 137, .cols = 10001, .in_place = true});
     for (int which = 0; which < 4; ++which) {
-      Case odd{.rows = 120, .cols = 20000 + which, .residual = true};
+      Case odd{.rows = 220, .cols = 20000 + which, .residual = true};
       if (which == 0) odd.x_offset = 1;
       if (which == 1) odd.x_pad = 3, odd.offset = 3, odd.x_offset = 3, odd.dx_offset = -2;
       if (which == 2) odd.dx_offset = 1, odd.mixed = true;
@@ -170,8 +170,8 @@ TEST_P(CudaNormTest, WideRowsOfABackward) {
       RunBoth(dtype, odd);
     }
     for (int wanted = 1; wanted <= kAll; ++wanted) {
-      RunBoth(dtype, {.rows = 270, .cols = 9001, .wanted = wanted});
-      RunBoth(dtype, {.rows = 270, .cols = 9001, .weight = false, .wanted = wanted});
+      RunBoth(dtype, {.rows = 480, .cols = 9001, .wanted = wanted});
+      RunBoth(dtype, {.rows = 480, .cols = 9001, .weight = false, .wanted = wanted});
     }
   }
   RunBoth(DType::kFloat32, {.rows = 270, .cols = 9001, .mean = 1e4, .spread = 1e-3});
@@ -193,7 +193,7 @@ TEST_P(CudaNormTest, RowsOfABackwardWiderThanClusters) {
     RunBoth(dtype, {.rows = 40, .cols = 131081, .in_place = true});
     RunBoth(dtype, {.rows = 40, .cols = 131081, .from_output = true, .weight_spread = 0.1});
     for (const int wanted : {1, 3}) {
-      RunBoth(dtype, {.rows = 20, .cols = 131083, .weight = false, .wanted = wanted});
+      RunBoth(dtype, {.rows = 34, .cols = 131083, .weight = false, .wanted = wanted});
     }
   }
   RunBoth(DType::kFloat32, {.rows = 20, .cols = 140000, .mean = 1e4, .spread = 1e-3});
