@@ -24,9 +24,13 @@ class ClusterGather {
   }
 
   // `shared`: Bytes, aligned to 16, at the same place in every block. All threads of all blocks
-  // must come here, to Give at least one value per block, and to Take.
-  __device__ __forceinline__ ClusterGather(char* shared, int values)
-      : slots_(reinterpret_cast<C*>(shared + kBarrierBytes)), barrier_(shared), values_(values) {
+  // must come here, to Give at least one value per block, and to Take. Not `together`: each block
+  // is alone, whatever the cluster.
+  __device__ __forceinline__ ClusterGather(char* shared, int values, bool together = true)
+      : slots_(reinterpret_cast<C*>(shared + kBarrierBytes)),
+        barrier_(shared),
+        values_(values),
+        together_(together) {
     if (blocks() == 1) return;
     if (threadIdx.x == 0 && block() == 0) {
       barrier_.Init();
@@ -35,11 +39,11 @@ class ClusterGather {
     }
     internal::ClusterArriveRelaxed();
   }
-  __device__ __forceinline__ static int block() {
-    return static_cast<int>(internal::ClusterRank());
+  __device__ __forceinline__ int block() const {
+    return together_ ? static_cast<int>(internal::ClusterRank()) : 0;
   }
-  __device__ __forceinline__ static int blocks() {
-    return static_cast<int>(internal::ClusterSize());
+  __device__ __forceinline__ int blocks() const {
+    return together_ ? static_cast<int>(internal::ClusterSize()) : 1;
   }
 
   // Once, by all threads, before the first Give: the first block's shared memory is there.
@@ -71,6 +75,7 @@ class ClusterGather {
   C* slots_;
   ClusterBarrier barrier_;
   int values_;
+  bool together_;
 };
 
 }  // namespace cuda

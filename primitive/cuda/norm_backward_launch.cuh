@@ -6,6 +6,7 @@
 #include "primitive/cuda/norm_backward.cuh"
 #include "primitive/cuda/norm_backward_few_launch.cuh"
 #include "primitive/cuda/norm_backward_lean.cuh"
+#include "primitive/cuda/norm_backward_small_launch.cuh"
 #include "primitive/cuda/norm_backward_sums.cuh"
 #include "primitive/cuda/norm_backward_wide_launch.cuh"
 #include "primitive/cuda/norm_team_launch.cuh"
@@ -231,6 +232,10 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
   NormFewPlan few;
   if (internal::ServesFew(a) && PlanFew(a.rows, a.cols, traits, limits, &few)) {
     return internal::LaunchNormFew<kCentre>(few, a, limits, stream, workspace);
+  }
+  NormSmallPlan small;
+  if (internal::ServesSmall(a) && PlanSmall(a.rows, a.cols, traits, limits, &small)) {
+    return internal::LaunchNormSmall<kCentre>(small, a, limits, stream, workspace);
   }
   NormWidePlan wide;
   if (internal::ServesWide(a, lie) &&

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The gradients of layer_norm and rms_norm on CUDA where their kernels change hands
-// (primitive/cuda/norm_policy.h, norm_few_policy.h, norm_wide_policy.h), for every subset of them,
-// against float64 on the CPU. Skips where there is no GPU.
+// (primitive/cuda/norm_policy.h, norm_few_policy.h, norm_small_policy.h, norm_wide_policy.h), for
+// every subset of them, against float64 on the CPU. Skips where there is no GPU.
 #include "cuda_norm_testing.h"
 
 namespace oneflow_lite {
@@ -31,6 +31,42 @@ TEST_P(CudaNormTest, BackwardOfFewBytes) {
     RunBoth(dtype, {.rows = 4100, .cols = 32 * pack});
   }
   RunBoth(DType::kFloat32, {.rows = 700, .cols = 768, .mean = 1e4, .spread = 1e-3});
+}
+
+// Backward, where few bytes are moved and rows are not whole packs: a column, warps of a block that
+// share a row, a block, clusters of 2 to 8; rows for one thread of a column, for those of a block,
+// and of a cluster; one row more and less than blocks have teams for. Of whole packs, what others
+// do not serve: wide rows.
+TEST_P(CudaNormTest, BackwardOfFewBytesAnywhere) {
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
+    for (const int64_t cols : {1, 7, 31, 33, 127, 129, 513, 1023, 1025, 2047, 2049, 4097, 16385}) {
+      for (const int64_t rows : {1, 3, 4, 5, 40, 90}) {
+        RunBoth(dtype, {.rows = rows, .cols = cols, .x_pad = 1, .offset = 1});
+      }
+      RunBoth(dtype, {.rows = 9, .cols = cols, .from_output = true, .weight_spread = 0.1});
+      RunBoth(dtype, {.rows = 9, .cols = cols, .weight_offset = 1, .residual = true});
+    }
+    for (const int64_t rows : {3, 40}) RunBoth(dtype, {.rows = rows, .cols = 2049 * PackOf(dtype)});
+    for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{100, 583},
+                                     {265, 137},
+                                     {1025, 41},
+                                     {1100, 599},
+                                     {4096, 65},
+                                     {4097, 65},
+                                     {300, 4097}}) {
+      RunBoth(dtype, {.rows = rows, .cols = cols});
+      RunBoth(dtype, {.rows = rows, .cols = cols, .x_offset = 1, .dx_offset = 2, .mixed = true});
+    }
+    for (int wanted = 1; wanted <= kAll; ++wanted) {
+      for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{40, 3001}, {700, 97}}) {
+        const bool weight = wanted % 2 == 1;
+        RunBoth(dtype, {.rows = rows, .cols = cols, .weight = weight, .wanted = wanted});
+      }
+    }
+  }
+  for (const int64_t cols : {767, 5001}) {
+    RunBoth(DType::kFloat32, {.rows = 200, .cols = cols, .mean = 1e4, .spread = 1e-3});
+  }
 }
 
 // Backward by the lean kernel, in place, so that the one for few bytes does not serve it: teams of
@@ -74,10 +110,10 @@ TEST_P(CudaNormTest, BackwardOfWholePacksInPlace) {
 // warp's part, of warps and of a cluster: packs follow dx, and are made of two words of the others.
 TEST_P(CudaNormTest, EachTensorOfABackwardAtAnOddOffset) {
   for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{4500, 33},
-                                   {2300, 128},
-                                   {1200, 1001},
-                                   {400, 4097},
-                                   {150, 20001}}) {
+                                   {4500, 128},
+                                   {2700, 1001},
+                                   {700, 4097},
+                                   {220, 20001}}) {
     for (const DType dtype : {DType::kFloat16, DType::kFloat32}) {
       const Case k{.rows = rows, .cols = cols, .residual = true};
       for (int which = 0; which < 4; ++which) {
@@ -96,30 +132,32 @@ TEST_P(CudaNormTest, EachTensorOfABackwardAtAnOddOffset) {
 // A backward over wide rows (primitive/cuda/norm_wide_policy.h): from 256 packs a row and 16 rows;
 // as many packs as a block has workers for (864; 1728 in float32), and as 2, 3, 8 and 16 blocks
 // have, where a block's packs are whole lines; rows fewer and more than units, of which some begin
-// with other elements of a pack than others.
+// with other elements of a pack than others. In place, where fewer bytes would be the small
+// kernel's.
 TEST_P(CudaNormTest, WideRowsOfABackward) {
   for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
     const int64_t pack = PackOf(dtype), full = dtype == DType::kFloat32 ? 1728 : 864;
     for (const int64_t rows : {15, 16, 150}) {
       for (const int64_t packs : {int64_t{256}, full, 2 * full}) {
         for (const int64_t extra : {-1, 0, 1}) {
-          RunBoth(dtype, {.rows = rows, .cols = packs * pack + extra, .x_offset = 1});
+          RunBoth(dtype,
+                  {.rows = rows, .cols = packs * pack + extra, .x_offset = 1, .in_place = true});
         }
       }
     }
     for (const int64_t slices : {3, 8, 16}) {
       for (const int64_t extra : {-8, -7, 1}) {
-        RunBoth(dtype, {.rows = 17, .cols = (slices * full + extra) * pack + 1});
+        RunBoth(dtype, {.rows = 17, .cols = (slices * full + extra) * pack + 1, .in_place = true});
       }
     }
     for (const int64_t packs : {2049, 2560, 4100}) {
-      RunBoth(dtype, {.rows = 90, .cols = packs * pack});
+      RunBoth(dtype, {.rows = 90, .cols = packs * pack, .in_place = true});
     }
     RunBoth(dtype, {.rows = 2500, .cols = 263 * pack + 1});
-    RunBoth(dtype, {.rows = 200, .cols = 10007, .residual = true});
+    RunBoth(dtype, {.rows = 420, .cols = 10007, .residual = true});
     RunBoth(dtype, {.rows = 137, .cols = 10001, .in_place = true});
     for (int which = 0; which < 4; ++which) {
-      Case odd{.rows = 80, .cols = 20000 + which, .residual = true};
+      Case odd{.rows = 220, .cols = 20000 + which, .residual = true};
       if (which == 0) odd.x_offset = 1;
       if (which == 1) odd.x_pad = 3, odd.offset = 3, odd.x_offset = 3, odd.dx_offset = -2;
       if (which == 2) odd.dx_offset = 1, odd.mixed = true;
@@ -132,11 +170,11 @@ TEST_P(CudaNormTest, WideRowsOfABackward) {
       RunBoth(dtype, odd);
     }
     for (int wanted = 1; wanted <= kAll; ++wanted) {
-      RunBoth(dtype, {.rows = 70, .cols = 9001, .wanted = wanted});
-      RunBoth(dtype, {.rows = 70, .cols = 9001, .weight = false, .wanted = wanted});
+      RunBoth(dtype, {.rows = 480, .cols = 9001, .wanted = wanted});
+      RunBoth(dtype, {.rows = 480, .cols = 9001, .weight = false, .wanted = wanted});
     }
   }
-  RunBoth(DType::kFloat32, {.rows = 140, .cols = 9001, .mean = 1e4, .spread = 1e-3});
+  RunBoth(DType::kFloat32, {.rows = 270, .cols = 9001, .mean = 1e4, .spread = 1e-3});
 }
 
 // A backward over rows wider than clusters hold (primitive/cuda/norm_wide_policy.h): their slices
@@ -148,13 +186,14 @@ TEST_P(CudaNormTest, RowsOfABackwardWiderThanClusters) {
     const int64_t pack = PackOf(dtype);
     RunBoth(dtype, {.rows = 70, .cols = 131072 + pack});
     RunBoth(dtype, {.rows = 150, .cols = 120001});
-    RunBoth(dtype, {.rows = 16, .cols = 131072 + pack, .x_pad = pack, .residual = true});
+    RunBoth(dtype,
+            {.rows = 16, .cols = 131072 + pack, .x_pad = pack, .residual = true, .in_place = true});
     RunBoth(dtype, {.rows = 17, .cols = 250003, .x_offset = 1, .mixed = true});
     RunBoth(dtype, {.rows = 40, .cols = 140001, .dx_offset = 1, .residual = true});
     RunBoth(dtype, {.rows = 40, .cols = 131081, .in_place = true});
     RunBoth(dtype, {.rows = 40, .cols = 131081, .from_output = true, .weight_spread = 0.1});
     for (const int wanted : {1, 3}) {
-      RunBoth(dtype, {.rows = 20, .cols = 131083, .weight = false, .wanted = wanted});
+      RunBoth(dtype, {.rows = 34, .cols = 131083, .weight = false, .wanted = wanted});
     }
   }
   RunBoth(DType::kFloat32, {.rows = 20, .cols = 140000, .mean = 1e4, .spread = 1e-3});

@@ -10,6 +10,7 @@
 #include "primitive/cuda/axis_policy.h"
 #include "primitive/cuda/norm_few_policy.h"
 #include "primitive/cuda/norm_policy.h"
+#include "primitive/cuda/norm_small_policy.h"
 #include "primitive/cuda/norm_wide_policy.h"
 #include "primitive/cuda/norm_workspace.h"
 #include "primitive/cuda/row_policy.h"
@@ -182,6 +183,20 @@ void ExpectNormFits(const DeviceLimits& limits, const cuda::NormTraits& t, int64
   }
 }
 
+// Every row and column has a block, and clusters are whole.
+void ExpectSmallFits(const DeviceLimits& limits, int64_t rows, int64_t cols,
+                     const cuda::NormSmallPlan& plan) {
+  using P = cuda::NormSmallPolicy;
+  EXPECT_LE(plan.cluster, limits.clusters ? P::kCluster : 1);
+  EXPECT_EQ(plan.row_blocks % plan.cluster, 0);
+  EXPECT_EQ(plan.column_blocks % plan.cluster, 0);
+  EXPECT_EQ(P::kThreads % plan.lanes, 0);
+  const int64_t teams = plan.rows_split ? 1 : P::kThreads / plan.team;
+  EXPECT_GE(plan.row_blocks / (plan.rows_split ? plan.cluster : 1) * teams, rows);
+  const int64_t tiles = plan.column_blocks / (plan.columns_split ? plan.cluster : 1);
+  EXPECT_GE(tiles * plan.lanes * P::kColumns, cols);
+}
+
 TEST(DeviceLimitsTest, GradientsOfNormsFit) {
   for (const int bytes : {2, 4, 8}) {
     for (int which = 0; which < 8; ++which) {
@@ -192,6 +207,9 @@ TEST(DeviceLimitsTest, GradientsOfNormsFit) {
         if (!limits.clusters && cuda::PlanFew(rows, cols, t, limits, &few)) {
           EXPECT_EQ(few.blocks, 1);
         }
+        cuda::NormSmallPlan small;
+        if (cuda::PlanSmall(rows, cols, t, limits, &small))
+          ExpectSmallFits(limits, rows, cols, small);
       });
     }
   }
