@@ -83,7 +83,7 @@ def test_errors_list_every_key_and_leave_the_module_alone():
     assert sorted(result.missing_keys) == ["0.bias", "2.weight"]
     assert result.unexpected_keys == ["extra"]
     assert (m[0].weight.detach().numpy() == 9).all()
-    with pytest.raises(TypeError, match="a dict is needed, not list"):
+    with pytest.raises(TypeError, match="dict-like, not a list"):
         m.load_state_dict(list(before.values()))
 
 

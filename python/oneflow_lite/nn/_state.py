@@ -65,7 +65,8 @@ def check_fit(own: dict[str, Tensor], given: dict[str, Any], strict: bool, what:
         mismatched names.
     """
     if not isinstance(given, Mapping):
-        raise TypeError(f"load_state_dict(): a dict is needed, not {type(given).__name__}")
+        raise TypeError("load_state_dict(): Expected state_dict to be dict-like, not a "
+                        f"{type(given).__name__}")  # fmt: skip
     missing = [name for name in own if name not in given]
     unexpected = [name for name in given if name not in own]
     common = [name for name in own if name in given]
@@ -169,9 +170,6 @@ class Stateful:
             nothing has been copied then.
         """
         what = type(self).__name__
-        if not isinstance(state_dict, Mapping):
-            raise TypeError("load_state_dict(): Expected state_dict to be dict-like, not a "
-                            f"{type(state_dict).__name__}")  # fmt: skip
         expected = self._expected(keep_vars=assign)
         if not assign:
             result = load_into(expected, state_dict, strict, what)
