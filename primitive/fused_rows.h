@@ -28,6 +28,7 @@ struct FusedRowsTraits {
   bool is_whole = false;          // whether every row of every matrix is whole packs of 16 bytes
   bool is_norm = false;           // layer_norm or rms_norm
   int common_bytes = 0;           // of operands that serve all rows, per pack in shared memory
+  int late_bytes = 0;             // of those that are read behind the row, where not among them
 };
 
 struct FusedRowsPlan {

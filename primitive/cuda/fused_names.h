@@ -31,7 +31,11 @@ inline std::string KernelName(const HeldPlan& plan) {
   if (plan.lanes > 0) {
     return KernelInstance("FusedLanesKernel", plan.lanes, plan.packs, plan.full);
   }
-  if (!plan.wide) return KernelInstance("FusedBlockKernel", plan.packs, plan.full);
+  if (plan.resident == 0) return KernelInstance("FusedBlockKernel", plan.packs, plan.full);
+  if (!plan.wide || plan.rows > 1) {
+    return KernelInstance(plan.wide ? "FusedPairKernel" : "FusedShareKernel", plan.packs, plan.full,
+                          plan.threads, plan.blocks, plan.resident);
+  }
   return KernelInstance("FusedWideKernel", plan.packs, plan.kept, plan.full, plan.threads,
                         plan.blocks, plan.resident);
 }

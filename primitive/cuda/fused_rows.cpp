@@ -18,7 +18,8 @@ bool PlanWhole(int64_t rows, int64_t cols, const FusedRowsTraits& traits, int mo
                               .is_lean = traits.is_lean,
                               .is_norm = traits.is_norm,
                               .most_blocks = limits.clusters ? most_clustered : 1,
-                              .common_bytes = traits.common_bytes};
+                              .common_bytes = traits.common_bytes,
+                              .late_bytes = traits.late_bytes};
   cuda::HeldPlan plan;
   if (!cuda::PlanHeldRows(rows, cols / traits.pack, held, limits, &plan)) return false;
   result->whole = true;
@@ -29,8 +30,8 @@ bool PlanWhole(int64_t rows, int64_t cols, const FusedRowsTraits& traits, int mo
     return true;
   }
   result->cluster = plan.blocks;
-  result->blocks = rows * plan.blocks;
-  result->shared = plan.SharedBytes(traits.common_bytes);
+  result->blocks = cuda::CeilDiv(rows, plan.rows) * plan.blocks;
+  result->shared = plan.SharedBytes(traits.common_bytes + (plan.rows > 1 ? traits.late_bytes : 0));
   return true;
 }
 

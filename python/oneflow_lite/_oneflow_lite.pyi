@@ -268,6 +268,7 @@ class FusedRowsKernel:
         is_whole: builtins.bool,
         is_norm: builtins.bool,
         common_bytes: int,
+        late_bytes: int,
         most_clustered: int,
     ) -> None: ...
     @property

@@ -155,12 +155,16 @@ def test_widths_around_every_tier(device, width, rows):
 # Rows of whole packs: in half, packs of 8 columns, up to 6, 32, 64 and 192 of them in 4, 8, 16 and
 # 32 lanes; up to 1024 in one block with 4 a thread; then in clusters, where a cheap load is
 # computed twice and its row waits in shared memory: up to 8192 packs in the smaller of two blocks,
-# beyond in 8 blocks or 16. There are more rows than are taken for few.
+# beyond in 8 blocks or 16. Two operands for all rows, or one and a norm's weights, go with two rows
+# at once: up to 8192 packs with 4 a thread, up to 16384 with 8 and beyond in blocks twice as large,
+# but layer_norm's three only to 8192. There are more rows than are taken for few, mostly an odd
+# number of them.
 WHOLE = [8, 48, 56, 256, 264, 512, 520, 1536, 1544, 4096, 8192, 8200, 16384, 16392, 32768, 65544]
 WIDEST = [100352, 131072, 163848, 262144]
 AROUND = {
     # name: (load, store, the same for arrays, forms of the operands of each)
     "row": (lambda x, s, b: x * s + b, None, None, None, ("number", "row"), ()),
+    "rows": (lambda x, r, b: x * r + b, None, None, None, ("row", "row"), ()),
     "row after": (lambda x, s: x * s, lambda y, b: y * fuse.sigmoid(y) + b,
                   None, lambda y, b: y / (1 + np.exp(-y)) + b, ("number",), ("row",)),
     "matrix": (lambda x, r: x + r, lambda y, g: y * g, None, None, ("full",), ("column",)),
@@ -170,7 +174,7 @@ AROUND = {
 
 
 @pytest.mark.parametrize("name, width", [
-    *itertools.product(AROUND, WHOLE), *itertools.product(["row", "row after"], WIDEST)
+    *itertools.product(AROUND, WHOLE), *itertools.product(["row", "rows", "row after"], WIDEST)
 ])  # fmt: skip
 @pytest.mark.parametrize("base", BASES)
 def test_rows_of_whole_packs(device, base, name, width):
@@ -189,14 +193,16 @@ def test_rows_of_whole_packs(device, base, name, width):
     for dtype in ("float16", "bfloat16", "float32") if device == "cuda" else ("float32",):
         x, before, after = made("full"), list(map(made, forms[0])), list(map(made, forms[1]))
         weights = {}
-        if base == "layer_norm" and name == "row":
-            weights = {"weight": made("row"), "bias": made("row")}
+        if base.endswith("norm") and name == "row":
+            weights = {n: made("row") for n in ("weight", "bias") if base[0] == "l" or n[0] == "w"}
         op = getattr(fuse, base)(load=load, store=store)
         y = op(x, *before, *after, **options(base, width), **weights)
         first, *rest = (v if isinstance(v, float) else host(v) for v in (x, *before, *after))
         want = BASES[base]((of_arrays or load)(first, *rest[: len(before)]))
         if weights:
-            want = want * host(weights["weight"]) + host(weights["bias"])
+            want = want * host(weights["weight"])
+        if "bias" in weights:
+            want = want + host(weights["bias"])
         if store:
             want = (store_of_arrays or store)(want, *rest[len(before) :])
         check(y, want, dtype, scale=8.0 if dtype == "float32" else 2.0)
@@ -224,6 +230,11 @@ def test_corners_of_rows_of_whole_packs(device):
     assert np.isnan(got[[0, 2, 3]]).all()
     rest = [1, *range(4, 190)]
     check(tensor(got[rest], "float16"), softmax(host(x)[rest]), "float16")
+    two = fuse.softmax(load=lambda x, r, b: x * r + b)  # two rows at once
+    one, none = (f(16384, dtype=flow.float16, device=device) for f in (flow.ones, flow.zeros))
+    got = host(two(x[1:], one, none, dim=-1))
+    assert np.isnan(got[[1, 2]]).all()
+    check(tensor(got[3:], "float16"), softmax(host(x)[4:]), "float16")
     log = fuse.log_softmax(load=lambda x, b: x + b)
     got = host(log(x, flow.zeros(16384, dtype=flow.float16, device=device), dim=-1))
     assert np.isnan(got[[0, 2, 3]]).all() and np.isneginf(got[1, :5000]).all()

@@ -173,11 +173,22 @@ def test_what_is_cheap_is_computed_again():
         assert names(kinds.matrices(kind_, op.load)) == ["x"]  # rows that serve all are read late
     wide = given("float16", b=("float32", "none"))  # kept in float32: two packs for one
     assert not kinds.is_lean(wide, biased.load)
+    assert kinds.is_lean(three._replace(whole=True), affine.load)
+    assert kinds.common_bytes(three._replace(whole=True), affine.load, None, 8) == 32
+    assert not kinds.is_lean(two._replace(whole=True), costly.load)
     # Beside whole rows it is in shared memory, in 16 bytes or several.
     for other, size in ("float16", 16), ("float32", 32), ("bool", 16):
         beside = given("float16", b=(other, "none"))._replace(whole=True)
         assert kinds.is_lean(beside, biased.load)
         assert kinds.common_bytes(beside, biased.load, None, 8) == size
+    # What Store reads is counted once: as common where it is alone, and a single row.
+    after = fuse.softmax(store=lambda y, g, b: y * g + b)
+    first = fuse.softmax(store=lambda y, g: y * g)
+    both = fuse.softmax(load=lambda x, b: x + b, store=lambda y, g: y * g)
+    beside = three._replace(whole=True)
+    for op, common, late in (after, 0, 32), (first, 16, 0), (both, 16, 16), (affine, 32, 0):
+        assert kinds.common_bytes(beside, op.load, op.store, 8) == common
+        assert kinds.late_bytes(beside, op.load, op.store, 8) == late
     full = given("float16", b=("float16", "all"))._replace(whole=True)
     assert not kinds.is_lean(full, biased.load)
     assert kinds.common_bytes(full, biased.load, None, 8) == 0

@@ -26,6 +26,7 @@ from oneflow_lite.fuse.kinds import (
     compute_type,
     element_type,
     is_lean,
+    late_bytes,
     load_operands,
     matrices,
     store_operands,
@@ -230,6 +231,7 @@ class _Kernels:
                 shares_registers=op.base.name != "layer_norm", is_lean=is_lean(kind, op.load),
                 is_whole=kind.whole, is_norm=op.is_norm,
                 common_bytes=common_bytes(kind, op.load, op.store, pack),
+                late_bytes=late_bytes(kind, op.load, op.store, pack),
                 most_clustered=most_clustered,
             )  # fmt: skip
             if planned.whole != kind.whole:

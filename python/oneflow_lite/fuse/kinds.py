@@ -88,16 +88,19 @@ def _operands(kind: Kind, graph: Graph | None) -> dict[str, Operand]:
 _COSTLY = {"div", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid"}
 
 
+def _is_cheap(kind: Kind, load: Graph | None) -> bool:
+    steps = [] if load is None else [load.steps[n].kind for n in load.live()]
+    operations = [s for s in steps if s in OPERATIONS]
+    return len(operations) <= 8 and not _COSTLY & set(operations) and kind.dtype != "float64"
+
+
 def computes_again(kind: Kind, load: Graph | None) -> bool:
     """Whether load is computed at each of a row's visits, from inputs that stay as they are.
 
     Else what is computed of them stays, in the wider type, which suits costly expressions.
     """
-    steps = [] if load is None else [load.steps[n].kind for n in load.live()]
-    operations = [s for s in steps if s in OPERATIONS]
     inputs = [o for o in _operands(kind, load).values() if o.form == "matrix"]
-    cheap = len(operations) <= 8 and not _COSTLY & set(operations)
-    return cheap and len(inputs) <= 2 and kind.dtype != "float64"
+    return _is_cheap(kind, load) and len(inputs) <= 2
 
 
 def commons(kind: Kind, load: Graph | None) -> list[tuple[str, Operand]]:
@@ -123,23 +126,27 @@ def is_lean(kind: Kind, load: Graph | None) -> bool:
     """
     if kind.whole:
         own = [o.dtype for _, o in matrices(kind, load) if o.rows != "none"]
-        return own == [kind.dtype] and computes_again(kind, load)
+        return own == [kind.dtype] and _is_cheap(kind, load)
     only = len(matrices(kind, load)) == 1 and element_type(kind, load) == TYPES[kind.dtype]
     return only and computes_again(kind, load)
 
 
+def _row_bytes(operands: list[tuple[str, Operand]], pack: int) -> int:
+    """Bytes of shared memory that a pack of what serves all rows takes."""
+    found = [o.dtype for _, o in operands if (o.form, o.rows) == ("matrix", "none")]
+    return sum(-(-pack * SIZES[TYPES[dtype]] // 16) * 16 for dtype in found)
+
+
 def common_bytes(kind: Kind, load: Graph | None, store: Graph | None, pack: int) -> int:
-    """Bytes of shared memory that a pack of what serves all rows takes (HeldInputs).
+    """Of what load reads, or where it reads none, of one such row of store (HeldInputs)."""
+    late = _row_bytes(store_operands(kind, store), pack)
+    return _row_bytes(matrices(kind, load), pack) or (late if late <= 16 else 0)
 
-    That is what load reads, or where it reads none, one such row of store.
-    """
 
-    def size(operands: list[tuple[str, Operand]]) -> int:
-        found = [o.dtype for _, o in operands if (o.form, o.rows) == ("matrix", "none")]
-        return sum(-(-pack * SIZES[TYPES[dtype]] // 16) * 16 for dtype in found)
-
-    late = size(store_operands(kind, store))
-    return size(matrices(kind, load)) or (late if late <= 16 else 0)
+def late_bytes(kind: Kind, load: Graph | None, store: Graph | None, pack: int) -> int:
+    """Of what store reads, where that is not common_bytes (fused_pair.cuh)."""
+    late = _row_bytes(store_operands(kind, store), pack)
+    return late if late > 16 or _row_bytes(matrices(kind, load), pack) else 0
 
 
 def load_operands(kind: Kind, load: Graph | None) -> list[tuple[str, Operand]]:
