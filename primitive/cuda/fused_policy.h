@@ -24,9 +24,11 @@ struct FusedPolicy {
   // Rows whose inputs stay as they lie in memory (PlanWideRows), beside operands in shared memory
   // where copies want to begin at a multiple of 128 bytes, or they read twice as many.
   static constexpr int kSharedAlignment = 128;
+  static constexpr int kCopyBytes = 160;       // beside those of a row's share (SharedRows)
   static constexpr int kReservedBytes = 1024;  // of shared memory, that each block takes besides
   static constexpr int kWideCommonBytes = 48;  // of a pack's operands in shared memory, at most
   static constexpr int kWideKept = 2;          // packs whose operands stay in registers, of many
+  static constexpr int kOddPacks = 14;         // of an odd row, at least (PlanOddRows)
   static constexpr int kFewPacks = 2;          // where rows are so few that latency counts
   static constexpr int kFewRowPacks = 256;     // a block's part of few rows, at least
 };
@@ -39,6 +41,7 @@ struct HeldTraits {
   bool is_norm;      // else exponentials are computed at both visits
   int most_blocks;   // of a cluster
   int common_bytes;  // of shared memory that a pack of the operands takes that serve all rows
+  bool is_double = false;
 };
 
 struct HeldPlan {
@@ -50,15 +53,16 @@ struct HeldPlan {
   bool wide = false;  // whether the inputs stay as they are (fused_wide.cuh), else the values
   int kept = 0;       // wide: packs per thread whose operands stay in registers
   int resident = 1;   // wide: blocks that a multiprocessor has registers and shared memory for
+  int part_bytes = FusedPolicy::kPartBytes;
 
   // Of dynamic shared memory; common_bytes as in HeldTraits.
   int SharedBytes(int common_bytes) const {
     using P = FusedPolicy;
-    const int exchanged = 16 + P::kPartBytes * blocks * threads / 32;  // behind a barrier
-    if (!wide) return exchanged;
-    const int aligned = static_cast<int>(CeilDiv(exchanged, P::kSharedAlignment));
+    if (!wide) return ExchangedBytes();
+    const int aligned = static_cast<int>(CeilDiv(ExchangedBytes(), P::kSharedAlignment));
     return aligned * P::kSharedAlignment + (packs - kept) * threads * common_bytes;
   }
+  int ExchangedBytes() const { return 16 + part_bytes * blocks * threads / 32; }  // and a barrier
 };
 
 // Blocks of the fewest threads with so many packs each.
@@ -112,6 +116,7 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& t,
                          const DeviceLimits& limits, HeldPlan* plan) {
   using P = FusedPolicy;
   *plan = HeldPlan();
+  if (t.is_double) plan->part_bytes *= 2;
   if (rows > P::kMaxRows) return false;
   if (packs <= P::kLanePacks) {
     plan->threads = P::kLaneThreads;
@@ -147,8 +152,11 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& t,
     if (PlanWideRows(packs, t, limits, plan)) return true;
     *plan = HeldPlan();
   }
-  return in_blocks(most, P::kClusterThreads, room(most, P::kClusterThreads)) ||
-         in_blocks(most, P::kThreads, room(most, P::kThreads));
+  if (in_blocks(most, P::kClusterThreads, room(most, P::kClusterThreads))) return true;
+  // Doubles have registers for more packs rather than for more threads (FusedBounds).
+  const int packs_each = most * (t.is_double ? 2 : 1);
+  const int threads = t.is_double ? P::kClusterThreads : P::kThreads;
+  return in_blocks(packs_each, threads, room(packs_each, threads));
 }
 
 }  // namespace cuda

@@ -47,8 +47,7 @@ __device__ __forceinline__ Pack<T, N> LoadOperand(const T* p) {
   constexpr int kBytes = N * static_cast<int>(sizeof(T));
   if constexpr (kBytes > kPackBytes && N > 1) {
     constexpr int kHalf = N / 2;
-    constexpr Access kEach = kAccess == Access::kInside ? Access::kAny : kAccess;
-    const auto low = LoadOperand<kEach, kHalf>(p), high = LoadOperand<kEach, kHalf>(p + kHalf);
+    const auto low = LoadOperand<kAccess, kHalf>(p), high = LoadOperand<kAccess, kHalf>(p + kHalf);
     Pack<T, N> pack;
 #pragma unroll
     for (int i = 0; i < N; ++i) pack.v[i] = i < kHalf ? low.v[i] : high.v[i - kHalf];

@@ -52,7 +52,8 @@ class Operand(NamedTuple):
 class Kind(NamedTuple):
     """Everything that the source depends on, besides the expressions.
 
-    whole: every row of every matrix consists of whole packs and starts at one (fused_whole.cuh).
+    whole: every row of every matrix consists of whole packs and starts at one (fused_whole.cuh), or
+    if odd as well: every matrix starts at one, but not every row (fused_odd.cuh).
     """
 
     base: str
@@ -60,6 +61,7 @@ class Kind(NamedTuple):
     input: str
     operands: tuple[tuple[str, Operand], ...]
     whole: bool = False
+    odd: bool = False
 
 
 def element_type(kind: Kind, load: Graph | None) -> str:
@@ -131,7 +133,8 @@ def is_lean(kind: Kind, load: Graph | None) -> bool:
 def common_bytes(kind: Kind, load: Graph | None, store: Graph | None, pack: int) -> int:
     """Bytes of shared memory that a pack of what serves all rows takes (HeldInputs).
 
-    That is what load reads, or where it reads none, one such row of store.
+    That is what load reads, or where it reads none, one such row of store. Of odd rows it is all of
+    them (SharedRows).
     """
 
     def size(operands: list[tuple[str, Operand]]) -> int:
@@ -139,6 +142,8 @@ def common_bytes(kind: Kind, load: Graph | None, store: Graph | None, pack: int)
         return sum(-(-pack * SIZES[TYPES[dtype]] // 16) * 16 for dtype in found)
 
     late = size(store_operands(kind, store))
+    if kind.odd:
+        return size(matrices(kind, load)) + late
     return size(matrices(kind, load)) or (late if late <= 16 else 0)
 
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which kernel serves fused rows whose ends lie inside packs (fused_odd.cuh), by measurement on an
+// H200.
+#pragma once
+
+#include <stdint.h>
+
+#include "primitive/cuda/fused_policy.h"
+
+namespace oneflow_lite {
+namespace cuda {
+
+struct OddPlan {
+  HeldPlan held;   // full and kept say nothing here
+  int shared = 0;  // bytes
+};
+
+// Bytes of shared memory for so many packs of operands of `common_bytes` each (SharedRows).
+inline int SharedRowsBytes(int64_t packs, int common_bytes) {
+  return static_cast<int>(packs * common_bytes + FusedPolicy::kCopyBytes * common_bytes / 16);
+}
+
+// `pack`: elements in 16 bytes. False: the rows do not fit, or are so narrow that other kernels
+// serve them better.
+inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& t,
+                        const DeviceLimits& limits, OddPlan* plan) {
+  using P = FusedPolicy;
+  const int64_t packs = cols / pack - 2;  // the columns outside packs have the first and the last
+  HeldPlan& held = plan->held;
+  if (packs < P::kOddPacks || !PlanHeldRows(rows, packs, t, limits, &held)) return false;
+  if (held.lanes > 0) {
+    held.lanes = 32;
+    held.packs = static_cast<int>(CeilDiv(packs, held.lanes));
+    plan->shared = SharedRowsBytes(packs + 3, t.common_bytes);
+    return true;
+  }
+  const int64_t aligned = CeilDiv(held.ExchangedBytes(), P::kSharedAlignment);
+  plan->shared = static_cast<int>(aligned * P::kSharedAlignment) +
+                 SharedRowsBytes(held.packs * held.threads, t.common_bytes);
+  return plan->shared <= limits.shared_per_block;
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite
