@@ -40,8 +40,8 @@ inline std::string KernelName(const HeldPlan& plan) {
 inline std::string KernelName(const OddPlan& plan) {
   const HeldPlan& held = plan.held;
   if (held.lanes > 0) return KernelInstance("FusedOddWarpKernel", held.packs);
-  if (!held.wide) return KernelInstance("FusedOddBlockKernel", held.packs);
-  return KernelInstance("FusedOddWideKernel", held.packs, held.threads, held.resident);
+  return KernelInstance("FusedOddBlockKernel", held.wide, held.packs, held.threads, held.blocks,
+                        held.resident);
 }
 
 // Of other rows.

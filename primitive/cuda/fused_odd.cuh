@@ -8,9 +8,9 @@
 // lane of one warp: nothing outside a row is read then.
 //
 // Elements and Store have in place of what fused_wide.cuh asks for
-//   kCommons                              how many operands serve all rows
-//   void CopyCommons(SharedRows&)         moves on behind them
-//   Commons<N> ReadCommons<N>(SharedRows, int col)
+//   kSharedBytes<N, Rows>                 0: no operand serves all rows
+//   void CopyCommons<N>(Rows)             Rows: SharedRows
+//   Commons<N> ReadCommons<N>(Rows, k)    of the thread's pack k
 // Operands that repeat after some rows are read at any alignment (Access::kInside).
 #pragma once
 
@@ -20,107 +20,128 @@
 namespace oneflow_lite {
 namespace cuda {
 
-// Copies of one operand's row after the other, of the columns from `first` to before `end` of
-// `cols`; each with the bytes before and behind that make it words of 16 bytes.
-struct SharedRows {
-  char* at;
-  int first, end, cols;
-
-  // By all threads of the block: on their way until WaitForCopiesOf<0> and a barrier.
-  template <class T>
-  __device__ __forceinline__ void Copy(const T* row) {
-    const char* from = Begin(row);
-    const char* last = reinterpret_cast<const char*>(row + cols);
-    const char* stop = reinterpret_cast<const char*>(row + end) + kPackBytes;
-    if (stop > last) stop = last;
-    const int bytes = static_cast<int>(stop - from), rest = static_cast<int>(last - from);
-    for (int i = threadIdx.x * kPackBytes; i < bytes; i += blockDim.x * kPackBytes) {
-      CopyAsync(at + i, from + i, rest - i < kPackBytes ? rest - i : kPackBytes);
-    }
-    at += Size<T>();
-  }
-  // N elements from `col` on; moves on to the next operand.
-  template <int N, class T>
-  __device__ __forceinline__ StowedPack<T, N> Read(const T* row, int col) {
-    const auto past = reinterpret_cast<const char*>(row + first) - Begin(row);
-    const char* here = at + past + (col - first) * static_cast<int>(sizeof(T));
-    at += Size<T>();
-    return StowedPack<T, N>::Of(LoadOperand<Access::kInside, N>(reinterpret_cast<const T*>(here)));
-  }
-
- private:
-  // Copies want to begin at a multiple of 128 bytes, or they read more of them.
-  template <class T>
-  __device__ __forceinline__ const char* Begin(const T* row) const {
-    const char* from = reinterpret_cast<const char*>(row + first);
-    const char* start = reinterpret_cast<const char*>(row);
-    start -= BytesPastBoundary(start);
-    from -= reinterpret_cast<uintptr_t>(from) % FusedPolicy::kSharedAlignment;
-    return from < start ? start : from;
-  }
-  template <class T>
-  __device__ __forceinline__ int Size() const {
-    return ((end - first) * static_cast<int>(sizeof(T)) + FusedPolicy::kCopyBytes) / kPackBytes *
-           kPackBytes;
-  }
-};
-
-// What a thread has of a row that `parts` blocks share: every `step`th pack of its block's, and
-// maybe a column outside packs.
-template <int N, int kPacks>
+// What a thread has of a row that `parts` teams of kTeam threads share: every kTeam'th pack of its
+// team's, and maybe a column outside packs. Threads have all kPacks packs but the last one.
+template <int N_, int kPacks_, int kTeam_>
 struct OddPlaces {
-  int head;   // column of the row's first pack
-  int begin;  // the block's first pack
-  int end;    // behind its last one
-  int at;     // the thread's first one
-  int step;
+  static constexpr int N = N_, kPacks = kPacks_, kTeam = kTeam_;
+  int first;   // column of the team's first pack
+  int packs;   // the team's
+  int rank;    // the thread's first one
   int extras;  // columns outside packs of this warp's lanes
   int extra;   // the thread's own, or -1
 
-  __device__ __forceinline__ OddPlaces(int boundary, int cols, int part, int parts, int rank,
-                                       int step)
-      : head(boundary + N), step(step) {
-    const int packs = (cols - head) / N - 1, count = cols - packs * N;
-    begin = packs * part / parts;
-    end = packs * (part + 1) / parts;
-    at = begin + rank;
-    extras = part == 0 && rank < kWarp ? count : 0;
-    extra = rank >= extras ? -1 : rank < head ? rank : rank + packs * N;
+  __device__ __forceinline__ OddPlaces(int boundary, int cols, int part, int parts, int rank)
+      : rank(rank) {
+    const int head = boundary + N, all = (cols - head) / N - 1, begin = all * part / parts;
+    first = head + begin * N;
+    packs = all * (part + 1) / parts - begin;
+    extras = part == 0 && rank < kWarp ? cols - all * N : 0;
+    extra = rank >= extras ? -1 : rank < head ? rank : rank + all * N;
   }
-  __device__ __forceinline__ bool Has(int k) const { return k + 1 < kPacks || at + k * step < end; }
-  __device__ __forceinline__ int Column(int k) const { return head + (at + k * step) * N; }
+  __device__ __forceinline__ bool Has(int k) const {
+    return k + 1 < kPacks || rank + k * kTeam < packs;
+  }
+  __device__ __forceinline__ int Column(int k) const { return first + (rank + k * kTeam) * N; }
   // Columns of this warp's lanes.
   template <int kLanes>
   __device__ __forceinline__ int Count() const {
     int count = 0;
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
-      const int left = end - (at - static_cast<int>(threadIdx.x % kLanes) + k * step);
+      const int left = packs - (rank - static_cast<int>(threadIdx.x % kLanes) + k * kTeam);
       count += left < 0 ? 0 : left < kLanes ? left : kLanes;
     }
     return count * N + extras;
   }
 };
 
-// The inputs of a row as they lie in memory. Threads have all their packs but the last one.
-template <class A, int kPacks_>
+// Copies of operands' rows from a team's first pack on, so that packs are whole in shared memory
+// but for the bytes by which the row's elements lie askew in words of 4.
+template <class Places>
+struct SharedRows {
+  static constexpr int kPadding = FusedPolicy::kSharedAlignment;
+  const Places& places;
+  char* at;
+
+  // Of one operand.
+  template <int N, class T>
+  static constexpr int kBytes =
+      kPadding + Places::kPacks* Places::kTeam* N* static_cast<int>(sizeof(T)) + kPackBytes;
+
+  // By all threads of the team; moves on to the next operand. From a multiple of 128 bytes on, or
+  // the copies would read more of them.
+  template <int N, class T>
+  __device__ __forceinline__ void Copy(const T* row) {
+    constexpr int kEach = N * static_cast<int>(sizeof(T)), kStep = 4 * Places::kTeam;
+    constexpr int kSteps = (Places::kPacks * Places::kTeam * kEach + kPadding + kStep) / kStep;
+    const char* begin = reinterpret_cast<const char*>(row + places.first);
+    begin -= reinterpret_cast<uintptr_t>(begin) % 4;
+    const int before = static_cast<int>(reinterpret_cast<uintptr_t>(begin) % kPadding);
+    const int mine = 4 * places.rank - before;
+    const int most = places.packs * kEach + 4;  // a word more, for those that lie askew
+    const char* from = begin + mine;
+    const uint32_t to = static_cast<uint32_t>(__cvta_generic_to_shared(at + kPadding + mine));
+#pragma unroll
+    for (int i = 0; i < kSteps; ++i) {
+      const bool begins =
+          i * kStep >= kPadding || from + i * kStep >= reinterpret_cast<const char*>(row);
+      const bool ends = (i + 1) * kStep > (Places::kPacks - 1) * Places::kTeam * kEach;
+      if (begins && (!ends || mine + i * kStep < most))
+        CopyWordAsync(to + i * kStep, from + i * kStep);
+    }
+    at += kBytes<N, T>;
+  }
+  // The thread's pack k; moves on to the next operand.
+  template <int N, class T>
+  __device__ __forceinline__ StowedPack<T, N> Read(const T* row, int k) {
+    constexpr int kEach = N * static_cast<int>(sizeof(T));
+    const char* here = at + kPadding + (places.rank + k * Places::kTeam) * kEach;
+    at += kBytes<N, T>;
+    const auto past = reinterpret_cast<uintptr_t>(row + places.first) % 4;
+    if constexpr (kEach < 4) {
+      return StowedPack<T, N>::Of(LoadEach<N>(reinterpret_cast<const T*>(here + past)));
+    } else {
+      constexpr int kWords = kEach / 4;
+      uint32_t words[kWords + 1];
+      memcpy(words, __builtin_assume_aligned(here, kEach < kPackBytes ? kEach : kPackBytes), kEach);
+      if constexpr (sizeof(T) < 4) {
+        memcpy(words + kWords, __builtin_assume_aligned(here + kEach, 4), 4);
+#pragma unroll
+        for (int i = 0; i < kWords; ++i) {
+          words[i] = __funnelshift_r(words[i], words[i + 1], 8 * past);
+        }
+      }
+      StowedPack<T, N> pack;
+      memcpy(&pack.held, words, kEach);
+      return pack;
+    }
+  }
+};
+
+// The inputs of a row as they lie in memory.
+template <class A, class Places_>
 struct OddRow {
-  static constexpr int kPacks = kPacks_, N = A::kPack;
+  using Places = Places_;
+  using Rows = SharedRows<Places>;
   using C = typename A::C;
   using Elements = typename A::Elements;
   using Store = decltype(A::Base::store);
+  static constexpr int kPacks = Places::kPacks, N = A::kPack;
+  static constexpr int kLoadBytes = Elements::template kSharedBytes<N, Rows>;
+  // Of shared memory.
+  static constexpr int kBytes = kLoadBytes + Store::template kSharedBytes<N, Rows>;
   const A& a;
-  OddPlaces<N, kPacks> places;
-  SharedRows loads, stores;  // the operands of Elements and of Store
+  char* shared;
+  Places places;
   typename Elements::Constants constants;
   typename Elements::template Inputs<N> inputs[kPacks];
   typename Elements::template Inputs<1> input = {};  // of a column outside packs ...
   typename Elements::template Commons<1> common = {};
   Pack<C, 1> extra;  // ... and its value
 
-  __device__ __forceinline__ OddRow(const A& a, const OddPlaces<N, kPacks>& places,
-                                    const SharedRows& rows)
-      : a(a), places(places), loads(rows) {}
+  __device__ __forceinline__ OddRow(const A& a, const Places& places, char* shared)
+      : a(a), shared(shared), places(places) {}
 
   __device__ __forceinline__ void Load(int64_t row) {
     const Elements here = a.elements.At(row);
@@ -133,39 +154,42 @@ struct OddRow {
       input = here.template LoadInputs<Access::kAny, 1>(row, places.extra);
       common = here.template LoadCommons<Access::kAny, 1>(row, places.extra);
     }
-    stores = loads;
-    a.elements.CopyCommons(stores);
-    SharedRows behind = stores;
-    a.base.store.CopyCommons(behind);
+    a.elements.template CopyCommons<N>(Rows{places, shared});
+    a.base.store.template CopyCommons<N>(Rows{places, shared + kLoadBytes});
     CommitCopies();
     constants = a.elements.Begin(row);
   }
   __device__ __forceinline__ void Await() {
-    if constexpr (Elements::kCommons + Store::kCommons > 0) {
+    if constexpr (kBytes > 0) {
       WaitForCopiesOf<0>();
-      __syncthreads();
+      if constexpr (Places::kTeam == kWarp) {
+        __syncwarp();
+      } else {
+        __syncthreads();
+      }
     }
     extra = a.elements.template Apply<1>(input, common, constants);
   }
   __device__ __forceinline__ Pack<C, N> Value(int k) const {
-    const auto commons = a.elements.template ReadCommons<N>(loads, places.Column(k));
+    const auto commons = a.elements.template ReadCommons<N>(Rows{places, shared}, k);
     return a.elements.template Apply<N>(inputs[k], commons, constants);
   }
-  // The operands of Store at a pack or at a column.
+  // The operands of Store at pack k, or at a column outside packs.
   template <int kCount>
-  __device__ __forceinline__ auto StoreCommons(const Store& store, int64_t row, int col) const {
+  __device__ __forceinline__ auto StoreCommons(const Store& store, int64_t row, int k) const {
     if constexpr (kCount == 1) {
-      return store.template LoadCommons<Access::kAny, 1>(row, col);
+      return store.template LoadCommons<Access::kAny, 1>(row, places.extra);
     } else {
-      return store.template ReadCommons<kCount>(stores, col);
+      return store.template ReadCommons<N>(Rows{places, shared + kLoadBytes}, k);
     }
   }
 };
 
 // Held as HeldValues are (fused_whole.cuh); a column outside packs is a pack of one, behind them.
-template <class A, int kPacks>
-struct OddValues : OddRow<A, kPacks> {
-  using Row = OddRow<A, kPacks>;
+template <class A, class Places>
+struct OddValues : OddRow<A, Places> {
+  using Row = OddRow<A, Places>;
+  using Row::kPacks;
   static constexpr bool kHolds = true;
   Pack<typename A::C, Row::N> values[kPacks];
 
@@ -192,10 +216,10 @@ struct OddValues : OddRow<A, kPacks> {
 };
 
 // Held as HeldInputs are (fused_wide.cuh).
-template <class A, int kPacks>
-struct OddInputs : OddRow<A, kPacks> {
-  using Row = OddRow<A, kPacks>;
-  static constexpr int N = Row::N;
+template <class A, class Places>
+struct OddInputs : OddRow<A, Places> {
+  using Row = OddRow<A, Places>;
+  using Row::kPacks, Row::N;
   static constexpr bool kHolds = false;
 
   using Row::Row;
@@ -215,7 +239,8 @@ struct OddInputs : OddRow<A, kPacks> {
       if (!this->places.Has(k)) continue;
       const int col = this->places.Column(k);
       const auto again = here.template LoadInputs<Access::kAligned, N>(row, col);
-      const auto commons = here.template ReadCommons<N>(this->loads, col);
+      const auto commons =
+          here.template ReadCommons<N>(typename Row::Rows{this->places, this->shared}, k);
       f(here.template Apply<N>(again, commons, this->constants));
     }
     if (this->places.extra >= 0) f(this->extra);
@@ -249,7 +274,7 @@ __device__ __forceinline__ void FinishOddRow(const A& a, int64_t row, Held& held
     const int col = kCount == 1 ? held.places.extra : held.places.Column(k);
     store.template Store<kCount>(row, col, of.Result(v),
                                  store.template LoadInputs<kAccess, kCount>(row, col),
-                                 held.template StoreCommons<kCount>(store, row, col), constants);
+                                 held.template StoreCommons<kCount>(store, row, k), constants);
   });
 }
 
@@ -257,60 +282,43 @@ __device__ __forceinline__ void FinishOddRow(const A& a, int64_t row, Held& held
 template <int kPacks, class A>
 __global__ void __launch_bounds__(RowPolicy::kGroupThreads, kFusedLaneBlocks<kPacks>)
     FusedOddWarpKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
+  using Held = OddValues<A, OddPlaces<A::kPack, kPacks, kWarp>>;
   extern __shared__ __align__(FusedPolicy::kSharedAlignment) char odd_shared[];
-  const int64_t mine =
-      int64_t{blockIdx.x} * (RowPolicy::kGroupThreads / kWarp) + threadIdx.x / kWarp;
+  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
+  const int64_t mine = int64_t{blockIdx.x} * (RowPolicy::kGroupThreads / kWarp) + warp;
   const int64_t row = mine < rows ? mine : rows - 1;  // warps behind the last row do it once more
-  const int width = static_cast<int>(cols);
-  OddValues<A, kPacks> held(
-      a, {a.base.store.Head(row), width, 0, 1, static_cast<int>(threadIdx.x % kWarp), kWarp},
-      {odd_shared, 0, width, width});
+  Held held(a, {a.base.store.Head(row), static_cast<int>(cols), 0, 1, lane},
+            odd_shared + warp * Held::kBytes);
   held.Load(row);
   FinishOddRow(a, row, held, [&](auto& of) {
     of.template Begin<true>(of.template Gather<kWarp, true>(held, row));
   });
 }
 
-// A row per block, or per cluster of blocks, of `threads` threads each.
-template <template <class, int> class Held, int kPacks, class A>
-__device__ __forceinline__ void RunOddBlock(const A& a, int64_t cols, int threads, char* shared) {
-  constexpr int N = A::kPack;
+// A row per block of kThreads threads, or per cluster of kBlocks of them; a multiprocessor has room
+// for kResident blocks. kAgain: the expression is cheap enough to be computed at two visits.
+template <bool kAgain, int kPacks, int kThreads, int kBlocks, int kResident, class A>
+__global__ void __launch_bounds__(kThreads, kResident)
+    FusedOddBlockKernel(const __grid_constant__ A a, int64_t, int64_t cols) {
+  using Places = OddPlaces<A::kPack, kPacks, kThreads>;
   using Part = typename HeldRow<typename A::Base>::Part;
   using Exchange = WarpExchange<Part>;
-  const int64_t row = internal::ClusterIndex();
-  const OddPlaces<N, kPacks> places(a.base.store.Head(row), static_cast<int>(cols),
-                                    Exchange::block(), Exchange::blocks(),
-                                    static_cast<int>(threadIdx.x), threads);
   constexpr int kAlignment = FusedPolicy::kSharedAlignment;
-  const int exchanged =
-      kPackBytes + static_cast<int>(sizeof(Part)) * (Exchange::blocks() * threads / kWarp);
-  Held<A, kPacks> held(
-      a, places,
-      {shared + (exchanged + kAlignment - 1) / kAlignment * kAlignment,
-       places.head + places.begin * N, places.head + places.end * N, static_cast<int>(cols)});
+  extern __shared__ __align__(kAlignment) char odd_shared[];
+  const int64_t row = internal::ClusterIndex();
+  constexpr int kParts = kBlocks * kThreads / kWarp;
+  constexpr int kExchanged = kPackBytes + static_cast<int>(sizeof(Part)) * kParts;
+  std::conditional_t<kAgain, OddInputs<A, Places>, OddValues<A, Places>> held(
+      a,
+      {a.base.store.Head(row), static_cast<int>(cols), Exchange::block(), kBlocks,
+       static_cast<int>(threadIdx.x)},
+      odd_shared + (kExchanged + kAlignment - 1) / kAlignment * kAlignment);
   held.Load(row);
-  Exchange exchange(shared);  // behind the loads, which are to be under way first
+  Exchange exchange(odd_shared);  // behind the loads, which are to be under way first
   FinishOddRow(a, row, held, [&](auto& of) {
     exchange.Send(of.template Gather<kWarp, false>(held, row));
-    const auto* parts = exchange.Receive();
-    of.template Begin<false>(of.Merge(parts, Exchange::values()));
+    of.template Begin<false>(of.Merge(exchange.Receive(), kParts));
   });
-}
-
-template <int kPacks, class A>
-__global__ void __launch_bounds__(FusedBounds<typename A::C, kPacks>::kThreads,
-                                  FusedBounds<typename A::C, kPacks>::kBlocks)
-    FusedOddBlockKernel(const __grid_constant__ A a, int64_t, int64_t cols) {
-  extern __shared__ __align__(FusedPolicy::kSharedAlignment) char odd_shared[];
-  RunOddBlock<OddValues, kPacks>(a, cols, static_cast<int>(blockDim.x), odd_shared);
-}
-
-// Of an expression that is cheap enough to be computed at two visits.
-template <int kPacks, int kThreads, int kResident, class A>
-__global__ void __launch_bounds__(kThreads, kResident)
-    FusedOddWideKernel(const __grid_constant__ A a, int64_t, int64_t cols) {
-  extern __shared__ __align__(FusedPolicy::kSharedAlignment) char odd_shared[];
-  RunOddBlock<OddInputs, kPacks>(a, cols, kThreads, odd_shared);
 }
 
 }  // namespace cuda

@@ -16,11 +16,6 @@ struct OddPlan {
   int shared = 0;  // bytes
 };
 
-// Bytes of shared memory for so many packs of operands of `common_bytes` each (SharedRows).
-inline int SharedRowsBytes(int64_t packs, int common_bytes) {
-  return static_cast<int>(packs * common_bytes + FusedPolicy::kCopyBytes * common_bytes / 16);
-}
-
 // `pack`: elements in 16 bytes. False: the rows do not fit, or are so narrow that other kernels
 // serve them better.
 inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& t,
@@ -29,15 +24,23 @@ inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& 
   const int64_t packs = cols / pack - 2;  // the columns outside packs have the first and the last
   HeldPlan& held = plan->held;
   if (packs < P::kOddPacks || !PlanHeldRows(rows, packs, t, limits, &held)) return false;
+  const auto shared_rows = [&](int threads) {
+    return (held.packs * threads + P::kCopyBytes / 16) * t.common_bytes;
+  };
   if (held.lanes > 0) {
     held.lanes = 32;
     held.packs = static_cast<int>(CeilDiv(packs, held.lanes));
-    plan->shared = SharedRowsBytes(packs + 3, t.common_bytes);
+    plan->shared = shared_rows(held.threads);
+    plan->shared += (held.threads / held.lanes - 1) * P::kCopyBytes / 16 * t.common_bytes;
     return true;
   }
   const int64_t aligned = CeilDiv(held.ExchangedBytes(), P::kSharedAlignment);
-  plan->shared = static_cast<int>(aligned * P::kSharedAlignment) +
-                 SharedRowsBytes(held.packs * held.threads, t.common_bytes);
+  plan->shared = static_cast<int>(aligned * P::kSharedAlignment) + shared_rows(held.threads);
+  // Threads of a multiprocessor: what their registers leave room for.
+  const int most = t.is_double ? (held.packs <= 8 ? 768 : 512) : held.packs <= 8 ? 1024 : 640;
+  const int room = limits.shared_per_multiprocessor / (plan->shared + P::kReservedBytes);
+  held.resident = most / held.threads < room ? most / held.threads : room;
+  if (held.resident < 1) held.resident = 1;
   return plan->shared <= limits.shared_per_block;
 }
 

@@ -24,11 +24,11 @@ struct FusedPolicy {
   // Rows whose inputs stay as they lie in memory (PlanWideRows), beside operands in shared memory
   // where copies want to begin at a multiple of 128 bytes, or they read twice as many.
   static constexpr int kSharedAlignment = 128;
-  static constexpr int kCopyBytes = 160;       // beside those of a row's share (SharedRows)
+  static constexpr int kCopyBytes = 144;       // beside those of a row's share (SharedRows)
   static constexpr int kReservedBytes = 1024;  // of shared memory, that each block takes besides
   static constexpr int kWideCommonBytes = 48;  // of a pack's operands in shared memory, at most
   static constexpr int kWideKept = 2;          // packs whose operands stay in registers, of many
-  static constexpr int kOddPacks = 14;         // of an odd row, at least (PlanOddRows)
+  static constexpr int kOddPacks = 28;         // of an odd row, at least (PlanOddRows)
   static constexpr int kFewPacks = 2;          // where rows are so few that latency counts
   static constexpr int kFewRowPacks = 256;     // a block's part of few rows, at least
 };
@@ -120,7 +120,7 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& t,
   if (rows > P::kMaxRows) return false;
   if (packs <= P::kLanePacks) {
     plan->threads = P::kLaneThreads;
-    plan->lanes = packs <= 6 ? 4 : packs <= 32 ? 8 : packs <= 64 ? 16 : 32;
+    plan->lanes = packs <= 6 ? 4 : packs <= (t.is_double ? 16 : 32) ? 8 : packs <= 64 ? 16 : 32;
     plan->packs = static_cast<int>((packs + plan->lanes - 1) / plan->lanes);
     plan->full = plan->lanes * plan->packs == packs;
     return true;
@@ -144,7 +144,7 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& t,
     if (in_blocks(P::kFewPacks, P::kThreads, fills)) return true;
   }
   // Half at 16384 columns: rms_norm 1.01, as a wide row 1.06; layer_norm with weights 1.04, 1.10.
-  if (packs * t.value_bytes <= P::kAloneBytes * (t.is_norm ? 2 : 1)) {
+  if (!t.is_double && packs * t.value_bytes <= P::kAloneBytes * (t.is_norm ? 2 : 1)) {
     return in_blocks(P::kHeldPacks, P::kThreads, room(P::kHeldPacks, P::kThreads));
   }
   const int most = P::kHeldBytes / t.value_bytes;  // packs of values per thread

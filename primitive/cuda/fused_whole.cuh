@@ -186,7 +186,7 @@ struct FusedBounds {
 // Doubles' exponentials take registers.
 template <int kPacks>
 struct FusedBounds<double, kPacks> {
-  static constexpr bool kFew = kPacks <= FusedPolicy::kHeldPacks;
+  static constexpr bool kFew = kPacks <= FusedPolicy::kFewPacks;
   static constexpr int kThreads = kFew ? FusedPolicy::kThreads : FusedPolicy::kClusterThreads;
   static constexpr int kBlocks = kFew || kPacks > 8 ? 2 : 3;
 };

@@ -71,13 +71,16 @@ def _moves(operands: list[tuple[str, Operand]]) -> str:
 
 def _shared_rows(own: list[tuple[str, Operand]]) -> str:
     """Members that copy what serves all rows to shared memory, and read it (fused_odd.cuh)."""
-    copies = "".join(f"    rows.Copy({_member(n)});\n" for n, _ in own)
-    reads = ", ".join(f"rows.Read<N>({_member(n)}, col)" for n, _ in own)
-    return f"""  static constexpr int kCommons = {len(own)};
-  __device__ __forceinline__ void CopyCommons(SharedRows& rows) const {{
+    size = " + ".join(f"Rows::template kBytes<N, {TYPES[o.dtype]}>" for _, o in own) or "0"
+    copies = "".join(f"    rows.template Copy<N>({_member(n)});\n" for n, _ in own)
+    reads = ", ".join(f"rows.template Read<N>({_member(n)}, k)" for n, _ in own)
+    return f"""  template <int N, class Rows>
+  static constexpr int kSharedBytes = {size};
+  template <int N, class Rows>
+  __device__ __forceinline__ void CopyCommons(Rows rows) const {{
 {copies}  }}
-  template <int N>
-  __device__ __forceinline__ Commons<N> ReadCommons(SharedRows rows, int col) const {{
+  template <int N, class Rows>
+  __device__ __forceinline__ Commons<N> ReadCommons(Rows rows, int k) const {{
     return {{{reads}}};
   }}
 """
