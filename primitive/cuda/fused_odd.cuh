@@ -64,15 +64,21 @@ struct SharedRows {
   const Places& places;
   char* at;
 
+  // Smaller packs than 8 bytes are read where they are: the word behind a team's may lie outside.
+  template <int N, class T>
+  static constexpr bool kCopied = N * sizeof(T) >= 8;
   // Of one operand.
   template <int N, class T>
   static constexpr int kBytes =
-      kPadding + Places::kPacks* Places::kTeam* N* static_cast<int>(sizeof(T)) + kPackBytes;
+      !kCopied<N, T> ? 0
+                     : kPadding + Places::kPacks * Places::kTeam * N * static_cast<int>(sizeof(T)) +
+                           kPackBytes;
 
   // By all threads of the team; moves on to the next operand. From a multiple of 128 bytes on, or
   // the copies would read more of them.
   template <int N, class T>
   __device__ __forceinline__ void Copy(const T* row) {
+    if constexpr (!kCopied<N, T>) return;
     constexpr int kEach = N * static_cast<int>(sizeof(T)), kStep = 4 * Places::kTeam;
     constexpr int kSteps = (Places::kPacks * Places::kTeam * kEach + kPadding + kStep) / kStep;
     const char* begin = reinterpret_cast<const char*>(row + places.first);
@@ -95,27 +101,26 @@ struct SharedRows {
   // The thread's pack k; moves on to the next operand.
   template <int N, class T>
   __device__ __forceinline__ StowedPack<T, N> Read(const T* row, int k) {
-    constexpr int kEach = N * static_cast<int>(sizeof(T));
-    const char* here = at + kPadding + (places.rank + k * Places::kTeam) * kEach;
-    at += kBytes<N, T>;
-    const auto past = reinterpret_cast<uintptr_t>(row + places.first) % 4;
-    if constexpr (kEach < 4) {
-      return StowedPack<T, N>::Of(LoadEach<N>(reinterpret_cast<const T*>(here + past)));
+    StowedPack<T, N> pack;
+    if constexpr (!kCopied<N, T>) {
+      pack = StowedPack<T, N>::Of(LoadEach<N>(row + places.Column(k)));
     } else {
-      constexpr int kWords = kEach / 4;
+      constexpr int kEach = N * static_cast<int>(sizeof(T)), kWords = kEach / 4;
+      const char* here = at + kPadding + (places.rank + k * Places::kTeam) * kEach;
+      at += kBytes<N, T>;
       uint32_t words[kWords + 1];
       memcpy(words, __builtin_assume_aligned(here, kEach < kPackBytes ? kEach : kPackBytes), kEach);
       if constexpr (sizeof(T) < 4) {
+        const auto past = reinterpret_cast<uintptr_t>(row + places.first) % 4;
         memcpy(words + kWords, __builtin_assume_aligned(here + kEach, 4), 4);
 #pragma unroll
         for (int i = 0; i < kWords; ++i) {
           words[i] = __funnelshift_r(words[i], words[i + 1], 8 * past);
         }
       }
-      StowedPack<T, N> pack;
       memcpy(&pack.held, words, kEach);
-      return pack;
     }
+    return pack;
   }
 };
 

@@ -300,6 +300,7 @@ TEST(FusedPolicyTest, EveryOddPlanHoldsItsRow) {
           ASSERT_LE(plan.shared, limits.shared_per_block) << cols;
           ASSERT_GE(held.resident, 1) << cols;
           ASSERT_LE(held.resident * held.threads, 1024) << cols;
+          ASSERT_TRUE(!held.wide || held.packs > 1) << cols;  // every thread has the first
         }
       }
     }

@@ -191,6 +191,10 @@ def test_what_is_cheap_is_computed_again():
         beside = given("float16", b=(other, "none"))._replace(whole=True)
         assert kinds.is_lean(beside, biased.load)
         assert kinds.common_bytes(beside, biased.load, None, 8) == size
+    both = fuse.softmax(lambda x, s, b: x * s + b, store=lambda y, b, g: y * b + g)
+    two = given("float16", b=("float16", "none"), g=("float32", "none"))._replace(whole=True)
+    assert kinds.common_bytes(two, both.load, both.store, 8) == 16
+    assert kinds.common_bytes(two._replace(odd=True), both.load, both.store, 8) == 16 + 16 + 32
     full = given("float16", b=("float16", "all"))._replace(whole=True)
     assert not kinds.is_lean(full, biased.load)
     assert kinds.common_bytes(full, biased.load, None, 8) == 0
