@@ -26,13 +26,6 @@ __device__ __forceinline__ void CopyAsync(uint32_t shared, const void* global, i
 __device__ __forceinline__ void CopyAsync(void* shared, const void* global, int bytes) {
   CopyAsync(static_cast<uint32_t>(__cvta_generic_to_shared(shared)), global, bytes);
 }
-// 4 bytes, of addresses that are multiples of 4; `shared` is one in the window of shared memory.
-__device__ __forceinline__ void CopyWordAsync(uint32_t shared, const void* global) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
-               :
-               : "r"(shared), "l"(__cvta_generic_to_global(global))
-               : "memory");
-}
 // 16 bytes from an address in the window of shared memory, read here and not kept from before.
 __device__ __forceinline__ uint4 LoadShared(uint32_t shared) {
   uint4 v;
@@ -62,6 +55,14 @@ __device__ __forceinline__ void WaitForCopies(int pending) {
   } else {
     WaitForCopiesOf<0>();
   }
+}
+
+// 4 bytes, of addresses that are multiples of 4; `shared` is one in the window of shared memory.
+__device__ __forceinline__ void CopyWordAsync(uint32_t shared, const void* global) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+               :
+               : "r"(shared), "l"(__cvta_generic_to_global(global))
+               : "memory");
 }
 
 // A barrier of `threads` threads, whole warps, of a block. Barrier 0 is __syncthreads().
