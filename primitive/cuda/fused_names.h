@@ -7,7 +7,7 @@
 #include <string>
 #include <type_traits>
 
-#include "primitive/cuda/fused_policy.h"
+#include "primitive/cuda/fused_odd_policy.h"
 #include "primitive/cuda/row_policy.h"
 
 namespace oneflow_lite {
@@ -38,6 +38,14 @@ inline std::string KernelName(const HeldPlan& plan) {
   }
   return KernelInstance("FusedWideKernel", plan.packs, plan.kept, plan.full, plan.threads,
                         plan.blocks, plan.resident);
+}
+
+// Of rows whose ends lie inside packs.
+inline std::string KernelName(const OddPlan& plan) {
+  const HeldPlan& held = plan.held;
+  if (held.lanes > 0) return KernelInstance("FusedOddWarpKernel", held.packs);
+  return KernelInstance("FusedOddBlockKernel", held.wide, held.packs, held.threads, held.blocks,
+                        held.resident);
 }
 
 // Of other rows.

@@ -24,10 +24,12 @@ struct FusedPolicy {
   // Rows whose inputs stay as they lie in memory (PlanWideRows), beside operands in shared memory
   // where copies want to begin at a multiple of 128 bytes, or they read twice as many.
   static constexpr int kSharedAlignment = 128;
+  static constexpr int kCopyBytes = 144;       // beside those of a row's share (SharedRows)
   static constexpr int kReservedBytes = 1024;  // of shared memory, that each block takes besides
   static constexpr int kWideCommonBytes = 48;  // of a pack's operands in shared memory, at most
   static constexpr int kWideKept = 2;          // packs whose operands stay in registers, of many
   static constexpr int kPairBytes = 32;        // of a pack's operands, for two rows at once
+  static constexpr int kOddPacks = 28;         // of an odd row, at least (PlanOddRows)
   static constexpr int kFewPacks = 2;          // where rows are so few that latency counts
   static constexpr int kFewRowPacks = 256;     // a block's part of few rows, at least
 };
@@ -41,6 +43,8 @@ struct HeldTraits {
   int most_blocks;   // of a cluster
   int common_bytes;  // of shared memory that a pack of the operands takes that serve all rows
   int late_bytes = 0;  // the same of those that only Store reads, where they are not counted above
+  bool is_double = false;
+  bool is_odd = false;  // of packs beside a row's ends: the kernels of fused_odd.cuh
 };
 
 struct HeldPlan {
@@ -53,15 +57,18 @@ struct HeldPlan {
   int kept = 0;       // wide: packs per thread whose operands stay in registers
   int resident = 0;   // blocks that a multiprocessor has registers and shared memory for; 0: plain
   int rows = 1;       // at once: 2 are wide, and the operands of both in shared memory
+  int part_bytes = FusedPolicy::kPartBytes;
 
   // Of dynamic shared memory; common_bytes as in HeldTraits.
   int SharedBytes(int common_bytes) const {
     using P = FusedPolicy;
-    const int exchanged = 16 + P::kPartBytes * rows * blocks * threads / 32;  // behind a barrier
-    if (!wide) return exchanged;
-    const int aligned = static_cast<int>(CeilDiv(exchanged, P::kSharedAlignment));
+    if (!wide) return ExchangedBytes();
+    const int aligned = static_cast<int>(CeilDiv(ExchangedBytes(), P::kSharedAlignment));
     return aligned * P::kSharedAlignment + (packs - kept) * threads * common_bytes;
   }
+  int ExchangedBytes() const {
+    return 16 + part_bytes * rows * blocks * threads / 32;
+  }  // and a barrier
 };
 
 // Blocks of the fewest threads with so many packs each.
@@ -178,10 +185,11 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& t,
                          const DeviceLimits& limits, HeldPlan* plan) {
   using P = FusedPolicy;
   *plan = HeldPlan();
+  if (t.is_double) plan->part_bytes *= 2;
   if (rows > P::kMaxRows) return false;
   if (packs <= P::kLanePacks) {
     plan->threads = P::kLaneThreads;
-    plan->lanes = packs <= 6 ? 4 : packs <= 32 ? 8 : packs <= 64 ? 16 : 32;
+    plan->lanes = packs <= 6 ? 4 : packs <= (t.is_double ? 16 : 32) ? 8 : packs <= 64 ? 16 : 32;
     plan->packs = static_cast<int>((packs + plan->lanes - 1) / plan->lanes);
     plan->full = plan->lanes * plan->packs == packs;
     return true;
@@ -207,7 +215,8 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& t,
   // Half at 16384 columns: rms_norm 1.01, as a wide row 1.06; layer_norm with weights 1.04, 1.10.
   const int operands = t.common_bytes + t.late_bytes;
   const bool pairs = t.is_lean && operands >= P::kPairBytes && operands <= P::kWideCommonBytes;
-  if (packs * t.value_bytes <= P::kAloneBytes * (t.is_norm && !pairs ? 2 : 1)) {
+  const int alone_bytes = P::kAloneBytes * (t.is_norm && !pairs ? 2 : 1);
+  if (!t.is_double && packs * t.value_bytes <= alone_bytes) {
     if (!in_blocks(P::kHeldPacks, P::kThreads, room(P::kHeldPacks, P::kThreads))) return false;
     // x r + b at 8192 columns: layer_norm with weights 1.00, by steps that are not known 1.20.
     if (operands > 16) SetResident(P::kThreads * P::kBlocks, 0, limits, plan);
@@ -215,13 +224,18 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& t,
   }
   const int most = P::kHeldBytes / t.value_bytes;  // packs of values per thread
   // float32 with a row of bias at 65536 columns 1.01, as values 1.05.
-  if (t.is_lean && (most < 8 || operands > 0) && t.common_bytes <= P::kWideCommonBytes) {
+  const bool wide = most < 8 || (operands > 0 && !t.is_odd);
+  if (t.is_lean && wide && t.common_bytes <= P::kWideCommonBytes) {
     if (PlanPairs(packs, t, limits, plan) || PlanWideRows(packs, t, limits, plan)) return true;
     *plan = HeldPlan();
   }
   const bool fits = in_blocks(most, P::kClusterThreads, room(most, P::kClusterThreads));
-  if (most < 8) return (fits && plan->full) || PlanShares(packs, t, limits, plan);
-  return fits || in_blocks(most, P::kThreads, room(most, P::kThreads));
+  if (most < 8 && !t.is_odd) return (fits && plan->full) || PlanShares(packs, t, limits, plan);
+  if (fits) return true;
+  // Doubles have registers for more packs rather than for more threads (FusedBounds).
+  const int packs_each = most * (t.is_double ? 2 : 1);
+  const int threads = t.is_double ? P::kClusterThreads : P::kThreads;
+  return in_blocks(packs_each, threads, room(packs_each, threads));
 }
 
 }  // namespace cuda

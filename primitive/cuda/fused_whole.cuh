@@ -185,9 +185,23 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads, kFusedLaneBlocks<kPa
   });
 }
 
+// Threads of a block at most, and such blocks that a multiprocessor holds.
+template <class C, int kPacks>
+struct FusedBounds {
+  static constexpr int kThreads = FusedPolicy::kThreads, kBlocks = FusedPolicy::kBlocks;
+};
+// Doubles' exponentials take registers.
+template <int kPacks>
+struct FusedBounds<double, kPacks> {
+  static constexpr bool kFew = kPacks <= FusedPolicy::kFewPacks;
+  static constexpr int kThreads = kFew ? FusedPolicy::kThreads : FusedPolicy::kClusterThreads;
+  static constexpr int kBlocks = kFew || kPacks > 8 ? 2 : 3;
+};
+
 // A row per block, or per cluster of blocks.
 template <int kPacks, bool kFull, class A>
-__global__ void __launch_bounds__(FusedPolicy::kThreads, FusedPolicy::kBlocks)
+__global__ void __launch_bounds__(FusedBounds<typename A::C, kPacks>::kThreads,
+                                  FusedBounds<typename A::C, kPacks>::kBlocks)
     FusedBlockKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
   using Exchange = WarpExchange<typename HeldRow<typename A::Base>::Part>;
   extern __shared__ __align__(16) char shared[];

@@ -266,6 +266,7 @@ class FusedRowsKernel:
         shares_registers: builtins.bool,
         is_lean: builtins.bool,
         is_whole: builtins.bool,
+        is_odd: builtins.bool,
         is_norm: builtins.bool,
         common_bytes: int,
         late_bytes: int,

@@ -52,7 +52,8 @@ class Operand(NamedTuple):
 class Kind(NamedTuple):
     """Everything that the source depends on, besides the expressions.
 
-    whole: every row of every matrix consists of whole packs and starts at one (fused_whole.cuh).
+    whole: every row of every matrix consists of whole packs and starts at one (fused_whole.cuh), or
+    if odd as well: every matrix starts at one, but not every row (fused_odd.cuh).
     """
 
     base: str
@@ -60,6 +61,7 @@ class Kind(NamedTuple):
     input: str
     operands: tuple[tuple[str, Operand], ...]
     whole: bool = False
+    odd: bool = False
 
 
 def element_type(kind: Kind, load: Graph | None) -> str:
@@ -126,7 +128,8 @@ def is_lean(kind: Kind, load: Graph | None) -> bool:
     """
     if kind.whole:
         own = [o.dtype for _, o in matrices(kind, load) if o.rows != "none"]
-        return own == [kind.dtype] and _is_cheap(kind, load)
+        cheap = computes_again(kind, load) if kind.odd else _is_cheap(kind, load)
+        return own == [kind.dtype] and cheap
     only = len(matrices(kind, load)) == 1 and element_type(kind, load) == TYPES[kind.dtype]
     return only and computes_again(kind, load)
 
@@ -138,15 +141,20 @@ def _row_bytes(operands: list[tuple[str, Operand]], pack: int) -> int:
 
 
 def common_bytes(kind: Kind, load: Graph | None, store: Graph | None, pack: int) -> int:
-    """Of what load reads, or where it reads none, of one such row of store (HeldInputs)."""
+    """Of what load reads, or where it reads none, of one such row of store (HeldInputs).
+
+    Of odd rows it is all of them (SharedRows).
+    """
+    own = _row_bytes(matrices(kind, load), pack)
     late = _row_bytes(store_operands(kind, store), pack)
-    return _row_bytes(matrices(kind, load), pack) or (late if late <= 16 else 0)
+    return own + late if kind.odd else own or (late if late <= 16 else 0)
 
 
 def late_bytes(kind: Kind, load: Graph | None, store: Graph | None, pack: int) -> int:
     """Of what store reads, where that is not common_bytes (fused_pair.cuh)."""
     late = _row_bytes(store_operands(kind, store), pack)
-    return late if late > 16 or _row_bytes(matrices(kind, load), pack) else 0
+    beside = late > 16 or _row_bytes(matrices(kind, load), pack)
+    return late if beside and not kind.odd else 0
 
 
 def load_operands(kind: Kind, load: Graph | None) -> list[tuple[str, Operand]]:
