@@ -26,8 +26,10 @@ struct FusedRowsTraits {
   bool shares_registers = false;  // whether the blocks of a cluster may hold a row in registers
   bool is_lean = false;           // whether a thread holds as many packs as of a plain row
   bool is_whole = false;          // whether every row of every matrix is whole packs of 16 bytes
+  bool is_odd = false;            // whole, but for the ends of rows (fused_odd.cuh)
   bool is_norm = false;           // layer_norm or rms_norm
   int common_bytes = 0;           // of operands that serve all rows, per pack in shared memory
+  int late_bytes = 0;             // of those that are read behind the row, where not among them
 };
 
 struct FusedRowsPlan {

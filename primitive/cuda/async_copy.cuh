@@ -59,6 +59,14 @@ __device__ __forceinline__ void WaitForCopies(int pending) {
   }
 }
 
+// 4 bytes, of addresses that are multiples of 4; `shared` is one in the window of shared memory.
+__device__ __forceinline__ void CopyWordAsync(uint32_t shared, const void* global) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+               :
+               : "r"(shared), "l"(__cvta_generic_to_global(global))
+               : "memory");
+}
+
 // A barrier of `threads` threads, whole warps, of a block. Barrier 0 is __syncthreads().
 __device__ __forceinline__ void NamedBarrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" : : "r"(id), "r"(threads) : "memory");

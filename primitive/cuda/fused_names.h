@@ -7,7 +7,7 @@
 #include <string>
 #include <type_traits>
 
-#include "primitive/cuda/fused_policy.h"
+#include "primitive/cuda/fused_odd_policy.h"
 #include "primitive/cuda/row_policy.h"
 
 namespace oneflow_lite {
@@ -31,9 +31,21 @@ inline std::string KernelName(const HeldPlan& plan) {
   if (plan.lanes > 0) {
     return KernelInstance("FusedLanesKernel", plan.lanes, plan.packs, plan.full);
   }
-  if (!plan.wide) return KernelInstance("FusedBlockKernel", plan.packs, plan.full);
+  if (plan.resident == 0) return KernelInstance("FusedBlockKernel", plan.packs, plan.full);
+  if (!plan.wide || plan.rows > 1) {
+    return KernelInstance(plan.wide ? "FusedPairKernel" : "FusedShareKernel", plan.packs, plan.full,
+                          plan.threads, plan.blocks, plan.resident);
+  }
   return KernelInstance("FusedWideKernel", plan.packs, plan.kept, plan.full, plan.threads,
                         plan.blocks, plan.resident);
+}
+
+// Of rows whose ends lie inside packs.
+inline std::string KernelName(const OddPlan& plan) {
+  const HeldPlan& held = plan.held;
+  if (held.lanes > 0) return KernelInstance("FusedOddWarpKernel", held.packs);
+  return KernelInstance("FusedOddBlockKernel", held.wide, held.packs, held.threads, held.blocks,
+                        held.resident);
 }
 
 // Of other rows.

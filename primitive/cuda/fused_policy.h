@@ -24,9 +24,12 @@ struct FusedPolicy {
   // Rows whose inputs stay as they lie in memory (PlanWideRows), beside operands in shared memory
   // where copies want to begin at a multiple of 128 bytes, or they read twice as many.
   static constexpr int kSharedAlignment = 128;
+  static constexpr int kCopyBytes = 144;       // beside those of a row's share (SharedRows)
   static constexpr int kReservedBytes = 1024;  // of shared memory, that each block takes besides
   static constexpr int kWideCommonBytes = 48;  // of a pack's operands in shared memory, at most
   static constexpr int kWideKept = 2;          // packs whose operands stay in registers, of many
+  static constexpr int kPairBytes = 32;        // of a pack's operands, for two rows at once
+  static constexpr int kOddPacks = 28;         // of an odd row, at least (PlanOddRows)
   static constexpr int kFewPacks = 2;          // where rows are so few that latency counts
   static constexpr int kFewRowPacks = 256;     // a block's part of few rows, at least
 };
@@ -39,6 +42,9 @@ struct HeldTraits {
   bool is_norm;      // else exponentials are computed at both visits
   int most_blocks;   // of a cluster
   int common_bytes;  // of shared memory that a pack of the operands takes that serve all rows
+  int late_bytes = 0;  // the same of those that only Store reads, where they are not counted above
+  bool is_double = false;
+  bool is_odd = false;  // of packs beside a row's ends: the kernels of fused_odd.cuh
 };
 
 struct HeldPlan {
@@ -49,16 +55,20 @@ struct HeldPlan {
   bool full = false;  // whether every thread has all its packs
   bool wide = false;  // whether the inputs stay as they are (fused_wide.cuh), else the values
   int kept = 0;       // wide: packs per thread whose operands stay in registers
-  int resident = 1;   // wide: blocks that a multiprocessor has registers and shared memory for
+  int resident = 0;   // blocks that a multiprocessor has registers and shared memory for; 0: plain
+  int rows = 1;       // at once: 2 are wide, and the operands of both in shared memory
+  int part_bytes = FusedPolicy::kPartBytes;
 
   // Of dynamic shared memory; common_bytes as in HeldTraits.
   int SharedBytes(int common_bytes) const {
     using P = FusedPolicy;
-    const int exchanged = 16 + P::kPartBytes * blocks * threads / 32;  // behind a barrier
-    if (!wide) return exchanged;
-    const int aligned = static_cast<int>(CeilDiv(exchanged, P::kSharedAlignment));
+    if (!wide) return ExchangedBytes();
+    const int aligned = static_cast<int>(CeilDiv(ExchangedBytes(), P::kSharedAlignment));
     return aligned * P::kSharedAlignment + (packs - kept) * threads * common_bytes;
   }
+  int ExchangedBytes() const {
+    return 16 + part_bytes * rows * blocks * threads / 32;
+  }  // and a barrier
 };
 
 // Blocks of the fewest threads with so many packs each.
@@ -69,6 +79,15 @@ inline void ShareOut(int64_t packs, int blocks, int each, HeldPlan* plan) {
   const int64_t size = int64_t{blocks} * plan->threads;
   plan->packs = static_cast<int>((packs + size - 1) / size);
   plan->full = size * plan->packs == packs;
+}
+
+// As many blocks as registers leave room for, of so many threads in all, and shared memory.
+inline void SetResident(int most_threads, int common_bytes, const DeviceLimits& limits,
+                        HeldPlan* plan) {
+  const int room = limits.shared_per_multiprocessor /
+                   (plan->SharedBytes(common_bytes) + FusedPolicy::kReservedBytes);
+  plan->resident = most_threads / plan->threads;
+  if (plan->resident > room) plan->resident = room > 0 ? room : 1;
 }
 
 // Rows too wide for values in registers, of a load that is cheap at two visits; false: still too
@@ -83,7 +102,7 @@ inline bool PlanWideRows(int64_t packs, const HeldTraits& t, const DeviceLimits&
                          HeldPlan* plan) {
   using P = FusedPolicy;
   plan->wide = true;
-  const bool one_row = t.common_bytes <= 16;
+  const bool one_row = t.common_bytes <= 16 && t.value_bytes == 32;
   const int64_t small = CeilDiv(packs, 8 * 128);
   int most_threads = 1024;  // of a multiprocessor: what their registers leave room for
   if (small <= 8 && small <= t.most_blocks) {
@@ -100,10 +119,64 @@ inline bool PlanWideRows(int64_t packs, const HeldTraits& t, const DeviceLimits&
       plan->kept = P::kWideKept;
     }
   }
-  const int room =
-      limits.shared_per_multiprocessor / (plan->SharedBytes(t.common_bytes) + P::kReservedBytes);
-  plan->resident = most_threads / plan->threads;
-  if (plan->resident > room) plan->resident = room > 0 ? room : 1;
+  SetResident(most_threads, t.common_bytes, limits, plan);
+  return true;
+}
+
+// Two rows at once (fused_pair.cuh), of operands that one row at a time would read too often.
+// Time over the bare op, beside one row at once, at
+//                                32768       65536       131072      262144 columns
+//   half, softmax of x r + b     1.00, 1.12  1.06, 1.17  1.16, 1.33  1.37, 1.67
+//   rms_norm, weight, x s + b    0.98, 1.07  0.99, 1.06  1.04, 1.13  1.06, 1.19
+//   layer_norm, both, x s + b    1.04, 1.13  1.08, 1.10  1.22, 1.14  1.54, 1.21
+//   float32, softmax of x r + b              1.06, 1.18
+//   rms_norm, weight, x s + b                1.06, 1.17
+// and at 65536 in half by 16 blocks of 4 x 128 packs 1.12, 0.99 and 1.11.
+inline bool PlanPairs(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
+                      HeldPlan* plan) {
+  using P = FusedPolicy;
+  const int bytes = t.common_bytes + t.late_bytes;
+  if (bytes < P::kPairBytes || bytes > P::kWideCommonBytes) return false;
+  const bool two = bytes <= P::kPairBytes;
+  const int most_blocks = two || t.most_blocks < 8 ? t.most_blocks : 8;
+  int most_threads = two ? 1024 : 768;
+  const auto fits = [&](int each, int threads, int blocks) {
+    const int64_t wanted = CeilDiv(packs, int64_t{each} * threads);
+    if (wanted > blocks) return false;
+    ShareOut(packs, static_cast<int>(wanted), each, plan);
+    return true;
+  };
+  if (!fits(4, 128, most_blocks < 8 ? most_blocks : 8)) {
+    if (!two) {
+      if (!fits(4, 256, most_blocks)) return false;
+    } else if (fits(8, 128, most_blocks)) {
+      most_threads = 640;
+    } else if (packs <= most_blocks * int64_t{8 * 256}) {
+      ShareOut(packs, most_blocks, 8, plan);
+      most_threads = 512;
+    } else {
+      return false;
+    }
+  }
+  plan->wide = true;
+  plan->rows = 2;
+  SetResident(most_threads, bytes, limits, plan);
+  return true;
+}
+
+// Values that are computed once, 16-bit ones. x + a matrix over its bytes, at 100352 columns in
+// 14 blocks of 7 x 128 packs 0.96, in 8 of 7 x 224 1.02; 262144 in 16 of 8 x 256 0.98; by steps
+// that are not known 1.09 and 1.08.
+inline bool PlanShares(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
+                       HeldPlan* plan) {
+  if (packs <= t.most_blocks * int64_t{8 * 128}) {
+    ShareOut(packs, static_cast<int>(CeilDiv(packs, 8 * 128)), 8, plan);
+  } else if (packs <= t.most_blocks * int64_t{8 * 256}) {
+    ShareOut(packs, t.most_blocks, 8, plan);
+  } else {
+    return false;
+  }
+  SetResident(640, 0, limits, plan);
   return true;
 }
 
@@ -112,10 +185,11 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& t,
                          const DeviceLimits& limits, HeldPlan* plan) {
   using P = FusedPolicy;
   *plan = HeldPlan();
+  if (t.is_double) plan->part_bytes *= 2;
   if (rows > P::kMaxRows) return false;
   if (packs <= P::kLanePacks) {
     plan->threads = P::kLaneThreads;
-    plan->lanes = packs <= 6 ? 4 : packs <= 32 ? 8 : packs <= 64 ? 16 : 32;
+    plan->lanes = packs <= 6 ? 4 : packs <= (t.is_double ? 16 : 32) ? 8 : packs <= 64 ? 16 : 32;
     plan->packs = static_cast<int>((packs + plan->lanes - 1) / plan->lanes);
     plan->full = plan->lanes * plan->packs == packs;
     return true;
@@ -139,16 +213,29 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& t,
     if (in_blocks(P::kFewPacks, P::kThreads, fills)) return true;
   }
   // Half at 16384 columns: rms_norm 1.01, as a wide row 1.06; layer_norm with weights 1.04, 1.10.
-  if (packs * t.value_bytes <= P::kAloneBytes * (t.is_norm ? 2 : 1)) {
-    return in_blocks(P::kHeldPacks, P::kThreads, room(P::kHeldPacks, P::kThreads));
+  const int operands = t.common_bytes + t.late_bytes;
+  const bool pairs = t.is_lean && operands >= P::kPairBytes && operands <= P::kWideCommonBytes;
+  const int alone_bytes = P::kAloneBytes * (t.is_norm && !pairs ? 2 : 1);
+  if (!t.is_double && packs * t.value_bytes <= alone_bytes) {
+    if (!in_blocks(P::kHeldPacks, P::kThreads, room(P::kHeldPacks, P::kThreads))) return false;
+    // x r + b at 8192 columns: layer_norm with weights 1.00, by steps that are not known 1.20.
+    if (operands > 16) SetResident(P::kThreads * P::kBlocks, 0, limits, plan);
+    return true;
   }
   const int most = P::kHeldBytes / t.value_bytes;  // packs of values per thread
-  if (t.is_lean && most < 8 && t.common_bytes <= P::kWideCommonBytes) {
-    if (PlanWideRows(packs, t, limits, plan)) return true;
+  // float32 with a row of bias at 65536 columns 1.01, as values 1.05.
+  const bool wide = most < 8 || (operands > 0 && !t.is_odd);
+  if (t.is_lean && wide && t.common_bytes <= P::kWideCommonBytes) {
+    if (PlanPairs(packs, t, limits, plan) || PlanWideRows(packs, t, limits, plan)) return true;
     *plan = HeldPlan();
   }
-  return in_blocks(most, P::kClusterThreads, room(most, P::kClusterThreads)) ||
-         in_blocks(most, P::kThreads, room(most, P::kThreads));
+  const bool fits = in_blocks(most, P::kClusterThreads, room(most, P::kClusterThreads));
+  if (most < 8 && !t.is_odd) return (fits && plan->full) || PlanShares(packs, t, limits, plan);
+  if (fits) return true;
+  // Doubles have registers for more packs rather than for more threads (FusedBounds).
+  const int packs_each = most * (t.is_double ? 2 : 1);
+  const int threads = t.is_double ? P::kClusterThreads : P::kThreads;
+  return in_blocks(packs_each, threads, room(packs_each, threads));
 }
 
 }  // namespace cuda

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A row algorithm with an expression in front of it: what flow.fuse compiles at run time for rows
-// that are not whole packs (fused_whole.cuh) or too wide for registers. The rows' inputs wait on
-// chip as they lie in memory until all their loads are under way; then the expression turns them
-// into what the algorithm computes with: at each of its visits, or, where the expression is costly,
-// once. What comes after the algorithm is the matter of its Store functor.
+// that do not lie alike (fused_whole.cuh, fused_odd.cuh) or are too wide for registers. The rows'
+// inputs wait on chip as they lie in memory until all their loads are under way; then the
+// expression turns them into what the algorithm computes with: at each of its visits, or, where the
+// expression is costly, once. What comes after the algorithm is the matter of its Store functor.
 //
 // Elements, a struct that is written for one expression, has
 //   Element, kInputs     the type on chip and the number of matrices that are read
@@ -47,8 +47,7 @@ __device__ __forceinline__ Pack<T, N> LoadOperand(const T* p) {
   constexpr int kBytes = N * static_cast<int>(sizeof(T));
   if constexpr (kBytes > kPackBytes && N > 1) {
     constexpr int kHalf = N / 2;
-    constexpr Access kEach = kAccess == Access::kInside ? Access::kAny : kAccess;
-    const auto low = LoadOperand<kEach, kHalf>(p), high = LoadOperand<kEach, kHalf>(p + kHalf);
+    const auto low = LoadOperand<kAccess, kHalf>(p), high = LoadOperand<kAccess, kHalf>(p + kHalf);
     Pack<T, N> pack;
 #pragma unroll
     for (int i = 0; i < N; ++i) pack.v[i] = i < kHalf ? low.v[i] : high.v[i - kHalf];

@@ -13,24 +13,32 @@ namespace {
 
 bool PlanWhole(int64_t rows, int64_t cols, const FusedRowsTraits& traits, int most_clustered,
                const cuda::DeviceLimits& limits, FusedRowsPlan* result) {
-  if (!traits.is_whole || traits.is_double) return false;
-  const cuda::HeldTraits held{.value_bytes = traits.pack * 4,
+  if (!traits.is_whole) return false;
+  const cuda::HeldTraits held{.value_bytes = traits.pack * (traits.is_double ? 8 : 4),
                               .is_lean = traits.is_lean,
                               .is_norm = traits.is_norm,
                               .most_blocks = limits.clusters ? most_clustered : 1,
-                              .common_bytes = traits.common_bytes};
+                              .common_bytes = traits.common_bytes,
+                              .late_bytes = traits.late_bytes,
+                              .is_double = traits.is_double};
   cuda::HeldPlan plan;
-  if (!cuda::PlanHeldRows(rows, cols / traits.pack, held, limits, &plan)) return false;
-  result->whole = true;
-  result->kernel = cuda::KernelName(plan);
-  result->threads = plan.threads;
-  if (plan.lanes > 0) {
-    result->blocks = cuda::CeilDiv(rows, plan.threads / plan.lanes);
-    return true;
+  if (traits.is_odd) {
+    cuda::OddPlan odd;
+    if (!cuda::PlanOddRows(rows, cols, traits.pack, held, limits, &odd)) return false;
+    plan = odd.held;
+    result->kernel = cuda::KernelName(odd);
+    result->shared = odd.shared;
+  } else {
+    if (!cuda::PlanHeldRows(rows, cols / traits.pack, held, limits, &plan)) return false;
+    result->kernel = cuda::KernelName(plan);
+    const int late_bytes = plan.rows > 1 ? traits.late_bytes : 0;
+    result->shared = plan.lanes > 0 ? 0 : plan.SharedBytes(traits.common_bytes + late_bytes);
   }
+  result->whole = true;
+  result->threads = plan.threads;
   result->cluster = plan.blocks;
-  result->blocks = rows * plan.blocks;
-  result->shared = plan.SharedBytes(traits.common_bytes);
+  result->blocks = plan.lanes > 0 ? cuda::CeilDiv(rows, plan.threads / plan.lanes)
+                                  : cuda::CeilDiv(rows, plan.rows) * plan.blocks;
   return true;
 }
 

@@ -73,23 +73,30 @@ struct HeldValues {
   PacksOfThread<N, kPacks, kFull> places;
   Pack<typename A::C, N> values[kPacks];
 
+  // What serves all rows is asked for kAhead packs ahead.
+  template <int kAhead = kPacks>
   __device__ __forceinline__ void Load(const typename A::Elements& elements, int64_t row) {
     typename A::Elements::template Inputs<N> inputs[kPacks];
-    typename A::Elements::template Commons<N> commons[kPacks];
+    typename A::Elements::template Commons<N> commons[kAhead];
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       if (!places.Has(k)) continue;
       inputs[k] = elements.template LoadInputs<Access::kAligned, N>(row, places.Column(k));
     }
 #pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
+    for (int k = 0; k < kAhead; ++k) {
       if (!places.Has(k)) continue;
       commons[k] = elements.template LoadCommons<Access::kAligned, N>(row, places.Column(k));
     }
     const auto constants = elements.Begin(row);
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
-      if (places.Has(k)) values[k] = elements.template Apply<N>(inputs[k], commons[k], constants);
+      if (!places.Has(k)) continue;
+      values[k] = elements.template Apply<N>(inputs[k], commons[k % kAhead], constants);
+      const int next = k + kAhead;
+      if (next >= kPacks || !places.Has(next)) continue;
+      commons[k % kAhead] =
+          elements.template LoadCommons<Access::kAligned, N>(row, places.Column(next));
     }
   }
   template <class F>
@@ -178,9 +185,23 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads, kFusedLaneBlocks<kPa
   });
 }
 
+// Threads of a block at most, and such blocks that a multiprocessor holds.
+template <class C, int kPacks>
+struct FusedBounds {
+  static constexpr int kThreads = FusedPolicy::kThreads, kBlocks = FusedPolicy::kBlocks;
+};
+// Doubles' exponentials take registers.
+template <int kPacks>
+struct FusedBounds<double, kPacks> {
+  static constexpr bool kFew = kPacks <= FusedPolicy::kFewPacks;
+  static constexpr int kThreads = kFew ? FusedPolicy::kThreads : FusedPolicy::kClusterThreads;
+  static constexpr int kBlocks = kFew || kPacks > 8 ? 2 : 3;
+};
+
 // A row per block, or per cluster of blocks.
 template <int kPacks, bool kFull, class A>
-__global__ void __launch_bounds__(FusedPolicy::kThreads, FusedPolicy::kBlocks)
+__global__ void __launch_bounds__(FusedBounds<typename A::C, kPacks>::kThreads,
+                                  FusedBounds<typename A::C, kPacks>::kBlocks)
     FusedBlockKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
   using Exchange = WarpExchange<typename HeldRow<typename A::Base>::Part>;
   extern __shared__ __align__(16) char shared[];

@@ -14,13 +14,14 @@
 namespace oneflow_lite {
 namespace cuda {
 
-// T: a plain struct of a multiple of 16 bytes, aligned to 16. Serves one exchange.
-template <class T>
+// T: a plain struct of a multiple of 16 bytes, aligned to 16. Serves one exchange. kRows: 2 where
+// the warps work on two rows at once, of which each sends a value.
+template <class T, int kRows = 1>
 class WarpExchange {
  public:
   // Of dynamic shared memory.
   static constexpr size_t Bytes(int blocks, int threads) {
-    return kBarrierBytes + sizeof(T) * blocks * (threads / kWarp);
+    return kBarrierBytes + sizeof(T) * kRows * blocks * (threads / kWarp);
   }
 
   // `shared` is at the same place in every block, aligned to 16 bytes. All threads of all blocks
@@ -31,7 +32,7 @@ class WarpExchange {
     if (threadIdx.x == 0) {
       barrier_.Init();
       ClusterBarrier::Publish();
-      barrier_.Expect(values() * static_cast<int>(sizeof(T)));
+      barrier_.Expect(kRows * values() * static_cast<int>(sizeof(T)));
     }
     internal::ClusterArriveRelaxed();
   }
@@ -55,6 +56,20 @@ class WarpExchange {
     internal::ClusterWait();  // the other blocks' shared memory is there
     T* slot = slots_ + block() * (static_cast<int>(blockDim.x) / kWarp) + warp;
     if (lane < blocks()) barrier_.Send(slot, lane, mine);
+  }
+  // Of two rows; those of the second are behind all of the first.
+  __device__ __forceinline__ void Send(const T& first, const T& second) {
+    static_assert(kRows == 2, "");
+    const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+    T* slot = slots_ + block() * (static_cast<int>(blockDim.x) / kWarp) + warp;
+    if (blocks() == 1) {
+      if (lane == 0) slot[0] = first, slot[values()] = second;
+      return;
+    }
+    internal::ClusterWait();
+    if (lane >= blocks()) return;
+    barrier_.Send(slot, lane, first);
+    barrier_.Send(slot + values(), lane, second);
   }
   __device__ __forceinline__ const T* Receive() {
     if (blocks() == 1) {

@@ -266,8 +266,10 @@ class FusedRowsKernel:
         shares_registers: builtins.bool,
         is_lean: builtins.bool,
         is_whole: builtins.bool,
+        is_odd: builtins.bool,
         is_norm: builtins.bool,
         common_bytes: int,
+        late_bytes: int,
         most_clustered: int,
     ) -> None: ...
     @property

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "primitive/cuda/fused_policy.h"
+#include "primitive/cuda/fused_odd_policy.h"
 #include "primitive/cuda/norm_whole_policy.h"
 #include "primitive/cuda/row_whole_policy.h"
 
@@ -239,7 +239,9 @@ TEST(FusedPolicyTest, EveryPlanHoldsItsRow) {
         for (const int64_t rows : {1, 3, 60, 400, 100000}) {
           for (int64_t packs = 1; packs < 100000; packs += packs < 3000 ? 1 : 97) {
             const int common_bytes = packs % 3 * 32;  // 64 are too many
-            const cuda::HeldTraits t{value_bytes, is_lean, rows == 60, blocks, common_bytes};
+            const int late_bytes = packs % 2 * 16;
+            const cuda::HeldTraits t{value_bytes, is_lean,      rows == 60,
+                                     blocks,      common_bytes, late_bytes};
             cuda::HeldPlan plan;
             if (!cuda::PlanHeldRows(rows, packs, t, limits, &plan)) {
               ASSERT_GT(packs, int64_t{blocks} * 512 * 4) << packs;
@@ -254,18 +256,60 @@ TEST(FusedPolicyTest, EveryPlanHoldsItsRow) {
             ASSERT_LE(plan.threads, 512) << packs;
             ASSERT_EQ(plan.threads % 32, 0) << packs;
             if (plan.wide) {
-              ASSERT_TRUE(is_lean && value_bytes == 32 && common_bytes < 64) << packs;
+              ASSERT_TRUE(is_lean && common_bytes < 64) << packs;
+              ASSERT_TRUE(value_bytes == 32 || common_bytes + late_bytes > 0) << packs;
               ASSERT_LE(plan.threads, 256) << packs;
               ASSERT_LE(plan.kept, plan.packs) << packs;
               ASSERT_GE(plan.resident, 1) << packs;
-              ASSERT_LE(plan.resident * plan.threads * plan.packs, 1024 * 10) << packs;
-              ASSERT_LE(plan.SharedBytes(common_bytes), 227 << 10) << packs;
+              const int shared = plan.SharedBytes(common_bytes + (plan.rows > 1 ? late_bytes : 0));
+              ASSERT_LE(plan.resident * (shared + 1024), 228 << 10) << packs;
               ASSERT_GT(plan.packs, 1) << packs;  // every lane has the first
             }
             if (plan.lanes == 0) {
-              ASSERT_LE(plan.packs * (plan.wide ? 8 : value_bytes), 128) << packs;
+              const bool is_share = !plan.wide && plan.resident > 0;
+              ASSERT_LE(plan.packs * (plan.wide ? 8 : value_bytes), is_share ? 256 : 128) << packs;
+              // What a multiprocessor's registers hold of rows, where that is planned.
+              const int bytes = plan.wide ? 16 * plan.rows : value_bytes;
+              ASSERT_LE(plan.resident * plan.threads * plan.packs * bytes, 160 << 10) << packs;
             }
+            // Two rows at once: what serves them is two operands or three.
+            if (plan.rows == 2) ASSERT_GE(common_bytes + late_bytes, 32) << packs;
           }
+        }
+      }
+    }
+  }
+}
+
+TEST(FusedPolicyTest, EveryOddPlanHoldsItsRow) {
+  cuda::DeviceLimits limits;
+  limits.multiprocessors = 132;
+  limits.shared_per_multiprocessor = 228 << 10;
+  limits.shared_per_block = 227 << 10;
+  for (const int pack : {2, 4, 8}) {
+    for (const bool is_lean : {false, true}) {
+      for (const int64_t rows : {1, 60, 100000}) {
+        for (int64_t cols = 1; cols < 300000; cols += cols < 9000 ? 1 : 1237) {
+          const int common_bytes = static_cast<int>(cols % 3 * 32);
+          const cuda::HeldTraits t{
+              pack == 8 ? 32 : 16, is_lean && pack > 2, rows == 60, 16, common_bytes, 0, pack == 2};
+          cuda::OddPlan plan;
+          if (!cuda::PlanOddRows(rows, cols, pack, t, limits, &plan)) {
+            ASSERT_TRUE(cols < (cuda::FusedPolicy::kOddPacks + 2) * pack || cols > 100000) << cols;
+            continue;
+          }
+          const cuda::HeldPlan& held = plan.held;
+          const int64_t threads = held.lanes > 0 ? held.lanes : int64_t{held.blocks} * held.threads;
+          const int64_t least = cols / pack - 3, most = cols / pack - 2;  // by where a row begins
+          ASSERT_LE(most, threads * held.packs) << cols;
+          ASSERT_GE(least, threads * (held.packs - 1)) << cols;
+          ASSERT_TRUE(held.lanes == 0 || held.lanes == 32)
+              << cols;  // for the columns outside packs
+          ASSERT_GE(plan.shared, held.packs * (held.lanes > 0 ? 128 : held.threads) * common_bytes);
+          ASSERT_LE(plan.shared, limits.shared_per_block) << cols;
+          ASSERT_GE(held.resident, held.lanes > 0 ? 0 : 1) << cols;
+          ASSERT_LE(held.resident * held.threads, 1024) << cols;
+          ASSERT_TRUE(!held.wide || held.packs > 1) << cols;  // every thread has the first
         }
       }
     }

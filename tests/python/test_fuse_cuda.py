@@ -82,28 +82,39 @@ def test_source_compiles(compiler, base, dtype, name):
     assert compiled.image[:4] == b"\x7fELF" and name.split("<")[0] in compiled.name
 
 
-# Prints what serves whole rows on a device as large as an H200, by fused_policy.h and fused_names.h
-# alone: of each kernel one that has all its packs, one that has not, and so on.
+# Prints what serves whole and odd rows on a device as large as an H200, by fused_policy.h and
+# fused_names.h alone: of each kernel one that has all its packs, one that has not, and so on.
 PLANNED = """
 #include <cstdio>
 #include <set>
 #include "primitive/cuda/fused_names.h"
 using namespace oneflow_lite::cuda;
+std::set<std::string> kinds;
+void Print(const std::string& name, const HeldPlan& plan, int pack) {
+  const std::string kind = name.substr(0, name.find('<')) + (plan.full ? "f" : "") +
+                           (plan.kept > 0 ? "k" : "") + (plan.packs > 8 ? "m" : "") +
+                           std::to_string(pack);
+  const bool odd = name.find("Odd") != std::string::npos;
+  if (kinds.insert(kind).second) std::printf("%d %d %s\\n", odd, pack, name.c_str());
+}
 int main() {
   DeviceLimits limits;
   limits.multiprocessors = 132, limits.shared_per_multiprocessor = 228 << 10;
-  std::set<std::string> kinds;
-  for (const int value_bytes : {32, 16}) {
+  limits.shared_per_block = 227 << 10;
+  for (const int pack : {8, 4, 2}) {
     for (const int common_bytes : {0, 16, 32, 48, 64}) {
       for (const int64_t rows : {3, 60, 100000}) {
         for (int64_t packs = 1; packs < 40000; packs += packs < 3000 ? 1 : 16) {
-          const HeldTraits traits{value_bytes, common_bytes < 64, packs % 2 > 0, 16, common_bytes};
+          const HeldTraits traits{pack == 8 ? 32 : 16,          common_bytes < 64 && pack > 2,
+                                  packs % 2 > 0, 16, common_bytes, 0, pack == 2};
           HeldPlan plan;
-          if (!PlanHeldRows(rows, packs, traits, limits, &plan)) continue;
-          const std::string name = KernelName(plan);
-          const std::string kind = name.substr(0, name.find('<')) + (plan.full ? "f" : "") +
-                                   (plan.kept > 0 ? "k" : "") + (value_bytes == 32 ? "h" : "");
-          if (kinds.insert(kind).second) std::printf("%d %s\\n", value_bytes, name.c_str());
+          if (PlanHeldRows(rows, packs, traits, limits, &plan)) {
+            Print(KernelName(plan), plan, pack);
+          }
+          OddPlan odd;
+          if (PlanOddRows(rows, packs * pack + 1, pack, traits, limits, &odd)) {
+            Print(KernelName(odd), odd.held, pack);
+          }
         }
       }
     }
@@ -114,19 +125,19 @@ int main() {
 
 @functools.cache
 def planned():
-    """Names of kernels for whole rows: those of rows in halves, and in float32."""
+    """Names of kernels for whole and odd rows, by (odd, elements in a pack)."""
     compiler = shutil.which("c++")
     if compiler is None:
         pytest.skip("no C++ compiler")
-    names = {"32": [], "16": []}
+    names = {}
     with tempfile.TemporaryDirectory() as folder:
         program = f"{folder}/planned"
         command = [compiler, "-std=c++17", "-x", "c++", "-", "-o", program, "-I", include_dir()]
         subprocess.run(command, input=PLANNED, text=True, check=True)
         listed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     for line in listed.splitlines():
-        value_bytes, name = line.split(" ", 1)
-        names[value_bytes].append(name)
+        odd, pack, name = line.split(" ", 2)
+        names.setdefault((odd == "1", int(pack)), []).append(name)
     return names
 
 
@@ -134,16 +145,18 @@ def planned():
 @pytest.mark.parametrize("base, dtype, part", [
     ("softmax", "float16", 0), ("log_softmax", "bfloat16", 1), ("layer_norm", "float16", 1),
     ("rms_norm", "bfloat16", 0), ("softmax", "float32", 0), ("layer_norm", "float32", 1),
+    ("softmax", "float64", 0), ("layer_norm", "float64", 1),
 ])  # fmt: skip
-def test_source_of_whole_rows_compiles(compiler, base, dtype, part):
+@pytest.mark.parametrize("odd", [False, True])
+def test_source_of_whole_and_odd_rows_compiles(compiler, base, dtype, part, odd):
     op, given = everything(base), kind(base, dtype)
     if base.endswith("norm"):  # weight and bias are operands of the Store
         weights = (("weight", kinds.Operand("matrix", dtype, "none")),
                    ("bias", kinds.Operand("matrix", "float32", "none")))  # fmt: skip
         given = given._replace(operands=given.operands + weights)
-    text = source.generate(given._replace(whole=True), op.load, op.store)
+    text = source.generate(given._replace(whole=True, odd=odd), op.load, op.store)
     assert base.startswith(("log_", "soft")) or "p_weight" in text
-    names = planned()["16" if dtype == "float32" else "32"]
+    names = planned()[odd, {"float64": 2, "float32": 4}.get(dtype, 8)]
     for name in names[part::2]:
         nvrtc.compiled(text, expression(name), 90)
 
@@ -173,11 +186,26 @@ def test_what_is_cheap_is_computed_again():
         assert names(kinds.matrices(kind_, op.load)) == ["x"]  # rows that serve all are read late
     wide = given("float16", b=("float32", "none"))  # kept in float32: two packs for one
     assert not kinds.is_lean(wide, biased.load)
+    assert kinds.is_lean(three._replace(whole=True), affine.load)
+    assert kinds.common_bytes(three._replace(whole=True), affine.load, None, 8) == 32
+    assert not kinds.is_lean(two._replace(whole=True), costly.load)
     # Beside whole rows it is in shared memory, in 16 bytes or several.
     for other, size in ("float16", 16), ("float32", 32), ("bool", 16):
         beside = given("float16", b=(other, "none"))._replace(whole=True)
         assert kinds.is_lean(beside, biased.load)
         assert kinds.common_bytes(beside, biased.load, None, 8) == size
+    # What Store reads is counted once: as common where it is alone, and a single row.
+    after = fuse.softmax(store=lambda y, g, b: y * g + b)
+    first = fuse.softmax(store=lambda y, g: y * g)
+    both = fuse.softmax(load=lambda x, b: x + b, store=lambda y, g: y * g)
+    beside = three._replace(whole=True)
+    for op, common, late in (after, 0, 32), (first, 16, 0), (both, 16, 16), (affine, 32, 0):
+        assert kinds.common_bytes(beside, op.load, op.store, 8) == common
+        assert kinds.late_bytes(beside, op.load, op.store, 8) == late
+    both = fuse.softmax(lambda x, s, b: x * s + b, store=lambda y, b, g: y * b + g)
+    two = given("float16", b=("float16", "none"), g=("float32", "none"))._replace(whole=True)
+    assert kinds.common_bytes(two, both.load, both.store, 8) == 16
+    assert kinds.common_bytes(two._replace(odd=True), both.load, both.store, 8) == 16 + 16 + 32
     full = given("float16", b=("float16", "all"))._replace(whole=True)
     assert not kinds.is_lean(full, biased.load)
     assert kinds.common_bytes(full, biased.load, None, 8) == 0

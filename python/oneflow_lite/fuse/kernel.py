@@ -26,6 +26,7 @@ from oneflow_lite.fuse.kinds import (
     compute_type,
     element_type,
     is_lean,
+    late_bytes,
     load_operands,
     matrices,
     store_operands,
@@ -210,7 +211,7 @@ class _Kernels:
         if key not in self._planned:
             planned = self._load(kind, x, rows, cols)
             if planned is None:
-                kind = kind._replace(whole=False)
+                kind = kind._replace(whole=False, odd=False)
                 planned = self._load(kind, x, rows, cols)
             self._planned[key] = planned, kind
         return self._planned[key]
@@ -228,8 +229,9 @@ class _Kernels:
                 bytes_per_pack=len(matrices(kind, op.load)) * pack * element,
                 statistics_bytes=_STATISTICS[op.base.name] * (8 if wide else 4), is_double=wide,
                 shares_registers=op.base.name != "layer_norm", is_lean=is_lean(kind, op.load),
-                is_whole=kind.whole, is_norm=op.is_norm,
+                is_whole=kind.whole, is_odd=kind.odd, is_norm=op.is_norm,
                 common_bytes=common_bytes(kind, op.load, op.store, pack),
+                late_bytes=late_bytes(kind, op.load, op.store, pack),
                 most_clustered=most_clustered,
             )  # fmt: skip
             if planned.whole != kind.whole:
@@ -247,7 +249,8 @@ class _Kernels:
         row_ndim = len(options["normalized_shape"])
         operands, words, held = {}, {op.input: [x.data_ptr()]}, [x]
         weights = {n: options.get(n) for n in ("weight", "bias")} if op.is_norm else {}
-        starts = [x.data_ptr(), y.data_ptr(), cols * x.nbytes // x.numel()]
+        starts = [x.data_ptr(), y.data_ptr()]
+        others = [cols * x.nbytes // x.numel()]
         for name, value in (values | weights).items():
             if name == op.input or value is None:
                 continue
@@ -256,13 +259,14 @@ class _Kernels:
                 held.append(memory)
                 words[name] = [memory.data_ptr()] + ([number] if number else [])
                 if operand.form == "matrix":
-                    starts.append(memory.data_ptr())
+                    (starts if operand.rows == "all" else others).append(memory.data_ptr())
             else:
                 operand = Operand("number")
                 words[name] = [number_word(value)]
             operands[name] = operand
         whole = not any(start % 16 for start in starts)
-        kind = Kind(op.base.name, _dtype_name(x), op.input, tuple(operands.items()), whole)
+        odd = whole and any(start % 16 for start in others)
+        kind = Kind(op.base.name, _dtype_name(x), op.input, tuple(operands.items()), whole, odd)
         planned, kind = self._plan(kind, x, x.numel() // cols, cols)
         norm = self._norm(kind, x, options, held) if op.is_norm else None
         load, store = (

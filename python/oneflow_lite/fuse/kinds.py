@@ -52,7 +52,8 @@ class Operand(NamedTuple):
 class Kind(NamedTuple):
     """Everything that the source depends on, besides the expressions.
 
-    whole: every row of every matrix consists of whole packs and starts at one (fused_whole.cuh).
+    whole: every row of every matrix consists of whole packs and starts at one (fused_whole.cuh), or
+    if odd as well: every matrix starts at one, but not every row (fused_odd.cuh).
     """
 
     base: str
@@ -60,6 +61,7 @@ class Kind(NamedTuple):
     input: str
     operands: tuple[tuple[str, Operand], ...]
     whole: bool = False
+    odd: bool = False
 
 
 def element_type(kind: Kind, load: Graph | None) -> str:
@@ -88,16 +90,19 @@ def _operands(kind: Kind, graph: Graph | None) -> dict[str, Operand]:
 _COSTLY = {"div", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid"}
 
 
+def _is_cheap(kind: Kind, load: Graph | None) -> bool:
+    steps = [] if load is None else [load.steps[n].kind for n in load.live()]
+    operations = [s for s in steps if s in OPERATIONS]
+    return len(operations) <= 8 and not _COSTLY & set(operations) and kind.dtype != "float64"
+
+
 def computes_again(kind: Kind, load: Graph | None) -> bool:
     """Whether load is computed at each of a row's visits, from inputs that stay as they are.
 
     Else what is computed of them stays, in the wider type, which suits costly expressions.
     """
-    steps = [] if load is None else [load.steps[n].kind for n in load.live()]
-    operations = [s for s in steps if s in OPERATIONS]
     inputs = [o for o in _operands(kind, load).values() if o.form == "matrix"]
-    cheap = len(operations) <= 8 and not _COSTLY & set(operations)
-    return cheap and len(inputs) <= 2 and kind.dtype != "float64"
+    return _is_cheap(kind, load) and len(inputs) <= 2
 
 
 def commons(kind: Kind, load: Graph | None) -> list[tuple[str, Operand]]:
@@ -123,23 +128,33 @@ def is_lean(kind: Kind, load: Graph | None) -> bool:
     """
     if kind.whole:
         own = [o.dtype for _, o in matrices(kind, load) if o.rows != "none"]
-        return own == [kind.dtype] and computes_again(kind, load)
+        cheap = computes_again(kind, load) if kind.odd else _is_cheap(kind, load)
+        return own == [kind.dtype] and cheap
     only = len(matrices(kind, load)) == 1 and element_type(kind, load) == TYPES[kind.dtype]
     return only and computes_again(kind, load)
 
 
+def _row_bytes(operands: list[tuple[str, Operand]], pack: int) -> int:
+    """Bytes of shared memory that a pack of what serves all rows takes."""
+    found = [o.dtype for _, o in operands if (o.form, o.rows) == ("matrix", "none")]
+    return sum(-(-pack * SIZES[TYPES[dtype]] // 16) * 16 for dtype in found)
+
+
 def common_bytes(kind: Kind, load: Graph | None, store: Graph | None, pack: int) -> int:
-    """Bytes of shared memory that a pack of what serves all rows takes (HeldInputs).
+    """Of what load reads, or where it reads none, of one such row of store (HeldInputs).
 
-    That is what load reads, or where it reads none, one such row of store.
+    Of odd rows it is all of them (SharedRows).
     """
+    own = _row_bytes(matrices(kind, load), pack)
+    late = _row_bytes(store_operands(kind, store), pack)
+    return own + late if kind.odd else own or (late if late <= 16 else 0)
 
-    def size(operands: list[tuple[str, Operand]]) -> int:
-        found = [o.dtype for _, o in operands if (o.form, o.rows) == ("matrix", "none")]
-        return sum(-(-pack * SIZES[TYPES[dtype]] // 16) * 16 for dtype in found)
 
-    late = size(store_operands(kind, store))
-    return size(matrices(kind, load)) or (late if late <= 16 else 0)
+def late_bytes(kind: Kind, load: Graph | None, store: Graph | None, pack: int) -> int:
+    """Of what store reads, where that is not common_bytes (fused_pair.cuh)."""
+    late = _row_bytes(store_operands(kind, store), pack)
+    beside = late > 16 or _row_bytes(matrices(kind, load), pack)
+    return late if beside and not kind.odd else 0
 
 
 def load_operands(kind: Kind, load: Graph | None) -> list[tuple[str, Operand]]:

@@ -69,7 +69,24 @@ def _moves(operands: list[tuple[str, Operand]]) -> str:
     )
 
 
-def _readings(found: list[tuple[str, Operand]], copy: bool) -> tuple[str, str, dict[str, str]]:
+def _shared_rows(own: list[tuple[str, Operand]]) -> str:
+    """Members that copy what serves all rows to shared memory, and read it (fused_odd.cuh)."""
+    size = " + ".join(f"Rows::template kBytes<N, {TYPES[o.dtype]}>" for _, o in own) or "0"
+    copies = "".join(f"    rows.template Copy<N>({_member(n)});\n" for n, _ in own)
+    reads = ", ".join(f"rows.template Read<N>({_member(n)}, k)" for n, _ in own)
+    return f"""  template <int N, class Rows>
+  static constexpr int kSharedBytes = {size};
+  template <int N, class Rows>
+  __device__ __forceinline__ void CopyCommons(Rows rows) const {{
+{copies}  }}
+  template <int N, class Rows>
+  __device__ __forceinline__ Commons<N> ReadCommons(Rows rows, int k) const {{
+    return {{{reads}}};
+  }}
+"""
+
+
+def _readings(kind: Kind, found: list[tuple[str, Operand]]) -> tuple[str, str, dict[str, str]]:
     """How matrices are read: members that do, statements that unpack them, and their elements.
 
     Inputs are what each row has of its own, Commons what serves all rows, which may be copied to
@@ -82,7 +99,10 @@ def _readings(found: list[tuple[str, Operand]], copy: bool) -> tuple[str, str, d
         for i, (name, o) in enumerate(own):
             pointer = _pointer(name, o, "col")
             fields += f"    StowedPack<{TYPES[o.dtype]}, N> i{i};\n"
-            loads.append(f"StowedPack<{TYPES[o.dtype]}, N>::Of(LoadOperand<kAccess, N>({pointer}))")
+            # Of odd rows those that repeat lie otherwise than the one that is written.
+            access = "Access::kInside" if kind.odd and o.rows in ("period", "repeat") else "kAccess"
+            load = f"LoadOperand<{access}, N>({pointer})"
+            loads.append(f"StowedPack<{TYPES[o.dtype]}, N>::Of({load})")
             copies += f"    slots.Copy<N>({pointer});\n"
             element = f"{what[0].lower()}{i}"
             packs += f"    const auto {element} = {what.lower()}.i{i}.Get();\n"
@@ -95,7 +115,9 @@ def _readings(found: list[tuple[str, Operand]], copy: bool) -> tuple[str, str, d
     return {{{("," + chr(10) + " " * 12).join(loads)}}};
   }}
 """
-        if of_all and copy:
+        if of_all and kind.odd:
+            text += _shared_rows(own)
+        elif of_all and kind.whole:
             types = [TYPES[o.dtype] for _, o in own]
             size = " + ".join(f"OperandSlots::kBytes<N, {t}>" for t in types) or "0"
             reads = ", ".join(f"slots.Read<N, {t}>()" for t in types)
@@ -158,8 +180,8 @@ def _result(kind: Kind, load: Graph | None, leaves: dict[str, str]) -> str:
 
 
 def _whole_members(kind: Kind, load: Graph | None, leaves: dict[str, str]) -> str:
-    """How fused_whole.cuh reads: each matrix as it lies in memory, until Apply."""
-    readings, packs, read = _readings(matrices(kind, load), copy=True)
+    """How fused_whole.cuh and fused_odd.cuh read: each matrix as it lies in memory, until Apply."""
+    readings, packs, read = _readings(kind, matrices(kind, load))
     return f"""{readings}  template <int N>
   __device__ __forceinline__ Pack<C, N> Apply(const Inputs<N>& inputs, const Commons<N>& commons,
                                               const Constants& constants) const {{
@@ -204,7 +226,7 @@ def store_functor(kind: Kind, store: Graph | None) -> str:
     operands = store_operands(kind, store)
     constants, leaves = _constants(operands)
     found = [(n, o) for n, o in operands if o.form == "matrix"]
-    readings, packs, read = _readings(found, copy=kind.whole)
+    readings, packs, read = _readings(kind, found)
     leaves |= read
     body, value = "", "v.v[i]"
     for name, operation in ("weight", "*"), ("bias", "+"):  # a norm's own come first
