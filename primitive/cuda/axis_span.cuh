@@ -253,14 +253,14 @@ __device__ __forceinline__ void VisitSpanAlone(const A& a, const AxisSpan& s,
   }
 }
 
-// The columns of a block by threads that hold theirs: kMost batches of kBatch rows, or fewer.
-template <int kBatch, int kLeast, int kMost, class A, class T>
+// The columns of a block by threads that hold theirs: kBatches of rows and what is left, or fewer.
+template <int kBatches, class A, class T>
 __device__ __forceinline__ void VisitSpanHeld(const A& a, const AxisSpan& s,
                                               const SpanShare<A, T>& share) {
-  if constexpr (kMost > kLeast) {
-    if (s.rows < kMost * kBatch) return VisitSpanHeld<kBatch, kLeast, kMost - 1>(a, s, share);
+  if constexpr (kBatches > 0) {
+    if (s.rows < kBatches * kSpanBatch) return VisitSpanHeld<kBatches - 1>(a, s, share);
   }
-  VisitSpanAlone<HeldColumn<A, T, kMost * kBatch, kBatch>>(a, s, share);
+  VisitSpanAlone<HeldColumn<A, T, kBatches * kSpanBatch, kSpanBatch>>(a, s, share);
 }
 
 // The same by threads that read twice, alone or several to a column.
@@ -277,8 +277,11 @@ __device__ __forceinline__ void VisitSpanRead(const A& a, const AxisSpan& s,
       [&](typename A::Stat& stat, int way, int column) { exchange(stat, present, way, column); });
 }
 
-template <class A, class T, SpanRows kRows>
-__global__ void __launch_bounds__(AxisSpanPolicy::kThreads, SpanHeld<T, A::kInputs>::Blocks(kRows))
+// kHeld: each thread holds its rows.
+template <class A, class T, bool kHeld>
+__global__ void __launch_bounds__(AxisSpanPolicy::kThreads, sizeof(T) == 8 ? 2
+                                                            : kHeld        ? 4
+                                                                           : 5)
     AxisSpanKernel(A a, SpanPointers<T, A::kInputs> p, AxisSpan s) {
   constexpr int kInputs = A::kInputs;
   extern __shared__ __align__(16) char shared[];
@@ -313,12 +316,8 @@ __global__ void __launch_bounds__(AxisSpanPolicy::kThreads, SpanHeld<T, A::kInpu
   CommitCopies();
   WaitForCopiesOf<0>();
   __syncthreads();
-  using Held = SpanHeld<T, kInputs>;
-  if constexpr (kRows == SpanRows::kFew) {
-    VisitSpanHeld<kSpanBatch, 0, Held::kFew / kSpanBatch - 1>(a, s, share);
-  } else if constexpr (kRows == SpanRows::kMany) {
-    VisitSpanHeld<kSpanManyBatch, Held::kFew / kSpanManyBatch, Held::kMany / kSpanManyBatch - 1>(
-        a, s, share);
+  if constexpr (kHeld) {
+    VisitSpanHeld<kSpanHeld<kInputs> / kSpanBatch - 1>(a, s, share);
   } else {
     VisitSpanRead(a, s, share, exchange);
   }

@@ -25,16 +25,15 @@
 namespace oneflow_lite {
 namespace cuda {
 
-inline constexpr int kSpanBatch = 4;       // rows: what a thread holds is a multiple
-inline constexpr int kSpanManyBatch = 16;  // ... where it holds many
-inline constexpr int kSpanReadBatch = 8;   // that it reads at a time where it holds none
-inline constexpr int kSpanFan = 8;         // partial results merged at a time
+inline constexpr int kSpanBatch = 4;      // rows: what a thread holds is a multiple
+inline constexpr int kSpanReadBatch = 8;  // that it reads at a time where it holds none
+inline constexpr int kSpanFan = 8;        // partial results merged at a time
 inline constexpr int kSpanBarrierBytes = 16;
 
 struct AxisSpanPolicy {
   static constexpr int kThreads = 256;
-  static constexpr int kSpanBytes = 28 << 10;   // of several slices together
-  static constexpr int kTileBytes = 40 << 10;   // of a tile
+  static constexpr int kSpanBytes = 40 << 10;   // of several slices together
+  static constexpr int kTileBytes = 56 << 10;   // of a tile
   static constexpr int kRowBytes = 256;         // of a tile's row, at least
   static constexpr int kPartBytes = 74 << 10;   // of a block that shares a slice: three fit
   static constexpr int kMostBytes = 110 << 10;  // ... where they would be too many: two fit
@@ -43,23 +42,14 @@ struct AxisSpanPolicy {
   static constexpr int kBlocks = 4;             // per multiprocessor, at least, where there is work
 };
 
-// The rows of a thread: a few or many in its registers, or any number that it reads twice.
-enum class SpanRows { kFew, kMany, kAny };
-
-// Rows that a thread can hold, and blocks of AxisSpanPolicy::kThreads whose registers fit.
-template <class T, int kInputs>
-struct SpanHeld {
-  static constexpr int kFew = kInputs == 1 ? 24 : 16;
-  static constexpr int kMany = sizeof(T) == 8 ? kFew : kInputs == 1 ? 64 : 32;
-  static constexpr int Blocks(SpanRows rows) {
-    return sizeof(T) == 8 || rows == SpanRows::kMany ? 2 : rows == SpanRows::kFew ? 4 : 5;
-  }
-};
+// Rows that a thread holds in at most 64 registers (128 in float64).
+template <int kInputs>
+inline constexpr int kSpanHeld = kInputs == 1 ? 24 : 16;
 
 // What of an algorithm and its type the choice depends on.
 struct AxisSpanTraits {
   int element_bytes, inputs;
-  int few, many;  // rows of a column that a thread can hold (SpanHeld)
+  int held;  // rows of a column that a thread can hold
   int stat_bytes;
   int most_parts;  // blocks of a cluster
 };
@@ -88,7 +78,7 @@ struct AxisSpan {
 
 struct AxisSpanPlan {
   AxisSpan span;
-  SpanRows rows = SpanRows::kAny;
+  bool held = false;  // threads have few rows and hold them
   int threads = 0;
   int64_t blocks = 0;
   size_t shared = 0;
@@ -123,10 +113,8 @@ inline bool FitAxisSpan(AxisSpanPlan* plan, bool alike, const AxisSpanTraits& t,
   }
   const int width = s.slices * s.columns;  // threads, with one way
   int64_t ways = 1;
-  if (s.parts == 1 && s.axis <= t.many) {
-    plan->rows = s.axis <= t.few ? SpanRows::kFew : SpanRows::kMany;
-  } else {
-    plan->rows = SpanRows::kAny;
+  plan->held = s.parts == 1 && s.axis <= t.held;
+  if (!plan->held) {
     const int64_t most = P::kThreads / width;
     ways = CeilDiv(longest, P::kRows);
     if (ways > most) ways = most > 1 ? most : 1;
@@ -170,9 +158,12 @@ inline bool ChooseAxisSpan(AxisSpanPlan* plan, int64_t outer, int64_t axis, int6
     int64_t slices = P::kSpanBytes / slice;
     const int64_t most = CeilDiv(outer, int64_t{P::kBlocks} * limits.multiprocessors);
     if (slices > most) slices = most;
-    if (axis > t.many) {  // as many as have a thread for every so many rows
+    // As many as have a thread for every so many rows, or for a column, whole turns of a block.
+    if (axis > P::kRows) {
       const int64_t wide = P::kThreads / (CeilDiv(axis, P::kRows) * inner);
       if (slices > wide) slices = wide > 1 ? wide : 1;
+    } else if (const int64_t turns = slices * inner / P::kThreads; turns * P::kThreads >= inner) {
+      slices = turns * P::kThreads / inner;
     }
     s.slices = static_cast<int>(slices);
     return internal::FitAxisSpan(plan, alike, t, limits);
@@ -181,8 +172,9 @@ inline bool ChooseAxisSpan(AxisSpanPlan* plan, int64_t outer, int64_t axis, int6
     int64_t columns = P::kTileBytes / (axis * bytes);
     const int64_t least = P::kRowBytes / t.element_bytes;
     if (columns < least) columns = least;
+    if (columns > P::kThreads) columns -= columns % P::kThreads;
     s.tiles = static_cast<int>(CeilDiv(inner, columns));
-    s.columns = static_cast<int>(CeilDiv(inner, s.tiles));
+    s.columns = static_cast<int>(columns);
   }
   const auto fits = [&](int parts, int64_t most) {
     for (s.parts = 1; s.parts <= parts && s.parts <= t.most_parts; s.parts *= 2) {

@@ -83,24 +83,19 @@ template <class A, class T>
 bool LaunchAxisSpan(const SpanPointers<T, A::kInputs>& p, int64_t outer, int64_t axis,
                     int64_t inner, const DeviceLimits& limits, cudaStream_t stream,
                     cudaError_t* error) {
-  using Held = SpanHeld<T, A::kInputs>;
-  constexpr auto few = AxisSpanKernel<A, T, SpanRows::kFew>;
-  constexpr auto any = AxisSpanKernel<A, T, SpanRows::kAny>;
-  constexpr auto many = Held::kMany > Held::kFew ? AxisSpanKernel<A, T, SpanRows::kMany> : any;
-  *error = AllowAllShared<few>(limits);
-  if (*error == cudaSuccess) *error = AllowAllShared<many>(limits);
-  if (*error == cudaSuccess) *error = AllowAllShared<any>(limits);
+  constexpr auto held = AxisSpanKernel<A, T, true>, read = AxisSpanKernel<A, T, false>;
+  *error = AllowAllShared<held>(limits);
+  if (*error == cudaSuccess) *error = AllowAllShared<read>(limits);
   if (*error != cudaSuccess) return true;
   const int parts =
-      MaxClusterBlocks<any>(AxisSpanPolicy::kThreads, AxisSpanPolicy::kMostBytes, limits);
-  const AxisSpanTraits traits{
-      sizeof(T), A::kInputs, Held::kFew, Held::kMany, sizeof(typename A::Stat), parts};
+      MaxClusterBlocks<read>(AxisSpanPolicy::kThreads, limits.shared_per_block, limits);
+  const AxisSpanTraits traits{sizeof(T), A::kInputs, kSpanHeld<A::kInputs>,
+                              sizeof(typename A::Stat), parts};
   const bool alike = BitsOf(p.input[A::kInputs - 1]) % kPackBytes == BitsOf(p.output) % kPackBytes;
   AxisSpanPlan plan;
   if (!ChooseAxisSpan(&plan, outer, axis, inner, alike, traits, limits)) return false;
-  const auto kernel = plan.rows == SpanRows::kFew ? few : plan.rows == SpanRows::kMany ? many : any;
-  *error = LaunchAs({plan.span.parts}, kernel, plan.blocks, plan.threads, plan.shared, stream, A{},
-                    p, plan.span);
+  *error = LaunchAs({plan.span.parts}, plan.held ? held : read, plan.blocks, plan.threads,
+                    plan.shared, stream, A{}, p, plan.span);
   return true;
 }
 

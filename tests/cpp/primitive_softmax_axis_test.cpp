@@ -54,7 +54,7 @@ TEST_P(SoftmaxTest, InnerSizesAndOffsets) {
 }
 
 // Rows that are no whole packs, many slices of which blocks share: a thread holds up to 24 rows of
-// its column (of gradients 16) as a few, up to 64 (32) as many, and reads more of them twice.
+// its column (of gradients 16), reads up to 32 of them twice, and shares more with others.
 TEST_P(SoftmaxTest, SlicesThatAreNoWholePacks) {
   if (GetParam() == DeviceType::kCPU) GTEST_SKIP() << "boundaries of the CUDA kernels";
   for (const DType dtype : kFloatingTypes) {
