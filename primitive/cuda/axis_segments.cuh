@@ -26,8 +26,8 @@ __device__ __forceinline__ int ElementsPast(const T* p) {
          static_cast<int>(sizeof(T));
 }
 
-// `segments` of `count` elements, `stride` apart in memory and `pitch` in shared memory. They differ
-// by whole packs, so that words stay words.
+// `segments` of `count` elements, `stride` apart in memory and `pitch` in shared memory; the two
+// differ by whole packs, so that words stay words.
 struct SpanSegments {
   int segments, count;
   int64_t stride;

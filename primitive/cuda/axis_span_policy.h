@@ -14,7 +14,7 @@
 //   14 x 1025 x 4095    tiles' rows of 512 bytes and 16 parts 0.38, of 256 and 8: 0.52    [0.27]
 //   float32
 //   1000 x 1000 x 33    parts of 36 KB 0.88, gradient 0.75; of 66 KB 0.88, 0.83           [0.66]
-//   1628 x 9 x 4095     tiles of 56 KB 0.93, gradient 0.90; of 110 KB 0.90, 0.87          [0.37]
+//   1628 x 9 x 4095     tiles of 56 KB 0.93, gradient 0.90; of 110 KB 0.90, 0.87  [gradient 0.37]
 #pragma once
 
 #include <stddef.h>
@@ -158,11 +158,12 @@ inline bool ChooseAxisSpan(AxisSpanPlan* plan, int64_t outer, int64_t axis, int6
     int64_t slices = P::kSpanBytes / slice;
     const int64_t most = CeilDiv(outer, int64_t{P::kBlocks} * limits.multiprocessors);
     if (slices > most) slices = most;
-    // As many as have a thread for every so many rows, or for a column, whole turns of a block.
+    // As many as have a thread for every so many rows; else several whole turns of a block.
     if (axis > P::kRows) {
       const int64_t wide = P::kThreads / (CeilDiv(axis, P::kRows) * inner);
       if (slices > wide) slices = wide > 1 ? wide : 1;
-    } else if (const int64_t turns = slices * inner / P::kThreads; turns * P::kThreads >= inner) {
+    } else if (const int64_t turns = slices * inner / P::kThreads;
+               turns > 1 && turns * P::kThreads >= inner) {
       slices = turns * P::kThreads / inner;
     }
     s.slices = static_cast<int>(slices);
