@@ -16,10 +16,7 @@ namespace cuda {
 // Stat has 4, 8 or 16 bytes; Stat() adds nothing. Merge is a symmetric functor. A thread has the
 // kColumns columns of its lane, those of neighbouring lanes follow one another, and the other
 // threads of the block have the same columns again.
-//
-// kFold: what is said here of a column holds for a column of an AxisFold, whose `rows` parts are
-// the same column of the tensor and merge as well; lanes need not be a power of two then.
-template <class Stat, class Merge, int kColumns, bool kFold>
+template <class Stat, class Merge, int kColumns>
 class AxisExchange {
  public:
   static_assert(sizeof(Stat) % 4 == 0);
@@ -29,9 +26,8 @@ class AxisExchange {
   __device__ __forceinline__ AxisExchange(char* scratch, const AxisShape& p)
       : barrier_(scratch),
         lanes_(p.lanes),
-        rows_(kFold ? p.ways << p.fold.row_bits : static_cast<int>(blockDim.x) / kWarp),
-        columns_(kFold ? p.lanes / p.fold.packs * p.fold.inner : p.lanes * kColumns),
-        fold_(p.fold),
+        rows_(static_cast<int>(blockDim.x) / kWarp),
+        columns_(p.lanes * kColumns),
         result_(reinterpret_cast<Stat*>(scratch + kAxisBarrierBytes)) {
     incoming_ = result_ + columns_ + 1;
     const int blocks = static_cast<int>(internal::ClusterSize());
@@ -46,8 +42,8 @@ class AxisExchange {
     internal::ClusterArriveRelaxed();
   }
 
-  // What the warps' first lanes have found (kFold: all threads) becomes what the block has,
-  // concluded by the caller, and every thread reads its columns.
+  // What the warps' first lanes have found becomes what the block has, concluded by the caller, and
+  // every thread reads its columns.
   template <class Conclude>
   __device__ __forceinline__ void MergeBlock(Stat (&stat)[kColumns], Conclude conclude) {
     Put(stat);
@@ -94,23 +90,11 @@ class AxisExchange {
   __device__ __forceinline__ int OwnRow() const { return lanes_ * kColumns + 1; }
   // What the rows found of a column: a functor of the row.
   __device__ __forceinline__ auto OwnOf(int column) const {
-    if constexpr (kFold) {
-      const int slab = column / fold_.inner, first = column - slab * fold_.inner;
-      const int lane = slab * fold_.packs, bits = fold_.row_bits;
-      return [=, *this](int row) {
-        const int at = first + (row & ((1 << bits) - 1)) * fold_.inner;
-        return own_[(row >> bits) * OwnRow() + at % kColumns * lanes_ + lane + at / kColumns];
-      };
-    } else {
-      return
-          [column, own = own_, stride = OwnRow()](int row) { return own[row * stride + column]; };
-    }
+    return [column, own = own_, stride = OwnRow()](int row) { return own[row * stride + column]; };
   }
   __device__ __forceinline__ void Put(const Stat (&stat)[kColumns]) {
-    const int t = static_cast<int>(threadIdx.x);
-    const int row = kFold ? t / lanes_ : t / kWarp;
-    const int lane = kFold ? t - row * lanes_ : t % kWarp;
-    if (kFold ? row << fold_.row_bits < rows_ : lane < lanes_) {
+    const int t = static_cast<int>(threadIdx.x), row = t / kWarp, lane = t % kWarp;
+    if (lane < lanes_) {
 #pragma unroll
       for (int i = 0; i < kColumns; ++i) own_[row * OwnRow() + i * lanes_ + lane] = stat[i];
     }
@@ -119,18 +103,8 @@ class AxisExchange {
   __device__ __forceinline__ void Take(Stat (&stat)[kColumns]) {
     __syncthreads();
     const int lane = static_cast<int>(threadIdx.x) % lanes_;
-    if constexpr (kFold) {
-      const int slab = lane / fold_.packs;
-      int column = (lane - slab * fold_.packs) * kColumns % fold_.inner;
 #pragma unroll
-      for (int i = 0; i < kColumns; ++i) {
-        stat[i] = result_[slab * fold_.inner + column];
-        if (++column == fold_.inner) column = 0;
-      }
-    } else {
-#pragma unroll
-      for (int i = 0; i < kColumns; ++i) stat[i] = result_[i * lanes_ + lane];
-    }
+    for (int i = 0; i < kColumns; ++i) stat[i] = result_[i * lanes_ + lane];
   }
   // A column's rows are dealt to `members` neighbouring lanes. All threads of the block.
   template <class At, class Use>
@@ -155,7 +129,6 @@ class AxisExchange {
 
   ClusterBarrier barrier_;
   int lanes_, rows_, columns_;
-  AxisFold fold_;
   Stat *result_, *incoming_, *own_;
 };
 

@@ -10,9 +10,8 @@
 //   ... of up to 16 blocks of 512 threads                          up to 16 packs
 //   nowhere: it is read twice                                      more
 //
-// Rows that are not whole packs of 16 bytes at addresses aligned to them are folded into such rows
-// (AxisFold), or moved by packs that lie anywhere (axis_shift.cuh); narrow and streamed ones move
-// by smaller packs.
+// Rows that are not whole packs of 16 bytes at addresses aligned to them are axis_span.cuh's, and
+// move by smaller packs here where a slice is too large for that.
 //
 // Shares of a copy (gradients: of a stream with two reads and a write) on an H200, float16:
 //
@@ -26,14 +25,6 @@
 //   256 x 64 x 4096        64 threads x 8 packs: 1.00, 128 x 4: 0.83, 32 x 16: 0.93
 //   4096 x 64 x 1000       tiles of 256 bytes: 0.78, of 128: 0.70; with 4096 columns 0.93 and 0.95
 //   4000000 x 4 x 16       4 packs: 1.00, 2 packs: 0.74; gradient 0.86 and 1.09
-//
-//   forward, gradient      folded      anywhere    smaller packs
-//   2000 x 1000 x 33       0.61 0.78   0.19 0.20   0.35 0.39
-//   640 x 1000 x 100       0.44 0.51   0.30 0.27   0.50 0.53
-//   1000000 x 16 x 4       0.39 0.45   0.24 0.28   0.68 0.65
-//   64 x 1000 x 4095       -           0.37 0.32   0.33 0.39
-//   8 x 21 x 263169        -           0.41 0.51   0.20 0.46
-//   float32, 1000 x 1001   -           0.54 0.37   0.57 0.67
 #pragma once
 
 #include <stddef.h>
@@ -54,12 +45,6 @@ struct AxisPolicy {
   static constexpr int kMostSmallBlocks[2] = {4, 16};  // of kThreads, in a cluster: by inputs
   static constexpr int kFewPacks = 4;      // of a thread, at least, where few slabs spread
   static constexpr int kSmallBlock = 128;  // threads that slabs of less than a warp share
-
-  static constexpr int kFoldPacks = 8;        // of a thread, where rows are folded
-  static constexpr int kLeastFoldBits = 2;    // packs of half the size do better than pairs of rows
-  static constexpr int kLeastFolded = 16;     // rows, after folding
-  static constexpr int kMostFoldPacks = 512;  // of the rows together
-  static constexpr int kLeastCutPacks = 512;  // of a row moved by packs that lie anywhere
 
   static constexpr int kNeverStreamed = 256;  // positions of the axis
   static constexpr int kStreamLineBytes = 256;
@@ -82,14 +67,6 @@ struct AxisTraits {
   int most_blocks;  // of a cluster; 1 where the device has none
 };
 
-// Where inner is not a multiple of a pack but so many rows together are, these are seen as one row:
-// 1000 x 33 elements as 125 x 264, where columns c, c + 33, ... are the same.
-struct AxisFold {
-  int row_bits = 0;  // 2^row_bits rows together; 0: no fold
-  int inner = 0;     // elements
-  int packs = 0;     // of the rows together
-};
-
 // outer x axis x inner as a kernel sees it.
 struct AxisShape {
   int64_t columns = 0;  // packs of columns: outer * inner / pack
@@ -97,7 +74,6 @@ struct AxisShape {
   int lanes = 1;  // threads along the columns, a power of two of at most a warp
   int ways = 1;   // threads along the axis; a power of two where lanes * ways is below a warp
   int slabs = 1;  // of a block
-  AxisFold fold;  // then lanes are a multiple of fold.packs
   int shared_packs = 0;  // of a thread and input
   int kept_bytes = 0;    // ... of the whole block
 };
@@ -116,10 +92,9 @@ inline constexpr int kAxisBarrierBytes = 16;
 
 // Shared memory by which a block's threads exchange what they found (AxisExchange).
 inline size_t AxisScratch(const AxisTraits& t, const AxisShape& s, int threads, int blocks) {
-  const bool fold = s.fold.row_bits > 0;
-  if (!fold && s.lanes * s.ways < 64 && blocks == 1) return 0;
-  const int columns = fold ? s.lanes / s.fold.packs * s.fold.inner : s.lanes * t.pack;
-  const int own = (fold ? s.ways : threads / 32) * (s.lanes * t.pack + 1);
+  if (s.lanes * s.ways < 64 && blocks == 1) return 0;
+  const int columns = s.lanes * t.pack;
+  const int own = threads / 32 * (columns + 1);
   const int merged = (columns + 1) * (1 + (blocks > 1 ? blocks : 0));
   return kAxisBarrierBytes + static_cast<size_t>(merged + own) * t.stat_bytes;
 }
@@ -208,12 +183,11 @@ inline int64_t AxisParts(int64_t tiles, int64_t most, const DeviceLimits& limits
 
 }  // namespace internal
 
-// `has_workspace`: the caller brings what the plan asks for. A plan that is not streamed serves
-// rows whose last pack is cut, too.
+// Of rows that are whole packs. `has_workspace`: the caller brings what the plan asks for.
 inline AxisPlan ChooseAxisPlan(int64_t outer, int64_t axis, int64_t inner, const AxisTraits& t,
                                bool has_workspace, const DeviceLimits& limits) {
   using P = AxisPolicy;
-  const int64_t row_packs = CeilDiv(inner, t.pack);
+  const int64_t row_packs = inner / t.pack;
   AxisPlan plan;
   const bool whole_lines = inner * (t.pack_bytes / t.pack) % P::kLineBytes == 0;
   plan.shape.columns = outer * row_packs;
@@ -243,34 +217,6 @@ inline AxisPlan ChooseAxisPlan(int64_t outer, int64_t axis, int64_t inner, const
   }
   plan.shared = AxisScratch(t, s, plan.threads, has_workspace ? 1 : plan.blocks);
   return plan;
-}
-
-// The plan of a fold, at pointers aligned to packs; false where there is none.
-inline bool ChooseAxisFold(AxisPlan* plan, int64_t outer, int64_t axis, int64_t inner,
-                           const AxisTraits& t, const DeviceLimits& limits) {
-  using P = AxisPolicy;
-  int bits = 0;
-  while ((inner << bits) % t.pack != 0) ++bits;
-  const int64_t rows = int64_t{1} << bits, packs = inner * rows / t.pack, length = axis / rows;
-  if (bits < P::kLeastFoldBits || axis % rows != 0 || length < P::kLeastFolded ||
-      packs > P::kMostFoldPacks) {
-    return false;
-  }
-  int threads = packs * 2 > P::kThreads ? P::kMaxThreads : P::kThreads;
-  for (int blocks = 1; blocks <= t.most_blocks; blocks *= 2) {
-    const int64_t wanted = CeilDiv(length, int64_t{blocks} * P::kFoldPacks), most = threads / packs;
-    const int64_t ways = wanted < most ? wanted : most;
-    // Short slabs share a block.
-    int64_t slabs = blocks > 1 ? 1 : threads / (packs * ways);
-    if (slabs > outer) slabs = outer;
-    plan->shape.columns = outer * packs;
-    plan->shape.axis = length;
-    plan->shape.inner = inner * rows;
-    plan->shape.lanes = static_cast<int>(packs * slabs);
-    plan->shape.fold = {bits, static_cast<int>(inner), static_cast<int>(packs)};
-    if (internal::FitAxisSlab(plan, ways, blocks, t, limits)) return true;
-  }
-  return false;
 }
 
 }  // namespace cuda

@@ -26,7 +26,7 @@
 #include "primitive/cuda/async_copy.cuh"
 #include "primitive/cuda/axis_exchange.cuh"
 #include "primitive/cuda/axis_policy.h"
-#include "primitive/cuda/axis_shift.cuh"
+#include "primitive/cuda/pack.cuh"
 #include "primitive/cuda/packs_on_chip.cuh"
 
 namespace oneflow_lite {
@@ -38,9 +38,7 @@ template <int N>
 struct AxisThread {
   int64_t offset, step, rest;
   int64_t stride;
-  int64_t longest;  // the largest rest of the block
   int lane;
-  PackPlace place;  // of a row whose last pack may be cut
 
   // Of tile `tile`, whose positions are dealt to `parts` blocks.
   __device__ __forceinline__ AxisThread(const AxisShape& p, int64_t tile, int part, int parts) {
@@ -49,7 +47,7 @@ struct AxisThread {
     const int way = part * p.ways + static_cast<int>(row_of_lanes - slab * p.ways);
     lane = static_cast<int>(t - row_of_lanes * p.lanes);
     const int64_t column = (tile * p.slabs + slab) * p.lanes + lane;
-    const int64_t row = (p.inner + N - 1) / N;  // packs
+    const int64_t row = p.inner / N;  // packs
     const int64_t outer = (column | row) >> 32 == 0
                               ? static_cast<uint32_t>(column) / static_cast<uint32_t>(row)
                               : column / row;
@@ -59,13 +57,6 @@ struct AxisThread {
     offset = (outer * p.axis + way) * p.inner + first;
     const bool active = column < p.columns && slab < static_cast<unsigned>(p.slabs);
     rest = active ? p.axis - way : 0;
-    longest = p.axis - int64_t{part} * p.ways;
-    const int64_t left = p.inner - first;
-    place.valid = !active ? 0 : left < N ? static_cast<int>(left) : N;
-    place.next = !active || lane + 1 == p.lanes || left <= N ? 0
-                 : left - N < N                              ? static_cast<int>(left - N)
-                                                             : N;
-    place.first = lane == 0 || first == 0;
   }
 };
 
@@ -86,61 +77,22 @@ __device__ __forceinline__ void CopyPackAsync(void* shared, const void* global) 
 
 }  // namespace internal
 
-// What rows look like to a kernel: whole packs; folded into whole packs (AxisFold); packs that lie
-// anywhere, the last of them cut.
-enum class AxisRows { kWhole, kFolded, kAnywhere };
-
 // A thread's packs.
-template <class A, int kHeld, AxisRows kRows>
+template <class A, int kHeld>
 class AxisPart {
  public:
   static constexpr int N = A::N, kInputs = A::kInputs;
   using T = typename A::T;
   using Raw = typename A::Raw;
-  static constexpr bool kAnywhere = kRows == AxisRows::kAnywhere;
   static constexpr bool kShares = sizeof(T) * N >= 4;  // what an asynchronous copy takes
 
-  // Where packs lie anywhere, lanes store together: they all visit as many packs as any.
   __device__ __forceinline__ AxisPart(char* shared, int shared_packs, const AxisThread<N>& me)
       : slots_(reinterpret_cast<OnChipPack<T, N>*>(shared)),
         shared_(shared_packs),
-        rest_(static_cast<int>(kAnywhere ? me.longest : me.rest)),
+        rest_(static_cast<int>(me.rest)),
         stride_(static_cast<int>(me.stride)) {}
 
-  __device__ __forceinline__ void LoadAnywhere(const A& a, const AxisThread<N>& me) {
-    const auto load = [&](int k) {
-      const int valid = k * stride_ < static_cast<int>(me.rest) ? me.place.valid : 0;
-      Raw raw;
-#pragma unroll
-      for (int i = 0; i < kInputs; ++i) {
-        raw.input[i] = StowedPack<T, N>::Of(
-            cuda::LoadAnywhere<N>(a.Input(i) + me.offset + k * me.step, valid, A::Nothing()));
-      }
-      return raw;
-    };
-#pragma unroll
-    for (int k = 0; k < kHeld; ++k) held_[k] = load(k);
-    constexpr int kBatch = 4 / kInputs;
-    for (int j = 0; j < shared_ && (kHeld + j) * stride_ < rest_; j += kBatch) {
-      Raw raw[kBatch];
-#pragma unroll
-      for (int u = 0; u < kBatch; ++u) raw[u] = load(kHeld + j + u);
-#pragma unroll
-      for (int u = 0; u < kBatch; ++u) {
-        if (j + u >= shared_) continue;
-#pragma unroll
-        for (int i = 0; i < kInputs; ++i) Slot(j + u, i)->Put(raw[u].input[i].Get());
-      }
-    }
-  }
   __device__ __forceinline__ void Load(const A& a, const AxisThread<N>& me) {
-    if constexpr (kAnywhere) {
-      LoadAnywhere(a, me);
-    } else {
-      LoadWhole(a, me);
-    }
-  }
-  __device__ __forceinline__ void LoadWhole(const A& a, const AxisThread<N>& me) {
     const T* from[kInputs];
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) from[i] = a.Input(i) + me.offset;
@@ -210,32 +162,30 @@ struct AxisPacks {
   static constexpr int kFew = kBytes == 16 ? 4 / A::kInputs : 4;
 };
 
-template <class A, AxisRows kRows = AxisRows::kWhole>
-using AxisExchangeOf =
-    AxisExchange<typename A::Stat, typename A::Merge, A::N, kRows == AxisRows::kFolded>;
+template <class A>
+using AxisExchangeOf = AxisExchange<typename A::Stat, typename A::Merge, A::N>;
 
 // A slab per block or per cluster of blocks, or several narrow ones per block.
-template <class A, AxisRows kRows>
+template <class A>
 __global__ void __launch_bounds__(AxisPolicy::kMaxThreads, 2) AxisSlabKernel(A a, AxisShape p) {
   constexpr int N = A::N;
-  constexpr bool kFold = kRows == AxisRows::kFolded;
   extern __shared__ __align__(16) char shared[];
   const int size = static_cast<int>(internal::ClusterSize());
   const int rank = static_cast<int>(internal::ClusterRank());
   const int threads = p.lanes * p.ways;
-  AxisExchangeOf<A, kRows> exchange(shared + p.kept_bytes, p);
+  AxisExchangeOf<A> exchange(shared + p.kept_bytes, p);
   if (size > 1) exchange.Open();
   const auto conclude = [&](const typename A::Stat& s) { return a.Conclude(s); };
   const AxisThread<N> me(p, blockIdx.x / size, rank, size);
-  AxisPart<A, AxisPacks<A>::kHeld, kRows> part(shared, p.shared_packs, me);
+  AxisPart<A, AxisPacks<A>::kHeld> part(shared, p.shared_packs, me);
   part.Load(a, me);
   typename A::Stat own[N], stat[N];
-  a.Gather(part, kFold ? kWarp : p.lanes, threads < kWarp ? threads : kWarp, own);
+  a.Gather(part, p.lanes, threads < kWarp ? threads : kWarp, own);
 #pragma unroll
   for (int i = 0; i < N; ++i) stat[i] = own[i];
   if (size > 1) {
     exchange.MergeCluster(stat, conclude);
-  } else if (kFold || threads > kWarp) {
+  } else if (threads > kWarp) {
     exchange.MergeBlock(stat, conclude);
   } else {
 #pragma unroll
@@ -244,16 +194,8 @@ __global__ void __launch_bounds__(AxisPolicy::kMaxThreads, 2) AxisSlabKernel(A a
 #pragma unroll
   for (int i = 0; i < N; ++i) a.Rebase(own[i], stat[i]);
   typename A::T* to = a.Output() + me.offset;
-  int64_t left = me.rest;
   part.template Visit<false>([&](const typename A::Raw& raw) {
-    const auto result = a.template Result<true>(raw, stat);
-    if constexpr (kRows == AxisRows::kAnywhere) {
-      const PackPlace place = left > 0 ? me.place : PackPlace{0, 0, true};
-      StoreAnywhere<N>(to, result, place, p.lanes);
-      left -= me.stride;
-    } else {
-      StoreAlignedPack<N>(to, result);
-    }
+    StoreAlignedPack<N>(to, a.template Result<true>(raw, stat));
     to += me.step;
   });
 }

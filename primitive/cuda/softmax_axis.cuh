@@ -10,6 +10,7 @@
 #pragma once
 
 #include "primitive/cuda/axis_slab.cuh"
+#include "primitive/cuda/axis_span.cuh"
 #include "primitive/cuda/axis_stream.cuh"
 #include "primitive/cuda/launch.cuh"
 #include "primitive/cuda/softmax_slab.cuh"
@@ -32,11 +33,11 @@ AxisTraits AxisTraitsOf(int most_blocks) {
           most_blocks};
 }
 
-template <class A, AxisRows kRows>
+template <class A>
 cudaError_t MostAxisBlocks(const DeviceLimits& limits, int* blocks) {
-  const cudaError_t error = AllowAllShared<AxisSlabKernel<A, kRows>>(limits);
+  const cudaError_t error = AllowAllShared<AxisSlabKernel<A>>(limits);
   *blocks = error != cudaSuccess ? 1
-                                 : MaxClusterBlocks<AxisSlabKernel<A, kRows>>(
+                                 : MaxClusterBlocks<AxisSlabKernel<A>>(
                                        AxisPolicy::kMaxThreads, limits.shared_per_block, limits);
   return error;
 }
@@ -59,47 +60,43 @@ cudaError_t LaunchAxisStream(const A& a, const AxisPlan& plan, const DeviceLimit
                   plan.shape, AxisPhase::kBoth, plan.blocks, partial);
 }
 
-template <AxisRows kRows, class A>
-cudaError_t LaunchAxisSlab(const A& a, const AxisPlan& plan, cudaStream_t stream) {
-  return LaunchAs({plan.blocks}, AxisSlabKernel<A, kRows>, plan.tiles * plan.blocks, plan.threads,
-                  plan.shared, stream, a, plan.shape);
-}
-
 template <class A>
 cudaError_t LaunchAxis(const A& a, int64_t outer, int64_t axis, int64_t inner,
                        const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
   int most = 1;
-  const cudaError_t error = MostAxisBlocks<A, AxisRows::kWhole>(limits, &most);
+  const cudaError_t error = MostAxisBlocks<A>(limits, &most);
   if (error != cudaSuccess) return error;
   const AxisPlan plan =
       ChooseAxisPlan(outer, axis, inner, AxisTraitsOf<A>(most), workspace != nullptr, limits);
   if (plan.streamed) return LaunchAxisStream(a, plan, limits, stream, workspace);
-  return LaunchAxisSlab<AxisRows::kWhole>(a, plan, stream);
+  return LaunchAs({plan.blocks}, AxisSlabKernel<A>, plan.tiles * plan.blocks, plan.threads,
+                  plan.shared, stream, a, plan.shape);
 }
 
-// Rows that are not whole aligned packs, by packs all the same where that is possible: false where
-// not. `aligned`: the pointers are.
-template <class A>
-bool LaunchAxisOfAnyRows(const A& a, bool aligned, int64_t outer, int64_t axis, int64_t inner,
-                         const DeviceLimits& limits, cudaStream_t stream, cudaError_t* error) {
-  AxisPlan plan;
-  int most = 1;
-  *error = MostAxisBlocks<A, AxisRows::kFolded>(limits, &most);
+template <class... Pointers>
+uintptr_t BitsOf(Pointers... pointers) {
+  return (reinterpret_cast<uintptr_t>(pointers) | ...);
+}
+
+// Where rows are no whole packs; false where a slice is too large for that.
+template <class A, class T>
+bool LaunchAxisSpan(const SpanPointers<T, A::kInputs>& p, int64_t outer, int64_t axis,
+                    int64_t inner, const DeviceLimits& limits, cudaStream_t stream,
+                    cudaError_t* error) {
+  constexpr auto held = AxisSpanKernel<A, T, true>, read = AxisSpanKernel<A, T, false>;
+  *error = AllowAllShared<held>(limits);
+  if (*error == cudaSuccess) *error = AllowAllShared<read>(limits);
   if (*error != cudaSuccess) return true;
-  if (aligned && ChooseAxisFold(&plan, outer, axis, inner, AxisTraitsOf<A>(most), limits)) {
-    *error = LaunchAxisSlab<AxisRows::kFolded>(a, plan, stream);
-    return true;
-  }
-  // Long 16-bit rows over a short axis are the only ones that gain by packs that lie anywhere.
-  if constexpr (sizeof(typename A::T) == 2) {
-    if (inner < int64_t{AxisPolicy::kLeastCutPacks} * A::N) return false;
-    plan = ChooseAxisPlan(outer, axis, inner, AxisTraitsOf<A>(1), true, limits);
-    if (plan.streamed || plan.threads >= AxisPolicy::kMaxThreads) return false;
-    *error = AllowAllShared<AxisSlabKernel<A, AxisRows::kAnywhere>>(limits);
-    if (*error == cudaSuccess) *error = LaunchAxisSlab<AxisRows::kAnywhere>(a, plan, stream);
-    return true;
-  }
-  return false;
+  const int parts =
+      MaxClusterBlocks<read>(AxisSpanPolicy::kThreads, limits.shared_per_block, limits);
+  const AxisSpanTraits traits{sizeof(T), A::kInputs, kSpanHeld<A::kInputs>,
+                              sizeof(typename A::Stat), parts};
+  const bool alike = BitsOf(p.input[A::kInputs - 1]) % kPackBytes == BitsOf(p.output) % kPackBytes;
+  AxisSpanPlan plan;
+  if (!ChooseAxisSpan(&plan, outer, axis, inner, alike, traits, limits)) return false;
+  *error = LaunchAs({plan.span.parts}, plan.held ? held : read, plan.blocks, plan.threads,
+                    plan.shared, stream, A{}, p, plan.span);
+  return true;
 }
 
 // Calls f(integral_constant N) for the largest pack of T that divides inner and at which
@@ -112,11 +109,6 @@ auto VisitAxisPack(int64_t inner, uintptr_t pointers, F&& f) {
     }
   }
   return f(std::integral_constant<int, N>{});
-}
-
-template <class... Pointers>
-uintptr_t BitsOf(Pointers... pointers) {
-  return (reinterpret_cast<uintptr_t>(pointers) | ...);
 }
 
 }  // namespace internal
@@ -146,12 +138,12 @@ cudaError_t LaunchSoftmaxAxis(const T* x, T* y, int64_t outer, int64_t axis, int
                               void* workspace = nullptr) {
   if (outer <= 0 || axis <= 0 || inner <= 0) return cudaSuccess;
   const uintptr_t pointers = internal::BitsOf(x, y);
-  const bool aligned = pointers % kPackBytes == 0;
-  if (inner % kPackSize<T> != 0 || !aligned) {
+  if (inner % kPackSize<T> != 0 || pointers % kPackBytes != 0) {
     cudaError_t error = cudaSuccess;
-    const SoftmaxSlab<kLog, T, kPackSize<T>> a{x, y};
-    if (internal::LaunchAxisOfAnyRows(a, aligned, outer, axis, inner, limits, stream, &error))
+    if (internal::LaunchAxisSpan<SoftmaxSlab<kLog, ComputeType<T>, 1>, T>(
+            {{x}, y}, outer, axis, inner, limits, stream, &error)) {
       return error;
+    }
   }
   return internal::VisitAxisPack<T>(inner, pointers, [&](auto n) {
     return internal::LaunchAxis(SoftmaxSlab<kLog, T, decltype(n)::value>{x, y}, outer, axis, inner,
@@ -166,12 +158,13 @@ cudaError_t LaunchSoftmaxBackwardAxis(const T* y, const T* dy, T* dx, int64_t ou
                                       cudaStream_t stream, void* workspace = nullptr) {
   if (outer <= 0 || axis <= 0 || inner <= 0) return cudaSuccess;
   const uintptr_t pointers = internal::BitsOf(y, dy, dx);
-  const bool aligned = pointers % kPackBytes == 0;
-  if (inner % kPackSize<T> != 0 || !aligned) {
+  if (inner % kPackSize<T> != 0 || pointers % kPackBytes != 0) {
+    using Slab = SoftmaxBackwardSlab<kLog, ComputeType<T>, 1, std::is_same_v<T, float>>;
     cudaError_t error = cudaSuccess;
-    const SoftmaxBackwardSlab<kLog, T, kPackSize<T>> a{y, dy, dx};
-    if (internal::LaunchAxisOfAnyRows(a, aligned, outer, axis, inner, limits, stream, &error))
+    if (internal::LaunchAxisSpan<Slab, T>({{y, dy}, dx}, outer, axis, inner, limits, stream,
+                                          &error)) {
       return error;
+    }
   }
   return internal::VisitAxisPack<T>(inner, pointers, [&](auto n) {
     return internal::LaunchAxis(SoftmaxBackwardSlab<kLog, T, decltype(n)::value>{y, dy, dx}, outer,

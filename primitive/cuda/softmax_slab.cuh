@@ -87,17 +87,18 @@ struct SoftmaxSlab {
     Pack<T, N> max = Lowest();
     part.template Visit<false>([&](const Raw& raw) { max = LargerEach(max, raw.input[0].Get()); });
     for (int mask = first; mask < last; mask *= 2) max = LargerEach(max, ShuffleXor(max, mask));
-    C shift[N], sum[N];
+    RowExponential<C> exponential[N];
+    C sum[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      shift[i] = Stat::Finite(ConvertTo<C>(max.v[i]));
+      exponential[i] = RowExponential<C>(ConvertTo<C>(max.v[i]));
       sum[i] = 0;
     }
     part.template Visit<kKeepsExp>([&](Raw& raw) {
       Pack<C, N> e = ConvertPack<C>(raw.input[0].Get());
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        e.v[i] = ExpNonPositive(e.v[i] - shift[i]);
+        e.v[i] = exponential[i](e.v[i]);
         sum[i] += e.v[i];
       }
       if constexpr (kKeepsExp) raw.input[0] = StowedPack<T, N>::Of(e);
@@ -107,7 +108,9 @@ struct SoftmaxSlab {
       for (int i = 0; i < N; ++i) sum[i] += ShuffleXor(sum[i], mask);
     }
 #pragma unroll
-    for (int i = 0; i < N; ++i) stat[i] = Stat(ConvertTo<C>(max.v[i]), sum[i]);
+    for (int i = 0; i < N; ++i) {
+      stat[i] = Stat(ConvertTo<C>(max.v[i]), sum[i] * exponential[i].Weight());
+    }
   }
 
   template <int kBatch>
@@ -140,7 +143,9 @@ struct SoftmaxSlab {
   }
   // A warp that saw nothing but -inf has exponentials of 0, whatever the column's maximum.
   __device__ __forceinline__ void Rebase(const Stat& own, Stat& stat) const {
-    if constexpr (kKeepsExp) stat.sum *= ExpNonPositive(own.max - stat.max);
+    if constexpr (kKeepsExp) {
+      stat.sum *= RowExponential<C>(own.max).Weight() * ExpNonPositive(own.max - stat.max);
+    }
   }
   template <bool kSlab>
   __device__ __forceinline__ Pack<T, N> Result(const Raw& raw, const Stat (&stat)[N]) const {
@@ -158,7 +163,10 @@ struct SoftmaxSlab {
   }
 };
 
-template <bool kLog, class T_, int kPack>
+// kCompensated: whether the sum of the terms must stay right where they cancel, as in float32. The
+// 16-bit floats have bits to spare for that in their compute type, and double has enough of its
+// own.
+template <bool kLog, class T_, int kPack, bool kCompensated = std::is_same_v<T_, float>>
 struct SoftmaxBackwardSlab {
   using T = T_;
   using C = ComputeType<T>;
@@ -166,9 +174,6 @@ struct SoftmaxBackwardSlab {
   struct Raw {
     StowedPack<T, N> input[2];  // y, dy
   };
-  // The sum of the terms. In float32 it must stay right where terms cancel; the 16-bit floats have
-  // bits to spare for that in their compute type, and double has enough of its own.
-  static constexpr bool kCompensated = std::is_same_v<T, float>;
   using Stat = std::conditional_t<kCompensated, CompensatedSum<C>, C>;
   using Merge = std::conditional_t<kCompensated, MergeCompensated, Plus>;
 

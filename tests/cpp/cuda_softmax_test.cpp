@@ -353,7 +353,8 @@ TYPED_TEST(CudaSoftmaxTest, OddOffsetsOfInputAndOutput) {
 TYPED_TEST(CudaSoftmaxTest, AnAxisThatIsNotTheLast) {
   for (const Shape3& s :
        {Shape3{3, 5, 7}, Shape3{2, 1, 9}, Shape3{2, 1000, 64}, Shape3{1, 17, 4096},
-        Shape3{2, 5000, 33}, Shape3{40, 3, 8}, Shape3{1, 20000, 16}, Shape3{3, 300, 2}}) {
+        Shape3{2, 5000, 33}, Shape3{40, 3, 8}, Shape3{1, 20000, 16}, Shape3{3, 300, 2},
+        Shape3{1200, 17, 3}, Shape3{1200, 40, 5}, Shape3{2, 9, 5003}}) {
     this->Run(s);
     this->Run(s, 1, 2);
     if (this->HasFailure()) return;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "primitive/cuda/axis_policy.h"
+#include "primitive/cuda/axis_span_policy.h"
 #include "primitive/cuda/norm_few_policy.h"
 #include "primitive/cuda/norm_policy.h"
 #include "primitive/cuda/norm_small_policy.h"
@@ -229,10 +230,34 @@ TEST(DeviceLimitsTest, AxesFit) {
           if (plan.workspace == 0) EXPECT_LE(plan.blocks, most);
           if (axis <= cuda::AxisPolicy::kNeverStreamed) EXPECT_EQ(plan.workspace, 0);
         }
-        cuda::AxisPlan fold;
-        if (cuda::ChooseAxisFold(&fold, rows, axis, inner + 1, t, limits)) {
-          ExpectBlocksFit(limits, fold.threads, static_cast<int64_t>(fold.shared));
-          EXPECT_LE(fold.blocks, most);
+      }
+    });
+  }
+}
+
+// Elements of 2 and 8 bytes, whole and within 16 bytes elsewhere than the output.
+TEST(DeviceLimitsTest, SpansOfAxesFit) {
+  for (const int inputs : {1, 2}) {
+    ForAll([&](const DeviceLimits& limits, int64_t rows, int64_t axis) {
+      const int most = limits.clusters ? 16 : 1;
+      for (const int bytes : {2, 8}) {
+        const cuda::AxisSpanTraits t{bytes, inputs, 24, 2 * bytes, most};
+        for (const int64_t inner : {2, 9, 49, 197, 1001, 4095}) {
+          for (const bool alike : {true, false}) {
+            cuda::AxisSpanPlan plan;
+            if (!cuda::ChooseAxisSpan(&plan, rows, axis, inner, alike, t, limits)) continue;
+            const cuda::AxisSpan& s = plan.span;
+            ExpectBlocksFit(limits, plan.threads, static_cast<int64_t>(plan.shared));
+            EXPECT_LE(plan.threads, cuda::AxisSpanPolicy::kThreads);
+            EXPECT_LE(s.parts, most);
+            EXPECT_GE(int64_t{s.columns} * s.tiles, inner);
+            EXPECT_EQ((s.pitch - inner) * bytes % 16, 0);
+            if (s.tiles > 1 || s.padded) EXPECT_TRUE(alike);
+            // Threads that share columns have one each; those that hold rows hold all of them.
+            const int columns = s.slices * s.columns * s.ways;
+            if (s.ways > 1 || s.parts > 1) EXPECT_LE(columns, plan.threads);
+            if (plan.held) EXPECT_TRUE(axis <= t.held && s.ways * s.parts == 1);
+          }
         }
       }
     });

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // softmax and log_softmax over an axis that is not the last, forward and backward, against float64:
-// at every boundary where CUDA's kernels change hands (primitive/cuda/axis_policy.h), at every
-// alignment, with and without workspace.
+// at every boundary where CUDA's kernels change hands (primitive/cuda/axis_policy.h,
+// axis_span_policy.h), at every alignment, with and without workspace.
 #include "primitive_softmax_testing.h"
 
 namespace oneflow_lite {
@@ -53,14 +53,44 @@ TEST_P(SoftmaxTest, InnerSizesAndOffsets) {
   }
 }
 
-// 16-bit rows of thousands of columns that start anywhere within 16 bytes, the last pack cut or
-// not.
+// Rows that are no whole packs, many slices of which blocks share: a thread holds up to 24 rows of
+// its column (of gradients 16), reads up to 32 of them twice, and shares more with others.
+TEST_P(SoftmaxTest, SlicesThatAreNoWholePacks) {
+  if (GetParam() == DeviceType::kCPU) GTEST_SKIP() << "boundaries of the CUDA kernels";
+  for (const DType dtype : kFloatingTypes) {
+    for (const int64_t cols :
+         {1, 3, 4, 5, 15, 16, 17, 23, 24, 25, 31, 32, 33, 48, 63, 64, 65, 129}) {
+      for (const int64_t inner : {2, 3, 9, 49}) {
+        const int64_t rows = cols * inner < 100 ? 1201 : 5;
+        Check({{rows, cols, inner}, dtype, cols % 2 == 0}, cols % 3, 25);
+      }
+    }
+  }
+  // Slices that would lie in the same banks.
+  Check({{1100, 64, 3}, DType::kFloat16, false}, 0, 25);
+}
+
+// Rows of thousands of columns that start anywhere within 16 bytes, cut into tiles: of few rows, of
+// rows that a cluster shares, and the last of a slice narrower than the others.
 TEST_P(SoftmaxTest, LongRowsThatLieAnywhere) {
   if (GetParam() == DeviceType::kCPU) GTEST_SKIP() << "boundaries of the CUDA kernels";
-  constexpr SoftmaxShape kShapes[] = {{2, 21, 4101}, {1, 130, 4099}, {3, 4, 5003}, {2, 21, 4104}};
-  for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+  constexpr SoftmaxShape kShapes[] = {{2, 9, 5003},  {2, 21, 4101}, {1, 130, 4099},
+                                      {1, 700, 999}, {3, 4, 5003},  {2, 21, 4104}};
+  for (const DType dtype : kFloatingTypes) {
     for (const SoftmaxShape& shape : kShapes) {
       for (const int64_t offset : {0, 1, 7}) Check({shape, dtype, offset == 0}, offset, 24);
+    }
+  }
+}
+
+// Narrow slices that the blocks of a cluster share, whose parts are not all as long; beyond about
+// 3 MB they move by small packs.
+TEST_P(SoftmaxTest, LongSlicesThatAreNoWholePacks) {
+  if (GetParam() == DeviceType::kCPU) GTEST_SKIP() << "boundaries of the CUDA kernels";
+  constexpr SoftmaxShape kShapes[] = {{2, 6001, 9}, {1, 30001, 9}, {1, 4274, 197}, {1, 120001, 7}};
+  for (const DType dtype : kFloatingTypes) {
+    for (const SoftmaxShape& shape : kShapes) {
+      for (const int64_t offset : {0, 3}) Check({shape, dtype, offset == 0}, offset, 26);
     }
   }
 }
@@ -87,8 +117,8 @@ TEST_P(SoftmaxTest, LongAxesWithAndWithoutWorkspace) {
 // with +inf or NaN in them: neighbours are untouched.
 TEST_P(SoftmaxTest, MiddleAxisWithMasksAndNans) {
   if (!New<SoftmaxFactory>({})->has_axis_kernel()) GTEST_SKIP() << "transposed by the functor";
-  constexpr SoftmaxShape kShapes[] = {
-      {2, 100, 37}, {3, 104, 37}, {2, 100, 40}, {2, 700, 64}, {1, 20000, 8}};
+  constexpr SoftmaxShape kShapes[] = {{2, 100, 37}, {3, 20, 37},  {2, 60, 37},   {1, 20000, 9},
+                                      {2, 100, 40}, {2, 700, 64}, {1, 20000, 8}, {1, 300, 1001}};
   for (const DType dtype : kFloatingTypes) {
     for (const SoftmaxShape& shape : kShapes) {
       for (const bool log : {false, true}) {

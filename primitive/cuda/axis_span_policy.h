@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How axis_span.cuh cuts outer x axis x inner, where rows are no whole packs, into shares of
+// blocks.
+//
+// Shares of a copy (gradients: of a stream with two reads and a write) on an H200, float16 but for
+// the last lines; in brackets, by packs as small as rows allow:
+//
+//   58479 x 19 x 9      spans of 16 KB 0.97, 24 KB 0.95, 32 KB 0.90; read twice 0.70      [0.06]
+//   41958 x 22 x 65     0.89, 0.87, 0.97; 2 threads that hold a column 0.59               [0.20]
+//   29527 x 16 x 127    0.94, -, 0.98; gradient 0.92, -, 0.98; 512 threads 0.82           [0.16]
+//   3095 x 2154 x 9     28 threads to a column 0.80, 56 in blocks of 512: 0.65            [0.29]
+//   359 x 18561 x 9     8 parts 0.66, 4 larger ones 0.62, 16 smaller ones 0.45            [0.25]
+//   14 x 1025 x 4095    tiles' rows of 512 bytes and 16 parts 0.38, of 256 and 8: 0.52    [0.27]
+//   float32
+//   1000 x 1000 x 33    parts of 36 KB 0.88, gradient 0.75; of 66 KB 0.88, 0.83           [0.66]
+//   1628 x 9 x 4095     tiles of 56 KB 0.93, gradient 0.90; of 110 KB 0.90, 0.87  [gradient 0.37]
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "primitive/cuda/device_limits.h"
+
+namespace oneflow_lite {
+namespace cuda {
+
+inline constexpr int kSpanBatch = 4;      // rows: what a thread holds is a multiple
+inline constexpr int kSpanReadBatch = 8;  // that it reads at a time where it holds none
+inline constexpr int kSpanFan = 8;        // partial results merged at a time
+inline constexpr int kSpanBarrierBytes = 16;
+
+struct AxisSpanPolicy {
+  static constexpr int kThreads = 256;
+  static constexpr int kSpanBytes = 40 << 10;   // of several slices together
+  static constexpr int kTileBytes = 56 << 10;   // of a tile
+  static constexpr int kRowBytes = 256;         // of a tile's row, at least
+  static constexpr int kPartBytes = 74 << 10;   // of a block that shares a slice: three fit
+  static constexpr int kMostBytes = 110 << 10;  // ... where they would be too many: two fit
+  static constexpr int kFewParts = 8;           // more are slower than larger ones
+  static constexpr int kRows = 32;              // of a thread that reads them twice, about
+  static constexpr int kBlocks = 4;             // per multiprocessor, at least, where there is work
+};
+
+// Rows that a thread holds in at most 64 registers (128 in float64).
+template <int kInputs>
+inline constexpr int kSpanHeld = kInputs == 1 ? 24 : 16;
+
+// What of an algorithm and its type the choice depends on.
+struct AxisSpanTraits {
+  int element_bytes, inputs;
+  int held;  // rows of a column that a thread can hold
+  int stat_bytes;
+  int most_parts;  // blocks of a cluster
+};
+
+// A tensor of outer x axis x inner as the kernel sees it.
+struct AxisSpan {
+  int64_t outer = 0, inner = 0;
+  int axis = 0;
+  int slices = 1;                    // of a block
+  int columns = 1;                   // ... of each slice
+  int tiles = 1;                     // of so many columns, in a slice
+  int parts = 1;                     // blocks that share the rows of a slice, a cluster
+  int ways = 1;                      // threads of a block that share a column
+  int rows = 0;                      // of a thread; some have one more
+  bool padded = false;               // slices are apart on chip
+  int pitch = 0, slice_pitch = 0;    // elements from row to row and slice to slice on chip
+  int buffer_bytes = 0;              // of an input on chip
+  float per_slice = 0, per_row = 0;  // one over the threads of a slice, and over columns
+
+#ifdef __CUDACC__
+  // Divisions of numbers below 2^20, rounded down.
+  __device__ int SliceOf(int t) const { return static_cast<int>((t + 0.5f) * per_slice); }
+  __device__ int WayOf(int member) const { return static_cast<int>((member + 0.5f) * per_row); }
+#endif
+};
+
+struct AxisSpanPlan {
+  AxisSpan span;
+  bool held = false;  // threads have few rows and hold them
+  int threads = 0;
+  int64_t blocks = 0;
+  size_t shared = 0;
+};
+
+namespace internal {
+
+// Elements between slices by which what neighbouring threads touch in neighbouring slices lies in
+// other banks.
+inline int PadOfSlices(const AxisSpan& s, bool alike, const AxisSpanTraits& t) {
+  constexpr int kBanks = 128;  // bytes
+  const int touched = s.ways * s.columns * t.element_bytes, pack = 16 / t.element_bytes;
+  if (!alike || s.slices == 1 || touched > kBanks / 2) return 0;
+  for (int pad = 0; pad < kBanks / 16; ++pad) {
+    const int apart = (s.axis * s.columns * t.element_bytes + 16 * pad) % kBanks;
+    if (apart >= touched && kBanks - apart >= touched) return pad * pack;
+  }
+  return 0;
+}
+
+// The rest of the plan where slices, columns, tiles and parts are chosen.
+inline bool FitAxisSpan(AxisSpanPlan* plan, bool alike, const AxisSpanTraits& t,
+                        const DeviceLimits& limits) {
+  using P = AxisSpanPolicy;
+  AxisSpan& s = plan->span;
+  const int pack = 16 / t.element_bytes, part_rows = s.axis / s.parts;
+  const int64_t longest = CeilDiv(s.axis, s.parts);
+  // Words stay words where rows in memory and on chip differ by whole packs.
+  s.pitch = s.columns;
+  if (s.tiles > 1) {
+    s.pitch = static_cast<int>(CeilDiv(s.columns, pack) * pack + pack + s.inner % pack);
+  }
+  const int width = s.slices * s.columns;  // threads, with one way
+  int64_t ways = 1;
+  plan->held = s.parts == 1 && s.axis <= t.held;
+  if (!plan->held) {
+    const int64_t most = P::kThreads / width;
+    ways = CeilDiv(longest, P::kRows);
+    if (ways > most) ways = most > 1 ? most : 1;
+  }
+  s.ways = static_cast<int>(ways);
+  s.slice_pitch = s.axis * s.pitch + PadOfSlices(s, alike, t);
+  s.padded = s.slice_pitch != s.axis * s.pitch;
+  const int64_t elements = s.slices > 1 ? int64_t{s.slices} * s.slice_pitch : longest * s.pitch;
+  s.buffer_bytes = static_cast<int>(CeilDiv(elements + 2 * pack, pack) * 16);
+  s.rows = part_rows / s.ways;
+  const int64_t wanted = CeilDiv(width * ways, 32) * 32;
+  plan->threads = static_cast<int>(wanted < P::kThreads ? wanted : P::kThreads);
+  if (s.parts > 1 && width > plan->threads) return false;
+  s.per_slice = 1.0f / static_cast<float>(s.ways * s.columns);
+  s.per_row = 1.0f / static_cast<float>(s.columns);
+  plan->blocks = CeilDiv(s.outer, s.slices) * s.tiles * s.parts;
+  const int64_t stats =
+      (s.ways > 1 || s.parts > 1 ? plan->threads : 0) + (s.parts > 1 ? s.parts * s.columns : 0);
+  const int64_t shared =
+      int64_t{s.buffer_bytes} * t.inputs + kSpanBarrierBytes + stats * t.stat_bytes;
+  plan->shared = static_cast<size_t>(shared);
+  return shared <= limits.shared_per_block;
+}
+
+}  // namespace internal
+
+// False where a slice is too much for the blocks of a cluster. alike: the output lies within 16
+// bytes as the last input does.
+inline bool ChooseAxisSpan(AxisSpanPlan* plan, int64_t outer, int64_t axis, int64_t inner,
+                           bool alike, const AxisSpanTraits& t, const DeviceLimits& limits) {
+  using P = AxisSpanPolicy;
+  if (axis > 1 << 20 || inner > 1 << 30) return false;
+  *plan = AxisSpanPlan();
+  AxisSpan& s = plan->span;
+  s.outer = outer;
+  s.axis = static_cast<int>(axis);
+  s.inner = inner;
+  s.columns = static_cast<int>(inner);
+  const int64_t bytes = int64_t{t.element_bytes} * t.inputs, slice = axis * inner * bytes;
+  if (slice <= P::kSpanBytes) {
+    int64_t slices = P::kSpanBytes / slice;
+    const int64_t most = CeilDiv(outer, int64_t{P::kBlocks} * limits.multiprocessors);
+    if (slices > most) slices = most;
+    // As many as have a thread for every so many rows; else several whole turns of a block.
+    if (axis > P::kRows) {
+      const int64_t wide = P::kThreads / (CeilDiv(axis, P::kRows) * inner);
+      if (slices > wide) slices = wide > 1 ? wide : 1;
+    } else if (const int64_t turns = slices * inner / P::kThreads;
+               turns > 1 && turns * P::kThreads >= inner) {
+      slices = turns * P::kThreads / inner;
+    }
+    s.slices = static_cast<int>(slices);
+    return internal::FitAxisSpan(plan, alike, t, limits);
+  }
+  if (slice > P::kTileBytes && alike && inner * t.element_bytes > 2 * P::kRowBytes) {
+    int64_t columns = P::kTileBytes / (axis * bytes);
+    const int64_t least = P::kRowBytes / t.element_bytes;
+    if (columns < least) columns = least;
+    if (columns > P::kThreads) columns -= columns % P::kThreads;
+    s.tiles = static_cast<int>(CeilDiv(inner, columns));
+    s.columns = static_cast<int>(columns);
+  }
+  const auto fits = [&](int parts, int64_t most) {
+    for (s.parts = 1; s.parts <= parts && s.parts <= t.most_parts; s.parts *= 2) {
+      if (axis < s.parts || CeilDiv(axis, s.parts) * s.columns * bytes > most) continue;
+      if (internal::FitAxisSpan(plan, alike, t, limits)) return true;
+    }
+    return false;
+  };
+  return fits(P::kFewParts, P::kPartBytes) || fits(P::kFewParts, P::kMostBytes) ||
+         fits(t.most_parts, P::kMostBytes) || fits(t.most_parts, limits.shared_per_block);
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite
