@@ -5,6 +5,7 @@
 
 #include "primitive/cuda/norm_backward.cuh"
 #include "primitive/cuda/norm_backward_few_launch.cuh"
+#include "primitive/cuda/norm_backward_lanes.cuh"
 #include "primitive/cuda/norm_backward_lean.cuh"
 #include "primitive/cuda/norm_backward_sums.cuh"
 #include "primitive/cuda/norm_backward_wide_launch.cuh"
@@ -72,6 +73,7 @@ NormTraits BackwardTraits(bool centre, bool from_output, bool float_weight, cons
   t.lines = lie.lines;
   t.packs_weight = sizeof(T) == 2 && !from_output && !float_weight;
   t.period = lie.period;
+  t.lanes = !from_output;
   t.lean = sizeof(T) <= 4 && !from_output && !(float_weight && sizeof(T) == 2);
   return t;
 }
@@ -98,6 +100,19 @@ cudaError_t LaunchBackwardTeams(const NormBackward<T>& a, const NormPlan& plan,
                                 const DeviceLimits& limits, cudaStream_t stream) {
   return LaunchTeams<NormBackwardKernel<T, kPacks, kCentre, kFromOutput, kAligned>>(
       plan, limits, stream, a, grid);
+}
+
+template <bool kCentre, class T>
+cudaError_t LaunchLanes(const NormBackward<T>& a, const NormPlan& plan,
+                        const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
+                        cudaStream_t stream) {
+  if constexpr (kManyPacks<T> == 2) {
+    if (plan.packs == 1) {
+      return LaunchTeams<NormLanesKernel<T, 1, kCentre>>(plan, limits, stream, a, grid);
+    }
+  }
+  return LaunchTeams<NormLanesKernel<T, NormPolicy::kLanesPacks, kCentre>>(plan, limits, stream, a,
+                                                                           grid);
 }
 
 template <bool kCentre, class T>
@@ -184,7 +199,9 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
   grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
   grid.sums = sums_first ? sums : nullptr;
   grid.parts = parts;
-  if (plan.lean) {
+  if (plan.lanes) {
+    error = LaunchLanes(a, plan, grid, limits, stream);
+  } else if (plan.lean) {
     if constexpr (sizeof(T) <= 4) error = LaunchLean(a, plan, grid, limits, stream);
   } else if (a.from_output) {
     error = lie.aligned ? LaunchInstance<kCentre, true, true>(a, plan, grid, limits, stream)
