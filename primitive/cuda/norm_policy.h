@@ -9,9 +9,9 @@
 // registers. What a team is depends on the row's packs of 16 bytes:
 //
 //   packs                       team                         packs per thread
-//   of x's rows of whole packs (norm_backward_lanes.cuh):
-//   up to 32 * kLanesPacks      1 to 32 lanes                1 (16-bit elements) or kLanesPacks
-//   of such rows, of up to 4-byte elements (norm_backward_lean.cuh):
+//   of rows of whole packs, of up to 4-byte elements (norm_backward_narrow.cuh):
+//   up to 32 * kNarrowPacks     1 to 32 lanes                1 (16-bit elements) or kNarrowPacks
+//   of such rows (norm_backward_lean.cuh):
 //   up to kThreads * 4          1 to 16 warps                many to 4
 //   of others:
 //   up to kFewPacks             1 to kFewPacks lanes         1
@@ -53,8 +53,8 @@ struct NormPolicy {
   static constexpr int kReduceUnroll = 3;  // parts on their way to a thread
   static constexpr int kLeanStages = 3;    // with eight a launch's first row is late by 2 us
   static constexpr int kLeanWarps = 16;    // of a team, at most
-  static constexpr int kLanesPacks = 2;    // of a lane of narrow rows, at most
-  static constexpr int kLanesBlocks = 4;   // of these per multiprocessor, at most
+  static constexpr int kNarrowPacks = 2;   // of a lane of narrow rows, at most
+  static constexpr int kNarrowBlocks = 4;  // of these per multiprocessor, at most
   static constexpr int kLeanBarrierBytes = 8 * kLeanStages;     // of a team
   static constexpr int kLeanSumBytes = 2 * 4 * kLeanWarps * 4;  // the same
   static constexpr int kCorrectColumns = 32;                    // see NormFewCorrectKernel
@@ -72,7 +72,7 @@ struct NormTraits {
   int scratch_bytes = 0;  // shared memory needed besides
   bool aligned = false;   // every row of every tensor starts at a multiple of 16 bytes
   bool lines = false;     // ... of 128 bytes, which bulk copies like
-  bool lanes = false;     // the kernel for narrow rows (norm_backward_lanes.cuh) serves such rows,
+  bool narrow = false;    // the kernel for narrow rows (norm_backward_narrow.cuh) serves such rows,
   bool lean = false;      // the lean kernel (norm_backward_lean.cuh) wider ones
   bool packs_weight = false;  // may keep the weight as it is in memory, for four packs
   // Whether it serves them on this device: it needs bulk copies.
@@ -88,7 +88,7 @@ struct NormPlan {
   int threads = 0;       // of a block: a whole number of teams
   int64_t slices = 1;    // blocks that share a row
   bool cluster = false;  // ... as a cluster; else they read the row's sums
-  bool lanes = false;    // of the kernel for narrow rows
+  bool narrow = false;   // of the kernel for narrow rows
   bool lean = false;     // of the lean kernel
   int stages = 0;        // of the ring
   int slack = 0;         // bytes of a tensor's row in a stage beside those of its packs
@@ -127,16 +127,16 @@ inline bool FitStages(const NormTraits& t, const DeviceLimits& limits, NormPlan*
 }
 
 // Blocks of narrow rows: their threads, and how many of them a multiprocessor has registers for.
-struct LanesShape {
+struct NarrowShape {
   int threads, blocks;
 };
 // kinds: of gradients per column. Without spilling; half layer_norm with two packs and 96 registers
 // takes 65 us for 45 at 49152 x 512. A block of all these threads is 1 to 2 % slower, as are more
 // blocks than fit by 5 to 10 %; rows by cp.async through rings of each thread's own by 3 to 8 %.
-constexpr LanesShape ShapeOfLanes(size_t element_bytes, int packs, int kinds) {
+constexpr NarrowShape ShapeOfNarrow(size_t element_bytes, int packs, int kinds) {
   if (packs == 1) return {256, 4};
-  if (element_bytes == 4) return kinds == 2 ? LanesShape{320, 2} : LanesShape{256, 3};
-  return kinds == 2 || element_bytes == 8 ? LanesShape{256, 2} : LanesShape{320, 2};
+  if (element_bytes == 2) return kinds == 2 ? NarrowShape{256, 2} : NarrowShape{320, 2};
+  return kinds == 2 ? NarrowShape{320, 2} : NarrowShape{256, 3};
 }
 // Threads that another block may have.
 constexpr int MostNormThreads(int packs, bool aligned) {
@@ -170,16 +170,16 @@ inline void FillDevice(int64_t rows, const DeviceLimits& limits, NormPlan* plan)
 }
 
 // False: the rows are not for the kernel for narrow rows.
-inline bool PlanLanes(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLimits& limits,
-                      NormPlan* plan) {
+inline bool PlanNarrow(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLimits& limits,
+                       NormPlan* plan) {
   using P = NormPolicy;
-  if (!t.lanes || !t.aligned || packs > 32 * P::kLanesPacks || rows > INT32_MAX / 2) return false;
+  if (!t.narrow || !t.aligned || packs > 32 * P::kNarrowPacks) return false;
   *plan = NormPlan();
-  plan->lanes = true;
-  plan->packs = t.many == 2 && packs <= 32 ? 1 : P::kLanesPacks;
+  plan->narrow = true;
+  plan->packs = t.many == 2 && packs <= 32 ? 1 : P::kNarrowPacks;
   plan->team = 1;
   while (plan->team * plan->packs < packs) plan->team *= 2;
-  const LanesShape shape = ShapeOfLanes(16 / t.pack, plan->packs, t.kinds);
+  const NarrowShape shape = ShapeOfNarrow(16 / t.pack, plan->packs, t.kinds);
   // No more warps than come to as many rows as the others.
   plan->units = int64_t{shape.blocks} * limits.multiprocessors;
   const int64_t rows_each = CeilDiv(rows, plan->units);
@@ -187,9 +187,9 @@ inline bool PlanLanes(int64_t rows, int64_t packs, const NormTraits& t, const De
   plan->threads = static_cast<int>(CeilDiv(CeilDiv(rows_each, turns) * plan->team, 32) * 32);
   const int64_t blocks = CeilDiv(rows, plan->teams());
   if (plan->units > blocks) plan->units = blocks;
-  // At the end a warp's parts.
+  // At the end the warps' parts, which are less than a device has.
   plan->shared = t.scratch_bytes + plan->threads / 32 * packs * t.pack * t.kinds * t.compute_bytes;
-  return plan->shared <= limits.shared_per_block;
+  return true;
 }
 
 // Shared memory of the lean kernel's teams for barrier objects and sums.
@@ -206,13 +206,13 @@ inline bool PlanLean(int64_t rows, int64_t packs, const NormTraits& t, const Dev
   plan->lean = true;
   plan->packs = t.many;
   if (t.many == 2) {
-    // 16-bit elements: three packs where that makes room for twice as many teams. (Half layer_norm
-    // takes 116 us for 142 at 16384 x 4608, 62 for 68 at 49152 x 768; where it is 5 teams for 3,
-    // 172 for 166 at 49152 x 2304.)
-    const auto teams = [&](int each) { return P::kThreads / (32 * CeilDiv(packs, 32 * each)); };
+    // 16-bit elements: three packs where two leave many threads idle: a warp for two, and two teams
+    // for one of at most ten warps. (Half layer_norm takes 62 us for 68 at 49152 x 768, 116 for 142
+    // at 16384 x 4608; rms_norm 113 for 131 there, but 154 for 145 at 16384 x 6144.)
     if (packs > 3 * P::kThreads) {
       plan->packs = 4;
-    } else if (packs > 2 * P::kThreads || teams(3) >= 2 * teams(2)) {
+    } else if (packs > 2 * P::kThreads || packs <= 3 * 32 ||
+               (packs > P::kThreads && packs <= 2 * 320)) {
       plan->packs = 3;
     }
   }
@@ -296,7 +296,7 @@ bool PlanOnChip(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLi
                 const MaxClusters& max_clusters, NormPlan* plan) {
   using P = NormPolicy;
   const int64_t capacity = P::kBlockPacks;
-  if (PlanLanes(rows, packs, t, limits, plan)) return true;
+  if (PlanNarrow(rows, packs, t, limits, plan)) return true;
   if (PlanLean(rows, packs, t, limits, plan)) return true;
   if (packs <= capacity) {
     *plan = PlanTeams(rows, packs, t, limits);

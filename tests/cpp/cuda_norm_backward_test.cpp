@@ -70,7 +70,7 @@ TEST_P(CudaNormTest, BackwardOfWholePacksInPlace) {
   }
 }
 
-// A backward over narrow rows of whole packs (primitive/cuda/norm_backward_lanes.cuh): 1 to 32
+// A backward over narrow rows of whole packs (primitive/cuda/norm_backward_narrow.cuh): 1 to 32
 // lanes a row, all of whose packs are there or not, to 64 packs a row and one more; fewer rows than
 // a warp's, than a block's, and several turns of which the last is not full. In place, so that the
 // kernel for few bytes does not serve.

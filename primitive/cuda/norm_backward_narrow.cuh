@@ -12,7 +12,7 @@ namespace oneflow_lite {
 namespace cuda {
 
 template <class T, int kPacks, bool kCentre>
-class NormLanesTeam : NormPartsTeam<T, kPacks, kCentre, true> {
+class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   using Base = NormPartsTeam<T, kPacks, kCentre, true>;
   using Base::a_;
   using Base::dbias_;
@@ -29,13 +29,13 @@ class NormLanesTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   static_assert(kWeightBytes <= kNormScratchBytes, "what StoreParts writes is behind it");
 
  public:
-  __device__ __forceinline__ NormLanesTeam(const NormBackward<T>& a,
-                                           const NormBackwardGrid<T, kCentre>& grid, char* shared)
+  __device__ __forceinline__ NormNarrowTeam(const NormBackward<T>& a,
+                                            const NormBackwardGrid<T, kCentre>& grid, char* shared)
       : Base(a, grid, shared), weights_(shared + this->rank_ * kPackBytes) {}
 
   __device__ __forceinline__ void Run() {
     AllowNextKernel();
-    const auto row = static_cast<int>(this->row_);
+    const int64_t row = this->row_;
     x_ = a_.x + row * a_.x_stride + this->column_;
     dy_ = a_.dy + row * a_.cols + this->column_;
     out_ = row * a_.cols + this->column_;
@@ -169,12 +169,12 @@ class NormLanesTeam : NormPartsTeam<T, kPacks, kCentre, true> {
 };
 
 template <class T, int kPacks, bool kCentre>
-__global__ void __launch_bounds__(ShapeOfLanes(sizeof(T), kPacks, kNormKinds<kCentre>).threads,
-                                  ShapeOfLanes(sizeof(T), kPacks, kNormKinds<kCentre>).blocks)
-    NormLanesKernel(const __grid_constant__ NormBackward<T> a,
-                    const __grid_constant__ NormBackwardGrid<T, kCentre> grid) {
+__global__ void __launch_bounds__(ShapeOfNarrow(sizeof(T), kPacks, kNormKinds<kCentre>).threads,
+                                  ShapeOfNarrow(sizeof(T), kPacks, kNormKinds<kCentre>).blocks)
+    NormNarrowKernel(const __grid_constant__ NormBackward<T> a,
+                     const __grid_constant__ NormBackwardGrid<T, kCentre> grid) {
   extern __shared__ __align__(128) char team_memory[];
-  NormLanesTeam<T, kPacks, kCentre>(a, grid, team_memory).Run();
+  NormNarrowTeam<T, kPacks, kCentre>(a, grid, team_memory).Run();
 }
 
 }  // namespace cuda
