@@ -6,6 +6,7 @@
 #include "primitive/cuda/norm_backward.cuh"
 #include "primitive/cuda/norm_backward_few_launch.cuh"
 #include "primitive/cuda/norm_backward_lean.cuh"
+#include "primitive/cuda/norm_backward_narrow.cuh"
 #include "primitive/cuda/norm_backward_small_launch.cuh"
 #include "primitive/cuda/norm_backward_sums.cuh"
 #include "primitive/cuda/norm_backward_wide_launch.cuh"
@@ -59,6 +60,16 @@ bool ServesWide(const NormBackward<T>& a, const RowsLie& lie) {
   return a.dx && (!lie.aligned || a.cols > NormPolicy::kBlockPacks * kPackSize<T>);
 }
 
+// Whether narrow rows of whole packs have a kernel of their own.
+template <class T>
+inline constexpr bool kHasNarrow = sizeof(T) <= 4;
+// Where they do, teams with one pack per thread are those of a few very wide rows, and the kernel
+// for rows of any kind serves them.
+template <class T>
+bool IsForAnyRows(const NormPlan& plan, bool from_output) {
+  return kHasNarrow<T> && !from_output && plan.packs == 1 && !plan.narrow;
+}
+
 template <class T>
 NormTraits BackwardTraits(bool centre, bool from_output, bool float_weight, const RowsLie& lie) {
   NormTraits t;
@@ -73,6 +84,7 @@ NormTraits BackwardTraits(bool centre, bool from_output, bool float_weight, cons
   t.lines = lie.lines;
   t.packs_weight = sizeof(T) == 2 && !from_output && !float_weight;
   t.period = lie.period;
+  t.narrow = kHasNarrow<T> && !from_output;
   t.lean = sizeof(T) <= 4 && !from_output && !(float_weight && sizeof(T) == 2);
   return t;
 }
@@ -102,6 +114,19 @@ cudaError_t LaunchBackwardTeams(const NormBackward<T>& a, const NormPlan& plan,
 }
 
 template <bool kCentre, class T>
+cudaError_t LaunchNarrow(const NormBackward<T>& a, const NormPlan& plan,
+                         const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
+                         cudaStream_t stream) {
+  if constexpr (kManyPacks<T> == 2) {
+    if (plan.packs == 1) {
+      return LaunchTeams<NormNarrowKernel<T, 1, kCentre>>(plan, limits, stream, a, grid);
+    }
+  }
+  return LaunchTeams<NormNarrowKernel<T, NormPolicy::kNarrowPacks, kCentre>>(plan, limits, stream,
+                                                                             a, grid);
+}
+
+template <bool kCentre, class T>
 cudaError_t LaunchLean(const NormBackward<T>& a, const NormPlan& plan,
                        const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
                        cudaStream_t stream) {
@@ -121,7 +146,8 @@ cudaError_t LaunchInstance(const NormBackward<T>& a, const NormPlan& plan,
                            const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
                            cudaStream_t stream) {
   constexpr int kMany = kManyPacks<T>;
-  const auto launch = plan.packs == 1 ? &LaunchBackwardTeams<T, 1, kCentre, kFromOutput, kAligned>
+  constexpr bool kOne = kAligned && (kFromOutput || !kHasNarrow<T>);
+  const auto launch = plan.packs == 1 ? &LaunchBackwardTeams<T, 1, kCentre, kFromOutput, kOne>
                       : plan.packs == kMany
                           ? &LaunchBackwardTeams<T, kMany, kCentre, kFromOutput, kAligned>
                           : &LaunchBackwardTeams<T, 4, kCentre, kFromOutput, kAligned>;
@@ -185,17 +211,21 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
   grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
   grid.sums = sums_first ? sums : nullptr;
   grid.parts = parts;
-  if (plan.lean) {
-    if constexpr (sizeof(T) <= 4) error = LaunchLean(a, plan, grid, limits, stream);
+  const bool packs = lie.aligned && !IsForAnyRows<T>(plan, a.from_output);
+  if (plan.narrow || plan.lean) {
+    if constexpr (sizeof(T) <= 4) {
+      error = plan.narrow ? LaunchNarrow(a, plan, grid, limits, stream)
+                          : LaunchLean(a, plan, grid, limits, stream);
+    }
   } else if (a.from_output) {
     error = lie.aligned ? LaunchInstance<kCentre, true, true>(a, plan, grid, limits, stream)
                         : LaunchInstance<kCentre, true, false>(a, plan, grid, limits, stream);
   } else {
-    error = lie.aligned ? LaunchInstance<kCentre, false, true>(a, plan, grid, limits, stream)
-                        : LaunchInstance<kCentre, false, false>(a, plan, grid, limits, stream);
+    error = packs ? LaunchInstance<kCentre, false, true>(a, plan, grid, limits, stream)
+                  : LaunchInstance<kCentre, false, false>(a, plan, grid, limits, stream);
   }
   if (error != cudaSuccess || grid.last) return error;
-  return ReducePartsOf<kCentre>(a, parts, plan.units, lie.aligned ? kPackSize<T> / kPackSize<C> : 1,
+  return ReducePartsOf<kCentre>(a, parts, plan.units, packs ? kPackSize<T> / kPackSize<C> : 1,
                                 limits, stream);
 }
 

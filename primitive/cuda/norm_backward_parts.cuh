@@ -110,24 +110,22 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
     }
     __syncthreads();
 #pragma unroll 1
-    for (int i = 0; i < kKinds * kVectors; ++i) {
-#pragma unroll 1
-      for (int pack = threadIdx.x; pack < step; pack += blockDim.x) {
-        Vector sum = memory[i * step + pack].Get();
+    for (int at = threadIdx.x; at < size; at += blockDim.x) {
+      Vector sum = memory[at].Get();
 #pragma unroll 4
-        for (int r = 1; r < regions; ++r) {
-          const Vector v = memory[r * size + i * step + pack].Get();
+      for (int r = 1; r < regions; ++r) {
+        const Vector v = memory[r * size + at].Get();
 #pragma unroll
-          for (int j = 0; j < kPackSize<C>; ++j) sum.v[j] += v.v[j];
-        }
-        if (!more_.last) {
-          StoreVector(i, pack, sum);
-          continue;
-        }
-        const int64_t col = FirstPack() * N + pack * N + i % kVectors * kPackSize<C>;
-#pragma unroll
-        for (int j = 0; j < kPackSize<C>; ++j) StorePart(i / kVectors, col + j, sum.v[j]);
+        for (int j = 0; j < kPackSize<C>; ++j) sum.v[j] += v.v[j];
       }
+      const int i = at / step, pack = at % step;
+      if (!more_.last) {
+        StoreVector(i, pack, sum);
+        continue;
+      }
+      const int64_t col = FirstPack() * N + pack * N + i % kVectors * kPackSize<C>;
+#pragma unroll
+      for (int j = 0; j < kPackSize<C>; ++j) StorePart(i / kVectors, col + j, sum.v[j]);
     }
   }
   __device__ __forceinline__ int64_t FirstPack() const {

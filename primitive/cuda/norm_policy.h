@@ -9,9 +9,12 @@
 // registers. What a team is depends on the row's packs of 16 bytes:
 //
 //   packs                       team                         packs per thread
-//   a kernel of its own (norm_backward_lean.cuh) for rows of whole packs of up to 4-byte elements:
-//   kLeanFewLanes * many on     1 to 16 warps                many to 4, up to kThreads * 4 packs
-//   others, up to kFewPacks     1 to kFewPacks lanes         1
+//   of rows of whole packs, of up to 4-byte elements (norm_backward_narrow.cuh):
+//   up to 32 * kNarrowPacks     1 to 32 lanes                1 (16-bit elements) or kNarrowPacks
+//   of such rows (norm_backward_lean.cuh):
+//   up to kThreads * 4          1 to 16 warps                many to 4
+//   of others:
+//   up to kFewPacks             1 to kFewPacks lanes         1
 //   up to kThreads * many       1 lane to 16 warps           many: 16 columns' worth, at most 4
 //   up to kBlockPacks           16 warps                     4
 //   up to kBlockPacks * 16      a cluster of 2 to 16 blocks  many or 4, where there are clusters
@@ -47,10 +50,11 @@ struct NormPolicy {
   static constexpr int kMaxChunks = 1024;
   static constexpr int kReduceLanes = 16;  // of 16 bytes, of a block that adds up the parts
   static constexpr int kReduceWays = 64;
-  static constexpr int kReduceUnroll = 3;   // parts on their way to a thread
-  static constexpr int kLeanStages = 3;     // with eight a launch's first row is late by 2 us
-  static constexpr int kLeanWarps = 16;     // of a team, at most
-  static constexpr int kLeanFewLanes = 16;  // of a warp that have all their packs, at least
+  static constexpr int kReduceUnroll = 3;  // parts on their way to a thread
+  static constexpr int kLeanStages = 3;    // with eight a launch's first row is late by 2 us
+  static constexpr int kLeanWarps = 16;    // of a team, at most
+  static constexpr int kNarrowPacks = 2;   // of a lane of narrow rows, at most
+  static constexpr int kNarrowBlocks = 4;  // of these per multiprocessor, at most
   static constexpr int kLeanBarrierBytes = 8 * kLeanStages;     // of a team
   static constexpr int kLeanSumBytes = 2 * 4 * kLeanWarps * 4;  // the same
   static constexpr int kCorrectColumns = 32;                    // see NormFewCorrectKernel
@@ -68,7 +72,8 @@ struct NormTraits {
   int scratch_bytes = 0;  // shared memory needed besides
   bool aligned = false;   // every row of every tensor starts at a multiple of 16 bytes
   bool lines = false;     // ... of 128 bytes, which bulk copies like
-  bool lean = false;      // the lean kernel (norm_backward_lean.cuh) serves such rows, if they fit
+  bool narrow = false;    // the kernel for narrow rows (norm_backward_narrow.cuh) serves such rows,
+  bool lean = false;      // the lean kernel (norm_backward_lean.cuh) wider ones
   bool packs_weight = false;  // may keep the weight as it is in memory, for four packs
   // Whether it serves them on this device: it needs bulk copies.
   constexpr bool ServedByLean(const DeviceLimits& limits) const {
@@ -83,6 +88,7 @@ struct NormPlan {
   int threads = 0;       // of a block: a whole number of teams
   int64_t slices = 1;    // blocks that share a row
   bool cluster = false;  // ... as a cluster; else they read the row's sums
+  bool narrow = false;   // of the kernel for narrow rows
   bool lean = false;     // of the lean kernel
   int stages = 0;        // of the ring
   int slack = 0;         // bytes of a tensor's row in a stage beside those of its packs
@@ -120,7 +126,19 @@ inline bool FitStages(const NormTraits& t, const DeviceLimits& limits, NormPlan*
   return stages >= 2 && plan->shared <= limits.shared_per_block;
 }
 
-// Threads that a block may have.
+// Blocks of narrow rows: their threads, and how many of them a multiprocessor has registers for.
+struct NarrowShape {
+  int threads, blocks;
+};
+// kinds: of gradients per column. Without spilling; half layer_norm with two packs and 96 registers
+// takes 65 us for 45 at 49152 x 512. A block of all these threads is 1 to 2 % slower, as are more
+// blocks than fit by 5 to 10 %; rows by cp.async through rings of each thread's own by 3 to 8 %.
+constexpr NarrowShape ShapeOfNarrow(size_t element_bytes, int packs, int kinds) {
+  if (packs == 1) return {256, 4};
+  if (element_bytes == 2) return kinds == 2 ? NarrowShape{256, 2} : NarrowShape{320, 2};
+  return kinds == 2 ? NarrowShape{320, 2} : NarrowShape{256, 3};
+}
+// Threads that another block may have.
 constexpr int MostNormThreads(int packs, bool aligned) {
   return packs == 1 && aligned ? NormPolicy::kFewThreads : NormPolicy::kThreads;
 }
@@ -151,6 +169,29 @@ inline void FillDevice(int64_t rows, const DeviceLimits& limits, NormPlan* plan)
   if (plan->units > limits.multiprocessors) plan->units = limits.multiprocessors;
 }
 
+// False: the rows are not for the kernel for narrow rows.
+inline bool PlanNarrow(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLimits& limits,
+                       NormPlan* plan) {
+  using P = NormPolicy;
+  if (!t.narrow || !t.aligned || packs > 32 * P::kNarrowPacks) return false;
+  *plan = NormPlan();
+  plan->narrow = true;
+  plan->packs = t.many == 2 && packs <= 32 ? 1 : P::kNarrowPacks;
+  plan->team = 1;
+  while (plan->team * plan->packs < packs) plan->team *= 2;
+  const NarrowShape shape = ShapeOfNarrow(16 / t.pack, plan->packs, t.kinds);
+  // No more warps than come to as many rows as the others.
+  plan->units = int64_t{shape.blocks} * limits.multiprocessors;
+  const int64_t rows_each = CeilDiv(rows, plan->units);
+  const int64_t turns = CeilDiv(rows_each, shape.threads / plan->team);
+  plan->threads = static_cast<int>(CeilDiv(CeilDiv(rows_each, turns) * plan->team, 32) * 32);
+  const int64_t blocks = CeilDiv(rows, plan->teams());
+  if (plan->units > blocks) plan->units = blocks;
+  // At the end the warps' parts, which are less than a device has.
+  plan->shared = t.scratch_bytes + plan->threads / 32 * packs * t.pack * t.kinds * t.compute_bytes;
+  return true;
+}
+
 // Shared memory of the lean kernel's teams for barrier objects and sums.
 constexpr int LeanScratchBytes(int teams) {
   return (teams * (NormPolicy::kLeanBarrierBytes + NormPolicy::kLeanSumBytes) + 127) / 128 * 128;
@@ -160,18 +201,18 @@ constexpr int LeanScratchBytes(int teams) {
 inline bool PlanLean(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLimits& limits,
                      NormPlan* plan) {
   using P = NormPolicy;
-  if (!t.ServedByLean(limits) || packs < P::kLeanFewLanes * t.many || packs > 4 * P::kThreads ||
-      rows > INT32_MAX / 2) {
-    return false;
-  }
+  if (!t.ServedByLean(limits) || packs > 4 * P::kThreads || rows > INT32_MAX / 2) return false;
   *plan = NormPlan();
   plan->lean = true;
   plan->packs = t.many;
-  if (t.many == 2) {  // 16-bit elements: more packs per thread where fewer leave threads idle
-    const auto threads = [&](int each) { return ThreadsOfTeams(32 * CeilDiv(packs, 32 * each)); };
+  if (t.many == 2) {
+    // 16-bit elements: three packs where two leave many threads idle: a warp for two, and two teams
+    // for one of at most ten warps. (Half layer_norm takes 62 us for 68 at 49152 x 768, 116 for 142
+    // at 16384 x 4608; rms_norm 113 for 131 there, but 154 for 145 at 16384 x 6144.)
     if (packs > 3 * P::kThreads) {
       plan->packs = 4;
-    } else if (packs > 2 * P::kThreads || 3 * threads(3) > 4 * threads(2)) {
+    } else if (packs > 2 * P::kThreads || packs <= 3 * 32 ||
+               (packs > P::kThreads && packs <= 2 * 320)) {
       plan->packs = 3;
     }
   }
@@ -255,6 +296,7 @@ bool PlanOnChip(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLi
                 const MaxClusters& max_clusters, NormPlan* plan) {
   using P = NormPolicy;
   const int64_t capacity = P::kBlockPacks;
+  if (PlanNarrow(rows, packs, t, limits, plan)) return true;
   if (PlanLean(rows, packs, t, limits, plan)) return true;
   if (packs <= capacity) {
     *plan = PlanTeams(rows, packs, t, limits);

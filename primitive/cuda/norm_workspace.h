@@ -15,8 +15,9 @@ namespace cuda {
 inline int64_t MostNormParts(int64_t rows, int64_t cols, const NormTraits& t,
                              const DeviceLimits& limits) {
   const int64_t packs = PacksOfRow(cols, t), slices = CeilDiv(packs, NormPolicy::kBlockPacks);
-  const int64_t blocks =
-      slices > 1 ? 1 : BlocksPerMultiprocessor(CeilDiv(packs, t.many), rows, limits);
+  int64_t blocks = slices > 1 ? 1 : BlocksPerMultiprocessor(CeilDiv(packs, t.many), rows, limits);
+  const bool narrow = packs <= 32 * NormPolicy::kNarrowPacks;
+  if (narrow && blocks < NormPolicy::kNarrowBlocks) blocks = NormPolicy::kNarrowBlocks;
   const int64_t units = blocks * limits.multiprocessors / slices;
   return (units < 1 ? 1 : units < rows ? units : rows) + t.pack;
 }

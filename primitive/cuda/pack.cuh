@@ -79,6 +79,18 @@ __device__ __forceinline__ void PinRegister(double& v) { asm volatile("" : "+d"(
 template <class T>
 __device__ __forceinline__ void PinRegister(T&) {}
 
+// Two 16-bit floats of a word.
+template <class T>
+__device__ __forceinline__ float2 WidenPair(uint32_t word) {
+  if constexpr (std::is_same_v<T, __half>) {
+    __half2 pair;
+    memcpy(&pair, &word, sizeof(pair));
+    return __half22float2(pair);
+  } else {  // a bfloat16 is the upper half of a float
+    return {__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u)};
+  }
+}
+
 // A pack as it waits in registers: 16-bit elements two to a register, others as they are.
 template <class T, int N>
 struct StowedPack {
@@ -101,6 +113,21 @@ struct StowedPack {
     memcpy(&pack, &held, sizeof(pack));
     KeepPacked(pack);
     return pack;
+  }
+  // Get, as ComputeType<T>, word by word: a pack that waits from one turn of a loop to the next
+  // would else do so in a register per element.
+  __device__ __forceinline__ Pack<ComputeType<T>, N> GetWide() const {
+    if constexpr (kWords) {
+      Pack<float, N> wide;
+#pragma unroll
+      for (int i = 0; i < N; i += 2) {
+        const float2 pair = WidenPair<T>(held.v[i / 2]);
+        wide.v[i] = pair.x, wide.v[i + 1] = pair.y;
+      }
+      return wide;
+    } else {
+      return held;
+    }
   }
 };
 

@@ -106,6 +106,34 @@ TEST_P(CudaNormTest, BackwardOfWholePacksInPlace) {
   }
 }
 
+// A backward over narrow rows of whole packs (primitive/cuda/norm_backward_narrow.cuh): 1 to 32
+// lanes a row, all of whose packs are there or not, to 64 packs a row and one more; fewer rows than
+// a warp's, than a block's, and several turns of which the last is not full. In place, so that the
+// kernel for few bytes does not serve.
+TEST_P(CudaNormTest, BackwardOfNarrowWholePacks) {
+  for (const DType dtype : kFloatingTypes) {
+    const int64_t pack = PackOf(dtype);
+    for (const int64_t packs : {1, 2, 3, 4, 5, 8, 12, 16, 17, 32, 33, 50, 64, 65}) {
+      RunBoth(dtype, {.rows = 3, .cols = packs * pack, .in_place = true});
+      RunBoth(dtype, {.rows = 300, .cols = packs * pack, .x_pad = pack, .in_place = true});
+    }
+    RunBoth(dtype, {.rows = 100001, .cols = 2 * pack, .in_place = true});
+    RunBoth(dtype, {.rows = 17001, .cols = 12 * pack, .in_place = true});
+    RunBoth(dtype, {.rows = 9001, .cols = 64 * pack, .residual = true, .in_place = true});
+    RunBoth(dtype, {.rows = 200, .cols = 7 * pack, .residual = true});
+    RunBoth(dtype, {.rows = 200, .cols = 40 * pack, .weight_offset = 1, .in_place = true});
+    RunBoth(dtype, {.rows = 200, .cols = 40 * pack, .mixed = true, .in_place = true});
+    for (int wanted = 1; wanted <= kAll; ++wanted) {
+      const bool weight = wanted % 2 == 1;
+      RunBoth(dtype, {.rows = 500, .cols = 6 * pack, .weight = weight, .wanted = wanted});
+    }
+  }
+  for (const int64_t cols : {12, 100, 256}) {
+    RunBoth(DType::kFloat32,
+            {.rows = 2000, .cols = cols, .mean = 1e4, .spread = 1e-3, .in_place = true});
+  }
+}
+
 // A backward whose tensors do not all lie alike within 16 bytes, with several rows per team of a
 // warp's part, of warps and of a cluster: packs follow dx, and are made of two words of the others.
 TEST_P(CudaNormTest, EachTensorOfABackwardAtAnOddOffset) {

@@ -136,6 +136,7 @@ cuda::NormTraits TraitsOfNorm(int element_bytes, int kinds, bool from_output, bo
   t.kinds = kinds;
   t.scratch_bytes = 4096;
   t.aligned = t.lines = aligned;
+  t.narrow = element_bytes <= 4 && !from_output;
   t.lean = element_bytes <= 4 && !from_output;
   t.packs_weight = element_bytes == 2 && !from_output;
   t.period = aligned ? 1 : t.pack;
@@ -167,11 +168,14 @@ void ExpectNormFits(const DeviceLimits& limits, const cuda::NormTraits& t, int64
     };
     const cuda::NormPlan plan = cuda::PlanNormBackward(rows, cols, t, limits, clusters);
     ExpectBlocksFit(limits, plan.threads, plan.shared);
-    EXPECT_LE(plan.threads, cuda::MostNormThreads(plan.packs, t.aligned));
-    EXPECT_GE(plan.stages, plan.slices > 1 && !plan.cluster && rows <= 8 ? 1 : 2);
+    EXPECT_LE(plan.threads, plan.narrow
+                                ? cuda::ShapeOfNarrow(16 / t.pack, plan.packs, t.kinds).threads
+                                : cuda::MostNormThreads(plan.packs, t.aligned));
+    EXPECT_GE(plan.stages, plan.narrow ? 0 : plan.slices > 1 && !plan.cluster && rows <= 8 ? 1 : 2);
     EXPECT_LE(cuda::PacksOfRow(cols, t), plan.slices * plan.team * plan.packs);
     EXPECT_GT(plan.units, 0);
-    EXPECT_LE(plan.units, std::max<int64_t>(limits.multiprocessors, t.period));
+    EXPECT_LE(plan.units, plan.narrow ? cuda::NormPolicy::kNarrowBlocks * limits.multiprocessors
+                                      : std::max<int64_t>(limits.multiprocessors, t.period));
     if (!limits.clusters) EXPECT_FALSE(plan.cluster || plan.lean);
     cuda::NormWidePlan wide;
     if (cuda::PlanWide(rows, cols, t, limits, clusters, &wide)) {
