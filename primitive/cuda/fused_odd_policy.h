@@ -20,6 +20,8 @@ struct OddPlan {
 // serve them better. Time over the bare softmax in half, with a row of bias, at
 //   257, 513, 1001 columns   a row per warp 1.37, 1.05, 1.05; 129 and 193 are slower than before
 //   4097    4 x 128 packs 1.02, 3 x 192 1.25; the inputs 8 x 64 1.03
+//   16385   the inputs in 2 blocks of 8 x 128 1.08, 1 of 16 x 128 1.17; values, 512 threads, 1.22
+//   32769   the inputs in 2 blocks of 16 x 128 1.07
 //   50257   the inputs in 4 blocks of 13 x 128 1.11, 7 of 8 x 128 1.13; values, 8 of 4 x 224, 1.32
 //   131073  the inputs in 8 blocks of 16 x 128 1.15, of 8 x 256 1.22
 // and with two rows, at 4097 columns 1.13; at 50257, where inputs spill 1.72, 8 of 4 x 224 1.51.
@@ -33,7 +35,7 @@ inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& 
   if (t.common_bytes > 16) traits.is_lean = false;
   if (packs < P::kOddPacks || !PlanHeldRows(rows, packs, traits, limits, &held)) return false;
   const int64_t blocks = CeilDiv(packs, 16 * 128);
-  if (held.wide && blocks <= 8 && blocks <= t.most_blocks) {
+  if (held.wide && blocks > 1 && blocks <= 8 && blocks <= t.most_blocks) {
     ShareOut(packs, static_cast<int>(blocks), 16, &held);
   }
   if (held.lanes > 0) {
