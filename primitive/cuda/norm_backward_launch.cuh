@@ -117,7 +117,7 @@ template <bool kCentre, class T>
 cudaError_t LaunchNarrow(const NormBackward<T>& a, const NormPlan& plan,
                          const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
                          cudaStream_t stream) {
-  if constexpr (kManyPacks<T> == 2) {
+  if constexpr (kManyPacks<T> == 2 && !kCentre) {
     if (plan.packs == 1) {
       return LaunchTeams<NormNarrowKernel<T, 1, kCentre>>(plan, limits, stream, a, grid);
     }

@@ -10,7 +10,7 @@
 //
 //   packs                       team                         packs per thread
 //   of rows of whole packs, of up to 4-byte elements (norm_backward_narrow.cuh):
-//   up to 32 * kNarrowPacks     1 to 32 lanes                1 (16-bit elements) or kNarrowPacks
+//   up to 32 * kNarrowPacks     1 to 32 lanes                kNarrowPacks; 1 of 16-bit rms_norm
 //   of such rows (norm_backward_lean.cuh):
 //   up to kThreads * 4          1 to 16 warps                many to 4
 //   of others:
@@ -130,9 +130,11 @@ inline bool FitStages(const NormTraits& t, const DeviceLimits& limits, NormPlan*
 struct NarrowShape {
   int threads, blocks;
 };
-// kinds: of gradients per column. Without spilling; half layer_norm with two packs and 96 registers
-// takes 65 us for 45 at 49152 x 512. A block of all these threads is 1 to 2 % slower, as are more
-// blocks than fit by 5 to 10 %; rows by cp.async through rings of each thread's own by 3 to 8 %.
+// kinds: of gradients per column. One pack is for rms_norm (half at 49152 x 256 24 us, two 25);
+// layer_norm has 27 us with one, 25 with two. Without spilling; half layer_norm with two packs and
+// 96 registers takes 65 us for 45 at 49152 x 512. A block of all these threads is 1 to 2 % slower,
+// as are more blocks than fit by 5 to 10 %; rows by cp.async through rings of each thread's own by
+// 3 to 8 %.
 constexpr NarrowShape ShapeOfNarrow(size_t element_bytes, int packs, int kinds) {
   if (packs == 1) return {256, 4};
   if (element_bytes == 2) return kinds == 2 ? NarrowShape{256, 2} : NarrowShape{320, 2};
@@ -176,7 +178,7 @@ inline bool PlanNarrow(int64_t rows, int64_t packs, const NormTraits& t, const D
   if (!t.narrow || !t.aligned || packs > 32 * P::kNarrowPacks) return false;
   *plan = NormPlan();
   plan->narrow = true;
-  plan->packs = t.many == 2 && packs <= 32 ? 1 : P::kNarrowPacks;
+  plan->packs = t.many == 2 && t.kinds == 1 && packs <= 32 ? 1 : P::kNarrowPacks;
   plan->team = 1;
   while (plan->team * plan->packs < packs) plan->team *= 2;
   const NarrowShape shape = ShapeOfNarrow(16 / t.pack, plan->packs, t.kinds);
