@@ -19,7 +19,7 @@ def _row(part: dict[str, Any], label: str, cell: record.Cell) -> tuple[str, ...]
     ratio = "" if said.ratio is None else f"{said.ratio:.2f}"
     fastest = cell["peers"][best[0]]["fastest"] / cell["ours"]["fastest"] if best else 0
     ratios = (ratio, f"{fastest:.2f}" if best else "")
-    outcome = "PASS" if said.passed else "miss"
+    outcome = "PASS" if said.passed else "miss" if best else "no peer"  # which might pass it
     if "wrong" in cell["notes"]:
         outcome = "WRONG"
     if cell["kind"] in ("host", "recorded"):
