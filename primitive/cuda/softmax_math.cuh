@@ -135,14 +135,20 @@ struct OnlineSum {
   }
 };
 
-// exp(x - max) over Weight(): one number for all x.
+// exp(x - max) over Weight(), which is 1: max itself has 1 to the last bit.
 template <class C>
-struct RowExponential {
+struct ShiftedExponential {
   C max;
-  RowExponential() = default;
-  __device__ __forceinline__ explicit RowExponential(C max) : max(OnlineSum<C>::Finite(max)) {}
+  ShiftedExponential() = default;
+  __device__ __forceinline__ explicit ShiftedExponential(C max) : max(OnlineSum<C>::Finite(max)) {}
   __device__ __forceinline__ C operator()(C x) const { return ExpNonPositive(x - max); }
   __device__ __forceinline__ C Weight() const { return C(1); }
+};
+// exp(x - max) over Weight(): one number for all x.
+template <class C>
+struct RowExponential : ShiftedExponential<C> {
+  using ShiftedExponential<C>::ShiftedExponential;
+  RowExponential() = default;
 };
 // One multiply-add and the hardware's base-2 exponential: 2^(slope x - level), with level = slope
 // max rounded, and what that is off by in the weight: up to 64 where max is below 2^30. From there

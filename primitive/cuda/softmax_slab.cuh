@@ -66,6 +66,10 @@ struct SoftmaxSlab {
   using Merge = MergeOnline;
   // Where an element's place on chip can hold it, exp(x - the warp's maximum) stays there.
   static constexpr bool kKeepsExp = !kLog && std::is_same_v<T, C>;
+  // In 16 bits the rounding of the weight is lost. In the others an axis of one element would show
+  // it, whose softmax is 1 and whose logarithm is 0.
+  using Exponential =
+      std::conditional_t<kLog || kKeepsExp, ShiftedExponential<C>, RowExponential<C>>;
 
   const T* x;
   T* y;
@@ -87,11 +91,11 @@ struct SoftmaxSlab {
     Pack<T, N> max = Lowest();
     part.template Visit<false>([&](const Raw& raw) { max = LargerEach(max, raw.input[0].Get()); });
     for (int mask = first; mask < last; mask *= 2) max = LargerEach(max, ShuffleXor(max, mask));
-    RowExponential<C> exponential[N];
+    Exponential exponential[N];
     C sum[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      exponential[i] = RowExponential<C>(ConvertTo<C>(max.v[i]));
+      exponential[i] = Exponential(ConvertTo<C>(max.v[i]));
       sum[i] = 0;
     }
     part.template Visit<kKeepsExp>([&](Raw& raw) {
@@ -143,9 +147,7 @@ struct SoftmaxSlab {
   }
   // A warp that saw nothing but -inf has exponentials of 0, whatever the column's maximum.
   __device__ __forceinline__ void Rebase(const Stat& own, Stat& stat) const {
-    if constexpr (kKeepsExp) {
-      stat.sum *= RowExponential<C>(own.max).Weight() * ExpNonPositive(own.max - stat.max);
-    }
+    if constexpr (kKeepsExp) stat.sum *= ExpNonPositive(own.max - stat.max);
   }
   template <bool kSlab>
   __device__ __forceinline__ Pack<T, N> Result(const Raw& raw, const Stat (&stat)[N]) const {

@@ -273,7 +273,7 @@ def clamp_max(input: Tensor, max: _Operand) -> Tensor:
     return clamp(input, None, max)
 
 
-def div(input: Tensor, other: _Operand, *, rounding_mode: str | None = None) -> Tensor:
+def div(input: _Operand, other: _Operand, *, rounding_mode: str | None = None) -> Tensor:
     """The ratio; with ``rounding_mode`` "floor" rounded down, with "trunc" towards 0."""
     if rounding_mode is None:
         return _C.div(input, other)
