@@ -211,6 +211,8 @@ typedef struct {
   int32_t (*grad_num_inputs)(ofl_grad_context c);
   /* An output with shape and dtype of an input that is there. */
   int32_t (*infer_set_output_like)(ofl_infer_context c, int32_t output, int32_t input);
+  /* tensor_data of a tensor whose dtype is one of `dtypes` (1 << ofl_dtype), else null. */
+  void* (*tensor_data_of)(ofl_tensor t, uint32_t dtypes);
 } ofl_api;
 
 #ifdef __cplusplus

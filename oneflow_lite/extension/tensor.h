@@ -21,6 +21,12 @@
 
 #include "oneflow_lite/extension/c_api.h"
 
+#if defined(__GNUC__)
+#define OFL_EXTENSION_COLD __attribute__((noinline, cold))
+#else
+#define OFL_EXTENSION_COLD
+#endif
+
 namespace oneflow_lite {
 namespace extension {
 
@@ -46,26 +52,37 @@ inline void check(int32_t code) {
 
 namespace internal {
 
-inline const char* name(ofl_dtype t) {
-  static const char* const names[] = {"bool",  "uint8",   "int8",     "int16",   "int32",
-                                      "int64", "float16", "bfloat16", "float32", "float64"};
-  return names[t];
+// A bit for each dtype whose elements may lie in memory as a T.
+template <class T>
+constexpr unsigned held_by() {
+  if constexpr (std::is_void_v<T>) {
+    return ~0u;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return 1u << OFL_BOOL;
+  } else {
+    constexpr unsigned kSizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
+    unsigned held = 0;
+    for (int t = OFL_BOOL; t <= OFL_FLOAT64; ++t) {
+      const bool floats = t >= OFL_FLOAT16;
+      if (std::is_floating_point_v<T> && !floats) continue;
+      if (std::is_integral_v<T> && std::is_signed_v<T> && floats) continue;
+      if (sizeof(T) == kSizes[t]) held |= 1u << t;
+    }
+    return held;
+  }
 }
 
-// Whether a T can be what elements of this dtype lie in memory as.
-template <class T>
-constexpr bool holds(ofl_dtype t) {
-  constexpr int kSizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
-  if constexpr (std::is_void_v<T>) {
-    return true;
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return t == OFL_BOOL;
-  } else {
-    if (static_cast<int>(sizeof(T)) != kSizes[t]) return false;
-    if constexpr (std::is_floating_point_v<T>) return t >= OFL_FLOAT16;
-    if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) return t < OFL_FLOAT16;
-    return true;
-  }
+// Apart from what raises them, which stays short enough to be inlined.
+[[noreturn]] OFL_EXTENSION_COLD inline void refuse_type(int32_t dtype) {
+  const char* const names[] = {"bool",  "uint8",   "int8",     "int16",   "int32",
+                               "int64", "float16", "bfloat16", "float32", "float64"};
+  throw Error(OFL_DTYPE_ERROR,
+              std::string("data() of a tensor of ") + names[dtype] + " is asked for another type");
+}
+[[noreturn]] OFL_EXTENSION_COLD inline void refuse_absent() {
+  throw Error(OFL_VALUE_ERROR,
+              "a tensor that is not there: an optional input that was not given, a gradient of "
+              "zero, or a number past the last");
 }
 
 }  // namespace internal
@@ -85,11 +102,10 @@ class TensorHandle {
   // (__half) or an unsigned one, for the bits, needs the size alone.
   template <class T>
   T* data() const {
-    if (!internal::holds<std::remove_cv_t<T>>(dtype())) {
-      throw Error(OFL_DTYPE_ERROR, std::string("data() of a tensor of ") + internal::name(dtype()) +
-                                       " is asked for another type");
-    }
-    return static_cast<T*>(api()->tensor_data(checked()));
+    constexpr unsigned kHeld = internal::held_by<std::remove_cv_t<T>>();
+    void* const data = api()->tensor_data_of(checked(), kHeld);
+    if (!data && !(kHeld >> dtype() & 1)) internal::refuse_type(dtype());
+    return static_cast<T*>(data);
   }
   ofl_tensor handle() const { return handle_; }
 
@@ -100,11 +116,7 @@ class TensorHandle {
 
  private:
   ofl_tensor checked() const {
-    if (!handle_) {
-      throw Error(OFL_VALUE_ERROR,
-                  "a tensor that is not there: an optional input that was not given, a gradient of "
-                  "zero, or a number past the last");
-    }
+    if (!handle_) internal::refuse_absent();
     return handle_;
   }
   std::vector<int64_t> list(const int64_t* p) const {

@@ -42,6 +42,11 @@ int32_t RegisterKernelC(const ofl_kernel* c) {
 using K = KernelContext;
 using G = GradContext;
 
+void* DataOf(ofl_tensor t) {  // Tensor::data() without counting a reference
+  char* base = static_cast<char*>(Impl(t)->storage->data());
+  return base ? base + Impl(t)->offset * static_cast<int64_t>(SizeOf(Impl(t)->dtype)) : nullptr;
+}
+
 void FillTensor(ofl_api& a) {
   a.tensor_retain = [](ofl_tensor t) { Impl(t)->AddRef(); };
   a.tensor_release = [](ofl_tensor t) { Impl(t)->Release(); };
@@ -55,9 +60,9 @@ void FillTensor(ofl_api& a) {
     if (index) *index = d.index;
     return static_cast<int32_t>(d.type);
   };
-  a.tensor_data = [](ofl_tensor t) -> void* {  // Tensor::data() without counting a reference
-    char* base = static_cast<char*>(Impl(t)->storage->data());
-    return base ? base + Impl(t)->offset * static_cast<int64_t>(SizeOf(Impl(t)->dtype)) : nullptr;
+  a.tensor_data = DataOf;
+  a.tensor_data_of = [](ofl_tensor t, uint32_t dtypes) -> void* {
+    return dtypes >> static_cast<int>(Impl(t)->dtype) & 1 ? DataOf(t) : nullptr;
   };
   a.call = CallFunction;
 }
