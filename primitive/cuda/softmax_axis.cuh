@@ -99,13 +99,18 @@ bool LaunchAxisSpan(const SpanPointers<T, A::kInputs>& p, int64_t outer, int64_t
   return true;
 }
 
-// Calls f(integral_constant N) for the largest pack of T that divides inner and at which
+// The pack that is tried after packs of N. 16-bit floats have none of 4: most of what these served
+// goes to spans.
+template <class T, int N>
+inline constexpr int kNextAxisPack = sizeof(T) == 2 && N == kPackSize<T> ? N / 4 : N / 2;
+
+// Calls f(integral_constant N) for the largest of these packs of T that divides inner and at which
 // `pointers`, their bits or-ed together, are aligned.
 template <class T, int N = kPackSize<T>, class F>
 auto VisitAxisPack(int64_t inner, uintptr_t pointers, F&& f) {
   if constexpr (N > 1) {
     if (inner % N != 0 || pointers % (N * sizeof(T)) != 0) {
-      return VisitAxisPack<T, N / 2>(inner, pointers, f);
+      return VisitAxisPack<T, kNextAxisPack<T, N>>(inner, pointers, f);
     }
   }
   return f(std::integral_constant<int, N>{});
@@ -120,7 +125,10 @@ size_t SoftmaxAxisWorkspaceBytes(int64_t outer, int64_t axis, int64_t inner,
   // No plan streams so short an axis.
   if (outer <= 0 || inner <= 0 || axis <= AxisPolicy::kNeverStreamed) return 0;
   size_t bytes = 0;
-  if constexpr (N > 1) bytes = SoftmaxAxisWorkspaceBytes<T, N / 2>(outer, axis, inner, limits);
+  if constexpr (N > 1) {
+    constexpr int kNext = internal::kNextAxisPack<T, N>;
+    bytes = SoftmaxAxisWorkspaceBytes<T, kNext>(outer, axis, inner, limits);
+  }
   if (inner % N != 0) return bytes;
   const int most = limits.clusters ? 8 : 1;  // what a launch has at least: more need no workspace
   for (const AxisTraits& t : {internal::AxisTraitsOf<SoftmaxSlab<false, T, N>>(most),
