@@ -35,8 +35,8 @@ StatusOr<NllRows> NllLossRows(const Tensor& logp, const Tensor& target, const Te
 StatusOr<Tensor> ReducedLoss(const Tensor& loss, const Tensor& weight,
                              absl::string_view reduction) {
   if (reduction == "none") return loss;
-  const DType wide =
-      ComputeType(loss.dtype());  // a sum that overflows may have a mean that does not
+  // A sum that overflows may have a mean that does not.
+  const DType wide = ComputeType(loss.dtype());
   OFL_ASSIGN_OR_RETURN(Tensor value, Sum(loss, {}, /*keepdim=*/false, wide));
   if (reduction == "mean") {
     OFL_ASSIGN_OR_RETURN(Tensor count, Sum(weight, {}, /*keepdim=*/false, wide));

@@ -49,6 +49,8 @@ StatusOr<Tensor> WideVar(const Tensor& input, const std::optional<Dims>& dims, b
   OFL_ASSIGN_OR_RETURN(Tensor shift, Mul(sum, sum));
   OFL_ASSIGN_OR_RETURN(shift, Div(shift, Scalar(terms)));
   OFL_ASSIGN_OR_RETURN(Tensor total, Sub(squares, shift));
+  // Where all elements are the same, rounding may leave a little less than 0.
+  OFL_ASSIGN_OR_RETURN(total, Clamp(total, Scalar(0), std::nullopt));
   // With no degrees of freedom left it is 0 / 0.
   const int64_t freedom = std::max<int64_t>(0, terms - correction.value_or(unbiased ? 1 : 0));
   return Div(total, Scalar(freedom));

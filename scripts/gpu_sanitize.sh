@@ -32,7 +32,7 @@ export LEFT_OUT+=':*MoreThanTwoToThe31Elements*:*CachedMemoryIsGivenUp*'
 # of 16 blocks where nine or more of these are launched, forty lines with nothing else in them
 # included (7 clusters of 16 and 300 of 8 pass). These tests launch such, in float32 and float64; the
 # other tools take them.
-BY_SYNCCHECK='FusionsTest/0.Causal:FusionsTest/0.DropoutAgreesWithTheHost'
+export BY_SYNCCHECK='FusionsTest/0.Causal:FusionsTest/0.DropoutAgreesWithTheHost'
 BY_SYNCCHECK+=':FusionsTest/0.Residual:FusionsTest/0.AUsersOwnLoad'
 BY_SYNCCHECK+=':CudaSoftmaxTest/float64.AnAxisThatIsNotTheLast'
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Segments of a tensor, wherever they begin, between memory and shared memory in words of 16 bytes,
-// as they lie in memory. A word is read where it holds an element of a segment.
+// as they lie in memory. A word is read where it holds an element of a segment, so up to 14 bytes
+// around a tensor are read (and not used): never beyond the 16 bytes that its allocation ends with.
 //
 //   internal::CopySegmentsIn(shared, x, segments);
 //   CommitCopies();

@@ -45,7 +45,7 @@ inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& 
   const int teams = held.lanes > 0 ? held.threads / held.lanes : 1;
   plan->shared =
       held.packs * held.threads * t.common_bytes + teams * P::kCopyBytes * t.common_bytes / 16;
-  if (held.lanes > 0) return true;
+  if (held.lanes > 0) return plan->shared <= limits.shared_per_block;
   const int64_t aligned = CeilDiv(held.ExchangedBytes(), P::kSharedAlignment);
   plan->shared += static_cast<int>(aligned) * P::kSharedAlignment;
   // Threads of a multiprocessor: what their registers leave room for.
@@ -53,7 +53,7 @@ inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& 
   // Shared memory is taken from the L1: layer_norm with weights and a row at 4097 columns, three
   // operands, is at 1.38 with 8 blocks and 1.28 with 7.
   const int shared = limits.shared_per_multiprocessor / 8 * 7;
-  const int room = shared / (plan->shared + P::kReservedBytes);
+  const int room = shared / (plan->shared + kReservedSharedBytes);
   held.resident = most / held.threads < room ? most / held.threads : room;
   if (held.resident < 1) held.resident = 1;
   return plan->shared <= limits.shared_per_block;

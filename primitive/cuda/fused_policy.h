@@ -25,7 +25,6 @@ struct FusedPolicy {
   // where copies want to begin at a multiple of 128 bytes, or they read twice as many.
   static constexpr int kSharedAlignment = 128;
   static constexpr int kCopyBytes = 144;       // beside those of a row's share (SharedRows)
-  static constexpr int kReservedBytes = 1024;  // of shared memory, that each block takes besides
   static constexpr int kWideCommonBytes = 48;  // of a pack's operands in shared memory, at most
   static constexpr int kWideKept = 2;          // packs whose operands stay in registers, of many
   static constexpr int kPairBytes = 32;        // of a pack's operands, for two rows at once
@@ -66,9 +65,8 @@ struct HeldPlan {
     const int aligned = static_cast<int>(CeilDiv(ExchangedBytes(), P::kSharedAlignment));
     return aligned * P::kSharedAlignment + (packs - kept) * threads * common_bytes;
   }
-  int ExchangedBytes() const {
-    return 16 + part_bytes * rows * blocks * threads / 32;
-  }  // and a barrier
+  // A barrier, and what the warps exchange.
+  int ExchangedBytes() const { return 16 + part_bytes * rows * blocks * threads / 32; }
 };
 
 // Blocks of the fewest threads with so many packs each.
@@ -84,8 +82,8 @@ inline void ShareOut(int64_t packs, int blocks, int each, HeldPlan* plan) {
 // As many blocks as registers leave room for, of so many threads in all, and shared memory.
 inline void SetResident(int most_threads, int common_bytes, const DeviceLimits& limits,
                         HeldPlan* plan) {
-  const int room = limits.shared_per_multiprocessor /
-                   (plan->SharedBytes(common_bytes) + FusedPolicy::kReservedBytes);
+  const int room =
+      limits.shared_per_multiprocessor / (plan->SharedBytes(common_bytes) + kReservedSharedBytes);
   plan->resident = most_threads / plan->threads;
   if (plan->resident > room) plan->resident = room > 0 ? room : 1;
 }

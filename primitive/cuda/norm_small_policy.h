@@ -33,7 +33,7 @@ struct NormSmallPlan {
   int cluster = 1;             // blocks of every cluster of the launch
   int team = 0;                // threads of a row, in each of its blocks: whole warps
   bool rows_split = false;     // a cluster's blocks share a row; else each has rows of its own
-  int lanes = 0;               // threads of a column block side by side: 32 to kThreads
+  int lanes = 0;               // threads of a column block side by side: 8 to kThreads
   bool columns_split = false;  // a cluster's blocks share out the rows of their columns
   int64_t row_blocks = 0, column_blocks = 0;
 };

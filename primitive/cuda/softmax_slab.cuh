@@ -64,7 +64,7 @@ struct SoftmaxSlab {
   };
   using Stat = OnlineSum<C>;
   using Merge = MergeOnline;
-  // Where an element's place on chip can hold it, exp(x - the warp's maximum) stays there.
+  // Where an element's place on chip can hold it, exp(x - the maximum that Gather found) stays.
   static constexpr bool kKeepsExp = !kLog && std::is_same_v<T, C>;
   // In 16 bits the rounding of the weight is lost. In the others an axis of one element would show
   // it, whose softmax is 1 and whose logarithm is 0.

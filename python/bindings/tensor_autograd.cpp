@@ -161,6 +161,10 @@ Status CastGradients(const TensorList& outputs, TensorList* grads) {
 }
 
 Status RunBackward(BackwardArgs args) {
+  if (args.has_inputs && args.inputs.empty()) {
+    return Error(ErrorKind::kRuntime,
+                 "backward(): inputs is empty; without it all leaves get gradients");
+  }
   OFL_RETURN_IF_ERROR(CastGradients(args.outputs, &args.grads));
   if (!args.has_inputs) {
     return autograd::Backward(args.outputs, args.grads, args.retain_graph, args.create_graph);

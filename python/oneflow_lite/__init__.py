@@ -128,8 +128,9 @@ __all__ = [
 ]  # fmt: skip
 __all__ += ["Size", "finfo", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_complex",
             "is_floating_point", "is_tensor", "nan", "numel", "pi", *_composed]  # fmt: skip
-# A star import must not hide Python's slice.
-__all__ += [name for name in dir(_C) if not name.startswith("_") and name != "slice"]
+# A star import brings functions of Python's names (abs, max, sum), but must not hide its types.
+__all__ += [name for name in dir(_C) if not name.startswith("_")]
+__all__ = [name for name in __all__ if name not in ("bool", "float", "int", "slice")]
 
 
 def __getattr__(name: str) -> _Any:

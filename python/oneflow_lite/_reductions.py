@@ -9,7 +9,7 @@ from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._math import ceil, round
-from oneflow_lite._oneflow_lite import _C, Tensor, dtype
+from oneflow_lite._oneflow_lite import _C, DTypeError, Tensor, dtype
 from oneflow_lite._shapes import wrapped_dim
 
 _Dims = int | Sequence[int] | None
@@ -227,6 +227,8 @@ def nanmean(
 ) -> Tensor:
     """The mean of what is not NaN."""
     result = dtype or input.dtype
+    if not result.is_floating_point:
+        raise DTypeError(f"nanmean(): the dtype must be a float, not {result}")
     total = nansum(_wide(input, result), dim, keepdim)
     return (total / (input == input).sum(dim, keepdim).to(None, total.dtype)).to(None, result)
 

@@ -147,10 +147,14 @@ def _as_list(result: Any) -> list[Any]:
     return list(result) if isinstance(result, tuple | list) else [result]
 
 
-def _refuse_misspelt(op: str, definition: Any) -> None:
+def _refuse_misspelt(op: str, definition: type) -> None:
     """TypeError for a name in the class that is nearly one of those that are read."""
-    for given in (n for n in dir(definition) if not n.startswith("_") and n not in _READ):
-        near = [n for n in difflib.get_close_matches(given, _READ, 1, 0.8)
+    for given, value in vars(definition).items():
+        if given.startswith("_") or given in _READ:
+            continue
+        is_function = callable(value) or hasattr(value, "__func__")
+        read = _READ if is_function else ("outputs",)  # other values may be the user's own
+        near = [n for n in difflib.get_close_matches(given, read, 1, 0.8)
                 if abs(len(n) - len(given)) < 2]  # fmt: skip
         if near:
             raise TypeError(f"register_op({op!r}): the class has {given!r}; did you mean "

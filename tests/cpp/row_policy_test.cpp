@@ -281,35 +281,43 @@ TEST(FusedPolicyTest, EveryPlanHoldsItsRow) {
   }
 }
 
+void CheckOddPlan(int pack, bool is_lean, int64_t rows, int64_t cols, int common_bytes,
+                  const cuda::DeviceLimits& limits) {
+  const cuda::HeldTraits t{
+      pack == 8 ? 32 : 16, is_lean && pack > 2, rows == 60, 16, common_bytes, 0, pack == 2};
+  cuda::OddPlan plan;
+  if (!cuda::PlanOddRows(rows, cols, pack, t, limits, &plan)) {
+    const bool is_roomy = limits.shared_per_block > (200 << 10) && common_bytes <= 64;
+    const bool is_served = cols >= (cuda::FusedPolicy::kOddPacks + 2) * pack && cols <= 100000;
+    ASSERT_FALSE(is_roomy && is_served) << cols;
+    return;
+  }
+  const cuda::HeldPlan& held = plan.held;
+  const int64_t threads = held.lanes > 0 ? held.lanes : int64_t{held.blocks} * held.threads;
+  const int64_t least = cols / pack - 3, most = cols / pack - 2;  // by where a row begins
+  ASSERT_LE(most, threads * held.packs) << cols;
+  ASSERT_GE(least, threads * (held.packs - 1)) << cols;
+  ASSERT_TRUE(held.lanes == 0 || held.lanes == 32) << cols;  // for the columns outside packs
+  ASSERT_GE(plan.shared, held.packs * (held.lanes > 0 ? 128 : held.threads) * common_bytes);
+  ASSERT_LE(plan.shared, limits.shared_per_block) << cols;
+  ASSERT_GE(held.resident, held.lanes > 0 ? 0 : 1) << cols;
+  ASSERT_LE(held.resident * held.threads, 1024) << cols;
+  ASSERT_TRUE(!held.wide || held.packs > 1) << cols;  // every thread has the first
+}
+
 TEST(FusedPolicyTest, EveryOddPlanHoldsItsRow) {
   cuda::DeviceLimits limits;
   limits.multiprocessors = 132;
-  limits.shared_per_multiprocessor = 228 << 10;
-  limits.shared_per_block = 227 << 10;
-  for (const int pack : {2, 4, 8}) {
-    for (const bool is_lean : {false, true}) {
-      for (const int64_t rows : {1, 60, 100000}) {
-        for (int64_t cols = 1; cols < 300000; cols += cols < 9000 ? 1 : 1237) {
-          const int common_bytes = static_cast<int>(cols % 3 * 32);
-          const cuda::HeldTraits t{
-              pack == 8 ? 32 : 16, is_lean && pack > 2, rows == 60, 16, common_bytes, 0, pack == 2};
-          cuda::OddPlan plan;
-          if (!cuda::PlanOddRows(rows, cols, pack, t, limits, &plan)) {
-            ASSERT_TRUE(cols < (cuda::FusedPolicy::kOddPacks + 2) * pack || cols > 100000) << cols;
-            continue;
+  for (const int kib : {99, 227}) {
+    limits.shared_per_multiprocessor = (kib + 1) << 10;
+    limits.shared_per_block = kib << 10;
+    for (const int pack : {2, 4, 8}) {
+      for (const bool is_lean : {false, true}) {
+        for (const int64_t rows : {1, 60, 100000}) {
+          for (int64_t cols = 1; cols < 300000; cols += cols < 9000 ? 1 : 1237) {
+            const int common_bytes = static_cast<int>(cols % 11 * 32);
+            ASSERT_NO_FATAL_FAILURE(CheckOddPlan(pack, is_lean, rows, cols, common_bytes, limits));
           }
-          const cuda::HeldPlan& held = plan.held;
-          const int64_t threads = held.lanes > 0 ? held.lanes : int64_t{held.blocks} * held.threads;
-          const int64_t least = cols / pack - 3, most = cols / pack - 2;  // by where a row begins
-          ASSERT_LE(most, threads * held.packs) << cols;
-          ASSERT_GE(least, threads * (held.packs - 1)) << cols;
-          ASSERT_TRUE(held.lanes == 0 || held.lanes == 32)
-              << cols;  // for the columns outside packs
-          ASSERT_GE(plan.shared, held.packs * (held.lanes > 0 ? 128 : held.threads) * common_bytes);
-          ASSERT_LE(plan.shared, limits.shared_per_block) << cols;
-          ASSERT_GE(held.resident, held.lanes > 0 ? 0 : 1) << cols;
-          ASSERT_LE(held.resident * held.threads, 1024) << cols;
-          ASSERT_TRUE(!held.wide || held.packs > 1) << cols;  // every thread has the first
         }
       }
     }

@@ -120,6 +120,14 @@ def test_a_variance_that_is_small_beside_the_mean(device):
     values = host(x)  # whose mean, rounded to float32, is wrong by half of their spread
     np.testing.assert_allclose(host(x.var(1)), values.var(1, ddof=1), rtol=1e-5)
     np.testing.assert_allclose(host(x.std(correction=0)), values.std(), rtol=1e-5)
+    for n in (50156, 100_003):  # of one number: not below 0, whatever is rounded
+        assert 0 <= flow.full([n], -6.885649681091309, device=device).std().item() < 1e-6
+
+
+def test_a_mean_of_integers_is_an_error():
+    with pytest.raises(flow.DTypeError, match=r"nanmean\(\): the dtype must be a float, not"):
+        flow.nanmean(flow.tensor([1, 2]))
+    assert flow.nanmean(flow.tensor([1, 2]), dtype=flow.float32).item() == 1.5
 
 
 @pytest.mark.parametrize("dtype", HALVES)

@@ -226,3 +226,5 @@ def test_no_inputs_are_an_error():
         flow.autograd.grad(x.sum(), [])
     with pytest.raises(RuntimeError, match="inputs is empty"):
         flow.autograd.backward(x.sum(), inputs=[])
+    with pytest.raises(RuntimeError, match="inputs is empty"):
+        x.sum().backward(inputs=[])

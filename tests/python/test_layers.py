@@ -335,8 +335,13 @@ def test_weighted_losses_are_means_over_the_weights(name):
     assert loss(x, y, "sum", weight=weight).item() == pytest.approx(each.sum())
     with pytest.raises(flow.ShapeError, match=rf"{name}\(\): weight has shape \[1\], expected"):
         loss(x, y, weight=flow.ones(1))
-    with pytest.warns(UserWarning, match=r"target has shape \[1\], input \[3\]: they broadcast"):
+    with pytest.warns(
+        UserWarning, match=r"target has shape \[1\], input \[3\]: they broadcast"
+    ) as said:
         loss(x, flow.ones(1))
+    assert said[0].filename == __file__
+    many = flow.zeros(100_000, dtype=flow.float16)
+    assert loss(many, many + 1, weight=many + 1).item() == loss(many[:1], many[:1] + 1).item()
 
 
 @pytest.mark.parametrize("norm_type", [2.0, 1.0])

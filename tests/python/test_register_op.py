@@ -135,7 +135,7 @@ def has_default(value, kind):
         ({"forward": lambda x: x, "cost": lambda x, y: 1}, "cost is called with"),
         ({"forwards": lambda x: x}, "the class has 'forwards'; did you mean 'forward'"),
         (
-            {"forward": lambda x: x, "bakward": 1},
+            {"forward": lambda x: x, "bakward": lambda ctx, dout: dout},
             "the class has 'bakward'; did you mean 'backward'",
         ),
         ({"forward": lambda x: x, "infer": 3}, "infer is 3, which is no function"),

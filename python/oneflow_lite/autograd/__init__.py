@@ -61,9 +61,7 @@ def backward(
         or a gradient is left out for a tensor that is no scalar.
     """
     retain = create_graph if retain_graph is None else retain_graph
-    wanted = _as_list(inputs)
-    if inputs is not None and not wanted:
-        raise RuntimeError("backward(): inputs is empty; without it all leaves get gradients")
+    wanted = None if inputs is None else _as_list(inputs)
     _ext.backward(_as_list(tensors), _as_list(grad_tensors), retain, create_graph, wanted)
 
 

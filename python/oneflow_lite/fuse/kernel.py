@@ -6,13 +6,13 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite import autograd
 from oneflow_lite._oneflow_lite import Tensor, float32, float64, uint8
+from oneflow_lite._warnings import warn
 from oneflow_lite.custom_op import register_op
 from oneflow_lite.fuse import nvrtc
 from oneflow_lite.fuse.bases import Options, row_shape
@@ -68,7 +68,7 @@ _warned: set[str] = set()
 def _warn_once(text: str) -> None:
     if text not in _warned:
         _warned.add(text)
-        warnings.warn(f"flow.fuse runs as a composition of functors: {text}", stacklevel=5)
+        warn(f"flow.fuse runs as a composition of functors: {text}")
 
 
 def run(op: FusedOp, x: Tensor, values: Values, options: Options) -> Tensor:

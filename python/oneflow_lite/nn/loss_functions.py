@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from oneflow_lite._math import as_given, wide
 from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
+from oneflow_lite._warnings import warn
 from oneflow_lite.nn.activation_functions import softplus
 
 
@@ -23,17 +23,19 @@ def _weighted(
 ) -> Tensor:
     """The loss of each element times its weight, reduced; a mean is over the weights' sum."""
     if input.shape != target.shape:
-        warnings.warn(
-            f"{name}(): target has shape {list(target.shape)}, input {list(input.shape)}: they "
-            "broadcast, which is seldom meant", stacklevel=3
-        )  # fmt: skip
+        warn(f"{name}(): target has shape {list(target.shape)}, input {list(input.shape)}: they "
+             "broadcast, which is seldom meant")  # fmt: skip
     if weight is None:
         return _reduced(name, loss, reduction)
     if weight.shape != input.shape:
         raise ShapeError(f"{name}(): weight has shape {list(weight.shape)}, expected "
                          f"{list(input.shape)}")  # fmt: skip
     loss = loss * weight
-    return loss.sum() / weight.sum() if reduction == "mean" else _reduced(name, loss, reduction)
+    if reduction != "mean":
+        return _reduced(name, loss, reduction)
+    # A sum of 16 bits that overflows may have a mean that does not.
+    total, weights = loss.sum(dtype=wide(loss)), weight.sum(dtype=wide(weight))
+    return as_given(total / weights, loss)
 
 
 def mse_loss(

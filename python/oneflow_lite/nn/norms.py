@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite._warnings import warn
 from oneflow_lite.cuda import current_stream
 from oneflow_lite.nn import functional, init
 from oneflow_lite.nn.module import Module
@@ -26,11 +26,10 @@ def _warn_of_zero_weights(weight: Tensor) -> None:
     if _warned or weight.is_meta or not _C.eq(weight.detach(), 0).sum().item():
         return
     _warned = True
-    warnings.warn(
+    warn(
         "a memory-efficient norm has weights of exactly 0: its backward divides the output by the "
         "weight, so their gradient is 0 and they stay 0; initialise them otherwise, or pass "
-        "memory_efficient=False",
-        stacklevel=5,
+        "memory_efficient=False"
     )
 
 

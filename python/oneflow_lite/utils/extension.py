@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import dataclasses
 import fcntl
 import hashlib
@@ -123,7 +122,9 @@ class _Source:
         link = [*_nvcc(), "-cudart=static"] if self.cuda else _cxx()
         unfinished = folder / f"lib{self.name}.{os.getpid()}.so"
         _run([*link, "-shared", "-o", str(unfinished), *objects, *self.link_flags], self.name)
-        unfinished.rename(folder / f"lib{self.name}.so")
+        library = folder / f"lib{self.name}.so"
+        _digest_file(library).write_text(_digest(unfinished))
+        unfinished.rename(library)
 
 
 @contextlib.contextmanager
@@ -140,13 +141,20 @@ def _locked(folder: Path):
         yield
 
 
-def _can_be_opened(library: Path) -> bool:
-    """Whether the dynamic linker takes it: a full disk or a crash may have left half a file."""
+def _digest(library: Path) -> str:
+    return hashlib.sha256(library.read_bytes()).hexdigest()
+
+
+def _digest_file(library: Path) -> Path:
+    return library.with_suffix(".sha256")
+
+
+def _is_whole(library: Path) -> bool:
+    """Whether the library is what was built: opening half of one can end the process."""
     try:
-        ctypes.CDLL(str(library))
-    except OSError:
+        return _digest_file(library).read_text() == _digest(library)
+    except (OSError, UnicodeDecodeError):
         return False
-    return True
 
 
 def load_inline(name: str, cpp: str, cuda: str = "", *, flags: Sequence[str] = (),
@@ -195,13 +203,8 @@ def load_inline(name: str, cpp: str, cuda: str = "", *, flags: Sequence[str] = (
     source = _Source(name, cpp, cuda, tuple(flags), tuple(cuda_flags), tuple(link_flags))
     folder = cache_dir() / f"{name}-{source.key()}"
     library = folder / f"lib{name}.so"
-    if library.exists():
-        try:
-            return load_library(library)
-        except RuntimeError:
-            if _can_be_opened(library):
-                raise
-    with _locked(folder):
-        if not _can_be_opened(library):
-            source.build(folder, verbose)
+    if not _is_whole(library):
+        with _locked(folder):
+            if not _is_whole(library):
+                source.build(folder, verbose)
     return load_library(library)
