@@ -2,6 +2,7 @@
 """autograd.Function: a forward and a backward of the user's."""
 
 import gc
+import inspect
 import weakref
 
 import pytest
@@ -228,3 +229,39 @@ def test_no_inputs_are_an_error():
         flow.autograd.backward(x.sum(), inputs=[])
     with pytest.raises(RuntimeError, match="inputs is empty"):
         x.sum().backward(inputs=[])
+
+
+def test_a_signature_is_read_once_and_may_be_absent(monkeypatch):
+    read, signature = [], inspect.signature
+    monkeypatch.setattr(
+        "inspect.signature", lambda function: read.append(function) or signature(function)
+    )
+    seen = []
+
+    class Shifted(Function):
+        @staticmethod
+        def forward(x, by=3, *more, named=None):
+            return x + by
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            seen.append(inputs[1:])
+
+    class Less(Shifted):
+        @staticmethod
+        def forward(x, by=4):
+            return x - by
+
+    for cls in (Shifted, Less, Shifted, Less):
+        cls.apply(1)
+        cls.apply(1, 2)
+    Shifted.apply(1, 2, 5)
+    assert seen == [(3,), (2,), (4,), (2,)] * 2 + [(2, 5)]
+    assert read == [Shifted.forward, Less.forward]
+
+    class Largest(Shifted):
+        forward = max  # a function of C without a signature
+
+    assert Largest.apply(1, 2) == 2 and seen[-1] == (2,)
+    with pytest.raises(TypeError, match="missing 1 required"):
+        Less.apply()

@@ -209,8 +209,18 @@ def test_parts_by_their_path():
     model = nn.Sequential(nn.Sequential(nn.Linear(2, 3)), nn.ReLU())
     assert model.get_submodule("0.0") is model[0][0] and model.get_submodule("") is model
     assert model.get_parameter("0.0.weight") is model[0][0].weight
-    with pytest.raises(AttributeError):
-        model.get_submodule("0.7")
+    model.register_buffer("mask", flow.ones(2))
+    model.register_buffer("absent", None, persistent=False)
+    assert model.get_buffer("mask") is model.mask and model.get_buffer("absent") is None
+    for get, wrong in (
+        (model.get_submodule, ("0.7", "forward", "0.0.weight")),
+        (model.get_parameter, ("0.0", "mask", "forward", "0.0.none", "0.0.weight.x")),
+        (model.get_buffer, ("0", "0.0.weight", "forward", "none", "forward.mask")),
+    ):
+        for target in wrong:
+            with pytest.raises(AttributeError, match="is no|has no"):
+                get(target)
+    del model.mask, model.absent
     kept = model.state_dict(keep_vars=True)
     assert kept["0.0.bias"] is model[0][0].bias
     assert repr(model.load_state_dict(kept)) == "<All keys matched successfully>"
@@ -320,8 +330,10 @@ def test_parameter_lists_grow_and_are_cut():
     assert [*parameters[1:]] == [b, c] and isinstance(parameters[:1], nn.ParameterList)
     assert list(dict(parameters.named_parameters())) == ["0", "1", "2"]
     assert "(1): Parameter containing: [oneflow_lite.float32 of size 2]" in repr(parameters)
-    with pytest.raises(IndexError):
-        parameters[4] = a
+    for index in (3, 4, -4):
+        with pytest.raises(IndexError, match=f"index {index} is out of range of its 3"):
+            parameters[index] = a
+    assert len(parameters) == 3
 
 
 @pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss"])
@@ -356,6 +368,11 @@ def test_embedding_bounds_the_rows_that_are_looked_up(norm_type):
     np.testing.assert_allclose(host(layer.weight), np.where(seen, bounded, table), rtol=1e-5)
     np.testing.assert_allclose(host(y), bounded[[[0, 1], [3, 3]]], rtol=1e-5)
     assert layer.weight.grad[:, 0].tolist() == [1, 1, 0, 2, 0, 0]
+    before = host(layer.weight).copy()
+    for row in (6, -1):
+        with pytest.raises(IndexError, match=rf"embedding\(\): index {row} is out of range \[0, 5"):
+            layer(flow.tensor([row, 2]))
+    assert (host(layer.weight) == before).all() and layer(flow.tensor([[]]).long()).shape[1] == 0
     assert repr(layer) == "Embedding(6, 3, max_norm=0.5)"
     with pytest.raises(NotImplementedError, match="scale_grad_by_freq=True is not supported"):
         nn.Embedding(6, 3, scale_grad_by_freq=True)

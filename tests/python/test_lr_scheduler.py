@@ -202,6 +202,7 @@ def test_a_plateau_lowers_the_rate(mode, threshold_mode):
     (lambda o: S.OneCycleLR(o, 1.0, 5, pct_start=2.0), "pct_start is 2.0"),
     (lambda o: S.OneCycleLR(o, 1.0, 5, anneal_strategy="up"), 'anneal_strategy is "up"'),
     (lambda o: S.OneCycleLR(o, [1.0], 5), "1 max_lr for 2 groups"),
+    (lambda o: S.PolynomialLR(o, 0), "total_iters is 0"),
     (lambda o: S.ReduceLROnPlateau(o, factor=1.0), "factor is 1.0"),
     (lambda o: S.ReduceLROnPlateau(o, "least"), 'mode is "least"'),
     (lambda o: S.ReduceLROnPlateau(o, min_lr=[0.1]), "1 min_lr for 2 groups"),
@@ -209,3 +210,37 @@ def test_a_plateau_lowers_the_rate(mode, threshold_mode):
 def test_bad_numbers_of_schedules(make, text):
     with pytest.raises(ValueError, match=text):
         make(made())
+
+
+@pytest.mark.parametrize("three_phase", [False, True])
+def test_a_phase_without_a_length_is_over_at_once(three_phase):
+    optimizer = made()
+    scheduler = S.OneCycleLR(optimizer, 1.0, 10, pct_start=0.1, anneal_strategy="linear",
+                             div_factor=4.0, final_div_factor=5.0, cycle_momentum=False,
+                             three_phase=three_phase)  # fmt: skip
+    top = 0.25 if three_phase else 1.0  # behind the first step, of 1, where the last phase starts
+    last = [top + (0.05 - top) * e / 9 for e in range(1, 10)]
+    found = [pair[0] for pair in rates(optimizer, scheduler, 10)]
+    assert found == pytest.approx([1.0, *last])
+    whole = made()
+    scheduler = S.OneCycleLR(whole, 1.0, 4, pct_start=1.0, cycle_momentum=False,
+                             final_div_factor=5.0)  # fmt: skip
+    assert rates(whole, scheduler, 4)[3] == [1.0, 1.0]
+    assert scheduler.get_last_lr() == pytest.approx([0.008] * 2)
+
+
+def test_a_plateau_has_pytorchs_attributes():
+    optimizer = made()
+    scheduler = S.ReduceLROnPlateau(optimizer, factor=0.5, patience=0, min_lr=0.3)
+    assert scheduler.factor == 0.5 and scheduler.min_lrs == [0.3, 0.3]
+    scheduler.step(1.0)
+    scheduler.step(1.0)
+    assert scheduler.base_lrs == [1.0, 1.0] and scheduler.get_lr() == [0.5, 0.5]
+    assert "initial_lr" not in optimizer.param_groups[0]  # a schedule made later starts from 0.5
+    optimizer.add_param_group({"params": [flow.ones(1, requires_grad=True)], "lr": 8.0})
+    scheduler.step(1.0)
+    assert scheduler.min_lrs == [0.3] * 3 and scheduler.base_lrs == [1.0, 1.0, 8.0]
+    assert scheduler.get_lr() == scheduler.get_last_lr() == [0.3, 0.3, 4.0]
+    fresh = S.ReduceLROnPlateau(made())
+    fresh.load_state_dict(scheduler.state_dict())
+    assert fresh.factor == 0.5 and fresh.min_lrs == [0.3] * 3

@@ -86,6 +86,25 @@ def test_a_hook_may_be_called_in_any_case():
     assert seen == [None]
 
 
+def test_a_hook_that_fails_as_well_leaves_the_first_error():
+    def fails(*_):
+        raise KeyError("of the hook")
+
+    seen = []
+    module = Scaled()
+    module.register_forward_hook(fails, always_call=True)
+    module.register_forward_hook(lambda m, a, y: seen.append(y), always_call=True)
+    with (
+        pytest.warns(UserWarning, match="always_call=True raised an exception.*of the hook"),
+        pytest.raises(ZeroDivisionError),
+    ):
+        module(flow.ones(1), by=0)
+    assert seen == [None]
+    with pytest.raises(KeyError, match="of the hook"):
+        module(flow.ones(1), by=1)
+    assert seen == [None, 1]
+
+
 class Counting(nn.Module):
     def __init__(self):
         super().__init__()

@@ -103,6 +103,21 @@ def test_attention_with_keys_added_and_features_of_other_sizes(bias_kv, zero, di
     np.testing.assert_allclose(host(shown), shares.mean(1), rtol=1e-10, atol=1e-13)
 
 
+@pytest.mark.parametrize("bias_kv", [False, True])
+@pytest.mark.parametrize("zero", [False, True])
+@pytest.mark.parametrize("queries, keys", [(2, 5), (5, 2), (4, 4)])
+def test_the_last_query_is_at_the_last_key_given(bias_kv, zero, queries, keys):
+    layer = attention(add_bias_kv=bias_kv, add_zero_attn=zero, batch_first=True)
+    q, k = (flow.tensor(RNG.standard_normal((2, n, FEATURES))) for n in (queries, keys))
+    hidden = np.arange(keys) - keys > np.arange(queries)[:, None] - queries
+    got, shown = layer(q, k, k, is_causal=True)
+    want, weights = layer(q, k, k, attn_mask=flow.tensor(hidden))
+    np.testing.assert_allclose(host(got), host(want), rtol=1e-12)
+    np.testing.assert_allclose(host(shown), host(weights), rtol=1e-12)
+    known = np.nan_to_num(host(shown)[..., :keys])  # NaN: a query that sees nothing
+    assert (known[:, hidden] == 0).all() and (known[:, ~hidden] > 0).all()
+
+
 def test_gradients_of_attention():
     layer = attention(batch_first=True)
     x = flow.tensor(RNG.standard_normal((2, 3, FEATURES)), requires_grad=True)

@@ -82,3 +82,15 @@ def test_the_transformer_is_pytorchs(batch_first, norm_first, bias):
         found.append([y, source.grad, target.grad, *(p.grad for p in model.parameters())])
     for got, want in zip(found[1], found[0], strict=True):
         np.testing.assert_allclose(host(got), want.detach().numpy(), rtol=1e-8, atol=1e-9)
+
+
+def test_an_own_encoder_and_decoder_may_be_empty():
+    class Same(nn.ModuleList):
+        def forward(self, x, *others):
+            return x
+
+    encoder, decoder = Same(), Same()
+    model = model_of(flow, batch_first=True, custom_encoder=encoder, custom_decoder=decoder)
+    assert model.encoder is encoder and model.decoder is decoder and not [*model.parameters()]
+    source, target = map(flow.tensor, given())
+    assert flow.equal(model(source, target), target)

@@ -77,6 +77,17 @@ class Function:
 
     forward: Callable[..., Any]
     backward: Callable[..., Any]
+    _defaults: tuple[Any, ...]
+
+    @classmethod
+    def _with_defaults(cls, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments given and the defaults of those left out at the end."""
+        # Once per class: inspect.signature takes longer than a small forward.
+        if "_defaults" not in cls.__dict__:
+            cls._defaults = _positional_defaults(cls.forward)
+        absent = cls._defaults[len(args) :]
+        # A wrapper may give forward more than it was given itself.
+        return args if any(d is inspect.Parameter.empty for d in absent) else (*args, *absent)
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
@@ -86,9 +97,7 @@ class Function:
         with no_grad():
             if hasattr(cls, "setup_context"):
                 result = cls.forward(*args)
-                bound = inspect.signature(cls.forward).bind(*args)
-                bound.apply_defaults()
-                cls.setup_context(ctx, bound.args, result)
+                cls.setup_context(ctx, cls._with_defaults(args), result)
             else:
                 result = cls.forward(ctx, *args)
         saved, ctx._saved = ctx._saved, ()
@@ -108,6 +117,16 @@ class Function:
         backward = _Backward(cls, ctx, [isinstance(a, Tensor) for a in args], recorded)
         _ext.record_function(f"{cls.__name__}Backward", inputs, recorded, saved, backward)
         return tuple(outputs) if isinstance(result, tuple | list) else outputs[0]
+
+
+def _positional_defaults(forward: Callable[..., Any]) -> tuple[Any, ...]:
+    """The default of each argument by place, ``Parameter.empty`` where there is none."""
+    try:
+        parameters = inspect.signature(forward).parameters.values()
+    except (TypeError, ValueError):  # some functions of C have no signature, and no defaults to see
+        return ()
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return tuple(p.default for p in parameters if p.kind in by_place)
 
 
 class _Backward:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -83,5 +84,9 @@ def call_with_hooks(module: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     except Exception:
         for handle, hook in tuple(module._hooks.items()):
             if handle.always_call and handle not in called:
-                after(handle, hook)
+                try:
+                    after(handle, hook)
+                except Exception as error:  # the first one is what went wrong
+                    text = f"a forward hook with always_call=True raised an exception, too: {error}"
+                    warnings.warn(text, stacklevel=3)
         raise

@@ -61,8 +61,10 @@ class MultiheadAttention(Module):
     -----
     ``forward`` takes query, key and value (also without a batch). A bool mask hides where True, one
     of numbers is added to the scores: ``attn_mask`` of ``[queries, keys]`` or ``[batch * heads,
-    queries, keys]``, ``key_padding_mask`` of ``[batch, keys]``. ``is_causal`` hides the keys behind
-    a query. Gives the result and the weights, which are averaged over the heads where
+    queries, keys]``, ``key_padding_mask`` of ``[batch, keys]``. ``is_causal``,
+    without an ``attn_mask``, hides the keys behind a query; of another number of keys than of
+    queries, the last key given is that of the last query, with ``add_bias_kv`` and
+    ``add_zero_attn`` too. Gives the result and the weights, which are averaged over the heads where
     ``average_attn_weights``, or None without ``need_weights``.
     """
 
@@ -166,8 +168,9 @@ class MultiheadAttention(Module):
         q, k, v = (self._heads(x, part) for part, x in enumerate(given))
         causal = is_causal and attn_mask is None
         if causal and k.shape[2] != given[1].shape[1]:  # the keys added are behind all others
-            length = given[0].shape[1], given[1].shape[1]
-            attn_mask, causal = _C.ones(length, dtype=_bool, device=q.device).triu(1), False
+            queries, keys = given[0].shape[1], given[1].shape[1]
+            hidden = _C.ones(queries, keys, dtype=_bool, device=q.device).triu(1 + keys - queries)
+            attn_mask, causal = hidden, False
         mask = self._mask(self._to_all(key_padding_mask), self._to_all(attn_mask), q)
         scores = _C.matmul(q, k.mT)
         # A query that sees no key: PyTorch gives 0 where nobody asks for the weights, else NaN.

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from oneflow_lite._oneflow_lite import Tensor
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
 
@@ -157,7 +158,7 @@ class ParameterList(Module):
 
     def append(self, parameter: Parameter) -> ParameterList:
         """Adds a parameter at the end; a tensor that is none becomes one."""
-        self[len(self)] = parameter
+        self._parameters[str(len(self))] = _as_parameter(parameter)
         return self
 
     def extend(self, parameters: Iterable[Parameter]) -> ParameterList:
@@ -180,15 +181,20 @@ class ParameterList(Module):
         return type(self)(found) if isinstance(index, slice) else found
 
     def __setitem__(self, index: int, parameter: Parameter) -> None:
-        at = range(len(self) + 1)[index if index >= 0 else index - 1]
-        given = parameter if isinstance(parameter, Parameter) else Parameter(parameter)
-        self._parameters[str(at)] = given
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"ParameterList: index {index} is out of range of its {len(self)} "
+                             "parameters")  # fmt: skip
+        self._parameters[str(index % len(self))] = _as_parameter(parameter)
 
     def extra_repr(self) -> str:
         return "\n".join(
             f"({i}): Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]"
             for i, p in enumerate(self)
         )
+
+
+def _as_parameter(given: Tensor) -> Parameter:
+    return given if isinstance(given, Parameter) else Parameter(given)
 
 
 class Sequential(_InOrder):

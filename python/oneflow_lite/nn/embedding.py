@@ -27,7 +27,8 @@ class Embedding(Module):
     padding_idx : int, optional
         A row that starts at 0 and gets no gradient.
     max_norm, norm_type : float, optional
-        A row that is looked up is first, in the table, brought to this norm at most.
+        A row that is looked up is first, in the table, brought to this norm at most. Which rows
+        these are is counted on the host: each ``forward`` waits for the device.
     scale_grad_by_freq : bool
         Not supported: NotImplementedError where True.
     sparse : bool
@@ -45,7 +46,7 @@ class Embedding(Module):
     Notes
     -----
     ``forward`` takes int64 of any shape and gives ``[*shape, embedding_dim]``; IndexError on the
-    CPU for an integer that has no row.
+    CPU, and with ``max_norm`` everywhere, for an integer that has no row.
     """
 
     def __init__(
@@ -108,7 +109,11 @@ class Embedding(Module):
 
     @no_grad()
     def _bound(self, input: Tensor, most: float) -> None:
-        rows = unique(input)
+        rows = unique(input)  # in order
+        for row in rows[[0, -1]].tolist() if rows.numel() else ():
+            if not 0 <= row < self.num_embeddings:  # before the table changes
+                raise IndexError(f"embedding(): index {row} is out of range "
+                                 f"[0, {self.num_embeddings - 1}]")  # fmt: skip
         found = self.weight.detach()[rows]
         norms = norm(found, self.norm_type, -1, keepdim=True)
         self.weight[rows] = _C.where(norms > most, found * (most / (norms + 1e-7)), found)

@@ -179,17 +179,27 @@ class Module(Stateful):
         """The module below by its path, such as ``"blocks.0.attn"``; AttributeError without one."""
         found: Module = self
         for name in filter(None, target.split(".")):
-            found = getattr(found, name)
+            at, found = found, getattr(found, name)
+            if not isinstance(found, Module):
+                raise AttributeError(f"{type(at).__name__}.{name} is no Module")
         return found
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter by its path, such as ``"blocks.0.attn.weight"``."""
+        """The parameter by its path, ``"blocks.0.attn.weight"``; AttributeError without one."""
         path, _, name = target.rpartition(".")
-        return getattr(self.get_submodule(path), name)
+        module = self.get_submodule(path)
+        found = getattr(module, name)
+        if not isinstance(found, Parameter):
+            raise AttributeError(f"{type(module).__name__}.{name} is no Parameter")
+        return found
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer by its path, such as ``"blocks.0.attn.mask"``."""
-        return self.get_parameter(target)
+        """The buffer by its path, such as ``"blocks.0.attn.mask"``; AttributeError without one."""
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if name not in module._buffers:
+            raise AttributeError(f"{type(module).__name__} has no buffer {name!r}")
+        return module._buffers[name]
 
     def children(self) -> Iterator[Module]:
         """The modules directly below."""

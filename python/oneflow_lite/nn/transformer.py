@@ -173,12 +173,13 @@ class Transformer(Module):
         common: Any = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps,
                        batch_first, norm_first, bias, device, dtype)  # fmt: skip
         end: Any = (d_model, layer_norm_eps, True, bias, device, dtype)
-        self.encoder = custom_encoder or TransformerEncoder(
+        # Not by truth: a container without modules is False, and may be wanted all the same.
+        self.encoder = custom_encoder if custom_encoder is not None else TransformerEncoder(
             TransformerEncoderLayer(*common), num_encoder_layers, LayerNorm(*end)
-        )
-        self.decoder = custom_decoder or TransformerDecoder(
+        )  # fmt: skip
+        self.decoder = custom_decoder if custom_decoder is not None else TransformerDecoder(
             TransformerDecoderLayer(*common), num_decoder_layers, LayerNorm(*end)
-        )
+        )  # fmt: skip
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
         for parameter in self.parameters():
             if parameter.ndim > 1:

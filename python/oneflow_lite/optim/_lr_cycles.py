@@ -141,7 +141,8 @@ class OneCycleLR(LRScheduler):
         begin = 0.0
         for end, start, stop in self.phases:
             if self.last_epoch <= end or stop == "min":
-                share = (self.last_epoch - begin) / (end - begin)
+                # A phase without a length, as where pct_start * steps is 1, is over as it starts.
+                share = (self.last_epoch - begin) / (end - begin) if end != begin else 1.0
                 if self.anneal_strategy == "cos":
                     return ends[stop] + (ends[start] - ends[stop]) / 2 * (
                         1 + math.cos(math.pi * share)

@@ -32,7 +32,18 @@ class ReduceLROnPlateau(LRScheduler):
         The least step size, or that of each group.
     eps : float
         Smaller changes are not made.
+
+    Attributes
+    ----------
+    factor : float
+        As given; in the other schedules it is a method.
+    min_lrs : list of float
+        The least step size of each group.
+    base_lrs : list of float
+        The step sizes of the groups at the start.
     """
+
+    factor: float  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -53,9 +64,12 @@ class ReduceLROnPlateau(LRScheduler):
                              f'"{threshold_mode}", but they must be "min" or "max", and "rel" or '
                              '"abs"')  # fmt: skip
         self.optimizer = optimizer
-        self.min_lr = min_lr
-        self._least()
-        self.mode, self.decay, self.patience, self.cooldown = mode, factor, patience, cooldown
+        self.base_lrs: list[float] = []
+        # What a group that is added later gets; a list leaves it without one.
+        self.default_min_lr = None if isinstance(min_lr, Sequence) else min_lr
+        self.min_lrs = list(min_lr) if isinstance(min_lr, Sequence) else []
+        self._take_groups()
+        self.mode, self.factor, self.patience, self.cooldown = mode, factor, patience, cooldown
         self.threshold, self.threshold_mode, self.eps = threshold, threshold_mode, eps
         self.best = math.inf if mode == "min" else -math.inf
         self.last_epoch = self.num_bad_epochs = self.cooldown_counter = 0
@@ -65,16 +79,25 @@ class ReduceLROnPlateau(LRScheduler):
         bound = self.best * (1 + by) if self.threshold_mode == "rel" else self.best + by
         return metric > bound if self.mode == "max" else metric < bound
 
-    def _least(self) -> list[float]:
-        count = len(self.optimizer.param_groups)
-        if not isinstance(self.min_lr, Sequence):
-            return [self.min_lr] * count
-        if len(self.min_lr) != count:
-            raise ValueError(f"ReduceLROnPlateau(): {len(self.min_lr)} min_lr for {count} groups")
-        return list(self.min_lr)
+    def _take_groups(self) -> None:
+        """What there is one of per group, also for the groups added since."""
+        groups = self.optimizer.param_groups
+        # New lists: those before may be part of a state that was taken.
+        added = [g.get("initial_lr", g["lr"]) for g in groups[len(self.base_lrs) :]]
+        self.base_lrs = [*self.base_lrs, *added]
+        if self.default_min_lr is not None:
+            self.min_lrs = [self.default_min_lr] * len(groups)
+        if len(self.min_lrs) != len(groups):
+            raise ValueError(f"ReduceLROnPlateau(): {len(self.min_lrs)} min_lr for {len(groups)} "
+                             "groups")  # fmt: skip
+
+    def get_lr(self) -> list[float]:
+        """The step sizes that the groups have: those to come depend on the metrics."""
+        return self.get_last_lr()
 
     def step(self, metrics: Any) -> None:  # type: ignore[override]
         """One epoch, which ended with this metric, a number or a tensor of one."""
+        self._take_groups()
         self.last_epoch += 1
         metric = float(metrics)
         if self._better(metric):
@@ -85,7 +108,7 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter, self.num_bad_epochs = self.cooldown_counter - 1, 0
         if self.num_bad_epochs > self.patience:
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-            for group, least in zip(self.optimizer.param_groups, self._least(), strict=True):
-                lr = max(group["lr"] * self.decay, least)
+            for group, least in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
+                lr = max(group["lr"] * self.factor, least)
                 if group["lr"] - lr > self.eps:
                     group["lr"] = lr

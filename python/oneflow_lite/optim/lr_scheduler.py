@@ -149,6 +149,9 @@ class PolynomialLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
     ) -> None:
+        if total_iters < 1:
+            raise ValueError(f"PolynomialLR(): total_iters is {total_iters}, but it must be at "
+                             "least 1")  # fmt: skip
         self.total_iters, self.power = total_iters, power
         super().__init__(optimizer, last_epoch)
 
