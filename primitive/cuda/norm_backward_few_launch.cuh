@@ -35,11 +35,30 @@ cudaError_t LaunchFewAs(const NormFewPlan& plan, int64_t blocks, const NormBackw
                   grid);
 }
 
+// Whether dweight is corrected afterwards by the rows' residuals.
+template <bool kCentre, class T>
+bool NeedsCorrection(const NormBackward<T>& a) {
+  return kRecentre<T, kCentre> && a.dweight && !a.from_output;
+}
+// That correction, behind the launch that wrote the residuals; null where none is needed.
+template <bool kCentre, class T>
+cudaError_t LaunchCorrection(const NormBackward<T>& a, const ComputeType<T>* residual,
+                             const DeviceLimits& limits, cudaStream_t stream) {
+  if constexpr (kRecentre<T, kCentre>) {
+    using P = NormPolicy;
+    if (!residual) return cudaSuccess;
+    const dim3 columns(static_cast<unsigned>(CeilDiv(a.cols, P::kCorrectColumns)));
+    return LaunchAfter(limits, NormFewCorrectKernel<T>, columns,
+                       P::kCorrectColumns * P::kCorrectWays, stream, a, residual);
+  }
+  return cudaSuccess;
+}
+
 template <bool kCentre, class T>
 cudaError_t LaunchNormFew(const NormFewPlan& plan, const NormBackward<T>& a,
                           const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
   using C = ComputeType<T>;
-  const bool corrects = kRecentre<T, kCentre> && a.dweight && !a.from_output;
+  const bool corrects = NeedsCorrection<kCentre>(a);
   NormFewGrid<T> grid;
   grid.column_blocks = a.dweight || a.dbias ? static_cast<int>(plan.column_blocks) : 0;
   grid.lanes = plan.lanes;
@@ -52,14 +71,8 @@ cudaError_t LaunchNormFew(const NormFewPlan& plan, const NormBackward<T>& a,
                                     : (plan.packs == 2 ? &LaunchFewAs<T, 2, kCentre, false>
                                                        : &LaunchFewAs<T, 4, kCentre, false>);
   const cudaError_t error = launch(plan, blocks, a, grid, stream);
-  if constexpr (kRecentre<T, kCentre>) {
-    using P = NormPolicy;
-    if (error != cudaSuccess || !corrects) return error;
-    const dim3 columns(static_cast<unsigned>(CeilDiv(a.cols, P::kCorrectColumns)));
-    return LaunchAfter(limits, NormFewCorrectKernel<T>, columns,
-                       P::kCorrectColumns * P::kCorrectWays, stream, a, grid.residual);
-  }
-  return error;
+  if (error != cudaSuccess) return error;
+  return LaunchCorrection<kCentre>(a, grid.residual, limits, stream);
 }
 
 }  // namespace internal

@@ -3,9 +3,8 @@
 // The launch of the norms' backward of few bytes where rows lie anywhere.
 #pragma once
 
-#include "primitive/cuda/launch_after.cuh"
+#include "primitive/cuda/norm_backward_few_launch.cuh"
 #include "primitive/cuda/norm_backward_small.cuh"
-#include "primitive/cuda/norm_backward_sums.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -24,7 +23,7 @@ cudaError_t LaunchNormSmall(const NormSmallPlan& plan, const NormBackward<T>& a,
     return cudaErrorInvalidValue;  // has no such plan
   } else {
     using C = ComputeType<T>;
-    const bool corrects = kRecentre<T, kCentre> && a.dweight && !a.from_output;
+    const bool corrects = NeedsCorrection<kCentre>(a);
     NormSmallGrid<T> grid;
     grid.column_blocks = a.dweight || a.dbias ? static_cast<int>(plan.column_blocks) : 0;
     grid.lanes = plan.lanes;
@@ -39,14 +38,8 @@ cudaError_t LaunchNormSmall(const NormSmallPlan& plan, const NormBackward<T>& a,
     const cudaError_t error =
         LaunchAs(kind, NormSmallKernel<T, kCentre>, blocks, NormSmallPolicy::kThreads,
                  NormSmall<T, kCentre>::SharedBytes(plan), stream, a, grid);
-    if constexpr (kRecentre<T, kCentre>) {
-      using P = NormPolicy;
-      if (error != cudaSuccess || !corrects) return error;
-      const dim3 columns(static_cast<unsigned>(CeilDiv(a.cols, P::kCorrectColumns)));
-      return LaunchAfter(limits, NormFewCorrectKernel<T>, columns,
-                         P::kCorrectColumns * P::kCorrectWays, stream, a, grid.residual);
-    }
-    return error;
+    if (error != cudaSuccess) return error;
+    return LaunchCorrection<kCentre>(a, grid.residual, limits, stream);
   }
 }
 
