@@ -70,6 +70,31 @@ TEST_P(SoftmaxTest, SlicesThatAreNoWholePacks) {
   Check({{1100, 64, 3}, DType::kFloat16, false}, 0, 25);
 }
 
+// Columns longer than threads hold: of 16-bit floats read in words of two elements, over one row at
+// a turn or two, by one thread and by many; several slices to a block, the last fewer. y may lie
+// otherwise within a word than dy.
+TEST_P(SoftmaxTest, SlicesReadInWords) {
+  if (GetParam() == DeviceType::kCPU) GTEST_SKIP() << "boundaries of the CUDA kernels";
+  constexpr SoftmaxShape kShapes[] = {{541, 40, 33}, {530, 77, 25}, {5, 400, 50}, {3, 49, 49},
+                                      {2, 1000, 5},  {2, 1001, 33}, {3, 97, 2}};
+  for (const DType dtype : kFloatingTypes) {
+    for (const SoftmaxShape& shape : kShapes) {
+      for (const int64_t offset : {0, 1}) Check({shape, dtype, offset == 1}, offset, 27);
+      const Problem p{shape, dtype, false};
+      Numbers numbers(28);
+      const HostArray y = Forward(p, numbers.NormalArray(dtype, p.size(), 4), 0);
+      const HostArray dy = numbers.NormalArray(dtype, p.size());
+      std::vector<double> size;
+      const std::vector<double> want = BackwardReference(p, y, dy, &size);
+      for (const int64_t apart : {1, 2}) {
+        ExpectNear(
+            Backward(p, y, dy, 0, false, apart), want,
+            [&](int64_t i) { return Tolerance(dtype, false, size[i]); }, p.Describe() + " apart");
+      }
+    }
+  }
+}
+
 // Rows of thousands of columns that start anywhere within 16 bytes, cut into tiles: of few rows, of
 // rows that a cluster shares, and the last of a slice narrower than the others.
 TEST_P(SoftmaxTest, LongRowsThatLieAnywhere) {
