@@ -53,15 +53,35 @@ Status CheckOperands(const OpExpr& op, const Operand& a, const Operand& b) {
   return OkStatus();
 }
 
+// An operand of arithmetic in `dtype`. A number and a 0-dim tensor on the CPU, which the kernel
+// takes as a number, stay in the compute type: 16-bit floats are rounded once, after the operation.
+StatusOr<Tensor> ToTerm(const Operand& o, DType dtype) {
+  const Tensor* t = std::get_if<Tensor>(&o);
+  if (t && (t->dtype() == dtype || t->ndim() > 0 || t->device().type != DeviceType::kCPU)) {
+    return Cast(*t, dtype);
+  }
+  return ToTensor(o, ComputeType(dtype));
+}
+
 StatusOr<Tensor> CallWithDType(const OpExpr& op, const Operand& a, const Operand& b, DType dtype) {
-  OFL_ASSIGN_OR_RETURN(Tensor x, ToTensor(a, dtype));
-  OFL_ASSIGN_OR_RETURN(Tensor y, ToTensor(b, dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor x, ToTerm(a, dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor y, ToTerm(b, dtype));
   return Call(op, {x, y});
 }
 
 StatusOr<Tensor> CallPromoted(const OpExpr& op, const Operand& a, const Operand& b) {
   OFL_RETURN_IF_ERROR(CheckOperands(op, a, b));
   return CallWithDType(op, a, b, ResultDType(a, b));
+}
+
+// Of two elements: a number is rounded to the dtype that the tensor's elements have been rounded
+// to, so that x == 0.1 holds where x was made of 0.1.
+StatusOr<Tensor> CallCompared(const OpExpr& op, const Operand& a, const Operand& b) {
+  OFL_RETURN_IF_ERROR(CheckOperands(op, a, b));
+  const DType dtype = ResultDType(a, b);
+  OFL_ASSIGN_OR_RETURN(Tensor x, ToTensor(a, dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor y, ToTensor(b, dtype));
+  return Call(op, {x, y});
 }
 
 StatusOr<Tensor> CallInPlace(const OpExpr& op, const Tensor& self, const Operand& other,
@@ -72,7 +92,7 @@ StatusOr<Tensor> CallInPlace(const OpExpr& op, const Tensor& self, const Operand
     return Error(ErrorKind::kDType, op.def().name, "(): the result has dtype ", Name(result),
                  ", which cannot be stored in ", Describe(self));
   }
-  OFL_ASSIGN_OR_RETURN(Tensor y, ToTensor(other, self.dtype()));
+  OFL_ASSIGN_OR_RETURN(Tensor y, ToTerm(other, self.dtype()));
   return Call(op, {self, y});
 }
 
@@ -105,36 +125,36 @@ StatusOr<Tensor> Div(const Operand& a, const Operand& b) {
 }
 StatusOr<Tensor> Eq(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("eq");
-  return CallPromoted(op, a, b);
+  return CallCompared(op, a, b);
 }
 StatusOr<Tensor> Ne(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("ne");
-  return CallPromoted(op, a, b);
+  return CallCompared(op, a, b);
 }
 StatusOr<Tensor> Lt(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("lt");
-  return CallPromoted(op, a, b);
+  return CallCompared(op, a, b);
 }
 StatusOr<Tensor> Le(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("le");
-  return CallPromoted(op, a, b);
+  return CallCompared(op, a, b);
 }
 StatusOr<Tensor> Gt(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("gt");
-  return CallPromoted(op, a, b);
+  return CallCompared(op, a, b);
 }
 StatusOr<Tensor> Ge(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("ge");
-  return CallPromoted(op, a, b);
+  return CallCompared(op, a, b);
 }
 
 StatusOr<Tensor> Maximum(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("maximum");
-  return CallPromoted(op, a, b);
+  return CallCompared(op, a, b);
 }
 StatusOr<Tensor> Minimum(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("minimum");
-  return CallPromoted(op, a, b);
+  return CallCompared(op, a, b);
 }
 
 // Integers to the power of a whole number >= 0, by squaring.
@@ -175,8 +195,7 @@ StatusOr<Tensor> Pow(const Operand& a, const Operand& b) {
     if (e == 0.5) return Sqrt(*x);
     if (e == -0.5) return Rsqrt(*x);
   }
-  OFL_RETURN_IF_ERROR(CheckOperands(op, a, b));
-  return CallWithDType(op, a, b, ResultDType(a, b));
+  return CallPromoted(op, a, b);
 }
 
 StatusOr<Tensor> AddInto(const Tensor& self, const Operand& other) {

@@ -2,7 +2,8 @@
 //
 // Elementwise functions of two operands, broadcast against each other and promoted as in PyTorch: a
 // number (and, less weakly, a 0-dim tensor) takes the other operand's dtype unless its kind is
-// higher.
+// higher. In arithmetic with a 16-bit float it keeps the float32 in which kernels compute; where it
+// is compared it is rounded to the dtype.
 //
 //   OFL_ASSIGN_OR_RETURN(Tensor z, functional::Mul(x, Scalar(2.0)));
 #pragma once

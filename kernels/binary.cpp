@@ -39,8 +39,11 @@ class BinaryKernel final : public PrimitiveKernel<Binary> {
 
   Status Launch(KernelContext& c) const override {
     const Tensor &a = c.input(0), &b = c.input(1), &out = c.output(0);
-    if (IsNumber(b) && !IsNumber(out)) return LaunchNumber(c, a, b, false);
-    if (IsNumber(a) && !IsNumber(out)) return LaunchNumber(c, b, a, true);
+    // Of two numbers, a is one beside b where it may be of the compute type.
+    if (IsNumber(a) && (!IsNumber(b) || a.dtype() == ComputeType(b.dtype()))) {
+      return LaunchNumber(c, b, a, true);
+    }
+    if (IsNumber(b)) return LaunchNumber(c, a, b, false);
     const auto g = MakeElementwise<3>(
         out.shape(),
         {BroadcastStrides(a, out.shape()), BroadcastStrides(b, out.shape()), out.strides()});
@@ -55,6 +58,11 @@ class BinaryKernel final : public PrimitiveKernel<Binary> {
     return primitive_->LaunchScalar(c.stream(), g, x.data(), NumberIn(number), first, out.data());
   }
 };
+
+// The dtype of the elements, beside which a number may have their compute type.
+DType ElementType(const BindContext& c) {
+  return ComputeType(c.inputs[1]) == c.inputs[0] ? c.inputs[1] : c.inputs[0];
+}
 
 struct Entry {
   const char* op;
@@ -86,7 +94,7 @@ constexpr Entry kEntries[] = {
 const bool registered = [] {
   for (const Entry& e : kEntries) {
     const auto bind = [op = e.primitive](const BindContext& c) {
-      return BindKernel<BinaryKernel>(c, {.op = op, .dtype = c.inputs[0]});
+      return BindKernel<BinaryKernel>(c, {.op = op, .dtype = ElementType(c)});
     };
     internal::AppendKernel({.op = e.op, .dtypes = e.dtypes, .strided_inputs = 0b11, .bind = bind},
                            __FILE__, __LINE__);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The elementwise ops of two inputs of one dtype, with broadcasting, and their in-place forms. An
-// op is one entry: name, documentation, dtypes, what backward keeps, and the two gradients before
-// they are summed to the inputs' shapes.
+// The elementwise ops of two inputs of one dtype, with broadcasting, and their in-place forms; a
+// 0-dim operand on the CPU may have the compute type of the other's dtype. An op is one entry:
+// name, documentation, dtypes, what backward keeps, and the two gradients before they are summed
+// to the inputs' shapes.
 #include "functional/binary.h"
 
 #include "functional/copy.h"
@@ -114,12 +115,19 @@ constexpr Entry kEntries[] = {
 // clang-format on
 constexpr size_t kNumInPlace = 4;  // the first entries also have the form a += b
 
+// Whether operand i is a number in the type that the other operand is computed in.
+bool IsWideNumber(const InferContext& c, int i) {
+  return c.shape(i).ndim() == 0 && c.input(i).device.type == DeviceType::kCPU &&
+         c.dtype(i) == ComputeType(c.dtype(1 - i));
+}
+
 Status InferBroadcast(InferContext& c, DTypeSet dtypes, bool comparison) {
-  if (c.dtype(0) != c.dtype(1)) {
+  const DType dtype = c.dtype(IsWideNumber(c, 0) ? 1 : 0);
+  if (c.dtype(1) != dtype && !IsWideNumber(c, 1)) {
     return DTypeMismatch(c.op(), "the second operand", c.dtype(1), Name(c.dtype(0)));
   }
-  if (!(dtypes & SetOf(c.dtype(0)))) {
-    return UnsupportedDType(c.op(), "the operands", c.dtype(0), "one of " + ToString(dtypes));
+  if (!(dtypes & SetOf(dtype))) {
+    return UnsupportedDType(c.op(), "the operands", dtype, "one of " + ToString(dtypes));
   }
   const Shape &a = c.shape(0), &b = c.shape(1);
   const int ndim = std::max(a.ndim(), b.ndim());
@@ -134,7 +142,7 @@ Status InferBroadcast(InferContext& c, DTypeSet dtypes, bool comparison) {
     }
     out[d] = x == 1 ? y : x;
   }
-  c.SetOutput(0, out, comparison ? DType::kBool : c.dtype(0));
+  c.SetOutput(0, out, comparison ? DType::kBool : dtype);
   return OkStatus();
 }
 
@@ -162,7 +170,8 @@ Status Backward(GradContext& c, const Entry& entry) {
   for (int i = 0; i < 2; ++i) {
     if (!c.needs(i)) continue;
     OFL_ASSIGN_OR_RETURN(Tensor g, i == 0 ? entry.gradient_a(c) : entry.gradient_b(c));
-    OFL_RETURN_IF_ERROR(c.Set(i, SumToShape(g, c.spec(i).shape)));
+    OFL_ASSIGN_OR_RETURN(g, SumToShape(g, c.spec(i).shape));
+    OFL_RETURN_IF_ERROR(c.Set(i, functional::To(g, c.spec(i).device, c.spec(i).dtype)));
   }
   return OkStatus();
 }

@@ -142,13 +142,12 @@ class CpuBinary final : public Binary {
  public:
   CpuBinary(const Spec& spec, BinaryLoop loop)
       : loop_(loop),
-        dtype_(spec.dtype),
+        compute_(ComputeType(spec.dtype)),
         item_(SizeOf(spec.dtype)),
         out_item_(IsComparison(spec.op) ? 1 : item_) {
-    const DType compute = ComputeType(spec.dtype);
-    if (compute == spec.dtype) return;
-    widen_ = FindConvert(spec.dtype, compute);
-    if (!IsComparison(spec.op)) narrow_ = FindConvert(compute, spec.dtype);
+    if (compute_ == spec.dtype) return;
+    widen_ = FindConvert(spec.dtype, compute_);
+    if (!IsComparison(spec.op)) narrow_ = FindConvert(compute_, spec.dtype);
   }
 
   Status Launch(Stream&, const Elementwise<3>& g, const void* a, const void* b,
@@ -225,12 +224,10 @@ class CpuBinary final : public Binary {
     }
   }
 
-  // n copies of the number, rounded to the operands' dtype and then widened to the compute type.
+  // n copies of the number in the compute type.
   void Repeat(Scalar scalar, int64_t n, ChunkBuffer& buffer) const {
-    VisitAll(dtype_, [&]<class T>(Tag<T>) {
-      const T element = CastScalar<T>(scalar);
-      using C = ComputeOf<T>;
-      const C value = static_cast<C>(element);
+    VisitAll(compute_, [&]<class C>(Tag<C>) {
+      const C value = CastScalar<C>(scalar);
       for (int64_t i = 0; i < n; ++i) {
         std::memcpy(buffer.bytes + i * static_cast<int64_t>(sizeof(C)), &value, sizeof(C));
       }
@@ -244,7 +241,7 @@ class CpuBinary final : public Binary {
   BinaryLoop loop_;
   ConvertFunction widen_ = nullptr;   // dtype to compute type, where they differ
   ConvertFunction narrow_ = nullptr;  // and back, unless the result is bool
-  DType dtype_;
+  DType compute_;
   size_t item_, out_item_;
 };
 

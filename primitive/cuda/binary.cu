@@ -101,40 +101,35 @@ struct BinaryRun {
   Out* out;
   Single single;
   bool by_value;  // the single operand is `value`, not at its pointer
-  T value;
+  C value;
 
-  __device__ T Number(const T* p) const { return by_value ? value : *p; }
+  // The single operand, where it is the one at p.
+  __device__ C Number(const T* p, Single role) const {
+    if (single != role) return C{};
+    return by_value ? value : ConvertTo<C>(*p);
+  }
 
   template <int N>
   __device__ void Run(int64_t i) const {
-    Pack<T, N> pa, pb;
-    if (single == Single::kFirst) {
-      const T number = Number(a);
-#pragma unroll
-      for (int k = 0; k < N; ++k) pa.v[k] = number;
-    } else {
-      pa = LoadPack<N>(a + i);
-    }
-    if (single == Single::kSecond) {
-      const T number = Number(b);
-#pragma unroll
-      for (int k = 0; k < N; ++k) pb.v[k] = number;
-    } else {
-      pb = LoadPack<N>(b + i);
-    }
+    Pack<T, N> pa{}, pb{};
+    if (single != Single::kFirst) pa = LoadPack<N>(a + i);
+    if (single != Single::kSecond) pb = LoadPack<N>(b + i);
+    const C first = Number(a, Single::kFirst), second = Number(b, Single::kSecond);
     Pack<Out, N> result;
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-      result.v[k] = ConvertTo<Out>(Op{}(ConvertTo<C>(pa.v[k]), ConvertTo<C>(pb.v[k])));
+      const C x = single == Single::kFirst ? first : ConvertTo<C>(pa.v[k]);
+      const C y = single == Single::kSecond ? second : ConvertTo<C>(pb.v[k]);
+      result.v[k] = ConvertTo<Out>(Op{}(x, y));
     }
     StorePack<N>(out + i, result);
   }
 
   // Offsets of a, b, out.
   __device__ void At(const int64_t (&offset)[3]) const {
-    const T x = by_value && single == Single::kFirst ? value : a[offset[0]];
-    const T y = by_value && single == Single::kSecond ? value : b[offset[1]];
-    out[offset[2]] = ConvertTo<Out>(Op{}(ConvertTo<C>(x), ConvertTo<C>(y)));
+    const C x = by_value && single == Single::kFirst ? value : ConvertTo<C>(a[offset[0]]);
+    const C y = by_value && single == Single::kSecond ? value : ConvertTo<C>(b[offset[1]]);
+    out[offset[2]] = ConvertTo<Out>(Op{}(x, y));
   }
 };
 
@@ -164,7 +159,7 @@ cudaError_t LaunchTensors(const Strided<3>& given, const void* given_a, const vo
                                static_cast<Out*>(out),
                                Single::kNone,
                                false,
-                               T{}};
+                               C{}};
   const bool dense_out = IsDense(g, 2);
   if (dense_out && IsNumber(g, 0) && IsDense(g, 1)) run.single = Single::kFirst;
   if (dense_out && IsNumber(g, 1) && IsDense(g, 0)) run.single = Single::kSecond;
@@ -191,11 +186,12 @@ inline Strided<3> WithTwoInputs(const Strided<2>& g) {
 template <class T, class Out, class C, class Op, bool kSwapped>
 cudaError_t LaunchScalar(const Strided<2>& g, const void* x, ScalarBits scalar, bool scalar_first,
                          void* out, cudaStream_t stream) {
-  T value;
-  memcpy(&value, &scalar, sizeof(T));
+  ComputeType<T> value;
+  memcpy(&value, &scalar, sizeof(value));
   const T* p = static_cast<const T*>(x);
   const Single single = scalar_first != kSwapped ? Single::kFirst : Single::kSecond;
-  const BinaryRun<T, Out, C, Op> run{p, p, static_cast<Out*>(out), single, true, value};
+  const BinaryRun<T, Out, C, Op> run{p,      p,    static_cast<Out*>(out),
+                                     single, true, static_cast<C>(value)};
   if (g.contiguous) return ForPacks<kBinaryPack<T, Out>>(g.numel, run, stream);
   return ForElements(WithTwoInputs(g), run, stream);
 }

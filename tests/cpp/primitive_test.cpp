@@ -276,7 +276,7 @@ TEST_P(BinaryTest, ScalarOnEitherSide) {
       for (const int64_t n : {1, 5, 513, 70001}) {
         Numbers numbers(8);
         const HostArray x = numbers.AnyArray(dtype, n);
-        HostArray number(dtype, 1);
+        HostArray number(ComputeType(dtype), 1);  // not rounded to 16 bits
         const Scalar scalar = IsFloating(dtype) ? Scalar(0.7) : Scalar(1);
         if (IsFloating(dtype)) {
           number.Set(0, 0.7);
