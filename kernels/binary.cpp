@@ -39,11 +39,11 @@ class BinaryKernel final : public PrimitiveKernel<Binary> {
 
   Status Launch(KernelContext& c) const override {
     const Tensor &a = c.input(0), &b = c.input(1), &out = c.output(0);
-    // Of two numbers, a is one beside b where it may be of the compute type.
-    if (IsNumber(a) && (!IsNumber(b) || a.dtype() == ComputeType(b.dtype()))) {
-      return LaunchNumber(c, b, a, true);
-    }
-    if (IsNumber(b)) return LaunchNumber(c, a, b, false);
+    // Two of one dtype are elements like any others; of two dtypes, the wider one is the number.
+    const bool elements = IsNumber(out) && a.dtype() == b.dtype();
+    const bool wide_a = a.dtype() == ComputeType(b.dtype());
+    if (!elements && IsNumber(a) && (wide_a || !IsNumber(b))) return LaunchNumber(c, b, a, true);
+    if (!elements && IsNumber(b)) return LaunchNumber(c, a, b, false);
     const auto g = MakeElementwise<3>(
         out.shape(),
         {BroadcastStrides(a, out.shape()), BroadcastStrides(b, out.shape()), out.strides()});
