@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._math import ceil, round
+from oneflow_lite._math import ceil, round, rounded_once
 from oneflow_lite._oneflow_lite import _C, DTypeError, Tensor, dtype
 from oneflow_lite._shapes import wrapped_dim
 
@@ -91,6 +91,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
     return _scan("cumprod", _wide(input, result), dim, _C.mul).to(None, result)
 
 
+@rounded_once
 def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     """``log(exp(x) + exp(y))`` without overflow."""
     larger = _C.maximum(input, other).detach()
