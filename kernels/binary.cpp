@@ -4,22 +4,11 @@
 // primitive of the op's name; a 0-dim CPU operand goes in as a number.
 #include "primitive/binary.h"
 
+#include "kernels/broadcast.h"
 #include "kernels/primitive_kernel.h"
 
 namespace oneflow_lite {
 namespace {
-
-// Strides of t seen under the broadcast shape: 0 where it is repeated.
-Dims BroadcastStrides(const Tensor& t, const Shape& shape) {
-  const int extra = shape.ndim() - t.ndim();
-  Dims strides(shape.ndim(), 0);
-  for (int d = 0; d < t.ndim(); ++d) {
-    if (t.shape()[d] != 1) strides[d + extra] = t.strides()[d];
-  }
-  return strides;
-}
-
-bool IsNumber(const Tensor& t) { return t.ndim() == 0 && t.device().type == DeviceType::kCPU; }
 
 Scalar NumberIn(const Tensor& t) {
   return VisitAll(t.dtype(), [&]<class T>(Tag<T>) -> Scalar {

@@ -13,6 +13,7 @@
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/kernel_registry.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "ops/broadcast.h"
 #include "ops/term.h"
 
 namespace oneflow_lite {
@@ -129,41 +130,9 @@ Status InferBroadcast(InferContext& c, DTypeSet dtypes, bool comparison) {
   if (!(dtypes & SetOf(dtype))) {
     return UnsupportedDType(c.op(), "the operands", dtype, "one of " + ToString(dtypes));
   }
-  const Shape &a = c.shape(0), &b = c.shape(1);
-  const int ndim = std::max(a.ndim(), b.ndim());
-  Shape out;
-  out.dims().resize(ndim);
-  for (int d = 0; d < ndim; ++d) {
-    const int64_t x = d < ndim - a.ndim() ? 1 : a[d - (ndim - a.ndim())];
-    const int64_t y = d < ndim - b.ndim() ? 1 : b[d - (ndim - b.ndim())];
-    if (x != y && x != 1 && y != 1) {
-      return ShapeMismatch(c.op(), "the second operand", b,
-                           absl::StrCat("one that broadcasts with ", a.ToString()));
-    }
-    out[d] = x == 1 ? y : x;
-  }
+  OFL_ASSIGN_OR_RETURN(const Shape out, Broadcast(c, c.shape(0), 1, "the second operand"));
   c.SetOutput(0, out, comparison ? DType::kBool : dtype);
   return OkStatus();
-}
-
-// Split on any dim of the result. An operand that has the dim is split with it; one that is
-// repeated along it stays whole.
-void Signatures(const SbpContext& c, std::vector<SbpSignature>* out) {
-  const int ndim = std::max(c.inputs[0].ndim(), c.inputs[1].ndim());
-  for (int d = 0; d < ndim; ++d) {
-    int64_t size[2];
-    for (int i = 0; i < 2; ++i) {
-      const int own = d - (ndim - c.inputs[i].ndim());
-      size[i] = own < 0 ? 1 : c.inputs[i][own];
-    }
-    SbpSignature s{{Sbp::Broadcast(), Sbp::Broadcast()}, {Sbp::Split(d)}};
-    for (int i = 0; i < 2; ++i) {
-      if (size[i] != 1 || (size[1 - i] == 1 && c.inputs[i].ndim() == ndim)) {
-        s.inputs[i] = Sbp::Split(d - (ndim - c.inputs[i].ndim()));
-      }
-    }
-    out->push_back(s);
-  }
 }
 
 Status Backward(GradContext& c, const Entry& entry) {
@@ -189,8 +158,8 @@ void Define(OpDef& op) {
   op.infer = [](InferContext& c) -> Status {
     return InferBroadcast(c, entry.dtypes, entry.comparison);
   };
-  op.sbp = Signatures;
-  op.sbp_text = "the result split on any dim, with it each operand that is not repeated there";
+  op.sbp = BroadcastSignatures;
+  op.sbp_text = kBroadcastSbpText;
   op.save = [](const Attrs&, Needs needs) { return entry.save(needs); };
   op.backward = [](GradContext& c) -> Status { return Backward(c, entry); };
 }

@@ -205,10 +205,15 @@ OPS = [
     Op("pow[integer]", [S(T(s, "few"), 2) for s in SHAPES] + [S(T((5,), "few"), 3)], np.power,
        NUMERIC, bound="composite", magnitude=np.power),
     Op("where", [S(BANDS, T((5, 9)), T((5, 9))), S(BANDS, T((9,)), 2), S(BANDS, 0, T((5, 1))),
-                 S(np.array(True), T((3,)), T((2, 1))), S(BANDS[:0], T((0, 9)), T((1, 9)))],
+                 S(np.array(True), T((3,)), T((2, 1))), S(BANDS[:0], T((0, 9)), T((1, 9))),
+                 S(BANDS, T(()), T((2, 5, 1))), S(np.arange(2100) % 3 < 1, T((2100,)), 1)],
        np.where, NUMERIC, errors=[
         Bad(lambda d: flow.where(ones(d, 2), ones(d, 2), 0), DTypeError,
-            "where(): condition has dtype float32, expected bool")]),
+            "where(): condition has dtype float32, expected bool"),
+        Bad(lambda d: flow.where(ones(d, 2) > 0, ones(d, 3), 0), ShapeError,
+            "where(): input has shape [3], expected one that broadcasts with [2]"),
+        Bad(lambda d: flow.where(ones(d, 2, 1) > 0, ones(d, 3), ones(d, 4)), ShapeError,
+            "where(): other has shape [4], expected one that broadcasts with [2, 3]")]),
     Op("masked_fill", [S(T((5, 9)), BANDS, 3), S(T((0, 9)), BANDS[:0], 3), S(T((9,)), BANDS, 1),
                        S(T((5, 1)), BANDS, 0)],
        lambda x, m, v: np.where(m, np.asarray(v, x.dtype), x), NUMERIC, errors=[
