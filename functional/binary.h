@@ -24,8 +24,15 @@ OFL_API StatusOr<Tensor> Div(const Operand& a, const Operand& b);  // true divis
 // The larger and the smaller; NaN where an operand is. Equal operands share the gradient.
 OFL_API StatusOr<Tensor> Maximum(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> Minimum(const Operand& a, const Operand& b);
-// a to the power of b. Floats; integers have whole numbers >= 0 only.
+// a to the power of b. Integers take no number below 0, and to the power of a tensor's element
+// below 0 they are the reciprocal rounded towards 0.
 OFL_API StatusOr<Tensor> Pow(const Operand& a, const Operand& b);
+
+// Bit by bit, of integers and bool.
+OFL_API StatusOr<Tensor> BitwiseAnd(const Operand& a, const Operand& b);
+OFL_API StatusOr<Tensor> BitwiseOr(const Operand& a, const Operand& b);
+OFL_API StatusOr<Tensor> BitwiseXor(const Operand& a, const Operand& b);
+OFL_API StatusOr<Tensor> BitwiseNot(const Tensor& x);
 
 // Comparisons give bool.
 OFL_API StatusOr<Tensor> Eq(const Operand& a, const Operand& b);

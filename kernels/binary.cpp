@@ -77,7 +77,10 @@ constexpr Entry kEntries[] = {
     {"relu_backward", BinaryOp::kReluBackward, kFloatingSet},
     {"maximum", BinaryOp::kMaximum, kAllDTypes},
     {"minimum", BinaryOp::kMinimum, kAllDTypes},
-    {"pow", BinaryOp::kPow, kFloatingSet},
+    {"pow", BinaryOp::kPow, kNumericSet},
+    {"bitwise_and", BinaryOp::kAnd, kAllDTypes & ~kFloatingSet},
+    {"bitwise_or", BinaryOp::kOr, kAllDTypes & ~kFloatingSet},
+    {"bitwise_xor", BinaryOp::kXor, kAllDTypes & ~kFloatingSet},
 };
 
 const bool registered = [] {

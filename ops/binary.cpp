@@ -28,9 +28,9 @@ struct Entry {
   const char* name;
   const char* doc;
   DTypeSet dtypes;
-  bool comparison;  // the result is bool and has no gradient
+  bool comparison;  // the result is bool
   SavePlan (*save)(Needs needs);
-  StatusOr<Tensor> (*gradient_a)(const GradContext& c);
+  StatusOr<Tensor> (*gradient_a)(const GradContext& c);  // null where there is none
   StatusOr<Tensor> (*gradient_b)(const GradContext& c);
 };
 
@@ -90,6 +90,8 @@ StatusOr<Tensor> PowGradientB(C c) {
   return Mul(c.grad(0), slope);
 }
 
+constexpr DTypeSet kBits = kAllDTypes & ~kFloatingSet;
+
 // clang-format off
 constexpr Entry kEntries[] = {
     {"add", "a + b.", kAllDTypes, false, SaveNothing, Pass, Pass},
@@ -105,7 +107,11 @@ constexpr Entry kEntries[] = {
      WinnersGradient<functional::Gt, 0>, WinnersGradient<functional::Gt, 1>},
     {"minimum", "The smaller of a and b; NaN where one of them is.", kAllDTypes, false, SaveBoth,
      WinnersGradient<functional::Lt, 0>, WinnersGradient<functional::Lt, 1>},
-    {"pow", "a to the power of b.", kFloatingSet, false, SaveForPow, PowGradientA, PowGradientB},
+    {"pow", "a to the power of b.", kNumericSet, false, SaveForPow, PowGradientA, PowGradientB},
+    {"bitwise_and", "The bits that a and b both have.", kBits, false, SaveNothing, nullptr, nullptr},
+    {"bitwise_or", "The bits that a or b has.", kBits, false, SaveNothing, nullptr, nullptr},
+    {"bitwise_xor", "The bits that one of a and b has.", kBits, false, SaveNothing, nullptr,
+     nullptr},
     {"eq", "a == b.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
     {"ne", "a != b.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
     {"lt", "a < b.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
@@ -154,7 +160,7 @@ void Define(OpDef& op) {
     op.Input("a").Input("b").Output("out");
   op.doc = entry.doc;
   op.scalar_operands = true;
-  op.differentiable = !entry.comparison;
+  op.differentiable = entry.gradient_a != nullptr;
   op.infer = [](InferContext& c) -> Status {
     return InferBroadcast(c, entry.dtypes, entry.comparison);
   };

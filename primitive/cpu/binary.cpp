@@ -36,6 +36,24 @@ constexpr auto Raw(T v) {
   else
     return static_cast<uint32_t>(v);
 }
+
+// a to the power of b; of integers by squaring, wrapping around.
+template <class T>
+T Power(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::pow(a, b);
+  } else {
+    if constexpr (std::is_signed_v<T>) {
+      if (b < 0) return a == 1 || (a == -1 && b % 2 == 0) ? T(1) : a == -1 ? a : T(0);
+    }
+    auto result = Raw(T(1)), square = Raw(a);
+    for (auto rest = Raw(b); rest > 0; rest >>= 1) {
+      if (rest & 1) result *= square;
+      square *= square;
+    }
+    return static_cast<T>(result);
+  }
+}
 }  // namespace oneflow_lite
 #endif
 
@@ -60,15 +78,15 @@ BinaryLoop Make(F) {
   return &Loop<T, std::conditional_t<kCompares, bool, T>, F>;
 }
 
-// f for the compute types float32 and float64; those and the integers; all of them and bool. Null
-// for the rest.
+// f for the compute types float32 and float64; for integers; both; all of them and bool; integers
+// and bool. Null for the rest.
 template <class F>
 BinaryLoop Floats(DType dtype, F f) {
   if (dtype == DType::kFloat32) return Make<float>(f);
   return dtype == DType::kFloat64 ? Make<double>(f) : nullptr;
 }
 template <class F>
-BinaryLoop Numbers(DType dtype, F f) {
+BinaryLoop Integers(DType dtype, F f) {
   switch (dtype) {
     case DType::kUInt8:
       return Make<uint8_t>(f);
@@ -81,12 +99,20 @@ BinaryLoop Numbers(DType dtype, F f) {
     case DType::kInt64:
       return Make<int64_t>(f);
     default:
-      return Floats(dtype, f);
+      return nullptr;
   }
+}
+template <class F>
+BinaryLoop Numbers(DType dtype, F f) {
+  return IsFloating(dtype) ? Floats(dtype, f) : Integers(dtype, f);
 }
 template <class F>
 BinaryLoop All(DType dtype, F f) {
   return dtype == DType::kBool ? Make<bool>(f) : Numbers(dtype, f);
+}
+template <class F>
+BinaryLoop Bits(DType dtype, F f) {
+  return dtype == DType::kBool ? Make<bool>(f) : Integers(dtype, f);
 }
 
 }  // namespace
@@ -122,7 +148,13 @@ BinaryLoop FindBinary(BinaryOp op, DType dtype) {
     case BinaryOp::kMinimum:
       return All(dtype, OFL_FN(a < b || a != a ? a : b));
     case BinaryOp::kPow:
-      return Floats(dtype, OFL_FN(std::pow(a, b)));
+      return Numbers(dtype, OFL_FN(Power(a, b)));
+    case BinaryOp::kAnd:
+      return Bits(dtype, OFL_FN(static_cast<decltype(a)>(a & b)));
+    case BinaryOp::kOr:
+      return Bits(dtype, OFL_FN(static_cast<decltype(a)>(a | b)));
+    case BinaryOp::kXor:
+      return Bits(dtype, OFL_FN(static_cast<decltype(a)>(a ^ b)));
   }
 #undef OFL_FN
   return nullptr;

@@ -88,6 +88,37 @@ struct Minimum {
 struct Pow {
   __device__ float operator()(float a, float b) const { return powf(a, b); }
   __device__ double operator()(double a, double b) const { return pow(a, b); }
+  // Of integers by squaring, wrapping around.
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    if constexpr (std::is_signed_v<C>) {
+      if (b < 0) return a == 1 || (a == -1 && b % 2 == 0) ? C(1) : a == -1 ? a : C(0);
+    }
+    typename ArithmeticOf<C>::type result = 1, square = a;
+    for (; b > 0; b >>= 1) {
+      if (b & 1) result *= square;
+      square *= square;
+    }
+    return static_cast<C>(result);
+  }
+};
+struct And {
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    return a & b;
+  }
+};
+struct Or {
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    return a | b;
+  }
+};
+struct Xor {
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    return a ^ b;
+  }
 };
 
 // Which operand is one number: a value, or (in a dense launch) the element a pointer leads to.
@@ -241,6 +272,25 @@ template <class Op>
 BinaryLaunchers Floats(DType t) {
   return VisitDeviceFloating<BinaryLaunchers>(t, ArithmeticFinder<Op>{});
 }
+template <class Op>
+BinaryLaunchers Powers(DType t) {
+  return VisitDeviceNumeric<BinaryLaunchers>(t, SelectionFinder<Op>{});
+}
+// Of integers and bool only the size matters.
+template <class Op>
+BinaryLaunchers Bits(DType t) {
+  if (IsFloating(t)) return {};
+  switch (SizeOf(t)) {
+    case 1:
+      return Launchers<uint8_t, uint8_t, uint32_t, Op>();
+    case 2:
+      return Launchers<uint16_t, uint16_t, uint32_t, Op>();
+    case 4:
+      return Launchers<uint32_t, uint32_t, uint32_t, Op>();
+    default:
+      return Launchers<uint64_t, uint64_t, uint64_t, Op>();
+  }
+}
 template <class Op, bool kSwapped = false>
 BinaryLaunchers Comparison(DType t) {
   return VisitDeviceAll<BinaryLaunchers>(t, ComparisonFinder<Op, kSwapped>{});
@@ -277,7 +327,13 @@ BinaryLaunchers FindBinary(BinaryOp op, DType t) {
     case BinaryOp::kMinimum:
       return Selection<Minimum>(t);
     case BinaryOp::kPow:
-      return Floats<Pow>(t);
+      return Powers<Pow>(t);
+    case BinaryOp::kAnd:
+      return Bits<And>(t);
+    case BinaryOp::kOr:
+      return Bits<Or>(t);
+    case BinaryOp::kXor:
+      return Bits<Xor>(t);
   }
   return {};
 }

@@ -338,7 +338,8 @@ ALIASES = {
     "negative": "neg", "not_equal": "ne", "subtract": "sub", "swapaxes": "transpose",
     "true_divide": "div",
 }  # fmt: skip
-IN_PLACE = ("abs", "addcdiv", "addcmul", "ceil", "clamp", "clip", "cos", "erf", "exp", "expm1",
+IN_PLACE = ("abs", "addcdiv", "addcmul", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
+            "ceil", "clamp", "clip", "cos", "erf", "exp", "expm1",
             "floor", "lerp", "log", "masked_fill", "neg", "pow", "reciprocal", "relu", "round",
             "rsqrt", "sigmoid", "sin", "sqrt", "square", "tanh", "tril", "triu",
             "trunc")  # fmt: skip

@@ -125,6 +125,36 @@ def min(input: Tensor, *args: Any, **kwargs: Any) -> Any:
     return _C.min(input, *args, **kwargs)
 
 
+def _running(
+    name: str, input: Tensor, dim: int, beats: Callable[[Tensor, Tensor], Tensor]
+) -> tuple[Tensor, Tensor]:
+    """The extremes up to each element and their places, of equal ones the last; NaN stays."""
+    axis = wrapped_dim(name, input, dim)
+    if input.ndim == 0:
+        return input.clone(), _C.zeros([], dtype=_ext.int64, device=input.device)
+    line = [-1 if d == axis else 1 for d in range(input.ndim)]
+    places = _C.arange(input.shape[axis], device=input.device).view(line).expand(input.shape)
+    x = input.detach()
+
+    def join(later: Tensor, earlier: Tensor) -> Tensor:
+        new, old = x.gather(axis, later), x.gather(axis, earlier)
+        wins = beats(new, old) & (old == old) | (new != new)
+        return _C.where(wins, later, earlier)
+
+    places = _scan(name, places, axis, join)
+    return input.gather(axis, places), places
+
+
+def cummax(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """The largest of each element and all before it along a dim, and its place."""
+    return _running("cummax", input, dim, _C.ge)
+
+
+def cummin(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """The smallest of each element and all before it along a dim, and its place."""
+    return _running("cummin", input, dim, _C.le)
+
+
 def aminmax(
     input: Tensor, *, dim: int | None = None, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -286,6 +316,6 @@ def diff(
     return input
 
 
-FUNCTIONS = (aminmax, cumprod, diff, kthvalue, logaddexp, logcumsumexp, max, median, min, nanmean,
-             nansum, prod, quantile, std_mean, var_mean)  # fmt: skip
+FUNCTIONS = (aminmax, cummax, cummin, cumprod, diff, kthvalue, logaddexp, logcumsumexp, max, median,
+             min, nanmean, nansum, prod, quantile, std_mean, var_mean)  # fmt: skip
 METHODS = tuple(f for f in FUNCTIONS if f not in (std_mean, var_mean))
