@@ -6,28 +6,11 @@
 #include "primitive/binary.h"
 #include "primitive/copy.h"
 #include "primitive/unary.h"
+#include "primitive_geometry.h"
 #include "primitive_testing.h"
 
 namespace oneflow_lite {
 namespace {
-
-using Strides = absl::InlinedVector<int64_t, 4>;
-
-// Element offsets of one operand in row-major order of the shape.
-std::vector<int64_t> Offsets(const Strides& shape, const Strides& strides) {
-  std::vector<int64_t> offsets = {0};
-  for (size_t d = 0; d < shape.size(); ++d) {
-    std::vector<int64_t> next;
-    for (const int64_t o : offsets) {
-      for (int64_t i = 0; i < shape[d]; ++i) next.push_back(o + i * strides[d]);
-    }
-    offsets = std::move(next);
-  }
-  return offsets;
-}
-int64_t Extent(const std::vector<int64_t>& offsets) {
-  return offsets.empty() ? 0 : *std::max_element(offsets.begin(), offsets.end()) + 1;
-}
 
 // ---- Unary ----
 
@@ -144,12 +127,14 @@ TEST_P(UnaryTest, IntegersWrapAround) {
 
 // All that are correctly rounded: not kPow.
 constexpr BinaryOp kBinaryOps[] = {
-    BinaryOp::kAdd,          BinaryOp::kSub,     BinaryOp::kMul,    BinaryOp::kDiv, BinaryOp::kEq,
-    BinaryOp::kNe,           BinaryOp::kLt,      BinaryOp::kLe,     BinaryOp::kGt,  BinaryOp::kGe,
-    BinaryOp::kReluBackward, BinaryOp::kMaximum, BinaryOp::kMinimum};
+    BinaryOp::kAdd,     BinaryOp::kSub, BinaryOp::kMul,          BinaryOp::kDiv,
+    BinaryOp::kEq,      BinaryOp::kNe,  BinaryOp::kLt,           BinaryOp::kLe,
+    BinaryOp::kGt,      BinaryOp::kGe,  BinaryOp::kReluBackward, BinaryOp::kMaximum,
+    BinaryOp::kMinimum, BinaryOp::kAnd, BinaryOp::kOr,           BinaryOp::kXor};
 
 bool HasCode(BinaryOp op, DType dtype) {
   if (op == BinaryOp::kDiv || op == BinaryOp::kReluBackward) return IsFloating(dtype);
+  if (op >= BinaryOp::kAnd) return !IsFloating(dtype);
   return op != BinaryOp::kSub || dtype != DType::kBool;
 }
 
@@ -185,8 +170,12 @@ V BinaryReference(BinaryOp op, V a, V b) {
       return x > y ? a : b;
     case BinaryOp::kMinimum:
       return x < y ? a : b;
-    case BinaryOp::kPow:
-      break;  // see Powers
+    case BinaryOp::kPow:  // see Powers
+      break;
+    default:
+      if constexpr (std::is_integral_v<V>) {
+        return op == BinaryOp::kAnd ? a & b : op == BinaryOp::kOr ? a | b : a ^ b;
+      }
   }
   return V(0);
 }
@@ -276,7 +265,7 @@ TEST_P(BinaryTest, ScalarOnEitherSide) {
       for (const int64_t n : {1, 5, 513, 70001}) {
         Numbers numbers(8);
         const HostArray x = numbers.AnyArray(dtype, n);
-        HostArray number(dtype, 1);
+        HostArray number(ComputeType(dtype), 1);  // not rounded to 16 bits
         const Scalar scalar = IsFloating(dtype) ? Scalar(0.7) : Scalar(1);
         if (IsFloating(dtype)) {
           number.Set(0, 0.7);
@@ -306,6 +295,7 @@ TEST_P(BinaryTest, ScalarAndATransposedTensor) {
   const auto at = Offsets(shape, transposed), at_out = Offsets(shape, rows);
   const auto same = Offsets(shape, {0, 0});
   for (const BinaryOp op : kBinaryOps) {
+    if (!HasCode(op, DType::kFloat32)) continue;
     Numbers numbers(8);
     const HostArray x = numbers.AnyArray(DType::kFloat32, 37 * 65);
     HostArray number(DType::kFloat32, 1);
@@ -370,6 +360,31 @@ TEST_P(BinaryTest, Powers) {
     ExpectNear(
         out.Read(), want, [&](int64_t i) { return ElementTolerance(dtype, want[i]); }, "pow");
   }
+}
+
+TEST_P(BinaryTest, PowersOfIntegers) {
+  for (const DType dtype :
+       {DType::kUInt8, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64}) {
+    Numbers numbers(10);
+    const int64_t low = dtype == DType::kUInt8 ? 0 : -5;
+    HostArray a(dtype, 1037), b(dtype, 1037), want(dtype, 1037);
+    for (int64_t i = 0; i < 1037; ++i) {
+      a.SetInt(i, numbers.Int(low, 9)), b.SetInt(i, numbers.Int(low, 70));
+      if (i % 5 == 0) a.SetInt(i, low < 0 && i % 2 ? -1 : i % 3);
+      uint64_t power = 1;
+      for (int64_t k = 0; k < b.Int(i); ++k) power *= static_cast<uint64_t>(a.Int(i));
+      if (b.Int(i) < 0) power = a.Int(i) * a.Int(i) != 1 ? 0 : b.Int(i) % 2 ? a.Int(i) : 1;
+      want.SetInt(i, static_cast<int64_t>(power));
+    }
+    Buffer in_a(*this, a), in_b(*this, b), out(*this, dtype, 1037);
+    const Strides shape = {1037}, one = {1};
+    const auto g = MakeElementwise<3>(shape, {one, one, one});
+    ASSERT_TRUE(New<BinaryFactory>({BinaryOp::kPow, dtype})
+                    ->Launch(*stream_, g, in_a.data(), in_b.data(), out.data())
+                    .ok());
+    EXPECT_TRUE(out.Read() == want) << Name(dtype);
+  }
+  EXPECT_FALSE(NewPrimitive<BinaryFactory>(GetParam(), {BinaryOp::kPow, DType::kBool}).ok());
 }
 
 TEST_P(BinaryTest, InPlaceAndWrapAround) {
