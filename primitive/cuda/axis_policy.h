@@ -4,8 +4,9 @@
 // numbers behind axis_slab.cuh and axis_stream.cuh.
 //
 //   a slab (a tile's columns, all of the axis) lives in            where it has, per thread,
-//   registers and shared memory of a warp or a part of it          up to 8 packs (gradients 4);
-//                                                                  12 (6) rather than a block
+//   registers and shared memory of a warp or a part of it          up to 8 packs (gradients 4),
+//                                                                  of few slabs 4 (2); 12 (6)
+//                                                                  rather than a block
 //   registers and shared memory of a block, 64 to 256 threads      up to 16 packs
 //   ... of 2 to 4 such blocks (gradients 16), a cluster            up to 16 packs
 //   ... of up to 16 blocks of 512 threads                          up to 16 packs
@@ -147,6 +148,12 @@ inline bool ChooseAxisSlab(AxisPlan* plan, const AxisTraits& t, const DeviceLimi
   int64_t few = PowerOfTwoFrom(CeilDiv(axis, t.few));
   if (few > unit && 2 * axis <= int64_t{3} * t.few * unit) few = unit;
   if (few <= unit) {
+    // Where the device is not filled, more threads each.
+    const int64_t full = int64_t{limits.multiprocessors} * 2 * P::kMaxThreads;
+    while (few < unit && plan->shape.columns * few < full &&
+           axis * t.inputs >= few * 2 * P::kFewPacks) {
+      few *= 2;
+    }
     plan->shape.slabs = P::kSmallBlock / (lanes * static_cast<int>(few));
     return FitAxisSlab(plan, few, 1, t, limits);
   }

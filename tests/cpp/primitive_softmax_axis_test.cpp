@@ -21,11 +21,11 @@ TEST_P(SoftmaxTest, MiddleAxis) {
 }
 
 // 64 columns of 16-bit floats are the 128 bytes of a slab (32 of float32, 16 of float64). Such a
-// slab changes hands where 8 packs of 16 bytes fill half a warp's threads (16 positions) and a
-// warp's (32), 12 a warp's (48; of gradients half of each), 16 packs the 64 to 256 threads of a
-// block (128, 512), clusters of 2 and 4 (1024, 2048), blocks of 512 threads and clusters of 4 to 16
-// of them (4096, 8192, 16384); behind that it is read twice. Rows of 272 bytes are no whole lines:
-// up to 2048 positions a tile has 256 of them, unless there are few.
+// slab changes hands where 4 packs of 16 bytes fill a warp's threads (16 positions; 8, 32, where
+// there are many slabs, and 12, 48, rather than a block; of gradients half of each), 16 packs the
+// 64 to 256 threads of a block (128, 512), clusters of 2 and 4 (1024, 2048), blocks of 512 threads
+// and clusters of 4 to 16 of them (4096, 8192, 16384); behind that it is read twice. Rows of 272
+// bytes are no whole lines: up to 2048 positions a tile has 256 of them, unless there are few.
 TEST_P(SoftmaxTest, AxesAroundTheSlabsBoundaries) {
   if (GetParam() == DeviceType::kCPU) GTEST_SKIP() << "boundaries of the CUDA kernels";
   for (const DType dtype : kFloatingTypes) {
