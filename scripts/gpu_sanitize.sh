@@ -57,8 +57,8 @@ only_wide() {
 # elements where only they reach single blocks in shared memory (BlockTiers) and the norms' forward
 # teams (ManyWideRows). And not
 # - primitive_softmax_test, primitive_norm_test: the kernels of cuda_softmax_test, cuda_norm_test;
-# - primitive_test, primitive_creation_test, cuda_core_test, MatmulTest and NllLossTest: none of
-#   their kernels of ours has shared memory, and racecheck looks at nothing else;
+# - primitive_test, primitive_{binary,select,creation}_test, cuda_core_test, MatmulTest and
+#   NllLossTest: none of their kernels of ours has shared memory, and racecheck looks at nothing else;
 # - cuda_fusions_test in half precision: the templates of float once more.
 # The others get every second case, up to 1,000,000 elements; the reference on the host takes longer
 # than the kernels.
@@ -89,7 +89,7 @@ jobs_of() {
     done
   done
   [ "$1" = synccheck ] || only_wide 11000000 1 1
-  for program in cuda_fusions primitive primitive_reduce primitive_creation cuda_core; do
+  for program in cuda_fusions cuda_core primitive primitive_{binary,select,reduce,creation}; do
     echo "${program}_test - 1 - *"
   done
 }

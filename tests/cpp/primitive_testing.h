@@ -110,6 +110,12 @@ inline double StepOf(DType dtype, double v) {
   return std::ldexp(1.0, exponent - mantissa);
 }
 
+// What one element of an elementwise op may be off by: 4e-6 relative in float32 (subnormals: one
+// step), and one step of the dtype more.
+inline double ElementTolerance(DType dtype, double want) {
+  return (dtype == DType::kFloat64 ? 4e-15 : 4e-6) * std::abs(want) + StepOf(dtype, want);
+}
+
 // Numbers that differ from run to run of nothing: a fixed seed.
 class Numbers {
  public:
