@@ -90,7 +90,7 @@ struct OddLanes {
     StowedPack<T, N> pack;
     if constexpr (sizeof(T) == 2 && kLanes * kPacks > 24) {
       constexpr int kWords = N / 2;
-      const auto past = static_cast<unsigned>(reinterpret_cast<uintptr_t>(p) % 4);  // in row
+      const auto past = static_cast<unsigned>(reinterpret_cast<uintptr_t>(p) % 4);
       const auto* from = reinterpret_cast<const uint32_t*>(p - past / 2);
       uint32_t words[kWords + 1];
 #pragma unroll
@@ -208,8 +208,8 @@ struct LaneValues {
 #pragma unroll
     for (int e = 0; e < Lanes::kExtras; ++e) {
       if (!places.HasExtra(e)) continue;
-      extras[e] = elements.template Apply<1>(inputs.extras[e], commons.extras[e],  //
-                                             inputs.constants);
+      const auto& common = commons.extras[e];
+      extras[e] = elements.template Apply<1>(inputs.extras[e], common, inputs.constants);
     }
   }
   template <class F>

@@ -4,9 +4,9 @@
 // (narrow ones: fused_lanes.cuh), where every matrix with a row for each begins at one: their packs
 // lie alike, so that all are read as they are written. What serves all rows, a bias or a norm's
 // weights, lies otherwise in each of them: it is copied to shared memory as it is in its own, while
-// the inputs are on their way, and shifted into place there. The first and the last whole pack count
-// among the columns outside packs, at most one a lane of one warp: nothing outside a row is read
-// then.
+// the inputs are on their way, and shifted into place there. The first and the last whole pack
+// count among the columns outside packs, at most one a lane of one warp: nothing outside a row is
+// read then.
 //
 // Elements and Store have in place of what fused_wide.cuh asks for
 //   kSharedBytes<N, Rows>                 0: no operand serves all rows
