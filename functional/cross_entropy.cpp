@@ -3,6 +3,7 @@
 
 #include "functional/binary.h"
 #include "functional/copy.h"
+#include "functional/index.h"
 #include "functional/nll_loss.h"
 #include "functional/reduce.h"
 #include "functional/select.h"
@@ -170,6 +171,19 @@ StatusOr<Tensor> Fused(const Tensor& logits, const Tensor& target, int64_t ignor
   return ReducedRows(loss, mean && !in_place ? target : Tensor(), ignore_index, logits.dtype());
 }
 
+// The same with a weight per class, of the compute type: it multiplies whole rows, so that the
+// logits need not become log-probabilities.
+StatusOr<Tensor> FusedWeighted(const Tensor& logits, const Tensor& target, const Tensor& weight,
+                               int64_t ignore_index, absl::string_view reduction) {
+  OFL_ASSIGN_OR_RETURN(Tensor loss, FusedRows(logits, target, ignore_index, /*smoothing=*/0));
+  OFL_ASSIGN_OR_RETURN(Tensor ignored, Eq(target, Scalar(ignore_index)));
+  OFL_ASSIGN_OR_RETURN(Tensor at, MaskedFill(target, ignored, Scalar(0)));
+  OFL_ASSIGN_OR_RETURN(Tensor rows, IndexSelect(weight, 0, at));
+  OFL_ASSIGN_OR_RETURN(rows, MaskedFill(rows, ignored, Scalar(0)));
+  OFL_ASSIGN_OR_RETURN(loss, Mul(loss, rows));
+  return ReducedLoss(loss, rows, reduction);
+}
+
 // One row as a batch of one, so that the op knows a single form.
 StatusOr<Tensor> FusedVector(const Tensor& logits, const Tensor& target, int64_t ignore_index,
                              absl::string_view reduction, double smoothing, bool inplace_backward) {
@@ -210,6 +224,14 @@ StatusOr<Tensor> CrossEntropy(const Tensor& logits, const Tensor& given, const T
   Tensor wide_weight = weight;
   if (weight.defined() && weight.dtype() == logits.dtype()) {
     OFL_ASSIGN_OR_RETURN(wide_weight, Cast(weight, wide));
+  }
+  // What does not fit here is refused below.
+  const bool fits = logits.ndim() == 2 && logits.shape()[1] > 0 && weight.defined() &&
+                    wide_weight.dtype() == wide && target.dtype() == DType::kInt64;
+  if (fits && label_smoothing == 0) {
+    OFL_ASSIGN_OR_RETURN(Tensor loss,
+                         FusedWeighted(logits, target, wide_weight, ignore_index, reduction));
+    return Cast(loss, logits.dtype());
   }
   OFL_ASSIGN_OR_RETURN(Tensor logp, LogSoftmax(logits, ClassDim(logits), wide));
   OFL_ASSIGN_OR_RETURN(

@@ -2,17 +2,24 @@
 #include "primitive/cross_entropy.h"
 
 #include "kernels/primitive_kernel.h"
+#include "oneflow_lite/core/row_stride.h"
 
 namespace oneflow_lite {
 namespace {
 
 // Logits [rows, classes]; the attributes are ignore_index and label_smoothing.
 CrossEntropyShape ShapeOf(const KernelContext& c) {
-  const Shape& logits = c.input(0).shape();
-  return {.rows = logits[0],
-          .classes = logits[1],
+  const Tensor& logits = c.input(0);
+  return {.rows = logits.shape()[0],
+          .classes = logits.shape()[1],
           .ignore_index = c.attr<int64_t>(0),
-          .smoothing = c.attr<double>(1)};
+          .smoothing = c.attr<double>(1),
+          .row_stride = RowStrideOf(logits, 1)};
+}
+
+// Logits may be some columns of a wider tensor: a vocabulary without its padding.
+bool TakesStrides(int input, const Tensor& tensor) {
+  return input != 0 || RowStrideOf(tensor, 1) > 0;
 }
 
 // The distance of neighbouring elements of a 1-D tensor.
@@ -28,6 +35,9 @@ class CrossEntropyKernel final : public PrimitiveKernel<CrossEntropy> {
     return primitive_->Launch(c.stream(), shape, c.input(0).data(), c.input(1).data<int64_t>(),
                               c.output(0).data(), c.output(1).data(), workspace);
   }
+  bool takes_strides(int input, const Tensor& tensor, const Attrs&) const override {
+    return TakesStrides(input, tensor);
+  }
 };
 
 class CrossEntropyBackwardKernel final : public PrimitiveKernel<CrossEntropyBackward> {
@@ -37,6 +47,9 @@ class CrossEntropyBackwardKernel final : public PrimitiveKernel<CrossEntropyBack
     return primitive_->Launch(c.stream(), ShapeOf(c), c.input(0).data(), c.input(1).data<int64_t>(),
                               c.input(2).data(), c.input(3).data(), StrideOf(c.input(3)),
                               c.output(0).data());
+  }
+  bool takes_strides(int input, const Tensor& tensor, const Attrs&) const override {
+    return TakesStrides(input, tensor);
   }
 };
 
@@ -99,10 +112,11 @@ class ScaleRowsKernel final : public PrimitiveKernel<ScaleRows> {
 
 OFL_REGISTER_KERNEL({.op = "cross_entropy",
                      .dtypes = kFloatingSet,
+                     .strided_inputs = 0b1,
                      .bind = BindByInput<CrossEntropyKernel>});
 OFL_REGISTER_KERNEL({.op = "cross_entropy_backward",
                      .dtypes = kFloatingSet,
-                     .strided_inputs = 0b1000,
+                     .strided_inputs = 0b1001,
                      .bind = BindByInput<CrossEntropyBackwardKernel>});
 OFL_REGISTER_KERNEL({.op = "cross_entropy_in_place",
                      .dtypes = kFloatingSet,

@@ -6,10 +6,11 @@
 //   loss  = (1 - s) (lse - x[t]) + s (lse - mean(x));                    0 where t is ignore_index
 //   dx[c] = (exp(x[c] - lse) - (1 - s) [c == t] - s / C) dloss;          0 where t is ignore_index
 //
-// Rows are contiguous and aligned to the element only. The statistics, losses and factors have the
-// compute type. A row that holds NaN or +inf, or only -inf, gets NaN; other rows, and rows that are
-// ignored, are untouched by it. A target outside [0, classes): IndexError on the CPU, before
-// anything is written; on CUDA, which cannot stop, the loss is NaN and the gradient 0.
+// Rows are contiguous and aligned to the element only; those of x may lie apart, but not in place.
+// The statistics, losses and factors have the compute type. A row that holds NaN or +inf, or only
+// -inf, gets NaN; other rows, and rows that are ignored, are untouched by it. A target outside [0,
+// classes): IndexError on the CPU, before anything is written; on CUDA, which cannot stop, the loss
+// is NaN and the gradient 0.
 #pragma once
 
 #include "primitive/primitive.h"
@@ -19,7 +20,10 @@ namespace oneflow_lite {
 struct CrossEntropyShape {
   int64_t rows = 0, classes = 0;
   int64_t ignore_index = -100;
-  double smoothing = 0;  // in [0, 1]
+  double smoothing = 0;    // in [0, 1]
+  int64_t row_stride = 0;  // from a row of x to the next, in elements; 0: classes
+
+  int64_t stride() const { return row_stride > 0 ? row_stride : classes; }
 };
 
 class CrossEntropy {

@@ -268,7 +268,7 @@ class CpuCrossEntropy final : public CrossEntropy {
         put(stats, 2 * r + 1, 0);
         return;
       }
-      const void* x = rows_.At(x_data, r * shape.classes);
+      const void* x = rows_.At(x_data, r * shape.stride());
       const RowStats row = rows_.Statistics(shape.classes, x);
       put(loss, r, rows_.Loss(shape, row, t, x));
       put(stats, 2 * r, row.max);
@@ -294,7 +294,7 @@ class CpuCrossEntropyBackward final : public CrossEntropyBackward {
       const int64_t offset = r * shape.classes;
       if (!Counts(shape, target[r])) return rows_.Zero(shape.classes, rows_.At(dx, offset));
       rows_.Gradient(shape, number(stats, 2 * r), number(stats, 2 * r + 1),
-                     number(dloss, r * dloss_stride), target[r], rows_.At(x, offset),
+                     number(dloss, r * dloss_stride), target[r], rows_.At(x, r * shape.stride()),
                      rows_.At(dx, offset));
     });
     return OkStatus();

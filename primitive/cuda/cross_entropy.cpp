@@ -12,7 +12,7 @@ constexpr cuda::FloatingLaunchers<cuda::CrossEntropyLaunchers> kLaunchers = {
     &cuda::kCrossEntropyFloat64};
 
 cuda::CrossEntropyProblem ProblemOf(const CrossEntropyShape& s) {
-  return {s.rows, s.classes, s.ignore_index, s.smoothing};
+  return {s.rows, s.classes, s.ignore_index, s.smoothing, s.stride()};
 }
 
 class CudaCrossEntropy final : public CrossEntropy {

@@ -12,12 +12,15 @@
 // How forward works, by width (packs of 16 bytes) and number of rows:
 //   group   4 or 32 lanes per row                  up to CrossEntropyPolicy::kGroupPacks
 //   block   a block per row                        wider
-//   split   several blocks per row, then a merge   few wide rows, where workspace is given
+//   split   a cluster of blocks per row            few wide rows
+//           ... or blocks, then a merge            ... where there are no clusters, or wider ones,
+//                                                  and workspace is given
 // Backward is elementwise once the statistics are known; in place, it is an algorithm of the row
 // kernels, wide rows of whole packs of row_whole.cuh: 4096 x 151936 of bfloat16 at 0.94 of a copy,
 // 0.85 as rows of any kind.
 #pragma once
 
+#include "primitive/cuda/cluster_exchange.cuh"
 #include "primitive/cuda/cross_entropy_backward.cuh"
 #include "primitive/cuda/cross_entropy_in_place.cuh"
 #include "primitive/cuda/cross_entropy_mean.cuh"
@@ -188,6 +191,36 @@ __global__ void __launch_bounds__(CrossEntropyPolicy::kFoldThreads,
   }
 }
 
+// Few rows: a row per cluster of blocks, which merge their parts.
+template <class T>
+__global__ void __launch_bounds__(CrossEntropyPolicy::kFoldThreads,
+                                  CrossEntropyPolicy::kFoldBlocks<T>)
+    CrossEntropyClusterKernel(CrossEntropyRows<T> p, ComputeType<T>* loss, ComputeType<T>* stats) {
+  using C = ComputeType<T>;
+  constexpr int N = kPackSize<T>;
+  __shared__ __align__(16) char scratch[Block::kScratchBytes + ClusterExchange::kScratchBytes];
+  Block block(scratch);
+  ClusterExchange cluster;
+  cluster.Start(scratch + Block::kScratchBytes);
+  const bool smooth = p.smoothing != 0;
+  const int chunks = cluster.size(), chunk = cluster.rank();
+  const int64_t row = internal::ClusterIndex(), target = p.target[row];
+  const T* x = p.x + row * p.row_stride;
+  const RowSpan<N> span(ElementsToBoundary(x), p.classes);
+  const C anchor = AnchorOf(p, x);
+  C target_logit = 0;
+  auto part = FoldRow<T, N>(x, span, span.packs * chunk / chunks, span.packs * (chunk + 1) / chunks,
+                            chunk == 0, threadIdx.x, blockDim.x, smooth, anchor, [&] {
+                              target_logit = TargetLogitOf(p, row, target);
+                              return true;
+                            });
+  part = ReducePartial(part, smooth, block);
+  part = cluster.Reduce(part, MergePartials{}, CrossEntropyPartial<C>{});
+  if (chunk == 0 && threadIdx.x == 0) {
+    WriteLoss(p, loss, stats, row, target, target_logit, anchor, part);
+  }
+}
+
 // Merges the chunks of a row, a warp per row.
 template <class T>
 __global__ void __launch_bounds__(CrossEntropyPolicy::kThreads)
@@ -219,7 +252,9 @@ __global__ void __launch_bounds__(CrossEntropyPolicy::kThreads)
 // Bytes of workspace with which few wide rows are spread over the device.
 template <class T>
 size_t CrossEntropyWorkspaceBytes(int64_t rows, int64_t classes, const DeviceLimits& limits) {
-  const int chunks = CrossEntropyChunks(rows, classes / kPackSize<T>, limits);
+  const int64_t packs = classes / kPackSize<T>;
+  if (IsClusterOfChunks(packs, limits)) return 0;
+  const int chunks = CrossEntropyChunks(rows, packs, limits);
   return chunks > 1 ? sizeof(CrossEntropyPartial<ComputeType<T>>) * rows * chunks : 0;
 }
 
@@ -240,7 +275,14 @@ cudaError_t LaunchCrossEntropy(const CrossEntropyRows<T>& p, ComputeType<T>* los
     return Launch(CrossEntropyGroupKernel<kWarp, T>, CeilDiv(p.rows, P::kFoldThreads / kWarp),
                   P::kFoldThreads, 0, stream, p, loss, stats);
   }
-  const int chunks = workspace ? CrossEntropyChunks(p.rows, packs, limits) : 1;
+  int chunks = CrossEntropyChunks(p.rows, packs, limits);
+  if (chunks > 1 && IsClusterOfChunks(packs, limits)) {
+    const int most = MaxClusterBlocks<CrossEntropyClusterKernel<T>>(P::kFoldThreads, 0, limits);
+    if (chunks > most) chunks = most;
+    return LaunchAs({chunks}, CrossEntropyClusterKernel<T>, p.rows * chunks, P::kFoldThreads, 0,
+                    stream, p, loss, stats);
+  }
+  if (!workspace) chunks = 1;
   auto* partial = static_cast<CrossEntropyPartial<ComputeType<T>>*>(workspace);
   const cudaError_t error = Launch(CrossEntropyBlockKernel<T>, p.rows * chunks, P::kFoldThreads, 0,
                                    stream, p, loss, stats, chunks, partial);

@@ -17,8 +17,8 @@ struct CrossEntropyOf {
 
   static CrossEntropyRows<T> Rows(const Problem& p, const void* x, const int64_t* target) {
     return {
-        p.rows, p.classes, p.ignore_index, static_cast<C>(p.smoothing), static_cast<const T*>(x),
-        target, p.classes};
+        p.rows, p.classes,   p.ignore_index, static_cast<C>(p.smoothing), static_cast<const T*>(x),
+        target, p.row_stride};
   }
   static size_t WorkspaceBytes(const Problem& p, const Limits& limits) {
     return CrossEntropyWorkspaceBytes<T>(p.rows, p.classes, limits);

@@ -12,6 +12,7 @@ namespace cuda {
 struct CrossEntropyProblem {
   int64_t rows = 0, classes = 0, ignore_index = -100;
   double smoothing = 0;
+  int64_t row_stride = 0;  // of x
 };
 
 struct CrossEntropyLaunchers {

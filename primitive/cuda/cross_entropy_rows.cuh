@@ -41,6 +41,7 @@ struct CrossEntropyPolicy {
   static constexpr int kGroupPacks = 64 * kUnroll;           // rows for a warp: two turns
   static constexpr int kBlocksPerMultiprocessor = 4;         // that split rows should make
   static constexpr int kMaxChunks = 1024;                    // per row
+  static constexpr int kClusterPacks = 32768;                // of a row for a cluster's blocks
 };
 
 // Blocks per row of the forward kernel; 1 where there are rows enough.
@@ -52,6 +53,12 @@ inline int CrossEntropyChunks(int64_t rows, int64_t packs, const DeviceLimits& l
   int64_t chunks = by_rows < by_work ? by_rows : by_work;
   if (chunks > P::kMaxChunks) chunks = P::kMaxChunks;
   return static_cast<int>(chunks > 1 ? chunks : 1);
+}
+
+// Whether the blocks of a row are a cluster, at most 16. 8 x 50257 of half 6.0 us, 9.4 with a
+// kernel that merges the parts; 8 x 151936 7.2, 9.0.
+inline bool IsClusterOfChunks(int64_t packs, const DeviceLimits& limits) {
+  return limits.clusters && packs <= CrossEntropyPolicy::kClusterPacks;
 }
 
 // How an elementwise kernel deals out rows: 2^lane_bits lanes per row, or chunks of `share` packs.

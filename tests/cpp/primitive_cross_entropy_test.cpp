@@ -82,7 +82,7 @@ class CrossEntropyTest : public PrimitiveTest {
     auto backward = New<CrossEntropyBackwardFactory>({x.dtype});
     Buffer in(*this, x, offset), t(*this, Targets(target)), g(*this, Array(wide, dloss));
     Buffer loss(*this, wide, s.rows), stats(*this, wide, 2 * s.rows);
-    Buffer dx(*this, x.dtype, x.size(), offset);
+    Buffer dx(*this, x.dtype, s.rows * s.classes, offset);
     Workspace workspace(*this, forward->WorkspaceBytes(*stream_, s));
     const auto* labels = static_cast<const int64_t*>(t.data());
     Status status = forward->Launch(*stream_, s, in.data(), labels, loss.data(), stats.data(),
@@ -172,6 +172,31 @@ TEST_P(CrossEntropyTest, ManyRows) {
     Check(dtype, 5003, 10, 0);
     Check(dtype, 700, 1003, 1);
     Check(dtype, 1100, 2500, 0);
+  }
+}
+
+// A vocabulary without its padding, which is NaN; rows of dx follow each other, so that most lie
+// otherwise within 16 bytes than x's.
+TEST_P(CrossEntropyTest, RowsThatLieApart) {
+  for (const DType dtype : kFloatingTypes) {
+    for (const int64_t classes : {5, 64, 500, 1001, 3000, 32001}) {
+      for (const int64_t stride : {classes + 1, classes / 64 * 64 + 128}) {
+        CrossEntropyShape s{7, classes, kIgnored, 0.1};
+        Numbers numbers(static_cast<uint32_t>(classes));
+        const HostArray x = numbers.NormalArray(dtype, s.rows * classes, 3);
+        HostArray apart(dtype, s.rows * stride);
+        for (int64_t i = 0; i < apart.size(); ++i) apart.Set(i, kNan);
+        for (int64_t i = 0; i < x.size(); ++i) {
+          apart.Set(i / classes * stride + i % classes, x.Float(i));
+        }
+        const std::vector<int64_t> target = {classes - 1, 0, kIgnored, 2, 1, 3, 4};
+        const std::vector<double> dloss(s.rows, 0.5);
+        const Expected want = Reference(s, x, target, dloss);
+        s.row_stride = stride;
+        Compare(Run(s, apart, target, dloss, 1, 1), want, dloss, 1, s,
+                std::to_string(classes) + " classes, " + std::to_string(stride) + " apart");
+      }
+    }
   }
 }
 

@@ -292,8 +292,46 @@ def test_gradients_of_gradients(device):
             assert flow.autograd.gradgradcheck(loss, (x,))
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_columns_of_a_padded_vocabulary(dtype, device):
+    """Logits that are a slice are read where they lie; the padding gets a gradient of 0."""
+    for classes, padded in ((33, 64), (1000, 1024), (50257, 50304)):
+        wide = logits((6, padded), dtype, device).detach().requires_grad_()
+        target = flow.tensor(labels(6, classes), device=device)
+        loss = flow.cross_entropy(wide[:, :classes], target, label_smoothing=0.1)
+        (dx,) = flow.autograd.grad(loss, wide)
+        dense = wide.detach()[:, :classes].contiguous().requires_grad_()
+        same = flow.cross_entropy(dense, target, label_smoothing=0.1)
+        (want,) = flow.autograd.grad(same, dense)
+        np.testing.assert_array_equal(bits(dx[:, :classes]), bits(want))
+        assert (host(dx[:, classes:]) == 0).all()
+        np.testing.assert_allclose(host(loss), host(same), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_class_weights(dtype, reduction, device):
+    """They multiply rows; compared with nll_loss of log-probabilities in float64."""
+    classes = 300
+    x = logits((9, classes), dtype, device).requires_grad_()
+    target = flow.tensor(labels(9, classes), device=device)
+    for kind in {dtype, "float32" if dtype in HALVES else dtype}:
+        weight = tensor(np.linspace(0.0, 2.0, classes), kind, device)
+        loss = flow.cross_entropy(x, target, weight, reduction=reduction)
+        (dx,) = flow.autograd.grad(loss, x, flow.ones_like(loss))
+        assert loss.dtype is x.dtype and dx.dtype is x.dtype
+        y = x.detach().double().requires_grad_()
+        logp = flow.log_softmax(y, 1)
+        exact = flow.nll_loss(logp, target, weight.double(), reduction=reduction)
+        (want,) = flow.autograd.grad(exact, y, flow.ones_like(exact))
+        assert_loss(loss, host(exact), dtype, reduction, terms=30.0)
+        assert_gradient(dx, host(want), dtype, np.full(9, 2.0), reduction)
+    nothing = flow.tensor([-100] * 9, device=device)
+    assert (host(flow.cross_entropy(x, nothing, weight, reduction="none")) == 0).all()
+
+
 def test_the_composition_says_the_same(device):
-    """Class weights of 1 take the way through log_softmax."""
+    """Class weights of 1 take the way through log_softmax where there is smoothing."""
     for dtype, bound in (("float64", 1e-13), ("float32", 1e-5)):
         x, target = logits((8, 77), dtype, device), flow.tensor(labels(8, 77), device=device)
         weight = flow.ones(77, dtype=x.dtype, device=device)
