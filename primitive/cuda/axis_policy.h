@@ -4,7 +4,8 @@
 // numbers behind axis_slab.cuh and axis_stream.cuh.
 //
 //   a slab (a tile's columns, all of the axis) lives in            where it has, per thread,
-//   registers of a part of a warp                                  up to 4 packs (gradients 2)
+//   registers and shared memory of a warp or a part of it          up to 8 packs (gradients 4);
+//                                                                  12 (6) rather than a block
 //   registers and shared memory of a block, 64 to 256 threads      up to 16 packs
 //   ... of 2 to 4 such blocks (gradients 16), a cluster            up to 16 packs
 //   ... of up to 16 blocks of 512 threads                          up to 16 packs
@@ -24,7 +25,13 @@
 //   1 x 16384 x 16384      16 x 512 x 16: 0.79; tiles of 64 bytes: 0.65 to 0.73
 //   256 x 64 x 4096        64 threads x 8 packs: 1.00, 128 x 4: 0.83, 32 x 16: 0.93
 //   4096 x 64 x 1000       tiles of 256 bytes: 0.78, of 128: 0.70; with 4096 columns 0.93 and 0.95
-//   4000000 x 4 x 16       4 packs: 1.00, 2 packs: 0.74; gradient 0.86 and 1.09
+//   32 x 85 x 2704         ... 0.58 and 0.65; 8 x 256 x 10000 0.66 and 0.71; 4 x 5000 x 5000 0.45
+//                          and 0.57; 12 x 8638 x 624 0.50 and 0.59
+//   512 x 21 x 4096        two warps to a slab 0.58, one 0.85; 16 x 19 x 131072 0.53 and 0.86
+//     gradient             0.92 and 0.99; 0.83 and 0.97
+//   65536 x 128 x 8        4 packs of a thread 0.86, 8: 0.96, 16: 0.89; 18220 x 23 x 48 0.74, 0.87,
+//                          0.80; 16384 x 16 x 16 0.83, 0.74, 0.62
+//     gradient             2 packs 0.85, 4: 0.99, 8: 0.98
 #pragma once
 
 #include <stddef.h>
@@ -40,6 +47,8 @@ struct AxisPolicy {
   static constexpr int kThreads = 256;
   static constexpr int kLineBytes = 128;        // a slab's row in memory ...
   static constexpr int kBrokenLineBytes = 256;  // ... where rows are not whole lines
+  static constexpr int kLongAxis = 2048;  // where they are longer, or blocks with one tile each ...
+  static constexpr int kFewTiles = 8;     // ... fewer than so many per multiprocessor: kLineBytes
   static constexpr int kMaxLanes = 32;
   static constexpr int kLeastThreads = 64;
   static constexpr int kMostSmallBlocks[2] = {4, 16};  // of kThreads, in a cluster: by inputs
@@ -135,7 +144,8 @@ inline bool ChooseAxisSlab(AxisPlan* plan, const AxisTraits& t, const DeviceLimi
   using P = AxisPolicy;
   const int64_t axis = plan->shape.axis;
   const int lanes = plan->shape.lanes, unit = 32 / lanes;  // lanes * unit is a warp
-  const int64_t few = PowerOfTwoFrom(CeilDiv(axis, t.few));
+  int64_t few = PowerOfTwoFrom(CeilDiv(axis, t.few));
+  if (few > unit && 2 * axis <= int64_t{3} * t.few * unit) few = unit;
   if (few <= unit) {
     plan->shape.slabs = P::kSmallBlock / (lanes * static_cast<int>(few));
     return FitAxisSlab(plan, few, 1, t, limits);
@@ -193,9 +203,16 @@ inline AxisPlan ChooseAxisPlan(int64_t outer, int64_t axis, int64_t inner, const
   plan.shape.columns = outer * row_packs;
   plan.shape.axis = axis;
   plan.shape.inner = inner;
-  plan.shape.lanes =
-      internal::AxisLanes(row_packs, t, whole_lines ? P::kLineBytes : P::kBrokenLineBytes);
-  if (internal::ChooseAxisSlab(&plan, t, limits)) return plan;
+  const auto fits = [&](int bytes) {
+    plan.shape.slabs = 1;
+    plan.shape.lanes = internal::AxisLanes(row_packs, t, bytes);
+    return internal::ChooseAxisSlab(&plan, t, limits);
+  };
+  if (!whole_lines && axis <= P::kLongAxis && fits(P::kBrokenLineBytes)) {
+    const bool few = plan.tiles < int64_t{P::kFewTiles} * limits.multiprocessors;
+    if (!few || plan.blocks > 1 || plan.shape.slabs > 1) return plan;
+  }
+  if (fits(P::kLineBytes)) return plan;
 
   AxisShape& s = plan.shape;
   s.lanes = internal::AxisLanes(row_packs, t, P::kStreamLineBytes);

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "primitive/cuda/async_copy.cuh"
+#include "primitive/cuda/bulk_copy.cuh"
 #include "primitive/cuda/pack.cuh"
 #include "primitive/cuda/packs_on_chip.cuh"
 
@@ -64,6 +65,31 @@ __device__ __forceinline__ void CopySegmentsIn(char* shared, const T* p, const S
     CopyAsync(shared + word * static_cast<int>(sizeof(T)), p + segment * s.stride + (word - at),
               kPackBytes);
   });
+}
+
+// One segment by a bulk copy, which the first thread starts once `barrier` is published. `shared`
+// is as far behind a multiple of 16 bytes as p is.
+template <class T>
+__device__ __forceinline__ int BulkBytes(const T* p, int count) {
+  constexpr int N = kPackSize<T>;
+  return (ElementsPast(p) + count + N - 1) / N * kPackBytes;
+}
+template <class T>
+__device__ __forceinline__ void CopySegmentInBulk(const ClusterBarrier& barrier, T* shared,
+                                                  const T* p, int count) {
+  const int past = ElementsPast(p);
+  CopyBulk(barrier, shared - past, p - past, BulkBytes(p, count));
+}
+// And back, by all threads, after PublishToStores and a barrier: whole words by a bulk copy.
+template <class T>
+__device__ __forceinline__ void CopySegmentOutBulk(T* p, const T* shared, int count) {
+  constexpr int N = kPackSize<T>;
+  const int before = ElementsToBoundary(p), head = before < count ? before : count;
+  const int words = (count - head) / N, tail = head + words * N;
+  const int t = static_cast<int>(threadIdx.x);
+  if (t < head) p[t] = shared[t];
+  if (t < count - tail) p[tail + t] = shared[tail + t];
+  if (t == 0 && words > 0) StoreBulk(p + head, shared + head, words * kPackBytes);
 }
 
 // Stores the one segment whose elements begin `past` behind `shared`: whole words, and single

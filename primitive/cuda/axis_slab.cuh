@@ -159,7 +159,7 @@ struct AxisPacks {
   static constexpr int kBytes = A::N * static_cast<int>(sizeof(typename A::T));
   static constexpr int kHeld = kBytes == 2 ? 32 / A::kInputs : 64 / kBytes;
   static constexpr int kMost = kBytes == 16 ? 16 : kBytes == 2 ? kHeld : 32;
-  static constexpr int kFew = kBytes == 16 ? 4 / A::kInputs : 4;
+  static constexpr int kFew = kBytes == 16 ? 8 / A::kInputs : 4;
 };
 
 template <class A>

@@ -11,25 +11,18 @@
 //
 // The threads of a slice lie along its elements: thread t has column t % columns, and of that the
 // rows t / columns + ways * k, so that neighbours touch neighbouring elements. What the threads of
-// a column found they merge once, in fixed order.
+// a column found they merge once, in fixed order. Longer columns of several slices are read in
+// words (axis_span_words.cuh).
 //
-// See axis_slab.cuh for the algorithm A, here of packs of one element of the compute type.
+// See axis_slab.cuh for the algorithm A, here of packs of one element of the compute type, or of
+// words.
 #pragma once
 
-#include "primitive/cuda/axis_segments.cuh"
-#include "primitive/cuda/axis_span_policy.h"
-#include "primitive/cuda/cluster_barrier.cuh"
-#include "primitive/cuda/pack.cuh"
+#include "primitive/cuda/axis_span_copies.cuh"
+#include "primitive/cuda/axis_span_words.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
-
-// The tensors, of T where A computes in ComputeType<T>.
-template <class T, int kInputs>
-struct SpanPointers {
-  const T* input[kInputs];
-  T* output;
-};
 
 // The elements of a column that are a thread's: rows [0, rows) at at[i][row * step].
 template <class A, class T>
@@ -213,26 +206,19 @@ class SpanExchange {
   const AxisSpan& s_;
 };
 
-// A block's share: `slices` of them, and in each `more_rows` more than s.ways * s.rows.
-template <class A, class T>
-struct SpanShare {
-  int slices, more_rows;
-  T* elements[A::kInputs];
-};
-
 // Thread t of those of all slices, by way and column. merge(stat, way, column) comes between what
 // it found and what it writes; it writes only where it is `present`.
 template <class Column, class A, class T, class F>
 __device__ __forceinline__ void VisitSpanColumn(const A& a, const AxisSpan& s,
-                                                const SpanShare<A, T>& share, int t, bool present,
-                                                F merge) {
+                                                const SpanShare<T, A::kInputs>& share, int t,
+                                                bool present, F merge) {
   using Stat = typename A::Stat;
   const int slice = s.SliceOf(t), member = t - slice * s.ways * s.columns;
   const int way = s.WayOf(member), in_row = member - way * s.columns;
   SpanColumn<A, T> column;
 #pragma unroll
   for (int i = 0; i < A::kInputs; ++i) {
-    column.at[i] = share.elements[i] + slice * s.slice_pitch + way * s.pitch + in_row;
+    column.at[i] = share.at[i] + slice * s.slice_pitch + way * s.pitch + in_row;
   }
   column.rows = s.rows + (way < share.more_rows);
   column.step = s.ways * s.pitch;
@@ -247,7 +233,7 @@ __device__ __forceinline__ void VisitSpanColumn(const A& a, const AxisSpan& s,
 
 template <class Column, class A, class T>
 __device__ __forceinline__ void VisitSpanAlone(const A& a, const AxisSpan& s,
-                                               const SpanShare<A, T>& share) {
+                                               const SpanShare<T, A::kInputs>& share) {
   for (int t = threadIdx.x; t < share.slices * s.columns; t += blockDim.x) {
     VisitSpanColumn<Column>(a, s, share, t, true, [](typename A::Stat&, int, int) {});
   }
@@ -256,7 +242,7 @@ __device__ __forceinline__ void VisitSpanAlone(const A& a, const AxisSpan& s,
 // The columns of a block by threads that hold theirs: kBatches of rows and what is left, or fewer.
 template <int kBatches, class A, class T>
 __device__ __forceinline__ void VisitSpanHeld(const A& a, const AxisSpan& s,
-                                              const SpanShare<A, T>& share) {
+                                              const SpanShare<T, A::kInputs>& share) {
   if constexpr (kBatches > 0) {
     if (s.rows < kBatches * kSpanBatch) return VisitSpanHeld<kBatches - 1>(a, s, share);
   }
@@ -266,7 +252,7 @@ __device__ __forceinline__ void VisitSpanHeld(const A& a, const AxisSpan& s,
 // The same by threads that read twice, alone or several to a column.
 template <class A, class T>
 __device__ __forceinline__ void VisitSpanRead(const A& a, const AxisSpan& s,
-                                              const SpanShare<A, T>& share,
+                                              const SpanShare<T, A::kInputs>& share,
                                               const SpanExchange<A>& exchange) {
   using Column = ReadColumn<A, T>;
   if (s.ways == 1 && s.parts == 1) return VisitSpanAlone<Column>(a, s, share);
@@ -277,59 +263,58 @@ __device__ __forceinline__ void VisitSpanRead(const A& a, const AxisSpan& s,
       [&](typename A::Stat& stat, int way, int column) { exchange(stat, present, way, column); });
 }
 
-// kHeld: each thread holds its rows.
-template <class A, class T, bool kHeld>
-__global__ void __launch_bounds__(AxisSpanPolicy::kThreads, sizeof(T) == 8 ? 2
-                                                            : kHeld        ? 4
-                                                                           : 5)
+// kWords: of inputs that lie alike within words.
+template <class A, class T, SpanKind kKind>
+__global__ void __launch_bounds__(AxisSpanPolicy::kThreads, sizeof(T) == 8             ? 2
+                                                            : kKind == SpanKind::kHeld ? 4
+                                                                                       : 5)
     AxisSpanKernel(A a, SpanPointers<T, A::kInputs> p, AxisSpan s) {
   constexpr int kInputs = A::kInputs;
+  constexpr bool kWords = kKind == SpanKind::kWords;
   extern __shared__ __align__(16) char shared[];
-  const SpanExchange<A> exchange(shared + kInputs * s.buffer_bytes, s);
-  exchange.Open();
-  const int64_t block = blockIdx.x / static_cast<unsigned>(s.parts);
-  const int part = static_cast<int>(internal::ClusterRank());
-  const int64_t group = block / s.tiles;
-  const int first_column = static_cast<int>(block - group * s.tiles) * s.columns;
+  char* const scratch = shared + kInputs * s.buffer_bytes;
+  const SpanExchange<A> exchange(scratch, s);
+  if constexpr (kKind == SpanKind::kRead) exchange.Open();
+  int64_t group = blockIdx.x;
+  int tile = 0, first_row = 0, rows = s.axis;
+  if (kKind == SpanKind::kRead && s.parts > 1) {
+    const int part = static_cast<int>(internal::ClusterRank());
+    group = blockIdx.x / static_cast<unsigned>(s.parts);
+    first_row = s.axis * part / s.parts;
+    rows = s.axis * (part + 1) / s.parts - first_row;
+  }
+  if (!kWords && s.tiles > 1) {
+    const unsigned block = static_cast<unsigned>(group), tiles = static_cast<unsigned>(s.tiles);
+    group = block / tiles;
+    tile = static_cast<int>(block % tiles);
+  }
+  const int first_column = tile * s.columns;
   const int64_t left = s.outer - group * s.slices;
-  const int first_row = s.axis * part / s.parts;
-  const int rows = s.axis * (part + 1) / s.parts - first_row;
   const int64_t first = (group * s.slices * s.axis + first_row) * s.inner + first_column;
 
-  SpanShare<A, T> share;
+  SpanShare<T, kInputs> share;
   share.slices = left < s.slices ? static_cast<int>(left) : s.slices;
   share.more_rows = rows - s.ways * s.rows;
   internal::SpanSegments segments{1, share.slices * rows * s.columns, 0, 0};
-  if (s.tiles > 1) {
+  if (!kWords && s.tiles > 1) {
     const int64_t columns = s.inner - first_column;
     segments = {rows, columns < s.columns ? static_cast<int>(columns) : s.columns, s.inner,
                 s.pitch};
-  } else if (s.padded) {
+  } else if (!kWords && s.padded) {
     segments = {share.slices, s.axis * s.columns, int64_t{s.axis} * s.columns, s.slice_pitch};
   }
+  const SpanCopies<T, kInputs, kWords> copies(p, s, shared, first, segments);
 #pragma unroll
-  for (int i = 0; i < kInputs; ++i) {
-    char* const buffer = shared + i * s.buffer_bytes;
-    internal::CopySegmentsIn(buffer, p.input[i] + first, segments);
-    share.elements[i] = reinterpret_cast<T*>(buffer) + internal::ElementsPast(p.input[i] + first);
-  }
-  CommitCopies();
-  WaitForCopiesOf<0>();
-  __syncthreads();
-  if constexpr (kHeld) {
+  for (int i = 0; i < kInputs; ++i) share.at[i] = copies.At(i);
+  copies.In();
+  if constexpr (kKind == SpanKind::kHeld) {
     VisitSpanHeld<kSpanHeld<kInputs> / kSpanBatch - 1>(a, s, share);
-  } else {
+  } else if constexpr (kKind == SpanKind::kRead) {
     VisitSpanRead(a, s, share, exchange);
-  }
-  __syncthreads();
-  T* const to = p.output + first;
-  const char* const results = shared + (kInputs - 1) * s.buffer_bytes;
-  if (s.tiles > 1 || s.padded) {
-    internal::CopySegmentsOut(to, results, segments);
   } else {
-    internal::CopySegmentOut(to, results, internal::ElementsPast(p.input[kInputs - 1] + first),
-                             segments.count);
+    VisitSpanWords(a, s, share, scratch, internal::ElementsPast(p.input[0] + first));
   }
+  copies.Out();
 }
 
 }  // namespace cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bulk copies from global to shared memory (sm_90 and later): one thread asks for many bytes, and a
-// barrier object in shared memory counts them as they arrive.
+// barrier object in shared memory counts them as they arrive. And back: the thread that asks waits.
 //
 //   const ClusterBarrier barrier(place);
 //   if (threadIdx.x == 0) {
@@ -41,6 +41,22 @@ __device__ __forceinline__ void CopyBulk(const ClusterBarrier& barrier, void* sh
            "[%0], [%1], %2, [%3];" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(shared))),
            "l"(__cvta_generic_to_global(global)), "r"(bytes), "r"(barrier.address())
            : "memory");))
+}
+
+// Of threads that have written what StoreBulk is to read, before they meet the one that calls it.
+__device__ __forceinline__ void PublishToStores() {
+  NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("fence.proxy.async.shared::cta;" ::: "memory");))
+}
+
+// Returns when shared memory has been read. Both aligned to 16 bytes, bytes a multiple of 16.
+__device__ __forceinline__ void StoreBulk(void* global, const void* shared, int bytes) {
+  NV_IF_TARGET(
+      NV_PROVIDES_SM_90,
+      (asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n"
+                    "cp.async.bulk.commit_group;\n"
+                    "cp.async.bulk.wait_group.read 0;" ::"l"(__cvta_generic_to_global(global)),
+                    "r"(static_cast<uint32_t>(__cvta_generic_to_shared(shared))), "r"(bytes)
+                    : "memory");))
 }
 
 // A hint that `bytes` of memory will be read soon.

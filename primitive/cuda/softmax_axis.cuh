@@ -78,24 +78,43 @@ uintptr_t BitsOf(Pointers... pointers) {
   return (reinterpret_cast<uintptr_t>(pointers) | ...);
 }
 
-// Where rows are no whole packs; false where a slice is too large for that.
-template <class A, class T>
+// Elements that a thread of a span reads at a time; 1: there is no kernel for words.
+template <class T>
+inline constexpr int kSpanWord = sizeof(T) == 2 ? 2 : 1;
+
+// Where rows are no whole packs; false where a slice is too large for that. A and Words are the
+// algorithm of packs of one element of the compute type, and of words of T.
+template <class A, class Words, class T>
 bool LaunchAxisSpan(const SpanPointers<T, A::kInputs>& p, int64_t outer, int64_t axis,
                     int64_t inner, const DeviceLimits& limits, cudaStream_t stream,
                     cudaError_t* error) {
-  constexpr auto held = AxisSpanKernel<A, T, true>, read = AxisSpanKernel<A, T, false>;
+  constexpr int kInputs = A::kInputs;
+  constexpr auto held = AxisSpanKernel<A, T, SpanKind::kHeld>;
+  constexpr auto read = AxisSpanKernel<A, T, SpanKind::kRead>;
   *error = AllowAllShared<held>(limits);
   if (*error == cudaSuccess) *error = AllowAllShared<read>(limits);
   if (*error != cudaSuccess) return true;
   const int parts =
       MaxClusterBlocks<read>(AxisSpanPolicy::kThreads, limits.shared_per_block, limits);
-  const AxisSpanTraits traits{sizeof(T), A::kInputs, kSpanHeld<A::kInputs>,
-                              sizeof(typename A::Stat), parts};
-  const bool alike = BitsOf(p.input[A::kInputs - 1]) % kPackBytes == BitsOf(p.output) % kPackBytes;
+  const bool alike = BitsOf(p.input[kInputs - 1]) % kPackBytes == BitsOf(p.output) % kPackBytes;
+  AxisSpanTraits traits{sizeof(T), kInputs, kSpanHeld<kInputs>, 1, sizeof(typename A::Stat), parts};
+  if constexpr (Words::N > 1) {
+    constexpr uintptr_t kWord = Words::N * sizeof(T);
+    if (BitsOf(p.input[0]) % kWord == BitsOf(p.input[kInputs - 1]) % kWord) traits.word = Words::N;
+  }
   AxisSpanPlan plan;
   if (!ChooseAxisSpan(&plan, outer, axis, inner, alike, traits, limits)) return false;
-  *error = LaunchAs({plan.span.parts}, plan.held ? held : read, plan.blocks, plan.threads,
-                    plan.shared, stream, A{}, p, plan.span);
+  if constexpr (Words::N > 1) {
+    if (plan.kind == SpanKind::kWords) {
+      constexpr auto words = AxisSpanKernel<Words, T, SpanKind::kWords>;
+      *error = AllowAllShared<words>(limits);
+      if (*error != cudaSuccess) return true;
+      *error = Launch(words, plan.blocks, plan.threads, plan.shared, stream, Words{}, p, plan.span);
+      return true;
+    }
+  }
+  *error = LaunchAs({plan.span.parts}, plan.kind == SpanKind::kHeld ? held : read, plan.blocks,
+                    plan.threads, plan.shared, stream, A{}, p, plan.span);
   return true;
 }
 
@@ -148,7 +167,8 @@ cudaError_t LaunchSoftmaxAxis(const T* x, T* y, int64_t outer, int64_t axis, int
   const uintptr_t pointers = internal::BitsOf(x, y);
   if (inner % kPackSize<T> != 0 || pointers % kPackBytes != 0) {
     cudaError_t error = cudaSuccess;
-    if (internal::LaunchAxisSpan<SoftmaxSlab<kLog, ComputeType<T>, 1>, T>(
+    if (internal::LaunchAxisSpan<SoftmaxSlab<kLog, ComputeType<T>, 1>,
+                                 SoftmaxSlab<kLog, T, internal::kSpanWord<T>>, T>(
             {{x}, y}, outer, axis, inner, limits, stream, &error)) {
       return error;
     }
@@ -168,9 +188,10 @@ cudaError_t LaunchSoftmaxBackwardAxis(const T* y, const T* dy, T* dx, int64_t ou
   const uintptr_t pointers = internal::BitsOf(y, dy, dx);
   if (inner % kPackSize<T> != 0 || pointers % kPackBytes != 0) {
     using Slab = SoftmaxBackwardSlab<kLog, ComputeType<T>, 1, std::is_same_v<T, float>>;
+    using Words = SoftmaxBackwardSlab<kLog, T, internal::kSpanWord<T>>;
     cudaError_t error = cudaSuccess;
-    if (internal::LaunchAxisSpan<Slab, T>({{y, dy}, dx}, outer, axis, inner, limits, stream,
-                                          &error)) {
+    if (internal::LaunchAxisSpan<Slab, Words, T>({{y, dy}, dx}, outer, axis, inner, limits, stream,
+                                                 &error)) {
       return error;
     }
   }

@@ -67,9 +67,9 @@ struct SoftmaxSlab {
   // Where an element's place on chip can hold it, exp(x - the maximum that Gather found) stays.
   static constexpr bool kKeepsExp = !kLog && std::is_same_v<T, C>;
   // In 16 bits the rounding of the weight is lost. In the others an axis of one element would show
-  // it, whose softmax is 1 and whose logarithm is 0.
-  using Exponential =
-      std::conditional_t<kLog || kKeepsExp, ShiftedExponential<C>, RowExponential<C>>;
+  // it, whose softmax is 1 and whose logarithm is 0. It pays for long columns.
+  static constexpr bool kFoldsLog2E = !kLog && !kKeepsExp && N == 2;
+  using Exponential = std::conditional_t<kFoldsLog2E, RowExponential<C>, ShiftedExponential<C>>;
 
   const T* x;
   T* y;
@@ -143,7 +143,8 @@ struct SoftmaxSlab {
   }
 
   __device__ __forceinline__ Stat Conclude(const Stat& s) const {
-    return Stat(s.max, kLog ? LogOf(s.sum) : C(1) / s.sum);
+    if constexpr (kLog) return Stat(s.max, LogOf(s.sum));
+    return Stat(s.max, kKeepsExp ? C(1) / s.sum : ReciprocalOf(s.sum));
   }
   // A warp that saw nothing but -inf has exponentials of 0, whatever the column's maximum.
   __device__ __forceinline__ void Rebase(const Stat& own, Stat& stat) const {
@@ -156,6 +157,9 @@ struct SoftmaxSlab {
     for (int i = 0; i < N; ++i) {
       if constexpr (kSlab && kKeepsExp) {
         v.v[i] *= stat[i].sum;
+      } else if constexpr (kSlab && kFoldsLog2E) {
+        const Exponential exponential(stat[i].max);
+        v.v[i] = exponential(v.v[i]) * (exponential.Weight() * stat[i].sum);
       } else {
         const C d = v.v[i] - stat[i].max;
         v.v[i] = kLog ? d - stat[i].sum : ExpNonPositive(d) * stat[i].sum;

@@ -279,7 +279,8 @@ TEST(DeviceLimitsTest, SpansOfAxesFit) {
     ForAll([&](const DeviceLimits& limits, int64_t rows, int64_t axis) {
       const int most = limits.clusters ? 16 : 1;
       for (const int bytes : {2, 8}) {
-        const cuda::AxisSpanTraits t{bytes, inputs, 24, 2 * bytes, most};
+        const int word = bytes == 2 ? 2 : 1;
+        const cuda::AxisSpanTraits t{bytes, inputs, 24, word, 2 * bytes, most};
         for (const int64_t inner : {2, 9, 49, 197, 1001, 4095}) {
           for (const bool alike : {true, false}) {
             cuda::AxisSpanPlan plan;
@@ -293,8 +294,13 @@ TEST(DeviceLimitsTest, SpansOfAxesFit) {
             if (s.tiles > 1 || s.padded) EXPECT_TRUE(alike);
             // Threads that share columns have one each; those that hold rows hold all of them.
             const int columns = s.slices * s.columns * s.ways;
-            if (s.ways > 1 || s.parts > 1) EXPECT_LE(columns, plan.threads);
-            if (plan.held) EXPECT_TRUE(axis <= t.held && s.ways * s.parts == 1);
+            const bool words = plan.kind == cuda::SpanKind::kWords;
+            if (!words && (s.ways > 1 || s.parts > 1)) EXPECT_LE(columns, plan.threads);
+            if (plan.kind == cuda::SpanKind::kHeld) {
+              EXPECT_TRUE(CeilDiv(axis, s.ways) <= t.held && s.parts == 1);
+            }
+            // A turn is whole words and whole rows.
+            if (words) EXPECT_TRUE(s.turn == s.words * word && s.turn % inner == 0);
           }
         }
       }

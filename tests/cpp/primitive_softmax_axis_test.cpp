@@ -21,18 +21,26 @@ TEST_P(SoftmaxTest, MiddleAxis) {
 }
 
 // 64 columns of 16-bit floats are the 128 bytes of a slab (32 of float32, 16 of float64). Such a
-// slab changes hands where 4 packs of 16 bytes fill a thread of a warp (16 positions), 16 packs the
-// 64 to 256 threads of a block (128, 512), clusters of 2 and 4 (1024, 2048), blocks of 512 threads
-// and clusters of 4 to 16 of them (4096, 8192, 16384); behind that it is read twice.
+// slab changes hands where 8 packs of 16 bytes fill half a warp's threads (16 positions) and a
+// warp's (32), 12 a warp's (48; of gradients half of each), 16 packs the 64 to 256 threads of a
+// block (128, 512), clusters of 2 and 4 (1024, 2048), blocks of 512 threads and clusters of 4 to 16
+// of them (4096, 8192, 16384); behind that it is read twice. Rows of 272 bytes are no whole lines:
+// up to 2048 positions a tile has 256 of them, unless there are few.
 TEST_P(SoftmaxTest, AxesAroundTheSlabsBoundaries) {
   if (GetParam() == DeviceType::kCPU) GTEST_SKIP() << "boundaries of the CUDA kernels";
   for (const DType dtype : kFloatingTypes) {
     const int64_t inner = 128 / static_cast<int64_t>(SizeOf(dtype));
-    for (const int64_t axis : {1, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}) {
+    for (const int64_t axis :
+         {1, 4, 8, 16, 24, 32, 48, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}) {
       for (const int64_t cols : {axis - 1, axis, axis + 1}) {
         if (cols == 0) continue;
         Check({{cols > 1024 ? 1 : 3, cols, inner}, dtype, cols % 2 == 0}, 0, 21);
       }
+    }
+    const int64_t broken = 272 / static_cast<int64_t>(SizeOf(dtype));
+    for (const SoftmaxShape& shape :
+         {SoftmaxShape{3, 20, broken}, {30, 70, broken}, {2, 2048, broken}, {2, 2049, broken}}) {
+      Check({shape, dtype, false}, 0, 21);
     }
   }
 }
@@ -67,15 +75,41 @@ TEST_P(SoftmaxTest, SlicesThatAreNoWholePacks) {
     }
   }
   // Slices that would lie in the same banks.
-  Check({{1100, 64, 3}, DType::kFloat16, false}, 0, 25);
+  for (const DType dtype : kFloatingTypes) Check({{1100, 64, 3}, dtype, false}, 0, 25);
 }
 
-// Rows of thousands of columns that start anywhere within 16 bytes, cut into tiles: of few rows, of
-// rows that a cluster shares, and the last of a slice narrower than the others.
+// Columns longer than threads hold: of 16-bit floats read in words of two elements, over one row at
+// a turn or two, by one thread and by many; several slices to a block, the last fewer. y may lie
+// otherwise within a word than dy.
+TEST_P(SoftmaxTest, SlicesReadInWords) {
+  if (GetParam() == DeviceType::kCPU) GTEST_SKIP() << "boundaries of the CUDA kernels";
+  constexpr SoftmaxShape kShapes[] = {{541, 40, 33}, {530, 77, 25}, {5, 400, 50}, {3, 49, 49},
+                                      {2, 1000, 5},  {2, 1001, 33}, {3, 97, 2}};
+  for (const DType dtype : kFloatingTypes) {
+    for (const SoftmaxShape& shape : kShapes) {
+      for (const int64_t offset : {0, 1}) Check({shape, dtype, offset == 1}, offset, 27);
+      const Problem p{shape, dtype, false};
+      Numbers numbers(28);
+      const HostArray y = Forward(p, numbers.NormalArray(dtype, p.size(), 4), 0);
+      const HostArray dy = numbers.NormalArray(dtype, p.size());
+      std::vector<double> size;
+      const std::vector<double> want = BackwardReference(p, y, dy, &size);
+      for (const int64_t apart : {1, 2}) {
+        ExpectNear(
+            Backward(p, y, dy, 0, false, apart), want,
+            [&](int64_t i) { return Tolerance(dtype, false, size[i]); }, p.Describe() + " apart");
+      }
+    }
+  }
+}
+
+// Long rows that start anywhere within 16 bytes, cut into tiles: of few rows, of rows that a
+// cluster shares, of few short slices, and the last of a slice narrower than the others.
 TEST_P(SoftmaxTest, LongRowsThatLieAnywhere) {
   if (GetParam() == DeviceType::kCPU) GTEST_SKIP() << "boundaries of the CUDA kernels";
   constexpr SoftmaxShape kShapes[] = {{2, 9, 5003},  {2, 21, 4101}, {1, 130, 4099},
-                                      {1, 700, 999}, {3, 4, 5003},  {2, 21, 4104}};
+                                      {1, 700, 999}, {3, 4, 5003},  {2, 21, 4104},
+                                      {9, 30, 1435}, {5, 100, 625}, {3, 64, 361}};
   for (const DType dtype : kFloatingTypes) {
     for (const SoftmaxShape& shape : kShapes) {
       for (const int64_t offset : {0, 1, 7}) Check({shape, dtype, offset == 0}, offset, 24);

@@ -95,10 +95,12 @@ class SoftmaxTest : public PrimitiveTest {
     return y.Read();
   }
 
+  // y begins `apart` elements later than the others.
   HostArray Backward(const Problem& p, const HostArray& y, const HostArray& dy, int64_t offset,
-                     bool in_place = false) {
+                     bool in_place = false, int64_t apart = 0) {
     auto backward = New<SoftmaxBackwardFactory>({p.dtype, p.log});
-    Buffer in(*this, y, offset), grad(*this, dy, offset), out(*this, p.dtype, p.size(), offset);
+    Buffer in(*this, y, offset + apart), grad(*this, dy, offset),
+        out(*this, p.dtype, p.size(), offset);
     Workspace workspace(*this, backward->WorkspaceBytes(*stream_, p.shape));
     void* memory = with_workspace_ ? workspace.data() : nullptr;
     const Buffer& dx = in_place ? grad : out;
