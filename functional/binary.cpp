@@ -53,15 +53,35 @@ Status CheckOperands(const OpExpr& op, const Operand& a, const Operand& b) {
   return OkStatus();
 }
 
+// An operand of arithmetic in `dtype`. A number and a 0-dim tensor on the CPU, which the kernel
+// takes as a number, stay in the compute type: 16-bit floats are rounded once, after the operation.
+StatusOr<Tensor> ToTerm(const Operand& o, DType dtype) {
+  const Tensor* t = std::get_if<Tensor>(&o);
+  if (t && (t->dtype() == dtype || t->ndim() > 0 || t->device().type != DeviceType::kCPU)) {
+    return Cast(*t, dtype);
+  }
+  return ToTensor(o, ComputeType(dtype));
+}
+
 StatusOr<Tensor> CallWithDType(const OpExpr& op, const Operand& a, const Operand& b, DType dtype) {
-  OFL_ASSIGN_OR_RETURN(Tensor x, ToTensor(a, dtype));
-  OFL_ASSIGN_OR_RETURN(Tensor y, ToTensor(b, dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor x, ToTerm(a, dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor y, ToTerm(b, dtype));
   return Call(op, {x, y});
 }
 
 StatusOr<Tensor> CallPromoted(const OpExpr& op, const Operand& a, const Operand& b) {
   OFL_RETURN_IF_ERROR(CheckOperands(op, a, b));
   return CallWithDType(op, a, b, ResultDType(a, b));
+}
+
+// Of two elements: a number is rounded to the dtype that the tensor's elements have been rounded
+// to, so that x == 0.1 holds where x was made of 0.1.
+StatusOr<Tensor> CallCompared(const OpExpr& op, const Operand& a, const Operand& b) {
+  OFL_RETURN_IF_ERROR(CheckOperands(op, a, b));
+  const DType dtype = ResultDType(a, b);
+  OFL_ASSIGN_OR_RETURN(Tensor x, ToTensor(a, dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor y, ToTensor(b, dtype));
+  return Call(op, {x, y});
 }
 
 StatusOr<Tensor> CallInPlace(const OpExpr& op, const Tensor& self, const Operand& other,
@@ -72,7 +92,7 @@ StatusOr<Tensor> CallInPlace(const OpExpr& op, const Tensor& self, const Operand
     return Error(ErrorKind::kDType, op.def().name, "(): the result has dtype ", Name(result),
                  ", which cannot be stored in ", Describe(self));
   }
-  OFL_ASSIGN_OR_RETURN(Tensor y, ToTensor(other, self.dtype()));
+  OFL_ASSIGN_OR_RETURN(Tensor y, ToTerm(other, self.dtype()));
   return Call(op, {self, y});
 }
 
@@ -105,51 +125,36 @@ StatusOr<Tensor> Div(const Operand& a, const Operand& b) {
 }
 StatusOr<Tensor> Eq(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("eq");
-  return CallPromoted(op, a, b);
+  return CallCompared(op, a, b);
 }
 StatusOr<Tensor> Ne(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("ne");
-  return CallPromoted(op, a, b);
+  return CallCompared(op, a, b);
 }
 StatusOr<Tensor> Lt(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("lt");
-  return CallPromoted(op, a, b);
+  return CallCompared(op, a, b);
 }
 StatusOr<Tensor> Le(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("le");
-  return CallPromoted(op, a, b);
+  return CallCompared(op, a, b);
 }
 StatusOr<Tensor> Gt(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("gt");
-  return CallPromoted(op, a, b);
+  return CallCompared(op, a, b);
 }
 StatusOr<Tensor> Ge(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("ge");
-  return CallPromoted(op, a, b);
+  return CallCompared(op, a, b);
 }
 
 StatusOr<Tensor> Maximum(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("maximum");
-  return CallPromoted(op, a, b);
+  return CallCompared(op, a, b);
 }
 StatusOr<Tensor> Minimum(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("minimum");
-  return CallPromoted(op, a, b);
-}
-
-// Integers to the power of a whole number >= 0, by squaring.
-StatusOr<Tensor> IntegerPower(const Tensor& x, int64_t exponent) {
-  OFL_ASSIGN_OR_RETURN(Tensor result, Ones(x.shape().dims(), x.dtype(), x.device()));
-  Tensor square = x;
-  for (; exponent > 0; exponent >>= 1) {
-    if (exponent & 1) {
-      OFL_ASSIGN_OR_RETURN(result, Mul(result, square));
-    }
-    if (exponent > 1) {
-      OFL_ASSIGN_OR_RETURN(square, Mul(square, square));
-    }
-  }
-  return result;
+  return CallCompared(op, a, b);
 }
 
 StatusOr<Tensor> Pow(const Operand& a, const Operand& b) {
@@ -165,18 +170,30 @@ StatusOr<Tensor> Pow(const Operand& a, const Operand& b) {
       return Mul(square, *x);
     }
     const bool integers = !IsFloating(x->dtype()) && x->dtype() != DType::kBool;
-    if (integers && !exponent->is_float()) {
-      if (e < 0) {
-        return Error(ErrorKind::kValue, "pow(): exponent is ", e,
-                     ", but integers have no negative powers; convert input to a floating dtype");
-      }
-      return IntegerPower(*x, exponent->to<int64_t>());
+    if (integers && !exponent->is_float() && e < 0) {
+      return Error(ErrorKind::kValue, "pow(): exponent is ", e,
+                   ", but integers have no negative powers; convert input to a floating dtype");
     }
     if (e == 0.5) return Sqrt(*x);
     if (e == -0.5) return Rsqrt(*x);
   }
-  OFL_RETURN_IF_ERROR(CheckOperands(op, a, b));
-  return CallWithDType(op, a, b, ResultDType(a, b));
+  return CallPromoted(op, a, b);
+}
+
+StatusOr<Tensor> BitwiseAnd(const Operand& a, const Operand& b) {
+  static const OpExpr& op = BinaryOpExpr("bitwise_and");
+  return CallPromoted(op, a, b);
+}
+StatusOr<Tensor> BitwiseOr(const Operand& a, const Operand& b) {
+  static const OpExpr& op = BinaryOpExpr("bitwise_or");
+  return CallPromoted(op, a, b);
+}
+StatusOr<Tensor> BitwiseXor(const Operand& a, const Operand& b) {
+  static const OpExpr& op = BinaryOpExpr("bitwise_xor");
+  return CallPromoted(op, a, b);
+}
+StatusOr<Tensor> BitwiseNot(const Tensor& x) {
+  return x.dtype() == DType::kBool ? BitwiseXor(x, Scalar(true)) : BitwiseXor(x, Scalar(-1));
 }
 
 StatusOr<Tensor> AddInto(const Tensor& self, const Operand& other) {
@@ -254,8 +271,18 @@ OFL_REGISTER_FUNCTION("maximum(Operand input, Operand other) -> Tensor", Maximum
                       "The larger of input and other; NaN where one of them is.");
 OFL_REGISTER_FUNCTION("minimum(Operand input, Operand other) -> Tensor", Minimum, kMethod,
                       "The smaller of input and other; NaN where one of them is.");
-OFL_REGISTER_FUNCTION("pow(Operand input, Operand exponent) -> Tensor", Pow, kMethod,
-                      "input to the power of exponent; integers take whole numbers >= 0 only.");
+OFL_REGISTER_FUNCTION(
+    "pow(Operand input, Operand exponent) -> Tensor", Pow, kMethod,
+    "input to the power of exponent; of integers no number below 0, and tensors that\n"
+    "are below 0 give the reciprocal rounded towards 0.");
+OFL_REGISTER_FUNCTION("bitwise_and(Operand input, Operand other) -> Tensor", BitwiseAnd, kMethod,
+                      "The bits that both have; of bool, whether both hold.");
+OFL_REGISTER_FUNCTION("bitwise_or(Operand input, Operand other) -> Tensor", BitwiseOr, kMethod,
+                      "The bits that one of both has; of bool, whether one holds.");
+OFL_REGISTER_FUNCTION("bitwise_xor(Operand input, Operand other) -> Tensor", BitwiseXor, kMethod,
+                      "The bits that differ; of bool, whether exactly one holds.");
+OFL_REGISTER_FUNCTION("bitwise_not(Tensor input) -> Tensor", BitwiseNot, kMethod,
+                      "The bits that it has not; of bool, whether it does not hold.");
 OFL_REGISTER_FUNCTION("eq(Operand input, Operand other) -> Tensor", Eq, kMethod, "input == other.");
 OFL_REGISTER_FUNCTION("ne(Operand input, Operand other) -> Tensor", Ne, kMethod, "input != other.");
 OFL_REGISTER_FUNCTION("lt(Operand input, Operand other) -> Tensor", Lt, kMethod, "input < other.");

@@ -2,7 +2,8 @@
 //
 // Elementwise functions of two operands, broadcast against each other and promoted as in PyTorch: a
 // number (and, less weakly, a 0-dim tensor) takes the other operand's dtype unless its kind is
-// higher.
+// higher. In arithmetic with a 16-bit float it keeps the float32 in which kernels compute; where it
+// is compared it is rounded to the dtype.
 //
 //   OFL_ASSIGN_OR_RETURN(Tensor z, functional::Mul(x, Scalar(2.0)));
 #pragma once
@@ -23,8 +24,15 @@ OFL_API StatusOr<Tensor> Div(const Operand& a, const Operand& b);  // true divis
 // The larger and the smaller; NaN where an operand is. Equal operands share the gradient.
 OFL_API StatusOr<Tensor> Maximum(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> Minimum(const Operand& a, const Operand& b);
-// a to the power of b. Floats; integers have whole numbers >= 0 only.
+// a to the power of b. Integers take no number below 0, and to the power of a tensor's element
+// below 0 they are the reciprocal rounded towards 0.
 OFL_API StatusOr<Tensor> Pow(const Operand& a, const Operand& b);
+
+// Bit by bit, of integers and bool.
+OFL_API StatusOr<Tensor> BitwiseAnd(const Operand& a, const Operand& b);
+OFL_API StatusOr<Tensor> BitwiseOr(const Operand& a, const Operand& b);
+OFL_API StatusOr<Tensor> BitwiseXor(const Operand& a, const Operand& b);
+OFL_API StatusOr<Tensor> BitwiseNot(const Tensor& x);
 
 // Comparisons give bool.
 OFL_API StatusOr<Tensor> Eq(const Operand& a, const Operand& b);

@@ -3,8 +3,8 @@
 
 #include "functional/binary.h"
 #include "functional/copy.h"
-#include "functional/unary.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
 namespace {
@@ -14,22 +14,16 @@ Status CheckCondition(const char* name, const char* argument, const Tensor& t) {
   return DTypeMismatch(name, argument, t.dtype(), "bool");
 }
 
-// x where the condition holds, else 0, even where x is NaN there.
-StatusOr<Tensor> Keep(const Operand& x, const Tensor& condition, DType dtype) {
-  OFL_ASSIGN_OR_RETURN(Tensor operand, ToTensor(x, dtype));
-  OFL_ASSIGN_OR_RETURN(Tensor mask, Cast(condition, dtype));
-  return IsFloating(dtype) ? ReluBackward(operand, mask) : Mul(operand, mask);
-}
-
 }  // namespace
 
 StatusOr<Tensor> Where(const Tensor& condition, const Operand& a, const Operand& b) {
+  static const OpExpr& op =
+      OpBuilder("where").Input("condition").Input("input").Input("other").Output("out").Get();
   OFL_RETURN_IF_ERROR(CheckCondition("where", "condition", condition));
   const DType dtype = ResultDType(a, b);
-  OFL_ASSIGN_OR_RETURN(Tensor otherwise, LogicalNot(condition));
-  OFL_ASSIGN_OR_RETURN(Tensor chosen, Keep(a, condition, dtype));
-  OFL_ASSIGN_OR_RETURN(Tensor rest, Keep(b, otherwise, dtype));
-  return Add(chosen, rest);
+  OFL_ASSIGN_OR_RETURN(Tensor x, ToTensor(a, dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor y, ToTensor(b, dtype));
+  return Call(op, {condition, x, y});
 }
 
 StatusOr<Tensor> MaskedFill(const Tensor& x, const Tensor& mask, Scalar value) {

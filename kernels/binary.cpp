@@ -4,22 +4,11 @@
 // primitive of the op's name; a 0-dim CPU operand goes in as a number.
 #include "primitive/binary.h"
 
+#include "kernels/broadcast.h"
 #include "kernels/primitive_kernel.h"
 
 namespace oneflow_lite {
 namespace {
-
-// Strides of t seen under the broadcast shape: 0 where it is repeated.
-Dims BroadcastStrides(const Tensor& t, const Shape& shape) {
-  const int extra = shape.ndim() - t.ndim();
-  Dims strides(shape.ndim(), 0);
-  for (int d = 0; d < t.ndim(); ++d) {
-    if (t.shape()[d] != 1) strides[d + extra] = t.strides()[d];
-  }
-  return strides;
-}
-
-bool IsNumber(const Tensor& t) { return t.ndim() == 0 && t.device().type == DeviceType::kCPU; }
 
 Scalar NumberIn(const Tensor& t) {
   return VisitAll(t.dtype(), [&]<class T>(Tag<T>) -> Scalar {
@@ -39,8 +28,11 @@ class BinaryKernel final : public PrimitiveKernel<Binary> {
 
   Status Launch(KernelContext& c) const override {
     const Tensor &a = c.input(0), &b = c.input(1), &out = c.output(0);
-    if (IsNumber(b) && !IsNumber(out)) return LaunchNumber(c, a, b, false);
-    if (IsNumber(a) && !IsNumber(out)) return LaunchNumber(c, b, a, true);
+    // Two of one dtype are elements like any others; of two dtypes, the wider one is the number.
+    const bool elements = IsNumber(out) && a.dtype() == b.dtype();
+    const bool wide_a = a.dtype() == ComputeType(b.dtype());
+    if (!elements && IsNumber(a) && (wide_a || !IsNumber(b))) return LaunchNumber(c, b, a, true);
+    if (!elements && IsNumber(b)) return LaunchNumber(c, a, b, false);
     const auto g = MakeElementwise<3>(
         out.shape(),
         {BroadcastStrides(a, out.shape()), BroadcastStrides(b, out.shape()), out.strides()});
@@ -55,6 +47,11 @@ class BinaryKernel final : public PrimitiveKernel<Binary> {
     return primitive_->LaunchScalar(c.stream(), g, x.data(), NumberIn(number), first, out.data());
   }
 };
+
+// The dtype of the elements, beside which a number may have their compute type.
+DType ElementType(const BindContext& c) {
+  return ComputeType(c.inputs[1]) == c.inputs[0] ? c.inputs[1] : c.inputs[0];
+}
 
 struct Entry {
   const char* op;
@@ -80,13 +77,16 @@ constexpr Entry kEntries[] = {
     {"relu_backward", BinaryOp::kReluBackward, kFloatingSet},
     {"maximum", BinaryOp::kMaximum, kAllDTypes},
     {"minimum", BinaryOp::kMinimum, kAllDTypes},
-    {"pow", BinaryOp::kPow, kFloatingSet},
+    {"pow", BinaryOp::kPow, kNumericSet},
+    {"bitwise_and", BinaryOp::kAnd, kAllDTypes & ~kFloatingSet},
+    {"bitwise_or", BinaryOp::kOr, kAllDTypes & ~kFloatingSet},
+    {"bitwise_xor", BinaryOp::kXor, kAllDTypes & ~kFloatingSet},
 };
 
 const bool registered = [] {
   for (const Entry& e : kEntries) {
     const auto bind = [op = e.primitive](const BindContext& c) {
-      return BindKernel<BinaryKernel>(c, {.op = op, .dtype = c.inputs[0]});
+      return BindKernel<BinaryKernel>(c, {.op = op, .dtype = ElementType(c)});
     };
     internal::AppendKernel({.op = e.op, .dtypes = e.dtypes, .strided_inputs = 0b11, .bind = bind},
                            __FILE__, __LINE__);

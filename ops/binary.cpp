@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The elementwise ops of two inputs of one dtype, with broadcasting, and their in-place forms. An
-// op is one entry: name, documentation, dtypes, what backward keeps, and the two gradients before
-// they are summed to the inputs' shapes.
+// The elementwise ops of two inputs of one dtype, with broadcasting, and their in-place forms; a
+// 0-dim operand on the CPU may have the compute type of the other's dtype. An op is one entry:
+// name, documentation, dtypes, what backward keeps, and the two gradients before they are summed
+// to the inputs' shapes.
 #include "functional/binary.h"
 
 #include "functional/copy.h"
@@ -12,6 +13,7 @@
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/kernel_registry.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "ops/broadcast.h"
 #include "ops/term.h"
 
 namespace oneflow_lite {
@@ -26,9 +28,9 @@ struct Entry {
   const char* name;
   const char* doc;
   DTypeSet dtypes;
-  bool comparison;  // the result is bool and has no gradient
+  bool comparison;  // the result is bool
   SavePlan (*save)(Needs needs);
-  StatusOr<Tensor> (*gradient_a)(const GradContext& c);
+  StatusOr<Tensor> (*gradient_a)(const GradContext& c);  // null where there is none
   StatusOr<Tensor> (*gradient_b)(const GradContext& c);
 };
 
@@ -88,6 +90,8 @@ StatusOr<Tensor> PowGradientB(C c) {
   return Mul(c.grad(0), slope);
 }
 
+constexpr DTypeSet kBits = kAllDTypes & ~kFloatingSet;
+
 // clang-format off
 constexpr Entry kEntries[] = {
     {"add", "a + b.", kAllDTypes, false, SaveNothing, Pass, Pass},
@@ -103,7 +107,11 @@ constexpr Entry kEntries[] = {
      WinnersGradient<functional::Gt, 0>, WinnersGradient<functional::Gt, 1>},
     {"minimum", "The smaller of a and b; NaN where one of them is.", kAllDTypes, false, SaveBoth,
      WinnersGradient<functional::Lt, 0>, WinnersGradient<functional::Lt, 1>},
-    {"pow", "a to the power of b.", kFloatingSet, false, SaveForPow, PowGradientA, PowGradientB},
+    {"pow", "a to the power of b.", kNumericSet, false, SaveForPow, PowGradientA, PowGradientB},
+    {"bitwise_and", "The bits that a and b both have.", kBits, false, SaveNothing, nullptr, nullptr},
+    {"bitwise_or", "The bits that a or b has.", kBits, false, SaveNothing, nullptr, nullptr},
+    {"bitwise_xor", "The bits that one of a and b has.", kBits, false, SaveNothing, nullptr,
+     nullptr},
     {"eq", "a == b.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
     {"ne", "a != b.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
     {"lt", "a < b.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
@@ -114,55 +122,31 @@ constexpr Entry kEntries[] = {
 // clang-format on
 constexpr size_t kNumInPlace = 4;  // the first entries also have the form a += b
 
-Status InferBroadcast(InferContext& c, DTypeSet dtypes, bool comparison) {
-  if (c.dtype(0) != c.dtype(1)) {
-    return DTypeMismatch(c.op(), "the second operand", c.dtype(1), Name(c.dtype(0)));
-  }
-  if (!(dtypes & SetOf(c.dtype(0)))) {
-    return UnsupportedDType(c.op(), "the operands", c.dtype(0), "one of " + ToString(dtypes));
-  }
-  const Shape &a = c.shape(0), &b = c.shape(1);
-  const int ndim = std::max(a.ndim(), b.ndim());
-  Shape out;
-  out.dims().resize(ndim);
-  for (int d = 0; d < ndim; ++d) {
-    const int64_t x = d < ndim - a.ndim() ? 1 : a[d - (ndim - a.ndim())];
-    const int64_t y = d < ndim - b.ndim() ? 1 : b[d - (ndim - b.ndim())];
-    if (x != y && x != 1 && y != 1) {
-      return ShapeMismatch(c.op(), "the second operand", b,
-                           absl::StrCat("one that broadcasts with ", a.ToString()));
-    }
-    out[d] = x == 1 ? y : x;
-  }
-  c.SetOutput(0, out, comparison ? DType::kBool : c.dtype(0));
-  return OkStatus();
+// Whether operand i is a number in the type that the other operand is computed in.
+bool IsWideNumber(const InferContext& c, int i) {
+  return c.shape(i).ndim() == 0 && c.input(i).device.type == DeviceType::kCPU &&
+         c.dtype(i) == ComputeType(c.dtype(1 - i));
 }
 
-// Split on any dim of the result. An operand that has the dim is split with it; one that is
-// repeated along it stays whole.
-void Signatures(const SbpContext& c, std::vector<SbpSignature>* out) {
-  const int ndim = std::max(c.inputs[0].ndim(), c.inputs[1].ndim());
-  for (int d = 0; d < ndim; ++d) {
-    int64_t size[2];
-    for (int i = 0; i < 2; ++i) {
-      const int own = d - (ndim - c.inputs[i].ndim());
-      size[i] = own < 0 ? 1 : c.inputs[i][own];
-    }
-    SbpSignature s{{Sbp::Broadcast(), Sbp::Broadcast()}, {Sbp::Split(d)}};
-    for (int i = 0; i < 2; ++i) {
-      if (size[i] != 1 || (size[1 - i] == 1 && c.inputs[i].ndim() == ndim)) {
-        s.inputs[i] = Sbp::Split(d - (ndim - c.inputs[i].ndim()));
-      }
-    }
-    out->push_back(s);
+Status InferBroadcast(InferContext& c, DTypeSet dtypes, bool comparison) {
+  const DType dtype = c.dtype(IsWideNumber(c, 0) ? 1 : 0);
+  if (c.dtype(1) != dtype && !IsWideNumber(c, 1)) {
+    return DTypeMismatch(c.op(), "the second operand", c.dtype(1), Name(c.dtype(0)));
   }
+  if (!(dtypes & SetOf(dtype))) {
+    return UnsupportedDType(c.op(), "the operands", dtype, "one of " + ToString(dtypes));
+  }
+  OFL_ASSIGN_OR_RETURN(const Shape out, Broadcast(c, c.shape(0), 1, "the second operand"));
+  c.SetOutput(0, out, comparison ? DType::kBool : dtype);
+  return OkStatus();
 }
 
 Status Backward(GradContext& c, const Entry& entry) {
   for (int i = 0; i < 2; ++i) {
     if (!c.needs(i)) continue;
     OFL_ASSIGN_OR_RETURN(Tensor g, i == 0 ? entry.gradient_a(c) : entry.gradient_b(c));
-    OFL_RETURN_IF_ERROR(c.Set(i, SumToShape(g, c.spec(i).shape)));
+    OFL_ASSIGN_OR_RETURN(g, SumToShape(g, c.spec(i).shape));
+    OFL_RETURN_IF_ERROR(c.Set(i, functional::To(g, c.spec(i).device, c.spec(i).dtype)));
   }
   return OkStatus();
 }
@@ -176,12 +160,12 @@ void Define(OpDef& op) {
     op.Input("a").Input("b").Output("out");
   op.doc = entry.doc;
   op.scalar_operands = true;
-  op.differentiable = !entry.comparison;
+  op.differentiable = entry.gradient_a != nullptr;
   op.infer = [](InferContext& c) -> Status {
     return InferBroadcast(c, entry.dtypes, entry.comparison);
   };
-  op.sbp = Signatures;
-  op.sbp_text = "the result split on any dim, with it each operand that is not repeated there";
+  op.sbp = BroadcastSignatures;
+  op.sbp_text = kBroadcastSbpText;
   op.save = [](const Attrs&, Needs needs) { return entry.save(needs); };
   op.backward = [](GradContext& c) -> Status { return Backward(c, entry); };
 }

@@ -22,7 +22,8 @@ class Binary {
   // is the same.
   virtual Status Launch(Stream& stream, const Elementwise<3>& g, const void* a, const void* b,
                         void* out) const = 0;
-  // One operand is a number of the operands' dtype (a, where scalar_first); operands x, out.
+  // One operand (a, where scalar_first) is a number, rounded to the compute type of the dtype and
+  // no further; operands x, out.
   virtual Status LaunchScalar(Stream& stream, const Elementwise<2>& g, const void* x, Scalar scalar,
                               bool scalar_first, void* out) const = 0;
 };

@@ -36,6 +36,24 @@ constexpr auto Raw(T v) {
   else
     return static_cast<uint32_t>(v);
 }
+
+// a to the power of b; of integers by squaring, wrapping around.
+template <class T>
+T Power(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::pow(a, b);
+  } else {
+    if constexpr (std::is_signed_v<T>) {
+      if (b < 0) return a == 1 || (a == -1 && b % 2 == 0) ? T(1) : a == -1 ? a : T(0);
+    }
+    auto result = Raw(T(1)), square = Raw(a);
+    for (auto rest = Raw(b); rest > 0; rest >>= 1) {
+      if (rest & 1) result *= square;
+      square *= square;
+    }
+    return static_cast<T>(result);
+  }
+}
 }  // namespace oneflow_lite
 #endif
 
@@ -60,15 +78,15 @@ BinaryLoop Make(F) {
   return &Loop<T, std::conditional_t<kCompares, bool, T>, F>;
 }
 
-// f for the compute types float32 and float64; those and the integers; all of them and bool. Null
-// for the rest.
+// f for the compute types float32 and float64; for integers; both; all of them and bool; integers
+// and bool. Null for the rest.
 template <class F>
 BinaryLoop Floats(DType dtype, F f) {
   if (dtype == DType::kFloat32) return Make<float>(f);
   return dtype == DType::kFloat64 ? Make<double>(f) : nullptr;
 }
 template <class F>
-BinaryLoop Numbers(DType dtype, F f) {
+BinaryLoop Integers(DType dtype, F f) {
   switch (dtype) {
     case DType::kUInt8:
       return Make<uint8_t>(f);
@@ -81,12 +99,20 @@ BinaryLoop Numbers(DType dtype, F f) {
     case DType::kInt64:
       return Make<int64_t>(f);
     default:
-      return Floats(dtype, f);
+      return nullptr;
   }
+}
+template <class F>
+BinaryLoop Numbers(DType dtype, F f) {
+  return IsFloating(dtype) ? Floats(dtype, f) : Integers(dtype, f);
 }
 template <class F>
 BinaryLoop All(DType dtype, F f) {
   return dtype == DType::kBool ? Make<bool>(f) : Numbers(dtype, f);
+}
+template <class F>
+BinaryLoop Bits(DType dtype, F f) {
+  return dtype == DType::kBool ? Make<bool>(f) : Integers(dtype, f);
 }
 
 }  // namespace
@@ -122,7 +148,13 @@ BinaryLoop FindBinary(BinaryOp op, DType dtype) {
     case BinaryOp::kMinimum:
       return All(dtype, OFL_FN(a < b || a != a ? a : b));
     case BinaryOp::kPow:
-      return Floats(dtype, OFL_FN(std::pow(a, b)));
+      return Numbers(dtype, OFL_FN(Power(a, b)));
+    case BinaryOp::kAnd:
+      return Bits(dtype, OFL_FN(static_cast<decltype(a)>(a & b)));
+    case BinaryOp::kOr:
+      return Bits(dtype, OFL_FN(static_cast<decltype(a)>(a | b)));
+    case BinaryOp::kXor:
+      return Bits(dtype, OFL_FN(static_cast<decltype(a)>(a ^ b)));
   }
 #undef OFL_FN
   return nullptr;
@@ -142,13 +174,12 @@ class CpuBinary final : public Binary {
  public:
   CpuBinary(const Spec& spec, BinaryLoop loop)
       : loop_(loop),
-        dtype_(spec.dtype),
+        compute_(ComputeType(spec.dtype)),
         item_(SizeOf(spec.dtype)),
         out_item_(IsComparison(spec.op) ? 1 : item_) {
-    const DType compute = ComputeType(spec.dtype);
-    if (compute == spec.dtype) return;
-    widen_ = FindConvert(spec.dtype, compute);
-    if (!IsComparison(spec.op)) narrow_ = FindConvert(compute, spec.dtype);
+    if (compute_ == spec.dtype) return;
+    widen_ = FindConvert(spec.dtype, compute_);
+    if (!IsComparison(spec.op)) narrow_ = FindConvert(compute_, spec.dtype);
   }
 
   Status Launch(Stream&, const Elementwise<3>& g, const void* a, const void* b,
@@ -225,12 +256,10 @@ class CpuBinary final : public Binary {
     }
   }
 
-  // n copies of the number, rounded to the operands' dtype and then widened to the compute type.
+  // n copies of the number in the compute type.
   void Repeat(Scalar scalar, int64_t n, ChunkBuffer& buffer) const {
-    VisitAll(dtype_, [&]<class T>(Tag<T>) {
-      const T element = CastScalar<T>(scalar);
-      using C = ComputeOf<T>;
-      const C value = static_cast<C>(element);
+    VisitAll(compute_, [&]<class C>(Tag<C>) {
+      const C value = CastScalar<C>(scalar);
       for (int64_t i = 0; i < n; ++i) {
         std::memcpy(buffer.bytes + i * static_cast<int64_t>(sizeof(C)), &value, sizeof(C));
       }
@@ -244,7 +273,7 @@ class CpuBinary final : public Binary {
   BinaryLoop loop_;
   ConvertFunction widen_ = nullptr;   // dtype to compute type, where they differ
   ConvertFunction narrow_ = nullptr;  // and back, unless the result is bool
-  DType dtype_;
+  DType compute_;
   size_t item_, out_item_;
 };
 

@@ -8,7 +8,8 @@ namespace {
 
 class CudaBinary final : public Binary {
  public:
-  CudaBinary(cuda::BinaryLaunchers launchers, DType dtype) : launchers_(launchers), dtype_(dtype) {}
+  CudaBinary(cuda::BinaryLaunchers launchers, DType compute)
+      : launchers_(launchers), compute_(compute) {}
 
   Status Launch(Stream& stream, const Elementwise<3>& g, const void* a, const void* b,
                 void* out) const override {
@@ -19,20 +20,20 @@ class CudaBinary final : public Binary {
   Status LaunchScalar(Stream& stream, const Elementwise<2>& g, const void* x, Scalar scalar,
                       bool scalar_first, void* out) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launchers_.scalar(cuda::ToStrided(g), x, cuda::BitsOf(scalar, dtype_), scalar_first,
+      return launchers_.scalar(cuda::ToStrided(g), x, cuda::BitsOf(scalar, compute_), scalar_first,
                                out, s);
     });
   }
 
  private:
   cuda::BinaryLaunchers launchers_;
-  DType dtype_;
+  DType compute_;
 };
 
 StatusOr<std::unique_ptr<Binary>> NewBinary(const Binary::Spec& spec) {
   const cuda::BinaryLaunchers launchers = cuda::FindBinary(spec.op, spec.dtype);
   if (!launchers.tensors) return NoPrimitiveFor(Binary::kName, DeviceType::kCUDA, spec.dtype);
-  return std::make_unique<CudaBinary>(launchers, spec.dtype);
+  return std::make_unique<CudaBinary>(launchers, ComputeType(spec.dtype));
 }
 
 const bool registered = RegisterPrimitive<Binary>(DeviceType::kCUDA, &NewBinary);

@@ -88,6 +88,37 @@ struct Minimum {
 struct Pow {
   __device__ float operator()(float a, float b) const { return powf(a, b); }
   __device__ double operator()(double a, double b) const { return pow(a, b); }
+  // Of integers by squaring, wrapping around.
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    if constexpr (std::is_signed_v<C>) {
+      if (b < 0) return a == 1 || (a == -1 && b % 2 == 0) ? C(1) : a == -1 ? a : C(0);
+    }
+    typename ArithmeticOf<C>::type result = 1, square = a;
+    for (; b > 0; b >>= 1) {
+      if (b & 1) result *= square;
+      square *= square;
+    }
+    return static_cast<C>(result);
+  }
+};
+struct And {
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    return a & b;
+  }
+};
+struct Or {
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    return a | b;
+  }
+};
+struct Xor {
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    return a ^ b;
+  }
 };
 
 // Which operand is one number: a value, or (in a dense launch) the element a pointer leads to.
@@ -101,40 +132,35 @@ struct BinaryRun {
   Out* out;
   Single single;
   bool by_value;  // the single operand is `value`, not at its pointer
-  T value;
+  C value;
 
-  __device__ T Number(const T* p) const { return by_value ? value : *p; }
+  // The single operand, where it is the one at p.
+  __device__ C Number(const T* p, Single role) const {
+    if (single != role) return C{};
+    return by_value ? value : ConvertTo<C>(*p);
+  }
 
   template <int N>
   __device__ void Run(int64_t i) const {
-    Pack<T, N> pa, pb;
-    if (single == Single::kFirst) {
-      const T number = Number(a);
-#pragma unroll
-      for (int k = 0; k < N; ++k) pa.v[k] = number;
-    } else {
-      pa = LoadPack<N>(a + i);
-    }
-    if (single == Single::kSecond) {
-      const T number = Number(b);
-#pragma unroll
-      for (int k = 0; k < N; ++k) pb.v[k] = number;
-    } else {
-      pb = LoadPack<N>(b + i);
-    }
+    Pack<T, N> pa{}, pb{};
+    if (single != Single::kFirst) pa = LoadPack<N>(a + i);
+    if (single != Single::kSecond) pb = LoadPack<N>(b + i);
+    const C first = Number(a, Single::kFirst), second = Number(b, Single::kSecond);
     Pack<Out, N> result;
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-      result.v[k] = ConvertTo<Out>(Op{}(ConvertTo<C>(pa.v[k]), ConvertTo<C>(pb.v[k])));
+      const C x = single == Single::kFirst ? first : ConvertTo<C>(pa.v[k]);
+      const C y = single == Single::kSecond ? second : ConvertTo<C>(pb.v[k]);
+      result.v[k] = ConvertTo<Out>(Op{}(x, y));
     }
     StorePack<N>(out + i, result);
   }
 
   // Offsets of a, b, out.
   __device__ void At(const int64_t (&offset)[3]) const {
-    const T x = by_value && single == Single::kFirst ? value : a[offset[0]];
-    const T y = by_value && single == Single::kSecond ? value : b[offset[1]];
-    out[offset[2]] = ConvertTo<Out>(Op{}(ConvertTo<C>(x), ConvertTo<C>(y)));
+    const C x = by_value && single == Single::kFirst ? value : ConvertTo<C>(a[offset[0]]);
+    const C y = by_value && single == Single::kSecond ? value : ConvertTo<C>(b[offset[1]]);
+    out[offset[2]] = ConvertTo<Out>(Op{}(x, y));
   }
 };
 
@@ -164,7 +190,7 @@ cudaError_t LaunchTensors(const Strided<3>& given, const void* given_a, const vo
                                static_cast<Out*>(out),
                                Single::kNone,
                                false,
-                               T{}};
+                               C{}};
   const bool dense_out = IsDense(g, 2);
   if (dense_out && IsNumber(g, 0) && IsDense(g, 1)) run.single = Single::kFirst;
   if (dense_out && IsNumber(g, 1) && IsDense(g, 0)) run.single = Single::kSecond;
@@ -191,11 +217,12 @@ inline Strided<3> WithTwoInputs(const Strided<2>& g) {
 template <class T, class Out, class C, class Op, bool kSwapped>
 cudaError_t LaunchScalar(const Strided<2>& g, const void* x, ScalarBits scalar, bool scalar_first,
                          void* out, cudaStream_t stream) {
-  T value;
-  memcpy(&value, &scalar, sizeof(T));
+  ComputeType<T> value;
+  memcpy(&value, &scalar, sizeof(value));
   const T* p = static_cast<const T*>(x);
   const Single single = scalar_first != kSwapped ? Single::kFirst : Single::kSecond;
-  const BinaryRun<T, Out, C, Op> run{p, p, static_cast<Out*>(out), single, true, value};
+  const BinaryRun<T, Out, C, Op> run{p,      p,    static_cast<Out*>(out),
+                                     single, true, static_cast<C>(value)};
   if (g.contiguous) return ForPacks<kBinaryPack<T, Out>>(g.numel, run, stream);
   return ForElements(WithTwoInputs(g), run, stream);
 }
@@ -245,6 +272,25 @@ template <class Op>
 BinaryLaunchers Floats(DType t) {
   return VisitDeviceFloating<BinaryLaunchers>(t, ArithmeticFinder<Op>{});
 }
+template <class Op>
+BinaryLaunchers Powers(DType t) {
+  return VisitDeviceNumeric<BinaryLaunchers>(t, SelectionFinder<Op>{});
+}
+// Of integers and bool only the size matters.
+template <class Op>
+BinaryLaunchers Bits(DType t) {
+  if (IsFloating(t)) return {};
+  switch (SizeOf(t)) {
+    case 1:
+      return Launchers<uint8_t, uint8_t, uint32_t, Op>();
+    case 2:
+      return Launchers<uint16_t, uint16_t, uint32_t, Op>();
+    case 4:
+      return Launchers<uint32_t, uint32_t, uint32_t, Op>();
+    default:
+      return Launchers<uint64_t, uint64_t, uint64_t, Op>();
+  }
+}
 template <class Op, bool kSwapped = false>
 BinaryLaunchers Comparison(DType t) {
   return VisitDeviceAll<BinaryLaunchers>(t, ComparisonFinder<Op, kSwapped>{});
@@ -281,7 +327,13 @@ BinaryLaunchers FindBinary(BinaryOp op, DType t) {
     case BinaryOp::kMinimum:
       return Selection<Minimum>(t);
     case BinaryOp::kPow:
-      return Floats<Pow>(t);
+      return Powers<Pow>(t);
+    case BinaryOp::kAnd:
+      return Bits<And>(t);
+    case BinaryOp::kOr:
+      return Bits<Or>(t);
+    case BinaryOp::kXor:
+      return Bits<Xor>(t);
   }
   return {};
 }

@@ -49,6 +49,16 @@ struct BinaryLaunchers {
 };
 BinaryLaunchers FindBinary(BinaryOp op, DType dtype);
 
+// Null data: the bits stand for all elements. Operands: condition, a, b, out.
+struct SelectOperand {
+  const void* data;
+  ScalarBits bits;
+};
+using SelectLauncher = cudaError_t (*)(const Strided<4>& g, const SelectOperand& condition,
+                                       const SelectOperand& a, const SelectOperand& b, void* out,
+                                       cudaStream_t);
+SelectLauncher FindSelect(DType dtype);
+
 using CopyLauncher = cudaError_t (*)(const Strided<2>& g, const void* src, void* dst, cudaStream_t);
 CopyLauncher FindCopy(DType from, DType to);
 

@@ -251,6 +251,7 @@ class NormWideBlock {
     return ReduceLanes<kWarp>(sums, Plus{});
   }
   __device__ __forceinline__ void Publish(int turn, const Sums& sums, C rstd) const {
+    __syncwarp();  // once this is known, what all lanes have read may be written again
     if (threadIdx.x % kWarp != 0) return;
     const int place = Scratch::Place(turn);
     const NormGradient<T, kCentre, kFromOutput> g(sums, rstd, grid_.share);

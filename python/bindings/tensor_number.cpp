@@ -90,23 +90,8 @@ PyObject* Power(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) return NotOperand(modulus);
   return Binary<functional::Pow>(a, b);
 }
-// On bool only, where these are *, + and == 0.
-template <StatusOr<Tensor> (*F)(const Operand&, const Operand&)>
-PyObject* Logical(PyObject* a, PyObject* b) {
-  const auto is_bool = [](PyObject* o) {
-    return PyBool_Check(o) || (IsTensor(o) && Unwrap(o).dtype() == DType::kBool);
-  };
-  if (is_bool(a) && is_bool(b)) return Binary<F>(a, b);
-  PyErr_SetString(PyExc_TypeError, "& and | take tensors of dtype bool");
-  return nullptr;
-}
 PyObject* Invert(PyObject* self) {
-  return Protect([&]() -> PyObject* {
-    if (Unwrap(self).dtype() == DType::kBool)
-      return WrapResult(functional::LogicalNot(Unwrap(self)));
-    PyErr_SetString(PyExc_TypeError, "~ takes a tensor of dtype bool");
-    return nullptr;
-  });
+  return Protect([&] { return WrapResult(functional::BitwiseNot(Unwrap(self))); });
 }
 PyObject* Absolute(PyObject* self) {
   return Protect([&] { return WrapResult(functional::Abs(Unwrap(self))); });
@@ -183,8 +168,9 @@ PyType_Slot number_slots[] = {{Py_nb_add, Slot(&Binary<functional::Add>)},
                               {Py_nb_positive, Slot(&Positive)},
                               {Py_nb_absolute, Slot(&Absolute)},
                               {Py_nb_power, Slot(&Power)},
-                              {Py_nb_and, Slot(&Logical<functional::Mul>)},
-                              {Py_nb_or, Slot(&Logical<functional::Add>)},
+                              {Py_nb_and, Slot(&Binary<functional::BitwiseAnd>)},
+                              {Py_nb_or, Slot(&Binary<functional::BitwiseOr>)},
+                              {Py_nb_xor, Slot(&Binary<functional::BitwiseXor>)},
                               {Py_nb_invert, Slot(&Invert)},
                               {Py_nb_bool, Slot(&Truth)},
                               {Py_nb_int, Slot(&ToInt)},

@@ -164,10 +164,11 @@ def multinomial(
     return _C.minimum(places, (sums < total).sum(-1, True))  # where drawn was rounded up to total
 
 
-def randint_like(input: Tensor, low: int, high: int | None = None) -> Tensor:
+def randint_like(input: Tensor, low: int, high: int | None = None, **kwargs: Any) -> Tensor:
     """Uniform integers in the shape, dtype and device of a tensor; see :func:`randint`."""
     low, high = (0, low) if high is None else (low, high)
-    return randint(low, high, list(input.shape), dtype=input.dtype, device=input.device)
+    options = {"dtype": input.dtype, "device": input.device} | kwargs
+    return randint(low, high, list(input.shape), **options)
 
 
 # Methods of Tensor: of the same dtype and device.

@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import math
 
-from oneflow_lite._math import as_given, expm1, trunc, wide
+from oneflow_lite._math import expm1, rounded_once, trunc
 from oneflow_lite._oneflow_lite import _C, Tensor
 
 _Operand = Tensor | float
 
 
+@rounded_once
 def tan(input: Tensor) -> Tensor:
     """The tangent."""
     return _C.sin(input) / _C.cos(input)
 
 
+@rounded_once
 def sinh(input: Tensor) -> Tensor:
     """``(exp(x) - exp(-x)) / 2``, for small x too."""
     e = expm1(_C.clamp(input, -1.0, 1.0))
@@ -25,17 +27,20 @@ def sinh(input: Tensor) -> Tensor:
     return _C.where(abs(input) < 1, near, _C.where(input < 0, -far, far))
 
 
+@rounded_once
 def cosh(input: Tensor) -> Tensor:
     """``(exp(x) + exp(-x)) / 2``."""
     half = _C.exp(abs(input) * 0.5)
     return half * 0.5 * half + 0.5 / (half * half)
 
 
+@rounded_once
 def log10(input: Tensor) -> Tensor:
     """The logarithm to the base 10."""
     return _C.log(input) * (1 / math.log(10))
 
 
+@rounded_once
 def hypot(input: Tensor, other: Tensor) -> Tensor:
     """``sqrt(x^2 + y^2)`` without overflow."""
     larger = _C.maximum(abs(input), abs(other)).detach()
@@ -55,17 +60,18 @@ def frac(input: Tensor) -> Tensor:
     return input - trunc(input)
 
 
+@rounded_once
 def xlogy(input: Tensor, other: Tensor) -> Tensor:
     """``x log(y)``; 0 where x is 0, unless y is NaN."""
     nothing = (input == 0) & ((other <= 0) | (other == math.inf))
     return _C.where(nothing, 0.0, input * _C.log(_C.where(nothing, 1.0, other)))
 
 
+@rounded_once
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """``log(x / (1 - x))``; with ``eps``, x is moved into ``[eps, 1 - eps]`` first."""
-    x = input.to(None, wide(input))
-    x = x if eps is None else _C.clamp(x, eps, 1 - eps)
-    return as_given(_C.log(x / (1 - x)), input)
+    x = input if eps is None else _C.clamp(input, eps, 1 - eps)
+    return _C.log(x / (1 - x))
 
 
 def deg2rad(input: Tensor) -> Tensor:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._division import floor_divide, remainder
@@ -22,6 +24,27 @@ def wide(x: Tensor) -> dtype:
 def as_given(y: Tensor, input: Tensor) -> Tensor:
     """The result in the dtype of a floating input."""
     return y.to(None, input.dtype) if input.dtype.is_floating_point else y
+
+
+def rounded_once(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function, computed in float32 where all its tensors have one dtype of 16 bits."""
+
+    @functools.wraps(function)
+    def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        given = getattr(input, "dtype", None)
+        others = (*args, *kwargs.values())
+        if given not in (_ext.float16, _ext.bfloat16) or any(
+            isinstance(t, Tensor) and t.dtype is not given for t in others
+        ):
+            return function(input, *args, **kwargs)
+
+        def widened(t: Any) -> Any:
+            return t.to(None, _ext.float32) if isinstance(t, Tensor) else t
+
+        named = {name: widened(t) for name, t in kwargs.items()}
+        return function(widened(input), *map(widened, args), **named).to(None, given)
+
+    return call
 
 
 # Elementwise ----------------------------------------------------------------------------------
@@ -60,6 +83,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     return y / 10.0**decimals if decimals else y
 
 
+@rounded_once
 def expm1(input: Tensor) -> Tensor:
     """exp(x) - 1, for small x too."""
     # 2 t / (1 - t) with t = tanh(x / 2): no cancellation; exp itself where t is near 1.
@@ -75,6 +99,7 @@ def sign(input: Tensor) -> Tensor:
     return _C.where(x == x, y, input) if x.dtype.is_floating_point else y
 
 
+@rounded_once
 def log1p(input: Tensor) -> Tensor:
     """log(1 + x), for small x too."""
     u = 1 + input
@@ -83,14 +108,16 @@ def log1p(input: Tensor) -> Tensor:
     return _C.log(u) - _C.where(lost.isfinite(), lost, 0.0)
 
 
+@rounded_once
 def log2(input: Tensor) -> Tensor:
     """The logarithm to the base 2."""
     return _C.log(input) * (1 / math.log(2))
 
 
+@rounded_once
 def exp2(input: Tensor) -> Tensor:
     """2^x."""
-    return as_given(_C.exp(input.to(None, wide(input)) * math.log(2)), input)
+    return _C.exp(input * math.log(2))
 
 
 def _truth(x: Tensor) -> Tensor:
@@ -139,16 +166,19 @@ def nan_to_num(
     return _C.where(y == -math.inf, -most if neginf is None else neginf, y)
 
 
+@rounded_once
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """``input + value * tensor1 * tensor2``."""
     return input + tensor1 * tensor2 * value
 
 
+@rounded_once
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """``input + value * tensor1 / tensor2``."""
     return input + tensor1 / tensor2 * value
 
 
+@rounded_once
 def lerp(input: Tensor, end: Tensor, weight: _Operand) -> Tensor:
     """``input + weight * (end - input)``."""
     return input + weight * (end - input)
@@ -197,6 +227,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     return _C.matmul(input, vec)
 
 
+@rounded_once
 def plus_product(input: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
     """``beta * input + alpha * product``; where beta is 0, input gives its shape alone."""
     product = product if alpha == 1 else product * alpha
@@ -307,7 +338,8 @@ ALIASES = {
     "negative": "neg", "not_equal": "ne", "subtract": "sub", "swapaxes": "transpose",
     "true_divide": "div",
 }  # fmt: skip
-IN_PLACE = ("abs", "addcdiv", "addcmul", "ceil", "clamp", "clip", "cos", "erf", "exp", "expm1",
+IN_PLACE = ("abs", "addcdiv", "addcmul", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
+            "ceil", "clamp", "clip", "cos", "erf", "exp", "expm1",
             "floor", "lerp", "log", "masked_fill", "neg", "pow", "reciprocal", "relu", "round",
             "rsqrt", "sigmoid", "sin", "sqrt", "square", "tanh", "tril", "triu",
             "trunc")  # fmt: skip

@@ -37,7 +37,8 @@ def named(function: _F, module: str = "oneflow_lite") -> _F:
     """
     if not inspect.isfunction(function):
         return function
-    places = function.__code__.co_varnames[: function.__code__.co_argcount]
+    code = inspect.unwrap(function).__code__
+    places = code.co_varnames[: code.co_argcount]
     tensors = {n: a for n, a in function.__annotations__.items()
                if a in _MUST_BE and n not in ("self", "return")}  # fmt: skip
     if not tensors:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._math import ceil, round
+from oneflow_lite._math import ceil, round, rounded_once
 from oneflow_lite._oneflow_lite import _C, DTypeError, Tensor, dtype
 from oneflow_lite._shapes import wrapped_dim
 
@@ -91,6 +91,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
     return _scan("cumprod", _wide(input, result), dim, _C.mul).to(None, result)
 
 
+@rounded_once
 def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     """``log(exp(x) + exp(y))`` without overflow."""
     larger = _C.maximum(input, other).detach()
@@ -122,6 +123,36 @@ def min(input: Tensor, *args: Any, **kwargs: Any) -> Any:
     if "other" in kwargs or (args and isinstance(args[0], Tensor)):
         return _C.minimum(input, *args, **kwargs)
     return _C.min(input, *args, **kwargs)
+
+
+def _running(
+    name: str, input: Tensor, dim: int, beats: Callable[[Tensor, Tensor], Tensor]
+) -> tuple[Tensor, Tensor]:
+    """The extremes up to each element and their places, of equal ones the last; NaN stays."""
+    axis = wrapped_dim(name, input, dim)
+    if input.ndim == 0:
+        return input.clone(), _C.zeros([], dtype=_ext.int64, device=input.device)
+    line = [-1 if d == axis else 1 for d in range(input.ndim)]
+    places = _C.arange(input.shape[axis], device=input.device).view(line).expand(input.shape)
+    x = input.detach()
+
+    def join(later: Tensor, earlier: Tensor) -> Tensor:
+        new, old = x.gather(axis, later), x.gather(axis, earlier)
+        wins = beats(new, old) & (old == old) | (new != new)
+        return _C.where(wins, later, earlier)
+
+    places = _scan(name, places, axis, join)
+    return input.gather(axis, places), places
+
+
+def cummax(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """The largest of each element and all before it along a dim, and its place."""
+    return _running("cummax", input, dim, _C.ge)
+
+
+def cummin(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """The smallest of each element and all before it along a dim, and its place."""
+    return _running("cummin", input, dim, _C.le)
 
 
 def aminmax(
@@ -285,6 +316,6 @@ def diff(
     return input
 
 
-FUNCTIONS = (aminmax, cumprod, diff, kthvalue, logaddexp, logcumsumexp, max, median, min, nanmean,
-             nansum, prod, quantile, std_mean, var_mean)  # fmt: skip
+FUNCTIONS = (aminmax, cummax, cummin, cumprod, diff, kthvalue, logaddexp, logcumsumexp, max, median,
+             min, nanmean, nansum, prod, quantile, std_mean, var_mean)  # fmt: skip
 METHODS = tuple(f for f in FUNCTIONS if f not in (std_mean, var_mean))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite._oneflow_lite import _C, Tensor, dtype
 
 
 def wrapped_dim(name: str, input: Tensor, dim: int) -> int:
@@ -314,16 +314,20 @@ def ravel(input: Tensor) -> Tensor:
     return input.reshape(-1)
 
 
-def tril_indices(row: int, col: int, offset: int = 0, *, device: Any = None) -> Tensor:
-    """The places that :func:`tril` keeps: int64 ``[2, count]``, row by row."""
+def tril_indices(
+    row: int, col: int, offset: int = 0, *, dtype: dtype = _ext.int64, device: Any = None
+) -> Tensor:
+    """The places that :func:`tril` keeps: ``[2, count]``, row by row."""
     found = np.stack(np.tril_indices(row, offset, col)).astype(np.int64)
-    return _ext.tensor(found, device=device)
+    return _ext.tensor(found, dtype=dtype, device=device)
 
 
-def triu_indices(row: int, col: int, offset: int = 0, *, device: Any = None) -> Tensor:
-    """The places that :func:`triu` keeps: int64 ``[2, count]``, row by row."""
+def triu_indices(
+    row: int, col: int, offset: int = 0, *, dtype: dtype = _ext.int64, device: Any = None
+) -> Tensor:
+    """The places that :func:`triu` keeps: ``[2, count]``, row by row."""
     found = np.stack(np.triu_indices(row, offset, col)).astype(np.int64)
-    return _ext.tensor(found, device=device)
+    return _ext.tensor(found, dtype=dtype, device=device)
 
 
 FUNCTIONS = (atleast_1d, atleast_2d, broadcast_tensors, broadcast_to, column_stack, diag, diagonal,

@@ -142,13 +142,6 @@ def contains(self: Tensor, value: Any) -> bool:
     return isinstance(found, Tensor) and bool(found.any())
 
 
-def xor(self: Tensor, other: Any) -> Tensor:
-    """Whether exactly one of two truths holds."""
-    if self.dtype is not _ext.bool or getattr(other, "dtype", _ext.bool) is not _ext.bool:
-        raise TypeError("^ takes tensors of dtype bool")
-    return self != other
-
-
 def type_(self: Tensor, dtype: dtype | None = None) -> Any:
     """The tensor as another dtype, or without one the name of its own."""
     return f"oneflow_lite.{self.dtype.name}" if dtype is None else _to(self, None, dtype)
@@ -168,7 +161,6 @@ def _complete() -> None:
         "is_complex": lambda self: False, "__contains__": contains,
         "__floordiv__": _math.floor_divide, "__mod__": _math.remainder,
         "__rfloordiv__": lambda self, other: _math.floor_divide(other, self),
-        "__xor__": xor, "__rxor__": xor,
         "__rmod__": lambda self, other: _math.remainder(other, self),
     }  # fmt: skip
     modules = (_math, _elementary, _products, _reductions, _searching, _shapes, _indexing,

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the whole suite: the devices that tests run on, and how hypothesis searches."""
+"""Fixtures of the whole suite: the devices that tests run on, and how hypothesis searches; and a
+part of the suite for each of several processes (--shard)."""
+
+import shutil
+import subprocess
 
 import pytest
 
@@ -26,3 +30,28 @@ def device(request):
     if request.param == "cuda" and not flow.cuda.is_available():
         pytest.skip("no GPU here")
     return request.param
+
+
+@pytest.fixture(scope="session")
+def abseil_flags():
+    """The compiler's flags for Abseil's headers, which those of the C++ API include."""
+    compiler = shutil.which("g++") or pytest.skip("no g++ here")
+    command = [shutil.which("pkg-config") or "true", "--cflags", "absl_status", "libhwy"]
+    flags = subprocess.run(command, text=True, capture_output=True).stdout.split()
+    probe = [compiler, "-E", *flags, "-include", "absl/status/status.h", "-x", "c++", "/dev/null"]
+    if subprocess.run(probe, capture_output=True).returncode != 0:
+        pytest.skip("no Abseil headers here")
+    return flags
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--shard", metavar="K/N", help="only the K-th of N parts of the tests, K from 0 on"
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--shard"):
+        part, parts = map(int, config.getoption("--shard").split("/"))
+        # By tens, which often share what they compile.
+        items[:] = [item for i, item in enumerate(items) if i // 10 % parts == part]

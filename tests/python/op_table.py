@@ -142,6 +142,16 @@ def arithmetic(name, reference, dtypes=NUMERIC, second="normal", result=same, **
               **kwargs)  # fmt: skip
 
 
+def bitwise(name, reference):
+    return [
+        Op(name, broadcasting(), reference, INTEGERS, differentiable=False, errors=[
+            Bad(lambda d: getattr(flow, name)(ones(d, 2), 1), DTypeError,
+                f"{name}(): the operands has dtype float32, but it must be one of bool, uint8, "
+                "int8, int16, int32, int64")]),
+        Op(f"{name}[bool]", TRUTHS, reference, ("bool",), differentiable=False),
+    ]  # fmt: skip
+
+
 def comparison(name, reference):
     return Op(name, broadcasting("few"), reference, ALL, result=always("bool"),
               differentiable=False, errors=[shape_mismatch(name, getattr(flow, name))])  # fmt: skip
@@ -199,16 +209,33 @@ OPS = [
     Op("maximum", broadcasting("distinct"), np.maximum, NUMERIC, twice=False),
     Op("minimum", broadcasting("distinct"), np.minimum, NUMERIC, twice=False),
     Op("pow", broadcasting("positive"), np.power, bound="composite", magnitude=np.power, errors=[
-        Bad(lambda d: flow.pow(ones(d, 2, dtype="int64"), ones(d, 2, dtype="int64")), DTypeError,
-            "pow(): the operands has dtype int64, but it must be one of float16, bfloat16, "
-            "float32, float64")]),
+        Bad(lambda d: flow.pow(ones(d, 2, dtype="bool"), ones(d, 2, dtype="bool")), DTypeError,
+            "pow(): the operands has dtype bool, but it must be one of uint8, int8, int16, int32, "
+            "int64, float16, bfloat16, float32, float64"),
+        Bad(lambda d: flow.pow(ones(d, 2, dtype="int64"), -2), ValueError,
+            "pow(): exponent is -2, but integers have no negative powers; convert input to a "
+            "floating dtype")]),
     Op("pow[integer]", [S(T(s, "few"), 2) for s in SHAPES] + [S(T((5,), "few"), 3)], np.power,
        NUMERIC, bound="composite", magnitude=np.power),
+    Op("pow[integers]", broadcasting("few", "positive"), lambda a, b: np.power(a, b), INTEGERS,
+       differentiable=False),
+    *bitwise("bitwise_and", np.bitwise_and),
+    *bitwise("bitwise_or", np.bitwise_or),
+    *bitwise("bitwise_xor", np.bitwise_xor),
+    Op("bitwise_not", UNARY, np.invert, (*INTEGERS, "bool"), differentiable=False, errors=[
+        Bad(lambda d: flow.bitwise_not(ones(d, 2)), DTypeError,
+            "bitwise_xor(): the operands has dtype float32, but it must be one of bool, uint8, "
+            "int8, int16, int32, int64")]),
     Op("where", [S(BANDS, T((5, 9)), T((5, 9))), S(BANDS, T((9,)), 2), S(BANDS, 0, T((5, 1))),
-                 S(np.array(True), T((3,)), T((2, 1))), S(BANDS[:0], T((0, 9)), T((1, 9)))],
+                 S(np.array(True), T((3,)), T((2, 1))), S(BANDS[:0], T((0, 9)), T((1, 9))),
+                 S(BANDS, T(()), T((2, 5, 1))), S(np.arange(2100) % 3 < 1, T((2100,)), 1)],
        np.where, NUMERIC, errors=[
         Bad(lambda d: flow.where(ones(d, 2), ones(d, 2), 0), DTypeError,
-            "where(): condition has dtype float32, expected bool")]),
+            "where(): condition has dtype float32, expected bool"),
+        Bad(lambda d: flow.where(ones(d, 2) > 0, ones(d, 3), 0), ShapeError,
+            "where(): input has shape [3], expected one that broadcasts with [2]"),
+        Bad(lambda d: flow.where(ones(d, 2, 1) > 0, ones(d, 3), ones(d, 4)), ShapeError,
+            "where(): other has shape [4], expected one that broadcasts with [2, 3]")]),
     Op("masked_fill", [S(T((5, 9)), BANDS, 3), S(T((0, 9)), BANDS[:0], 3), S(T((9,)), BANDS, 1),
                        S(T((5, 1)), BANDS, 0)],
        lambda x, m, v: np.where(m, np.asarray(v, x.dtype), x), NUMERIC, errors=[

@@ -104,12 +104,13 @@ def test_bash_is_right(attributes, code):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("abseil_flags")
 def test_cpp_compiles_and_runs(tmp_path):
     whole = [(where, code) for where, attributes, code in snippets("cpp") if not attributes]
     if not whole:
         pytest.skip("no C++ snippets")
-    if not (shutil.which("cmake") and shutil.which("g++")):
-        pytest.skip("no CMake or compiler here")
+    if not shutil.which("cmake"):
+        pytest.skip("no CMake here")
     flow = pytest.importorskip("oneflow_lite")
     project = [
         "cmake_minimum_required(VERSION 3.25)",

@@ -52,7 +52,8 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """The element itself where it is positive, else ``negative_slope`` times it."""
-    return once(input, lambda x: _C.where(x > 0, x, x * negative_slope), inplace)
+    x = kept(input, inplace)
+    return into(input, _C.where(x > 0, x, x * negative_slope), inplace)
 
 
 def _elu(x: Tensor, alpha: float) -> Tensor:
