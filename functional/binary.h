@@ -49,7 +49,7 @@ OFL_API StatusOr<Tensor> SubInto(const Tensor& self, const Operand& other);
 OFL_API StatusOr<Tensor> MulInto(const Tensor& self, const Operand& other);
 OFL_API StatusOr<Tensor> DivInto(const Tensor& self, const Operand& other);
 
-// dy where y > 0, else 0.
+// 0 where y <= 0, else dy, also where y is NaN.
 OFL_API StatusOr<Tensor> ReluBackward(const Tensor& dy, const Tensor& y);
 
 // Sums x over the dims in which `shape` was broadcast to x's shape; x itself where none.

@@ -4,6 +4,8 @@
 #include "functional/binary.h"
 #include "functional/copy.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
@@ -32,14 +34,28 @@ StatusOr<Tensor> MaskedFill(const Tensor& x, const Tensor& mask, Scalar value) {
   return Where(mask, fill, x);
 }
 
+namespace {
+
+using Comparison = StatusOr<Tensor> (*)(const Operand&, const Operand&);
+
+// What kExtremum gives; but at the bound the gradient is 0, as relu's is at 0, not half of it.
+template <Comparison kExtremum, Comparison kReaches>
+StatusOr<Tensor> Bounded(const Tensor& x, Scalar bound) {
+  if (!GradEnabled() || !autograd::RequiresGrad(x)) return kExtremum(x, bound);
+  OFL_ASSIGN_OR_RETURN(Tensor reached, kReaches(bound, x));
+  return Where(reached, bound, x);
+}
+
+}  // namespace
+
 StatusOr<Tensor> Clamp(const Tensor& x, std::optional<Scalar> min, std::optional<Scalar> max) {
   if (!min && !max) return BadValue("clamp", "min", "None, like max", "a number, or max");
   Tensor y = x;
   if (min) {
-    OFL_ASSIGN_OR_RETURN(y, Maximum(y, *min));
+    OFL_ASSIGN_OR_RETURN(y, (Bounded<Maximum, Ge>(y, *min)));
   }
   if (max) {
-    OFL_ASSIGN_OR_RETURN(y, Minimum(y, *max));
+    OFL_ASSIGN_OR_RETURN(y, (Bounded<Minimum, Le>(y, *max)));
   }
   return y;
 }

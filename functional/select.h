@@ -16,7 +16,8 @@ namespace oneflow_lite::functional {
 OFL_API StatusOr<Tensor> Where(const Tensor& condition, const Operand& a, const Operand& b);
 // x with `value` where `mask` (bool) holds.
 OFL_API StatusOr<Tensor> MaskedFill(const Tensor& x, const Tensor& mask, Scalar value);
-// x, not below `min` and not above `max`, where they are given; NaN stays. ValueError for neither.
+// x, not below `min` and not above `max`, where they are given; NaN stays. At a bound the gradient
+// is 0. ValueError for neither.
 OFL_API StatusOr<Tensor> Clamp(const Tensor& x, std::optional<Scalar> min = {},
                                std::optional<Scalar> max = {});
 

@@ -51,17 +51,16 @@ StatusOr<Tensor> DivGradientB(C c) {
 }
 StatusOr<Tensor> Negated(C c) { return functional::Sub(Scalar(0), c.grad(0)); }
 
-// Of an operand that is the result: g, half of it where both are, else 0.
+// Of an operand: 0 where the other one beats it, half of g where they are equal, else g, also of
+// NaN.
 template <StatusOr<Tensor> (*kBeats)(const Operand&, const Operand&), int kOwn>
 StatusOr<Tensor> WinnersGradient(C c) {
-  const Tensor &own = c.input(kOwn), &other = c.input(1 - kOwn);
-  OFL_ASSIGN_OR_RETURN(Tensor share, kBeats(own, other));
+  const Tensor &own = c.input(kOwn), &other = c.input(1 - kOwn), &g = c.grad(0);
+  OFL_ASSIGN_OR_RETURN(Tensor beaten, kBeats(other, own));
   OFL_ASSIGN_OR_RETURN(Tensor equal, functional::Eq(own, other));
-  OFL_ASSIGN_OR_RETURN(share, functional::Cast(share, own.dtype()));
-  OFL_ASSIGN_OR_RETURN(equal, Mul(equal, Scalar(0.5)));
-  OFL_ASSIGN_OR_RETURN(equal, functional::Cast(equal, own.dtype()));
-  OFL_ASSIGN_OR_RETURN(share, functional::Add(share, equal));
-  return Mul(c.grad(0), share);
+  OFL_ASSIGN_OR_RETURN(Tensor share, Mul(g, Scalar(0.5)));
+  OFL_ASSIGN_OR_RETURN(share, functional::Where(equal, share, g));
+  return functional::Where(beaten, Scalar(0), share);
 }
 SavePlan SaveBoth(Needs) { return {.inputs = Bit(0) | Bit(1)}; }
 
@@ -100,7 +99,7 @@ constexpr Entry kEntries[] = {
      [](C c) { return Mul(c.grad(0), c.input(1)); }, [](C c) { return Mul(c.grad(0), c.input(0)); }},
     {"div", "a / b.", kFloatingSet, false, SaveForDiv,
      [](C c) { return Div(c.grad(0), c.input(1)); }, DivGradientB},
-    {"relu_backward", "a where b > 0, else 0: the gradient of relu from its output b.", kFloatingSet,
+    {"relu_backward", "0 where b <= 0, else a: the gradient of relu from its output b.", kFloatingSet,
      false, SaveB, [](C c) { return ReluBackward(c.grad(0), c.input(1)); },
      [](C c) { return Mul(c.grad(0), Scalar(0)); }},
     {"maximum", "The larger of a and b; NaN where one of them is.", kAllDTypes, false, SaveBoth,

@@ -142,7 +142,7 @@ BinaryLoop FindBinary(BinaryOp op, DType dtype) {
     case BinaryOp::kGe:
       return All(dtype, OFL_FN(a >= b));
     case BinaryOp::kReluBackward:
-      return Floats(dtype, OFL_FN(b > 0 ? a : decltype(a)(0)));
+      return Floats(dtype, OFL_FN(b <= 0 ? decltype(a)(0) : a));
     case BinaryOp::kMaximum:
       return All(dtype, OFL_FN(a > b || a != a ? a : b));
     case BinaryOp::kMinimum:

@@ -22,7 +22,7 @@ void Loop(int64_t n, const void* condition_data, const void* a_data, const void*
   T* out = static_cast<T*>(out_data);
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
-    const T mask = static_cast<T>(T(0) - T(condition[i]));
+    const T mask = static_cast<T>(T(0) - T(condition[i] != 0));
     out[i] = static_cast<T>((a[i] & mask) | (b[i] & static_cast<T>(~mask)));
   }
 }

@@ -46,7 +46,7 @@ struct Div {
 struct ReluBackward {
   template <class C>
   __device__ C operator()(C dy, C y) const {
-    return y > C(0) ? dy : C(0);
+    return y <= C(0) ? C(0) : dy;
   }
 };
 struct Eq {

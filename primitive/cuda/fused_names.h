@@ -29,7 +29,7 @@ std::string KernelInstance(const char* kernel, T... arguments) {
 // Of rows of whole packs.
 inline std::string KernelName(const HeldPlan& plan) {
   if (plan.lanes > 0) {
-    return KernelInstance("FusedLanesKernel", plan.lanes, plan.packs, plan.full);
+    return KernelInstance("FusedLanesKernel", plan.lanes, plan.packs, plan.full, plan.resident);
   }
   if (plan.resident == 0) return KernelInstance("FusedBlockKernel", plan.packs, plan.full);
   if (!plan.wide || plan.rows > 1) {
@@ -43,7 +43,10 @@ inline std::string KernelName(const HeldPlan& plan) {
 // Of rows whose ends lie inside packs.
 inline std::string KernelName(const OddPlan& plan) {
   const HeldPlan& held = plan.held;
-  if (held.lanes > 0) return KernelInstance("FusedOddWarpKernel", held.packs);
+  if (held.lanes > 0) {
+    return KernelInstance("FusedOddLanesKernel", held.lanes, held.packs, plan.pack, held.stays,
+                          held.resident);
+  }
   return KernelInstance("FusedOddBlockKernel", held.wide, held.packs, held.threads, held.blocks,
                         held.resident);
 }

@@ -27,15 +27,17 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
 
   template <int kLanes, bool kAlone, class Held>
   __device__ __forceinline__ Part Gather(Held& held, int64_t) {
-    if constexpr (kCentre && !Held::kHolds) return GatherOnce<kLanes>(held);
-    C sum = 0;
-    held.EachInTurn([&](auto& v, int) {
+    if constexpr (!kCentre || !Held::kHolds) {
+      held.EachInTurn([&](auto& v, int k) { Visit<kLanes>(v, k); });
+      return Visited<kLanes>([](auto&&) {});
+    } else {
+      C sum = 0;
+      held.Each([&](auto& v, int) {
 #pragma unroll
-      for (const C& x : v.v) sum += kCentre ? x : x * x;
-    });
-    Part part;
-    part.squares = sum = ReduceLanes<kLanes>(sum, Plus{});
-    if constexpr (kCentre && Held::kHolds) {
+        for (const C& x : v.v) sum += x;
+      });
+      sum = ReduceLanes<kLanes>(sum, Plus{});
+      Part part;
       part.count = static_cast<C>(held.places.template Count<kLanes>());
       const C share = part.count == 0 ? C(0) : Quotient(C(1), part.count);
       part.mean = mean_ = sum * share;
@@ -53,6 +55,29 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
       sums = ReduceLanes<kLanes>(sums, Plus{});
       part.low = sums.v[0] * share;
       part.squares = sums.v[1] - sums.v[0] * part.low;
+      return part;
+    }
+  }
+  // The same in one visit of values that are computed again; layer_norm about one of the lanes'.
+  template <int kLanes, int N>
+  __device__ __forceinline__ void Visit(const Pack<C, N>& v, int) {
+    if constexpr (kCentre) {
+      sums_.Add(v);
+    } else {
+#pragma unroll
+      for (const C& x : v.v) sums_.squares += x * x;
+    }
+  }
+  template <int kLanes, class Again>
+  __device__ __forceinline__ Part Visited(Again&&) const {
+    Part part;
+    if constexpr (kCentre) {
+      const auto sums = ReduceLanes<kLanes>(sums_, MergePivotSums{});
+      if (sums.count == 0) return part;
+      const CentredSums<C> centred(sums);
+      part = {centred.count, centred.mean, centred.low, centred.squares};
+    } else {
+      part.squares = ReduceLanes<kLanes>(sums_.squares, Plus{});
     }
     return part;
   }
@@ -95,20 +120,10 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
   }
 
  private:
-  // layer_norm in one visit, about one of the lanes' values.
-  template <int kLanes, class Held>
-  static __device__ __forceinline__ Part GatherOnce(Held& held) {
-    PivotSums<C> sums;
-    held.EachInTurn([&](auto& v, int) { sums.Add(v); });
-    sums = ReduceLanes<kLanes>(sums, MergePivotSums{});
-    if (sums.count == 0) return {};
-    const CentredSums<C> centred(sums);
-    return {centred.count, centred.mean, centred.low, centred.squares};
-  }
-
   const NormExtras<C>& extras_;
   bool apart_ = false;
   C mean_ = 0, rstd_ = 0, offset_ = 0;
+  PivotSums<C> sums_;
 };
 
 }  // namespace cuda

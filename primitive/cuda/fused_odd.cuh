@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A fused row (fused_row.cuh) whose ends lie inside packs of 16 bytes, where every matrix with a
-// row for each begins at one: their packs lie alike, so that all are read as they are written. What
-// serves all rows, a bias or a norm's weights, lies otherwise in each of them: it is copied to
-// shared memory as it is in its own, while the inputs are on their way, and shifted into place
-// there. The first and the last whole pack count among the columns outside packs, at most one a
-// lane of one warp: nothing outside a row is read then.
+// A fused row (fused_row.cuh) whose ends lie inside packs of 16 bytes, of a block or a cluster
+// (narrow ones: fused_lanes.cuh), where every matrix with a row for each begins at one: their packs
+// lie alike, so that all are read as they are written. What serves all rows, a bias or a norm's
+// weights, lies otherwise in each of them: it is copied to shared memory as it is in its own, while
+// the inputs are on their way, and shifted into place there. The first and the last whole pack
+// count among the columns outside packs, at most one a lane of one warp: nothing outside a row is
+// read then.
 //
 // Elements and Store have in place of what fused_wide.cuh asks for
 //   kSharedBytes<N, Rows>                 0: no operand serves all rows
@@ -60,7 +61,7 @@ struct OddPlaces {
 // but for the bytes by which the row's elements lie askew in words of 4.
 template <class Places>
 struct SharedRows {
-  static constexpr int kPadding = FusedPolicy::kSharedAlignment;
+  static constexpr int kPadding = kFusedSharedAlignment;
   const Places& places;
   char* at;
 
@@ -167,11 +168,7 @@ struct OddRow {
   __device__ __forceinline__ void Await() {
     if constexpr (kBytes > 0) {
       WaitForCopiesOf<0>();
-      if constexpr (Places::kTeam == kWarp) {
-        __syncwarp();
-      } else {
-        __syncthreads();
-      }
+      __syncthreads();
     }
     extra = a.elements.template Apply<1>(input, common, constants);
   }
@@ -283,23 +280,6 @@ __device__ __forceinline__ void FinishOddRow(const A& a, int64_t row, Held& held
   });
 }
 
-// A row per warp; the grid covers all rows.
-template <int kPacks, class A>
-__global__ void __launch_bounds__(RowPolicy::kGroupThreads, kFusedLaneBlocks<kPacks>)
-    FusedOddWarpKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
-  using Held = OddValues<A, OddPlaces<A::kPack, kPacks, kWarp>>;
-  extern __shared__ __align__(FusedPolicy::kSharedAlignment) char odd_shared[];
-  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-  const int64_t mine = int64_t{blockIdx.x} * (RowPolicy::kGroupThreads / kWarp) + warp;
-  const int64_t row = mine < rows ? mine : rows - 1;  // warps behind the last row do it once more
-  Held held(a, {a.base.store.Head(row), static_cast<int>(cols), 0, 1, lane},
-            odd_shared + warp * Held::kBytes);
-  held.Load(row);
-  FinishOddRow(a, row, held, [&](auto& of) {
-    of.template Begin<true>(of.template Gather<kWarp, true>(held, row));
-  });
-}
-
 // A row per block of kThreads threads, or per cluster of kBlocks of them; a multiprocessor has room
 // for kResident blocks. kAgain: the expression is cheap enough to be computed at two visits.
 template <bool kAgain, int kPacks, int kThreads, int kBlocks, int kResident, class A>
@@ -308,7 +288,7 @@ __global__ void __launch_bounds__(kThreads, kResident)
   using Places = OddPlaces<A::kPack, kPacks, kThreads>;
   using Part = typename HeldRow<typename A::Base>::Part;
   using Exchange = WarpExchange<Part>;
-  constexpr int kAlignment = FusedPolicy::kSharedAlignment;
+  constexpr int kAlignment = kFusedSharedAlignment;
   extern __shared__ __align__(kAlignment) char odd_shared[];
   const int64_t row = internal::ClusterIndex();
   constexpr int kParts = kBlocks * kThreads / kWarp;

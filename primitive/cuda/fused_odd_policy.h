@@ -11,14 +11,62 @@
 namespace oneflow_lite {
 namespace cuda {
 
+struct FusedOddPolicy {
+  static constexpr int kSmallPacks = 12;  // 16-bit rows of so few packs go in packs of 4
+  static constexpr int kSmallPack = 4;
+  // Groups of lanes stay where a pack's operands, of wider rows, are so many bytes; they are blocks
+  // of the last so many threads for rows of at most so many packs.
+  static constexpr int kStayingBytes = 32, kStayingPacks = 16;
+  static constexpr int kBlockLanes = 128, kBlockPacks = 512;
+  static constexpr int kLongPacks = 16, kThreads = 128, kBlocks = 8;  // of inputs, in clusters
+  static constexpr int kCopyBytes = 144;  // beside those of a row's share (SharedRows)
+  // Threads of a multiprocessor that have registers for 8 packs, and for more; of doubles.
+  static constexpr int kHeldPacks = 8;
+  static constexpr int kResident = 1024, kResidentLong = 640;
+  static constexpr int kResidentDouble = 768, kResidentLongDouble = 512;
+};
+
 struct OddPlan {
   HeldPlan held;   // full and kept say nothing here
+  int pack = 0;    // elements, of rows that lanes share
   int shared = 0;  // bytes
 };
 
-// `pack`: elements in 16 bytes. False: the rows do not fit, or are so narrow that other kernels
-// serve them better. Time over the bare softmax in half, with a row of bias, at
-//   257, 513, 1001 columns   a row per warp 1.37, 1.05, 1.05; 129 and 193 are slower than before
+// Rows that lanes share. Time over the bare op in half:
+//   softmax of x s + b, at 33 and 65 columns 8 lanes with packs of 4 elements 1.03, 1.01, of 8
+//     elements 1.11, 1.06; 97 1.06, 1.10; 129, 193 8 lanes 1.03, 1.01, 16 lanes 1.05, 1.03;
+//     257, 513 8 or 16 lanes 1.02, 16 lanes 1.01; 1001, 1527 32 lanes 1.03, 1.02
+//   operands that wait in shared memory, and that each row reads
+//     layer_norm with weights and a row   129 0.92, 0.90; 257 0.84, 0.98; 1001 1.02, 1.54
+//     softmax of x r + b                  129 1.18, 1.10; 513 1.07, 1.16; 1001 1.08, 1.33
+//   the same in lanes that are a block, of 4097 columns, and as other odd rows
+//     layer_norm 1.05, 1.26; rms_norm with its weight and a row 1.07, 1.12; x r + b 1.08, 1.14
+//     with 4 blocks for each multiprocessor; with 5 1.3, for x s + b too, which has 1.01 otherwise
+inline void PlanOddLanes(int64_t cols, int pack, const HeldTraits& t, const DeviceLimits& limits,
+                         OddPlan* plan) {
+  using P = FusedOddPolicy;
+  HeldPlan& held = plan->held;
+  HeldTraits traits = t;
+  plan->pack = pack;
+  if (pack > P::kSmallPack && cols / pack <= P::kSmallPacks) {
+    plan->pack = P::kSmallPack;
+    traits.value_bytes = t.value_bytes * P::kSmallPack / pack;
+  }
+  const int64_t packs = cols < plan->pack ? 1 : cols / plan->pack;
+  const bool is_block = packs > FusedPolicy::kLanePacks + 2;
+  held.lanes = is_block ? P::kBlockLanes : LanesOf(packs, t.is_double);
+  const int operands = t.common_bytes + t.late_bytes;
+  const int each = static_cast<int>(CeilDiv(packs, held.lanes)) * FusedPolicy::kLaneThreads;
+  held.stays = operands >= P::kStayingBytes && cols / pack > P::kStayingPacks && !t.is_double &&
+               each * operands <= limits.shared_per_block / 2;
+  const int extras = static_cast<int>(CeilDiv(2 * (plan->pack - 1), held.lanes));
+  const int extra_bytes = t.value_bytes / pack + operands / 4;
+  PlanLanes(packs, traits, extras * extra_bytes, limits, &held);
+  plan->shared = held.SharedBytes(operands);
+}
+
+// `pack`: elements in 16 bytes. False: the rows do not fit. Time over the bare softmax in half,
+// with a row of bias, at
 //   4097    4 x 128 packs 1.02, 3 x 192 1.25; the inputs 8 x 64 1.03
 //   16385   the inputs in 2 blocks of 8 x 128 1.08, 1 of 16 x 128 1.17; values, 512 threads, 1.22
 //   32769   the inputs in 2 blocks of 16 x 128 1.07
@@ -27,29 +75,32 @@ struct OddPlan {
 // and with two rows, at 4097 columns 1.13; at 50257, where inputs spill 1.72, 8 of 4 x 224 1.51.
 inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& t,
                         const DeviceLimits& limits, OddPlan* plan) {
-  using P = FusedPolicy;
+  using P = FusedOddPolicy;
+  *plan = OddPlan();
   const int64_t packs = cols / pack - 2;  // the columns outside packs have the first and the last
+  if (rows > FusedPolicy::kMaxRows) return false;
+  const bool may_block = t.common_bytes + t.late_bytes >= P::kStayingBytes && !t.is_double;
+  if (packs <= FusedPolicy::kLanePacks || (may_block && cols / pack <= P::kBlockPacks)) {
+    PlanOddLanes(cols, pack, t, limits, plan);
+    if (plan->held.lanes <= 32 || plan->held.stays) return true;
+    *plan = OddPlan();
+  }
   HeldPlan& held = plan->held;
   HeldTraits traits = t;
   traits.is_odd = true;
   if (t.common_bytes > 16) traits.is_lean = false;
-  if (packs < P::kOddPacks || !PlanHeldRows(rows, packs, traits, limits, &held)) return false;
-  const int64_t blocks = CeilDiv(packs, 16 * 128);
-  if (held.wide && blocks > 1 && blocks <= 8 && blocks <= t.most_blocks) {
-    ShareOut(packs, static_cast<int>(blocks), 16, &held);
+  if (!PlanHeldRows(rows, packs, traits, limits, &held)) return false;
+  const int64_t blocks = CeilDiv(packs, P::kLongPacks * P::kThreads);
+  if (held.wide && blocks > 1 && blocks <= P::kBlocks && blocks <= t.most_blocks) {
+    ShareOut(packs, static_cast<int>(blocks), P::kLongPacks, &held);
   }
-  if (held.lanes > 0) {
-    held.lanes = 32;
-    held.packs = static_cast<int>(CeilDiv(packs, held.lanes));
-  }
-  const int teams = held.lanes > 0 ? held.threads / held.lanes : 1;
-  plan->shared =
-      held.packs * held.threads * t.common_bytes + teams * P::kCopyBytes * t.common_bytes / 16;
-  if (held.lanes > 0) return plan->shared <= limits.shared_per_block;
-  const int64_t aligned = CeilDiv(held.ExchangedBytes(), P::kSharedAlignment);
-  plan->shared += static_cast<int>(aligned) * P::kSharedAlignment;
-  // Threads of a multiprocessor: what their registers leave room for.
-  const int most = held.packs > 8 ? (t.is_double ? 512 : 640) : t.is_double ? 768 : 1024;
+  const int64_t aligned = CeilDiv(held.ExchangedBytes(), kFusedSharedAlignment);
+  plan->shared = static_cast<int>(aligned) * kFusedSharedAlignment +
+                 held.packs * held.threads * t.common_bytes + P::kCopyBytes * t.common_bytes / 16;
+  const int few = t.is_double ? P::kResidentDouble : P::kResident;
+  const int most = held.packs <= P::kHeldPacks ? few
+                   : t.is_double               ? P::kResidentLongDouble
+                                               : P::kResidentLong;
   // Shared memory is taken from the L1: layer_norm with weights and a row at 4097 columns, three
   // operands, is at 1.38 with 8 blocks and 1.28 with 7.
   const int shared = limits.shared_per_multiprocessor / 8 * 7;

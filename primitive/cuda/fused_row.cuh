@@ -26,9 +26,9 @@
 //   x + a matrix, over its bytes   again 0.94, 0.85, 1.02; once 1.53, 1.47, 1.59
 #pragma once
 
+#include "primitive/cuda/fused_functions.cuh"
 #include "primitive/cuda/row_io.cuh"
 #include "primitive/cuda/row_registers.cuh"
-#include "primitive/cuda/softmax_math.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -77,11 +77,6 @@ __device__ __forceinline__ Pack<T, N> LoadCommon(const T* p) {
   }
   return LoadEach<N>(p);
 }
-
-// 1 / (1 + exp(-x)). In float32 by the hardware's exponential and reciprocal, off by 2e-7 at most:
-// a division as IEEE has it, and a library's exponential, cost more than all else of an element.
-__device__ __forceinline__ float Sigmoid(float x) { return ReciprocalOf(1.0f + Exp2(x * -kLog2E)); }
-__device__ __forceinline__ double Sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
 namespace internal {
 

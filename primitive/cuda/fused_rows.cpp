@@ -31,13 +31,13 @@ bool PlanWhole(int64_t rows, int64_t cols, const FusedRowsTraits& traits, int mo
   } else {
     if (!cuda::PlanHeldRows(rows, cols / traits.pack, held, limits, &plan)) return false;
     result->kernel = cuda::KernelName(plan);
-    const int late_bytes = plan.rows > 1 ? traits.late_bytes : 0;
-    result->shared = plan.lanes > 0 ? 0 : plan.SharedBytes(traits.common_bytes + late_bytes);
+    const int late_bytes = plan.rows > 1 || plan.stays ? traits.late_bytes : 0;
+    result->shared = plan.SharedBytes(traits.common_bytes + late_bytes);
   }
   result->whole = true;
   result->threads = plan.threads;
   result->cluster = plan.blocks;
-  result->blocks = plan.lanes > 0 ? cuda::CeilDiv(rows, plan.threads / plan.lanes)
+  result->blocks = plan.lanes > 0 ? plan.LaneBlocks(rows, traits.is_odd ? traits.pack : 1, limits)
                                   : cuda::CeilDiv(rows, plan.rows) * plan.blocks;
   return true;
 }

@@ -26,7 +26,10 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
   // softmax: the exponentials replace the values, relative to the maximum of these lanes.
   template <int kLanes, bool kAlone, class Held>
   __device__ __forceinline__ Part Gather(Held& held, int64_t row) {
-    if constexpr (!Held::kHolds) return GatherOnce<kLanes>(held, row);
+    if constexpr (!Held::kHolds) {
+      held.EachInTurn([&](auto& v, int k) { Visit<kLanes>(v, k); });
+      return Visited<kLanes>([&](auto&& f) { held.EachAgain(row, f); });
+    }
     C max = MinusInfinity<C>(), sum = 0;
     held.Each([&](auto& v, int) { max = Larger{}(max, MaxOf<C>(v)); });
     level_ = max = ReduceLanes<kLanes>(max, Larger{});
@@ -43,6 +46,29 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
     sum = ReduceLanes<kLanes>(sum, Plus{});
     // In the quotients of a row of their own the exponentials' weight cancels.
     return {max, kAlone && !kLog ? sum : sum * exp_.Weight()};
+  }
+  // The same in one visit of values that are computed again, relative to the largest of these
+  // lanes' first packs, which every lane has. That is `max` then, which serves as well unless
+  // others are far above it, or it is no finite number: again(f) calls f with all values once more.
+  template <int kLanes, int N>
+  __device__ __forceinline__ void Visit(const Pack<C, N>& v, int k) {
+    if (k == 0) {
+      level_ = ReduceLanes<kLanes>(MaxOf<C>(v), Larger{});
+      exp_ = RowExponential<C>(level_);
+    }
+#pragma unroll
+    for (const C& x : v.v) sum_ += exp_(x);
+  }
+  template <int kLanes, class Again>
+  __device__ __forceinline__ Part Visited(Again&& again) const {
+    const C sum = ReduceLanes<kLanes>(sum_, Plus{}) * exp_.Weight();
+    // Of a logarithm little is left where both terms of (x - level) - log(sum) are large.
+    constexpr C kMost = C(1 << 16);
+    if (level_ > MinusInfinity<C>() && sum > C(0.5) && sum < kMost) return {level_, sum};
+    Online all;
+    again([&](const auto& v) { all.Add(v); });
+    all = ReduceLanes<kLanes>(all, MergeOnline{});
+    return {all.max, all.sum};
   }
   static __device__ __forceinline__ Part Merge(const Part* parts, int count) {
     const int lane = threadIdx.x % kWarp;
@@ -81,32 +107,8 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
   }
 
  private:
-  // In one visit: relative to the largest value of these lanes' first packs. That is `max` then,
-  // which serves as well unless others are far above it, or it is no finite number.
-  template <int kLanes, class Held>
-  static __device__ __forceinline__ Part GatherOnce(Held& held, int64_t row) {
-    C level = MinusInfinity<C>(), sum = 0;
-    RowExponential<C> exp(level);
-    held.EachInTurn([&](auto& v, int k) {
-      if (k == 0) {  // every lane has this one
-        level = ReduceLanes<kLanes>(MaxOf<C>(v), Larger{});
-        exp = RowExponential<C>(level);
-      }
-#pragma unroll
-      for (const C& x : v.v) sum += exp(x);
-    });
-    sum = ReduceLanes<kLanes>(sum, Plus{}) * exp.Weight();
-    // Of a logarithm little is left where both terms of (x - level) - log(sum) are large.
-    constexpr C kMost = C(1 << 16);
-    if (level > MinusInfinity<C>() && sum > C(0.5) && sum < kMost) return {level, sum};
-    Online all;
-    held.EachAgain(row, [&](const auto& v) { all.Add(v); });
-    all = ReduceLanes<kLanes>(all, MergeOnline{});
-    return {all.max, all.sum};
-  }
-
   bool replaced_ = false;
-  C level_ = 0, scale_ = 0;
+  C level_ = 0, scale_ = 0, sum_ = 0;
   RowExponential<C> exp_;
 };
 

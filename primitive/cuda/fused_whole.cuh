@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A fused row (fused_row.cuh) where every row of every matrix is whole packs of 16 bytes of output,
-// held in registers: of a group of lanes, of a block, or of the blocks of a cluster. All that is
-// read is on its way before anything is computed; the expression is computed once, and what comes
-// of it stays in the type computed in, or wide rows are computed again (fused_wide.cuh). One
-// exchange per row merges what the warps found.
+// held in registers: of a group of lanes (fused_lanes.cuh), of a block, or of the blocks of a
+// cluster. All that is read is on its way before anything is computed; the expression is computed
+// once, and what comes of it stays in the type computed in, or wide rows are computed again
+// (fused_wide.cuh). One exchange per row merges what the warps found.
 //
 // What a base algorithm makes of values that threads hold is its HeldRow: fused_softmax.cuh and
 // fused_norm.cuh. HeldRow<Base> is made of the base, and has
@@ -117,14 +117,14 @@ struct HeldValues {
 };
 
 // The compiler would ask for an operand where it can have the registers of the row for it, behind
-// the wait for the row. So the row depends on it, by bits that are masked out: whole rows end with
-// a pack, which the compiler cannot know.
+// the wait for the row. So the row depends on it, by bits that are masked out: there are fewer than
+// 2^62 rows, which the compiler cannot know.
 template <class C, int N, class Commons>
 __device__ __forceinline__ void DependOn(Pack<C, N>& values, const Commons& operands,
-                                         int64_t cols) {
+                                         int64_t rows) {
   if constexpr (sizeof(operands) >= sizeof(uint32_t)) {
     constexpr int kWords = sizeof(operands) / sizeof(uint32_t);
-    const uint32_t none = static_cast<uint32_t>(cols % N);
+    const uint32_t none = static_cast<uint32_t>(rows >> 62);
     uint32_t words[kWords], word;
     memcpy(words, &operands, sizeof(words));
     memcpy(&word, &values, sizeof(word));
@@ -139,7 +139,7 @@ __device__ __forceinline__ void DependOn(Pack<C, N>& values, const Commons& oper
 // passes the store of the pack before; that of the first pack before the row is merged, where there
 // are registers for it.
 template <class A, class Held, class F>
-__device__ __forceinline__ void RunHeldRow(const A& a, int64_t row, int64_t cols, Held& held,
+__device__ __forceinline__ void RunHeldRow(const A& a, int64_t row, int64_t rows, Held& held,
                                            F&& merge) {
   constexpr int N = A::kPack;
   constexpr bool kEarly = Held::kHolds && Held::kPacks <= 2;
@@ -147,7 +147,7 @@ __device__ __forceinline__ void RunHeldRow(const A& a, int64_t row, int64_t cols
   HeldRow<typename A::Base> of(a.base);
   const auto constants = a.base.store.Begin(row);
   auto next = held.StoreCommons(a.base.store, 0);
-  if constexpr (kEarly) DependOn(held.values[0], next, cols);
+  if constexpr (kEarly) DependOn(held.values[0], next, rows);
   held.places.Forget();
   merge(of);
   held.places.Forget();
@@ -160,28 +160,6 @@ __device__ __forceinline__ void RunHeldRow(const A& a, int64_t row, int64_t cols
     store.template Store<N>(row, col, of.Result(v),
                             store.template LoadInputs<Access::kAligned, N>(row, col), commons,
                             constants);
-  });
-}
-
-// Registers of a lane, as blocks per multiprocessor: 48, 64, 80 or 128.
-template <int kPacks>
-inline constexpr int kFusedLaneBlocks = kPacks == 1   ? 10
-                                        : kPacks == 2 ? 8
-                                        : kPacks <= 4 ? 6
-                                                      : 4;
-
-// A row per kLanes lanes; the grid covers all rows.
-template <int kLanes, int kPacks, bool kFull, class A>
-__global__ void __launch_bounds__(RowPolicy::kGroupThreads, kFusedLaneBlocks<kPacks>)
-    FusedLanesKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
-  // Lanes behind the last row do it once more: the whole warp takes part in its reductions.
-  const int64_t group =
-      int64_t{blockIdx.x} * (RowPolicy::kGroupThreads / kLanes) + threadIdx.x / kLanes;
-  const int rank = threadIdx.x % kLanes;
-  HeldValues<A, kPacks, kFull> held{{static_cast<int>(cols / A::kPack), kLanes, rank}};
-  const int64_t row = group < rows ? group : rows - 1;
-  RunHeldRow(a, row, cols, held, [&](auto& of) {
-    of.template Begin<true>(of.template Gather<kLanes, true>(held, row));
   });
 }
 
@@ -212,7 +190,7 @@ __global__ void __launch_bounds__(FusedBounds<typename A::C, kPacks>::kThreads,
        Exchange::block() * threads + static_cast<int>(threadIdx.x)},
       {}};
   const int64_t row = internal::ClusterIndex();
-  RunHeldRow(a, row, cols, held, [&](auto& of) {
+  RunHeldRow(a, row, rows, held, [&](auto& of) {
     exchange.Send(of.template Gather<kWarp, false>(held, row));
     const auto* parts = exchange.Receive();
     of.template Begin<false>(of.Merge(parts, Exchange::values()));

@@ -60,9 +60,9 @@ struct OperandSlots {
 // from there on, so that all blocks begin alike: copies of operands want to begin at a multiple of
 // 128 bytes, or they read twice as many. Steps that are known leave one address for all packs.
 // kFull: kPacks of them.
-template <int N, int kPacks, bool kFull, int kThreads, int kBlocks>
+template <int N_, int kPacks, bool kFull, int kThreads, int kBlocks>
 struct PacksOfShare {
-  static constexpr int kSize = kThreads * kBlocks;
+  static constexpr int N = N_, kSize = kThreads * kBlocks;
   int packs, rank;
 
   __device__ __forceinline__ bool Has(int k) const {
@@ -71,6 +71,24 @@ struct PacksOfShare {
   __device__ __forceinline__ int Column(int k) const { return (rank + k * kSize) * N; }
   __device__ __forceinline__ void Forget() { asm volatile("" : "+r"(rank)); }
 };
+
+// f(values) of every pack again, from memory and in little code: where what was found so far does
+// not serve.
+template <class Elements, class Places, class F>
+__device__ __forceinline__ void EachPackFromMemory(const Elements& elements, int64_t row,
+                                                   const typename Elements::Constants& constants,
+                                                   const Places& places, int packs, F&& f) {
+  constexpr int N = Places::N;
+  const Elements here = elements.At(row);
+#pragma unroll 1
+  for (int k = 0; k < packs; ++k) {
+    if (!places.Has(k)) continue;
+    const int col = places.Column(k);
+    const auto inputs = here.template LoadInputs<Access::kAligned, N>(row, col);
+    const auto commons = elements.template LoadCommons<Access::kAligned, N>(row, col);
+    f(elements.template Apply<N>(inputs, commons, constants));
+  }
+}
 
 // Inputs that stay as they lie in memory, of which the values are computed at each visit. What
 // serves all rows of the first kKept packs stays in registers too: shared memory is taken from the
@@ -126,36 +144,15 @@ struct HeldInputs {
   }
   template <class F>
   __device__ __forceinline__ void Each(F&& f) {
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!places.Has(k)) continue;
-      auto v = Value(k);
-      f(v, k);
-    }
+    EachOf<false>(f);
   }
-  // The same, pack by pack, or operands of many packs would be read early, and spilled.
   template <class F>
   __device__ __forceinline__ void EachInTurn(F&& f) {
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      __syncwarp();
-      if (!places.Has(k)) continue;
-      auto v = Value(k);
-      f(v, k);
-    }
+    EachOf<true>(f);
   }
-  // The same from memory, in little code: where what was found so far does not serve.
   template <class F>
   __device__ __forceinline__ void EachAgain(int64_t row, F&& f) const {
-    const Elements here = a.elements.At(row);
-#pragma unroll 1
-    for (int k = 0; k < kPacks; ++k) {
-      if (!places.Has(k)) continue;
-      const int col = places.Column(k);
-      const auto again = here.template LoadInputs<Access::kAligned, N>(row, col);
-      const auto common = a.elements.template LoadCommons<Access::kAligned, N>(row, col);
-      f(a.elements.template Apply<N>(again, common, constants));
-    }
+    EachPackFromMemory(a.elements, row, constants, places, kPacks, f);
   }
   __device__ __forceinline__ auto StoreCommons(const Store& store, int k) const {
     if (!kForStore) return StoreFromMemory(store, k);
@@ -163,6 +160,17 @@ struct HeldInputs {
   }
 
  private:
+  // In turn: pack by pack, or operands of many would be read early, and spilled.
+  template <bool kInTurn, class F>
+  __device__ __forceinline__ void EachOf(F&& f) {
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (kInTurn) __syncwarp();
+      if (!places.Has(k)) continue;
+      auto v = Value(k);
+      f(v, k);
+    }
+  }
   __device__ __forceinline__ auto StoreFromMemory(const Store& store, int k) const {
     return store.template LoadCommons<Access::kAligned, N>(0, places.Column(k));
   }
@@ -175,8 +183,8 @@ __global__ void __launch_bounds__(kThreads, kResident)
     FusedWideKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
   using Part = typename HeldRow<typename A::Base>::Part;
   using Exchange = WarpExchange<Part>;
-  constexpr int kAlignment = FusedPolicy::kSharedAlignment, kParts = kBlocks * kThreads / kWarp;
-  static_assert(sizeof(Part) == FusedPolicy::kPartBytes || sizeof(typename A::C) == 8, "");
+  constexpr int kAlignment = kFusedSharedAlignment, kParts = kBlocks * kThreads / kWarp;
+  static_assert(sizeof(Part) == kFusedPartBytes || sizeof(typename A::C) == 8, "");
   constexpr int kExchanged = kPackBytes + static_cast<int>(sizeof(Part)) * kParts;
   extern __shared__ __align__(kAlignment) char wide_shared[];
   HeldInputs<A, kPacks, kKept, kFull, kThreads, kBlocks> held{
@@ -185,7 +193,7 @@ __global__ void __launch_bounds__(kThreads, kResident)
       a,
       wide_shared + (kExchanged + kAlignment - 1) / kAlignment * kAlignment};
   const int64_t row = internal::ClusterIndex();
-  RunHeldRow(a, row, cols, held, [&](auto& of) {
+  RunHeldRow(a, row, rows, held, [&](auto& of) {
     Exchange exchange(wide_shared);  // behind the loads, which are to be under way first
     WaitForCopiesOf<0>();
     exchange.Send(of.template Gather<kWarp, false>(held, row));
@@ -213,7 +221,7 @@ __global__ void __launch_bounds__(kThreads, kResident)
                                      Exchange::block() * kThreads + static_cast<int>(threadIdx.x)},
                                     {}}};
   const int64_t row = internal::ClusterIndex();
-  RunHeldRow(a, row, cols, held, [&](auto& of) {
+  RunHeldRow(a, row, rows, held, [&](auto& of) {
     Exchange exchange(shared);
     exchange.Send(of.template Gather<kWarp, false>(held, row));
     of.template Begin<false>(of.Merge(exchange.Receive(), kBlocks * kThreads / kWarp));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "primitive/cuda/norm_backward.cuh"
+#include "primitive/cuda/norm_backward_columns_launch.cuh"
 #include "primitive/cuda/norm_backward_few_launch.cuh"
 #include "primitive/cuda/norm_backward_lean.cuh"
 #include "primitive/cuda/norm_backward_narrow.cuh"
@@ -266,6 +267,13 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
   NormSmallPlan small;
   if (internal::ServesSmall(a) && PlanSmall(a.rows, a.cols, traits, limits, &small)) {
     return internal::LaunchNormSmall<kCentre>(small, a, limits, stream, workspace);
+  }
+  NormColumnsPlan columns;
+  if (internal::ServesColumns(a) && PlanColumns(a.rows, a.cols, traits, limits, &columns)) {
+    const cudaError_t error = internal::LaunchNormColumns<kCentre>(columns, a, stream, workspace);
+    if (error != cudaSuccess) return error;
+    const auto* parts = static_cast<const ComputeType<T>*>(workspace);
+    return internal::ReducePartsOf<kCentre>(a, parts, columns.units, 1, limits, stream);
   }
   NormWidePlan wide;
   if (internal::ServesWide(a, lie) &&

@@ -4,6 +4,7 @@
 // and with them its plan, turn out to be.
 #pragma once
 
+#include "primitive/cuda/norm_columns_policy.h"
 #include "primitive/cuda/norm_wide_policy.h"
 
 namespace oneflow_lite {
@@ -18,6 +19,8 @@ inline int64_t MostNormParts(int64_t rows, int64_t cols, const NormTraits& t,
   int64_t blocks = slices > 1 ? 1 : BlocksPerMultiprocessor(CeilDiv(packs, t.many), rows, limits);
   const bool narrow = packs <= 32 * NormPolicy::kNarrowPacks;
   if (narrow && blocks < NormPolicy::kNarrowBlocks) blocks = NormPolicy::kNarrowBlocks;
+  const bool columns = cols <= NormColumnsPolicy::MaxCols(t.pack);
+  if (columns && blocks < NormColumnsPolicy::kMostBlocks) blocks = NormColumnsPolicy::kMostBlocks;
   const int64_t units = blocks * limits.multiprocessors / slices;
   return (units < 1 ? 1 : units < rows ? units : rows) + t.pack;
 }

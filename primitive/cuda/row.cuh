@@ -33,6 +33,10 @@
 // and, each only where it helps,
 //   A At(row)                 the algorithm for that row alone, its addresses worked out
 //   int64_t Seen(row, cols)   columns that are read: raw is undefined in packs behind them
+//   kServesNarrow = false     where only wide rows come, that no warp would hold
+//   kLoadsPacks = true; LoadPacks(col, places, stowed)   instead of Load<kPack> for rows in
+//   registers:
+//                             sets all packs of a thread, the first of which begins at column col
 //   bool IsAlignedEverywhere()   on the host: whether IsAligned is known to hold for every row
 //   bool IsWhole(cols)        on the host: whether all rows are whole packs and start at one; with
 //                             two inputs kFewOperations says that no exponentials are taken
@@ -82,6 +86,13 @@ struct KnowsAlignment : std::false_type {};
 template <class A>
 struct KnowsAlignment<A, std::void_t<decltype(&A::IsAlignedEverywhere)>> : std::true_type {};
 
+// Whether the algorithm serves narrow rows, which have kernels of their own.
+template <class A, class = void>
+struct ServesNarrow : std::true_type {};
+template <class A>
+struct ServesNarrow<A, std::void_t<decltype(A::kServesNarrow)>>
+    : std::bool_constant<A::kServesNarrow> {};
+
 // Whether rows in registers are row_shifted.cuh's.
 template <bool kAligned, class A>
 inline constexpr bool kShifted = !kAligned && Shifts<A>::value;
@@ -101,7 +112,7 @@ cudaError_t TraitsOf(int64_t cols, const DeviceLimits& limits, void* workspace, 
   traits->bytes_per_pack =
       A::kInputs * static_cast<int>(sizeof(Pack<typename A::Element, A::kPack>));
   traits->scratch_bytes = kRowScratchBytes;
-  traits->group_packs = MostGroupPacks<A, kAligned>;
+  traits->group_packs = ServesNarrow<A>::value ? MostGroupPacks<A, kAligned> : 0;
   traits->block_packs = Registers::kPacks;
   traits->block_threads = Registers::kThreads;
   traits->shared_threads = StreamedBounds<A>::kSharedThreads;
@@ -176,7 +187,9 @@ cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLim
   const RowPlan plan = ChooseRowPlan(rows, cols, traits, limits);
   switch (plan.tier) {
     case RowTier::kGroup:
-      if constexpr (kShifted<kAligned, A>) {
+      if constexpr (!ServesNarrow<A>::value) {
+        break;
+      } else if constexpr (kShifted<kAligned, A>) {
         if constexpr (HasInRegisters<A>::value) {
           if (IsAlikeGroup(a, cols)) return LaunchAlikeGroups(a, rows, cols, stream);
         }

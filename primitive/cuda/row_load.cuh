@@ -38,6 +38,12 @@ struct MayBeWhole : std::false_type {};
 template <class A>
 struct MayBeWhole<A, std::void_t<decltype(&A::IsWhole)>> : std::true_type {};
 
+// Whether the algorithm loads the packs of a thread itself, all at once: LoadPacks (row.cuh).
+template <class A, class = void>
+struct LoadsPacks : std::false_type {};
+template <class A>
+struct LoadsPacks<A, std::enable_if_t<A::kLoadsPacks>> : std::true_type {};
+
 // Which packs of a row a thread holds, and where they are: pack k is at(k).
 struct Places {
   int first, step;
@@ -58,6 +64,10 @@ struct StowedRaw {
       stowed.input[i] = StowedPack<typename A::Element, A::kPack>::Of(raw.input[i]);
     }
     return stowed;
+  }
+  // Of an algorithm with one input.
+  __device__ __forceinline__ void Set(const Pack<typename A::Element, A::kPack>& pack) {
+    input[0] = StowedPack<typename A::Element, A::kPack>::Of(pack);
   }
   __device__ __forceinline__ void Pin() {
 #pragma unroll
@@ -104,7 +114,9 @@ template <class Team, class A, int kPacks, class Span>
 __device__ __forceinline__ void LoadAlignedPacks(const A& a, int64_t row, const Span& span,
                                                  const Places& places,
                                                  StowedRaw<A> (&stowed)[kPacks]) {
-  if (kLoadsTwoWays<A, Team> && places.Reads(kPacks - 1)) {
+  if constexpr (LoadsPacks<A>::value) {
+    a.LoadPacks(span.PackColumn(places.first), places, stowed);
+  } else if (kLoadsTwoWays<A, Team> && places.Reads(kPacks - 1)) {
     LoadEachPack<true, true>(a, row, span, places, stowed);
   } else {
     LoadEachPack<true, false>(a, row, span, places, stowed);
@@ -119,7 +131,7 @@ __device__ __forceinline__ void LoadAlignedPacks(const A& a, int64_t row, const 
 template <bool kAlwaysAligned, class A, class Team, int kPacks, class Span>
 __device__ __forceinline__ void LoadRow(const A& a, int64_t row, const Span& span, const Team&,
                                         const Places& places, StowedRaw<A> (&stowed)[kPacks]) {
-  if constexpr (kAlwaysAligned) {
+  if constexpr (kAlwaysAligned || LoadsPacks<A>::value) {
     LoadAlignedPacks<Team>(a, row, span, places, stowed);
   } else if (a.IsAligned(row, span.head)) {
     LoadPacks<true>(a, row, span, places, stowed);

@@ -38,6 +38,9 @@ struct ScaleMaskBackwardRow {
     C sum = 0;
   };
 
+  bool IsAlignedEverywhere() const {
+    return cuda::IsAlignedEverywhere(y, dx) && cuda::IsAlignedEverywhere(dy, dx);
+  }
   __device__ __forceinline__ ScaleMaskBackwardRow At(int64_t row) const {
     return {y.At(row), dy.At(row), dx.At(row), scale, causal.At(row)};
   }

@@ -4,7 +4,6 @@
 // of scale_mask_scores.cuh.
 #pragma once
 
-#include "primitive/cuda/row_io.cuh"
 #include "primitive/cuda/scale_mask_scores.cuh"
 
 namespace oneflow_lite {
@@ -27,14 +26,13 @@ struct ScaleMaskRow {
   using Output = T;
   using C = ComputeType<T>;
   static constexpr int kPack = kPackSize<T>, kInputs = Scores::kInputs;
+  static constexpr bool kServesNarrow = false;  // but where row_whole.cuh does
 
   using Statistics = OnlineSum<C, Scores::kBase2>;
   using Merge = MergeOnline;
   using Column = typename Scores::Column;
 
   Scores scores;
-  DirectStore<T> y;
-  bool zero_masked_rows;
 
   template <int N>
   using Raw = typename Scores::template Raw<N>;
@@ -45,23 +43,20 @@ struct ScaleMaskRow {
     C gain = 0;          // see Conclude
   };
 
-  __device__ __forceinline__ ScaleMaskRow At(int64_t row) const {
-    return {scores.At(row), y.At(row), zero_masked_rows};
-  }
-  __device__ __forceinline__ int64_t Seen(int64_t row, int64_t) const {
-    return scores.causal.Visible(row);
-  }
-  __device__ __forceinline__ int Head(int64_t row) const { return y.Head(row); }
-  __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {
-    return scores.IsAligned(row, head);
+  __device__ __forceinline__ ScaleMaskRow At(int64_t row) const { return {scores.At(row)}; }
+  // Of the row at hand, as all that follows.
+  __device__ __forceinline__ int64_t Seen(int64_t, int64_t) const { return scores.Visible(); }
+  __device__ __forceinline__ int Head(int64_t row) const { return scores.y.Head(row); }
+  __device__ __forceinline__ bool IsAligned(int64_t, int64_t head) const {
+    return scores.IsAligned(head);
   }
   template <Access kAccess, int N>
-  __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
-    return scores.template Load<kAccess, N>(row, col);
+  __device__ __forceinline__ Raw<N> Load(int64_t, int64_t col) const {
+    return scores.template Load<kAccess, N>(col);
   }
-  __device__ __forceinline__ Total Begin(int64_t row) const {
+  __device__ __forceinline__ Total Begin(int64_t) const {
     Total total;
-    total.visible = static_cast<Column>(scores.causal.Visible(row));
+    total.visible = scores.Visible();
     return total;
   }
   __device__ __forceinline__ void Look(int64_t, Total&) const {}
@@ -129,7 +124,7 @@ struct ScaleMaskRow {
   __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
                                         const Total& total) const {
     if constexpr (kReplaced) {
-      y.template Store<N>(row, col, Times(value.exponentials, total.gain));
+      scores.y.template Store<N>(row, col, Times(value.exponentials, total.gain));
     } else {
       Write<N>(row, col, LeftOf(total, col) > 0, value.held, total);
     }
@@ -154,7 +149,7 @@ struct ScaleMaskRow {
   // 2^((score - max) log2(e) + gain). Scores that are all -inf sum up to 0, which makes NaN of the
   // row unless it is to be 0.
   __device__ __forceinline__ void Conclude(const Statistics& row, Total& total) const {
-    const bool is_zero = zero_masked_rows && row.sum == C(0);
+    const bool is_zero = scores.zero_masked_rows && row.sum == C(0);
     total.max = Statistics::Finite(row.max);
     total.sum = row.sum;
     if constexpr (kReplaced) {
@@ -199,15 +194,15 @@ struct ScaleMaskRow {
     if constexpr (kReplaced) {
       auto e = FilledPack<N>(C(0));
       if (visible) e = Exponentials(held, total);
-      y.template Store<N>(row, col, Times(e, total.gain));
+      scores.y.template Store<N>(row, col, Times(e, total.gain));
     } else if (visible) {
       auto v = scores.Less(held, Scores::kBase2 ? total.max - total.gain : total.max);
 #pragma unroll
       for (C& e : v.v) e = Exp2(Scores::kBase2 ? e : fmaf(e, kLog2E, total.gain));
-      y.template Store<N>(row, col, v);
+      scores.y.template Store<N>(row, col, v);
     } else {
       // Not a value of the same store: it would be merged as elements, not as words.
-      y.template Store<N>(row, col, FilledPack<N>(Exp2(MinusInfinity<C>() + total.gain)));
+      scores.y.template Store<N>(row, col, FilledPack<N>(Exp2(MinusInfinity<C>() + total.gain)));
     }
   }
 };

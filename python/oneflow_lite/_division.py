@@ -28,8 +28,10 @@ def _floats(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     ratio = a / b
     first = _C.floor(ratio)
     rest = _exact_rest(a, first.detach(), b)
-    # Where the ratio was rounded up to an integer, the rest is negative and this takes 1 off.
+    # Where the ratio was rounded up to an integer, the rest is negative and this takes 1 off. Only
+    # a ratio that float64 does not hold to 1 can be too small.
     second = _C.floor(rest / b)
+    second = _C.where(abs(first) < 2.0**53, _C.minimum(second, 0.0), second)
     rest = _exact_rest(rest, second.detach(), b)
     quotient = _C.where(b == 0, ratio, first + second)
     # A finite number over an infinite one: 0 or -1 times, by the signs.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The gradients of layer_norm and rms_norm on CUDA where their kernels change hands
-// (primitive/cuda/norm_policy.h, norm_few_policy.h, norm_small_policy.h, norm_wide_policy.h), for
-// every subset of them, against float64 on the CPU. Skips where there is no GPU.
+// (primitive/cuda/norm_policy.h, norm_columns_policy.h, norm_few_policy.h, norm_small_policy.h,
+// norm_wide_policy.h), for every subset of them, against float64 on the CPU. Skips where there is
+// no GPU.
 #include "cuda_norm_testing.h"
 
 namespace oneflow_lite {
@@ -129,6 +130,44 @@ TEST_P(CudaNormTest, BackwardOfNarrowWholePacks) {
     }
   }
   for (const int64_t cols : {12, 100, 256}) {
+    RunBoth(DType::kFloat32,
+            {.rows = 2000, .cols = cols, .mean = 1e4, .spread = 1e-3, .in_place = true});
+  }
+}
+
+// A backward column by column (primitive/cuda/norm_columns_policy.h), rows that are no whole packs:
+// 8 lanes with 2, 4 or 8 columns each, a warp with 4 or 8, teams of 2 to 8 warps, alone in a block
+// and several, and one column more; a row for each team, fewer, and several turns of which the last
+// is not full. In place, so that the kernel for few bytes does not serve.
+TEST_P(CudaNormTest, BackwardColumnByColumn) {
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
+    for (const int64_t cols : {1,   2,   15,  17,  31,  33,   63,   65,   127,  129,
+                               255, 257, 513, 769, 999, 1025, 1281, 1793, 2047, 2049}) {
+      RunBoth(dtype, {.rows = 3, .cols = cols, .in_place = true});
+      RunBoth(dtype, {.rows = 150, .cols = cols, .x_pad = 1, .in_place = true});
+    }
+    for (const int64_t cols : {16, 32, 64, 128, 256, 2048}) {
+      RunBoth(dtype, {.rows = 40, .cols = cols, .x_offset = 1, .in_place = true});
+    }
+    for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{100001, 3},
+                                     {70001, 14},
+                                     {17001, 19},
+                                     {9001, 57},
+                                     {9001, 100},
+                                     {5001, 129},
+                                     {2501, 515},
+                                     {1001, 1281}}) {
+      RunBoth(dtype, {.rows = rows, .cols = cols, .offset = 1, .in_place = true});
+    }
+    for (const int64_t cols : {19, 333}) {
+      RunBoth(dtype, {.rows = 5000, .cols = cols, .dsum_offset = 1, .residual = true});
+      RunBoth(dtype, {.rows = 5000, .cols = cols, .weight_offset = 1, .mixed = true});
+      for (int wanted = 1; wanted <= kAll; ++wanted) {
+        RunBoth(dtype, {.rows = 5000, .cols = cols, .weight = wanted % 2 == 1, .wanted = wanted});
+      }
+    }
+  }
+  for (const int64_t cols : {13, 101, 1001}) {
     RunBoth(DType::kFloat32,
             {.rows = 2000, .cols = cols, .mean = 1e4, .spread = 1e-3, .in_place = true});
   }

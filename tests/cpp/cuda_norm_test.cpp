@@ -172,6 +172,34 @@ TEST_P(CudaNormTest, WidthsAroundTheTiersBoundariesAtOddOffsets) {
   }
 }
 
+// Rows that are read otherwise than they are written, of as many packs as the registers of a
+// cluster hold, and more (primitive/cuda/norm_odd_policy.h): few, and more than clusters of 16 are
+// for. Every way that x, y and weights may lie to each other; weights that are missing, or float32,
+// are read where they are used.
+TEST_P(CudaNormTest, RowsWiderThanClustersAtOddOffsets) {
+  for (const DType dtype : kFloatingTypes) {
+    const int64_t pack = PackOf(dtype), most = pack == 8 ? 40960 : pack == 4 ? 30720 : 24576;
+    for (const int64_t cols : {most * pack + pack - 1, (most + 1) * pack, (most + 2) * pack + 1}) {
+      RunBoth(dtype, {.rows = 3, .cols = cols, .x_offset = 1});
+    }
+    const int64_t cols = (most + 40) * pack;
+    for (int64_t i = 0; i < pack; ++i) {
+      RunBoth(dtype, {.rows = 1, .cols = cols + i, .x_offset = i + 1, .weight_offset = 1});
+      RunBoth(dtype, {.rows = 2, .cols = cols + 1, .x_pad = i, .x_offset = 1, .offset = i});
+    }
+    for (int which = 0; which < 4; ++which) {
+      Case other{.rows = 2, .cols = cols + 3, .x_offset = 1, .mean = 8, .spread = 0.25};
+      if (which == 0) other.weight = false;
+      if (which == 1) other.bias = false;
+      if (which == 2) other.mixed = true;
+      if (which == 3) other.residual = true, other.x_offset = 0, other.x_pad = 1;
+      RunBoth(dtype, other);
+    }
+  }
+  RunBoth(DType::kFloat32, {.rows = 40, .cols = 123001, .x_offset = 1});
+  RunBoth(DType::kFloat32, {.rows = 5, .cols = 140001, .x_offset = 1, .mean = 1e4, .spread = 1e-3});
+}
+
 TEST_P(CudaNormTest, AMeanFarAboveTheSpread) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     for (const int64_t cols : {40, 768, 5000, 40000, 400000}) {

@@ -10,6 +10,7 @@
 #include "primitive/cuda/axis_policy.h"
 #include "primitive/cuda/axis_span_policy.h"
 #include "primitive/cuda/norm_few_policy.h"
+#include "primitive/cuda/norm_odd_policy.h"
 #include "primitive/cuda/norm_policy.h"
 #include "primitive/cuda/norm_small_policy.h"
 #include "primitive/cuda/norm_wide_policy.h"
@@ -202,6 +203,20 @@ void ExpectSmallFits(const DeviceLimits& limits, int64_t rows, int64_t cols,
   EXPECT_GE(tiles * plan.lanes * P::kColumns, cols);
 }
 
+// Every column has a thread of a team, and parts have room in the workspace.
+void ExpectColumnsFit(const DeviceLimits& limits, const cuda::NormTraits& t, int64_t rows,
+                      int64_t cols, const cuda::NormColumnsPlan& plan) {
+  using P = cuda::NormColumnsPolicy;
+  ExpectBlocksFit(limits, plan.threads, plan.shared);
+  EXPECT_LE(plan.shared, 48 << 10) << "more would have to be asked for";
+  EXPECT_LE(plan.threads, P::kThreads);
+  EXPECT_EQ(plan.threads % 32, 0);
+  EXPECT_EQ(plan.threads % plan.team, 0);
+  EXPECT_GE(plan.team * P::kColumns, cols);
+  EXPECT_GT(plan.units, 0);
+  EXPECT_LE(plan.units, cuda::MostNormParts(rows, cols, t, limits));
+}
+
 TEST(DeviceLimitsTest, GradientsOfNormsFit) {
   for (const int bytes : {2, 4, 8}) {
     for (int which = 0; which < 8; ++which) {
@@ -212,12 +227,31 @@ TEST(DeviceLimitsTest, GradientsOfNormsFit) {
         if (!limits.clusters && cuda::PlanFew(rows, cols, t, limits, &few)) {
           EXPECT_EQ(few.blocks, 1);
         }
+        cuda::NormColumnsPlan columns;
+        if (cuda::PlanColumns(rows, cols, t, limits, &columns))
+          ExpectColumnsFit(limits, t, rows, cols, columns);
         cuda::NormSmallPlan small;
         if (cuda::PlanSmall(rows, cols, t, limits, &small))
           ExpectSmallFits(limits, rows, cols, small);
       });
     }
   }
+}
+
+// Every pack has a lane.
+TEST(DeviceLimitsTest, WideRowsOfNormsFit) {
+  using P = cuda::NormOddPolicy;
+  ForAll([&](const DeviceLimits& limits, int64_t rows, int64_t packs) {
+    for (const int most : {8, 16}) {
+      cuda::NormOddPlan plan;
+      const int bytes = limits.shared_per_block - (4 << 10);
+      if (!cuda::PlanNormOdd(rows, packs, most, bytes, limits, &plan)) continue;
+      ExpectBlocksFit(limits, P::kThreads, plan.bytes);
+      EXPECT_LE(plan.bytes, bytes);
+      EXPECT_LE(plan.blocks, most);
+      EXPECT_GE(int64_t{plan.blocks} * P::kThreads * plan.each, packs);
+    }
+  });
 }
 
 // By packs of 16 bytes, as axis_slab.cuh holds them. No workspace is asked for along short axes.

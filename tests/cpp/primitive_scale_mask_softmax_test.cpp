@@ -8,10 +8,12 @@
 namespace oneflow_lite {
 namespace {
 
-// Around vectors and packs, the register tiers, shared memory, and rows that are read twice.
-constexpr int64_t kWidths[] = {1,    2,    7,    8,     9,     31,    32,    33,    64,   127,
-                               128,  129,  512,  1000,  1024,  1032,  2047,  2048,  2056, 4096,
-                               4097, 8192, 8200, 16384, 16392, 33000, 65536, 131080};
+// Around vectors and packs, what lanes, blocks and clusters hold in registers, of rows that are
+// whole packs and of others, and rows that are read twice.
+constexpr int64_t kWidths[] = {
+    1,    2,    7,    8,    9,    31,   32,    33,    64,    65,    127,   128,   129,   137,  257,
+    265,  385,  512,  521,  641,  777,  1000,  1024,  1032,  1281,  1289,  2047,  2048,  2056, 4096,
+    4097, 5121, 5129, 8192, 8200, 8201, 10250, 16384, 16392, 33000, 65536, 81921, 131080};
 
 struct Problem {
   int64_t batch, heads;
@@ -195,6 +197,19 @@ TEST_P(ScaleMaskSoftmaxTest, EveryGeometryOfMask) {
         Check(wide, 1);
       }
     }
+  }
+}
+
+// Matrices take turns where the mask that they share is large.
+TEST_P(ScaleMaskSoftmaxTest, LargeSharedMasks) {
+  for (const auto& [queries, cols] : {std::pair<int64_t, int64_t>{1600, 1024}, {1537, 1027}}) {
+    Problem own = MakeProblem(DType::kFloat32, 2, 2, queries, cols);
+    AddMask(own, 13, DType::kFloat32);
+    Check(own, 0);
+    Problem p = MakeProblem(DType::kFloat16, 1, 2, queries, cols);
+    p.shape.causal = true;
+    AddMask(p, 12, DType::kFloat32);
+    Check(p, 0);
   }
 }
 

@@ -229,10 +229,24 @@ TEST(NormPolicyTest, EverySlicedPlanHoldsItsRow) {
   EXPECT_GT(planned, asked * 49 / 50);
 }
 
+// Every alike'th row lies alike where groups of lanes stay, and the grid reaches every row.
+void CheckLanes(const cuda::HeldPlan& plan, int64_t rows, int alike,
+                const cuda::DeviceLimits& limits) {
+  const int64_t blocks = plan.LaneBlocks(rows, alike, limits), groups = plan.threads / plan.lanes;
+  ASSERT_GE(plan.resident, 1);
+  if (!plan.stays) {
+    ASSERT_GE(blocks * groups, rows);
+    return;
+  }
+  ASSERT_EQ(blocks * groups % alike, 0);
+  ASSERT_LT(blocks, int64_t{plan.resident} * limits.multiprocessors + alike);
+}
+
 // The same of fused rows, whatever their fusion; up to half a cluster's registers there is a plan.
 TEST(FusedPolicyTest, EveryPlanHoldsItsRow) {
   cuda::DeviceLimits limits{};
   limits.multiprocessors = 132, limits.shared_per_multiprocessor = 228 << 10;
+  limits.shared_per_block = 227 << 10;
   for (const int blocks : {1, 8, 16}) {
     for (const int value_bytes : {16, 32}) {
       for (const bool is_lean : {false, true}) {
@@ -272,6 +286,11 @@ TEST(FusedPolicyTest, EveryPlanHoldsItsRow) {
               const int bytes = plan.wide ? 16 * plan.rows : value_bytes;
               ASSERT_LE(plan.resident * plan.threads * plan.packs * bytes, 160 << 10) << packs;
             }
+            if (plan.lanes > 0) {
+              ASSERT_NO_FATAL_FAILURE(CheckLanes(plan, rows, 1, limits)) << packs;
+              ASSERT_FALSE(plan.stays) << packs;
+              continue;
+            }
             // Two rows at once: what serves them is two operands or three.
             if (plan.rows == 2) ASSERT_GE(common_bytes + late_bytes, 32) << packs;
           }
@@ -288,19 +307,28 @@ void CheckOddPlan(int pack, bool is_lean, int64_t rows, int64_t cols, int common
   cuda::OddPlan plan;
   if (!cuda::PlanOddRows(rows, cols, pack, t, limits, &plan)) {
     const bool is_roomy = limits.shared_per_block > (200 << 10) && common_bytes <= 64;
-    const bool is_served = cols >= (cuda::FusedPolicy::kOddPacks + 2) * pack && cols <= 100000;
-    ASSERT_FALSE(is_roomy && is_served) << cols;
+    ASSERT_FALSE(is_roomy && cols <= 100000) << cols;
     return;
   }
   const cuda::HeldPlan& held = plan.held;
-  const int64_t threads = held.lanes > 0 ? held.lanes : int64_t{held.blocks} * held.threads;
-  const int64_t least = cols / pack - 3, most = cols / pack - 2;  // by where a row begins
+  ASSERT_LE(plan.shared, limits.shared_per_block) << cols;
+  ASSERT_GE(held.resident, 1) << cols;
+  if (held.lanes > 0) {
+    ASSERT_TRUE(plan.pack == pack || pack == 8) << cols;
+    const int64_t all = cols / plan.pack, least = all - 1;  // by where a row begins
+    ASSERT_LE(all, held.lanes * held.packs) << cols;
+    ASSERT_TRUE(held.packs == 1 || least >= held.lanes * (held.packs - 1)) << cols;
+    const int of_operands = held.packs * held.threads * common_bytes + held.TurnBytes();
+    ASSERT_EQ(plan.shared, held.stays ? of_operands : 0) << cols;
+    ASSERT_TRUE(held.stays || held.lanes <= 32) << cols;
+    ASSERT_NO_FATAL_FAILURE(CheckLanes(held, rows, pack, limits)) << cols;
+    return;
+  }
+  const int64_t threads = int64_t{held.blocks} * held.threads;
+  const int64_t least = cols / pack - 3, most = cols / pack - 2;
   ASSERT_LE(most, threads * held.packs) << cols;
   ASSERT_GE(least, threads * (held.packs - 1)) << cols;
-  ASSERT_TRUE(held.lanes == 0 || held.lanes == 32) << cols;  // for the columns outside packs
-  ASSERT_GE(plan.shared, held.packs * (held.lanes > 0 ? 128 : held.threads) * common_bytes);
-  ASSERT_LE(plan.shared, limits.shared_per_block) << cols;
-  ASSERT_GE(held.resident, held.lanes > 0 ? 0 : 1) << cols;
+  ASSERT_GE(plan.shared, held.packs * held.threads * common_bytes);
   ASSERT_LE(held.resident * held.threads, 1024) << cols;
   ASSERT_TRUE(!held.wide || held.packs > 1) << cols;  // every thread has the first
 }

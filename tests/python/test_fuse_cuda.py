@@ -93,6 +93,7 @@ std::set<std::string> kinds;
 void Print(const std::string& name, const HeldPlan& plan, int pack) {
   const std::string kind = name.substr(0, name.find('<')) + (plan.full ? "f" : "") +
                            (plan.kept > 0 ? "k" : "") + (plan.packs > 8 ? "m" : "") +
+                           (plan.stays ? "s" : "") + (plan.lanes > 32 ? "b" : "") +
                            std::to_string(pack);
   const bool odd = name.find("Odd") != std::string::npos;
   if (kinds.insert(kind).second) std::printf("%d %d %s\\n", odd, pack, name.c_str());

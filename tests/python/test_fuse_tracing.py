@@ -30,6 +30,8 @@ def test_a_helper_and_a_closure_are_followed():
 
     op = fuse.softmax(load=lambda x: gelu(x) * factor)
     assert str(op.load) == "x * sigmoid(x * 1.702) * 3"
+    for written in (lambda x: 0.5 * x * (1 + x.tanh())), (lambda x: 0.5 * x * (x.tanh() + 1)):
+        assert str(fuse.softmax(load=written).load) == "0.5 * x * (2 * sigmoid(2 * x))"
 
 
 def test_parameters_by_name_and_defaults():

@@ -41,13 +41,16 @@ OPERATIONS: dict[str, Operation] = {
     "log": Operation("log({})", "log({})"),
     "sqrt": Operation("sqrt({})", "sqrt({})"),
     "rsqrt": Operation("rsqrt({})", "rsqrt({})"),
-    "tanh": Operation("tanh({})", "tanh({})"),
+    "tanh": Operation("tanh({})", "Tanh({})"),
     "sigmoid": Operation("sigmoid({})", "Sigmoid({})"),
     "relu": Operation("relu({})", "({0} < C(0) ? C(0) : {0})"),
     "maximum": Operation("maximum({}, {})", "({0} > {1} || {0} != {0} ? {0} : {1})"),
     "minimum": Operation("minimum({}, {})", "({0} < {1} || {0} != {0} ? {0} : {1})"),
     "where": Operation("where({}, {}, {})", "({} != C(0) ? {} : {})"),
 }
+
+# On CUDA these are functions of whole packs, whose elements share reciprocals (fused_functions.cuh).
+OF_PACKS = {"sigmoid", "tanh"}
 
 
 class Step(NamedTuple):
@@ -82,6 +85,15 @@ class Graph:
         return self._intern(Step("constant", value=float(value)))
 
     def add(self, operation: str, *args: int) -> int:
+        """1 + tanh(u), which many write for a gelu, is 2 * sigmoid(2 * u): exact, and cheaper."""
+        if operation == "add":
+            for one, other in args, args[::-1]:
+                if self.steps[one] == Step("constant", value=1.0) and (
+                    self.steps[other].kind == "tanh"
+                ):
+                    two = self.constant(2.0)
+                    twice = self.add("mul", two, *self.steps[other].args)
+                    return self.add("mul", two, self.add("sigmoid", twice))
         return self._intern(Step(operation, args))
 
     def live(self) -> list[int]:

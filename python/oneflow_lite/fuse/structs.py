@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from oneflow_lite.fuse.expression import OPERATIONS, Graph
+from oneflow_lite.fuse.expression import OF_PACKS, OPERATIONS, Graph
 from oneflow_lite.fuse.kinds import (
     TYPES,
     Kind,
@@ -24,26 +24,57 @@ from oneflow_lite.fuse.kinds import (
 )
 
 
-def _statements(graph: Graph, leaves: dict[str, str], indent: str) -> tuple[str, str]:
-    """Statements that compute the expression, and the name of its value."""
-    lines: list[str] = []
+def _constant(value: float) -> str:
+    if math.isnan(value):
+        return "C(__int_as_float(0x7fc00000))"
+    if math.isinf(value):
+        return f"C({'-' if value < 0 else ''}__int_as_float(0x7f800000))"
+    return f"C({value!r})"
+
+
+def _loop(statements: list[str]) -> str:
+    """The statements for every element i of a pack."""
+    body = "".join(f"      {statement}\n" for statement in statements)
+    return f"#pragma unroll\n    for (int i = 0; i < N; ++i) {{\n{body}    }}\n" if body else ""
+
+
+def _computed(graph: Graph | None, leaves: dict[str, str], value: str) -> str:
+    """Statements that compute a pack, ``result``; without an expression each element is `value`.
+
+    Functions of whole packs part the loops in which all else is computed.
+    """
+    head, loops, statements, names = "    Pack<C, N> result;\n", "", [], 0
+    if graph is None:
+        return head + _loop([f"result.v[i] = {value};"])
+    whole = any(graph.steps[n].kind in OF_PACKS for n in graph.live())
+
+    def named(text: str) -> str:
+        nonlocal names
+        name = f"t{names}"
+        names += 1
+        statements.append(f"{name}.v[i] = {text};" if whole else f"const C {name} = {text};")
+        return f"{name}.v[i]" if whole else name
 
     def leaf(step: Any) -> str:
-        if step.kind == "parameter":
-            return leaves[step.value]
-        if math.isnan(step.value):
-            return "C(__int_as_float(0x7fc00000))"
-        if math.isinf(step.value):
-            return f"C({'-' if step.value < 0 else ''}__int_as_float(0x7f800000))"
-        return f"C({step.value!r})"
+        return leaves[step.value] if step.kind == "parameter" else _constant(step.value)
 
     def apply(operation: str, args: list[str]) -> str:
-        name = f"t{len(lines)}"
-        lines.append(f"{indent}const C {name} = {OPERATIONS[operation].cuda.format(*args)};\n")
-        return name
+        nonlocal loops, names
+        text = OPERATIONS[operation].cuda
+        if operation not in OF_PACKS:
+            return named(text.format(*args))
+        packs = [named(a) for a in args]
+        loops += _loop(statements)
+        statements.clear()
+        loops += f"    t{names} = {text.format(*(p.removesuffix('.v[i]') for p in packs))};\n"
+        names += 1
+        return f"t{names - 1}.v[i]"
 
-    values = graph.evaluate(leaf, apply)
-    return "".join(lines), values[graph.result]
+    found = graph.evaluate(leaf, apply)[graph.result]
+    loops += _loop([*statements, f"result.v[i] = {found};"])
+    if whole:
+        head += f"    Pack<C, N> {', '.join(f't{n}' for n in range(names))};\n"
+    return head + loops
 
 
 def _member(name: str) -> str:
@@ -100,17 +131,18 @@ def _readings(kind: Kind, found: list[tuple[str, Operand]]) -> tuple[str, str, d
             pointer = _pointer(name, o, "col")
             fields += f"    StowedPack<{TYPES[o.dtype]}, N> i{i};\n"
             # Of odd rows those that repeat lie otherwise than the one that is written.
-            access = "Access::kInside" if kind.odd and o.rows in ("period", "repeat") else "kAccess"
+            access = "kAskew" if kind.odd and o.rows in ("period", "repeat") else "kAccess"
             load = f"LoadOperand<{access}, N>({pointer})"
             loads.append(f"StowedPack<{TYPES[o.dtype]}, N>::Of({load})")
             copies += f"    slots.Copy<N>({pointer});\n"
             element = f"{what[0].lower()}{i}"
             packs += f"    const auto {element} = {what.lower()}.i{i}.Get();\n"
             leaves[name] = f"ConvertTo<C>({element}.v[i])"
+        askew = ", Access kAskew = Access::kInside" if kind.odd else ""
         text += f"""  template <int N>
   struct {what} {{
 {fields}  }};
-  template <Access kAccess, int N>
+  template <Access kAccess, int N{askew}>
   __device__ __forceinline__ {what}<N> Load{what}(int64_t row, int64_t col) const {{
     return {{{("," + chr(10) + " " * 12).join(loads)}}};
   }}
@@ -167,16 +199,8 @@ struct FusedElements {{
 
 def _result(kind: Kind, load: Graph | None, leaves: dict[str, str]) -> str:
     """Statements that compute a pack of what load gives."""
-    body, value = "", leaves[kind.input] if load is None else ""
-    if load is not None:
-        body, value = _statements(load, leaves, " " * 6)
-    return f"""    Pack<C, N> result;
-#pragma unroll
-    for (int i = 0; i < N; ++i) {{
-{body}      result.v[i] = {value};
-    }}
-    return result;
-"""
+    value = leaves[kind.input] if load is None else ""
+    return f"{_computed(load, leaves, value)}    return result;\n"
 
 
 def _whole_members(kind: Kind, load: Graph | None, leaves: dict[str, str]) -> str:
@@ -228,13 +252,13 @@ def store_functor(kind: Kind, store: Graph | None) -> str:
     found = [(n, o) for n, o in operands if o.form == "matrix"]
     readings, packs, read = _readings(kind, found)
     leaves |= read
-    body, value = "", "v.v[i]"
+    value = "v.v[i]"
     for name, operation in ("weight", "*"), ("bias", "+"):  # a norm's own come first
         if (name, dict(operands).get(name)) in norm_weights(kind):
             value = f"({value} {operation} {leaves[name]})"
     if store is not None:
         leaves[store.parameters[0]] = value
-        body, value = _statements(store, leaves, " " * 6)
+    write = "    StoreAlignedPack<N>(y + row * stride + col, ConvertPack<T>(result));\n"
     return f"""
 struct FusedStore {{
   using Element = T;
@@ -254,13 +278,7 @@ struct FusedStore {{
   __device__ __forceinline__ void Store(int64_t row, int64_t col, const Pack<C, N>& v,
                                         const Inputs<N>& inputs, const Commons<N>& commons,
                                         const Constants& constants) const {{
-{packs}    Pack<C, N> result;
-#pragma unroll
-    for (int i = 0; i < N; ++i) {{
-{body}      result.v[i] = {value};
-    }}
-    StoreAlignedPack<N>(y + row * stride + col, ConvertPack<T>(result));
-  }}
+{packs}{_computed(store, leaves, value)}{write}  }}
   template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col, const Pack<C, N>& v) const {{
     Store<N>(row, col, v, LoadInputs<Access::kAny, N>(row, col),

@@ -109,7 +109,8 @@ def hardtanh(
     """The element, not below ``min_val`` and not above ``max_val``."""
     if min_val > max_val:
         raise ValueError(f"hardtanh(): min_val {min_val} is above max_val {max_val}")
-    return into(input, _C.clamp(kept(input, inplace), min_val, max_val), inplace)
+    y = _C.clamp(kept(input, inplace), min_val, max_val)
+    return into(input, y.to(None, input.dtype), inplace)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -146,7 +147,8 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """The element moved by ``lambd`` towards 0, and 0 where that passes it."""
     if lambd < 0:
         raise ValueError(f"softshrink(): lambd is {lambd}, but it must not be negative")
-    return input - _C.clamp(input, -lambd, lambd)
+    moved = _C.where(input > 0, input - lambd, input + lambd)
+    return _C.where(abs(input) <= lambd, 0.0, moved)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:

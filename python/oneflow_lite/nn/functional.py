@@ -25,7 +25,7 @@ from oneflow_lite._C import (
     softmax,
     tanh,
 )
-from oneflow_lite._math import norm
+from oneflow_lite._math import norm, rounded_once
 from oneflow_lite._named_errors import named
 from oneflow_lite._oneflow_lite import _C, Generator, ShapeError, Tensor, int64
 from oneflow_lite._oneflow_lite import bool as _bool
@@ -132,11 +132,13 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     return (tensor.unsqueeze(-1) == classes).long()
 
 
+@rounded_once
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """``input`` over its p-norm along a dim, which counts as ``eps`` at least."""
     return input / _C.clamp(norm(input, p, dim, keepdim=True), eps)
 
 
+@rounded_once
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along a dim; each norm counts as ``eps`` at least."""
     x1, x2 = broadcast_tensors(x1, x2)

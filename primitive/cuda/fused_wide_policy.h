@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which kernel serves fused rows that are too wide for values in the registers of one block
+// (fused_wide.cuh, fused_pair.cuh), by measurement on an H200.
+#pragma once
+
+#include "primitive/cuda/fused_plan.h"
+
+namespace oneflow_lite {
+namespace cuda {
+
+struct FusedWidePolicy {
+  static constexpr int kPacks = 8, kThreads = 128;           // of a thread, of a block ...
+  static constexpr int kBlocks = 8;                          // ... of a cluster, or twice as many
+  static constexpr int kLargeThreads = 256;                  // of a block where 128 are not enough
+  static constexpr int kLongPacks = 16, kLongThreads = 160;  // or these, beside one operand
+  static constexpr int kKept = 2;       // packs whose operands stay in registers then
+  static constexpr int kPairPacks = 4;  // of a thread, of two rows while they are not wide
+  // Bytes of a pack's operands: at most, and of two operands, for two rows at once.
+  static constexpr int kMostBytes = 48, kPairBytes = 32;
+  // Threads of a multiprocessor that have registers for 8 packs, for 10, and for 16 or 8 of values
+  // or of two rows; large blocks are two of two rows.
+  static constexpr int kMediumPacks = 10;
+  static constexpr int kThreadsOfWide = 1024, kThreadsOfMedium = 768, kThreadsOfLong = 640;
+  static constexpr int kThreadsOfLargePair = 512;
+};
+
+// Rows too wide for values in registers, of a load that is cheap at two visits; false: still too
+// wide. Time over the bare softmax in half, with a row of bias, at
+//   16384 to 65536 columns   up to 8 blocks of 8 x 128 packs 1.02 to 0.98, of 16 x 128 1.02 to 1.01
+//   100352   8 of 13 x 128 1.00, 7 of 14 x 128 1.00, 6 of 9 x 256 1.02, 7 of 8 x 224 1.07
+//   131072   8 of 8 x 256 0.99, 8 of 16 x 128 1.01
+//   151936   8 of 15 x 160 1.01, 10 of 15 x 128 1.04, 10 of 8 x 256 1.10
+//   200000   16 of 13 x 128 1.03, 14 of 14 x 128 1.05, 13 of 16 x 128 1.06
+//   262144   16 of 16 x 128 1.02, with no operands in registers 1.05, 16 of 8 x 256 1.06
+inline bool PlanWideRows(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
+                         HeldPlan* plan) {
+  using P = FusedWidePolicy;
+  plan->wide = true;
+  const bool one_row = t.common_bytes <= 16 && t.value_bytes == 32;
+  const int64_t small = CeilDiv(packs, P::kPacks * P::kThreads);
+  int most_threads = P::kThreadsOfWide;
+  if (small <= P::kBlocks && small <= t.most_blocks) {
+    ShareOut(packs, static_cast<int>(small), P::kPacks, plan);
+  } else {
+    const int large = P::kPacks * P::kLargeThreads;
+    const int most = one_row ? P::kLongPacks * P::kLongThreads : large;  // packs of a block
+    const int few = t.most_blocks < P::kBlocks ? t.most_blocks : P::kBlocks;
+    const int blocks = few < P::kBlocks || packs <= few * most ? few : 2 * P::kBlocks;
+    const int64_t share = CeilDiv(packs, blocks);
+    if (blocks > t.most_blocks || share > most) return false;
+    const bool fills = share > large - P::kLargeThreads && share <= large;
+    const bool is_long = one_row && !(fills && (blocks <= P::kBlocks || t.is_norm));
+    ShareOut(packs, blocks, is_long ? P::kLongPacks : P::kPacks, plan);
+    if (plan->packs > P::kPacks) {
+      most_threads = plan->packs <= P::kMediumPacks ? P::kThreadsOfMedium : P::kThreadsOfLong;
+      plan->kept = P::kKept;
+    }
+  }
+  SetResident(most_threads, t.common_bytes, limits, plan);
+  return true;
+}
+
+// Whether a pack's operands, of so many bytes, are worth two rows at once.
+inline bool IsOfPairs(int bytes) {
+  return bytes >= FusedWidePolicy::kPairBytes && bytes <= FusedWidePolicy::kMostBytes;
+}
+
+// Two rows at once (fused_pair.cuh), of operands that one row at a time would read too often.
+// Time over the bare op, beside one row at once, at
+//                                32768       65536       131072      262144 columns
+//   half, softmax of x r + b     1.00, 1.12  1.08, 1.17  1.20, 1.33  1.34, 1.67
+//   rms_norm, weight, x s + b    0.98, 1.07  0.99, 1.06  1.04, 1.13  1.06, 1.19
+//   layer_norm, both, x s + b    1.04, 1.13  1.08, 1.10  1.22, 1.14  1.54, 1.21
+//   float32, softmax of x r + b              1.06, 1.18
+//   rms_norm, weight, x s + b                1.06, 1.17
+// and at 65536 in half by 16 blocks of 4 x 128 packs 1.12, 0.99 and 1.11.
+inline bool PlanPairs(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
+                      HeldPlan* plan) {
+  using P = FusedWidePolicy;
+  const int bytes = t.common_bytes + t.late_bytes;
+  if (!IsOfPairs(bytes)) return false;
+  const bool two = bytes <= P::kPairBytes;
+  const int few = t.most_blocks < P::kBlocks ? t.most_blocks : P::kBlocks;
+  const int most_blocks = two ? t.most_blocks : few;
+  int most_threads = two ? P::kThreadsOfWide : P::kThreadsOfMedium;
+  const auto fits = [&](int each, int threads, int blocks) {
+    const int64_t wanted = CeilDiv(packs, int64_t{each} * threads);
+    if (wanted > blocks) return false;
+    ShareOut(packs, static_cast<int>(wanted), each, plan);
+    return true;
+  };
+  if (!fits(P::kPairPacks, P::kThreads, few)) {
+    if (!two) {
+      if (!fits(P::kPairPacks, P::kLargeThreads, most_blocks)) return false;
+    } else if (fits(P::kPacks, P::kThreads, most_blocks)) {
+      most_threads = P::kThreadsOfLong;
+    } else if (packs <= most_blocks * int64_t{P::kPacks * P::kLargeThreads}) {
+      ShareOut(packs, most_blocks, P::kPacks, plan);
+      most_threads = P::kThreadsOfLargePair;
+    } else {
+      return false;
+    }
+  }
+  plan->wide = true;
+  plan->rows = 2;
+  SetResident(most_threads, bytes, limits, plan);
+  return true;
+}
+
+// Values that are computed once, 16-bit ones. x + a matrix over its bytes, at 100352 columns in
+// 14 blocks of 7 x 128 packs 0.96, in 8 of 7 x 224 1.02; 262144 in 16 of 8 x 256 0.98; by steps
+// that are not known 1.09 and 1.08.
+inline bool PlanShares(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
+                       HeldPlan* plan) {
+  using P = FusedWidePolicy;
+  const int small = P::kPacks * P::kThreads;
+  if (packs <= int64_t{t.most_blocks} * small) {
+    ShareOut(packs, static_cast<int>(CeilDiv(packs, small)), P::kPacks, plan);
+  } else if (packs <= int64_t{t.most_blocks} * P::kPacks * P::kLargeThreads) {
+    ShareOut(packs, t.most_blocks, P::kPacks, plan);
+  } else {
+    return false;
+  }
+  SetResident(P::kThreadsOfLong, 0, limits, plan);
+  return true;
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""flow.fuse: values of rows around every kernel that serves them."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from numerics import host, tensor
+from test_fuse import BASES, RNG, check, layer_norm, options, softmax
+
+flow = pytest.importorskip("oneflow_lite")
+
+fuse = flow.fuse
+
+
+# Rows of whole packs: in half, packs of 8 columns, up to 6, 32, 64 and 192 of them in 4, 8, 16 and
+# 32 lanes; up to 1024 in one block with 4 a thread; then in clusters, where a cheap load is
+# computed twice and its row waits in shared memory: up to 8192 packs in the smaller of two blocks,
+# beyond in 8 blocks or 16. Two operands for all rows, or one and a norm's weights, go with two rows
+# at once: up to 8192 packs with 4 a thread, up to 16384 with 8 and beyond in blocks twice as large,
+# but layer_norm's three only to 8192. There are more rows than are taken for few, mostly an odd
+# number of them.
+WHOLE = [8, 48, 56, 256, 264, 512, 520, 1536, 1544, 4096, 8192, 8200, 16384, 16392, 32768, 65544]
+WIDEST = [100352, 131072, 163848, 262144]
+AROUND = {
+    # name: (load, store, the same for arrays, forms of the operands of each)
+    "row": (lambda x, s, b: x * s + b, None, None, None, ("number", "row"), ()),
+    "rows": (lambda x, r, b: x * r + b, None, None, None, ("row", "row"), ()),
+    "row after": (lambda x, s: x * s, lambda y, b: y * fuse.sigmoid(y) + b,
+                  None, lambda y, b: y / (1 + np.exp(-y)) + b, ("number",), ("row",)),
+    "matrix": (lambda x, r: x + r, lambda y, g: y * g, None, None, ("full",), ("column",)),
+    "mask": (lambda x, k: fuse.where(k, x, -3.0), lambda y, r: y - r,
+             lambda x, k: np.where(k, x, -3.0), None, ("mask",), ("full",)),
+}  # fmt: skip
+
+
+def check_around(device, base, name, width, dtype):
+    load, store, of_arrays, store_of_arrays, *forms = AROUND[name]
+    rows = 301 if width < 10000 else 3_000_000 // width
+    shapes = {"full": (rows, width), "row": (width,), "mask": (width,), "column": (rows, 1)}
+
+    def made(form):
+        if form == "number":
+            return 0.75
+        values = RNG.normal(size=shapes[form])
+        return tensor(*((values < 0.5, "bool") if form == "mask" else (values, dtype)), device)
+
+    x, before, after = made("full"), list(map(made, forms[0])), list(map(made, forms[1]))
+    weights = {}
+    if base.endswith("norm") and name == "row":
+        weights = {n: made("row") for n in ("weight", "bias") if base[0] == "l" or n[0] == "w"}
+    op = getattr(fuse, base)(load=load, store=store)
+    y = op(x, *before, *after, **options(base, width), **weights)
+    first, *rest = (v if isinstance(v, float) else host(v) for v in (x, *before, *after))
+    want = BASES[base]((of_arrays or load)(first, *rest[: len(before)]))
+    if weights:
+        want = want * host(weights["weight"])
+    if "bias" in weights:
+        want = want + host(weights["bias"])
+    if store:
+        want = (store_of_arrays or store)(want, *rest[len(before) :])
+    check(y, want, dtype, scale=8.0 if dtype == "float32" else 2.0)
+
+
+@pytest.mark.parametrize("name, width", [
+    *itertools.product(AROUND, WHOLE), *itertools.product(["row", "rows", "row after"], WIDEST)
+])  # fmt: skip
+@pytest.mark.parametrize("base", BASES)
+def test_rows_of_whole_packs(device, base, name, width):
+    if device == "cpu" and width > 1032:
+        pytest.skip("the CPU has no tiers")
+    for dtype in ("float16", "bfloat16", "float32") if device == "cuda" else ("float32",):
+        check_around(device, base, name, width, dtype)
+
+
+# Packs of 2 columns: up to 192 in the lanes of a warp, 2048 in a block of 8 a thread, then in
+# clusters of such, and of 16 a thread.
+@pytest.mark.parametrize("name, width", [
+    *itertools.product(AROUND, [384, 4096]), *itertools.product(["row"], [8, 386, 4098, 131072]),
+])  # fmt: skip
+@pytest.mark.parametrize("base", BASES)
+def test_rows_of_whole_packs_of_doubles(device, base, name, width):
+    if device == "cpu" and width > 1032:
+        pytest.skip("the CPU has no tiers")
+    check_around(device, base, name, width, "float64")
+
+
+# Rows whose ends lie inside packs. In half up to 8 packs go in packs of 4, up to 32, 64 and 194 in
+# 8, 16 and 32 lanes, wider ones as rows of whole packs, by what is left without the first and last.
+ODD = [1, 7, 33, 71, 73, 263, 265, 527, 529, 1001, 1559, 1563, 4097, 16389, 50257, 131075]
+
+
+@pytest.mark.parametrize("name, width", [
+    *itertools.product(["row"], ODD), *itertools.product(AROUND, [1003, 4099, 16386])
+])  # fmt: skip
+@pytest.mark.parametrize("base", BASES)
+def test_rows_that_end_inside_packs(device, base, name, width):
+    if device == "cpu" and width > 1032:
+        pytest.skip("the CPU has no tiers")
+    for dtype in ("float16", "float32", "float64") if device == "cuda" else ("float32",):
+        if dtype != "float64" or width < 20000:
+            check_around(device, base, name, width, dtype)
+
+
+# Lanes that stay have several operands of more than 16 packs: the groups of lanes that a device
+# holds at once work row after row, and odd rows lie alike after 8 of half, 4 of float32.
+@pytest.mark.parametrize("rows, width", [
+    (3, 141), (24001, 141), (24001, 144), (9001, 527), (9001, 1001), (9001, 1000), (9001, 1536),
+])  # fmt: skip
+@pytest.mark.parametrize("base", BASES)
+def test_lanes_that_stay(device, base, rows, width):
+    if device == "cpu" and rows * width > 1000:
+        pytest.skip("the CPU has no lanes")
+    op = getattr(fuse, base)(
+        load=lambda x, r, b: x * r + b, store=lambda y, x, g: fuse.where(x > 0, y * g, y)
+    )
+    for dtype in ("float16", "float32", "float64")[: 2 if rows * width > 1e6 else 3]:
+        x, r, b = (tensor(RNG.normal(size=s), dtype, device) for s in ((rows, width), width, width))
+        g = tensor(RNG.normal(size=width), "float32" if dtype == "float16" else dtype, device)
+        y = op(x, r, b, g, **options(base, width))
+        want = BASES[base](host(x) * host(r) + host(b))
+        check(y, np.where(host(x) > 0, want * host(g), want), dtype, scale=4.0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_operands_that_lie_otherwise_than_the_rows(device, dtype):
+    op = fuse.softmax(
+        load=lambda x, bias, of_head, keep: fuse.where(keep, x + bias + of_head, -math.inf),
+        store=lambda y, gain: y * gain,
+    )
+    for width in (33, 130, 1024, 1025, 4099) if device == "cuda" else (33,):
+        x = tensor(RNG.normal(size=(7, 3, width)), dtype, device)
+        of_head = tensor(RNG.normal(size=(3, width)), "float16", device)
+        keep = tensor(RNG.random((7, 1, width)) < 0.6, "bool", device)
+        bias = tensor(RNG.normal(size=width + 3), dtype, device)[3:]
+        gain = tensor(RNG.normal(size=width + 1), "float32", device)[1:]
+        z = np.where(host(keep), host(x) + host(bias) + host(of_head), -np.inf)
+        y = op(x, bias, of_head, keep, gain, dim=-1)
+        check(y, softmax(z) * host(gain), dtype)
+
+
+def test_corners_of_rows_of_whole_packs(device):
+    x = RNG.normal(size=(5, 1024))
+    x[0], x[1, ::2], x[2, 5], x[3, 7] = -math.inf, -math.inf, math.inf, math.nan
+    x = tensor(x, "float32", device)
+    op = fuse.softmax(load=lambda x, b: x + b)
+    got = host(op(x, flow.zeros(1024, device=device), dim=-1))
+    assert np.isnan(got[[0, 2, 3]]).all()
+    assert (got[1, ::2] == 0).all()
+    check(tensor(got[[1, 4]], "float32"), softmax(host(x)[[1, 4]]), "float32")
+    far = tensor(1e4 + 1e-3 * RNG.normal(size=(3, 4096)), "float32", device)
+    got = fuse.layer_norm(load=lambda x, b: x + b)(
+        far, flow.zeros(4096, device=device), normalized_shape=4096, eps=1e-12
+    )
+    np.testing.assert_allclose(host(got), layer_norm(host(far), 1e-12), atol=2e-3)
+
+
+@pytest.mark.parametrize("width", [16384, 16387])
+def test_corners_of_wide_rows(device, width):
+    # By the largest of some values: others far above it, none, and all of them far off.
+    op = fuse.softmax(load=lambda x, b: x + b)
+    x, zeros = RNG.normal(size=(190, width)), flow.zeros(width, dtype=flow.float16, device=device)
+    x[0], x[1, :5000], x[2, 16000], x[3, 9000] = -math.inf, -math.inf, math.inf, math.nan
+    x[4, 5000::7] += 30
+    x[5] *= 40
+    x[6] += 3e4
+    x[7, ::3] = 65504
+    x[8, 20:] -= 6e4
+    x = tensor(x, "float16", device)
+    got = host(op(x, zeros, dim=-1))
+    assert np.isnan(got[[0, 2, 3]]).all()
+    rest = [1, *range(4, 190)]
+    check(tensor(got[rest], "float16"), softmax(host(x)[rest]), "float16")
+    two = fuse.softmax(load=lambda x, r, b: x * r + b)  # two rows at once
+    ones = flow.ones(width, dtype=flow.float16, device=device)
+    got = host(two(x[1:], ones, zeros, dim=-1))
+    assert np.isnan(got[[1, 2]]).all()
+    check(tensor(got[3:], "float16"), softmax(host(x)[4:]), "float16")
+    log = fuse.log_softmax(load=lambda x, b: x + b)
+    got = host(log(x, zeros, dim=-1))
+    assert np.isnan(got[[0, 2, 3]]).all() and np.isneginf(got[1, :5000]).all()
+    check(tensor(got[4:], "float16"), BASES["log_softmax"](host(x)[4:]), "float16")

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops that are left to the compiler's vectoriser are vectorised in a release build."""
+
+import time
+
+import pytest
+from numerics import flow
+
+N = 16384  # stays in the cache and on one thread
+
+
+def best(call):
+    times = []
+    for _ in range(300):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+# Beside a copy: vectorised 1.2 to 2, 2.9 for the sum of 16-bit floats; one by one 5 to 11.
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_elementwise_loops_beside_a_copy(dtype):
+    x = flow.rand(N).to(getattr(flow, dtype))
+    y, chosen = x + 1, x > 0.5
+    copy = best(x.clone)
+    for call in (lambda: x + y, lambda: x * 0.1, lambda: x > y, lambda: flow.where(chosen, x, y)):
+        assert best(call) < 4 * copy + 1e-6
