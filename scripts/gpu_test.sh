@@ -42,7 +42,7 @@ jobs() {
 run_job() {  # program dtype device | python part -
   local log=$LOGS/$1.${2/\//of}.$3 status=0 filter='*'
   if [ "$1" = python ]; then
-    PYTHONPATH=$WHERE/site python3 -m pytest -q -p no:cacheprovider --shard "$2" \
+    PYTHONPATH=$WHERE/site python3 -m pytest -q -p no:cacheprovider --shard "$2" tests/python \
       > "$log" 2>&1 || status=$?
   else
     [ "$2" = - ] || export OFL_TEST_DTYPE=$2

@@ -51,9 +51,9 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
   __device__ __forceinline__ void Run() {
     AllowNextKernel();
     const int rank = static_cast<int>(threadIdx.x) - workers_;
+    if (grid_.words) Base::OfSlices().Start();
     if (rank == 0) Base::StartBarriers();
     __syncthreads();
-    if (grid_.words) Base::OfSlices().Start();
     if (Base::Clustered()) internal::ClusterArriveRelaxed();
     if (rank >= kWarp) {
       // Another block's shared memory is there only once that block runs.

@@ -72,6 +72,14 @@ template <bool kFirst, class A, class B>
 using conditional_t = typename conditional<kFirst, A, B>::type;
 template <class...>
 using void_t = void;
+template <bool, class>
+struct enable_if {};
+template <class T>
+struct enable_if<true, T> {
+  using type = T;
+};
+template <bool kIf, class T = void>
+using enable_if_t = typename enable_if<kIf, T>::type;
 template <class T>
 inline constexpr bool is_void_v = is_same_v<T, void>;
 template <class T>
