@@ -303,7 +303,11 @@ def test_columns_of_a_padded_vocabulary(dtype, device):
         dense = wide.detach()[:, :classes].contiguous().requires_grad_()
         same = flow.cross_entropy(dense, target, label_smoothing=0.1)
         (want,) = flow.autograd.grad(same, dense)
-        np.testing.assert_array_equal(bits(dx[:, :classes]), bits(want))
+        if device == "cpu":
+            np.testing.assert_array_equal(bits(dx[:, :classes]), bits(want))
+        else:  # rows that start elsewhere within 16 bytes may be added up in another order
+            step = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1e-5, "float64": 1e-13}[dtype]
+            np.testing.assert_allclose(host(dx[:, :classes]), host(want), rtol=step, atol=1e-9)
         assert (host(dx[:, classes:]) == 0).all()
         np.testing.assert_allclose(host(loss), host(same), rtol=1e-5)
 
