@@ -86,6 +86,15 @@ class BinaryTest : public PrimitiveTest {
     return out;
   }
 
+  HostArray Powers(const HostArray& a, const HostArray& b) {
+    Buffer in_a(*this, a), in_b(*this, b), out(*this, a.dtype, a.size());
+    const Strides shape = {a.size()}, one = {1};
+    const auto g = MakeElementwise<3>(shape, {one, one, one});
+    auto pow = New<BinaryFactory>({BinaryOp::kPow, a.dtype});
+    EXPECT_TRUE(pow->Launch(*stream_, g, in_a.data(), in_b.data(), out.data()).ok());
+    return out.Read();
+  }
+
   static DType OutType(BinaryOp op, DType dtype) { return IsComparison(op) ? DType::kBool : dtype; }
 
   // Bits are compared: every operation here is correctly rounded.
@@ -230,12 +239,7 @@ TEST_P(BinaryTest, Powers) {
     for (int64_t i = 0; i < 1037; i += 2) a.Set(i, std::abs(a.Float(i)));
     for (int64_t i = 1; i < 1037; i += 4) b.Set(i, static_cast<double>(i % 7 - 3));
     a.Set(0, 0), b.Set(0, 0), a.Set(2, 0), b.Set(2, -1), a.Set(4, 1), b.Set(4, kNan);
-    Buffer in_a(*this, a), in_b(*this, b), out(*this, dtype, 1037);
-    const Strides shape = {1037}, one = {1};
-    const auto g = MakeElementwise<3>(shape, {one, one, one});
-    ASSERT_TRUE(New<BinaryFactory>({BinaryOp::kPow, dtype})
-                    ->Launch(*stream_, g, in_a.data(), in_b.data(), out.data())
-                    .ok());
+    const HostArray got = Powers(a, b);
     std::vector<double> want(1037);
     for (int64_t i = 0; i < 1037; ++i) {
       want[i] = std::pow(a.Float(i), b.Float(i));
@@ -243,7 +247,7 @@ TEST_P(BinaryTest, Powers) {
         want[i] = want[i] < 0 ? -kInf : kInf;
     }
     ExpectNear(
-        out.Read(), want, [&](int64_t i) { return ElementTolerance(dtype, want[i]); }, "pow");
+        got, want, [&](int64_t i) { return ElementTolerance(dtype, want[i]); }, "pow");
   }
 }
 
@@ -261,13 +265,8 @@ TEST_P(BinaryTest, PowersOfIntegers) {
       if (b.Int(i) < 0) power = a.Int(i) * a.Int(i) != 1 ? 0 : b.Int(i) % 2 ? a.Int(i) : 1;
       want.SetInt(i, static_cast<int64_t>(power));
     }
-    Buffer in_a(*this, a), in_b(*this, b), out(*this, dtype, 1037);
-    const Strides shape = {1037}, one = {1};
-    const auto g = MakeElementwise<3>(shape, {one, one, one});
-    ASSERT_TRUE(New<BinaryFactory>({BinaryOp::kPow, dtype})
-                    ->Launch(*stream_, g, in_a.data(), in_b.data(), out.data())
-                    .ok());
-    EXPECT_TRUE(out.Read() == want) << Name(dtype);
+    const HostArray got = Powers(a, b);
+    EXPECT_TRUE(got == want) << Name(dtype);
   }
   EXPECT_FALSE(NewPrimitive<BinaryFactory>(GetParam(), {BinaryOp::kPow, DType::kBool}).ok());
 }

@@ -35,7 +35,16 @@ AROUND = {
 }  # fmt: skip
 
 
-def check_around(device, base, name, width, dtype):
+def check_around(device, base, name, width, dtypes):
+    if device == "cpu":
+        if width > 1032:
+            pytest.skip("the CPU has no tiers")
+        dtypes = dtypes if dtypes == ["float64"] else ["float32"]
+    for dtype in dtypes:
+        check_dtype(device, base, name, width, dtype)
+
+
+def check_dtype(device, base, name, width, dtype):
     load, store, of_arrays, store_of_arrays, *forms = AROUND[name]
     rows = 301 if width < 10000 else 3_000_000 // width
     shapes = {"full": (rows, width), "row": (width,), "mask": (width,), "column": (rows, 1)}
@@ -77,11 +86,8 @@ def in_turn(dtypes, base, name, width):
 ])  # fmt: skip
 @pytest.mark.parametrize("base", BASES)
 def test_rows_of_whole_packs(device, base, name, width):
-    if device == "cpu" and width > 1032:
-        pytest.skip("the CPU has no tiers")
     dtypes = in_turn(["float16", "float32", "bfloat16"], base, name, width)
-    for dtype in dtypes if device == "cuda" else ["float32"]:
-        check_around(device, base, name, width, dtype)
+    check_around(device, base, name, width, dtypes)
 
 
 # Packs of 2 columns: up to 192 in the lanes of a warp, 2048 in a block of 8 a thread, then in
@@ -91,9 +97,7 @@ def test_rows_of_whole_packs(device, base, name, width):
 ])  # fmt: skip
 @pytest.mark.parametrize("base", BASES)
 def test_rows_of_whole_packs_of_doubles(device, base, name, width):
-    if device == "cpu" and width > 1032:
-        pytest.skip("the CPU has no tiers")
-    check_around(device, base, name, width, "float64")
+    check_around(device, base, name, width, ["float64"])
 
 
 # Rows whose ends lie inside packs. In half up to 8 packs go in packs of 4, up to 32, 64 and 194 in
@@ -106,12 +110,8 @@ ODD = [1, 7, 33, 71, 73, 263, 265, 527, 529, 1001, 1559, 1563, 4097, 16389, 5025
 ])  # fmt: skip
 @pytest.mark.parametrize("base", BASES)
 def test_rows_that_end_inside_packs(device, base, name, width):
-    if device == "cpu" and width > 1032:
-        pytest.skip("the CPU has no tiers")
-    dtypes = in_turn(["float16", "float32", "float64"], base, name, width)
-    for dtype in dtypes if device == "cuda" else ["float32"]:
-        if dtype != "float64" or width < 20000:
-            check_around(device, base, name, width, dtype)
+    dtypes = ["float16", "float32", "float64"] if width < 20000 else ["float16", "float32"]
+    check_around(device, base, name, width, in_turn(dtypes, base, name, width))
 
 
 # Lanes that stay have several operands of more than 16 packs: the groups of lanes that a device
