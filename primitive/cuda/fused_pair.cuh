@@ -56,18 +56,17 @@ struct HeldPair {
     CommitCopies();
   }
   // f(pack, k, row) for both rows' packs k, and so on: in turn, or operands of many would be read
-  // early, and spilled. In one loop: with two calls of f in it, packs are in memory.
+  // early, and spilled; all lanes meet, those without a pack too. In one loop: with two calls of f
+  // in it, packs are in memory.
   template <class F>
   __device__ __forceinline__ void EachInTurn(F&& f) const {
     typename Elements::template Commons<N> commons;
 #pragma unroll
     for (int i = 0; i < 2 * kPacks; ++i) {
       const int k = i / 2;
+      if (i % 2 == 0) __syncwarp();
       if (!places.Has(k)) continue;
-      if (i % 2 == 0) {
-        __syncwarp();
-        commons = a.elements.template ReadCommons<N>(Slots(k));
-      }
+      if (i % 2 == 0) commons = a.elements.template ReadCommons<N>(Slots(k));
       f(a.elements.template Apply<N>(inputs[i % 2][k], commons, constants[i % 2]), k, i % 2);
     }
   }
