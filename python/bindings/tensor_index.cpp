@@ -209,11 +209,6 @@ PyObject* Iterate(PyObject* self) {
   return nullptr;
 }
 
-template <class F>
-void* Slot(F* f) {
-  return reinterpret_cast<void*>(f);
-}
-
 }  // namespace
 
 PyType_Slot index_slots[] = {{Py_mp_subscript, Slot(&Subscript)},

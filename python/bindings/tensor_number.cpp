@@ -148,11 +148,6 @@ PyObject* ToIndex(PyObject* self) {
   });
 }
 
-template <class F>
-void* Slot(F* f) {
-  return reinterpret_cast<void*>(f);
-}
-
 }  // namespace
 
 PyType_Slot number_slots[] = {{Py_nb_add, Slot(&Binary<functional::Add>)},

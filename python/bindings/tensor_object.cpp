@@ -159,11 +159,11 @@ bool AddTensorType(PyObject* module, PyMethodDef* function_methods) {
   methods->push_back({nullptr, nullptr, 0, nullptr});
   std::vector<PyType_Slot> slots = {
       {Py_tp_doc, const_cast<char*>(kDoc)},
-      {Py_tp_new, reinterpret_cast<void*>(&NewTensor)},
-      {Py_tp_dealloc, reinterpret_cast<void*>(&Dealloc)},
-      {Py_tp_traverse, reinterpret_cast<void*>(&Traverse)},
-      {Py_tp_clear, reinterpret_cast<void*>(&Clear)},
-      {Py_tp_hash, reinterpret_cast<void*>(PyBaseObject_Type.tp_hash)},
+      {Py_tp_new, Slot(&NewTensor)},
+      {Py_tp_dealloc, Slot(&Dealloc)},
+      {Py_tp_traverse, Slot(&Traverse)},
+      {Py_tp_clear, Slot(&Clear)},
+      {Py_tp_hash, Slot(PyBaseObject_Type.tp_hash)},
       {Py_tp_members, members},
       {Py_tp_getset, tensor_getset},
       {Py_tp_methods, methods->data()},

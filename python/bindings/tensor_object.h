@@ -33,6 +33,12 @@ PyObject* WrapAs(PyTypeObject* type, Tensor t);
 // Creates the type with these methods besides its own. False: an exception is set.
 bool AddTensorType(PyObject* module, PyMethodDef* function_methods);
 
+// A function as a slot of a type wants it.
+template <class F>
+void* Slot(F* f) {
+  return reinterpret_cast<void*>(f);
+}
+
 // What the files of the type contribute.
 extern PyGetSetDef tensor_getset[];
 extern PyMethodDef tensor_methods[];
