@@ -7,12 +7,13 @@
 # GPU; python3 there must have NumPy and pytest. Builds nothing. Prints a line per job of the tests
 # and what those say that fail.
 # WHERE: the folder to unpack into. ONLY_INSTALL=1: unpack and install, run nothing.
-# JOBS: how many at once. LOGS: the folder of the logs, by default $WHERE/tests.
+# JOBS: how many at once. JOB_LIMIT: seconds that one may take, by default 600; a kernel that hangs
+# slows the others until then. LOGS: the folder of the logs, by default $WHERE/tests.
 # PYTEST_ADDOPTS: options for pytest, which reads them itself.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export WHERE=${WHERE:-/tmp/oneflow_lite}
-export LOGS=${LOGS:-$WHERE/tests}
+export LOGS=${LOGS:-$WHERE/tests} JOB_LIMIT=${JOB_LIMIT:-600}
 mkdir -p "$WHERE" "$LOGS"
 tar -C "$WHERE" -xJf carry/tests.tar.xz
 python3 -m pip install -q --no-index --no-deps --upgrade --target "$WHERE/site" carry/*.whl
@@ -42,15 +43,16 @@ jobs() {
 run_job() {  # program dtype device | python part -
   local log=$LOGS/$1.${2/\//of}.$3 status=0 filter='*'
   if [ "$1" = python ]; then
-    PYTHONPATH=$WHERE/site python3 -m pytest -q -p no:cacheprovider --shard "$2" tests/python \
-      > "$log" 2>&1 || status=$?
+    PYTHONPATH=$WHERE/site timeout "$JOB_LIMIT" python3 -m pytest -q -p no:cacheprovider \
+      --shard "$2" tests/python > "$log" 2>&1 || status=$?
   else
     [ "$2" = - ] || export OFL_TEST_DTYPE=$2
     if [ "$3" != - ]; then
       export OFL_TEST_DEVICE=$3
       filter='-*/cpu:*WorksInAForkedChild*:*InAGraph*:*MoreThanT*'
     fi
-    "$WHERE/bin/$1" --gtest_brief=1 --gtest_filter="$filter" > "$log" 2>&1 || status=$?
+    timeout "$JOB_LIMIT" "$WHERE/bin/$1" --gtest_brief=1 --gtest_filter="$filter" \
+      > "$log" 2>&1 || status=$?
   fi
   [ $status = 0 ] || cat "$log"
   echo "$* (exit $status, $SECONDS s): $(tail -n 1 "$log")"
