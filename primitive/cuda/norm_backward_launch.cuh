@@ -86,7 +86,9 @@ NormTraits BackwardTraits(bool centre, bool from_output, bool float_weight, cons
   t.packs_weight = sizeof(T) == 2 && !from_output && !float_weight;
   t.period = lie.period;
   t.narrow = kHasNarrow<T> && !from_output;
-  t.lean = sizeof(T) <= 4 && !from_output && !(float_weight && sizeof(T) == 2);
+  t.lean = sizeof(T) <= 4;
+  t.weight_bytes = float_weight ? 4 : sizeof(T);
+  t.from_output = from_output;
   return t;
 }
 
@@ -127,19 +129,32 @@ cudaError_t LaunchNarrow(const NormBackward<T>& a, const NormPlan& plan,
                                                                              a, grid);
 }
 
+template <class W, bool kCentre, bool kFromOutput, class T>
+cudaError_t LaunchLeanOf(const NormBackward<T>& a, const NormPlan& plan,
+                         const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
+                         cudaStream_t stream) {
+  if constexpr (kManyPacks<T> == 2) {
+    if (plan.packs == 2) {
+      return LaunchTeams<NormLeanKernel<T, W, 2, kCentre, kFromOutput>>(plan, limits, stream, a,
+                                                                        grid);
+    }
+    if (plan.packs == 3) {
+      return LaunchTeams<NormLeanKernel<T, W, 3, kCentre, kFromOutput>>(plan, limits, stream, a,
+                                                                        grid);
+    }
+  }
+  return LaunchTeams<NormLeanKernel<T, W, 4, kCentre, kFromOutput>>(plan, limits, stream, a, grid);
+}
 template <bool kCentre, class T>
 cudaError_t LaunchLean(const NormBackward<T>& a, const NormPlan& plan,
                        const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
                        cudaStream_t stream) {
-  if constexpr (kManyPacks<T> == 2) {
-    if (plan.packs == 2) {
-      return LaunchTeams<NormLeanKernel<T, 2, kCentre>>(plan, limits, stream, a, grid);
-    }
-    if (plan.packs == 3) {
-      return LaunchTeams<NormLeanKernel<T, 3, kCentre>>(plan, limits, stream, a, grid);
-    }
+  if (a.float_weight && sizeof(T) < 4) {
+    return a.from_output ? LaunchLeanOf<float, kCentre, true>(a, plan, grid, limits, stream)
+                         : LaunchLeanOf<float, kCentre, false>(a, plan, grid, limits, stream);
   }
-  return LaunchTeams<NormLeanKernel<T, 4, kCentre>>(plan, limits, stream, a, grid);
+  return a.from_output ? LaunchLeanOf<T, kCentre, true>(a, plan, grid, limits, stream)
+                       : LaunchLeanOf<T, kCentre, false>(a, plan, grid, limits, stream);
 }
 
 template <bool kCentre, bool kFromOutput, bool kAligned, class T>
@@ -259,7 +274,10 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
   }
   const auto lie = internal::HowRowsLie(a);
   auto traits = internal::BackwardTraits<T>(kCentre, a.from_output, a.float_weight, lie);
-  traits.lean = traits.lean && internal::AreMultiplesOf16({internal::AddressOf(a.weight)});
+  const void* const bias = a.from_output ? a.bias : nullptr;  // else it is not read
+  traits.tensors = a.dsum ? 3 : 2;
+  traits.lean = traits.lean && internal::AreMultiplesOf16(
+                                   {internal::AddressOf(a.weight), internal::AddressOf(bias)});
   NormFewPlan few;
   if (internal::ServesFew(a) && PlanFew(a.rows, a.cols, traits, limits, &few)) {
     return internal::LaunchNormFew<kCentre>(few, a, limits, stream, workspace);

@@ -5,6 +5,9 @@
 // what time goes into (half layer_norm at 16384 x 7168: 220 us there, 173 here). Bulk copies bring
 // the rows; x_hat and dy * weight are computed once where they fit in registers, and everything but
 // dx as soon as a row has arrived.
+//
+// Weight and bias wait as they are in memory, of T or float32; the bias only where rows are those
+// of the forward's output.
 #pragma once
 
 #include "primitive/cuda/norm_backward_parts.cuh"
@@ -13,7 +16,7 @@
 namespace oneflow_lite {
 namespace cuda {
 
-template <class T, int kPacks, bool kCentre>
+template <class T, class W, int kPacks, bool kCentre, bool kFromOutput>
 class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   using Base = NormPartsTeam<T, kPacks, kCentre, true>;
   using Base::a_;
@@ -28,12 +31,15 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   using Base::turns_;
   using typename Base::C;
   using typename Base::Values;
-  static constexpr bool kLate = kRecentre<T, kCentre>;  // x_hat is known with the row's sums
-  static constexpr int kSums = kNormSumCount<T, kCentre>;
+  // x_hat is known with the row's sums.
+  static constexpr bool kLate = kRecentre<T, kCentre> && !kFromOutput;
+  static constexpr int kSums = kLate ? 3 : kCentre ? 2 : 1;
   // A row in registers; else it is read from its stage twice.
   static constexpr bool kHold = N * kPacks <= 16;
-  static constexpr int kInUse = kHold ? 0 : 1;
-  static constexpr bool kHoldWeight = kHold || !kCentre;
+  // Packs of weight and bias, in registers or in shared memory.
+  static constexpr int kKept = kFromOutput && kCentre ? 2 : 1;
+  static constexpr int kKeptBytes = LeanKeptBytes(N, kPacks, Base::kKinds, sizeof(W), kFromOutput);
+  static constexpr bool kHoldWeight = kKeptBytes == 0;
   using Exchange = TeamSums<C, kSums>;
 
  public:
@@ -47,20 +53,21 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     constexpr int kScratch = NormPolicy::kLeanBarrierBytes + NormPolicy::kLeanSumBytes;
     char* memory = shared + (Teams() * kScratch + 127) / 128 * 128;  // as LeanScratchBytes
     weights_ = memory + threadIdx.x * kPackBytes;
-    if (!kHoldWeight) memory += blockDim.x * kPacks * kPackBytes;
-    stages_ = memory + this->team_ * grid.stages * Base::StageBytes();
+    memory += blockDim.x * kPacks * kKeptBytes;
+    stages_ = memory + this->team_ * grid.stages * StageBytes();
   }
 
   __device__ __forceinline__ void Run() {
     AllowNextKernel();
-    const int ahead = more_.stages - kInUse;
+    const int ahead = more_.stages - (IsTight() ? 0 : InUse());
     if (rank_ == 0) {
 #pragma unroll 1
       for (int s = 0; s < more_.stages; ++s) barriers_.Next(s).Init();
       PublishToCopies();
-#pragma unroll 1
-      for (int s = 0; s < ahead; ++s) Issue(s, s);
     }
+    __syncwarp();
+#pragma unroll 1
+    for (int s = 0; s < ahead; ++s) Issue(s, s);
     KeepWeights();
     __syncthreads();
     T* out = a_.dx + row_ * a_.cols + this->column_;
@@ -93,7 +100,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     return !kCentre && a_.dweight && Base::IsStraight();
   }
   __device__ __forceinline__ C MeanOf(int row) const {
-    return kCentre && a_.mean && row < a_.rows ? a_.mean[row] : C(0);
+    return kCentre && !kFromOutput && a_.mean && row < a_.rows ? a_.mean[row] : C(0);
   }
   __device__ __forceinline__ C RstdOf(int row) const {
     return a_.rstd && row < a_.rows ? a_.rstd[row] : C(0);
@@ -101,35 +108,42 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   __device__ __forceinline__ void KeepWeights() {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
-      Pack<T, N> w;
-#pragma unroll
-      for (T& one : w.v) one = ConvertTo<T>(1.0f);
-      if (a_.weight && Has(k)) {
-        w = LoadAlignedPack<N>(static_cast<const T*>(a_.weight) + this->column_ + Base::Offset(k));
-      }
-      if (kHoldWeight) {
-        weight_[kHoldWeight ? k : 0] = StowedPack<T, N>::Of(w);
-      } else {
-        Place(k)->Put(w);
-      }
+      Keep(a_.weight, 0, k, 1.0f);
+      if constexpr (kKept > 1) Keep(a_.bias, 1, k, 0.0f);
     }
 #pragma unroll
-    for (auto& w : weight_) w.Pin();
+    for (auto& w : kept_) w.Pin();
+  }
+  // i: 0 for the weight, 1 for the bias.
+  __device__ __forceinline__ void Keep(const void* from, int i, int k, float missing) {
+    Pack<W, N> pack;
+#pragma unroll
+    for (W& one : pack.v) one = ConvertTo<W>(missing);
+    if (from && Has(k)) {
+      pack = LoadWholePack<N>(static_cast<const W*>(from) + this->column_ + Base::Offset(k));
+    }
+    if constexpr (kHoldWeight) {
+      kept_[i * kPacks + k] = StowedPack<W, N>::Of(pack);
+    } else {
+      Words16 words;
+      memcpy(&words, &pack, sizeof(words));
+#pragma unroll
+      for (int w = 0; w < kWords; ++w) *Place(i, k, w) = words.v[w];
+    }
   }
 
-  // By the team's first thread: starts copying a turn's row, where there is one.
+  // By a thread for each tensor: starts copying a turn's row, where there is one.
   __device__ __forceinline__ void Issue(int turn, int stage) const {
-    if (turn >= turns_) return;
-    const int64_t row = row_ + int64_t{turn} * step_;
+    if (rank_ >= Tensors() || turn >= turns_) return;
+    const bool is_x = rank_ == 0, is_dsum = rank_ == 2;
     const int bytes = this->packs_ * kPackBytes;
     const ClusterBarrier barrier = barriers_.Next(stage);
-    char* const to = stages_ + stage * Base::StageBytes();
-    const T* const x = a_.x + row * a_.x_stride;
-    const T* const dy = a_.dy + row * a_.cols;
-    barrier.Expect(2 * bytes);
-    CopyBulk(barrier, to + PastLine(Low(x)), x, bytes);
-    CopyBulk(barrier, to + Base::TensorBytes() + PastLine(Low(dy)), dy, bytes);
-    if (a_.dsum) PrefetchBulk(a_.dsum + row * a_.cols, bytes);
+    if (is_x) barrier.Expect(Tensors() * bytes);
+    const T* const tensor = is_x ? a_.x : is_dsum ? a_.dsum : a_.dy;
+    const T* const row = tensor + (row_ + int64_t{turn} * step_) * (is_x ? a_.x_stride : a_.cols);
+    const unsigned low = Low(row) + (is_dsum ? Low(a_.dy) - Low(a_.dsum) : 0);  // dsum lies like dy
+    char* const to = stages_ + stage * StageBytes() + rank_ * Base::TensorBytes();
+    CopyBulk(barrier, to + PastLine(low), row, bytes);
   }
   // A row lies in its stage as it does in memory between multiples of a line's bytes, because bulk
   // copies like that.
@@ -139,6 +153,16 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   __device__ __forceinline__ static unsigned PastLine(unsigned low) { return low % kNormLineBytes; }
 
   __device__ __forceinline__ int Teams() const { return blockDim.x / more_.team; }
+  __device__ __forceinline__ int Tensors() const { return a_.dsum ? 3 : 2; }
+  __device__ __forceinline__ int StageBytes() const { return Tensors() * Base::TensorBytes(); }
+  // Stages that are still read once a row's sums are known.
+  __device__ __forceinline__ int InUse() const { return kHold && !a_.dsum ? 0 : 1; }
+  // Whether there are so few that the team meets once more to give back the one it has read: the
+  // next row would be asked for when half of this one's time is over. Rows of 16-bit elements in
+  // registers always have three.
+  __device__ __forceinline__ bool IsTight() const {
+    return (!kHold || sizeof(T) > 2) && more_.stages == 2 && InUse() == 1;
+  }
 
   struct Row {
     Values v, g;  // x_hat and dy * weight; kLate: x - mean and dy
@@ -147,29 +171,47 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   struct Words {
     const char *x, *dy;
   };
-  __device__ __forceinline__ Row Read(const Words& words, int k, C mean, C rstd) const {
+  __device__ __forceinline__ Row Read(const Words& words, int k, const Values& w, C mean,
+                                      C rstd) const {
     const int at = k * more_.team * kPackBytes;
     Row row;
     row.v = ConvertPack<C>(Base::template Read<Pack<T, N>>(words.x + at, 0));
     row.g = ConvertPack<C>(Base::template Read<Pack<T, N>>(words.dy + at, 0));
+    if constexpr (kFromOutput) {
+      Values bias = {};
+      if constexpr (kKept > 1) bias = Kept(1, k);
 #pragma unroll
-    for (C& v : row.v.v) {
-      if (kCentre) v -= mean;
-      if (!kLate) v *= rstd;
+      for (int i = 0; i < N; ++i) {
+        row.v.v[i] = (row.v.v[i] - bias.v[i]) * Reciprocal(ClampWeight(w.v[i]));
+      }
+    } else {
+#pragma unroll
+      for (C& v : row.v.v) {
+        if (kCentre) v -= mean;
+        if (!kLate) v *= rstd;
+      }
     }
     return row;
   }
-  __device__ __forceinline__ Values Weight(int k) const {
-    if constexpr (kHoldWeight) return ConvertPack<C>(weight_[k].Get());
-    return ConvertPack<C>(Place(k)->Get());
+  __device__ __forceinline__ Values Kept(int i, int k) const {
+    if constexpr (kHoldWeight) return ConvertPack<C>(kept_[i * kPacks + k].Get());
+    Words16 words;
+#pragma unroll
+    for (int w = 0; w < kWords; ++w) words.v[w] = *Place(i, k, w);
+    Pack<W, N> pack;
+    memcpy(&pack, &words, sizeof(pack));
+    return ConvertPack<C>(pack);
   }
-  __device__ __forceinline__ OnChipPack<T, N>* Place(int k) const {
-    return reinterpret_cast<OnChipPack<T, N>*>(weights_ + k * blockDim.x * kPackBytes);
+  // Neighbouring threads' words lie side by side.
+  static constexpr int kWords = N * static_cast<int>(sizeof(W)) / kPackBytes;  // of a pack
+  using Words16 = Pack<uint4, kWords>;
+  __device__ __forceinline__ uint4* Place(int i, int k, int w) const {
+    return reinterpret_cast<uint4*>(weights_) + ((k * kKept + i) * kWords + w) * blockDim.x;
   }
 
   // One row.
   __device__ __forceinline__ void Visit(int turn, int stage, C mean, C rstd, T* out) {
-    const char* const first = stages_ + stage * Base::StageBytes() + rank_ * kPackBytes;
+    const char* const first = stages_ + stage * StageBytes() + rank_ * kPackBytes;
     const Words words = {first + PastLine(x_low_), first + Base::TensorBytes() + PastLine(dy_low_)};
     Row rows[kHold ? kPacks : 1];
     C sums[kSums] = {};
@@ -177,8 +219,8 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     for (int k = 0; k < kPacks; ++k) {
       if (!Has(k)) continue;
       Row& row = rows[kHold ? k : 0];
-      row = Read(words, k, mean, rstd);
-      const Values w = Weight(k);
+      const Values w = Kept(0, k);
+      row = Read(words, k, w, mean, rstd);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
         const C dy = row.g.v[i], v = row.v.v[i], g = dy * w.v[i];
@@ -198,10 +240,9 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     sums_.Post(sums);
     if (StoresEarly() && turn + 1 == turns_) Base::StoreStraight();
     Base::Meet();
-    if (rank_ == 0) {  // what the team has read before may be written over
-      const int next = stage - kInUse;
-      Issue(turn + more_.stages - kInUse, next < 0 ? more_.stages - 1 : next);
-    }
+    // What the team has read before may be written over.
+    const int next = stage - InUse();
+    if (!IsTight()) Issue(turn + more_.stages - InUse(), next < 0 ? more_.stages - 1 : next);
     sums_.Total(sums);
     NormSums<T, kCentre> all;
     all.gv = sums[0];
@@ -213,9 +254,9 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     for (int k = 0; k < kPacks; ++k) {
       if (!Has(k)) continue;
       Row& row = rows[kHold ? k : 0];
-      if (!kHold) row = Read(words, k, mean, rstd);
       Values w, dx;
-      if (kLate || !kHold) w = Weight(k);
+      if (kLate || !kHold) w = Kept(0, k);
+      if (!kHold) row = Read(words, k, w, mean, rstd);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
         const C x_hat = gradient.XHat(row.v.v[i]);
@@ -225,12 +266,16 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
       }
       if (!a_.dx) continue;
       if (a_.dsum) {
-        const Values dsum =
-            ConvertPack<C>(LoadAlignedPack<N>(a_.dsum + (out - a_.dx) + Base::Offset(k)));
+        const Values dsum = ConvertPack<C>(
+            PackOnChip<T, N>(words.dy + Base::TensorBytes() + k * more_.team * kPackBytes));
 #pragma unroll
         for (int i = 0; i < N; ++i) dx.v[i] += dsum.v[i];
       }
       StoreAlignedPack(out + Base::Offset(k), ConvertPack<T>(dx));
+    }
+    if (IsTight()) {
+      Base::Meet();
+      Issue(turn + more_.stages, stage);
     }
   }
 
@@ -238,15 +283,15 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   Exchange sums_;
   char *stages_, *weights_;
   unsigned x_low_ = 0, dy_low_ = 0;  // of the addresses of the row at work
-  StowedPack<T, N> weight_[kHoldWeight ? kPacks : 1] = {};
+  StowedPack<W, N> kept_[kHoldWeight ? kKept * kPacks : 1] = {};
 };
 
-template <class T, int kPacks, bool kCentre>
+template <class T, class W, int kPacks, bool kCentre, bool kFromOutput>
 __global__ void __launch_bounds__(NormPolicy::kThreads, 1)
     NormLeanKernel(const __grid_constant__ NormBackward<T> a,
                    const __grid_constant__ NormBackwardGrid<T, kCentre> grid) {
   extern __shared__ __align__(128) char team_memory[];
-  NormLeanTeam<T, kPacks, kCentre>(a, grid, team_memory).Run();
+  NormLeanTeam<T, W, kPacks, kCentre, kFromOutput>(a, grid, team_memory).Run();
 }
 
 }  // namespace cuda

@@ -37,9 +37,10 @@ NormWhole<T> WholeOf(const NormForward<T>& a, bool centre, int pack = kPackSize<
   p.eps = static_cast<C>(a.eps);
   p.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
   p.packs = static_cast<int>(a.cols / pack);
-  p.plain = a.weight && (centre || !a.bias) && (a.bias || !centre) &&
-            (std::is_same_v<T, float> || !a.float_weight) &&
-            AreMultiplesOf16({AddressOf(a.weight), AddressOf(a.bias)});
+  const bool whole = a.weight && (centre || !a.bias) && (a.bias || !centre) &&
+                     AreMultiplesOf16({AddressOf(a.weight), AddressOf(a.bias)});
+  p.plain = whole && (std::is_same_v<T, float> || !a.float_weight);
+  p.mixed = whole && !p.plain && sizeof(T) == 2;
   return p;
 }
 

@@ -61,18 +61,28 @@ __device__ __forceinline__ NormPart<C> MergeParts(const NormPart<C>* parts, int 
   return row;
 }
 
-// run(full, plain), as std::bool_constant: see NormWholeRow. What is run most comes first: rows
-// that take a few microseconds wait for every jump in the code.
-template <bool kMayBeFull, class Run>
-__device__ __forceinline__ void RunWhole(bool full, bool plain, Run&& run) {
-  if (__builtin_expect(plain, true)) {
+template <class W>
+struct WeightsAre {
+  using type = W;
+};
+// run(full, weights), as std::bool_constant and WeightsAre: see NormWholeRow. What is run most
+// comes first: rows that take a few microseconds wait for every jump in the code.
+template <bool kMayBeFull, bool kMayBeMixed, class T, class Run>
+__device__ __forceinline__ void RunWhole(bool full, const NormWhole<T>& p, Run&& run) {
+  const auto run_with = [&](auto weights) {
     if (__builtin_expect(kMayBeFull && full, true)) {
-      run(std::bool_constant<kMayBeFull>{}, std::true_type{});
+      run(std::bool_constant<kMayBeFull>{}, weights);
     } else {
-      run(std::false_type{}, std::true_type{});
+      run(std::false_type{}, weights);
     }
+  };
+  if (__builtin_expect(p.plain, true)) {
+    run_with(WeightsAre<T>{});
   } else {
-    run(std::false_type{}, std::false_type{});
+    if constexpr (kMayBeMixed) {
+      if (p.mixed) return run_with(WeightsAre<float>{});
+    }
+    run(std::false_type{}, WeightsAre<void>{});
   }
 }
 
@@ -107,10 +117,13 @@ __global__ void __launch_bounds__(NormWholePolicy::kLaneThreads,
   // the loads of weights where they are, before the first sum.
   const int64_t last = first + threadIdx.x / kWarp * (kWarp / kTeam) + kWarp / kTeam;
   const bool full = p.packs == kTeam * kPacks && last <= p.a.rows;
-  RunWhole<kMayBeFull>(full, p.plain, [&](auto full, auto plain) {
-    NormWholeRow<T, kCentre, kResidual, kTeam, kPacks, kPacks, decltype(full)::value,
-                 decltype(plain)::value, kBytes>
-        part(p, row, row < p.a.rows ? p.packs : 0, threadIdx.x % kTeam, kTeam);
+  constexpr bool kMayBeMixed = sizeof(T) == 2 && !kResidual && kTeam == kWarp && kPacks > 2;
+  RunWhole<kMayBeFull, kMayBeMixed>(full, p, [&](auto full, auto weights) {
+    using W = typename decltype(weights)::type;
+    constexpr int kParts = kIsMixed<T, W> ? 2 : 1;  // of a pack of 16 bytes
+    NormWholeRow<T, kCentre, kResidual, kTeam, kPacks * kParts, kPacks, decltype(full)::value, W,
+                 kBytes / kParts>
+        part(p, row, row < p.a.rows ? p.packs * kParts : 0, threadIdx.x % kTeam, kTeam);
     part.Load();
     part.AskForWeights();
     if (!kMayBeFull) part.FinishAsking();
@@ -127,15 +140,18 @@ __global__ void __launch_bounds__(NormWholePolicy::kWholeThreads<T>,
     NormRowKernel(const __grid_constant__ NormWhole<T> p) {
   using C = ComputeType<T>;
   constexpr int kWarps = NormWholePolicy::kWholeThreads<T> / kWarp;
-  constexpr int kAhead = NormWholePolicy::kLoneWeightsAhead<T, kCentre, kPacks>;
   constexpr bool kMayBeFull = kCentre && kHoldsValues<T, 0, kResidual, kPacks>;
   __shared__ NormPart<C> parts[kCentre ? kWarps : 1];
   __shared__ WarpSquares<C, kCentre ? 1 : kWarps> squares;
   const int size = static_cast<int>(blockDim.x);
-  RunWhole<kMayBeFull>(p.packs == size * kPacks, p.plain, [&](auto full, auto plain) {
-    NormWholeRow<T, kCentre, kResidual, 0, kPacks, kAhead, decltype(full)::value,
-                 decltype(plain)::value>
-        part(p, blockIdx.x, p.packs, threadIdx.x, size);
+  constexpr bool kMayBeMixed = sizeof(T) == 2 && !kResidual;
+  RunWhole<kMayBeFull, kMayBeMixed>(p.packs == size * kPacks, p, [&](auto full, auto weights) {
+    using W = typename decltype(weights)::type;
+    constexpr int kParts = kIsMixed<T, W> ? 2 : 1;  // of a pack
+    constexpr int kAhead = NormWholePolicy::kLoneWeightsAhead<T, kCentre, kPacks>;
+    NormWholeRow<T, kCentre, kResidual, 0, kPacks * kParts, kAhead, decltype(full)::value, W,
+                 kPackBytes / kParts>
+        part(p, blockIdx.x, p.packs * kParts, threadIdx.x, size);
     part.Load();
     part.AskForWeights();
     part.FinishAsking();
@@ -168,9 +184,9 @@ __global__ void __launch_bounds__(NormWholePolicy::kWholeThreads<T>,
   const int size = Exchange::blocks() * static_cast<int>(blockDim.x);
   const int rank = Exchange::block() * static_cast<int>(blockDim.x) + threadIdx.x;
   const bool full = p.packs == size * kPacks;
-  RunWhole<kHoldsValues<T, 0, kResidual, kPacks>>(full, p.plain, [&](auto full, auto plain) {
+  RunWhole<kHoldsValues<T, 0, kResidual, kPacks>, false>(full, p, [&](auto full, auto weights) {
     NormWholeRow<T, kCentre, kResidual, 0, kPacks, kAhead, decltype(full)::value,
-                 decltype(plain)::value>
+                 typename decltype(weights)::type>
         part(p, internal::ClusterIndex(), p.packs, rank, size);
     constexpr bool kWithRow = kPacks <= NormWholePolicy::kEarlyPacks;
     part.Load();

@@ -155,16 +155,23 @@ __device__ __forceinline__ C DividedBy(C n, C share, C a) {
 __device__ __forceinline__ float Quotient(float a, float b) { return __fdividef(a, b); }
 __device__ __forceinline__ double Quotient(double a, double b) { return a / b; }
 
+// Of what is neither tiny nor huge: ClampWeight's.
+__device__ __forceinline__ float Reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 __device__ __forceinline__ float ReciprocalRoot(float x) { return rsqrtf(x); }
 __device__ __forceinline__ double ReciprocalRoot(double x) { return 1.0 / sqrt(x); }
 
-// kWeightClamp of primitive/norm.h.
+// kWeightClamp of primitive/norm.h. (NaN becomes a number: what it is to divide is NaN then.)
 inline constexpr double kNormWeightClamp = 1e-5;
 template <class C>
 __device__ __forceinline__ C ClampWeight(C w) {
   constexpr C kLeast = static_cast<C>(kNormWeightClamp);
-  if (w < kLeast && w >= 0) return kLeast;
-  return w > -kLeast && w < 0 ? -kLeast : w;
+  const C size = fabs(w);
+  return copysign(size > kLeast ? size : kLeast, w);
 }
 
 // v of N elements, in place of x; weight and bias are needed where kFromOutput.
@@ -178,6 +185,19 @@ __device__ __forceinline__ void ToValues(Pack<C, N>& x, const Pack<C, N>& weight
 #pragma unroll
     for (C& v : x.v) v -= mean;
   }
+}
+
+// N elements from p on, which is aligned to 16 bytes or, where they are fewer, to all of them.
+template <int N, class T>
+__device__ __forceinline__ Pack<T, N> LoadWholePack(const T* p) {
+  constexpr int kPart = N < kPackSize<T> ? N : kPackSize<T>;
+  Pack<T, N> pack;
+#pragma unroll
+  for (int i = 0; i < N; i += kPart) {
+    const Pack<T, kPart> part = LoadAlignedPack<kPart>(p + i);
+    memcpy(&pack.v[i], &part, sizeof(part));
+  }
+  return pack;
 }
 
 // Elements [first, last) of a pack; the others are `missing`, and their memory is not touched.
@@ -195,18 +215,10 @@ __device__ __forceinline__ Pack<C, N> LoadPart(const T* p, int first, int last, 
 template <class C, int N, class W>
 __device__ __forceinline__ Pack<C, N> LoadWeightsOf(const W* weights, int first, int last,
                                                     C missing) {
-  constexpr int kPart = N < kPackSize<W> ? N : kPackSize<W>;
   if (first > 0 || last < N || !IsAlignedFor<uint4>(weights)) {
     return LoadPart<C, N>(weights, first, last, missing);
   }
-  Pack<C, N> pack;
-#pragma unroll
-  for (int i = 0; i < N; i += kPart) {
-    const auto part = ConvertPack<C>(LoadAlignedPack<kPart>(weights + i));
-#pragma unroll
-    for (int j = 0; j < kPart; ++j) pack.v[i + j] = part.v[j];
-  }
-  return pack;
+  return ConvertPack<C>(LoadWholePack<N>(weights));
 }
 template <class C, int N, class T>
 __device__ __forceinline__ Pack<C, N> LoadWeights(const void* weights, bool is_float, int64_t col,

@@ -46,6 +46,9 @@ struct NormTraits {
   int many = 4;           // packs per thread that make good use of registers
   int pack = 1;           // elements in 16 bytes
   int compute_bytes = 4;  // size of the compute type
+  int weight_bytes = 4;   // size of the weights' type
+  bool from_output = false;
+  int tensors = 2;        // x, dy and maybe a gradient of the sum
   int weights = 0;        // weights and biases kept in shared memory ...
   int few_weights = 0;    // ... with a single pack per thread
   int kinds = 0;          // gradients that gather per column: of weight and bias, or weight alone

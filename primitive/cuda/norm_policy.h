@@ -75,11 +75,21 @@ constexpr int LeanScratchBytes(int teams) {
   return (teams * (NormPolicy::kLeanBarrierBytes + NormPolicy::kLeanSumBytes) + 127) / 128 * 128;
 }
 
+// Bytes of shared memory in which a thread of the lean kernel keeps a pack of weight, and of bias
+// where rows are the forward's output; 0: they are in registers.
+constexpr int LeanKeptBytes(int pack, int packs, int kinds, int weight_bytes, bool from_output) {
+  const bool held = pack * packs <= 16 && !(from_output && weight_bytes == 4);
+  return kinds == 1 || held ? 0 : pack * weight_bytes * (from_output ? 2 : 1);
+}
+
 // False: the rows are not for the lean kernel.
 inline bool PlanLean(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLimits& limits,
                      NormPlan* plan) {
   using P = NormPolicy;
-  if (!t.ServedByLean(limits) || packs > 4 * P::kThreads || rows > INT32_MAX / 2) return false;
+  if (!t.ServedByLean(limits) || packs > 4 * P::kThreads || rows > INT32_MAX / 2 ||
+      (t.from_output && packs <= 32 * P::kNarrowPacks)) {
+    return false;
+  }
   *plan = NormPlan();
   plan->lean = true;
   plan->packs = t.many;
@@ -98,10 +108,10 @@ inline bool PlanLean(int64_t rows, int64_t packs, const NormTraits& t, const Dev
   plan->threads = ThreadsOfTeams(plan->team);
   FillDevice(rows, limits, plan);
   const int64_t slots = int64_t{plan->packs} * plan->threads;
-  const int64_t weights = t.kinds == 2 && plan->packs * t.pack > 16 ? slots * 16 : 0;
-  const int64_t fixed = LeanScratchBytes(plan->teams()) + weights;
+  const int kept = LeanKeptBytes(t.pack, plan->packs, t.kinds, t.weight_bytes, t.from_output);
+  const int64_t fixed = LeanScratchBytes(plan->teams()) + slots * kept;
   plan->slack = t.lines ? 0 : 128;
-  const int64_t stage = 2 * (slots * 16 + int64_t{plan->teams()} * plan->slack);
+  const int64_t stage = t.tensors * (slots * 16 + int64_t{plan->teams()} * plan->slack);
   const int64_t parts = t.kinds * slots * t.pack * t.compute_bytes;
   int64_t stages = (limits.shared_per_block - fixed) / stage;
   if (stages > P::kLeanStages) stages = P::kLeanStages;

@@ -16,7 +16,9 @@ struct NormWhole {
   NormForward<T> a;
   C eps, share;  // share: 1 / cols
   int packs;     // of a row
-  bool plain;    // weight and, for layer_norm, bias are there, of T, aligned to 16 bytes
+  // weight and, for layer_norm, bias are there, aligned to 16 bytes: of T; of float32, T being a
+  // 16-bit type.
+  bool plain, mixed;
   uint32_t none = 0;
 };
 
@@ -37,24 +39,34 @@ template <class T, int kTeam, bool kResidual, int kPacks>
 inline constexpr bool kHoldsValues = (kPacks * kPackSize<T> * sizeof(ComputeType<T>) <=
                                       (kIsLanes<kTeam> || kResidual ? 64 : 128));
 
+// Weights of float32 over 16-bit elements: rows are packs of 8 bytes then, so that a warp reads
+// neighbouring words of a weight. 32 bytes apart, those took twice the time of the L1.
+template <class T, class W>
+inline constexpr bool kIsMixed = sizeof(T) == 2 && std::is_same_v<W, float>;
+
 // What a thread holds of a row. Load, Gather, Conclude and Store follow each other, and
 // AskForWeights comes somewhere before Store. kAhead: packs of weight and bias that wait in
 // registers; each one used makes room for the one that many further on. kFull: every thread has all
-// its packs. kPlain: see NormWhole. kBytes: of a pack.
+// its packs. W: the type of weight and bias where they are plain or mixed (see NormWhole), else
+// void. kBytes: of a pack.
 template <class T, bool kCentre, bool kResidual, int kTeam, int kPacks, int kAhead, bool kFull,
-          bool kPlain, int kBytes = kPackBytes>
+          class W, int kBytes = kPackBytes>
 class NormWholeRow {
   using C = ComputeType<T>;
   static constexpr int N = kBytes / static_cast<int>(sizeof(T));
   using Values = Pack<C, N>;
   using Stowed = StowedPack<T, N>;
+  static constexpr bool kPlain = !std::is_void_v<W>;
+  using Weight = std::conditional_t<kPlain, W, T>;
+  using StowedWeight = StowedPack<Weight, N>;
   using Part = NormPart<C>;
   static constexpr int kLanes = kIsLanes<kTeam> ? kTeam : kWarp;
 
-  static constexpr bool kHold = kHoldsValues<T, kTeam, kResidual, kPacks>;
+  static constexpr bool kHold =
+      kHoldsValues<T, kTeam, kResidual, kPacks / (kIsMixed<T, W> ? 2 : 1)>;
   static constexpr bool kTwoWays = !kFull && !kIsLanes<kTeam> && sizeof(T) > 2;
   // Whether packs that are not there hold 0. With eight packs that spills.
-  static constexpr bool kClears = !kFull && kPacks <= 4;
+  static constexpr bool kClears = !kFull && kPacks * kBytes <= 4 * kPackBytes;
 
  public:
   // size: threads that hold the row; rank: which of them this one is.
@@ -181,15 +193,16 @@ class NormWholeRow {
     if constexpr (!kPlain) return;
     if (Has(k)) {
       weight_[k % kAhead] =
-          Stowed::Of(LoadAlignedPack<N>(static_cast<const T*>(p_.a.weight) + next_));
+          StowedWeight::Of(LoadWholePack<N>(static_cast<const Weight*>(p_.a.weight) + next_));
       if constexpr (kCentre) {
         bias_[k % kAhead] =
-            Stowed::Of(LoadAlignedPack<N>(static_cast<const T*>(p_.a.bias) + next_));
+            StowedWeight::Of(LoadWholePack<N>(static_cast<const Weight*>(p_.a.bias) + next_));
       }
     }
     Advance(next_);
   }
-  static __device__ __forceinline__ uint32_t FirstWord(const Stowed& pack) {
+  template <class Words>
+  static __device__ __forceinline__ uint32_t FirstWord(const Words& pack) {
     uint32_t word;
     memcpy(&word, &pack, sizeof(word));
     return word;
@@ -254,7 +267,7 @@ class NormWholeRow {
     part.squares = sums.v[1] - sums.v[0] * part.low;
   }
 
-  __device__ __forceinline__ Values WeightOf(const void* from, const Stowed& held,
+  __device__ __forceinline__ Values WeightOf(const void* from, const StowedWeight& held,
                                              uint32_t col) const {
     if constexpr (kPlain) return ConvertPack<C>(held.Get());
     return LoadWeights<C, N, T>(from, p_.a.float_weight, col, 0, N, C(0));
@@ -268,7 +281,7 @@ class NormWholeRow {
   C mean_ = 0, rstd_ = 0, offset_ = 0;  // y = (x - mean) * rstd + offset, before the weight
   C row_mean_ = 0;
   Stowed x_[kPacks], residual_[kPacks];
-  Stowed weight_[kAhead], bias_[kCentre ? kAhead : 1];
+  StowedWeight weight_[kAhead], bias_[kCentre ? kAhead : 1];
   Values held_[kHold ? kPacks : 1];
 };
 

@@ -107,6 +107,42 @@ TEST_P(CudaNormTest, BackwardOfWholePacksInPlace) {
   }
 }
 
+// The lean kernel over rows of the forward's output, with weights of float32, with a gradient of
+// the sum, and all of these together: from 65 packs, 2 to 4 packs a thread, up to 2048, where
+// weights in float32 and biases leave room for two rows (1792 packs) and no more; one team and
+// several, more rows than are on their way at once. Biases and weights that are not aligned are
+// other kernels'.
+TEST_P(CudaNormTest, BackwardOfWholePacksInEveryForm) {
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
+    const int64_t pack = PackOf(dtype);
+    for (int form = 1; form < 8; ++form) {
+      Case k{.rows = 3, .cols = 0, .in_place = true, .weight_spread = 0.1};
+      k.from_output = (form & 1) != 0, k.mixed = (form & 2) != 0, k.residual = (form & 4) != 0;
+      const auto run = [&](int64_t rows, int64_t packs) {
+        k.rows = rows, k.cols = packs * pack;
+        RunBoth(dtype, k);
+      };
+      for (const int64_t packs :
+           {64, 65, 96, 97, 512, 513, 640, 641, 1024, 1025, 1536, 1537, 1792, 1793, 2048, 2049}) {
+        run(3, packs);
+      }
+      for (const auto& [rows, packs] : {std::pair<int64_t, int64_t>{3500, 72},
+                                        {2300, 136},
+                                        {300, 1000},
+                                        {300, 1032},
+                                        {300, 1544}}) {
+        run(rows, packs);
+      }
+      for (k.wanted = 1; k.wanted <= kAll; ++k.wanted) {
+        k.weight = k.wanted % 2 == 1, k.bias = k.wanted % 3 != 0;
+        for (const int64_t packs : {136, 1032}) run(150, packs);
+      }
+      k.wanted = kAll, k.weight = k.bias = true, k.weight_offset = 1;
+      run(20, 128);
+    }
+  }
+}
+
 // A backward over narrow rows of whole packs (primitive/cuda/norm_backward_narrow.cuh): 1 to 32
 // lanes a row, all of whose packs are there or not, to 64 packs a row and one more; fewer rows than
 // a warp's, than a block's, and several turns of which the last is not full. In place, so that the

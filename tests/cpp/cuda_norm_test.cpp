@@ -61,6 +61,29 @@ TEST_P(CudaNormTest, ManyRowsOfWholePacks) {
   }
 }
 
+// Weights of float32 over 16-bit rows of whole packs, in registers ahead of their use: where lanes
+// or a block have a row; not with a residual, in clusters, without a bias or at odd offsets.
+TEST_P(CudaNormTest, FloatWeightsOverHalf) {
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    for (const int64_t packs : {63, 64, 65, 96, 97, 127, 128, 129, 192, 512, 1000, 1500, 2560}) {
+      for (const int64_t rows : {3, 270}) {
+        RunBoth(dtype, {.rows = rows, .cols = packs * PackOf(dtype), .mixed = true});
+      }
+    }
+    for (const int64_t packs : {100, 300, 1024}) {
+      Case k{.rows = 270, .cols = packs * PackOf(dtype), .mixed = true};
+      k.residual = true;
+      RunBoth(dtype, k);
+      k.residual = false, k.bias = false;
+      RunBoth(dtype, k);
+      k.bias = true, k.weight_offset = 1;
+      RunBoth(dtype, k);
+      k.weight_offset = 0, k.mean = 8, k.spread = 0.25;
+      RunBoth(dtype, k);
+    }
+  }
+}
+
 // More rows than teams, fewer than multiprocessors, one; wider than any cluster.
 TEST_P(CudaNormTest, ManyRowsAndFewRows) {
   for (const Case& k : {Case{20000, 16}, Case{3000, 33}, Case{1000, 1000}, Case{133, 4097},
