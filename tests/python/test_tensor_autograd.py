@@ -195,3 +195,36 @@ def test_saved_tensors_hooks():
         y.backward()
     with pytest.raises(RuntimeError):
         flow._oneflow_lite.pop_saved_tensors_hooks()
+
+
+def test_a_retained_gradient_is_of_the_value_as_it_is():
+    leaf = flow.tensor([3.0], requires_grad=True)
+    y = leaf.clone()
+    y.retain_grad()
+    y.mul_(2)
+    y.mul_(5)
+    y.sum().backward()
+    assert y.grad.tolist() == [1] and leaf.grad.tolist() == [10]
+    whole = flow.ones(3, requires_grad=True).clone()
+    whole.retain_grad()
+    whole[1:] *= 4
+    (whole * flow.tensor([1.0, 2.0, 3.0])).sum().backward()
+    assert whole.grad.tolist() == [1, 2, 3]
+
+
+def test_a_retained_gradient_has_been_through_all_hooks():
+    y = flow.tensor(1.0, requires_grad=True).clone()
+    y.register_hook(lambda g: g * 2)
+    y.retain_grad()
+    y.register_hook(lambda g: g * 3)
+    y.clone().backward()
+    assert y.grad.item() == 6
+
+
+def test_zeros_for_unused_inputs_can_be_differentiated():
+    x, a = (flow.tensor(v, requires_grad=True) for v in (0.5, 2.0))
+    (slope,) = flow.autograd.grad(x * a, x, create_graph=True)
+    (second,) = flow.autograd.grad(slope, x, create_graph=True, materialize_grads=True)
+    assert second.item() == 0 and second.requires_grad
+    (third,) = flow.autograd.grad(second, x, materialize_grads=True)
+    assert third.item() == 0 and not third.requires_grad

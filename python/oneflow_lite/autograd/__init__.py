@@ -110,5 +110,6 @@ def grad(
     grads = _ext.grad(_as_list(outputs), wanted, _as_list(grad_outputs), retain, create_graph,
                       unused)  # fmt: skip
     if materialize_grads:
-        grads = [_C.zeros_like(x) if g is None else g for g, x in zip(grads, wanted, strict=True)]
+        grads = [_C.zeros_like(x, requires_grad=create_graph) if g is None else g
+                 for g, x in zip(grads, wanted, strict=True)]  # fmt: skip
     return tuple(grads)
