@@ -334,9 +334,10 @@ FUNCTIONS = (
 METHODS = tuple(f for f in FUNCTIONS if f is not einsum)
 # PyTorch's other names for the same.
 ALIASES = {
-    "absolute": "abs", "clip": "clamp", "concat": "cat", "divide": "div", "multiply": "mul",
+    "absolute": "abs", "clip": "clamp", "concat": "cat", "concatenate": "cat", "divide": "div",
+    "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "multiply": "mul",
     "negative": "neg", "not_equal": "ne", "subtract": "sub", "swapaxes": "transpose",
-    "true_divide": "div",
+    "swapdims": "transpose", "true_divide": "div",
 }  # fmt: skip
 IN_PLACE = ("abs", "addcdiv", "addcmul", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
             "ceil", "clamp", "clip", "cos", "erf", "exp", "expm1",
