@@ -10,6 +10,7 @@ import numpy as np
 
 from oneflow_lite._C import TensorFunctions
 from oneflow_lite._composed import TensorFunctions as _Composed
+from oneflow_lite._layouts import layout as _layout
 
 _C: ModuleType
 
@@ -79,6 +80,8 @@ class Tensor(_Composed, TensorFunctions):
     nbytes: builtins.int
     is_cuda: builtins.bool
     is_cpu: builtins.bool
+    is_sparse: builtins.bool
+    layout: _layout
     is_meta: builtins.bool
     requires_grad: builtins.bool
     grad: Tensor | None

@@ -16,6 +16,7 @@ from oneflow_lite import (
     _shapes,
 )
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._layouts import strided
 from oneflow_lite._named_errors import named
 from oneflow_lite._oneflow_lite import Tensor, device, dtype
 from oneflow_lite._tensor_repr import tensor_repr
@@ -28,7 +29,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
     ``x.to(device)``, ``x.to(dtype)``, ``x.to(device, dtype)``, ``x.to(like)``; each with
     ``copy=True`` for a copy in any case. ``non_blocking`` is taken and means nothing: copies are
-    ordered by the stream.
+    ordered by the stream. So is ``memory_format``.
 
     Parameters
     ----------
@@ -45,6 +46,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         The device is not there.
     """
     kwargs.pop("non_blocking", None)
+    kwargs.pop("memory_format", None)  # there is one
     if args and isinstance(args[0], Tensor):
         like = args[0]
         return _to(self, like.device, like.dtype, *args[1:], **kwargs)
@@ -182,3 +184,4 @@ def _complete() -> None:
 
 
 _complete()
+Tensor.layout, Tensor.is_sparse = strided, False  # type: ignore[attr-defined]

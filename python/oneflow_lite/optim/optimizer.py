@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -12,6 +13,8 @@ from oneflow_lite.autograd._grad_mode import enable_grad, no_grad
 
 class Optimizer:
     """The base of optimizers; a subclass defines ``update(parameter, grad, group, state)``.
+
+    Or it defines ``step`` as a whole, with what it keeps in ``self.state[parameter]``.
 
     Parameters
     ----------
@@ -25,7 +28,7 @@ class Optimizer:
     param_groups : list of dict
         The groups, to be read and changed: ``optimizer.param_groups[0]["lr"] = 0.01``.
     state : dict
-        For each parameter what the optimizer keeps, a dict.
+        For each parameter what the optimizer keeps: a dict, empty at first.
 
     Raises
     ------
@@ -41,7 +44,7 @@ class Optimizer:
                             "dicts, not a single Tensor")  # fmt: skip
         self.defaults = defaults
         self.param_groups: list[dict[str, Any]] = []
-        self.state: dict[Tensor, dict[str, Any]] = {}
+        self.state: dict[Tensor, dict[str, Any]] = defaultdict(dict)
         given = list(params)
         if not given:
             raise ValueError(f"{type(self).__name__}(): params is empty")
@@ -91,7 +94,7 @@ class Optimizer:
                 for p in group["params"]:
                     grad = p.grad
                     if grad is not None:
-                        self.update(p, grad, group, self.state.setdefault(p, {}))
+                        self.update(p, grad, group, self.state[p])
         return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -132,7 +135,7 @@ class Optimizer:
             group.update({key: value for key, value in given.items() if key != "params"})
         # The saved numbers stand for parameters by their place in the groups.
         saved = [number for group in groups for number in group["params"]]
-        self.state = {}
+        self.state = defaultdict(dict)
         for number, p in zip(saved, self._all(), strict=True):
             kept = state_dict["state"].get(number)
             if kept is not None:
