@@ -58,10 +58,13 @@ class AccumulateGrad final : public Node {
     Node::Destroy();
   }
 
-  // .grad must not share memory with a tensor that others hold: it will be changed in place.
+  // .grad is contiguous, and must not share memory with a tensor that others hold: it will be
+  // changed in place.
   static StatusOr<Tensor> Own(Tensor grad) {
-    if (GradEnabled()) return grad;  // create_graph: history is kept, nothing is changed in place
-    if (grad.is_contiguous() && grad.impl()->use_count() <= 2 && grad.storage()->use_count() == 1) {
+    const bool contiguous = grad.is_contiguous();
+    // create_graph: history is kept, nothing is changed in place.
+    if (contiguous && GradEnabled()) return grad;
+    if (contiguous && grad.impl()->use_count() <= 2 && grad.storage()->use_count() == 1) {
       return grad;
     }
     return CloneTensor(grad);

@@ -164,9 +164,13 @@ def multinomial(
     return _C.minimum(places, (sums < total).sum(-1, True))  # where drawn was rounded up to total
 
 
-def randint_like(input: Tensor, low: int, high: int | None = None, **kwargs: Any) -> Tensor:
+def randint_like(
+    input: Tensor, low: int | None = None, high: int | None = None, **kwargs: Any
+) -> Tensor:
     """Uniform integers in the shape, dtype and device of a tensor; see :func:`randint`."""
-    low, high = (0, low) if high is None else (low, high)
+    if low is None and high is None:
+        raise TypeError("randint_like() takes high, or low and high")
+    low, high = (0, low) if high is None else (low or 0, high)
     options = {"dtype": input.dtype, "device": input.device} | kwargs
     return randint(low, high, list(input.shape), **options)
 

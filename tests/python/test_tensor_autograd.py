@@ -228,3 +228,11 @@ def test_zeros_for_unused_inputs_can_be_differentiated():
     assert second.item() == 0 and second.requires_grad
     (third,) = flow.autograd.grad(second, x, materialize_grads=True)
     assert third.item() == 0 and not third.requires_grad
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_the_gradient_of_a_leaf_is_contiguous(create_graph):
+    w = flow.ones(4, 2, requires_grad=True)
+    (flow.ones(3, 2) @ w.t()).pow(2).sum().backward(create_graph=create_graph)
+    assert w.grad.is_contiguous() and w.grad.view(-1).tolist() == [12] * 8
+    assert w.grad.requires_grad == create_graph

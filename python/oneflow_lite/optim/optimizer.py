@@ -3,12 +3,24 @@
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from oneflow_lite._oneflow_lite import Tensor
+from oneflow_lite._oneflow_lite import Tensor, device
 from oneflow_lite.autograd._grad_mode import enable_grad, no_grad
+
+
+def _copied(value: Any, to: device | None) -> Any:
+    """A copy of its own, with the tensors in it on a device (None: where they are)."""
+    if isinstance(value, Tensor):
+        return value.detach().to(to or value.device).clone()
+    if isinstance(value, dict):
+        return {key: _copied(item, to) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_copied(item, to) for item in value)
+    return copy.deepcopy(value)
 
 
 class Optimizer:
@@ -132,17 +144,15 @@ class Optimizer:
             raise ValueError(f"load_state_dict(): the groups have {sizes} parameters, those "
                              f"of this {type(self).__name__} {own}")  # fmt: skip
         for group, given in zip(self.param_groups, groups, strict=True):
-            group.update({key: value for key, value in given.items() if key != "params"})
+            options = {key: value for key, value in given.items() if key != "params"}
+            group.update(_copied(options, None))
         # The saved numbers stand for parameters by their place in the groups.
         saved = [number for group in groups for number in group["params"]]
         self.state = defaultdict(dict)
         for number, p in zip(saved, self._all(), strict=True):
             kept = state_dict["state"].get(number)
             if kept is not None:
-                self.state[p] = {
-                    key: value.detach().to(p.device).clone() if isinstance(value, Tensor) else value
-                    for key, value in kept.items()
-                }
+                self.state[p] = _copied(kept, p.device)
 
     def _all(self) -> list[Tensor]:
         return [p for group in self.param_groups for p in group["params"]]
