@@ -171,6 +171,7 @@ def randint_like(
     if low is None and high is None:
         raise TypeError("randint_like() takes high, or low and high")
     low, high = (0, low) if high is None else (low or 0, high)
+    kwargs.pop("memory_format", None)  # there is one
     options = {"dtype": input.dtype, "device": input.device} | kwargs
     return randint(low, high, list(input.shape), **options)
 

@@ -248,5 +248,6 @@ def test_the_state_of_an_optimizer_is_copied_whole():
     first.state[p]["sums"][0.9].add_(1)
     first.state[p]["steps"][1].append(3)
     first.param_groups[0]["history"].append(1)
+    assert second.state[flow.ones(1)] == {}
     assert second.state[p]["sums"][0.9].tolist() == [1, 1]
     assert second.state[p]["steps"] == [1, [2]] and second.param_groups[0]["history"] == [None]

@@ -12,10 +12,10 @@ from oneflow_lite._oneflow_lite import Tensor, device
 from oneflow_lite.autograd._grad_mode import enable_grad, no_grad
 
 
-def _copied(value: Any, to: device | None) -> Any:
-    """A copy of its own, with the tensors in it on a device (None: where they are)."""
+def _copied(value: Any, to: device) -> Any:
+    """A copy of its own, with the tensors in it on a device."""
     if isinstance(value, Tensor):
-        return value.detach().to(to or value.device).clone()
+        return value.detach().to(to).clone()
     if isinstance(value, dict):
         return {key: _copied(item, to) for key, item in value.items()}
     if type(value) in (list, tuple):
@@ -143,9 +143,8 @@ class Optimizer:
         if sizes != own:
             raise ValueError(f"load_state_dict(): the groups have {sizes} parameters, those "
                              f"of this {type(self).__name__} {own}")  # fmt: skip
-        for group, given in zip(self.param_groups, groups, strict=True):
-            options = {key: value for key, value in given.items() if key != "params"}
-            group.update(_copied(options, None))
+        for group, given in zip(self.param_groups, copy.deepcopy(groups), strict=True):
+            group.update({key: value for key, value in given.items() if key != "params"})
         # The saved numbers stand for parameters by their place in the groups.
         saved = [number for group in groups for number in group["params"]]
         self.state = defaultdict(dict)
