@@ -21,6 +21,7 @@ from oneflow_lite import (
     _elementary,
     _indexing,
     _math,
+    _placing,
     _products,
     _reductions,
     _searching,
@@ -113,11 +114,13 @@ def numel(input: "Tensor") -> "_builtins.int":
 
 
 # The functions that are composed in Python, under their names here.
-_modules = (_creation, _math, _elementary, _products, _reductions, _searching, _shapes, _indexing)
+_modules = (_creation, _math, _elementary, _products, _reductions, _searching, _shapes, _indexing,
+            _placing)  # fmt: skip
 _composed = {_f.__name__: _named(_f) for _module in _modules for _f in _module.FUNCTIONS}
-_composed |= {_name: getattr(_C, _same) for _name, _same in _math.ALIASES.items()}
+_composed |= {_name: _composed.get(_same) or getattr(_C, _same)
+              for _name, _same in _math.ALIASES.items()}  # fmt: skip
 _composed |= {_f.__name__: _named(_f) for _f in (allclose, equal)}
-_composed |= _TYPES
+_composed |= _TYPES | {"cosine_similarity": nn.functional.cosine_similarity}
 globals().update(_composed)
 
 __all__ = [

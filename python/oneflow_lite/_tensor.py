@@ -10,6 +10,7 @@ from oneflow_lite import (
     _elementary,
     _indexing,
     _math,
+    _placing,
     _products,
     _reductions,
     _searching,
@@ -166,7 +167,7 @@ def _complete() -> None:
         "__rmod__": lambda self, other: _math.remainder(other, self),
     }  # fmt: skip
     modules = (_math, _elementary, _products, _reductions, _searching, _shapes, _indexing,
-               _creation)  # fmt: skip
+               _placing, _creation)  # fmt: skip
     methods |= {f.__name__: f for module in modules for f in module.METHODS}
     casts = {
         "double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16",
@@ -176,11 +177,13 @@ def _complete() -> None:
     methods |= {name: _cast(name, getattr(_ext, target)) for name, target in casts.items()}
     for name, method in methods.items():
         setattr(Tensor, name, named(method))
+    for name in (*_math.IN_PLACE, *_indexing.IN_PLACE, *_placing.IN_PLACE):
+        setattr(Tensor, f"{name}_", _in_place(name))
     for name, same in _math.ALIASES.items():
         if hasattr(Tensor, same):
             setattr(Tensor, name, getattr(Tensor, same))
-    for name in (*_math.IN_PLACE, *_indexing.IN_PLACE):
-        setattr(Tensor, f"{name}_", _in_place(name))
+        if hasattr(Tensor, f"{same}_"):
+            setattr(Tensor, f"{name}_", getattr(Tensor, f"{same}_"))
 
 
 _complete()
