@@ -236,3 +236,21 @@ def test_the_gradient_of_a_leaf_is_contiguous(create_graph):
     (flow.ones(3, 2) @ w.t()).pow(2).sum().backward(create_graph=create_graph)
     assert w.grad.is_contiguous() and w.grad.view(-1).tolist() == [12] * 8
     assert w.grad.requires_grad == create_graph
+
+
+def test_detach_in_place():
+    x = flow.ones(2, requires_grad=True)
+    y = x * 2
+    z = y * 3
+    y.retain_grad()
+    z.sum().backward(retain_graph=True)
+    assert y.detach_() is y and y.is_leaf and not y.requires_grad and y.grad.tolist() == [3, 3]
+    z.sum().backward()  # what came of it before keeps its history
+    assert x.grad.tolist() == [12, 12]
+    y.requires_grad_()
+    y.grad = None
+    (y * y).sum().backward()
+    assert y.grad.tolist() == [4, 4] and x.grad.tolist() == [12, 12]
+    assert not x.detach_().requires_grad and flow.ones(1).detach_().item() == 1
+    with pytest.raises(RuntimeError, match="a view cannot be detached in place"):
+        (z * 1)[:1].detach_()
