@@ -123,9 +123,13 @@ template <class F>
 void ForEachPythonHook(const Tensor& t, F&& f) {
   auto* meta = static_cast<AutogradMeta*>(t.impl()->autograd.get());
   if (!meta) return;
-  for (GradHook& hook : meta->hooks) {
+  const auto see = [&](GradHook& hook) {
     if (auto* h = hook.target<PythonHook>()) f(*h->slot, h->slot.use_count());
-  }
+  };
+  for (GradHook& hook : meta->hooks) see(hook);
+  // Those of a non-leaf hang on its node, which what was computed from it keeps too.
+  if (!meta->grad_fn || meta->grad_fn->use_count() != 1) return;
+  for (auto& [output, hook] : meta->grad_fn->hooks) see(hook);
 }
 
 }  // namespace

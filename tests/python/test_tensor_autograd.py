@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients through the methods of Tensor: backward, hooks, what is saved."""
 
+import gc
 import threading
 import weakref
 
@@ -144,6 +145,24 @@ def test_hooks_are_released():
     del token
     assert ref() is not None
     handle.remove()
+    assert ref() is None
+
+
+@pytest.mark.parametrize("leaf", [False, True])
+def test_a_hook_that_keeps_its_tensor_is_collected(leaf):
+    x = flow.ones(2, requires_grad=True)
+    y = x if leaf else x * 2
+    calls = []
+    token = type("Token", (), {})()
+    ref = weakref.ref(token)
+    y.register_hook(lambda g, kept=(y, token): calls.append(g.tolist()))
+    z = y.sum()
+    del x, y, token
+    gc.collect()
+    z.backward()
+    assert calls == [[1, 1]] and ref() is not None
+    del z
+    gc.collect()
     assert ref() is None
 
 
