@@ -2,6 +2,7 @@
 //
 // What a tensor knows of its history: flags, gradient, edges; leaves and their accumulators; views
 // and the rebasing of history when one is changed in place.
+#include <algorithm>
 #include <mutex>
 
 #include "oneflow_lite/core/error.h"
@@ -57,10 +58,13 @@ class AccumulateGrad final : public Node {
     Node::Destroy();
   }
 
-  // .grad must not share memory with a tensor that others hold: it will be changed in place.
+  // .grad is contiguous, and must not share memory with a tensor that others hold: it will be
+  // changed in place.
   static StatusOr<Tensor> Own(Tensor grad) {
-    if (GradEnabled()) return grad;  // create_graph: history is kept, nothing is changed in place
-    if (grad.is_contiguous() && grad.impl()->use_count() <= 2 && grad.storage()->use_count() == 1) {
+    const bool contiguous = grad.is_contiguous();
+    // create_graph: history is kept, nothing is changed in place.
+    if (contiguous && GradEnabled()) return grad;
+    if (contiguous && grad.impl()->use_count() <= 2 && grad.storage()->use_count() == 1) {
       return grad;
     }
     return CloneTensor(grad);
@@ -80,6 +84,26 @@ class AccumulateGrad final : public Node {
 Status NotLeafFloat(const char* what, const Tensor& t) {
   return Error(ErrorKind::kRuntime, what,
                "(): only floating tensors can require grad, but this is ", Describe(t));
+}
+
+// Leaves the gradient of a non-leaf in its slot.
+struct RetainHook {
+  std::shared_ptr<Tensor> slot;
+  StatusOr<Tensor> operator()(const Tensor& g) const {
+    Tensor sum = ReadSlot(*slot);
+    if (sum.defined()) {
+      OFL_ASSIGN_OR_RETURN(sum, AddTensors(sum, g));
+    } else {
+      sum = g;
+    }
+    ReplaceSlot(slot.get(), std::move(sum));
+    return Tensor();
+  }
+};
+
+void Retain(AutogradMeta* meta, Tensor so_far) {
+  meta->retained = std::make_shared<Tensor>(std::move(so_far));
+  meta->grad_fn->hooks.emplace_back(meta->output_nr, RetainHook{meta->retained});
 }
 
 // Geometry of a view relative to a contiguous tensor of the base's shape.
@@ -235,18 +259,7 @@ Status RetainGrad(const Tensor& t) {
   }
   AutogradMeta& meta = MetaOf(t);
   if (!meta.grad_fn || meta.retained) return OkStatus();
-  meta.retained = std::make_shared<Tensor>();
-  meta.grad_fn->hooks.emplace_back(meta.output_nr,
-                                   [slot = meta.retained](const Tensor& g) -> StatusOr<Tensor> {
-                                     Tensor sum = ReadSlot(*slot);
-                                     if (sum.defined()) {
-                                       OFL_ASSIGN_OR_RETURN(sum, AddTensors(sum, g));
-                                     } else {
-                                       sum = g;
-                                     }
-                                     ReplaceSlot(slot.get(), std::move(sum));
-                                     return Tensor();
-                                   });
+  Retain(&meta, Tensor());
   return OkStatus();
 }
 
@@ -255,10 +268,16 @@ Status AddHook(const Tensor& t, GradHook hook) {
     return Error(ErrorKind::kRuntime, "register_hook(): the tensor does not require grad");
   }
   AutogradMeta& meta = MetaOf(t);
-  if (meta.grad_fn)
-    meta.grad_fn->hooks.emplace_back(meta.output_nr, std::move(hook));
-  else
+  if (!meta.grad_fn) {
     meta.hooks.push_back(std::move(hook));
+    return OkStatus();
+  }
+  auto& hooks = meta.grad_fn->hooks;
+  // What is retained is the gradient after all hooks, those to come too.
+  const auto at = std::find_if(hooks.begin(), hooks.end(), [&](const auto& other) {
+    return other.first == meta.output_nr && other.second.template target<RetainHook>();
+  });
+  hooks.emplace(at, meta.output_nr, std::move(hook));
   return OkStatus();
 }
 
@@ -271,6 +290,8 @@ void SetHistory(const Tensor& t, Ref<Node> node, uint32_t output_nr) {
   AutogradMeta& meta = MetaOf(t);
   meta.grad_fn = std::move(node);
   meta.output_nr = output_nr;
+  // Changed in place: what is retained is the gradient of the value as it is now.
+  if (meta.retained) Retain(&meta, ReadSlot(*meta.retained));
 }
 
 Edge GradientEdge(const Tensor& t) {

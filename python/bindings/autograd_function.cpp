@@ -2,6 +2,8 @@
 //
 // The node of autograd.Function: a step of backward that Python wrote (autograd/function.py has the
 // comfortable side).
+#include <algorithm>
+
 #include "functional/copy.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
@@ -119,7 +121,14 @@ void RecordFunction(const std::string& name, const py::object& inputs, const py:
   }
   ThrowIfError(node->Save(ReadOrThrow("saved", saved), out));
   for (size_t i = 0; i < out.size(); ++i) {
-    if (out[i].defined()) autograd::SetHistory(out[i], node, static_cast<uint32_t>(i));
+    if (!out[i].defined()) continue;
+    // An input that was changed in place: what was cut from the same memory would miss it.
+    if (autograd::Base(out[i]).defined() &&
+        std::any_of(in.begin(), in.end(), [&](const Tensor& t) { return t.IsSame(out[i]); })) {
+      ThrowIfError(Error(ErrorKind::kRuntime, name,
+                         "(): a view cannot be changed in place by a Function; clone it first"));
+    }
+    autograd::SetHistory(out[i], node, static_cast<uint32_t>(i));
   }
 }
 

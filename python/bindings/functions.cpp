@@ -141,9 +141,13 @@ const char* OtherName(PyObject* name) {
   return nullptr;
 }
 
-// PyTorch's softmax takes it and passes it on to a warning; here nothing warns.
+// PyTorch's softmax passes _stacklevel on to a warning; here nothing warns. How a result lies in
+// memory may be named, but there is one way only.
 bool MeansNothing(PyObject* name) {
-  return PyUnicode_CompareWithASCIIString(name, "_stacklevel") == 0;
+  for (const char* known : {"_stacklevel", "memory_format", "layout"}) {
+    if (PyUnicode_CompareWithASCIIString(name, known) == 0) return true;
+  }
+  return false;
 }
 
 // Reads what was passed by keyword. `given` has a bit per argument so far. `target` gets the value

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The methods of Tensor about gradients.
+#include <utility>
+
 #include "functional/binary.h"
 #include "functional/copy.h"
 #include "python/bindings/arguments.h"
@@ -99,13 +101,35 @@ PyObject* RetainGradMethod(PyObject* self, PyObject*) {
   });
 }
 
+// What was computed from the tensor keeps its history; the tensor itself becomes a leaf.
+PyObject* DetachInPlace(PyObject* self, PyObject*) {
+  return Protect([&]() -> PyObject* {
+    const Tensor& t = Unwrap(self);
+    if (autograd::Base(t).defined()) {
+      return Raise(Error(ErrorKind::kRuntime,
+                         "detach_(): a view cannot be detached in place; use detach()"));
+    }
+    if (auto* meta = static_cast<AutogradMeta*>(t.impl()->autograd.get())) {
+      if (meta->retained) meta->grad = *std::exchange(meta->retained, nullptr);
+      meta->grad_fn = Ref<Node>();
+      meta->output_nr = 0;
+      meta->requires_grad = false;
+    }
+    return PyRef::Borrow(self).Give();
+  });
+}
+
 template <class F>
 void ForEachPythonHook(const Tensor& t, F&& f) {
   auto* meta = static_cast<AutogradMeta*>(t.impl()->autograd.get());
   if (!meta) return;
-  for (GradHook& hook : meta->hooks) {
+  const auto see = [&](GradHook& hook) {
     if (auto* h = hook.target<PythonHook>()) f(*h->slot, h->slot.use_count());
-  }
+  };
+  for (GradHook& hook : meta->hooks) see(hook);
+  // Those of a non-leaf hang on its node, which what was computed from it keeps too.
+  if (!meta->grad_fn || meta->grad_fn->use_count() != 1) return;
+  for (auto& [output, hook] : meta->grad_fn->hooks) see(hook);
 }
 
 }  // namespace
@@ -190,6 +214,8 @@ PyMethodDef autograd_methods[] = {
      "gradient is that of this tensor itself; it may be left out where there is one element."},
     {"requires_grad_", WithKeywords(RequiresGradInPlace), METH_VARARGS | METH_KEYWORDS,
      "requires_grad_($self, requires_grad=True)\n--\n\nSets requires_grad; gives the tensor."},
+    {"detach_", DetachInPlace, METH_NOARGS,
+     "detach_($self, /)\n--\n\nMakes the tensor a leaf that requires no grad; gives the tensor."},
     {"retain_grad", RetainGradMethod, METH_NOARGS,
      "retain_grad($self, /)\n--\n\nMakes backward leave a gradient in .grad of a non-leaf too."},
     {"register_hook", RegisterHook, METH_O,

@@ -21,6 +21,7 @@ from oneflow_lite import (
     _elementary,
     _indexing,
     _math,
+    _placing,
     _products,
     _reductions,
     _searching,
@@ -36,6 +37,7 @@ from oneflow_lite import (
 )
 from oneflow_lite._C import *  # noqa: F403
 from oneflow_lite._config import Config
+from oneflow_lite._layouts import contiguous_format, layout, memory_format, preserve_format, strided
 from oneflow_lite._limits import finfo, iinfo
 from oneflow_lite._named_errors import named as _named
 from oneflow_lite._oneflow_lite import (
@@ -68,6 +70,7 @@ from oneflow_lite._oneflow_lite import (
 )
 from oneflow_lite._serialization import load, save
 from oneflow_lite._tensor import allclose, equal
+from oneflow_lite._typed_tensors import TYPES as _TYPES
 from oneflow_lite.autograd import enable_grad, inference_mode, no_grad, set_grad_enabled
 from oneflow_lite.custom_op import load_library, register_op
 
@@ -111,10 +114,13 @@ def numel(input: "Tensor") -> "_builtins.int":
 
 
 # The functions that are composed in Python, under their names here.
-_modules = (_creation, _math, _elementary, _products, _reductions, _searching, _shapes, _indexing)
+_modules = (_creation, _math, _elementary, _products, _reductions, _searching, _shapes, _indexing,
+            _placing)  # fmt: skip
 _composed = {_f.__name__: _named(_f) for _module in _modules for _f in _module.FUNCTIONS}
-_composed |= {_name: getattr(_C, _same) for _name, _same in _math.ALIASES.items()}
+_composed |= {_name: _composed.get(_same) or getattr(_C, _same)
+              for _name, _same in _math.ALIASES.items()}  # fmt: skip
 _composed |= {_f.__name__: _named(_f) for _f in (allclose, equal)}
+_composed |= _TYPES | {"cosine_similarity": nn.functional.cosine_similarity}
 globals().update(_composed)
 
 __all__ = [
@@ -126,7 +132,8 @@ __all__ = [
     "no_grad", "ops", "optim", "profiler", "register_op", "save", "set_grad_enabled",
     "set_num_threads", "short", "tensor", "uint8", "utils",
 ]  # fmt: skip
-__all__ += ["Size", "finfo", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_complex",
+__all__ += ["Size", "contiguous_format", "layout", "memory_format", "preserve_format", "strided"]
+__all__ += ["finfo", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_complex",
             "is_floating_point", "is_tensor", "nan", "numel", "pi", *_composed]  # fmt: skip
 # A star import brings functions of Python's names (abs, max, sum), but must not hide its types.
 __all__ += [name for name in dir(_C) if not name.startswith("_")]

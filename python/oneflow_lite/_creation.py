@@ -164,9 +164,14 @@ def multinomial(
     return _C.minimum(places, (sums < total).sum(-1, True))  # where drawn was rounded up to total
 
 
-def randint_like(input: Tensor, low: int, high: int | None = None, **kwargs: Any) -> Tensor:
+def randint_like(
+    input: Tensor, low: int | None = None, high: int | None = None, **kwargs: Any
+) -> Tensor:
     """Uniform integers in the shape, dtype and device of a tensor; see :func:`randint`."""
-    low, high = (0, low) if high is None else (low, high)
+    if low is None and high is None:
+        raise TypeError("randint_like() takes high, or low and high")
+    low, high = (0, low) if high is None else (low or 0, high)
+    kwargs.pop("memory_format", None)  # there is one
     options = {"dtype": input.dtype, "device": input.device} | kwargs
     return randint(low, high, list(input.shape), **options)
 
@@ -253,6 +258,38 @@ def bernoulli_(self: Tensor, p: float = 0.5, *, generator: Generator | None = No
     return self.copy_(drawn < p)
 
 
-FUNCTIONS = (as_tensor, bernoulli, eye, linspace, multinomial, randint, randint_like, randperm)
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Overwrites with random numbers of the density ``lambd exp(-lambd x)``, none of them 0."""
+    if lambd <= 0:
+        raise ValueError(f"exponential_(): lambd is {lambd}, but it must be positive")
+    drawn = _C.rand(list(self.shape), dtype=_wide(self), device=self.device, generator=generator)
+    # From 1 - u, which is in (0, 1]: what would be 0 becomes half the smallest other value.
+    return self.copy_(_C.where(drawn == 0, 2.0**-25, -_C.log(1 - drawn)) / lambd)
+
+
+def normal(
+    mean: Tensor | float,
+    std: Tensor | float = 1.0,
+    size: Sequence[int] | None = None,
+    *,
+    generator: Generator | None = None,
+    dtype: dtype | None = None,
+    device: _Device | None = None,
+) -> Tensor:
+    """Normal random numbers of these means and deviations: one per element, or of a size."""
+    tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
+    if size is None and not tensors:
+        raise TypeError("normal() takes a size where mean and std are numbers")
+    if size is None:
+        size = np.broadcast_shapes(*(tuple(t.shape) for t in tensors))
+    if not isinstance(std, Tensor) and std < 0:
+        raise ValueError(f"normal(): std is {std}, but it must not be negative")
+    kind = {"dtype": tensors[0].dtype, "device": tensors[0].device} if tensors else {}
+    kind |= {k: v for k, v in (("dtype", dtype), ("device", device)) if v is not None}
+    return _C.randn(list(size), generator=generator, **kind) * std + mean
+
+
+FUNCTIONS = (as_tensor, bernoulli, eye, linspace, multinomial, normal, randint, randint_like,
+             randperm)  # fmt: skip
 METHODS = (multinomial, new_empty, new_zeros, new_ones, new_full, new_tensor, uniform_, normal_,
-           random_, bernoulli_)  # fmt: skip
+           random_, bernoulli_, exponential_)  # fmt: skip

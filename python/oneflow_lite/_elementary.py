@@ -91,6 +91,32 @@ def masked_fill(input: Tensor, mask: Tensor, value: _Operand) -> Tensor:
     return _C.masked_fill(input, mask, value)
 
 
-FUNCTIONS = (cosh, deg2rad, fmod, frac, hypot, log10, logit, masked_fill, rad2deg, sinh, tan,
-             xlogy)  # fmt: skip
+def isneginf(input: Tensor) -> Tensor:
+    """Whether each element is the negative infinity."""
+    return input == -math.inf
+
+
+def isposinf(input: Tensor) -> Tensor:
+    """Whether each element is the positive infinity."""
+    return input == math.inf
+
+
+def fmax(input: Tensor, other: Tensor) -> Tensor:
+    """The larger of two, of a number and NaN the number."""
+    return _of_numbers(_C.maximum(input, other), input, other)
+
+
+def fmin(input: Tensor, other: Tensor) -> Tensor:
+    """The smaller of two, of a number and NaN the number."""
+    return _of_numbers(_C.minimum(input, other), input, other)
+
+
+def _of_numbers(found: Tensor, input: Tensor, other: Tensor) -> Tensor:
+    if not found.dtype.is_floating_point:
+        return found
+    return _C.where(input != input, other, _C.where(other != other, input, found))
+
+
+FUNCTIONS = (cosh, deg2rad, fmax, fmin, fmod, frac, hypot, isneginf, isposinf, log10, logit,
+             masked_fill, rad2deg, sinh, tan, xlogy)  # fmt: skip
 METHODS = FUNCTIONS

@@ -334,12 +334,14 @@ FUNCTIONS = (
 METHODS = tuple(f for f in FUNCTIONS if f is not einsum)
 # PyTorch's other names for the same.
 ALIASES = {
-    "absolute": "abs", "clip": "clamp", "concat": "cat", "divide": "div", "multiply": "mul",
+    "absolute": "abs", "clip": "clamp", "concat": "cat", "concatenate": "cat", "divide": "div",
+    "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le",
+    "moveaxis": "movedim", "multiply": "mul",
     "negative": "neg", "not_equal": "ne", "subtract": "sub", "swapaxes": "transpose",
-    "true_divide": "div",
+    "swapdims": "transpose", "true_divide": "div",
 }  # fmt: skip
 IN_PLACE = ("abs", "addcdiv", "addcmul", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
-            "ceil", "clamp", "clip", "cos", "erf", "exp", "expm1",
+            "ceil", "clamp", "cos", "erf", "exp", "expm1",
             "floor", "lerp", "log", "masked_fill", "neg", "pow", "reciprocal", "relu", "round",
             "rsqrt", "sigmoid", "sin", "sqrt", "square", "tanh", "tril", "triu",
             "trunc")  # fmt: skip

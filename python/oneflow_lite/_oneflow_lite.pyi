@@ -10,6 +10,7 @@ import numpy as np
 
 from oneflow_lite._C import TensorFunctions
 from oneflow_lite._composed import TensorFunctions as _Composed
+from oneflow_lite._layouts import layout as _layout
 
 _C: ModuleType
 
@@ -79,6 +80,8 @@ class Tensor(_Composed, TensorFunctions):
     nbytes: builtins.int
     is_cuda: builtins.bool
     is_cpu: builtins.bool
+    is_sparse: builtins.bool
+    layout: _layout
     is_meta: builtins.bool
     requires_grad: builtins.bool
     grad: Tensor | None
@@ -136,6 +139,7 @@ class Tensor(_Composed, TensorFunctions):
         inputs: Tensor | Sequence[Tensor] | None = None,
     ) -> None: ...
     def requires_grad_(self, requires_grad: builtins.bool = True) -> Tensor: ...
+    def detach_(self) -> Tensor: ...
     def retain_grad(self) -> None: ...
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> HookHandle: ...
     def __len__(self) -> builtins.int: ...

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._math import ceil, round, rounded_once
+from oneflow_lite._division import floor_divide
+from oneflow_lite._math import ceil, clamp, round, rounded_once
 from oneflow_lite._oneflow_lite import _C, DTypeError, Tensor, dtype
 from oneflow_lite._shapes import wrapped_dim
 
@@ -179,14 +180,40 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tup
 
 
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The middle element, of two the lower: of all, or (values, indices) along a dim."""
+    """The middle element, of two the lower: of all, or (values, indices) along a dim.
+
+    NaN, and the place of the first one, where there is one.
+    """
     if dim is None:
         flat = input.reshape(-1)
         if flat.numel() == 0 and input.dtype.is_floating_point:
             return _C.full([], math.nan, dtype=input.dtype, device=input.device)
-        return kthvalue(flat, (flat.numel() + 1) // 2)[0]
-    size = input.shape[wrapped_dim("median", input, dim)] if input.ndim > 0 else 1
-    return kthvalue(input, (size + 1) // 2, dim, keepdim)
+        return _middle("median", flat, 0, False)[0]
+    return _middle("median", input, dim, keepdim)
+
+
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """As :func:`median`, of the elements that are not NaN."""
+    if dim is None:
+        flat = input.reshape(-1)
+        return median(flat) if flat.numel() == 0 else _middle("nanmedian", flat, 0, False)[0]
+    return _middle("nanmedian", input, dim, keepdim)
+
+
+def _middle(name: str, x: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+    axis = wrapped_dim(name, x, dim)
+    size = x.shape[axis] if x.ndim > 0 else 1
+    if x.ndim == 0 or size == 0 or not x.dtype.is_floating_point:
+        return kthvalue(x, (size + 1) // 2, dim, keepdim)
+    values, places = _C.sort(x, axis)
+    # Sorted, NaN stands last.
+    numbers = size - x.isnan().sum(axis, True)
+    if name == "median":
+        at = _C.where(numbers < size, numbers, (size - 1) // 2)
+    else:
+        at = floor_divide(clamp(numbers, 1) - 1, 2)
+    found = values.gather(axis, at), places.gather(axis, at)
+    return found if keepdim else (found[0].squeeze(axis), found[1].squeeze(axis))
 
 
 def quantile(
@@ -317,5 +344,5 @@ def diff(
 
 
 FUNCTIONS = (aminmax, cummax, cummin, cumprod, diff, kthvalue, logaddexp, logcumsumexp, max, median,
-             min, nanmean, nansum, prod, quantile, std_mean, var_mean)  # fmt: skip
+             min, nanmean, nanmedian, nansum, prod, quantile, std_mean, var_mean)  # fmt: skip
 METHODS = tuple(f for f in FUNCTIONS if f not in (std_mean, var_mean))

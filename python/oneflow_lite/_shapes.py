@@ -266,14 +266,22 @@ def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     return _triangle(input, diagonal, lower=False)
 
 
-def atleast_1d(input: Tensor) -> Tensor:
-    """The tensor, with a dim where it has none."""
-    return input.view(1) if input.ndim == 0 else input
+def _with_dims(least: int, tensors: tuple[Any, ...]) -> Any:
+    one = len(tensors) == 1
+    given = tensors[0] if one and not isinstance(tensors[0], Tensor) else tensors
+    found = tuple(t.reshape([1] * (least - t.ndim) + list(t.shape)) if t.ndim < least else t
+                  for t in given)  # fmt: skip
+    return found[0] if one and given is tensors else found
 
 
-def atleast_2d(input: Tensor) -> Tensor:
-    """The tensor, with as many dims of 1 in front that it has two."""
-    return input.view([1] * (2 - input.ndim) + list(input.shape)) if input.ndim < 2 else input
+def atleast_1d(*tensors: Any) -> Any:
+    """The tensor, with a dim where it has none; of several, a tuple."""
+    return _with_dims(1, tensors)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """The tensor, with as many dims of 1 in front that it has two; of several, a tuple."""
+    return _with_dims(2, tensors)
 
 
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:

@@ -10,12 +10,14 @@ from oneflow_lite import (
     _elementary,
     _indexing,
     _math,
+    _placing,
     _products,
     _reductions,
     _searching,
     _shapes,
 )
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._layouts import strided
 from oneflow_lite._named_errors import named
 from oneflow_lite._oneflow_lite import Tensor, device, dtype
 from oneflow_lite._tensor_repr import tensor_repr
@@ -28,7 +30,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
     ``x.to(device)``, ``x.to(dtype)``, ``x.to(device, dtype)``, ``x.to(like)``; each with
     ``copy=True`` for a copy in any case. ``non_blocking`` is taken and means nothing: copies are
-    ordered by the stream.
+    ordered by the stream. So is ``memory_format``.
 
     Parameters
     ----------
@@ -45,6 +47,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         The device is not there.
     """
     kwargs.pop("non_blocking", None)
+    kwargs.pop("memory_format", None)  # there is one
     if args and isinstance(args[0], Tensor):
         like = args[0]
         return _to(self, like.device, like.dtype, *args[1:], **kwargs)
@@ -164,7 +167,7 @@ def _complete() -> None:
         "__rmod__": lambda self, other: _math.remainder(other, self),
     }  # fmt: skip
     modules = (_math, _elementary, _products, _reductions, _searching, _shapes, _indexing,
-               _creation)  # fmt: skip
+               _placing, _creation)  # fmt: skip
     methods |= {f.__name__: f for module in modules for f in module.METHODS}
     casts = {
         "double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16",
@@ -174,11 +177,14 @@ def _complete() -> None:
     methods |= {name: _cast(name, getattr(_ext, target)) for name, target in casts.items()}
     for name, method in methods.items():
         setattr(Tensor, name, named(method))
+    for name in (*_math.IN_PLACE, *_indexing.IN_PLACE, *_placing.IN_PLACE):
+        setattr(Tensor, f"{name}_", _in_place(name))
     for name, same in _math.ALIASES.items():
         if hasattr(Tensor, same):
             setattr(Tensor, name, getattr(Tensor, same))
-    for name in (*_math.IN_PLACE, *_indexing.IN_PLACE):
-        setattr(Tensor, f"{name}_", _in_place(name))
+        if hasattr(Tensor, f"{same}_"):
+            setattr(Tensor, f"{name}_", getattr(Tensor, f"{same}_"))
 
 
 _complete()
+Tensor.layout, Tensor.is_sparse = strided, False  # type: ignore[attr-defined]

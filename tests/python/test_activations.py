@@ -142,3 +142,9 @@ def test_errors():
                         (lambda: F.softshrink(x, -1), ValueError)):  # fmt: skip
         with pytest.raises(error):
             call()
+
+
+def test_threshold_is_compared_before_it_is_rounded():
+    x = tensor([0.1, 0.09], "bfloat16")  # 0.1 is rounded up
+    assert F.threshold(x, 0.1, 20.0).tolist() == [x[0].item(), 20]
+    assert F.threshold(flow.tensor([1, 3]), 1, 0).tolist() == [0, 3]

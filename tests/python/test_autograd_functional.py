@@ -82,3 +82,23 @@ def test_errors():
         A.vjp(softmax, X)
     with pytest.raises(ValueError, match="v has shape"):
         A.vjp(softmax, X, Y)
+
+
+def test_vectors_may_be_left_out_for_one_element():
+    one = flow.tensor([2.0], dtype=flow.float64)
+    close(A.jvp(lambda x: flow.cat([x, x * x]), one)[1], [1, 4])
+    close(A.vhp(cubes, one)[1], [12])
+    for product in (A.jvp, A.vhp, A.hvp):
+        with pytest.raises(ValueError, match="v may be left out"):
+            product(cubes, X)
+        with pytest.raises(ValueError, match=r"v has shapes \[\[2\]\], expected \[\[3\]\]"):
+            product(cubes, X, Y)
+
+
+def test_products_with_a_graph_where_recording_is_off():
+    with flow.no_grad():
+        value, product = A.hvp(cubes, X, V, create_graph=True)
+    assert value.grad_fn is not None and product.grad_fn is not None
+    close(product, 6 * host(X) * host(V))
+    close(A.jacobian(softmax, X, vectorize=True), SLOPES)
+    close(A.hessian(cubes, X, vectorize=True), np.diag(6 * host(X)))

@@ -379,3 +379,20 @@ def test_a_star_import_leaves_slice_alone():
     names = {}
     exec("from oneflow_lite import *", names)
     assert "slice" not in names and "softmax" in names
+
+
+def test_the_median_with_nan():
+    nan = math.nan
+    x = flow.tensor([[1.0, nan, 3.0, nan], [4.0, 3.0, 2.0, 1.0], [nan] * 4], requires_grad=True)
+    values, places = x.median(1)
+    assert math.isnan(values[0]) and values[1].item() == 2 and math.isnan(values[2])
+    assert places.tolist() == [1, 2, 0]
+    assert math.isnan(x.median())
+    values, places = x.nanmedian(1, keepdim=True)
+    assert values.shape == (3, 1) and values[:2, 0].tolist() == [1, 2] and math.isnan(values[2])
+    assert places.tolist() == [[0], [2], [0]]
+    assert x.nanmedian().item() == 2
+    x.nanmedian(1)[0][:2].sum().backward()
+    assert x.grad.tolist() == [[1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
+    assert flow.tensor([5, 1, 4]).nanmedian().item() == 4
+    assert math.isnan(flow.zeros(0).nanmedian())

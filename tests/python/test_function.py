@@ -265,3 +265,49 @@ def test_a_signature_is_read_once_and_may_be_absent(monkeypatch):
     assert Largest.apply(1, 2) == 2 and seen[-1] == (2,)
     with pytest.raises(TypeError, match="missing 1 required"):
         Less.apply()
+
+
+class ScaledInPlace(Function):
+    """x becomes factor * x + y."""
+
+    @staticmethod
+    def forward(ctx, x, y, factor):
+        ctx.factor = factor
+        x.mul_(factor).add_(y)
+        ctx.mark_dirty(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, dz):
+        return dz * ctx.factor, dz, None
+
+
+def test_an_input_changed_in_place():
+    x, y = leaf(1, 2), leaf(3, 4)
+    changed = x * 3
+    z = ScaledInPlace.apply(changed, y, 2.0)
+    assert z is changed and z.tolist() == [9, 16]
+    assert z.grad_fn.name == "ScaledInPlaceBackward"
+    (z * leaf(1, 10)).sum().backward()
+    assert x.grad.tolist() == [6, 60] and y.grad.tolist() == [1, 10]
+
+    constant = flow.ones(2, dtype=flow.float64)
+    ScaledInPlace.apply(constant, y, 2.0)
+    assert constant.requires_grad and not constant.is_leaf
+
+
+def test_what_cannot_be_changed_in_place():
+    x, y = leaf(1, 2), leaf(3, 4)
+    with pytest.raises(RuntimeError, match="ScaledInPlace: a leaf that requires grad"):
+        ScaledInPlace.apply(x, y, 2.0)
+    with pytest.raises(RuntimeError, match="a view cannot be changed in place"):
+        ScaledInPlace.apply((x * 1)[:1], y[:1], 2.0)
+
+    class Other(ScaledInPlace):
+        @staticmethod
+        def forward(ctx, x, y, factor):
+            ctx.mark_dirty(x)
+            return x * factor
+
+    with pytest.raises(RuntimeError, match="Other: what mark_dirty names must be an input"):
+        Other.apply(x * 1, y, 2.0)

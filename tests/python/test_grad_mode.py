@@ -183,3 +183,11 @@ def test_an_error_in_a_hook_comes_back_as_itself():
     with pytest.raises(Mine, match="no room"):
         with flow.autograd.graph.saved_tensors_hooks(pack, lambda p: p):
             leaf(2).exp()
+
+
+def test_grad_gives_gradients_and_changes_none():
+    x = flow.ones(2, requires_grad=True)
+    (g,) = flow.autograd.grad(outputs=(x * x).sum(), inputs=x, only_inputs=True)
+    assert g.tolist() == [2, 2] and x.grad is None
+    with pytest.raises(ValueError, match="only_inputs is False"):
+        flow.autograd.grad(x.sum(), x, only_inputs=False)

@@ -244,3 +244,91 @@ def test_a_plateau_has_pytorchs_attributes():
     fresh = S.ReduceLROnPlateau(made())
     fresh.load_state_dict(scheduler.state_dict())
     assert fresh.factor == 0.5 and fresh.min_lrs == [0.3] * 3
+
+
+def optimizer_with(lr=1.0):
+    return SGD([flow.ones(1, requires_grad=True)], lr=lr)
+
+
+def test_a_schedule_from_the_step_sizes_there_are():
+    class Halving(S.LRScheduler):
+        def get_lr(self):
+            groups = self.optimizer.param_groups
+            return [g["lr"] * (0.5 if self.last_epoch > 0 else 1) for g in groups]
+
+    optimizer = optimizer_with()
+    scheduler = Halving(optimizer)
+    seen = [scheduler.get_last_lr()[0]]
+    for _ in range(3):
+        scheduler.step()
+        seen += scheduler.get_last_lr()
+    assert seen == [1, 0.5, 0.25, 0.125]
+    optimizer.param_groups[0]["lr"] = 8.0
+    scheduler.step()
+    assert scheduler.get_last_lr() == [4]
+
+
+def test_factors_that_multiply():
+    optimizer = optimizer_with(2.0)
+    scheduler = S.MultiplicativeLR(optimizer, lambda epoch: 1 / epoch)
+    seen = scheduler.get_last_lr()
+    for _ in range(3):
+        scheduler.step()
+        seen += scheduler.get_last_lr()
+    assert seen == pytest.approx([2, 2, 1, 1 / 3])
+    with pytest.raises(ValueError, match=r"MultiplicativeLR\(\): 2 functions for 1 groups"):
+        S.MultiplicativeLR(optimizer, [abs, abs])
+
+
+def test_schedules_chained():
+    def chained(optimizer):
+        return S.ChainedScheduler(
+            [S.ConstantLR(optimizer, 0.1, 2), S.ExponentialLR(optimizer, 0.9)]
+        )
+
+    scheduler = chained(optimizer_with())
+    seen = scheduler.get_last_lr()
+    for _ in range(3):
+        scheduler.step()
+        seen += scheduler.get_last_lr()
+    assert seen == pytest.approx([0.1, 0.09, 0.81, 0.729])
+    other = chained(optimizer_with())
+    other.load_state_dict(scheduler.state_dict())
+    assert [s.last_epoch for s in other._schedulers] == [3, 3]
+    with pytest.raises(ValueError, match="scheduler 1 has another optimizer"):
+        S.ChainedScheduler([S.StepLR(optimizer_with(), 1), S.StepLR(optimizer_with(), 1)])
+    with pytest.raises(ValueError, match="schedulers is empty"):
+        S.ChainedScheduler([])
+
+
+@pytest.mark.parametrize("name", [n for n in SCHEDULERS if n != "one cycle"])
+def test_a_step_to_an_epoch(name):
+    make, expected = SCHEDULERS[name]
+    scheduler = make(S, optimizer_with())
+    for epoch in (3, 1):
+        scheduler.step(epoch)
+        assert scheduler.last_epoch == epoch
+        assert scheduler.get_last_lr() == pytest.approx([expected(epoch)])
+    scheduler.step()
+    assert scheduler.get_last_lr() == pytest.approx([expected(2)])
+
+
+def test_the_state_of_functions_that_are_objects():
+    class Power:
+        def __init__(self, base):
+            self.base = base
+
+        def __call__(self, epoch):
+            return self.base**epoch
+
+    scheduler = S.LambdaLR(optimizer_with(), Power(0.5))
+    scheduler.step()
+    state = scheduler.state_dict()
+    assert state["lr_lambdas"] == [{"base": 0.5}]
+    other = S.LambdaLR(optimizer_with(), Power(0.1))
+    other.load_state_dict(state)
+    other.step()
+    assert other.get_last_lr() == [0.25]
+    plain = S.LambdaLR(optimizer_with(), lambda epoch: 1.0)
+    assert plain.state_dict()["lr_lambdas"] == [None]
+    plain.load_state_dict(plain.state_dict())

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backward hooks of modules, states that are taken over, and the text of lists."""
 
+import copy
+
 import numpy as np
 import pytest
 from numerics import flow, host
@@ -161,3 +163,60 @@ def test_like_modules_in_a_list_are_shown_once():
     modules = nn.ModuleList([nn.ReLU(), nn.ReLU(), nn.Sequential(nn.Tanh())])
     text = "ModuleList(\n  (0-1): 2 x ReLU()\n  (2): Sequential(\n    (0): Tanh()\n  )\n)"
     assert repr(modules) == text and repr(nn.ModuleList()) == "ModuleList()"
+
+
+def test_backward_pre_hooks_change_the_gradients_of_results():
+    order = []
+    linear = nn.Linear(2, 2, bias=False)
+
+    def half(module, grad_output):
+        order.append("half")
+        return (grad_output[0] / 2,)
+
+    def see(module, grad_output):
+        order.append(grad_output[0].tolist())
+
+    linear.register_full_backward_pre_hook(see)
+    handle = linear.register_full_backward_pre_hook(half, prepend=True)
+    linear.register_full_backward_hook(lambda m, gi, go: order.append(go[0].tolist()))
+    for x in (flow.ones(2, requires_grad=True), flow.ones(2)):
+        linear.weight.grad = None
+        linear(x).sum().backward()
+        assert linear.weight.grad.tolist() == [[0.5, 0.5]] * 2
+        assert order == ["half", [0.5, 0.5], [0.5, 0.5]]
+        order.clear()
+    handle.remove()
+    linear(flow.ones(2)).sum().backward()
+    assert order[0] == [1, 1]
+
+
+def test_backward_hooks_that_give_what_does_not_fit():
+    module = nn.Sigmoid()
+    x = flow.ones(2, requires_grad=True)
+    for register, hook in (
+        (module.register_full_backward_pre_hook, lambda m, go: ()),
+        (module.register_full_backward_hook, lambda m, gi, go: ()),
+    ):
+        with register(hook), pytest.raises(RuntimeError, match="got 0, but expected 1"):
+            module(x).sum().backward()
+    linear = nn.Linear(2, 2)
+    linear.register_full_backward_hook(lambda m, gi, go: go)
+    with pytest.raises(RuntimeError, match="where no input requires gradient"):
+        linear(flow.ones(2)).sum().backward()
+
+
+def test_buffers_by_assignment():
+    module = nn.Module()
+    module.mean = nn.Buffer(flow.ones(2))
+    module.mask = nn.Buffer(flow.zeros(2), persistent=False)
+    assert [name for name, _ in module.named_buffers()] == ["mean", "mask"]
+    assert list(module.state_dict()) == ["mean"] and not list(module.parameters())
+    module.mean = flow.zeros(3)  # stays registered
+    assert module.state_dict()["mean"].shape == (3,)
+    module.to(flow.float64)
+    assert module.mask.dtype is flow.float64 and not module.mask.requires_grad
+    again = copy.deepcopy(module)
+    assert list(again.state_dict()) == ["mean"] and again.mask.tolist() == [0, 0]
+    assert repr(nn.Buffer()).startswith("Buffer containing:")
+    with pytest.raises(TypeError, match="data must be a Tensor"):
+        nn.Buffer(1)

@@ -311,3 +311,28 @@ def test_modules_change_dtype_by_name(name, dtype):
     module = nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2))
     assert getattr(module, name)() is module
     assert {p.dtype for p in module.parameters()} == {getattr(flow, dtype)}
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (5, 3), (4, 4), (2, 3, 4)])
+def test_orthogonal_rows_or_columns(shape):
+    flow.manual_seed(1)
+    w = flow.empty(shape)
+    assert nn.init.orthogonal_(w, gain=2.0) is w
+    m = w.view(shape[0], -1).numpy().astype(np.float64)
+    product = m @ m.T if m.shape[0] <= m.shape[1] else m.T @ m
+    np.testing.assert_allclose(product, 4 * np.eye(min(m.shape)), atol=2e-6)
+    first = w.clone()
+    nn.init.orthogonal_(w)
+    assert not flow.equal(w, first / 2)
+    flow.manual_seed(1)
+    assert flow.equal(nn.init.orthogonal_(w, gain=2.0), first)
+
+
+def test_other_initial_values():
+    w = nn.Parameter(flow.ones(2, 3))
+    assert nn.init.eye_(w) is w and w.tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert nn.init._calculate_fan_in_and_fan_out(flow.ones(2, 3, 5)) == (15, 10)
+    assert nn.init.orthogonal_(flow.ones(0, 3)).shape == (0, 3)
+    for init in (nn.init.eye_, nn.init.orthogonal_):
+        with pytest.raises(flow.ShapeError, match=init.__name__):
+            init(flow.ones(3))

@@ -164,3 +164,38 @@ def test_momentum_converges_on_a_quadratic():
         (x * x).sum().backward()
         optimizer.step()
     np.testing.assert_allclose(x.detach().numpy(), 0, atol=1e-6)
+
+
+class SignDescent(flow.optim.Optimizer):
+    """As others write theirs: the whole of step, and state that is there when it is asked for."""
+
+    def __init__(self, params, lr=0.1):
+        super().__init__(params, {"lr": lr})
+
+    @flow.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None or p.grad.is_sparse:
+                    continue
+                state = self.state[p]
+                if len(state) == 0:
+                    state["step"] = 0
+                    state["sum"] = flow.zeros_like(p, memory_format=flow.preserve_format)
+                state["step"] += 1
+                state["sum"].add_(p.grad)
+                p.add_(state["sum"].sign(), alpha=-group["lr"])
+
+
+def test_an_optimizer_with_a_step_of_its_own():
+    p = flow.tensor([1.0, -2.0], requires_grad=True)
+    optimizer = SignDescent([p], lr=0.5)
+    for _ in range(2):
+        optimizer.zero_grad()
+        (p * p).sum().backward()
+        optimizer.step()
+    assert p.tolist() == [0, -1]
+    again = SignDescent([p])
+    again.load_state_dict(optimizer.state_dict())
+    assert again.state[p]["step"] == 2 and again.state[p]["sum"].tolist() == [3, -7]
+    assert again.state[flow.ones(1)] == {}

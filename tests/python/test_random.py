@@ -109,3 +109,15 @@ def test_multinomial_in_the_corners():
         flow.multinomial(flow.tensor([1.0, 0.0]), 2)
     with pytest.raises(flow.ShapeError, match="1 or 2 dims"):
         flow.multinomial(flow.ones(2, 2, 2), 1)
+
+
+def test_randint_like_takes_one_bound_by_either_name():
+    x = flow.zeros(64, dtype=flow.int32)
+    flow.manual_seed(0)
+    y = flow.randint_like(x, 3)
+    flow.manual_seed(0)
+    z = flow.randint_like(x, high=3, memory_format=flow.preserve_format)
+    assert y.dtype is flow.int32 and y.tolist() == z.tolist() and set(y.tolist()) == {0, 1, 2}
+    assert flow.randint_like(x, low=5, high=6).tolist() == [5] * 64
+    with pytest.raises(TypeError, match="randint_like"):
+        flow.randint_like(x)

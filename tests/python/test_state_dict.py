@@ -171,3 +171,83 @@ def test_optimizer_state_goes_on_where_it_was(tmp_path):
     assert_same(a.state_dict(), b.state_dict())
     with pytest.raises(ValueError, match="groups"):
         flow.optim.SGD([b[0].weight], lr=1).load_state_dict(saved["optimizer"])
+
+
+def test_hooks_around_state_dict():
+    net = nn.Sequential(nn.Linear(2, 2), model())
+    calls = []
+    net[1].register_state_dict_pre_hook(lambda m, prefix, keep: calls.append((m, prefix, keep)))
+
+    def rename(module, state, prefix, metadata):
+        state[prefix + "w"] = state.pop(prefix + "0.weight")
+
+    handle = net[1].register_state_dict_post_hook(rename)
+    state = net.state_dict()
+    assert calls == [(net[1], "1.", False)] and "1.w" in state and "1.0.weight" not in state
+    handle.remove()
+    assert "1.0.weight" in net.state_dict()
+    given = {"more": 1}
+    assert net.state_dict(destination=given) is given and len(given) == 7
+    net.register_state_dict_post_hook(lambda *_: {})
+    with pytest.raises(RuntimeError, match="post-hook must return None"):
+        net.state_dict()
+
+
+def test_a_hook_renames_what_an_older_state_has():
+    net, source = nn.Sequential(model()), model(1)
+    seen = []
+
+    def rename(module, state, prefix, metadata, strict, missing, unexpected, errors):
+        seen.append((module, prefix, strict, missing, unexpected, errors))
+        for name in list(state):
+            if name.startswith(prefix + "old."):
+                state[name.replace("old.", "")] = state.pop(name)
+
+    net[0].register_load_state_dict_pre_hook(rename)
+    old = {"0.old." + name: value for name, value in source.state_dict().items()}
+    net.load_state_dict(old)
+    assert seen == [(net[0], "0.", True, [], [], [])] and "0.old.0.weight" in old
+    assert_same(net[0].state_dict(), source.state_dict())
+
+    def complain(state, prefix, metadata, strict, missing, unexpected, errors):
+        missing.append("nothing")
+        errors.append("too old")
+
+    handle = net._register_load_state_dict_pre_hook(complain)
+    with pytest.raises(flow.ShapeError, match="too old"):
+        net.load_state_dict(old)
+    handle.remove()
+
+
+@pytest.mark.parametrize("assign", [False, True])
+def test_hooks_after_loading_have_the_last_word(assign):
+    net = nn.Sequential(model())
+    state = net.state_dict()
+    state["more"] = state.pop("0.0.bias")
+
+    def forgive(module, result):
+        assert module is net[0]
+        result.missing_keys.remove("0.0.bias")
+
+    net[0].register_load_state_dict_post_hook(forgive)
+    with pytest.raises(flow.ShapeError, match="more") as raised:
+        net.load_state_dict(state, assign=assign)
+    assert "Missing" not in str(raised.value)
+    result = net.load_state_dict(state, strict=False, assign=assign)
+    assert result.missing_keys == [] and result.unexpected_keys == ["more"]
+    del state["more"]
+    net.load_state_dict(state, assign=assign)
+
+
+def test_the_state_of_an_optimizer_is_copied_whole():
+    p = flow.ones(2, requires_grad=True)
+    first, second = (flow.optim.SGD([p], lr=0.1) for _ in range(2))
+    first.state[p] = {"sums": {0.9: flow.ones(2)}, "steps": [1, [2]]}
+    first.param_groups[0]["history"] = [None]
+    second.load_state_dict(first.state_dict())
+    first.state[p]["sums"][0.9].add_(1)
+    first.state[p]["steps"][1].append(3)
+    first.param_groups[0]["history"].append(1)
+    assert second.state[flow.ones(1)] == {}
+    assert second.state[p]["sums"][0.9].tolist() == [1, 1]
+    assert second.state[p]["steps"] == [1, [2]] and second.param_groups[0]["history"] == [None]

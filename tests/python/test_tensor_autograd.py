@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients through the methods of Tensor: backward, hooks, what is saved."""
 
+import gc
 import threading
 import weakref
 
@@ -147,6 +148,24 @@ def test_hooks_are_released():
     assert ref() is None
 
 
+@pytest.mark.parametrize("leaf", [False, True])
+def test_a_hook_that_keeps_its_tensor_is_collected(leaf):
+    x = flow.ones(2, requires_grad=True)
+    y = x if leaf else x * 2
+    calls = []
+    token = type("Token", (), {})()
+    ref = weakref.ref(token)
+    y.register_hook(lambda g, kept=(y, token): calls.append(g.tolist()))
+    z = y.sum()
+    del x, y, token
+    gc.collect()
+    z.backward()
+    assert calls == [[1, 1]] and ref() is not None
+    del z
+    gc.collect()
+    assert ref() is None
+
+
 def test_a_hook_may_use_tensors_in_another_thread():
     """backward runs without the interpreter's lock, its hooks with it."""
     results = []
@@ -195,3 +214,62 @@ def test_saved_tensors_hooks():
         y.backward()
     with pytest.raises(RuntimeError):
         flow._oneflow_lite.pop_saved_tensors_hooks()
+
+
+def test_a_retained_gradient_is_of_the_value_as_it_is():
+    leaf = flow.tensor([3.0], requires_grad=True)
+    y = leaf.clone()
+    y.retain_grad()
+    y.mul_(2)
+    y.mul_(5)
+    y.sum().backward()
+    assert y.grad.tolist() == [1] and leaf.grad.tolist() == [10]
+    whole = flow.ones(3, requires_grad=True).clone()
+    whole.retain_grad()
+    whole[1:] *= 4
+    (whole * flow.tensor([1.0, 2.0, 3.0])).sum().backward()
+    assert whole.grad.tolist() == [1, 2, 3]
+
+
+def test_a_retained_gradient_has_been_through_all_hooks():
+    y = flow.tensor(1.0, requires_grad=True).clone()
+    y.register_hook(lambda g: g * 2)
+    y.retain_grad()
+    y.register_hook(lambda g: g * 3)
+    y.clone().backward()
+    assert y.grad.item() == 6
+
+
+def test_zeros_for_unused_inputs_can_be_differentiated():
+    x, a = (flow.tensor(v, requires_grad=True) for v in (0.5, 2.0))
+    (slope,) = flow.autograd.grad(x * a, x, create_graph=True)
+    (second,) = flow.autograd.grad(slope, x, create_graph=True, materialize_grads=True)
+    assert second.item() == 0 and second.requires_grad
+    (third,) = flow.autograd.grad(second, x, materialize_grads=True)
+    assert third.item() == 0 and not third.requires_grad
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_the_gradient_of_a_leaf_is_contiguous(create_graph):
+    w = flow.ones(4, 2, requires_grad=True)
+    (flow.ones(3, 2) @ w.t()).pow(2).sum().backward(create_graph=create_graph)
+    assert w.grad.is_contiguous() and w.grad.view(-1).tolist() == [12] * 8
+    assert w.grad.requires_grad == create_graph
+
+
+def test_detach_in_place():
+    x = flow.ones(2, requires_grad=True)
+    y = x * 2
+    z = y * 3
+    y.retain_grad()
+    z.sum().backward(retain_graph=True)
+    assert y.detach_() is y and y.is_leaf and not y.requires_grad and y.grad.tolist() == [3, 3]
+    z.sum().backward()  # what came of it before keeps its history
+    assert x.grad.tolist() == [12, 12]
+    y.requires_grad_()
+    y.grad = None
+    (y * y).sum().backward()
+    assert y.grad.tolist() == [4, 4] and x.grad.tolist() == [12, 12]
+    assert not x.detach_().requires_grad and flow.ones(1).detach_().item() == 1
+    with pytest.raises(RuntimeError, match="a view cannot be detached in place"):
+        (z * 1)[:1].detach_()

@@ -71,6 +71,7 @@ def grad(
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     *,
     materialize_grads: bool = False,
@@ -85,6 +86,8 @@ def grad(
         The gradient of each output, of its shape; may be left out for scalars.
     retain_graph, create_graph : bool
         As in :func:`backward`.
+    only_inputs : bool
+        True: there is no other way. :func:`backward` adds into ``.grad``.
     allow_unused : bool, optional
         None for an input that no output depends on, instead of an error.
     materialize_grads : bool
@@ -102,6 +105,8 @@ def grad(
     """
     if materialize_grads and allow_unused is False:
         raise ValueError("grad(): materialize_grads gives zeros to what allow_unused=False refuses")
+    if not only_inputs:
+        raise ValueError("grad(): only_inputs is False, but it must be True; see backward()")
     retain = create_graph if retain_graph is None else retain_graph
     wanted = _as_list(inputs)
     if not wanted:
@@ -110,5 +115,6 @@ def grad(
     grads = _ext.grad(_as_list(outputs), wanted, _as_list(grad_outputs), retain, create_graph,
                       unused)  # fmt: skip
     if materialize_grads:
-        grads = [_C.zeros_like(x) if g is None else g for g, x in zip(grads, wanted, strict=True)]
+        grads = [_C.zeros_like(x, requires_grad=create_graph) if g is None else g
+                 for g, x in zip(grads, wanted, strict=True)]  # fmt: skip
     return tuple(grads)

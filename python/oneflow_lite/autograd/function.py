@@ -43,6 +43,7 @@ class FunctionCtx:
         self.needs_input_grad = needs_input_grad
         self._saved: tuple[Tensor | None, ...] = ()
         self._constant: tuple[Tensor, ...] = ()
+        self._dirty: tuple[Tensor, ...] = ()
         self._materialize = True
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
@@ -60,6 +61,10 @@ class FunctionCtx:
     def mark_non_differentiable(self, *outputs: Tensor) -> None:
         """No gradient flows to these outputs."""
         self._constant = outputs
+
+    def mark_dirty(self, *inputs: Tensor) -> None:
+        """Forward changed these inputs in place, and gives them as outputs."""
+        self._dirty = inputs
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether backward gets zeros (the default) or None for an output without a gradient."""
@@ -90,6 +95,15 @@ class Function:
         return args if any(d is inspect.Parameter.empty for d in absent) else (*args, *absent)
 
     @classmethod
+    def _check_dirty(cls, dirty: set[int], args: tuple[Any, ...], outputs: list[Any]) -> None:
+        if dirty - {id(o) for o in outputs} or dirty - {id(a) for a in args}:
+            raise RuntimeError(f"{cls.__name__}: what mark_dirty names must be an input, and "
+                               "an output")  # fmt: skip
+        if any(id(a) in dirty and a.requires_grad and a.is_leaf for a in args):
+            raise RuntimeError(f"{cls.__name__}: a leaf that requires grad cannot be changed in "
+                               "place; use no_grad or detach")  # fmt: skip
+
+    @classmethod
     def apply(cls, *args: Any) -> Any:
         """Calls forward, and records backward where an argument requires a gradient."""
         needs = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
@@ -101,6 +115,7 @@ class Function:
             else:
                 result = cls.forward(ctx, *args)
         saved, ctx._saved = ctx._saved, ()
+        dirty, ctx._dirty = {id(t) for t in ctx._dirty}, ()
         if not (_ext.is_grad_enabled() and any(needs)):
             return result
         outputs = list(result) if isinstance(result, tuple | list) else [result]
@@ -109,8 +124,9 @@ class Function:
             isinstance(o, Tensor) and o.dtype.is_floating_point and id(o) not in constant
             for o in outputs
         ]
-        # What forward passes on gets a history of its own.
-        passed = {id(a) for a in args}
+        cls._check_dirty(dirty, args, outputs)
+        # What forward passes on unchanged gets a history of its own.
+        passed = {id(a) for a in args} - dirty
         outputs = [o.detach() if id(o) in passed and isinstance(o, Tensor) else o for o in outputs]
         recorded = [o if f else None for o, f in zip(outputs, flows, strict=True)]
         inputs = [a for a in args if isinstance(a, Tensor)]

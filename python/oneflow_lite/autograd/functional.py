@@ -39,7 +39,13 @@ def _grads(
 
 
 @enable_grad()
-def jacobian(func: Callable[..., Any], inputs: _Inputs, create_graph: bool = False) -> Any:
+def jacobian(
+    func: Callable[..., Any],
+    inputs: _Inputs,
+    create_graph: bool = False,
+    *,
+    vectorize: bool = False,
+) -> Any:
     """The derivative of each element of a result by each element of an input.
 
     Parameters
@@ -50,6 +56,8 @@ def jacobian(func: Callable[..., Any], inputs: _Inputs, create_graph: bool = Fal
         Where.
     create_graph : bool
         The result can be differentiated.
+    vectorize : bool
+        Taken and without effect: each row is a backward pass of its own.
 
     Returns
     -------
@@ -74,7 +82,13 @@ def jacobian(func: Callable[..., Any], inputs: _Inputs, create_graph: bool = Fal
     return rows[0] if isinstance(result, Tensor) else tuple(rows)
 
 
-def hessian(func: Callable[..., Tensor], inputs: _Inputs, create_graph: bool = False) -> Any:
+def hessian(
+    func: Callable[..., Tensor],
+    inputs: _Inputs,
+    create_graph: bool = False,
+    *,
+    vectorize: bool = False,
+) -> Any:
     """The Jacobian of the gradient of a scalar function; arguments as for :func:`jacobian`."""
 
     def gradient(*xs: Tensor) -> Any:
@@ -109,38 +123,57 @@ def vjp(
     return (result if create_graph else _detached(result)), product
 
 
+def _vectors(name: str, inputs: list[Tensor], v: Any) -> list[Tensor]:
+    """``v`` as a list, of the inputs' shapes; may be left out for one input of one element."""
+    if v is None:
+        if len(inputs) != 1 or inputs[0].numel() != 1:
+            raise ValueError(f"{name}(): v may be left out for an input of one element only")
+        return [_C.ones_like(inputs[0])]
+    vectors = [v] if isinstance(v, Tensor) else list(v)
+    if [x.shape for x in inputs] != [t.shape for t in vectors]:
+        raise ValueError(f"{name}(): v has shapes {[list(t.shape) for t in vectors]}, expected "
+                         f"{[list(x.shape) for x in inputs]}")  # fmt: skip
+    return vectors
+
+
 @enable_grad()
 def jvp(
-    func: Callable[..., Any], inputs: _Inputs, v: Any, create_graph: bool = False
+    func: Callable[..., Any], inputs: _Inputs, v: Any = None, create_graph: bool = False
 ) -> tuple[Any, Any]:
     """What ``func`` gives, and the product of its Jacobian with a vector of the inputs' shape.
 
     By two backward passes: the product with a vector from the left is linear in that vector.
+    ``v`` may be left out where there is one input of one element.
     """
     xs = _leaves(inputs, create_graph)
     result = func(*xs)
     ys = [result] if isinstance(result, Tensor) else list(result)
     seeds = [_C.zeros_like(y).requires_grad_() for y in ys]
     products = _grads(ys, xs, seeds, True)
-    vectors = [v] if isinstance(v, Tensor) else list(v)
+    vectors = _vectors("jvp", xs, v)
     found = _grads(products, seeds, vectors, create_graph)
     return (result if create_graph else _detached(result)), _like(
         result if isinstance(result, Tensor) else ys, found
     )
 
 
+@enable_grad()
 def vhp(
-    func: Callable[..., Tensor], inputs: _Inputs, v: Any, create_graph: bool = False
+    func: Callable[..., Tensor], inputs: _Inputs, v: Any = None, create_graph: bool = False
 ) -> tuple[Tensor, Any]:
-    """What a scalar function gives, and the product of a vector with its Hessian."""
+    """What a scalar function gives, and the product of a vector with its Hessian.
+
+    ``v`` may be left out where there is one input of one element.
+    """
 
     def gradient(*xs: Tensor) -> Any:
         y = func(*xs)
         return _like(inputs, _grads([y], list(xs), [_C.ones_like(y)], True))
 
-    _, product = vjp(gradient, inputs, v, create_graph)
-    given = [inputs] if isinstance(inputs, Tensor) else inputs
-    value = func(*given)
+    xs = _leaves(inputs, create_graph)
+    vectors = _vectors("vhp", xs, v)
+    _, product = vjp(gradient, _like(inputs, xs), _like(inputs, vectors), create_graph)
+    value = func(*xs)
     return (value if create_graph else value.detach()), product
 
 

@@ -57,14 +57,14 @@ from oneflow_lite.nn.losses import (
 )
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.norms import GroupNorm, LayerNorm, RMSNorm
-from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.nn.parameter import Buffer, Parameter
 from oneflow_lite.nn.transformer import Transformer, TransformerDecoder, TransformerDecoderLayer
 
 __all__ = [
-    "BCELoss", "BCEWithLogitsLoss", "CELU", "CrossEntropyLoss", "Dropout", "ELU", "Embedding",
-    "Flatten", "GELU", "GLU", "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh",
-    "HuberLoss", "Identity", "KLDivLoss", "L1Loss", "LayerNorm", "LeakyReLU", "Linear",
-    "LogSigmoid", "LogSoftmax", "MSELoss", "Mish", "Module", "ModuleDict", "ModuleList",
+    "BCELoss", "BCEWithLogitsLoss", "Buffer", "CELU", "CrossEntropyLoss", "Dropout", "ELU",
+    "Embedding", "Flatten", "GELU", "GLU", "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish",
+    "Hardtanh", "HuberLoss", "Identity", "KLDivLoss", "L1Loss", "LayerNorm", "LeakyReLU",
+    "Linear", "LogSigmoid", "LogSoftmax", "MSELoss", "Mish", "Module", "ModuleDict", "ModuleList",
     "MultiheadAttention", "NLLLoss", "PReLU", "Parameter", "ParameterList", "RMSNorm", "ReLU",
     "ReLU6", "SELU", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d",
     "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",

@@ -46,8 +46,10 @@ def _spread(grads: tuple, watched: list[bool]) -> tuple:
 class WatchedCall:
     """One call of a module with backward hooks: watches its arguments, then its result."""
 
-    def __init__(self, module: Any, hooks: Sequence[Callable]) -> None:
-        self._module, self._hooks = module, hooks
+    def __init__(
+        self, module: Any, hooks: Sequence[Callable], pre_hooks: Sequence[Callable] = ()
+    ) -> None:
+        self._module, self._hooks, self._pre_hooks = module, hooks, pre_hooks
         self._inputs: list[bool] = []
         self._outputs: list[bool] = []
         self._grad_output: tuple = ()
@@ -64,9 +66,15 @@ class WatchedCall:
 
     def _see_outputs(self, grads: tuple) -> tuple:
         self._grad_output = _spread(grads, self._outputs)
+        for hook in self._pre_hooks:
+            changed = hook(self._module, self._grad_output)
+            if changed is not None:
+                self._grad_output = self._fit("pre-hook", changed, len(self._outputs))
         if not any(self._inputs):  # then nothing comes back to the arguments
-            self._call((None,) * len(self._inputs))
-        return grads
+            if any(g is not None for g in self._call((None,) * len(self._inputs))):
+                raise RuntimeError(f"{type(self._module).__name__}: a backward hook gave gradients "
+                                   "where no input requires gradient")  # fmt: skip
+        return tuple(g for g, w in zip(self._grad_output, self._outputs, strict=True) if w)
 
     def _see_inputs(self, grads: tuple) -> tuple:
         changed = self._call(_spread(grads, self._inputs))
@@ -76,5 +84,12 @@ class WatchedCall:
         for hook in self._hooks:
             changed = hook(self._module, grad_input, self._grad_output)
             if changed is not None:
-                grad_input = changed if isinstance(changed, tuple) else (changed,)
+                grad_input = self._fit("hook", changed, len(grad_input))
         return grad_input
+
+    def _fit(self, what: str, changed: Any, wanted: int) -> tuple:
+        given = changed if isinstance(changed, tuple) else (changed,)
+        if len(given) != wanted:
+            raise RuntimeError(f"{type(self._module).__name__}: a backward {what} gave gradients: "
+                               f"got {len(given)}, but expected {wanted}")  # fmt: skip
+        return given

@@ -75,12 +75,13 @@ def call_with_hooks(module: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 
     try:
         args, kwargs = _arguments(module, args, kwargs)
-        watched = WatchedCall(module, tuple(module._backward_hooks.values()))
-        args = watched.arguments(args) if module._backward_hooks else args
+        hooks, pre_hooks = module._backward_hooks, module._backward_pre_hooks
+        watched = WatchedCall(module, tuple(hooks.values()), tuple(pre_hooks.values()))
+        args = watched.arguments(args) if hooks else args
         result = module.forward(*args, **kwargs)
         for handle, hook in tuple(module._hooks.items()):
             after(handle, hook)
-        return watched.result(result) if module._backward_hooks else result
+        return watched.result(result) if hooks or pre_hooks else result
     except Exception:
         for handle, hook in tuple(module._hooks.items()):
             if handle.always_call and handle not in called:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from oneflow_lite._oneflow_lite import ShapeError, Tensor, from_numpy
 from oneflow_lite.autograd._grad_mode import no_grad
+from oneflow_lite.nn._hooks import HookHandle
 from oneflow_lite.nn.parameter import Parameter
 
 ANYTHING = object()  # in the place of an extra state: a module takes what it will
@@ -53,7 +54,9 @@ def as_tensor(value: Tensor | np.ndarray) -> Tensor:
     return from_numpy(value if value.flags.writeable else value.copy())
 
 
-def check_fit(own: dict[str, Tensor], given: dict[str, Any], strict: bool, what: str) -> LoadResult:
+def check_fit(
+    own: dict[str, Tensor], given: Mapping[str, Any], strict: bool, what: str
+) -> LoadResult:
     """The names that only one side has.
 
     Raises
@@ -71,18 +74,26 @@ def check_fit(own: dict[str, Tensor], given: dict[str, Any], strict: bool, what:
     unexpected = [name for name in given if name not in own]
     common = [name for name in own if name in given]
     problems = list(filter(None, (_mismatch(name, own[name], given[name]) for name in common)))
-    if strict and unexpected:
-        problems.insert(0, f"Unexpected key(s) in state_dict: {_quoted(unexpected)}.")
-    if strict and missing:
-        problems.insert(0, f"Missing key(s) in state_dict: {_quoted(missing)}.")
+    result = LoadResult(missing, unexpected)
+    _raise_unfit(result, strict, problems, what)
+    return result
+
+
+def _raise_unfit(result: LoadResult, strict: bool, problems: list[str], what: str) -> None:
+    if strict and result.unexpected_keys:
+        names = _quoted(result.unexpected_keys)
+        problems = [f"Unexpected key(s) in state_dict: {names}.", *problems]
+    if strict and result.missing_keys:
+        problems = [f"Missing key(s) in state_dict: {_quoted(result.missing_keys)}.", *problems]
     if problems:
         raise ShapeError(
             "\n  ".join([f"load_state_dict(): the state does not fit {what}", *problems])
         )
-    return LoadResult(missing, unexpected)
 
 
-def load_into(own: dict[str, Tensor], given: dict[str, Any], strict: bool, what: str) -> LoadResult:
+def load_into(
+    own: dict[str, Tensor], given: Mapping[str, Any], strict: bool, what: str
+) -> LoadResult:
     """Copies ``given[name]`` into ``own[name]`` in place, all or nothing; see :func:`check_fit`."""
     result = check_fit(own, given, strict, what)
     with no_grad():
@@ -99,6 +110,10 @@ class Stateful:
     _buffers: dict[str, Any]
     _modules: dict[str, Any]
     _transient: set[str]
+    _state_pre_hooks: dict[HookHandle, Callable]
+    _state_hooks: dict[HookHandle, Callable]
+    _load_pre_hooks: dict[HookHandle, Callable]
+    _load_hooks: dict[HookHandle, Callable]
     named_modules: Any
     get_submodule: Any
 
@@ -107,19 +122,94 @@ class Stateful:
         return {prefix + name: tensor if keep_vars else tensor.detach() for name, tensor in own
                 if tensor is not None and name not in self._transient}  # fmt: skip
 
-    def state_dict(self, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
+    def state_dict(
+        self,
+        prefix: str = "",
+        keep_vars: bool = False,
+        *,
+        destination: dict[str, Any] | None = None,
+    ) -> dict[str, Tensor]:
         """Parameters and persistent buffers by name, detached, sharing memory with the module.
 
         What two places of the tree share stands under both names. With ``keep_vars`` they are the
-        parameters themselves.
+        parameters themselves. A ``destination`` is filled and given back.
         """
-        state = self._own_state(prefix, keep_vars)
+        for hook in tuple(self._state_pre_hooks.values()):
+            hook(self, prefix, keep_vars)
+        state = {} if destination is None else destination
+        state.update(self._own_state(prefix, keep_vars))
         if type(self).get_extra_state is not Stateful.get_extra_state:
             state[prefix + _EXTRA] = self.get_extra_state()
         for name, module in self._modules.items():
             if module is not None:
-                state.update(module.state_dict(f"{prefix}{name}.", keep_vars))
+                below = module.state_dict(prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+                state.update(below)
+        for hook in tuple(self._state_hooks.values()):
+            if hook(self, state, prefix, {}) is not None:
+                raise RuntimeError("state_dict post-hook must return None: it changes the dict")
         return state
+
+    def register_state_dict_pre_hook(self, hook: Callable) -> HookHandle:
+        """Calls ``hook(module, prefix, keep_vars)`` before this module's part of ``state_dict``."""
+        return HookHandle(self._state_pre_hooks, hook)
+
+    def register_state_dict_post_hook(self, hook: Callable) -> HookHandle:
+        """Calls ``hook(module, state, prefix, {})`` after this module's part of ``state_dict``.
+
+        The hook changes the dict in place; the names of this module and of those below begin with
+        the prefix.
+        """
+        return HookHandle(self._state_hooks, hook)
+
+    _register_state_dict_hook = register_state_dict_post_hook
+
+    def register_load_state_dict_pre_hook(self, hook: Callable) -> HookHandle:
+        """Calls a hook with the state that is to be loaded, a copy of the dict, to be changed.
+
+        It is ``hook(module, state, prefix, {}, strict, missing_keys, unexpected_keys, errors)``.
+        What is added to the last three lists is reported as if the state had it.
+        """
+        return HookHandle(self._load_pre_hooks, hook)
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable, with_module: bool = False
+    ) -> HookHandle:
+        def without_module(module: Any, *args: Any) -> None:
+            hook(*args)
+
+        return self.register_load_state_dict_pre_hook(hook if with_module else without_module)
+
+    def register_load_state_dict_post_hook(self, hook: Callable) -> HookHandle:
+        """Calls ``hook(module, result)`` after a state was loaded.
+
+        ``result`` is the LoadResult of the whole; names that the hook takes off its lists are no
+        errors.
+        """
+        return HookHandle(self._load_hooks, hook)
+
+    def _before_loading(
+        self, state_dict: Mapping[str, Any], strict: bool, what: str
+    ) -> tuple[Mapping[str, Any], LoadResult]:
+        """The state, as the hooks want it, and the names they report."""
+        result, errors = LoadResult([], []), []
+        modules = [(p, m) for p, m in self.named_modules(remove_duplicate=False)
+                   if m._load_pre_hooks]  # fmt: skip
+        if modules and isinstance(state_dict, Mapping):
+            state_dict = dict(state_dict)
+            for path, module in modules:
+                prefix = path + "." if path else ""
+                for hook in tuple(module._load_pre_hooks.values()):
+                    hook(module, state_dict, prefix, {}, strict, *result, errors)
+            _raise_unfit(result, False, errors, what)
+        return state_dict, result
+
+    def _after_loading(self, result: LoadResult) -> None:
+        for module in filter(None, self._modules.values()):
+            module._after_loading(result)
+        for hook in tuple(self._load_hooks.values()):
+            if hook(self, result) is not None:
+                raise RuntimeError("load_state_dict post-hook must return None: it changes the "
+                                   "lists of names")  # fmt: skip
 
     def get_extra_state(self) -> Any:
         """What the state has beside tensors, for a subclass to define with ``set_extra_state``."""
@@ -139,7 +229,7 @@ class Stateful:
                 expected[dot + _EXTRA] = ANYTHING
         return expected
 
-    def _load_extra_state(self, expected: dict[str, Any], state_dict: dict[str, Any]) -> None:
+    def _load_extra_state(self, expected: dict[str, Any], state_dict: Mapping[str, Any]) -> None:
         for path, own in expected.items():
             if own is ANYTHING and path in state_dict:
                 self.get_submodule(path.rpartition(".")[0]).set_extra_state(state_dict[path])
@@ -170,11 +260,22 @@ class Stateful:
             nothing has been copied then.
         """
         what = type(self).__name__
+        state_dict, reported = self._before_loading(state_dict, strict, what)
         expected = self._expected(keep_vars=assign)
-        if not assign:
-            result = load_into(expected, state_dict, strict, what)
-            self._load_extra_state(expected, state_dict)
-            return result
+        # Hooks have the last word on names.
+        at_once = strict and not any(m._load_hooks for _, m in self.named_modules())
+        load = self._assign if assign else load_into
+        result = load(expected, state_dict, at_once, what)
+        self._load_extra_state(expected, state_dict)
+        result.missing_keys.extend(reported.missing_keys)
+        result.unexpected_keys.extend(reported.unexpected_keys)
+        self._after_loading(result)
+        _raise_unfit(result, strict, [], what)
+        return result
+
+    def _assign(
+        self, expected: dict[str, Any], state_dict: Mapping[str, Any], strict: bool, what: str
+    ) -> LoadResult:
         result = check_fit(expected, state_dict, strict, what)
         for path, own in expected.items():
             if path not in state_dict or own is ANYTHING:
@@ -184,5 +285,4 @@ class Stateful:
             if isinstance(own, Parameter):
                 given = Parameter(given, own.requires_grad)
             setattr(self.get_submodule(owner), name, given)
-        self._load_extra_state(expected, state_dict)
         return result

@@ -152,8 +152,11 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """The element where it is above ``threshold``, else ``value``."""
-    return into(input, _C.where(kept(input, inplace) <= threshold, value, input), inplace)
+    """The element where it is above ``threshold``, else ``value``; compared in float32 at least."""
+    x = kept(input, inplace)
+    narrow = x.dtype.is_floating_point and x.dtype.itemsize < 4
+    low = (x.float() if narrow else x) <= threshold
+    return into(input, _C.where(low, value, x), inplace)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:

@@ -5,7 +5,17 @@ from __future__ import annotations
 
 import math
 
-from oneflow_lite._oneflow_lite import _C, Generator, Tensor, float32, float64
+import numpy as np
+
+from oneflow_lite._oneflow_lite import (
+    _C,
+    Generator,
+    ShapeError,
+    Tensor,
+    float32,
+    float64,
+    from_numpy,
+)
 from oneflow_lite.autograd._grad_mode import no_grad
 
 _GAINS = {
@@ -43,6 +53,9 @@ def _fans(tensor: Tensor) -> tuple[int, int]:
         raise ValueError(f"fan in and fan out need at least 2 dims, not shape {list(tensor.shape)}")
     window = math.prod(tensor.shape[2:])
     return tensor.shape[1] * window, tensor.shape[0] * window
+
+
+_calculate_fan_in_and_fan_out = _fans  # under PyTorch's name, which programs call
 
 
 def _fill(tensor: Tensor, draw, scale: float, shift: float, generator: Generator | None) -> Tensor:
@@ -167,3 +180,30 @@ def trunc_normal_(
             again = normal_(_C.empty_like(tensor), mean, std, generator)
             tensor.copy_(_C.where(outside, again, tensor))
         return tensor
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """Fills a matrix with ones on its diagonal and zeros elsewhere."""
+    if tensor.ndim != 2:
+        raise ShapeError(f"eye_(): tensor has shape {list(tensor.shape)}, expected 2 dims")
+    with no_grad():
+        return tensor.zero_().fill_diagonal_(1)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Fills with orthogonal rows, or columns where these are fewer, of length ``gain``.
+
+    What lies behind dim 0 counts as one dim. By a QR decomposition on the host, with a positive
+    diagonal of R: each such matrix is as probable as any other.
+    """
+    if tensor.ndim < 2:
+        raise ShapeError(f"orthogonal_(): tensor has shape {list(tensor.shape)}, expected at least "
+                         "2 dims")  # fmt: skip
+    if tensor.numel() == 0:
+        return tensor
+    rows, cols = tensor.shape[0], math.prod(tensor.shape[1:])
+    tall = [max(rows, cols), min(rows, cols)]
+    q, r = np.linalg.qr(_C.randn(tall, dtype=float64, generator=generator).numpy())
+    q = q * np.where(np.diagonal(r) < 0, -gain, gain)
+    with no_grad():
+        return tensor.copy_(from_numpy(q.T.copy() if rows < cols else q).view(tensor.shape))

@@ -10,7 +10,7 @@ from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import Tensor
 from oneflow_lite.nn._hooks import HookHandle, call_with_hooks
 from oneflow_lite.nn._state import Stateful
-from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.nn.parameter import Buffer, Parameter
 
 _Self = TypeVar("_Self", bound="Module")
 _KINDS: dict[str, type] = {"_parameters": Parameter, "_buffers": Tensor}  # and Module, below
@@ -37,7 +37,8 @@ class Module(Stateful):
     def __init__(self) -> None:
         self.__dict__.update(
             training=True, _parameters={}, _buffers={}, _modules={}, _pre_hooks={}, _hooks={},
-            _backward_hooks={},
+            _backward_hooks={}, _backward_pre_hooks={}, _state_pre_hooks={}, _state_hooks={},
+            _load_pre_hooks={}, _load_hooks={},
             _transient=set(),  # the names of buffers that stay out of state_dict
         )  # fmt: skip
 
@@ -47,7 +48,7 @@ class Module(Stateful):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the pre-hooks, ``forward`` and the hooks."""
-        if not self._pre_hooks and not self._hooks and not self._backward_hooks:
+        if not (self._pre_hooks or self._hooks or self._backward_hooks or self._backward_pre_hooks):
             return self.forward(*args, **kwargs)
         return call_with_hooks(self, args, kwargs)
 
@@ -62,8 +63,8 @@ class Module(Stateful):
 
     def __setattr__(self, name: str, value: Any) -> None:
         fields = self.__dict__
-        if isinstance(value, Parameter | Module):
-            kind = "_parameters" if isinstance(value, Parameter) else "_modules"
+        if isinstance(value, Parameter | Module | Buffer):
+            kind = next(k for k, cls in _ASSIGNED.items() if isinstance(value, cls))
             if kind not in fields:
                 raise AttributeError(
                     f"{type(self).__name__}: call super().__init__() before assigning {name!r}"
@@ -71,6 +72,8 @@ class Module(Stateful):
             if name not in fields[kind]:
                 self._forget(name)
             fields[kind][name] = value
+            if kind == "_buffers" and not value.persistent:
+                self._transient.add(name)
             return
         for kind, cls in _KINDS.items():
             if name in fields.get(kind, ()):
@@ -355,6 +358,13 @@ class Module(Stateful):
         """
         return HookHandle(self._backward_hooks, hook, prepend)
 
+    def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> HookHandle:
+        """Calls ``hook(module, grad_output)`` in backward, before the backward of this module.
+
+        What the hook gives replaces the gradients of the results.
+        """
+        return HookHandle(self._backward_pre_hooks, hook, prepend)
+
     # Text.
 
     def extra_repr(self) -> str:
@@ -371,3 +381,5 @@ class Module(Stateful):
 
 
 _KINDS["_modules"] = Module
+# What registers itself where it is assigned.
+_ASSIGNED = {"_parameters": Parameter, "_buffers": Buffer, "_modules": Module}

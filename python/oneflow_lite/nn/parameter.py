@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameter: a tensor that a module learns."""
+"""Parameter and Buffer: tensors that a module keeps by the attribute they are assigned to."""
 
 from __future__ import annotations
 
@@ -31,3 +31,29 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
+
+
+class Buffer(Tensor):
+    """A tensor that :class:`~oneflow_lite.nn.Module` registers as a buffer when it is assigned.
+
+    Parameters
+    ----------
+    data : Tensor, optional
+        Its values, shared and not copied; without it there are none.
+    persistent : bool
+        False leaves it out of ``state_dict``.
+    """
+
+    persistent: bool
+
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
+        if data is None:
+            data = _C.empty([0])
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Buffer(): data must be a Tensor, not {type(data).__name__}")
+        self = super().__new__(cls, data, False)
+        self.persistent = persistent
+        return self  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return "Buffer containing:\n" + super().__repr__()

@@ -11,6 +11,9 @@ from oneflow_lite.optim.optimizer import Optimizer
 class LRScheduler:
     """The base: a subclass defines ``factor(epoch)``, by which the first step size is multiplied.
 
+    Or it defines ``get_lr()``, the step sizes at ``self.last_epoch``, from those that the groups
+    have or from ``self.base_lrs``.
+
     Parameters
     ----------
     optimizer : Optimizer
@@ -23,6 +26,8 @@ class LRScheduler:
     base_lrs : list of float
         The step sizes of the groups at the start.
     """
+
+    _of_the_epoch = False  # get_lr() of a subclass depends on last_epoch and on no step size
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         self.optimizer = optimizer
@@ -44,15 +49,21 @@ class LRScheduler:
         """The step sizes that the groups have."""
         return [group["lr"] for group in self.optimizer.param_groups]
 
-    def step(self) -> None:
-        """On to the next epoch.
+    def step(self, epoch: int | None = None) -> None:
+        """On to the next epoch, or to the one given.
 
         Where something else changed a group's step size, another scheduler say, it is multiplied by
-        what this schedule changes its own by.
+        what this schedule changes its own by; unless there is an epoch, or a ``get_lr`` that may
+        see what the step sizes are.
         """
         groups = self.optimizer.param_groups
         for group in groups[len(self.base_lrs) :]:  # added since
             self.base_lrs.append(group.setdefault("initial_lr", group["lr"]))
+        factors = type(self).get_lr is LRScheduler.get_lr or self._of_the_epoch
+        if epoch is not None or not factors:
+            self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+            self._set(self.get_lr())
+            return
         before = self.get_lr() if self.last_epoch >= 0 else self.base_lrs
         self.last_epoch += 1
         for group, old, new in zip(groups, before, self.get_lr(), strict=True):

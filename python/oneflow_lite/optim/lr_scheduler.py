@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import bisect
 import math
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,14 +22,18 @@ from oneflow_lite.optim._lr_plateau import ReduceLROnPlateau
 from oneflow_lite.optim.optimizer import Optimizer
 
 __all__ = [
-    "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR",
-    "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "OneCycleLR", "PolynomialLR",
-    "ReduceLROnPlateau", "SequentialLR", "StepLR",
+    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
+    "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR",
+    "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR",
 ]  # fmt: skip
 
 
 class LambdaLR(LRScheduler):
-    """The factor is what a function gives for the epoch; a list has one per group."""
+    """The factor is what a function gives for the epoch; a list has one per group.
+
+    Whatever else changed the step sizes is overwritten. Of functions that are objects, the state
+    has their attributes.
+    """
 
     def __init__(
         self,
@@ -37,22 +42,38 @@ class LambdaLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         count = len(optimizer.param_groups)
-        self._functions = (lr_lambda,) * count if callable(lr_lambda) else tuple(lr_lambda)
-        if len(self._functions) != count:
-            raise ValueError(f"LambdaLR(): {len(self._functions)} functions for {count} groups")
+        self.lr_lambdas = [lr_lambda] * count if callable(lr_lambda) else list(lr_lambda)
+        if len(self.lr_lambdas) != count:
+            raise ValueError(f"{type(self).__name__}(): {len(self.lr_lambdas)} functions for "
+                             f"{count} groups")  # fmt: skip
         super().__init__(optimizer, last_epoch)
-
-    def step(self) -> None:
-        """On to the next epoch; whatever else changed the step sizes is overwritten."""
-        self.last_epoch += 1
-        self._set(self.get_lr())
 
     def get_lr(self) -> list[float]:
         return [base * function(self.last_epoch)
-                for base, function in zip(self.base_lrs, self._functions, strict=True)]  # fmt: skip
+                for base, function in zip(self.base_lrs, self.lr_lambdas, strict=True)]  # fmt: skip
 
     def state_dict(self) -> dict[str, Any]:
-        return {k: v for k, v in super().state_dict().items() if k != "_functions"}
+        kept = [None if isinstance(f, types.FunctionType) else dict(vars(f))
+                for f in self.lr_lambdas]  # fmt: skip
+        return {**super().state_dict(), "lr_lambdas": kept}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        state = dict(state_dict)
+        for function, kept in zip(self.lr_lambdas, state.pop("lr_lambdas"), strict=True):
+            if kept is not None:
+                vars(function).update(kept)
+        super().load_state_dict(state)
+
+
+class MultiplicativeLR(LambdaLR):
+    """Times what a function gives for the epoch, at each; a list has one per group."""
+
+    def get_lr(self) -> list[float]:
+        lrs = self.get_last_lr()
+        if self.last_epoch == 0:
+            return lrs
+        return [lr * function(self.last_epoch)
+                for lr, function in zip(lrs, self.lr_lambdas, strict=True)]  # fmt: skip
 
 
 class StepLR(LRScheduler):
@@ -162,6 +183,8 @@ class PolynomialLR(LRScheduler):
 class CosineAnnealingLR(LRScheduler):
     """Half a cosine from the start to ``eta_min`` within ``T_max`` epochs, and on like that."""
 
+    _of_the_epoch = True
+
     def __init__(
         self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
@@ -175,6 +198,8 @@ class CosineAnnealingLR(LRScheduler):
 
 class SequentialLR(LRScheduler):
     """One schedule after the other: each from its milestone on, where it starts from 0.
+
+    Whatever else changed the step sizes is overwritten.
 
     Parameters
     ----------
@@ -199,11 +224,6 @@ class SequentialLR(LRScheduler):
         self._schedulers, self.milestones = list(schedulers), list(milestones)
         super().__init__(optimizer, last_epoch)
 
-    def step(self) -> None:
-        """On to the next epoch; whatever else changed the step sizes is overwritten."""
-        self.last_epoch += 1
-        self._set(self.get_lr())
-
     def get_lr(self) -> list[float]:
         at = bisect.bisect_right(self.milestones, self.last_epoch)
         scheduler = self._schedulers[at]
@@ -219,3 +239,44 @@ class SequentialLR(LRScheduler):
         for scheduler, own in zip(self._schedulers, state.pop("_schedulers"), strict=True):
             scheduler.load_state_dict(own)
         super().load_state_dict(state)
+
+
+class ChainedScheduler:
+    """Several schedules at once: each multiplies the step sizes in its turn.
+
+    Parameters
+    ----------
+    schedulers : sequence of LRScheduler
+        All of one optimizer; ValueError otherwise.
+    optimizer : Optimizer, optional
+        Theirs.
+    """
+
+    def __init__(
+        self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
+    ) -> None:
+        if not schedulers:
+            raise ValueError("ChainedScheduler(): schedulers is empty")
+        self.optimizer = optimizer or schedulers[0].optimizer
+        for i, scheduler in enumerate(schedulers):
+            if scheduler.optimizer is not self.optimizer:
+                raise ValueError(f"ChainedScheduler(): scheduler {i} has another optimizer")
+        self._schedulers = list(schedulers)
+
+    def step(self) -> None:
+        """On to the next epoch of each."""
+        for scheduler in self._schedulers:
+            scheduler.step()
+
+    def get_last_lr(self) -> list[float]:
+        """The step sizes that the groups have."""
+        return self._schedulers[-1].get_last_lr()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The states of all."""
+        return {"_schedulers": [s.state_dict() for s in self._schedulers]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over what ``state_dict`` gave."""
+        for scheduler, own in zip(self._schedulers, state_dict["_schedulers"], strict=True):
+            scheduler.load_state_dict(own)

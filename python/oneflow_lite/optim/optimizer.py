@@ -3,15 +3,30 @@
 
 from __future__ import annotations
 
+import copy
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from oneflow_lite._oneflow_lite import Tensor
+from oneflow_lite._oneflow_lite import Tensor, device
 from oneflow_lite.autograd._grad_mode import enable_grad, no_grad
+
+
+def _copied(value: Any, to: device) -> Any:
+    """A copy of its own, with the tensors in it on a device."""
+    if isinstance(value, Tensor):
+        return value.detach().to(to).clone()
+    if isinstance(value, dict):
+        return {key: _copied(item, to) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_copied(item, to) for item in value)
+    return copy.deepcopy(value)
 
 
 class Optimizer:
     """The base of optimizers; a subclass defines ``update(parameter, grad, group, state)``.
+
+    Or it defines ``step`` as a whole, with what it keeps in ``self.state[parameter]``.
 
     Parameters
     ----------
@@ -25,7 +40,7 @@ class Optimizer:
     param_groups : list of dict
         The groups, to be read and changed: ``optimizer.param_groups[0]["lr"] = 0.01``.
     state : dict
-        For each parameter what the optimizer keeps, a dict.
+        For each parameter what the optimizer keeps: a dict, empty at first.
 
     Raises
     ------
@@ -41,7 +56,7 @@ class Optimizer:
                             "dicts, not a single Tensor")  # fmt: skip
         self.defaults = defaults
         self.param_groups: list[dict[str, Any]] = []
-        self.state: dict[Tensor, dict[str, Any]] = {}
+        self.state: dict[Tensor, dict[str, Any]] = defaultdict(dict)
         given = list(params)
         if not given:
             raise ValueError(f"{type(self).__name__}(): params is empty")
@@ -91,7 +106,7 @@ class Optimizer:
                 for p in group["params"]:
                     grad = p.grad
                     if grad is not None:
-                        self.update(p, grad, group, self.state.setdefault(p, {}))
+                        self.update(p, grad, group, self.state[p])
         return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -128,18 +143,15 @@ class Optimizer:
         if sizes != own:
             raise ValueError(f"load_state_dict(): the groups have {sizes} parameters, those "
                              f"of this {type(self).__name__} {own}")  # fmt: skip
-        for group, given in zip(self.param_groups, groups, strict=True):
+        for group, given in zip(self.param_groups, copy.deepcopy(groups), strict=True):
             group.update({key: value for key, value in given.items() if key != "params"})
         # The saved numbers stand for parameters by their place in the groups.
         saved = [number for group in groups for number in group["params"]]
-        self.state = {}
+        self.state = defaultdict(dict)
         for number, p in zip(saved, self._all(), strict=True):
             kept = state_dict["state"].get(number)
             if kept is not None:
-                self.state[p] = {
-                    key: value.detach().to(p.device).clone() if isinstance(value, Tensor) else value
-                    for key, value in kept.items()
-                }
+                self.state[p] = _copied(kept, p.device)
 
     def _all(self) -> list[Tensor]:
         return [p for group in self.param_groups for p in group["params"]]

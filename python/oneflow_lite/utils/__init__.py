@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches for training loops, and ops from C++ source (``load_inline``)."""
+"""Batches for training loops, checkpoints within a model, and ops from C++ source."""
 
 from typing import Any
 
-from oneflow_lite.utils import data
+from oneflow_lite.utils import checkpoint, data
 
-__all__ = ["data", "load_inline"]
+__all__ = ["checkpoint", "data", "load_inline"]
 
 
 def __getattr__(name: str) -> Any:
