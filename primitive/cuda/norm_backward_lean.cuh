@@ -64,10 +64,9 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
 #pragma unroll 1
       for (int s = 0; s < more_.stages; ++s) barriers_.Next(s).Init();
       PublishToCopies();
-    }
-    __syncwarp();
 #pragma unroll 1
-    for (int s = 0; s < ahead; ++s) Issue(s, s);
+      for (int s = 0; s < ahead; ++s) Issue(s, s);
+    }
     KeepWeights();
     __syncthreads();
     T* out = a_.dx + row_ * a_.cols + this->column_;
@@ -132,18 +131,22 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     }
   }
 
-  // By a thread for each tensor: starts copying a turn's row, where there is one.
+  // By the team's first thread: starts copying a turn's row, where there is one.
   __device__ __forceinline__ void Issue(int turn, int stage) const {
-    if (rank_ >= Tensors() || turn >= turns_) return;
-    const bool is_x = rank_ == 0, is_dsum = rank_ == 2;
+    if (turn >= turns_) return;
+    const int64_t row = row_ + int64_t{turn} * step_;
     const int bytes = this->packs_ * kPackBytes;
     const ClusterBarrier barrier = barriers_.Next(stage);
-    if (is_x) barrier.Expect(Tensors() * bytes);
-    const T* const tensor = is_x ? a_.x : is_dsum ? a_.dsum : a_.dy;
-    const T* const row = tensor + (row_ + int64_t{turn} * step_) * (is_x ? a_.x_stride : a_.cols);
-    const unsigned low = Low(row) + (is_dsum ? Low(a_.dy) - Low(a_.dsum) : 0);  // dsum lies like dy
-    char* const to = stages_ + stage * StageBytes() + rank_ * Base::TensorBytes();
-    CopyBulk(barrier, to + PastLine(low), row, bytes);
+    char* to = stages_ + stage * StageBytes();
+    barrier.Expect(Tensors() * bytes);
+    const T* const x = a_.x + row * a_.x_stride;
+    CopyBulk(barrier, to + PastLine(Low(x)), x, bytes);
+    const T* const dy = a_.dy + row * a_.cols;
+    to += Base::TensorBytes() + PastLine(Low(dy));
+    CopyBulk(barrier, to, dy, bytes);
+    if (a_.dsum) {  // behind the row of dy, and like it
+      CopyBulk(barrier, to + Base::TensorBytes(), a_.dsum + row * a_.cols, bytes);
+    }
   }
   // A row lies in its stage as it does in memory between multiples of a line's bytes, because bulk
   // copies like that.
@@ -240,9 +243,10 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     sums_.Post(sums);
     if (StoresEarly() && turn + 1 == turns_) Base::StoreStraight();
     Base::Meet();
-    // What the team has read before may be written over.
-    const int next = stage - InUse();
-    if (!IsTight()) Issue(turn + more_.stages - InUse(), next < 0 ? more_.stages - 1 : next);
+    if (rank_ == 0 && !IsTight()) {  // what the team has read before may be written over
+      const int next = stage - InUse();
+      Issue(turn + more_.stages - InUse(), next < 0 ? more_.stages - 1 : next);
+    }
     sums_.Total(sums);
     NormSums<T, kCentre> all;
     all.gv = sums[0];
@@ -275,7 +279,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     }
     if (IsTight()) {
       Base::Meet();
-      Issue(turn + more_.stages, stage);
+      if (rank_ == 0) Issue(turn + more_.stages, stage);
     }
   }
 

@@ -61,6 +61,7 @@ __device__ __forceinline__ NormPart<C> MergeParts(const NormPart<C>* parts, int 
   return row;
 }
 
+// The type of weights, as a value.
 template <class W>
 struct WeightsAre {
   using type = W;

@@ -46,9 +46,8 @@ struct NormTraits {
   int many = 4;           // packs per thread that make good use of registers
   int pack = 1;           // elements in 16 bytes
   int compute_bytes = 4;  // size of the compute type
-  int weight_bytes = 4;   // size of the weights' type
-  bool from_output = false;
-  int tensors = 2;        // x, dy and maybe a gradient of the sum
+  int weight_bytes = 4;   // size of the type of weight and bias
+  int tensors = 2;        // that are read: x, dy and maybe a gradient of the sum
   int weights = 0;        // weights and biases kept in shared memory ...
   int few_weights = 0;    // ... with a single pack per thread
   int kinds = 0;          // gradients that gather per column: of weight and bias, or weight alone
@@ -57,6 +56,7 @@ struct NormTraits {
   bool lines = false;     // ... of 128 bytes, which bulk copies like
   bool narrow = false;    // the kernel for narrow rows (norm_backward_narrow.cuh) serves such rows,
   bool lean = false;      // the lean kernel (norm_backward_lean.cuh) wider ones
+  bool from_output = false;   // x is the forward's output
   bool packs_weight = false;  // may keep the weight as it is in memory, for four packs
   // Whether the lean kernel serves these rows on this device: it needs bulk copies.
   constexpr bool ServedByLean(const DeviceLimits& limits) const {

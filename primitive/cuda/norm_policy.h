@@ -12,7 +12,7 @@
 //   packs                       team                         packs per thread
 //   of rows of whole packs, of up to 4-byte elements (norm_backward_narrow.cuh):
 //   up to 32 * kNarrowPacks     1 to 32 lanes                kNarrowPacks; 1 of 16-bit rms_norm
-//   of such rows (norm_backward_lean.cuh):
+//   of such rows, the forward's output from 32 * kNarrowPacks on (norm_backward_lean.cuh):
 //   up to kThreads * 4          1 to 16 warps                many to 4
 //   of others:
 //   up to kFewPacks             1 to kFewPacks lanes         1

@@ -127,7 +127,9 @@ TEST(DeviceLimitsTest, RowsFit) {
 }
 
 // kinds: of gradients per column; 2 for layer_norm. From the output, x_hat needs weight and bias.
-cuda::NormTraits TraitsOfNorm(int element_bytes, int kinds, bool from_output, bool aligned) {
+// tensors: that are read, 3 with a gradient of the sum.
+cuda::NormTraits TraitsOfNorm(int element_bytes, int kinds, bool from_output, bool aligned,
+                              bool float_weight, int tensors) {
   cuda::NormTraits t;
   t.many = element_bytes == 2 ? 2 : 4;
   t.pack = 16 / element_bytes;
@@ -138,8 +140,11 @@ cuda::NormTraits TraitsOfNorm(int element_bytes, int kinds, bool from_output, bo
   t.scratch_bytes = 4096;
   t.aligned = t.lines = aligned;
   t.narrow = element_bytes <= 4 && !from_output;
-  t.lean = element_bytes <= 4 && !from_output;
-  t.packs_weight = element_bytes == 2 && !from_output;
+  t.lean = element_bytes <= 4;
+  t.from_output = from_output;
+  t.weight_bytes = float_weight ? 4 : element_bytes;
+  t.tensors = tensors;
+  t.packs_weight = element_bytes == 2 && !from_output && !float_weight;
   t.period = aligned ? 1 : t.pack;
   return t;
 }
@@ -219,8 +224,9 @@ void ExpectColumnsFit(const DeviceLimits& limits, const cuda::NormTraits& t, int
 
 TEST(DeviceLimitsTest, GradientsOfNormsFit) {
   for (const int bytes : {2, 4, 8}) {
-    for (int which = 0; which < 8; ++which) {
-      const auto t = TraitsOfNorm(bytes, which % 2 + 1, which / 2 % 2 != 0, which / 4 != 0);
+    for (int which = 0; which < 32; ++which) {
+      const auto t = TraitsOfNorm(bytes, which % 2 + 1, which / 2 % 2 != 0, which / 4 % 2 != 0,
+                                  which / 8 % 2 != 0, which / 16 == 0 ? 2 : 3);
       ForAll([&](const DeviceLimits& limits, int64_t rows, int64_t cols) {
         if (!t.aligned || cols % t.pack == 0) ExpectNormFits(limits, t, rows, cols);
         cuda::NormFewPlan few;

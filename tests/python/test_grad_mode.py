@@ -191,3 +191,10 @@ def test_grad_gives_gradients_and_changes_none():
     assert g.tolist() == [2, 2] and x.grad is None
     with pytest.raises(ValueError, match="only_inputs is False"):
         flow.autograd.grad(x.sum(), x, only_inputs=False)
+
+
+def test_variables_are_leaves():
+    x = flow.ones(2, requires_grad=True) * 2
+    v = flow.autograd.Variable(x, requires_grad=True)
+    assert v.is_leaf and v.requires_grad and v.data_ptr() == x.data_ptr()
+    assert not flow.autograd.Variable(x).requires_grad

@@ -336,3 +336,35 @@ def test_other_initial_values():
     for init in (nn.init.eye_, nn.init.orthogonal_):
         with pytest.raises(flow.ShapeError, match=init.__name__):
             init(flow.ones(3))
+
+
+def test_a_module_without_its_values():
+    model = nn.Sequential(nn.Linear(2, 3, device="meta"), nn.LayerNorm(3, device="meta"))
+    model[0].register_buffer("mask", flow.ones(2, device="meta"))
+    assert model.to_empty(device="cpu") is model
+    for tensor in (*model.parameters(), *model.buffers()):
+        assert tensor.device.type == "cpu"
+    model.load_state_dict({k: np.ones(v.shape) for k, v in model.state_dict().items()})
+    assert model(flow.ones(1, 2)).tolist() == [[1, 1, 1]]
+    assert model.type(flow.float64) is model and model[0].weight.dtype is flow.float64
+
+
+def test_the_arguments_of_embedding():
+    table = nn.Embedding(4, 2, padding_idx=1, max_norm=0.5, sparse=True)
+    assert (table.max_norm, table.norm_type, table.scale_grad_by_freq, table.sparse) == (
+        0.5, 2.0, False, True)  # fmt: skip
+    x = flow.tensor([[0, 1], [3, 3]])
+    with flow.no_grad():
+        table.weight.fill_(3)
+    copy = table.weight.detach().clone().requires_grad_()
+    y = F.embedding(x, copy, table.padding_idx, table.max_norm, table.norm_type,
+                    table.scale_grad_by_freq, table.sparse)  # fmt: skip
+    assert flow.equal(y, table(x)) and flow.equal(copy, table.weight)
+    np.testing.assert_allclose(y.norm(dim=-1).detach().numpy(), np.full((2, 2), 0.5), rtol=1e-5)
+    y.sum().backward()
+    assert copy.grad.tolist() == [[1, 1], [0, 0], [0, 0], [2, 2]]
+    assert copy[2].tolist() == [3, 3]
+    with pytest.raises(NotImplementedError, match="scale_grad_by_freq"):
+        F.embedding(x, copy, scale_grad_by_freq=True)
+    with pytest.raises(IndexError, match="index 4 is out of range"):
+        F.embedding(flow.tensor([4]), copy, max_norm=1.0)

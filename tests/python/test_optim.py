@@ -199,3 +199,14 @@ def test_an_optimizer_with_a_step_of_its_own():
     again.load_state_dict(optimizer.state_dict())
     assert again.state[p]["step"] == 2 and again.state[p]["sum"].tolist() == [3, -7]
     assert again.state[flow.ones(1)] == {}
+
+
+@pytest.mark.parametrize("make", [flow.optim.SGD, flow.optim.Adam, flow.optim.AdamW])
+def test_ways_to_compute_a_step(make):
+    p = flow.ones(2, requires_grad=True)
+    optimizer = make([p], lr=0.5, foreach=True, fused=False)
+    p.grad = flow.ones(2)
+    optimizer.step()
+    assert (p < 1).all()
+    with pytest.raises(NotImplementedError, match=rf"{make.__name__}\(\): differentiable=True"):
+        make([p], lr=0.5, differentiable=True)

@@ -19,8 +19,8 @@ from oneflow_lite.autograd.function import Function
 from oneflow_lite.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 __all__ = [
-    "Function", "GradcheckError", "backward", "enable_grad", "functional", "grad", "gradcheck",
-    "gradgradcheck", "graph", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled",
+    "Function", "GradcheckError", "Variable", "backward", "enable_grad", "functional", "grad",
+    "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled",
 ]  # fmt: skip
 
 TensorOrTensors = Tensor | Sequence[Tensor]
@@ -30,6 +30,11 @@ def _as_list(tensors: Any) -> Any:
     if tensors is None:
         return None
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def Variable(data: Tensor, requires_grad: bool = False) -> Tensor:
+    """A leaf over the memory of a tensor, by the name that older programs make it with."""
+    return data.detach().requires_grad_(requires_grad)
 
 
 def backward(

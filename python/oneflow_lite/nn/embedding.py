@@ -17,6 +17,41 @@ if TYPE_CHECKING:
     import oneflow_lite as flow
 
 
+def _refuse(name: str, scale_grad_by_freq: bool) -> None:
+    if scale_grad_by_freq:
+        raise NotImplementedError(f"{name}: scale_grad_by_freq=True is not supported")
+
+
+@no_grad()
+def _bound(weight: Tensor, input: Tensor, most: float, norm_type: float) -> None:
+    rows = unique(input)  # in order
+    for row in rows[[0, -1]].tolist() if rows.numel() else ():
+        if not 0 <= row < weight.shape[0]:  # before the table changes
+            raise IndexError(f"embedding(): index {row} is out of range [0, {weight.shape[0] - 1}]")
+    found = weight.detach()[rows]
+    norms = norm(found, norm_type, -1, keepdim=True)
+    weight[rows] = _C.where(norms > most, found * (most / (norms + 1e-7)), found)
+
+
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """The rows of ``weight`` at the integers of ``input``: ``[*input.shape, columns]``.
+
+    The arguments mean what they mean for :class:`Embedding`; ``padding_idx`` gets no gradient.
+    """
+    _refuse("embedding()", scale_grad_by_freq)
+    if max_norm is not None:
+        _bound(weight, input, max_norm, norm_type)
+    return _C.embedding(input, weight, padding_idx)
+
+
 class Embedding(Module):
     """The vector of each integer: a table that is learned.
 
@@ -64,8 +99,8 @@ class Embedding(Module):
         dtype: flow.dtype | None = None,
     ) -> None:
         super().__init__()
-        if scale_grad_by_freq:
-            raise NotImplementedError("Embedding: scale_grad_by_freq=True is not supported")
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
+        _refuse("Embedding", scale_grad_by_freq)
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"Embedding: padding_idx is {padding_idx}, but there are "
                              f"{num_embeddings} rows")  # fmt: skip
@@ -107,21 +142,11 @@ class Embedding(Module):
             with no_grad():
                 self.weight[self.padding_idx] = 0
 
-    @no_grad()
-    def _bound(self, input: Tensor, most: float) -> None:
-        rows = unique(input)  # in order
-        for row in rows[[0, -1]].tolist() if rows.numel() else ():
-            if not 0 <= row < self.num_embeddings:  # before the table changes
-                raise IndexError(f"embedding(): index {row} is out of range "
-                                 f"[0, {self.num_embeddings - 1}]")  # fmt: skip
-        found = self.weight.detach()[rows]
-        norms = norm(found, self.norm_type, -1, keepdim=True)
-        self.weight[rows] = _C.where(norms > most, found * (most / (norms + 1e-7)), found)
-
     def forward(self, input: Tensor) -> Tensor:
+        weight = self._parameters["weight"]
         if self.max_norm is not None:
-            self._bound(input, self.max_norm)
-        return _C.embedding(input, self._parameters["weight"], self.padding_idx)
+            _bound(weight, input, self.max_norm, self.norm_type)
+        return _C.embedding(input, weight, self.padding_idx)
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"

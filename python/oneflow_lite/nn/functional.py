@@ -13,7 +13,6 @@ from oneflow_lite._C import (
     add_layer_norm,
     add_rms_norm,
     cross_entropy,
-    embedding,
     fused_scale_mask_softmax,
     gelu,
     layer_norm,
@@ -56,6 +55,7 @@ from oneflow_lite.nn.activation_functions import (
     threshold,
     wide,
 )
+from oneflow_lite.nn.embedding import embedding
 from oneflow_lite.nn.loss_functions import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._oneflow_lite import Tensor
+from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.nn._hooks import HookHandle, call_with_hooks
 from oneflow_lite.nn._state import Stateful
 from oneflow_lite.nn.parameter import Buffer, Parameter
@@ -117,9 +117,9 @@ class Module(Stateful):
             raise KeyError(f"{type(self).__name__} already has an attribute {name!r}")
         self.__dict__[kind][name] = value
 
-    def register_parameter(self, name: str, parameter: Parameter | None) -> None:
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Adds a parameter under a name; None keeps the place for one that is absent."""
-        self._register("_parameters", name, parameter)
+        self._register("_parameters", name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that is part of the state but is not learned.
@@ -268,11 +268,11 @@ class Module(Stateful):
             elif parameter.grad is not None:
                 parameter.grad = parameter.grad.detach().zero_()
 
-    def apply(self: _Self, function: Callable[[Module], None]) -> _Self:
-        """Calls ``function`` on all modules below and then on this one."""
+    def apply(self: _Self, fn: Callable[[Module], None]) -> _Self:
+        """Calls the function on all modules below and then on this one."""
         for child in self.children():
-            child.apply(function)
-        function(self)
+            child.apply(fn)
+        fn(self)
         return self
 
     def to(self: _Self, *args: Any, **kwargs: Any) -> _Self:
@@ -303,9 +303,20 @@ class Module(Stateful):
         """Moves everything to the host."""
         return self.to("cpu")
 
-    def cuda(self: _Self, index: int = 0) -> _Self:
-        """Moves everything to a GPU."""
-        return self.to(f"cuda:{index}")
+    def cuda(self: _Self, device: _ext.device | str | int | None = None) -> _Self:
+        """Moves everything to a GPU, by default the current one."""
+        return self.to("cuda" if device is None else device)
+
+    def to_empty(self: _Self, *, device: _ext.device | str, recurse: bool = True) -> _Self:
+        """Moves everything to a device without its values: memory for a model made on "meta"."""
+        for tensor in (*self.parameters(recurse), *self.buffers(recurse)):
+            tensor.grad = None
+            tensor.data = _C.empty_like(tensor, device=device)
+        return self
+
+    def type(self: _Self, dst_type: _ext.dtype) -> _Self:
+        """The same as ``to`` with a dtype."""
+        return self.to(dst_type)
 
     def float(self: _Self) -> _Self:
         """Makes floating parameters and buffers float32."""

@@ -35,6 +35,10 @@ class Adam(Optimizer):
         Takes the largest v there was in place of v.
     maximize : bool
         Climb instead of descending.
+    foreach, capturable, fused : bool, optional
+        Taken and without effect: the step is computed in one way.
+    differentiable : bool
+        Not supported: NotImplementedError where True.
 
     Raises
     ------
@@ -52,7 +56,12 @@ class Adam(Optimizer):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
+        self.refuse(differentiable)
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
             "amsgrad": amsgrad, "maximize": maximize,
@@ -101,8 +110,13 @@ class AdamW(Adam):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize,
+                         differentiable=differentiable)  # fmt: skip
 
     def decay(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> Tensor:
         p.mul_(1 - group["lr"] * group["weight_decay"])

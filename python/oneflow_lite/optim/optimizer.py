@@ -63,10 +63,10 @@ class Optimizer:
         for group in given if isinstance(given[0], dict) else [{"params": given}]:
             self.add_param_group(group)
 
-    def add_param_group(self, group: dict[str, Any]) -> None:
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group ``{"params": parameters, option: value, ...}``."""
         name = f"{type(self).__name__}()"
-        params = group["params"]
+        group, params = param_group, param_group["params"]
         params = [params] if isinstance(params, Tensor) else list(params)
         unknown = set(group) - set(self.defaults) - {"params", "initial_lr"}
         if unknown:
@@ -84,6 +84,12 @@ class Optimizer:
         group = {**self.defaults, **group, "params": params}
         self.check_options(group)
         self.param_groups.append(group)
+
+    def refuse(self, differentiable: bool) -> None:
+        """Raises NotImplementedError where a step is to be recorded."""
+        if differentiable:
+            raise NotImplementedError(f"{type(self).__name__}(): differentiable=True is not "
+                                      "supported")  # fmt: skip
 
     def check_options(self, group: dict[str, Any]) -> None:
         """Raises ValueError where an option's value is not allowed."""

@@ -30,6 +30,10 @@ class SGD(Optimizer):
         Needs momentum and no dampening.
     maximize : bool
         Climb instead of descending.
+    foreach, fused : bool, optional
+        Taken and without effect: the step is computed in one way.
+    differentiable : bool
+        Not supported: NotImplementedError where True.
 
     Raises
     ------
@@ -47,7 +51,11 @@ class SGD(Optimizer):
         nesterov: bool = False,
         *,
         maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
+        self.refuse(differentiable)
         super().__init__(params, {
             "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
             "nesterov": nesterov, "maximize": maximize,
