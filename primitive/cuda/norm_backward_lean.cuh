@@ -197,13 +197,16 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     return row;
   }
   __device__ __forceinline__ Values Kept(int i, int k) const {
-    if constexpr (kHoldWeight) return ConvertPack<C>(kept_[i * kPacks + k].Get());
-    Words16 words;
+    if constexpr (kHoldWeight) {
+      return ConvertPack<C>(kept_[i * kPacks + k].Get());
+    } else {
+      Words16 words;
 #pragma unroll
-    for (int w = 0; w < kWords; ++w) words.v[w] = *Place(i, k, w);
-    Pack<W, N> pack;
-    memcpy(&pack, &words, sizeof(pack));
-    return ConvertPack<C>(pack);
+      for (int w = 0; w < kWords; ++w) words.v[w] = *Place(i, k, w);
+      Pack<W, N> pack;
+      memcpy(&pack, &words, sizeof(pack));
+      return ConvertPack<C>(pack);
+    }
   }
   // Neighbouring threads' words lie side by side.
   static constexpr int kWords = N * static_cast<int>(sizeof(W)) / kPackBytes;  // of a pack
