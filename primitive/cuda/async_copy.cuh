@@ -59,12 +59,18 @@ __device__ __forceinline__ void WaitForCopies(int pending) {
   }
 }
 
-// 4 bytes, of addresses that are multiples of 4; `shared` is one in the window of shared memory.
-__device__ __forceinline__ void CopyWordAsync(uint32_t shared, const void* global) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
-               :
-               : "r"(shared), "l"(__cvta_generic_to_global(global))
-               : "memory");
+// 8 or 16 bytes, of addresses that are multiples of that; `shared` is one in the window of shared
+// memory. kStays: what is copied stays in the L1, as 8 bytes always do.
+template <int kBytes, bool kStays>
+__device__ __forceinline__ void CopyUnitAsync(uint32_t shared, const void* global) {
+  if constexpr (kBytes == 16 && !kStays) {
+    CopyAsync(shared, global, kBytes);
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+                 :
+                 : "r"(shared), "l"(__cvta_generic_to_global(global)), "n"(kBytes)
+                 : "memory");
+  }
 }
 
 // A barrier of `threads` threads, whole warps, of a block. Barrier 0 is __syncthreads().

@@ -3,14 +3,15 @@
 // A fused row (fused_row.cuh) whose ends lie inside packs of 16 bytes, of a block or a cluster
 // (narrow ones: fused_lanes.cuh), where every matrix with a row for each begins at one: their packs
 // lie alike, so that all are read as they are written. What serves all rows, a bias or a norm's
-// weights, lies otherwise in each of them: it is copied to shared memory as it is in its own, while
-// the inputs are on their way, and shifted into place there. The first and the last whole pack
-// count among the columns outside packs, at most one a lane of one warp: nothing outside a row is
-// read then.
+// weights, lies otherwise in each of them: each warp copies its part to shared memory as it is,
+// while the inputs are on their way, and moves it into place there. The first and the last whole
+// pack count among the columns outside packs, at most one a lane of one warp: nothing outside a row
+// is read then.
 //
 // Elements and Store have in place of what fused_wide.cuh asks for
 //   kSharedBytes<N, Rows>                 0: no operand serves all rows
 //   void CopyCommons<N>(Rows)             Rows: SharedRows
+//   void PlaceCommons<N>(Rows)
 //   Commons<N> ReadCommons<N>(Rows, k)    of the thread's pack k
 // Operands that repeat after some rows are read at any alignment (Access::kInside).
 #pragma once
@@ -21,107 +22,155 @@
 namespace oneflow_lite {
 namespace cuda {
 
-// What a thread has of a row that `parts` teams of kTeam threads share: every kTeam'th pack of its
-// team's, and maybe a column outside packs. Threads have all kPacks packs but the last one.
-template <int N_, int kPacks_, int kTeam_>
+// What a lane has of a row that `parts` warps share: every 32nd pack of its warp's, and maybe a
+// column outside packs. Lanes have all kPacks packs but the last one. kAlone: the warps are a
+// block.
+template <int N_, int kPacks_, bool kAlone_>
 struct OddPlaces {
-  static constexpr int N = N_, kPacks = kPacks_, kTeam = kTeam_;
-  int first;   // column of the team's first pack
-  int packs;   // the team's
-  int rank;    // the thread's first one
+  static constexpr int N = N_, kPacks = kPacks_;
+  static constexpr bool kAlone = kAlone_;
+  int head;    // column of the row's first pack
+  int first;   // of the warp's
+  int packs;   // the warp's
+  int lane;    // the place of the lane's first one
   int extras;  // columns outside packs of this warp's lanes
-  int extra;   // the thread's own, or -1
+  int extra;   // the lane's own, or -1
 
-  __device__ __forceinline__ OddPlaces(int boundary, int cols, int part, int parts, int rank)
-      : rank(rank) {
-    const int head = boundary + N, all = (cols - head) / N - 1, begin = all * part / parts;
+  __device__ __forceinline__ OddPlaces(int boundary, int cols, int part, int parts, int lane)
+      : head(boundary + N), lane(lane) {
+    const int all = (cols - head) / N - 1, begin = all * part / parts;
     first = head + begin * N;
     packs = all * (part + 1) / parts - begin;
-    extras = part == 0 && rank < kWarp ? cols - all * N : 0;
-    extra = rank >= extras ? -1 : rank < head ? rank : rank + all * N;
+    extras = part == 0 ? cols - all * N : 0;
+    extra = lane >= extras ? -1 : lane < head ? lane : lane + all * N;
   }
   __device__ __forceinline__ bool Has(int k) const {
-    return k + 1 < kPacks || rank + k * kTeam < packs;
+    return k + 1 < kPacks || lane + k * kWarp < packs;
   }
-  __device__ __forceinline__ int Column(int k) const { return first + (rank + k * kTeam) * N; }
+  __device__ __forceinline__ int Column(int k) const { return first + (lane + k * kWarp) * N; }
+  // Makes the compiler work out columns anew from here on, rather than keep them.
+  __device__ __forceinline__ void Forget() {
+    asm volatile("" : "+r"(first), "+r"(lane), "+r"(extra));
+  }
   // Columns of this warp's lanes.
   template <int kLanes>
   __device__ __forceinline__ int Count() const {
-    int count = 0;
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      const int left = packs - (rank - static_cast<int>(threadIdx.x % kLanes) + k * kTeam);
-      count += left < 0 ? 0 : left < kLanes ? left : kLanes;
-    }
-    return count * N + extras;
+    static_assert(kLanes == kWarp, "");
+    return packs * N + extras;
   }
 };
 
-// Copies of operands' rows from a team's first pack on, so that packs are whole in shared memory
-// but for the bytes by which the row's elements lie askew in words of 4.
+// Copies of operands' rows from a warp's first pack on, in which each lane finds its packs whole.
+// Units of 16 bytes, or of a smaller pack, are copied as they lie in the operand, where packs begin
+// inside them. Once all have arrived packs are moved to where their units begin, once a row: by how
+// much is another in each, and packs shifted wherever they are read cost more.
 template <class Places>
 struct SharedRows {
-  static constexpr int kPadding = kFusedSharedAlignment;
+  static constexpr int kAlignment = kFusedSharedAlignment;
   const Places& places;
   char* at;
 
-  // Smaller packs than 8 bytes are read where they are: the word behind a team's may lie outside.
+  // How one operand lies, in bytes; smaller packs than 8 are read where they are.
   template <int N, class T>
-  static constexpr bool kCopied = N * sizeof(T) >= 8;
-  // Of one operand.
-  template <int N, class T>
-  static constexpr int kBytes =
-      !kCopied<N, T> ? 0
-                     : kPadding + Places::kPacks * Places::kTeam * N * static_cast<int>(sizeof(T)) +
-                           kPackBytes;
+  struct Layout {
+    static constexpr int kPack = N * static_cast<int>(sizeof(T)), kOfWarp = kWarp * kPack;
+    static constexpr bool kCopied = kPack >= 8, kOfWords = sizeof(T) % 4 == 0;
+    static constexpr int kUnit = kPack < kPackBytes ? kPack : kPackBytes;
+    static constexpr int kUnits = kPack / kUnit;  // of a pack
+    // With what is before the first unit, and the unit behind the last pack.
+    static constexpr int kAll = kCopied ? Places::kPacks * kOfWarp + kAlignment : 0;
+    using Unit = typename WordOf<kUnit>::type;
 
-  // By all threads of the team; moves on to the next operand. From a multiple of 128 bytes on, or
-  // the copies would read more of them.
+    const char* from;  // the unit in which the first pack begins
+    int lead, past;    // bytes before it from a multiple of kAlignment, and before the pack in it
+
+    __device__ __forceinline__ Layout(const T* row, const Places& places) {
+      const auto first = reinterpret_cast<uintptr_t>(row + places.first);
+      // The same for all warps, which shows here.
+      past = static_cast<int>(reinterpret_cast<uintptr_t>(row + places.head) % kUnit);
+      lead = static_cast<int>(first % kAlignment) - past;
+      from = reinterpret_cast<const char*>(first) - past;
+    }
+  };
+  template <int N, class T>
+  static constexpr int kBytes = Layout<N, T>::kAll;
+
+  // By all lanes; moves on to the next operand, as do the other two.
   template <int N, class T>
   __device__ __forceinline__ void Copy(const T* row) {
-    if constexpr (!kCopied<N, T>) return;
-    constexpr int kEach = N * static_cast<int>(sizeof(T)), kStep = 4 * Places::kTeam;
-    constexpr int kSteps = (Places::kPacks * Places::kTeam * kEach + kPadding + kStep) / kStep;
-    const char* begin = reinterpret_cast<const char*>(row + places.first);
-    begin -= reinterpret_cast<uintptr_t>(begin) % 4;
-    const int before = static_cast<int>(reinterpret_cast<uintptr_t>(begin) % kPadding);
-    const int mine = 4 * places.rank - before;
-    const int most = places.packs * kEach + 4;  // a word more, for those that lie askew
-    const char* from = begin + mine;
-    const uint32_t to = static_cast<uint32_t>(__cvta_generic_to_shared(at + kPadding + mine));
+    using L = Layout<N, T>;
+    if constexpr (!L::kCopied) return;
+    const L layout(row, places);
+    // From multiples of kAlignment on to such ones, or copies would read more. Rows in blocks find
+    // the last one's operands in the L1: half at 4097 columns 1.01 of the bare softmax's time, past
+    // the L1 1.07. Where clusters exchange they empty it: at 50257 1.06, past it 1.01.
+    const int mine = places.lane - layout.lead / L::kUnit, last = places.packs * L::kUnits;
+    const char* from = layout.from + mine * L::kUnit;
+    const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(at)) + places.lane * L::kUnit;
+    constexpr int kSteps = Places::kPacks * L::kUnits, kSure = kSteps - L::kUnits;
 #pragma unroll
-    for (int i = 0; i < kSteps; ++i) {
-      const bool begins =
-          i * kStep >= kPadding || from + i * kStep >= reinterpret_cast<const char*>(row);
-      const bool ends = (i + 1) * kStep > (Places::kPacks - 1) * Places::kTeam * kEach;
-      if (begins && (!ends || mine + i * kStep < most))
-        CopyWordAsync(to + i * kStep, from + i * kStep);
+    for (int i = 0; i <= kSteps; ++i) {
+      const int step = i * kWarp;
+      if ((i == 0 && mine < 0) || (i + 1 > kSure && mine + step > last)) continue;
+      CopyUnitAsync<L::kUnit, Places::kAlone>(to + step * L::kUnit, from + step * L::kUnit);
     }
-    at += kBytes<N, T>;
+    at += L::kAll;
   }
-  // The thread's pack k; moves on to the next operand.
+  // By all lanes, once what they copied is there: Read serves from here on.
+  template <int N, class T>
+  __device__ __forceinline__ void Place(const T* row) {
+    using L = Layout<N, T>;
+    if constexpr (L::kCopied) {
+      const L layout(row, places);
+      if (layout.past > 0) Move<L, L::kOfWords ? 1 : 0>(Slot(layout, 0), layout.past);
+    }
+    at += L::kAll;
+  }
+  // The lane's pack k.
   template <int N, class T>
   __device__ __forceinline__ StowedPack<T, N> Read(const T* row, int k) {
+    using L = Layout<N, T>;
     StowedPack<T, N> pack;
-    if constexpr (!kCopied<N, T>) {
+    if constexpr (!L::kCopied) {
       pack = StowedPack<T, N>::Of(LoadEach<N>(row + places.Column(k)));
     } else {
-      constexpr int kEach = N * static_cast<int>(sizeof(T)), kWords = kEach / 4;
-      const char* here = at + kPadding + (places.rank + k * Places::kTeam) * kEach;
-      at += kBytes<N, T>;
-      uint32_t words[kWords + 1];
-      memcpy(words, __builtin_assume_aligned(here, kEach < kPackBytes ? kEach : kPackBytes), kEach);
-      if constexpr (sizeof(T) < 4) {
-        const auto past = reinterpret_cast<uintptr_t>(row + places.first) % 4;
-        memcpy(words + kWords, __builtin_assume_aligned(here + kEach, 4), 4);
-#pragma unroll
-        for (int i = 0; i < kWords; ++i) {
-          words[i] = __funnelshift_r(words[i], words[i + 1], 8 * past);
-        }
-      }
-      memcpy(&pack.held, words, kEach);
+      typename L::Unit units[L::kUnits];
+      memcpy(units, __builtin_assume_aligned(Slot(L(row, places), k), L::kUnit), sizeof(units));
+      memcpy(&pack.held, units, sizeof(units));
     }
+    at += L::kAll;
     return pack;
+  }
+
+ private:
+  template <class L>
+  __device__ __forceinline__ char* Slot(const L& layout, int k) const {
+    return at + layout.lead + places.lane * L::kPack + k * L::kOfWarp;
+  }
+  // Packs that begin `past` bytes behind units: kWords words and less than another. The unit behind
+  // the last lane's pack k is the first lane's pack k + 1, which is still where it was.
+  template <class L, int kWords>
+  static __device__ __forceinline__ void Move(char* slot, unsigned past) {
+    if constexpr (4 * kWords < L::kUnit) {
+      if (past / 4 != kWords) return Move<L, kWords + 1>(slot, past);
+      const unsigned bits = past * 8 % 32;
+#pragma unroll
+      for (int k = 0; k < Places::kPacks; ++k) {
+        auto* at_pack = static_cast<char*>(__builtin_assume_aligned(slot, L::kUnit));
+        typename L::Unit units[L::kUnits + 1];
+        memcpy(units, at_pack, sizeof(units));
+        uint32_t words[sizeof(units) / 4];
+        memcpy(words, units, sizeof(units));
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < L::kPack / 4; ++i) {
+          const uint32_t low = words[kWords + i];
+          words[i] = L::kOfWords ? low : __funnelshift_r(low, words[kWords + i + 1], bits);
+        }
+        memcpy(at_pack, words, L::kPack);
+        slot += L::kOfWarp;
+      }
+    }
   }
 };
 
@@ -168,7 +217,9 @@ struct OddRow {
   __device__ __forceinline__ void Await() {
     if constexpr (kBytes > 0) {
       WaitForCopiesOf<0>();
-      __syncthreads();
+      __syncwarp();
+      a.elements.template PlaceCommons<N>(Rows{places, shared});
+      a.base.store.template PlaceCommons<N>(Rows{places, shared + kLoadBytes});
     }
     extra = a.elements.template Apply<1>(input, common, constants);
   }
@@ -265,10 +316,12 @@ struct OddInputs : OddRow<A, Places> {
 // merge(of) lets `of` learn what the whole row comes to.
 template <class A, class Held, class F>
 __device__ __forceinline__ void FinishOddRow(const A& a, int64_t row, Held& held, F&& merge) {
+  held.places.Forget();
   held.Await();
   HeldRow<typename A::Base> of(a.base);
   const auto constants = a.base.store.Begin(row);
   merge(of);
+  held.places.Forget();
   const auto store = a.base.store.At(row);
   held.Each([&](auto& v, int k) {
     constexpr int kCount = static_cast<int>(sizeof(v.v) / sizeof(typename A::C));
@@ -285,7 +338,7 @@ __device__ __forceinline__ void FinishOddRow(const A& a, int64_t row, Held& held
 template <bool kAgain, int kPacks, int kThreads, int kBlocks, int kResident, class A>
 __global__ void __launch_bounds__(kThreads, kResident)
     FusedOddBlockKernel(const __grid_constant__ A a, int64_t, int64_t cols) {
-  using Places = OddPlaces<A::kPack, kPacks, kThreads>;
+  using Places = OddPlaces<A::kPack, kPacks, kBlocks == 1>;
   using Part = typename HeldRow<typename A::Base>::Part;
   using Exchange = WarpExchange<Part>;
   constexpr int kAlignment = kFusedSharedAlignment;
@@ -293,11 +346,14 @@ __global__ void __launch_bounds__(kThreads, kResident)
   const int64_t row = internal::ClusterIndex();
   constexpr int kParts = kBlocks * kThreads / kWarp;
   constexpr int kExchanged = kPackBytes + static_cast<int>(sizeof(Part)) * kParts;
-  std::conditional_t<kAgain, OddInputs<A, Places>, OddValues<A, Places>> held(
-      a,
-      {a.base.store.Head(row), static_cast<int>(cols), Exchange::block(), kBlocks,
-       static_cast<int>(threadIdx.x)},
-      odd_shared + (kExchanged + kAlignment - 1) / kAlignment * kAlignment);
+  using Held = std::conditional_t<kAgain, OddInputs<A, Places>, OddValues<A, Places>>;
+  const int warp = threadIdx.x / kWarp;
+  char* operands = odd_shared + (kExchanged + kAlignment - 1) / kAlignment * kAlignment;
+  Held held(a,
+            {a.base.store.Head(row), static_cast<int>(cols),
+             Exchange::block() * (kThreads / kWarp) + warp, kParts,
+             static_cast<int>(threadIdx.x) % kWarp},
+            operands + warp * Held::kBytes);
   held.Load(row);
   Exchange exchange(odd_shared);  // behind the loads, which are to be under way first
   FinishOddRow(a, row, held, [&](auto& of) {

@@ -18,11 +18,11 @@ struct FusedOddPolicy {
   // of the last so many threads for rows of at most so many packs.
   static constexpr int kStayingBytes = 32, kStayingPacks = 16;
   static constexpr int kBlockLanes = 128, kBlockPacks = 512;
-  static constexpr int kLongPacks = 16, kThreads = 128, kBlocks = 8;  // of inputs, in clusters
-  static constexpr int kCopyBytes = 144;  // beside those of a row's share (SharedRows)
-  // Threads of a multiprocessor that have registers for 8 packs, and for more; of doubles.
+  static constexpr int kMediumPacks = 10, kThreads = 128, kBlocks = 8;  // of inputs, in clusters
+  // Threads of a multiprocessor that have registers for 8 packs, for 10 inputs, and for more; of
+  // doubles.
   static constexpr int kHeldPacks = 8;
-  static constexpr int kResident = 1024, kResidentLong = 640;
+  static constexpr int kResident = 1024, kResidentMedium = 768, kResidentLong = 640;
   static constexpr int kResidentDouble = 768, kResidentLongDouble = 512;
 };
 
@@ -67,12 +67,13 @@ inline void PlanOddLanes(int64_t cols, int pack, const HeldTraits& t, const Devi
 
 // `pack`: elements in 16 bytes. False: the rows do not fit. Time over the bare softmax in half,
 // with a row of bias, at
-//   4097    4 x 128 packs 1.02, 3 x 192 1.25; the inputs 8 x 64 1.03
-//   16385   the inputs in 2 blocks of 8 x 128 1.08, 1 of 16 x 128 1.17; values, 512 threads, 1.22
-//   32769   the inputs in 2 blocks of 16 x 128 1.07
-//   50257   the inputs in 4 blocks of 13 x 128 1.11, 7 of 8 x 128 1.13; values, 8 of 4 x 224, 1.32
-//   131073  the inputs in 8 blocks of 16 x 128 1.15, of 8 x 256 1.22
-// and with two rows, at 4097 columns 1.13; at 50257, where inputs spill 1.72, 8 of 4 x 224 1.51.
+//   4097    4 x 128 packs 1.01, operands that pass by the L1 1.07
+//   16385   the inputs in 2 blocks of 8 x 128 1.05, 1 of 8 x 256 1.08, of 16 x 128 1.21
+//   32001   4 blocks of 8 x 128 1.02, 2 of 16 x 128 1.04
+//   50257   5 blocks of 10 x 128 1.00, 4 of 13 x 128 1.01, 5 of 8 x 160 1.02, 4 of 10 x 160 1.06
+//   131073  8 blocks of 8 x 256 1.08, 8 of 16 x 128 1.09, 10 of 13 x 128 1.14
+//   151937  8 blocks of 15 x 160 1.05, 10 of 15 x 128 1.11
+// and with two rows, at 50257, values in 8 blocks of 4 x 224 1.50, the inputs in 5 of 8 x 160 1.38.
 inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& t,
                         const DeviceLimits& limits, OddPlan* plan) {
   using P = FusedOddPolicy;
@@ -90,17 +91,22 @@ inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& 
   traits.is_odd = true;
   if (t.common_bytes > 16) traits.is_lean = false;
   if (!PlanHeldRows(rows, packs, traits, limits, &held)) return false;
-  const int64_t blocks = CeilDiv(packs, P::kLongPacks * P::kThreads);
+  // More packs each where no more of the threads' places stay empty.
+  const int64_t blocks = CeilDiv(packs, P::kMediumPacks * P::kThreads);
   if (held.wide && blocks > 1 && blocks <= P::kBlocks && blocks <= t.most_blocks) {
-    ShareOut(packs, static_cast<int>(blocks), P::kLongPacks, &held);
+    HeldPlan medium = held;
+    ShareOut(packs, static_cast<int>(blocks), P::kMediumPacks, &medium);
+    if (medium.Places() <= held.Places()) held = medium;
   }
   const int64_t aligned = CeilDiv(held.ExchangedBytes(), kFusedSharedAlignment);
-  plan->shared = static_cast<int>(aligned) * kFusedSharedAlignment +
-                 held.packs * held.threads * t.common_bytes + P::kCopyBytes * t.common_bytes / 16;
+  // As in SharedRows; an operand takes 16 bytes of a pack or more.
+  const int of_warp = (32 * held.packs + kFusedSharedAlignment / 16) * t.common_bytes;
+  plan->shared = static_cast<int>(aligned) * kFusedSharedAlignment + held.threads / 32 * of_warp;
   const int few = t.is_double ? P::kResidentDouble : P::kResident;
-  const int most = held.packs <= P::kHeldPacks ? few
-                   : t.is_double               ? P::kResidentLongDouble
-                                               : P::kResidentLong;
+  const int medium = held.wide && held.packs <= P::kMediumPacks ? P::kResidentMedium
+                     : t.is_double                              ? P::kResidentLongDouble
+                                                                : P::kResidentLong;
+  const int most = held.packs <= P::kHeldPacks ? few : medium;
   // Shared memory is taken from the L1: layer_norm with weights and a row at 4097 columns, three
   // operands, is at 1.38 with 8 blocks and 1.28 with 7.
   const int shared = limits.shared_per_multiprocessor / 8 * 7;

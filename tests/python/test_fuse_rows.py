@@ -137,8 +137,10 @@ def test_lanes_that_stay(device, base, rows, width):
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_operands_that_lie_otherwise_than_the_rows(device, dtype):
     op = fuse.softmax(
-        load=lambda x, bias, of_head, keep: fuse.where(keep, x + bias + of_head, -math.inf),
-        store=lambda y, gain: y * gain,
+        load=lambda x, bias, of_head, keep, some: fuse.where(
+            keep * some, x + bias + of_head, -math.inf
+        ),
+        store=lambda y, gain, last: y * gain + last,
     )
     for width in (33, 130, 1024, 1025, 4099) if device == "cuda" else (33,):
         x = tensor(RNG.normal(size=(7, 3, width)), dtype, device)
@@ -146,9 +148,11 @@ def test_operands_that_lie_otherwise_than_the_rows(device, dtype):
         keep = tensor(RNG.random((7, 1, width)) < 0.6, "bool", device)
         bias = tensor(RNG.normal(size=width + 3), dtype, device)[3:]
         gain = tensor(RNG.normal(size=width + 1), "float32", device)[1:]
-        z = np.where(host(keep), host(x) + host(bias) + host(of_head), -np.inf)
-        y = op(x, bias, of_head, keep, gain, dim=-1)
-        check(y, softmax(z) * host(gain), dtype)
+        some = tensor(RNG.random(width + 5) < 0.9, "bool", device)[5:]
+        last = tensor(RNG.normal(size=width + 1), "float16", device)[1:]
+        z = np.where(host(keep) * host(some), host(x) + host(bias) + host(of_head), -np.inf)
+        y = op(x, bias, of_head, keep, some, gain, last, dim=-1)
+        check(y, softmax(z) * host(gain) + host(last), dtype)
 
 
 def test_corners_of_rows_of_whole_packs(device):

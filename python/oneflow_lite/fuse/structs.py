@@ -104,12 +104,16 @@ def _shared_rows(own: list[tuple[str, Operand]]) -> str:
     """Members that copy what serves all rows to shared memory, and read it (fused_odd.cuh)."""
     size = " + ".join(f"Rows::template kBytes<N, {TYPES[o.dtype]}>" for _, o in own) or "0"
     copies = "".join(f"    rows.template Copy<N>({_member(n)});\n" for n, _ in own)
+    places = "".join(f"    rows.template Place<N>({_member(n)});\n" for n, _ in own)
     reads = ", ".join(f"rows.template Read<N>({_member(n)}, k)" for n, _ in own)
     return f"""  template <int N, class Rows>
   static constexpr int kSharedBytes = {size};
   template <int N, class Rows>
   __device__ __forceinline__ void CopyCommons(Rows rows) const {{
 {copies}  }}
+  template <int N, class Rows>
+  __device__ __forceinline__ void PlaceCommons(Rows rows) const {{
+{places}  }}
   template <int N, class Rows>
   __device__ __forceinline__ Commons<N> ReadCommons(Rows rows, int k) const {{
     return {{{reads}}};
