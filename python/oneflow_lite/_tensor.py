@@ -145,9 +145,14 @@ def contains(self: Tensor, value: Any) -> bool:
     return isinstance(found, Tensor) and bool(found.any())
 
 
-def type_(self: Tensor, dtype: dtype | None = None) -> Any:
-    """The tensor as another dtype, or without one the name of its own."""
-    return f"oneflow_lite.{self.dtype.name}" if dtype is None else _to(self, None, dtype)
+def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The tensor as another dtype, or without one the name of its own.
+
+    A type such as ``flow.LongTensor`` stands for its dtype.
+    """
+    if dtype is None:
+        return f"oneflow_lite.{self.dtype.name}"
+    return _to(self, None, getattr(dtype, "dtype", dtype))
 
 
 def get_device(self: Tensor) -> int:

@@ -332,3 +332,12 @@ def test_the_state_of_functions_that_are_objects():
     plain = S.LambdaLR(optimizer_with(), lambda epoch: 1.0)
     assert plain.state_dict()["lr_lambdas"] == [None]
     plain.load_state_dict(plain.state_dict())
+
+
+def test_a_tensor_as_step_size():
+    lr = flow.tensor(0.5)
+    optimizer = optimizer_with(lr)
+    scheduler = S.ExponentialLR(optimizer, 0.5)
+    lr.mul_(10)
+    scheduler.step(1)
+    assert [float(v) for v in scheduler.base_lrs + scheduler.get_last_lr()] == [0.5, 0.25]

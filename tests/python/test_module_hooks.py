@@ -211,6 +211,9 @@ def test_buffers_by_assignment():
     module.mask = nn.Buffer(flow.zeros(2), persistent=False)
     assert [name for name, _ in module.named_buffers()] == ["mean", "mask"]
     assert list(module.state_dict()) == ["mean"] and not list(module.parameters())
+    module.mean = nn.Buffer(flow.ones(2), persistent=False)
+    assert not module.state_dict()
+    module.mean = nn.Buffer(flow.ones(2))
     module.mean = flow.zeros(3)  # stays registered
     assert module.state_dict()["mean"].shape == (3,)
     module.to(flow.float64)
@@ -220,3 +223,6 @@ def test_buffers_by_assignment():
     assert repr(nn.Buffer()).startswith("Buffer containing:")
     with pytest.raises(TypeError, match="data must be a Tensor"):
         nn.Buffer(1)
+    module.number = 5
+    with pytest.raises(KeyError, match="already has an attribute 'number'"):
+        module.number = nn.Buffer(flow.ones(1))

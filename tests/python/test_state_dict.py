@@ -194,17 +194,19 @@ def test_hooks_around_state_dict():
 
 
 def test_a_hook_renames_what_an_older_state_has():
-    net, source = nn.Sequential(model()), model(1)
+    net, source = nn.Sequential(model(), nn.LayerNorm(2)), model(1)
     seen = []
 
     def rename(module, state, prefix, metadata, strict, missing, unexpected, errors):
         seen.append((module, prefix, strict, missing, unexpected, errors))
+        assert all(name.startswith(prefix) for name in state)
         for name in list(state):
             if name.startswith(prefix + "old."):
                 state[name.replace("old.", "")] = state.pop(name)
 
     net[0].register_load_state_dict_pre_hook(rename)
     old = {"0.old." + name: value for name, value in source.state_dict().items()}
+    old |= {"1.weight": flow.ones(2), "1.bias": flow.zeros(2)}
     net.load_state_dict(old)
     assert seen == [(net[0], "0.", True, [], [], [])] and "0.old.0.weight" in old
     assert_same(net[0].state_dict(), source.state_dict())

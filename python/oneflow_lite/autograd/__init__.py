@@ -20,7 +20,8 @@ from oneflow_lite.autograd.gradcheck import GradcheckError, gradcheck, gradgradc
 
 __all__ = [
     "Function", "GradcheckError", "Variable", "backward", "enable_grad", "functional", "grad",
-    "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled",
+    "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_grad_enabled", "no_grad",
+    "set_grad_enabled",
 ]  # fmt: skip
 
 TensorOrTensors = Tensor | Sequence[Tensor]

@@ -43,9 +43,12 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """A context in which saved tensors wait for backward in the host's memory."""
+    """A context in which saved tensors wait for backward in the host's memory.
 
-    def __init__(self) -> None:
+    ``pin_memory`` is taken and without effect.
+    """
+
+    def __init__(self, pin_memory: bool = False) -> None:
         super().__init__(self._pack, self._unpack)
 
     @staticmethod

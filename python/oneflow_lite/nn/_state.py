@@ -164,7 +164,7 @@ class Stateful:
     _register_state_dict_hook = register_state_dict_post_hook
 
     def register_load_state_dict_pre_hook(self, hook: Callable) -> HookHandle:
-        """Calls a hook with the state that is to be loaded, a copy of the dict, to be changed.
+        """Calls a hook with this module's part of the state to be loaded, which it may change.
 
         It is ``hook(module, state, prefix, {}, strict, missing_keys, unexpected_keys, errors)``.
         What is added to the last three lists is reported as if the state had it.
@@ -198,8 +198,10 @@ class Stateful:
             state_dict = dict(state_dict)
             for path, module in modules:
                 prefix = path + "." if path else ""
+                own = {k: state_dict.pop(k) for k in list(state_dict) if k.startswith(prefix)}
                 for hook in tuple(module._load_pre_hooks.values()):
-                    hook(module, state_dict, prefix, {}, strict, *result, errors)
+                    hook(module, own, prefix, {}, strict, *result, errors)
+                state_dict.update(own)
             _raise_unfit(result, False, errors, what)
         return state_dict, result
 

@@ -63,8 +63,8 @@ class Module(Stateful):
 
     def __setattr__(self, name: str, value: Any) -> None:
         fields = self.__dict__
-        if isinstance(value, Parameter | Module | Buffer):
-            kind = next(k for k, cls in _ASSIGNED.items() if isinstance(value, cls))
+        if isinstance(value, Parameter | Module):
+            kind = "_parameters" if isinstance(value, Parameter) else "_modules"
             if kind not in fields:
                 raise AttributeError(
                     f"{type(self).__name__}: call super().__init__() before assigning {name!r}"
@@ -72,8 +72,9 @@ class Module(Stateful):
             if name not in fields[kind]:
                 self._forget(name)
             fields[kind][name] = value
-            if kind == "_buffers" and not value.persistent:
-                self._transient.add(name)
+            return
+        if isinstance(value, Buffer) and "_buffers" in fields:
+            self.register_buffer(name, value, value.persistent)
             return
         for kind, cls in _KINDS.items():
             if name in fields.get(kind, ()):
@@ -127,8 +128,8 @@ class Module(Stateful):
         With ``persistent=False`` it moves with the module but stays out of ``state_dict``.
         """
         self._register("_buffers", name, tensor)
-        if not persistent:
-            self._transient.add(name)
+        change = self._transient.discard if persistent else self._transient.add
+        change(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Adds a module under a name.
@@ -392,5 +393,3 @@ class Module(Stateful):
 
 
 _KINDS["_modules"] = Module
-# What registers itself where it is assigned.
-_ASSIGNED = {"_parameters": Parameter, "_buffers": Buffer, "_modules": Module}

@@ -5,7 +5,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from oneflow_lite._oneflow_lite import Tensor
 from oneflow_lite.optim.optimizer import Optimizer
+
+
+def _initial(group: dict[str, Any]) -> Any:
+    """The step size that a group begins with; of a tensor, which may be changed, a copy."""
+    lr = group["lr"]
+    return group.setdefault("initial_lr", lr.clone() if isinstance(lr, Tensor) else lr)
 
 
 class LRScheduler:
@@ -31,9 +38,7 @@ class LRScheduler:
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         self.optimizer = optimizer
-        for group in optimizer.param_groups:
-            group.setdefault("initial_lr", group["lr"])
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self.base_lrs = [_initial(group) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self.step()
 
@@ -58,7 +63,7 @@ class LRScheduler:
         """
         groups = self.optimizer.param_groups
         for group in groups[len(self.base_lrs) :]:  # added since
-            self.base_lrs.append(group.setdefault("initial_lr", group["lr"]))
+            self.base_lrs.append(_initial(group))
         factors = type(self).get_lr is LRScheduler.get_lr or self._of_the_epoch
         if epoch is not None or not factors:
             self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
