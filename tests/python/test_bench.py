@@ -15,7 +15,7 @@ import pytest
 flow = pytest.importorskip("oneflow_lite")
 
 from oneflow_lite.bench import cases, measure, record, reference, streams, table  # noqa: E402
-from oneflow_lite.bench.__main__ import main  # noqa: E402
+from oneflow_lite.bench.__main__ import DEFAULT_OPS, main  # noqa: E402
 from oneflow_lite.bench.clock import CpuClock, CudaClock  # noqa: E402
 from oneflow_lite.bench.problem import Candidate, find  # noqa: E402
 from oneflow_lite.bench.targets import Target, judge, judge_host, target  # noqa: E402
@@ -127,13 +127,31 @@ def test_the_chart_without_matplotlib_says_what_is_missing(tmp_path, monkeypatch
         (["softmax", "--dtype", "int8"], "no such dtype: int8"),
         (["softmax", "--peers", "jax"], "no such peer: jax"),
         (["softmax", "--kinds", "wide"], "no such kind: wide"),
-        ([], "name an op"),
+        (["--device", "cuda"], "--device cuda: there is no GPU here"),
         (["--merge", "there-is-no-such.json"], "there-is-no-such.json"),
     ],
 )
 def test_wrong_arguments_are_named(arguments, message):
+    if "cuda" in arguments and flow.cuda.is_available():
+        pytest.skip("there is a GPU here")
     with pytest.raises(SystemExit, match=message):
-        main([*arguments, "--device", "cpu"])
+        main(["--device", "cpu", *arguments])
+
+
+def test_without_an_op_it_measures_those_of_the_chart(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    chart = tmp_path / "chart.png"
+    assert bench("--kinds", "width", "--plot", chart) == 0
+    said = capsys.readouterr().out
+    assert all(f"cpu/{op}/float16:" in said for op in DEFAULT_OPS)
+    assert said.count("no peer was asked for: held against the stream alone,") == len(DEFAULT_OPS)
+    assert chart.exists()
+
+
+def test_the_cpu_has_no_launch_to_be_held_against(capsys):
+    assert bench("softmax", "--kinds", "host") == 0
+    said = capsys.readouterr().out
+    assert "launch" not in said and " us" in said and "of 0 shapes" not in said
 
 
 def test_an_interpreter_without_torch_is_a_line(tmp_path, capsys):

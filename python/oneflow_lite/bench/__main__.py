@@ -21,6 +21,9 @@ from oneflow_lite.bench.workloads import WORKLOADS, Workload
 DTYPES = ["float16", "bfloat16", "float32", "float64"]
 DEFAULT_PEERS = "torch,liger,quack,apex,cudnn,compile"
 COMPILE_WIDTHS = "256,1024,4096,32768"
+# Where no op is named: those of the chart in the README, in its order.
+DEFAULT_OPS = ["softmax", "layer_norm", "rms_norm", "softmax_backward", "layer_norm_backward",
+               "rms_norm_backward"]  # fmt: skip
 
 
 def _words(text: str) -> list[str]:
@@ -43,7 +46,8 @@ def parser() -> argparse.ArgumentParser:
         "there is not measured again.",
     )
     add = out.add_argument
-    add("ops", nargs="*", metavar="OP", help="what to measure; --list names them")
+    add("ops", nargs="*", metavar="OP",
+        help="what to measure, by default what the README's chart shows; see --list")  # fmt: skip
     add("--dtype", type=_words, default=["float16"], help=f"some of {','.join(DTYPES)}, or all")
     add("--widths", type=_numbers, help="these widths alone, such as 128,4096")
     add("--kinds", type=_words, help=f"some of {','.join(cases.KINDS)}; by default all")
@@ -154,6 +158,8 @@ def run(options: argparse.Namespace, data: record.Record) -> bool:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; the exit status is 1 where an op was missing, failed or was wrong."""
     options = parser().parse_args(arguments)
+    if options.device == "cuda" and not flow.cuda.is_available():
+        raise SystemExit("bench: --device cuda: there is no GPU here that can be used")
     options.device = options.device or ("cuda" if flow.cuda.is_available() else "cpu")
     options.dtype = DTYPES if options.dtype == ["all"] else options.dtype
     if options.list:
@@ -165,9 +171,9 @@ def main(arguments: list[str] | None = None) -> int:
         raise SystemExit(f"bench: no such dtype: {', '.join(unknown)}; see --list")
     if unknown := [k for k in options.kinds or [] if k not in cases.KINDS]:
         raise SystemExit(f"bench: no such kind: {', '.join(unknown)}; see --help")
-    if not (options.ops or options.merge or options.plot):
-        raise SystemExit("bench: name an op, or --merge, --plot or --list")
     there = [options.output] if options.output and options.output.exists() else []
+    if not (options.ops or options.merge or (options.plot and there)):
+        options.ops = DEFAULT_OPS
     try:
         data = record.merge([record.read(path) for path in [*there, *(options.merge or [])]])
     except (OSError, ValueError) as error:

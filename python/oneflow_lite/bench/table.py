@@ -23,7 +23,9 @@ def _row(part: dict[str, Any], label: str, cell: record.Cell) -> tuple[str, ...]
     if "wrong" in cell["notes"]:
         outcome = "WRONG"
     if cell["kind"] in ("host", "recorded"):
-        return (label, name, f"{limit:.2f} us", f"{ours:.2f} us", "", best[0] if best else "",
+        # The CPU launches nothing, and nothing is the limit there.
+        least = (name, f"{limit:.2f} us") if limit else ("", "")
+        return (label, *least, f"{ours:.2f} us", "", best[0] if best else "",
                 f"{best[1]:.2f} us" if best else "", *ratios, outcome)  # fmt: skip
     late = "*" if cell["ours"].get("late") or (best and cell["peers"][best[0]].get("late")) else ""
     return (label, name, f"{record.rate(cell, limit):.0f}", f"{record.rate(cell, ours):.0f}",
@@ -48,8 +50,22 @@ def text(key: str, part: dict[str, Any]) -> Iterator[str]:
         cells += [value.rjust(width) for value, width in zip(line[1:], widths[1:], strict=True)]
         yield "  " + "  ".join(cells).rstrip()
     yield from (f"  {line}" for line in notes(part))
-    passed = sum(record.verdict(part, cell).passed for cell in part["cells"].values())
-    yield f"  {passed} of {len(part['cells'])} pass"
+    yield f"  {_outcome(part)}"
+
+
+def _outcome(part: dict[str, Any]) -> str:
+    """How many shapes pass; without peers, how many do so by the stream alone."""
+    cells = list(part["cells"].values())
+    if any(cell["peers"] for cell in cells):
+        return f"{sum(record.verdict(part, c).passed for c in cells)} of {len(cells)} pass"
+    why = "no peer took part" if part["peers"] else "no peer was asked for"
+    if part["peers"] and all(version.startswith("not here") for version in part["peers"].values()):
+        why = "no peer is installed"
+    timed = [c for c in cells if record.stream(c)[1]]
+    if not timed:
+        return f"{why}, and there is no stream to hold this against"
+    near = sum(record.verdict(part, c).passed for c in timed)
+    return f"{why}: held against the stream alone, {near} of {len(timed)} shapes pass"
 
 
 def notes(part: dict[str, Any]) -> Iterator[str]:
@@ -78,7 +94,7 @@ def markdown(part: dict[str, Any]) -> Iterator[str]:
     yield "| shape | limit, GB/s | here, GB/s | share | best peer, GB/s | ratio | fastest | |"
     yield "|---" * 8 + "|"
     for label, name, limit, here, share, peer, peer_rate, ratio, fastest, outcome in rows(part):
-        if limit.endswith("us"):
+        if not share:  # host time
             continue
         shape = label.replace("x", " × ")
         best = f"{peer} {peer_rate}" if peer else ""
