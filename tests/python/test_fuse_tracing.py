@@ -3,6 +3,7 @@
 
 import math
 import pickle
+import pydoc
 
 import numpy as np
 import pytest
@@ -54,7 +55,11 @@ WRONG = {
     "in place": (lambda x: x.add_(1), "in place"),
     "math": (lambda x: math.exp(x), "module math"),
     "numpy": (lambda x: np.exp(x), "from flow.fuse"),
-    "unknown function": (lambda x: flow.softmax(x), "from flow.fuse"),
+    "unknown function": (lambda x: flow.softmax(x), "of whole tensors; it cannot be fused"),
+    "of nn": (lambda x: flow.nn.functional.relu(x), "write flow.fuse.relu(...), or relu()"),
+    "bits": (lambda x: x & 1, "& is of conditions"),
+    "bits of one": (lambda x: (x > 0) | x, "| is of conditions"),
+    "bits inverted": (lambda x: ~(x + 1), "~ is of conditions"),
     "unknown name": (lambda x: flow.no_such(x), "no_such"),
     "unknown method": (lambda x: x.no_such(), "there is no no_such"),
     "power": (lambda x: x**0.5, "from 1 to 8"),
@@ -100,6 +105,20 @@ def test_names_that_clash():
         fuse.softmax(load=lambda x, b=None: x)
 
 
+def test_masks_and_truth_values_are_conditions():
+    op = fuse.softmax(load=lambda x, keep, scale: fuse.where(keep & (x > 0) & True, x * scale, 0))
+    x, keep = flow.tensor([[1.0, -1.0, 2.0]]), flow.tensor([[True, True, False]])
+    assert op(x, keep, 2.0, dim=1).tolist() == flow.softmax(
+        flow.tensor([[2.0, 0.0, 0.0]]), 1).tolist()  # fmt: skip
+
+
+def test_help_shows_the_op_itself():
+    op = fuse.softmax(load=lambda x, scale: x * scale)
+    text = pydoc.render_doc(op, renderer=pydoc.plaintext)
+    assert "fuse.softmax(x, scale, *, dim=None)" in text and "load = x * scale" in text
+    assert "Methods defined here" not in text
+
+
 def test_a_fused_op_is_pickled():
     op = fuse.rms_norm(load=lambda x, b: x + b, store=lambda y, gain=2.0: y * gain)
     again = pickle.loads(pickle.dumps(op))
@@ -114,6 +133,8 @@ def test_wrong_calls():
     x = flow.ones(2, 3)
     with pytest.raises(TypeError, match="missing a required argument: 'b'"):
         op(x)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'dm'; did you mean 'dim'"):
+        op(x, 1.0, dm=1)
     with pytest.raises(TypeError, match="b must be a tensor or a number, not str"):
         op(x, "1")
     with pytest.raises(TypeError, match="x must be a tensor, not float"):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -52,6 +53,7 @@ class FusedOp:
         self.__signature__ = signature = self._signature()
         # What _bind needs: inspect's own binding takes longer than a launch.
         every = signature.parameters.values()
+        self.__doc__ = self._doc()
         self._names = [p.name for p in every if p.kind is p.POSITIONAL_OR_KEYWORD]
         self._needed = {p.name for p in every if p.default is p.empty}
         self._known = {p.name: p.default for p in every}
@@ -89,6 +91,16 @@ class FusedOp:
         ]
         return inspect.Signature(by_place + own)
 
+    def _doc(self) -> str:
+        """What help() shows of this op."""
+        parts = {"load": self.load, "store": self.store}
+        fused = "; ".join(f"{name} = {graph}" for name, graph in parts.items() if graph)
+        others = ", ".join(self._defaults)
+        about = f"{others}: numbers, or tensors that broadcast to {self.input}.\n" if others else ""
+        return (f"{self.__name__}{self.__signature__}\n\n{self.base.name} of {self.input}, "
+                f"with {fused or 'nothing fused'}.\n{about}"
+                f"The result has the shape and dtype of {self.input}.")  # fmt: skip
+
     def __repr__(self) -> str:
         parts = [f"{self.__name__}{self.__signature__}"]
         parts += [f"load = {self.load}"] if self.load else []
@@ -99,7 +111,12 @@ class FusedOp:
         try:
             self.__signature__.bind(*args, **kwargs)
         except TypeError as error:
-            return str(error)
+            unknown = [name for name in kwargs if name not in self._known]
+            if not unknown:
+                return str(error)
+            near = difflib.get_close_matches(unknown[0], self._known, 1, 0.5)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            return f"got an unexpected keyword argument {unknown[0]!r}{hint}"
         return "wrong arguments"
 
     def _bind(

@@ -7,6 +7,7 @@ import inspect
 import linecache
 import numbers
 import os
+import re
 import sys
 import types
 from collections.abc import Callable
@@ -21,6 +22,9 @@ _FUNCTIONS = sorted(name for name, o in OPERATIONS.items() if o.python.startswit
 _ALLOWED = "allowed are + - * / ** (by a small int), comparisons, & | ~ of them, and " + ", ".join(
     _FUNCTIONS
 )
+
+
+_CONDITIONS = ("eq", "ne", "lt", "le", "gt", "ge", "where")
 
 
 class TraceError(TypeError):
@@ -69,13 +73,33 @@ class Tracer:
 
     # Of conditions, as where reads them: numbers other than 0 are true.
     def __and__(self, other: Any) -> Tracer:
+        self._conditions_wanted("&", self, other)
         return apply("where", self, other, 0)
 
     def __or__(self, other: Any) -> Tracer:
+        self._conditions_wanted("|", self, other)
         return apply("where", self, 1, other)
 
+    __rand__, __ror__ = __and__, __or__
+
     def __invert__(self) -> Tracer:
+        self._conditions_wanted("~", self)
         return apply("eq", self, 0)
+
+    def _conditions_wanted(self, operator: str, *operands: Any) -> None:
+        """Comparisons, what & | ~ make of them, and parameters, which may be masks."""
+        for o in operands:
+            if isinstance(o, Tracer):
+                step = o._graph.steps[o._number]
+                masks = o._graph.parameters[1:]
+                is_condition = step.kind in _CONDITIONS or step.value in masks
+            else:
+                is_condition = isinstance(o, bool)
+            if not is_condition:
+                raise self._refusal(
+                    f"{operator} is of conditions, such as (x > 0) {operator} mask, and not of "
+                    "the bits of numbers; compare first: x != 0"
+                )
 
     def _refusal(self, why: str) -> TraceError:
         return TraceError(f"{self._graph.role}: {why}{_users_line()}")
@@ -291,5 +315,12 @@ def _explained(role: str, function: Callable[..., Any], error: Exception) -> str
             where = _line(code.co_filename, step.tb_lineno)
         step = step.tb_next
     hint = f"; {_ALLOWED}, as operators, as methods of an element, or from flow.fuse"
+    if of_tensors := re.match(r"(\w+)\(\): argument '\w+' must be .*, not Tracer$", str(error)):
+        name = of_tensors[1]
+        if name in _FUNCTIONS:
+            known = f"write flow.fuse.{name}(...), or {name}() as a method of the element"
+        else:
+            known = f"it cannot be fused; {_ALLOWED}"
+        return f"{role}: this {name}() is a function of whole tensors; {known}{where}"
     about_elements = isinstance(error, AttributeError | TypeError)
     return f"{role}: {type(error).__name__}: {error}{hint if about_elements else ''}{where}"
