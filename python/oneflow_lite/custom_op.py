@@ -102,6 +102,10 @@ class _Signature:
         if parameters and parameters[0].name in ("self", "cls"):
             raise TypeError(f"register_op({op!r}): there is no object, and forward has no "
                             f"{parameters[0].name}: write def forward(x, ...)")  # fmt: skip
+        if parameters and parameters[0].name == "ctx":
+            raise TypeError(f"register_op({op!r}): forward gets no ctx: write def forward(x, ...); "
+                            "backward(ctx, dy) finds the inputs and attributes on its ctx by name, "
+                            "and outputs that `save` names")  # fmt: skip
         for p in parameters:
             if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
                 raise TypeError(f"register_op({op!r}): forward may not have {p}")

@@ -66,6 +66,12 @@ class profile:
         for i, amount in enumerate((1, seconds, seen["bytes"], seen["flops"])):
             entry[i] += amount
 
+    def __repr__(self) -> str:
+        calls = sum(int(entry[0]) for entry in self._stats.values())
+        if not calls:
+            return "<profile: no op so far>"
+        return f"<profile: {calls} calls, {len(self._stats)} different ops; table() shows them>"
+
     def stats(self) -> list[OpStats]:
         """One entry per op, the longest time first."""
         found = [OpStats(name, *entry) for name, entry in self._stats.items()]

@@ -161,6 +161,13 @@ def test_a_gradient_that_is_right_only_for_all_inputs_at_once():
     assert result["gradients"].status == "FAILED"
 
 
+def test_square_samples_are_warned_of(capsys):
+    square, oblong = flow.randn(3, 3), flow.randn(3, 4)
+    for samples, warned in ([(square, 1)], True), ([(square, 1), (oblong, 1)], False):
+        flow.check_op("softmax", samples)
+        assert ("hides exchanged dims" in capsys.readouterr().out) == warned
+
+
 def test_terms_that_cancel_are_no_defect():
     values = np.random.default_rng(7).standard_normal((3, 16))
     x = tensor(np.concatenate([values, -values], 1), "float64")

@@ -123,6 +123,7 @@ def has_default(value, kind):
     "functions, message",
     [
         ({"forward": lambda self, x: x}, "there is no object, and forward has no self"),
+        ({"forward": lambda ctx, x: x}, "forward gets no ctx: write def forward"),
         ({"forward": lambda x, *a: x}, r"forward may not have \*a"),
         ({"forward": lambda x, a=1.5: x}, "annotate attributes with their type"),
         ({"forward": has_default(1.5, int)}, "the default of a, 1.5, is no int"),

@@ -72,7 +72,15 @@ def inference(subject: Subject, where: str) -> str:
                 )
     if not (subject.info and subject.info["data_dependent_shape"]):
         shapes_of_size(subject, where, 1)
-    return f"shapes, dtypes and devices of {len(subject.calls)} calls"
+    return f"shapes, dtypes and devices of {len(subject.calls)} calls{_blind_spot(subject)}"
+
+
+def _blind_spot(subject: Subject) -> str:
+    """A warning where every sample is square: a shape with two dims exchanged would pass."""
+    shapes = [t.shape for call in subject.calls for t in call.tensors if t.ndim > 1]
+    if not shapes or any(len(set(shape)) > 1 for shape in shapes):
+        return ""
+    return "; the sizes of each sample are equal, which hides exchanged dims: add one like (3, 4)"
 
 
 def repetition(subject: Subject, where: str) -> str:
