@@ -35,6 +35,7 @@ from oneflow_lite import (
     profiler,
     utils,
 )
+from oneflow_lite._absent import absent_names as _absent_names
 from oneflow_lite._C import *  # noqa: F403
 from oneflow_lite._config import Config
 from oneflow_lite._layouts import contiguous_format, layout, memory_format, preserve_format, strided
@@ -49,7 +50,6 @@ from oneflow_lite._oneflow_lite import (
     Tensor,
     bfloat16,
     bool,
-    default_generator,
     device,
     dtype,
     float16,
@@ -57,16 +57,19 @@ from oneflow_lite._oneflow_lite import (
     float64,
     from_dlpack,
     from_numpy,
-    get_num_threads,
     int8,
     int16,
     int32,
     int64,
     is_grad_enabled,
-    manual_seed,
-    set_num_threads,
     tensor,
     uint8,
+)
+from oneflow_lite._process import (
+    default_generator,
+    get_num_threads,
+    manual_seed,
+    set_num_threads,
 )
 from oneflow_lite._serialization import load, save
 from oneflow_lite._tensor import allclose, equal
@@ -148,4 +151,4 @@ def __getattr__(name: str) -> _Any:
         return getattr(op_check, name)
     if name == "fuse":
         return _importlib.import_module("oneflow_lite.fuse")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _absent_names(__name__)(name)

@@ -21,7 +21,8 @@ def _op(name: str) -> Any:
     return _ext.op_function(name)
 
 
-def _unknown(name: str, what: str = "op") -> str:
+def unknown(name: str, what: str = "op") -> str:
+    """What an error says of a name that no op has, with those that are near."""
     import difflib  # for errors only
 
     near = difflib.get_close_matches(name, _ext.list_ops(), n=3)
@@ -38,7 +39,7 @@ class _Namespace:
     def __getattr__(self, op: str) -> Any:
         name = f"{self.__name__}::{op}"
         if name not in _ext.list_ops():
-            raise AttributeError(_unknown(name))
+            raise AttributeError(unknown(name))
         function = _ext.op_function(name)
         setattr(self, op, function)
         return function
@@ -60,7 +61,7 @@ def __getattr__(name: str) -> Any:
     elif any(n.startswith(name + "::") for n in names):
         value = _Namespace(name)
     else:
-        raise AttributeError(_unknown(name, "op and no namespace"))
+        raise AttributeError(unknown(name, "op and no namespace"))
     globals()[name] = value
     return value
 
@@ -108,7 +109,7 @@ def describe(name: Any, *args: Any, **kwargs: Any) -> str:
     if not isinstance(name, str):
         raise TypeError(f"describe(): a name or an op is wanted, not {type(name).__name__}")
     if name not in _ext.list_ops():
-        raise NotImplementedError(_unknown(name))
+        raise NotImplementedError(unknown(name))
     info = _ext.op_info(name)
     lines = [info["schema"]]
     lines += [f"  {line}".rstrip() for line in info["doc"].splitlines()]

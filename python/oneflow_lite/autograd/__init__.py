@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._absent import absent_names
 from oneflow_lite._oneflow_lite import _C, Tensor, is_grad_enabled
 from oneflow_lite.autograd import functional, graph
 from oneflow_lite.autograd._grad_mode import (
@@ -124,3 +125,6 @@ def grad(
         grads = [_C.zeros_like(x, requires_grad=create_graph) if g is None else g
                  for g, x in zip(grads, wanted, strict=True)]  # fmt: skip
     return tuple(grads)
+
+
+__getattr__ = absent_names(__name__)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._absent import absent_names
 from oneflow_lite._oneflow_lite import CUDAGraph, Event, Stream, device
 
 __all__ = [
@@ -153,3 +154,6 @@ def reset_peak_memory_stats(where: _Device = None) -> None:
 def empty_cache(where: _Device = None) -> None:
     """Gives memory that no tensor holds back to the driver."""
     _ext.empty_cache(device(f"cuda:{_index(where)}"))
+
+
+__getattr__ = absent_names(__name__)

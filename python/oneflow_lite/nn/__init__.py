@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Neural networks: modules, layers, losses."""
 
+from oneflow_lite._absent import absent_names
 from oneflow_lite.nn import functional, init, utils
 from oneflow_lite.nn.activations import (
     CELU,
@@ -71,3 +72,5 @@ __all__ = [
     "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
     "TransformerEncoderLayer", "functional", "init", "utils",
 ]  # fmt: skip
+
+__getattr__ = absent_names(__name__)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from oneflow_lite._absent import absent_names
 from oneflow_lite._C import (
     add_layer_norm,
     add_rms_norm,
@@ -271,3 +272,5 @@ def scaled_dot_product_attention(
 
 
 globals().update({name: named(globals()[name], __name__) for name in __all__})
+
+__getattr__ = absent_names(__name__)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from oneflow_lite._absent import absent_names
 from oneflow_lite._math import norm
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.autograd._grad_mode import no_grad
@@ -83,3 +84,6 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     for p in parameters:
         p.copy_(vec[start : start + math.prod(p.shape)].view(p.shape))
         start += math.prod(p.shape)
+
+
+__getattr__ = absent_names(__name__)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite import ops
 from oneflow_lite._oneflow_lite import _C, DTypeError, Tensor, device, dtype
 from oneflow_lite.op_check.values import tensor_text
 
@@ -125,6 +126,8 @@ class Subject:
     def __init__(self, op: Any, samples: Sequence[Any]) -> None:
         self.info: dict[str, Any] | None = None
         if isinstance(op, str):
+            if op not in _ext.list_ops():
+                raise NotImplementedError(f"check_op(): {ops.unknown(op)}")
             op = _ext.op_function(op)
         if type(op) is _OpFunction:
             self.info = _ext.op_info(op.__name__)

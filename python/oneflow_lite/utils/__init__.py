@@ -4,6 +4,7 @@
 import os
 from typing import Any
 
+from oneflow_lite._absent import absent_names
 from oneflow_lite.utils import checkpoint, data
 
 __all__ = ["checkpoint", "cmake_prefix_path", "data", "load_inline"]
@@ -18,4 +19,4 @@ def __getattr__(name: str) -> Any:
         from oneflow_lite.utils.extension import load_inline
 
         return load_inline
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return absent_names(__name__)(name)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from oneflow_lite._absent import absent_names
 from oneflow_lite._oneflow_lite import Tensor, device, from_numpy
 
 
@@ -55,3 +56,6 @@ def batches(
     for start in range(0, len(order), size):
         rows = order[start : start + size]
         yield tuple(from_numpy(array[rows]).to(device) for array in arrays)
+
+
+__getattr__ = absent_names(__name__)
