@@ -38,9 +38,9 @@ if(OFL_CUDA STREQUAL "AUTO")
     message(STATUS "oneflow_lite: CUDA not found, building for the CPU only")
   endif()
 elseif(OFL_CUDA)
-  message(STATUS "oneflow_lite: building the CUDA half, as asked")
+  message(STATUS "oneflow_lite: building the CUDA half (OFL_CUDA=${OFL_CUDA})")
 else()
-  message(STATUS "oneflow_lite: building for the CPU only, as asked")
+  message(STATUS "oneflow_lite: building for the CPU only (OFL_CUDA=${OFL_CUDA})")
 endif()
 
 # What every file of ours is compiled with.

@@ -133,7 +133,7 @@ Status InferBroadcast(InferContext& c, DTypeSet dtypes, bool comparison) {
     return DTypeMismatch(c.op(), "the second operand", c.dtype(1), Name(c.dtype(0)));
   }
   if (!(dtypes & SetOf(dtype))) {
-    return UnsupportedDType(c.op(), "the operands", dtype, "one of " + ToString(dtypes));
+    return UnsupportedDType(c.op(), "an operand", dtype, "one of " + ToString(dtypes));
   }
   OFL_ASSIGN_OR_RETURN(const Shape out, Broadcast(c, c.shape(0), 1, "the second operand"));
   c.SetOutput(0, out, comparison ? DType::kBool : dtype);

@@ -73,7 +73,9 @@ Status Insert(Registry& r, OpDef op) {
   if (auto it = r.ops.find(op.name); it != r.ops.end()) {
     const OpDef& other = it->second->def();
     return Error(ErrorKind::kRuntime, "op ", op.name, " is registered twice: at ", other.file, ":",
-                 other.line, " and at ", op.file, ":", op.line);
+                 other.line, " and at ", op.file, ":", op.line,
+                 "; an op stays until the process ends: give one of them another name or, after a "
+                 "change, start Python (a notebook's kernel) anew");
   }
   std::string name = op.name;
   r.ops.emplace(std::move(name), std::make_unique<const OpExpr>(std::move(op)));

@@ -94,12 +94,16 @@ Match ReadSequence(const char* name, const ArgSchema& arg, PyObject* o, Value* o
   return ReadSequence(name, arg, list.get(), out);
 }
 
-Match ReadTensors(PyObject* o, Value* out) {
+Match ReadTensors(const char* name, const ArgSchema& arg, PyObject* o, Value* out) {
   if (!PyTuple_Check(o) && !PyList_Check(o)) return Match::kNo;
   TensorList list;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(o, i);
-    if (!IsTensor(item)) return Match::kNo;
+    if (!IsTensor(item)) {
+      PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be %s, but item %zd is %s", name,
+                   arg.name.c_str(), Expected(arg), i, Py_TYPE(item)->tp_name);
+      return Match::kError;
+    }
     list.push_back(Unwrap(item));
   }
   out->emplace<TensorList>(std::move(list));
@@ -148,7 +152,7 @@ Match ReadSlow(const char* name, const ArgSchema& arg, PyObject* o, Value* out) 
     case ArgType::kTensor:
       return Match::kNo;
     case ArgType::kTensorList:
-      return ReadTensors(o, out);
+      return ReadTensors(name, arg, o, out);
     case ArgType::kInt:
       return Read<int64_t>(AsInt, o, out);
     case ArgType::kInts:

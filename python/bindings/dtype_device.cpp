@@ -91,7 +91,13 @@ void AddDevices(py::module_& m) {
 }
 
 // Any Python int of 64 bits; negative ones count from the top, as in PyTorch.
-uint64_t SeedFrom(const py::int_& seed) {
+uint64_t SeedFrom(const py::object& given) {
+  const py::object seed = py::reinterpret_steal<py::object>(PyNumber_Index(given.ptr()));
+  if (!seed) {
+    PyErr_Clear();
+    throw py::type_error(std::string("manual_seed(): argument 'seed' must be int, not ") +
+                         Py_TYPE(given.ptr())->tp_name);
+  }
   int overflow = 0;
   const long long s = PyLong_AsLongLongAndOverflow(seed.ptr(), &overflow);
   if (overflow == 0) return static_cast<uint64_t>(s);
@@ -112,7 +118,7 @@ void AddGenerators(py::module_& m) {
   type.def(py::init([] { return new Generator; }))
       .def(
           "manual_seed",
-          [](py::object self, const py::int_& seed) {
+          [](py::object self, const py::object& seed) {
             self.cast<Generator&>().Seed(SeedFrom(seed));
             return self;
           },
@@ -138,7 +144,7 @@ void AddGenerators(py::module_& m) {
       py::arg("device") = "cpu", "The generator that random functions use on a device.");
   m.def(
       "manual_seed",
-      [](const py::int_& seed) {
+      [](const py::object& seed) {
         ManualSeed(SeedFrom(seed));
         return DefaultGenerator(Device{});
       },

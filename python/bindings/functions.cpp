@@ -150,6 +150,26 @@ bool MeansNothing(PyObject* name) {
   return false;
 }
 
+// "; did you mean 'dim'?" where an argument has nearly that name, else nothing.
+std::string NearName(const BoundFunction& b, PyObject* name) {
+  std::string hint;
+  const PyRef difflib(PyImport_ImportModule("difflib"));
+  const PyRef names(PyList_New(0));
+  for (PyObject* known : b.names) {
+    if (names) PyList_Append(names.get(), known);
+  }
+  if (difflib && names) {
+    const PyRef near(
+        PyObject_CallMethod(difflib.get(), "get_close_matches", "OOi", name, names.get(), 1));
+    if (near && PyList_GET_SIZE(near.get()) == 1) {
+      const char* text = PyUnicode_AsUTF8(PyList_GET_ITEM(near.get(), 0));
+      if (text) hint = "; did you mean '" + std::string(text) + "'?";
+    }
+  }
+  PyErr_Clear();
+  return hint;
+}
+
 // Reads what was passed by keyword. `given` has a bit per argument so far. `target` gets the value
 // of out=, which is no argument of the function itself; null: it is not taken.
 bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwnames,
@@ -174,8 +194,8 @@ bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwn
       continue;
     }
     if (i == b.names.size()) {
-      PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", f.name.c_str(),
-                   name);
+      PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'%s",
+                   f.name.c_str(), name, NearName(b, name).c_str());
       return false;
     }
     if (*given >> i & 1) {

@@ -146,7 +146,7 @@ def bitwise(name, reference):
     return [
         Op(name, broadcasting(), reference, INTEGERS, differentiable=False, errors=[
             Bad(lambda d: getattr(flow, name)(ones(d, 2), 1), DTypeError,
-                f"{name}(): the operands has dtype float32, but it must be one of bool, uint8, "
+                f"{name}(): an operand has dtype float32, but it must be one of bool, uint8, "
                 "int8, int16, int32, int64")]),
         Op(f"{name}[bool]", TRUTHS, reference, ("bool",), differentiable=False),
     ]  # fmt: skip
@@ -210,7 +210,7 @@ OPS = [
     Op("minimum", broadcasting("distinct"), np.minimum, NUMERIC, twice=False),
     Op("pow", broadcasting("positive"), np.power, bound="composite", magnitude=np.power, errors=[
         Bad(lambda d: flow.pow(ones(d, 2, dtype="bool"), ones(d, 2, dtype="bool")), DTypeError,
-            "pow(): the operands has dtype bool, but it must be one of uint8, int8, int16, int32, "
+            "pow(): an operand has dtype bool, but it must be one of uint8, int8, int16, int32, "
             "int64, float16, bfloat16, float32, float64"),
         Bad(lambda d: flow.pow(ones(d, 2, dtype="int64"), -2), ValueError,
             "pow(): exponent is -2, but integers have no negative powers; convert input to a "
@@ -224,7 +224,7 @@ OPS = [
     *bitwise("bitwise_xor", np.bitwise_xor),
     Op("bitwise_not", UNARY, np.invert, (*INTEGERS, "bool"), differentiable=False, errors=[
         Bad(lambda d: flow.bitwise_not(ones(d, 2)), DTypeError,
-            "bitwise_xor(): the operands has dtype float32, but it must be one of bool, uint8, "
+            "bitwise_xor(): an operand has dtype float32, but it must be one of bool, uint8, "
             "int8, int16, int32, int64")]),
     Op("where", [S(BANDS, T((5, 9)), T((5, 9))), S(BANDS, T((9,)), 2), S(BANDS, 0, T((5, 1))),
                  S(np.array(True), T((3,)), T((2, 1))), S(BANDS[:0], T((0, 9)), T((1, 9))),

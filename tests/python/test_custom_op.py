@@ -189,6 +189,8 @@ def test_twice_is_an_error_that_names_both_places():
 
     with pytest.raises(RuntimeError, match=r"registered twice: at .*test_custom_op.py:\d+ and at"):
         again()
+    with pytest.raises(RuntimeError, match="another name or, after a change, start"):
+        again()
     assert flow.ops.test.no_gradient(flow.ones(1)).tolist() == [2]
 
 

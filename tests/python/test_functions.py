@@ -256,6 +256,11 @@ def test_wrong_calls():
     raises(
         TypeError, "softmax() got an unexpected keyword argument 'axes'", lambda: X.softmax(axes=1)
     )
+    misspelt = "softmax() got an unexpected keyword argument 'dmi'; did you mean 'dim'?"
+    raises(TypeError, misspelt, lambda: flow.softmax(X, dmi=1))
+    raises(TypeError, misspelt, lambda: X.softmax(dmi=1))
+    raises(TypeError, "cat(): argument 'tensors' must be a list or tuple of Tensors, but item 1 is "
+           "list", lambda: flow.cat([X, [1, 2]]))  # fmt: skip
     raises(
         TypeError, "softmax() got multiple values for argument 'dim'", lambda: X.softmax(1, dim=1)
     )

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random numbers: their distribution, their seeds, and that every device draws the same."""
 
+import pydoc
+
 import numpy as np
 import pytest
 from numerics import FLOATS, bits, flow, host
@@ -121,3 +123,17 @@ def test_randint_like_takes_one_bound_by_either_name():
     assert flow.randint_like(x, low=5, high=6).tolist() == [5] * 64
     with pytest.raises(TypeError, match="randint_like"):
         flow.randint_like(x)
+
+
+@pytest.mark.parametrize("seed", [1.5, "1", None])
+def test_a_seed_is_an_int(seed):
+    for function in (flow.manual_seed, flow.Generator().manual_seed):
+        with pytest.raises(TypeError, match=r"manual_seed\(\): argument 'seed' must be int, not"):
+            function(seed)
+    assert flow.manual_seed(np.int64(7)).initial_seed() == 7
+
+
+def test_help_of_generators_and_threads_shows_no_internals():
+    for function in (flow.default_generator, flow.manual_seed, flow.set_num_threads):
+        text = pydoc.render_doc(function, renderer=pydoc.plaintext)
+        assert "pybind11" not in text and function.__doc__ in text
