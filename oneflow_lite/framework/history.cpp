@@ -58,12 +58,12 @@ class AccumulateGrad final : public Node {
     Node::Destroy();
   }
 
-  // .grad is contiguous, and must not share memory with a tensor that others hold: it will be
-  // changed in place.
+  // .grad is contiguous and no view, and must not share memory with a tensor that others hold: it
+  // will be changed in place.
   static StatusOr<Tensor> Own(Tensor grad) {
     const bool contiguous = grad.is_contiguous();
     // create_graph: history is kept, nothing is changed in place.
-    if (contiguous && GradEnabled()) return grad;
+    if (contiguous && GradEnabled() && !Base(grad).defined()) return grad;
     if (contiguous && grad.impl()->use_count() <= 2 && grad.storage()->use_count() == 1) {
       return grad;
     }

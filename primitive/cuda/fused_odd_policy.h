@@ -19,6 +19,7 @@ struct FusedOddPolicy {
   static constexpr int kStayingBytes = 32, kStayingPacks = 16;
   static constexpr int kBlockLanes = 128, kBlockPacks = 512;
   static constexpr int kMediumPacks = 10, kThreads = 128, kBlocks = 8;  // of inputs, in clusters
+  static constexpr int kTwoPacks = 8, kTwoThreads = 160;  // the same beside two operands
   // Threads of a multiprocessor that have registers for 8 packs, for 10 inputs, and for more; of
   // doubles.
   static constexpr int kHeldPacks = 8;
@@ -73,7 +74,8 @@ inline void PlanOddLanes(int64_t cols, int pack, const HeldTraits& t, const Devi
 //   50257   5 blocks of 10 x 128 1.00, 4 of 13 x 128 1.01, 5 of 8 x 160 1.02, 4 of 10 x 160 1.06
 //   131073  8 blocks of 8 x 256 1.08, 8 of 16 x 128 1.09, 10 of 13 x 128 1.14
 //   151937  8 blocks of 15 x 160 1.05, 10 of 15 x 128 1.11
-// and with two rows, at 50257, values in 8 blocks of 4 x 224 1.50, the inputs in 5 of 8 x 160 1.38.
+// and with two rows, at 50257 the inputs in 5 blocks of 8 x 160 1.39, 4 of 13 x 128 1.43, values in
+// 8 of 4 x 224 1.50.
 inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& t,
                         const DeviceLimits& limits, OddPlan* plan) {
   using P = FusedOddPolicy;
@@ -97,6 +99,14 @@ inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& 
     HeldPlan medium = held;
     ShareOut(packs, static_cast<int>(blocks), P::kMediumPacks, &medium);
     if (medium.Places() <= held.Places()) held = medium;
+  }
+  // The inputs beside two operands, of softmax in 16 bits: where values would take a cluster.
+  const int64_t of_two = CeilDiv(packs, P::kTwoPacks * P::kTwoThreads);
+  if (t.is_lean && !t.is_norm && t.value_bytes == 32 && t.common_bytes == 2 * kFusedPackBytes &&
+      held.blocks > 1 && held.packs > FusedPolicy::kFewPacks && of_two > 1 &&
+      of_two <= P::kBlocks && of_two <= t.most_blocks) {
+    ShareOut(packs, static_cast<int>(of_two), P::kTwoPacks, &held);
+    held.wide = true;
   }
   const int64_t aligned = CeilDiv(held.ExchangedBytes(), kFusedSharedAlignment);
   // As in SharedRows; an operand takes 16 bytes of a pack or more.

@@ -119,7 +119,8 @@ def numel(input: "Tensor") -> "_builtins.int":
 # The functions that are composed in Python, under their names here.
 _modules = (_creation, _math, _elementary, _products, _reductions, _searching, _shapes, _indexing,
             _placing)  # fmt: skip
-_composed = {_f.__name__: _named(_f) for _module in _modules for _f in _module.FUNCTIONS}
+_composed = {_f.__name__: _named(_f, out=True)
+             for _module in _modules for _f in _module.FUNCTIONS}  # fmt: skip
 _composed |= {_name: _composed.get(_same) or getattr(_C, _same)
               for _name, _same in _math.ALIASES.items()}  # fmt: skip
 _composed |= {_f.__name__: _named(_f) for _f in (allclose, equal)}

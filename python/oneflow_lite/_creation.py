@@ -184,6 +184,13 @@ def new_empty(self: Tensor, size: Sequence[int], **kwargs: Any) -> Tensor:
     return _C.empty(size, **{"dtype": self.dtype, "device": self.device} | kwargs)
 
 
+def new(self: Tensor, *args: Any) -> Tensor:
+    """Of this tensor's dtype and device: a size, uninitialised, or data; older programs call it."""
+    if len(args) == 1 and not isinstance(args[0], int):
+        return new_tensor(self, args[0])
+    return new_empty(self, list(args) if args else [0])
+
+
 def new_zeros(self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     """Zeros, of this tensor's dtype and device where not given otherwise."""
     return _C.zeros(*size, **{"dtype": self.dtype, "device": self.device} | kwargs)
@@ -291,5 +298,5 @@ def normal(
 
 FUNCTIONS = (as_tensor, bernoulli, eye, linspace, multinomial, normal, randint, randint_like,
              randperm)  # fmt: skip
-METHODS = (multinomial, new_empty, new_zeros, new_ones, new_full, new_tensor, uniform_, normal_,
-           random_, bernoulli_, exponential_)  # fmt: skip
+METHODS = (multinomial, new, new_empty, new_zeros, new_ones, new_full, new_tensor, uniform_,
+           normal_, random_, bernoulli_, exponential_)  # fmt: skip

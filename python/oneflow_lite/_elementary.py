@@ -93,12 +93,12 @@ def masked_fill(input: Tensor, mask: Tensor, value: _Operand) -> Tensor:
 
 def isneginf(input: Tensor) -> Tensor:
     """Whether each element is the negative infinity."""
-    return _C.eq(input, -math.inf)
+    return input.isinf() & (input < 0)
 
 
 def isposinf(input: Tensor) -> Tensor:
     """Whether each element is the positive infinity."""
-    return _C.eq(input, math.inf)
+    return input.isinf() & (input > 0)
 
 
 def fmax(input: Tensor, other: Tensor) -> Tensor:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
+import types
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from oneflow_lite._oneflow_lite import ShapeError, Tensor
+from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -28,12 +30,36 @@ def _is_right(annotation: str, value: Any) -> bool:
     return isinstance(value, Tensor) or (value is None and annotation == "Tensor | None")
 
 
-def named(function: _F, module: str = "oneflow_lite") -> _F:
+def _written(name: str, result: Any, out: Any) -> Any:
+    """The result in the memory of ``out``, as C++ functions write theirs."""
+    if isinstance(result, Tensor):
+        return _C.clone(result, out=out)
+    if not (isinstance(out, list | tuple) and len(out) == len(result)):
+        raise TypeError(f"{name}(): out must be a tuple of as many Tensors as results")
+    for tensor, target in zip(result, out, strict=True):
+        _C.clone(tensor, out=target)
+    return out
+
+
+def _refuse_misspelt(name: str, code: types.CodeType, given: dict[str, Any]) -> None:
+    """TypeError for a keyword that the function lacks but nearly has."""
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        return
+    for keyword in given:
+        if keyword in known:
+            continue
+        if near := difflib.get_close_matches(keyword, known, 1):
+            raise TypeError(f"{name}() got an unexpected keyword argument '{keyword}'; did you mean "
+                            f"'{near[0]}'?") from None  # fmt: skip
+
+
+def named(function: _F, module: str = "oneflow_lite", *, out: bool = False) -> _F:
     """The function with the TypeError of a C++ function where an argument is no tensor.
 
     Nothing is looked at unless the function raised: a call costs a frame more, and what behaves
     like a tensor (an element in ``flow.fuse``) is taken. ``module`` is where it can be found, for
-    pickle.
+    pickle. With ``out`` it takes ``out=`` as C++ functions do.
     """
     if not inspect.isfunction(function):
         return function
@@ -41,7 +67,7 @@ def named(function: _F, module: str = "oneflow_lite") -> _F:
     places = code.co_varnames[: code.co_argcount]
     tensors = {n: a for n, a in function.__annotations__.items()
                if a in _MUST_BE and n not in ("self", "return")}  # fmt: skip
-    if not tensors:
+    if not tensors and not out:
         return function
 
     @functools.wraps(function)
@@ -51,6 +77,11 @@ def named(function: _F, module: str = "oneflow_lite") -> _F:
         except _VAGUE as error:
             if type(error) not in _VAGUE:
                 raise
+            if out and "out" in kwargs:  # which the function itself does not take
+                target = kwargs.pop("out")
+                result = call(*args, **kwargs)
+                return result if target is None else _written(function.__name__, result, target)
+            _refuse_misspelt(function.__name__, code, kwargs)
             for name, value in (*zip(places, args, strict=False), *kwargs.items()):
                 if name in tensors and not _is_right(tensors[name], value):
                     raise TypeError(

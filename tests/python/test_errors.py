@@ -272,6 +272,13 @@ def test_a_composed_function_names_the_argument_that_is_no_tensor(function):
             assert text == f"{function.__name__}(): argument '{name}' must be Tensor, not {kind}"
 
 
+def test_a_composed_function_names_the_keyword_that_was_meant():
+    x = flow.ones(2, 3)
+    for call in (lambda: flow.roll(x, shfits=1), lambda: flow.nn.functional.silu(inptu=x)):
+        with pytest.raises(TypeError, match="unexpected keyword argument '.*'; did you mean '.*'"):
+            call()
+
+
 @pytest.mark.parametrize(
     "call, argument",
     [

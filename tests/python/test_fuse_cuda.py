@@ -188,6 +188,7 @@ def test_what_is_cheap_is_computed_again():
     wide = given("float16", b=("float32", "none"))  # kept in float32: two packs for one
     assert not kinds.is_lean(wide, biased.load)
     assert kinds.is_lean(three._replace(whole=True), affine.load)
+    assert kinds.is_lean(three._replace(whole=True, odd=True), affine.load)
     assert kinds.common_bytes(three._replace(whole=True), affine.load, None, 8) == 32
     assert not kinds.is_lean(two._replace(whole=True), costly.load)
     # Beside whole rows it is in shared memory, in 16 bytes or several.

@@ -82,3 +82,33 @@ def test_no_history_is_lost():
     flow.exp(x.detach(), out=out)  # what backward needs is overwritten
     with pytest.raises(RuntimeError, match="changed|version|in place"):
         z.backward()
+
+
+@pytest.mark.parametrize("name, arguments", [
+    ("round", ()), ("cumprod", (1,)), ("clamp", (-0.5, 0.5)), ("tril", ()), ("median", ()),
+    ("logcumsumexp", (0,)), ("lerp", (flow.tensor(2.0, dtype=flow.float64), 0.5)),
+])  # fmt: skip
+def test_functions_composed_in_python_write_too(name, arguments):
+    x, function = flow.tensor(X), getattr(flow, name)
+    expected = host(function(x, *arguments))
+    out = flow.full(expected.shape, float("nan"), dtype=flow.float64)
+    assert function(x, *arguments, out=out) is out
+    np.testing.assert_array_equal(host(out), expected)
+    assert function(x, *arguments, out=None).shape == expected.shape
+    with pytest.raises(flow.DTypeError, match="out has dtype int64"):
+        function(x, *arguments, out=flow.zeros(expected.shape, dtype=flow.int64))
+
+
+def test_several_results_of_functions_composed_in_python():
+    x = flow.tensor(X)
+    out = flow.empty(3, dtype=flow.float64), flow.empty(3, dtype=flow.int64)
+    assert flow.median(x, 1, out=out) is out
+    assert flow.equal(out[0], x.median(1)[0]) and flow.equal(out[1], x.median(1)[1])
+    with pytest.raises(TypeError, match=r"median\(\): out must be a tuple of as many"):
+        flow.median(x, 1, out=out[0])
+    identity = flow.empty(0)
+    assert flow.eye(2, out=identity) is identity and identity.tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(TypeError, match="argument 'input' must be Tensor"):
+        flow.trunc("a", out=identity)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
+        flow.trunc(x, other=1, out=identity)

@@ -470,4 +470,5 @@ def test_tensors_by_their_type(name, dtype):
     assert make(2, 3).shape == (2, 3) and make().shape == (0,) and make(2).dtype is dtype
     other = flow.float32 if dtype is not flow.float32 else flow.int64
     assert flow.ones(2).type(make).dtype is dtype
+    assert x.new([1, 2]).dtype is dtype and x.new(2, 3).shape == (2, 3) and x.new().shape == (0,)
     assert isinstance(x, make) and not isinstance(x.to(other), make) and not isinstance(1, make)

@@ -254,6 +254,9 @@ def test_the_gradient_of_a_leaf_is_contiguous(create_graph):
     w = flow.ones(4, 2, requires_grad=True)
     (flow.ones(3, 2) @ w.t()).pow(2).sum().backward(create_graph=create_graph)
     assert w.grad.is_contiguous() and w.grad.view(-1).tolist() == [12] * 8
+    x = flow.ones(2, 3, requires_grad=True)
+    (x.view(6) * 2).sum().backward(create_graph=create_graph)
+    assert x.grad.detach_().tolist() == [[2] * 3] * 2  # no view
     assert w.grad.requires_grad == create_graph
 
 

@@ -128,8 +128,7 @@ def is_lean(kind: Kind, load: Graph | None) -> bool:
     """
     if kind.whole:
         own = [o.dtype for _, o in matrices(kind, load) if o.rows != "none"]
-        cheap = computes_again(kind, load) if kind.odd else _is_cheap(kind, load)
-        return own == [kind.dtype] and cheap
+        return own == [kind.dtype] and _is_cheap(kind, load)
     only = len(matrices(kind, load)) == 1 and element_type(kind, load) == TYPES[kind.dtype]
     return only and computes_again(kind, load)
 
