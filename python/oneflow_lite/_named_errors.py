@@ -50,8 +50,8 @@ def _refuse_misspelt(name: str, code: types.CodeType, given: dict[str, Any]) -> 
         if keyword in known:
             continue
         if near := difflib.get_close_matches(keyword, known, 1):
-            raise TypeError(f"{name}() got an unexpected keyword argument '{keyword}'; did you mean "
-                            f"'{near[0]}'?") from None  # fmt: skip
+            wrong = f"{name}() got an unexpected keyword argument '{keyword}'"
+            raise TypeError(f"{wrong}; did you mean '{near[0]}'?") from None
 
 
 def named(function: _F, module: str = "oneflow_lite", *, out: bool = False) -> _F:
