@@ -14,7 +14,7 @@ import pytest
 
 flow = pytest.importorskip("oneflow_lite")
 
-from oneflow_lite.bench import cases, measure, record, reference, streams, table  # noqa: E402
+from oneflow_lite.bench import cases, measure, plot, record, reference, streams, table  # noqa: E402
 from oneflow_lite.bench.__main__ import DEFAULT_OPS, main  # noqa: E402
 from oneflow_lite.bench.clock import CpuClock, CudaClock  # noqa: E402
 from oneflow_lite.bench.problem import Candidate, find  # noqa: E402
@@ -112,6 +112,16 @@ def test_the_chart(tmp_path, capsys):
     chart = tmp_path / "chart.png"
     bench("softmax", "softmax_backward", "--dtype", "float32", "--plot", chart)
     assert chart.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_the_chart_has_one_point_per_width():
+    def cell(us, rows):
+        timing = {"median": us}
+        return {"kind": "width", "cols": 128, "bytes": rows * 256, "streams": {"copy": timing},
+                "ours": timing, "peers": {}}  # fmt: skip
+
+    cells = {"64x128 1t": cell(1.0, 64), "64x128 2t": cell(2.0, 64), "8x128 2t": cell(4.0, 8)}
+    assert plot._lines({"cells": cells})["ours"] == [(128, 64 * 256 / 2.0 / 1e3)]
 
 
 def test_the_chart_without_matplotlib_says_what_is_missing(tmp_path, monkeypatch, capsys):
