@@ -3,6 +3,7 @@
 
 #include "functional/binary.h"
 #include "functional/copy.h"
+#include "functional/creation.h"
 #include "functional/select.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
@@ -25,6 +26,7 @@ StatusOr<Tensor> Widened(const Tensor& index) {
 StatusOr<Tensor> SourceFor(const char* name, const Tensor& self, const Tensor& index,
                            const Operand& src) {
   if (!std::holds_alternative<Tensor>(src)) {
+    OFL_RETURN_IF_ERROR(CheckFits(name, std::get<Scalar>(src), self.dtype()));
     OFL_ASSIGN_OR_RETURN(Tensor number, ToTensor(src, self.dtype()));
     OFL_ASSIGN_OR_RETURN(number, To(number, self.device(), {}));
     return Expand(number, index.shape());
@@ -84,6 +86,7 @@ namespace {
 // Places as gather takes them.
 StatusOr<Tensor> PlacesOf(const char* name, const char* argument, const Tensor& index) {
   if (index.dtype() == DType::kInt64 || index.dtype() == DType::kInt32) return Widened(index);
+  if (!index.defined()) return NotDefined(name, argument);
   return DTypeMismatch(name, argument, index.dtype(), "int64 or int32");
 }
 

@@ -87,7 +87,9 @@ StatusOr<Tensor> BatchedMatmul(const Tensor& a, const Tensor& b) {
 
 StatusOr<Tensor> Matmul(const Tensor& a, const Tensor& b) {
   if (a.ndim() == 0 || b.ndim() == 0) {
-    return ShapeMismatch("matmul", a.ndim() == 0 ? "input" : "other", Dims{}, "at least 1 dim");
+    const bool first = a.ndim() == 0;
+    return ShapeMismatch("matmul", first ? "input" : "other", (first ? a : b).shape(),
+                         "at least 1 dim");
   }
   if (a.ndim() == 2 && b.ndim() == 2) return CallMatmul(a, b);
   if (a.ndim() == 1) {

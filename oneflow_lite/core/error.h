@@ -19,6 +19,8 @@ namespace oneflow_lite {
 // "a tensor of shape [4, 5] (float32, cuda:0)"
 OFL_API std::string Describe(const Tensor& t);
 
+// TypeError: the argument is an undefined tensor, but may not be absent.
+OFL_API Status NotDefined(absl::string_view op, absl::string_view argument);
 // IndexError.
 OFL_API Status DimOutOfRange(absl::string_view op, int64_t dim, const Tensor& t);
 OFL_API Status IndexOutOfRange(absl::string_view op, int64_t index, int64_t dim, int64_t size);

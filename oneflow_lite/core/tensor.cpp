@@ -59,7 +59,15 @@ StatusOr<Tensor> Tensor::Empty(const Shape& shape, DType dtype, Device device) {
   return Tensor(MakeRef<TensorImpl>(std::move(storage), shape, ContiguousStrides(shape), 0, dtype));
 }
 
+const TensorImpl& Tensor::Undefined() {
+  static const auto* const impl = new TensorImpl(
+      Storage::FromExternal(nullptr, 0, Device{DeviceType::kMeta, 0}, nullptr, nullptr), Shape{},
+      Dims{}, 0, DType::kFloat32);
+  return *impl;
+}
+
 Tensor Tensor::WithGeometry(Shape shape, Dims strides, int64_t offset) const {
+  if (!impl_) return Tensor();
   return Tensor(MakeRef<TensorImpl>(impl_->storage, std::move(shape), std::move(strides), offset,
                                     impl_->dtype));
 }

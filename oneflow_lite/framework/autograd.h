@@ -154,6 +154,9 @@ class OFL_API GradContext {
 
 namespace autograd {
 
+// Of an undefined tensor nothing is known: false, undefined or null where a question is asked, a
+// TypeError where something is to be done. SetHistory and MetaOf want a defined one.
+
 // A leaf that asked for it, or the result of a recorded op.
 OFL_API bool RequiresGrad(const Tensor& t);
 // RuntimeError for an integer tensor, and for clearing the flag of a non-leaf.
