@@ -103,8 +103,9 @@ StatusOr<Tensor> IndexSelect(const Tensor& x, int64_t dim, const Tensor& selecte
   line[axis] = shape[axis] = index.numel();
   OFL_ASSIGN_OR_RETURN(Tensor places, View(index, line));
   OFL_ASSIGN_OR_RETURN(places, Expand(places, shape));
-  OFL_ASSIGN_OR_RETURN(Tensor y, Gather(from, axis, places));
-  return x.ndim() == 0 ? Reshape(y, {}) : StatusOr<Tensor>(y);
+  StatusOr<Tensor> y = Gather(from, axis, places);
+  if (!y.ok()) return Renamed("index_select", y.status());
+  return x.ndim() == 0 ? Reshape(*y, {}) : y;
 }
 
 StatusOr<Tensor> Embedding(const Tensor& index, const Tensor& weight,
@@ -116,7 +117,9 @@ StatusOr<Tensor> Embedding(const Tensor& index, const Tensor& weight,
   }
   OFL_ASSIGN_OR_RETURN(Tensor flat, PlacesOf("embedding", "input", index));
   OFL_ASSIGN_OR_RETURN(flat, Reshape(flat, {-1}));
-  OFL_ASSIGN_OR_RETURN(Tensor y, IndexSelect(weight, 0, flat));
+  StatusOr<Tensor> rows = IndexSelect(weight, 0, flat);
+  if (!rows.ok()) return Renamed("embedding", rows.status());
+  Tensor y = *std::move(rows);
   if (padding_idx) {
     const int64_t padding = *padding_idx < 0 ? *padding_idx + n : *padding_idx;
     OFL_ASSIGN_OR_RETURN(Tensor padded, Eq(flat, Scalar(padding)));

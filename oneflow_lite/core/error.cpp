@@ -59,6 +59,13 @@ Status DeviceMismatch(absl::string_view op, absl::string_view first_argument, De
                second.ToString());
 }
 
+Status Renamed(absl::string_view op, const Status& s) {
+  const absl::string_view message = s.message();
+  const size_t end = message.find("(): ");
+  if (s.ok() || KindOf(s) == ErrorKind::kPython || end > message.find(' ')) return s;
+  return Error(KindOf(s), op, message.substr(end));
+}
+
 StatusOr<int64_t> WrapDim(absl::string_view op, int64_t dim, const Tensor& t) {
   if (!t.defined()) return NotDefined(op, "input");
   const int64_t ndim = std::max(1, t.ndim());
