@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oneflow_lite/core/tensor.h"
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "oneflow_lite/core/device_backend.h"
 
 namespace oneflow_lite {
@@ -64,6 +67,12 @@ const TensorImpl& Tensor::Undefined() {
       Storage::FromExternal(nullptr, 0, Device{DeviceType::kMeta, 0}, nullptr, nullptr), Shape{},
       Dims{}, 0, DType::kFloat32);
   return *impl;
+}
+
+void Tensor::WrongType(DType asked) const {
+  std::fprintf(stderr, "oneflow_lite: data() was asked for elements of %s, but the tensor has %s\n",
+               Name(asked), Name(dtype()));
+  std::abort();
 }
 
 Tensor Tensor::WithGeometry(Shape shape, Dims strides, int64_t offset) const {

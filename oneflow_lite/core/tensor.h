@@ -115,10 +115,10 @@ class OFL_API Tensor {
     char* base = static_cast<char*>(t.storage->data());
     return base ? base + t.offset * static_cast<int64_t>(SizeOf(t.dtype)) : nullptr;
   }
-  // Precondition: T is the C++ type of dtype().
+  // Precondition: T is the C++ type of dtype(); the process ends where it is not.
   template <class T>
   T* data() const {
-    OFL_CHECK(DTypeOf<T>() == dtype());
+    if (DTypeOf<T>() != dtype()) WrongType(DTypeOf<T>());
     return static_cast<T*>(data());
   }
 
@@ -135,6 +135,8 @@ class OFL_API Tensor {
  private:
   const TensorImpl& read() const { return impl_ ? *impl_ : Undefined(); }
   static const TensorImpl& Undefined();
+  // Ends the process with what was asked of data() and what the tensor is.
+  [[noreturn]] void WrongType(DType asked) const;
 
   Ref<TensorImpl> impl_;
 };

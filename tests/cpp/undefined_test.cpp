@@ -74,6 +74,12 @@ TEST(Undefined, AutogradKnowsNothingOfIt) {
   ExpectList(autograd::Grad(w), {1, 1});
 }
 
+// Not of an undefined tensor, but of the same caller.
+TEST(Undefined, DataOfAnotherTypeSaysWhichItIs) {
+  const Tensor x = FromList({2}, {1, 2});
+  EXPECT_DEATH(x.data<double>(), "asked for elements of float64, but the tensor has float32");
+}
+
 Value Plausible(const ArgSchema& arg) {
   switch (arg.type) {
     case ArgType::kTensor:
