@@ -2,6 +2,7 @@
 #include "functional/copy.h"
 
 #include "functional/view.h"
+#include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/function.h"
 #include "oneflow_lite/framework/op_expr.h"
 
@@ -21,7 +22,8 @@ StatusOr<Tensor> ToDevice(const Tensor& x, Device device) {
 }  // namespace
 
 StatusOr<Tensor> Cast(const Tensor& x, DType dtype) {
-  return x.dtype() == dtype ? StatusOr<Tensor>(x) : CallCast(x, dtype);
+  // An undefined one stays, so that the op it is for names it.
+  return x.dtype() == dtype || !x.defined() ? StatusOr<Tensor>(x) : CallCast(x, dtype);
 }
 
 StatusOr<Tensor> Clone(const Tensor& x) { return CallCast(x, x.dtype()); }
@@ -46,6 +48,7 @@ StatusOr<Tensor> To(const Tensor& x, std::optional<Device> device, std::optional
 
 StatusOr<Tensor> CopyInto(const Tensor& self, const Tensor& src) {
   static const OpExpr& op = OpBuilder("copy_").Input("self").Input("src").Output("out").Get();
+  if (!self.defined()) return NotDefined("copy_", "self");
   OFL_ASSIGN_OR_RETURN(Tensor from, To(src, self.device(), self.dtype()));
   if (from.shape() != self.shape()) {
     OFL_ASSIGN_OR_RETURN(from, Expand(from, self.shape()));

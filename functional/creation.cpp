@@ -2,6 +2,7 @@
 #include "functional/creation.h"
 
 #include <cmath>
+#include <limits>
 
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
@@ -28,10 +29,7 @@ StatusOr<Tensor> CallFull(const char* name, SizeList size, Scalar value, DType d
   for (int64_t d : size) {
     if (d < 0) return BadValue(name, "the size", ToString(size), "a list of non-negative dims");
   }
-  if (value.is_float() && !IsFloating(dtype) && !std::isfinite(value.to<double>())) {
-    return BadValue(name, "the value", absl::StrCat(value.to<double>()),
-                    absl::StrCat("finite for ", Name(dtype)));
-  }
+  OFL_RETURN_IF_ERROR(CheckFits(name, value, dtype));
   return Leaf(
       Call(op, {}, {Dims(size.begin(), size.end()), value, dtype, device.value_or(Device{})}),
       requires_grad);
@@ -63,6 +61,29 @@ const OpExpr& RandomOpExpr(const char* name) {
 }
 
 }  // namespace
+
+Status CheckFits(absl::string_view op, Scalar value, DType dtype) {
+  return VisitAll(dtype, [&]<class T>(Tag<T>) -> Status {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      using Limits = std::numeric_limits<T>;
+      const double d = value.to<double>();
+      if (!std::isfinite(d)) {
+        return BadValue(op, "the value", absl::StrCat(d), absl::StrCat("finite for ", Name(dtype)));
+      }
+      // Of an unsigned dtype negative numbers wrap round, -1 to the largest.
+      constexpr int64_t kMost = Limits::max();
+      constexpr int64_t kLeast = std::is_signed_v<T> ? int64_t{Limits::min()} : -kMost;
+      const int64_t i = value.is_float() ? 0 : value.to<int64_t>();
+      const double whole = value.is_float() ? std::trunc(d) : 0;
+      if (i < kLeast || i > kMost || whole < static_cast<double>(kLeast) ||
+          whole >= std::ldexp(1.0, Limits::digits)) {
+        return BadValue(op, "the value", value.is_float() ? absl::StrCat(d) : absl::StrCat(i),
+                        absl::StrCat("in [", kLeast, ", ", kMost, "] for ", Name(dtype)));
+      }
+    }
+    return OkStatus();
+  });
+}
 
 StatusOr<Tensor> Empty(SizeList size, std::optional<DType> dtype, std::optional<Device> device,
                        bool requires_grad) {
@@ -151,6 +172,7 @@ StatusOr<Tensor> RandomBits(SizeList size, Ref<Generator> generator, std::option
 
 StatusOr<Tensor> FillInto(const Tensor& self, Scalar value) {
   static const OpExpr& op = OpBuilder("fill_").Input("self").Output("out").Attr("value").Get();
+  OFL_RETURN_IF_ERROR(CheckFits("fill_", value, self.dtype()));
   return Call(op, {self}, {value});
 }
 
@@ -161,27 +183,33 @@ namespace {
 // zeros_like and its kin: shape, dtype and device of the input where not given otherwise.
 StatusOr<Tensor> EmptyLike(const Tensor& x, std::optional<DType> dtype,
                            std::optional<Device> device, bool requires_grad) {
+  if (!x.defined()) return NotDefined("empty_like", "input");
   return Empty(x.shape(), dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
 }
 StatusOr<Tensor> ZerosLike(const Tensor& x, std::optional<DType> dtype,
                            std::optional<Device> device, bool requires_grad) {
+  if (!x.defined()) return NotDefined("zeros_like", "input");
   return Zeros(x.shape(), dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
 }
 StatusOr<Tensor> OnesLike(const Tensor& x, std::optional<DType> dtype, std::optional<Device> device,
                           bool requires_grad) {
+  if (!x.defined()) return NotDefined("ones_like", "input");
   return Ones(x.shape(), dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
 }
 StatusOr<Tensor> FullLike(const Tensor& x, Scalar value, std::optional<DType> dtype,
                           std::optional<Device> device, bool requires_grad) {
+  if (!x.defined()) return NotDefined("full_like", "input");
   return Full(x.shape(), value, dtype.value_or(x.dtype()), device.value_or(x.device()),
               requires_grad);
 }
 StatusOr<Tensor> RandLike(const Tensor& x, std::optional<DType> dtype, std::optional<Device> device,
                           bool requires_grad) {
+  if (!x.defined()) return NotDefined("rand_like", "input");
   return Rand(x.shape(), {}, dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
 }
 StatusOr<Tensor> RandnLike(const Tensor& x, std::optional<DType> dtype,
                            std::optional<Device> device, bool requires_grad) {
+  if (!x.defined()) return NotDefined("randn_like", "input");
   return Randn(x.shape(), {}, dtype.value_or(x.dtype()), device.value_or(x.device()),
                requires_grad);
 }

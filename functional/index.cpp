@@ -3,6 +3,7 @@
 
 #include "functional/binary.h"
 #include "functional/copy.h"
+#include "functional/creation.h"
 #include "functional/select.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
@@ -25,6 +26,7 @@ StatusOr<Tensor> Widened(const Tensor& index) {
 StatusOr<Tensor> SourceFor(const char* name, const Tensor& self, const Tensor& index,
                            const Operand& src) {
   if (!std::holds_alternative<Tensor>(src)) {
+    OFL_RETURN_IF_ERROR(CheckFits(name, std::get<Scalar>(src), self.dtype()));
     OFL_ASSIGN_OR_RETURN(Tensor number, ToTensor(src, self.dtype()));
     OFL_ASSIGN_OR_RETURN(number, To(number, self.device(), {}));
     return Expand(number, index.shape());
@@ -84,6 +86,7 @@ namespace {
 // Places as gather takes them.
 StatusOr<Tensor> PlacesOf(const char* name, const char* argument, const Tensor& index) {
   if (index.dtype() == DType::kInt64 || index.dtype() == DType::kInt32) return Widened(index);
+  if (!index.defined()) return NotDefined(name, argument);
   return DTypeMismatch(name, argument, index.dtype(), "int64 or int32");
 }
 
@@ -100,8 +103,9 @@ StatusOr<Tensor> IndexSelect(const Tensor& x, int64_t dim, const Tensor& selecte
   line[axis] = shape[axis] = index.numel();
   OFL_ASSIGN_OR_RETURN(Tensor places, View(index, line));
   OFL_ASSIGN_OR_RETURN(places, Expand(places, shape));
-  OFL_ASSIGN_OR_RETURN(Tensor y, Gather(from, axis, places));
-  return x.ndim() == 0 ? Reshape(y, {}) : StatusOr<Tensor>(y);
+  StatusOr<Tensor> y = Gather(from, axis, places);
+  if (!y.ok()) return Renamed("index_select", y.status());
+  return x.ndim() == 0 ? Reshape(*y, {}) : y;
 }
 
 StatusOr<Tensor> Embedding(const Tensor& index, const Tensor& weight,
@@ -113,7 +117,9 @@ StatusOr<Tensor> Embedding(const Tensor& index, const Tensor& weight,
   }
   OFL_ASSIGN_OR_RETURN(Tensor flat, PlacesOf("embedding", "input", index));
   OFL_ASSIGN_OR_RETURN(flat, Reshape(flat, {-1}));
-  OFL_ASSIGN_OR_RETURN(Tensor y, IndexSelect(weight, 0, flat));
+  StatusOr<Tensor> rows = IndexSelect(weight, 0, flat);
+  if (!rows.ok()) return Renamed("embedding", rows.status());
+  Tensor y = *std::move(rows);
   if (padding_idx) {
     const int64_t padding = *padding_idx < 0 ? *padding_idx + n : *padding_idx;
     OFL_ASSIGN_OR_RETURN(Tensor padded, Eq(flat, Scalar(padding)));

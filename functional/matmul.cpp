@@ -87,7 +87,9 @@ StatusOr<Tensor> BatchedMatmul(const Tensor& a, const Tensor& b) {
 
 StatusOr<Tensor> Matmul(const Tensor& a, const Tensor& b) {
   if (a.ndim() == 0 || b.ndim() == 0) {
-    return ShapeMismatch("matmul", a.ndim() == 0 ? "input" : "other", Dims{}, "at least 1 dim");
+    const bool first = a.ndim() == 0;
+    return ShapeMismatch("matmul", first ? "input" : "other", (first ? a : b).shape(),
+                         "at least 1 dim");
   }
   if (a.ndim() == 2 && b.ndim() == 2) return CallMatmul(a, b);
   if (a.ndim() == 1) {
@@ -110,6 +112,24 @@ StatusOr<Tensor> Matmul(const Tensor& a, const Tensor& b) {
   return BatchedMatmul(a, b);
 }
 
+namespace {
+
+// What the product says of its operands, as the caller knows them.
+Status LinearError(const Tensor& x, const Tensor& weight, const Status& s) {
+  if (!x.defined() || !weight.defined())
+    return NotDefined("linear", x.defined() ? "weight" : "input");
+  if (x.device() != weight.device()) {
+    return DeviceMismatch("linear", "input", x.device(), "weight", weight.device());
+  }
+  if (x.dtype() != weight.dtype()) {
+    return DTypeMismatch("linear", "input", x.dtype(),
+                         absl::StrCat(Name(weight.dtype()), " as the weight"));
+  }
+  return Renamed("linear", s);
+}
+
+}  // namespace
+
 StatusOr<Tensor> Linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const int ndim = weight.ndim();
   if (ndim != 1 && ndim != 2) {
@@ -125,8 +145,14 @@ StatusOr<Tensor> Linear(const Tensor& x, const Tensor& weight, const Tensor& bia
   if (ndim == 2) {
     OFL_ASSIGN_OR_RETURN(transposed, Transpose(weight, 0, 1));
   }
-  OFL_ASSIGN_OR_RETURN(Tensor y, Matmul(x, transposed));
-  return bias.defined() ? Add(y, bias) : y;
+  const StatusOr<Tensor> y = Matmul(x, transposed);
+  if (!y.ok()) return LinearError(x, weight, y.status());
+  if (!bias.defined()) return y;
+  StatusOr<Tensor> z = Add(*y, bias);
+  if (z.ok()) return z;
+  return bias.device() != x.device()
+             ? DeviceMismatch("linear", "input", x.device(), "bias", bias.device())
+             : Renamed("linear", z.status());
 }
 
 OFL_REGISTER_FUNCTION("matmul(Tensor input, Tensor other) -> Tensor", Matmul, kMethod,

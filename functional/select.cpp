@@ -3,6 +3,7 @@
 
 #include "functional/binary.h"
 #include "functional/copy.h"
+#include "functional/creation.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/dispatch.h"
@@ -13,6 +14,7 @@ namespace {
 
 Status CheckCondition(const char* name, const char* argument, const Tensor& t) {
   if (t.dtype() == DType::kBool) return OkStatus();
+  if (!t.defined()) return NotDefined(name, argument);
   return DTypeMismatch(name, argument, t.dtype(), "bool");
 }
 
@@ -30,6 +32,7 @@ StatusOr<Tensor> Where(const Tensor& condition, const Operand& a, const Operand&
 
 StatusOr<Tensor> MaskedFill(const Tensor& x, const Tensor& mask, Scalar value) {
   OFL_RETURN_IF_ERROR(CheckCondition("masked_fill", "mask", mask));
+  OFL_RETURN_IF_ERROR(CheckFits("masked_fill", value, x.dtype()));
   OFL_ASSIGN_OR_RETURN(Tensor fill, ToTensor(value, x.dtype()));
   return Where(mask, fill, x);
 }

@@ -93,6 +93,7 @@ StatusOr<Tensor> Slice(const Tensor& x, int64_t dim, std::optional<int64_t> star
                                 .Attr("end")
                                 .Attr("step")
                                 .Get();
+  if (!x.defined()) return NotDefined("slice", "input");
   if (x.ndim() == 0) return Error(ErrorKind::kIndex, "slice(): a 0-dim tensor cannot be sliced");
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("slice", dim, x));
   if (step <= 0) return BadValue("slice", "step", absl::StrCat(step), "positive");
@@ -121,6 +122,7 @@ StatusOr<Tensor> Narrow(const Tensor& x, int64_t dim, int64_t start, int64_t len
 StatusOr<Tensor> Select(const Tensor& x, int64_t dim, int64_t index) {
   static const OpExpr& op =
       OpBuilder("select").Input("in").Output("out").Attr("dim").Attr("index").Get();
+  if (!x.defined()) return NotDefined("select", "input");
   if (x.ndim() == 0) {
     return Error(ErrorKind::kIndex, "select(): a 0-dim tensor cannot be indexed; use item()");
   }

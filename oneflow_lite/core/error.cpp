@@ -11,6 +11,10 @@ std::string Describe(const Tensor& t) {
                       t.device().ToString(), ")");
 }
 
+Status NotDefined(absl::string_view op, absl::string_view argument) {
+  return Error(ErrorKind::kType, op, "(): ", argument, " is not defined");
+}
+
 Status DimOutOfRange(absl::string_view op, int64_t dim, const Tensor& t) {
   const int64_t ndim = std::max(1, t.ndim());
   return Error(ErrorKind::kIndex, op, "(): dim ", dim, " is out of range [", -ndim, ", ", ndim - 1,
@@ -36,6 +40,8 @@ Status DTypeMismatch(absl::string_view op, absl::string_view argument, DType giv
 
 Status ShapeMismatch(absl::string_view op, absl::string_view argument,
                      absl::Span<const int64_t> given, absl::string_view expected) {
+  // What an undefined tensor reads as has no shape to speak of.
+  if (given.data() == Tensor().shape().begin()) return NotDefined(op, argument);
   return Error(ErrorKind::kShape, op, "(): ", argument, " has shape ", ToString(given),
                ", expected ", expected);
 }
@@ -53,7 +59,15 @@ Status DeviceMismatch(absl::string_view op, absl::string_view first_argument, De
                second.ToString());
 }
 
+Status Renamed(absl::string_view op, const Status& s) {
+  const absl::string_view message = s.message();
+  const size_t end = message.find("(): ");
+  if (s.ok() || KindOf(s) == ErrorKind::kPython || end > message.find(' ')) return s;
+  return Error(KindOf(s), op, message.substr(end));
+}
+
 StatusOr<int64_t> WrapDim(absl::string_view op, int64_t dim, const Tensor& t) {
+  if (!t.defined()) return NotDefined(op, "input");
   const int64_t ndim = std::max(1, t.ndim());
   if (dim < -ndim || dim >= ndim) return DimOutOfRange(op, dim, t);
   return dim < 0 ? dim + ndim : dim;

@@ -19,6 +19,8 @@ namespace oneflow_lite {
 // "a tensor of shape [4, 5] (float32, cuda:0)"
 OFL_API std::string Describe(const Tensor& t);
 
+// TypeError: the argument is an undefined tensor, but may not be absent.
+OFL_API Status NotDefined(absl::string_view op, absl::string_view argument);
 // IndexError.
 OFL_API Status DimOutOfRange(absl::string_view op, int64_t dim, const Tensor& t);
 OFL_API Status IndexOutOfRange(absl::string_view op, int64_t index, int64_t dim, int64_t size);
@@ -36,6 +38,9 @@ OFL_API Status BadValue(absl::string_view op, absl::string_view argument, absl::
 // RuntimeError.
 OFL_API Status DeviceMismatch(absl::string_view op, absl::string_view first_argument, Device first,
                               absl::string_view second_argument, Device second);
+
+// The error under the name of the function that the user called, in place of the inner op's.
+OFL_API Status Renamed(absl::string_view op, const Status& s);
 
 // dim counted from the end where negative; a 0-dim tensor has the dims 0 and -1.
 OFL_API StatusOr<int64_t> WrapDim(absl::string_view op, int64_t dim, const Tensor& t);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oneflow_lite/core/tensor.h"
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "oneflow_lite/core/device_backend.h"
 
 namespace oneflow_lite {
@@ -59,7 +62,21 @@ StatusOr<Tensor> Tensor::Empty(const Shape& shape, DType dtype, Device device) {
   return Tensor(MakeRef<TensorImpl>(std::move(storage), shape, ContiguousStrides(shape), 0, dtype));
 }
 
+const TensorImpl& Tensor::Undefined() {
+  static const auto* const impl = new TensorImpl(
+      Storage::FromExternal(nullptr, 0, Device{DeviceType::kMeta, 0}, nullptr, nullptr), Shape{},
+      Dims{}, 0, DType::kFloat32);
+  return *impl;
+}
+
+void Tensor::WrongType(DType asked) const {
+  std::fprintf(stderr, "oneflow_lite: data() was asked for elements of %s, but the tensor has %s\n",
+               Name(asked), Name(dtype()));
+  std::abort();
+}
+
 Tensor Tensor::WithGeometry(Shape shape, Dims strides, int64_t offset) const {
+  if (!impl_) return Tensor();
   return Tensor(MakeRef<TensorImpl>(impl_->storage, std::move(shape), std::move(strides), offset,
                                     impl_->dtype));
 }

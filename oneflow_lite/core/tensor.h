@@ -87,38 +87,43 @@ class OFL_API TensorImpl : public RefCounted {
 
 class OFL_API Tensor {
  public:
-  Tensor() = default;  // undefined: an absent optional argument or gradient
+  // Undefined: an absent optional argument or gradient. It reads as a float32 tensor of no dims on
+  // the meta device, so that what looks at its inputs before it calls an op, which refuses them,
+  // need not ask.
+  Tensor() = default;
   explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
 
   // Uninitialised memory, contiguous. ValueError for a negative dim or more bytes than 2^63.
   static StatusOr<Tensor> Empty(const Shape& shape, DType dtype, Device device);
 
   bool defined() const { return static_cast<bool>(impl_); }
-  const Shape& shape() const { return impl_->shape; }
-  const Dims& strides() const { return impl_->strides; }
-  int64_t offset() const { return impl_->offset; }
-  int ndim() const { return impl_->shape.ndim(); }
-  int64_t numel() const { return impl_->numel; }
-  DType dtype() const { return impl_->dtype; }
-  Device device() const { return impl_->storage->device(); }
-  bool is_contiguous() const { return impl_->contiguous; }
-  size_t nbytes() const { return static_cast<size_t>(impl_->numel) * SizeOf(impl_->dtype); }
-  const Ref<Storage>& storage() const { return impl_->storage; }
-  uint32_t version() const { return impl_->storage->version(); }
+  const Shape& shape() const { return read().shape; }
+  const Dims& strides() const { return read().strides; }
+  int64_t offset() const { return read().offset; }
+  int ndim() const { return read().shape.ndim(); }
+  int64_t numel() const { return read().numel; }
+  DType dtype() const { return read().dtype; }
+  Device device() const { return read().storage->device(); }
+  bool is_contiguous() const { return read().contiguous; }
+  size_t nbytes() const { return static_cast<size_t>(numel()) * SizeOf(dtype()); }
+  const Ref<Storage>& storage() const { return read().storage; }
+  uint32_t version() const { return storage()->version(); }
 
   // The first element. Null where numel() is 0 or the device is meta.
   void* data() const {
-    char* base = static_cast<char*>(impl_->storage->data());
-    return base ? base + impl_->offset * static_cast<int64_t>(SizeOf(impl_->dtype)) : nullptr;
+    const TensorImpl& t = read();
+    char* base = static_cast<char*>(t.storage->data());
+    return base ? base + t.offset * static_cast<int64_t>(SizeOf(t.dtype)) : nullptr;
   }
-  // Precondition: T is the C++ type of dtype().
+  // Precondition: T is the C++ type of dtype(); the process ends where it is not.
   template <class T>
   T* data() const {
-    OFL_CHECK(DTypeOf<T>() == impl_->dtype);
+    if (DTypeOf<T>() != dtype()) WrongType(DTypeOf<T>());
     return static_cast<T*>(data());
   }
 
-  // The same storage under another geometry, unknown to autograd. Precondition: within storage.
+  // The same storage under another geometry, unknown to autograd; undefined of an undefined one.
+  // Precondition: within storage.
   Tensor WithGeometry(Shape shape, Dims strides, int64_t offset) const;
   // The same data without autograd history.
   Tensor Detach() const { return WithGeometry(shape(), strides(), offset()); }
@@ -128,6 +133,11 @@ class OFL_API Tensor {
   const Ref<TensorImpl>& impl_ref() const { return impl_; }
 
  private:
+  const TensorImpl& read() const { return impl_ ? *impl_ : Undefined(); }
+  static const TensorImpl& Undefined();
+  // Ends the process with what was asked of data() and what the tensor is.
+  [[noreturn]] void WrongType(DType asked) const;
+
   Ref<TensorImpl> impl_;
 };
 

@@ -3,6 +3,7 @@
 // The autograd stage of the dispatch chain, and the node it records for an op.
 #include "oneflow_lite/framework/autograd.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -183,24 +184,43 @@ Status internal::DispatchAutograd(OpCall& call) {
   return OkStatus();
 }
 
+std::string GradContext::input_name(int i) const {
+  const int last = static_cast<int>(op_.inputs.size()) - 1;
+  if (!op_.variadic() || i < last) return op_.inputs[i].name;
+  return absl::StrCat(op_.inputs[last].name, "[", i - last, "]");
+}
+
 Status GradContext::Set(int i, StatusOr<Tensor> grad) {
   OFL_RETURN_IF_ERROR(grad.status());
   if (i < 0 || i >= num_inputs()) {
     return Error(ErrorKind::kIndex, op_.name, "(): backward set the gradient of input ", i,
                  ", but the op has ", num_inputs());
   }
-  if (grad->defined() && grad->shape() != specs_[i].shape) {
-    return ShapeMismatch(op_.name, absl::StrCat("backward: the gradient of input ", i),
-                         grad->shape(), specs_[i].shape.ToString());
-  }
-  if (grad->defined() && grad->dtype() != specs_[i].dtype) {
-    const size_t named = std::min<size_t>(i, op_.inputs.size() - 1);  // the last may be a list
-    return Error(ErrorKind::kDType, op_.name, "(): backward: the gradient of ",
-                 op_.inputs[named].name, " is ", Name(grad->dtype()), ", expected ",
-                 Name(specs_[i].dtype));
+  const bool shape = grad->defined() && grad->shape() != specs_[i].shape;
+  if (shape || (grad->defined() && grad->dtype() != specs_[i].dtype)) {
+    const std::string argument = absl::StrCat("backward: the gradient of ", input_name(i));
+    const std::string place = absl::StrCat(" (", op_.file, ":", op_.line, ")");
+    return shape ? ShapeMismatch(op_.name, argument, grad->shape(),
+                                 specs_[i].shape.ToString() + place)
+                 : DTypeMismatch(op_.name, argument, grad->dtype(), Name(specs_[i].dtype) + place);
   }
   result_[i] = *std::move(grad);
   return OkStatus();
+}
+
+Status GradContext::CheckAnySet() const {
+  const auto defined = [](const Tensor& t) { return t.defined(); };
+  int first = -1;
+  for (int i = num_inputs() - 1; i >= 0; --i) {
+    if (needs(i)) first = i;
+  }
+  if (first < 0 || std::any_of(result_.begin(), result_.end(), defined) ||
+      !std::all_of(grads_.begin(), grads_.end(), defined)) {
+    return OkStatus();
+  }
+  return Error(ErrorKind::kValue, op_.name, "(): backward gave no gradient, though ",
+               input_name(first), " needs one; where it is zero, give zeros (", op_.file, ":",
+               op_.line, ")");
 }
 
 Node::Node() : sequence(next_sequence++) {}

@@ -123,6 +123,7 @@ class OFL_API GradContext {
   const OpDef& op() const { return op_; }
   bool needs(int i) const { return needs_ >> (i & 63) & 1; }
   int num_inputs() const { return static_cast<int>(specs_.size()); }
+  std::string input_name(int i) const;  // "weight", and "xs[2]" where the last input is a list
   // Gradient of output i; undefined where nothing flowed back to it.
   const Tensor& grad(int i) const { return At(grads_, i); }
   // What the save plan named; undefined otherwise.
@@ -136,6 +137,9 @@ class OFL_API GradContext {
   }
   // Gives the gradient of input i; ShapeError or DTypeError where it is not of the input's.
   Status Set(int i, StatusOr<Tensor> grad);
+  // ValueError where no input that needs a gradient was given one, though there is one of every
+  // output: a backward that forgot to. One of several may be left out, which is zero.
+  Status CheckAnySet() const;
 
  private:
   static const Tensor& At(absl::Span<const Tensor> list, int i) {
@@ -153,6 +157,9 @@ class OFL_API GradContext {
 };
 
 namespace autograd {
+
+// Of an undefined tensor nothing is known: false, undefined or null where a question is asked, a
+// TypeError where something is to be done. SetHistory and MetaOf want a defined one.
 
 // A leaf that asked for it, or the result of a recorded op.
 OFL_API bool RequiresGrad(const Tensor& t);

@@ -6,6 +6,7 @@
 #include "oneflow_lite/core/elementwise.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/dispatch.h"
+#include "oneflow_lite/framework/function.h"
 #include "oneflow_lite/framework/op_registry.h"
 
 namespace oneflow_lite {
@@ -16,6 +17,18 @@ using OutputSpecs = absl::InlinedVector<TensorSpec, 2>;
 
 const std::string& InputName(const OpDef& def, size_t i) {
   return def.inputs[std::min(i, def.inputs.size() - 1)].name;
+}
+
+// As the user knows it: by the function of the op's name, where there is one.
+std::string ArgumentName(const OpDef& def, size_t i) {
+  size_t tensors = 0;
+  if (const auto function = FindFunction(def.name); function.ok()) {
+    for (const ArgSchema& arg : (*function)->args) {
+      const bool tensor = arg.type == ArgType::kTensor || arg.type == ArgType::kOperand;
+      if (tensor && tensors++ == i) return arg.name;
+    }
+  }
+  return InputName(def, i);
 }
 
 bool IsScalarOperand(const OpDef& def, const Tensor& t) {
@@ -31,7 +44,7 @@ StatusOr<Device> ResolveDevice(const OpCall& call) {
     const Tensor& t = call.inputs[i];
     if (!t.defined()) {
       if (i < def.inputs.size() && def.inputs[i].kind == InputDef::Kind::kOptional) continue;
-      return Error(ErrorKind::kType, def.name, "(): ", InputName(def, i), " is undefined");
+      return NotDefined(def.name, ArgumentName(def, i));
     }
     if (t.impl()->global_spec) {
       return Error(ErrorKind::kNotImplemented, def.name, "(): global tensors are not built yet");

@@ -254,6 +254,7 @@ Status AddRoots(absl::Span<const Tensor> outputs, absl::Span<const Tensor> grads
                  " outputs");
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].defined()) return NotDefined("backward", absl::StrCat("output ", i));
     OFL_RETURN_IF_ERROR(RefreshView(outputs[i]));
     const Edge edge = GradientEdge(outputs[i]);
     if (!edge.node) {
@@ -282,6 +283,7 @@ StatusOr<TensorList> Gradients(absl::Span<const Tensor> outputs, absl::Span<cons
   TensorList results(inputs.size());
   absl::InlinedVector<Edge, 2> edges;  // keep the accumulators alive during the pass
   for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined()) return NotDefined("grad", absl::StrCat("input ", i));
     OFL_RETURN_IF_ERROR(RefreshView(inputs[i]));
     edges.push_back(GradientEdge(inputs[i]));
     if (!edges[i].node) {

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/strip.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/extension_internal.h"
 #include "oneflow_lite/framework/op_registry.h"
@@ -69,6 +70,11 @@ void FillTensor(ofl_api& a) {
 
 bool Has(ofl_infer_context c, int32_t i) { return i >= 0 && As<InferCall>(c).context.has_input(i); }
 
+int32_t NoSuchOutput(const char* function, int32_t i, const InferContext& c) {
+  return CodeOf(Error(ErrorKind::kValue, function, ": no such output as ", i, ": the op has ",
+                      c.num_outputs()));
+}
+
 void FillInfer(ofl_api& a) {
   a.infer_num_inputs = [](ofl_infer_context c) { return As<InferCall>(c).context.num_inputs(); };
   a.infer_ndim = [](ofl_infer_context c, int32_t i) {
@@ -88,10 +94,14 @@ void FillInfer(ofl_api& a) {
     InferCall& call = As<InferCall>(c);
     InferContext& context = call.context;
     const absl::Span<const int64_t> dims(shape, ndim < 0 ? 0 : ndim);
-    const bool negative = std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; });
-    if (i < 0 || i >= context.num_outputs() || ndim < 0 || dtype < 0 || dtype >= kNumDTypes ||
-        negative) {
-      return SetError(OFL_VALUE_ERROR, "set_output: no such output, or no valid shape or dtype");
+    if (i < 0 || i >= context.num_outputs()) return NoSuchOutput("set_output", i, context);
+    if (ndim < 0 || std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; })) {
+      return CodeOf(Error(ErrorKind::kValue, "set_output: output ", i, " cannot have the shape ",
+                          ndim < 0 ? "of a negative number of dims" : ToString(dims)));
+    }
+    if (dtype < 0 || dtype >= kNumDTypes) {
+      return CodeOf(Error(ErrorKind::kValue, "set_output: output ", i, " cannot have the dtype ",
+                          dtype, ": there is none of that number"));
     }
     context.SetOutput(i, Shape(dims), static_cast<DType>(dtype));
     call.set |= Bit(i);
@@ -99,8 +109,13 @@ void FillInfer(ofl_api& a) {
   };
   a.infer_set_output_like = [](ofl_infer_context c, int32_t i, int32_t input) {
     InferCall& call = As<InferCall>(c);
-    if (i < 0 || i >= call.context.num_outputs() || !Has(c, input)) {
-      return SetError(OFL_VALUE_ERROR, "set_output_like: no such output, or no such input");
+    if (i < 0 || i >= call.context.num_outputs()) {
+      return NoSuchOutput("set_output_like", i, call.context);
+    }
+    if (!Has(c, input)) {
+      return CodeOf(Error(ErrorKind::kValue, "set_output_like: there is no input ", input,
+                          ": the call has ", call.context.num_inputs(),
+                          ", and an optional one may be absent"));
     }
     call.context.SetOutput(i, call.context.shape(input), call.context.dtype(input));
     call.set |= Bit(i);
@@ -275,7 +290,10 @@ StatusOr<std::vector<std::string>> LoadExtension(const std::string& path) {
   for (const OpDef& op : stage.ops) names.push_back(op.name);
   if (s.ok()) s = RegisterAll(std::move(stage.ops), std::move(stage.kernels));
   // A library that failed is not closed: its code may be on this thread's stack as an error's text.
-  if (!s.ok()) return s;
+  if (!s.ok()) {
+    constexpr absl::string_view kName = "load_library(): ";
+    return Error(KindOf(s), kName, path, ": ", absl::StripPrefix(s.message(), kName));
+  }
   loaded->push_back(library);
   return names;
 }

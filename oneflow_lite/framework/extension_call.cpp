@@ -18,6 +18,9 @@ StatusOr<Value> ToArgument(const ArgSchema& arg, const ofl_value& v) {
       if (arg.optional) return Value{};
       break;
     case OFL_VALUE_TENSOR:
+      if (!v.as.tensor && !arg.optional) {
+        return Error(ErrorKind::kType, "argument ", arg.name, " is not defined");
+      }
       if (arg.type == ArgType::kTensor || arg.type == ArgType::kOperand)
         return Value{Borrow(v.as.tensor)};
       break;

@@ -108,7 +108,8 @@ void SetCallbacks(const ofl_op& c, OpDef* op) {
       return plan;
     };
     op->backward = [backward = c.backward, user = c.user, name](GradContext& context) {
-      return ToStatus(backward(reinterpret_cast<ofl_grad_context>(&context), user), *name);
+      const int32_t code = backward(reinterpret_cast<ofl_grad_context>(&context), user);
+      return code == OFL_OK ? context.CheckAnySet() : ToStatus(code, *name);
     };
   }
   if (c.sbp) {

@@ -12,7 +12,9 @@
 namespace oneflow_lite::autograd {
 namespace {
 
-AutogradMeta* Find(const Tensor& t) { return static_cast<AutogradMeta*>(t.impl()->autograd.get()); }
+AutogradMeta* Find(const Tensor& t) {
+  return t.defined() ? static_cast<AutogradMeta*>(t.impl()->autograd.get()) : nullptr;
+}
 
 std::mutex accumulators_mutex;     // guards AutogradMeta::accumulator
 std::recursive_mutex grads_mutex;  // guards the adding into .grad
@@ -210,6 +212,7 @@ bool RequiresGrad(const Tensor& t) {
 }
 
 Status SetRequiresGrad(const Tensor& t, bool value) {
+  if (!t.defined()) return NotDefined("requires_grad", "the tensor");
   if (value && !IsFloating(t.dtype())) return NotLeafFloat("requires_grad", t);
   AutogradMeta* meta = Find(t);
   if (meta && meta->grad_fn) {
@@ -232,6 +235,7 @@ Tensor Grad(const Tensor& t) {
 }
 
 Status SetGrad(const Tensor& t, Tensor grad) {
+  if (!t.defined()) return NotDefined("grad", "the tensor");
   if (grad.defined()) {
     if (grad.shape() != t.shape()) {
       return ShapeMismatch("grad", "the gradient", grad.shape(), t.shape().ToString());
@@ -254,6 +258,7 @@ Ref<Node> GradFn(const Tensor& t) {
 }
 
 Status RetainGrad(const Tensor& t) {
+  if (!t.defined()) return NotDefined("retain_grad", "the tensor");
   if (!RequiresGrad(t)) {
     return Error(ErrorKind::kRuntime, "retain_grad(): the tensor does not require grad");
   }
@@ -264,6 +269,7 @@ Status RetainGrad(const Tensor& t) {
 }
 
 Status AddHook(const Tensor& t, GradHook hook) {
+  if (!t.defined()) return NotDefined("register_hook", "the tensor");
   if (!RequiresGrad(t)) {
     return Error(ErrorKind::kRuntime, "register_hook(): the tensor does not require grad");
   }

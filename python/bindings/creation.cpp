@@ -36,7 +36,8 @@ bool Store(Scalar s, void* p) {
     using Limits = std::numeric_limits<T>;
     if (s.is_float()) {
       const double d = s.to<double>();
-      if (!(d > static_cast<double>(Limits::min()) - 1.0 && d < std::ldexp(1.0, Limits::digits))) {
+      if (!(std::trunc(d) >= static_cast<double>(Limits::min()) &&
+            d < std::ldexp(1.0, Limits::digits))) {
         return false;
       }
     } else if (const int64_t i = s.to<int64_t>();

@@ -62,6 +62,7 @@ struct PythonOp {
   SharedObject infer, forward, backward, sbp, cost;
   std::string name;
   std::string infers;  // who does, in error messages
+  std::string place;   // " (file:line)", where errors end
   std::vector<std::string> outputs;
 };
 
@@ -176,7 +177,15 @@ Cost CostOfCall(const PythonOp& op, const InferContext& c) {
 // to autograd; and a tensor that someone else holds too would get this call's history.
 StatusOr<Tensor> OwnMemory(PyObject* object, const TensorList& earlier, KernelContext& c) {
   const Tensor& out = Unwrap(object);
-  const auto shares = [&](const Tensor& t) { return t.defined() && t.storage() == out.storage(); };
+  // One block may come back as another storage, by way of NumPy or DLPack.
+  const auto begin = [](const Tensor& t) {
+    return reinterpret_cast<uintptr_t>(t.storage()->data());
+  };
+  const auto end = [&](const Tensor& t) { return begin(t) + t.storage()->nbytes(); };
+  const auto shares = [&](const Tensor& t) {
+    if (!t.defined() || t.storage() == out.storage()) return t.defined();
+    return begin(t) && begin(out) && begin(t) < end(out) && begin(out) < end(t);
+  };
   bool shared = std::any_of(earlier.begin(), earlier.end(), shares);
   for (int i = 0; i < c.num_inputs(); ++i) shared = shared || shares(c.input(i));
   if (shared) return functional::Clone(out);
@@ -198,14 +207,14 @@ class PythonKernel final : public BoundKernel {
       const py::list outputs = py::handle(op_->forward.get())(inputs, WrapAttrs(c.attrs()));
       if (static_cast<int>(outputs.size()) != c.num_outputs()) {
         return Error(ErrorKind::kValue, op_->name, "(): forward gave ", outputs.size(),
-                     " outputs, but the op has ", c.num_outputs());
+                     " outputs, but the op has ", c.num_outputs(), op_->place);
       }
       TensorList own;
       for (int i = 0; i < c.num_outputs(); ++i) {
         PyObject* out = PyList_GET_ITEM(outputs.ptr(), i);
         if (!IsTensor(out)) {
           return Error(ErrorKind::kType, op_->name, "(): forward gave ", Py_TYPE(out)->tp_name,
-                       " as output ", op_->outputs[i], ", but must give a Tensor");
+                       " as output ", op_->outputs[i], ", but must give a Tensor", op_->place);
         }
         OFL_ASSIGN_OR_RETURN(Tensor t, OwnMemory(out, own, c));
         own.push_back(t);
@@ -257,12 +266,12 @@ Status Backward(const PythonOp& op, GradContext& c) {
       if (!c.needs(i) || results[i].is_none()) continue;
       if (!IsTensor(results[i].ptr())) {
         return Error(ErrorKind::kType, op.name, "(): backward gave ",
-                     Py_TYPE(results[i].ptr())->tp_name, " for input ", i,
-                     ", but must give a Tensor or None");
+                     Py_TYPE(results[i].ptr())->tp_name, " for ", c.input_name(i),
+                     ", but must give a Tensor or None", op.place);
       }
       OFL_RETURN_IF_ERROR(c.Set(i, Unwrap(results[i].ptr())));
     }
-    return OkStatus();
+    return c.CheckAnySet();
   });
 }
 
@@ -305,6 +314,7 @@ void RegisterPythonOp(const std::string& name, const std::string& doc, const std
   op->forward = ShareObject(forward.ptr());
   op->name = name;
   op->infers = infers;
+  op->place = absl::StrCat(" (", file, ":", line, ")");
   op->outputs = outputs;
   OpDef def;
   def.name = name;

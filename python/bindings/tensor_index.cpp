@@ -175,7 +175,8 @@ int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
     const Match m = AsScalar(value, &scalar);
     if (m == Match::kError) return -1;
     if (m == Match::kYes) {
-      s = functional::FillInto(view, scalar).status();
+      s = functional::CheckFits("setitem", scalar, view.dtype());
+      if (s.ok()) s = functional::FillInto(view, scalar).status();
     } else {
       Tensor from = IsTensor(value) ? Unwrap(value) : TensorFromData(value, view.dtype(), {});
       if (!from.defined()) return -1;

@@ -187,7 +187,7 @@ def setitem(x: Tensor, index: Any, value: Any, accumulate: bool = False) -> None
     if isinstance(index, Tensor) and index.dtype is _ext.bool and index.shape == x.shape:
         if isinstance(value, float | int) or (isinstance(value, Tensor) and value.numel() == 1):
             # Of x's dtype: a wider one would round the elements that stay.
-            filled = value if isinstance(value, Tensor) else _ext.tensor(value)
+            filled = value if isinstance(value, Tensor) else _ext.tensor(value, dtype=x.dtype)
             filled = filled.to(x.device, x.dtype).reshape(())
             filled = x + filled if accumulate else filled
             x.copy_(_C.where(index.to(x.device), filled, x))

@@ -193,6 +193,9 @@ class _Op:
 
     def __init__(self, name: str, definition: Any, signature: _Signature) -> None:
         self.name, self.signature, self.variadic = name, signature, signature.variadic
+        code = getattr(inspect.unwrap(definition.forward), "__code__", None)
+        self.file = code.co_filename if code else "<no file>"
+        self.line = code.co_firstlineno if code else 0
         self.outputs = _as_list(getattr(definition, "outputs", "out"))
         names = [*signature.names, *self.outputs, "needs"]
         if twice := {n for n in names if names.count(n) > 1}:
@@ -301,7 +304,8 @@ class _Op:
 
     def _check_count(self, gradients: list[Any], wanted: list[Any], what: str) -> None:
         if len(gradients) != len(wanted):
-            raise ValueError(f"{self.name}(): backward gave {len(gradients)} gradients for {what}")
+            raise ValueError(f"{self.name}(): backward gave {len(gradients)} gradients for {what} "
+                             f"({self.file}:{self.line})")  # fmt: skip
 
 
 def register_op(name: str) -> Callable[[Any], Any]:
@@ -370,11 +374,9 @@ def register_op(name: str) -> Callable[[Any], Any]:
         if not callable(getattr(holder, "forward", None)):
             raise TypeError(f"register_op({name!r}): the class has no function forward")
         op = _Op(name, holder, _Signature(name, holder.forward))
-        code = getattr(inspect.unwrap(holder.forward), "__code__", None)
         _ext.register_python_op(
             name=name, doc=inspect.getdoc(definition) or "",
-            file=code.co_filename if code else "<no file>",
-            line=code.co_firstlineno if code else 0, inputs=op.signature.inputs, outputs=op.outputs,
+            file=op.file, line=op.line, inputs=op.signature.inputs, outputs=op.outputs,
             attrs=op.signature.attrs, infer=op.infer,
             infers="infer" if op.infer_function else "forward, run on meta tensors to infer,",
             forward=op.forward,

@@ -87,7 +87,7 @@ DEFECTS = {
     "gradient of one dtype": ("gradient dtypes", "bfloat16.*gradient of x is off by",
                               lambda: register(backward=lambda ctx, dy: dy * ctx.x * (
                                   2.5 if dy.dtype is flow.bfloat16 else 2))),
-    "gradient's dtype": ("gradient dtypes", "the gradient of x is float64",
+    "gradient's dtype": ("gradient dtypes", "gradient of x has dtype float64",
                          lambda: register(backward=lambda ctx, dy: (dy * 2 * ctx.x).double())),
     "empty gradient": ("gradients", "raised", lambda: register(
         backward=lambda ctx, dy: dy * 2 * ctx.x + 0 * ctx.x.detach().max())),

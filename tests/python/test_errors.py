@@ -320,3 +320,95 @@ def test_what_a_composed_function_says_itself_stays():
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'other'"):
         flow.dist(flow.ones(2))
     assert inspect.signature(flow.lerp).parameters.keys() == {"input", "end", "weight"}
+
+
+def written(x, index, value):
+    x[index] = value
+    return x
+
+
+INF = math.inf
+# What writes a number into a tensor that is there, and what it says of itself.
+WRITES = {
+    "full": lambda x, v: flow.full([2], v, dtype=x.dtype),
+    "fill_": lambda x, v: x.fill_(v),
+    "masked_fill": lambda x, v: x.masked_fill(flow.tensor([True, False]), v),
+    "setitem": lambda x, v: written(x, 0, v),
+    "tensor": lambda x, v: written(x, flow.tensor([True, False]), v),
+    "scatter_": lambda x, v: x.scatter(0, flow.tensor([0]), v),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("dtype, value, allowed", [
+    ("int64", INF, "finite for int64"), ("int64", NAN, "finite for int64"),
+    ("int32", 2**31, "in [-2147483648, 2147483647] for int32"),
+    ("int64", 1e19, "in [-9223372036854775808, 9223372036854775807] for int64"),
+    ("uint8", 300, "in [-255, 255] for uint8"), ("int8", 1000, "in [-128, 127] for int8"),
+    ("int8", -129.0, "in [-128, 127] for int8"),
+])  # fmt: skip
+def test_a_number_that_does_not_fit_is_not_written(name, dtype, value, allowed):
+    x = flow.tensor([1, 2], dtype=getattr(flow, dtype))
+    text = raised(ValueError, lambda: WRITES[name](x, value))
+    assert x.tolist() == [1, 2]
+    if name == "tensor":
+        assert text == f"tensor(): {value!r} does not fit in {dtype}"
+    else:
+        shown = f"{value:.6g}" if isinstance(value, float) else value
+        assert text == f"{name}(): the value is {shown}, but it must be {allowed}"
+
+
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("dtype, value, want", [
+    ("int8", 127, 127), ("int8", -128.9, -128), ("uint8", 255.9, 255),
+    ("int64", -(2**63), -(2**63)), ("int64", -(2.0**63), -(2**63)),
+    ("bool", 7, True), ("float16", 1e9, INF),
+])  # fmt: skip
+def test_a_number_that_just_fits_is_written(name, dtype, value, want):
+    x = flow.zeros(2, dtype=getattr(flow, dtype))
+    assert WRITES[name](x, value)[0].item() == want
+
+
+def test_errors_speak_of_the_function_that_was_called():
+    layer, x = flow.nn.Linear(3, 2), flow.ones(4, 3)
+    F = flow.nn.functional
+    as_weight = "expected float32 as the weight"
+    for call in (layer, lambda x: F.linear(x, layer.weight)):
+        text = raised(flow.DTypeError, lambda call=call: call(x.to(dtype=flow.float64)))
+        assert text == f"linear(): input has dtype float64, {as_weight}"
+        text = raised(flow.DTypeError, lambda call=call: call(x.to(dtype=flow.int64)))
+        assert text == f"linear(): input has dtype int64, {as_weight}"
+    boolean = flow.ones(4, 3, dtype=flow.bool)
+    text = raised(flow.DTypeError, lambda: F.linear(boolean, boolean))
+    assert text.startswith("linear(): input has dtype bool")
+    text = raised(flow.ShapeError, lambda: F.linear(x, layer.weight, flow.ones(5)))
+    assert text.startswith("linear(): ")
+    places = flow.tensor([0, 4])
+    text = raised(IndexError, lambda: F.embedding(places, x))
+    assert text == "embedding(): index 4 is out of range [0, 3]"
+    text = raised(IndexError, lambda: flow.nn.Embedding(4, 3)(places))
+    assert text == "embedding(): index 4 is out of range [0, 3]"
+    text = raised(IndexError, lambda: flow.index_select(x, 0, places))
+    assert text == "index_select(): index 4 is out of range [0, 3]"
+
+
+def test_attention_speaks_of_its_own_arguments():
+    attend = flow.nn.functional.scaled_dot_product_attention
+    q, k = flow.ones(2, 3, 4), flow.ones(2, 5, 6)
+    text = raised(flow.ShapeError, lambda: attend(q, k, k))
+    assert text == (
+        "scaled_dot_product_attention(): query [2, 3, 4], key [2, 5, 6], value [2, 5, 6] do not go "
+        "together: expected [..., queries, d], [..., keys, d], [..., keys, dv]"
+    )
+    for wrong in (lambda: attend(q, q, k), lambda: attend(q, q, q, flow.ones(7, 7)),
+                  lambda: attend(q[0, 0], q[0, 0], q[0, 0]),
+                  lambda: attend(q[0], q[0], q[0], enable_gqa=True)):  # fmt: skip
+        text = raised(flow.ShapeError, wrong)
+        assert text.startswith("scaled_dot_product_attention(): query [")
+    text = raised(flow.DTypeError, lambda: attend(q, q, q.to(dtype=flow.float64)))
+    assert text == (
+        "scaled_dot_product_attention(): query float32, key float32, value float64 do not go "
+        "together: expected one floating dtype, or bool for the mask"
+    )
+    with pytest.raises(TypeError, match="argument 'key' must be Tensor, not list"):
+        attend(q, [1.0], q)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from oneflow_lite import Tensor
 
 numbers = itertools.count()
+PLACE = r"\(.*test_register_op.py:\d+\)$"  # of forward
 
 
 def register(**functions):
@@ -205,7 +206,7 @@ def test_a_forward_that_wants_values_is_told_to_have_an_infer(forward):
 
 def test_what_forward_gives_is_checked():
     like = lambda x: x  # noqa: E731
-    with pytest.raises(TypeError, match="forward gave numpy.ndarray as output out"):
+    with pytest.raises(TypeError, match=f"forward gave numpy.ndarray as output out.* {PLACE}"):
         register(infer=like, forward=lambda x: x.detach().numpy())(ones(2))
     meta = register(infer=like, forward=lambda x: flow.empty(2, device="meta"))
     with pytest.raises(RuntimeError, match=r"promised .*float32, cpu.* gave .*float32, meta"):
@@ -229,6 +230,30 @@ def test_outputs_share_nothing():
     assert op(x)[3] is not d
 
 
+def test_memory_that_comes_back_through_numpy_is_copied():
+    outside = [
+        lambda x: flow.from_numpy(x.numpy().T),
+        lambda x: flow.from_numpy(x.numpy()[1:, ::-1].copy()[:0].reshape(0)),  # of no elements
+        lambda x: flow.from_numpy(x.numpy()[1:]),
+        lambda x: flow.from_dlpack(np.from_dlpack(x))[:, 1],
+    ]
+    for forward in outside:
+        op = register(forward=forward, infer=lambda x, f=forward: (f(flow.zeros(*x.shape)).shape,
+                                                                   x.dtype))  # fmt: skip
+        x = flow.arange(6.0).reshape(2, 3)
+        y = op(x)
+        want = forward(x).tolist()
+        y.zero_()
+        assert x.tolist() == [[0, 1, 2], [3, 4, 5]] and forward(x).tolist() == want
+    twice = register(
+        forward=lambda x: (a := flow.from_numpy((x * 2).numpy()), flow.from_numpy(a.numpy())),
+        outputs=("a", "b"), infer=lambda x: (x, x),
+    )  # fmt: skip
+    a, b = twice(flow.ones(2))
+    a.zero_()
+    assert b.tolist() == [2, 2]
+
+
 # ---- gradients
 
 
@@ -250,10 +275,11 @@ def test_a_gradient_that_did_not_flow_is_zeros():
 @pytest.mark.parametrize(
     "backward, message",
     [
-        (lambda ctx, dy: dy.to(dtype=flow.float64), "the gradient of x is float64, expected float"),
-        (lambda ctx, dy: dy.sum(), r"gradient of input 0 has shape \[\], expected \[2\]"),
-        (lambda ctx, dy: (dy, dy), r"2 gradients for 1 inputs \(x\)"),
-        (lambda ctx, dy: 3.0, "backward gave float for input 0"),
+        (lambda ctx, dy: dy.to(dtype=flow.float64), rf"of x has dtype float64, .* float32 {PLACE}"),
+        (lambda ctx, dy: dy.sum(), rf"gradient of x has shape \[\], expected \[2\] {PLACE}"),
+        (lambda ctx, dy: (dy, dy), rf"2 gradients for 1 inputs \(x\) {PLACE}"),
+        (lambda ctx, dy: 3.0, f"backward gave float for x, .* {PLACE}"),
+        (lambda ctx, dy: None, f"backward gave no gradient, though x needs one; .* {PLACE}"),
         (lambda ctx, dy: dy * ctx.z, r"ctx has no 'z'; there are \['x', 'needs'\]"),
         (lambda ctx, dy: dy * ctx.out, "out is not kept for backward; name it in `save`"),
     ],
@@ -262,6 +288,25 @@ def test_what_backward_does_is_checked(backward, message):
     y = register(forward=lambda x: x * 2, backward=backward)(ones(2)).sum()
     with pytest.raises((TypeError, ValueError, AttributeError), match=message):
         y.backward()
+
+
+def test_one_gradient_of_several_may_be_none():
+    op = register(forward=lambda x, y: x * 2 + y, backward=lambda ctx, dz: (dz * 2, None))
+    x, y = ones(2), ones(2)
+    op(x, y).sum().backward()
+    assert x.grad.tolist() == [2, 2] and y.grad is None
+    with pytest.raises(ValueError, match="backward gave no gradient, though y needs one"):
+        op(x.detach(), y).sum().backward()
+
+
+def test_the_gradient_of_a_list_is_named_by_its_place():
+    def forward(x, ys: list[flow.Tensor]):
+        return x + ys[0] + ys[1]
+
+    op = register(forward=forward, backward=lambda ctx, dz: (dz, [dz, dz.sum()]))
+    z = op(ones(2), [ones(2), ones(2)])
+    with pytest.raises(ValueError, match=r"gradient of ys\[1\] has shape \[\], expected \[2\] \("):
+        z.sum().backward()
 
 
 # ---- elsewhere

@@ -27,7 +27,7 @@ from oneflow_lite._C import (
 )
 from oneflow_lite._math import norm, rounded_once
 from oneflow_lite._named_errors import named
-from oneflow_lite._oneflow_lite import _C, Generator, ShapeError, Tensor, int64
+from oneflow_lite._oneflow_lite import _C, DTypeError, Generator, ShapeError, Tensor, int64
 from oneflow_lite._oneflow_lite import bool as _bool
 from oneflow_lite._shapes import broadcast_tensors, tril
 from oneflow_lite.nn.activation_functions import (
@@ -260,15 +260,38 @@ def scaled_dot_product_attention(
     enable_gqa : bool
         Each head of key and value, dim -3, serves as many heads of query as there are of it.
     """
-    if enable_gqa and key.shape[-3] != query.shape[-3]:
-        key, value = (t.repeat_interleave(query.shape[-3] // t.shape[-3], -3) for t in (key, value))
-    if is_causal and query.shape[-2] != key.shape[-2]:
-        seen = _C.ones(query.shape[-2], key.shape[-2], dtype=_bool, device=query.device)
-        attn_mask, is_causal = _both(tril(seen), attn_mask), False
-    scores = _C.matmul(query, key.mT)
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    shares = fused_scale_mask_softmax(scores, attn_mask, scale, "zero", is_causal)
-    return _C.matmul(dropout(shares, dropout_p, training=dropout_p > 0), value)
+    try:
+        if enable_gqa and key.shape[-3] != query.shape[-3]:
+            key, value = (
+                t.repeat_interleave(query.shape[-3] // t.shape[-3], -3) for t in (key, value)
+            )
+        if is_causal and query.shape[-2] != key.shape[-2]:
+            seen = _C.ones(query.shape[-2], key.shape[-2], dtype=_bool, device=query.device)
+            attn_mask, is_causal = _both(tril(seen), attn_mask), False
+        scores = _C.matmul(query, key.mT)
+        scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+        shares = fused_scale_mask_softmax(scores, attn_mask, scale, "zero", is_causal)
+        return _C.matmul(dropout(shares, dropout_p, training=dropout_p > 0), value)
+    except (DTypeError, ShapeError, IndexError) as error:
+        given = {"query": query, "key": key, "value": value}
+        if not all(isinstance(t, Tensor) for t in given.values()):
+            raise
+        if isinstance(attn_mask, Tensor):
+            given["attn_mask"] = attn_mask
+        raise _attention_error(isinstance(error, DTypeError), given) from None
+
+
+def _attention_error(of_dtypes: bool, given: dict[str, Tensor]) -> Exception:
+    """What an op inside refused, by the tensors that the caller knows."""
+    name = "scaled_dot_product_attention()"
+    if of_dtypes:
+        dtypes = ", ".join(f"{n} {str(t.dtype).rpartition('.')[2]}" for n, t in given.items())
+        return DTypeError(f"{name}: {dtypes} do not go together: expected one floating dtype, or "
+                          "bool for the mask")  # fmt: skip
+    shapes = ", ".join(f"{n} {list(t.shape)}" for n, t in given.items())
+    return ShapeError(f"{name}: {shapes} do not go together: expected [..., queries, d], "
+                      "[..., keys, d], [..., keys, dv]"
+                      + (", [..., queries, keys]" if "attn_mask" in given else ""))  # fmt: skip
 
 
 globals().update({name: named(globals()[name], __name__) for name in __all__})
