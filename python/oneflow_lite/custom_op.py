@@ -333,9 +333,9 @@ def register_op(name: str) -> Callable[[Any], Any]:
 
         ``backward(ctx, dy, ...)`` gets the saved tensors and attributes by name on ``ctx``, with
         ``ctx.needs`` which inputs want one, and a gradient per output: zeros where none flowed
-        back, None for an output of integers. It gives a gradient (or None) per input, of the
-        input's shape and dtype. Write it with functions of oneflow_lite and it can be
-        differentiated again.
+        back, None for an output of integers. It gives a gradient per input, of the input's
+        shape and dtype, or None, which is zero; ValueError where all that are wanted are None.
+        Write it with functions of oneflow_lite and it can be differentiated again.
 
         ``sbp(x, ...)`` gets meta tensors whose shapes count, and gives the ways in which the op
         may run on shards: per way a list with ``"S(axis)"``, ``"B"`` or ``"P"`` (split,
