@@ -357,10 +357,12 @@ def test_the_clock_of_a_gpu_takes_turns(monkeypatch):
     clock.events = [(clock._event(), clock._event())]
     times = clock.measure({
         "a": Candidate(lambda: gpu.work("a", 10), prepare=lambda: gpu.work("restore", 5)),
-        "b": Candidate(lambda: gpu.work("b", 5000)),
+        "b": Candidate(lambda: gpu.work("b", 400)),
+        "far behind": Candidate(lambda: gpu.work("far behind", 1e6)),
     })  # fmt: skip
-    assert times["a"].median == pytest.approx(10) and times["b"].median == pytest.approx(5000)
+    assert times["a"].median == pytest.approx(10) and times["b"].median == pytest.approx(400)
     assert times["a"].repeats == times["b"].repeats >= 21 and len(times["a"].rounds) == 3
+    assert times["far behind"].repeats == 3  # a second each time: once a round
     a, b = ["restore", "flush", "spin", "a"], ["flush", "spin", "b"]
     log, length = gpu.log[-len(a + b) * 21 :], len(a + b)
     turns = [log[i : i + length] for i in range(0, len(log), length)]
