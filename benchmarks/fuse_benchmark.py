@@ -30,6 +30,7 @@ FUSIONS = {
     # name: (load, store, operands, tensors read or written, whole ones)
     "x s": (lambda x, s: x * s, None, ("number",), 2),
     "x s + row": (lambda x, s, b: x * s + b, None, ("number", "row"), 2),
+    "x r + row": (lambda x, r, b: x * r + b, None, ("row", "row"), 2),
     "where row": (lambda x, k: flow.fuse.where(k, x, -65504.0), None, ("row",), 2),
     "x + full": (lambda x, r: x + r, None, ("full",), 3),
     "store y s + row": (None, lambda y, s, b: y * s + b, ("number", "row"), 2),
