@@ -26,6 +26,11 @@ def as_given(y: Tensor, input: Tensor) -> Tensor:
     return y.to(None, input.dtype) if input.dtype.is_floating_point else y
 
 
+def as_float(input: Tensor) -> Tensor:
+    """Integers and bool as float32; floats as they are."""
+    return input if input.dtype.is_floating_point else input.to(None, _ext.float32)
+
+
 def rounded_once(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The function, computed in float32 where all its tensors have one dtype of 16 bits."""
 
@@ -51,8 +56,8 @@ def rounded_once(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def square(input: Tensor) -> Tensor:
-    """x^2."""
-    return input * input
+    """x^2; of bool as int64."""
+    return _C.pow(input, 2)
 
 
 def reciprocal(input: Tensor) -> Tensor:
@@ -147,6 +152,8 @@ def isclose(
     equal_nan: bool = False,
 ) -> Tensor:
     """Where ``|input - other| <= atol + rtol * |other|``; see :func:`allclose`."""
+    if input.dtype is _ext.bool and other.dtype is _ext.bool:
+        return input == other
     within = abs(input - other) <= atol + rtol * abs(other)
     close = (input == other) | within & other.isfinite()
     return close | input.isnan() & other.isnan() if equal_nan else close
@@ -340,8 +347,9 @@ ALIASES = {
     "negative": "neg", "not_equal": "ne", "subtract": "sub", "swapaxes": "transpose",
     "swapdims": "transpose", "true_divide": "div",
 }  # fmt: skip
-IN_PLACE = ("abs", "addcdiv", "addcmul", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
-            "ceil", "clamp", "cos", "erf", "exp", "expm1",
-            "floor", "lerp", "log", "masked_fill", "neg", "pow", "reciprocal", "relu", "round",
-            "rsqrt", "sigmoid", "sin", "sqrt", "square", "tanh", "tril", "triu",
-            "trunc")  # fmt: skip
+IN_PLACE = ("abs", "addcdiv", "addcmul", "addmm", "bitwise_and", "bitwise_not", "bitwise_or",
+            "bitwise_xor", "ceil", "clamp", "clamp_max", "clamp_min", "cos", "cumprod", "cumsum",
+            "erf", "exp", "exp2", "expm1", "floor", "floor_divide", "lerp", "log", "log1p", "log2",
+            "logical_and", "logical_not", "logical_or", "logical_xor", "masked_fill", "nan_to_num",
+            "neg", "pow", "reciprocal", "relu", "remainder", "round", "rsqrt", "sigmoid", "sign",
+            "sin", "sqrt", "square", "tanh", "tril", "triu", "trunc")  # fmt: skip
