@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,6 +36,9 @@ def eye(
     requires_grad: bool = False,
 ) -> Tensor:
     """Ones on the diagonal of ``[n, m]`` (m is n where absent), zeros elsewhere."""
+    for name, size in (("n", n), ("m", m)):
+        if size is not None and size < 0:
+            raise ValueError(f"eye(): {name} is {size}, but it must not be negative")
     rows = _C.arange(n, device=device).view(-1, 1)
     hit = rows == _C.arange(n if m is None else m, device=device)
     return hit.to(None, dtype or _ext.float32).requires_grad_(requires_grad)
@@ -50,8 +54,15 @@ def linspace(
     requires_grad: bool = False,
 ) -> Tensor:
     """``steps`` numbers from ``start`` to ``end``, both included, equally far apart."""
+    try:
+        steps = operator.index(steps)
+    except TypeError:
+        raise TypeError(f"linspace(): steps must be int, not {type(steps).__name__}") from None
     if steps < 0:
         raise ValueError(f"linspace(): steps is {steps}, but it must not be negative")
+    for name, value in (("start", start), ("end", end)):
+        if isinstance(value, Tensor) and value.ndim > 0:
+            raise _ext.ShapeError(f"linspace(): {name} has shape {list(value.shape)}, expected []")
     place = _C.arange(steps, dtype=_ext.float64, device=device)
     step = (end - start) / max(1, steps - 1)
     # From the nearer end, so that both are exact.
@@ -146,10 +157,12 @@ def multinomial(
     if input.ndim not in (1, 2):
         raise _ext.ShapeError(f"multinomial(): input has shape {list(input.shape)}, expected 1 or "
                               "2 dims")  # fmt: skip
+    if num_samples < 1:
+        raise ValueError(f"multinomial(): num_samples is {num_samples}, but it must be positive")
     weights = input.detach().double()
     needed = 1 if replacement else num_samples
     enough = (weights > 0).sum(-1) >= needed
-    if num_samples < 1 or not bool(((weights >= 0) & weights.isfinite()).all() & enough.all()):
+    if not bool(((weights >= 0) & weights.isfinite()).all() & enough.all()):
         raise ValueError(f"multinomial(): input must be finite and not negative, with {needed} or "
                          "more places in each row that are not 0")  # fmt: skip
     options: dict[str, Any] = {"dtype": _ext.float64, "device": input.device}

@@ -290,11 +290,13 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def tensor_split(
-    input: Tensor, indices_or_sections: int | Sequence[int], dim: int = 0
+    input: Tensor, indices_or_sections: int | Sequence[int] | Any, dim: int = 0
 ) -> tuple[Tensor, ...]:
     """Views along a dim: so many, the first ones longer by 1 where needed; or cut at places."""
     axis = wrapped_dim("tensor_split", input, dim)
     size, cuts = input.shape[axis], indices_or_sections
+    if isinstance(cuts, Tensor):
+        cuts = cuts.tolist()
     if isinstance(cuts, int):
         if cuts < 1:
             raise ValueError(f"tensor_split(): {cuts} sections, but there must be 1 or more")
@@ -309,6 +311,9 @@ def tensor_split(
 
 def fliplr(input: Tensor) -> Tensor:
     """The order along dim 1 turned round."""
+    if input.ndim < 2:
+        raise _ext.ShapeError(f"fliplr(): input has shape {list(input.shape)}, expected at least 2 "
+                              "dims")  # fmt: skip
     return flip(input, dims=1)
 
 

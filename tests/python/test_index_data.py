@@ -80,7 +80,7 @@ def test_getitem(index, device):
      (2, None, [0, 3]), ([0, 2], None, 1)],
 )  # fmt: skip
 def test_an_integer_takes_its_dim_before_the_places_are_looked_up(index, device):
-    # As in PyTorch: x[0, :, places] is x[0][:, places]. NumPy has the dims of places in front there.
+    # As in PyTorch: x[0, :, places] is x[0][:, places]; NumPy has the dims of places in front.
     taken, rest = integers_first(index)
     expected = X[taken][rest]
     x = flow.tensor(X, device=device)

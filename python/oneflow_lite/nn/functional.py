@@ -209,6 +209,10 @@ def pad(
     for i in range(0, len(pad), 2):
         dim, (before, after) = input.ndim - 1 - i // 2, pad[i : i + 2]
         size = input.shape[dim]
+        if mode == "circular" and min(before, after) < 0:  # round what is left
+            left = size + min(0, before) + min(0, after)
+            input = input.narrow(dim, max(0, -before), left)
+            size, before, after = left, max(0, before), max(0, after)
         if mode != "constant":
             input = input.index_select(dim, _padded(input, size, before, after, mode))
             continue
