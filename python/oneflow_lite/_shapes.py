@@ -240,6 +240,10 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     given = list(tensors[0]) if one else list(tensors)
     if indexing not in ("ij", "xy"):
         raise ValueError(f'meshgrid(): indexing is "{indexing}", but it must be "ij" or "xy"')
+    for t in given:
+        if t.ndim > 1:
+            raise _ext.ShapeError(f"meshgrid(): a tensor has shape {list(t.shape)}, expected at "
+                                  "most 1 dim")  # fmt: skip
     count = len(given)
     lines = [t.reshape([-1 if d == k else 1 for d in range(count)]) for k, t in enumerate(given)]
     grids = broadcast_tensors(*lines)

@@ -132,6 +132,12 @@ ERRORS = [
     (lambda: flow.diag_embed(flow.ones(3), 0, 1, -1), "diag_embed(): dim1 and dim2 are 1 and -1"),
     (lambda: flow.diag_embed(flow.tensor(1.0)), "diag_embed(): input has shape []"),
     (lambda: flow.fliplr(flow.ones(3)), "fliplr(): input has shape [3], expected at least 2 dims"),
+    (lambda: flow.meshgrid(flow.ones(2), flow.ones(1, 2)), "meshgrid(): a tensor has shape [1, 2]"),
+    (lambda: F.normalize(flow.ones(2, 3), dim=2), "normalize(): dim 2 is out of range [-2, 1]"),
+    (
+        lambda: flow.cosine_similarity(flow.ones(2), flow.ones(2)),
+        "cosine_similarity(): dim 1 is out",
+    ),
     (lambda: flow.eye(-1), "eye(): n is -1, but it must not be negative"),
     (lambda: flow.eye(2, -3), "eye(): m is -3, but it must not be negative"),
     (lambda: flow.multinomial(flow.ones(2), 0), "multinomial(): num_samples is 0, but it must be"),
@@ -142,7 +148,7 @@ ERRORS = [
 
 @pytest.mark.parametrize("call, text", ERRORS, ids=[text.split(",")[0] for _, text in ERRORS])
 def test_errors_speak_of_the_function_that_was_called(call, text):
-    with pytest.raises((ValueError, TypeError)) as caught:
+    with pytest.raises((ValueError, TypeError, IndexError)) as caught:
         call()
     assert str(caught.value).startswith(text)
 

@@ -29,7 +29,7 @@ from oneflow_lite._math import norm, rounded_once
 from oneflow_lite._named_errors import named
 from oneflow_lite._oneflow_lite import _C, DTypeError, Generator, ShapeError, Tensor, int64
 from oneflow_lite._oneflow_lite import bool as _bool
-from oneflow_lite._shapes import broadcast_tensors, tril
+from oneflow_lite._shapes import broadcast_tensors, tril, wrapped_dim
 from oneflow_lite.nn.activation_functions import (
     celu,
     elu,
@@ -134,8 +134,12 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
 
 @rounded_once
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """``input`` over its p-norm along a dim, which counts as ``eps`` at least."""
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int | Sequence[int] = 1, eps: float = 1e-12
+) -> Tensor:
+    """``input`` over its p-norm along a dim or several, which counts as ``eps`` at least."""
+    if isinstance(dim, int):
+        dim = wrapped_dim("normalize", input, dim)
     return input / _C.clamp(norm(input, p, dim, keepdim=True), eps)
 
 
@@ -143,6 +147,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along a dim; each norm counts as ``eps`` at least."""
     x1, x2 = broadcast_tensors(x1, x2)
+    dim = wrapped_dim("cosine_similarity", x1, dim)
     lengths = (_C.clamp(norm(x, 2, dim, keepdim=True), eps) for x in (x1, x2))
     return (x1 / next(lengths) * (x2 / next(lengths))).sum(dim)
 
