@@ -31,7 +31,7 @@ def sinh(input: Tensor) -> Tensor:
     e = expm1(_C.clamp(input, -1.0, 1.0))
     near = (e + e / (e + 1)) * 0.5
     half = _C.exp(abs(input) * 0.5)  # its square would overflow before the result does
-    far = half * 0.5 * half - 0.5 / (half * half)
+    far = half * 0.5 * half - 0.5 * _C.exp(-abs(input))
     return _C.where(abs(input) < 1, near, _C.where(input < 0, -far, far))
 
 
@@ -40,7 +40,7 @@ def cosh(input: Tensor) -> Tensor:
     """``(exp(x) + exp(-x)) / 2``."""
     input = as_float(input)
     half = _C.exp(abs(input) * 0.5)
-    return half * 0.5 * half + 0.5 / (half * half)
+    return half * 0.5 * half + 0.5 * _C.exp(-abs(input))
 
 
 @rounded_once
@@ -57,15 +57,6 @@ def hypot(input: Tensor, other: Tensor) -> Tensor:
     scale = _C.where((larger > 0) & larger.isfinite(), larger, 1.0)
     length = _C.sqrt((x / scale) ** 2 + (y / scale) ** 2) * scale
     return _as_promoted(_C.where(x.isinf() | y.isinf(), math.inf, length), input, other)
-
-
-def fmod(input: Tensor, other: _Operand) -> Tensor:
-    """The rest of the division rounded towards 0: it has the sign of ``input``."""
-    kind = result_type(input, other)
-    input = input.to(None, kind)
-    size = abs(other.to(None, kind) if isinstance(other, Tensor) else other)
-    rest = abs(input) % size
-    return _C.where(input < 0, -rest, rest)
 
 
 def frac(input: Tensor) -> Tensor:
@@ -86,7 +77,7 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """``log(x / (1 - x))``; with ``eps``, x is moved into ``[eps, 1 - eps]`` first."""
     x = as_float(input)
     x = x if eps is None else _C.clamp(x, eps, 1 - eps)
-    return _C.log(x / (1 - x))
+    return _C.log(x) - _C.log(1 - x)
 
 
 def deg2rad(input: Tensor) -> Tensor:
@@ -132,8 +123,8 @@ def _of_numbers(found: Tensor, input: Tensor, other: Tensor) -> Tensor:
     return _C.where(input != input, other, _C.where(other != other, input, found))
 
 
-FUNCTIONS = (cosh, deg2rad, fmax, fmin, fmod, frac, hypot, isneginf, isposinf, log10, logit,
+FUNCTIONS = (cosh, deg2rad, fmax, fmin, frac, hypot, isneginf, isposinf, log10, logit,
              masked_fill, rad2deg, sinh, tan, xlogy)  # fmt: skip
 METHODS = FUNCTIONS
-IN_PLACE = ("cosh", "deg2rad", "fmod", "frac", "hypot", "log10", "logit", "rad2deg", "sinh", "tan",
+IN_PLACE = ("cosh", "deg2rad", "frac", "hypot", "log10", "logit", "rad2deg", "sinh", "tan",
             "xlogy")  # fmt: skip

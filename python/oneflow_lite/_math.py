@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._division import floor_divide, remainder
+from oneflow_lite._division import floor_divide, fmod, remainder
 from oneflow_lite._einsum import einsum
 from oneflow_lite._oneflow_lite import _C, Tensor, dtype
 
@@ -84,7 +84,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     rest = x - below
     odd = below - 2 * _C.floor(below * 0.5)
     y = below + ((rest > 0.5) | (rest == 0.5) & (odd == 1)).to(None, x.dtype)
-    y = _C.where(x.isfinite(), y, x)
+    y = _C.where(x.isfinite(), y, x.detach())
     return y / 10.0**decimals if decimals else y
 
 
@@ -334,7 +334,7 @@ def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tens
 
 FUNCTIONS = (
     addcdiv, addcmul, addmm, bmm, ceil, clamp, clamp_max, clamp_min, count_nonzero, div, dot,
-    einsum, exp2, expm1, floor_divide, isclose, lerp, log1p, log2, logical_and, logical_or,
+    einsum, exp2, expm1, floor_divide, fmod, isclose, lerp, log1p, log2, logical_and, logical_or,
     logical_xor, masked_select, mm, mv, nan_to_num, norm, outer, reciprocal, remainder, round,
     sign, square, trunc,
 )  # fmt: skip
@@ -349,7 +349,8 @@ ALIASES = {
 }  # fmt: skip
 IN_PLACE = ("abs", "addcdiv", "addcmul", "addmm", "bitwise_and", "bitwise_not", "bitwise_or",
             "bitwise_xor", "ceil", "clamp", "clamp_max", "clamp_min", "cos", "cumprod", "cumsum",
-            "erf", "exp", "exp2", "expm1", "floor", "floor_divide", "lerp", "log", "log1p", "log2",
-            "logical_and", "logical_not", "logical_or", "logical_xor", "masked_fill", "nan_to_num",
-            "neg", "pow", "reciprocal", "relu", "remainder", "round", "rsqrt", "sigmoid", "sign",
-            "sin", "sqrt", "square", "tanh", "tril", "triu", "trunc")  # fmt: skip
+            "erf", "exp", "exp2", "expm1", "floor", "floor_divide", "fmod", "lerp", "log", "log1p",
+            "log2", "logical_and", "logical_not", "logical_or", "logical_xor", "masked_fill",
+            "nan_to_num", "neg", "pow", "reciprocal", "relu", "remainder", "round", "rsqrt",
+            "sigmoid", "sign", "sin", "sqrt", "square", "tanh", "tril", "triu",
+            "trunc")  # fmt: skip

@@ -95,9 +95,11 @@ def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
 @rounded_once
 def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     """``log(exp(x) + exp(y))`` without overflow."""
-    larger = _C.maximum(input, other).detach()
-    shift = _C.where(larger.isfinite(), larger, 0.0)
-    return _C.log(_C.exp(input - shift) + _C.exp(other - shift)) + shift
+    larger = _C.maximum(input, other)
+    shift = _C.where(larger.isfinite(), larger, 0.0).detach()
+    endless = larger == math.inf  # where the slope of the formula is none
+    x, y = (_C.where(endless, 0.0, t - shift) for t in (input, other))
+    return _C.where(endless, larger, _C.log(_C.exp(x) + _C.exp(y)) + shift)
 
 
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
