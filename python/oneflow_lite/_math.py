@@ -52,6 +52,22 @@ def rounded_once(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return call
 
 
+def of_its_own(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which copies where it would give its input or a view of it."""
+
+    @functools.wraps(function)
+    def call(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+        found = function(input, *args, **kwargs)
+        if not isinstance(input, Tensor):
+            return found
+        base = input if input._base is None else input._base
+        parts = [found] if isinstance(found, Tensor) else list(found)
+        parts = [t.clone() if t is input or t._base is base else t for t in parts]
+        return parts[0] if isinstance(found, Tensor) else tuple(parts)
+
+    return call
+
+
 # Elementwise ----------------------------------------------------------------------------------
 
 
@@ -65,6 +81,7 @@ def reciprocal(input: Tensor) -> Tensor:
     return 1 / input
 
 
+@of_its_own
 def ceil(input: Tensor) -> Tensor:
     """The smallest integer not below each element."""
     return -_C.floor(-input) if input.dtype.is_floating_point else input
@@ -75,6 +92,7 @@ def trunc(input: Tensor) -> Tensor:
     return _C.where(input < 0, ceil(input), _C.floor(input))
 
 
+@of_its_own
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """The nearest integer, the even one where two are; or so many digits after the point."""
     if not input.dtype.is_floating_point:
@@ -159,6 +177,7 @@ def isclose(
     return close | input.isnan() & other.isnan() if equal_nan else close
 
 
+@of_its_own
 def nan_to_num(
     input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._math import of_its_own
 from oneflow_lite._oneflow_lite import _C, Tensor, dtype
 
 
@@ -57,6 +58,11 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
     return input.permute(order[: input.ndim])
 
 
+def _copied(view: Tensor) -> Tensor:
+    """Dense memory of its own: an expanded view may pass for another shape without a copy."""
+    return view.clone() if view.is_contiguous() else view.contiguous()
+
+
 def repeat(input: Tensor, *sizes: Any) -> Tensor:
     """The tensor so many times along each dim; dims in front are new."""
     times = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
@@ -68,7 +74,7 @@ def repeat(input: Tensor, *sizes: Any) -> Tensor:
     pairs = [n for pair in zip([1] * len(shape), shape, strict=True) for n in pair]
     wide = [n for pair in zip(times, shape, strict=True) for n in pair]
     joined = [a * b for a, b in zip(times, shape, strict=True)]
-    return input.reshape(pairs).expand(wide).reshape(joined)
+    return _copied(input.reshape(pairs).expand(wide)).reshape(joined)
 
 
 def tile(input: Tensor, *dims: Any) -> Tensor:
@@ -130,9 +136,10 @@ def repeat_interleave(
         return x.index_select(axis, _repeated(repeats))
     repeats, shape = int(repeats), list(x.shape)
     wide = x.unsqueeze(axis + 1).expand([*shape[: axis + 1], repeats, *shape[axis + 1 :]])
-    return wide.reshape([*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]])
+    return _copied(wide).reshape([*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]])
 
 
+@of_its_own
 def flip(input: Tensor, *spread: Any, dims: int | Sequence[int] | None = None) -> Tensor:
     """The order of the elements along the dims turned round."""
     chosen = dims if dims is not None else spread[0] if len(spread) == 1 else spread
@@ -143,6 +150,7 @@ def flip(input: Tensor, *spread: Any, dims: int | Sequence[int] | None = None) -
     return input
 
 
+@of_its_own
 def roll(
     input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None
 ) -> Tensor:
@@ -170,9 +178,9 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     return input.reshape([*input.shape[:d], *sizes, *input.shape[d + 1 :]])
 
 
-def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
+def broadcast_to(input: Tensor, *spread: Any, size: Sequence[int] | None = None) -> Tensor:
     """The tensor repeated to a shape, without a copy."""
-    return input.expand(size)
+    return input.expand(*spread) if size is None else input.expand(size)
 
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
