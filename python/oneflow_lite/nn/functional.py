@@ -73,7 +73,7 @@ __all__ = [
     "fused_scale_mask_softmax", "gelu", "glu", "group_norm", "gumbel_softmax", "hardshrink",
     "hardsigmoid", "hardswish", "hardtanh", "huber_loss", "kl_div", "l1_loss", "layer_norm",
     "leaky_relu", "linear", "log_softmax", "logsigmoid", "mish", "mse_loss", "nll_loss",
-    "normalize", "one_hot", "pad", "prelu", "relu", "relu6", "rms_norm",
+    "normalize", "one_hot", "pad", "pairwise_distance", "prelu", "relu", "relu6", "rms_norm",
     "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss", "softmax",
     "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
 ]  # fmt: skip
@@ -150,6 +150,14 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     dim = wrapped_dim("cosine_similarity", x1, dim)
     lengths = (_C.clamp(norm(x, 2, dim, keepdim=True), eps) for x in (x1, x2))
     return (x1 / next(lengths) * (x2 / next(lengths))).sum(dim)
+
+
+@rounded_once
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
+    """The p-norm of ``x1 - x2 + eps`` along the last dim; eps keeps its slope finite."""
+    return norm(x1 - x2 + eps, p, -1, keepdim)
 
 
 def group_norm(
