@@ -164,8 +164,8 @@ class ViewNode final : public Node {
   StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
     ViewInBase view = view_;
     OFL_ASSIGN_OR_RETURN(Tensor g, SumRepeated(grads[0], &view));
-    OFL_ASSIGN_OR_RETURN(g, Call(AsStridedBackward(), {g},
-                                 {base_shape_, view.shape, view.strides, view.offset}));
+    OFL_ASSIGN_OR_RETURN(
+        g, Call(AsStridedBackward(), {g}, {base_shape_, view.shape, view.strides, view.offset}));
     return TensorList{std::move(g)};
   }
   std::string name() const override { return "as_strided_backward"; }

@@ -6,7 +6,7 @@ from __future__ import annotations
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._division import floor_divide
 from oneflow_lite._oneflow_lite import _C, Tensor, dtype
-from oneflow_lite._promotion import result_type
+from oneflow_lite._promotion import OPERANDS, result_type
 
 _Operand = Tensor | int
 
@@ -16,6 +16,9 @@ def _wide(name: str, input: _Operand, other: _Operand) -> tuple[Tensor, Tensor, 
     tensors = [t for t in (input, other) if isinstance(t, Tensor)]
     if not tensors:
         raise TypeError(f"{name}(): one of the operands must be a tensor")
+    for x in (input, other):
+        if not isinstance(x, OPERANDS):
+            raise TypeError(f"{name}(): takes Tensors and numbers, not {type(x).__name__}")
     result = result_type(input, other)
     if result.is_floating_point or result is _ext.bool:
         raise _ext.DTypeError(f"{name}(): the operands have dtype {result.name}, but bits are "

@@ -27,6 +27,16 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: _Device | None = No
     return data.to(device, dtype)
 
 
+def _size(function: str, name: str, value: Any) -> int:
+    try:
+        size = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{function}(): {name} must be int, not {type(value).__name__}") from None
+    if size < 0:
+        raise ValueError(f"{function}(): {name} is {size}, but it must not be negative")
+    return size
+
+
 def eye(
     n: int,
     m: int | None = None,
@@ -36,11 +46,9 @@ def eye(
     requires_grad: bool = False,
 ) -> Tensor:
     """Ones on the diagonal of ``[n, m]`` (m is n where absent), zeros elsewhere."""
-    for name, size in (("n", n), ("m", m)):
-        if size is not None and size < 0:
-            raise ValueError(f"eye(): {name} is {size}, but it must not be negative")
+    n, m = _size("eye", "n", n), _size("eye", "m", n if m is None else m)
     rows = _C.arange(n, device=device).view(-1, 1)
-    hit = rows == _C.arange(n if m is None else m, device=device)
+    hit = rows == _C.arange(m, device=device)
     return hit.to(None, dtype or _ext.float32).requires_grad_(requires_grad)
 
 
@@ -54,12 +62,7 @@ def linspace(
     requires_grad: bool = False,
 ) -> Tensor:
     """``steps`` numbers from ``start`` to ``end``, both included, equally far apart."""
-    try:
-        steps = operator.index(steps)
-    except TypeError:
-        raise TypeError(f"linspace(): steps must be int, not {type(steps).__name__}") from None
-    if steps < 0:
-        raise ValueError(f"linspace(): steps is {steps}, but it must not be negative")
+    steps = _size("linspace", "steps", steps)
     for name, value in (("start", start), ("end", end)):
         if isinstance(value, Tensor) and value.ndim > 0:
             raise _ext.ShapeError(f"linspace(): {name} has shape {list(value.shape)}, expected []")

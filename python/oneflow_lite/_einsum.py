@@ -33,10 +33,12 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     --------
     >>> scores = flow.einsum("bhqd,bhkd->bhqk", query, key)
     """
-    if not isinstance(equation, str):
+    if isinstance(equation, Tensor):
         equation, operands = _from_numbers(equation, *operands)
     tensors = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], list | tuple) \
         else list(operands)  # fmt: skip
+    if not isinstance(equation, str) or not all(isinstance(x, Tensor) for x in tensors):
+        raise TypeError("einsum(): takes an equation and Tensors, or Tensors and lists of numbers")
     names, result = _parse(equation.replace(" ", ""), tensors)
     kind = functools.reduce(promote_types, [x.dtype for x in tensors])
     tensors = [x.to(None, int64 if kind is bool_ else kind) for x in tensors]

@@ -3,8 +3,15 @@
 
 from __future__ import annotations
 
+import numbers
+
+import numpy as np
+
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import _C, Tensor, dtype
+
+# What operators take: NumPy's numbers too.
+OPERANDS = (Tensor, numbers.Real, np.bool_)
 
 
 def _stand_in(x: Tensor | float) -> Tensor | float:
@@ -22,6 +29,9 @@ def result_type(tensor1: Tensor | float, tensor2: Tensor | float) -> dtype:
     >>> flow.result_type(flow.ones(3, dtype=flow.int32), 1.0)
     oneflow_lite.float32
     """
+    for x in (tensor1, tensor2):
+        if not isinstance(x, OPERANDS):
+            raise TypeError(f"result_type(): takes Tensors and numbers, not {type(x).__name__}")
     if not isinstance(tensor1, Tensor) and not isinstance(tensor2, Tensor):
         tensor1 = _ext.tensor(tensor1)
     return _C.add(_stand_in(tensor1), _stand_in(tensor2)).dtype

@@ -178,6 +178,8 @@ def load(
     ValueError
         Where the file is neither, of a later format, or holds something else.
     """
+    if not isinstance(file, str | os.PathLike) and not hasattr(file, "seek"):
+        raise TypeError(f"load(): file must be a path or a binary file, not {type(file).__name__}")
     name = str(getattr(file, "name", "the file") if hasattr(file, "read") else file)
     try:
         with zipfile.ZipFile(file) as archive:

@@ -21,6 +21,7 @@ from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._layouts import strided
 from oneflow_lite._named_errors import named
 from oneflow_lite._oneflow_lite import Tensor, device, dtype
+from oneflow_lite._promotion import OPERANDS
 from oneflow_lite._tensor_repr import tensor_repr
 from oneflow_lite._typed_tensors import TYPES
 
@@ -142,7 +143,7 @@ def _in_place(name: str) -> Any:
 
 def _operator(in_place: Any) -> Any:
     def operator(self: Tensor, other: Any) -> Any:
-        return in_place(self, other) if isinstance(other, Tensor | int | float) else NotImplemented
+        return in_place(self, other) if isinstance(other, OPERANDS) else NotImplemented
 
     return operator
 

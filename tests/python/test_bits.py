@@ -48,7 +48,8 @@ def test_dtypes_of_shifts():
     ):
         with pytest.raises(flow.DTypeError, match="bits are moved in integers"):
             bad()
-    with pytest.raises(TypeError):
+    assert (small << np.int64(2)).tolist() == [12]
+    with pytest.raises(TypeError, match="takes Tensors and numbers, not str"):
         small << "a"
     with pytest.raises(TypeError, match="one of the operands must be a tensor"):
         flow.bitwise_left_shift(1, 2)
@@ -79,7 +80,10 @@ def test_what_operators_with_an_equals_sign_refuse():
     x = flow.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="leaf"):
         x **= 2
-    whole = flow.tensor([1, 2])
+    whole = same = flow.tensor([1, 2])
+    whole *= np.int64(1)
+    whole **= np.int32(1)
+    assert whole is same
     with pytest.raises(flow.DTypeError, match="cannot be stored"):
         whole //= 2.5
     with pytest.raises(TypeError):

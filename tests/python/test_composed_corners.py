@@ -138,6 +138,22 @@ ERRORS = [
         lambda: flow.cosine_similarity(flow.ones(2), flow.ones(2)),
         "cosine_similarity(): dim 1 is out",
     ),
+    (lambda: flow.eye(2.5), "eye(): n must be int, not float"),
+    (lambda: flow.einsum(b"i", flow.ones(2)), "einsum(): takes an equation and Tensors"),
+    (lambda: flow.einsum("i", [1, 2]), "einsum(): takes an equation and Tensors"),
+    (lambda: flow.load(3), "load(): file must be a path or a binary file, not int"),
+    (
+        lambda: flow.cross_entropy(flow.ones(2, 3, 4).long(), flow.ones(2, 4).long()),
+        "cross_entropy(): input has dtype int64",
+    ),
+    (
+        lambda: flow.cross_entropy(flow.ones(2, 3, 5), flow.ones(2, 4).long()),
+        "cross_entropy(): target has shape [2, 4], expected [2, 5]",
+    ),
+    (
+        lambda: flow.cross_entropy(flow.ones(2, 3, 1), flow.tensor([[0], [7]])),
+        "cross_entropy(): target 7 is out of range",
+    ),
     (lambda: flow.eye(-1), "eye(): n is -1, but it must not be negative"),
     (lambda: flow.eye(2, -3), "eye(): m is -3, but it must not be negative"),
     (lambda: flow.multinomial(flow.ones(2), 0), "multinomial(): num_samples is 0, but it must be"),

@@ -34,7 +34,8 @@ def test_result_type_is_what_a_product_gives():
 def test_result_type_computes_nothing():
     huge = flow.empty(1 << 40, 8, device="meta")
     assert flow.result_type(huge, 1) is flow.float32
-    with pytest.raises(TypeError):
+    assert flow.result_type(huge.int(), np.float32(1)) is flow.float32
+    with pytest.raises(TypeError, match=r"result_type\(\): takes Tensors and numbers, not str"):
         flow.result_type("a", huge)
 
 
