@@ -163,7 +163,8 @@ StatusOr<Tensor> Pow(const Operand& a, const Operand& b) {
   const Scalar* exponent = std::get_if<Scalar>(&b);
   if (x && exponent) {
     const double e = exponent->to<double>();
-    const bool counts = !exponent->is_float() || IsFloating(x->dtype());
+    const bool counts =
+        IsFloating(x->dtype()) || (!exponent->is_float() && x->dtype() != DType::kBool);
     if (e == 2 && counts) return Mul(*x, *x);
     if (e == 3 && counts) {
       OFL_ASSIGN_OR_RETURN(Tensor square, Mul(*x, *x));

@@ -194,11 +194,9 @@ StatusOr<Tensor> FusedVector(const Tensor& logits, const Tensor& target, int64_t
   return Reshape(loss, {});
 }
 
-}  // namespace
-
-StatusOr<Tensor> CrossEntropy(const Tensor& logits, const Tensor& given, const Tensor& weight,
-                              int64_t ignore_index, absl::string_view reduction,
-                              double label_smoothing, bool inplace_backward) {
+StatusOr<Tensor> Loss(const Tensor& logits, const Tensor& given, const Tensor& weight,
+                      int64_t ignore_index, absl::string_view reduction, double label_smoothing,
+                      bool inplace_backward) {
   OFL_RETURN_IF_ERROR(CheckReduction("cross_entropy", reduction));
   if (!(label_smoothing >= 0 && label_smoothing <= 1)) {
     return BadValue("cross_entropy", "label_smoothing", absl::StrCat(label_smoothing), "in [0, 1]");
@@ -240,6 +238,17 @@ StatusOr<Tensor> CrossEntropy(const Tensor& logits, const Tensor& given, const T
                                               label_smoothing)
                        : WithProbabilities(logp, target, wide_weight, reduction, label_smoothing));
   return Cast(loss, logits.dtype());
+}
+
+}  // namespace
+
+StatusOr<Tensor> CrossEntropy(const Tensor& logits, const Tensor& target, const Tensor& weight,
+                              int64_t ignore_index, absl::string_view reduction,
+                              double label_smoothing, bool inplace_backward) {
+  StatusOr<Tensor> loss =
+      Loss(logits, target, weight, ignore_index, reduction, label_smoothing, inplace_backward);
+  if (!loss.ok()) return Renamed("cross_entropy", loss.status());  // of log_softmax, nll_loss
+  return loss;
 }
 
 StatusOr<Tensor> CrossEntropyBackward(const Tensor& logits, const Tensor& target,

@@ -58,7 +58,8 @@ StatusOr<Tensor> CallWithDType(const char* name, const OpExpr& op, const Tensor&
                                std::optional<DType> dtype) {
   OFL_ASSIGN_OR_RETURN(Tensor x, Cast(input, dtype.value_or(input.dtype())));
   OFL_ASSIGN_OR_RETURN(const Dims wrapped, WrapDims(name, x, dims));
-  return CallReduce(op, x, wrapped, keepdim);
+  OFL_ASSIGN_OR_RETURN(Tensor y, CallReduce(op, x, wrapped, keepdim));
+  return Cast(y, dtype.value_or(y.dtype()));  // integers are added up in int64
 }
 
 StatusOr<Value> Max(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {

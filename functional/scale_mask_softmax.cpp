@@ -46,7 +46,9 @@ StatusOr<Tensor> FusedScaleMaskSoftmax(const Tensor& x, const Tensor& mask, doub
     OFL_ASSIGN_OR_RETURN(seen, Expand(mask, x.shape().dims()));
     OFL_ASSIGN_OR_RETURN(seen, Contiguous(seen));
   }
-  return Call(op, {x, seen}, {scale, causal, masked_row == "zero"});
+  StatusOr<Tensor> y = Call(op, {x, seen}, {scale, causal, masked_row == "zero"});
+  if (!y.ok()) return Renamed("fused_scale_mask_softmax", y.status());
+  return y;
 }
 
 StatusOr<Tensor> ScaleMaskSoftmaxBackward(const Tensor& y, const Tensor& dy, double scale,

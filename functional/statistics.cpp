@@ -37,7 +37,7 @@ int64_t Terms(const Tensor& x, const Tensor& reduced) {
 // distances from any constant near the mean it is (sum d^2 - (sum d)^2 / n) / (n - correction), so
 // the mean may be rounded, as it is where it is large beside the spread, and needs no gradient.
 StatusOr<Tensor> WideVar(const Tensor& input, const std::optional<Dims>& dims, bool unbiased,
-                         bool keepdim, std::optional<int64_t> correction) {
+                         bool keepdim, std::optional<double> correction) {
   OFL_ASSIGN_OR_RETURN(Tensor x, Cast(input, ComputeType(input.dtype())));
   OFL_ASSIGN_OR_RETURN(Tensor plain, Detach(x));
   OFL_ASSIGN_OR_RETURN(Tensor centre, Mean(plain, dims, /*keepdim=*/true));
@@ -52,7 +52,8 @@ StatusOr<Tensor> WideVar(const Tensor& input, const std::optional<Dims>& dims, b
   // Where all elements are the same, rounding may leave a little less than 0.
   OFL_ASSIGN_OR_RETURN(total, Clamp(total, Scalar(0), std::nullopt));
   // With no degrees of freedom left it is 0 / 0.
-  const int64_t freedom = std::max<int64_t>(0, terms - correction.value_or(unbiased ? 1 : 0));
+  const double freedom =
+      std::max(0.0, static_cast<double>(terms) - correction.value_or(unbiased ? 1 : 0));
   return Div(total, Scalar(freedom));
 }
 
@@ -89,13 +90,13 @@ StatusOr<Tensor> All(const Tensor& x, std::optional<Dims> dims, bool keepdim) {
 }
 
 StatusOr<Tensor> Var(const Tensor& x, std::optional<Dims> dims, bool unbiased, bool keepdim,
-                     std::optional<int64_t> correction) {
+                     std::optional<double> correction) {
   OFL_ASSIGN_OR_RETURN(Tensor variance, WideVar(x, dims, unbiased, keepdim, correction));
   return Cast(variance, x.dtype());
 }
 
 StatusOr<Tensor> Std(const Tensor& x, std::optional<Dims> dims, bool unbiased, bool keepdim,
-                     std::optional<int64_t> correction) {
+                     std::optional<double> correction) {
   OFL_ASSIGN_OR_RETURN(Tensor variance, WideVar(x, dims, unbiased, keepdim, correction));
   OFL_ASSIGN_OR_RETURN(Tensor root, Sqrt(variance));
   return Cast(root, x.dtype());
@@ -132,13 +133,13 @@ OFL_REGISTER_FUNCTION("all(Tensor input, int[]? dim=None, bool keepdim=False) ->
                       kMethod, "Whether no element over the dims given, or over all, is 0.");
 OFL_REGISTER_FUNCTION(
     "var(Tensor input, int[]? dim=None, bool unbiased=True, bool keepdim=False, "
-    "*, int? correction=None) -> Tensor",
+    "*, float? correction=None) -> Tensor",
     Var, kMethod,
     "Variance over the dims given, or over all: the squared distances from the "
     "mean over n - correction, which is 1 if unbiased, else 0.");
 OFL_REGISTER_FUNCTION(
     "std(Tensor input, int[]? dim=None, bool unbiased=True, bool keepdim=False, "
-    "*, int? correction=None) -> Tensor",
+    "*, float? correction=None) -> Tensor",
     Std, kMethod, "The root of var.");
 OFL_REGISTER_FUNCTION("logsumexp(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor",
                       LogSumExp, kMethod,

@@ -23,9 +23,9 @@ OFL_API StatusOr<Tensor> All(const Tensor& x, std::optional<Dims> dims = {}, boo
 // sum((x - mean)^2) / (n - correction) and its root, in two passes, right where the mean is large
 // beside the spread too; x floating. `correction` is 1 where unbiased, else 0, unless given.
 OFL_API StatusOr<Tensor> Var(const Tensor& x, std::optional<Dims> dims = {}, bool unbiased = true,
-                             bool keepdim = false, std::optional<int64_t> correction = {});
+                             bool keepdim = false, std::optional<double> correction = {});
 OFL_API StatusOr<Tensor> Std(const Tensor& x, std::optional<Dims> dims = {}, bool unbiased = true,
-                             bool keepdim = false, std::optional<int64_t> correction = {});
+                             bool keepdim = false, std::optional<double> correction = {});
 
 // log sum exp(x), exact where exp(x) overflows.
 OFL_API StatusOr<Tensor> LogSumExp(const Tensor& x, std::optional<Dims> dims = {},

@@ -81,7 +81,7 @@ StatusOr<Tensor> Silu(const Tensor& x) {
 }
 StatusOr<Tensor> Floor(const Tensor& x) {
   static const OpExpr& op = UnaryOpExpr("floor");
-  return IsFloating(x.dtype()) ? Call(op, {x}) : StatusOr<Tensor>(x);
+  return IsFloating(x.dtype()) ? Call(op, {x}) : Clone(x);
 }
 
 namespace {

@@ -269,10 +269,14 @@ void DefineAsStridedBackward(OpDef& op) {
     if (Shape(c.attr<Dims>(1)) != c.shape(0)) {
       return ShapeMismatch(c.op(), "grad", c.shape(0), ToString(c.attr<Dims>(1)));
     }
-    if (!Fits(c.attr<Dims>(1), c.attr<Dims>(2), c.attr<int64_t>(3), CheckedNumel(base)) ||
-        !IsInjective(c.attr<Dims>(1), c.attr<Dims>(2))) {
+    if (!Fits(c.attr<Dims>(1), c.attr<Dims>(2), c.attr<int64_t>(3), CheckedNumel(base))) {
       return Error(ErrorKind::kValue, c.op(), "(): the geometry does not fit into ",
                    ToString(base));
+    }
+    if (!IsInjective(c.attr<Dims>(1), c.attr<Dims>(2))) {
+      return Error(ErrorKind::kNotImplemented, c.op(),
+                   "(): the gradient of a view with overlapping elements is not there; clone the "
+                   "view or its base before one of them is changed in place");
     }
     c.SetOutput(0, Shape(base), c.dtype(0));
     return OkStatus();

@@ -144,14 +144,28 @@ const OpExpr& AsStridedBackward() {
   return op;
 }
 
+// Adds up what flowed back to the elements that an expanded view shows several times.
+StatusOr<Tensor> SumRepeated(Tensor grad, ViewInBase* view) {
+  static const OpExpr& sum =
+      OpBuilder("sum").Input("in").Output("out").Attr("dims").Attr("keepdim").Get();
+  for (size_t d = 0; d < view->shape.size(); ++d) {
+    if (view->strides[d] != 0 || view->shape[d] < 2) continue;
+    OFL_ASSIGN_OR_RETURN(grad, Call(sum, {grad}, {Dims{static_cast<int64_t>(d)}, true}));
+    view->shape[d] = 1;
+  }
+  return grad;
+}
+
 // History of a view that was cut anew from a changed base.
 class ViewNode final : public Node {
  public:
   ViewNode(ViewInBase view, Dims base_shape)
       : view_(std::move(view)), base_shape_(std::move(base_shape)) {}
   StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
-    OFL_ASSIGN_OR_RETURN(Tensor g, Call(AsStridedBackward(), {grads[0]},
-                                        {base_shape_, view_.shape, view_.strides, view_.offset}));
+    ViewInBase view = view_;
+    OFL_ASSIGN_OR_RETURN(Tensor g, SumRepeated(grads[0], &view));
+    OFL_ASSIGN_OR_RETURN(
+        g, Call(AsStridedBackward(), {g}, {base_shape_, view.shape, view.strides, view.offset}));
     return TensorList{std::move(g)};
   }
   std::string name() const override { return "as_strided_backward"; }

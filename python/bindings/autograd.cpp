@@ -133,7 +133,7 @@ PyObject* WrapHookHandle(std::weak_ptr<HookSlot> slot) {
 
 void AddAutograd(py::module_& m) {
   py::class_<Node, Ref<Node>>(m, "Node", "A step of backward.")
-      .def_property_readonly("name", [](const Node& n) { return n.name(); })
+      .def("name", [](const Node& n) { return n.name(); })
       .def_property_readonly("next_functions", &NextFunctions,
                              "For each input the node that gets its gradient (or None) and which "
                              "of that node's outputs it is.")

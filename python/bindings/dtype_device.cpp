@@ -112,10 +112,15 @@ uint64_t SeedFrom(const py::object& given) {
 void AddGenerators(py::module_& m) {
   py::class_<Generator, Ref<Generator>> type(
       m, "Generator",
-      "Generator()\n\nA source of random numbers: the same ones on every device from one seed.");
+      "Generator(device=\"cpu\")\n\nA source of random numbers: the same ones on every device from "
+      "one seed. So it serves\nevery device, whichever is named.");
   type.attr("__module__") = "oneflow_lite";
   generator_type = type.ptr();
-  type.def(py::init([] { return new Generator; }))
+  type.def(py::init([](const py::object& device) {
+             DeviceFromObject(device, {});  // an error where it names none
+             return new Generator;
+           }),
+           py::arg("device") = "cpu")
       .def(
           "manual_seed",
           [](py::object self, const py::object& seed) {

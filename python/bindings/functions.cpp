@@ -189,9 +189,12 @@ bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwn
       }
     }
     if (i == b.names.size() && MeansNothing(name)) continue;
-    if (i == b.names.size() && target && PyUnicode_CompareWithASCIIString(name, "out") == 0) {
-      if (values[k] != Py_None) *target = values[k];
-      continue;
+    if (i == b.names.size() && PyUnicode_CompareWithASCIIString(name, "out") == 0) {
+      if (values[k] == Py_None) continue;  // NumPy's functions pass it to methods: np.sum(x)
+      if (target) {
+        *target = values[k];
+        continue;
+      }
     }
     if (i == b.names.size()) {
       PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'%s",

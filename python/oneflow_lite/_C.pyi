@@ -538,7 +538,7 @@ def std(
     unbiased: bool = True,
     keepdim: bool = False,
     *,
-    correction: int | None = None,
+    correction: float | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def sub(
@@ -581,7 +581,7 @@ def var(
     unbiased: bool = True,
     keepdim: bool = False,
     *,
-    correction: int | None = None,
+    correction: float | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def where(
@@ -724,7 +724,7 @@ class TensorFunctions:
         unbiased: bool = True,
         keepdim: bool = False,
         *,
-        correction: int | None = None,
+        correction: float | None = None,
     ) -> Tensor: ...
     def sub(self, other: Tensor | float, *, alpha: float = 1) -> Tensor: ...
     def sub_(self, other: Tensor | float, *, alpha: float = 1) -> Tensor: ...
@@ -752,7 +752,7 @@ class TensorFunctions:
         unbiased: bool = True,
         keepdim: bool = False,
         *,
-        correction: int | None = None,
+        correction: float | None = None,
     ) -> Tensor: ...
     @overload
     def view(self, size: Sequence[int]) -> Tensor: ...

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from oneflow_lite import (
+    _bits,
     _creation,
     _elementary,
     _indexing,
     _math,
     _placing,
     _products,
+    _promotion,
     _reductions,
     _searching,
     _shapes,
@@ -117,8 +119,8 @@ def numel(input: "Tensor") -> "_builtins.int":
 
 
 # The functions that are composed in Python, under their names here.
-_modules = (_creation, _math, _elementary, _products, _reductions, _searching, _shapes, _indexing,
-            _placing)  # fmt: skip
+_modules = (_creation, _math, _elementary, _bits, _products, _reductions, _searching, _shapes,
+            _indexing, _placing, _promotion)  # fmt: skip
 _composed = {_f.__name__: _named(_f, out=True)
              for _module in _modules for _f in _module.FUNCTIONS}  # fmt: skip
 _composed |= {_name: _composed.get(_same) or getattr(_C, _same)

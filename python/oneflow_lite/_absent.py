@@ -59,17 +59,32 @@ ABSENT = [
     Absent("linear algebra and transforms", {
         "": "linalg fft special svd inverse det cholesky stft",
     }, "matmul and einsum are here; for the rest, NumPy over x.numpy()"),
+    Absent("other functions of elements", {
+        "": "acos acosh asin asinh atan atan2 atanh arccos arcsin arctan arctan2 copysign digamma "
+            "erfc erfinv float_power gcd heaviside i0 lcm ldexp lgamma nextafter polygamma sgn "
+            "signbit sinc",
+    }, "NumPy's or SciPy's over x.numpy(); flow.register_op gives such a function a gradient"),
+    Absent("other ways to gather and scatter", {
+        "": "scatter_reduce index_reduce histc unique_consecutive mode put",
+    }, "scatter_add, index_add, bincount, sort and unique"),
+    Absent("layers that guess or wrap", {
+        "nn": "LazyLinear LazyConv1d LazyConv2d",
+        "nn.utils": "weight_norm spectral_norm parametrize parametrizations prune",
+    }, "give sizes where a layer is made; a module's forward can compute its weights"),
     Absent("other optimizers", {
         "optim": "RMSprop Adagrad Adadelta Adamax NAdam RAdam ASGD LBFGS Rprop SparseAdam "
                  "swa_utils",
     }, "optim.SGD, optim.Adam, optim.AdamW, or a subclass of optim.Optimizer"),
     Absent("other embeddings and losses", {
         "nn": "EmbeddingBag Bilinear CTCLoss TripletMarginLoss MarginRankingLoss "
-              "CosineEmbeddingLoss GaussianNLLLoss PoissonNLLLoss",
-        "nn.functional": "embedding_bag bilinear ctc_loss triplet_margin_loss",
+              "CosineEmbeddingLoss GaussianNLLLoss PoissonNLLLoss HingeEmbeddingLoss "
+              "SoftMarginLoss MultiMarginLoss MultiLabelMarginLoss",
+        "nn.functional": "embedding_bag bilinear ctc_loss triplet_margin_loss margin_ranking_loss "
+                         "cosine_embedding_loss gaussian_nll_loss poisson_nll_loss "
+                         "hinge_embedding_loss soft_margin_loss multi_margin_loss",
     }, "compose it of functions; autograd differentiates the composition"),
     Absent("switches", {
-        "": "backends use_deterministic_algorithms",
+        "": "backends use_deterministic_algorithms set_float32_matmul_precision",
     }, "results are deterministic as they are; flow.set_num_threads sets the CPU's threads"),
     Absent("watching and building", {
         "utils": "cpp_extension tensorboard", "autograd": "profiler detect_anomaly",

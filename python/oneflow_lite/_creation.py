@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +27,16 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: _Device | None = No
     return data.to(device, dtype)
 
 
+def _size(function: str, name: str, value: Any) -> int:
+    try:
+        size = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{function}(): {name} must be int, not {type(value).__name__}") from None
+    if size < 0:
+        raise ValueError(f"{function}(): {name} is {size}, but it must not be negative")
+    return size
+
+
 def eye(
     n: int,
     m: int | None = None,
@@ -35,8 +46,9 @@ def eye(
     requires_grad: bool = False,
 ) -> Tensor:
     """Ones on the diagonal of ``[n, m]`` (m is n where absent), zeros elsewhere."""
+    n, m = _size("eye", "n", n), _size("eye", "m", n if m is None else m)
     rows = _C.arange(n, device=device).view(-1, 1)
-    hit = rows == _C.arange(n if m is None else m, device=device)
+    hit = rows == _C.arange(m, device=device)
     return hit.to(None, dtype or _ext.float32).requires_grad_(requires_grad)
 
 
@@ -50,8 +62,10 @@ def linspace(
     requires_grad: bool = False,
 ) -> Tensor:
     """``steps`` numbers from ``start`` to ``end``, both included, equally far apart."""
-    if steps < 0:
-        raise ValueError(f"linspace(): steps is {steps}, but it must not be negative")
+    steps = _size("linspace", "steps", steps)
+    for name, value in (("start", start), ("end", end)):
+        if isinstance(value, Tensor) and value.ndim > 0:
+            raise _ext.ShapeError(f"linspace(): {name} has shape {list(value.shape)}, expected []")
     place = _C.arange(steps, dtype=_ext.float64, device=device)
     step = (end - start) / max(1, steps - 1)
     # From the nearer end, so that both are exact.
@@ -146,10 +160,12 @@ def multinomial(
     if input.ndim not in (1, 2):
         raise _ext.ShapeError(f"multinomial(): input has shape {list(input.shape)}, expected 1 or "
                               "2 dims")  # fmt: skip
+    if num_samples < 1:
+        raise ValueError(f"multinomial(): num_samples is {num_samples}, but it must be positive")
     weights = input.detach().double()
     needed = 1 if replacement else num_samples
     enough = (weights > 0).sum(-1) >= needed
-    if num_samples < 1 or not bool(((weights >= 0) & weights.isfinite()).all() & enough.all()):
+    if not bool(((weights >= 0) & weights.isfinite()).all() & enough.all()):
         raise ValueError(f"multinomial(): input must be finite and not negative, with {needed} or "
                          "more places in each row that are not 0")  # fmt: skip
     options: dict[str, Any] = {"dtype": _ext.float64, "device": input.device}

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import _C, Tensor, dtype
+from oneflow_lite.autograd.function import Function, FunctionCtx
 
 _Operand = Tensor | float
 
@@ -41,6 +43,28 @@ def _floats(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return quotient, _C.where(endless, _C.where(against, b, a), rest)
 
 
+def _towards_zero(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    quotient, rest = (_floats if a.dtype.is_floating_point else _integers)(abs(a), abs(b))
+    return _C.where((a < 0) != (b < 0), -quotient, quotient), _C.where(a < 0, -rest, rest)
+
+
+class _Rest(Function):
+    """The rest as a line: what is left of a, less the quotient times b. Where the quotient jumps
+    there is no slope, and the formulas above have none where an operand is 0 or infinite.
+    """
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, a: Tensor, b: Tensor, divided: Any) -> Tensor:
+        quotient, rest = divided(a, b)
+        ctx.save_for_backward(quotient)
+        return rest
+
+    @staticmethod
+    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor | None, ...]:
+        (quotient,) = ctx.saved_tensors
+        return grad, -grad * quotient, None
+
+
 def _integers(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Exact: a float64 holds 53 of 64 bits, so the rest of a first division is divided again."""
     divisor = _C.where(b == 0, math.inf, b.double())  # over 0: 0 times
@@ -55,26 +79,39 @@ def _integers(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return quotient, a - quotient * b
 
 
-def _divided(name: str, input: _Operand, other: _Operand) -> tuple[Tensor, Tensor, dtype]:
-    """The quotient rounded down, the rest, and the dtype of a result."""
+def _operands(name: str, input: _Operand, other: _Operand) -> tuple[Tensor, Tensor, dtype]:
+    """Both in float64 or int64, in one shape, and the dtype of a result."""
     tensors = [t for t in (input, other) if isinstance(t, Tensor)]
     if not tensors:
         raise TypeError(f"{name}(): one of the operands must be a tensor")
-    result = _C.mul(input, other).dtype
-    wide = _ext.float64 if result.is_floating_point else _ext.int64
+    product = _C.mul(input, other)
+    wide = _ext.float64 if product.dtype.is_floating_point else _ext.int64
     a, b = (t.to(None, wide) if isinstance(t, Tensor)
             else _C.full([], t, dtype=wide, device=tensors[0].device)
             for t in (input, other))  # fmt: skip
-    return *(_floats if result.is_floating_point else _integers)(a, b), result
+    return a.expand(product.shape), b.expand(product.shape), product.dtype
+
+
+def _rest(a: Tensor, b: Tensor, divided: Any) -> Tensor:
+    if a.requires_grad or b.requires_grad:
+        return _Rest.apply(a, b, divided)
+    return divided(a, b)[1]
 
 
 def floor_divide(input: _Operand, other: _Operand) -> Tensor:
     """The quotient rounded down; integers stay integers, and over 0 give 0."""
-    quotient, _, result = _divided("floor_divide", input, other)
+    a, b, result = _operands("floor_divide", input, other)
+    quotient, _ = (_floats if result.is_floating_point else _integers)(a, b)
     return quotient.to(None, result)
 
 
 def remainder(input: _Operand, other: _Operand) -> Tensor:
     """``input - floor_divide(input, other) * other``: of the sign of ``other``."""
-    _, rest, result = _divided("remainder", input, other)
-    return rest.to(None, result)
+    a, b, result = _operands("remainder", input, other)
+    return _rest(a, b, _floats if result.is_floating_point else _integers).to(None, result)
+
+
+def fmod(input: Tensor, other: _Operand) -> Tensor:
+    """The rest of the division rounded towards 0: it has the sign of ``input``."""
+    a, b, result = _operands("fmod", input, other)
+    return _rest(a, b, _towards_zero).to(None, result)

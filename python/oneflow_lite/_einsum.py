@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import string
 from typing import Any
 
-from oneflow_lite._oneflow_lite import ShapeError, Tensor
+from oneflow_lite._oneflow_lite import ShapeError, Tensor, int64
+from oneflow_lite._oneflow_lite import bool as bool_
+from oneflow_lite._promotion import promote_types
+
+_LETTERS = string.ascii_letters
 
 
-def einsum(equation: str, *operands: Any) -> Tensor:
+def einsum(equation: Any, *operands: Any) -> Tensor:
     """A sum over the dims that the result does not name, as in NumPy.
 
     Parameters
@@ -17,16 +23,30 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     equation : str
         A letter per dim of each operand, and of the result where ``->`` names it; else those that
         occur once, sorted. ``...`` stands for further dims, which broadcast.
+        Without one, each operand is followed by a list of numbers below 52 for its dims, ``...``
+        among them; a last list names the dims of the result.
     *operands : Tensor
-        Or one list of them. They are multiplied from the left to the right.
+        Or one list of them. They are multiplied from the left to the right, in the dtype that they
+        are promoted to.
 
     Examples
     --------
     >>> scores = flow.einsum("bhqd,bhkd->bhqk", query, key)
     """
+    if isinstance(equation, Tensor):
+        equation, operands = _from_numbers(equation, *operands)
     tensors = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], list | tuple) \
         else list(operands)  # fmt: skip
+    if not isinstance(equation, str) or not all(isinstance(x, Tensor) for x in tensors):
+        raise TypeError("einsum(): takes an equation and Tensors, or Tensors and lists of numbers")
     names, result = _parse(equation.replace(" ", ""), tensors)
+    kind = functools.reduce(promote_types, [x.dtype for x in tensors])
+    tensors = [x.to(None, int64 if kind is bool_ else kind) for x in tensors]
+    y = _summed(tensors, names, result)
+    return y != 0 if kind is bool_ else y
+
+
+def _summed(tensors: list[Tensor], names: list[list[str]], result: list[str]) -> Tensor:
     parts = [_diagonals(x, dims) for x, dims in zip(tensors, names, strict=True)]
     x, dims = parts[0]
     for k, (y, other) in enumerate(parts[1:], 2):
@@ -36,6 +56,27 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     x = x.sum(gone) if gone else x
     dims = [name for name in dims if name in result]
     return x.permute([dims.index(name) for name in result])
+
+
+def _from_numbers(*given: Any) -> tuple[str, tuple[Any, ...]]:
+    """The equation and the operands of a call that has lists of numbers for letters."""
+
+    def term(dims: Any) -> str:
+        if not isinstance(dims, list | tuple):
+            raise TypeError(f"einsum(): a list of numbers must follow each operand, not "
+                            f"{type(dims).__name__}")  # fmt: skip
+        for d in dims:
+            if d is not Ellipsis and not (isinstance(d, int) and 0 <= d < len(_LETTERS)):
+                raise ValueError(
+                    f"einsum(): {d!r} is no number of a dim in [0, {len(_LETTERS) - 1}]"
+                )
+        return "".join("..." if d is Ellipsis else _LETTERS[d] for d in dims)
+
+    pairs = len(given) // 2
+    equation = ",".join(term(given[2 * k + 1]) for k in range(pairs))
+    if len(given) % 2:
+        equation += "->" + term(given[-1])
+    return equation, given[: 2 * pairs : 2]
 
 
 def _parse(equation: str, tensors: list[Tensor]) -> tuple[list[list[str]], list[str]]:

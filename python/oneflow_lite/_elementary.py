@@ -5,10 +5,17 @@ from __future__ import annotations
 
 import math
 
-from oneflow_lite._math import expm1, rounded_once, trunc
+from oneflow_lite._math import as_float, expm1, rounded_once, trunc
 from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite._promotion import result_type
 
 _Operand = Tensor | float
+
+
+def _as_promoted(y: Tensor, input: Tensor, other: _Operand) -> Tensor:
+    """The result in the floating dtype that the operands are promoted to, if it is one."""
+    kind = result_type(input, other)
+    return y.to(None, kind) if kind.is_floating_point else y
 
 
 @rounded_once
@@ -20,18 +27,20 @@ def tan(input: Tensor) -> Tensor:
 @rounded_once
 def sinh(input: Tensor) -> Tensor:
     """``(exp(x) - exp(-x)) / 2``, for small x too."""
+    input = as_float(input)
     e = expm1(_C.clamp(input, -1.0, 1.0))
     near = (e + e / (e + 1)) * 0.5
     half = _C.exp(abs(input) * 0.5)  # its square would overflow before the result does
-    far = half * 0.5 * half - 0.5 / (half * half)
+    far = half * 0.5 * half - 0.5 * _C.exp(-abs(input))
     return _C.where(abs(input) < 1, near, _C.where(input < 0, -far, far))
 
 
 @rounded_once
 def cosh(input: Tensor) -> Tensor:
     """``(exp(x) + exp(-x)) / 2``."""
+    input = as_float(input)
     half = _C.exp(abs(input) * 0.5)
-    return half * 0.5 * half + 0.5 / (half * half)
+    return half * 0.5 * half + 0.5 * _C.exp(-abs(input))
 
 
 @rounded_once
@@ -42,17 +51,12 @@ def log10(input: Tensor) -> Tensor:
 
 @rounded_once
 def hypot(input: Tensor, other: Tensor) -> Tensor:
-    """``sqrt(x^2 + y^2)`` without overflow."""
-    larger = _C.maximum(abs(input), abs(other)).detach()
+    """``sqrt(x^2 + y^2)`` without overflow; infinite where one of them is, be the other NaN."""
+    x, y = as_float(input), as_float(other)
+    larger = _C.maximum(abs(x), abs(y)).detach()
     scale = _C.where((larger > 0) & larger.isfinite(), larger, 1.0)
-    return _C.sqrt((input / scale) ** 2 + (other / scale) ** 2) * scale
-
-
-def fmod(input: Tensor, other: _Operand) -> Tensor:
-    """The rest of the division rounded towards 0: it has the sign of ``input``."""
-    size = abs(other)
-    rest = abs(input) % size
-    return _C.where(input < 0, -rest, rest)
+    length = _C.sqrt((x / scale) ** 2 + (y / scale) ** 2) * scale
+    return _as_promoted(_C.where(x.isinf() | y.isinf(), math.inf, length), input, other)
 
 
 def frac(input: Tensor) -> Tensor:
@@ -64,14 +68,16 @@ def frac(input: Tensor) -> Tensor:
 def xlogy(input: Tensor, other: Tensor) -> Tensor:
     """``x log(y)``; 0 where x is 0, unless y is NaN."""
     nothing = (input == 0) & ((other <= 0) | (other == math.inf))
-    return _C.where(nothing, 0.0, input * _C.log(_C.where(nothing, 1.0, other)))
+    y = _C.where(nothing, 0.0, input * _C.log(_C.where(nothing, 1.0, other)))
+    return _as_promoted(y, input, other)
 
 
 @rounded_once
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """``log(x / (1 - x))``; with ``eps``, x is moved into ``[eps, 1 - eps]`` first."""
-    x = input if eps is None else _C.clamp(input, eps, 1 - eps)
-    return _C.log(x / (1 - x))
+    x = as_float(input)
+    x = x if eps is None else _C.clamp(x, eps, 1 - eps)
+    return _C.log(x) - _C.log(1 - x)
 
 
 def deg2rad(input: Tensor) -> Tensor:
@@ -117,6 +123,8 @@ def _of_numbers(found: Tensor, input: Tensor, other: Tensor) -> Tensor:
     return _C.where(input != input, other, _C.where(other != other, input, found))
 
 
-FUNCTIONS = (cosh, deg2rad, fmax, fmin, fmod, frac, hypot, isneginf, isposinf, log10, logit,
+FUNCTIONS = (cosh, deg2rad, fmax, fmin, frac, hypot, isneginf, isposinf, log10, logit,
              masked_fill, rad2deg, sinh, tan, xlogy)  # fmt: skip
 METHODS = FUNCTIONS
+IN_PLACE = ("cosh", "deg2rad", "frac", "hypot", "log10", "logit", "rad2deg", "sinh", "tan",
+            "xlogy")  # fmt: skip

@@ -2,7 +2,8 @@
 """Indexing with data: ``x[places]``, ``x[mask]``, ``x[:, places]``, and their assignment.
 
 Integers, slices, None and ... make views, in C++; here is what makes copies, composed of gather and
-scatter, so that autograd follows. The rules are NumPy's.
+scatter, so that autograd follows. The rules are NumPy's, but for an integer far from the places:
+there PyTorch's, see :class:`_Plan`.
 """
 
 from __future__ import annotations
@@ -92,10 +93,6 @@ class _Plan:
         basic: list[Any] = []  # of the view
         self.dims: list[int] = []  # of the view, with places
         self.places: list[Tensor] = []
-        # With something between them, the dims of the places come first; integers are places here.
-        alike = [k in places or not (item is None or item is Ellipsis or isinstance(item, slice))
-                 for k, item in enumerate(items)]  # fmt: skip
-        self.front = "10" in "".join("01"[a] for a in alike).strip("0")
         dim = source = 0
         for k, item in enumerate(items):
             if k in places:
@@ -119,7 +116,10 @@ class _Plan:
                 dim, source = dim + x.ndim - given, source + x.ndim - given
             else:
                 source += item is not None
-                dim += not alike[k]
+                dim += item is None or isinstance(item, slice)
+        # With dims between them, those of the places come first. An integer is no place: as in
+        # PyTorch it takes its dim away before, so x[0, :, places] is x[0][:, places].
+        self.front = self.dims[-1] - self.dims[0] >= len(self.dims)
         self.view = x[tuple(basic)]
 
     @staticmethod

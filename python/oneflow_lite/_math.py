@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._division import floor_divide, remainder
+from oneflow_lite._division import floor_divide, fmod, remainder
 from oneflow_lite._einsum import einsum
 from oneflow_lite._oneflow_lite import _C, Tensor, dtype
 
@@ -24,6 +24,11 @@ def wide(x: Tensor) -> dtype:
 def as_given(y: Tensor, input: Tensor) -> Tensor:
     """The result in the dtype of a floating input."""
     return y.to(None, input.dtype) if input.dtype.is_floating_point else y
+
+
+def as_float(input: Tensor) -> Tensor:
+    """Integers and bool as float32; floats as they are."""
+    return input if input.dtype.is_floating_point else input.to(None, _ext.float32)
 
 
 def rounded_once(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -47,12 +52,28 @@ def rounded_once(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return call
 
 
+def of_its_own(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which copies where it would give its input or a view of it."""
+
+    @functools.wraps(function)
+    def call(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+        found = function(input, *args, **kwargs)
+        if not isinstance(input, Tensor):
+            return found
+        base = input if input._base is None else input._base
+        parts = [found] if isinstance(found, Tensor) else list(found)
+        parts = [t.clone() if t is input or t._base is base else t for t in parts]
+        return parts[0] if isinstance(found, Tensor) else tuple(parts)
+
+    return call
+
+
 # Elementwise ----------------------------------------------------------------------------------
 
 
 def square(input: Tensor) -> Tensor:
-    """x^2."""
-    return input * input
+    """x^2; of bool as int64."""
+    return _C.pow(input, 2)
 
 
 def reciprocal(input: Tensor) -> Tensor:
@@ -60,6 +81,7 @@ def reciprocal(input: Tensor) -> Tensor:
     return 1 / input
 
 
+@of_its_own
 def ceil(input: Tensor) -> Tensor:
     """The smallest integer not below each element."""
     return -_C.floor(-input) if input.dtype.is_floating_point else input
@@ -70,6 +92,7 @@ def trunc(input: Tensor) -> Tensor:
     return _C.where(input < 0, ceil(input), _C.floor(input))
 
 
+@of_its_own
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """The nearest integer, the even one where two are; or so many digits after the point."""
     if not input.dtype.is_floating_point:
@@ -79,7 +102,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     rest = x - below
     odd = below - 2 * _C.floor(below * 0.5)
     y = below + ((rest > 0.5) | (rest == 0.5) & (odd == 1)).to(None, x.dtype)
-    y = _C.where(x.isfinite(), y, x)
+    y = _C.where(x.isfinite(), y, x.detach())
     return y / 10.0**decimals if decimals else y
 
 
@@ -147,11 +170,14 @@ def isclose(
     equal_nan: bool = False,
 ) -> Tensor:
     """Where ``|input - other| <= atol + rtol * |other|``; see :func:`allclose`."""
+    if input.dtype is _ext.bool and other.dtype is _ext.bool:
+        return input == other
     within = abs(input - other) <= atol + rtol * abs(other)
     close = (input == other) | within & other.isfinite()
     return close | input.isnan() & other.isnan() if equal_nan else close
 
 
+@of_its_own
 def nan_to_num(
     input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
@@ -327,7 +353,7 @@ def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tens
 
 FUNCTIONS = (
     addcdiv, addcmul, addmm, bmm, ceil, clamp, clamp_max, clamp_min, count_nonzero, div, dot,
-    einsum, exp2, expm1, floor_divide, isclose, lerp, log1p, log2, logical_and, logical_or,
+    einsum, exp2, expm1, floor_divide, fmod, isclose, lerp, log1p, log2, logical_and, logical_or,
     logical_xor, masked_select, mm, mv, nan_to_num, norm, outer, reciprocal, remainder, round,
     sign, square, trunc,
 )  # fmt: skip
@@ -340,8 +366,10 @@ ALIASES = {
     "negative": "neg", "not_equal": "ne", "subtract": "sub", "swapaxes": "transpose",
     "swapdims": "transpose", "true_divide": "div",
 }  # fmt: skip
-IN_PLACE = ("abs", "addcdiv", "addcmul", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
-            "ceil", "clamp", "cos", "erf", "exp", "expm1",
-            "floor", "lerp", "log", "masked_fill", "neg", "pow", "reciprocal", "relu", "round",
-            "rsqrt", "sigmoid", "sin", "sqrt", "square", "tanh", "tril", "triu",
+IN_PLACE = ("abs", "addcdiv", "addcmul", "addmm", "bitwise_and", "bitwise_not", "bitwise_or",
+            "bitwise_xor", "ceil", "clamp", "clamp_max", "clamp_min", "cos", "cumprod", "cumsum",
+            "erf", "exp", "exp2", "expm1", "floor", "floor_divide", "fmod", "lerp", "log", "log1p",
+            "log2", "logical_and", "logical_not", "logical_or", "logical_xor", "masked_fill",
+            "nan_to_num", "neg", "pow", "reciprocal", "relu", "remainder", "round", "rsqrt",
+            "sigmoid", "sign", "sin", "sqrt", "square", "tanh", "tril", "triu",
             "trunc")  # fmt: skip

@@ -59,6 +59,10 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     An offset moves the diagonal so many columns to the right, or if negative rows down; the rows
     and columns are the dims ``dim1`` and ``dim2`` of the result.
     """
+    if input.ndim == 0:
+        raise _ext.ShapeError("diag_embed(): input has shape [], expected at least 1 dim")
+    if dim1 % (input.ndim + 1) == dim2 % (input.ndim + 1):
+        raise ValueError(f"diag_embed(): dim1 and dim2 are {dim1} and {dim2}, the same dim")
     count = input.shape[-1]
     size = count + abs(offset)
     first = offset if offset > 0 else -offset * size
@@ -92,6 +96,8 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Turned by k right angles in the plane of two dims, from the first towards the second."""
+    if len(dims) != 2:
+        raise ValueError(f"rot90(): dims are {dims}, but they must be two")
     a, b = (wrapped_dim("rot90", input, d) for d in dims)
     if a == b:
         raise ValueError(f"rot90(): a dim occurs twice in {dims}")
@@ -181,14 +187,25 @@ def atleast_3d(*tensors: Any) -> Any:
     return found[0] if one and given is tensors else found
 
 
+def _cut(name: str, input: Tensor, cuts: Any, dim: int) -> tuple[Tensor, ...]:
+    least = 2 if name == "vsplit" else 1
+    if input.ndim < least:
+        raise _ext.ShapeError(f"{name}(): input has shape {list(input.shape)}, expected at least "
+                              f"{least} dim{'s' * (least > 1)}")  # fmt: skip
+    if isinstance(cuts, int) and (cuts < 1 or input.shape[dim] % cuts):
+        raise ValueError(f"{name}(): dim {dim} of size {input.shape[dim]} does not make {cuts} "
+                         "parts of one size; tensor_split makes unequal ones")  # fmt: skip
+    return tensor_split(input, cuts, dim)
+
+
 def hsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """As :func:`tensor_split` along dim 1, or dim 0 of a tensor of 1 dim."""
-    return tensor_split(input, indices_or_sections, 0 if input.ndim == 1 else 1)
+    """As :func:`tensor_split` along dim 1, or dim 0 of a tensor of 1 dim; parts are of one size."""
+    return _cut("hsplit", input, indices_or_sections, 0 if input.ndim == 1 else 1)
 
 
 def vsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """As :func:`tensor_split` along dim 0."""
-    return tensor_split(input, indices_or_sections, 0)
+    """As :func:`tensor_split` along dim 0, of 2 dims or more; parts are of one size."""
+    return _cut("vsplit", input, indices_or_sections, 0)
 
 
 FUNCTIONS = (atleast_3d, block_diag, broadcast_shapes, cartesian_prod, diag_embed, dstack, hsplit,

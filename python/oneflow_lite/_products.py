@@ -107,3 +107,4 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "") -> Ten
 
 FUNCTIONS = (baddbmm, cdist, dist, inner, kron, tensordot, trace, vdot)
 METHODS = (baddbmm, dist, inner, kron, trace, vdot)
+IN_PLACE = ("baddbmm",)

@@ -9,7 +9,7 @@ from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._division import floor_divide
-from oneflow_lite._math import ceil, clamp, round, rounded_once
+from oneflow_lite._math import ceil, clamp, of_its_own, round, rounded_once
 from oneflow_lite._oneflow_lite import _C, DTypeError, Tensor, dtype
 from oneflow_lite._shapes import wrapped_dim
 
@@ -30,6 +30,7 @@ def _result(x: Tensor, dtype: dtype | None) -> dtype:
 # Products -------------------------------------------------------------------------------------
 
 
+@of_its_own
 def prod(
     input: Tensor,
     dim: _Dims = None,
@@ -86,6 +87,7 @@ def _scan(name: str, x: Tensor, dim: int, join: Callable[[Tensor, Tensor], Tenso
     return x
 
 
+@of_its_own
 def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
     """The product of each element and all before it along a dim; dtypes as in :func:`prod`."""
     result = _result(input, dtype)
@@ -95,11 +97,14 @@ def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
 @rounded_once
 def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     """``log(exp(x) + exp(y))`` without overflow."""
-    larger = _C.maximum(input, other).detach()
-    shift = _C.where(larger.isfinite(), larger, 0.0)
-    return _C.log(_C.exp(input - shift) + _C.exp(other - shift)) + shift
+    larger = _C.maximum(input, other)
+    shift = _C.where(larger.isfinite(), larger, 0.0).detach()
+    endless = larger == math.inf  # where the slope of the formula is none
+    x, y = (_C.where(endless, 0.0, t - shift) for t in (input, other))
+    return _C.where(endless, larger, _C.log(_C.exp(x) + _C.exp(y)) + shift)
 
 
+@of_its_own
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """``log`` of the running sum of ``exp(x)`` along a dim, without overflow."""
     return _scan("logcumsumexp", _wide(input, input.dtype), dim, logaddexp).to(None, input.dtype)
@@ -163,6 +168,7 @@ def aminmax(
     return _C.amin(input, dim, keepdim), _C.amax(input, dim, keepdim)
 
 
+@of_its_own
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """The k-th smallest element along a dim, counted from 1, and its place.
 
@@ -179,6 +185,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tup
     return (values, places) if keepdim else (values.squeeze(axis), places.squeeze(axis))
 
 
+@of_its_own
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle element, of two the lower: of all, or (values, indices) along a dim.
 
@@ -192,6 +199,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     return _middle("median", input, dim, keepdim)
 
 
+@of_its_own
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """As :func:`median`, of the elements that are not NaN."""
     if dim is None:
@@ -317,6 +325,7 @@ def std_mean(
     return deviation, _C.mean(input, dim, keepdim)
 
 
+@of_its_own
 def diff(
     input: Tensor,
     n: int = 1,

@@ -3,10 +3,29 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite._shapes import wrapped_dim
+
+
+def _unique_slices(input: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The different slices along a dim, the place of each among them, how often each one occurs."""
+    slices = input.detach().movedim(dim, 0) if input.ndim else input.detach().view(1)
+    rows = slices.reshape(slices.shape[0], math.prod(slices.shape[1:]))
+    host = (rows.float() if rows.dtype is _ext.bfloat16 else rows).numpy(force=True)
+    _, first, which, counts = np.unique(
+        host, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    places, inverse, times = (
+        _ext.tensor(a.reshape(-1).astype(np.int64), device=input.device)
+        for a in (first, which, counts)
+    )
+    return input.detach().index_select(dim, places), inverse, times
 
 
 def unique(
@@ -14,7 +33,7 @@ def unique(
     sorted: bool = True,
     return_inverse: bool = False,
     return_counts: bool = False,
-    dim: None = None,
+    dim: int | None = None,
 ) -> Any:
     """The different elements in ascending order; how many there are waits for the device.
 
@@ -25,16 +44,19 @@ def unique(
     return_inverse, return_counts : bool
         Also, for each element, its place among them (the shape of ``input``), and how often each
         one occurs.
-    dim : None
-        Slices along a dim are not compared: NotImplementedError.
+    dim : int, optional
+        Compare slices along that dim, their elements one after the other, on the host.
 
     Returns
     -------
     Tensor, or a tuple of Tensors
-        1-D values; with the others after them, where asked for.
+        1-D values, or with ``dim`` the different slices along it; with the others after them, where
+        asked for.
     """
     if dim is not None:
-        raise NotImplementedError("unique(): only elements are compared, not slices along a dim")
+        values, which, counts = _unique_slices(input, wrapped_dim("unique", input, dim))
+        wanted = (values, *[which] * return_inverse, *[counts] * return_counts)
+        return wanted if len(wanted) > 1 else values
     flat = input.detach().reshape(-1)
     if flat.numel() == 0:
         places = _C.zeros([0], dtype=_ext.int64, device=input.device)

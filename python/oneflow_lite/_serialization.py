@@ -4,6 +4,7 @@
 The file is an .npz: NumPy's ``load`` opens it and finds the tensors by their names. One more entry,
 ``structure.json``, tells how they are nested and which are bfloat16 (stored as float32, without
 loss). Loading never runs anything from the file, so files of strangers are safe to open.
+PyTorch's files, which are pickles, are read by _pytorch_file.py.
 """
 
 from __future__ import annotations
@@ -131,6 +132,23 @@ def _save_to(value: Any, stream: IO[bytes]) -> None:
         archive.writestr(_STRUCTURE, json.dumps(structure))
 
 
+def _pytorch_folder(archive: zipfile.ZipFile) -> str | None:
+    """Where in the archive is what ``torch.save`` wrote; None where it is another's."""
+    found = [n for n in archive.namelist() if n.endswith("data.pkl")]
+    return found[0].removesuffix("data.pkl") if len(found) == 1 else None
+
+
+def _from_pytorch(
+    name: str, archive: zipfile.ZipFile, folder: str, where: device | str | None
+) -> Any:
+    from oneflow_lite import _pytorch_file  # which most programs do without
+
+    try:
+        return _pytorch_file.read(archive, folder, lambda x: x if where is None else x.to(where))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"load(): {name} was written by PyTorch, but {error}") from error
+
+
 def load(
     file: _File,
     device: device | str | None = None,
@@ -138,12 +156,13 @@ def load(
     map_location: device | str | None = None,
     weights_only: bool = True,
 ) -> Any:
-    """Reads what :func:`save` wrote.
+    """Reads what :func:`save` wrote, or a state dict that ``torch.save`` wrote.
 
     Parameters
     ----------
     file : path or binary file
-        Nothing in it is run.
+        Nothing in it is run. Of PyTorch's files those since 1.6 are read, with dicts, lists,
+        tuples, numbers, strings and tensors in them.
     device : device or str, optional
         Where the tensors are wanted, by default the CPU; ``map_location`` is another name for it.
     weights_only : bool
@@ -157,11 +176,16 @@ def load(
     Raises
     ------
     ValueError
-        Where the file is none of ours or of a later format.
+        Where the file is neither, of a later format, or holds something else.
     """
+    if not isinstance(file, str | os.PathLike) and not hasattr(file, "seek"):
+        raise TypeError(f"load(): file must be a path or a binary file, not {type(file).__name__}")
     name = str(getattr(file, "name", "the file") if hasattr(file, "read") else file)
     try:
         with zipfile.ZipFile(file) as archive:
+            folder = _pytorch_folder(archive)
+            if folder is not None:
+                return _from_pytorch(name, archive, folder, device or map_location)
             structure = json.loads(archive.read(_STRUCTURE))
             if structure["oneflow_lite"] > _VERSION:
                 raise ValueError(f"load(): {name} has format {structure['oneflow_lite']}; this "

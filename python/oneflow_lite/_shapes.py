@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._math import of_its_own
 from oneflow_lite._oneflow_lite import _C, Tensor, dtype
 
 
@@ -57,6 +58,11 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
     return input.permute(order[: input.ndim])
 
 
+def _copied(view: Tensor) -> Tensor:
+    """Dense memory of its own: an expanded view may pass for another shape without a copy."""
+    return view.clone() if view.is_contiguous() else view.contiguous()
+
+
 def repeat(input: Tensor, *sizes: Any) -> Tensor:
     """The tensor so many times along each dim; dims in front are new."""
     times = list(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else list(sizes)
@@ -68,7 +74,7 @@ def repeat(input: Tensor, *sizes: Any) -> Tensor:
     pairs = [n for pair in zip([1] * len(shape), shape, strict=True) for n in pair]
     wide = [n for pair in zip(times, shape, strict=True) for n in pair]
     joined = [a * b for a, b in zip(times, shape, strict=True)]
-    return input.reshape(pairs).expand(wide).reshape(joined)
+    return _copied(input.reshape(pairs).expand(wide)).reshape(joined)
 
 
 def tile(input: Tensor, *dims: Any) -> Tensor:
@@ -130,9 +136,10 @@ def repeat_interleave(
         return x.index_select(axis, _repeated(repeats))
     repeats, shape = int(repeats), list(x.shape)
     wide = x.unsqueeze(axis + 1).expand([*shape[: axis + 1], repeats, *shape[axis + 1 :]])
-    return wide.reshape([*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]])
+    return _copied(wide).reshape([*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]])
 
 
+@of_its_own
 def flip(input: Tensor, *spread: Any, dims: int | Sequence[int] | None = None) -> Tensor:
     """The order of the elements along the dims turned round."""
     chosen = dims if dims is not None else spread[0] if len(spread) == 1 else spread
@@ -143,6 +150,7 @@ def flip(input: Tensor, *spread: Any, dims: int | Sequence[int] | None = None) -
     return input
 
 
+@of_its_own
 def roll(
     input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None
 ) -> Tensor:
@@ -170,9 +178,9 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     return input.reshape([*input.shape[:d], *sizes, *input.shape[d + 1 :]])
 
 
-def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
+def broadcast_to(input: Tensor, *spread: Any, size: Sequence[int] | None = None) -> Tensor:
     """The tensor repeated to a shape, without a copy."""
-    return input.expand(size)
+    return input.expand(*spread) if size is None else input.expand(size)
 
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
@@ -240,6 +248,10 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     given = list(tensors[0]) if one else list(tensors)
     if indexing not in ("ij", "xy"):
         raise ValueError(f'meshgrid(): indexing is "{indexing}", but it must be "ij" or "xy"')
+    for t in given:
+        if t.ndim > 1:
+            raise _ext.ShapeError(f"meshgrid(): a tensor has shape {list(t.shape)}, expected at "
+                                  "most 1 dim")  # fmt: skip
     count = len(given)
     lines = [t.reshape([-1 if d == k else 1 for d in range(count)]) for k, t in enumerate(given)]
     grids = broadcast_tensors(*lines)
@@ -290,11 +302,13 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def tensor_split(
-    input: Tensor, indices_or_sections: int | Sequence[int], dim: int = 0
+    input: Tensor, indices_or_sections: int | Sequence[int] | Any, dim: int = 0
 ) -> tuple[Tensor, ...]:
     """Views along a dim: so many, the first ones longer by 1 where needed; or cut at places."""
     axis = wrapped_dim("tensor_split", input, dim)
     size, cuts = input.shape[axis], indices_or_sections
+    if isinstance(cuts, Tensor):
+        cuts = cuts.tolist()
     if isinstance(cuts, int):
         if cuts < 1:
             raise ValueError(f"tensor_split(): {cuts} sections, but there must be 1 or more")
@@ -309,6 +323,9 @@ def tensor_split(
 
 def fliplr(input: Tensor) -> Tensor:
     """The order along dim 1 turned round."""
+    if input.ndim < 2:
+        raise _ext.ShapeError(f"fliplr(): input has shape {list(input.shape)}, expected at least 2 "
+                              "dims")  # fmt: skip
     return flip(input, dims=1)
 
 

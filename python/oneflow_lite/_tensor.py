@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from oneflow_lite import (
+    _bits,
     _creation,
     _elementary,
     _indexing,
@@ -20,17 +21,20 @@ from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._layouts import strided
 from oneflow_lite._named_errors import named
 from oneflow_lite._oneflow_lite import Tensor, device, dtype
+from oneflow_lite._promotion import OPERANDS
 from oneflow_lite._tensor_repr import tensor_repr
+from oneflow_lite._typed_tensors import TYPES
 
 _to = Tensor.to
+_div_ = Tensor.div_
 
 
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The tensor on another device, as another dtype, or both; itself where it is so already.
 
     ``x.to(device)``, ``x.to(dtype)``, ``x.to(device, dtype)``, ``x.to(like)``; each with
-    ``copy=True`` for a copy in any case. ``non_blocking`` is taken and means nothing: copies are
-    ordered by the stream. So is ``memory_format``.
+    ``copy=True`` for a copy in any case. ``non_blocking``, by place the one before, is taken and
+    means nothing: copies are ordered by the stream. So is ``memory_format``.
 
     Parameters
     ----------
@@ -49,10 +53,11 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     kwargs.pop("non_blocking", None)
     kwargs.pop("memory_format", None)  # there is one
     if args and isinstance(args[0], Tensor):
-        like = args[0]
-        return _to(self, like.device, like.dtype, *args[1:], **kwargs)
-    if args and isinstance(args[0], dtype | type):
-        return _to(self, None, *args, **kwargs)
+        args = (args[0].device, args[0].dtype, *args[1:])
+    elif args and isinstance(args[0], dtype | type):
+        args = (None, *args)
+    if len(args) > 2:  # then come non_blocking and copy
+        args = (*args[:2], *args[3:])
     return _to(self, *args, **kwargs)
 
 
@@ -83,10 +88,7 @@ def allclose(
 
     Infinities are close to themselves; NaN is close to NaN only with ``equal_nan``.
     """
-    close = (input == other) | (abs(input - other) <= atol + rtol * abs(other)) & other.isfinite()
-    if equal_nan:
-        close = close | input.isnan() & other.isnan()
-    return bool(close.all())
+    return bool(_math.isclose(input, other, rtol, atol, equal_nan).all())
 
 
 def view_as(self: Tensor, other: Tensor) -> Tensor:
@@ -112,7 +114,7 @@ def format_number(self: Tensor, spec: str) -> str:
 
 
 def _cast(name: str, target: dtype) -> Any:
-    def cast(self: Tensor) -> Tensor:
+    def cast(self: Tensor, memory_format: Any = None) -> Tensor:
         return _to(self, None, target)
 
     cast.__name__, cast.__qualname__ = name, f"Tensor.{name}"
@@ -139,6 +141,21 @@ def _in_place(name: str) -> Any:
     return in_place
 
 
+def _operator(in_place: Any) -> Any:
+    def operator(self: Tensor, other: Any) -> Any:
+        return in_place(self, other) if isinstance(other, OPERANDS) else NotImplemented
+
+    return operator
+
+
+# Those of + - * / are in C++.
+_IN_PLACE_OPERATORS = {
+    "__ipow__": "pow", "__ifloordiv__": "floor_divide", "__imod__": "remainder",
+    "__iand__": "bitwise_and", "__ior__": "bitwise_or", "__ixor__": "bitwise_xor",
+    "__ilshift__": "bitwise_left_shift", "__irshift__": "bitwise_right_shift",
+}  # fmt: skip
+
+
 def contains(self: Tensor, value: Any) -> bool:
     """Whether an element equals the value."""
     found = self == value
@@ -148,11 +165,25 @@ def contains(self: Tensor, value: Any) -> bool:
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The tensor as another dtype, or without one the name of its own.
 
-    A type such as ``flow.LongTensor`` stands for its dtype.
+    A type such as ``flow.LongTensor`` stands for its dtype, and so does a name: that of a dtype as
+    this gives it, or of a type.
     """
     if dtype is None:
         return f"oneflow_lite.{self.dtype.name}"
+    if isinstance(dtype, str):
+        name = dtype.rpartition(".")[2]
+        named = TYPES.get(name) or getattr(_ext, name, None)
+        if not isinstance(named, _ext.dtype | type(TYPES["LongTensor"])):
+            raise ValueError(f'type(): there is no dtype "{dtype}"')
+        dtype = named
     return _to(self, None, getattr(dtype, "dtype", dtype))
+
+
+def div_(self: Tensor, other: Tensor | float, *, rounding_mode: str | None = None) -> Tensor:
+    """Overwrites the tensor with the result of ``div``."""
+    if rounding_mode is None:
+        return _div_(self, other)
+    return _rounded_div_(self, other, rounding_mode=rounding_mode)
 
 
 def get_device(self: Tensor) -> int:
@@ -165,13 +196,16 @@ def _complete() -> None:
         "to": to, "cpu": cpu, "cuda": cuda, "type_as": type_as, "equal": equal,
         "allclose": allclose, "view_as": view_as, "reshape_as": reshape_as, "expand_as": expand_as,
         "__format__": format_number, "__repr__": tensor_repr, "type": type_,
-        "get_device": get_device, "ndimension": Tensor.dim,
+        "get_device": get_device, "div_": div_, "ndimension": Tensor.dim,
         "is_complex": lambda self: False, "__contains__": contains,
         "__floordiv__": _math.floor_divide, "__mod__": _math.remainder,
         "__rfloordiv__": lambda self, other: _math.floor_divide(other, self),
         "__rmod__": lambda self, other: _math.remainder(other, self),
+        "__lshift__": _bits.bitwise_left_shift, "__rshift__": _bits.bitwise_right_shift,
+        "__rlshift__": lambda self, other: _bits.bitwise_left_shift(other, self),
+        "__rrshift__": lambda self, other: _bits.bitwise_right_shift(other, self),
     }  # fmt: skip
-    modules = (_math, _elementary, _products, _reductions, _searching, _shapes, _indexing,
+    modules = (_math, _elementary, _bits, _products, _reductions, _searching, _shapes, _indexing,
                _placing, _creation)  # fmt: skip
     methods |= {f.__name__: f for module in modules for f in module.METHODS}
     casts = {
@@ -182,8 +216,11 @@ def _complete() -> None:
     methods |= {name: _cast(name, getattr(_ext, target)) for name, target in casts.items()}
     for name, method in methods.items():
         setattr(Tensor, name, named(method))
-    for name in (*_math.IN_PLACE, *_indexing.IN_PLACE, *_placing.IN_PLACE):
-        setattr(Tensor, f"{name}_", _in_place(name))
+    for module in (_math, _elementary, _bits, _products, _indexing, _placing):
+        for name in module.IN_PLACE:
+            setattr(Tensor, f"{name}_", _in_place(name))
+    for operator, name in _IN_PLACE_OPERATORS.items():
+        setattr(Tensor, operator, _operator(getattr(Tensor, f"{name}_")))
     for name, same in _math.ALIASES.items():
         if hasattr(Tensor, same):
             setattr(Tensor, name, getattr(Tensor, same))
@@ -192,4 +229,5 @@ def _complete() -> None:
 
 
 _complete()
+_rounded_div_ = _in_place("div")
 Tensor.layout, Tensor.is_sparse = strided, False  # type: ignore[attr-defined]

@@ -104,7 +104,7 @@ def _notes(x: Tensor, *, has_values: bool) -> list[str]:
     if x.dtype.name not in SHOWN_WITHOUT_DTYPE or (not has_values and x.dtype.name != "float32"):
         notes.append(f"dtype={x.dtype}")
     if x.grad_fn is not None:
-        notes.append(f"grad_fn=<{x.grad_fn.name}>")
+        notes.append(f"grad_fn=<{x.grad_fn.name()}>")
     elif x.requires_grad:
         notes.append("requires_grad=True")
     return notes

@@ -155,15 +155,16 @@ ROWS = [
        errors=softmax_errors("log_softmax")),
     Op("fused_scale_mask_softmax", SCALE_MASK, np_scale_mask_softmax, bound="softmax", errors=[
         Bad(lambda d: flow.fused_scale_mask_softmax(ones(d, 2, 3), ones(d, 2, dtype="bool")),
-            ShapeError, "scale_mask_softmax(): mask has shape [2], expected one that broadcasts to "
-            "[2, 3]"),
+            ShapeError, "fused_scale_mask_softmax(): mask has shape [2], expected one that "
+            "broadcasts to [2, 3]"),
         Bad(lambda d: flow.fused_scale_mask_softmax(ones(d, 2), ones(d, 2, dtype="int64")),
-            DTypeError, "scale_mask_softmax(): mask has dtype int64, expected bool or float32"),
+            DTypeError,
+            "fused_scale_mask_softmax(): mask has dtype int64, expected bool or float32"),
         Bad(lambda d: flow.fused_scale_mask_softmax(ones(d, 2, dtype="int32")), DTypeError,
-            "scale_mask_softmax(): input has dtype int32, but it must be float16, bfloat16, "
+            "fused_scale_mask_softmax(): input has dtype int32, but it must be float16, bfloat16, "
             "float32 or float64"),
         Bad(lambda d: flow.fused_scale_mask_softmax(ones(d)), ShapeError,
-            "scale_mask_softmax(): input has shape [], expected at least 1 dim"),
+            "fused_scale_mask_softmax(): input has shape [], expected at least 1 dim"),
         Bad(lambda d: flow.fused_scale_mask_softmax(ones(d, 2), masked_row="one"), ValueError,
             'fused_scale_mask_softmax(): masked_row is "one", but it must be "nan" or "zero"')]),
 

@@ -36,7 +36,7 @@ def leaf(*values):
 def test_values_gradients_and_second_order():
     x, y = leaf(1, 2, 3), leaf(4, 5, 6)
     z = Scaled.apply(x, y, 2.0)
-    assert z.requires_grad and z.grad_fn.name == "ScaledBackward"
+    assert z.requires_grad and z.grad_fn.name() == "ScaledBackward"
     z.sum().backward()
     assert z.tolist() == [8, 20, 36] and x.grad.tolist() == [8, 10, 12]
     assert y.grad.tolist() == [2, 4, 6]
@@ -287,7 +287,7 @@ def test_an_input_changed_in_place():
     changed = x * 3
     z = ScaledInPlace.apply(changed, y, 2.0)
     assert z is changed and z.tolist() == [9, 16]
-    assert z.grad_fn.name == "ScaledInPlaceBackward"
+    assert z.grad_fn.name() == "ScaledInPlaceBackward"
     (z * leaf(1, 10)).sum().backward()
     assert x.grad.tolist() == [6, 60] and y.grad.tolist() == [1, 10]
 

@@ -54,6 +54,17 @@ def as_tensors(index, device):
     return items if isinstance(index, tuple) else items[0]
 
 
+def is_integer(item):
+    return isinstance(item, int) and not isinstance(item, bool)
+
+
+def integers_first(index):
+    """The index as two: what its integers take, a view, and the rest of the items."""
+    takes = [i for i in index if i is not None and not isinstance(i, bool)]
+    taken = tuple(i if is_integer(i) else slice(None) for i in takes)
+    return (*taken, ...), tuple(i for i in index if not is_integer(i))
+
+
 @with_index
 def test_getitem(index, device):
     x = flow.tensor(X, device=device)
@@ -61,6 +72,25 @@ def test_getitem(index, device):
         got = layout[as_tensors(index, device)]
         assert got.shape == values[index].shape and got.device.type == device
         np.testing.assert_array_equal(host(got), values[index])
+
+
+@pytest.mark.parametrize(
+    "index",
+    [(0, slice(None), [1, 4, 1]), (-1, slice(1, 3), np.array([[0], [2]])),
+     (2, None, [0, 3]), ([0, 2], None, 1)],
+)  # fmt: skip
+def test_an_integer_takes_its_dim_before_the_places_are_looked_up(index, device):
+    # As in PyTorch: x[0, :, places] is x[0][:, places]; NumPy has the dims of places in front.
+    taken, rest = integers_first(index)
+    expected = X[taken][rest]
+    x = flow.tensor(X, device=device)
+    got = x[as_tensors(index, device)]
+    assert got.shape == expected.shape
+    np.testing.assert_array_equal(host(got), expected)
+    value, changed = RNG.standard_normal(expected.shape), X.copy()
+    x[as_tensors(index, device)] = flow.tensor(value)
+    changed[taken][rest] = value
+    np.testing.assert_array_equal(host(x), changed)
 
 
 @with_index
@@ -112,7 +142,7 @@ def draw_item(draw, n):
 
 
 @properties(300)
-def test_any_index_is_numpys(draw):
+def test_any_index_is_numpys_after_its_integers(draw):
     shape = [draw.integer(0, 4) for _ in range(draw.integer(1, 4))]
     a = np.arange(float(np.prod(shape))).reshape(shape)
     x = flow.tensor(np.ascontiguousarray(a.T)).permute(list(range(a.ndim))[::-1])
@@ -121,15 +151,16 @@ def test_any_index_is_numpys(draw):
         item, taken = draw_item(draw, shape[dim])
         items, dim = [*items, item], dim + taken
     index = tuple(items)
+    taken, rest = integers_first(index)
     try:
-        expected = a[index]
+        expected = a[taken][rest]
     except IndexError:
         with pytest.raises(IndexError):
             x[index]
         return
     np.testing.assert_array_equal(host(x[index]), expected)
     value = -1 - np.arange(float(expected.size)).reshape(expected.shape)
-    a[index] = value
+    a[taken][rest] = value
     x[index] = flow.tensor(value)
     np.testing.assert_array_equal(host(x), a)
 

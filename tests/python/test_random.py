@@ -57,6 +57,15 @@ def test_generators_are_their_own(device):
     assert bits(flow.rand(10, device=device, generator=g)) == expected
 
 
+def test_a_generator_serves_every_device(device):
+    for given in ("cpu", flow.device("cpu"), device):
+        g = flow.Generator(device=given).manual_seed(5)
+        drawn = flow.rand(3, device=device, generator=g)
+        assert flow.equal(drawn, flow.rand(3, device=device, generator=g.manual_seed(5)))
+    with pytest.raises(ValueError, match='"gpu" is not a device'):
+        flow.Generator("gpu")
+
+
 def test_a_part_is_the_start_of_the_whole(device):
     """Counters follow the element's index, not the threads that draw."""
     long, short = (host(drawn_n(n, device)) for n in (1 << 17, 1000))

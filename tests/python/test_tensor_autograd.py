@@ -65,11 +65,11 @@ def test_backward_into_some_inputs():
 def test_graph_is_visible():
     x = flow.ones(2, requires_grad=True)
     y = (x * 2).softmax(0)
-    assert y.grad_fn is y.grad_fn and y.grad_fn.name == "softmax_backward"
+    assert y.grad_fn is y.grad_fn and y.grad_fn.name() == "softmax_backward"
     ((mul, slot),) = y.grad_fn.next_functions
-    assert (mul.name, slot) == ("mul_backward", 0)
+    assert (mul.name(), slot) == ("mul_backward", 0)
     leaf, nothing = (edge[0] for edge in mul.next_functions)
-    assert leaf.name == "accumulate_grad" and nothing is None
+    assert leaf.name() == "accumulate_grad" and nothing is None
 
 
 def test_retain_grad():

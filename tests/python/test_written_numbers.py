@@ -55,3 +55,37 @@ def test_a_number_that_does_not_fit_is_not_written(name, dtype, value, allowed):
 def test_a_number_that_just_fits_is_written(name, dtype, value, want):
     x = flow.zeros(2, dtype=getattr(flow, dtype))
     assert WRITES[name](x, value)[0].item() == want
+
+
+@pytest.mark.parametrize("value", [300, -300, 2**40])
+def test_where_refuses_numbers_that_do_not_fit(value):
+    x = flow.tensor([1, 2], dtype=flow.uint8)
+    for call in (lambda: flow.where(x > 1, x, value), lambda: flow.where(x > 1, value, x)):
+        with pytest.raises(ValueError) as caught:
+            call()
+        assert (
+            str(caught.value)
+            == f"where(): the value is {value}, but it must be in [-255, 255] for uint8"
+        )
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32"])
+def test_bounds_that_no_element_reaches_change_nothing(dtype):
+    limits = flow.iinfo(getattr(flow, dtype))
+    values = [limits.min, limits.min + 1, 5, limits.max]
+    x = flow.tensor(values, dtype=getattr(flow, dtype))
+    for low, high in (
+        (limits.min - 1, limits.max + 1),
+        (-(2**40), 2**40),
+        (limits.min, limits.max),
+    ):
+        y = flow.clamp(x, low, high)
+        assert y.dtype is x.dtype and y.tolist() == values
+        y.zero_()
+        assert x.tolist() == values  # a tensor of its own
+    for name, bound in (("min", limits.max + 1), ("max", limits.min - 1)):
+        with pytest.raises(ValueError) as caught:
+            flow.clamp(x, **{name: bound})
+        allowed = f"in [{limits.min}, {limits.max}] for {dtype}"
+        assert str(caught.value) == f"clamp(): {name} is {bound}, but it must be {allowed}"
+    assert flow.clamp(flow.tensor([True]), max=5).tolist() == [1]

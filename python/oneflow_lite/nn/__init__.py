@@ -34,7 +34,14 @@ from oneflow_lite.nn.attention import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
-from oneflow_lite.nn.containers import ModuleDict, ModuleList, ParameterList, Sequential
+from oneflow_lite.nn.containers import (
+    ModuleDict,
+    ModuleList,
+    ParameterDict,
+    ParameterList,
+    Sequential,
+)
+from oneflow_lite.nn.distances import CosineSimilarity, PairwiseDistance
 from oneflow_lite.nn.embedding import Embedding
 from oneflow_lite.nn.layers import (
     Flatten,
@@ -44,6 +51,7 @@ from oneflow_lite.nn.layers import (
     Softmax,
     Softmax2d,
     Softmin,
+    Unflatten,
 )
 from oneflow_lite.nn.losses import (
     BCELoss,
@@ -62,15 +70,16 @@ from oneflow_lite.nn.parameter import Buffer, Parameter
 from oneflow_lite.nn.transformer import Transformer, TransformerDecoder, TransformerDecoderLayer
 
 __all__ = [
-    "BCELoss", "BCEWithLogitsLoss", "Buffer", "CELU", "CrossEntropyLoss", "Dropout", "ELU",
-    "Embedding", "Flatten", "GELU", "GLU", "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish",
-    "Hardtanh", "HuberLoss", "Identity", "KLDivLoss", "L1Loss", "LayerNorm", "LeakyReLU",
-    "Linear", "LogSigmoid", "LogSoftmax", "MSELoss", "Mish", "Module", "ModuleDict", "ModuleList",
-    "MultiheadAttention", "NLLLoss", "PReLU", "Parameter", "ParameterList", "RMSNorm", "ReLU",
-    "ReLU6", "SELU", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d",
-    "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
-    "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
-    "TransformerEncoderLayer", "functional", "init", "utils",
+    "BCELoss", "BCEWithLogitsLoss", "Buffer", "CELU", "CosineSimilarity", "CrossEntropyLoss",
+    "Dropout", "ELU", "Embedding", "Flatten", "GELU", "GLU", "GroupNorm", "Hardshrink",
+    "Hardsigmoid", "Hardswish", "Hardtanh", "HuberLoss", "Identity", "KLDivLoss", "L1Loss",
+    "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MSELoss", "Mish", "Module",
+    "ModuleDict", "ModuleList", "MultiheadAttention", "NLLLoss", "PReLU", "PairwiseDistance",
+    "Parameter", "ParameterDict", "ParameterList", "RMSNorm", "ReLU", "ReLU6", "SELU", "Sequential",
+    "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink",
+    "Softsign", "Tanh", "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder",
+    "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "Unflatten",
+    "functional", "init", "utils",
 ]  # fmt: skip
 
 __getattr__ = absent_names(__name__)

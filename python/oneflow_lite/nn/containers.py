@@ -187,10 +187,73 @@ class ParameterList(Module):
         self._parameters[str(index % len(self))] = _as_parameter(parameter)
 
     def extra_repr(self) -> str:
-        return "\n".join(
-            f"({i}): Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]"
-            for i, p in enumerate(self)
-        )
+        return _listed(self._parameters)
+
+
+class ParameterDict(Module):
+    """Parameters by name, as a dict, that the model knows of; it has no ``forward``."""
+
+    def __init__(self, parameters: Mapping[str, Tensor] | None = None) -> None:
+        super().__init__()
+        self.update(parameters or {})
+
+    def update(self, parameters: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]) -> None:
+        """Adds parameters, in place of those of the same names."""
+        for name, parameter in dict(parameters).items():
+            self[name] = parameter
+
+    def __getitem__(self, name: str) -> Parameter:
+        return self._parameters[name]
+
+    def __setitem__(self, name: str, parameter: Tensor) -> None:
+        """Adds one; a tensor that is no parameter becomes one."""
+        self.register_parameter(name, _as_parameter(parameter))
+
+    def __delitem__(self, name: str) -> None:
+        del self._parameters[name]
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parameters)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._parameters
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The parameter of a name, or ``default`` where there is none."""
+        return self._parameters.get(name, default)
+
+    def pop(self, name: str) -> Parameter:
+        """Takes a parameter out and gives it."""
+        return self._parameters.pop(name)
+
+    def clear(self) -> None:
+        """Takes all parameters out."""
+        self._parameters.clear()
+
+    def keys(self) -> Iterable[str]:
+        """The names."""
+        return self._parameters.keys()
+
+    def items(self) -> Iterable[tuple[str, Parameter]]:
+        """Names and parameters."""
+        return self._parameters.items()
+
+    def values(self) -> Iterable[Parameter]:
+        """The parameters."""
+        return self._parameters.values()
+
+    def extra_repr(self) -> str:
+        return _listed(self._parameters)
+
+
+def _listed(parameters: Mapping[str, Tensor]) -> str:
+    return "\n".join(
+        f"({name}): Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]"
+        for name, p in parameters.items()
+    )
 
 
 def _as_parameter(given: Tensor) -> Parameter:

@@ -29,7 +29,7 @@ from oneflow_lite._math import norm, rounded_once
 from oneflow_lite._named_errors import named
 from oneflow_lite._oneflow_lite import _C, DTypeError, Generator, ShapeError, Tensor, int64
 from oneflow_lite._oneflow_lite import bool as _bool
-from oneflow_lite._shapes import broadcast_tensors, tril
+from oneflow_lite._shapes import broadcast_tensors, tril, wrapped_dim
 from oneflow_lite.nn.activation_functions import (
     celu,
     elu,
@@ -73,7 +73,7 @@ __all__ = [
     "fused_scale_mask_softmax", "gelu", "glu", "group_norm", "gumbel_softmax", "hardshrink",
     "hardsigmoid", "hardswish", "hardtanh", "huber_loss", "kl_div", "l1_loss", "layer_norm",
     "leaky_relu", "linear", "log_softmax", "logsigmoid", "mish", "mse_loss", "nll_loss",
-    "normalize", "one_hot", "pad", "prelu", "relu", "relu6", "rms_norm",
+    "normalize", "one_hot", "pad", "pairwise_distance", "prelu", "relu", "relu6", "rms_norm",
     "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss", "softmax",
     "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
 ]  # fmt: skip
@@ -134,8 +134,12 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
 
 @rounded_once
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """``input`` over its p-norm along a dim, which counts as ``eps`` at least."""
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int | Sequence[int] = 1, eps: float = 1e-12
+) -> Tensor:
+    """``input`` over its p-norm along a dim or several, which counts as ``eps`` at least."""
+    if isinstance(dim, int):
+        dim = wrapped_dim("normalize", input, dim)
     return input / _C.clamp(norm(input, p, dim, keepdim=True), eps)
 
 
@@ -143,8 +147,17 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along a dim; each norm counts as ``eps`` at least."""
     x1, x2 = broadcast_tensors(x1, x2)
+    dim = wrapped_dim("cosine_similarity", x1, dim)
     lengths = (_C.clamp(norm(x, 2, dim, keepdim=True), eps) for x in (x1, x2))
     return (x1 / next(lengths) * (x2 / next(lengths))).sum(dim)
+
+
+@rounded_once
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
+    """The p-norm of ``x1 - x2 + eps`` along the last dim; eps keeps its slope finite."""
+    return norm(x1 - x2 + eps, p, -1, keepdim)
 
 
 def group_norm(
@@ -209,6 +222,10 @@ def pad(
     for i in range(0, len(pad), 2):
         dim, (before, after) = input.ndim - 1 - i // 2, pad[i : i + 2]
         size = input.shape[dim]
+        if mode == "circular" and min(before, after) < 0:  # round what is left
+            left = size + min(0, before) + min(0, after)
+            input = input.narrow(dim, max(0, -before), left)
+            size, before, after = left, max(0, before), max(0, after)
         if mode != "constant":
             input = input.index_select(dim, _padded(input, size, before, after, mode))
             continue

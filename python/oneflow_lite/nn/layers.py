@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite._shapes import unflatten
 from oneflow_lite.nn import init
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
@@ -37,6 +39,20 @@ class Flatten(Module):
 
     def extra_repr(self) -> str:
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """One dim as several: the opposite of :class:`Flatten`."""
+
+    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
+        super().__init__()
+        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return unflatten(input, self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
 class Linear(Module):

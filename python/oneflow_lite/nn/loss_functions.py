@@ -8,7 +8,7 @@ from typing import Any
 from oneflow_lite._math import as_given, wide
 from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
 from oneflow_lite._warnings import warn
-from oneflow_lite.nn.activation_functions import softplus
+from oneflow_lite.nn.activation_functions import logsigmoid
 
 
 def _reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
@@ -125,7 +125,7 @@ def binary_cross_entropy_with_logits(
             f"{list(input.shape)}"
         )
     positive: Any = target if pos_weight is None else target * pos_weight
-    loss = positive * softplus(-input) + (1 - target) * softplus(input)
+    loss = positive * -logsigmoid(input) + (1 - target) * -logsigmoid(-input)
     loss = loss if weight is None else loss * weight
     return _reduced("binary_cross_entropy_with_logits", loss, reduction)
 
