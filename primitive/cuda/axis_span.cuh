@@ -263,11 +263,18 @@ __device__ __forceinline__ void VisitSpanRead(const A& a, const AxisSpan& s,
       [&](typename A::Stat& stat, int way, int column) { exchange(stat, present, way, column); });
 }
 
+// Threads of a block at most, and blocks that a multiprocessor is to hold of so many: those that
+// may share a slice leave 48 registers, as five blocks of kThreads do.
+template <class T, SpanKind kKind>
+struct SpanBounds {
+  static constexpr bool kDouble = sizeof(T) == 8, kShares = kKind == SpanKind::kRead && !kDouble;
+  static constexpr int kThreads = kShares ? 640 : AxisSpanPolicy::kThreads;
+  static constexpr int kBlocks = kDouble || kShares ? 2 : kKind == SpanKind::kHeld ? 4 : 5;
+};
+
 // kWords: of inputs that lie alike within words.
 template <class A, class T, SpanKind kKind>
-__global__ void __launch_bounds__(AxisSpanPolicy::kThreads, sizeof(T) == 8             ? 2
-                                                            : kKind == SpanKind::kHeld ? 4
-                                                                                       : 5)
+__global__ void __launch_bounds__(SpanBounds<T, kKind>::kThreads, SpanBounds<T, kKind>::kBlocks)
     AxisSpanKernel(A a, SpanPointers<T, A::kInputs> p, AxisSpan s) {
   constexpr int kInputs = A::kInputs;
   constexpr bool kWords = kKind == SpanKind::kWords;

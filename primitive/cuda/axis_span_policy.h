@@ -23,6 +23,12 @@
 //   4096 x 49 x 49      0.64, 0.88; gradient 0.62, 0.91
 //   1000 x 1000 x 33    parts of 36 KB 0.88, gradient 0.75; of 66 KB 0.88, 0.83           [0.66]
 //   1628 x 9 x 4095     tiles of 56 KB 0.93, gradient 0.90; of 110 KB 0.90, 0.87  [gradient 0.37]
+//   1000 x 128 x 129    whole rows in 2 parts 0.94, tiles 0.54; gradient in 4 0.95, 0.65
+//   200 x 333 x 333     half, whole rows in 4 parts 0.59, tiles 0.46; gradient in 8 0.66, 0.48
+//   4 x 8191 x 129      read twice 0.45, tiles 0.29
+//   96 x 577 x 577      half, tiles in 4 parts of 37 KB 0.44, 2 of 74: 0.40; whole rows 0.36
+//   687 x 983 x 33      half, gradient in parts of 65 KB 0.85, of 33 KB 0.75; 65 x 1848 x 73 in
+//                       parts of 70 KB 0.51, of 39 KB 0.60
 #pragma once
 
 #include <stddef.h>
@@ -46,12 +52,19 @@ inline constexpr int kSpanWordBatch = 4;  // words that a thread reads at a time
 
 struct AxisSpanPolicy {
   static constexpr int kThreads = 256;
+  static constexpr int kMostThreads = 384;     // of a block that shares a slice, but for doubles
   static constexpr int kSpanBytes = 40 << 10;  // of several slices together
   static constexpr int kTileBytes = 56 << 10;  // of a tile
   static constexpr int kRowBytes = 256;        // of a tile's row, at least
   static constexpr int kLeastRowBytes = 64;    // ... where slices are few and short
   static constexpr int kShortBytes = 224 << 10;
-  static constexpr int kPartBytes = 74 << 10;   // of a block that shares a slice: three fit
+  // Slices whose rows stay whole, of columns up to kThreads and kMostThreads.
+  static constexpr int kWholeBytes = 1280 << 10, kWideWholeBytes = 640 << 10;
+  // Longer slices of float32 than clusters hold, of so many columns, are axis_slab.cuh's.
+  static constexpr int kHeldBytes = 3632 << 10, kReadColumns = 640;
+  static constexpr int kPartBytes = 56 << 10;  // of a block that shares a slice: four fit
+  // ... of few 16-bit columns, where so many blocks come to each multiprocessor: three fit
+  static constexpr int kLargePartBytes = 74 << 10, kNarrowColumns = 64, kManyBlocks = 3;
   static constexpr int kMostBytes = 110 << 10;  // ... where they would be too many: two fit
   static constexpr int kFewParts = 8;           // more are slower than larger ones
   static constexpr int kRows = 32;              // of a thread that reads them twice, about
@@ -126,6 +139,11 @@ inline int TurnOfSpan(const AxisSpan& s, const AxisSpanTraits& t) {
   return s.columns % t.word == 0 ? s.columns : t.word * s.columns;
 }
 
+// Of a block that shares a slice.
+inline int MostSpanThreads(const AxisSpanTraits& t) {
+  return t.element_bytes < 8 ? AxisSpanPolicy::kMostThreads : AxisSpanPolicy::kThreads;
+}
+
 // The rest of the plan where slices, columns, tiles and parts are chosen.
 inline bool FitAxisSpan(AxisSpanPlan* plan, bool alike, const AxisSpanTraits& t,
                         const DeviceLimits& limits) {
@@ -161,7 +179,8 @@ inline bool FitAxisSpan(AxisSpanPlan* plan, bool alike, const AxisSpanTraits& t,
       CeilDiv(elements * t.element_bytes + kSpanLineBytes + 16, kSpanLineBytes) * kSpanLineBytes);
   s.rows = part_rows / s.ways;
   const int64_t wanted = CeilDiv(width * ways, 32) * 32;
-  plan->threads = static_cast<int>(wanted < P::kThreads ? wanted : P::kThreads);
+  const int most_threads = s.parts > 1 ? MostSpanThreads(t) : P::kThreads;
+  plan->threads = static_cast<int>(wanted < most_threads ? wanted : most_threads);
   if (s.parts > 1 && width > plan->threads) return false;
   s.per_slice = 1.0f / static_cast<float>(s.ways * s.words);
   s.per_row = 1.0f / static_cast<float>(s.words);
@@ -184,6 +203,10 @@ inline int64_t ColumnsOfTile(const AxisSpan& s, int64_t slice, const AxisSpanTra
   using P = AxisSpanPolicy;
   const bool few = s.outer < limits.multiprocessors && slice <= P::kShortBytes;
   if (s.inner * t.element_bytes <= 2 * P::kRowBytes) return s.inner;
+  // Whole rows come and go in bulk, where a block has a thread for each column.
+  const int most = s.inner <= P::kThreads ? P::kWholeBytes : P::kWideWholeBytes;
+  if (s.inner <= MostSpanThreads(t) && t.most_parts > 1 && slice <= most && !few) return s.inner;
+  if (t.element_bytes == 4 && s.inner <= P::kReadColumns && slice > P::kHeldBytes) return s.inner;
   if (slice <= P::kTileBytes && !few) return s.inner;
   int64_t columns = P::kTileBytes / (slice / s.inner);
   const int64_t least = P::kRowBytes / t.element_bytes;
@@ -245,6 +268,11 @@ inline bool ChooseAxisSpan(AxisSpanPlan* plan, int64_t outer, int64_t axis, int6
     }
     return false;
   };
+  if (t.element_bytes == 2 && s.columns <= P::kNarrowColumns &&
+      fits(P::kFewParts, P::kLargePartBytes) &&
+      plan->blocks >= int64_t{P::kManyBlocks} * limits.multiprocessors) {
+    return true;
+  }
   return fits(P::kFewParts, P::kPartBytes) || fits(P::kFewParts, P::kMostBytes) ||
          fits(t.most_parts, P::kMostBytes) || fits(t.most_parts, limits.shared_per_block);
 }

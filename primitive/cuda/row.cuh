@@ -50,6 +50,8 @@
 //                             of a thread have in all rows: Ask<step>(col, constants) for them with
 //                             the row, Take(constants) once its sums are known, and instead of
 //                             Store StoreColumn(row, col, value, total, constants, k)
+//     Nothing(); Only(value, last)   an element that changes no row, and the Value<1> of a word's
+//                             first or last one: then row_words.cuh serves narrow rows
 //     InRegisters<kWide>()    on the host: the algorithm it uses instead of this one, and
 //     bool LiesAlike()        whether IsAligned is known to hold for every row
 //     SetColumns(n, Total&)   once rows are in parts: this one has n columns

@@ -147,14 +147,17 @@ cudaError_t LaunchColumnsOf(const A& a, int64_t rows, int64_t cols, cudaStream_t
                 CeilDiv(rows, kThreads / kLanes * kTogether), kThreads, 0, stream, a, rows,
                 static_cast<int>(cols));
 }
-// Precondition: cols <= kMostColumns. Shares of a copy, 49152 rows of half, with one and two rows
-// together: softmax of 33 columns 0.80, 0.82, of 128 0.82, 0.76; rms_norm 0.72, 0.70 (0.82 with its
-// weights converted last) and 0.69, 0.75.
+// Precondition: cols <= kFewColumns; kMostColumns. Shares of a copy, 49152 rows of half, with one
+// and two rows together: softmax of 33 columns 0.80, 0.82, of 128 0.82, 0.76; rms_norm 0.72, 0.70
+// (0.82 with its weights converted last) and 0.69, 0.75.
+template <class A>
+cudaError_t LaunchFewestColumns(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
+  return LaunchColumnsOf < 8, 5, HasColumnConstants<A>::value ? 1 : 2 > (a, rows, cols, stream);
+}
 template <class A>
 cudaError_t LaunchColumns(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
   constexpr bool kWeights = HasColumnConstants<A>::value;
-  if (cols <= kFewColumns)
-    return LaunchColumnsOf < 8, 5, kWeights ? 1 : 2 > (a, rows, cols, stream);
+  if (cols <= kFewColumns) return LaunchFewestColumns(a, rows, cols, stream);
   if (cols <= 64) return LaunchColumnsOf<16, 4, 2>(a, rows, cols, stream);
   return LaunchColumnsOf < 16, 8, kWeights ? 2 : 1 > (a, rows, cols, stream);
 }

@@ -77,7 +77,7 @@ cudaError_t LaunchFewColumns(const A& a, int64_t rows, int64_t cols, cudaStream_
     if constexpr (Few::kShort) {
       if (cols > 32) return LaunchSmallPacks<8, 3, 2>(NarrowOf(a), rows, cols, stream);
     }
-    return LaunchColumns(NarrowOf(a), rows, cols, stream);
+    return LaunchFewestColumns(NarrowOf(a), rows, cols, stream);
   }
 }
 

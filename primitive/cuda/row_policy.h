@@ -14,9 +14,9 @@
 // Rows of whole packs, and gradients that lie alike, are beyond the group tier first of all
 // row_whole_policy.h's, where an algorithm has kernels for them.
 //
-// Rows in registers that are not read as they are written (row_shifted.cuh, row_columns.cuh) have
-// groups of 8 or 16 lanes up to kMostColumns columns, a warp up to 128 packs, then block tiers of
-// shapes of their own (ShiftedShape).
+// Rows in registers that are not read as they are written (row_shifted.cuh, row_columns.cuh,
+// row_words.cuh) have groups of 8 to 32 lanes up to kMostColumns columns or 384 in words, a warp up
+// to 128 packs, then block tiers of shapes of their own (ShiftedShape).
 #pragma once
 
 #include <stddef.h>

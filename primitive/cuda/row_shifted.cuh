@@ -10,6 +10,7 @@
 #include "primitive/cuda/launch.cuh"
 #include "primitive/cuda/row_columns.cuh"
 #include "primitive/cuda/row_registers.cuh"
+#include "primitive/cuda/row_words.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -226,12 +227,19 @@ cudaError_t LaunchShiftedWarps(const A& a, int64_t rows, int64_t cols, cudaStrea
 }
 template <class A>
 cudaError_t LaunchShiftedGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
-  if (cols <= kMostColumns) return LaunchColumns(NarrowOf(a), rows, cols, stream);
+  using Narrow = decltype(NarrowOf(a));
+  constexpr int kMostWords = MostWordColumns<Narrow>();
+  if constexpr (kMostWords > 0) {
+    if (cols <= kMostWords) return LaunchWords(NarrowOf(a), rows, cols, stream);
+  } else {
+    if (cols <= kMostColumns) return LaunchColumns(NarrowOf(a), rows, cols, stream);
+  }
   const int64_t packs = cols / A::kPack;
   if constexpr (MayBeWhole<A>::value) {
-    // softmax keeps its exponentials: 300 columns of half 0.83 of a copy, 0.74. A kernel for one
-    // pack a lane would gain 0.05 at 129 to 256 columns of half, for one instance more.
-    if (packs <= 2 * kWarp) return LaunchShiftedWarps<2>(NarrowOf(a), rows, cols, stream);
+    // softmax keeps its exponentials: 300 columns of half 0.83 of a copy, 0.74.
+    if constexpr (kMostWords < 2 * kWarp * A::kPack) {
+      if (packs <= 2 * kWarp) return LaunchShiftedWarps<2>(NarrowOf(a), rows, cols, stream);
+    }
     return LaunchShiftedWarps<4>(NarrowOf(a), rows, cols, stream);
   } else {
     if (packs <= kWarp) return LaunchShiftedWarps<1>(a, rows, cols, stream);

@@ -117,6 +117,17 @@ struct SoftmaxBackwardRow {
     StoreRaw<N>(row, col, value.Get(), total);
   }
 
+  // Rows in words (row_words.cuh): what fills a word outside the row, and one column of a word.
+  static __device__ __forceinline__ Element Nothing() { return ConvertTo<Element>(C(0)); }
+  template <int N>
+  static __device__ __forceinline__ Value<1> Only(const Value<N>& value, bool last) {
+    const Raw<N> raw = value.Get();
+    Value<1> only;
+    only.y.held.v[0] = last ? raw.input[0].v[N - 1] : raw.input[0].v[0];
+    only.dy.held.v[0] = last ? raw.input[1].v[N - 1] : raw.input[1].v[0];
+    return only;
+  }
+
   static __device__ __forceinline__ CompensatedSum<C> Gathered(const Total& part) {
     return {part.sum, 0};
   }

@@ -139,6 +139,18 @@ struct SoftmaxRow {
     }
   }
 
+  // Rows in words (row_words.cuh): what fills a word outside the row, and one column of a word.
+  static __device__ __forceinline__ Element Nothing() {
+    return ConvertTo<Element>(MinusInfinity<C>());
+  }
+  template <int N>
+  static __device__ __forceinline__ Value<1> Only(const Value<N>& value, bool last) {
+    const auto unpacked = Unpacked(value.held);
+    Value<1> only;
+    only.held.v[0] = last ? unpacked.v[N - 1] : unpacked.v[0];
+    return only;
+  }
+
   // Streamed: maximum and sum at once; every exponential is computed again when written.
   template <int N>
   __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t, const Total&,

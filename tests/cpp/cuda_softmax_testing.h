@@ -115,6 +115,20 @@ class CudaSoftmaxTest : public testing::Test {
     for (T& e : v) e = FromDouble<T>(normal(random_));
     return v;
   }
+  // Seven rows: an ordinary one, -inf alone, +inf, NaN, -inf but for one, -inf for a slice (whole
+  // warps, blocks), and one element far above the others.
+  std::vector<T> SpecialRows(const Shape3& s) {
+    std::vector<T> x = RandomValues(s.numel(), 2);
+    const auto row = [&](int r) { return x.begin() + r * s.cols; };
+    std::fill_n(row(1), s.cols, FromDouble<T>(-kInf));
+    *row(2) = FromDouble<T>(kInf);
+    *(row(3) + s.cols - 1) = FromDouble<T>(std::nan(""));
+    std::fill_n(row(4), s.cols - 1, FromDouble<T>(-kInf));
+    std::fill_n(row(5), s.cols / 2, FromDouble<T>(-kInf));
+    std::fill_n(row(6), s.cols, FromDouble<T>(-1e4));
+    *(row(6) + s.cols / 2) = FromDouble<T>(1e4);
+    return x;
+  }
   // Poison, so that elements that are not written show.
   std::vector<T> Poison(int64_t n) { return std::vector<T>(n, FromDouble<T>(-777)); }
 

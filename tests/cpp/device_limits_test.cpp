@@ -279,25 +279,32 @@ TEST(DeviceLimitsTest, AxesFit) {
   }
 }
 
-// Elements of 2 and 8 bytes, whole and within 16 bytes elsewhere than the output.
+// Elements of 2 to 8 bytes, whole and within 16 bytes elsewhere than the output.
 TEST(DeviceLimitsTest, SpansOfAxesFit) {
   for (const int inputs : {1, 2}) {
     ForAll([&](const DeviceLimits& limits, int64_t rows, int64_t axis) {
       const int most = limits.clusters ? 16 : 1;
-      for (const int bytes : {2, 8}) {
+      for (const int bytes : {2, 4, 8}) {
         const int word = bytes == 2 ? 2 : 1;
         const cuda::AxisSpanTraits t{bytes, inputs, 24, word, 2 * bytes, most};
-        for (const int64_t inner : {2, 9, 49, 197, 1001, 4095}) {
+        for (const int64_t inner : {2, 9, 49, 129, 197, 255, 257, 383, 385, 1001, 4095}) {
           for (const bool alike : {true, false}) {
             cuda::AxisSpanPlan plan;
             if (!cuda::ChooseAxisSpan(&plan, rows, axis, inner, alike, t, limits)) continue;
             const cuda::AxisSpan& s = plan.span;
             ExpectBlocksFit(limits, plan.threads, static_cast<int64_t>(plan.shared));
-            EXPECT_LE(plan.threads, cuda::AxisSpanPolicy::kThreads);
+            using P = cuda::AxisSpanPolicy;
+            const bool shared = s.parts > 1 && bytes < 8;
+            EXPECT_LE(plan.threads, shared ? P::kMostThreads : P::kThreads);
             EXPECT_LE(s.parts, most);
             EXPECT_GE(int64_t{s.columns} * s.tiles, inner);
             EXPECT_EQ((s.pitch - inner) * bytes % 16, 0);
             if (s.tiles > 1 || s.padded) EXPECT_TRUE(alike);
+            // Rows of a thread a column stay whole where the blocks of a small cluster have a
+            // slice.
+            const int64_t slice = axis * inner * bytes * inputs;
+            const bool many = rows >= limits.multiprocessors;
+            if (most > 1 && many && inner < 256 && slice <= 448 << 10) EXPECT_EQ(s.tiles, 1);
             // Threads that share columns have one each; those that hold rows hold all of them.
             const int columns = s.slices * s.columns * s.ways;
             const bool words = plan.kind == cuda::SpanKind::kWords;

@@ -201,6 +201,7 @@ def test_rows_that_lie_apart(name, dtype, device):
     what lies between the rows is neither read nor written."""
     rng = np.random.default_rng(0)
     shapes = [(5, 33, 31), (7, 64, 128), (5, 1000, 1), (5, 1024, 8), (3, 4097, 3), (2, 9000, 5)]
+    shapes += [(37, 49, 3), (37, 136, 1), (9, 201, 6), (9, 301, 5), (9, 384, 7)]
     for count, width, pad in [*shapes, (2, 70_000, 8), (2, 200_003, 5), (1, 300, 20), (600, 1, 2)]:
         first = pad // 2
         wide = [rng.standard_normal((count, width + pad)) for _ in range(2)]
