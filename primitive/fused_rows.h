@@ -25,6 +25,7 @@ struct FusedRowsTraits {
   bool is_double = false;         // whether it computes in float64
   bool shares_registers = false;  // whether the blocks of a cluster may hold a row in registers
   bool is_lean = false;           // whether a thread holds as many packs as of a plain row
+  bool is_single = false;         // whether what a row has of its own is one input of y's type
   bool is_whole = false;          // whether every row of every matrix is whole packs of 16 bytes
   bool is_odd = false;            // whole, but for the ends of rows (fused_odd.cuh)
   bool is_norm = false;           // layer_norm or rms_norm

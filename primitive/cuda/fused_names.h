@@ -32,9 +32,13 @@ inline std::string KernelName(const HeldPlan& plan) {
     return KernelInstance("FusedLanesKernel", plan.lanes, plan.packs, plan.full, plan.resident);
   }
   if (plan.resident == 0) return KernelInstance("FusedBlockKernel", plan.packs, plan.full);
-  if (!plan.wide || plan.rows > 1) {
-    return KernelInstance(plan.wide ? "FusedPairKernel" : "FusedShareKernel", plan.packs, plan.full,
-                          plan.threads, plan.blocks, plan.resident);
+  if (!plan.wide) {
+    return KernelInstance("FusedShareKernel", plan.packs, plan.parked, plan.full, plan.threads,
+                          plan.blocks, plan.resident);
+  }
+  if (plan.rows > 1) {
+    return KernelInstance("FusedPairKernel", plan.packs, plan.full, plan.threads, plan.blocks,
+                          plan.resident);
   }
   return KernelInstance("FusedWideKernel", plan.packs, plan.kept, plan.full, plan.threads,
                         plan.blocks, plan.resident);
@@ -45,6 +49,10 @@ inline std::string KernelName(const OddPlan& plan) {
   const HeldPlan& held = plan.held;
   if (held.lanes > 0) {
     return KernelInstance("FusedOddLanesKernel", held.lanes, held.packs, plan.pack, held.stays,
+                          held.resident);
+  }
+  if (held.rows > 1) {
+    return KernelInstance("FusedOddPairKernel", held.packs, held.threads, held.blocks,
                           held.resident);
   }
   return KernelInstance("FusedOddBlockKernel", held.wide, held.packs, held.threads, held.blocks,

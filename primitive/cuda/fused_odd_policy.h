@@ -20,6 +20,12 @@ struct FusedOddPolicy {
   static constexpr int kBlockLanes = 128, kBlockPacks = 512;
   static constexpr int kMediumPacks = 10, kThreads = 128, kBlocks = 8;  // of inputs, in clusters
   static constexpr int kTwoPacks = 8, kTwoThreads = 160;  // the same beside two operands
+  // Two rows at once: packs of a thread, fewer of shorter rows beside three operands, more where
+  // that leaves fewer places empty, and of wider ones; threads of a block, and of a large one.
+  static constexpr int kPairPacks = 8, kFewPairPacks = 4, kManyPairPacks = 10, kLongPairPacks = 13;
+  static constexpr int kPairThreads = 128, kLargePairThreads = 256;
+  // Threads of a multiprocessor that have registers for those.
+  static constexpr int kResidentPair = 512, kResidentFewPair = 768, kResidentLongPair = 384;
   // Threads of a multiprocessor that have registers for 8 packs, for 10 inputs, and for more; of
   // doubles.
   static constexpr int kHeldPacks = 8;
@@ -66,6 +72,63 @@ inline void PlanOddLanes(int64_t cols, int pack, const HeldTraits& t, const Devi
   plan->shared = held.SharedBytes(operands);
 }
 
+// Of shared memory: what warps exchange, and the operands as in SharedRows, each of which takes 16
+// bytes of a pack or more.
+inline int OddSharedBytes(const HeldPlan& held, int common_bytes) {
+  const int64_t aligned = CeilDiv(held.ExchangedBytes(), kFusedSharedAlignment);
+  const int of_warp = (32 * held.packs + kFusedSharedAlignment / 16) * common_bytes;
+  return static_cast<int>(aligned) * kFusedSharedAlignment + held.threads / 32 * of_warp;
+}
+
+// Two rows at once (fused_pair.cuh), of operands that one row at a time would read and move into
+// place too often; false: they are not, or too few rows. Time over the bare op in half, beside one
+// row at once, at
+//                                 16385       32001       50257       65537       131073
+//   softmax of x r + b            1.05, 1.22  1.12, 1.34  1.17, 1.40  1.11, 1.59  1.22, 1.58
+//   rms_norm, weight, x s + b     1.01, 1.21  0.98, 1.14  1.01, 1.37  1.00, 1.23  1.08, 1.55
+//   layer_norm, both, x s + b     1.07, 2.01  1.12, 1.53  1.22, 1.73  1.24, 1.61  1.38, 2.01
+//   float32, softmax of x r + b   1.00, 1.23  1.02, 1.37              1.08, 1.46
+// x r + b at 98305 1.26, 1.56; 151937 1.27, 1.69; 200001 1.34, 1.86; 262145 1.31, 1.95. By other
+// shapes: 50257 in 5 blocks of 8 x 160 packs 1.22, 4 of 13 x 128 1.20, 8 of 5 x 160 1.29; 65537 in
+// 16 of 4 x 128 1.33; with a block more for each multiprocessor 1.29; layer_norm at 32769 in 4 of
+// 8 x 128 1.22.
+inline bool PlanOddPairs(int64_t rows, int64_t packs, int pack, const HeldTraits& t,
+                         const DeviceLimits& limits, OddPlan* plan) {
+  using P = FusedOddPolicy;
+  if (!t.is_lean || !IsOfPairs(t.common_bytes)) return false;
+  if (packs <= P::kManyPairPacks * P::kPairThreads) return false;  // of one block
+  HeldPlan& held = plan->held;
+  const auto in_blocks = [&](int each, int threads, int most_blocks, HeldPlan* of) {
+    const int64_t blocks = CeilDiv(packs, each * threads);
+    if (blocks > most_blocks || blocks > t.most_blocks) return false;
+    ShareOut(packs, static_cast<int>(blocks), each, of);
+    return true;
+  };
+  const bool is_three = t.common_bytes > FusedWidePolicy::kPairBytes;
+  HeldPlan many = held;
+  int most_threads = P::kResidentPair;
+  if (is_three && in_blocks(P::kFewPairPacks, P::kPairThreads, P::kBlocks, &held)) {
+    most_threads = P::kResidentFewPair;
+  } else {
+    const bool fits = in_blocks(P::kPairPacks, P::kPairThreads, t.most_blocks, &held);
+    if (in_blocks(P::kManyPairPacks, P::kPairThreads, t.most_blocks, &many) &&
+        (!fits || many.Places() < held.Places())) {
+      held = many;
+    } else if (!fits && in_blocks(P::kLongPairPacks, P::kPairThreads, t.most_blocks, &held)) {
+      most_threads = P::kResidentLongPair;
+    } else if (!fits && !in_blocks(P::kPairPacks, P::kLargePairThreads, t.most_blocks, &held)) {
+      return false;
+    }
+  }
+  held.wide = true;
+  held.rows = 2;
+  plan->shared = OddSharedBytes(held, t.common_bytes);
+  const int room = limits.shared_per_multiprocessor / (plan->shared + kReservedSharedBytes);
+  held.resident = most_threads / held.threads < room ? most_threads / held.threads : room;
+  return held.resident > 0 && plan->shared <= limits.shared_per_block &&
+         held.Clusters(rows, pack) * held.blocks >= limits.multiprocessors * held.resident;
+}
+
 // `pack`: elements in 16 bytes. False: the rows do not fit. Time over the bare softmax in half,
 // with a row of bias, at
 //   4097    4 x 128 packs 1.01, operands that pass by the L1 1.07
@@ -88,6 +151,8 @@ inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& 
     if (plan->held.lanes <= 32 || plan->held.stays) return true;
     *plan = OddPlan();
   }
+  if (PlanOddPairs(rows, packs, pack, t, limits, plan)) return true;
+  *plan = OddPlan();
   HeldPlan& held = plan->held;
   HeldTraits traits = t;
   traits.is_odd = true;
@@ -108,10 +173,7 @@ inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& 
     ShareOut(packs, static_cast<int>(of_two), P::kTwoPacks, &held);
     held.wide = true;
   }
-  const int64_t aligned = CeilDiv(held.ExchangedBytes(), kFusedSharedAlignment);
-  // As in SharedRows; an operand takes 16 bytes of a pack or more.
-  const int of_warp = (32 * held.packs + kFusedSharedAlignment / 16) * t.common_bytes;
-  plan->shared = static_cast<int>(aligned) * kFusedSharedAlignment + held.threads / 32 * of_warp;
+  plan->shared = OddSharedBytes(held, t.common_bytes);
   const int few = t.is_double ? P::kResidentDouble : P::kResident;
   const int medium = held.wide && held.packs <= P::kMediumPacks ? P::kResidentMedium
                      : t.is_double                              ? P::kResidentLongDouble

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two fused rows at once (fused_wide.cuh), for which what serves all rows is read and converted
-// once: where that is two operands or three, a row of its own for each of them is more than the L2
-// gives.
+// Two fused rows at once, whole (fused_wide.cuh) or odd (fused_odd.cuh), for which what serves all
+// rows is read, moved into place and converted once: where that is two operands or three, a row of
+// its own for each of them is more than the L2 gives. Odd rows r and r + N lie alike, with N
+// elements in 16 bytes.
 #pragma once
 
+#include "primitive/cuda/fused_odd.cuh"
 #include "primitive/cuda/fused_wide.cuh"
 
 namespace oneflow_lite {
@@ -12,12 +14,14 @@ namespace cuda {
 
 // A thread's packs of both rows: their inputs as they lie in memory, of which the values are
 // computed at each visit, beside operands in shared memory.
-template <class A, int kPacks, bool kFull, int kThreads, int kBlocks>
+template <class A, int kPacks_, bool kFull, int kThreads, int kBlocks>
 struct HeldPair {
-  static constexpr int N = A::kPack;
+  static constexpr int N = A::kPack, kPacks = kPacks_;
+  static constexpr bool kIsOdd = false;
   using Elements = typename A::Elements;
   using Store = decltype(A::Base::store);
   static constexpr int kSlots = kPacks * kThreads;
+  static_assert(kPacks > 1, "every lane has the first");
   PacksOfShare<N, kPacks, kFull, kThreads, kBlocks> places;
   const A& a;
   char* operands;  // of the elements, and behind them those of Store
@@ -33,17 +37,18 @@ struct HeldPair {
     slots.at += kSlots * Elements::template kCommonBytes<N>;
     return slots;
   }
-  __device__ __forceinline__ void LoadRow(int which, int64_t row) {
-    const Elements at_row = a.elements.At(row);
+  // The operands in two batches: what the elements read, and what Store does.
+  __device__ __forceinline__ void Load(const int64_t (&rows)[2]) {
 #pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!places.Has(k)) continue;
-      inputs[which][k] = at_row.template LoadInputs<Access::kAligned, N>(row, places.Column(k));
+    for (int r = 0; r < 2; ++r) {
+      const Elements at_row = a.elements.At(rows[r]);
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) {
+        if (!places.Has(k)) continue;
+        inputs[r][k] = at_row.template LoadInputs<Access::kAligned, N>(rows[r], places.Column(k));
+      }
+      constants[r] = a.elements.Begin(rows[r]);
     }
-    constants[which] = a.elements.Begin(row);
-  }
-  // Two batches: what the elements read, and what Store does.
-  __device__ __forceinline__ void CopyOperands() const {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       if (places.Has(k)) a.elements.template CopyCommons<N>(places.Column(k), Slots(k));
@@ -55,76 +60,150 @@ struct HeldPair {
     }
     CommitCopies();
   }
-  // f(pack, k, row) for both rows' packs k, and so on: in turn, or operands of many would be read
-  // early, and spilled; all lanes meet, those without a pack too. In one loop: with two calls of f
-  // in it, packs are in memory.
-  template <class F>
-  __device__ __forceinline__ void EachInTurn(F&& f) const {
-    typename Elements::template Commons<N> commons;
-#pragma unroll
-    for (int i = 0; i < 2 * kPacks; ++i) {
-      const int k = i / 2;
-      if (i % 2 == 0) __syncwarp();
-      if (!places.Has(k)) continue;
-      if (i % 2 == 0) commons = a.elements.template ReadCommons<N>(Slots(k));
-      f(a.elements.template Apply<N>(inputs[i % 2][k], commons, constants[i % 2]), k, i % 2);
-    }
+  __device__ __forceinline__ void Await() const { WaitForCopiesOf<1>(); }
+  __device__ __forceinline__ auto Commons(int k) const {
+    return a.elements.template ReadCommons<N>(Slots(k));
+  }
+  template <int>
+  __device__ __forceinline__ auto StoreCommons(const Store& store, int64_t, int k) const {
+    return store.template ReadCommons<N>(StoreSlots(k));
   }
   template <class F>
-  __device__ __forceinline__ void EachAgain(int which, int64_t row, F&& f) const {
-    EachPackFromMemory(a.elements, row, constants[which], places, kPacks, f);
+  __device__ __forceinline__ void EachAgain(int r, int64_t row, F&& f) const {
+    EachPackFromMemory(a.elements, row, constants[r], places, kPacks, f);
   }
 };
 
-// Two rows per block of kThreads threads, or per cluster of kBlocks of them. Where their number is
-// odd, the last one is done twice.
+// The same of odd rows, and maybe a column outside packs of each.
+template <class A, class Places>
+struct OddPair : OddRow<A, Places, 2> {
+  static constexpr bool kIsOdd = true;
+  static_assert(Places::kPacks > 1, "every lane has the first");
+  using OddRow<A, Places, 2>::OddRow;
+  __device__ __forceinline__ void Await() {
+    this->places.Forget();
+    OddRow<A, Places, 2>::Await();
+  }
+};
+
+// f(pack, k, row) for both rows' packs k, and so on: in turn, or operands of many would be read
+// early, and spilled; all lanes meet, those without a pack too. In one loop: with two calls of f in
+// it, packs are in memory. A column outside packs comes as a pack of one.
+template <class Pair, class F>
+__device__ __forceinline__ void EachOfPair(const Pair& pair, F&& f) {
+  constexpr int N = Pair::N, kPacks = Pair::kPacks;
+  typename Pair::Elements::template Commons<N> commons;
+#pragma unroll
+  for (int i = 0; i < 2 * kPacks; ++i) {
+    const int k = i / 2;
+    if (i % 2 == 0) __syncwarp();
+    if (!pair.places.Has(k)) continue;
+    if (i % 2 == 0) commons = pair.Commons(k);
+    f(pair.a.elements.template Apply<N>(pair.inputs[i % 2][k], commons, pair.constants[i % 2]), k,
+      i % 2);
+  }
+  if constexpr (Pair::kIsOdd) {
+    if (pair.places.extra < 0) return;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) f(pair.extra[r], kPacks, r);
+  }
+}
+
+// The two rows, of kParts warps; `shared` is for what these exchange.
+template <int kParts, class A, class Pair>
+__device__ __forceinline__ void RunPair(const A& a, const int64_t (&rows)[2], Pair& pair,
+                                        char* shared) {
+  using Of = HeldRow<typename A::Base>;
+  using Part = typename Of::Part;
+  using Store = decltype(A::Base::store);
+  pair.Load(rows);
+
+  Of of[] = {Of(a.base), Of(a.base)};
+  WarpExchange<Part, 2> exchange(shared);
+  pair.Await();
+  EachOfPair(pair, [&](const auto& v, int k, int r) { of[r].template Visit<kWarp>(v, k); });
+  Part mine[2];
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    mine[r] = of[r].template Visited<kWarp>([&](auto&& f) { pair.EachAgain(r, rows[r], f); });
+  }
+  exchange.Send(mine[0], mine[1]);
+  pair.places.Forget();
+  const Part* parts = exchange.Receive();
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    of[r].template Begin<false>(of[r].Merge(parts + r * kParts, kParts));
+  }
+
+  const Store& store = a.base.store;
+  typename Store::Constants constants[2];
+#pragma unroll
+  for (int r = 0; r < 2; ++r) constants[r] = store.Begin(rows[r]);
+  WaitForCopiesOf<0>();
+  typename Store::template Commons<A::kPack> commons;
+  EachOfPair(pair, [&](const auto& v, int k, int r) {
+    constexpr int kCount = static_cast<int>(sizeof(v.v) / sizeof(typename A::C));
+    const int col = kCount == A::kPack ? pair.places.Column(k) : pair.places.extra;
+    const Store at_row = store.At(rows[r]);
+    if constexpr (kCount == A::kPack) {
+      if (r == 0) commons = pair.template StoreCommons<kCount>(store, rows[r], k);
+      at_row.template Store<kCount>(
+          rows[r], col, of[r].Result(v),
+          at_row.template LoadInputs<Access::kAligned, kCount>(rows[r], col), commons,
+          constants[r]);
+    } else {
+      at_row.template Store<kCount>(rows[r], col, of[r].Result(v),
+                                    at_row.template LoadInputs<Access::kAny, kCount>(rows[r], col),
+                                    pair.template StoreCommons<kCount>(at_row, rows[r], k),
+                                    constants[r]);
+    }
+  });
+}
+
+// Of every 2 * step rows r and r + step, or where there is none r twice.
+__device__ __forceinline__ void RowsOfPair(int64_t pair, int step, int64_t rows,
+                                           int64_t (&row)[2]) {
+  const int64_t first = pair / step * step * 2 + pair % step;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) row[r] = first + r * step < rows ? first + r * step : first;
+}
+
+// Two rows per block of kThreads threads, or per cluster of kBlocks of them.
 template <int kPacks, bool kFull, int kThreads, int kBlocks, int kResident, class A>
 __global__ void __launch_bounds__(kThreads, kResident)
     FusedPairKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
-  using Of = HeldRow<typename A::Base>;
-  using Part = typename Of::Part;
-  using Exchange = WarpExchange<Part, 2>;
-  constexpr int N = A::kPack, kAlignment = kFusedSharedAlignment;
-  constexpr int kParts = kBlocks * kThreads / kWarp;
+  using Part = typename HeldRow<typename A::Base>::Part;
+  constexpr int kAlignment = kFusedSharedAlignment, kParts = kBlocks * kThreads / kWarp;
   constexpr int kExchanged = kPackBytes + 2 * static_cast<int>(sizeof(Part)) * kParts;
   extern __shared__ __align__(kAlignment) char pair_shared[];
-  const int packs = static_cast<int>(cols / N);
-  const int rank = Exchange::block() * kThreads + static_cast<int>(threadIdx.x);
-  const int64_t row = 2 * internal::ClusterIndex(), next = row + 1 < rows ? row + 1 : row;
-
-  HeldPair<A, kPacks, kFull, kThreads, kBlocks> held{
+  const int packs = static_cast<int>(cols / A::kPack);
+  const int rank = WarpExchange<Part, 2>::block() * kThreads + static_cast<int>(threadIdx.x);
+  int64_t both[2];
+  RowsOfPair(internal::ClusterIndex(), 1, rows, both);
+  HeldPair<A, kPacks, kFull, kThreads, kBlocks> pair{
       {packs, rank}, a, pair_shared + (kExchanged + kAlignment - 1) / kAlignment * kAlignment};
-  held.LoadRow(0, row);
-  held.LoadRow(1, next);
-  held.CopyOperands();
+  RunPair<kParts>(a, both, pair, pair_shared);
+}
 
-  Of first(a.base), second(a.base);
-  Exchange exchange(pair_shared);
-  WaitForCopiesOf<1>();
-  held.EachInTurn(
-      [&](const auto& v, int k, int r) { (r ? second : first).template Visit<kWarp>(v, k); });
-  const Part mine = first.template Visited<kWarp>([&](auto&& f) { held.EachAgain(0, row, f); });
-  exchange.Send(mine,
-                second.template Visited<kWarp>([&](auto&& f) { held.EachAgain(1, next, f); }));
-  held.places.Forget();
-  const Part* parts = exchange.Receive();
-  first.template Begin<false>(first.Merge(parts, kParts));
-  second.template Begin<false>(second.Merge(parts + kParts, kParts));
-
-  const auto& store = a.base.store;
-  const auto constants = store.Begin(row), next_constants = store.Begin(next);
-  const auto at_row = store.At(row), at_next = store.At(next);
-  WaitForCopiesOf<0>();
-  typename decltype(A::Base::store)::template Commons<N> commons;
-  held.EachInTurn([&](const auto& v, int k, int r) {
-    if (r == 0) commons = store.template ReadCommons<N>(held.StoreSlots(k));
-    const int col = held.places.Column(k);
-    const auto& to = r ? at_next : at_row;
-    const int64_t at = r ? next : row;
-    to.template Store<N>(at, col, (r ? second : first).Result(v),
-                         to.template LoadInputs<Access::kAligned, N>(at, col), commons,
-                         r ? next_constants : constants);
-  });
+// The same of odd rows.
+template <int kPacks, int kThreads, int kBlocks, int kResident, class A>
+__global__ void __launch_bounds__(kThreads, kResident)
+    FusedOddPairKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
+  using Pair = OddPair<A, OddPlaces<A::kPack, kPacks, kBlocks == 1>>;
+  using Part = typename HeldRow<typename A::Base>::Part;
+  constexpr int kAlignment = kFusedSharedAlignment, kParts = kBlocks * kThreads / kWarp;
+  constexpr int kExchanged = kPackBytes + 2 * static_cast<int>(sizeof(Part)) * kParts;
+  extern __shared__ __align__(kAlignment) char odd_pair_shared[];
+  int64_t both[2];
+  RowsOfPair(internal::ClusterIndex(), A::kPack, rows, both);
+  const int warp = threadIdx.x / kWarp;
+  char* operands = odd_pair_shared + (kExchanged + kAlignment - 1) / kAlignment * kAlignment;
+  Pair pair(a,
+            {a.base.store.Head(both[0]), static_cast<int>(cols),
+             WarpExchange<Part, 2>::block() * (kThreads / kWarp) + warp, kParts,
+             static_cast<int>(threadIdx.x) % kWarp},
+            operands + warp * Pair::kBytes);
+  RunPair<kParts>(a, both, pair, odd_pair_shared);
 }
 
 }  // namespace cuda

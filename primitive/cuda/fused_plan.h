@@ -11,7 +11,8 @@ namespace oneflow_lite {
 namespace cuda {
 
 inline constexpr int kFusedPackBytes = 16;
-inline constexpr int kFusedPartBytes = 16;  // that each warp sends (HeldRow::Part)
+inline constexpr int kFusedPartBytes = 16;    // that each warp sends (HeldRow::Part)
+inline constexpr int kFusedParkedBytes = 32;  // of 8 values that wait in shared memory
 // Of operands in shared memory: copies want to begin at a multiple of 128 bytes, or they read twice
 // as many.
 inline constexpr int kFusedSharedAlignment = 128;
@@ -26,7 +27,8 @@ struct HeldTraits {
   int common_bytes;  // of shared memory that a pack of the operands takes that serve all rows
   int late_bytes = 0;  // the same of those that only Store reads, where they are not counted above
   bool is_double = false;
-  bool is_odd = false;  // of packs beside a row's ends: the kernels of fused_odd.cuh
+  bool is_odd = false;    // of packs beside a row's ends: the kernels of fused_odd.cuh
+  bool is_single = true;  // of what a row has of its own one input is read, costly or not
 };
 
 struct HeldPlan {
@@ -38,6 +40,7 @@ struct HeldPlan {
   bool full = false;   // whether every thread has all its packs
   bool wide = false;   // whether the inputs stay as they are (fused_wide.cuh), else the values
   int kept = 0;        // wide: packs per thread whose operands stay in registers
+  int parked = 0;      // else: packs whose values are in shared memory (fused_parked.cuh)
   int resident = 0;    // blocks that a multiprocessor has registers and shared memory for; 0: plain
   int rows = 1;        // at once: 2 are wide, and the operands of both in shared memory
   int part_bytes = kFusedPartBytes;
@@ -47,9 +50,10 @@ struct HeldPlan {
   // Of dynamic shared memory; common_bytes as in HeldTraits.
   int SharedBytes(int common_bytes) const {
     if (lanes > 0) return stays ? packs * threads * common_bytes + TurnBytes() : 0;
-    if (!wide) return ExchangedBytes();
+    if (!wide && parked == 0) return ExchangedBytes();
     const int aligned = static_cast<int>(CeilDiv(ExchangedBytes(), kFusedSharedAlignment));
-    return aligned * kFusedSharedAlignment + (packs - kept) * threads * common_bytes;
+    const int beside = wide ? (packs - kept) * common_bytes : parked * kFusedParkedBytes;
+    return aligned * kFusedSharedAlignment + beside * threads;
   }
   // Of what the warps of a group exchange that is a block.
   int TurnBytes() const { return lanes > 32 ? 2 * part_bytes * lanes / 32 : 0; }
@@ -61,6 +65,11 @@ struct HeldPlan {
     const int64_t turns = CeilDiv(row_count, limits.multiprocessors * resident * groups);
     const int64_t step = alike > groups ? alike / groups : 1;
     return CeilDiv(CeilDiv(row_count, turns * groups), step) * step;
+  }
+  // Of all rows, of which each works on so many at once; of odd ones every alike'th lies alike.
+  int64_t Clusters(int64_t row_count, int alike) const {
+    const int64_t together = int64_t{alike} * rows, rest = row_count % together;
+    return row_count / together * alike + (rest < alike ? rest : alike);
   }
   // A barrier, and what the warps exchange.
   int ExchangedBytes() const { return 16 + part_bytes * rows * blocks * threads / 32; }

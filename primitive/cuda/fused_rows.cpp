@@ -20,7 +20,8 @@ bool PlanWhole(int64_t rows, int64_t cols, const FusedRowsTraits& traits, int mo
                               .most_blocks = limits.clusters ? most_clustered : 1,
                               .common_bytes = traits.common_bytes,
                               .late_bytes = traits.late_bytes,
-                              .is_double = traits.is_double};
+                              .is_double = traits.is_double,
+                              .is_single = traits.is_single};
   cuda::HeldPlan plan;
   if (traits.is_odd) {
     cuda::OddPlan odd;
@@ -37,8 +38,9 @@ bool PlanWhole(int64_t rows, int64_t cols, const FusedRowsTraits& traits, int mo
   result->whole = true;
   result->threads = plan.threads;
   result->cluster = plan.blocks;
-  result->blocks = plan.lanes > 0 ? plan.LaneBlocks(rows, traits.is_odd ? traits.pack : 1, limits)
-                                  : cuda::CeilDiv(rows, plan.rows) * plan.blocks;
+  const int alike = traits.is_odd ? traits.pack : 1;
+  result->blocks = plan.lanes > 0 ? plan.LaneBlocks(rows, alike, limits)
+                                  : plan.Clusters(rows, alike) * plan.blocks;
   return true;
 }
 

@@ -63,8 +63,37 @@ struct PacksOfThread {
   __device__ __forceinline__ void Forget() { asm volatile("" : "+r"(rank)); }
 };
 
+// keep(values, k) of every pack k of a row, all of whose loads are under way first. What serves all
+// rows is asked for kAhead packs ahead.
+template <int N, int kPacks, int kAhead, class Elements, class Places, class F>
+__device__ __forceinline__ void EachLoaded(const Elements& elements, int64_t row,
+                                           const Places& places, F&& keep) {
+  typename Elements::template Inputs<N> inputs[kPacks];
+  typename Elements::template Commons<N> commons[kAhead];
+#pragma unroll
+  for (int k = 0; k < kPacks; ++k) {
+    if (!places.Has(k)) continue;
+    inputs[k] = elements.template LoadInputs<Access::kAligned, N>(row, places.Column(k));
+  }
+#pragma unroll
+  for (int k = 0; k < kAhead; ++k) {
+    if (!places.Has(k)) continue;
+    commons[k] = elements.template LoadCommons<Access::kAligned, N>(row, places.Column(k));
+  }
+  const auto constants = elements.Begin(row);
+#pragma unroll
+  for (int k = 0; k < kPacks; ++k) {
+    if (!places.Has(k)) continue;
+    keep(elements.template Apply<N>(inputs[k], commons[k % kAhead], constants), k);
+    const int next = k + kAhead;
+    if (next >= kPacks || !places.Has(next)) continue;
+    commons[k % kAhead] =
+        elements.template LoadCommons<Access::kAligned, N>(row, places.Column(next));
+  }
+}
+
 // Each(f) calls f(pack, k) for every pack k, EachInTurn(f) one after the other. Here f may change
-// it: values that stay computed.
+// it: values that stay computed. EachLast(f): they are not read again.
 template <class A, int kPacks_, bool kFull>
 struct HeldValues {
   static constexpr int kPacks = kPacks_;
@@ -73,31 +102,9 @@ struct HeldValues {
   PacksOfThread<N, kPacks, kFull> places;
   Pack<typename A::C, N> values[kPacks];
 
-  // What serves all rows is asked for kAhead packs ahead.
-  template <int kAhead = kPacks>
   __device__ __forceinline__ void Load(const typename A::Elements& elements, int64_t row) {
-    typename A::Elements::template Inputs<N> inputs[kPacks];
-    typename A::Elements::template Commons<N> commons[kAhead];
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!places.Has(k)) continue;
-      inputs[k] = elements.template LoadInputs<Access::kAligned, N>(row, places.Column(k));
-    }
-#pragma unroll
-    for (int k = 0; k < kAhead; ++k) {
-      if (!places.Has(k)) continue;
-      commons[k] = elements.template LoadCommons<Access::kAligned, N>(row, places.Column(k));
-    }
-    const auto constants = elements.Begin(row);
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!places.Has(k)) continue;
-      values[k] = elements.template Apply<N>(inputs[k], commons[k % kAhead], constants);
-      const int next = k + kAhead;
-      if (next >= kPacks || !places.Has(next)) continue;
-      commons[k % kAhead] =
-          elements.template LoadCommons<Access::kAligned, N>(row, places.Column(next));
-    }
+    EachLoaded<N, kPacks, kPacks>(elements, row, places,
+                                  [&](const auto& v, int k) { values[k] = v; });
   }
   template <class F>
   __device__ __forceinline__ void Each(F&& f) {
@@ -108,6 +115,10 @@ struct HeldValues {
   }
   template <class F>
   __device__ __forceinline__ void EachInTurn(F&& f) {
+    Each(f);
+  }
+  template <class F>
+  __device__ __forceinline__ void EachLast(F&& f) {
     Each(f);
   }
   template <class Store>
@@ -153,7 +164,7 @@ __device__ __forceinline__ void RunHeldRow(const A& a, int64_t row, int64_t rows
   held.places.Forget();
   const auto store = a.base.store.At(row);
   if (!kEarly) next = held.StoreCommons(store, 0);
-  held.Each([&](auto& v, int k) {
+  held.EachLast([&](const auto& v, int k) {
     const int col = held.places.Column(k);
     const auto commons = next;
     if (k + 1 < Held::kPacks && held.places.Has(k + 1)) next = held.StoreCommons(store, k + 1);

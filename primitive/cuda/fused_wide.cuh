@@ -63,6 +63,7 @@ struct OperandSlots {
 template <int N_, int kPacks, bool kFull, int kThreads, int kBlocks>
 struct PacksOfShare {
   static constexpr int N = N_, kSize = kThreads * kBlocks;
+  static constexpr int extra = -1;  // no column outside packs
   int packs, rank;
 
   __device__ __forceinline__ bool Has(int k) const {
@@ -151,6 +152,10 @@ struct HeldInputs {
     EachOf<true>(f);
   }
   template <class F>
+  __device__ __forceinline__ void EachLast(F&& f) {
+    EachOf<false>(f);
+  }
+  template <class F>
   __device__ __forceinline__ void EachAgain(int64_t row, F&& f) const {
     EachPackFromMemory(a.elements, row, constants, places, kPacks, f);
   }
@@ -198,33 +203,6 @@ __global__ void __launch_bounds__(kThreads, kResident)
     WaitForCopiesOf<0>();
     exchange.Send(of.template Gather<kWarp, false>(held, row));
     of.template Begin<false>(of.Merge(exchange.Receive(), kParts));
-  });
-}
-
-// Values as in fused_whole.cuh, of which the packs' steps are known.
-template <class A, int kPacks, bool kFull>
-struct HeldShare : HeldValues<A, kPacks, kFull> {
-  static constexpr int kAhead = kPacks < 2 ? kPacks : 2;
-  template <class Elements>
-  __device__ __forceinline__ void Load(const Elements& at_row, int64_t row) {
-    HeldValues<A, kPacks, kFull>::template Load<kAhead>(at_row, row);
-  }
-};
-
-// The same of values that are computed once: of loads that are costly, or read several matrices.
-template <int kPacks, bool kFull, int kThreads, int kBlocks, int kResident, class A>
-__global__ void __launch_bounds__(kThreads, kResident)
-    FusedShareKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
-  using Exchange = WarpExchange<typename HeldRow<typename A::Base>::Part>;
-  extern __shared__ __align__(16) char shared[];
-  HeldShare<A, kPacks, kFull> held{{{static_cast<int>(cols / A::kPack), kThreads * kBlocks,
-                                     Exchange::block() * kThreads + static_cast<int>(threadIdx.x)},
-                                    {}}};
-  const int64_t row = internal::ClusterIndex();
-  RunHeldRow(a, row, rows, held, [&](auto& of) {
-    Exchange exchange(shared);
-    exchange.Send(of.template Gather<kWarp, false>(held, row));
-    of.template Begin<false>(of.Merge(exchange.Receive(), kBlocks * kThreads / kWarp));
   });
 }
 

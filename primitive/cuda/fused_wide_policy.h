@@ -18,11 +18,12 @@ struct FusedWidePolicy {
   static constexpr int kPairPacks = 4;  // of a thread, of two rows while they are not wide
   // Bytes of a pack's operands: at most, and of two operands, for two rows at once.
   static constexpr int kMostBytes = 48, kPairBytes = 32;
-  // Threads of a multiprocessor that have registers for 8 packs, for 10, and for 16 or 8 of values
-  // or of two rows; large blocks are two of two rows.
+  // Threads of a multiprocessor that have registers for 8 packs, for 10, for 16 or 8 of values, and
+  // for 8 of two rows; for 8 of values of which half are in shared memory, and in large blocks.
   static constexpr int kMediumPacks = 10;
   static constexpr int kThreadsOfWide = 1024, kThreadsOfMedium = 768, kThreadsOfLong = 640;
-  static constexpr int kThreadsOfLargePair = 512;
+  static constexpr int kThreadsOfLongPair = 512;
+  static constexpr int kThreadsOfParked = 896, kThreadsOfLargeParked = 1024;
 };
 
 // Rows too wide for values in registers, of a load that is cheap at two visits; false: still too
@@ -69,12 +70,13 @@ inline bool IsOfPairs(int bytes) {
 // Two rows at once (fused_pair.cuh), of operands that one row at a time would read too often.
 // Time over the bare op, beside one row at once, at
 //                                32768       65536       131072      262144 columns
-//   half, softmax of x r + b     1.00, 1.12  1.08, 1.17  1.20, 1.33  1.34, 1.67
-//   rms_norm, weight, x s + b    0.98, 1.07  0.99, 1.06  1.04, 1.13  1.06, 1.19
-//   layer_norm, both, x s + b    1.04, 1.13  1.08, 1.10  1.22, 1.14  1.54, 1.21
-//   float32, softmax of x r + b              1.06, 1.18
+//   half, softmax of x r + b     0.99, 1.12  1.01, 1.17  1.08, 1.33  1.28, 1.67
+//   rms_norm, weight, x s + b    0.98, 1.07  1.00, 1.06  1.04, 1.13  1.06, 1.19
+//   layer_norm, both, x s + b    1.02, 1.13  1.09, 1.10  1.22, 1.14  1.54, 1.21
+//   float32, softmax of x r + b              1.00, 1.18
 //   rms_norm, weight, x s + b                1.06, 1.17
-// and at 65536 in half by 16 blocks of 4 x 128 packs 1.12, 0.99 and 1.11.
+// and at 65536 in half by 16 blocks of 4 x 128 packs 1.12, 0.99 and 1.11; of 8 packs with a block
+// more for each multiprocessor 1.03.
 inline bool PlanPairs(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
                       HeldPlan* plan) {
   using P = FusedWidePolicy;
@@ -94,10 +96,10 @@ inline bool PlanPairs(int64_t packs, const HeldTraits& t, const DeviceLimits& li
     if (!two) {
       if (!fits(P::kPairPacks, P::kLargeThreads, most_blocks)) return false;
     } else if (fits(P::kPacks, P::kThreads, most_blocks)) {
-      most_threads = P::kThreadsOfLong;
+      most_threads = P::kThreadsOfLongPair;
     } else if (packs <= most_blocks * int64_t{P::kPacks * P::kLargeThreads}) {
       ShareOut(packs, most_blocks, P::kPacks, plan);
-      most_threads = P::kThreadsOfLargePair;
+      most_threads = P::kThreadsOfLongPair;
     } else {
       return false;
     }
@@ -110,19 +112,25 @@ inline bool PlanPairs(int64_t packs, const HeldTraits& t, const DeviceLimits& li
 
 // Values that are computed once, 16-bit ones. x + a matrix over its bytes, at 100352 columns in
 // 14 blocks of 7 x 128 packs 0.96, in 8 of 7 x 224 1.02; 262144 in 16 of 8 x 256 0.98; by steps
-// that are not known 1.09 and 1.08.
+// that are not known 1.09 and 1.08. Of one input, beside one operand at most and in clusters, half
+// of the packs are in shared memory. Time over the bare softmax of gelu in half, of 8 packs none
+// and 4 of them there, at
+//   16384 1.03, 1.02   32768 1.07, 0.99   65536 1.09, 1.00   98304 1.24, 1.09   131072 1.20, 1.06
+//   200000 1.73, 1.21   262144 1.50, 1.18; 8192 (a block) 1.00, 1.02; x + a matrix no difference
 inline bool PlanShares(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
                        HeldPlan* plan) {
   using P = FusedWidePolicy;
   const int small = P::kPacks * P::kThreads;
-  if (packs <= int64_t{t.most_blocks} * small) {
-    ShareOut(packs, static_cast<int>(CeilDiv(packs, small)), P::kPacks, plan);
-  } else if (packs <= int64_t{t.most_blocks} * P::kPacks * P::kLargeThreads) {
-    ShareOut(packs, t.most_blocks, P::kPacks, plan);
-  } else {
-    return false;
+  const bool is_large = packs > int64_t{t.most_blocks} * small;
+  if (is_large && packs > int64_t{t.most_blocks} * P::kPacks * P::kLargeThreads) return false;
+  ShareOut(packs, is_large ? t.most_blocks : static_cast<int>(CeilDiv(packs, small)), P::kPacks,
+           plan);
+  int most_threads = P::kThreadsOfLong;
+  if (t.is_single && t.common_bytes <= kFusedPackBytes && plan->blocks > 1) {
+    plan->parked = (plan->packs + 1) / 2;
+    most_threads = is_large ? P::kThreadsOfLargeParked : P::kThreadsOfParked;
   }
-  SetResident(P::kThreadsOfLong, 0, limits, plan);
+  SetResident(most_threads, 0, limits, plan);
   return true;
 }
 

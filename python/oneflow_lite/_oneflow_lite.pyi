@@ -291,6 +291,7 @@ class FusedRowsKernel:
         is_double: builtins.bool,
         shares_registers: builtins.bool,
         is_lean: builtins.bool,
+        is_single: builtins.bool,
         is_whole: builtins.bool,
         is_odd: builtins.bool,
         is_norm: builtins.bool,

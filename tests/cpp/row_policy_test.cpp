@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "primitive/cuda/fused_odd_policy.h"
 #include "primitive/cuda/norm_whole_policy.h"
@@ -254,9 +255,9 @@ TEST(FusedPolicyTest, EveryPlanHoldsItsRow) {
           for (int64_t packs = 1; packs < 100000; packs += packs < 3000 ? 1 : 97) {
             const int common_bytes = packs % 3 * 32;  // 64 are too many
             const int late_bytes = packs % 2 * 16;
-            const cuda::HeldTraits t{value_bytes, is_lean,      rows == 60,
-                                     blocks,      common_bytes, late_bytes};
+            cuda::HeldTraits t{value_bytes, is_lean, rows == 60, blocks, common_bytes, late_bytes};
             cuda::HeldPlan plan;
+            t.is_single = packs % 5 > 0;
             if (!cuda::PlanHeldRows(rows, packs, t, limits, &plan)) {
               ASSERT_GT(packs, int64_t{blocks} * 512 * 4) << packs;
               continue;
@@ -284,7 +285,13 @@ TEST(FusedPolicyTest, EveryPlanHoldsItsRow) {
               ASSERT_LE(plan.packs * (plan.wide ? 8 : value_bytes), is_share ? 256 : 128) << packs;
               // What a multiprocessor's registers hold of rows, where that is planned.
               const int bytes = plan.wide ? 16 * plan.rows : value_bytes;
-              ASSERT_LE(plan.resident * plan.threads * plan.packs * bytes, 160 << 10) << packs;
+              const int in_registers = plan.packs - plan.parked;
+              ASSERT_LE(plan.resident * plan.threads * in_registers * bytes, 160 << 10) << packs;
+              // Costly values of one input wait in shared memory too, where blocks share a row.
+              ASSERT_TRUE(plan.parked == 0 || (is_share && t.is_single && plan.blocks > 1))
+                  << packs;
+              const int shared = plan.SharedBytes(common_bytes);
+              if (plan.parked > 0) ASSERT_LE(plan.resident * (shared + 1024), 228 << 10) << packs;
             }
             if (plan.lanes > 0) {
               ASSERT_NO_FATAL_FAILURE(CheckLanes(plan, rows, 1, limits)) << packs;
@@ -332,6 +339,29 @@ void CheckOddPlan(int pack, bool is_lean, int64_t rows, int64_t cols, int common
   ASSERT_GE(plan.shared, held.threads / 32 * (32 * held.packs + 8) * common_bytes) << cols;
   ASSERT_LE(held.resident * held.threads, 1024) << cols;
   ASSERT_TRUE(!held.wide || held.packs > 1) << cols;  // every thread has the first
+  // Two rows at once: what serves them is two operands or three, and there are rows enough.
+  if (held.rows > 1) {
+    ASSERT_TRUE(is_lean && common_bytes >= 32 && common_bytes <= 48) << cols;
+    ASSERT_GE(held.Clusters(rows, pack) * held.blocks, 132 * held.resident) << cols;
+  }
+}
+
+// FusedOddPairKernel's rows: cluster by cluster r and r + N of every 2 N, of which there are all.
+TEST(FusedPolicyTest, PairsOfOddRowsAreAllRows) {
+  cuda::HeldPlan plan;
+  plan.rows = 2;
+  for (const int pack : {1, 4, 8}) {
+    for (int64_t rows = 1; rows < 70; ++rows) {
+      std::vector<int> served(rows);
+      for (int64_t c = 0; c < plan.Clusters(rows, pack); ++c) {
+        const int64_t row = c / pack * 2 * pack + c % pack;
+        ASSERT_LT(row, rows);
+        ++served[row];
+        if (row + pack < rows) ++served[row + pack];
+      }
+      ASSERT_EQ(std::count(served.begin(), served.end(), 1), rows) << pack;
+    }
+  }
 }
 
 TEST(FusedPolicyTest, EveryOddPlanHoldsItsRow) {

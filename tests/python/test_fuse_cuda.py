@@ -93,6 +93,7 @@ std::set<std::string> kinds;
 void Print(const std::string& name, const HeldPlan& plan, int pack) {
   const std::string kind = name.substr(0, name.find('<')) + (plan.full ? "f" : "") +
                            (plan.kept > 0 ? "k" : "") + (plan.packs > 8 ? "m" : "") +
+                           (plan.parked > 0 ? "p" : "") +
                            (plan.stays ? "s" : "") + (plan.lanes > 32 ? "b" : "") +
                            std::to_string(pack);
   const bool odd = name.find("Odd") != std::string::npos;
@@ -106,8 +107,9 @@ int main() {
     for (const int common_bytes : {0, 16, 32, 48, 64}) {
       for (const int64_t rows : {3, 60, 100000}) {
         for (int64_t packs = 1; packs < 40000; packs += packs < 3000 ? 1 : 16) {
-          const HeldTraits traits{pack == 8 ? 32 : 16,          common_bytes < 64 && pack > 2,
-                                  packs % 2 > 0, 16, common_bytes, 0, pack == 2};
+          const bool costly = common_bytes == 64 || (common_bytes == 0 && rows == 60);
+          const HeldTraits traits{pack == 8 ? 32 : 16, !costly && pack > 2, packs % 2 > 0,
+                                  16, common_bytes, 0, pack == 2};
           HeldPlan plan;
           if (PlanHeldRows(rows, packs, traits, limits, &plan)) {
             Print(KernelName(plan), plan, pack);
@@ -210,6 +212,9 @@ def test_what_is_cheap_is_computed_again():
     assert kinds.common_bytes(two._replace(odd=True), both.load, both.store, 8) == 16 + 16 + 32
     full = given("float16", b=("float16", "all"))._replace(whole=True)
     assert not kinds.is_lean(full, biased.load)
+    # One input of a row's own, cheap or not.
+    assert kinds.is_single(two._replace(odd=True), costly.load)
+    assert not kinds.is_single(full, biased.load)
     assert kinds.common_bytes(full, biased.load, None, 8) == 0
 
 

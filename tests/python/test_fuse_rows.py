@@ -20,7 +20,8 @@ fuse = flow.fuse
 # beyond in 8 blocks or 16. Two operands for all rows, or one and a norm's weights, go with two rows
 # at once: up to 8192 packs with 4 a thread, up to 16384 with 8 and beyond in blocks twice as large,
 # but layer_norm's three only to 8192. There are more rows than are taken for few, mostly an odd
-# number of them.
+# number of them. A costly load is computed once: from 1024 packs on half of the values wait in
+# shared memory.
 WHOLE = [8, 48, 56, 256, 264, 512, 520, 1536, 1544, 4096, 8192, 8200, 16384, 16392, 32768, 65544]
 WIDEST = [100352, 131072, 163848, 262144]
 AROUND = {
@@ -32,6 +33,8 @@ AROUND = {
     "matrix": (lambda x, r: x + r, lambda y, g: y * g, None, None, ("full",), ("column",)),
     "mask": (lambda x, k: fuse.where(k, x, -3.0), lambda y, r: y - r,
              lambda x, k: np.where(k, x, -3.0), None, ("mask",), ("full",)),
+    "costly": (lambda x, b: (x + b) * fuse.sigmoid(x + b), None,
+               lambda x, b: (x + b) / (1 + np.exp(-x - b)), None, ("row",), ()),
 }  # fmt: skip
 
 
@@ -44,9 +47,9 @@ def check_around(device, base, name, width, dtypes):
         check_dtype(device, base, name, width, dtype)
 
 
-def check_dtype(device, base, name, width, dtype):
+def check_dtype(device, base, name, width, dtype, rows=None):
     load, store, of_arrays, store_of_arrays, *forms = AROUND[name]
-    rows = 301 if width < 10000 else 3_000_000 // width
+    rows = rows or (301 if width < 10000 else 3_000_000 // width)
     shapes = {"full": (rows, width), "row": (width,), "mask": (width,), "column": (rows, 1)}
 
     def made(form):
@@ -82,7 +85,8 @@ def in_turn(dtypes, base, name, width):
 
 
 @pytest.mark.parametrize("name, width", [
-    *itertools.product(AROUND, WHOLE), *itertools.product(["row", "rows", "row after"], WIDEST)
+    *itertools.product(AROUND, WHOLE),
+    *itertools.product(["row", "rows", "row after", "costly"], WIDEST),
 ])  # fmt: skip
 @pytest.mark.parametrize("base", BASES)
 def test_rows_of_whole_packs(device, base, name, width):
@@ -112,6 +116,19 @@ ODD = [1, 7, 33, 71, 73, 263, 265, 527, 529, 1001, 1559, 1563, 4097, 16389, 5025
 def test_rows_that_end_inside_packs(device, base, name, width):
     dtypes = ["float16", "float32", "float64"] if width < 20000 else ["float16", "float32"]
     check_around(device, base, name, width, in_turn(dtypes, base, name, width))
+
+
+# Two operands or three for all rows go with two rows at once beyond 1282 packs, if there are rows
+# enough: in half each with the 8th after it, in float32 with the 4th. 50257 and 151937 columns of
+# half have more packs a thread than others, 200001 most, 263001 blocks twice as large.
+@pytest.mark.parametrize("width", [10281, 16385, 32001, 50257, 151937, 200001, 263001])
+@pytest.mark.parametrize("base", BASES)
+def test_two_rows_that_end_inside_packs(device, base, width):
+    if device == "cpu":
+        pytest.skip("the CPU has no tiers")
+    name = "row" if base.endswith("norm") else "rows"
+    dtype = "float32" if width in (16385, 32001) and base[0] in "sr" else "float16"
+    check_dtype(device, base, name, width, dtype, rows=11_000_000 // width + 3)
 
 
 # Lanes that stay have several operands of more than 16 packs: the groups of lanes that a device

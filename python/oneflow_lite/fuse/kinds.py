@@ -121,14 +121,19 @@ def matrices(kind: Kind, load: Graph | None) -> list[tuple[str, Operand]]:
     return found or [(kind.input, Operand("matrix", kind.dtype, "all"))]
 
 
+def is_single(kind: Kind, load: Graph | None) -> bool:
+    """Whether load reads one input of the output's type, besides what serves all rows."""
+    own = [o.dtype for _, o in matrices(kind, load) if o.rows != "none"]
+    return own == [kind.dtype]
+
+
 def is_lean(kind: Kind, load: Graph | None) -> bool:
     """Whether a thread holds as many packs of the inputs as of a plain row (fused_row.cuh).
 
     Of whole rows what serves all of them does not count: it is beside them (fused_wide.cuh).
     """
     if kind.whole:
-        own = [o.dtype for _, o in matrices(kind, load) if o.rows != "none"]
-        return own == [kind.dtype] and _is_cheap(kind, load)
+        return is_single(kind, load) and _is_cheap(kind, load)
     only = len(matrices(kind, load)) == 1 and element_type(kind, load) == TYPES[kind.dtype]
     return only and computes_again(kind, load)
 

@@ -60,7 +60,7 @@ def generate(kind: Kind, load: Graph | None, store: Graph | None) -> str:
     flags = "" if kind.whole else f", {again}"
     headers = [f"{family}_forward", "fused_row", "row_streamed"]
     if kind.whole:
-        headers = ["fused_lanes", "fused_odd" if kind.odd else "fused_pair", f"fused_{family}"]
+        headers = ["fused_lanes", "fused_pair", "fused_parked", f"fused_{family}"]
     includes = "".join(f"#include <primitive/cuda/{name}.cuh>\n" for name in headers)
     comments = "".join(
         f"// {g.role[g.role.index('(') + 1 : -5]} = {g}\n" for g in (load, store) if g
