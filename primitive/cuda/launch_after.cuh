@@ -15,14 +15,13 @@ namespace internal {
 // in front of it has ended, on devices that can do that: those that have clusters.
 template <class... Params, class... Args>
 cudaError_t LaunchAfter(const DeviceLimits& limits, void (*kernel)(Params...), dim3 blocks,
-                        int threads, size_t shared, cudaStream_t stream, const Args&... args) {
+                        int threads, cudaStream_t stream, const Args&... args) {
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attribute.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config = {};
   config.gridDim = blocks;
   config.blockDim = dim3(static_cast<unsigned>(threads));
-  config.dynamicSmemBytes = shared;
   config.stream = stream;
   config.attrs = &attribute;
   config.numAttrs = limits.clusters ? 1 : 0;

@@ -49,7 +49,7 @@ cudaError_t LaunchCorrection(const NormBackward<T>& a, const ComputeType<T>* res
     if (!residual) return cudaSuccess;
     const dim3 columns(static_cast<unsigned>(CeilDiv(a.cols, P::kCorrectColumns)));
     return LaunchAfter(limits, NormFewCorrectKernel<T>, columns,
-                       P::kCorrectColumns * P::kCorrectWays, 0, stream, a, residual);
+                       P::kCorrectColumns * P::kCorrectWays, stream, a, residual);
   }
   return cudaSuccess;
 }

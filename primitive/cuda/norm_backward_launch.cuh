@@ -8,7 +8,6 @@
 #include "primitive/cuda/norm_backward_few_launch.cuh"
 #include "primitive/cuda/norm_backward_lean.cuh"
 #include "primitive/cuda/norm_backward_narrow.cuh"
-#include "primitive/cuda/norm_backward_passes_launch.cuh"
 #include "primitive/cuda/norm_backward_small_launch.cuh"
 #include "primitive/cuda/norm_backward_sums.cuh"
 #include "primitive/cuda/norm_backward_wide_launch.cuh"
@@ -60,12 +59,6 @@ RowsLie HowRowsLie(const NormBackward<T>& a) {
 template <class T>
 bool ServesWide(const NormBackward<T>& a, const RowsLie& lie) {
   return a.dx && (!lie.aligned || a.cols > NormPolicy::kBlockPacks * kPackSize<T>);
-}
-
-inline bool PlanPassesFor(int64_t rows, int64_t cols, const NormTraits& traits,
-                          const DeviceLimits& limits, NormPassesPlan* plan) {
-  using Shape = NormPassesShape;
-  return PlanPasses(rows, cols, Shape::kPacks, Shape::kBlocks, traits, limits, plan);
 }
 
 // Whether narrow rows of whole packs have a kernel of their own.
@@ -185,8 +178,8 @@ cudaError_t ReduceParts(const C* parts, int64_t units, int kinds, int64_t cols, 
   const dim3 blocks(static_cast<unsigned>(CeilDiv(cols, P::kReduceLanes * kPackSize<C>)),
                     static_cast<unsigned>(kinds));
   return LaunchAfter(limits, NormReducePartsKernel<Weight, C>, blocks,
-                     P::kReduceLanes * P::kReduceWays, 0, stream, parts, static_cast<int>(units),
-                     cols, vectors, static_cast<Weight*>(dweight), static_cast<Weight*>(dbias));
+                     P::kReduceLanes * P::kReduceWays, stream, parts, static_cast<int>(units), cols,
+                     vectors, static_cast<Weight*>(dweight), static_cast<Weight*>(dbias));
 }
 
 template <bool kCentre, class T>
@@ -264,13 +257,7 @@ size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits
   const int64_t few = internal::FewWorkspaceBytes<T, kCentre>(rows);
   const int64_t many = MostNormParts(rows, cols, traits, limits) * part +
                        MostNormSumBytes(rows, cols, sizeof(NormSums<T, kCentre>), traits, limits);
-  int64_t most = few > many ? few : many;
-  NormPassesPlan passes;
-  if (internal::PlanPassesFor(rows, cols, traits, limits, &passes)) {
-    const int64_t bytes = internal::NormPassesWorkspace<T, kCentre>(passes, rows, cols).end;
-    if (bytes > most) most = bytes;
-  }
-  return static_cast<size_t>(most);
+  return static_cast<size_t>(few > many ? few : many);
 }
 
 // kCentre: layer_norm, else rms_norm. Neither allocates nor synchronises; may be captured into a
@@ -294,11 +281,6 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
   NormFewPlan few;
   if (internal::ServesFew(a) && PlanFew(a.rows, a.cols, traits, limits, &few)) {
     return internal::LaunchNormFew<kCentre>(few, a, limits, stream, workspace);
-  }
-  NormPassesPlan passes;
-  if (internal::ServesWide(a, lie) && internal::ServesPasses<kCentre>(a, lie.like_dy) &&
-      internal::PlanPassesFor(a.rows, a.cols, traits, limits, &passes)) {
-    return internal::LaunchNormPasses<kCentre>(passes, a, limits, stream, workspace);
   }
   NormSmallPlan small;
   if (internal::ServesSmall(a) && PlanSmall(a.rows, a.cols, traits, limits, &small)) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How the norms' backward is laid out: the one table behind its dispatch, whose numbers norm_plan.h
-// has. Where few bytes are moved, norm_few_policy.h has another; for some hundred wide rows,
-// norm_passes_policy.h; for rows that are no whole packs, up to 256 packs, norm_columns_policy.h;
-// for wide rows, whole packs or not, where there are clusters, norm_wide_policy.h. A forward over
-// whole packs is norm_whole_policy.h's.
+// has. Where few bytes are moved, norm_few_policy.h has another; for rows that are no whole packs,
+// up to 256 packs, norm_columns_policy.h; for wide rows, whole packs or not, where there are
+// clusters, norm_wide_policy.h. A forward over whole packs is norm_whole_policy.h's.
 //
 // Blocks stay for the whole launch, one per multiprocessor, and consist of teams. A team owns some
 // columns and visits row after row, so that weights stay on chip and their gradients gather in

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The gradients of layer_norm and rms_norm on CUDA where their kernels change hands
-// (primitive/cuda/norm_policy.h, norm_columns_policy.h, norm_few_policy.h, norm_passes_policy.h,
-// norm_small_policy.h, norm_wide_policy.h), for every subset of them, against float64 on the CPU.
-// Skips where there is no GPU.
+// (primitive/cuda/norm_policy.h, norm_columns_policy.h, norm_few_policy.h, norm_small_policy.h,
+// norm_wide_policy.h), for every subset of them, against float64 on the CPU. Skips where there is
+// no GPU.
 #include "cuda_norm_testing.h"
 
 namespace oneflow_lite {
@@ -228,37 +228,6 @@ TEST_P(CudaNormTest, EachTensorOfABackwardAtAnOddOffset) {
         RunBoth(dtype, odd);
       }
       RunBoth(dtype, {.rows = rows, .cols = cols, .x_pad = 1});
-    }
-  }
-}
-
-// A backward in two passes (primitive/cuda/norm_passes_policy.h): rows that start in 8, 4, 2 ways
-// or in one, at the edge of what serves and within, one to eight warps of a block side by side, x
-// elsewhere within 16 bytes, up to the last word of its tensor; whole packs only where they are
-// wide. rms_norm has it from 10000 columns on.
-TEST_P(CudaNormTest, BackwardInTwoPasses) {
-  for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
-    for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{880, 3001},
-                                     {1200, 3333},
-                                     {1201, 3333},
-                                     {280, 10001},
-                                     {280, 10002},
-                                     {280, 10004},
-                                     {40, 50257},
-                                     {40, 131080},
-                                     {39, 131081},
-                                     {130, 24000}}) {
-      RunBoth(dtype, {.rows = rows, .cols = cols});
-      RunBoth(dtype, {.rows = rows, .cols = cols, .x_offset = 1});
-    }
-    for (const int64_t pad : {1, 3, 8}) {
-      RunBoth(dtype, {.rows = 280, .cols = 10001, .x_pad = pad, .offset = 3, .weight_offset = 1});
-    }
-    RunBoth(dtype, {.rows = 280, .cols = 10001, .dx_offset = 1, .mixed = true});
-    for (int wanted = 1; wanted <= kAll; ++wanted) {
-      const bool weight = wanted % 2 == 1;
-      RunBoth(dtype, {.rows = 280, .cols = 10001, .weight = weight, .wanted = wanted});
-      RunBoth(dtype, {.rows = 280, .cols = 10001, .mixed = true, .wanted = wanted});
     }
   }
 }

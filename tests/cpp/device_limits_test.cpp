@@ -11,7 +11,6 @@
 #include "primitive/cuda/axis_span_policy.h"
 #include "primitive/cuda/norm_few_policy.h"
 #include "primitive/cuda/norm_odd_policy.h"
-#include "primitive/cuda/norm_passes_policy.h"
 #include "primitive/cuda/norm_policy.h"
 #include "primitive/cuda/norm_small_policy.h"
 #include "primitive/cuda/norm_wide_policy.h"
@@ -223,24 +222,6 @@ void ExpectColumnsFit(const DeviceLimits& limits, const cuda::NormTraits& t, int
   EXPECT_LE(plan.units, cuda::MostNormParts(rows, cols, t, limits));
 }
 
-// Every row and column has a tile, and blocks need no more shared memory than all may have.
-void ExpectTilesFit(int64_t rows, int64_t cols, int pack, int packs_of_lane,
-                    const cuda::NormPassesPlan& plan) {
-  using P = cuda::NormPassesPolicy;
-  EXPECT_EQ(cols * plan.period % pack, 0);
-  const int64_t alike = CeilDiv(rows, plan.period);
-  for (const cuda::NormPassTiles& tiles : {plan.sums, plan.gradient}) {
-    EXPECT_GE(tiles.tall, 1);
-    EXPECT_LE(tiles.wide * tiles.tall, P::kWarps);
-    EXPECT_EQ(tiles.rows % tiles.tall, 0);
-    EXPECT_LE(tiles.rows * tiles.wide, P::kTileRows);
-    EXPECT_GE(int64_t{tiles.groups} * tiles.rows, alike);
-    EXPECT_LT(int64_t{tiles.groups - 1} * tiles.rows, alike);
-    const int64_t packs = int64_t{tiles.stripes} * tiles.wide * 32 * packs_of_lane;
-    EXPECT_GE(packs, CeilDiv(cols + pack - 1, pack));
-  }
-}
-
 TEST(DeviceLimitsTest, GradientsOfNormsFit) {
   for (const int bytes : {2, 4, 8}) {
     for (int which = 0; which < 32; ++which) {
@@ -258,7 +239,6 @@ TEST(DeviceLimitsTest, GradientsOfNormsFit) {
         cuda::NormSmallPlan small;
         if (cuda::PlanSmall(rows, cols, t, limits, &small))
           ExpectSmallFits(limits, rows, cols, small);
-        ExpectTilesFit(rows, cols, t.pack, 1, cuda::LayOutPasses(rows, cols, t.pack, 1, 3, limits));
       });
     }
   }
