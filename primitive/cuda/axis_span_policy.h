@@ -58,12 +58,13 @@ struct AxisSpanPolicy {
   static constexpr int kRowBytes = 256;        // of a tile's row, at least
   static constexpr int kLeastRowBytes = 64;    // ... where slices are few and short
   static constexpr int kShortBytes = 224 << 10;
-  // Slices whose rows stay whole, of columns up to kThreads and kMostThreads.
+  // Slices whose rows stay whole, of columns up to kThreads and kMostThreads; not of doubles.
   static constexpr int kWholeBytes = 1280 << 10, kWideWholeBytes = 640 << 10;
   // Longer slices of float32 than clusters hold, of so many columns, are axis_slab.cuh's.
   static constexpr int kHeldBytes = 3632 << 10, kReadColumns = 640;
   static constexpr int kPartBytes = 56 << 10;  // of a block that shares a slice: four fit
-  // ... of few 16-bit columns, where so many blocks come to each multiprocessor: three fit
+  // ... of doubles, and of few 16-bit columns where so many blocks come to each multiprocessor:
+  // three fit
   static constexpr int kLargePartBytes = 74 << 10, kNarrowColumns = 64, kManyBlocks = 3;
   static constexpr int kMostBytes = 110 << 10;  // ... where they would be too many: two fit
   static constexpr int kFewParts = 8;           // more are slower than larger ones
@@ -205,7 +206,8 @@ inline int64_t ColumnsOfTile(const AxisSpan& s, int64_t slice, const AxisSpanTra
   if (s.inner * t.element_bytes <= 2 * P::kRowBytes) return s.inner;
   // Whole rows come and go in bulk, where a block has a thread for each column.
   const int most = s.inner <= P::kThreads ? P::kWholeBytes : P::kWideWholeBytes;
-  if (s.inner <= MostSpanThreads(t) && t.most_parts > 1 && slice <= most && !few) return s.inner;
+  const bool whole = t.element_bytes < 8 && s.inner <= MostSpanThreads(t) && slice <= most;
+  if (whole && t.most_parts > 1 && !few) return s.inner;
   if (t.element_bytes == 4 && s.inner <= P::kReadColumns && slice > P::kHeldBytes) return s.inner;
   if (slice <= P::kTileBytes && !few) return s.inner;
   int64_t columns = P::kTileBytes / (slice / s.inner);
@@ -273,7 +275,8 @@ inline bool ChooseAxisSpan(AxisSpanPlan* plan, int64_t outer, int64_t axis, int6
       plan->blocks >= int64_t{P::kManyBlocks} * limits.multiprocessors) {
     return true;
   }
-  return fits(P::kFewParts, P::kPartBytes) || fits(P::kFewParts, P::kMostBytes) ||
+  const int part_bytes = t.element_bytes < 8 ? P::kPartBytes : P::kLargePartBytes;
+  return fits(P::kFewParts, part_bytes) || fits(P::kFewParts, P::kMostBytes) ||
          fits(t.most_parts, P::kMostBytes) || fits(t.most_parts, limits.shared_per_block);
 }
 

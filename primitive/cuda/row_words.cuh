@@ -4,7 +4,8 @@
 // lanes, which move words of 4 bytes, of one element or two. Words lie as the output does; where an
 // input lies otherwise by one element, a lane takes the second half of each word from the next
 // lane. Columns that a word has outside the row hold A::Nothing(), so that nothing is asked about
-// them afterwards.
+// them afterwards: up to 2 bytes around a row are read, never beyond the 4 bytes that its
+// allocation ends with.
 #pragma once
 
 #include "primitive/cuda/row_columns.cuh"

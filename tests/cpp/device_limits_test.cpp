@@ -304,7 +304,9 @@ TEST(DeviceLimitsTest, SpansOfAxesFit) {
             // slice.
             const int64_t slice = axis * inner * bytes * inputs;
             const bool many = rows >= limits.multiprocessors;
-            if (most > 1 && many && inner < 256 && slice <= 448 << 10) EXPECT_EQ(s.tiles, 1);
+            if (most > 1 && many && bytes < 8 && inner < 256 && slice <= 448 << 10) {
+              EXPECT_EQ(s.tiles, 1);
+            }
             // Threads that share columns have one each; those that hold rows hold all of them.
             const int columns = s.slices * s.columns * s.ways;
             const bool words = plan.kind == cuda::SpanKind::kWords;
