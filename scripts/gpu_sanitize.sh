@@ -108,6 +108,9 @@ run_job() {  # tool program dtype every elements tests
   export OFL_TEST_EVERY=$4
   [ "$3" = - ] || export OFL_TEST_DTYPE=$3
   [ "$5" = - ] || export OFL_TEST_MAX_ELEMENTS=$5
+  # Memory of just the bytes that were asked for; the tests of the cache want it.
+  unset OFL_NO_CUDA_MEMORY_CACHING
+  [ "$1" != memcheck ] || [ "$2" = cuda_core_test ] || export OFL_NO_CUDA_MEMORY_CACHING=1
   # The tests of errors provoke some of the CUDA API's and look at them themselves.
   timeout 280 compute-sanitizer --tool "$1" --report-api-errors no --error-exitcode 9 \
     "$WHERE/bin/$2" --gtest_filter="$6-$left_out" > "$log" 2>&1 || status=$?

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Segments of a tensor, wherever they begin, between memory and shared memory in words of 16 bytes,
-// as they lie in memory. A word is read where it holds an element of a segment, so up to 14 bytes
-// around a tensor are read (and not used): never beyond the 16 bytes that its allocation ends with.
+// as they lie in memory. Nothing behind a segment is read; before it, what else the 16 bytes hold
+// in which it begins.
 //
 //   internal::CopySegmentsIn(shared, x, segments);
 //   CommitCopies();
@@ -53,32 +53,44 @@ struct SpanSegments {
   }
 };
 
-// Starts copies of the words that hold the segments, the first of which begins at p.
+// Starts copies of the words that the segments end or fill, the first of which begins at p, and
+// copies what the segments have of another word.
 template <class T>
 __device__ __forceinline__ void CopySegmentsIn(char* shared, const T* p, const SpanSegments& s) {
   constexpr int N = kPackSize<T>;
   const int past = ElementsPast(p);
-  s.EachWord((s.count + 2 * N - 2) / N, [&](int segment, int w) {
+  s.EachWord((s.count + N - 1) / N, [&](int segment, int w) {
     const int at = past + segment * s.pitch;  // elements, as below
     const int word = (at & ~(N - 1)) + w * N;
-    if (word >= at + s.count) return;
+    if (word + N > at + s.count) return;
     CopyAsync(shared + word * static_cast<int>(sizeof(T)), p + segment * s.stride + (word - at),
               kPackBytes);
   });
+  for (int i = threadIdx.x; i < s.segments * N; i += blockDim.x) {
+    const int segment = i / N, at = past + segment * s.pitch, end = at + s.count;
+    const int e = (end & ~(N - 1)) + i % N;
+    if (e >= at && e < end) reinterpret_cast<T*>(shared)[e] = p[segment * s.stride + (e - at)];
+  }
 }
 
-// One segment by a bulk copy, which the first thread starts once `barrier` is published. `shared`
-// is as far behind a multiple of 16 bytes as p is.
+// One segment by a bulk copy of the words that it ends or fills, which the first thread starts once
+// `barrier` is published, and by all threads what it has of another word. `shared` is as far behind
+// a multiple of 16 bytes as p is.
 template <class T>
 __device__ __forceinline__ int BulkBytes(const T* p, int count) {
-  constexpr int N = kPackSize<T>;
-  return (ElementsPast(p) + count + N - 1) / N * kPackBytes;
+  return (ElementsPast(p) + count) / kPackSize<T> * kPackBytes;
 }
 template <class T>
 __device__ __forceinline__ void CopySegmentInBulk(const ClusterBarrier& barrier, T* shared,
                                                   const T* p, int count) {
-  const int past = ElementsPast(p);
-  CopyBulk(barrier, shared - past, p - past, BulkBytes(p, count));
+  const int past = ElementsPast(p), bytes = BulkBytes(p, count);
+  if (bytes > 0) CopyBulk(barrier, shared - past, p - past, bytes);
+}
+template <class T>
+__device__ __forceinline__ void CopyRestOfSegment(T* shared, const T* p, int count) {
+  const int rest = (ElementsPast(p) + count) % kPackSize<T>;
+  const int e = count - rest + static_cast<int>(threadIdx.x);
+  if (e >= 0 && e < count) shared[e] = p[e];
 }
 // And back, by all threads, after PublishToStores and a barrier: whole words by a bulk copy.
 template <class T>

@@ -54,6 +54,10 @@ class SpanCopies {
           internal::CopySegmentInBulk(barrier_, at_[i], from_[i], segments_.count);
         }
       }
+#pragma unroll
+      for (int i = 0; i < kInputs; ++i) {
+        internal::CopyRestOfSegment(at_[i], from_[i], segments_.count);
+      }
       __syncthreads();
       barrier_.AwaitBlock(0);
       return;

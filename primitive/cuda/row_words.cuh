@@ -4,8 +4,8 @@
 // lanes, which move words of 4 bytes, of one element or two. Words lie as the output does; where an
 // input lies otherwise by one element, a lane takes the second half of each word from the next
 // lane. Columns that a word has outside the row hold A::Nothing(), so that nothing is asked about
-// them afterwards: up to 2 bytes around a row are read, never beyond the 4 bytes that its
-// allocation ends with.
+// them afterwards. Nothing behind a row is read; before it, what else its first word of 4 bytes
+// holds.
 #pragma once
 
 #include "primitive/cuda/row_columns.cuh"
@@ -39,7 +39,7 @@ struct RowWords {
   __device__ __forceinline__ void Load(const A& a, int64_t row, const WordSpan& s) {
     unsigned past[kInputs];
     const uint32_t* from[kInputs];
-    int end[kInputs];
+    int elements[kInputs];  // from the first word on
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) {
       const WordFrame frame = a.Frame(i, row, 0);
@@ -47,17 +47,22 @@ struct RowWords {
       p += (s.lane * N - s.before) * static_cast<int>(sizeof(Element));
       past[i] = N == 2 ? static_cast<unsigned>(reinterpret_cast<uintptr_t>(p)) & 2 : 0;
       from[i] = reinterpret_cast<const uint32_t*>(p - past[i]);
-      end[i] = N == 2 ? (s.limit + static_cast<int>(past[i] / 2) + 1) / 2 : s.limit;
+      elements[i] = s.limit + static_cast<int>(past[i] / sizeof(Element));
     }
 #pragma unroll
     for (int k = 0; k < kLoaded; ++k) {
 #pragma unroll
       for (int i = 0; i < kInputs; ++i) {
-        bool there = k + 1 < kWords || s.lane + k * kLanes < end[i];
+        const int at = (s.lane + k * kLanes) * N;
+        bool there = k + 1 < kWords || at < elements[i];
         if (k == 0 && N == 2) there = there && (s.lane > 0 || s.before == 0 || past[i] == 0);
         if (k == kWords) there = there && s.lane == 0;
         word[i][k] = 0;
-        if (there) word[i][k] = from[i][k * kLanes];
+        if (N == 2 && k + 1 >= kWords && at + 1 == elements[i]) {  // the second is not the row's
+          word[i][k] = *reinterpret_cast<const uint16_t*>(from[i] + k * kLanes);
+        } else if (there) {
+          word[i][k] = from[i][k * kLanes];
+        }
       }
     }
     if constexpr (N == 2) {

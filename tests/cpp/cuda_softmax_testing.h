@@ -87,7 +87,7 @@ class CudaSoftmaxTest : public testing::Test {
   // Device memory of n elements, `offset` elements past an aligned address.
   struct Buffer {
     Buffer(CudaSoftmaxTest* test, int64_t n, int64_t offset) : test(test), n(n) {
-      auto p = test->backend_->Allocate((n + offset + 1) * sizeof(T), *test->stream_);
+      auto p = test->backend_->Allocate((n + offset) * sizeof(T), *test->stream_);
       EXPECT_TRUE(p.ok()) << p.status();
       base = p.ok() ? *p : nullptr;
       data = static_cast<T*>(base) + offset;

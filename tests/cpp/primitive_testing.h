@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -169,7 +170,7 @@ class PrimitiveTest : public testing::TestWithParam<DeviceType> {
    public:
     Buffer(PrimitiveTest& test, DType dtype, int64_t n, int64_t offset = 0)
         : test_(test), dtype_(dtype), n_(n), skip_(kGuard + offset * SizeOf(dtype)) {
-      total_ = skip_ + static_cast<size_t>(n) * SizeOf(dtype) + kGuard;
+      total_ = skip_ + static_cast<size_t>(n) * SizeOf(dtype) + GuardBehind();
       base_ = static_cast<char*>(test.backend_->Allocate(total_, *test.stream_).value());
       const std::vector<char> poison(total_, kPoison);
       EXPECT_TRUE(test.backend_->CopyFromHost(base_, poison.data(), total_, *test.stream_).ok());
@@ -203,6 +204,8 @@ class PrimitiveTest : public testing::TestWithParam<DeviceType> {
 
    private:
     static constexpr size_t kGuard = 256;
+    // None where compute-sanitizer is to see what is read behind the memory.
+    static size_t GuardBehind() { return std::getenv("OFL_NO_CUDA_MEMORY_CACHING") ? 0 : kGuard; }
     static constexpr char kPoison = '\xff';
     PrimitiveTest& test_;
     DType dtype_;

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """flow.cuda: streams, events, graphs, memory; and what it says where there is no GPU."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -104,6 +108,22 @@ def test_memory_is_counted_and_given_back():
     reserved = cuda.memory_reserved()
     cuda.empty_cache()
     assert cuda.memory_reserved() <= reserved - 2**24
+
+
+@pytest.mark.cuda
+@needs_gpu
+def test_without_caching_memory_is_what_was_asked_for():
+    code = """if True:
+        import oneflow_lite as flow
+        x = flow.ones(1001, device="cuda", dtype=flow.uint8)
+        y = (x + x).sum().item()
+        print(y, flow.cuda.memory_allocated(), flow.cuda.memory_reserved())
+        del x
+        print(flow.cuda.memory_allocated(), flow.cuda.memory_reserved())
+    """
+    env = {**os.environ, "OFL_NO_CUDA_MEMORY_CACHING": "1"}
+    run = subprocess.run([sys.executable, "-c", code], env=env, text=True, capture_output=True)
+    assert run.stdout == "2002 1001 1001\n0 0\n", run.stderr
 
 
 @pytest.mark.cuda

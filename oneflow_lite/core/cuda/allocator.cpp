@@ -2,6 +2,8 @@
 #include "oneflow_lite/core/cuda/allocator.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
 #include "oneflow_lite/core/cuda/cuda_status.h"
 
@@ -24,6 +26,11 @@ size_t SegmentBytes(size_t size) {
   if (size <= kSmallRequest) return kSmallSegment;
   if (size < kMediumRequest) return kMediumSegment;
   return RoundUp(size, kSegmentGranule);
+}
+
+bool CachingIsWanted() {
+  const char* no = std::getenv("OFL_NO_CUDA_MEMORY_CACHING");
+  return !no || std::string_view(no) != "1";
 }
 
 // cudaMalloc, cudaFree and event queries are refused in a thread that captures; they do not touch
@@ -64,7 +71,8 @@ struct CudaAllocator::Pool {
   bool graph_gone = false;
 };
 
-CudaAllocator::CudaAllocator(int device) : device_(device), shared_pool_(new Pool) {}
+CudaAllocator::CudaAllocator(int device)
+    : device_(device), caches_(CachingIsWanted()), shared_pool_(new Pool) {}
 
 CudaAllocator& GetCudaAllocator(int index) {
   static const auto* allocators = [] {
@@ -80,11 +88,11 @@ CudaAllocator& GetCudaAllocator(int index) {
 StatusOr<void*> CudaAllocator::Allocate(size_t nbytes, cudaStream_t stream) {
   std::lock_guard lock(mutex_);
   if (nbytes > (size_t{1} << 62)) return OutOfMemory(nbytes);
-  const size_t size = RoundUp(std::max<size_t>(nbytes, 1), kGranule);
+  const size_t size = RoundUp(std::max<size_t>(nbytes, 1), caches_ ? kGranule : 1);
   const bool small = size <= kSmallRequest;
   Pool* pool = PoolFor(stream);
   if (captures_.empty() && !held_back_.empty()) ReleaseHeldBack(/*wait=*/false);
-  Block* block = TakeFree(pool, size, small, stream);
+  Block* block = caches_ ? TakeFree(pool, size, small, stream) : nullptr;
   if (!block) {
     StatusOr<Block*> made = NewSegment(pool, size, small, stream);
     if (!made.ok()) {
@@ -219,7 +227,7 @@ StatusOr<CudaAllocator::Block*> CudaAllocator::NewSegment(Pool* pool, size_t siz
                                                           cudaStream_t stream) {
   DeviceGuard guard(device_);
   RelaxedCapture relaxed;
-  const size_t bytes = SegmentBytes(size);
+  const size_t bytes = caches_ ? SegmentBytes(size) : size;
   void* data = nullptr;
   cudaError_t error = cudaMalloc(&data, bytes);
   if (error == cudaErrorMemoryAllocation) {
@@ -272,7 +280,8 @@ void CudaAllocator::ReturnToPool(Block* block) {
     block = MergeWith(block, block->right);
   }
   list.insert(block);
-  if (block->pool->graph_gone) ReleaseSegments(block->pool);
+  Pool* pool = block->pool;
+  if (pool->graph_gone || (!caches_ && pool == shared_pool_.get())) ReleaseSegments(pool);
 }
 
 CudaAllocator::Block* CudaAllocator::MergeWith(Block* left, Block* right) {

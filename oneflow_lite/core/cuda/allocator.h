@@ -11,6 +11,9 @@
 //
 // While a graph is captured, allocations on the capturing streams come from a pool of the graph's
 // own, which nobody else uses as long as the graph lives: a replay finds its addresses untouched.
+//
+// With OFL_NO_CUDA_MEMORY_CACHING=1 in the environment every block is a cudaMalloc of its bytes
+// alone and goes back by cudaFree: slow, but compute-sanitizer sees what is read behind its end.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -74,6 +77,7 @@ class CudaAllocator {
   Status OutOfMemory(size_t nbytes);
 
   const int device_;
+  const bool caches_;
   std::mutex mutex_;
   std::unordered_map<void*, Block*> allocated_blocks_;
   std::unique_ptr<Pool> shared_pool_;

@@ -3,6 +3,9 @@
 
 Everything here can be called on a machine without a GPU: ``is_available()`` is False,
 ``device_count()`` 0, and what needs a device raises RuntimeError with the reason.
+
+Memory is cached. With ``OFL_NO_CUDA_MEMORY_CACHING=1`` in the environment each tensor's comes from
+the driver by itself and goes back to it, for tools such as compute-sanitizer.
 """
 
 from __future__ import annotations
