@@ -6,11 +6,12 @@
 //
 //   plan = Plan(stream, rows, cols, traits, 16);   the caller compiles plan.kernel
 //   kernel = Load(stream, plan, compiled);         null: no room for such clusters, so Plan with 8
-//   Launch(stream, plan, kernel, rows, cols, words, workspace);
+//   Launch(stream, plan, kernel, rows, cols, words, operands, workspace);
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "primitive/primitive.h"
@@ -31,6 +32,13 @@ struct FusedRowsTraits {
   bool is_norm = false;           // layer_norm or rms_norm
   int common_bytes = 0;           // of operands that serve all rows, per pack in shared memory
   int late_bytes = 0;             // of those that are read behind the row, where not among them
+  std::vector<int> operands;      // bytes of an element of each matrix that serves all rows
+};
+
+// Where the workspace holds the copies of an operand that serves all rows.
+struct FusedRowsCopies {
+  int element_bytes;
+  size_t offset;
 };
 
 struct FusedRowsPlan {
@@ -43,6 +51,9 @@ struct FusedRowsPlan {
   int parts = 1;      // grid: blocks per row
   int64_t kept = 0;   // grid: packs that a block keeps
   size_t workspace_bytes = 0;
+  // The kernel reads its operands there (fused_copies.cuh): all of the traits', or none.
+  std::vector<FusedRowsCopies> copies;
+  int pack = 0;  // as in the traits
 };
 
 struct CompiledKernel {
@@ -64,9 +75,11 @@ class FusedRows {
   // device cannot place the plan's clusters.
   virtual StatusOr<const void*> Load(const Stream& stream, const FusedRowsPlan& plan,
                                      const CompiledKernel& compiled) const = 0;
-  // words: the algorithm's struct, in words of 8 bytes. The workspace is aligned to 16 bytes.
+  // words: the algorithm's struct, in words of 8 bytes, with the copies' addresses for those of the
+  // operands, which are given for each of plan.copies. The workspace is aligned to 128 bytes.
   virtual Status Launch(Stream& stream, const FusedRowsPlan& plan, const void* kernel, int64_t rows,
-                        int64_t cols, absl::Span<const uint64_t> words, void* workspace) const = 0;
+                        int64_t cols, absl::Span<const uint64_t> words,
+                        absl::Span<const void* const> operands, void* workspace) const = 0;
 };
 using FusedRowsFactory = PrimitiveFactory<FusedRows>;
 

@@ -2,11 +2,13 @@
 //
 // Fused rows that a group of lanes holds, whole or odd (fused_whole.cuh, fused_odd.cuh). Narrow
 // ones have a group each, which reads what serves all rows, a bias or a norm's weights, beside its
-// row. Where odd rows have several such operands, groups stay: they keep them in shared memory,
-// each lane its own, and work row after row, the next one's inputs on their way. Such rows lie
-// alike after every N rows, and a group has only such. It may be a block by itself.
+// row, two operands of odd rows from copies that lie as it does (fused_copies.cuh). Where odd rows
+// have three, groups stay: they keep them in shared memory, each lane its own, and work row after
+// row, the next one's inputs on their way. Such rows lie alike after every N rows, and a group has
+// only such.
 #pragma once
 
+#include "primitive/cuda/fused_copies.cuh"
 #include "primitive/cuda/fused_whole.cuh"
 
 namespace oneflow_lite {
@@ -16,6 +18,7 @@ namespace cuda {
 template <int N_, int kLanes_, int kPacks_, bool kFull>
 struct WholeLanes {
   static constexpr int N = N_, kLanes = kLanes_, kPacks = kPacks_, kExtras = 0;
+  static constexpr bool kCopied = false;
   int packs, rank;
 
   __device__ __forceinline__ WholeLanes(int, int cols, int rank) : packs(cols / N), rank(rank) {}
@@ -41,11 +44,17 @@ struct WholeLanes {
 };
 
 // The same of an odd row, whose columns outside packs are dealt out one by one. There are kLanes *
-// (kPacks - 1) packs at least. N: a pack of 16 bytes, or a smaller one.
-template <int N_, int kLanes_, int kPacks_>
+// (kPacks - 1) packs at least. N: a pack of 16 bytes, or a smaller one. kCopied: operands are read
+// from their copies, else in words of two elements where there are many: 49152 x 1001 of half, a
+// row of bias, 1.03 of the bare softmax's time, 1.06 element by element, but 49152 x 129 1.05 and
+// 1.03.
+template <int N_, int kLanes_, int kPacks_, bool kCopied_>
 struct OddLanes {
   static constexpr int N = N_, kLanes = kLanes_, kPacks = kPacks_;
+  static constexpr bool kCopied = kCopied_;
   static constexpr int kExtras = ExtrasPerThread<N>(kLanes);
+  static constexpr Access kApart = kLanes * kPacks > 24 ? Access::kWords : Access::kEach;
+  static constexpr Access kCommons = kCopied ? Access::kAligned : kApart;
   int head, cols, rank, packs;
 
   __device__ __forceinline__ OddLanes(int boundary, int cols, int rank)
@@ -79,34 +88,7 @@ struct OddLanes {
   }
   template <class F>
   __device__ __forceinline__ auto CommonsAt(const F& f, int k) const {
-    return f.template ReadCommons<N>(*this, k);
-  }
-  // One operand's pack k, which ReadCommons asks for. In words of two elements where there are
-  // many: 49152 x 1001 of half, a row of bias, 1.03 of the bare softmax's time, 1.06 element by
-  // element, but 49152 x 129 1.05 and 1.03.
-  template <int, class T>
-  __device__ __forceinline__ StowedPack<T, N> Read(const T* row, int k) const {
-    const T* p = row + Column(k);
-    StowedPack<T, N> pack;
-    if constexpr (sizeof(T) == 2 && kLanes * kPacks > 24) {
-      constexpr int kWords = N / 2;
-      const auto past = static_cast<unsigned>(reinterpret_cast<uintptr_t>(p) % 4);
-      const auto* from = reinterpret_cast<const uint32_t*>(p - past / 2);
-      uint32_t words[kWords + 1];
-#pragma unroll
-      for (int i = 0; i < kWords; ++i) words[i] = from[i];
-      uint16_t last;
-      memcpy(&last, p + N - 1, sizeof(last));
-      words[kWords] = last;
-#pragma unroll
-      for (int i = 0; i < kWords; ++i) {
-        words[i] = __funnelshift_r(words[i], words[i + 1], 8 * past);
-      }
-      memcpy(&pack.held, words, sizeof(T) * N);
-    } else {
-      pack = StowedPack<T, N>::Of(LoadEach<N>(p));
-    }
-    return pack;
+    return f.template LoadCommons<kCommons, N>(0, Column(k));
   }
 };
 
@@ -133,16 +115,14 @@ struct LaneInputs {
   }
 };
 
-// Of a block whose groups of lanes share rows, or that is a group by itself.
-template <int kLanes>
-inline constexpr int kLaneThreads =
-    kLanes < FusedPolicy::kLaneThreads ? FusedPolicy::kLaneThreads : kLanes;
+// Of a block whose groups of lanes share rows.
+inline constexpr int kLaneThreads = FusedPolicy::kLaneThreads;
 
 // What a functor reads that serves all rows: in registers or, if kShared, in shared memory.
 template <class F, class Lanes, bool kShared>
 struct LaneCommons {
   using Commons = typename F::template Commons<Lanes::N>;
-  static constexpr int kThreads = kLaneThreads<Lanes::kLanes>;
+  static constexpr int kThreads = kLaneThreads;
   static constexpr int kWords = (sizeof(Commons) + kPackBytes - 1) / kPackBytes;
   static constexpr bool kStowed = kShared && !__is_empty(Commons);
   // Of shared memory.
@@ -249,43 +229,29 @@ struct LaneValues {
   }
 };
 
-// What the row comes to: of lanes of a warp, or of a block's warps. These meet once a turn, at
-// slots of two turns.
-template <int kLanes, class Of, class Held>
-__device__ __forceinline__ void GatherRow(Of& of, Held& held, int64_t row, int turn, char* shared) {
-  if constexpr (kLanes <= kWarp) {
-    of.template Begin<true>(of.template Gather<kLanes, true>(held, row));
-  } else {
-    constexpr int kParts = kLanes / kWarp;
-    auto* parts = reinterpret_cast<typename Of::Part*>(shared) + turn % 2 * kParts;
-    const auto part = of.template Gather<kWarp, false>(held, row);
-    if (threadIdx.x % kWarp == 0) parts[threadIdx.x / kWarp] = part;
-    __syncthreads();
-    of.template Begin<false>(of.Merge(parts, kParts));
-  }
-}
-
 // A row per group of lanes, or kStays: every so many rows as there are groups.
 template <class Lanes, bool kStays, class A>
 __device__ __forceinline__ void RunLanes(const A& a, int64_t rows, int64_t cols) {
   using Commons = LaneCommons<typename A::Elements, Lanes, kStays>;
-  constexpr int kLanes = Lanes::kLanes, kGroups = kLaneThreads<kLanes> / kLanes;
+  constexpr int kLanes = Lanes::kLanes, kGroups = kLaneThreads / kLanes;
   extern __shared__ __align__(16) char lanes_shared[];
   const int64_t group = int64_t{blockIdx.x} * kGroups + threadIdx.x / kLanes;
   const int64_t groups = int64_t{gridDim.x} * kGroups;
   // Lanes without a row do one once more: the whole warp takes part in its reductions.
   const int64_t first = group < rows ? group : 0;
-  const Lanes lanes(a.base.store.Head(first), static_cast<int>(cols), threadIdx.x % kLanes);
+  const int boundary = a.base.store.Head(first);
+  const Lanes lanes(boundary, static_cast<int>(cols), threadIdx.x % kLanes);
+  const A beside = BesideRow<Lanes::kCopied>(a, boundary);
 
   LaneInputs<A, Lanes> inputs;
   inputs.Load(a.elements, lanes, first);
   Commons commons(lanes_shared);
-  commons.Load(a.elements, lanes);
+  if constexpr (Lanes::kCopied) WaitForPreviousKernel();
+  commons.Load(beside.elements, lanes);
   using Late = LaneCommons<decltype(A::Base::store), Lanes, kStays>;
   Late late(lanes_shared + Commons::kBytes);
-  late.Load(a.base.store, lanes);
+  late.Load(beside.base.store, lanes);
   int64_t row = first;
-  int turn = 0;
   for (int64_t done = groups;; done += groups) {
     const int64_t next = row + groups < rows ? row + groups : first;
     const auto here = inputs;
@@ -294,7 +260,7 @@ __device__ __forceinline__ void RunLanes(const A& a, int64_t rows, int64_t cols)
     held.Compute(a.elements, here, commons);
     if constexpr (!kStays && Lanes::kPacks <= 2) DependOn(held.packs[0], late.packs[0], rows);
     HeldRow<typename A::Base> of(a.base);
-    GatherRow<kLanes>(of, held, row, turn++, lanes_shared + Commons::kBytes + Late::kBytes);
+    of.template Begin<true>(of.template Gather<kLanes, true>(held, row));
     held.WriteRow(of, a.base.store, row, late);
     if (!kStays || done >= rows) break;
     row = next;
@@ -303,16 +269,16 @@ __device__ __forceinline__ void RunLanes(const A& a, int64_t rows, int64_t cols)
 
 // Of rows of whole packs. A multiprocessor has room for kResident blocks.
 template <int kLanes, int kPacks, bool kFull, int kResident, class A>
-__global__ void __launch_bounds__(kLaneThreads<kLanes>, kResident)
+__global__ void __launch_bounds__(kLaneThreads, kResident)
     FusedLanesKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
   RunLanes<WholeLanes<A::kPack, kLanes, kPacks, kFull>, false>(a, rows, cols);
 }
 
 // Of odd rows, in packs of N elements. If kStays, N groups or a multiple of them are in the grid.
-template <int kLanes, int kPacks, int N, bool kStays, int kResident, class A>
-__global__ void __launch_bounds__(kLaneThreads<kLanes>, kResident)
+template <int kLanes, int kPacks, int N, bool kCopied, bool kStays, int kResident, class A>
+__global__ void __launch_bounds__(kLaneThreads, kResident)
     FusedOddLanesKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
-  RunLanes<OddLanes<N, kLanes, kPacks>, kStays>(a, rows, cols);
+  RunLanes<OddLanes<N, kLanes, kPacks, kCopied>, kStays>(a, rows, cols);
 }
 
 }  // namespace cuda

@@ -48,14 +48,18 @@ inline std::string KernelName(const HeldPlan& plan) {
 inline std::string KernelName(const OddPlan& plan) {
   const HeldPlan& held = plan.held;
   if (held.lanes > 0) {
-    return KernelInstance("FusedOddLanesKernel", held.lanes, held.packs, plan.pack, held.stays,
-                          held.resident);
+    return KernelInstance("FusedOddLanesKernel", held.lanes, held.packs, plan.pack, plan.copied,
+                          held.stays, held.resident);
   }
   if (held.rows > 1) {
     return KernelInstance("FusedOddPairKernel", held.packs, held.threads, held.blocks,
                           held.resident);
   }
-  return KernelInstance("FusedOddBlockKernel", held.wide, held.packs, held.threads, held.blocks,
+  if (!held.wide) {
+    return KernelInstance("FusedOddValuesKernel", held.packs, held.threads, held.blocks,
+                          held.resident);
+  }
+  return KernelInstance("FusedOddWideKernel", held.packs, held.kept, held.threads, held.blocks,
                         held.resident);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which kernel serves fused rows whose ends lie inside packs (fused_odd.cuh), by measurement on an
-// H200.
+// H200. Figures are time over the bare op in half; where operands are copied, copies included.
 #pragma once
 
 #include <stdint.h>
@@ -14,41 +14,36 @@ namespace cuda {
 struct FusedOddPolicy {
   static constexpr int kSmallPacks = 12;  // 16-bit rows of so few packs go in packs of 4
   static constexpr int kSmallPack = 4;
-  // Groups of lanes stay where a pack's operands, of wider rows, are so many bytes; they are blocks
-  // of the last so many threads for rows of at most so many packs.
-  static constexpr int kStayingBytes = 32, kStayingPacks = 16;
-  static constexpr int kBlockLanes = 128, kBlockPacks = 512;
-  static constexpr int kMediumPacks = 10, kThreads = 128, kBlocks = 8;  // of inputs, in clusters
-  static constexpr int kTwoPacks = 8, kTwoThreads = 160;  // the same beside two operands
-  // Two rows at once: packs of a thread, fewer of shorter rows beside three operands, more where
-  // that leaves fewer places empty, and of wider ones; threads of a block, and of a large one.
-  static constexpr int kPairPacks = 8, kFewPairPacks = 4, kManyPairPacks = 10, kLongPairPacks = 13;
+  // Groups of lanes read two operands from copies, of wider rows than so many packs, and stay where
+  // they are more than two.
+  static constexpr int kApartPacks = 16;
+  // Two rows at once: packs of a thread beside two operands, and of wide rows; beside three, and
+  // where 8 blocks are not enough, in so many blocks at most.
+  static constexpr int kPairPacks = 8, kLongPairPacks = 13;
+  static constexpr int kFewPairPacks = 4, kManyPairPacks = 10, kManyPairBlocks = 6;
   static constexpr int kPairThreads = 128, kLargePairThreads = 256;
   // Threads of a multiprocessor that have registers for those.
   static constexpr int kResidentPair = 512, kResidentFewPair = 768, kResidentLongPair = 384;
-  // Threads of a multiprocessor that have registers for 8 packs, for 10 inputs, and for more; of
-  // doubles.
-  static constexpr int kHeldPacks = 8;
-  static constexpr int kResident = 1024, kResidentMedium = 768, kResidentLong = 640;
-  static constexpr int kResidentDouble = 768, kResidentLongDouble = 512;
+  // Threads of a multiprocessor that have registers for up to 8 packs of values, and softmax's of
+  // two operands in blocks of so many threads; for 8 of doubles, and for more.
+  static constexpr int kResident = 1024, kResidentOfTwo = 896, kThreadsOfTwo = 256;
+  static constexpr int kHeldPacks = 8, kResidentDouble = 768, kResidentLongDouble = 512;
 };
 
 struct OddPlan {
-  HeldPlan held;   // full and kept say nothing here
-  int pack = 0;    // elements, of rows that lanes share
-  int shared = 0;  // bytes
+  HeldPlan held;        // full says nothing here
+  int pack = 0;         // elements, of rows that lanes share
+  bool copied = false;  // operands that serve all rows are read from copies (fused_copies.cuh)
 };
 
-// Rows that lanes share. Time over the bare op in half:
+// Rows that lanes share.
 //   softmax of x s + b, at 33 and 65 columns 8 lanes with packs of 4 elements 1.03, 1.01, of 8
 //     elements 1.11, 1.06; 97 1.06, 1.10; 129, 193 8 lanes 1.03, 1.01, 16 lanes 1.05, 1.03;
 //     257, 513 8 or 16 lanes 1.02, 16 lanes 1.01; 1001, 1527 32 lanes 1.03, 1.02
-//   operands that wait in shared memory, and that each row reads
+//     at 1001 beside a copy 1.03, in the same run as it lies 1.01
+//   softmax of x r + b at 1001 beside copies, of 6 blocks 1.03, of 5 1.12; in lanes that stay 1.09
+//   operands that wait in shared memory, and that each row reads as they lie
 //     layer_norm with weights and a row   129 0.92, 0.90; 257 0.84, 0.98; 1001 1.02, 1.54
-//     softmax of x r + b                  129 1.18, 1.10; 513 1.07, 1.16; 1001 1.08, 1.33
-//   the same in lanes that are a block, of 4097 columns, and as other odd rows
-//     layer_norm 1.05, 1.26; rms_norm with its weight and a row 1.07, 1.12; x r + b 1.08, 1.14
-//     with 4 blocks for each multiprocessor; with 5 1.3, for x s + b too, which has 1.01 otherwise
 inline void PlanOddLanes(int64_t cols, int pack, const HeldTraits& t, const DeviceLimits& limits,
                          OddPlan* plan) {
   using P = FusedOddPolicy;
@@ -60,132 +55,110 @@ inline void PlanOddLanes(int64_t cols, int pack, const HeldTraits& t, const Devi
     traits.value_bytes = t.value_bytes * P::kSmallPack / pack;
   }
   const int64_t packs = cols < plan->pack ? 1 : cols / plan->pack;
-  const bool is_block = packs > FusedPolicy::kLanePacks + 2;
-  held.lanes = is_block ? P::kBlockLanes : LanesOf(packs, t.is_double);
+  held.lanes = LanesOf(packs, t.is_double);
   const int operands = t.common_bytes + t.late_bytes;
   const int each = static_cast<int>(CeilDiv(packs, held.lanes)) * FusedPolicy::kLaneThreads;
-  held.stays = operands >= P::kStayingBytes && cols / pack > P::kStayingPacks && !t.is_double &&
-               each * operands <= limits.shared_per_block / 2;
+  const bool apart =
+      operands >= 2 * kFusedPackBytes && cols / pack > P::kApartPacks && !t.is_double;
+  held.stays =
+      apart && operands > 2 * kFusedPackBytes && each * operands <= limits.shared_per_block / 2;
+  plan->copied = apart && !held.stays;
   const int extras = static_cast<int>(CeilDiv(2 * (plan->pack - 1), held.lanes));
   const int extra_bytes = t.value_bytes / pack + operands / 4;
+  if (plan->copied) {  // one of them waits in registers
+    traits.common_bytes = kFusedPackBytes;
+    traits.late_bytes = 0;
+  }
   PlanLanes(packs, traits, extras * extra_bytes, limits, &held);
-  plan->shared = held.SharedBytes(operands);
 }
 
-// Of shared memory: what warps exchange, and the operands as in SharedRows, each of which takes 16
-// bytes of a pack or more.
-inline int OddSharedBytes(const HeldPlan& held, int common_bytes) {
-  const int64_t aligned = CeilDiv(held.ExchangedBytes(), kFusedSharedAlignment);
-  const int of_warp = (32 * held.packs + kFusedSharedAlignment / 16) * common_bytes;
-  return static_cast<int>(aligned) * kFusedSharedAlignment + held.threads / 32 * of_warp;
-}
-
-// Two rows at once (fused_pair.cuh), of operands that one row at a time would read and move into
-// place too often; false: they are not, or too few rows. Time over the bare op in half, beside one
-// row at once, at
-//                                 16385       32001       50257       65537       131073
-//   softmax of x r + b            1.05, 1.22  1.12, 1.34  1.17, 1.40  1.11, 1.59  1.22, 1.58
-//   rms_norm, weight, x s + b     1.01, 1.21  0.98, 1.14  1.01, 1.37  1.00, 1.23  1.08, 1.55
-//   layer_norm, both, x s + b     1.07, 2.01  1.12, 1.53  1.22, 1.73  1.24, 1.61  1.38, 2.01
-//   float32, softmax of x r + b   1.00, 1.23  1.02, 1.37              1.08, 1.46
-// x r + b at 98305 1.26, 1.56; 151937 1.27, 1.69; 200001 1.34, 1.86; 262145 1.31, 1.95. By other
-// shapes: 50257 in 5 blocks of 8 x 160 packs 1.22, 4 of 13 x 128 1.20, 8 of 5 x 160 1.29; 65537 in
-// 16 of 4 x 128 1.33; with a block more for each multiprocessor 1.29; layer_norm at 32769 in 4 of
-// 8 x 128 1.22.
-inline bool PlanOddPairs(int64_t rows, int64_t packs, int pack, const HeldTraits& t,
-                         const DeviceLimits& limits, OddPlan* plan) {
+// Two rows at once (fused_pair.cuh), of operands that one row at a time would read too often;
+// false: they are not, or too wide. At
+//                                16385  32001  50257  65537  131073  200001  262145
+//   softmax of x r + b           1.04   1.09          1.08   1.17    1.30    1.33
+//   rms_norm, weight, x s + b                         1.00   1.07
+//   layer_norm, both, x s + b    1.02          1.10   1.08
+//   float32, softmax of x r + b  1.00                 1.06
+// By other shapes, x r + b: 16385 in 4 blocks of 4 x 128 packs 1.08; 50257 in 5 of 10 x 128 1.08, 8
+// of 7 x 128 1.10, 13 of 4 x 128 1.35; 65537 with a block more for each multiprocessor 1.21;
+// 131073 in 8 of 8 x 256 1.18; 200001 in 16 of 7 x 224 1.45. rms_norm at 16385 in 4 of 4 x 128
+// 1.00, 50257 in 5 of 10 x 128 1.01, 8 of 7 x 128 0.99. layer_norm at 50257 in 13 of 4 x 128 1.17;
+// 65537 in 8 of 8 x 128 1.18, of 4 x 256 1.10; 131073 in 16 of 8 x 128 1.29, one row at a
+// time 1.18; 4097 in one of 4 x 128 1.05, one row at a time 1.07.
+inline bool PlanOddPairs(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
+                         HeldPlan* held) {
   using P = FusedOddPolicy;
-  if (!t.is_lean || !IsOfPairs(t.common_bytes)) return false;
-  if (packs <= P::kManyPairPacks * P::kPairThreads) return false;  // of one block
-  HeldPlan& held = plan->held;
-  const auto in_blocks = [&](int each, int threads, int most_blocks, HeldPlan* of) {
+  const int operands = t.common_bytes + t.late_bytes;
+  if (!t.is_lean || !IsOfPairs(operands)) return false;
+  const auto in_blocks = [&](int each, int threads, int most_blocks) {
     const int64_t blocks = CeilDiv(packs, each * threads);
     if (blocks > most_blocks || blocks > t.most_blocks) return false;
-    ShareOut(packs, static_cast<int>(blocks), each, of);
+    ShareOut(packs, static_cast<int>(blocks), each, held);
     return true;
   };
-  const bool is_three = t.common_bytes > FusedWidePolicy::kPairBytes;
-  HeldPlan many = held;
   int most_threads = P::kResidentPair;
-  if (is_three && in_blocks(P::kFewPairPacks, P::kPairThreads, P::kBlocks, &held)) {
-    most_threads = P::kResidentFewPair;
-  } else {
-    const bool fits = in_blocks(P::kPairPacks, P::kPairThreads, t.most_blocks, &held);
-    if (in_blocks(P::kManyPairPacks, P::kPairThreads, t.most_blocks, &many) &&
-        (!fits || many.Places() < held.Places())) {
-      held = many;
-    } else if (!fits && in_blocks(P::kLongPairPacks, P::kPairThreads, t.most_blocks, &held)) {
+  if (operands > FusedWidePolicy::kPairBytes) {
+    const int few = FusedWidePolicy::kBlocks;
+    if (in_blocks(P::kFewPairPacks, P::kPairThreads, few)) {
+      most_threads = P::kResidentFewPair;
+    } else if (!in_blocks(P::kManyPairPacks, P::kPairThreads, P::kManyPairBlocks)) {
+      const int most = 2 * few * P::kFewPairPacks * P::kPairThreads;
+      if (t.most_blocks < 2 * few || packs > most) return false;
+      ShareOut(packs, 2 * few, P::kFewPairPacks, held);
+      most_threads = P::kResidentFewPair;
+    }
+  } else if (packs * t.value_bytes <= FusedPolicy::kAloneBytes) {
+    return false;  // values of one block
+  } else if (!in_blocks(P::kPairPacks, P::kPairThreads, t.most_blocks)) {
+    if (in_blocks(P::kLongPairPacks, P::kPairThreads, t.most_blocks)) {
       most_threads = P::kResidentLongPair;
-    } else if (!fits && !in_blocks(P::kPairPacks, P::kLargePairThreads, t.most_blocks, &held)) {
+    } else if (!in_blocks(P::kPairPacks, P::kLargePairThreads, t.most_blocks)) {
       return false;
     }
   }
-  held.wide = true;
-  held.rows = 2;
-  plan->shared = OddSharedBytes(held, t.common_bytes);
-  const int room = limits.shared_per_multiprocessor / (plan->shared + kReservedSharedBytes);
-  held.resident = most_threads / held.threads < room ? most_threads / held.threads : room;
-  return held.resident > 0 && plan->shared <= limits.shared_per_block &&
-         held.Clusters(rows, pack) * held.blocks >= limits.multiprocessors * held.resident;
+  held->wide = true;
+  held->rows = 2;
+  SetResident(most_threads, operands, limits, held);
+  return true;
 }
 
-// `pack`: elements in 16 bytes. False: the rows do not fit. Time over the bare softmax in half,
-// with a row of bias, at
-//   4097    4 x 128 packs 1.01, operands that pass by the L1 1.07
-//   16385   the inputs in 2 blocks of 8 x 128 1.05, 1 of 8 x 256 1.08, of 16 x 128 1.21
-//   32001   4 blocks of 8 x 128 1.02, 2 of 16 x 128 1.04
-//   50257   5 blocks of 10 x 128 1.00, 4 of 13 x 128 1.01, 5 of 8 x 160 1.02, 4 of 10 x 160 1.06
-//   131073  8 blocks of 8 x 256 1.08, 8 of 16 x 128 1.09, 10 of 13 x 128 1.14
-//   151937  8 blocks of 15 x 160 1.05, 10 of 15 x 128 1.11
-// and with two rows, at 50257 the inputs in 5 blocks of 8 x 160 1.39, 4 of 13 x 128 1.43, values in
-// 8 of 4 x 224 1.50.
+// `pack`: elements in 16 bytes. False: the rows do not fit. They go as those of whole packs do,
+// by what is left of them (PlanHeldRows): softmax with a row of bias
+//   4097 1.02   16385 1.02   32001 1.01   50257 0.97   65537 1.01   131073 1.02   200001 0.97
+//   bfloat16 at 50257 0.96; float32 at 16385 1.00, 65537 1.03
+//   262145 in 16 blocks of 16 x 128 packs 1.17
+// rms_norm with its weight and a row at 4097 1.01, softmax of x r + b 1.02, with 8 blocks 1.06. 132
+// rows of 50257 columns take 1 us more, and 1024 of 4097, because of the copies: 1.08 and 1.13 with
+// a row of bias; of x r + b 1.28, by inputs 1.41, and 1.17.
 inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& t,
                         const DeviceLimits& limits, OddPlan* plan) {
   using P = FusedOddPolicy;
   *plan = OddPlan();
   const int64_t packs = cols / pack - 2;  // the columns outside packs have the first and the last
   if (rows > FusedPolicy::kMaxRows) return false;
-  const bool may_block = t.common_bytes + t.late_bytes >= P::kStayingBytes && !t.is_double;
-  if (packs <= FusedPolicy::kLanePacks || (may_block && cols / pack <= P::kBlockPacks)) {
+  if (packs <= FusedPolicy::kLanePacks) {
     PlanOddLanes(cols, pack, t, limits, plan);
-    if (plan->held.lanes <= 32 || plan->held.stays) return true;
-    *plan = OddPlan();
+    return true;
   }
-  if (PlanOddPairs(rows, packs, pack, t, limits, plan)) return true;
-  *plan = OddPlan();
+  plan->copied = true;
   HeldPlan& held = plan->held;
   HeldTraits traits = t;
   traits.is_odd = true;
-  if (t.common_bytes > 16) traits.is_lean = false;
+  if (PlanOddPairs(packs, t, limits, &held)) {
+    const int64_t blocks = held.Clusters(rows, pack) * held.blocks;
+    if (blocks >= int64_t{limits.multiprocessors} * held.resident) return true;
+    traits.is_lean = false;  // of few rows one at a time, as values
+  }
   if (!PlanHeldRows(rows, packs, traits, limits, &held)) return false;
-  // More packs each where no more of the threads' places stay empty.
-  const int64_t blocks = CeilDiv(packs, P::kMediumPacks * P::kThreads);
-  if (held.wide && blocks > 1 && blocks <= P::kBlocks && blocks <= t.most_blocks) {
-    HeldPlan medium = held;
-    ShareOut(packs, static_cast<int>(blocks), P::kMediumPacks, &medium);
-    if (medium.Places() <= held.Places()) held = medium;
+  if (held.wide) return held.SharedBytes(t.common_bytes) <= limits.shared_per_block;
+  int most = t.is_double ? P::kResidentDouble : P::kResident;
+  if (t.is_double && held.packs > P::kHeldPacks) most = P::kResidentLongDouble;
+  const bool of_two = t.common_bytes + t.late_bytes >= 2 * kFusedPackBytes;
+  if (of_two && !t.is_norm && !t.is_double && held.threads <= P::kThreadsOfTwo) {
+    most = P::kResidentOfTwo;
   }
-  // The inputs beside two operands, of softmax in 16 bits: where values would take a cluster.
-  const int64_t of_two = CeilDiv(packs, P::kTwoPacks * P::kTwoThreads);
-  if (t.is_lean && !t.is_norm && t.value_bytes == 32 && t.common_bytes == 2 * kFusedPackBytes &&
-      held.blocks > 1 && held.packs > FusedPolicy::kFewPacks && of_two > 1 &&
-      of_two <= P::kBlocks && of_two <= t.most_blocks) {
-    ShareOut(packs, static_cast<int>(of_two), P::kTwoPacks, &held);
-    held.wide = true;
-  }
-  plan->shared = OddSharedBytes(held, t.common_bytes);
-  const int few = t.is_double ? P::kResidentDouble : P::kResident;
-  const int medium = held.wide && held.packs <= P::kMediumPacks ? P::kResidentMedium
-                     : t.is_double                              ? P::kResidentLongDouble
-                                                                : P::kResidentLong;
-  const int most = held.packs <= P::kHeldPacks ? few : medium;
-  // Shared memory is taken from the L1: layer_norm with weights and a row at 4097 columns, three
-  // operands, is at 1.38 with 8 blocks and 1.28 with 7.
-  const int shared = limits.shared_per_multiprocessor / 8 * 7;
-  const int room = shared / (plan->shared + kReservedSharedBytes);
-  held.resident = most / held.threads < room ? most / held.threads : room;
-  if (held.resident < 1) held.resident = 1;
-  return plan->shared <= limits.shared_per_block;
+  held.resident = most / held.threads;
+  return held.resident > 0;
 }
 
 }  // namespace cuda

@@ -14,19 +14,21 @@ namespace cuda {
 
 // A thread's packs of both rows: their inputs as they lie in memory, of which the values are
 // computed at each visit, beside operands in shared memory.
-template <class A, int kPacks_, bool kFull, int kThreads, int kBlocks>
+template <class A, class Places_>
 struct HeldPair {
-  static constexpr int N = A::kPack, kPacks = kPacks_;
-  static constexpr bool kIsOdd = false;
+  using Places = Places_;
+  static constexpr int N = A::kPack, kPacks = Places::kPacks, kThreads = Places::kThreads;
   using Elements = typename A::Elements;
   using Store = decltype(A::Base::store);
   static constexpr int kSlots = kPacks * kThreads;
   static_assert(kPacks > 1, "every lane has the first");
-  PacksOfShare<N, kPacks, kFull, kThreads, kBlocks> places;
+  Places places;
   const A& a;
   char* operands;  // of the elements, and behind them those of Store
   typename Elements::Constants constants[2];
   typename Elements::template Inputs<N> inputs[2][kPacks];
+  typename Elements::template Inputs<1> input[2];  // of a column outside packs
+  typename Elements::template Commons<1> common;
 
   // A pack's place among those of one operand after the other.
   __device__ __forceinline__ OperandSlots Slots(int k) const {
@@ -47,7 +49,18 @@ struct HeldPair {
         if (!places.Has(k)) continue;
         inputs[r][k] = at_row.template LoadInputs<Access::kAligned, N>(rows[r], places.Column(k));
       }
+      if constexpr (Places::kOdd) {
+        if (places.extra >= 0) {
+          input[r] = at_row.template LoadInputs<Access::kAny, 1>(rows[r], places.extra);
+        }
+      }
       constants[r] = a.elements.Begin(rows[r]);
+    }
+    if constexpr (Places::kOdd) {
+      WaitForPreviousKernel();
+      if (places.extra >= 0) {
+        common = a.elements.template LoadCommons<Access::kAny, 1>(0, places.extra);
+      }
     }
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
@@ -64,25 +77,12 @@ struct HeldPair {
   __device__ __forceinline__ auto Commons(int k) const {
     return a.elements.template ReadCommons<N>(Slots(k));
   }
-  template <int>
-  __device__ __forceinline__ auto StoreCommons(const Store& store, int64_t, int k) const {
-    return store.template ReadCommons<N>(StoreSlots(k));
+  __device__ __forceinline__ auto StoreCommons(int k) const {
+    return a.base.store.template ReadCommons<N>(StoreSlots(k));
   }
   template <class F>
   __device__ __forceinline__ void EachAgain(int r, int64_t row, F&& f) const {
     EachPackFromMemory(a.elements, row, constants[r], places, kPacks, f);
-  }
-};
-
-// The same of odd rows, and maybe a column outside packs of each.
-template <class A, class Places>
-struct OddPair : OddRow<A, Places, 2> {
-  static constexpr bool kIsOdd = true;
-  static_assert(Places::kPacks > 1, "every lane has the first");
-  using OddRow<A, Places, 2>::OddRow;
-  __device__ __forceinline__ void Await() {
-    this->places.Forget();
-    OddRow<A, Places, 2>::Await();
   }
 };
 
@@ -102,10 +102,13 @@ __device__ __forceinline__ void EachOfPair(const Pair& pair, F&& f) {
     f(pair.a.elements.template Apply<N>(pair.inputs[i % 2][k], commons, pair.constants[i % 2]), k,
       i % 2);
   }
-  if constexpr (Pair::kIsOdd) {
+  if constexpr (Pair::Places::kOdd) {
     if (pair.places.extra < 0) return;
 #pragma unroll
-    for (int r = 0; r < 2; ++r) f(pair.extra[r], kPacks, r);
+    for (int r = 0; r < 2; ++r) {
+      f(pair.a.elements.template Apply<1>(pair.input[r], pair.common, pair.constants[r]), kPacks,
+        r);
+    }
   }
 }
 
@@ -146,7 +149,7 @@ __device__ __forceinline__ void RunPair(const A& a, const int64_t (&rows)[2], Pa
     const int col = kCount == A::kPack ? pair.places.Column(k) : pair.places.extra;
     const Store at_row = store.At(rows[r]);
     if constexpr (kCount == A::kPack) {
-      if (r == 0) commons = pair.template StoreCommons<kCount>(store, rows[r], k);
+      if (r == 0) commons = pair.StoreCommons(k);
       at_row.template Store<kCount>(
           rows[r], col, of[r].Result(v),
           at_row.template LoadInputs<Access::kAligned, kCount>(rows[r], col), commons,
@@ -154,7 +157,7 @@ __device__ __forceinline__ void RunPair(const A& a, const int64_t (&rows)[2], Pa
     } else {
       at_row.template Store<kCount>(rows[r], col, of[r].Result(v),
                                     at_row.template LoadInputs<Access::kAny, kCount>(rows[r], col),
-                                    pair.template StoreCommons<kCount>(at_row, rows[r], k),
+                                    at_row.template LoadCommons<Access::kAny, kCount>(rows[r], col),
                                     constants[r]);
     }
   });
@@ -180,7 +183,7 @@ __global__ void __launch_bounds__(kThreads, kResident)
   const int rank = WarpExchange<Part, 2>::block() * kThreads + static_cast<int>(threadIdx.x);
   int64_t both[2];
   RowsOfPair(internal::ClusterIndex(), 1, rows, both);
-  HeldPair<A, kPacks, kFull, kThreads, kBlocks> pair{
+  HeldPair<A, PacksOfShare<A::kPack, kPacks, kFull, kThreads, kBlocks>> pair{
       {packs, rank}, a, pair_shared + (kExchanged + kAlignment - 1) / kAlignment * kAlignment};
   RunPair<kParts>(a, both, pair, pair_shared);
 }
@@ -189,21 +192,20 @@ __global__ void __launch_bounds__(kThreads, kResident)
 template <int kPacks, int kThreads, int kBlocks, int kResident, class A>
 __global__ void __launch_bounds__(kThreads, kResident)
     FusedOddPairKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
-  using Pair = OddPair<A, OddPlaces<A::kPack, kPacks, kBlocks == 1>>;
   using Part = typename HeldRow<typename A::Base>::Part;
   constexpr int kAlignment = kFusedSharedAlignment, kParts = kBlocks * kThreads / kWarp;
   constexpr int kExchanged = kPackBytes + 2 * static_cast<int>(sizeof(Part)) * kParts;
   extern __shared__ __align__(kAlignment) char odd_pair_shared[];
   int64_t both[2];
   RowsOfPair(internal::ClusterIndex(), A::kPack, rows, both);
-  const int warp = threadIdx.x / kWarp;
-  char* operands = odd_pair_shared + (kExchanged + kAlignment - 1) / kAlignment * kAlignment;
-  Pair pair(a,
-            {a.base.store.Head(both[0]), static_cast<int>(cols),
-             WarpExchange<Part, 2>::block() * (kThreads / kWarp) + warp, kParts,
-             static_cast<int>(threadIdx.x) % kWarp},
-            operands + warp * Pair::kBytes);
-  RunPair<kParts>(a, both, pair, odd_pair_shared);
+  const int head = a.base.store.Head(both[0]);
+  const int rank = WarpExchange<Part, 2>::block() * kThreads + static_cast<int>(threadIdx.x);
+  const A beside = a.Beside(head);
+  HeldPair<A, OddPacksOfShare<A::kPack, kPacks, kThreads, kBlocks>> pair{
+      {head, static_cast<int>(cols), rank},
+      beside,
+      odd_pair_shared + (kExchanged + kAlignment - 1) / kAlignment * kAlignment};
+  RunPair<kParts>(beside, both, pair, odd_pair_shared);
 }
 
 }  // namespace cuda

@@ -47,7 +47,7 @@ struct ParkedValues {
   static_assert(kParked == 0 || N * sizeof(C) == kFusedParkedBytes, "the launcher's bytes");
 
   __device__ __forceinline__ void Load(const typename A::Elements& elements, int64_t row) {
-    EachLoaded<N, kPacks, kAhead>(elements, row, places, [&](const auto& v, int k) { Keep(v, k); });
+    EachLoaded<kAhead>(elements, row, places, [&](const auto& v, int k) { Keep(v, k); });
   }
   template <class F>
   __device__ __forceinline__ void Each(F&& f) {

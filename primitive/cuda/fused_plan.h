@@ -49,14 +49,12 @@ struct HeldPlan {
   int Places() const { return blocks * threads * packs; }
   // Of dynamic shared memory; common_bytes as in HeldTraits.
   int SharedBytes(int common_bytes) const {
-    if (lanes > 0) return stays ? packs * threads * common_bytes + TurnBytes() : 0;
+    if (lanes > 0) return stays ? packs * threads * common_bytes : 0;
     if (!wide && parked == 0) return ExchangedBytes();
     const int aligned = static_cast<int>(CeilDiv(ExchangedBytes(), kFusedSharedAlignment));
     const int beside = wide ? (packs - kept) * common_bytes : parked * kFusedParkedBytes;
     return aligned * kFusedSharedAlignment + beside * threads;
   }
-  // Of what the warps of a group exchange that is a block.
-  int TurnBytes() const { return lanes > 32 ? 2 * part_bytes * lanes / 32 : 0; }
   // Of groups of lanes. If they stay, as many as are resident, with as many rows each; of odd rows
   // every alike'th lies alike, and the groups are a multiple of that.
   int64_t LaneBlocks(int64_t row_count, int alike, const DeviceLimits& limits) const {

@@ -37,7 +37,7 @@ struct FusedPolicy {
 inline void PlanLanes(int64_t packs, const HeldTraits& t, int extra_bytes,
                       const DeviceLimits& limits, HeldPlan* plan) {
   using P = FusedPolicy;
-  plan->threads = plan->lanes < P::kLaneThreads ? P::kLaneThreads : plan->lanes;
+  plan->threads = P::kLaneThreads;
   plan->packs = static_cast<int>(CeilDiv(packs, plan->lanes));
   plan->full = plan->lanes * plan->packs == packs;
   const int operands = t.common_bytes + t.late_bytes;
@@ -107,9 +107,11 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& t,
     return true;
   }
   // float32 with a row of bias at 65536 columns 1.01, as values 1.05.
-  const bool wide = is_short || (operands > 0 && !t.is_odd);
+  const bool wide = is_short || operands > 0;
   if (t.is_lean && wide && t.common_bytes <= FusedWidePolicy::kMostBytes) {
-    if (PlanPairs(packs, t, limits, plan) || PlanWideRows(packs, t, limits, plan)) return true;
+    // Odd rows have been asked for pairs before (PlanOddRows).
+    if (!t.is_odd && PlanPairs(packs, t, limits, plan)) return true;
+    if (PlanWideRows(packs, t, limits, plan)) return true;
     *plan = HeldPlan();
   }
   if (is_short && !t.is_odd) return PlanShares(packs, t, limits, plan);

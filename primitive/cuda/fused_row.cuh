@@ -40,6 +40,28 @@ struct Loaded {
   int64_t none;
 };
 
+// N elements of 16 bits from p on at any alignment, in words of two; the elements just before and
+// behind them may be read too where they are in such a word.
+template <int N, class T>
+__device__ __forceinline__ Pack<T, N> LoadWordsOfTwo(const T* p) {
+  constexpr int kWords = N / 2;
+  const auto past = static_cast<unsigned>(reinterpret_cast<uintptr_t>(p) % sizeof(uint32_t));
+  const auto* from = reinterpret_cast<const uint32_t*>(p - past / sizeof(T));
+  uint32_t words[kWords + 1];
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) words[i] = from[i];
+  uint16_t last;
+  memcpy(&last, p + N - 1, sizeof(last));
+  words[kWords] = last;
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) {
+    words[i] = __funnelshift_r(words[i], words[i + 1], 8 * past);
+  }
+  Pack<T, N> pack;
+  memcpy(&pack, words, sizeof(pack));
+  return pack;
+}
+
 // N elements from p on, in accesses of up to 16 bytes. kAligned promises that p is aligned to
 // min(16 bytes, all of them); kInside is as for a Load functor.
 template <Access kAccess, int N, class T>
@@ -57,6 +79,10 @@ __device__ __forceinline__ Pack<T, N> LoadOperand(const T* p) {
     return LoadAlignedPack<N>(p);
   } else if constexpr (kAccess == Access::kInside && kBytes == kPackBytes) {
     return LoadShiftedPack<N>(p);
+  } else if constexpr (kAccess == Access::kWords && sizeof(T) == 2 && N % 2 == 0) {
+    return LoadWordsOfTwo<N>(p);
+  } else if constexpr (kAccess == Access::kWords || kAccess == Access::kEach) {
+    return LoadEach<N>(p);
   } else {
     return LoadPack<N>(p);
   }

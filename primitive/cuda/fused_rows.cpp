@@ -3,6 +3,7 @@
 
 #include <map>
 #include <mutex>
+#include <numeric>
 
 #include "primitive/cuda/fused_names.h"
 #include "primitive/cuda/fused_rows_launch.h"
@@ -25,16 +26,21 @@ bool PlanWhole(int64_t rows, int64_t cols, const FusedRowsTraits& traits, int mo
   cuda::HeldPlan plan;
   if (traits.is_odd) {
     cuda::OddPlan odd;
+    if (traits.operands.size() > cuda::FusedCopies::kMost) return false;
     if (!cuda::PlanOddRows(rows, cols, traits.pack, held, limits, &odd)) return false;
     plan = odd.held;
     result->kernel = cuda::KernelName(odd);
-    result->shared = odd.shared;
+    result->pack = traits.pack;
+    for (const int element_bytes : odd.copied ? traits.operands : std::vector<int>()) {
+      result->copies.push_back({element_bytes, result->workspace_bytes});
+      result->workspace_bytes += cuda::FusedCopiesBytes(cols, traits.pack, element_bytes);
+    }
   } else {
     if (!cuda::PlanHeldRows(rows, cols / traits.pack, held, limits, &plan)) return false;
     result->kernel = cuda::KernelName(plan);
-    const int late_bytes = plan.rows > 1 || plan.stays ? traits.late_bytes : 0;
-    result->shared = plan.SharedBytes(traits.common_bytes + late_bytes);
   }
+  const int late_bytes = plan.rows > 1 || plan.stays ? traits.late_bytes : 0;
+  result->shared = plan.SharedBytes(traits.common_bytes + late_bytes);
   result->whole = true;
   result->threads = plan.threads;
   result->cluster = plan.blocks;
@@ -51,6 +57,20 @@ cuda::FusedRowsLaunch LaunchOf(const FusedRowsPlan& p, const void* kernel) {
           .cluster = p.cluster,
           .shared = p.shared,
           .cooperative = p.grid};
+}
+
+cuda::FusedCopies CopiesOf(const FusedRowsPlan& plan, int64_t cols,
+                           absl::Span<const void* const> operands, void* workspace) {
+  cuda::FusedCopies copies = {};
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const FusedRowsCopies& to = plan.copies[i];
+    copies.operands[i] = {operands[i], static_cast<char*>(workspace) + to.offset, to.element_bytes};
+  }
+  copies.count = static_cast<int>(operands.size());
+  copies.cols = cols;
+  copies.pack = plan.pack;
+  copies.step = static_cast<int>(std::gcd<int64_t>(plan.pack, cols));
+  return copies;
 }
 
 class CudaFusedRows final : public FusedRows {
@@ -102,14 +122,25 @@ class CudaFusedRows final : public FusedRows {
   }
 
   Status Launch(Stream& stream, const FusedRowsPlan& plan, const void* kernel, int64_t rows,
-                int64_t cols, absl::Span<const uint64_t> words, void* workspace) const override {
+                int64_t cols, absl::Span<const uint64_t> words,
+                absl::Span<const void* const> operands, void* workspace) const override {
+    if (operands.size() != plan.copies.size()) {
+      return Error(ErrorKind::kValue, "fused_rows: one operand is wanted for each that is copied");
+    }
     int parts = plan.parts;
     int64_t kept = plan.kept;
     void* algorithm = const_cast<uint64_t*>(words.data());
     void* of_rows[] = {algorithm, &rows, &cols};
     void* of_grid[] = {algorithm, &cols, &parts, &kept, &workspace};
+    cuda::FusedRowsLaunch launch = LaunchOf(plan, kernel);
+    launch.after = !operands.empty() && cuda::LimitsOf(stream).clusters;
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return cuda::LaunchFusedRows(LaunchOf(plan, kernel), plan.grid ? of_grid : of_rows, s);
+      if (!operands.empty()) {
+        const cudaError_t error =
+            cuda::CopyFusedOperands(CopiesOf(plan, cols, operands, workspace), s);
+        if (error != cudaSuccess) return error;
+      }
+      return cuda::LaunchFusedRows(launch, plan.grid ? of_grid : of_rows, s);
     });
   }
 

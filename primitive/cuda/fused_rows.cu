@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "primitive/cuda/fused_copies.cuh"
 #include "primitive/cuda/fused_rows_launch.h"
 #include "primitive/cuda/launch.cuh"
 #include "primitive/cuda/row_streamed.cuh"
@@ -12,24 +15,55 @@ struct ComputesIn {
   using C = T;
 };
 
-// A launch's configuration; the attribute must outlive it.
-cudaLaunchConfig_t Configure(const FusedRowsLaunch& launch, cudaLaunchAttribute* attribute) {
+// All operands' copies for the rows whose first boundary is at column blockIdx.y * step: each
+// thread 16 bytes of the operand blockIdx.z.
+__global__ void CopyFusedOperandsKernel(const __grid_constant__ FusedCopies copies) {
+  AllowNextKernel();
+  const FusedCopies::Operand& operand = copies.operands[blockIdx.z];
+  const int head = static_cast<int>(blockIdx.y) * copies.step, size = operand.element_bytes;
+  const auto* from = static_cast<const uint8_t*>(operand.from);
+  auto* to = static_cast<uint8_t*>(operand.to) + CopyStart(head, copies.pack, copies.cols, size);
+  // Units are counted from the second boundary on, which is on a line.
+  const int64_t bytes = copies.cols * size, boundary = (head + copies.pack) * size;
+  const int64_t unit = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const int64_t before = (boundary + kPackBytes - 1) / kPackBytes;
+  const int64_t at = boundary + (unit - before) * kPackBytes;
+  if (at >= bytes) return;
+  Pack<uint8_t, kPackBytes> pack = {};
+  if (at >= kPackBytes && at + 2 * kPackBytes <= bytes) {
+    pack = LoadShiftedPack<kPackBytes>(from + at);
+  } else {
+    for (int i = 0; i < kPackBytes; ++i) {
+      if (at + i >= 0 && at + i < bytes) pack.v[i] = from[at + i];
+    }
+  }
+  StoreAlignedPack<kPackBytes>(to + at, pack);
+}
+
+// A launch's configuration; the attributes, two, must outlive it.
+cudaLaunchConfig_t Configure(const FusedRowsLaunch& launch, cudaLaunchAttribute* attributes) {
   cudaLaunchConfig_t config = {};
   int64_t blocks = launch.blocks < kMaxBlocks ? launch.blocks : kMaxBlocks;
   blocks -= blocks % launch.cluster;
   config.gridDim = dim3(static_cast<unsigned>(blocks));
   config.blockDim = dim3(static_cast<unsigned>(launch.threads));
   config.dynamicSmemBytes = launch.shared;
-  *attribute = {};
-  config.attrs = attribute;
+  config.attrs = attributes;
+  const auto add = [&](cudaLaunchAttributeID id) -> cudaLaunchAttributeValue& {
+    cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
+    attribute = {};
+    attribute.id = id;
+    return attribute.val;
+  };
   if (launch.cluster > 1) {
-    attribute->id = cudaLaunchAttributeClusterDimension;
-    attribute->val.clusterDim = {static_cast<unsigned>(launch.cluster), 1, 1};
-    config.numAttrs = 1;
+    const auto cluster = static_cast<unsigned>(launch.cluster);
+    add(cudaLaunchAttributeClusterDimension).clusterDim = {cluster, 1, 1};
   } else if (launch.cooperative) {
-    attribute->id = cudaLaunchAttributeCooperative;
-    attribute->val.cooperative = 1;
-    config.numAttrs = 1;
+    add(cudaLaunchAttributeCooperative).cooperative = 1;
+  }
+  if (launch.after) {
+    constexpr auto kAfter = cudaLaunchAttributeProgrammaticStreamSerialization;
+    add(kAfter).programmaticStreamSerializationAllowed = 1;
   }
   return config;
 }
@@ -79,8 +113,8 @@ cudaError_t PrepareFusedRows(const FusedRowsLaunch& launch, const DeviceLimits& 
     if (error != cudaSuccess) return error;
   }
   if (launch.cluster > 8) {
-    cudaLaunchAttribute attribute;
-    const cudaLaunchConfig_t config = Configure(launch, &attribute);
+    cudaLaunchAttribute attributes[2];
+    const cudaLaunchConfig_t config = Configure(launch, attributes);
     int clusters = 0;
     *fits = cudaFuncSetAttribute(launch.kernel, cudaFuncAttributeNonPortableClusterSizeAllowed,
                                  1) == cudaSuccess &&
@@ -92,10 +126,29 @@ cudaError_t PrepareFusedRows(const FusedRowsLaunch& launch, const DeviceLimits& 
 }
 
 cudaError_t LaunchFusedRows(const FusedRowsLaunch& launch, void** args, cudaStream_t stream) {
-  cudaLaunchAttribute attribute;
-  cudaLaunchConfig_t config = Configure(launch, &attribute);
+  cudaLaunchAttribute attributes[2];
+  cudaLaunchConfig_t config = Configure(launch, attributes);
   config.stream = stream;
   return cudaLaunchKernelExC(&config, launch.kernel, args);
+}
+
+size_t FusedCopiesBytes(int64_t cols, int pack, int element_bytes) {
+  return static_cast<size_t>(pack * CopyPitch(cols, element_bytes));
+}
+
+cudaError_t CopyFusedOperands(const FusedCopies& copies, cudaStream_t stream) {
+  constexpr int kThreads = 256;
+  int64_t units = 0;  // of one copy, and those in front of its second boundary
+  for (int i = 0; i < copies.count; ++i) {
+    const int size = copies.operands[i].element_bytes;
+    const int64_t columns = CeilDiv(copies.cols * size, kPackBytes);
+    units = std::max(units, columns + CeilDiv(2 * copies.pack * size, kPackBytes));
+  }
+  const dim3 blocks(static_cast<unsigned>(CeilDiv(units, kThreads)),
+                    static_cast<unsigned>(copies.pack / copies.step),
+                    static_cast<unsigned>(copies.count));
+  CopyFusedOperandsKernel<<<blocks, kThreads, 0, stream>>>(copies);
+  return cudaGetLastError();
 }
 
 }  // namespace cuda

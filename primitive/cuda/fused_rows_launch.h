@@ -28,7 +28,26 @@ struct FusedRowsLaunch {
   int threads, cluster;
   size_t shared;
   bool cooperative;
+  bool after = false;  // may take its place before the kernel in front of it has ended
 };
+
+// What of each operand is copied for fused rows that lie otherwise in each row (fused_copies.cuh).
+struct FusedCopies {
+  static constexpr int kMost = 32;
+  struct Operand {
+    const void* from;
+    void* to;
+    int element_bytes;
+  };
+  Operand operands[kMost];
+  int count;
+  int64_t cols;
+  int pack;  // elements of a row in 16 bytes
+  int step;  // rows begin at multiples of so many elements
+};
+// Of workspace, for one operand; a multiple of 128.
+size_t FusedCopiesBytes(int64_t cols, int pack, int element_bytes);
+cudaError_t CopyFusedOperands(const FusedCopies& copies, cudaStream_t stream);
 
 // The kernel of that name from a compiled image, which stays loaded.
 cudaError_t LoadFusedRows(const void* image, const char* name, const void** kernel);

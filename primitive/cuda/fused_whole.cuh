@@ -15,6 +15,7 @@
 //   Pack<C, N> Result<N>(Pack<C, N> held)
 #pragma once
 
+#include "primitive/cuda/async_copy.cuh"
 #include "primitive/cuda/fused_policy.h"
 #include "primitive/cuda/fused_row.cuh"
 #include "primitive/cuda/warp_exchange.cuh"
@@ -35,12 +36,23 @@ struct WholeRow {
   static constexpr int kPack = Base::kPack;
   Base base;
   Elements elements;
+
+  // The same over those copies of what serves all rows that lie as a row does (fused_copies.cuh).
+  __device__ __forceinline__ WholeRow Beside(int head) const {
+    WholeRow beside = *this;
+    beside.base.store = base.store.Beside(head);
+    beside.elements = elements.Beside(head);
+    return beside;
+  }
 };
 
 // Which packs of a row a thread has: `rank` and every `size`th from there on. kFull: kPacks of
 // them.
-template <int N, int kPacks, bool kFull>
+template <int N_, int kPacks_, bool kFull>
 struct PacksOfThread {
+  static constexpr int N = N_, kPacks = kPacks_;
+  static constexpr bool kOdd = false;  // no columns outside packs
+  static constexpr int extra = -1;
   int packs, size, rank;
 
   __device__ __forceinline__ bool Has(int k) const {
@@ -63,17 +75,25 @@ struct PacksOfThread {
   __device__ __forceinline__ void Forget() { asm volatile("" : "+r"(rank)); }
 };
 
-// keep(values, k) of every pack k of a row, all of whose loads are under way first. What serves all
-// rows is asked for kAhead packs ahead.
-template <int N, int kPacks, int kAhead, class Elements, class Places, class F>
+// keep(values, k) of every pack k of a row, all of whose loads are under way first, and of a column
+// outside packs as a pack of one. What serves all rows is asked for kAhead packs ahead.
+template <int kAhead, class Elements, class Places, class F>
 __device__ __forceinline__ void EachLoaded(const Elements& elements, int64_t row,
                                            const Places& places, F&& keep) {
+  constexpr int N = Places::N, kPacks = Places::kPacks;
   typename Elements::template Inputs<N> inputs[kPacks];
   typename Elements::template Commons<N> commons[kAhead];
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
     if (!places.Has(k)) continue;
     inputs[k] = elements.template LoadInputs<Access::kAligned, N>(row, places.Column(k));
+  }
+  typename Elements::template Inputs<1> input = {};
+  if constexpr (Places::kOdd) {
+    if (places.extra >= 0) {
+      input = elements.template LoadInputs<Access::kAny, 1>(row, places.extra);
+    }
+    WaitForPreviousKernel();
   }
 #pragma unroll
   for (int k = 0; k < kAhead; ++k) {
@@ -90,27 +110,35 @@ __device__ __forceinline__ void EachLoaded(const Elements& elements, int64_t row
     commons[k % kAhead] =
         elements.template LoadCommons<Access::kAligned, N>(row, places.Column(next));
   }
+  if constexpr (Places::kOdd) {
+    if (places.extra < 0) return;
+    const auto common = elements.template LoadCommons<Access::kAny, 1>(row, places.extra);
+    keep(elements.template Apply<1>(input, common, constants), kPacks);
+  }
 }
 
 // Each(f) calls f(pack, k) for every pack k, EachInTurn(f) one after the other. Here f may change
 // it: values that stay computed. EachLast(f): they are not read again.
-template <class A, int kPacks_, bool kFull>
+template <class A, class Places>
 struct HeldValues {
-  static constexpr int kPacks = kPacks_;
+  static constexpr int N = A::kPack, kPacks = Places::kPacks;
   static constexpr bool kHolds = true;
-  static constexpr int N = A::kPack;
-  PacksOfThread<N, kPacks, kFull> places;
-  Pack<typename A::C, N> values[kPacks];
+  using C = typename A::C;
+  Places places;
+  Pack<C, N> values[kPacks];
+  Pack<C, 1> extra;
 
   __device__ __forceinline__ void Load(const typename A::Elements& elements, int64_t row) {
-    EachLoaded<N, kPacks, kPacks>(elements, row, places,
-                                  [&](const auto& v, int k) { values[k] = v; });
+    EachLoaded<kPacks>(elements, row, places, [&](const auto& v, int k) { Keep(v, k); });
   }
   template <class F>
   __device__ __forceinline__ void Each(F&& f) {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       if (places.Has(k)) f(values[k], k);
+    }
+    if constexpr (Places::kOdd) {
+      if (places.extra >= 0) f(extra, kPacks);
     }
   }
   template <class F>
@@ -125,6 +153,10 @@ struct HeldValues {
   __device__ __forceinline__ auto StoreCommons(const Store& store, int k) const {
     return store.template LoadCommons<Access::kAligned, N>(0, places.Column(k));
   }
+
+ private:
+  __device__ __forceinline__ void Keep(const Pack<C, N>& v, int k) { values[k] = v; }
+  __device__ __forceinline__ void Keep(const Pack<C, 1>& v, int) { extra = v; }
 };
 
 // The compiler would ask for an operand where it can have the registers of the row for it, behind
@@ -165,12 +197,19 @@ __device__ __forceinline__ void RunHeldRow(const A& a, int64_t row, int64_t rows
   const auto store = a.base.store.At(row);
   if (!kEarly) next = held.StoreCommons(store, 0);
   held.EachLast([&](const auto& v, int k) {
-    const int col = held.places.Column(k);
-    const auto commons = next;
-    if (k + 1 < Held::kPacks && held.places.Has(k + 1)) next = held.StoreCommons(store, k + 1);
-    store.template Store<N>(row, col, of.Result(v),
-                            store.template LoadInputs<Access::kAligned, N>(row, col), commons,
-                            constants);
+    if constexpr (sizeof(v.v) == sizeof(typename A::C)) {
+      const int col = held.places.extra;
+      store.template Store<1>(row, col, of.Result(v),
+                              store.template LoadInputs<Access::kAny, 1>(row, col),
+                              store.template LoadCommons<Access::kAny, 1>(row, col), constants);
+    } else {
+      const int col = held.places.Column(k);
+      const auto commons = next;
+      if (k + 1 < Held::kPacks && held.places.Has(k + 1)) next = held.StoreCommons(store, k + 1);
+      store.template Store<N>(row, col, of.Result(v),
+                              store.template LoadInputs<Access::kAligned, N>(row, col), commons,
+                              constants);
+    }
   });
 }
 
@@ -196,9 +235,10 @@ __global__ void __launch_bounds__(FusedBounds<typename A::C, kPacks>::kThreads,
   extern __shared__ __align__(16) char shared[];
   Exchange exchange(shared);
   const int threads = static_cast<int>(blockDim.x);
-  HeldValues<A, kPacks, kFull> held{
+  HeldValues<A, PacksOfThread<A::kPack, kPacks, kFull>> held{
       {static_cast<int>(cols / A::kPack), Exchange::blocks() * threads,
        Exchange::block() * threads + static_cast<int>(threadIdx.x)},
+      {},
       {}};
   const int64_t row = internal::ClusterIndex();
   RunHeldRow(a, row, rows, held, [&](auto& of) {

@@ -60,10 +60,11 @@ struct OperandSlots {
 // from there on, so that all blocks begin alike: copies of operands want to begin at a multiple of
 // 128 bytes, or they read twice as many. Steps that are known leave one address for all packs.
 // kFull: kPacks of them.
-template <int N_, int kPacks, bool kFull, int kThreads, int kBlocks>
+template <int N_, int kPacks_, bool kFull, int kThreads_, int kBlocks>
 struct PacksOfShare {
-  static constexpr int N = N_, kSize = kThreads * kBlocks;
-  static constexpr int extra = -1;  // no column outside packs
+  static constexpr int N = N_, kPacks = kPacks_, kThreads = kThreads_, kSize = kThreads * kBlocks;
+  static constexpr bool kOdd = false;  // no columns outside packs
+  static constexpr int extra = -1;
   int packs, rank;
 
   __device__ __forceinline__ bool Has(int k) const {
@@ -89,32 +90,40 @@ __device__ __forceinline__ void EachPackFromMemory(const Elements& elements, int
     const auto commons = elements.template LoadCommons<Access::kAligned, N>(row, col);
     f(elements.template Apply<N>(inputs, commons, constants));
   }
+  if constexpr (Places::kOdd) {
+    const int col = places.extra;
+    if (col < 0) return;
+    f(elements.template Apply<1>(here.template LoadInputs<Access::kAny, 1>(row, col),
+                                 elements.template LoadCommons<Access::kAny, 1>(row, col),
+                                 constants));
+  }
 }
 
 // Inputs that stay as they lie in memory, of which the values are computed at each visit. What
 // serves all rows of the first kKept packs stays in registers too: shared memory is taken from the
 // L1, through which all loads pass. `first` is where the others are in shared memory.
-template <class A, int kPacks_, int kKept, bool kFull, int kThreads, int kBlocks>
+template <class A, class Places, int kKept>
 struct HeldInputs {
-  static constexpr int kPacks = kPacks_;
+  static constexpr int N = A::kPack, kPacks = Places::kPacks;
   static constexpr bool kHolds = false;
-  static constexpr int N = A::kPack;
   using Elements = typename A::Elements;
   using Store = decltype(A::Base::store);
   // Whether it is Store's operand that is beside the inputs. Others of Store's are read when they
   // are used: more shared memory costs more.
   static constexpr bool kForStore =
       Elements::template kCommonBytes<N> == 0 && Store::template kCommonBytes<N> <= kPackBytes;
-  PacksOfShare<N, kPacks, kFull, kThreads, kBlocks> places;
+  Places places;
   const A& a;
   char* first;
   typename Elements::Constants constants;
   typename Elements::template Inputs<N> inputs[kPacks];
   typename Elements::template Commons<N> commons[kKept + 1];  // and one, for there may be none
   typename Store::template Commons<N> store_commons[kKept + 1];
+  typename Elements::template Inputs<1> input;  // of a column outside packs
+  typename Elements::template Commons<1> common;
 
   __device__ __forceinline__ OperandSlots Slots(int k) const {
-    constexpr int kSlots = (kPacks - kKept) * kThreads;
+    constexpr int kThreads = Places::kThreads, kSlots = (kPacks - kKept) * kThreads;
     return {first, (k - kKept) * kThreads + static_cast<int>(threadIdx.x), kSlots};
   }
 
@@ -123,6 +132,12 @@ struct HeldInputs {
     for (int k = 0; k < kPacks; ++k) {
       if (!places.Has(k)) continue;
       inputs[k] = at_row.template LoadInputs<Access::kAligned, N>(row, places.Column(k));
+    }
+    if constexpr (Places::kOdd) {
+      const int col = places.extra;
+      if (col >= 0) input = at_row.template LoadInputs<Access::kAny, 1>(row, col);
+      WaitForPreviousKernel();
+      if (col >= 0) common = a.elements.template LoadCommons<Access::kAny, 1>(row, col);
     }
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
@@ -175,6 +190,11 @@ struct HeldInputs {
       auto v = Value(k);
       f(v, k);
     }
+    if constexpr (Places::kOdd) {
+      if (places.extra < 0) return;
+      auto v = a.elements.template Apply<1>(input, common, constants);
+      f(v, kPacks);
+    }
   }
   __device__ __forceinline__ auto StoreFromMemory(const Store& store, int k) const {
     return store.template LoadCommons<Access::kAligned, N>(0, places.Column(k));
@@ -192,7 +212,7 @@ __global__ void __launch_bounds__(kThreads, kResident)
   static_assert(sizeof(Part) == kFusedPartBytes || sizeof(typename A::C) == 8, "");
   constexpr int kExchanged = kPackBytes + static_cast<int>(sizeof(Part)) * kParts;
   extern __shared__ __align__(kAlignment) char wide_shared[];
-  HeldInputs<A, kPacks, kKept, kFull, kThreads, kBlocks> held{
+  HeldInputs<A, PacksOfShare<A::kPack, kPacks, kFull, kThreads, kBlocks>, kKept> held{
       {static_cast<int>(cols / A::kPack),
        Exchange::block() * kThreads + static_cast<int>(threadIdx.x)},
       a,

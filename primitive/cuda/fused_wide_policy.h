@@ -51,7 +51,8 @@ inline bool PlanWideRows(int64_t packs, const HeldTraits& t, const DeviceLimits&
     const int64_t share = CeilDiv(packs, blocks);
     if (blocks > t.most_blocks || share > most) return false;
     const bool fills = share > large - P::kLargeThreads && share <= large;
-    const bool is_long = one_row && !(fills && (blocks <= P::kBlocks || t.is_norm));
+    const bool is_large = blocks <= P::kBlocks || t.is_norm || t.is_odd;  // else 16 packs do better
+    const bool is_long = one_row && !(fills && is_large);
     ShareOut(packs, blocks, is_long ? P::kLongPacks : P::kPacks, plan);
     if (plan->packs > P::kPacks) {
       most_threads = plan->packs <= P::kMediumPacks ? P::kThreadsOfMedium : P::kThreadsOfLong;

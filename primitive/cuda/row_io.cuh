@@ -158,8 +158,9 @@ __device__ __forceinline__ F AtRow(const F& f, int64_t row) {
   }
 }
 
-// What is known of the columns that a Load reads.
-enum class Access { kAligned, kInside, kAny };
+// What is known of the columns that a Load reads. Operands of fused rows at any alignment may be
+// asked for element by element, or in words of two (LoadOperand).
+enum class Access { kAligned, kInside, kAny, kEach, kWords };
 
 namespace internal {
 

@@ -35,10 +35,11 @@ struct FusedRowsKernel {
 FusedRowsKernel Plan(const py::handle& x, int64_t rows, int64_t cols, int pack, int bytes_per_pack,
                      int statistics_bytes, bool is_double, bool shares_registers, bool is_lean,
                      bool is_single, bool is_whole, bool is_odd, bool is_norm, int common_bytes,
-                     int late_bytes, int most_clustered) {
+                     int late_bytes, const std::vector<int>& operands, int most_clustered) {
   const FusedRowsTraits traits{
-      pack,      bytes_per_pack, statistics_bytes, is_double, shares_registers, is_lean,
-      is_single, is_whole,       is_odd,           is_norm,   common_bytes,     late_bytes};
+      pack,         bytes_per_pack, statistics_bytes, is_double, shares_registers,
+      is_lean,      is_single,      is_whole,         is_odd,    is_norm,
+      common_bytes, late_bytes,     operands};
   if (rows <= 0 || cols <= 0) throw py::value_error("fused_rows: there are no elements");
   return {rows, cols, Primitive().Plan(StreamOf(TensorOf(x)), rows, cols, traits, most_clustered)};
 }
@@ -50,12 +51,14 @@ bool Load(FusedRowsKernel& k, const py::handle& x, const std::string& key, const
 }
 
 void Launch(const FusedRowsKernel& k, const py::handle& y, const std::vector<uint64_t>& words,
-            const py::handle& workspace) {
+            const std::vector<uint64_t>& operands, const py::handle& workspace) {
   if (!k.kernel) throw std::runtime_error("fused_rows: the kernel is not loaded");
+  std::vector<const void*> copied;
+  for (const uint64_t p : operands) copied.push_back(reinterpret_cast<const void*>(p));
   void* space = nullptr;
   if (!workspace.is_none()) space = TensorOf(workspace).data();
-  ThrowIfError(
-      Primitive().Launch(StreamOf(TensorOf(y)), k.plan, k.kernel, k.rows, k.cols, words, space));
+  ThrowIfError(Primitive().Launch(StreamOf(TensorOf(y)), k.plan, k.kernel, k.rows, k.cols, words,
+                                  copied, space));
 }
 
 }  // namespace
@@ -66,7 +69,8 @@ void AddFusedRows(py::module_& m) {
            py::arg("pack"), py::arg("bytes_per_pack"), py::arg("statistics_bytes"),
            py::arg("is_double"), py::arg("shares_registers"), py::arg("is_lean"),
            py::arg("is_single"), py::arg("is_whole"), py::arg("is_odd"), py::arg("is_norm"),
-           py::arg("common_bytes"), py::arg("late_bytes"), py::arg("most_clustered"),
+           py::arg("common_bytes"), py::arg("late_bytes"), py::arg("operands"),
+           py::arg("most_clustered"),
            "The kernel that serves rows x cols on x's device; not loaded yet.")
       .def_property_readonly(
           "name", [](const FusedRowsKernel& k) { return k.plan.kernel; },
@@ -77,10 +81,20 @@ void AddFusedRows(py::module_& m) {
           "are odd.")
       .def_property_readonly("workspace_bytes",
                              [](const FusedRowsKernel& k) { return k.plan.workspace_bytes; })
+      .def_property_readonly(
+          "copies",
+          [](const FusedRowsKernel& k) {
+            std::vector<size_t> offsets;
+            for (const FusedRowsCopies& copies : k.plan.copies) offsets.push_back(copies.offset);
+            return offsets;
+          },
+          "Where the workspace holds the copies of operands that the kernel reads in their place.")
       .def("load", &Load, py::arg("x"), py::arg("key"), py::arg("image"), py::arg("name"),
            "Loads a compiled image; False where the device cannot place its clusters.")
-      .def("launch", &Launch, py::arg("y"), py::arg("words"), py::arg("workspace"),
-           "Launches on the current stream of y's device.");
+      .def("launch", &Launch, py::arg("y"), py::arg("words"), py::arg("operands"),
+           py::arg("workspace"),
+           "Launches on the current stream of y's device; operands are the addresses of those that "
+           "are copied.");
 }
 
 }  // namespace oneflow_lite::python

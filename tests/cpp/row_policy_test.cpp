@@ -308,26 +308,28 @@ TEST(FusedPolicyTest, EveryPlanHoldsItsRow) {
 }
 
 void CheckOddPlan(int pack, bool is_lean, int64_t rows, int64_t cols, int common_bytes,
-                  const cuda::DeviceLimits& limits) {
-  const cuda::HeldTraits t{
-      pack == 8 ? 32 : 16, is_lean && pack > 2, rows == 60, 16, common_bytes, 0, pack == 2};
+                  int late_bytes, const cuda::DeviceLimits& limits) {
+  const cuda::HeldTraits t{pack == 8 ? 32 : 16, is_lean && pack > 2, rows == 60, 16,
+                           common_bytes,        late_bytes,          pack == 2};
   cuda::OddPlan plan;
   if (!cuda::PlanOddRows(rows, cols, pack, t, limits, &plan)) {
-    const bool is_roomy = limits.shared_per_block > (200 << 10) && common_bytes <= 64;
-    ASSERT_FALSE(is_roomy && cols <= 100000) << cols;
+    ASSERT_GT(cols, 100000);
     return;
   }
   const cuda::HeldPlan& held = plan.held;
-  ASSERT_LE(plan.shared, limits.shared_per_block) << cols;
+  const int late = held.rows > 1 || held.stays ? late_bytes : 0;
+  const int shared = held.SharedBytes(common_bytes + late), operands = common_bytes + late_bytes;
+  ASSERT_LE(shared, limits.shared_per_block) << cols;
   ASSERT_GE(held.resident, 1) << cols;
   if (held.lanes > 0) {
     ASSERT_TRUE(plan.pack == pack || pack == 8) << cols;
     const int64_t all = cols / plan.pack, least = all - 1;  // by where a row begins
     ASSERT_LE(all, held.lanes * held.packs) << cols;
     ASSERT_TRUE(held.packs == 1 || least >= held.lanes * (held.packs - 1)) << cols;
-    const int of_operands = held.packs * held.threads * common_bytes + held.TurnBytes();
-    ASSERT_EQ(plan.shared, held.stays ? of_operands : 0) << cols;
-    ASSERT_TRUE(held.stays || held.lanes <= 32) << cols;
+    ASSERT_EQ(shared, held.stays ? held.packs * held.threads * operands : 0) << cols;
+    ASSERT_LE(held.lanes, 32) << cols;
+    ASSERT_FALSE(held.stays && plan.copied) << cols;
+    ASSERT_TRUE(operands >= 32 || !plan.copied) << cols;
     ASSERT_NO_FATAL_FAILURE(CheckLanes(held, rows, pack, limits)) << cols;
     return;
   }
@@ -335,13 +337,15 @@ void CheckOddPlan(int pack, bool is_lean, int64_t rows, int64_t cols, int common
   const int64_t least = cols / pack - 3, most = cols / pack - 2;
   ASSERT_LE(most, threads * held.packs) << cols;
   ASSERT_GE(least, threads * (held.packs - 1)) << cols;
-  // An operand's packs, of each warp, begin anywhere in 128 bytes.
-  ASSERT_GE(plan.shared, held.threads / 32 * (32 * held.packs + 8) * common_bytes) << cols;
+  ASSERT_TRUE(plan.copied) << cols;
+  ASSERT_EQ(held.parked, 0) << cols;  // there is no such kernel
+  ASSERT_TRUE(held.wide || shared == held.ExchangedBytes()) << cols;
+  ASSERT_LE(held.kept, held.packs) << cols;
   ASSERT_LE(held.resident * held.threads, 1024) << cols;
   ASSERT_TRUE(!held.wide || held.packs > 1) << cols;  // every thread has the first
   // Two rows at once: what serves them is two operands or three, and there are rows enough.
   if (held.rows > 1) {
-    ASSERT_TRUE(is_lean && common_bytes >= 32 && common_bytes <= 48) << cols;
+    ASSERT_TRUE(is_lean && operands >= 32 && operands <= 48) << cols;
     ASSERT_GE(held.Clusters(rows, pack) * held.blocks, 132 * held.resident) << cols;
   }
 }
@@ -374,8 +378,8 @@ TEST(FusedPolicyTest, EveryOddPlanHoldsItsRow) {
       for (const bool is_lean : {false, true}) {
         for (const int64_t rows : {1, 60, 100000}) {
           for (int64_t cols = 1; cols < 300000; cols += cols < 9000 ? 1 : 1237) {
-            const int common_bytes = static_cast<int>(cols % 11 * 32);
-            ASSERT_NO_FATAL_FAILURE(CheckOddPlan(pack, is_lean, rows, cols, common_bytes, limits));
+            const int common = static_cast<int>(cols % 11 * 16), late = cols % 3 > 0 ? 0 : 16;
+            ASSERT_NO_FATAL_FAILURE(CheckOddPlan(pack, is_lean, rows, cols, common, late, limits));
           }
         }
       }

@@ -15,6 +15,7 @@ import warnings
 import numpy as np
 import pytest
 from numerics import host, tensor
+from test_fuse import check, softmax
 
 flow = pytest.importorskip("oneflow_lite")
 
@@ -90,11 +91,11 @@ PLANNED = """
 #include "primitive/cuda/fused_names.h"
 using namespace oneflow_lite::cuda;
 std::set<std::string> kinds;
-void Print(const std::string& name, const HeldPlan& plan, int pack) {
+void Print(const std::string& name, const HeldPlan& plan, int pack, bool copied = false) {
   const std::string kind = name.substr(0, name.find('<')) + (plan.full ? "f" : "") +
                            (plan.kept > 0 ? "k" : "") + (plan.packs > 8 ? "m" : "") +
                            (plan.parked > 0 ? "p" : "") +
-                           (plan.stays ? "s" : "") + (plan.lanes > 32 ? "b" : "") +
+                           (plan.stays ? "s" : "") + (copied ? "c" : "") +
                            std::to_string(pack);
   const bool odd = name.find("Odd") != std::string::npos;
   if (kinds.insert(kind).second) std::printf("%d %d %s\\n", odd, pack, name.c_str());
@@ -116,7 +117,7 @@ int main() {
           }
           OddPlan odd;
           if (PlanOddRows(rows, packs * pack + 1, pack, traits, limits, &odd)) {
-            Print(KernelName(odd), odd.held, pack);
+            Print(KernelName(odd), odd.held, pack, odd.copied);
           }
         }
       }
@@ -209,7 +210,8 @@ def test_what_is_cheap_is_computed_again():
     both = fuse.softmax(lambda x, s, b: x * s + b, store=lambda y, b, g: y * b + g)
     two = given("float16", b=("float16", "none"), g=("float32", "none"))._replace(whole=True)
     assert kinds.common_bytes(two, both.load, both.store, 8) == 16
-    assert kinds.common_bytes(two._replace(odd=True), both.load, both.store, 8) == 16 + 16 + 32
+    assert kinds.late_bytes(two, both.load, both.store, 8) == 16 + 32
+    assert kinds.operands_of_all(two, both.load, both.store) == {"b": "float16", "g": "float32"}
     full = given("float16", b=("float16", "all"))._replace(whole=True)
     assert not kinds.is_lean(full, biased.load)
     # One input of a row's own, cheap or not.
@@ -327,6 +329,37 @@ def test_words_fill_the_struct():
         assert all(0 <= w < 2**64 for w in words)
 
 
+@pytest.mark.parametrize("copied", [True, False])
+def test_a_kernel_reads_copies_in_place_of_operands(monkeypatch, copied):
+    op = fuse.rms_norm(lambda x, s, b, m: x * s + b + m, store=lambda y, b, g, c: y * b * c + g)
+    x, m, c = tensor(RNG.normal(size=(3, 9)), "float32"), flow.ones(3, 9), flow.ones(3, 1)
+    b, g, weight = flow.ones(9), flow.ones(1, 9, dtype=flow.float64), flow.ones(9)
+    launched, weights = {}, {"weight": weight, "normalized_shape": [9]}
+    _, values, options = op._bind((x, 0.5, b, m, g, c), weights)
+
+    class Planned:
+        workspace_bytes, copies = (4096, [0, 1024, 2048]) if copied else (0, [])
+
+        def launch(self, y, words, operands, workspace):
+            launched.update(words=words, operands=operands, workspace=workspace)
+
+    monkeypatch.setattr(kernel._Kernels, "_plan", lambda self, kind, *_: (Planned(), kind))
+    options |= {"width": 9, "eps": 1e-5}
+    kernel._Kernels(op).launch(values, options)
+    words, given = launched["words"], {t.data_ptr() for t in (b, weight, g)}
+    if not copied:
+        assert given < set(words) and launched["operands"] == []
+        return
+    at = launched["workspace"].data_ptr()
+    assert set(launched["operands"]) == given and not given & set(words)
+    # Once each, but b is read in front and behind.
+    order = {p: at + 1024 * i for i, p in enumerate(launched["operands"])}
+    for t, times in (b, 2), (weight, 1), (g, 1):
+        assert words.count(order[t.data_ptr()]) == times
+    for t in x, m, c:
+        assert t.data_ptr() in words
+
+
 # ---- the op around the kernel
 
 
@@ -410,3 +443,37 @@ def test_one_kernel_and_no_second_compilation(base):
     assert f"fuse::{base}_" in profile.table()
     flow.cuda.synchronize()
     assert y.shape == x.shape
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("rows, width", [(3001, 1001), (1031, 4097), (401, 16385), (5, 50257)])
+def test_copies_of_one_call_are_read_before_the_next_writes_its_own(rows, width):
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU here")
+    op = fuse.softmax(load=lambda x, r, b: x * r + b)
+
+    def made(*shape):
+        return tensor(RNG.normal(size=shape), "float16", "cuda")
+
+    x, r, bs = made(rows, width), made(width), [made(width) for _ in range(6)]
+
+    def right(ys):
+        for y, b in zip(ys, bs, strict=True):
+            want = softmax(host(x[-20:]) * host(r) + host(b))
+            check(y[-20:], want, "float16", scale=1e-4)
+
+    right([op(x, r, b, dim=-1) for b in bs])  # in the same memory, as the allocator gives it
+    side = flow.cuda.Stream()
+    side.wait_stream(flow.cuda.current_stream())
+    with flow.cuda.stream(side):
+        op(x, r, bs[0], dim=-1)
+    flow.cuda.current_stream().wait_stream(side)
+    graph = flow.cuda.CUDAGraph()
+    with flow.cuda.graph(graph):
+        ys = [op(x, r, b, dim=-1) for b in bs]
+    for _ in range(2):
+        for t in x, r, *bs:
+            t.copy_(made(*t.shape))
+        graph.replay()
+        flow.cuda.synchronize()
+        right(ys)

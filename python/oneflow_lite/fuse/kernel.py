@@ -30,6 +30,7 @@ from oneflow_lite.fuse.kinds import (
     late_bytes,
     load_operands,
     matrices,
+    operands_of_all,
     store_operands,
 )
 from oneflow_lite.fuse.source import ALGORITHM, generate, launch_words, number_word
@@ -222,6 +223,7 @@ class _Kernels:
         element, pack = SIZES[element_type(kind, op.load)], 16 // SIZES[TYPES[kind.dtype]]
         wide = compute_type(kind) == "double"
         source = generate(kind, op.load, op.store)
+        common = operands_of_all(kind, op.load, op.store)
         properties = _ext.cuda_device_properties(x.device.index)
         architecture = 10 * properties.major + properties.minor
         for most_clustered in (16, 8):
@@ -234,6 +236,7 @@ class _Kernels:
                 is_whole=kind.whole, is_odd=kind.odd, is_norm=op.is_norm,
                 common_bytes=common_bytes(kind, op.load, op.store, pack),
                 late_bytes=late_bytes(kind, op.load, op.store, pack),
+                operands=[SIZES[TYPES[dtype]] for dtype in common.values()],
                 most_clustered=most_clustered,
             )  # fmt: skip
             if planned.whole != kind.whole:
@@ -271,14 +274,20 @@ class _Kernels:
         kind = Kind(op.base.name, _dtype_name(x), op.input, tuple(operands.items()), whole, odd)
         planned, kind = self._plan(kind, x, x.numel() // cols, cols)
         norm = self._norm(kind, x, options, held) if op.is_norm else None
+        workspace, copied = None, []
+        if planned.workspace_bytes:
+            workspace = _C.empty((planned.workspace_bytes,), dtype=uint8, device=x.device)
+        if offsets := planned.copies:
+            names = operands_of_all(kind, op.load, op.store)
+            copied = [words[name][0] for name in names]
+            for name, offset in zip(names, offsets, strict=True):
+                words[name] = [workspace.data_ptr() + offset]
         load, store = (
             [word for name, _ in found for word in words[name]]
             for found in (load_operands(kind, op.load), store_operands(kind, op.store))
         )
-        workspace = None
-        if planned.workspace_bytes:
-            workspace = _C.empty((planned.workspace_bytes,), dtype=uint8, device=x.device)
-        planned.launch(y, launch_words(kind, cols, y.data_ptr(), load, store, norm), workspace)
+        algorithm = launch_words(kind, cols, y.data_ptr(), load, store, norm)
+        planned.launch(y, algorithm, copied, workspace)
         return y
 
     @staticmethod

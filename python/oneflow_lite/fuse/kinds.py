@@ -145,20 +145,22 @@ def _row_bytes(operands: list[tuple[str, Operand]], pack: int) -> int:
 
 
 def common_bytes(kind: Kind, load: Graph | None, store: Graph | None, pack: int) -> int:
-    """Of what load reads, or where it reads none, of one such row of store (HeldInputs).
-
-    Of odd rows it is all of them (SharedRows).
-    """
-    own = _row_bytes(matrices(kind, load), pack)
+    """Of what load reads, or where it reads none, of one such row of store (HeldInputs)."""
     late = _row_bytes(store_operands(kind, store), pack)
-    return own + late if kind.odd else own or (late if late <= 16 else 0)
+    return _row_bytes(matrices(kind, load), pack) or (late if late <= 16 else 0)
 
 
 def late_bytes(kind: Kind, load: Graph | None, store: Graph | None, pack: int) -> int:
     """Of what store reads, where that is not common_bytes (fused_pair.cuh)."""
     late = _row_bytes(store_operands(kind, store), pack)
     beside = late > 16 or _row_bytes(matrices(kind, load), pack)
-    return late if beside and not kind.odd else 0
+    return late if beside else 0
+
+
+def operands_of_all(kind: Kind, load: Graph | None, store: Graph | None) -> dict[str, str]:
+    """The dtype of each matrix that is read and serves all rows; copied for odd ones."""
+    found = load_operands(kind, load) + store_operands(kind, store)
+    return {n: o.dtype for n, o in found if (o.form, o.rows) == ("matrix", "none")}
 
 
 def load_operands(kind: Kind, load: Graph | None) -> list[tuple[str, Operand]]:

@@ -100,23 +100,16 @@ def _moves(operands: list[tuple[str, Operand]]) -> str:
     )
 
 
-def _shared_rows(own: list[tuple[str, Operand]]) -> str:
-    """Members that copy what serves all rows to shared memory, and read it (fused_odd.cuh)."""
-    size = " + ".join(f"Rows::template kBytes<N, {TYPES[o.dtype]}>" for _, o in own) or "0"
-    copies = "".join(f"    rows.template Copy<N>({_member(n)});\n" for n, _ in own)
-    places = "".join(f"    rows.template Place<N>({_member(n)});\n" for n, _ in own)
-    reads = ", ".join(f"rows.template Read<N>({_member(n)}, k)" for n, _ in own)
-    return f"""  template <int N, class Rows>
-  static constexpr int kSharedBytes = {size};
-  template <int N, class Rows>
-  __device__ __forceinline__ void CopyCommons(Rows rows) const {{
-{copies}  }}
-  template <int N, class Rows>
-  __device__ __forceinline__ void PlaceCommons(Rows rows) const {{
-{places}  }}
-  template <int N, class Rows>
-  __device__ __forceinline__ Commons<N> ReadCommons(Rows rows, int k) const {{
-    return {{{reads}}};
+def _beside(struct: str, operands: list[tuple[str, Operand]]) -> str:
+    """The struct over those copies of what serves all rows that lie as a row (fused_copies.cuh)."""
+    moves = "".join(
+        f"    here.{_member(n)} = CopyBeside<kPackSize<T>>({_member(n)}, head, stride);\n"
+        for n, o in operands
+        if (o.form, o.rows) == ("matrix", "none")
+    )
+    return f"""  __device__ __forceinline__ {struct} Beside(int head) const {{
+    {struct} here = *this;
+{moves}    return here;
   }}
 """
 
@@ -151,9 +144,7 @@ def _readings(kind: Kind, found: list[tuple[str, Operand]]) -> tuple[str, str, d
     return {{{("," + chr(10) + " " * 12).join(loads)}}};
   }}
 """
-        if of_all and kind.odd:
-            text += _shared_rows(own)
-        elif of_all and kind.whole:
+        if of_all and kind.whole:
             types = [TYPES[o.dtype] for _, o in own]
             size = " + ".join(f"OperandSlots::kBytes<N, {t}>" for t in types) or "0"
             reads = ", ".join(f"slots.Read<N, {t}>()" for t in types)
@@ -197,7 +188,7 @@ struct FusedElements {{
 {_moves(matrices(kind, load))}    here.stride = 0;
     return here;
   }}
-{members(kind, load, leaves)}}};
+{_beside("FusedElements", operands) if kind.odd else ""}{members(kind, load, leaves)}}};
 """
 
 
@@ -278,7 +269,7 @@ struct FusedStore {{
   __device__ __forceinline__ int Head(int64_t row) const {{
     return ElementsToBoundary(y + row * stride);
   }}
-{readings}  template <int N>
+{_beside("FusedStore", operands) if kind.odd else ""}{readings}  template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col, const Pack<C, N>& v,
                                         const Inputs<N>& inputs, const Commons<N>& commons,
                                         const Constants& constants) const {{
