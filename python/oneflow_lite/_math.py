@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._devices import check_one_device
 from oneflow_lite._division import floor_divide, fmod, remainder
 from oneflow_lite._einsum import einsum
 from oneflow_lite._oneflow_lite import _C, Tensor, dtype
@@ -223,6 +224,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask holds, 1-D. Waits for the device."""
     if mask.dtype is not _ext.bool:
         raise _ext.DTypeError(f"masked_select(): mask has dtype {mask.dtype.name}, expected bool")
+    check_one_device("masked_select", input=input, mask=mask)
     shape = _C.where(mask, input.detach(), 0).shape if input.shape != mask.shape else mask.shape
     return input.expand(shape)[mask.expand(shape)]
 
