@@ -350,6 +350,34 @@ class TensorFunctions:
     ) -> Any: ...
     def vdot(self, other: Tensor) -> Tensor: ...
     def where(self, condition: Tensor, other: Tensor | builtins.float) -> Tensor: ...
+    def scatter(
+        self,
+        dim: builtins.int,
+        index: Tensor,
+        src: _Operand | None = None,
+        *,
+        value: builtins.float | None = None,
+        reduce: str | None = None,
+    ) -> Tensor: ...
+    def scatter_(
+        self,
+        dim: builtins.int,
+        index: Tensor,
+        src: _Operand | None = None,
+        *,
+        value: builtins.float | None = None,
+        reduce: str | None = None,
+    ) -> Tensor: ...
+    def scatter_reduce(
+        self,
+        dim: builtins.int,
+        index: Tensor,
+        src: Tensor,
+        reduce: str,
+        *,
+        include_self: builtins.bool = True,
+    ) -> Tensor: ...
+    def scatter_reduce_(self, *args: Any, **kwargs: Any) -> Tensor: ...
     def std(self, *args: Any, **kwargs: Any) -> Tensor: ...
     def var(self, *args: Any, **kwargs: Any) -> Tensor: ...
     def xlogy(self, other: Tensor) -> Tensor: ...
