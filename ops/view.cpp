@@ -8,6 +8,10 @@
 #include <algorithm>
 
 #include "functional/binary.h"
+#include "functional/copy.h"
+#include "functional/creation.h"
+#include "functional/index.h"
+#include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/op_expr.h"
@@ -238,6 +242,37 @@ bool IsInjective(const Dims& shape, const Dims& strides) {
   return true;
 }
 
+// as_strided's gradient where elements overlap, which get the sum of all that name them, or lie in
+// the storage beside those of the input.
+StatusOr<Tensor> AddBack(const GradContext& c) {
+  const Dims &shape = c.attr<Dims>(0), &strides = c.attr<Dims>(1);
+  const int64_t offset = c.attr<int64_t>(2), begin = std::min<int64_t>(0, offset);
+  const Device device = c.grad(0).device();
+  int64_t last = offset;
+  OFL_ASSIGN_OR_RETURN(Tensor places,
+                       functional::Full({}, Scalar(offset - begin), DType::kInt64, device));
+  for (size_t d = 0; d < shape.size(); ++d) {
+    OFL_ASSIGN_OR_RETURN(
+        Tensor line, functional::Arange(Scalar(0), Scalar(shape[d]), {}, DType::kInt64, device));
+    OFL_ASSIGN_OR_RETURN(line, functional::Mul(line, Scalar(strides[d])));
+    Dims along(shape.size(), 1);
+    along[d] = shape[d];
+    OFL_ASSIGN_OR_RETURN(line, functional::Reshape(line, along));
+    OFL_ASSIGN_OR_RETURN(places, functional::Add(places, line));
+    last += (shape[d] - 1) * strides[d];
+  }
+  OFL_ASSIGN_OR_RETURN(places, functional::Reshape(places, {-1}));
+  const DType wide = ComputeType(c.grad(0).dtype());
+  OFL_ASSIGN_OR_RETURN(Tensor grad, functional::Cast(c.grad(0), wide));
+  OFL_ASSIGN_OR_RETURN(grad, functional::Reshape(grad, {-1}));
+  const int64_t numel = c.spec(0).shape.numel(), end = std::max(numel, last + 1);
+  OFL_ASSIGN_OR_RETURN(Tensor sum, functional::Zeros({end - begin}, wide, device));
+  OFL_ASSIGN_OR_RETURN(sum, functional::ScatterAddInto(sum, 0, places, grad));
+  OFL_ASSIGN_OR_RETURN(sum, functional::Slice(sum, 0, -begin, numel - begin));
+  OFL_ASSIGN_OR_RETURN(sum, functional::Reshape(sum, c.spec(0).shape.dims()));
+  return functional::Cast(sum, c.grad(0).dtype());
+}
+
 void DefineAsStrided(OpDef& op) {
   DefineViewOp(op, "Any geometry within the storage; the offset counts from the input's.");
   op.Attr("shape", AttrType::kInts).Attr("strides", AttrType::kInts).Attr("offset", AttrType::kInt);
@@ -252,11 +287,10 @@ void DefineAsStrided(OpDef& op) {
     return Geometry{Shape(a.get<Dims>(0)), a.get<Dims>(1), offset};
   };
   op.backward = [](GradContext& c) -> Status {
-    if (!IsInjective(c.attr<Dims>(0), c.attr<Dims>(1))) {
-      return Error(ErrorKind::kNotImplemented,
-                   "as_strided(): the gradient of a view with overlapping elements is not there");
-    }
-    return c.Set(0, PutBack(c));
+    const Dims &shape = c.attr<Dims>(0), &strides = c.attr<Dims>(1);
+    const bool alone = IsInjective(shape, strides) &&
+                       Fits(shape, strides, c.attr<int64_t>(2), c.spec(0).shape.numel());
+    return c.Set(0, alone ? PutBack(c) : AddBack(c));
   };
 }
 

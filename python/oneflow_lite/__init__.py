@@ -26,6 +26,7 @@ from oneflow_lite import (
     _products,
     _promotion,
     _reductions,
+    _scattering,
     _searching,
     _shapes,
     _tensor,  # noqa: F401  (completes Tensor)
@@ -120,7 +121,7 @@ def numel(input: "Tensor") -> "_builtins.int":
 
 # The functions that are composed in Python, under their names here.
 _modules = (_creation, _math, _elementary, _bits, _products, _reductions, _searching, _shapes,
-            _indexing, _placing, _promotion)  # fmt: skip
+            _indexing, _scattering, _placing, _promotion)  # fmt: skip
 _composed = {_f.__name__: _named(_f, out=True)
              for _module in _modules for _f in _module.FUNCTIONS}  # fmt: skip
 _composed |= {_name: _composed.get(_same) or getattr(_C, _same)

@@ -65,8 +65,8 @@ ABSENT = [
             "signbit sinc",
     }, "NumPy's or SciPy's over x.numpy(); flow.register_op gives such a function a gradient"),
     Absent("other ways to gather and scatter", {
-        "": "scatter_reduce index_reduce histc unique_consecutive mode put",
-    }, "scatter_add, index_add, bincount, sort and unique"),
+        "": "index_reduce histc unique_consecutive mode put",
+    }, "scatter_reduce, index_add, bincount, sort and unique"),
     Absent("layers that guess or wrap", {
         "nn": "LazyLinear LazyConv1d LazyConv2d",
         "nn.utils": "weight_norm spectral_norm parametrize parametrizations prune",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -61,16 +62,22 @@ def linspace(
     device: _Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """``steps`` numbers from ``start`` to ``end``, both included, equally far apart."""
+    """``steps`` numbers from ``start`` to ``end``, both included, equally far apart.
+
+    For an integer dtype the ends lose their fractions first, and each number its own.
+    """
     steps = _size("linspace", "steps", steps)
     for name, value in (("start", start), ("end", end)):
         if isinstance(value, Tensor) and value.ndim > 0:
             raise _ext.ShapeError(f"linspace(): {name} has shape {list(value.shape)}, expected []")
+    start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))
+    if dtype is not None and not dtype.is_floating_point:
+        start, end = math.trunc(start), math.trunc(end)
     place = _C.arange(steps, dtype=_ext.float64, device=device)
     step = (end - start) / max(1, steps - 1)
     # From the nearer end, so that both are exact.
     from_end = end - (steps - 1 - place) * step
-    values = _C.where(place < steps / 2, start + place * step, from_end)
+    values = _C.where(place < max(1, steps // 2), start + place * step, from_end)
     return values.to(None, dtype or _ext.float32).requires_grad_(requires_grad)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._devices import check_index_device, check_one_device
 from oneflow_lite._elementary import masked_fill
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite._shapes import wrapped_dim
@@ -83,6 +84,8 @@ class _Plan:
             if isinstance(item, _DATA)
             or (isinstance(item, Tensor) and (item.ndim > 0 or item.dtype is _ext.bool))
         }
+        for data in places.values():
+            check_index_device(x, data)
         given = sum(
             places[k].ndim if k in places and places[k].dtype is _ext.bool else 1
             for k, item in enumerate(items)
@@ -190,6 +193,7 @@ def setitem(x: Tensor, index: Any, value: Any, accumulate: bool = False) -> None
             filled = value if isinstance(value, Tensor) else _ext.tensor(value, dtype=x.dtype)
             filled = filled.to(x.device, x.dtype).reshape(())
             filled = x + filled if accumulate else filled
+            check_index_device(x, index)
             x.copy_(_C.where(index.to(x.device), filled, x))
             return
     plan = _Plan(x, index)
@@ -279,6 +283,7 @@ def _changed(
 def _check_parts(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
     """Whether ``source`` has one part per place along a dim; nothing is repeated to make it so."""
     axis = wrapped_dim(name, input, dim)
+    check_one_device(name, input=input, index=index, source=source)
     if index.ndim > 1:
         raise IndexError(f"{name}(): index has shape {list(index.shape)}, expected 1 dim")
     if source.dtype is not input.dtype:

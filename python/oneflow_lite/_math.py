@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._devices import check_one_device
 from oneflow_lite._division import floor_divide, fmod, remainder
 from oneflow_lite._einsum import einsum
 from oneflow_lite._oneflow_lite import _C, Tensor, dtype
+from oneflow_lite._promotion import common_dtype
 
 _Operand = Tensor | float
 
@@ -32,22 +34,30 @@ def as_float(input: Tensor) -> Tensor:
 
 
 def rounded_once(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The function, computed in float32 where all its tensors have one dtype of 16 bits."""
+    """The function of tensors of one dtype, that which they are promoted to; of 16 bits, computed
+    in float32.
+    """
 
     @functools.wraps(function)
     def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        given = getattr(input, "dtype", None)
-        others = (*args, *kwargs.values())
-        if given not in (_ext.float16, _ext.bfloat16) or any(
-            isinstance(t, Tensor) and t.dtype is not given for t in others
-        ):
+        tensors = [t for t in (input, *args, *kwargs.values()) if isinstance(t, Tensor)]
+        given = tensors[0].dtype if tensors else None
+        mixed = any(t.dtype is not given for t in tensors)
+        if mixed:
+            given = common_dtype(tensors)
+        narrow = given in (_ext.float16, _ext.bfloat16)
+        if not mixed and not narrow:
             return function(input, *args, **kwargs)
 
-        def widened(t: Any) -> Any:
-            return t.to(None, _ext.float32) if isinstance(t, Tensor) else t
+        def cast(t: Any) -> Any:
+            if not isinstance(t, Tensor):
+                return t
+            t = t.to(None, given)
+            return t.to(None, _ext.float32) if narrow else t
 
-        named = {name: widened(t) for name, t in kwargs.items()}
-        return function(widened(input), *map(widened, args), **named).to(None, given)
+        named = {name: cast(t) for name, t in kwargs.items()}
+        y = function(cast(input), *map(cast, args), **named)
+        return y.to(None, given) if narrow else y
 
     return call
 
@@ -214,6 +224,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask holds, 1-D. Waits for the device."""
     if mask.dtype is not _ext.bool:
         raise _ext.DTypeError(f"masked_select(): mask has dtype {mask.dtype.name}, expected bool")
+    check_one_device("masked_select", input=input, mask=mask)
     shape = _C.where(mask, input.detach(), 0).shape if input.shape != mask.shape else mask.shape
     return input.expand(shape)[mask.expand(shape)]
 

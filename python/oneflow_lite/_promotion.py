@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import functools
 import numbers
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -35,6 +37,14 @@ def result_type(tensor1: Tensor | float, tensor2: Tensor | float) -> dtype:
     if not isinstance(tensor1, Tensor) and not isinstance(tensor2, Tensor):
         tensor1 = _ext.tensor(tensor1)
     return _C.add(_stand_in(tensor1), _stand_in(tensor2)).dtype
+
+
+def common_dtype(tensors: Iterable[Tensor]) -> dtype:
+    """The dtype that several tensors together are promoted to."""
+    kinds = [_stand_in(t) for t in tensors]
+    by_dims = [[t for t in kinds if t.ndim == n] for n in (1, 0)]
+    sums = [functools.reduce(_C.add, some) for some in by_dims if some]
+    return functools.reduce(_C.add, sums).dtype
 
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:

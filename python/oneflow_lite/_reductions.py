@@ -299,28 +299,49 @@ def nanmean(
     return (total / (input == input).sum(dim, keepdim).to(None, total.dtype)).to(None, result)
 
 
+def var(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The variance: ``var(x, dim=None, unbiased=True, keepdim=False, *, correction=None)`` over
+    the dims given, or over all; ``var(x, unbiased)`` of all.
+
+    The squared distances from the mean over n - correction, which is 1 if unbiased, else 0.
+    """
+    return _C.var(input, *_without_dim(args), **kwargs)
+
+
+def std(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The standard deviation, the root of :func:`var` with these arguments."""
+    return _C.std(input, *_without_dim(args), **kwargs)
+
+
+def _without_dim(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A bool alone is no dim: it says whether the variance is unbiased."""
+    return (None, *args) if len(args) == 1 and isinstance(args[0], bool) else args
+
+
 def var_mean(
     input: Tensor,
-    dim: _Dims = None,
+    dim: _Dims | bool = None,
     unbiased: bool = True,
     keepdim: bool = False,
     *,
     correction: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The variance, as ``var`` with these arguments, and the mean."""
+    dim, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
     variance = _C.var(input, dim, unbiased, keepdim, correction=correction)
     return variance, _C.mean(input, dim, keepdim)
 
 
 def std_mean(
     input: Tensor,
-    dim: _Dims = None,
+    dim: _Dims | bool = None,
     unbiased: bool = True,
     keepdim: bool = False,
     *,
     correction: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The standard deviation, as ``std`` with these arguments, and the mean."""
+    dim, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
     deviation = _C.std(input, dim, unbiased, keepdim, correction=correction)
     return deviation, _C.mean(input, dim, keepdim)
 
@@ -353,5 +374,6 @@ def diff(
 
 
 FUNCTIONS = (aminmax, cummax, cummin, cumprod, diff, kthvalue, logaddexp, logcumsumexp, max, median,
-             min, nanmean, nanmedian, nansum, prod, quantile, std_mean, var_mean)  # fmt: skip
+             min, nanmean, nanmedian, nansum, prod, quantile, std, std_mean, var,
+             var_mean)  # fmt: skip
 METHODS = tuple(f for f in FUNCTIONS if f not in (std_mean, var_mean))

@@ -196,7 +196,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     x = x[..., max(0, -offset) :, :]
     n = max(0, min(x.shape[-2], cols - max(0, offset)))
     if n == 0:
-        return x[..., 0:0, 0]
+        return x[..., :0, :0].flatten(-2)
     first = max(0, offset)
     if x.is_contiguous() or x.requires_grad:
         return x.flatten(-2)[..., first :: cols + 1][..., :n]
@@ -219,6 +219,11 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     first = diagonal if diagonal > 0 else -diagonal * size
     places = first + _C.arange(input.shape[0], device=input.device) * (size + 1)
     return y.scatter(0, places, input).view(size, size)
+
+
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """A square matrix with all elements, in their order, on a diagonal and zeros elsewhere."""
+    return diag(input.reshape(-1), offset)
 
 
 def _joined(dim: int, least: int, tensors: Sequence[Tensor]) -> Tensor:
@@ -355,10 +360,10 @@ def triu_indices(
     return _ext.tensor(found, dtype=dtype, device=device)
 
 
-FUNCTIONS = (atleast_1d, atleast_2d, broadcast_tensors, broadcast_to, column_stack, diag, diagonal,
-             flip, fliplr, flipud, hstack, meshgrid, movedim, ravel, repeat_interleave, roll, split,
-             tensor_split, tile, tril, tril_indices, triu, triu_indices, unflatten,
+FUNCTIONS = (atleast_1d, atleast_2d, broadcast_tensors, broadcast_to, column_stack, diag, diagflat,
+             diagonal, flip, fliplr, flipud, hstack, meshgrid, movedim, ravel, repeat_interleave,
+             roll, split, tensor_split, tile, tril, tril_indices, triu, triu_indices, unflatten,
              vstack)  # fmt: skip
-METHODS = (broadcast_to, diag, diagonal, flip, fliplr, flipud, movedim, ravel, repeat,
+METHODS = (broadcast_to, diag, diagflat, diagonal, flip, fliplr, flipud, movedim, ravel, repeat,
            repeat_interleave, roll, tensor_split, tile, tril, triu, unflatten,
            _split_method)  # fmt: skip

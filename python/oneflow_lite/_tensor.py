@@ -14,6 +14,7 @@ from oneflow_lite import (
     _placing,
     _products,
     _reductions,
+    _scattering,
     _searching,
     _shapes,
 )
@@ -206,7 +207,7 @@ def _complete() -> None:
         "__rrshift__": lambda self, other: _bits.bitwise_right_shift(other, self),
     }  # fmt: skip
     modules = (_math, _elementary, _bits, _products, _reductions, _searching, _shapes, _indexing,
-               _placing, _creation)  # fmt: skip
+               _scattering, _placing, _creation)  # fmt: skip
     methods |= {f.__name__: f for module in modules for f in module.METHODS}
     casts = {
         "double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16",
@@ -216,7 +217,7 @@ def _complete() -> None:
     methods |= {name: _cast(name, getattr(_ext, target)) for name, target in casts.items()}
     for name, method in methods.items():
         setattr(Tensor, name, named(method))
-    for module in (_math, _elementary, _bits, _products, _indexing, _placing):
+    for module in (_math, _elementary, _bits, _products, _indexing, _scattering, _placing):
         for name in module.IN_PLACE:
             setattr(Tensor, f"{name}_", _in_place(name))
     for operator, name in _IN_PLACE_OPERATORS.items():

@@ -417,3 +417,51 @@ def test_errors(call, error, text):
     with pytest.raises(error) as raised:
         call()
     assert text in str(raised.value)
+
+
+EMPTY = [
+    ((1, 0), 0),
+    ((0, 1), 0),
+    ((0, 0), 0),
+    ((2, 3), 5),
+    ((2, 3), -5),
+    ((3, 0), -1),
+    ((0, 3), 1),
+]
+
+
+@pytest.mark.parametrize("shape, offset", EMPTY)
+def test_diagonals_of_nothing(shape, offset, device):
+    x, n = flow.ones(shape, device=device), flow.zeros(0, device=device)
+    assert list(x.diagonal(offset).shape) == list(flow.diag(x, offset).shape) == [0]
+    assert list(x.expand(2, *shape).diagonal(offset, -2, -1).shape) == [2, 0]
+    assert x.tril(offset).shape == x.triu(offset).shape == x.shape
+    assert flow.trace(x).item() == np.trace(np.ones(shape))
+    size = abs(offset)
+    assert list(flow.diag(n, offset).shape) == list(flow.diagflat(n, offset).shape) == [size] * 2
+
+
+def test_diagflat(device):
+    x = tensor(X, "float32", device)
+    np.testing.assert_array_equal(host(flow.diagflat(x, -1)), np.diagflat(host(x), -1))
+    assert flow.diagflat(flow.tensor(3)).tolist() == [[3]]
+
+
+def test_linspace_of_integers_loses_the_fractions_first(device):
+    """Those of its ends, and then those of each number; from the nearer end."""
+    for start, end, steps in (
+        (4.3, -3, 50),
+        (4.3, 50, 50),
+        (-1.5, 1.5, 8),
+        (-3.7, 3.7, 7),
+        (5, 9, 1),
+    ):
+        got = flow.linspace(start, end, steps, dtype=flow.int64, device=device)
+        first, last, half = int(start), int(end), max(1, steps // 2)
+        step = (last - first) / max(1, steps - 1)
+        expected = [first + k * step if k < half else last - (steps - 1 - k) * step
+                    for k in range(steps)]  # fmt: skip
+        assert got.tolist() == [int(value) for value in expected]
+    assert flow.linspace(flow.tensor(0.1, dtype=flow.float64), 1, 3).dtype is flow.float32
+    third = flow.linspace(flow.tensor(0), flow.tensor(1), 4, dtype=flow.float64)[1].item()
+    assert third == 1 / 3

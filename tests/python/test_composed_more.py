@@ -396,3 +396,24 @@ def test_the_median_with_nan():
     assert x.grad.tolist() == [[1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
     assert flow.tensor([5, 1, 4]).nanmedian().item() == 4
     assert math.isnan(flow.zeros(0).nanmedian())
+
+
+def test_a_bool_alone_says_whether_a_variance_is_unbiased(device):
+    x = tensor(X, "float64", device)
+    for unbiased in (True, False):
+        var = X.var(ddof=int(unbiased))
+        for got, expected in (
+            (flow.var(x, unbiased), var), (x.var(unbiased), var),
+            (flow.std(x, unbiased), var**0.5), (x.std(unbiased), var**0.5),
+            (flow.var_mean(x, unbiased)[0], var), (flow.std_mean(x, unbiased)[0], var**0.5),
+            (flow.var_mean(x, unbiased)[1], X.mean()), (flow.std_mean(x, unbiased)[1], X.mean()),
+        ):  # fmt: skip
+            np.testing.assert_allclose(got.item(), expected, rtol=1e-12)
+    np.testing.assert_allclose(host(x.var(1, False, True)), X.var(1, keepdims=True), rtol=1e-12)
+    np.testing.assert_allclose(host(flow.var(x, axis=0)), X.var(0, ddof=1), rtol=1e-12)
+    out = flow.empty(0, dtype=flow.float64, device=device)
+    assert flow.std(x, False, out=out) is out and out.item() == x.std(False).item()
+    with pytest.raises(TypeError, match="must be Tensor, not list"):
+        flow.var([1.0, 2.0])
+    with pytest.raises(TypeError, match="dim"):
+        x.var(True, True)

@@ -166,8 +166,8 @@ def test_a_tensor_without_data(device):
 def test_what_is_not_there_is_not_implemented(device):
     x = flow.ones(4, device=device)
     assert "no_such_op" in raised(NotImplementedError, lambda: flow.ops.describe("no_such_op"))
-    overlapping = x.requires_grad_().as_strided((3, 2), (1, 1))
-    raised(NotImplementedError, lambda: overlapping.sum().backward())
+    columns = x.requires_grad_().view(2, 2).t()
+    raised(NotImplementedError, lambda: columns.as_strided((2,), (1,)))
 
 
 ONE_KERNEL = r"""

@@ -299,3 +299,44 @@ def test_places_that_are_numbers():
     assert host(x.index_add(0, flow.tensor(2), flow.ones(1, 3))).sum(1).tolist() == [0, 15, 3, 0]
     assert host(x.index_fill(0, flow.tensor(1), 2.0)).sum(1).tolist() == [0, 6, 0, 0]
     assert flow.tensor(3.0).index_fill(0, flow.tensor([0]), 5.0).item() == 5
+
+
+def test_an_index_lies_on_the_cpu_or_beside_the_tensor():
+    """The meta device stands for a GPU."""
+    x, at = flow.tensor(X), flow.tensor([0, 2])
+    text = r"either on cpu or on the same device as the indexed tensor \(cpu\), not on meta"
+    for far in (at.to("meta"), flow.tensor(MASK).to("meta"), flow.tensor(FULL).to("meta")):
+        for index in (far, (far, None), (..., far)):
+            with pytest.raises(RuntimeError, match=text):
+                x[index]
+            with pytest.raises(RuntimeError, match=text):
+                x[index] = 1.0
+        with pytest.raises(RuntimeError, match=text):
+            x.index_put_((far,), flow.tensor(0.0))
+    assert x.to("meta")[at].shape == (2, 4, 5)
+    np.testing.assert_array_equal(host(x), X)
+
+
+def test_tensors_of_several_devices():
+    x, at = flow.zeros(3), flow.tensor([0])
+    for name, call in (
+        ("index_add", lambda: x.index_add(0, at.to("meta"), flow.ones(1))),
+        ("index_add", lambda: x.index_add(0, at, flow.ones(1).to("meta"))),
+        ("index_copy", lambda: x.index_copy_(0, at, flow.ones(1).to("meta"))),
+        ("masked_select", lambda: x.masked_select((x == 0).to("meta"))),
+        ("masked_select", lambda: x.to("meta").masked_select(x == 0)),
+    ):
+        with pytest.raises(RuntimeError, match=rf"^{name}\(\): all tensors must be on one device"):
+            call()
+
+
+@pytest.mark.cuda
+def test_an_index_on_a_gpu():
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU here")
+    x, at = flow.arange(3.0), flow.tensor([2, 0])
+    assert x.cuda()[at].tolist() == x.cuda()[at.cuda()].tolist() == [2, 0]
+    assert x.cuda()[x > 0].tolist() == [1, 2]
+    for index in (at.cuda(), (x > 0).cuda()):
+        with pytest.raises(RuntimeError, match=r"indexed tensor \(cpu\), not on cuda:0"):
+            x[index]

@@ -152,6 +152,27 @@ def test_as_strided_of_a_strided_tensor_has_no_gradient():
            lambda: x[:, :2].as_strided([2], [5]))  # fmt: skip
 
 
+def test_windows_that_overlap_add_up_their_gradients(device):
+    x = flow.arange(7.0, device=device).requires_grad_()
+    weight = flow.tensor([[1.0, 10.0], [100.0, 1000.0], [1e4, 1e5]], device=device)
+    (grad,) = flow.autograd.grad(x.as_strided([3, 2], [2, 1], 0), x, weight)
+    assert grad.tolist() == [1, 10, 100, 1000, 1e4, 1e5, 0]
+    (grad,) = flow.autograd.grad(x.as_strided([3, 2], [1, 1], 1), x, weight)
+    assert grad.tolist() == [0, 1, 110, 11000, 1e5, 0, 0]
+    (grad,) = flow.autograd.grad(x.as_strided([2, 2], [0, 0], 5), x, weight[:2])
+    assert grad.tolist() == [0, 0, 0, 0, 0, 1111, 0]
+    # Of what lies in the storage beside the tensor, nothing goes to it.
+    part = x.detach()[2:4].requires_grad_()
+    for offset, expected in ((0, [11000, 1e5]), (1, [110, 11000]), (2, [1, 110]), (3, [0, 1])):
+        (grad,) = flow.autograd.grad(part.as_strided([3, 2], [1, 1], offset), part, weight)
+        assert grad.tolist() == expected
+    y = flow.tensor(RNG.standard_normal(6), requires_grad=True)
+    for function in (lambda y: y.as_strided([3, 2], [1, 1]) ** 3,
+                     lambda y: y.as_strided([2, 3, 2], [2, 1, 1]) ** 3):  # fmt: skip
+        assert flow.autograd.gradcheck(function, [y])
+        assert flow.autograd.gradgradcheck(function, [y])
+
+
 def test_alpha():
     x, y = flow.ones(2), flow.tensor([1.0, 2.0], requires_grad=True)
     assert flow.add(x, y, alpha=2).tolist() == x.add(y, alpha=2).tolist() == [3, 5]

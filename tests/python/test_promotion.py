@@ -70,3 +70,35 @@ def test_numpys_functions_take_tensors():
     assert np.sum(x, axis=0).tolist() == [4.0, 7.0] and np.argmax(x).item() == 3
     with pytest.raises(TypeError, match="out"):
         x.sum(out=flow.empty([]))
+
+
+MIXED = [
+    (("float64", 4), ("bfloat16", 4)), (("float32", 4), ("float16", 0)),
+    (("bfloat16", 4), ("float16", 4)), (("bfloat16", 4), ("float64", 0)),
+    (("int64", 4), ("float16", 0)), (("float16", 0), ("bool", 4)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kinds", MIXED, ids=str)
+@pytest.mark.parametrize("name", ["xlogy", "hypot", "logaddexp", "addcmul", "addcdiv"])
+def test_composed_functions_promote_before_they_compute(name, kinds):
+    rng = np.random.default_rng(0)
+    arity = 3 if name.startswith("addc") else 2
+    given = [kinds[0], kinds[1], kinds[1]][:arity]
+    args = [flow.tensor(rng.uniform(1, 4, [n] if n else [])).to(getattr(flow, kind))
+            for kind, n in given]  # fmt: skip
+    function = getattr(flow, name)
+    kind = flow.result_type(args[0], args[1])
+    expected = function(*(a.to(kind) for a in args))
+    got = function(*args)
+    assert got.dtype is expected.dtype and got.tolist() == expected.tolist()
+    exact = function(*(a.to(kind).double() for a in args)).numpy()
+    eps = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1e-6, "float64": 1e-13}[kind.name]
+    np.testing.assert_allclose(got.double().numpy(), exact, rtol=eps)
+
+
+def test_of_several_tensors_those_with_dims_come_first():
+    """As all at once in PyTorch, not one pair after the other."""
+    x, y = flow.ones(2, dtype=flow.int64), flow.tensor(1.0, dtype=flow.bfloat16)
+    assert flow.addcmul(x, y, flow.ones(2, dtype=flow.float16)).dtype is flow.float16
+    assert flow.addcmul(x, y, flow.tensor(1.0, dtype=flow.float64)).dtype is flow.float64

@@ -101,6 +101,10 @@ def stream(side: Stream | None) -> Iterator[None]:
 def graph(captured: CUDAGraph, stream: Stream | None = None) -> Iterator[CUDAGraph]:
     """A context whose work is captured instead of run; ``captured.replay()`` runs it.
 
+    A replay repeats what was launched, with the numbers that Python passed: the same random ones
+    (of dropout too), the same options of an optimizer. What a step counts or is to change must be
+    in a tensor: ``Adam(..., capturable=True)``, an ``lr`` that is a tensor on the GPU.
+
     Parameters
     ----------
     captured : CUDAGraph

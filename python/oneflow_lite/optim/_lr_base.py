@@ -6,13 +6,26 @@ from __future__ import annotations
 from typing import Any
 
 from oneflow_lite._oneflow_lite import Tensor
-from oneflow_lite.optim.optimizer import Optimizer
+from oneflow_lite.optim.optimizer import Optimizer, is_captured
 
 
 def _initial(group: dict[str, Any]) -> Any:
     """The step size that a group begins with; of a tensor, which may be changed, a copy."""
     lr = group["lr"]
     return group.setdefault("initial_lr", lr.clone() if isinstance(lr, Tensor) else lr)
+
+
+def set_lr(group: dict[str, Any], lr: Any) -> None:
+    """Changes the step size; a tensor in its memory, where the steps of a CUDA graph read it."""
+    if is_captured(group["params"]):
+        raise RuntimeError("step(): while a CUDA graph is captured no schedule can go on: a replay "
+                           "does not repeat it; call it beside the replays")  # fmt: skip
+    if not isinstance(group["lr"], Tensor):
+        group["lr"] = lr
+    elif isinstance(lr, Tensor):
+        group["lr"].copy_(lr)
+    else:
+        group["lr"].fill_(lr)
 
 
 class LRScheduler:
@@ -24,7 +37,7 @@ class LRScheduler:
     Parameters
     ----------
     optimizer : Optimizer
-        Whose groups' ``lr`` is changed, at once and at each ``step()``.
+        Whose groups' ``lr`` is changed, at once and at each ``step()``; a tensor in place.
     last_epoch : int
         How many steps have been taken, -1 for a start.
 
@@ -52,7 +65,8 @@ class LRScheduler:
 
     def get_last_lr(self) -> list[float]:
         """The step sizes that the groups have."""
-        return [group["lr"] for group in self.optimizer.param_groups]
+        lrs = [group["lr"] for group in self.optimizer.param_groups]
+        return [lr.clone() if isinstance(lr, Tensor) else lr for lr in lrs]
 
     def step(self, epoch: int | None = None) -> None:
         """On to the next epoch, or to the one given.
@@ -73,11 +87,11 @@ class LRScheduler:
         self.last_epoch += 1
         for group, old, new in zip(groups, before, self.get_lr(), strict=True):
             alone = group["lr"] == old or old == 0
-            group["lr"] = new if alone else group["lr"] * (new / old)
+            set_lr(group, new if alone else group["lr"] * (new / old))
 
     def _set(self, lrs: list[float]) -> None:
         for group, lr in zip(self.optimizer.param_groups, lrs, strict=True):
-            group["lr"] = lr
+            set_lr(group, lr)
 
     def state_dict(self) -> dict[str, Any]:
         """All that is no function and no optimizer."""

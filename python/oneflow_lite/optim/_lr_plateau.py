@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.optim._lr_base import LRScheduler
+from oneflow_lite.optim._lr_base import LRScheduler, set_lr
 from oneflow_lite.optim.optimizer import Optimizer
 
 
@@ -111,4 +111,4 @@ class ReduceLROnPlateau(LRScheduler):
             for group, least in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
                 lr = max(group["lr"] * self.factor, least)
                 if group["lr"] - lr > self.eps:
-                    group["lr"] = lr
+                    set_lr(group, lr)

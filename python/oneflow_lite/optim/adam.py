@@ -7,8 +7,21 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite._math import wide
+from oneflow_lite._oneflow_lite import _C, Tensor, float64
 from oneflow_lite.optim.optimizer import Optimizer
+
+
+def _count_as(capturable: bool, state: dict[str, Any], p: Tensor) -> None:
+    """The number of steps as a tensor on the device, or as an int; PyTorch's is of float32."""
+    step = state["step"]
+    if not capturable:
+        state["step"] = int(step)
+    elif not isinstance(step, Tensor):
+        # In float64, beta^t and what it leaves of 1 are as exact as Python's.
+        state["step"] = _C.full([], step, dtype=float64, device=p.device)
+    else:
+        state["step"] = step.to(p.device, float64)
 
 
 class Adam(Optimizer):
@@ -35,8 +48,11 @@ class Adam(Optimizer):
         Takes the largest v there was in place of v.
     maximize : bool
         Climb instead of descending.
-    foreach, capturable, fused : bool, optional
+    foreach, fused : bool, optional
         Taken and without effect: the step is computed in one way.
+    capturable : bool
+        Whether a CUDA graph may capture steps: t is then a tensor on the parameter's device, where
+        each replay counts on. A loaded state's becomes of this kind.
     differentiable : bool
         Not supported: NotImplementedError where True.
 
@@ -44,6 +60,8 @@ class Adam(Optimizer):
     ------
     ValueError
         A negative factor, a beta outside [0, 1).
+    RuntimeError
+        A step is captured without ``capturable``.
     """
 
     def __init__(
@@ -64,7 +82,7 @@ class Adam(Optimizer):
         self.refuse(differentiable)
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-            "amsgrad": amsgrad, "maximize": maximize,
+            "amsgrad": amsgrad, "maximize": maximize, "capturable": capturable,
         })  # fmt: skip
 
     def check_options(self, group: dict[str, Any]) -> None:
@@ -85,7 +103,8 @@ class Adam(Optimizer):
             state.update(step=0, exp_avg=_C.zeros_like(p), exp_avg_sq=_C.zeros_like(p))
             if group["amsgrad"]:
                 state["max_exp_avg_sq"] = _C.zeros_like(p)
-        state["step"] += 1
+        _count_as(group["capturable"], state, p)
+        state["step"] += 1  # in place where it is a tensor
         (beta1, beta2), step = group["betas"], state["step"]
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         mean.mul_(beta1).add_(grad * (1 - beta1))
@@ -93,8 +112,33 @@ class Adam(Optimizer):
         square.mul_(beta2).add_(scaled * scaled)
         if group["amsgrad"]:
             square = state["max_exp_avg_sq"].copy_(_C.maximum(state["max_exp_avg_sq"], square))
-        root = square.sqrt() * (1 / math.sqrt(1 - beta2**step))
-        p.sub_(mean / (root + group["eps"]) * (group["lr"] / (1 - beta1**step)))
+        root, rate = square.sqrt(), group["lr"] / (1 - beta1**step)
+        if isinstance(step, Tensor):
+            # A tensor beside 16-bit floats is rounded to them, as a number is not.
+            kind = wide(p)
+            root = root.to(None, kind) * ((1 - beta2**step) ** -0.5).to(None, kind)
+            rate = rate.to(None, kind)
+        else:
+            root = root * (1 / math.sqrt(1 - beta2**step))
+        p.sub_(mean / (root + group["eps"]) * rate)
+
+    def check_capture(self, group: dict[str, Any]) -> None:
+        super().check_capture(group)
+        states = [self.state[p] for p in group["params"] if p in self.state]
+        if not group["capturable"]:
+            raise RuntimeError(f"{type(self).__name__}.step(): a CUDA graph is captured, whose "
+                               "replays would all take the step number of the capture; pass "
+                               "capturable=True")  # fmt: skip
+        if not all(isinstance(state["step"], Tensor) for state in states if state):
+            raise RuntimeError(f"{type(self).__name__}.step(): the steps were counted without "
+                               "capturable=True; take one with it before the capture")  # fmt: skip
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        super().load_state_dict(state_dict)
+        for group in self.param_groups:
+            for p in group["params"]:
+                if self.state.get(p):
+                    _count_as(group["capturable"], self.state[p], p)
 
 
 class AdamW(Adam):
@@ -116,7 +160,7 @@ class AdamW(Adam):
         fused: bool | None = None,
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize,
-                         differentiable=differentiable)  # fmt: skip
+                         capturable=capturable, differentiable=differentiable)  # fmt: skip
 
     def decay(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> Tensor:
         p.mul_(1 - group["lr"] * group["weight_decay"])

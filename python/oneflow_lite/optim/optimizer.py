@@ -10,6 +10,13 @@ from typing import Any
 
 from oneflow_lite._oneflow_lite import Tensor, device
 from oneflow_lite.autograd._grad_mode import enable_grad, no_grad
+from oneflow_lite.cuda import current_stream
+
+
+def is_captured(tensors: Iterable[Tensor]) -> bool:
+    """Whether work on the devices of these tensors is captured into a CUDA graph now."""
+    gpus = {t.device.index for t in tensors if t.is_cuda}
+    return any(current_stream(gpu).capturing for gpu in gpus)
 
 
 def _copied(value: Any, to: device) -> Any:
@@ -94,6 +101,14 @@ class Optimizer:
     def check_options(self, group: dict[str, Any]) -> None:
         """Raises ValueError where an option's value is not allowed."""
 
+    def check_capture(self, group: dict[str, Any]) -> None:
+        """Raises RuntimeError where a step of this group, captured, would not replay as steps."""
+        lr = group.get("lr")
+        if isinstance(lr, Tensor) and not lr.is_cuda:
+            raise RuntimeError(f"{type(self).__name__}.step(): while a CUDA graph is captured, an "
+                               "lr that is a tensor must be on the GPU, not on the "
+                               f"{lr.device}")  # fmt: skip
+
     def update(self, p: Tensor, grad: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
         """Changes ``p`` in place; called without recording."""
         raise NotImplementedError(f"{type(self).__name__} does not define update()")
@@ -102,18 +117,39 @@ class Optimizer:
         """Updates all parameters that have a gradient.
 
         ``closure``, if given, computes the loss anew, gradients included; its result is returned.
+
+        A step that is captured into a CUDA graph has the options of its capture, but for an ``lr``
+        that is a tensor on the GPU.
+
+        Raises
+        ------
+        RuntimeError
+            It is captured, but is the first, which makes the state, or counts in Python.
         """
+        captured = [is_captured(group["params"]) for group in self.param_groups]
+        for group in (g for g, c in zip(self.param_groups, captured, strict=True) if c):
+            self.check_capture(group)
         loss = None
         if closure is not None:
             with enable_grad():
                 loss = closure()
         with no_grad():
-            for group in self.param_groups:
+            for group, in_graph in zip(self.param_groups, captured, strict=True):
                 for p in group["params"]:
                     grad = p.grad
                     if grad is not None:
+                        begins = in_graph and not self.state[p]
                         self.update(p, grad, group, self.state[p])
+                        if begins and self.state[p]:
+                            self._refuse_to_begin(p)
         return loss
+
+    def _refuse_to_begin(self, p: Tensor) -> None:
+        """Each replay would make the state anew."""
+        del self.state[p]
+        raise RuntimeError(f"{type(self).__name__}.step(): the first step of a parameter makes its "
+                           "state, which a CUDA graph must not; take a step before the "
+                           "capture")  # fmt: skip
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops all gradients, or fills them with zeros."""

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scatter with a reduction, and scatter_reduce, against loops in NumPy."""
+
+import numpy as np
+import pytest
+from numerics import flow, host, tensor
+
+JOINS = {"sum": np.add, "prod": np.multiply, "mean": np.add, "amax": np.maximum,
+         "amin": np.minimum}  # fmt: skip
+RNG = np.random.default_rng(0)
+# Shape of the input, dim, shape of the index: one element, many in one place, gaps in other dims.
+PLACES = [((5,), 0, (9,)), ((4, 3), 0, (7, 2)), ((4, 3), -1, (3, 33)), ((2, 3, 4), 1, (2, 9, 3)),
+          ((1, 2), 0, (64, 2)), ((3,), 0, (1,)), ((2, 3), 1, (2, 0))]  # fmt: skip
+by_places = pytest.mark.parametrize("shape, dim, index_shape", PLACES)
+
+
+def reference(x, dim, index, src, reduce, include_self):
+    join = JOINS[reduce]
+    y, count = x.copy(), np.full(x.shape, int(include_self))
+    for at in np.ndindex(index.shape):
+        to = list(at)
+        to[dim] = index[at]
+        to = tuple(to)
+        y[to] = join(y[to], src[at]) if count[to] else src[at]
+        count[to] += 1
+    if reduce != "mean":
+        return y
+    count = np.maximum(count, 1)
+    return y // count if y.dtype.kind == "i" else y / count
+
+
+def draw(shape, dim, index_shape, integers=False):
+    x, src = (np.round(RNG.uniform(-3, 3, s), 0 if integers else 1) for s in (shape, index_shape))
+    index = RNG.integers(0, shape[dim], index_shape)
+    return (x.astype(np.int64), src.astype(np.int64), index) if integers else (x, src, index)
+
+
+@by_places
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("reduce", JOINS)
+def test_scatter_reduce(shape, dim, index_shape, reduce, include_self, device):
+    for dtype in ("float64", "float32", "int64"):
+        x, src, index = draw(shape, dim, index_shape, dtype == "int64")
+        args = (tensor(x, dtype, device), dim, tensor(index, "int64", device),
+                tensor(src, dtype, device), reduce)  # fmt: skip
+        got = flow.scatter_reduce(*args, include_self=include_self)
+        expected = reference(x, dim, index, src, reduce, include_self)
+        assert got.dtype.name == dtype
+        bound = 1e-4 if dtype == "float32" else 1e-12
+        np.testing.assert_allclose(host(got), expected, rtol=bound, atol=bound)
+        in_place = args[0].scatter_reduce_(*args[1:], include_self=include_self)
+        assert in_place is args[0] and in_place.tolist() == got.tolist()
+
+
+@by_places
+@pytest.mark.parametrize("reduce, same", [("add", "sum"), ("multiply", "prod")])
+def test_scatter_with_a_reduction(shape, dim, index_shape, reduce, same, device):
+    x, src, index = draw(shape, dim, index_shape)
+    args = (dim, tensor(index, "int64", device))
+    source = tensor(src, "float64", device)
+    start = tensor(x, "float64", device)
+    for made in (lambda s: flow.scatter(start, *args, s, reduce=reduce),
+                 lambda s: start.clone().scatter_(*args, s, reduce=reduce)):  # fmt: skip
+        expected = reference(x, dim, index, src, same, True)
+        np.testing.assert_allclose(host(made(source)), expected, rtol=1e-12)
+        expected = reference(x, dim, index, np.full(index_shape, 1.5), same, True)
+        np.testing.assert_allclose(host(made(1.5)), expected, rtol=1e-12)
+    assert start.tolist() == x.tolist()
+    assert start.scatter(*args, value=2.0).tolist() == start.scatter(*args, 2.0).tolist()
+
+
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("reduce", JOINS)
+def test_gradients(reduce, include_self):
+    x, src, index = (
+        RNG.standard_normal((4, 3)),
+        RNG.standard_normal((9, 2)),
+        RNG.integers(0, 4, (9, 2)),
+    )
+    at = flow.tensor(index)
+
+    def function(x, src):
+        return flow.scatter_reduce(x, 0, at, src, reduce, include_self=include_self)
+
+    inputs = [flow.tensor(t, requires_grad=True) for t in (x, src)]
+    assert flow.autograd.gradcheck(function, inputs)
+
+
+def test_a_product_with_zeros_has_a_gradient():
+    x, src = flow.ones(2, requires_grad=True), flow.tensor([0.0, 3.0, 0.0], requires_grad=True)
+    flow.scatter_reduce(x, 0, flow.tensor([0, 0, 1]), src, "prod").sum().backward()
+    assert src.grad.tolist() == [3, 0, 1] and x.grad.tolist() == [0, 0]
+
+
+def test_equal_extremes_share_the_gradient():
+    x, src = flow.ones(2, requires_grad=True), flow.ones(3, requires_grad=True)
+    y = flow.scatter_reduce(x, 0, flow.tensor([0, 0, 0]), src, "amax")
+    y.backward(flow.tensor([8.0, 1.0]))
+    assert src.grad.tolist() == [2, 2, 2] and x.grad.tolist() == [2, 1]
+
+
+def test_infinite_and_missing_numbers(device):
+    x = flow.zeros(3, device=device)
+    at = flow.tensor([0, 0, 1, 1], device=device)
+    src = flow.tensor([np.inf, 1.0, np.nan, 1.0], device=device)
+    y = flow.scatter_reduce(x, 0, at, src, "amax")
+    assert y[0].item() == np.inf and y[1].isnan() and y[2].item() == 0
+
+
+def test_16_bits_are_rounded_once(device):
+    for dtype in ("float16", "bfloat16"):
+        src = tensor(RNG.uniform(0.9, 1.1, 300), dtype, device)
+        start, at = tensor([1.0], dtype, device), flow.zeros(300, dtype=flow.int64, device=device)
+        for reduce in ("sum", "prod", "mean"):
+            got = flow.scatter_reduce(start, 0, at, src, reduce)
+            exact = flow.scatter_reduce(start.double(), 0, at, src.double(), reduce)
+            eps = {"float16": 1e-3, "bfloat16": 8e-3}[dtype]
+            np.testing.assert_allclose(host(got), host(exact), rtol=0.51 * eps)
+
+
+def test_errors():
+    x, at = flow.zeros(3), flow.tensor([0, 1])
+    for call, kind, text in (
+        (lambda: x.scatter(0, at, 1.0, reduce="max"), ValueError, '"add" or "multiply"'),
+        (lambda: x.scatter_reduce(0, at, flow.ones(2), "max"), ValueError, '"amax" or "amin"'),
+        (lambda: x.scatter(0, at), TypeError, "takes src or value"),
+        (lambda: x.scatter(0, at, 1.0, value=2.0), TypeError, "takes src or value"),
+        (lambda: flow.scatter_reduce(x, 0, at, at, "sum"), flow.DTypeError, "src has dtype int64"),
+        (lambda: flow.scatter_reduce(x, 2, at, flow.ones(2), "sum"), IndexError, "dim 2"),
+        (lambda: flow.scatter_reduce(x, 0, at + 2, flow.ones(2), "prod"), IndexError, "index 3"),
+        (lambda: x.scatter_reduce(0, at, flow.ones(1), "prod"), ValueError, "src has shape [1]"),
+        (lambda: flow.scatter([0.0], 0, at, 1.0), TypeError, "'input' must be Tensor, not list"),
+    ):  # fmt: skip
+        with pytest.raises(kind) as raised:
+            call()
+        assert text in str(raised.value)
+    x.requires_grad_()
+    with pytest.raises(RuntimeError, match="leaf"):
+        x.scatter_(0, at, 1.0, reduce="add")
