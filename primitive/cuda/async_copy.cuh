@@ -59,20 +59,6 @@ __device__ __forceinline__ void WaitForCopies(int pending) {
   }
 }
 
-// 8 or 16 bytes, of addresses that are multiples of that; `shared` is one in the window of shared
-// memory. kStays: what is copied stays in the L1, as 8 bytes always do.
-template <int kBytes, bool kStays>
-__device__ __forceinline__ void CopyUnitAsync(uint32_t shared, const void* global) {
-  if constexpr (kBytes == 16 && !kStays) {
-    CopyAsync(shared, global, kBytes);
-  } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
-                 :
-                 : "r"(shared), "l"(__cvta_generic_to_global(global)), "n"(kBytes)
-                 : "memory");
-  }
-}
-
 // A barrier of `threads` threads, whole warps, of a block. Barrier 0 is __syncthreads().
 __device__ __forceinline__ void NamedBarrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" : : "r"(id), "r"(threads) : "memory");

@@ -45,7 +45,7 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
       held.Each([&](auto& v, int) {
 #pragma unroll
         for (C& x : v.v) {
-          const C d = x - mean_;
+          const C d = Centred(x, mean_);
           sums.v[0] += d;
           sums.v[1] += d * d;
           x = d;
@@ -113,7 +113,7 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
   __device__ __forceinline__ Pack<C, N> Result(Pack<C, N> v) const {
 #pragma unroll
     for (C& x : v.v) {
-      if (kCentre && !apart_) x -= mean_;
+      if (kCentre && !apart_) x = Centred(x, mean_);
       x = kCentre ? x * rstd_ + offset_ : x * rstd_;
     }
     return v;

@@ -14,13 +14,14 @@ namespace cuda {
 struct FusedOddPolicy {
   static constexpr int kSmallPacks = 12;  // 16-bit rows of so few packs go in packs of 4
   static constexpr int kSmallPack = 4;
-  // Groups of lanes read two operands from copies, of wider rows than so many packs, and stay where
-  // they are more than two.
-  static constexpr int kApartPacks = 16;
+  // Groups of lanes stay where a pack's operands, of wider rows than so many packs, are two, and
+  // read two from copies of still wider ones.
+  static constexpr int kStayingPacks = 16, kCopiedPacks = 64;
   // Two rows at once: packs of a thread beside two operands, and of wide rows; beside three, and
   // where 8 blocks are not enough, in so many blocks at most.
   static constexpr int kPairPacks = 8, kLongPairPacks = 13;
   static constexpr int kFewPairPacks = 4, kManyPairPacks = 10, kManyPairBlocks = 6;
+  static constexpr int kValueBytes = 16 << 10;  // of a row beside two operands, one at a time
   static constexpr int kPairThreads = 128, kLargePairThreads = 256;
   // Threads of a multiprocessor that have registers for those.
   static constexpr int kResidentPair = 512, kResidentFewPair = 768, kResidentLongPair = 384;
@@ -41,9 +42,11 @@ struct OddPlan {
 //     elements 1.11, 1.06; 97 1.06, 1.10; 129, 193 8 lanes 1.03, 1.01, 16 lanes 1.05, 1.03;
 //     257, 513 8 or 16 lanes 1.02, 16 lanes 1.01; 1001, 1527 32 lanes 1.03, 1.02
 //     at 1001 beside a copy 1.03, in the same run as it lies 1.01
-//   softmax of x r + b at 1001 beside copies, of 6 blocks 1.03, of 5 1.12; in lanes that stay 1.09
-//   operands that wait in shared memory, and that each row reads as they lie
-//     layer_norm with weights and a row   129 0.92, 0.90; 257 0.84, 0.98; 1001 1.02, 1.54
+//   softmax of x r + b in lanes that stay, and beside copies
+//     257 1.07, 1.20; 513 1.07, 1.08; 1001 1.09, 1.04 (of 5 blocks for 6 1.12); 1559 1.07, 1.07;
+//     float32 513 1.06, 1.03; rms_norm with its weight and a row 257 1.08, 1.17; 1001 1.07, 1.04
+//   layer_norm with weights and a row, the same 257 1.07, 1.20; 513 1.08, 1.17; 1001 1.10, 1.15;
+//     1559 1.04, 1.13; in an earlier run 129 0.92, 1001 1.02, read by each row 0.90, 1.54
 inline void PlanOddLanes(int64_t cols, int pack, const HeldTraits& t, const DeviceLimits& limits,
                          OddPlan* plan) {
   using P = FusedOddPolicy;
@@ -59,26 +62,29 @@ inline void PlanOddLanes(int64_t cols, int pack, const HeldTraits& t, const Devi
   const int operands = t.common_bytes + t.late_bytes;
   const int each = static_cast<int>(CeilDiv(packs, held.lanes)) * FusedPolicy::kLaneThreads;
   const bool apart =
-      operands >= 2 * kFusedPackBytes && cols / pack > P::kApartPacks && !t.is_double;
-  held.stays =
-      apart && operands > 2 * kFusedPackBytes && each * operands <= limits.shared_per_block / 2;
+      operands >= 2 * kFusedPackBytes && cols / pack > P::kStayingPacks && !t.is_double;
+  const bool is_wide = operands == 2 * kFusedPackBytes && cols / pack > P::kCopiedPacks;
+  held.stays = apart && !is_wide && each * operands <= limits.shared_per_block / 2;
   plan->copied = apart && !held.stays;
   const int extras = static_cast<int>(CeilDiv(2 * (plan->pack - 1), held.lanes));
   const int extra_bytes = t.value_bytes / pack + operands / 4;
-  if (plan->copied) {  // one of them waits in registers
+  if (plan->copied) {  // one of them waits in registers; norms have no more of these
     traits.common_bytes = kFusedPackBytes;
     traits.late_bytes = 0;
+    traits.is_norm = false;
   }
   PlanLanes(packs, traits, extras * extra_bytes, limits, &held);
 }
 
 // Two rows at once (fused_pair.cuh), of operands that one row at a time would read too often;
 // false: they are not, or too wide. At
-//                                16385  32001  50257  65537  131073  200001  262145
-//   softmax of x r + b           1.04   1.09          1.08   1.17    1.30    1.33
-//   rms_norm, weight, x s + b                         1.00   1.07
-//   layer_norm, both, x s + b    1.02          1.10   1.08
-//   float32, softmax of x r + b  1.00                 1.06
+//                                8193  16385  32001  50257  65537  131073  200001  262145
+//   softmax of x r + b           1.06  1.04   1.09   1.12   1.08   1.18    1.31    1.34
+//   rms_norm, weight, x s + b          1.01          0.99   1.00   1.07    1.16
+//   layer_norm, both, x s + b    1.08  1.02          1.10   1.08
+//   float32, softmax of x r + b        1.00                 1.08
+// and layer_norm at 81921 1.08, one row at a time 1.19. As values x r + b is at 1.15 at 8193,
+// layer_norm at 1.26.
 // By other shapes, x r + b: 16385 in 4 blocks of 4 x 128 packs 1.08; 50257 in 5 of 10 x 128 1.08, 8
 // of 7 x 128 1.10, 13 of 4 x 128 1.35; 65537 with a block more for each multiprocessor 1.21;
 // 131073 in 8 of 8 x 256 1.18; 200001 in 16 of 7 x 224 1.45. rms_norm at 16385 in 4 of 4 x 128
@@ -103,12 +109,15 @@ inline bool PlanOddPairs(int64_t packs, const HeldTraits& t, const DeviceLimits&
       most_threads = P::kResidentFewPair;
     } else if (!in_blocks(P::kManyPairPacks, P::kPairThreads, P::kManyPairBlocks)) {
       const int most = 2 * few * P::kFewPairPacks * P::kPairThreads;
-      if (t.most_blocks < 2 * few || packs > most) return false;
-      ShareOut(packs, 2 * few, P::kFewPairPacks, held);
-      most_threads = P::kResidentFewPair;
+      if (t.most_blocks >= 2 * few && packs <= most) {
+        ShareOut(packs, 2 * few, P::kFewPairPacks, held);
+        most_threads = P::kResidentFewPair;
+      } else if (!in_blocks(P::kManyPairPacks, P::kPairThreads, few)) {
+        return false;
+      }
     }
-  } else if (packs * t.value_bytes <= FusedPolicy::kAloneBytes) {
-    return false;  // values of one block
+  } else if (packs * t.value_bytes <= P::kValueBytes) {
+    return false;
   } else if (!in_blocks(P::kPairPacks, P::kPairThreads, t.most_blocks)) {
     if (in_blocks(P::kLongPairPacks, P::kPairThreads, t.most_blocks)) {
       most_threads = P::kResidentLongPair;
@@ -124,12 +133,12 @@ inline bool PlanOddPairs(int64_t packs, const HeldTraits& t, const DeviceLimits&
 
 // `pack`: elements in 16 bytes. False: the rows do not fit. They go as those of whole packs do,
 // by what is left of them (PlanHeldRows): softmax with a row of bias
-//   4097 1.02   16385 1.02   32001 1.01   50257 0.97   65537 1.01   131073 1.02   200001 0.97
+//   2049 1.01   4097 1.01   8193 1.02   16385 1.02   32001 1.01   50257 0.97   65537 1.02
+//   81921 1.02   131073 1.04   151937 1.00   200001 0.97   262145 1.07
 //   bfloat16 at 50257 0.96; float32 at 16385 1.00, 65537 1.03
-//   262145 in 16 blocks of 16 x 128 packs 1.17
-// rms_norm with its weight and a row at 4097 1.01, softmax of x r + b 1.02, with 8 blocks 1.06. 132
-// rows of 50257 columns take 1 us more, and 1024 of 4097, because of the copies: 1.08 and 1.13 with
-// a row of bias; of x r + b 1.28, by inputs 1.41, and 1.17.
+// where operands of two packs in registers are spilled: 151937 1.04, 262145 1.17. rms_norm with its
+// weight and a row at 4097 1.01, softmax of x r + b 1.02, with 8 blocks 1.06. Few rows take 1 to 3
+// us more because of the copies: with a row of bias 132 of 50257 columns 1.18, 1024 of 4097 1.21.
 inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& t,
                         const DeviceLimits& limits, OddPlan* plan) {
   using P = FusedOddPolicy;
@@ -150,7 +159,14 @@ inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& 
     traits.is_lean = false;  // of few rows one at a time, as values
   }
   if (!PlanHeldRows(rows, packs, traits, limits, &held)) return false;
-  if (held.wide) return held.SharedBytes(t.common_bytes) <= limits.shared_per_block;
+  if (held.wide) {
+    if (held.kept > 0) {
+      const int most_threads = held.resident * held.threads;
+      held.kept = 0;
+      SetResident(most_threads, t.common_bytes, limits, &held);
+    }
+    return held.SharedBytes(t.common_bytes) <= limits.shared_per_block;
+  }
   int most = t.is_double ? P::kResidentDouble : P::kResident;
   if (t.is_double && held.packs > P::kHeldPacks) most = P::kResidentLongDouble;
   const bool of_two = t.common_bytes + t.late_bytes >= 2 * kFusedPackBytes;

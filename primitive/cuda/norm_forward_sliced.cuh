@@ -71,7 +71,7 @@ class NormSlicedRow {
     Visit([&](int, const Values& v) {
 #pragma unroll
       for (const C& value : v.v) {
-        const C d = value - mean_;
+        const C d = Centred(value, mean_);
         if (sizeof(T) > 2) sums.v[0] += d;
         sums.v[1] += d * d;
       }
@@ -100,7 +100,9 @@ class NormSlicedRow {
       const Values b = ConvertPack<C>(bias_[k % P::kAhead].Get());
       if (k + P::kAhead < kPacks) AskForWeight(k + P::kAhead);
 #pragma unroll
-      for (int i = 0; i < N; ++i) v.v[i] = ((v.v[i] - mean_) * rstd + offset) * w.v[i] + b.v[i];
+      for (int i = 0; i < N; ++i) {
+        v.v[i] = (Centred(v.v[i], mean_) * rstd + offset) * w.v[i] + b.v[i];
+      }
       StoreAlignedPack<N>(y, ConvertPack<T>(v));
       y += Step() * N;
     });

@@ -133,7 +133,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
       } else if constexpr (kRound == 0) {
         sums.v[0] += v;
       } else {
-        v -= total.mean;
+        v = Centred(v, total.mean);
         sums.v[0] += v * v;
         if constexpr (!kExact) sums.v[1] += v;
       }

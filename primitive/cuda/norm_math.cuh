@@ -152,6 +152,11 @@ __device__ __forceinline__ C DividedBy(C n, C share, C a) {
   return q + (a - q * n) * share;
 }
 
+// v - mean, of a mean that is rounded: the compiler would take the product that it comes from
+// instead, at some columns and not at others, and a row of equal values would not be 0 there.
+__device__ __forceinline__ float Centred(float v, float mean) { return __fsub_rn(v, mean); }
+__device__ __forceinline__ double Centred(double v, double mean) { return __dsub_rn(v, mean); }
+
 __device__ __forceinline__ float Quotient(float a, float b) { return __fdividef(a, b); }
 __device__ __forceinline__ double Quotient(double a, double b) { return a / b; }
 

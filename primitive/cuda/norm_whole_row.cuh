@@ -146,7 +146,7 @@ class NormWholeRow {
       Values y = Value(k);
 #pragma unroll
       for (C& v : y.v) {
-        if (kCentre && !kHold) v -= mean_;
+        if (kCentre && !kHold) v = Centred(v, mean_);
         v = kCentre ? v * rstd_ + offset_ : v * rstd_;
       }
       if (kPlain || p_.a.weight) {
@@ -250,7 +250,7 @@ class NormWholeRow {
       Values v = Value(k);
 #pragma unroll
       for (C& d : v.v) {
-        d -= mean_;
+        d = Centred(d, mean_);
         if (sizeof(T) > 2) sums.v[0] += d;
         sums.v[1] += d * d;
       }

@@ -129,6 +129,16 @@ def test_constant_rows_and_rows_of_zeros(name, device):
     assert np.isfinite(host(dx)).all()
 
 
+@by_dtype
+def test_equal_values_are_centred_to_zero_in_every_column(dtype, device):
+    for width, offset in itertools.product(
+        (33, 578, 1000, 2047, 4095, 10_001, 50_257, 131_073), (0, 1)
+    ):
+        flat = flow.full((5 * width + offset,), 100.0, dtype=getattr(flow, dtype), device=device)
+        y = host(flow.nn.functional.layer_norm(flat[offset:].view(5, width), (width,)))
+        assert np.abs(y).max() <= 1e-6, (width, offset)
+
+
 @by_norm
 @by_dtype
 def test_nan_and_inf_stay_in_their_row(name, dtype, device):
