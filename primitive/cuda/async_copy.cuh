@@ -69,13 +69,13 @@ __device__ __forceinline__ void PrefetchToL2(const void* global) {
   asm volatile("prefetch.global.L2 [%0];" : : "l"(__cvta_generic_to_global(global)));
 }
 
-// Lets a kernel behind this one that was launched by LaunchAfter take its place as soon as there is
-// room, though it still waits.
+// Lets a kernel behind this one that may start before its end (LaunchAfter, LaunchFusedRows) take
+// its place as soon as there is room, though it still waits.
 __device__ __forceinline__ void AllowNextKernel() {
   NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("griddepcontrol.launch_dependents;" ::: "memory");))
 }
-// In a kernel that may start before the one in front of it has ended (LaunchAfter): waits for that,
-// and for what it wrote.
+// In a kernel that may start before the one in front of it has ended: waits for that, and for what
+// it wrote.
 __device__ __forceinline__ void WaitForPreviousKernel() {
   NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("griddepcontrol.wait;" ::: "memory");))
 }

@@ -2,10 +2,10 @@
 //
 // Fused rows that a group of lanes holds, whole or odd (fused_whole.cuh, fused_odd.cuh). Narrow
 // ones have a group each, which reads what serves all rows, a bias or a norm's weights, beside its
-// row, two operands of odd rows from copies that lie as it does (fused_copies.cuh). Where odd rows
-// have three, groups stay: they keep them in shared memory, each lane its own, and work row after
-// row, the next one's inputs on their way. Such rows lie alike after every N rows, and a group has
-// only such.
+// row, two operands of wide odd rows from copies that lie as it does (fused_copies.cuh). Where odd
+// rows have two and are narrower, or three, groups stay: they keep them in shared memory, each lane
+// its own, and work row after row, the next one's inputs on their way. Such rows lie alike after
+// every N rows, and a group has only such.
 #pragma once
 
 #include "primitive/cuda/fused_copies.cuh"

@@ -59,8 +59,7 @@ inline std::string KernelName(const OddPlan& plan) {
     return KernelInstance("FusedOddValuesKernel", held.packs, held.threads, held.blocks,
                           held.resident);
   }
-  return KernelInstance("FusedOddWideKernel", held.packs, held.kept, held.threads, held.blocks,
-                        held.resident);
+  return KernelInstance("FusedOddWideKernel", held.packs, held.threads, held.blocks, held.resident);
 }
 
 // Of other rows.

@@ -69,8 +69,8 @@ __global__ void __launch_bounds__(kThreads, kResident)
   });
 }
 
-// The same, held as inputs (fused_wide.cuh).
-template <int kPacks, int kKept, int kThreads, int kBlocks, int kResident, class A>
+// The same, held as inputs (fused_wide.cuh), all operands in shared memory.
+template <int kPacks, int kThreads, int kBlocks, int kResident, class A>
 __global__ void __launch_bounds__(kThreads, kResident)
     FusedOddWideKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
   using Part = typename HeldRow<typename A::Base>::Part;
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kThreads, kResident)
   const int64_t row = internal::ClusterIndex();
   const int head = a.base.store.Head(row);
   const A beside = a.Beside(head);
-  HeldInputs<A, OddPacksOfShare<A::kPack, kPacks, kThreads, kBlocks>, kKept> held{
+  HeldInputs<A, OddPacksOfShare<A::kPack, kPacks, kThreads, kBlocks>, 0> held{
       {head, static_cast<int>(cols), Exchange::block() * kThreads + static_cast<int>(threadIdx.x)},
       beside,
       odd_wide_shared + (kExchanged + kAlignment - 1) / kAlignment * kAlignment};

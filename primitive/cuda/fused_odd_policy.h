@@ -32,7 +32,7 @@ struct FusedOddPolicy {
 };
 
 struct OddPlan {
-  HeldPlan held;        // full says nothing here
+  HeldPlan held;        // full says nothing here; kept is 0
   int pack = 0;         // elements, of rows that lanes share
   bool copied = false;  // operands that serve all rows are read from copies (fused_copies.cuh)
 };

@@ -45,8 +45,6 @@ struct HeldPlan {
   int rows = 1;        // at once: 2 are wide, and the operands of both in shared memory
   int part_bytes = kFusedPartBytes;
 
-  // Of packs, in all threads of a row.
-  int Places() const { return blocks * threads * packs; }
   // Of dynamic shared memory; common_bytes as in HeldTraits.
   int SharedBytes(int common_bytes) const {
     if (lanes > 0) return stays ? packs * threads * common_bytes : 0;

@@ -40,8 +40,8 @@ struct Loaded {
   int64_t none;
 };
 
-// N elements of 16 bits from p on at any alignment, in words of two; the elements just before and
-// behind them may be read too where they are in such a word.
+// N elements of 16 bits from p on at any alignment, in words of two; the element just before them
+// may be read too, where it is in the first word.
 template <int N, class T>
 __device__ __forceinline__ Pack<T, N> LoadWordsOfTwo(const T* p) {
   constexpr int kWords = N / 2;

@@ -28,7 +28,10 @@ struct FusedRowsLaunch {
   int threads, cluster;
   size_t shared;
   bool cooperative;
-  bool after = false;  // may take its place before the kernel in front of it has ended
+  // May take its place before the kernel in front of it has ended, which was launched as usual:
+  // what it reads before WaitForPreviousKernel was there before that one, and all its threads wait
+  // before they write, or read what that one wrote.
+  bool after = false;
 };
 
 // What of each operand is copied for fused rows that lie otherwise in each row (fused_copies.cuh).

@@ -10,6 +10,7 @@ from oneflow_lite._division import floor_divide
 from oneflow_lite._math import wide
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite._shapes import wrapped_dim
+from oneflow_lite.autograd.function import Function, FunctionCtx
 
 _Source = Tensor | float | None
 _scatter_ = Tensor.scatter_
@@ -111,18 +112,31 @@ def _joined(
     return found.narrow(axis, 0, size), met
 
 
-def _shared(
-    y: Tensor, input: Tensor, own: Tensor, axis: int, index: Tensor, source: Tensor
-) -> Tensor:
-    """Extremes with gradients: equal ones share that of their place; ``own`` says where it is one
-    of the input's.
-    """
-    y = y.detach()
-    wins = source == y.gather(axis, index)
-    own = own & (input == y)
-    count = own.to(None, y.dtype).scatter_add(axis, index, wins.to(None, y.dtype)).clamp(1)
-    sum = _C.where(own, input, 0).scatter_add(axis, index, _C.where(wins, source, 0)) / count
-    return _C.where(y.isfinite(), y + (sum - sum.detach()), sum)
+class _Extremes(Function):
+    """``y``; the elements of ``x`` and ``source`` that equal it share their place's gradient."""
+
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx,
+        x: Tensor,
+        source: Tensor,
+        y: Tensor,
+        own: Tensor,
+        axis: int,
+        index: Tensor,
+    ) -> Tensor:
+        wins = source == y.gather(axis, index)
+        count = own.to(None, y.dtype).scatter_add(axis, index, wins.to(None, y.dtype)).clamp(1)
+        ctx.save_for_backward(own, wins, count, index)
+        ctx.axis = axis
+        return y.clone()
+
+    @staticmethod
+    def backward(ctx: FunctionCtx, dy: Tensor) -> tuple[Tensor | None, ...]:
+        own, wins, count, index = ctx.saved_tensors
+        share = dy / count
+        met = share.gather(ctx.axis, index)
+        return _C.where(own, share, 0), _C.where(wins, met, 0), None, None, None, None
 
 
 def scatter_reduce(
@@ -179,8 +193,8 @@ def scatter_reduce(
     found, met = _joined(x, axis, index, values, join)
     y = _C.where(met, join(x, found) if include_self else found, x)
     if reduce != "prod" and y.requires_grad:
-        own = ~met if not include_self else _C.ones_like(met)
-        y = _shared(y, x, own, axis, index, values)
+        own = ~met | (x == y) if include_self else ~met
+        y = _Extremes.apply(x, values, y.detach(), own, axis, index)
     return y.to(None, input.dtype)
 
 

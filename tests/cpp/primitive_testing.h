@@ -205,7 +205,10 @@ class PrimitiveTest : public testing::TestWithParam<DeviceType> {
    private:
     static constexpr size_t kGuard = 256;
     // None where compute-sanitizer is to see what is read behind the memory.
-    static size_t GuardBehind() { return std::getenv("OFL_NO_CUDA_MEMORY_CACHING") ? 0 : kGuard; }
+    static size_t GuardBehind() {
+      const char* uncached = std::getenv("OFL_NO_CUDA_MEMORY_CACHING");
+      return uncached && std::string(uncached) == "1" ? 0 : kGuard;
+    }
     static constexpr char kPoison = '\xff';
     PrimitiveTest& test_;
     DType dtype_;

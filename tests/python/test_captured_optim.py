@@ -167,10 +167,22 @@ def test_a_plateau_changes_a_tensor_in_place():
 
 
 def test_a_schedule_does_not_go_on_within_a_capture(monkeypatch):
-    schedule = flow.optim.lr_scheduler.ExponentialLR(SGD([parameter()]), 0.9)
-    monkeypatch.setattr(_lr_base, "is_captured", lambda tensors: True)
-    with pytest.raises(RuntimeError, match="no schedule can go on"):
-        schedule.step()
+    optimizer = SGD([parameter()], lr=1.0, momentum=0.9)
+    schedules = flow.optim.lr_scheduler
+    halved = schedules.ExponentialLR(optimizer, 0.5)
+    cycle = schedules.OneCycleLR(SGD([parameter()], momentum=0.9), 0.1, total_steps=9)
+    plateau = schedules.ReduceLROnPlateau(SGD([parameter()], lr=1.0), factor=0.5, patience=0)
+    plateau.step(1.0)
+    before = [s.state_dict() for s in (halved, cycle, plateau)]
+    with monkeypatch.context() as captured:
+        captured.setattr(_lr_base, "is_captured", lambda tensors: True)
+        for step in (halved.step, cycle.step, lambda: plateau.step(2.0)):
+            with pytest.raises(RuntimeError, match="no schedule can go on"):
+                step()
+    assert [s.state_dict() for s in (halved, cycle, plateau)] == before
+    halved.step()
+    plateau.step(2.0)
+    assert halved.get_last_lr() == plateau.get_last_lr() == [0.5]
 
 
 # On a GPU.

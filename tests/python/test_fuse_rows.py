@@ -118,7 +118,7 @@ def test_rows_that_end_inside_packs(device, base, name, width):
     check_around(device, base, name, width, in_turn(dtypes, base, name, width))
 
 
-# Two operands for all rows go with two rows at once beyond 1026 packs of half, three of a norm
+# Two operands for all rows go with two rows at once beyond 514 packs of half, three of a norm
 # beyond 194, if there are rows enough: in half each with the 8th after it, in float32 with the 4th.
 # 151937 and 200001 columns of half have more packs a thread than others, 50257 beside three
 # operands, 65537 then 16 blocks, 263001 blocks twice as large.
@@ -134,8 +134,9 @@ def test_two_rows_that_end_inside_packs(device, base, width):
     check_dtype(device, base, name, width, dtype, rows=11_000_000 // width + 3)
 
 
-# Lanes that stay have three operands of more than 16 packs: the groups of lanes that a device holds
-# at once work row after row, and odd rows lie alike after 8 of half, 4 of float32.
+# Lanes that stay have three operands of more than 16 packs, or two of up to 64: the groups of lanes
+# that a device holds at once work row after row, and odd rows lie alike after 8 of half, 4 of
+# float32.
 @pytest.mark.parametrize("rows, width", [
     (3, 141), (24001, 141), (24001, 144), (9001, 527), (9001, 1001), (9001, 1000), (9001, 1536),
 ])  # fmt: skip

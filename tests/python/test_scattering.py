@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from numerics import flow, host, tensor
+from numerics import bits, flow, host, tensor
 
 JOINS = {"sum": np.add, "prod": np.multiply, "mean": np.add, "amax": np.maximum,
          "amin": np.minimum}  # fmt: skip
@@ -105,6 +105,23 @@ def test_infinite_and_missing_numbers(device):
     src = flow.tensor([np.inf, 1.0, np.nan, 1.0], device=device)
     y = flow.scatter_reduce(x, 0, at, src, "amax")
     assert y[0].item() == np.inf and y[1].isnan() and y[2].item() == 0
+
+
+@pytest.mark.parametrize("reduce", ["amax", "amin"])
+def test_extremes_are_the_same_with_gradients(reduce, device):
+    most = float(np.finfo(np.float32).max)
+    x = flow.tensor([1.0, np.nan, 3.0, np.inf, most, np.nan], device=device)
+    at = flow.tensor([0, 0, 2, 2, 4, 4, 3], device=device)
+    src = flow.tensor([2.0, np.nan, np.inf, 5.0, most, most, -np.inf], device=device)
+    for include_self in (True, False):
+        want = flow.scatter_reduce(x, 0, at, src, reduce, include_self=include_self)
+        a, b = x.clone().requires_grad_(), src.clone().requires_grad_()
+        y = flow.scatter_reduce(a, 0, at, b, reduce, include_self=include_self)
+        assert bits(y.detach()) == bits(want)
+        dx, dsrc = flow.autograd.grad(y, [a, b], flow.ones_like(y))
+        assert dx[1].item() == dx[5].item() == 1  # nothing meets them
+        ties = 3 if include_self else 2
+        assert dsrc[4].item() == dsrc[5].item() == pytest.approx(1 / ties)
 
 
 def test_16_bits_are_rounded_once(device):

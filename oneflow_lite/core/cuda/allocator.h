@@ -38,7 +38,7 @@ class CudaAllocator {
   CudaAllocator(const CudaAllocator&) = delete;
   CudaAllocator& operator=(const CudaAllocator&) = delete;
 
-  // All functions are thread-safe. Allocate aligns to 512 bytes.
+  // All functions are thread-safe. Allocate aligns to 512 bytes; uncached memory, to 256.
   StatusOr<void*> Allocate(size_t nbytes, cudaStream_t stream);
   void Free(void* data);
   // Memory that is not this allocator's is ignored: its owner orders its use.

@@ -36,9 +36,9 @@ _Elementwise = Callable[..., Any] | None
 def softmax(load: _Elementwise = None, store: _Elementwise = None) -> FusedOp:
     """Softmax with ``load`` applied to each element before it and ``store`` after it.
 
-    On CUDA, rows that are no whole packs of 16 bytes read what serves all of them, such as a bias,
-    from copies that lie as the rows do. They take memory while the op runs: one for each element in
-    16 bytes of the input, 8 of a half row.
+    On CUDA, wide rows that are no whole packs of 16 bytes read what serves all of them, such as a
+    bias, from copies that lie as the rows do; so with the other ops. They take memory while the op
+    runs: one for each element in 16 bytes of the input, 8 of a half row.
 
     Parameters
     ----------

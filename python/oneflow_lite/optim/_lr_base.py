@@ -15,11 +15,15 @@ def _initial(group: dict[str, Any]) -> Any:
     return group.setdefault("initial_lr", lr.clone() if isinstance(lr, Tensor) else lr)
 
 
-def set_lr(group: dict[str, Any], lr: Any) -> None:
-    """Changes the step size; a tensor in its memory, where the steps of a CUDA graph read it."""
-    if is_captured(group["params"]):
+def check_capture(optimizer: Optimizer) -> None:
+    """RuntimeError within the capture of a CUDA graph, before anything of a schedule is changed."""
+    if is_captured(p for group in optimizer.param_groups for p in group["params"]):
         raise RuntimeError("step(): while a CUDA graph is captured no schedule can go on: a replay "
                            "does not repeat it; call it beside the replays")  # fmt: skip
+
+
+def set_lr(group: dict[str, Any], lr: Any) -> None:
+    """Changes the step size; a tensor in its memory, where the steps of a CUDA graph read it."""
     if not isinstance(group["lr"], Tensor):
         group["lr"] = lr
     elif isinstance(lr, Tensor):
@@ -75,6 +79,7 @@ class LRScheduler:
         what this schedule changes its own by; unless there is an epoch, or a ``get_lr`` that may
         see what the step sizes are.
         """
+        check_capture(self.optimizer)
         groups = self.optimizer.param_groups
         for group in groups[len(self.base_lrs) :]:  # added since
             self.base_lrs.append(_initial(group))

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.optim._lr_base import LRScheduler
+from oneflow_lite.optim._lr_base import LRScheduler, check_capture
 from oneflow_lite.optim.optimizer import Optimizer
 
 
@@ -153,6 +153,7 @@ class OneCycleLR(LRScheduler):
 
     def step(self) -> None:
         """On to the next step; ValueError behind the last one."""
+        check_capture(self.optimizer)
         if self.last_epoch + 1 > self.total_steps:
             raise ValueError(f"step(): this is step {self.last_epoch + 1} of "
                              f"{self.total_steps}")  # fmt: skip

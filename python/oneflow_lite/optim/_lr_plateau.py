@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.optim._lr_base import LRScheduler, set_lr
+from oneflow_lite.optim._lr_base import LRScheduler, check_capture, set_lr
 from oneflow_lite.optim.optimizer import Optimizer
 
 
@@ -97,6 +97,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     def step(self, metrics: Any) -> None:  # type: ignore[override]
         """One epoch, which ended with this metric, a number or a tensor of one."""
+        check_capture(self.optimizer)
         self._take_groups()
         self.last_epoch += 1
         metric = float(metrics)
