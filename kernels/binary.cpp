@@ -53,13 +53,13 @@ DType ElementType(const BindContext& c) {
   return ComputeType(c.inputs[1]) == c.inputs[0] ? c.inputs[1] : c.inputs[0];
 }
 
-struct Entry {
+struct BinaryEntry {
   const char* op;
   BinaryOp primitive;
   DTypeSet dtypes;
 };
 
-constexpr Entry kEntries[] = {
+constexpr BinaryEntry kBinaryEntries[] = {
     {"add", BinaryOp::kAdd, kAllDTypes},
     {"add_", BinaryOp::kAdd, kAllDTypes},
     {"sub", BinaryOp::kSub, kNumericSet},
@@ -83,8 +83,8 @@ constexpr Entry kEntries[] = {
     {"bitwise_xor", BinaryOp::kXor, kAllDTypes & ~kFloatingSet},
 };
 
-const bool registered = [] {
-  for (const Entry& e : kEntries) {
+const bool binary_registered = [] {
+  for (const BinaryEntry& e : kBinaryEntries) {
     const auto bind = [op = e.primitive](const BindContext& c) {
       return BindKernel<BinaryKernel>(c, {.op = op, .dtype = ElementType(c)});
     };

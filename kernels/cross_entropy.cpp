@@ -8,7 +8,7 @@ namespace oneflow_lite {
 namespace {
 
 // Logits [rows, classes]; the attributes are ignore_index and label_smoothing.
-CrossEntropyShape ShapeOf(const KernelContext& c) {
+CrossEntropyShape CrossEntropyShapeOf(const KernelContext& c) {
   const Tensor& logits = c.input(0);
   return {.rows = logits.shape()[0],
           .classes = logits.shape()[1],
@@ -29,7 +29,7 @@ class CrossEntropyKernel final : public PrimitiveKernel<CrossEntropy> {
  public:
   using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
-    const CrossEntropyShape shape = ShapeOf(c);
+    const CrossEntropyShape shape = CrossEntropyShapeOf(c);
     OFL_ASSIGN_OR_RETURN(void* workspace,
                          c.Workspace(primitive_->WorkspaceBytes(c.stream(), shape)));
     return primitive_->Launch(c.stream(), shape, c.input(0).data(), c.input(1).data<int64_t>(),
@@ -44,9 +44,9 @@ class CrossEntropyBackwardKernel final : public PrimitiveKernel<CrossEntropyBack
  public:
   using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
-    return primitive_->Launch(c.stream(), ShapeOf(c), c.input(0).data(), c.input(1).data<int64_t>(),
-                              c.input(2).data(), c.input(3).data(), StrideOf(c.input(3)),
-                              c.output(0).data());
+    return primitive_->Launch(c.stream(), CrossEntropyShapeOf(c), c.input(0).data(),
+                              c.input(1).data<int64_t>(), c.input(2).data(), c.input(3).data(),
+                              StrideOf(c.input(3)), c.output(0).data());
   }
   bool takes_strides(int input, const Tensor& tensor, const Attrs&) const override {
     return TakesStrides(input, tensor);
@@ -58,7 +58,7 @@ class CrossEntropyInPlaceKernel final : public PrimitiveKernel<CrossEntropyInPla
  public:
   using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
-    const CrossEntropyShape shape = ShapeOf(c);
+    const CrossEntropyShape shape = CrossEntropyShapeOf(c);
     const Tensor& x = c.input(0);
     OFL_ASSIGN_OR_RETURN(Tensor loss,
                          Tensor::Empty(Shape{shape.rows}, ComputeType(x.dtype()), x.device()));

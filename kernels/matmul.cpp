@@ -86,14 +86,15 @@ class MatmulKernel final : public BoundKernel {
   std::unique_ptr<Copy> copy_;
 };
 
-StatusOr<std::unique_ptr<BoundKernel>> Bind(const BindContext& c) {
+StatusOr<std::unique_ptr<BoundKernel>> BindMatMul(const BindContext& c) {
   OFL_ASSIGN_OR_RETURN(auto matmul, NewPrimitive<MatmulFactory>(c.device, {.dtype = c.inputs[0]}));
   OFL_ASSIGN_OR_RETURN(
       auto copy, NewPrimitive<CopyFactory>(c.device, {.from = c.inputs[0], .to = c.inputs[0]}));
   return std::make_unique<MatmulKernel>(std::move(matmul), std::move(copy));
 }
 
-OFL_REGISTER_KERNEL({.op = "matmul", .dtypes = kFloatingSet, .strided_inputs = 0b11, .bind = Bind});
+OFL_REGISTER_KERNEL(
+    {.op = "matmul", .dtypes = kFloatingSet, .strided_inputs = 0b11, .bind = BindMatMul});
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -11,7 +11,7 @@ namespace oneflow_lite {
 namespace {
 
 // The attributes scale and causal come first in both ops.
-ScaleMaskSoftmaxShape ShapeOf(const KernelContext& c) {
+ScaleMaskSoftmaxShape ScaleMaskShapeOf(const KernelContext& c) {
   const Shape& shape = c.input(0).shape();
   ScaleMaskSoftmaxShape s;
   s.cols = shape[shape.ndim() - 1];
@@ -49,7 +49,7 @@ class ScaleMaskSoftmaxKernel final : public PrimitiveKernel<ScaleMaskSoftmax> {
  public:
   using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
-    ScaleMaskSoftmaxShape shape = ShapeOf(c);
+    ScaleMaskSoftmaxShape shape = ScaleMaskShapeOf(c);
     shape.zero_masked_rows = c.attr<bool>(2);
     const Tensor& mask = c.input(1);
     if (mask.defined()) {
@@ -67,7 +67,7 @@ class ScaleMaskSoftmaxBackwardKernel final : public PrimitiveKernel<ScaleMaskSof
  public:
   using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
-    const ScaleMaskSoftmaxShape shape = ShapeOf(c);
+    const ScaleMaskSoftmaxShape shape = ScaleMaskShapeOf(c);
     OFL_ASSIGN_OR_RETURN(void* workspace,
                          c.Workspace(primitive_->WorkspaceBytes(c.stream(), shape)));
     return primitive_->Launch(c.stream(), shape, c.input(0).data(), c.input(1).data(),

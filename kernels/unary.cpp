@@ -18,14 +18,14 @@ class UnaryKernel final : public PrimitiveKernel<Unary> {
   }
 };
 
-struct Entry {
+struct UnaryEntry {
   const char* op;
   UnaryOp primitive;
   DTypeSet dtypes;
 };
 
 // clang-format off
-constexpr Entry kEntries[] = {
+constexpr UnaryEntry kUnaryEntries[] = {
     {"neg", UnaryOp::kNeg, kNumericSet},
     {"exp", UnaryOp::kExp, kFloatingSet},
     {"log", UnaryOp::kLog, kFloatingSet},
@@ -44,8 +44,8 @@ constexpr Entry kEntries[] = {
 };
 // clang-format on
 
-const bool registered = [] {
-  for (const Entry& e : kEntries) {
+const bool unary_registered = [] {
+  for (const UnaryEntry& e : kUnaryEntries) {
     const auto bind = [op = e.primitive](const BindContext& c) {
       return BindKernel<UnaryKernel>(c, {.op = op, .dtype = c.inputs[0]});
     };

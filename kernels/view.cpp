@@ -30,14 +30,16 @@ class PutBackKernel final : public BoundKernel {
   std::unique_ptr<Copy> copy_;
 };
 
-StatusOr<std::unique_ptr<BoundKernel>> Bind(const BindContext& c) {
+StatusOr<std::unique_ptr<BoundKernel>> BindStridedBackward(const BindContext& c) {
   OFL_ASSIGN_OR_RETURN(auto fill, NewPrimitive<FillFactory>(c.device, {.dtype = c.inputs[0]}));
   OFL_ASSIGN_OR_RETURN(
       auto copy, NewPrimitive<CopyFactory>(c.device, {.from = c.inputs[0], .to = c.inputs[0]}));
   return std::make_unique<PutBackKernel>(std::move(fill), std::move(copy));
 }
 
-OFL_REGISTER_KERNEL({.op = "as_strided_backward", .strided_inputs = 0b1, .bind = Bind});
+OFL_REGISTER_KERNEL({.op = "as_strided_backward",
+                     .strided_inputs = 0b1,
+                     .bind = BindStridedBackward});
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -24,7 +24,7 @@ using functional::Mul;
 using functional::ReluBackward;
 using functional::SumToShape;
 
-struct Entry {
+struct BinaryEntry {
   const char* name;
   const char* doc;
   DTypeSet dtypes;
@@ -92,7 +92,7 @@ StatusOr<Tensor> PowGradientB(C c) {
 constexpr DTypeSet kBits = kAllDTypes & ~kFloatingSet;
 
 // clang-format off
-constexpr Entry kEntries[] = {
+constexpr BinaryEntry kBinaryEntries[] = {
     {"add", "a + b.", kAllDTypes, false, SaveNothing, Pass, Pass},
     {"sub", "a - b.", kNumericSet, false, SaveNothing, Pass, Negated},
     {"mul", "a * b.", kAllDTypes, false, SaveOther,
@@ -140,7 +140,7 @@ Status InferBroadcast(InferContext& c, DTypeSet dtypes, bool comparison) {
   return OkStatus();
 }
 
-Status Backward(GradContext& c, const Entry& entry) {
+Status Backward(GradContext& c, const BinaryEntry& entry) {
   for (int i = 0; i < 2; ++i) {
     if (!c.needs(i)) continue;
     OFL_ASSIGN_OR_RETURN(Tensor g, i == 0 ? entry.gradient_a(c) : entry.gradient_b(c));
@@ -151,8 +151,8 @@ Status Backward(GradContext& c, const Entry& entry) {
 }
 
 template <size_t kIndex, bool kInPlace>
-void Define(OpDef& op) {
-  static constexpr const Entry& entry = kEntries[kIndex];
+void DefineBinary(OpDef& op) {
+  static constexpr const BinaryEntry& entry = kBinaryEntries[kIndex];
   if (kInPlace)
     op.Input("self", InputDef::Kind::kMutated).Input("other").Output("out");
   else
@@ -170,16 +170,18 @@ void Define(OpDef& op) {
 }
 
 template <size_t... I>
-bool RegisterAll(std::index_sequence<I...>) {
-  return (internal::AppendOp(kEntries[I].name, Define<I, false>, __FILE__, __LINE__) && ...);
+bool RegisterBinary(std::index_sequence<I...>) {
+  return (internal::AppendOp(kBinaryEntries[I].name, DefineBinary<I, false>, __FILE__, __LINE__) &&
+          ...);
 }
 template <size_t... I>
 bool RegisterInPlace(std::index_sequence<I...>) {
-  static const std::string names[] = {std::string(kEntries[I].name) + "_" ...};
-  return (internal::AppendOp(names[I].c_str(), Define<I, true>, __FILE__, __LINE__) && ...);
+  static const std::string names[] = {std::string(kBinaryEntries[I].name) + "_" ...};
+  return (internal::AppendOp(names[I].c_str(), DefineBinary<I, true>, __FILE__, __LINE__) && ...);
 }
-const bool registered = RegisterAll(std::make_index_sequence<std::size(kEntries)>()) &&
-                        RegisterInPlace(std::make_index_sequence<kNumInPlace>());
+const bool binary_registered =
+    RegisterBinary(std::make_index_sequence<std::size(kBinaryEntries)>()) &&
+    RegisterInPlace(std::make_index_sequence<kNumInPlace>());
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -11,7 +11,7 @@
 namespace oneflow_lite {
 namespace {
 
-Status Infer(InferContext& c) {
+Status InferCat(InferContext& c) {
   const int64_t dim = c.attr<int64_t>(0);
   Shape out = c.shape(0);
   if (dim < 0 || dim >= out.ndim()) {
@@ -38,7 +38,7 @@ Status Infer(InferContext& c) {
 void DefineCat(OpDef& op) {
   op.Input("tensors", InputDef::Kind::kVariadic).Output("out").Attr("dim", AttrType::kInt);
   op.doc = "The tensors after each other along a dim.";
-  op.infer = Infer;
+  op.infer = InferCat;
   op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
     for (int d = 0; d < c.inputs[0].ndim(); ++d) {
       if (d == c.attrs.get<int64_t>(0)) continue;

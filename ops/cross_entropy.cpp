@@ -103,7 +103,7 @@ void DefineCrossEntropy(OpDef& op) {
 // With p the softmax and t the smoothed target, din = (p - t) dloss on the rows that count. An
 // incoming g gives, row by row:
 //   for dloss: sum (p - t) g;   for in: dloss times the softmax gradient of g.
-Status DifferentiateAgain(GradContext& c) {
+Status DifferentiateCrossEntropy(GradContext& c) {
   if (c.needs(2)) {
     return Error(ErrorKind::kNotImplemented, "cross_entropy_backward(): stats has no gradient");
   }
@@ -154,7 +154,7 @@ void DefineCrossEntropyBackward(OpDef& op) {
   op.cost_text =
       "the logits are read once, their gradient is written once; 5 operations per element";
   op.save = [](const Attrs&, Needs) { return SavePlan{.inputs = Bit(0) | Bit(1) | Bit(3)}; };
-  op.backward = DifferentiateAgain;
+  op.backward = DifferentiateCrossEntropy;
 }
 
 // Not an op that mutates `in` in autograd's sense: its value is gone, no later op may speak of it.

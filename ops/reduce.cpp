@@ -139,10 +139,10 @@ void DefineAmax(OpDef& op) {
   };
 }
 
-constexpr int kDim = 0;  // of max and argmax
+constexpr int kExtremeDim = 0;  // of max and argmax
 
 Status CheckDim(const InferContext& c) {
-  const int64_t dim = c.attr<int64_t>(kDim), ndim = std::max(1, c.shape(0).ndim());
+  const int64_t dim = c.attr<int64_t>(kExtremeDim), ndim = std::max(1, c.shape(0).ndim());
   if (dim < 0 || dim >= ndim) {
     return Error(ErrorKind::kIndex, c.op(), "(): dim ", dim, " is out of range [0, ", ndim - 1,
                  "] for shape ", c.shape(0).ToString());
@@ -152,11 +152,11 @@ Status CheckDim(const InferContext& c) {
 }
 
 Shape ShapeWithoutDim(const InferContext& c) {
-  return ReducedShape(c.shape(0), {c.attr<int64_t>(kDim)}, c.attr<bool>(kKeepDim));
+  return ReducedShape(c.shape(0), {c.attr<int64_t>(kExtremeDim)}, c.attr<bool>(kKeepDim));
 }
 
 void SbpAlong(const SbpContext& c, std::vector<SbpSignature>* out, int outputs) {
-  const int64_t dim = c.attrs.get<int64_t>(kDim);
+  const int64_t dim = c.attrs.get<int64_t>(kExtremeDim);
   for (int d = 0; d < c.inputs[0].ndim(); ++d) {
     if (d == dim) continue;
     SbpSignature s{{Sbp::Split(d)}, {}};
@@ -182,7 +182,7 @@ void DefineMax(OpDef& op) {
   op.backward = [](GradContext& c) -> Status {
     if (!c.grad(0).defined()) return OkStatus();
     const Shape& shape = c.spec(0).shape;
-    const int64_t dim = c.attr<int64_t>(kDim);
+    const int64_t dim = c.attr<int64_t>(kExtremeDim);
     if (shape.ndim() == 0) return c.Set(0, c.grad(0));
     const Shape kept = ReducedShape(shape, {dim}, true);
     OFL_ASSIGN_OR_RETURN(Tensor indices, functional::Reshape(c.output(1), kept));

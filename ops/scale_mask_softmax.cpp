@@ -46,12 +46,12 @@ Status CheckMask(const InferContext& c) {
   return ShapeMismatch(c.op(), "mask", mask, "one that broadcasts to " + x.ToString());
 }
 
-constexpr char kSbpText[] =
+constexpr char kScaleMaskSbpText[] =
     "split on any dim but the last (causal: the last two), with it a mask that has the dim";
 
 // Any dim but the last, and but the queries where the diagonal counts. A mask is split where it has
 // the dim.
-void Signatures(const SbpContext& c, std::vector<SbpSignature>* out) {
+void ScaleMaskSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
   const Shape& x = c.inputs[0];
   const int last = c.attrs.get<bool>(kCausal) ? x.ndim() - 2 : x.ndim() - 1;
   for (int d = 0; d < last; ++d) {
@@ -78,7 +78,7 @@ double VisibleShare(const InferContext& c) {
   return rows * (first + keys) / 2 / (queries * keys);
 }
 
-void DefineForward(OpDef& op) {
+void DefineScaleMask(OpDef& op) {
   op.Input("in").Input("mask", InputDef::Kind::kOptional).Output("out");
   op.Attr("scale", AttrType::kFloat, 1.0).Attr("causal", AttrType::kBool, false);
   op.Attr("zero_masked_rows", AttrType::kBool, false);
@@ -91,8 +91,8 @@ void DefineForward(OpDef& op) {
     c.SetOutput(0, c.shape(0), c.dtype(0));
     return OkStatus();
   };
-  op.sbp = Signatures;
-  op.sbp_text = kSbpText;
+  op.sbp = ScaleMaskSignatures;
+  op.sbp_text = kScaleMaskSbpText;
   op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) {
     const double mask = c.has_input(1) ? SizeOfTensor(c, 1) : 0;
     const double n = static_cast<double>(c.shape(0).numel());
@@ -129,7 +129,7 @@ StatusOr<Tensor> Shown(const Tensor& x) {
 // dx = scale y (dy - s), s = sum y dy. With an incoming g:
 //   for dy: scale y (g - sum y g), the same op;   for y: scale (g (dy - s) - dy sum y g).
 // What causality hides takes no part: there y, dy and g are 0.
-Status DifferentiateAgain(GradContext& c) {
+Status DifferentiateScaleMask(GradContext& c) {
   const double scale = c.attr<double>(kScale);
   const bool causal = c.attr<bool>(kCausal);
   if (c.needs(1)) {
@@ -142,7 +142,7 @@ Status DifferentiateAgain(GradContext& c) {
   return c.Set(0, ((g * (dy - SumOver(y * dy, last)) - dy * SumOver(y * g, last)) * scale).value);
 }
 
-void DefineBackward(OpDef& op) {
+void DefineScaleMaskBackward(OpDef& op) {
   op.Input("y").Input("dy").Output("dx");
   op.Attr("scale", AttrType::kFloat, 1.0).Attr("causal", AttrType::kBool, false);
   op.doc = "Gradient of scale_mask_softmax: scale y (dy - sum(y dy)), 0 where causal hides.";
@@ -157,8 +157,8 @@ void DefineBackward(OpDef& op) {
     c.SetOutput(0, c.shape(0), c.dtype(0));
     return OkStatus();
   };
-  op.sbp = Signatures;
-  op.sbp_text = kSbpText;
+  op.sbp = ScaleMaskSignatures;
+  op.sbp_text = kScaleMaskSbpText;
   op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) {
     const double n = static_cast<double>(c.shape(0).numel());
     return Cost{.bytes = (1 + 2 * VisibleShare(c)) * SizeOfTensor(c, 0), .flops = 5 * n};
@@ -166,11 +166,11 @@ void DefineBackward(OpDef& op) {
   op.cost_text =
       "what causal shows of y and dy is read once, dx written once; 5 operations per element";
   op.save = [](const Attrs&, Needs) { return SavePlan{.inputs = Bit(0) | Bit(1)}; };
-  op.backward = DifferentiateAgain;
+  op.backward = DifferentiateScaleMask;
 }
 
-OFL_REGISTER_OP("scale_mask_softmax", DefineForward);
-OFL_REGISTER_OP("scale_mask_softmax_backward", DefineBackward);
+OFL_REGISTER_OP("scale_mask_softmax", DefineScaleMask);
+OFL_REGISTER_OP("scale_mask_softmax_backward", DefineScaleMaskBackward);
 
 }  // namespace
 }  // namespace oneflow_lite

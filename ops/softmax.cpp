@@ -37,8 +37,8 @@ Status InferLikeInput(InferContext& c) {
   return OkStatus();
 }
 
-constexpr char kSbpText[] = "every tensor split on any dim but the axis";
-void Signatures(const SbpContext& c, std::vector<SbpSignature>* out) {
+constexpr char kSoftmaxSbpText[] = "every tensor split on any dim but the axis";
+void SoftmaxSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
   SplitAllAxesBut(static_cast<int>(c.attrs.get<int64_t>(kAxis)), c, out);
 }
 
@@ -52,28 +52,28 @@ Cost BackwardCost(const InferContext& c, absl::Span<const TensorSpec>) {
   return {.bytes = 3 * n * SizeOf(c.dtype(0)), .flops = 4 * n};
 }
 
-void DefineForward(OpDef& op) {
+void DefineLikeSoftmax(OpDef& op) {
   op.Input("in").Output("out").Attr("axis", AttrType::kInt);
   op.infer = InferLikeInput;
-  op.sbp = Signatures;
-  op.sbp_text = kSbpText;
+  op.sbp = SoftmaxSignatures;
+  op.sbp_text = kSoftmaxSbpText;
   op.cost = ForwardCost;
   op.cost_text = "in is read once, out written once; 5 operations per element";
   op.save = [](const Attrs&, Needs) { return SavePlan{.outputs = Bit(0)}; };
 }
 
-void DefineBackward(OpDef& op) {
+void DefineLikeSoftmaxBackward(OpDef& op) {
   op.Input("y").Input("dy").Output("dx").Attr("axis", AttrType::kInt);
   op.infer = InferLikeInput;
-  op.sbp = Signatures;
-  op.sbp_text = kSbpText;
+  op.sbp = SoftmaxSignatures;
+  op.sbp_text = kSoftmaxSbpText;
   op.cost = BackwardCost;
   op.cost_text = "y and dy are read once, dx written once; 4 operations per element";
   op.save = [](const Attrs&, Needs) { return SavePlan{.inputs = Bit(0) | Bit(1)}; };
 }
 
 void DefineSoftmax(OpDef& op) {
-  DefineForward(op);
+  DefineLikeSoftmax(op);
   op.doc = "Softmax over one axis: exp(x - max) / sum exp(x - max).";
   op.backward = [](GradContext& c) -> Status {
     return c.Set(0, SoftmaxBackward(c.output(0), c.grad(0), c.attr<int64_t>(kAxis)));
@@ -81,7 +81,7 @@ void DefineSoftmax(OpDef& op) {
 }
 
 void DefineLogSoftmax(OpDef& op) {
-  DefineForward(op);
+  DefineLikeSoftmax(op);
   op.doc = "Logarithm of the softmax over one axis: (x - max) - log sum exp(x - max).";
   op.backward = [](GradContext& c) -> Status {
     return c.Set(0, LogSoftmaxBackward(c.output(0), c.grad(0), c.attr<int64_t>(kAxis)));
@@ -91,7 +91,7 @@ void DefineLogSoftmax(OpDef& op) {
 // dx = y (dy - s), s = sum y dy. With an incoming g:
 //   for dy: y (g - sum y g), the same op;   for y: g (dy - s) - dy sum y g.
 void DefineSoftmaxBackward(OpDef& op) {
-  DefineBackward(op);
+  DefineLikeSoftmaxBackward(op);
   op.doc = "Gradient of softmax: y (dy - sum(y dy)).";
   op.backward = [](GradContext& c) -> Status {
     const int64_t axis = c.attr<int64_t>(kAxis);
@@ -105,7 +105,7 @@ void DefineSoftmaxBackward(OpDef& op) {
 // dx = dy - exp(y) sum dy. With an incoming g:
 //   for dy: g - sum exp(y) g;   for y: -g exp(y) sum dy.
 void DefineLogSoftmaxBackward(OpDef& op) {
-  DefineBackward(op);
+  DefineLikeSoftmaxBackward(op);
   op.doc = "Gradient of log_softmax: dy - exp(y) sum(dy).";
   op.backward = [](GradContext& c) -> Status {
     const int64_t axis = c.attr<int64_t>(kAxis);

@@ -27,7 +27,7 @@ constexpr SavePlan kNothing{};
 constexpr SavePlan kInput{.inputs = Bit(0)};
 constexpr SavePlan kOutput{.outputs = Bit(0)};
 
-struct Entry {
+struct UnaryEntry {
   const char* name;
   const char* doc;
   DTypeSet dtypes;
@@ -93,7 +93,7 @@ Term GeluSlope(const Term& x) {
 }
 
 // clang-format off
-constexpr Entry kEntries[] = {
+constexpr UnaryEntry kUnaryEntries[] = {
     {"neg", "Negates each element.", kNumericSet, kNothing,
      [](const GradContext& c) { return Neg(c.grad(0)); }},
     {"exp", "e to the power of each element.", kFloatingSet, kOutput,
@@ -119,8 +119,8 @@ constexpr Entry kEntries[] = {
 // clang-format on
 
 template <size_t kIndex>
-void Define(OpDef& op) {
-  static constexpr const Entry& entry = kEntries[kIndex];
+void DefineUnary(OpDef& op) {
+  static constexpr const UnaryEntry& entry = kUnaryEntries[kIndex];
   op.Input("in").Output("out");
   op.doc = entry.doc;
   op.infer = [](InferContext& c) -> Status {
@@ -137,10 +137,10 @@ void Define(OpDef& op) {
 }
 
 template <size_t... I>
-bool RegisterAll(std::index_sequence<I...>) {
-  return (internal::AppendOp(kEntries[I].name, Define<I>, __FILE__, __LINE__) && ...);
+bool RegisterUnary(std::index_sequence<I...>) {
+  return (internal::AppendOp(kUnaryEntries[I].name, DefineUnary<I>, __FILE__, __LINE__) && ...);
 }
-const bool registered = RegisterAll(std::make_index_sequence<std::size(kEntries)>());
+const bool unary_registered = RegisterUnary(std::make_index_sequence<std::size(kUnaryEntries)>());
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -193,6 +193,6 @@ bool RegisterFunction(const char* signature, R (*f)(Args...), FunctionFlags flag
 }  // namespace oneflow_lite
 
 #define OFL_REGISTER_FUNCTION(signature, function, flags, doc)                              \
-  static const bool OFL_CONCAT(ofl_function_registered_, __LINE__) =                        \
+  static const bool OFL_CONCAT(ofl_function_registered_, __COUNTER__) =                     \
       ::oneflow_lite::internal::RegisterFunction(signature, function, flags, doc, __FILE__, \
                                                  __LINE__)
