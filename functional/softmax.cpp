@@ -44,30 +44,38 @@ StatusOr<Tensor> CallOverAxis(const OpExpr& op, absl::Span<const Tensor> inputs,
   return Transpose(y, axis, last);
 }
 
-StatusOr<Tensor> Forward(const char* name, const OpExpr& op, const Tensor& input,
-                         std::optional<int64_t> dim, std::optional<DType> dtype) {
+// to_float32: the op that gives 16-bit input's result in float32.
+StatusOr<Tensor> Forward(const char* name, const OpExpr& op, const OpExpr& to_float32,
+                         const Tensor& input, std::optional<int64_t> dim,
+                         std::optional<DType> dtype) {
   Tensor x = input;
-  if (dtype && *dtype != x.dtype()) {
+  const bool casts = dtype && *dtype != x.dtype();
+  const bool widens = casts && *dtype == DType::kFloat32 && ComputeType(x.dtype()) == *dtype;
+  if (casts && !widens) {
     OFL_ASSIGN_OR_RETURN(x, Cast(x, *dtype));
   }
   if (!IsFloating(x.dtype())) return UnsupportedDType(name, "input", x.dtype(), kFloatingDTypes);
   const int ndim = x.ndim();
   const int64_t given = dim.value_or(ndim == 0 || ndim == 1 || ndim == 3 ? 0 : 1);
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(name, given, x));
-  return CallOverAxis(op, absl::MakeConstSpan(&x, 1), axis);
+  return CallOverAxis(widens ? to_float32 : op, absl::MakeConstSpan(&x, 1), axis);
 }
 
 }  // namespace
 
 StatusOr<Tensor> Softmax(const Tensor& x, std::optional<int64_t> dim, std::optional<DType> dtype) {
   static const OpExpr& op = OpBuilder("softmax").Input("in").Output("out").Attr("axis").Get();
-  return Forward("softmax", op, x, dim, dtype);
+  static const OpExpr& to_float32 =
+      OpBuilder("softmax_to_float32").Input("in").Output("out").Attr("axis").Get();
+  return Forward("softmax", op, to_float32, x, dim, dtype);
 }
 
 StatusOr<Tensor> LogSoftmax(const Tensor& x, std::optional<int64_t> dim,
                             std::optional<DType> dtype) {
   static const OpExpr& op = OpBuilder("log_softmax").Input("in").Output("out").Attr("axis").Get();
-  return Forward("log_softmax", op, x, dim, dtype);
+  static const OpExpr& to_float32 =
+      OpBuilder("log_softmax_to_float32").Input("in").Output("out").Attr("axis").Get();
+  return Forward("log_softmax", op, to_float32, x, dim, dtype);
 }
 
 StatusOr<Tensor> SoftmaxBackward(const Tensor& y, const Tensor& dy, int64_t axis) {

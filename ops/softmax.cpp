@@ -4,6 +4,7 @@
 // gradient can be differentiated again.
 #include "functional/softmax.h"
 
+#include "functional/copy.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/op_registry.h"
@@ -117,8 +118,45 @@ void DefineLogSoftmaxBackward(OpDef& op) {
   };
 }
 
+Status InferToFloat32(InferContext& c) {
+  OFL_RETURN_IF_ERROR(InferLikeInput(c));
+  if (ComputeType(c.dtype(0)) == c.dtype(0)) {
+    return UnsupportedDType(c.op(), "the input", c.dtype(0), "float16 or bfloat16");
+  }
+  c.SetOutput(0, c.shape(0), DType::kFloat32);
+  return OkStatus();
+}
+
+// Gradients are cast to the input's dtype.
+template <StatusOr<Tensor> (*kBackward)(const Tensor&, const Tensor&, int64_t)>
+void DefineToFloat32(OpDef& op) {
+  DefineLikeSoftmax(op);
+  op.infer = InferToFloat32;
+  op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) {
+    const double n = static_cast<double>(c.shape(0).numel());
+    return Cost{.bytes = n * (SizeOf(c.dtype(0)) + SizeOf(DType::kFloat32)), .flops = 5 * n};
+  };
+  op.backward = [](GradContext& c) -> Status {
+    OFL_ASSIGN_OR_RETURN(const Tensor dx,
+                         kBackward(c.output(0), c.grad(0), c.attr<int64_t>(kAxis)));
+    return c.Set(0, functional::Cast(dx, c.spec(0).dtype));
+  };
+}
+
+void DefineSoftmaxToFloat32(OpDef& op) {
+  DefineToFloat32<SoftmaxBackward>(op);
+  op.doc = "Softmax of 16-bit floats as float32.";
+}
+
+void DefineLogSoftmaxToFloat32(OpDef& op) {
+  DefineToFloat32<LogSoftmaxBackward>(op);
+  op.doc = "Logarithm of the softmax of 16-bit floats as float32.";
+}
+
 OFL_REGISTER_OP("softmax", DefineSoftmax);
 OFL_REGISTER_OP("log_softmax", DefineLogSoftmax);
+OFL_REGISTER_OP("softmax_to_float32", DefineSoftmaxToFloat32);
+OFL_REGISTER_OP("log_softmax_to_float32", DefineLogSoftmaxToFloat32);
 OFL_REGISTER_OP("softmax_backward", DefineSoftmaxBackward);
 OFL_REGISTER_OP("log_softmax_backward", DefineLogSoftmaxBackward);
 

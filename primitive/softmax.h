@@ -33,6 +33,7 @@ class Softmax {
   struct Spec {
     DType dtype = DType::kFloat32;  // of x and y; one of the four floats
     bool log = false;
+    bool to_float32 = false;  // of x, which has 16 bits; y is float32, and inner is 1. Few have it.
   };
   virtual ~Softmax() = default;
   // Whether inner > 1 is supported without a transpose.

@@ -106,6 +106,6 @@ OFL_API bool AppendKernel(KernelDef kernel, const char* file, int line);
 
 }  // namespace oneflow_lite
 
-#define OFL_REGISTER_KERNEL(...)                                   \
+#define OFL_REGISTER_KERNEL(...)                                      \
   static const bool OFL_CONCAT(ofl_kernel_registered_, __COUNTER__) = \
       ::oneflow_lite::internal::AppendKernel(__VA_ARGS__, __FILE__, __LINE__)

@@ -33,6 +33,6 @@ OFL_API bool AppendOp(const char* name, void (*define)(OpDef&), const char* file
 
 }  // namespace oneflow_lite
 
-#define OFL_REGISTER_OP(name, define)                          \
+#define OFL_REGISTER_OP(name, define)                             \
   static const bool OFL_CONCAT(ofl_op_registered_, __COUNTER__) = \
       ::oneflow_lite::internal::AppendOp(name, define, __FILE__, __LINE__)

@@ -288,6 +288,7 @@ class CpuSoftmax final : public Softmax {
 };
 
 StatusOr<std::unique_ptr<Softmax>> NewSoftmax(const Softmax::Spec& spec) {
+  if (spec.to_float32) return NoPrimitiveFor(Softmax::kName, DeviceType::kCPU, spec.dtype);
   if (!IsFloating(spec.dtype)) {
     return NoPrimitiveFor(Softmax::kName, DeviceType::kCPU, spec.dtype);
   }

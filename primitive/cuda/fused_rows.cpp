@@ -101,6 +101,7 @@ class CudaFusedRows final : public FusedRows {
       result.workspace_bytes = static_cast<size_t>(result.blocks) * traits.statistics_bytes;
     } else {
       result.cluster = plan.blocks_per_row;
+      result.kept = plan.kept;
     }
     return result;
   }
@@ -130,7 +131,7 @@ class CudaFusedRows final : public FusedRows {
     int parts = plan.parts;
     int64_t kept = plan.kept;
     void* algorithm = const_cast<uint64_t*>(words.data());
-    void* of_rows[] = {algorithm, &rows, &cols};
+    void* of_rows[] = {algorithm, &rows, &cols, &kept};  // most kernels take the first three
     void* of_grid[] = {algorithm, &cols, &parts, &kept, &workspace};
     cuda::FusedRowsLaunch launch = LaunchOf(plan, kernel);
     launch.after = !operands.empty() && cuda::LimitsOf(stream).clusters;

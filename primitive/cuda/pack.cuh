@@ -139,7 +139,16 @@ __device__ __forceinline__ Pack<T, N> LoadEach(const T* p) {
   return pack;
 }
 
-// N elements from p on: one access of up to 16 bytes where p is aligned to it, else element by
+template <class T, int N>
+__device__ __forceinline__ Pack<T, 2 * N> BothHalves(const Pack<T, N>& low,
+                                                     const Pack<T, N>& high) {
+  Pack<T, 2 * N> pack;
+#pragma unroll
+  for (int i = 0; i < N; ++i) pack.v[i] = low.v[i], pack.v[N + i] = high.v[i];
+  return pack;
+}
+
+// N elements from p on: accesses of up to 16 bytes where p is aligned to them, else element by
 // element.
 template <int N, class T>
 __device__ __forceinline__ Pack<T, N> LoadPack(const T* p) {
@@ -164,17 +173,25 @@ __device__ __forceinline__ Pack<T, N> LoadPack(const T* p) {
       return pack;
     }
   }
-  return LoadEach<N>(p);
+  if constexpr (N * sizeof(T) > kPackBytes) {
+    return BothHalves(LoadPack<N / 2>(p), LoadPack<N / 2>(p + N / 2));
+  } else {
+    return LoadEach<N>(p);
+  }
 }
 
-// N elements from p on, which is aligned to all of them.
+// N elements from p on, which is aligned to all of them, or to 16 bytes.
 template <int N, class T>
 __device__ __forceinline__ Pack<T, N> LoadAlignedPack(const T* p) {
-  using Word = typename WordOf<N * sizeof(T)>::type;
-  Pack<T, N> pack;
-  const Word word = *reinterpret_cast<const Word*>(p);
-  memcpy(&pack, &word, sizeof(Word));
-  return pack;
+  if constexpr (N * sizeof(T) > kPackBytes) {
+    return BothHalves(LoadAlignedPack<N / 2>(p), LoadAlignedPack<N / 2>(p + N / 2));
+  } else {
+    using Word = typename WordOf<N * sizeof(T)>::type;
+    Pack<T, N> pack;
+    const Word word = *reinterpret_cast<const Word*>(p);
+    memcpy(&pack, &word, sizeof(Word));
+    return pack;
+  }
 }
 
 // The 16 bytes that begin `past` < 16 bytes into low, and reach into high.

@@ -125,6 +125,9 @@ cudaError_t TraitsOf(int64_t cols, const DeviceLimits& limits, void* workspace, 
     traits->block_threads = ShiftedBlockShape<false, A>::kThreads;
   }
   if (!limits.clusters || cols <= 32 * traits->group_packs * A::kPack) return cudaSuccess;
+  // First of all: the driver places no block with more shared memory than the kernel may use.
+  const cudaError_t error = AllowAllShared<RowClusterKernel<A>>(limits);
+  if (error != cudaSuccess) return error;
   traits->shared_cluster =
       MaxClusterBlocks<RowClusterKernel<A>>(P::kClusterThreads, P::kClusterBytes, limits);
   if constexpr (kShifted<kAligned, A>) {
@@ -138,7 +141,7 @@ cudaError_t TraitsOf(int64_t cols, const DeviceLimits& limits, void* workspace, 
     traits->register_cluster =
         MaxClusterBlocks<RowBlockKernel<true, A, Registers>>(Registers::kThreads, 0, limits);
   }
-  return AllowAllShared<RowClusterKernel<A>>(limits);
+  return cudaSuccess;
 }
 
 template <bool kAligned, class A>
@@ -208,7 +211,7 @@ cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLim
     case RowTier::kShared: {
       if (plan.blocks_per_row > 1) {
         return LaunchAs({plan.blocks_per_row}, RowClusterKernel<A>, rows * plan.blocks_per_row,
-                        plan.threads, plan.shared, stream, a, rows, cols);
+                        plan.threads, plan.shared, stream, a, rows, cols, plan.kept);
       }
       const cudaError_t error = AllowAllShared<RowStreamedKernel<true, A>>(limits);
       if (error != cudaSuccess) return error;
@@ -236,8 +239,10 @@ template <class A>
 cudaError_t LaunchRows(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
                        cudaStream_t stream, void* workspace = nullptr) {
   if (rows <= 0 || cols <= 0) return cudaSuccess;
-  // Rows that are known to be aligned have kernels of their own.
-  if constexpr (internal::KnowsAlignment<A>::value) {
+  // Rows that are known to be aligned have kernels of their own; none are where elements of another
+  // size are written.
+  constexpr bool kMayLieAlike = sizeof(typename A::Element) == sizeof(typename A::Output);
+  if constexpr (internal::KnowsAlignment<A>::value && kMayLieAlike) {
     if (a.IsAlignedEverywhere()) {
       return internal::LaunchRowsAs<true>(a, rows, cols, limits, stream, workspace);
     }

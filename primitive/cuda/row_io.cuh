@@ -94,7 +94,12 @@ struct DirectLoad {
   }
   template <int N>
   __device__ __forceinline__ Pack<T, N> LoadInside(int64_t row, int64_t col) const {
-    return LoadShiftedPack<N>(x + row * row_stride + col);
+    const T* from = x + row * row_stride + col;
+    if constexpr (N * sizeof(T) == kPackBytes) {
+      return LoadShiftedPack<N>(from);
+    } else {  // others are written than read: their packs are 16 bytes
+      return LoadPack<N>(from);
+    }
   }
   __device__ __forceinline__ WordFrame Frame(int64_t row, int64_t col) const {
     return WordFrame::Of(x + row * row_stride + col);

@@ -7,9 +7,9 @@
 //   block     registers of a block                    up to block_packs * block_threads packs
 //             ... or of the 2 to 16 of a cluster      where the parts of a row merge
 //   shared    shared memory of a block                up to kSharedBytes
-//             ... or of the 2 to 16 of a cluster      up to what a block of the device may have
+//             ... or of the 2 to 16 of a cluster      the rest read twice, through the L2
 //   grid      shared memory of the whole device, the rest read twice    few rows, with workspace
-//   wide      nowhere: read twice by one block        everything else
+//   wide      nowhere: read twice by one block        where there are no clusters
 //
 // Rows of whole packs, and gradients that lie alike, are beyond the group tier first of all
 // row_whole_policy.h's, where an algorithm has kernels for them.
@@ -45,8 +45,13 @@ struct RowPolicy {
 
   // One block with its row in shared memory: two per SM, so that one stores while the other loads.
   static constexpr int kSharedThreads = 512, kSharedBlocks = 2, kSharedBytes = 110 << 10;
-  // Blocks of a cluster wait for each other: three per SM hide more of it, at smaller shares.
-  static constexpr int kClusterThreads = 384, kClusterBlocks = 3, kClusterBytes = 72 << 10;
+  // Blocks of a cluster wait for each other: three per SM hide more of it, at smaller shares. Where
+  // their parts are larger, the rest is read again, which the L2 has of not too wide rows.
+  // Softmax's share of a copy, with 40, 58, 70 and 110 KB, and read twice by single blocks:
+  // float32, 300001 columns 0.84, 0.88, 0.78, 0.72, 0.59; 700001 0.67, 0.71, 0.62, 0.75, 0.48;
+  // 4000001 0.53, 0.53, 0.50, 0.51, 0.47; half, 600000 0.77, 0.80, 0.76, 0.66, 0.57; 1000003 0.67,
+  // 0.71, 0.68, 0.70, 0.43.
+  static constexpr int kClusterThreads = 384, kClusterBlocks = 3, kClusterBytes = 58 << 10;
 
   static constexpr int kGridThreads = 1024;
   static constexpr int kMaxChunks = 1024;  // of a row, in the grid tier
@@ -87,7 +92,7 @@ struct RowPlan {
   int threads = 0;            // of a block, other tiers
   size_t shared = 0;          // bytes of dynamic shared memory
   int blocks_per_row = 1;     // block and shared (more than one: a cluster), grid
-  int64_t kept = 0;           // grid: packs that a block keeps
+  int64_t kept = 0;           // grid, and shared by a cluster: packs that a block keeps
 };
 
 // Blocks that share a row in the grid tier; 1 where it does not pay. The blocks must all be
@@ -191,12 +196,16 @@ struct RowTiers {
     });
     return t.shifted && held > 1 && Many(1) ? ShiftedBlocks(packs, t) : held;
   }
-  RowPlan Shared(int blocks) const {
+  // In so many bytes of shared memory each, at most.
+  RowPlan Shared(int blocks, int64_t most) const {
     RowPlan plan;
     plan.tier = RowTier::kShared;
     plan.blocks_per_row = blocks;
     plan.threads = blocks > 1 ? RowPolicy::kClusterThreads : t.shared_threads;
-    plan.shared = static_cast<size_t>(Share(blocks));
+    const int64_t share = CeilDiv(packs, blocks),
+                  room = (most - t.scratch_bytes) / t.bytes_per_pack;
+    plan.kept = share < room ? share : room;
+    plan.shared = static_cast<size_t>(plan.kept * t.bytes_per_pack + t.scratch_bytes);
     return plan;
   }
   RowPlan Grid(int chunks) const {
@@ -230,7 +239,7 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
     if (tiers.InRegisters(1)) return tiers.Block(1);
     const int64_t room = limits.shared_per_block;  // 99 KB on sm_86, sm_89 and sm_120
     const int64_t most = room < P::kSharedBytes ? room : P::kSharedBytes;
-    if (t.register_cluster == 1 && tiers.Share(1) <= most) return tiers.Shared(1);
+    if (t.register_cluster == 1 && tiers.Share(1) <= most) return tiers.Shared(1, most);
   }
   const int chunks = t.has_workspace ? GridChunks(rows, packs, limits) : 1;
   if (chunks == 1 || tiers.Fills(t.shared_cluster)) {
@@ -239,11 +248,11 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
     const int blocks = LeastBlocks(t.shared_cluster, [&](int blocks) {
       return tiers.Share(blocks) <= P::kClusterBytes && tiers.Fills(blocks);
     });
-    // One block per SM could not store one row while it loads another: then reading twice is
-    // faster.
-    const bool crowded = tiers.Share(blocks) > P::kSharedBytes && tiers.Fills(1);
-    if (tiers.Share(blocks) <= limits.shared_per_block && !(crowded && t.shared_cluster > 1)) {
-      return tiers.Shared(blocks);
+    // One block per SM could not store one row while it loads another.
+    const bool crowded = t.shared_cluster > 1 && rows * blocks > limits.multiprocessors;
+    const int64_t most = crowded ? P::kClusterBytes : limits.shared_per_block;
+    if (tiers.Share(blocks) <= limits.shared_per_block || (crowded && chunks == 1)) {
+      return tiers.Shared(blocks, most);
     }
   }
   return chunks > 1 ? tiers.Grid(chunks) : tiers.Wide();

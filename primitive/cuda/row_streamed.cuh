@@ -47,6 +47,7 @@ struct RowRange {
     if (read < first) read = first;
     kept = read;
   }
+  __device__ __forceinline__ void Keep(int64_t most) { kept = Least(first + most, kept); }
   // A division of 64 bits takes long, and the loads wait for it.
   static __device__ __forceinline__ int64_t Share(int64_t packs, int parts) {
     if (packs < int64_t{1} << 31) {
@@ -195,9 +196,10 @@ __global__ void __launch_bounds__(kKeep ? StreamedBounds<A>::kSharedThreads
 }
 
 // A row per cluster of blocks, which exchange their statistics through distributed shared memory.
+// Each keeps the first `capacity` packs of its part and reads the others again.
 template <class A>
 __global__ void __launch_bounds__(RowPolicy::kClusterThreads, StreamedBounds<A>::kClusterBlocks)
-    RowClusterKernel(A every, int64_t rows, int64_t cols) {
+    RowClusterKernel(A every, int64_t rows, int64_t cols, int64_t capacity) {
   extern __shared__ __align__(16) char shared[];
   Block block(shared);
   ClusterExchange cluster;
@@ -205,7 +207,8 @@ __global__ void __launch_bounds__(RowPolicy::kClusterThreads, StreamedBounds<A>:
   const int parts = cluster.size(), part = cluster.rank();
   for (int64_t row = blockIdx.x / parts; row < rows; row += gridDim.x / parts) {
     const A a = AtRow(every, row);
-    const internal::RowRange<A> range(a, row, cols, part, parts);
+    internal::RowRange<A> range(a, row, cols, part, parts);
+    range.Keep(capacity);
     const internal::KeptPacks<A> kept(shared, range);
     auto total = a.Begin(row);
     auto statistics = internal::Gather<true>(a, range, kept, total);
@@ -229,7 +232,7 @@ __global__ void __launch_bounds__(RowPolicy::kGridThreads, 1)
   const int part = blockIdx.x % parts;
   const A a = AtRow(every, row);
   internal::RowRange<A> range(a, row, cols, part, parts);
-  if (range.kept > range.first + capacity) range.kept = range.first + capacity;
+  range.Keep(capacity);
   const internal::KeptPacks<A> kept(shared, range);
   auto total = a.Begin(row);
   auto statistics = internal::Gather<true>(a, range, kept, total);

@@ -15,21 +15,28 @@ constexpr cuda::FloatingLaunchers<cuda::SoftmaxLaunchers> kLaunchers = {
 template <class P>
 class CudaRowOp : public P {
  public:
-  CudaRowOp(const cuda::SoftmaxLaunchers& launchers, bool log) : launchers_(launchers), log_(log) {}
-  bool has_axis_kernel() const override { return true; }
+  CudaRowOp(const cuda::SoftmaxLaunchers& launchers, const Softmax::Spec& spec)
+      : launchers_(launchers), spec_(spec) {}
+  bool has_axis_kernel() const override { return !spec_.to_float32; }
   size_t WorkspaceBytes(const Stream& stream, const SoftmaxShape& shape) const override {
     return launchers_.workspace_bytes(ProblemOf(shape), cuda::LimitsOf(stream));
   }
 
  protected:
   cuda::SoftmaxProblem ProblemOf(const SoftmaxShape& s) const {
-    return {s.rows, s.cols, s.inner, {s.stride(0), s.stride(1)}, log_};
+    return {s.rows, s.cols, s.inner, {s.stride(0), s.stride(1)}, spec_.log};
   }
   const cuda::SoftmaxLaunchers& launchers_;
 
  private:
-  bool log_;
+  const Softmax::Spec spec_;
 };
+
+const cuda::SoftmaxLaunchers* FindLaunchers(const Softmax::Spec& spec) {
+  if (!spec.to_float32) return kLaunchers.Find(spec.dtype);
+  if (spec.dtype == DType::kFloat16) return &cuda::kSoftmaxFloat16ToFloat32;
+  return spec.dtype == DType::kBFloat16 ? &cuda::kSoftmaxBFloat16ToFloat32 : nullptr;
+}
 
 class CudaSoftmax final : public CudaRowOp<Softmax> {
  public:
@@ -55,9 +62,9 @@ class CudaSoftmaxBackward final : public CudaRowOp<SoftmaxBackward> {
 
 template <class P, class CudaP>
 StatusOr<std::unique_ptr<P>> New(const Softmax::Spec& spec) {
-  const cuda::SoftmaxLaunchers* launchers = kLaunchers.Find(spec.dtype);
+  const cuda::SoftmaxLaunchers* launchers = FindLaunchers(spec);
   if (!launchers) return NoPrimitiveFor(P::kName, DeviceType::kCUDA, spec.dtype);
-  return std::make_unique<CudaP>(*launchers, spec.log);
+  return std::make_unique<CudaP>(*launchers, spec);
 }
 
 const bool registered = RegisterPrimitive<Softmax>(DeviceType::kCUDA, &New<Softmax, CudaSoftmax>) &&

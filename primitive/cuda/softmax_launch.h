@@ -29,5 +29,9 @@ extern const SoftmaxLaunchers kSoftmaxBFloat16;
 extern const SoftmaxLaunchers kSoftmaxFloat32;
 extern const SoftmaxLaunchers kSoftmaxFloat64;
 
+// Softmax::Spec::to_float32: there is no backward, and inner is 1.
+extern const SoftmaxLaunchers kSoftmaxFloat16ToFloat32;
+extern const SoftmaxLaunchers kSoftmaxBFloat16ToFloat32;
+
 }  // namespace cuda
 }  // namespace oneflow_lite

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "primitive/cuda/softmax.cuh"
@@ -95,6 +96,17 @@ void ExpectNear(const std::vector<double>& got, const std::vector<double>& want,
     }
     ++shown;
     ADD_FAILURE() << what << ", element " << i << ": " << got[i] << ", expected " << want[i];
+  }
+}
+
+// The same of y (dy - sum y dy) for any y: the sum of so many products is a term.
+template <class T>
+void ExpectWithin(const std::vector<double>& got, const std::vector<double>& want, int64_t cols,
+                  const char* what) {
+  const double step = sizeof(T) == 2 ? 1e-3 : 4e-6, terms = 16.0 * std::sqrt(double(cols));
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_NEAR(got[i], want[i], step * std::abs(want[i]) + 4e-6 * terms) << what << ", " << i;
   }
 }
 
@@ -229,6 +241,26 @@ TYPED_TEST(FusionsTest, Residual) {
     std::vector<double> want = SoftmaxRows(x, cols);
     for (size_t i = 0; i < want.size(); ++i) want[i] += residual[i];
     ExpectNear<T>(y.Read(), want, "softmax + residual");
+  }
+}
+
+// What is written has another type than what is read.
+TYPED_TEST(FusionsTest, TypesThatDiffer) {
+  using T = TypeParam;
+  using Out = std::conditional_t<sizeof(T) == 2, float, __half>;
+  for (const int64_t cols : kWidths) {
+    const auto x = Numbers(kRows * cols, 9), dy = Numbers(kRows * cols, 10);
+    for (const int64_t offset : {0, 1, 4}) {
+      Array<T> dx_in(x, offset), ddy(dy, offset);
+      Array<Out> y(x.size(), offset / 2), dx(x.size());
+      this->Forward(DirectLoad<T>{dx_in.data(), cols}, DirectStore<Out>{y.data(), cols}, cols);
+      ExpectNear<Out>(y.Read(), SoftmaxRows(x, cols), "forward");
+      if constexpr (sizeof(T) == 4) {  // the other way compiles for as long, by the same functors
+        this->Backward(DirectLoad<T>{dx_in.data(), cols}, DirectLoad<T>{ddy.data(), cols},
+                       DirectStore<Out>{dx.data(), cols}, cols);
+        ExpectWithin<Out>(dx.Read(), GradientRows(x, dy, cols), cols, "backward");
+      }
+    }
   }
 }
 

@@ -47,6 +47,14 @@ TEST(RowPolicyTest, EveryPlanHoldsItsRow) {
               const int most = shifted ? t.cluster_threads : t.block_threads;
               ASSERT_LE(plan.threads, clustered ? most : t.block_threads) << packs;
               ASSERT_EQ(plan.threads % 32, 0) << packs;
+            } else if (plan.tier == cuda::RowTier::kShared) {
+              // A block alone keeps all of its row; those of a cluster read the rest again.
+              if (plan.blocks_per_row == 1) ASSERT_EQ(plan.kept, packs);
+              ASSERT_LE(plan.kept * plan.blocks_per_row, packs + plan.blocks_per_row - 1) << packs;
+              ASSERT_LE(plan.shared, limits.shared_per_block) << packs;
+              ASSERT_GE(plan.shared, plan.kept * t.bytes_per_pack + t.scratch_bytes) << packs;
+            } else if (plan.tier == cuda::RowTier::kWide) {
+              ASSERT_EQ(blocks, 1) << "clusters serve it: " << packs << " packs, rows " << rows;
             }
           }
         }

@@ -232,7 +232,8 @@ def _masked(p: Problem) -> dict[str, Any]:
 
 def _causal(p: Problem) -> dict[str, Any]:
     rows, cols = p.case.shape[-2:]
-    queries = flow.arange(rows, device=p.device).unsqueeze(1)
+    # The last query sees all keys, the ones before it one less each.
+    queries = flow.arange(cols - rows, cols, device=p.device).unsqueeze(1)
     hidden = flow.arange(cols, device=p.device) > queries
     hidden = hidden.reshape(1, 1, rows, cols).expand(p.case.shape[0], 1, rows, cols)
     return {"x": p.input(), "hidden": hidden, "scale": SCALE}
