@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a strided copy is launched: which kernel, over which elements. All of it is decided from the
+// geometry and the operands' alignment. Needs no GPU.
+//
+//   const CopyPlan plan = PlanCopy(g, sizeof(float), src, dst);
+//   if (plan.access_bytes) ...  // a transpose, in tiles
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "oneflow_lite/core/elementwise.h"
+
+namespace oneflow_lite::cuda {
+
+// The two dims of a transpose are at least this long; below, a tile would be mostly empty.
+inline constexpr int64_t kShortestTiled = 32;
+
+struct CopyPlan {
+  // In elements of element_bytes. Of a transpose the last dim is dense in dst, the one before it in
+  // src.
+  Elementwise<2> g;
+  int element_bytes = 0;
+  int access_bytes = 0;  // of a transpose: what a thread loads and stores at once; 0: no transpose
+};
+
+// The operands' dims in the order in which they lie in dst, merged again. A copy may visit its
+// elements in any order, and in this one dst is written densely wherever it can be.
+inline Elementwise<2> InOrderOfDst(const Elementwise<2>& g) {
+  int order[kMaxDims];
+  for (int d = 0; d < g.ndim; ++d) order[d] = d;
+  const int64_t* along_dst = g.strides[1];
+  std::stable_sort(order, order + g.ndim,
+                   [&](int a, int b) { return along_dst[a] > along_dst[b]; });
+  int64_t dims[kMaxDims], src[kMaxDims], dst[kMaxDims];
+  for (int d = 0; d < g.ndim; ++d) {
+    dims[d] = g.dims[order[d]], src[d] = g.strides[0][order[d]], dst[d] = along_dst[order[d]];
+  }
+  const auto span = [&](const int64_t* p) { return absl::Span<const int64_t>(p, g.ndim); };
+  return MakeElementwise<2>(span(dims), {span(src), span(dst)});
+}
+
+// Whether both operands are dense along the last dim.
+inline bool IsDenseInRows(const Elementwise<2>& g) {
+  return g.ndim > 0 && g.strides[0][g.ndim - 1] == 1 && g.strides[1][g.ndim - 1] == 1;
+}
+
+// Whether a thread may move `count` elements at once along the operands' dense dims (of src, of
+// dst): these are whole packs, and every pack is aligned to its size.
+inline bool AllowsPacks(const Elementwise<2>& g, int64_t count, const std::array<int, 2>& dense,
+                        const std::array<int, 2>& element_bytes,
+                        const std::array<const void*, 2>& operands) {
+  for (int i = 0; i < 2; ++i) {
+    if (g.dims[dense[i]] % count != 0) return false;
+    if (reinterpret_cast<uintptr_t>(operands[i]) % (count * element_bytes[i]) != 0) return false;
+    for (int d = 0; d < g.ndim; ++d) {
+      if (d != dense[i] && g.strides[i][d] % count != 0) return false;
+    }
+  }
+  return true;
+}
+
+// The most bytes, up to 16, that a thread may move at once; element_bytes where it is no pack.
+inline int WidestAccess(const Elementwise<2>& g, const std::array<int, 2>& dense, int element_bytes,
+                        const void* src, const void* dst) {
+  int bytes = 16;
+  while (bytes > element_bytes && !AllowsPacks(g, bytes / element_bytes, dense,
+                                               {element_bytes, element_bytes}, {src, dst})) {
+    bytes /= 2;
+  }
+  return bytes;
+}
+
+// The same bytes in elements `factor` times as wide. Precondition: AllowsPacks(factor) along the
+// last dim, in which both operands are dense.
+inline Elementwise<2> InWiderElements(Elementwise<2> g, int64_t factor) {
+  const int last = g.ndim - 1;
+  g.numel /= factor;
+  g.dims[last] /= factor;
+  for (auto& strides : g.strides) {
+    for (int d = 0; d < last; ++d) strides[d] /= factor;
+  }
+  if (g.dims[last] == 1) --g.ndim;
+  return g;
+}
+
+// The dim along which src is dense, where that and the last dim, along which dst is, are a
+// transpose worth tiles; else -1. The tiles' number stays within a grid.
+inline int FindTransposed(const Elementwise<2>& g) {
+  const int last = g.ndim - 1;
+  if (g.ndim < 2 || g.numel >= int64_t{1} << 39 || g.strides[1][last] != 1) return -1;
+  if (g.dims[last] < kShortestTiled) return -1;
+  for (int d = last - 1; d >= 0; --d) {
+    if (g.strides[0][d] == 1 && g.dims[d] >= kShortestTiled) return d;
+  }
+  return -1;
+}
+
+// A copy without conversion. Preconditions: the operands do not overlap, and dst has no stride 0.
+inline CopyPlan PlanCopy(const Elementwise<2>& geometry, int element_bytes, const void* src,
+                         const void* dst) {
+  CopyPlan plan{geometry, element_bytes, 0};
+  Elementwise<2>& g = plan.g;
+  if (g.contiguous || g.numel == 0) return plan;
+  g = InOrderOfDst(g);
+  if (g.contiguous) return plan;
+  if (IsDenseInRows(g)) {
+    plan.element_bytes = WidestAccess(g, {g.ndim - 1, g.ndim - 1}, element_bytes, src, dst);
+    g = InWiderElements(g, plan.element_bytes / element_bytes);
+  }
+  const int rows = FindTransposed(g);
+  if (rows < 0) return plan;
+  const int cols = g.ndim - 1;
+  plan.access_bytes = WidestAccess(g, {rows, cols}, plan.element_bytes, src, dst);
+  std::rotate(g.dims + rows, g.dims + rows + 1, g.dims + cols);
+  for (auto& strides : g.strides) {
+    std::rotate(strides + rows, strides + rows + 1, strides + cols);
+  }
+  return plan;
+}
+
+// A conversion of `pack` elements at a time, in steps of whole packs along the last dim: strides
+// and offsets remain elements. False where the operands do not allow it; then g is in the order of
+// dst.
+inline bool PlanPacks(int pack, const std::array<int, 2>& element_bytes, const void* src,
+                      const void* dst, Elementwise<2>* g) {
+  if (g->contiguous || g->numel == 0) return false;
+  *g = InOrderOfDst(*g);
+  const int last = g->ndim - 1;
+  if (g->contiguous || !IsDenseInRows(*g)) return false;
+  if (!AllowsPacks(*g, pack, {last, last}, element_bytes, {src, dst})) return false;
+  g->numel /= pack;
+  g->dims[last] /= pack;
+  for (auto& strides : g->strides) strides[last] = pack;
+  return true;
+}
+
+}  // namespace oneflow_lite::cuda
