@@ -104,8 +104,8 @@ TEST_P(CudaNormTest, FloatWeightsOverHalfAnywhere) {
       k.weight = true, k.residual = true;
       RunBoth(dtype, k);
     }
-    for (const int64_t packs : {1032, 1536, 1537, 2047, 2048, 2056}) {
-      RunBoth(dtype, {.rows = 530, .cols = packs * 8, .mixed = true});
+    for (const int64_t packs : {1032, 1536, 2056}) {
+      RunBoth(dtype, {.rows = 270, .cols = packs * 8, .mixed = true});
     }
   }
 }
