@@ -58,7 +58,7 @@ RowsLie HowRowsLie(const NormBackward<T>& a) {
 // theirs.
 template <class T>
 bool ServesWide(const NormBackward<T>& a, const RowsLie& lie) {
-  return a.dx && (!lie.aligned || a.cols > NormPolicy::kBlockPacks * kPackSize<T>);
+  return !lie.aligned || a.cols > NormPolicy::kBlockPacks * kPackSize<T>;
 }
 
 // Whether narrow rows of whole packs have a kernel of their own.

@@ -164,6 +164,10 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   __device__ __forceinline__ int StageBytes() const { return Tensors() * Base::TensorBytes(); }
   // Stages that are still read once a row's sums are known.
   __device__ __forceinline__ int InUse() const { return kHold && !CopiesSum() ? 0 : 1; }
+  // Without dx a row is done with once it has been read, unless x_hat waits for the row's sums.
+  // The rarer kernels have no registers left to ask.
+  static constexpr bool kAsks = !kFromOutput && !(kCentre && kPacks == 4 && sizeof(W) > sizeof(T));
+  __device__ __forceinline__ bool NeedsSums() const { return !kAsks || more_.needs_sums; }
   // Whether there are so few that the team meets once more to give back the one it has read: the
   // next row would be asked for when half of this one's time is over. Rows of 16-bit elements in
   // registers always have three; x and dy alone are ahead without (half layer_norm, 49152 x 16384:
@@ -248,13 +252,14 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
         }
       }
     }
-    sums_.Post(sums);
+    if (NeedsSums()) sums_.Post(sums);
     if (StoresEarly() && turn + 1 == turns_) Base::StoreStraight();
     Base::Meet();
     if (rank_ == 0 && !IsTight()) {  // what the team has read before may be written over
       const int next = stage - InUse();
       Issue(turn + more_.stages - InUse(), next < 0 ? more_.stages - 1 : next);
     }
+    if (!NeedsSums()) return;  // the row has given all that it has
     sums_.Total(sums);
     NormSums<T, kCentre> all;
     all.gv = sums[0];

@@ -246,13 +246,15 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
     ClusterBarrier(scratch_.full, row.stage).AwaitBlock(parity);
     const C mean = scratch_.mean[row.stage];
     Sums sums;
-    EachPack(row, [&](int k, auto shifted, auto masked) {
-      const Values w = Read(weights_, k);
-      Values v, dy;
-      Read<decltype(shifted)::value, decltype(masked)::value>(row, k, mean, w, v, dy);
+    if (grid_.needs_sums) {
+      EachPack(row, [&](int k, auto shifted, auto masked) {
+        const Values w = Read(weights_, k);
+        Values v, dy;
+        Read<decltype(shifted)::value, decltype(masked)::value>(row, k, mean, w, v, dy);
 #pragma unroll
-      for (int i = 0; i < N; ++i) sums.Add(dy.v[i] * w.v[i], v.v[i]);
-    });
+        for (int i = 0; i < N; ++i) sums.Add(dy.v[i] * w.v[i], v.v[i]);
+      });
+    }
     // The warp that sums has time for the rest.
     constexpr int kPosts = NormWidePolicy::kPosts;
 #pragma unroll
@@ -289,7 +291,7 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
     });
     __syncwarp();
     if (threadIdx.x % kWarp == 0) ClusterBarrier(scratch_.free, row.stage).Arrive();
-    Store(out, packed);
+    if (a_.dx) Store(out, packed);
   }
   template <bool kMasked>
   __device__ __forceinline__ void AddDsum(Values& dx, int64_t slice, int k) const {

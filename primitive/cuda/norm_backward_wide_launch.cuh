@@ -66,6 +66,7 @@ cudaError_t LaunchNormWide(const NormWidePlan& plan, const NormBackward<T>& a,
     grid.ahead = plan.ahead;
     grid.tensor_bytes = plan.tensor_bytes;
     grid.period = plan.period;
+    grid.needs_sums = a.template needs_sums<kCentre>();
     grid.share = static_cast<ComputeType<T>>(1.0 / static_cast<double>(a.cols));
     char* const memory = static_cast<char*>(workspace);
     grid.words = plan.grid ? reinterpret_cast<uint64_t*>(memory) : nullptr;

@@ -113,6 +113,7 @@ bool PlanWholeOf(const NormForward<T>& a, const DeviceLimits& limits, NormWholeP
   // at 4096 columns 0.82 of a copy, 0.98 with four.
   t.early_waves = kResidual || !kCentre;
   t.waves = kResidual ? 3 : 1;
+  t.mixed = !kResidual && WholeOf(a, kCentre).mixed;
   t.most_blocks = 1;
   if (packs > t.lane_packs) {
     t.most_blocks =

@@ -14,33 +14,34 @@ namespace cuda {
 template <class A, bool kCluster, class>
 struct ShiftedShape;  // row_shifted.cuh
 
-// 16 bytes of weights of T that begin kSkip words and some bits into a word of a frame; kSkip -1:
-// at its start.
-template <class T, int kSkip>
+// N weights of T, whole words of 16 bytes of them, that begin kSkip words of 4 bytes and some bits
+// into a word of a frame; kSkip -1: at its start.
+template <class T, int N, int kSkip>
 struct WeightWords {
-  static constexpr int N = kPackSize<T>;
+  static constexpr int kWhole = N / kPackSize<T>;
   static constexpr bool kBits = sizeof(T) < 4;
   static constexpr int kNext = kSkip < 0 ? 0 : kSkip + (kBits ? 1 : 0);
   static constexpr int kHigh = kNext > 2 ? 4 : kNext > 0 ? kNext : 1;
-  uint4 low;
+  uint4 low[kWhole];
   uint32_t high[kHigh];
 
   __device__ __forceinline__ void Load(const uint4* from) {
-    low = from[0];
+#pragma unroll
+    for (int i = 0; i < kWhole; ++i) low[i] = from[i];
     if constexpr (kNext > 0) {
       using Word = typename WordOf<4 * kHigh>::type;
-      const Word word = *reinterpret_cast<const Word*>(from + 1);
+      const Word word = *reinterpret_cast<const Word*>(from + kWhole);
       memcpy(high, &word, sizeof(word));
     }
   }
   __device__ __forceinline__ Pack<ComputeType<T>, N> Get(unsigned past) const {
-    uint32_t w[8];
-    memcpy(w, &low, sizeof(low));
+    uint32_t w[4 * kWhole + 4];
+    memcpy(w, low, sizeof(low));
 #pragma unroll
-    for (int i = 0; i < kNext; ++i) w[4 + i] = high[i];
+    for (int i = 0; i < kNext; ++i) w[4 * kWhole + i] = high[i];
     if constexpr (kSkip >= 0) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
+      for (int i = 0; i < 4 * kWhole; ++i) {
         w[i] = kBits ? __funnelshift_r(w[kSkip + i], w[kSkip + i + 1], past % 4 * 8) : w[kSkip + i];
       }
     }
@@ -234,16 +235,11 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
   __device__ __forceinline__ void StorePacks(int64_t row, int64_t col, int count,
                                              const Value<kPack> (&value)[kPacks],
                                              const Total& total) const {
-    if (extras.weight && (std::is_same_v<Output, float> || !extras.float_weight)) {
-      const WordFrame w = WordFrame::Of(static_cast<const Output*>(extras.weight) + col);
-      WordFrame b = w;
-      if (extras.bias) b = WordFrame::Of(static_cast<const Output*>(extras.bias) + col);
-      if (w.past == b.past) {
-        if (w.past == 0) return StoreShifted<-1>(row, col, count, value, total, w, b.words);
-        return VisitWordShift<Output>(w.past, [&](auto skip) {
-          StoreShifted<decltype(skip)::value>(row, col, count, value, total, w, b.words);
-        });
-      }
+    if (std::is_same_v<Output, float> || !extras.float_weight) {
+      if (StoreWith<Output>(row, col, count, value, total)) return;
+    } else if constexpr (kNarrowWeights && kStow && (kCentre || kPacks > 6)) {
+      // Others lack the registers: rms_norm's blocks with 6 packs would take 72 for 64.
+      if (StoreWith<float>(row, col, count, value, total)) return;
     }
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
@@ -316,7 +312,25 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
     }
     return y;
   }
-  template <int kSkip, int kPacks>
+  // StorePacks with weights, and maybe biases, of W that lie alike; false: they do not, or there is
+  // no weight. (Loaded element by element, weights of float32 took half rows of 50257 columns to
+  // 271 us, for 127 with weights of half.)
+  template <class W, int kPacks>
+  __device__ __forceinline__ bool StoreWith(int64_t row, int64_t col, int count,
+                                            const Value<kPack> (&value)[kPacks],
+                                            const Total& total) const {
+    if (!extras.weight || (!kCentre && sizeof(W) > sizeof(Output) && extras.bias)) return false;
+    const WordFrame w = WordFrame::Of(static_cast<const W*>(extras.weight) + col);
+    WordFrame b = w;
+    if (extras.bias) b = WordFrame::Of(static_cast<const W*>(extras.bias) + col);
+    if (w.past != b.past) return false;
+    if (w.past == 0) StoreShifted<W, -1>(row, col, count, value, total, w, b.words);
+    VisitWordShift<W>(w.past, [&](auto skip) {
+      StoreShifted<W, decltype(skip)::value>(row, col, count, value, total, w, b.words);
+    });
+    return true;
+  }
+  template <class W, int kSkip, int kPacks>
   __device__ __forceinline__ void StoreShifted(int64_t row, int64_t col, int count,
                                                const Value<kPack> (&value)[kPacks],
                                                const Total& total, const WordFrame& weight,
@@ -324,12 +338,21 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       if (k >= count) continue;
-      WeightWords<Output, kSkip> w, b;
-      w.Load(weight.words + k * kWarp);
-      if (extras.bias) b.Load(bias + k * kWarp);
+      using Words = WeightWords<W, kPack, kSkip>;
+      // Of wide weights there are registers for one of both at a time.
+      constexpr bool kLate = Words::kWhole > 1;
+      const bool biased = extras.bias && (kCentre || !kLate);
+      Words w, b;
+      w.Load(weight.words + k * kWarp * Words::kWhole);
+      if (biased && !kLate) b.Load(bias + k * kWarp * Words::kWhole);
       Values<kPack> y = Normalised(ValuesOf(value[k].held), total);
       Multiply(y, w.Get(weight.past));
-      if (extras.bias) Add(y, b.Get(weight.past));
+      if (biased && kLate) {
+#pragma unroll
+        for (C& v : y.v) PinRegister(v);
+        b.Load(bias + k * kWarp * Words::kWhole);
+      }
+      if (biased) Add(y, b.Get(weight.past));
       store.template Store<kPack>(row, col + k * kWarp * kPack, y);
     }
   }

@@ -38,6 +38,11 @@ struct NormForward {
   C* rstd = nullptr;
 };
 
+// Whether the rounding of a stored mean is corrected. 16-bit elements near a mean lie so far apart
+// that its rounding to float32 is nothing beside them.
+template <class T, bool kCentre>
+inline constexpr bool kRecentre = kCentre && sizeof(T) > 2;
+
 // A backward as its kernels see it. Rows of x lie x_stride elements apart, all else is dense;
 // pointers are aligned to their element. Where from_output, x is the forward's output (dense), from
 // which x_hat is computed with weight and bias; mean is not used then, nor ever by rms_norm. Only
@@ -62,7 +67,7 @@ struct NormBackward {
   // Whether anything depends on the sums over a row. kCentre: layer_norm.
   template <bool kCentre>
   bool needs_sums() const {
-    return dx || (kCentre && dweight && !from_output);
+    return dx || (kRecentre<T, kCentre> && dweight && !from_output);
   }
 };
 
@@ -84,11 +89,6 @@ __device__ __forceinline__ SumOf<C, kSums> ShuffleXor(SumOf<C, kSums> s, int mas
   for (C& v : s.v) v = ShuffleXor(v, mask);
   return s;
 }
-
-// Whether the rounding of a stored mean is corrected. 16-bit elements near a mean lie so far apart
-// that its rounding to float32 is nothing beside them.
-template <class T, bool kCentre>
-inline constexpr bool kRecentre = kCentre && sizeof(T) > 2;
 
 // The sums over a row: of g * v and, for layer_norm, of g and (where kRecentre) v.
 template <class T, bool kCentre>

@@ -19,6 +19,7 @@ struct NormWideGrid {
   int ahead;         // rows between that which is added up and that whose dx is computed
   int tensor_bytes;  // of a slice of x or dy in a stage
   int period;        // see NormWideRows
+  bool needs_sums;   // else workers have nothing to add up
   C share;           // 1 / cols
   C* parts;          // of the weights' gradients, at PartPitch(cols)
   uint64_t* words;   // of NormSliceExchange, where slices are no cluster; else null

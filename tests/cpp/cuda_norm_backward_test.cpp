@@ -302,6 +302,51 @@ TEST_P(CudaNormTest, RowsOfABackwardWiderThanClusters) {
   RunBoth(DType::kFloat32, {.rows = 20, .cols = 140000, .mean = 1e4, .spread = 1e-3});
 }
 
+// Without dx, the gradients of weight and bias are computed by the kernels of all three, which then
+// need no sums over a row, but for float32's layer_norm: the lean kernel with 2 to 4 packs a
+// thread, one team and several, where rows are too many or too wide for the kernel for few bytes,
+// and more than are on their way at once; wide rows of whole packs and others, in slices and not,
+// of which x starts otherwise than dy; rows wider than clusters.
+TEST_P(CudaNormTest, GradientsOfWeightsWithoutDx) {
+  const int both = kDWeight | kDBias;
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
+    const int64_t pack = PackOf(dtype);
+    for (const int64_t packs : {1025, 1032, 1536, 1537, 1792, 2048}) {
+      RunBoth(dtype, {.rows = 3, .cols = packs * pack, .wanted = both});
+    }
+    for (const int wanted : {+kDWeight, +kDBias, both}) {
+      RunBoth(dtype, {.rows = 300, .cols = 1032 * pack, .wanted = wanted});
+      RunBoth(dtype, {.rows = 300, .cols = 1537 * pack, .wanted = wanted});
+      RunBoth(dtype, {.rows = 150, .cols = 2049 * pack + 1, .wanted = wanted});
+      RunBoth(dtype, {.rows = 40, .cols = 7000 * pack, .wanted = wanted});
+    }
+    for (const int64_t packs : {1032, 1544}) {
+      Case k{.rows = 300, .cols = packs * pack, .mixed = true, .wanted = both};
+      RunBoth(dtype, k);
+      k.mixed = false, k.residual = true;
+      RunBoth(dtype, k);
+      k.residual = false, k.from_output = true, k.weight_spread = 0.1;
+      RunBoth(dtype, k);
+    }
+    for (const auto& [rows, packs] :
+         {std::pair<int64_t, int64_t>{530, 257}, {150, 2049}, {90, 3072}, {40, 7000}}) {
+      RunBoth(dtype, {.rows = rows, .cols = packs * pack, .x_pad = pack, .wanted = both});
+      RunBoth(dtype, {.rows = rows, .cols = packs * pack + 1, .x_offset = 1, .wanted = both});
+    }
+    RunBoth(dtype, {.rows = 150, .cols = 20003, .x_pad = 3, .mixed = true, .wanted = both});
+    RunBoth(dtype, {.rows = 34, .cols = 131083, .x_offset = 1, .wanted = both});
+    for (const auto& [rows, packs] : {std::pair<int64_t, int64_t>{16400, 65}, {1700, 650}}) {
+      RunBoth(dtype, {.rows = rows, .cols = packs * pack, .wanted = both});
+    }
+    RunBoth(dtype, {.rows = 16400, .cols = 200, .wanted = both});
+    RunBoth(dtype, {.rows = 5000, .cols = 333, .wanted = both});
+  }
+  for (const int64_t cols : {7000, 9001, 12288}) {
+    RunBoth(DType::kFloat32,
+            {.rows = 270, .cols = cols, .mean = 1e4, .spread = 1e-3, .wanted = both});
+  }
+}
+
 TEST_P(CudaNormTest, EverySubsetOfGradientsAndWeights) {
   for (const int64_t cols : {48, 1000, 3000, 40000}) {
     for (int wanted = 1; wanted <= kAll; ++wanted) {

@@ -84,6 +84,32 @@ TEST_P(CudaNormTest, FloatWeightsOverHalf) {
   }
 }
 
+// The same where rows are no whole packs or do not start at one: in a block and in clusters,
+// weights at every offset within 16 bytes; without a bias, and without weights. And whole packs
+// that 8 a thread would hold in fewer waves.
+TEST_P(CudaNormTest, FloatWeightsOverHalfAnywhere) {
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    for (const int64_t cols : {1001, 4097, 4105, 8191, 12289, 15360, 15361, 18433, 20001, 50257}) {
+      for (int64_t i = 0; i < 4; ++i) {
+        RunBoth(dtype,
+                {.rows = 20, .cols = cols, .x_offset = 1, .weight_offset = i, .mixed = true});
+      }
+      Case k{.rows = 9, .cols = cols, .x_offset = 3, .mean = 8, .spread = 0.25, .mixed = true};
+      k.offset = 1;
+      RunBoth(dtype, k);
+      k.bias = false;
+      RunBoth(dtype, k);
+      k.bias = true, k.weight = false;
+      RunBoth(dtype, k);
+      k.weight = true, k.residual = true;
+      RunBoth(dtype, k);
+    }
+    for (const int64_t packs : {1032, 1536, 2056}) {
+      RunBoth(dtype, {.rows = 270, .cols = packs * 8, .mixed = true});
+    }
+  }
+}
+
 // More rows than teams, fewer than multiprocessors, one; wider than any cluster.
 TEST_P(CudaNormTest, ManyRowsAndFewRows) {
   for (const Case& k : {Case{20000, 16}, Case{3000, 33}, Case{1000, 1000}, Case{133, 4097},

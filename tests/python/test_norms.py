@@ -198,6 +198,21 @@ def test_gradients_of_weights_over_many_rows(name, dtype, device):
 
 
 @by_norm
+@by_dtype
+def test_gradients_of_weights_where_x_wants_none(name, dtype, device):
+    for rows, cols in ((40, 50_257), (300, 12_288), (300, 1000), (2000, 57)):
+        x, weight, bias, dy = problem(rows, cols, dtype, device)
+        leaves = [a.detach().requires_grad_() for a in (weight, bias)]
+        y = norm(name, x, (cols,), *leaves)
+        leaves = leaves if name == "layer_norm" else leaves[:1]
+        _, x_hat, rstd = forward(name, host(x))
+        _, *references = backward(name, x_hat, rstd, host(dy))
+        grads = flow.autograd.grad(y, leaves, dy)
+        for grad, (value, size) in zip(grads, references, strict=False):
+            assert_within(grad, value, 1e-5 * size + 1e-12, f"{rows} x {cols}")
+
+
+@by_norm
 def test_memory_efficient_with_weights_near_zero(name, device):
     """Finite where x_hat is lost; right where it is not, as far as y's rounding allows."""
     x, weight, _, dy = problem(40, 64, "float32", device)
