@@ -84,6 +84,7 @@ RowPlan PlanFusedRows(const FusedRowsProblem& p, const DeviceLimits& limits) {
   traits.shared_threads = p.is_double ? StreamedBounds<ComputesIn<double>>::kSharedThreads
                                       : StreamedBounds<ComputesIn<float>>::kSharedThreads;
   traits.has_workspace = true;
+  traits.is_double = p.is_double;
   if (limits.clusters && p.cols > 32 * P::kGroupPacks * p.pack) {
     traits.shared_cluster = p.most_clustered;
     if (p.shares_registers) traits.register_cluster = p.most_clustered;

@@ -33,8 +33,8 @@ class NormSmall {
   using C = ComputeType<T>;
   using Sums = NormSums<T, kCentre>;
   static constexpr int kHeld = P::kHeld, kColumns = P::kColumns;
-  static constexpr int kRows =
-      sizeof(T) == 2 ? 8 : 6;  // on their way to a thread of a column block
+  // Rows on their way to a thread of a column block.
+  static constexpr int kRows = sizeof(T) == 2 ? 8 : sizeof(T) == 4 ? 6 : 4;
   static constexpr int kSums = (kCentre ? 2 : 1) * kColumns;  // of a thread of a column block
 
  public:
@@ -318,7 +318,8 @@ class NormSmall {
 };
 
 template <class T, bool kCentre>
-__global__ void __launch_bounds__(NormSmallPolicy::kThreads, NormSmallPolicy::kBlocks)
+__global__ void __launch_bounds__(NormSmallPolicy::kThreads,
+                                  NormSmallPolicy::Blocks(sizeof(T) == 8))
     NormSmallKernel(const __grid_constant__ NormBackward<T> a,
                     const __grid_constant__ NormSmallGrid<T> grid) {
   extern __shared__ __align__(16) char small_memory[];

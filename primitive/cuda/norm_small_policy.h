@@ -21,12 +21,16 @@ struct NormSmallPolicy {
   // 500 x 4111.
   static constexpr int64_t kMostRows = 4096, kMostBytes = 5 << 20;
   static constexpr int64_t kWide = 8192, kMostWideBytes = 8 << 20;  // of rows from so many columns
+  // float64, layer_norm: 8.3 for 15.1 at 33 x 2049, 7.7 for 13.7 at 16 x 3072, 12.5 for 29 at 7 x
+  // 32767, 22 for 32 at 131 x 9216, 12.6 for 15.7 at 300 x 1000 from an odd element; beyond, 13.5
+  // for 12.1 at 1024 x 100 and 41.8 for 41 at 1000 x 2560 from one.
+  static constexpr int64_t kMostDoubleRows = 512, kMostDoubleBytes = 10 << 20;
   static constexpr int kThreads = 256;
   static constexpr int kHeld = 8;     // elements of a row that a thread keeps in registers
   static constexpr int kColumns = 2;  // of a thread of a column block, `lanes` apart
   static constexpr int kFewRows = 4;  // of a thread of a column block: too few to share
   static constexpr int kCluster = 8;  // blocks, at most
-  static constexpr int kBlocks = 3;   // per multiprocessor, by registers
+  static constexpr int Blocks(bool is_double) { return is_double ? 2 : 3; }  // of an SM: registers
 };
 
 struct NormSmallPlan {
@@ -86,15 +90,17 @@ inline NormSmallPlan LayOutSmall(int64_t rows, int64_t cols, const DeviceLimits&
   return plan;
 }
 
-// False: the rows are not for it. Of whole packs only few wide ones are.
+// False: the rows are not for it. Of whole packs only few wide ones are, and doubles that PlanFew
+// refuses.
 inline bool PlanSmall(int64_t rows, int64_t cols, const NormTraits& t, const DeviceLimits& limits,
                       NormSmallPlan* plan) {
   using P = NormSmallPolicy;
-  const bool others = t.aligned && cols <= int64_t{NormPolicy::kBlockPacks} * t.pack;
-  const int64_t most = t.aligned || cols < P::kWide ? P::kMostBytes : P::kMostWideBytes;
-  if (t.compute_bytes > 4 || others || rows > P::kMostRows || rows * cols * 16 > most * t.pack) {
-    return false;
-  }
+  const bool is_double = t.compute_bytes > 4;
+  const bool others = t.aligned && cols <= int64_t{NormPolicy::kBlockPacks} * t.pack && !is_double;
+  int64_t most = t.aligned || cols < P::kWide ? P::kMostBytes : P::kMostWideBytes;
+  if (is_double) most = P::kMostDoubleBytes;
+  const int64_t most_rows = is_double ? P::kMostDoubleRows : P::kMostRows;
+  if (others || rows > most_rows || rows * cols * 16 > most * t.pack) return false;
   *plan = LayOutSmall(rows, cols, limits);
   return true;
 }

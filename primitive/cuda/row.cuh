@@ -119,6 +119,7 @@ cudaError_t TraitsOf(int64_t cols, const DeviceLimits& limits, void* workspace, 
   traits->block_threads = Registers::kThreads;
   traits->shared_threads = StreamedBounds<A>::kSharedThreads;
   traits->has_workspace = workspace != nullptr;
+  traits->is_double = sizeof(typename A::C) == 8;
   traits->shifted = kShifted<kAligned, A>;
   if (kShifted<kAligned, A> && cols / A::kPack <= kShiftedNarrowPacks) {
     traits->block_packs = ShiftedBlockShape<false, A>::kPacks;

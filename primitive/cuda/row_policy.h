@@ -50,8 +50,13 @@ struct RowPolicy {
   // Softmax's share of a copy, with 40, 58, 70 and 110 KB, and read twice by single blocks:
   // float32, 300001 columns 0.84, 0.88, 0.78, 0.72, 0.59; 700001 0.67, 0.71, 0.62, 0.75, 0.48;
   // 4000001 0.53, 0.53, 0.50, 0.51, 0.47; half, 600000 0.77, 0.80, 0.76, 0.66, 0.57; 1000003 0.67,
-  // 0.71, 0.68, 0.70, 0.43.
+  // 0.71, 0.68, 0.70, 0.43. Two blocks with kSharedBytes each serve parts from there to
+  // kMostOfTwoBytes, and doubles, of which no more have registers.
   static constexpr int kClusterThreads = 384, kClusterBlocks = 3, kClusterBytes = 58 << 10;
+  static constexpr int64_t kMostOfTwoBytes = 256 << 10;
+  // Few rows that might have the whole grid: in wider clusters 16 x 262144 doubles take 54.8 us
+  // for 34.9.
+  static constexpr int kFewClusterBlocks = 8;
 
   static constexpr int kGridThreads = 1024;
   static constexpr int kMaxChunks = 1024;  // of a row, in the grid tier
@@ -83,6 +88,7 @@ struct RowTraits {
   int shared_threads;        // of a block that keeps its row in shared memory
   int register_cluster = 1;  // blocks that may hold a row in their registers together
   int shared_cluster = 1;    // ... in their shared memory; 1 where the device has no clusters
+  bool is_double = false;    // what is computed in
   bool has_workspace = false;
 };
 
@@ -196,6 +202,14 @@ struct RowTiers {
     });
     return t.shifted && held > 1 && Many(1) ? ShiftedBlocks(packs, t) : held;
   }
+  // Shared memory of each of so many blocks of a cluster, where more clusters are to follow.
+  int64_t ClusterBytes(int blocks) const {
+    using P = RowPolicy;
+    const int64_t share = Share(blocks), room = limits.shared_per_block;
+    const bool two = t.is_double || (share > P::kSharedBytes && share <= P::kMostOfTwoBytes);
+    const int64_t wanted = two ? P::kSharedBytes : P::kClusterBytes;
+    return wanted < room ? wanted : room;
+  }
   // In so many bytes of shared memory each, at most.
   RowPlan Shared(int blocks, int64_t most) const {
     RowPlan plan;
@@ -242,17 +256,21 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
     if (t.register_cluster == 1 && tiers.Share(1) <= most) return tiers.Shared(1, most);
   }
   const int chunks = t.has_workspace ? GridChunks(rows, packs, limits) : 1;
-  if (chunks == 1 || tiers.Fills(t.shared_cluster)) {
+  const bool narrows = chunks > 1 && t.shared_cluster > P::kFewClusterBlocks;
+  const int most_blocks = narrows ? P::kFewClusterBlocks : t.shared_cluster;
+  if (chunks == 1 || tiers.Fills(most_blocks)) {
     const int held = tiers.BlocksOfRegisters();
     if (tiers.InRegisters(held) && (held > 1 || t.shared_cluster == 1)) return tiers.Block(held);
-    const int blocks = LeastBlocks(t.shared_cluster, [&](int blocks) {
+    const int blocks = LeastBlocks(most_blocks, [&](int blocks) {
       return tiers.Share(blocks) <= P::kClusterBytes && tiers.Fills(blocks);
     });
     // One block per SM could not store one row while it loads another.
-    const bool crowded = t.shared_cluster > 1 && rows * blocks > limits.multiprocessors;
-    const int64_t most = crowded ? P::kClusterBytes : limits.shared_per_block;
-    if (tiers.Share(blocks) <= limits.shared_per_block || (crowded && chunks == 1)) {
-      return tiers.Shared(blocks, most);
+    const bool alone = rows * blocks <= limits.multiprocessors;
+    if (t.shared_cluster > 1 && chunks == 1) {
+      return tiers.Shared(blocks, alone ? limits.shared_per_block : tiers.ClusterBytes(blocks));
+    }
+    if (tiers.Share(blocks) <= limits.shared_per_block) {
+      return tiers.Shared(blocks, limits.shared_per_block);
     }
   }
   return chunks > 1 ? tiers.Grid(chunks) : tiers.Wide();

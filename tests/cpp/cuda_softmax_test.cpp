@@ -145,9 +145,9 @@ TYPED_TEST(CudaSoftmaxTest, WidthsAroundTheClusterAndGridTiersBoundaries) {
 }
 
 TYPED_TEST(CudaSoftmaxTest, AwkwardAndVeryWideRows) {
-  for (const Shape3& s :
-       {Shape3{3, 1000}, Shape3{3, 4097}, Shape3{2, 50257}, Shape3{2, 128256}, Shape3{300, 5001},
-        Shape3{67, 151936}, Shape3{1, 1000003}, Shape3{2, 1000003}}) {
+  for (const Shape3& s : {Shape3{3, 1000}, Shape3{3, 4097}, Shape3{2, 50257}, Shape3{2, 128256},
+                          Shape3{300, 5001}, Shape3{67, 151936}, Shape3{1, 1000003},
+                          Shape3{2, 1000003}, Shape3{70, 300002}, Shape3{70, 600011}}) {
     this->Run(s);
     if (this->HasFailure()) return;
   }

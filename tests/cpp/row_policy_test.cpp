@@ -24,6 +24,7 @@ TEST(RowPolicyTest, EveryPlanHoldsItsRow) {
   limits.clusters = limits.cooperative = true;
   cuda::RowTraits t{};
   t.bytes_per_pack = 16, t.scratch_bytes = 4096, t.shared_threads = 512;
+  const auto step = [](int64_t packs) { return packs < 3000 ? 1 : packs < 100000 ? 97 : 77777; };
   for (const int pack : {2, 4, 8}) {
     for (const int most_packs : {2, 4, 8}) {
       for (const int blocks : {1, 8, 16}) {
@@ -34,7 +35,7 @@ TEST(RowPolicyTest, EveryPlanHoldsItsRow) {
           t.pack = pack, t.group_packs = most_packs > 4 ? 8 : 4, t.block_packs = most_packs;
           t.block_threads = 512;
           t.register_cluster = t.shared_cluster = blocks;
-          for (int64_t packs = 1; packs < 100000; packs += packs < 3000 ? 1 : 97) {
+          for (int64_t packs = 1; packs < 3000000; packs += step(packs)) {
             const cuda::RowPlan plan = cuda::ChooseRowPlan(rows, packs * pack, t, limits);
             if (plan.tier == cuda::RowTier::kGroup) {
               ASSERT_LE(packs, plan.lanes * plan.packs) << packs;

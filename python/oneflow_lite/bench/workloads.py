@@ -220,6 +220,13 @@ def _attention_bytes(p: Problem) -> int:
     return 2 * _tensor_bytes(p) + mask
 
 
+def _causal_bytes(p: Problem) -> int:
+    """What is seen is read; all is written."""
+    rows, cols = p.case.shape[-2:]
+    seen = sum(max(0, cols - rows + query + 1) for query in range(rows))
+    return _tensor_bytes(p) + p.itemsize * (p.case.numel // (rows * cols)) * seen
+
+
 def _masked(p: Problem) -> dict[str, Any]:
     """Scores of [batch, heads, rows, cols] and a mask that all heads share.
 
@@ -265,7 +272,7 @@ def _fusions() -> list[Workload]:
         Workload("scale_mask_softmax", "attention", "1R1W", _masked, _scale_mask_softmax,
                  reference.masked_softmax, names, _attention_bytes),
         Workload("causal_softmax", "attention", "1R1W", _causal, _causal_softmax,
-                 reference.masked_softmax, names, lambda p: _attention_bytes(p) * 3 // 4),
+                 reference.masked_softmax, names, _causal_bytes),
         Workload("add_rms_norm", "residual", "1R1W", _with_residual, _add_rms_norm,
                  reference.add_rms_norm, ["x", "residual", "weight"],
                  lambda p: 4 * _tensor_bytes(p)),
