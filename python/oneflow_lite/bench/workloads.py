@@ -215,9 +215,8 @@ def _cross_entropies() -> list[Workload]:
 SCALE = 0.125
 
 
-def _attention_bytes(p: Problem) -> int:
-    mask = p.t["mask"].numel() if p.op == "scale_mask_softmax" else 0
-    return 2 * _tensor_bytes(p) + mask
+def _masked_bytes(p: Problem) -> int:
+    return 2 * _tensor_bytes(p) + p.t["mask"].numel()
 
 
 def _causal_bytes(p: Problem) -> int:
@@ -270,7 +269,7 @@ def _fusions() -> list[Workload]:
     names = ["x", "hidden", "scale"]
     return [
         Workload("scale_mask_softmax", "attention", "1R1W", _masked, _scale_mask_softmax,
-                 reference.masked_softmax, names, _attention_bytes),
+                 reference.masked_softmax, names, _masked_bytes),
         Workload("causal_softmax", "attention", "1R1W", _causal, _causal_softmax,
                  reference.masked_softmax, names, _causal_bytes),
         Workload("add_rms_norm", "residual", "1R1W", _with_residual, _add_rms_norm,
