@@ -86,7 +86,7 @@ class MatmulKernel final : public BoundKernel {
   std::unique_ptr<Copy> copy_;
 };
 
-StatusOr<std::unique_ptr<BoundKernel>> BindMatMul(const BindContext& c) {
+StatusOr<std::unique_ptr<BoundKernel>> BindMatmul(const BindContext& c) {
   OFL_ASSIGN_OR_RETURN(auto matmul, NewPrimitive<MatmulFactory>(c.device, {.dtype = c.inputs[0]}));
   OFL_ASSIGN_OR_RETURN(
       auto copy, NewPrimitive<CopyFactory>(c.device, {.from = c.inputs[0], .to = c.inputs[0]}));
@@ -94,7 +94,7 @@ StatusOr<std::unique_ptr<BoundKernel>> BindMatMul(const BindContext& c) {
 }
 
 OFL_REGISTER_KERNEL(
-    {.op = "matmul", .dtypes = kFloatingSet, .strided_inputs = 0b11, .bind = BindMatMul});
+    {.op = "matmul", .dtypes = kFloatingSet, .strided_inputs = 0b11, .bind = BindMatmul});
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -11,7 +11,7 @@
 namespace oneflow_lite {
 namespace {
 
-Status InferMatMul(InferContext& c) {
+Status InferMatmul(InferContext& c) {
   const Shape &a = c.shape(0), &b = c.shape(1);
   if (!IsFloating(c.dtype(0)))
     return UnsupportedDType(c.op(), "input", c.dtype(0), kFloatingDTypes);
@@ -32,7 +32,7 @@ Status InferMatMul(InferContext& c) {
   return OkStatus();
 }
 
-void MatMulSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
+void MatmulSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
   const int n = c.inputs[0].ndim();
   const Sbp B = Sbp::Broadcast(), row = Sbp::Split(n - 2), column = Sbp::Split(n - 1);
   if (n == 3) out->push_back({{Sbp::Split(0), Sbp::Split(0)}, {Sbp::Split(0)}});
@@ -51,8 +51,8 @@ Cost MatmulCost(const InferContext& c, absl::Span<const TensorSpec> out) {
 void DefineMatmul(OpDef& op) {
   op.Input("a").Input("b").Output("out");
   op.doc = "Matrix product of two matrices or of two batches of matrices.";
-  op.infer = InferMatMul;
-  op.sbp = MatMulSignatures;
+  op.infer = InferMatmul;
+  op.sbp = MatmulSignatures;
   op.sbp_text = "a by rows; b by columns; both by batch; both by the inner dim for partial sums";
   op.cost = MatmulCost;
   op.cost_text = "a and b are read once, out written once; 2 operations per output element and k";

@@ -49,7 +49,7 @@ struct FusedRowsPlan {
   size_t shared = 0;  // bytes
   bool grid = false;  // all blocks meet at a barrier
   int parts = 1;      // grid: blocks per row
-  int64_t kept = 0;   // grid: packs that a block keeps
+  int64_t kept = 0;   // grid, and shared by a cluster: packs that a block keeps
   size_t workspace_bytes = 0;
   // The kernel reads its operands there (fused_copies.cuh): all of the traits', or none.
   std::vector<FusedRowsCopies> copies;

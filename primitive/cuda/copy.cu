@@ -64,7 +64,7 @@ CopyLauncher TilesOf(int access_bytes) {
   return &LaunchTiles<T, sizeof(T)>;
 }
 
-// The dtypes between which mixed precision converts: all 156 pairs would take about as long to
+// The dtypes between which mixed precision converts: all 90 pairs would take about as long to
 // compile as the rest of this file.
 template <class R, class F>
 R VisitMixed(DType t, F&& f) {

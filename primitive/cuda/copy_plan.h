@@ -30,10 +30,12 @@ struct CopyPlan {
 // elements in any order, and in this one dst is written densely wherever it can be.
 inline Elementwise<2> InOrderOfDst(const Elementwise<2>& g) {
   int order[kMaxDims];
-  for (int d = 0; d < g.ndim; ++d) order[d] = d;
   const int64_t* along_dst = g.strides[1];
-  std::stable_sort(order, order + g.ndim,
-                   [&](int a, int b) { return along_dst[a] > along_dst[b]; });
+  for (int d = 0; d < g.ndim; ++d) {  // by insertion: std::stable_sort takes memory from the heap
+    int at = d;
+    for (; at > 0 && along_dst[order[at - 1]] < along_dst[d]; --at) order[at] = order[at - 1];
+    order[at] = d;
+  }
   int64_t dims[kMaxDims], src[kMaxDims], dst[kMaxDims];
   for (int d = 0; d < g.ndim; ++d) {
     dims[d] = g.dims[order[d]], src[d] = g.strides[0][order[d]], dst[d] = along_dst[order[d]];

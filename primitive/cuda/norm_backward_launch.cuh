@@ -266,6 +266,11 @@ template <bool kCentre, class T>
 cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& limits,
                                cudaStream_t stream, void* workspace) {
   if (a.rows <= 0 || a.cols <= 0 || !(a.dx || a.dweight || a.dbias)) return cudaSuccess;
+  if (!a.dx && a.dsum) {  // what would be added to it
+    NormBackward<T> b = a;
+    b.dsum = nullptr;
+    return LaunchNormBackward<kCentre>(b, limits, stream, workspace);
+  }
   if (!a.x) {  // dbias alone: whatever is there is read, and not used
     NormBackward<T> b = a;
     b.x = a.dy;

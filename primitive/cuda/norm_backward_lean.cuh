@@ -259,7 +259,10 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
       const int next = stage - InUse();
       Issue(turn + more_.stages - InUse(), next < 0 ? more_.stages - 1 : next);
     }
-    if (!NeedsSums()) return;  // the row has given all that it has
+    if (!NeedsSums()) {  // the row has given all that it has
+      if (rank_ == 0 && IsTight()) Issue(turn + more_.stages, stage);
+      return;
+    }
     sums_.Total(sums);
     NormSums<T, kCentre> all;
     all.gv = sums[0];

@@ -324,7 +324,10 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
     WordFrame b = w;
     if (extras.bias) b = WordFrame::Of(static_cast<const W*>(extras.bias) + col);
     if (w.past != b.past) return false;
-    if (w.past == 0) StoreShifted<W, -1>(row, col, count, value, total, w, b.words);
+    if (w.past == 0) {
+      StoreShifted<W, -1>(row, col, count, value, total, w, b.words);
+      return true;
+    }
     VisitWordShift<W>(w.past, [&](auto skip) {
       StoreShifted<W, decltype(skip)::value>(row, col, count, value, total, w, b.words);
     });

@@ -130,7 +130,7 @@ cudaError_t TraitsOf(int64_t cols, const DeviceLimits& limits, void* workspace, 
   const cudaError_t error = AllowAllShared<RowClusterKernel<A>>(limits);
   if (error != cudaSuccess) return error;
   traits->shared_cluster =
-      MaxClusterBlocks<RowClusterKernel<A>>(P::kClusterThreads, P::kClusterBytes, limits);
+      MaxClusterBlocks<RowClusterKernel<A>>(P::kClusterThreads, limits.shared_per_block, limits);
   if constexpr (kShifted<kAligned, A>) {
     using Shifted = InRegistersOf<true, A>;
     using Clustered = ShiftedShape<Shifted, true>;
@@ -240,8 +240,8 @@ template <class A>
 cudaError_t LaunchRows(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
                        cudaStream_t stream, void* workspace = nullptr) {
   if (rows <= 0 || cols <= 0) return cudaSuccess;
-  // Rows that are known to be aligned have kernels of their own; none are where elements of another
-  // size are written.
+  // Rows that are known to be aligned have kernels of their own. Where the output has elements of
+  // another size, no row is.
   constexpr bool kMayLieAlike = sizeof(typename A::Element) == sizeof(typename A::Output);
   if constexpr (internal::KnowsAlignment<A>::value && kMayLieAlike) {
     if (a.IsAlignedEverywhere()) {

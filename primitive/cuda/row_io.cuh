@@ -97,7 +97,7 @@ struct DirectLoad {
     const T* from = x + row * row_stride + col;
     if constexpr (N * sizeof(T) == kPackBytes) {
       return LoadShiftedPack<N>(from);
-    } else {  // others are written than read: their packs are 16 bytes
+    } else {  // a pack is 16 bytes of the output, which has elements of another size
       return LoadPack<N>(from);
     }
   }

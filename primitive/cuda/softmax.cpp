@@ -63,7 +63,9 @@ class CudaSoftmaxBackward final : public CudaRowOp<SoftmaxBackward> {
 template <class P, class CudaP>
 StatusOr<std::unique_ptr<P>> New(const Softmax::Spec& spec) {
   const cuda::SoftmaxLaunchers* launchers = FindLaunchers(spec);
-  if (!launchers) return NoPrimitiveFor(P::kName, DeviceType::kCUDA, spec.dtype);
+  constexpr bool kBackward = std::is_same_v<P, SoftmaxBackward>;
+  if (!launchers || (kBackward && spec.to_float32))
+    return NoPrimitiveFor(P::kName, DeviceType::kCUDA, spec.dtype);
   return std::make_unique<CudaP>(*launchers, spec);
 }
 

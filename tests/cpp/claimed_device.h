@@ -2,7 +2,8 @@
 //
 // Launches laid out for another CUDA device than the one that runs them: with OFL_TEST_DEVICE=sm_80
 // in the environment the tests' streams claim an A100's limits, so that the kernels which serve
-// wide rows where there are no clusters run on a GPU that has them.
+// wide rows where there are no clusters run on a GPU that has them; with sm_120 those of little
+// shared memory beside clusters.
 #pragma once
 
 #include <algorithm>
@@ -33,10 +34,12 @@ inline Ref<Stream> AsClaimed(Ref<Stream> stream) {
     const char* name;
     int multiprocessors;
     size_t shared_memory_per_block, shared_memory_per_sm;
+    bool clusters = false;
   };
   static constexpr Device kDevices[] = {{"sm_80", 108, 163 << 10, 164 << 10},  // A100
                                         {"sm_86", 84, 99 << 10, 100 << 10},    // RTX 3090, A40
-                                        {"sm_89", 128, 99 << 10, 100 << 10}};  // RTX 4090
+                                        {"sm_89", 128, 99 << 10, 100 << 10},   // RTX 4090
+                                        {"sm_120", 170, 99 << 10, 100 << 10, true}};  // RTX 5090
   const char* name = std::getenv("OFL_TEST_DEVICE");
   if (name == nullptr || *name == '\0' || stream->device().type != DeviceType::kCUDA) return stream;
   const auto* device = std::find_if(std::begin(kDevices), std::end(kDevices),
@@ -44,7 +47,7 @@ inline Ref<Stream> AsClaimed(Ref<Stream> stream) {
   OFL_CHECK(device != std::end(kDevices));
   static DeviceProperties claimed;
   claimed = stream->properties();
-  claimed.supports_clusters = false;
+  claimed.supports_clusters = device->clusters;
   claimed.multiprocessors = std::min(claimed.multiprocessors, device->multiprocessors);
   claimed.shared_memory_per_block =
       std::min(claimed.shared_memory_per_block, device->shared_memory_per_block);

@@ -97,7 +97,9 @@ TEST_P(CudaNormTest, FloatWeightsOverHalfAnywhere) {
       Case k{.rows = 9, .cols = cols, .x_offset = 3, .mean = 8, .spread = 0.25, .mixed = true};
       k.offset = 1;
       RunBoth(dtype, k);
-      k.bias = false;
+      k.bias_behind = 1;  // it lies otherwise than the weight
+      RunBoth(dtype, k);
+      k.bias_behind = 0, k.bias = false;
       RunBoth(dtype, k);
       k.bias = true, k.weight = false;
       RunBoth(dtype, k);

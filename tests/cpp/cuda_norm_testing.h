@@ -18,6 +18,7 @@ struct Case {
   int64_t offset = 0;                      // ... and of the other tensors
   int64_t dx_offset = 0, dsum_offset = 0;  // more than that
   int64_t weight_offset = 0;
+  int64_t bias_behind = 0;  // more than that, of the forward's bias
   double mean = 0, spread = 1;
   bool weight = true, bias = true, mixed = false;
   bool residual = false, sum_in_residual = false;  // the backward then adds a gradient of the sum
@@ -30,7 +31,8 @@ struct Case {
   int64_t numel() const { return rows * cols; }
   std::string Describe() const {
     std::string text = std::to_string(rows) + " x " + std::to_string(cols);
-    for (const int64_t v : {x_pad, x_offset, offset, dx_offset, dsum_offset, weight_offset}) {
+    for (const int64_t v :
+         {x_pad, x_offset, offset, dx_offset, dsum_offset, weight_offset, bias_behind}) {
       text += ", " + std::to_string(v);
     }
     for (const bool v : {weight, bias, mixed, residual, from_output, in_place}) {
@@ -108,7 +110,8 @@ class CudaNormTest : public PrimitiveTest {
   void Forward(const NormSpec& spec, const NormShape& shape, const Case& k) {
     const DType statistics = StatisticsOf(spec.dtype);
     Buffer x(*this, x_, k.x_offset), residual(*this, residual_, k.offset);
-    Buffer weight(*this, weight_, k.weight_offset), bias(*this, bias_, k.weight_offset);
+    Buffer weight(*this, weight_, k.weight_offset);
+    Buffer bias(*this, bias_, k.weight_offset + k.bias_behind);
     Buffer y(*this, spec.dtype, k.numel(), k.offset), sum(*this, spec.dtype, k.numel(), k.offset);
     Buffer mean(*this, statistics, k.rows), rstd(*this, statistics, k.rows);
     typename Op::Forward::Args args;

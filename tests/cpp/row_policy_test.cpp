@@ -35,6 +35,7 @@ TEST(RowPolicyTest, EveryPlanHoldsItsRow) {
           t.pack = pack, t.group_packs = most_packs > 4 ? 8 : 4, t.block_packs = most_packs;
           t.block_threads = 512;
           t.register_cluster = t.shared_cluster = blocks;
+          t.is_double = pack == 2;
           for (int64_t packs = 1; packs < 3000000; packs += step(packs)) {
             const cuda::RowPlan plan = cuda::ChooseRowPlan(rows, packs * pack, t, limits);
             if (plan.tier == cuda::RowTier::kGroup) {

@@ -238,6 +238,8 @@ def _masked(p: Problem) -> dict[str, Any]:
 
 def _causal(p: Problem) -> dict[str, Any]:
     rows, cols = p.case.shape[-2:]
+    if rows > cols:
+        raise Unsupported("causal scores of more queries than keys: the first see nothing")
     # The last query sees all keys, the ones before it one less each.
     queries = flow.arange(cols - rows, cols, device=p.device).unsqueeze(1)
     hidden = flow.arange(cols, device=p.device) > queries
