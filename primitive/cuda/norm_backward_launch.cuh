@@ -217,7 +217,9 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
   grid.slack = plan.slack;
   grid.packed_weight = plan.packed_weight;
   grid.chunks = plan.chunks;
-  grid.needs_sums = a.template needs_sums<kCentre>();
+  // Of two stages the lean kernel gives one back once a row's sums are known (IsTight), so it is
+  // told to wait for them.
+  grid.needs_sums = a.template needs_sums<kCentre>() || (plan.lean && plan.stages == 2);
   grid.cluster = plan.cluster && grid.needs_sums;  // a cluster that starts must exchange
   const RowsLie lie = HowRowsLie(a);
   grid.like_x = lie.like_x;

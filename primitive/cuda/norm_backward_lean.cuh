@@ -164,8 +164,9 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   __device__ __forceinline__ int StageBytes() const { return Tensors() * Base::TensorBytes(); }
   // Stages that are still read once a row's sums are known.
   __device__ __forceinline__ int InUse() const { return kHold && !CopiesSum() ? 0 : 1; }
-  // Without dx a row is done with once it has been read, unless x_hat waits for the row's sums.
-  // The rarer kernels have no registers left to ask.
+  // Without dx a row is done with once it has been read, unless x_hat waits for the row's sums, or
+  // the stages are two, which the launch counts among these. The rarer kernels have no registers
+  // left to ask.
   static constexpr bool kAsks = !kFromOutput && !(kCentre && kPacks == 4 && sizeof(W) > sizeof(T));
   __device__ __forceinline__ bool NeedsSums() const { return !kAsks || more_.needs_sums; }
   // Whether there are so few that the team meets once more to give back the one it has read: the
@@ -259,10 +260,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
       const int next = stage - InUse();
       Issue(turn + more_.stages - InUse(), next < 0 ? more_.stages - 1 : next);
     }
-    if (!NeedsSums()) {  // the row has given all that it has
-      if (rank_ == 0 && IsTight()) Issue(turn + more_.stages, stage);
-      return;
-    }
+    if (!NeedsSums()) return;  // the row has given all that it has
     sums_.Total(sums);
     NormSums<T, kCentre> all;
     all.gv = sums[0];

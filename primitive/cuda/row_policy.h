@@ -9,7 +9,7 @@
 //   shared    shared memory of a block                up to kSharedBytes
 //             ... or of the 2 to 16 of a cluster      the rest read twice, through the L2
 //   grid      shared memory of the whole device, the rest read twice    few rows, with workspace
-//   wide      nowhere: read twice by one block        where there are no clusters
+//   wide      nowhere: read twice by one block        doubles, and where there are no clusters
 //
 // Rows of whole packs, and gradients that lie alike, are beyond the group tier first of all
 // row_whole_policy.h's, where an algorithm has kernels for them.
@@ -267,9 +267,13 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
     // One block per SM could not store one row while it loads another.
     const bool alone = rows * blocks <= limits.multiprocessors;
     if (t.shared_cluster > 1 && chunks == 1) {
-      return tiers.Shared(blocks, alone ? limits.shared_per_block : tiers.ClusterBytes(blocks));
-    }
-    if (tiers.Share(blocks) <= limits.shared_per_block) {
+      if (alone) return tiers.Shared(blocks, limits.shared_per_block);
+      // Of doubles the rest had better be read again by single blocks, too: softmax of 768 x 262144
+      // takes 1507 us so, in clusters 1572.
+      if (!t.is_double || tiers.Share(blocks) <= P::kSharedBytes) {
+        return tiers.Shared(blocks, tiers.ClusterBytes(blocks));
+      }
+    } else if (tiers.Share(blocks) <= limits.shared_per_block) {
       return tiers.Shared(blocks, limits.shared_per_block);
     }
   }

@@ -330,14 +330,11 @@ TEST_P(CudaNormTest, GradientsOfWeightsWithoutDx) {
     }
     // Many turns of two stages, where a sum's gradient or little shared memory (OFL_TEST_DEVICE=
     // sm_120) leaves no more.
-    for (const int64_t packs : {88, 96, 640, 1200, 1536, 2048}) {
-      Case k{.rows = packs > 100 ? 1500 : 20000, .cols = packs * pack, .wanted = both};
-      for (const bool residual : {true, false}) {
-        for (const bool mixed : {false, true}) {
-          k.residual = residual, k.mixed = mixed && dtype != DType::kFloat32;
-          RunBoth(dtype, k);
-        }
-      }
+    for (const int64_t packs : {1032, 1200}) {
+      Case k{.rows = 800, .cols = packs * pack, .wanted = both};
+      RunBoth(dtype, k);
+      k.residual = k.mixed = true;
+      RunBoth(dtype, k);
     }
     for (const auto& [rows, packs] :
          {std::pair<int64_t, int64_t>{530, 257}, {150, 2049}, {90, 3072}, {40, 7000}}) {

@@ -56,7 +56,7 @@ TEST(RowPolicyTest, EveryPlanHoldsItsRow) {
               ASSERT_LE(plan.shared, limits.shared_per_block) << packs;
               ASSERT_GE(plan.shared, plan.kept * t.bytes_per_pack + t.scratch_bytes) << packs;
             } else if (plan.tier == cuda::RowTier::kWide) {
-              ASSERT_EQ(blocks, 1) << "clusters serve it: " << packs << " packs, rows " << rows;
+              ASSERT_TRUE(blocks == 1 || t.is_double) << packs << " packs, rows " << rows;
             }
           }
         }
