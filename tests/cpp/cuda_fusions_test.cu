@@ -13,6 +13,7 @@
 #include "primitive/cuda/softmax.cuh"
 #include "primitive/cuda/softmax_fusions.cuh"
 #include "tests/consumer/cuda/soft_cap.cuh"
+#include "tests/cpp/row_boundaries.h"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -21,6 +22,8 @@ namespace {
 // A width of every tier, even and odd.
 constexpr int64_t kWidths[] = {1, 5, 33, 256, 1000, 2051, 8192, 40000};
 constexpr int64_t kHeads = 3, kQueries = 7, kRows = 2 * kHeads * kQueries;
+
+static_assert(kRowScratchBytes == kRowSharedScratchBytes, "the tests' boundaries follow it");
 
 // n elements in the memory of the device, `offset` elements behind an aligned address.
 template <class T>

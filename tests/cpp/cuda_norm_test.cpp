@@ -4,6 +4,7 @@
 // change hands (primitive/cuda/row_policy.h, primitive/cuda/norm_policy.h), at odd offsets and
 // strides, for every subset of gradients, against float64 on the CPU. Skips where there is no GPU.
 #include "cuda_norm_testing.h"
+#include "row_boundaries.h"
 
 namespace oneflow_lite {
 namespace {
@@ -249,6 +250,20 @@ TEST_P(CudaNormTest, RowsWiderThanClustersAtOddOffsets) {
   }
   RunBoth(DType::kFloat32, {.rows = 40, .cols = 123001, .x_offset = 1});
   RunBoth(DType::kFloat32, {.rows = 5, .cols = 140001, .x_offset = 1, .mean = 1e4, .spread = 1e-3});
+}
+
+// Rows that are read as they are written, wider than the registers of 16 blocks, so many that each
+// block keeps 58 KB of its part in shared memory, or 110 where the part is larger than that
+// (primitive/cuda/row_policy.h).
+TEST_P(CudaNormTest, OddRowsAroundWhatClustersKeep) {
+  for (const DType dtype : kFloatingTypes) {
+    for (const int64_t bytes : {58 << 10, 110 << 10}) {
+      const int64_t packs = MostPacksKept(16, bytes, 16);
+      for (const int64_t more : {0, 1}) {
+        RunBoth(dtype, {.rows = 9, .cols = (packs + more) * PackOf(dtype) + 1});
+      }
+    }
+  }
 }
 
 TEST_P(CudaNormTest, AMeanFarAboveTheSpread) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <random>
@@ -188,7 +189,48 @@ class CudaSoftmaxTest : public testing::Test {
   // Both directions, with and without workspace; input and output so many elements past alignment.
   void Run(const Shape3& s, int64_t x_offset = 0, int64_t y_offset = 0) {
     if (LeftOut(DTypeOf<T>(), s.numel())) return;
-    const std::vector<T> x = RandomValues(s.numel(), 2), dy = RandomValues(s.numel(), 1);
+    RunBoth(s, RandomValues(s.numel(), 2), RandomValues(s.numel(), 1), x_offset, y_offset, {1, s});
+  }
+  // The same over copies of `distinct` rows. Of whole packs they must come out alike, so that the
+  // reference takes as long as those alone; others lie at different offsets.
+  void RunRepeated(int64_t rows, int64_t cols, int64_t distinct) {
+    if (LeftOut(DTypeOf<T>(), rows * cols)) return;
+    ASSERT_EQ(rows % distinct, 0);
+    const Repeated copies{rows / distinct, {distinct, cols}};
+    const int64_t n = distinct * cols;
+    const std::vector<T> x = copies.Of(RandomValues(n, 2)), dy = copies.Of(RandomValues(n, 1));
+    const Shape3 s{rows, cols};
+    RunBoth(s, x, dy, 0, 0, cols % kPack == 0 ? copies : Repeated{1, s});
+  }
+
+  DeviceBackend* backend_ = nullptr;
+  Ref<Stream> stream_;
+  std::unique_ptr<Softmax> forward_[2];
+  std::unique_ptr<SoftmaxBackward> backward_[2];
+  std::mt19937 random_{123};
+
+ private:
+  // So many copies of `part`, one after the other.
+  struct Repeated {
+    int64_t times;
+    Shape3 part;
+
+    std::vector<T> Of(const std::vector<T>& values) const {
+      std::vector<T> all;
+      all.reserve(values.size() * times);
+      for (int64_t i = 0; i < times; ++i) all.insert(all.end(), values.begin(), values.end());
+      return all;
+    }
+    void ExpectIn(const std::vector<T>& all) const {
+      const int64_t n = part.numel();
+      for (int64_t i = 1; i < times; ++i) {
+        ASSERT_EQ(std::memcmp(&all[0], &all[i * n], n * sizeof(T)), 0) << "copy " << i;
+      }
+    }
+  };
+
+  void RunBoth(const Shape3& s, const std::vector<T>& x, const std::vector<T>& dy, int64_t x_offset,
+               int64_t y_offset, const Repeated& repeated) {
     const SoftmaxShape shape{.rows = s.rows, .cols = s.cols, .inner = s.inner};
     Buffer bx(this, s.numel(), x_offset), by(this, s.numel(), y_offset);
     Buffer bdy(this, s.numel(), x_offset), bdx(this, s.numel(), y_offset);
@@ -196,7 +238,8 @@ class CudaSoftmaxTest : public testing::Test {
     bdy.Write(dy);
     for (const bool log : {false, true}) {
       for (const bool with_workspace : {false, true}) {
-        SCOPED_TRACE(testing::Message() << "log " << log << ", workspace " << with_workspace);
+        SCOPED_TRACE(testing::Message() << s.rows << " x " << s.cols << " x " << s.inner << ", log "
+                                        << log << ", workspace " << with_workspace);
         const size_t needed = std::max(forward_[log]->WorkspaceBytes(*this->stream_, shape),
                                        backward_[log]->WorkspaceBytes(*this->stream_, shape));
         if (with_workspace && needed == 0) continue;
@@ -206,21 +249,18 @@ class CudaSoftmaxTest : public testing::Test {
         Status status = forward_[log]->Launch(*stream_, shape, bx.data, by.data, w);
         ASSERT_TRUE(status.ok()) << status;
         const std::vector<T> y = by.Read();
-        CheckForward(log, s, x, y);
+        CheckForward(log, repeated.part, x, y);
+        repeated.ExpectIn(y);
         bdx.Write(Poison(s.numel()));
         status = backward_[log]->Launch(*stream_, shape, by.data, bdy.data, bdx.data, w);
         ASSERT_TRUE(status.ok()) << status;
-        CheckBackward(log, s, y, dy, bdx.Read());
+        const std::vector<T> dx = bdx.Read();
+        CheckBackward(log, repeated.part, y, dy, dx);
+        repeated.ExpectIn(dx);
         if (testing::Test::HasFailure()) return;
       }
     }
   }
-
-  DeviceBackend* backend_ = nullptr;
-  Ref<Stream> stream_;
-  std::unique_ptr<Softmax> forward_[2];
-  std::unique_ptr<SoftmaxBackward> backward_[2];
-  std::mt19937 random_{123};
 };
 
 }  // namespace oneflow_lite

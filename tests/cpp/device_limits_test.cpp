@@ -16,6 +16,7 @@
 #include "primitive/cuda/norm_wide_policy.h"
 #include "primitive/cuda/norm_workspace.h"
 #include "primitive/cuda/row_policy.h"
+#include "row_boundaries.h"
 
 namespace oneflow_lite {
 namespace {
@@ -86,7 +87,7 @@ cuda::RowTraits TraitsOfRows(int element_bytes, int inputs, bool shifted, bool w
   cuda::RowTraits t{};
   t.pack = 16 / element_bytes;
   t.bytes_per_pack = 16 * inputs;
-  t.scratch_bytes = 3200;
+  t.scratch_bytes = kRowSharedScratchBytes;
   t.group_packs = inputs == 1 ? 8 : 4;
   const int halves = inputs == 2 || element_bytes == 8 ? 2 : 1;
   t.block_packs = shifted ? 6 : 8 / halves;
