@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/core/stream.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/function.h"
 #include "oneflow_lite/framework/op_expr.h"
@@ -35,10 +36,23 @@ StatusOr<Tensor> CallFull(const char* name, SizeList size, Scalar value, DType d
       requires_grad);
 }
 
+// A graph's replays take their numbers from the default generator alone.
+Status CheckNotCaptured(Device device) {
+  if (device.type != DeviceType::kCUDA) return OkStatus();
+  OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(device));
+  if (!stream->capturing()) return OkStatus();
+  return Error(
+      ErrorKind::kRuntime,
+      "random numbers: a generator that is not the device's default one cannot be captured "
+      "in a graph, whose replays would repeat its numbers; leave `generator` out");
+}
+
 StatusOr<Tensor> CallRandom(const OpExpr& op, SizeList size, Ref<Generator> generator, DType dtype,
                             Device device, bool requires_grad) {
   const int64_t n = CheckedNumel(size);
-  if (!generator) generator = DefaultGenerator(device);
+  const Ref<Generator> own = DefaultGenerator(device);
+  if (!generator) generator = own;
+  if (generator != own) OFL_RETURN_IF_ERROR(CheckNotCaptured(device));
   // One Philox counter serves four numbers, two of float64 (primitive/creation.h).
   const int64_t per_counter = dtype == DType::kFloat64 ? 2 : 4;
   const Generator::State s =

@@ -31,8 +31,10 @@ class RandomKernel final : public PrimitiveKernel<Random> {
  public:
   using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
+    OFL_ASSIGN_OR_RETURN(const uint64_t* shift, c.stream().RandomShift());
     const PhiloxState state{.seed = static_cast<uint64_t>(c.attr<int64_t>(3)),
-                            .offset = static_cast<uint64_t>(c.attr<int64_t>(4))};
+                            .offset = static_cast<uint64_t>(c.attr<int64_t>(4)),
+                            .shift = shift};
     return primitive_->Launch(c.stream(), c.output(0).numel(), state, c.output(0).data());
   }
 };

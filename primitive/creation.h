@@ -35,8 +35,8 @@ using ArangeFactory = PrimitiveFactory<Arange>;
 // Where a random kernel starts in its generator's sequence of Philox counters.
 struct PhiloxState {
   uint64_t seed = 0;
-  uint64_t offset = 0;                      // counters, added to *device_offset where given
-  const uint64_t* device_offset = nullptr;  // read on the device, so that a replayed graph advances
+  uint64_t offset = 0;              // counters
+  const uint64_t* shift = nullptr;  // on the device: two numbers, added to seed and offset there
 };
 
 // Element i of float32 and narrower takes word i % 4 of Philox(seed, offset + i / 4); of float64,

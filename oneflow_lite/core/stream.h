@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "oneflow_lite/core/device.h"
@@ -42,6 +43,9 @@ class OFL_API Stream : public RefCounted {
   virtual Status Synchronize() { return OkStatus(); }
   // True between the begin and the end of a graph capture on this stream.
   virtual bool capturing() const { return false; }
+  // While a Graph captures this stream, where its replays keep two numbers, in the device's memory:
+  // what random kernels are to add to their seed and to their offset. Null at other times.
+  virtual StatusOr<const uint64_t*> RandomShift() { return nullptr; }
 
  private:
   Device device_;
@@ -63,7 +67,8 @@ class OFL_API Event : public RefCounted {
 class OFL_API Graph : public RefCounted {
  public:
   // Work enqueued on `stream` between begin and end is recorded instead of run. Memory allocated
-  // meanwhile comes from a pool that belongs to this graph.
+  // meanwhile comes from a pool that belongs to this graph. Random numbers of the device's default
+  // generator are taken from it by each replay anew, as by the calls that were captured.
   virtual Status CaptureBegin(Stream& stream) = 0;
   virtual Status CaptureEnd() = 0;
   virtual Status Replay(Stream& stream) = 0;

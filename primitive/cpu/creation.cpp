@@ -131,17 +131,18 @@ class CpuRandom final : public Random {
   explicit CpuRandom(const Spec& spec) : spec_(spec) {}
 
   Status Launch(Stream&, int64_t n, const PhiloxState& state, void* y) const override {
-    const uint64_t offset = state.offset + (state.device_offset ? *state.device_offset : 0);
+    uint64_t seed = state.seed, offset = state.offset;
+    if (state.shift) seed += state.shift[0], offset += state.shift[1];
     const int64_t counters = static_cast<int64_t>(CountersFor(spec_.dtype, n));
     ParallelFor(counters, kGrain, [&](int64_t begin, int64_t end) {
       if (spec_.distribution == Distribution::kBits) {
-        FillBits(begin, end, n, state.seed, offset, static_cast<int64_t*>(y));
+        FillBits(begin, end, n, seed, offset, static_cast<int64_t*>(y));
         return;
       }
       VisitFloating(spec_.dtype, [&]<class T>(Tag<T>) {
         const auto fill = spec_.distribution == Distribution::kNormal ? &FillRandom<T, true>
                                                                       : &FillRandom<T, false>;
-        fill(begin, end, n, state.seed, offset, static_cast<T*>(y));
+        fill(begin, end, n, seed, offset, static_cast<T*>(y));
       });
     });
     return OkStatus();

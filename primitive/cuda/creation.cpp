@@ -38,7 +38,7 @@ class CudaRandom final : public Random {
  public:
   explicit CudaRandom(cuda::RandomLauncher launcher) : launcher_(launcher) {}
   Status Launch(Stream& stream, int64_t n, const PhiloxState& state, void* y) const override {
-    const cuda::RandomArguments arguments{state.seed, state.offset, state.device_offset};
+    const cuda::RandomArguments arguments{state.seed, state.offset, state.shift};
     return cuda::RunOn(stream, kName,
                        [&](cudaStream_t s) { return launcher_(n, arguments, y, s); });
   }

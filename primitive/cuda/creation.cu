@@ -118,10 +118,9 @@ struct RandomRun {
   template <int N>
   __device__ void Run(int64_t i) const {
     static_assert(N == 1 || N == Samples::kCount, "a counter's elements or one of them");
-    const uint64_t offset =
-        arguments.offset + (arguments.device_offset ? *arguments.device_offset : 0);
-    const Samples samples(
-        Philox(arguments.seed, offset + static_cast<uint64_t>(i) / Samples::kCount));
+    uint64_t seed = arguments.seed, offset = arguments.offset;
+    if (arguments.shift) seed += arguments.shift[0], offset += arguments.shift[1];
+    const Samples samples(Philox(seed, offset + static_cast<uint64_t>(i) / Samples::kCount));
     if constexpr (N == 1) {
 #pragma unroll
       for (int k = 0; k < Samples::kCount; ++k) {

@@ -84,7 +84,7 @@ ArangeLauncher FindArange(DType dtype);
 
 struct RandomArguments {
   uint64_t seed, offset;
-  const uint64_t* device_offset;
+  const uint64_t* shift;
 };
 using RandomLauncher = cudaError_t (*)(int64_t n, const RandomArguments&, void* y, cudaStream_t);
 RandomLauncher FindRandom(Distribution distribution, DType dtype);

@@ -126,12 +126,13 @@ TEST_P(CreationTest, NormalsAreBoxAndMullersOfTheUniforms) {
   }
 }
 
-TEST_P(CreationTest, DeviceOffsetIsAdded) {
-  HostArray offset(DType::kInt64, 1);
-  offset.SetInt(0, 5);
-  Buffer on_device(*this, offset);
+TEST_P(CreationTest, ShiftOnTheDeviceIsAdded) {
+  HostArray shift(DType::kInt64, 2);
+  shift.SetInt(0, 2);
+  shift.SetInt(1, 5);
+  Buffer on_device(*this, shift);
   const PhiloxState moving{
-      .seed = 3, .offset = 4, .device_offset = static_cast<const uint64_t*>(on_device.data())};
+      .seed = 1, .offset = 4, .shift = static_cast<const uint64_t*>(on_device.data())};
   EXPECT_TRUE(Rand(Distribution::kUniform, DType::kFloat32, 100, moving) ==
               Rand(Distribution::kUniform, DType::kFloat32, 100, {.seed = 3, .offset = 9}));
 }

@@ -62,6 +62,59 @@ def test_a_training_step_is_captured_and_replayed():
 
 
 @pytest.mark.cuda
+def test_replays_take_new_random_numbers_as_eager_calls_do():
+    needs_gpu()
+    x = flow.ones(1000, device="cuda")
+
+    def draw():
+        return flow.nn.functional.dropout(x, 0.5), flow.randn(33, device="cuda"), flow.rand_like(x)
+
+    def eager(times):
+        return [[host(t) for t in draw()] for _ in range(times)]
+
+    draw()
+    flow.manual_seed(3)
+    expected = eager(4)
+    flow.manual_seed(3)
+    graph = flow.cuda.CUDAGraph()
+    with flow.cuda.graph(graph):
+        drawn = draw()
+    replayed = []
+    for k in range(4):
+        if k == 2:  # eager calls in between take the next numbers
+            replayed += eager(1)
+            continue
+        graph.replay()
+        replayed.append([host(t) for t in drawn])
+    for got, want in zip(replayed, expected, strict=True):
+        for g, w in zip(got, want, strict=True):
+            assert np.array_equal(g, w)
+    assert not np.array_equal(expected[0][0], expected[1][0])
+
+    flow.manual_seed(4)  # another seed than that of the capture
+    expected = eager(1)
+    flow.manual_seed(4)
+    graph.replay()
+    for got, want in zip(drawn, expected[0], strict=True):
+        assert np.array_equal(host(got), want)
+
+
+@pytest.mark.cuda
+def test_a_generator_of_ones_own_is_not_captured():
+    needs_gpu()
+    generator = flow.Generator("cuda").manual_seed(1)
+    before = flow.randn(8, device="cuda", generator=generator)
+    generator.manual_seed(1)
+    graph = flow.cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match="leave `generator` out"):
+        with flow.cuda.graph(graph):
+            y = flow.ones(8, device="cuda")
+            flow.randn(8, device="cuda", generator=generator)
+    assert np.array_equal(host(flow.randn(8, device="cuda", generator=generator)), host(before))
+    assert y.shape == (8,)
+
+
+@pytest.mark.cuda
 def test_streams_and_events_order_work():
     needs_gpu()
     x = flow.ones(1 << 22, device="cuda")

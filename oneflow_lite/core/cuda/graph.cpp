@@ -3,11 +3,27 @@
 
 #include <cuda_runtime_api.h>
 
+#include <mutex>
+#include <unordered_map>
+
 #include "oneflow_lite/core/cuda/allocator.h"
 #include "oneflow_lite/core/cuda/cuda_status.h"
+#include "oneflow_lite/core/generator.h"
 
 namespace oneflow_lite {
 namespace {
+
+class CudaGraph;
+
+// The graphs that are capturing, by the id of their capture.
+struct Captures {
+  std::mutex mutex;
+  std::unordered_map<uint64_t, CudaGraph*> graphs;
+};
+Captures& GetCaptures() {
+  static auto* captures = new Captures;
+  return *captures;
+}
 
 class CudaGraph final : public Graph {
  public:
@@ -41,6 +57,10 @@ class CudaGraph final : public Graph {
     }
     capture_id_ = id;
     pool_ = GetCudaAllocator(device_.index).BeginCapture(capture_id_);
+    begin_ = DefaultGenerator(device_)->state();
+    Captures& captures = GetCaptures();
+    std::lock_guard lock(captures.mutex);
+    captures.graphs[capture_id_] = this;
     return OkStatus();
   }
 
@@ -49,8 +69,13 @@ class CudaGraph final : public Graph {
     DeviceGuard guard(device_.index);
     cudaGraph_t graph = nullptr;
     const cudaError_t ended = cudaStreamEndCapture(NativeStream(*capture_stream_), &graph);
-    capture_stream_ = nullptr;
-    GetCudaAllocator(device_.index).EndCapture(capture_id_);
+    Forget();
+    if (shift_) {  // what the captured calls took is each replay's to take
+      const Ref<Generator> generator = DefaultGenerator(device_);
+      const Generator::State end = generator->state();
+      random_counters_ = end.offset - (end.seed == begin_.seed ? begin_.offset : 0);
+      if (end.seed == begin_.seed) generator->set_state(begin_);
+    }
     OFL_RETURN_IF_ERROR(CudaStatus(ended, "capture"));
     const cudaError_t made = cudaGraphInstantiate(&exec_, graph, 0);
     cudaGraphDestroy(graph);
@@ -64,7 +89,18 @@ class CudaGraph final : public Graph {
                    " cannot run on a stream of ", stream.device().ToString());
     }
     DeviceGuard guard(device_.index);
+    if (shift_) OFL_RETURN_IF_ERROR(TakeRandom(stream));
     return CudaStatus(cudaGraphLaunch(exec_, NativeStream(stream)), "graph launch");
+  }
+
+  // In the graph's own memory, once a random kernel asks.
+  StatusOr<const uint64_t*> RandomShift() {
+    if (!shift_) {
+      OFL_ASSIGN_OR_RETURN(shift_,
+                           GetCudaAllocator(device_.index)
+                               .Allocate(sizeof(uint64_t[2]), NativeStream(*capture_stream_)));
+    }
+    return static_cast<const uint64_t*>(shift_);
   }
 
  private:
@@ -72,6 +108,7 @@ class CudaGraph final : public Graph {
     DeviceGuard guard(device_.index);
     if (capture_stream_) Abandon();
     if (exec_) cudaGraphExecDestroy(exec_);  // one that still runs is freed when it has ended
+    if (shift_) GetCudaAllocator(device_.index).Free(shift_);
     if (pool_) GetCudaAllocator(device_.index).ReleasePool(pool_);
   }
   void Abandon() {
@@ -79,8 +116,27 @@ class CudaGraph final : public Graph {
     cudaStreamEndCapture(NativeStream(*capture_stream_), &graph);
     if (graph) cudaGraphDestroy(graph);
     cudaGetLastError();
+    Forget();
+  }
+  // The capture has ended.
+  void Forget() {
     capture_stream_ = nullptr;
     if (pool_) GetCudaAllocator(device_.index).EndCapture(capture_id_);
+    Captures& captures = GetCaptures();
+    std::lock_guard lock(captures.mutex);
+    captures.graphs.erase(capture_id_);
+  }
+  // Moves the captured random kernels to where the generator is, and that past their numbers.
+  Status TakeRandom(Stream& stream) {
+    if (stream.capturing()) {
+      return Error(ErrorKind::kRuntime,
+                   "a graph with random numbers cannot be captured in another");
+    }
+    const Generator::State now = DefaultGenerator(device_)->Take(random_counters_);
+    const uint64_t shift[2] = {now.seed - begin_.seed, now.offset - begin_.offset};
+    return CudaStatus(
+        cudaMemcpyAsync(shift_, shift, sizeof(shift), cudaMemcpyHostToDevice, NativeStream(stream)),
+        "place in the random numbers");
   }
 
   Device device_;
@@ -88,9 +144,20 @@ class CudaGraph final : public Graph {
   uint64_t capture_id_ = 0;
   CudaAllocator::Pool* pool_ = nullptr;
   cudaGraphExec_t exec_ = nullptr;
+  void* shift_ = nullptr;         // two uint64_t, where there are random kernels
+  Generator::State begin_;        // of the default generator, when the capture began
+  uint64_t random_counters_ = 0;  // that a replay takes
 };
 
 }  // namespace
+
+StatusOr<const uint64_t*> RandomShiftOfCapture(uint64_t capture_id) {
+  Captures& captures = GetCaptures();
+  std::lock_guard lock(captures.mutex);
+  const auto it = captures.graphs.find(capture_id);
+  if (it == captures.graphs.end()) return nullptr;
+  return it->second->RandomShift();
+}
 
 StatusOr<Ref<Graph>> NewCudaGraph(Device device) { return Ref<Graph>(MakeRef<CudaGraph>(device)); }
 

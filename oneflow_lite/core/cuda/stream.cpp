@@ -6,6 +6,7 @@
 
 #include "oneflow_lite/core/cuda/allocator.h"
 #include "oneflow_lite/core/cuda/cuda_status.h"
+#include "oneflow_lite/core/cuda/graph.h"
 
 namespace oneflow_lite {
 namespace {
@@ -118,6 +119,14 @@ bool CudaStream::capturing() const {
     return false;
   }
   return status == cudaStreamCaptureStatusActive;
+}
+
+StatusOr<const uint64_t*> CudaStream::RandomShift() {
+  if (!capturing()) return nullptr;
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long id = 0;
+  OFL_RETURN_IF_ERROR(CudaStatus(cudaStreamGetCaptureInfo(stream_, &status, &id), "capture info"));
+  return RandomShiftOfCapture(id);
 }
 
 StatusOr<Ref<Event>> NewCudaEvent(Device device, bool timing) {

@@ -24,6 +24,7 @@ class CudaStream final : public Stream {
   void* native() const override { return stream_; }
   Status Synchronize() override;
   bool capturing() const override;
+  StatusOr<const uint64_t*> RandomShift() override;
 
  private:
   ~CudaStream() override;

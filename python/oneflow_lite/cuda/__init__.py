@@ -101,9 +101,11 @@ def stream(side: Stream | None) -> Iterator[None]:
 def graph(captured: CUDAGraph, stream: Stream | None = None) -> Iterator[CUDAGraph]:
     """A context whose work is captured instead of run; ``captured.replay()`` runs it.
 
-    A replay repeats what was launched, with the numbers that Python passed: the same random ones
-    (of dropout too), the same options of an optimizer. What a step counts or is to change must be
-    in a tensor: ``Adam(..., capturable=True)``, an ``lr`` that is a tensor on the GPU.
+    A replay repeats what was launched, with the numbers that Python passed, such as the options of
+    an optimizer. What a step counts or is to change must be in a tensor: ``Adam(...,
+    capturable=True)``, an ``lr`` that is a tensor on the GPU. Random numbers (of dropout too) are
+    new ones in each replay, those that the same calls would take from the device's default
+    generator; the capture takes none. A generator of one's own cannot be captured.
 
     Parameters
     ----------
