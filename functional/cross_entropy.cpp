@@ -214,6 +214,10 @@ StatusOr<Tensor> Loss(const Tensor& logits, const Tensor& given, const Tensor& w
   if (classes && !weight.defined() && logits.ndim() == 1 && target.ndim() == 0) {
     return FusedVector(logits, target, ignore_index, reduction, label_smoothing, inplace_backward);
   }
+  if (!classes && ignore_index >= 0) {
+    return BadValue("cross_entropy", "ignore_index", absl::StrCat(ignore_index),
+                    "absent where the target holds probabilities");
+  }
   if (!classes && target.shape() != logits.shape()) {
     return ShapeMismatch("cross_entropy", "target (probabilities)", target.shape(),
                          logits.shape().ToString());
@@ -277,6 +281,7 @@ OFL_REGISTER_FUNCTION(
     "str reduction='mean', float label_smoothing=0.0, bool inplace_backward=False) -> Tensor",
     CrossEntropy, kFunction,
     "Cross entropy of logits [N, C, ...] with integer targets [N, ...] or probabilities.\n\n"
+    "The loss has input's dtype. ignore_index is for integer targets alone.\n\n"
     "inplace_backward lets the call write the gradient into input's memory while it computes the\n"
     "loss: input's values are lost, backward runs once, and there is no second derivative.");
 

@@ -70,6 +70,7 @@ OFL_REGISTER_FUNCTION(
     "softmax(scale * input + mask) over the last dim, in one pass: attention's scores.\n\n"
     "mask broadcasts against input [..., queries, keys]: a boolean one keeps where it is True, a\n"
     "floating one is added. With causal, query q sees the keys up to keys - queries + q. A row of\n"
-    "which nothing is left is NaN, or 0 with masked_row='zero'.");
+    "which nothing is left is NaN, and so is its gradient whatever comes back to it; with\n"
+    "masked_row='zero' both are 0.");
 
 }  // namespace oneflow_lite::functional

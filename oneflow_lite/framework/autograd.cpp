@@ -208,16 +208,16 @@ Status GradContext::Set(int i, StatusOr<Tensor> grad) {
   return OkStatus();
 }
 
-Status GradContext::CheckAnySet() const {
+Status GradContext::CheckAnySet(bool zeros_stand_in) const {
   const auto defined = [](const Tensor& t) { return t.defined(); };
+  if (!zeros_stand_in && !std::all_of(grads_.begin(), grads_.end(), defined)) return OkStatus();
   int first = -1;
   for (int i = num_inputs() - 1; i >= 0; --i) {
-    if (needs(i)) first = i;
+    if (!needs(i)) continue;
+    if (defined(result_[i])) return OkStatus();
+    first = i;
   }
-  if (first < 0 || std::any_of(result_.begin(), result_.end(), defined) ||
-      !std::all_of(grads_.begin(), grads_.end(), defined)) {
-    return OkStatus();
-  }
+  if (first < 0) return OkStatus();
   return Error(ErrorKind::kValue, op_.name, "(): backward gave no gradient, though ",
                input_name(first), " needs one; where it is zero, give zeros (", op_.file, ":",
                op_.line, ")");

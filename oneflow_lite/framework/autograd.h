@@ -138,8 +138,9 @@ class OFL_API GradContext {
   // Gives the gradient of input i; ShapeError or DTypeError where it is not of the input's.
   Status Set(int i, StatusOr<Tensor> grad);
   // ValueError where no input that needs a gradient was given one, though there is one of every
-  // output: a backward that forgot to. One of several may be left out, which is zero.
-  Status CheckAnySet() const;
+  // output (or zeros, where those stand in for it): a backward that forgot to. One of several may
+  // be left out, which is zero.
+  Status CheckAnySet(bool zeros_stand_in = false) const;
 
  private:
   static const Tensor& At(absl::Span<const Tensor> list, int i) {

@@ -34,7 +34,8 @@ Status Dispatch(OpCall& call) {
       (def.variadic() ? call.inputs.size() < def.inputs.size()
                       : call.inputs.size() != def.inputs.size())) {
     return Error(ErrorKind::kType, def.name, "(): called with ", call.inputs.size(), " inputs and ",
-                 call.attrs.size(), " attributes, but the op is ", def.Schema());
+                 call.attrs.size(), " attributes, but the op is ", def.Schema(),
+                 def.variadic() ? ", where a list has at least one tensor" : "");
   }
   if (state.any_mode) return RunFrom(DispatchStage::kObserver, 0, call);
   return internal::DispatchAutograd(call);

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/extension_internal.h"
@@ -175,6 +176,9 @@ void FillSbp(ofl_api& a) {
     }
     SbpSignature s;
     for (int32_t i = 0; i < count; ++i) {
+      if (!absl::StrContains("SBP", entries[i].kind)) {
+        return SetError(OFL_VALUE_ERROR, "an SBP entry is of kind 'S', 'B' or 'P'");
+      }
       const Sbp sbp = entries[i].kind == 'S'   ? Sbp::Split(entries[i].axis)
                       : entries[i].kind == 'P' ? Sbp::PartialSum()
                                                : Sbp::Broadcast();
@@ -281,18 +285,27 @@ StatusOr<std::vector<std::string>> LoadExtension(const std::string& path) {
                  built_for, " of the extension table, but this oneflow_lite has version ",
                  OFL_EXTENSION_VERSION, "; build it again");
   }
-  Staged stage;
-  CurrentStage() = &stage;
-  const int32_t code = init(Api());
-  CurrentStage() = nullptr;
-  Status s = ToStatus(code, "load_library");
+  Status s;
   std::vector<std::string> names;
-  for (const OpDef& op : stage.ops) names.push_back(op.name);
-  if (s.ok()) s = RegisterAll(std::move(stage.ops), std::move(stage.kernels));
-  // A library that failed is not closed: its code may be on this thread's stack as an error's text.
+  {
+    Staged stage;
+    CurrentStage() = &stage;
+    const int32_t code = init(Api());
+    CurrentStage() = nullptr;
+    s = ToStatus(code, "load_library");
+    for (const OpDef& op : stage.ops) names.push_back(op.name);
+    if (s.ok()) s = RegisterAll(std::move(stage.ops), std::move(stage.kernels));
+  }
   if (!s.ok()) {
+    // Nothing of it is left but perhaps its code, which some libraries keep.
+    dlclose(library);
+    void* kept = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
+    if (kept) dlclose(kept);
     constexpr absl::string_view kName = "load_library(): ";
-    return Error(KindOf(s), kName, path, ": ", absl::StripPrefix(s.message(), kName));
+    return Error(KindOf(s), kName, path, ": ", absl::StripPrefix(s.message(), kName),
+                 kept ? "; this file's code stays in the process: after a change, load it under "
+                        "another name"
+                      : "");
   }
   loaded->push_back(library);
   return names;

@@ -31,7 +31,7 @@ struct InputDef {
   enum class Kind : uint8_t {
     kRequired,
     kOptional,  // may be an undefined tensor
-    kMutated,   // Tensor(a!): changed in place, and the op's first output
+    kMutated,   // Tensor(a!): changed in place, and the op's only output
     kViewed,    // the output is a view of it; the op has `view` and no kernel
     kVariadic,  // the last input: one or more tensors
   };

@@ -40,6 +40,10 @@ Status Validate(const OpDef& op) {
   if (op.views() ? !op.view : !op.infer) {
     return fail(op.views() ? "a viewed input needs `view`" : "`infer` is missing");
   }
+  if (op.outputs.size() > 1 && (op.mutates() || op.views())) {
+    return fail(op.mutates() ? "an op that changes an input has that as its only output"
+                             : "an op that views an input has the view as its only output");
+  }
   std::set<absl::string_view> names;
   for (const InputDef& in : op.inputs) {
     if (!names.insert(in.name).second) return fail(absl::StrCat("two arguments named ", in.name));

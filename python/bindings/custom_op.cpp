@@ -271,7 +271,7 @@ Status Backward(const PythonOp& op, GradContext& c) {
       }
       OFL_RETURN_IF_ERROR(c.Set(i, Unwrap(results[i].ptr())));
     }
-    return c.CheckAnySet();
+    return c.CheckAnySet(/*zeros_stand_in=*/true);
   });
 }
 

@@ -133,6 +133,7 @@ def test_a_bad_value_is_a_value_error(device):
     for call in (lambda: flow.zeros(-1, device=device), lambda: x[::-1], lambda: x[::0],
                  lambda: flow.cross_entropy(x, x, reduction="average"),
                  lambda: flow.cross_entropy(x, x, label_smoothing=-0.1), lambda: x.sum((0, 0)),
+                 lambda: flow.cross_entropy(x, x, ignore_index=1),
                  lambda: flow.device("gpu"), lambda: flow.as_strided(x, (9,), (1,)),
                  lambda: x.permute(0, 0), lambda: flow.arange(0, 1, NAN, device=device),
                  lambda: flow.set_num_threads(0), lambda: flow.tensor([[1], [2, 3]])):  # fmt: skip

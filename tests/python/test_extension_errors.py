@@ -94,6 +94,7 @@ OFL_EXTENSION {
         if (how == "two results") c.set(0, ext::call("split", c.grad(0), 1));
         if (how == "string") c.set(0, ext::call("mul", c.grad(0), "x"));
         if (how == "dtype") c.set(0, ext::call("to", c.grad(0), nullptr, OFL_FLOAT64));
+        if (how == "another's") c.set(1, c.grad(0));
       })
       .add();
 }
@@ -130,6 +131,8 @@ def test_a_list_of_tensors_with_gradients():
     assert z.tolist() == x.tolist() + y.tolist()
     (z * flow.arange(4)).sum().backward()
     assert x.grad.tolist() == [0, 1] and y.grad.tolist() == [2, 3]
+    with pytest.raises(TypeError, match="a list has at least one tensor"):
+        flow.ops.kinds.cat([])
 
 
 @pytest.mark.parametrize(
@@ -171,10 +174,11 @@ def test_what_a_call_does_wrong_is_an_error(how, message):
         ("string", r"mul\(\): argument other cannot be string in mul\(Operand input"),
         ("dtype", r"the gradient of x has dtype float64, expected float32 \(.*:\d+\)"),
         ("forgotten", r"backward gave no gradient, though x needs one; .* \(.*:\d+\)$"),
+        ("another's", "backward gave no gradient, though x needs one"),
     ],
 )
 def test_what_backward_does_wrong_is_an_error(how, message):
-    y = flow.ops.kinds.wrong(flow.ones(2, requires_grad=True), how=how).sum()
+    y = flow.ops.kinds.wrong(flow.ones(2, requires_grad=True), flow.ones(2), how=how).sum()
     with pytest.raises((IndexError, TypeError, RuntimeError, ValueError), match=message):
         y.backward()
 
@@ -200,7 +204,9 @@ OFL_EXTENSION {
   kernel.op = "wrong::none";
   if (how == "kernels") ext::check(ext::api()->register_kernel(&kernel));
   ext::Op op(how == "name" ? "wrong::a b" : "wrong::op");
-  op.input("x").output("y").infer([](ext::Infer c) { c.set_output(0, {}, c.dtype(0)); });
+  op.input("x", how == "changed" ? OFL_INPUT_MUTATED : OFL_INPUT_REQUIRED).output("y");
+  if (how == "changed") op.output("z");
+  op.infer([](ext::Infer c) { c.set_output(0, {}, c.dtype(0)); });
   if (how == "dtype") op.kernel(OFL_CPU, {77}, [](ext::Kernel) {});
   if (how == "dtypes") op.kernel(OFL_CPU, {}, [](ext::Kernel) {});
   if (how == "null") op.kernel(OFL_CPU, {OFL_BOOL}, nullptr);
@@ -220,6 +226,7 @@ def test_what_fails_to_register_leaves_nothing(monkeypatch):
         "forgotten": "op wrong::op was described, but add.. not called",
         "throw": "an unknown exception",
         "name": '"namespace::name" of two identifiers',
+        "changed": "an op that changes an input has that as its only output",
         "dtype": "it is for no dtype, or for one that there is not",
         "dtypes": "it is for no dtype",
         "null": "a kernel of wrong::op is no function",
@@ -230,6 +237,43 @@ def test_what_fails_to_register_leaves_nothing(monkeypatch):
         with pytest.raises((RuntimeError, ValueError), match=rf"{PLACE}.*{message}"):
             flow.utils.load_inline("wrong", REGISTERING, flags=["-O0"], verbose=False)
         assert (flow.ops.list(), flow.ops.describe("kinds::cat")) == before
+
+
+FIXED = r"""
+#include <oneflow_lite/extension/op.h>
+namespace ext = oneflow_lite::extension;
+
+OFL_EXTENSION {
+  ext::Op(NAME)
+      .input("x").output("y")
+      .infer([](ext::Infer c) { c.set_output_like(0, 0); })
+      .kernel(OFL_CPU, {OFL_FLOAT32}, [](ext::Kernel c) { *c.output(0).data<float>() = 7; })
+      .add();
+}
+"""
+
+
+def test_a_library_that_failed_loads_once_it_is_mended(tmp_path):
+    source = tmp_path / "fixed.cpp"
+    source.write_text(FIXED)
+
+    def build(library, name, *flags):
+        library.unlink(missing_ok=True)
+        include = Path(flow.__file__).parent / "include"
+        subprocess.run(["g++", "-std=c++17", "-shared", "-fPIC", f"-I{include}", *flags,
+                        f'-DNAME="{name}"', "-o", library, source], check=True)  # fmt: skip
+
+    library = tmp_path / "fixed.so"
+    build(library, "bad name", "-fno-gnu-unique")  # as oneflow_lite_add_extension does
+    with pytest.raises(ValueError, match="two identifiers$"):
+        flow.load_library(library)
+    build(library, "fixed::seven", "-fno-gnu-unique")
+    assert flow.load_library(library) == ["fixed::seven"]
+    assert flow.ops.fixed.seven(flow.zeros(1)).item() == 7
+    # Code that the loader cannot let go of: the error says what to do.
+    build(tmp_path / "kept.so", "bad name")
+    with pytest.raises(ValueError, match="two identifiers; this file's code stays in the process"):
+        flow.load_library(tmp_path / "kept.so")
 
 
 def test_load_inline_says_what_it_lacks(monkeypatch, tmp_path):
