@@ -65,6 +65,20 @@ class _Rest(Function):
         return grad, -grad * quotient, None
 
 
+class _Steps(Function):
+    """A rounded quotient: it has no slope, also where that of the ratio is infinite."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, input: _Operand, other: _Operand, divided: Any) -> Tensor:
+        ctx.operands = input, other
+        return divided(input, other)
+
+    @staticmethod
+    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor | None, ...]:
+        wanted = zip(ctx.operands, ctx.needs_input_grad, strict=False)
+        return *(_C.zeros_like(t) if needed else None for t, needed in wanted), None
+
+
 def _integers(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Exact: a float64 holds 53 of 64 bits, so the rest of a first division is divided again."""
     divisor = _C.where(b == 0, math.inf, b.double())  # over 0: 0 times
@@ -98,11 +112,18 @@ def _rest(a: Tensor, b: Tensor, divided: Any) -> Tensor:
     return divided(a, b)[1]
 
 
+def without_slope(divided: Any, input: _Operand, other: _Operand) -> Tensor:
+    """``divided(input, other)``, which rounds, with gradients of 0."""
+    if any(isinstance(t, Tensor) and t.requires_grad for t in (input, other)):
+        return _Steps.apply(input, other, divided)
+    return divided(input, other)
+
+
 def floor_divide(input: _Operand, other: _Operand) -> Tensor:
     """The quotient rounded down; integers stay integers, and over 0 give 0."""
     a, b, result = _operands("floor_divide", input, other)
-    quotient, _ = (_floats if result.is_floating_point else _integers)(a, b)
-    return quotient.to(None, result)
+    divided = _floats if result.is_floating_point else _integers
+    return without_slope(lambda a, b: divided(a, b)[0], a, b).to(None, result)
 
 
 def remainder(input: _Operand, other: _Operand) -> Tensor:

@@ -7,7 +7,7 @@ import math
 
 from oneflow_lite._math import as_float, expm1, rounded_once, trunc
 from oneflow_lite._oneflow_lite import _C, Tensor
-from oneflow_lite._promotion import result_type
+from oneflow_lite._promotion import OPERANDS, result_type
 
 _Operand = Tensor | float
 
@@ -65,8 +65,16 @@ def frac(input: Tensor) -> Tensor:
 
 
 @rounded_once
-def xlogy(input: Tensor, other: Tensor) -> Tensor:
+def xlogy(input: _Operand, other: _Operand) -> Tensor:
     """``x log(y)``; 0 where x is 0, unless y is NaN."""
+    for t in (input, other):
+        if not isinstance(t, OPERANDS):
+            raise TypeError(f"xlogy(): takes Tensors and numbers, not {type(t).__name__}")
+    if not isinstance(input, Tensor):
+        if not isinstance(other, Tensor):
+            raise TypeError("xlogy(): one of the operands must be a tensor")
+    elif not isinstance(other, Tensor):
+        other = _C.full([], other, dtype=as_float(input).dtype, device=input.device)
     nothing = (input == 0) & ((other <= 0) | (other == math.inf))
     y = _C.where(nothing, 0.0, input * _C.log(_C.where(nothing, 1.0, other)))
     return _as_promoted(y, input, other)

@@ -10,7 +10,7 @@ from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._devices import check_one_device
-from oneflow_lite._division import floor_divide, fmod, remainder
+from oneflow_lite._division import floor_divide, fmod, remainder, without_slope
 from oneflow_lite._einsum import einsum
 from oneflow_lite._oneflow_lite import _C, Tensor, dtype
 from oneflow_lite._promotion import common_dtype
@@ -172,6 +172,13 @@ def logical_xor(input: Tensor, other: Tensor) -> Tensor:
     return _truth(input) != _truth(other)
 
 
+def check_tolerances(name: str, rtol: float, atol: float) -> None:
+    """ValueError in the name of a function for one that is negative."""
+    for which, value in (("rtol", rtol), ("atol", atol)):
+        if value < 0:
+            raise ValueError(f"{name}(): {which} is {value}, but it must not be negative")
+
+
 def isclose(
     input: Tensor,
     other: Tensor,
@@ -180,6 +187,7 @@ def isclose(
     equal_nan: bool = False,
 ) -> Tensor:
     """Where ``|input - other| <= atol + rtol * |other|``; see :func:`allclose`."""
+    check_tolerances("isclose", rtol, atol)
     if input.dtype is _ext.bool and other.dtype is _ext.bool:
         return input == other
     within = abs(input - other) <= atol + rtol * abs(other)
@@ -264,9 +272,18 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     return _C.matmul(input, vec)
 
 
+def _integer(name: str, which: str, factor: float) -> int:
+    if not float(factor).is_integer():
+        raise ValueError(f"{name}(): {which} is {factor}, but it must be an integer for tensors of "
+                         "integers")  # fmt: skip
+    return int(factor)
+
+
 @rounded_once
-def plus_product(input: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
+def plus_product(input: Tensor, product: Tensor, beta: float, alpha: float, name: str) -> Tensor:
     """``beta * input + alpha * product``; where beta is 0, input gives its shape alone."""
+    if not input.dtype.is_floating_point:  # then a float that is an integer counts as one
+        alpha, beta = _integer(name, "alpha", alpha), _integer(name, "beta", beta)
     product = product if alpha == 1 else product * alpha
     if beta == 0:
         return product + _C.zeros_like(input)
@@ -277,7 +294,7 @@ def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1
 ) -> Tensor:
     """``beta * input + alpha * mat1 @ mat2``; where beta is 0, input gives its shape alone."""
-    return plus_product(input, mm(mat1, mat2), beta, alpha)
+    return plus_product(input, mm(mat1, mat2), beta, alpha, "addmm")
 
 
 def outer(input: Tensor, other: Tensor) -> Tensor:
@@ -352,7 +369,7 @@ def div(input: _Operand, other: _Operand, *, rounding_mode: str | None = None) -
                          'or "trunc"')  # fmt: skip
     down = floor_divide(input, other)
     if down.dtype.is_floating_point:
-        return trunc(_C.div(input, other))
+        return without_slope(lambda a, b: trunc(_C.div(a, b)), input, other)
     # Of integers: rounded down is one too few where there is a rest and the signs differ.
     return down + ((down < 0) & (remainder(input, other) != 0)).to(None, down.dtype)
 

@@ -69,7 +69,7 @@ def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1
 ) -> Tensor:
     """``beta * input + alpha * batch1 @ batch2``; where beta is 0, input gives its shape alone."""
-    return plus_product(input, bmm(batch1, batch2), beta, alpha)
+    return plus_product(input, bmm(batch1, batch2), beta, alpha, "baddbmm")
 
 
 def trace(input: Tensor) -> Tensor:

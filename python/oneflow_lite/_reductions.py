@@ -189,7 +189,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tup
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle element, of two the lower: of all, or (values, indices) along a dim.
 
-    NaN, and the place of the first one, where there is one.
+    NaN, and the place of the first one, where there is one. IndexError along a dim of size 0.
     """
     if dim is None:
         flat = input.reshape(-1)
@@ -211,7 +211,9 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
 def _middle(name: str, x: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
     axis = wrapped_dim(name, x, dim)
     size = x.shape[axis] if x.ndim > 0 else 1
-    if x.ndim == 0 or size == 0 or not x.dtype.is_floating_point:
+    if size == 0:
+        raise IndexError(f"{name}(): there is no median of no elements: shape {list(x.shape)}")
+    if x.ndim == 0 or not x.dtype.is_floating_point:
         return kthvalue(x, (size + 1) // 2, dim, keepdim)
     values, places = _C.sort(x, axis)
     # Sorted, NaN stands last.

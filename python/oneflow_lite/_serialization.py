@@ -103,6 +103,7 @@ def save(value: Any, file: _File) -> None:
     ----------
     value : dict, list, tuple, Tensor, number, str or None
         Such as a module's or an optimizer's ``state_dict()``; nested as deep as you like.
+        Each tensor is written by itself: those that share memory no longer do when loaded.
     file : path or binary file
         A path is written completely or not at all.
 

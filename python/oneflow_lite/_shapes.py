@@ -336,6 +336,8 @@ def fliplr(input: Tensor) -> Tensor:
 
 def flipud(input: Tensor) -> Tensor:
     """The order along dim 0 turned round."""
+    if input.ndim < 1:
+        raise _ext.ShapeError("flipud(): input has shape [], expected at least 1 dim")
     return flip(input, dims=0)
 
 

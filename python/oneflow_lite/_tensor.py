@@ -22,7 +22,7 @@ from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._layouts import strided
 from oneflow_lite._named_errors import named
 from oneflow_lite._oneflow_lite import Tensor, device, dtype
-from oneflow_lite._promotion import OPERANDS
+from oneflow_lite._promotion import OPERANDS, can_cast
 from oneflow_lite._tensor_repr import tensor_repr
 from oneflow_lite._typed_tensors import TYPES
 
@@ -89,6 +89,7 @@ def allclose(
 
     Infinities are close to themselves; NaN is close to NaN only with ``equal_nan``.
     """
+    _math.check_tolerances("allclose", rtol, atol)
     return bool(_math.isclose(input, other, rtol, atol, equal_nan).all())
 
 
@@ -130,7 +131,7 @@ def _in_place(name: str) -> Any:
         recorded = self.requires_grad and _ext.is_grad_enabled()
         # Backward may need what is overwritten.
         result = function(self.clone() if recorded else self, *args, **kwargs)
-        if result.dtype.is_floating_point and not self.dtype.is_floating_point:
+        if not can_cast(result.dtype, self.dtype):
             raise _ext.DTypeError(
                 f"{name}_(): the result has dtype {result.dtype.name}, which cannot be stored in a "
                 f"tensor of shape {list(self.shape)} ({self.dtype.name}, {self.device})"

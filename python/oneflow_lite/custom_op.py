@@ -21,12 +21,14 @@ import inspect
 import itertools
 import keyword
 import os
+import sys
 import types
 import typing
 from collections.abc import Callable
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite import ops
 from oneflow_lite._oneflow_lite import Tensor, dtype
 
 __all__ = ["load_library", "register_op"]
@@ -34,15 +36,22 @@ __all__ = ["load_library", "register_op"]
 _TYPES = {Tensor: "Tensor", int: "int", float: "float", bool: "bool", str: "str", dtype: "dtype"}
 _ALLOWED = "Tensor, list[Tensor], int, float, bool, str, dtype and list[int]"
 _READ = ("forward", "infer", "backward", "sbp", "cost", "outputs", "save")  # of a class
+_TAKEN = frozenset(vars(ops))  # flow.ops has these itself, and looks for no namespace
+_PACKAGE = types.SimpleNamespace(Tensor=Tensor, dtype=dtype)
+# What annotations may name where only a type checker has imported it.
+_NAMES = {"Tensor": Tensor, "dtype": dtype, "flow": _PACKAGE, "oneflow_lite": _PACKAGE,
+          "typing": typing, "Sequence": collections.abc.Sequence, "List": list, "Tuple": tuple,
+          **{n: getattr(typing, n) for n in ("Literal", "Optional", "Union")}}  # fmt: skip
 
 
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _is_int(value: Any, least: float = -(2**63), most: float = 2**63 - 1) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
+_MOST = sys.float_info.max
 _IS_OF = {
     "int": _is_int,
-    "float": lambda v: isinstance(v, float) or _is_int(v),
+    "float": lambda v: isinstance(v, float) or _is_int(v, -_MOST, _MOST),
     "bool": lambda v: isinstance(v, bool),
     "str": lambda v: isinstance(v, str),
     "dtype": lambda v: isinstance(v, dtype),
@@ -52,9 +61,11 @@ _IS_OF = {
 
 def _type_of(annotation: Any, scope: dict[str, Any]) -> tuple[str | None, bool]:
     """The type that an annotation means, None where it can be none, and whether None is allowed."""
+    if isinstance(annotation, typing.ForwardRef):
+        annotation = annotation.__forward_arg__
     if isinstance(annotation, str):
         try:
-            return _type_of(eval(annotation, scope), scope)
+            return _type_of(eval(annotation, {**_NAMES, **scope}), scope)
         except Exception:  # a name of the type checker's only, say: go by the text
             text = annotation.removesuffix(" | None")
             by_name = {t.__name__: kind for t, kind in _TYPES.items()}
@@ -123,8 +134,9 @@ class _Signature:
                 default = None if p.default is p.empty else p.default
                 self.attrs.append((p.name, kind, default, optional))
             else:
+                bits = " of 64 bits" if kind.startswith("int") else ""
                 raise TypeError(f"register_op({op!r}): the default of {p.name}, {p.default!r}, is "
-                                f"no {kind}")  # fmt: skip
+                                f"no {kind}{bits}")  # fmt: skip
         self.input_names = [n for n, _ in self.inputs]
         self.attr_names = [a[0] for a in self.attrs]
         self.names = self.input_names + self.attr_names
@@ -136,6 +148,9 @@ class _Signature:
         if p.default is not p.empty and p.default is not None:
             raise TypeError(f"register_op({op!r}): the default of tensor {p.name} can only be "
                             "None; annotate attributes with their type")  # fmt: skip
+        if kind == "Tensor[]" and optional:
+            raise TypeError(f"register_op({op!r}): {p.name}, a list of tensors, cannot be optional "
+                            "and has no default: each call passes the tensors")  # fmt: skip
         one = "optional" if optional else "required"
         self.inputs.append((p.name, "variadic" if kind == "Tensor[]" else one))
 
@@ -149,6 +164,24 @@ class _Signature:
 
 def _as_list(result: Any) -> list[Any]:
     return list(result) if isinstance(result, tuple | list) else [result]
+
+
+def _check_names(op: str, signature: _Signature, outputs: list[Any]) -> None:
+    """An error for a name that cannot be written, that ctx has itself, or that is there twice."""
+    for name in outputs:
+        if not isinstance(name, str):
+            raise TypeError(f"register_op({op!r}): outputs must be names, not {name!r}")
+        if not name.isidentifier() or keyword.iskeyword(name):
+            raise ValueError(f"register_op({op!r}): outputs has {name!r}, which is no identifier")
+    names = [*signature.names, *outputs]
+    for name in names:
+        if name in ("needs", "_op", *dir(_Context)):
+            raise ValueError(f"register_op({op!r}): ctx has {name!r} itself; another name is "
+                             "wanted")  # fmt: skip
+    if twice := {n for n in names if names.count(n) > 1}:
+        raise ValueError(f"register_op({op!r}): {sorted(twice)[0]!r} names two things; the "
+                         "outputs, \"out\" where they have no names, are named by "
+                         "`outputs`")  # fmt: skip
 
 
 def _refuse_misspelt(op: str, definition: type) -> None:
@@ -188,6 +221,16 @@ def _by_place(op: str, role: str, function: Any, names: list[str]) -> Callable[.
     )
 
 
+def _why_not_on_meta(error: Exception) -> str:
+    """What a forward did that meta tensors do not serve; empty where the error is another."""
+    text = str(error)
+    if isinstance(error, RuntimeError | BufferError) and "has no data" in text:
+        return "wants values"
+    if type(error) is RuntimeError and " on meta" in text:  # and others are elsewhere
+        return "uses a tensor from outside, which is no meta tensor"
+    return ""
+
+
 class _Op:
     """Turns the calls that C++ makes into those of the user's functions."""
 
@@ -197,11 +240,7 @@ class _Op:
         self.file = code.co_filename if code else "<no file>"
         self.line = code.co_firstlineno if code else 0
         self.outputs = _as_list(getattr(definition, "outputs", "out"))
-        names = [*signature.names, *self.outputs, "needs"]
-        if twice := {n for n in names if names.count(n) > 1}:
-            raise ValueError(f"register_op({name!r}): {sorted(twice)[0]!r} names two things; the "
-                             "outputs, \"out\" where they have no names, are named by "
-                             "`outputs`")  # fmt: skip
+        _check_names(name, signature, self.outputs)
         function = lambda role, names: _by_place(  # noqa: E731
             name, role, getattr(definition, role, None), names
         )
@@ -227,13 +266,13 @@ class _Op:
         try:
             result = (self.infer_function or self.forward_function)(*inputs, *attrs)
         except Exception as error:
-            wants_values = isinstance(error, RuntimeError | BufferError)
-            if self.infer_function or not wants_values or "has no data" not in str(error):
+            why = "" if self.infer_function else _why_not_on_meta(error)
+            if not why:
                 self._say_where(error, "infer" if self.infer_function else "forward")
                 raise
             raise RuntimeError(
                 f"{self.name}(): without infer, forward is run on meta tensors to learn the "
-                f"outputs' shapes, but it wants values ({error}); give the op an infer function"
+                f"outputs' shapes, but it {why} ({error}); give the op an infer function"
             ) from error
         is_pair = isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dtype)
         results = [result] if is_pair else _as_list(result)
@@ -249,13 +288,19 @@ class _Op:
             raise
 
     def sbp(self, inputs: list[Tensor | None], attrs: list[Any]) -> list[list[str]]:
-        signatures = list(self.sbp_function(*self.signature.pack(inputs), *attrs))
+        given = self.sbp_function(*self.signature.pack(inputs), *attrs)
+        if not isinstance(given, collections.abc.Iterable):
+            raise TypeError(f"{self.name}(): sbp gave {given!r}, which is no list of ways")
+        signatures = list(given)
         for s in signatures:
             if not isinstance(s, list | tuple) or len(s) != len(inputs) + len(self.outputs):
                 raise ValueError(
                     f"{self.name}(): sbp gave {s!r}, which does not fit a call: a way has "
                     f"{len(inputs) + len(self.outputs)} entries, per input and per output"
                 )
+            if wrong := [e for e in s if not isinstance(e, str)]:
+                raise TypeError(f"{self.name}(): sbp gave {s!r}, but an entry is \"S(axis)\", "
+                                f"\"B\" or \"P\", not {wrong[0]!r}")  # fmt: skip
         return [list(s) for s in signatures]
 
     def cost(self, inputs: list[Tensor | None], attrs: list[Any]) -> tuple[float, float]:
@@ -324,12 +369,13 @@ def register_op(name: str) -> Callable[[Any], Any]:
 
         ``forward(x, ..., scale: float = 1.0)`` computes the output(s) from tensors (parameters
         without annotation; ``xs: list[Tensor]`` as the last is a list of them) and attributes
-        (annotated), with functions of oneflow_lite, NumPy or anything that shares memory through
-        DLPack. It is not recorded by autograd, and may not change its inputs. An output that shares
-        memory with an input or another output is copied.
+        (annotated; a list[int] comes as a tuple), with functions of oneflow_lite, NumPy or anything
+        that shares memory through DLPack. It is not recorded by autograd, and may not change its
+        inputs. An output that shares memory with an input or another output is copied.
 
         ``infer(x, ...)`` gets the same on the meta device and gives for each output a meta tensor
-        or a pair (shape, dtype). Without it, ``forward`` is run on meta tensors.
+        or a pair (shape, dtype). Without it, ``forward`` is run on meta tensors, which one that
+        uses other tensors than its inputs cannot.
 
         ``backward(ctx, dy, ...)`` gets the saved tensors and attributes by name on ``ctx``, with
         ``ctx.needs`` which inputs want one, and a gradient per output: zeros where none flowed
@@ -354,14 +400,17 @@ def register_op(name: str) -> Callable[[Any], Any]:
     RuntimeError
         The name is taken.
     ValueError
-        The name is not ``namespace::name``, or something in the class names what is not there.
+        The name is not ``namespace::name``; the namespace is the name of an op of this library, or
+        of something else that ``flow.ops`` has; an output has no name that can be written, or one
+        that is taken; or something in the class names what is not there.
     TypeError
-        A parameter of ``forward`` has a type that attributes cannot have, or a function cannot be
-        called with the op's arguments.
+        A parameter of ``forward`` has a type that attributes cannot have, or a default that it
+        cannot have; or a function cannot be called with the op's arguments.
     """
     parts = name.split("::") if isinstance(name, str) else []
     usable = all(p.isidentifier() and not keyword.iskeyword(p) for p in parts)
-    if len(parts) != 2 or not usable or parts[0] in ("list", "describe"):
+    taken = any(p in _TAKEN or p in _ext.list_ops() for p in parts[:1])
+    if len(parts) != 2 or not usable or taken:
         raise ValueError(f'register_op(): the name must be "namespace::name", which can be written '
                          f"flow.ops.namespace.name; {name!r} cannot")  # fmt: skip
 

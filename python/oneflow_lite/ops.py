@@ -151,7 +151,7 @@ def _of_call(name: str, args: Any, kwargs: Any) -> builtins.list[str]:
     """The same for one call."""
     from oneflow_lite.op_check.calls import Subject  # which is not needed for anything else here
 
-    call = Subject(name, [(*args, kwargs)]).calls[0]
+    call = Subject(name, [(*args, kwargs)], "describe(): the call").calls[0]
     arguments = call.arguments()[0]
     outputs = ", ".join(
         f"{dtype.name}{[*shape]}" for shape, dtype in _ext.op_infer(name, arguments)

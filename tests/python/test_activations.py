@@ -148,3 +148,15 @@ def test_threshold_is_compared_before_it_is_rounded():
     x = tensor([0.1, 0.09], "bfloat16")  # 0.1 is rounded up
     assert F.threshold(x, 0.1, 20.0).tolist() == [x[0].item(), 20]
     assert F.threshold(flow.tensor([1, 3]), 1, 0).tolist() == [0, 3]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "bool"])
+def test_dropout_takes_floats(dtype):
+    x = flow.ones(3, dtype=getattr(flow, dtype))
+    for drop in (F.dropout, nn.Dropout(0.5)):
+        with pytest.raises(flow.DTypeError, match=rf"dropout\(\): input has dtype {dtype}"):
+            drop(x)
+    assert F.dropout(x, training=False) is x and nn.Dropout().eval()(x) is x
+    for drop in (lambda p: F.dropout(flow.ones(3), p), nn.Dropout):
+        with pytest.raises(TypeError, match=r"ropout.*: p must be a number, not str"):
+            drop("a")

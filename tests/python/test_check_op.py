@@ -120,7 +120,9 @@ def test_what_cannot_run_says_why():
     if not flow.cuda.is_available():
         assert result["cuda"].detail == "no GPU here"
     large = check("exp", [flow.ones(50, 50)])
-    assert "at most 120 elements" in large["gradients"].detail
+    for name in ("gradients", "second order"):
+        assert large[name].detail.startswith("not looked at: no sample of at most 120 elements")
+        assert large[name].status == "skipped"
     small = check("exp", [flow.ones(1)])
     assert "large enough for two parts" in small["sharding"].detail
     skipped = check("exp", [X], skip={"layouts": "for a reason"})
@@ -158,6 +160,24 @@ def test_a_float32_op_is_differentiated_in_float32():
     assert result.passed and "in float32" in result["gradients"].detail
     wrong = check(register(infer=infer, backward=lambda ctx, dy: dy * ctx.x), [X.float()])
     assert wrong["gradients"].status == "FAILED"
+
+
+def test_an_op_whose_result_is_always_float32_is_told_why_differences_fail():
+    def backward(ctx, dy):
+        return (dy * 2 * ctx.x).to(ctx.x.dtype)
+
+    def refuses(x):
+        if x.dtype is flow.float64:
+            raise flow.DTypeError("no float64")
+        return x.shape, flow.float32
+
+    narrow = {"forward": lambda x: x.float() * x.float(), "backward": backward}
+    failed = check(register(**narrow), [X])["gradients"]
+    assert failed.status == "FAILED"
+    assert "the output is float32, too coarse for differences of float64 inputs" in failed.detail
+    assert check(register(**narrow, infer=refuses), [X.float()])["gradients"].status == "ok"
+    wrong = check(register(backward=lambda ctx, dy: dy * ctx.x), [X])["gradients"]
+    assert wrong.status == "FAILED" and "too coarse" not in wrong.detail
 
 
 def test_samples():
@@ -240,6 +260,13 @@ def test_an_op_is_described():
         "    on shards as (S(0)) -> (S(0))",
         "    32768 bytes, 20480 operations",
     ]
+
+
+def test_a_call_that_cannot_be_described_says_so():
+    with pytest.raises(TypeError, match=r"^describe\(\): the call \(float32\[2\]\) lacks 'axis'"):
+        flow.ops.describe("softmax", flow.ones(2))
+    with pytest.raises(TypeError, match=r"^describe\(\): the call .* does not go with softmax"):
+        flow.ops.describe("softmax", flow.ones(2), 1, 2)
 
 
 def test_signatures_can_be_inspected():

@@ -398,7 +398,7 @@ def test_limits():
         (lambda: F.dropout(flow.ones(2), 1.5), ValueError, "p is 1.5, but it must be in [0, 1]"),
         (lambda: flow.nn.Dropout(-0.1), ValueError, "p is -0.1"),
         (lambda: F.mse_loss(flow.ones(2), flow.ones(2), "avg"), ValueError, 'reduction is "avg"'),
-        (lambda: F.mse_loss(flow.ones(2), flow.ones(3)), flow.ShapeError, "sub(): the second"),
+        (lambda: F.mse_loss(flow.ones(2), flow.ones(3)), flow.ShapeError, "mse_loss(): target has"),
         (lambda: flow.randint(3, 3, (2,)), ValueError, "no integer from 3 on and below 3"),
         (lambda: flow.randint(2**33, (2,)), ValueError, "more than 2^32"),
         (lambda: flow.randint(3), TypeError, "(high, size) or (low, high, size)"),

@@ -27,6 +27,29 @@ def test_two_operands_give_the_float_they_are_promoted_to(function):
             assert function(x, y).dtype is wanted, (a, b)
 
 
+def test_xlogy_of_a_number_keeps_the_dtype():
+    a = np.array([0.1, 0.0, 3.0])
+    x = flow.tensor(a)
+    for got in (flow.xlogy(x, 0.3), x.xlogy(np.float64(0.3)), x.clone().xlogy_(0.3)):
+        np.testing.assert_allclose(host(got), a * math.log(0.3), rtol=1e-15)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(host(flow.xlogy(0.3, x)), 0.3 * np.log(a), rtol=1e-15)
+    assert flow.xlogy(x.half(), 0.3).dtype is flow.float16
+    assert flow.xlogy(flow.tensor([2]), 2).dtype is flow.float32
+    assert flow.xlogy(x, -1.0).isnan().tolist() == [True, False, True]
+
+
+def test_sums_with_products_of_integers_take_integers_alone():
+    x, batch = flow.ones(2, 2, dtype=flow.int64), flow.ones(1, 2, 2, dtype=flow.int64)
+    for function, m in ((flow.addmm, x), (flow.baddbmm, batch)):
+        got = function(m, m, m, beta=3.0, alpha=2)
+        assert got.dtype is flow.int64 and (got == 7).all()
+        for name, value in (("alpha", 0.5), ("beta", 1.5), ("beta", INF)):
+            with pytest.raises(ValueError, match=rf"{function.__name__}\(\): {name} is {value}"):
+                function(m, m, m, **{name: value})
+        assert (function(m.float(), m, m, alpha=0.5) == 2).all()
+
+
 def test_functions_of_integers_and_bool_are_those_of_floats():
     for dtype in (*INTEGERS, "bool"):
         x = flow.tensor([0, 1, 1]).to(getattr(flow, dtype))
@@ -158,6 +181,19 @@ ERRORS = [
     (lambda: flow.eye(2, -3), "eye(): m is -3, but it must not be negative"),
     (lambda: flow.multinomial(flow.ones(2), 0), "multinomial(): num_samples is 0, but it must be"),
     (lambda: flow.linspace(flow.ones(2), 3, 2), "linspace(): start has shape [2], expected []"),
+    (lambda: flow.median(flow.ones(0, 3), 0), "median(): there is no median of no elements"),
+    (lambda: flow.nanmedian(flow.ones(2, 0), 1), "nanmedian(): there is no median of no elements"),
+    (lambda: flow.isclose(flow.ones(1), flow.ones(1), -1), "isclose(): rtol is -1, but it must"),
+    (lambda: flow.allclose(flow.ones(1), flow.ones(1), atol=-2), "allclose(): atol is -2, but it"),
+    (lambda: flow.flipud(flow.tensor(1.0)), "flipud(): input has shape [], expected at least 1"),
+    (lambda: flow.xlogy(0.3, 0.2), "xlogy(): one of the operands must be a tensor"),
+    (lambda: flow.xlogy(flow.ones(1), [0.2]), "xlogy(): takes Tensors and numbers, not list"),
+    (lambda: F.pad(flow.ones(3), (-5, 0)), "pad(): -5 and 0 cut more than dim 0 of size 3 has"),
+    (
+        lambda: F.pad(flow.ones(1, 3), (2, -4), "reflect"),
+        "pad(): 2 and -4 cut more than dim 1 of size 3 has",
+    ),
+    (lambda: F.group_norm(flow.ones(2, 0, 3), 1), "group_norm(): input has shape [2, 0, 3]"),
     (lambda: flow.linspace(0, 3, 2.5), "linspace(): steps must be int, not float"),
 ]
 

@@ -39,3 +39,18 @@ def test_integers_are_divided_exactly(dtype, device):
     got = tensor(x, dtype, device), tensor(y, dtype, device)
     assert (got[0] // got[1]).tolist() == (x // y).tolist()
     assert (got[0] % got[1]).tolist() == (x % y).tolist()
+
+
+@pytest.mark.parametrize("mode", ["floor", "trunc"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_rounded_quotient_has_no_slope(mode, dtype, device):
+    values = [1.0, -3.0, 5.0, math.inf, 0.0], [0.0, 2.0, math.inf, 2.0, 0.0]
+    a, b = (tensor(v, dtype, device).requires_grad_() for v in values)
+    for x, y in ((a, b), (a, b[:1]), (a, 0.0), (math.inf, b), (a, b.detach().long())):
+        flow.div(x, y, rounding_mode=mode).sum().backward()
+        for given in (x, y):
+            if isinstance(given, flow.Tensor) and given.is_leaf and given.requires_grad:
+                assert given.grad.tolist() == [0] * 5 and given.grad.dtype is given.dtype
+                given.grad = None
+    (a // b).sum().backward()
+    assert a.grad.tolist() == b.grad.tolist() == [0] * 5

@@ -71,6 +71,8 @@ WRONG = {
     "no result": (lambda x: None, "one number per element"),
     "error": (lambda x: 1 // 0 + x, "ZeroDivisionError"),
     "too many": (lambda x: fuse.where(x, x), "takes 3"),
+    "unknown keyword": (lambda x: flow.add(x, 1, alpha=2), "add(): got an unexpected keyword"),
+    "of the method where": (lambda x: x.where(x > 0), "missing 1 required positional"),
 }
 
 
@@ -83,6 +85,48 @@ def test_what_cannot_be_traced_says_why_and_where(name):
     assert text.startswith("fuse.softmax(load=...): ") and why in text
     assert f'"{name}": (lambda' in text and "test_fuse_tracing.py:" in text
     assert isinstance(error.value, TypeError)
+
+
+def test_a_method_is_that_of_a_tensor():
+    x, keep = flow.tensor([[1.0, -2.0, 3.0]]), flow.tensor([[True, False, True]])
+    op = fuse.softmax(load=lambda x, keep: x.where(keep, -1.0))
+    assert "load = where(keep, x, -1)" in repr(op)
+    assert op(x, keep, dim=1).tolist() == flow.softmax(x.where(keep, -1.0), 1).tolist()
+    for load in (lambda x, b: x.maximum(b), lambda x, b: flow.maximum(x, b)):
+        assert str(fuse.softmax(load=load).load) == "maximum(x, b)"
+
+
+@pytest.mark.parametrize(
+    "load, shown",
+    [
+        (lambda x: flow.maximum(x, other=0), "maximum(x, 0)"),
+        (lambda x: fuse.minimum(other=x, input=0), "minimum(0, x)"),
+        (lambda x: x.maximum(other=0), "maximum(x, 0)"),
+        (lambda x: x.where(other=0, condition=x > 1), "where(x > 1, x, 0)"),
+        (lambda x: flow.where(x > 0, input=x, other=0), "where(x > 0, x, 0)"),
+        (lambda x: flow.add(x, other=2), "x + 2"),
+    ],
+)
+def test_arguments_by_name(load, shown):
+    assert str(fuse.softmax(load=load).load) == shown
+
+
+@pytest.mark.parametrize("name", ["exp", "where", "maximum", "relu"])
+def test_a_function_as_a_whole(name):
+    of_tensors, of_both = (fuse.softmax(load=getattr(m, name)) for m in (flow, fuse))
+    assert repr(of_tensors) == repr(of_both) and f"load = {name}(" in repr(of_both)
+
+
+def test_where_of_tensors_promotes():
+    keep = flow.tensor([True, False])
+    for a, b in [(1.5, 2.5), (flow.tensor([1, 2]), 2.5), (1, 2)]:
+        got, want = fuse.where(keep, a, b), flow.where(keep, a, b)
+        assert got.tolist() == want.tolist() and got.dtype is want.dtype
+    numbers = fuse.where(flow.tensor([0.5, 0.0]), 1, flow.tensor([7.0, 8.0]))
+    assert numbers.tolist() == [1, 8] and fuse.where(0, 1, keep).tolist() == [1, 0]
+    assert fuse.where(0.5, flow.tensor([3]), 2.5).tolist() == [3.0]
+    with pytest.raises(TypeError, match="one of condition, input and other must be a tensor"):
+        fuse.where(1, 2, 3)
 
 
 def test_in_place_operators():
@@ -103,6 +147,19 @@ def test_names_that_clash():
         fuse.softmax(load=3)
     with pytest.raises(fuse.TraceError, match="default of b"):
         fuse.softmax(load=lambda x, b=None: x)
+    with pytest.raises(fuse.TraceError, match="default of b is beyond a float"):
+        fuse.softmax(load=lambda x, b=10**400: x)
+
+
+def test_one_parameter_has_one_default():
+    with pytest.raises(ValueError, match="b is one parameter of load and store, .* 1.0 and 2.0"):
+        fuse.softmax(load=lambda x, b=1.0: x * b, store=lambda y, b=2.0: y * b)
+    for load, store in [(lambda x=3.0: x, None), (None, lambda y=3.0: y),
+                        (lambda x: x, lambda y, x=3.0: y * x)]:  # fmt: skip
+        with pytest.raises(ValueError, match="[xy] is an element and can have no default, 3.0"):
+            fuse.softmax(load=load, store=store)
+    op = fuse.softmax(load=lambda x, b: x * b, store=lambda y, b=2.0: y * b)
+    assert repr(op).startswith("<fuse.softmax(x, b=2.0, *, dim=None)")
 
 
 def test_masks_and_truth_values_are_conditions():
@@ -139,6 +196,8 @@ def test_wrong_calls():
         op(x, "1")
     with pytest.raises(TypeError, match="x must be a tensor, not float"):
         op(1.0, x)
+    with pytest.raises(OverflowError, match=r"fuse.softmax\(\): b is beyond a float"):
+        op(x, 10**400)
     with pytest.raises(flow.ShapeError, match=r"b of shape \[2\] does not broadcast"):
         op(x, flow.ones(2))
     with pytest.raises(flow.ShapeError, match="does not broadcast"):
@@ -149,3 +208,17 @@ def test_wrong_calls():
         op(x, 1.0, dim=2)
     with pytest.raises(TypeError, match="normalized_shape"):
         fuse.layer_norm()(x)
+
+
+@pytest.mark.parametrize("base", ["layer_norm", "rms_norm"])
+def test_arguments_of_a_norm(base):
+    op, x = getattr(fuse, base)(), flow.arange(8.0).reshape(2, 4)
+    want = op(x, normalized_shape=4).tolist()
+    for shape in (np.int64(4), [np.int32(4)], (4,)):
+        assert op(x, normalized_shape=shape).tolist() == want
+    for shape in (4.0, None, "4", True, [4.0]):
+        with pytest.raises(TypeError, match=rf"fuse.{base}\(\): normalized_shape must be an int"):
+            op(x, normalized_shape=shape)
+    for weight in (2.0, np.ones(4)):
+        with pytest.raises(TypeError, match=rf"fuse.{base}\(\): weight must be a tensor or None"):
+            op(x, normalized_shape=4, weight=weight)

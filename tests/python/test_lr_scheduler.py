@@ -341,3 +341,21 @@ def test_a_tensor_as_step_size():
     lr.mul_(10)
     scheduler.step(1)
     assert [float(v) for v in scheduler.base_lrs + scheduler.get_last_lr()] == [0.5, 0.25]
+
+
+@pytest.mark.parametrize("name", [n for n in S.__all__ if n != "ChainedScheduler"])
+def test_a_schedule_takes_an_optimizer(name):
+    with pytest.raises(TypeError, match=rf"{name}\(\): optimizer must be an Optimizer, not int"):
+        getattr(S, name)(3, *{"SequentialLR": (3, 3), "LRScheduler": ()}.get(name, (3,)))
+
+
+def test_schedules_say_which_number_is_wrong():
+    optimizer = optimizer_with()
+    for epochs in (0, -1):
+        with pytest.raises(ValueError, match=rf"StepLR\(\): step_size is {epochs}, but it must be"):
+            S.StepLR(optimizer, epochs)
+        with pytest.raises(ValueError, match=rf"CosineAnnealingLR\(\): T_max is {epochs}, but"):
+            S.CosineAnnealingLR(optimizer, epochs)
+    for wrong in (3, [3]):
+        with pytest.raises(TypeError, match="schedulers must be LRSchedulers, not int"):
+            S.ChainedScheduler(wrong, optimizer)

@@ -82,3 +82,15 @@ def test_what_is_not_chosen_may_be_nan_and_gets_no_gradient():
     assert y.tolist() == [0, 0.5]
     flow.where(x > 0, flow.tensor([float("nan"), 1.0]) * x, x).sum().backward()
     assert x.grad[1].item() == 1
+
+
+@pytest.mark.parametrize("sign", ["+", "-", "*", "//", "%", "**", "|", "&", "^", "<<", ">>"])
+def test_integers_are_not_stored_in_place_as_bool(sign):
+    for other in (flow.tensor([2]), flow.tensor([2], dtype=flow.uint8)):
+        given = {"x": flow.tensor([True]), "other": other}
+        with pytest.raises(flow.DTypeError, match="which cannot be stored in a tensor of shape"):
+            exec(f"x {sign}= other", given)
+        assert given["x"].tolist() == [True]
+    given = {"x": flow.tensor([3], dtype=flow.int8), "other": flow.tensor([2])}
+    exec(f"x {sign}= other", given)  # of the same kind, as in PyTorch
+    assert given["x"].dtype is flow.int8

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import itertools
 import pickle
 import typing
@@ -16,6 +17,8 @@ import pytest
 import oneflow_lite as flow
 
 if TYPE_CHECKING:
+    from typing import Optional
+
     from oneflow_lite import Tensor
 
 numbers = itertools.count()
@@ -52,6 +55,9 @@ def test_parameters_by_keyword_only():
 def annotated(
     x: Tensor,  # a name of the type checker's only
     y: flow.Tensor | None = None,
+    z: Optional[Tensor] = None,  # noqa: UP045
+    v: None | Tensor = None,
+    w: typing.Optional["flow.Tensor"] = None,  # noqa: UP037, UP045
     a: typing.Optional[float] = None,  # noqa: UP045
     b: typing.List[int] = [1, 2],  # noqa: B006, UP006
     c: tuple[int, ...] = (3,),
@@ -67,10 +73,38 @@ def annotated(
 def test_annotations_however_they_are_written():
     op = register(forward=annotated)
     assert repr(op).endswith(
-        "(Tensor x, Tensor? y, float? a=None, int[] b=[1, 2], int[] c=[3], dtype d=float32, "
-        "bool e=False, str f='mean', int? g=None, str h='a') -> (Tensor out)>"
+        "(Tensor x, Tensor? y, Tensor? z, Tensor? v, Tensor? w, float? a=None, int[] b=[1, 2], "
+        "int[] c=[3], dtype d=float32, bool e=False, str f='mean', int? g=None, str h='a') "
+        "-> (Tensor out)>"
     )
     assert op(ones(2), a=1, b=(4, 5), d=flow.int64, g=3).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    ["list[Tensor]", "List[Tensor]", "Sequence[flow.Tensor]", "tuple[oneflow_lite.Tensor, ...]",
+     typing.List["flow.Tensor"], list["flow.Tensor"]],  # noqa: UP006
+)  # fmt: skip
+def test_annotations_of_lists_that_only_a_type_checker_reads(annotation):
+    forward = eval("lambda x, ys: x + ys[0]", {})
+    forward.__annotations__["ys"] = annotation
+    assert repr(register(forward=forward)).endswith("(Tensor x, Tensor[] ys) -> (Tensor out)>")
+
+
+def test_a_list_of_ints_is_a_tuple():
+    seen = []
+
+    def forward(x, axes: list[int]):
+        seen.append(axes)
+        return x * 1
+
+    def backward(ctx, dy):
+        seen.append(ctx.axes)
+        return dy
+
+    op = register(forward=forward, backward=backward, infer=lambda x, axes: seen.append(axes) or x)
+    op(ones(2), [1, 2]).sum().backward()
+    assert seen == [(1, 2)] * 3
 
 
 def test_a_list_of_tensors():
@@ -142,6 +176,21 @@ def has_default(value, kind):
         ),
         ({"forward": lambda x: x, "infer": 3}, "infer is 3, which is no function"),
         ({"forward": lambda x: x, "save": "z"}, r"save names 'z'; there are \['x', 'out'\]"),
+        ({"forward": has_default(2**70, int)}, r"of a, \d+, is no int of 64 bits"),
+        ({"forward": has_default([2**70], list[int])}, r"of a, \[\d+\], is no int\[\] of 64 bits"),
+        ({"forward": has_default(10**400, float)}, r"the default of a, \d+, is no float"),
+        ({"forward": has_default(None, list[flow.Tensor])}, "a, a list of tensors, cannot be opt"),
+        (
+            {"forward": has_default(inspect.Parameter.empty, list[flow.Tensor] | None)},
+            "a, a list of tensors, cannot be optional",
+        ),
+        ({"forward": lambda x: x, "outputs": 2}, "outputs must be names, not 2"),
+        ({"forward": lambda x: x, "outputs": None}, "outputs must be names, not None"),
+        ({"forward": lambda x: x, "outputs": ("a b", "c")}, "outputs has 'a b', which is no ident"),
+        ({"forward": lambda x: x, "outputs": ("a", "class")}, "outputs has 'class', which is no"),
+        ({"forward": lambda x, _op: x}, "ctx has '_op' itself; another name"),
+        ({"forward": lambda x, needs: x}, "ctx has 'needs' itself"),
+        ({"forward": lambda x: x, "outputs": "__dict__"}, "ctx has '__dict__' itself"),
         ({"forward": lambda x: x, "outputs": "x"}, "'x' names two things"),
         ({"forward": lambda x: x, "outputs": ("y", "y")}, "'y' names two things"),
     ],
@@ -162,7 +211,8 @@ def test_a_class_may_have_functions_of_its_own():
 
 @pytest.mark.parametrize(
     "name", ["x", "a::", "::b", "a::b::c", "a b::c", "1a::b", "a::class", "a::b-c", "é::b",
-             "a::__b__", "list::x", "describe::x", 3, None, lambda x: x]
+             "a::__b__", "list::x", "describe::x", 3, None, lambda x: x, "softmax::x", "add::x",
+             "unknown::x", "builtins::x", "annotations::x", "Any::x", "_ext::x", "_op::x"]
 )  # fmt: skip
 def test_a_name_that_cannot_be_written_is_refused(name):
     with pytest.raises(ValueError, match='the name must be "namespace::name"'):
@@ -202,6 +252,23 @@ def test_what_infer_gives_is_checked(infer, message):
 def test_a_forward_that_wants_values_is_told_to_have_an_infer(forward):
     with pytest.raises(RuntimeError, match="wants values .*; give the op an infer function"):
         register(forward=forward)(ones(2))
+
+
+OUTSIDE = flow.tensor([1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [lambda x: x + OUTSIDE, lambda x: x * flow.zeros(1), lambda x: flow.cat([x, flow.rand(3)]),
+     lambda x: flow.where(x > 0, x, OUTSIDE), lambda x: x @ OUTSIDE],
+)  # fmt: skip
+def test_a_forward_with_a_tensor_from_outside_is_told_to_have_an_infer(forward):
+    message = r"^declared::op\d+\(\): .* on meta tensors .*a tensor from outside.*infer function"
+    with pytest.raises(RuntimeError, match=message) as caught:
+        register(forward=forward)(ones(2))
+    assert "on one device" in str(caught.value.__cause__)
+    shape = forward(flow.zeros(2)).shape
+    assert register(forward=forward, infer=lambda x: (shape, x.dtype))(ones(2)).shape == shape
 
 
 def test_what_forward_gives_is_checked():

@@ -83,3 +83,33 @@ def test_cosines():
     expected = (A * B).sum(1) / np.linalg.norm(A, axis=1) / np.linalg.norm(B, axis=1)
     np.testing.assert_allclose(host(nn.CosineSimilarity()(x, y)), expected)
     np.testing.assert_allclose(host(nn.CosineSimilarity(dim=0)(x.t(), y.t())), expected)
+
+
+def test_losses_speak_of_shapes_that_do_not_broadcast():
+    x, y = flow.ones(2, 3), flow.ones(4)
+    for loss in (F.l1_loss, F.mse_loss, F.smooth_l1_loss, F.huber_loss, F.kl_div):
+        text = rf"{loss.__name__}\(\): target has shape \[4\], input \[2, 3\]: they do not"
+        with pytest.raises(flow.ShapeError, match=text):
+            loss(x, y)
+
+
+def test_binary_cross_entropy_takes_shares():
+    x = flow.tensor([0.0, 0.5, 1.0])
+    for wrong in (-0.5, 1.5, np.nan):
+        y = flow.tensor([0.5, wrong, 0.5])
+        for name, given in (("input", (y, x)), ("target", (x, y))):
+            text = rf"binary_cross_entropy\(\): {name} has elements from"
+            with pytest.raises(ValueError, match=text):
+                nn.BCELoss()(*given)
+    assert F.binary_cross_entropy(x, x > 0.7).isfinite()
+    assert F.binary_cross_entropy(x[:0], x[:0], reduction="sum").item() == 0
+
+
+def test_modules_say_what_is_wrong_with_their_numbers():
+    with pytest.raises(ValueError, match="GroupNorm: 4 channels do not make 0 groups"):
+        nn.GroupNorm(0, 4)
+    with pytest.raises(ValueError, match="MultiheadAttention: embed_dim is 8 and num_heads 0, but"):
+        nn.MultiheadAttention(8, 0)
+    for clip in (nn.utils.clip_grad_norm_, nn.utils.clip_grad_value_):
+        with pytest.raises(TypeError, match=rf"{clip.__name__}\(\): a parameter must be a Tensor"):
+            clip([3.0], 1.0)

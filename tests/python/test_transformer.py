@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from numerics import flow, host
+from numerics import HALVES, flow, host, tensor, ulp
 
 nn, F = flow.nn, flow.nn.functional
 RNG = np.random.default_rng(6)
@@ -122,6 +122,82 @@ def test_gradients_of_attention():
     layer = attention(batch_first=True)
     x = flow.tensor(RNG.standard_normal((2, 3, FEATURES)), requires_grad=True)
     flow.autograd.gradcheck(lambda x: layer(x, x, x, is_causal=True), x)
+
+
+def np_scaled(q, k, v, mask=0.0):
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1]) + mask
+    shares = np.exp(scores - scores.max(-1, keepdims=True))
+    return shares / shares.sum(-1, keepdims=True) @ v
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_scores_of_16_bits_do_not_overflow(dtype, device):
+    q = flow.full((1, 2, 4, 64), 40.0, dtype=getattr(flow, dtype), device=device)
+    v = flow.ones_like(q).requires_grad_()
+    y = F.scaled_dot_product_attention(q, q, v)
+    assert y.dtype is q.dtype and (y == 1).all()
+    y.sum().backward()
+    assert (v.grad == 1).all()
+    layer = nn.MultiheadAttention(64, 1, bias=False, dtype=q.dtype, device=device)
+    with flow.no_grad():
+        layer.in_proj_weight.copy_(flow.eye(64, device=device).repeat(3, 1))
+        layer.out_proj.weight.copy_(flow.eye(64, device=device))
+    got, weights = layer(q[0], q[0], q[0])
+    assert got.dtype is weights.dtype is q.dtype
+    assert (got == 40).all() and (weights == 0.5).all()
+
+
+@pytest.mark.parametrize("scale", [None, 0.1, -0.3, 0.0])
+@pytest.mark.parametrize("dtype", HALVES)
+def test_attention_of_16_bits_is_rounded_once_on_the_cpu(dtype, scale):
+    q, k, v = (tensor(RNG.standard_normal((2, 3, 16, 64)) * s, dtype) for s in (3, 3, 1))
+    masks = [None, tensor(RNG.standard_normal((16, 16)), dtype)]
+    factor = 1 if scale is None else scale * 8  # of 64 features it is 1 / 8
+    for mask in (*masks, flow.tensor(RNG.standard_normal((16, 16))).float()):
+        x = q.clone().requires_grad_()
+        got = F.scaled_dot_product_attention(x, k, v, mask, scale=scale)
+        want = np_scaled(host(q) * factor, host(k), host(v), 0.0 if mask is None else host(mask))
+        assert got.dtype is q.dtype
+        assert (abs(host(got) - want) <= 0.51 * ulp(want, dtype) + 1e-5).all()
+        got.float().square().sum().backward()
+        wide = q.double().requires_grad_()
+        y = F.scaled_dot_product_attention(
+            wide, k.double(), v.double(), None if mask is None else mask.double(), scale=scale
+        )
+        y.square().sum().backward()
+        size = abs(host(wide.grad)).max()
+        assert x.grad.dtype is q.dtype
+        np.testing.assert_allclose(host(x.grad), host(wide.grad), rtol=0.05, atol=0.01 * size)
+    with pytest.raises(flow.DTypeError, match="do not go together"):
+        F.scaled_dot_product_attention(q, k.float(), v.float())
+
+
+def test_attention_speaks_of_the_arguments_as_given():
+    layer = attention()
+    x, other = flow.ones(5, 3, 8, dtype=flow.float64), flow.ones(5, 3, 4, dtype=flow.float64)
+    for call, text in (
+        (lambda: layer(x[None], x, x), r"query has shape \[1, 5, 3, 8\], expected 2 or 3 dims"),
+        (lambda: layer(other, x, x), r"query has shape \[5, 3, 4\], expected \[5, 3, 8\]"),
+        (lambda: layer(x, other, x), r"key has shape \[5, 3, 4\], expected \[5, 3, 8\]"),
+        (lambda: layer(x, x[0], x[0]), r"key has shape \[3, 8\], expected 3 dims"),
+        (lambda: layer(x, x[:, :1], x), r"key has shape \[5, 1, 8\], expected \[5, 3, 8\]"),
+        (lambda: layer(x, x, x[:4]), r"value has shape \[4, 3, 8\], expected \[5, 3, 8\]"),
+        (
+            lambda: layer(x, x[:4], x[:4], flow.zeros(5, 3).bool()),
+            r"key_padding_mask has shape \[5, 3\], expected \[3, 4\]",
+        ),
+        (
+            lambda: layer(x, x[:4], x[:4], attn_mask=flow.zeros(3, 5, 4)),
+            r"attn_mask has shape \[3, 5, 4\], expected \[5, 4\] or \[6, 5, 4\]",
+        ),
+    ):
+        with pytest.raises(flow.ShapeError, match="^MultiheadAttention: " + text):
+            call()
+    heads = [flow.ones(1, n, 3, 8) for n in (4, 3, 1, 2)]
+    for q, k in ((0, 1), (2, 3)):
+        text = rf"query {list(heads[q].shape)}, key {list(heads[k].shape)}".replace("[", r"\[")
+        with pytest.raises(flow.ShapeError, match=text):
+            F.scaled_dot_product_attention(heads[q], heads[k], heads[k], enable_gqa=True)
 
 
 def encoder(lib, norm_first, activation, bias):

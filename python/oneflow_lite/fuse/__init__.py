@@ -15,15 +15,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from oneflow_lite.fuse import functions
 from oneflow_lite.fuse.functions import FUNCTIONS
 from oneflow_lite.fuse.op import FusedOp
 from oneflow_lite.fuse.tracer import TraceError, traceable
 
-abs, exp, log, maximum, minimum, relu, rsqrt, sigmoid, sqrt, tanh, where = (
+abs, exp, log, maximum, minimum, relu, rsqrt, sigmoid, sqrt, tanh = (
     traceable(name, FUNCTIONS[name])
     for name in ("abs", "exp", "log", "maximum", "minimum", "relu", "rsqrt", "sigmoid", "sqrt",
-                 "tanh", "where")
+                 "tanh")
 )  # fmt: skip
+where = traceable("where", functions.where)
 
 __all__ = [
     "FusedOp", "TraceError", "abs", "exp", "layer_norm", "log", "log_softmax", "maximum", "minimum",
@@ -59,6 +61,8 @@ def softmax(load: _Elementwise = None, store: _Elementwise = None) -> FusedOp:
     ------
     TraceError
         A function does more than arithmetic on single elements; the message says what, and where.
+    ValueError
+        load and store give a parameter two defaults, or the element has one.
     """
     return FusedOp("softmax", load, store)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -30,24 +31,43 @@ def _cast(t: Tensor | None, to: dtype) -> Tensor | None:
     return None if t is None else t.to(dtype=to)
 
 
-def _shape(options: Options) -> list[int]:
-    shape = options["normalized_shape"]
-    return [shape] if isinstance(shape, int) else list(shape)
+def _size(value: Any) -> int:
+    if isinstance(value, bool):
+        raise TypeError
+    return operator.index(value)
+
+
+def checked(op: str, options: Options) -> Options:
+    """The arguments of a norm as it takes them, normalized_shape a list of ints; TypeError."""
+    if "normalized_shape" in options:
+        given = options["normalized_shape"]
+        sizes = given if isinstance(given, list | tuple) else [given]
+        try:
+            options["normalized_shape"] = [_size(n) for n in sizes]
+        except TypeError:
+            raise TypeError(f"{op}(): normalized_shape must be an int or a list of ints, "
+                            f"not {given!r}") from None  # fmt: skip
+    for name in ("weight", "bias"):
+        if not isinstance(options.get(name), Tensor | None):
+            raise TypeError(f"{op}(): {name} must be a tensor or None, "
+                            f"not {type(options[name]).__name__}")  # fmt: skip
+    return options
 
 
 def _layer_norm(x: Tensor, options: Options) -> Tensor:
     weight, bias = _cast(options["weight"], x.dtype), _cast(options["bias"], x.dtype)
-    return _C.layer_norm(x, _shape(options), weight, bias, options["eps"])
+    return _C.layer_norm(x, options["normalized_shape"], weight, bias, options["eps"])
 
 
 def _rms_norm(x: Tensor, options: Options) -> Tensor:
-    return _C.rms_norm(x, _shape(options), _cast(options["weight"], x.dtype), options["eps"])
+    weight = _cast(options["weight"], x.dtype)
+    return _C.rms_norm(x, options["normalized_shape"], weight, options["eps"])
 
 
 def row_shape(base: Base, x: Tensor, options: Options) -> list[int] | None:
     """The last dims of x, over which the op works; None where it works over others."""
     if base.name.endswith("norm"):
-        shape = _shape(options)
+        shape = options["normalized_shape"]
         return shape if shape and list(x.shape[-len(shape) :]) == shape else None
     dim = options["dim"]
     if dim is None:  # as functional::Softmax reads it

@@ -54,7 +54,7 @@ def can_serve(op: FusedOp, x: Tensor, values: Values, options: Options) -> bool:
     ):
         return False
     weights = [options[name] for name in ("weight", "bias") if options.get(name) is not None]
-    if any(not isinstance(w, Tensor) or w.device != x.device for w in weights):
+    if any(w.device != x.device for w in weights):
         return False
     try:
         nvrtc.require()

@@ -11,7 +11,7 @@ from typing import Any
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import Tensor
 from oneflow_lite.fuse import kernel
-from oneflow_lite.fuse.bases import BASES, Options
+from oneflow_lite.fuse.bases import BASES, Options, checked
 from oneflow_lite.fuse.compose import Values, as_number, check_operands, compose
 from oneflow_lite.fuse.expression import Graph
 from oneflow_lite.fuse.tracer import TraceError, trace
@@ -35,6 +35,7 @@ class FusedOp:
         if load is not None:
             self.load, parameters = trace(f"{self.__name__}(load=...)", load)
             self.input = next(iter(parameters))
+            self._refuse_default(self.input, parameters[self.input])
             self._defaults = {k: v for k, v in parameters.items() if k != self.input}
         if store is not None:
             self.store, parameters = trace(f"{self.__name__}(store=...)", store)
@@ -46,9 +47,17 @@ class FusedOp:
                 )
             if load is None and result == self.input:
                 self.input = "input"
+            for name in (result, self.input):
+                self._refuse_default(name, parameters.get(name))
             for name in others:
-                if name != self.input and self._defaults.get(name) is None:
-                    self._defaults[name] = parameters[name]
+                known, default = self._defaults.get(name), parameters[name]
+                if None not in (known, default) and known != default:
+                    raise ValueError(
+                        f"{self.__name__}: {name} is one parameter of load and store, with the "
+                        f"defaults {known} and {default}"
+                    )
+                if name != self.input and known is None:
+                    self._defaults[name] = default
         self._check_names()
         self.__signature__ = signature = self._signature()
         # What _bind needs: inspect's own binding takes longer than a launch.
@@ -69,6 +78,12 @@ class FusedOp:
     @property
     def is_norm(self) -> bool:
         return self.base.name.endswith("norm")
+
+    def _refuse_default(self, name: str, default: float | None) -> None:
+        if default is not None:
+            raise ValueError(
+                f"{self.__name__}: {name} is an element and can have no default, {default} here"
+            )
 
     def _check_names(self) -> None:
         taken = {self.input, *self._defaults} & set(self.base.defaults)
@@ -128,11 +143,14 @@ class FusedOp:
         if len(given) != wanted or not (self._needed <= given.keys() <= self._known.keys()):
             raise TypeError(f"{self.__name__}(): {self._complaint(args, kwargs)}; it is {self!r}")
         given = {**self._known, **given}
-        options = {name: given.pop(name) for name in self.base.defaults}
+        options = checked(self.__name__, {name: given.pop(name) for name in self.base.defaults})
         values: Values = {}
         for name, value in given.items():
             if not isinstance(value, Tensor):
-                number = as_number(value)
+                try:
+                    number = as_number(value)
+                except OverflowError:
+                    raise OverflowError(f"{self.__name__}(): {name} is beyond a float") from None
                 if number is None or name == self.input:
                     raise TypeError(
                         f"{self.__name__}(): {name} must be a tensor"

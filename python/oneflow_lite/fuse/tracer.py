@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import linecache
 import numbers
@@ -86,6 +87,10 @@ class Tracer:
         self._conditions_wanted("~", self)
         return apply("eq", self, 0)
 
+    def where(self, condition: Any, other: Any) -> Tracer:
+        """As a tensor's: self where the condition holds."""
+        return apply("where", condition, self, other)
+
     def _conditions_wanted(self, operator: str, *operands: Any) -> None:
         """Comparisons, what & | ~ make of them, and parameters, which may be masks."""
         for o in operands:
@@ -135,7 +140,7 @@ class Tracer:
         if name.startswith("__"):
             raise AttributeError(name)
         if name in _FUNCTIONS:
-            return lambda *others: apply(name, self, *others)
+            return functools.partial(_apply_named, name, self)
         if name.endswith("_") and hasattr(Tensor, name):
             why = f"{name} changes a tensor in place"
         elif hasattr(Tensor, name):
@@ -169,6 +174,26 @@ def apply(operation: str, *args: Any) -> Tracer:
     return Tracer(graph, graph.add(operation, *steps))
 
 
+_ARGUMENTS = {1: ("input",), 2: ("input", "other"), 3: ("condition", "input", "other")}
+
+
+def _signature_of(operation: str) -> inspect.Signature:
+    """That of the library's function, without what a fused one does not have."""
+    names = _ARGUMENTS[OPERATIONS[operation].python.count("{}")]
+    p = inspect.Parameter
+    return inspect.Signature([p(name, p.POSITIONAL_OR_KEYWORD) for name in names])
+
+
+def _apply_named(operation: str, *args: Any, **kwargs: Any) -> Tracer:
+    """One more step, of arguments by place or by name."""
+    if kwargs:
+        try:
+            args = _signature_of(operation).bind(*args, **kwargs).args
+        except TypeError as error:
+            raise TypeError(f"{operation}(): {error}") from None
+    return apply(operation, *args)
+
+
 def _operator(operation: str, *, reflected: bool = False) -> Callable[..., Tracer]:
     if reflected:
         return lambda self, other: apply(operation, other, self)
@@ -186,11 +211,12 @@ def traceable(name: str, for_tensors: Callable[..., Any]) -> Callable[..., Any]:
     """The function of that name for tensors and, in a function that is traced, for elements."""
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        if not kwargs and any(isinstance(a, Tracer) for a in args):
-            return apply(name, *args)
+        if any(isinstance(a, Tracer) for a in (*args, *kwargs.values())):
+            return _apply_named(name, *args, **kwargs)
         return for_tensors(*args, **kwargs)
 
     function.__name__ = function.__qualname__ = name
+    function.__signature__ = _signature_of(name)  # type: ignore[attr-defined]
     return function
 
 
@@ -206,13 +232,11 @@ class _Namespace:
         if name in _FUNCTIONS:
             return getattr(fuse, name)
         if name in _BY_NAME:
-            return _operator(_BY_NAME[name])
+            return traceable(name, getattr(self._module, name))
         return getattr(self._module, name)
 
 
-_BY_NAME = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "neg": "neg"} | {
-    name: name for name in ("eq", "ne", "lt", "le", "gt", "ge")
-}
+_BY_NAME = ("add", "sub", "mul", "div", "neg", "eq", "ne", "lt", "le", "gt", "ge")
 
 
 def _seen(value: Any) -> Any:
@@ -267,7 +291,10 @@ def parameters_of(role: str, function: Callable[..., Any]) -> dict[str, float | 
             raise TraceError(f"{role}: {p} has no fixed number of parameters; name each{where}")
         if p.default is not p.empty and not isinstance(p.default, numbers.Real):
             raise TraceError(f"{role}: the default of {p.name} must be a number{where}")
-        names[p.name] = None if p.default is p.empty else float(p.default)
+        try:
+            names[p.name] = None if p.default is p.empty else float(p.default)
+        except OverflowError:
+            raise TraceError(f"{role}: the default of {p.name} is beyond a float{where}") from None
     if not names:
         raise TraceError(f"{role}: the function has no parameter for the element{where}")
     return names
@@ -281,6 +308,7 @@ def trace(role: str, function: Callable[..., Any]) -> tuple[Graph, dict[str, flo
     TraceError
         It does more than arithmetic on elements; the message says what and shows the line.
     """
+    function = _seen(function)
     parameters = parameters_of(role, function)
     graph = Graph(role, [*parameters])
     tracers = {name: Tracer(graph, graph.parameter(name)) for name in parameters}

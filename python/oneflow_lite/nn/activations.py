@@ -219,15 +219,14 @@ class Dropout(Module):
     Parameters
     ----------
     p : float
-        In [0, 1]; ValueError otherwise.
+        In [0, 1]; ValueError otherwise, TypeError for what is no number.
     inplace : bool
         Write the result into the input.
     """
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
-        if not 0 <= p <= 1:
-            raise ValueError(f"Dropout: p is {p}, but it must be in [0, 1]")
+        functional.check_share("Dropout", p)
         self.p, self.inplace = p, inplace
 
     def forward(self, input: Tensor) -> Tensor:

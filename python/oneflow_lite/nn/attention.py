@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
 from oneflow_lite._oneflow_lite import bool as _bool
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn import init
@@ -65,7 +65,8 @@ class MultiheadAttention(Module):
     without an ``attn_mask``, hides the keys behind a query; of another number of keys than of
     queries, the last key given is that of the last query, with ``add_bias_kv`` and
     ``add_zero_attn`` too. Gives the result and the weights, which are averaged over the heads where
-    ``average_attn_weights``, or None without ``need_weights``.
+    ``average_attn_weights``, or None without ``need_weights``. ShapeError where shapes do not go
+    together.
     """
 
     def __init__(
@@ -83,6 +84,9 @@ class MultiheadAttention(Module):
         dtype: flow.dtype | None = None,
     ) -> None:
         super().__init__()
+        if embed_dim < 1 or num_heads < 1:
+            raise ValueError(f"MultiheadAttention: embed_dim is {embed_dim} and num_heads "
+                             f"{num_heads}, but they must be positive")  # fmt: skip
         if embed_dim % num_heads:
             raise ValueError(f"MultiheadAttention: embed_dim is {embed_dim}, but it must divide by "
                              f"num_heads, {num_heads}")  # fmt: skip
@@ -149,6 +153,36 @@ class MultiheadAttention(Module):
             total = hidden if total is None else total + hidden
         return total
 
+    def _check_shapes(
+        self, query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None
+    ) -> None:
+        """ShapeError that names the first argument of a shape that does not go with the others."""
+
+        def check(name: str, given: Tensor, *wanted: list[int]) -> None:
+            if list(given.shape) not in wanted:
+                expected = " or ".join(map(str, wanted))
+                raise ShapeError(f"MultiheadAttention: {name} has shape {list(given.shape)}, "
+                                 f"expected {expected}")  # fmt: skip
+
+        if query.ndim not in (2, 3):
+            raise ShapeError(f"MultiheadAttention: query has shape {list(query.shape)}, expected 2 "
+                             "or 3 dims")  # fmt: skip
+        check("query", query, [*query.shape[:-1], self.embed_dim])
+        if key.ndim != query.ndim:
+            raise ShapeError(f"MultiheadAttention: key has shape {list(key.shape)}, expected "
+                             f"{query.ndim} dims as of query")  # fmt: skip
+        along = 1 if query.ndim == 3 and self.batch_first else 0
+        queries, keys = query.shape[along], key.shape[along]
+        batch = list(query.shape[:-1])
+        del batch[along]
+        check("key", key, [*batch[:along], keys, *batch[along:], self.kdim])
+        check("value", value, [*key.shape[:-1], self.vdim])
+        if padding is not None:
+            check("key_padding_mask", padding, [*batch, keys])
+        if mask is not None:
+            rows = math.prod(batch) * self.num_heads
+            check("attn_mask", mask, [queries, keys], [rows, queries, keys])
+
     def forward(
         self,
         query: Tensor,
@@ -160,6 +194,7 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
+        self._check_shapes(query, key, value, key_padding_mask, attn_mask)
         swapped = query.ndim == 3 and not self.batch_first
         given = [
             x.unsqueeze(0) if x.ndim == 2 else x.transpose(0, 1) if swapped else x
@@ -172,17 +207,15 @@ class MultiheadAttention(Module):
             hidden = _C.ones(queries, keys, dtype=_bool, device=q.device).triu(1 + keys - queries)
             attn_mask, causal = hidden, False
         mask = self._mask(self._to_all(key_padding_mask), self._to_all(attn_mask), q)
-        scores = _C.matmul(q, k.mT)
         # A query that sees no key: PyTorch gives 0 where nobody asks for the weights, else NaN.
         unseen = "nan" if need_weights else "zero"
-        weights = F.fused_scale_mask_softmax(scores, mask, 1 / math.sqrt(q.shape[-1]), unseen,
-                                             causal)  # fmt: skip
-        y = _C.matmul(F.dropout(weights, self.dropout, self.training), v)
+        scale, dropped = 1 / math.sqrt(q.shape[-1]), self.dropout if self.training else 0.0
+        y, weights = F.attend(q, k, v, mask, scale, unseen, causal, dropped)
         y = self.out_proj(y.transpose(1, 2).flatten(2))
         y = y.squeeze(0) if query.ndim == 2 else y.transpose(0, 1) if swapped else y
         if not need_weights:
             return y, None
-        shown = weights.mean(1) if average_attn_weights else weights
+        shown = (weights.mean(1) if average_attn_weights else weights).to(None, q.dtype)
         return y, shown.squeeze(0) if query.ndim == 2 else shown
 
 

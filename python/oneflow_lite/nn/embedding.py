@@ -60,7 +60,7 @@ class Embedding(Module):
     num_embeddings, embedding_dim : int
         How many vectors of what length.
     padding_idx : int, optional
-        A row that starts at 0 and gets no gradient.
+        A row that starts at 0 and gets no gradient; a negative one counts from the last.
     max_norm, norm_type : float, optional
         A row that is looked up is first, in the table, brought to this norm at most. Which rows
         these are is counted on the host: each ``forward`` waits for the device.
@@ -104,6 +104,8 @@ class Embedding(Module):
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"Embedding: padding_idx is {padding_idx}, but there are "
                              f"{num_embeddings} rows")  # fmt: skip
+        if padding_idx is not None and padding_idx < 0:
+            padding_idx += num_embeddings
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx, self.max_norm, self.norm_type = padding_idx, max_norm, norm_type
         if _weight is not None:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Sequence
 
 from oneflow_lite._absent import absent_names
@@ -79,6 +80,14 @@ __all__ = [
 ]  # fmt: skip
 
 
+def check_share(name: str, p: float) -> None:
+    """Raises where a probability is no number in [0, 1]."""
+    if not isinstance(p, numbers.Real):
+        raise TypeError(f"{name}: p must be a number, not {type(p).__name__}")
+    if not 0 <= p <= 1:
+        raise ValueError(f"{name}: p is {p}, but it must be in [0, 1]")
+
+
 def dropout(
     input: Tensor,
     p: float = 0.5,
@@ -103,12 +112,15 @@ def dropout(
     Raises
     ------
     ValueError
-        For another ``p``.
+        For another ``p``; TypeError where it is no number.
+    DTypeError
+        For integers and bool, whose factor would be none.
     """
-    if not 0 <= p <= 1:
-        raise ValueError(f"dropout(): p is {p}, but it must be in [0, 1]")
+    check_share("dropout()", p)
     if not training or p == 0:
         return input
+    if not input.dtype.is_floating_point:
+        raise DTypeError(f"dropout(): input has dtype {input.dtype.name}, expected a floating one")
     drawn = _C.rand(list(input.shape), device=input.device, generator=generator)
     factor = (drawn >= p).to(None, wide(input)) * (1 / (1 - p) if p < 1 else 0.0)
     result = (input.to(None, wide(input)) * factor).to(None, input.dtype)
@@ -168,7 +180,8 @@ def group_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """:func:`layer_norm` of each group of channels, dim 1; weight and bias are per channel."""
-    if input.ndim < 2 or num_groups < 1 or input.shape[1] % num_groups:
+    channels = input.shape[1] if input.ndim > 1 else 0
+    if num_groups < 1 or channels == 0 or channels % num_groups:
         raise ShapeError(f"group_norm(): input has shape {list(input.shape)}, expected channels in "
                          f"dim 1 that make {num_groups} groups")  # fmt: skip
     size = math.prod(input.shape[1:]) // num_groups
@@ -212,7 +225,7 @@ def pad(
     Raises
     ------
     ValueError
-        Another mode; not pairs; more than there is to mirror or to go round.
+        Another mode; not pairs; more than there is to cut, to mirror or to go round.
     """
     if mode not in ("constant", "reflect", "replicate", "circular"):
         raise ValueError(f'pad(): mode is "{mode}", but it must be "constant", "reflect", '
@@ -222,6 +235,9 @@ def pad(
     for i in range(0, len(pad), 2):
         dim, (before, after) = input.ndim - 1 - i // 2, pad[i : i + 2]
         size = input.shape[dim]
+        if size + min(0, before) + min(0, after) < 0:
+            raise ValueError(f"pad(): {before} and {after} cut more than dim {dim} of size {size} "
+                             "has")  # fmt: skip
         if mode == "circular" and min(before, after) < 0:  # round what is left
             left = size + min(0, before) + min(0, after)
             input = input.narrow(dim, max(0, -before), left)
@@ -246,6 +262,35 @@ def _both(seen: Tensor, mask: Tensor | None) -> Tensor:
     return mask & seen if mask.dtype is _bool else _C.where(seen, mask, -math.inf)
 
 
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    scale: float,
+    masked_row: str,
+    causal: bool,
+    dropout_p: float,
+) -> tuple[Tensor, Tensor]:
+    """The attention, and the shares of the values before dropout, of which those of 16 bits are in
+    float32 on the CPU.
+
+    Scores of 16 bits would overflow before they are scaled, and lose digits: the CPU computes all
+    in float32, a GPU scales the query first, by a power of two, which keeps its digits.
+    """
+    given = query.dtype
+    if given.is_floating_point and given.itemsize == 2:
+        if query.is_cuda:
+            power = 2.0 ** min(math.frexp(scale)[1] - 1, 0)
+            query, scale = query * power, scale / power
+        elif key.dtype is given and value.dtype is given:
+            query, key, value = (t.float() for t in (query, key, value))
+            mask = mask.float() if mask is not None and mask.dtype is given else mask
+    shares = fused_scale_mask_softmax(_C.matmul(query, key.mT), mask, scale, masked_row, causal)
+    y = _C.matmul(dropout(shares, dropout_p, training=dropout_p > 0), value)
+    return y.to(None, given), shares
+
+
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -258,7 +303,8 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """``softmax(query @ key^T * scale + mask) @ value``, the scores in one fused softmax.
 
-    A query that the mask hides all keys from gets 0, as in PyTorch.
+    A query that the mask hides all keys from gets 0, as in PyTorch. 16-bit floats are computed in
+    float32 on the CPU; on a GPU the scores are rounded to them, scaled.
 
     Parameters
     ----------
@@ -277,24 +323,23 @@ def scaled_dot_product_attention(
     enable_gqa : bool
         Each head of key and value, dim -3, serves as many heads of query as there are of it.
     """
+    given = {"query": query, "key": key, "value": value}
+    if isinstance(attn_mask, Tensor):
+        given["attn_mask"] = attn_mask
     try:
         if enable_gqa and key.shape[-3] != query.shape[-3]:
-            key, value = (
-                t.repeat_interleave(query.shape[-3] // t.shape[-3], -3) for t in (key, value)
-            )
+            heads = query.shape[-3]
+            if any(t.shape[-3] == 0 or heads % t.shape[-3] for t in (key, value)):
+                raise _attention_error(False, given)
+            key, value = (t.repeat_interleave(heads // t.shape[-3], -3) for t in (key, value))
         if is_causal and query.shape[-2] != key.shape[-2]:
             seen = _C.ones(query.shape[-2], key.shape[-2], dtype=_bool, device=query.device)
             attn_mask, is_causal = _both(tril(seen), attn_mask), False
-        scores = _C.matmul(query, key.mT)
         scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-        shares = fused_scale_mask_softmax(scores, attn_mask, scale, "zero", is_causal)
-        return _C.matmul(dropout(shares, dropout_p, training=dropout_p > 0), value)
+        return attend(query, key, value, attn_mask, scale, "zero", is_causal, dropout_p)[0]
     except (DTypeError, ShapeError, IndexError) as error:
-        given = {"query": query, "key": key, "value": value}
         if not all(isinstance(t, Tensor) for t in given.values()):
             raise
-        if isinstance(attn_mask, Tensor):
-            given["attn_mask"] = attn_mask
         raise _attention_error(isinstance(error, DTypeError), given) from None
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from oneflow_lite._math import as_given, wide
 from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
 from oneflow_lite._warnings import warn
@@ -18,13 +20,23 @@ def _reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
     return loss if reduction == "none" else getattr(loss, reduction)()
 
 
+def _check_shapes(name: str, input: Tensor, target: Tensor, *, warned: bool = True) -> None:
+    """ShapeError where two shapes do not broadcast; where they do, a warning."""
+    if input.shape == target.shape:
+        return
+    shapes = f"{name}(): target has shape {list(target.shape)}, input {list(input.shape)}: they"
+    try:
+        np.broadcast_shapes(input.shape, target.shape)
+    except ValueError:
+        raise ShapeError(f"{shapes} do not broadcast") from None
+    if warned:
+        warn(f"{shapes} broadcast, which is seldom meant")
+
+
 def _weighted(
     name: str, input: Tensor, target: Tensor, loss: Tensor, weight: Tensor | None, reduction: str
 ) -> Tensor:
     """The loss of each element times its weight, reduced; a mean is over the weights' sum."""
-    if input.shape != target.shape:
-        warn(f"{name}(): target has shape {list(target.shape)}, input {list(input.shape)}: they "
-             "broadcast, which is seldom meant")  # fmt: skip
     if weight is None:
         return _reduced(name, loss, reduction)
     if weight.shape != input.shape:
@@ -45,6 +57,7 @@ def mse_loss(
 
     ``weight``, of the input's shape, multiplies each loss; the mean is over its sum.
     """
+    _check_shapes("mse_loss", input, target)
     difference = input - target
     return _weighted("mse_loss", input, target, difference * difference, weight, reduction)
 
@@ -53,6 +66,7 @@ def l1_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", *, weight: Tensor | None = None
 ) -> Tensor:
     """``|input - target|``, weighted and reduced as in :func:`mse_loss`."""
+    _check_shapes("l1_loss", input, target)
     return _weighted("l1_loss", input, target, abs(input - target), weight, reduction)
 
 
@@ -72,6 +86,7 @@ def smooth_l1_loss(
     """:func:`l1_loss` less ``beta / 2``, and below ``beta`` a parabola that joins it."""
     if beta < 0:
         raise ValueError(f"smooth_l1_loss(): beta is {beta}, but it must not be negative")
+    _check_shapes("smooth_l1_loss", input, target)
     loss = _smooth_l1(input, target, beta)
     return _weighted("smooth_l1_loss", input, target, loss, None, reduction)
 
@@ -86,6 +101,7 @@ def huber_loss(
     """``delta`` times :func:`smooth_l1_loss` with that ``beta``; weighted as :func:`mse_loss`."""
     if delta <= 0:
         raise ValueError(f"huber_loss(): delta is {delta}, but it must be positive")
+    _check_shapes("huber_loss", input, target)
     loss = _smooth_l1(input, target, delta) * delta
     return _weighted("huber_loss", input, target, loss, weight, reduction)
 
@@ -97,6 +113,7 @@ def kl_div(
 
     ``reduction="batchmean"`` divides the sum by the first dim.
     """
+    _check_shapes("kl_div", input, target, warned=False)
     if log_target:
         loss = _C.exp(target) * (target - input)
     else:
@@ -135,18 +152,30 @@ def binary_cross_entropy(
 ) -> Tensor:
     """``-target * log(x) - (1 - target) * log(1 - x)`` of probabilities; logarithms from -100 on.
 
-    ``weight`` multiplies each loss.
+    ``weight`` multiplies each loss. ValueError where an input or a target is outside [0, 1]; a GPU,
+    which would have to be waited for, does not look.
     """
     if input.shape != target.shape:
         raise ShapeError(
             f"binary_cross_entropy(): target has shape {list(target.shape)}, expected "
             f"{list(input.shape)}"
         )
+    for name, shares in (("input", input), ("target", target)):
+        _check_shares(name, shares.detach())
     x, y = input.to(None, wide(input)), target.to(None, wide(input))
     loss = -y * _log_from(x) - (1 - y) * _log_from(1 - x)
     loss = loss.to(None, input.dtype)
     loss = loss if weight is None else loss * weight
     return _reduced("binary_cross_entropy", loss, reduction)
+
+
+def _check_shares(name: str, x: Tensor) -> None:
+    if x.device.type != "cpu" or x.numel() == 0:
+        return
+    least, most = x.amin().item(), x.amax().item()
+    if not (least >= 0 and most <= 1):
+        raise ValueError(f"binary_cross_entropy(): {name} has elements from {least} to {most}, but "
+                         "they must be in [0, 1]")  # fmt: skip
 
 
 def _log_from(x: Tensor) -> Tensor:

@@ -54,7 +54,7 @@ class CrossEntropyLoss(NLLLoss):
     Notes
     -----
     ``forward`` takes logits ``[N, classes, ...]`` or ``[classes]``, and targets as
-    :class:`NLLLoss` or the probability of each class.
+    :class:`NLLLoss` or the probability of each class. The loss has the logits' dtype.
     """
 
     def __init__(
@@ -154,6 +154,11 @@ class BCELoss(_Elementwise):
         A factor of each loss.
     reduction : str
         none, mean or sum.
+
+    Notes
+    -----
+    ``forward`` raises ValueError on the CPU where a probability is outside [0, 1]; a GPU does not
+    look.
     """
 
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:

@@ -12,8 +12,11 @@ from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.autograd._grad_mode import no_grad
 
 
-def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
-    given = [parameters] if isinstance(parameters, Tensor) else parameters
+def _gradients(name: str, parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    given = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    for p in given:
+        if not isinstance(p, Tensor):
+            raise TypeError(f"{name}(): a parameter must be a Tensor, not {type(p).__name__}")
     return [p.grad for p in given if p.grad is not None]
 
 
@@ -46,7 +49,7 @@ def clip_grad_norm_(
     Tensor
         The norm that the gradients had.
     """
-    grads, norm_type = _gradients(parameters), float(norm_type)
+    grads, norm_type = _gradients("clip_grad_norm_", parameters), float(norm_type)
     if not grads:
         return _C.zeros([])
     norms = [norm(grad, norm_type) for grad in grads]
@@ -68,7 +71,7 @@ def clip_grad_value_(
 
     ``foreach`` is taken for PyTorch's sake; it changes nothing.
     """
-    for grad in _gradients(parameters):
+    for grad in _gradients("clip_grad_value_", parameters):
         grad.clamp_(-clip_value, clip_value)
 
 

@@ -137,7 +137,9 @@ def check_op(
         (``flow.ops.mine.softplus``), or a function composed of ops.
     samples : sequence
         Calls to check on: each a tensor, a tuple of arguments, which a dict of keywords may end, or
-        such a dict. Small tensors (120 elements at most) are differentiated entry by entry.
+        such a dict. Gradients are held against differences, entry by entry, for samples whose
+        tensors have 120 elements or fewer together; where no sample is so small, the report says
+        that "gradients" and "second order" were not looked at.
     devices : sequence of str, optional
         By default the CPU, and CUDA where there is a GPU, as far as the op has kernels.
     tolerance : mapping of dtype's name to float, optional

@@ -123,7 +123,8 @@ def _convert(t: Tensor, target: dtype) -> Tensor:
 class Subject:
     """An op, known by its definition (``info``), or a function, known by nothing."""
 
-    def __init__(self, op: Any, samples: Sequence[Any]) -> None:
+    def __init__(self, op: Any, samples: Sequence[Any], what: str = "check_op(): sample") -> None:
+        """``what`` a sample is called in errors."""
         self.info: dict[str, Any] | None = None
         if isinstance(op, str):
             if op not in _ext.list_ops():
@@ -135,6 +136,7 @@ class Subject:
             raise TypeError(f"check_op(): op must be a name or a function, not {op!r}")
         self.function: Callable[..., Any] = op
         self.name: str = getattr(op, "__name__", type(op).__name__)
+        self._what = what
         # Copies: an op that is wrong may write into what it is given.
         self.calls = [call.replaced([t.clone() for t in call.tensors])
                       for call in map(self._call, samples)]  # fmt: skip
@@ -147,15 +149,13 @@ class Subject:
             return Call(args, kwargs)
         names = [name for name, _ in self.info["inputs"] + self.info["attrs"]]
         if len(args) > len(names) or set(kwargs) - set(names[len(args) :]):
-            raise TypeError(
-                f"check_op(): sample {Call(args, kwargs)} does not go with {self.schema}"
-            )
+            raise TypeError(f"{self._what} {Call(args, kwargs)} does not go with {self.schema}")
         parameters = inspect.signature(self.function).parameters
         for name in names[len(args) :]:
             value = kwargs.get(name, parameters[name].default)
             if value is inspect.Parameter.empty:
                 raise TypeError(
-                    f"check_op(): sample {Call(args, kwargs)} lacks {name!r} of {self.schema}"
+                    f"{self._what} {Call(args, kwargs)} lacks {name!r} of {self.schema}"
                 )
             args.append(value)
         return Call(args, {})

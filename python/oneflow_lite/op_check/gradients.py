@@ -76,7 +76,7 @@ def _differentiables(
         raise Skipped("differences need float32 at least, and there is no kernel for it")
     small = [(c, f) for c, f in found if sum(t.numel() for t in c.tensors) <= most]
     if not small:
-        raise Skipped(f"no sample has at most {most} elements, and each costs two runs")
+        raise Skipped(f"not looked at: no sample of at most {most} elements; each costs two runs")
     return small
 
 
@@ -111,6 +111,18 @@ def _subsets(places: Sequence[int]) -> list[tuple[int, ...]]:
     return [*((i,) for i in places), tuple(places)]
 
 
+def _too_coarse(f: _Differentiable) -> str:
+    """What more there is to say of outputs whose dtype does not show differences of the inputs."""
+    outputs = f.pick(f.subject.run(f.call))
+    kinds = {y.dtype for y in outputs if y.dtype.is_floating_point}
+    coarse = sorted(k.name for k in kinds if k.itemsize < f.narrow.itemsize)
+    if not coarse:
+        return ""
+    return (f"; but the output is {coarse[0]}, too coarse for differences of {f.narrow.name} "
+            f"inputs: compute in {f.narrow.name}, have infer refuse it with flow.DTypeError, or "
+            "skip this check")  # fmt: skip
+
+
 def first_order(subject: Subject, where: str) -> str:
     """Each subset of inputs against differences; expanded incoming gradients as contiguous ones."""
     checked: dict[str, None] = {}
@@ -125,7 +137,7 @@ def first_order(subject: Subject, where: str) -> str:
             except GradcheckError as error:
                 raise Failed(
                     f"{described(subject, call)}, {_names(subject, chosen)} requiring a gradient: "
-                    f"{error}"
+                    f"{error}{_too_coarse(f)}"
                 ) from None
             checked[_names(subject, chosen)] = None
             narrow = f.narrow
@@ -244,7 +256,7 @@ def second_order(subject: Subject, where: str) -> str:
         try:
             gradgradcheck(f, f.leaves(having), **f.options)
         except GradcheckError as error:
-            raise Failed(f"{described(subject, call)}: {error}") from None
+            raise Failed(f"{described(subject, call)}: {error}{_too_coarse(f)}") from None
         checked += 1
     if not checked:
         raise Skipped(reason or "no input has a gradient")

@@ -15,6 +15,20 @@ def _initial(group: dict[str, Any]) -> Any:
     return group.setdefault("initial_lr", lr.clone() if isinstance(lr, Tensor) else lr)
 
 
+def check_optimizer(scheduler: Any, optimizer: Any) -> None:
+    """TypeError in the scheduler's name for what is no optimizer."""
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{type(scheduler).__name__}(): optimizer must be an Optimizer, not "
+                        f"{type(optimizer).__name__}")  # fmt: skip
+
+
+def check_positive(scheduler: Any, name: str, value: float) -> None:
+    """ValueError in the scheduler's name for a number of epochs that is not positive."""
+    if value <= 0:
+        raise ValueError(f"{type(scheduler).__name__}(): {name} is {value}, but it must be "
+                         "positive")  # fmt: skip
+
+
 def check_capture(optimizer: Optimizer) -> None:
     """RuntimeError within the capture of a CUDA graph, before anything of a schedule is changed."""
     if is_captured(p for group in optimizer.param_groups for p in group["params"]):
@@ -54,6 +68,7 @@ class LRScheduler:
     _of_the_epoch = False  # get_lr() of a subclass depends on last_epoch and on no step size
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        check_optimizer(self, optimizer)
         self.optimizer = optimizer
         self.base_lrs = [_initial(group) for group in optimizer.param_groups]
         self.last_epoch = last_epoch

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.optim._lr_base import LRScheduler, check_capture
+from oneflow_lite.optim._lr_base import LRScheduler, check_capture, check_optimizer
 from oneflow_lite.optim.optimizer import Optimizer
 
 
@@ -36,6 +36,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         eta_min: float = 0.0,
         last_epoch: int = -1,
     ) -> None:
+        check_optimizer(self, optimizer)
         for name, value in (("T_0", T_0), ("T_mult", T_mult)):
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"CosineAnnealingWarmRestarts(): {name} is {value}, but it must "
@@ -106,6 +107,7 @@ class OneCycleLR(LRScheduler):
         three_phase: bool = False,
         last_epoch: int = -1,
     ) -> None:
+        check_optimizer(self, optimizer)
         steps = (epochs or 0) * (steps_per_epoch or 0) if total_steps is None else total_steps
         if steps <= 0:
             raise ValueError("OneCycleLR(): total_steps, or epochs and steps_per_epoch, must be "

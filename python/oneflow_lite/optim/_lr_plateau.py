@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.optim._lr_base import LRScheduler, check_capture, set_lr
+from oneflow_lite.optim._lr_base import LRScheduler, check_capture, check_optimizer, set_lr
 from oneflow_lite.optim.optimizer import Optimizer
 
 
@@ -57,6 +57,7 @@ class ReduceLROnPlateau(LRScheduler):
         min_lr: float | Sequence[float] = 0.0,
         eps: float = 1e-8,
     ) -> None:
+        check_optimizer(self, optimizer)
         if factor >= 1:
             raise ValueError(f"ReduceLROnPlateau(): factor is {factor}, but it must be below 1")
         if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):

@@ -16,7 +16,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from oneflow_lite.optim._lr_base import LRScheduler
+from oneflow_lite.optim._lr_base import LRScheduler, check_optimizer, check_positive
 from oneflow_lite.optim._lr_cycles import CosineAnnealingWarmRestarts, OneCycleLR
 from oneflow_lite.optim._lr_plateau import ReduceLROnPlateau
 from oneflow_lite.optim.optimizer import Optimizer
@@ -41,6 +41,7 @@ class LambdaLR(LRScheduler):
         lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
         last_epoch: int = -1,
     ) -> None:
+        check_optimizer(self, optimizer)
         count = len(optimizer.param_groups)
         self.lr_lambdas = [lr_lambda] * count if callable(lr_lambda) else list(lr_lambda)
         if len(self.lr_lambdas) != count:
@@ -82,6 +83,8 @@ class StepLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
+        check_optimizer(self, optimizer)
+        check_positive(self, "step_size", step_size)
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
@@ -99,6 +102,7 @@ class MultiStepLR(LRScheduler):
         gamma: float = 0.1,
         last_epoch: int = -1,
     ) -> None:
+        check_optimizer(self, optimizer)
         self.milestones, self.gamma = sorted(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
@@ -128,6 +132,7 @@ class LinearLR(LRScheduler):
         total_iters: int = 5,
         last_epoch: int = -1,
     ) -> None:
+        check_optimizer(self, optimizer)
         if not 0 < start_factor <= 1:
             raise ValueError(
                 f"LinearLR(): start_factor is {start_factor}, but it must be in (0, 1]"
@@ -155,6 +160,7 @@ class ConstantLR(LRScheduler):
         total_iters: int = 5,
         last_epoch: int = -1,
     ) -> None:
+        check_optimizer(self, optimizer)
         if not 0 <= factor <= 1:
             raise ValueError(f"ConstantLR(): factor is {factor}, but it must be in [0, 1]")
         self.first_factor, self.total_iters = factor, total_iters
@@ -170,6 +176,7 @@ class PolynomialLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
     ) -> None:
+        check_optimizer(self, optimizer)
         if total_iters < 1:
             raise ValueError(f"PolynomialLR(): total_iters is {total_iters}, but it must be at "
                              "least 1")  # fmt: skip
@@ -188,6 +195,8 @@ class CosineAnnealingLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
+        check_optimizer(self, optimizer)
+        check_positive(self, "T_max", T_max)
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
@@ -218,6 +227,7 @@ class SequentialLR(LRScheduler):
         milestones: Sequence[int],
         last_epoch: int = -1,
     ) -> None:
+        check_optimizer(self, optimizer)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(f"SequentialLR(): {len(milestones)} milestones do not part "
                              f"{len(schedulers)} schedulers")  # fmt: skip
@@ -255,6 +265,11 @@ class ChainedScheduler:
     def __init__(
         self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
     ) -> None:
+        given = schedulers if isinstance(schedulers, Sequence) else [schedulers]
+        for s in given:
+            if not isinstance(s, LRScheduler):
+                raise TypeError("ChainedScheduler(): schedulers must be LRSchedulers, not "
+                                f"{type(s).__name__}")  # fmt: skip
         if not schedulers:
             raise ValueError("ChainedScheduler(): schedulers is empty")
         self.optimizer = optimizer or schedulers[0].optimizer
