@@ -30,6 +30,8 @@ struct FusedRowsTraits {
   bool is_whole = false;          // whether every row of every matrix is whole packs of 16 bytes
   bool is_odd = false;            // whole, but for the ends of rows (fused_odd.cuh)
   bool is_norm = false;           // layer_norm or rms_norm
+  bool is_log = false;            // log_softmax
+  bool stores_costly = false;     // whether what comes behind the row is costly to compute
   int common_bytes = 0;           // of operands that serve all rows, per pack in shared memory
   int late_bytes = 0;             // of those that are read behind the row, where not among them
   std::vector<int> operands;      // bytes of an element of each matrix that serves all rows

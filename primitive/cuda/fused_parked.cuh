@@ -80,6 +80,7 @@ struct ParkedValues {
     if constexpr (kParked > 0) asm volatile("" : : : "memory");
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
+      __syncwarp();  // pack by pack: values of many at once would be spilled
       if (!places.Has(k)) continue;
       Pack<C, N> v = k < kParked ? parked.Get(k) : values[k - kParked];
       f(v, k);

@@ -25,7 +25,8 @@ struct FusedPolicy {
   static constexpr int kHeldPacks = 4;          // per thread, of rows in single blocks ...
   static constexpr int kAloneBytes = 32 << 10;  // ... whose values take so many bytes at most
   static constexpr int kHeldBytes = 128;        // of a thread's values elsewhere: 32 registers
-  static constexpr int kSharePacks = 512;       // beyond them PlanShares serves costly values
+  static constexpr int kSharePacks = 512;       // beyond them PlanShares serves costly values,
+  static constexpr int kOneSharePacks = 1024;   // up to these in one block
   static constexpr int kFewPacks = 2;           // where rows are so few that latency counts
   static constexpr int kFewRowPacks = 256;      // a block's part of few rows, at least
   static constexpr int kBusyPacks = 1024;       // for each multiprocessor: few rows are less
@@ -60,10 +61,22 @@ inline int LanesOf(int64_t packs, bool is_double) {
   return packs <= P::kOfSixteen ? 16 : 32;
 }
 
+// Whether values are computed at every visit. A costly Store wants the last one for itself, but
+// clusters do better without values in shared memory beside operands, and where there is nothing
+// else to compute at the last visit, in log_softmax.
+inline bool IsLean(int64_t packs, const HeldTraits& t) {
+  if (!t.stores_costly || t.is_odd) return t.is_lean;
+  const bool stays = packs <= FusedPolicy::kOneSharePacks || t.is_norm ||
+                     (!t.is_log && t.common_bytes + t.late_bytes == 0);
+  return t.is_lean && !stays;
+}
+
 // False: the rows do not fit.
-inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& t,
+inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& traits,
                          const DeviceLimits& limits, HeldPlan* plan) {
   using P = FusedPolicy;
+  HeldTraits t = traits;
+  t.is_lean = IsLean(packs, traits);
   *plan = HeldPlan();
   if (t.is_double) plan->part_bytes *= 2;
   if (rows > P::kMaxRows) return false;

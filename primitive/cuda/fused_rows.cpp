@@ -22,7 +22,9 @@ bool PlanWhole(int64_t rows, int64_t cols, const FusedRowsTraits& traits, int mo
                               .common_bytes = traits.common_bytes,
                               .late_bytes = traits.late_bytes,
                               .is_double = traits.is_double,
-                              .is_single = traits.is_single};
+                              .is_single = traits.is_single,
+                              .is_log = traits.is_log,
+                              .stores_costly = traits.stores_costly};
   cuda::HeldPlan plan;
   if (traits.is_odd) {
     cuda::OddPlan odd;

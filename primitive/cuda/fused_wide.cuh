@@ -112,6 +112,8 @@ struct HeldInputs {
   // are used: more shared memory costs more.
   static constexpr bool kForStore =
       Elements::template kCommonBytes<N> == 0 && Store::template kCommonBytes<N> <= kPackBytes;
+  static constexpr bool kAlone =
+      Elements::template kCommonBytes<N> == 0 && Store::template kCommonBytes<N> == 0;
   Places places;
   const A& a;
   char* first;
@@ -180,12 +182,14 @@ struct HeldInputs {
   }
 
  private:
-  // In turn: pack by pack, or operands of many would be read early, and spilled.
+  // In turn: pack by pack, or operands of many would be read early, and spilled. Where there are no
+  // operands to wait for, values of many would be computed early, and spilled: half softmax of x s
+  // at 16384 columns 1.02 of the bare op's time for 1.07, 131072 1.00 for 1.09.
   template <bool kInTurn, class F>
   __device__ __forceinline__ void EachOf(F&& f) {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
-      if (kInTurn) __syncwarp();
+      if (kInTurn || kAlone) __syncwarp();
       if (!places.Has(k)) continue;
       auto v = Value(k);
       f(v, k);

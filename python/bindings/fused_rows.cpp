@@ -34,12 +34,13 @@ struct FusedRowsKernel {
 
 FusedRowsKernel Plan(const py::handle& x, int64_t rows, int64_t cols, int pack, int bytes_per_pack,
                      int statistics_bytes, bool is_double, bool shares_registers, bool is_lean,
-                     bool is_single, bool is_whole, bool is_odd, bool is_norm, int common_bytes,
-                     int late_bytes, const std::vector<int>& operands, int most_clustered) {
+                     bool is_single, bool is_whole, bool is_odd, bool is_norm, bool is_log,
+                     bool stores_costly, int common_bytes, int late_bytes,
+                     const std::vector<int>& operands, int most_clustered) {
   const FusedRowsTraits traits{
-      pack,         bytes_per_pack, statistics_bytes, is_double, shares_registers,
-      is_lean,      is_single,      is_whole,         is_odd,    is_norm,
-      common_bytes, late_bytes,     operands};
+      pack,    bytes_per_pack, statistics_bytes, is_double,  shares_registers,
+      is_lean, is_single,      is_whole,         is_odd,     is_norm,
+      is_log,  stores_costly,  common_bytes,     late_bytes, operands};
   if (rows <= 0 || cols <= 0) throw py::value_error("fused_rows: there are no elements");
   return {rows, cols, Primitive().Plan(StreamOf(TensorOf(x)), rows, cols, traits, most_clustered)};
 }
@@ -69,8 +70,8 @@ void AddFusedRows(py::module_& m) {
            py::arg("pack"), py::arg("bytes_per_pack"), py::arg("statistics_bytes"),
            py::arg("is_double"), py::arg("shares_registers"), py::arg("is_lean"),
            py::arg("is_single"), py::arg("is_whole"), py::arg("is_odd"), py::arg("is_norm"),
-           py::arg("common_bytes"), py::arg("late_bytes"), py::arg("operands"),
-           py::arg("most_clustered"),
+           py::arg("is_log"), py::arg("stores_costly"), py::arg("common_bytes"),
+           py::arg("late_bytes"), py::arg("operands"), py::arg("most_clustered"),
            "The kernel that serves rows x cols on x's device; not loaded yet.")
       .def_property_readonly(
           "name", [](const FusedRowsKernel& k) { return k.plan.kernel; },

@@ -295,6 +295,8 @@ class FusedRowsKernel:
         is_whole: builtins.bool,
         is_odd: builtins.bool,
         is_norm: builtins.bool,
+        is_log: builtins.bool,
+        stores_costly: builtins.bool,
         common_bytes: int,
         late_bytes: int,
         operands: Sequence[int],

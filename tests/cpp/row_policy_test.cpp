@@ -271,6 +271,8 @@ TEST(FusedPolicyTest, EveryPlanHoldsItsRow) {
             cuda::HeldTraits t{value_bytes, is_lean, rows == 60, blocks, common_bytes, late_bytes};
             cuda::HeldPlan plan;
             t.is_single = packs % 5 > 0;
+            t.is_log = packs % 7 == 0;
+            t.stores_costly = packs % 4 == 0;
             if (!cuda::PlanHeldRows(rows, packs, t, limits, &plan)) {
               ASSERT_GT(packs, int64_t{blocks} * 512 * 4) << packs;
               continue;

@@ -194,6 +194,18 @@ def test_what_is_cheap_is_computed_again():
     assert kinds.is_lean(three._replace(whole=True, odd=True), affine.load)
     assert kinds.common_bytes(three._replace(whole=True), affine.load, None, 8) == 32
     assert not kinds.is_lean(two._replace(whole=True), costly.load)
+    # A divisor that a row has one of has one reciprocal; what a row has one of is computed once.
+    row = kinds.Kind("softmax", "float16", "x", (
+        ("c", kinds.Operand("column", "float16", "all")), ("s", kinds.Operand("number")),
+        ("b", kinds.Operand("matrix", "float16", "none")),
+    ), True)  # fmt: skip
+    for load, cheap in (
+        (lambda x, s: x / s, True), (lambda x, c, s: (x - c) / fuse.exp(c * s), True),
+        (lambda x: x / 3, True), (lambda x, b: x / b, False), (lambda x, s: s / x, False),
+        (lambda x, s: fuse.sqrt(x * s), False),
+    ):  # fmt: skip
+        assert kinds.is_cheap(row, fuse.softmax(load=load).load) == cheap
+        assert not kinds.is_cheap(row._replace(dtype="float64"), fuse.softmax(load=load).load)
     # Beside whole rows it is in shared memory, in 16 bytes or several.
     for other, size in ("float16", 16), ("float32", 32), ("bool", 16):
         beside = given("float16", b=(other, "none"))._replace(whole=True)

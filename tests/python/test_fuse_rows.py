@@ -21,7 +21,7 @@ fuse = flow.fuse
 # at once: up to 8192 packs with 4 a thread, up to 16384 with 8 and beyond in blocks twice as large,
 # but layer_norm's three only to 8192. There are more rows than are taken for few, mostly an odd
 # number of them. A costly load is computed once: from 1024 packs on half of the values wait in
-# shared memory.
+# shared memory, and so do a norm's, and softmax's without operands, before a costly store.
 WHOLE = [8, 48, 56, 256, 264, 512, 520, 1536, 1544, 4096, 8192, 8200, 16384, 16392, 32768, 65544]
 WIDEST = [100352, 131072, 163848, 262144]
 AROUND = {
@@ -35,6 +35,10 @@ AROUND = {
              lambda x, k: np.where(k, x, -3.0), None, ("mask",), ("full",)),
     "costly": (lambda x, b: (x + b) * fuse.sigmoid(x + b), None,
                lambda x, b: (x + b) / (1 + np.exp(-x - b)), None, ("row",), ()),
+    "divided": (lambda x, c, s: (x - c) / s, lambda y, t: y / t, None, None,
+                ("column", "number"), ("number",)),
+    "gelu after": (None, lambda y: y * fuse.sigmoid(y * 1.702),
+                   None, lambda y: y / (1 + np.exp(-1.702 * y)), (), ()),
 }  # fmt: skip
 
 
@@ -65,7 +69,8 @@ def check_dtype(device, base, name, width, dtype, rows=None):
     op = getattr(fuse, base)(load=load, store=store)
     y = op(x, *before, *after, **options(base, width), **weights)
     first, *rest = (v if isinstance(v, float) else host(v) for v in (x, *before, *after))
-    want = BASES[base]((of_arrays or load)(first, *rest[: len(before)]))
+    value = of_arrays or load
+    want = BASES[base](value(first, *rest[: len(before)]) if value else first)
     if weights:
         want = want * host(weights["weight"])
     if "bias" in weights:
@@ -217,3 +222,26 @@ def test_corners_of_wide_rows(device, width):
     got = host(log(x, zeros, dim=-1))
     assert np.isnan(got[[0, 2, 3]]).all() and np.isneginf(got[1, :5000]).all()
     check(tensor(got[4:], "float16"), BASES["log_softmax"](host(x)[4:]), "float16")
+
+
+def test_quotients_and_roots_over_the_full_range(device):
+    """By the GPU's own instructions: 2 units in the last place, and what IEEE says of the rest."""
+    tiny = 2.0**-149
+    values = [0.0, 1.0, 3.0, 1e-3, 7e30, 3.4e38, 2.0**127, 2.0**-126, 1e-40, tiny, math.inf]
+    values = np.array([*values, *(-v for v in values), math.nan, *np.exp(RNG.normal(size=41) * 30)])
+    size, values = len(values), values.astype(np.float32)
+    a, b = np.repeat(values, size).reshape(size, -1), np.tile(values, size).reshape(size, -1)
+    of_packs, of_others = size * size // 8 * 8, size * size - 3
+    for n in of_packs, of_others:
+        x, p, q = (tensor(v.reshape(1, -1)[:, :n], "float32", device) for v in (a, a, b))
+        divided = fuse.softmax(store=lambda y, p, q: p / q)(x, p, q, dim=-1)
+        root = fuse.softmax(store=lambda y, p: fuse.sqrt(p))(x, p, dim=-1)
+        for got, function in (divided, np.divide), (root, lambda u, _: np.sqrt(u)):
+            with np.errstate(all="ignore"):
+                want = function(host(p), host(q)).astype(np.float32)
+            np.testing.assert_allclose(host(got), want, rtol=3e-7, atol=2 * tiny)
+    x = tensor(a, "float32", device)
+    for s in values:
+        got = fuse.softmax(store=lambda y, x, s: x / s)(x, float(s), dim=-1)
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(host(got), a / s, rtol=3e-7, atol=2 * tiny)

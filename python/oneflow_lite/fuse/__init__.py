@@ -8,6 +8,9 @@ A function is traced once into an expression: operators, comparisons, and the fu
 may be called as ``flow.fuse.exp(x)``, as a method ``x.exp()`` and, in the function itself, as
 ``flow.exp(x)``. On CUDA the expression is compiled into the op's kernel, so that it costs no trip
 to memory; elsewhere it runs as a composition of functors. Gradients of every order follow.
+
+CUDA kernels compute 16-bit elements in float32, and what they compute in float32 they divide, take
+roots, sigmoid and tanh of by the hardware's approximations, within 3e-7 of the result.
 """
 
 from __future__ import annotations

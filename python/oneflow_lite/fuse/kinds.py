@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from oneflow_lite.fuse.expression import OPERATIONS, Graph
+from oneflow_lite.fuse.expression import Graph
 
 TYPES = {
     "float16": "__half", "bfloat16": "__nv_bfloat16", "float32": "float", "float64": "double",
@@ -90,9 +90,30 @@ def _operands(kind: Kind, graph: Graph | None) -> dict[str, Operand]:
 _COSTLY = {"div", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid"}
 
 
-def _is_cheap(kind: Kind, load: Graph | None) -> bool:
-    steps = [] if load is None else [load.steps[n].kind for n in load.live()]
-    operations = [s for s in steps if s in OPERATIONS]
+def _operations(kind: Kind, graph: Graph | None) -> list[str]:
+    """What is done to each element; what a row has one of is computed once.
+
+    So is the reciprocal of a divisor that a row has one of (fused_functions.cuh).
+    """
+    known, rows, found = dict(kind.operands), set(), []
+    for number in graph.live() if graph else []:
+        step = graph.steps[number]
+        if step.kind == "parameter":
+            operand = known.get(str(step.value))
+            if operand is not None and operand.form != "matrix":
+                rows.add(number)
+        elif rows.issuperset(step.args):
+            rows.add(number)
+        elif step.kind == "div" and step.args[1] in rows:
+            found.append("mul")
+        else:
+            found.append(step.kind)
+    return found
+
+
+def is_cheap(kind: Kind, graph: Graph | None) -> bool:
+    """Whether an expression may well be computed at several of a row's visits."""
+    operations = _operations(kind, graph)
     return len(operations) <= 8 and not _COSTLY & set(operations) and kind.dtype != "float64"
 
 
@@ -102,7 +123,7 @@ def computes_again(kind: Kind, load: Graph | None) -> bool:
     Else what is computed of them stays, in the wider type, which suits costly expressions.
     """
     inputs = [o for o in _operands(kind, load).values() if o.form == "matrix"]
-    return _is_cheap(kind, load) and len(inputs) <= 2
+    return is_cheap(kind, load) and len(inputs) <= 2
 
 
 def commons(kind: Kind, load: Graph | None) -> list[tuple[str, Operand]]:
@@ -133,7 +154,7 @@ def is_lean(kind: Kind, load: Graph | None) -> bool:
     Of whole rows what serves all of them does not count: it is beside them (fused_wide.cuh).
     """
     if kind.whole:
-        return is_single(kind, load) and _is_cheap(kind, load)
+        return is_single(kind, load) and is_cheap(kind, load)
     only = len(matrices(kind, load)) == 1 and element_type(kind, load) == TYPES[kind.dtype]
     return only and computes_again(kind, load)
 
