@@ -5,7 +5,8 @@ python benchmarks/fuse_benchmark.py [--dtypes float16,float32] [--widths 512,409
     [--fusions "x s + row,x + full"]
 
 Each kernel is compiled when it is first called, which takes a second or two: one op, one dtype and
-two or three fusions are done in a minute. A table in Markdown. A cell is a fusion's time over the
+two or three fusions are done in a minute. Results are compared with those of the ops one by one in
+float32 before they are timed. A table in Markdown. A cell is a fusion's time over the
 bare op's, both per byte that must move: 1.00 is a fusion that costs its bytes and nothing else.
 Behind it, what it costs beyond them in microseconds. ``late`` counts repetitions in which the GPU
 waited for the host.
@@ -29,6 +30,7 @@ def gelu(y: object) -> object:
 FUSIONS = {
     # name: (load, store, operands, tensors read or written, whole ones)
     "x s": (lambda x, s: x * s, None, ("number",), 2),
+    "x / s": (lambda x, s: x / s, None, ("number",), 2),
     "x s + row": (lambda x, s, b: x * s + b, None, ("number", "row"), 2),
     "x r + row": (lambda x, r, b: x * r + b, None, ("row", "row"), 2),
     "where row": (lambda x, k: flow.fuse.where(k, x, -65504.0), None, ("row",), 2),
@@ -47,6 +49,18 @@ def operand(form: str, x: flow.Tensor) -> flow.Tensor | float:
     return flow.randn(*shape, dtype=x.dtype, device=x.device)
 
 
+def check(name: str, y: flow.Tensor, want: flow.Tensor) -> None:
+    """A rounding or two of y's dtype, of the largest element."""
+    bound = {flow.float16: 1e-3, flow.bfloat16: 8e-3, flow.float32: 1e-5}[y.dtype]
+    error = float((y.to(dtype=flow.float32) - want).abs().max() / want.abs().max())
+    if not error <= bound:  # NaN is not
+        raise AssertionError(f"{name}: off by {error:.1e} of the largest element of {y.shape}")
+
+
+def in_float32(value: flow.Tensor | float) -> flow.Tensor | float:
+    return value.to(dtype=flow.float32) if isinstance(value, flow.Tensor) else value
+
+
 def line(clock: CudaClock, op: str, dtype: str, width: int, fusions: list[str]) -> str:
     x = flow.randn(1, dtype=getattr(flow, dtype), device="cuda")
     rows = min(49152, max(1, int(BYTES / x.nbytes / width)))
@@ -54,11 +68,15 @@ def line(clock: CudaClock, op: str, dtype: str, width: int, fusions: list[str]) 
     softmax = op.endswith("softmax")
     own = {"dim": -1} if softmax else {"normalized_shape": [width]}
     bare = getattr(flow, op)
-    candidates = {"bare": Candidate((lambda: bare(x, -1)) if softmax else lambda: bare(x, [width]))}
+    candidates = {"bare": Candidate(lambda: bare(x, *own.values()))}
     for name in fusions:
         load, store, forms, _ = FUSIONS[name]
         fused = getattr(flow.fuse, op)(load, store)
         given = [operand(form, x) for form in forms]
+        wide, *others = map(in_float32, (x, *given))
+        want = bare(load(wide, *others) if load else wide, *own.values())
+        check(f"{op}, {name}", fused(x, *given, **own), store(want, *others) if store else want)
+        del wide, others, want
         candidates[name] = Candidate(lambda fused=fused, given=given: fused(x, *given, **own))
     times = clock.measure(candidates)
     base = times["bare"].median

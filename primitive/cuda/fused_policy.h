@@ -23,7 +23,8 @@ struct FusedPolicy {
   static constexpr int kBlocks = 2;             // ... of which a multiprocessor holds two
   static constexpr int kClusterThreads = 256;   // of a block of a cluster, while 16 are enough
   static constexpr int kHeldPacks = 4;          // per thread, of rows in single blocks ...
-  static constexpr int kAloneBytes = 32 << 10;  // ... whose values take so many bytes at most
+  static constexpr int kAloneBytes = 32 << 10;  // ... whose values take so many bytes at most,
+  static constexpr int kAloneThreads = 1152;    // ... in so many threads of a multiprocessor
   static constexpr int kHeldBytes = 128;        // of a thread's values elsewhere: 32 registers
   static constexpr int kSharePacks = 512;       // beyond them PlanShares serves costly values,
   static constexpr int kOneSharePacks = 1024;   // up to these in one block
@@ -71,6 +72,29 @@ inline bool IsLean(int64_t packs, const HeldTraits& t) {
   return t.is_lean && !stays;
 }
 
+// 16-bit elements, of which fewer fit as values.
+inline bool IsShort(const HeldTraits& t) {
+  return FusedPolicy::kHeldBytes / t.value_bytes < FusedWidePolicy::kPacks;
+}
+
+// Whether one block holds the row's values. A norm's fit up to twice the bytes where they are
+// costly, and in half beside an operand where they fill the block: at 16384 columns
+// rms_norm of x s + a row 1.01, as a wide row 1.06, layer_norm with a weight 1.02, 1.07. Elsewhere
+// wide rows do better: layer_norm of x s at 8200 columns 1.30, 0.95, at 11264 1.14, 1.00, float32
+// at 12288 1.09, 0.99 (x + a matrix 0.95, 1.04).
+inline bool IsAlone(int64_t packs, const HeldTraits& t) {
+  using P = FusedPolicy;
+  // softmax of gelu at 8192 columns of half: in a block of 4 x 256 packs 1.08, of 8 x 128 1.05.
+  const bool is_share = IsShort(t) && !t.is_lean && !t.is_odd && packs > P::kSharePacks;
+  if (t.is_double || is_share) return false;
+  const int64_t bytes = packs * t.value_bytes;
+  const int operands = t.common_bytes + t.late_bytes;
+  const bool fills = IsShort(t) && operands > 0 && bytes == 2 * P::kAloneBytes;
+  const bool pairs = t.is_lean && IsOfPairs(operands);
+  const bool twice = t.is_norm && !pairs && (!t.is_lean || fills);
+  return bytes <= (twice ? 2 : 1) * P::kAloneBytes;
+}
+
 // False: the rows do not fit.
 inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& traits,
                          const DeviceLimits& limits, HeldPlan* plan) {
@@ -103,31 +127,27 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& traits,
     };
     if (in_blocks(P::kFewPacks, P::kThreads, fills)) return true;
   }
-  // Half at 16384 columns: rms_norm 1.01, as a wide row 1.06; layer_norm with weights 1.04, 1.10.
   const int operands = t.common_bytes + t.late_bytes;
-  const bool pairs = t.is_lean && IsOfPairs(operands);
-  const int alone_bytes = P::kAloneBytes * (t.is_norm && !pairs ? 2 : 1);
-  const int most = P::kHeldBytes / t.value_bytes;        // packs of values per thread
-  const bool is_short = most < FusedWidePolicy::kPacks;  // 16-bit elements
-  // softmax of gelu at 8192 columns of half: in a block of 4 x 256 packs 1.08, of 8 x 128 1.05.
-  const bool is_share = is_short && !t.is_lean && !t.is_odd && packs > P::kSharePacks;
-  if (!t.is_double && !is_share && packs * t.value_bytes <= alone_bytes) {
+  const int most = P::kHeldBytes / t.value_bytes;  // packs of values per thread
+  if (IsAlone(packs, t)) {
     if (!in_blocks(P::kHeldPacks, P::kThreads, room(P::kHeldPacks, P::kThreads))) return false;
-    // By steps that are known there are fewer instructions. Half: layer_norm with weights of
-    // x r + b at 8192 columns 1.00, else 1.20; softmax of gelu at 4096 1.01, else 1.04.
-    if (operands > kFusedPackBytes || !t.is_lean)
-      SetResident(P::kThreads * P::kBlocks, 0, limits, plan);
+    // By steps that are known, which takes fewer instructions and registers. Half: layer_norm with
+    // weights of x r + b at 8192 columns 1.00, else 1.20; softmax of gelu at 4096 1.01, else 1.04;
+    // of x s at 1544 1.01, 1.06, at 4104 1.00, 1.07, layer_norm there 0.97, 1.21; float32 at
+    // 5632 1.01, 1.12.
+    const bool is_plain = t.is_lean && operands <= kFusedPackBytes;
+    SetResident(is_plain ? P::kAloneThreads : P::kThreads * P::kBlocks, 0, limits, plan);
     return true;
   }
   // float32 with a row of bias at 65536 columns 1.01, as values 1.05.
-  const bool wide = is_short || operands > 0;
+  const bool wide = IsShort(t) || operands > 0;
   if (t.is_lean && wide && t.common_bytes <= FusedWidePolicy::kMostBytes) {
     // Odd rows have been asked for pairs before (PlanOddRows).
     if (!t.is_odd && PlanPairs(packs, t, limits, plan)) return true;
     if (PlanWideRows(packs, t, limits, plan)) return true;
     *plan = HeldPlan();
   }
-  if (is_short && !t.is_odd) return PlanShares(packs, t, limits, plan);
+  if (IsShort(t) && !t.is_odd) return PlanShares(packs, t, limits, plan);
   if (in_blocks(most, P::kClusterThreads, room(most, P::kClusterThreads))) return true;
   // Doubles have registers for more packs rather than for more threads (FusedBounds).
   const int packs_each = most * (t.is_double ? 2 : 1);

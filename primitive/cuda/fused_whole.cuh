@@ -88,6 +88,7 @@ __device__ __forceinline__ void EachLoaded(const Elements& elements, int64_t row
     if (!places.Has(k)) continue;
     inputs[k] = elements.template LoadInputs<Access::kAligned, N>(row, places.Column(k));
   }
+  __syncwarp();  // or the last load would move to where its pack is used, behind the others' wait
   typename Elements::template Inputs<1> input = {};
   if constexpr (Places::kOdd) {
     if (places.extra >= 0) {

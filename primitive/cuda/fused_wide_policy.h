@@ -34,6 +34,10 @@ struct FusedWidePolicy {
 //   151936   8 of 15 x 160 1.01, 10 of 15 x 128 1.04, 10 of 8 x 256 1.10
 //   200000   16 of 13 x 128 1.03, 14 of 14 x 128 1.05, 13 of 16 x 128 1.06
 //   262144   16 of 16 x 128 1.02, with no operands in registers 1.05, 16 of 8 x 256 1.06
+// and in float32, blocks of 8 x 256 packs, four and three to a multiprocessor,
+//   65536    softmax 1.01, 1.01, layer_norm 1.06, 0.96, rms_norm 1.04, 1.00
+//   131072   softmax 1.03, 1.07, layer_norm 1.11, 0.97, rms_norm 1.06, 1.00
+//   262144   of 16 x 256 softmax 1.04, layer_norm 0.92, rms_norm 1.00; as values 1.24, 1.42
 inline bool PlanWideRows(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
                          HeldPlan* plan) {
   using P = FusedWidePolicy;
@@ -49,16 +53,20 @@ inline bool PlanWideRows(int64_t packs, const HeldTraits& t, const DeviceLimits&
     const int few = t.most_blocks < P::kBlocks ? t.most_blocks : P::kBlocks;
     const int blocks = few < P::kBlocks || packs <= few * most ? few : 2 * P::kBlocks;
     const int64_t share = CeilDiv(packs, blocks);
-    if (blocks > t.most_blocks || share > most) return false;
+    // float32 beside one operand has registers for twice as many in the widest rows.
+    const bool is_longest = share > most && t.common_bytes <= 16 && t.value_bytes == 16;
+    if (blocks > t.most_blocks || share > (is_longest ? 2 * large : most)) return false;
     const bool fills = share > large - P::kLargeThreads && share <= large;
     const bool is_large = blocks <= P::kBlocks || t.is_norm || t.is_odd;  // else 16 packs do better
-    const bool is_long = one_row && !(fills && is_large);
+    const bool is_long = is_longest || (one_row && !(fills && is_large));
     ShareOut(packs, blocks, is_long ? P::kLongPacks : P::kPacks, plan);
     if (plan->packs > P::kPacks) {
       most_threads = plan->packs <= P::kMediumPacks ? P::kThreadsOfMedium : P::kThreadsOfLong;
       plan->kept = P::kKept;
     }
   }
+  const bool is_spilled = t.is_norm && !t.is_odd && t.value_bytes == 16;  // in 64 registers
+  if (is_spilled && most_threads == P::kThreadsOfWide) most_threads = P::kThreadsOfMedium;
   SetResident(most_threads, t.common_bytes, limits, plan);
   return true;
 }

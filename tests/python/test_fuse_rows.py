@@ -22,7 +22,8 @@ fuse = flow.fuse
 # but layer_norm's three only to 8192. There are more rows than are taken for few, mostly an odd
 # number of them. A costly load is computed once: from 1024 packs on half of the values wait in
 # shared memory, and so do a norm's, and softmax's without operands, before a costly store.
-WHOLE = [8, 48, 56, 256, 264, 512, 520, 1536, 1544, 4096, 8192, 8200, 16384, 16392, 32768, 65544]
+WHOLE = [8, 48, 56, 256, 264, 512, 520, 1536, 1544, 4096, 4104, 8192, 8200, 16384, 16392, 32768,
+         65544]  # fmt: skip
 WIDEST = [100352, 131072, 163848, 262144]
 AROUND = {
     # name: (load, store, the same for arrays, forms of the operands of each)
