@@ -54,7 +54,8 @@ inline bool PlanWideRows(int64_t packs, const HeldTraits& t, const DeviceLimits&
     const int blocks = few < P::kBlocks || packs <= few * most ? few : 2 * P::kBlocks;
     const int64_t share = CeilDiv(packs, blocks);
     // float32 beside one operand has registers for twice as many in the widest rows.
-    const bool is_longest = share > most && t.common_bytes <= 16 && t.value_bytes == 16;
+    const bool of_one = !t.is_odd && t.value_bytes == 16 && t.common_bytes <= 16;
+    const bool is_longest = of_one && share > most;
     if (blocks > t.most_blocks || share > (is_longest ? 2 * large : most)) return false;
     const bool fills = share > large - P::kLargeThreads && share <= large;
     const bool is_large = blocks <= P::kBlocks || t.is_norm || t.is_odd;  // else 16 packs do better
