@@ -2,6 +2,7 @@
 //
 // Errors, attributes and definitions as they cross the extension table.
 #include <cmath>
+#include <cstdio>
 
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/extension_internal.h"
@@ -90,6 +91,11 @@ StatusOr<AttrValue> ToAttr(const ofl_value& v) {
   return Error(ErrorKind::kValue, "a default value of type ", v.type, " is not valid");
 }
 
+// Neither sbp nor cost can report an error, as in bindings/custom_op.cpp.
+void Print(const char* callback, const Status& error) {
+  std::fprintf(stderr, "in %s: %s\n", callback, std::string(error.message()).c_str());
+}
+
 void SetCallbacks(const ofl_op& c, OpDef* op) {
   const auto* name = new std::string(c.name);  // as long as the process, like the op
   op->infer = [infer = c.infer, user = c.user, name,
@@ -113,22 +119,25 @@ void SetCallbacks(const ofl_op& c, OpDef* op) {
     };
   }
   if (c.sbp) {
-    op->sbp = [sbp = c.sbp, user = c.user, outputs = op->outputs.size()](
+    op->sbp = [sbp = c.sbp, user = c.user, name, outputs = op->outputs.size()](
                   const SbpContext& context, std::vector<SbpSignature>* signatures) {
       SbpCall call{context, outputs, signatures};
-      if (sbp(reinterpret_cast<ofl_sbp_context>(&call), user) != OFL_OK) {
-        signatures->emplace_back();  // fits no call: SignaturesOf refuses it
-      }
+      const int32_t code = sbp(reinterpret_cast<ofl_sbp_context>(&call), user);
+      if (code == OFL_OK) return;
+      Print("sbp", ToStatus(code, *name));
+      signatures->emplace_back();  // fits no call: SignaturesOf refuses it
     };
   }
   if (c.cost) {
-    op->cost = [cost = c.cost, user = c.user](const InferContext& context,
-                                              absl::Span<const TensorSpec>) {
+    op->cost = [cost = c.cost, user = c.user, name](const InferContext& context,
+                                                    absl::Span<const TensorSpec>) {
       Cost result;
       InferCall call{const_cast<InferContext&>(context)};
       const auto c = reinterpret_cast<ofl_infer_context>(&call);
-      const bool ok = cost(c, user, &result.bytes, &result.flops) == OFL_OK;
-      return ok ? result : Cost{.bytes = NAN, .flops = NAN};
+      const int32_t code = cost(c, user, &result.bytes, &result.flops);
+      if (code == OFL_OK) return result;
+      Print("cost", ToStatus(code, *name));
+      return Cost{.bytes = NAN, .flops = NAN};
     };
   }
 }

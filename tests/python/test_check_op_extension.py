@@ -70,6 +70,9 @@ OFL_EXTENSION {
   Twice("checked::cost_throws")
       .cost([](ext::Infer) -> ext::Cost { throw std::runtime_error("mine"); })
       .add();
+  Twice("checked::sbp_throws")
+      .sbp([](ext::SbpSignatures) { throw std::runtime_error("yours"); })
+      .add();
   Twice("checked::gradient")
       .backward({}, [](ext::Grad c) { c.set(0, ext::call("mul", c.grad(0), 3)); })
       .add();
@@ -85,7 +88,7 @@ OFL_EXTENSION {
 
 
 @pytest.mark.slow
-def test_extensions_in_cpp(tmp_path, monkeypatch):
+def test_extensions_in_cpp(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("OFL_EXTENSION_CACHE", str(tmp_path))
     flow.utils.load_inline("checked", SOURCE, verbose=False)
     ops = flow.ops.checked
@@ -97,11 +100,15 @@ def test_extensions_in_cpp(tmp_path, monkeypatch):
         (ops.sbp_count, "sharding", "does not fit a call"),
         (ops.cost, "cost", "costs 1 bytes"),
         (ops.cost_throws, "cost", "costs nan bytes"),
+        (ops.sbp_throws, "sharding", "does not fit a call"),
         (ops.gradient, "gradients", "autograd gives 3, differences 2"),
     ]:
         result = check(op, [X], devices=["cpu"])
         assert result[name].status == "FAILED" and detail in result[name].detail, str(result)
         assert len(result.failures) == 1 or op is ops.gradient, str(result)
+    printed = capfd.readouterr().err
+    assert "in cost: checked::cost_throws(): mine" in printed
+    assert "in sbp: checked::sbp_throws(): yours" in printed
     several = check(ops.total, [[[X, DISTINCT, X + 1]], ([X[0], X[1], X[2]],)], devices=["cpu"])
     assert {c.status for c in several.checks} == {"ok"}, str(several)
     assert "(P, P, P) -> P" in several["sharding"].detail

@@ -423,6 +423,16 @@ def test_the_same_tensor_twice(on_cpu):
     assert flow.autograd.gradgradcheck(lambda x: on_cpu(op, x, x, dim=-1), [x])
 
 
+def test_parameters_named_as_the_op_names_things_itself(on_cpu):
+    op = fuse.softmax(
+        load=lambda needs, eps, p_x: needs * eps + p_x, store=lambda y, width: y * width
+    )
+    args = [tensor(RNG.normal(size=(2, 3)), "float64").requires_grad_() for _ in range(4)]
+    np.testing.assert_allclose(host(on_cpu(op, *args, dim=-1)), host(op(*args, dim=-1)))
+    assert flow.autograd.gradcheck(lambda *args: on_cpu(op, *args, dim=-1), args)
+    assert on_cpu(op, args[0], 0.5, args[2], 2.0, dim=-1).shape == (2, 3)
+
+
 def test_equal_expressions_are_one_op(on_cpu):
     x = flow.randn(2, 3)
     before = None

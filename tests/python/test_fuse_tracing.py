@@ -206,6 +206,10 @@ def test_wrong_calls():
         op(x.long(), 1.0)
     with pytest.raises(IndexError):
         op(x, 1.0, dim=2)
+    for dim in (1.0, "1", True, [1]):
+        with pytest.raises(TypeError, match=r"fuse.softmax\(\): dim must be an int or None, not"):
+            op(x, 1.0, dim=dim)
+    assert op(x, 1.0, dim=np.int64(1)).tolist() == op(x, 1.0, dim=1).tolist()
     with pytest.raises(TypeError, match="normalized_shape"):
         fuse.layer_norm()(x)
 
@@ -222,3 +226,7 @@ def test_arguments_of_a_norm(base):
     for weight in (2.0, np.ones(4)):
         with pytest.raises(TypeError, match=rf"fuse.{base}\(\): weight must be a tensor or None"):
             op(x, normalized_shape=4, weight=weight)
+    for eps in ("1e-5", [1e-5], None)[: 3 if base == "layer_norm" else 2]:
+        with pytest.raises(TypeError, match=rf"fuse.{base}\(\): eps must be a float, not"):
+            op(x, normalized_shape=4, eps=eps)
+    assert op(x, normalized_shape=4, eps=np.float32(1)).tolist() != want

@@ -91,6 +91,14 @@ def test_annotations_of_lists_that_only_a_type_checker_reads(annotation):
     assert repr(register(forward=forward)).endswith("(Tensor x, Tensor[] ys) -> (Tensor out)>")
 
 
+@pytest.mark.parametrize("annotation", ["list[Tensor | None]", "list[float]", "tuple[int, str]"])
+def test_lists_that_are_none_of_an_op(annotation):
+    forward = eval("lambda x, ys: x", {})
+    forward.__annotations__["ys"] = annotation
+    with pytest.raises(TypeError, match="parameter ys has type .*; allowed are Tensor, list"):
+        register(forward=forward)
+
+
 def test_a_list_of_ints_is_a_tuple():
     seen = []
 

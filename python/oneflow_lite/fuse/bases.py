@@ -37,8 +37,18 @@ def _size(value: Any) -> int:
     return operator.index(value)
 
 
-def checked(op: str, options: Options) -> Options:
-    """The arguments of a norm as it takes them, normalized_shape a list of ints; TypeError."""
+def checked(op: str, base: Base, options: Options) -> Options:
+    """The base op's own arguments as it takes them, normalized_shape a list of ints; TypeError."""
+    if options.get("dim") is not None:
+        try:
+            options["dim"] = _size(options["dim"])
+        except TypeError:
+            raise TypeError(f"{op}(): dim must be an int or None, "
+                            f"not {type(options['dim']).__name__}") from None  # fmt: skip
+    if "eps" in options and not (options["eps"] is base.defaults["eps"] is None):
+        if not hasattr(options["eps"], "__float__"):
+            raise TypeError(f"{op}(): eps must be a float, not {type(options['eps']).__name__}")
+        options["eps"] = float(options["eps"])
     if "normalized_shape" in options:
         given = options["normalized_shape"]
         sizes = given if isinstance(given, list | tuple) else [given]

@@ -110,17 +110,18 @@ def _registered(
 
 def _definition(op: FusedOp, tensors: tuple[str, ...], numbers: tuple[str, ...]) -> type:
     weights = ("weight", "bias") if op.is_norm else ()
-    inputs = (op.input, *tensors, *weights)
-    attributes = (*numbers, "eps_", "width_", "row_ndim_")
+    names = (op.input, *tensors, *numbers)
+    members = [f"p_{name}" for name in names]  # ctx has names of its own
+    inputs = (*members[: 1 + len(tensors)], *weights)
+    attributes = (*members[1 + len(tensors) :], "eps", "width", "row_ndim")
     kernels = _Kernels(op)
 
     def split(args: tuple[Any, ...]) -> tuple[dict[str, Any], Options]:
         given = dict(zip((*inputs, *attributes), args, strict=True))
-        options: Options = {"dim": -1, "eps": given.pop("eps_"), "width": given.pop("width_")}
-        row_ndim = given.pop("row_ndim_")
-        options["normalized_shape"] = list(given[op.input].shape[-row_ndim:])
-        options |= {name: given.pop(name) for name in weights}
-        return given, options
+        options: Options = {"dim": -1, "eps": given["eps"], "width": given["width"]}
+        options["normalized_shape"] = list(args[0].shape[-given["row_ndim"] :])
+        options |= {name: given[name] for name in weights}
+        return {name: given[p] for name, p in zip(names, members, strict=True)}, options
 
     def forward(*args: Any) -> Tensor:
         values, options = split(args)
@@ -150,13 +151,13 @@ def _definition(op: FusedOp, tensors: tuple[str, ...], numbers: tuple[str, ...])
 
     p = inspect.Parameter
     place = p.POSITIONAL_OR_KEYWORD
-    kinds = {"width_": int, "row_ndim_": int}
+    kinds = {"width": int, "row_ndim": int}
     forward.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [p(n, place, annotation="Tensor | None" if n in weights else p.empty) for n in inputs]
         + [p(n, place, annotation=kinds.get(n, float)) for n in attributes]
     )
     return type("Fused", (), {
-        "__doc__": repr(op), "outputs": ("fused_",), "save": inputs,
+        "__doc__": repr(op), "outputs": ("y",), "save": inputs,
         "forward": staticmethod(forward), "infer": staticmethod(infer),
         "backward": staticmethod(backward),
     })  # fmt: skip

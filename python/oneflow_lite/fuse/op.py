@@ -143,7 +143,8 @@ class FusedOp:
         if len(given) != wanted or not (self._needed <= given.keys() <= self._known.keys()):
             raise TypeError(f"{self.__name__}(): {self._complaint(args, kwargs)}; it is {self!r}")
         given = {**self._known, **given}
-        options = checked(self.__name__, {name: given.pop(name) for name in self.base.defaults})
+        own = {name: given.pop(name) for name in self.base.defaults}
+        options = checked(self.__name__, self.base, own)
         values: Values = {}
         for name, value in given.items():
             if not isinstance(value, Tensor):
