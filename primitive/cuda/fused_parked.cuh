@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fused rows of whole packs (fused_whole.cuh) whose values are computed once: of loads that are
-// costly, or read several matrices. 16-bit elements are twice as large then. Registers alone hold
-// too few of them to keep the memory busy, so some wait in shared memory, which has nothing else to
-// hold here.
+// Fused rows of whole packs (fused_whole.cuh) whose values are computed once, by kernels compiled
+// for their threads: single blocks, and clusters where loads are costly or read several matrices.
+// There 16-bit elements are twice as large as values. Registers alone hold too few of them to keep
+// the memory busy, so some wait in shared memory, which has nothing else to hold here.
 #pragma once
 
 #include "primitive/cuda/fused_whole.cuh"
