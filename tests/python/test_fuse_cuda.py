@@ -245,9 +245,13 @@ def test_cheap_expressions_compile(compiler, dtype, other, name):
 
 @pytest.mark.slow
 def test_names_that_are_not_those_of_cuda(compiler):
-    op = fuse.softmax(load=lambda float, λ, double: float * λ + double, store=lambda y, λ: y - λ)
+    op = fuse.softmax(
+        load=lambda float, λ, double, b, b_rows: float * λ + double * b + b_rows,
+        store=lambda y, λ: y - λ,
+    )
     operand = kinds.Operand
-    given = (("λ", operand("number")), ("double", operand("column", "float16", "all")))
+    given = (("λ", operand("number")), ("double", operand("column", "float16", "all")),
+             ("b", operand("matrix", "bool", "period")), ("b_rows", operand("number")))  # fmt: skip
     text = source.generate(kinds.Kind("softmax", "float16", "float", given), op.load, op.store)
     nvrtc.compiled(text, expression(KERNELS[0]), 90)
 
@@ -414,6 +418,14 @@ def test_the_ops_gradients(on_cpu, base):
     if base == "layer_norm":
         y.sum().backward()
         assert given["weight"].grad.shape == (3, 4)
+
+
+def test_a_gradient_that_nothing_flows_back_to(on_cpu):
+    op = fuse.softmax(load=lambda x, b, unused: fuse.where(x > b, 1.0, 0.5))
+    inputs = [tensor(RNG.normal(size=(2, 3)), "float64").requires_grad_() for _ in range(3)]
+    on_cpu(op, *inputs, dim=-1).sum().backward()
+    assert all((t.grad == 0).all() for t in inputs)
+    assert flow.autograd.gradcheck(lambda *a: on_cpu(op, *a, dim=-1), inputs)
 
 
 def test_the_same_tensor_twice(on_cpu):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """flow.fuse: what can be traced, and what an error says."""
 
+import copy
 import math
 import pickle
 import pydoc
@@ -69,6 +70,12 @@ WRONG = {
     "none": (lambda: 1.0, "no parameter"),
     "two results": (lambda x: (x, x), "one number per element"),
     "no result": (lambda x: None, "one number per element"),
+    "numpy's where": (lambda x: np.where(x > 0, x, 0), "NumPy's functions are of whole arrays"),
+    "numpy's sum": (lambda x: x - np.sum(x), "sum is of a whole tensor"),
+    "number alone": (lambda x: x / fuse.sqrt(2.0), "take Python's: math.sqrt"),
+    "numbers alone": (lambda x: x * fuse.maximum(1.0, 2), "take Python's: math.sqrt"),
+    "complex": (lambda x: x * np.complex64(2j), "mul takes numbers, not complex64"),
+    "too large": (lambda x: 10**400, "OverflowError: int too large"),
     "error": (lambda x: 1 // 0 + x, "ZeroDivisionError"),
     "too many": (lambda x: fuse.where(x, x), "takes 3"),
     "unknown keyword": (lambda x: flow.add(x, 1, alpha=2), "add(): got an unexpected keyword"),
@@ -169,6 +176,32 @@ def test_masks_and_truth_values_are_conditions():
         flow.tensor([[2.0, 0.0, 0.0]]), 1).tolist()  # fmt: skip
 
 
+def test_conditions_are_0_or_1_in_either_order():
+    x, m = flow.tensor([[1.0, 2.0, -1.0]]), flow.tensor([[2.0, 2.0, 2.0]])
+    for load in (lambda x, m: ((x > 0) & m) * x, lambda x, m: (m & (x > 0)) * x,
+                 lambda x, m: ~((x <= 0) | ~m) * x):  # fmt: skip
+        got = fuse.softmax(load=load)(x, m, dim=1)
+        np.testing.assert_allclose(got, flow.softmax(flow.tensor([[1.0, 2.0, 0.0]]), 1), rtol=1e-6)
+    op = fuse.softmax(load=lambda x, m: ((x < 1) | (x > 0) & m) * x)
+    assert "where(x < 1, 1, where(x > 0, m != 0, 0)) * x" in repr(op)
+
+
+def test_an_element_of_another_function():
+    leak = []
+    fuse.softmax(load=lambda x, a: (leak.append(x * a), x)[1])
+    with pytest.raises(flow.fuse.TraceError, match="not an element of another function\n.*leak"):
+        fuse.softmax(load=lambda x, b: leak[0])
+    assert "load = x * 2" in repr(fuse.softmax(load=lambda x: copy.deepcopy(x) * 2))
+
+
+def test_rms_norms_eps_is_of_the_inputs_dtype():
+    x = flow.full((1, 4), 1e-5)
+    op = fuse.rms_norm(store=lambda y, a: y * a)
+    for one in (1.0, flow.tensor(1.0), flow.tensor(1.0).double()):
+        got = op(x, one, normalized_shape=4)
+        np.testing.assert_allclose(got, flow.rms_norm(x, [4]), rtol=1e-6)
+
+
 def test_help_shows_the_op_itself():
     op = fuse.softmax(load=lambda x, scale: x * scale)
     text = pydoc.render_doc(op, renderer=pydoc.plaintext)
@@ -194,6 +227,9 @@ def test_wrong_calls():
         op(x, 1.0, dm=1)
     with pytest.raises(TypeError, match="b must be a tensor or a number, not str"):
         op(x, "1")
+    for number in (np.str_("1"), np.complex64(1), np.array(None), np.datetime64("2020")):
+        with pytest.raises(TypeError, match="b must be a tensor or a number, not"):
+            op(x, number)
     with pytest.raises(TypeError, match="x must be a tensor, not float"):
         op(1.0, x)
     with pytest.raises(OverflowError, match=r"fuse.softmax\(\): b is beyond a float"):
@@ -215,8 +251,8 @@ def test_wrong_calls():
 
 
 @pytest.mark.parametrize("base", ["layer_norm", "rms_norm"])
-def test_arguments_of_a_norm(base):
-    op, x = getattr(fuse, base)(), flow.arange(8.0).reshape(2, 4)
+def test_arguments_of_a_norm(device, base):
+    op, x = getattr(fuse, base)(), flow.arange(8.0, device=device).reshape(2, 4)
     want = op(x, normalized_shape=4).tolist()
     for shape in (np.int64(4), [np.int32(4)], (4,)):
         assert op(x, normalized_shape=shape).tolist() == want
@@ -226,6 +262,11 @@ def test_arguments_of_a_norm(base):
     for weight in (2.0, np.ones(4)):
         with pytest.raises(TypeError, match=rf"fuse.{base}\(\): weight must be a tensor or None"):
             op(x, normalized_shape=4, weight=weight)
+    for shape in ([1], [1, 4], [2, 4], [2], [3, 2, 4]):
+        with pytest.raises(flow.ShapeError, match=rf"{base}\(\): weight has shape .*, expected"):
+            op(x, normalized_shape=4, weight=flow.ones(*shape, device=device))
+    with pytest.raises(ValueError, match="eps is nan"):
+        op(x, normalized_shape=4, eps=math.nan)
     for eps in ("1e-5", [1e-5], None)[: 3 if base == "layer_norm" else 2]:
         with pytest.raises(TypeError, match=rf"fuse.{base}\(\): eps must be a float, not"):
             op(x, normalized_shape=4, eps=eps)

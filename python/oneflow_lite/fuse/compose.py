@@ -78,6 +78,6 @@ def as_number(value: Any) -> float | None:
     """A Python or NumPy number as a float; None for what is none."""
     if isinstance(value, (bool, int, float)):
         return float(value)
-    if getattr(value, "ndim", None) == 0 and isinstance(value, (np.generic, np.ndarray)):
-        return float(value)
+    if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0:
+        return float(value) if value.dtype.kind in "biuf" else None
     return None

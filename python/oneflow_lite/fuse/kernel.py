@@ -50,12 +50,14 @@ def can_serve(op: FusedOp, x: Tensor, values: Values, options: Options) -> bool:
     """Whether a kernel computes this call; where none does, the composition serves."""
     if x.device.type != "cuda" or x.numel() == 0 or x.ndim == 0:
         return False
-    if row_shape(op.base, x, options) is None or (compute_dtype(values) is float64) != (
-        x.dtype is float64
-    ):
+    row = row_shape(op.base, x, options)
+    if row is None or (compute_dtype(values) is float64) != (x.dtype is float64):
         return False
+    # What the op refuses, the composition tells.
     weights = [options[name] for name in ("weight", "bias") if options.get(name) is not None]
-    if any(w.device != x.device for w in weights):
+    if any(w.device != x.device or list(w.shape) != row for w in weights):
+        return False
+    if op.is_norm and math.isnan(options["eps"]):
         return False
     try:
         nvrtc.require()
@@ -81,12 +83,9 @@ def run(op: FusedOp, x: Tensor, values: Values, options: Options) -> Tensor:
     row = row_shape(op.base, x, options) or []
     function = _registered(op, tuple(tensors), tuple(numbers))
     weights = [options.get("weight"), options.get("bias")] if op.is_norm else []
-    eps = options.get("eps")
-    if op.is_norm and eps is None:
-        eps = 2.0**-52 if x.dtype is float64 else 2.0**-23
     return function(
         x, *(values[n] for n in tensors), *weights, *(float(values[n]) for n in numbers),  # type: ignore[arg-type]
-        float(eps or 0.0), math.prod(row), len(row),
+        options.get("eps", 0.0), math.prod(row), len(row),
     )  # fmt: skip
 
 
@@ -143,6 +142,8 @@ def _definition(op: FusedOp, tensors: tuple[str, ...], numbers: tuple[str, ...])
             args = [aliases.get(n, getattr(ctx, n)) for n in (*inputs, *attributes)]
             values, options = split(tuple(args))
             y = compose(op.base, op.load, op.store, values[op.input], values, options)
+        if not y.requires_grad:  # comparisons alone, say
+            return [_C.zeros_like(aliases[n]) if n in aliases else None for n in inputs]
         grads = autograd.grad(
             y, [aliases[n] for n in wanted], dy, create_graph=further, allow_unused=True
         )

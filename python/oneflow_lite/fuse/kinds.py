@@ -36,7 +36,7 @@ class Operand(NamedTuple):
         """Its members, in order."""
         if self.form == "number":
             return [f"double {name};"]
-        extra = [f"int64_t {name}_rows;"] if self.rows in ("period", "repeat") else []
+        extra = [f"int64_t rows_of_{name};"] if self.rows in ("period", "repeat") else []
         return [f"const {TYPES[self.dtype]}* {name};", *extra]
 
     def row(self, name: str) -> str:
@@ -44,8 +44,8 @@ class Operand(NamedTuple):
         return {
             "none": "int64_t{0}",
             "all": "row",
-            "period": f"int64_t{{uint32_t(row) % uint32_t({name}_rows)}}",
-            "repeat": f"int64_t{{uint32_t(row) / uint32_t({name}_rows)}}",
+            "period": f"int64_t{{uint32_t(row) % uint32_t(rows_of_{name})}}",
+            "repeat": f"int64_t{{uint32_t(row) / uint32_t(rows_of_{name})}}",
         }[self.rows]
 
 

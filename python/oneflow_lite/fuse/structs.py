@@ -79,7 +79,7 @@ def _computed(graph: Graph | None, leaves: dict[str, str], value: str) -> str:
 
 def _member(name: str) -> str:
     """The member that holds a parameter; Python's names may be C++'s keywords, or Greek."""
-    return "p_" + "".join(c if c.isascii() else f"u{ord(c):x}" for c in name)
+    return "p_" + "".join(c if c.isascii() else f"_u{ord(c):x}_" for c in name)
 
 
 def _fields(operands: list[tuple[str, Operand]]) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import Tensor
+from oneflow_lite.fuse.compose import as_number
 from oneflow_lite.fuse.expression import OPERATIONS, Graph
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -25,21 +26,30 @@ _ALLOWED = "allowed are + - * / ** (by a small int), comparisons, & | ~ of them,
 )
 
 
-_CONDITIONS = ("eq", "ne", "lt", "le", "gt", "ge", "where")
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_CONDITIONS = (*_COMPARISONS, "where")
 
 
 class TraceError(TypeError):
     """A function that cannot become an expression over single elements."""
 
 
-def _is_ours(code: types.CodeType) -> bool:
-    return os.path.abspath(code.co_filename).startswith(_PACKAGE)
+def _is_users(frame: types.FrameType) -> bool:
+    """Whether its code is neither this library's nor NumPy's."""
+    of_numpy = frame.f_globals.get("__name__", "").startswith("numpy")
+    return not of_numpy and not os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE)
+
+
+def _line_of(function: Any) -> str:
+    """Where a function begins, if it tells."""
+    code = getattr(function, "__code__", None)
+    return _line(code.co_filename, code.co_firstlineno) if code else ""
 
 
 def _users_line() -> str:
     """The line that the user's code, nearest to here, is at."""
     frame: types.FrameType | None = sys._getframe(1)
-    while frame and _is_ours(frame.f_code):
+    while frame and not _is_users(frame):
         frame = frame.f_back
     return _line(frame.f_code.co_filename, frame.f_lineno) if frame else ""
 
@@ -72,14 +82,19 @@ class Tracer:
     def __pos__(self) -> Tracer:
         return self
 
-    # Of conditions, as where reads them: numbers other than 0 are true.
+    __copy__ = __pos__
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
+        return self
+
+    # Of conditions, as where reads them: numbers other than 0 are true. 0 or 1, as comparisons.
     def __and__(self, other: Any) -> Tracer:
         self._conditions_wanted("&", self, other)
-        return apply("where", self, other, 0)
+        return apply("where", self, _truth(other), 0)
 
     def __or__(self, other: Any) -> Tracer:
         self._conditions_wanted("|", self, other)
-        return apply("where", self, 1, other)
+        return apply("where", self, 1, _truth(other))
 
     __rand__, __ror__ = __and__, __or__
 
@@ -150,6 +165,21 @@ class Tracer:
         raise self._refusal(f"{why}; {_ALLOWED}")
 
 
+def _is_truth(graph: Graph, number: int) -> bool:
+    """Whether a step gives 0 or 1."""
+    step = graph.steps[number]
+    if step.kind == "where":
+        return all(_is_truth(graph, n) for n in step.args[1:])
+    return step.kind in _COMPARISONS or (step.kind == "constant" and step.value in (0, 1))
+
+
+def _truth(condition: Any) -> Any:
+    """0 or 1."""
+    if not isinstance(condition, Tracer) or _is_truth(condition._graph, condition._number):
+        return condition
+    return apply("ne", condition, 0)
+
+
 def apply(operation: str, *args: Any) -> Tracer:
     """One more step; at least one argument is a Tracer."""
     tracer = next(a for a in args if isinstance(a, Tracer))
@@ -167,7 +197,7 @@ def apply(operation: str, *args: Any) -> Tracer:
             raise tracer._refusal(
                 "a tensor from outside would be frozen into the kernel; make it a parameter"
             )
-        elif isinstance(a, numbers.Real) or (hasattr(a, "dtype") and getattr(a, "ndim", 1) == 0):
+        elif isinstance(a, numbers.Real) or as_number(a) is not None:
             steps.append(graph.constant(float(a)))
         else:
             raise tracer._refusal(f"{operation} takes numbers, not {type(a).__name__}")
@@ -276,9 +306,7 @@ def _with_traceable_names(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def parameters_of(role: str, function: Callable[..., Any]) -> dict[str, float | None]:
     """The names of a function's parameters, the first for the element, and their defaults."""
-    where = ""
-    if code := getattr(function, "__code__", None):
-        where = _line(code.co_filename, code.co_firstlineno)
+    where = _line_of(function)
     if not callable(function):
         raise TraceError(f"{role}: a function is wanted, not {type(function).__name__}")
     try:
@@ -317,30 +345,27 @@ def trace(role: str, function: Callable[..., Any]) -> tuple[Graph, dict[str, flo
         bound = signature.bind_partial()
         bound.arguments.update(tracers)
         result = _with_traceable_names(function)(*bound.args, **bound.kwargs)
+        if isinstance(result, numbers.Real):
+            result = Tracer(graph, graph.constant(float(result)))
     except TraceError:
         raise
     except Exception as error:
         raise TraceError(_explained(role, function, error)) from error
-    if isinstance(result, Tracer):
-        graph.result = result._number
-    elif isinstance(result, numbers.Real):
-        graph.result = graph.constant(float(result))
-    else:
-        code = getattr(function, "__code__", None)
-        where = _line(code.co_filename, code.co_firstlineno) if code else ""
-        raise TraceError(
-            f"{role}: it must give one number per element, not {type(result).__name__}{where}"
-        )
+    if not isinstance(result, Tracer) or result._graph is not graph:
+        given, where = "an element of another function", _line_of(function)
+        if not isinstance(result, Tracer):
+            given = type(result).__name__
+        raise TraceError(f"{role}: it must give one number per element, not {given}{where}")
+    graph.result = result._number
     return graph, parameters
 
 
 def _explained(role: str, function: Callable[..., Any], error: Exception) -> str:
-    where = ""
+    where = _line_of(function)
     step = error.__traceback__
     while step:
-        code = step.tb_frame.f_code
-        if not _is_ours(code):
-            where = _line(code.co_filename, step.tb_lineno)
+        if _is_users(step.tb_frame):
+            where = _line(step.tb_frame.f_code.co_filename, step.tb_lineno)
         step = step.tb_next
     hint = f"; {_ALLOWED}, as operators, as methods of an element, or from flow.fuse"
     if of_tensors := re.match(r"(\w+)\(\): argument '\w+' must be .*, not Tracer$", str(error)):
@@ -350,5 +375,11 @@ def _explained(role: str, function: Callable[..., Any], error: Exception) -> str
         else:
             known = f"it cannot be fused; {_ALLOWED}"
         return f"{role}: this {name}() is a function of whole tensors; {known}{where}"
+    of_numbers = r"(\w+)\(\): (argument '\w+' must be Tensor, not|one of .* must be a tensor)"
+    if got_none := re.match(of_numbers, str(error)):
+        known = "of numbers alone take Python's: math.sqrt, max, min, say"
+        return f"{role}: this {got_none[1]}() got no element; {known}{where}"
+    if "setting an array element with a sequence" in str(error):  # np.where, say
+        return f"{role}: NumPy's functions are of whole arrays; {_ALLOWED}{where}"
     about_elements = isinstance(error, AttributeError | TypeError)
     return f"{role}: {type(error).__name__}: {error}{hint if about_elements else ''}{where}"
