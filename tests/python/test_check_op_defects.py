@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_op: each kind of defect is caught by it."""
 
+import math
 import sys
 
 import numpy as np
@@ -82,6 +83,21 @@ DEFECTS = {
                                              dy * 2.002 * ctx.x))),
     "gradient from an expanded one": ("gradients", "from an expanded incoming gradient", lambda:
                                       register(backward=lambda ctx, dy: flat_gradient(ctx.x, dy))),
+    "gradient from a transposed one": ("gradients", "from a transposed incoming gradient", lambda:
+                                       register(backward=lambda ctx, dy: (
+                                           dy if 0 in dy.stride() else flat(dy)) * 2 * ctx.x)),
+    "gradient of transposed inputs": ("gradients", "of transposed inputs", lambda: register(
+        backward=lambda ctx, dy: dy * 2 * flat(ctx.x))),
+    "a gradient that writes into the incoming one": (
+        "gradients", "backward changed an incoming gradient",
+        lambda: register(backward=lambda ctx, dy: dy.detach().mul_(2) * ctx.x)),
+    "gradient of one dtype that is NaN": (
+        "gradient dtypes", "gradient of x is off by nan", lambda: register(
+            backward=lambda ctx, dy: dy * ctx.x * (
+                2 if dy.dtype is flow.float64 else float("nan")))),
+    "no infinity": ("dtypes", "expected -?inf within 0", lambda: register(
+        forward=lambda x: x * (math.inf if x.dtype is flow.float64 else x), infer=infer_like,
+        backward=None)),
     "a gradient that writes": ("gradients", "saved for backward was changed in place",
                                lambda: register(backward=writing_gradient)),
     "gradient of one dtype": ("gradient dtypes", "bfloat16.*gradient of x is off by",
@@ -134,6 +150,48 @@ def test_a_defect_is_caught(defect):
     assert result[name].status == "FAILED", str(result)
     with pytest.raises(AssertionError, match=f"(?s){pattern}"):
         raise flow.CheckError(result[name].detail)
+
+
+def test_each_input_is_checked_against_the_outputs_that_it_reaches():
+    op = register(backward=lambda ctx, dy: dy * ctx.x)
+    for function, place in (lambda x, y: (op(x), y * 3), 0), (lambda x, y: (x.sum(), op(y)), 1):
+        result = check(function, [(X, DISTINCT)])
+        assert f"tensor {place} requiring a gradient" in result["gradients"].detail, str(result)
+    result = check(lambda x, y: (x * 2, y * 3), [(X, DISTINCT)])
+    assert result.passed and result["gradients"].detail == "of tensor 0 / tensor 1"
+
+
+def test_a_function_of_a_python_op_without_infer():
+    op = register()
+    result = check(lambda x: op(x), [X])
+    assert result.passed and "S(0) -> S(0)" in result["sharding"].detail, str(result)
+
+
+def test_a_module_has_tensors_of_its_own():
+    result = check(flow.nn.Linear(4, 2), [flow.randn(3, 4)])
+    assert result.passed and "tensors of its own" in result["inference"].detail, str(result)
+
+
+def test_an_exception_is_told_with_its_call():
+    def forward(x):
+        if not x.is_contiguous():
+            raise KeyError("mine")
+        return x * x
+
+    result = check(register(forward=forward, infer=infer_like), [X])
+    assert "mine" in result["layouts"].detail
+    assert "of strides [[1, 3]]" in result["layouts"].detail, str(result)
+
+
+def test_options():
+    for wrong, error in (
+        ({"tolerance": {"float17": 1}}, ValueError), ({"skip": ["cost"]}, TypeError),
+        ({"devices": []}, ValueError), ({"devices": ["gpu"]}, ValueError),
+    ):  # fmt: skip
+        with pytest.raises(error, match=rf"check_op\(\): {next(iter(wrong))}"):
+            check("softmax", [(X, 1)], **wrong)
+    assert check("softmax", [(X, 1)], devices="cpu").passed
+    assert not check("softmax", [(X, 1)], tolerance={flow.float16: 1e-9}).passed
 
 
 @pytest.mark.parametrize("function", ["sbp", "cost"])

@@ -14,7 +14,8 @@ The checks:
 - dtypes: each dtype that kernels are registered for, against the widest.
 - cuda against cpu, where there is a GPU; all other checks then run on both.
 - gradients, second order: every subset of the floating inputs against differences, in float64,
-  or in float32 where that is all there is; nothing is written into; of empty tensors too.
+  or in float32 where that is all there is; inputs and incoming gradients that lie otherwise, of
+  which none is written into; empty tensors.
 - gradient dtypes: each floating dtype against the widest, and of the input's own dtype.
 - sharding: each declared SBP signature, run on 2 and on 3 shards and combined, is the whole.
 - cost: finite, about the bytes of inputs and outputs, more for larger tensors.
@@ -86,7 +87,7 @@ def _missing(subject: Subject, where: str) -> str:
     return ""
 
 
-def _run(name: str, check: Callable[[], str]) -> Check:
+def _run(subject: Subject, name: str, check: Callable[[], str]) -> Check:
     try:
         return Check(name, "ok", check())
     except Failed as failed:
@@ -94,17 +95,38 @@ def _run(name: str, check: Callable[[], str]) -> Check:
     except Skipped as skipped:
         return Check(name, "skipped", str(skipped))
     except Exception as error:
-        return Check(name, "FAILED", f"raised {type(error).__name__}: {error}")
+        notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
+        text = f"raised {type(error).__name__}: {error}{notes}; the last call was {subject.last}"
+        return Check(name, "FAILED", text)
+
+
+def _given_devices(devices: Any) -> list[str]:
+    given = [devices] if isinstance(devices, str) else list(devices)
+    if not given or not set(given) <= {"cpu", "cuda"}:
+        raise ValueError(f'check_op(): devices must be of "cpu" and "cuda", not {devices!r}')
+    return given
+
+
+def _bounds(tolerance: Mapping[Any, float]) -> dict[str, float]:
+    """For each floating dtype, by its name."""
+    given = {getattr(k, "name", k): bound for k, bound in tolerance.items()}
+    if unknown := set(given) - set(TOLERANCE):
+        raise ValueError(f"check_op(): tolerance names {sorted(unknown)[0]!r}; there are "
+                         f"{', '.join(TOLERANCE)}")  # fmt: skip
+    return {**TOLERANCE, **given}
 
 
 def _known(subject: Subject, skip: Mapping[str, str]) -> dict[str, str]:
+    if not isinstance(skip, Mapping):
+        raise TypeError("check_op(): skip must be a dict of checks' names and reasons, not "
+                        f"{type(skip).__name__}")  # fmt: skip
     names = [name for name, _ in _plan(subject, ["cpu", "cuda"], {})]
     for unknown in set(skip) - set(names):
         raise ValueError(f"check_op(): there is no check {unknown!r}; there are {', '.join(names)}")
     return dict(skip)
 
 
-def _checks(plan: Iterable[_Planned], reasons: dict[str, str]) -> Iterator[Check]:
+def _checks(subject: Subject, plan: Iterable[_Planned], reasons: dict[str, str]) -> Iterator[Check]:
     """Those that have no reason to be skipped; none on a device where the samples do not run."""
     broken = False
     for name, check in plan:
@@ -112,7 +134,7 @@ def _checks(plan: Iterable[_Planned], reasons: dict[str, str]) -> Iterator[Check
         reason = reasons.get(name) or reasons.get(name.split(" (")[0])
         if broken and not inference and not reason:
             reason = "the samples do not run, see inference"
-        done = Check(name, "skipped", reason) if reason else _run(name, check)
+        done = Check(name, "skipped", reason) if reason else _run(subject, name, check)
         if inference:
             broken = done.status == "FAILED" and done.detail.startswith("raised")
         yield done
@@ -142,7 +164,7 @@ def check_op(
         that "gradients" and "second order" were not looked at.
     devices : sequence of str, optional
         By default the CPU, and CUDA where there is a GPU, as far as the op has kernels.
-    tolerance : mapping of dtype's name to float, optional
+    tolerance : mapping of dtype, or its name, to float, optional
         Allowed against the widest dtype: ``|error| <= tolerance * (|value| + max |value|)``. By
         default float16 2e-3, bfloat16 1.6e-2, float32 1e-5.
     skip : mapping of check's name to reason, optional
@@ -162,7 +184,9 @@ def check_op(
     CheckError
         A check failed; an AssertionError with the lines of those that did.
     TypeError
-        ``samples`` is no list, or a sample does not go with the op's schema.
+        ``samples`` is no list, or a sample does not go with the op's schema; ``skip`` is no dict.
+    ValueError
+        There are no samples; ``devices``, ``tolerance`` or ``skip`` names what is not there.
     NotImplementedError
         There is no such op.
 
@@ -177,11 +201,12 @@ def check_op(
     subject = Subject(op, samples)
     if not subject.calls:
         raise ValueError("check_op(): there are no samples")
+    reasons, bounds = _known(subject, skip or {}), _bounds(tolerance or {})
     found, left_out = _devices(subject)
     if devices is not None:
-        found, left_out = list(devices), []
-    plan = _plan(subject, found, {**TOLERANCE, **(tolerance or {})})
-    checks = [*_checks(plan, _known(subject, skip or {})), *left_out]
+        found, left_out = _given_devices(devices), []
+    plan = _plan(subject, found, bounds)
+    checks = [*_checks(subject, plan, reasons), *left_out]
     result = CheckResult(subject.name, tuple(checks))
     if verbose:
         print(result)

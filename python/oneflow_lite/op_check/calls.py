@@ -137,6 +137,7 @@ class Subject:
         self.function: Callable[..., Any] = op
         self.name: str = getattr(op, "__name__", type(op).__name__)
         self._what = what
+        self._last: tuple[Call, Sequence[Tensor]] | None = None
         # Copies: an op that is wrong may write into what it is given.
         self.calls = [call.replaced([t.clone() for t in call.tensors])
                       for call in map(self._call, samples)]  # fmt: skip
@@ -186,6 +187,7 @@ class Subject:
         return self.run_as_is(call, [t.clone() for t in tensors[:copied]] + tensors[copied:])
 
     def run_as_is(self, call: Call, tensors: Sequence[Tensor]) -> list[Tensor]:
+        self._last = call, tensors
         args, kwargs = call.arguments(tensors)
         result = self.function(*args, **kwargs)
         outputs = [*result] if isinstance(result, (list, tuple)) else [result]
@@ -193,6 +195,16 @@ class Subject:
             if not isinstance(y, Tensor):
                 raise TypeError(f"{self.name} gave {type(y).__name__}, but must give tensors")
         return outputs
+
+    @property
+    def last(self) -> str:
+        """The call that was run last, in words."""
+        if self._last is None:
+            return "none"
+        call, tensors = self._last
+        strided = [t for t in tensors if not t.is_contiguous()]
+        strides = f", of strides {[list(t.stride()) for t in strided]}" if strided else ""
+        return f"{self.name}{call.replaced(tensors)}{strides}"
 
     def infer(self, call: Call) -> list[tuple[tuple[int, ...], dtype]]:
         """Shapes and dtypes of the outputs without a run."""
@@ -293,7 +305,9 @@ class Subject:
             run = functools.partial(self.run_as_is, call, tensors)
             for name, arguments in _ext.record_ops(run):
                 op = Subject(name, [arguments])
-                found.append((op, op.calls[0]))
+                # On meta a Python op without infer has its shapes worked out.
+                if not any(t.device.type == "meta" for t in op.calls[0].tensors):
+                    found.append((op, op.calls[0]))
         return found
 
 

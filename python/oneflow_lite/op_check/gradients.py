@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.autograd import GradcheckError, enable_grad, gradcheck, gradgradcheck
 from oneflow_lite.op_check.calls import Call, Subject, widest
+from oneflow_lite.op_check.layouts import LAYOUTS
 from oneflow_lite.op_check.outcome import Failed, Skipped
 from oneflow_lite.op_check.running import calls_on, described, same_values, variants
 from oneflow_lite.op_check.values import bits, difference, host, shape_text
@@ -80,8 +81,11 @@ def _differentiables(
     return small
 
 
-def _settle(f: _Differentiable) -> tuple[list[int], list[str]]:
-    """The inputs that have a gradient from all outputs that have one; why others are left out."""
+def _settle(f: _Differentiable, left_out: dict[str, None]) -> Iterator[list[int]]:
+    """Inputs that have a gradient from the same outputs, to which f is limited meanwhile.
+
+    Why others have none goes to ``left_out``.
+    """
     f.outputs = None
     able: dict[int, set[int]] = {i: set() for i in f.places}  # input: outputs
     reasons: dict[tuple[int, int], str] = {}
@@ -97,11 +101,22 @@ def _settle(f: _Differentiable) -> tuple[list[int], list[str]]:
                 able[i].add(o)
             except NotImplementedError as error:
                 reasons[i, o] = str(error)
-    f.outputs = sorted(set().union(*able.values()))
-    having = [i for i in f.places if able[i] and able[i] == set(f.outputs)]
-    left_out = {f"not of {f.subject.input_name(i)}, on which no output depends"
-                for i in f.places if not able[i] and all(i != j for j, _ in reasons)}  # fmt: skip
-    return having, sorted(left_out | {f"not all: {why}" for why in reasons.values()})
+    for i in f.places:
+        if not able[i] and all(i != j for j, _ in reasons):
+            left_out[f"not of {f.subject.input_name(i)}, on which no output depends"] = None
+    left_out |= {f"not all: {why}": None for why in reasons.values()}
+    for reached in dict.fromkeys(tuple(sorted(able[i])) for i in f.places if able[i]):
+        f.outputs = [*reached]
+        yield [i for i in f.places if able[i].issuperset(reached)]
+
+
+def _settled(
+    subject: Subject, where: str, most: int | None = MOST_ELEMENTS,
+    left_out: dict[str, None] | None = None,
+) -> Iterator[tuple[Call, _Differentiable, list[int]]]:  # fmt: skip
+    for call, f in _differentiables(subject, where, most):
+        for having in _settle(f, {} if left_out is None else left_out):
+            yield call, f, having
 
 
 def _subsets(places: Sequence[int]) -> list[tuple[int, ...]]:
@@ -128,9 +143,7 @@ def first_order(subject: Subject, where: str) -> str:
     checked: dict[str, None] = {}
     left_out: dict[str, None] = {}
     narrow = None
-    for call, f in _differentiables(subject, where):
-        having, reasons = _settle(f)
-        left_out |= dict.fromkeys(reasons)
+    for call, f, having in _settled(subject, where, left_out=left_out):
         for chosen in _subsets(having):
             try:
                 gradcheck(f, f.leaves(chosen), **f.options)
@@ -141,9 +154,8 @@ def first_order(subject: Subject, where: str) -> str:
                 ) from None
             checked[_names(subject, chosen)] = None
             narrow = f.narrow
-        if having:
-            _expanded_gradient(f, having)
-            _empty_gradient(f, having)
+        _other_memory(f, having)
+        _empty_gradient(f, having)
     if not checked:
         raise Skipped("; ".join(left_out))
     text = "; ".join([f"of {' / '.join(checked)}", *left_out])
@@ -155,34 +167,49 @@ def _gradients(f: _Differentiable, call: Call, leaves: Sequence[Tensor], places:
     with enable_grad():
         outputs = [y for y in f.pick(f.subject.run(call, leaves)) if y.requires_grad]
     seeds = [seed(y) for y in outputs]
-    return _ext.grad(outputs, [leaves[i] for i in places], seeds, False, False, True)
+    before = [bits(t) for t in (*leaves, *seeds)]
+    grads = _ext.grad(outputs, [leaves[i] for i in places], seeds, False, False, True)
+    for i, (t, old) in enumerate(zip((*leaves, *seeds), before, strict=True)):
+        if bits(t) != old:
+            name = f.subject.input_name(i) if i < len(leaves) else "an incoming gradient"
+            raise Failed(f"{described(f.subject, call)}: backward changed {name}")
+    return grads
 
 
-def _leaves(call: Call, chosen: Sequence[int]) -> list[Tensor]:
+def _leaves(
+    call: Call, chosen: Sequence[int], layout: Callable[[Tensor], Tensor] = _C.clone
+) -> list[Tensor]:
     tensors = list(call.tensors)
     for i in chosen:
-        tensors[i] = tensors[i].detach().clone().requires_grad_()
+        tensors[i] = layout(tensors[i].detach()).detach().requires_grad_()
     return tensors
 
 
-def _expanded_gradient(f: _Differentiable, chosen: Sequence[int]) -> None:
-    """The gradient of a sum is one element, expanded; and backward writes into nothing."""
-    leaves = _leaves(f.call, chosen)
-    before = [bits(t) for t in leaves]
-    dense = _gradients(f, f.call, leaves, chosen, _C.ones_like)
-    thin = _gradients(f, f.call, leaves, chosen, lambda y: _C.ones(
-        [], dtype=y.dtype, device=y.device).expand(y.shape))  # fmt: skip
-    for i, a, b in zip(chosen, dense, thin, strict=True):
-        if a is not None and (wrong := difference(b, host(a))):
-            raise Failed(
-                f"{described(f.subject, f.call)}: gradient of {f.subject.input_name(i)} from an "
-                f"expanded incoming gradient: {wrong}"
-            )
-    for i, (t, old) in enumerate(zip(leaves, before, strict=True)):
-        if bits(t) != old:
-            raise Failed(
-                f"{described(f.subject, f.call)}: backward changed {f.subject.input_name(i)}"
-            )
+def _other_memory(f: _Differentiable, chosen: Sequence[int]) -> None:
+    """Inputs and incoming gradients that lie otherwise; a sum's gradient is one element, expanded.
+
+    And backward writes into nothing (_gradients).
+    """
+
+    def one(y: Tensor) -> Tensor:
+        return _C.ones([], dtype=y.dtype, device=y.device).expand(y.shape)
+
+    transposed = LAYOUTS["transposed"]
+    leaves, turned = _leaves(f.call, chosen), _leaves(f.call, chosen, transposed)
+    dense = _gradients(f, f.call, leaves, chosen, _seed)
+    ones = _gradients(f, f.call, leaves, chosen, _C.ones_like)
+    for what, given, seed, expected in [
+        ("from an expanded incoming gradient", leaves, one, ones),
+        ("from a transposed incoming gradient", leaves, lambda y: transposed(_seed(y)), dense),
+        ("of transposed inputs", turned, _seed, dense),
+    ]:
+        found = _gradients(f, f.call, given, chosen, seed)
+        for i, a, b in zip(chosen, expected, found, strict=True):
+            if a is None or b is None:
+                continue
+            if wrong := difference(b, host(a), inputs=f.call.tensors):
+                name = f.subject.input_name(i)
+                raise Failed(f"{described(f.subject, f.call)}: gradient of {name} {what}: {wrong}")
 
 
 def _empty_gradient(f: _Differentiable, chosen: Sequence[int]) -> None:
@@ -210,10 +237,10 @@ def dtypes(subject: Subject, where: str, tolerance: Mapping[str, float]) -> str:
     """
     kinds = [k for k in subject.dtypes(where) if k.is_floating_point]
     reference = widest(kinds, floating=True)
-    for (call, f), kind in itertools.product(_differentiables(subject, where, most=None), kinds):
-        having, _ = _settle(f)
+    settled = _settled(subject, where, most=None)
+    for (call, f, having), kind in ((s, k) for s in settled for k in kinds):
         low = subject.in_dtype(call, kind)
-        if not having or low is None:
+        if low is None:
             continue
         wide = same_values(subject, call, low, reference)
         grads = _gradients(f, low, _leaves(low, having), having, _seed)
@@ -224,9 +251,12 @@ def dtypes(subject: Subject, where: str, tolerance: Mapping[str, float]) -> str:
             what = f"{described(subject, low)}: the gradient of {subject.input_name(i)}"
             if g.dtype is not low.tensors[i].dtype:
                 raise Failed(f"{what} is {g.dtype.name}")
-            scale = 1 + np.abs(host(e)[np.isfinite(host(e))]).max(initial=0.0)
-            error = np.abs(host(g) - host(e)).max(initial=0.0)
-            if error > 4 * tolerance[kind.name] * scale:
+            found, right = host(g), host(e)
+            scale = 1 + np.abs(right[np.isfinite(right)]).max(initial=0.0)
+            same = (found == right) | (np.isnan(found) & np.isnan(right))
+            with np.errstate(invalid="ignore"):
+                error = np.where(same, 0.0, np.abs(found - right)).max(initial=0.0)
+            if not error <= 4 * tolerance[kind.name] * scale:  # NaN is not
                 raise Failed(f"{what} is off by {error:.2g} where the largest is {scale - 1:.2g}")
     return ", ".join(k.name for k in kinds)
 
@@ -241,10 +271,7 @@ def second_order(subject: Subject, where: str) -> str:
     """The gradient's gradient against differences of the gradient."""
     reason = ""
     checked = 0
-    for call, f in _differentiables(subject, where):
-        having, _ = _settle(f)
-        if not having:
-            continue
+    for call, f, having in _settled(subject, where):
         try:
             recorded = _records_backward(f, having)
         except RuntimeError as error:  # NotImplementedError is one

@@ -56,6 +56,7 @@ def difference(
             allowed = tolerance[least] * (np.abs(expected) + finite.max(initial=0.0))
             terms = max([1.0, *(t.numel() / max(1, actual.numel()) for t in floats)])
             allowed += _EPSILON[least] * terms * max([0.0, *map(_largest, floats)])
+            allowed = np.where(np.isfinite(expected), allowed, 0.0)
         same = (values == expected) | ((values != values) & (expected != expected))
         wrong = ~same & ~(np.abs(values.astype(float) - expected) <= allowed)
     if not np.any(wrong):
