@@ -91,7 +91,7 @@ StatusOr<AttrValue> ToAttr(const ofl_value& v) {
   return Error(ErrorKind::kValue, "a default value of type ", v.type, " is not valid");
 }
 
-// Neither sbp nor cost can report an error, as in bindings/custom_op.cpp.
+// Neither sbp nor cost can report an error: it is printed, and what they give fits no call.
 void Print(const char* callback, const Status& error) {
   std::fprintf(stderr, "in %s: %s\n", callback, std::string(error.message()).c_str());
 }

@@ -112,7 +112,7 @@ struct HeldInputs {
   // are used: more shared memory costs more.
   static constexpr bool kForStore =
       Elements::template kCommonBytes<N> == 0 && Store::template kCommonBytes<N> <= kPackBytes;
-  static constexpr bool kAlone =
+  static constexpr bool kNoOperands =
       Elements::template kCommonBytes<N> == 0 && Store::template kCommonBytes<N> == 0;
   Places places;
   const A& a;
@@ -189,7 +189,7 @@ struct HeldInputs {
   __device__ __forceinline__ void EachOf(F&& f) {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
-      if (kInTurn || kAlone) __syncwarp();
+      if (kInTurn || kNoOperands) __syncwarp();
       if (!places.Has(k)) continue;
       auto v = Value(k);
       f(v, k);

@@ -56,7 +56,8 @@ inline bool PlanWideRows(int64_t packs, const HeldTraits& t, const DeviceLimits&
     // float32 beside one operand has registers for twice as many in the widest rows.
     const bool of_one = !t.is_odd && t.value_bytes == 16 && t.common_bytes <= 16;
     const bool is_longest = of_one && share > most;
-    if (blocks > t.most_blocks || share > (is_longest ? 2 * large : most)) return false;
+    const int longest = is_longest ? P::kLongPacks * P::kLargeThreads : most;
+    if (blocks > t.most_blocks || share > longest) return false;
     const bool fills = share > large - P::kLargeThreads && share <= large;
     const bool is_large = blocks <= P::kBlocks || t.is_norm || t.is_odd;  // else 16 packs do better
     const bool is_long = is_longest || (one_row && !(fills && is_large));

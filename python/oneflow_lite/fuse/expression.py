@@ -28,7 +28,7 @@ OPERATIONS: dict[str, Operation] = {
     "add": Operation("{} + {}", "{} + {}", 2),
     "sub": Operation("{} - {}", "{} - {}", 2),
     "mul": Operation("{} * {}", "{} * {}", 3),
-    "div": Operation("{} / {}", "QuotientOf({}, {})", 3),
+    "div": Operation("{} / {}", "FullRangeQuotient({}, {})", 3),
     "neg": Operation("-{}", "-{}", 4),
     "eq": Operation("{} == {}", "C({} == {})", 1),
     "ne": Operation("{} != {}", "C({} != {})", 1),

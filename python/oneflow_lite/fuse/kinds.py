@@ -95,16 +95,16 @@ def _operations(kind: Kind, graph: Graph | None) -> list[str]:
 
     So is the reciprocal of a divisor that a row has one of (fused_functions.cuh).
     """
-    known, rows, found = dict(kind.operands), set(), []
+    known, once, found = dict(kind.operands), set(), []
     for number in graph.live() if graph else []:
         step = graph.steps[number]
         if step.kind == "parameter":
             operand = known.get(str(step.value))
             if operand is not None and operand.form != "matrix":
-                rows.add(number)
-        elif rows.issuperset(step.args):
-            rows.add(number)
-        elif step.kind == "div" and step.args[1] in rows:
+                once.add(number)
+        elif once.issuperset(step.args):
+            once.add(number)
+        elif step.kind == "div" and step.args[1] in once:
             found.append("mul")
         else:
             found.append(step.kind)
