@@ -29,6 +29,7 @@ struct HeldTraits {
   bool is_double = false;
   bool is_odd = false;         // of packs beside a row's ends: the kernels of fused_odd.cuh
   bool is_single = true;       // of what a row has of its own one input is read, costly or not
+  bool is_centred = false;     // a norm about the mean
   bool is_log = false;         // no exponentials are computed at the last visit
   bool stores_costly = false;  // what Store computes is costly
 };

@@ -23,6 +23,7 @@ bool PlanWhole(int64_t rows, int64_t cols, const FusedRowsTraits& traits, int mo
                               .late_bytes = traits.late_bytes,
                               .is_double = traits.is_double,
                               .is_single = traits.is_single,
+                              .is_centred = traits.is_norm && !traits.shares_registers,
                               .is_log = traits.is_log,
                               .stores_costly = traits.stores_costly};
   cuda::HeldPlan plan;

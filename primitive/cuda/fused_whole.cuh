@@ -227,8 +227,7 @@ struct FusedBounds<double, kPacks> {
   static constexpr int kBlocks = kFew || kPacks > 8 ? 2 : 3;
 };
 
-// A row per block, or per cluster of blocks, of any number of threads: few rows, and wide ones of
-// large types.
+// A row per block, or per cluster of blocks, of any number of threads: few rows, and doubles.
 template <int kPacks, bool kFull, class A>
 __global__ void __launch_bounds__(FusedBounds<typename A::C, kPacks>::kThreads,
                                   FusedBounds<typename A::C, kPacks>::kBlocks)

@@ -18,13 +18,36 @@ struct FusedWidePolicy {
   static constexpr int kPairPacks = 4;  // of a thread, of two rows while they are not wide
   // Bytes of a pack's operands: at most, and of two operands, for two rows at once.
   static constexpr int kMostBytes = 48, kPairBytes = 32;
-  // Threads of a multiprocessor that have registers for 8 packs, for 10, for 16 or 8 of values, and
-  // for 8 of two rows; for 8 of values of which half are in shared memory, and in large blocks.
-  static constexpr int kMediumPacks = 10;
-  static constexpr int kThreadsOfWide = 1024, kThreadsOfMedium = 768, kThreadsOfLong = 640;
-  static constexpr int kThreadsOfLongPair = 512;
+  // Threads of a multiprocessor that have registers for 8 packs, for 10, in float32 for 15 beside
+  // an operand, for 16, beside a norm's operand for 14 and for 16, and for 8 of two rows; for 8 of
+  // values, for those of which half are in shared memory, and in large blocks.
+  static constexpr int kMediumPacks = 10, kMediumFloatPacks = 15, kMediumNormPacks = 14;
+  static constexpr int kThreadsOfWide = 1024, kThreadsOfMedium = 768, kThreadsOfMediumFloat = 672;
+  static constexpr int kThreadsOfLong = 640, kThreadsOfLongNorm = 576, kThreadsOfLongestNorm = 512;
+  static constexpr int kThreadsOfLongPair = 576, kThreadsOfShares = 640;
   static constexpr int kThreadsOfParked = 896, kThreadsOfLargeParked = 1024;
 };
+
+// Threads of a multiprocessor that have registers for so many packs each, more than 8, and leave
+// loads enough of the L1, of which shared memory takes 164 KB or 196. float32: softmax of x s at
+// 200000 columns in 768 0.88, in 640 0.94, beside a row at 131072 1.20, 1.01, at 229376 in 672
+// 1.25, in 640 1.02, at 200000 0.96, 0.98; rms_norm beside a row at 163840 in 640 1.24, in 576
+// 1.01. Half rms_norm beside a row, in four blocks of 128 threads to a multiprocessor and in five,
+// at 106496 0.99, 1.01, at 114688 0.99, 1.03; in five blocks of 96 and in six, at 81920 in 14 packs
+// 1.00, 1.00 (layer_norm in bfloat16 1.05, 1.02), at 98304 in 16 0.99, 1.05; layer_norm at 200000,
+// a row in 16 blocks, 0.99, 0.94.
+inline int ThreadsOfLong(const HeldPlan& plan, const HeldTraits& t) {
+  using P = FusedWidePolicy;
+  const bool is_beside = t.common_bytes > 0, is_norm = t.is_norm && !t.is_odd && is_beside;
+  if (t.value_bytes == 16) {
+    if (!is_beside) return P::kThreadsOfMedium;
+    if (plan.packs <= P::kMediumFloatPacks) return P::kThreadsOfMediumFloat;
+    return is_norm ? P::kThreadsOfLongNorm : P::kThreadsOfLong;
+  }
+  if (plan.packs <= P::kMediumPacks) return P::kThreadsOfMedium;
+  if (!is_norm || plan.blocks > P::kBlocks) return P::kThreadsOfLong;
+  return plan.packs <= P::kMediumNormPacks ? P::kThreadsOfLongNorm : P::kThreadsOfLongestNorm;
+}
 
 // Rows too wide for values in registers, of a load that is cheap at two visits; false: still too
 // wide. Time over the bare softmax in half, with a row of bias, at
@@ -42,7 +65,9 @@ inline bool PlanWideRows(int64_t packs, const HeldTraits& t, const DeviceLimits&
                          HeldPlan* plan) {
   using P = FusedWidePolicy;
   plan->wide = true;
-  const bool one_row = t.common_bytes <= 16 && t.value_bytes == 32;
+  // Of 16 packs: half, and softmax in float32 beside an operand.
+  const bool is_float_softmax = !t.is_norm && !t.is_odd && t.common_bytes > 0;
+  const bool one_row = t.common_bytes <= 16 && (t.value_bytes == 32 || is_float_softmax);
   const int64_t small = CeilDiv(packs, P::kPacks * P::kThreads);
   int most_threads = P::kThreadsOfWide;
   if (small <= P::kBlocks && small <= t.most_blocks) {
@@ -59,15 +84,20 @@ inline bool PlanWideRows(int64_t packs, const HeldTraits& t, const DeviceLimits&
     const int longest = is_longest ? P::kLongPacks * P::kLargeThreads : most;
     if (blocks > t.most_blocks || share > longest) return false;
     const bool fills = share > large - P::kLargeThreads && share <= large;
-    const bool is_large = blocks <= P::kBlocks || t.is_norm || t.is_odd;  // else 16 packs do better
-    const bool is_long = is_longest || (one_row && !(fills && is_large));
+    const bool is_large = fills && (t.is_norm || t.is_odd);  // else 16 packs do better
+    const bool is_long = is_longest || (one_row && !is_large);
     ShareOut(packs, blocks, is_long ? P::kLongPacks : P::kPacks, plan);
     if (plan->packs > P::kPacks) {
-      most_threads = plan->packs <= P::kMediumPacks ? P::kThreadsOfMedium : P::kThreadsOfLong;
+      most_threads = ThreadsOfLong(*plan, t);
       plan->kept = P::kKept;
     }
   }
-  const bool is_spilled = t.is_norm && !t.is_odd && t.value_bytes == 16;  // in 64 registers
+  // In 64 registers norms spill. Half, in blocks of 8 x 256 packs, four and three to a
+  // multiprocessor: rms_norm of x s + a row at 131072 columns 1.04, 1.00, 262144 1.06, 1.01,
+  // layer_norm 1.00, 1.01 and 0.99, 1.04.
+  const bool is_beside = t.is_norm && !t.is_odd && t.common_bytes > 0;
+  const bool is_large_rms = !t.is_centred && plan->threads > P::kThreads;
+  const bool is_spilled = is_beside && (t.value_bytes == 16 || is_large_rms);
   if (is_spilled && most_threads == P::kThreadsOfWide) most_threads = P::kThreadsOfMedium;
   SetResident(most_threads, t.common_bytes, limits, plan);
   return true;
@@ -87,7 +117,8 @@ inline bool IsOfPairs(int bytes) {
 //   float32, softmax of x r + b              1.00, 1.18
 //   rms_norm, weight, x s + b                1.06, 1.17
 // and at 65536 in half by 16 blocks of 4 x 128 packs 1.12, 0.99 and 1.11; of 8 packs with a block
-// more for each multiprocessor 1.03.
+// more for each multiprocessor 1.03. Of 8 x 192 packs (180224), two blocks to a multiprocessor and
+// three, 1.43, 1.21, rms_norm 1.09, 1.03.
 inline bool PlanPairs(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
                       HeldPlan* plan) {
   using P = FusedWidePolicy;
@@ -136,7 +167,7 @@ inline bool PlanShares(int64_t packs, const HeldTraits& t, const DeviceLimits& l
   if (is_large && packs > int64_t{t.most_blocks} * P::kPacks * P::kLargeThreads) return false;
   ShareOut(packs, is_large ? t.most_blocks : static_cast<int>(CeilDiv(packs, small)), P::kPacks,
            plan);
-  int most_threads = P::kThreadsOfLong;
+  int most_threads = P::kThreadsOfShares;
   if (t.is_single && t.common_bytes <= kFusedPackBytes && plan->blocks > 1) {
     plan->parked = (plan->packs + 1) / 2;
     most_threads = is_large ? P::kThreadsOfLargeParked : P::kThreadsOfParked;

@@ -292,5 +292,16 @@ __device__ __forceinline__ Pack<To, N> ConvertPack(const Pack<From, N>& x) {
   return y;
 }
 
+// Get, converted. Two bfloat16 of a word take two instructions to be floats, one by one three.
+template <class To, class T, int N>
+__device__ __forceinline__ Pack<To, N> GetAs(const StowedPack<T, N>& stowed) {
+  const Pack<T, N> pack = stowed.Get();
+  if constexpr (std::is_same_v<T, __nv_bfloat16> && std::is_same_v<To, float> && N % 2 == 0) {
+    return StowedPack<T, N>::Of(pack).GetWide();
+  } else {
+    return ConvertPack<To>(pack);
+  }
+}
+
 }  // namespace cuda
 }  // namespace oneflow_lite

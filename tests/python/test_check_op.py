@@ -24,9 +24,6 @@ SAMPLES = {
 WITHOUT_SAMPLES: dict[str, str] = {}
 # Checks that make no sense for an op, and why.
 SKIP = {
-    **dict.fromkeys(
-        ["gather", "scatter_", "scatter_add_"], {"cost": "what is not named costs nothing"}
-    ),
     "as_strided": {"layouts": "strides are its meaning"},
     "cross_entropy_in_place": dict.fromkeys(
         ["mutation", "gradients", "gradient dtypes", "second order"], "it overwrites the logits"

@@ -167,9 +167,22 @@ def test_a_function_of_a_python_op_without_infer():
     assert result.passed and "S(0) -> S(0)" in result["sharding"].detail, str(result)
 
 
-def test_a_module_has_tensors_of_its_own():
-    result = check(flow.nn.Linear(4, 2), [flow.randn(3, 4)])
+def test_a_module_is_checked_on_every_device(device):
+    module = flow.nn.Linear(4, 2)
+    result = check(module, [flow.randn(3, 4)])
+    assert result.passed and result["inference"].status == "ok", str(result)
+    if device == "cuda":
+        assert result["gradients (cuda)"].status == result["cuda against cpu"].status == "ok"
+    assert all(p.device.type == "cpu" and p.grad is None for p in module.parameters())
+    result = check(flow.nn.Embedding(5, 2), [tensor([1, 0, 3], "int64")])  # rows that none names
+    assert result.passed and result["cost"].status == "ok", str(result)
+
+
+def test_a_function_may_have_tensors_of_its_own():
+    weight = flow.randn(2, 4)
+    result = check(lambda x: flow.nn.functional.linear(x, weight), [flow.randn(3, 4)])
     assert result.passed and "tensors of its own" in result["inference"].detail, str(result)
+    assert result["layouts"].status == "ok" and result["cuda"].status == "skipped"
 
 
 def test_an_exception_is_told_with_its_call():

@@ -100,6 +100,29 @@ def test_rows_of_whole_packs(device, base, name, width):
     check_around(device, base, name, width, dtypes)
 
 
+# float32 beyond 8192 columns goes in clusters: a cheap load is computed twice, in blocks of 128
+# threads with 8 packs each up to 32768 columns, then of 256, or of up to 16 packs without operands
+# beyond 131072 and beside softmax's from 32776 on; a costly one, or of several inputs, once, in up
+# to 8 packs each up to 131072 columns and beyond in up to 16.
+@pytest.mark.parametrize("name, width", [
+    *itertools.product(["divided", "matrix", "costly", "gelu after"],
+                       [8200, 24576, 98304, 147456, 196608, 262144]),
+    *itertools.product(["row"], [32776, 81920, 98304, 131072, 180224, 229376]),
+])  # fmt: skip
+@pytest.mark.parametrize("base", BASES)
+def test_wide_rows_of_float32(device, base, name, width):
+    check_around(device, base, name, width, ["float32"])
+
+
+# Half beside operands, where 96 or 192 threads have up to 16 packs each.
+@pytest.mark.parametrize(
+    "name, width", [*itertools.product(["row", "rows"], [81920, 98304, 180224])]
+)
+@pytest.mark.parametrize("base", BASES)
+def test_wide_rows_of_half(device, base, name, width):
+    check_around(device, base, name, width, in_turn(["float16", "bfloat16"], base, name, width))
+
+
 # Packs of 2 columns: up to 192 in the lanes of a warp, 2048 in a block of 8 a thread, then in
 # clusters of such, and of 16 a thread.
 @pytest.mark.parametrize("name, width", [

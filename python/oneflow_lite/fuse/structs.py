@@ -133,8 +133,8 @@ def _readings(kind: Kind, found: list[tuple[str, Operand]]) -> tuple[str, str, d
             loads.append(f"StowedPack<{TYPES[o.dtype]}, N>::Of({load})")
             copies += f"    slots.Copy<N>({pointer});\n"
             element = f"{what[0].lower()}{i}"
-            packs += f"    const auto {element} = {what.lower()}.i{i}.Get();\n"
-            leaves[name] = f"ConvertTo<C>({element}.v[i])"
+            packs += f"    const auto {element} = GetAs<C>({what.lower()}.i{i});\n"
+            leaves[name] = f"{element}.v[i]"
         askew = ", Access kAskew = Access::kInside" if kind.odd else ""
         text += f"""  template <int N>
   struct {what} {{

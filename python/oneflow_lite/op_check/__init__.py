@@ -82,8 +82,10 @@ def _missing(subject: Subject, where: str) -> str:
             subject.run(subject.on(subject.calls[0], where))
         except NotImplementedError as error:
             return str(error)
-        except Exception:
-            return ""  # what is wrong, the checks will tell
+        except Exception as error:
+            if subject.info is None and "must be on one device" in str(error):
+                return f"a function that uses tensors of its own: {error}"
+            # Else the checks will tell what is wrong.
     return ""
 
 
@@ -156,7 +158,8 @@ def check_op(
     ----------
     op : str or callable
         An op's name (``"softmax"``, ``"mine::softplus"``), its function
-        (``flow.ops.mine.softplus``), or a function composed of ops.
+        (``flow.ops.mine.softplus``), a function composed of ops, or a module, of which a copy is
+        made where a check wants it on another device.
     samples : sequence
         Calls to check on: each a tensor, a tuple of arguments, which a dict of keywords may end, or
         such a dict. Gradients are held against differences, entry by entry, for samples whose

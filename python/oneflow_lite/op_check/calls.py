@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import itertools
@@ -15,6 +16,7 @@ import numpy as np
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite import ops
 from oneflow_lite._oneflow_lite import _C, DTypeError, Tensor, device, dtype
+from oneflow_lite.nn.module import Module
 from oneflow_lite.op_check.values import tensor_text
 
 
@@ -137,6 +139,7 @@ class Subject:
         self.function: Callable[..., Any] = op
         self.name: str = getattr(op, "__name__", type(op).__name__)
         self._what = what
+        self._copies: dict[str, Module] = {}  # of a module, by the device
         self._last: tuple[Call, Sequence[Tensor]] | None = None
         # Copies: an op that is wrong may write into what it is given.
         self.calls = [call.replaced([t.clone() for t in call.tensors])
@@ -189,12 +192,24 @@ class Subject:
     def run_as_is(self, call: Call, tensors: Sequence[Tensor]) -> list[Tensor]:
         self._last = call, tensors
         args, kwargs = call.arguments(tensors)
-        result = self.function(*args, **kwargs)
+        result = self._function_for(tensors)(*args, **kwargs)
         outputs = [*result] if isinstance(result, (list, tuple)) else [result]
         for y in outputs:
             if not isinstance(y, Tensor):
                 raise TypeError(f"{self.name} gave {type(y).__name__}, but must give tensors")
         return outputs
+
+    def _function_for(self, tensors: Sequence[Tensor]) -> Callable[..., Any]:
+        """The op; of a module whose tensors are elsewhere, a copy beside the call's."""
+        if not isinstance(self.function, Module) or not tensors:
+            return self.function
+        where = tensors[0].device
+        own = itertools.chain(self.function.parameters(), self.function.buffers())
+        if all(t.device == where for t in own):
+            return self.function
+        if str(where) not in self._copies:
+            self._copies[str(where)] = copy.deepcopy(self.function).to(where)
+        return self._copies[str(where)]
 
     @property
     def last(self) -> str:
