@@ -19,12 +19,12 @@ struct FusedWidePolicy {
   // Bytes of a pack's operands: at most, and of two operands, for two rows at once.
   static constexpr int kMostBytes = 48, kPairBytes = 32;
   // Threads of a multiprocessor that have registers for 8 packs, for 10, in float32 for 15 beside
-  // an operand, for 16, beside a norm's operand for 14 and for 16, and for 8 of two rows; for 8 of
-  // values, for those of which half are in shared memory, and in large blocks.
+  // an operand, for 16 or 8 of values, beside a norm's operand for 14 and for 16, and for 8 of two
+  // rows; for 8 of values of which half are in shared memory, and in large blocks.
   static constexpr int kMediumPacks = 10, kMediumFloatPacks = 15, kMediumNormPacks = 14;
   static constexpr int kThreadsOfWide = 1024, kThreadsOfMedium = 768, kThreadsOfMediumFloat = 672;
   static constexpr int kThreadsOfLong = 640, kThreadsOfLongNorm = 576, kThreadsOfLongestNorm = 512;
-  static constexpr int kThreadsOfLongPair = 576, kThreadsOfShares = 640;
+  static constexpr int kThreadsOfLongPair = 576;
   static constexpr int kThreadsOfParked = 896, kThreadsOfLargeParked = 1024;
 };
 
@@ -167,7 +167,7 @@ inline bool PlanShares(int64_t packs, const HeldTraits& t, const DeviceLimits& l
   if (is_large && packs > int64_t{t.most_blocks} * P::kPacks * P::kLargeThreads) return false;
   ShareOut(packs, is_large ? t.most_blocks : static_cast<int>(CeilDiv(packs, small)), P::kPacks,
            plan);
-  int most_threads = P::kThreadsOfShares;
+  int most_threads = P::kThreadsOfLong;
   if (t.is_single && t.common_bytes <= kFusedPackBytes && plan->blocks > 1) {
     plan->parked = (plan->packs + 1) / 2;
     most_threads = is_large ? P::kThreadsOfLargeParked : P::kThreadsOfParked;
