@@ -24,7 +24,8 @@ struct FusedRowsTraits {
   int bytes_per_pack = 16;        // of all inputs, as they are kept on chip
   int statistics_bytes = 8;       // of a part of a row
   bool is_double = false;         // whether it computes in float64
-  bool shares_registers = false;  // whether the blocks of a cluster may hold a row in registers
+  bool shares_registers = false;  // whether a cluster's blocks may hold a row in registers: all but
+                                  // layer_norm's
   bool is_lean = false;           // whether a thread holds as many packs as of a plain row
   bool is_single = false;         // whether what a row has of its own is one input of y's type
   bool is_whole = false;          // whether every row of every matrix is whole packs of 16 bytes
