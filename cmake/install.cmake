@@ -42,6 +42,11 @@ install(TARGETS oneflow_lite EXPORT oneflow_liteTargets LIBRARY DESTINATION lib 
 if(TARGET oneflow_lite_cuda)
   install(TARGETS oneflow_lite_cuda LIBRARY DESTINATION lib COMPONENT cpp)
 endif()
+if(TARGET oneflow_lite_rows)
+  install(TARGETS oneflow_lite_rows EXPORT rowsTargets LIBRARY DESTINATION lib COMPONENT cpp)
+  install(FILES primitive/cuda/c_api/ofl_rows.h DESTINATION include COMPONENT cpp)
+  set(rows_export rows)
+endif()
 install(DIRECTORY ${installed_headers}/ DESTINATION include COMPONENT cpp)
 install(DIRECTORY oneflow_lite/core oneflow_lite/framework oneflow_lite/extension
         DESTINATION include/oneflow_lite COMPONENT cpp FILES_MATCHING PATTERN "*.h"
@@ -68,7 +73,7 @@ target_compile_features(ofl_extension INTERFACE cxx_std_17)
 install(TARGETS ofl_extension EXPORT extensionTargets)
 install(FILES cmake/extension.cmake DESTINATION ${config_dir} COMPONENT cpp)
 
-foreach(export oneflow_lite cuda_kernels extension)
+foreach(export oneflow_lite cuda_kernels extension ${rows_export})
   install(EXPORT ${export}Targets NAMESPACE oneflow_lite:: DESTINATION ${config_dir} COMPONENT cpp)
 endforeach()
 configure_package_config_file(cmake/oneflow_liteConfig.cmake.in

@@ -18,8 +18,7 @@
 // dense rows; outputs are dense. Where rows or columns are 0, pointers may be null. The same call
 // gives the same bits. Statistics, losses, factors have the compute type: float64 of float64, else
 // float32.
-#ifndef OFL_ROWS_H_
-#define OFL_ROWS_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +26,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define OFL_ROWS_VERSION 1  // of this interface; structs change only with it
 int ofl_rows_version(void);
@@ -240,8 +240,7 @@ ofl_status ofl_scale_mask_softmax_backward_with(ofl_stream stream,
 ofl_status ofl_scale_mask_softmax_backward_workspace(
     const ofl_scale_mask_softmax_backward_args* args, size_t* bytes);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
-
-#endif  // OFL_ROWS_H_
