@@ -67,6 +67,9 @@ if(OFL_ROWS)
     PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -fno-exceptions>)
   target_link_libraries(oneflow_lite_rows
     PRIVATE ofl_row_kernels CUDA::cudart_static ${CMAKE_DL_LIBS})
+  set(exports ${PROJECT_SOURCE_DIR}/primitive/cuda/c_api/exports.map)
+  set_target_properties(oneflow_lite_rows PROPERTIES LINK_DEPENDS ${exports})
   target_link_options(oneflow_lite_rows PRIVATE
-    -Wl,--as-needed -Wl,--no-undefined -Wl,--exclude-libs,ALL)
+    -static-libstdc++ -static-libgcc -Wl,--as-needed -Wl,--no-undefined
+    -Wl,--version-script=${exports})
 endif()

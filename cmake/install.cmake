@@ -64,6 +64,17 @@ install(DIRECTORY primitive/cuda DESTINATION include/primitive COMPONENT cpp
         FILES_MATCHING PATTERN "*.cuh" PATTERN "*.h")
 install(FILES primitive/op_kinds.h DESTINATION include/primitive COMPONENT cpp)
 
+# And all of them in one file, where there is a Python to write it.
+find_package(Python QUIET COMPONENTS Interpreter)
+if(Python_Interpreter_FOUND)
+  file(GLOB row_headers CONFIGURE_DEPENDS primitive/cuda/*.h primitive/cuda/*.cuh)
+  set(row_header ${installed_headers}/oneflow_lite_rows.cuh)
+  add_custom_command(OUTPUT ${row_header}
+    COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/amalgamate_rows.py -o ${row_header}
+    DEPENDS scripts/amalgamate_rows.py docs/cuda_kernels.md ${row_headers})
+  add_custom_target(oneflow_lite_rows_header ALL DEPENDS ${row_header})
+endif()
+
 # Ops out of tree: headers only, over the extension table.
 add_library(ofl_extension INTERFACE)
 set_target_properties(ofl_extension PROPERTIES EXPORT_NAME extension)
