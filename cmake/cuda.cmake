@@ -55,21 +55,23 @@ set_target_properties(oneflow_lite_cuda PROPERTIES
 # The row kernels as a C library (primitive/cuda/c_api/ofl_rows.h). It exports ofl_* alone and needs
 # neither the framework nor Abseil nor the C++ library.
 if(OFL_ROWS)
-  file(GLOB sources CONFIGURE_DEPENDS
-    ${PROJECT_SOURCE_DIR}/primitive/cuda/c_api/*.cpp ${PROJECT_SOURCE_DIR}/primitive/cuda/c_api/*.cu)
-  add_library(oneflow_lite_rows SHARED ${sources})
-  target_include_directories(oneflow_lite_rows
-    PRIVATE ${PROJECT_SOURCE_DIR}
-    INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/primitive/cuda/c_api>
-              $<INSTALL_INTERFACE:include>)
-  target_include_directories(oneflow_lite_rows SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
-  target_compile_options(oneflow_lite_rows
+  set(c_api ${PROJECT_SOURCE_DIR}/primitive/cuda/c_api)
+  file(GLOB sources CONFIGURE_DEPENDS ${c_api}/*.cpp ${c_api}/*.cu)
+  add_library(ofl_rows_c_api OBJECT ${sources})
+  target_include_directories(ofl_rows_c_api PRIVATE ${PROJECT_SOURCE_DIR})
+  target_include_directories(ofl_rows_c_api SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  target_compile_options(ofl_rows_c_api
     PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -fno-exceptions>)
+
+  add_library(oneflow_lite_rows SHARED)
+  target_include_directories(oneflow_lite_rows
+    INTERFACE $<BUILD_INTERFACE:${c_api}> $<INSTALL_INTERFACE:include>)
   target_link_libraries(oneflow_lite_rows
-    PRIVATE ofl_row_kernels CUDA::cudart_static ${CMAKE_DL_LIBS})
-  set(exports ${PROJECT_SOURCE_DIR}/primitive/cuda/c_api/exports.map)
-  set_target_properties(oneflow_lite_rows PROPERTIES LINK_DEPENDS ${exports})
+    PRIVATE ofl_row_kernels ofl_rows_c_api CUDA::cudart_static ${CMAKE_DL_LIBS})
+  set_target_properties(oneflow_lite_rows PROPERTIES
+    LINKER_LANGUAGE CXX
+    LINK_DEPENDS ${c_api}/exports.map)
   target_link_options(oneflow_lite_rows PRIVATE
     -static-libstdc++ -static-libgcc -Wl,--as-needed -Wl,--no-undefined
-    -Wl,--version-script=${exports})
+    -Wl,--version-script=${c_api}/exports.map)
 endif()
