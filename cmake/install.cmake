@@ -8,6 +8,8 @@
 #   <prefix>/include/                          the C++ API and the header-only CUDA kernels
 #
 # A C++ install without Python: cmake --install <build> --prefix <prefix> --component cpp
+# The C library of the row kernels, liboneflow_lite_rows.so and ofl_rows.h, is the component rows: a
+# wheel does without, since it holds the same kernels as liboneflow_lite_cuda.so.
 include(CMakePackageConfigHelpers)
 set(config_dir lib/cmake/oneflow_lite)
 
@@ -43,9 +45,9 @@ if(TARGET oneflow_lite_cuda)
   install(TARGETS oneflow_lite_cuda LIBRARY DESTINATION lib COMPONENT cpp)
 endif()
 if(TARGET oneflow_lite_rows)
-  install(TARGETS oneflow_lite_rows EXPORT rowsTargets LIBRARY DESTINATION lib COMPONENT cpp)
-  install(FILES primitive/cuda/c_api/ofl_rows.h DESTINATION include COMPONENT cpp)
-  set(rows_export rows)
+  install(TARGETS oneflow_lite_rows EXPORT rowsTargets LIBRARY DESTINATION lib COMPONENT rows)
+  install(FILES primitive/cuda/c_api/ofl_rows.h DESTINATION include COMPONENT rows)
+  install(EXPORT rowsTargets NAMESPACE oneflow_lite:: DESTINATION ${config_dir} COMPONENT rows)
 endif()
 install(DIRECTORY ${installed_headers}/ DESTINATION include COMPONENT cpp)
 install(DIRECTORY oneflow_lite/core oneflow_lite/framework oneflow_lite/extension
@@ -84,7 +86,7 @@ target_compile_features(ofl_extension INTERFACE cxx_std_17)
 install(TARGETS ofl_extension EXPORT extensionTargets)
 install(FILES cmake/extension.cmake DESTINATION ${config_dir} COMPONENT cpp)
 
-foreach(export oneflow_lite cuda_kernels extension ${rows_export})
+foreach(export oneflow_lite cuda_kernels extension)
   install(EXPORT ${export}Targets NAMESPACE oneflow_lite:: DESTINATION ${config_dir} COMPONENT cpp)
 endforeach()
 configure_package_config_file(cmake/oneflow_liteConfig.cmake.in

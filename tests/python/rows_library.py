@@ -5,6 +5,7 @@ the GPU through the driver, as a program without this framework has it.
 
 import ctypes
 import importlib.util
+import os
 import re
 from pathlib import Path
 
@@ -23,17 +24,19 @@ SIMPLE = {
 }
 
 
-def package():
-    """The installed package's folder, or a skip where it has no such library."""
+ROOT = Path(__file__).resolve().parents[2]
+HEADER = ROOT / "primitive" / "cuda" / "c_api" / "ofl_rows.h"
+
+
+def library_path():
+    """The library: OFL_ROWS_LIBRARY, or the installed package's, or a skip."""
     spec = importlib.util.find_spec("oneflow_lite")
     folder = Path(spec.origin).parent if spec and spec.origin else Path("nowhere")
-    if not library_path(folder).exists():
-        pytest.skip("oneflow_lite is not installed with CUDA's row library")
-    return folder
-
-
-def library_path(folder):
-    return folder / "lib" / "liboneflow_lite_rows.so"
+    named = os.environ.get("OFL_ROWS_LIBRARY")
+    path = Path(named) if named else folder / "lib" / "liboneflow_lite_rows.so"
+    if not path.exists():
+        pytest.skip("no liboneflow_lite_rows.so: not built with CUDA, or not installed")
+    return path
 
 
 def without_comments(header):
@@ -129,8 +132,7 @@ class Rows:
 
 
 def load():
-    folder = package()
-    return Rows(library_path(folder), (folder / "include" / "ofl_rows.h").read_text())
+    return Rows(library_path(), HEADER.read_text())
 
 
 class Gpu:

@@ -12,7 +12,7 @@ import pytest
 import rows_library
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADER = ROOT / "primitive" / "cuda" / "c_api" / "ofl_rows.h"
+HEADER = rows_library.HEADER
 SOME = 1 << 20  # an address that is looked at, but never read
 
 
@@ -43,14 +43,14 @@ def test_the_header_is_c99_and_needs_no_cuda(language):
 
 
 def test_it_exports_the_functions_of_its_header_and_nothing_else(rows):
-    library = rows_library.library_path(rows_library.package())
+    library = rows_library.library_path()
     symbols = output(tool_or_skip("nm"), "-D", "--defined-only", library)
     assert {line.split()[-1] for line in symbols.splitlines()} == set(rows.functions)
     assert len(rows.functions) > 25
 
 
 def test_it_needs_neither_the_framework_nor_abseil_nor_the_cpp_library(rows):
-    library = rows_library.library_path(rows_library.package())
+    library = rows_library.library_path()
     undefined = output(tool_or_skip("nm"), "-D", "--undefined-only", library)
     names = [line.split()[-1] for line in undefined.splitlines()]
     assert names
@@ -64,11 +64,12 @@ def test_it_needs_neither_the_framework_nor_abseil_nor_the_cpp_library(rows):
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", [[], ["-x", "cu"]], ids=["C", "CUDA C++"])
 def test_the_example_compiles_with_nvcc_alone_and_runs(flags, tmp_path):
-    nvcc, package = tool_or_skip("nvcc"), rows_library.package()
+    nvcc, library = tool_or_skip("nvcc"), rows_library.library_path()
     source = tmp_path / "library.c"
     shutil.copy(ROOT / "examples" / "rows" / "library.c", source)
     program = tmp_path / "library"
-    places = [f"-I{package / 'include'}", f"-L{package / 'lib'}", f"-Xlinker=-rpath,{package}/lib"]
+    folder = library.parent
+    places = [f"-I{HEADER.parent}", f"-L{folder}", f"-Xlinker=-rpath,{folder}"]
     command = [nvcc, *flags, source, *places, "-loneflow_lite_rows", "-o", program]
     result = subprocess.run(command, text=True, capture_output=True, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
