@@ -96,6 +96,11 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/oneflow_liteConfigVersion
 install(FILES ${PROJECT_BINARY_DIR}/oneflow_liteConfig.cmake
               ${PROJECT_BINARY_DIR}/oneflow_liteConfigVersion.cmake
         DESTINATION ${config_dir} COMPONENT cpp)
+if(TARGET oneflow_lite_rows)
+  install(FILES ${PROJECT_BINARY_DIR}/oneflow_liteConfig.cmake
+                ${PROJECT_BINARY_DIR}/oneflow_liteConfigVersion.cmake
+          DESTINATION ${config_dir} COMPONENT rows)
+endif()
 
 # A wheel gets its Python files from pyproject.toml, so that an editable install can point to them.
 if(OFL_PYTHON AND NOT SKBUILD)
