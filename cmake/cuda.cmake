@@ -24,19 +24,54 @@ find_package(CUDAToolkit REQUIRED)
 message(STATUS "oneflow_lite: CUDA ${CMAKE_CUDA_COMPILER_VERSION}, "
                "architectures ${CMAKE_CUDA_ARCHITECTURES}")
 
-file(GLOB sources CONFIGURE_DEPENDS
+# The row kernels by themselves, each element type's in files of its own: compiled once, for the
+# framework and for the C library.
+set(row_kernels
+  "/(softmax|layer_norm|rms_norm|cross_entropy|scale_mask_softmax)_(b?float16|float32|float64|to_float32)[.]cu$")
+file(GLOB cuda_sources CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/oneflow_lite/core/cuda/*.cpp
   ${PROJECT_SOURCE_DIR}/primitive/cuda/*.cpp ${PROJECT_SOURCE_DIR}/primitive/cuda/*.cu)
-add_library(oneflow_lite_cuda SHARED ${sources})
+set(row_sources ${cuda_sources})
+list(FILTER row_sources INCLUDE REGEX ${row_kernels})
+list(FILTER cuda_sources EXCLUDE REGEX ${row_kernels})
+add_library(ofl_row_kernels OBJECT ${row_sources})
+target_include_directories(ofl_row_kernels PRIVATE ${PROJECT_SOURCE_DIR})
+
+add_library(oneflow_lite_cuda SHARED ${cuda_sources})
 target_link_libraries(oneflow_lite_cuda
-  PRIVATE oneflow_lite ofl_flags CUDA::cudart_static ${CMAKE_DL_LIBS})
+  PRIVATE oneflow_lite ofl_flags ofl_row_kernels CUDA::cudart_static ${CMAKE_DL_LIBS})
 # 6 MB of code for sm_90 instead of 50. A module is unpacked once, when its first kernel is launched.
 if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
-  target_compile_options(oneflow_lite_cuda PRIVATE
-    $<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=size>)
+  foreach(target ofl_row_kernels oneflow_lite_cuda)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=size>)
+  endforeach()
 endif()
 # The toolkit's headers for the host files; cuBLASLt is opened by name when first needed.
 target_include_directories(oneflow_lite_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
 set_target_properties(oneflow_lite_cuda PROPERTIES
   BUILD_WITH_INSTALL_RPATH ON
   INSTALL_RPATH "$ORIGIN")
+
+# The row kernels as a C library (primitive/cuda/c_api/ofl_rows.h). It exports ofl_* alone and needs
+# neither the framework nor Abseil nor the C++ library.
+if(OFL_ROWS)
+  set(c_api ${PROJECT_SOURCE_DIR}/primitive/cuda/c_api)
+  file(GLOB sources CONFIGURE_DEPENDS ${c_api}/*.cpp ${c_api}/*.cu)
+  add_library(ofl_rows_c_api OBJECT ${sources})
+  target_include_directories(ofl_rows_c_api PRIVATE ${PROJECT_SOURCE_DIR})
+  target_include_directories(ofl_rows_c_api SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  target_compile_options(ofl_rows_c_api
+    PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -fno-exceptions>)
+
+  add_library(oneflow_lite_rows SHARED)
+  target_include_directories(oneflow_lite_rows
+    INTERFACE $<BUILD_INTERFACE:${c_api}> $<INSTALL_INTERFACE:include>)
+  target_link_libraries(oneflow_lite_rows
+    PRIVATE ofl_row_kernels ofl_rows_c_api CUDA::cudart_static ${CMAKE_DL_LIBS})
+  set_target_properties(oneflow_lite_rows PROPERTIES
+    LINKER_LANGUAGE CXX
+    LINK_DEPENDS ${c_api}/exports.map)
+  target_link_options(oneflow_lite_rows PRIVATE
+    -static-libstdc++ -static-libgcc -Wl,--as-needed -Wl,--no-undefined
+    -Wl,--version-script=${c_api}/exports.map)
+endif()

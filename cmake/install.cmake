@@ -8,6 +8,8 @@
 #   <prefix>/include/                          the C++ API and the header-only CUDA kernels
 #
 # A C++ install without Python: cmake --install <build> --prefix <prefix> --component cpp
+# The C library of the row kernels, liboneflow_lite_rows.so and ofl_rows.h, is the component rows: a
+# wheel does without, since it holds the same kernels as liboneflow_lite_cuda.so.
 include(CMakePackageConfigHelpers)
 set(config_dir lib/cmake/oneflow_lite)
 
@@ -42,6 +44,11 @@ install(TARGETS oneflow_lite EXPORT oneflow_liteTargets LIBRARY DESTINATION lib 
 if(TARGET oneflow_lite_cuda)
   install(TARGETS oneflow_lite_cuda LIBRARY DESTINATION lib COMPONENT cpp)
 endif()
+if(TARGET oneflow_lite_rows)
+  install(TARGETS oneflow_lite_rows EXPORT rowsTargets LIBRARY DESTINATION lib COMPONENT rows)
+  install(FILES primitive/cuda/c_api/ofl_rows.h DESTINATION include COMPONENT rows)
+  install(EXPORT rowsTargets NAMESPACE oneflow_lite:: DESTINATION ${config_dir} COMPONENT rows)
+endif()
 install(DIRECTORY ${installed_headers}/ DESTINATION include COMPONENT cpp)
 install(DIRECTORY oneflow_lite/core oneflow_lite/framework oneflow_lite/extension
         DESTINATION include/oneflow_lite COMPONENT cpp FILES_MATCHING PATTERN "*.h"
@@ -58,6 +65,17 @@ install(TARGETS ofl_cuda_kernels EXPORT cuda_kernelsTargets)
 install(DIRECTORY primitive/cuda DESTINATION include/primitive COMPONENT cpp
         FILES_MATCHING PATTERN "*.cuh" PATTERN "*.h")
 install(FILES primitive/op_kinds.h DESTINATION include/primitive COMPONENT cpp)
+
+# And all of them in one file, where there is a Python to write it.
+find_package(Python QUIET COMPONENTS Interpreter)
+if(Python_Interpreter_FOUND)
+  file(GLOB row_headers CONFIGURE_DEPENDS primitive/cuda/*.h primitive/cuda/*.cuh)
+  set(row_header ${installed_headers}/oneflow_lite_rows.cuh)
+  add_custom_command(OUTPUT ${row_header}
+    COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/amalgamate_rows.py -o ${row_header}
+    DEPENDS scripts/amalgamate_rows.py docs/cuda_kernels.md ${row_headers})
+  add_custom_target(oneflow_lite_rows_header ALL DEPENDS ${row_header})
+endif()
 
 # Ops out of tree: headers only, over the extension table.
 add_library(ofl_extension INTERFACE)
@@ -78,6 +96,11 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/oneflow_liteConfigVersion
 install(FILES ${PROJECT_BINARY_DIR}/oneflow_liteConfig.cmake
               ${PROJECT_BINARY_DIR}/oneflow_liteConfigVersion.cmake
         DESTINATION ${config_dir} COMPONENT cpp)
+if(TARGET oneflow_lite_rows)
+  install(FILES ${PROJECT_BINARY_DIR}/oneflow_liteConfig.cmake
+                ${PROJECT_BINARY_DIR}/oneflow_liteConfigVersion.cmake
+          DESTINATION ${config_dir} COMPONENT rows)
+endif()
 
 # A wheel gets its Python files from pyproject.toml, so that an editable install can point to them.
 if(OFL_PYTHON AND NOT SKBUILD)

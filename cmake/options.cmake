@@ -3,6 +3,7 @@ option(OFL_PYTHON "Build the Python module" ON)
 option(OFL_TESTS "Build the C++ tests" OFF)
 option(OFL_BENCHMARKS "Build the C++ benchmarks" OFF)
 set(OFL_CUDA "AUTO" CACHE STRING "Build the CUDA half: ON, OFF, or AUTO (where nvcc is found)")
+option(OFL_ROWS "With CUDA, build the row kernels as a C library too" ON)
 set_property(CACHE OFL_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(OFL_SANITIZE "" CACHE STRING "Sanitizers for all code, e.g. address,undefined or thread")
 

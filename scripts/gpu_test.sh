@@ -14,6 +14,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export WHERE=${WHERE:-/tmp/oneflow_lite}
 export LOGS=${LOGS:-$WHERE/tests} JOB_LIMIT=${JOB_LIMIT:-600}
+export OFL_ROWS_LIBRARY=$WHERE/lib/liboneflow_lite_rows.so
 mkdir -p "$WHERE" "$LOGS"
 tar -C "$WHERE" -xJf carry/tests.tar.xz
 python3 -m pip install -q --no-index --no-deps --upgrade --target "$WHERE/site" carry/*.whl

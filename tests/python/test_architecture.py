@@ -12,6 +12,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import cpp_functions
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -220,33 +221,46 @@ def test_files_are_one_idea():
     assert len(long) <= 0.1 * len(lengths), f"too many long files: {long}"
 
 
-# What starts in the first column, ends in a brace there, and is no function.
-NOT_A_FUNCTION = re.compile(r"(template|namespace|struct|class|enum|union|extern|using|typedef)\b")
-
-
-def cpp_functions(name):
-    """(line number, length) of the functions that start in the first column."""
-    start, body = None, False
-    for number, line in enumerate(text(name).splitlines(), 1):
-        code = line.split("//")[0].rstrip()
-        if line.startswith("}"):
-            if start is not None:
-                yield start, number - start + 1
-            start = None
-        elif re.match(r"[A-Za-z_~]", line):
-            if start is None and not NOT_A_FUNCTION.match(line):
-                start = number
-                body = False
-            if code.endswith((";", "}")):
-                start = None
-        elif start is not None and not body and code.endswith(";"):
-            start = None  # a declaration of several lines
-        body = body or code.endswith("{")
+LONGEST_FUNCTION = 60
+# The functions that were longer when methods and device code came to be counted. A line goes when
+# its function has been cut up, and its number may only fall; none is added.
+LONG_FUNCTIONS = {
+    ("primitive/cuda/axis_stream.cuh", "AxisStreamKernel"): 61,
+    ("primitive/cuda/fused_policy.h", "PlanHeldRows"): 63,
+    ("primitive/cuda/norm_backward_few.cuh", "FewColumns"): 63,
+    ("primitive/cuda/norm_backward_few.cuh", "FewRows"): 73,
+    ("primitive/cuda/norm_backward_lean.cuh", "Visit"): 75,
+    ("primitive/cuda/norm_backward_small.cuh", "SumColumns"): 65,
+    ("tests/cpp/row_policy_test.cpp", "FusedPolicyTest.EveryPlanHoldsItsRow"): 69,
+}
 
 
 def test_functions_are_short():
+    """At most 60 lines, of methods, kernels and tests too, but for those named above."""
+    long = {}
+    for name in files(*CPP):
+        for function, _, length in cpp_functions.functions(text(name)):
+            if length > LONGEST_FUNCTION:
+                long[name, function] = max(length, long.get((name, function), 0))
+    allowed = LONG_FUNCTIONS
+    assert_none(
+        [
+            f"{name}: {function} has {length} lines, more than {allowed.get((name, function), 60)}"
+            for (name, function), length in long.items()
+            if length > allowed.get((name, function), LONGEST_FUNCTION)
+        ]
+        + [
+            f"{name}: {function} has {long.get((name, function), '60 or fewer')} lines, no longer "
+            f"{length}: say so in LONG_FUNCTIONS"
+            for (name, function), length in allowed.items()
+            if long.get((name, function), 0) < length
+        ]
+    )
+
+
+def test_python_functions_are_short():
     """Functions are mostly under 60 lines; none is over 90."""
-    lengths = {f"{name}:{start}": n for name in files(*CPP) for start, n in cpp_functions(name)}
+    lengths = {}
     for name in files(".py"):
         for node in ast.walk(ast.parse(text(name))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -254,6 +268,61 @@ def test_functions_are_short():
     long = {where: n for where, n in lengths.items() if n > 60}
     assert_none([f"{where}: {n} lines" for where, n in long.items() if n > 90])
     assert len(long) <= 0.05 * len(lengths), f"too many long functions: {long}"
+
+
+# Where functions hide: (file, the function's name, its lines).
+HIDDEN = """\
+#include <a.h>  // { in a comment
+namespace n {
+template <class T, int N = (3 > 2)>
+struct alignas(16) Row : Base<T> {
+  static constexpr int kSizes[] = {1, 2};
+  explicit Row(int a) noexcept
+      : a_(a), b_{a} {
+    Use('{', "}", R"({)");
+  }
+  __device__ __forceinline__ auto Sum(const T& x) const -> decltype(x + 1) {
+    const auto f = [&](int i) { return i; };
+    if (f(1)) {
+    }
+    return x;
+  }
+  friend bool operator==(const Row& a, const Row& b) { return a.a_ == b.a_; }
+  int a_ = 0, b_{1};
+};
+template <>
+void Row<int>::Store<2>(
+    int64_t at) const {
+}
+enum class E : int { kA };
+__global__ void __launch_bounds__(kWarp* kMaxWarps)
+    Kernel(int n) {
+#define OPEN {
+}
+const bool registered = [] {
+  return true;
+}();
+}  // namespace n
+TEST_P(Suite, Name) {
+  for (int i : {1, 2}) {
+  }
+}
+OFL_EXTENSION {
+}
+"""
+
+
+def test_functions_are_found_wherever_they_stand():
+    assert list(cpp_functions.functions(HIDDEN)) == [
+        ("Row", 6, 4),
+        ("Sum", 10, 6),
+        ("operator==", 16, 1),
+        ("Row<int>::Store<2>", 20, 3),
+        ("Kernel", 24, 4),
+        ("registered", 28, 3),
+        ("Suite.Name", 32, 4),
+        ("OFL_EXTENSION", 36, 2),
+    ]
 
 
 def check_headers(headers, command):
