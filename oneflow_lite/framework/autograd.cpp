@@ -135,6 +135,21 @@ Status CheckMayMutate(const OpDef& op, const Tensor& self) {
   return OkStatus();
 }
 
+// Nobody records what an op over lists does to them.
+Status CheckMayMutateLists(const OpCall& call) {
+  const OpDef& op = call.op.def();
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    if (!op.MutatesInput(i, call.inputs.size()) || !call.inputs[i].defined() ||
+        !autograd::RequiresGrad(call.inputs[i])) {
+      continue;
+    }
+    return Error(ErrorKind::kRuntime, op.name, "(): a tensor of ",
+                 op.ListOf(i, call.inputs.size())->name,
+                 " requires grad, and its change cannot be recorded; use no_grad or detach");
+  }
+  return OkStatus();
+}
+
 void RememberBase(const OpCall& call) {
   const Tensor& input = call.inputs[0];
   const Tensor base = autograd::Base(input);
@@ -154,6 +169,7 @@ Status internal::DispatchAutograd(OpCall& call) {
     }
   }
   if (needs == 0) {
+    if (GradEnabled() && !op.lists.empty()) OFL_RETURN_IF_ERROR(CheckMayMutateLists(call));
     OFL_RETURN_IF_ERROR(DispatchBackend(call));
     if (op.views()) RememberBase(call);
     return OkStatus();

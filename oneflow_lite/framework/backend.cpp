@@ -44,6 +44,8 @@ StatusOr<Device> ResolveDevice(const OpCall& call) {
     const Tensor& t = call.inputs[i];
     if (!t.defined()) {
       if (i < def.inputs.size() && def.inputs[i].kind == InputDef::Kind::kOptional) continue;
+      const ListDef* list = def.ListOf(i, call.inputs.size());
+      if (list && list->optional) continue;
       return NotDefined(def.name, ArgumentName(def, i));
     }
     if (t.impl()->global_spec) {
@@ -206,6 +208,32 @@ Status LaunchKernel(OpCall& call, Device device) {
   return aside ? CopyInto((*call.outputs)[0], outputs[0]) : OkStatus();
 }
 
+// Launches an op over lists. Tensors of other strides are computed aside, and copied back where the
+// op changes them.
+Status LaunchOverLists(OpCall& call, Device device) {
+  const OpDef& def = call.op.def();
+  OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(device));
+  OFL_ASSIGN_OR_RETURN(const OpExpr::CachedKernel* kernel,
+                       call.op.Kernel(device.type, call.inputs, *call.outputs));
+  TensorList inputs(call.inputs.begin(), call.inputs.end());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined()) continue;
+    if (def.MutatesInput(i, inputs.size())) OFL_RETURN_IF_ERROR(CheckWritable(def, inputs[i]));
+    if (!inputs[i].is_contiguous()) {
+      OFL_ASSIGN_OR_RETURN(inputs[i], MakeContiguous(inputs[i]));
+    }
+  }
+  KernelContext context(inputs, *call.outputs, call.attrs, *stream);
+  OFL_RETURN_IF_ERROR(kernel->bound->Launch(context));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined() || !def.MutatesInput(i, inputs.size())) continue;
+    if (inputs[i].data() != call.inputs[i].data())
+      OFL_RETURN_IF_ERROR(CopyInto(call.inputs[i], inputs[i]));
+    call.inputs[i].storage()->BumpVersion();
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Status internal::DispatchBackend(OpCall& call) {
@@ -213,6 +241,9 @@ Status internal::DispatchBackend(OpCall& call) {
   OFL_ASSIGN_OR_RETURN(Device device, ResolveDevice(call));
   if (def.views()) return MakeView(call);
   OFL_RETURN_IF_ERROR(AllocateOutputs(call, device));
+  if (!def.lists.empty()) {
+    return device.type == DeviceType::kMeta ? OkStatus() : LaunchOverLists(call, device);
+  }
   bool empty = !def.makes_outputs;
   for (const Tensor& t : *call.outputs) empty = empty && t.numel() == 0;
   if (device.type != DeviceType::kMeta && !empty) OFL_RETURN_IF_ERROR(LaunchKernel(call, device));

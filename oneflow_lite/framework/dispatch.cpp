@@ -28,11 +28,16 @@ Status RunFrom(DispatchStage stage, size_t index, OpCall& call) {
   return internal::DispatchAutograd(call);
 }
 
+bool CountsFit(const OpDef& def, const OpCall& call) {
+  const size_t given = call.inputs.size(), declared = def.inputs.size();
+  if (call.attrs.size() != def.attrs.size()) return false;
+  if (!def.variadic()) return given == declared;
+  return given >= declared && (def.lists.empty() || (given - declared + 1) % def.lists.size() == 0);
+}
+
 Status Dispatch(OpCall& call) {
   const OpDef& def = call.op.def();
-  if (call.attrs.size() != def.attrs.size() ||
-      (def.variadic() ? call.inputs.size() < def.inputs.size()
-                      : call.inputs.size() != def.inputs.size())) {
+  if (!CountsFit(def, call)) {
     return Error(ErrorKind::kType, def.name, "(): called with ", call.inputs.size(), " inputs and ",
                  call.attrs.size(), " attributes, but the op is ", def.Schema(),
                  def.variadic() ? ", where a list has at least one tensor" : "");

@@ -31,10 +31,14 @@ std::string AttrText(const AttrValue& value) {
 
 std::string OpDef::Schema() const {
   std::vector<std::string> arguments;
-  for (const InputDef& in : inputs) {
+  for (const InputDef& in : absl::MakeConstSpan(inputs).first(inputs.size() - !lists.empty())) {
     static constexpr const char* kTypes[] = {"Tensor", "Tensor?", "Tensor(a!)", "Tensor(a)",
                                              "Tensor[]"};
     arguments.push_back(absl::StrCat(kTypes[static_cast<int>(in.kind)], " ", in.name));
+  }
+  for (const ListDef& list : lists) {
+    arguments.push_back(absl::StrCat("Tensor", list.mutated ? "(a!)" : "", "[]",
+                                     list.optional ? "? " : " ", list.name));
   }
   for (const AttrDef& a : attrs) {
     std::string text = absl::StrCat(Name(a.type), a.optional ? "? " : " ", a.name);

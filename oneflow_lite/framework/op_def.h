@@ -39,6 +39,13 @@ struct InputDef {
   Kind kind = Kind::kRequired;
 };
 
+// One of the lists that an op over many tensors takes, such as an optimizer's parameters.
+struct ListDef {
+  std::string name;
+  bool mutated = false;   // its tensors change in place
+  bool optional = false;  // its tensors may all be undefined
+};
+
 struct AttrDef {
   std::string name;
   AttrType type;
@@ -128,6 +135,9 @@ struct OFL_API OpDef {
   std::vector<InputDef> inputs;
   std::vector<std::string> outputs;
   std::vector<AttrDef> attrs;
+  // Of an op over many tensors at once: its variadic input holds these lists one after another, all
+  // of one length; JoinLists (op_expr.h) makes it. Such an op has no outputs and no gradient.
+  std::vector<ListDef> lists;
 
   bool random = false;                // draws from a generator
   bool makes_outputs = false;         // the kernel makes its outputs (set_output) instead of
@@ -172,6 +182,22 @@ struct OFL_API OpDef {
     return *this;
   }
 
+  OpDef& List(ListDef list) {
+    if (lists.empty()) Input("tensors", InputDef::Kind::kVariadic);
+    lists.push_back(std::move(list));
+    return *this;
+  }
+
+  // The list that input i of num_inputs belongs to; null for an input of its own.
+  const ListDef* ListOf(size_t i, size_t num_inputs) const {
+    const size_t alone = lists.empty() ? num_inputs : inputs.size() - 1;
+    return i < alone ? nullptr : &lists[(i - alone) / ((num_inputs - alone) / lists.size())];
+  }
+  // Whether input i of num_inputs is changed in place.
+  bool MutatesInput(size_t i, size_t num_inputs) const {
+    const ListDef* list = ListOf(i, num_inputs);
+    return list ? list->mutated : i == 0 && mutates();
+  }
   bool mutates() const { return !inputs.empty() && inputs[0].kind == InputDef::Kind::kMutated; }
   bool views() const { return !inputs.empty() && inputs[0].kind == InputDef::Kind::kViewed; }
   bool variadic() const {

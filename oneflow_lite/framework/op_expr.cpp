@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oneflow_lite/framework/op_expr.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_join.h"
+#include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/op_registry.h"
 
 namespace oneflow_lite {
@@ -44,8 +47,10 @@ StatusOr<const OpExpr::CachedKernel*> OpExpr::Kernel(DeviceType device,
   std::lock_guard lock(mutex_);
   if (const CachedKernel* k = find()) return k;
   BindContext context{device, {}, {}};
-  const DType first =
-      !inputs.empty() && inputs[0].defined() ? inputs[0].dtype() : outputs[0].dtype();
+  const auto given =
+      std::find_if(inputs.begin(), inputs.end(), [](const Tensor& t) { return t.defined(); });
+  const bool by_input = given != inputs.end() && (given == inputs.begin() || !def_.lists.empty());
+  const DType first = by_input ? given->dtype() : outputs[0].dtype();
   for (const Tensor& t : inputs) context.inputs.push_back(t.defined() ? t.dtype() : first);
   for (const Tensor& t : outputs) context.outputs.push_back(t.dtype());
   OFL_ASSIGN_OR_RETURN(const KernelDef* kernel, FindKernel(def_.name, device, first));
@@ -53,6 +58,25 @@ StatusOr<const OpExpr::CachedKernel*> OpExpr::Kernel(DeviceType device,
   auto* entry = new CachedKernel{key, kernel, std::move(bound), kernels_.load()};
   kernels_.store(entry, std::memory_order_release);
   return entry;
+}
+
+StatusOr<TensorList> JoinLists(const OpDef& op, absl::Span<const Tensor> alone,
+                               std::initializer_list<absl::Span<const Tensor>> lists) {
+  const size_t length = lists.begin()->size();
+  TensorList joined(alone.begin(), alone.end());
+  joined.reserve(alone.size() + length * lists.size());
+  auto def = op.lists.begin();
+  for (absl::Span<const Tensor> list : lists) {
+    if (list.empty() && def->optional) {
+      joined.resize(joined.size() + length);
+    } else if (list.size() != length) {
+      return BadValue(op.name, def->name, absl::StrCat("a list of ", list.size()),
+                      absl::StrCat("as many tensors as ", op.lists[0].name, ", ", length));
+    }
+    joined.insert(joined.end(), list.begin(), list.end());
+    ++def;
+  }
+  return joined;
 }
 
 OpBuilder& OpBuilder::Input(absl::string_view name) {

@@ -58,6 +58,11 @@ class OFL_API OpBuilder {
   std::vector<std::string> inputs_, outputs_, attrs_;
 };
 
+// The inputs of a call of an op over lists (OpDef::lists): the tensors that stand alone, then each
+// list; an optional one may be empty. ValueError where the lengths differ.
+OFL_API StatusOr<TensorList> JoinLists(const OpDef& op, absl::Span<const Tensor> alone,
+                                       std::initializer_list<absl::Span<const Tensor>> lists);
+
 // Runs one op through the dispatch chain (framework/dispatch.h). Outputs go to the device of the
 // inputs, or to the one the op's Device attribute names. One output:
 OFL_API StatusOr<Tensor> Call(const OpExpr& op, absl::Span<const Tensor> inputs,

@@ -35,7 +35,10 @@ Status Validate(const OpDef& op) {
     return Error(ErrorKind::kRuntime, "op ", op.name, " (", op.file, ":", op.line, "): ", why);
   };
   if (op.name.empty()) return fail("an op needs a name");
-  if (op.outputs.empty()) return fail("an op needs an output");
+  if (op.outputs.empty() && op.lists.empty()) return fail("an op needs an output");
+  if (!op.lists.empty() && (!op.outputs.empty() || op.differentiable || op.inputs.size() == 1)) {
+    return fail("an op over lists changes them in place, without outputs or a gradient");
+  }
   if (op.inputs.size() > 32 || op.outputs.size() > 16) return fail("at most 32 inputs, 16 outputs");
   if (op.views() ? !op.view : !op.infer) {
     return fail(op.views() ? "a viewed input needs `view`" : "`infer` is missing");

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "oneflow_lite/core/dtype.h"
+#include "primitive/adam_math.h"
 #include "primitive/cuda/launch.cuh"
 #include "primitive/op_kinds.h"
 
@@ -135,6 +136,10 @@ ScatterLauncher FindScatter(DType dtype, bool add);
 using CumSumLauncher = cudaError_t (*)(int64_t rows, int64_t cols, bool reverse, const void* x,
                                        void* y, cudaStream_t);
 CumSumLauncher FindCumSum(DType dtype);
+
+using AdamLauncher = cudaError_t (*)(const AdamProblem&, const AdamTensors* tensors, int64_t count,
+                                     cudaStream_t);
+AdamLauncher FindAdam(DType dtype);  // of the parameters
 
 struct SortProblem {
   DType dtype;

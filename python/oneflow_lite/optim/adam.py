@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-import math
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
 from oneflow_lite._math import wide
 from oneflow_lite._oneflow_lite import _C, Tensor, float64
 from oneflow_lite.optim.optimizer import Optimizer
+
+_MOMENTS = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "master_weight"}
 
 
 def _count_as(capturable: bool, state: dict[str, Any], p: Tensor) -> None:
@@ -48,8 +50,12 @@ class Adam(Optimizer):
         Takes the largest v there was in place of v.
     maximize : bool
         Climb instead of descending.
+    master_weights : bool
+        Keeps 16-bit parameters in float32 too (``state["master_weight"]``), which is stepped in
+        their place; a parameter is its rounding. What else writes into a parameter is overwritten
+        by the next step.
     foreach, fused : bool, optional
-        Taken and without effect: the step is computed in one way.
+        Taken and without effect: one launch steps all parameters of a device and dtype.
     capturable : bool
         Whether a CUDA graph may capture steps: t is then a tensor on the parameter's device, where
         each replay counts on. A loaded state's becomes of this kind.
@@ -62,7 +68,13 @@ class Adam(Optimizer):
         A negative factor, a beta outside [0, 1).
     RuntimeError
         A step is captured without ``capturable``.
+
+    Notes
+    -----
+    The moments of 16-bit parameters are kept in float32. A loaded state's become so.
     """
+
+    _decoupled = False  # whether the decay goes past the moments
 
     def __init__(
         self,
@@ -78,11 +90,13 @@ class Adam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
         fused: bool | None = None,
+        master_weights: bool = False,
     ) -> None:
         self.refuse(differentiable)
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
             "amsgrad": amsgrad, "maximize": maximize, "capturable": capturable,
+            "master_weights": master_weights,
         })  # fmt: skip
 
     def check_options(self, group: dict[str, Any]) -> None:
@@ -93,34 +107,54 @@ class Adam(Optimizer):
         if not all(0 <= beta < 1 for beta in group["betas"]):
             raise ValueError(f"{name}(): betas are {group['betas']}; they must be in [0, 1)")
 
-    def decay(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> Tensor:
-        """The gradient with the decay of the weights in it."""
-        return grad + p * group["weight_decay"] if group["weight_decay"] else grad
+    def update_group(
+        self, params: list[Tensor], grads: list[Tensor], group: dict[str, Any]
+    ) -> None:
+        """Steps the parameters: one launch for those of one device, dtype and number of steps."""
+        alike: dict[Any, list[tuple[Tensor, Tensor, dict[str, Any]]]] = defaultdict(list)
+        for p, grad in zip(params, grads, strict=True):
+            state = self.state[p]
+            if not state:
+                self._begin(p, group, state)
+            _count_as(group["capturable"], state, p)
+            count = None if group["capturable"] else state["step"]
+            alike[p.device, p.dtype, count, "master_weight" in state].append((p, grad, state))
+        for members in alike.values():
+            self._step_alike(group, *map(list, zip(*members, strict=True)))
 
-    def update(self, p: Tensor, grad: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
-        grad = self.decay(p, -grad if group["maximize"] else grad, group)
-        if not state:
-            state.update(step=0, exp_avg=_C.zeros_like(p), exp_avg_sq=_C.zeros_like(p))
-            if group["amsgrad"]:
-                state["max_exp_avg_sq"] = _C.zeros_like(p)
-        _count_as(group["capturable"], state, p)
-        state["step"] += 1  # in place where it is a tensor
-        (beta1, beta2), step = group["betas"], state["step"]
-        mean, square = state["exp_avg"], state["exp_avg_sq"]
-        mean.mul_(beta1).add_(grad * (1 - beta1))
-        scaled = grad * math.sqrt(1 - beta2)  # whose square overflows later than the gradient's
-        square.mul_(beta2).add_(scaled * scaled)
+    def _begin(self, p: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
+        kind = wide(p)
+        state.update(step=0, exp_avg=_C.zeros_like(p, dtype=kind),
+                     exp_avg_sq=_C.zeros_like(p, dtype=kind))  # fmt: skip
         if group["amsgrad"]:
-            square = state["max_exp_avg_sq"].copy_(_C.maximum(state["max_exp_avg_sq"], square))
-        root, rate = square.sqrt(), group["lr"] / (1 - beta1**step)
-        if isinstance(step, Tensor):
-            # A tensor beside 16-bit floats is rounded to them, as a number is not.
-            kind = wide(p)
-            root = root.to(None, kind) * ((1 - beta2**step) ** -0.5).to(None, kind)
-            rate = rate.to(None, kind)
-        else:
-            root = root * (1 / math.sqrt(1 - beta2**step))
-        p.sub_(mean / (root + group["eps"]) * rate)
+            state["max_exp_avg_sq"] = _C.zeros_like(p, dtype=kind)
+        if group["master_weights"] and p.dtype != kind:
+            state["master_weight"] = p.detach().to(None, kind)
+
+    def _step_alike(
+        self,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        states: list[dict[str, Any]],
+    ) -> None:
+        def kept(name: str, wanted: bool = True) -> list[Tensor]:
+            return [state[name] for state in states] if wanted else []
+
+        lr, (beta1, beta2), step = group["lr"], group["betas"], states[0]["step"]
+        on_device, counted = isinstance(lr, Tensor), not isinstance(step, Tensor)
+        _C.adam_(
+            params, grads, kept("exp_avg"), kept("exp_avg_sq"),
+            kept("max_exp_avg_sq", group["amsgrad"]),
+            kept("master_weight", "master_weight" in states[0]), kept("step", not counted),
+            lr=0.0 if on_device else lr, beta1=beta1, beta2=beta2, eps=group["eps"],
+            weight_decay=group["weight_decay"], decoupled=self._decoupled,
+            maximize=group["maximize"], step=step + 1 if counted else 1,
+            lr_tensor=lr.to(params[0].device) if on_device else None,
+        )  # fmt: skip
+        if counted:
+            for state in states:
+                state["step"] += 1
 
     def check_capture(self, group: dict[str, Any]) -> None:
         super().check_capture(group)
@@ -137,12 +171,17 @@ class Adam(Optimizer):
         super().load_state_dict(state_dict)
         for group in self.param_groups:
             for p in group["params"]:
-                if self.state.get(p):
-                    _count_as(group["capturable"], self.state[p], p)
+                state = self.state.get(p)
+                if state:
+                    _count_as(group["capturable"], state, p)
+                    for name in _MOMENTS & state.keys():
+                        state[name] = state[name].to(None, wide(p))
 
 
 class AdamW(Adam):
     """:class:`Adam` whose decay goes past the moments: ``p = p - lr * weight_decay * p`` first."""
+
+    _decoupled = True
 
     def __init__(
         self,
@@ -158,10 +197,8 @@ class AdamW(Adam):
         capturable: bool = False,
         differentiable: bool = False,
         fused: bool | None = None,
+        master_weights: bool = False,
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize,
-                         capturable=capturable, differentiable=differentiable)  # fmt: skip
-
-    def decay(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> Tensor:
-        p.mul_(1 - group["lr"] * group["weight_decay"])
-        return grad
+                         capturable=capturable, differentiable=differentiable,
+                         master_weights=master_weights)  # fmt: skip

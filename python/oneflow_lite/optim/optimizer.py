@@ -33,6 +33,8 @@ def _copied(value: Any, to: device) -> Any:
 class Optimizer:
     """The base of optimizers; a subclass defines ``update(parameter, grad, group, state)``.
 
+    Or it defines ``update_group(parameters, grads, group)``, for many at once.
+
     Or it defines ``step`` as a whole, with what it keeps in ``self.state[parameter]``.
 
     Parameters
@@ -113,6 +115,13 @@ class Optimizer:
         """Changes ``p`` in place; called without recording."""
         raise NotImplementedError(f"{type(self).__name__} does not define update()")
 
+    def update_group(
+        self, params: list[Tensor], grads: list[Tensor], group: dict[str, Any]
+    ) -> None:
+        """Updates the parameters of a group that have a gradient, one after the other."""
+        for p, grad in zip(params, grads, strict=True):
+            self.update(p, grad, group, self.state[p])
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates all parameters that have a gradient.
 
@@ -135,13 +144,12 @@ class Optimizer:
                 loss = closure()
         with no_grad():
             for group, in_graph in zip(self.param_groups, captured, strict=True):
-                for p in group["params"]:
-                    grad = p.grad
-                    if grad is not None:
-                        begins = in_graph and not self.state[p]
-                        self.update(p, grad, group, self.state[p])
-                        if begins and self.state[p]:
-                            self._refuse_to_begin(p)
+                params = [p for p in group["params"] if p.grad is not None]
+                begin = [p for p in params if not self.state[p]] if in_graph else []
+                self.update_group(params, [p.grad for p in params], group)
+                for p in begin:
+                    if self.state[p]:
+                        self._refuse_to_begin(p)
         return loss
 
     def _refuse_to_begin(self, p: Tensor) -> None:
