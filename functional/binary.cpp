@@ -36,11 +36,16 @@ DType ResultDType(const Operand& a, const Operand& b) {
   return x.strength > y.strength ? Combine(x.dtype, y.dtype) : Combine(y.dtype, x.dtype);
 }
 
-StatusOr<Tensor> ToTensor(const Operand& o, DType dtype) {
+StatusOr<Tensor> ToTensor(absl::string_view op, const Operand& o, DType dtype) {
   if (const Tensor* t = std::get_if<Tensor>(&o)) return Cast(*t, dtype);
+  const Scalar& number = std::get<Scalar>(o);
   OFL_ASSIGN_OR_RETURN(Tensor scalar, Tensor::Empty(Shape{}, dtype, Device{}));
-  VisitAll(dtype, [&]<class T>(Tag<T>) { *scalar.data<T>() = std::get<Scalar>(o).to<T>(); });
-  return scalar;
+  const bool fits = VisitAll(dtype, [&]<class T>(Tag<T>) {
+    if (!number.fits<T>()) return false;
+    *scalar.data<T>() = number.to<T>();
+    return true;
+  });
+  return fits ? StatusOr<Tensor>(std::move(scalar)) : NumberOutOfRange(op, number, dtype);
 }
 
 namespace {
@@ -55,17 +60,17 @@ Status CheckOperands(const OpExpr& op, const Operand& a, const Operand& b) {
 
 // An operand of arithmetic in `dtype`. A number and a 0-dim tensor on the CPU, which the kernel
 // takes as a number, stay in the compute type: 16-bit floats are rounded once, after the operation.
-StatusOr<Tensor> ToTerm(const Operand& o, DType dtype) {
+StatusOr<Tensor> ToTerm(const OpExpr& op, const Operand& o, DType dtype) {
   const Tensor* t = std::get_if<Tensor>(&o);
   if (t && (t->dtype() == dtype || t->ndim() > 0 || t->device().type != DeviceType::kCPU)) {
     return Cast(*t, dtype);
   }
-  return ToTensor(o, ComputeType(dtype));
+  return ToTensor(op.def().name, o, ComputeType(dtype));
 }
 
 StatusOr<Tensor> CallWithDType(const OpExpr& op, const Operand& a, const Operand& b, DType dtype) {
-  OFL_ASSIGN_OR_RETURN(Tensor x, ToTerm(a, dtype));
-  OFL_ASSIGN_OR_RETURN(Tensor y, ToTerm(b, dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor x, ToTerm(op, a, dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor y, ToTerm(op, b, dtype));
   return Call(op, {x, y});
 }
 
@@ -74,13 +79,13 @@ StatusOr<Tensor> CallPromoted(const OpExpr& op, const Operand& a, const Operand&
   return CallWithDType(op, a, b, ResultDType(a, b));
 }
 
-// Of two elements: a number is rounded to the dtype that the tensor's elements have been rounded
-// to, so that x == 0.1 holds where x was made of 0.1.
-StatusOr<Tensor> CallCompared(const OpExpr& op, const Operand& a, const Operand& b) {
+// The larger or the smaller of two elements: a number is rounded to the dtype that the tensor's
+// elements have been rounded to.
+StatusOr<Tensor> CallExtremum(const OpExpr& op, const Operand& a, const Operand& b) {
   OFL_RETURN_IF_ERROR(CheckOperands(op, a, b));
   const DType dtype = ResultDType(a, b);
-  OFL_ASSIGN_OR_RETURN(Tensor x, ToTensor(a, dtype));
-  OFL_ASSIGN_OR_RETURN(Tensor y, ToTensor(b, dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor x, ToTensor(op.def().name, a, dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor y, ToTensor(op.def().name, b, dtype));
   return Call(op, {x, y});
 }
 
@@ -92,7 +97,7 @@ StatusOr<Tensor> CallInPlace(const OpExpr& op, const Tensor& self, const Operand
     return Error(ErrorKind::kDType, op.def().name, "(): the result has dtype ", Name(result),
                  ", which cannot be stored in ", Describe(self));
   }
-  OFL_ASSIGN_OR_RETURN(Tensor y, ToTerm(other, self.dtype()));
+  OFL_ASSIGN_OR_RETURN(Tensor y, ToTerm(op, other, self.dtype()));
   return Call(op, {self, y});
 }
 
@@ -123,38 +128,14 @@ StatusOr<Tensor> Div(const Operand& a, const Operand& b) {
   const DType dtype = ResultDType(a, b);
   return CallWithDType(op, a, b, IsFloating(dtype) ? dtype : DType::kFloat32);
 }
-StatusOr<Tensor> Eq(const Operand& a, const Operand& b) {
-  static const OpExpr& op = BinaryOpExpr("eq");
-  return CallCompared(op, a, b);
-}
-StatusOr<Tensor> Ne(const Operand& a, const Operand& b) {
-  static const OpExpr& op = BinaryOpExpr("ne");
-  return CallCompared(op, a, b);
-}
-StatusOr<Tensor> Lt(const Operand& a, const Operand& b) {
-  static const OpExpr& op = BinaryOpExpr("lt");
-  return CallCompared(op, a, b);
-}
-StatusOr<Tensor> Le(const Operand& a, const Operand& b) {
-  static const OpExpr& op = BinaryOpExpr("le");
-  return CallCompared(op, a, b);
-}
-StatusOr<Tensor> Gt(const Operand& a, const Operand& b) {
-  static const OpExpr& op = BinaryOpExpr("gt");
-  return CallCompared(op, a, b);
-}
-StatusOr<Tensor> Ge(const Operand& a, const Operand& b) {
-  static const OpExpr& op = BinaryOpExpr("ge");
-  return CallCompared(op, a, b);
-}
 
 StatusOr<Tensor> Maximum(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("maximum");
-  return CallCompared(op, a, b);
+  return CallExtremum(op, a, b);
 }
 StatusOr<Tensor> Minimum(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("minimum");
-  return CallCompared(op, a, b);
+  return CallExtremum(op, a, b);
 }
 
 StatusOr<Tensor> Pow(const Operand& a, const Operand& b) {
@@ -163,15 +144,15 @@ StatusOr<Tensor> Pow(const Operand& a, const Operand& b) {
   const Scalar* exponent = std::get_if<Scalar>(&b);
   if (x && exponent) {
     const double e = exponent->to<double>();
-    const bool counts =
-        IsFloating(x->dtype()) || (!exponent->is_float() && x->dtype() != DType::kBool);
+    const bool whole = exponent->kind() != Scalar::Kind::kFloat;
+    const bool counts = IsFloating(x->dtype()) || (whole && x->dtype() != DType::kBool);
     if (e == 2 && counts) return Mul(*x, *x);
     if (e == 3 && counts) {
       OFL_ASSIGN_OR_RETURN(Tensor square, Mul(*x, *x));
       return Mul(square, *x);
     }
     const bool integers = !IsFloating(x->dtype()) && x->dtype() != DType::kBool;
-    if (integers && !exponent->is_float() && e < 0) {
+    if (integers && whole && e < 0) {
       return Error(ErrorKind::kValue, "pow(): exponent is ", e,
                    ", but integers have no negative powers; convert input to a floating dtype");
     }
@@ -194,7 +175,8 @@ StatusOr<Tensor> BitwiseXor(const Operand& a, const Operand& b) {
   return CallPromoted(op, a, b);
 }
 StatusOr<Tensor> BitwiseNot(const Tensor& x) {
-  return x.dtype() == DType::kBool ? BitwiseXor(x, Scalar(true)) : BitwiseXor(x, Scalar(-1));
+  if (x.dtype() == DType::kBool) return BitwiseXor(x, Scalar(true));
+  return BitwiseXor(x, x.dtype() == DType::kUInt8 ? Scalar(255) : Scalar(-1));  // all bits
 }
 
 StatusOr<Tensor> AddInto(const Tensor& self, const Operand& other) {
@@ -219,6 +201,15 @@ StatusOr<Tensor> ReluBackward(const Tensor& dy, const Tensor& y) {
   return Call(op, {dy, y});
 }
 
+StatusOr<Tensor> GeluBackward(const Tensor& dy, const Tensor& x) {
+  static const OpExpr& op = BinaryOpExpr("gelu_backward");
+  return Call(op, {dy, x});
+}
+StatusOr<Tensor> GeluTanhBackward(const Tensor& dy, const Tensor& x) {
+  static const OpExpr& op = BinaryOpExpr("gelu_tanh_backward");
+  return Call(op, {dy, x});
+}
+
 StatusOr<Tensor> SumToShape(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
   const int extra = x.ndim() - shape.ndim();
@@ -232,37 +223,45 @@ StatusOr<Tensor> SumToShape(const Tensor& x, const Shape& shape) {
 
 namespace {
 
-// The product of integers, which wraps around as that of tensors does.
-int64_t Wrapped(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-}
-StatusOr<Operand> Times(const Operand& b, Scalar alpha) {
+// alpha times b, for F(a, alpha b), as PyTorch's add and sub take it.
+StatusOr<Operand> Times(absl::string_view name, const Operand& b, Scalar alpha) {
   if (alpha.to<double>() == 1) return b;
   if (const Scalar* s = std::get_if<Scalar>(&b)) {
-    const bool integers = !s->is_float() && !alpha.is_float();
-    return Operand(integers ? Scalar(Wrapped(s->to<int64_t>(), alpha.to<int64_t>()))
-                            : Scalar(s->to<double>() * alpha.to<double>()));
+    const double product = s->to<double>() * alpha.to<double>();
+    if (s->kind() == Scalar::Kind::kFloat || alpha.kind() == Scalar::Kind::kFloat) {
+      return Operand(Scalar(product));
+    }
+    int64_t exact;
+    const bool large = s->is_float() || alpha.is_float() ||
+                       __builtin_mul_overflow(s->to<int64_t>(), alpha.to<int64_t>(), &exact);
+    return Operand(large ? Scalar::LargeInt(product) : Scalar(exact));
   }
-  OFL_ASSIGN_OR_RETURN(Tensor t, Mul(std::get<Tensor>(b), alpha));
-  return Operand(std::move(t));
+  StatusOr<Tensor> t = Mul(std::get<Tensor>(b), alpha);
+  if (!t.ok()) return Renamed(name, t.status());
+  return Operand(*std::move(t));
 }
-// F(a, alpha b): what PyTorch's add and sub take.
-template <StatusOr<Tensor> (*F)(const Operand&, const Operand&)>
-StatusOr<Tensor> Scaled(const Operand& a, const Operand& b, Scalar alpha) {
-  OFL_ASSIGN_OR_RETURN(const Operand other, Times(b, alpha));
-  return F(a, other);
+StatusOr<Tensor> ScaledAdd(const Operand& a, const Operand& b, Scalar alpha) {
+  OFL_ASSIGN_OR_RETURN(const Operand other, Times("add", b, alpha));
+  return Add(a, other);
 }
-template <StatusOr<Tensor> (*F)(const Tensor&, const Operand&)>
-StatusOr<Tensor> ScaledInto(const Tensor& self, const Operand& b, Scalar alpha) {
-  OFL_ASSIGN_OR_RETURN(const Operand other, Times(b, alpha));
-  return F(self, other);
+StatusOr<Tensor> ScaledSub(const Operand& a, const Operand& b, Scalar alpha) {
+  OFL_ASSIGN_OR_RETURN(const Operand other, Times("sub", b, alpha));
+  return Sub(a, other);
+}
+StatusOr<Tensor> ScaledAddInto(const Tensor& self, const Operand& b, Scalar alpha) {
+  OFL_ASSIGN_OR_RETURN(const Operand other, Times("add_", b, alpha));
+  return AddInto(self, other);
+}
+StatusOr<Tensor> ScaledSubInto(const Tensor& self, const Operand& b, Scalar alpha) {
+  OFL_ASSIGN_OR_RETURN(const Operand other, Times("sub_", b, alpha));
+  return SubInto(self, other);
 }
 
 }  // namespace
 
-OFL_REGISTER_FUNCTION("add(Operand input, Operand other, *, Scalar alpha=1) -> Tensor", Scaled<Add>,
+OFL_REGISTER_FUNCTION("add(Operand input, Operand other, *, Scalar alpha=1) -> Tensor", ScaledAdd,
                       kMethod, "input + alpha * other.");
-OFL_REGISTER_FUNCTION("sub(Operand input, Operand other, *, Scalar alpha=1) -> Tensor", Scaled<Sub>,
+OFL_REGISTER_FUNCTION("sub(Operand input, Operand other, *, Scalar alpha=1) -> Tensor", ScaledSub,
                       kMethod, "input - alpha * other.");
 OFL_REGISTER_FUNCTION("mul(Operand input, Operand other) -> Tensor", Mul, kMethod,
                       "input * other.");
@@ -284,16 +283,10 @@ OFL_REGISTER_FUNCTION("bitwise_xor(Operand input, Operand other) -> Tensor", Bit
                       "The bits that differ; of bool, whether exactly one holds.");
 OFL_REGISTER_FUNCTION("bitwise_not(Tensor input) -> Tensor", BitwiseNot, kMethod,
                       "The bits that it has not; of bool, whether it does not hold.");
-OFL_REGISTER_FUNCTION("eq(Operand input, Operand other) -> Tensor", Eq, kMethod, "input == other.");
-OFL_REGISTER_FUNCTION("ne(Operand input, Operand other) -> Tensor", Ne, kMethod, "input != other.");
-OFL_REGISTER_FUNCTION("lt(Operand input, Operand other) -> Tensor", Lt, kMethod, "input < other.");
-OFL_REGISTER_FUNCTION("le(Operand input, Operand other) -> Tensor", Le, kMethod, "input <= other.");
-OFL_REGISTER_FUNCTION("gt(Operand input, Operand other) -> Tensor", Gt, kMethod, "input > other.");
-OFL_REGISTER_FUNCTION("ge(Operand input, Operand other) -> Tensor", Ge, kMethod, "input >= other.");
 OFL_REGISTER_FUNCTION("add_(Tensor(a!) self, Operand other, *, Scalar alpha=1) -> Tensor",
-                      ScaledInto<AddInto>, kMethodOnly, "self += alpha * other, in place.");
+                      ScaledAddInto, kMethodOnly, "self += alpha * other, in place.");
 OFL_REGISTER_FUNCTION("sub_(Tensor(a!) self, Operand other, *, Scalar alpha=1) -> Tensor",
-                      ScaledInto<SubInto>, kMethodOnly, "self -= alpha * other, in place.");
+                      ScaledSubInto, kMethodOnly, "self -= alpha * other, in place.");
 OFL_REGISTER_FUNCTION("mul_(Tensor(a!) self, Operand other) -> Tensor", MulInto, kMethodOnly,
                       "self *= other, in place.");
 OFL_REGISTER_FUNCTION("div_(Tensor(a!) self, Operand other) -> Tensor", DivInto, kMethodOnly,

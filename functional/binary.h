@@ -3,7 +3,8 @@
 // Elementwise functions of two operands, broadcast against each other and promoted as in PyTorch: a
 // number (and, less weakly, a 0-dim tensor) takes the other operand's dtype unless its kind is
 // higher. In arithmetic with a 16-bit float it keeps the float32 in which kernels compute; where it
-// is compared it is rounded to the dtype.
+// is compared it is rounded to the dtype. A number that an integer dtype does not hold is an
+// OverflowError, but for comparisons, which give the mathematical answer.
 //
 //   OFL_ASSIGN_OR_RETURN(Tensor z, functional::Mul(x, Scalar(2.0)));
 #pragma once
@@ -13,8 +14,9 @@
 namespace oneflow_lite::functional {
 
 // The dtype that the two are promoted to; an operand as a tensor of a dtype, numbers of 0 dims.
+// OverflowError in the name of `op` for a number that an integer dtype does not hold.
 OFL_API DType ResultDType(const Operand& a, const Operand& b);
-OFL_API StatusOr<Tensor> ToTensor(const Operand& o, DType dtype);
+OFL_API StatusOr<Tensor> ToTensor(absl::string_view op, const Operand& o, DType dtype);
 
 OFL_API StatusOr<Tensor> Add(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> Sub(const Operand& a, const Operand& b);  // not on bool
@@ -34,7 +36,9 @@ OFL_API StatusOr<Tensor> BitwiseOr(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> BitwiseXor(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> BitwiseNot(const Tensor& x);
 
-// Comparisons give bool.
+// Comparisons give bool. An integer beside a number is compared with its value, whatever it is; a
+// floating element with the number rounded to its dtype, or as finite where that rounds to
+// infinity.
 OFL_API StatusOr<Tensor> Eq(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> Ne(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> Lt(const Operand& a, const Operand& b);
@@ -51,6 +55,10 @@ OFL_API StatusOr<Tensor> DivInto(const Tensor& self, const Operand& other);
 
 // 0 where y <= 0, else dy, also where y is NaN.
 OFL_API StatusOr<Tensor> ReluBackward(const Tensor& dy, const Tensor& y);
+
+// dy times the slope of gelu at x; of its approximation by tanh.
+OFL_API StatusOr<Tensor> GeluBackward(const Tensor& dy, const Tensor& x);
+OFL_API StatusOr<Tensor> GeluTanhBackward(const Tensor& dy, const Tensor& x);
 
 // Sums x over the dims in which `shape` was broadcast to x's shape; x itself where none.
 OFL_API StatusOr<Tensor> SumToShape(const Tensor& x, const Shape& shape);

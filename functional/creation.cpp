@@ -36,6 +36,20 @@ StatusOr<Tensor> CallFull(const char* name, SizeList size, Scalar value, DType d
       requires_grad);
 }
 
+// OverflowError where the first or the last of an integer sequence does not fit. Start and step
+// count without their fractions.
+Status CheckSequence(const Scalar& start, const Scalar& step, int64_t count, DType dtype) {
+  if (!IsIntegral(dtype) || count == 0) return OkStatus();
+  OFL_RETURN_IF_ERROR(CheckFits("arange", start, dtype));
+  OFL_RETURN_IF_ERROR(CheckFits("arange", step, DType::kInt64));
+  const __int128 way = static_cast<__int128>(step.to<int64_t>()) * (count - 1);
+  const __int128 last = start.to<int64_t>() + way;
+  const auto narrow = static_cast<int64_t>(last);
+  return CheckFits("arange",
+                   narrow == last ? Scalar(narrow) : Scalar::LargeInt(static_cast<double>(last)),
+                   dtype);
+}
+
 // A graph's replays take their numbers from the default generator alone.
 Status CheckNotCaptured(Device device) {
   if (device.type != DeviceType::kCUDA) return OkStatus();
@@ -75,29 +89,6 @@ const OpExpr& RandomOpExpr(const char* name) {
 }
 
 }  // namespace
-
-Status CheckFits(absl::string_view op, Scalar value, DType dtype) {
-  return VisitAll(dtype, [&]<class T>(Tag<T>) -> Status {
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-      using Limits = std::numeric_limits<T>;
-      const double d = value.to<double>();
-      if (!std::isfinite(d)) {
-        return BadValue(op, "the value", absl::StrCat(d), absl::StrCat("finite for ", Name(dtype)));
-      }
-      // Of an unsigned dtype negative numbers wrap round, -1 to the largest.
-      constexpr int64_t kMost = Limits::max();
-      constexpr int64_t kLeast = std::is_signed_v<T> ? int64_t{Limits::min()} : -kMost;
-      const int64_t i = value.is_float() ? 0 : value.to<int64_t>();
-      const double whole = value.is_float() ? std::trunc(d) : 0;
-      if (i < kLeast || i > kMost || whole < static_cast<double>(kLeast) ||
-          whole >= std::ldexp(1.0, Limits::digits)) {
-        return BadValue(op, "the value", value.is_float() ? absl::StrCat(d) : absl::StrCat(i),
-                        absl::StrCat("in [", kLeast, ", ", kMost, "] for ", Name(dtype)));
-      }
-    }
-    return OkStatus();
-  });
-}
 
 StatusOr<Tensor> Empty(SizeList size, std::optional<DType> dtype, std::optional<Device> device,
                        bool requires_grad) {
@@ -139,7 +130,11 @@ StatusOr<Tensor> Arange(Scalar start, std::optional<Scalar> end, std::optional<S
                                 .Get();
   const Scalar first = end ? start : Scalar(0), last = end ? *end : start;
   const Scalar by = step.value_or(Scalar(1));
-  const bool floating = first.is_float() || last.is_float() || by.is_float();
+  bool floating = false;
+  for (const Scalar& s : {first, last, by}) {
+    if (s.kind() == Scalar::Kind::kLargeInt) return NumberOutOfRange("arange", s, DType::kInt64);
+    floating |= s.is_float();
+  }
   const double from = first.to<double>(), to = last.to<double>(), stride = by.to<double>();
   if (!std::isfinite(from) || !std::isfinite(to) || !std::isfinite(stride) || stride == 0) {
     return Error(ErrorKind::kValue, "arange(): start ", from, ", end ", to, " and step ", stride,
@@ -157,10 +152,10 @@ StatusOr<Tensor> Arange(Scalar start, std::optional<Scalar> end, std::optional<S
     count = static_cast<double>((span + s - (s > 0 ? 1 : -1)) / s);
   }
   if (count > 1e15) return BadValue("arange", "the count", absl::StrCat(count), "at most 1e15");
+  const DType kind = dtype.value_or(floating ? DType::kFloat32 : DType::kInt64);
+  OFL_RETURN_IF_ERROR(CheckSequence(first, by, static_cast<int64_t>(count), kind));
   return Leaf(
-      Call(op, {},
-           {static_cast<int64_t>(count), first, by,
-            dtype.value_or(floating ? DType::kFloat32 : DType::kInt64), device.value_or(Device{})}),
+      Call(op, {}, {static_cast<int64_t>(count), first, by, kind, device.value_or(Device{})}),
       requires_grad);
 }
 

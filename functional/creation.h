@@ -22,7 +22,8 @@ OFL_API StatusOr<Tensor> Zeros(SizeList size, std::optional<DType> dtype = {},
                                std::optional<Device> device = {}, bool requires_grad = false);
 OFL_API StatusOr<Tensor> Ones(SizeList size, std::optional<DType> dtype = {},
                               std::optional<Device> device = {}, bool requires_grad = false);
-// The dtype is that of the number (bool, int64, float32) where absent. ValueError as CheckFits.
+// The dtype is that of the number (bool, int64, float32) where absent; OverflowError
+// where the dtype does not hold it.
 OFL_API StatusOr<Tensor> Full(SizeList size, Scalar value, std::optional<DType> dtype = {},
                               std::optional<Device> device = {}, bool requires_grad = false);
 // start, start + step, ... before end; with one number, from 0 to it. int64 where all are integers,
@@ -42,11 +43,7 @@ OFL_API StatusOr<Tensor> Randn(SizeList size, Ref<Generator> generator = {},
 OFL_API StatusOr<Tensor> RandomBits(SizeList size, Ref<Generator> generator = {},
                                     std::optional<Device> device = {});
 
-// ValueError where an element of the dtype cannot be the number: not finite or out of an integer
-// dtype's range, below which an unsigned one lets negative numbers wrap round. `op` is named.
-OFL_API Status CheckFits(absl::string_view op, Scalar value, DType dtype);
-
-// self = value, in place. Returns self. ValueError as CheckFits.
+// self = value, in place. Returns self. OverflowError where the dtype does not hold the number.
 OFL_API StatusOr<Tensor> FillInto(const Tensor& self, Scalar value);
 OFL_API StatusOr<Tensor> ZeroInto(const Tensor& self);
 

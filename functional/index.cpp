@@ -26,8 +26,7 @@ StatusOr<Tensor> Widened(const Tensor& index) {
 StatusOr<Tensor> SourceFor(const char* name, const Tensor& self, const Tensor& index,
                            const Operand& src) {
   if (!std::holds_alternative<Tensor>(src)) {
-    OFL_RETURN_IF_ERROR(CheckFits(name, std::get<Scalar>(src), self.dtype()));
-    OFL_ASSIGN_OR_RETURN(Tensor number, ToTensor(src, self.dtype()));
+    OFL_ASSIGN_OR_RETURN(Tensor number, ToTensor(name, src, self.dtype()));
     OFL_ASSIGN_OR_RETURN(number, To(number, self.device(), {}));
     return Expand(number, index.shape());
   }

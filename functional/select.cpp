@@ -30,19 +30,14 @@ StatusOr<Tensor> Where(const Tensor& condition, const Operand& a, const Operand&
       OpBuilder("where").Input("condition").Input("input").Input("other").Output("out").Get();
   OFL_RETURN_IF_ERROR(CheckCondition("where", "condition", condition));
   const DType dtype = ResultDType(a, b);
-  for (const Operand* o : {&a, &b}) {
-    const Scalar* number = std::get_if<Scalar>(o);
-    if (number) OFL_RETURN_IF_ERROR(CheckFits("where", *number, dtype));
-  }
-  OFL_ASSIGN_OR_RETURN(Tensor x, ToTensor(a, dtype));
-  OFL_ASSIGN_OR_RETURN(Tensor y, ToTensor(b, dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor x, ToTensor("where", a, dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor y, ToTensor("where", b, dtype));
   return Call(op, {condition, x, y});
 }
 
 StatusOr<Tensor> MaskedFill(const Tensor& x, const Tensor& mask, Scalar value) {
   OFL_RETURN_IF_ERROR(CheckCondition("masked_fill", "mask", mask));
-  OFL_RETURN_IF_ERROR(CheckFits("masked_fill", value, x.dtype()));
-  OFL_ASSIGN_OR_RETURN(Tensor fill, ToTensor(value, x.dtype()));
+  OFL_ASSIGN_OR_RETURN(Tensor fill, ToTensor("masked_fill", value, x.dtype()));
   return Where(mask, fill, x);
 }
 
@@ -58,22 +53,16 @@ StatusOr<Tensor> Bounded(const Tensor& x, Scalar bound) {
   return Where(reached, bound, x);
 }
 
-// A bound in the dtype it is compared in. One past the end that every element is within anyhow is
-// that end; past the other, nothing is within it.
-StatusOr<Scalar> FittingBound(const Tensor& x, Scalar bound, bool is_min) {
-  const DType dtype = ResultDType(x, bound);
-  return VisitAll(dtype, [&]<class T>(Tag<T>) -> StatusOr<Scalar> {
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-      constexpr auto kLeast = int64_t{std::numeric_limits<T>::min()};
-      constexpr auto kMost = int64_t{std::numeric_limits<T>::max()};
-      const auto value = bound.to<int64_t>();
-      if (is_min ? value < kLeast : value > kMost) return Scalar(is_min ? kLeast : kMost);
-      if (value < kLeast || value > kMost) {
-        return BadValue("clamp", is_min ? "min" : "max", absl::StrCat(value),
-                        absl::StrCat("in [", kLeast, ", ", kMost, "] for ", Name(dtype)));
-      }
+// A bound that the dtype does not hold is the dtype's end that is nearest.
+Scalar Saturated(const Tensor& x, Scalar bound) {
+  return VisitAll(ResultDType(x, bound), [&]<class T>(Tag<T>) -> Scalar {
+    if (bound.fits<T>()) return bound;
+    const double d = bound.to<double>();
+    if constexpr (std::is_integral_v<T>) {
+      using Limits = std::numeric_limits<T>;
+      return int64_t{d < 0 ? Limits::min() : Limits::max()};
     }
-    return bound;
+    return Scalar(d);
   });
 }
 
@@ -81,18 +70,12 @@ StatusOr<Scalar> FittingBound(const Tensor& x, Scalar bound, bool is_min) {
 
 StatusOr<Tensor> Clamp(const Tensor& x, std::optional<Scalar> min, std::optional<Scalar> max) {
   if (!min && !max) return BadValue("clamp", "min", "None, like max", "a number, or max");
-  if (min) {
-    OFL_ASSIGN_OR_RETURN(min, FittingBound(x, *min, true));
-  }
-  if (max) {
-    OFL_ASSIGN_OR_RETURN(max, FittingBound(x, *max, false));
-  }
   Tensor y = x;
   if (min) {
-    OFL_ASSIGN_OR_RETURN(y, (Bounded<Maximum, Ge>(y, *min)));
+    OFL_ASSIGN_OR_RETURN(y, (Bounded<Maximum, Ge>(y, Saturated(y, *min))));
   }
   if (max) {
-    OFL_ASSIGN_OR_RETURN(y, (Bounded<Minimum, Le>(y, *max)));
+    OFL_ASSIGN_OR_RETURN(y, (Bounded<Minimum, Le>(y, Saturated(y, *max))));
   }
   return y;
 }

@@ -13,10 +13,9 @@ namespace oneflow_lite::functional {
 namespace {
 
 // Orders elements the other way round, and is its own inverse: -x, and for integers, where the
-// least has no negative, -1 - x.
+// least has no negative, -1 - x, that is, all bits.
 StatusOr<Tensor> Reversed(const Tensor& x) {
-  if (x.dtype() == DType::kBool) return LogicalNot(x);
-  return IsFloating(x.dtype()) ? Neg(x) : Sub(Scalar(-1), x);
+  return IsFloating(x.dtype()) ? Neg(x) : BitwiseNot(x);
 }
 
 StatusOr<Value> Min(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functional/unary.h"
 
-#include <cmath>
 #include <limits>
-#include <numbers>
 
 #include "functional/binary.h"
 #include "functional/copy.h"
@@ -84,29 +82,11 @@ StatusOr<Tensor> Floor(const Tensor& x) {
   return IsFloating(x.dtype()) ? Call(op, {x}) : Clone(x);
 }
 
-namespace {
-
-// x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)), which is x (1 + tanh(...)) / 2 without
-// cancellation.
-StatusOr<Tensor> GeluByTanh(const Tensor& input) {
-  const DType dtype = IsFloating(input.dtype()) ? input.dtype() : DType::kFloat32;
-  OFL_ASSIGN_OR_RETURN(Tensor x, Cast(input, ComputeType(dtype)));
-  OFL_ASSIGN_OR_RETURN(Tensor bend, Mul(x, x));
-  OFL_ASSIGN_OR_RETURN(bend, Mul(bend, Scalar(0.044715)));
-  OFL_ASSIGN_OR_RETURN(bend, Add(bend, Scalar(1)));
-  OFL_ASSIGN_OR_RETURN(bend, Mul(bend, x));
-  OFL_ASSIGN_OR_RETURN(bend, Mul(bend, Scalar(2 * std::sqrt(2 / std::numbers::pi))));
-  OFL_ASSIGN_OR_RETURN(bend, Sigmoid(bend));
-  OFL_ASSIGN_OR_RETURN(Tensor y, Mul(x, bend));
-  return Cast(y, dtype);
-}
-
-}  // namespace
-
 StatusOr<Tensor> Gelu(const Tensor& x, absl::string_view approximate) {
-  static const OpExpr& op = UnaryOpExpr("gelu");
-  if (approximate == "tanh") return GeluByTanh(x);
-  if (approximate == "none") return CallFloating(op, x);
+  static const OpExpr& exact = UnaryOpExpr("gelu");
+  static const OpExpr& by_tanh = UnaryOpExpr("gelu_tanh");
+  if (approximate == "tanh") return CallFloating(by_tanh, x);
+  if (approximate == "none") return CallFloating(exact, x);
   return BadValue("gelu", "approximate", absl::StrCat("\"", approximate, "\""),
                   "\"none\" or \"tanh\"");
 }

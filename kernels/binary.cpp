@@ -75,6 +75,8 @@ constexpr BinaryEntry kBinaryEntries[] = {
     {"gt", BinaryOp::kGt, kAllDTypes},
     {"ge", BinaryOp::kGe, kAllDTypes},
     {"relu_backward", BinaryOp::kReluBackward, kFloatingSet},
+    {"gelu_backward", BinaryOp::kGeluBackward, kFloatingSet},
+    {"gelu_tanh_backward", BinaryOp::kGeluTanhBackward, kFloatingSet},
     {"maximum", BinaryOp::kMaximum, kAllDTypes},
     {"minimum", BinaryOp::kMinimum, kAllDTypes},
     {"pow", BinaryOp::kPow, kNumericSet},

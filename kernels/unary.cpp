@@ -40,6 +40,7 @@ constexpr UnaryEntry kUnaryEntries[] = {
     {"erf", UnaryOp::kErf, kFloatingSet},
     {"floor", UnaryOp::kFloor, kFloatingSet},
     {"silu", UnaryOp::kSilu, kFloatingSet},
+    {"gelu_tanh", UnaryOp::kGeluTanh, kFloatingSet},
     {"gelu", UnaryOp::kGelu, kFloatingSet},
 };
 // clang-format on

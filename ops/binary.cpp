@@ -14,6 +14,7 @@
 #include "oneflow_lite/framework/kernel_registry.h"
 #include "oneflow_lite/framework/op_registry.h"
 #include "ops/broadcast.h"
+#include "ops/gelu.h"
 #include "ops/term.h"
 
 namespace oneflow_lite {
@@ -42,6 +43,7 @@ SavePlan SaveOther(Needs needs) {
 }
 SavePlan SaveForDiv(Needs needs) { return {.inputs = Bit(1) | (needs & Bit(1) ? Bit(0) : 0)}; }
 SavePlan SaveB(Needs) { return {.inputs = Bit(1)}; }
+SavePlan SaveForSlope(Needs needs) { return SaveForDiv(needs); }  // b, and a for b's gradient
 StatusOr<Tensor> Pass(C c) { return c.grad(0); }
 
 // -g a / b^2
@@ -102,6 +104,11 @@ constexpr BinaryEntry kBinaryEntries[] = {
     {"relu_backward", "0 where b <= 0, else a: the gradient of relu from its output b.", kFloatingSet,
      false, SaveB, [](C c) { return ReluBackward(c.grad(0), c.input(1)); },
      [](C c) { return Mul(c.grad(0), Scalar(0)); }},
+    {"gelu_backward", "a times the slope of gelu at b.", kFloatingSet, false, SaveForSlope,
+     [](C c) { return functional::GeluBackward(c.grad(0), c.input(1)); }, BendGradient<GeluBend>},
+    {"gelu_tanh_backward", "a times the slope of gelu_tanh at b.", kFloatingSet, false,
+     SaveForSlope, [](C c) { return functional::GeluTanhBackward(c.grad(0), c.input(1)); },
+     BendGradient<GeluTanhBend>},
     {"maximum", "The larger of a and b; NaN where one of them is.", kAllDTypes, false, SaveBoth,
      WinnersGradient<functional::Gt, 0>, WinnersGradient<functional::Gt, 1>},
     {"minimum", "The smaller of a and b; NaN where one of them is.", kAllDTypes, false, SaveBoth,

@@ -75,21 +75,14 @@ StatusOr<Tensor> ChainGradient(const GradContext& c) {
 }
 Term SinSlope(const Term& x) { return Apply(functional::Cos, x); }
 Term CosSlope(const Term& x) { return -Apply(functional::Sin, x); }
-// factor exp(scale x^2)
-Term Bell(const Term& x, double scale, double factor) {
-  return Apply(functional::Exp, x * x * scale) * factor;
-}
 // 2 / sqrt(pi) exp(-x^2)
-Term ErfSlope(const Term& x) { return Bell(x, -1, 2 / std::sqrt(std::numbers::pi)); }
+Term ErfSlope(const Term& x) {
+  return Apply(functional::Exp, x * x * -1) * (2 / std::sqrt(std::numbers::pi));
+}
 // s (1 + x (1 - s)), s = sigmoid(x)
 Term SiluSlope(const Term& x) {
   const Term s = Apply(functional::Sigmoid, x);
   return s * (x * (1 - s) + 1);
-}
-// P(N <= x) + x p(x) of a standard normal N with density p
-Term GeluSlope(const Term& x) {
-  const Term below = (Apply(functional::Erf, x * (1 / std::numbers::sqrt2)) + 1) * 0.5;
-  return below + x * Bell(x, -0.5, 1 / std::sqrt(2 * std::numbers::pi));
 }
 
 // clang-format off
@@ -113,8 +106,10 @@ constexpr UnaryEntry kUnaryEntries[] = {
     {"floor", "The largest integer not above each element.", kFloatingSet, kNothing,
      [](const GradContext& c) { return Mul(c.grad(0), Scalar(0)); }},
     {"silu", "x sigmoid(x) of each element.", kFloatingSet, kInput, ChainGradient<SiluSlope>},
+    {"gelu_tanh", "x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715 x^3).", kFloatingSet, kInput,
+     [](const GradContext& c) { return functional::GeluTanhBackward(c.grad(0), c.input(0)); }},
     {"gelu", "x P(N <= x) of each element, of a standard normal N.", kFloatingSet, kInput,
-     ChainGradient<GeluSlope>},
+     [](const GradContext& c) { return functional::GeluBackward(c.grad(0), c.input(0)); }},
 };
 // clang-format on
 

@@ -24,12 +24,14 @@ enum class UnaryOp : uint8_t {
   kErf,
   kFloor,
   kSilu,
+  kGeluTanh,  // the approximation of gelu by tanh
   kGelu,
 };
 
 // Arithmetic gives the operands' dtype; integers wrap around; kDiv is for floats only. On bool,
 // kAdd is or, kMul is and, kSub has no code. Comparisons give bool. kReluBackward is
-// a = dy, b = y: b <= 0 ? 0 : a (floats). kMaximum and kMinimum give NaN where an operand is NaN.
+// a = dy, b = y: b <= 0 ? 0 : a (floats). kGeluBackward and kGeluTanhBackward are a = dy times the
+// slope at b = x (floats). kMaximum and kMinimum give NaN where an operand is NaN.
 // kPow is not for bool; of integers, a negative power is the reciprocal rounded towards 0, and of 0
 // it is 0. The bitwise ones are for integers and bool.
 enum class BinaryOp : uint8_t {
@@ -44,6 +46,8 @@ enum class BinaryOp : uint8_t {
   kGt,
   kGe,
   kReluBackward,
+  kGeluBackward,
+  kGeluTanhBackward,
   kMaximum,
   kMinimum,
   kPow,

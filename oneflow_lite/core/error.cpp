@@ -2,6 +2,8 @@
 #include "oneflow_lite/core/error.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace oneflow_lite {
 
@@ -50,6 +52,28 @@ Status BadValue(absl::string_view op, absl::string_view argument, absl::string_v
                 absl::string_view allowed) {
   return Error(ErrorKind::kValue, op, "(): ", argument, " is ", given, ", but it must be ",
                allowed);
+}
+
+Status NumberOutOfRange(absl::string_view op, const Scalar& number, DType dtype) {
+  const double d = number.to<double>();
+  std::string given = number.is_float() ? absl::StrCat(d) : absl::StrCat(number.to<int64_t>());
+  if (number.kind() == Scalar::Kind::kLargeInt && std::isinf(d)) {
+    given = d > 0 ? "beyond 1e308" : "below -1e308";
+  }
+  const std::string range = VisitAll(dtype, []<class T>(Tag<T>) -> std::string {
+    if constexpr (std::is_integral_v<T>) {
+      using Limits = std::numeric_limits<T>;
+      return absl::StrCat(" [", int64_t{Limits::min()}, ", ", int64_t{Limits::max()}, "]");
+    } else {
+      return "";
+    }
+  });
+  return Error(ErrorKind::kOverflow, op, "(): the number ", given, " is out of range", range,
+               " of ", Name(dtype));
+}
+
+Status CheckFits(absl::string_view op, const Scalar& number, DType dtype) {
+  return number.Fits(dtype) ? OkStatus() : NumberOutOfRange(op, number, dtype);
 }
 
 Status DeviceMismatch(absl::string_view op, absl::string_view first_argument, Device first,

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "oneflow_lite/core/dtype.h"
+#include "oneflow_lite/core/scalar.h"
 #include "oneflow_lite/core/shape.h"
 #include "oneflow_lite/core/status.h"
 #include "oneflow_lite/core/tensor.h"
@@ -35,12 +36,17 @@ OFL_API Status ShapeMismatch(absl::string_view op, absl::string_view argument,
 // ValueError.
 OFL_API Status BadValue(absl::string_view op, absl::string_view argument, absl::string_view given,
                         absl::string_view allowed);
+// OverflowError: add(): the number 300 is out of range [-128, 127] of int8
+OFL_API Status NumberOutOfRange(absl::string_view op, const Scalar& number, DType dtype);
 // RuntimeError.
 OFL_API Status DeviceMismatch(absl::string_view op, absl::string_view first_argument, Device first,
                               absl::string_view second_argument, Device second);
 
 // The error under the name of the function that the user called, in place of the inner op's.
 OFL_API Status Renamed(absl::string_view op, const Status& s);
+
+// NumberOutOfRange where an element of the dtype cannot be the number.
+OFL_API Status CheckFits(absl::string_view op, const Scalar& number, DType dtype);
 
 // dim counted from the end where negative; a 0-dim tensor has the dims 0 and -1.
 OFL_API StatusOr<int64_t> WrapDim(absl::string_view op, int64_t dim, const Tensor& t);

@@ -14,6 +14,7 @@ constexpr char kKindUrl[] = "oneflow_lite/error_kind";
 absl::StatusCode CodeOf(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kIndex:
+    case ErrorKind::kOverflow:
       return absl::StatusCode::kOutOfRange;
     case ErrorKind::kDType:
     case ErrorKind::kType:

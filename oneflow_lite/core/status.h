@@ -34,6 +34,7 @@ enum class ErrorKind : char {
   kType,            // TypeError
   kShape,           // ShapeError: ValueError and RuntimeError
   kValue,           // ValueError
+  kOverflow,        // OverflowError
   kNotImplemented,  // NotImplementedError
   kOutOfMemory,     // OutOfMemoryError: RuntimeError
   kPython,          // an exception raised inside a Python op; it comes back as itself

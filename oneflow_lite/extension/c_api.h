@@ -32,7 +32,8 @@ enum {
   OFL_SHAPE_ERROR = 5,
   OFL_VALUE_ERROR = 6,
   OFL_NOT_IMPLEMENTED = 7,
-  OFL_OUT_OF_MEMORY = 8
+  OFL_OUT_OF_MEMORY = 8,
+  OFL_OVERFLOW_ERROR = 9
 };
 
 enum ofl_dtype {

@@ -25,6 +25,7 @@ constexpr std::pair<ErrorKind, int32_t> kCodes[] = {
     {ErrorKind::kType, OFL_TYPE_ERROR},
     {ErrorKind::kShape, OFL_SHAPE_ERROR},
     {ErrorKind::kValue, OFL_VALUE_ERROR},
+    {ErrorKind::kOverflow, OFL_OVERFLOW_ERROR},
     {ErrorKind::kNotImplemented, OFL_NOT_IMPLEMENTED},
     {ErrorKind::kOutOfMemory, OFL_OUT_OF_MEMORY}};
 

@@ -54,6 +54,26 @@ T Power(T a, T b) {
     return static_cast<T>(result);
   }
 }
+
+// The slope of x P(N <= x): P(N <= x) + x p(x) of a standard normal N with density p. Beyond 40 it
+// is that of its line, so that no infinity is multiplied by 0.
+template <class T>
+T GeluSlope(T x) {
+  if (std::abs(x) > T(40)) return x > T(0) ? T(1) : T(0);
+  const T below = T(0.5) * std::erfc(x * T(-0.70710678118654752440));
+  return below + x * T(0.39894228040143267794) * std::exp(x * x * T(-0.5));
+}
+// The slope of x s, s = 1 / (1 + exp(-v)), v = x (1.6 + 0.07 x^2): s + x s (1 - s) dv / dx, from
+// the exp that is at most 1.
+template <class T>
+T GeluTanhSlope(T x) {
+  if (std::abs(x) > T(40)) return x > T(0) ? T(1) : T(0);
+  const T linear = T(1.5957691216057308), cubic = T(0.07135481627260025);
+  const T v = x * (linear + cubic * x * x);
+  const T e = std::exp(-std::abs(v)), sum = T(1) + e;
+  const T s = (v < T(0) ? e : T(1)) / sum;
+  return s + x * (e / (sum * sum)) * (linear + 3 * cubic * x * x);
+}
 }  // namespace oneflow_lite
 #endif
 
@@ -143,6 +163,10 @@ BinaryLoop FindBinary(BinaryOp op, DType dtype) {
       return All(dtype, OFL_FN(a >= b));
     case BinaryOp::kReluBackward:
       return Floats(dtype, OFL_FN(b <= 0 ? decltype(a)(0) : a));
+    case BinaryOp::kGeluBackward:
+      return Floats(dtype, OFL_FN(a * GeluSlope(b)));
+    case BinaryOp::kGeluTanhBackward:
+      return Floats(dtype, OFL_FN(a * GeluTanhSlope(b)));
     case BinaryOp::kMaximum:
       return All(dtype, OFL_FN(a > b || a != a ? a : b));
     case BinaryOp::kMinimum:

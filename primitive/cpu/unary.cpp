@@ -90,6 +90,17 @@ HWY_INLINE hn::Vec<D> SiluOf(D d, hn::Vec<D> x) {
   return hn::IfThenElse(hn::Eq(x, least), hn::Zero(d), y);
 }
 
+// x (1 + tanh(u)) / 2 without cancellation: x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715
+// x^3).
+template <class D>
+HWY_INLINE hn::Vec<D> GeluTanhOf(D d, hn::Vec<D> x) {
+  using T = hn::TFromD<D>;
+  const auto factor = hn::MulAdd(hn::Mul(x, x), hn::Set(d, T(0.07135481627260025)),
+                                 hn::Set(d, T(1.5957691216057308)));
+  const auto y = hn::Mul(x, SigmoidOf(d, hn::Mul(x, factor)));
+  return hn::IfThenElse(hn::Lt(x, hn::Set(d, T(-40))), hn::Zero(d), y);
+}
+
 // f on each element: for functions that Highway does not have.
 template <class D, class F>
 HWY_INLINE hn::Vec<D> Each(D d, hn::Vec<D> x, F f) {
@@ -145,6 +156,8 @@ UnaryLoop FindUnary(UnaryOp op, DType dtype) {
       return Floats(dtype, OFL_FN(hn::Floor(x)));
     case UnaryOp::kSilu:
       return Floats(dtype, OFL_FN(SiluOf(d, x)));
+    case UnaryOp::kGeluTanh:
+      return Floats(dtype, OFL_FN(GeluTanhOf(d, x)));
     case UnaryOp::kGelu:
       return Floats(dtype, OFL_FN(Each(d, x, [](auto v) { return GeluOf(v); })));
   }

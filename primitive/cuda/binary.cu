@@ -7,6 +7,9 @@ namespace oneflow_lite {
 namespace cuda {
 namespace {
 
+__device__ inline float ExpOf(float x) { return expf(x); }
+__device__ inline double ExpOf(double x) { return exp(x); }
+
 // Integers compute unsigned, where overflow wraps around.
 template <class T, bool kInteger = std::is_integral_v<T> && !std::is_same_v<T, bool>>
 struct ArithmeticOf {
@@ -47,6 +50,28 @@ struct ReluBackward {
   template <class C>
   __device__ C operator()(C dy, C y) const {
     return y <= C(0) ? C(0) : dy;
+  }
+};
+// dy times the slope of gelu at x, and of its approximation by tanh; the formulas are those of
+// primitive/cpu/binary.cpp.
+struct GeluBackward {
+  __device__ float Below(float x) const { return 0.5f * erfcf(x * -0.70710678f); }
+  __device__ double Below(double x) const { return 0.5 * erfc(x * -0.70710678118654752440); }
+  template <class C>
+  __device__ C operator()(C dy, C x) const {
+    if (x > C(40) || x < C(-40)) return dy * (x > C(0) ? C(1) : C(0));
+    return dy * (Below(x) + x * C(0.39894228040143267794) * ExpOf(x * x * C(-0.5)));
+  }
+};
+struct GeluTanhBackward {
+  template <class C>
+  __device__ C operator()(C dy, C x) const {
+    if (x > C(40) || x < C(-40)) return dy * (x > C(0) ? C(1) : C(0));
+    const C linear = C(1.5957691216057308), cubic = C(0.07135481627260025);
+    const C v = x * (linear + cubic * x * x);
+    const C e = ExpOf(v < C(0) ? v : -v), sum = C(1) + e;
+    const C s = (v < C(0) ? e : C(1)) / sum;
+    return dy * (s + x * (e / (sum * sum)) * (linear + C(3) * cubic * x * x));
   }
 };
 struct Eq {
@@ -322,6 +347,10 @@ BinaryLaunchers FindBinary(BinaryOp op, DType t) {
       return Comparison<Le, /*kSwapped=*/true>(t);
     case BinaryOp::kReluBackward:
       return Floats<ReluBackward>(t);
+    case BinaryOp::kGeluBackward:
+      return Floats<GeluBackward>(t);
+    case BinaryOp::kGeluTanhBackward:
+      return Floats<GeluTanhBackward>(t);
     case BinaryOp::kMaximum:
       return Selection<Maximum>(t);
     case BinaryOp::kMinimum:

@@ -80,6 +80,15 @@ struct Silu {
     return x == -C(INFINITY) ? C(0) : x * Sigmoid{}(x);  // not -inf times 0
   }
 };
+// x (1 + tanh(u)) / 2 without cancellation: x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715
+// x^3).
+struct GeluTanh {
+  template <class C>
+  __device__ C operator()(C x) const {
+    const C v = x * (C(1.5957691216057308) + C(0.07135481627260025) * x * x);
+    return x < C(-40) ? C(0) : x * Sigmoid{}(v);
+  }
+};
 // x P(N <= x) of a standard normal N; erfc keeps its digits where that is small.
 struct Gelu {
   __device__ float operator()(float x) const {
@@ -156,6 +165,8 @@ UnaryLauncher FindUnary(UnaryOp op, DType dtype) {
       return Floats<Floor>(dtype);
     case UnaryOp::kSilu:
       return Floats<Silu>(dtype);
+    case UnaryOp::kGeluTanh:
+      return Floats<GeluTanh>(dtype);
     case UnaryOp::kGelu:
       return Floats<Gelu>(dtype);
   }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/bindings/arguments.h"
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace oneflow_lite::python {
 namespace {
@@ -27,6 +29,26 @@ Match IntOf(PyObject* index, int64_t* out) {
     return Match::kError;
   }
   return *out == -1 && PyErr_Occurred() ? Match::kError : Match::kYes;
+}
+
+// A Python int, be it beyond 64 bits.
+Match IntegerOf(PyObject* index, Scalar* out) {
+  int overflow = 0;
+  const int64_t i = PyLong_AsLongLongAndOverflow(index, &overflow);
+  if (i == -1 && PyErr_Occurred()) return Match::kError;
+  if (!overflow) {
+    *out = Scalar(i);
+    return Match::kYes;
+  }
+  double nearest = PyLong_AsDouble(index);
+  if (nearest == -1.0 && PyErr_Occurred()) {
+    PyErr_Clear();
+    nearest = overflow * std::numeric_limits<double>::infinity();
+  } else if (nearest == static_cast<double>(std::numeric_limits<int64_t>::min())) {
+    nearest = std::nextafter(nearest, -std::numeric_limits<double>::infinity());
+  }
+  *out = Scalar::LargeInt(nearest);
+  return Match::kYes;
 }
 
 Match AsDouble(PyObject* o, double* out) {
@@ -190,18 +212,12 @@ Match AsScalar(PyObject* o, Scalar* out) {
     *out = Scalar(truth == 1);
     return truth < 0 ? Match::kError : Match::kYes;
   }
-  int64_t i;
-  if (PyLong_Check(o)) {
-    const Match m = IntOf(o, &i);
-    *out = Scalar(i);
-    return m;
-  }
+  if (PyLong_Check(o)) return IntegerOf(o, out);
   // NumPy's numbers. Tensors and arrays are no scalars, though they convert.
   if (IsTensor(o) || !HasFloat(o) || PySequence_Check(o)) return Match::kNo;
   if (PyIndex_Check(o)) {
-    const Match m = AsInt(o, &i);
-    *out = Scalar(i);
-    return m;
+    PyRef index(PyNumber_Index(o));
+    return index ? IntegerOf(index.get(), out) : Match::kError;
   }
   double d;
   const Match m = AsDouble(o, &d);

@@ -10,10 +10,10 @@
 
 namespace oneflow_lite::python {
 
-// bool, int and float, their subclasses and NumPy's; kError (an exception is set) for an integer
-// that does not fit in 64 bits.
+// bool, int (beyond 64 bits too) and float, their subclasses and NumPy's.
 Match AsScalar(PyObject* o, Scalar* out);
-// int and whatever has __index__, but not bool. kError as above.
+// int and whatever has __index__, but not bool. kError (an exception is set) for an integer that
+// does not fit in 64 bits.
 Match AsInt(PyObject* o, int64_t* out);
 
 // Reads `o` as argument `arg` of function `name`. False: a TypeError that names both is set, or

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/bindings/creation.h"
 
-#include <cmath>
-#include <limits>
-
 #include "functional/copy.h"
+#include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/classes.h"
@@ -27,26 +25,6 @@ Match AsElement(PyObject* o, Scalar* out) {
   PyErr_Clear();  // the array's TypeError about its length
   PyRef item(PyObject_CallMethod(o, "item", nullptr));
   return item ? AsScalar(item.get(), out) : Match::kError;
-}
-
-// False where the number is out of T's range.
-template <class T>
-bool Store(Scalar s, void* p) {
-  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    using Limits = std::numeric_limits<T>;
-    if (s.is_float()) {
-      const double d = s.to<double>();
-      if (!(std::trunc(d) >= static_cast<double>(Limits::min()) &&
-            d < std::ldexp(1.0, Limits::digits))) {
-        return false;
-      }
-    } else if (const int64_t i = s.to<int64_t>();
-               i < static_cast<int64_t>(Limits::min()) || i > static_cast<int64_t>(Limits::max())) {
-      return false;
-    }
-  }
-  *static_cast<T*>(p) = s.to<T>();
-  return true;
 }
 
 // Reads nested sequences in two passes: what shape and kind of numbers, then the numbers.
@@ -105,9 +83,9 @@ class SequenceReader {
   DType dtype() const {
     // Of an empty sequence: float32, as in PyTorch.
     if (CheckedNumel(shape_) == 0) return DType::kFloat32;
-    return kind_ == Scalar::Kind::kBool  ? DType::kBool
-           : kind_ == Scalar::Kind::kInt ? DType::kInt64
-                                         : DType::kFloat32;
+    return kind_ == Scalar::Kind::kBool    ? DType::kBool
+           : kind_ == Scalar::Kind::kFloat ? DType::kFloat32
+                                           : DType::kInt64;
   }
 
  private:
@@ -146,8 +124,11 @@ class SequenceReader {
     const Match m = AsElement(o, &s);
     if (m == Match::kNo) PyErr_SetString(PyExc_TypeError, "tensor(): a number changed its type");
     if (m != Match::kYes) return false;
-    const bool fits = VisitAll(dtype, [&]<class T>(Tag<T>) { return Store<T>(s, p); });
-    if (!fits) PyErr_Format(PyExc_ValueError, "tensor(): %R does not fit in %s", o, Name(dtype));
+    const bool fits = VisitAll(dtype, [&]<class T>(Tag<T>) {
+      if (s.fits<T>()) *reinterpret_cast<T*>(p) = s.to<T>();
+      return s.fits<T>();
+    });
+    if (!fits) Raise(NumberOutOfRange("tensor", s, dtype));
     p += SizeOf(dtype);
     return fits;
   }

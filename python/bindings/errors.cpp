@@ -42,6 +42,8 @@ PyObject* TypeOf(ErrorKind kind) {
       return shape_error;
     case ErrorKind::kValue:
       return PyExc_ValueError;
+    case ErrorKind::kOverflow:
+      return PyExc_OverflowError;
     case ErrorKind::kNotImplemented:
       return PyExc_NotImplementedError;
     case ErrorKind::kOutOfMemory:

@@ -175,7 +175,7 @@ int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
     const Match m = AsScalar(value, &scalar);
     if (m == Match::kError) return -1;
     if (m == Match::kYes) {
-      s = functional::CheckFits("setitem", scalar, view.dtype());
+      s = CheckFits("setitem", scalar, view.dtype());
       if (s.ok()) s = functional::FillInto(view, scalar).status();
     } else {
       Tensor from = IsTensor(value) ? Unwrap(value) : TensorFromData(value, view.dtype(), {});

@@ -188,6 +188,14 @@ class TensorFunctions:
     def nanmean(
         self, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None
     ) -> Tensor: ...
+    def nanquantile(
+        self,
+        q: builtins.float | Tensor,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        interpolation: str = "linear",
+    ) -> Tensor: ...
     def nansum(
         self, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None
     ) -> Tensor: ...

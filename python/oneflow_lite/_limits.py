@@ -9,6 +9,12 @@ from oneflow_lite._oneflow_lite import dtype, float32
 _FLOATS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}
 
 
+def _check(name: str, given: object) -> None:
+    if not isinstance(given, dtype):
+        kind = type(given).__name__
+        raise TypeError(f"{name}(): argument 'dtype' must be oneflow_lite.dtype, not {kind}")
+
+
 class finfo:
     """The numbers of a floating dtype.
 
@@ -24,10 +30,11 @@ class finfo:
     Raises
     ------
     TypeError
-        For a dtype that is not floating.
+        For a dtype that is not floating; for what is no dtype, such as a tensor.
     """
 
     def __init__(self, dtype: dtype = float32) -> None:
+        _check("finfo", dtype)
         if dtype.name not in _FLOATS:
             raise TypeError(f"finfo(): takes a floating dtype, not {dtype.name}")
         fraction, exponent = _FLOATS[dtype.name]
@@ -45,6 +52,7 @@ class iinfo:
     """The numbers of an integer dtype: ``bits``, ``min`` and ``max``; TypeError for another."""
 
     def __init__(self, dtype: dtype) -> None:
+        _check("iinfo", dtype)
         if dtype.is_floating_point or dtype.name == "bool":
             raise TypeError(f"iinfo(): takes an integer dtype, not {dtype.name}")
         self.dtype, self.bits = dtype.name, 8 * dtype.itemsize

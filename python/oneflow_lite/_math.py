@@ -78,6 +78,9 @@ def of_its_own(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+# From 1 to the next number.
+_EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+
 # Elementwise ----------------------------------------------------------------------------------
 
 
@@ -108,11 +111,14 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     if not input.dtype.is_floating_point:
         return input
     x = input * 10.0**decimals if decimals else input
-    below = _C.floor(x)
-    rest = x - below
-    odd = below - 2 * _C.floor(below * 0.5)
-    y = below + ((rest > 0.5) | (rest == 0.5) & (odd == 1)).to(None, x.dtype)
-    y = _C.where(x.isfinite(), y, x.detach())
+    plain = x.detach()
+    # From here on all numbers are integers: a sum with it is rounded to one, a half to the even.
+    whole = 1 / _EPSILON[x.dtype.name]
+    size = abs(plain)
+    near = (size + whole) - whole
+    y = _C.where(plain < 0, -near, near)
+    y = _C.where(size < whole, y, plain)
+    y = _C.where(y == 0, x * 0, y)  # which has the sign, and a gradient
     return y / 10.0**decimals if decimals else y
 
 

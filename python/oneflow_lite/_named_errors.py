@@ -55,7 +55,8 @@ def _refuse_misspelt(name: str, code: types.CodeType, given: dict[str, Any]) -> 
 
 
 def named(function: _F, module: str = "oneflow_lite", *, out: bool = False) -> _F:
-    """The function with the TypeError of a C++ function where an argument is no tensor.
+    """The function with the TypeError of a C++ function where an argument is no tensor, and with
+    its own name where a number does not fit.
 
     Nothing is looked at unless the function raised: a call costs a frame more, and what behaves
     like a tensor (an element in ``flow.fuse``) is taken. ``module`` is where it can be found, for
@@ -67,13 +68,19 @@ def named(function: _F, module: str = "oneflow_lite", *, out: bool = False) -> _
     places = code.co_varnames[: code.co_argcount]
     tensors = {n: a for n, a in function.__annotations__.items()
                if a in _MUST_BE and n not in ("self", "return")}  # fmt: skip
-    if not tensors and not out:
+    numbers = any(a.startswith("_Operand") for a in function.__annotations__.values())
+    if not tensors and not out and not numbers:
         return function
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
+        except OverflowError as error:
+            inner, found, rest = str(error).partition("(): ")
+            if not found or not inner.isidentifier():
+                raise
+            raise OverflowError(f"{function.__name__}(): {rest}") from None
         except _VAGUE as error:
             if type(error) not in _VAGUE:
                 raise

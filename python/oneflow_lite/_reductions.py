@@ -234,7 +234,7 @@ def quantile(
     *,
     interpolation: str = "linear",
 ) -> Tensor:
-    """What a share of the elements is below.
+    """What a share of the elements is below; NaN where one of them is.
 
     Parameters
     ----------
@@ -250,34 +250,73 @@ def quantile(
     ------
     ValueError
         A share outside [0, 1]; another interpolation.
+    DTypeError
+        The input is not floating.
     """
+    return _quantile("quantile", input, q, dim, keepdim, interpolation)
+
+
+def nanquantile(
+    input: Tensor,
+    q: float | Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Tensor:
+    """As :func:`quantile`, of the elements that are not NaN; NaN where there are none."""
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation)
+
+
+def _quantile(
+    name: str, input: Tensor, q: float | Tensor, dim: int | None, keepdim: bool, interpolation: str
+) -> Tensor:
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
-        raise ValueError(f'quantile(): interpolation is "{interpolation}", but it must be '
+        raise ValueError(f'{name}(): interpolation is "{interpolation}", but it must be '
                          '"linear", "lower", "higher", "midpoint" or "nearest"')  # fmt: skip
-    shares = q if isinstance(q, Tensor) else _ext.tensor(q, dtype=input.dtype)
+    if not input.dtype.is_floating_point:
+        raise DTypeError(f"{name}(): input has dtype {input.dtype.name}, but it must be float16, "
+                         "bfloat16, float32 or float64")  # fmt: skip
+    shares = q if isinstance(q, Tensor) else _ext.tensor(q, dtype=_ext.float64)
+    if shares.ndim > 1:
+        raise _ext.ShapeError(f"{name}(): q has shape {list(shares.shape)}, expected at most 1 dim")
     if not bool(((shares >= 0) & (shares <= 1)).all()):
-        raise ValueError("quantile(): q must be in [0, 1]")
+        raise ValueError(f"{name}(): q must be in [0, 1]")
     x = input.reshape(-1) if dim is None or input.ndim == 0 else input
-    axis = wrapped_dim("quantile", x, dim or 0)
+    axis = wrapped_dim(name, x, dim or 0)
     if x.shape[axis] == 0:
-        raise _ext.ShapeError(f"quantile(): there are no elements: shape {list(input.shape)}")
-    ordered = _C.sort(x, axis)[0]
-    places = shares.to(input.device, input.dtype).reshape(-1) * (x.shape[axis] - 1)
+        raise _ext.ShapeError(f"{name}(): there are no elements: shape {list(input.shape)}")
+    ordered = _C.sort(x.movedim(axis, -1), -1)[0]  # NaN stands last
+    numbers = (ordered == ordered).sum(-1, True)
+    last = clamp(numbers, 1) - 1 if name == "nanquantile" else numbers * 0 + (x.shape[axis] - 1)
+    places = shares.to(input.device, _ext.float64).reshape(-1) * last
+    y = _between(ordered, places, last, interpolation)
+    if name == "quantile":
+        y = _C.where(numbers < x.shape[axis], math.nan, y)
+    y = y.movedim(-1, 0)
+    if keepdim and input.ndim > 0:
+        y = y.unsqueeze(axis + 1) if dim is not None else y.view([-1, *[1] * input.ndim])
+    return y if shares.ndim > 0 else y[0]
+
+
+def _between(ordered: Tensor, places: Tensor, last: Tensor, interpolation: str) -> Tensor:
+    """What stands at places, perhaps fractions, along the last dim."""
     if interpolation in ("lower", "higher", "nearest"):
         places = {"lower": _C.floor, "higher": ceil, "nearest": round}[interpolation](places)
+        return ordered.gather(-1, places.long())
     below = _C.floor(places)
     weight = places - below
     if interpolation == "midpoint":
         weight = (weight > 0).to(None, weight.dtype) * 0.5
-    weight = weight.view([-1, *[1] * (x.ndim - axis - 1)])
+    at = below.long()
     low, high = (
-        ordered.index_select(axis, p.long())
-        for p in (below, _C.minimum(below + 1, x.shape[axis] - 1))
+        _wide(ordered.gather(-1, p), ordered.dtype) for p in (at, _C.minimum(at + 1, last))
     )
-    y = (low + (high - low) * weight).movedim(axis, 0)
-    if keepdim and input.ndim > 0:
-        y = y.unsqueeze(axis + 1) if dim is not None else y.view([-1, *[1] * input.ndim])
-    return y if shares.ndim > 0 else y[0]
+    weight = weight.to(None, low.dtype)
+    inside = low + (high - low) * weight
+    # Beside an infinity: itself, but the element where the place is one or both are the same.
+    endless = _C.where((weight == 0) | (low == high), low, low + high)
+    return _C.where(low.isfinite() & high.isfinite(), inside, endless).to(None, ordered.dtype)
 
 
 # Sums -----------------------------------------------------------------------------------------
@@ -376,6 +415,6 @@ def diff(
 
 
 FUNCTIONS = (aminmax, cummax, cummin, cumprod, diff, kthvalue, logaddexp, logcumsumexp, max, median,
-             min, nanmean, nanmedian, nansum, prod, quantile, std, std_mean, var,
+             min, nanmean, nanmedian, nanquantile, nansum, prod, quantile, std, std_mean, var,
              var_mean)  # fmt: skip
 METHODS = tuple(f for f in FUNCTIONS if f not in (std_mean, var_mean))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -83,13 +84,21 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
     return repeat(input, [1] * (input.ndim - len(times)) + times)
 
 
+def _check_repeats(repeats: Tensor) -> None:
+    if repeats.dtype.is_floating_point or repeats.dtype is _ext.bool:
+        raise _ext.DTypeError(f"repeat_interleave(): repeats has dtype {repeats.dtype.name}, but "
+                              "it must be one of uint8, int8, int16, int32, int64")  # fmt: skip
+
+
 def _repeated(repeats: Tensor) -> Tensor:
     """Each place as often as the number there says; to see how many that are waits."""
+    _check_repeats(repeats)
     if repeats.ndim != 1:
         raise _ext.ShapeError(f"repeat_interleave(): repeats has shape {list(repeats.shape)}, "
                               "expected 1 dim")  # fmt: skip
     if bool((repeats < 0).any()):
-        raise ValueError("repeat_interleave(): repeats must not be negative")
+        least = repeats.amin().item()
+        raise ValueError(f"repeat_interleave(): repeats is {least}, but it must not be negative")
     if repeats.numel() == 0:
         return repeats.long()
     ends = repeats.long().cumsum(0)
@@ -121,6 +130,8 @@ def repeat_interleave(
         Not as many numbers as elements along the dim.
     ValueError
         A negative number.
+    TypeError, DTypeError
+        A number, or a tensor of numbers, that are no integers.
     """
     if repeats is None:
         return _repeated(input)
@@ -134,7 +145,14 @@ def repeat_interleave(
             raise _ext.ShapeError(f"repeat_interleave(): repeats has shape {list(repeats.shape)}, "
                                   f"expected [{x.shape[axis]}]")  # fmt: skip
         return x.index_select(axis, _repeated(repeats))
-    repeats, shape = int(repeats), list(x.shape)
+    if isinstance(repeats, Tensor):
+        _check_repeats(repeats)
+    elif isinstance(repeats, bool | np.bool_) or not hasattr(repeats, "__index__"):
+        raise TypeError("repeat_interleave(): argument 'repeats' must be int or Tensor, not "
+                        f"{type(repeats).__name__}")  # fmt: skip
+    repeats, shape = operator.index(repeats), list(x.shape)
+    if repeats < 0:
+        raise ValueError(f"repeat_interleave(): repeats is {repeats}, but it must not be negative")
     wide = x.unsqueeze(axis + 1).expand([*shape[: axis + 1], repeats, *shape[axis + 1 :]])
     return _copied(wide).reshape([*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]])
 

@@ -193,6 +193,12 @@ def get_device(self: Tensor) -> int:
     return -1 if self.device.index is None or self.is_cpu else self.device.index
 
 
+def _swapped(function: Any) -> Any:
+    """The operator of a number on the left."""
+    function = named(function)
+    return lambda self, other: function(other, self)
+
+
 def _complete() -> None:
     methods = {
         "to": to, "cpu": cpu, "cuda": cuda, "type_as": type_as, "equal": equal,
@@ -201,11 +207,10 @@ def _complete() -> None:
         "get_device": get_device, "div_": div_, "ndimension": Tensor.dim,
         "is_complex": lambda self: False, "__contains__": contains,
         "__floordiv__": _math.floor_divide, "__mod__": _math.remainder,
-        "__rfloordiv__": lambda self, other: _math.floor_divide(other, self),
-        "__rmod__": lambda self, other: _math.remainder(other, self),
+        "__rfloordiv__": _swapped(_math.floor_divide), "__rmod__": _swapped(_math.remainder),
         "__lshift__": _bits.bitwise_left_shift, "__rshift__": _bits.bitwise_right_shift,
-        "__rlshift__": lambda self, other: _bits.bitwise_left_shift(other, self),
-        "__rrshift__": lambda self, other: _bits.bitwise_right_shift(other, self),
+        "__rlshift__": _swapped(_bits.bitwise_left_shift),
+        "__rrshift__": _swapped(_bits.bitwise_right_shift),
     }  # fmt: skip
     modules = (_math, _elementary, _bits, _products, _reductions, _searching, _shapes, _indexing,
                _scattering, _placing, _creation)  # fmt: skip

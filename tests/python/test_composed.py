@@ -341,6 +341,14 @@ def test_limits():
         flow.iinfo(flow.float32)
     with pytest.raises(TypeError):
         flow.finfo(flow.int8)
+    for given in (flow.ones(2), 1.0, "float32", float, np.float32, None):
+        for limits in (flow.finfo, flow.iinfo):
+            kind = type(given).__name__
+            text = (
+                rf"^{limits.__name__}\(\): argument 'dtype' must be oneflow_lite.dtype, not {kind}$"
+            )
+            with pytest.raises(TypeError, match=text):
+                limits(given)
 
 
 @pytest.mark.parametrize(

@@ -286,11 +286,36 @@ def test_repeats_and_padding_that_do_not_fit():
     for repeats in (flow.tensor([1, 2]), flow.tensor([[1, 2, 3]])):
         with pytest.raises(flow.ShapeError, match="repeats has shape"):
             x.repeat_interleave(repeats, 1)
-    with pytest.raises(ValueError, match="repeats must not be negative"):
-        x.repeat_interleave(flow.tensor([1, -1, 2]), 1)
+    for repeats in (flow.tensor([1, -1, 2]), flow.tensor([-1]), flow.tensor(-1), -1, np.int64(-1)):
+        with pytest.raises(ValueError, match="repeats is -1, but it must not be negative"):
+            x.repeat_interleave(repeats, 1)
     for mode, width in (("reflect", 3), ("circular", 4), ("odd", 1)):
         with pytest.raises(ValueError, match=r"pad\(\): mode"):
             F.pad(x, (width, 0), mode)
+
+
+def test_only_integers_say_how_often():
+    x = flow.arange(6).view(2, 3)
+    for dtype in ("uint8", "int8", "int16", "int32", "int64"):
+        for repeats in ([1, 0, 2], [2], 2):
+            given = flow.tensor(repeats, dtype=getattr(flow, dtype))
+            want = np.repeat(x.numpy(), repeats, 1)
+            assert x.repeat_interleave(given, 1).tolist() == want.tolist()
+    assert x.repeat_interleave(np.int8(2), 0).tolist() == np.repeat(x.numpy(), 2, 0).tolist()
+    assert x.repeat_interleave(0, 0).shape == (0, 3)
+    for dtype in ("float32", "bfloat16", "bool"):
+        for repeats in ([1, 0, 2], [2], 2):
+            given = flow.tensor(repeats).to(getattr(flow, dtype))
+            with pytest.raises(flow.DTypeError, match=f"repeats has dtype {dtype}, but it must be"):
+                x.repeat_interleave(given, 1)
+        with pytest.raises(flow.DTypeError, match=f"repeats has dtype {dtype}"):
+            flow.repeat_interleave(flow.ones(3).to(getattr(flow, dtype)))
+    for repeats in (2.5, 2.0, True, "2", np.float32(2), np.bool_(True), [1, 2]):
+        kind = type(repeats).__name__
+        with pytest.raises(
+            TypeError, match=rf"argument 'repeats' must be int or Tensor, not {kind}"
+        ):
+            x.repeat_interleave(repeats, 1)
 
 
 def test_split_and_joined_as_in_numpy():

@@ -287,7 +287,6 @@ def test_a_composed_function_names_the_keyword_that_was_meant():
         (lambda n: flow.zeros(n, 2), r"zeros\(\): argument 'size'"),
         (lambda n: flow.zeros((2, n)), r"zeros\(\): argument 'size'"),
         (lambda n: flow.nn.functional.layer_norm(flow.ones(2), n), r"'normalized_shape'"),
-        (lambda n: flow.full((2,), n), r"full\(\): argument 'fill_value'"),
     ],
 )
 def test_an_int_beyond_64_bits_is_named(call, argument):

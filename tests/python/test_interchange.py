@@ -152,7 +152,11 @@ def test_tensor_copies():
         ([1, None], TypeError, r"at \[1\] there is NoneType"),
         ({1: 2}, TypeError, "dict"),
         ([1j], TypeError, "complex"),
-        (2**63, OverflowError, "64 bits"),
+        (
+            2**63,
+            OverflowError,
+            r"^tensor\(\): the number 9.22337e\+18 is out of range \[.*\] of int64$",
+        ),
         (np.ones(2, np.complex128), TypeError, "c16"),
     ],
 )
@@ -163,7 +167,7 @@ def test_tensor_errors(data, error, text):
 
 def test_tensor_out_of_range():
     for value, dtype in [(256, "uint8"), (-1, "uint8"), (1e30, "int64"), (float("nan"), "int32")]:
-        with pytest.raises(ValueError, match=f"does not fit in {dtype}"):
+        with pytest.raises(OverflowError, match=rf"is out of range \[.*\] of {dtype}$"):
             flow.tensor([value], dtype=getattr(flow, dtype))
     with pytest.raises(RuntimeError, match="floating"):
         flow.tensor([1], requires_grad=True)

@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
+import op_table_signs
 import pytest
-from numerics import FLOATS, HALVES, LAYOUTS, assert_close, bits, flow, host, tensor
+from numerics import FLOATS, HALVES, LAYOUTS, assert_close, bits, flow, host, rounded, tensor
 from op_row import T
 from op_table import OPS
 
@@ -143,6 +144,34 @@ def test_signature_and_documentation(op):
     target = getattr(flow._C, op.function, None) or getattr(flow.Tensor, op.function)
     assert inspect.signature(target).parameters
     assert len(target.__doc__) > 10
+
+
+# Signs of zero --------------------------------------------------------------------------------
+
+
+def signed(name):
+    late = name in op_table_signs.PENDING
+    marks = pytest.mark.xfail(strict=True, reason="issue 24: kernels") if late else ()
+    return pytest.param(name, marks=marks)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", list(map(signed, op_table_signs.OF_ONE | op_table_signs.OF_TWO)))
+def test_signs_of_zero(name, dtype, device):
+    if name in op_table_signs.OF_ONE:
+        function, reference = op_table_signs.OF_ONE[name]
+        operands = (np.array(op_table_signs.ONE),)
+    else:
+        function, reference = op_table_signs.OF_TWO[name]
+        operands = tuple(v.ravel() for v in np.meshgrid(op_table_signs.TWO, op_table_signs.TWO))
+    tensors = [tensor(v, dtype, device) for v in operands]
+    got = host(function(*tensors))
+    with np.errstate(all="ignore"):
+        want = reference(*(host(t) for t in tensors))
+    zero = rounded(want, dtype) == 0
+    np.testing.assert_array_equal(got == 0, zero)
+    wrong = zero & (np.signbit(got) != np.signbit(want))
+    assert not wrong.any(), [tuple(v[wrong]) for v in operands]
 
 
 # In place -------------------------------------------------------------------------------------

@@ -51,8 +51,10 @@ def test_operators_with_others():
     for bad in (lambda: x + np.ones(2), lambda: np.ones(2) + x, lambda: x @ np.ones((2, 2))):
         with pytest.raises(TypeError, match=r"from_numpy\(\) or numpy\(\)"):
             bad()
-    with pytest.raises(OverflowError):
-        x + 2**64
+    assert (x + 2**64).tolist() == [2.0**64] * 2
+    for bad in (lambda: x.long() + 2**64, lambda: 2**64 - x.long(), lambda: x + 10**400):
+        with pytest.raises(OverflowError):
+            bad()
 
 
 def test_numbers_of_numpy_bring_their_dtype():

@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers written into tensors: what the dtype cannot hold is refused, by whatever writes it."""
+"""Numbers that an integer dtype does not hold: what writes or computes with one refuses it, bounds
+saturate. Comparisons are in test_compared_numbers.py.
+"""
 
 import math
+import operator
 
+import numpy as np
 import pytest
+from numerics import FLOATS, INTEGERS, flow
 
-import oneflow_lite as flow
+F = flow.nn.functional
+INF, NAN = math.inf, math.nan
+MASK = flow.tensor([True, False])
+FIRST = flow.tensor([0])
 
 
 def written(x, index, value):
@@ -13,79 +21,215 @@ def written(x, index, value):
     return x
 
 
-INF, NAN = math.inf, math.nan
-# What writes a number into a tensor that is there, and what it says of itself.
+# What writes a number into a tensor, and the name that it speaks of.
 WRITES = {
     "full": lambda x, v: flow.full([2], v, dtype=x.dtype),
+    "full_like": lambda x, v: flow.full_like(x, v),
+    "new_full": lambda x, v: x.new_full([2], v),
+    "tensor": lambda x, v: flow.tensor([v, 0], dtype=x.dtype),
+    "new_tensor": lambda x, v: x.new_tensor([v, 0]),
     "fill_": lambda x, v: x.fill_(v),
-    "masked_fill": lambda x, v: x.masked_fill(flow.tensor([True, False]), v),
+    "masked_fill": lambda x, v: x.masked_fill(MASK, v),
+    "masked_fill_": lambda x, v: x.masked_fill_(MASK, v),
+    "index_fill": lambda x, v: x.index_fill(0, FIRST, v),
+    "scatter": lambda x, v: x.scatter(0, FIRST, v),
+    "scatter value": lambda x, v: x.scatter(0, FIRST, value=v),
+    "scatter_": lambda x, v: x.scatter_(0, FIRST, v),
+    "pad": lambda x, v: F.pad(x, (1, 0), value=v),
     "setitem": lambda x, v: written(x, 0, v),
-    "tensor": lambda x, v: written(x, flow.tensor([True, False]), v),
-    "scatter_": lambda x, v: x.scatter(0, flow.tensor([0]), v),
+    "setitem ...": lambda x, v: written(x, ..., v),
+    "setitem mask": lambda x, v: written(x, MASK, v),
+    "setitem places": lambda x, v: written(x, [0], v),
+    "setitem list": lambda x, v: written(x, slice(None), [v, 0]),
 }
+# Whose message names the function inside that met the number.
+INNER = {
+    "full_like": "full", "new_full": "full", "new_tensor": "tensor", "scatter value": "scatter",
+    "scatter": "scatter", "masked_fill_": "masked_fill", "setitem ...": "setitem",
+    "setitem mask": "tensor", "setitem places": "tensor", "setitem list": "tensor",
+}  # fmt: skip
+# What computes with a number.
+COMPUTES = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul,
+    "floor_divide": operator.floordiv, "remainder": operator.mod, "fmod": flow.fmod,
+    "pow": operator.pow, "bitwise_and": operator.and_, "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor, "bitwise_left_shift": operator.lshift,
+    "bitwise_right_shift": operator.rshift, "maximum": flow.maximum, "minimum": flow.minimum,
+    "where": lambda a, b: flow.where(MASK, a, b),
+}  # fmt: skip
+IN_PLACE = {
+    "add_": operator.iadd, "sub_": operator.isub, "mul_": operator.imul,
+    "floor_divide": operator.ifloordiv, "remainder": operator.imod, "pow": operator.ipow,
+    "bitwise_and": operator.iand, "bitwise_or": operator.ior, "bitwise_xor": operator.ixor,
+    "bitwise_left_shift": operator.ilshift, "bitwise_right_shift": operator.irshift,
+}  # fmt: skip
 
 
+def limits(dtype):
+    found = np.iinfo(dtype)
+    return int(found.min), int(found.max)
+
+
+def beyond(dtype):
+    """Numbers that the dtype does not hold: next to its ends, far off, and no numbers."""
+    least, most = limits(dtype)
+    ints = [least - 1, most + 1, -(2**63) - 1, 2**63, 2**70, -(2**70), 10**400, -(10**400)]
+    return ints, [1e30, -1e30, float(2 * most + 2), INF, -INF, NAN]
+
+
+def shown(value):
+    if abs(value) > 1e308 and isinstance(value, int):
+        return "beyond 1e308" if value > 0 else "below -1e308"
+    whole = isinstance(value, int) and -(2**63) <= value < 2**63
+    return str(value) if whole else f"{float(value):.6g}"
+
+
+def refused(call, name, value, dtype):
+    with pytest.raises(OverflowError) as caught:
+        call()
+    least, most = limits(dtype)
+    want = f"the number {shown(value)} is out of range [{least}, {most}] of {dtype}"
+    function, _, text = str(caught.value).partition("(): ")
+    assert (function, text) == (name, want)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("name", WRITES)
-@pytest.mark.parametrize("dtype, value, allowed", [
-    ("int64", INF, "finite for int64"), ("int64", NAN, "finite for int64"),
-    ("int32", 2**31, "in [-2147483648, 2147483647] for int32"),
-    ("int64", 1e19, "in [-9223372036854775808, 9223372036854775807] for int64"),
-    ("uint8", 300, "in [-255, 255] for uint8"), ("int8", 1000, "in [-128, 127] for int8"),
-    ("int8", -129.0, "in [-128, 127] for int8"),
-])  # fmt: skip
-def test_a_number_that_does_not_fit_is_not_written(name, dtype, value, allowed):
-    x = flow.tensor([1, 2], dtype=getattr(flow, dtype))
-    with pytest.raises(ValueError) as caught:
-        WRITES[name](x, value)
-    text = str(caught.value)
-    assert x.tolist() == [1, 2]
-    if name == "tensor":
-        assert text == f"tensor(): {value!r} does not fit in {dtype}"
-    else:
-        shown = f"{value:.6g}" if isinstance(value, float) else value
-        assert text == f"{name}(): the value is {shown}, but it must be {allowed}"
+def test_a_number_that_does_not_fit_is_not_written(name, dtype):
+    ints, floats = beyond(dtype)
+    for value in (*ints, *floats):
+        x = flow.tensor([1, 2], dtype=getattr(flow, dtype))
+        refused(lambda: WRITES[name](x, value), INNER.get(name, name), value, dtype)  # noqa: B023
+        assert x.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("name", WRITES)
+def test_a_number_that_just_fits_is_written(name, dtype):
+    for value in limits(dtype):
+        x = flow.zeros(2, dtype=getattr(flow, dtype))
+        assert value in WRITES[name](x, value).tolist()
+    least, most = limits(dtype)
+    for value in (least, float(least), most // 2 + 0.9 if most < 2**50 else 7.9):
+        y = WRITES[name](flow.zeros(2, dtype=getattr(flow, dtype)), value)
+        assert int(value) in y.tolist()  # a fraction is left off
 
 
 @pytest.mark.parametrize("name", WRITES)
 @pytest.mark.parametrize("dtype, value, want", [
-    ("int8", 127, 127), ("int8", -128.9, -128), ("uint8", 255.9, 255),
-    ("int64", -(2**63), -(2**63)), ("int64", -(2.0**63), -(2**63)),
-    ("bool", 7, True), ("float16", 1e9, INF),
+    ("bool", 7, True), ("bool", 2**70, True), ("float16", 1e9, INF), ("float64", 2**70, 2.0**70),
+    ("float32", -(2**70), -(2.0**70)),
 ])  # fmt: skip
-def test_a_number_that_just_fits_is_written(name, dtype, value, want):
-    x = flow.zeros(2, dtype=getattr(flow, dtype))
-    assert WRITES[name](x, value)[0].item() == want
+def test_other_dtypes_take_any_number(name, dtype, value, want):
+    assert want in WRITES[name](flow.zeros(2, dtype=getattr(flow, dtype)), value).tolist()
 
 
-@pytest.mark.parametrize("value", [300, -300, 2**40])
-def test_where_refuses_numbers_that_do_not_fit(value):
-    x = flow.tensor([1, 2], dtype=flow.uint8)
-    for call in (lambda: flow.where(x > 1, x, value), lambda: flow.where(x > 1, value, x)):
-        with pytest.raises(ValueError) as caught:
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("name", COMPUTES)
+def test_arithmetic_refuses_an_integer_that_does_not_fit(name, dtype):
+    f = COMPUTES[name]
+    x = flow.tensor([1, 2], dtype=getattr(flow, dtype))
+    for value in beyond(dtype)[0]:
+        if name != "pow" or value > 0:  # a negative power of integers is refused by itself
+            refused(lambda: f(x, value), name, value, dtype)  # noqa: B023
+        refused(lambda: f(value, x), name, value, dtype)  # noqa: B023
+    assert x.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_arithmetic_in_place_refuses_it_too(name, dtype):
+    x = flow.tensor([1, 2], dtype=getattr(flow, dtype))
+    for value in beyond(dtype)[0]:
+        if name == "pow" and value < 0:
+            continue
+        refused(lambda: IN_PLACE[name](x, value), name, value, dtype)  # noqa: B023
+    assert x.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "maximum", "minimum", "bitwise_and",
+                                  "bitwise_or", "bitwise_xor", "where"])  # fmt: skip
+def test_arithmetic_takes_the_ends(name, dtype):
+    numpy_of = {"sub": np.subtract, "add": np.add, "mul": np.multiply,
+                "where": lambda a, b: np.where(MASK.numpy(), a, b)}  # fmt: skip
+    f = numpy_of.get(name) or getattr(np, name)
+    values = np.array([1, 2], dtype)
+    for value in limits(dtype):
+        got = COMPUTES[name](flow.tensor(values), value)
+        with np.errstate(over="ignore"):
+            want = f(values, np.array(value, dtype))
+        assert got.dtype.name == dtype and got.tolist() == want.tolist()
+
+
+def test_alpha_does_not_wrap_either():
+    x = flow.tensor([1], dtype=flow.int8)
+    for call, name in ((lambda: flow.add(x, x, alpha=300), "add"),
+                       (lambda: x.sub(2, alpha=150), "sub"),
+                       (lambda: x.add_(x, alpha=-129), "add_"),
+                       (lambda: x.sub_(1, alpha=2**70), "sub_")):  # fmt: skip
+        with pytest.raises(OverflowError, match=rf"^{name}\(\): the number .* of int8$"):
             call()
-        assert (
-            str(caught.value)
-            == f"where(): the value is {value}, but it must be in [-255, 255] for uint8"
-        )
+    with pytest.raises(OverflowError, match=r"^add\(\): the number 1.84.*e\+19 is out of range"):
+        flow.tensor([1]).add(4, alpha=2**62)
+    assert flow.tensor([1.0]).add(4, alpha=2**62).tolist() == [2.0**64]
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32"])
-def test_bounds_that_no_element_reaches_change_nothing(dtype):
-    limits = flow.iinfo(getattr(flow, dtype))
-    values = [limits.min, limits.min + 1, 5, limits.max]
-    x = flow.tensor(values, dtype=getattr(flow, dtype))
-    for low, high in (
-        (limits.min - 1, limits.max + 1),
-        (-(2**40), 2**40),
-        (limits.min, limits.max),
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_floats_take_integers_beyond_64_bits(dtype):
+    x = flow.ones(2, dtype=getattr(flow, dtype))
+    want = flow.full([2], 2.0**70, dtype=x.dtype)
+    assert (x * 2**70).tolist() == flow.where(MASK, 2**70, want).tolist() == want.tolist()
+    for call in (
+        lambda: x + 10**400,
+        lambda: x.fill_(-(10**400)),
+        lambda: flow.maximum(x, 10**400),
     ):
-        y = flow.clamp(x, low, high)
-        assert y.dtype is x.dtype and y.tolist() == values
-        y.zero_()
-        assert x.tolist() == values  # a tensor of its own
-    for name, bound in (("min", limits.max + 1), ("max", limits.min - 1)):
-        with pytest.raises(ValueError) as caught:
-            flow.clamp(x, **{name: bound})
-        allowed = f"in [{limits.min}, {limits.max}] for {dtype}"
-        assert str(caught.value) == f"clamp(): {name} is {bound}, but it must be {allowed}"
+        with pytest.raises(OverflowError, match=rf"is out of range of {dtype}|of float32"):
+            call()
+    assert x.tolist() == [1, 1]
+
+
+def test_a_unit_more_than_a_byte_of_all_bits():
+    x = flow.tensor([0, 3, 255], dtype=flow.uint8)
+    assert (~x).tolist() == [255, 252, 0] and x.amin().item() == 0 and x.argmin().item() == 0
+    assert x.min(0)[1].item() == 0 and x.sort(descending=True)[0].tolist() == [255, 3, 0]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_a_sequence_does_not_wrap(dtype):
+    least, most = limits(dtype)
+    kind = getattr(flow, dtype)
+    assert flow.arange(most - 1, most, dtype=kind).tolist() == [most - 1]
+    assert flow.arange(least, least + 2, dtype=kind).tolist() == [least, least + 1]
+    with pytest.raises(OverflowError, match=rf"^arange\(\): the number .* of {dtype}$"):
+        flow.arange(least - 1 if least else -1, 5, 1, dtype=kind)
+    if most < 2**60:
+        assert flow.arange(most - 1, most + 1, dtype=kind).tolist() == [most - 1, most]
+        with pytest.raises(OverflowError, match=rf"^arange\(\): the number {most + 1} .*{dtype}$"):
+            flow.arange(most - 1, most + 2, dtype=kind)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_bounds_saturate(dtype):
+    least, most = limits(dtype)
+    values = [least, least + 1, 5, most - 1, most]
+    x = flow.tensor(values, dtype=getattr(flow, dtype))
+    bounds = [None, least - 1, least, least + 1, 0, 5, most - 1, most, most + 1, -(2**70), 2**70,
+              -(10**400), 10**400]  # fmt: skip
+    for low in bounds:
+        for high in bounds:
+            if low is None and high is None:
+                continue
+            if low is not None and high is not None and low > high:
+                continue
+            want = [v if low is None else max(v, low) for v in values]
+            want = [v if high is None else min(v, high) for v in want]
+            want = [min(max(v, least), most) for v in want]
+            y = flow.clamp(x, low, high)
+            assert y.dtype is x.dtype and y.tolist() == want, (low, high)
+            y.zero_()
+            assert x.tolist() == values  # a tensor of its own
+    assert x.clone().clamp_(max=2**70).tolist() == values
     assert flow.clamp(flow.tensor([True]), max=5).tolist() == [1]
+    assert flow.clamp(flow.tensor([1.5, INF]), max=10**400).tolist() == [1.5, INF]

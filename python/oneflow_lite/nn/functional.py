@@ -319,7 +319,7 @@ def scaled_dot_product_attention(
         (``fused_scale_mask_softmax`` counts from the last ones: of as many it is the same.)
         With ``attn_mask``, which PyTorch refuses beside it, what either hides is hidden.
     scale : float, optional
-        ``1 / sqrt(d)`` where absent.
+        ``1 / sqrt(d)`` where absent; d = 0 gives each key the same share.
     enable_gqa : bool
         Each head of key and value, dim -3, serves as many heads of query as there are of it.
     """
@@ -335,7 +335,8 @@ def scaled_dot_product_attention(
         if is_causal and query.shape[-2] != key.shape[-2]:
             seen = _C.ones(query.shape[-2], key.shape[-2], dtype=_bool, device=query.device)
             attn_mask, is_causal = _both(tril(seen), attn_mask), False
-        scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+        if scale is None:  # with d = 0 all scores are 0, whatever they are multiplied by
+            scale = 1 / math.sqrt(query.shape[-1] or 1)
         return attend(query, key, value, attn_mask, scale, "zero", is_causal, dropout_p)[0]
     except (DTypeError, ShapeError, IndexError) as error:
         if not all(isinstance(t, Tensor) for t in given.values()):
