@@ -10,6 +10,7 @@ Tensors that the kernels do not serve take PyTorch's own function.
 from . import _functional as _functional  # registers fake kernels and gradients
 from ._losses import cross_entropy, linear_cross_entropy
 from ._norms import add_layer_norm, add_rms_norm, layer_norm, rms_norm
+from ._patch import patch, unpatch
 from ._softmax import log_softmax, scale_mask_softmax, softmax
 
 __version__ = "0.1.0"
@@ -20,7 +21,9 @@ __all__ = [
     "layer_norm",
     "linear_cross_entropy",
     "log_softmax",
+    "patch",
     "rms_norm",
     "scale_mask_softmax",
     "softmax",
+    "unpatch",
 ]
