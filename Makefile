@@ -89,6 +89,19 @@ test-tsan: setup ## run the C++ tests of dispatch, allocator, autograd and threa
 	$(SAME_ADDRESSES) ctest --preset cpu-tsan -R '$(TSAN_TESTS)'
 TSAN_TESTS ?= Dispatch|Allocator|Autograd|Thread|Stream|Registry
 
+.PHONY: test-torch
+test-torch: ## test oneflow_lite_torch on the CPU, with PyTorch's newest release (a large download)
+	VENV_PYTHON="$(VENV_PYTHON)" scripts/torch_test.sh
+
+.PHONY: torch-wheel
+torch-wheel: ## build dist/oneflow_lite_torch-*.whl for sm_80, 86, 89, 90 and PTX for later GPUs
+	VENV_PYTHON="$(VENV_PYTHON)" scripts/torch_wheel.sh dist OFL_TORCH_CUDA=ON \
+	  "CMAKE_CUDA_ARCHITECTURES=80-real;86-real;89-real;90"
+
+.PHONY: torch-bundle
+torch-bundle: ## put a wheel of oneflow_lite_torch (sm_90) into carry/, for a GPU machine
+	VENV_PYTHON="$(VENV_PYTHON)" scripts/torch_wheel.sh carry OFL_TORCH_CUDA=ON
+
 .PHONY: wheel
 wheel: setup ## build dist/*.whl for PYTHON=..., with all libraries inside except NVIDIA's
 	@scripts/wheel.sh "$(PYTHON)" dist --config-settings=cmake.define.OFL_CUDA=$(WITH_CUDA)

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The schemas of the raw operators and their kernels, which serve both devices.
+#include "python/torch/bindings/operators.h"
+
+#include <torch/csrc/stable/library.h>
+
+#include <string>
+
+using namespace oneflow_lite::torch_ops;  // the macros below stand outside namespaces
+
+// A forward is registered under two names: with an underscore as it is here, for autograd.Function
+// to call; without, for PyTorch's registered gradients (_functional.py), which torch.export and
+// torch.library.opcheck can see.
+STABLE_TORCH_LIBRARY(oneflow_lite_torch, m) {
+  const auto forward = [&](const std::string& schema) {
+    m.def(schema.c_str());
+    m.def(("_" + schema).c_str());
+  };
+  forward("softmax(Tensor x, int dim, bool log, bool to_float32) -> Tensor");
+  forward(
+      "scale_mask_softmax(Tensor x, Tensor? mask, float scale, bool causal, "
+      "bool zero_masked_rows) -> Tensor");
+  forward(
+      "layer_norm(Tensor x, Tensor? weight, Tensor? bias, int dims, float eps) -> "
+      "(Tensor y, Tensor mean, Tensor rstd)");
+  forward("rms_norm(Tensor x, Tensor? weight, int dims, float eps) -> (Tensor y, Tensor rstd)");
+  forward(
+      "add_layer_norm(Tensor x, Tensor residual, Tensor? weight, Tensor? bias, int dims, "
+      "float eps) -> (Tensor y, Tensor sum, Tensor mean, Tensor rstd)");
+  forward(
+      "add_rms_norm(Tensor x, Tensor residual, Tensor? weight, int dims, float eps) -> "
+      "(Tensor y, Tensor sum, Tensor rstd)");
+  forward(
+      "cross_entropy(Tensor x, Tensor target, int ignore_index, float smoothing) -> "
+      "(Tensor loss, Tensor stats)");
+
+  m.def("softmax_backward(Tensor dy, Tensor y, int dim, bool log) -> Tensor");
+  m.def("scale_mask_softmax_backward(Tensor dy, Tensor y, float scale, bool causal) -> Tensor");
+  m.def(
+      "layer_norm_backward(Tensor dy, Tensor? dsum, Tensor x, Tensor mean, Tensor rstd, "
+      "Tensor? weight, Tensor? bias, int dims, bool need_dx, bool need_dweight, bool need_dbias) "
+      "-> (Tensor dx, Tensor dweight, Tensor dbias)");
+  m.def(
+      "rms_norm_backward(Tensor dy, Tensor? dsum, Tensor x, Tensor rstd, Tensor? weight, "
+      "int dims, bool need_dx, bool need_dweight) -> (Tensor dx, Tensor dweight)");
+  m.def(
+      "cross_entropy_backward(Tensor x, Tensor target, Tensor stats, Tensor dloss, "
+      "int ignore_index, float smoothing) -> Tensor");
+  m.def(
+      "cross_entropy_(Tensor(a!) x, Tensor target, Tensor? scale, int ignore_index, "
+      "float smoothing) -> Tensor loss");
+  m.def("mean_weight(Tensor target, int ignore_index, ScalarType dtype) -> Tensor");
+  m.def(
+      "reduce_loss(Tensor loss, Tensor? target, int ignore_index, ScalarType dtype) -> "
+      "(Tensor value, Tensor weight)");
+  m.def("scale_rows_(Tensor(a!) x, Tensor factor) -> ()");
+}
+
+namespace {
+
+using Library = torch::stable::detail::StableLibrary;
+using Boxed = void (*)(StableIValue*, uint64_t, uint64_t);
+
+void Implement(Library& m) {
+  const auto forward = [&](const std::string& name, Boxed kernel) {
+    m.impl(name.c_str(), kernel);
+    m.impl(("_" + name).c_str(), kernel);
+  };
+  forward("softmax", TORCH_BOX(&SoftmaxForward));
+  forward("scale_mask_softmax", TORCH_BOX(&ScaleMaskSoftmaxForward));
+  forward("layer_norm", TORCH_BOX(&LayerNormForward));
+  forward("rms_norm", TORCH_BOX(&RmsNormForward));
+  forward("add_layer_norm", TORCH_BOX(&AddLayerNormForward));
+  forward("add_rms_norm", TORCH_BOX(&AddRmsNormForward));
+  forward("cross_entropy", TORCH_BOX(&CrossEntropyForward));
+  m.impl("softmax_backward", TORCH_BOX(&SoftmaxGradient));
+  m.impl("scale_mask_softmax_backward", TORCH_BOX(&ScaleMaskSoftmaxGradient));
+  m.impl("layer_norm_backward", TORCH_BOX(&LayerNormGradient));
+  m.impl("rms_norm_backward", TORCH_BOX(&RmsNormGradient));
+  m.impl("cross_entropy_backward", TORCH_BOX(&CrossEntropyGradient));
+  m.impl("cross_entropy_", TORCH_BOX(&CrossEntropyReplace));
+  m.impl("mean_weight", TORCH_BOX(&MeanWeightOf));
+  m.impl("reduce_loss", TORCH_BOX(&ReduceLossOf));
+  m.impl("scale_rows_", TORCH_BOX(&ScaleRowsOf));
+}
+
+}  // namespace
+
+STABLE_TORCH_LIBRARY_IMPL(oneflow_lite_torch, CPU, m) { Implement(m); }
+STABLE_TORCH_LIBRARY_IMPL(oneflow_lite_torch, CUDA, m) { Implement(m); }

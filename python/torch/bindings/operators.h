@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The raw operators: forward and backward of each function, without gradients. operators.cpp
+// declares their schemas and registers these functions for both devices. Tensors that lie as rows
+// at equal distances are read in place; others are copied first. Outputs are contiguous.
+#pragma once
+
+#include <torch/headeronly/core/ScalarType.h>
+
+#include <tuple>
+
+#include "python/torch/bindings/tensor.h"
+
+namespace oneflow_lite::torch_ops {
+
+using torch::headeronly::ScalarType;
+
+Tensor SoftmaxForward(const Tensor& x, int64_t dim, bool log, bool to_float32);
+Tensor SoftmaxGradient(const Tensor& dy, const Tensor& y, int64_t dim, bool log);
+Tensor ScaleMaskSoftmaxForward(const Tensor& x, const OptionalTensor& mask, double scale,
+                               bool causal, bool zero_masked_rows);
+Tensor ScaleMaskSoftmaxGradient(const Tensor& dy, const Tensor& y, double scale, bool causal);
+
+// Normalises over the last `dims` dims. Means and reciprocal deviations have x's leading dims, with
+// 1 for the others, in the compute type.
+std::tuple<Tensor, Tensor, Tensor> LayerNormForward(const Tensor& x, const OptionalTensor& weight,
+                                                    const OptionalTensor& bias, int64_t dims,
+                                                    double eps);
+std::tuple<Tensor, Tensor> RmsNormForward(const Tensor& x, const OptionalTensor& weight,
+                                          int64_t dims, double eps);
+// Their second output is x + residual.
+std::tuple<Tensor, Tensor, Tensor, Tensor> AddLayerNormForward(const Tensor& x,
+                                                               const Tensor& residual,
+                                                               const OptionalTensor& weight,
+                                                               const OptionalTensor& bias,
+                                                               int64_t dims, double eps);
+std::tuple<Tensor, Tensor, Tensor> AddRmsNormForward(const Tensor& x, const Tensor& residual,
+                                                     const OptionalTensor& weight, int64_t dims,
+                                                     double eps);
+// What is not needed comes back with no elements. dsum is added to dx.
+std::tuple<Tensor, Tensor, Tensor> LayerNormGradient(
+    const Tensor& dy, const OptionalTensor& dsum, const Tensor& x, const Tensor& mean,
+    const Tensor& rstd, const OptionalTensor& weight, const OptionalTensor& bias, int64_t dims,
+    bool need_dx, bool need_dweight, bool need_dbias);
+std::tuple<Tensor, Tensor> RmsNormGradient(const Tensor& dy, const OptionalTensor& dsum,
+                                           const Tensor& x, const Tensor& rstd,
+                                           const OptionalTensor& weight, int64_t dims, bool need_dx,
+                                           bool need_dweight);
+
+// Logits [rows, classes] and int64 targets [rows].
+std::tuple<Tensor, Tensor> CrossEntropyForward(const Tensor& x, const Tensor& target,
+                                               int64_t ignore_index, double smoothing);
+Tensor CrossEntropyGradient(const Tensor& x, const Tensor& target, const Tensor& stats,
+                            const Tensor& dloss, int64_t ignore_index, double smoothing);
+// x becomes its gradient.
+Tensor CrossEntropyReplace(const Tensor& x, const Tensor& target, const OptionalTensor& scale,
+                           int64_t ignore_index, double smoothing);
+// 1 over the number of targets that count, as one number of that dtype.
+Tensor MeanWeightOf(const Tensor& target, int64_t ignore_index, ScalarType dtype);
+// The sum, or with targets the mean over those that count, and the weight of a row in it.
+std::tuple<Tensor, Tensor> ReduceLossOf(const Tensor& loss, const OptionalTensor& target,
+                                        int64_t ignore_index, ScalarType dtype);
+// x[r, :] *= factor[r], or factor[0].
+void ScaleRowsOf(const Tensor& x, const Tensor& factor);
+
+}  // namespace oneflow_lite::torch_ops

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PyTorch's own operators by these kernels: what patch() in Python puts in place and takes away.
+// What a kernel does not serve goes to an operator of the same arguments, fallback_..., which
+// Python implements by the kernel that was there before; aten itself would lead back here.
+#include <torch/csrc/stable/library.h>
+
+#include <array>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "python/torch/bindings/launch.h"
+#include "python/torch/bindings/operators.h"
+
+namespace oneflow_lite::torch_ops {
+namespace {
+
+using torch::stable::detail::from;
+using torch::stable::detail::to;
+using Sizes = std::vector<int64_t>;
+using Flags = std::vector<bool>;
+
+// What the last fallback of this thread that failed had to say.
+thread_local std::string last_error;
+void NoteError(std::string text) { last_error = std::move(text); }
+
+// Calls fallback_<op> with these arguments; gives its outputs as values of the stack.
+template <class... Args>
+std::array<StableIValue, sizeof...(Args)> Fallback(const char* name, const Args&... args) {
+  std::array<StableIValue, sizeof...(Args)> stack{from(args)...};
+  if (torch_call_dispatcher(name, "", stack.data(), TORCH_ABI_VERSION) != AOTI_TORCH_SUCCESS) {
+    Require(false, last_error);
+  }
+  return stack;
+}
+
+bool IsGiven(const OptionalTensor& t) { return t && t->defined(); }
+OptionalTensor Given(const OptionalTensor& t) { return IsGiven(t) ? t : OptionalTensor(); }
+
+// Rows or a whole tensor that the softmax kernels read as they lie.
+bool ServesSoftmax(const TensorInfo& x, int64_t dim) {
+  if (!x.is_floating() || x.numel() == 0) return false;
+  const int64_t dims = x.ndim > 0 ? x.ndim : 1;
+  if (dim < -dims || dim >= dims) return false;
+  const bool last = (dim < 0 ? dim + dims : dim) == dims - 1;
+  return IsContiguous(x) || (last && RowsOf(x, x.ndim - 1).stride > 0);
+}
+
+template <bool kLog>
+Tensor PatchedSoftmax(const Tensor& self, int64_t dim, bool half_to_float) {
+  const TensorInfo x(self);
+  const bool last = x.ndim > 0 && (dim == -1 || dim == x.ndim - 1);
+  const bool widens = x.device.type == DeviceType::kCUDA && SizeOf(x.dtype) == 2 && last;
+  if (ServesSoftmax(x, dim) && (!half_to_float || widens)) {
+    return SoftmaxForward(self, dim, kLog, half_to_float);
+  }
+  constexpr auto kName =
+      kLog ? "oneflow_lite_torch::fallback__log_softmax" : "oneflow_lite_torch::fallback__softmax";
+  return to<Tensor>(Fallback(kName, self, dim, half_to_float)[0]);
+}
+
+template <bool kLog>
+Tensor PatchedSoftmaxBackward(const Tensor& dout, const Tensor& out, int64_t dim,
+                              ScalarType input_dtype) {
+  const TensorInfo dy(dout), y(out);
+  const bool alike = dy.known && dy.dtype == y.dtype && dy.numel() == y.numel();
+  if (alike && to<int32_t>(from(input_dtype)) == TorchDType(y.dtype) && ServesSoftmax(y, dim) &&
+      ServesSoftmax(dy, dim)) {
+    return SoftmaxGradient(dout, out, dim, kLog);
+  }
+  constexpr auto kName = kLog ? "oneflow_lite_torch::fallback__log_softmax_backward_data"
+                              : "oneflow_lite_torch::fallback__softmax_backward_data";
+  return to<Tensor>(Fallback(kName, dout, out, dim, input_dtype)[0]);
+}
+
+// Whether the norms' kernels give what PyTorch's do. On the CPU its statistics of 16-bit rows have
+// 16 bits, unless the weight is wider.
+bool ServesNorm(const TensorInfo& x, const Sizes& shape, const OptionalTensor& weight,
+                const OptionalTensor& bias) {
+  const auto dims = static_cast<int64_t>(shape.size());
+  if (!x.is_floating() || x.numel() == 0 || dims < 1 || dims > x.ndim) return false;
+  for (int64_t d = 0; d < dims; ++d) {
+    if (x.sizes[x.ndim - dims + d] != shape[d]) return false;
+  }
+  if (RowsOf(x, x.ndim - dims).stride == 0) return false;
+  const bool narrow = SizeOf(x.dtype) == 2;
+  DType dtype = x.dtype;
+  for (const OptionalTensor* column : {&weight, &bias}) {
+    if (!IsGiven(*column)) continue;
+    const TensorInfo c(**column);
+    if (!c.known || (c.dtype != x.dtype && !(narrow && c.dtype == DType::kFloat32))) return false;
+    if (c.device.type != x.device.type || c.device.index != x.device.index) return false;
+    if (column == &bias && IsGiven(weight) && c.dtype != dtype) return false;
+    dtype = c.dtype;
+  }
+  return x.device.type == DeviceType::kCUDA || !narrow || dtype == DType::kFloat32;
+}
+
+bool ServesStatistics(const TensorInfo& x, const Tensor& numbers) {
+  const TensorInfo s(numbers);
+  return s.known && s.dtype == ComputeType(x.dtype) && IsContiguous(s);
+}
+bool ServesGradient(const TensorInfo& x, const Tensor& dout) {
+  const TensorInfo dy(dout);
+  return dy.known && dy.dtype == x.dtype && dy.numel() == x.numel();
+}
+// Flags as a number, bit by bit: lists of bool do not pass through the stable ABI both ways.
+int64_t MaskOf(const Flags& flags) {
+  int64_t mask = 0;
+  for (size_t i = 0; i < flags.size(); ++i) mask |= int64_t{flags[i]} << i;
+  return mask;
+}
+Tensor OrUndefined(bool wanted, const Tensor& t) { return wanted ? t : Tensor(); }
+
+std::tuple<Tensor, Tensor, Tensor> PatchedLayerNorm(const Tensor& input, Sizes shape,
+                                                    const OptionalTensor& weight,
+                                                    const OptionalTensor& bias, double eps) {
+  if (ServesNorm(TensorInfo(input), shape, weight, bias)) {
+    return LayerNormForward(input, Given(weight), Given(bias), static_cast<int64_t>(shape.size()),
+                            eps);
+  }
+  const auto out =
+      Fallback("oneflow_lite_torch::fallback_native_layer_norm", input, shape, weight, bias, eps);
+  return {to<Tensor>(out[0]), to<Tensor>(out[1]), to<Tensor>(out[2])};
+}
+
+std::tuple<Tensor, Tensor, Tensor> PatchedLayerNormBackward(
+    const Tensor& dout, const Tensor& input, Sizes shape, const Tensor& mean, const Tensor& rstd,
+    const OptionalTensor& weight, const OptionalTensor& bias, Flags needs) {
+  const TensorInfo x(input);
+  if (ServesNorm(x, shape, weight, bias) && ServesGradient(x, dout) && ServesStatistics(x, mean) &&
+      ServesStatistics(x, rstd) && (!needs[1] || IsGiven(weight)) && (!needs[2] || IsGiven(bias))) {
+    auto [dx, dweight, dbias] =
+        LayerNormGradient(dout, {}, input, mean, rstd, Given(weight), Given(bias),
+                          static_cast<int64_t>(shape.size()), needs[0], needs[1], needs[2]);
+    return {OrUndefined(needs[0], dx), OrUndefined(needs[1], dweight),
+            OrUndefined(needs[2], dbias)};
+  }
+  const auto out = Fallback("oneflow_lite_torch::fallback_native_layer_norm_backward", dout, input,
+                            shape, mean, rstd, weight, bias, MaskOf(needs));
+  return {to<Tensor>(out[0]), to<Tensor>(out[1]), to<Tensor>(out[2])};
+}
+
+std::tuple<Tensor, Tensor> PatchedRmsNorm(const Tensor& input, Sizes shape,
+                                          const OptionalTensor& weight, std::optional<double> eps) {
+  const TensorInfo x(input);
+  if (ServesNorm(x, shape, weight, {})) {
+    const double least = x.dtype == DType::kFloat64 ? std::numeric_limits<double>::epsilon()
+                                                    : std::numeric_limits<float>::epsilon();
+    return RmsNormForward(input, Given(weight), static_cast<int64_t>(shape.size()),
+                          eps.value_or(least));
+  }
+  const auto out =
+      Fallback("oneflow_lite_torch::fallback__fused_rms_norm", input, shape, weight, eps);
+  return {to<Tensor>(out[0]), to<Tensor>(out[1])};
+}
+
+std::tuple<Tensor, Tensor> PatchedRmsNormBackward(const Tensor& dout, const Tensor& input,
+                                                  Sizes shape, const Tensor& rstd,
+                                                  const OptionalTensor& weight, Flags needs) {
+  const TensorInfo x(input);
+  if (ServesNorm(x, shape, weight, {}) && ServesGradient(x, dout) && ServesStatistics(x, rstd) &&
+      (!needs[1] || IsGiven(weight))) {
+    auto [dx, dweight] = RmsNormGradient(dout, {}, input, rstd, Given(weight),
+                                         static_cast<int64_t>(shape.size()), needs[0], needs[1]);
+    return {OrUndefined(needs[0], dx), OrUndefined(needs[1], dweight)};
+  }
+  const auto out = Fallback("oneflow_lite_torch::fallback__fused_rms_norm_backward", dout, input,
+                            shape, rstd, weight, MaskOf(needs));
+  return {to<Tensor>(out[0]), to<Tensor>(out[1])};
+}
+
+using Boxed = void (*)(StableIValue*, uint64_t, uint64_t);
+struct Override {
+  const char* name;
+  Boxed kernel;
+};
+const Override kOverrides[] = {
+    {"_softmax", TORCH_BOX(&PatchedSoftmax<false>)},
+    {"_log_softmax", TORCH_BOX(&PatchedSoftmax<true>)},
+    {"_softmax_backward_data", TORCH_BOX(&PatchedSoftmaxBackward<false>)},
+    {"_log_softmax_backward_data", TORCH_BOX(&PatchedSoftmaxBackward<true>)},
+    {"native_layer_norm", TORCH_BOX(&PatchedLayerNorm)},
+    {"native_layer_norm_backward", TORCH_BOX(&PatchedLayerNormBackward)},
+    {"_fused_rms_norm", TORCH_BOX(&PatchedRmsNorm)},
+    {"_fused_rms_norm_backward", TORCH_BOX(&PatchedRmsNormBackward)},
+};
+constexpr int64_t kNumOverrides = 8;
+
+// One registration per device and operator, so that an operator can be left out.
+TorchLibraryHandle patched[2][kNumOverrides];
+
+// Operator `op` of that list, on a device: puts the kernel in place, or takes it away.
+void SetPatch(int64_t op, bool cuda, bool on) {
+  Require(op >= 0 && op < kNumOverrides, "set_patch(): op is ", op, ", but there are 8");
+  TorchLibraryHandle& library = patched[cuda][op];
+  if (on == (library != nullptr)) return;
+  if (!on) {
+    aoti_torch_delete_library_object(std::exchange(library, nullptr));
+    return;
+  }
+  const char* key = cuda ? "CUDA" : "CPU";
+  const Override& o = kOverrides[op];
+  Require(
+      aoti_torch_library_init_impl("aten", key, __FILE__, __LINE__, &library) ==
+              AOTI_TORCH_SUCCESS &&
+          torch_library_impl(library, o.name, o.kernel, TORCH_ABI_VERSION) == AOTI_TORCH_SUCCESS,
+      "patch(): PyTorch does not let aten::", o.name, " be overridden");
+}
+
+// Throws where the CUDA kernels cannot serve a device, and says why.
+void CheckDevice(int64_t index) { CudaProperties(static_cast<int>(index)); }
+
+}  // namespace
+}  // namespace oneflow_lite::torch_ops
+
+STABLE_TORCH_LIBRARY_FRAGMENT(oneflow_lite_torch, m) {
+  m.def("set_patch(int op, bool cuda, bool on) -> ()");
+  m.def("check_device(int index) -> ()");
+  m.def("note_error(str text) -> ()");
+  m.def("fallback__softmax(Tensor self, int dim, bool half_to_float) -> Tensor");
+  m.def("fallback__log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor");
+  m.def(
+      "fallback__softmax_backward_data(Tensor grad_output, Tensor output, int dim, "
+      "ScalarType input_dtype) -> Tensor");
+  m.def(
+      "fallback__log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, "
+      "ScalarType input_dtype) -> Tensor");
+  m.def(
+      "fallback_native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, "
+      "Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)");
+  m.def(
+      "fallback_native_layer_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, "
+      "Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, int output_mask) -> "
+      "(Tensor, Tensor, Tensor)");
+  m.def(
+      "fallback__fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, "
+      "float? eps) -> (Tensor, Tensor)");
+  m.def(
+      "fallback__fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, "
+      "Tensor rstd, Tensor? weight, int output_mask) -> (Tensor, Tensor)");
+}
+
+STABLE_TORCH_LIBRARY_IMPL(oneflow_lite_torch, CompositeExplicitAutograd, m) {
+  m.impl("set_patch", TORCH_BOX(&oneflow_lite::torch_ops::SetPatch));
+  m.impl("check_device", TORCH_BOX(&oneflow_lite::torch_ops::CheckDevice));
+  m.impl("note_error", TORCH_BOX(&oneflow_lite::torch_ops::NoteError));
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// softmax, log_softmax and their gradients.
+#include "primitive/softmax.h"
+
+#include "python/torch/bindings/launch.h"
+#include "python/torch/bindings/operators.h"
+
+namespace oneflow_lite::torch_ops {
+namespace {
+
+// x as outer x axis x inner; a stride of 0 asks for a contiguous tensor.
+SoftmaxShape ShapeOf(const TensorInfo& x, int64_t axis) {
+  SoftmaxShape s{.rows = 1, .cols = 1, .inner = 1};
+  for (int64_t d = 0; d < x.ndim; ++d) {
+    (d < axis ? s.rows : d == axis ? s.cols : s.inner) *= x.sizes[d];
+  }
+  return s;
+}
+
+// Whether the tensor can be read as it lies; its row stride then.
+bool Served(const TensorInfo& x, int64_t axis, int64_t inner, int64_t* stride) {
+  *stride = inner == 1 ? RowsOf(x, axis).stride : 0;
+  return *stride > 0 || IsContiguous(x);
+}
+
+void CheckFloating(const TensorInfo& x, const char* op) {
+  Require(x.is_floating(), op, "(): input must be float16, bfloat16, float32 or float64");
+}
+
+}  // namespace
+
+Tensor SoftmaxForward(const Tensor& input, int64_t dim, bool log, bool to_float32) {
+  const char* op = log ? "log_softmax" : "softmax";
+  const TensorInfo x(input);
+  CheckFloating(x, op);
+  const int64_t axis = WrapDim(dim, x.ndim, op);
+  SoftmaxShape shape = ShapeOf(x, axis);
+  if (!Served(x, axis, shape.inner, &shape.strides[0])) {
+    return SoftmaxForward(Copied(input), dim, log, to_float32);
+  }
+  const bool widens = to_float32 && SizeOf(x.dtype) == 2;
+  if (widens && (x.device.type == DeviceType::kCPU || shape.inner != 1)) {
+    Require(false, op, "(): only rows on CUDA are widened to float32 on the way");
+  }
+  Tensor out = Empty(x.sizes, x.ndim, widens ? DType::kFloat32 : x.dtype, x.device);
+  if (shape.rows == 0 || shape.cols == 0 || shape.inner == 0) return out;
+  CurrentStream stream(x.device);
+  const Softmax::Spec spec{.dtype = x.dtype, .log = log, .to_float32 = widens};
+  const Softmax& softmax = Primitive<Softmax>(x.device.type, spec, log + 2 * widens);
+  const Workspace workspace(x.device, softmax.WorkspaceBytes(stream, shape));
+  Check(softmax.Launch(stream, shape, x.data, out.mutable_data_ptr(), workspace.data()));
+  return out;
+}
+
+Tensor SoftmaxGradient(const Tensor& dout, const Tensor& out, int64_t dim, bool log) {
+  const char* op = log ? "log_softmax_backward" : "softmax_backward";
+  const TensorInfo dy(dout), y(out);
+  CheckFloating(y, op);
+  Require(dy.known && dy.dtype == y.dtype, op, "(): the gradient's dtype is not the output's");
+  Require(dy.numel() == y.numel(), op, "(): the gradient's shape is not the output's");
+  const int64_t axis = WrapDim(dim, y.ndim, op);
+  SoftmaxShape shape = ShapeOf(y, axis);
+  if (!Served(y, axis, shape.inner, &shape.strides[0])) {
+    return SoftmaxGradient(dout, Copied(out), dim, log);
+  }
+  if (!Served(dy, axis, shape.inner, &shape.strides[1])) {
+    return SoftmaxGradient(Copied(dout), out, dim, log);
+  }
+  Tensor dx = EmptyLike(y);
+  if (y.numel() == 0) return dx;
+  CurrentStream stream(y.device);
+  const SoftmaxBackward& backward =
+      Primitive<SoftmaxBackward>(y.device.type, {.dtype = y.dtype, .log = log}, log);
+  const Workspace workspace(y.device, backward.WorkspaceBytes(stream, shape));
+  Check(backward.Launch(stream, shape, y.data, dy.data, dx.mutable_data_ptr(), workspace.data()));
+  return dx;
+}
+
+}  // namespace oneflow_lite::torch_ops

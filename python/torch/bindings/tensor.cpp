@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/torch/bindings/tensor.h"
+
+#include <torch/csrc/stable/ops.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace oneflow_lite::torch_ops {
+namespace {
+
+struct DTypeTable {
+  DTypeTable() {
+    const auto set = [&](DType t, int32_t n) { numbers[static_cast<int>(t)] = n; };
+    set(DType::kBool, aoti_torch_dtype_bool());
+    set(DType::kUInt8, aoti_torch_dtype_uint8());
+    set(DType::kInt8, aoti_torch_dtype_int8());
+    set(DType::kInt16, aoti_torch_dtype_int16());
+    set(DType::kInt32, aoti_torch_dtype_int32());
+    set(DType::kInt64, aoti_torch_dtype_int64());
+    set(DType::kFloat16, aoti_torch_dtype_float16());
+    set(DType::kBFloat16, aoti_torch_dtype_bfloat16());
+    set(DType::kFloat32, aoti_torch_dtype_float32());
+    set(DType::kFloat64, aoti_torch_dtype_float64());
+  }
+  int32_t numbers[kNumDTypes];
+};
+const DTypeTable& DTypes() {
+  static const DTypeTable table;
+  return table;
+}
+
+void Ok(AOTITorchError error) {
+  if (error != AOTI_TORCH_SUCCESS) [[unlikely]] {
+    throw std::runtime_error("oneflow_lite_torch: PyTorch refused a call of its stable ABI");
+  }
+}
+
+}  // namespace
+
+void Fail(const Status& status) { throw std::runtime_error(std::string(status.message())); }
+
+TensorInfo::TensorInfo(const Tensor& t) {
+  const AtenTensorHandle handle = t.get();
+  int64_t *size_pointer, *stride_pointer;
+  int32_t number, kind, index;
+  Ok(aoti_torch_get_sizes(handle, &size_pointer));
+  Ok(aoti_torch_get_strides(handle, &stride_pointer));
+  Ok(aoti_torch_get_dim(handle, &ndim));
+  Ok(aoti_torch_get_dtype(handle, &number));
+  Ok(aoti_torch_get_device_type(handle, &kind));
+  Ok(aoti_torch_get_device_index(handle, &index));
+  Ok(aoti_torch_get_data_ptr(handle, &data));
+  sizes = size_pointer;
+  strides = stride_pointer;
+  known = FromTorchDType(number, &dtype);
+  const bool cuda = kind == aoti_torch_device_type_cuda();
+  device = {cuda ? DeviceType::kCUDA : DeviceType::kCPU,
+            static_cast<int16_t>(index < 0 ? 0 : index)};
+}
+
+int64_t TensorInfo::numel() const {
+  int64_t n = 1;
+  for (int64_t d = 0; d < ndim; ++d) n *= sizes[d];
+  return n;
+}
+
+Rows RowsOf(const TensorInfo& x, int64_t axis) {
+  Rows r;
+  int64_t dense = 1, stride = 0, rows = 1;  // of the dims with more than one element
+  bool regular = true;
+  for (int64_t d = x.ndim - 1; d >= 0; --d) {
+    const int64_t size = x.sizes[d], step = x.strides[d];
+    (d >= axis ? r.cols : r.rows) *= size;
+    if (size == 1 || !regular) continue;
+    if (d >= axis) {
+      regular = step == dense;
+      dense *= size;
+    } else if (stride == 0) {
+      regular = step >= dense && step > 0;
+      stride = step;
+      rows = size;
+    } else {
+      regular = step == stride * rows;
+      rows *= size;
+    }
+  }
+  r.stride = !regular ? 0 : stride == 0 ? dense : stride;
+  return r;
+}
+
+bool IsContiguous(const TensorInfo& x) {
+  int64_t dense = 1;
+  bool contiguous = true;
+  for (int64_t d = x.ndim - 1; d >= 0; --d) {
+    if (x.sizes[d] == 0) return true;
+    if (x.sizes[d] != 1 && x.strides[d] != dense) contiguous = false;
+    dense *= x.sizes[d];
+  }
+  return contiguous;
+}
+
+Tensor Contiguous(const Tensor& t) { return IsContiguous(TensorInfo(t)) ? t : Copied(t); }
+Tensor Copied(const Tensor& t) { return torch::stable::contiguous(t); }
+void Zero(const Tensor& t) { torch::stable::zero_(const_cast<Tensor&>(t)); }
+
+Tensor Empty(const int64_t* sizes, int64_t ndim, DType dtype, const Device& device) {
+  constexpr int64_t kMost = 64;  // PyTorch's own limit
+  int64_t strides[kMost], step = 1;
+  Require(ndim <= kMost, "oneflow_lite_torch: a tensor has ", ndim, " dims; at most 64 are served");
+  for (int64_t d = ndim - 1; d >= 0; --d) {
+    strides[d] = step;
+    step *= sizes[d] > 1 ? sizes[d] : 1;
+  }
+  const bool cuda = device.type == DeviceType::kCUDA;
+  AtenTensorHandle handle;
+  Ok(aoti_torch_empty_strided(ndim, sizes, strides, TorchDType(dtype),
+                              cuda ? aoti_torch_device_type_cuda() : aoti_torch_device_type_cpu(),
+                              cuda ? device.index : 0, &handle));
+  return Tensor(handle);
+}
+
+int32_t TorchDType(DType dtype) { return DTypes().numbers[static_cast<int>(dtype)]; }
+
+bool FromTorchDType(int32_t number, DType* out) {
+  for (int i = 0; i < kNumDTypes; ++i) {
+    if (DTypes().numbers[i] != number) continue;
+    *out = static_cast<DType>(i);
+    return true;
+  }
+  return false;
+}
+
+int64_t WrapDim(int64_t dim, int64_t ndim, const char* op) {
+  const int64_t dims = ndim > 0 ? ndim : 1;  // a number has one dim to speak of
+  Require(dim >= -dims && dim < dims, op, "(): dim ", dim, " is out of range [", -dims, ", ",
+          dims - 1, "]");
+  return dim < 0 ? dim + dims : dim;
+}
+
+}  // namespace oneflow_lite::torch_ops

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tensors of PyTorch as the primitives see them: pointers, dtypes, rows.
+//
+//   const TensorInfo x(input);
+//   const Rows rows = RowsOf(x, x.ndim - 1);       // rows.stride is 0 where a copy is needed
+//   Tensor y = Empty(x.sizes, x.ndim, x.dtype, input);
+#pragma once
+
+#include <torch/csrc/stable/tensor.h>
+
+#include <optional>
+
+#include "oneflow_lite/core/device.h"
+#include "oneflow_lite/core/dtype.h"
+#include "oneflow_lite/core/status.h"
+
+namespace oneflow_lite::torch_ops {
+
+using torch::stable::Tensor;
+using OptionalTensor = std::optional<Tensor>;
+
+// Throws what the dispatcher turns into a Python error.
+[[noreturn]] void Fail(const Status& status);
+inline void Check(const Status& status) {
+  if (!status.ok()) [[unlikely]]
+    Fail(status);
+}
+// A RuntimeError of that text.
+template <class... Parts>
+void Require(bool condition, const Parts&... parts) {
+  if (!condition) [[unlikely]]
+    Fail(Error(ErrorKind::kRuntime, parts...));
+}
+
+// What is asked of a tensor more than once. The pointers are the tensor's own.
+struct TensorInfo {
+  explicit TensorInfo(const Tensor& t);
+
+  int64_t numel() const;
+  bool is_floating() const { return known && IsFloating(dtype); }
+
+  const int64_t *sizes, *strides;
+  int64_t ndim;
+  DType dtype = DType::kFloat32;
+  bool known;  // dtype is one that this library knows
+  Device device;
+  void* data;
+};
+
+// A tensor seen as rows x cols, with the dims from `axis` on as columns.
+struct Rows {
+  int64_t rows = 1, cols = 1;
+  int64_t stride = 0;  // from row to row, in elements; 0 where the tensor lies otherwise
+};
+Rows RowsOf(const TensorInfo& x, int64_t axis);
+bool IsContiguous(const TensorInfo& x);
+// The tensor itself where it is contiguous, else a copy.
+Tensor Contiguous(const Tensor& t);
+Tensor Copied(const Tensor& t);  // a contiguous copy; the tensor itself where it is contiguous
+void Zero(const Tensor& t);
+
+// A new contiguous tensor on the device of `like`, from PyTorch's allocator.
+Tensor Empty(const int64_t* sizes, int64_t ndim, DType dtype, const Device& device);
+inline Tensor EmptyLike(const TensorInfo& x) { return Empty(x.sizes, x.ndim, x.dtype, x.device); }
+// Of the outputs that are not asked for.
+inline Tensor Nothing(const TensorInfo& x) {
+  const int64_t none = 0;
+  return Empty(&none, 1, x.dtype, x.device);
+}
+
+// PyTorch's number for a dtype, and back; false where it is none of ours.
+int32_t TorchDType(DType dtype);
+bool FromTorchDType(int32_t dtype, DType* out);
+
+// The dim from the front.
+int64_t WrapDim(int64_t dim, int64_t ndim, const char* op);
+
+}  // namespace oneflow_lite::torch_ops

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What torch.compile, torch.export and torch.library.opcheck ask of the operators.
+
+Every operator gets a fake kernel: shapes and dtypes without data, which serves meta tensors too.
+The forwards without an underscore get gradients of torch.library.register_autograd.
+"""
+
+import torch
+from torch import Tensor
+
+from ._library import ops
+from ._support import compute_type
+
+_NAMESPACE = "oneflow_lite_torch"
+
+
+def _like(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    return torch.empty(x.shape, dtype=dtype or x.dtype, device=x.device)
+
+
+def _numbers(x: Tensor, shape, dtype: torch.dtype | None = None) -> Tensor:
+    return torch.empty(shape, dtype=dtype or compute_type(x.dtype), device=x.device)
+
+
+def _statistics(x: Tensor, dims: int) -> Tensor:
+    return _numbers(x, [*x.shape[: x.ndim - dims], *[1] * dims])
+
+
+def _softmax(x, dim, log, to_float32):
+    return _like(x, torch.float32 if to_float32 and x.dtype.itemsize == 2 else None)
+
+
+def _softmax_backward(dy, y, dim, log):
+    return _like(y)
+
+
+def _scale_mask_softmax(x, mask, scale, causal, zero_masked_rows):
+    return _like(x)
+
+
+def _scale_mask_softmax_backward(dy, y, scale, causal):
+    return _like(y)
+
+
+def _layer_norm(x, weight, bias, dims, eps):
+    return _like(x), _statistics(x, dims), _statistics(x, dims)
+
+
+def _rms_norm(x, weight, dims, eps):
+    return _like(x), _statistics(x, dims)
+
+
+def _add_layer_norm(x, residual, weight, bias, dims, eps):
+    return _like(x), _like(x), _statistics(x, dims), _statistics(x, dims)
+
+
+def _add_rms_norm(x, residual, weight, dims, eps):
+    return _like(x), _like(x), _statistics(x, dims)
+
+
+def _gradient(like: Tensor | None, needed: bool, x: Tensor) -> Tensor:
+    return _like(like) if needed and like is not None else x.new_empty(0)
+
+
+def _layer_norm_backward(
+    dy, dsum, x, mean, rstd, weight, bias, dims, need_dx, need_dweight, need_dbias
+):
+    return (
+        _gradient(x, need_dx, x),
+        _gradient(weight, need_dweight, x),
+        _gradient(bias, need_dbias, x),
+    )
+
+
+def _rms_norm_backward(dy, dsum, x, rstd, weight, dims, need_dx, need_dweight):
+    return _gradient(x, need_dx, x), _gradient(weight, need_dweight, x)
+
+
+def _cross_entropy(x, target, ignore_index, smoothing):
+    return _numbers(x, [x.shape[0]]), _numbers(x, [x.shape[0], 2])
+
+
+def _cross_entropy_backward(x, target, stats, dloss, ignore_index, smoothing):
+    return _like(x)
+
+
+def _cross_entropy_in_place(x, target, scale, ignore_index, smoothing):
+    return _numbers(x, [x.shape[0]])
+
+
+def _mean_weight(target, ignore_index, dtype):
+    return _numbers(target, [], compute_type(dtype))
+
+
+def _reduce_loss(loss, target, ignore_index, dtype):
+    return _numbers(loss, [], dtype), _numbers(loss, [], compute_type(dtype))
+
+
+def _scale_rows(x, factor):
+    return None
+
+
+_FORWARDS = {
+    "softmax": _softmax,
+    "scale_mask_softmax": _scale_mask_softmax,
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "add_layer_norm": _add_layer_norm,
+    "add_rms_norm": _add_rms_norm,
+    "cross_entropy": _cross_entropy,
+}
+_OTHERS = {
+    "softmax_backward": _softmax_backward,
+    "scale_mask_softmax_backward": _scale_mask_softmax_backward,
+    "layer_norm_backward": _layer_norm_backward,
+    "rms_norm_backward": _rms_norm_backward,
+    "cross_entropy_backward": _cross_entropy_backward,
+    "cross_entropy_": _cross_entropy_in_place,
+    "mean_weight": _mean_weight,
+    "reduce_loss": _reduce_loss,
+    "scale_rows_": _scale_rows,
+}
+
+
+# ---- gradients: what a forward keeps (setup), and what its backward makes of it -----------------
+
+
+def _keep_softmax(ctx, inputs, output):
+    x, dim, log, _ = inputs
+    ctx.save_for_backward(output)
+    ctx.how = dim, log, x.dtype
+
+
+def _back_softmax(ctx, dy):
+    dim, log, dtype = ctx.how
+    dx = ops.softmax_backward(dy, *ctx.saved_tensors, dim, log)
+    return dx.to(dtype), None, None, None
+
+
+def _keep_mask_softmax(ctx, inputs, output):
+    _, mask, scale, causal, _ = inputs
+    ctx.save_for_backward(output, mask)
+    ctx.how = scale, causal
+
+
+def _back_mask_softmax(ctx, dy):
+    y, mask = ctx.saved_tensors
+    scale, causal = ctx.how
+    if not ctx.needs_input_grad[1]:
+        return ops.scale_mask_softmax_backward(dy, y, scale, causal), *[None] * 4
+    dsum = ops.scale_mask_softmax_backward(dy, y, 1.0, causal)
+    return dsum * scale, dsum.sum_to_size(mask.shape).to(mask.dtype), None, None, None
+
+
+def _keep_layer_norm(ctx, inputs, output):
+    x, weight, bias, dims, _ = inputs
+    ctx.save_for_backward(x, *output[1:], weight, bias)
+    ctx.dims = dims
+
+
+def _back_layer_norm(ctx, dy, *_):
+    needs = ctx.needs_input_grad[:3]
+    x, mean, rstd, weight, bias = ctx.saved_tensors
+    got = ops.layer_norm_backward(dy, None, x, mean, rstd, weight, bias, ctx.dims, *needs)
+    return *(g if n else None for g, n in zip(got, needs, strict=True)), None, None
+
+
+def _keep_rms_norm(ctx, inputs, output):
+    x, weight, dims, _ = inputs
+    ctx.save_for_backward(x, output[1], weight)
+    ctx.dims = dims
+
+
+def _back_rms_norm(ctx, dy, *_):
+    needs = ctx.needs_input_grad[:2]
+    x, rstd, weight = ctx.saved_tensors
+    got = ops.rms_norm_backward(dy, None, x, rstd, weight, ctx.dims, *needs)
+    return *(g if n else None for g, n in zip(got, needs, strict=True)), None, None
+
+
+def _keep_add_layer_norm(ctx, inputs, output):
+    _, _, weight, bias, dims, _ = inputs
+    ctx.save_for_backward(*output[1:], weight, bias)
+    ctx.dims = dims
+
+
+def _back_add_layer_norm(ctx, dy, dsum, *_):
+    of_x, of_residual, *columns = ctx.needs_input_grad[:4]
+    s, mean, rstd, weight, bias = ctx.saved_tensors
+    needs = (of_x or of_residual, *columns)
+    dx, *rest = ops.layer_norm_backward(dy, dsum, s, mean, rstd, weight, bias, ctx.dims, *needs)
+    others = (g if n else None for g, n in zip(rest, columns, strict=True))
+    return dx if of_x else None, dx if of_residual else None, *others, None, None
+
+
+def _keep_add_rms_norm(ctx, inputs, output):
+    _, _, weight, dims, _ = inputs
+    ctx.save_for_backward(*output[1:], weight)
+    ctx.dims = dims
+
+
+def _back_add_rms_norm(ctx, dy, dsum, *_):
+    of_x, of_residual, of_weight = ctx.needs_input_grad[:3]
+    s, rstd, weight = ctx.saved_tensors
+    needs = (of_x or of_residual, of_weight)
+    dx, dweight = ops.rms_norm_backward(dy, dsum, s, rstd, weight, ctx.dims, *needs)
+    kept = (dx if of_x else None, dx if of_residual else None, dweight if of_weight else None)
+    return *kept, None, None
+
+
+def _keep_cross_entropy(ctx, inputs, output):
+    x, target, ignore_index, smoothing = inputs
+    ctx.save_for_backward(x, target, output[1])
+    ctx.how = ignore_index, smoothing
+
+
+def _back_cross_entropy(ctx, dloss, *_):
+    return ops.cross_entropy_backward(*ctx.saved_tensors, dloss, *ctx.how), None, None, None
+
+
+_GRADIENTS = {
+    "softmax": (_keep_softmax, _back_softmax),
+    "scale_mask_softmax": (_keep_mask_softmax, _back_mask_softmax),
+    "layer_norm": (_keep_layer_norm, _back_layer_norm),
+    "rms_norm": (_keep_rms_norm, _back_rms_norm),
+    "add_layer_norm": (_keep_add_layer_norm, _back_add_layer_norm),
+    "add_rms_norm": (_keep_add_rms_norm, _back_add_rms_norm),
+    "cross_entropy": (_keep_cross_entropy, _back_cross_entropy),
+}
+
+
+def _register() -> None:
+    for name, fake in _FORWARDS.items():
+        torch.library.register_fake(f"{_NAMESPACE}::{name}", fake)
+        torch.library.register_fake(f"{_NAMESPACE}::_{name}", fake)
+    for name, fake in _OTHERS.items():
+        torch.library.register_fake(f"{_NAMESPACE}::{name}", fake)
+    for name, (setup, backward) in _GRADIENTS.items():
+        torch.library.register_autograd(f"{_NAMESPACE}::{name}", backward, setup_context=setup)
+
+
+_register()

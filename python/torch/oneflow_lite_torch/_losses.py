@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cross_entropy and linear_cross_entropy for PyTorch's tensors."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ._library import ops
+from ._support import compute_type, is_compiling, is_served, needs_grad, widens
+
+_forward = ops._cross_entropy.default
+_backward = ops.cross_entropy_backward.default
+_in_place = ops.cross_entropy_.default
+_mean_weight = ops.mean_weight.default
+_reduce = ops.reduce_loss.default
+_scale_rows = ops.scale_rows_.default
+
+_REDUCTIONS = ("mean", "sum", "none")
+# One block of a GPU adds up so many losses in less time than several general operations take.
+_ROWS_OF_ONE_BLOCK = 1 << 16
+
+
+def _mean_weight_of(target: Tensor, ignore_index: int, dtype: torch.dtype) -> Tensor:
+    """1 over the number of targets that count."""
+    if target.numel() <= _ROWS_OF_ONE_BLOCK:
+        return _mean_weight(target, ignore_index, dtype)
+    return (target != ignore_index).sum().to(dtype).reciprocal()
+
+
+def _reduced(
+    loss: Tensor, target: Tensor, ignore_index: int, reduction: str, dtype: torch.dtype
+) -> tuple[Tensor, Tensor | None]:
+    """The reduced loss in `dtype`, and the weight of a row in a mean."""
+    if reduction == "none":
+        return loss.to(dtype), None
+    mean = reduction == "mean"
+    if loss.numel() <= _ROWS_OF_ONE_BLOCK:
+        value, weight = _reduce(loss, target if mean else None, ignore_index, dtype)
+        return value, weight if mean else None
+    weight = _mean_weight_of(target, ignore_index, loss.dtype) if mean else None
+    total = loss.sum()
+    return (total * weight if mean else total).to(dtype), weight
+
+
+class _CrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, target, ignore_index, reduction, smoothing):
+        loss, stats = _forward(x, target, ignore_index, smoothing)
+        value, weight = _reduced(loss, target, ignore_index, reduction, x.dtype)
+        ctx.save_for_backward(x, target, stats, weight)
+        ctx.how = ignore_index, reduction, smoothing
+        return value
+
+    @staticmethod
+    def backward(ctx, dvalue):
+        x, target, stats, weight = ctx.saved_tensors
+        ignore_index, reduction, smoothing = ctx.how
+        if torch.is_grad_enabled():
+            loss = F.cross_entropy(
+                x,
+                target,
+                ignore_index=ignore_index,
+                reduction=reduction,
+                label_smoothing=smoothing,
+            )
+            return *torch.autograd.grad(loss, x, dvalue, create_graph=True), *[None] * 4
+        dloss = dvalue.to(stats.dtype)
+        if weight is not None:
+            dloss = dloss * weight
+        dx = _backward(x, target, stats, dloss, ignore_index, smoothing)
+        return dx, None, None, None, None
+
+
+class _CrossEntropyInPlace(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, target, ignore_index, reduction, smoothing):
+        mean = reduction == "mean"
+        weight = _mean_weight_of(target, ignore_index, compute_type(x.dtype)) if mean else None
+        logits = x.detach()
+        loss = _in_place(logits, target, weight, ignore_index, smoothing)
+        torch.autograd.graph.increment_version(logits)
+        ctx.gradient = logits
+        summed = "sum" if mean else reduction  # the weight is in the losses
+        return _reduced(loss, target, ignore_index, summed, x.dtype)[0]
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dvalue):
+        dx = ctx.gradient
+        if dx is None:
+            raise RuntimeError(
+                "cross_entropy(): backward ran already; with inplace_backward=True it runs once, "
+                "because the gradient lies where the logits were"
+            )
+        ctx.gradient = None
+        _scale_rows(dx, dvalue.to(compute_type(dx.dtype)))
+        torch.autograd.graph.increment_version(dx)
+        return dx, None, None, None, None
+
+
+def _loss_of_graph(x, target, ignore_index, reduction, smoothing):
+    """For torch.compile and torch.export, which fuse the reduction themselves."""
+    loss = ops.cross_entropy(x, target, ignore_index, smoothing)[0]
+    if reduction == "none":
+        return loss.to(x.dtype)
+    total = loss.sum()
+    if reduction == "mean":
+        total = total / (target != ignore_index).sum()
+    return total.to(x.dtype)
+
+
+def _is_served(x: Tensor, target: Tensor, weight: Tensor | None) -> bool:
+    return (
+        weight is None
+        and is_served(x)
+        and x.ndim == 2
+        and target.dtype == torch.int64
+        and target.ndim == 1
+        and target.shape[0] == x.shape[0]
+        and target.device == x.device
+        and (is_compiling() or (x.numel() > 0 and type(target) is Tensor))
+    )
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    *,
+    inplace_backward: bool = False,
+    autocast: str = "torch",
+) -> Tensor:
+    """Cross entropy of logits, as torch.nn.functional.cross_entropy.
+
+    Logits [N, C] with integer targets [N] and no class weights are computed without the
+    probabilities ever being stored; all else is PyTorch's.
+
+    Parameters
+    ----------
+    inplace_backward : bool
+        Let the call write the gradient into input's memory while it computes the loss: input's
+        values are lost, backward runs once, and there is no second derivative.
+    autocast : {"torch", "keep"}
+        As softmax's.
+    """
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f'reduction is "{reduction}"; allowed are "mean", "sum" and "none"')
+    if widens(input, autocast, is_loss=True):
+        input = input.float()
+    known = 0.0 <= label_smoothing <= 1.0
+    if not known or not _is_served(input, target, weight):
+        return F.cross_entropy(
+            input,
+            target,
+            weight,
+            ignore_index=ignore_index,
+            reduction=reduction,
+            label_smoothing=label_smoothing,
+        )
+    if is_compiling():
+        return _loss_of_graph(input, target, ignore_index, reduction, label_smoothing)
+    try:
+        if not needs_grad(input):
+            loss, _ = _forward(input, target, ignore_index, label_smoothing)
+            return _reduced(loss, target, ignore_index, reduction, input.dtype)[0]
+        in_place = inplace_backward and input.is_contiguous()
+        function = _CrossEntropyInPlace if in_place else _CrossEntropy
+        return function.apply(input, target, ignore_index, reduction, label_smoothing)
+    except RuntimeError as error:
+        if str(error).startswith("cross_entropy(): target "):  # out of range, on the CPU
+            raise IndexError(str(error)) from None
+        raise
+
+
+def _chunk_rows(rows: int, classes: int, features: int) -> int:
+    """So many rows at a time that their logits take about the room of all inputs."""
+    chunks = max(1, -(-classes // max(1, features)))
+    chunk = -(-rows // chunks)
+    return min(rows, max(1, 1 << (chunk - 1).bit_length()))
+
+
+class _LinearCrossEntropy(torch.autograd.Function):
+    """Loss and gradients together, a chunk of rows at a time, so that few logits are ever there."""
+
+    @staticmethod
+    def forward(ctx, x, weight, bias, target, ignore_index, reduction, smoothing):
+        compute = compute_type(x.dtype)
+        of_x, of_weight, of_bias = ctx.needs_input_grad[:3]
+        scale = _mean_weight_of(target, ignore_index, compute) if reduction == "mean" else None
+        rows, step = x.shape[0], _chunk_rows(x.shape[0], *weight.shape)
+        dx = torch.empty_like(x) if of_x else None
+        dweight = torch.zeros(weight.shape, dtype=compute, device=x.device) if of_weight else None
+        dbias = torch.zeros(bias.shape, dtype=compute, device=x.device) if of_bias else None
+        losses = []
+        for begin in range(0, rows, step):
+            part = x[begin : begin + step]
+            logits = F.linear(part, weight, bias)
+            chunk = target[begin : begin + step]
+            losses.append(_in_place(logits, chunk, scale, ignore_index, smoothing))
+            if of_x:
+                torch.mm(logits, weight, out=dx[begin : begin + step])
+            if of_weight:
+                dweight += logits.t() @ part
+            if of_bias:
+                dbias += logits.sum(0, dtype=compute)
+        ctx.gradients = [
+            dx,
+            None if dweight is None else dweight.to(weight.dtype),
+            None if dbias is None else dbias.to(bias.dtype),
+        ]
+        loss = losses[0] if len(losses) == 1 else torch.cat(losses)
+        return loss.sum().to(x.dtype)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dvalue):
+        if ctx.gradients is None:
+            raise RuntimeError("linear_cross_entropy(): backward ran already; it runs once")
+        gradients, ctx.gradients = ctx.gradients, None
+        for g in gradients:
+            if g is not None:
+                g.mul_(dvalue)
+        return *gradients, None, None, None, None
+
+
+def linear_cross_entropy(
+    input: Tensor,
+    weight: Tensor,
+    target: Tensor,
+    bias: Tensor | None = None,
+    *,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    autocast: str = "torch",
+) -> Tensor:
+    """cross_entropy(linear(input, weight, bias), target) without all logits at once.
+
+    Parameters
+    ----------
+    input : Tensor
+        Hidden states [N, H].
+    weight : Tensor
+        The output layer's weight [C, H], of input's dtype; bias [C].
+    target : Tensor
+        Integer classes [N].
+    reduction : {"mean", "sum", "none"}
+        With "none" nothing is saved: the logits are formed as a whole.
+    autocast : {"torch", "keep"}
+        Inside torch.autocast the logits have its dtype; with "torch" the loss is float32 on CUDA.
+    """
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f'reduction is "{reduction}"; allowed are "mean", "sum" and "none"')
+    device = input.device.type
+    if torch.is_autocast_enabled(device) and input.dtype != torch.float64:
+        dtype = torch.get_autocast_dtype(device)
+        input, weight = input.to(dtype), weight.to(dtype)
+        bias = None if bias is None else bias.to(dtype)
+    given = [weight] if bias is None else [weight, bias]
+    served = (
+        reduction != "none"
+        and not is_compiling()
+        and input.ndim == 2
+        and _is_served(input, target, None)
+        and all(is_served(t) and t.dtype == input.dtype for t in given)
+        and all(t.device == input.device for t in given)
+        and weight.ndim == 2
+        and weight.shape[1] == input.shape[1]
+        and weight.shape[0] > 0
+        and (bias is None or bias.shape == weight.shape[:1])
+        and needs_grad(input, *given)
+    )
+    if not served:
+        logits = F.linear(input, weight, bias)
+        return cross_entropy(
+            logits,
+            target,
+            None,
+            ignore_index,
+            reduction,
+            label_smoothing,
+            autocast=autocast,
+        )
+    wide = widens(input, autocast, is_loss=True)
+    with torch.autocast(device, enabled=False):
+        loss = _LinearCrossEntropy.apply(
+            input, weight, bias, target, ignore_index, reduction, label_smoothing
+        )
+    return loss.float() if wide else loss

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""patch() and unpatch(): PyTorch's own softmax and norms by these kernels."""
+
+import warnings
+from collections.abc import Sequence
+
+import torch
+
+from ._library import ops
+
+# In the order of bindings/patch.cpp.
+PATCHED = (
+    "_softmax",
+    "_log_softmax",
+    "_softmax_backward_data",
+    "_log_softmax_backward_data",
+    "native_layer_norm",
+    "native_layer_norm_backward",
+    "_fused_rms_norm",
+    "_fused_rms_norm_backward",
+)
+_MASKS = {"native_layer_norm_backward": 3, "_fused_rms_norm_backward": 2}  # flags of output_mask
+_KEYS = {"cuda": "CUDA", "cpu": "CPU"}
+
+# The kernels that were there before, by device and operator; never looked up again, since the next
+# look would find ours.
+_before: dict[tuple[str, str], torch._C._SafeKernelFunction] = {}
+_library = torch.library.Library("oneflow_lite_torch", "FRAGMENT")
+_active: set[str] = set()
+
+
+def _keep(device: str, name: str) -> bool:
+    """Keep the kernel that is there, behind fallback_<name>; False where there is none."""
+    key = _KEYS[device]
+    if (device, name) in _before:
+        return True
+    if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", key):
+        return False
+    _before[device, name] = torch.library.get_kernel(f"aten::{name}", key)
+
+    def fallback(keyset, *args):
+        if name in _MASKS:  # which came as the bits of a number
+            args = (*args[:-1], [bool(args[-1] >> i & 1) for i in range(_MASKS[name])])
+        try:
+            return _before[device, name].call_boxed(keyset, *args)
+        except Exception as error:  # only its text passes through the stable ABI
+            ops.note_error(str(error))
+            raise
+
+    _library.impl(f"fallback_{name}", fallback, key, with_keyset=True)
+    return True
+
+
+def _set(device: str, op: int, on: bool) -> None:
+    with warnings.catch_warnings():  # that a kernel is overridden is what was asked for
+        warnings.filterwarnings("ignore", message="(?s).*Overriding a previously registered.*")
+        ops.set_patch(op, device == "cuda", on)
+
+
+def patch(devices: str | Sequence[str] = "cuda") -> list[str]:
+    """Let PyTorch's softmax, log_softmax, layer_norm and rms_norm run on these kernels.
+
+    Programs need no change: torch.softmax, nn.LayerNorm and all that calls them are served, forward
+    and backward. What the kernels do not serve runs on PyTorch's own. Inside torch.compile these
+    operators are decomposed before they reach a kernel, so there patch() does nothing.
+
+    Parameters
+    ----------
+    devices : {"cuda", "cpu"} or a sequence of them
+
+    Returns
+    -------
+    list of str
+        The operators that are patched now, as "cuda: _softmax".
+
+    Raises
+    ------
+    RuntimeError
+        The GPU, its driver or this build cannot run the kernels; nothing is patched then.
+    """
+    wanted = [devices] if isinstance(devices, str) else list(devices)
+    for device in wanted:
+        if device not in _KEYS:
+            raise ValueError(f'patch(): device is "{device}"; allowed are "cuda" and "cpu"')
+        if device == "cuda":
+            if not torch.cuda.is_available():
+                raise RuntimeError("patch(): PyTorch sees no CUDA device here")
+            for index in range(torch.cuda.device_count()):
+                ops.check_device(index)
+    done = []
+    for device in wanted:
+        for op, name in enumerate(PATCHED):
+            if _keep(device, name):
+                _set(device, op, True)
+                done.append(f"{device}: {name}")
+        _active.add(device)
+    return done
+
+
+def unpatch() -> None:
+    """Give PyTorch its own kernels back."""
+    for device in list(_active):
+        for op in range(len(PATCHED)):
+            _set(device, op, False)
+        _active.discard(device)

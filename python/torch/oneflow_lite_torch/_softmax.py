@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""softmax, log_softmax and scale_mask_softmax for PyTorch's tensors."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ._library import ops
+from ._support import is_compiling, is_served, needs_grad, widens
+
+_forward = ops._softmax.default
+_backward = ops.softmax_backward.default
+_mask_forward = ops._scale_mask_softmax.default
+_mask_backward = ops.scale_mask_softmax_backward.default
+
+
+def _gradient(dy: Tensor, y: Tensor, dim: int, log: bool) -> Tensor:
+    """The gradient as PyTorch's operations, which can be differentiated again."""
+    if log:
+        return dy - y.exp() * dy.sum(dim, keepdim=True)
+    return y * (dy - (y * dy).sum(dim, keepdim=True))
+
+
+class _Softmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, dim, log, to_float32):
+        y = _forward(x, dim, log, to_float32)
+        ctx.save_for_backward(y)
+        ctx.how = dim, log, x.dtype
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        (y,) = ctx.saved_tensors
+        dim, log, dtype = ctx.how
+        once = not torch.is_grad_enabled()
+        dx = _backward(dy, y, dim, log) if once else _gradient(dy, y, dim, log)
+        return dx if dx.dtype == dtype else dx.to(dtype), None, None, None
+
+
+def _softmax(x: Tensor, dim: int, dtype: torch.dtype | None, log: bool, autocast: str) -> Tensor:
+    if dtype is None and widens(x, autocast):
+        dtype = torch.float32
+    if not is_served(x) or (dtype is not None and not dtype.is_floating_point):
+        return F.log_softmax(x, dim, dtype=dtype) if log else F.softmax(x, dim, dtype=dtype)
+    to_float32 = False
+    if dtype is not None and dtype != x.dtype:
+        last = dim in (-1, x.ndim - 1)
+        to_float32 = dtype == torch.float32 and x.dtype.itemsize == 2 and last and x.is_cuda
+        if not to_float32:
+            x = x.to(dtype)
+    if is_compiling():
+        return ops.softmax(x, dim, log, to_float32)
+    if x.requires_grad and torch.is_grad_enabled():
+        return _Softmax.apply(x, dim, log, to_float32)
+    return _forward(x, dim, log, to_float32)
+
+
+def softmax(
+    input: Tensor, dim: int = -1, dtype: torch.dtype | None = None, *, autocast: str = "torch"
+) -> Tensor:
+    """Softmax along `dim`, as torch.nn.functional.softmax.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of any shape. Rows that lie apart at equal distances are read in place.
+    dtype : torch.dtype, optional
+        What the result is computed and returned in; input's own by default.
+    autocast : {"torch", "keep"}
+        Inside torch.autocast: the result's dtype as PyTorch's (float32 on CUDA), or input's own.
+    """
+    return _softmax(input, dim, dtype, False, autocast)
+
+
+def log_softmax(
+    input: Tensor, dim: int = -1, dtype: torch.dtype | None = None, *, autocast: str = "torch"
+) -> Tensor:
+    """The logarithm of softmax along `dim`; parameters as softmax's."""
+    return _softmax(input, dim, dtype, True, autocast)
+
+
+class _ScaleMaskSoftmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, mask, scale, causal, zero):
+        y = _mask_forward(x, mask, scale, causal, zero)
+        ctx.save_for_backward(y)
+        ctx.how = scale, causal, None if mask is None else (mask.shape, mask.dtype)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        (y,) = ctx.saved_tensors
+        scale, causal, mask = ctx.how
+        if torch.is_grad_enabled():
+            dsum = _gradient(dy, y, -1, False)
+            dx = dsum * scale
+        elif ctx.needs_input_grad[1]:  # what is added to the scores is not scaled
+            dsum = _mask_backward(dy, y, 1.0, causal)
+            dx = dsum * scale
+        else:
+            dx = _mask_backward(dy, y, scale, causal)
+        dmask = None
+        if ctx.needs_input_grad[1]:
+            shape, dtype = mask
+            dmask = dsum.sum_to_size(shape).to(dtype)
+        return dx, dmask, None, None, None
+
+
+def _composed(
+    x: Tensor, mask: Tensor | None, scale: float, causal: bool, masked_row: str
+) -> Tensor:
+    """The same of PyTorch's operations, for tensors that are not served."""
+    scores = x * scale
+    if causal:
+        queries, keys = x.shape[-2] if x.ndim > 1 else 1, x.shape[-1]
+        seen = torch.ones(queries, keys, dtype=torch.bool, device=x.device).tril(keys - queries)
+        scores = scores.masked_fill(~(seen if x.ndim > 1 else seen[0]), float("-inf"))
+    if mask is not None and mask.dtype == torch.bool:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    elif mask is not None:
+        scores = scores + mask
+    y = torch.softmax(scores, -1).to(x.dtype)
+    if masked_row == "zero":
+        y = y.masked_fill((scores == float("-inf")).all(-1, keepdim=True), 0)
+    return y
+
+
+def scale_mask_softmax(
+    input: Tensor,
+    mask: Tensor | None = None,
+    scale: float = 1.0,
+    *,
+    causal: bool = False,
+    masked_row: str = "nan",
+    autocast: str = "torch",
+) -> Tensor:
+    """softmax(scale * input + mask) over the last dim in one pass: attention's scores.
+
+    Parameters
+    ----------
+    input : Tensor
+        Scores [..., queries, keys].
+    mask : Tensor, optional
+        Broadcasts against input. A boolean one keeps where it is True; a floating one is added.
+    causal : bool
+        Query q sees the keys up to keys - queries + q.
+    masked_row : {"nan", "zero"}
+        What a row becomes of which nothing is left.
+    autocast : {"torch", "keep"}
+        As softmax's.
+    """
+    if masked_row not in ("nan", "zero"):
+        raise ValueError(f'masked_row is "{masked_row}"; allowed are "nan" and "zero"')
+    if widens(input, autocast):
+        input = input.float()
+    x = input
+    takes_mask = mask is None or (
+        (mask.dtype in (torch.bool, x.dtype) or (mask.dtype == torch.float32 and is_served(mask)))
+        and mask.dtype.itemsize <= max(4, x.dtype.itemsize)
+        and mask.device == x.device
+        and (is_compiling() or type(mask) in (Tensor, torch.nn.Parameter))
+    )
+    if takes_mask and mask is not None and x.dtype == torch.float64:
+        takes_mask = mask.dtype in (torch.bool, torch.float64)
+    if not is_served(x) or not takes_mask or x.ndim == 0:
+        return _composed(x, mask, scale, causal, masked_row)
+    zero = masked_row == "zero"
+    if is_compiling():
+        return ops.scale_mask_softmax(x, mask, scale, causal, zero)
+    if needs_grad(x, mask):
+        return _ScaleMaskSoftmax.apply(x, mask, scale, causal, zero)
+    return _mask_forward(x, mask, scale, causal, zero)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which tensors the operators serve, and what autocast asks for.
+
+Whatever is not served takes PyTorch's own function: other dtypes and devices, subclasses such as
+DTensor, sparse layouts, torch.func transforms and forward-mode differentiation.
+"""
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+FLOATS = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
+_PLAIN = frozenset({Tensor, torch.nn.Parameter})
+_STRIDED = torch.strided
+_transformed = torch._C._are_functorch_transforms_active
+_any_autocast = torch._C._is_any_autocast_enabled
+is_compiling = torch.compiler.is_compiling
+
+
+def is_served(x: Tensor) -> bool:
+    """Whether the kernels take x; not: whether its shape suits a function."""
+    if is_compiling():  # tensors are symbols there, and twins take any that are plain
+        return x.dtype in FLOATS and x.device.type in ("cpu", "cuda")
+    return (
+        type(x) in _PLAIN
+        and x.dtype in FLOATS
+        and (x.is_cuda or x.is_cpu)
+        and x.layout is _STRIDED
+        and not _transformed()
+        and forward_ad._current_level < 0
+    )
+
+
+def is_column(w: Tensor | None, x: Tensor, shape: tuple[int, ...]) -> bool:
+    """Whether w can be the weight or bias of a norm of x over dims of that shape."""
+    if w is None:
+        return True
+    return (
+        is_served(w)
+        and (w.dtype == x.dtype or (w.dtype == torch.float32 and x.dtype.itemsize == 2))
+        and w.device == x.device
+        and w.shape == shape
+    )
+
+
+def needs_grad(*tensors: Tensor | None) -> bool:
+    """Whether a call must be recorded."""
+    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+
+
+def compute_type(dtype: torch.dtype) -> torch.dtype:
+    """The type in which a dtype is computed: float32 for the floats of 16 bits."""
+    return torch.float32 if dtype.itemsize == 2 else dtype
+
+
+def widens(x: Tensor, autocast: str, is_loss: bool = False) -> bool:
+    """Whether autocast turns x, of 16 bits, into float32 for a softmax, norm or loss.
+
+    PyTorch's lists do so on CUDA; on the CPU for losses alone.
+    """
+    if autocast not in ("torch", "keep"):
+        raise ValueError(f'autocast is "{autocast}"; allowed are "torch" and "keep"')
+    if autocast == "keep" or not _any_autocast() or x.dtype.itemsize != 2:
+        return False
+    device = x.device.type
+    listed = device == "cuda" or (device == "cpu" and is_loss)
+    return listed and torch.is_autocast_enabled(device)

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times the functions beside what else is installed: python -m oneflow_lite_torch.bench.
+
+Beside PyTorch eager and torch.compile come Liger and QuACK where they are there, and oneflow_lite
+itself. Each line gives microseconds a call, GB/s of what must move, the share of a copy's speed,
+microseconds of host time, and the time of the first call. On a GPU times are those of a captured
+graph, so that the host does not show in them.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+
+import oneflow_lite_torch as rows
+
+SHAPES = ((16384, 1024), (16384, 4096), (4096, 8192), (64, 4096), (16384, 1000))
+
+
+def _synchronize(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def host_us(call: Callable, device: str, calls: int = 200) -> float:
+    """Microseconds of host time a call: the least of a few series, the GPU left behind."""
+    best = float("inf")
+    for _ in range(5):
+        _synchronize(device)
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        best = min(best, time.perf_counter() - start)
+        _synchronize(device)
+    return best / calls * 1e6
+
+
+def device_us(call: Callable, device: str) -> float:
+    """Microseconds of a call on the device; on the CPU those of the call itself."""
+    if device == "cpu":
+        return host_us(call, device, calls=5)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call()
+    torch.cuda.current_stream().wait_stream(side)
+    graph, repeats = torch.cuda.CUDAGraph(), 20
+    with torch.cuda.graph(graph):
+        for _ in range(repeats):
+            call()
+    times = []
+    for _ in range(7):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        graph.replay()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) / repeats * 1e3)
+    return min(times)
+
+
+def first_ms(call: Callable, device: str) -> float:
+    _synchronize(device)
+    start = time.perf_counter()
+    call()
+    _synchronize(device)
+    return (time.perf_counter() - start) * 1e3
+
+
+def _liger():
+    """The functions of Liger, by name; none where it is not installed."""
+    try:
+        from liger_kernel.ops.layer_norm import LigerLayerNormFunction
+        from liger_kernel.ops.rms_norm import LigerRMSNormFunction
+        from liger_kernel.ops.softmax import LigerSoftmaxFunction
+    except Exception:
+        return {}
+    return {
+        "softmax": lambda x, w, b, t: LigerSoftmaxFunction.apply(x),
+        "layer_norm": lambda x, w, b, t: LigerLayerNormFunction.apply(x, w, b, 1e-5),
+        "rms_norm": lambda x, w, b, t: LigerRMSNormFunction.apply(x, w, 1e-5),
+    }
+
+
+def _quack():
+    """The functions of QuACK, by name; none where it is not installed."""
+    try:
+        from quack import rmsnorm, softmax
+    except Exception:
+        return {}
+    return {
+        "softmax": lambda x, w, b, t: softmax(x),
+        "rms_norm": lambda x, w, b, t: rmsnorm(x, w, eps=1e-5),
+    }
+
+
+OURS = {
+    "softmax": lambda x, w, b, t: rows.softmax(x),
+    "log_softmax": lambda x, w, b, t: rows.log_softmax(x),
+    "layer_norm": lambda x, w, b, t: rows.layer_norm(x, x.shape[-1], w, b),
+    "rms_norm": lambda x, w, b, t: rows.rms_norm(x, x.shape[-1], w, 1e-5),
+    "cross_entropy": lambda x, w, b, t: rows.cross_entropy(x, t),
+}
+EAGER = {
+    "softmax": lambda x, w, b, t: F.softmax(x, -1),
+    "log_softmax": lambda x, w, b, t: F.log_softmax(x, -1),
+    "layer_norm": lambda x, w, b, t: F.layer_norm(x, x.shape[-1:], w, b),
+    "rms_norm": lambda x, w, b, t: F.rms_norm(x, x.shape[-1:], w, 1e-5),
+    "cross_entropy": lambda x, w, b, t: F.cross_entropy(x, t),
+}
+
+
+def _makers(compile_too: bool) -> dict[str, dict[str, Callable]]:
+    makers = {"oneflow_lite_torch": OURS, "eager": EAGER}
+    if compile_too:
+        makers["compile"] = {n: torch.compile(f, dynamic=False) for n, f in EAGER.items()}
+    makers |= {"liger": _liger(), "quack": _quack()}
+    return {name: functions for name, functions in makers.items() if functions}
+
+
+def _tensors(shape, dtype, device, needs_grad):
+    x = torch.randn(shape, device=device).to(dtype).requires_grad_(needs_grad)
+    w = torch.randn(shape[1], device=device).to(dtype).requires_grad_(needs_grad)
+    b = torch.randn(shape[1], device=device).to(dtype).requires_grad_(needs_grad)
+    return x, w, b, torch.randint(0, shape[1], shape[:1], device=device)
+
+
+def _passes(name: str, backward: bool) -> int:
+    """How often x's bytes must move."""
+    if name == "cross_entropy":
+        return 3 if backward else 1
+    return 5 if backward else 2
+
+
+def _line(name, maker, function, shape, dtype, device, backward, copy_gbs) -> str:
+    tensors = _tensors(shape, dtype, device, backward)
+    inputs = [t for t in tensors if t.requires_grad]
+
+    def call():
+        y = function(*tensors)
+        if backward:
+            dy = cotangents.setdefault(y.shape, torch.ones_like(y))
+            torch.autograd.grad(y, inputs, dy, allow_unused=True)
+
+    cotangents: dict = {}
+    first = first_ms(call, device)
+    host = host_us(call, device, calls=50)
+    if maker == "quack" or (maker == "compile" and backward):
+        us = host_us(call, device)  # may not be captured
+    else:
+        us = device_us(call, device)
+    moved = _passes(name, backward) * shape[0] * shape[1] * dtype.itemsize
+    gbs = moved / us / 1e3
+    way = "forward+backward" if backward else "forward"
+    return (
+        f"{name:14} {way:16} {shape[0]:6}x{shape[1]:<6} {str(dtype)[6:]:9} {maker:18} "
+        f"{us:9.1f} us {gbs:7.0f} GB/s {gbs / copy_gbs:6.2f} of copy "
+        f"{host:7.1f} us host {first:9.1f} ms first"
+    )
+
+
+def kernels(device: str, compile_too: bool) -> None:
+    x = torch.empty(1 << (28 if device == "cuda" else 22), dtype=torch.uint8, device=device)
+    y = torch.empty_like(x)
+    copy_gbs = 2 * x.numel() / device_us(lambda: y.copy_(x), device) / 1e3
+    print(f"copy: {copy_gbs:.0f} GB/s")
+    shapes = SHAPES if device == "cuda" else ((1024, 1024),)
+    dtypes = (torch.bfloat16, torch.float32) if device == "cuda" else (torch.float32,)
+    for name in OURS:
+        for shape in shapes:
+            for dtype in dtypes:
+                for backward in (False, True):
+                    for maker, functions in _makers(compile_too).items():
+                        if name not in functions:
+                            continue
+                        try:
+                            line = _line(
+                                name,
+                                maker,
+                                functions[name],
+                                shape,
+                                dtype,
+                                device,
+                                backward,
+                                copy_gbs,
+                            )
+                        except Exception as error:
+                            line = f"{name} {maker}: {type(error).__name__}: {error}"
+                        print(line, flush=True)
+
+
+def _caller(function: Callable, shape, dtype, device: str, backward: bool) -> Callable:
+    tensors = _tensors(shape, dtype, device, backward)
+    inputs = [t for t in tensors if t.requires_grad]
+    dy = torch.ones_like(function(*tensors))
+
+    def call():
+        y = function(*tensors)
+        if backward:
+            torch.autograd.grad(y, inputs, dy, allow_unused=True)
+
+    return call
+
+
+def host(device: str) -> None:
+    """Host time of calls too small for the GPU to show: ours, PyTorch's, and PyTorch's patched."""
+    print("\nhost time, 64 x 1024 float32, microseconds")
+    for name in OURS:
+        for backward in (False, True):
+            found = {}
+            for label, functions in (("ours", OURS), ("aten", EAGER), ("patched", EAGER)):
+                if label == "patched":
+                    rows.patch(device)
+                call = _caller(functions[name], (64, 1024), torch.float32, device, backward)
+                host_us(call, device, calls=20)  # warm
+                found[label] = host_us(call, device)
+                rows.unpatch()
+            text = "  ".join(f"{k} {v:6.2f}" for k, v in found.items())
+            print(f"{name:14} {'fwd+bwd' if backward else 'forward':8} {text}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m oneflow_lite_torch.bench")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--compile", action="store_true", help="torch.compile too; takes minutes")
+    parser.add_argument("--host", action="store_true", help="host times alone")
+    arguments = parser.parse_args()
+    where = torch.cuda.get_device_name() if arguments.device == "cuda" else "CPU"
+    print(f"{where}, PyTorch {torch.__version__}, oneflow_lite_torch {rows.__version__}")
+    if not arguments.host:
+        kernels(arguments.device, arguments.compile)
+    host(arguments.device)
+
+
+if __name__ == "__main__":
+    main()

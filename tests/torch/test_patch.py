@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""patch(): PyTorch's operators on these kernels, and what goes back to PyTorch's own."""
+
+import oneflow_lite_torch as rows
+import pytest
+import torch
+import torch.nn.functional as F
+from oneflow_lite_torch import _patch
+
+ops = torch.ops.aten
+
+
+@pytest.fixture
+def patched(device, monkeypatch):
+    """The device, patched; `.fallbacks` counts what went to PyTorch's own kernels."""
+    names = rows.patch(device)
+    assert f"{device}: _softmax" in names and f"{device}: native_layer_norm" in names
+    counts = {}
+
+    class Counting:
+        def __init__(self, name, kernel):
+            self.name, self.kernel = name, kernel
+
+        def call_boxed(self, *args):
+            counts[self.name] = counts.get(self.name, 0) + 1
+            return self.kernel.call_boxed(*args)
+
+    for (where, name), kernel in list(_patch._before.items()):
+        if where == device:
+            monkeypatch.setitem(_patch._before, (where, name), Counting(name, kernel))
+    yield type("Patched", (), {"device": device, "fallbacks": counts})
+    rows.unpatch()
+
+
+def _near(a, b, dtype=torch.float32):
+    tolerance = {torch.float16: 2e-3, torch.bfloat16: 1.6e-2}.get(dtype, 1e-5)
+    torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+def test_served_calls_do_not_fall_back(patched):
+    x = torch.randn(6, 100, device=patched.device, requires_grad=True)
+    wide = torch.randn(6, 200, device=patched.device)[:, 50:150]
+    for y in (
+        torch.softmax(x, -1),
+        torch.log_softmax(x, 0),
+        F.layer_norm(x, (100,)),
+        torch.nn.LayerNorm(100, device=patched.device)(x),
+    ):
+        y.backward(torch.randn_like(y))
+    torch.softmax(wide, -1)
+    F.layer_norm(wide, (100,))
+    assert patched.fallbacks == {}
+
+
+def test_values_are_those_of_pytorch(patched, dtype):
+    device = patched.device
+    x = torch.randn(6, 100, device=device).to(dtype).requires_grad_()
+    w = torch.randn(100, device=device).to(dtype).requires_grad_()
+    functions = [
+        lambda: torch.softmax(x, -1),
+        lambda: torch.log_softmax(x, 0),
+        lambda: F.layer_norm(x, (100,), w, w),
+        lambda: F.rms_norm(x, (100,), w),
+        lambda: F.rms_norm(x, (100,), w, 1e-3),
+        lambda: F.cross_entropy(x, torch.arange(6, device=device)),
+        lambda: torch.softmax(x, -1, dtype=torch.float32),
+    ]
+    for function in functions:
+        y = function()
+        dy = torch.randn_like(y)
+        ours = torch.autograd.grad(y, (x, w), dy, allow_unused=True)
+        rows.unpatch()
+        e = function()
+        theirs = torch.autograd.grad(e, (x, w), dy, allow_unused=True)
+        rows.patch(device)
+        assert y.dtype == e.dtype and y.stride() == e.stride()
+        _near(y, e, dtype)
+        for o, t in zip(ours, theirs, strict=True):
+            assert (o is None) == (t is None)
+            if t is not None:
+                _near(o, t, torch.bfloat16 if dtype.itemsize == 2 else dtype)
+
+
+# (what falls back, call): each gives what PyTorch gives without the patch.
+def _cases(device):
+    x = torch.randn(2, 5, 4, device=device)
+    half = torch.randn(6, 8, device=device).bfloat16()
+    return {
+        "a layout that is not rows": ("_softmax", lambda: torch.softmax(x.transpose(0, 2), 1)),
+        "log_softmax of it": ("_log_softmax", lambda: torch.log_softmax(x.transpose(0, 2), 1)),
+        "no elements": ("_softmax", lambda: torch.softmax(torch.empty(0, 3, device=device), -1)),
+        "no rows": (
+            "native_layer_norm",
+            lambda: F.layer_norm(torch.empty(0, 3, device=device), (3,)),
+        ),
+        "rows that do not lie regularly": (
+            "native_layer_norm",
+            lambda: F.layer_norm(x.transpose(1, 2), (5,)),
+        ),
+        "another dim than the last, widened": (
+            "_softmax",
+            lambda: ops._softmax(half, 0, True) if device == "cuda" else None,
+        ),
+    }
+
+
+@pytest.mark.parametrize("case", list(_cases("cpu")))
+def test_each_fallback(case, patched):
+    name, call = _cases(patched.device)[case]
+    if call() is None:
+        pytest.skip("half_to_float is for CUDA alone")
+    y = call()
+    assert patched.fallbacks.get(name, 0) >= 1
+    rows.unpatch()
+    assert torch.equal(y, call())
+
+
+def test_gradients_fall_back(patched):
+    x = torch.randn(2, 5, 4, device=patched.device, requires_grad=True)
+    y = torch.softmax(x, -1)
+    dy = torch.randn(4, 5, 2, device=patched.device).transpose(0, 2)  # lies otherwise
+    ours = torch.autograd.grad(y, x, dy, retain_graph=True)[0]
+    torch.log_softmax(x, -1).backward(dy)
+    normed = F.layer_norm(x.transpose(1, 2), (5,))
+    normed.sum().backward()
+    for name in (
+        "_softmax_backward_data",
+        "_log_softmax_backward_data",
+        "native_layer_norm",
+        "native_layer_norm_backward",
+    ):
+        assert patched.fallbacks.get(name, 0) == 1, name
+    rows.unpatch()
+    torch.testing.assert_close(ours, torch.autograd.grad(torch.softmax(x, -1), x, dy)[0])
+
+
+def test_dtypes_that_are_not_served_raise_as_before(patched):
+    x = torch.ones(3, 4, dtype=torch.int32, device=patched.device)
+    with pytest.raises(RuntimeError, match="not implemented for 'Int'"):
+        torch.softmax(x, -1)
+    with pytest.raises(RuntimeError):
+        F.layer_norm(torch.ones(3, 4, dtype=torch.complex64, device=patched.device), (4,))
+    with pytest.raises(RuntimeError):
+        F.layer_norm(torch.ones(3, 4, device=patched.device), (5,))
+
+
+def test_statistics_of_16_bits_on_the_cpu_are_pytorchs():
+    rows.patch("cpu")
+    try:
+        x = torch.randn(4, 8).bfloat16()
+        mean = torch.native_layer_norm(x, (8,), None, None, 1e-5)[1]
+    finally:
+        rows.unpatch()
+    assert mean.dtype == torch.native_layer_norm(x, (8,), None, None, 1e-5)[1].dtype
+
+
+def test_subclasses_and_transforms(patched):
+    x = torch.randn(3, 4, 5, device=patched.device)
+    expected = torch.stack([torch.softmax(row, -1) for row in x])
+    _near(torch.vmap(lambda t: torch.softmax(t, -1))(x), expected)
+    _near(rows.softmax(x), expected)
+    _near(torch.vmap(lambda t: rows.softmax(t))(x), expected)
+
+    class Own(torch.Tensor):
+        pass
+
+    own = x.as_subclass(Own)
+    assert type(rows.softmax(own)) is Own and type(torch.softmax(own, -1)) is Own
+    parameter = torch.nn.Parameter(x)
+    torch.softmax(parameter, -1).sum().backward()
+    assert parameter.grad is not None
+
+
+def test_forward_mode(patched):
+    x, t = torch.randn(3, 4, device=patched.device), torch.randn(3, 4, device=patched.device)
+    _, ours = torch.func.jvp(lambda x: rows.softmax(x), (x,), (t,))
+    _, patched_one = torch.func.jvp(lambda x: torch.softmax(x, -1), (x,), (t,))
+    _near(ours, patched_one)
+
+
+def test_unpatch_gives_back_the_same_bits(device):
+    x = torch.randn(7, 1001, device=device)
+    before = torch.softmax(x, -1), F.layer_norm(x, (1001,))
+    rows.patch(device)
+    during = torch.softmax(x, -1)
+    rows.unpatch()
+    after = torch.softmax(x, -1), F.layer_norm(x, (1001,))
+    assert all(torch.equal(b, a) for b, a in zip(before, after, strict=True))
+    _near(during, before[0])
+    rows.unpatch()  # and again: nothing happens
+
+
+def test_composites_are_not_patched():
+    assert not {"softmax.int", "layer_norm", "rms_norm", "cross_entropy_loss"} & set(_patch.PATCHED)
+
+
+def test_bad_devices():
+    with pytest.raises(ValueError, match='device is "mps"'):
+        rows.patch("mps")
+    if not torch.cuda.is_available():
+        with pytest.raises(RuntimeError, match="no CUDA device"):
+            rows.patch()
