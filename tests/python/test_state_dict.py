@@ -64,6 +64,33 @@ def test_loading_takes_arrays_and_other_dtypes():
     np.testing.assert_allclose(a[0].weight.detach().numpy(), state["0.weight"], rtol=1e-6)
 
 
+def test_arrays_of_any_layout_are_taken_and_a_bad_one_leaves_the_module_alone():
+    a = model()
+    big = np.arange(12.0).reshape(4, 3).astype(">f4")
+    state = dict(a.state_dict()) | {"0.weight": big[::-1, ::-1], "0.bias": np.broadcast_to(2.0, 4)}
+    a.load_state_dict(state)
+    assert a[0].weight.tolist() == np.arange(11.0, -1, -1).reshape(4, 3).tolist()
+    assert a[0].bias.tolist() == [2, 2, 2, 2]
+    before = {name: t.numpy().copy() for name, t in a.state_dict().items()}
+    state = {name: flow.zeros_like(t) for name, t in a.state_dict().items()}
+    state["2.bias"] = np.zeros(2, complex)
+    for assign in (False, True):
+        with pytest.raises(flow.DTypeError, match="c16"):
+            a.load_state_dict(state, assign=assign)
+        assert all((t.numpy() == before[name]).all() for name, t in a.state_dict().items())
+    state["2.bias"] = flow.zeros(2, dtype=flow.int64)
+    with pytest.raises(RuntimeError, match="floating"):
+        a.load_state_dict(state, assign=True)
+    assert all((t.numpy() == before[name]).all() for name, t in a.state_dict().items())
+
+
+def test_names_that_are_no_text_are_unexpected_before_hooks_too():
+    a = model()
+    a[0]._register_load_state_dict_pre_hook(lambda *_: None)
+    with pytest.raises(flow.ShapeError, match='Unexpected key.*"3"'):
+        a.load_state_dict(a.state_dict() | {3: flow.ones(1)})
+
+
 def test_errors_list_every_key_and_leave_the_module_alone():
     m = model()
     before = {name: t.numpy().copy() for name, t in m.state_dict().items()}
