@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Making tensors of a class: Tensor(...), copies, pickles.
+#include <algorithm>
 #include <cstring>
 
 #include "functional/copy.h"
@@ -148,12 +149,22 @@ PyObject* Rebuild(PyObject*, PyObject* args) {
     }
     if (!AsDType(dtype, &t)) return PyErr_Format(PyExc_TypeError, "_rebuild_tensor(): no dtype");
     auto made = [&]() -> StatusOr<Tensor> {
-      OFL_ASSIGN_OR_RETURN(Tensor host, Tensor::Empty(Shape(std::get<Dims>(dims)), t, Device{}));
-      if (host.nbytes() != static_cast<size_t>(PyBytes_GET_SIZE(bytes))) {
+      const Shape shape_given(std::get<Dims>(dims));
+      // The bytes are there and the shape is a claim: memory is allocated when they agree.
+      const Device meta{DeviceType::kMeta, 0};
+      OFL_ASSIGN_OR_RETURN(const Tensor claimed, Tensor::Empty(shape_given, t, meta));
+      if (claimed.nbytes() != static_cast<size_t>(PyBytes_GET_SIZE(bytes))) {
         return Error(ErrorKind::kValue, "_rebuild_tensor(): ", PyBytes_GET_SIZE(bytes),
-                     " bytes for ", Describe(host));
+                     " bytes for ", Describe(claimed));
       }
-      if (host.nbytes() > 0) std::memcpy(host.data(), PyBytes_AS_STRING(bytes), host.nbytes());
+      const char* const begin = PyBytes_AS_STRING(bytes);
+      if (t == DType::kBool && std::any_of(begin, begin + PyBytes_GET_SIZE(bytes),
+                                           [](char c) { return c != 0 && c != 1; })) {
+        return Error(ErrorKind::kValue, "_rebuild_tensor(): bytes other than 0 and 1 for ",
+                     Describe(claimed));
+      }
+      OFL_ASSIGN_OR_RETURN(Tensor host, Tensor::Empty(shape_given, t, Device{}));
+      if (host.nbytes() > 0) std::memcpy(host.data(), begin, host.nbytes());
       OFL_ASSIGN_OR_RETURN(const Device device, Device::Parse(device_text));
       return functional::To(host, device, {});
     }();

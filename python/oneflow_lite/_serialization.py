@@ -4,96 +4,40 @@
 The file is an .npz: NumPy's ``load`` opens it and finds the tensors by their names. One more entry,
 ``structure.json``, tells how they are nested and which are bfloat16 (stored as float32, without
 loss). Loading never runs anything from the file, so files of strangers are safe to open.
-PyTorch's files, which are pickles, are read by _pytorch_file.py.
+
+Since format 2 the structure gives each tensor's shape, dtype and the CRC-32 of its entry, header
+included, and begins with a SHA-256 of itself; what is loaded was compared with both. Format 1,
+which had neither, is read too. PyTorch's files, which are pickles, are read by _pytorch_file.py.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import hashlib
+import io
 import json
 import os
+import re
 import zipfile
+from collections.abc import Iterator
 from typing import IO, Any
 
 import numpy as np
 
+from oneflow_lite import _npy, _structure
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._archive import Archive, Damaged
+from oneflow_lite._atomic_file import replacing
 from oneflow_lite._oneflow_lite import Tensor, device
+from oneflow_lite._structure import ENTRY
 
-_STRUCTURE = "structure.json"
-_VERSION = 1
+_VERSION = 2
+_SEALED = re.compile(
+    rb'\{"oneflow_lite": 2, "sha256": "([0-9a-f]{64})", "value": (.*)\}', re.DOTALL
+)
+_LARGE = 1 << 30  # bytes from which an entry is written as zip's format for large files wants it
 _File = str | os.PathLike | IO[bytes]
-
-
-class _Writer:
-    """Turns nested values into JSON, and tensors into entries of the archive."""
-
-    def __init__(self, archive: zipfile.ZipFile) -> None:
-        self._archive = archive
-        self._names: set[str] = set()
-
-    def encode(self, value: Any, path: str) -> Any:
-        if value is None or isinstance(value, bool | int | float | str):
-            return value
-        if isinstance(value, Tensor):
-            return {
-                "tensor": self._write(value, path),
-                "dtype": value.dtype.name,
-                "requires_grad": value.is_leaf and value.requires_grad,
-            }
-        dot = path + "." if path else ""
-        if isinstance(value, list | tuple):
-            kind = "list" if isinstance(value, list) else "tuple"
-            return {kind: [self.encode(item, f"{dot}{i}") for i, item in enumerate(value)]}
-        if isinstance(value, dict):
-            for key in value:
-                if not isinstance(key, str | int) or isinstance(key, bool):
-                    raise TypeError(f"save(): {path or 'the object'} has the key {key!r}; keys are "
-                                    "str or int")  # fmt: skip
-            return {
-                "dict": [[key, self.encode(item, f"{dot}{key}")] for key, item in value.items()]
-            }
-        raise TypeError(f"save(): {path or 'the object'} is a {type(value).__name__}; saved are "
-                        "dicts, lists and tuples of tensors, numbers, strings, None")  # fmt: skip
-
-    def _write(self, x: Tensor, path: str) -> str:
-        base = (path or "tensor").replace("/", "_")
-        name, count = base, 1
-        while name in self._names:  # different paths may read alike
-            name, count = f"{base}~{count}", count + 1
-        self._names.add(name)
-        x = x.detach().cpu()
-        array = (x.float() if x.dtype == _ext.bfloat16 else x).numpy()
-        with self._archive.open(name + ".npy", "w", force_zip64=True) as entry:
-            np.lib.format.write_array(entry, np.asarray(array), allow_pickle=False)
-        return name
-
-
-class _Reader:
-    def __init__(self, archive: zipfile.ZipFile, where: device | str | None) -> None:
-        self._archive = archive
-        self._where = where
-
-    def decode(self, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        if "tensor" in value:
-            return self._read(value)
-        if "dict" in value:
-            return {key: self.decode(item) for key, item in value["dict"]}
-        if "list" in value:
-            return [self.decode(item) for item in value["list"]]
-        return tuple(self.decode(item) for item in value["tuple"])
-
-    def _read(self, entry: dict[str, Any]) -> Tensor:
-        with self._archive.open(entry["tensor"] + ".npy") as file:
-            array = np.lib.format.read_array(file, allow_pickle=False)
-        x = _ext.from_numpy(array)
-        if entry["dtype"] == "bfloat16":
-            x = x.to(_ext.bfloat16)
-        if self._where is not None:
-            x = x.to(self._where)
-        x.requires_grad = bool(entry["requires_grad"])
-        return x
 
 
 def save(value: Any, file: _File) -> None:
@@ -101,53 +45,81 @@ def save(value: Any, file: _File) -> None:
 
     Parameters
     ----------
-    value : dict, list, tuple, Tensor, number, str or None
-        Such as a module's or an optimizer's ``state_dict()``; nested as deep as you like.
-        Each tensor is written by itself: those that share memory no longer do when loaded.
+    value : dict, list, tuple, Tensor, array, number, str or None
+        Such as a module's or an optimizer's ``state_dict()``, nested up to 128 deep. Each tensor
+        is written by itself: those that share memory no longer do when loaded. NumPy arrays of
+        numbers are loaded as arrays, NumPy's scalars as Python numbers, subclasses of the types
+        above as these types.
     file : path or binary file
-        A path is written completely or not at all.
+        A path is written completely or not at all, whatever ends the program and whoever else
+        writes to it: to a file beside it that then takes its place. A symbolic link, a device and
+        a FIFO stay what they are; a file's mode stays too.
 
     Raises
     ------
     TypeError
-        For any other object, with its place.
+        For any other object, with its place. Of a module or an optimizer save the
+        ``state_dict()``.
+    ValueError
+        For strings with NUL or half of a surrogate pair in them, for what contains itself or is
+        nested deeper, for meta tensors, with their place; for a file that is closed or cannot be
+        written.
+    OSError
+        What the system says of the path; the file that was there is still there.
     """
-    if not isinstance(file, str | os.PathLike):
-        _save_to(value, file)
+    encoder = _structure.Encoder()
+    tree = encoder.encode(value)  # before anything is written
+    if isinstance(file, str | os.PathLike):
+        with replacing(file) as stream:
+            _write(tree, encoder.leaves, stream)
         return
-    path = os.fspath(file)
-    partial = f"{path}.partial-{os.getpid()}"
-    try:
-        with open(partial, "wb") as stream:
-            _save_to(value, stream)
-        os.replace(partial, path)
-    except BaseException:
-        if os.path.exists(partial):
-            os.remove(partial)
-        raise
+    _check_stream("save", file, "write")
+    _write(tree, encoder.leaves, file)
 
 
-def _save_to(value: Any, stream: IO[bytes]) -> None:
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-        structure = {"oneflow_lite": _VERSION, "value": _Writer(archive).encode(value, "")}
-        archive.writestr(_STRUCTURE, json.dumps(structure))
+class _Sink:
+    """Takes bytes for a stream that it never asks where it stands, so that any will do.
+
+    A raw file may write less than it is given. After an error nothing more is written.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream: IO[bytes] | None = stream
+
+    def write(self, data: bytes) -> int:
+        left = memoryview(data)
+        while self._stream is not None and len(left):
+            stream, self._stream = self._stream, None
+            n = stream.write(left)
+            if n is None and isinstance(stream, io.RawIOBase):
+                raise BlockingIOError(errno.EAGAIN, "save(): the file would block")
+            left = left[len(left) if n is None else n :]
+            self._stream = stream
+        return len(data)
+
+    def flush(self) -> None:
+        if self._stream is not None and hasattr(self._stream, "flush"):
+            self._stream.flush()
 
 
-def _pytorch_folder(archive: zipfile.ZipFile) -> str | None:
-    """Where in the archive is what ``torch.save`` wrote; None where it is another's."""
-    found = [n for n in archive.namelist() if n.endswith("data.pkl")]
-    return found[0].removesuffix("data.pkl") if len(found) == 1 else None
+def _write(tree: Any, leaves: list[_structure.Leaf], stream: IO[bytes]) -> None:
+    with zipfile.ZipFile(_Sink(stream), "w", zipfile.ZIP_STORED) as archive:
+        for name, value, node in leaves:
+            array = _array(value) if isinstance(value, Tensor) else value
+            with archive.open(name + ".npy", "w", force_zip64=array.nbytes >= _LARGE) as entry:
+                for part in _npy.parts(array):
+                    entry.write(part)
+            node["crc32"] = archive.getinfo(name + ".npy").CRC
+        text = json.dumps(tree, allow_nan=False).encode()
+        seal = hashlib.sha256(text).hexdigest()
+        with archive.open(ENTRY, "w", force_zip64=len(text) >= _LARGE) as entry:
+            entry.write(b'{"oneflow_lite": 2, "sha256": "%s", "value": ' % seal.encode())
+            entry.write(text + b"}")
 
 
-def _from_pytorch(
-    name: str, archive: zipfile.ZipFile, folder: str, where: device | str | None
-) -> Any:
-    from oneflow_lite import _pytorch_file  # which most programs do without
-
-    try:
-        return _pytorch_file.read(archive, folder, lambda x: x if where is None else x.to(where))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"load(): {name} was written by PyTorch, but {error}") from error
+def _array(x: Tensor) -> np.ndarray:
+    x = x.detach().cpu()
+    return np.asarray((x.float() if x.dtype == _ext.bfloat16 else x).numpy())
 
 
 def load(
@@ -162,8 +134,10 @@ def load(
     Parameters
     ----------
     file : path or binary file
-        Nothing in it is run. Of PyTorch's files those since 1.6 are read, with dicts, lists,
-        tuples, numbers, strings and tensors in them.
+        Nothing in it is run, and nothing in it is believed that a checksum does not cover: a
+        damaged file is an error. It takes no more memory than a small multiple of its size. Of
+        PyTorch's files those since 1.6 are read, with dicts, lists, tuples, numbers, strings and
+        tensors in them.
     device : device or str, optional
         Where the tensors are wanted, by default the CPU; ``map_location`` is another name for it.
     weights_only : bool
@@ -177,21 +151,117 @@ def load(
     Raises
     ------
     ValueError
-        Where the file is neither, of a later format, or holds something else.
+        Where the file is neither, is damaged, of a later format, or holds something else, with its
+        name and the reason; where it is closed or cannot seek.
+    OSError
+        What the system says of the path.
     """
-    if not isinstance(file, str | os.PathLike) and not hasattr(file, "seek"):
-        raise TypeError(f"load(): file must be a path or a binary file, not {type(file).__name__}")
-    name = str(getattr(file, "name", "the file") if hasattr(file, "read") else file)
+    where = _ext.device(map_location if device is None else device) \
+        if device is not None or map_location is not None else None  # fmt: skip
+    with _opened(file) as (stream, name):
+        try:
+            return _read(stream, where, name)
+        except Damaged as error:
+            raise ValueError(f"load(): {name} was not written by oneflow_lite.save, or is damaged: "
+                             f"{error}") from error  # fmt: skip
+        except RecursionError:
+            raise ValueError(f"load(): {name} is nested too deep") from None
+
+
+@contextlib.contextmanager
+def _opened(file: _File) -> Iterator[tuple[IO[bytes], str]]:
+    """The stream, and its name for messages."""
+    if isinstance(file, str | os.PathLike):
+        with open(file, "rb") as stream:
+            _check_stream("load", stream, "seek", os.fsdecode(os.fspath(file)))
+            yield stream, os.fsdecode(os.fspath(file))
+        return
+    _check_stream("load", file, "seek")
+    yield file, str(getattr(file, "name", "the file"))
+
+
+def _check_stream(function: str, file: Any, need: str, name: str = "the file") -> None:
+    if not hasattr(file, need) or need == "seek" and not hasattr(file, "read"):
+        raise TypeError(f"{function}(): file must be a path or a binary file, not "
+                        f"{type(file).__name__}")  # fmt: skip
+    if isinstance(file, io.TextIOBase) or hasattr(file, "encoding"):
+        raise TypeError(f"{function}(): file must be a path or a binary file, not one in text mode")
+    if getattr(file, "closed", False):
+        raise ValueError(f"{function}(): {name} is closed")
+    able, verb = ("seekable", "seek") if need == "seek" else ("writable", "be written")
+    if hasattr(file, able) and not getattr(file, able)():
+        hint = "; give io.BytesIO(file.read())" if need == "seek" else ""
+        raise ValueError(f"{function}(): {name} cannot {verb}{hint}")
+
+
+def _read(stream: IO[bytes], where: device | None, name: str) -> Any:
+    archive = Archive(stream)
+    if ENTRY not in archive.entries:
+        return _from_pytorch(archive, where, name)
+    text = archive.read(ENTRY).tobytes()
+    sealed = _SEALED.fullmatch(text)
+    if sealed is not None:
+        if hashlib.sha256(sealed[2]).hexdigest().encode() != sealed[1]:
+            raise Damaged("its structure has another SHA-256 than it says")
+        tree = _structure.parse(sealed[2])
+    else:
+        whole = _structure.parse(text)
+        version = whole.get("oneflow_lite") if isinstance(whole, dict) else None
+        if type(version) is int and version > _VERSION:
+            raise ValueError(f"load(): {name} has format {version}; this version of oneflow_lite "
+                             f"reads up to {_VERSION}")  # fmt: skip
+        if type(version) is not int or version != 1 or "value" not in whole:
+            raise Damaged("its structure is of no format that there is")
+        tree = whole["value"]
+    leaves = _Leaves(archive, where, sealed is not None)
+    value = _structure.Decoder(leaves.read).decode(tree)
+    leaves.check_all_read()
+    return value
+
+
+class _Leaves:
+    """Reads the tensors and arrays of an archive, each once."""
+
+    def __init__(self, archive: Archive, where: device | None, sealed: bool) -> None:
+        self._archive, self._where, self._sealed = archive, where, sealed
+        self._left = set(archive.entries) - {ENTRY}
+
+    def read(self, node: dict[str, Any]) -> Tensor | np.ndarray:
+        name = f"{node.get('tensor', node.get('array'))}.npy"
+        if name not in self._left:
+            raise Damaged(f"there is no entry {_structure.shown(name)}, or two tensors are in it")
+        self._left.remove(name)
+        if self._sealed and self._archive.entries[name].crc != node.get("crc32"):
+            raise Damaged(f"the entry {_structure.shown(name)} is not the one that was saved")
+        array = _npy.array_of(self._archive.read(name))
+        if self._sealed and list(array.shape) != node.get("shape"):
+            raise Damaged(f"{_structure.shown(name)} has the shape {list(array.shape)}")
+        if "tensor" not in node:
+            if array.dtype.str != node.get("dtype"):
+                raise Damaged(f"{_structure.shown(name)} has the dtype {array.dtype.name}")
+            return array
+        x = _structure.tensor_of(array, node)
+        if self._where is not None:
+            x = x.to(self._where)
+        if node["requires_grad"]:
+            if not x.dtype.is_floating_point:
+                raise Damaged(f"{_structure.shown(name)} requires a gradient as {x.dtype.name}")
+            x.requires_grad_()
+        return x
+
+    def check_all_read(self) -> None:
+        if self._left:
+            raise Damaged(f"its structure leaves out the entry {_structure.shown(min(self._left))}")
+
+
+def _from_pytorch(archive: Archive, where: device | None, name: str) -> Any:
+    found = [n for n in archive.entries if n.rpartition("/")[2] == "data.pkl"]
+    if len(found) != 1:
+        raise Damaged(f"it holds no {ENTRY}, and is no file of PyTorch either")
+    from oneflow_lite import _pytorch_file  # which most programs do without
+
+    folder = found[0].removesuffix("data.pkl")
     try:
-        with zipfile.ZipFile(file) as archive:
-            folder = _pytorch_folder(archive)
-            if folder is not None:
-                return _from_pytorch(name, archive, folder, device or map_location)
-            structure = json.loads(archive.read(_STRUCTURE))
-            if structure["oneflow_lite"] > _VERSION:
-                raise ValueError(f"load(): {name} has format {structure['oneflow_lite']}; this "
-                                 f"version of oneflow_lite reads up to {_VERSION}")  # fmt: skip
-            return _Reader(archive, device or map_location).decode(structure["value"])
-    except (zipfile.BadZipFile, KeyError, json.JSONDecodeError, TypeError) as error:
-        raise ValueError(f"load(): {name} was not written by oneflow_lite.save, or is damaged "
-                         f"({error})") from error  # fmt: skip
+        return _pytorch_file.read(archive, folder, lambda x: x if where is None else x.to(where))
+    except Damaged as error:
+        raise ValueError(f"load(): {name} was written by PyTorch, but {error}") from error

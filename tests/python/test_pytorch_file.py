@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from numerics import flow
 
+from oneflow_lite import _oneflow_lite, _pytorch_file
+
 
 class Storage:
     def __init__(self, kind, key, count):
@@ -134,3 +136,199 @@ def test_what_is_refused(torch, tmp_path, monkeypatch):
         archive.writestr("model/data.pkl", b"\x80\x02}q\x00(X")
     with pytest.raises(ValueError, match="it is damaged"):
         flow.load(damaged)
+
+
+# ---- Pickles that no torch.save writes. Each is the end of a program for the unpickler's stack.
+
+ODICT = b"ccollections\nOrderedDict\n"
+REBUILD = b"ctorch._utils\n_rebuild_tensor_v2\n"
+EMPTY = ODICT + b")R"
+
+
+def number(n):
+    return b"\x8a\x09" + n.to_bytes(9, "little", signed=True)
+
+
+def storage(key=b"0", count=4, kind=b"FloatStorage", what=b"storage"):
+    def text(value):
+        return b"X" + len(value).to_bytes(4, "little") + value
+
+    return b"(" + text(what) + b"ctorch\n" + kind + b"\n" + text(key) + text(b"cpu") \
+        + number(count) + b"tQ"  # fmt: skip
+
+
+def tensor(size=(4,), stride=(1,), offset=0, grad=b"\x89", source=None):
+    def numbers(values):
+        return b"(" + b"".join(map(number, values)) + b"t"
+
+    return REBUILD + b"(" + (storage() if source is None else source) + number(offset) \
+        + numbers(size) + numbers(stride) + grad + EMPTY + b"tR"  # fmt: skip
+
+
+def read(program, **entries):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("m/data.pkl", b"\x80\x02" + program + b".")
+        archive.writestr("m/data/0", np.arange(4, dtype="<f4").tobytes())
+        for key, raw in entries.items():
+            archive.writestr(f"m/data/{key}", raw)
+    return flow.load(stream)
+
+
+TUPLES = b"(" * 10 + b"N" + b"t" * 10
+HOSTILE = {
+    "a name of ours is changed": ODICT + b"}X\1\0\0\0aK\1sb",
+    "a call of ours is changed": REBUILD + b"}X\1\0\0\0aK\1sb",
+    "a dtype is changed": b"ctorch\nfloat32\n}X\1\0\0\0aK\1sb",
+    "a tensor is changed": tensor() + b"}X\1\0\0\0aK\1sb",
+    "a tensor's items": tensor() + b"K\0K\1s",
+    "a tensor is appended to": tensor() + b"K\1a",
+    "a method is replaced": EMPTY + b"}X\5\0\0\0itemsK\1sb",
+    "a class is replaced": EMPTY + b"}X\x09\0\0\0__class__K\1sb",
+    "a state of slots": EMPTY + b"N}X\1\0\0\0aK\1s\x86b",
+    "a dict is built": b"}}b",
+    "a list is called": b"])R",
+    "a dtype is called": b"ctorch\nfloat32\n)R",
+    "a storage is called": storage() + b")R",
+    "arguments of a list": ODICT + b"]R",
+    "a name is data": ODICT,
+    "a name in a list": b"]" + REBUILD + b"a",
+    "a name in an attribute": EMPTY + b"}X\1\0\0\0a" + REBUILD + b"sb",
+    "a storage is data": storage(),
+    "a storage in a tuple": storage() + b"\x85",
+    "an instance": ODICT + b")\x81",
+    "an instance of old": b"(ios\ngetcwd\n",
+    "an extension": b"\x82\1",
+    "a set": b"\x8f",
+    "a bytearray": b"\x96\1\0\0\0\0\0\0\0a",
+    "a buffer": b"\x97",
+    "an id of text": b"Pabc\n",
+    "a name of os": b"cos\nsystem\n(X\4\0\0\0truetR",
+    "a name from the stack": b"X\2\0\0\0osX\6\0\0\0system\x93",
+    "a name of a number": b"K\1K\2\x93",
+    "a name through another": b"coneflow_lite\nnn.Module\n",
+    "a key of lists": b"}]K\1s",
+    "a key of tuples": b"}" + TUPLES + b"K\1s",
+    "a key of a tensor": b"}" + tensor() + b"K\1s",
+    "a key too large": b"}\x8a\x0c" + b"\1" * 12 + b"K\1s",
+    "a key without a value": b"}(K\1u",
+    "an empty stack": b"0",
+    "nothing": b"",
+    "a mark": b"(",
+    "no mark": b"t",
+    "appended to nothing": b"K\1a",
+    "a memo of nothing": b"q\1",
+    "nothing in the memo": b"h\7",
+    "a large memo": b"j\xff\xff\xff\x7f",
+    "text": b"X\4\0\0\0\xff\xfe\xfd\xfc",
+    "a tuple of too many": b"N\x87",
+    "beyond": tensor(offset=1),
+    "beyond by its strides": tensor((2, 2), (1, 3)),
+    "beyond by far": tensor((2**62, 2**62), (2**62, 1)),
+    "many of one element": tensor((2**40, 2**40), (0, 0)),
+    "a negative size": tensor((-1,)),
+    "a negative stride": tensor((2,), (-1,), 3),
+    "a negative offset": tensor((1,), (1,), -1),
+    "an offset of 2^63": tensor((1,), (1,), 2**63),
+    "too few strides": tensor((2, 2), (1,)),
+    "too many dims": tensor((1,) * 65, (1,) * 65),
+    "empty and huge": tensor((0, 2**62, 2**62), (0, 0, 0)),
+    "a grad of None": tensor(grad=b"N"),
+    "a tensor of a tensor": tensor(source=tensor()),
+    "a tensor of None": tensor(source=b"N"),
+    "a tensor of too few": REBUILD + storage() + b"\x85R",
+    "a storage of more": storage(count=5),
+    "a storage of fewer": storage(count=3),
+    "a storage of less than none": storage(count=-1),
+    "a storage of nothing that is there": storage(count=0),
+    "another's storage": storage(kind=b"DoubleStorage"),
+    "a storage of two dtypes": storage() + storage(kind=b"IntStorage") + b"\x86",
+    "a storage of a dtype": storage(kind=b"float32"),
+    "a storage elsewhere": storage(key=b"../data.pkl"),
+    "a module": storage(what=b"module"),
+    "an id of a number": b"K\1Q",
+    "an id of None": b"NQ",
+    "a size of text": b"ctorch\nSize\n(X\1\0\0\0a\x85tR",
+    "a size of less than none": b"ctorch\nSize\n(J\xff\xff\xff\xff\x85tR",
+    "a device of lists": b"ctorch\ndevice\n(]tR",
+    "a device of nothing": b"ctorch\ndevice\n)R",
+    "a layout of nothing": b"ctorch.serialization\n_get_layout\n)R",
+    "a parameter of None": b"ctorch._utils\n_rebuild_parameter\n(N\x88" + EMPTY + b"tR",
+    "pairs of three": ODICT + b"(](K\1K\2K\3tatR",
+    "no pairs": ODICT + b"(K\1tR",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_pickles(name):
+    def ours():
+        found = {**vars(_oneflow_lite), **vars(_pytorch_file), **vars(collections.OrderedDict)}
+        return found, [getattr(x, "__dict__", None) and dict(vars(x)) for x in found.values()]
+
+    before = ours()
+    with pytest.raises(
+        ValueError, match=r"^load\(\): the file was written by PyTorch, but "
+    ) as error:
+        read(HOSTILE[name])
+    assert len(str(error.value)) < 400
+    assert ours() == before
+
+
+def test_integers_with_a_gradient():
+    source = storage(b"1", 2, b"LongStorage")
+    assert read(tensor((2,), source=source), **{"1": bytes(16)}).tolist() == [0, 0]
+    with pytest.raises(ValueError, match="int64 that requires a gradient"):
+        read(tensor((2,), grad=b"\x88", source=source), **{"1": bytes(16)})
+
+
+def test_what_is_read_beside_dicts_of_tensors():
+    assert read(tensor((2, 2), (0, 1), 1)).tolist() == [[1, 2], [1, 2]]  # expanded
+    assert read(tensor((0, 2**40), (1, 1), 9)).shape == (0, 2**40)
+    assert read(storage(kind=b"BoolStorage", key=b"1", count=3) + b"0N", **{"1": b"\0\1\2"}) is None
+    bools = tensor((3,), source=storage(kind=b"BoolStorage", key=b"1", count=3))
+    assert read(bools, **{"1": b"\0\1\2"}).tolist() == [False, True, True]
+    assert read(b"]q\1h\1h\1\x86") == ([], [])
+    state = read(EMPTY + b"}X\x09\0\0\0_metadata" + EMPTY + b"sb")
+    assert state == {} and state._metadata == {}
+    assert read(b"ctorch\ndevice\n(X\4\0\0\0cudaK\1tR") == "cuda:1"
+    assert read(b"ctorch\nSize\n(K\1K\2\x86tR") == (1, 2)
+    assert read(b"ctorch\nbfloat16\n") is flow.bfloat16
+    assert read(b"\x8a\x0b" + b"\xff" * 10 + b"\x7f") == 2**87 - 1
+    loop = read(b"]q\0h\0a")
+    assert loop[0] is loop
+
+
+@pytest.mark.parametrize("opcodes", [(b"]", b"a"), (b")", b"\x85"), (EMPTY + b"K\1", b"s"),
+                                     (EMPTY + b"}X\1\0\0\0a", b"sb")], ids=range(4))  # fmt: skip
+def test_what_nests_deep_is_read_and_freed(opcodes):
+    start, end = opcodes
+    value = read(start * 20_000 + b"N" + end * 20_000)
+    assert type(value) in (list, tuple, collections.OrderedDict)
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_protocols(torch, protocol):
+    class Own(Pickler):
+        def __init__(self, file, protocol):
+            super().__init__(file, protocol=protocol)
+
+    value = {"x": [1, -5, 300, 70_000, 2**40, -(2**90), 1.5, None, True, False, "a" * 300, "é",
+                   (), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), [], {}, {1: 2},
+                   "x" * 70_000]}  # fmt: skip
+    value["again"] = value["x"]
+    if protocol > 2:  # before, bytes were a call
+        value["bytes"] = [b"a", b"b" * 300]
+    stream, pickled = io.BytesIO(), io.BytesIO()
+    Own(pickled, protocol).dump(value)
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("m/data.pkl", pickled.getvalue())
+    got = flow.load(stream)
+    assert got == value and got["again"] is got["x"]
+
+
+def test_entries_that_are_compressed_are_refused():
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("m/data.pkl", b"\x80\x02N.")
+    with pytest.raises(ValueError, match="m/data.pkl' is compressed"):
+        flow.load(stream)

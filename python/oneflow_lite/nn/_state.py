@@ -48,10 +48,12 @@ def _quoted(names: list[str]) -> str:
 
 
 def as_tensor(value: Tensor | np.ndarray) -> Tensor:
-    """The tensor itself, or one over an array's memory."""
+    """The tensor itself, or one of an array's values, over its memory where that is possible."""
     if not isinstance(value, np.ndarray):
         return value
-    return from_numpy(value if value.flags.writeable else value.copy())
+    plain = value.flags.writeable and value.flags.aligned and min(value.strides, default=0) >= 0
+    dtype = value.dtype.newbyteorder("=")
+    return from_numpy(value.astype(dtype, order="C", copy=not plain))
 
 
 def check_fit(
@@ -96,10 +98,11 @@ def load_into(
 ) -> LoadResult:
     """Copies ``given[name]`` into ``own[name]`` in place, all or nothing; see :func:`check_fit`."""
     result = check_fit(own, given, strict, what)
+    taken = [(tensor, as_tensor(given[name])) for name, tensor in own.items()
+             if name in given and tensor is not ANYTHING]  # fmt: skip
     with no_grad():
-        for name, tensor in own.items():
-            if name in given and tensor is not ANYTHING:
-                tensor.copy_(as_tensor(given[name]).detach().to(tensor.device))
+        for tensor, value in taken:
+            tensor.copy_(value.detach().to(tensor.device))
     return result
 
 
@@ -198,7 +201,8 @@ class Stateful:
             state_dict = dict(state_dict)
             for path, module in modules:
                 prefix = path + "." if path else ""
-                own = {k: state_dict.pop(k) for k in list(state_dict) if k.startswith(prefix)}
+                own = {k: state_dict.pop(k) for k in list(state_dict)
+                       if isinstance(k, str) and k.startswith(prefix)}  # fmt: skip
                 for hook in tuple(module._load_pre_hooks.values()):
                     hook(module, own, prefix, {}, strict, *result, errors)
                 state_dict.update(own)
@@ -279,12 +283,14 @@ class Stateful:
         self, expected: dict[str, Any], state_dict: Mapping[str, Any], strict: bool, what: str
     ) -> LoadResult:
         result = check_fit(expected, state_dict, strict, what)
+        taken = {}  # all of them before the first is assigned: any may be an error
         for path, own in expected.items():
             if path not in state_dict or own is ANYTHING:
                 continue
-            owner, _, name = path.rpartition(".")
             given = as_tensor(state_dict[path]).detach()
-            if isinstance(own, Parameter):
-                given = Parameter(given, own.requires_grad)
+            is_parameter = isinstance(own, Parameter)
+            taken[path] = Parameter(given, own.requires_grad) if is_parameter else given
+        for path, given in taken.items():
+            owner, _, name = path.rpartition(".")
             setattr(self.get_submodule(owner), name, given)
         return result
