@@ -10,6 +10,7 @@
 #endif
 
 #include <cmath>
+#include <iterator>
 
 #include "primitive/cpu/simd-inl.h"
 
