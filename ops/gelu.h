@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "oneflow_lite/framework/autograd.h"
 #include "ops/term.h"
 
 namespace oneflow_lite {

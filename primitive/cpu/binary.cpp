@@ -17,7 +17,8 @@
 #define HWY_TARGET_INCLUDE "primitive/cpu/binary.cpp"
 #include "hwy/foreach_target.h"
 // clang-format on
-#include "hwy/highway.h"
+#include "primitive/cpu/gelu-inl.h"
+#include "primitive/cpu/simd-inl.h"
 
 #ifndef OFL_PRIMITIVE_CPU_BINARY_ONCE_
 #define OFL_PRIMITIVE_CPU_BINARY_ONCE_
@@ -54,26 +55,6 @@ T Power(T a, T b) {
     return static_cast<T>(result);
   }
 }
-
-// The slope of x P(N <= x): P(N <= x) + x p(x) of a standard normal N with density p. Beyond 40 it
-// is that of its line, so that no infinity is multiplied by 0.
-template <class T>
-T GeluSlope(T x) {
-  if (std::abs(x) > T(40)) return x > T(0) ? T(1) : T(0);
-  const T below = T(0.5) * std::erfc(x * T(-0.70710678118654752440));
-  return below + x * T(0.39894228040143267794) * std::exp(x * x * T(-0.5));
-}
-// The slope of x s, s = 1 / (1 + exp(-v)), v = x (1.6 + 0.07 x^2): s + x s (1 - s) dv / dx, from
-// the exp that is at most 1.
-template <class T>
-T GeluTanhSlope(T x) {
-  if (std::abs(x) > T(40)) return x > T(0) ? T(1) : T(0);
-  const T linear = T(1.5957691216057308), cubic = T(0.07135481627260025);
-  const T v = x * (linear + cubic * x * x);
-  const T e = std::exp(-std::abs(v)), sum = T(1) + e;
-  const T s = (v < T(0) ? e : T(1)) / sum;
-  return s + x * (e / (sum * sum)) * (linear + 3 * cubic * x * x);
-}
 }  // namespace oneflow_lite
 #endif
 
@@ -104,6 +85,24 @@ template <class F>
 BinaryLoop Floats(DType dtype, F f) {
   if (dtype == DType::kFloat32) return Make<float>(f);
   return dtype == DType::kFloat64 ? Make<double>(f) : nullptr;
+}
+// f on vectors, where the compiler would not vectorise it.
+template <class T, class F>
+void VectorLoop(int64_t n, const void* a_data, const void* b_data, void* out_data) {
+  const TagOf<T> d;
+  const T* a = static_cast<const T*>(a_data);
+  const T* b = static_cast<const T*>(b_data);
+  T* out = static_cast<T*>(out_data);
+  const auto zero = hn::Zero(d);
+  ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    const auto y = F()(d, LoadUpTo(d, a + i, count, zero), LoadUpTo(d, b + i, count, zero));
+    StoreUpTo(y, d, out + i, count);
+  });
+}
+template <class F>
+BinaryLoop Vectors(DType dtype, F) {
+  if (dtype == DType::kFloat32) return &VectorLoop<float, F>;
+  return dtype == DType::kFloat64 ? &VectorLoop<double, F> : nullptr;
 }
 template <class F>
 BinaryLoop Integers(DType dtype, F f) {
@@ -164,9 +163,11 @@ BinaryLoop FindBinary(BinaryOp op, DType dtype) {
     case BinaryOp::kReluBackward:
       return Floats(dtype, OFL_FN(b <= 0 ? decltype(a)(0) : a));
     case BinaryOp::kGeluBackward:
-      return Floats(dtype, OFL_FN(a * GeluSlope(b)));
+      return Vectors(dtype, [](auto d, auto a, auto b)
+                                OFL_SIMD_LAMBDA { return hn::Mul(a, GeluSlope(d, b)); });
     case BinaryOp::kGeluTanhBackward:
-      return Floats(dtype, OFL_FN(a * GeluTanhSlope(b)));
+      return Vectors(dtype, [](auto d, auto a, auto b)
+                                OFL_SIMD_LAMBDA { return hn::Mul(a, GeluTanhSlope(d, b)); });
     case BinaryOp::kMaximum:
       return All(dtype, OFL_FN(a > b || a != a ? a : b));
     case BinaryOp::kMinimum:

@@ -52,8 +52,8 @@ struct ReluBackward {
     return y <= C(0) ? C(0) : dy;
   }
 };
-// dy times the slope of gelu at x, and of its approximation by tanh; the formulas are those of
-// primitive/cpu/binary.cpp.
+// dy times the slope of gelu at x, and of its approximation by tanh: the formulas are those of
+// primitive/cpu/gelu-inl.h.
 struct GeluBackward {
   __device__ float Below(float x) const { return 0.5f * erfcf(x * -0.70710678f); }
   __device__ double Below(double x) const { return 0.5 * erfc(x * -0.70710678118654752440); }

@@ -3,6 +3,8 @@
 // The elementwise primitives of one operand (unary, copy) against plain references on the host, for
 // every device there is, every dtype, and geometries that take each path: contiguous, broadcast,
 // strided, transposed.
+#include <numbers>
+
 #include "primitive/copy.h"
 #include "primitive/unary.h"
 #include "primitive_geometry.h"
@@ -56,7 +58,8 @@ double UnaryReference(UnaryOp op, double x) {
       return x == -kInf ? 0 : x * UnaryReference(UnaryOp::kSigmoid, x);
     case UnaryOp::kGeluTanh:
       return x < -40 ? 0
-                     : x / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+                     : x / (1 + std::exp(-2 * std::sqrt(2 / std::numbers::pi) *
+                                         (x + 0.044715 * x * x * x)));
     case UnaryOp::kGelu:
       return x == -kInf ? 0 : 0.5 * x * std::erfc(-x / std::sqrt(2.0));
   }

@@ -413,8 +413,9 @@ OPS = [
     Op("empty", SIZES, None, ALL, factory=True),
     Op("full", [S(s.args[0], 3) for s in SIZES], lambda size, v: np.full(size, float(v)), NUMERIC,
        factory=True, errors=[
-        Bad(lambda d: flow.full((2,), float("nan"), dtype=flow.int32, device=d), ValueError,
-            "full(): the value is nan, but it must be finite for int32")]),
+        Bad(lambda d: flow.full((2,), float("nan"), dtype=flow.int32, device=d),
+            OverflowError, "full(): the number nan is out of range [-2147483648, 2147483647] of "
+            "int32")]),
     Op("arange", [S(5), S(0), S(2, 9), S(1, 8, 3), S(7, 0, -2), S(3, 3)],
        lambda *a: np.arange(*a).astype(float), tuple(t for t in NUMERIC if t != "uint8"),
        factory=True, errors=[
