@@ -39,7 +39,8 @@ OFL_API Status BadValue(absl::string_view op, absl::string_view argument, absl::
 OFL_API Status DeviceMismatch(absl::string_view op, absl::string_view first_argument, Device first,
                               absl::string_view second_argument, Device second);
 
-// The error under the name of the function that the user called, in place of the inner op's.
+// The error under the name of the function that the user called, in place of the inner op's, or
+// before a message that names none. An exception of Python stays as it is.
 OFL_API Status Renamed(absl::string_view op, const Status& s);
 
 // dim counted from the end where negative; a 0-dim tensor has the dims 0 and -1.
