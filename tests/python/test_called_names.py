@@ -153,3 +153,17 @@ def test_no_number_of_sections_hangs():
     with pytest.raises(ValueError, match=r"tensor_split\(\): .* sections, but there must be 1 to"):
         flow.tensor_split(flow.ones(2), 1 << 70)
     assert len(flow.tensor_split(flow.ones(2), 5)) == 5
+
+
+def test_two_dtypes_are_spoken_of():
+    a, b = flow.ones(2, 2, dtype=flow.int8), flow.ones(2, 2, dtype=flow.int16)
+    for call in (lambda: a @ b, lambda: flow.matmul(a, b), lambda: a.matmul(b)):
+        with pytest.raises(flow.DTypeError) as caught:
+            call()
+        text = str(caught.value)
+        assert text.startswith("matmul(): input has dtype int8 and other int16, but both must be")
+
+
+def test_an_optimizer_says_what_it_was_given():
+    with pytest.raises(TypeError, match=r"SGD\(\): params must be .* not Linear"):
+        flow.optim.SGD(flow.nn.Linear(2, 2), lr=0.1)
