@@ -8,6 +8,7 @@ from math import inf as inf
 from math import nan as nan
 from math import pi as pi
 
+from oneflow_lite._config import Config as _Config
 from oneflow_lite import autograd as autograd
 from oneflow_lite import cuda as cuda
 from oneflow_lite import fuse as fuse
@@ -16,8 +17,6 @@ from oneflow_lite import ops as ops
 from oneflow_lite import optim as optim
 from oneflow_lite import profiler as profiler
 from oneflow_lite import utils as utils
-from oneflow_lite._bits import bitwise_left_shift as bitwise_left_shift
-from oneflow_lite._bits import bitwise_right_shift as bitwise_right_shift
 from oneflow_lite._C import abs as abs
 from oneflow_lite._C import absolute as absolute
 from oneflow_lite._C import add as add
@@ -126,7 +125,8 @@ from oneflow_lite._C import unbind as unbind
 from oneflow_lite._C import unsqueeze as unsqueeze
 from oneflow_lite._C import zeros as zeros
 from oneflow_lite._C import zeros_like as zeros_like
-from oneflow_lite._config import Config as _Config
+from oneflow_lite._bits import bitwise_left_shift as bitwise_left_shift
+from oneflow_lite._bits import bitwise_right_shift as bitwise_right_shift
 from oneflow_lite._creation import as_tensor as as_tensor
 from oneflow_lite._creation import bernoulli as bernoulli
 from oneflow_lite._creation import eye as eye
@@ -221,13 +221,13 @@ from oneflow_lite._oneflow_lite import float64 as _float64
 from oneflow_lite._oneflow_lite import float64 as float64
 from oneflow_lite._oneflow_lite import from_dlpack as from_dlpack
 from oneflow_lite._oneflow_lite import from_numpy as from_numpy
-from oneflow_lite._oneflow_lite import int8 as int8
 from oneflow_lite._oneflow_lite import int16 as _int16
 from oneflow_lite._oneflow_lite import int16 as int16
 from oneflow_lite._oneflow_lite import int32 as _int32
 from oneflow_lite._oneflow_lite import int32 as int32
 from oneflow_lite._oneflow_lite import int64 as _int64
 from oneflow_lite._oneflow_lite import int64 as int64
+from oneflow_lite._oneflow_lite import int8 as int8
 from oneflow_lite._oneflow_lite import is_grad_enabled as is_grad_enabled
 from oneflow_lite._oneflow_lite import tensor as tensor
 from oneflow_lite._oneflow_lite import uint8 as uint8
@@ -336,13 +336,6 @@ LongTensor = Tensor
 ShortTensor = Tensor
 Size = tuple[_int, ...]
 clip = _clamp
-
-def get_default_dtype() -> dtype: ...
-def is_complex(input: Tensor) -> _bool: ...
-def is_floating_point(input: Tensor) -> _bool: ...
-def is_tensor(obj: object) -> _bool: ...
-def numel(input: Tensor) -> _int: ...
-
 divide = _div
 double = _float64
 float = _float32
@@ -354,3 +347,9 @@ short = _int16
 true_divide = _div
 __config__: _Config
 __version__: str
+
+def get_default_dtype() -> dtype: ...
+def is_complex(input: Tensor) -> _bool: ...
+def is_floating_point(input: Tensor) -> _bool: ...
+def is_tensor(obj: object) -> _bool: ...
+def numel(input: Tensor) -> _int: ...

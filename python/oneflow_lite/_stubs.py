@@ -177,8 +177,10 @@ def face(package: types.ModuleType) -> str:
             lines.add(f"from oneflow_lite.{module} import {there} as {'' if same else '_'}{there}")
             own += [] if same else [f"{name} = _{there}"]
     front = ["from builtins import bool as _bool", "from builtins import int as _int"]
-    end = ["__config__: _Config", "__version__: str"]
-    text = "\n".join([*front, _HEAD.rstrip(), *sorted(lines), "", *sorted(own), *end, ""])
+    values = sorted(line for line in own if not line.startswith("def "))
+    functions = sorted(line for line in own if line.startswith("def "))
+    end = ["", *values, "__config__: _Config", "__version__: str", "", *functions, ""]
+    text = "\n".join([*front, _HEAD.rstrip(), *sorted(lines), *end])
     return _FACE + text
 
 
