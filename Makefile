@@ -5,7 +5,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
 
-# VENV_PYTHON is the interpreter of .venv, PYTHON that of the wheel.
+# VENV_PYTHON is the interpreter of a new .venv, PYTHON that of the wheel, which has an environment
+# of its own.
 VENV_PYTHON ?= python3
 PYTHON ?= $(VENV_PYTHON)
 JOBS ?= $(shell nproc)
@@ -108,12 +109,14 @@ torch-bundle: ## put a wheel of oneflow_lite_torch (sm_90) into carry/, for a GP
 	VENV_PYTHON="$(VENV_PYTHON)" scripts/torch_wheel.sh carry OFL_TORCH_CUDA=ON
 
 .PHONY: wheel
-wheel: setup ## build dist/*.whl for PYTHON=..., with all libraries inside except NVIDIA's
+wheel: ## build dist/*.whl for PYTHON=..., with all libraries inside except NVIDIA's
+	@PYTHON="$(PYTHON)" scripts/setup.sh packages
 	@scripts/wheel.sh "$(PYTHON)" dist --config-settings=cmake.define.OFL_CUDA=$(WITH_CUDA)
 
 .PHONY: gpu-bundle
 gpu-bundle: PYTHON := python3.12
-gpu-bundle: setup ## put a wheel (Python 3.12, sm_90) and the C++ tests into carry/, for a GPU machine
+gpu-bundle: ## put a wheel (Python 3.12, sm_90) and the C++ tests into carry/, for a GPU machine
+	@PYTHON="$(PYTHON)" scripts/setup.sh packages
 	@scripts/gpu_bundle.sh "$(PYTHON)"
 
 .PHONY: format

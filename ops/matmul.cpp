@@ -13,6 +13,10 @@ namespace {
 
 Status InferMatmul(InferContext& c) {
   const Shape &a = c.shape(0), &b = c.shape(1);
+  if (!IsFloating(c.dtype(0)) && c.dtype(1) != c.dtype(0)) {
+    return Error(ErrorKind::kDType, c.op(), "(): input has dtype ", Name(c.dtype(0)), " and other ",
+                 Name(c.dtype(1)), ", but both must be of one of ", kFloatingDTypes);
+  }
   if (!IsFloating(c.dtype(0)))
     return UnsupportedDType(c.op(), "input", c.dtype(0), kFloatingDTypes);
   if (c.dtype(1) != c.dtype(0)) return DTypeMismatch(c.op(), "other", c.dtype(1), Name(c.dtype(0)));

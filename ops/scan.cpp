@@ -15,9 +15,9 @@ void DefineCumSum(OpDef& op) {
   op.Input("in").Output("out").Attr("reverse", AttrType::kBool, false);
   op.doc = "Running sums along the last dim, from its end where reverse.";
   op.infer = [](InferContext& c) -> Status {
-    if (c.shape(0).ndim() == 0) return ShapeMismatch(c.op(), "in", c.shape(0), "at least 1 dim");
+    if (c.shape(0).ndim() == 0) return ShapeMismatch(c.op(), "input", c.shape(0), "at least 1 dim");
     if (c.dtype(0) == DType::kBool) {
-      return UnsupportedDType(c.op(), "in", DType::kBool, "an integer or a floating dtype");
+      return UnsupportedDType(c.op(), "input", DType::kBool, "an integer or a floating dtype");
     }
     c.SetOutput(0, c.shape(0), c.dtype(0));
     return OkStatus();

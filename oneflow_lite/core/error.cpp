@@ -84,9 +84,10 @@ Status DeviceMismatch(absl::string_view op, absl::string_view first_argument, De
 }
 
 Status Renamed(absl::string_view op, const Status& s) {
+  if (s.ok() || KindOf(s) == ErrorKind::kPython) return s;
   const absl::string_view message = s.message();
   const size_t end = message.find("(): ");
-  if (s.ok() || KindOf(s) == ErrorKind::kPython || end > message.find(' ')) return s;
+  if (end > message.find(' ')) return Error(KindOf(s), op, "(): ", message);
   return Error(KindOf(s), op, message.substr(end));
 }
 

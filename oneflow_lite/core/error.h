@@ -42,7 +42,8 @@ OFL_API Status NumberOutOfRange(absl::string_view op, const Scalar& number, DTyp
 OFL_API Status DeviceMismatch(absl::string_view op, absl::string_view first_argument, Device first,
                               absl::string_view second_argument, Device second);
 
-// The error under the name of the function that the user called, in place of the inner op's.
+// The error under the name of the function that the user called, in place of the inner op's, or
+// before a message that names none. An exception of Python stays as it is.
 OFL_API Status Renamed(absl::string_view op, const Status& s);
 
 // NumberOutOfRange where an element of the dtype cannot be the number.

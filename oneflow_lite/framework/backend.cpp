@@ -52,7 +52,7 @@ StatusOr<Device> ResolveDevice(const OpCall& call) {
       return Error(ErrorKind::kNotImplemented, def.name, "(): global tensors are not built yet");
     }
     if (t.ndim() > kMaxDims) {
-      return Error(ErrorKind::kShape, def.name, "(): ", InputName(def, i), " has ", t.ndim(),
+      return Error(ErrorKind::kShape, def.name, "(): ", ArgumentName(def, i), " has ", t.ndim(),
                    " dims, but at most ", kMaxDims, " are supported");
     }
     if (def.device_attr >= 0) continue;
@@ -62,8 +62,8 @@ StatusOr<Device> ResolveDevice(const OpCall& call) {
     } else if (t.device() != first->device()) {
       if (IsScalarOperand(def, t)) continue;
       if (def.mutates() || !IsScalarOperand(def, *first)) {  // a mutated tensor stays where it is
-        return DeviceMismatch(def.name, InputName(def, first_index), first->device(),
-                              InputName(def, i), t.device());
+        return DeviceMismatch(def.name, ArgumentName(def, first_index), first->device(),
+                              ArgumentName(def, i), t.device());
       }
       first = &t;
       first_index = i;

@@ -27,6 +27,15 @@ std::vector<Pending>& PendingFunctions() {
   return *pending;
 }
 
+struct Alias {
+  const char* alias;
+  const char* name;
+};
+std::vector<Alias>& PendingAliases() {
+  static auto* pending = new std::vector<Alias>;
+  return *pending;
+}
+
 struct TypeName {
   const char* name;
   ArgType type;
@@ -109,6 +118,19 @@ Status CheckShape(const FunctionSchema& f, const std::vector<internal::ArgShape>
 }
 
 using Table = std::map<std::string, FunctionSchema, std::less<>>;
+
+// The functions once more under their other names.
+void AddAliases(Table* functions) {
+  for (const auto& [alias, name] : PendingAliases()) {
+    OFL_CHECK(functions->count(name) == 1 && functions->count(alias) == 0);
+    FunctionSchema f = functions->find(name)->second;
+    f.text.replace(0, f.name.size(), alias);
+    f.name = alias;
+    f.alias_of = name;
+    functions->emplace(alias, std::move(f));
+  }
+}
+
 const Table& GetTable() {
   static const Table* const table = [] {
     auto* functions = new Table;
@@ -128,6 +150,7 @@ const Table& GetTable() {
       }
       if (!s.ok()) CheckFailed(p.file, p.line, std::string(s.message()).c_str());
     }
+    AddAliases(functions);
     return functions;
   }();
   return *table;
@@ -187,6 +210,10 @@ bool AppendFunction(const char* signature, const char* doc, FunctionFlags flags,
                     decltype(FunctionSchema::call) call, void (*target)(),
                     std::vector<ArgShape> shape, const char* file, int line) {
   PendingFunctions().push_back({signature, doc, flags, call, target, std::move(shape), file, line});
+  return true;
+}
+bool AppendAlias(const char* alias, const char* name) {
+  PendingAliases().push_back({alias, name});
   return true;
 }
 }  // namespace internal

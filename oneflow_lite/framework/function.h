@@ -72,6 +72,7 @@ struct FunctionSchema {
   std::string doc;
   std::vector<ArgSchema> args;
   std::vector<std::string> results;  // their names, where a list of tensors has them
+  std::string alias_of;              // the function that this is another name of, or empty
   FunctionFlags flags = kFunction;
   // Takes one Value per argument, of the declared type; gives the results.
   Status (*call)(void (*target)(), absl::Span<Value> args, Value* result) = nullptr;
@@ -172,6 +173,7 @@ Status CallBoxed(R (*f)(Args...), absl::Span<Value> args, Value* result,
   }
 }
 
+OFL_API bool AppendAlias(const char* alias, const char* name);
 OFL_API bool AppendFunction(const char* signature, const char* doc, FunctionFlags flags,
                             decltype(FunctionSchema::call) call, void (*target)(),
                             std::vector<ArgShape> shape, const char* file, int line);
@@ -196,3 +198,9 @@ bool RegisterFunction(const char* signature, R (*f)(Args...), FunctionFlags flag
   static const bool OFL_CONCAT(ofl_function_registered_, __COUNTER__) =                     \
       ::oneflow_lite::internal::RegisterFunction(signature, function, flags, doc, __FILE__, \
                                                  __LINE__)
+
+// Another name of a registered function, which its errors speak of: OFL_REGISTER_ALIAS("less",
+// "lt").
+#define OFL_REGISTER_ALIAS(alias, name)                              \
+  static const bool OFL_CONCAT(ofl_alias_registered_, __COUNTER__) = \
+      ::oneflow_lite::internal::AppendAlias(alias, name)

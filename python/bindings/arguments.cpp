@@ -68,6 +68,11 @@ void NameTooLarge(const char* name, const ArgSchema& arg) {
                arg.name.c_str());
 }
 
+// Whether a tensor was read as a number or a list, and said that it is none.
+bool IsRefusal(PyObject* o) {
+  return IsTensor(o) && (PyErr_ExceptionMatches(PyExc_TypeError) || Unwrap(o).numel() != 1);
+}
+
 const char* Expected(const ArgSchema& arg) {
   switch (arg.type) {
     case ArgType::kTensor:
@@ -247,7 +252,11 @@ bool ReadArgument(const char* name, const ArgSchema& arg, PyObject* o, Value* ou
     out->emplace<std::monostate>();
     return true;
   }
-  const Match m = ReadSlow(name, arg, o, out);
+  Match m = ReadSlow(name, arg, o, out);
+  if (m == Match::kError && IsRefusal(o)) {
+    PyErr_Clear();
+    m = Match::kNo;
+  }
   if (m == Match::kError) NameTooLarge(name, arg);
   if (m == Match::kNo) {
     PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be %s%s, not %s", name,
@@ -255,6 +264,17 @@ bool ReadArgument(const char* name, const ArgSchema& arg, PyObject* o, Value* ou
                  o == Py_None ? "None" : Py_TYPE(o)->tp_name);
   }
   return m == Match::kYes;
+}
+
+bool ReadFlag(const char* name, const char* argument, PyObject* o, bool* out) {
+  if (IsTensor(o)) {  // most have no truth value
+    PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be bool, not %s", name, argument,
+                 Py_TYPE(o)->tp_name);
+    return false;
+  }
+  const int truth = PyObject_IsTrue(o);
+  *out = truth == 1;
+  return truth >= 0;
 }
 
 bool ReadInts(const char* name, const ArgSchema& arg, PyObject* const* items, Py_ssize_t n,

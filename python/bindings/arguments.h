@@ -19,6 +19,8 @@ Match AsInt(PyObject* o, int64_t* out);
 // Reads `o` as argument `arg` of function `name`. False: a TypeError that names both is set, or
 // the exception that reading raised.
 bool ReadArgument(const char* name, const ArgSchema& arg, PyObject* o, Value* out);
+// A truth value, of whatever has one but a tensor. False: an exception is set.
+bool ReadFlag(const char* name, const char* argument, PyObject* o, bool* out);
 // The elements of `items` as the dims of `arg`.
 bool ReadInts(const char* name, const ArgSchema& arg, PyObject* const* items, Py_ssize_t n,
               Value* out);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "oneflow_lite/core/error.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/out_argument.h"
 
@@ -287,7 +288,7 @@ PyObject* CallBound(const BoundFunction& b, PyObject* self, PyObject* const* arg
       GilRelease unlocked(IsLargeWork(values));
       s = f(absl::MakeSpan(values), &result);
     }
-    if (!s.ok()) return Raise(s);
+    if (!s.ok()) return Raise(Renamed(f.name, s));
     if (out) return StoreResults(f.name.c_str(), result, out);
     return WrapResults(b, std::move(result));
   });

@@ -97,9 +97,11 @@ py::array MakeArray(const Tensor& t) {
 PyObject* NumpyMethod(PyObject* self, PyObject* args, PyObject* kwargs) {
   return Protect([&]() -> PyObject* {
     static const char* keywords[] = {"force", nullptr};
-    int force = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p:numpy", const_cast<char**>(keywords),
-                                     &force)) {
+    PyObject* given = Py_False;
+    bool force;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:numpy", const_cast<char**>(keywords),
+                                     &given) ||
+        !ReadFlag("numpy", "force", given, &force)) {
       return nullptr;
     }
     Tensor t = Unwrap(self);

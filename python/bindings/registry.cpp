@@ -32,10 +32,10 @@ PyObject* ListFunctionDicts(PyObject*, PyObject*) {
   return Protect([]() -> PyObject* {
     PyRef list(PyList_New(0));
     for (const FunctionSchema* f : ListFunctions()) {
-      PyRef dict(Py_BuildValue("{s:s,s:s,s:s,s:N,s:N}", "name", f->name.c_str(), "signature",
-                               f->text.c_str(), "doc", f->doc.c_str(), "method",
-                               PyBool_FromLong(f->flags & kMethod), "method_only",
-                               PyBool_FromLong(f->flags == kMethodOnly)));
+      PyRef dict(Py_BuildValue("{s:s,s:s,s:s,s:s,s:N,s:N}", "name", f->name.c_str(), "signature",
+                               f->text.c_str(), "doc", f->doc.c_str(), "alias_of",
+                               f->alias_of.c_str(), "method", PyBool_FromLong(f->flags & kMethod),
+                               "method_only", PyBool_FromLong(f->flags == kMethodOnly)));
       if (!list || !dict || PyList_Append(list.get(), dict.get()) < 0) return nullptr;
     }
     return list.Give();
@@ -64,7 +64,7 @@ PyMethodDef registry_functions[] = {
     {"list_ops", ListOpNames, METH_NOARGS, "list_ops()\n--\n\nThe names of all ops, sorted."},
     {"list_functions", ListFunctionDicts, METH_NOARGS,
      "list_functions()\n--\n\n"
-     "The registered functions: name, signature, doc, method, method_only of each."},
+     "The registered functions: name, signature, doc, alias_of, method, method_only of each."},
     {"build_config", BuildConfig, METH_NOARGS,
      "build_config()\n--\n\nHow the library was built, and what it found."},
     {nullptr, nullptr, 0, nullptr}};

@@ -5,6 +5,7 @@
 
 #include "functional/binary.h"
 #include "functional/copy.h"
+#include "oneflow_lite/core/error.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/backward.h"
 
@@ -83,13 +84,15 @@ PyObject* BackwardMethod(PyObject* self, PyObject* args, PyObject* kwargs) {
 PyObject* RequiresGradInPlace(PyObject* self, PyObject* args, PyObject* kwargs) {
   return Protect([&]() -> PyObject* {
     static const char* keywords[] = {"requires_grad", nullptr};
-    int value = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p:requires_grad_",
-                                     const_cast<char**>(keywords), &value)) {
+    PyObject* given = Py_True;
+    bool value;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:requires_grad_",
+                                     const_cast<char**>(keywords), &given) ||
+        !ReadFlag("requires_grad_", "requires_grad", given, &value)) {
       return nullptr;
     }
     const Status s = autograd::SetRequiresGrad(Unwrap(self), value);
-    return s.ok() ? PyRef::Borrow(self).Give() : Raise(s);
+    return s.ok() ? PyRef::Borrow(self).Give() : Raise(Renamed("requires_grad_", s));
   });
 }
 

@@ -112,6 +112,10 @@ PyObject* WholeOrOne(const char* name, PyObject* self, absl::Span<const int64_t>
       PyErr_Format(PyExc_TypeError, "%s(): argument 'dim' must be int or None, not %s", name,
                    Py_TYPE(dim)->tp_name);
     }
+    if (m == Match::kError && PyErr_ExceptionMatches(PyExc_OverflowError)) {
+      PyErr_Format(PyExc_OverflowError, "%s(): argument 'dim' is a number too large for 64 bits",
+                   name);
+    }
     if (m != Match::kYes) return nullptr;
     const auto wrapped = WrapDim(name, d, Unwrap(self));
     if (!wrapped.ok()) return Raise(wrapped.status());
@@ -161,6 +165,7 @@ PyMethodDef tensor_methods[] = {
     {"numel", Numel, METH_NOARGS, "numel($self, /)\n--\n\nThe number of elements."},
     {"nelement", Numel, METH_NOARGS, "nelement($self, /)\n--\n\nThe number of elements."},
     {"dim", Dim, METH_NOARGS, "dim($self, /)\n--\n\nThe number of dims."},
+    {"ndimension", Dim, METH_NOARGS, "ndimension($self, /)\n--\n\nThe number of dims."},
     {"size", WithKeywords(Size), METH_VARARGS | METH_KEYWORDS,
      "size($self, dim=None)\n--\n\nThe shape, or the size of one dim."},
     {"stride", WithKeywords(Stride), METH_VARARGS | METH_KEYWORDS,

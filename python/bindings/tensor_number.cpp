@@ -6,6 +6,7 @@
 #include "functional/binary.h"
 #include "functional/matmul.h"
 #include "functional/unary.h"
+#include "oneflow_lite/core/error.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/read.h"
 
@@ -40,7 +41,16 @@ bool IsLarge(const Operand& o) {
   return t && t->numel() >= kLargeWork;
 }
 
-template <StatusOr<Tensor> (*F)(const Operand&, const Operand&)>
+// A function's name as an argument of a template: errors speak of the operator's function.
+template <size_t N>
+struct Named {
+  constexpr Named(const char (&text)[N]) {  // NOLINT: implicit, to be written as a literal
+    for (size_t i = 0; i < N; ++i) name[i] = text[i];
+  }
+  char name[N];
+};
+
+template <StatusOr<Tensor> (*F)(const Operand&, const Operand&), Named kName>
 PyObject* Binary(PyObject* a, PyObject* b) {
   return Protect([&]() -> PyObject* {
     Operand x, y;
@@ -53,11 +63,12 @@ PyObject* Binary(PyObject* a, PyObject* b) {
       GilRelease unlocked(IsLarge(x) || IsLarge(y));
       result = F(x, y);
     }
-    return WrapResult(std::move(result));
+    if (!result.ok()) return Raise(Renamed(kName.name, result.status()));
+    return Wrap(*std::move(result));
   });
 }
 
-template <StatusOr<Tensor> (*F)(const Tensor&, const Operand&)>
+template <StatusOr<Tensor> (*F)(const Tensor&, const Operand&), Named kName>
 PyObject* InPlace(PyObject* self, PyObject* b) {
   return Protect([&]() -> PyObject* {
     Operand y;
@@ -69,7 +80,7 @@ PyObject* InPlace(PyObject* self, PyObject* b) {
       GilRelease unlocked(Unwrap(self).numel() >= kLargeWork);
       s = F(Unwrap(self), y).status();
     }
-    return s.ok() ? PyRef::Borrow(self).Give() : Raise(s);
+    return s.ok() ? PyRef::Borrow(self).Give() : Raise(Renamed(kName.name, s));
   });
 }
 
@@ -82,39 +93,39 @@ PyObject* Matmul(PyObject* a, PyObject* b) {
       GilRelease unlocked(Unwrap(a).numel() >= kLargeWork || Unwrap(b).numel() >= kLargeWork);
       result = functional::Matmul(Unwrap(a), Unwrap(b));
     }
-    return WrapResult(std::move(result));
+    if (!result.ok()) return Raise(Renamed("matmul", result.status()));
+    return Wrap(*std::move(result));
   });
 }
 
 PyObject* Power(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) return NotOperand(modulus);
-  return Binary<functional::Pow>(a, b);
+  return Binary<functional::Pow, "pow">(a, b);
 }
-PyObject* Invert(PyObject* self) {
-  return Protect([&] { return WrapResult(functional::BitwiseNot(Unwrap(self))); });
-}
-PyObject* Absolute(PyObject* self) {
-  return Protect([&] { return WrapResult(functional::Abs(Unwrap(self))); });
-}
-PyObject* Negative(PyObject* self) {
-  return Protect([&] { return WrapResult(functional::Neg(Unwrap(self))); });
+template <StatusOr<Tensor> (*F)(const Tensor&), Named kName>
+PyObject* Unary(PyObject* self) {
+  return Protect([&]() -> PyObject* {
+    StatusOr<Tensor> result = F(Unwrap(self));
+    if (!result.ok()) return Raise(Renamed(kName.name, result.status()));
+    return Wrap(*std::move(result));
+  });
 }
 PyObject* Positive(PyObject* self) { return PyRef::Borrow(self).Give(); }
 
 PyObject* Compare(PyObject* a, PyObject* b, int op) {
   switch (op) {
     case Py_LT:
-      return Binary<functional::Lt>(a, b);
+      return Binary<functional::Lt, "lt">(a, b);
     case Py_LE:
-      return Binary<functional::Le>(a, b);
+      return Binary<functional::Le, "le">(a, b);
     case Py_EQ:
-      return Binary<functional::Eq>(a, b);
+      return Binary<functional::Eq, "eq">(a, b);
     case Py_NE:
-      return Binary<functional::Ne>(a, b);
+      return Binary<functional::Ne, "ne">(a, b);
     case Py_GT:
-      return Binary<functional::Gt>(a, b);
+      return Binary<functional::Gt, "gt">(a, b);
     default:
-      return Binary<functional::Ge>(a, b);
+      return Binary<functional::Ge, "ge">(a, b);
   }
 }
 
@@ -150,28 +161,29 @@ PyObject* ToIndex(PyObject* self) {
 
 }  // namespace
 
-PyType_Slot number_slots[] = {{Py_nb_add, Slot(&Binary<functional::Add>)},
-                              {Py_nb_subtract, Slot(&Binary<functional::Sub>)},
-                              {Py_nb_multiply, Slot(&Binary<functional::Mul>)},
-                              {Py_nb_true_divide, Slot(&Binary<functional::Div>)},
-                              {Py_nb_matrix_multiply, Slot(&Matmul)},
-                              {Py_nb_inplace_add, Slot(&InPlace<functional::AddInto>)},
-                              {Py_nb_inplace_subtract, Slot(&InPlace<functional::SubInto>)},
-                              {Py_nb_inplace_multiply, Slot(&InPlace<functional::MulInto>)},
-                              {Py_nb_inplace_true_divide, Slot(&InPlace<functional::DivInto>)},
-                              {Py_nb_negative, Slot(&Negative)},
-                              {Py_nb_positive, Slot(&Positive)},
-                              {Py_nb_absolute, Slot(&Absolute)},
-                              {Py_nb_power, Slot(&Power)},
-                              {Py_nb_and, Slot(&Binary<functional::BitwiseAnd>)},
-                              {Py_nb_or, Slot(&Binary<functional::BitwiseOr>)},
-                              {Py_nb_xor, Slot(&Binary<functional::BitwiseXor>)},
-                              {Py_nb_invert, Slot(&Invert)},
-                              {Py_nb_bool, Slot(&Truth)},
-                              {Py_nb_int, Slot(&ToInt)},
-                              {Py_nb_float, Slot(&ToFloat)},
-                              {Py_nb_index, Slot(&ToIndex)},
-                              {Py_tp_richcompare, Slot(&Compare)},
-                              {0, nullptr}};
+PyType_Slot number_slots[] = {
+    {Py_nb_add, Slot(&Binary<functional::Add, "add">)},
+    {Py_nb_subtract, Slot(&Binary<functional::Sub, "sub">)},
+    {Py_nb_multiply, Slot(&Binary<functional::Mul, "mul">)},
+    {Py_nb_true_divide, Slot(&Binary<functional::Div, "div">)},
+    {Py_nb_matrix_multiply, Slot(&Matmul)},
+    {Py_nb_inplace_add, Slot(&InPlace<functional::AddInto, "add_">)},
+    {Py_nb_inplace_subtract, Slot(&InPlace<functional::SubInto, "sub_">)},
+    {Py_nb_inplace_multiply, Slot(&InPlace<functional::MulInto, "mul_">)},
+    {Py_nb_inplace_true_divide, Slot(&InPlace<functional::DivInto, "div_">)},
+    {Py_nb_negative, Slot(&Unary<functional::Neg, "neg">)},
+    {Py_nb_positive, Slot(&Positive)},
+    {Py_nb_absolute, Slot(&Unary<functional::Abs, "abs">)},
+    {Py_nb_power, Slot(&Power)},
+    {Py_nb_and, Slot(&Binary<functional::BitwiseAnd, "bitwise_and">)},
+    {Py_nb_or, Slot(&Binary<functional::BitwiseOr, "bitwise_or">)},
+    {Py_nb_xor, Slot(&Binary<functional::BitwiseXor, "bitwise_xor">)},
+    {Py_nb_invert, Slot(&Unary<functional::BitwiseNot, "bitwise_not">)},
+    {Py_nb_bool, Slot(&Truth)},
+    {Py_nb_int, Slot(&ToInt)},
+    {Py_nb_float, Slot(&ToFloat)},
+    {Py_nb_index, Slot(&ToIndex)},
+    {Py_tp_richcompare, Slot(&Compare)},
+    {0, nullptr}};
 
 }  // namespace oneflow_lite::python

@@ -13,7 +13,6 @@ in ``flow.optim``.
 import builtins as _builtins
 import importlib as _importlib
 from math import inf, nan, pi
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from oneflow_lite import (
@@ -38,12 +37,13 @@ from oneflow_lite import (
     profiler,
     utils,
 )
-from oneflow_lite._absent import absent_names as _absent_names
+from oneflow_lite._absent import public_face as _public_face
 from oneflow_lite._C import *  # noqa: F403
 from oneflow_lite._config import Config
 from oneflow_lite._layouts import contiguous_format, layout, memory_format, preserve_format, strided
 from oneflow_lite._limits import finfo, iinfo
 from oneflow_lite._named_errors import named as _named
+from oneflow_lite._named_errors import under_name as _under_name
 from oneflow_lite._oneflow_lite import (
     _C,
     DTypeError,
@@ -79,10 +79,6 @@ from oneflow_lite._tensor import allclose, equal
 from oneflow_lite._typed_tensors import TYPES as _TYPES
 from oneflow_lite.autograd import enable_grad, inference_mode, no_grad, set_grad_enabled
 from oneflow_lite.custom_op import load_library, register_op
-
-if _TYPE_CHECKING:
-    from oneflow_lite import fuse
-    from oneflow_lite.op_check import CheckError, check_op
 
 __config__ = Config()
 __version__ = __config__["version"]
@@ -124,17 +120,18 @@ _modules = (_creation, _math, _elementary, _bits, _products, _reductions, _searc
             _indexing, _scattering, _placing, _promotion)  # fmt: skip
 _composed = {_f.__name__: _named(_f, out=True)
              for _module in _modules for _f in _module.FUNCTIONS}  # fmt: skip
-_composed |= {_name: _composed.get(_same) or getattr(_C, _same)
+_composed |= {_name: _under_name(_composed[_same], _name)
               for _name, _same in _math.ALIASES.items()}  # fmt: skip
 _composed |= {_f.__name__: _named(_f) for _f in (allclose, equal)}
 _composed |= _TYPES | {"cosine_similarity": nn.functional.cosine_similarity}
 globals().update(_composed)
 
-__all__ = [
-    "CheckError", "DTypeError", "Generator", "OutOfMemoryError", "ShapeError", "Tensor",
-    "autograd", "bfloat16", "bool", "check_op", "cuda", "default_generator", "device",
+__all__ = ["CheckError", "check_op", "fuse"]  # noqa: F405 (they come when they are asked for)
+__all__ += [
+    "DTypeError", "Generator", "OutOfMemoryError", "ShapeError", "Tensor",
+    "autograd", "bfloat16", "bool", "cuda", "default_generator", "device",
     "double", "dtype", "enable_grad", "float", "float16", "float32", "float64",
-    "from_dlpack", "from_numpy", "fuse", "get_num_threads", "half", "int", "int16", "int32",
+    "from_dlpack", "from_numpy", "get_num_threads", "half", "int", "int16", "int32",
     "int64", "int8", "is_grad_enabled", "load", "load_library", "long", "manual_seed", "nn",
     "no_grad", "ops", "optim", "profiler", "register_op", "save", "set_grad_enabled",
     "set_num_threads", "short", "tensor", "uint8", "utils",
@@ -144,7 +141,9 @@ __all__ += ["finfo", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_
             "is_floating_point", "is_tensor", "nan", "numel", "pi", *_composed]  # fmt: skip
 # A star import brings functions of Python's names (abs, max, sum), but must not hide its types.
 __all__ += [name for name in dir(_C) if not name.startswith("_")]
-__all__ = [name for name in __all__ if name not in ("bool", "float", "int", "slice")]
+_not_by_star = ("bool", "float", "int", "slice")
+__all__ = [name for name in __all__ if name not in _not_by_star]
+_absent, _shown = _public_face(__name__)
 
 
 def __getattr__(name: str) -> _Any:
@@ -155,4 +154,8 @@ def __getattr__(name: str) -> _Any:
         return getattr(op_check, name)
     if name == "fuse":
         return _importlib.import_module("oneflow_lite.fuse")
-    return _absent_names(__name__)(name)
+    return _absent(name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*_shown(), *_not_by_star])

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Well-known names of PyTorch that are not here, and what to use instead.
 
-An AttributeError for one of them says so; docs/what_there_is.md shows all of them.
+An AttributeError for one of them says so, of a module (``public_face``) and of a tensor
+(``complete``); docs/what_there_is.md shows all of them. A test looks up the names with a dot that
+``instead`` speaks of: a module's of this package, ``Tensor.`` or ``flow.``.
 """
 
 from __future__ import annotations
@@ -19,77 +21,271 @@ class Absent(NamedTuple):
     instead: str
 
 
+# Functions of each element, which are methods and have a form in place too.
+_ELEMENTS = (
+    "acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh "
+    "copysign digamma erfc erfinv float_power frexp gcd heaviside i0 igamma lcm ldexp lgamma "
+    "logaddexp2 nextafter polygamma sgn signbit sinc"
+)
+
 ABSENT = [
     Absent("data loaders", {
-        "utils.data": "DataLoader Dataset IterableDataset TensorDataset ConcatDataset Subset "
-                      "Sampler random_split default_collate",
+        "utils.data": "DataLoader Dataset IterableDataset TensorDataset ConcatDataset ChainDataset "
+                      "StackDataset Subset random_split default_collate default_convert "
+                      "get_worker_info IterDataPipe MapDataPipe functional_datapipe DataChunk",
     }, "utils.data.batches goes over NumPy arrays in shuffled batches"),
+    Absent("samplers", {
+        "utils.data": "Sampler BatchSampler RandomSampler SequentialSampler SubsetRandomSampler "
+                      "WeightedRandomSampler DistributedSampler",
+    }, "utils.data.batches shuffles; flow.randperm and flow.multinomial give places, with weights "
+       "too"),
     Absent("convolutions and what goes with images", {
-        "": "conv1d conv2d conv3d",
+        "": "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d "
+            "cudnn_convolution adaptive_avg_pool1d avg_pool1d max_pool1d max_pool2d max_pool3d "
+            "affine_grid_generator grid_sampler channel_shuffle pixel_shuffle pixel_unshuffle",
         "nn": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d MaxPool1d "
-              "MaxPool2d MaxPool3d AvgPool1d AvgPool2d AvgPool3d AdaptiveAvgPool1d "
-              "AdaptiveAvgPool2d AdaptiveMaxPool2d Upsample PixelShuffle Fold Unfold Dropout1d "
-              "Dropout2d Dropout3d",
-        "nn.functional": "conv1d conv2d conv3d conv_transpose2d max_pool1d max_pool2d avg_pool2d "
-                         "adaptive_avg_pool2d interpolate grid_sample fold unfold",
-    }, "Tensor.unfold and matmul where one is needed"),
+              "MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d AvgPool1d AvgPool2d "
+              "AvgPool3d AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d "
+              "AdaptiveMaxPool2d AdaptiveMaxPool3d FractionalMaxPool2d FractionalMaxPool3d "
+              "LPPool1d LPPool2d LPPool3d Upsample UpsamplingBilinear2d UpsamplingNearest2d "
+              "PixelShuffle PixelUnshuffle ChannelShuffle Fold Unfold",
+        "nn.functional": "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d "
+                         "conv_transpose3d max_pool1d max_pool2d max_pool3d max_unpool1d "
+                         "max_unpool2d max_unpool3d avg_pool1d avg_pool2d avg_pool3d "
+                         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d "
+                         "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d "
+                         "fractional_max_pool2d fractional_max_pool3d lp_pool1d lp_pool2d "
+                         "lp_pool3d interpolate upsample upsample_bilinear upsample_nearest "
+                         "affine_grid grid_sample fold unfold channel_shuffle pixel_shuffle "
+                         "pixel_unshuffle",
+    }, "Tensor.unfold and flow.matmul where one is needed"),
+    Absent("padding layers", {
+        "nn": "ConstantPad1d ConstantPad2d ConstantPad3d ZeroPad1d ZeroPad2d ZeroPad3d "
+              "ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d "
+              "ReplicationPad3d CircularPad1d CircularPad2d CircularPad3d",
+    }, "nn.functional.pad in a module's forward"),
+    Absent("other dropouts and random slopes", {
+        "": "dropout alpha_dropout feature_dropout feature_alpha_dropout rrelu",
+        "nn": "Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout RReLU",
+        "nn.functional": "dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout rrelu "
+                         "rrelu_",
+    }, "nn.Dropout or nn.functional.dropout; whole channels by a mask of flow.bernoulli"),
     Absent("recurrent layers", {
-        "": "lstm gru", "nn": "RNN LSTM GRU RNNCell LSTMCell GRUCell", "nn.utils": "rnn",
-    }, "nn.Transformer, or a module that loops over Linear"),
+        "": "lstm gru lstm_cell gru_cell rnn_tanh rnn_relu",
+        "nn": "RNN LSTM GRU RNNBase RNNCell RNNCellBase LSTMCell GRUCell", "nn.utils": "rnn",
+    }, "nn.Transformer, or a module that loops over nn.Linear"),
     Absent("normalization over the batch", {
+        "": "batch_norm native_batch_norm instance_norm",
         "nn": "BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm InstanceNorm1d InstanceNorm2d "
-              "InstanceNorm3d LocalResponseNorm",
+              "InstanceNorm3d LocalResponseNorm CrossMapLRN2d",
         "nn.functional": "batch_norm instance_norm local_response_norm",
+        "nn.utils": "fuse_conv_bn_eval fuse_linear_bn_eval convert_conv2d_weight_memory_format",
     }, "nn.LayerNorm, nn.RMSNorm or nn.GroupNorm"),
+    Absent("functions of layers under flow", {
+        "": "celu hardshrink prelu selu threshold group_norm pairwise_distance kl_div",
+        "Tensor": "hardshrink prelu",
+    }, "the function of that name in nn.functional, such as nn.functional.celu"),
+    Absent("layers' functions in place", {
+        "nn.functional": "relu_ elu_ selu_ celu_ hardtanh_ leaky_relu_ threshold_",
+    }, "inplace=True, as nn.functional.elu takes it"),
     Absent("mixed precision by itself", {
-        "": "autocast amp GradScaler", "cuda": "amp",
+        "": "autocast amp GradScaler set_autocast_enabled", "cuda": "amp",
     }, "model.to(flow.bfloat16), or x.half() where it is wanted; the row ops compute in float32"),
     Absent("compilers and captured programs", {
-        "": "compile jit fx export onnx func vmap",
+        "": "compile compiler jit fx export onnx func vmap cond while_loop ScriptModule library "
+            "package overrides hub classes",
+        "nn": "modules common_types",
+        "nn.utils": "stateless", "autograd": "forward_ad",
+        "cuda": "make_graphed_callables graph_pool_handle graphs jiterator",
     }, "nothing needs compiling; flow.fuse makes kernels of lambdas around softmax and the norms, "
        "cuda.graph captures, autograd.functional has jvp, vjp, jacobian and hessian"),
     Absent("several processes", {
-        "": "distributed multiprocessing", "nn": "DataParallel parallel", "cuda": "nccl",
+        "": "distributed multiprocessing futures is_distributed monitor",
+        "nn": "DataParallel parallel", "cuda": "nccl comm ipc_collect",
+        "Tensor": "share_memory_ is_shared is_distributed",
     }, "one process computes; op definitions declare how they split (flow.ops.describe)"),
+    Absent("probability distributions", {
+        "": "distributions binomial poisson quasirandom",
+        "Tensor": "cauchy_ geometric_ log_normal_",
+    }, "flow.rand, flow.randn, flow.normal, flow.bernoulli, flow.multinomial and "
+       "Tensor.exponential_; log_softmax gives log-probabilities"),
+    Absent("other devices", {
+        "": "accelerator mps xpu mtia cpu get_device_module get_default_device",
+        "Tensor": "xpu ipu is_mps is_xpu is_xla is_mkldnn to_mkldnn",
+    }, "flow.cuda.is_available() and device=\"cuda\"; flow.device names \"cpu\", \"cuda\" and "
+       "\"meta\""),
     Absent("other dtypes and layouts", {
-        "": "complex64 complex128 sparse sparse_coo_tensor quantization ao uint16 float8_e4m3fn "
-            "set_default_dtype set_default_device",
-    }, "dtype= and device= say per call what is made; there are bool, integers and floats of 16 to "
+        "": "complex32 complex64 complex128 chalf cfloat cdouble uint16 uint32 uint64 "
+            "float8_e4m3fn float8_e5m2 bits8 qint8 quint8 quantization ao per_tensor_affine "
+            "quantize_per_tensor quantize_per_channel fake_quantize_per_channel_affine dequantize "
+            "int_repr q_scale sparse sparse_coo sparse_coo_tensor sparse_csr_tensor "
+            "sparse_compressed_tensor hspmm masked nested channels_last channels_last_3d "
+            "empty_permuted empty_strided set_default_dtype set_default_device "
+            "set_default_tensor_type",
+        "nn": "quantized quantizable qat intrinsic", "cuda": "sparse",
+        "utils": "mkldnn",
+        "Tensor": "coalesce is_coalesced indices values dense_dim sparse_dim sparse_mask "
+                  "sparse_resize_ row_indices smm sspaddmm to_dense to_sparse to_sparse_bsc "
+                  "to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr to_padded_tensor "
+                  "is_sparse_csr is_nested is_quantized dequantize int_repr q_scale q_zero_point "
+                  "q_per_channel_axis qscheme new_empty_strided dim_order cfloat cdouble chalf",
+    }, "dtype= and device= say per call what is made; there are bool, integers and floats of 8 to "
        "64 bits, all dense"),
+    Absent("complex numbers", {
+        "": "complex polar real imag conj is_conj resolve_conj is_neg resolve_neg angle isreal "
+            "view_as_complex view_as_real view_copy adjoint",
+        "Tensor": "H mH real imag conj conj_physical is_conj resolve_conj is_neg resolve_neg angle "
+                  "isreal adjoint",
+    }, "two real tensors, such as r * flow.cos(a) and r * flow.sin(a); Tensor.mT transposes"),
     Absent("linear algebra and transforms", {
-        "": "linalg fft special svd inverse det cholesky stft",
-    }, "matmul and einsum are here; for the rest, NumPy over x.numpy()"),
+        "": "linalg fft special signal svd inverse det cholesky stft istft cholesky_inverse "
+            "cholesky_solve chain_matmul corrcoef cov cross geqrf lobpcg logdet lu lu_solve "
+            "lu_unpack matrix_exp matrix_power nuclear_norm orgqr ormqr pca_lowrank svd_lowrank "
+            "pinverse slogdet triangular_solve vander addbmm addmv addr ger renorm bartlett_window "
+            "blackman_window hamming_window hann_window kaiser_window",
+        "Tensor": "svd inverse det cholesky stft istft cholesky_inverse cholesky_solve corrcoef "
+                  "cov cross geqrf logdet lu lu_solve matrix_exp matrix_power orgqr ormqr pinverse "
+                  "slogdet triangular_solve qr lstsq solve symeig eig addbmm addbmm_ addmv addmv_ "
+                  "addr addr_ ger renorm renorm_",
+    }, "flow.matmul, flow.einsum, flow.outer and flow.addmm are here; for the rest, NumPy over "
+       "x.numpy()"),
     Absent("other functions of elements", {
-        "": "acos acosh asin asinh atan atan2 atanh arccos arcsin arctan arctan2 copysign digamma "
-            "erfc erfinv float_power gcd heaviside i0 lcm ldexp lgamma nextafter polygamma sgn "
-            "signbit sinc",
+        "": f"{_ELEMENTS} mvlgamma igammac rsub",
+        "Tensor": " ".join(f"{name} {name}_" for name in _ELEMENTS.split()) + " mvlgamma mvlgamma_",
     }, "NumPy's or SciPy's over x.numpy(); flow.register_op gives such a function a gradient"),
-    Absent("other ways to gather and scatter", {
-        "": "index_reduce histc unique_consecutive mode put",
-    }, "scatter_reduce, index_add, bincount, sort and unique"),
+    Absent("integrals and differences", {
+        "": "gradient trapz trapezoid cumulative_trapezoid",
+    }, "flow.diff, flow.sum and flow.cumsum"),
+    Absent("other ways to gather, scatter and count", {
+        "": "index_reduce histc histogram histogramdd unique_consecutive mode put "
+            "diagonal_scatter select_scatter slice_scatter combinations unravel_index dsplit "
+            "nanquantile msort pdist",
+        "nn.functional": "pdist",
+        "Tensor": "index_reduce index_reduce_ histc histogram unique_consecutive mode put put_ "
+                  "as_strided_scatter diagonal_scatter select_scatter slice_scatter nonzero_static "
+                  "dsplit nanquantile msort",
+    }, "flow.scatter_reduce, flow.index_add, flow.bincount, flow.sort, flow.unique and item "
+       "assignment to a clone"),
+    Absent("copies of views, and ranges, by other names", {
+        "": "asarray frombuffer from_file expand_copy narrow_copy slice_copy unfold_copy range "
+            "logspace row_stack unsafe_chunk unsafe_split positive fix",
+        "Tensor": "narrow_copy slice_inverse unsafe_chunk unsafe_split positive fix fix_ "
+                  "sum_to_size",
+    }, "flow.tensor, flow.from_numpy, flow.arange, flow.linspace, flow.vstack, flow.chunk, "
+       "flow.split, flow.trunc, Tensor.sum and Tensor.clone"),
+    Absent("changes of shape and sign in place", {
+        "Tensor": "squeeze_ unsqueeze_ t_ transpose_ swapaxes_ swapdims_ as_strided_ resize "
+                  "resize_ resize_as resize_as_ set_ rename rename_ lt_ le_ gt_ ge_ eq_ ne_ "
+                  "less_ less_equal_ greater_ greater_equal_ not_equal_",
+    }, "the function without the underscore, such as Tensor.squeeze; Tensor.data may be assigned"),
+    Absent("names of dims", {
+        "": "align_tensors", "Tensor": "name names align_as align_to has_names refine_names",
+    }, "dims have numbers; flow.einsum has letters for them"),
+    Absent("memory that is shared or pinned", {
+        "": "storage Storage UntypedStorage TypedStorage FloatStorage ByteStorage is_storage",
+        "cuda": "CUDAPluggableAllocator MemPool caching_allocator_alloc caching_allocator_delete "
+                "change_current_allocator get_allocator_backend use_mem_pool "
+                "set_per_process_memory_fraction",
+        "Tensor": "storage storage_type untyped_storage is_set_to is_same_size pin_memory "
+                  "is_pinned record_stream",
+    }, "Tensor.data_ptr and Tensor.storage_offset tell where elements lie; copies are ordered by "
+       "the stream"),
+    Absent("functions of Python per element or per tensor", {
+        "Tensor": "apply_ map_ map2_ as_subclass module_load reinforce is_inference",
+    }, "flow.register_op or autograd.Function; flow.where for conditions"),
     Absent("layers that guess or wrap", {
-        "nn": "LazyLinear LazyConv1d LazyConv2d",
-        "nn.utils": "weight_norm spectral_norm parametrize parametrizations prune",
+        "nn": "LazyLinear LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d "
+              "LazyConvTranspose2d LazyConvTranspose3d LazyBatchNorm1d LazyBatchNorm2d "
+              "LazyBatchNorm3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d "
+              "UninitializedBuffer UninitializedParameter Container factory_kwargs",
+        "nn.utils": "weight_norm remove_weight_norm spectral_norm remove_spectral_norm parametrize "
+                    "parametrizations prune skip_init init",
     }, "give sizes where a layer is made; a module's forward can compute its weights"),
+    Absent("other ways to initialize and clip", {
+        "nn.init": "dirac_ sparse_ constant uniform normal orthogonal xavier_uniform xavier_normal "
+                   "kaiming_uniform kaiming_normal",
+        "nn.utils": "clip_grad_norm clip_grads_with_norm_ get_total_norm",
+    }, "the name with an underscore at its end: nn.init.xavier_uniform_, nn.utils.clip_grad_norm_"),
     Absent("other optimizers", {
-        "optim": "RMSprop Adagrad Adadelta Adamax NAdam RAdam ASGD LBFGS Rprop SparseAdam "
-                 "swa_utils",
+        "optim": "RMSprop Adagrad Adadelta Adafactor Adamax NAdam RAdam ASGD LBFGS Muon Rprop "
+                 "SparseAdam swa_utils",
     }, "optim.SGD, optim.Adam, optim.AdamW, or a subclass of optim.Optimizer"),
+    Absent("other schedules", {"optim.lr_scheduler": "CyclicLR"},
+           "optim.lr_scheduler.OneCycleLR, or optim.lr_scheduler.LambdaLR of any formula"),
     Absent("other embeddings and losses", {
-        "nn": "EmbeddingBag Bilinear CTCLoss TripletMarginLoss MarginRankingLoss "
-              "CosineEmbeddingLoss GaussianNLLLoss PoissonNLLLoss HingeEmbeddingLoss "
-              "SoftMarginLoss MultiMarginLoss MultiLabelMarginLoss",
-        "nn.functional": "embedding_bag bilinear ctc_loss triplet_margin_loss margin_ranking_loss "
+        "": "embedding_bag bilinear ctc_loss triplet_margin_loss margin_ranking_loss "
+            "cosine_embedding_loss hinge_embedding_loss poisson_nll_loss",
+        "nn": "EmbeddingBag Bilinear CTCLoss TripletMarginLoss TripletMarginWithDistanceLoss "
+              "MarginRankingLoss CosineEmbeddingLoss GaussianNLLLoss PoissonNLLLoss NLLLoss2d "
+              "HingeEmbeddingLoss SoftMarginLoss MultiMarginLoss MultiLabelMarginLoss "
+              "MultiLabelSoftMarginLoss AdaptiveLogSoftmaxWithLoss",
+        "nn.functional": "embedding_bag bilinear ctc_loss triplet_margin_loss "
+                         "triplet_margin_with_distance_loss margin_ranking_loss "
                          "cosine_embedding_loss gaussian_nll_loss poisson_nll_loss "
-                         "hinge_embedding_loss soft_margin_loss multi_margin_loss",
+                         "hinge_embedding_loss soft_margin_loss multi_margin_loss "
+                         "multilabel_margin_loss multilabel_soft_margin_loss",
     }, "compose it of functions; autograd differentiates the composition"),
+    Absent("attention as one function", {"nn.functional": "multi_head_attention_forward"},
+           "nn.MultiheadAttention or nn.functional.scaled_dot_product_attention"),
+    Absent("states of random numbers", {
+        "": "random seed initial_seed get_rng_state set_rng_state",
+        "cuda": "random seed seed_all initial_seed get_rng_state get_rng_state_all set_rng_state "
+                "set_rng_state_all default_generators manual_seed manual_seed_all",
+    }, "flow.manual_seed seeds all devices; flow.default_generator(device) has get_state and "
+       "set_state"),
     Absent("switches", {
-        "": "backends use_deterministic_algorithms set_float32_matmul_precision",
-    }, "results are deterministic as they are; flow.set_num_threads sets the CPU's threads"),
+        "": "backends use_deterministic_algorithms are_deterministic_algorithms_enabled "
+            "is_deterministic_algorithms_warn_only_enabled get_deterministic_debug_mode "
+            "set_deterministic_debug_mode set_float32_matmul_precision "
+            "get_float32_matmul_precision set_num_interop_threads get_num_interop_threads "
+            "set_flush_denormal set_printoptions set_warn_always is_warn_always_enabled "
+            "is_inference is_inference_mode_enabled vitals_enabled",
+        "nn": "backends", "utils": "deterministic",
+        "autograd": "set_multithreading_enabled",
+        "cuda": "set_sync_debug_mode get_sync_debug_mode tunable is_bf16_supported "
+                "is_tf32_supported",
+    }, "results are deterministic as they are; flow.set_num_threads sets the CPU's threads, "
+       "flow.is_grad_enabled tells whether gradients are recorded"),
     Absent("watching and building", {
-        "utils": "cpp_extension tensorboard", "autograd": "profiler detect_anomaly",
-        "cuda": "nvtx manual_seed manual_seed_all",
-    }, "utils.load_inline compiles ops, flow.profiler times them, manual_seed seeds all devices"),
+        "": "testing", "nn": "grad",
+        "utils": "cpp_extension tensorboard benchmark bottleneck collect_env flop_counter "
+                 "module_tracker show_pickle throughput_benchmark model_dump get_cpp_backtrace "
+                 "bundled_inputs mobile_optimizer model_zoo backend_registration hooks weak "
+                 "swap_tensors dlpack file_baton",
+        "autograd": "profiler profiler_util detect_anomaly anomaly_mode set_detect_anomaly "
+                    "grad_mode variable NestedIOFunction",
+        "autograd.graph": "Node GradientEdge get_gradient_edge increment_version "
+                          "allow_mutation_on_saved_tensors disable_saved_tensors_hooks "
+                          "register_multi_grad_hook",
+        "utils.checkpoint": "set_checkpoint_early_stop create_selective_checkpoint_contexts "
+                            "CheckpointPolicy",
+        "profiler": "ProfilerActivity ProfilerAction record_function schedule "
+                    "tensorboard_trace_handler supported_activities kineto_available itt "
+                    "ExecutionTraceObserver DeviceType",
+        "cuda": "nvtx profiler cudart check_error clock_rate device_memory_used memory_usage "
+                "power_draw temperature utilization list_gpu_processes memory_snapshot memory "
+                "memory_summary memory_stats_as_nested_dict",
+        "Tensor": "register_post_accumulate_grad_hook",
+    }, "utils.load_inline compiles ops, flow.profiler.profile times them, flow.check_op and "
+       "autograd.gradcheck test them, Tensor.register_hook sees gradients"),
+    Absent("other names of CUDA's parts", {
+        "": "Event Stream",
+        "cuda": "ExternalStream StreamContext streams set_stream default_stream device_of "
+                "get_stream_from_external current_blas_handle can_device_access_peer "
+                "get_arch_list get_device_capability get_gencode_flags init is_initialized "
+                "is_current_stream_capturing max_memory_reserved max_memory_cached memory_cached "
+                "mem_get_info reset_accumulated_memory_stats reset_max_memory_allocated "
+                "reset_max_memory_cached OutOfMemoryError BoolTensor ByteTensor CharTensor "
+                "DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor",
+    }, "cuda.Stream, cuda.Event, cuda.stream, cuda.get_device_properties, cuda.memory_stats and "
+       "flow.OutOfMemoryError; tensors of a dtype by device=\"cuda\""),
+    Absent("types that say little here", {
+        "": "types typename parse_type return_types version torch_version unify_type_list Tag Use "
+            "Value SymInt SymFloat SymBool sym_int sym_float sym_max sym_min sym_not",
+    }, "flow.__version__, flow.dtype, flow.Size and Python's own numbers"),
+    Absent("questions of one element", {
+        "": "is_nonzero get_device", "Tensor": "is_nonzero is_signed",
+    }, "bool(x), Tensor.get_device and flow.dtype.is_signed"),
 ]  # fmt: skip
 
 _REASONS = {
@@ -100,15 +296,59 @@ _REASONS = {
 }
 
 
-def absent_names(module: str) -> Callable[[str], Any]:
-    """A ``__getattr__`` for a module of this package, which says what to use instead."""
+def _hint(within: str, name: str) -> str:
+    """What an AttributeError adds of a name that is absent on purpose; else nothing."""
+    absent = _REASONS.get((within, name))
+    if absent is None:
+        return ""
+    return (f", on purpose ({absent.what}); instead: {absent.instead} "
+            "(all in docs/what_there_is.md)")  # fmt: skip
+
+
+def public_face(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a module of this package.
+
+    The first says of what is absent what to use instead. The second shows what ``__all__`` names,
+    not what the module imports.
+    """
     within = module.partition(".")[2]
 
     def __getattr__(name: str) -> Any:
-        text = f"module {module!r} has no attribute {name!r}"
-        if absent := _REASONS.get((within, name)):
-            text += f", on purpose ({absent.what}); instead: {absent.instead}"
-            text += " (all in docs/what_there_is.md)"
+        text = f"module {module!r} has no attribute {name!r}" + _hint(within, name)
         raise AttributeError(text, name=name, obj=sys.modules[module])
 
-    return __getattr__
+    def __dir__() -> list[str]:
+        here = sys.modules[module]
+        return sorted({*here.__all__, *(name for name in vars(here) if name.startswith("__"))})
+
+    return __getattr__, __dir__
+
+
+class _AbsentAttribute:
+    """Stands for an absent method in its class, and raises as if it were not there.
+
+    A ``__getattr__`` of the class would cost each attribute of each tensor time. ``dir`` of a
+    tensor leaves these names out, that of the class cannot.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        text = f"{owner.__name__!r} object has no attribute {self._name!r}"
+        text += _hint("Tensor", self._name)
+        raise AttributeError(text, name=self._name, obj=owner if instance is None else instance)
+
+
+def complete(tensor: type) -> None:
+    """Let attributes that tensors lack say what to use instead."""
+    absent = {name for module, name in _REASONS if module == "Tensor"}
+    for name in absent:
+        setattr(tensor, name, _AbsentAttribute(name))
+
+    def __dir__(self: Any) -> list[str]:
+        here = type(self)
+        names = set(object.__dir__(self)) - absent
+        return sorted(names | {n for n in absent if hasattr(here, n) or n in vars(self)})
+
+    tensor.__dir__ = __dir__  # type: ignore[method-assign, assignment]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._devices import common_shape
 from oneflow_lite._oneflow_lite import _C, Generator, Tensor, device, dtype
 
 _Device = device | str | int
@@ -311,7 +312,7 @@ def normal(
     if size is None and not tensors:
         raise TypeError("normal() takes a size where mean and std are numbers")
     if size is None:
-        size = np.broadcast_shapes(*(tuple(t.shape) for t in tensors))
+        size = common_shape("normal", (t.shape for t in tensors))
     if not isinstance(std, Tensor) and std < 0:
         raise ValueError(f"normal(): std is {std}, but it must not be negative")
     kind = {"dtype": tensors[0].dtype, "device": tensors[0].device} if tensors else {}

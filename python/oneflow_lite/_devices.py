@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which devices go together, where no C++ function looks."""
+"""Which devices and shapes go together, where no C++ function looks."""
 
 from __future__ import annotations
 
-from oneflow_lite._oneflow_lite import Tensor
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from oneflow_lite._oneflow_lite import ShapeError, Tensor
 
 
 def check_one_device(name: str, **tensors: Tensor) -> None:
@@ -13,6 +17,16 @@ def check_one_device(name: str, **tensors: Tensor) -> None:
         if t.device != one.device:
             raise RuntimeError(f"{name}(): all tensors must be on one device, but {first} is on "
                                f"{one.device} and {argument} on {t.device}")  # fmt: skip
+
+
+def common_shape(name: str, shapes: Iterable[Sequence[int]]) -> tuple[int, ...]:
+    """What shapes broadcast to; ShapeError where they do not."""
+    given = [tuple(shape) for shape in shapes]
+    try:
+        return np.broadcast_shapes(*given)
+    except ValueError:
+        texts = " and ".join(str(list(shape)) for shape in given)
+        raise ShapeError(f"{name}(): the shapes {texts} do not broadcast") from None
 
 
 def check_index_device(x: Tensor, index: Tensor) -> None:

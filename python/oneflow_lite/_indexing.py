@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._devices import check_index_device, check_one_device
+from oneflow_lite._devices import check_index_device, check_one_device, common_shape
 from oneflow_lite._elementary import masked_fill
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite._shapes import wrapped_dim
@@ -352,7 +352,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     def others(t: Tensor) -> tuple[int, ...]:
         return (*t.shape[:axis], 1, *t.shape[axis + 1 :])
 
-    shape = np.broadcast_shapes(others(input), others(indices))
+    shape = common_shape("take_along_dim", (others(input), others(indices)))
     x, places = (
         t.expand([*shape[:axis], t.shape[axis], *shape[axis + 1 :]]) for t in (input, indices)
     )

@@ -392,18 +392,13 @@ FUNCTIONS = (
     sign, square, trunc,
 )  # fmt: skip
 METHODS = tuple(f for f in FUNCTIONS if f is not einsum)
-# PyTorch's other names for the same.
-ALIASES = {
-    "absolute": "abs", "clip": "clamp", "concat": "cat", "concatenate": "cat", "divide": "div",
-    "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le",
-    "moveaxis": "movedim", "multiply": "mul",
-    "negative": "neg", "not_equal": "ne", "subtract": "sub", "swapaxes": "transpose",
-    "swapdims": "transpose", "true_divide": "div",
-}  # fmt: skip
-IN_PLACE = ("abs", "addcdiv", "addcmul", "addmm", "bitwise_and", "bitwise_not", "bitwise_or",
-            "bitwise_xor", "ceil", "clamp", "clamp_max", "clamp_min", "cos", "cumprod", "cumsum",
-            "erf", "exp", "exp2", "expm1", "floor", "floor_divide", "fmod", "lerp", "log", "log1p",
-            "log2", "logical_and", "logical_not", "logical_or", "logical_xor", "masked_fill",
-            "nan_to_num", "neg", "pow", "reciprocal", "relu", "remainder", "round", "rsqrt",
-            "sigmoid", "sign", "sin", "sqrt", "square", "tanh", "tril", "triu",
-            "trunc")  # fmt: skip
+# PyTorch's other names for the same; functional/aliases.cpp has those of C++ functions.
+ALIASES = {"clip": "clamp", "divide": "div", "moveaxis": "movedim", "true_divide": "div"}
+IN_PLACE = (
+    "abs", "absolute", "addcdiv", "addcmul", "addmm", "bitwise_and", "bitwise_not",
+    "bitwise_or", "bitwise_xor", "ceil", "clamp", "clamp_max", "clamp_min", "cos", "cumprod",
+    "cumsum", "erf", "exp", "exp2", "expm1", "floor", "floor_divide", "fmod", "lerp", "log",
+    "log1p", "log2", "logical_and", "logical_not", "logical_or", "logical_xor", "masked_fill",
+    "nan_to_num", "neg", "negative", "pow", "reciprocal", "relu", "remainder", "round", "rsqrt",
+    "sigmoid", "sign", "sin", "sqrt", "square", "tanh", "tril", "triu", "trunc",
+)  # fmt: skip

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._devices import common_shape
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite._searching import searchsorted
 from oneflow_lite._shapes import flip, meshgrid, movedim, tensor_split, wrapped_dim
@@ -29,7 +28,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
                               f"{input.dtype.name}")  # fmt: skip
     if mask.dtype is not _ext.bool:
         raise _ext.DTypeError(f"masked_scatter(): mask has dtype {mask.dtype.name}, expected bool")
-    shape = np.broadcast_shapes(tuple(input.shape), tuple(mask.shape))
+    shape = common_shape("masked_scatter", (input.shape, mask.shape))
     mask = mask.expand(shape).reshape(-1)
     wanted = int(mask.sum())
     if wanted > source.numel():
@@ -144,6 +143,10 @@ def isin(
     invert: bool = False,
 ) -> Tensor:
     """Whether each element is among the others; with ``invert``, whether it is not."""
+    if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
+        raise TypeError("isin(): elements or test_elements must be a Tensor, but they are "
+                        f"{type(elements).__name__} and "
+                        f"{type(test_elements).__name__}")  # fmt: skip
     where = next(t for t in (elements, test_elements) if isinstance(t, Tensor)).device
     x, others = (t if isinstance(t, Tensor) else _ext.tensor(t, device=where)
                  for t in (elements, test_elements))  # fmt: skip
@@ -160,12 +163,10 @@ def isin(
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
     """The shape that tensors of these shapes come to; ShapeError where they do not go together."""
-    try:
-        return np.broadcast_shapes(*(s if isinstance(s, int) else tuple(s) for s in shapes))
-    except ValueError:
-        raise _ext.ShapeError(
-            f"broadcast_shapes(): {', '.join(map(str, shapes))} do not go together"
-        ) from None
+    given = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    if not all(isinstance(n, int) for shape in given for n in shape):
+        raise TypeError("broadcast_shapes(): takes ints and tuples of ints")
+    return common_shape("broadcast_shapes", given)
 
 
 def dstack(tensors: Sequence[Tensor]) -> Tensor:

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._named_errors import named
 from oneflow_lite._oneflow_lite import Generator
 from oneflow_lite._oneflow_lite import device as _device
 
 
+@named
 def default_generator(device: _device | str | int = "cpu") -> Generator:
     """The generator that random functions use on a device."""
     return _ext.default_generator(device)

@@ -26,6 +26,10 @@ def tensordot(a: Tensor, b: Tensor, dims: int | tuple[Sequence[int], Sequence[in
         A pair has different sizes.
     """
     if isinstance(dims, int):
+        most = min(a.ndim, b.ndim)
+        if not 0 <= dims <= most:
+            raise _ext.ShapeError(f"tensordot(): dims is {dims}, but it must be in [0, {most}] for "
+                                  f"shapes {list(a.shape)} and {list(b.shape)}")  # fmt: skip
         of_a, of_b = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
         of_a, of_b = ([wrapped_dim("tensordot", t, d) for d in g]

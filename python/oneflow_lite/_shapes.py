@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._devices import common_shape
 from oneflow_lite._math import of_its_own
 from oneflow_lite._oneflow_lite import _C, Tensor, dtype
 
@@ -261,7 +262,7 @@ def vstack(tensors: Sequence[Tensor]) -> Tensor:
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """All tensors repeated to one shape, without a copy."""
-    shape = np.broadcast_shapes(*(tuple(t.shape) for t in tensors))
+    shape = common_shape("broadcast_tensors", (t.shape for t in tensors))
     return tuple(t.expand(shape) for t in tensors)
 
 
@@ -324,6 +325,9 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     return _C.cat([t.reshape(-1, 1) if t.ndim < 2 else t for t in tensors], 1)
 
 
+_MOST_EMPTY = 1 << 20  # sections, of which most are empty: each is a tensor
+
+
 def tensor_split(
     input: Tensor, indices_or_sections: int | Sequence[int] | Any, dim: int = 0
 ) -> tuple[Tensor, ...]:
@@ -333,8 +337,9 @@ def tensor_split(
     if isinstance(cuts, Tensor):
         cuts = cuts.tolist()
     if isinstance(cuts, int):
-        if cuts < 1:
-            raise ValueError(f"tensor_split(): {cuts} sections, but there must be 1 or more")
+        most = max(size, _MOST_EMPTY)
+        if not 1 <= cuts <= most:
+            raise ValueError(f"tensor_split(): {cuts} sections, but there must be 1 to {most}")
         short, longer = divmod(size, cuts)
         cuts = [k * short + min(k, longer) for k in range(1, cuts)]
     # A slice puts places that are negative or too large where they belong.
@@ -364,10 +369,18 @@ def ravel(input: Tensor) -> Tensor:
     return input.reshape(-1)
 
 
+def _check_ints(name: str, **values: Any) -> None:
+    for argument, value in values.items():
+        if not isinstance(value, int):
+            raise TypeError(f"{name}(): argument '{argument}' must be int, not "
+                            f"{type(value).__name__}")  # fmt: skip
+
+
 def tril_indices(
     row: int, col: int, offset: int = 0, *, dtype: dtype = _ext.int64, device: Any = None
 ) -> Tensor:
     """The places that :func:`tril` keeps: ``[2, count]``, row by row."""
+    _check_ints("tril_indices", row=row, col=col, offset=offset)
     found = np.stack(np.tril_indices(row, offset, col)).astype(np.int64)
     return _ext.tensor(found, dtype=dtype, device=device)
 
@@ -376,6 +389,7 @@ def triu_indices(
     row: int, col: int, offset: int = 0, *, dtype: dtype = _ext.int64, device: Any = None
 ) -> Tensor:
     """The places that :func:`triu` keeps: ``[2, count]``, row by row."""
+    _check_ints("triu_indices", row=row, col=col, offset=offset)
     found = np.stack(np.triu_indices(row, offset, col)).astype(np.int64)
     return _ext.tensor(found, dtype=dtype, device=device)
 

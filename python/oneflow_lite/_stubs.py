@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes _C.pyi, the types of the functions, from the signatures they are registered with.
+"""Writes _C.pyi, the types of the functions, from the signatures they are registered with, and
+__init__.pyi, which says where each public name of the package comes from.
 
-python -m oneflow_lite._stubs            # to the standard output
-python -m oneflow_lite._stubs PATH       # to a file
+python -m oneflow_lite._stubs python/oneflow_lite    # the folder they go to
 """
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ _HEADER = '''# SPDX-License-Identifier: Apache-2.0
 """The registered functions, as C++ parses them."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, overload
+from typing import NamedTuple, overload
 
 from oneflow_lite._oneflow_lite import Generator, Tensor
 from oneflow_lite._oneflow_lite import device as _device
@@ -31,14 +34,16 @@ class _Sorted(NamedTuple):
 '''
 
 _TYPES = {
-    "Tensor": "Tensor", "Tensor[]": "Sequence[Tensor]", "int": "int", "int[]": "Sequence[int]",
-    "float": "float", "bool": "bool", "Scalar": "float", "Operand": "Tensor | float",
+    "Tensor": "Tensor", "Tensor[]": "Sequence[Tensor]", "int": "int",
+    "int[]": "int | Sequence[int]", "float": "float", "bool": "bool", "Scalar": "float",
+    "Operand": "Tensor | float",
     "dtype": "_dtype", "Device": "_device | str | int", "str": "str", "Generator": "Generator",
 }  # fmt: skip
 _RESULTS = {"Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]",
             "(Tensor, Tensor)": "tuple[Tensor, Tensor]",
             "(Tensor values, Tensor indices)": "_Sorted"}  # fmt: skip
-_RETURNS = {"max": "Any", "min": "Any"}  # a tensor, or with a dim the pair of values and indices
+# Without a dim a tensor, with one the pair of values and indices.
+_BY_DIM = ("max", "min")
 
 
 class _Argument:
@@ -64,8 +69,8 @@ def _parse(signature: str) -> tuple[str, list[_Argument], list[_Argument], str]:
     assert match, signature
     texts = [text for text in match[2].split(", ") if text]
     star = texts.index("*") if "*" in texts else len(texts)
-    result = _RETURNS.get(match[1], _RESULTS[match[3]])
-    return (match[1], [*map(_Argument, texts[:star])], [*map(_Argument, texts[star + 1 :])], result)
+    places, keywords = [*map(_Argument, texts[:star])], [*map(_Argument, texts[star + 1 :])]
+    return match[1], places, keywords, _RESULTS[match[3]]
 
 
 def _line(name: str, arguments: list[str], result: str, indent: str, overload: bool) -> str:
@@ -87,6 +92,11 @@ def _definition(signature: str, *, method: bool) -> str:
         keywords.append(f"out: Tensor{several} | None = None")
     by_keyword = ["*", *keywords] if keywords else []
     indent = "    " if method else ""
+    if name in _BY_DIM:
+        pair = [*first, *(str(a).replace("int | None = None", "int") for a in places), *by_keyword]
+        only = [*first, *(str(a) for a in places if a.name == "input"), *by_keyword]
+        return "\n".join([_line(name, only, "Tensor", indent, True),
+                          _line(name, pair, result, indent, True)])  # fmt: skip
     # An int[] at the end may be spread: zeros(2, 3), x.view(2, 3).
     spread = bool(places) and places[-1].is_list and not places[-1].default
     arguments = [*first, *map(str, places), *by_keyword]
@@ -113,9 +123,83 @@ def stub(functions: list[dict[str, Any]]) -> str:
     )
 
 
+_FACE = '''# SPDX-License-Identifier: Apache-2.0
+# Written by `python -m oneflow_lite._stubs`.
+"""The public names, from the modules that define them."""
+
+'''
+# Where values come from that do not say so.
+_PLACES = ("_oneflow_lite", "_C", "_layouts", "_process", "_serialization", "op_check")
+_HEAD = """from math import inf as inf
+from math import nan as nan
+from math import pi as pi
+
+from oneflow_lite._config import Config as _Config
+"""
+
+
+def _source(name: str, value: Any) -> tuple[str, str]:
+    """The module that defines a public name, and its name there."""
+    if inspect.isfunction(value):
+        inner = inspect.unwrap(value)
+        return inner.__module__.removeprefix("oneflow_lite."), inner.__name__
+    if isinstance(value, type) and value.__module__.startswith("oneflow_lite."):
+        return value.__module__.removeprefix("oneflow_lite."), value.__name__
+    for place in _PLACES:
+        here = importlib.import_module(f"oneflow_lite.{place}")
+        if getattr(here, name, None) is value:
+            return place, name
+        for other, same in vars(here).items():
+            if same is value and not other.startswith("_"):
+                return place, other
+    raise LookupError(f"where flow.{name} comes from is not known")
+
+
+def face(package: types.ModuleType) -> str:
+    """The text of __init__.pyi: each public name imported from the module that defines it."""
+    typed = importlib.import_module("oneflow_lite._typed_tensors").TYPES
+    lines, own = set(), []
+    for name in dir(package):
+        value = getattr(package, name)
+        if name.startswith("__") or name in ("inf", "nan", "pi"):
+            continue
+        if isinstance(value, types.ModuleType) or name == "ops":
+            lines.add(f"from oneflow_lite import {name} as {name}")
+        elif name == "Size":
+            own.append("Size = tuple[_int, ...]")
+        elif name in typed:
+            own.append(f"{name} = Tensor")
+        elif inspect.isfunction(value) and inspect.unwrap(value).__module__ == package.__name__:
+            own.append(_own_function(name, inspect.unwrap(value)))
+        else:
+            module, there = _source(name, value)
+            same = there == name  # another one would not be exported
+            lines.add(f"from oneflow_lite.{module} import {there} as {'' if same else '_'}{there}")
+            own += [] if same else [f"{name} = _{there}"]
+    front = ["from builtins import bool as _bool", "from builtins import int as _int"]
+    values = sorted(line for line in own if not line.startswith("def "))
+    functions = sorted(line for line in own if line.startswith("def "))
+    end = ["", *values, "__config__: _Config", "__version__: str", "", *functions, ""]
+    text = "\n".join([*front, _HEAD.rstrip(), *sorted(lines), *end])
+    return _FACE + text
+
+
+def _own_function(name: str, function: Any) -> str:
+    signature = str(inspect.signature(function)).replace("'", "")
+    return f"def {name}{signature}: ...".replace("_builtins.", "_").replace("oneflow_lite.", "")
+
+
+def written(folder: Path) -> dict[Path, str]:
+    """The stubs of this package as they should be, by their paths."""
+    package = importlib.import_module("oneflow_lite")
+    texts = {"_C.pyi": stub(_ext.list_functions()), "__init__.pyi": face(package)}
+    return {folder / name: text for name, text in texts.items()}
+
+
+def _write(folder: Path) -> None:
+    for path, text in written(folder).items():
+        path.write_text(text, encoding="utf-8")
+
+
 if __name__ == "__main__":
-    text = stub(_ext.list_functions())
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
+    _write(Path(sys.argv[1]))

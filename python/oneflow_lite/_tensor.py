@@ -19,8 +19,9 @@ from oneflow_lite import (
     _shapes,
 )
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._absent import complete
 from oneflow_lite._layouts import strided
-from oneflow_lite._named_errors import named
+from oneflow_lite._named_errors import named, renamed, under_name
 from oneflow_lite._oneflow_lite import Tensor, device, dtype
 from oneflow_lite._promotion import OPERANDS, can_cast
 from oneflow_lite._tensor_repr import tensor_repr
@@ -64,7 +65,10 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def cpu(self: Tensor) -> Tensor:
     """The tensor in the host's memory."""
-    return _to(self, "cpu")
+    try:
+        return _to(self, "cpu")
+    except Exception as error:
+        raise renamed(error, "cpu")  # noqa: B904  (it is the same exception)
 
 
 def cuda(self: Tensor, device: device | str | int | None = None) -> Tensor:
@@ -130,7 +134,10 @@ def _in_place(name: str) -> Any:
     def in_place(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         recorded = self.requires_grad and _ext.is_grad_enabled()
         # Backward may need what is overwritten.
-        result = function(self.clone() if recorded else self, *args, **kwargs)
+        try:
+            result = function(self.clone() if recorded else self, *args, **kwargs)
+        except Exception as error:
+            raise renamed(error, f"{name}_")  # noqa: B904  (it is the same exception)
         if not can_cast(result.dtype, self.dtype):
             raise _ext.DTypeError(
                 f"{name}_(): the result has dtype {result.dtype.name}, which cannot be stored in a "
@@ -188,6 +195,11 @@ def div_(self: Tensor, other: Tensor | float, *, rounding_mode: str | None = Non
     return _rounded_div_(self, other, rounding_mode=rounding_mode)
 
 
+def is_complex(self: Tensor) -> bool:
+    """Whether the dtype is complex: there is none."""
+    return False
+
+
 def get_device(self: Tensor) -> int:
     """The number of the GPU that the tensor is on, -1 for the CPU."""
     return -1 if self.device.index is None or self.is_cpu else self.device.index
@@ -195,8 +207,19 @@ def get_device(self: Tensor) -> int:
 
 def _swapped(function: Any) -> Any:
     """The operator of a number on the left."""
-    function = named(function)
-    return lambda self, other: function(other, self)
+
+    def swapped(self: Tensor, other: Any) -> Tensor:
+        return function(other, self)
+
+    swapped.__name__ = function.__name__  # of which its errors speak
+    return swapped
+
+
+# Methods that call the C++ function of their name, so that a frame around them would say nothing.
+AS_THEY_ARE = ("to", "cpu", "__repr__", "__format__", "__contains__")
+
+
+type_.__name__ = "type"
 
 
 def _complete() -> None:
@@ -204,8 +227,8 @@ def _complete() -> None:
         "to": to, "cpu": cpu, "cuda": cuda, "type_as": type_as, "equal": equal,
         "allclose": allclose, "view_as": view_as, "reshape_as": reshape_as, "expand_as": expand_as,
         "__format__": format_number, "__repr__": tensor_repr, "type": type_,
-        "get_device": get_device, "div_": div_, "ndimension": Tensor.dim,
-        "is_complex": lambda self: False, "__contains__": contains,
+        "get_device": get_device, "div_": div_,
+        "is_complex": is_complex, "__contains__": contains,
         "__floordiv__": _math.floor_divide, "__mod__": _math.remainder,
         "__rfloordiv__": _swapped(_math.floor_divide), "__rmod__": _swapped(_math.remainder),
         "__lshift__": _bits.bitwise_left_shift, "__rshift__": _bits.bitwise_right_shift,
@@ -222,19 +245,19 @@ def _complete() -> None:
     }  # fmt: skip
     methods |= {name: _cast(name, getattr(_ext, target)) for name, target in casts.items()}
     for name, method in methods.items():
-        setattr(Tensor, name, named(method))
+        setattr(Tensor, name, method if name in casts or name in AS_THEY_ARE else named(method))
     for module in (_math, _elementary, _bits, _products, _indexing, _scattering, _placing):
         for name in module.IN_PLACE:
             setattr(Tensor, f"{name}_", _in_place(name))
     for operator, name in _IN_PLACE_OPERATORS.items():
         setattr(Tensor, operator, _operator(getattr(Tensor, f"{name}_")))
     for name, same in _math.ALIASES.items():
-        if hasattr(Tensor, same):
-            setattr(Tensor, name, getattr(Tensor, same))
-        if hasattr(Tensor, f"{same}_"):
-            setattr(Tensor, f"{name}_", getattr(Tensor, f"{same}_"))
+        for end in ("", "_"):
+            if method := getattr(Tensor, same + end, None):
+                setattr(Tensor, name + end, under_name(method, name + end))
 
 
 _complete()
+complete(Tensor)
 _rounded_div_ = _in_place("div")
 Tensor.layout, Tensor.is_sparse = strided, False  # type: ignore[attr-defined]

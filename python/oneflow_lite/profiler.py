@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._absent import public_face
 
 __all__ = ["OpStats", "profile"]
 
@@ -97,3 +98,7 @@ class profile:
 
 def _rate(amount: float, seconds: float) -> str:
     return f"{amount / seconds / 1e9:.2f}" if seconds > 0 else "-"
+
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_face(__name__)

@@ -272,3 +272,82 @@ def test_signatures_can_be_inspected():
     assert signature == "(shape, dtype, device=device(type='cpu'), *, seed, offset)"
     for name in OWN:
         inspect.signature(flow._oneflow_lite.op_function(name))
+
+
+# ---- Random functions, dicts, functions whose tensors are elsewhere.
+
+
+@pytest.mark.parametrize(
+    "function, cause",
+    [
+        (lambda x: x + flow.rand(3), "draws from flow's generator"),
+        (lambda x: flow.nn.functional.dropout(x, 0.5), "draws from flow's generator"),
+        (flow.nn.Dropout(0.5), "draws from flow's generator"),
+        (lambda x: x * float(np.random.random()), "draws random numbers elsewhere"),
+    ],
+)
+def test_a_random_function_is_said_to_be_so_once(function, cause):
+    state = flow.default_generator().get_state()
+    result = flow.check_op(function, [flow.ones(64, 3)], devices="cpu", verbose=False,
+                           raise_exception=False)  # fmt: skip
+    (failure,) = result.failures
+    assert failure.name == "repetition" and cause in failure.detail
+    skipped = [c.name for c in result.checks if "see repetition" in c.detail]
+    assert {"layouts", "gradients", "second order", "gradient dtypes", "sharding"} <= set(skipped)
+    # The numbers go on from where they were: only the runs themselves drew some.
+    assert flow.default_generator().get_state()[0] == state[0]
+    fixed = flow.nn.Dropout(0.5).eval()
+    flow.check_op(fixed, [flow.rand(2, 3)], devices="cpu", verbose=False)
+
+
+def test_dicts_of_tensors_are_looked_into():
+    def right(batch, scale):
+        x, (y, z) = batch["x"], batch["rest"]
+        return {"sum": x + y["deep"] * scale, "all": [x * z, (y["deep"].exp(),)]}
+
+    x, y, z = (flow.rand(2, 3, dtype=flow.float64) for _ in range(3))
+    sample = ({"x": x, "rest": [{"deep": y}, z]}, {"scale": 2.0})
+    result = flow.check_op(right, [sample], devices="cpu", verbose=False)
+    assert result["gradients"].status == "ok" and result["mutation"].status == "ok"
+
+    def wrong(batch):
+        batch["x"].add_(1)
+        return {"y": batch["x"] * 2}
+
+    result = flow.check_op(wrong, [({"x": x}, {})], devices="cpu", verbose=False,
+                           raise_exception=False)  # fmt: skip
+    assert "was changed" in result["mutation"].detail and result["mutation"].status == "FAILED"
+
+    with pytest.raises(AssertionError, match="gave str, but must give tensors"):
+        flow.check_op(lambda x: {"y": x, "name": "a"}, [x], devices="cpu", verbose=False)
+
+
+def test_a_function_whose_tensors_are_on_the_device(device):
+    if device == "cpu":
+        pytest.skip("the CPU is where samples are")
+    weight = flow.rand(3, device=device)
+    for devices in (None, "cuda"):
+        result = flow.check_op(lambda x: x * weight, [flow.rand(2, 3)], devices=devices,
+                               verbose=False)  # fmt: skip
+        assert result.passed and result["gradients (cuda)"].status == "ok"
+    left_out = flow.check_op(lambda x: x * weight, [flow.rand(2, 3)], verbose=False)["cpu"]
+    assert "whose own tensors are on a GPU" in left_out.detail
+
+
+def test_where_a_function_is_at_home(monkeypatch):
+    """As on a machine with a GPU: the CPU is left out where only the other device runs."""
+    from oneflow_lite import op_check
+
+    class Elsewhere(op_check.Subject):
+        def on(self, call, where):
+            return where
+
+        def run(self, call, tensors=None):
+            if call == "cpu":
+                raise RuntimeError("mul(): all tensors must be on one device, but input is on cpu")
+            return []
+
+    monkeypatch.setattr(op_check._ext, "cuda_is_available", lambda: True)
+    found, left_out = op_check._devices(Elsewhere(lambda x: x, [flow.rand(2)]))
+    assert found == ["cuda"] and [c.name for c in left_out] == ["cpu"]
+    assert "own tensors are on a GPU" in left_out[0].detail

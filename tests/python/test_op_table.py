@@ -33,7 +33,7 @@ by_op = rows(lambda op: True)
 by_op_and_dtype = rows_and_dtypes(lambda op: True)
 differentiable = rows(lambda op: op.differentiable and not op.factory)
 # Taken now: tests may register more.
-FUNCTIONS = {f["name"]: f for f in flow._oneflow_lite.list_functions()}
+FUNCTIONS = {f["name"]: f for f in flow._oneflow_lite.list_functions() if not f["alias_of"]}
 
 
 def run(op, sample, dtype, device, args=None):

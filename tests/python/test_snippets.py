@@ -5,7 +5,8 @@ The fence of a snippet says what it is:
 
     ```python            runs; the Python snippets of a page run in order, in one process
     ```cpp               a whole file: compiled against the installed package; with main(), run
-    ```cpp file=PATH     an excerpt: its lines stand in that file of the tree, in this order
+    ```cpp file=PATH     compiles as it stands, and its lines stand in that file, in this order
+    ```cpp part file=PATH  an excerpt, which compiles only in its file
     ```python file=PATH  likewise
     ```bash              parsed; the targets of its `make` lines exist
     ```bash run          runs, in the root of the tree
@@ -52,6 +53,14 @@ def excerpts():
     return found
 
 
+def compiled_excerpts():
+    return [
+        pytest.param(code, id=where)
+        for where, attributes, code in snippets("cpp")
+        if attributes and "part" not in attributes
+    ]
+
+
 def python_pages():
     pages = {}
     for where, attributes, code in snippets("python"):
@@ -86,6 +95,23 @@ def test_excerpt_stands_in_its_file(name, code):
             continue
         assert line in lines[at:], f"{name} has no such line (in this order): {line}"
         at = lines.index(line, at) + 1
+
+
+@pytest.mark.parametrize("code", compiled_excerpts())
+def test_excerpt_compiles_from_its_first_line_on(code, tmp_path):
+    flow = pytest.importorskip("oneflow_lite")
+    compiler = os.environ.get("CXX") or shutil.which("g++")
+    if not compiler or not (ROOT / "primitive").exists():
+        pytest.skip("no compiler or no sources here")
+    (tmp_path / "excerpt.cpp").write_text(code)
+    include = Path(flow.__file__).with_name("include")
+    result = subprocess.run(
+        [compiler, "-std=c++20", "-fsyntax-only", "-I", ROOT, "-I", include, "excerpt.cpp"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize("attributes, code", bash_snippets())

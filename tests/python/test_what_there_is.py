@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/what_there_is.md is what the package has, and what is absent says what to use instead."""
 
+import copy
 import importlib
+import pickle
+import re
 import runpy
+import subprocess
+import sys
+import types
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("oneflow_lite")
+flow = pytest.importorskip("oneflow_lite")
 
 from oneflow_lite._absent import ABSENT  # noqa: E402
 
@@ -16,13 +22,81 @@ NAMES = [(module, name, absent) for absent in ABSENT
          for module, names in absent.names.items() for name in names.split()]  # fmt: skip
 
 
-@pytest.mark.parametrize("module, name, absent", NAMES, ids=[n for _, n, _ in NAMES])
+def place(module):
+    return flow.Tensor if module == "Tensor" else importlib.import_module(
+        f"oneflow_lite.{module}".rstrip("."))  # fmt: skip
+
+
+@pytest.mark.parametrize("module, name, absent", NAMES, ids=[f"{m}.{n}" for m, n, _ in NAMES])
 def test_what_is_absent_says_what_to_use(module, name, absent):
-    where = importlib.import_module(f"oneflow_lite.{module}".rstrip("."))
-    with pytest.raises(AttributeError) as error:
-        getattr(where, name)
-    assert f"has no attribute '{name}', on purpose ({absent.what})" in str(error.value)
-    assert absent.instead in str(error.value) and error.value.name == name
+    assert not hasattr(place(module), name)
+    for where in [place(module)] + [flow.ones(2)] * (module == "Tensor"):
+        with pytest.raises(AttributeError) as error:
+            getattr(where, name)
+        assert f"has no attribute '{name}', on purpose ({absent.what})" in str(error.value)
+        assert absent.instead in str(error.value) and error.value.name == name
+
+
+@pytest.mark.parametrize("absent", ABSENT, ids=[absent.what for absent in ABSENT])
+def test_what_stands_in_is_there(absent):
+    spoken = re.findall(r"\b(?:flow|Tensor|nn|optim|autograd|utils|cuda)(?:\.\w+)+", absent.instead)
+    for name in spoken:
+        found = flow
+        for part in name.removeprefix("flow.").split("."):
+            found = getattr(found, part)
+    for name in re.findall(r"(\w+)=", absent.instead):
+        assert name in ("dtype", "device", "inplace")
+
+
+@pytest.mark.parametrize(
+    "module, name",
+    [("", "distributions"), ("", "accelerator"), ("", "polar"), ("utils.data", "RandomSampler"),
+     ("nn", "ReflectionPad2d"), ("nn.functional", "conv2d"), ("Tensor", "digamma"),
+     ("Tensor", "acos_"), ("optim", "RMSprop"), ("optim.lr_scheduler", "CyclicLR"),
+     ("autograd.graph", "register_multi_grad_hook"), ("nn.init", "xavier_uniform"),
+     ("profiler", "ProfilerActivity"), ("utils.checkpoint", "CheckpointPolicy")],
+)  # fmt: skip
+def test_names_that_programs_use_are_in_the_table(module, name):
+    assert (module, name) in {(m, n) for m, n, _ in NAMES}
+
+
+def test_an_absent_attribute_of_a_tensor_may_be_set():
+    x = flow.ones(2)
+    assert "mode" not in dir(x) and not hasattr(x, "mode")
+    x.mode = 3
+    assert x.mode == 3 and "mode" in dir(x)
+
+    class Mine(flow.Tensor):
+        def svd(self):
+            return "mine"
+
+    assert Mine([1.0]).svd() == "mine" and "svd" in dir(Mine([1.0]))
+    assert copy.copy(x).sum() == pickle.loads(pickle.dumps(x)).sum()
+
+
+MODULES = ["", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler",
+           "autograd", "autograd.functional", "autograd.graph", "cuda", "utils", "utils.data",
+           "utils.checkpoint", "profiler", "fuse"]  # fmt: skip
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_shows_its_own_names(module):
+    here = place(module)
+    shown = {name for name in dir(here) if not name.startswith("_")}
+    for name in shown:
+        value = getattr(here, name)
+        if isinstance(value, types.ModuleType):
+            assert value.__name__.startswith("oneflow_lite."), name
+        elif callable(value) and value is not tuple:
+            assert value.__module__.startswith("oneflow_lite"), name
+    assert not shown & {"os", "Any", "Callable", "annotations", "TYPE_CHECKING", "np", "math"}
+    assert set(here.__all__) <= shown
+
+
+def test_flow_shows_what_comes_when_it_is_asked_for():
+    code = "import oneflow_lite as flow, sys; assert {'fuse', 'check_op', 'CheckError', 'int', " \
+           "'nn'} <= set(dir(flow)) and 'oneflow_lite.fuse' not in sys.modules"  # fmt: skip
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_an_unknown_name_is_an_ordinary_error():

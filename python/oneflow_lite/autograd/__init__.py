@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._absent import absent_names
+from oneflow_lite._absent import public_face
 from oneflow_lite._oneflow_lite import _C, Tensor, is_grad_enabled
 from oneflow_lite.autograd import functional, graph
 from oneflow_lite.autograd._grad_mode import (
@@ -82,7 +82,7 @@ def grad(
     allow_unused: bool | None = None,
     *,
     materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...]:
+) -> tuple[Tensor, ...]:
     """The gradients of ``outputs`` with respect to ``inputs``; every ``.grad`` is left alone.
 
     Parameters
@@ -122,9 +122,11 @@ def grad(
     grads = _ext.grad(_as_list(outputs), wanted, _as_list(grad_outputs), retain, create_graph,
                       unused)  # fmt: skip
     if materialize_grads:
-        grads = [_C.zeros_like(x, requires_grad=create_graph) if g is None else g
-                 for g, x in zip(grads, wanted, strict=True)]  # fmt: skip
-    return tuple(grads)
+        grads = tuple(_C.zeros_like(x, requires_grad=create_graph) if g is None else g
+                      for g, x in zip(grads, wanted, strict=True))  # fmt: skip
+    # None for what is unused, which only those who allow it meet.
+    return cast("tuple[Tensor, ...]", tuple(grads))
 
 
-__getattr__ = absent_names(__name__)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_face(__name__)

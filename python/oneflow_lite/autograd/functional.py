@@ -7,11 +7,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._absent import public_face
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.autograd._grad_mode import enable_grad
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 _Inputs = Tensor | Sequence[Tensor]
 
@@ -182,3 +185,7 @@ hvp = vhp  # the Hessian is symmetric
 
 def _detached(result: Any) -> Any:
     return result.detach() if isinstance(result, Tensor) else tuple(y.detach() for y in result)
+
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_face(__name__)

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._absent import public_face
 from oneflow_lite._oneflow_lite import Tensor, device
+
+__all__ = ["save_on_cpu", "saved_tensors_hooks"]
 
 
 class saved_tensors_hooks:
@@ -59,3 +62,7 @@ class save_on_cpu(saved_tensors_hooks):
     def _unpack(packed: tuple[device, Tensor]) -> Tensor:
         where, x = packed
         return x.to(where)
+
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_face(__name__)

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._absent import absent_names
+from oneflow_lite._absent import public_face
 from oneflow_lite._oneflow_lite import CUDAGraph, Event, Stream, device
 
 __all__ = [
@@ -165,4 +165,5 @@ def empty_cache(where: _Device = None) -> None:
     _ext.empty_cache(device(f"cuda:{_index(where)}"))
 
 
-__getattr__ = absent_names(__name__)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_face(__name__)

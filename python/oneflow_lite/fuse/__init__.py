@@ -16,8 +16,9 @@ roots, sigmoid and tanh of by the hardware's approximations, within 3e-7 of the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from oneflow_lite._absent import public_face
 from oneflow_lite.fuse import functions
 from oneflow_lite.fuse.functions import FUNCTIONS
 from oneflow_lite.fuse.op import FusedOp
@@ -89,3 +90,7 @@ def rms_norm(load: _Elementwise = None, store: _Elementwise = None) -> FusedOp:
     The op takes ``normalized_shape``, ``weight`` and ``eps`` by name.
     """
     return FusedOp("rms_norm", load, store)
+
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_face(__name__)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Neural networks: modules, layers, losses."""
 
-from oneflow_lite._absent import absent_names
+from typing import TYPE_CHECKING
+
+from oneflow_lite._absent import public_face
 from oneflow_lite.nn import functional, init, utils
 from oneflow_lite.nn.activations import (
     CELU,
@@ -82,4 +84,5 @@ __all__ = [
     "functional", "init", "utils",
 ]  # fmt: skip
 
-__getattr__ = absent_names(__name__)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_face(__name__)

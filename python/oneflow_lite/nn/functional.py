@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from oneflow_lite._absent import absent_names
+from oneflow_lite._absent import public_face
 from oneflow_lite._C import (
     add_layer_norm,
     add_rms_norm,
@@ -359,4 +360,5 @@ def _attention_error(of_dtypes: bool, given: dict[str, Tensor]) -> Exception:
 
 globals().update({name: named(globals()[name], __name__) for name in __all__})
 
-__getattr__ = absent_names(__name__)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_face(__name__)

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from oneflow_lite._absent import public_face
 from oneflow_lite._oneflow_lite import (
     _C,
     Generator,
@@ -17,6 +19,12 @@ from oneflow_lite._oneflow_lite import (
     from_numpy,
 )
 from oneflow_lite.autograd._grad_mode import no_grad
+
+__all__ = [
+    "calculate_gain", "constant_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_",
+    "ones_", "orthogonal_", "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_",
+    "zeros_",
+]  # fmt: skip
 
 _GAINS = {
     "linear": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 0.75,
@@ -207,3 +215,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
     q = q * np.where(np.diagonal(r) < 0, -gain, gain)
     with no_grad():
         return tensor.copy_(from_numpy(q.T.copy() if rows < cols else q).view(tensor.shape))
+
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_face(__name__)

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from oneflow_lite._absent import absent_names
+from oneflow_lite._absent import public_face
 from oneflow_lite._math import norm
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.autograd._grad_mode import no_grad
+
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]
 
 
 def _gradients(name: str, parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
@@ -89,4 +92,5 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         start += math.prod(p.shape)
 
 
-__getattr__ = absent_names(__name__)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_face(__name__)

@@ -7,7 +7,8 @@ The checks:
 
 - schema: the signature can be shown, its names can be used, there is documentation.
 - inference: shapes, dtypes and devices are those that a run gives.
-- repetition: the same call twice gives the same bits.
+- repetition: the same call twice gives the same bits; else it is said why, and what compares values
+  is skipped.
 - mutation: no input is changed but one marked ``Tensor(a!)``.
 - layouts, empty: views at odd offsets and of any strides, and sizes of 0 wherever inference
   allows them.
@@ -64,13 +65,34 @@ def _devices(subject: Subject) -> tuple[list[str], list[Check]]:
     """The devices here that the op has kernels for, and why others are left out."""
     found, left_out = [], []
     for where in ("cpu", "cuda"):
-        if where == "cuda" and not _ext.cuda_is_available():
+        if where == "cpu" and (why := _is_at_home_elsewhere(subject)):
+            left_out.append(Check("cpu", "skipped", why))
+        elif where == "cuda" and not _ext.cuda_is_available():
             left_out.append(Check("cuda", "skipped", "no GPU here"))
         elif why := _missing(subject, where):
             left_out.append(Check(where, "skipped", why))
         else:
             found.append(where)
     return found, left_out
+
+
+def _is_at_home_elsewhere(subject: Subject) -> str:
+    """Why a function does not run on the CPU though it does on a GPU: its own tensors are there."""
+    if subject.info is not None or not _ext.cuda_is_available():
+        return ""
+    try:
+        subject.run(subject.on(subject.calls[0], "cpu"))
+    except RuntimeError as error:
+        if "must be on one device" not in str(error):
+            return ""
+        try:
+            subject.run(subject.on(subject.calls[0], "cuda"))
+        except Exception:
+            return ""  # the checks will tell what is wrong
+        return f"a function whose own tensors are on a GPU: {error}"
+    except Exception:
+        return ""
+    return ""
 
 
 def _missing(subject: Subject, where: str) -> str:
@@ -130,15 +152,18 @@ def _known(subject: Subject, skip: Mapping[str, str]) -> dict[str, str]:
 
 def _checks(subject: Subject, plan: Iterable[_Planned], reasons: dict[str, str]) -> Iterator[Check]:
     """Those that have no reason to be skipped; none on a device where the samples do not run."""
-    broken = False
+    broken = random = False
     for name, check in plan:
         inference = name.startswith("inference")
         reason = reasons.get(name) or reasons.get(name.split(" (")[0])
         if broken and not inference and not reason:
             reason = "the samples do not run, see inference"
+        if random and name not in ("schema", "cost") and not inference and not reason:
+            reason = "equal calls differ, see repetition"
         done = Check(name, "skipped", reason) if reason else _run(subject, name, check)
         if inference:
             broken = done.status == "FAILED" and done.detail.startswith("raised")
+        random = random or (name.startswith("repetition") and done.status == "FAILED")
         yield done
 
 
@@ -162,11 +187,14 @@ def check_op(
         made where a check wants it on another device.
     samples : sequence
         Calls to check on: each a tensor, a tuple of arguments, which a dict of keywords may end, or
-        such a dict. Gradients are held against differences, entry by entry, for samples whose
-        tensors have 120 elements or fewer together; where no sample is so small, the report says
-        that "gradients" and "second order" were not looked at.
+        such a dict. Arguments and results may be lists, tuples and dicts of tensors; after an
+        argument that is a dict comes one of keywords, which may be empty. Gradients are held
+        against differences, entry by entry, for samples whose tensors have 120 elements or fewer
+        together; where no sample is so small, the report says that "gradients" and "second order"
+        were not looked at.
     devices : sequence of str, optional
-        By default the CPU, and CUDA where there is a GPU, as far as the op has kernels.
+        By default the CPU, and CUDA where there is a GPU, as far as the op has kernels and, of a
+        function with tensors of its own, where these are. The samples are moved there.
     tolerance : mapping of dtype, or its name, to float, optional
         Allowed against the widest dtype: ``|error| <= tolerance * (|value| + max |value|)``. By
         default float16 2e-3, bfloat16 1.6e-2, float32 1e-5.
@@ -208,6 +236,8 @@ def check_op(
     found, left_out = _devices(subject)
     if devices is not None:
         found, left_out = _given_devices(devices), []
+    if subject.info is None and found and "cpu" not in found:  # where the function's tensors are
+        subject.calls = [subject.on(call, found[0]) for call in subject.calls]
     plan = _plan(subject, found, bounds)
     checks = [*_checks(subject, plan, reasons), *left_out]
     result = CheckResult(subject.name, tuple(checks))

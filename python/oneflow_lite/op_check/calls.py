@@ -27,20 +27,44 @@ class _Slot:
     index: int
 
 
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """The tensors of an argument or a result: of lists, tuples and dicts, however they nest."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        yield from itertools.chain.from_iterable(map(tensors_in, value))
+    elif isinstance(value, dict):
+        yield from itertools.chain.from_iterable(map(tensors_in, value.values()))
+
+
+def _strangers(value: Any) -> Iterator[Any]:
+    """What is no tensor in a result."""
+    if isinstance(value, (list, tuple)):
+        yield from itertools.chain.from_iterable(map(_strangers, value))
+    elif isinstance(value, dict):
+        yield from itertools.chain.from_iterable(map(_strangers, value.values()))
+    elif not isinstance(value, Tensor):
+        yield value
+
+
 def _take(value: Any, tensors: list[Tensor]) -> Any:
     if isinstance(value, Tensor):
         tensors.append(value.detach())
         return _Slot(len(tensors) - 1)
-    if isinstance(value, (list, tuple)) and any(isinstance(v, Tensor) for v in value):
+    if isinstance(value, (list, tuple)) and any(True for _ in tensors_in(value)):
         return [_take(v, tensors) for v in value]
+    if isinstance(value, dict):
+        return {key: _take(v, tensors) for key, v in value.items()}
     return value
 
 
 def _put(value: Any, tensors: Sequence[Any]) -> Any:
     if isinstance(value, _Slot):
         return tensors[value.index]
-    if isinstance(value, list) and any(isinstance(v, _Slot) for v in value):
+    if isinstance(value, list):
         return [_put(v, tensors) for v in value]
+    if isinstance(value, dict):
+        return {key: _put(v, tensors) for key, v in value.items()}
     return value
 
 
@@ -193,11 +217,9 @@ class Subject:
         self._last = call, tensors
         args, kwargs = call.arguments(tensors)
         result = self._function_for(tensors)(*args, **kwargs)
-        outputs = [*result] if isinstance(result, (list, tuple)) else [result]
-        for y in outputs:
-            if not isinstance(y, Tensor):
-                raise TypeError(f"{self.name} gave {type(y).__name__}, but must give tensors")
-        return outputs
+        for y in _strangers(result):
+            raise TypeError(f"{self.name} gave {type(y).__name__}, but must give tensors")
+        return [*tensors_in(result)]
 
     def _function_for(self, tensors: Sequence[Tensor]) -> Callable[..., Any]:
         """The op; of a module whose tensors are elsewhere, a copy beside the call's."""

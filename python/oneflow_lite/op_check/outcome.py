@@ -15,6 +15,10 @@ class Failed(Exception):
     """Ends a check: the op is wrong."""
 
 
+class Random(Failed):
+    """Ends a check: equal calls differ, so that no other check of values can say anything."""
+
+
 class Skipped(Exception):
     """Ends a check: it could not run, or has nothing to say."""
 

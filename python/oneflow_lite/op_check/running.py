@@ -16,7 +16,7 @@ from oneflow_lite._oneflow_lite import _C, dtype
 from oneflow_lite.autograd import no_grad
 from oneflow_lite.op_check.calls import Call, Subject, widest
 from oneflow_lite.op_check.layouts import LAYOUTS
-from oneflow_lite.op_check.outcome import Failed, Skipped
+from oneflow_lite.op_check.outcome import Failed, Random, Skipped
 from oneflow_lite.op_check.values import bits, difference, host, shape_text
 
 
@@ -97,8 +97,26 @@ def repetition(subject: Subject, where: str) -> str:
     for call in calls_on(subject, where):
         first, second = ([bits(y) for y in subject.run(call)] for _ in range(2))
         if first != second:
-            raise Failed(f"{described(subject, call)}: two runs differ")
+            why = _cause(subject, call)
+            raise Random(f"{described(subject, call)}: two equal calls differ. {why}")
     return "two runs give the same bits"
+
+
+def _cause(subject: Subject, call: Call) -> str:
+    """Whether equal seeds make two calls equal; the generator goes on from where it was."""
+    generator = _ext.default_generator(call.tensors[0].device if call.tensors else "cpu")
+    state, runs = generator.get_state(), []
+    try:
+        for _ in range(2):
+            generator.manual_seed(0)
+            runs.append([bits(y) for y in subject.run(call)])
+    finally:
+        generator.set_state(state)
+    if runs[0] == runs[1]:
+        return ("The function is random: it draws from flow's generator. Check it without: "
+                "module.eval(), p=0, or flow.manual_seed in the function")  # fmt: skip
+    return ("With equal seeds too: the function draws random numbers elsewhere, keeps a state, or "
+            "is not deterministic")  # fmt: skip
 
 
 def mutation(subject: Subject, where: str) -> str:

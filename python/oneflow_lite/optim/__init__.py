@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers: they change parameters in place by their gradients."""
 
-from oneflow_lite._absent import absent_names
+from typing import TYPE_CHECKING
+
+from oneflow_lite._absent import public_face
 from oneflow_lite.optim import lr_scheduler
 from oneflow_lite.optim.adam import Adam, AdamW
 from oneflow_lite.optim.optimizer import Optimizer
@@ -9,4 +11,5 @@ from oneflow_lite.optim.sgd import SGD
 
 __all__ = ["Adam", "AdamW", "Optimizer", "SGD", "lr_scheduler"]
 
-__getattr__ = absent_names(__name__)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_face(__name__)

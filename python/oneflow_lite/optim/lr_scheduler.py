@@ -14,8 +14,9 @@ import bisect
 import math
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from oneflow_lite._absent import public_face
 from oneflow_lite.optim._lr_base import LRScheduler, check_optimizer, check_positive
 from oneflow_lite.optim._lr_cycles import CosineAnnealingWarmRestarts, OneCycleLR
 from oneflow_lite.optim._lr_plateau import ReduceLROnPlateau
@@ -295,3 +296,7 @@ class ChainedScheduler:
         """Takes over what ``state_dict`` gave."""
         for scheduler, own in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             scheduler.load_state_dict(own)
+
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_face(__name__)

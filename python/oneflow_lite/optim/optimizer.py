@@ -63,6 +63,10 @@ class Optimizer:
         if isinstance(params, Tensor):
             raise TypeError(f"{type(self).__name__}(): params must be an iterable of tensors or of "
                             "dicts, not a single Tensor")  # fmt: skip
+        if not isinstance(params, Iterable):
+            raise TypeError(f"{type(self).__name__}(): params must be an iterable of tensors or of "
+                            "dicts, such as model.parameters(), not "
+                            f"{type(params).__name__}")  # fmt: skip
         self.defaults = defaults
         self.param_groups: list[dict[str, Any]] = []
         self.state: dict[Tensor, dict[str, Any]] = defaultdict(dict)

@@ -9,12 +9,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._absent import public_face
 from oneflow_lite._oneflow_lite import Tensor
 from oneflow_lite.autograd._grad_mode import enable_grad
 from oneflow_lite.autograd.graph import saved_tensors_hooks
+
+__all__ = ["checkpoint", "checkpoint_sequential"]
 
 
 class _Recomputed:
@@ -123,3 +126,7 @@ def checkpoint_sequential(
     for k in range(segments - 1):
         input = checkpoint(part(k * size, (k + 1) * size), input, **kwargs)
     return part((segments - 1) * size, len(steps))(input)
+
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_face(__name__)

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oneflow_lite._absent import absent_names
+from oneflow_lite._absent import public_face
 from oneflow_lite._oneflow_lite import Tensor, device, from_numpy
+
+__all__ = ["batches"]
 
 
 def batches(
@@ -58,4 +61,5 @@ def batches(
         yield tuple(from_numpy(array[rows]).to(device) for array in arrays)
 
 
-__getattr__ = absent_names(__name__)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_face(__name__)
