@@ -64,6 +64,27 @@ struct Row {
   C mean;
 };
 
+// The sum of d in double, term by term. Of one or two rows a weight's gradient is little more than
+// one x_hat, which may be as small as a rounding error of a sum in float.
+template <class T>
+double ExactSum(const Row<T, true, false>& r, size_t n) {
+  const TagOf<T> d;
+  double total = 0;
+  if constexpr (sizeof(ComputeOf<T>) == 4) {
+    const hn::Repartition<double, TagOf<T>> wide;
+    const hn::Half<TagOf<T>> half;
+    auto low = hn::Zero(wide), high = hn::Zero(wide);
+    ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+      const auto v = r.Deviation(d, i, count);
+      low = hn::Add(low, hn::PromoteTo(wide, hn::LowerHalf(half, v)));
+      high = hn::Add(high, hn::PromoteTo(wide, hn::UpperHalf(half, v)));
+    });
+    total = hn::GetLane(hn::SumOfLanes(wide, hn::Add(low, high)));
+  }
+  return total;
+}
+constexpr int64_t kExactRows = 2;
+
 template <class T, bool kCentred, bool kFromY>
 RowSums Sums(const NormBackwardTask& t, int64_t row, int64_t begin, int64_t n) {
   const TagOf<T> d;
@@ -81,7 +102,10 @@ RowSums Sums(const NormBackwardTask& t, int64_t row, int64_t begin, int64_t n) {
   });
   RowSums sums{0, total[0], 0};
   if constexpr (kSums > 1) sums.g = total[1];
-  if constexpr (kSums > 2) sums.d = total[2];
+  if constexpr (kSums > 2) {
+    const bool exact = t.shape.rows <= kExactRows && sizeof(ComputeOf<T>) == 4;
+    sums.d = exact ? ExactSum<T>(r, n) : total[2];
+  }
   return sums;
 }
 

@@ -198,3 +198,21 @@ def test_the_fused_form_is_the_norm_of_the_rounded_sum(name, dtype, memory_effic
         assert bits(only_sum) == bits(dsum)
         (only_norm,) = flow.autograd.grad(y, leaves[1:2], dy)
         assert same(only_norm, alone[0])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize("cols", [100, 1000, 4096, 16384])
+def test_the_weights_gradient_of_few_rows(rows, cols, device):
+    """It is little more than one x_hat then, which may lie near 0: a mean that is off by a rounding
+    error of a sum in float32 shows."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        x, dy = (tensor(rng.standard_normal((rows, cols)) + 3, "float32", device) for _ in range(2))
+        weight = flow.ones(cols, device=device, requires_grad=True)
+        flow.layer_norm(x, [cols], weight).backward(dy)
+        exact, g = host(x), host(dy)
+        centred = exact - exact.mean(1, keepdims=True)
+        x_hat = centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5)
+        error = np.abs(host(weight.grad) - (g * x_hat).sum(0))
+        bound = 1e-5 * np.abs(g * x_hat).sum(0)
+        assert (error <= bound).all(), (seed, (error / bound).max())
