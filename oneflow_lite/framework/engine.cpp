@@ -39,8 +39,9 @@ class Pass {
   Status Run() {
     CountDependencies();
     if (limited_) FindWanted();
+    std::unordered_set<Node*> started;  // a node may be the root of several outputs
     for (const Ref<Node>& root : roots_) {
-      if (dependencies_[root.get()] == 0) Enqueue(root);
+      if (dependencies_[root.get()] == 0 && started.insert(root.get()).second) ready_.push({root});
     }
     while (!ready_.empty()) {
       const Ref<Node> node = ready_.top().node;
@@ -59,10 +60,6 @@ class Pass {
     uint32_t slot;
     Tensor* out;
   };
-
-  void Enqueue(const Ref<Node>& node) {
-    if (queued_.insert(node.get()).second) ready_.push({node});
-  }
 
   // How many edges of the graph below the roots lead to each node.
   void CountDependencies() {
@@ -155,7 +152,7 @@ class Pass {
       if (i < results.size() && results[i].defined()) {
         OFL_RETURN_IF_ERROR(Deliver(e, std::move(results[i]), node->stream.get()));
       }
-      if (--dependencies_[e.node.get()] == 0) Enqueue(e.node);
+      if (--dependencies_[e.node.get()] == 0) ready_.push({e.node});
     }
     return OkStatus();
   }
@@ -238,7 +235,7 @@ class Pass {
   std::unordered_map<Node*, int64_t> dependencies_;
   std::unordered_map<Node*, TensorList> buffers_;
   std::unordered_map<Node*, std::vector<CaptureSlot>> captures_;
-  std::unordered_set<Node*> accumulators_, wanted_, queued_;
+  std::unordered_set<Node*> accumulators_, wanted_;
   std::priority_queue<Ready> ready_;
 };
 
