@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "functional/copy.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/core/stream.h"
 #include "oneflow_lite/framework/autograd.h"
@@ -189,6 +190,15 @@ StatusOr<Tensor> ZeroInto(const Tensor& self) { return FillInto(self, Scalar(0))
 
 namespace {
 
+// A tensor of 0 dims gets the gradient that flows to what it fills.
+StatusOr<Tensor> FillWith(const Tensor& self, const Operand& value) {
+  if (const Scalar* number = std::get_if<Scalar>(&value)) return FillInto(self, *number);
+  const Tensor& t = std::get<Tensor>(value);
+  if (t.ndim() == 0) return CopyInto(self, t);
+  return Error(ErrorKind::kShape, "fill_(): value has shape ", t.shape().ToString(),
+               ", but must have 0 dims");
+}
+
 // zeros_like and its kin: shape, dtype and device of the input where not given otherwise.
 StatusOr<Tensor> EmptyLike(const Tensor& x, std::optional<DType> dtype,
                            std::optional<Device> device, bool requires_grad) {
@@ -256,8 +266,8 @@ OFL_REGISTER_FUNCTION("rand_like(Tensor input, *, " OFL_OPTIONS, RandLike, kFunc
 OFL_REGISTER_FUNCTION("randn_like(Tensor input, *, " OFL_OPTIONS, RandnLike, kFunction,
                       "Normal random numbers of input's shape, dtype and device.");
 #undef OFL_OPTIONS
-OFL_REGISTER_FUNCTION("fill_(Tensor(a!) self, Scalar value) -> Tensor", FillInto, kMethodOnly,
-                      "Overwrites every element with a number.");
+OFL_REGISTER_FUNCTION("fill_(Tensor(a!) self, Operand value) -> Tensor", FillWith, kMethodOnly,
+                      "Overwrites every element with a number, or with a tensor of 0 dims.");
 OFL_REGISTER_FUNCTION("zero_(Tensor(a!) self) -> Tensor", ZeroInto, kMethodOnly,
                       "Overwrites every element with zero.");
 

@@ -8,6 +8,8 @@
 #include "functional/unary.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/dispatch.h"
 
 namespace oneflow_lite::functional {
 namespace {
@@ -53,7 +55,14 @@ StatusOr<Tensor> WideVar(const Tensor& input, const std::optional<Dims>& dims, b
   // With no degrees of freedom left it is 0 / 0.
   const double freedom =
       std::max(0.0, static_cast<double>(terms) - correction.value_or(unbiased ? 1 : 0));
-  return Div(total, Scalar(freedom));
+  OFL_ASSIGN_OR_RETURN(Tensor variance, Div(total, Scalar(freedom)));
+  if (freedom > 0 || !GradEnabled() || !autograd::RequiresGrad(x)) return variance;
+  // 0 / 0 where all elements are the same, which makes gradients NaN; else they are 2 d / 0.
+  OFL_ASSIGN_OR_RETURN(Tensor factor, Detach(variance));
+  OFL_ASSIGN_OR_RETURN(const Tensor undefined, Ne(factor, factor));
+  OFL_ASSIGN_OR_RETURN(factor, Where(undefined, factor, Scalar(1)));
+  OFL_ASSIGN_OR_RETURN(const Tensor infinite, Div(squares, Scalar(0)));
+  return Mul(infinite, factor);
 }
 
 }  // namespace

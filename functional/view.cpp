@@ -195,14 +195,13 @@ StatusOr<Tensor> AsStrided(const Tensor& x, absl::Span<const int64_t> shape,
                                 .Attr("shape")
                                 .Attr("strides")
                                 .Attr("offset")
+                                .Attr("input_strides")
                                 .Get();
-  if (!x.is_contiguous() && GradEnabled() && autograd::RequiresGrad(x)) {
-    return Error(ErrorKind::kNotImplemented, "as_strided(): the gradient of ", Describe(x),
-                 " that is not contiguous is not there; pass contiguous()");
-  }
+  Dims given;  // needed by the gradient of an input that is not contiguous
+  if (!x.is_contiguous()) given = x.strides();
   return Call(op, {x},
               {Dims(shape.begin(), shape.end()), Dims(strides.begin(), strides.end()),
-               offset.value_or(x.offset()) - x.offset()});
+               offset.value_or(x.offset()) - x.offset(), std::move(given)});
 }
 
 OFL_REGISTER_FUNCTION("view(Tensor(a) self, int[] size) -> Tensor", View, kMethodOnly,

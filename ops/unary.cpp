@@ -7,8 +7,10 @@
 #include <cmath>
 #include <numbers>
 
+#include "functional/select.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/kernel_registry.h"
 #include "oneflow_lite/framework/op_registry.h"
 #include "ops/term.h"
@@ -43,6 +45,10 @@ StatusOr<Tensor> AbsGradient(const GradContext& c) {
   OFL_ASSIGN_OR_RETURN(above, Cast(above, g.dtype()));
   OFL_ASSIGN_OR_RETURN(below, Cast(below, g.dtype()));
   OFL_ASSIGN_OR_RETURN(Tensor sign, Sub(above, below));
+  if (GradEnabled() && autograd::RequiresGrad(x)) {  // a history that leads to x with a slope of 0
+    OFL_ASSIGN_OR_RETURN(const Tensor everywhere, functional::Eq(sign, sign));
+    OFL_ASSIGN_OR_RETURN(sign, functional::Where(everywhere, sign, x));
+  }
   return Mul(g, sign);
 }
 // g / 2 y

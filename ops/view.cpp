@@ -242,15 +242,9 @@ bool IsInjective(const Dims& shape, const Dims& strides) {
   return true;
 }
 
-// as_strided's gradient where elements overlap, which get the sum of all that name them, or lie in
-// the storage beside those of the input.
-StatusOr<Tensor> AddBack(const GradContext& c) {
-  const Dims &shape = c.attr<Dims>(0), &strides = c.attr<Dims>(1);
-  const int64_t offset = c.attr<int64_t>(2), begin = std::min<int64_t>(0, offset);
-  const Device device = c.grad(0).device();
-  int64_t last = offset;
-  OFL_ASSIGN_OR_RETURN(Tensor places,
-                       functional::Full({}, Scalar(offset - begin), DType::kInt64, device));
+// For each element of a geometry its place in the storage, counted from `first`, as a flat list.
+StatusOr<Tensor> Places(const Dims& shape, const Dims& strides, int64_t first, Device device) {
+  OFL_ASSIGN_OR_RETURN(Tensor places, functional::Full({}, Scalar(first), DType::kInt64, device));
   for (size_t d = 0; d < shape.size(); ++d) {
     OFL_ASSIGN_OR_RETURN(
         Tensor line, functional::Arange(Scalar(0), Scalar(shape[d]), {}, DType::kInt64, device));
@@ -259,23 +253,56 @@ StatusOr<Tensor> AddBack(const GradContext& c) {
     along[d] = shape[d];
     OFL_ASSIGN_OR_RETURN(line, functional::Reshape(line, along));
     OFL_ASSIGN_OR_RETURN(places, functional::Add(places, line));
-    last += (shape[d] - 1) * strides[d];
   }
-  OFL_ASSIGN_OR_RETURN(places, functional::Reshape(places, {-1}));
+  return functional::Reshape(places, {-1});
+}
+
+int64_t LastPlace(const Dims& shape, const Dims& strides, int64_t first) {
+  for (size_t d = 0; d < shape.size(); ++d)
+    first += std::max<int64_t>(0, shape[d] - 1) * strides[d];
+  return first;
+}
+
+// as_strided's gradient where elements overlap, which get the sum of all that name them, or lie in
+// the storage beside those of the input, or where the input is not contiguous: by way of the
+// stretch of storage that the input and the result lie in. Elements of the input that are one place
+// share its gradient evenly.
+StatusOr<Tensor> AddBack(const GradContext& c) {
+  const Dims &shape = c.attr<Dims>(0), &strides = c.attr<Dims>(1), &base = c.spec(0).shape.dims();
+  const Dims& given = c.attr<Dims>(3);
+  const Dims base_strides = given.empty() ? ContiguousStrides(c.spec(0).shape) : given;
+  const int64_t offset = c.attr<int64_t>(2), begin = std::min<int64_t>(0, offset);
+  const int64_t end =
+      1 + std::max(LastPlace(base, base_strides, 0), LastPlace(shape, strides, offset));
+  const Device device = c.grad(0).device();
   const DType wide = ComputeType(c.grad(0).dtype());
+  OFL_ASSIGN_OR_RETURN(const Tensor to, Places(shape, strides, offset - begin, device));
   OFL_ASSIGN_OR_RETURN(Tensor grad, functional::Cast(c.grad(0), wide));
   OFL_ASSIGN_OR_RETURN(grad, functional::Reshape(grad, {-1}));
-  const int64_t numel = c.spec(0).shape.numel(), end = std::max(numel, last + 1);
   OFL_ASSIGN_OR_RETURN(Tensor sum, functional::Zeros({end - begin}, wide, device));
-  OFL_ASSIGN_OR_RETURN(sum, functional::ScatterAddInto(sum, 0, places, grad));
-  OFL_ASSIGN_OR_RETURN(sum, functional::Slice(sum, 0, -begin, numel - begin));
-  OFL_ASSIGN_OR_RETURN(sum, functional::Reshape(sum, c.spec(0).shape.dims()));
+  OFL_ASSIGN_OR_RETURN(sum, functional::ScatterAddInto(sum, 0, to, grad));
+  if (given.empty()) {
+    OFL_ASSIGN_OR_RETURN(sum, functional::Slice(sum, 0, -begin, c.spec(0).shape.numel() - begin));
+  } else {
+    OFL_ASSIGN_OR_RETURN(const Tensor from, Places(base, base_strides, -begin, device));
+    if (!IsInjective(base, base_strides)) {
+      OFL_ASSIGN_OR_RETURN(const Tensor one, functional::Ones({from.numel()}, wide, device));
+      OFL_ASSIGN_OR_RETURN(Tensor count, functional::Zeros({end - begin}, wide, device));
+      OFL_ASSIGN_OR_RETURN(count, functional::ScatterAddInto(count, 0, from, one));
+      OFL_ASSIGN_OR_RETURN(count, functional::Maximum(count, Scalar(1)));
+      OFL_ASSIGN_OR_RETURN(sum, functional::Div(sum, count));
+    }
+    OFL_ASSIGN_OR_RETURN(sum, functional::IndexSelect(sum, 0, from));
+  }
+  OFL_ASSIGN_OR_RETURN(sum, functional::Reshape(sum, base));
   return functional::Cast(sum, c.grad(0).dtype());
 }
 
 void DefineAsStrided(OpDef& op) {
   DefineViewOp(op, "Any geometry within the storage; the offset counts from the input's.");
   op.Attr("shape", AttrType::kInts).Attr("strides", AttrType::kInts).Attr("offset", AttrType::kInt);
+  // Of an input that is not contiguous, for the gradient; empty: contiguous.
+  op.Attr("input_strides", AttrType::kInts, AttrValue(std::in_place_type<Dims>));
   op.view = [](const Tensor& x, const Attrs& a) -> Geo {
     const int64_t offset = x.offset() + a.get<int64_t>(2);
     const int64_t available = static_cast<int64_t>(x.storage()->nbytes() / SizeOf(x.dtype()));
@@ -284,11 +311,15 @@ void DefineAsStrided(OpDef& op) {
                    " with strides ", ToString(a.get<Dims>(1)), " and offset ", offset,
                    " does not lie within a storage of ", available, " elements");
     }
+    if (const Dims& given = a.get<Dims>(3); !given.empty() && given != x.strides()) {
+      return BadValue("as_strided", "input_strides", ToString(given),
+                      "empty or those of the input, " + ToString(x.strides()));
+    }
     return Geometry{Shape(a.get<Dims>(0)), a.get<Dims>(1), offset};
   };
   op.backward = [](GradContext& c) -> Status {
     const Dims &shape = c.attr<Dims>(0), &strides = c.attr<Dims>(1);
-    const bool alone = IsInjective(shape, strides) &&
+    const bool alone = c.attr<Dims>(3).empty() && IsInjective(shape, strides) &&
                        Fits(shape, strides, c.attr<int64_t>(2), c.spec(0).shape.numel());
     return c.Set(0, alone ? PutBack(c) : AddBack(c));
   };
@@ -322,10 +353,13 @@ void DefineAsStridedBackward(OpDef& op) {
                                           .Attr("shape")
                                           .Attr("strides")
                                           .Attr("offset")
+                                          .Attr("input_strides")
                                           .Get();
     static const OpExpr& dense = OpBuilder("cast").Input("in").Output("out").Attr("dtype").Get();
+    static const Dims contiguous;  // no strides to tell the gradient
     OFL_ASSIGN_OR_RETURN(Tensor g, Call(dense, {c.grad(0)}, {c.grad(0).dtype()}));
-    return c.Set(0, Call(as_strided, {g}, {c.attr<Dims>(1), c.attr<Dims>(2), c.attr<int64_t>(3)}));
+    return c.Set(0, Call(as_strided, {g},
+                         {c.attr<Dims>(1), c.attr<Dims>(2), c.attr<int64_t>(3), contiguous}));
   };
 }
 

@@ -40,8 +40,14 @@ class OFL_API RefCounted {
 
  protected:
   virtual ~RefCounted() = default;
-  // Called when the last reference goes; a class that must not be freed recursively overrides it.
+  // Called when the last reference goes; a class that may hang in long chains overrides it.
   virtual void Destroy() { delete this; }
+  // Deletes this without deep recursion, for Destroy: where as many as kMaxDepth deletions are
+  // under way on this thread, one inside the other, the object waits until the outermost is done.
+  // So a chain of any length is freed on a stack of fixed size, whatever its links are, objects of
+  // another language between them included.
+  void DeleteFlat();
+  static constexpr int kMaxDepth = 16;
 
  private:
   mutable std::atomic<int64_t> refs_{0};

@@ -46,6 +46,8 @@ class OFL_API Storage : public RefCounted {
         release_(release),
         context_(context) {}
   ~Storage() override;
+  // Memory of somebody else may be that of a tensor, by way of NumPy, and so on.
+  void Destroy() override { release_ ? DeleteFlat() : RefCounted::Destroy(); }
 
   void* data_;
   size_t nbytes_;
@@ -83,6 +85,13 @@ class OFL_API TensorImpl : public RefCounted {
   std::atomic<void*> py_object{nullptr};  // the binding's: the same tensor is the same object
   // Set once by the binding, before it fills any py_object: frees what it left there.
   static void (*release_py_object)(void*);
+
+ private:
+  // What autograd or the binding hung on a tensor may lead to further tensors.
+  void Destroy() override {
+    const bool linked = autograd || py_object.load(std::memory_order_relaxed);
+    linked ? DeleteFlat() : RefCounted::Destroy();
+  }
 };
 
 class OFL_API Tensor {

@@ -4,8 +4,6 @@
 #include "oneflow_lite/framework/autograd.h"
 
 #include <algorithm>
-#include <atomic>
-#include <mutex>
 
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/dispatch.h"
@@ -16,14 +14,6 @@ namespace oneflow_lite {
 namespace {
 
 thread_local uint64_t next_sequence = 0;
-thread_local std::vector<SavedTensorHooks> saved_hooks;
-
-// Nodes whose last reference went while another is being deleted on this thread wait here.
-struct Graveyard {
-  std::vector<Node*> waiting;
-  bool draining = false;
-};
-thread_local Graveyard graveyard;
 
 // The node of a recorded op.
 class OpNode final : public Node {
@@ -42,85 +32,67 @@ class OpNode final : public Node {
   Status SaveInputs(absl::Span<const Tensor> inputs) {
     if (!op_.save) return OkStatus();
     plan_ = op_.save(attrs_, needs_);
-    saved_inputs_.resize(plan_.inputs ? inputs.size() : 0);
-    for (size_t i = 0; i < saved_inputs_.size(); ++i) {
+    saved_inputs_ = plan_.inputs ? inputs.size() : 0;
+    saved_.Resize(saved_inputs_);
+    for (size_t i = 0; i < saved_inputs_; ++i) {
       if (!(plan_.inputs >> (i & 63) & 1) || !inputs[i].defined()) continue;
       Tensor t = inputs[i];
       if (i == 0 && op_.mutates()) {
         OFL_ASSIGN_OR_RETURN(t, autograd::CloneTensor(t));
       }
-      OFL_ASSIGN_OR_RETURN(saved_inputs_[i], SavedTensor::Save(t, false));
+      OFL_ASSIGN_OR_RETURN(SavedTensor saved, SavedTensor::Save(t, false));
+      saved_.Set(i, std::move(saved));
     }
     return OkStatus();
   }
 
   Status SaveOutputs(absl::Span<const Tensor> outputs) {
-    saved_outputs_.resize(plan_.outputs ? outputs.size() : 0);
-    for (size_t i = 0; i < saved_outputs_.size(); ++i) {
+    if (!plan_.outputs) return OkStatus();
+    saved_.Resize(saved_inputs_ + outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i) {
       if (!(plan_.outputs >> i & 1)) continue;
-      OFL_ASSIGN_OR_RETURN(saved_outputs_[i],
+      OFL_ASSIGN_OR_RETURN(SavedTensor saved,
                            SavedTensor::Save(outputs[i], true, static_cast<uint32_t>(i)));
+      saved_.Set(saved_inputs_ + i, std::move(saved));
     }
     return OkStatus();
   }
 
   StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
-    SavedTensors saved_inputs, saved_outputs;
-    bool released = false;
-    {
-      std::lock_guard lock(saved_mutex_);
-      released = released_;
-      saved_inputs = saved_inputs_;
-      saved_outputs = saved_outputs_;
-    }
-    if (released) {
-      return Error(ErrorKind::kRuntime, op_.name,
-                   "(): backward through this graph a second time, but its saved tensors were "
-                   "freed; pass retain_graph=True the first time");
-    }
     if (!op_.backward) {
       return Error(ErrorKind::kNotImplemented, op_.name, "(): the op has no gradient (", op_.file,
                    ":", op_.line, ")");
     }
-    OFL_ASSIGN_OR_RETURN(TensorList inputs, Unpack(saved_inputs));
-    OFL_ASSIGN_OR_RETURN(TensorList outputs, Unpack(saved_outputs));
+    OFL_ASSIGN_OR_RETURN(const TensorList saved, saved_.Unpack(this, op_.name));
+    const absl::Span<const Tensor> all(saved);
     TensorList result(specs_.size());
-    GradContext context(op_, attrs_, needs_, specs_, grads, std::move(inputs), std::move(outputs),
-                        &result);
+    GradContext context(op_, attrs_, needs_, specs_, grads, all.subspan(0, saved_inputs_),
+                        all.subspan(std::min(saved_inputs_, all.size())), &result);
     OFL_RETURN_IF_ERROR(op_.backward(context));
+    if (overwrites && (needs_ & 1) && !result[0].defined()) {
+      OFL_ASSIGN_OR_RETURN(result[0], autograd::ZerosOf(specs_[0]));
+    }
     return result;
   }
 
-  void ReleaseSaved() override {
-    SavedTensors inputs, outputs;  // go after the lock
-    std::lock_guard lock(saved_mutex_);
-    released_ = true;
-    inputs.swap(saved_inputs_);
-    outputs.swap(saved_outputs_);
-  }
+  void ReleaseSaved() override { saved_.Free(); }
   std::string name() const override { return op_.name + "_backward"; }
+  void VisitOwned(OwnedWalk& walk) const override {
+    Node::VisitOwned(walk);
+    saved_.VisitOwned(walk);
+  }
+
+  // The op changed a tensor, not a view: where nothing of the old value remains, its gradient is 0.
+  bool overwrites = false;
 
  private:
-  using SavedTensors = absl::InlinedVector<SavedTensor, 1>;
-
-  StatusOr<TensorList> Unpack(const SavedTensors& saved) {
-    TensorList tensors(saved.size());
-    for (size_t i = 0; i < saved.size(); ++i) {
-      if (!saved[i].defined()) continue;
-      OFL_ASSIGN_OR_RETURN(tensors[i], saved[i].Unpack(this, op_.name));
-    }
-    return tensors;
-  }
-
   const OpDef& op_;
   Attrs attrs_;
   Needs needs_;
   SavePlan plan_;
   absl::InlinedVector<TensorSpec, 4> specs_;
-  // One pass may free what was saved while another one reads it.
-  std::mutex saved_mutex_;
-  bool released_ = false;
-  SavedTensors saved_inputs_, saved_outputs_;
+  SavedTensors saved_;  // of the inputs, then of the outputs
+  size_t saved_inputs_ = 0;
 };
 
 // An in-place op may not destroy what a leaf's gradient is about.
@@ -191,6 +163,7 @@ Status internal::DispatchAutograd(OpCall& call) {
     node->stream = Ref<Stream>(stream);
   }
   OFL_RETURN_IF_ERROR(node->SaveOutputs(*call.outputs));
+  node->overwrites = op.mutates() && !autograd::Base(call.inputs[0]).defined();
   if (op.mutates()) return autograd::RebaseHistory(call.inputs[0], std::move(node));
   for (size_t i = 0; i < call.outputs->size(); ++i) {
     if (!IsFloating((*call.outputs)[i].dtype())) continue;
@@ -220,6 +193,11 @@ Status GradContext::Set(int i, StatusOr<Tensor> grad) {
                                  specs_[i].shape.ToString() + place)
                  : DTypeMismatch(op_.name, argument, grad->dtype(), Name(specs_[i].dtype) + place);
   }
+  if (grad->defined() && grad->device() != specs_[i].device) {
+    return DeviceMismatch(op_.name, absl::StrCat("backward: the gradient of ", input_name(i)),
+                          grad->device(), absl::StrCat("the input (", op_.file, ":", op_.line, ")"),
+                          specs_[i].device);
+  }
   result_[i] = *std::move(grad);
   return OkStatus();
 }
@@ -241,53 +219,15 @@ Status GradContext::CheckAnySet(bool zeros_stand_in) const {
 
 Node::Node() : sequence(next_sequence++) {}
 
-void Node::Destroy() {
-  graveyard.waiting.push_back(this);
-  if (graveyard.draining) return;
-  graveyard.draining = true;
-  while (!graveyard.waiting.empty()) {
-    Node* node = graveyard.waiting.back();
-    graveyard.waiting.pop_back();
-    delete node;  // may bring more nodes here
-  }
-  graveyard.draining = false;
+void Node::VisitOwned(OwnedWalk& walk) const {
+  for (const Edge& edge : edges) walk.Visit(edge.node);
+  walk.Visit(hooks);
 }
 
-StatusOr<SavedTensor> SavedTensor::Save(const Tensor& t, bool is_output, uint32_t output_nr) {
-  SavedTensor saved;
-  saved.output_nr_ = output_nr;
-  saved.is_output_ = is_output;
-  saved.version_ = t.version();
-  if (saved_hooks.empty()) {
-    saved.data_ = is_output ? t.Detach() : t;
-    return saved;
-  }
-  OFL_ASSIGN_OR_RETURN(saved.packed_, saved_hooks.back().pack(t.Detach()));
-  saved.unpack_ = saved_hooks.back().unpack;
-  if (!is_output) saved.edge_ = autograd::GradientEdge(t);
-  return saved;
+void Node::ClearOwned() {
+  hooks.Clear();
+  ReleaseSaved();
+  edges.clear();
 }
-
-StatusOr<Tensor> SavedTensor::Unpack(Node* owner, const std::string& op) const {
-  Tensor t;
-  if (unpack_) {
-    OFL_ASSIGN_OR_RETURN(t, unpack_(packed_.get()));
-    t = t.Detach();
-    if (edge_.node) autograd::SetHistory(t, edge_.node, edge_.slot);
-  } else if (data_.version() != version_) {
-    return Error(ErrorKind::kRuntime, op, "(): ", Describe(data_),
-                 " saved for backward was changed in place since: it is at version ",
-                 data_.version(), ", but version ", version_, " was saved");
-  } else {
-    t = is_output_ ? data_.Detach() : data_;
-  }
-  if (is_output_ && IsFloating(t.dtype())) autograd::SetHistory(t, Ref<Node>(owner), output_nr_);
-  return t;
-}
-
-SavedTensorHooksGuard::SavedTensorHooksGuard(SavedTensorHooks hooks) {
-  saved_hooks.push_back(std::move(hooks));
-}
-SavedTensorHooksGuard::~SavedTensorHooksGuard() { saved_hooks.pop_back(); }
 
 }  // namespace oneflow_lite

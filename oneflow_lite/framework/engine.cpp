@@ -4,6 +4,7 @@
 // of a pass is local to it, so that passes may run in several threads and inside each other.
 #include "oneflow_lite/framework/engine.h"
 
+#include <algorithm>
 #include <queue>
 #include <unordered_map>
 #include <unordered_set>
@@ -27,13 +28,20 @@ class Pass {
   // Gradients() wants what arrives at this edge; leaves it does not name stay alone.
   void Capture(const Edge& edge, Tensor* out) {
     captures_[edge.node.get()].push_back({edge.slot, out});
+    limited_ = true;
+  }
+  // Backward() names this accumulator; others do not run.
+  void Accumulate(const Ref<Node>& accumulator) {
+    accumulators_.insert(accumulator.get());
+    limited_ = true;
   }
 
   Status Run() {
     CountDependencies();
-    if (!captures_.empty()) FindWanted();
+    if (limited_) FindWanted();
+    std::unordered_set<Node*> started;  // a node may be the root of several outputs
     for (const Ref<Node>& root : roots_) {
-      if (dependencies_[root.get()] == 0) Enqueue(root);
+      if (dependencies_[root.get()] == 0 && started.insert(root.get()).second) ready_.push({root});
     }
     while (!ready_.empty()) {
       const Ref<Node> node = ready_.top().node;
@@ -52,10 +60,6 @@ class Pass {
     uint32_t slot;
     Tensor* out;
   };
-
-  void Enqueue(const Ref<Node>& node) {
-    if (queued_.insert(node.get()).second) ready_.push({node});
-  }
 
   // How many edges of the graph below the roots lead to each node.
   void CountDependencies() {
@@ -76,7 +80,7 @@ class Pass {
     }
   }
 
-  // Nodes from which a captured edge can be reached: the others need not run.
+  // Nodes from which what was named can be reached: the others need not run.
   void FindWanted() {
     std::unordered_map<Node*, std::vector<Node*>> users;
     for (Node* node : order_) {
@@ -86,6 +90,7 @@ class Pass {
     }
     std::vector<Node*> stack;
     for (const auto& [node, unused] : captures_) stack.push_back(node);
+    stack.insert(stack.end(), accumulators_.begin(), accumulators_.end());
     while (!stack.empty()) {
       Node* node = stack.back();
       stack.pop_back();
@@ -114,17 +119,22 @@ class Pass {
     return OkStatus();
   }
 
+  static Status RunHooks(const HookList& hooks, TensorList* grads) {
+    const auto list = hooks.Get();
+    if (!list) return OkStatus();
+    for (const auto& hook : *list) OFL_RETURN_IF_ERROR(RunHook(hook->call, &(*grads)[hook->slot]));
+    return OkStatus();
+  }
+
   Status RunNode(const Ref<Node>& node) {
+    GradGuard grad_mode(grad_);  // of hooks, too
     TensorList grads = std::move(buffers_[node.get()]);
     buffers_.erase(node.get());
     grads.resize(node->num_outputs);
-    for (const auto& [slot, hook] : node->hooks) OFL_RETURN_IF_ERROR(RunHook(hook, &grads[slot]));
-    if (const Tensor leaf = LeafOf(*node); leaf.defined()) {
-      for (const GradHook& hook : MetaOf(leaf).hooks) {
-        OFL_RETURN_IF_ERROR(RunHook(hook, &grads[0]));
-      }
-    }
-    bool run = captures_.empty() || NeedsRun(*node);
+    OFL_RETURN_IF_ERROR(RunHooks(node->hooks, &grads));
+    const Tensor leaf = LeafOf(*node);
+    if (leaf.defined()) OFL_RETURN_IF_ERROR(RunHooks(MetaOf(leaf).hooks, &grads));
+    const bool run = !limited_ || accumulators_.count(node.get()) || NeedsRun(*node);
     if (auto it = captures_.find(node.get()); it != captures_.end()) {
       OFL_RETURN_IF_ERROR(GiveOut(*node, grads, it->second));
     }
@@ -133,6 +143,7 @@ class Pass {
     TensorList results;
     if (run && any) {
       OFL_ASSIGN_OR_RETURN(results, RunBackward(*node, grads));
+      if (leaf.defined()) OFL_RETURN_IF_ERROR(RunPostHooks(leaf));
     }
     grads.clear();
     for (size_t i = 0; i < node->edges.size(); ++i) {
@@ -141,8 +152,15 @@ class Pass {
       if (i < results.size() && results[i].defined()) {
         OFL_RETURN_IF_ERROR(Deliver(e, std::move(results[i]), node->stream.get()));
       }
-      if (--dependencies_[e.node.get()] == 0) Enqueue(e.node);
+      if (--dependencies_[e.node.get()] == 0) ready_.push({e.node});
     }
+    return OkStatus();
+  }
+
+  static Status RunPostHooks(const Tensor& leaf) {
+    const auto list = MetaOf(leaf).post_hooks.Get();
+    if (!list) return OkStatus();
+    for (const auto& hook : *list) OFL_RETURN_IF_ERROR(hook->call(leaf).status());
     return OkStatus();
   }
 
@@ -160,7 +178,7 @@ class Pass {
     return OkStatus();
   }
 
-  // Whether a captured edge lies beyond this node.
+  // Whether something that was named lies beyond this node.
   bool NeedsRun(const Node& node) const {
     for (const Edge& e : node.edges) {
       if (e.node && wanted_.count(e.node.get())) return true;
@@ -169,7 +187,7 @@ class Pass {
   }
 
   StatusOr<TensorList> RunBackward(Node& node, absl::Span<const Tensor> grads) {
-    GradGuard grad_mode(grad_);
+    GradGuard grad_mode(grad_);  // whatever a hook left
     std::optional<StreamGuard> on_stream;
     if (node.stream) on_stream.emplace(node.stream);
     OFL_ASSIGN_OR_RETURN(TensorList results, node.Backward(grads));
@@ -211,14 +229,26 @@ class Pass {
 
   bool retain_graph_;
   bool grad_;
+  bool limited_ = false;  // to what captures_ and accumulators_ name
   std::vector<Ref<Node>> roots_;
   std::vector<Node*> order_;
   std::unordered_map<Node*, int64_t> dependencies_;
   std::unordered_map<Node*, TensorList> buffers_;
   std::unordered_map<Node*, std::vector<CaptureSlot>> captures_;
-  std::unordered_set<Node*> wanted_, queued_;
+  std::unordered_set<Node*> accumulators_, wanted_;
   std::priority_queue<Ready> ready_;
 };
+
+StatusOr<Tensor> Full(const TensorSpec& spec, double value) {
+  static const OpExpr& full = OpBuilder("full")
+                                  .Output("out")
+                                  .Attr("shape")
+                                  .Attr("value")
+                                  .Attr("dtype")
+                                  .Attr("device")
+                                  .Get();
+  return Call(full, {}, {spec.shape.dims(), Scalar(value), spec.dtype, spec.device});
+}
 
 StatusOr<Tensor> RootGradient(const Tensor& output, absl::Span<const Tensor> grads, size_t i) {
   if (!grads.empty() && grads[i].defined()) {
@@ -238,14 +268,7 @@ StatusOr<Tensor> RootGradient(const Tensor& output, absl::Span<const Tensor> gra
     return Error(ErrorKind::kRuntime, "backward(): a gradient must be given for ", Describe(output),
                  ": only one with a single element has a gradient of its own");
   }
-  static const OpExpr& full = OpBuilder("full")
-                                  .Output("out")
-                                  .Attr("shape")
-                                  .Attr("value")
-                                  .Attr("dtype")
-                                  .Attr("device")
-                                  .Get();
-  return Call(full, {}, {output.shape().dims(), Scalar(1.0), output.dtype(), output.device()});
+  return Full({output.shape(), output.dtype(), output.device(), true}, 1);
 }
 
 Status AddRoots(absl::Span<const Tensor> outputs, absl::Span<const Tensor> grads, Pass* pass) {
@@ -267,13 +290,46 @@ Status AddRoots(absl::Span<const Tensor> outputs, absl::Span<const Tensor> grads
   return OkStatus();
 }
 
+StatusOr<Edge> EdgeOfInput(const char* function, absl::Span<const Tensor> inputs, size_t i) {
+  if (!inputs[i].defined()) return NotDefined(function, absl::StrCat("input ", i));
+  OFL_RETURN_IF_ERROR(RefreshView(inputs[i]));
+  Edge edge = GradientEdge(inputs[i]);
+  if (edge.node) return edge;
+  return Error(ErrorKind::kRuntime, function, "(): input ", i, ", ", Describe(inputs[i]),
+               ", does not require grad");
+}
+
 }  // namespace
 
+StatusOr<Tensor> ZerosOf(const TensorSpec& spec) { return Full(spec, 0); }
+
 Status Backward(absl::Span<const Tensor> outputs, absl::Span<const Tensor> grads, bool retain_graph,
-                bool create_graph) {
+                bool create_graph, absl::Span<const Tensor> inputs) {
   Pass pass(retain_graph || create_graph, create_graph);
+  TensorList captured(inputs.size());
+  std::vector<Ref<Node>> ends;  // keep the accumulators alive during the pass
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    OFL_ASSIGN_OR_RETURN(const Edge edge, EdgeOfInput("backward", inputs, i));
+    ends.push_back(edge.node);
+    const auto before = inputs.first(i);
+    if (LeafOf(*edge.node).defined()) {
+      pass.Accumulate(edge.node);
+    } else if (std::none_of(before.begin(), before.end(),
+                            [&](const Tensor& t) { return t.IsSame(inputs[i]); })) {
+      pass.Capture(edge, &captured[i]);
+    }
+  }
   OFL_RETURN_IF_ERROR(AddRoots(outputs, grads, &pass));
-  return pass.Run();
+  OFL_RETURN_IF_ERROR(pass.Run());
+  GradGuard grad_mode(create_graph);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!captured[i].defined() || Find(inputs[i])->retained) continue;
+    if (const Tensor before = Grad(inputs[i]); before.defined()) {
+      OFL_ASSIGN_OR_RETURN(captured[i], AddTensors(before, captured[i]));
+    }
+    OFL_RETURN_IF_ERROR(SetGrad(inputs[i], std::move(captured[i])));
+  }
+  return OkStatus();
 }
 
 StatusOr<TensorList> Gradients(absl::Span<const Tensor> outputs, absl::Span<const Tensor> inputs,
@@ -283,13 +339,8 @@ StatusOr<TensorList> Gradients(absl::Span<const Tensor> outputs, absl::Span<cons
   TensorList results(inputs.size());
   absl::InlinedVector<Edge, 2> edges;  // keep the accumulators alive during the pass
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].defined()) return NotDefined("grad", absl::StrCat("input ", i));
-    OFL_RETURN_IF_ERROR(RefreshView(inputs[i]));
-    edges.push_back(GradientEdge(inputs[i]));
-    if (!edges[i].node) {
-      return Error(ErrorKind::kRuntime, "grad(): input ", i, ", ", Describe(inputs[i]),
-                   ", does not require grad");
-    }
+    OFL_ASSIGN_OR_RETURN(Edge edge, EdgeOfInput("grad", inputs, i));
+    edges.push_back(std::move(edge));
     pass.Capture(edges[i], &results[i]);
   }
   OFL_RETURN_IF_ERROR(AddRoots(outputs, grads, &pass));

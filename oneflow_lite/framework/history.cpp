@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a tensor knows of its history: flags, gradient, edges; leaves and their accumulators; views
-// and the rebasing of history when one is changed in place.
+// What a tensor knows of its history: flags, gradient, edges; leaves and their accumulators.
 #include <algorithm>
 #include <mutex>
 
@@ -11,10 +10,6 @@
 
 namespace oneflow_lite::autograd {
 namespace {
-
-AutogradMeta* Find(const Tensor& t) {
-  return t.defined() ? static_cast<AutogradMeta*>(t.impl()->autograd.get()) : nullptr;
-}
 
 std::mutex accumulators_mutex;     // guards AutogradMeta::accumulator
 std::recursive_mutex grads_mutex;  // guards the adding into .grad
@@ -32,7 +27,7 @@ void ReplaceSlot(Tensor* slot, Tensor grad) {
 
 class AccumulateGrad final : public Node {
  public:
-  explicit AccumulateGrad(Tensor leaf) : leaf_(std::move(leaf)) { sequence = UINT64_MAX; }
+  explicit AccumulateGrad(Tensor leaf) : leaf_(std::move(leaf)) { sequence = kAccumulates; }
 
   StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
     Tensor grad = grads[0];
@@ -48,6 +43,18 @@ class AccumulateGrad final : public Node {
     return TensorList{};
   }
   std::string name() const override { return "accumulate_grad"; }
+  void VisitOwned(OwnedWalk& walk) const override {
+    Node::VisitOwned(walk);
+    walk.Visit(leaf_);
+  }
+  void ClearOwned() override {
+    Node::ClearOwned();
+    AutogradMeta& meta = MetaOf(leaf_);
+    if (leaf_.impl()->use_count() > 1) return;
+    meta.hooks.Clear();
+    meta.post_hooks.Clear();
+    ReplaceSlot(&meta.grad, Tensor());
+  }
   const Tensor& leaf() const { return leaf_; }
 
  private:
@@ -88,126 +95,25 @@ Status NotLeafFloat(const char* what, const Tensor& t) {
                "(): only floating tensors can require grad, but this is ", Describe(t));
 }
 
-// Leaves the gradient of a non-leaf in its slot.
-struct RetainHook {
-  std::shared_ptr<Tensor> slot;
-  StatusOr<Tensor> operator()(const Tensor& g) const {
+// Leaves the gradient of a non-leaf in its slot: the one after all hooks, those to come too.
+void Retain(AutogradMeta* meta, Tensor so_far) {
+  meta->retained = std::make_shared<Tensor>(std::move(so_far));
+  Hook hook;
+  hook.tensor = meta->retained;
+  hook.slot = meta->output_nr;
+  hook.last = true;
+  hook.call = [slot = meta->retained.get()](const Tensor& g) -> StatusOr<Tensor> {
     Tensor sum = ReadSlot(*slot);
     if (sum.defined()) {
       OFL_ASSIGN_OR_RETURN(sum, AddTensors(sum, g));
     } else {
       sum = g;
     }
-    ReplaceSlot(slot.get(), std::move(sum));
+    ReplaceSlot(slot, std::move(sum));
     return Tensor();
-  }
-};
-
-void Retain(AutogradMeta* meta, Tensor so_far) {
-  meta->retained = std::make_shared<Tensor>(std::move(so_far));
-  meta->grad_fn->hooks.emplace_back(meta->output_nr, RetainHook{meta->retained});
+  };
+  meta->grad_fn->hooks.Add(std::move(hook));
 }
-
-// Geometry of a view relative to a contiguous tensor of the base's shape.
-struct ViewInBase {
-  Dims shape, strides;
-  int64_t offset;
-};
-StatusOr<ViewInBase> RelativeView(const Tensor& view, const Tensor& base) {
-  if (!base.is_contiguous()) {
-    return Error(ErrorKind::kNotImplemented,
-                 "in-place change of a view of a non-contiguous tensor cannot be recorded; clone "
-                 "the base first");
-  }
-  return ViewInBase{view.shape().dims(), view.strides(), view.offset() - base.offset()};
-}
-
-const OpExpr& AsStrided() {
-  static const OpExpr& op = OpBuilder("as_strided")
-                                .Input("in")
-                                .Output("out")
-                                .Attr("shape")
-                                .Attr("strides")
-                                .Attr("offset")
-                                .Get();
-  return op;
-}
-const OpExpr& AsStridedBackward() {
-  static const OpExpr& op = OpBuilder("as_strided_backward")
-                                .Input("grad")
-                                .Output("out")
-                                .Attr("base_shape")
-                                .Attr("shape")
-                                .Attr("strides")
-                                .Attr("offset")
-                                .Get();
-  return op;
-}
-
-// Adds up what flowed back to the elements that an expanded view shows several times.
-StatusOr<Tensor> SumRepeated(Tensor grad, ViewInBase* view) {
-  static const OpExpr& sum =
-      OpBuilder("sum").Input("in").Output("out").Attr("dims").Attr("keepdim").Get();
-  for (size_t d = 0; d < view->shape.size(); ++d) {
-    if (view->strides[d] != 0 || view->shape[d] < 2) continue;
-    OFL_ASSIGN_OR_RETURN(grad, Call(sum, {grad}, {Dims{static_cast<int64_t>(d)}, true}));
-    view->shape[d] = 1;
-  }
-  return grad;
-}
-
-// History of a view that was cut anew from a changed base.
-class ViewNode final : public Node {
- public:
-  ViewNode(ViewInBase view, Dims base_shape)
-      : view_(std::move(view)), base_shape_(std::move(base_shape)) {}
-  StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
-    ViewInBase view = view_;
-    OFL_ASSIGN_OR_RETURN(Tensor g, SumRepeated(grads[0], &view));
-    OFL_ASSIGN_OR_RETURN(
-        g, Call(AsStridedBackward(), {g}, {base_shape_, view.shape, view.strides, view.offset}));
-    return TensorList{std::move(g)};
-  }
-  std::string name() const override { return "as_strided_backward"; }
-
- private:
-  ViewInBase view_;
-  Dims base_shape_;
-};
-
-// History of a base after an in-place op on a view of it: the region under the view goes through
-// the op's node, the rest passes.
-class ViewUpdate final : public Node {
- public:
-  ViewUpdate(ViewInBase view, Dims base_shape, Ref<Node> inner)
-      : view_(std::move(view)), base_shape_(std::move(base_shape)), inner_(std::move(inner)) {}
-
-  StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
-    OFL_ASSIGN_OR_RETURN(Tensor grad, CloneTensor(grads[0]));
-    OFL_ASSIGN_OR_RETURN(Tensor region,
-                         Call(AsStrided(), {grad}, {view_.shape, view_.strides, view_.offset}));
-    OFL_ASSIGN_OR_RETURN(TensorList result, inner_->Backward({region}));
-    // Base gradient = grad with the region replaced by the op's gradient for its old value:
-    // grad - pad(region) + pad(result[0]).
-    static const OpExpr& sub = OpBuilder("sub").Input("a").Input("b").Output("out").Get();
-    const Attrs pad{base_shape_, view_.shape, view_.strides, view_.offset};
-    OFL_ASSIGN_OR_RETURN(Tensor hole, Call(AsStridedBackward(), {region}, pad));
-    OFL_ASSIGN_OR_RETURN(Tensor base_grad, Call(sub, {grad, hole}));
-    if (result[0].defined()) {
-      OFL_ASSIGN_OR_RETURN(Tensor filled, Call(AsStridedBackward(), {result[0]}, pad));
-      OFL_ASSIGN_OR_RETURN(base_grad, AddTensors(base_grad, filled));
-    }
-    result[0] = std::move(base_grad);
-    return result;
-  }
-  void ReleaseSaved() override { inner_->ReleaseSaved(); }
-  std::string name() const override { return "view_update(" + inner_->name() + ")"; }
-
- private:
-  ViewInBase view_;
-  Dims base_shape_;
-  Ref<Node> inner_;
-};
 
 }  // namespace
 
@@ -282,23 +188,33 @@ Status RetainGrad(const Tensor& t) {
   return OkStatus();
 }
 
-Status AddHook(const Tensor& t, GradHook hook) {
+StatusOr<HookHandle> AddHook(const Tensor& t, GradHook call, std::shared_ptr<void> foreign) {
   if (!t.defined()) return NotDefined("register_hook", "the tensor");
   if (!RequiresGrad(t)) {
     return Error(ErrorKind::kRuntime, "register_hook(): the tensor does not require grad");
   }
+  OFL_RETURN_IF_ERROR(RefreshView(t));
+  Hook hook;
+  hook.call = std::move(call);
+  hook.foreign = std::move(foreign);
   AutogradMeta& meta = MetaOf(t);
-  if (!meta.grad_fn) {
-    meta.hooks.push_back(std::move(hook));
-    return OkStatus();
+  if (!meta.grad_fn) return meta.hooks.Add(std::move(hook));
+  hook.slot = meta.output_nr;
+  return meta.grad_fn->hooks.Add(std::move(hook));
+}
+
+StatusOr<HookHandle> AddPostHook(const Tensor& leaf, GradHook call, std::shared_ptr<void> foreign) {
+  constexpr char kName[] = "register_post_accumulate_grad_hook";
+  if (!leaf.defined()) return NotDefined(kName, "the tensor");
+  if (!RequiresGrad(leaf) || !IsLeaf(leaf)) {
+    return Error(ErrorKind::kRuntime, kName, "(): ", Describe(leaf),
+                 " is not a leaf that requires "
+                 "grad");
   }
-  auto& hooks = meta.grad_fn->hooks;
-  // What is retained is the gradient after all hooks, those to come too.
-  const auto at = std::find_if(hooks.begin(), hooks.end(), [&](const auto& other) {
-    return other.first == meta.output_nr && other.second.template target<RetainHook>();
-  });
-  hooks.emplace(at, meta.output_nr, std::move(hook));
-  return OkStatus();
+  Hook hook;
+  hook.call = std::move(call);
+  hook.foreign = std::move(foreign);
+  return MetaOf(leaf).post_hooks.Add(std::move(hook));
 }
 
 Tensor Base(const Tensor& t) {
@@ -332,8 +248,8 @@ Ref<Node> AccumulatorOf(const Tensor& leaf) {
 }
 
 Tensor LeafOf(const Node& node) {
-  const auto* accumulate = dynamic_cast<const AccumulateGrad*>(&node);
-  return accumulate ? accumulate->leaf() : Tensor();
+  if (node.sequence != kAccumulates) return Tensor();
+  return static_cast<const AccumulateGrad&>(node).leaf();
 }
 
 StatusOr<Tensor> CloneTensor(const Tensor& t) {
@@ -344,36 +260,6 @@ StatusOr<Tensor> CloneTensor(const Tensor& t) {
 StatusOr<Tensor> AddTensors(const Tensor& a, const Tensor& b) {
   static const OpExpr& add = OpBuilder("add").Input("a").Input("b").Output("out").Get();
   return Call(add, {a, b});
-}
-
-Status RebaseHistory(const Tensor& self, Ref<Node> node) {
-  AutogradMeta& meta = MetaOf(self);
-  if (!meta.base.defined()) {
-    SetHistory(self, std::move(node), 0);
-    return OkStatus();
-  }
-  const Tensor base = meta.base;
-  OFL_ASSIGN_OR_RETURN(ViewInBase view, RelativeView(self, base));
-  auto update = MakeRef<ViewUpdate>(view, base.shape().dims(), node);
-  update->edges = node->edges;
-  update->edges[0] = GradientEdge(base);
-  update->stream = node->stream;
-  SetHistory(base, std::move(update), 0);
-  meta.view_version = self.version() - 1;  // stale on purpose: cut anew at the next use
-  return RefreshView(self);
-}
-
-Status RefreshView(const Tensor& t) {
-  AutogradMeta* meta = Find(t);
-  if (!meta || !meta->base.defined() || meta->view_version == t.version()) return OkStatus();
-  meta->view_version = t.version();
-  Edge edge = GradientEdge(meta->base);
-  if (!edge.node) return OkStatus();
-  OFL_ASSIGN_OR_RETURN(ViewInBase view, RelativeView(t, meta->base));
-  auto node = MakeRef<ViewNode>(std::move(view), meta->base.shape().dims());
-  node->edges.push_back(std::move(edge));
-  SetHistory(t, std::move(node), 0);
-  return OkStatus();
 }
 
 }  // namespace oneflow_lite::autograd

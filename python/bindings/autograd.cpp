@@ -9,6 +9,7 @@
 #include "python/bindings/arguments.h"
 #include "python/bindings/backward.h"
 #include "python/bindings/classes.h"
+#include "python/bindings/collector.h"
 #include "python/bindings/throwing.h"
 
 namespace oneflow_lite::python {
@@ -76,17 +77,18 @@ py::tuple NextFunctions(const Node& node) {
 // The hooks in force on this thread, innermost last.
 thread_local std::vector<std::unique_ptr<SavedTensorHooksGuard>> saved_hooks;
 
-StatusOr<std::shared_ptr<void>> Pack(const SharedObject& pack, const Tensor& t) {
+// The functions are kept by the hooks (SavedTensorHooks::foreign_pack).
+StatusOr<std::shared_ptr<void>> Pack(PyObject* pack, const Tensor& t) {
   GilAcquire locked;
   PyRef argument(Wrap(t));
-  PyRef packed(argument ? PyObject_CallOneArg(pack.get(), argument.get()) : nullptr);
+  PyRef packed(argument ? PyObject_CallOneArg(pack, argument.get()) : nullptr);
   if (!packed) return TakeRaised();
-  return std::shared_ptr<void>(ShareObject(packed.get()));
+  return std::shared_ptr<void>(ShareInGraph(packed.get()));
 }
 
-StatusOr<Tensor> Unpack(const SharedObject& unpack, void* packed) {
+StatusOr<Tensor> Unpack(PyObject* unpack, void* packed) {
   GilAcquire locked;
-  PyRef result(PyObject_CallOneArg(unpack.get(), static_cast<PyObject*>(packed)));
+  PyRef result(PyObject_CallOneArg(unpack, static_cast<PyObject*>(packed)));
   if (!result) return TakeRaised();
   if (!IsTensor(result.get())) {
     return Error(ErrorKind::kType, "saved_tensors_hooks(): unpack gave ",
@@ -97,8 +99,10 @@ StatusOr<Tensor> Unpack(const SharedObject& unpack, void* packed) {
 
 void PushSavedHooks(const py::function& pack, const py::function& unpack) {
   SavedTensorHooks hooks;
-  hooks.pack = [f = ShareObject(pack.ptr())](const Tensor& t) { return Pack(f, t); };
-  hooks.unpack = [f = ShareObject(unpack.ptr())](void* p) { return Unpack(f, p); };
+  hooks.foreign_pack = ShareInGraph(pack.ptr());
+  hooks.foreign_unpack = ShareInGraph(unpack.ptr());
+  hooks.pack = [f = pack.ptr()](const Tensor& t) { return Pack(f, t); };
+  hooks.unpack = [f = unpack.ptr()](void* p) { return Unpack(f, p); };
   saved_hooks.push_back(std::make_unique<SavedTensorHooksGuard>(std::move(hooks)));
 }
 void PopSavedHooks() {
@@ -108,17 +112,26 @@ void PopSavedHooks() {
   saved_hooks.pop_back();
 }
 
-class HookHandle {
- public:
-  explicit HookHandle(std::weak_ptr<HookSlot> slot) : slot_(std::move(slot)) {}
-  void Remove() {
-    if (auto slot = slot_.lock()) slot->callable.reset();
-    slot_.reset();
-  }
-
- private:
-  std::weak_ptr<HookSlot> slot_;
-};
+// A node's object holds one reference, as a tensor's does: see tensor_object.cpp.
+Node* NodeOf(PyObject* o) {
+  auto* instance = reinterpret_cast<py::detail::instance*>(o);
+  return instance->get_value_and_holder().value_ptr<Node>();
+}
+int TraverseNode(PyObject* o, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(o));
+  Node* node = NodeOf(o);
+  return node ? VisitGraph(*node, visit, arg) : 0;
+}
+int ClearNode(PyObject* o) {
+  Node* node = NodeOf(o);
+  if (node && node->use_count() == 1) node->ClearOwned();
+  return 0;
+}
+void AddCollection(PyHeapTypeObject* type) {
+  type->ht_type.tp_flags |= Py_TPFLAGS_HAVE_GC;
+  type->ht_type.tp_traverse = &TraverseNode;
+  type->ht_type.tp_clear = &ClearNode;
+}
 
 }  // namespace
 
@@ -127,12 +140,11 @@ PyObject* WrapNode(const Ref<Node>& node) {
   return py::cast(node).release().ptr();
 }
 
-PyObject* WrapHookHandle(std::weak_ptr<HookSlot> slot) {
-  return py::cast(HookHandle(std::move(slot))).release().ptr();
-}
+PyObject* WrapHookHandle(HookHandle handle) { return py::cast(std::move(handle)).release().ptr(); }
 
 void AddAutograd(py::module_& m) {
-  py::class_<Node, Ref<Node>>(m, "Node", "A step of backward.")
+  py::class_<Node, Ref<Node>>(m, "Node", py::custom_type_setup(&AddCollection),
+                              "A step of backward.")
       .def("name", [](const Node& n) { return n.name(); })
       .def_property_readonly("next_functions", &NextFunctions,
                              "For each input the node that gets its gradient (or None) and which "

@@ -11,6 +11,7 @@
 #include "python/bindings/arguments.h"
 #include "python/bindings/backward.h"
 #include "python/bindings/classes.h"
+#include "python/bindings/collector.h"
 #include "python/bindings/throwing.h"
 
 namespace oneflow_lite::python {
@@ -27,33 +28,21 @@ class FunctionNode final : public Node {
   }
 
   Status Save(const TensorList& tensors, const TensorList& outputs) {
-    for (const Tensor& t : tensors) {
-      SavedTensor saved;
-      if (t.defined()) {
-        size_t nr = 0;
-        while (nr < outputs.size() && !outputs[nr].IsSame(t)) ++nr;
-        OFL_ASSIGN_OR_RETURN(saved,
-                             SavedTensor::Save(t, nr < outputs.size(), static_cast<uint32_t>(nr)));
-      }
-      saved_.push_back(std::move(saved));
+    saved_.Resize(tensors.size());
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const Tensor& t = tensors[i];
+      if (!t.defined()) continue;
+      size_t nr = 0;
+      while (nr < outputs.size() && !outputs[nr].IsSame(t)) ++nr;
+      OFL_ASSIGN_OR_RETURN(SavedTensor saved,
+                           SavedTensor::Save(t, nr < outputs.size(), static_cast<uint32_t>(nr)));
+      saved_.Set(i, std::move(saved));
     }
     return OkStatus();
   }
 
   StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
-    if (released_) {
-      return Error(ErrorKind::kRuntime, name_,
-                   "(): backward through this graph a second time, but its saved tensors were "
-                   "freed; pass retain_graph=True the first time");
-    }
-    TensorList saved;
-    for (const SavedTensor& s : saved_) {
-      Tensor t;
-      if (s.defined()) {
-        OFL_ASSIGN_OR_RETURN(t, s.Unpack(this, name_));
-      }
-      saved.push_back(std::move(t));
-    }
+    OFL_ASSIGN_OR_RETURN(TensorList saved, saved_.Unpack(this, name_));
     TensorList results;
     OFL_RETURN_IF_ERROR(Run(std::move(saved), {grads.begin(), grads.end()}, &results));
     for (size_t i = 0; i < results.size(); ++i) {
@@ -62,17 +51,27 @@ class FunctionNode final : public Node {
     return results;
   }
 
-  void ReleaseSaved() override {
-    released_ = true;
-    saved_.clear();
-  }
+  void ReleaseSaved() override { saved_.Free(); }
   std::string name() const override { return name_; }
+  void VisitOwned(OwnedWalk& walk) const override {
+    Node::VisitOwned(walk);
+    saved_.VisitOwned(walk);
+    walk.VisitForeign(backward_);
+  }
+  void ClearOwned() override {
+    Node::ClearOwned();
+    backward_.reset();
+  }
 
  private:
   Status Run(TensorList saved, TensorList grads, TensorList* results) const {
     GilAcquire locked;
+    if (!backward_) {
+      return Error(ErrorKind::kRuntime, name_, "(): its context was garbage and is gone");
+    }
     PyRef a(WrapTensors(std::move(saved))), b(WrapTensors(std::move(grads)));
-    PyRef given(a && b ? PyObject_CallFunctionObjArgs(backward_.get(), a.get(), b.get(), nullptr)
+    PyRef given(a && b ? PyObject_CallFunctionObjArgs(static_cast<PyObject*>(backward_.get()),
+                                                      a.get(), b.get(), nullptr)
                        : nullptr);
     if (!given || !ReadTensorList(name_.c_str(), "backward", given.get(), results)) {
       return TakeRaised();
@@ -85,22 +84,26 @@ class FunctionNode final : public Node {
   Status Fit(size_t i, Tensor* grad) const {
     if (!grad->defined()) return OkStatus();
     const TensorSpec& spec = specs_[i];
+    if (!IsFloating(grad->dtype())) {
+      return DTypeMismatch(name_, absl::StrCat("backward: the gradient of tensor ", i),
+                           grad->dtype(), "a floating dtype");
+    }
     if (grad->shape() != spec.shape) {
       return ShapeMismatch(name_, absl::StrCat("backward: the gradient of tensor ", i),
                            grad->shape(), spec.shape.ToString());
     }
     if (grad->device() != spec.device) {
-      return DeviceMismatch(name_, "the gradient", grad->device(), "the tensor", spec.device);
+      return DeviceMismatch(name_, absl::StrCat("backward: the gradient of tensor ", i),
+                            grad->device(), "the tensor", spec.device);
     }
     OFL_ASSIGN_OR_RETURN(*grad, functional::Cast(*grad, spec.dtype));
     return OkStatus();
   }
 
   std::string name_;
-  SharedObject backward_;
-  bool released_ = false;
-  std::vector<TensorSpec> specs_;  // of the inputs
-  std::vector<SavedTensor> saved_;
+  std::shared_ptr<void> backward_;  // a callable
+  std::vector<TensorSpec> specs_;   // of the inputs
+  SavedTensors saved_;
 };
 
 TensorList ReadOrThrow(const char* argument, const py::object& o) {
@@ -112,7 +115,7 @@ TensorList ReadOrThrow(const char* argument, const py::object& o) {
 void RecordFunction(const std::string& name, const py::object& inputs, const py::object& outputs,
                     const py::object& saved, const py::object& backward) {
   const TensorList in = ReadOrThrow("inputs", inputs), out = ReadOrThrow("outputs", outputs);
-  auto node = MakeRef<FunctionNode>(name, in, ShareObject(backward.ptr()));
+  auto node = MakeRef<FunctionNode>(name, in, ShareInGraph(backward.ptr()));
   node->num_outputs = static_cast<uint32_t>(out.size());
   for (const Tensor& t : out) {
     if (!t.defined() || t.device().type != DeviceType::kCUDA) continue;

@@ -26,11 +26,7 @@ Status CastGradients(const TensorList& outputs, TensorList* grads);
 // names function and argument is set.
 bool ReadTensorList(const char* function, const char* argument, PyObject* o, TensorList* out);
 
-// A Python callable among a tensor's hooks; empty once its handle removed it.
-struct HookSlot {
-  SharedObject callable;
-};
 // The object of a hook's handle, with remove().
-PyObject* WrapHookHandle(std::weak_ptr<HookSlot> slot);
+PyObject* WrapHookHandle(HookHandle handle);
 
 }  // namespace oneflow_lite::python

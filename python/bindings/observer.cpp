@@ -58,6 +58,7 @@ Cost CostOfCall(const OpCall& call) {
 py::dict RunObserved(Observed& o) {
   if (!o.call || o.ran) throw std::runtime_error("an observer may call run() once, before it ends");
   o.ran = true;
+  const TensorList inputs(o.call->inputs.begin(), o.call->inputs.end());  // counted while unlocked
   const auto start = std::chrono::steady_clock::now();
   {
     GilRelease unlocked;

@@ -17,16 +17,15 @@ Waiting& GetWaiting() {
   return *waiting;
 }
 
-// Runs in the interpreter's main thread between two of its instructions.
-int DropWaiting(void*) {
-  Waiting& w = GetWaiting();
-  std::vector<PyObject*> objects;
+// Runs in the interpreter's main thread between two of its instructions. That thread may wait for
+// others and run none, so whoever takes the lock back from C++ drops what waits, too.
+int DropPending(void*) {
   {
+    Waiting& w = GetWaiting();
     std::lock_guard lock(w.mutex);
-    objects.swap(w.objects);
     w.scheduled = false;
   }
-  for (PyObject* p : objects) Py_DECREF(p);
+  DropWaiting();
   return 0;
 }
 
@@ -40,6 +39,19 @@ bool InterpreterIsGone() {
 
 }  // namespace
 
+std::atomic<bool> objects_wait{false};
+
+void DropWaiting() {
+  Waiting& w = GetWaiting();
+  std::vector<PyObject*> objects;
+  {
+    std::lock_guard lock(w.mutex);
+    objects.swap(w.objects);
+    objects_wait.store(false, std::memory_order_relaxed);
+  }
+  for (PyObject* p : objects) Py_DECREF(p);
+}
+
 void ReleaseLater(PyObject* p) {
   if (!Py_IsInitialized()) return;
   if (PyGILState_Check()) {
@@ -50,8 +62,9 @@ void ReleaseLater(PyObject* p) {
   Waiting& w = GetWaiting();
   std::lock_guard lock(w.mutex);
   w.objects.push_back(p);
+  objects_wait.store(true, std::memory_order_relaxed);
   // A full queue of pending calls is tried again with the next object.
-  if (!w.scheduled) w.scheduled = Py_AddPendingCall(&DropWaiting, nullptr) == 0;
+  if (!w.scheduled) w.scheduled = Py_AddPendingCall(&DropPending, nullptr) == 0;
 }
 
 }  // namespace oneflow_lite::python

@@ -10,6 +10,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -56,22 +57,28 @@ class GilAcquire {
   PyGILState_STATE state_;
 };
 
-// Gives the lock away while C++ works; a no-op where `release` is false.
+// Drops a reference from any thread, with or without the lock: never waits for the lock, because
+// the caller may hold a mutex that the lock's owner waits for.
+void ReleaseLater(PyObject* p);
+// Drops what was left without the lock. Needs the lock.
+void DropWaiting();
+extern std::atomic<bool> objects_wait;
+
+// Gives the lock away while C++ works; a no-op where `release` is false. The tensors that C++ works
+// on must be counted meanwhile, not borrowed from their objects (oneflow_lite/framework/owned.h).
 class GilRelease {
  public:
   explicit GilRelease(bool release = true) : state_(release ? PyEval_SaveThread() : nullptr) {}
   ~GilRelease() {
-    if (state_) PyEval_RestoreThread(state_);
+    if (!state_) return;
+    PyEval_RestoreThread(state_);
+    if (objects_wait.load(std::memory_order_relaxed)) DropWaiting();
   }
   GilRelease(const GilRelease&) = delete;
 
  private:
   PyThreadState* state_;
 };
-
-// Drops a reference from any thread, with or without the lock: never waits for the lock, because
-// the caller may hold a mutex that the lock's owner waits for.
-void ReleaseLater(PyObject* p);
 
 // An object that C++ keeps: copied and dropped without the lock.
 using SharedObject = std::shared_ptr<PyObject>;

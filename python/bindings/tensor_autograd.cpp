@@ -8,43 +8,58 @@
 #include "oneflow_lite/core/error.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/backward.h"
+#include "python/bindings/collector.h"
 
 namespace oneflow_lite::python {
 namespace {
 
-// A hook of a tensor that calls Python.
-struct PythonHook {
-  std::shared_ptr<HookSlot> slot;
-
-  StatusOr<Tensor> operator()(const Tensor& grad) const {
-    GilAcquire locked;
-    if (!slot->callable) return Tensor();
-    const SharedObject callable = slot->callable;  // the hook may remove itself
-    PyRef argument(Wrap(grad));
-    PyRef result(argument ? PyObject_CallOneArg(callable.get(), argument.get()) : nullptr);
-    if (!result) return TakeRaised();
-    if (result.get() == Py_None) return Tensor();
-    if (!IsTensor(result.get())) {
-      return Error(ErrorKind::kType, "register_hook(): the hook gave ",
-                   Py_TYPE(result.get())->tp_name, ", but must give a Tensor or None");
-    }
-    return Unwrap(result.get());
+// What a hook gave: a Tensor or None, or an exception.
+StatusOr<Tensor> ReadHookResult(const char* function, const PyRef& result) {
+  if (!result) return TakeRaised();
+  if (result.get() == Py_None) return Tensor();
+  if (!IsTensor(result.get())) {
+    return Error(ErrorKind::kType, function, "(): the hook gave ", Py_TYPE(result.get())->tp_name,
+                 ", but must give a Tensor or None");
   }
-};
+  return Unwrap(result.get());
+}
 
-PyObject* RegisterHook(PyObject* self, PyObject* callable) {
+// A hook that calls Python. The callable is kept by the hook (Hook::foreign), not by this.
+StatusOr<Tensor> CallHook(PyObject* callable, const Tensor& t) {
+  GilAcquire locked;
+  PyRef argument(Wrap(t));
+  PyRef result(argument ? PyObject_CallOneArg(callable, argument.get()) : nullptr);
+  return ReadHookResult("register_hook", result);
+}
+StatusOr<Tensor> CallPostHook(PyObject* callable, const Tensor& leaf) {
+  GilAcquire locked;
+  PyRef argument(Wrap(leaf));
+  PyRef result(argument ? PyObject_CallOneArg(callable, argument.get()) : nullptr);
+  return result ? StatusOr<Tensor>(Tensor()) : TakeRaised();
+}
+
+template <StatusOr<HookHandle> (*Add)(const Tensor&, GradHook, std::shared_ptr<void>),
+          StatusOr<Tensor> (*Run)(PyObject*, const Tensor&)>
+PyObject* Register(const char* function, PyObject* self, PyObject* callable) {
   return Protect([&]() -> PyObject* {
     if (!PyCallable_Check(callable)) {
-      PyErr_Format(PyExc_TypeError, "register_hook(): argument 'hook' must be callable, not %s",
+      PyErr_Format(PyExc_TypeError, "%s(): argument 'hook' must be callable, not %s", function,
                    Py_TYPE(callable)->tp_name);
       return nullptr;
     }
-    auto slot = std::make_shared<HookSlot>(HookSlot{ShareObject(callable)});
-    PyRef handle(WrapHookHandle(slot));
-    if (!handle) return nullptr;
-    const Status s = autograd::AddHook(Unwrap(self), PythonHook{std::move(slot)});
-    return s.ok() ? handle.Give() : Raise(s);
+    auto handle = Add(
+        Unwrap(self), [callable](const Tensor& t) { return Run(callable, t); },
+        ShareInGraph(callable));
+    return handle.ok() ? WrapHookHandle(*std::move(handle)) : Raise(handle.status());
   });
+}
+
+PyObject* RegisterHook(PyObject* self, PyObject* callable) {
+  return Register<autograd::AddHook, CallHook>("register_hook", self, callable);
+}
+PyObject* RegisterPostHook(PyObject* self, PyObject* callable) {
+  return Register<autograd::AddPostHook, CallPostHook>("register_post_accumulate_grad_hook", self,
+                                                       callable);
 }
 
 PyObject* BackwardMethod(PyObject* self, PyObject* args, PyObject* kwargs) {
@@ -122,34 +137,7 @@ PyObject* DetachInPlace(PyObject* self, PyObject*) {
   });
 }
 
-template <class F>
-void ForEachPythonHook(const Tensor& t, F&& f) {
-  auto* meta = static_cast<AutogradMeta*>(t.impl()->autograd.get());
-  if (!meta) return;
-  const auto see = [&](GradHook& hook) {
-    if (auto* h = hook.target<PythonHook>()) f(*h->slot, h->slot.use_count());
-  };
-  for (GradHook& hook : meta->hooks) see(hook);
-  // Those of a non-leaf hang on its node, which what was computed from it keeps too.
-  if (!meta->grad_fn || meta->grad_fn->use_count() != 1) return;
-  for (auto& [output, hook] : meta->grad_fn->hooks) see(hook);
-}
-
 }  // namespace
-
-int VisitHooks(const Tensor& t, visitproc visit, void* arg) {
-  int result = 0;
-  ForEachPythonHook(t, [&](HookSlot& slot, long owners) {
-    if (result == 0 && slot.callable && owners == 1 && slot.callable.use_count() == 1) {
-      result = visit(slot.callable.get(), arg);
-    }
-  });
-  return result;
-}
-
-void ClearHooks(const Tensor& t) {
-  ForEachPythonHook(t, [](HookSlot& slot, long) { slot.callable.reset(); });
-}
 
 bool ReadTensorList(const char* function, const char* argument, PyObject* o, TensorList* out) {
   if (o == Py_None) return true;
@@ -193,21 +181,8 @@ Status RunBackward(BackwardArgs args) {
                  "backward(): inputs is empty; without it all leaves get gradients");
   }
   OFL_RETURN_IF_ERROR(CastGradients(args.outputs, &args.grads));
-  if (!args.has_inputs) {
-    return autograd::Backward(args.outputs, args.grads, args.retain_graph, args.create_graph);
-  }
-  OFL_ASSIGN_OR_RETURN(TensorList grads,
-                       autograd::Gradients(args.outputs, args.inputs, args.grads, args.retain_graph,
-                                           args.create_graph, true));
-  for (size_t i = 0; i < grads.size(); ++i) {
-    if (!grads[i].defined()) continue;
-    const Tensor before = autograd::Grad(args.inputs[i]);
-    if (before.defined()) {
-      OFL_ASSIGN_OR_RETURN(grads[i], functional::Add(before, grads[i]));
-    }
-    OFL_RETURN_IF_ERROR(autograd::SetGrad(args.inputs[i], grads[i]));
-  }
-  return OkStatus();
+  return autograd::Backward(args.outputs, args.grads, args.retain_graph, args.create_graph,
+                            args.inputs);
 }
 
 PyMethodDef autograd_methods[] = {
@@ -225,6 +200,10 @@ PyMethodDef autograd_methods[] = {
      "register_hook($self, hook, /)\n--\n\n"
      "Calls hook(grad) when backward has the tensor's gradient; a Tensor that it gives replaces\n"
      "the gradient. Gives a handle with remove()."},
+    {"register_post_accumulate_grad_hook", RegisterPostHook, METH_O,
+     "register_post_accumulate_grad_hook($self, hook, /)\n--\n\n"
+     "Calls hook(tensor) after backward has added into .grad of this leaf. Gives a handle with\n"
+     "remove()."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace oneflow_lite::python

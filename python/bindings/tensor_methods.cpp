@@ -60,6 +60,7 @@ PyObject* Item(const Tensor& t, absl::string_view function) {
   alignas(8) char value[8];
   Status s;
   {
+    const Tensor counted = t;
     GilRelease unlocked;
     s = [&]() -> Status {
       OFL_ASSIGN_OR_RETURN(DeviceBackend * backend, GetBackend(t.device()));

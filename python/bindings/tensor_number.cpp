@@ -76,9 +76,12 @@ PyObject* InPlace(PyObject* self, PyObject* b) {
     if (m == Match::kError) return nullptr;
     if (m == Match::kNo) return NotOperand(b);
     Status s;
-    {
-      GilRelease unlocked(Unwrap(self).numel() >= kLargeWork);
+    if (Unwrap(self).numel() < kLargeWork) {
       s = F(Unwrap(self), y).status();
+    } else {
+      const Tensor x = Unwrap(self);
+      GilRelease unlocked;
+      s = F(x, y).status();
     }
     return s.ok() ? PyRef::Borrow(self).Give() : Raise(Renamed(kName.name, s));
   });
@@ -88,10 +91,11 @@ PyObject* Matmul(PyObject* a, PyObject* b) {
   return Protect([&]() -> PyObject* {
     if (!IsTensor(a)) return NotOperand(a);
     if (!IsTensor(b)) return NotOperand(b);
+    const Tensor x = Unwrap(a), y = Unwrap(b);
     StatusOr<Tensor> result = Tensor();
     {
-      GilRelease unlocked(Unwrap(a).numel() >= kLargeWork || Unwrap(b).numel() >= kLargeWork);
-      result = functional::Matmul(Unwrap(a), Unwrap(b));
+      GilRelease unlocked(x.numel() >= kLargeWork || y.numel() >= kLargeWork);
+      result = functional::Matmul(x, y);
     }
     if (!result.ok()) return Raise(Renamed("matmul", result.status()));
     return Wrap(*std::move(result));

@@ -7,6 +7,8 @@
 #include <new>
 #include <vector>
 
+#include "python/bindings/collector.h"
+
 namespace oneflow_lite::python {
 
 PyTypeObject* tensor_type = nullptr;
@@ -29,6 +31,7 @@ Parked* AsParked(void* slot) {
 void ReleaseParked(void* slot) {
   if (!IsParked(slot)) return;
   Parked* parked = AsParked(slot);
+  CountInGraph(-1);
   ReleaseLater(reinterpret_cast<PyObject*>(parked->type));
   if (parked->dict) ReleaseLater(parked->dict);
   delete parked;
@@ -71,6 +74,7 @@ PyObject* Unpark(Tensor&& t, void* slot) {
   TensorObject* self = Allocate(parked->type);
   if (!self) return nullptr;
   self->dict = parked->dict;
+  CountInGraph(-1);
   Py_DECREF(parked->type);
   delete parked;
   return Attach(self, std::move(t));
@@ -85,6 +89,7 @@ void Dealloc(PyObject* o) {
     const bool has_attributes = self->dict && PyDict_GET_SIZE(self->dict) > 0;
     if (impl->use_count() > 1 && (has_attributes || type != tensor_type)) {
       Py_INCREF(type);
+      CountInGraph(1);
       auto* parked = new Parked{type, std::exchange(self->dict, nullptr)};
       slot = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(parked) | kParkedTag);
     }
@@ -102,20 +107,20 @@ void Dealloc(PyObject* o) {
   Py_DECREF(type);
 }
 
-// Whether Python alone keeps the tensor, so that what hangs on it belongs to the object's cycles.
-bool OwnedByPython(const Tensor& t) { return t.defined() && t.impl()->use_count() == 1; }
-
 int Traverse(PyObject* o, visitproc visit, void* arg) {
   auto* self = reinterpret_cast<TensorObject*>(o);
   Py_VISIT(Py_TYPE(o));
   Py_VISIT(self->dict);
-  return OwnedByPython(self->tensor) ? VisitHooks(self->tensor, visit, arg) : 0;
+  return VisitGraph(self->tensor, visit, arg);
 }
 
 int Clear(PyObject* o) {
   auto* self = reinterpret_cast<TensorObject*>(o);
   Py_CLEAR(self->dict);
-  if (OwnedByPython(self->tensor)) ClearHooks(self->tensor);
+  // What was visited hangs on the tensor by its history, its hooks and its gradient.
+  std::unique_ptr<AutogradMetaBase> gone;
+  TensorImpl* impl = self->tensor.impl();
+  if (impl && impl->use_count() == 1) gone = std::move(impl->autograd);
   return 0;
 }
 
@@ -133,6 +138,14 @@ constexpr char kDoc[] =
     "is uninitialised memory of that shape. It is there for subclasses.";
 
 }  // namespace
+
+int VisitParked(void* py_object, visitproc visit, void* arg) {
+  if (!IsParked(py_object)) return 0;
+  Parked* parked = AsParked(py_object);
+  Py_VISIT(parked->type);
+  Py_VISIT(parked->dict);
+  return 0;
+}
 
 PyObject* Wrap(Tensor t) {
   if (!t.defined()) Py_RETURN_NONE;

@@ -50,8 +50,7 @@ extern PyType_Slot number_slots[];
 extern PyType_Slot index_slots[];
 // Tensor(data=None, requires_grad=False), for subclasses too.
 PyObject* NewTensor(PyTypeObject* type, PyObject* args, PyObject* kwargs);
-// The Python callables among the tensor's hooks that nothing else keeps, for the collector.
-int VisitHooks(const Tensor& t, visitproc visit, void* arg);
-void ClearHooks(const Tensor& t);
+// The class and attributes that were left in a tensor's py_object, for the collector.
+int VisitParked(void* py_object, visitproc visit, void* arg);
 
 }  // namespace oneflow_lite::python

@@ -73,14 +73,35 @@ PyObject* Copy(PyObject* self, PyObject*) {
   });
 }
 
-// A copy with memory of its own; the strides are those of a contiguous tensor.
-StatusOr<Tensor> CopyData(const Tensor& t) {
-  if (!autograd::IsLeaf(t)) {
-    return Error(ErrorKind::kRuntime,
-                 "deepcopy(): only a leaf can be copied with its attributes, but ", Describe(t),
-                 " was made by ", autograd::GradFn(t)->name(), "; copy t.detach()");
+// All of a storage, as bytes.
+Tensor Bytes(const Ref<Storage>& storage) {
+  const auto size = static_cast<int64_t>(storage->nbytes());
+  return Tensor(MakeRef<TensorImpl>(storage, Shape{size}, Dims{1}, 0, DType::kUInt8));
+}
+
+// The copy of a tensor's storage, made once per memo, so that what shares memory goes on sharing
+// it. The memo keeps the storage, too: its address is the key. Undefined: an exception is set.
+Tensor CopyOfStorage(const Tensor& t, PyObject* memo) {
+  const PyRef key(
+      Py_BuildValue("(sN)", "oneflow_lite.storage", PyLong_FromVoidPtr(t.storage().get())));
+  if (!key) return Tensor();
+  if (PyDict_Check(memo)) {
+    PyObject* known = PyDict_GetItemWithError(memo, key.get());
+    if (known) return Unwrap(PyTuple_GET_ITEM(known, 1));
+    if (PyErr_Occurred()) return Tensor();
   }
-  return functional::Clone(t.Detach());
+  auto copied = functional::Clone(Bytes(t.storage()));
+  if (!copied.ok()) return Raise(copied.status()), Tensor();
+  const PyRef pair(Py_BuildValue("(NN)", Wrap(Bytes(t.storage())), Wrap(*copied)));
+  if (!pair || PyObject_SetItem(memo, key.get(), pair.get()) < 0) return Tensor();
+  return *std::move(copied);
+}
+
+Status CheckLeaf(const Tensor& t) {
+  if (autograd::IsLeaf(t)) return OkStatus();
+  return Error(ErrorKind::kRuntime,
+               "deepcopy(): only a leaf can be copied with its attributes, but ", Describe(t),
+               " was made by ", autograd::GradFn(t)->name(), "; copy t.detach()");
 }
 
 PyObject* DeepCopy(PyObject* self, PyObject* memo) {
@@ -92,17 +113,19 @@ PyObject* DeepCopy(PyObject* self, PyObject* memo) {
         return PyRef::Borrow(known).Give();
       }
     }
-    auto data = CopyData(Unwrap(self));
-    if (!data.ok()) return Raise(data.status());
-    PyRef result(NewObject(Py_TYPE(self), *std::move(data), IsGradLeaf(Unwrap(self))));
+    const Tensor& t = Unwrap(self);
+    if (const Status s = CheckLeaf(t); !s.ok()) return Raise(s);
+    const Tensor bytes = CopyOfStorage(t, memo);
+    if (!bytes.defined()) return nullptr;
+    Tensor data(
+        MakeRef<TensorImpl>(bytes.storage(), t.shape(), t.strides(), t.offset(), t.dtype()));
+    PyRef result(NewObject(Py_TYPE(self), std::move(data), IsGradLeaf(t)));
     if (!result || PyObject_SetItem(memo, key.get(), result.get()) < 0) return nullptr;
-    if (const Tensor grad = autograd::Grad(Unwrap(self)); grad.defined()) {
-      Status s;
-      if (auto copied = functional::Clone(grad.Detach()); copied.ok()) {
-        s = autograd::SetGrad(Unwrap(result.get()), *std::move(copied));
-      } else {
-        s = copied.status();
-      }
+    if (const Tensor grad = autograd::Grad(t); grad.defined()) {
+      const PyRef from(Wrap(grad.Detach()));
+      const PyRef copied(from ? DeepCopy(from.get(), memo) : nullptr);
+      if (!copied) return nullptr;
+      const Status s = autograd::SetGrad(Unwrap(result.get()), Unwrap(copied.get()));
       if (!s.ok()) return Raise(s);
     }
     return CopyAttributes(self, result.get(), memo) ? result.Give() : nullptr;
@@ -224,7 +247,9 @@ PyMethodDef pickle_methods[] = {
      "_make_subclass(cls, data, requires_grad=False)\n--\n\n"
      "An object of a subclass that shares the memory of data, without calling __init__."},
     {"__copy__", Copy, METH_NOARGS, "Another tensor over the same memory."},
-    {"__deepcopy__", DeepCopy, METH_O, "A copy of a leaf, its gradient and attributes."},
+    {"__deepcopy__", DeepCopy, METH_O,
+     "A copy of a leaf, its gradient and attributes; tensors that share memory are copied into "
+     "memory that the copies share."},
     {"__reduce_ex__", Reduce, METH_O, "For pickle: the values as bytes."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -332,7 +332,7 @@ def norm(
     if isinstance(p, str) and p != "fro":
         raise ValueError(f'norm(): p is "{p}", but it must be a number or "fro"')
     if p == 0:
-        return (x != 0).sum(dim, keepdim).to(None, result)
+        return without_slope(lambda x, _: (x != 0).sum(dim, keepdim).to(None, result), x, 0)
     square = p in (None, "fro", 2)
     if not square and p < 1:  # the slope of the power at 0 is infinite, too; its gradient is 0
         at_0 = math.inf if p < 0 else 0.0

@@ -106,7 +106,18 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "") -> Ten
     if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:
         raise _ext.ShapeError(f"cdist(): rows of shapes {list(x1.shape)} and {list(x2.shape)} do "
                               "not go together")  # fmt: skip
-    return norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
+    differences = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    if p == math.inf and differences.requires_grad:
+        return _longest(differences)
+    return norm(differences, p, -1)
+
+
+def _longest(x: Tensor) -> Tensor:
+    """The largest size along the last dim; of several that are alike each has the whole slope."""
+    x = abs(x)
+    longest = x.detach().amax(-1)
+    terms = _C.where(x == longest.unsqueeze(-1), x, 0.0).sum(-1)
+    return _C.where(longest.isfinite(), longest + (terms - terms.detach()), longest + terms)
 
 
 FUNCTIONS = (baddbmm, cdist, dist, inner, kron, tensordot, trace, vdot)

@@ -72,6 +72,44 @@ def backward(
     _ext.backward(_as_list(tensors), _as_list(grad_tensors), retain, create_graph, wanted)
 
 
+def _zeros(x: Tensor, requires_grad: bool, batched: Any) -> Tensor:
+    """Of the shape of ``x``, after the size of the batch where gradients are batched."""
+    first = [] if batched is None else [_batch_size(_as_list(batched))]
+    return _C.zeros([*first, *x.shape], dtype=x.dtype, device=x.device, requires_grad=requires_grad)
+
+
+def _batch_size(grad_outputs: list[Tensor | None] | None) -> int:
+    shapes = [g.shape for g in grad_outputs or () if g is not None]
+    sizes = {shape[0] if shape else None for shape in shapes}
+    if len(sizes) != 1 or None in sizes:
+        given = [list(shape) for shape in shapes]
+        raise ValueError("grad(): with is_grads_batched the tensors in grad_outputs must have a "
+                         f"first dim, of one size, but the shapes are {given}")  # fmt: skip
+    return sizes.pop()
+
+
+def _batched(
+    outputs: list[Tensor],
+    inputs: list[Tensor],
+    grad_outputs: list[Tensor | None] | None,
+    retain_graph: bool,
+    create_graph: bool,
+    allow_unused: bool,
+) -> list[Tensor | None]:
+    """What ``_ext.grad`` gives for each of a batch of gradients, stacked."""
+    size = _batch_size(grad_outputs)
+    runs = []
+    # Without any, one of zeros shows which inputs are used.
+    for i in range(max(size, 1)):
+        seeds = [g if g is None else g[i] if size else _C.zeros(g.shape[1:], dtype=g.dtype,
+                 device=g.device) for g in grad_outputs or ()]  # fmt: skip
+        keep = retain_graph or i + 1 < size
+        runs.append(_ext.grad(outputs, inputs, seeds, keep, create_graph, allow_unused))
+    stacked = [None if any(g is None for g in grads) else _C.stack(list(grads))
+               for grads in zip(*runs, strict=True)]  # fmt: skip
+    return [g if g is None else g[:size] for g in stacked]
+
+
 def grad(
     outputs: TensorOrTensors,
     inputs: TensorOrTensors,
@@ -80,7 +118,7 @@ def grad(
     create_graph: bool = False,
     only_inputs: bool = True,
     allow_unused: bool | None = None,
-    *,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor, ...]:
     """The gradients of ``outputs`` with respect to ``inputs``; every ``.grad`` is left alone.
@@ -97,8 +135,11 @@ def grad(
         True: there is no other way. :func:`backward` adds into ``.grad``.
     allow_unused : bool, optional
         None for an input that no output depends on, instead of an error.
+    is_grads_batched : bool
+        Each of ``grad_outputs`` has a first dim more than its output: a batch of gradients. So have
+        the results. Each of the batch is a backward pass of its own.
     materialize_grads : bool
-        Zeros for such an input.
+        Zeros for an input that no output depends on.
 
     Returns
     -------
@@ -109,6 +150,8 @@ def grad(
     ------
     RuntimeError
         As in :func:`backward`, and for an unused input unless ``allow_unused``.
+    ValueError
+        Batched gradients that are not of one number.
     """
     if materialize_grads and allow_unused is False:
         raise ValueError("grad(): materialize_grads gives zeros to what allow_unused=False refuses")
@@ -119,11 +162,11 @@ def grad(
     if not wanted:
         raise ValueError("grad(): inputs is empty; grad requires non-empty inputs.")
     unused = bool(allow_unused) or materialize_grads
-    grads = _ext.grad(_as_list(outputs), wanted, _as_list(grad_outputs), retain, create_graph,
-                      unused)  # fmt: skip
+    run = _batched if is_grads_batched else _ext.grad
+    grads = run(_as_list(outputs), wanted, _as_list(grad_outputs), retain, create_graph, unused)
     if materialize_grads:
-        grads = tuple(_C.zeros_like(x, requires_grad=create_graph) if g is None else g
-                      for g, x in zip(grads, wanted, strict=True))  # fmt: skip
+        grads = [_zeros(x, create_graph, grad_outputs if is_grads_batched else None)
+                 if g is None else g for g, x in zip(grads, wanted, strict=True)]  # fmt: skip
     # None for what is unused, which only those who allow it meet.
     return cast("tuple[Tensor, ...]", tuple(grads))
 

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What Python's garbage collector must know of graphs: the Python objects that C++ keeps in them.
+//
+//   hook.foreign = ShareInGraph(callable);                // in the graph
+//   if (int r = VisitGraph(tensor, visit, arg)) return r;  // in tp_traverse of who holds the
+//   tensor
+#pragma once
+
+#include "oneflow_lite/framework/node.h"
+#include "python/bindings/reference.h"
+
+namespace oneflow_lite::python {
+
+// An object that a graph keeps and the collector shall see there.
+SharedObject ShareInGraph(PyObject* borrowed);
+// The same for an object that hangs on a tensor otherwise: how many of these there are.
+void CountInGraph(int change);
+
+// Visits the objects that would go with the only reference to the tensor, or to the node. Waits for
+// no lock that a thread may hold while it waits for the interpreter's; owned.h says why none is
+// needed.
+int VisitGraph(const Tensor& t, visitproc visit, void* arg);
+int VisitGraph(Node& node, visitproc visit, void* arg);
+
+}  // namespace oneflow_lite::python
