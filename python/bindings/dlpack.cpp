@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// __dlpack__ and from_dlpack: tensors over the memory of other libraries, and the other way round.
+// __dlpack__: other libraries over the memory of tensors.
 #include "python/bindings/dlpack.h"
 
 #include <memory>
-#include <optional>
 
 #include "functional/copy.h"
 #include "oneflow_lite/core/device_backend.h"
@@ -14,19 +13,8 @@
 #include "python/bindings/classes.h"
 
 namespace oneflow_lite::python {
-namespace {
 
-using dlpack::ManagedTensor;
-using dlpack::VersionedTensor;
-
-template <class M>
-constexpr bool kVersioned = std::is_same_v<M, VersionedTensor>;
-template <class M>
-constexpr const char* kName = kVersioned<M> ? "dltensor_versioned" : "dltensor";
-template <class M>
-constexpr const char* kUsedName = kVersioned<M> ? "used_dltensor_versioned" : "used_dltensor";
-
-dlpack::DataType TypeOf(DType t) {
+dlpack::DataType DlpackTypeOf(DType t) {
   const uint8_t code = t == DType::kBool       ? dlpack::kBool
                        : t == DType::kUInt8    ? dlpack::kUInt
                        : t == DType::kBFloat16 ? dlpack::kBFloat
@@ -35,18 +23,14 @@ dlpack::DataType TypeOf(DType t) {
   return {code, static_cast<uint8_t>(8 * SizeOf(t)), 1};
 }
 
-StatusOr<DType> DTypeFrom(dlpack::DataType d) {
-  for (int i = 0; i < kNumDTypes; ++i) {
-    const dlpack::DataType own = TypeOf(static_cast<DType>(i));
-    if (own.code == d.code && own.bits == d.bits && d.lanes == 1) return static_cast<DType>(i);
-  }
-  return Error(ErrorKind::kDType, "from_dlpack(): elements of type code ", int{d.code}, " with ",
-               int{d.bits}, " bits and ", d.lanes, " lanes are not supported");
-}
-
-dlpack::DeviceId DeviceOf(Device d) {
+dlpack::DeviceId DlpackDeviceOf(Device d) {
   return {d.type == DeviceType::kCUDA ? dlpack::kCUDA : dlpack::kCPU, d.index};
 }
+
+namespace {
+
+using dlpack::ManagedTensor;
+using dlpack::VersionedTensor;
 
 // A tensor on its way out: the structure, what it points to, and the storage it keeps.
 template <class M>
@@ -64,8 +48,8 @@ void DeleteExport(M* managed) {
 // A capsule that no consumer took still owns its tensor.
 template <class M>
 void DestroyCapsule(PyObject* capsule) {
-  if (!PyCapsule_IsValid(capsule, kName<M>)) return;
-  auto* managed = static_cast<M*>(PyCapsule_GetPointer(capsule, kName<M>));
+  if (!PyCapsule_IsValid(capsule, kCapsuleName<M>)) return;
+  auto* managed = static_cast<M*>(PyCapsule_GetPointer(capsule, kCapsuleName<M>));
   if (managed->deleter) managed->deleter(managed);
 }
 
@@ -75,15 +59,16 @@ PyObject* MakeCapsule(const Tensor& t, uint64_t flags) {
   e->shape = t.shape().dims();
   e->strides = t.strides();
   e->storage = t.storage();
-  e->managed.array = {t.data(),        DeviceOf(t.device()), t.ndim(), TypeOf(t.dtype()),
-                      e->shape.data(), e->strides.data(),    0};
+  e->managed.array = {
+      t.data(),        DlpackDeviceOf(t.device()), t.ndim(), DlpackTypeOf(t.dtype()),
+      e->shape.data(), e->strides.data(),          0};
   e->managed.context = e.get();
   e->managed.deleter = &DeleteExport<M>;
   if constexpr (kVersioned<M>) {
     e->managed.version = {dlpack::kMajorVersion, 0};
     e->managed.flags = flags;
   }
-  PyObject* capsule = PyCapsule_New(&e->managed, kName<M>, &DestroyCapsule<M>);
+  PyObject* capsule = PyCapsule_New(&e->managed, kCapsuleName<M>, &DestroyCapsule<M>);
   if (capsule) e.release();
   return capsule;
 }
@@ -137,7 +122,7 @@ int AsksForOtherDevice(const Tensor& t, PyObject* dl_device) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "__dlpack__(): dl_device is no tuple");
     return -1;
   }
-  const dlpack::DeviceId own = DeviceOf(t.device());
+  const dlpack::DeviceId own = DlpackDeviceOf(t.device());
   return own.type != type || own.id != id;
 }
 
@@ -176,143 +161,15 @@ PyObject* DlpackMethod(PyObject* self, PyObject* args, PyObject* kwargs) {
       t = *std::move(cloned);
     }
     if (const Status s = OrderBefore(t, stream); !s.ok()) return Raise(s);
-    if (major >= 1) return MakeCapsule<VersionedTensor>(t, copy == Py_True ? 2 : 0);
+    if (major >= 1)
+      return MakeCapsule<VersionedTensor>(t, copy == Py_True ? dlpack::kCopiedFlag : 0);
     return MakeCapsule<ManagedTensor>(t, 0);
   });
 }
 
 PyObject* DlpackDevice(PyObject* self, PyObject*) {
-  const dlpack::DeviceId d = DeviceOf(Unwrap(self).device());
+  const dlpack::DeviceId d = DlpackDeviceOf(Unwrap(self).device());
   return Py_BuildValue("(ii)", d.type, d.id);
-}
-
-StatusOr<Device> DeviceFrom(dlpack::DeviceId d) {
-  if (d.type == dlpack::kCPU || d.type == dlpack::kCUDAHost) return Device{};
-  if (d.type == dlpack::kCUDA || d.type == dlpack::kCUDAManaged) {
-    return Device{DeviceType::kCUDA, static_cast<int16_t>(d.id)};
-  }
-  return Error(ErrorKind::kRuntime, "from_dlpack(): DLPack device type ", d.type,
-               " is not supported; supported are CPU and CUDA");
-}
-
-// The tensor over managed memory, which is freed with its last view.
-template <class M>
-StatusOr<Tensor> ImportManaged(M* managed) {
-  const dlpack::Array& a = managed->array;
-  OFL_ASSIGN_OR_RETURN(const Device device, DeviceFrom(a.device));
-  if (device.type != DeviceType::kCPU) OFL_RETURN_IF_ERROR(GetBackend(device).status());
-  OFL_ASSIGN_OR_RETURN(const DType dtype, DTypeFrom(a.dtype));
-  const Shape shape(absl::MakeConstSpan(a.shape, static_cast<size_t>(a.ndim)));
-  Dims strides = ContiguousStrides(shape);
-  for (int i = 0; a.strides && i < a.ndim; ++i) {
-    if (shape[i] <= 1) continue;
-    if (a.strides[i] < 0) {
-      return Error(ErrorKind::kValue, "from_dlpack(): dim ", i, " has a negative stride");
-    }
-    strides[i] = a.strides[i];
-  }
-  char* data = static_cast<char*>(a.data) + a.byte_offset;
-  if (reinterpret_cast<uintptr_t>(data) % SizeOf(dtype) != 0) {
-    return Error(ErrorKind::kValue, "from_dlpack(): the memory is not aligned for ", Name(dtype));
-  }
-  const auto nbytes = static_cast<size_t>(SpannedElements(shape, strides)) * SizeOf(dtype);
-  const auto release = [](void* p) {
-    auto* m = static_cast<M*>(p);
-    if (m->deleter) m->deleter(m);
-  };
-  Ref<Storage> storage =
-      Storage::FromExternal(a.data ? data : nullptr, nbytes, device, release, managed);
-  return Tensor(MakeRef<TensorImpl>(std::move(storage), shape, std::move(strides), 0, dtype));
-}
-
-Status CheckVersion(const ManagedTensor&) { return OkStatus(); }
-Status CheckVersion(const VersionedTensor& m) {
-  if (m.version.major > dlpack::kMajorVersion) {
-    return Error(ErrorKind::kRuntime, "from_dlpack(): version ", m.version.major,
-                 " of DLPack is newer than the ", dlpack::kMajorVersion, " known here");
-  }
-  if (m.flags & dlpack::kReadOnlyFlag) {
-    return Error(ErrorKind::kValue,
-                 "from_dlpack(): the data is read-only, but the tensor would be writable; pass a "
-                 "copy");
-  }
-  return OkStatus();
-}
-
-template <class M>
-PyObject* ImportCapsule(PyObject* capsule) {
-  auto* managed = static_cast<M*>(PyCapsule_GetPointer(capsule, kName<M>));
-  if (const Status s = CheckVersion(*managed); !s.ok()) return Raise(s);
-  auto t = ImportManaged(managed);
-  if (!t.ok()) return Raise(t.status());
-  // The deleter is ours now, the capsule must not call it.
-  if (PyCapsule_SetName(capsule, kUsedName<M>) < 0 ||
-      PyCapsule_SetDestructor(capsule, nullptr) < 0) {
-    return nullptr;
-  }
-  return Wrap(*std::move(t));
-}
-
-// What the producer must order its work before: our current stream on its device.
-StatusOr<int64_t> ConsumerStream(PyObject* producer) {
-  PyRef pair(PyObject_CallMethod(producer, "__dlpack_device__", nullptr));
-  if (!pair) return TakeRaised();
-  // Some producers give the type as an enum.
-  PyRef type(PySequence_GetItem(pair.get(), 0)), id(PySequence_GetItem(pair.get(), 1));
-  PyRef number(type ? PyNumber_Index(type.get()) : nullptr);
-  if (!number || !id) return TakeRaised();
-  const dlpack::DeviceId d{static_cast<int32_t>(PyLong_AsLong(number.get())),
-                           static_cast<int32_t>(PyLong_AsLong(id.get()))};
-  OFL_ASSIGN_OR_RETURN(const Device device, DeviceFrom(d));
-  if (device.type != DeviceType::kCUDA) return 0;
-  OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(device));
-  const auto native = static_cast<int64_t>(reinterpret_cast<intptr_t>(stream->native()));
-  return native ? native : 1;
-}
-
-// __dlpack__ with the version, or as producers before 1.0 want it.
-PyRef AskForCapsule(PyObject* producer, int64_t stream) {
-  PyRef method(PyObject_GetAttrString(producer, "__dlpack__"));
-  PyRef empty(PyTuple_New(0));
-  if (!method || !empty) return PyRef();
-  PyRef kwargs(stream ? Py_BuildValue("{s:L,s:(ii)}", "stream", static_cast<long long>(stream),
-                                      "max_version", 1, 0)
-                      : Py_BuildValue("{s:(ii)}", "max_version", 1, 0));
-  if (!kwargs) return PyRef();
-  PyRef capsule(PyObject_Call(method.get(), empty.get(), kwargs.get()));
-  if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
-    PyErr_Clear();
-    if (PyDict_DelItemString(kwargs.get(), "max_version") < 0) return PyRef();
-    capsule = PyRef(PyObject_Call(method.get(), empty.get(), kwargs.get()));
-  }
-  return capsule;
-}
-
-PyObject* FromDlpack(PyObject*, PyObject* o) {
-  return Protect([&]() -> PyObject* {
-    PyRef capsule = PyRef::Borrow(o);
-    if (!PyCapsule_CheckExact(o)) {
-      if (!PyObject_HasAttrString(o, "__dlpack__") ||
-          !PyObject_HasAttrString(o, "__dlpack_device__")) {
-        return PyErr_Format(PyExc_TypeError,
-                            "from_dlpack(): argument must have __dlpack__ and __dlpack_device__ or "
-                            "be a capsule, not %s",
-                            Py_TYPE(o)->tp_name);
-      }
-      const auto stream = ConsumerStream(o);
-      if (!stream.ok()) return Raise(stream.status());
-      capsule = AskForCapsule(o, *stream);
-      if (!capsule) return nullptr;
-    }
-    if (PyCapsule_IsValid(capsule.get(), kName<VersionedTensor>)) {
-      return ImportCapsule<VersionedTensor>(capsule.get());
-    }
-    if (PyCapsule_IsValid(capsule.get(), kName<ManagedTensor>)) {
-      return ImportCapsule<ManagedTensor>(capsule.get());
-    }
-    return Raise(ErrorKind::kValue,
-                 "from_dlpack(): the capsule holds no DLPack tensor, or was used already");
-  });
 }
 
 }  // namespace
@@ -323,12 +180,6 @@ PyMethodDef dlpack_methods[] = {
      "A DLPack capsule over the same memory; see the Python array API."},
     {"__dlpack_device__", DlpackDevice, METH_NOARGS,
      "__dlpack_device__($self, /)\n--\n\nDevice type and index as DLPack numbers them."},
-    {nullptr, nullptr, 0, nullptr}};
-
-PyMethodDef dlpack_functions[] = {
-    {"from_dlpack", FromDlpack, METH_O,
-     "from_dlpack(x, /)\n--\n\n"
-     "A tensor over the memory of an object with __dlpack__, or of a DLPack capsule."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace oneflow_lite::python
