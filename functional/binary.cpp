@@ -264,6 +264,8 @@ OFL_REGISTER_FUNCTION("add(Operand input, Operand other, *, Scalar alpha=1) -> T
                       kMethod, "input + alpha * other.");
 OFL_REGISTER_FUNCTION("sub(Operand input, Operand other, *, Scalar alpha=1) -> Tensor", Scaled<Sub>,
                       kMethod, "input - alpha * other.");
+OFL_REGISTER_OLDER_ORDER("add", "input, alpha, other");
+OFL_REGISTER_OLDER_ORDER("sub", "input, alpha, other");
 OFL_REGISTER_FUNCTION("mul(Operand input, Operand other) -> Tensor", Mul, kMethod,
                       "input * other.");
 OFL_REGISTER_FUNCTION("div(Operand input, Operand other) -> Tensor", Div, kMethod,
@@ -294,6 +296,8 @@ OFL_REGISTER_FUNCTION("add_(Tensor(a!) self, Operand other, *, Scalar alpha=1) -
                       ScaledInto<AddInto>, kMethodOnly, "self += alpha * other, in place.");
 OFL_REGISTER_FUNCTION("sub_(Tensor(a!) self, Operand other, *, Scalar alpha=1) -> Tensor",
                       ScaledInto<SubInto>, kMethodOnly, "self -= alpha * other, in place.");
+OFL_REGISTER_OLDER_ORDER("add_", "self, alpha, other");
+OFL_REGISTER_OLDER_ORDER("sub_", "self, alpha, other");
 OFL_REGISTER_FUNCTION("mul_(Tensor(a!) self, Operand other) -> Tensor", MulInto, kMethodOnly,
                       "self *= other, in place.");
 OFL_REGISTER_FUNCTION("div_(Tensor(a!) self, Operand other) -> Tensor", DivInto, kMethodOnly,

@@ -27,6 +27,17 @@ std::vector<Pending>& PendingFunctions() {
   return *pending;
 }
 
+struct PendingOrder {
+  const char* function;
+  const char* names;
+  const char* file;
+  int line;
+};
+std::vector<PendingOrder>& PendingOrders() {
+  static auto* pending = new std::vector<PendingOrder>;
+  return *pending;
+}
+
 struct TypeName {
   const char* name;
   ArgType type;
@@ -109,6 +120,25 @@ Status CheckShape(const FunctionSchema& f, const std::vector<internal::ArgShape>
 }
 
 using Table = std::map<std::string, FunctionSchema, std::less<>>;
+
+Status AddOlderOrder(const PendingOrder& order, Table* functions) {
+  const auto f = functions->find(order.function);
+  if (f == functions->end()) {
+    return Error(ErrorKind::kRuntime, "there is no function ", order.function);
+  }
+  std::vector<size_t> places;
+  for (const absl::string_view part : absl::StrSplit(order.names, ", ")) {
+    const std::vector<ArgSchema>& args = f->second.args;
+    const auto found =
+        std::find_if(args.begin(), args.end(), [&](const ArgSchema& a) { return a.name == part; });
+    if (found == args.end()) {
+      return Error(ErrorKind::kValue, f->second.text, ": there is no argument ", part);
+    }
+    places.push_back(static_cast<size_t>(found - args.begin()));
+  }
+  f->second.older.push_back(std::move(places));
+  return OkStatus();
+}
 const Table& GetTable() {
   static const Table* const table = [] {
     auto* functions = new Table;
@@ -128,10 +158,21 @@ const Table& GetTable() {
       }
       if (!s.ok()) CheckFailed(p.file, p.line, std::string(s.message()).c_str());
     }
+    for (const PendingOrder& order : PendingOrders()) {
+      const Status s = AddOlderOrder(order, functions);
+      if (!s.ok()) CheckFailed(order.file, order.line, std::string(s.message()).c_str());
+    }
     return functions;
   }();
   return *table;
 }
+
+constexpr OtherName kOtherNames[] = {
+    {"axis", "dim"},   {"axis", "dims"},        {"axis0", "dim0"},      {"axis1", "dim1"},
+    {"axis2", "dim2"}, {"keepdims", "keepdim"}, {"ddof", "correction"}, {"x", "input"},
+    {"a", "input"},    {"x1", "input"},         {"x2", "other"},
+};
+constexpr absl::string_view kMeaningless[] = {"_stacklevel", "memory_format", "layout"};
 
 }  // namespace
 
@@ -182,11 +223,19 @@ StatusOr<const FunctionSchema*> FindFunction(absl::string_view name) {
   return Error(ErrorKind::kNotImplemented, "there is no function named \"", name, "\"");
 }
 
+absl::Span<const OtherName> OtherNames() { return kOtherNames; }
+absl::Span<const absl::string_view> MeaninglessNames() { return kMeaningless; }
+
 namespace internal {
 bool AppendFunction(const char* signature, const char* doc, FunctionFlags flags,
                     decltype(FunctionSchema::call) call, void (*target)(),
                     std::vector<ArgShape> shape, const char* file, int line) {
   PendingFunctions().push_back({signature, doc, flags, call, target, std::move(shape), file, line});
+  return true;
+}
+
+bool AppendOlderOrder(const char* function, const char* names, const char* file, int line) {
+  PendingOrders().push_back({function, names, file, line});
   return true;
 }
 }  // namespace internal

@@ -7,6 +7,7 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "python/bindings/errors.h"
+#include "python/bindings/named_results.h"
 #include "python/bindings/tensor_object.h"
 
 namespace oneflow_lite::python {
@@ -50,7 +51,8 @@ void TakeOver(const Tensor& t, const Tensor& from) {
   impl.storage = from.storage();
 }
 
-PyObject* StoreResults(const char* function, const Value& result, PyObject* out) {
+PyObject* StoreResults(const char* function, const Value& result, PyObject* out,
+                       PyTypeObject* named) {
   TensorList results;
   std::vector<PyObject*> targets;  // `out` keeps them alive
   if (const Tensor* one = std::get_if<Tensor>(&result)) {
@@ -75,7 +77,8 @@ PyObject* StoreResults(const char* function, const Value& result, PyObject* out)
     const Status s = Store(function, results[i], Unwrap(targets[i]));
     if (!s.ok()) return Raise(s);
   }
-  return PyRef::Borrow(out).Give();
+  if (!named || std::holds_alternative<Tensor>(result)) return PyRef::Borrow(out).Give();
+  return WrapNamed(named, targets);
 }
 
 }  // namespace oneflow_lite::python

@@ -98,13 +98,17 @@ PyObject* IsFloatingPoint(PyObject* self, PyObject*) {
 PyObject* WholeOrOne(const char* name, PyObject* self, absl::Span<const int64_t> list,
                      PyObject* args, PyObject* kwargs) {
   return Protect([&]() -> PyObject* {
-    static const char* keywords[] = {"dim", nullptr};
-    PyObject* dim = Py_None;
-    const std::string format = absl::StrCat("|O:", name);
+    static const char* keywords[] = {"dim", "axis", nullptr};  // see OtherNames()
+    PyObject *dim = Py_None, *axis = Py_None;
+    const std::string format = absl::StrCat("|O$O:", name);
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, format.c_str(), const_cast<char**>(keywords),
-                                     &dim)) {
+                                     &dim, &axis)) {
       return nullptr;
     }
+    if (dim != Py_None && axis != Py_None) {
+      return PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument 'axis'", name);
+    }
+    if (dim == Py_None) dim = axis;
     if (dim == Py_None) return WrapDims(list);
     int64_t d;
     const Match m = AsInt(dim, &d);

@@ -65,7 +65,7 @@ ABSENT = [
             "signbit sinc",
     }, "NumPy's or SciPy's over x.numpy(); flow.register_op gives such a function a gradient"),
     Absent("other ways to gather and scatter", {
-        "": "index_reduce histc unique_consecutive mode put",
+        "": "index_reduce histc unique_consecutive put",
     }, "scatter_reduce, index_add, bincount, sort and unique"),
     Absent("layers that guess or wrap", {
         "nn": "LazyLinear LazyConv1d LazyConv2d",
