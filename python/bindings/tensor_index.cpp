@@ -110,7 +110,10 @@ bool IsData(PyObject* item) {
   if (PyBool_Check(item) || PyList_Check(item) || PyTuple_Check(item) || PyRange_Check(item)) {
     return true;
   }
-  if (IsTensor(item)) return Unwrap(item).ndim() > 0 || Unwrap(item).dtype() == DType::kBool;
+  if (IsTensor(item)) {
+    const DType dtype = Unwrap(item).dtype();
+    return Unwrap(item).ndim() > 0 || dtype == DType::kBool || dtype == DType::kUInt8;  // masks
+  }
   if (!PyObject_HasAttrString(item, "__array__")) return false;
   // NumPy's bool is the scalar that counts as no integer.
   return PySequence_Check(item) || !PyIndex_Check(item);
