@@ -116,13 +116,20 @@ StatusOr<dlpack::DeviceId> DeviceOfProducer(PyObject* producer) {
   PyRef pair(PyObject_CallMethod(producer, "__dlpack_device__", nullptr));
   if (!pair) return TakeRaised();
   // Some producers give the type as an enum.
-  PyRef type(PySequence_GetItem(pair.get(), 0)), id(PySequence_GetItem(pair.get(), 1));
-  PyRef number(type ? PyNumber_Index(type.get()) : nullptr);
-  if (!number || !id) return TakeRaised();
-  const dlpack::DeviceId d{static_cast<int32_t>(PyLong_AsLong(number.get())),
-                           static_cast<int32_t>(PyLong_AsLong(id.get()))};
-  if (PyErr_Occurred()) return TakeRaised();
-  return d;
+  PyRef type(PySequence_GetItem(pair.get(), 0));
+  PyRef id(type ? PySequence_GetItem(pair.get(), 1) : nullptr);
+  int64_t numbers[2];
+  const auto read = [](PyObject* o, int64_t* out) {
+    if (!o) return false;
+    const Match m = AsInt(o, out);
+    if (m == Match::kNo) {
+      PyErr_Format(PyExc_TypeError, "from_dlpack(): __dlpack_device__() gave %s for an int",
+                   Py_TYPE(o)->tp_name);
+    }
+    return m == Match::kYes;
+  };
+  if (!read(type.get(), &numbers[0]) || !read(id.get(), &numbers[1])) return TakeRaised();
+  return dlpack::DeviceId{static_cast<int32_t>(numbers[0]), static_cast<int32_t>(numbers[1])};
 }
 
 // What the producer must order its work before: our current stream on its device. 0: nothing.
@@ -235,7 +242,7 @@ Tensor TensorFromDlpack(PyObject* o) {
 }
 
 PyMethodDef dlpack_functions[] = {
-    {"from_dlpack", WithKeywords(FromDlpack), METH_VARARGS | METH_KEYWORDS,
+    {"from_dlpack", WithKeywords<FromDlpack>(), METH_VARARGS | METH_KEYWORDS,
      "from_dlpack(x, /, *, device=None, copy=None)\n--\n\n"
      "A tensor over the memory of an object with __dlpack__, or of a DLPack capsule.\n\n"
      "With copy=True in memory of its own; with False never, a ValueError where it would have to\n"

@@ -4,6 +4,7 @@
 #include <structseq.h>
 
 #include "python/bindings/errors.h"
+#include "python/bindings/items.h"
 
 namespace oneflow_lite::python {
 
@@ -21,10 +22,11 @@ PyTypeObject* MakeResultsType(const std::string& function, const std::vector<std
   return PyStructSequence_NewType(&desc);
 }
 
-PyObject* WrapNamed(PyTypeObject* type, const std::vector<PyObject*>& items) {
+PyObject* WrapNamed(PyTypeObject* type, const std::vector<PyRef>& items) {
   PyObject* tuple = PyStructSequence_New(type);
   for (size_t i = 0; tuple && i < items.size(); ++i) {
-    PyStructSequence_SetItem(tuple, static_cast<Py_ssize_t>(i), PyRef::Borrow(items[i]).Give());
+    PyStructSequence_SetItem(tuple, static_cast<Py_ssize_t>(i),
+                             PyRef::Borrow(items[i].get()).Give());
   }
   return tuple;
 }
@@ -40,8 +42,10 @@ PyObject* ResultsType(PyObject*, PyObject* args) {
       return nullptr;
     }
     std::vector<std::string> fields;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i) {
-      const char* field = PyUnicode_AsUTF8(PyTuple_GET_ITEM(given, i));
+    const Items items(given);
+    for (Py_ssize_t i = 0; i < items.size(); ++i) {
+      const PyRef item = items[i];
+      const char* field = PyUnicode_AsUTF8(item.get());
       if (!field) return nullptr;
       fields.emplace_back(field);
     }

@@ -15,8 +15,8 @@ namespace oneflow_lite::python {
 PyTypeObject* MakeResultsType(const std::string& function, const std::vector<std::string>& fields);
 // "_max_results", its name in _C.
 std::string ResultsTypeName(const std::string& function);
-// A tuple of this type with an object, borrowed, for each field. Null: an exception is set.
-PyObject* WrapNamed(PyTypeObject* type, const std::vector<PyObject*>& items);
+// A tuple of this type with an object for each field. Null: an exception is set.
+PyObject* WrapNamed(PyTypeObject* type, const std::vector<PyRef>& items);
 
 extern PyMethodDef results_functions[];
 

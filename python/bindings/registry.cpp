@@ -9,6 +9,7 @@
 #include "primitive/cpu/simd_targets.h"
 #include "python/bindings/classes.h"
 #include "python/bindings/errors.h"
+#include "python/bindings/items.h"
 
 namespace oneflow_lite::python {
 namespace {
@@ -65,8 +66,8 @@ PyObject* OtherNamesDict() {
     const PyRef given(Text(other.given));
     const PyRef meant(Py_BuildValue("(N)", Text(other.meant)));
     if (!dict || !given || !meant) return nullptr;
-    PyObject* before = PyDict_GetItemWithError(dict.get(), given.get());
-    const PyRef all(before ? PySequence_Concat(before, meant.get())
+    const PyRef before = FindKey(dict.get(), given.get());
+    const PyRef all(before ? PySequence_Concat(before.get(), meant.get())
                            : PyRef::Borrow(meant.get()).Give());
     if (!all || PyDict_SetItem(dict.get(), given.get(), all.get()) < 0) return nullptr;
   }
