@@ -263,6 +263,8 @@ OFL_REGISTER_FUNCTION("add(Operand input, Operand other, *, Scalar alpha=1) -> T
                       kMethod, "input + alpha * other.");
 OFL_REGISTER_FUNCTION("sub(Operand input, Operand other, *, Scalar alpha=1) -> Tensor", ScaledSub,
                       kMethod, "input - alpha * other.");
+OFL_REGISTER_OLDER_ORDER("add", "input, alpha, other");
+OFL_REGISTER_OLDER_ORDER("sub", "input, alpha, other");
 OFL_REGISTER_FUNCTION("mul(Operand input, Operand other) -> Tensor", Mul, kMethod,
                       "input * other.");
 OFL_REGISTER_FUNCTION("div(Operand input, Operand other) -> Tensor", Div, kMethod,
@@ -287,6 +289,8 @@ OFL_REGISTER_FUNCTION("add_(Tensor(a!) self, Operand other, *, Scalar alpha=1) -
                       ScaledAddInto, kMethodOnly, "self += alpha * other, in place.");
 OFL_REGISTER_FUNCTION("sub_(Tensor(a!) self, Operand other, *, Scalar alpha=1) -> Tensor",
                       ScaledSubInto, kMethodOnly, "self -= alpha * other, in place.");
+OFL_REGISTER_OLDER_ORDER("add_", "self, alpha, other");
+OFL_REGISTER_OLDER_ORDER("sub_", "self, alpha, other");
 OFL_REGISTER_FUNCTION("mul_(Tensor(a!) self, Operand other) -> Tensor", MulInto, kMethodOnly,
                       "self *= other, in place.");
 OFL_REGISTER_FUNCTION("div_(Tensor(a!) self, Operand other) -> Tensor", DivInto, kMethodOnly,

@@ -17,9 +17,12 @@ StatusOr<Tensor> WithDims(const Tensor& t) {
   return t.ndim() == 0 ? Unsqueeze(t, 0) : StatusOr<Tensor>(t);
 }
 
-// Places of 32 bits as those of 64 that the ops take.
-StatusOr<Tensor> Widened(const Tensor& index) {
-  return index.dtype() == DType::kInt32 ? Cast(index, DType::kInt64) : StatusOr<Tensor>(index);
+// Places of any integer dtype as those of int64 that the ops take.
+StatusOr<Tensor> PlacesOf(const char* name, const char* argument, const Tensor& index) {
+  if (!index.defined()) return NotDefined(name, argument);
+  if (index.dtype() == DType::kInt64) return index;
+  if (IsIntegral(index.dtype())) return Cast(index, DType::kInt64);
+  return DTypeMismatch(name, argument, index.dtype(), "an integer dtype");
 }
 
 // src as the op wants it: of self's dtype, of the index's shape.
@@ -47,8 +50,8 @@ StatusOr<Tensor> SourceFor(const char* name, const Tensor& self, const Tensor& i
 StatusOr<Tensor> CallScatter(const char* name, const OpExpr& op, const Tensor& self, int64_t dim,
                              const Tensor& index, const Operand& src) {
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(name, dim, self));
-  OFL_ASSIGN_OR_RETURN(Tensor places, WithDims(index));
-  OFL_ASSIGN_OR_RETURN(places, Widened(places));
+  OFL_ASSIGN_OR_RETURN(Tensor places, PlacesOf(name, "index", index));
+  OFL_ASSIGN_OR_RETURN(places, WithDims(places));
   OFL_ASSIGN_OR_RETURN(Tensor from, SourceFor(name, self, places, src));
   // What is written may not be read again.
   if (places.storage() == self.storage()) {
@@ -74,22 +77,11 @@ StatusOr<Tensor> Gather(const Tensor& x, int64_t dim, const Tensor& index) {
       OpBuilder("gather").Input("in").Input("index").Output("out").Attr("dim").Get();
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("gather", dim, x));
   OFL_ASSIGN_OR_RETURN(Tensor from, WithDims(x));
-  OFL_ASSIGN_OR_RETURN(Tensor places, WithDims(index));
-  OFL_ASSIGN_OR_RETURN(places, Widened(places));
+  OFL_ASSIGN_OR_RETURN(Tensor places, PlacesOf("gather", "index", index));
+  OFL_ASSIGN_OR_RETURN(places, WithDims(places));
   OFL_ASSIGN_OR_RETURN(Tensor y, Call(op, {from, places}, {axis}));
   return y.shape() == index.shape() ? StatusOr<Tensor>(y) : Reshape(y, index.shape());
 }
-
-namespace {
-
-// Places as gather takes them.
-StatusOr<Tensor> PlacesOf(const char* name, const char* argument, const Tensor& index) {
-  if (index.dtype() == DType::kInt64 || index.dtype() == DType::kInt32) return Widened(index);
-  if (!index.defined()) return NotDefined(name, argument);
-  return DTypeMismatch(name, argument, index.dtype(), "int64 or int32");
-}
-
-}  // namespace
 
 StatusOr<Tensor> IndexSelect(const Tensor& x, int64_t dim, const Tensor& selected) {
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("index_select", dim, x));
@@ -139,6 +131,13 @@ StatusOr<Tensor> ScatterInto(const Tensor& self, int64_t dim, const Tensor& inde
 StatusOr<Tensor> ScatterAddInto(const Tensor& self, int64_t dim, const Tensor& index,
                                 const Tensor& src) {
   static const OpExpr& op = ScatterOpExpr("scatter_add_");
+  if (self.dtype() == DType::kBool && src.dtype() == DType::kBool) {
+    // The sum of truths is whether one holds.
+    OFL_ASSIGN_OR_RETURN(const Tensor count, Cast(self, DType::kInt64));
+    OFL_ASSIGN_OR_RETURN(const Tensor holds, Cast(src, DType::kInt64));
+    OFL_RETURN_IF_ERROR(CallScatter("scatter_add_", op, count, dim, index, holds).status());
+    return CopyInto(self, count);
+  }
   return CallScatter("scatter_add_", op, self, dim, index, src);
 }
 
@@ -160,24 +159,24 @@ StatusOr<Tensor> ScatterAdd(const Tensor& x, int64_t dim, const Tensor& index, c
 }
 
 OFL_REGISTER_FUNCTION("gather(Tensor input, int dim, Tensor index) -> Tensor", Gather, kMethod,
-                      "The elements at the places that index (int64) gives along dim.\n"
+                      "The elements at the places that index (integers) gives along dim.\n"
                       "A place out of range is an IndexError on the CPU. On CUDA, which cannot "
                       "stop, it gives\nNaN, or 0 where the dtype has no NaN.");
 OFL_REGISTER_FUNCTION("index_select(Tensor input, int dim, Tensor index) -> Tensor", IndexSelect,
                       kMethod,
-                      "The slices along dim at the places of a 1-D index (int64 or int32); see "
+                      "The slices along dim at the places of a 1-D index (integers); see "
                       "gather for places\nout of range.");
 OFL_REGISTER_FUNCTION(
     "embedding(Tensor input, Tensor weight, int? padding_idx=None) -> Tensor", Embedding, kFunction,
-    "The rows of weight [n, d] that input (int64 or int32, any shape) names: [*input, d]; the row\n"
+    "The rows of weight [n, d] that input (integers, any shape) names: [*input, d]; the row\n"
     "padding_idx gets no gradient. See gather for places out of range.");
 OFL_REGISTER_FUNCTION(
     "scatter(Tensor input, int dim, Tensor index, Operand src) -> Tensor", Scatter, kMethod,
-    "input with src, a tensor or a number, at the places that index (int64) gives "
+    "input with src, a tensor or a number, at the places that index (integers) gives "
     "along dim.\nA place out of range is an IndexError on the CPU; on CUDA nothing goes there.");
 OFL_REGISTER_FUNCTION("scatter_add(Tensor input, int dim, Tensor index, Tensor src) -> Tensor",
                       ScatterAdd, kMethod,
-                      "input with src added at the places that index (int64) gives along dim.");
+                      "input with src added at the places that index (integers) gives along dim.");
 OFL_REGISTER_FUNCTION(
     "scatter_(Tensor(a!) self, int dim, Tensor index, Operand src) -> Tensor", ScatterInto,
     kMethodOnly, "Writes src, a tensor or a number, to the places that index gives along dim.");

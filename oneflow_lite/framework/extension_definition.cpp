@@ -19,14 +19,10 @@ thread_local std::string last_message;
 thread_local ErrorKind last_kind = ErrorKind::kRuntime;
 
 constexpr std::pair<ErrorKind, int32_t> kCodes[] = {
-    {ErrorKind::kRuntime, OFL_RUNTIME_ERROR},
-    {ErrorKind::kIndex, OFL_INDEX_ERROR},
-    {ErrorKind::kDType, OFL_DTYPE_ERROR},
-    {ErrorKind::kType, OFL_TYPE_ERROR},
-    {ErrorKind::kShape, OFL_SHAPE_ERROR},
-    {ErrorKind::kValue, OFL_VALUE_ERROR},
-    {ErrorKind::kOverflow, OFL_OVERFLOW_ERROR},
-    {ErrorKind::kNotImplemented, OFL_NOT_IMPLEMENTED},
+    {ErrorKind::kRuntime, OFL_RUNTIME_ERROR},    {ErrorKind::kIndex, OFL_INDEX_ERROR},
+    {ErrorKind::kDType, OFL_DTYPE_ERROR},        {ErrorKind::kType, OFL_TYPE_ERROR},
+    {ErrorKind::kShape, OFL_SHAPE_ERROR},        {ErrorKind::kValue, OFL_VALUE_ERROR},
+    {ErrorKind::kOverflow, OFL_OVERFLOW_ERROR},  {ErrorKind::kNotImplemented, OFL_NOT_IMPLEMENTED},
     {ErrorKind::kOutOfMemory, OFL_OUT_OF_MEMORY}};
 
 void ToC(const AttrValue& v, ofl_value* out) {

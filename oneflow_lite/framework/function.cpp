@@ -36,6 +36,17 @@ std::vector<Alias>& PendingAliases() {
   return *pending;
 }
 
+struct PendingOrder {
+  const char* function;
+  const char* names;
+  const char* file;
+  int line;
+};
+std::vector<PendingOrder>& PendingOrders() {
+  static auto* pending = new std::vector<PendingOrder>;
+  return *pending;
+}
+
 struct TypeName {
   const char* name;
   ArgType type;
@@ -131,6 +142,24 @@ void AddAliases(Table* functions) {
   }
 }
 
+Status AddOlderOrder(const PendingOrder& order, Table* functions) {
+  const auto f = functions->find(order.function);
+  if (f == functions->end()) {
+    return Error(ErrorKind::kRuntime, "there is no function ", order.function);
+  }
+  std::vector<size_t> places;
+  for (const absl::string_view part : absl::StrSplit(order.names, ", ")) {
+    const std::vector<ArgSchema>& args = f->second.args;
+    const auto found =
+        std::find_if(args.begin(), args.end(), [&](const ArgSchema& a) { return a.name == part; });
+    if (found == args.end()) {
+      return Error(ErrorKind::kValue, f->second.text, ": there is no argument ", part);
+    }
+    places.push_back(static_cast<size_t>(found - args.begin()));
+  }
+  f->second.older.push_back(std::move(places));
+  return OkStatus();
+}
 const Table& GetTable() {
   static const Table* const table = [] {
     auto* functions = new Table;
@@ -150,11 +179,22 @@ const Table& GetTable() {
       }
       if (!s.ok()) CheckFailed(p.file, p.line, std::string(s.message()).c_str());
     }
+    for (const PendingOrder& order : PendingOrders()) {
+      const Status s = AddOlderOrder(order, functions);
+      if (!s.ok()) CheckFailed(order.file, order.line, std::string(s.message()).c_str());
+    }
     AddAliases(functions);
     return functions;
   }();
   return *table;
 }
+
+constexpr OtherName kOtherNames[] = {
+    {"axis", "dim"},   {"axis", "dims"},        {"axis0", "dim0"},      {"axis1", "dim1"},
+    {"axis2", "dim2"}, {"keepdims", "keepdim"}, {"ddof", "correction"}, {"x", "input"},
+    {"a", "input"},    {"x1", "input"},         {"x2", "other"},
+};
+constexpr absl::string_view kMeaningless[] = {"_stacklevel", "memory_format", "layout"};
 
 }  // namespace
 
@@ -205,6 +245,9 @@ StatusOr<const FunctionSchema*> FindFunction(absl::string_view name) {
   return Error(ErrorKind::kNotImplemented, "there is no function named \"", name, "\"");
 }
 
+absl::Span<const OtherName> OtherNames() { return kOtherNames; }
+absl::Span<const absl::string_view> MeaninglessNames() { return kMeaningless; }
+
 namespace internal {
 bool AppendFunction(const char* signature, const char* doc, FunctionFlags flags,
                     decltype(FunctionSchema::call) call, void (*target)(),
@@ -214,6 +257,10 @@ bool AppendFunction(const char* signature, const char* doc, FunctionFlags flags,
 }
 bool AppendAlias(const char* alias, const char* name) {
   PendingAliases().push_back({alias, name});
+  return true;
+}
+bool AppendOlderOrder(const char* function, const char* names, const char* file, int line) {
+  PendingOrders().push_back({function, names, file, line});
   return true;
 }
 }  // namespace internal

@@ -11,7 +11,10 @@
 // or a number) dtype dtype? Device Device? str Generator?. A '*' makes what follows keyword-only;
 // an int[] that comes first after self may be given as separate ints (x.view(2, 3)). Tensor(a!) is
 // changed in place. Several results: "-> Tensor[]", or "-> (Tensor values, Tensor indices)" where
-// they have names.
+// they have names. Callers may use NumPy's names of arguments (OtherNames) and older orders of
+// them:
+//
+//   OFL_REGISTER_OLDER_ORDER("add", "input, alpha, other");
 #pragma once
 
 #include <optional>
@@ -73,6 +76,8 @@ struct FunctionSchema {
   std::vector<ArgSchema> args;
   std::vector<std::string> results;  // their names, where a list of tensors has them
   std::string alias_of;              // the function that this is another name of, or empty
+  // Orders in which arguments were once given by place: indices into args.
+  std::vector<std::vector<size_t>> older;
   FunctionFlags flags = kFunction;
   // Takes one Value per argument, of the declared type; gives the results.
   Status (*call)(void (*target)(), absl::Span<Value> args, Value* result) = nullptr;
@@ -89,6 +94,15 @@ OFL_API const std::vector<const FunctionSchema*>& ListFunctions();
 OFL_API StatusOr<const FunctionSchema*> FindFunction(absl::string_view name);
 // Parses "name(type arg=default, ...) -> ..."; ValueError with the place.
 OFL_API StatusOr<FunctionSchema> ParseSignature(absl::string_view text);
+
+// A name by which an argument may be given too, where the function has none of that name itself.
+struct OtherName {
+  absl::string_view given, meant;
+};
+// NumPy's names, which PyTorch takes as well: axis for dim, keepdims for keepdim ...
+OFL_API absl::Span<const OtherName> OtherNames();
+// Names of arguments that are taken and mean nothing: there is one layout, and nothing warns.
+OFL_API absl::Span<const absl::string_view> MeaninglessNames();
 
 namespace internal {
 
@@ -178,6 +192,8 @@ OFL_API bool AppendFunction(const char* signature, const char* doc, FunctionFlag
                             decltype(FunctionSchema::call) call, void (*target)(),
                             std::vector<ArgShape> shape, const char* file, int line);
 
+OFL_API bool AppendOlderOrder(const char* function, const char* names, const char* file, int line);
+
 template <class R, class... Args>
 bool RegisterFunction(const char* signature, R (*f)(Args...), FunctionFlags flags, const char* doc,
                       const char* file, int line) {
@@ -204,3 +220,7 @@ bool RegisterFunction(const char* signature, R (*f)(Args...), FunctionFlags flag
 #define OFL_REGISTER_ALIAS(alias, name)                              \
   static const bool OFL_CONCAT(ofl_alias_registered_, __COUNTER__) = \
       ::oneflow_lite::internal::AppendAlias(alias, name)
+
+#define OFL_REGISTER_OLDER_ORDER(function, names)               \
+  static const bool OFL_CONCAT(ofl_older_order_, __COUNTER__) = \
+      ::oneflow_lite::internal::AppendOlderOrder(function, names, __FILE__, __LINE__)

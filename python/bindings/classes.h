@@ -24,10 +24,12 @@ void AddCustomOp(pybind11::module_& m);          // custom_op.cpp
 void AddOpFunction(pybind11::module_& m);        // op_function.cpp
 void AddOpDefinition(pybind11::module_& m);      // op_definition.cpp
 void AddFusedRows(pybind11::module_& m);         // fused_rows.cpp
-extern PyMethodDef registry_functions[];         // registry.cpp
-extern PyMethodDef creation_functions[];         // creation.cpp
-extern PyMethodDef numpy_functions[];            // numpy.cpp
-extern PyMethodDef dlpack_functions[];           // dlpack.cpp
-extern PyMethodDef pickle_functions[];           // tensor_pickle.cpp
+// OTHER_NAMES and MEANINGLESS, for functions composed in Python. False: an exception is set.
+bool AddArgumentNames(PyObject* module);  // registry.cpp
+extern PyMethodDef registry_functions[];  // registry.cpp
+extern PyMethodDef creation_functions[];  // creation.cpp
+extern PyMethodDef numpy_functions[];     // numpy.cpp
+extern PyMethodDef dlpack_functions[];    // dlpack.cpp
+extern PyMethodDef pickle_functions[];    // tensor_pickle.cpp
 
 }  // namespace oneflow_lite::python

@@ -27,6 +27,16 @@ Match AsElement(PyObject* o, Scalar* out) {
   return item ? AsScalar(item.get(), out) : Match::kError;
 }
 
+bool IsPlainNumber(PyObject* o) {
+  return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o);
+}
+
+// The dtype that a part of a sequence brings; absent for Python's numbers and sequences.
+std::optional<DType> DTypeOfData(PyObject* o) {
+  if (PyList_CheckExact(o) || PyTuple_CheckExact(o) || o == Py_None) return {};
+  return IsTensor(o) ? Unwrap(o).dtype() : DTypeOfNumpy(o);
+}
+
 // Reads nested sequences in two passes: what shape and kind of numbers, then the numbers.
 class SequenceReader {
  public:
@@ -34,16 +44,69 @@ class SequenceReader {
     Scalar s;
     switch (AsElement(o, &s)) {
       case Match::kYes:
-        kind_ = std::max(kind_, s.kind());
+        Count(o, s.kind());
         return CheckDepth("a number");
       case Match::kError:
         return false;
       default:
-        break;
+        return MeasureSequence(o);
     }
+  }
+
+  // Precondition: Measure gave true.
+  bool Write(PyObject* o, size_t depth, DType dtype, char*& p) {
+    if (depth == shape_.size()) return WriteElement(o, dtype, p);
     PyRef list = AsList(o);
     if (!list) return false;
-    const Py_ssize_t n = PySequence_Fast_GET_SIZE(list.get());
+    const Items items(list.get());
+    if (items.size() != shape_[depth]) return RaiseChanged("tensor", "data");
+    for (Py_ssize_t i = 0; i < items.size(); ++i) {
+      const PyRef item = items[i];
+      if (!item) return RaiseChanged("tensor", "data");
+      if (!Write(item.get(), depth + 1, dtype, p)) return false;
+    }
+    return true;
+  }
+
+  const Dims& shape() const { return shape_; }
+  // That to which all numbers are promoted; Python's count as float32, int64 and bool.
+  DType dtype() const {
+    if (plain_ < 0) return *typed_;
+    const auto kind = static_cast<Scalar::Kind>(plain_);
+    const DType plain = kind == Scalar::Kind::kBool    ? DType::kBool
+                        : kind == Scalar::Kind::kFloat ? DType::kFloat32
+                                                       : DType::kInt64;
+    return typed_ ? PromoteTypes(plain, *typed_) : plain;
+  }
+
+ private:
+  void Promote(DType t) { typed_ = typed_ ? PromoteTypes(*typed_, t) : t; }
+
+  // Tensors, arrays and NumPy's numbers bring a dtype.
+  void Count(PyObject* o, Scalar::Kind kind) {
+    if (in_typed_) return;
+    if (!IsPlainNumber(o)) {
+      if (const auto t = DTypeOfData(o)) return Promote(*t);
+    }
+    plain_ = std::max(plain_, static_cast<int>(kind));
+  }
+
+  bool MeasureSequence(PyObject* o) {
+    const bool outermost = !in_typed_;
+    if (const auto t = outermost ? DTypeOfData(o) : std::nullopt) {
+      Promote(*t);
+      in_typed_ = true;
+    }
+    const bool measured = MeasureItems(o);
+    if (outermost) in_typed_ = false;
+    return measured;
+  }
+
+  bool MeasureItems(PyObject* o) {
+    PyRef list = AsList(o);
+    if (!list) return false;
+    const Items items(list.get());
+    const Py_ssize_t n = items.size();
     const size_t depth = place_.size();
     if (depth < shape_.size()) {
       if (shape_[depth] != n) return RaiseRagged("a sequence of length " + std::to_string(n));
@@ -52,46 +115,26 @@ class SequenceReader {
     } else {
       shape_.push_back(n);
     }
+    if (n == 0) Count(Py_None, Scalar::Kind::kFloat);  // float32, as in PyTorch
     if (n == 0 && std::exchange(depth_known_, true)) {
       return depth + 1 == shape_.size() || RaiseRagged("an empty sequence");
     }
     for (Py_ssize_t i = 0; i < n; ++i) {
       place_.push_back(i);
-      if (!Measure(PySequence_Fast_GET_ITEM(list.get(), i))) return false;
+      const PyRef item = items[i];
+      if (!item) return RaiseChanged("tensor", "data");
+      if (!Measure(item.get())) return false;
       place_.pop_back();
     }
     return true;
   }
 
-  // Precondition: Measure gave true.
-  bool Write(PyObject* o, size_t depth, DType dtype, char*& p) {
-    if (depth == shape_.size()) return WriteElement(o, dtype, p);
-    PyRef list = AsList(o);
-    if (!list) return false;
-    if (PySequence_Fast_GET_SIZE(list.get()) != shape_[depth]) {
-      PyErr_SetString(PyExc_ValueError,
-                      "tensor(): a sequence changed its length while it was read");
-      return false;
-    }
-    for (Py_ssize_t i = 0; i < shape_[depth]; ++i) {
-      if (!Write(PySequence_Fast_GET_ITEM(list.get(), i), depth + 1, dtype, p)) return false;
-    }
-    return true;
-  }
-
-  const Dims& shape() const { return shape_; }
-  DType dtype() const {
-    // Of an empty sequence: float32, as in PyTorch.
-    if (CheckedNumel(shape_) == 0) return DType::kFloat32;
-    return kind_ == Scalar::Kind::kBool    ? DType::kBool
-           : kind_ == Scalar::Kind::kFloat ? DType::kFloat32
-                                           : DType::kInt64;
-  }
-
- private:
   PyRef AsList(PyObject* o) {
     // One copy to the host instead of one per element; a meta tensor has no numbers to give.
-    if (IsTensor(o)) return PyRef(PyObject_CallMethod(o, "tolist", nullptr));
+    if (IsTensor(o)) {
+      PyRef list(PyObject_CallMethod(o, "tolist", nullptr));  // a subclass may give anything
+      return list ? PyRef(PySequence_Fast(list.get(), "tensor(): tolist() gave no list")) : PyRef();
+    }
     if (PyUnicode_Check(o) || PyBytes_Check(o) || !PySequence_Check(o)) {
       const std::string at = place_.empty() ? "" : " at " + ToString(place_);
       PyErr_Format(PyExc_TypeError,
@@ -135,7 +178,9 @@ class SequenceReader {
 
   Dims shape_, place_;
   bool depth_known_ = false;
-  Scalar::Kind kind_ = Scalar::Kind::kBool;
+  int plain_ = -1;              // the largest kind of Python's numbers; -1: there are none
+  std::optional<DType> typed_;  // of what brings a dtype, promoted
+  bool in_typed_ = false;       // within a tensor or an array, whose numbers do not count
 };
 
 Tensor FromSequence(PyObject* data, std::optional<DType> dtype) {
@@ -156,17 +201,30 @@ Tensor FromArray(PyObject* data) {
   return copy ? TensorFromNumpy("tensor", copy.get()) : Tensor();
 }
 
-// A number of NumPy's, which brings its dtype. Undefined without an exception: one of a dtype that
-// there is no tensor of, or something else.
-Tensor FromNumpyScalar(PyObject* data) {
-  if (PyFloat_CheckExact(data) || PyLong_CheckExact(data) || PyBool_Check(data) ||
-      PySequence_Check(data) || !PyNumber_Check(data) ||
-      !PyObject_HasAttrString(data, "__array__")) {
-    return Tensor();
-  }
-  Tensor t = FromArray(data);
-  if (!t.defined()) PyErr_Clear();
+// Undefined without an exception where `t` is and a protocol's failure leaves another way.
+Tensor OrElse(Tensor t, bool other_way) {
+  if (!t.defined() && other_way && PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
   return t;
+}
+
+// What speaks a protocol of arrays: DLPack, NumPy's, the buffer protocol. Undefined without an
+// exception: none, or one that gives what no tensor can be, while it is a number or a sequence too.
+Tensor FromProtocol(PyObject* data) {
+  if (PyType_Check(data) || PyUnicode_Check(data) || PyBytes_Check(data)) return Tensor();
+  const bool converts = PyObject_HasAttrString(data, "__array__");
+  const bool described = PyObject_HasAttrString(data, "__array_interface__") ||
+                         PyObject_HasAttrString(data, "__array_struct__") ||
+                         PyObject_CheckBuffer(data);
+  const bool readable = PySequence_Check(data) || PyNumber_Check(data);
+  if (HasDlpack(data)) {
+    Tensor t = OrElse(TensorFromDlpack(data), converts || described || readable);
+    if (t.defined() || PyErr_Occurred()) return t;
+  }
+  if (converts) return OrElse(FromArray(data), readable);
+  if (!described) return Tensor();
+  const PyRef numpy(PyImport_ImportModule("numpy"));
+  const PyRef array(numpy ? PyObject_CallMethod(numpy.get(), "asarray", "O", data) : nullptr);
+  return OrElse(array ? FromArray(array.get()) : Tensor(), readable);
 }
 
 PyObject* TensorFunction(PyObject*, PyObject* args, PyObject* kwargs) {
@@ -210,10 +268,11 @@ Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, std::optional<
   if (IsTensor(data)) {
     t = Unwrap(data).Detach();
     own = false;
-  } else if (IsArray(data) || (!PySequence_Check(data) && !PyNumber_Check(data) &&
-                               PyObject_HasAttrString(data, "__array__"))) {
+  } else if (PyList_CheckExact(data) || PyTuple_CheckExact(data) || IsPlainNumber(data)) {
+    t = FromSequence(data, dtype);
+  } else if (IsArray(data)) {
     t = FromArray(data);
-  } else if (t = FromNumpyScalar(data); !t.defined()) {
+  } else if (t = FromProtocol(data); !t.defined() && !PyErr_Occurred()) {
     t = FromSequence(data, dtype);
   }
   if (!t.defined()) return t;
@@ -223,11 +282,13 @@ Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, std::optional<
 }
 
 PyMethodDef creation_functions[] = {
-    {"tensor", WithKeywords(TensorFunction), METH_VARARGS | METH_KEYWORDS,
+    {"tensor", WithKeywords<TensorFunction>(), METH_VARARGS | METH_KEYWORDS,
      "tensor(data, *, dtype=None, device=None, requires_grad=False)\n--\n\n"
-     "A tensor with a copy of data: a number, nested sequences, an array or a tensor.\n\n"
-     "Without a dtype it is that of the array or tensor, else float32 where a float is among the\n"
-     "numbers, int64 where an int is, else bool."},
+     "A tensor with a copy of data: a number, nested sequences, an array, a tensor, or whatever\n"
+     "has __dlpack__, __array__, __array_interface__ or a buffer.\n\n"
+     "Without a dtype it is that of the array or tensor. In a sequence, those of the tensors,\n"
+     "arrays and numbers of NumPy's in it are promoted, where Python's numbers count as float32,\n"
+     "int64 and bool."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace oneflow_lite::python

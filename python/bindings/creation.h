@@ -22,6 +22,16 @@ bool ReadOptions(const char* name, PyObject* dtype, PyObject* device,
 // unsupported dtype, ValueError where it cannot be written or has negative strides. Undefined: an
 // exception is set.
 Tensor TensorFromNumpy(const char* function, PyObject* array);
+// The same where it can be shared, else of a copy: arrays that are read-only or turned round.
+Tensor TensorOfArray(const char* function, PyObject* array);
+// RuntimeError for a tensor that cannot stand beside an array: not in host memory, requires grad.
+Status CheckBesideArray(const char* function, const Tensor& t);
+// Whether o has what from_dlpack() takes; a copy of it (undefined: an exception is set).
+bool HasDlpack(PyObject* o);
+Tensor TensorFromDlpack(PyObject* o);
+// The dtype of an array or a number of NumPy's; absent for anything else, and where no tensor has
+// it.
+std::optional<DType> DTypeOfNumpy(PyObject* o);
 // Whether o is an array, without importing NumPy for it.
 bool IsArray(PyObject* o);
 

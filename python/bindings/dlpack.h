@@ -7,12 +7,17 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
+
+#include "oneflow_lite/core/device.h"
+#include "oneflow_lite/core/dtype.h"
 
 namespace oneflow_lite::dlpack {
 
 enum DeviceCode : int32_t { kCPU = 1, kCUDA = 2, kCUDAHost = 3, kCUDAManaged = 13 };
 enum TypeCode : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBFloat = 4, kBool = 6 };
 inline constexpr uint64_t kReadOnlyFlag = 1;
+inline constexpr uint64_t kCopiedFlag = 2;  // nobody else has the memory
 inline constexpr uint32_t kMajorVersion = 1;
 
 struct DeviceId {
@@ -51,3 +56,20 @@ struct VersionedTensor {
 };
 
 }  // namespace oneflow_lite::dlpack
+
+namespace oneflow_lite::python {
+
+// The names of capsules, by the structure in them.
+template <class M>
+inline constexpr bool kVersioned = std::is_same_v<M, dlpack::VersionedTensor>;
+template <class M>
+inline constexpr const char* kCapsuleName = kVersioned<M> ? "dltensor_versioned" : "dltensor";
+template <class M>
+inline constexpr const char* kUsedCapsuleName =
+    kVersioned<M> ? "used_dltensor_versioned" : "used_dltensor";
+
+// As DLPack numbers them.
+dlpack::DataType DlpackTypeOf(DType t);
+dlpack::DeviceId DlpackDeviceOf(Device d);
+
+}  // namespace oneflow_lite::python

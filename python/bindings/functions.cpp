@@ -6,12 +6,14 @@
 // pickle know them.
 #include "python/bindings/functions.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
 
 #include "oneflow_lite/core/error.h"
 #include "python/bindings/arguments.h"
+#include "python/bindings/named_results.h"
 #include "python/bindings/out_argument.h"
 
 namespace oneflow_lite::python {
@@ -72,17 +74,6 @@ int SpreadOf(const FunctionSchema& f, size_t num_positional) {
   return a.type == ArgType::kInts && !a.optional && after_self ? static_cast<int>(last) : -1;
 }
 
-// Lives as long as the function: for ever.
-PyTypeObject* ResultsOf(const FunctionSchema& f) {
-  std::vector<PyStructSequence_Field> fields;
-  for (const std::string& name : f.results) fields.push_back({name.c_str(), nullptr});
-  fields.push_back({nullptr, nullptr});
-  auto* name = new std::string("oneflow_lite._C._" + f.name + "_results");
-  PyStructSequence_Desc desc = {name->c_str(), "Results by name.", fields.data(),
-                                static_cast<int>(f.results.size())};
-  return PyStructSequence_NewType(&desc);
-}
-
 PyObject* WrapResults(const BoundFunction& b, Value&& result) {
   TensorList* list = b.results ? std::get_if<TensorList>(&result) : nullptr;
   if (!list) return WrapValue(std::move(result));
@@ -100,7 +91,7 @@ PyObject* WrapResults(const BoundFunction& b, Value&& result) {
 
 bool Bind(const FunctionSchema& f, BoundFunction* b) {
   *b = {&f, {}, 0, -1, DocOf(f)};
-  if (!f.results.empty() && !(b->results = ResultsOf(f))) return false;
+  if (!f.results.empty() && !(b->results = MakeResultsType(f.name, f.results))) return false;
   for (const ArgSchema& a : f.args) {
     b->names.push_back(PyUnicode_InternFromString(a.name.c_str()));
     if (!b->names.back()) return false;
@@ -135,18 +126,26 @@ PyMethodDef DefOf(size_t i, FastCall call) {
           METH_FASTCALL | METH_KEYWORDS, b.doc.c_str()};
 }
 
-// NumPy's names for two arguments, which PyTorch takes as well.
-const char* OtherName(PyObject* name) {
-  if (PyUnicode_CompareWithASCIIString(name, "axis") == 0) return "dim";
-  if (PyUnicode_CompareWithASCIIString(name, "keepdims") == 0) return "keepdim";
-  return nullptr;
+bool IsNamed(PyObject* name, absl::string_view text) {
+  return PyUnicode_CompareWithASCIIString(name, std::string(text).c_str()) == 0;
 }
 
-// PyTorch's softmax passes _stacklevel on to a warning; here nothing warns. How a result lies in
-// memory may be named, but there is one way only.
-bool MeansNothing(PyObject* name) {
-  for (const char* known : {"_stacklevel", "memory_format", "layout"}) {
-    if (PyUnicode_CompareWithASCIIString(name, known) == 0) return true;
+// The argument that NumPy has another name for; args.size(): none.
+size_t FindByOtherName(const FunctionSchema& f, PyObject* name) {
+  for (const OtherName& other : OtherNames()) {
+    if (!IsNamed(name, other.given)) continue;
+    for (size_t i = 0; i < f.args.size(); ++i) {
+      if (f.args[i].name == other.meant) return i;
+    }
+  }
+  return f.args.size();
+}
+
+// NumPy's functions pass dtype=None and out=None on to methods: np.std(x).
+bool MeansNothing(PyObject* name, PyObject* value) {
+  if (value == Py_None && (IsNamed(name, "out") || IsNamed(name, "dtype"))) return true;
+  for (const absl::string_view known : MeaninglessNames()) {
+    if (IsNamed(name, known)) return true;
   }
   return false;
 }
@@ -162,8 +161,9 @@ std::string NearName(const BoundFunction& b, PyObject* name) {
   if (difflib && names) {
     const PyRef near(
         PyObject_CallMethod(difflib.get(), "get_close_matches", "OOi", name, names.get(), 1));
-    if (near && PyList_GET_SIZE(near.get()) == 1) {
-      const char* text = PyUnicode_AsUTF8(PyList_GET_ITEM(near.get(), 0));
+    const PyRef first(near ? PySequence_GetItem(near.get(), 0) : nullptr);
+    if (first && PyUnicode_Check(first.get())) {
+      const char* text = PyUnicode_AsUTF8(first.get());
       if (text) hint = "; did you mean '" + std::string(text) + "'?";
     }
   }
@@ -176,8 +176,10 @@ std::string NearName(const BoundFunction& b, PyObject* name) {
 bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwnames,
                   uint64_t* given, Value* out, PyObject** target) {
   const FunctionSchema& f = *b.schema;
-  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) {
-    PyObject* name = PyTuple_GET_ITEM(kwnames, k);
+  const Items keywords(kwnames);
+  for (Py_ssize_t k = 0; k < keywords.size(); ++k) {
+    const PyRef keyword = keywords[k];
+    PyObject* name = keyword.get();
     size_t i = 0;
     while (i < b.names.size() && b.names[i] != name) ++i;
     if (i == b.names.size()) {  // not interned, or wrong
@@ -185,17 +187,11 @@ bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwn
         if (PyUnicode_Compare(b.names[i], name) == 0) break;
       }
     }
-    if (const char* other = i == b.names.size() ? OtherName(name) : nullptr) {
-      for (i = 0; i < b.names.size() && f.args[i].name != other; ++i) {
-      }
-    }
-    if (i == b.names.size() && MeansNothing(name)) continue;
-    if (i == b.names.size() && PyUnicode_CompareWithASCIIString(name, "out") == 0) {
-      if (values[k] == Py_None) continue;  // NumPy's functions pass it to methods: np.sum(x)
-      if (target) {
-        *target = values[k];
-        continue;
-      }
+    if (i == b.names.size()) i = FindByOtherName(f, name);
+    if (i == b.names.size() && MeansNothing(name, values[k])) continue;
+    if (i == b.names.size() && target && IsNamed(name, "out")) {
+      *target = values[k];
+      continue;
     }
     if (i == b.names.size()) {
       PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'%s",
@@ -260,11 +256,81 @@ bool ReadPositional(const BoundFunction& b, PyObject* self, PyObject* const* arg
   for (Py_ssize_t k = 0; k < nargs; ++k, ++i) {
     *given |= uint64_t{1} << i;
     if (static_cast<int>(i) == b.spread && nargs - k > 1) {
-      return ReadInts(name, f.args[i], args + k, nargs - k, &out[i]);
+      return ReadInts(name, f.args[i], Items(args + k, nargs - k), &out[i]);
     }
     if (!ReadArgument(name, f.args[i], args[k], &out[i])) return false;
   }
   return true;
+}
+
+// The arguments of a call, values and names as in METH_FASTCALL | METH_KEYWORDS.
+struct CallArguments {
+  PyObject* self;
+  PyObject* const* args;
+  Py_ssize_t nargs;
+  PyObject* kwnames;
+};
+
+// `target`: see ReadKeywords.
+bool ReadCall(const BoundFunction& b, const CallArguments& g, Value* out, PyObject** target) {
+  uint64_t given = 0;
+  return ReadPositional(b, g.self, g.args, g.nargs, &given, out) &&
+         (!g.kwnames || ReadKeywords(b, g.args + g.nargs, g.kwnames, &given, out, target)) &&
+         FillDefaults(b, given, out);
+}
+
+bool WarnOfOrder(const FunctionSchema& f, const std::vector<size_t>& order) {
+  std::string names, options;
+  for (const size_t i : order) {
+    const bool tensor = f.args[i].type == ArgType::kTensor || f.args[i].type == ArgType::kOperand;
+    absl::StrAppend(&names, names.empty() ? "" : ", ", f.args[i].name);
+    if (!tensor) absl::StrAppend(&options, options.empty() ? "" : ", ", f.args[i].name);
+  }
+  const PyRef warnings(PyImport_ImportModule("oneflow_lite._warnings"));
+  const std::string text =
+      absl::StrCat(f.name, "(", names, ") is an older order of arguments; pass ", options,
+                   " by keyword, after the tensors");
+  return warnings && PyRef(PyObject_CallMethod(warnings.get(), "warn", "s", text.c_str()));
+}
+
+// Reads arguments that are given in an older order, tensors where it has them and all of it. False
+// without an exception: they are not.
+bool ReadOlder(const BoundFunction& b, const CallArguments& g, const std::vector<size_t>& order,
+               Value* out, PyObject** target) {
+  const FunctionSchema& f = *b.schema;
+  const size_t own = g.self ? 1 : 0, total = own + static_cast<size_t>(g.nargs);
+  if (total > order.size()) return false;
+  uint64_t given = 0;
+  for (size_t k = 0; k < total; ++k) {
+    PyObject* value = k < own ? g.self : g.args[k - own];
+    const ArgSchema& a = f.args[order[k]];
+    const bool tensor = a.type == ArgType::kTensor || a.type == ArgType::kOperand;
+    if (IsTensor(value) != tensor) return false;
+    if (!ReadArgument(f.name.c_str(), a, value, &out[order[k]])) return false;
+    given |= uint64_t{1} << order[k];
+  }
+  if (g.kwnames && !ReadKeywords(b, g.args + g.nargs, g.kwnames, &given, out, target)) return false;
+  for (const size_t i : order) {
+    if (!(given >> i & 1)) return false;
+  }
+  return FillDefaults(b, given, out) && WarnOfOrder(f, order);
+}
+
+// After ReadCall failed: whether the arguments are there in an older order. False: an exception is
+// set, the one that was, or what an argument raised meanwhile.
+bool ReadOlder(const BoundFunction& b, const CallArguments& g, Value* out, PyObject** target) {
+  if (b.schema->older.empty() || !PyErr_ExceptionMatches(PyExc_TypeError)) return false;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  const PyRef kept_type(type), kept_value(value), kept_trace(trace);
+  for (const std::vector<size_t>& order : b.schema->older) {
+    std::fill(out, out + b.schema->args.size(), Value());
+    if (ReadOlder(b, g, order, out, target)) return true;
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError)) return false;
+  }
+  PyErr_Restore(PyRef::Borrow(type).Give(), PyRef::Borrow(value).Give(),
+                PyRef::Borrow(trace).Give());
+  return false;
 }
 
 }  // namespace
@@ -274,14 +340,12 @@ PyObject* CallBound(const BoundFunction& b, PyObject* self, PyObject* const* arg
   return Protect([&]() -> PyObject* {
     const FunctionSchema& f = *b.schema;
     ValueList values(f.args.size());
-    uint64_t given = 0;
-    if (!ReadPositional(b, self, args, nargs, &given, values.data())) return nullptr;
     PyObject* out = nullptr;
-    if (kwnames &&
-        !ReadKeywords(b, args + nargs, kwnames, &given, values.data(), self ? nullptr : &out)) {
+    PyObject** target = self ? nullptr : &out;
+    const CallArguments given = {self, args, nargs, kwnames};
+    if (!ReadCall(b, given, values.data(), target) && !ReadOlder(b, given, values.data(), target)) {
       return nullptr;
     }
-    if (!FillDefaults(b, given, values.data())) return nullptr;
     Value result;
     Status s;
     {
@@ -289,7 +353,7 @@ PyObject* CallBound(const BoundFunction& b, PyObject* self, PyObject* const* arg
       s = f(absl::MakeSpan(values), &result);
     }
     if (!s.ok()) return Raise(Renamed(f.name, s));
-    if (out) return StoreResults(f.name.c_str(), result, out);
+    if (out) return StoreResults(f.name.c_str(), result, out, b.results);
     return WrapResults(b, std::move(result));
   });
 }
@@ -326,8 +390,7 @@ bool AddFunctions(PyObject* module) {
   PyRef functions(PyModule_Create(&def));
   if (!functions || PyModule_AddFunctions(functions.get(), defs->data()) < 0) return false;
   for (const BoundFunction& b : Table()) {  // for pickle
-    const std::string name = "_" + b.schema->name + "_results";
-    if (b.results && PyModule_AddObjectRef(functions.get(), name.c_str(),
+    if (b.results && PyModule_AddObjectRef(functions.get(), ResultsTypeName(b.schema->name).c_str(),
                                            reinterpret_cast<PyObject*>(b.results)) < 0) {
       return false;
     }

@@ -7,6 +7,7 @@
 
 #include "python/bindings/classes.h"
 #include "python/bindings/functions.h"
+#include "python/bindings/named_results.h"
 #include "python/bindings/tensor_object.h"
 #include "python/bindings/throwing.h"
 
@@ -43,9 +44,10 @@ PYBIND11_MODULE(_oneflow_lite, m) {
   check(AddTensorType(m.ptr(), function_methods));
   check(AddFunctions(m.ptr()));
   for (PyMethodDef* functions : {creation_functions, numpy_functions, dlpack_functions,
-                                 pickle_functions, registry_functions}) {
+                                 pickle_functions, registry_functions, results_functions}) {
     check(PyModule_AddFunctions(m.ptr(), functions) == 0);
   }
+  check(AddArgumentNames(m.ptr()));
   AddAutograd(m);
   AddAutogradFunction(m);
   AddCuda(m);
@@ -54,6 +56,6 @@ PYBIND11_MODULE(_oneflow_lite, m) {
   AddOpDefinition(m);
   AddCustomOp(m);
   AddFusedRows(m);
-  // NumPy leaves operators between its objects and tensors to Tensor.
+  // What knows no __array_ufunc__ leaves operators between its objects and tensors to Tensor.
   m.attr("Tensor").attr("__array_priority__") = 1000;
 }

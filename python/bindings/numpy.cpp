@@ -173,6 +173,15 @@ PyObject* FromNumpy(PyObject*, PyObject* array) {
 
 bool IsArray(PyObject* o) { return py::isinstance<py::array>(o); }
 
+std::optional<DType> DTypeOfNumpy(PyObject* o) {
+  static PyObject* number;  // no initialiser: an import may give the lock away
+  if (!number) number = py::object(py::module_::import("numpy").attr("generic")).release().ptr();
+  if (!IsArray(o) && !PyType_IsSubtype(Py_TYPE(o), reinterpret_cast<PyTypeObject*>(number))) {
+    return {};
+  }
+  return DTypeOfArray(py::reinterpret_borrow<py::object>(o).attr("dtype"));
+}
+
 Tensor TensorFromNumpy(const char* function, PyObject* o) {
   if (!IsArray(o)) {
     PyErr_Format(PyExc_TypeError, "%s(): argument 'array' must be numpy.ndarray, not %s", function,
@@ -204,16 +213,60 @@ Tensor TensorFromNumpy(const char* function, PyObject* o) {
   return Tensor(MakeRef<TensorImpl>(std::move(storage), Shape(shape), strides, 0, dtype));
 }
 
+Tensor TensorOfArray(const char* function, PyObject* o) {
+  const auto array = py::reinterpret_borrow<py::array>(o);
+  if (CheckArray(function, array).ok()) return TensorFromNumpy(function, o);
+  return TensorFromData(o, {}, {});
+}
+
+Status CheckBesideArray(const char* function, const Tensor& t) {
+  if (autograd::RequiresGrad(t)) {
+    return Error(
+        ErrorKind::kRuntime, function, "(): ", Describe(t),
+        " requires grad, which arrays cannot keep; call .detach(), or make a tensor of the "
+        "array with from_numpy()");
+  }
+  if (t.device().type != DeviceType::kCPU) {
+    return Error(ErrorKind::kRuntime, function, "(): ", Describe(t),
+                 " is not in host memory, where arrays are; call .cpu(), or make a tensor of the "
+                 "array with from_numpy() and to()");
+  }
+  return OkStatus();
+}
+
+namespace {
+
+// check_beside_array(name, tensor), for __array_ufunc__.
+PyObject* CheckBeside(PyObject*, PyObject* args) {
+  return Protect([&]() -> PyObject* {
+    const char* name;
+    PyObject* tensor;
+    if (!PyArg_ParseTuple(args, "sO:check_beside_array", &name, &tensor)) return nullptr;
+    if (!IsTensor(tensor)) {
+      return PyErr_Format(PyExc_TypeError, "check_beside_array(): %s is no Tensor",
+                          Py_TYPE(tensor)->tp_name);
+    }
+    const Status s = CheckBesideArray(name, Unwrap(tensor));
+    if (!s.ok()) return Raise(s);
+    Py_RETURN_NONE;
+  });
+}
+
+}  // namespace
+
 PyMethodDef numpy_methods[] = {
-    {"numpy", WithKeywords(NumpyMethod), METH_VARARGS | METH_KEYWORDS,
+    {"numpy", WithKeywords<NumpyMethod>(), METH_VARARGS | METH_KEYWORDS,
      "numpy($self, force=False)\n--\n\n"
      "An array over the same memory. RuntimeError where the tensor requires grad or is on another\n"
      "device; with force=True it is detached and copied to the host first."},
-    {"__array__", WithKeywords(ArrayMethod), METH_VARARGS | METH_KEYWORDS,
+    {"__array__", WithKeywords<ArrayMethod>(), METH_VARARGS | METH_KEYWORDS,
      "__array__($self, dtype=None, copy=None)\n--\n\nFor numpy.asarray."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef numpy_functions[] = {
+    {"check_beside_array", CheckBeside, METH_VARARGS,
+     "check_beside_array(name, tensor, /)\n--\n\n"
+     "RuntimeError for a tensor that cannot stand beside an array: on a GPU, requires grad."},
     {"from_numpy", FromNumpy, METH_O,
      "from_numpy(array, /)\n--\n\nA tensor over the memory of an array, which it keeps alive."},
     {nullptr, nullptr, 0, nullptr}};

@@ -10,9 +10,11 @@ namespace oneflow_lite::python {
 
 // Writes the results of a function into `out`: a Tensor, or a tuple or list of as many Tensors as
 // there are results. A target of 0 elements takes the result's memory over, any other must have its
-// shape and device, and a dtype no less general. Gives `out`, or null with an exception set: where
-// a result has history, for there would be no way back through the copy.
-PyObject* StoreResults(const char* function, const Value& result, PyObject* out);
+// shape and device, and a dtype no less general. Gives `out`, or, where the results have names, the
+// tensors of it in a tuple of the type `named`; null with an exception set: where a result has
+// history, for there would be no way back through the copy.
+PyObject* StoreResults(const char* function, const Value& result, PyObject* out,
+                       PyTypeObject* named);
 
 // Lets a tensor have the storage and geometry of another; history and object stay.
 void TakeOver(const Tensor& t, const Tensor& from);

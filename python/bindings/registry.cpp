@@ -9,6 +9,7 @@
 #include "primitive/cpu/simd_targets.h"
 #include "python/bindings/classes.h"
 #include "python/bindings/errors.h"
+#include "python/bindings/items.h"
 
 namespace oneflow_lite::python {
 namespace {
@@ -58,7 +59,37 @@ PyObject* BuildConfig(PyObject*, PyObject*) {
   });
 }
 
+// {"axis": ("dim", "dims"), ...}
+PyObject* OtherNamesDict() {
+  PyRef dict(PyDict_New());
+  for (const OtherName& other : OtherNames()) {
+    const PyRef given(Text(other.given));
+    const PyRef meant(Py_BuildValue("(N)", Text(other.meant)));
+    if (!dict || !given || !meant) return nullptr;
+    const PyRef before = FindKey(dict.get(), given.get());
+    const PyRef all(before ? PySequence_Concat(before.get(), meant.get())
+                           : PyRef::Borrow(meant.get()).Give());
+    if (!all || PyDict_SetItem(dict.get(), given.get(), all.get()) < 0) return nullptr;
+  }
+  return dict.Give();
+}
+
+PyObject* MeaninglessTuple() {
+  PyRef list(PyList_New(0));
+  for (const absl::string_view name : MeaninglessNames()) {
+    const PyRef text(Text(name));
+    if (!list || !text || PyList_Append(list.get(), text.get()) < 0) return nullptr;
+  }
+  return PyList_AsTuple(list.get());
+}
+
 }  // namespace
+
+bool AddArgumentNames(PyObject* module) {
+  const PyRef other(OtherNamesDict()), meaningless(MeaninglessTuple());
+  return other && meaningless && PyModule_AddObjectRef(module, "OTHER_NAMES", other.get()) == 0 &&
+         PyModule_AddObjectRef(module, "MEANINGLESS", meaningless.get()) == 0;
+}
 
 PyMethodDef registry_functions[] = {
     {"list_ops", ListOpNames, METH_NOARGS, "list_ops()\n--\n\nThe names of all ops, sorted."},

@@ -4,35 +4,51 @@
 #include <cstring>
 
 #include "functional/binary.h"
+#include "functional/copy.h"
 #include "functional/matmul.h"
 #include "functional/unary.h"
 #include "oneflow_lite/core/error.h"
 #include "python/bindings/arguments.h"
+#include "python/bindings/creation.h"
 #include "python/bindings/read.h"
 
 namespace oneflow_lite::python {
 namespace {
 
-Match AsOperand(PyObject* o, Operand* out) {
+// The tensor that an array of NumPy's counts as beside `other`: which must be in host memory, and
+// without a gradient, since nothing would be recorded of the array's side.
+Match ArrayAsOperand(PyObject* o, PyObject* other, Tensor* out) {
+  if (!IsArray(o)) return Match::kNo;
+  if (IsTensor(other)) {
+    if (const Status s = CheckBesideArray("operator", Unwrap(other)); !s.ok()) {
+      Raise(s);
+      return Match::kError;
+    }
+  }
+  *out = TensorOfArray("operator", o);
+  return out->defined() ? Match::kYes : Match::kError;
+}
+
+Match AsOperand(PyObject* o, PyObject* other, Operand* out) {
   if (IsTensor(o)) {
     *out = Unwrap(o);
     return Match::kYes;
   }
   Scalar s;
-  const Match m = AsScalar(o, &s);
+  Match m = AsScalar(o, &s);
   if (m == Match::kYes) *out = s;
+  if (m != Match::kNo) return m;
+  Tensor t;
+  m = ArrayAsOperand(o, other, &t);
+  if (m == Match::kYes) *out = std::move(t);
   return m;
 }
 
-// Other classes may know what to do with a tensor. NumPy's would, but give an array: which of the
-// two is meant must be said.
+// Other classes may know what to do with a tensor; NumPy's other numbers do not.
 PyObject* NotOperand(PyObject* o) {
   const char* type = Py_TYPE(o)->tp_name;
   if (std::strncmp(type, "numpy.", 6) != 0) Py_RETURN_NOTIMPLEMENTED;
-  PyErr_Format(PyExc_TypeError,
-               "operators take tensors and real numbers, not %s; convert one side with "
-               "from_numpy() or numpy()",
-               type);
+  PyErr_Format(PyExc_TypeError, "operators take tensors, arrays and real numbers, not %s", type);
   return nullptr;
 }
 
@@ -54,7 +70,7 @@ template <StatusOr<Tensor> (*F)(const Operand&, const Operand&), Named kName>
 PyObject* Binary(PyObject* a, PyObject* b) {
   return Protect([&]() -> PyObject* {
     Operand x, y;
-    const Match mx = AsOperand(a, &x), my = AsOperand(b, &y);
+    const Match mx = AsOperand(a, b, &x), my = AsOperand(b, a, &y);
     if (mx == Match::kError || my == Match::kError) return nullptr;
     if (mx == Match::kNo) return NotOperand(a);
     if (my == Match::kNo) return NotOperand(b);
@@ -72,7 +88,7 @@ template <StatusOr<Tensor> (*F)(const Tensor&, const Operand&), Named kName>
 PyObject* InPlace(PyObject* self, PyObject* b) {
   return Protect([&]() -> PyObject* {
     Operand y;
-    const Match m = AsOperand(b, &y);
+    const Match m = AsOperand(b, self, &y);
     if (m == Match::kError) return nullptr;
     if (m == Match::kNo) return NotOperand(b);
     Status s;
@@ -87,11 +103,30 @@ PyObject* InPlace(PyObject* self, PyObject* b) {
   });
 }
 
+// No number is a factor of a matrix product. An array has the dtype it happens to have.
+Status PromoteWithArray(Tensor* x, Tensor* y) {
+  const DType both = PromoteTypes(x->dtype(), y->dtype());
+  OFL_ASSIGN_OR_RETURN(*x, functional::Cast(*x, both));
+  OFL_ASSIGN_OR_RETURN(*y, functional::Cast(*y, both));
+  return OkStatus();
+}
+
+Match AsFactor(PyObject* o, PyObject* other, Tensor* out) {
+  if (!IsTensor(o)) return ArrayAsOperand(o, other, out);
+  *out = Unwrap(o);
+  return Match::kYes;
+}
+
 PyObject* Matmul(PyObject* a, PyObject* b) {
   return Protect([&]() -> PyObject* {
-    if (!IsTensor(a)) return NotOperand(a);
-    if (!IsTensor(b)) return NotOperand(b);
-    const Tensor x = Unwrap(a), y = Unwrap(b);
+    Tensor x, y;
+    const Match mx = AsFactor(a, b, &x), my = AsFactor(b, a, &y);
+    if (mx == Match::kError || my == Match::kError) return nullptr;
+    if (mx == Match::kNo) return NotOperand(a);
+    if (my == Match::kNo) return NotOperand(b);
+    if (!IsTensor(a) || !IsTensor(b)) {
+      if (const Status s = PromoteWithArray(&x, &y); !s.ok()) return Raise(s);
+    }
     StatusOr<Tensor> result = Tensor();
     {
       GilRelease unlocked(x.numel() >= kLargeWork || y.numel() >= kLargeWork);

@@ -157,13 +157,13 @@ ABSENT = [
         "": "gradient trapz trapezoid cumulative_trapezoid",
     }, "flow.diff, flow.sum and flow.cumsum"),
     Absent("other ways to gather, scatter and count", {
-        "": "index_reduce histc histogram histogramdd unique_consecutive mode put "
+        "": "index_reduce histc histogram histogramdd unique_consecutive put "
             "diagonal_scatter select_scatter slice_scatter combinations unravel_index dsplit "
-            "nanquantile msort pdist",
+            "msort pdist",
         "nn.functional": "pdist",
-        "Tensor": "index_reduce index_reduce_ histc histogram unique_consecutive mode put put_ "
+        "Tensor": "index_reduce index_reduce_ histc histogram unique_consecutive put put_ "
                   "as_strided_scatter diagonal_scatter select_scatter slice_scatter nonzero_static "
-                  "dsplit nanquantile msort",
+                  "dsplit msort",
     }, "flow.scatter_reduce, flow.index_add, flow.bincount, flow.sort, flow.unique and item "
        "assignment to a clone"),
     Absent("copies of views, and ranges, by other names", {
@@ -265,7 +265,6 @@ ABSENT = [
         "cuda": "nvtx profiler cudart check_error clock_rate device_memory_used memory_usage "
                 "power_draw temperature utilization list_gpu_processes memory_snapshot memory "
                 "memory_summary memory_stats_as_nested_dict",
-        "Tensor": "register_post_accumulate_grad_hook",
     }, "utils.load_inline compiles ops, flow.profiler.profile times them, flow.check_op and "
        "autograd.gradcheck test them, Tensor.register_hook sees gradients"),
     Absent("other names of CUDA's parts", {

@@ -29,6 +29,50 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: _Device | None = No
     return data.to(device, dtype)
 
 
+def asarray(
+    obj: Any,
+    *,
+    dtype: dtype | None = None,
+    device: _Device | None = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """``obj`` as a tensor, as :func:`as_tensor`; with ``copy`` always in memory of its own.
+
+    A tensor loses its history, unless ``requires_grad``.
+
+    Raises
+    ------
+    ValueError
+        ``copy`` is False, and the memory of ``obj`` cannot be shared.
+    """
+    if isinstance(obj, Tensor) and not requires_grad:
+        obj = obj.detach()
+    if copy is False:
+        y = _shared(obj)
+        if y is None or (dtype or y.dtype) is not y.dtype or y.to(device) is not y:
+            raise ValueError(f"asarray(): of {type(obj).__name__} it would be a copy, but copy is "
+                             "False")  # fmt: skip
+    elif copy and isinstance(obj, Tensor):
+        y = obj.to(device, dtype, copy=True)
+    else:
+        y = (_ext.tensor if copy else as_tensor)(obj, dtype=dtype, device=device)
+    return y if y.requires_grad == requires_grad else y.requires_grad_(requires_grad)
+
+
+def _shared(obj: Any) -> Tensor | None:
+    """A tensor over the same memory; None where there is none."""
+    if isinstance(obj, Tensor):
+        return obj
+    try:
+        if not isinstance(obj, np.ndarray) and hasattr(obj, "__dlpack__"):
+            return _ext.from_dlpack(obj, copy=False)
+        described = hasattr(obj, "__array_interface__")
+        return _ext.from_numpy(np.asarray(obj if described else memoryview(obj)))
+    except (BufferError, TypeError, ValueError, RuntimeError):
+        return None
+
+
 def _size(function: str, name: str, value: Any) -> int:
     try:
         size = operator.index(value)
@@ -128,8 +172,12 @@ def randperm(
     return keys.argsort().to(None, dtype or _ext.int64)
 
 
-def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
-    """1 with the probability that each element gives, else 0, in its dtype."""
+def bernoulli(
+    input: Tensor, p: float | None = None, *, generator: Generator | None = None
+) -> Tensor:
+    """1 with the probability that each element gives, or everywhere ``p``, else 0, in its dtype."""
+    if p is not None:
+        return bernoulli_(_C.empty_like(input), p, generator=generator)
     drawn = _C.rand(list(input.shape), generator=generator, device=input.device)
     return (drawn < input.detach()).to(None, input.dtype)
 
@@ -283,10 +331,14 @@ def random_(
     return self.copy_(_scaled(bits, low or 0, count))
 
 
-def bernoulli_(self: Tensor, p: float = 0.5, *, generator: Generator | None = None) -> Tensor:
-    """Overwrites with 1 with probability ``p``, else 0."""
+def bernoulli_(
+    self: Tensor, p: float | Tensor = 0.5, *, generator: Generator | None = None
+) -> Tensor:
+    """Overwrites with 1 with probability ``p``, one for all or a tensor that broadcasts, else 0."""
+    if not isinstance(p, Tensor) and not 0 <= p <= 1:
+        raise ValueError(f"bernoulli(): p is {p}, but it must be in [0, 1]")
     drawn = _C.rand(list(self.shape), device=self.device, generator=generator)
-    return self.copy_(drawn < p)
+    return self.copy_(drawn < (p.detach() if isinstance(p, Tensor) else p))
 
 
 def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
@@ -320,7 +372,7 @@ def normal(
     return _C.randn(list(size), generator=generator, **kind) * std + mean
 
 
-FUNCTIONS = (as_tensor, bernoulli, eye, linspace, multinomial, normal, randint, randint_like,
-             randperm)  # fmt: skip
-METHODS = (multinomial, new, new_empty, new_zeros, new_ones, new_full, new_tensor, uniform_,
-           normal_, random_, bernoulli_, exponential_)  # fmt: skip
+FUNCTIONS = (as_tensor, asarray, bernoulli, eye, linspace, multinomial, normal, randint,
+             randint_like, randperm)  # fmt: skip
+METHODS = (bernoulli, multinomial, new, new_empty, new_zeros, new_ones, new_full, new_tensor,
+           uniform_, normal_, random_, bernoulli_, exponential_)  # fmt: skip

@@ -2,8 +2,9 @@
 """Indexing with data: ``x[places]``, ``x[mask]``, ``x[:, places]``, and their assignment.
 
 Integers, slices, None and ... make views, in C++; here is what makes copies, composed of gather and
-scatter, so that autograd follows. The rules are NumPy's, but for an integer far from the places:
-there PyTorch's, see :class:`_Plan`.
+scatter, so that autograd follows. The rules are NumPy's, but for two of PyTorch's: an integer far
+from the places, see :class:`_Plan`, and data of uint8, which is a mask (with a warning, for NumPy
+takes it for places).
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from oneflow_lite._devices import check_index_device, check_one_device, common_s
 from oneflow_lite._elementary import masked_fill
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite._shapes import wrapped_dim
+from oneflow_lite._warnings import warn
 
 _DATA = (bool, list, tuple, range, np.bool_, np.ndarray)
 _INTEGERS = (_ext.uint8, _ext.int8, _ext.int16, _ext.int32, _ext.int64)
+_TRUTHS = (_ext.bool, _ext.uint8)  # the dtypes of masks
 
 
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
@@ -58,6 +61,10 @@ def _as_places(item: Any) -> Tensor:
             f"an index must be of integers or bool, not of {data.dtype.name} "
             f"(shape {list(data.shape)})"
         )
+    if data.dtype is _ext.uint8:
+        warn("an index of dtype uint8 is a mask, as in PyTorch; pass x.bool() for a mask, x.long() "
+             "for places")  # fmt: skip
+        return data != 0
     return data
 
 
@@ -82,7 +89,7 @@ class _Plan:
             k: _as_places(item)
             for k, item in enumerate(items)
             if isinstance(item, _DATA)
-            or (isinstance(item, Tensor) and (item.ndim > 0 or item.dtype is _ext.bool))
+            or (isinstance(item, Tensor) and (item.ndim > 0 or item.dtype in _TRUTHS))
         }
         for data in places.values():
             check_index_device(x, data)
@@ -187,6 +194,8 @@ def getitem(x: Tensor, index: Any) -> Tensor:
 
 def setitem(x: Tensor, index: Any, value: Any, accumulate: bool = False) -> None:
     """``x[index] = value`` where the index has data in it, or ``+=`` if ``accumulate``."""
+    if isinstance(index, Tensor) and index.dtype is _ext.uint8:
+        index = _as_places(index)
     if isinstance(index, Tensor) and index.dtype is _ext.bool and index.shape == x.shape:
         if isinstance(value, float | int) or (isinstance(value, Tensor) and value.numel() == 1):
             # Of x's dtype: a wider one would round the elements that stay.
@@ -248,21 +257,34 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(input)
 
 
-def _spread(places: Tensor) -> Tensor:
-    """A number as a place of one: here it is data, not a part of the view."""
-    return places.view(1) if places.ndim == 0 and places.dtype is not _ext.bool else places
+def _spread(places: Tensor | None) -> Any:
+    """A number as a place of one: here it is data, not a part of the view; None as a whole dim."""
+    if places is None:
+        return slice(None)
+    return places.view(1) if places.ndim == 0 and places.dtype not in _TRUTHS else places
+
+
+def _integers(name: str, index: Tensor, argument: str = "index") -> Tensor:
+    """The places as int64; DTypeError for what is no integer."""
+    if index.dtype not in _INTEGERS:
+        raise _ext.DTypeError(f"{name}(): {argument} has dtype {index.dtype.name}, expected an "
+                              "integer dtype")  # fmt: skip
+    return index.to(None, _ext.int64)
 
 
 def index_put_(
-    self: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False
+    self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
 ) -> Tensor:
-    """``self[indices] = values``, or with ``accumulate`` the sum of all that meet in a place."""
+    """``self[indices] = values``, or with ``accumulate`` the sum of all that meet in a place.
+
+    Of bool the sum is whether one of them holds.
+    """
     setitem(self, tuple(map(_spread, indices)), values, accumulate)
     return self
 
 
 def index_put(
-    input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False
+    input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
 ) -> Tensor:
     """A copy with :meth:`Tensor.index_put_` done to it."""
     return index_put_(input.clone(), indices, values, accumulate)
@@ -276,7 +298,7 @@ def _changed(
     if input.ndim == 0:
         return _changed(name, input.view(1), dim, index, value, accumulate).view(())
     y = input.clone()
-    setitem(y, (slice(None),) * axis + (_spread(index),), value, accumulate)
+    setitem(y, (slice(None),) * axis + (_spread(_integers(name, index)),), value, accumulate)
     return y
 
 
@@ -335,7 +357,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: float | Tensor) ->
     if input.ndim == 0:
         return index_fill(input.view(1), 0, index, value).view(())
     size = input.shape[axis]
-    places = _Plan._wrapped(_spread(index), size, axis)
+    places = _Plan._wrapped(_spread(_integers("index_fill", index)), size, axis)
     hit = _C.zeros([size], dtype=_ext.bool, device=input.device).scatter(0, places, True)
     return masked_fill(input, hit.view([-1, *[1] * (input.ndim - axis - 1)]), value)
 
@@ -348,6 +370,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     if dim is None:
         return take_along_dim(input.reshape(-1), indices.reshape(-1), 0)
     axis = wrapped_dim("take_along_dim", input, dim)
+    indices = _integers("take_along_dim", indices, "indices")
 
     def others(t: Tensor) -> tuple[int, ...]:
         return (*t.shape[:axis], 1, *t.shape[axis + 1 :])
@@ -361,7 +384,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements of the flat tensor at the places, in the shape of ``index``."""
-    return take_along_dim(input, index).view(index.shape)
+    flat = input.reshape(-1)
+    return take_along_dim(flat, _integers("take", index).reshape(-1), 0).view(index.shape)
 
 
 METHODS = (argwhere, index_add, index_copy, index_fill, index_put, index_put_, nonzero, take,

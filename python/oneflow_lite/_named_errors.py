@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the functions composed in Python say: their own name, and the argument that is wrong."""
+"""The functions composed in Python as users call them: names, orders, errors, named results."""
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import re
-import types
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
+from oneflow_lite._oneflow_lite import ShapeError
+from oneflow_lite._signature import Signature
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -19,42 +18,6 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _VAGUE = (AttributeError, TypeError, IndexError, ShapeError)
 # The function that a message speaks of: "mean(): input has ...", "mean() missing 1 required ...".
 _SPEAKER = re.compile(r"[\w.]+(?=\(\)[: ])")
-# What a parameter's annotation says an argument must be.
-_MUST_BE = {
-    "Tensor": "Tensor",
-    "Tensor | None": "Tensor or None",
-    "Sequence[Tensor]": "a list of Tensors",
-}
-
-
-def _is_right(annotation: str, value: Any) -> bool:
-    if annotation == "Sequence[Tensor]":
-        return isinstance(value, list | tuple) and all(isinstance(v, Tensor) for v in value)
-    return isinstance(value, Tensor) or (value is None and annotation == "Tensor | None")
-
-
-def _written(name: str, result: Any, out: Any) -> Any:
-    """The result in the memory of ``out``, as C++ functions write theirs."""
-    if isinstance(result, Tensor):
-        return _C.clone(result, out=out)
-    if not (isinstance(out, list | tuple) and len(out) == len(result)):
-        raise TypeError(f"{name}(): out must be a tuple of as many Tensors as results")
-    for tensor, target in zip(result, out, strict=True):
-        _C.clone(tensor, out=target)
-    return out
-
-
-def _refuse_misspelt(name: str, code: types.CodeType, given: dict[str, Any]) -> None:
-    """TypeError for a keyword that the function lacks but nearly has."""
-    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    if code.co_flags & inspect.CO_VARKEYWORDS:
-        return
-    for keyword in given:
-        if keyword in known:
-            continue
-        if near := difflib.get_close_matches(keyword, known, 1):
-            wrong = f"{name}() got an unexpected keyword argument '{keyword}'"
-            raise TypeError(f"{wrong}; did you mean '{near[0]}'?") from None
 
 
 def _is_raised_here(error: Exception) -> bool:
@@ -94,42 +57,37 @@ def under_name(function: _F, name: str, module: str = "oneflow_lite") -> _F:
 
 
 def named(function: _F, module: str = "oneflow_lite", *, out: bool = False) -> _F:
-    """The function with errors as those of a C++ function: they begin with its name, and name the
-    argument that is no tensor.
+    """The function with other names and orders of arguments, and with errors as those of a C++
+    function: they begin with its name, and name the argument that is no tensor.
 
     Nothing is looked at unless the function raised: a call costs a frame more, and what behaves
     like a tensor (an element in ``flow.fuse``) is taken. ``module`` is where it can be found, for
-    pickle. With ``out`` it takes ``out=`` as C++ functions do.
+    pickle. With ``out`` it takes ``out=`` as C++ functions do; without, None alone. A tuple gets
+    the names of :func:`~oneflow_lite._named_results.with_results`.
     """
     if not inspect.isfunction(function):
         return function
-    name = function.__name__
-    code = inspect.unwrap(function).__code__
-    places = code.co_varnames[: code.co_argcount]
-    tensors = {n: a for n, a in function.__annotations__.items()
-               if a in _MUST_BE and n not in ("self", "return")}  # fmt: skip
-    if code.co_argcount + code.co_kwonlyargcount == 0 and not out:
+    name, code = function.__name__, inspect.unwrap(function).__code__
+    signature = Signature(function, out=out)
+    if code.co_argcount + code.co_kwonlyargcount == 0 and signature.is_plain():
         return function
+
+    results = getattr(function, "results", None)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            return function(*args, **kwargs)
+            found = function(*args, **kwargs)
+            return found if results is None or type(found) is not tuple else results(found)
         except Exception as error:
             if type(error) not in _VAGUE:
                 raise renamed(error, name)  # noqa: B904  (it is the same exception)
-            if out and "out" in kwargs:  # which the function itself does not take
-                target = kwargs.pop("out")
-                result = call(*args, **kwargs)
-                return result if target is None else _written(name, result, target)
-            _refuse_misspelt(name, code, kwargs)
-            for argument, value in (*zip(places, args, strict=False), *kwargs.items()):
-                if argument in tensors and not _is_right(tensors[argument], value):
-                    raise TypeError(
-                        f"{name}(): argument '{argument}' must be "
-                        f"{_MUST_BE[tensors[argument]]}, not {type(value).__name__}"
-                    ) from None
-            raise renamed(error, name)  # noqa: B904
+            meant = signature.understand(args, kwargs)
+            if meant is None:
+                signature.refuse(args, kwargs)
+                raise renamed(error, name)  # noqa: B904
+        found = call(*meant.args, **meant.kwargs)
+        return found if meant.out is None else signature.write(found, meant.out)
 
     call.__module__ = module
     return cast(_F, call)

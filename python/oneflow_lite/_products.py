@@ -12,6 +12,25 @@ from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite._shapes import diagonal, wrapped_dim
 
 
+def _contracted(
+    a: Tensor, b: Tensor, dims: int | tuple[Sequence[int], Sequence[int]]
+) -> tuple[list[int], list[int]]:
+    """The dims of both that are summed over, in pairs that go together."""
+    if isinstance(dims, int):
+        if not 0 <= dims <= min(a.ndim, b.ndim):
+            raise _ext.ShapeError(f"tensordot(): there are no {dims} dims in shapes "
+                                  f"{list(a.shape)} and {list(b.shape)}")  # fmt: skip
+        of_a, of_b = list(range(a.ndim - dims, a.ndim)), list(range(dims))
+    else:
+        of_a, of_b = ([wrapped_dim("tensordot", t, d) for d in g]
+                      for t, g in zip((a, b), dims, strict=True))  # fmt: skip
+    pairs = zip([a.shape[d] for d in of_a], [b.shape[d] for d in of_b], strict=False)
+    if len(of_a) != len(of_b) or any(m != n and 1 not in (m, n) for m, n in pairs):
+        raise _ext.ShapeError(f"tensordot(): dims {of_a} of shape {list(a.shape)} do not go with "
+                              f"dims {of_b} of shape {list(b.shape)}")  # fmt: skip
+    return of_a, of_b
+
+
 def tensordot(a: Tensor, b: Tensor, dims: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
     """The sum of products over dims of both: the other dims of ``a``, then those of ``b``.
 
@@ -19,25 +38,22 @@ def tensordot(a: Tensor, b: Tensor, dims: int | tuple[Sequence[int], Sequence[in
     ----------
     dims : int or (ints, ints)
         How many, the last ones of ``a`` with the first ones of ``b``; or which of each, in pairs.
+        Of a pair, a dim of size 1 is repeated to the other's size.
 
     Raises
     ------
     ShapeError
-        A pair has different sizes.
+        A pair has different sizes, none of them 1; a tensor has fewer dims than are given.
     """
-    if isinstance(dims, int):
-        most = min(a.ndim, b.ndim)
-        if not 0 <= dims <= most:
-            raise _ext.ShapeError(f"tensordot(): dims is {dims}, but it must be in [0, {most}] for "
-                                  f"shapes {list(a.shape)} and {list(b.shape)}")  # fmt: skip
-        of_a, of_b = list(range(a.ndim - dims, a.ndim)), list(range(dims))
-    else:
-        of_a, of_b = ([wrapped_dim("tensordot", t, d) for d in g]
-                      for t, g in zip((a, b), dims, strict=True))  # fmt: skip
+    of_a, of_b = _contracted(a, b, dims)
+    # What is repeated is added up first, where the other's part is the same.
+    for d, e in zip(of_a, of_b, strict=True):
+        if a.shape[d] != b.shape[e]:
+            if a.shape[d] == 1:
+                b = b.sum(e, True, dtype=b.dtype)
+            else:
+                a = a.sum(d, True, dtype=a.dtype)
     sizes = [a.shape[d] for d in of_a]
-    if sizes != [b.shape[d] for d in of_b]:
-        raise _ext.ShapeError(f"tensordot(): dims {of_a} of shape {list(a.shape)} do not go with "
-                              f"dims {of_b} of shape {list(b.shape)}")  # fmt: skip
     free_a = [d for d in range(a.ndim) if d not in of_a]
     free_b = [d for d in range(b.ndim) if d not in of_b]
     inner = math.prod(sizes)
@@ -51,6 +67,9 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     """The sum of products over the last dims of both."""
     if input.ndim == 0 or other.ndim == 0:
         return input * other
+    if input.shape[-1] != other.shape[-1]:
+        raise _ext.ShapeError(f"inner(): the last dims of shapes {list(input.shape)} and "
+                              f"{list(other.shape)} do not go together")  # fmt: skip
     return tensordot(input, other, ([-1], [-1]))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._division import floor_divide
 from oneflow_lite._math import ceil, clamp, of_its_own, round, rounded_once
+from oneflow_lite._named_results import with_results
 from oneflow_lite._oneflow_lite import _C, DTypeError, Tensor, dtype
 from oneflow_lite._shapes import wrapped_dim
 
@@ -113,12 +114,19 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 # Extremes -------------------------------------------------------------------------------------
 
 
+def _called_by_numpy(kwargs: dict[str, Any]) -> bool:
+    """Whether np.max(x, axis=0) asks, which wants the values alone: it always passes ``out``."""
+    return "axis" in kwargs and kwargs.get("out", kwargs) is None
+
+
 def max(input: Tensor, *args: Any, **kwargs: Any) -> Any:
     """The largest element; ``max(x, dim, keepdim=False)`` (values, indices) along a dim;
     ``max(x, other)`` the same as ``maximum``.
     """
     if "other" in kwargs or (args and isinstance(args[0], Tensor)):
         return _C.maximum(input, *args, **kwargs)
+    if _called_by_numpy(kwargs):
+        return _C.amax(input, *args, **kwargs)
     return _C.max(input, *args, **kwargs)
 
 
@@ -128,6 +136,8 @@ def min(input: Tensor, *args: Any, **kwargs: Any) -> Any:
     """
     if "other" in kwargs or (args and isinstance(args[0], Tensor)):
         return _C.minimum(input, *args, **kwargs)
+    if _called_by_numpy(kwargs):
+        return _C.amin(input, *args, **kwargs)
     return _C.min(input, *args, **kwargs)
 
 
@@ -151,16 +161,19 @@ def _running(
     return input.gather(axis, places), places
 
 
+@with_results("values", "indices")
 def cummax(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """The largest of each element and all before it along a dim, and its place."""
     return _running("cummax", input, dim, _C.ge)
 
 
+@with_results("values", "indices")
 def cummin(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """The smallest of each element and all before it along a dim, and its place."""
     return _running("cummin", input, dim, _C.le)
 
 
+@with_results("min", "max")
 def aminmax(
     input: Tensor, *, dim: int | None = None, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -168,6 +181,7 @@ def aminmax(
     return _C.amin(input, dim, keepdim), _C.amax(input, dim, keepdim)
 
 
+@with_results("values", "indices")
 @of_its_own
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """The k-th smallest element along a dim, counted from 1, and its place.
@@ -185,6 +199,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tup
     return (values, places) if keepdim else (values.squeeze(axis), places.squeeze(axis))
 
 
+@with_results("values", "indices")
 @of_its_own
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle element, of two the lower: of all, or (values, indices) along a dim.
@@ -199,6 +214,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     return _middle("median", input, dim, keepdim)
 
 
+@with_results("values", "indices")
 @of_its_own
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """As :func:`median`, of the elements that are not NaN."""

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._math import of_its_own
+from oneflow_lite._named_results import with_results
 from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite._reductions import cummax
 from oneflow_lite._shapes import wrapped_dim
 
 
@@ -75,6 +78,32 @@ def unique(
     if return_counts:
         found.append(bincount(first, minlength=values.numel()))
     return tuple(found) if len(found) > 1 else values
+
+
+@with_results("values", "indices")
+@of_its_own
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """What occurs most often along a dim, of several the smallest, and its last place.
+
+    IndexError along a dim of size 0.
+    """
+    axis = wrapped_dim("mode", input, dim)
+    if input.ndim == 0:
+        return input, _C.zeros([], dtype=_ext.int64, device=input.device)
+    size = input.shape[axis]
+    if size == 0:
+        raise IndexError(f"mode(): there is no mode of no elements: shape {list(input.shape)}")
+    values, places = _C.sort(input, axis)
+    line = [-1 if d == axis else 1 for d in range(input.ndim)]
+    at = _C.arange(size, device=input.device).view(line).expand(input.shape)
+    later, earlier = (values.detach().narrow(axis, start, size - 1) for start in (1, 0))
+    same = (later == earlier) | (later != later) & (earlier != earlier)
+    # Where the run of equal elements began that each one is in.
+    starts = _C.where(same, 0, at.narrow(axis, 1, size - 1))
+    starts = cummax(_C.cat([at.narrow(axis, 0, 1), starts], axis), axis)[0]
+    last = _C.argmax(at - starts, axis, True)
+    found = values.gather(axis, last), places.gather(axis, last)
+    return found if keepdim else (found[0].squeeze(axis), found[1].squeeze(axis))
 
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
@@ -171,5 +200,5 @@ def bucketize(
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
-FUNCTIONS = (bincount, bucketize, searchsorted, unique)
-METHODS = (bincount, unique)
+FUNCTIONS = (bincount, bucketize, mode, searchsorted, unique)
+METHODS = (bincount, mode, unique)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from oneflow_lite import (
     _bits,
     _creation,
@@ -26,6 +28,7 @@ from oneflow_lite._oneflow_lite import Tensor, device, dtype
 from oneflow_lite._promotion import OPERANDS, can_cast
 from oneflow_lite._tensor_repr import tensor_repr
 from oneflow_lite._typed_tensors import TYPES
+from oneflow_lite._ufuncs import array_ufunc, array_wrap
 
 _to = Tensor.to
 _div_ = Tensor.div_
@@ -150,14 +153,27 @@ def _in_place(name: str) -> Any:
     return in_place
 
 
-def _operator(in_place: Any) -> Any:
-    def operator(self: Tensor, other: Any) -> Any:
-        return in_place(self, other) if isinstance(other, OPERANDS) else NotImplemented
+def _operator(function: Any, *, reflected: bool = False) -> Any:
+    """The function as an operator: an array counts as a tensor, and what is no operand may know."""
 
+    def operator(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, Tensor | int | float):
+            if isinstance(other, np.ndarray):
+                _ext.check_beside_array("operator", self)
+                other = _creation.as_tensor(other)
+            elif not isinstance(other, OPERANDS):
+                return NotImplemented
+        return function(other, self) if reflected else function(self, other)
+
+    operator.__name__ = function.__name__  # of which its errors speak
     return operator
 
 
-# Those of + - * / are in C++.
+# Those of + - * / and others are in C++.
+_OPERATORS = {
+    "floordiv": _math.floor_divide, "mod": _math.remainder, "lshift": _bits.bitwise_left_shift,
+    "rshift": _bits.bitwise_right_shift,
+}  # fmt: skip
 _IN_PLACE_OPERATORS = {
     "__ipow__": "pow", "__ifloordiv__": "floor_divide", "__imod__": "remainder",
     "__iand__": "bitwise_and", "__ior__": "bitwise_or", "__ixor__": "bitwise_xor",
@@ -205,16 +221,6 @@ def get_device(self: Tensor) -> int:
     return -1 if self.device.index is None or self.is_cpu else self.device.index
 
 
-def _swapped(function: Any) -> Any:
-    """The operator of a number on the left."""
-
-    def swapped(self: Tensor, other: Any) -> Tensor:
-        return function(other, self)
-
-    swapped.__name__ = function.__name__  # of which its errors speak
-    return swapped
-
-
 # Methods that call the C++ function of their name, so that a frame around them would say nothing.
 AS_THEY_ARE = ("to", "cpu", "__repr__", "__format__", "__contains__")
 
@@ -229,12 +235,11 @@ def _complete() -> None:
         "__format__": format_number, "__repr__": tensor_repr, "type": type_,
         "get_device": get_device, "div_": div_,
         "is_complex": is_complex, "__contains__": contains,
-        "__floordiv__": _math.floor_divide, "__mod__": _math.remainder,
-        "__rfloordiv__": _swapped(_math.floor_divide), "__rmod__": _swapped(_math.remainder),
-        "__lshift__": _bits.bitwise_left_shift, "__rshift__": _bits.bitwise_right_shift,
-        "__rlshift__": _swapped(_bits.bitwise_left_shift),
-        "__rrshift__": _swapped(_bits.bitwise_right_shift),
+        "__array_ufunc__": array_ufunc, "__array_wrap__": array_wrap,
     }  # fmt: skip
+    for name, function in _OPERATORS.items():
+        methods[f"__{name}__"] = _operator(function)
+        methods[f"__r{name}__"] = _operator(function, reflected=True)
     modules = (_math, _elementary, _bits, _products, _reductions, _searching, _shapes, _indexing,
                _scattering, _placing, _creation)  # fmt: skip
     methods |= {f.__name__: f for module in modules for f in module.METHODS}

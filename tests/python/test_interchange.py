@@ -109,7 +109,7 @@ def test_array_protocol():
         (1, "int64", ()), (1.5, "float32", ()), (True, "bool", ()), ([], "float32", (0,)),
         ([[], []], "float32", (2, 0)), ([1, 2.5], "float32", (2,)), ([True, 2], "int64", (2,)),
         ([[True], [False]], "bool", (2, 1)), (range(3), "int64", (3,)), ((1, (2)), "int64", (2,)),
-        ([np.float32(1), 2], "float32", (2,)), ([np.int8(1), True], "int64", (2,)),
+        ([np.float32(1), 2], "float32", (2,)), ([np.int8(1), True], "int8", (2,)),
         ([np.arange(2), np.arange(2)], "int64", (2, 2)), (np.ones((2, 1)), "float64", (2, 1)),
         (np.ones(2, np.float16)[::-1], "float16", (2,)), (np.int8(3), "int8", ()),
         (np.array(3, np.int16), "int16", ()),

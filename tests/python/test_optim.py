@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers against the formulas in NumPy float64, and against PyTorch where it is there."""
 
+import copy
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -143,7 +145,7 @@ def test_bad_options_are_refused(options):
 def test_bad_parameters_are_refused():
     p = flow.ones(1, requires_grad=True)
     for bad, kind in [([], ValueError), (p, TypeError), ([1.0], TypeError), ([p, p], ValueError),
-                      ([p * 2], ValueError), ([{"params": [p], "rate": 1}], ValueError),
+                      ([p * 2], ValueError),
                       ([{"params": [p]}, {"params": [p]}], ValueError)]:  # fmt: skip
         with pytest.raises(kind, match=r"SGD\(\)"):
             SGD(bad, lr=1)
@@ -210,3 +212,67 @@ def test_ways_to_compute_a_step(make):
     assert (p < 1).all()
     with pytest.raises(NotImplementedError, match=rf"{make.__name__}\(\): differentiable=True"):
         make([p], lr=0.5, differentiable=True)
+
+
+@pytest.mark.parametrize("make", [SGD, flow.optim.Adam, flow.optim.AdamW])
+def test_groups_keep_keys_of_their_own(make):
+    w, v = (flow.ones(2, requires_grad=True) for _ in range(2))
+    own = {"name": "x", "my_key": 3, "initial_lr": 0.5, "max_lr": 1.0, "layers": [1, 2]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optimizer = make([{"params": [w], **own}, {"params": [v]}], lr=0.1)
+        optimizer.add_param_group({"params": flow.ones(1, requires_grad=True), "late": True})
+    first, second, third = optimizer.param_groups
+    assert {key: first[key] for key in own} == own and "name" not in second and third["late"]
+    (w.sum() + v.sum()).backward()
+    optimizer.step()
+    assert "name=x, my_key=3" in repr(optimizer) and w.tolist() == v.tolist() != [1, 1]
+    state = copy.deepcopy(optimizer.state_dict())
+    assert {key: state["param_groups"][0][key] for key in own} == own
+    first["my_key"], first["name"] = 4, "y"
+    optimizer.load_state_dict(state)
+    assert {key: optimizer.param_groups[0][key] for key in own} == own
+    plain = make([{"params": [w]}, {"params": [v]}, {"params": [third["params"][0]]}], lr=0.5)
+    plain.load_state_dict(state)
+    assert {key: plain.param_groups[0][key] for key in own} == own
+    assert plain.param_groups[0]["lr"] == 0.1 and plain.param_groups[2]["late"]
+
+
+def test_a_key_that_is_nearly_an_option_warns():
+    p = flow.ones(1, requires_grad=True)
+    with pytest.warns(
+        UserWarning, match=r"SGD\(\): the key 'wieght_decay'.*'weight_decay'"
+    ) as caught:
+        optimizer = SGD([{"params": [p], "wieght_decay": 1}], lr=1)
+    assert caught[0].filename == __file__ and optimizer.param_groups[0]["wieght_decay"] == 1
+
+
+def test_an_optimizer_without_options():
+    class Signs(flow.optim.Optimizer):
+        def __init__(self, params):
+            super().__init__(params, {})
+
+        def update(self, p, grad, group, state):
+            p.sub_(grad.sign() * group.get("scale", 1))
+
+    class Whole(flow.optim.Optimizer):
+        def __init__(self, params):
+            super().__init__(params, dict())
+
+        def step(self, closure=None):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    self.state[p]["steps"] = self.state[p].get("steps", 0) + 1
+
+    w, v = (flow.ones(2, requires_grad=True) for _ in range(2))
+    optimizer = Signs([{"params": [w], "scale": 3}, {"params": [v]}])
+    (w.sum() - v.sum()).backward()
+    optimizer.step()
+    assert w.tolist() == [-2, -2] and v.tolist() == [2, 2] and optimizer.defaults == {}
+    again = Signs([{"params": [w]}, {"params": [v]}])
+    again.load_state_dict(optimizer.state_dict())
+    assert again.param_groups[0]["scale"] == 3
+    assert repr(again).splitlines()[2] == "  group 1: 1 parameters"
+    whole = Whole([w])
+    whole.step()
+    assert whole.state_dict() == {"state": {0: {"steps": 1}}, "param_groups": [{"params": [0]}]}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random numbers and dropout: distribution, seeds, and that every device draws the same."""
 
+import functools
 import pydoc
 
 import numpy as np
@@ -194,3 +195,24 @@ def test_dropout_is_the_same_on_every_device(device):
         g = flow.Generator().manual_seed(7)
         masks.append(host(F.dropout(flow.ones(1000, device=where), 0.3, generator=g)))
     np.testing.assert_array_equal(*masks)
+
+
+def test_bernoulli_of_one_probability(device):
+    for dtype in (flow.float32, flow.float16, flow.int64, flow.uint8, flow.bool):
+        x = flow.zeros(4000, dtype=dtype, device=device)
+        for draw in (functools.partial(flow.bernoulli, x), x.bernoulli):
+            assert draw(0).sum().item() == 0 and draw(1.0).sum().item() == 4000
+            y = draw(p=0.25)
+            assert y.dtype is dtype and 800 < y.sum().item() < 1200 and x.sum().item() == 0
+    x = flow.zeros(3, 1000, device=device)
+    x.bernoulli_(flow.tensor([[0.0], [0.5], [1.0]], device=device))
+    assert x[0].sum().item() == 0 and 400 < x[1].sum().item() < 600 and x[2].sum().item() == 1000
+    flow.manual_seed(5)
+    first = flow.bernoulli(x, 0.5)
+    flow.manual_seed(5)
+    assert flow.equal(first, flow.bernoulli(x, 0.5))
+    w = flow.ones(3, requires_grad=True)
+    assert flow.bernoulli(w, 0.5).grad_fn is None
+    for p in (-0.1, 1.5, float("nan")):
+        with pytest.raises(ValueError, match=r"p is .*, but it must be in \[0, 1\]"):
+            flow.bernoulli(x, p)

@@ -113,3 +113,44 @@ def test_modules_say_what_is_wrong_with_their_numbers():
     for clip in (nn.utils.clip_grad_norm_, nn.utils.clip_grad_value_):
         with pytest.raises(TypeError, match=rf"{clip.__name__}\(\): a parameter must be a Tensor"):
             clip([3.0], 1.0)
+
+
+def test_lists_of_parameters_keep_what_is_no_tensor():
+    w = nn.Parameter(flow.ones(2))
+    values = nn.ParameterList([None, w, 3, flow.zeros(1), "name"])
+    assert [*values][:3] == [None, w, 3] and values[4] == "name" and len(values) == 5
+    assert isinstance(values[3], nn.Parameter) and values[-2] is values[3]
+    assert [n for n, _ in values.named_parameters()] == ["1", "3"] == [*values.state_dict()]
+    assert "(0): Object of type: NoneType" in repr(values) and "(4): Object of type: str" in repr(
+        values
+    )
+    assert [*nn.ParameterList([None])] == [None] and [*nn.ParameterList([None]).parameters()] == []
+    values[0], values[1] = flow.full([2], 5.0), None  # a place may change its kind
+    assert [n for n, _ in values.named_parameters()] == ["0", "3"] and values[1] is None
+    assert [*values[:2]] == [values[0], None]
+    values.append(None).extend([w, None])
+    assert len(values) == 8 and values[6] is w
+    for made in (copy.deepcopy(values), pickle.loads(pickle.dumps(values))):
+        assert made[1] is None and made[2] == 3 and made[0].tolist() == [5, 5]
+        assert made[0] is not values[0]
+        made.load_state_dict(values.state_dict())
+    moved = nn.ParameterList([None, w]).to(flow.float64)
+    assert moved[0] is None and moved[1].dtype is flow.float64
+    model = nn.Module()
+    model.biases = nn.ParameterList([None, flow.ones(1)])
+    assert [n for n, _ in model.named_parameters()] == ["biases.1"]
+
+
+def test_dicts_of_parameters_keep_what_is_no_tensor():
+    values = nn.ParameterDict({"a": None, "b": flow.ones(2), "c": 3})
+    assert values["a"] is None and values.get("c") == 3 and values.get("d", 7) == 7
+    assert list(values) == list(values.keys()) == ["a", "b", "c"] and "a" in values
+    assert [type(v).__name__ for v in values.values()] == ["NoneType", "Parameter", "int"]
+    assert list(dict(values.items())) == ["a", "b", "c"] and len(values) == 3
+    assert list(values.state_dict()) == ["b"] and "(a): Object of type: NoneType" in repr(values)
+    assert values.pop("c") == 3 and "c" not in values
+    del values["a"]
+    with pytest.raises(KeyError):
+        values["a"]
+    values.clear()
+    assert len(values) == 0 and list(values.parameters()) == []

@@ -148,72 +148,105 @@ class ModuleDict(Module):
         return self._modules.values()
 
 
-class ParameterList(Module):
-    """A list of parameters that the model knows of; it has no ``forward``."""
+class _Parameters(Module):
+    """Values by name: tensors are parameters; others are kept beside them, their place is None."""
 
-    def __init__(self, parameters: Iterable[Parameter] = ()) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        for parameter in parameters:
-            self.append(parameter)
+        self._plain: dict[str, Any] = {}
 
-    def append(self, parameter: Parameter) -> ParameterList:
-        """Adds a parameter at the end; a tensor that is none becomes one."""
-        self._parameters[str(len(self))] = _as_parameter(parameter)
+    def _put(self, name: str, value: Any) -> None:
+        self._plain.pop(name, None)
+        if isinstance(value, Tensor):
+            given = value if isinstance(value, Parameter) else Parameter(value)
+            self.register_parameter(name, given)
+        else:
+            self.register_parameter(name, None)
+            self._plain[name] = value
+
+    def _get(self, name: str) -> Any:
+        parameter = self._parameters[name]
+        return self._plain.get(name) if parameter is None else parameter
+
+    def _drop(self, name: str) -> Any:
+        value = self._get(name)
+        del self._parameters[name]
+        self._plain.pop(name, None)
+        return value
+
+    def _all(self) -> list[Any]:
+        return [self._get(name) for name in self._parameters]
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def extra_repr(self) -> str:
+        return "\n".join(f"({name}): {_described(self._get(name))}" for name in self._parameters)
+
+
+class ParameterList(_Parameters):
+    """A list of parameters that the model knows of; it has no ``forward``.
+
+    A tensor that is no parameter becomes one. What is no tensor, such as None for a layer without
+    bias, is kept as it is and is no parameter of the model.
+    """
+
+    def __init__(self, parameters: Iterable[Any] = ()) -> None:
+        super().__init__()
+        self.extend(parameters)
+
+    def append(self, parameter: Any) -> ParameterList:
+        """Adds a parameter, or another value, at the end."""
+        self._put(str(len(self)), parameter)
         return self
 
-    def extend(self, parameters: Iterable[Parameter]) -> ParameterList:
+    def extend(self, parameters: Iterable[Any]) -> ParameterList:
         """Adds several parameters at the end."""
         for parameter in list(parameters):
             self.append(parameter)
         return self
 
-    def __iadd__(self, parameters: Iterable[Parameter]) -> ParameterList:
+    def __iadd__(self, parameters: Iterable[Any]) -> ParameterList:
         return self.extend(parameters)
 
-    def __len__(self) -> int:
-        return len(self._parameters)
-
-    def __iter__(self) -> Iterator[Parameter]:
-        return iter(self._parameters.values())
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._all())
 
     def __getitem__(self, index: int | slice) -> Any:
-        found = list(self)[index]
+        found = self._all()[index]
         return type(self)(found) if isinstance(index, slice) else found
 
-    def __setitem__(self, index: int, parameter: Parameter) -> None:
+    def __setitem__(self, index: int, parameter: Any) -> None:
         if not -len(self) <= index < len(self):
             raise IndexError(f"ParameterList: index {index} is out of range of its {len(self)} "
                              "parameters")  # fmt: skip
-        self._parameters[str(index % len(self))] = _as_parameter(parameter)
-
-    def extra_repr(self) -> str:
-        return _listed(self._parameters)
+        self._put(str(index % len(self)), parameter)
 
 
-class ParameterDict(Module):
-    """Parameters by name, as a dict, that the model knows of; it has no ``forward``."""
+class ParameterDict(_Parameters):
+    """Parameters by name, as a dict, that the model knows of; it has no ``forward``.
 
-    def __init__(self, parameters: Mapping[str, Tensor] | None = None) -> None:
+    Tensors and other values as in :class:`ParameterList`.
+    """
+
+    def __init__(self, parameters: Mapping[str, Any] | None = None) -> None:
         super().__init__()
         self.update(parameters or {})
 
-    def update(self, parameters: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]) -> None:
+    def update(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         """Adds parameters, in place of those of the same names."""
         for name, parameter in dict(parameters).items():
             self[name] = parameter
 
-    def __getitem__(self, name: str) -> Parameter:
-        return self._parameters[name]
+    def __getitem__(self, name: str) -> Any:
+        return self._get(name)
 
-    def __setitem__(self, name: str, parameter: Tensor) -> None:
+    def __setitem__(self, name: str, parameter: Any) -> None:
         """Adds one; a tensor that is no parameter becomes one."""
-        self.register_parameter(name, _as_parameter(parameter))
+        self._put(name, parameter)
 
     def __delitem__(self, name: str) -> None:
-        del self._parameters[name]
-
-    def __len__(self) -> int:
-        return len(self._parameters)
+        self._drop(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._parameters)
@@ -223,41 +256,34 @@ class ParameterDict(Module):
 
     def get(self, name: str, default: Any = None) -> Any:
         """The parameter of a name, or ``default`` where there is none."""
-        return self._parameters.get(name, default)
+        return self._get(name) if name in self._parameters else default
 
-    def pop(self, name: str) -> Parameter:
+    def pop(self, name: str) -> Any:
         """Takes a parameter out and gives it."""
-        return self._parameters.pop(name)
+        return self._drop(name)
 
     def clear(self) -> None:
         """Takes all parameters out."""
-        self._parameters.clear()
+        for name in list(self._parameters):
+            self._drop(name)
 
     def keys(self) -> Iterable[str]:
         """The names."""
         return self._parameters.keys()
 
-    def items(self) -> Iterable[tuple[str, Parameter]]:
+    def items(self) -> Iterable[tuple[str, Any]]:
         """Names and parameters."""
-        return self._parameters.items()
+        return [(name, self._get(name)) for name in self._parameters]
 
-    def values(self) -> Iterable[Parameter]:
+    def values(self) -> Iterable[Any]:
         """The parameters."""
-        return self._parameters.values()
-
-    def extra_repr(self) -> str:
-        return _listed(self._parameters)
+        return self._all()
 
 
-def _listed(parameters: Mapping[str, Tensor]) -> str:
-    return "\n".join(
-        f"({name}): Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]"
-        for name, p in parameters.items()
-    )
-
-
-def _as_parameter(given: Tensor) -> Parameter:
-    return given if isinstance(given, Parameter) else Parameter(given)
+def _described(value: Any) -> str:
+    if not isinstance(value, Tensor):
+        return f"Object of type: {type(value).__name__}"
+    return f"Parameter containing: [{value.dtype} of size {'x'.join(map(str, value.shape))}]"
 
 
 class Sequential(_InOrder):

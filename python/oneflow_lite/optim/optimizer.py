@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import copy
+import difflib
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from oneflow_lite._oneflow_lite import Tensor, device
+from oneflow_lite._warnings import warn
 from oneflow_lite.autograd._grad_mode import enable_grad, no_grad
 from oneflow_lite.cuda import current_stream
 
@@ -40,7 +42,8 @@ class Optimizer:
     Parameters
     ----------
     params : iterable of Tensor or of dict
-        The parameters; or groups, each ``{"params": parameters, option: value, ...}``.
+        The parameters; or groups, each ``{"params": parameters, option: value, ...}``. Keys of a
+        group that are no options are kept, in ``state_dict`` too.
     defaults : dict
         Every option with the value it has where a group does not give it.
 
@@ -54,7 +57,7 @@ class Optimizer:
     Raises
     ------
     ValueError
-        No parameters, one given twice, one that is no leaf, an unknown option.
+        No parameters, one given twice, one that is no leaf.
     TypeError
         What is given is no tensor.
     """
@@ -81,10 +84,10 @@ class Optimizer:
         name = f"{type(self).__name__}()"
         group, params = param_group, param_group["params"]
         params = [params] if isinstance(params, Tensor) else list(params)
-        unknown = set(group) - set(self.defaults) - {"params", "initial_lr"}
-        if unknown:
-            raise ValueError(f"{name}: unknown options {sorted(unknown)}; there are "
-                             f"{sorted(self.defaults)}")  # fmt: skip
+        for key in set(group) - set(self.defaults):
+            if near := difflib.get_close_matches(str(key), self.defaults, 1, 0.8):
+                warn(f"{name}: the key {key!r} of a group is none of its options and is only kept;"
+                     f" did you mean {near[0]!r}?")  # fmt: skip
         seen = {id(p) for other in self.param_groups for p in other["params"]}
         for p in params:
             if not isinstance(p, Tensor):
@@ -213,6 +216,6 @@ class Optimizer:
     def __repr__(self) -> str:
         lines = []
         for i, group in enumerate(self.param_groups):
-            options = ", ".join(f"{k}={v}" for k, v in group.items() if k != "params")
-            lines.append(f"  group {i}: {len(group['params'])} parameters, {options}")
+            options = [f"{k}={v}" for k, v in group.items() if k != "params"]
+            lines.append(", ".join([f"  group {i}: {len(group['params'])} parameters", *options]))
         return f"{type(self).__name__}(\n" + "\n".join(lines) + "\n)"
