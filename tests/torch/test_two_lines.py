@@ -36,3 +36,14 @@ def test_the_other_name_says_what_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "oneflow_lite_torch", None)
     with pytest.raises(ModuleNotFoundError):
         _front()
+
+
+def test_the_bench_runs_a_model(capsys):
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    from oneflow_lite_torch import _bench_model
+
+    _bench_model.run("tiny", "cpu")
+    lines = [line for line in capsys.readouterr().out.splitlines() if "loss" in line]
+    assert len(lines) == 3
+    losses = [line.split("loss ")[1] for line in lines]
+    assert len({text.split(" -> ")[0][:5] for text in losses}) == 1

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The example of docs/pytorch.md, which test_two_lines.py runs."""
 
+import oneflow_lite_torch as rows
 import torch
 from torch import nn
-
-import oneflow_lite_torch as rows
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 rows.patch(device)  # PyTorch's own softmax and norms, from here on

@@ -198,7 +198,8 @@ def _replace_loss(model: nn.Module) -> bool:
         return False
     if model.loss_function is not losses.ForCausalLMLoss:
         return False
-    logits, labels = torch.randn(2, 5, 11, requires_grad=True), torch.randint(0, 11, (2, 5))
+    with torch.random.fork_rng(devices=()):
+        logits, labels = torch.randn(2, 5, 11, requires_grad=True), torch.randint(0, 11, (2, 5))
     labels[0, 1] = -100
     for items in (None, 7):
         old = losses.ForCausalLMLoss(logits, labels, 11, items)
