@@ -19,13 +19,15 @@ struct NormCall {
             "over ", dims);
     rows = RowsOf(x, axis);
     spec = {.dtype = x.dtype, .weight_dtype = x.dtype};
-    if (weight) Column(*weight, "weight");
-    if (bias) Column(*bias, "bias");
-    Require(!weight || !bias || TensorInfo(*weight).dtype == TensorInfo(*bias).dtype, op,
+    if (weight) weight_data = Column(*weight, "weight", &weight_copy);
+    const DType of_weight = spec.weight_dtype;
+    if (bias) bias_data = Column(*bias, "bias", &bias_copy);
+    Require(!weight || !bias || of_weight == spec.weight_dtype, op,
             "(): weight and bias have different dtypes");
   }
 
-  void Column(const Tensor& tensor, const char* name) {
+  // Checks a weight or bias; gives its elements as the primitives take them: dense.
+  const void* Column(const Tensor& tensor, const char* name, OptionalTensor* copy) {
     const TensorInfo column(tensor);
     Require(column.known && (column.dtype == x.dtype || column.dtype == DType::kFloat32), op,
             "(): ", name, " must have input's dtype or float32");
@@ -34,6 +36,9 @@ struct NormCall {
     Require(column.device.type == x.device.type && column.device.index == x.device.index, op,
             "(): ", name, " is on another device than input");
     spec.weight_dtype = column.dtype;
+    if (IsContiguous(column)) return column.data;
+    *copy = Copied(tensor);
+    return TensorInfo(**copy).data;
   }
   bool has_elements() const { return rows.rows > 0 && rows.cols > 0; }
   NormShape Shape(double eps) const { return {rows.rows, rows.cols, eps, rows.stride}; }
@@ -55,13 +60,9 @@ struct NormCall {
   int64_t axis;
   Rows rows;
   NormSpec spec;
+  const void *weight_data = nullptr, *bias_data = nullptr;
+  OptionalTensor weight_copy, bias_copy;
 };
-
-// Columns as the primitives take them: dense.
-OptionalTensor Dense(const OptionalTensor& t) {
-  return t ? OptionalTensor(Contiguous(*t)) : OptionalTensor();
-}
-const void* Data(const OptionalTensor& t) { return t ? TensorInfo(*t).data : nullptr; }
 
 template <class P>
 void Run(const NormCall& call, double eps, const typename P::Args& args) {
@@ -88,16 +89,15 @@ Outputs Forward(const char* op, const Tensor& input, const Tensor* residual,
   if (!IsServed(call)) {
     return Forward<P>(op, Copied(input), residual, weight, bias, dims, eps);
   }
-  const OptionalTensor w = Dense(weight), b = Dense(bias);
   typename P::Args args;
   args.x = call.x.data;
-  args.weight = Data(w);
+  args.weight = call.weight_data;
   Tensor y = EmptyLike(call.x), rstd = call.Statistics();
   args.y = y.mutable_data_ptr();
   args.rstd = rstd.mutable_data_ptr();
   Outputs out{y, y, rstd, rstd};
   if constexpr (requires { args.bias; }) {
-    args.bias = Data(b);
+    args.bias = call.bias_data;
     out.mean = call.Statistics();
     args.mean = out.mean.mutable_data_ptr();
   }
@@ -133,14 +133,14 @@ Gradients Backward(const char* op, const Tensor& dout, const OptionalTensor& dsu
   if (!IsServed(call)) {
     return Backward<P>(op, dout, dsum, Copied(input), mean, rstd, weight, bias, dims, needs);
   }
-  const Tensor dense_dy = Contiguous(dout);
-  const OptionalTensor w = Dense(weight), add = Dense(dsum);
+  const Tensor dense_dy = IsContiguous(dy) ? dout : Copied(dout);
+  const OptionalTensor add = dsum ? OptionalTensor(Contiguous(*dsum)) : OptionalTensor();
   typename P::Args args;
   args.dy = dense_dy.data_ptr();
   args.x = call.x.data;
   args.rstd = rstd.data_ptr();
-  args.weight = Data(w);
-  args.dsum = Data(add);
+  args.weight = call.weight_data;
+  args.dsum = add ? add->data_ptr() : nullptr;
   const Tensor nothing = Nothing(call.x);
   Gradients g{needs[0] ? EmptyLike(call.x) : nothing,
               needs[1] && weight ? call.ColumnLike(weight) : nothing, nothing};

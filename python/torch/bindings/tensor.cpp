@@ -11,7 +11,11 @@ namespace {
 
 struct DTypeTable {
   DTypeTable() {
-    const auto set = [&](DType t, int32_t n) { numbers[static_cast<int>(t)] = n; };
+    for (int8_t& dtype : dtypes) dtype = -1;
+    const auto set = [&](DType t, int32_t n) {
+      numbers[static_cast<int>(t)] = n;
+      if (n >= 0 && n < kMost) dtypes[n] = static_cast<int8_t>(t);
+    };
     set(DType::kBool, aoti_torch_dtype_bool());
     set(DType::kUInt8, aoti_torch_dtype_uint8());
     set(DType::kInt8, aoti_torch_dtype_int8());
@@ -23,7 +27,9 @@ struct DTypeTable {
     set(DType::kFloat32, aoti_torch_dtype_float32());
     set(DType::kFloat64, aoti_torch_dtype_float64());
   }
+  static constexpr int kMost = 64;
   int32_t numbers[kNumDTypes];
+  int8_t dtypes[kMost];  // by PyTorch's number; -1 where it is none of ours
 };
 const DTypeTable& DTypes() {
   static const DTypeTable table;
@@ -123,12 +129,9 @@ Tensor Empty(const int64_t* sizes, int64_t ndim, DType dtype, const Device& devi
 int32_t TorchDType(DType dtype) { return DTypes().numbers[static_cast<int>(dtype)]; }
 
 bool FromTorchDType(int32_t number, DType* out) {
-  for (int i = 0; i < kNumDTypes; ++i) {
-    if (DTypes().numbers[i] != number) continue;
-    *out = static_cast<DType>(i);
-    return true;
-  }
-  return false;
+  if (number < 0 || number >= DTypeTable::kMost || DTypes().dtypes[number] < 0) return false;
+  *out = static_cast<DType>(DTypes().dtypes[number]);
+  return true;
 }
 
 int64_t WrapDim(int64_t dim, int64_t ndim, const char* op) {

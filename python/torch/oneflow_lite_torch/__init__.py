@@ -8,6 +8,7 @@ Tensors that the kernels do not serve take PyTorch's own function.
 """
 
 from . import _functional as _functional  # registers fake kernels and gradients
+from ._apply import apply_to
 from ._losses import cross_entropy, linear_cross_entropy
 from ._norms import add_layer_norm, add_rms_norm, layer_norm, rms_norm
 from ._patch import patch, unpatch
@@ -17,6 +18,7 @@ __version__ = "0.1.0"
 __all__ = [
     "add_layer_norm",
     "add_rms_norm",
+    "apply_to",
     "cross_entropy",
     "layer_norm",
     "linear_cross_entropy",

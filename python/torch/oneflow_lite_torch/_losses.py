@@ -44,9 +44,9 @@ def _reduced(
 
 class _CrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, target, ignore_index, reduction, smoothing):
+    def forward(ctx, x, target, ignore_index, reduction, smoothing, dtype):
         loss, stats = _forward(x, target, ignore_index, smoothing)
-        value, weight = _reduced(loss, target, ignore_index, reduction, x.dtype)
+        value, weight = _reduced(loss, target, ignore_index, reduction, dtype)
         ctx.save_for_backward(x, target, stats, weight)
         ctx.how = ignore_index, reduction, smoothing
         return value
@@ -57,23 +57,23 @@ class _CrossEntropy(torch.autograd.Function):
         ignore_index, reduction, smoothing = ctx.how
         if torch.is_grad_enabled():
             loss = F.cross_entropy(
-                x,
+                x.to(dvalue.dtype),
                 target,
                 ignore_index=ignore_index,
                 reduction=reduction,
                 label_smoothing=smoothing,
             )
-            return *torch.autograd.grad(loss, x, dvalue, create_graph=True), *[None] * 4
+            return *torch.autograd.grad(loss, x, dvalue, create_graph=True), *[None] * 5
         dloss = dvalue.to(stats.dtype)
         if weight is not None:
             dloss = dloss * weight
         dx = _backward(x, target, stats, dloss, ignore_index, smoothing)
-        return dx, None, None, None, None
+        return dx, None, None, None, None, None
 
 
 class _CrossEntropyInPlace(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, target, ignore_index, reduction, smoothing):
+    def forward(ctx, x, target, ignore_index, reduction, smoothing, dtype):
         mean = reduction == "mean"
         weight = _mean_weight_of(target, ignore_index, compute_type(x.dtype)) if mean else None
         logits = x.detach()
@@ -81,7 +81,7 @@ class _CrossEntropyInPlace(torch.autograd.Function):
         torch.autograd.graph.increment_version(logits)
         ctx.gradient = logits
         summed = "sum" if mean else reduction  # the weight is in the losses
-        return _reduced(loss, target, ignore_index, summed, x.dtype)[0]
+        return _reduced(loss, target, ignore_index, summed, dtype)[0]
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -95,18 +95,18 @@ class _CrossEntropyInPlace(torch.autograd.Function):
         ctx.gradient = None
         _scale_rows(dx, dvalue.to(compute_type(dx.dtype)))
         torch.autograd.graph.increment_version(dx)
-        return dx, None, None, None, None
+        return dx, None, None, None, None, None
 
 
-def _loss_of_graph(x, target, ignore_index, reduction, smoothing):
+def _loss_of_graph(x, target, ignore_index, reduction, smoothing, dtype):
     """For torch.compile and torch.export, which fuse the reduction themselves."""
     loss = ops.cross_entropy(x, target, ignore_index, smoothing)[0]
     if reduction == "none":
-        return loss.to(x.dtype)
+        return loss.to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / (target != ignore_index).sum()
-    return total.to(x.dtype)
+    return total.to(dtype)
 
 
 def _is_served(x: Tensor, target: Tensor, weight: Tensor | None) -> bool:
@@ -131,6 +131,7 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     *,
     inplace_backward: bool = False,
+    dtype: torch.dtype | None = None,
     autocast: str = "torch",
 ) -> Tensor:
     """Cross entropy of logits, as torch.nn.functional.cross_entropy.
@@ -143,6 +144,9 @@ def cross_entropy(
     inplace_backward : bool
         Let the call write the gradient into input's memory while it computes the loss: input's
         values are lost, backward runs once, and there is no second derivative.
+    dtype : torch.dtype, optional
+        The loss's; input's own by default. float32 beside logits of 16 bits costs nothing: the loss
+        is computed in it.
     autocast : {"torch", "keep"}
         As softmax's.
     """
@@ -150,10 +154,11 @@ def cross_entropy(
         raise ValueError(f'reduction is "{reduction}"; allowed are "mean", "sum" and "none"')
     if widens(input, autocast, is_loss=True):
         input = input.float()
-    known = 0.0 <= label_smoothing <= 1.0
+    result = input.dtype if dtype is None else dtype
+    known = 0.0 <= label_smoothing <= 1.0 and result in (input.dtype, compute_type(input.dtype))
     if not known or not _is_served(input, target, weight):
         return F.cross_entropy(
-            input,
+            input.to(result) if result != input.dtype else input,
             target,
             weight,
             ignore_index=ignore_index,
@@ -161,14 +166,14 @@ def cross_entropy(
             label_smoothing=label_smoothing,
         )
     if is_compiling():
-        return _loss_of_graph(input, target, ignore_index, reduction, label_smoothing)
+        return _loss_of_graph(input, target, ignore_index, reduction, label_smoothing, result)
     try:
         if not needs_grad(input):
             loss, _ = _forward(input, target, ignore_index, label_smoothing)
-            return _reduced(loss, target, ignore_index, reduction, input.dtype)[0]
+            return _reduced(loss, target, ignore_index, reduction, result)[0]
         in_place = inplace_backward and input.is_contiguous()
         function = _CrossEntropyInPlace if in_place else _CrossEntropy
-        return function.apply(input, target, ignore_index, reduction, label_smoothing)
+        return function.apply(input, target, ignore_index, reduction, label_smoothing, result)
     except RuntimeError as error:
         if str(error).startswith("cross_entropy(): target "):  # out of range, on the CPU
             raise IndexError(str(error)) from None

@@ -8,8 +8,19 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ._library import ops
-from ._support import compute_type, is_column, is_compiling, is_served, needs_grad, widens
+from ._support import (
+    RMS_NORM_WIDENS,
+    check_autocast,
+    compute_type,
+    is_column,
+    is_compiling,
+    is_ordinary,
+    is_served,
+    needs_grad,
+    widens,
+)
 
+_PLAIN = (Tensor, torch.nn.Parameter)
 _layer = ops._layer_norm.default
 _rms = ops._rms_norm.default
 _add_layer = ops._add_layer_norm.default
@@ -135,6 +146,15 @@ def _widened(*tensors: Tensor | None) -> list[Tensor | None]:
     return [t if t is None else t.float() for t in tensors]
 
 
+def _is_quick(x: Tensor, shape: int | Sequence[int], *columns: Tensor | None) -> bool:
+    """Whether the operator's own checks are enough: a norm over the last dim."""
+    if not is_ordinary(x) or x.ndim == 0:
+        return False
+    if x.shape[-1] != (shape if isinstance(shape, int) else shape[0] if len(shape) == 1 else 0):
+        return False
+    return all(c is None or (type(c) in _PLAIN and c.ndim == 1) for c in columns)
+
+
 def layer_norm(
     input: Tensor,
     normalized_shape: int | Sequence[int],
@@ -148,6 +168,13 @@ def layer_norm(
 
     weight and bias may be float32 beside an input of 16 bits. `autocast` as softmax's.
     """
+    if autocast == "torch" and _is_quick(input, normalized_shape, weight, bias):
+        try:
+            if needs_grad(input, weight, bias):
+                return _LayerNorm.apply(input, weight, bias, 1, eps)
+            return _layer(input, weight, bias, 1, eps)[0]
+        except RuntimeError:  # not served: PyTorch's function, or its error
+            pass
     if widens(input, autocast):
         input, weight, bias = _widened(input, weight, bias)
     shape = _shape_of(normalized_shape)
@@ -173,7 +200,15 @@ def rms_norm(
     weight may be float32 beside an input of 16 bits; the result has input's dtype. `autocast` as
     softmax's.
     """
-    if widens(input, autocast):
+    if autocast == "torch" and eps is not None and _is_quick(input, normalized_shape, weight):
+        try:
+            if needs_grad(input, weight):
+                return _RmsNorm.apply(input, weight, 1, eps)
+            return _rms(input, weight, 1, eps)[0]
+        except RuntimeError:  # not served: PyTorch's function, or its error
+            pass
+    check_autocast(autocast)
+    if RMS_NORM_WIDENS and widens(input, autocast):
         input, weight = _widened(input, weight)
     shape = _shape_of(normalized_shape)
     if not _are_served(input, shape, weight):
@@ -231,7 +266,7 @@ def add_rms_norm(
 ) -> tuple[Tensor, Tensor]:
     """rms_norm of input + residual, and that sum, in one pass. Parameters as rms_norm's."""
     shape = _shape_of(normalized_shape)
-    wide = widens(input, autocast) or widens(residual, autocast)
+    wide = RMS_NORM_WIDENS and (widens(input, autocast) or widens(residual, autocast))
     if wide or not (_are_served(input, shape, weight) and _can_add(input, residual)):
         total = input + residual
         return rms_norm(total, shape, weight, eps, autocast=autocast), total

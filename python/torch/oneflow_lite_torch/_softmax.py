@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ._library import ops
-from ._support import is_compiling, is_served, needs_grad, widens
+from ._support import is_compiling, is_ordinary, is_served, needs_grad, widens
 
 _forward = ops._softmax.default
 _backward = ops.softmax_backward.default
@@ -39,6 +39,13 @@ class _Softmax(torch.autograd.Function):
 
 
 def _softmax(x: Tensor, dim: int, dtype: torch.dtype | None, log: bool, autocast: str) -> Tensor:
+    if dtype is None and autocast == "torch" and is_ordinary(x):
+        try:
+            if x.requires_grad and torch.is_grad_enabled():
+                return _Softmax.apply(x, dim, log, False)
+            return _forward(x, dim, log, False)
+        except RuntimeError:  # not served: PyTorch's function, or its error
+            pass
     if dtype is None and widens(x, autocast):
         dtype = torch.float32
     if not is_served(x) or (dtype is not None and not dtype.is_floating_point):

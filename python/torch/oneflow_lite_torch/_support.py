@@ -15,6 +15,8 @@ _STRIDED = torch.strided
 _transformed = torch._C._are_functorch_transforms_active
 _any_autocast = torch._C._is_any_autocast_enabled
 is_compiling = torch.compiler.is_compiling
+# rms_norm came to autocast's list after PyTorch 2.11.
+RMS_NORM_WIDENS = torch._C._dispatch_has_kernel_for_dispatch_key("aten::rms_norm", "AutocastCUDA")
 
 
 def is_served(x: Tensor) -> bool:
@@ -26,6 +28,20 @@ def is_served(x: Tensor) -> bool:
         and x.dtype in FLOATS
         and (x.is_cuda or x.is_cpu)
         and x.layout is _STRIDED
+        and not _transformed()
+        and forward_ad._current_level < 0
+    )
+
+
+def is_ordinary(x: Tensor) -> bool:
+    """Whether a call may go straight to its operator, which checks dtype and layout itself.
+
+    An operator that refuses raises RuntimeError; is_served and its kin then say what to do.
+    """
+    return (
+        not is_compiling()
+        and type(x) is Tensor
+        and not _any_autocast()
         and not _transformed()
         and forward_ad._current_level < 0
     )
@@ -53,13 +69,18 @@ def compute_type(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype.itemsize == 2 else dtype
 
 
+def check_autocast(autocast: str) -> None:
+    """Refuse other values of the argument."""
+    if autocast not in ("torch", "keep"):
+        raise ValueError(f'autocast is "{autocast}"; allowed are "torch" and "keep"')
+
+
 def widens(x: Tensor, autocast: str, is_loss: bool = False) -> bool:
     """Whether autocast turns x, of 16 bits, into float32 for a softmax, norm or loss.
 
     PyTorch's lists do so on CUDA; on the CPU for losses alone.
     """
-    if autocast not in ("torch", "keep"):
-        raise ValueError(f'autocast is "{autocast}"; allowed are "torch" and "keep"')
+    check_autocast(autocast)
     if autocast == "keep" or not _any_autocast() or x.dtype.itemsize != 2:
         return False
     device = x.device.type

@@ -15,6 +15,8 @@ import torch
 import torch.nn.functional as F
 
 import oneflow_lite_torch as rows
+from oneflow_lite_torch._bench_model import SIZES
+from oneflow_lite_torch._bench_model import run as run_model
 
 SHAPES = ((16384, 1024), (16384, 4096), (4096, 8192), (64, 4096), (16384, 1000))
 
@@ -227,9 +229,15 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--compile", action="store_true", help="torch.compile too; takes minutes")
     parser.add_argument("--host", action="store_true", help="host times alone")
+    parser.add_argument(
+        "--model", choices=sorted(SIZES), help="the step of a model of transformers instead"
+    )
     arguments = parser.parse_args()
     where = torch.cuda.get_device_name() if arguments.device == "cuda" else "CPU"
     print(f"{where}, PyTorch {torch.__version__}, oneflow_lite_torch {rows.__version__}")
+    if arguments.model:
+        run_model(arguments.model, arguments.device)
+        return
     if not arguments.host:
         kernels(arguments.device, arguments.compile)
     host(arguments.device)
