@@ -66,6 +66,11 @@ test: build ## run all C++ and Python tests
 	ctest --preset $(PRESET)
 	$(PY) -m pytest
 
+# A minute of them is part of the Python tests; here each has its full size. ATTACKS names some.
+.PHONY: test-attack
+test-attack: build ## run the attacks of tests/attack at full size, with fixed seeds
+	$(PY) tests/attack/_all.py $(ATTACKS)
+
 # The sanitizers' shadow memory does not fit every random layout that newer kernels choose.
 SAME_ADDRESSES = $(shell setarch -R true 2> /dev/null && echo setarch -R)
 
