@@ -78,11 +78,7 @@ const char* Expected(const ArgSchema& arg) {
 
 Match ReadSequence(const char* name, const ArgSchema& arg, PyObject* o, Value* out) {
   int64_t single;
-  if (PyTuple_Check(o) || PyList_Check(o)) {
-    PyObject** items = PySequence_Fast_ITEMS(o);
-    return ReadInts(name, arg, items, PySequence_Fast_GET_SIZE(o), out) ? Match::kYes
-                                                                        : Match::kError;
-  }
+  if (Items::AreIn(o)) return ReadInts(name, arg, Items(o), out) ? Match::kYes : Match::kError;
   // Before the check for a sequence: a 0-dim tensor is both.
   if (const Match m = AsInt(o, &single); m != Match::kNo) {
     if (m == Match::kYes) out->emplace<Dims>(1, single);
@@ -95,16 +91,18 @@ Match ReadSequence(const char* name, const ArgSchema& arg, PyObject* o, Value* o
 }
 
 Match ReadTensors(const char* name, const ArgSchema& arg, PyObject* o, Value* out) {
-  if (!PyTuple_Check(o) && !PyList_Check(o)) return Match::kNo;
+  if (!Items::AreIn(o)) return Match::kNo;
   TensorList list;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
-    PyObject* item = PySequence_Fast_GET_ITEM(o, i);
-    if (!IsTensor(item)) {
+  const Items items(o);
+  for (Py_ssize_t i = 0; i < items.size(); ++i) {
+    const PyRef item = items[i];
+    if (!item) return RaiseChanged(name, arg.name.c_str()), Match::kError;
+    if (!IsTensor(item.get())) {
       PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be %s, but item %zd is %s", name,
-                   arg.name.c_str(), Expected(arg), i, Py_TYPE(item)->tp_name);
+                   arg.name.c_str(), Expected(arg), i, Py_TYPE(item.get())->tp_name);
       return Match::kError;
     }
-    list.push_back(Unwrap(item));
+    list.push_back(Unwrap(item.get()));
   }
   out->emplace<TensorList>(std::move(list));
   return Match::kYes;
@@ -241,18 +239,19 @@ bool ReadArgument(const char* name, const ArgSchema& arg, PyObject* o, Value* ou
   return m == Match::kYes;
 }
 
-bool ReadInts(const char* name, const ArgSchema& arg, PyObject* const* items, Py_ssize_t n,
-              Value* out) {
+bool ReadInts(const char* name, const ArgSchema& arg, const Items& items, Value* out) {
   Dims dims;
-  for (Py_ssize_t i = 0; i < n; ++i) {
+  for (Py_ssize_t i = 0; i < items.size(); ++i) {
+    const PyRef item = items[i];
+    if (!item) return RaiseChanged(name, arg.name.c_str());
     int64_t v;
-    switch (AsInt(items[i], &v)) {
+    switch (AsInt(item.get(), &v)) {
       case Match::kYes:
         dims.push_back(v);
         break;
       case Match::kNo:
         PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be ints, but item %zd is %s", name,
-                     arg.name.c_str(), i, Py_TYPE(items[i])->tp_name);
+                     arg.name.c_str(), i, Py_TYPE(item.get())->tp_name);
         return false;
       case Match::kError:
         NameTooLarge(name, arg);
@@ -263,7 +262,9 @@ bool ReadInts(const char* name, const ArgSchema& arg, PyObject* const* items, Py
   return true;
 }
 
-PyObject* WrapDims(absl::Span<const int64_t> dims) {
+PyObject* WrapDims(absl::Span<const int64_t> span) {
+  // Making a tuple may collect garbage, and a finalizer may give the tensor another shape.
+  const Dims dims(span.begin(), span.end());
   PyRef tuple(PyTuple_New(static_cast<Py_ssize_t>(dims.size())));
   if (!tuple) return nullptr;
   for (size_t i = 0; i < dims.size(); ++i) {

@@ -6,6 +6,7 @@
 #include "oneflow_lite/framework/function.h"
 #include "python/bindings/dtype_device.h"
 #include "python/bindings/errors.h"
+#include "python/bindings/items.h"
 #include "python/bindings/tensor_object.h"
 
 namespace oneflow_lite::python {
@@ -20,8 +21,7 @@ Match AsInt(PyObject* o, int64_t* out);
 // the exception that reading raised.
 bool ReadArgument(const char* name, const ArgSchema& arg, PyObject* o, Value* out);
 // The elements of `items` as the dims of `arg`.
-bool ReadInts(const char* name, const ArgSchema& arg, PyObject* const* items, Py_ssize_t n,
-              Value* out);
+bool ReadInts(const char* name, const ArgSchema& arg, const Items& items, Value* out);
 
 // Tensor, tuple of tensors, None, number, ... A new reference; null on failure.
 PyObject* WrapValue(Value&& v);

@@ -65,7 +65,8 @@ class SequenceReader {
     }
     PyRef list = AsList(o);
     if (!list) return false;
-    const Py_ssize_t n = PySequence_Fast_GET_SIZE(list.get());
+    const Items items(list.get());
+    const Py_ssize_t n = items.size();
     const size_t depth = place_.size();
     if (depth < shape_.size()) {
       if (shape_[depth] != n) return RaiseRagged("a sequence of length " + std::to_string(n));
@@ -79,7 +80,9 @@ class SequenceReader {
     }
     for (Py_ssize_t i = 0; i < n; ++i) {
       place_.push_back(i);
-      if (!Measure(PySequence_Fast_GET_ITEM(list.get(), i))) return false;
+      const PyRef item = items[i];
+      if (!item) return RaiseChanged("tensor", "data");
+      if (!Measure(item.get())) return false;
       place_.pop_back();
     }
     return true;
@@ -90,13 +93,12 @@ class SequenceReader {
     if (depth == shape_.size()) return WriteElement(o, dtype, p);
     PyRef list = AsList(o);
     if (!list) return false;
-    if (PySequence_Fast_GET_SIZE(list.get()) != shape_[depth]) {
-      PyErr_SetString(PyExc_ValueError,
-                      "tensor(): a sequence changed its length while it was read");
-      return false;
-    }
-    for (Py_ssize_t i = 0; i < shape_[depth]; ++i) {
-      if (!Write(PySequence_Fast_GET_ITEM(list.get(), i), depth + 1, dtype, p)) return false;
+    const Items items(list.get());
+    if (items.size() != shape_[depth]) return RaiseChanged("tensor", "data");
+    for (Py_ssize_t i = 0; i < items.size(); ++i) {
+      const PyRef item = items[i];
+      if (!item) return RaiseChanged("tensor", "data");
+      if (!Write(item.get(), depth + 1, dtype, p)) return false;
     }
     return true;
   }
@@ -113,7 +115,10 @@ class SequenceReader {
  private:
   PyRef AsList(PyObject* o) {
     // One copy to the host instead of one per element; a meta tensor has no numbers to give.
-    if (IsTensor(o)) return PyRef(PyObject_CallMethod(o, "tolist", nullptr));
+    if (IsTensor(o)) {
+      PyRef list(PyObject_CallMethod(o, "tolist", nullptr));  // a subclass may give anything
+      return list ? PyRef(PySequence_Fast(list.get(), "tensor(): tolist() gave no list")) : PyRef();
+    }
     if (PyUnicode_Check(o) || PyBytes_Check(o) || !PySequence_Check(o)) {
       const std::string at = place_.empty() ? "" : " at " + ToString(place_);
       PyErr_Format(PyExc_TypeError,
@@ -242,7 +247,7 @@ Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, std::optional<
 }
 
 PyMethodDef creation_functions[] = {
-    {"tensor", WithKeywords(TensorFunction), METH_VARARGS | METH_KEYWORDS,
+    {"tensor", WithKeywords<TensorFunction>(), METH_VARARGS | METH_KEYWORDS,
      "tensor(data, *, dtype=None, device=None, requires_grad=False)\n--\n\n"
      "A tensor with a copy of data: a number, nested sequences, an array or a tensor.\n\n"
      "Without a dtype it is that of the array or tensor, else float32 where a float is among the\n"

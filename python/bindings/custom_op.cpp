@@ -149,10 +149,10 @@ void Signatures(const PythonOp& op, const SbpContext& c, std::vector<SbpSignatur
     py::list inputs;
     for (const Shape& shape : c.inputs) inputs.append(MetaTensor(shape, DType::kFloat32));
     const py::list signatures = py::handle(op.sbp.get())(inputs, WrapAttrs(c.attrs));
-    for (py::handle signature : signatures) {
+    for (size_t i = 0; i < signatures.size(); ++i) {
       SbpSignature s;
-      for (py::handle entry : py::cast<py::list>(signature)) {
-        const Sbp sbp = ReadSbp(py::cast<std::string>(entry));
+      for (const std::string& entry : py::cast<std::vector<std::string>>(signatures[i])) {
+        const Sbp sbp = ReadSbp(entry);
         if (s.inputs.size() < c.inputs.size())
           s.inputs.push_back(sbp);
         else
@@ -175,8 +175,8 @@ Cost CostOfCall(const PythonOp& op, const InferContext& c) {
 
 // An output that is an input or an earlier output, or a view of one, would share its memory unknown
 // to autograd; and a tensor that someone else holds too would get this call's history.
-StatusOr<Tensor> OwnMemory(PyObject* object, const TensorList& earlier, KernelContext& c) {
-  const Tensor& out = Unwrap(object);
+StatusOr<Tensor> OwnMemory(const py::object& object, const TensorList& earlier, KernelContext& c) {
+  const Tensor& out = Unwrap(object.ptr());
   // One block may come back as another storage, by way of NumPy or DLPack.
   const auto begin = [](const Tensor& t) {
     return reinterpret_cast<uintptr_t>(t.storage()->data());
@@ -189,7 +189,8 @@ StatusOr<Tensor> OwnMemory(PyObject* object, const TensorList& earlier, KernelCo
   bool shared = std::any_of(earlier.begin(), earlier.end(), shares);
   for (int i = 0; i < c.num_inputs(); ++i) shared = shared || shares(c.input(i));
   if (shared) return functional::Clone(out);
-  return Py_REFCNT(object) > 1 || autograd::RequiresGrad(out) ? out.Detach() : out;
+  // Of the owners two are known: `object`, and the list that forward gave.
+  return object.ref_count() > 2 || autograd::RequiresGrad(out) ? out.Detach() : out;
 }
 
 class PythonKernel final : public BoundKernel {
@@ -211,10 +212,11 @@ class PythonKernel final : public BoundKernel {
       }
       TensorList own;
       for (int i = 0; i < c.num_outputs(); ++i) {
-        PyObject* out = PyList_GET_ITEM(outputs.ptr(), i);
-        if (!IsTensor(out)) {
-          return Error(ErrorKind::kType, op_->name, "(): forward gave ", Py_TYPE(out)->tp_name,
-                       " as output ", op_->outputs[i], ", but must give a Tensor", op_->place);
+        const py::object out = outputs[i];
+        if (!IsTensor(out.ptr())) {
+          return Error(ErrorKind::kType, op_->name, "(): forward gave ",
+                       Py_TYPE(out.ptr())->tp_name, " as output ", op_->outputs[i],
+                       ", but must give a Tensor", op_->place);
         }
         OFL_ASSIGN_OR_RETURN(Tensor t, OwnMemory(out, own, c));
         own.push_back(t);
@@ -263,13 +265,15 @@ Status Backward(const PythonOp& op, GradContext& c) {
     const py::list results =
         py::handle(op.backward.get())(inputs, outputs, grads, WrapAttrs(c.attrs()), needs);
     for (int i = 0; i < c.num_inputs(); ++i) {
-      if (!c.needs(i) || results[i].is_none()) continue;
-      if (!IsTensor(results[i].ptr())) {
+      if (!c.needs(i)) continue;
+      const py::object result = results[i];
+      if (result.is_none()) continue;
+      if (!IsTensor(result.ptr())) {
         return Error(ErrorKind::kType, op.name, "(): backward gave ",
-                     Py_TYPE(results[i].ptr())->tp_name, " for ", c.input_name(i),
+                     Py_TYPE(result.ptr())->tp_name, " for ", c.input_name(i),
                      ", but must give a Tensor or None", op.place);
       }
-      OFL_RETURN_IF_ERROR(c.Set(i, Unwrap(results[i].ptr())));
+      OFL_RETURN_IF_ERROR(c.Set(i, Unwrap(result.ptr())));
     }
     return c.CheckAnySet(/*zeros_stand_in=*/true);
   });

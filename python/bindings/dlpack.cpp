@@ -88,18 +88,35 @@ PyObject* MakeCapsule(const Tensor& t, uint64_t flags) {
   return capsule;
 }
 
+// A consumer's stream as __dlpack__ gets it; none for None.
+using StreamNumber = std::optional<int64_t>;
+bool ReadStream(PyObject* o, StreamNumber* out) {
+  if (o == Py_None) return true;
+  const Match m = AsInt(o, &out->emplace());
+  if (m == Match::kNo) {
+    PyErr_Format(PyExc_TypeError, "__dlpack__(): argument 'stream' must be int or None, not %s",
+                 Py_TYPE(o)->tp_name);
+  }
+  return m == Match::kYes;
+}
+
+// Two ints; untouched for None. False: an exception is set.
+bool ReadPair(const char* argument, PyObject* o, std::pair<int, int>* out) {
+  if (o == Py_None) return true;
+  if (PyTuple_Check(o)) return PyArg_ParseTuple(o, "ii", &out->first, &out->second);
+  PyErr_Format(PyExc_TypeError, "__dlpack__(): argument '%s' must be a tuple, not %s", argument,
+               Py_TYPE(o)->tp_name);
+  return false;
+}
+
 // Makes the consumer's stream wait for the work that writes the tensor. The numbers are the
 // protocol's: None and 1 the legacy default stream, 2 the per-thread one, -1 nothing to do.
-Status OrderBefore(const Tensor& t, PyObject* stream) {
+Status OrderBefore(const Tensor& t, StreamNumber stream) {
   if (t.device().type != DeviceType::kCUDA) {
-    if (stream == Py_None) return OkStatus();
+    if (!stream) return OkStatus();
     return Error(ErrorKind::kValue, "__dlpack__(): stream must be None for ", Describe(t));
   }
-  int64_t handle = 1;
-  if (stream != Py_None && AsInt(stream, &handle) != Match::kYes) {
-    PyErr_Clear();
-    return Error(ErrorKind::kType, "__dlpack__(): stream must be int or None");
-  }
+  const int64_t handle = stream.value_or(1);
   if (handle == -1) return OkStatus();
   if (handle == 0 || handle < -1) {
     return Error(ErrorKind::kValue, "__dlpack__(): stream ", handle,
@@ -129,18 +146,6 @@ Status CheckExport(const Tensor& t) {
   return OkStatus();
 }
 
-// Whether (type, id) asks for a device other than the tensor's; -1 with an exception set.
-int AsksForOtherDevice(const Tensor& t, PyObject* dl_device) {
-  if (dl_device == Py_None) return 0;
-  int type, id;
-  if (!PyTuple_Check(dl_device) || !PyArg_ParseTuple(dl_device, "ii", &type, &id)) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "__dlpack__(): dl_device is no tuple");
-    return -1;
-  }
-  const dlpack::DeviceId own = DeviceOf(t.device());
-  return own.type != type || own.id != id;
-}
-
 PyObject* DlpackMethod(PyObject* self, PyObject* args, PyObject* kwargs) {
   return Protect([&]() -> PyObject* {
     static const char* keywords[] = {"stream", "max_version", "dl_device", "copy", nullptr};
@@ -150,21 +155,20 @@ PyObject* DlpackMethod(PyObject* self, PyObject* args, PyObject* kwargs) {
                                      &copy)) {
       return nullptr;
     }
-    int major = 0, minor = 0;
-    if (version != Py_None) {
-      if (!PyTuple_Check(version)) {
-        return PyErr_Format(PyExc_TypeError, "__dlpack__(): max_version must be a tuple");
-      }
-      if (!PyArg_ParseTuple(version, "ii", &major, &minor)) return nullptr;
+    // Numbers first: reading them may run Python code, which may change the tensor.
+    std::pair<int, int> asked_version, asked_device;
+    StreamNumber asked_stream;
+    if (!ReadPair("max_version", version, &asked_version) ||
+        !ReadPair("dl_device", device, &asked_device) || !ReadStream(stream, &asked_stream)) {
+      return nullptr;
     }
     Tensor t = Unwrap(self);
     if (const Status s = CheckExport(t); !s.ok()) {
       PyErr_SetString(PyExc_BufferError, std::string(s.message()).c_str());
       return nullptr;
     }
-    const int other = AsksForOtherDevice(t, device);
-    if (other < 0) return nullptr;
-    if (other) {
+    const dlpack::DeviceId own = DeviceOf(t.device());
+    if (device != Py_None && asked_device != std::pair<int, int>(own.type, own.id)) {
       PyErr_SetString(PyExc_BufferError,
                       "__dlpack__(): the tensor is on another device than "
                       "dl_device; move it with to()");
@@ -175,8 +179,8 @@ PyObject* DlpackMethod(PyObject* self, PyObject* args, PyObject* kwargs) {
       if (!cloned.ok()) return Raise(cloned.status());
       t = *std::move(cloned);
     }
-    if (const Status s = OrderBefore(t, stream); !s.ok()) return Raise(s);
-    if (major >= 1) return MakeCapsule<VersionedTensor>(t, copy == Py_True ? 2 : 0);
+    if (const Status s = OrderBefore(t, asked_stream); !s.ok()) return Raise(s);
+    if (asked_version.first >= 1) return MakeCapsule<VersionedTensor>(t, copy == Py_True ? 2 : 0);
     return MakeCapsule<ManagedTensor>(t, 0);
   });
 }
@@ -258,11 +262,20 @@ StatusOr<int64_t> ConsumerStream(PyObject* producer) {
   PyRef pair(PyObject_CallMethod(producer, "__dlpack_device__", nullptr));
   if (!pair) return TakeRaised();
   // Some producers give the type as an enum.
-  PyRef type(PySequence_GetItem(pair.get(), 0)), id(PySequence_GetItem(pair.get(), 1));
-  PyRef number(type ? PyNumber_Index(type.get()) : nullptr);
-  if (!number || !id) return TakeRaised();
-  const dlpack::DeviceId d{static_cast<int32_t>(PyLong_AsLong(number.get())),
-                           static_cast<int32_t>(PyLong_AsLong(id.get()))};
+  PyRef type(PySequence_GetItem(pair.get(), 0));
+  PyRef id(type ? PySequence_GetItem(pair.get(), 1) : nullptr);
+  int64_t numbers[2];
+  const auto read = [](PyObject* o, int64_t* out) {
+    if (!o) return false;
+    const Match m = AsInt(o, out);
+    if (m == Match::kNo) {
+      PyErr_Format(PyExc_TypeError, "from_dlpack(): __dlpack_device__() gave %s for an int",
+                   Py_TYPE(o)->tp_name);
+    }
+    return m == Match::kYes;
+  };
+  if (!read(type.get(), &numbers[0]) || !read(id.get(), &numbers[1])) return TakeRaised();
+  const dlpack::DeviceId d{static_cast<int32_t>(numbers[0]), static_cast<int32_t>(numbers[1])};
   OFL_ASSIGN_OR_RETURN(const Device device, DeviceFrom(d));
   if (device.type != DeviceType::kCUDA) return 0;
   OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(device));
@@ -318,7 +331,7 @@ PyObject* FromDlpack(PyObject*, PyObject* o) {
 }  // namespace
 
 PyMethodDef dlpack_methods[] = {
-    {"__dlpack__", WithKeywords(DlpackMethod), METH_VARARGS | METH_KEYWORDS,
+    {"__dlpack__", WithKeywords<DlpackMethod>(), METH_VARARGS | METH_KEYWORDS,
      "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
      "A DLPack capsule over the same memory; see the Python array API."},
     {"__dlpack_device__", DlpackDevice, METH_NOARGS,

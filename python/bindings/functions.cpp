@@ -161,8 +161,9 @@ std::string NearName(const BoundFunction& b, PyObject* name) {
   if (difflib && names) {
     const PyRef near(
         PyObject_CallMethod(difflib.get(), "get_close_matches", "OOi", name, names.get(), 1));
-    if (near && PyList_GET_SIZE(near.get()) == 1) {
-      const char* text = PyUnicode_AsUTF8(PyList_GET_ITEM(near.get(), 0));
+    const PyRef first(near ? PySequence_GetItem(near.get(), 0) : nullptr);
+    if (first && PyUnicode_Check(first.get())) {
+      const char* text = PyUnicode_AsUTF8(first.get());
       if (text) hint = "; did you mean '" + std::string(text) + "'?";
     }
   }
@@ -175,8 +176,10 @@ std::string NearName(const BoundFunction& b, PyObject* name) {
 bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwnames,
                   uint64_t* given, Value* out, PyObject** target) {
   const FunctionSchema& f = *b.schema;
-  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) {
-    PyObject* name = PyTuple_GET_ITEM(kwnames, k);
+  const Items keywords(kwnames);
+  for (Py_ssize_t k = 0; k < keywords.size(); ++k) {
+    const PyRef keyword = keywords[k];
+    PyObject* name = keyword.get();
     size_t i = 0;
     while (i < b.names.size() && b.names[i] != name) ++i;
     if (i == b.names.size()) {  // not interned, or wrong
@@ -259,7 +262,7 @@ bool ReadPositional(const BoundFunction& b, PyObject* self, PyObject* const* arg
   for (Py_ssize_t k = 0; k < nargs; ++k, ++i) {
     *given |= uint64_t{1} << i;
     if (static_cast<int>(i) == b.spread && nargs - k > 1) {
-      return ReadInts(name, f.args[i], args + k, nargs - k, &out[i]);
+      return ReadInts(name, f.args[i], Items(args + k, nargs - k), &out[i]);
     }
     if (!ReadArgument(name, f.args[i], args[k], &out[i])) return false;
   }

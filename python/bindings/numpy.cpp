@@ -203,11 +203,11 @@ Tensor TensorFromNumpy(const char* function, PyObject* o) {
 }
 
 PyMethodDef numpy_methods[] = {
-    {"numpy", WithKeywords(NumpyMethod), METH_VARARGS | METH_KEYWORDS,
+    {"numpy", WithKeywords<NumpyMethod>(), METH_VARARGS | METH_KEYWORDS,
      "numpy($self, force=False)\n--\n\n"
      "An array over the same memory. RuntimeError where the tensor requires grad or is on another\n"
      "device; with force=True it is detached and copied to the host first."},
-    {"__array__", WithKeywords(ArrayMethod), METH_VARARGS | METH_KEYWORDS,
+    {"__array__", WithKeywords<ArrayMethod>(), METH_VARARGS | METH_KEYWORDS,
      "__array__($self, dtype=None, copy=None)\n--\n\nFor numpy.asarray."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -5,6 +5,7 @@
 //   def observe(name, run):
 //     seen = run()          # the op runs; {"inputs": ..., "outputs": ..., "seconds": ...}
 #include <chrono>
+#include <thread>
 #include <vector>
 
 #include "oneflow_lite/framework/dispatch.h"
@@ -21,6 +22,7 @@ struct Observed {
   const DispatchMode::Next* next;
   bool ran = false;
   Status status;
+  const std::thread::id thread = std::this_thread::get_id();
 };
 
 py::list DescribeTensors(absl::Span<const Tensor> tensors) {
@@ -57,6 +59,10 @@ Cost CostOfCall(const OpCall& call) {
 
 py::dict RunObserved(Observed& o) {
   if (!o.call || o.ran) throw std::runtime_error("an observer may call run() once, before it ends");
+  // Another thread could still be at it when the call, which it borrows, is over.
+  if (o.thread != std::this_thread::get_id()) {
+    throw std::runtime_error("an observer may call run() on the thread of its op only");
+  }
   o.ran = true;
   const auto start = std::chrono::steady_clock::now();
   {

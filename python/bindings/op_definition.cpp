@@ -160,7 +160,8 @@ py::tuple OpInferShard(const std::string& name, const py::list& arguments, size_
     throw py::index_error("op_infer_shard(): there is no such signature or part");
   }
   Specs inputs;
-  for (py::handle shard : shards) {
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const py::object shard = shards[i];
     inputs.push_back(SpecOf(IsTensor(shard.ptr()) ? Unwrap(shard.ptr()) : Tensor()));
   }
   PhysicalContext context{.signature = signatures[signature],

@@ -7,6 +7,7 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "python/bindings/errors.h"
+#include "python/bindings/items.h"
 #include "python/bindings/tensor_object.h"
 
 namespace oneflow_lite::python {
@@ -52,19 +53,19 @@ void TakeOver(const Tensor& t, const Tensor& from) {
 
 PyObject* StoreResults(const char* function, const Value& result, PyObject* out) {
   TensorList results;
-  std::vector<PyObject*> targets;  // `out` keeps them alive
+  std::vector<PyRef> targets;
   if (const Tensor* one = std::get_if<Tensor>(&result)) {
     results.push_back(*one);
-    targets.push_back(out);
+    targets.push_back(PyRef::Borrow(out));
   } else if (const TensorList* list = std::get_if<TensorList>(&result)) {
     results = *list;
-    if (PyTuple_Check(out) || PyList_Check(out)) {
-      PyObject** first = PySequence_Fast_ITEMS(out);
-      targets.assign(first, first + PySequence_Fast_GET_SIZE(out));
+    if (Items::AreIn(out)) {
+      const Items items(out);
+      for (Py_ssize_t i = 0; i < items.size(); ++i) targets.push_back(items[i]);
     }
   }
   bool fits = !targets.empty() && targets.size() == results.size();
-  for (PyObject* t : targets) fits = fits && IsTensor(t);
+  for (const PyRef& t : targets) fits = fits && IsTensor(t.get());
   if (!fits) {
     PyErr_Format(PyExc_TypeError, "%s(): argument 'out' must be %s", function,
                  std::holds_alternative<Tensor>(result) ? "Tensor"
@@ -72,7 +73,7 @@ PyObject* StoreResults(const char* function, const Value& result, PyObject* out)
     return nullptr;
   }
   for (size_t i = 0; i < targets.size(); ++i) {
-    const Status s = Store(function, results[i], Unwrap(targets[i]));
+    const Status s = Store(function, results[i], Unwrap(targets[i].get()));
     if (!s.ok()) return Raise(s);
   }
   return PyRef::Borrow(out).Give();

@@ -40,12 +40,25 @@ class PyRef {
   PyObject* p_ = nullptr;
 };
 
-// A function pointer as a PyMethodDef with METH_VARARGS | METH_KEYWORDS wants it.
-inline PyCFunction WithKeywords(PyCFunctionWithKeywords f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
+// F(self, args, kwargs), whose keywords nobody changes meanwhile. What PyArg_Parse... gives is not
+// owned; a dict that others hold too (_thread.start_new_thread passes on the caller's) is copied.
+template <auto F, class Self>
+PyObject* CallWithKeywords(Self* self, PyObject* args, PyObject* kwargs) {
+  if (!kwargs || Py_REFCNT(kwargs) == 1) return F(self, args, kwargs);
+  const PyRef own(PyDict_Copy(kwargs));
+  return own ? F(self, args, own.get()) : nullptr;
+}
+// F as a PyMethodDef with METH_VARARGS | METH_KEYWORDS wants it.
+template <auto F>
+PyCFunction WithKeywords() {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&CallWithKeywords<F, PyObject>));
 }
 
-// Takes the interpreter's lock, whatever thread this is.
+// For a thread that Python does not know, or no more: see unwinding.cpp.
+void SleepIfInterpreterIsGone();
+
+// Takes the interpreter's lock, whatever thread this is. Where the interpreter has gone, the thread
+// sleeps until the process has gone too.
 class GilAcquire {
  public:
   GilAcquire() : state_(PyGILState_Ensure()) {}

@@ -58,7 +58,9 @@ PyObject* BackwardMethod(PyObject* self, PyObject* args, PyObject* kwargs) {
     BackwardArgs b;
     b.outputs.push_back(Unwrap(self));
     b.create_graph = create;
-    b.retain_graph = retain == Py_None ? create : PyObject_IsTrue(retain);
+    const int keeps = retain == Py_None ? create : PyObject_IsTrue(retain);
+    if (keeps < 0) return nullptr;
+    b.retain_graph = keeps;
     b.has_inputs = inputs != Py_None;
     if (gradient != Py_None) {
       if (!IsTensor(gradient)) {
@@ -154,24 +156,26 @@ bool ReadTensorList(const char* function, const char* argument, PyObject* o, Ten
     out->push_back(Unwrap(o));
     return true;
   }
-  const bool is_list = PyList_Check(o) || PyTuple_Check(o);
-  for (Py_ssize_t i = 0; is_list && i < PySequence_Fast_GET_SIZE(o); ++i) {
-    PyObject* item = PySequence_Fast_GET_ITEM(o, i);
-    if (IsTensor(item)) {
-      out->push_back(Unwrap(item));
-    } else if (item == Py_None) {
+  if (!Items::AreIn(o)) {
+    PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be Tensor or a list of Tensors, not %s",
+                 function, argument, Py_TYPE(o)->tp_name);
+    return false;
+  }
+  const Items items(o);
+  for (Py_ssize_t i = 0; i < items.size(); ++i) {
+    const PyRef item = items[i];
+    if (!item) return RaiseChanged(function, argument);
+    if (IsTensor(item.get())) {
+      out->push_back(Unwrap(item.get()));
+    } else if (item.get() == Py_None) {
       out->push_back(Tensor());
     } else {
       PyErr_Format(PyExc_TypeError, "%s(): item %zd of argument '%s' must be Tensor, not %s",
-                   function, i, argument, Py_TYPE(item)->tp_name);
+                   function, i, argument, Py_TYPE(item.get())->tp_name);
       return false;
     }
   }
-  if (!is_list) {
-    PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be Tensor or a list of Tensors, not %s",
-                 function, argument, Py_TYPE(o)->tp_name);
-  }
-  return is_list;
+  return true;
 }
 
 Status CastGradients(const TensorList& outputs, TensorList* grads) {
@@ -208,11 +212,11 @@ Status RunBackward(BackwardArgs args) {
 }
 
 PyMethodDef autograd_methods[] = {
-    {"backward", WithKeywords(BackwardMethod), METH_VARARGS | METH_KEYWORDS,
+    {"backward", WithKeywords<BackwardMethod>(), METH_VARARGS | METH_KEYWORDS,
      "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
      "Adds the gradients of this tensor into the .grad of the leaves, or of `inputs` alone.\n\n"
      "gradient is that of this tensor itself; it may be left out where there is one element."},
-    {"requires_grad_", WithKeywords(RequiresGradInPlace), METH_VARARGS | METH_KEYWORDS,
+    {"requires_grad_", WithKeywords<RequiresGradInPlace>(), METH_VARARGS | METH_KEYWORDS,
      "requires_grad_($self, requires_grad=True)\n--\n\nSets requires_grad; gives the tensor."},
     {"detach_", DetachInPlace, METH_NOARGS,
      "detach_($self, /)\n--\n\nMakes the tensor a leaf that requires no grad; gives the tensor."},

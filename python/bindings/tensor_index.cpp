@@ -11,31 +11,81 @@
 namespace oneflow_lite::python {
 namespace {
 
-// Applies the items of an index one after the other.
+// What an item of an index says.
+struct Place {
+  enum class Kind { kInt, kSlice, kNone, kEllipsis } kind;
+  int64_t start = 0;  // of an int, the index
+  int64_t stop = 0, step = 1;
+};
+using Places = absl::InlinedVector<Place, 4>;
+
+bool ReadPlace(PyObject* item, Places* places) {
+  if (item == Py_None) {
+    places->push_back({Place::Kind::kNone});
+    return true;
+  }
+  if (item == Py_Ellipsis) {
+    places->push_back({Place::Kind::kEllipsis});
+    return true;
+  }
+  if (PySlice_Check(item)) {
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(item, &start, &stop, &step) < 0) return false;
+    if (step < 0) {
+      PyErr_SetString(PyExc_ValueError, "the step of a slice of a tensor must be positive");
+      return false;
+    }
+    places->push_back({Place::Kind::kSlice, start, stop, step});
+    return true;
+  }
+  int64_t index;
+  const Match m = AsInt(item, &index);
+  if (m == Match::kNo) {
+    PyErr_Format(PyUnicode_Check(item) ? PyExc_TypeError : PyExc_IndexError,
+                 "a tensor can be indexed with ints, slices, None, ..., bools, tensors, arrays, "
+                 "lists and tuples of them, not with %s",
+                 Py_TYPE(item)->tp_name);
+  }
+  if (m == Match::kYes) places->push_back({Place::Kind::kInt, index});
+  return m == Match::kYes;
+}
+
+// All of an index is read before the tensor is looked at: __index__ may give it another shape.
+bool ReadIndex(PyObject* index, Places* places) {
+  if (!PyTuple_Check(index)) return ReadPlace(index, places);
+  const Items items(index);
+  for (Py_ssize_t i = 0; i < items.size(); ++i) {
+    if (!ReadPlace(items[i].get(), places)) return false;
+  }
+  return true;
+}
+
+// Applies the places of an index one after the other.
 class Indexing {
  public:
   explicit Indexing(const Tensor& t) : source_(t), view_(t) {}
 
-  bool Apply(PyObject* const* items, Py_ssize_t n) {
-    Py_ssize_t given = 0;
-    bool ellipsis = false;
-    for (Py_ssize_t i = 0; i < n; ++i) {
-      if (items[i] == Py_Ellipsis && std::exchange(ellipsis, true)) {
-        PyErr_SetString(PyExc_IndexError, "an index can have only one ellipsis (...)");
-        return false;
-      }
-      given += items[i] != Py_Ellipsis && items[i] != Py_None;
+  bool Apply(const Places& places) {
+    int64_t given = 0, ellipses = 0;
+    for (const Place& p : places) {
+      ellipses += p.kind == Place::Kind::kEllipsis;
+      given += p.kind == Place::Kind::kInt || p.kind == Place::Kind::kSlice;
     }
-    if (given > source_.ndim()) {
+    if (ellipses > 1) {
+      PyErr_SetString(PyExc_IndexError, "an index can have only one ellipsis (...)");
+      return false;
+    }
+    const int64_t unnamed = source_.ndim() - given;
+    if (unnamed < 0) {
       Raise(ErrorKind::kIndex,
             absl::StrCat("too many indices: ", given, " for ", Describe(source_)));
       return false;
     }
-    for (Py_ssize_t i = 0; i < n; ++i) {
-      if (items[i] == Py_Ellipsis) {
-        dim_ += source_.ndim() - given;
-        source_dim_ += source_.ndim() - given;
-      } else if (!ApplyItem(items[i])) {
+    for (const Place& p : places) {
+      if (p.kind == Place::Kind::kEllipsis) {
+        dim_ += unnamed;
+        source_dim_ += unnamed;
+      } else if (!ApplyPlace(p)) {
         return false;
       }
     }
@@ -51,23 +101,9 @@ class Indexing {
     return true;
   }
 
-  bool ApplyItem(PyObject* item) {
-    if (item == Py_None) return Set(functional::Unsqueeze(view_, dim_++));
-    if (PySlice_Check(item)) return ApplySlice(item);
-    int64_t index;
-    switch (AsInt(item, &index)) {
-      case Match::kYes:
-        return ApplyInt(index);
-      case Match::kError:
-        return false;
-      default:
-        PyErr_Format(
-            PyUnicode_Check(item) ? PyExc_TypeError : PyExc_IndexError,
-            "a tensor can be indexed with ints, slices, None, ..., bools, tensors, arrays, "
-            "lists and tuples of them, not with %s",
-            Py_TYPE(item)->tp_name);
-        return false;
-    }
+  bool ApplyPlace(const Place& p) {
+    if (p.kind == Place::Kind::kNone) return Set(functional::Unsqueeze(view_, dim_++));
+    return p.kind == Place::Kind::kInt ? ApplyInt(p.start) : ApplySlice(p);
   }
 
   bool ApplyInt(int64_t index) {
@@ -80,24 +116,19 @@ class Indexing {
     return Set(functional::Select(view_, dim_, index));
   }
 
-  bool ApplySlice(PyObject* item) {
-    Py_ssize_t start, stop, step;
-    if (PySlice_Unpack(item, &start, &stop, &step) < 0) return false;
-    if (step < 0) {
-      PyErr_SetString(PyExc_ValueError, "the step of a slice of a tensor must be positive");
-      return false;
-    }
+  bool ApplySlice(const Place& p) {
     const int64_t size = view_.shape()[static_cast<int>(dim_)];
-    PySlice_AdjustIndices(size, &start, &stop, step);
+    Py_ssize_t start = p.start, stop = p.stop;
+    PySlice_AdjustIndices(size, &start, &stop, p.step);
     ++source_dim_;
     const int64_t dim = dim_++;
-    if (start == 0 && stop == size && step == 1) return true;
-    return Set(functional::Slice(view_, dim, start, std::max(start, stop), step));
+    if (start == 0 && stop == size && p.step == 1) return true;
+    return Set(functional::Slice(view_, dim, start, std::max(start, stop), p.step));
   }
 
   const Tensor source_;
   Tensor view_;
-  int64_t dim_ = 0;         // of view_, that the next item speaks of
+  int64_t dim_ = 0;         // of view_, that the next place speaks of
   int64_t source_dim_ = 0;  // the same as a dim of source_, for messages
 };
 
@@ -117,8 +148,9 @@ bool IsData(PyObject* item) {
 }
 bool HasData(PyObject* index) {
   if (!PyTuple_Check(index)) return IsData(index);
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i) {
-    if (IsData(PyTuple_GET_ITEM(index, i))) return true;
+  const Items items(index);
+  for (Py_ssize_t i = 0; i < items.size(); ++i) {
+    if (IsData(items[i].get())) return true;
   }
   return false;
 }
@@ -130,16 +162,13 @@ PyObject* CallIndexing(const char* function, PyObject* self, PyObject* index, Py
                   : nullptr;
 }
 
-bool ApplyIndex(Indexing& indexing, PyObject* index) {
-  if (!PyTuple_Check(index)) return indexing.Apply(&index, 1);
-  return indexing.Apply(PySequence_Fast_ITEMS(index), PyTuple_GET_SIZE(index));
-}
-
 PyObject* Subscript(PyObject* self, PyObject* index) {
   return Protect([&]() -> PyObject* {
     if (HasData(index)) return CallIndexing("getitem", self, index, nullptr);
+    Places places;
+    if (!ReadIndex(index, &places)) return nullptr;
     Indexing indexing(Unwrap(self));
-    if (!ApplyIndex(indexing, index)) return nullptr;
+    if (!indexing.Apply(places)) return nullptr;
     const Tensor& view = indexing.view();
     // Also x[...] is a view and not x itself.
     if (view.IsSame(Unwrap(self))) return WrapResult(functional::View(view, view.shape()));
@@ -167,8 +196,10 @@ int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
       PyRef none(CallIndexing("setitem", self, index, value));
       return none ? 0 : -1;
     }
+    Places places;
+    if (!ReadIndex(index, &places)) return -1;
     Indexing indexing(Unwrap(self));
-    if (!ApplyIndex(indexing, index)) return -1;
+    if (!indexing.Apply(places)) return -1;
     const Tensor& view = indexing.view();
     Status s;
     Scalar scalar;

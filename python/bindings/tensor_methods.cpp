@@ -59,15 +59,18 @@ PyObject* Item(const Tensor& t, absl::string_view function) {
   }
   alignas(8) char value[8];
   Status s;
+  const Ref<Storage> storage = t.storage();  // another thread may give the tensor other data
+  const void* data = t.data();
+  const DType dtype = t.dtype();
   {
     GilRelease unlocked;
     s = [&]() -> Status {
       OFL_ASSIGN_OR_RETURN(DeviceBackend * backend, GetBackend(t.device()));
       OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(t.device()));
-      return backend->CopyToHost(value, t.data(), SizeOf(t.dtype()), *stream);
+      return backend->CopyToHost(value, data, SizeOf(dtype), *stream);
     }();
   }
-  return s.ok() ? ElementAt(t.dtype(), value) : Raise(s);
+  return s.ok() ? ElementAt(dtype, value) : Raise(s);
 }
 
 namespace {
@@ -94,9 +97,9 @@ PyObject* IsFloatingPoint(PyObject* self, PyObject*) {
   return PyBool_FromLong(IsFloating(Unwrap(self).dtype()));
 }
 
-// All of `list`, or the entry of the dim that is given.
-PyObject* WholeOrOne(const char* name, PyObject* self, absl::Span<const int64_t> list,
-                     PyObject* args, PyObject* kwargs) {
+// All of of(tensor), or the entry of the dim that is given.
+template <class F>
+PyObject* WholeOrOne(const char* name, PyObject* self, PyObject* args, PyObject* kwargs, F&& of) {
   return Protect([&]() -> PyObject* {
     static const char* keywords[] = {"dim", nullptr};
     PyObject* dim = Py_None;
@@ -105,7 +108,7 @@ PyObject* WholeOrOne(const char* name, PyObject* self, absl::Span<const int64_t>
                                      &dim)) {
       return nullptr;
     }
-    if (dim == Py_None) return WrapDims(list);
+    if (dim == Py_None) return WrapDims(of(Unwrap(self)));
     int64_t d;
     const Match m = AsInt(dim, &d);
     if (m == Match::kNo) {
@@ -113,17 +116,20 @@ PyObject* WholeOrOne(const char* name, PyObject* self, absl::Span<const int64_t>
                    Py_TYPE(dim)->tp_name);
     }
     if (m != Match::kYes) return nullptr;
-    const auto wrapped = WrapDim(name, d, Unwrap(self));
+    const Tensor& t = Unwrap(self);  // not before __index__ of dim, which may give it another shape
+    const auto wrapped = WrapDim(name, d, t);
     if (!wrapped.ok()) return Raise(wrapped.status());
-    if (list.empty()) return Raise(DimOutOfRange(name, d, Unwrap(self)));
-    return PyLong_FromLongLong(list[*wrapped]);
+    if (t.ndim() == 0) return Raise(DimOutOfRange(name, d, t));
+    return PyLong_FromLongLong(of(t)[*wrapped]);
   });
 }
 PyObject* Size(PyObject* self, PyObject* args, PyObject* kwargs) {
-  return WholeOrOne("size", self, Unwrap(self).shape(), args, kwargs);
+  return WholeOrOne("size", self, args, kwargs,
+                    [](const Tensor& t) -> const Dims& { return t.shape().dims(); });
 }
 PyObject* Stride(PyObject* self, PyObject* args, PyObject* kwargs) {
-  return WholeOrOne("stride", self, Unwrap(self).strides(), args, kwargs);
+  return WholeOrOne("stride", self, args, kwargs,
+                    [](const Tensor& t) -> const Dims& { return t.strides(); });
 }
 
 PyObject* ItemMethod(PyObject* self, PyObject*) {
@@ -161,9 +167,9 @@ PyMethodDef tensor_methods[] = {
     {"numel", Numel, METH_NOARGS, "numel($self, /)\n--\n\nThe number of elements."},
     {"nelement", Numel, METH_NOARGS, "nelement($self, /)\n--\n\nThe number of elements."},
     {"dim", Dim, METH_NOARGS, "dim($self, /)\n--\n\nThe number of dims."},
-    {"size", WithKeywords(Size), METH_VARARGS | METH_KEYWORDS,
+    {"size", WithKeywords<Size>(), METH_VARARGS | METH_KEYWORDS,
      "size($self, dim=None)\n--\n\nThe shape, or the size of one dim."},
-    {"stride", WithKeywords(Stride), METH_VARARGS | METH_KEYWORDS,
+    {"stride", WithKeywords<Stride>(), METH_VARARGS | METH_KEYWORDS,
      "stride($self, dim=None)\n--\n\nElements from one index of a dim to the next."},
     {"element_size", ElementSize, METH_NOARGS,
      "element_size($self, /)\n--\n\nBytes of one element."},

@@ -66,10 +66,26 @@ PyObject* Attach(TensorObject* self, Tensor&& t) {
   return reinterpret_cast<PyObject*>(self);
 }
 
-PyObject* Unpark(Tensor&& t, void* slot) {
-  Parked* parked = AsParked(slot);
-  TensorObject* self = Allocate(parked->type);
+// A new object of the type for a tensor whose slot is `slot`. Making one may collect garbage, and a
+// finalizer may see the tensor and give it another object meanwhile: then that one. `*fresh` says
+// which of the two it is.
+PyObject* NewUnlessWrapped(PyTypeObject* type, const Tensor& t, void* slot, bool* fresh) {
+  TensorObject* self = Allocate(type);
   if (!self) return nullptr;
+  *fresh = t.impl()->py_object.load(std::memory_order_relaxed) == slot;
+  if (*fresh) return reinterpret_cast<PyObject*>(self);
+  self->tensor = t.Detach();  // __del__ of a subclass sees it
+  Py_DECREF(self);
+  return Wrap(t);
+}
+
+PyObject* Unpark(Tensor&& t, void* slot) {
+  const PyRef type = PyRef::Borrow(reinterpret_cast<PyObject*>(AsParked(slot)->type));
+  bool fresh = false;
+  PyObject* object = NewUnlessWrapped(reinterpret_cast<PyTypeObject*>(type.get()), t, slot, &fresh);
+  if (!fresh) return object;
+  Parked* parked = AsParked(slot);
+  auto* self = reinterpret_cast<TensorObject*>(object);
   self->dict = parked->dict;
   Py_DECREF(parked->type);
   delete parked;
@@ -145,8 +161,9 @@ PyObject* Wrap(Tensor t) {
 }
 
 PyObject* WrapAs(PyTypeObject* type, Tensor t) {
-  TensorObject* self = Allocate(type);
-  return self ? Attach(self, std::move(t)) : nullptr;
+  bool fresh = false;
+  PyObject* object = NewUnlessWrapped(type, t, nullptr, &fresh);
+  return fresh ? Attach(reinterpret_cast<TensorObject*>(object), std::move(t)) : object;
 }
 
 bool AddTensorType(PyObject* module, PyMethodDef* function_methods) {
@@ -159,7 +176,7 @@ bool AddTensorType(PyObject* module, PyMethodDef* function_methods) {
   methods->push_back({nullptr, nullptr, 0, nullptr});
   std::vector<PyType_Slot> slots = {
       {Py_tp_doc, const_cast<char*>(kDoc)},
-      {Py_tp_new, Slot(&NewTensor)},
+      {Py_tp_new, Slot(&CallWithKeywords<NewTensor, PyTypeObject>)},
       {Py_tp_dealloc, Slot(&Dealloc)},
       {Py_tp_traverse, Slot(&Traverse)},
       {Py_tp_clear, Slot(&Clear)},

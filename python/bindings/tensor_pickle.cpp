@@ -87,9 +87,8 @@ PyObject* DeepCopy(PyObject* self, PyObject* memo) {
     PyRef key(PyLong_FromVoidPtr(self));
     if (!key) return nullptr;
     if (PyDict_Check(memo)) {
-      if (PyObject* known = PyDict_GetItemWithError(memo, key.get())) {
-        return PyRef::Borrow(known).Give();
-      }
+      if (PyRef known = FindKey(memo, key.get())) return known.Give();
+      if (PyErr_Occurred()) return nullptr;
     }
     auto data = CopyData(Unwrap(self));
     if (!data.ok()) return Raise(data.status());
@@ -142,8 +141,7 @@ PyObject* Rebuild(PyObject*, PyObject* args) {
         .name = "shape", .type = ArgType::kInts, .default_value = {}, .default_text = {}};
     Value dims;
     DType t;
-    if (!type || !ReadInts("_rebuild_tensor", shape_arg, PySequence_Fast_ITEMS(shape),
-                           PyTuple_GET_SIZE(shape), &dims)) {
+    if (!type || !ReadInts("_rebuild_tensor", shape_arg, Items(shape), &dims)) {
       return nullptr;
     }
     if (!AsDType(dtype, &t)) return PyErr_Format(PyExc_TypeError, "_rebuild_tensor(): no dtype");
@@ -166,7 +164,7 @@ Tensor EmptyOf(PyObject* sizes, DType dtype, std::optional<Device> device) {
   Value dims(std::in_place_type<Dims>, 1, 0);
   if (sizes) {
     static const ArgSchema arg{"data", ArgType::kInts, false, false, false, false, {}, ""};
-    if (!ReadInts("Tensor", arg, PySequence_Fast_ITEMS(sizes), PyTuple_GET_SIZE(sizes), &dims)) {
+    if (!ReadInts("Tensor", arg, Items(sizes), &dims)) {
       return Tensor();
     }
   }
@@ -182,7 +180,8 @@ PyObject* NewTensor(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     static const char* keywords[] = {"data", "requires_grad", "dtype", "device", nullptr};
     PyObject *data = nullptr, *dtype_given = Py_None, *device_given = Py_None;
     int requires_grad = 0;
-    const bool sizes = PyTuple_GET_SIZE(args) > 0 && PyLong_CheckExact(PyTuple_GET_ITEM(args, 0));
+    const Items positional(args);
+    const bool sizes = positional.size() > 0 && PyLong_CheckExact(positional[0].get());
     PyRef one(sizes ? PyTuple_Pack(1, args) : nullptr);  // Tensor(2, 3): the sizes are the data
     if (!PyArg_ParseTupleAndKeywords(sizes ? one.get() : args, kwargs, "|Op$OO:Tensor",
                                      const_cast<char**>(keywords), &data, &requires_grad,
@@ -209,7 +208,7 @@ PyObject* NewTensor(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 }
 
 PyMethodDef pickle_methods[] = {
-    {"_make_subclass", WithKeywords(MakeSubclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+    {"_make_subclass", WithKeywords<MakeSubclass>(), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
      "_make_subclass(cls, data, requires_grad=False)\n--\n\n"
      "An object of a subclass that shares the memory of data, without calling __init__."},
     {"__copy__", Copy, METH_NOARGS, "Another tensor over the same memory."},

@@ -136,11 +136,31 @@ def test_only_the_core_starts_threads():
     )
     violations = []
     for name in files(*CPP, under=(*LAYERS, "python")):
-        if name == "oneflow_lite/core/parallel.cpp":
+        if name in ("oneflow_lite/core/parallel.cpp", "oneflow_lite/core/thread_limit.cpp"):
             continue
         for number, line in enumerate(text(name).splitlines(), 1):
             if starts.search(line.split("//")[0]):
                 violations.append(f"{name}:{number}: {line.strip()}: use core/parallel.h")
+    assert_none(violations)
+
+
+# What gives an item that is not owned, and so may go with the next call into Python.
+BORROWED = re.compile(
+    r"\b(PySequence_Fast_(GET_ITEM|ITEMS|GET_SIZE)|Py(List|Tuple)_(GET_ITEM|GetItem)|PyDict_Next"
+    r"|PyDict_GetItem\w*|PyWeakref_Get(Object|_OBJECT)|PySys_GetObject|PyCell_GET"
+    r"|PyStructSequence_GET_ITEM)\b|for \((const )?(auto|py::handle|PyObject)[ &*]+\w+ : py::"
+    r"|for \((const )?py::handle&? \w+ :"
+)
+
+
+def test_the_bindings_own_the_items_that_they_read():
+    violations = []
+    for name in files(".h", ".cpp", under=("python/bindings",)):
+        if name == "python/bindings/items.h":
+            continue
+        for number, line in enumerate(text(name).splitlines(), 1):
+            if BORROWED.search(line.split("//")[0]):
+                violations.append(f"{name}:{number}: {line.strip()}: use items.h")
     assert_none(violations)
 
 

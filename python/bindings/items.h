@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a list, a tuple or a call holds, while Python code may run.
+//
+// Whoever reads an item may run Python code: __index__ of one item may empty the list that is being
+// read, and with it free this item and the next. So an item is owned while it is read. This file
+// alone asks CPython for items that it does not own; tests/python/test_architecture.py sees to it.
+//
+//   const Items items(list);
+//   for (Py_ssize_t i = 0; i < items.size(); ++i) {
+//     const PyRef item = items[i];
+//     if (!item) return RaiseChanged("reshape", "shape");
+//     ...  // whatever runs here, the item stays
+//   }
+#pragma once
+
+#include "python/bindings/reference.h"
+
+namespace oneflow_lite::python {
+
+class Items {
+ public:
+  // Precondition: AreIn(o).
+  explicit Items(PyObject* o) : owner_(PyRef::Borrow(o)), size_(PySequence_Fast_GET_SIZE(o)) {}
+  // Of an array whose items the caller keeps: the arguments of METH_FASTCALL.
+  Items(PyObject* const* array, Py_ssize_t n) : array_(array), size_(n) {}
+
+  static bool AreIn(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
+
+  // Of the first look; a list that has another length since gives no item.
+  Py_ssize_t size() const { return size_; }
+  // Precondition: 0 <= i < size(). Null, without an exception, where the list was changed.
+  PyRef operator[](Py_ssize_t i) const {
+    if (array_) return PyRef::Borrow(array_[i]);
+    if (PySequence_Fast_GET_SIZE(owner_.get()) != size_) return PyRef();
+    return PyRef::Borrow(PySequence_Fast_GET_ITEM(owner_.get(), i));
+  }
+
+ private:
+  PyRef owner_;
+  PyObject* const* array_ = nullptr;
+  Py_ssize_t size_;
+};
+
+// The value under a key of a dict; null where there is none, or, with an exception set, where
+// comparing keys raised.
+inline PyRef FindKey(PyObject* dict, PyObject* key) {
+  return PyRef::Borrow(PyDict_GetItemWithError(dict, key));
+}
+
+// Sets the ValueError for a list that gave no item; always false.
+inline bool RaiseChanged(const char* function, const char* argument) {
+  PyErr_Format(PyExc_ValueError,
+               "%s(): argument '%s' is a list that changed its length while it was read", function,
+               argument);
+  return false;
+}
+
+}  // namespace oneflow_lite::python
