@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/bindings/reference.h"
 
+#include <unistd.h>
+
 #include <mutex>
 #include <vector>
 
@@ -39,6 +41,11 @@ bool InterpreterIsGone() {
 }
 
 }  // namespace
+
+void SleepIfInterpreterIsGone() {
+  // The thread that finalizes, and one that Python is about to end itself, have a state.
+  while (!Py_IsInitialized() && !PyGILState_GetThisThreadState()) pause();
+}
 
 void ReleaseLater(PyObject* p) {
   if (!Py_IsInitialized()) return;
