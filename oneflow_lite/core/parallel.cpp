@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "oneflow_lite/core/thread_limit.h"
+
 namespace oneflow_lite {
 namespace {
 
@@ -24,13 +26,15 @@ const int at_fork = pthread_atfork(nullptr, nullptr, [] {
 int NumThreads() {
   int n = num_threads.load(std::memory_order_relaxed);
   if (n == 0) {
-    n = std::max(1, omp_get_max_threads());
+    n = std::clamp(omp_get_max_threads(), 1, kMaxThreads);
     num_threads.store(n, std::memory_order_relaxed);
   }
   return n;
 }
 
-void SetNumThreads(int n) { num_threads.store(std::max(1, n), std::memory_order_relaxed); }
+void SetNumThreads(int n) {
+  num_threads.store(std::clamp(n, 1, kMaxThreads), std::memory_order_relaxed);
+}
 
 bool InSerialRegion() { return in_region || forked_child.load(std::memory_order_relaxed); }
 
@@ -50,7 +54,8 @@ void ParallelFor(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int64
     return;
   }
   WillStartThreads();
-#pragma omp parallel for num_threads(ranges) schedule(static, 1)
+  const int threads = GrantThreads(ranges);
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (int i = 0; i < ranges; ++i) {
     in_region = true;
     body(n / ranges * i + std::min<int64_t>(i, n % ranges),

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "oneflow_lite/core/parallel.h"
+#include "oneflow_lite/core/thread_limit.h"
 #include "primitive/cpu/convert.h"
 
 namespace oneflow_lite {
@@ -72,7 +73,7 @@ void SetBlasThreads() {
   const int wanted = InSerialRegion() ? 1 : NumThreads();
   if (wanted == current) return;
   if (wanted > 1) WillStartThreads();
-  openblas_set_num_threads(wanted);
+  openblas_set_num_threads(GrantThreads(wanted));
   current = wanted;
 }
 

@@ -5,6 +5,7 @@
 
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/core/parallel.h"
+#include "oneflow_lite/core/thread_limit.h"
 #include "python/bindings/classes.h"
 #include "python/bindings/dtype_device.h"
 #include "python/bindings/throwing.h"
@@ -248,12 +249,12 @@ void AddCuda(py::module_& m) {
   m.def(
       "set_num_threads",
       [](int n) {
-        if (n < 1) {
-          throw py::value_error(absl::StrCat("set_num_threads(): ", n, " is not positive"));
-        }
         SetNumThreads(n);
+        GilRelease unlocked;
+        return InSerialRegion() ? NumThreads() : GrantThreads(NumThreads());
       },
-      py::arg("n"));
+      py::arg("n"), "Gives how many of them the system grants.");
+  m.attr("max_num_threads") = kMaxThreads;
 }
 
 }  // namespace oneflow_lite::python

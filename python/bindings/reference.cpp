@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/bindings/reference.h"
 
+#include <unistd.h>
+
 #include <mutex>
 #include <vector>
 
@@ -50,6 +52,11 @@ void DropWaiting() {
     objects_wait.store(false, std::memory_order_relaxed);
   }
   for (PyObject* p : objects) Py_DECREF(p);
+}
+
+void SleepIfInterpreterIsGone() {
+  // The thread that finalizes, and one that Python is about to end itself, have a state.
+  while (!Py_IsInitialized() && !PyGILState_GetThisThreadState()) pause();
 }
 
 void ReleaseLater(PyObject* p) {

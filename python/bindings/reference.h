@@ -62,7 +62,7 @@ void SleepIfInterpreterIsGone();
 // sleeps until the process has gone too.
 class GilAcquire {
  public:
-  GilAcquire() : state_(PyGILState_Ensure()) {}
+  GilAcquire() : state_((SleepIfInterpreterIsGone(), PyGILState_Ensure())) {}
   ~GilAcquire() { PyGILState_Release(state_); }
   GilAcquire(const GilAcquire&) = delete;
 

@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import operator
+import os
+import warnings
+
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._named_errors import named
 from oneflow_lite._oneflow_lite import Generator
@@ -26,7 +30,48 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(n: int) -> None:
-    """Let kernels on the CPU use so many threads."""
+    """Let kernels on the CPU use so many threads.
+
+    Where the system does not start as many (``ulimit -u``, the ``pids.max`` of a container, no
+    memory for their stacks), a RuntimeWarning says how many are used instead.
+
+    Parameters
+    ----------
+    n : int
+        From 1 to 1024. More than there are cores rarely helps.
+
+    Raises
+    ------
+    TypeError
+        ``n`` is no int.
+    ValueError
+        ``n`` is not from 1 to 1024.
+    """
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise TypeError(f"set_num_threads(): argument 'n' must be int, not {type(n).__name__}")
-    _ext.set_num_threads(n)
+    n = operator.index(n)
+    most = _ext.max_num_threads
+    if not 1 <= n <= most:
+        raise ValueError(f"set_num_threads(): argument 'n' must be from 1 to {most}, not {n}")
+    granted = _ext.set_num_threads(n)
+    if granted < n:
+        warnings.warn(
+            f"set_num_threads(): the system starts no {n} threads for this process; "
+            f"{granted} are used",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def _warn_of_environment() -> None:
+    """RuntimeWarning where OMP_NUM_THREADS is more than is used."""
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if first.isdecimal() and int(first) > _ext.max_num_threads:
+        warnings.warn(
+            f"OMP_NUM_THREADS={first}: at most {_ext.max_num_threads} threads are used",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+_warn_of_environment()

@@ -139,7 +139,15 @@ def test_threads_setting():
     flow.set_num_threads(1)
     assert flow.get_num_threads() == 1
     flow.set_num_threads(before)
-    for bad, error in [(0, ValueError), (-1, ValueError), ("a", TypeError), (2**40, TypeError)]:
+    for bad, error in [
+        (0, ValueError),
+        (-1, ValueError),
+        ("a", TypeError),
+        (2**40, ValueError),
+        (1025, ValueError),
+        (2**80, ValueError),
+        (True, TypeError),
+    ]:
         with pytest.raises(error):
             flow.set_num_threads(bad)
 

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""More threads than the system has, and threads that compute while the interpreter ends."""
+
+import os
+import resource
+import subprocess
+import sys
+
+import pytest
+
+flow = pytest.importorskip("oneflow_lite")
+
+
+def run(script, *args, environment=None, limit=None):
+    return subprocess.run([sys.executable, "-c", script, *args], text=True, capture_output=True,
+                          timeout=300, env=os.environ | (environment or {}),
+                          preexec_fn=limit)  # fmt: skip
+
+
+COMPUTE = """
+import warnings
+warnings.simplefilter("always")
+import sys
+import oneflow_lite as flow
+n = int(sys.argv[1])
+if n:
+    flow.set_num_threads(n)
+x = flow.ones(4000, 1000)
+for _ in range(3):
+    assert abs(flow.softmax(x, 1).sum().item() / 4000 - 1) < 1e-4
+    assert (x[:200] @ x[:200].t()).max().item() == 1000
+    assert x.sum().item() == 4000000
+print(flow.get_num_threads())
+"""
+
+
+@pytest.mark.parametrize("n", [1, 3, 64])
+def test_any_number_that_is_granted_computes(n):
+    done = run(COMPUTE, str(n), environment={"OMP_NUM_THREADS": "1"})
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{n}\n", "")
+
+
+@pytest.mark.parametrize("n", [0, -1, 1025, 100_000, 2**31, 2**63, 2**80])
+def test_a_number_that_makes_no_sense_is_refused(n):
+    before = flow.get_num_threads()
+    with pytest.raises(ValueError, match=rf"argument 'n' must be from 1 to 1024, not {n}$"):
+        flow.set_num_threads(n)
+    assert flow.get_num_threads() == before
+
+
+# Threads get no stack: as where ulimit -u or a container's pids.max are reached.
+def little_memory():
+    resource.setrlimit(resource.RLIMIT_STACK, (64 << 20, 64 << 20))
+    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+
+
+sanitized = "libasan" in open("/proc/self/maps").read()
+
+
+@pytest.mark.skipif(sanitized, reason="AddressSanitizer maps more than the limit of this test")
+@pytest.mark.parametrize("how", ["set_num_threads", "environment"])
+def test_threads_that_the_system_does_not_start_are_not_used(how):
+    number = "1000" if how == "set_num_threads" else "0"
+    threads = {"OMP_NUM_THREADS": "1" if how == "set_num_threads" else "1000",
+               "OPENBLAS_NUM_THREADS": "1"}  # fmt: skip
+    done = run(COMPUTE, number, environment=threads, limit=little_memory)
+    assert done.returncode == 0, done.stderr
+    assert 1 <= int(done.stdout) < 300
+    if how == "set_num_threads":
+        assert "RuntimeWarning: set_num_threads(): the system starts no 1000 threads" in done.stderr
+
+
+def test_a_number_in_the_environment_that_makes_no_sense_is_not_used():
+    done = run(COMPUTE, "4", environment={"OMP_NUM_THREADS": "100000"})
+    assert done.returncode == 0 and done.stdout == "4\n", done.stderr
+    assert "RuntimeWarning: OMP_NUM_THREADS=100000: at most 1024 threads are used" in done.stderr
+
+
+EXIT = """
+import os, sys, tempfile, threading, time
+import oneflow_lite as flow
+x, w = flow.randn(300, 300), flow.randn(300, 300, requires_grad=True)
+
+@flow.register_op("exit::slow")
+class Slow:
+    def forward(x):
+        for i in range(2000): pass
+        return x * 2
+    def backward(ctx, dy):
+        for i in range(2000): pass
+        return dy * 2
+
+class Index:
+    def __index__(self):
+        for i in range(2000): pass
+        return 3
+
+def forever(work):
+    while True: work()
+
+path = os.path.join(sys.argv[1], "saved%d")
+jobs = {
+    "compute": lambda: flow.softmax(x @ x, 1),
+    "backward": lambda: (x @ w).sum().backward(),
+    "ops": lambda: flow.ops.exit.slow(w).sum().backward(),
+    "save": lambda: flow.save({"x": x}, path % threading.get_ident()),
+    "index": lambda: flow.zeros([Index(), Index()]),
+}
+hook = flow.randn(3, requires_grad=True)
+hook.register_hook(lambda g: [g for _ in range(500)][0])
+jobs["hook"] = lambda: (hook * 2).sum().backward()
+for _ in range(4):
+    threading.Thread(target=forever, args=(jobs[sys.argv[2]],), daemon=True).start()
+time.sleep(float(sys.argv[3]))
+"""
+
+
+@pytest.mark.parametrize("job", ["compute", "backward", "ops", "save", "index", "hook"])
+def test_daemon_threads_do_not_disturb_the_end(job, tmp_path):
+    for i in range(9):  # of six jobs: 54 programs
+        done = run(EXIT, str(tmp_path), job, str(0.02 + 0.01 * i),
+                   environment={"OMP_NUM_THREADS": str(1 + i % 2)})  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, ""), f"run {i}"
