@@ -19,6 +19,7 @@ from oneflow_lite import profiler as profiler
 from oneflow_lite import utils as utils
 from oneflow_lite._C import abs as abs
 from oneflow_lite._C import absolute as absolute
+from oneflow_lite._C import adam_ as adam_
 from oneflow_lite._C import add as add
 from oneflow_lite._C import add_layer_norm as add_layer_norm
 from oneflow_lite._C import add_rms_norm as add_rms_norm
@@ -128,6 +129,7 @@ from oneflow_lite._C import zeros_like as zeros_like
 from oneflow_lite._bits import bitwise_left_shift as bitwise_left_shift
 from oneflow_lite._bits import bitwise_right_shift as bitwise_right_shift
 from oneflow_lite._creation import as_tensor as as_tensor
+from oneflow_lite._creation import asarray as asarray
 from oneflow_lite._creation import bernoulli as bernoulli
 from oneflow_lite._creation import eye as eye
 from oneflow_lite._creation import linspace as linspace
@@ -270,6 +272,7 @@ from oneflow_lite._reductions import median as median
 from oneflow_lite._reductions import min as min
 from oneflow_lite._reductions import nanmean as nanmean
 from oneflow_lite._reductions import nanmedian as nanmedian
+from oneflow_lite._reductions import nanquantile as nanquantile
 from oneflow_lite._reductions import nansum as nansum
 from oneflow_lite._reductions import prod as prod
 from oneflow_lite._reductions import quantile as quantile
@@ -281,6 +284,7 @@ from oneflow_lite._scattering import scatter as scatter
 from oneflow_lite._scattering import scatter_reduce as scatter_reduce
 from oneflow_lite._searching import bincount as bincount
 from oneflow_lite._searching import bucketize as bucketize
+from oneflow_lite._searching import mode as mode
 from oneflow_lite._searching import searchsorted as searchsorted
 from oneflow_lite._searching import unique as unique
 from oneflow_lite._serialization import load as load
