@@ -15,6 +15,7 @@
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/extension_internal.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "oneflow_lite/framework/shared_library.h"
 
 namespace oneflow_lite {
 namespace {
@@ -262,6 +263,7 @@ StatusOr<std::vector<std::string>> LoadExtension(const std::string& path) {
   static std::mutex mutex;
   static auto* loaded = new std::vector<void*>;
   std::lock_guard lock(mutex);
+  OFL_RETURN_IF_ERROR(CheckSharedLibrary(path));
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) return Error(ErrorKind::kRuntime, "load_library(): ", dlerror());
   if (std::find(loaded->begin(), loaded->end(), library) != loaded->end()) {

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "absl/container/fixed_array.h"
+
 namespace oneflow_lite::python {
 namespace {
 
@@ -278,9 +280,13 @@ bool ReadFlag(const char* name, const char* argument, PyObject* o, bool* out) {
 bool ReadInts(const char* name, const ArgSchema& arg, const Items& items, Value* out) {
   Dims dims;
   for (Py_ssize_t i = 0; i < items.size(); ++i) {
+    int64_t v;
+    if (items.ReadInt(i, &v)) {
+      dims.push_back(v);
+      continue;
+    }
     const PyRef item = items[i];
     if (!item) return RaiseChanged(name, arg.name.c_str());
-    int64_t v;
     switch (AsInt(item.get(), &v)) {
       case Match::kYes:
         dims.push_back(v);
@@ -300,7 +306,7 @@ bool ReadInts(const char* name, const ArgSchema& arg, const Items& items, Value*
 
 PyObject* WrapDims(absl::Span<const int64_t> span) {
   // Making a tuple may collect garbage, and a finalizer may give the tensor another shape.
-  const Dims dims(span.begin(), span.end());
+  const absl::FixedArray<int64_t, 8> dims(span.begin(), span.end());
   PyRef tuple(PyTuple_New(static_cast<Py_ssize_t>(dims.size())));
   if (!tuple) return nullptr;
   for (size_t i = 0; i < dims.size(); ++i) {

@@ -176,10 +176,8 @@ std::string NearName(const BoundFunction& b, PyObject* name) {
 bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwnames,
                   uint64_t* given, Value* out, PyObject** target) {
   const FunctionSchema& f = *b.schema;
-  const Items keywords(kwnames);
-  for (Py_ssize_t k = 0; k < keywords.size(); ++k) {
-    const PyRef keyword = keywords[k];
-    PyObject* name = keyword.get();
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) {
+    PyObject* name = TupleItem(kwnames, k);
     size_t i = 0;
     while (i < b.names.size() && b.names[i] != name) ++i;
     if (i == b.names.size()) {  // not interned, or wrong

@@ -20,8 +20,8 @@ namespace oneflow_lite::python {
 
 class Items {
  public:
-  // Precondition: AreIn(o).
-  explicit Items(PyObject* o) : owner_(PyRef::Borrow(o)), size_(PySequence_Fast_GET_SIZE(o)) {}
+  // Precondition: AreIn(o). The caller keeps `o`.
+  explicit Items(PyObject* o) : owner_(o), size_(PySequence_Fast_GET_SIZE(o)) {}
   // Of an array whose items the caller keeps: the arguments of METH_FASTCALL.
   Items(PyObject* const* array, Py_ssize_t n) : array_(array), size_(n) {}
 
@@ -32,15 +32,28 @@ class Items {
   // Precondition: 0 <= i < size(). Null, without an exception, where the list was changed.
   PyRef operator[](Py_ssize_t i) const {
     if (array_) return PyRef::Borrow(array_[i]);
-    if (PySequence_Fast_GET_SIZE(owner_.get()) != size_) return PyRef();
-    return PyRef::Borrow(PySequence_Fast_GET_ITEM(owner_.get(), i));
+    if (PySequence_Fast_GET_SIZE(owner_) != size_) return PyRef();
+    return PyRef::Borrow(PySequence_Fast_GET_ITEM(owner_, i));
+  }
+  // The value of an item that is exactly an int of 64 bits, which is read without running Python
+  // code. False: it is something else, or is no more.
+  bool ReadInt(Py_ssize_t i, int64_t* out) const {
+    if (!array_ && PySequence_Fast_GET_SIZE(owner_) != size_) return false;
+    PyObject* item = array_ ? array_[i] : PySequence_Fast_GET_ITEM(owner_, i);
+    if (!item || !PyLong_CheckExact(item)) return false;
+    int overflow = 0;
+    *out = PyLong_AsLongLongAndOverflow(item, &overflow);
+    return overflow == 0;
   }
 
  private:
-  PyRef owner_;
+  PyObject* owner_ = nullptr;
   PyObject* const* array_ = nullptr;
   Py_ssize_t size_;
 };
+
+// An item of a tuple, which never changes: it stays while the caller keeps the tuple.
+inline PyObject* TupleItem(PyObject* tuple, Py_ssize_t i) { return PyTuple_GET_ITEM(tuple, i); }
 
 // The value under a key of a dict; null where there is none, or, with an exception set, where
 // comparing keys raised.

@@ -53,9 +53,8 @@ bool ReadPlace(PyObject* item, Places* places) {
 // All of an index is read before the tensor is looked at: __index__ may give it another shape.
 bool ReadIndex(PyObject* index, Places* places) {
   if (!PyTuple_Check(index)) return ReadPlace(index, places);
-  const Items items(index);
-  for (Py_ssize_t i = 0; i < items.size(); ++i) {
-    if (!ReadPlace(items[i].get(), places)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i) {
+    if (!ReadPlace(TupleItem(index, i), places)) return false;
   }
   return true;
 }
@@ -151,9 +150,8 @@ bool IsData(PyObject* item) {
 }
 bool HasData(PyObject* index) {
   if (!PyTuple_Check(index)) return IsData(index);
-  const Items items(index);
-  for (Py_ssize_t i = 0; i < items.size(); ++i) {
-    if (IsData(items[i].get())) return true;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i) {
+    if (IsData(TupleItem(index, i))) return true;
   }
   return false;
 }

@@ -63,7 +63,9 @@ def test_threads_that_the_system_does_not_start_are_not_used(how):
     number = "1000" if how == "set_num_threads" else "0"
     threads = {"OMP_NUM_THREADS": "1" if how == "set_num_threads" else "1000",
                "OPENBLAS_NUM_THREADS": "1"}  # fmt: skip
-    done = run(COMPUTE, number, environment=threads, limit=little_memory)
+    # Without a product: OpenBLAS asks for 128 MB and tries for ever where they are not there.
+    script = "".join(line for line in COMPUTE.splitlines(True) if " @ " not in line)
+    done = run(script, number, environment=threads, limit=little_memory)
     assert done.returncode == 0, done.stderr
     assert 1 <= int(done.stdout) < 300
     if how == "set_num_threads":

@@ -6,17 +6,20 @@ What was compiled is kept in the process and on disk, by source, kernel, archite
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite.utils._private_folder import NotPrivate, make_private, read_private, write_whole
 from oneflow_lite.utils.extension import cache_dir, include_dir
 
 _SONAMES = ("libnvrtc.so.13", "libnvrtc.so.12")
@@ -103,11 +106,14 @@ def _homes() -> Iterator[Path]:
         yield from sorted((folder / "nvidia").glob("*"))
 
 
+_WANTED = ("cuda_fp16.h", "cooperative_groups.h", "nv/target", "cuda/std/cstdint")
+
+
 @functools.cache
 def include_folders() -> tuple[str, ...]:
     """The folders to include from: our headers', then the toolkit's."""
     folders = [include_dir()]
-    for wanted in ("cuda_fp16.h", "cooperative_groups.h", "nv/target", "cuda/std/cstdint"):
+    for wanted in _WANTED:
         places = (home / sub for home in _homes() for sub in ("include", "include/cccl"))
         found = next((place for place in places if (place / wanted).exists()), None)
         if found is None:
@@ -155,8 +161,13 @@ def _version() -> str:
     major, minor = ctypes.c_int(), ctypes.c_int()
     _check(_library().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)), "nvrtcVersion")
     digest = hashlib.sha256()
-    for header in sorted((include_dir() / "primitive" / "cuda").glob("*.*h")):
-        digest.update(header.read_bytes())
+    headers = sorted((include_dir() / "primitive" / "cuda").glob("*.*h"))
+    # Of the toolkit's, those that carry its version.
+    toolkit = [Path(folder) / name for folder in include_folders()[1:]
+               for name in (*_WANTED, "cuda.h", "cuda/std/detail/__config")]  # fmt: skip
+    for header in [*headers, *(path for path in toolkit if path.is_file())]:
+        content = header.read_bytes()
+        digest.update(f"{header.name} {len(content)}\n".encode() + content)
     version = _ext.build_config()["version"]
     return f"{version} {major.value}.{minor.value} {digest.hexdigest()} {_HEADERS!r}"
 
@@ -180,6 +191,10 @@ def _output(program: ctypes.c_void_p, what: str) -> bytes:
     return buffer.raw
 
 
+def _options(architecture: int) -> list[str]:
+    return ["-std=c++17", "-default-device", f"-arch=sm_{architecture}"]
+
+
 def _compile(key: str, source: str, expression: str, architecture: int) -> Kernel:
     global compilations
     library, program = _library(), ctypes.c_void_p()
@@ -192,8 +207,7 @@ def _compile(key: str, source: str, expression: str, architecture: int) -> Kerne
     )  # fmt: skip
     try:
         _check(library.nvrtcAddNameExpression(program, expression.encode()), "a kernel's name")
-        options = ["-std=c++17", "-default-device", f"-arch=sm_{architecture}"]
-        options += [f"-I{folder}" for folder in include_folders()]
+        options = [*_options(architecture), *(f"-I{folder}" for folder in include_folders())]
         code = library.nvrtcCompileProgram(program, len(options), _strings(options))
         compilations += 1
         if code != 0:
@@ -223,35 +237,56 @@ def compiled(source: str, expression: str, architecture: int) -> Kernel:
     RuntimeError
         The source does not compile; the message has the compiler's words.
     """
-    content = repr((source, expression, architecture, _version()))
-    key = hashlib.sha256(content.encode()).hexdigest()[:32]
+    content = repr((source, expression, _options(architecture), _version()))
+    key = hashlib.sha256(content.encode()).hexdigest()
     with _lock:
         if key not in _kept:
-            file = cache_dir() / "fused" / f"{key}.kernel"
-            kernel = _read(key, file)
+            folder = _folder()
+            file = folder / f"{key}.kernel" if folder else None
+            kernel = _read(key, file) if file else None
             if kernel is None:
                 kernel = _compile(key, source, expression, architecture)
-                _write(file, kernel)
+                if file:
+                    _write(file, kernel)
             _kept[key] = kernel
         return _kept[key]
 
 
-def _read(key: str, file: Path) -> Kernel | None:
-    """Name, newline, digest of the image, newline, image; None where that is not what is there."""
+def _folder() -> Path | None:
+    """The cache; None, with a warning, where it cannot be trusted, and without where there is none.
+
+    A disk that is full or not ours costs a compilation per process.
+    """
     try:
-        name, digest, image = file.read_bytes().split(b"\n", 2)
+        return make_private(make_private(cache_dir()) / "fused")
+    except NotPrivate as error:
+        warnings.warn(
+            f"fuse: {error}; kernels are compiled anew in each process. Let OFL_EXTENSION_CACHE "
+            "name another folder",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    except OSError:
+        pass
+    return None
+
+
+def _seal(key: str, name: bytes, image: bytes) -> bytes:
+    """A digest of all that a file holds and of what it stands for."""
+    return hashlib.sha256(b"\n".join([key.encode(), name, image])).hexdigest().encode()
+
+
+def _read(key: str, file: Path) -> Kernel | None:
+    """Name, newline, digest, newline, image; None where that is not what is there."""
+    try:
+        name, digest, image = read_private(file).split(b"\n", 2)
+        return Kernel(key, image, name.decode()) if _seal(key, name, image) == digest else None
     except (OSError, ValueError):
         return None
-    whole = hashlib.sha256(image).hexdigest().encode() == digest
-    return Kernel(key, image, name.decode()) if whole else None
 
 
 def _write(file: Path, kernel: Kernel) -> None:
-    digest = hashlib.sha256(kernel.image).hexdigest()
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(f".{os.getpid()}")
-        part.write_bytes(f"{kernel.name}\n{digest}\n".encode() + kernel.image)
-        part.rename(file)
-    except OSError:  # a disk that is full or not ours costs a compilation per process
-        return
+    name = kernel.name.encode()
+    digest = _seal(kernel.key, name, kernel.image)
+    with contextlib.suppress(OSError):
+        write_whole(file, b"\n".join([name, digest, kernel.image]))

@@ -6,8 +6,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fcntl
+import functools
 import hashlib
 import os
+import platform
 import shlex
 import shutil
 import subprocess
@@ -17,6 +19,12 @@ from pathlib import Path
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite.custom_op import load_library
+from oneflow_lite.utils._private_folder import (
+    NotPrivate,
+    make_private,
+    read_private,
+    write_whole,
+)
 
 __all__ = ["cache_dir", "include_dir", "load_inline"]
 
@@ -58,6 +66,17 @@ def _nvcc() -> list[str]:
     return _compiler("CUDACXX", ["nvcc", "/usr/local/cuda/bin/nvcc"], hint)
 
 
+@functools.cache
+def _version_of(compiler: tuple[str, ...]) -> str:
+    """What a compiler says of itself, and the file that it is."""
+    said = subprocess.run(
+        [*compiler, "--version"], capture_output=True, text=True, errors="replace"
+    )
+    path = Path(compiler[0]).resolve()
+    status = path.stat()
+    return f"{compiler} {path} {status.st_size} {status.st_mtime_ns} {said.stdout}"
+
+
 def _run(command: list[str], name: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, errors="replace")
     if done.returncode != 0:
@@ -93,10 +112,12 @@ class _Source:
     link_flags: tuple[str, ...]
 
     def key(self) -> str:
-        compilers = [os.environ.get(v) for v in ("CXX", "CUDACXX")]
+        compilers = [_version_of(tuple(_cxx()))] + ([_version_of(tuple(_nvcc()))] * bool(self.cuda))
         arch = _cuda_arch() if self.cuda else ""
-        content = repr((self, _ext.build_config()["version"], _headers(), compilers, arch))
-        return hashlib.sha256(content.encode()).hexdigest()[:24]
+        paths = [os.environ.get(v) for v in ("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH")]
+        version = _ext.build_config()["version"]
+        content = repr((self, version, _headers(), compilers, arch, paths, platform.machine()))
+        return hashlib.sha256(content.encode()).hexdigest()
 
     def commands(self) -> list[tuple[str, str, list[str]]]:
         """File name, text and compiler of each part that there is."""
@@ -120,29 +141,42 @@ class _Source:
                 print(f"load_inline: compiling {file} ...", file=sys.stderr, flush=True)
             _run([*command, "-c", str(folder / file), "-o", objects[-1]], file)
         link = [*_nvcc(), "-cudart=static"] if self.cuda else _cxx()
-        unfinished = folder / f"lib{self.name}.{os.getpid()}.so"
+        unfinished = folder / f"unfinished.lib{self.name}.so"
         _run([*link, "-shared", "-o", str(unfinished), *objects, *self.link_flags], self.name)
         library = folder / f"lib{self.name}.so"
-        _digest_file(library).write_text(_digest(unfinished))
-        unfinished.rename(library)
+        unfinished.chmod(0o700)
+        write_whole(_digest_file(library), _digest(unfinished).encode())
+        unfinished.replace(library)
 
 
 @contextlib.contextmanager
 def _locked(folder: Path):
     """One process at a time compiles into the folder."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         lock = open(folder / "lock", "w")
     except OSError as error:
-        raise RuntimeError(f"load_inline(): cannot write to {folder} ({error.strerror}); let "
-                           "OFL_EXTENSION_CACHE name another folder") from error  # fmt: skip
+        raise _no_cache(folder, error) from error
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
+def _no_cache(folder: Path, error: OSError) -> RuntimeError:
+    why = str(error) if isinstance(error, NotPrivate) else f"cannot write to {folder}"
+    why += f" ({error.strerror})" if error.strerror else ""
+    return RuntimeError(f"load_inline(): {why}; let OFL_EXTENSION_CACHE name another folder")
+
+
+def _private_folder(folder: Path) -> Path:
+    """The folder under the cache, both of them private."""
+    try:
+        return make_private(make_private(folder.parent) / folder.name)
+    except OSError as error:
+        raise _no_cache(folder, error) from error
+
+
 def _digest(library: Path) -> str:
-    return hashlib.sha256(library.read_bytes()).hexdigest()
+    return hashlib.sha256(read_private(library)).hexdigest()
 
 
 def _digest_file(library: Path) -> Path:
@@ -152,7 +186,7 @@ def _digest_file(library: Path) -> Path:
 def _is_whole(library: Path) -> bool:
     """Whether the library is what was built: opening half of one can end the process."""
     try:
-        return _digest_file(library).read_text() == _digest(library)
+        return read_private(_digest_file(library)).decode() == _digest(library)
     except (OSError, UnicodeDecodeError):
         return False
 
@@ -162,9 +196,11 @@ def load_inline(name: str, cpp: str, cuda: str = "", *, flags: Sequence[str] = (
                 verbose: bool = True) -> list[str]:  # fmt: skip
     """Compile C++ (and CUDA) source that registers ops, and load it.
 
-    The result is kept in :func:`cache_dir` under the source, the flags, the compilers named by the
-    environment and the headers and version of oneflow_lite, so that the same call in a later
-    process compiles nothing.
+    The result is kept in :func:`cache_dir` under a digest of the source, the flags, the compilers
+    with their versions, and the headers and version of oneflow_lite, so that the same call in a
+    later process compiles nothing. Headers of your own are not part of it: after a change to one,
+    change a flag (``["-DREVISION=2"]``). The cache is a folder of mode 700 that nobody else can
+    write to. A library in it that was damaged is compiled again.
 
     Parameters
     ----------
@@ -188,7 +224,8 @@ def load_inline(name: str, cpp: str, cuda: str = "", *, flags: Sequence[str] = (
     ------
     RuntimeError
         No compiler was found, the source does not compile (the message shows the lines and the
-        command), the cache cannot be written, or the library could not be loaded.
+        command), the cache cannot be written or belongs to others, or the library could not be
+        loaded.
     """
     if not (isinstance(name, str) and name.isidentifier()):
         raise ValueError(f"load_inline(): name must be an identifier, not {name!r}")
@@ -201,7 +238,7 @@ def load_inline(name: str, cpp: str, cuda: str = "", *, flags: Sequence[str] = (
     if not cpp and not cuda:
         raise ValueError("load_inline(): there is no source")
     source = _Source(name, cpp, cuda, tuple(flags), tuple(cuda_flags), tuple(link_flags))
-    folder = cache_dir() / f"{name}-{source.key()}"
+    folder = _private_folder(cache_dir() / f"{name}-{source.key()}")
     library = folder / f"lib{name}.so"
     if not _is_whole(library):
         with _locked(folder):

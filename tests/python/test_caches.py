@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The caches of compiled code: whose they are, and that nothing damaged is run from them."""
+
+import hashlib
+import os
+import shutil
+import stat
+import warnings
+
+import pytest
+
+flow = pytest.importorskip("oneflow_lite")
+from oneflow_lite.fuse import nvrtc  # noqa: E402
+from oneflow_lite.utils import _private_folder as private  # noqa: E402
+from oneflow_lite.utils import extension  # noqa: E402
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    folder = tmp_path / "new" / "cache"
+    monkeypatch.setenv("OFL_EXTENSION_CACHE", str(folder))
+    return folder
+
+
+def test_folders_are_private(tmp_path):
+    before = os.umask(0)
+    try:
+        folder = private.make_private(tmp_path / "a" / "b" / "c")
+    finally:
+        os.umask(before)
+    assert [mode(p) for p in (folder, folder.parent, folder.parent.parent)] == [0o700] * 3
+    assert private.make_private(folder) == folder
+    own = tmp_path / "own"
+    own.mkdir(mode=0o755)  # as earlier versions made them
+    assert mode(private.make_private(own)) == 0o700
+
+
+@pytest.mark.parametrize("bits", [0o720, 0o702, 0o777])
+def test_a_folder_that_others_may_write_to_is_refused(tmp_path, bits):
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(bits)
+    with pytest.raises(private.NotPrivate, match=f"may be written by others .its mode is {bits:o}"):
+        private.make_private(tmp_path / "open")
+    assert mode(tmp_path / "open") == bits
+
+
+def test_a_folder_within_one_that_everybody_may_write_to_is_refused(tmp_path):
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    with pytest.raises(private.NotPrivate, match="may be written by everybody"):
+        private.make_private(tmp_path / "open" / "cache")
+    (tmp_path / "open").chmod(0o1777)  # as /tmp is: nobody can take away what is another's
+    private.make_private(tmp_path / "open" / "cache")
+
+
+def test_another_users_folder_and_files_are_refused(tmp_path, monkeypatch):
+    folder = private.make_private(tmp_path / "cache")
+    private.write_whole(folder / "file", b"x")
+    monkeypatch.setattr(private.os, "geteuid", lambda: 12345)
+    for call in (private.make_private, lambda f: private.read_private(f / "file")):
+        with pytest.raises(private.NotPrivate, match="belongs to user .*, not to 12345"):
+            call(folder)
+
+
+def test_only_plain_files_of_our_own_are_read(tmp_path):
+    folder = private.make_private(tmp_path / "cache")
+    private.write_whole(folder / "file", b"content")
+    assert private.read_private(folder / "file") == b"content"
+    assert mode(folder / "file") == 0o600 and os.listdir(folder) == ["file"]
+    os.symlink(folder / "file", folder / "link")
+    os.mkfifo(folder / "fifo")
+    (folder / "open").write_bytes(b"x")
+    (folder / "open").chmod(0o666)
+    for name, message in [("link", "symbolic link"), ("fifo", "no regular file"),
+                          ("open", "may be written by others")]:  # fmt: skip
+        with pytest.raises(private.NotPrivate, match=message):
+            private.read_private(folder / name)
+    with pytest.raises(FileNotFoundError):
+        private.read_private(folder / "missing")
+
+
+SOURCE = "#include <oneflow_lite/extension/op.h>\nOFL_EXTENSION {}\n"
+needs_compiler = pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
+
+
+@pytest.fixture
+def builds(monkeypatch):
+    """The names of what was compiled, in order."""
+    built, build = [], extension._Source.build
+
+    def noted(source, folder, verbose):
+        built.append(source.name)
+        build(source, folder, verbose)
+
+    monkeypatch.setattr(extension._Source, "build", noted)
+    return built
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_a_damaged_library_is_built_again(cache, builds):
+    load = lambda: flow.utils.load_inline("c", SOURCE, flags=["-O0"], verbose=False)  # noqa: E731
+    load()
+    load()
+    (library,) = cache.glob("c-*/libc.so")
+    assert builds == ["c"] and mode(library) & 0o077 == 0
+    assert [mode(p) for p in (cache, library.parent)] == [0o700] * 2
+    assert len(library.parent.name) == len("c-") + 64
+    damaged = bytearray(library.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    library.unlink()  # the old one is in use
+    library.write_bytes(damaged)
+    load()
+    assert builds == ["c", "c"] and extension._is_whole(library)
+    library.with_suffix(".sha256").write_text("x")
+    load()
+    library.chmod(0o722)  # anybody may have written it since
+    load()
+    assert builds == ["c"] * 4
+
+
+@needs_compiler
+def test_the_cache_of_another_is_refused(cache, builds):
+    cache.mkdir(parents=True)
+    cache.chmod(0o777)
+    with pytest.raises(RuntimeError, match="load_inline.*may be written by others.*OFL_EXTENSION_"):
+        flow.utils.load_inline("c", SOURCE, verbose=False)
+    assert builds == [] and list(cache.iterdir()) == []
+
+
+@needs_compiler
+def test_the_digest_is_over_all_that_names_the_library(monkeypatch, tmp_path):
+    def key(**changes):
+        given = {"name": "c", "cpp": SOURCE, "cuda": "", "flags": (), "cuda_flags": (),
+                 "link_flags": ()} | changes  # fmt: skip
+        return extension._Source(**given).key()
+
+    keys = [key(), key(name="d"), key(cpp=SOURCE + " "), key(flags=("-O1",)),
+            key(cuda_flags=("-O1",)), key(link_flags=("-lm",))]  # fmt: skip
+    monkeypatch.setattr(extension, "_version_of", lambda compiler: "g++ 99")
+    keys.append(key())
+    monkeypatch.setattr(extension, "_headers", lambda: "other headers")
+    keys.append(key())
+    monkeypatch.setenv("CPATH", str(tmp_path))
+    keys.append(key())
+    assert len(set(keys)) == len(keys) and all(len(k) == 64 for k in keys)
+
+
+@pytest.fixture
+def compiler(monkeypatch):
+    """NVRTC's place taken by a function, so that the cache is tested without it."""
+    compiled = []
+
+    def compile_(key, source, expression, architecture):
+        compiled.append((source, expression, architecture))
+        return nvrtc.Kernel(key, b"image\n of " + source.encode(), f"name_{expression}")
+
+    monkeypatch.setattr(nvrtc, "_compile", compile_)
+    monkeypatch.setattr(nvrtc, "_version", lambda: "12.0")
+    return compiled
+
+
+def again(*args):
+    """As another process would ask."""
+    nvrtc._kept.clear()
+    return nvrtc.compiled(*args)
+
+
+def test_kernels_are_kept_and_damaged_ones_compiled_again(cache, compiler, monkeypatch):
+    kernel = again("source", "f<int>", 90)
+    assert again("source", "f<int>", 90) == kernel and len(compiler) == 1
+    (file,) = (cache / "fused").iterdir()
+    assert [mode(p) for p in (cache, cache / "fused")] == [0o700] * 2 and mode(file) == 0o600
+    assert len(file.stem) == 64
+    whole = file.read_bytes()
+    for i in range(len(whole)):  # the name, the digest and the image
+        file.write_bytes(whole[:i] + bytes([whole[i] ^ 4]) + whole[i + 1 :])
+        assert again("source", "f<int>", 90) == kernel and len(compiler) == i + 2
+    for i in range(len(whole)):
+        file.write_bytes(whole[:i])
+        assert again("source", "f<int>", 90) == kernel
+    assert file.read_bytes() == whole
+    # What is whole, but another's: under this name it is not believed.
+    other = again("other source", "f<int>", 90)
+    (second,) = set((cache / "fused").iterdir()) - {file}
+    shutil.copyfile(second, file)
+    assert again("source", "f<int>", 90) == kernel and kernel.image != other.image
+
+
+def test_the_digest_is_over_all_that_names_the_kernel(cache, compiler, monkeypatch):
+    keys = {again(*args).key for args in [("a", "f", 90), ("b", "f", 90), ("a", "g", 90),
+                                          ("a", "f", 80)]}  # fmt: skip
+    monkeypatch.setattr(nvrtc, "_version", lambda: "13.0")
+    keys.add(again("a", "f", 90).key)
+    monkeypatch.setattr(nvrtc, "_options", lambda architecture: ["-fast"])
+    keys.add(again("a", "f", 90).key)
+    assert len(keys) == 6 and all(len(k) == len(hashlib.sha256().hexdigest()) for k in keys)
+
+
+def test_a_cache_that_others_may_write_to_is_not_used(cache, compiler):
+    cache.mkdir(parents=True)
+    cache.chmod(0o777)
+    with pytest.warns(RuntimeWarning, match="fuse: .*may be written by others.*compiled anew"):
+        again("source", "f", 90)
+    assert list(cache.iterdir()) == []
+
+
+def test_no_cache_is_no_error(monkeypatch, compiler, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("OFL_EXTENSION_CACHE", str(tmp_path / "file" / "cache"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert again("source", "f", 90).image.endswith(b"source")
