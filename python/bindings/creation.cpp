@@ -163,6 +163,11 @@ class SequenceReader {
   }
 
   bool WriteElement(PyObject* o, DType dtype, char*& p) {
+    if (dtype == DType::kFloat32 && PyFloat_CheckExact(o)) {  // most elements
+      *reinterpret_cast<float*>(p) = static_cast<float>(PyFloat_AS_DOUBLE(o));
+      p += sizeof(float);
+      return true;
+    }
     Scalar s;
     const Match m = AsElement(o, &s);
     if (m == Match::kNo) PyErr_SetString(PyExc_TypeError, "tensor(): a number changed its type");

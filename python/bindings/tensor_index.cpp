@@ -62,7 +62,7 @@ bool ReadIndex(PyObject* index, Places* places) {
 // Applies the places of an index one after the other.
 class Indexing {
  public:
-  explicit Indexing(const Tensor& t) : source_(t), view_(t) {}
+  explicit Indexing(const Tensor& t) : view_(t) {}
 
   bool Apply(const Places& places) {
     int64_t given = 0, ellipses = 0;
@@ -74,10 +74,9 @@ class Indexing {
       PyErr_SetString(PyExc_IndexError, "an index can have only one ellipsis (...)");
       return false;
     }
-    const int64_t unnamed = source_.ndim() - given;
+    const int64_t unnamed = view_.ndim() - given;
     if (unnamed < 0) {
-      Raise(ErrorKind::kIndex,
-            absl::StrCat("too many indices: ", given, " for ", Describe(source_)));
+      Raise(ErrorKind::kIndex, absl::StrCat("too many indices: ", given, " for ", Describe(view_)));
       return false;
     }
     for (const Place& p : places) {
@@ -125,10 +124,9 @@ class Indexing {
     return Set(functional::Slice(view_, dim, start, std::max(start, stop), p.step));
   }
 
-  const Tensor source_;
   Tensor view_;
   int64_t dim_ = 0;         // of view_, that the next place speaks of
-  int64_t source_dim_ = 0;  // the same as a dim of source_, for messages
+  int64_t source_dim_ = 0;  // the same as a dim of the indexed tensor, for messages
 };
 
 // Places as data (a tensor that is no number, a sequence, an array, a truth value) make a copy, not
