@@ -64,8 +64,8 @@ struct Row {
   C mean;
 };
 
-// The sum of d in double, term by term. Of one or two rows a weight's gradient is little more than
-// one x_hat, which may be as small as a rounding error of a sum in float.
+// The sum of d, in double from x on. Of one or two rows a weight's gradient is little more than one
+// x_hat, which may be as small as a rounding error of a sum in float, or of x - mean.
 template <class T>
 double ExactSum(const Row<T, true, false>& r, size_t n) {
   const TagOf<T> d;
@@ -73,11 +73,13 @@ double ExactSum(const Row<T, true, false>& r, size_t n) {
   if constexpr (sizeof(ComputeOf<T>) == 4) {
     const hn::Repartition<double, TagOf<T>> wide;
     const hn::Half<TagOf<T>> half;
+    const auto pad = hn::Set(d, r.mean);
+    const auto mean = hn::Set(wide, static_cast<double>(r.mean));
     auto low = hn::Zero(wide), high = hn::Zero(wide);
     ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
-      const auto v = r.Deviation(d, i, count);
-      low = hn::Add(low, hn::PromoteTo(wide, hn::LowerHalf(half, v)));
-      high = hn::Add(high, hn::PromoteTo(wide, hn::UpperHalf(half, v)));
+      const auto x = LoadUpTo(d, r.value + i, count, pad);
+      low = hn::Add(low, hn::Sub(hn::PromoteTo(wide, hn::LowerHalf(half, x)), mean));
+      high = hn::Add(high, hn::Sub(hn::PromoteTo(wide, hn::UpperHalf(half, x)), mean));
     });
     total = hn::GetLane(hn::SumOfLanes(wide, hn::Add(low, high)));
   }

@@ -11,6 +11,7 @@
 #include "python/bindings/arguments.h"
 #include "python/bindings/classes.h"
 #include "python/bindings/creation.h"
+#include "python/bindings/items.h"
 #include "python/bindings/read.h"
 
 namespace oneflow_lite::python {
@@ -86,8 +87,7 @@ Tensor CopyOfStorage(const Tensor& t, PyObject* memo) {
       Py_BuildValue("(sN)", "oneflow_lite.storage", PyLong_FromVoidPtr(t.storage().get())));
   if (!key) return Tensor();
   if (PyDict_Check(memo)) {
-    PyObject* known = PyDict_GetItemWithError(memo, key.get());
-    if (known) return Unwrap(PyTuple_GET_ITEM(known, 1));
+    if (const PyRef known = FindKey(memo, key.get())) return Unwrap(TupleItem(known.get(), 1));
     if (PyErr_Occurred()) return Tensor();
   }
   auto copied = functional::Clone(Bytes(t.storage()));

@@ -167,7 +167,7 @@ ABSENT = [
     }, "flow.scatter_reduce, flow.index_add, flow.bincount, flow.sort, flow.unique and item "
        "assignment to a clone"),
     Absent("copies of views, and ranges, by other names", {
-        "": "asarray frombuffer from_file expand_copy narrow_copy slice_copy unfold_copy range "
+        "": "frombuffer from_file expand_copy narrow_copy slice_copy unfold_copy range "
             "logspace row_stack unsafe_chunk unsafe_split positive fix",
         "Tensor": "narrow_copy slice_inverse unsafe_chunk unsafe_split positive fix fix_ "
                   "sum_to_size",

@@ -57,6 +57,8 @@ def _operate(ufunc: Any, first: Any, second: Any) -> Any:
     on_left = isinstance(first, Tensor)
     tensor, other = (first, second) if on_left else (second, first)
     other = np.asarray(other) if isinstance(other, list | tuple) else other
+    if isinstance(other, np.ndarray) and other.ndim == 0:
+        other = other[()]  # what NumPy makes of a number of its own, which any tensor may meet
     return getattr(tensor, _OPERATORS[ufunc][not on_left])(other)
 
 

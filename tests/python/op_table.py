@@ -224,7 +224,7 @@ OPS = [
     *bitwise("bitwise_xor", np.bitwise_xor),
     Op("bitwise_not", UNARY, np.invert, (*INTEGERS, "bool"), differentiable=False, errors=[
         Bad(lambda d: flow.bitwise_not(ones(d, 2)), DTypeError,
-            "bitwise_xor(): an operand has dtype float32, but it must be one of bool, uint8, "
+            "bitwise_not(): an operand has dtype float32, but it must be one of bool, uint8, "
             "int8, int16, int32, int64")]),
     Op("where", [S(BANDS, T((5, 9)), T((5, 9))), S(BANDS, T((9,)), 2), S(BANDS, 0, T((5, 1))),
                  S(np.array(True), T((3,)), T((2, 1))), S(BANDS[:0], T((0, 9)), T((1, 9))),
@@ -262,7 +262,7 @@ OPS = [
                  S(T((3, 4)), T((3, 4), dtype="float64")), S(T(()), T(()))],
        lambda x, y: np.broadcast_to(y, x.shape).copy(), call=into("copy_"), errors=[
         Bad(lambda d: ones(d, 2, 3).copy_(ones(d, 4)), ShapeError,
-            "expand(): a tensor of shape [4] (float32, {device}) does not expand to [2, 3]")]),
+            "copy_(): a tensor of shape [4] (float32, {device}) does not expand to [2, 3]")]),
 
     # Reductions.
     Op("sum", REDUCED, np_sum, ALL, bound="sum",
@@ -307,7 +307,7 @@ OPS = [
        ALL, result=always("bool"), differentiable=False),
     Op("var", VARIED, np_var, bound="composite", magnitude=lambda *a, **k: 64.0, errors=[
         Bad(lambda d: flow.var(ones(d, 2, dtype="int32")), DTypeError,
-            "mean(): the input has dtype int32, but it must be float16, bfloat16, float32 or "
+            "var(): the input has dtype int32, but it must be float16, bfloat16, float32 or "
             "float64")]),
     Op("std", VARIED, lambda x, *a, **k: np.sqrt(np_var(x, *a, **k)), bound="composite",
        magnitude=lambda *a, **k: 16.0),

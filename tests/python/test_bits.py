@@ -55,7 +55,7 @@ def test_dtypes_of_shifts():
         with pytest.raises(flow.DTypeError, match="bits are moved in integers"):
             bad()
     assert (small << np.int64(2)).tolist() == [12]
-    with pytest.raises(TypeError, match="takes Tensors and numbers, not str"):
+    with pytest.raises(TypeError, match="unsupported operand type.*'str'"):
         small << "a"
     with pytest.raises(TypeError, match="one of the operands must be a tensor"):
         flow.bitwise_left_shift(1, 2)

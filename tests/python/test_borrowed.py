@@ -197,7 +197,8 @@ def test_results_are_stored_where_out_stood_when_the_call_was_made():
 
     ext.push_observer(observe)
     try:
-        assert flow.max(flow.tensor([[1.0, 5.0, 3.0], [2.0, 4.0, 6.0]]), 0, out=out) is out
+        found = flow.max(flow.tensor([[1.0, 5.0, 3.0], [2.0, 4.0, 6.0]]), 0, out=out)
+        assert found.values is values and found.indices is indices
     finally:
         ext.pop_observer()
     assert [t.tolist() for t in kept] == [[2, 5, 6], [1, 0, 1]] and out == []

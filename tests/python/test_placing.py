@@ -124,7 +124,7 @@ def test_isin():
 
 def test_shapes_and_stacks():
     assert flow.broadcast_shapes((2, 1), (3,), 1) == (2, 3)
-    with pytest.raises(flow.ShapeError, match=r"\(2,\), \(3,\) do not go together"):
+    with pytest.raises(flow.ShapeError, match=r"\[2\] and \[3\] do not broadcast"):
         flow.broadcast_shapes((2,), (3,))
     a, b = X[0], X[1]
     same(flow.dstack([flow.tensor(a), flow.tensor(b)]), np.dstack([a, b]))
