@@ -48,7 +48,7 @@ int GrantThreads(int wanted) {
   const int startable = CountStartable(wanted - 1);
   if (startable == wanted - 1) return granted = wanted;
   // Some are left to others, who may start theirs before ours are there.
-  granted = std::max(granted, 1 + startable - startable / 8);
+  granted = std::max(granted, 1 + startable - startable / 4);
   SetNumThreads(std::min(NumThreads(), granted));
   return granted;
 }

@@ -57,7 +57,11 @@ def _operate(ufunc: Any, first: Any, second: Any) -> Any:
     on_left = isinstance(first, Tensor)
     tensor, other = (first, second) if on_left else (second, first)
     other = np.asarray(other) if isinstance(other, list | tuple) else other
-    if isinstance(other, np.ndarray) and other.ndim == 0:
+    if (
+        isinstance(other, np.ndarray)
+        and other.ndim == 0
+        and (tensor.requires_grad or tensor.device.type != "cpu")
+    ):
         other = other[()]  # what NumPy makes of a number of its own, which any tensor may meet
     return getattr(tensor, _OPERATORS[ufunc][not on_left])(other)
 
