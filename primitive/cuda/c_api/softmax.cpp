@@ -30,7 +30,7 @@ class SoftmaxForward {
     call.Matrix(a.rows, a.cols);
     const int64_t stride = call.Stride("x_stride", a.x_stride, a.rows, a.cols);
     const int64_t inner = CheckInner(call, a.rows, a.inner, stride == a.cols);
-    problem_ = {a.rows, a.cols, inner, {stride, a.cols}, a.log != 0};
+    problem_ = {a.rows / inner, a.cols, inner, {stride, a.cols}, a.log != 0};
   }
   bool empty() const { return a_.rows == 0 || a_.cols == 0; }
   void CheckPointers(Call& call) const {
@@ -71,7 +71,7 @@ class SoftmaxBackward {
     const int64_t y = call.Stride("y_stride", a.y_stride, a.rows, a.cols);
     const int64_t dy = call.Stride("dy_stride", a.dy_stride, a.rows, a.cols);
     const int64_t inner = CheckInner(call, a.rows, a.inner, y == a.cols && dy == a.cols);
-    problem_ = {a.rows, a.cols, inner, {y, dy}, a.log != 0};
+    problem_ = {a.rows / inner, a.cols, inner, {y, dy}, a.log != 0};
   }
   bool empty() const { return a_.rows == 0 || a_.cols == 0; }
   void CheckPointers(Call& call) const {
