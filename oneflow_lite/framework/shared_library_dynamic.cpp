@@ -97,7 +97,7 @@ class Dynamic {
     std::vector<uint32_t> head, buckets, link;
     Word at = At(DT_GNU_HASH);
     if (!file_.ReadTable(at, 4, &head) || head[0] == 0 || !std::has_single_bit(head[2]) ||
-        head[3] > 63) {
+        head[3] > 31) {  // shifts a hash of 32 bits
       return false;
     }
     at += 16 + Word{head[2]} * sizeof(Word);

@@ -133,7 +133,7 @@ TEST(Dispatch, DevicesMustAgree) {
   const Tensor m = F::Empty({2}, DType::kFloat32, Device{DeviceType::kMeta, 0}).value();
   const auto z = F::Add(x, m);
   EXPECT_EQ(z.status().message(),
-            "add(): all tensors must be on one device, but a is on cpu and b on meta");
+            "add(): all tensors must be on one device, but input is on cpu and other on meta");
 }
 
 TEST(Dispatch, AMutatedTensorStaysOnItsDevice) {

@@ -31,7 +31,7 @@ def test_attack(name):
 
 
 ROUNDS = {
-    "dies": "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
+    "dies": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
     "raises": "1 / 0",
     "hangs": "import time; time.sleep(60)",
     "leaks": "kept.append(b'x' * (1 << 20))",
@@ -56,7 +56,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(
     "case, status, line",
     [
-        ("dies", 1, "died of SIGSEGV after 100 rounds, seed 3, at: round 100"),
+        ("dies", 1, "died of SIGKILL after 100 rounds, seed 3, at: round 100"),
         ("raises", 1, "failed with status 1 after 100 rounds, seed 3, at: round 100"),
         ("hangs", 1, "hung for 1 s after 100 rounds, seed 3, at: round 100"),
         ("leaks", 1, "failed with status 1 after 400 rounds, seed 3, at: round 399"),

@@ -101,23 +101,30 @@ def header_fields(whole):
     return range(64), range(phoff, phoff + phentsize * phnum)
 
 
+GNU_HASH = 0x6FFFFEF5
+
+
+def dynamic_entries(whole):
+    """Places of the dynamic section, and the place that each entry with an address names."""
+    _, segments = header_fields(whole)
+    phdrs = [struct.unpack_from("<IIQQQQQQ", whole, at) for at in segments[::56]]
+    (dynamic,) = [p for p in phdrs if p[0] == 2]
+    places, named = range(dynamic[2], dynamic[2] + dynamic[5]), {}
+    for at in places[::16]:
+        tag, value = struct.unpack_from("<QQ", whole, at)
+        if tag in {4, 5, 6, GNU_HASH, 0x6FFFFFF0, 0x6FFFFFFE}:
+            (load,) = [p for p in phdrs if p[0] == 1 and p[3] <= value < p[3] + p[5]]
+            named[tag] = value - load[3] + load[2]
+    return places, named
+
+
 def dynamic_tables(whole):
     """Places of the dynamic section, and of the tables that it names but relocations.
 
     Which symbol a relocation is for may be any.
     """
-    header, segments = header_fields(whole)
-    phdrs = [struct.unpack_from("<IIQQQQQQ", whole, at) for at in segments[::56]]
-    (dynamic,) = [p for p in phdrs if p[0] == 2]
-    places = list(range(dynamic[2], dynamic[2] + dynamic[5]))
-    wanted = {4, 5, 6, 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFE}
-    for at in range(dynamic[2], dynamic[2] + dynamic[5], 16):
-        tag, value = struct.unpack_from("<QQ", whole, at)
-        if tag in wanted:
-            (load,) = [p for p in phdrs if p[0] == 1 and p[3] <= value < p[3] + p[5]]
-            start = value - load[3] + load[2]
-            places += range(start, start + 48)
-    return places
+    places, named = dynamic_entries(whole)
+    return [*places, *(at for start in named.values() for at in range(start, start + 48))]
 
 
 def test_a_flipped_bit_in_the_headers_ends_in_an_error_or_does_no_harm(library, tmp_path):
@@ -145,6 +152,15 @@ def test_a_flipped_bit_in_the_dynamic_tables_does_no_harm(library, tmp_path):
     said = outcomes([flipped(whole, *flip) for flip in flips], tmp_path)
     died = [f for f, what in zip(flips, said, strict=True) if what not in ("loaded", "refused")]
     assert died == []
+
+
+def test_a_filter_that_shifts_all_bits_of_a_hash_away_is_refused(library, tmp_path):
+    """The filter of the GNU hash table shifts hashes, which have 32 bits."""
+    whole = library.read_bytes()
+    at = dynamic_entries(whole)[1][GNU_HASH] + 12
+    damaged = [whole[:at] + struct.pack("<I", shift) + whole[at + 4 :]
+               for shift in (32, 33, 48, 63, 64, whole[at] | 32, 1 << 31)]  # fmt: skip
+    assert outcomes(damaged, tmp_path) == ["refused"] * len(damaged)
 
 
 def test_other_things_are_refused_by_what_they_are(library, tmp_path):
