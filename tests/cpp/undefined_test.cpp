@@ -66,7 +66,7 @@ TEST(Undefined, AutogradKnowsNothingOfIt) {
   ExpectRefused(autograd::SetRequiresGrad(t, true), "requires_grad(): the tensor is not defined");
   ExpectRefused(autograd::SetGrad(t, w), "grad(): the tensor is not defined");
   ExpectRefused(autograd::RetainGrad(t), "retain_grad(): the tensor is not defined");
-  ExpectRefused(autograd::AddHook(t, {}), "register_hook(): the tensor is not defined");
+  ExpectRefused(autograd::AddHook(t, {}).status(), "register_hook(): the tensor is not defined");
   ExpectRefused(autograd::Backward({t}, {}), "backward(): output 0 is not defined");
   const Tensor loss = F::Sum(w).value();
   ExpectRefused(autograd::Gradients({loss}, {t}, {}).status(), "grad(): input 0 is not defined");
