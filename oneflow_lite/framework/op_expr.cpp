@@ -73,6 +73,9 @@ StatusOr<TensorList> JoinLists(const OpDef& op, absl::Span<const Tensor> alone,
       return BadValue(op.name, def->name, absl::StrCat("a list of ", list.size()),
                       absl::StrCat("as many tensors as ", op.lists[0].name, ", ", length));
     }
+    for (const Tensor& t : list) {
+      if (!t.defined()) return NotDefined(op.name, def->name);
+    }
     joined.insert(joined.end(), list.begin(), list.end());
     ++def;
   }
