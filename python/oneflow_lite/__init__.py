@@ -74,7 +74,6 @@ from oneflow_lite._process import (
     manual_seed,
     set_num_threads,
 )
-from oneflow_lite._serialization import load, save
 from oneflow_lite._tensor import allclose, equal
 from oneflow_lite._typed_tensors import TYPES as _TYPES
 from oneflow_lite.autograd import enable_grad, inference_mode, no_grad, set_grad_enabled
@@ -132,10 +131,11 @@ __all__ += [
     "autograd", "bfloat16", "bool", "cuda", "default_generator", "device",
     "double", "dtype", "enable_grad", "float", "float16", "float32", "float64",
     "from_dlpack", "from_numpy", "get_num_threads", "half", "int", "int16", "int32",
-    "int64", "int8", "is_grad_enabled", "load", "load_library", "long", "manual_seed", "nn",
-    "no_grad", "ops", "optim", "profiler", "register_op", "save", "set_grad_enabled",
+    "int64", "int8", "is_grad_enabled", "load_library", "long", "manual_seed", "nn",
+    "no_grad", "ops", "optim", "profiler", "register_op", "set_grad_enabled",
     "set_num_threads", "short", "tensor", "uint8", "utils",
 ]  # fmt: skip
+__all__ += ["load", "save"]  # noqa: F405  (__getattr__ brings them)
 __all__ += ["Size", "contiguous_format", "layout", "memory_format", "preserve_format", "strided"]
 __all__ += ["finfo", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_complex",
             "is_floating_point", "is_tensor", "nan", "numel", "pi", *_composed]  # fmt: skip
@@ -147,11 +147,15 @@ _absent, _shown = _public_face(__name__)
 
 
 def __getattr__(name: str) -> _Any:
-    # A program that neither checks nor fuses ops should not wait for what does.
+    # A program that neither checks nor fuses ops nor saves should not wait for what does.
     if name in ("CheckError", "check_op"):
         from oneflow_lite import op_check
 
         return getattr(op_check, name)
+    if name in ("load", "save"):
+        from oneflow_lite import _serialization
+
+        return getattr(_serialization, name)
     if name == "fuse":
         return _importlib.import_module("oneflow_lite.fuse")
     return _absent(name)
