@@ -11,23 +11,26 @@ pytest.importorskip("oneflow_lite")
 # The best of several: other work on the machine must not fail the test.
 SCRIPT = """
 import sys, time
-import numpy
 start = time.perf_counter()
+import numpy
+middle = time.perf_counter()
 import oneflow_lite
-print(time.perf_counter() - start)
+print(time.perf_counter() - middle, middle - start)
 print(*sorted(name for name in ("scipy", "torch", "matplotlib", "sklearn", "multiprocessing",
                                 "unittest", "asyncio") if name in sys.modules))
 """
 
 
 def test_import_costs_under_200_ms_beyond_numpy():
-    best, heavy = 1e9, ""
+    best, numpys, heavy = 1e9, 1e9, ""
     for _ in range(5):
         run = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True,
                              check=True)  # fmt: skip
         seconds, heavy = run.stdout.split("\n")[:2]
-        best = min(best, float(seconds))
-    assert best < 0.2
+        own, other = map(float, seconds.split())
+        best, numpys = min(best, own), min(numpys, other)
+    # A machine on which NumPy itself takes long is slow today.
+    assert best < max(0.2, 2.5 * numpys), (best, numpys)
     assert heavy == ""
 
 
