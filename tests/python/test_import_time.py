@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Importing is quick and brings in nothing heavy."""
 
+import os
 import subprocess
 import sys
 
@@ -11,26 +12,25 @@ pytest.importorskip("oneflow_lite")
 # The best of several: other work on the machine must not fail the test.
 SCRIPT = """
 import sys, time
-start = time.perf_counter()
 import numpy
-middle = time.perf_counter()
+start = time.perf_counter()
 import oneflow_lite
-print(time.perf_counter() - middle, middle - start)
+print(time.perf_counter() - start)
 print(*sorted(name for name in ("scipy", "torch", "matplotlib", "sklearn", "multiprocessing",
                                 "unittest", "asyncio") if name in sys.modules))
 """
 
 
-def test_import_costs_under_200_ms_beyond_numpy():
-    best, numpys, heavy = 1e9, 1e9, ""
+def test_import_costs_under_200_ms_beyond_numpy(tmp_path):
+    # With bytecode that is kept, as an installed package has it.
+    kept = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    best, heavy = 1e9, ""
     for _ in range(5):
         run = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True,
-                             check=True)  # fmt: skip
+                             check=True, env=kept)  # fmt: skip
         seconds, heavy = run.stdout.split("\n")[:2]
-        own, other = map(float, seconds.split())
-        best, numpys = min(best, own), min(numpys, other)
-    # A machine on which NumPy itself takes long is slow today.
-    assert best < max(0.2, 2.5 * numpys), (best, numpys)
+        best = min(best, float(seconds))
+    assert best < 0.2
     assert heavy == ""
 
 
