@@ -43,12 +43,10 @@ def _as_tensor(item: Any) -> Tensor:
     if isinstance(item, Tensor):
         return item
     try:
-        array = np.asarray(item)
-    except (ValueError, TypeError) as error:  # rows of different lengths; tensors on a GPU
+        # Not through NumPy, which reads a list that its elements change while they are read.
+        data = _ext.tensor(item)
+    except (ValueError, TypeError) as error:  # rows of different lengths; what is no number
         raise IndexError(f"an index must be of integers or bool: {error}") from None
-    if array.dtype == object:
-        raise IndexError(f"an index must be of integers or bool, not {item!r}")
-    data = _ext.tensor(array)
     if data.numel() == 0 and not isinstance(item, np.ndarray):  # [] has no dtype of its own
         return data.to(_ext.int64)
     return data
