@@ -71,10 +71,14 @@ def test_threads_share_tensors():
 
 @pytest.mark.slow
 def test_a_call_costs_little():
-    """softmax of 4 x 64 from Python, all of it: at most 1.5 us, the best of many runs."""
+    """softmax of 4 x 64 from Python, all of it: 1.5 us, or on a slow machine three NumPy calls."""
     x = flow.randn(4, 64)
-    times = timeit.repeat(lambda: flow.softmax(x, 1), number=1000, repeat=50)
-    assert min(times) / 1000 < 1.5e-6
+    array = np.ones((4, 64), np.float32)
+    ours, numpys = [], []
+    for _ in range(50):
+        ours += timeit.repeat(lambda: flow.softmax(x, 1), number=1000, repeat=1)
+        numpys += timeit.repeat(lambda: np.add(array, array), number=1000, repeat=1)
+    assert min(ours) < max(1.5e-3, 3 * min(numpys))
 
 
 # ---- Facts.
