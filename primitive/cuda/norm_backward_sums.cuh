@@ -151,7 +151,9 @@ __global__ void __launch_bounds__(NormPolicy::kCorrectColumns* NormPolicy::kCorr
                          const ComputeType<T>* residual) {
   using C = ComputeType<T>;
   using P = NormPolicy;
-  constexpr C kNegligible = sizeof(C) == 8 ? C(2e-15) : C(1e-6);  // beside x_hat
+  // Beside x_hat; but in a gradient of few rows there may be columns whose every x_hat is near 0.
+  constexpr int kFewRows = 4;
+  const C negligible = a.rows <= kFewRows ? C(0) : sizeof(C) == 8 ? C(2e-15) : C(1e-6);
   __shared__ C slots[P::kCorrectWays][P::kCorrectColumns];
   WaitForPreviousKernel();
   constexpr int kAtOnce = 4;  // one after another, each load would take as long as all of them
@@ -164,7 +166,7 @@ __global__ void __launch_bounds__(NormPolicy::kCorrectColumns* NormPolicy::kCorr
       r[i] = row + i * blockDim.x < a.rows ? residual[row + i * blockDim.x] : C(0);
     }
 #pragma unroll
-    for (const C one : r) needed |= !(one <= kNegligible && one >= -kNegligible);
+    for (const C one : r) needed |= !(one <= negligible && one >= -negligible);
   }
   if (!__syncthreads_or(needed)) return;
   const int lane = threadIdx.x % P::kCorrectColumns, way = threadIdx.x / P::kCorrectColumns;
