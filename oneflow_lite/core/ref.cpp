@@ -12,7 +12,8 @@ struct Deletions {
   int depth;
   std::vector<RefCounted*>* waiting;
 };
-constinit thread_local Deletions deletions{0, nullptr};
+// Each freed tensor asks, so without a call of __tls_get_addr.
+[[gnu::tls_model("initial-exec")]] constinit thread_local Deletions deletions{0, nullptr};
 
 }  // namespace
 

@@ -141,7 +141,7 @@ Status internal::DispatchAutograd(OpCall& call) {
     }
   }
   if (needs == 0) {
-    if (GradEnabled() && !op.lists.empty()) OFL_RETURN_IF_ERROR(CheckMayMutateLists(call));
+    if (!op.lists.empty() && GradEnabled()) OFL_RETURN_IF_ERROR(CheckMayMutateLists(call));
     OFL_RETURN_IF_ERROR(DispatchBackend(call));
     if (op.views()) RememberBase(call);
     return OkStatus();

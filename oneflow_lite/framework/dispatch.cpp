@@ -13,7 +13,8 @@ struct ThreadState {
   bool any_mode = false;
   bool grad_enabled = true;
 };
-thread_local ThreadState state;
+// Each op asks several times, so without a call of __tls_get_addr.
+[[gnu::tls_model("initial-exec")]] thread_local ThreadState state;
 
 void UpdateAnyMode() { state.any_mode = !state.modes[0].empty() || !state.modes[1].empty(); }
 

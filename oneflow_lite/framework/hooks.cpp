@@ -61,9 +61,9 @@ void HookTable::Clear() {
   hooks_.swap(gone);
 }
 
-HookList::~HookList() {
-  Clear();
-  if (HookTable* table = table_.load(std::memory_order_relaxed)) table->Release();
+void HookList::Free(HookTable* table) {
+  table->Clear();
+  table->Release();
 }
 
 void HookList::Clear() {

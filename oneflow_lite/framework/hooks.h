@@ -68,7 +68,9 @@ class OFL_API HookHandle {
 class OFL_API HookList {
  public:
   HookList() = default;
-  ~HookList();
+  ~HookList() {
+    if (HookTable* table = table_.load(std::memory_order_relaxed)) Free(table);
+  }
   HookList(const HookList&) = delete;
 
   HookHandle Add(Hook hook);
@@ -79,6 +81,8 @@ class OFL_API HookList {
   void Clear();
 
  private:
+  static void Free(HookTable* table);
+
   std::atomic<HookTable*> table_{nullptr};  // owns a reference
 };
 

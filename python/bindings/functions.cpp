@@ -217,6 +217,7 @@ bool RaiseTooMany(const BoundFunction& b, bool method, Py_ssize_t given) {
 
 bool FillDefaults(const BoundFunction& b, uint64_t given, Value* out) {
   const FunctionSchema& f = *b.schema;
+  if (given + 1 == uint64_t{1} << f.args.size()) return true;  // none to fill
   for (size_t i = 0; i < f.args.size(); ++i) {
     if (given >> i & 1) continue;
     const ArgSchema& a = f.args[i];

@@ -161,8 +161,20 @@ PyObject* CallIndexing(const char* function, PyObject* self, PyObject* index, Py
                   : nullptr;
 }
 
+// Whether an index is an int of Python's own, within the first dim: the commonest one by far.
+bool IsPlainInt(const Tensor& t, PyObject* index, int64_t* out) {
+  if (!PyLong_CheckExact(index) || t.ndim() == 0) return false;
+  int overflow = 0;
+  *out = PyLong_AsLongLongAndOverflow(index, &overflow);
+  return overflow == 0 && *out >= -t.shape()[0] && *out < t.shape()[0];
+}
+
 PyObject* Subscript(PyObject* self, PyObject* index) {
   return Protect([&]() -> PyObject* {
+    int64_t plain;
+    if (IsPlainInt(Unwrap(self), index, &plain)) {
+      return WrapResult(functional::Select(Unwrap(self), 0, plain));
+    }
     if (HasData(index)) return CallIndexing("getitem", self, index, nullptr);
     Places places;
     if (!ReadIndex(index, &places)) return nullptr;

@@ -98,21 +98,30 @@ PyObject* IsFloatingPoint(PyObject* self, PyObject*) {
   return PyBool_FromLong(IsFloating(Unwrap(self).dtype()));
 }
 
+// The argument dim, by place or by name (see OtherNames()); null, with an exception set, where
+// there is another one.
+PyObject* DimArgument(const char* name, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  const Py_ssize_t named = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+  if (n + named > 1) {
+    return PyErr_Format(PyExc_TypeError, "%s() takes at most 1 argument (%zd given)", name,
+                        n + named);
+  }
+  if (named == 1) {
+    PyObject* key = TupleItem(keywords, 0);
+    if (PyUnicode_CompareWithASCIIString(key, "dim") != 0 &&
+        PyUnicode_CompareWithASCIIString(key, "axis") != 0) {
+      return PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", name,
+                          key);
+    }
+  }
+  return n + named == 1 ? args[0] : Py_None;
+}
+
 // All of of(tensor), or the entry of the dim that is given.
 template <class F>
-PyObject* WholeOrOne(const char* name, PyObject* self, PyObject* args, PyObject* kwargs, F&& of) {
+PyObject* WholeOrOne(const char* name, PyObject* self, PyObject* dim, F&& of) {
+  if (!dim) return nullptr;
   return Protect([&]() -> PyObject* {
-    static const char* keywords[] = {"dim", "axis", nullptr};  // see OtherNames()
-    PyObject *dim = Py_None, *axis = Py_None;
-    const std::string format = absl::StrCat("|O$O:", name);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, format.c_str(), const_cast<char**>(keywords),
-                                     &dim, &axis)) {
-      return nullptr;
-    }
-    if (dim != Py_None && axis != Py_None) {
-      return PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument 'axis'", name);
-    }
-    if (dim == Py_None) dim = axis;
     if (dim == Py_None) return WrapDims(of(Unwrap(self)));
     int64_t d;
     const Match m = AsInt(dim, &d);
@@ -132,12 +141,12 @@ PyObject* WholeOrOne(const char* name, PyObject* self, PyObject* args, PyObject*
     return PyLong_FromLongLong(of(t)[*wrapped]);
   });
 }
-PyObject* Size(PyObject* self, PyObject* args, PyObject* kwargs) {
-  return WholeOrOne("size", self, args, kwargs,
+PyObject* Size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return WholeOrOne("size", self, DimArgument("size", args, n, keywords),
                     [](const Tensor& t) -> const Dims& { return t.shape().dims(); });
 }
-PyObject* Stride(PyObject* self, PyObject* args, PyObject* kwargs) {
-  return WholeOrOne("stride", self, args, kwargs,
+PyObject* Stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return WholeOrOne("stride", self, DimArgument("stride", args, n, keywords),
                     [](const Tensor& t) -> const Dims& { return t.strides(); });
 }
 
@@ -177,9 +186,11 @@ PyMethodDef tensor_methods[] = {
     {"nelement", Numel, METH_NOARGS, "nelement($self, /)\n--\n\nThe number of elements."},
     {"dim", Dim, METH_NOARGS, "dim($self, /)\n--\n\nThe number of dims."},
     {"ndimension", Dim, METH_NOARGS, "ndimension($self, /)\n--\n\nThe number of dims."},
-    {"size", WithKeywords<Size>(), METH_VARARGS | METH_KEYWORDS,
+    {"size", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&Size)),
+     METH_FASTCALL | METH_KEYWORDS,
      "size($self, dim=None)\n--\n\nThe shape, or the size of one dim."},
-    {"stride", WithKeywords<Stride>(), METH_VARARGS | METH_KEYWORDS,
+    {"stride", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&Stride)),
+     METH_FASTCALL | METH_KEYWORDS,
      "stride($self, dim=None)\n--\n\nElements from one index of a dim to the next."},
     {"element_size", ElementSize, METH_NOARGS,
      "element_size($self, /)\n--\n\nBytes of one element."},

@@ -69,17 +69,21 @@ PyObject* Attach(TensorObject* self, Tensor&& t) {
   return reinterpret_cast<PyObject*>(self);
 }
 
-// A new object of the type for a tensor whose slot is `slot`. Making one may collect garbage, and a
-// finalizer may see the tensor and give it another object meanwhile: then that one. `*fresh` says
-// which of the two it is.
-PyObject* NewUnlessWrapped(PyTypeObject* type, const Tensor& t, void* slot, bool* fresh) {
-  TensorObject* self = Allocate(type);
-  if (!self) return nullptr;
-  *fresh = t.impl()->py_object.load(std::memory_order_relaxed) == slot;
-  if (*fresh) return reinterpret_cast<PyObject*>(self);
+// The object that a finalizer gave the tensor while `self` was made for it.
+[[gnu::noinline]] PyObject* WrappedMeanwhile(TensorObject* self, const Tensor& t) {
   self->tensor = t.Detach();  // __del__ of a subclass sees it
   Py_DECREF(self);
   return Wrap(t);
+}
+
+// A new object of the type for a tensor whose slot is `slot`. Making one may collect garbage, and a
+// finalizer may see the tensor and give it another object meanwhile: then that one. `*fresh` says
+// which of the two it is.
+inline PyObject* NewUnlessWrapped(PyTypeObject* type, const Tensor& t, void* slot, bool* fresh) {
+  TensorObject* self = Allocate(type);
+  if (!self) return nullptr;
+  *fresh = t.impl()->py_object.load(std::memory_order_relaxed) == slot;
+  return *fresh ? reinterpret_cast<PyObject*>(self) : WrappedMeanwhile(self, t);
 }
 
 PyObject* Unpark(Tensor&& t, void* slot) {
@@ -173,7 +177,7 @@ PyObject* Wrap(Tensor t) {
   return WrapAs(tensor_type, std::move(t));
 }
 
-PyObject* WrapAs(PyTypeObject* type, Tensor t) {
+PyObject* WrapAs(PyTypeObject* type, Tensor&& t) {
   bool fresh = false;
   PyObject* object = NewUnlessWrapped(type, t, nullptr, &fresh);
   return fresh ? Attach(reinterpret_cast<TensorObject*>(object), std::move(t)) : object;

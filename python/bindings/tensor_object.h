@@ -28,7 +28,7 @@ inline const Tensor& Unwrap(PyObject* o) { return reinterpret_cast<TensorObject*
 // The tensor's object, made at need; None where it is undefined. A new reference, null on failure.
 PyObject* Wrap(Tensor t);
 // A new object of a subclass. Precondition: no object of this tensor exists.
-PyObject* WrapAs(PyTypeObject* type, Tensor t);
+PyObject* WrapAs(PyTypeObject* type, Tensor&& t);
 
 // Creates the type with these methods besides its own. False: an exception is set.
 bool AddTensorType(PyObject* module, PyMethodDef* function_methods);
