@@ -28,6 +28,19 @@ if(OPENBLAS_LIBRARY_DIRS MATCHES "pthread|serial")
                   "its threads will compete with ours. Install libopenblas-openmp-dev.")
 endif()
 
+# glibc's vector functions of x86-64; erf is among those that came last, in 2.35.
+include(CheckCXXSourceCompiles)
+set(CMAKE_REQUIRED_LIBRARIES mvec m)
+check_cxx_source_compiles([[
+  #include <immintrin.h>
+  extern "C" __m128 _ZGVbN4v_erff(__m128);
+  int main(int argc, char**) { return (int)_mm_cvtss_f32(_ZGVbN4v_erff(_mm_set1_ps(argc))); }
+]] OFL_LIBMVEC)
+unset(CMAKE_REQUIRED_LIBRARIES)
+if(OFL_LIBMVEC)
+  set(OFL_LIBMVEC_LIBRARY mvec)
+endif()
+
 if(OFL_CUDA STREQUAL "AUTO")
   find_program(OFL_NVCC nvcc HINTS /usr/local/cuda/bin)
   if(OFL_NVCC)

@@ -174,10 +174,6 @@ StatusOr<Tensor> BitwiseXor(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("bitwise_xor");
   return CallPromoted(op, a, b);
 }
-StatusOr<Tensor> BitwiseNot(const Tensor& x) {
-  if (x.dtype() == DType::kBool) return BitwiseXor(x, Scalar(true));
-  return BitwiseXor(x, x.dtype() == DType::kUInt8 ? Scalar(255) : Scalar(-1));  // all bits
-}
 
 StatusOr<Tensor> AddInto(const Tensor& self, const Operand& other) {
   static const OpExpr& op = InPlaceOpExpr("add_");
@@ -283,8 +279,6 @@ OFL_REGISTER_FUNCTION("bitwise_or(Operand input, Operand other) -> Tensor", Bitw
                       "The bits that one of both has; of bool, whether one holds.");
 OFL_REGISTER_FUNCTION("bitwise_xor(Operand input, Operand other) -> Tensor", BitwiseXor, kMethod,
                       "The bits that differ; of bool, whether exactly one holds.");
-OFL_REGISTER_FUNCTION("bitwise_not(Tensor input) -> Tensor", BitwiseNot, kMethod,
-                      "The bits that it has not; of bool, whether it does not hold.");
 OFL_REGISTER_FUNCTION("add_(Tensor(a!) self, Operand other, *, Scalar alpha=1) -> Tensor",
                       ScaledAddInto, kMethodOnly, "self += alpha * other, in place.");
 OFL_REGISTER_FUNCTION("sub_(Tensor(a!) self, Operand other, *, Scalar alpha=1) -> Tensor",

@@ -34,7 +34,6 @@ OFL_API StatusOr<Tensor> Pow(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> BitwiseAnd(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> BitwiseOr(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> BitwiseXor(const Operand& a, const Operand& b);
-OFL_API StatusOr<Tensor> BitwiseNot(const Tensor& x);
 
 // Comparisons give bool. An integer beside a number is compared with its value, whatever it is; a
 // floating element with the number rounded to its dtype, or as finite where that rounds to

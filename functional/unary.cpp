@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functional/unary.h"
 
+#include <cmath>
 #include <limits>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "functional/binary.h"
 #include "functional/copy.h"
+#include "functional/unary_table.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/function.h"
 #include "oneflow_lite/framework/op_expr.h"
@@ -12,131 +16,173 @@
 namespace oneflow_lite::functional {
 namespace {
 
-const OpExpr& UnaryOpExpr(const char* name) {
-  return OpBuilder(name).Input("in").Output("out").Get();
+const OpExpr& UnaryOpExpr(const UnaryRow& row) {
+  OpBuilder builder(row.name);
+  builder.Input("in").Output("out");
+  for (const char* attr : row.attrs) {
+    if (attr != nullptr) builder.Attr(attr);
+  }
+  return builder.Get();
 }
 
-StatusOr<Tensor> CallFloating(const OpExpr& op, const Tensor& x) {
-  OFL_ASSIGN_OR_RETURN(Tensor floating, IsFloating(x.dtype()) ? x : Cast(x, DType::kFloat32));
-  return Call(op, {floating});
+// The op of a row on x, which is cast or copied as the row's rule says.
+template <size_t kRow>
+StatusOr<Tensor> CallRow(const Tensor& x, const Attrs& attrs) {
+  static_assert(kRow < kNumUnaryRows, "no row of that name in functional/unary_table.h");
+  constexpr const UnaryRow& row = kUnaryRows[kRow];
+  static const OpExpr& op = UnaryOpExpr(row);
+  if constexpr (row.rule == UnaryRow::kFloat) {
+    if (!IsFloating(x.dtype())) {
+      OFL_ASSIGN_OR_RETURN(const Tensor floating, Cast(x, DType::kFloat32));
+      return Call(op, {floating}, attrs);
+    }
+  } else if constexpr (row.rule == UnaryRow::kWhole) {
+    if (!IsFloating(x.dtype())) return Clone(x);
+  }
+  return Call(op, {x}, attrs);
 }
+template <size_t kRow>
+StatusOr<Tensor> Regular(const Tensor& x) {
+  return CallRow<kRow>(x, {});
+}
+
+template <size_t kRow>
+bool RegisterRegular() {
+  constexpr const UnaryRow& row = kUnaryRows[kRow];
+  if constexpr (row.regular) {
+    static const std::string signature = absl::StrCat(row.name, "(Tensor input) -> Tensor");
+    return internal::RegisterFunction(signature.c_str(), &Regular<kRow>, kMethod, row.doc, __FILE__,
+                                      __LINE__);
+  }
+  return true;
+}
+template <size_t... I>
+bool RegisterAll(std::index_sequence<I...>) {
+  return (RegisterRegular<I>() && ...);
+}
+const bool regular_registered = RegisterAll(std::make_index_sequence<kNumUnaryRows>());
 
 }  // namespace
 
-StatusOr<Tensor> Neg(const Tensor& x) {
-  static const OpExpr& op = UnaryOpExpr("neg");
-  return Call(op, {x});
-}
-StatusOr<Tensor> Exp(const Tensor& x) {
-  static const OpExpr& op = UnaryOpExpr("exp");
-  return CallFloating(op, x);
-}
-StatusOr<Tensor> Log(const Tensor& x) {
-  static const OpExpr& op = UnaryOpExpr("log");
-  return CallFloating(op, x);
-}
-StatusOr<Tensor> Relu(const Tensor& x) {
-  static const OpExpr& op = UnaryOpExpr("relu");
-  return Call(op, {x});
-}
-
-StatusOr<Tensor> Abs(const Tensor& x) {
-  static const OpExpr& op = UnaryOpExpr("abs");
-  return Call(op, {x});
-}
-StatusOr<Tensor> Sqrt(const Tensor& x) {
-  static const OpExpr& op = UnaryOpExpr("sqrt");
-  return CallFloating(op, x);
-}
-StatusOr<Tensor> Rsqrt(const Tensor& x) {
-  static const OpExpr& op = UnaryOpExpr("rsqrt");
-  return CallFloating(op, x);
-}
-StatusOr<Tensor> Tanh(const Tensor& x) {
-  static const OpExpr& op = UnaryOpExpr("tanh");
-  return CallFloating(op, x);
-}
-StatusOr<Tensor> Sigmoid(const Tensor& x) {
-  static const OpExpr& op = UnaryOpExpr("sigmoid");
-  return CallFloating(op, x);
-}
-
-StatusOr<Tensor> Sin(const Tensor& x) {
-  static const OpExpr& op = UnaryOpExpr("sin");
-  return CallFloating(op, x);
-}
-StatusOr<Tensor> Cos(const Tensor& x) {
-  static const OpExpr& op = UnaryOpExpr("cos");
-  return CallFloating(op, x);
-}
-StatusOr<Tensor> Erf(const Tensor& x) {
-  static const OpExpr& op = UnaryOpExpr("erf");
-  return CallFloating(op, x);
-}
-StatusOr<Tensor> Silu(const Tensor& x) {
-  static const OpExpr& op = UnaryOpExpr("silu");
-  return CallFloating(op, x);
-}
-StatusOr<Tensor> Floor(const Tensor& x) {
-  static const OpExpr& op = UnaryOpExpr("floor");
-  return IsFloating(x.dtype()) ? Call(op, {x}) : Clone(x);
-}
+#define OFL_UNARY(Function, name) \
+  StatusOr<Tensor> Function(const Tensor& x) { return Regular<UnaryRowOf(name)>(x); }
+OFL_UNARY(Neg, "neg")
+OFL_UNARY(Exp, "exp")
+OFL_UNARY(Log, "log")
+OFL_UNARY(Relu, "relu")
+OFL_UNARY(Abs, "abs")
+OFL_UNARY(Sqrt, "sqrt")
+OFL_UNARY(Rsqrt, "rsqrt")
+OFL_UNARY(Tanh, "tanh")
+OFL_UNARY(Sigmoid, "sigmoid")
+OFL_UNARY(Sin, "sin")
+OFL_UNARY(Cos, "cos")
+OFL_UNARY(Erf, "erf")
+OFL_UNARY(Floor, "floor")
+OFL_UNARY(Silu, "silu")
+OFL_UNARY(Ceil, "ceil")
+OFL_UNARY(Trunc, "trunc")
+OFL_UNARY(Reciprocal, "reciprocal")
+OFL_UNARY(Deg2rad, "deg2rad")
+OFL_UNARY(Rad2deg, "rad2deg")
+OFL_UNARY(Exp2, "exp2")
+OFL_UNARY(Expm1, "expm1")
+OFL_UNARY(Log1p, "log1p")
+OFL_UNARY(Log2, "log2")
+OFL_UNARY(Log10, "log10")
+OFL_UNARY(Tan, "tan")
+OFL_UNARY(Sinh, "sinh")
+OFL_UNARY(Cosh, "cosh")
+OFL_UNARY(Asin, "asin")
+OFL_UNARY(Acos, "acos")
+OFL_UNARY(Atan, "atan")
+OFL_UNARY(Asinh, "asinh")
+OFL_UNARY(Acosh, "acosh")
+OFL_UNARY(Atanh, "atanh")
+OFL_UNARY(Sinc, "sinc")
+OFL_UNARY(Erfc, "erfc")
+OFL_UNARY(Erfinv, "erfinv")
+OFL_UNARY(Lgamma, "lgamma")
+OFL_UNARY(Digamma, "digamma")
+OFL_UNARY(I0, "i0")
+OFL_UNARY(IsNan, "isnan")
+OFL_UNARY(IsInf, "isinf")
+OFL_UNARY(IsFinite, "isfinite")
+OFL_UNARY(IsPosInf, "isposinf")
+OFL_UNARY(IsNegInf, "isneginf")
+OFL_UNARY(Signbit, "signbit")
+OFL_UNARY(LogicalNot, "logical_not")
+OFL_UNARY(BitwiseNot, "bitwise_not")
+#undef OFL_UNARY
 
 StatusOr<Tensor> Gelu(const Tensor& x, absl::string_view approximate) {
-  static const OpExpr& exact = UnaryOpExpr("gelu");
-  static const OpExpr& by_tanh = UnaryOpExpr("gelu_tanh");
-  if (approximate == "tanh") return CallFloating(by_tanh, x);
-  if (approximate == "none") return CallFloating(exact, x);
+  if (approximate == "tanh") return Regular<UnaryRowOf("gelu_tanh")>(x);
+  if (approximate == "none") return Regular<UnaryRowOf("gelu")>(x);
   return BadValue("gelu", "approximate", absl::StrCat("\"", approximate, "\""),
                   "\"none\" or \"tanh\"");
 }
-
-StatusOr<Tensor> IsNan(const Tensor& x) { return Ne(x, x); }
-StatusOr<Tensor> IsInf(const Tensor& x) {
-  if (!IsFloating(x.dtype())) return Ne(x, x);
-  OFL_ASSIGN_OR_RETURN(Tensor size, Abs(x));
-  return Eq(size, Scalar(std::numeric_limits<double>::infinity()));
+StatusOr<Tensor> Round(const Tensor& x, int64_t decimals) {
+  if (decimals == 0) return Regular<UnaryRowOf("round")>(x);
+  const double scale = std::pow(10.0, std::abs(static_cast<double>(decimals)));
+  return CallRow<UnaryRowOf("round_decimals")>(x, {scale, decimals < 0 ? 1.0 : 0.0});
 }
-StatusOr<Tensor> IsFinite(const Tensor& x) {
-  if (!IsFloating(x.dtype())) return Eq(x, x);
-  OFL_ASSIGN_OR_RETURN(Tensor size, Abs(x));
-  return Lt(size, Scalar(std::numeric_limits<double>::infinity()));
+StatusOr<Tensor> Frac(const Tensor& x) {
+  if (x.dtype() == DType::kBool)
+    return UnsupportedDType("frac", "the input", x.dtype(), "one of " + ToString(kNumericSet));
+  return IsFloating(x.dtype()) ? Regular<UnaryRowOf("frac")>(x) : Sub(x, x);
 }
-StatusOr<Tensor> LogicalNot(const Tensor& x) { return Eq(x, Scalar(false)); }
+StatusOr<Tensor> Sign(const Tensor& x) {
+  return x.dtype() == DType::kBool ? Clone(x) : Regular<UnaryRowOf("sign")>(x);
+}
+StatusOr<Tensor> Square(const Tensor& x) {
+  if (x.dtype() != DType::kBool) return Regular<UnaryRowOf("square")>(x);
+  return Cast(x, DType::kInt64);
+}
+StatusOr<Tensor> Positive(const Tensor& x) {
+  if (x.dtype() != DType::kBool) return x;
+  return UnsupportedDType("positive", "the input", x.dtype(), "one of " + ToString(kNumericSet));
+}
+StatusOr<Tensor> Logit(const Tensor& x, std::optional<double> eps) {
+  return CallRow<UnaryRowOf("logit")>(x, {eps.value_or(-1.0)});
+}
+StatusOr<Tensor> NanToNum(const Tensor& x, double nan, std::optional<double> posinf,
+                          std::optional<double> neginf) {
+  double most = std::numeric_limits<double>::max();
+  if (x.dtype() == DType::kFloat32) most = std::numeric_limits<float>::max();
+  if (x.dtype() == DType::kFloat16) most = 65504;
+  if (x.dtype() == DType::kBFloat16) most = 0x1.fep127;
+  const Attrs numbers{nan, posinf.value_or(most), neginf.value_or(-most)};
+  return CallRow<UnaryRowOf("nan_to_num")>(x, numbers);
+}
 
-OFL_REGISTER_FUNCTION("neg(Tensor input) -> Tensor", Neg, kMethod, "Negates each element.");
-OFL_REGISTER_FUNCTION("exp(Tensor input) -> Tensor", Exp, kMethod,
-                      "e to the power of each element.");
-OFL_REGISTER_FUNCTION("log(Tensor input) -> Tensor", Log, kMethod,
-                      "Natural logarithm of each element.");
-OFL_REGISTER_FUNCTION("relu(Tensor input) -> Tensor", Relu, kMethod, "max(x, 0) of each element.");
-OFL_REGISTER_FUNCTION("abs(Tensor input) -> Tensor", Abs, kMethod, "|x| of each element.");
-OFL_REGISTER_FUNCTION("sqrt(Tensor input) -> Tensor", Sqrt, kMethod,
-                      "Square root of each element.");
-OFL_REGISTER_FUNCTION("rsqrt(Tensor input) -> Tensor", Rsqrt, kMethod,
-                      "1 / sqrt(x) of each element.");
-OFL_REGISTER_FUNCTION("tanh(Tensor input) -> Tensor", Tanh, kMethod,
-                      "Hyperbolic tangent of each element.");
-OFL_REGISTER_FUNCTION("sigmoid(Tensor input) -> Tensor", Sigmoid, kMethod,
-                      "1 / (1 + exp(-x)) of each element.");
-OFL_REGISTER_FUNCTION("sin(Tensor input) -> Tensor", Sin, kMethod, "Sine of each element.");
-OFL_REGISTER_FUNCTION("cos(Tensor input) -> Tensor", Cos, kMethod, "Cosine of each element.");
-OFL_REGISTER_FUNCTION("erf(Tensor input) -> Tensor", Erf, kMethod,
-                      "The error function of each element.");
 OFL_REGISTER_FUNCTION("silu(Tensor input) -> Tensor", Silu, kFunction,
                       "x / (1 + exp(-x)) of each element.");
 OFL_REGISTER_FUNCTION("gelu(Tensor input, str approximate='none') -> Tensor", Gelu, kFunction,
                       "x P(N <= x) of each element, N standard normal; approximate='tanh' for the\n"
                       "approximation by tanh.");
-OFL_REGISTER_FUNCTION("floor(Tensor input) -> Tensor", Floor, kMethod,
-                      "The largest integer not above each element.");
-OFL_REGISTER_FUNCTION("isnan(Tensor input) -> Tensor", IsNan, kMethod,
-                      "Whether each element is NaN.");
-OFL_REGISTER_FUNCTION("isinf(Tensor input) -> Tensor", IsInf, kMethod,
-                      "Whether each element is infinite.");
-OFL_REGISTER_FUNCTION("isfinite(Tensor input) -> Tensor", IsFinite, kMethod,
-                      "Whether each element is neither infinite nor NaN.");
-OFL_REGISTER_FUNCTION("logical_not(Tensor input) -> Tensor", LogicalNot, kMethod,
-                      "Whether each element is 0.");
+OFL_REGISTER_FUNCTION("round(Tensor input, *, int decimals=0) -> Tensor", Round, kMethod,
+                      "The nearest integer, the even one where two are; or so many digits after\n"
+                      "the point, or before it where decimals is negative.");
+OFL_REGISTER_FUNCTION("frac(Tensor input) -> Tensor", Frac, kMethod,
+                      "The fraction of each element, with its sign.");
+OFL_REGISTER_FUNCTION("sign(Tensor input) -> Tensor", Sign, kMethod,
+                      "1, 0 or -1; NaN where x is; its gradient is 0.");
+OFL_REGISTER_FUNCTION("square(Tensor input) -> Tensor", Square, kMethod, "x^2; of bool as int64.");
+OFL_REGISTER_FUNCTION("positive(Tensor input) -> Tensor", Positive, kMethod,
+                      "The tensor itself; not of bool.");
+OFL_REGISTER_FUNCTION("logit(Tensor input, float? eps=None) -> Tensor", Logit, kMethod,
+                      "log(x / (1 - x)); with eps, x is moved into [eps, 1 - eps] first.");
+OFL_REGISTER_FUNCTION(
+    "nan_to_num(Tensor input, float nan=0.0, float? posinf=None, float? neginf=None) -> Tensor",
+    NanToNum, kMethod,
+    "NaN and the infinities replaced, by default by 0 and the dtype's largest numbers.");
+
+OFL_REGISTER_ALIAS("arccos", "acos");
+OFL_REGISTER_ALIAS("arccosh", "acosh");
+OFL_REGISTER_ALIAS("arcsin", "asin");
+OFL_REGISTER_ALIAS("arcsinh", "asinh");
+OFL_REGISTER_ALIAS("arctan", "atan");
+OFL_REGISTER_ALIAS("arctanh", "atanh");
+OFL_REGISTER_ALIAS("sgn", "sign");
 
 }  // namespace oneflow_lite::functional

@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The elementwise ops of one input, each bound to the primitive of its name.
+// The elementwise ops of one input and their gradients, each bound to the primitive of its name. An
+// op's attributes are numbers, which become the primitive's parameters.
 #include "primitive/unary.h"
 
+#include "absl/strings/str_cat.h"
 #include "kernels/primitive_kernel.h"
+#include "primitive/unary_backward.h"
 
 namespace oneflow_lite {
 namespace {
+
+UnaryParams ParamsOf(const Attrs& attrs) {
+  UnaryParams params;
+  for (size_t i = 0; i < attrs.size(); ++i) params.v[i] = attrs.get<double>(static_cast<int>(i));
+  return params;
+}
 
 class UnaryKernel final : public PrimitiveKernel<Unary> {
  public:
@@ -14,7 +23,31 @@ class UnaryKernel final : public PrimitiveKernel<Unary> {
 
   Status Launch(KernelContext& c) const override {
     return primitive_->Launch(c.stream(), c.output(0).numel(), c.input(0).data(),
-                              c.output(0).data());
+                              c.output(0).data(), ParamsOf(c.attrs()));
+  }
+};
+
+// dy that was expanded from one element, as that of a sum is, is read as a number.
+class UnaryBackwardKernel final : public PrimitiveKernel<UnaryBackward> {
+ public:
+  using PrimitiveKernel::PrimitiveKernel;
+
+  bool takes_strides(int, const Tensor& dy, const Attrs&) const override {
+    return IsOneElement(dy);
+  }
+  Status Launch(KernelContext& c) const override {
+    const Tensor& dy = c.input(0);
+    const bool number = !dy.is_contiguous() && IsOneElement(dy);
+    return primitive_->Launch(c.stream(), c.output(0).numel(), dy.data(), number, c.input(1).data(),
+                              c.output(0).data(), ParamsOf(c.attrs()));
+  }
+
+ private:
+  static bool IsOneElement(const Tensor& t) {
+    for (int d = 0; d < t.ndim(); ++d) {
+      if (t.shape()[d] != 1 && t.strides()[d] != 0) return false;
+    }
+    return true;
   }
 };
 
@@ -22,7 +55,10 @@ struct UnaryEntry {
   const char* op;
   UnaryOp primitive;
   DTypeSet dtypes;
+  bool backward = false;  // whether there is <op>_backward
 };
+
+constexpr DTypeSet kBitsSet = kAllDTypes & ~kFloatingSet;
 
 // clang-format off
 constexpr UnaryEntry kUnaryEntries[] = {
@@ -30,27 +66,82 @@ constexpr UnaryEntry kUnaryEntries[] = {
     {"exp", UnaryOp::kExp, kFloatingSet},
     {"log", UnaryOp::kLog, kFloatingSet},
     {"relu", UnaryOp::kRelu, kNumericSet},
-    {"abs", UnaryOp::kAbs, kNumericSet},
-    {"sqrt", UnaryOp::kSqrt, kFloatingSet},
-    {"rsqrt", UnaryOp::kRsqrt, kFloatingSet},
-    {"tanh", UnaryOp::kTanh, kFloatingSet},
-    {"sigmoid", UnaryOp::kSigmoid, kFloatingSet},
-    {"sin", UnaryOp::kSin, kFloatingSet},
-    {"cos", UnaryOp::kCos, kFloatingSet},
-    {"erf", UnaryOp::kErf, kFloatingSet},
+    {"abs", UnaryOp::kAbs, kNumericSet, true},
+    {"sqrt", UnaryOp::kSqrt, kFloatingSet, true},
+    {"rsqrt", UnaryOp::kRsqrt, kFloatingSet, true},
+    {"tanh", UnaryOp::kTanh, kFloatingSet, true},
+    {"sigmoid", UnaryOp::kSigmoid, kFloatingSet, true},
+    {"sin", UnaryOp::kSin, kFloatingSet, true},
+    {"cos", UnaryOp::kCos, kFloatingSet, true},
+    {"erf", UnaryOp::kErf, kFloatingSet, true},
     {"floor", UnaryOp::kFloor, kFloatingSet},
     {"silu", UnaryOp::kSilu, kFloatingSet},
     {"gelu_tanh", UnaryOp::kGeluTanh, kFloatingSet},
     {"gelu", UnaryOp::kGelu, kFloatingSet},
+    // Rounding and arithmetic.
+    {"ceil", UnaryOp::kCeil, kFloatingSet},
+    {"trunc", UnaryOp::kTrunc, kFloatingSet},
+    {"round", UnaryOp::kRound, kFloatingSet},
+    {"round_decimals", UnaryOp::kRoundDecimals, kFloatingSet},
+    {"frac", UnaryOp::kFrac, kFloatingSet},
+    {"sign", UnaryOp::kSign, kNumericSet},
+    {"square", UnaryOp::kSquare, kNumericSet, true},
+    {"reciprocal", UnaryOp::kReciprocal, kFloatingSet, true},
+    {"deg2rad", UnaryOp::kDeg2rad, kFloatingSet},
+    {"rad2deg", UnaryOp::kRad2deg, kFloatingSet},
+    {"nan_to_num", UnaryOp::kNanToNum, kFloatingSet, true},
+    // Exponentials and logarithms.
+    {"exp2", UnaryOp::kExp2, kFloatingSet, true},
+    {"expm1", UnaryOp::kExpm1, kFloatingSet, true},
+    {"log1p", UnaryOp::kLog1p, kFloatingSet, true},
+    {"log2", UnaryOp::kLog2, kFloatingSet, true},
+    {"log10", UnaryOp::kLog10, kFloatingSet, true},
+    {"logit", UnaryOp::kLogit, kFloatingSet, true},
+    // Trigonometric and hyperbolic functions.
+    {"tan", UnaryOp::kTan, kFloatingSet, true},
+    {"sinh", UnaryOp::kSinh, kFloatingSet, true},
+    {"cosh", UnaryOp::kCosh, kFloatingSet, true},
+    {"asin", UnaryOp::kAsin, kFloatingSet, true},
+    {"acos", UnaryOp::kAcos, kFloatingSet, true},
+    {"atan", UnaryOp::kAtan, kFloatingSet, true},
+    {"asinh", UnaryOp::kAsinh, kFloatingSet, true},
+    {"acosh", UnaryOp::kAcosh, kFloatingSet, true},
+    {"atanh", UnaryOp::kAtanh, kFloatingSet, true},
+    {"sinc", UnaryOp::kSinc, kFloatingSet, true},
+    // Special functions.
+    {"erfc", UnaryOp::kErfc, kFloatingSet, true},
+    {"erfinv", UnaryOp::kErfinv, kFloatingSet, true},
+    {"lgamma", UnaryOp::kLgamma, kFloatingSet, true},
+    {"digamma", UnaryOp::kDigamma, kFloatingSet, true},
+    {"i0", UnaryOp::kI0, kFloatingSet, true},
+    // Truths and bits.
+    {"isnan", UnaryOp::kIsNan, kAllDTypes},
+    {"isinf", UnaryOp::kIsInf, kAllDTypes},
+    {"isfinite", UnaryOp::kIsFinite, kAllDTypes},
+    {"isposinf", UnaryOp::kIsPosInf, kAllDTypes},
+    {"isneginf", UnaryOp::kIsNegInf, kAllDTypes},
+    {"signbit", UnaryOp::kIsSigned, kAllDTypes},
+    {"logical_not", UnaryOp::kLogicalNot, kAllDTypes},
+    {"bitwise_not", UnaryOp::kBitwiseNot, kBitsSet},
 };
 // clang-format on
 
+template <class Kernel>
+void AppendUnary(std::string op, UnaryOp primitive, DTypeSet dtypes, uint32_t strided, int line) {
+  const auto bind = [primitive](const BindContext& c) {
+    return BindKernel<Kernel>(c, {.op = primitive, .dtype = c.inputs[0]});
+  };
+  internal::AppendKernel(
+      {.op = std::move(op), .dtypes = dtypes, .strided_inputs = strided, .bind = bind}, __FILE__,
+      line);
+}
+
 const bool unary_registered = [] {
   for (const UnaryEntry& e : kUnaryEntries) {
-    const auto bind = [op = e.primitive](const BindContext& c) {
-      return BindKernel<UnaryKernel>(c, {.op = op, .dtype = c.inputs[0]});
-    };
-    internal::AppendKernel({.op = e.op, .dtypes = e.dtypes, .bind = bind}, __FILE__, __LINE__);
+    AppendUnary<UnaryKernel>(e.op, e.primitive, e.dtypes, 0, __LINE__);
+    if (!e.backward) continue;
+    AppendUnary<UnaryBackwardKernel>(absl::StrCat(e.op, "_backward"), e.primitive, kFloatingSet, 1,
+                                     __LINE__);
   }
   return true;
 }();

@@ -1,76 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The elementwise ops of one input. An op is one entry: name, documentation, dtypes, what backward
-// keeps, and the gradient.
+// The elementwise ops of one input, by functional/unary_table.h, and their gradients: a formula, or
+// an op of its own, <name>_backward(dy, saved), whose second derivative is a formula again.
 #include "functional/unary.h"
 
 #include <cmath>
 #include <numbers>
 
+#include "absl/strings/str_cat.h"
 #include "functional/select.h"
+#include "functional/unary_table.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/kernel_registry.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "ops/broadcast.h"
+#include "ops/gelu.h"
 #include "ops/term.h"
 
 namespace oneflow_lite {
 namespace {
 
 using functional::Cast;
-using functional::Div;
 using functional::Mul;
-using functional::Neg;
-using functional::ReluBackward;
-using functional::Sub;
 
-constexpr SavePlan kNothing{};
-constexpr SavePlan kInput{.inputs = Bit(0)};
-constexpr SavePlan kOutput{.outputs = Bit(0)};
+constexpr double kPi = std::numbers::pi;
+constexpr double kLn2 = std::numbers::ln2, kLn10 = std::numbers::ln10;
 
-struct UnaryEntry {
-  const char* name;
-  const char* doc;
-  DTypeSet dtypes;
-  SavePlan save;
-  StatusOr<Tensor> (*gradient)(const GradContext& c);  // of the input
-};
-
-// g where x > 0, -g where x < 0.
-StatusOr<Tensor> AbsGradient(const GradContext& c) {
-  const Tensor &g = c.grad(0), &x = c.input(0);
-  OFL_ASSIGN_OR_RETURN(Tensor above, functional::Gt(x, Scalar(0)));
-  OFL_ASSIGN_OR_RETURN(Tensor below, functional::Lt(x, Scalar(0)));
-  OFL_ASSIGN_OR_RETURN(above, Cast(above, g.dtype()));
-  OFL_ASSIGN_OR_RETURN(below, Cast(below, g.dtype()));
-  OFL_ASSIGN_OR_RETURN(Tensor sign, Sub(above, below));
-  if (GradEnabled() && autograd::RequiresGrad(x)) {  // a history that leads to x with a slope of 0
-    OFL_ASSIGN_OR_RETURN(const Tensor everywhere, functional::Eq(sign, sign));
-    OFL_ASSIGN_OR_RETURN(sign, functional::Where(everywhere, sign, x));
-  }
-  return Mul(g, sign);
-}
-// g / 2 y
-StatusOr<Tensor> SqrtGradient(const GradContext& c) {
-  const Term g{c.grad(0)}, y{c.output(0)};
-  return (g / (y * 2)).value;
-}
-// -g y^3 / 2
-StatusOr<Tensor> RsqrtGradient(const GradContext& c) {
-  const Term g{c.grad(0)}, y{c.output(0)};
-  return (g * (y * y * y * -0.5)).value;
-}
-// g (1 - y^2)
-StatusOr<Tensor> TanhGradient(const GradContext& c) {
-  const Term g{c.grad(0)}, y{c.output(0)};
-  return (g * (1 - y * y)).value;
-}
-// g y (1 - y)
-StatusOr<Tensor> SigmoidGradient(const GradContext& c) {
-  const Term g{c.grad(0)}, y{c.output(0)};
-  return (g * (y * (1 - y))).value;
-}
 // g slope(x), computed as kernels do: the 16-bit floats in float32, rounded once.
 template <Term (*kSlope)(const Term& x)>
 StatusOr<Tensor> ChainGradient(const GradContext& c) {
@@ -79,69 +36,254 @@ StatusOr<Tensor> ChainGradient(const GradContext& c) {
   OFL_ASSIGN_OR_RETURN(const Tensor product, (g * kSlope(x)).value);
   return Cast(product, dtype);
 }
-Term SinSlope(const Term& x) { return Apply(functional::Cos, x); }
-Term CosSlope(const Term& x) { return -Apply(functional::Sin, x); }
-// 2 / sqrt(pi) exp(-x^2)
-Term ErfSlope(const Term& x) {
-  return Apply(functional::Exp, x * x * -1) * (2 / std::sqrt(std::numbers::pi));
-}
 // s (1 + x (1 - s)), s = sigmoid(x)
 Term SiluSlope(const Term& x) {
   const Term s = Apply(functional::Sigmoid, x);
   return s * (x * (1 - s) + 1);
 }
 
+struct UnaryFormula {
+  const char* name;
+  uint8_t save;                                        // kSaveInput ...
+  StatusOr<Tensor> (*gradient)(const GradContext& c);  // of the input
+};
+constexpr uint8_t kSaveNothing = 0, kSaveInput = 1, kSaveOutput = 2;
+
 // clang-format off
-constexpr UnaryEntry kUnaryEntries[] = {
-    {"neg", "Negates each element.", kNumericSet, kNothing,
-     [](const GradContext& c) { return Neg(c.grad(0)); }},
-    {"exp", "e to the power of each element.", kFloatingSet, kOutput,
-     [](const GradContext& c) { return Mul(c.grad(0), c.output(0)); }},
-    {"log", "Natural logarithm of each element.", kFloatingSet, kInput,
-     [](const GradContext& c) { return Div(c.grad(0), c.input(0)); }},
-    {"relu", "max(x, 0) of each element.", kNumericSet, kOutput,
-     [](const GradContext& c) { return ReluBackward(c.grad(0), c.output(0)); }},
-    {"abs", "|x| of each element.", kNumericSet, kInput, AbsGradient},
-    {"sqrt", "Square root of each element.", kFloatingSet, kOutput, SqrtGradient},
-    {"rsqrt", "1 / sqrt(x) of each element.", kFloatingSet, kOutput, RsqrtGradient},
-    {"tanh", "Hyperbolic tangent of each element.", kFloatingSet, kOutput, TanhGradient},
-    {"sigmoid", "1 / (1 + exp(-x)) of each element.", kFloatingSet, kOutput, SigmoidGradient},
-    {"sin", "Sine of each element.", kFloatingSet, kInput, ChainGradient<SinSlope>},
-    {"cos", "Cosine of each element.", kFloatingSet, kInput, ChainGradient<CosSlope>},
-    {"erf", "The error function of each element.", kFloatingSet, kInput, ChainGradient<ErfSlope>},
-    {"floor", "The largest integer not above each element.", kFloatingSet, kNothing,
-     [](const GradContext& c) { return Mul(c.grad(0), Scalar(0)); }},
-    {"silu", "x sigmoid(x) of each element.", kFloatingSet, kInput, ChainGradient<SiluSlope>},
-    {"gelu_tanh", "x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715 x^3).", kFloatingSet, kInput,
+constexpr UnaryFormula kUnaryFormulas[] = {
+    {"neg", kSaveNothing, [](const GradContext& c) { return functional::Neg(c.grad(0)); }},
+    {"exp", kSaveOutput, [](const GradContext& c) { return Mul(c.grad(0), c.output(0)); }},
+    {"log", kSaveInput,
+     [](const GradContext& c) { return functional::Div(c.grad(0), c.input(0)); }},
+    {"relu", kSaveOutput,
+     [](const GradContext& c) { return functional::ReluBackward(c.grad(0), c.output(0)); }},
+    {"silu", kSaveInput, ChainGradient<SiluSlope>},
+    {"gelu_tanh", kSaveInput,
      [](const GradContext& c) { return functional::GeluTanhBackward(c.grad(0), c.input(0)); }},
-    {"gelu", "x P(N <= x) of each element, of a standard normal N.", kFloatingSet, kInput,
+    {"gelu", kSaveInput,
      [](const GradContext& c) { return functional::GeluBackward(c.grad(0), c.input(0)); }},
+    {"frac", kSaveNothing, [](const GradContext& c) -> StatusOr<Tensor> { return c.grad(0); }},
+    {"deg2rad", kSaveNothing,
+     [](const GradContext& c) { return Mul(c.grad(0), Scalar(kPi / 180)); }},
+    {"rad2deg", kSaveNothing,
+     [](const GradContext& c) { return Mul(c.grad(0), Scalar(180 / kPi)); }},
 };
 // clang-format on
 
+constexpr const UnaryFormula* FormulaOf(absl::string_view name) {
+  for (const UnaryFormula& formula : kUnaryFormulas) {
+    if (absl::string_view(formula.name) == name) return &formula;
+  }
+  return nullptr;
+}
+
+// <name>_backward(dy, saved).
+Term Back(const char* name, const Term& dy, const Term& saved, const Attrs& attrs = {}) {
+  if (!dy.ok()) return dy;
+  if (!saved.ok()) return saved;
+  const StatusOr<const OpExpr*> op = FindOp(absl::StrCat(name, "_backward"));
+  if (!op.ok()) return {op.status()};
+  return {Call(**op, {*dy.value, *saved.value}, attrs)};
+}
+// y, but `value` where x is 0.
+Term At0(const Term& x, const Term& value, const Term& y) {
+  if (!x.ok()) return x;
+  const StatusOr<Tensor> zero = functional::Eq(*x.value, Scalar(0));
+  if (!zero.ok()) return {zero.status()};
+  if (!value.ok()) return value;
+  return Combine(value, y, [&](auto& a, auto& b) { return functional::Where(*zero, a, b); });
+}
+
+// The derivative of <name>_backward(dy, s) with respect to s.
+struct UnaryBend {
+  const char* name;
+  Term (*bend)(const Term& dy, const Term& s, const Attrs& attrs);
+};
+using In = const Term&;
+using Given = const Attrs&;
+
+// clang-format off
+constexpr UnaryBend kUnaryBends[] = {
+    {"abs", [](In dy, In, Given) { return dy * 0.0; }},
+    {"sqrt", [](In dy, In y, Given) { return dy / (y * y) * -0.5; }},
+    {"rsqrt", [](In dy, In y, Given) { return dy * (y * y) * -1.5; }},
+    {"tanh", [](In dy, In y, Given) { return dy * y * -2; }},
+    {"sigmoid", [](In dy, In y, Given) { return dy * (1 - y * 2); }},
+    {"square", [](In dy, In, Given) { return dy * 2; }},
+    {"reciprocal", [](In dy, In y, Given) { return dy * y * -2; }},
+    {"nan_to_num", [](In dy, In, Given) { return dy * 0.0; }},
+    {"exp2", [](In dy, In, Given) { return dy * kLn2; }},
+    {"expm1", [](In dy, In, Given) { return dy; }},
+    {"log1p", [](In dy, In x, Given) { return -Back("log1p", Back("log1p", dy, x), x); }},
+    {"log2", [](In dy, In x, Given) { return -Back("log2", dy, x) / x; }},
+    {"log10", [](In dy, In x, Given) { return -Back("log10", dy, x) / x; }},
+    {"logit", [](In dy, In x, Given a) {
+       return Back("logit", Back("logit", dy, x, a), x, a) * (x * 2 + -1.0); }},
+    {"sin", [](In dy, In x, Given) { return -dy * Apply(functional::Sin, x); }},
+    {"cos", [](In dy, In x, Given) { return -dy * Apply(functional::Cos, x); }},
+    {"tan", [](In dy, In y, Given) { return dy * y * 2; }},
+    {"sinh", [](In dy, In x, Given) { return dy * Apply(functional::Sinh, x); }},
+    {"cosh", [](In dy, In x, Given) { return dy * Apply(functional::Cosh, x); }},
+    {"asin", [](In dy, In x, Given) { return Back("asin", dy, x) * x / (1 - x * x); }},
+    {"acos", [](In dy, In x, Given) { return Back("acos", dy, x) * x / (1 - x * x); }},
+    {"atan", [](In dy, In x, Given) { return Back("atan", Back("atan", dy, x), x) * x * -2; }},
+    {"asinh", [](In dy, In x, Given) { return -Back("asinh", dy, x) * x / (x * x + 1); }},
+    {"acosh", [](In dy, In x, Given) { return -Back("acosh", dy, x) * x / (x * x + -1.0); }},
+    {"atanh", [](In dy, In x, Given) { return Back("atanh", Back("atanh", dy, x), x) * x * 2; }},
+    {"erf", [](In dy, In x, Given) { return Back("erf", dy, x) * x * -2; }},
+    {"erfc", [](In dy, In x, Given) { return Back("erfc", dy, x) * x * -2; }},
+    {"erfinv", [](In dy, In y, Given) { return Back("erfinv", dy, y) * y * 2; }},
+    // With f = sin(t) / t, t = pi x: -pi^2 f - 2 f' / x; at 0 it is -pi^2 / 3.
+    {"sinc", [](In dy, In x, Given) {
+       const Term bow = dy * Apply(functional::Sinc, x) * (-kPi * kPi);
+       const Term far = bow - Back("sinc", dy, x) * 2 / x;
+       return At0(x, dy * (-kPi * kPi / 3), far); }},
+    {"lgamma", [](In dy, In x, Given) { return Back("digamma", dy, x); }},
+    // I0(x) - I1(x) / x; at 0 it is 1 / 2.
+    {"i0", [](In dy, In x, Given) {
+       return At0(x, dy * 0.5, dy * Apply(functional::I0, x) - Back("i0", dy, x) / x); }},
+};
+// clang-format on
+
+constexpr const UnaryBend* BendOf(absl::string_view name) {
+  for (const UnaryBend& bend : kUnaryBends) {
+    if (absl::string_view(bend.name) == name) return &bend;
+  }
+  return nullptr;
+}
+
+constexpr DTypeSet DTypesOf(UnaryRow::Rule rule) {
+  switch (rule) {
+    case UnaryRow::kNumber:
+      return kNumericSet;
+    case UnaryRow::kTruth:
+      return kAllDTypes;
+    case UnaryRow::kBits:
+      return kAllDTypes & ~kFloatingSet;
+    default:
+      return kFloatingSet;
+  }
+}
+
+SavePlan PlanOf(const UnaryRow& row) {
+  uint8_t save = row.gradient == UnaryRow::kFromInput    ? kSaveInput
+                 : row.gradient == UnaryRow::kFromOutput ? kSaveOutput
+                                                         : kSaveNothing;
+  if (row.gradient == UnaryRow::kFormula) save = FormulaOf(row.name)->save;
+  return {.inputs = save == kSaveInput ? Bit(0) : 0, .outputs = save == kSaveOutput ? Bit(0) : 0};
+}
+
+Status SetGradient(GradContext& c, const UnaryRow& row, const OpExpr* backward) {
+  if (row.gradient == UnaryRow::kZero) return c.Set(0, Mul(c.grad(0), Scalar(0)));
+  if (row.gradient == UnaryRow::kFormula) return c.Set(0, FormulaOf(row.name)->gradient(c));
+  const Tensor& saved = row.gradient == UnaryRow::kFromInput ? c.input(0) : c.output(0);
+  return c.Set(0, Call(*backward, {c.grad(0), saved}, c.attrs()));
+}
+
+void AddAttrs(OpDef& op, const UnaryRow& row) {
+  for (const char* attr : row.attrs) {
+    if (attr != nullptr) op.Attr(attr, AttrType::kFloat);
+  }
+}
+
 template <size_t kIndex>
 void DefineUnary(OpDef& op) {
-  static constexpr const UnaryEntry& entry = kUnaryEntries[kIndex];
+  static constexpr const UnaryRow& row = kUnaryRows[kIndex];
+  static_assert(row.gradient != UnaryRow::kFormula || FormulaOf(row.name) != nullptr,
+                "the row says kFormula; kUnaryFormulas has none of its name");
   op.Input("in").Output("out");
-  op.doc = entry.doc;
+  AddAttrs(op, row);
+  op.doc = row.doc;
   op.infer = [](InferContext& c) -> Status {
-    if (!(entry.dtypes & SetOf(c.dtype(0)))) {
-      return UnsupportedDType(c.op(), "the input", c.dtype(0), "one of " + ToString(entry.dtypes));
+    constexpr DTypeSet dtypes = DTypesOf(row.rule);
+    if (!(dtypes & SetOf(c.dtype(0)))) {
+      return UnsupportedDType(c.op(), "the input", c.dtype(0), "one of " + ToString(dtypes));
     }
-    c.SetOutput(0, c.shape(0), c.dtype(0));
+    c.SetOutput(0, c.shape(0), row.rule == UnaryRow::kTruth ? DType::kBool : c.dtype(0));
     return OkStatus();
   };
   op.sbp = SplitAllAxes;
   op.sbp_text = "split on any dim";
-  op.save = [](const Attrs&, Needs) { return entry.save; };
-  op.backward = [](GradContext& c) -> Status { return c.Set(0, entry.gradient(c)); };
+  op.differentiable = row.gradient != UnaryRow::kNone;
+  if (!op.differentiable) return;
+  op.save = [](const Attrs&, Needs) { return PlanOf(row); };
+  op.backward = [](GradContext& c) -> Status {
+    static const OpExpr* backward = row.gradient < UnaryRow::kFromInput
+                                        ? nullptr
+                                        : *FindOp(absl::StrCat(row.name, "_backward"));
+    return SetGradient(c, row, backward);
+  };
 }
 
+// g times the bend, computed as kernels do: the 16-bit floats in float32, rounded once.
+StatusOr<Tensor> BendGradientOf(const GradContext& c, const UnaryBend& bend) {
+  const DType dtype = c.grad(0).dtype(), wide = ComputeType(dtype);
+  const Term g{Cast(c.grad(0), wide)}, dy{Cast(c.input(0), wide)}, s{Cast(c.input(1), wide)};
+  OFL_ASSIGN_OR_RETURN(const Tensor product, (g * bend.bend(dy, s, c.attrs())).value);
+  return Cast(product, dtype);
+}
+
+template <size_t kIndex>
+Status BackwardOfBackward(GradContext& c) {
+  static constexpr const UnaryRow& row = kUnaryRows[kIndex];
+  static constexpr const UnaryBend* bend = BendOf(row.name);
+  static const OpExpr* backward = *FindOp(absl::StrCat(row.name, "_backward"));
+  if (c.needs(0)) {
+    OFL_RETURN_IF_ERROR(c.Set(0, Call(*backward, {c.grad(0), c.input(1)}, c.attrs())));
+  }
+  if (!c.needs(1)) return OkStatus();
+  if constexpr (bend == nullptr) {
+    return Error(ErrorKind::kNotImplemented, row.name, "_backward(): saved has no gradient");
+  } else {
+    return c.Set(1, BendGradientOf(c, *bend));
+  }
+}
+
+template <size_t kIndex>
+void DefineUnaryBackward(OpDef& op) {
+  static constexpr const UnaryRow& row = kUnaryRows[kIndex];
+  op.Input("dy").Input("saved").Output("dx");
+  AddAttrs(op, row);
+  op.doc = absl::StrCat("dy times the slope of ", row.name, ", from its ",
+                        row.gradient == UnaryRow::kFromInput ? "input." : "output.");
+  op.infer = [](InferContext& c) -> Status {
+    for (int i = 0; i < 2; ++i) {
+      if (!(kFloatingSet & SetOf(c.dtype(i)))) {
+        return UnsupportedDType(c.op(), i == 0 ? "dy" : "saved", c.dtype(i),
+                                "one of " + ToString(kFloatingSet));
+      }
+    }
+    if (c.dtype(0) != c.dtype(1)) {
+      return DTypeMismatch(c.op(), "saved", c.dtype(1), Name(c.dtype(0)));
+    }
+    if (c.shape(0) != c.shape(1)) {
+      return ShapeMismatch(c.op(), "saved", c.shape(1), c.shape(0).ToString());
+    }
+    c.SetOutput(0, c.shape(0), c.dtype(0));
+    return OkStatus();
+  };
+  op.sbp = BroadcastSignatures;  // of two of one shape: both split alike
+  op.sbp_text = "split on any dim, both alike";
+  op.save = [](const Attrs&, Needs needs) {
+    return SavePlan{.inputs = Bit(1) | (needs & Bit(1) ? Bit(0) : 0)};
+  };
+  op.backward = BackwardOfBackward<kIndex>;
+}
+
+template <size_t kIndex>
+bool RegisterRow() {
+  constexpr const UnaryRow& row = kUnaryRows[kIndex];
+  if constexpr (row.gradient >= UnaryRow::kFromInput) {
+    static const std::string backward = absl::StrCat(row.name, "_backward");
+    internal::AppendOp(backward.c_str(), DefineUnaryBackward<kIndex>, __FILE__, __LINE__);
+  }
+  return internal::AppendOp(row.name, DefineUnary<kIndex>, __FILE__, __LINE__);
+}
 template <size_t... I>
 bool RegisterUnary(std::index_sequence<I...>) {
-  return (internal::AppendOp(kUnaryEntries[I].name, DefineUnary<I>, __FILE__, __LINE__) && ...);
+  return (RegisterRow<I>() && ...);
 }
-const bool unary_registered = RegisterUnary(std::make_index_sequence<std::size(kUnaryEntries)>());
+const bool unary_registered = RegisterUnary(std::make_index_sequence<kNumUnaryRows>());
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -8,7 +8,8 @@
 
 namespace oneflow_lite {
 
-// neg, relu and abs: all but bool; the others: floats.
+// y = f(x) of one element. neg, relu, abs, sign, square: all but bool; kLogicalNot and what begins
+// with kIs, which give bool, all; kBitwiseNot: integers and bool; the others: floats.
 enum class UnaryOp : uint8_t {
   kNeg,
   kExp,
@@ -26,6 +27,58 @@ enum class UnaryOp : uint8_t {
   kSilu,
   kGeluTanh,  // the approximation of gelu by tanh
   kGelu,
+  // Rounding and arithmetic.
+  kCeil,
+  kTrunc,
+  kRound,          // halves to the even integer
+  kRoundDecimals,  // params: 10^|decimals|, and 1 where decimals < 0
+  kFrac,
+  kSign,
+  kSquare,
+  kReciprocal,
+  kDeg2rad,
+  kRad2deg,
+  kNanToNum,  // params: what replaces NaN, inf and -inf
+  // Exponentials and logarithms.
+  kExp2,
+  kExpm1,
+  kLog1p,
+  kLog2,
+  kLog10,
+  kLogit,  // params: eps; negative: none
+  // Trigonometric and hyperbolic functions.
+  kTan,
+  kSinh,
+  kCosh,
+  kAsin,
+  kAcos,
+  kAtan,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+  kSinc,
+  // Special functions.
+  kErfc,
+  kErfinv,
+  kLgamma,
+  kDigamma,
+  kI0,
+  // Truths and bits.
+  kIsNan,
+  kIsInf,
+  kIsFinite,
+  kIsPosInf,
+  kIsNegInf,
+  kIsSigned,  // whether the sign bit is set
+  kLogicalNot,
+  kBitwiseNot,
+};
+// Whether the result is bool.
+constexpr bool IsTruth(UnaryOp op) { return op >= UnaryOp::kIsNan && op <= UnaryOp::kLogicalNot; }
+
+// The numbers that a function takes beside its element.
+struct UnaryParams {
+  double v[3] = {};
 };
 
 // Arithmetic gives the operands' dtype; integers wrap around; kDiv is for floats only. On bool,

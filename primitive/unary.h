@@ -13,11 +13,12 @@ class Unary {
   static constexpr char kName[] = "unary";
   struct Spec {
     UnaryOp op = UnaryOp::kNeg;
-    DType dtype = DType::kFloat32;  // of x and y
+    DType dtype = DType::kFloat32;  // of x, and of y where that is not bool (IsTruth)
   };
   virtual ~Unary() = default;
-  // x and y may be the same pointer.
-  virtual Status Launch(Stream& stream, int64_t n, const void* x, void* y) const = 0;
+  // x and y may be the same pointer where their elements have one size.
+  virtual Status Launch(Stream& stream, int64_t n, const void* x, void* y,
+                        const UnaryParams& params = {}) const = 0;
 };
 using UnaryFactory = PrimitiveFactory<Unary>;
 

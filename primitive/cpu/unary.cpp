@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One expression per function, on vectors of the compute type; the table in FindUnary names them.
-#include "primitive/unary.h"
+// What takes long for each element is in unary_elementary.cpp and unary_special.cpp, what looks at
+// bits in unary_truth.cpp.
+#include "primitive/cpu/unary.h"
 
-#include <cmath>
+#include <algorithm>
 #include <limits>
 
 #include "oneflow_lite/core/parallel.h"
+#include "primitive/cpu/convert.h"
 #include "primitive/cpu/simd_targets.h"
 #include "primitive/cpu/strided.h"
 // clang-format off
@@ -16,37 +19,30 @@
 // clang-format on
 #include "primitive/cpu/simd-inl.h"
 
-#ifndef OFL_PRIMITIVE_CPU_UNARY_ONCE_
-#define OFL_PRIMITIVE_CPU_UNARY_ONCE_
-namespace oneflow_lite {
-using UnaryLoop = void (*)(int64_t n, const void* x, void* y);
-}
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace oneflow_lite {
 namespace HWY_NAMESPACE {
 namespace {
 
 template <class T, class F>
-void Loop(int64_t n, const void* x_data, void* y_data) {
+void Loop(int64_t n, const void* x_data, void* y_data, const UnaryParams& params) {
   const TagOf<T> d;
   const T* x = static_cast<const T*>(x_data);
   T* y = static_cast<T*>(y_data);
   const auto zero = hn::Zero(d);
   ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
-    StoreUpTo(F()(d, LoadUpTo(d, x + i, count, zero)), d, y + i, count);
+    StoreUpTo(F()(d, LoadUpTo(d, x + i, count, zero), params), d, y + i, count);
   });
 }
 
 // f for the floats, or for every dtype but bool; null for the rest.
 template <class F>
-UnaryLoop Floats(DType dtype, F) {
+UnaryCode::Loop Floats(DType dtype, F) {
   if (!IsFloating(dtype)) return nullptr;
-  return VisitFloating(dtype, []<class T>(Tag<T>) -> UnaryLoop { return &Loop<T, F>; });
+  return VisitFloating(dtype, []<class T>(Tag<T>) -> UnaryCode::Loop { return &Loop<T, F>; });
 }
 template <class F>
-UnaryLoop Numbers(DType dtype, F f) {
+UnaryCode::Loop Numbers(DType dtype, F f) {
   switch (dtype) {
     case DType::kUInt8:
       return &Loop<uint8_t, F>;
@@ -69,10 +65,6 @@ HWY_INLINE hn::Vec<D> Absolute(D d, hn::Vec<D> x) {
   if constexpr (hwy::IsFloat<T>()) return hn::Abs(x);
   if constexpr (std::is_unsigned_v<T>) return x;
   return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Sub(hn::Zero(d), x), x);
-}
-template <class D>
-HWY_INLINE hn::Vec<D> TanhOf(D d, hn::Vec<D> x) {
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, x));
 }
 // 1 / (1 + exp(-x)), from the exp that is at most 1.
 template <class D>
@@ -101,32 +93,69 @@ HWY_INLINE hn::Vec<D> GeluTanhOf(D d, hn::Vec<D> x) {
   return hn::IfThenElse(hn::Lt(x, hn::Set(d, T(-40))), hn::Zero(d), y);
 }
 
-// f on each element: for functions that Highway does not have.
-template <class D, class F>
-HWY_INLINE hn::Vec<D> Each(D d, hn::Vec<D> x, F f) {
-  HWY_ALIGN hn::TFromD<D> lanes[hn::MaxLanes(D())];
-  hn::Store(x, d, lanes);
-  for (size_t i = 0; i < hn::Lanes(D()); ++i) lanes[i] = f(lanes[i]);
-  return hn::Load(d, lanes);
-}
-// x P(N <= x) of a standard normal N; erfc keeps its digits where that is small.
-template <class T>
-T GeluOf(T x) {
-  if (x < T(-40)) return T(0);  // so that -inf is not -inf times 0
-  return T(0.5) * x * std::erfc(x * T(-0.70710678118654752440));
-}
-
 template <class D>
 HWY_INLINE hn::Vec<D> Negative(D d, hn::Vec<D> x) {
   if constexpr (hwy::IsFloat<hn::TFromD<D>>()) return hn::Neg(x);
   return hn::Sub(hn::Zero(d), x);
 }
 
+template <class D>
+HWY_INLINE hn::Vec<D> Number(D d, double v) {
+  return hn::Set(d, static_cast<hn::TFromD<D>>(v));
+}
+// 1, 0 or -1; a zero and NaN as they are.
+template <class D>
+HWY_INLINE hn::Vec<D> SignOf(D d, hn::Vec<D> x) {
+  using T = hn::TFromD<D>;
+  const auto zero = hn::Zero(d), one = hn::Set(d, T(1));
+  const auto above = hn::IfThenElse(hn::Gt(x, zero), one, x);
+  if constexpr (std::is_unsigned_v<T>) return above;
+  return hn::IfThenElse(hn::Lt(x, zero), hn::Sub(zero, one), above);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> SquareOf(D d, hn::Vec<D> x) {
+  using T = hn::TFromD<D>;
+  if constexpr (hwy::IsFloat<T>() || sizeof(T) == 2 || sizeof(T) == 4) {
+    return hn::Mul(x, x);
+  } else {  // Highway has no product of such lanes
+    HWY_ALIGN T lanes[hn::MaxLanes(D())];
+    hn::Store(x, d, lanes);
+    using Wide = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;  // wraps around
+    for (T& v : lanes) v = static_cast<T>(static_cast<Wide>(v) * static_cast<Wide>(v));
+    return hn::Load(d, lanes);
+  }
+}
+// x less its integer part, with its sign.
+template <class D>
+HWY_INLINE hn::Vec<D> FracOf(D d, hn::Vec<D> x) {
+  return hn::CopySign(hn::Sub(x, hn::Trunc(x)), x);
+}
+// To so many digits after the point, or before it: scale is 10^|decimals|. What has none of these
+// digits, or is not finite, stays.
+template <class D>
+HWY_INLINE hn::Vec<D> RoundedTo(D d, hn::Vec<D> x, const UnaryParams& params) {
+  const auto scale = Number(d, params.v[0]), zero = hn::Zero(d);
+  const bool before = params.v[1] != 0;
+  const auto scaled = before ? hn::Div(x, scale) : hn::Mul(x, scale);
+  const auto whole = hn::Round(scaled);
+  const auto y = before ? hn::Mul(whole, scale) : hn::Div(whole, scale);
+  const auto found = hn::IfThenElse(hn::Eq(whole, zero), hn::CopySign(zero, x), y);
+  return hn::IfThenElse(hn::IsFinite(scaled), found, x);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> NanToNumOf(D d, hn::Vec<D> x, const UnaryParams& params) {
+  const auto inf = hn::Set(d, std::numeric_limits<hn::TFromD<D>>::infinity());
+  const auto y = hn::IfThenElse(hn::Eq(x, inf), Number(d, params.v[1]), x);
+  const auto z = hn::IfThenElse(hn::Eq(x, hn::Neg(inf)), Number(d, params.v[2]), y);
+  return hn::IfThenElse(hn::IsNaN(x), Number(d, params.v[0]), z);
+}
+
 }  // namespace
 
 // Null where there is no code for the dtype.
-UnaryLoop FindUnary(UnaryOp op, DType dtype) {
-#define OFL_FN(expression) [](auto d, auto x) OFL_SIMD_LAMBDA { return expression; }
+UnaryCode::Loop FindUnary(UnaryOp op, DType dtype) {
+#define OFL_FN(expression) \
+  [](auto d, auto x, const UnaryParams& params) OFL_SIMD_LAMBDA { return expression; }
   switch (op) {
     case UnaryOp::kNeg:
       return Numbers(dtype, OFL_FN(Negative(d, x)));
@@ -142,27 +171,40 @@ UnaryLoop FindUnary(UnaryOp op, DType dtype) {
       return Floats(dtype, OFL_FN(hn::Sqrt(x)));
     case UnaryOp::kRsqrt:
       return Floats(dtype, OFL_FN(hn::Div(hn::Set(d, hn::TFromD<decltype(d)>(1)), hn::Sqrt(x))));
-    case UnaryOp::kTanh:
-      return Floats(dtype, OFL_FN(TanhOf(d, x)));
     case UnaryOp::kSigmoid:
       return Floats(dtype, OFL_FN(SigmoidOf(d, x)));
-    case UnaryOp::kSin:
-      return Floats(dtype, OFL_FN(Each(d, x, [](auto v) { return std::sin(v); })));
-    case UnaryOp::kCos:
-      return Floats(dtype, OFL_FN(Each(d, x, [](auto v) { return std::cos(v); })));
-    case UnaryOp::kErf:
-      return Floats(dtype, OFL_FN(Each(d, x, [](auto v) { return std::erf(v); })));
     case UnaryOp::kFloor:
       return Floats(dtype, OFL_FN(hn::Floor(x)));
     case UnaryOp::kSilu:
       return Floats(dtype, OFL_FN(SiluOf(d, x)));
     case UnaryOp::kGeluTanh:
       return Floats(dtype, OFL_FN(GeluTanhOf(d, x)));
-    case UnaryOp::kGelu:
-      return Floats(dtype, OFL_FN(Each(d, x, [](auto v) { return GeluOf(v); })));
+    case UnaryOp::kCeil:
+      return Floats(dtype, OFL_FN(hn::Ceil(x)));
+    case UnaryOp::kTrunc:
+      return Floats(dtype, OFL_FN(hn::Trunc(x)));
+    case UnaryOp::kRound:
+      return Floats(dtype, OFL_FN(hn::Round(x)));
+    case UnaryOp::kRoundDecimals:
+      return Floats(dtype, OFL_FN(RoundedTo(d, x, params)));
+    case UnaryOp::kFrac:
+      return Floats(dtype, OFL_FN(FracOf(d, x)));
+    case UnaryOp::kSign:
+      return Numbers(dtype, OFL_FN(SignOf(d, x)));
+    case UnaryOp::kSquare:
+      return Numbers(dtype, OFL_FN(SquareOf(d, x)));
+    case UnaryOp::kReciprocal:
+      return Floats(dtype, OFL_FN(hn::Div(Number(d, 1), x)));
+    case UnaryOp::kDeg2rad:
+      return Floats(dtype, OFL_FN(hn::Mul(x, Number(d, 0.01745329251994329577))));
+    case UnaryOp::kRad2deg:
+      return Floats(dtype, OFL_FN(hn::Mul(x, Number(d, 57.2957795130823208768))));
+    case UnaryOp::kNanToNum:
+      return Floats(dtype, OFL_FN(NanToNumOf(d, x, params)));
+    default:
+      return nullptr;
   }
 #undef OFL_FN
-  return nullptr;
 }
 
 }  // namespace HWY_NAMESPACE
@@ -175,27 +217,60 @@ namespace {
 
 HWY_EXPORT(FindUnary);
 
+UnaryCode Find(UnaryOp op, DType dtype) {
+  if (UnaryCode::Loop loop = HWY_DYNAMIC_DISPATCH(FindUnary)(op, dtype)) return {loop};
+  for (const auto find : {FindElementary, FindSpecial, FindTruth}) {
+    if (const UnaryCode code = find(op, dtype); code.loop) return code;
+  }
+  return {};
+}
+
 class CpuUnary final : public Unary {
  public:
-  CpuUnary(UnaryLoop loop, size_t item) : loop_(loop), item_(static_cast<int64_t>(item)) {}
+  CpuUnary(UnaryCode code, const Spec& spec)
+      : code_(code),
+        item_(static_cast<int64_t>(SizeOf(spec.dtype))),
+        out_(IsTruth(spec.op) ? 1 : item_) {
+    if (!code.wide || ComputeType(spec.dtype) == spec.dtype) return;
+    widen_ = FindConvert(spec.dtype, DType::kFloat32);
+    narrow_ = FindConvert(DType::kFloat32, spec.dtype);
+  }
 
-  Status Launch(Stream&, int64_t n, const void* x, void* y) const override {
+  Status Launch(Stream&, int64_t n, const void* x, void* y,
+                const UnaryParams& params) const override {
     ParallelFor(n, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      loop_(end - begin, static_cast<const char*>(x) + begin * item_,
-            static_cast<char*>(y) + begin * item_);
+      const char* from = static_cast<const char*>(x) + begin * item_;
+      char* to = static_cast<char*>(y) + begin * out_;
+      if (widen_)
+        Blocks(end - begin, from, to, params);
+      else
+        code_.loop(end - begin, from, to, params);
     });
     return OkStatus();
   }
 
  private:
-  UnaryLoop loop_;
-  int64_t item_;
+  // 16-bit floats, a block after the other through a buffer of float.
+  void Blocks(int64_t n, const char* x, char* y, const UnaryParams& params) const {
+    constexpr int64_t kBlock = 512;
+    alignas(64) float wide[kBlock];
+    for (int64_t i = 0; i < n; i += kBlock) {
+      const int64_t count = std::min(kBlock, n - i);
+      widen_(count, x + i * item_, wide);
+      code_.loop(count, wide, wide, params);
+      narrow_(count, wide, y + i * item_);
+    }
+  }
+
+  UnaryCode code_;
+  int64_t item_, out_;  // bytes of an element
+  ConvertFunction widen_ = nullptr, narrow_ = nullptr;
 };
 
 StatusOr<std::unique_ptr<Unary>> NewUnary(const Unary::Spec& spec) {
-  UnaryLoop loop = HWY_DYNAMIC_DISPATCH(FindUnary)(spec.op, spec.dtype);
-  if (!loop) return NoPrimitiveFor(Unary::kName, DeviceType::kCPU, spec.dtype);
-  return std::make_unique<CpuUnary>(loop, SizeOf(spec.dtype));
+  const UnaryCode code = Find(spec.op, spec.dtype);
+  if (!code.loop) return NoPrimitiveFor(Unary::kName, DeviceType::kCPU, spec.dtype);
+  return std::make_unique<CpuUnary>(code, spec);
 }
 
 const bool registered = RegisterPrimitive<Unary>(DeviceType::kCPU, &NewUnary);

@@ -37,8 +37,15 @@ struct Strided {
   uint32_t shift[kMaxStridedDims] = {};
 };
 
-using UnaryLauncher = cudaError_t (*)(int64_t n, const void* x, void* y, cudaStream_t);
+using UnaryLauncher = cudaError_t (*)(int64_t n, const void* x, void* y, const UnaryParams& params,
+                                      cudaStream_t);
 UnaryLauncher FindUnary(UnaryOp op, DType dtype);
+UnaryLauncher FindElementary(UnaryOp op, DType dtype);  // unary_elementary.cu
+// dx = dy slope(s); where dy_is_number, dy is one element.
+using UnaryBackwardLauncher = cudaError_t (*)(int64_t n, const void* dy, bool dy_is_number,
+                                              const void* s, void* dx, const UnaryParams& params,
+                                              cudaStream_t);
+UnaryBackwardLauncher FindUnaryBackward(UnaryOp op, DType dtype);
 
 // An element given by value: its bits, in the lowest bytes.
 using ScalarBits = uint64_t;

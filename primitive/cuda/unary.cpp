@@ -9,8 +9,10 @@ namespace {
 class CudaUnary final : public Unary {
  public:
   explicit CudaUnary(cuda::UnaryLauncher launcher) : launcher_(launcher) {}
-  Status Launch(Stream& stream, int64_t n, const void* x, void* y) const override {
-    return cuda::RunOn(stream, kName, [&](cudaStream_t s) { return launcher_(n, x, y, s); });
+  Status Launch(Stream& stream, int64_t n, const void* x, void* y,
+                const UnaryParams& params) const override {
+    return cuda::RunOn(stream, kName,
+                       [&](cudaStream_t s) { return launcher_(n, x, y, params, s); });
   }
 
  private:
@@ -18,7 +20,8 @@ class CudaUnary final : public Unary {
 };
 
 StatusOr<std::unique_ptr<Unary>> NewUnary(const Unary::Spec& spec) {
-  const cuda::UnaryLauncher launcher = cuda::FindUnary(spec.op, spec.dtype);
+  cuda::UnaryLauncher launcher = cuda::FindUnary(spec.op, spec.dtype);
+  if (!launcher) launcher = cuda::FindElementary(spec.op, spec.dtype);
   if (!launcher) return NoPrimitiveFor(Unary::kName, DeviceType::kCUDA, spec.dtype);
   return std::make_unique<CudaUnary>(launcher);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One function object per unary op; the table in FindUnary names them.
-#include "primitive/cuda/elementwise.cuh"
+// One function object per unary op; the table in FindUnary names them. Exponentials, trigonometric
+// and special functions are in unary_elementary.cu.
+#include "primitive/cuda/unary_launch.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -46,10 +47,6 @@ struct Rsqrt {
   __device__ float operator()(float x) const { return rsqrtf(x); }
   __device__ double operator()(double x) const { return rsqrt(x); }
 };
-struct Tanh {
-  __device__ float operator()(float x) const { return tanhf(x); }
-  __device__ double operator()(double x) const { return tanh(x); }
-};
 struct Sigmoid {  // from the exp that is at most 1
   template <class C>
   __device__ C operator()(C x) const {
@@ -58,18 +55,6 @@ struct Sigmoid {  // from the exp that is at most 1
   }
 };
 
-struct Sin {
-  __device__ float operator()(float x) const { return sinf(x); }
-  __device__ double operator()(double x) const { return sin(x); }
-};
-struct Cos {
-  __device__ float operator()(float x) const { return cosf(x); }
-  __device__ double operator()(double x) const { return cos(x); }
-};
-struct Erf {
-  __device__ float operator()(float x) const { return erff(x); }
-  __device__ double operator()(double x) const { return erf(x); }
-};
 struct Floor {
   __device__ float operator()(float x) const { return floorf(x); }
   __device__ double operator()(double x) const { return floor(x); }
@@ -99,38 +84,136 @@ struct Gelu {
   }
 };
 
-template <class T, class Op>
-struct UnaryRun {
-  const T* x;
-  T* y;
+// One expression for the floats.
+#define OFL_FLOAT_FUNCTION(Name, expression) \
+  struct Name {                              \
+    template <class C>                       \
+    __device__ C operator()(C x) const {     \
+      return expression;                     \
+    }                                        \
+  }
+OFL_FLOAT_FUNCTION(Ceil, ceil(x));
+OFL_FLOAT_FUNCTION(Trunc, trunc(x));
+OFL_FLOAT_FUNCTION(Round, rint(x));
+OFL_FLOAT_FUNCTION(Frac, copysign(x - trunc(x), x));
+OFL_FLOAT_FUNCTION(Reciprocal, C(1) / x);
+OFL_FLOAT_FUNCTION(Deg2rad, x* C(0.01745329251994329577));
+OFL_FLOAT_FUNCTION(Rad2deg, x* C(57.2957795130823208768));
+#undef OFL_FLOAT_FUNCTION
 
-  template <int N>
-  __device__ void Run(int64_t i) const {
-    using C = ComputeType<T>;
-    Pack<T, N> p = LoadPack<N>(x + i);
-#pragma unroll
-    for (int k = 0; k < N; ++k) p.v[k] = ConvertTo<T>(static_cast<C>(Op{}(ConvertTo<C>(p.v[k]))));
-    StorePack<N>(y + i, p);
+struct Sign {  // a zero and NaN as they are
+  template <class C>
+  __device__ C operator()(C x) const {
+    const C above = x > C(0) ? C(1) : x;
+    if constexpr (std::is_unsigned_v<C>) {
+      return above;
+    } else {
+      return x < C(0) ? C(-1) : above;
+    }
+  }
+};
+struct Square {
+  template <class C>
+  __device__ C operator()(C x) const {
+    if constexpr (std::is_floating_point_v<C>) {
+      return x * x;
+    } else {  // unsigned, where overflow wraps around
+      using Wide = std::conditional_t<sizeof(C) == 8, uint64_t, uint32_t>;
+      return static_cast<C>(static_cast<Wide>(x) * static_cast<Wide>(x));
+    }
+  }
+};
+// p: 10^|decimals|, and whether the digits are before the point.
+struct RoundDecimals : WithParams {
+  template <class C>
+  __device__ C operator()(C x) const {
+    const C scale = static_cast<C>(p.v[0]);
+    const bool before = p.v[1] != 0;
+    const C scaled = before ? x / scale : x * scale, whole = rint(scaled);
+    if (!isfinite(scaled)) return x;
+    if (whole == C(0)) return copysign(C(0), x);
+    return before ? whole * scale : whole / scale;
+  }
+};
+// p: what replaces NaN, inf and -inf.
+struct NanToNum : WithParams {
+  template <class C>
+  __device__ C operator()(C x) const {
+    if (isfinite(x)) return x;
+    return static_cast<C>(x != x ? p.v[0] : x > C(0) ? p.v[1] : p.v[2]);
   }
 };
 
-template <class T, class Op>
-cudaError_t LaunchUnary(int64_t n, const void* x, void* y, cudaStream_t stream) {
-  const UnaryRun<T, Op> run{static_cast<const T*>(x), static_cast<T*>(y)};
-  return ForPacks<kPackSize<T>>(n, run, stream);
+// Of the floats as they say, of the rest `rest`.
+#define OFL_TRUTH(Name, expression, rest)          \
+  struct Name {                                    \
+    template <class C>                             \
+    __device__ bool operator()(C x) const {        \
+      if constexpr (std::is_floating_point_v<C>) { \
+        return expression;                         \
+      } else {                                     \
+        return rest;                               \
+      }                                            \
+    }                                              \
+  }
+OFL_TRUTH(IsNan, x != x, false);
+OFL_TRUTH(IsInf, fabs(x) == C(INFINITY), false);
+OFL_TRUTH(IsFinite, fabs(x) < C(INFINITY), true);
+OFL_TRUTH(IsPosInf, x == C(INFINITY), false);
+OFL_TRUTH(IsNegInf, x == -C(INFINITY), false);
+OFL_TRUTH(IsSigned, signbit(x) != 0, static_cast<int64_t>(x) < 0);
+OFL_TRUTH(LogicalNot, x == C(0), x == C(0));
+#undef OFL_TRUTH
+struct BitwiseNot {
+  template <class C>
+  __device__ C operator()(C x) const {
+    return static_cast<C>(~x);
+  }
+  __device__ bool operator()(bool x) const { return !x; }
+};
+
+// For integers and bool.
+template <class Op>
+UnaryLauncher Bits(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return &LaunchUnary<bool, bool, Op>;
+    case DType::kUInt8:
+      return &LaunchUnary<uint8_t, uint8_t, Op>;
+    case DType::kInt8:
+      return &LaunchUnary<int8_t, int8_t, Op>;
+    case DType::kInt16:
+      return &LaunchUnary<int16_t, int16_t, Op>;
+    case DType::kInt32:
+      return &LaunchUnary<int32_t, int32_t, Op>;
+    case DType::kInt64:
+      return &LaunchUnary<int64_t, int64_t, Op>;
+    default:
+      return nullptr;
+  }
 }
 
-template <class Op>
-UnaryLauncher Floats(DType dtype) {
-  return VisitDeviceFloating<UnaryLauncher>(dtype, [](auto tag) -> UnaryLauncher {
-    return &LaunchUnary<typename decltype(tag)::type, Op>;
-  });
-}
-template <class Op>
-UnaryLauncher Numbers(DType dtype) {
-  return VisitDeviceNumeric<UnaryLauncher>(dtype, [](auto tag) -> UnaryLauncher {
-    return &LaunchUnary<typename decltype(tag)::type, Op>;
-  });
+UnaryLauncher FindTruth(UnaryOp op, DType dtype) {
+  switch (op) {
+    case UnaryOp::kIsNan:
+      return Truths<IsNan>(dtype);
+    case UnaryOp::kIsInf:
+      return Truths<IsInf>(dtype);
+    case UnaryOp::kIsFinite:
+      return Truths<IsFinite>(dtype);
+    case UnaryOp::kIsPosInf:
+      return Truths<IsPosInf>(dtype);
+    case UnaryOp::kIsNegInf:
+      return Truths<IsNegInf>(dtype);
+    case UnaryOp::kIsSigned:
+      return Truths<IsSigned>(dtype);
+    case UnaryOp::kLogicalNot:
+      return Truths<LogicalNot>(dtype);
+    case UnaryOp::kBitwiseNot:
+      return Bits<BitwiseNot>(dtype);
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace
@@ -151,16 +234,8 @@ UnaryLauncher FindUnary(UnaryOp op, DType dtype) {
       return Floats<Sqrt>(dtype);
     case UnaryOp::kRsqrt:
       return Floats<Rsqrt>(dtype);
-    case UnaryOp::kTanh:
-      return Floats<Tanh>(dtype);
     case UnaryOp::kSigmoid:
       return Floats<Sigmoid>(dtype);
-    case UnaryOp::kSin:
-      return Floats<Sin>(dtype);
-    case UnaryOp::kCos:
-      return Floats<Cos>(dtype);
-    case UnaryOp::kErf:
-      return Floats<Erf>(dtype);
     case UnaryOp::kFloor:
       return Floats<Floor>(dtype);
     case UnaryOp::kSilu:
@@ -169,8 +244,31 @@ UnaryLauncher FindUnary(UnaryOp op, DType dtype) {
       return Floats<GeluTanh>(dtype);
     case UnaryOp::kGelu:
       return Floats<Gelu>(dtype);
+    case UnaryOp::kCeil:
+      return Floats<Ceil>(dtype);
+    case UnaryOp::kTrunc:
+      return Floats<Trunc>(dtype);
+    case UnaryOp::kRound:
+      return Floats<Round>(dtype);
+    case UnaryOp::kRoundDecimals:
+      return Floats<RoundDecimals>(dtype);
+    case UnaryOp::kFrac:
+      return Floats<Frac>(dtype);
+    case UnaryOp::kSign:
+      return Numbers<Sign>(dtype);
+    case UnaryOp::kSquare:
+      return Numbers<Square>(dtype);
+    case UnaryOp::kReciprocal:
+      return Floats<Reciprocal>(dtype);
+    case UnaryOp::kDeg2rad:
+      return Floats<Deg2rad>(dtype);
+    case UnaryOp::kRad2deg:
+      return Floats<Rad2deg>(dtype);
+    case UnaryOp::kNanToNum:
+      return Floats<NanToNum>(dtype);
+    default:
+      return FindTruth(op, dtype);
   }
-  return nullptr;
 }
 
 }  // namespace cuda

@@ -23,9 +23,8 @@ class Absent(NamedTuple):
 
 # Functions of each element, which are methods and have a form in place too.
 _ELEMENTS = (
-    "acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh "
-    "copysign digamma erfc erfinv float_power frexp gcd heaviside i0 igamma lcm ldexp lgamma "
-    "logaddexp2 nextafter polygamma sgn signbit sinc"
+    "arctan2 atan2 copysign float_power frexp gcd heaviside igamma lcm ldexp logaddexp2 nextafter "
+    "polygamma"
 )
 
 ABSENT = [
@@ -168,8 +167,8 @@ ABSENT = [
        "assignment to a clone"),
     Absent("copies of views, and ranges, by other names", {
         "": "frombuffer from_file expand_copy narrow_copy slice_copy unfold_copy range "
-            "logspace row_stack unsafe_chunk unsafe_split positive fix",
-        "Tensor": "narrow_copy slice_inverse unsafe_chunk unsafe_split positive fix fix_ "
+            "logspace row_stack unsafe_chunk unsafe_split fix",
+        "Tensor": "narrow_copy slice_inverse unsafe_chunk unsafe_split fix fix_ "
                   "sum_to_size",
     }, "flow.tensor, flow.from_numpy, flow.arange, flow.linspace, flow.vstack, flow.chunk, "
        "flow.split, flow.trunc, Tensor.sum and Tensor.clone"),

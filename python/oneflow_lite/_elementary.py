@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from oneflow_lite._math import as_float, expm1, rounded_once, trunc
+from oneflow_lite._math import as_float, rounded_once
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite._promotion import OPERANDS, result_type
 
@@ -19,37 +19,6 @@ def _as_promoted(y: Tensor, input: Tensor, other: _Operand) -> Tensor:
 
 
 @rounded_once
-def tan(input: Tensor) -> Tensor:
-    """The tangent."""
-    return _C.sin(input) / _C.cos(input)
-
-
-@rounded_once
-def sinh(input: Tensor) -> Tensor:
-    """``(exp(x) - exp(-x)) / 2``, for small x too."""
-    input = as_float(input)
-    e = expm1(_C.clamp(input, -1.0, 1.0))
-    near = (e + e / (e + 1)) * 0.5
-    half = _C.exp(abs(input) * 0.5)  # its square would overflow before the result does
-    far = half * 0.5 * half - 0.5 * _C.exp(-abs(input))
-    return _C.where(abs(input) < 1, near, _C.where(input < 0, -far, far))
-
-
-@rounded_once
-def cosh(input: Tensor) -> Tensor:
-    """``(exp(x) + exp(-x)) / 2``."""
-    input = as_float(input)
-    half = _C.exp(abs(input) * 0.5)
-    return half * 0.5 * half + 0.5 * _C.exp(-abs(input))
-
-
-@rounded_once
-def log10(input: Tensor) -> Tensor:
-    """The logarithm to the base 10."""
-    return _C.log(input) * (1 / math.log(10))
-
-
-@rounded_once
 def hypot(input: Tensor, other: Tensor) -> Tensor:
     """``sqrt(x^2 + y^2)`` without overflow; infinite where one of them is, be the other NaN."""
     x, y = as_float(input), as_float(other)
@@ -57,11 +26,6 @@ def hypot(input: Tensor, other: Tensor) -> Tensor:
     scale = _C.where((larger > 0) & larger.isfinite(), larger, 1.0)
     length = _C.sqrt((x / scale) ** 2 + (y / scale) ** 2) * scale
     return _as_promoted(_C.where(x.isinf() | y.isinf(), math.inf, length), input, other)
-
-
-def frac(input: Tensor) -> Tensor:
-    """The fraction of each element, with its sign."""
-    return input - trunc(input)
 
 
 @rounded_once
@@ -80,39 +44,11 @@ def xlogy(input: _Operand, other: _Operand) -> Tensor:
     return _as_promoted(y, input, other)
 
 
-@rounded_once
-def logit(input: Tensor, eps: float | None = None) -> Tensor:
-    """``log(x / (1 - x))``; with ``eps``, x is moved into ``[eps, 1 - eps]`` first."""
-    x = as_float(input)
-    x = x if eps is None else _C.clamp(x, eps, 1 - eps)
-    return _C.log(x) - _C.log(1 - x)
-
-
-def deg2rad(input: Tensor) -> Tensor:
-    """Degrees as radians."""
-    return input * (math.pi / 180)
-
-
-def rad2deg(input: Tensor) -> Tensor:
-    """Radians as degrees."""
-    return input * (180 / math.pi)
-
-
 def masked_fill(input: Tensor, mask: Tensor, value: _Operand) -> Tensor:
     """``value``, a number or a 0-dim tensor, where the mask holds, the element elsewhere."""
     if isinstance(value, Tensor) and value.requires_grad and value.ndim == 0:
         return _C.where(mask, value.to(input.device, input.dtype), input)
     return _C.masked_fill(input, mask, value)
-
-
-def isneginf(input: Tensor) -> Tensor:
-    """Whether each element is the negative infinity."""
-    return input.isinf() & (input < 0)
-
-
-def isposinf(input: Tensor) -> Tensor:
-    """Whether each element is the positive infinity."""
-    return input.isinf() & (input > 0)
 
 
 def fmax(input: Tensor, other: Tensor) -> Tensor:
@@ -131,8 +67,13 @@ def _of_numbers(found: Tensor, input: Tensor, other: Tensor) -> Tensor:
     return _C.where(input != input, other, _C.where(other != other, input, found))
 
 
-FUNCTIONS = (cosh, deg2rad, fmax, fmin, frac, hypot, isneginf, isposinf, log10, logit,
-             masked_fill, rad2deg, sinh, tan, xlogy)  # fmt: skip
+FUNCTIONS = (fmax, fmin, hypot, masked_fill, xlogy)
 METHODS = FUNCTIONS
-IN_PLACE = ("cosh", "deg2rad", "frac", "hypot", "log10", "logit", "rad2deg", "sinh", "tan",
-            "xlogy")  # fmt: skip
+IN_PLACE = ("hypot", "xlogy")
+# Of functional/unary.cpp, beside those that _math.py lists.
+UNARY_IN_PLACE = (
+    "acos", "acosh", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "asin", "asinh",
+    "atan", "atanh", "cosh", "deg2rad", "digamma", "erfc", "erfinv", "frac", "i0", "lgamma",
+    "log10", "logit", "rad2deg", "sgn", "sinc", "sinh", "tan",
+)  # fmt: skip
+IN_PLACE += UNARY_IN_PLACE

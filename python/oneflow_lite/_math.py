@@ -78,85 +78,7 @@ def of_its_own(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-# From 1 to the next number.
-_EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
-
 # Elementwise ----------------------------------------------------------------------------------
-
-
-def square(input: Tensor) -> Tensor:
-    """x^2; of bool as int64."""
-    return _C.pow(input, 2)
-
-
-def reciprocal(input: Tensor) -> Tensor:
-    """1 / x."""
-    return 1 / input
-
-
-@of_its_own
-def ceil(input: Tensor) -> Tensor:
-    """The smallest integer not below each element."""
-    return -_C.floor(-input) if input.dtype.is_floating_point else input
-
-
-def trunc(input: Tensor) -> Tensor:
-    """Each element without its fraction."""
-    return _C.where(input < 0, ceil(input), _C.floor(input))
-
-
-@of_its_own
-def round(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """The nearest integer, the even one where two are; or so many digits after the point."""
-    if not input.dtype.is_floating_point:
-        return input
-    x = input * 10.0**decimals if decimals else input
-    plain = x.detach()
-    # From here on all numbers are integers: a sum with it is rounded to one, a half to the even.
-    whole = 1 / _EPSILON[x.dtype.name]
-    size = abs(plain)
-    near = (size + whole) - whole
-    y = _C.where(plain < 0, -near, near)
-    y = _C.where(size < whole, y, plain)
-    y = _C.where(y == 0, x * 0, y)  # which has the sign, and a gradient
-    return y / 10.0**decimals if decimals else y
-
-
-@rounded_once
-def expm1(input: Tensor) -> Tensor:
-    """exp(x) - 1, for small x too."""
-    # 2 t / (1 - t) with t = tanh(x / 2): no cancellation; exp itself where t is near 1.
-    large = input > 1
-    t = _C.tanh(_C.where(large, 0.0, input) * 0.5)
-    return _C.where(large, _C.exp(input) - 1, 2 * t / (1 - t))
-
-
-def sign(input: Tensor) -> Tensor:
-    """1, 0 or -1; NaN where x is; its gradient is 0."""
-    x = input.detach()
-    y = (x > 0).to(None, x.dtype) - (x < 0).to(None, x.dtype) if x.dtype is not _ext.bool else x
-    return _C.where(x == x, y, input) if x.dtype.is_floating_point else y
-
-
-@rounded_once
-def log1p(input: Tensor) -> Tensor:
-    """log(1 + x), for small x too."""
-    u = 1 + input
-    # What the addition rounded off, through the derivative.
-    lost = (u - 1 - input).detach() / u.detach()
-    return _C.log(u) - _C.where(lost.isfinite(), lost, 0.0)
-
-
-@rounded_once
-def log2(input: Tensor) -> Tensor:
-    """The logarithm to the base 2."""
-    return _C.log(input) * (1 / math.log(2))
-
-
-@rounded_once
-def exp2(input: Tensor) -> Tensor:
-    """2^x."""
-    return _C.exp(input * math.log(2))
 
 
 def _truth(x: Tensor) -> Tensor:
@@ -199,21 +121,6 @@ def isclose(
     within = abs(input - other) <= atol + rtol * abs(other)
     close = (input == other) | within & other.isfinite()
     return close | input.isnan() & other.isnan() if equal_nan else close
-
-
-@of_its_own
-def nan_to_num(
-    input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
-) -> Tensor:
-    """NaN and the infinities replaced, by default by 0 and the dtype's largest numbers."""
-    if not input.dtype.is_floating_point:
-        return input
-    largest = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38,
-               "float32": 3.4028234663852886e38}  # fmt: skip
-    most = largest.get(input.dtype.name, 1.7976931348623157e308)
-    y = _C.where(input.isnan(), nan, input)
-    y = _C.where(y == math.inf, most if posinf is None else posinf, y)
-    return _C.where(y == -math.inf, -most if neginf is None else neginf, y)
 
 
 @rounded_once
@@ -375,7 +282,7 @@ def div(input: _Operand, other: _Operand, *, rounding_mode: str | None = None) -
                          'or "trunc"')  # fmt: skip
     down = floor_divide(input, other)
     if down.dtype.is_floating_point:
-        return without_slope(lambda a, b: trunc(_C.div(a, b)), input, other)
+        return without_slope(lambda a, b: _C.trunc(_C.div(a, b)), input, other)
     # Of integers: rounded down is one too few where there is a rest and the signs differ.
     return down + ((down < 0) & (remainder(input, other) != 0)).to(None, down.dtype)
 
@@ -386,10 +293,9 @@ def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tens
 
 
 FUNCTIONS = (
-    addcdiv, addcmul, addmm, bmm, ceil, clamp, clamp_max, clamp_min, count_nonzero, div, dot,
-    einsum, exp2, expm1, floor_divide, fmod, isclose, lerp, log1p, log2, logical_and, logical_or,
-    logical_xor, masked_select, mm, mv, nan_to_num, norm, outer, reciprocal, remainder, round,
-    sign, square, trunc,
+    addcdiv, addcmul, addmm, bmm, clamp, clamp_max, clamp_min, count_nonzero, div, dot, einsum,
+    floor_divide, fmod, isclose, lerp, logical_and, logical_or, logical_xor, masked_select, mm, mv,
+    norm, outer, remainder,
 )  # fmt: skip
 METHODS = tuple(f for f in FUNCTIONS if f is not einsum)
 # PyTorch's other names for the same; functional/aliases.cpp has those of C++ functions.

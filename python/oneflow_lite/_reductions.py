@@ -9,7 +9,7 @@ from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._division import floor_divide
-from oneflow_lite._math import ceil, clamp, of_its_own, round, rounded_once
+from oneflow_lite._math import clamp, of_its_own, rounded_once
 from oneflow_lite._named_results import with_results
 from oneflow_lite._oneflow_lite import _C, DTypeError, Tensor, dtype
 from oneflow_lite._shapes import wrapped_dim
@@ -318,7 +318,7 @@ def _quantile(
 def _between(ordered: Tensor, places: Tensor, last: Tensor, interpolation: str) -> Tensor:
     """What stands at places, perhaps fractions, along the last dim."""
     if interpolation in ("lower", "higher", "nearest"):
-        places = {"lower": _C.floor, "higher": ceil, "nearest": round}[interpolation](places)
+        places = {"lower": _C.floor, "higher": _C.ceil, "nearest": _C.round}[interpolation](places)
         return ordered.gather(-1, places.long())
     below = _C.floor(places)
     weight = places - below

@@ -38,6 +38,7 @@ from op_reference import (
 from op_row import Bad, Op, S, T, always, floating, ones, same, summed
 from op_table_moves import MOVES
 from op_table_rows import BANDS, ROWS
+from op_table_unary import UNARY_ROWS
 
 DTypeError, ShapeError = flow.DTypeError, flow.ShapeError
 
@@ -162,6 +163,7 @@ def comparison(name, reference):
 
 OPS = [
     *ROWS,
+    *UNARY_ROWS,
 
     # Elementwise, one tensor.
     Op("neg", UNARY, lambda x: -x, NUMERIC, errors=[
@@ -224,7 +226,7 @@ OPS = [
     *bitwise("bitwise_xor", np.bitwise_xor),
     Op("bitwise_not", UNARY, np.invert, (*INTEGERS, "bool"), differentiable=False, errors=[
         Bad(lambda d: flow.bitwise_not(ones(d, 2)), DTypeError,
-            "bitwise_not(): an operand has dtype float32, but it must be one of bool, uint8, "
+            "bitwise_not(): the input has dtype float32, but it must be one of bool, uint8, "
             "int8, int16, int32, int64")]),
     Op("where", [S(BANDS, T((5, 9)), T((5, 9))), S(BANDS, T((9,)), 2), S(BANDS, 0, T((5, 1))),
                  S(np.array(True), T((3,)), T((2, 1))), S(BANDS[:0], T((0, 9)), T((1, 9))),

@@ -4,6 +4,8 @@
 PENDING names the functions that lose a sign until they have kernels of their own: issue 24.
 """
 
+import math
+
 import numpy as np
 from numerics import flow
 
@@ -27,6 +29,17 @@ OF_ONE = {
     "tan": (flow.tan, np.tan),
     "tanh": (flow.tanh, np.tanh),
     "trunc": (flow.trunc, np.trunc),
+    # Of functional/unary.cpp beside these.
+    "arcsinh": (flow.asinh, np.arcsinh),
+    "arctan": (flow.atan, np.arctan),
+    "arctanh": (flow.atanh, lambda x: np.arctanh(x)),
+    "arcsin": (flow.asin, lambda x: np.arcsin(x)),
+    "deg2rad": (flow.deg2rad, np.deg2rad),
+    "erf": (flow.erf, lambda x: np.copysign(np.vectorize(math.erf)(x), x)),
+    "frac": (flow.frac, lambda x: np.where(np.isinf(x), np.nan, np.modf(x)[0])),
+    "rad2deg": (flow.rad2deg, np.rad2deg),
+    "round decimals": (lambda x: flow.round(x, decimals=1), lambda x: np.round(x, 1)),
+    "square": (flow.square, np.square),
 }
 OF_TWO = {
     "div": (flow.div, np.divide),
@@ -35,4 +48,4 @@ OF_TWO = {
     "mul": (flow.mul, np.multiply),
     "remainder": (flow.remainder, np.remainder),
 }
-PENDING = {"log1p", "floor_divide", "fmod", "remainder"}
+PENDING = {"floor_divide", "fmod", "remainder"}

@@ -44,18 +44,12 @@ def np_attention(q, k, v, causal=False):
 HEADS = RNG.standard_normal((2, 3, 5, 4))
 # name, function, NumPy's, arguments (arrays become tensors)
 CASES = [
-    ("square", flow.square, np.square, X), ("reciprocal", flow.reciprocal, np.reciprocal, POSITIVE),
-    ("ceil", flow.ceil, np.ceil, X), ("trunc", flow.trunc, np.trunc, X),
-    ("round", flow.round, np.round, np.array([-2.5, -1.5, -0.4, 0.5, 1.5, 2.4, 1e300, -np.inf])),
-    ("expm1", flow.expm1, np.expm1, np.array([-700.0, -1.0, -1e-9, 0.0, 1e-30, 0.3, 2.0, 80.0])),
     ("clamp", flow.clamp, np.clip, X, Y, Y + 1),
     ("clamp_min", flow.clamp_min, np.maximum, X, Y[0]),
     ("dot", flow.dot, np.dot, X[0], Y[0]), ("mv", flow.mv, np.matmul, X, Y[0]),
     ("addcdiv", flow.addcdiv, lambda a, b, c: a + b / c, X, Y, POSITIVE),
     ("floor_divide", flow.floor_divide, np.floor_divide, X, POSITIVE),
     ("remainder", flow.remainder, np.remainder, X, DIVISORS * 1.0),
-    ("log1p", flow.log1p, np.log1p, np.array([-1.0, -0.5, -1e-20, 0.0, 1e-30, 1e-7, 1.0, 1e30])),
-    ("log2", flow.log2, np.log2, POSITIVE), ("exp2", flow.exp2, np.exp2, X),
     ("lerp", flow.lerp, lambda a, b, w: a + w * (b - a), X, Y, 0.3),
     ("addcmul", flow.addcmul, lambda a, b, c: a + b * c, X, Y, POSITIVE),
     ("movedim", flow.movedim, np.moveaxis, CUBE, 0, -1),
@@ -106,8 +100,7 @@ CASES = [
 ]  # fmt: skip
 # Constant between jumps: gradcheck has nothing to see, and at 0 a kink.
 WITHOUT_GRADCHECK = {
-    "ceil", "trunc", "round", "expm1", "clamp", "clamp_min", "floor_divide", "log1p", "softplus",
-    "logsigmoid", "l1_loss", "bce of 0 and 1",
+    "clamp", "clamp_min", "floor_divide", "softplus", "logsigmoid", "l1_loss", "bce of 0 and 1",
 }  # fmt: skip
 by_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c[0])
 

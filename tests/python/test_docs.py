@@ -79,7 +79,7 @@ def test_patches_apply(patched):
     folder, names = patched
     for name in names:
         assert (folder / name).read_text() != (ROOT / name).read_text()
-        assert "oftplus" in (folder / name).read_text()
+        assert "brt" in (folder / name).read_text()
 
 
 @pytest.mark.slow
@@ -103,7 +103,7 @@ def test_patched_files_compile(patched):
         return None if result.returncode == 0 else f"{name}:\n{result.stderr[:2000]}"
 
     sources = [n for n in names if n.endswith(".cpp") and not n.startswith("tests/")]
-    assert len(sources) == 4
+    assert len(sources) == 5
     with ThreadPoolExecutor(2) as pool:
         errors = [error for error in pool.map(check, sources) if error]
     assert not errors, "\n".join(errors)

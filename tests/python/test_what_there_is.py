@@ -51,8 +51,8 @@ def test_what_stands_in_is_there(absent):
 @pytest.mark.parametrize(
     "module, name",
     [("", "distributions"), ("", "accelerator"), ("", "polar"), ("utils.data", "RandomSampler"),
-     ("nn", "ReflectionPad2d"), ("nn.functional", "conv2d"), ("Tensor", "digamma"),
-     ("Tensor", "acos_"), ("optim", "RMSprop"), ("optim.lr_scheduler", "CyclicLR"),
+     ("nn", "ReflectionPad2d"), ("nn.functional", "conv2d"), ("Tensor", "polygamma"),
+     ("Tensor", "igamma_"), ("optim", "RMSprop"), ("optim.lr_scheduler", "CyclicLR"),
      ("autograd.graph", "register_multi_grad_hook"), ("nn.init", "xavier_uniform"),
      ("profiler", "ProfilerActivity"), ("utils.checkpoint", "CheckpointPolicy")],
 )  # fmt: skip

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from oneflow_lite._math import as_given, log1p, wide
+from oneflow_lite._math import as_given, wide
 from oneflow_lite._oneflow_lite import (
     _C,
     Generator,
@@ -74,7 +74,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     def of_wide(x: Tensor) -> Tensor:
         x = x * beta
         straight = x > min(threshold, 40.0)  # where the rest rounds to nothing, and exp is finite
-        bent = log1p(_C.exp(_C.where(straight, 0.0, x)))
+        bent = _C.log1p(_C.exp(_C.where(straight, 0.0, x)))
         return _C.where(straight, x, bent) / beta
 
     return once(input, of_wide)
@@ -214,7 +214,7 @@ def gumbel_softmax(
     """
     drawn = _C.rand(list(logits.shape), dtype=wide(logits), device=logits.device,
                     generator=generator)  # fmt: skip
-    noise = -_C.log(-log1p(-drawn))  # of 1 - drawn, which is in (0, 1]; -log of it may be 0
+    noise = -_C.log(-_C.log1p(-drawn))  # of 1 - drawn, which is in (0, 1]; -log of it may be 0
     shares = _C.softmax((logits + noise.clamp(None, 60.0).to(None, logits.dtype)) / tau, dim)
     if not hard:
         return shares

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Exponentials, logarithms, trigonometric, hyperbolic and special functions: CUDA's, where it has
+// them.
+#include "primitive/cuda/unary_launch.cuh"
+#include "primitive/gamma_math.h"
+
+namespace oneflow_lite {
+namespace cuda {
+namespace {
+
+// One expression for float and double, whose functions are overloads.
+#define OFL_FUNCTION(Name, expression)   \
+  struct Name {                          \
+    template <class C>                   \
+    __device__ C operator()(C x) const { \
+      return expression;                 \
+    }                                    \
+  }
+OFL_FUNCTION(Exp2, exp2(x));
+OFL_FUNCTION(Expm1, expm1(x));
+OFL_FUNCTION(Log1p, log1p(x));
+OFL_FUNCTION(Log2, log2(x));
+OFL_FUNCTION(Log10, log10(x));
+OFL_FUNCTION(Sin, sin(x));
+OFL_FUNCTION(Cos, cos(x));
+OFL_FUNCTION(Tan, tan(x));
+OFL_FUNCTION(Asin, asin(x));
+OFL_FUNCTION(Acos, acos(x));
+OFL_FUNCTION(Atan, atan(x));
+OFL_FUNCTION(Sinh, sinh(x));
+OFL_FUNCTION(Cosh, cosh(x));
+OFL_FUNCTION(Tanh, tanh(x));
+OFL_FUNCTION(Asinh, asinh(x));
+OFL_FUNCTION(Acosh, acosh(x));
+OFL_FUNCTION(Atanh, atanh(x));
+OFL_FUNCTION(Erf, erf(x));
+OFL_FUNCTION(Erfc, erfc(x));
+OFL_FUNCTION(Erfinv, erfinv(x));
+OFL_FUNCTION(Lgamma, lgamma(x));
+OFL_FUNCTION(DigammaOf, Digamma(x));
+#undef OFL_FUNCTION
+
+struct I0 {
+  __device__ float operator()(float x) const { return cyl_bessel_i0f(x); }
+  __device__ double operator()(double x) const { return cyl_bessel_i0(x); }
+};
+// p: eps, or negative. log(x / (1 - x)); between 1/4 and 3/4, where that is near log(1),
+// 2 atanh(2 x - 1), whose argument is exact.
+struct Logit : WithParams {
+  template <class C>
+  __device__ C operator()(C x) const {
+    const C least = static_cast<C>(p.v[0]), most = C(1) - least;
+    if (least >= C(0)) x = x < least ? least : x > most ? most : x;
+    const C centred = (x + x) - C(1);
+    if (fabs(centred) <= C(0.5)) return C(2) * atanh(centred);
+    return log(x / (C(1) - x));
+  }
+};
+struct Sinc {
+  template <class C>
+  __device__ C operator()(C x) const {
+    return x == C(0) ? C(1) : sinpi(x) / (C(3.14159265358979323846) * x);
+  }
+};
+
+}  // namespace
+
+UnaryLauncher FindElementary(UnaryOp op, DType dtype) {
+  switch (op) {
+    case UnaryOp::kExp2:
+      return Floats<Exp2>(dtype);
+    case UnaryOp::kExpm1:
+      return Floats<Expm1>(dtype);
+    case UnaryOp::kLog1p:
+      return Floats<Log1p>(dtype);
+    case UnaryOp::kLog2:
+      return Floats<Log2>(dtype);
+    case UnaryOp::kLog10:
+      return Floats<Log10>(dtype);
+    case UnaryOp::kLogit:
+      return Floats<Logit>(dtype);
+    case UnaryOp::kSin:
+      return Floats<Sin>(dtype);
+    case UnaryOp::kCos:
+      return Floats<Cos>(dtype);
+    case UnaryOp::kTan:
+      return Floats<Tan>(dtype);
+    case UnaryOp::kAsin:
+      return Floats<Asin>(dtype);
+    case UnaryOp::kAcos:
+      return Floats<Acos>(dtype);
+    case UnaryOp::kAtan:
+      return Floats<Atan>(dtype);
+    case UnaryOp::kSinh:
+      return Floats<Sinh>(dtype);
+    case UnaryOp::kCosh:
+      return Floats<Cosh>(dtype);
+    case UnaryOp::kTanh:
+      return Floats<Tanh>(dtype);
+    case UnaryOp::kAsinh:
+      return Floats<Asinh>(dtype);
+    case UnaryOp::kAcosh:
+      return Floats<Acosh>(dtype);
+    case UnaryOp::kAtanh:
+      return Floats<Atanh>(dtype);
+    case UnaryOp::kSinc:
+      return Floats<Sinc>(dtype);
+    case UnaryOp::kErf:
+      return Floats<Erf>(dtype);
+    case UnaryOp::kErfc:
+      return Floats<Erfc>(dtype);
+    case UnaryOp::kErfinv:
+      return Floats<Erfinv>(dtype);
+    case UnaryOp::kLgamma:
+      return Floats<Lgamma>(dtype);
+    case UnaryOp::kDigamma:
+      return Floats<DigammaOf>(dtype);
+    case UnaryOp::kI0:
+      return Floats<I0>(dtype);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite
