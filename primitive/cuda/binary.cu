@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One function object per binary op; the table in FindBinary names them.
+#include "primitive/cuda/division_functions.cuh"
 #include "primitive/cuda/elementwise.cuh"
+#include "primitive/cuda/math_functions.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -321,6 +323,25 @@ BinaryLaunchers Comparison(DType t) {
   return VisitDeviceAll<BinaryLaunchers>(t, ComparisonFinder<Op, kSwapped>{});
 }
 
+template <class Op>
+struct IntegerFinder {
+  template <class T>
+  BinaryLaunchers operator()(Tag<T>) const {
+    if constexpr (std::is_integral_v<T>) return Launchers<T, T, T, Op>();
+    return {};
+  }
+};
+template <class Op>
+BinaryLaunchers Integers(DType t) {
+  return VisitDeviceNumeric<BinaryLaunchers>(t, IntegerFinder<Op>{});
+}
+// Steps are those of the dtype in memory.
+BinaryLaunchers NextAfters(DType t) {
+  if (t == DType::kFloat16) return Launchers<__half, __half, float, NextHalf>();
+  if (t == DType::kBFloat16) return Launchers<__nv_bfloat16, __nv_bfloat16, float, NextBFloat>();
+  return Floats<NextAfter>(t);
+}
+
 }  // namespace
 
 BinaryLaunchers FindBinary(BinaryOp op, DType t) {
@@ -363,6 +384,33 @@ BinaryLaunchers FindBinary(BinaryOp op, DType t) {
       return Bits<Or>(t);
     case BinaryOp::kXor:
       return Bits<Xor>(t);
+    // Divisions and functions of integers: division_functions.cuh.
+    // clang-format off
+    case BinaryOp::kFmod: return Powers<Fmod>(t);
+    case BinaryOp::kRemainder: return Powers<Remainder>(t);
+    case BinaryOp::kFloorDivide: return Powers<FloorDivide>(t);
+    case BinaryOp::kTruncDivide: return Powers<TruncDivide>(t);
+    case BinaryOp::kGcd: return Integers<Gcd>(t);
+    case BinaryOp::kLcm: return Integers<Lcm>(t);
+    case BinaryOp::kShiftLeft: return Integers<ShiftLeft>(t);
+    case BinaryOp::kShiftRight: return Integers<ShiftRight>(t);
+    case BinaryOp::kLogicalAnd: return Comparison<LogicalAnd>(t);
+    case BinaryOp::kLogicalOr: return Comparison<LogicalOr>(t);
+    case BinaryOp::kLogicalXor: return Comparison<LogicalXor>(t);
+    // Functions of floats: math_functions.cuh.
+    case BinaryOp::kFmax: return Floats<Fmax>(t);
+    case BinaryOp::kFmin: return Floats<Fmin>(t);
+    case BinaryOp::kHypot: return Floats<Hypot>(t);
+    case BinaryOp::kAtan2: return Floats<Atan2>(t);
+    case BinaryOp::kLogAddExp: return Floats<LogAddExp>(t);
+    case BinaryOp::kLogAddExp2: return Floats<LogAddExp2>(t);
+    case BinaryOp::kXLogY: return Floats<XLogY>(t);
+    case BinaryOp::kXLog1PY: return Floats<XLog1PY>(t);
+    case BinaryOp::kCopySign: return Floats<CopySign>(t);
+    case BinaryOp::kNextAfter: return NextAfters(t);
+    case BinaryOp::kLdexp: return Floats<Ldexp>(t);
+    case BinaryOp::kHeaviside: return Selection<Heaviside>(t);
+      // clang-format on
   }
   return {};
 }
