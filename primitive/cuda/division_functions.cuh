@@ -45,7 +45,10 @@ __device__ C IntegerRest(C a, C b) {
 // Whether the rest of a division rounded towards 0 says that rounded down it is one less.
 template <class C>
 __device__ bool RoundsDown(C rest, C b) {
-  return b != 0 && rest != 0 && (rest < 0) != (b < 0);
+  if constexpr (std::is_unsigned_v<C>)
+    return false;
+  else
+    return b != 0 && rest != 0 && (rest < 0) != (b < 0);
 }
 
 struct Fmod {
@@ -103,7 +106,10 @@ struct TruncDivide {
 template <class C>
 __device__ WrappingOf<C> Magnitude(C v) {
   using U = WrappingOf<C>;
-  return v < 0 ? U(0) - static_cast<U>(v) : static_cast<U>(v);
+  if constexpr (std::is_unsigned_v<C>)
+    return v;
+  else
+    return v < 0 ? U(0) - static_cast<U>(v) : static_cast<U>(v);
 }
 // Euclid's algorithm.
 template <class C>
@@ -133,7 +139,11 @@ struct Lcm {
 
 template <class C>
 __device__ bool IsBeyond(C places) {
-  return places < 0 || places >= C(8 * sizeof(C));
+  constexpr C kBits = 8 * sizeof(C);
+  if constexpr (std::is_unsigned_v<C>)
+    return places >= kBits;
+  else
+    return places < 0 || places >= kBits;
 }
 struct ShiftLeft {
   template <class C>
@@ -144,8 +154,12 @@ struct ShiftLeft {
 struct ShiftRight {
   template <class C>
   __device__ C operator()(C a, C places) const {
+    constexpr int kMost = 8 * sizeof(C) - 1;
     if (!IsBeyond(places)) return static_cast<C>(a >> places);
-    return a < 0 ? static_cast<C>(-1) : C(0);
+    if constexpr (std::is_unsigned_v<C>)
+      return C(0);
+    else
+      return static_cast<C>(a >> kMost);
   }
 };
 

@@ -107,6 +107,7 @@ TernaryLauncher FindTernary(TernaryOp op, DType t) {
     case TernaryOp::kMulDiv:
       return TernaryFloats<MulDiv>(t);
     case TernaryOp::kClamp:
+      if (t == DType::kBool) t = DType::kUInt8;
       return TernaryNumeric<Clamp>(t);
     case TernaryOp::kClampPart:
       return TernaryNumeric<ClampPart, /*kBool=*/true>(t);

@@ -58,18 +58,19 @@ struct Clamp {
   }
 };
 struct ClampPart {
+  // Whether a bound is the infinity that bounds nothing.
   template <class C>
-  __device__ static bool IsInfinite(C bound) {
+  __device__ static bool IsNone(C bound, bool lower) {
     if constexpr (std::is_integral_v<C>)
       return false;
     else
-      return isinf(bound);
+      return isinf(bound) && (bound < C(0)) == lower;
   }
   template <class C>
   __device__ bool operator()(C x, C low, C high, const TernaryNumbers& v) const {
     const bool inverted = low > high;
-    const bool below = x <= low && !(IsInfinite(low) && low < C(0)) && !inverted;
-    const bool above = (x >= high && !(IsInfinite(high) && high > C(0)) && !below) || inverted;
+    const bool below = x <= low && !IsNone(low, true) && !inverted;
+    const bool above = (x >= high && !IsNone(high, false) && !below) || inverted;
     return v.whole == 1 ? below : v.whole == 2 ? above : !below && !above;
   }
 };

@@ -212,3 +212,40 @@ def test_in_place_keeps_the_dtype():
     assert y.pow_(2).tolist() == [4, 9] and y.fmod_(5).tolist() == [4, 4]
     assert y.clip_(max=3).tolist() == [3, 3]
     assert y.arctan2_(3.0).tolist() == pytest.approx([math.pi / 4] * 2)
+
+
+def ops_of(function, *args, **kwargs):
+    """How many ops a call comes to."""
+    with flow.profiler.profile() as p:
+        function(*args, **kwargs)
+    return sum(s.calls for s in p.stats())
+
+
+OF_TWO_OPERANDS = ["add", "sub", "mul", "div", "pow", "fmod", "remainder", "floor_divide", "fmax",
+                   "fmin", "maximum", "minimum", "hypot", "atan2", "logaddexp", "logaddexp2",
+                   "xlogy", "xlog1py", "copysign", "ldexp", "heaviside"]  # fmt: skip
+OF_THREE_OPERANDS = ["lerp", "addcmul", "addcdiv", "clamp"]
+
+
+@pytest.mark.parametrize("name", [*OF_TWO_OPERANDS, *OF_THREE_OPERANDS])
+def test_one_launch_forward_and_two_backward(name, device):
+    function = getattr(flow, name)
+    count = 3 if name in OF_THREE_OPERANDS else 2
+    args = [flow.tensor([0.5, 1.5, 2.5], device=device) for _ in range(count)]
+    assert ops_of(function, *args) == 1
+    assert ops_of(function, args[0], *[0.75] * (count - 1)) == 1
+    assert ops_of(function, *args, out=flow.empty(3, device=device)) <= 2  # and the copy
+    if hasattr(flow.Tensor, f"{name}_"):
+        assert ops_of(getattr(args[0].clone(), f"{name}_"), *args[1:]) == 1
+    for i in range(count):
+        given = [a.detach().requires_grad_(i == k) for k, a in enumerate(args)]
+        y = function(*given)
+        assert ops_of(flow.autograd.grad, [y], [given[i]], [flow.ones(3, device=device)]) <= 2
+
+
+@pytest.mark.parametrize("name", ["gcd", "lcm", "bitwise_left_shift", "bitwise_right_shift",
+                                  "logical_and", "logical_or", "logical_xor"])  # fmt: skip
+def test_one_launch_of_integers(name, device):
+    x, y = flow.tensor([4, 6], device=device), flow.tensor([6, 1], device=device)
+    assert ops_of(getattr(flow, name), x, y) == 1
+    assert ops_of(flow.add, x, y, alpha=3) == ops_of(flow.isclose, x, y) == 1
