@@ -342,6 +342,41 @@ BinaryLaunchers NextAfters(DType t) {
   return Floats<NextAfter>(t);
 }
 
+// Functions in headers of their own.
+BinaryLaunchers FindMath(BinaryOp op, DType t) {
+  switch (op) {
+    // Divisions and functions of integers: division_functions.cuh.
+    // clang-format off
+    case BinaryOp::kFmod: return Powers<Fmod>(t);
+    case BinaryOp::kRemainder: return Powers<Remainder>(t);
+    case BinaryOp::kFloorDivide: return Powers<FloorDivide>(t);
+    case BinaryOp::kTruncDivide: return Powers<TruncDivide>(t);
+    case BinaryOp::kGcd: return Integers<Gcd>(t);
+    case BinaryOp::kLcm: return Integers<Lcm>(t);
+    case BinaryOp::kShiftLeft: return Integers<ShiftLeft>(t);
+    case BinaryOp::kShiftRight: return Integers<ShiftRight>(t);
+    case BinaryOp::kLogicalAnd: return Comparison<LogicalAnd>(t);
+    case BinaryOp::kLogicalOr: return Comparison<LogicalOr>(t);
+    case BinaryOp::kLogicalXor: return Comparison<LogicalXor>(t);
+    // Functions of floats: math_functions.cuh.
+    case BinaryOp::kFmax: return Floats<Fmax>(t);
+    case BinaryOp::kFmin: return Floats<Fmin>(t);
+    case BinaryOp::kHypot: return Floats<Hypot>(t);
+    case BinaryOp::kAtan2: return Floats<Atan2>(t);
+    case BinaryOp::kLogAddExp: return Floats<LogAddExp>(t);
+    case BinaryOp::kLogAddExp2: return Floats<LogAddExp2>(t);
+    case BinaryOp::kXLogY: return Floats<XLogY>(t);
+    case BinaryOp::kXLog1PY: return Floats<XLog1PY>(t);
+    case BinaryOp::kCopySign: return Floats<CopySign>(t);
+    case BinaryOp::kNextAfter: return NextAfters(t);
+    case BinaryOp::kLdexp: return Floats<Ldexp>(t);
+    case BinaryOp::kHeaviside: return Selection<Heaviside>(t);
+      // clang-format on
+    default:
+      return {};
+  }
+}
+
 }  // namespace
 
 BinaryLaunchers FindBinary(BinaryOp op, DType t) {
@@ -384,35 +419,9 @@ BinaryLaunchers FindBinary(BinaryOp op, DType t) {
       return Bits<Or>(t);
     case BinaryOp::kXor:
       return Bits<Xor>(t);
-    // Divisions and functions of integers: division_functions.cuh.
-    // clang-format off
-    case BinaryOp::kFmod: return Powers<Fmod>(t);
-    case BinaryOp::kRemainder: return Powers<Remainder>(t);
-    case BinaryOp::kFloorDivide: return Powers<FloorDivide>(t);
-    case BinaryOp::kTruncDivide: return Powers<TruncDivide>(t);
-    case BinaryOp::kGcd: return Integers<Gcd>(t);
-    case BinaryOp::kLcm: return Integers<Lcm>(t);
-    case BinaryOp::kShiftLeft: return Integers<ShiftLeft>(t);
-    case BinaryOp::kShiftRight: return Integers<ShiftRight>(t);
-    case BinaryOp::kLogicalAnd: return Comparison<LogicalAnd>(t);
-    case BinaryOp::kLogicalOr: return Comparison<LogicalOr>(t);
-    case BinaryOp::kLogicalXor: return Comparison<LogicalXor>(t);
-    // Functions of floats: math_functions.cuh.
-    case BinaryOp::kFmax: return Floats<Fmax>(t);
-    case BinaryOp::kFmin: return Floats<Fmin>(t);
-    case BinaryOp::kHypot: return Floats<Hypot>(t);
-    case BinaryOp::kAtan2: return Floats<Atan2>(t);
-    case BinaryOp::kLogAddExp: return Floats<LogAddExp>(t);
-    case BinaryOp::kLogAddExp2: return Floats<LogAddExp2>(t);
-    case BinaryOp::kXLogY: return Floats<XLogY>(t);
-    case BinaryOp::kXLog1PY: return Floats<XLog1PY>(t);
-    case BinaryOp::kCopySign: return Floats<CopySign>(t);
-    case BinaryOp::kNextAfter: return NextAfters(t);
-    case BinaryOp::kLdexp: return Floats<Ldexp>(t);
-    case BinaryOp::kHeaviside: return Selection<Heaviside>(t);
-      // clang-format on
+    default:
+      return FindMath(op, t);
   }
-  return {};
 }
 
 }  // namespace cuda
