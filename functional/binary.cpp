@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functional/binary.h"
 
+#include <optional>
+
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/operands.h"
 #include "functional/reduce.h"
+#include "functional/ternary.h"
 #include "functional/unary.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
@@ -12,9 +16,7 @@
 namespace oneflow_lite::functional {
 namespace {
 
-// bool < integers < floats: a weaker operand changes the dtype only where its kind is higher.
-int KindOfDType(DType t) { return t == DType::kBool ? 0 : IsFloating(t) ? 2 : 1; }
-
+// A weaker operand changes the dtype only where its kind is higher.
 DType Combine(DType strong, DType weak) {
   return KindOfDType(weak) > KindOfDType(strong) ? weak : strong;
 }
@@ -36,6 +38,19 @@ DType ResultDType(const Operand& a, const Operand& b) {
   return x.strength > y.strength ? Combine(x.dtype, y.dtype) : Combine(y.dtype, x.dtype);
 }
 
+DType ResultDType(const Operand& a, const Operand& b, const Operand& c) {
+  const Typed given[] = {TypeOf(a), TypeOf(b), TypeOf(c)};
+  std::optional<DType> dtype;
+  for (int strength = 2; strength >= 0; --strength) {
+    std::optional<DType> alike;
+    for (const Typed& t : given) {
+      if (t.strength == strength) alike = alike ? PromoteTypes(*alike, t.dtype) : t.dtype;
+    }
+    if (alike) dtype = dtype ? Combine(*dtype, *alike) : *alike;
+  }
+  return *dtype;
+}
+
 StatusOr<Tensor> ToTensor(absl::string_view op, const Operand& o, DType dtype) {
   if (const Tensor* t = std::get_if<Tensor>(&o)) return Cast(*t, dtype);
   const Scalar& number = std::get<Scalar>(o);
@@ -48,8 +63,6 @@ StatusOr<Tensor> ToTensor(absl::string_view op, const Operand& o, DType dtype) {
   return fits ? StatusOr<Tensor>(std::move(scalar)) : NumberOutOfRange(op, number, dtype);
 }
 
-namespace {
-
 Status CheckOperands(const OpExpr& op, const Operand& a, const Operand& b) {
   const Tensor *x = std::get_if<Tensor>(&a), *y = std::get_if<Tensor>(&b);
   if (!x && !y) {
@@ -58,8 +71,6 @@ Status CheckOperands(const OpExpr& op, const Operand& a, const Operand& b) {
   return OkStatus();
 }
 
-// An operand of arithmetic in `dtype`. A number and a 0-dim tensor on the CPU, which the kernel
-// takes as a number, stay in the compute type: 16-bit floats are rounded once, after the operation.
 StatusOr<Tensor> ToTerm(const OpExpr& op, const Operand& o, DType dtype) {
   const Tensor* t = std::get_if<Tensor>(&o);
   if (t && (t->dtype() == dtype || t->ndim() > 0 || t->device().type != DeviceType::kCPU)) {
@@ -79,6 +90,14 @@ StatusOr<Tensor> CallPromoted(const OpExpr& op, const Operand& a, const Operand&
   return CallWithDType(op, a, b, ResultDType(a, b));
 }
 
+StatusOr<Tensor> CallFloating(const OpExpr& op, const Operand& a, const Operand& b) {
+  OFL_RETURN_IF_ERROR(CheckOperands(op, a, b));
+  const DType dtype = ResultDType(a, b);
+  return CallWithDType(op, a, b, IsFloating(dtype) ? dtype : DType::kFloat32);
+}
+
+namespace {
+
 // The larger or the smaller of two elements: a number is rounded to the dtype that the tensor's
 // elements have been rounded to.
 StatusOr<Tensor> CallExtremum(const OpExpr& op, const Operand& a, const Operand& b) {
@@ -89,17 +108,24 @@ StatusOr<Tensor> CallExtremum(const OpExpr& op, const Operand& a, const Operand&
   return Call(op, {x, y});
 }
 
+}  // namespace
+
+Status CheckHolds(const OpExpr& op, const Tensor& self, DType result) {
+  if (KindOfDType(result) <= KindOfDType(self.dtype())) return OkStatus();
+  return Error(ErrorKind::kDType, op.def().name, "(): the result has dtype ", Name(result),
+               ", which cannot be stored in ", Describe(self));
+}
+
 StatusOr<Tensor> CallInPlace(const OpExpr& op, const Tensor& self, const Operand& other,
-                             bool floating = false) {
+                             bool floating) {
   DType result = ResultDType(self, other);
   if (floating && !IsFloating(result)) result = DType::kFloat32;
-  if (KindOfDType(result) > KindOfDType(self.dtype())) {
-    return Error(ErrorKind::kDType, op.def().name, "(): the result has dtype ", Name(result),
-                 ", which cannot be stored in ", Describe(self));
-  }
+  OFL_RETURN_IF_ERROR(CheckHolds(op, self, result));
   OFL_ASSIGN_OR_RETURN(Tensor y, ToTerm(op, other, self.dtype()));
   return Call(op, {self, y});
 }
+
+namespace {
 
 const OpExpr& BinaryOpExpr(const char* name) {
   return OpBuilder(name).Input("a").Input("b").Output("out").Get();
@@ -124,9 +150,7 @@ StatusOr<Tensor> Mul(const Operand& a, const Operand& b) {
 }
 StatusOr<Tensor> Div(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("div");
-  OFL_RETURN_IF_ERROR(CheckOperands(op, a, b));
-  const DType dtype = ResultDType(a, b);
-  return CallWithDType(op, a, b, IsFloating(dtype) ? dtype : DType::kFloat32);
+  return CallFloating(op, a, b);
 }
 
 StatusOr<Tensor> Maximum(const Operand& a, const Operand& b) {
@@ -219,38 +243,52 @@ StatusOr<Tensor> SumToShape(const Tensor& x, const Shape& shape) {
 
 namespace {
 
-// alpha times b, for F(a, alpha b), as PyTorch's add and sub take it.
-StatusOr<Operand> Times(absl::string_view name, const Operand& b, Scalar alpha) {
-  if (alpha.to<double>() == 1) return b;
-  if (const Scalar* s = std::get_if<Scalar>(&b)) {
-    const double product = s->to<double>() * alpha.to<double>();
-    if (s->kind() == Scalar::Kind::kFloat || alpha.kind() == Scalar::Kind::kFloat) {
-      return Operand(Scalar(product));
-    }
-    int64_t exact;
-    const bool large = s->is_float() || alpha.is_float() ||
-                       __builtin_mul_overflow(s->to<int64_t>(), alpha.to<int64_t>(), &exact);
-    return Operand(large ? Scalar::LargeInt(product) : Scalar(exact));
+// alpha b, of numbers.
+Scalar Product(const Scalar& b, const Scalar& alpha) {
+  const double product = b.to<double>() * alpha.to<double>();
+  if (b.kind() == Scalar::Kind::kFloat || alpha.kind() == Scalar::Kind::kFloat) {
+    return Scalar(product);
   }
-  StatusOr<Tensor> t = Mul(std::get<Tensor>(b), alpha);
-  if (!t.ok()) return Renamed(name, t.status());
-  return Operand(*std::move(t));
+  int64_t exact;
+  const bool large = b.is_float() || alpha.is_float() ||
+                     __builtin_mul_overflow(b.to<int64_t>(), alpha.to<int64_t>(), &exact);
+  return large ? Scalar::LargeInt(product) : Scalar(exact);
 }
-StatusOr<Tensor> ScaledAdd(const Operand& a, const Operand& b, Scalar alpha) {
-  OFL_ASSIGN_OR_RETURN(const Operand other, Times("add", b, alpha));
-  return Add(a, other);
+
+using OfTwo = StatusOr<Tensor> (*)(const Operand&, const Operand&);
+using IntoFirst = StatusOr<Tensor> (*)(const Tensor&, const Operand&);
+
+// F(a, alpha b), as PyTorch's add and sub take it: of tensors a + (kSign alpha) b in one op.
+template <OfTwo kFunction, int kSign, OpName kName>
+StatusOr<Tensor> Scaled(const Operand& a, const Operand& b, Scalar alpha) {
+  if (alpha.to<double>() == 1) return kFunction(a, b);
+  if (const Scalar* number = std::get_if<Scalar>(&b)) return kFunction(a, Product(*number, alpha));
+  if (ResultDType(b, alpha) == DType::kBool) {
+    OFL_ASSIGN_OR_RETURN(Tensor product, Mul(b, alpha));
+    return kFunction(a, product);
+  }
+  return AddTimes(kName.text, a, std::get<Tensor>(b), alpha, kSign);
 }
-StatusOr<Tensor> ScaledSub(const Operand& a, const Operand& b, Scalar alpha) {
-  OFL_ASSIGN_OR_RETURN(const Operand other, Times("sub", b, alpha));
-  return Sub(a, other);
+template <IntoFirst kFunction, int kSign, OpName kName>
+StatusOr<Tensor> ScaledInto(const Tensor& self, const Operand& b, Scalar alpha) {
+  if (alpha.to<double>() == 1) return kFunction(self, b);
+  if (const Scalar* number = std::get_if<Scalar>(&b)) {
+    return kFunction(self, Product(*number, alpha));
+  }
+  if (ResultDType(b, alpha) == DType::kBool) {
+    OFL_ASSIGN_OR_RETURN(Tensor product, Mul(b, alpha));
+    return kFunction(self, product);
+  }
+  return AddTimesInto(kName.text, self, std::get<Tensor>(b), alpha, kSign);
 }
-StatusOr<Tensor> ScaledAddInto(const Tensor& self, const Operand& b, Scalar alpha) {
-  OFL_ASSIGN_OR_RETURN(const Operand other, Times("add_", b, alpha));
-  return AddInto(self, other);
-}
-StatusOr<Tensor> ScaledSubInto(const Tensor& self, const Operand& b, Scalar alpha) {
-  OFL_ASSIGN_OR_RETURN(const Operand other, Times("sub_", b, alpha));
-  return SubInto(self, other);
+constexpr auto ScaledAdd = &Scaled<Add, 1, "add">;
+constexpr auto ScaledSub = &Scaled<Sub, -1, "sub">;
+constexpr auto ScaledAddInto = &ScaledInto<AddInto, 1, "add_">;
+constexpr auto ScaledSubInto = &ScaledInto<SubInto, -1, "sub_">;
+// other - alpha * input.
+StatusOr<Tensor> ReversedSub(const Tensor& x, const Operand& other, Scalar alpha) {
+  StatusOr<Tensor> y = ScaledSub(other, x, alpha);
+  return y.ok() ? std::move(y) : StatusOr<Tensor>(Renamed("rsub", y.status()));
 }
 
 }  // namespace
@@ -263,8 +301,6 @@ OFL_REGISTER_OLDER_ORDER("add", "input, alpha, other");
 OFL_REGISTER_OLDER_ORDER("sub", "input, alpha, other");
 OFL_REGISTER_FUNCTION("mul(Operand input, Operand other) -> Tensor", Mul, kMethod,
                       "input * other.");
-OFL_REGISTER_FUNCTION("div(Operand input, Operand other) -> Tensor", Div, kMethod,
-                      "input / other; integers give float32.");
 OFL_REGISTER_FUNCTION("maximum(Operand input, Operand other) -> Tensor", Maximum, kMethod,
                       "The larger of input and other; NaN where one of them is.");
 OFL_REGISTER_FUNCTION("minimum(Operand input, Operand other) -> Tensor", Minimum, kMethod,
@@ -287,7 +323,7 @@ OFL_REGISTER_OLDER_ORDER("add_", "self, alpha, other");
 OFL_REGISTER_OLDER_ORDER("sub_", "self, alpha, other");
 OFL_REGISTER_FUNCTION("mul_(Tensor(a!) self, Operand other) -> Tensor", MulInto, kMethodOnly,
                       "self *= other, in place.");
-OFL_REGISTER_FUNCTION("div_(Tensor(a!) self, Operand other) -> Tensor", DivInto, kMethodOnly,
-                      "self /= other, in place.");
+OFL_REGISTER_FUNCTION("rsub(Tensor input, Operand other, *, Scalar alpha=1) -> Tensor", ReversedSub,
+                      kFunction, "other - alpha * input.");
 
 }  // namespace oneflow_lite::functional

@@ -5,6 +5,7 @@
 #include "functional/copy.h"
 #include "functional/reduce.h"
 #include "functional/select.h"
+#include "functional/ternary.h"
 #include "functional/unary.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"

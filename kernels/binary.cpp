@@ -5,22 +5,11 @@
 #include "primitive/binary.h"
 
 #include "kernels/broadcast.h"
+#include "kernels/number.h"
 #include "kernels/primitive_kernel.h"
 
 namespace oneflow_lite {
 namespace {
-
-Scalar NumberIn(const Tensor& t) {
-  return VisitAll(t.dtype(), [&]<class T>(Tag<T>) -> Scalar {
-    const T v = *t.data<T>();
-    if constexpr (std::is_same_v<T, bool>)
-      return Scalar(v);
-    else if constexpr (std::is_integral_v<T>)
-      return Scalar(static_cast<int64_t>(v));
-    else
-      return Scalar(static_cast<double>(static_cast<ComputeOf<T>>(v)));
-  });
-}
 
 class BinaryKernel final : public PrimitiveKernel<Binary> {
  public:
@@ -59,6 +48,8 @@ struct BinaryEntry {
   DTypeSet dtypes;
 };
 
+constexpr DTypeSet kIntegerSet = kNumericSet & ~kFloatingSet;
+
 constexpr BinaryEntry kBinaryEntries[] = {
     {"add", BinaryOp::kAdd, kAllDTypes},
     {"add_", BinaryOp::kAdd, kAllDTypes},
@@ -83,6 +74,50 @@ constexpr BinaryEntry kBinaryEntries[] = {
     {"bitwise_and", BinaryOp::kAnd, kAllDTypes & ~kFloatingSet},
     {"bitwise_or", BinaryOp::kOr, kAllDTypes & ~kFloatingSet},
     {"bitwise_xor", BinaryOp::kXor, kAllDTypes & ~kFloatingSet},
+
+    // Divisions, functions of integers, logical ones, functions of floats, each in place too.
+    {"fmod", BinaryOp::kFmod, kNumericSet},
+    {"fmod_", BinaryOp::kFmod, kNumericSet},
+    {"remainder", BinaryOp::kRemainder, kNumericSet},
+    {"remainder_", BinaryOp::kRemainder, kNumericSet},
+    {"floor_divide", BinaryOp::kFloorDivide, kNumericSet},
+    {"floor_divide_", BinaryOp::kFloorDivide, kNumericSet},
+    {"trunc_divide", BinaryOp::kTruncDivide, kNumericSet},
+    {"trunc_divide_", BinaryOp::kTruncDivide, kNumericSet},
+    {"gcd", BinaryOp::kGcd, kIntegerSet},
+    {"gcd_", BinaryOp::kGcd, kIntegerSet},
+    {"lcm", BinaryOp::kLcm, kIntegerSet},
+    {"lcm_", BinaryOp::kLcm, kIntegerSet},
+    {"bitwise_left_shift", BinaryOp::kShiftLeft, kIntegerSet},
+    {"bitwise_left_shift_", BinaryOp::kShiftLeft, kIntegerSet},
+    {"bitwise_right_shift", BinaryOp::kShiftRight, kIntegerSet},
+    {"bitwise_right_shift_", BinaryOp::kShiftRight, kIntegerSet},
+    {"fmax", BinaryOp::kFmax, kFloatingSet},
+    {"fmin", BinaryOp::kFmin, kFloatingSet},
+    {"hypot", BinaryOp::kHypot, kFloatingSet},
+    {"hypot_", BinaryOp::kHypot, kFloatingSet},
+    {"atan2", BinaryOp::kAtan2, kFloatingSet},
+    {"atan2_", BinaryOp::kAtan2, kFloatingSet},
+    {"logaddexp", BinaryOp::kLogAddExp, kFloatingSet},
+    {"logaddexp2", BinaryOp::kLogAddExp2, kFloatingSet},
+    {"xlogy", BinaryOp::kXLogY, kFloatingSet},
+    {"xlogy_", BinaryOp::kXLogY, kFloatingSet},
+    {"xlog1py", BinaryOp::kXLog1PY, kFloatingSet},
+    {"copysign", BinaryOp::kCopySign, kFloatingSet},
+    {"copysign_", BinaryOp::kCopySign, kFloatingSet},
+    {"nextafter", BinaryOp::kNextAfter, kFloatingSet},
+    {"nextafter_", BinaryOp::kNextAfter, kFloatingSet},
+    {"ldexp", BinaryOp::kLdexp, kFloatingSet},
+    {"ldexp_", BinaryOp::kLdexp, kFloatingSet},
+    {"heaviside", BinaryOp::kHeaviside, kAllDTypes},
+    {"heaviside_", BinaryOp::kHeaviside, kAllDTypes},
+    {"logical_and", BinaryOp::kLogicalAnd, kAllDTypes},
+    {"logical_or", BinaryOp::kLogicalOr, kAllDTypes},
+    {"logical_xor", BinaryOp::kLogicalXor, kAllDTypes},
+    {"pow_", BinaryOp::kPow, kNumericSet},
+    {"bitwise_and_", BinaryOp::kAnd, kAllDTypes & ~kFloatingSet},
+    {"bitwise_or_", BinaryOp::kOr, kAllDTypes & ~kFloatingSet},
+    {"bitwise_xor_", BinaryOp::kXor, kAllDTypes & ~kFloatingSet},
 };
 
 const bool binary_registered = [] {

@@ -6,8 +6,13 @@
 // to the inputs' shapes.
 #include "functional/binary.h"
 
+#include <string_view>
+
+#include "functional/binary_math.h"
 #include "functional/copy.h"
+#include "functional/creation.h"
 #include "functional/select.h"
+#include "functional/ternary.h"
 #include "functional/unary.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
@@ -48,50 +53,55 @@ StatusOr<Tensor> Pass(C c) { return c.grad(0); }
 
 // -g a / b^2
 StatusOr<Tensor> DivGradientB(C c) {
-  const Term g{c.grad(0)}, a{c.input(0)}, b{c.input(1)};
-  return (0 - g * (a / b) / b).value;
+  OFL_ASSIGN_OR_RETURN(Tensor share, Div(c.grad(0), c.input(1)));
+  return functional::MulDiv(share, c.input(0), c.input(1), Scalar(-1));
 }
 StatusOr<Tensor> Negated(C c) { return functional::Sub(Scalar(0), c.grad(0)); }
 
-// Of an operand: 0 where the other one beats it, half of g where they are equal, else g, also of
-// NaN.
-template <StatusOr<Tensor> (*kBeats)(const Operand&, const Operand&), int kOwn>
-StatusOr<Tensor> WinnersGradient(C c) {
-  const Tensor &own = c.input(kOwn), &other = c.input(1 - kOwn), &g = c.grad(0);
-  OFL_ASSIGN_OR_RETURN(Tensor beaten, kBeats(other, own));
-  OFL_ASSIGN_OR_RETURN(Tensor equal, functional::Eq(own, other));
-  OFL_ASSIGN_OR_RETURN(Tensor share, Mul(g, Scalar(0.5)));
-  OFL_ASSIGN_OR_RETURN(share, functional::Where(equal, share, g));
-  return functional::Where(beaten, Scalar(0), share);
+using Slope = StatusOr<Tensor> (*)(const Tensor& g, const Tensor& a, const Tensor& b);
+// The slope of one operand, and with the operands exchanged that of the other.
+template <Slope kSlope>
+StatusOr<Tensor> SlopeOf(C c) {
+  return kSlope(c.grad(0), c.input(0), c.input(1));
+}
+template <Slope kSlope>
+StatusOr<Tensor> SlopeExchanged(C c) {
+  return kSlope(c.grad(0), c.input(1), c.input(0));
+}
+StatusOr<Tensor> NoSlope(C c) {
+  return functional::Zeros(c.grad(0).shape().dims(), c.grad(0).dtype(), c.grad(0).device());
 }
 SavePlan SaveBoth(Needs) { return {.inputs = Bit(0) | Bit(1)}; }
 
-SavePlan SaveForPow(Needs needs) {
-  return {.inputs = Bit(0) | Bit(1), .outputs = needs & Bit(1) ? Bit(0) : 0};
+SavePlan SaveBothForB(Needs needs) { return {.inputs = needs & Bit(1) ? Bit(0) | Bit(1) : 0}; }
+SavePlan SaveAForB(Needs needs) { return {.inputs = needs & Bit(1) ? Bit(0) : 0}; }
+SavePlan SaveBothForA(Needs needs) { return {.inputs = needs & Bit(0) ? Bit(0) | Bit(1) : 0}; }
+
+// The rest is a less the quotient times b.
+StatusOr<Tensor> RemainderGradientB(C c) {
+  OFL_ASSIGN_OR_RETURN(Tensor quotient, functional::FloorDivide(c.input(0), c.input(1)));
+  return functional::AddCMul(Scalar(0), c.grad(0), quotient, Scalar(-1));
 }
-// g b a^(b - 1), and 0 where b is 0, whatever a is.
-StatusOr<Tensor> PowGradientA(C c) {
-  const Tensor &a = c.input(0), &b = c.input(1);
-  OFL_ASSIGN_OR_RETURN(Tensor less, functional::Sub(b, Scalar(1)));
-  OFL_ASSIGN_OR_RETURN(Tensor power, functional::Pow(a, less));
-  OFL_ASSIGN_OR_RETURN(Tensor slope, Mul(b, power));
-  OFL_ASSIGN_OR_RETURN(Tensor constant, functional::Eq(b, Scalar(0)));
-  OFL_ASSIGN_OR_RETURN(slope, functional::Where(constant, Scalar(0), slope));
-  return Mul(c.grad(0), slope);
+SavePlan SaveForHypot(Needs needs) { return {.inputs = needs, .outputs = Bit(0)}; }
+template <int kOwn>
+StatusOr<Tensor> HypotGradient(C c) {
+  return functional::MulDiv(c.grad(0), c.input(kOwn), c.output(0));
 }
-// g a^b log(a), and 0 where a is 0 and b is not negative.
-StatusOr<Tensor> PowGradientB(C c) {
-  const Tensor &a = c.input(0), &b = c.input(1);
-  OFL_ASSIGN_OR_RETURN(Tensor log, functional::Log(a));
-  OFL_ASSIGN_OR_RETURN(Tensor slope, Mul(c.output(0), log));
-  OFL_ASSIGN_OR_RETURN(Tensor zero, functional::Eq(a, Scalar(0)));
-  OFL_ASSIGN_OR_RETURN(Tensor positive, functional::Ge(b, Scalar(0)));
-  OFL_ASSIGN_OR_RETURN(Tensor flat, Mul(zero, positive));
-  OFL_ASSIGN_OR_RETURN(slope, functional::Where(flat, Scalar(0), slope));
-  return Mul(c.grad(0), slope);
+StatusOr<Tensor> Atan2GradientB(C c) {
+  OFL_ASSIGN_OR_RETURN(Tensor slope, SlopeExchanged<functional::Atan2SlopeA>(c));
+  return functional::Neg(slope);
+}
+constexpr double kLog2 = 0.69314718055994530942;
+SavePlan SaveForLdexp(Needs needs) {
+  return {.inputs = needs & Bit(0) ? Bit(1) : 0, .outputs = needs & Bit(1) ? Bit(0) : 0};
+}
+StatusOr<Tensor> HeavisideGradientB(C c) {
+  OFL_ASSIGN_OR_RETURN(Tensor at_0, functional::Eq(c.input(0), Scalar(0)));
+  return functional::Where(at_0, c.grad(0), Scalar(0));
 }
 
 constexpr DTypeSet kBits = kAllDTypes & ~kFloatingSet;
+constexpr DTypeSet kIntegerSet = kNumericSet & ~kFloatingSet;
 
 // clang-format off
 constexpr BinaryEntry kBinaryEntries[] = {
@@ -110,10 +120,11 @@ constexpr BinaryEntry kBinaryEntries[] = {
      SaveForSlope, [](C c) { return functional::GeluTanhBackward(c.grad(0), c.input(1)); },
      BendGradient<GeluTanhBend>},
     {"maximum", "The larger of a and b; NaN where one of them is.", kAllDTypes, false, SaveBoth,
-     WinnersGradient<functional::Gt, 0>, WinnersGradient<functional::Gt, 1>},
+     SlopeOf<functional::MaximumSlope>, SlopeExchanged<functional::MaximumSlope>},
     {"minimum", "The smaller of a and b; NaN where one of them is.", kAllDTypes, false, SaveBoth,
-     WinnersGradient<functional::Lt, 0>, WinnersGradient<functional::Lt, 1>},
-    {"pow", "a to the power of b.", kNumericSet, false, SaveForPow, PowGradientA, PowGradientB},
+     SlopeOf<functional::MinimumSlope>, SlopeExchanged<functional::MinimumSlope>},
+    {"pow", "a to the power of b.", kNumericSet, false, SaveBoth, SlopeOf<functional::PowSlopeA>,
+     SlopeOf<functional::PowSlopeB>},
     {"bitwise_and", "The bits that a and b both have.", kBits, false, SaveNothing, nullptr, nullptr},
     {"bitwise_or", "The bits that a or b has.", kBits, false, SaveNothing, nullptr, nullptr},
     {"bitwise_xor", "The bits that one of a and b has.", kBits, false, SaveNothing, nullptr,
@@ -124,9 +135,88 @@ constexpr BinaryEntry kBinaryEntries[] = {
     {"le", "a <= b.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
     {"gt", "a > b.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
     {"ge", "a >= b.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
+
+    // Divisions, functions of integers, logical ones.
+    {"fmod", "What a division rounded towards 0 leaves of a.", kNumericSet, false, SaveBothForB,
+     Pass, SlopeOf<functional::FmodSlopeB>},
+    {"remainder", "What a division rounded down leaves of a.", kNumericSet, false, SaveBothForB,
+     Pass, RemainderGradientB},
+    {"floor_divide", "a / b rounded down.", kNumericSet, false, SaveNothing, NoSlope, NoSlope},
+    {"trunc_divide", "a / b rounded towards 0.", kNumericSet, false, SaveNothing, NoSlope, NoSlope},
+    {"gcd", "The greatest common divisor of a and b.", kIntegerSet, false, SaveNothing, nullptr,
+     nullptr},
+    {"lcm", "The least common multiple of a and b.", kIntegerSet, false, SaveNothing, nullptr,
+     nullptr},
+    {"bitwise_left_shift", "The bits of a moved b places to the left.", kIntegerSet, false,
+     SaveNothing, nullptr, nullptr},
+    {"bitwise_right_shift", "The bits of a moved b places to the right.", kIntegerSet, false,
+     SaveNothing, nullptr, nullptr},
+    {"logical_and", "Whether a and b are not 0.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
+    {"logical_or", "Whether a or b is not 0.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
+    {"logical_xor", "Whether one of a and b is 0.", kAllDTypes, true, SaveNothing, nullptr, nullptr},
+
+    // Mathematical functions of two floats.
+    {"fmax", "The larger of a and b; of a number and NaN the number.", kFloatingSet, false, SaveBoth,
+     SlopeOf<functional::FmaxSlope>, SlopeExchanged<functional::FmaxSlope>},
+    {"fmin", "The smaller of a and b; of a number and NaN the number.", kFloatingSet, false,
+     SaveBoth, SlopeOf<functional::FminSlope>, SlopeExchanged<functional::FminSlope>},
+    {"hypot", "sqrt(a^2 + b^2).", kFloatingSet, false, SaveForHypot, HypotGradient<0>,
+     HypotGradient<1>},
+    {"atan2", "The angle of the point (b, a).", kFloatingSet, false, SaveBoth,
+     SlopeOf<functional::Atan2SlopeA>, Atan2GradientB},
+    {"logaddexp", "log(exp(a) + exp(b)).", kFloatingSet, false, SaveBoth,
+     [](C c) { return functional::LogAddExpSlope(c.grad(0), c.input(0), c.input(1), Scalar(1.0)); },
+     [](C c) { return functional::LogAddExpSlope(c.grad(0), c.input(1), c.input(0), Scalar(1.0)); }},
+    {"logaddexp2", "log2(2^a + 2^b).", kFloatingSet, false, SaveBoth,
+     [](C c) { return functional::LogAddExpSlope(c.grad(0), c.input(0), c.input(1), Scalar(kLog2)); },
+     [](C c) { return functional::LogAddExpSlope(c.grad(0), c.input(1), c.input(0), Scalar(kLog2)); }},
+    {"xlogy", "a log(b); 0 where a is 0.", kFloatingSet, false, SaveBoth,
+     [](C c) { return functional::XLogYSlopeA(c.grad(0), c.input(0), c.input(1), Scalar(0.0)); },
+     [](C c) { return functional::XLogYSlopeB(c.grad(0), c.input(0), c.input(1), Scalar(0.0)); }},
+    {"xlog1py", "a log(1 + b); 0 where a is 0.", kFloatingSet, false, SaveBoth,
+     [](C c) { return functional::XLogYSlopeA(c.grad(0), c.input(0), c.input(1), Scalar(1.0)); },
+     [](C c) { return functional::XLogYSlopeB(c.grad(0), c.input(0), c.input(1), Scalar(1.0)); }},
+    {"copysign", "a with the sign of b.", kFloatingSet, false, SaveBothForA,
+     SlopeOf<functional::CopySignSlope>, NoSlope},
+    {"nextafter", "The number next to a on the way to b.", kFloatingSet, false, SaveNothing, nullptr,
+     nullptr},
+    {"ldexp", "a 2^b.", kFloatingSet, false, SaveForLdexp,
+     [](C c) { return functional::Ldexp(c.grad(0), c.input(1)); },
+     [](C c) { return functional::AddCMul(Scalar(0), c.grad(0), c.output(0), Scalar(kLog2)); }},
+    {"heaviside", "0 where a is below 0, b where it is 0, 1 where it is above.", kAllDTypes, false,
+     SaveAForB, NoSlope, HeavisideGradientB},
 };
 // clang-format on
-constexpr size_t kNumInPlace = 4;  // the first entries also have the form a += b
+// Those that also have the form a += b.
+constexpr std::string_view kInPlace[] = {"add",
+                                         "sub",
+                                         "mul",
+                                         "div",
+                                         "pow",
+                                         "bitwise_and",
+                                         "bitwise_or",
+                                         "bitwise_xor",
+                                         "fmod",
+                                         "remainder",
+                                         "floor_divide",
+                                         "trunc_divide",
+                                         "gcd",
+                                         "lcm",
+                                         "bitwise_left_shift",
+                                         "bitwise_right_shift",
+                                         "hypot",
+                                         "atan2",
+                                         "xlogy",
+                                         "copysign",
+                                         "nextafter",
+                                         "ldexp",
+                                         "heaviside"};
+constexpr bool HasInPlace(const BinaryEntry& entry) {
+  for (const std::string_view name : kInPlace) {
+    if (name == entry.name) return true;
+  }
+  return false;
+}
 
 // Whether operand i is a number in the type that the other operand is computed in.
 bool IsWideNumber(const InferContext& c, int i) {
@@ -184,11 +274,13 @@ bool RegisterBinary(std::index_sequence<I...>) {
 template <size_t... I>
 bool RegisterInPlace(std::index_sequence<I...>) {
   static const std::string names[] = {std::string(kBinaryEntries[I].name) + "_" ...};
-  return (internal::AppendOp(names[I].c_str(), DefineBinary<I, true>, __FILE__, __LINE__) && ...);
+  return ((!HasInPlace(kBinaryEntries[I]) ||
+           internal::AppendOp(names[I].c_str(), DefineBinary<I, true>, __FILE__, __LINE__)) &&
+          ...);
 }
 const bool binary_registered =
     RegisterBinary(std::make_index_sequence<std::size(kBinaryEntries)>()) &&
-    RegisterInPlace(std::make_index_sequence<kNumInPlace>());
+    RegisterInPlace(std::make_index_sequence<std::size(kBinaryEntries)>());
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -107,8 +107,79 @@ enum class BinaryOp : uint8_t {
   kAnd,
   kOr,
   kXor,
+
+  // Divisions, of numbers. kFmod has the sign of a, kRemainder that of b; kFloorDivide and
+  // kTruncDivide round the ratio down and towards 0. Of integers over 0 the quotient is 0 and the
+  // rest is a.
+  kFmod,
+  kRemainder,
+  kFloorDivide,
+  kTruncDivide,
+  // Of integers. Shifts by fewer than 0 places, or by more than there are, leave 0, or the sign.
+  kGcd,
+  kLcm,
+  kShiftLeft,
+  kShiftRight,
+  // Whether both, one, or exactly one is not 0: bool, of every dtype.
+  kLogicalAnd,
+  kLogicalOr,
+  kLogicalXor,
+  // Of floats. kFmax and kFmin give the number where one operand is NaN. kXLogY and kXLog1PY are 0
+  // where a is 0 and b is not NaN. kLdexp is a 2^b. kNextAfter steps in the operands' own dtype.
+  kFmax,
+  kFmin,
+  kHypot,
+  kAtan2,
+  kLogAddExp,
+  kLogAddExp2,
+  kXLogY,
+  kXLog1PY,
+  kCopySign,
+  kNextAfter,
+  kLdexp,
+  kHeaviside,  // of every dtype: 0 below 0, b at 0, 1 above; NaN stays
 };
-constexpr bool IsComparison(BinaryOp op) { return op >= BinaryOp::kEq && op <= BinaryOp::kGe; }
+// Whether the result is bool.
+constexpr bool IsComparison(BinaryOp op) {
+  return (op >= BinaryOp::kEq && op <= BinaryOp::kGe) ||
+         (op >= BinaryOp::kLogicalAnd && op <= BinaryOp::kLogicalXor);
+}
+
+// Of operands a, b, c and a number v. All but kAddCMul, kClamp, kClampPart and kIsClose are for
+// floats only. Those after kIsClose are slopes times a = the gradient g, of functions of b and c.
+enum class TernaryOp : uint8_t {
+  kLerp,     // a + c (b - a), from the end that is nearer
+  kAddCMul,  // a + v b c; integers wrap around
+  kAddCDiv,  // a + v b / c
+  kMulDiv,   // v a (b / c)
+  kClamp,    // a, not below b and then not above c; NaN where one of the three is
+  // The operand that kClamp gives, as bool: v = 0: a, between the bounds; 1: b; 2: c. At a bound it
+  // is the bound.
+  kClampPart,
+  kIsClose,  // |a - b| <= atol + rtol |b|, as bool; c is not read
+  kPowSlopeA,
+  kPowSlopeB,
+  kMaximumSlope,  // of the first operand, b; half at a tie
+  kMinimumSlope,
+  kFmaxSlope,
+  kFminSlope,
+  kFmodSlopeB,      // of the divisor, c
+  kAtan2SlopeA,     // c / (b^2 + c^2)
+  kLogAddExpSlope,  // 1 / (1 + exp(v (c - b)))
+  kXLogYSlopeA,     // log(c + v), with v 0 or 1
+  kXLogYSlopeB,     // b / (c + v)
+  kCopySignSlope,
+};
+constexpr bool IsComparison(TernaryOp op) {
+  return op == TernaryOp::kClampPart || op == TernaryOp::kIsClose;
+}
+// What a TernaryOp takes beside its operands: the number v, for integers `whole`; atol is v too.
+struct TernaryNumbers {
+  double v = 1;
+  int64_t whole = 1;
+  double rtol = 0;
+  bool equal_nan = false;
+};
 
 enum class ReduceOp : uint8_t { kSum, kMean, kMax };
 

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "oneflow_lite/core/parallel.h"
+#include "primitive/cpu/binary_loop.h"
 #include "primitive/cpu/convert.h"
 #include "primitive/cpu/simd_targets.h"
 #include "primitive/cpu/strided.h"
@@ -17,27 +18,13 @@
 #define HWY_TARGET_INCLUDE "primitive/cpu/binary.cpp"
 #include "hwy/foreach_target.h"
 // clang-format on
+#include "primitive/cpu/binary-inl.h"
 #include "primitive/cpu/gelu-inl.h"
 #include "primitive/cpu/simd-inl.h"
 
 #ifndef OFL_PRIMITIVE_CPU_BINARY_ONCE_
 #define OFL_PRIMITIVE_CPU_BINARY_ONCE_
 namespace oneflow_lite {
-// out may be a or b.
-using BinaryLoop = void (*)(int64_t n, const void* a, const void* b, void* out);
-
-// An operand in which arithmetic wraps around instead of overflowing: unsigned, and at least as
-// wide as int, to which C++ would promote it.
-template <class T>
-constexpr auto Raw(T v) {
-  if constexpr (std::is_same_v<T, bool> || std::is_floating_point_v<T>)
-    return v;
-  else if constexpr (sizeof(T) == 8)
-    return static_cast<uint64_t>(v);
-  else
-    return static_cast<uint32_t>(v);
-}
-
 // a to the power of b; of integers by squaring, wrapping around.
 template <class T>
 T Power(T a, T b) {
@@ -61,80 +48,6 @@ T Power(T a, T b) {
 HWY_BEFORE_NAMESPACE();
 namespace oneflow_lite {
 namespace HWY_NAMESPACE {
-namespace {
-
-template <class T, class R, class F>
-void Loop(int64_t n, const void* a_data, const void* b_data, void* out_data) {
-  const T* a = static_cast<const T*>(a_data);
-  const T* b = static_cast<const T*>(b_data);
-  R* out = static_cast<R*>(out_data);
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F()(a[i], b[i]));
-}
-
-template <class T, class F>
-BinaryLoop Make(F) {
-  constexpr bool kCompares =
-      std::is_same_v<decltype(F()(T(), T())), bool> && !std::is_same_v<T, bool>;
-  return &Loop<T, std::conditional_t<kCompares, bool, T>, F>;
-}
-
-// f for the compute types float32 and float64; for integers; both; all of them and bool; integers
-// and bool. Null for the rest.
-template <class F>
-BinaryLoop Floats(DType dtype, F f) {
-  if (dtype == DType::kFloat32) return Make<float>(f);
-  return dtype == DType::kFloat64 ? Make<double>(f) : nullptr;
-}
-// f on vectors, where the compiler would not vectorise it.
-template <class T, class F>
-void VectorLoop(int64_t n, const void* a_data, const void* b_data, void* out_data) {
-  const TagOf<T> d;
-  const T* a = static_cast<const T*>(a_data);
-  const T* b = static_cast<const T*>(b_data);
-  T* out = static_cast<T*>(out_data);
-  const auto zero = hn::Zero(d);
-  ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
-    const auto y = F()(d, LoadUpTo(d, a + i, count, zero), LoadUpTo(d, b + i, count, zero));
-    StoreUpTo(y, d, out + i, count);
-  });
-}
-template <class F>
-BinaryLoop Vectors(DType dtype, F) {
-  if (dtype == DType::kFloat32) return &VectorLoop<float, F>;
-  return dtype == DType::kFloat64 ? &VectorLoop<double, F> : nullptr;
-}
-template <class F>
-BinaryLoop Integers(DType dtype, F f) {
-  switch (dtype) {
-    case DType::kUInt8:
-      return Make<uint8_t>(f);
-    case DType::kInt8:
-      return Make<int8_t>(f);
-    case DType::kInt16:
-      return Make<int16_t>(f);
-    case DType::kInt32:
-      return Make<int32_t>(f);
-    case DType::kInt64:
-      return Make<int64_t>(f);
-    default:
-      return nullptr;
-  }
-}
-template <class F>
-BinaryLoop Numbers(DType dtype, F f) {
-  return IsFloating(dtype) ? Floats(dtype, f) : Integers(dtype, f);
-}
-template <class F>
-BinaryLoop All(DType dtype, F f) {
-  return dtype == DType::kBool ? Make<bool>(f) : Numbers(dtype, f);
-}
-template <class F>
-BinaryLoop Bits(DType dtype, F f) {
-  return dtype == DType::kBool ? Make<bool>(f) : Integers(dtype, f);
-}
-
-}  // namespace
 
 // Null where there is no code for the compute type.
 BinaryLoop FindBinary(BinaryOp op, DType dtype) {
@@ -180,9 +93,10 @@ BinaryLoop FindBinary(BinaryOp op, DType dtype) {
       return Bits(dtype, OFL_FN(static_cast<decltype(a)>(a | b)));
     case BinaryOp::kXor:
       return Bits(dtype, OFL_FN(static_cast<decltype(a)>(a ^ b)));
+    default:
+      return nullptr;
   }
 #undef OFL_FN
-  return nullptr;
 }
 
 }  // namespace HWY_NAMESPACE
@@ -304,6 +218,8 @@ class CpuBinary final : public Binary {
 
 StatusOr<std::unique_ptr<Binary>> NewBinary(const Binary::Spec& spec) {
   BinaryLoop loop = HWY_DYNAMIC_DISPATCH(FindBinary)(spec.op, ComputeType(spec.dtype));
+  if (!loop) loop = FindDivision(spec.op, spec.dtype);
+  if (!loop) loop = FindBinaryMath(spec.op, spec.dtype);
   if (!loop) return NoPrimitiveFor(Binary::kName, DeviceType::kCPU, spec.dtype);
   return std::make_unique<CpuBinary>(spec, loop);
 }

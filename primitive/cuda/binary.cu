@@ -1,150 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One function object per binary op; the table in FindBinary names them.
+#include "primitive/cuda/binary_functions.cuh"
+#include "primitive/cuda/division_functions.cuh"
 #include "primitive/cuda/elementwise.cuh"
+#include "primitive/cuda/math_functions.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
 namespace {
-
-__device__ inline float ExpOf(float x) { return expf(x); }
-__device__ inline double ExpOf(double x) { return exp(x); }
-
-// Integers compute unsigned, where overflow wraps around.
-template <class T, bool kInteger = std::is_integral_v<T> && !std::is_same_v<T, bool>>
-struct ArithmeticOf {
-  using type = ComputeType<T>;
-};
-template <class T>
-struct ArithmeticOf<T, true> {
-  using type = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-};
-
-struct Add {
-  template <class C>
-  __device__ C operator()(C a, C b) const {
-    return a + b;
-  }
-  __device__ bool operator()(bool a, bool b) const { return a || b; }
-};
-struct Sub {
-  template <class C>
-  __device__ C operator()(C a, C b) const {
-    return a - b;
-  }
-};
-struct Mul {
-  template <class C>
-  __device__ C operator()(C a, C b) const {
-    return a * b;
-  }
-  __device__ bool operator()(bool a, bool b) const { return a && b; }
-};
-struct Div {
-  template <class C>
-  __device__ C operator()(C a, C b) const {
-    return a / b;
-  }
-};
-struct ReluBackward {
-  template <class C>
-  __device__ C operator()(C dy, C y) const {
-    return y <= C(0) ? C(0) : dy;
-  }
-};
-// dy times the slope of gelu at x, and of its approximation by tanh: the formulas are those of
-// primitive/cpu/gelu-inl.h.
-struct GeluBackward {
-  __device__ float Below(float x) const { return 0.5f * erfcf(x * -0.70710678f); }
-  __device__ double Below(double x) const { return 0.5 * erfc(x * -0.70710678118654752440); }
-  template <class C>
-  __device__ C operator()(C dy, C x) const {
-    if (x > C(40) || x < C(-40)) return dy * (x > C(0) ? C(1) : C(0));
-    return dy * (Below(x) + x * C(0.39894228040143267794) * ExpOf(x * x * C(-0.5)));
-  }
-};
-struct GeluTanhBackward {
-  template <class C>
-  __device__ C operator()(C dy, C x) const {
-    if (x > C(40) || x < C(-40)) return dy * (x > C(0) ? C(1) : C(0));
-    const C linear = C(1.5957691216057308), cubic = C(0.07135481627260025);
-    const C v = x * (linear + cubic * x * x);
-    const C e = ExpOf(v < C(0) ? v : -v), sum = C(1) + e;
-    const C s = (v < C(0) ? e : C(1)) / sum;
-    return dy * (s + x * (e / (sum * sum)) * (linear + C(3) * cubic * x * x));
-  }
-};
-struct Eq {
-  template <class C>
-  __device__ bool operator()(C a, C b) const {
-    return a == b;
-  }
-};
-struct Ne {
-  template <class C>
-  __device__ bool operator()(C a, C b) const {
-    return a != b;
-  }
-};
-struct Lt {
-  template <class C>
-  __device__ bool operator()(C a, C b) const {
-    return a < b;
-  }
-};
-struct Le {
-  template <class C>
-  __device__ bool operator()(C a, C b) const {
-    return a <= b;
-  }
-};
-struct Maximum {
-  template <class C>
-  __device__ C operator()(C a, C b) const {
-    return a > b || a != a ? a : b;
-  }
-};
-struct Minimum {
-  template <class C>
-  __device__ C operator()(C a, C b) const {
-    return a < b || a != a ? a : b;
-  }
-};
-struct Pow {
-  __device__ float operator()(float a, float b) const { return powf(a, b); }
-  __device__ double operator()(double a, double b) const { return pow(a, b); }
-  // Of integers by squaring, wrapping around.
-  template <class C>
-  __device__ C operator()(C a, C b) const {
-    if constexpr (std::is_signed_v<C>) {
-      if (b < 0) return a == 1 || (a == -1 && b % 2 == 0) ? C(1) : a == -1 ? a : C(0);
-    }
-    typename ArithmeticOf<C>::type result = 1, square = a;
-    for (; b > 0; b >>= 1) {
-      if (b & 1) result *= square;
-      square *= square;
-    }
-    return static_cast<C>(result);
-  }
-};
-struct And {
-  template <class C>
-  __device__ C operator()(C a, C b) const {
-    return a & b;
-  }
-};
-struct Or {
-  template <class C>
-  __device__ C operator()(C a, C b) const {
-    return a | b;
-  }
-};
-struct Xor {
-  template <class C>
-  __device__ C operator()(C a, C b) const {
-    return a ^ b;
-  }
-};
 
 // Which operand is one number: a value, or (in a dense launch) the element a pointer leads to.
 enum class Single : int { kNone, kFirst, kSecond };
@@ -321,6 +185,60 @@ BinaryLaunchers Comparison(DType t) {
   return VisitDeviceAll<BinaryLaunchers>(t, ComparisonFinder<Op, kSwapped>{});
 }
 
+template <class Op>
+struct IntegerFinder {
+  template <class T>
+  BinaryLaunchers operator()(Tag<T>) const {
+    if constexpr (std::is_integral_v<T>) return Launchers<T, T, T, Op>();
+    return {};
+  }
+};
+template <class Op>
+BinaryLaunchers Integers(DType t) {
+  return VisitDeviceNumeric<BinaryLaunchers>(t, IntegerFinder<Op>{});
+}
+// Steps are those of the dtype in memory.
+BinaryLaunchers NextAfters(DType t) {
+  if (t == DType::kFloat16) return Launchers<__half, __half, float, NextHalf>();
+  if (t == DType::kBFloat16) return Launchers<__nv_bfloat16, __nv_bfloat16, float, NextBFloat>();
+  return Floats<NextAfter>(t);
+}
+
+// Functions in headers of their own.
+BinaryLaunchers FindMath(BinaryOp op, DType t) {
+  switch (op) {
+    // Divisions and functions of integers: division_functions.cuh.
+    // clang-format off
+    case BinaryOp::kFmod: return Powers<Fmod>(t);
+    case BinaryOp::kRemainder: return Powers<Remainder>(t);
+    case BinaryOp::kFloorDivide: return Powers<FloorDivide>(t);
+    case BinaryOp::kTruncDivide: return Powers<TruncDivide>(t);
+    case BinaryOp::kGcd: return Integers<Gcd>(t);
+    case BinaryOp::kLcm: return Integers<Lcm>(t);
+    case BinaryOp::kShiftLeft: return Integers<ShiftLeft>(t);
+    case BinaryOp::kShiftRight: return Integers<ShiftRight>(t);
+    case BinaryOp::kLogicalAnd: return Comparison<LogicalAnd>(t);
+    case BinaryOp::kLogicalOr: return Comparison<LogicalOr>(t);
+    case BinaryOp::kLogicalXor: return Comparison<LogicalXor>(t);
+    // Functions of floats: math_functions.cuh.
+    case BinaryOp::kFmax: return Floats<Fmax>(t);
+    case BinaryOp::kFmin: return Floats<Fmin>(t);
+    case BinaryOp::kHypot: return Floats<Hypot>(t);
+    case BinaryOp::kAtan2: return Floats<Atan2>(t);
+    case BinaryOp::kLogAddExp: return Floats<LogAddExp>(t);
+    case BinaryOp::kLogAddExp2: return Floats<LogAddExp2>(t);
+    case BinaryOp::kXLogY: return Floats<XLogY>(t);
+    case BinaryOp::kXLog1PY: return Floats<XLog1PY>(t);
+    case BinaryOp::kCopySign: return Floats<CopySign>(t);
+    case BinaryOp::kNextAfter: return NextAfters(t);
+    case BinaryOp::kLdexp: return Floats<Ldexp>(t);
+    case BinaryOp::kHeaviside: return Selection<Heaviside>(t);
+      // clang-format on
+    default:
+      return {};
+  }
+}
+
 }  // namespace
 
 BinaryLaunchers FindBinary(BinaryOp op, DType t) {
@@ -363,8 +281,9 @@ BinaryLaunchers FindBinary(BinaryOp op, DType t) {
       return Bits<Or>(t);
     case BinaryOp::kXor:
       return Bits<Xor>(t);
+    default:
+      return FindMath(op, t);
   }
-  return {};
 }
 
 }  // namespace cuda

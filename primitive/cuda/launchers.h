@@ -67,6 +67,15 @@ using SelectLauncher = cudaError_t (*)(const Strided<4>& g, const SelectOperand&
                                        cudaStream_t);
 SelectLauncher FindSelect(DType dtype);
 
+// Null data: the bits, of the compute type, stand for all elements. Operands: a, b, c, out.
+struct TernaryOperand {
+  const void* data;
+  ScalarBits bits;
+};
+using TernaryLauncher = cudaError_t (*)(const Strided<4>& g, const TernaryOperand (&operands)[3],
+                                        const TernaryNumbers& numbers, void* out, cudaStream_t);
+TernaryLauncher FindTernary(TernaryOp op, DType dtype);
+
 using CopyLauncher = cudaError_t (*)(const Strided<2>& g, const void* src, void* dst, cudaStream_t);
 CopyLauncher FindCopy(DType from, DType to);
 // Without conversion, of elements of 1, 2, 4, 8 or 16 bytes.

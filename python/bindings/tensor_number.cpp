@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "functional/binary.h"
+#include "functional/binary_math.h"
 #include "functional/copy.h"
 #include "functional/matmul.h"
 #include "functional/unary.h"
@@ -141,6 +142,10 @@ PyObject* Power(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) return NotOperand(modulus);
   return Binary<functional::Pow, "pow">(a, b);
 }
+PyObject* InPlacePower(PyObject* a, PyObject* b, PyObject* modulus) {
+  if (modulus != Py_None) return NotOperand(modulus);
+  return InPlace<functional::PowInto, "pow_">(a, b);
+}
 template <StatusOr<Tensor> (*F)(const Tensor&), Named kName>
 PyObject* Unary(PyObject* self) {
   return Protect([&]() -> PyObject* {
@@ -210,6 +215,18 @@ PyType_Slot number_slots[] = {
     {Py_nb_inplace_subtract, Slot(&InPlace<functional::SubInto, "sub_">)},
     {Py_nb_inplace_multiply, Slot(&InPlace<functional::MulInto, "mul_">)},
     {Py_nb_inplace_true_divide, Slot(&InPlace<functional::DivInto, "div_">)},
+    {Py_nb_floor_divide, Slot(&Binary<functional::FloorDivide, "floor_divide">)},
+    {Py_nb_remainder, Slot(&Binary<functional::Remainder, "remainder">)},
+    {Py_nb_lshift, Slot(&Binary<functional::LeftShift, "bitwise_left_shift">)},
+    {Py_nb_rshift, Slot(&Binary<functional::RightShift, "bitwise_right_shift">)},
+    {Py_nb_inplace_power, Slot(&InPlacePower)},
+    {Py_nb_inplace_floor_divide, Slot(&InPlace<functional::FloorDivideInto, "floor_divide_">)},
+    {Py_nb_inplace_remainder, Slot(&InPlace<functional::RemainderInto, "remainder_">)},
+    {Py_nb_inplace_and, Slot(&InPlace<functional::BitwiseAndInto, "bitwise_and_">)},
+    {Py_nb_inplace_or, Slot(&InPlace<functional::BitwiseOrInto, "bitwise_or_">)},
+    {Py_nb_inplace_xor, Slot(&InPlace<functional::BitwiseXorInto, "bitwise_xor_">)},
+    {Py_nb_inplace_lshift, Slot(&InPlace<functional::LeftShiftInto, "bitwise_left_shift_">)},
+    {Py_nb_inplace_rshift, Slot(&InPlace<functional::RightShiftInto, "bitwise_right_shift_">)},
     {Py_nb_negative, Slot(&Unary<functional::Neg, "neg">)},
     {Py_nb_positive, Slot(&Positive)},
     {Py_nb_absolute, Slot(&Unary<functional::Abs, "abs">)},

@@ -16,9 +16,7 @@ from math import inf, nan, pi
 from typing import Any as _Any
 
 from oneflow_lite import (
-    _bits,
     _creation,
-    _elementary,
     _indexing,
     _math,
     _placing,
@@ -115,7 +113,7 @@ def numel(input: "Tensor") -> "_builtins.int":
 
 
 # The functions that are composed in Python, under their names here.
-_modules = (_creation, _math, _elementary, _bits, _products, _reductions, _searching, _shapes,
+_modules = (_creation, _math, _products, _reductions, _searching, _shapes,
             _indexing, _scattering, _placing, _promotion)  # fmt: skip
 _composed = {_f.__name__: _named(_f, out=True)
              for _module in _modules for _f in _module.FUNCTIONS}  # fmt: skip

@@ -25,6 +25,8 @@ from oneflow_lite._C import adam_ as adam_
 from oneflow_lite._C import add as add
 from oneflow_lite._C import add_layer_norm as add_layer_norm
 from oneflow_lite._C import add_rms_norm as add_rms_norm
+from oneflow_lite._C import addcdiv as addcdiv
+from oneflow_lite._C import addcmul as addcmul
 from oneflow_lite._C import all as all
 from oneflow_lite._C import amax as amax
 from oneflow_lite._C import amin as amin
@@ -45,15 +47,22 @@ from oneflow_lite._C import asinh as asinh
 from oneflow_lite._C import atan as atan
 from oneflow_lite._C import atanh as atanh
 from oneflow_lite._C import bitwise_and as bitwise_and
+from oneflow_lite._C import bitwise_left_shift as bitwise_left_shift
 from oneflow_lite._C import bitwise_not as bitwise_not
 from oneflow_lite._C import bitwise_or as bitwise_or
+from oneflow_lite._C import bitwise_right_shift as bitwise_right_shift
 from oneflow_lite._C import bitwise_xor as bitwise_xor
 from oneflow_lite._C import cat as cat
 from oneflow_lite._C import ceil as ceil
 from oneflow_lite._C import chunk as chunk
+from oneflow_lite._C import clamp as clamp
+from oneflow_lite._C import clamp_max as clamp_max
+from oneflow_lite._C import clamp_min as clamp_min
+from oneflow_lite._C import clip as clip
 from oneflow_lite._C import clone as clone
 from oneflow_lite._C import concat as concat
 from oneflow_lite._C import concatenate as concatenate
+from oneflow_lite._C import copysign as copysign
 from oneflow_lite._C import cos as cos
 from oneflow_lite._C import cosh as cosh
 from oneflow_lite._C import cross_entropy as cross_entropy
@@ -72,12 +81,14 @@ from oneflow_lite._C import exp as exp
 from oneflow_lite._C import exp2 as exp2
 from oneflow_lite._C import expm1 as expm1
 from oneflow_lite._C import flatten as flatten
+from oneflow_lite._C import float_power as float_power
 from oneflow_lite._C import floor as floor
 from oneflow_lite._C import frac as frac
 from oneflow_lite._C import full as full
 from oneflow_lite._C import full_like as full_like
 from oneflow_lite._C import fused_scale_mask_softmax as fused_scale_mask_softmax
 from oneflow_lite._C import gather as gather
+from oneflow_lite._C import gcd as gcd
 from oneflow_lite._C import ge as ge
 from oneflow_lite._C import gelu as gelu
 from oneflow_lite._C import greater as greater
@@ -85,13 +96,17 @@ from oneflow_lite._C import greater_equal as greater_equal
 from oneflow_lite._C import gt as gt
 from oneflow_lite._C import i0 as i0
 from oneflow_lite._C import index_select as index_select
+from oneflow_lite._C import isclose as isclose
 from oneflow_lite._C import isfinite as isfinite
 from oneflow_lite._C import isinf as isinf
 from oneflow_lite._C import isnan as isnan
 from oneflow_lite._C import isneginf as isneginf
 from oneflow_lite._C import isposinf as isposinf
 from oneflow_lite._C import layer_norm as layer_norm
+from oneflow_lite._C import lcm as lcm
+from oneflow_lite._C import ldexp as ldexp
 from oneflow_lite._C import le as le
+from oneflow_lite._C import lerp as lerp
 from oneflow_lite._C import less as less
 from oneflow_lite._C import less_equal as less_equal
 from oneflow_lite._C import lgamma as lgamma
@@ -101,10 +116,14 @@ from oneflow_lite._C import log10 as log10
 from oneflow_lite._C import log1p as log1p
 from oneflow_lite._C import log2 as log2
 from oneflow_lite._C import log_softmax as log_softmax
+from oneflow_lite._C import logaddexp as logaddexp
+from oneflow_lite._C import logaddexp2 as logaddexp2
+from oneflow_lite._C import logical_and as logical_and
 from oneflow_lite._C import logical_not as logical_not
 from oneflow_lite._C import logit as logit
 from oneflow_lite._C import logsumexp as logsumexp
 from oneflow_lite._C import lt as lt
+from oneflow_lite._C import masked_fill as masked_fill
 from oneflow_lite._C import matmul as matmul
 from oneflow_lite._C import maximum as maximum
 from oneflow_lite._C import mean as mean
@@ -116,6 +135,7 @@ from oneflow_lite._C import narrow as narrow
 from oneflow_lite._C import ne as ne
 from oneflow_lite._C import neg as neg
 from oneflow_lite._C import negative as negative
+from oneflow_lite._C import nextafter as nextafter
 from oneflow_lite._C import nll_loss as nll_loss
 from oneflow_lite._C import not_equal as not_equal
 from oneflow_lite._C import ones as ones
@@ -131,10 +151,12 @@ from oneflow_lite._C import randn_like as randn_like
 from oneflow_lite._C import random_bits as random_bits
 from oneflow_lite._C import reciprocal as reciprocal
 from oneflow_lite._C import relu as relu
+from oneflow_lite._C import remainder as remainder
 from oneflow_lite._C import reshape as reshape
 from oneflow_lite._C import rms_norm as rms_norm
 from oneflow_lite._C import round as round
 from oneflow_lite._C import rsqrt as rsqrt
+from oneflow_lite._C import rsub as rsub
 from oneflow_lite._C import scatter_add as scatter_add
 from oneflow_lite._C import select as select
 from oneflow_lite._C import sgn as sgn
@@ -166,10 +188,10 @@ from oneflow_lite._C import transpose as transpose
 from oneflow_lite._C import trunc as trunc
 from oneflow_lite._C import unbind as unbind
 from oneflow_lite._C import unsqueeze as unsqueeze
+from oneflow_lite._C import xlog1py as xlog1py
+from oneflow_lite._C import xlogy as xlogy
 from oneflow_lite._C import zeros as zeros
 from oneflow_lite._C import zeros_like as zeros_like
-from oneflow_lite._bits import bitwise_left_shift as bitwise_left_shift
-from oneflow_lite._bits import bitwise_right_shift as bitwise_right_shift
 from oneflow_lite._creation import as_tensor as as_tensor
 from oneflow_lite._creation import asarray as asarray
 from oneflow_lite._creation import bernoulli as bernoulli
@@ -180,9 +202,6 @@ from oneflow_lite._creation import normal as normal
 from oneflow_lite._creation import randint as randint
 from oneflow_lite._creation import randint_like as randint_like
 from oneflow_lite._creation import randperm as randperm
-from oneflow_lite._division import floor_divide as floor_divide
-from oneflow_lite._division import fmod as fmod
-from oneflow_lite._division import remainder as remainder
 from oneflow_lite._einsum import einsum as einsum
 from oneflow_lite._elementary import fmax as fmax
 from oneflow_lite._elementary import fmin as fmin
@@ -205,8 +224,6 @@ from oneflow_lite._layouts import preserve_format as preserve_format
 from oneflow_lite._layouts import strided as strided
 from oneflow_lite._limits import finfo as finfo
 from oneflow_lite._limits import iinfo as iinfo
-from oneflow_lite._math import addcdiv as addcdiv
-from oneflow_lite._math import addcmul as addcmul
 from oneflow_lite._math import addmm as addmm
 from oneflow_lite._math import bmm as bmm
 from oneflow_lite._math import clamp as _clamp
@@ -214,8 +231,6 @@ from oneflow_lite._math import clamp as clamp
 from oneflow_lite._math import clamp_max as clamp_max
 from oneflow_lite._math import clamp_min as clamp_min
 from oneflow_lite._math import count_nonzero as count_nonzero
-from oneflow_lite._math import div as _div
-from oneflow_lite._math import div as div
 from oneflow_lite._math import dot as dot
 from oneflow_lite._math import isclose as isclose
 from oneflow_lite._math import lerp as lerp
@@ -286,7 +301,6 @@ from oneflow_lite._reductions import cummin as cummin
 from oneflow_lite._reductions import cumprod as cumprod
 from oneflow_lite._reductions import diff as diff
 from oneflow_lite._reductions import kthvalue as kthvalue
-from oneflow_lite._reductions import logaddexp as logaddexp
 from oneflow_lite._reductions import logcumsumexp as logcumsumexp
 from oneflow_lite._reductions import max as max
 from oneflow_lite._reductions import median as median
@@ -360,8 +374,6 @@ IntTensor = Tensor
 LongTensor = Tensor
 ShortTensor = Tensor
 Size = tuple[_int, ...]
-clip = _clamp
-divide = _div
 double = _float64
 float = _float32
 half = _float16
@@ -369,7 +381,6 @@ int = _int32
 long = _int64
 moveaxis = _movedim
 short = _int16
-true_divide = _div
 __config__: _Config
 __version__: str
 

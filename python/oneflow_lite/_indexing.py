@@ -17,7 +17,6 @@ import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._devices import check_index_device, check_one_device, common_shape
-from oneflow_lite._elementary import masked_fill
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite._shapes import wrapped_dim
 from oneflow_lite._warnings import warn
@@ -357,7 +356,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: float | Tensor) ->
     size = input.shape[axis]
     places = _Plan._wrapped(_spread(_integers("index_fill", index)), size, axis)
     hit = _C.zeros([size], dtype=_ext.bool, device=input.device).scatter(0, places, True)
-    return masked_fill(input, hit.view([-1, *[1] * (input.ndim - axis - 1)]), value)
+    return _C.masked_fill(input, hit.view([-1, *[1] * (input.ndim - axis - 1)]), value)
 
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:

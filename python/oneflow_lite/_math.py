@@ -10,10 +10,10 @@ from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._devices import check_one_device
-from oneflow_lite._division import floor_divide, fmod, remainder, without_slope
 from oneflow_lite._einsum import einsum
 from oneflow_lite._oneflow_lite import _C, Tensor, dtype
 from oneflow_lite._promotion import common_dtype
+from oneflow_lite.autograd.function import Function, FunctionCtx
 
 _Operand = Tensor | float
 
@@ -81,64 +81,11 @@ def of_its_own(function: Callable[..., Any]) -> Callable[..., Any]:
 # Elementwise ----------------------------------------------------------------------------------
 
 
-def _truth(x: Tensor) -> Tensor:
-    return x if x.dtype is _ext.bool else x != 0
-
-
-def logical_and(input: Tensor, other: Tensor) -> Tensor:
-    """Whether neither is 0."""
-    return _truth(input) & _truth(other)
-
-
-def logical_or(input: Tensor, other: Tensor) -> Tensor:
-    """Whether one is not 0."""
-    return _truth(input) | _truth(other)
-
-
-def logical_xor(input: Tensor, other: Tensor) -> Tensor:
-    """Whether exactly one is not 0."""
-    return _truth(input) != _truth(other)
-
-
 def check_tolerances(name: str, rtol: float, atol: float) -> None:
     """ValueError in the name of a function for one that is negative."""
     for which, value in (("rtol", rtol), ("atol", atol)):
         if value < 0:
             raise ValueError(f"{name}(): {which} is {value}, but it must not be negative")
-
-
-def isclose(
-    input: Tensor,
-    other: Tensor,
-    rtol: float = 1e-5,
-    atol: float = 1e-8,
-    equal_nan: bool = False,
-) -> Tensor:
-    """Where ``|input - other| <= atol + rtol * |other|``; see :func:`allclose`."""
-    check_tolerances("isclose", rtol, atol)
-    if input.dtype is _ext.bool and other.dtype is _ext.bool:
-        return input == other
-    within = abs(input - other) <= atol + rtol * abs(other)
-    close = (input == other) | within & other.isfinite()
-    return close | input.isnan() & other.isnan() if equal_nan else close
-
-
-@rounded_once
-def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
-    """``input + value * tensor1 * tensor2``."""
-    return input + tensor1 * tensor2 * value
-
-
-@rounded_once
-def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
-    """``input + value * tensor1 / tensor2``."""
-    return input + tensor1 / tensor2 * value
-
-
-@rounded_once
-def lerp(input: Tensor, end: Tensor, weight: _Operand) -> Tensor:
-    """``input + weight * (end - input)``."""
-    return input + weight * (end - input)
 
 
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
@@ -183,6 +130,24 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
         raise _ext.ShapeError(f"mv(): takes a matrix and a tensor of 1 dim, not shapes "
                               f"{list(input.shape)} and {list(vec.shape)}")  # fmt: skip
     return _C.matmul(input, vec)
+
+
+class _Steps(Function):
+    """What moves in steps: it has no slope, also where that of the operands is infinite."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, input: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+        ctx.operand = input
+        return function(input)
+
+    @staticmethod
+    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return _C.zeros_like(ctx.operand), None
+
+
+def _without_slope(function: Callable[[Tensor], Tensor], input: Tensor) -> Tensor:
+    """``function(input)``, with a gradient of 0."""
+    return _Steps.apply(input, function) if input.requires_grad else function(input)
 
 
 def _integer(name: str, which: str, factor: float) -> int:
@@ -239,7 +204,7 @@ def norm(
     if isinstance(p, str) and p != "fro":
         raise ValueError(f'norm(): p is "{p}", but it must be a number or "fro"')
     if p == 0:
-        return without_slope(lambda x, _: (x != 0).sum(dim, keepdim).to(None, result), x, 0)
+        return _without_slope(lambda x: (x != 0).sum(dim, keepdim).to(None, result), x)
     square = p in (None, "fro", 2)
     if not square and p < 1:  # the slope of the power at 0 is infinite, too; its gradient is 0
         at_0 = math.inf if p < 0 else 0.0
@@ -253,58 +218,21 @@ def norm(
     return _C.where(nothing, 0.0, total.sqrt() if square else total ** (1 / p))
 
 
-def clamp(input: Tensor, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
-    """Each element, not below ``min`` and not above ``max``: numbers, or tensors that broadcast."""
-    if not isinstance(min, Tensor) and not isinstance(max, Tensor):
-        return _C.clamp(input, min, max)
-    y = input if min is None else _C.maximum(input, min)
-    return y if max is None else _C.minimum(y, max)
-
-
-def clamp_min(input: Tensor, min: _Operand) -> Tensor:
-    """Each element, not below ``min``."""
-    return clamp(input, min)
-
-
-def clamp_max(input: Tensor, max: _Operand) -> Tensor:
-    """Each element, not above ``max``."""
-    return clamp(input, None, max)
-
-
-def div(input: _Operand, other: _Operand, *, rounding_mode: str | None = None) -> Tensor:
-    """The ratio; with ``rounding_mode`` "floor" rounded down, with "trunc" towards 0."""
-    if rounding_mode is None:
-        return _C.div(input, other)
-    if rounding_mode == "floor":
-        return floor_divide(input, other)
-    if rounding_mode != "trunc":
-        raise ValueError(f'div(): rounding_mode is "{rounding_mode}", but it must be None, "floor" '
-                         'or "trunc"')  # fmt: skip
-    down = floor_divide(input, other)
-    if down.dtype.is_floating_point:
-        return without_slope(lambda a, b: _C.trunc(_C.div(a, b)), input, other)
-    # Of integers: rounded down is one too few where there is a rest and the signs differ.
-    return down + ((down < 0) & (remainder(input, other) != 0)).to(None, down.dtype)
-
-
 def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """How many elements are not 0."""
-    return _truth(input).sum(dim)
+    return (input if input.dtype is _ext.bool else input != 0).sum(dim)
 
 
-FUNCTIONS = (
-    addcdiv, addcmul, addmm, bmm, clamp, clamp_max, clamp_min, count_nonzero, div, dot, einsum,
-    floor_divide, fmod, isclose, lerp, logical_and, logical_or, logical_xor, masked_select, mm, mv,
-    norm, outer, remainder,
-)  # fmt: skip
+FUNCTIONS = (addmm, bmm, count_nonzero, dot, einsum, masked_select, mm, mv, norm, outer)
 METHODS = tuple(f for f in FUNCTIONS if f is not einsum)
 # PyTorch's other names for the same; functional/aliases.cpp has those of C++ functions.
-ALIASES = {"clip": "clamp", "divide": "div", "moveaxis": "movedim", "true_divide": "div"}
+ALIASES = {"moveaxis": "movedim"}
 IN_PLACE = (
-    "abs", "absolute", "addcdiv", "addcmul", "addmm", "bitwise_and", "bitwise_not",
-    "bitwise_or", "bitwise_xor", "ceil", "clamp", "clamp_max", "clamp_min", "cos", "cumprod",
-    "cumsum", "erf", "exp", "exp2", "expm1", "floor", "floor_divide", "fmod", "lerp", "log",
-    "log1p", "log2", "logical_and", "logical_not", "logical_or", "logical_xor", "masked_fill",
-    "nan_to_num", "neg", "negative", "pow", "reciprocal", "relu", "remainder", "round", "rsqrt",
-    "sigmoid", "sign", "sin", "sqrt", "square", "tanh", "tril", "triu", "trunc",
+    "abs", "absolute", "addmm", "bitwise_not", "ceil", "cos", "cumprod", "cumsum", "erf", "exp",
+    "exp2", "expm1", "floor", "log", "log1p", "log2", "logical_not", "masked_fill", "nan_to_num",
+    "neg", "negative", "reciprocal", "relu", "round", "rsqrt", "sigmoid", "sign", "sin", "sqrt",
+    "square", "tanh", "tril", "triu", "trunc",
+    "acos", "acosh", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "asin", "asinh",
+    "atan", "atanh", "cosh", "deg2rad", "digamma", "erfc", "erfinv", "frac", "i0", "lgamma",
+    "log10", "logit", "rad2deg", "sgn", "sinc", "sinh", "tan",
 )  # fmt: skip

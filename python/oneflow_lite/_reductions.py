@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._division import floor_divide
-from oneflow_lite._math import clamp, of_its_own, rounded_once
+from oneflow_lite._math import of_its_own
 from oneflow_lite._named_results import with_results
 from oneflow_lite._oneflow_lite import _C, DTypeError, Tensor, dtype
 from oneflow_lite._shapes import wrapped_dim
@@ -95,20 +94,10 @@ def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
     return _scan("cumprod", _wide(input, result), dim, _C.mul).to(None, result)
 
 
-@rounded_once
-def logaddexp(input: Tensor, other: Tensor) -> Tensor:
-    """``log(exp(x) + exp(y))`` without overflow."""
-    larger = _C.maximum(input, other)
-    shift = _C.where(larger.isfinite(), larger, 0.0).detach()
-    endless = larger == math.inf  # where the slope of the formula is none
-    x, y = (_C.where(endless, 0.0, t - shift) for t in (input, other))
-    return _C.where(endless, larger, _C.log(_C.exp(x) + _C.exp(y)) + shift)
-
-
 @of_its_own
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """``log`` of the running sum of ``exp(x)`` along a dim, without overflow."""
-    return _scan("logcumsumexp", _wide(input, input.dtype), dim, logaddexp).to(None, input.dtype)
+    return _scan("logcumsumexp", _wide(input, input.dtype), dim, _C.logaddexp).to(None, input.dtype)
 
 
 # Extremes -------------------------------------------------------------------------------------
@@ -237,7 +226,7 @@ def _middle(name: str, x: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tens
     if name == "median":
         at = _C.where(numbers < size, numbers, (size - 1) // 2)
     else:
-        at = floor_divide(clamp(numbers, 1) - 1, 2)
+        at = _C.floor_divide(_C.clamp(numbers, 1) - 1, 2)
     found = values.gather(axis, at), places.gather(axis, at)
     return found if keepdim else (found[0].squeeze(axis), found[1].squeeze(axis))
 
@@ -304,7 +293,7 @@ def _quantile(
         raise _ext.ShapeError(f"{name}(): there are no elements: shape {list(input.shape)}")
     ordered = _C.sort(x.movedim(axis, -1), -1)[0]  # NaN stands last
     numbers = (ordered == ordered).sum(-1, True)
-    last = clamp(numbers, 1) - 1 if name == "nanquantile" else numbers * 0 + (x.shape[axis] - 1)
+    last = _C.clamp(numbers, 1) - 1 if name == "nanquantile" else numbers * 0 + (x.shape[axis] - 1)
     places = shares.to(input.device, _ext.float64).reshape(-1) * last
     y = _between(ordered, places, last, interpolation)
     if name == "quantile":
@@ -430,7 +419,7 @@ def diff(
     return input
 
 
-FUNCTIONS = (aminmax, cummax, cummin, cumprod, diff, kthvalue, logaddexp, logcumsumexp, max, median,
+FUNCTIONS = (aminmax, cummax, cummin, cumprod, diff, kthvalue, logcumsumexp, max, median,
              min, nanmean, nanmedian, nanquantile, nansum, prod, quantile, std, std_mean, var,
              var_mean)  # fmt: skip
 METHODS = tuple(f for f in FUNCTIONS if f not in (std_mean, var_mean))

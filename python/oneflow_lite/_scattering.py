@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._division import floor_divide
 from oneflow_lite._math import wide
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite._shapes import wrapped_dim
@@ -187,7 +186,7 @@ def scatter_reduce(
             ones = _C.ones(index.shape, dtype=_ext.int64, device=input.device)
             count = _C.full(input.shape, int(include_self), device=input.device)
             count = count.scatter_add(axis, index, ones).clamp(1).to(None, y.dtype)
-            y = y / count if floating else floor_divide(y, count)
+            y = y / count if floating else _C.floor_divide(y, count)
         return y.to(None, input.dtype)
     join = _JOINS[reduce]
     found, met = _joined(x, axis, index, values, join)

@@ -5,12 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from oneflow_lite import (
-    _bits,
     _creation,
-    _elementary,
     _indexing,
     _math,
     _placing,
@@ -25,13 +21,12 @@ from oneflow_lite._absent import complete
 from oneflow_lite._layouts import strided
 from oneflow_lite._named_errors import named, renamed, under_name
 from oneflow_lite._oneflow_lite import Tensor, device, dtype
-from oneflow_lite._promotion import OPERANDS, can_cast
+from oneflow_lite._promotion import can_cast
 from oneflow_lite._tensor_repr import tensor_repr
 from oneflow_lite._typed_tensors import TYPES
 from oneflow_lite._ufuncs import array_ufunc, array_wrap
 
 _to = Tensor.to
-_div_ = Tensor.div_
 
 
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -97,7 +92,7 @@ def allclose(
     Infinities are close to themselves; NaN is close to NaN only with ``equal_nan``.
     """
     _math.check_tolerances("allclose", rtol, atol)
-    return bool(_math.isclose(input, other, rtol, atol, equal_nan).all())
+    return bool(_ext._C.isclose(input, other, rtol, atol, equal_nan).all())
 
 
 def view_as(self: Tensor, other: Tensor) -> Tensor:
@@ -153,34 +148,6 @@ def _in_place(name: str) -> Any:
     return in_place
 
 
-def _operator(function: Any, *, reflected: bool = False) -> Any:
-    """The function as an operator: an array counts as a tensor, and what is no operand may know."""
-
-    def operator(self: Tensor, other: Any) -> Any:
-        if not isinstance(other, Tensor | int | float):
-            if isinstance(other, np.ndarray):
-                _ext.check_beside_array("operator", self)
-                other = _creation.as_tensor(other)
-            elif not isinstance(other, OPERANDS):
-                return NotImplemented
-        return function(other, self) if reflected else function(self, other)
-
-    operator.__name__ = function.__name__  # of which its errors speak
-    return operator
-
-
-# Those of + - * / and others are in C++.
-_OPERATORS = {
-    "floordiv": _math.floor_divide, "mod": _math.remainder, "lshift": _bits.bitwise_left_shift,
-    "rshift": _bits.bitwise_right_shift,
-}  # fmt: skip
-_IN_PLACE_OPERATORS = {
-    "__ipow__": "pow", "__ifloordiv__": "floor_divide", "__imod__": "remainder",
-    "__iand__": "bitwise_and", "__ior__": "bitwise_or", "__ixor__": "bitwise_xor",
-    "__ilshift__": "bitwise_left_shift", "__irshift__": "bitwise_right_shift",
-}  # fmt: skip
-
-
 def contains(self: Tensor, value: Any) -> bool:
     """Whether an element equals the value."""
     found = self == value
@@ -202,13 +169,6 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
             raise ValueError(f'type(): there is no dtype "{dtype}"')
         dtype = named
     return _to(self, None, getattr(dtype, "dtype", dtype))
-
-
-def div_(self: Tensor, other: Tensor | float, *, rounding_mode: str | None = None) -> Tensor:
-    """Overwrites the tensor with the result of ``div``."""
-    if rounding_mode is None:
-        return _div_(self, other)
-    return _rounded_div_(self, other, rounding_mode=rounding_mode)
 
 
 def is_complex(self: Tensor) -> bool:
@@ -233,14 +193,11 @@ def _complete() -> None:
         "to": to, "cpu": cpu, "cuda": cuda, "type_as": type_as, "equal": equal,
         "allclose": allclose, "view_as": view_as, "reshape_as": reshape_as, "expand_as": expand_as,
         "__format__": format_number, "__repr__": tensor_repr, "type": type_,
-        "get_device": get_device, "div_": div_,
+        "get_device": get_device,
         "is_complex": is_complex, "__contains__": contains,
         "__array_ufunc__": array_ufunc, "__array_wrap__": array_wrap,
     }  # fmt: skip
-    for name, function in _OPERATORS.items():
-        methods[f"__{name}__"] = _operator(function)
-        methods[f"__r{name}__"] = _operator(function, reflected=True)
-    modules = (_math, _elementary, _bits, _products, _reductions, _searching, _shapes, _indexing,
+    modules = (_math, _products, _reductions, _searching, _shapes, _indexing,
                _scattering, _placing, _creation)  # fmt: skip
     methods |= {f.__name__: f for module in modules for f in module.METHODS}
     casts = {
@@ -251,11 +208,9 @@ def _complete() -> None:
     methods |= {name: _cast(name, getattr(_ext, target)) for name, target in casts.items()}
     for name, method in methods.items():
         setattr(Tensor, name, method if name in casts or name in AS_THEY_ARE else named(method))
-    for module in (_math, _elementary, _bits, _products, _indexing, _scattering, _placing):
+    for module in (_math, _products, _indexing, _scattering, _placing):
         for name in module.IN_PLACE:
             setattr(Tensor, f"{name}_", _in_place(name))
-    for operator, name in _IN_PLACE_OPERATORS.items():
-        setattr(Tensor, operator, _operator(getattr(Tensor, f"{name}_")))
     for name, same in _math.ALIASES.items():
         for end in ("", "_"):
             if method := getattr(Tensor, same + end, None):
@@ -264,5 +219,4 @@ def _complete() -> None:
 
 _complete()
 complete(Tensor)
-_rounded_div_ = _in_place("div")
 Tensor.layout, Tensor.is_sparse = strided, False  # type: ignore[attr-defined]

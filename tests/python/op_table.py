@@ -38,6 +38,7 @@ from op_reference import (
 from op_row import Bad, Op, S, T, always, floating, ones, same, summed
 from op_table_moves import MOVES
 from op_table_rows import BANDS, ROWS
+from op_table_two import TWO_AND_THREE
 from op_table_unary import UNARY_ROWS
 
 DTypeError, ShapeError = flow.DTypeError, flow.ShapeError
@@ -164,6 +165,7 @@ def comparison(name, reference):
 OPS = [
     *ROWS,
     *UNARY_ROWS,
+    *TWO_AND_THREE,
 
     # Elementwise, one tensor.
     Op("neg", UNARY, lambda x: -x, NUMERIC, errors=[

@@ -48,4 +48,4 @@ OF_TWO = {
     "mul": (flow.mul, np.multiply),
     "remainder": (flow.remainder, np.remainder),
 }
-PENDING = {"floor_divide", "fmod", "remainder"}
+PENDING: set[str] = set()

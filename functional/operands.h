@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls of elementwise ops with operands that are tensors or numbers: promoted, cast, checked. For
+// the functors of this library.
+//
+//   StatusOr<Tensor> Hypot(const Operand& a, const Operand& b) {
+//     return CallFloating(OpOfTwo<"hypot">(), a, b);
+//   }
+#pragma once
+
+#include <cstddef>
+
+#include "functional/binary.h"
+#include "oneflow_lite/framework/op_expr.h"
+
+namespace oneflow_lite::functional {
+
+// An op's name as an argument of a template, which makes its OpExpr once.
+template <size_t N>
+struct OpName {
+  constexpr OpName(const char (&given)[N]) {  // NOLINT: implicit, to be written as a literal
+    for (size_t i = 0; i < N; ++i) text[i] = given[i];
+  }
+  char text[N];
+};
+template <OpName kName>
+const OpExpr& OpOfTwo() {
+  static const OpExpr& op = OpBuilder(kName.text).Input("a").Input("b").Output("out").Get();
+  return op;
+}
+template <OpName kName>
+const OpExpr& OpIntoFirst() {
+  static const OpExpr& op = OpBuilder(kName.text).Input("self").Input("other").Output("out").Get();
+  return op;
+}
+
+// bool < integers < floats.
+inline int KindOfDType(DType t) { return t == DType::kBool ? 0 : IsFloating(t) ? 2 : 1; }
+// What three operands are promoted to.
+DType ResultDType(const Operand& a, const Operand& b, const Operand& c);
+// TypeError in the op's name where no operand is a tensor.
+Status CheckOperands(const OpExpr& op, const Operand& a, const Operand& b);
+// An operand of arithmetic in `dtype`. A number and a 0-dim tensor on the CPU, which the kernel
+// takes as a number, stay in the compute type: 16-bit floats are rounded once, after the operation.
+StatusOr<Tensor> ToTerm(const OpExpr& op, const Operand& o, DType dtype);
+
+// In the dtype that the operands are promoted to; with integers and bool as float32; in `dtype`.
+StatusOr<Tensor> CallPromoted(const OpExpr& op, const Operand& a, const Operand& b);
+StatusOr<Tensor> CallFloating(const OpExpr& op, const Operand& a, const Operand& b);
+StatusOr<Tensor> CallWithDType(const OpExpr& op, const Operand& a, const Operand& b, DType dtype);
+// DTypeError where self cannot hold elements of `result`.
+Status CheckHolds(const OpExpr& op, const Tensor& self, DType result);
+// In place; `floating`: the result is no integer.
+StatusOr<Tensor> CallInPlace(const OpExpr& op, const Tensor& self, const Operand& other,
+                             bool floating = false);
+
+}  // namespace oneflow_lite::functional

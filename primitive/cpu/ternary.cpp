@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One expression per function of three operands, over contiguous chunks of the compute type; what
+// lies otherwise, 16-bit floats and numbers are brought into that form chunk by chunk.
+#include "primitive/ternary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "oneflow_lite/core/parallel.h"
+#include "primitive/cpu/binary_loop.h"
+#include "primitive/cpu/convert.h"
+#include "primitive/cpu/simd_targets.h"
+#include "primitive/cpu/strided.h"
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "primitive/cpu/ternary.cpp"
+#include "hwy/foreach_target.h"
+// clang-format on
+#include "primitive/cpu/simd-inl.h"
+
+#ifndef OFL_PRIMITIVE_CPU_TERNARY_ONCE_
+#define OFL_PRIMITIVE_CPU_TERNARY_ONCE_
+namespace oneflow_lite {
+// out may be an operand.
+using TernaryLoop = void (*)(int64_t n, const void* a, const void* b, const void* c,
+                             const TernaryNumbers& v, void* out);
+
+// From the end that is nearer, so that weights 0 and 1 give the ends.
+template <class T>
+T Lerp(T a, T b, T w) {
+  const T way = b - a;
+  return std::abs(w) < T(0.5) ? a + w * way : b - way * (T(1) - w);
+}
+template <class T>
+T LargerOf(T a, T b) {
+  return a > b || a != a ? a : b;
+}
+template <class T>
+T SmallerOf(T a, T b) {
+  return a < b || a != a ? a : b;
+}
+// NaN is between the bounds. An infinite bound bounds nothing, and lower ones above the upper ones
+// leave the upper ones.
+template <class T>
+bool IsClampPart(T x, T low, T high, int64_t part) {
+  using Limits = std::numeric_limits<T>;
+  const bool unbounded_below = Limits::has_infinity && low == -Limits::infinity();
+  const bool unbounded_above = Limits::has_infinity && high == Limits::infinity();
+  const bool inverted = low > high;
+  const bool below = (x <= low) & !unbounded_below & !inverted;
+  const bool above = ((x >= high) & !unbounded_above & !below) | inverted;
+  return part == 1 ? below : part == 2 ? above : !below & !above;
+}
+template <class T>
+bool IsClose(T a, T b, const TernaryNumbers& v) {
+  using Wide = std::conditional_t<std::is_integral_v<T>, double, T>;
+  const Wide x = static_cast<Wide>(a), y = static_cast<Wide>(b);
+  const bool within = std::abs(x - y) <= Wide(v.v) + Wide(v.rtol) * std::abs(y);
+  const bool finite = std::abs(y) <= std::numeric_limits<Wide>::max();
+  return (a == b) | (within & finite) | (v.equal_nan & (a != a) & (b != b));
+}
+template <class T>
+T PowSlopeA(T g, T a, T b) {
+  return b == 0 ? T(0) : g * (b * std::pow(a, b - 1));
+}
+template <class T>
+T PowSlopeB(T g, T a, T b) {
+  return a == 0 && b >= 0 ? T(0) : g * (std::pow(a, b) * std::log(a));
+}
+// Of a and b equal the one half; g also beside NaN.
+template <class T>
+T Share(T g, bool beaten, bool equal) {
+  return beaten ? T(0) : equal ? g * T(0.5) : g;
+}
+// The quotient of fmod, exact where it fits.
+template <class T>
+T FmodSlopeB(T g, T a, T b) {
+  return -g * std::nearbyint((a - std::fmod(a, b)) / b);
+}
+template <class T>
+T Atan2SlopeA(T g, T a, T b) {
+  const T length = std::hypot(a, b);
+  return g * (b / length) / length;
+}
+template <class T>
+T LogAddExpSlope(T g, T a, T b, T scale) {
+  const T lead = a == b ? T(0) : scale * (b - a);
+  return g / (T(1) + std::exp(lead));
+}
+template <class T>
+T XLogYSlopeA(T g, T a, T b, T plus) {
+  if (a == 0 && !(b + plus > 0 && b <= std::numeric_limits<T>::max()) && b == b) return T(0);
+  return g * (plus != 0 ? std::log1p(b) : std::log(b));
+}
+template <class T>
+T XLogYSlopeB(T g, T a, T b, T plus) {
+  return a == 0 && b == b ? T(0) : g * (a / (b + plus));
+}
+template <class T>
+T CopySignSlope(T g, T a, T b) {
+  return a == 0 ? T(0) : std::signbit(a) == std::signbit(b) ? g : -g;
+}
+}  // namespace oneflow_lite
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace oneflow_lite {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <class T, class R, class F>
+void Loop(int64_t n, const void* a_data, const void* b_data, const void* c_data,
+          const TernaryNumbers& numbers, void* out_data) {
+  const T* a = static_cast<const T*>(a_data);
+  const T* b = static_cast<const T*>(b_data);
+  const T* c = static_cast<const T*>(c_data);
+  R* out = static_cast<R*>(out_data);
+  const TernaryNumbers v = numbers;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F()(a[i], b[i], c[i], v));
+}
+template <class T, class F>
+TernaryLoop Make(F) {
+  constexpr bool kCompares = std::is_same_v<decltype(F()(T(), T(), T(), TernaryNumbers())), bool>;
+  return &Loop<T, std::conditional_t<kCompares, bool, T>, F>;
+}
+template <class F>
+TernaryLoop Floats(DType dtype, F f) {
+  if (dtype == DType::kFloat32) return Make<float>(f);
+  return dtype == DType::kFloat64 ? Make<double>(f) : nullptr;
+}
+template <class F>
+TernaryLoop All(DType dtype, F f) {
+  return VisitAll(ComputeType(dtype), [&]<class T>(Tag<T>) -> TernaryLoop {
+    if constexpr (std::is_same_v<T, ComputeOf<T>>) return Make<T>(f);
+    return nullptr;
+  });
+}
+
+template <class T>
+T NumberOf(const TernaryNumbers& v) {
+  if constexpr (std::is_integral_v<T>) return static_cast<T>(v.whole);
+  return static_cast<T>(v.v);
+}
+
+}  // namespace
+
+// Null where there is no code for the compute type.
+TernaryLoop FindTernary(TernaryOp op, DType dtype) {
+#define OFL_FN(expression) \
+  [](auto a, auto b, auto c, const TernaryNumbers& v) { return expression; }
+#define OFL_V NumberOf<decltype(a)>(v)
+  switch (op) {
+    case TernaryOp::kLerp:
+      return Floats(dtype, OFL_FN(((void)v, Lerp(a, b, c))));
+    case TernaryOp::kAddCMul:
+      return All(dtype, OFL_FN(static_cast<decltype(a)>(Raw(a) + Raw(OFL_V) * Raw(b) * Raw(c))));
+    case TernaryOp::kAddCDiv:
+      return Floats(dtype, OFL_FN(a + OFL_V * (b / c)));
+    case TernaryOp::kMulDiv:
+      return Floats(dtype, OFL_FN(OFL_V * a * (b / c)));
+    case TernaryOp::kClamp:
+      return All(dtype, OFL_FN(((void)v, SmallerOf(LargerOf(a, b), c))));
+    case TernaryOp::kClampPart:
+      return All(dtype, OFL_FN(IsClampPart(a, b, c, v.whole)));
+    case TernaryOp::kIsClose:
+      return All(dtype, OFL_FN(((void)c, IsClose(a, b, v))));
+    case TernaryOp::kPowSlopeA:
+      return Floats(dtype, OFL_FN(((void)v, PowSlopeA(a, b, c))));
+    case TernaryOp::kPowSlopeB:
+      return Floats(dtype, OFL_FN(((void)v, PowSlopeB(a, b, c))));
+    case TernaryOp::kMaximumSlope:
+      return Floats(dtype, OFL_FN(((void)v, Share(a, c > b, c == b))));
+    case TernaryOp::kMinimumSlope:
+      return Floats(dtype, OFL_FN(((void)v, Share(a, c < b, c == b))));
+    case TernaryOp::kFmaxSlope:
+      return Floats(dtype, OFL_FN(((void)v, Share(a, c > b || (b != b && c == c), c == b))));
+    case TernaryOp::kFminSlope:
+      return Floats(dtype, OFL_FN(((void)v, Share(a, c < b || (b != b && c == c), c == b))));
+    case TernaryOp::kFmodSlopeB:
+      return Floats(dtype, OFL_FN(((void)v, FmodSlopeB(a, b, c))));
+    case TernaryOp::kAtan2SlopeA:
+      return Floats(dtype, OFL_FN(((void)v, Atan2SlopeA(a, b, c))));
+    case TernaryOp::kLogAddExpSlope:
+      return Floats(dtype, OFL_FN(LogAddExpSlope(a, b, c, OFL_V)));
+    case TernaryOp::kXLogYSlopeA:
+      return Floats(dtype, OFL_FN(XLogYSlopeA(a, b, c, OFL_V)));
+    case TernaryOp::kXLogYSlopeB:
+      return Floats(dtype, OFL_FN(XLogYSlopeB(a, b, c, OFL_V)));
+    case TernaryOp::kCopySignSlope:
+      return Floats(dtype, OFL_FN(((void)v, CopySignSlope(a, b, c))));
+  }
+#undef OFL_V
+#undef OFL_FN
+  return nullptr;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace oneflow_lite
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oneflow_lite {
+namespace {
+
+HWY_EXPORT(FindTernary);
+
+class CpuTernary final : public Ternary {
+ public:
+  CpuTernary(const Spec& spec, TernaryLoop loop)
+      : loop_(loop),
+        compute_(ComputeType(spec.dtype)),
+        item_(SizeOf(spec.dtype)),
+        out_item_(IsComparison(spec.op) ? 1 : item_) {
+    if (compute_ == spec.dtype) return;
+    widen_ = FindConvert(spec.dtype, compute_);
+    if (!IsComparison(spec.op)) narrow_ = FindConvert(compute_, spec.dtype);
+  }
+
+  Status Launch(Stream&, const Elementwise<4>& g, const Ternary::Operand (&operands)[3],
+                const TernaryNumbers& numbers, void* out) const override {
+    ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
+      Chunks a(*this, g, 0, operands[0], begin), b(*this, g, 1, operands[1], begin);
+      Chunks c(*this, g, 2, operands[2], begin);
+      StridedWriter writer(g, 3, out_item_, out, begin);
+      ChunkBuffer result, narrowed;
+      for (int64_t i = begin; i < end; i += kChunk) {
+        const int64_t n = std::min(kChunk, end - i);
+        void* target = narrow_ ? result.bytes : writer.Start(n, result);
+        loop_(n, a.Next(n), b.Next(n), c.Next(n), numbers, target);
+        if (narrow_) narrow_(n, result.bytes, writer.Start(n, narrowed));
+        writer.Finish(n, narrow_ ? narrowed : result);
+      }
+    });
+    return OkStatus();
+  }
+
+ private:
+  // An operand's chunks in the compute type.
+  class Chunks {
+   public:
+    Chunks(const CpuTernary& owner, const Elementwise<4>& g, int i, const Ternary::Operand& operand,
+           int64_t begin)
+        : widen_(owner.widen_),
+          number_(!operand.data),
+          reader_(g, i, owner.item_, operand.data, begin) {
+      if (!number_) return;
+      VisitAll(owner.compute_, [&]<class C>(Tag<C>) {
+        const C value = CastScalar<C>(operand.number);
+        const int64_t count = std::min(g.numel, kChunk);
+        for (int64_t k = 0; k < count; ++k) {
+          std::memcpy(widened_.bytes + k * static_cast<int64_t>(sizeof(C)), &value, sizeof(C));
+        }
+      });
+    }
+    const void* Next(int64_t n) {
+      if (number_) return widened_.bytes;
+      const void* chunk = reader_.Read(n, gathered_);
+      if (!widen_) return chunk;
+      widen_(n, chunk, widened_.bytes);
+      return widened_.bytes;
+    }
+
+   private:
+    ConvertFunction widen_;
+    bool number_;
+    StridedReader reader_;
+    ChunkBuffer gathered_, widened_;
+  };
+
+  TernaryLoop loop_;
+  ConvertFunction widen_ = nullptr;   // dtype to compute type, where they differ
+  ConvertFunction narrow_ = nullptr;  // and back, unless the result is bool
+  DType compute_;
+  size_t item_, out_item_;
+};
+
+StatusOr<std::unique_ptr<Ternary>> NewTernary(const Ternary::Spec& spec) {
+  TernaryLoop loop = HWY_DYNAMIC_DISPATCH(FindTernary)(spec.op, ComputeType(spec.dtype));
+  if (!loop) return NoPrimitiveFor(Ternary::kName, DeviceType::kCPU, spec.dtype);
+  return std::make_unique<CpuTernary>(spec, loop);
+}
+
+const bool registered = RegisterPrimitive<Ternary>(DeviceType::kCPU, &NewTernary);
+
+}  // namespace
+}  // namespace oneflow_lite
+#endif  // HWY_ONCE

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Function objects: mathematical functions of two floats. primitive/cpu/binary_math.cpp has the
+// same formulas.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <type_traits>
+
+namespace oneflow_lite {
+namespace cuda {
+
+struct Fmax {
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    return a >= b || b != b ? a : b;
+  }
+};
+struct Fmin {
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    return a <= b || b != b ? a : b;
+  }
+};
+struct Hypot {
+  __device__ float operator()(float a, float b) const { return hypotf(a, b); }
+  __device__ double operator()(double a, double b) const { return hypot(a, b); }
+};
+struct Atan2 {
+  __device__ float operator()(float a, float b) const { return atan2f(a, b); }
+  __device__ double operator()(double a, double b) const { return atan2(a, b); }
+};
+// The logarithms of e^a + e^b and of 2^a + 2^b, from the greater one; infinities of one sign, too.
+struct LogAddExp {
+  __device__ float Rest(float less) const { return log1pf(expf(less)); }
+  __device__ double Rest(double less) const { return log1p(exp(less)); }
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    const C most = a > b || a != a ? a : b;
+    return most + Rest(a == b ? C(0) : a > b ? b - a : a - b);
+  }
+};
+struct LogAddExp2 {
+  __device__ float Rest(float less) const { return log1pf(exp2f(less)) * 1.44269504f; }
+  __device__ double Rest(double less) const { return log1p(exp2(less)) * 1.44269504088896340736; }
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    if (a == b) return a + C(1);
+    return (a > b || a != a ? a : b) + Rest(a > b ? b - a : a - b);
+  }
+};
+struct XLogY {
+  __device__ float Log(float x) const { return logf(x); }
+  __device__ double Log(double x) const { return log(x); }
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    return a == C(0) && b == b ? C(0) : a * Log(b);
+  }
+};
+struct XLog1PY {
+  __device__ float Log(float x) const { return log1pf(x); }
+  __device__ double Log(double x) const { return log1p(x); }
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    return a == C(0) && b == b ? C(0) : a * Log(b);
+  }
+};
+struct CopySign {
+  __device__ float operator()(float a, float b) const { return copysignf(a, b); }
+  __device__ double operator()(double a, double b) const { return copysign(a, b); }
+};
+// a 2^b; an integer b moves the exponent, however far.
+struct Ldexp {
+  __device__ float operator()(float a, float b) const {
+    if (b != truncf(b) || !(fabsf(b) < 1e6f)) return a * exp2f(b);
+    return ldexpf(a, static_cast<int>(b));
+  }
+  __device__ double operator()(double a, double b) const {
+    if (b != trunc(b) || !(fabs(b) < 1e6)) return a * exp2(b);
+    return ldexp(a, static_cast<int>(b));
+  }
+};
+struct Heaviside {
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    return a == C(0) ? b : a != a ? a : static_cast<C>(a > C(0));
+  }
+};
+
+// The number next to a on the way to b.
+struct NextAfter {
+  __device__ float operator()(float a, float b) const { return nextafterf(a, b); }
+  __device__ double operator()(double a, double b) const { return nextafter(a, b); }
+};
+// The same among the numbers of a 16-bit dtype, with kBits fraction bits fewer than float: below
+// 2^kNormal they lie 2^kLeast apart.
+template <int kBits, int kNormal, int kLeast>
+struct NextAfter16 {
+  __device__ float operator()(float a, float b) const {
+    const float normal = ldexpf(1.0f, kNormal), least = ldexpf(1.0f, kLeast);
+    if (a != a || b != b) return a + b;
+    if (a == b) return b;
+    if (a == 0.0f) return copysignf(least, b);
+    const float size = fabsf(a);
+    const bool grows = (b > a) == (a > 0.0f);
+    if (size < normal || (size == normal && !grows)) {
+      return copysignf(grows ? size + least : size - least, a);
+    }
+    uint32_t bits;
+    memcpy(&bits, &size, sizeof(bits));
+    // An infinity is one step above the largest number, in the dtype's own format.
+    if (bits == 0x7f800000u && kNormal == -14) bits = 0x47800000u;
+    bits = grows ? bits + (1u << kBits) : bits - (1u << kBits);
+    float moved;
+    memcpy(&moved, &bits, sizeof(moved));
+    return copysignf(moved, a);
+  }
+};
+using NextHalf = NextAfter16<13, -14, -24>;
+using NextBFloat = NextAfter16<16, -126, -133>;
+
+}  // namespace cuda
+}  // namespace oneflow_lite
