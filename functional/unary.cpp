@@ -73,10 +73,6 @@ StatusOr<Tensor> Erf(const Tensor& x) {
   static const OpExpr& op = UnaryOpExpr("erf");
   return CallFloating(op, x);
 }
-StatusOr<Tensor> Silu(const Tensor& x) {
-  static const OpExpr& op = UnaryOpExpr("silu");
-  return CallFloating(op, x);
-}
 StatusOr<Tensor> Floor(const Tensor& x) {
   static const OpExpr& op = UnaryOpExpr("floor");
   return IsFloating(x.dtype()) ? Call(op, {x}) : Clone(x);
@@ -109,7 +105,6 @@ OFL_REGISTER_FUNCTION("exp(Tensor input) -> Tensor", Exp, kMethod,
                       "e to the power of each element.");
 OFL_REGISTER_FUNCTION("log(Tensor input) -> Tensor", Log, kMethod,
                       "Natural logarithm of each element.");
-OFL_REGISTER_FUNCTION("relu(Tensor input) -> Tensor", Relu, kMethod, "max(x, 0) of each element.");
 OFL_REGISTER_FUNCTION("abs(Tensor input) -> Tensor", Abs, kMethod, "|x| of each element.");
 OFL_REGISTER_FUNCTION("sqrt(Tensor input) -> Tensor", Sqrt, kMethod,
                       "Square root of each element.");
@@ -123,8 +118,6 @@ OFL_REGISTER_FUNCTION("sin(Tensor input) -> Tensor", Sin, kMethod, "Sine of each
 OFL_REGISTER_FUNCTION("cos(Tensor input) -> Tensor", Cos, kMethod, "Cosine of each element.");
 OFL_REGISTER_FUNCTION("erf(Tensor input) -> Tensor", Erf, kMethod,
                       "The error function of each element.");
-OFL_REGISTER_FUNCTION("silu(Tensor input) -> Tensor", Silu, kFunction,
-                      "x / (1 + exp(-x)) of each element.");
 OFL_REGISTER_FUNCTION("gelu(Tensor input, str approximate='none') -> Tensor", Gelu, kFunction,
                       "x P(N <= x) of each element, N standard normal; approximate='tanh' for the\n"
                       "approximation by tanh.");

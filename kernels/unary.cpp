@@ -39,7 +39,6 @@ constexpr UnaryEntry kUnaryEntries[] = {
     {"cos", UnaryOp::kCos, kFloatingSet},
     {"erf", UnaryOp::kErf, kFloatingSet},
     {"floor", UnaryOp::kFloor, kFloatingSet},
-    {"silu", UnaryOp::kSilu, kFloatingSet},
     {"gelu_tanh", UnaryOp::kGeluTanh, kFloatingSet},
     {"gelu", UnaryOp::kGelu, kFloatingSet},
 };

@@ -85,11 +85,6 @@ Term CosSlope(const Term& x) { return -Apply(functional::Sin, x); }
 Term ErfSlope(const Term& x) {
   return Apply(functional::Exp, x * x * -1) * (2 / std::sqrt(std::numbers::pi));
 }
-// s (1 + x (1 - s)), s = sigmoid(x)
-Term SiluSlope(const Term& x) {
-  const Term s = Apply(functional::Sigmoid, x);
-  return s * (x * (1 - s) + 1);
-}
 
 // clang-format off
 constexpr UnaryEntry kUnaryEntries[] = {
@@ -111,7 +106,6 @@ constexpr UnaryEntry kUnaryEntries[] = {
     {"erf", "The error function of each element.", kFloatingSet, kInput, ChainGradient<ErfSlope>},
     {"floor", "The largest integer not above each element.", kFloatingSet, kNothing,
      [](const GradContext& c) { return Mul(c.grad(0), Scalar(0)); }},
-    {"silu", "x sigmoid(x) of each element.", kFloatingSet, kInput, ChainGradient<SiluSlope>},
     {"gelu_tanh", "x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715 x^3).", kFloatingSet, kInput,
      [](const GradContext& c) { return functional::GeluTanhBackward(c.grad(0), c.input(0)); }},
     {"gelu", "x P(N <= x) of each element, of a standard normal N.", kFloatingSet, kInput,

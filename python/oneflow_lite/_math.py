@@ -399,6 +399,6 @@ IN_PLACE = (
     "bitwise_or", "bitwise_xor", "ceil", "clamp", "clamp_max", "clamp_min", "cos", "cumprod",
     "cumsum", "erf", "exp", "exp2", "expm1", "floor", "floor_divide", "fmod", "lerp", "log",
     "log1p", "log2", "logical_and", "logical_not", "logical_or", "logical_xor", "masked_fill",
-    "nan_to_num", "neg", "negative", "pow", "reciprocal", "relu", "remainder", "round", "rsqrt",
+    "nan_to_num", "neg", "negative", "pow", "reciprocal", "remainder", "round", "rsqrt",
     "sigmoid", "sign", "sin", "sqrt", "square", "tanh", "tril", "triu", "trunc",
 )  # fmt: skip
