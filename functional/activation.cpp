@@ -2,7 +2,6 @@
 #include "functional/activation.h"
 
 #include <cmath>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "functional/copy.h"
@@ -48,18 +47,11 @@ StatusOr<Tensor> Named(const char* name, bool inplace, StatusOr<Tensor> y) {
   return Renamed(inplace ? absl::StrCat(name, "_") : name, y.status());
 }
 
-// The number as the nearest element of x's dtype: rounded, or without its fraction, and within the
-// dtype's range.
-Scalar AsElement(const Tensor& x, Scalar number) {
-  return VisitAll(x.dtype(), [&]<class T>(Tag<T>) -> Scalar {
-    if constexpr (std::is_integral_v<T>) {
-      if (number.fits<T>()) return Scalar(static_cast<int64_t>(number.to<T>()));
-      const bool below = number.to<double>() < 0;
-      return Scalar(static_cast<int64_t>(below ? std::numeric_limits<T>::min()
-                                               : std::numeric_limits<T>::max()));
-    } else {
-      return Scalar(static_cast<double>(static_cast<ComputeOf<T>>(number.to<T>())));
-    }
+// The number rounded to x's dtype where that is floating: a result that was bounded by it is it.
+Scalar Rounded(const Tensor& x, Scalar number) {
+  if (!IsFloating(x.dtype())) return number;
+  return VisitFloating(x.dtype(), [&]<class T>(Tag<T>) {
+    return Scalar(static_cast<double>(static_cast<ComputeOf<T>>(number.to<T>())));
   });
 }
 
@@ -86,7 +78,7 @@ namespace {
 
 StatusOr<Tensor> Bounded(const Tensor& x, Scalar min, Scalar max, bool inplace) {
   static const Ops ops = BothOps("hardtanh", {"min_val", "max_val"});
-  const Attrs attrs{AsElement(x, min), AsElement(x, max)};
+  const Attrs attrs{Rounded(x, min), Rounded(x, max)};
   return Call(inplace ? *ops.in_place : *ops.fresh, {x}, attrs);
 }
 
@@ -165,8 +157,6 @@ StatusOr<Tensor> Threshold(const Tensor& x, Scalar threshold, Scalar value, bool
     OFL_RETURN_IF_ERROR(CheckFits("threshold", value, x.dtype()));
     // An integer is above a number where it is above the largest integer that the number reaches.
     if (threshold.is_float()) threshold = Scalar(std::floor(threshold.to<double>()));
-    threshold = AsElement(x, threshold);
-    value = AsElement(x, value);
   }
   return Call(inplace ? *ops.in_place : *ops.fresh, {x}, {threshold, value});
 }

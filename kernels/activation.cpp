@@ -4,14 +4,31 @@
 // are the primitive's numbers, in order.
 #include "primitive/activation.h"
 
+#include <limits>
+#include <type_traits>
+
 #include "absl/algorithm/container.h"
 #include "kernels/primitive_kernel.h"
 
 namespace oneflow_lite {
 namespace {
 
-// Attributes 0 to count - 1. An integer dtype gets numbers that it holds from the functor.
-ActivationNumbers NumbersOf(const Attrs& attrs, int count) {
+// The number without its fraction, and no further than the integer dtype reaches.
+int64_t WithinRange(const Scalar& number, DType dtype) {
+  return VisitAll(dtype, [&]<class T>(Tag<T>) -> int64_t {
+    if constexpr (std::is_integral_v<T>) {
+      if (number.fits<T>()) return static_cast<int64_t>(number.to<T>());
+      const bool below = number.to<double>() < 0;
+      return static_cast<int64_t>(below ? std::numeric_limits<T>::min()
+                                        : std::numeric_limits<T>::max());
+    } else {
+      return 0;
+    }
+  });
+}
+
+// Attributes 0 to count - 1.
+ActivationNumbers NumbersOf(const Attrs& attrs, int count, DType dtype) {
   ActivationNumbers numbers;
   for (int i = 0; i < count; ++i) {
     if (const double* real = std::get_if<double>(&attrs[i])) {
@@ -20,7 +37,7 @@ ActivationNumbers NumbersOf(const Attrs& attrs, int count) {
     }
     const Scalar& scalar = attrs.get<Scalar>(i);
     numbers.real[i] = scalar.to<double>();
-    numbers.whole[i] = scalar.fits<int64_t>() ? scalar.to<int64_t>() : 0;
+    numbers.whole[i] = WithinRange(scalar, dtype);
   }
   return numbers;
 }
@@ -31,8 +48,9 @@ class ActivationKernel final : public PrimitiveKernel<Activation> {
       : PrimitiveKernel(std::move(primitive)), numbers_(numbers) {}
 
   Status Launch(KernelContext& c) const override {
-    return primitive_->Launch(c.stream(), c.output(0).numel(), NumbersOf(c.attrs(), numbers_),
-                              c.input(0).data(), c.output(0).data());
+    return primitive_->Launch(c.stream(), c.output(0).numel(),
+                              NumbersOf(c.attrs(), numbers_, c.input(0).dtype()), c.input(0).data(),
+                              c.output(0).data());
   }
 
  private:
@@ -47,9 +65,9 @@ class ActivationBackwardKernel final : public PrimitiveKernel<ActivationBackward
 
   Status Launch(KernelContext& c) const override {
     const Tensor& dy = c.input(0);
-    return primitive_->Launch(c.stream(), c.output(0).numel(), NumbersOf(c.attrs(), numbers_),
-                              dy.data(), !dy.is_contiguous(), c.input(1).data(),
-                              c.output(0).data());
+    return primitive_->Launch(c.stream(), c.output(0).numel(),
+                              NumbersOf(c.attrs(), numbers_, dy.dtype()), dy.data(),
+                              !dy.is_contiguous(), c.input(1).data(), c.output(0).data());
   }
   bool takes_strides(int, const Tensor& dy, const Attrs&) const override {
     return absl::c_all_of(dy.strides(), [](int64_t stride) { return stride == 0; });

@@ -101,8 +101,8 @@ template <class C>
 struct Tanhshrink {
   explicit Tanhshrink(const ActivationNumbers&) {}
   __device__ C operator()(C x) const {
-    const C kR[] = {66, 44850, 7438860, 392837445, C(5499724230.0)};
-    const C kQ[] = {66, 45045, 7567560, 413513100, C(6547290750.0), C(13749310575.0)};
+    const C kR[] = {C(66), C(44850), C(7438860), C(392837445), C(5499724230.0)};
+    const C kQ[] = {C(66), C(45045), C(7567560), C(413513100), C(6547290750.0), C(13749310575.0)};
     if (AbsOf(x) < C(1.5)) {
       const C t = x * x;
       return x * C(1.0 / 3) * t * Fma(-t, Polynomial(kR, t) / Polynomial(kQ, t), C(1));
