@@ -37,7 +37,7 @@ HWY_INLINE hn::Vec<D> Within(D d, hn::Vec<D> x, double limit) {
 }
 // Beyond it, exp(-|x|) and x exp(-|x|) are 0 and exp(-x) is infinite.
 template <class D>
-inline constexpr double kFar = sizeof(hn::TFromD<D>) == 4 ? 120.0 : 800.0;
+inline constexpr double kFar = sizeof(hn::TFromD<D>) == 4 ? 118.0 : 764.0;
 
 // c x for a number c = hi + lo: the product, and what it lacks of the exact one, as far as that
 // matters to exp(c x).
@@ -138,8 +138,8 @@ HWY_INLINE hn::Vec<D> ExpDown(D d, const Product<hn::Vec<D>>& p) {
   return hn::MulAdd(e, rest, e);
 }
 
-// exp(x) = e back for x <= 0. Far below 0, e is a normal number where exp(x) is none, so that
-// x e back is rounded once; 1 + e is 1 there.
+// exp(x) = e back for -kFar <= x <= 0. Far below 0, e is a normal number where exp(x) is none, so
+// that x e back is rounded once; 1 + e is 1 there.
 template <class V>
 struct TailExp {
   V e, back;
@@ -151,7 +151,13 @@ HWY_INLINE TailExp<hn::Vec<D>> ExpOfTail(D d, hn::Vec<D> x) {
   const auto shift = hn::IfThenElseZero(far, Constant(d, kSingle ? 32 : 64));
   const auto exp = Constant(d, kSingle ? 1.2664165549094176e-14 : 1.603810890548638e-28);
   const auto back = hn::IfThenElse(far, exp, Constant(d, 1));  // exp(-shift)
-  return {ExpBelow(d, hn::Add(x, shift)), back};
+  const hn::RebindToUnsigned<D> du;
+  const auto z = hn::Add(x, shift);
+  const auto r = ReduceExp(d, z);
+  const auto one = Constant(d, 1);
+  const auto k = hn::ShiftLeft<ExpLimits<hn::TFromD<D>>::kMantissaBits>(hn::BitCast(du, r.biased));
+  const auto power = hn::BitCast(d, hn::Add(hn::BitCast(du, one), k));
+  return {hn::Mul(hn::Add(RestOfExp(d, z, r.k), one), power), back};
 }
 
 // tanh(|x|)

@@ -38,8 +38,8 @@ struct Silu {
   template <class D>
   HWY_INLINE hn::Vec<D> operator()(D d, hn::Vec<D> x) const {
     const auto below = hn::Lt(x, hn::Zero(d));
-    const auto near = Within(d, x, kFar<D>);
-    const auto t = ExpOfTail(d, hn::Neg(hn::Abs(near)));
+    const auto near = hn::Max(hn::Neg(hn::Abs(x)), Constant(d, -kFar<D>));
+    const auto t = ExpOfTail(d, near);
     const auto tail = hn::Mul(hn::Mul(near, t.e), t.back);
     return hn::Div(hn::IfThenElse(below, tail, x), hn::Add(t.e, Constant(d, 1)));
   }
@@ -51,8 +51,8 @@ struct Mish {
   template <class D>
   HWY_INLINE hn::Vec<D> operator()(D d, hn::Vec<D> x) const {
     const auto below = hn::Lt(x, hn::Zero(d));
-    const auto near = Within(d, x, kFar<D>), two = Constant(d, 2);
-    const auto t = ExpOfTail(d, hn::Neg(hn::Abs(near)));
+    const auto near = hn::Max(hn::Neg(hn::Abs(x)), Constant(d, -kFar<D>)), two = Constant(d, 2);
+    const auto t = ExpOfTail(d, near);
     const auto n_below = hn::Mul(t.e, hn::Add(t.e, two));
     const auto n_above = hn::MulAdd(t.e, two, Constant(d, 1));
     const auto n = hn::IfThenElse(below, n_below, n_above);

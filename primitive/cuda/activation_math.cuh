@@ -28,7 +28,7 @@ __device__ inline double Fma(double a, double b, double c) { return fma(a, b, c)
 
 // Beyond it, exp(-|x|) and x exp(-|x|) are 0.
 template <class C>
-inline constexpr C kFar = sizeof(C) == 4 ? C(120) : C(800);
+inline constexpr C kFar = sizeof(C) == 4 ? C(118) : C(764);
 // x, but -limit or limit beyond them; NaN stays.
 template <class C>
 __device__ C Within(C x, C limit) {
