@@ -79,7 +79,6 @@ OFL_UNARY(Sin, "sin")
 OFL_UNARY(Cos, "cos")
 OFL_UNARY(Erf, "erf")
 OFL_UNARY(Floor, "floor")
-OFL_UNARY(Silu, "silu")
 OFL_UNARY(Ceil, "ceil")
 OFL_UNARY(Trunc, "trunc")
 OFL_UNARY(Reciprocal, "reciprocal")
@@ -155,8 +154,6 @@ StatusOr<Tensor> NanToNum(const Tensor& x, double nan, std::optional<double> pos
   return CallRow<UnaryRowOf("nan_to_num")>(x, numbers);
 }
 
-OFL_REGISTER_FUNCTION("silu(Tensor input) -> Tensor", Silu, kFunction,
-                      "x / (1 + exp(-x)) of each element.");
 OFL_REGISTER_FUNCTION("gelu(Tensor input, str approximate='none') -> Tensor", Gelu, kFunction,
                       "x P(N <= x) of each element, N standard normal; approximate='tanh' for the\n"
                       "approximation by tanh.");

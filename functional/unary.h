@@ -26,8 +26,6 @@ OFL_API StatusOr<Tensor> Sigmoid(const Tensor& x);
 OFL_API StatusOr<Tensor> Sin(const Tensor& x);
 OFL_API StatusOr<Tensor> Cos(const Tensor& x);
 OFL_API StatusOr<Tensor> Erf(const Tensor& x);
-// x sigmoid(x); 0 at -inf.
-OFL_API StatusOr<Tensor> Silu(const Tensor& x);
 // x P(N <= x), N standard normal; with approximate = "tanh" its usual approximation (Hendrycks and
 // Gimpel, "Gaussian Error Linear Units", 2016) instead of "none". ValueError for another text.
 OFL_API StatusOr<Tensor> Gelu(const Tensor& x, absl::string_view approximate = "none");

@@ -75,7 +75,6 @@ constexpr UnaryEntry kUnaryEntries[] = {
     {"cos", UnaryOp::kCos, kFloatingSet, true},
     {"erf", UnaryOp::kErf, kFloatingSet, true},
     {"floor", UnaryOp::kFloor, kFloatingSet},
-    {"silu", UnaryOp::kSilu, kFloatingSet},
     {"gelu_tanh", UnaryOp::kGeluTanh, kFloatingSet},
     {"gelu", UnaryOp::kGelu, kFloatingSet},
     // Rounding and arithmetic.

@@ -28,20 +28,6 @@ using functional::Mul;
 constexpr double kPi = std::numbers::pi;
 constexpr double kLn2 = std::numbers::ln2, kLn10 = std::numbers::ln10;
 
-// g slope(x), computed as kernels do: the 16-bit floats in float32, rounded once.
-template <Term (*kSlope)(const Term& x)>
-StatusOr<Tensor> ChainGradient(const GradContext& c) {
-  const DType dtype = c.grad(0).dtype(), wide = ComputeType(dtype);
-  const Term x{Cast(c.input(0), wide)}, g{Cast(c.grad(0), wide)};
-  OFL_ASSIGN_OR_RETURN(const Tensor product, (g * kSlope(x)).value);
-  return Cast(product, dtype);
-}
-// s (1 + x (1 - s)), s = sigmoid(x)
-Term SiluSlope(const Term& x) {
-  const Term s = Apply(functional::Sigmoid, x);
-  return s * (x * (1 - s) + 1);
-}
-
 struct UnaryFormula {
   const char* name;
   uint8_t save;                                        // kSaveInput ...
@@ -57,7 +43,6 @@ constexpr UnaryFormula kUnaryFormulas[] = {
      [](const GradContext& c) { return functional::Div(c.grad(0), c.input(0)); }},
     {"relu", kSaveOutput,
      [](const GradContext& c) { return functional::ReluBackward(c.grad(0), c.output(0)); }},
-    {"silu", kSaveInput, ChainGradient<SiluSlope>},
     {"gelu_tanh", kSaveInput,
      [](const GradContext& c) { return functional::GeluTanhBackward(c.grad(0), c.input(0)); }},
     {"gelu", kSaveInput,

@@ -24,7 +24,6 @@ enum class UnaryOp : uint8_t {
   kCos,
   kErf,
   kFloor,
-  kSilu,
   kGeluTanh,  // the approximation of gelu by tanh
   kGelu,
   // Rounding and arithmetic.

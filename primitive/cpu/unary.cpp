@@ -74,14 +74,6 @@ HWY_INLINE hn::Vec<D> SigmoidOf(D d, hn::Vec<D> x) {
   return hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
 }
 
-template <class D>
-HWY_INLINE hn::Vec<D> SiluOf(D d, hn::Vec<D> x) {
-  // A factor of 0 beside an infinite x would be NaN.
-  const auto y = hn::Mul(x, SigmoidOf(d, x));
-  const auto least = hn::Set(d, -std::numeric_limits<hn::TFromD<D>>::infinity());
-  return hn::IfThenElse(hn::Eq(x, least), hn::Zero(d), y);
-}
-
 // x (1 + tanh(u)) / 2 without cancellation: x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715
 // x^3).
 template <class D>
@@ -175,8 +167,6 @@ UnaryCode::Loop FindUnary(UnaryOp op, DType dtype) {
       return Floats(dtype, OFL_FN(SigmoidOf(d, x)));
     case UnaryOp::kFloor:
       return Floats(dtype, OFL_FN(hn::Floor(x)));
-    case UnaryOp::kSilu:
-      return Floats(dtype, OFL_FN(SiluOf(d, x)));
     case UnaryOp::kGeluTanh:
       return Floats(dtype, OFL_FN(GeluTanhOf(d, x)));
     case UnaryOp::kCeil:

@@ -59,12 +59,6 @@ struct Floor {
   __device__ float operator()(float x) const { return floorf(x); }
   __device__ double operator()(double x) const { return floor(x); }
 };
-struct Silu {
-  template <class C>
-  __device__ C operator()(C x) const {
-    return x == -C(INFINITY) ? C(0) : x * Sigmoid{}(x);  // not -inf times 0
-  }
-};
 // x (1 + tanh(u)) / 2 without cancellation: x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715
 // x^3).
 struct GeluTanh {
@@ -238,8 +232,6 @@ UnaryLauncher FindUnary(UnaryOp op, DType dtype) {
       return Floats<Sigmoid>(dtype);
     case UnaryOp::kFloor:
       return Floats<Floor>(dtype);
-    case UnaryOp::kSilu:
-      return Floats<Silu>(dtype);
     case UnaryOp::kGeluTanh:
       return Floats<GeluTanh>(dtype);
     case UnaryOp::kGelu:

@@ -546,6 +546,7 @@ def minimum(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def mish(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) -> Tensor: ...
 def mul(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor: ...
 def multiply(
     input: Tensor | float,
@@ -770,6 +771,22 @@ def softmax(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def softmin(
+    input: Tensor,
+    dim: int | None = None,
+    dtype: _dtype | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def softplus(
+    input: Tensor,
+    beta: float = 1.0,
+    threshold: float = 20.0,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor: ...
+def softsign(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def sort(
     input: Tensor,
     dim: int = -1,
@@ -837,6 +854,22 @@ def swapdims(input: Tensor, dim0: int, dim1: int, *, out: Tensor | None = None) 
 def t(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def tanhshrink(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def threshold(
+    input: Tensor,
+    threshold: float,
+    value: float,
+    inplace: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def threshold_(
+    input: Tensor,
+    threshold: float,
+    value: float,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def topk(
     input: Tensor,
     k: int,

@@ -128,6 +128,7 @@ from oneflow_lite._C import matmul as matmul
 from oneflow_lite._C import maximum as maximum
 from oneflow_lite._C import mean as mean
 from oneflow_lite._C import minimum as minimum
+from oneflow_lite._C import mish as mish
 from oneflow_lite._C import mul as mul
 from oneflow_lite._C import multiply as multiply
 from oneflow_lite._C import nan_to_num as nan_to_num
@@ -169,6 +170,10 @@ from oneflow_lite._C import sinc as sinc
 from oneflow_lite._C import sinh as sinh
 from oneflow_lite._C import slice as slice
 from oneflow_lite._C import softmax as softmax
+from oneflow_lite._C import softmin as softmin
+from oneflow_lite._C import softplus as softplus
+from oneflow_lite._C import softshrink as softshrink
+from oneflow_lite._C import softsign as softsign
 from oneflow_lite._C import sort as sort
 from oneflow_lite._C import split_with_sizes as split_with_sizes
 from oneflow_lite._C import sqrt as sqrt
@@ -183,6 +188,9 @@ from oneflow_lite._C import swapdims as swapdims
 from oneflow_lite._C import t as t
 from oneflow_lite._C import tan as tan
 from oneflow_lite._C import tanh as tanh
+from oneflow_lite._C import tanhshrink as tanhshrink
+from oneflow_lite._C import threshold as threshold
+from oneflow_lite._C import threshold_ as threshold_
 from oneflow_lite._C import topk as topk
 from oneflow_lite._C import transpose as transpose
 from oneflow_lite._C import trunc as trunc

@@ -78,12 +78,9 @@ ABSENT = [
         "nn.utils": "fuse_conv_bn_eval fuse_linear_bn_eval convert_conv2d_weight_memory_format",
     }, "nn.LayerNorm, nn.RMSNorm or nn.GroupNorm"),
     Absent("functions of layers under flow", {
-        "": "celu hardshrink prelu selu threshold group_norm pairwise_distance kl_div",
-        "Tensor": "hardshrink prelu",
-    }, "the function of that name in nn.functional, such as nn.functional.celu"),
-    Absent("layers' functions in place", {
-        "nn.functional": "relu_ elu_ selu_ celu_ hardtanh_ leaky_relu_ threshold_",
-    }, "inplace=True, as nn.functional.elu takes it"),
+        "": "prelu group_norm pairwise_distance kl_div",
+        "Tensor": "prelu",
+    }, "the function of that name in nn.functional, such as nn.functional.prelu"),
     Absent("mixed precision by itself", {
         "": "autocast amp GradScaler set_autocast_enabled", "cuda": "amp",
     }, "model.to(flow.bfloat16), or x.half() where it is wanted; the row ops compute in float32"),

@@ -230,7 +230,7 @@ ALIASES = {"moveaxis": "movedim"}
 IN_PLACE = (
     "abs", "absolute", "addmm", "bitwise_not", "ceil", "cos", "cumprod", "cumsum", "erf", "exp",
     "exp2", "expm1", "floor", "log", "log1p", "log2", "logical_not", "masked_fill", "nan_to_num",
-    "neg", "negative", "reciprocal", "relu", "round", "rsqrt", "sigmoid", "sign", "sin", "sqrt",
+    "neg", "negative", "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sqrt",
     "square", "tanh", "tril", "triu", "trunc",
     "acos", "acosh", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "asin", "asinh",
     "atan", "atanh", "cosh", "deg2rad", "digamma", "erfc", "erfinv", "frac", "i0", "lgamma",

@@ -36,6 +36,7 @@ from op_reference import (
     np_var,
 )
 from op_row import Bad, Op, S, T, always, floating, ones, same, summed
+from op_table_activations import ACTIVATIONS
 from op_table_moves import MOVES
 from op_table_rows import BANDS, ROWS
 from op_table_two import TWO_AND_THREE
@@ -166,6 +167,7 @@ OPS = [
     *ROWS,
     *UNARY_ROWS,
     *TWO_AND_THREE,
+    *ACTIVATIONS,
 
     # Elementwise, one tensor.
     Op("neg", UNARY, lambda x: -x, NUMERIC, errors=[
@@ -175,7 +177,6 @@ OPS = [
     Op("exp", UNARY, lambda x: np.exp(x.astype(float)), ALL, bound="pointwise", result=floating),
     Op("log", of_domain("positive"), lambda x: np.log(x.astype(float)), ALL, bound="pointwise",
        result=floating),
-    Op("relu", of_domain("distinct"), lambda x: np.maximum(x, 0), NUMERIC, twice=False),
     Op("abs", of_domain("distinct"), np.abs, NUMERIC, twice=False),
     Op("sqrt", of_domain("positive"), lambda x: np.sqrt(x.astype(float)), ALL, bound="pointwise",
        result=floating),
@@ -188,8 +189,6 @@ OPS = [
     Op("cos", UNARY, lambda x: np.cos(x.astype(float)), ALL, bound="pointwise", result=floating),
     Op("erf", UNARY, np_erf, ALL, bound="pointwise", result=floating),
     Op("floor", of_domain("distinct"), np.floor, NUMERIC),
-    Op("silu", UNARY, lambda x: x / (1 + np.exp(-x.astype(float))), ALL, bound="pointwise",
-       result=floating),
     Op("gelu", [*UNARY, S(T((33,)), "tanh")], np_gelu, ALL, bound="pointwise", result=floating,
        errors=[Bad(lambda d: flow.gelu(ones(d, 2), "erf"), ValueError,
                    'gelu(): approximate is "erf", but it must be "none" or "tanh"')]),

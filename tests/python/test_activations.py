@@ -90,7 +90,7 @@ def test_in_place(case):
     x.sum().backward()
     other = flow.tensor(X, requires_grad=True)
     function(other, **numbers).sum().backward()
-    assert flow.equal(leaf.grad, other.grad)
+    np.testing.assert_allclose(host(leaf.grad), host(other.grad), rtol=1e-9)  # of x, or of y
     assert "inplace=True" in repr(module(**numbers, inplace=True))
 
 

@@ -19,7 +19,7 @@ CALLS = {
                     "nanmedian nansum norm prod std std_mean sum var var_mean".split(),
                     ((), SUM_DIMS)),
     **dict.fromkeys("argsort count_nonzero cummax cummin cumprod cumsum diff log_softmax "
-                    "logcumsumexp softmax sort squeeze unbind unique unsqueeze F.normalize "
+                    "logcumsumexp softmax softmin sort squeeze unbind unique unsqueeze F.normalize "
                     "F.softmin size stride".split(), ((), {"dim": 1})),
     **dict.fromkeys(("cat", "concat", "concatenate", "stack"), ("tensors", {"dim": 1})),
     **dict.fromkeys(("swapaxes", "swapdims", "transpose"), ((), {"dim0": 0, "dim1": 2})),

@@ -18,6 +18,10 @@ SAMPLES = {
     "scale_rows_": [(X, tensor([1.0, -2.0, 0.5], "float64"))],
     **dict.fromkeys(["maximum", "minimum"], [(DISTINCT, DISTINCT + X.relu() - 0.1)]),
     **dict.fromkeys(["softmax_to_float32", "log_softmax_to_float32"], [(X.half(), 1)]),
+    "hardtanh_": [(DISTINCT, -1.0625, 2.0625)],
+    "hardtanh_backward": [(X, DISTINCT, -1.03, 2.03)],
+    "threshold_": [(DISTINCT, 0.4375, 0.0)],
+    "threshold_backward": [(X, DISTINCT, 0.43)],
     "relu_backward": [(X, DISTINCT), (X, tensor([[1.5], [-2.0], [3.0]], "float64"))],
 }
 # Ops without any sample, and why there can be none. Empty: keep it so.

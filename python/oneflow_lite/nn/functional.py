@@ -15,49 +15,50 @@ from oneflow_lite._absent import public_face
 from oneflow_lite._C import (
     add_layer_norm,
     add_rms_norm,
+    celu,
+    celu_,
     cross_entropy,
+    elu,
+    elu_,
     fused_scale_mask_softmax,
     gelu,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    hardtanh_,
     layer_norm,
+    leaky_relu,
+    leaky_relu_,
     linear,
     log_softmax,
+    logsigmoid,
+    mish,
     nll_loss,
+    relu,
+    relu6,
+    relu_,
     rms_norm,
+    selu,
+    selu_,
     sigmoid,
+    silu,
     softmax,
+    softmin,
+    softplus,
+    softshrink,
+    softsign,
     tanh,
+    tanhshrink,
+    threshold,
+    threshold_,
 )
 from oneflow_lite._math import norm, rounded_once
 from oneflow_lite._named_errors import named
 from oneflow_lite._oneflow_lite import _C, DTypeError, Generator, ShapeError, Tensor, int64
 from oneflow_lite._oneflow_lite import bool as _bool
 from oneflow_lite._shapes import broadcast_tensors, tril, wrapped_dim
-from oneflow_lite.nn.activation_functions import (
-    celu,
-    elu,
-    glu,
-    gumbel_softmax,
-    hardshrink,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    into,
-    leaky_relu,
-    logsigmoid,
-    mish,
-    prelu,
-    relu,
-    relu6,
-    selu,
-    silu,
-    softmin,
-    softplus,
-    softshrink,
-    softsign,
-    tanhshrink,
-    threshold,
-    wide,
-)
+from oneflow_lite.nn.activation_functions import glu, gumbel_softmax, into, prelu, wide
 from oneflow_lite.nn.embedding import embedding
 from oneflow_lite.nn.loss_functions import (
     binary_cross_entropy,
@@ -70,14 +71,16 @@ from oneflow_lite.nn.loss_functions import (
 )
 
 __all__ = [
-    "add_layer_norm", "add_rms_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits",
-    "celu", "cosine_similarity", "cross_entropy", "dropout", "elu", "embedding",
-    "fused_scale_mask_softmax", "gelu", "glu", "group_norm", "gumbel_softmax", "hardshrink",
-    "hardsigmoid", "hardswish", "hardtanh", "huber_loss", "kl_div", "l1_loss", "layer_norm",
-    "leaky_relu", "linear", "log_softmax", "logsigmoid", "mish", "mse_loss", "nll_loss",
-    "normalize", "one_hot", "pad", "pairwise_distance", "prelu", "relu", "relu6", "rms_norm",
-    "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss", "softmax",
-    "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
+    "add_layer_norm", "add_rms_norm", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "celu", "celu_", "cosine_similarity", "cross_entropy",
+    "dropout", "elu", "elu_", "embedding", "fused_scale_mask_softmax", "gelu", "glu",
+    "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "hardtanh_", "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "leaky_relu_",
+    "linear", "log_softmax", "logsigmoid", "mish", "mse_loss", "nll_loss", "normalize",
+    "one_hot", "pad", "pairwise_distance", "prelu", "relu", "relu6", "relu_", "rms_norm",
+    "scaled_dot_product_attention", "selu", "selu_", "sigmoid", "silu", "smooth_l1_loss",
+    "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink",
+    "threshold", "threshold_",
 ]  # fmt: skip
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite._C import logsigmoid
 from oneflow_lite._math import as_given, wide
 from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
 from oneflow_lite._warnings import warn
-from oneflow_lite.nn.activation_functions import logsigmoid
 
 
 def _reduced(name: str, loss: Tensor, reduction: str) -> Tensor:

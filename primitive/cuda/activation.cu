@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One function object per activation; the table in FindActivation names them. The formulas are
+// those of primitive/cpu/activation.cpp.
+#include "primitive/cuda/activation_math.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+namespace {
+
+// Each is made from the numbers on the host, and takes and gives the compute type C.
+template <class C>
+struct Silu {
+  explicit Silu(const ActivationNumbers&) {}
+  __device__ C operator()(C x) const {
+    const C near = Within(x, kFar<C>);
+    const TailExp<C> t = ExpOfTail(-AbsOf(near));
+    return (x < C(0) ? near * t.e * t.back : x) / (C(1) + t.e);
+  }
+};
+template <class C>
+struct Mish {
+  explicit Mish(const ActivationNumbers&) {}
+  __device__ C operator()(C x) const {
+    const C near = Within(x, kFar<C>);
+    const TailExp<C> t = ExpOfTail(-AbsOf(near));
+    const bool below = x < C(0);
+    const C n = below ? t.e * (t.e + C(2)) : C(1) + C(2) * t.e;
+    const C share = n / (n + (below ? C(2) : C(2) * t.e * t.e));
+    return below ? near * share * t.back : x * share;
+  }
+};
+template <class C>
+struct Hardtanh {
+  C low, high;
+  explicit Hardtanh(const ActivationNumbers& p)
+      : low(p.template As<C>(0)), high(p.template As<C>(1)) {}
+  __device__ C operator()(C x) const { return x < low ? low : x > high ? high : x; }
+};
+// (x + 3) / 6 within [0, 1]
+template <class C>
+__device__ C Ramp(C x) {
+  const C v = x + C(3);
+  return (v < C(0) ? C(0) : v > C(6) ? C(6) : v) * C(1.0 / 6);
+}
+template <class C>
+struct Hardsigmoid {
+  explicit Hardsigmoid(const ActivationNumbers&) {}
+  __device__ C operator()(C x) const { return Ramp(x); }
+};
+template <class C>
+struct Hardswish {
+  explicit Hardswish(const ActivationNumbers&) {}
+  __device__ C operator()(C x) const { return x < C(-3) ? C(-0.0) : x * Ramp(x); }
+};
+template <class C>
+struct LeakyRelu {
+  C slope;
+  explicit LeakyRelu(const ActivationNumbers& p) : slope(p.template As<C>(0)) {}
+  __device__ C operator()(C x) const { return x > C(0) ? x : x * slope; }
+};
+template <class C>
+struct Elu {
+  C a, b, c, c_rest;
+  explicit Elu(const ActivationNumbers& p)
+      : a(p.template As<C>(0)),
+        b(p.template As<C>(1)),
+        c(p.template As<C>(2)),
+        c_rest(p.template Rest<C>(2)) {}
+  __device__ C operator()(C x) const {
+    const Product<C> p = Scaled(x, c, c_rest);
+    const C m = ExpM1Of(p.z);
+    return x <= C(0) ? WithSign(Fma(p.rest, m + C(1), m), m) * a : x * b;
+  }
+};
+template <class C>
+struct Softplus {
+  C beta, rest, threshold;
+  explicit Softplus(const ActivationNumbers& p)
+      : beta(p.template As<C>(0)), rest(p.template Rest<C>(0)), threshold(p.template As<C>(1)) {}
+  __device__ C operator()(C x) const {
+    const Product<C> p = Scaled(x, beta, rest);
+    const C bend = Log1POf(ExpDown(p)) / beta;
+    return p.z > threshold ? x : (p.z > C(0) ? x : C(0)) + bend;
+  }
+};
+template <class C>
+struct LogSigmoid {
+  explicit LogSigmoid(const ActivationNumbers&) {}
+  __device__ C operator()(C x) const { return (x < C(0) ? x : C(0)) - Log1POf(ExpOf(-AbsOf(x))); }
+};
+template <class C>
+struct Softsign {
+  explicit Softsign(const ActivationNumbers&) {}
+  __device__ C operator()(C x) const {
+    const C near = Within(x, C(1152921504606846976.0));  // 2^60
+    return near / (C(1) + AbsOf(near));
+  }
+};
+template <class C>
+struct Tanhshrink {
+  explicit Tanhshrink(const ActivationNumbers&) {}
+  __device__ C operator()(C x) const {
+    const C kR[] = {C(66), C(44850), C(7438860), C(392837445), C(5499724230.0)};
+    const C kQ[] = {C(66), C(45045), C(7567560), C(413513100), C(6547290750.0), C(13749310575.0)};
+    if (AbsOf(x) < C(1.5)) {
+      const C t = x * x;
+      return x * C(1.0 / 3) * t * Fma(-t, Polynomial(kR, t) / Polynomial(kQ, t), C(1));
+    }
+    return x - TanhOf(x);
+  }
+};
+template <class C>
+struct Softshrink {
+  C lambd;
+  explicit Softshrink(const ActivationNumbers& p) : lambd(p.template As<C>(0)) {}
+  __device__ C operator()(C x) const { return AbsOf(x) <= lambd ? C(0) : x - WithSign(lambd, x); }
+};
+template <class C>
+struct Hardshrink {
+  C lambd;
+  explicit Hardshrink(const ActivationNumbers& p) : lambd(p.template As<C>(0)) {}
+  __device__ C operator()(C x) const { return AbsOf(x) <= lambd ? C(0) : x; }
+};
+template <class C>
+struct Threshold {
+  C threshold, value;
+  explicit Threshold(const ActivationNumbers& p)
+      : threshold(p.template As<C>(0)), value(p.template As<C>(1)) {}
+  __device__ C operator()(C x) const { return x <= threshold ? value : x; }
+};
+
+template <class T, class F>
+struct ActivationRun {
+  F f;
+  const T* x;
+  T* y;
+
+  template <int N>
+  __device__ void Run(int64_t i) const {
+    using C = ComputeType<T>;
+    Pack<T, N> p = LoadPack<N>(x + i);
+#pragma unroll
+    for (int k = 0; k < N; ++k) p.v[k] = ConvertTo<T>(static_cast<C>(f(ConvertTo<C>(p.v[k]))));
+    StorePack<N>(y + i, p);
+  }
+};
+
+template <class T, template <class> class F>
+cudaError_t LaunchActivation(int64_t n, const ActivationNumbers& numbers, const void* x, void* y,
+                             cudaStream_t stream) {
+  using Function = F<ComputeType<T>>;
+  const ActivationRun<T, Function> run{Function(numbers), static_cast<const T*>(x),
+                                       static_cast<T*>(y)};
+  return ForPacks<kPackSize<T>>(n, run, stream);
+}
+
+template <template <class> class F>
+ActivationLauncher Floats(DType dtype) {
+  return VisitDeviceFloating<ActivationLauncher>(dtype, [](auto tag) -> ActivationLauncher {
+    return &LaunchActivation<typename decltype(tag)::type, F>;
+  });
+}
+template <template <class> class F>
+ActivationLauncher Numbers(DType dtype) {
+  return VisitDeviceNumeric<ActivationLauncher>(dtype, [](auto tag) -> ActivationLauncher {
+    return &LaunchActivation<typename decltype(tag)::type, F>;
+  });
+}
+
+}  // namespace
+
+ActivationLauncher FindActivation(ActivationOp op, DType dtype) {
+  switch (op) {
+    case ActivationOp::kSilu:
+      return Floats<Silu>(dtype);
+    case ActivationOp::kMish:
+      return Floats<Mish>(dtype);
+    case ActivationOp::kHardswish:
+      return Floats<Hardswish>(dtype);
+    case ActivationOp::kHardsigmoid:
+      return Floats<Hardsigmoid>(dtype);
+    case ActivationOp::kHardtanh:
+      return Numbers<Hardtanh>(dtype);
+    case ActivationOp::kLeakyRelu:
+      return Floats<LeakyRelu>(dtype);
+    case ActivationOp::kElu:
+      return Floats<Elu>(dtype);
+    case ActivationOp::kSoftplus:
+      return Floats<Softplus>(dtype);
+    case ActivationOp::kLogSigmoid:
+      return Floats<LogSigmoid>(dtype);
+    case ActivationOp::kSoftsign:
+      return Floats<Softsign>(dtype);
+    case ActivationOp::kTanhshrink:
+      return Floats<Tanhshrink>(dtype);
+    case ActivationOp::kSoftshrink:
+      return Floats<Softshrink>(dtype);
+    case ActivationOp::kHardshrink:
+      return Floats<Hardshrink>(dtype);
+    case ActivationOp::kThreshold:
+      return Numbers<Threshold>(dtype);
+  }
+  return nullptr;
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite
