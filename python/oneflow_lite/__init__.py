@@ -27,7 +27,6 @@ from oneflow_lite import (
     _reductions,
     _scattering,
     _searching,
-    _shapes,
     _tensor,  # noqa: F401  (completes Tensor)
     autograd,
     cuda,
@@ -115,7 +114,7 @@ def numel(input: "Tensor") -> "_builtins.int":
 
 
 # The functions that are composed in Python, under their names here.
-_modules = (_creation, _math, _elementary, _bits, _products, _reductions, _searching, _shapes,
+_modules = (_creation, _math, _elementary, _bits, _products, _reductions, _searching,
             _indexing, _scattering, _placing, _promotion)  # fmt: skip
 _composed = {_f.__name__: _named(_f, out=True)
              for _module in _modules for _f in _module.FUNCTIONS}  # fmt: skip

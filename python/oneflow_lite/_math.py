@@ -246,71 +246,6 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 # Sums and products ----------------------------------------------------------------------------
 
 
-def mm(input: Tensor, other: Tensor) -> Tensor:
-    """The product of two matrices."""
-    if input.ndim != 2 or other.ndim != 2:
-        raise _ext.ShapeError(f"mm(): takes matrices, not shapes {list(input.shape)} and "
-                              f"{list(other.shape)}")  # fmt: skip
-    return _C.matmul(input, other)
-
-
-def bmm(input: Tensor, other: Tensor) -> Tensor:
-    """The products of two batches of matrices."""
-    if input.ndim != 3 or other.ndim != 3 or input.shape[0] != other.shape[0]:
-        raise _ext.ShapeError(f"bmm(): takes batches of matrices, not shapes {list(input.shape)} "
-                              f"and {list(other.shape)}")  # fmt: skip
-    return _C.matmul(input, other)
-
-
-def dot(input: Tensor, other: Tensor) -> Tensor:
-    """The inner product of two 1-D tensors."""
-    if input.ndim != 1 or other.ndim != 1:
-        raise _ext.ShapeError(f"dot(): takes tensors of 1 dim, not shapes {list(input.shape)} and "
-                              f"{list(other.shape)}")  # fmt: skip
-    return _C.matmul(input, other)
-
-
-def mv(input: Tensor, vec: Tensor) -> Tensor:
-    """The product of a matrix and a 1-D tensor."""
-    if input.ndim != 2 or vec.ndim != 1:
-        raise _ext.ShapeError(f"mv(): takes a matrix and a tensor of 1 dim, not shapes "
-                              f"{list(input.shape)} and {list(vec.shape)}")  # fmt: skip
-    return _C.matmul(input, vec)
-
-
-def _integer(name: str, which: str, factor: float) -> int:
-    if not float(factor).is_integer():
-        raise ValueError(f"{name}(): {which} is {factor}, but it must be an integer for tensors of "
-                         "integers")  # fmt: skip
-    return int(factor)
-
-
-@rounded_once
-def plus_product(input: Tensor, product: Tensor, beta: float, alpha: float, name: str) -> Tensor:
-    """``beta * input + alpha * product``; where beta is 0, input gives its shape alone."""
-    if not input.dtype.is_floating_point:  # then a float that is an integer counts as one
-        alpha, beta = _integer(name, "alpha", alpha), _integer(name, "beta", beta)
-    product = product if alpha == 1 else product * alpha
-    if beta == 0:
-        return product + _C.zeros_like(input)
-    return (input if beta == 1 else input * beta) + product
-
-
-def addmm(
-    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1
-) -> Tensor:
-    """``beta * input + alpha * mat1 @ mat2``; where beta is 0, input gives its shape alone."""
-    return plus_product(input, mm(mat1, mat2), beta, alpha, "addmm")
-
-
-def outer(input: Tensor, other: Tensor) -> Tensor:
-    """Each element of one 1-D tensor times each of another."""
-    if input.ndim != 1 or other.ndim != 1:
-        raise _ext.ShapeError(f"outer(): takes tensors of 1 dim, not shapes {list(input.shape)} "
-                              f"and {list(other.shape)}")  # fmt: skip
-    return input.view(-1, 1) * other.view(1, -1)
-
-
 def norm(
     input: Tensor,
     p: float | str | None = 2,
@@ -386,14 +321,13 @@ def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tens
 
 
 FUNCTIONS = (
-    addcdiv, addcmul, addmm, bmm, ceil, clamp, clamp_max, clamp_min, count_nonzero, div, dot,
-    einsum, exp2, expm1, floor_divide, fmod, isclose, lerp, log1p, log2, logical_and, logical_or,
-    logical_xor, masked_select, mm, mv, nan_to_num, norm, outer, reciprocal, remainder, round,
-    sign, square, trunc,
+    addcdiv, addcmul, ceil, clamp, clamp_max, clamp_min, count_nonzero, div, einsum, exp2, expm1,
+    floor_divide, fmod, isclose, lerp, log1p, log2, logical_and, logical_or, logical_xor,
+    masked_select, nan_to_num, norm, reciprocal, remainder, round, sign, square, trunc,
 )  # fmt: skip
 METHODS = tuple(f for f in FUNCTIONS if f is not einsum)
 # PyTorch's other names for the same; functional/aliases.cpp has those of C++ functions.
-ALIASES = {"clip": "clamp", "divide": "div", "moveaxis": "movedim", "true_divide": "div"}
+ALIASES = {"clip": "clamp", "divide": "div", "true_divide": "div"}
 IN_PLACE = (
     "abs", "absolute", "addcdiv", "addcmul", "addmm", "bitwise_and", "bitwise_not",
     "bitwise_or", "bitwise_xor", "ceil", "clamp", "clamp_max", "clamp_min", "cos", "cumprod",

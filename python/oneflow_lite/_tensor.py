@@ -18,7 +18,6 @@ from oneflow_lite import (
     _reductions,
     _scattering,
     _searching,
-    _shapes,
 )
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._absent import complete
@@ -98,21 +97,6 @@ def allclose(
     """
     _math.check_tolerances("allclose", rtol, atol)
     return bool(_math.isclose(input, other, rtol, atol, equal_nan).all())
-
-
-def view_as(self: Tensor, other: Tensor) -> Tensor:
-    """The same memory under the shape of another tensor."""
-    return self.view(other.shape)
-
-
-def reshape_as(self: Tensor, other: Tensor) -> Tensor:
-    """The tensor under the shape of another, copied where strides cannot express it."""
-    return self.reshape(other.shape)
-
-
-def expand_as(self: Tensor, other: Tensor) -> Tensor:
-    """The tensor repeated to the shape of another, without a copy."""
-    return self.expand(other.shape)
 
 
 def format_number(self: Tensor, spec: str) -> str:
@@ -231,7 +215,7 @@ type_.__name__ = "type"
 def _complete() -> None:
     methods = {
         "to": to, "cpu": cpu, "cuda": cuda, "type_as": type_as, "equal": equal,
-        "allclose": allclose, "view_as": view_as, "reshape_as": reshape_as, "expand_as": expand_as,
+        "allclose": allclose,
         "__format__": format_number, "__repr__": tensor_repr, "type": type_,
         "get_device": get_device, "div_": div_,
         "is_complex": is_complex, "__contains__": contains,
@@ -240,7 +224,7 @@ def _complete() -> None:
     for name, function in _OPERATORS.items():
         methods[f"__{name}__"] = _operator(function)
         methods[f"__r{name}__"] = _operator(function, reflected=True)
-    modules = (_math, _elementary, _bits, _products, _reductions, _searching, _shapes, _indexing,
+    modules = (_math, _elementary, _bits, _products, _reductions, _searching, _indexing,
                _scattering, _placing, _creation)  # fmt: skip
     methods |= {f.__name__: f for module in modules for f in module.METHODS}
     casts = {
