@@ -144,8 +144,12 @@ OFL_REGISTER_FUNCTION("cat(Tensor[] tensors, int dim=0) -> Tensor", Cat, kFuncti
                       "The tensors after each other along dim.");
 OFL_REGISTER_FUNCTION("stack(Tensor[] tensors, int dim=0) -> Tensor", Stack, kFunction,
                       "The tensors, all of one shape, along a new dim.");
-OFL_REGISTER_FUNCTION("split(Tensor(a) input, int split_size, int dim=0) -> Tensor[]", Split,
-                      kMethod, "Views of one size along dim; the last has what is left.");
+OFL_REGISTER_FUNCTION(
+    "split(Tensor(a) tensor, int split_size_or_sections, int dim=0) -> Tensor[]", Split, kMethod,
+    "Views along a dim: of one size (the last has what is left), or of sizes that add up to it.");
+OFL_REGISTER_FUNCTION(
+    "split.sizes(Tensor(a) tensor, int[] split_size_or_sections, int dim=0) -> Tensor[]",
+    SplitWithSizes, kMethod, "");
 OFL_REGISTER_FUNCTION("split_with_sizes(Tensor(a) input, int[] split_sizes, int dim=0) -> Tensor[]",
                       SplitWithSizes, kMethod,
                       "Views of the given sizes along dim, which must add up to it.");

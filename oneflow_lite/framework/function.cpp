@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 namespace oneflow_lite {
@@ -51,13 +52,21 @@ struct TypeName {
   const char* name;
   ArgType type;
 };
+// Tensor...: a list of tensors that Python may give one by one.
 constexpr TypeName kTypeNames[] = {
-    {"Tensor", ArgType::kTensor}, {"Tensor[]", ArgType::kTensorList},
-    {"int", ArgType::kInt},       {"int[]", ArgType::kInts},
-    {"float", ArgType::kFloat},   {"bool", ArgType::kBool},
-    {"Scalar", ArgType::kScalar}, {"Operand", ArgType::kOperand},
-    {"dtype", ArgType::kDType},   {"Device", ArgType::kDevice},
-    {"str", ArgType::kString},    {"Generator", ArgType::kGenerator},
+    {"Tensor...", ArgType::kTensorList},
+    {"Tensor", ArgType::kTensor},
+    {"Tensor[]", ArgType::kTensorList},
+    {"int", ArgType::kInt},
+    {"int[]", ArgType::kInts},
+    {"float", ArgType::kFloat},
+    {"bool", ArgType::kBool},
+    {"Scalar", ArgType::kScalar},
+    {"Operand", ArgType::kOperand},
+    {"dtype", ArgType::kDType},
+    {"Device", ArgType::kDevice},
+    {"str", ArgType::kString},
+    {"Generator", ArgType::kGenerator},
 };
 
 Status ParseDefault(absl::string_view text, ArgSchema* arg) {
@@ -71,6 +80,15 @@ Status ParseDefault(absl::string_view text, ArgSchema* arg) {
     arg->default_value = text == "True";
   } else if (arg->type == ArgType::kString) {
     arg->default_value = std::string(text.substr(1, text.size() - 2));
+  } else if (arg->type == ArgType::kInts && text.size() > 2 && text.front() == '[') {
+    Dims dims;
+    for (const absl::string_view part : absl::StrSplit(text.substr(1, text.size() - 2), ' ')) {
+      if (!absl::SimpleAtoi(part, &dims.emplace_back())) {
+        return Error(ErrorKind::kValue, "\"", text, "\" is no list of ints, such as [0 1]");
+      }
+    }
+    arg->default_text = absl::StrCat("(", absl::StrJoin(dims, ", "), dims.size() == 1 ? ",)" : ")");
+    arg->default_value = std::move(dims);
   } else if (arg->type == ArgType::kInt && absl::SimpleAtoi(text, &i)) {
     arg->default_value = i;
   } else if (arg->type == ArgType::kFloat && absl::SimpleAtod(text, &d)) {

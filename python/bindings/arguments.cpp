@@ -119,24 +119,6 @@ Match ReadSequence(const char* name, const ArgSchema& arg, PyObject* o, Value* o
   return ReadSequence(name, arg, list.get(), out);
 }
 
-Match ReadTensors(const char* name, const ArgSchema& arg, PyObject* o, Value* out) {
-  if (!Items::AreIn(o)) return Match::kNo;
-  TensorList list;
-  const Items items(o);
-  for (Py_ssize_t i = 0; i < items.size(); ++i) {
-    const PyRef item = items[i];
-    if (!item) return RaiseChanged(name, arg.name.c_str()), Match::kError;
-    if (!IsTensor(item.get())) {
-      PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be %s, but item %zd is %s", name,
-                   arg.name.c_str(), Expected(arg), i, Py_TYPE(item.get())->tp_name);
-      return Match::kError;
-    }
-    list.push_back(Unwrap(item.get()));
-  }
-  out->emplace<TensorList>(std::move(list));
-  return Match::kYes;
-}
-
 // A number, or the value of a 0-dim tensor.
 Match ReadScalar(PyObject* o, Value* out) {
   Scalar s;
@@ -179,7 +161,8 @@ Match ReadSlow(const char* name, const ArgSchema& arg, PyObject* o, Value* out) 
     case ArgType::kTensor:
       return Match::kNo;
     case ArgType::kTensorList:
-      return ReadTensors(name, arg, o, out);
+      if (!Items::AreIn(o)) return Match::kNo;
+      return ReadTensors(name, arg, Items(o), out) ? Match::kYes : Match::kError;
     case ArgType::kInt:
       return Read<int64_t>(AsInt, o, out);
     case ArgType::kInts:
@@ -301,6 +284,22 @@ bool ReadInts(const char* name, const ArgSchema& arg, const Items& items, Value*
     }
   }
   out->emplace<Dims>(std::move(dims));
+  return true;
+}
+
+bool ReadTensors(const char* name, const ArgSchema& arg, const Items& items, Value* out) {
+  TensorList list;
+  for (Py_ssize_t i = 0; i < items.size(); ++i) {
+    const PyRef item = items[i];
+    if (!item) return RaiseChanged(name, arg.name.c_str());
+    if (!IsTensor(item.get())) {
+      PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be %s, but item %zd is %s", name,
+                   arg.name.c_str(), Expected(arg), i, Py_TYPE(item.get())->tp_name);
+      return false;
+    }
+    list.push_back(Unwrap(item.get()));
+  }
+  out->emplace<TensorList>(std::move(list));
   return true;
 }
 

@@ -24,6 +24,8 @@ bool ReadArgument(const char* name, const ArgSchema& arg, PyObject* o, Value* ou
 bool ReadFlag(const char* name, const char* argument, PyObject* o, bool* out);
 // The elements of `items` as the dims of `arg`.
 bool ReadInts(const char* name, const ArgSchema& arg, const Items& items, Value* out);
+// The elements of `items` as the tensors of `arg`.
+bool ReadTensors(const char* name, const ArgSchema& arg, const Items& items, Value* out);
 
 // Tensor, tuple of tensors, None, number, ... A new reference; null on failure.
 PyObject* WrapValue(Value&& v);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "oneflow_lite/core/error.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/named_results.h"
@@ -47,6 +48,11 @@ constexpr std::array<FastCall, sizeof...(I)> MethodsOf(std::index_sequence<I...>
 constexpr auto kFunctions = FunctionsOf(std::make_index_sequence<kMaxFunctions>{});
 constexpr auto kMethods = MethodsOf(std::make_index_sequence<kMaxFunctions>{});
 
+// Whether the tensors of the first argument may be given one by one.
+bool SpreadsTensors(const FunctionSchema& f) {
+  return f.text.find("(Tensor... ") != std::string::npos;
+}
+
 // "softmax(input, dim=None, dtype=None)\n--\n\n..." is what inspect.signature reads.
 std::string DocOf(const FunctionSchema& f) {
   std::string doc = f.name + "(";
@@ -60,6 +66,10 @@ std::string DocOf(const FunctionSchema& f) {
     }
     // "$self" is what makes a method's first argument implicit once it is bound.
     if (i == 0 && f.flags == kMethodOnly) doc += "$";
+    if (i == 0 && SpreadsTensors(f)) {
+      doc += "*";
+      star = true;
+    }
     doc += a.name;
     if (a.has_default) doc += "=" + a.default_text;
   }
@@ -68,6 +78,7 @@ std::string DocOf(const FunctionSchema& f) {
 
 int SpreadOf(const FunctionSchema& f, size_t num_positional) {
   if (num_positional == 0) return -1;
+  if (SpreadsTensors(f)) return 0;
   const size_t last = num_positional - 1;
   const ArgSchema& a = f.args[last];
   const bool after_self = last == 0 || (last == 1 && f.args[0].type == ArgType::kTensor);
@@ -98,10 +109,24 @@ bool Bind(const FunctionSchema& f, BoundFunction* b) {
     if (!a.keyword_only) ++b->num_positional;
   }
   b->spread = SpreadOf(f, b->num_positional);
+  b->as_given = absl::EndsWith(f.text, "-> Tensor...");
   return true;
 }
 
 namespace {
+
+// Hangs "split.sizes" on "split", in whose name its errors speak.
+bool BindOverload(const FunctionSchema& f, BoundFunction* first) {
+  auto* schema = new FunctionSchema(f);  // lives for ever, like the table
+  schema->name = f.name.substr(0, f.name.find('.'));
+  OFL_CHECK(first->schema->name == schema->name);
+  auto* b = new BoundFunction;
+  if (!Bind(*schema, b)) return false;
+  first->doc += "\n" + f.text;
+  b->overload = first->overload;
+  first->overload = b;
+  return true;
+}
 
 bool BuildTable() {
   const auto& functions = ListFunctions();
@@ -114,6 +139,10 @@ bool BuildTable() {
   }
   for (const FunctionSchema* f : functions) {
     BoundFunction b;
+    if (absl::StrContains(f->name, '.')) {  // right after the function of which it is one
+      if (!BindOverload(*f, &Table().back())) return false;
+      continue;
+    }
     if (!Bind(*f, &b)) return false;
     Table().push_back(std::move(b));
   }
@@ -219,7 +248,7 @@ bool FillDefaults(const BoundFunction& b, uint64_t given, Value* out) {
   const FunctionSchema& f = *b.schema;
   if (given + 1 == uint64_t{1} << f.args.size()) return true;  // none to fill
   for (size_t i = 0; i < f.args.size(); ++i) {
-    if (given >> i & 1) continue;
+    if (given >> i & 1 || out[i].index() != 0) continue;
     const ArgSchema& a = f.args[i];
     if (!a.has_default) {
       if (a.keyword_only) {
@@ -247,6 +276,11 @@ bool ReadPositional(const BoundFunction& b, PyObject* self, PyObject* const* arg
     if (!ReadArgument(name, f.args[0], self, &out[0])) return false;
     *given = 1;
     i = 1;
+  }
+  const bool tensors = b.spread >= 0 && f.args[b.spread].type == ArgType::kTensorList;
+  if (tensors && (nargs != 1 || IsTensor(args[0]))) {
+    if (nargs > 0) *given |= 1;  // else a keyword may still bring them
+    return ReadTensors(name, f.args[0], Items(args, nargs), &out[0]);
   }
   const Py_ssize_t total = static_cast<Py_ssize_t>(i) + nargs;
   if (b.spread < 0 && total > static_cast<Py_ssize_t>(b.num_positional)) {
@@ -332,19 +366,41 @@ bool ReadOlder(const BoundFunction& b, const CallArguments& g, Value* out, PyObj
   return false;
 }
 
+// Reads the arguments for the function or for the first of its overloads that takes them, which it
+// gives. Null: none does, and what the function itself said of them is set.
+const BoundFunction* ReadAny(const BoundFunction& b, const CallArguments& g, ValueList* values,
+                             PyObject** target) {
+  values->resize(b.schema->args.size());
+  if (ReadCall(b, g, values->data(), target) || ReadOlder(b, g, values->data(), target)) return &b;
+  if (!b.overload || !PyErr_ExceptionMatches(PyExc_TypeError)) return nullptr;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  const PyRef kept_type(type), kept_value(value), kept_trace(trace);
+  for (const BoundFunction* o = b.overload; o; o = o->overload) {
+    values->clear();
+    values->resize(o->schema->args.size());
+    if (target) *target = nullptr;
+    if (ReadCall(*o, g, values->data(), target)) return o;
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return nullptr;
+    PyErr_Clear();
+  }
+  PyErr_Restore(PyRef::Borrow(type).Give(), PyRef::Borrow(value).Give(),
+                PyRef::Borrow(trace).Give());
+  return nullptr;
+}
+
 }  // namespace
 
-PyObject* CallBound(const BoundFunction& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
-                    PyObject* kwnames) {
+PyObject* CallBound(const BoundFunction& called, PyObject* self, PyObject* const* args,
+                    Py_ssize_t nargs, PyObject* kwnames) {
   return Protect([&]() -> PyObject* {
-    const FunctionSchema& f = *b.schema;
-    ValueList values(f.args.size());
+    ValueList values;
     PyObject* out = nullptr;
     PyObject** target = self ? nullptr : &out;
-    const CallArguments given = {self, args, nargs, kwnames};
-    if (!ReadCall(b, given, values.data(), target) && !ReadOlder(b, given, values.data(), target)) {
-      return nullptr;
-    }
+    const BoundFunction* taken = ReadAny(called, {self, args, nargs, kwnames}, &values, target);
+    if (!taken) return nullptr;
+    const BoundFunction& b = *taken;
+    const FunctionSchema& f = *b.schema;
     Value result;
     Status s;
     {
@@ -353,6 +409,9 @@ PyObject* CallBound(const BoundFunction& b, PyObject* self, PyObject* const* arg
     }
     if (!s.ok()) return Raise(Renamed(f.name, s));
     if (out) return StoreResults(f.name.c_str(), result, out, b.results);
+    if (b.as_given && nargs == 1 && IsTensor(args[0])) {
+      return Wrap(std::move(std::get<TensorList>(result)[0]));
+    }
     return WrapResults(b, std::move(result));
   });
 }

@@ -21,10 +21,16 @@ struct BoundFunction {
   const FunctionSchema* schema;
   std::vector<PyObject*> names;  // interned, one per argument
   size_t num_positional;
-  // An int[] that may be spread over the positional arguments from here on; -1: none.
+  // An int[], or Tensor..., that may be spread over the positional arguments from here on; -1:
+  // none.
   int spread;
   std::string doc;
   PyTypeObject* results = nullptr;  // the named tuple of the results, where they have names
+  // "-> Tensor...": one tensor that is not in a list gives a tensor, not a tuple of one.
+  bool as_given = false;
+  // The function of the same name for arguments of other types ("split.sizes" for "split"), which
+  // is tried where this one does not take the arguments; null: none.
+  const BoundFunction* overload = nullptr;
 };
 // False: an exception is set.
 bool Bind(const FunctionSchema& f, BoundFunction* b);

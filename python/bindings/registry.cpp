@@ -3,6 +3,7 @@
 // What is registered and how this library was built, for people and tools.
 #include <dlfcn.h>
 
+#include "absl/strings/match.h"
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/framework/function.h"
 #include "oneflow_lite/framework/op_registry.h"
@@ -33,10 +34,20 @@ PyObject* ListFunctionDicts(PyObject*, PyObject*) {
   return Protect([]() -> PyObject* {
     PyRef list(PyList_New(0));
     for (const FunctionSchema* f : ListFunctions()) {
-      PyRef dict(Py_BuildValue("{s:s,s:s,s:s,s:s,s:N,s:N}", "name", f->name.c_str(), "signature",
-                               f->text.c_str(), "doc", f->doc.c_str(), "alias_of",
+      if (absl::StrContains(f->name, '.')) {  // an overload of the function before it
+        const Items items(list.get());
+        const PyRef first = items[items.size() - 1];
+        const PyRef key(Text("overloads")), signature(Text(f->text));
+        if (!key || !signature) return nullptr;
+        const PyRef overloads = FindKey(first.get(), key.get());
+        if (!overloads || PyList_Append(overloads.get(), signature.get()) < 0) return nullptr;
+        continue;
+      }
+      PyRef dict(Py_BuildValue("{s:s,s:s,s:s,s:s,s:N,s:N,s:[]}", "name", f->name.c_str(),
+                               "signature", f->text.c_str(), "doc", f->doc.c_str(), "alias_of",
                                f->alias_of.c_str(), "method", PyBool_FromLong(f->flags & kMethod),
-                               "method_only", PyBool_FromLong(f->flags == kMethodOnly)));
+                               "method_only", PyBool_FromLong(f->flags == kMethodOnly),
+                               "overloads"));
       if (!list || !dict || PyList_Append(list.get(), dict.get()) < 0) return nullptr;
     }
     return list.Give();
@@ -95,7 +106,8 @@ PyMethodDef registry_functions[] = {
     {"list_ops", ListOpNames, METH_NOARGS, "list_ops()\n--\n\nThe names of all ops, sorted."},
     {"list_functions", ListFunctionDicts, METH_NOARGS,
      "list_functions()\n--\n\n"
-     "The registered functions: name, signature, doc, alias_of, method, method_only of each."},
+     "The registered functions: name, signature, doc, alias_of, method, method_only, overloads of "
+     "each."},
     {"build_config", BuildConfig, METH_NOARGS,
      "build_config()\n--\n\nHow the library was built, and what it found."},
     {nullptr, nullptr, 0, nullptr}};

@@ -25,7 +25,6 @@ from oneflow_lite import (
     _reductions,
     _scattering,
     _searching,
-    _shapes,
     _tensor,  # noqa: F401  (completes Tensor)
     autograd,
     cuda,
@@ -113,12 +112,10 @@ def numel(input: "Tensor") -> "_builtins.int":
 
 
 # The functions that are composed in Python, under their names here.
-_modules = (_creation, _math, _products, _reductions, _searching, _shapes,
+_modules = (_creation, _math, _products, _reductions, _searching,
             _indexing, _scattering, _placing, _promotion)  # fmt: skip
 _composed = {_f.__name__: _named(_f, out=True)
              for _module in _modules for _f in _module.FUNCTIONS}  # fmt: skip
-_composed |= {_name: _under_name(_composed[_same], _name)
-              for _name, _same in _math.ALIASES.items()}  # fmt: skip
 _composed |= {_f.__name__: _named(_f) for _f in (allclose, equal)}
 _composed |= _TYPES | {"cosine_similarity": nn.functional.cosine_similarity}
 globals().update(_composed)

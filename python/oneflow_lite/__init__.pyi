@@ -52,6 +52,11 @@ from oneflow_lite._C import bitwise_not as bitwise_not
 from oneflow_lite._C import bitwise_or as bitwise_or
 from oneflow_lite._C import bitwise_right_shift as bitwise_right_shift
 from oneflow_lite._C import bitwise_xor as bitwise_xor
+from oneflow_lite._C import block_diag as block_diag
+from oneflow_lite._C import bmm as bmm
+from oneflow_lite._C import broadcast_tensors as broadcast_tensors
+from oneflow_lite._C import broadcast_to as broadcast_to
+from oneflow_lite._C import cartesian_prod as cartesian_prod
 from oneflow_lite._C import cat as cat
 from oneflow_lite._C import ceil as ceil
 from oneflow_lite._C import chunk as chunk
@@ -60,6 +65,7 @@ from oneflow_lite._C import clamp_max as clamp_max
 from oneflow_lite._C import clamp_min as clamp_min
 from oneflow_lite._C import clip as clip
 from oneflow_lite._C import clone as clone
+from oneflow_lite._C import column_stack as column_stack
 from oneflow_lite._C import concat as concat
 from oneflow_lite._C import concatenate as concatenate
 from oneflow_lite._C import copysign as copysign
@@ -91,6 +97,7 @@ from oneflow_lite._C import gather as gather
 from oneflow_lite._C import gcd as gcd
 from oneflow_lite._C import ge as ge
 from oneflow_lite._C import gelu as gelu
+from oneflow_lite._C import ger as ger
 from oneflow_lite._C import greater as greater
 from oneflow_lite._C import greater_equal as greater_equal
 from oneflow_lite._C import gt as gt
@@ -127,6 +134,7 @@ from oneflow_lite._C import masked_fill as masked_fill
 from oneflow_lite._C import matmul as matmul
 from oneflow_lite._C import maximum as maximum
 from oneflow_lite._C import mean as mean
+from oneflow_lite._C import meshgrid as meshgrid
 from oneflow_lite._C import minimum as minimum
 from oneflow_lite._C import mish as mish
 from oneflow_lite._C import mul as mul
@@ -141,6 +149,7 @@ from oneflow_lite._C import nll_loss as nll_loss
 from oneflow_lite._C import not_equal as not_equal
 from oneflow_lite._C import ones as ones
 from oneflow_lite._C import ones_like as ones_like
+from oneflow_lite._C import outer as outer
 from oneflow_lite._C import permute as permute
 from oneflow_lite._C import positive as positive
 from oneflow_lite._C import pow as pow
@@ -169,12 +178,15 @@ from oneflow_lite._C import sin as sin
 from oneflow_lite._C import sinc as sinc
 from oneflow_lite._C import sinh as sinh
 from oneflow_lite._C import slice as slice
+from oneflow_lite._C import smooth_l1_loss as smooth_l1_loss
+from oneflow_lite._C import soft_margin_loss as soft_margin_loss
 from oneflow_lite._C import softmax as softmax
 from oneflow_lite._C import softmin as softmin
 from oneflow_lite._C import softplus as softplus
 from oneflow_lite._C import softshrink as softshrink
 from oneflow_lite._C import softsign as softsign
 from oneflow_lite._C import sort as sort
+from oneflow_lite._C import split as split
 from oneflow_lite._C import split_with_sizes as split_with_sizes
 from oneflow_lite._C import sqrt as sqrt
 from oneflow_lite._C import square as square
@@ -192,9 +204,11 @@ from oneflow_lite._C import tanhshrink as tanhshrink
 from oneflow_lite._C import threshold as threshold
 from oneflow_lite._C import threshold_ as threshold_
 from oneflow_lite._C import topk as topk
+from oneflow_lite._C import trace as trace
 from oneflow_lite._C import transpose as transpose
 from oneflow_lite._C import trunc as trunc
 from oneflow_lite._C import unbind as unbind
+from oneflow_lite._C import unflatten as unflatten
 from oneflow_lite._C import unsqueeze as unsqueeze
 from oneflow_lite._C import xlog1py as xlog1py
 from oneflow_lite._C import xlogy as xlogy
@@ -203,7 +217,6 @@ from oneflow_lite._C import zeros_like as zeros_like
 from oneflow_lite._creation import as_tensor as as_tensor
 from oneflow_lite._creation import asarray as asarray
 from oneflow_lite._creation import bernoulli as bernoulli
-from oneflow_lite._creation import eye as eye
 from oneflow_lite._creation import linspace as linspace
 from oneflow_lite._creation import multinomial as multinomial
 from oneflow_lite._creation import normal as normal
@@ -234,7 +247,6 @@ from oneflow_lite._limits import finfo as finfo
 from oneflow_lite._limits import iinfo as iinfo
 from oneflow_lite._math import addmm as addmm
 from oneflow_lite._math import bmm as bmm
-from oneflow_lite._math import clamp as _clamp
 from oneflow_lite._math import clamp as clamp
 from oneflow_lite._math import clamp_max as clamp_max
 from oneflow_lite._math import clamp_min as clamp_min
@@ -277,29 +289,16 @@ from oneflow_lite._oneflow_lite import int8 as int8
 from oneflow_lite._oneflow_lite import is_grad_enabled as is_grad_enabled
 from oneflow_lite._oneflow_lite import tensor as tensor
 from oneflow_lite._oneflow_lite import uint8 as uint8
-from oneflow_lite._placing import atleast_3d as atleast_3d
-from oneflow_lite._placing import block_diag as block_diag
 from oneflow_lite._placing import broadcast_shapes as broadcast_shapes
-from oneflow_lite._placing import cartesian_prod as cartesian_prod
-from oneflow_lite._placing import diag_embed as diag_embed
-from oneflow_lite._placing import dstack as dstack
-from oneflow_lite._placing import hsplit as hsplit
 from oneflow_lite._placing import isin as isin
 from oneflow_lite._placing import masked_scatter as masked_scatter
-from oneflow_lite._placing import rot90 as rot90
-from oneflow_lite._placing import vsplit as vsplit
 from oneflow_lite._process import default_generator as default_generator
 from oneflow_lite._process import get_num_threads as get_num_threads
 from oneflow_lite._process import manual_seed as manual_seed
 from oneflow_lite._process import set_num_threads as set_num_threads
-from oneflow_lite._products import baddbmm as baddbmm
 from oneflow_lite._products import cdist as cdist
 from oneflow_lite._products import dist as dist
-from oneflow_lite._products import inner as inner
-from oneflow_lite._products import kron as kron
 from oneflow_lite._products import tensordot as tensordot
-from oneflow_lite._products import trace as trace
-from oneflow_lite._products import vdot as vdot
 from oneflow_lite._promotion import can_cast as can_cast
 from oneflow_lite._promotion import promote_types as promote_types
 from oneflow_lite._promotion import result_type as result_type
@@ -332,33 +331,6 @@ from oneflow_lite._searching import searchsorted as searchsorted
 from oneflow_lite._searching import unique as unique
 from oneflow_lite._serialization import load as load
 from oneflow_lite._serialization import save as save
-from oneflow_lite._shapes import atleast_1d as atleast_1d
-from oneflow_lite._shapes import atleast_2d as atleast_2d
-from oneflow_lite._shapes import broadcast_tensors as broadcast_tensors
-from oneflow_lite._shapes import broadcast_to as broadcast_to
-from oneflow_lite._shapes import column_stack as column_stack
-from oneflow_lite._shapes import diag as diag
-from oneflow_lite._shapes import diagflat as diagflat
-from oneflow_lite._shapes import diagonal as diagonal
-from oneflow_lite._shapes import flip as flip
-from oneflow_lite._shapes import fliplr as fliplr
-from oneflow_lite._shapes import flipud as flipud
-from oneflow_lite._shapes import hstack as hstack
-from oneflow_lite._shapes import meshgrid as meshgrid
-from oneflow_lite._shapes import movedim as _movedim
-from oneflow_lite._shapes import movedim as movedim
-from oneflow_lite._shapes import ravel as ravel
-from oneflow_lite._shapes import repeat_interleave as repeat_interleave
-from oneflow_lite._shapes import roll as roll
-from oneflow_lite._shapes import split as split
-from oneflow_lite._shapes import tensor_split as tensor_split
-from oneflow_lite._shapes import tile as tile
-from oneflow_lite._shapes import tril as tril
-from oneflow_lite._shapes import tril_indices as tril_indices
-from oneflow_lite._shapes import triu as triu
-from oneflow_lite._shapes import triu_indices as triu_indices
-from oneflow_lite._shapes import unflatten as unflatten
-from oneflow_lite._shapes import vstack as vstack
 from oneflow_lite._tensor import allclose as allclose
 from oneflow_lite._tensor import equal as equal
 from oneflow_lite.autograd._grad_mode import enable_grad as enable_grad
@@ -387,7 +359,6 @@ float = _float32
 half = _float16
 int = _int32
 long = _int64
-moveaxis = _movedim
 short = _int16
 __config__: _Config
 __version__: str

@@ -78,7 +78,7 @@ ABSENT = [
         "nn.utils": "fuse_conv_bn_eval fuse_linear_bn_eval convert_conv2d_weight_memory_format",
     }, "nn.LayerNorm, nn.RMSNorm or nn.GroupNorm"),
     Absent("functions of layers under flow", {
-        "": "prelu group_norm pairwise_distance kl_div",
+        "": "prelu group_norm pairwise_distance",
         "Tensor": "prelu",
     }, "the function of that name in nn.functional, such as nn.functional.prelu"),
     Absent("mixed precision by itself", {
@@ -134,12 +134,12 @@ ABSENT = [
         "": "linalg fft special signal svd inverse det cholesky stft istft cholesky_inverse "
             "cholesky_solve chain_matmul corrcoef cov cross geqrf lobpcg logdet lu lu_solve "
             "lu_unpack matrix_exp matrix_power nuclear_norm orgqr ormqr pca_lowrank svd_lowrank "
-            "pinverse slogdet triangular_solve vander addbmm addmv addr ger renorm bartlett_window "
+            "pinverse slogdet triangular_solve vander addbmm addmv addr renorm bartlett_window "
             "blackman_window hamming_window hann_window kaiser_window",
         "Tensor": "svd inverse det cholesky stft istft cholesky_inverse cholesky_solve corrcoef "
                   "cov cross geqrf logdet lu lu_solve matrix_exp matrix_power orgqr ormqr pinverse "
                   "slogdet triangular_solve qr lstsq solve symeig eig addbmm addbmm_ addmv addmv_ "
-                  "addr addr_ ger renorm renorm_",
+                  "addr addr_ renorm renorm_",
     }, "flow.matmul, flow.einsum, flow.outer and flow.addmm are here; for the rest, NumPy over "
        "x.numpy()"),
     Absent("other functions of elements", {
@@ -151,17 +151,17 @@ ABSENT = [
     }, "flow.diff, flow.sum and flow.cumsum"),
     Absent("other ways to gather, scatter and count", {
         "": "index_reduce histc histogram histogramdd unique_consecutive put "
-            "diagonal_scatter select_scatter slice_scatter combinations unravel_index dsplit "
+            "diagonal_scatter select_scatter slice_scatter combinations unravel_index "
             "msort pdist",
         "nn.functional": "pdist",
         "Tensor": "index_reduce index_reduce_ histc histogram unique_consecutive put put_ "
                   "as_strided_scatter diagonal_scatter select_scatter slice_scatter nonzero_static "
-                  "dsplit msort",
+                  "msort",
     }, "flow.scatter_reduce, flow.index_add, flow.bincount, flow.sort, flow.unique and item "
        "assignment to a clone"),
     Absent("copies of views, and ranges, by other names", {
         "": "frombuffer from_file expand_copy narrow_copy slice_copy unfold_copy range "
-            "logspace row_stack unsafe_chunk unsafe_split fix",
+            "logspace unsafe_chunk unsafe_split fix",
         "Tensor": "narrow_copy slice_inverse unsafe_chunk unsafe_split fix fix_ "
                   "sum_to_size",
     }, "flow.tensor, flow.from_numpy, flow.arange, flow.linspace, flow.vstack, flow.chunk, "
@@ -206,17 +206,15 @@ ABSENT = [
     Absent("other schedules", {"optim.lr_scheduler": "CyclicLR"},
            "optim.lr_scheduler.OneCycleLR, or optim.lr_scheduler.LambdaLR of any formula"),
     Absent("other embeddings and losses", {
-        "": "embedding_bag bilinear ctc_loss triplet_margin_loss margin_ranking_loss "
-            "cosine_embedding_loss hinge_embedding_loss poisson_nll_loss",
+        "": "embedding_bag bilinear ctc_loss triplet_margin_loss cosine_embedding_loss",
         "nn": "EmbeddingBag Bilinear CTCLoss TripletMarginLoss TripletMarginWithDistanceLoss "
               "MarginRankingLoss CosineEmbeddingLoss GaussianNLLLoss PoissonNLLLoss NLLLoss2d "
               "HingeEmbeddingLoss SoftMarginLoss MultiMarginLoss MultiLabelMarginLoss "
               "MultiLabelSoftMarginLoss AdaptiveLogSoftmaxWithLoss",
         "nn.functional": "embedding_bag bilinear ctc_loss triplet_margin_loss "
-                         "triplet_margin_with_distance_loss margin_ranking_loss "
-                         "cosine_embedding_loss gaussian_nll_loss poisson_nll_loss "
-                         "hinge_embedding_loss soft_margin_loss multi_margin_loss "
-                         "multilabel_margin_loss multilabel_soft_margin_loss",
+                         "triplet_margin_with_distance_loss cosine_embedding_loss "
+                         "multi_margin_loss multilabel_margin_loss "
+                         "multilabel_soft_margin_loss",
     }, "compose it of functions; autograd differentiates the composition"),
     Absent("attention as one function", {"nn.functional": "multi_head_attention_forward"},
            "nn.MultiheadAttention or nn.functional.scaled_dot_product_attention"),

@@ -83,21 +83,6 @@ def _size(function: str, name: str, value: Any) -> int:
     return size
 
 
-def eye(
-    n: int,
-    m: int | None = None,
-    *,
-    dtype: dtype | None = None,
-    device: _Device | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Ones on the diagonal of ``[n, m]`` (m is n where absent), zeros elsewhere."""
-    n, m = _size("eye", "n", n), _size("eye", "m", n if m is None else m)
-    rows = _C.arange(n, device=device).view(-1, 1)
-    hit = rows == _C.arange(m, device=device)
-    return hit.to(None, dtype or _ext.float32).requires_grad_(requires_grad)
-
-
 def linspace(
     start: float,
     end: float,
@@ -372,7 +357,7 @@ def normal(
     return _C.randn(list(size), generator=generator, **kind) * std + mean
 
 
-FUNCTIONS = (as_tensor, asarray, bernoulli, eye, linspace, multinomial, normal, randint,
+FUNCTIONS = (as_tensor, asarray, bernoulli, linspace, multinomial, normal, randint,
              randint_like, randperm)  # fmt: skip
 METHODS = (bernoulli, multinomial, new, new_empty, new_zeros, new_ones, new_full, new_tensor,
            uniform_, normal_, random_, bernoulli_, exponential_)  # fmt: skip

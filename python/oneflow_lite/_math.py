@@ -100,38 +100,6 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 # Sums and products ----------------------------------------------------------------------------
 
 
-def mm(input: Tensor, other: Tensor) -> Tensor:
-    """The product of two matrices."""
-    if input.ndim != 2 or other.ndim != 2:
-        raise _ext.ShapeError(f"mm(): takes matrices, not shapes {list(input.shape)} and "
-                              f"{list(other.shape)}")  # fmt: skip
-    return _C.matmul(input, other)
-
-
-def bmm(input: Tensor, other: Tensor) -> Tensor:
-    """The products of two batches of matrices."""
-    if input.ndim != 3 or other.ndim != 3 or input.shape[0] != other.shape[0]:
-        raise _ext.ShapeError(f"bmm(): takes batches of matrices, not shapes {list(input.shape)} "
-                              f"and {list(other.shape)}")  # fmt: skip
-    return _C.matmul(input, other)
-
-
-def dot(input: Tensor, other: Tensor) -> Tensor:
-    """The inner product of two 1-D tensors."""
-    if input.ndim != 1 or other.ndim != 1:
-        raise _ext.ShapeError(f"dot(): takes tensors of 1 dim, not shapes {list(input.shape)} and "
-                              f"{list(other.shape)}")  # fmt: skip
-    return _C.matmul(input, other)
-
-
-def mv(input: Tensor, vec: Tensor) -> Tensor:
-    """The product of a matrix and a 1-D tensor."""
-    if input.ndim != 2 or vec.ndim != 1:
-        raise _ext.ShapeError(f"mv(): takes a matrix and a tensor of 1 dim, not shapes "
-                              f"{list(input.shape)} and {list(vec.shape)}")  # fmt: skip
-    return _C.matmul(input, vec)
-
-
 class _Steps(Function):
     """What moves in steps: it has no slope, also where that of the operands is infinite."""
 
@@ -148,39 +116,6 @@ class _Steps(Function):
 def _without_slope(function: Callable[[Tensor], Tensor], input: Tensor) -> Tensor:
     """``function(input)``, with a gradient of 0."""
     return _Steps.apply(input, function) if input.requires_grad else function(input)
-
-
-def _integer(name: str, which: str, factor: float) -> int:
-    if not float(factor).is_integer():
-        raise ValueError(f"{name}(): {which} is {factor}, but it must be an integer for tensors of "
-                         "integers")  # fmt: skip
-    return int(factor)
-
-
-@rounded_once
-def plus_product(input: Tensor, product: Tensor, beta: float, alpha: float, name: str) -> Tensor:
-    """``beta * input + alpha * product``; where beta is 0, input gives its shape alone."""
-    if not input.dtype.is_floating_point:  # then a float that is an integer counts as one
-        alpha, beta = _integer(name, "alpha", alpha), _integer(name, "beta", beta)
-    product = product if alpha == 1 else product * alpha
-    if beta == 0:
-        return product + _C.zeros_like(input)
-    return (input if beta == 1 else input * beta) + product
-
-
-def addmm(
-    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1
-) -> Tensor:
-    """``beta * input + alpha * mat1 @ mat2``; where beta is 0, input gives its shape alone."""
-    return plus_product(input, mm(mat1, mat2), beta, alpha, "addmm")
-
-
-def outer(input: Tensor, other: Tensor) -> Tensor:
-    """Each element of one 1-D tensor times each of another."""
-    if input.ndim != 1 or other.ndim != 1:
-        raise _ext.ShapeError(f"outer(): takes tensors of 1 dim, not shapes {list(input.shape)} "
-                              f"and {list(other.shape)}")  # fmt: skip
-    return input.view(-1, 1) * other.view(1, -1)
 
 
 def norm(
@@ -223,10 +158,8 @@ def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tens
     return (input if input.dtype is _ext.bool else input != 0).sum(dim)
 
 
-FUNCTIONS = (addmm, bmm, count_nonzero, dot, einsum, masked_select, mm, mv, norm, outer)
+FUNCTIONS = (count_nonzero, einsum, masked_select, norm)
 METHODS = tuple(f for f in FUNCTIONS if f is not einsum)
-# PyTorch's other names for the same; functional/aliases.cpp has those of C++ functions.
-ALIASES = {"moveaxis": "movedim"}
 IN_PLACE = (
     "abs", "absolute", "addmm", "bitwise_not", "ceil", "cos", "cumprod", "cumsum", "erf", "exp",
     "exp2", "expm1", "floor", "log", "log1p", "log2", "logical_not", "masked_fill", "nan_to_num",

@@ -24,12 +24,9 @@ MUST_BE = {
     "Sequence[Tensor]": "a list of Tensors",
 }
 # Orders of arguments by place that PyTorch takes still; those in C++ register theirs.
-_SCALED = ("beta, input, alpha, {}", "beta, input, {}", "input, beta, alpha, {}", "input, beta, {}")
 _OLDER = {
     "addcdiv": ("input, value, tensor1, tensor2",),
     "addcmul": ("input, value, tensor1, tensor2",),
-    "addmm": tuple(order.format("mat1, mat2") for order in _SCALED),
-    "baddbmm": tuple(order.format("batch1, batch2") for order in _SCALED),
 }
 
 

@@ -22,7 +22,7 @@ _HEADER = '''# SPDX-License-Identifier: Apache-2.0
 """The registered functions, as C++ parses them."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 from oneflow_lite._oneflow_lite import Generator, Tensor
 from oneflow_lite._oneflow_lite import device as _device
@@ -35,11 +35,12 @@ class _Sorted(NamedTuple):
 
 _TYPES = {
     "Tensor": "Tensor", "Tensor[]": "Sequence[Tensor]", "int": "int",
+    "Tensor...": "Tensor | Sequence[Tensor]",
     "int[]": "int | Sequence[int]", "float": "float", "bool": "bool", "Scalar": "float",
     "Operand": "Tensor | float",
     "dtype": "_dtype", "Device": "_device | str | int", "str": "str", "Generator": "Generator",
 }  # fmt: skip
-_RESULTS = {"Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]",
+_RESULTS = {"Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]", "Tensor...": "Any",
             "(Tensor, Tensor)": "tuple[Tensor, Tensor]",
             "(Tensor values, Tensor indices)": "_Sorted"}  # fmt: skip
 # Without a dim a tensor, with one the pair of values and indices.
@@ -50,22 +51,25 @@ class _Argument:
     """One argument of a signature: "int? dim=None", or "*" before those by keyword only."""
 
     def __init__(self, text: str) -> None:
-        kind, _, rest = text.rpartition(" ")
+        kind, _, rest = text.partition(" ")
         self.name, _, default = rest.partition("=")
         kind = re.sub(r"\(a!?\)", "", kind)
         self.is_list = kind == "int[]"
         optional = kind.endswith("?")
         self.type = _TYPES[kind.removesuffix("?")] + (" | None" if optional else "")
         default = default.replace("'", '"')
+        if default.startswith("["):  # "[0 1]"
+            default = f"({', '.join(default[1:-1].split())})"
+        self.spread = kind == "Tensor..."
         self.default = f" = {default}" if default else ""
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.type}{self.default}"
+        return f"{'*' * self.spread}{self.name}: {self.type}{self.default}"
 
 
 def _parse(signature: str) -> tuple[str, list[_Argument], list[_Argument], str]:
     """The name, the arguments by place, those by keyword only, the type of the result."""
-    match = re.fullmatch(r"(\w+)\((.*?)\) -> (.*)", signature)
+    match = re.fullmatch(r"(\w+)(?:\.\w+)?\((.*?)\) -> (.*)", signature)
     assert match, signature
     texts = [text for text in match[2].split(", ") if text]
     star = texts.index("*") if "*" in texts else len(texts)
@@ -82,7 +86,14 @@ def _line(name: str, arguments: list[str], result: str, indent: str, overload: b
     return f"{head}{indent}def {name}(\n{inner}{indent}) -> {result}: ..."
 
 
-def _definition(signature: str, *, method: bool) -> str:
+def _definitions(function: dict[str, Any], *, method: bool) -> str:
+    """A function, or its overloads one after another."""
+    signatures = [function["signature"], *function["overloads"]]
+    several = len(signatures) > 1
+    return "\n".join(_definition(s, method=method, overloaded=several) for s in signatures)
+
+
+def _definition(signature: str, *, method: bool, overloaded: bool = False) -> str:
     name, places, keywords, result = _parse(signature)
     first = ["self"] if method else []
     places = places[1:] if method else places
@@ -90,7 +101,8 @@ def _definition(signature: str, *, method: bool) -> str:
     if not method:  # out= writes the result; a tensor for each of several
         several = "" if result == "Tensor" else " | Sequence[Tensor]"
         keywords.append(f"out: Tensor{several} | None = None")
-    by_keyword = ["*", *keywords] if keywords else []
+    spread_tensors = bool(places) and places[0].spread
+    by_keyword = keywords if spread_tensors else ["*", *keywords] if keywords else []
     indent = "    " if method else ""
     if name in _BY_DIM:
         pair = [*first, *(str(a).replace("int | None = None", "int") for a in places), *by_keyword]
@@ -100,7 +112,7 @@ def _definition(signature: str, *, method: bool) -> str:
     # An int[] at the end may be spread: zeros(2, 3), x.view(2, 3).
     spread = bool(places) and places[-1].is_list and not places[-1].default
     arguments = [*first, *map(str, places), *by_keyword]
-    lines = [_line(name, arguments, result, indent, spread)]
+    lines = [_line(name, arguments, result, indent, spread or overloaded)]
     if spread:
         front = [*first, *map(str, places[:-1]), f"*{places[-1].name}: int"]
         lines.append(_line(name, [*front, *keywords], result, indent, True))
@@ -109,15 +121,15 @@ def _definition(signature: str, *, method: bool) -> str:
 
 def stub(functions: list[dict[str, Any]]) -> str:
     """The text of _C.pyi for what ``list_functions()`` gives."""
-    plain = [f["signature"] for f in functions if not f["method_only"]]
-    methods = [f["signature"] for f in functions if f["method"] or f["method_only"]]
+    plain = [f for f in functions if not f["method_only"]]
+    methods = [f for f in functions if f["method"] or f["method_only"]]
     return "\n".join(
         [
             _HEADER,
-            *(_definition(signature, method=False) for signature in plain),
+            *(_definitions(f, method=False) for f in plain),
             "",
             "class TensorFunctions:",
-            *(_definition(signature, method=True) for signature in methods),
+            *(_definitions(f, method=True) for f in methods),
             "",
         ]
     )

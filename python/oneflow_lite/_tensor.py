@@ -14,12 +14,11 @@ from oneflow_lite import (
     _reductions,
     _scattering,
     _searching,
-    _shapes,
 )
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._absent import complete
 from oneflow_lite._layouts import strided
-from oneflow_lite._named_errors import named, renamed, under_name
+from oneflow_lite._named_errors import named, renamed
 from oneflow_lite._oneflow_lite import Tensor, device, dtype
 from oneflow_lite._promotion import can_cast
 from oneflow_lite._tensor_repr import tensor_repr
@@ -93,21 +92,6 @@ def allclose(
     """
     _math.check_tolerances("allclose", rtol, atol)
     return bool(_ext._C.isclose(input, other, rtol, atol, equal_nan).all())
-
-
-def view_as(self: Tensor, other: Tensor) -> Tensor:
-    """The same memory under the shape of another tensor."""
-    return self.view(other.shape)
-
-
-def reshape_as(self: Tensor, other: Tensor) -> Tensor:
-    """The tensor under the shape of another, copied where strides cannot express it."""
-    return self.reshape(other.shape)
-
-
-def expand_as(self: Tensor, other: Tensor) -> Tensor:
-    """The tensor repeated to the shape of another, without a copy."""
-    return self.expand(other.shape)
 
 
 def format_number(self: Tensor, spec: str) -> str:
@@ -191,13 +175,13 @@ type_.__name__ = "type"
 def _complete() -> None:
     methods = {
         "to": to, "cpu": cpu, "cuda": cuda, "type_as": type_as, "equal": equal,
-        "allclose": allclose, "view_as": view_as, "reshape_as": reshape_as, "expand_as": expand_as,
+        "allclose": allclose,
         "__format__": format_number, "__repr__": tensor_repr, "type": type_,
         "get_device": get_device,
         "is_complex": is_complex, "__contains__": contains,
         "__array_ufunc__": array_ufunc, "__array_wrap__": array_wrap,
     }  # fmt: skip
-    modules = (_math, _products, _reductions, _searching, _shapes, _indexing,
+    modules = (_math, _products, _reductions, _searching, _indexing,
                _scattering, _placing, _creation)  # fmt: skip
     methods |= {f.__name__: f for module in modules for f in module.METHODS}
     casts = {
@@ -211,10 +195,6 @@ def _complete() -> None:
     for module in (_math, _products, _indexing, _scattering, _placing):
         for name in module.IN_PLACE:
             setattr(Tensor, f"{name}_", _in_place(name))
-    for name, same in _math.ALIASES.items():
-        for end in ("", "_"):
-            if method := getattr(Tensor, same + end, None):
-                setattr(Tensor, name + end, under_name(method, name + end))
 
 
 _complete()

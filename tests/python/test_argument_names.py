@@ -32,6 +32,7 @@ CALLS = {
     "scatter_reduce": ({"index": I, "src": X, "reduce": "sum"}, {"dim": 1}),
     "cosine_similarity": ((X,), {"dim": 1}), "diag_embed": ((), {"dim1": 0, "dim2": 2}),
     "diagonal": ((), {"dim1": 0, "dim2": 1}), "flip": ((), {"dims": (0, 2)}),
+    "tile": ((), {"dims": (2, 1)}),
     "index_fill": ({"index": ONE, "value": 3.0}, {"dim": 1}),
     "index_select": ({"index": ONE}, {"dim": 1}), "kthvalue": ((2,), SUM_DIMS),
     "narrow": ({"start": 0, "length": 1}, {"dim": 1}), "permute": ((), {"dims": (2, 0, 1)}),

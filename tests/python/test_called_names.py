@@ -151,7 +151,7 @@ def test_the_exception_of_a_caller_stays_as_it_is():
 
 def test_no_number_of_sections_hangs():
     with pytest.raises(ValueError, match=r"tensor_split\(\): .* sections, but there must be 1 to"):
-        flow.tensor_split(flow.ones(2), 1 << 70)
+        flow.tensor_split(flow.ones(2), 1 << 60)
     assert len(flow.tensor_split(flow.ones(2), 5)) == 5
 
 

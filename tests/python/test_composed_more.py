@@ -307,7 +307,7 @@ def test_only_integers_say_how_often():
     for repeats in (2.5, 2.0, True, "2", np.float32(2), np.bool_(True), [1, 2]):
         kind = type(repeats).__name__
         with pytest.raises(
-            TypeError, match=rf"argument 'repeats' must be int or Tensor, not {kind}"
+            TypeError, match=rf"argument 'repeats' must be int, not (numpy.)?{kind}"
         ):
             x.repeat_interleave(repeats, 1)
 

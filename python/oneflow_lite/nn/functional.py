@@ -15,26 +15,33 @@ from oneflow_lite._absent import public_face
 from oneflow_lite._C import (
     add_layer_norm,
     add_rms_norm,
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
     celu,
     celu_,
     cross_entropy,
     elu,
     elu_,
     fused_scale_mask_softmax,
+    gaussian_nll_loss,
     gelu,
     hardshrink,
     hardsigmoid,
     hardswish,
     hardtanh,
     hardtanh_,
+    hinge_embedding_loss,
+    kl_div,
     layer_norm,
     leaky_relu,
     leaky_relu_,
     linear,
     log_softmax,
     logsigmoid,
+    margin_ranking_loss,
     mish,
     nll_loss,
+    poisson_nll_loss,
     relu,
     relu6,
     relu_,
@@ -43,6 +50,7 @@ from oneflow_lite._C import (
     selu_,
     sigmoid,
     silu,
+    soft_margin_loss,
     softmax,
     softmin,
     softplus,
@@ -57,30 +65,13 @@ from oneflow_lite._math import norm, rounded_once
 from oneflow_lite._named_errors import named
 from oneflow_lite._oneflow_lite import _C, DTypeError, Generator, ShapeError, Tensor, int64
 from oneflow_lite._oneflow_lite import bool as _bool
-from oneflow_lite._shapes import broadcast_tensors, tril, wrapped_dim
+from oneflow_lite._shapes import wrapped_dim
 from oneflow_lite.nn.activation_functions import glu, gumbel_softmax, into, prelu, wide
 from oneflow_lite.nn.embedding import embedding
-from oneflow_lite.nn.loss_functions import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    mse_loss,
-    smooth_l1_loss,
-)
+from oneflow_lite.nn.loss_functions import huber_loss, l1_loss, mse_loss, smooth_l1_loss
 
 __all__ = [
-    "add_layer_norm", "add_rms_norm", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "celu", "celu_", "cosine_similarity", "cross_entropy",
-    "dropout", "elu", "elu_", "embedding", "fused_scale_mask_softmax", "gelu", "glu",
-    "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
-    "hardtanh_", "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "leaky_relu_",
-    "linear", "log_softmax", "logsigmoid", "mish", "mse_loss", "nll_loss", "normalize",
-    "one_hot", "pad", "pairwise_distance", "prelu", "relu", "relu6", "relu_", "rms_norm",
-    "scaled_dot_product_attention", "selu", "selu_", "sigmoid", "silu", "smooth_l1_loss",
-    "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink",
-    "threshold", "threshold_",
+    "add_layer_norm", "add_rms_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "celu_", "cosine_similarity", "cross_entropy", "dropout", "elu", "elu_", "embedding", "fused_scale_mask_softmax", "gaussian_nll_loss", "gelu", "glu", "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "leaky_relu_", "linear", "log_softmax", "logsigmoid", "margin_ranking_loss", "mish", "mse_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance", "poisson_nll_loss", "prelu", "relu", "relu6", "relu_", "rms_norm", "scaled_dot_product_attention", "selu", "selu_", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "threshold_",
 ]  # fmt: skip
 
 
@@ -162,7 +153,7 @@ def normalize(
 @rounded_once
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along a dim; each norm counts as ``eps`` at least."""
-    x1, x2 = broadcast_tensors(x1, x2)
+    x1, x2 = _C.broadcast_tensors(x1, x2)
     dim = wrapped_dim("cosine_similarity", x1, dim)
     lengths = (_C.clamp(norm(x, 2, dim, keepdim=True), eps) for x in (x1, x2))
     return (x1 / next(lengths) * (x2 / next(lengths))).sum(dim)
@@ -338,7 +329,7 @@ def scaled_dot_product_attention(
             key, value = (t.repeat_interleave(heads // t.shape[-3], -3) for t in (key, value))
         if is_causal and query.shape[-2] != key.shape[-2]:
             seen = _C.ones(query.shape[-2], key.shape[-2], dtype=_bool, device=query.device)
-            attn_mask, is_causal = _both(tril(seen), attn_mask), False
+            attn_mask, is_causal = _both(_C.tril(seen), attn_mask), False
         if scale is None:  # with d = 0 all scores are 0, whatever they are multiplied by
             scale = 1 / math.sqrt(query.shape[-1] or 1)
         return attend(query, key, value, attn_mask, scale, "zero", is_causal, dropout_p)[0]

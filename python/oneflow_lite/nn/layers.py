@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from oneflow_lite._oneflow_lite import _C, Tensor
-from oneflow_lite._shapes import unflatten
 from oneflow_lite.nn import init
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
@@ -49,7 +48,7 @@ class Unflatten(Module):
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
     def forward(self, input: Tensor) -> Tensor:
-        return unflatten(input, self.dim, self.unflattened_size)
+        return _C.unflatten(input, self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

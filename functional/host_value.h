@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Numbers that a functor must know before it can go on: the size of a result, whether a value is
+// allowed. To read them waits for the device.
+#pragma once
+
+#include "functional/copy.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/dispatch.h"
+
+namespace oneflow_lite::functional {
+
+// The elements, dense and in the host's memory, outside autograd. RuntimeError on meta.
+inline StatusOr<Tensor> ReadBack(absl::string_view op, const Tensor& t) {
+  if (t.device().type == DeviceType::kMeta) {
+    return Error(ErrorKind::kRuntime, op, "(): ", Describe(t), " has no data");
+  }
+  GradGuard no_grad(false);
+  OFL_ASSIGN_OR_RETURN(Tensor host, To(t.Detach(), Device{}, {}));
+  return Contiguous(host);
+}
+
+// The value of the only element, converted to T. Precondition: numel() is 1.
+template <class T>
+StatusOr<T> ValueOf(absl::string_view op, const Tensor& t) {
+  OFL_ASSIGN_OR_RETURN(const Tensor host, ReadBack(op, t));
+  return VisitAll(host.dtype(), [&]<class E>(Tag<E>) -> T {
+    if constexpr (sizeof(E) == 2 && !std::is_integral_v<E>) {
+      return static_cast<T>(static_cast<float>(*static_cast<const E*>(host.data())));
+    } else {
+      return static_cast<T>(*static_cast<const E*>(host.data()));
+    }
+  });
+}
+
+}  // namespace oneflow_lite::functional

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "functional/triangle.h"
+
+#include <algorithm>
+
+#include "functional/binary.h"
+#include "functional/copy.h"
+#include "functional/creation.h"
+#include "functional/select.h"
+#include "functional/shapes.h"
+#include "functional/view.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/function.h"
+
+namespace oneflow_lite::functional {
+namespace {
+
+Status CheckSize(const char* name, const char* argument, int64_t size) {
+  if (size >= 0) return OkStatus();
+  return Error(ErrorKind::kValue, name, "(): ", argument, " is ", size,
+               ", but it must not be negative");
+}
+
+StatusOr<Tensor> Triangle(const char* name, const Tensor& x, int64_t diagonal, bool lower) {
+  if (x.ndim() < 2) return ShapeMismatch(name, "input", x.shape(), "at least 2 dims");
+  const int64_t rows = x.shape()[x.ndim() - 2], cols = x.shape()[x.ndim() - 1];
+  // Beyond the matrix all diagonals are alike, and the sum with a row is none that overflows.
+  diagonal = std::clamp(diagonal, -rows - 1, cols + 1);
+  OFL_ASSIGN_OR_RETURN(Tensor row,
+                       Arange(Scalar(diagonal), Scalar(diagonal + rows), {}, {}, x.device()));
+  OFL_ASSIGN_OR_RETURN(row, Unsqueeze(row, 1));
+  OFL_ASSIGN_OR_RETURN(const Tensor col, Arange(Scalar(cols), {}, {}, {}, x.device()));
+  OFL_ASSIGN_OR_RETURN(const Tensor inside, lower ? Le(col, row) : Ge(col, row));
+  OFL_ASSIGN_OR_RETURN(const Tensor zero, Zeros({}, x.dtype(), x.device()));
+  return Where(inside, x, zero);
+}
+
+// Row by row the columns that the triangle keeps: from first to last.
+StatusOr<Tensor> TriangleIndices(const char* name, int64_t rows, int64_t cols, int64_t offset,
+                                 bool lower, std::optional<DType> dtype,
+                                 std::optional<Device> device) {
+  OFL_RETURN_IF_ERROR(CheckSize(name, "row", rows));
+  OFL_RETURN_IF_ERROR(CheckSize(name, "col", cols));
+  offset = std::clamp(offset, -rows, cols);
+  const auto range = [&](int64_t r) {
+    const int64_t at = std::clamp<int64_t>(r + offset + lower, 0, cols);
+    return lower ? std::pair<int64_t, int64_t>(0, at) : std::pair<int64_t, int64_t>(at, cols);
+  };
+  int64_t count = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    if (__builtin_add_overflow(count, range(r).second - range(r).first, &count)) count = INT64_MAX;
+  }
+  OFL_ASSIGN_OR_RETURN(const Tensor places, Empty({2, count}, DType::kInt64));
+  int64_t* row = static_cast<int64_t*>(places.data());
+  int64_t* col = row + count;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = range(r).first; c < range(r).second; ++c) {
+      *row++ = r;
+      *col++ = c;
+    }
+  }
+  return To(places, device, dtype);
+}
+
+}  // namespace
+
+StatusOr<Tensor> Tril(const Tensor& x, int64_t diagonal) {
+  return Triangle("tril", x, diagonal, /*lower=*/true);
+}
+StatusOr<Tensor> Triu(const Tensor& x, int64_t diagonal) {
+  return Triangle("triu", x, diagonal, /*lower=*/false);
+}
+StatusOr<Tensor> TrilIndices(int64_t rows, int64_t cols, int64_t offset, std::optional<DType> dtype,
+                             std::optional<Device> device) {
+  return TriangleIndices("tril_indices", rows, cols, offset, /*lower=*/true, dtype, device);
+}
+StatusOr<Tensor> TriuIndices(int64_t rows, int64_t cols, int64_t offset, std::optional<DType> dtype,
+                             std::optional<Device> device) {
+  return TriangleIndices("triu_indices", rows, cols, offset, /*lower=*/false, dtype, device);
+}
+
+StatusOr<Tensor> Eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype,
+                     std::optional<Device> device, bool requires_grad) {
+  const int64_t cols = m.value_or(n);
+  OFL_RETURN_IF_ERROR(CheckSize("eye", "n", n));
+  OFL_RETURN_IF_ERROR(CheckSize("eye", "m", cols));
+  OFL_ASSIGN_OR_RETURN(const Tensor y, Zeros({n, cols}, dtype, device));
+  OFL_ASSIGN_OR_RETURN(const Tensor diagonal, Diagonal(y));
+  OFL_RETURN_IF_ERROR(FillInto(diagonal, Scalar(1)).status());
+  if (requires_grad) OFL_RETURN_IF_ERROR(autograd::SetRequiresGrad(y, true));
+  return y;
+}
+
+StatusOr<Tensor> DiagEmbed(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
+  if (x.ndim() == 0) return ShapeMismatch("diag_embed", "input", x.shape(), "at least 1 dim");
+  const int64_t ndim = x.ndim() + 1, count = x.shape()[x.ndim() - 1];
+  for (const int64_t d : {dim1, dim2}) {
+    if (d >= -ndim && d < ndim) continue;
+    return Error(ErrorKind::kIndex, "diag_embed(): dim ", d, " is out of range [", -ndim, ", ",
+                 ndim - 1, "] for a result of ", ndim, " dims");
+  }
+  if ((dim1 - dim2) % ndim == 0) {
+    return Error(ErrorKind::kValue, "diag_embed(): dim1 and dim2 are ", dim1, " and ", dim2,
+                 ", the same dim");
+  }
+  int64_t size;
+  if (offset == INT64_MIN || __builtin_add_overflow(count, std::abs(offset), &size)) {
+    size = INT64_MAX;
+  }
+  Dims shape(x.shape().begin(), x.shape().end() - 1);
+  shape.insert(shape.end(), {size, size});
+  OFL_ASSIGN_OR_RETURN(Tensor y, Zeros(shape, x.dtype(), x.device()));
+  OFL_ASSIGN_OR_RETURN(const Tensor diagonal, Diagonal(y, offset, -2, -1));
+  OFL_RETURN_IF_ERROR(CopyInto(diagonal, x).status());
+  return Movedim(y, {-2, -1}, {dim1, dim2});
+}
+
+StatusOr<Tensor> Diag(const Tensor& x, int64_t diagonal) {
+  if (x.ndim() == 2) return Diagonal(x, diagonal);
+  if (x.ndim() != 1) return ShapeMismatch("diag", "input", x.shape(), "1 or 2 dims");
+  return DiagEmbed(x, diagonal);
+}
+
+StatusOr<Tensor> Diagflat(const Tensor& x, int64_t offset) {
+  OFL_ASSIGN_OR_RETURN(const Tensor line, Reshape(x, {-1}));
+  return DiagEmbed(line, offset);
+}
+
+namespace {
+
+StatusOr<Tensor> FillDiagonalInto(const Tensor& self, Scalar value) {
+  const Dims& dims = self.shape().dims();
+  const bool square =
+      std::all_of(dims.begin(), dims.end(), [&](int64_t d) { return d == dims[0]; });
+  if (self.ndim() < 2 || (self.ndim() > 2 && !square)) {
+    return ShapeMismatch("fill_diagonal_", "self", self.shape(), "2 dims, or more of one size");
+  }
+  if (self.numel() == 0) return self;
+  int64_t stride = 0;
+  for (const int64_t s : self.strides()) stride += s;
+  OFL_ASSIGN_OR_RETURN(const Tensor diagonal,
+                       AsStrided(self, {*std::min_element(dims.begin(), dims.end())}, {stride}));
+  OFL_RETURN_IF_ERROR(FillInto(diagonal, value).status());
+  return self;
+}
+
+}  // namespace
+
+OFL_REGISTER_FUNCTION("tril(Tensor input, int diagonal=0) -> Tensor", Tril, kMethod,
+                      "What lies on the diagonal and below, else 0, of the last two dims.");
+OFL_REGISTER_FUNCTION("triu(Tensor input, int diagonal=0) -> Tensor", Triu, kMethod,
+                      "What lies on the diagonal and above, else 0, of the last two dims.");
+#define OFL_OPTIONS "dtype? dtype=None, Device? device=None"
+OFL_REGISTER_FUNCTION("tril_indices(int row, int col, int offset=0, *, " OFL_OPTIONS ") -> Tensor",
+                      TrilIndices, kFunction,
+                      "The places that tril keeps, row by row: int64 [2, count].");
+OFL_REGISTER_FUNCTION("triu_indices(int row, int col, int offset=0, *, " OFL_OPTIONS ") -> Tensor",
+                      TriuIndices, kFunction,
+                      "The places that triu keeps, row by row: int64 [2, count].");
+OFL_REGISTER_FUNCTION("eye(int n, int? m=None, *, " OFL_OPTIONS
+                      ", bool requires_grad=False) -> Tensor",
+                      Eye, kFunction,
+                      "Ones on the diagonal of [n, m] (m is n where absent), zeros elsewhere.");
+#undef OFL_OPTIONS
+OFL_REGISTER_FUNCTION(
+    "diag_embed(Tensor input, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", DiagEmbed,
+    kMethod,
+    "Matrices, zeros elsewhere, with the last dim's elements on their diagonals.\n"
+    "An offset moves the diagonal so many columns to the right, or if negative rows down; the\n"
+    "rows and columns are the dims dim1 and dim2 of the result.");
+OFL_REGISTER_FUNCTION(
+    "diag(Tensor input, int diagonal=0) -> Tensor", Diag, kMethod,
+    "A square matrix with this diagonal and zeros elsewhere; of a matrix its diagonal.");
+OFL_REGISTER_FUNCTION(
+    "diagflat(Tensor input, int offset=0) -> Tensor", Diagflat, kMethod,
+    "A square matrix with all elements, in their order, on a diagonal and zeros elsewhere.");
+OFL_REGISTER_FUNCTION("fill_diagonal_(Tensor(a!) self, Scalar fill_value) -> Tensor",
+                      FillDiagonalInto, kMethodOnly,
+                      "Overwrites the diagonal with a number: the elements whose indices are all "
+                      "the same.");
+
+}  // namespace oneflow_lite::functional
