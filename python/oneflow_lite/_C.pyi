@@ -13,6 +13,10 @@ class _Sorted(NamedTuple):
     values: Tensor
     indices: Tensor
 
+class _Extremes(NamedTuple):
+    min: Tensor
+    max: Tensor
+
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def absolute(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def adam_(
@@ -86,6 +90,13 @@ def amin(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def aminmax(
+    input: Tensor,
+    *,
+    dim: int | None = None,
+    keepdim: bool = False,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Extremes: ...
 def any(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
@@ -176,6 +187,12 @@ def concatenate(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def count_nonzero(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -185,6 +202,15 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     inplace_backward: bool = False,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def cummax(input: Tensor, dim: int, *, out: Tensor | Sequence[Tensor] | None = None) -> _Sorted: ...
+def cummin(input: Tensor, dim: int, *, out: Tensor | Sequence[Tensor] | None = None) -> _Sorted: ...
+def cumprod(
+    input: Tensor,
+    dim: int,
+    *,
+    dtype: _dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def cumsum(
@@ -325,6 +351,7 @@ def log_softmax(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor: ...
 def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def logsumexp(
     input: Tensor,
@@ -389,6 +416,22 @@ def multiply(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def nanmean(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def nansum(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def narrow(
     input: Tensor,
     dim: int,
@@ -448,6 +491,14 @@ def pow(
     input: Tensor | float,
     exponent: Tensor | float,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def prod(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: _dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
@@ -609,6 +660,15 @@ def std(
     correction: float | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def std_mean(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
 def sub(
     input: Tensor | float,
     other: Tensor | float,
@@ -661,6 +721,24 @@ def var(
     correction: float | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def var_mean(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+def vector_norm(
+    input: Tensor,
+    p: float = 2,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    dtype: _dtype | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def where(
     condition: Tensor,
     input: Tensor | float,
@@ -702,6 +780,7 @@ class TensorFunctions:
     def all(self, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
     def amax(self, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
     def amin(self, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
+    def aminmax(self, *, dim: int | None = None, keepdim: bool = False) -> _Extremes: ...
     def any(self, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
     def argmax(self, dim: int | None = None, keepdim: bool = False) -> Tensor: ...
     def argmin(self, dim: int | None = None, keepdim: bool = False) -> Tensor: ...
@@ -728,6 +807,10 @@ class TensorFunctions:
     def contiguous(self) -> Tensor: ...
     def copy_(self, src: Tensor) -> Tensor: ...
     def cos(self) -> Tensor: ...
+    def count_nonzero(self, dim: int | Sequence[int] | None = None) -> Tensor: ...
+    def cummax(self, dim: int) -> _Sorted: ...
+    def cummin(self, dim: int) -> _Sorted: ...
+    def cumprod(self, dim: int, *, dtype: _dtype | None = None) -> Tensor: ...
     def cumsum(self, dim: int, *, dtype: _dtype | None = None) -> Tensor: ...
     def detach(self) -> Tensor: ...
     def div(self, other: Tensor | float) -> Tensor: ...
@@ -756,6 +839,7 @@ class TensorFunctions:
     def less_equal(self, other: Tensor | float) -> Tensor: ...
     def log(self) -> Tensor: ...
     def log_softmax(self, dim: int | None = None, dtype: _dtype | None = None) -> Tensor: ...
+    def logcumsumexp(self, dim: int) -> Tensor: ...
     def logical_not(self) -> Tensor: ...
     def logsumexp(
         self,
@@ -785,6 +869,20 @@ class TensorFunctions:
     def mul_(self, other: Tensor | float) -> Tensor: ...
     def multiply(self, other: Tensor | float) -> Tensor: ...
     def multiply_(self, other: Tensor | float) -> Tensor: ...
+    def nanmean(
+        self,
+        dim: int | Sequence[int] | None = None,
+        keepdim: bool = False,
+        *,
+        dtype: _dtype | None = None,
+    ) -> Tensor: ...
+    def nansum(
+        self,
+        dim: int | Sequence[int] | None = None,
+        keepdim: bool = False,
+        *,
+        dtype: _dtype | None = None,
+    ) -> Tensor: ...
     def narrow(self, dim: int, start: int, length: int) -> Tensor: ...
     def ne(self, other: Tensor | float) -> Tensor: ...
     def neg(self) -> Tensor: ...
@@ -795,6 +893,13 @@ class TensorFunctions:
     @overload
     def permute(self, *dims: int) -> Tensor: ...
     def pow(self, exponent: Tensor | float) -> Tensor: ...
+    def prod(
+        self,
+        dim: int | Sequence[int] | None = None,
+        keepdim: bool = False,
+        *,
+        dtype: _dtype | None = None,
+    ) -> Tensor: ...
     def relu(self) -> Tensor: ...
     @overload
     def reshape(self, shape: int | Sequence[int]) -> Tensor: ...

@@ -26,6 +26,7 @@ from oneflow_lite._C import add_rms_norm as add_rms_norm
 from oneflow_lite._C import all as all
 from oneflow_lite._C import amax as amax
 from oneflow_lite._C import amin as amin
+from oneflow_lite._C import aminmax as aminmax
 from oneflow_lite._C import any as any
 from oneflow_lite._C import arange as arange
 from oneflow_lite._C import argmax as argmax
@@ -42,7 +43,11 @@ from oneflow_lite._C import clone as clone
 from oneflow_lite._C import concat as concat
 from oneflow_lite._C import concatenate as concatenate
 from oneflow_lite._C import cos as cos
+from oneflow_lite._C import count_nonzero as count_nonzero
 from oneflow_lite._C import cross_entropy as cross_entropy
+from oneflow_lite._C import cummax as cummax
+from oneflow_lite._C import cummin as cummin
+from oneflow_lite._C import cumprod as cumprod
 from oneflow_lite._C import cumsum as cumsum
 from oneflow_lite._C import detach as detach
 from oneflow_lite._C import embedding as embedding
@@ -73,6 +78,7 @@ from oneflow_lite._C import less_equal as less_equal
 from oneflow_lite._C import linear as linear
 from oneflow_lite._C import log as log
 from oneflow_lite._C import log_softmax as log_softmax
+from oneflow_lite._C import logcumsumexp as logcumsumexp
 from oneflow_lite._C import logical_not as logical_not
 from oneflow_lite._C import logsumexp as logsumexp
 from oneflow_lite._C import lt as lt
@@ -82,6 +88,8 @@ from oneflow_lite._C import mean as mean
 from oneflow_lite._C import minimum as minimum
 from oneflow_lite._C import mul as mul
 from oneflow_lite._C import multiply as multiply
+from oneflow_lite._C import nanmean as nanmean
+from oneflow_lite._C import nansum as nansum
 from oneflow_lite._C import narrow as narrow
 from oneflow_lite._C import ne as ne
 from oneflow_lite._C import neg as neg
@@ -92,6 +100,7 @@ from oneflow_lite._C import ones as ones
 from oneflow_lite._C import ones_like as ones_like
 from oneflow_lite._C import permute as permute
 from oneflow_lite._C import pow as pow
+from oneflow_lite._C import prod as prod
 from oneflow_lite._C import rand as rand
 from oneflow_lite._C import rand_like as rand_like
 from oneflow_lite._C import randn as randn
@@ -124,6 +133,7 @@ from oneflow_lite._C import topk as topk
 from oneflow_lite._C import transpose as transpose
 from oneflow_lite._C import unbind as unbind
 from oneflow_lite._C import unsqueeze as unsqueeze
+from oneflow_lite._C import vector_norm as vector_norm
 from oneflow_lite._C import zeros as zeros
 from oneflow_lite._C import zeros_like as zeros_like
 from oneflow_lite._bits import bitwise_left_shift as bitwise_left_shift
@@ -182,7 +192,6 @@ from oneflow_lite._math import clamp as _clamp
 from oneflow_lite._math import clamp as clamp
 from oneflow_lite._math import clamp_max as clamp_max
 from oneflow_lite._math import clamp_min as clamp_min
-from oneflow_lite._math import count_nonzero as count_nonzero
 from oneflow_lite._math import div as _div
 from oneflow_lite._math import div as div
 from oneflow_lite._math import dot as dot
@@ -259,22 +268,14 @@ from oneflow_lite._products import vdot as vdot
 from oneflow_lite._promotion import can_cast as can_cast
 from oneflow_lite._promotion import promote_types as promote_types
 from oneflow_lite._promotion import result_type as result_type
-from oneflow_lite._reductions import aminmax as aminmax
-from oneflow_lite._reductions import cummax as cummax
-from oneflow_lite._reductions import cummin as cummin
-from oneflow_lite._reductions import cumprod as cumprod
 from oneflow_lite._reductions import diff as diff
 from oneflow_lite._reductions import kthvalue as kthvalue
 from oneflow_lite._reductions import logaddexp as logaddexp
-from oneflow_lite._reductions import logcumsumexp as logcumsumexp
 from oneflow_lite._reductions import max as max
 from oneflow_lite._reductions import median as median
 from oneflow_lite._reductions import min as min
-from oneflow_lite._reductions import nanmean as nanmean
 from oneflow_lite._reductions import nanmedian as nanmedian
 from oneflow_lite._reductions import nanquantile as nanquantile
-from oneflow_lite._reductions import nansum as nansum
-from oneflow_lite._reductions import prod as prod
 from oneflow_lite._reductions import quantile as quantile
 from oneflow_lite._reductions import std as std
 from oneflow_lite._reductions import std_mean as std_mean

@@ -319,31 +319,9 @@ def norm(
     dtype: dtype | None = None,
 ) -> Tensor:
     """The p-norm over dims, or over all; p may be infinite."""
-    result = input.dtype if dtype is None else dtype
-    narrow = result in (_ext.float16, _ext.bfloat16)
-    if narrow:  # whose squares soon overflow
-        y = norm(input, p, dim, keepdim, _ext.float32)
-        return y.to(None, result)
-    x = abs(input.to(None, result))
-    if p in (math.inf, -math.inf):
-        return x.amax(dim, keepdim) if p == math.inf else x.amin(dim, keepdim)
-    if p == 1:
-        return x.sum(dim, keepdim)
     if isinstance(p, str) and p != "fro":
         raise ValueError(f'norm(): p is "{p}", but it must be a number or "fro"')
-    if p == 0:
-        return without_slope(lambda x, _: (x != 0).sum(dim, keepdim).to(None, result), x, 0)
-    square = p in (None, "fro", 2)
-    if not square and p < 1:  # the slope of the power at 0 is infinite, too; its gradient is 0
-        at_0 = math.inf if p < 0 else 0.0
-        powers = _C.where(x == 0, at_0, _C.where(x == 0, 1.0, x) ** p)
-    else:
-        powers = x * x if square else x**p
-    total = powers.sum(dim, keepdim)
-    # The slope of the root at 0 is infinite; a norm of 0 has the gradient 0.
-    nothing = total == 0
-    total = _C.where(nothing, 1.0, total)
-    return _C.where(nothing, 0.0, total.sqrt() if square else total ** (1 / p))
+    return _C.vector_norm(input, 2.0 if p is None or p == "fro" else p, dim, keepdim, dtype)
 
 
 def clamp(input: Tensor, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
@@ -380,13 +358,8 @@ def div(input: _Operand, other: _Operand, *, rounding_mode: str | None = None) -
     return down + ((down < 0) & (remainder(input, other) != 0)).to(None, down.dtype)
 
 
-def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """How many elements are not 0."""
-    return _truth(input).sum(dim)
-
-
 FUNCTIONS = (
-    addcdiv, addcmul, addmm, bmm, ceil, clamp, clamp_max, clamp_min, count_nonzero, div, dot,
+    addcdiv, addcmul, addmm, bmm, ceil, clamp, clamp_max, clamp_min, div, dot,
     einsum, exp2, expm1, floor_divide, fmod, isclose, lerp, log1p, log2, logical_and, logical_or,
     logical_xor, masked_select, mm, mv, nan_to_num, norm, outer, reciprocal, remainder, round,
     sign, square, trunc,

@@ -37,6 +37,7 @@ from op_reference import (
 )
 from op_row import Bad, Op, S, T, always, floating, ones, same, summed
 from op_table_moves import MOVES
+from op_table_reductions import REDUCTIONS
 from op_table_rows import BANDS, ROWS
 
 DTypeError, ShapeError = flow.DTypeError, flow.ShapeError
@@ -162,6 +163,7 @@ def comparison(name, reference):
 
 OPS = [
     *ROWS,
+    *REDUCTIONS,
 
     # Elementwise, one tensor.
     Op("neg", UNARY, lambda x: -x, NUMERIC, errors=[
