@@ -119,7 +119,8 @@ REDUCTIONS = [
         Bad(lambda d: flow.prod(ones(d, 2, 3), 2), IndexError,
             "prod(): dim 2 is out of range [-2, 1] for a tensor of shape [2, 3] "
             "(float32, {device})")]),
-    Op("prod[integers]", [S(T((7,), "few")), S(T((3, 4), "few"), 1), S(T((5, 70), "few"), 0)],
+    Op("prod[integers]", [S(T((7,), "few")), S(T((3, 4), "few"), 1), S(T((5, 70), "few"), 0),
+                           S(T((2, 0)), 1)],
        np_prod, ("uint8", "int8", "int16", "int32", "int64", "bool"), result=always("int64"),
        differentiable=False),
     Op("nansum", OVER, lambda x, dim=None, keepdim=False: np.nansum(
@@ -138,13 +139,14 @@ REDUCTIONS = [
     Op("aminmax", DISTINCT, np_aminmax, NUMERIC, result=[same, same], twice=False, errors=[
         Bad(lambda d: flow.aminmax(ones(d, 0)), IndexError,
             "aminmax(): there is no minimum of no elements: shape [0]")]),
-    Op("amin[of nothing]", [S(T((3, 4), "distinct"), 1)],
+    Op("amin[of nothing]", [S(T((3, 4), "distinct"), 1), S(T((0, 4), "distinct"), 1)],
        lambda x, dim: x.min(axis=dim), twice=False, errors=[
         Bad(lambda d: flow.amin(ones(d, 2, 0), 1), IndexError,
             "amin(): there is no minimum of no elements: shape [2, 0]")]),
     Op("vector_norm", NORMS, np_norm, bound="composite", magnitude=lambda *a, **k: 32.0,
        twice=False),
-    Op("vector_norm[twice]", [S(T((7,))), S(T((3, 4)), 3.0, 1), S(T((2, 3), "positive"), 1.5)],
+    Op("vector_norm[twice]", [S(T((7,))), S(T((3, 4)), 3.0, 1), S(T((2, 3), "positive"), 1.5),
+                              S(T((0, 3)), 3.0, 1)],
        np_norm, bound="composite", magnitude=lambda *a, **k: 32.0),
     Op("var_mean", VARIED, np_var_mean, bound="composite", magnitude=lambda *a, **k: 64.0,
        result=[same, same]),
