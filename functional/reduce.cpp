@@ -4,14 +4,12 @@
 #include <algorithm>
 
 #include "functional/copy.h"
+#include "functional/reduce_call.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
-#include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
-namespace {
 
-// Sorted, non-negative dims; all where none are given.
 StatusOr<Dims> WrapDims(const char* name, const Tensor& x, const std::optional<Dims>& dims) {
   Dims wrapped;
   if (!dims || dims->empty()) {
@@ -29,37 +27,130 @@ StatusOr<Dims> WrapDims(const char* name, const Tensor& x, const std::optional<D
   return wrapped;
 }
 
-// The ops reduce a run of neighbouring dims; others are brought to the end first.
-StatusOr<Tensor> CallReduce(const OpExpr& op, const Tensor& x, const Dims& dims, bool keepdim) {
-  const int n = static_cast<int>(dims.size());
-  if (n == 0 || dims[n - 1] - dims[0] == n - 1) return Call(op, {x}, {dims, keepdim});
+const OpExpr& ReduceExpr(const char* op, std::initializer_list<const char*> outputs,
+                         std::initializer_list<const char*> more) {
+  OpBuilder b(op);
+  b.Input("in");
+  for (const char* name : outputs) b.Output(name);
+  b.Attr("dims").Attr("keepdim");
+  for (const char* name : more) b.Attr(name);
+  return b.Get();
+}
+
+namespace {
+
+Attrs AttrsOf(const Dims& dims, bool keepdim, std::initializer_list<AttrValue> more) {
+  Attrs attrs{dims, keepdim};
+  for (const AttrValue& v : more) attrs.push_back(v);
+  return attrs;
+}
+
+bool AreNeighbours(const Dims& dims) {
+  const auto n = static_cast<int64_t>(dims.size());
+  return n == 0 || dims[n - 1] - dims[0] == n - 1;
+}
+
+// x with the dims at its end.
+StatusOr<Tensor> BroughtToEnd(const Tensor& x, const Dims& dims, Dims* last) {
   Dims order;
   for (int d = 0; d < x.ndim(); ++d) {
     if (!std::binary_search(dims.begin(), dims.end(), d)) order.push_back(d);
   }
   const int kept = static_cast<int>(order.size());
   order.insert(order.end(), dims.begin(), dims.end());
-  OFL_ASSIGN_OR_RETURN(Tensor moved, Permute(x, order));
-  Dims last;
-  for (int d = kept; d < x.ndim(); ++d) last.push_back(d);
-  OFL_ASSIGN_OR_RETURN(Tensor y, Call(op, {moved}, {last, false}));
-  if (!keepdim) return y;
+  for (int d = kept; d < x.ndim(); ++d) last->push_back(d);
+  return Permute(x, order);
+}
+
+StatusOr<Tensor> WithDimsBack(const Tensor& y, const Tensor& x, const Dims& dims) {
   Shape shape = x.shape();
   for (int64_t d : dims) shape[static_cast<int>(d)] = 1;
   return Reshape(y, shape);
 }
 
-const OpExpr& ReduceOpExpr(const char* name) {
-  return OpBuilder(name).Input("in").Output("out").Attr("dims").Attr("keepdim").Get();
+}  // namespace
+
+StatusOr<TensorList> CallReduceAll(const OpExpr& op, const Tensor& x, const Dims& dims,
+                                   bool keepdim, std::initializer_list<AttrValue> more) {
+  const Tensor inputs[] = {x};
+  if (AreNeighbours(dims)) return CallAll(op, inputs, AttrsOf(dims, keepdim, more));
+  Dims last;
+  OFL_ASSIGN_OR_RETURN(const Tensor moved, BroughtToEnd(x, dims, &last));
+  OFL_ASSIGN_OR_RETURN(TensorList y, CallAll(op, {moved}, AttrsOf(last, false, more)));
+  for (Tensor& t : y) {
+    if (keepdim) {
+      OFL_ASSIGN_OR_RETURN(t, WithDimsBack(t, x, dims));
+    }
+  }
+  return y;
 }
 
+StatusOr<Tensor> CallReduce(const OpExpr& op, const Tensor& x, const Dims& dims, bool keepdim,
+                            std::initializer_list<AttrValue> more) {
+  if (AreNeighbours(dims)) return Call(op, {x}, AttrsOf(dims, keepdim, more));
+  Dims last;
+  OFL_ASSIGN_OR_RETURN(const Tensor moved, BroughtToEnd(x, dims, &last));
+  OFL_ASSIGN_OR_RETURN(Tensor y, Call(op, {moved}, AttrsOf(last, false, more)));
+  return keepdim ? WithDimsBack(y, x, dims) : y;
+}
+
+namespace {
+
+// A sum or its like in `dtype`: the op rounds floats to a narrower one, others are cast first.
 StatusOr<Tensor> CallWithDType(const char* name, const OpExpr& op, const Tensor& input,
                                const std::optional<Dims>& dims, bool keepdim,
                                std::optional<DType> dtype) {
-  OFL_ASSIGN_OR_RETURN(Tensor x, Cast(input, dtype.value_or(input.dtype())));
+  OFL_ASSIGN_OR_RETURN(const Dims wrapped, WrapDims(name, input, dims));
+  const DType to = dtype.value_or(input.dtype());
+  if (to == input.dtype()) {
+    OFL_ASSIGN_OR_RETURN(Tensor y, CallReduce(op, input, wrapped, keepdim, {AttrValue()}));
+    return dtype ? Cast(y, to) : y;  // integers are added up in int64
+  }
+  if (IsFloating(input.dtype()) && IsFloating(to) && to != DType::kFloat64) {
+    return CallReduce(op, input, wrapped, keepdim, {to});
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor x, Cast(input, to));
+  OFL_ASSIGN_OR_RETURN(Tensor y, CallReduce(op, x, wrapped, keepdim, {AttrValue()}));
+  return Cast(y, to);
+}
+
+// One without a dtype of its own.
+StatusOr<Tensor> CallPlain(const char* name, const OpExpr& op, const Tensor& x,
+                           const std::optional<Dims>& dims, bool keepdim) {
   OFL_ASSIGN_OR_RETURN(const Dims wrapped, WrapDims(name, x, dims));
-  OFL_ASSIGN_OR_RETURN(Tensor y, CallReduce(op, x, wrapped, keepdim));
-  return Cast(y, dtype.value_or(y.dtype()));  // integers are added up in int64
+  return CallReduce(op, x, wrapped, keepdim);
+}
+
+const OpExpr& AlongExpr(const char* op) {
+  return OpBuilder(op)
+      .Input("in")
+      .Output("values")
+      .Output("indices")
+      .Attr("dim")
+      .Attr("keepdim")
+      .Get();
+}
+const OpExpr& PlaceExpr(const char* op) {
+  return OpBuilder(op).Input("in").Output("indices").Attr("dim").Attr("keepdim").Get();
+}
+
+StatusOr<TensorList> CallAlong(const char* name, const OpExpr& op, const Tensor& x, int64_t dim,
+                               bool keepdim) {
+  OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(name, dim, x));
+  const Tensor inputs[] = {x};
+  return CallAll(op, inputs, {axis, keepdim});
+}
+
+StatusOr<Tensor> CallPlace(const char* name, const OpExpr& op, const Tensor& x,
+                           std::optional<int64_t> dim, bool keepdim) {
+  if (dim) {
+    OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(name, *dim, x));
+    return Call(op, {x}, {axis, keepdim});
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor flat, Reshape(x, Shape{-1}));
+  OFL_ASSIGN_OR_RETURN(Tensor y, Call(op, {flat}, {int64_t{0}, false}));
+  if (!keepdim) return y;
+  return Reshape(y, Shape(Dims(x.ndim(), 1)));
 }
 
 StatusOr<Value> Max(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
@@ -70,50 +161,110 @@ StatusOr<Value> Max(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
   OFL_ASSIGN_OR_RETURN(Tensor y, Amax(x, {}, keepdim));
   return Value(std::move(y));
 }
+StatusOr<Value> Min(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
+  if (dim) {
+    OFL_ASSIGN_OR_RETURN(TensorList pair, MinAlong(x, *dim, keepdim));
+    return Value(std::move(pair));
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor y, Amin(x, {}, keepdim));
+  return Value(std::move(y));
+}
+StatusOr<Tensor> CountFunction(const Tensor& x, std::optional<Dims> dims) {
+  return CountNonzero(x, std::move(dims));
+}
 
 }  // namespace
 
 StatusOr<Tensor> Sum(const Tensor& x, std::optional<Dims> dims, bool keepdim,
                      std::optional<DType> dtype) {
-  static const OpExpr& op = ReduceOpExpr("sum");
+  static const OpExpr& op = ReduceExpr("sum", {"out"}, {"dtype"});
   return CallWithDType("sum", op, x, dims, keepdim, dtype);
 }
 
 StatusOr<Tensor> Mean(const Tensor& x, std::optional<Dims> dims, bool keepdim,
                       std::optional<DType> dtype) {
-  static const OpExpr& op = ReduceOpExpr("mean");
+  static const OpExpr& op = ReduceExpr("mean", {"out"}, {"dtype"});
   return CallWithDType("mean", op, x, dims, keepdim, dtype);
 }
 
+StatusOr<Tensor> NanSum(const Tensor& x, std::optional<Dims> dims, bool keepdim,
+                        std::optional<DType> dtype) {
+  static const OpExpr& op = ReduceExpr("nansum", {"out"}, {"dtype"});
+  if (!IsFloating(x.dtype())) return Sum(x, std::move(dims), keepdim, dtype);
+  if (dtype && !IsFloating(*dtype)) {  // NaN is no integer
+    OFL_ASSIGN_OR_RETURN(Tensor y, NanSum(x, std::move(dims), keepdim));
+    return Cast(y, *dtype);
+  }
+  return CallWithDType("nansum", op, x, dims, keepdim, dtype);
+}
+
+StatusOr<Tensor> NanMean(const Tensor& x, std::optional<Dims> dims, bool keepdim,
+                         std::optional<DType> dtype) {
+  static const OpExpr& op = ReduceExpr("nanmean", {"out"}, {"dtype"});
+  const DType result = dtype.value_or(x.dtype());
+  if (!IsFloating(result)) {
+    return Error(ErrorKind::kDType, "nanmean(): the dtype must be a float, not ", Name(result));
+  }
+  return CallWithDType("nanmean", op, x, dims, keepdim, dtype);
+}
+
+StatusOr<Tensor> Prod(const Tensor& x, std::optional<Dims> dims, bool keepdim,
+                      std::optional<DType> dtype) {
+  static const OpExpr& op = ReduceExpr("prod", {"out"}, {"dtype"});
+  return CallWithDType("prod", op, x, dims, keepdim, dtype);
+}
+
 StatusOr<Tensor> Amax(const Tensor& x, std::optional<Dims> dims, bool keepdim) {
-  static const OpExpr& op = ReduceOpExpr("amax");
-  return CallWithDType("max", op, x, dims, keepdim, {});
+  static const OpExpr& op = ReduceExpr("amax");
+  return CallPlain("amax", op, x, dims, keepdim);
+}
+
+StatusOr<Tensor> Amin(const Tensor& x, std::optional<Dims> dims, bool keepdim) {
+  static const OpExpr& op = ReduceExpr("amin");
+  return CallPlain("amin", op, x, dims, keepdim);
+}
+
+StatusOr<TensorList> AMinMax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
+  static const OpExpr& op = ReduceExpr("aminmax", {"min", "max"});
+  std::optional<Dims> given;
+  if (dim) given = Dims{*dim};
+  OFL_ASSIGN_OR_RETURN(const Dims dims, WrapDims("aminmax", x, given));
+  return CallReduceAll(op, x, dims, keepdim);
 }
 
 StatusOr<TensorList> MaxAlong(const Tensor& x, int64_t dim, bool keepdim) {
-  static const OpExpr& op = OpBuilder("max")
-                                .Input("in")
-                                .Output("values")
-                                .Output("indices")
-                                .Attr("dim")
-                                .Attr("keepdim")
-                                .Get();
-  OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("max", dim, x));
-  const Tensor inputs[] = {x};
-  return CallAll(op, inputs, {axis, keepdim});
+  static const OpExpr& op = AlongExpr("max");
+  return CallAlong("max", op, x, dim, keepdim);
+}
+
+StatusOr<TensorList> MinAlong(const Tensor& x, int64_t dim, bool keepdim) {
+  static const OpExpr& op = AlongExpr("min");
+  return CallAlong("min", op, x, dim, keepdim);
 }
 
 StatusOr<Tensor> ArgMax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
-  static const OpExpr& op =
-      OpBuilder("argmax").Input("in").Output("indices").Attr("dim").Attr("keepdim").Get();
-  if (dim) {
-    OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("argmax", *dim, x));
-    return Call(op, {x}, {axis, keepdim});
-  }
-  OFL_ASSIGN_OR_RETURN(Tensor flat, Reshape(x, Shape{-1}));
-  OFL_ASSIGN_OR_RETURN(Tensor y, Call(op, {flat}, {int64_t{0}, false}));
-  if (!keepdim) return y;
-  return Reshape(y, Shape(Dims(x.ndim(), 1)));
+  static const OpExpr& op = PlaceExpr("argmax");
+  return CallPlace("argmax", op, x, dim, keepdim);
+}
+
+StatusOr<Tensor> ArgMin(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
+  static const OpExpr& op = PlaceExpr("argmin");
+  return CallPlace("argmin", op, x, dim, keepdim);
+}
+
+StatusOr<Tensor> Any(const Tensor& x, std::optional<Dims> dims, bool keepdim) {
+  static const OpExpr& op = ReduceExpr("any");
+  return CallPlain("any", op, x, dims, keepdim);
+}
+
+StatusOr<Tensor> All(const Tensor& x, std::optional<Dims> dims, bool keepdim) {
+  static const OpExpr& op = ReduceExpr("all");
+  return CallPlain("all", op, x, dims, keepdim);
+}
+
+StatusOr<Tensor> CountNonzero(const Tensor& x, std::optional<Dims> dims, bool keepdim) {
+  static const OpExpr& op = ReduceExpr("count_nonzero");
+  return CallPlain("count_nonzero", op, x, dims, keepdim);
 }
 
 OFL_REGISTER_FUNCTION(
@@ -123,11 +274,38 @@ OFL_REGISTER_FUNCTION(
     "mean(Tensor input, int[]? dim=None, bool keepdim=False, dtype? dtype=None) -> Tensor", Mean,
     kMethod, "Mean over the dims given, or over all; input must be floating.");
 OFL_REGISTER_FUNCTION(
+    "nansum(Tensor input, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor",
+    NanSum, kMethod, "The sum where NaN counts as 0.");
+OFL_REGISTER_FUNCTION(
+    "nanmean(Tensor input, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor",
+    NanMean, kMethod, "The mean of what is not NaN.");
+OFL_REGISTER_FUNCTION(
+    "prod(Tensor input, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", Prod,
+    kMethod,
+    "The product over the dims given, or of all, 1 of nothing; bool and integers are multiplied "
+    "in int64.");
+OFL_REGISTER_FUNCTION(
     "max(Tensor input, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)", Max,
     kMethod, "The largest element; with a dim, the pair (values, indices) along it.");
+OFL_REGISTER_FUNCTION(
+    "min(Tensor input, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)", Min,
+    kMethod, "The smallest element; with a dim, the pair (values, indices) along it.");
 OFL_REGISTER_FUNCTION("amax(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor", Amax,
                       kMethod, "The largest elements over the dims given, or over all.");
+OFL_REGISTER_FUNCTION("amin(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor", Amin,
+                      kMethod, "The smallest elements over the dims given, or over all.");
+OFL_REGISTER_FUNCTION(
+    "aminmax(Tensor input, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+    AMinMax, kMethod, "The smallest and the largest element, of all or along a dim.");
 OFL_REGISTER_FUNCTION("argmax(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", ArgMax,
                       kMethod, "The place of the first maximum along dim, or in the flat tensor.");
+OFL_REGISTER_FUNCTION("argmin(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", ArgMin,
+                      kMethod, "The place of the first minimum along dim, or in the flat tensor.");
+OFL_REGISTER_FUNCTION("any(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor", Any,
+                      kMethod, "Whether any element over the dims given, or over all, is not 0.");
+OFL_REGISTER_FUNCTION("all(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor", All,
+                      kMethod, "Whether no element over the dims given, or over all, is 0.");
+OFL_REGISTER_FUNCTION("count_nonzero(Tensor input, int[]? dim=None) -> Tensor", CountFunction,
+                      kMethod, "How many elements over the dims given, or of all, are not 0.");
 
 }  // namespace oneflow_lite::functional

@@ -19,12 +19,34 @@ OFL_API StatusOr<Tensor> Sum(const Tensor& x, std::optional<Dims> dims = {}, boo
                              std::optional<DType> dtype = {});
 OFL_API StatusOr<Tensor> Mean(const Tensor& x, std::optional<Dims> dims = {}, bool keepdim = false,
                               std::optional<DType> dtype = {});
-// The largest element; NaN wins. IndexError where there is none.
+// The same of what is not NaN.
+OFL_API StatusOr<Tensor> NanSum(const Tensor& x, std::optional<Dims> dims = {},
+                                bool keepdim = false, std::optional<DType> dtype = {});
+OFL_API StatusOr<Tensor> NanMean(const Tensor& x, std::optional<Dims> dims = {},
+                                 bool keepdim = false, std::optional<DType> dtype = {});
+// The product, as Sum; 1 of nothing. The gradient is right where elements are 0.
+OFL_API StatusOr<Tensor> Prod(const Tensor& x, std::optional<Dims> dims = {}, bool keepdim = false,
+                              std::optional<DType> dtype = {});
+
+// The largest element, the smallest, and both; NaN wins. IndexError where there is none. Elements
+// that are equal share the gradient.
 OFL_API StatusOr<Tensor> Amax(const Tensor& x, std::optional<Dims> dims = {}, bool keepdim = false);
-// The largest elements along dim, and the (first) places where they are.
+OFL_API StatusOr<Tensor> Amin(const Tensor& x, std::optional<Dims> dims = {}, bool keepdim = false);
+OFL_API StatusOr<TensorList> AMinMax(const Tensor& x, std::optional<int64_t> dim = {},
+                                     bool keepdim = false);
+// The extremes along dim, and the (first) places where they are.
 OFL_API StatusOr<TensorList> MaxAlong(const Tensor& x, int64_t dim, bool keepdim = false);
-// The place of the first maximum, int64: along dim, or in the flattened tensor.
+OFL_API StatusOr<TensorList> MinAlong(const Tensor& x, int64_t dim, bool keepdim = false);
+// The place of the first extreme, int64: along dim, or in the flattened tensor.
 OFL_API StatusOr<Tensor> ArgMax(const Tensor& x, std::optional<int64_t> dim = {},
                                 bool keepdim = false);
+OFL_API StatusOr<Tensor> ArgMin(const Tensor& x, std::optional<int64_t> dim = {},
+                                bool keepdim = false);
+
+// Whether any element, or every element, is not 0; how many are not (int64).
+OFL_API StatusOr<Tensor> Any(const Tensor& x, std::optional<Dims> dims = {}, bool keepdim = false);
+OFL_API StatusOr<Tensor> All(const Tensor& x, std::optional<Dims> dims = {}, bool keepdim = false);
+OFL_API StatusOr<Tensor> CountNonzero(const Tensor& x, std::optional<Dims> dims = {},
+                                      bool keepdim = false);
 
 }  // namespace oneflow_lite::functional

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions that are composed of those in reduce.h; dims and keepdim mean what they mean there.
+// Reductions with a formula: variances, norms, logarithms of sums; dims and keepdim mean what they
+// mean in reduce.h.
 #pragma once
 
 #include <optional>
@@ -10,25 +11,30 @@
 
 namespace oneflow_lite::functional {
 
-// The smallest element, the smallest along dim with their first places, and the first place.
-OFL_API StatusOr<Tensor> Amin(const Tensor& x, std::optional<Dims> dims = {}, bool keepdim = false);
-OFL_API StatusOr<TensorList> MinAlong(const Tensor& x, int64_t dim, bool keepdim = false);
-OFL_API StatusOr<Tensor> ArgMin(const Tensor& x, std::optional<int64_t> dim = {},
-                                bool keepdim = false);
-
-// Whether any element, or every element, is not 0.
-OFL_API StatusOr<Tensor> Any(const Tensor& x, std::optional<Dims> dims = {}, bool keepdim = false);
-OFL_API StatusOr<Tensor> All(const Tensor& x, std::optional<Dims> dims = {}, bool keepdim = false);
-
-// sum((x - mean)^2) / (n - correction) and its root, in two passes, right where the mean is large
-// beside the spread too; x floating. `correction` is 1 where unbiased, else 0, unless given.
+// sum((x - mean)^2) / (n - correction) and its root, in one pass, right where the mean is large
+// beside the spread too; x floating. `correction` is 1 where unbiased, else 0, unless given. NaN or
+// infinite where n <= correction.
 OFL_API StatusOr<Tensor> Var(const Tensor& x, std::optional<Dims> dims = {}, bool unbiased = true,
                              bool keepdim = false, std::optional<double> correction = {});
 OFL_API StatusOr<Tensor> Std(const Tensor& x, std::optional<Dims> dims = {}, bool unbiased = true,
                              bool keepdim = false, std::optional<double> correction = {});
+// The same and the mean, of one pass.
+OFL_API StatusOr<TensorList> VarMean(const Tensor& x, std::optional<Dims> dims = {},
+                                     bool unbiased = true, bool keepdim = false,
+                                     std::optional<double> correction = {});
+OFL_API StatusOr<TensorList> StdMean(const Tensor& x, std::optional<Dims> dims = {},
+                                     bool unbiased = true, bool keepdim = false,
+                                     std::optional<double> correction = {});
 
-// log sum exp(x), exact where exp(x) overflows.
+// (sum |x|^p)^(1 / p); for p infinite the largest |x|, or the smallest for -infinity, and for p = 0
+// how many are not 0. The gradient at a norm of 0 is 0.
+OFL_API StatusOr<Tensor> VectorNorm(const Tensor& x, double p = 2, std::optional<Dims> dims = {},
+                                    bool keepdim = false, std::optional<DType> dtype = {});
+
+// log sum exp(x), exact where exp(x) overflows. Integers are cast to float32 first.
 OFL_API StatusOr<Tensor> LogSumExp(const Tensor& x, std::optional<Dims> dims = {},
                                    bool keepdim = false);
+// The result in another floating dtype.
+OFL_API StatusOr<Tensor> LogSumExpAs(const Tensor& x, const Dims& dims, bool keepdim, DType dtype);
 
 }  // namespace oneflow_lite::functional

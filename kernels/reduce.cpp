@@ -21,59 +21,121 @@ AxisSplit SplitAround(const Shape& shape, const Dims& dims) {
   return s;
 }
 
-Status Run(KernelContext& c, const Reduce& reduce, const AxisSplit& split) {
-  OFL_ASSIGN_OR_RETURN(void* workspace, c.Workspace(reduce.WorkspaceBytes(c.stream(), split)));
-  return reduce.Launch(c.stream(), split, c.input(0).data(), c.output(0).data(), workspace);
+// The op has the dims, or one dim, as its first attribute.
+AxisSplit SplitOf(const Shape& shape, const Attrs& attrs) {
+  if (const auto* dim = std::get_if<int64_t>(&attrs[0])) return SplitAt(shape, *dim);
+  return SplitAround(shape, attrs.get<Dims>(0));
 }
 
-// sum, mean and amax over a run of dims.
+// Whichever reduction: attribute kParameter, where there is one, is the primitive's parameter.
+template <int kParameter, bool kPlacesAlone>
 class ReduceKernel final : public PrimitiveKernel<Reduce> {
  public:
   using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
-    return Run(c, *primitive_, SplitAround(c.input(0).shape(), c.attr<Dims>(0)));
+    const AxisSplit split = SplitOf(c.input(0).shape(), c.attrs());
+    OFL_ASSIGN_OR_RETURN(void* workspace,
+                         c.Workspace(primitive_->WorkspaceBytes(c.stream(), split)));
+    double parameter = 0;
+    if constexpr (kParameter > 0) parameter = c.attr<double>(kParameter);
+    void* first = kPlacesAlone ? nullptr : c.output(0).data();
+    void* second = kPlacesAlone          ? c.output(0).data()
+                   : c.num_outputs() > 1 ? c.output(1).data()
+                                         : nullptr;
+    return primitive_->Launch(c.stream(), split, parameter, c.input(0).data(), first, second,
+                              workspace);
   }
 };
 
-// max (values, indices) and argmax (indices) along one dim.
-class MaxKernel final : public BoundKernel {
- public:
-  MaxKernel(std::unique_ptr<Reduce> values, std::unique_ptr<ArgMax> places)
-      : values_(std::move(values)), places_(std::move(places)) {}
-  Status Launch(KernelContext& c) const override {
-    const AxisSplit split = SplitAt(c.input(0).shape(), c.attr<int64_t>(0));
-    if (values_) OFL_RETURN_IF_ERROR(Run(c, *values_, split));
-    return places_->Launch(c.stream(), split, c.input(0).data(),
-                           c.output(values_ ? 1 : 0).data<int64_t>());
-  }
-
- private:
-  std::unique_ptr<Reduce> values_;  // null for argmax
-  std::unique_ptr<ArgMax> places_;
-};
-
-template <ReduceOp kOp>
+template <ReduceKind kOp, int kParameter>
 StatusOr<std::unique_ptr<BoundKernel>> BindReduce(const BindContext& c) {
-  return BindKernel<ReduceKernel>(c, {.op = kOp, .in = c.inputs[0], .out = c.outputs[0]});
+  return BindKernel<ReduceKernel<kParameter, false>>(
+      c, {.op = kOp, .in = c.inputs[0], .out = c.outputs[0]});
+}
+template <ReduceKind kOp>
+StatusOr<std::unique_ptr<BoundKernel>> BindPlaces(const BindContext& c) {
+  return BindKernel<ReduceKernel<0, true>>(c, {.op = kOp, .in = c.inputs[0], .out = c.inputs[0]});
 }
 
-template <bool kValues>
-StatusOr<std::unique_ptr<BoundKernel>> BindMax(const BindContext& c) {
-  std::unique_ptr<Reduce> values;
-  if (kValues) {
-    OFL_ASSIGN_OR_RETURN(
-        values, NewPrimitive<ReduceFactory>(
-                    c.device, {.op = ReduceOp::kMax, .in = c.inputs[0], .out = c.inputs[0]}));
+template <ReduceKind kOp, int kParameter = 0>
+bool Register(const char* op, DTypeSet dtypes, int line) {
+  return internal::AppendKernel({.op = op, .dtypes = dtypes, .bind = BindReduce<kOp, kParameter>},
+                                __FILE__, line);
+}
+
+const bool registered = Register<ReduceKind::kSum>("sum", kAllDTypes, __LINE__) &&
+                        Register<ReduceKind::kMean>("mean", kFloatingSet, __LINE__) &&
+                        Register<ReduceKind::kNanSum>("nansum", kFloatingSet, __LINE__) &&
+                        Register<ReduceKind::kNanMean>("nanmean", kFloatingSet, __LINE__) &&
+                        Register<ReduceKind::kProd>("prod", kAllDTypes, __LINE__) &&
+                        Register<ReduceKind::kMax>("amax", kAllDTypes, __LINE__) &&
+                        Register<ReduceKind::kMin>("amin", kAllDTypes, __LINE__) &&
+                        Register<ReduceKind::kMinMax>("aminmax", kAllDTypes, __LINE__) &&
+                        Register<ReduceKind::kAny>("any", kAllDTypes, __LINE__) &&
+                        Register<ReduceKind::kAll>("all", kAllDTypes, __LINE__) &&
+                        Register<ReduceKind::kCount>("count_nonzero", kAllDTypes, __LINE__) &&
+                        Register<ReduceKind::kNorm, 2>("vector_norm", kFloatingSet, __LINE__) &&
+                        Register<ReduceKind::kLogSumExp>("logsumexp", kFloatingSet, __LINE__) &&
+                        Register<ReduceKind::kVar, 2>("var", kFloatingSet, __LINE__) &&
+                        Register<ReduceKind::kStd, 2>("std", kFloatingSet, __LINE__) &&
+                        Register<ReduceKind::kVar, 2>("var_mean", kFloatingSet, __LINE__) &&
+                        Register<ReduceKind::kStd, 2>("std_mean", kFloatingSet, __LINE__) &&
+                        Register<ReduceKind::kProdParts>("prod_parts", kFloatingSet, __LINE__) &&
+                        Register<ReduceKind::kArgMax>("max", kAllDTypes, __LINE__) &&
+                        Register<ReduceKind::kArgMin>("min", kAllDTypes, __LINE__);
+
+OFL_REGISTER_KERNEL({.op = "argmax", .bind = BindPlaces<ReduceKind::kArgMax>});
+OFL_REGISTER_KERNEL({.op = "argmin", .bind = BindPlaces<ReduceKind::kArgMin>});
+
+// Gradients: dy, x and what the kind needs; the first attribute is the dims, the second a number.
+template <ReduceGradKind kOp>
+class ReduceGradKernel final : public PrimitiveKernel<ReduceGrad> {
+ public:
+  using PrimitiveKernel::PrimitiveKernel;
+  Status Launch(KernelContext& c) const override {
+    ReduceGrad::Operands o{c.input(0).data(), c.input(1).data(), nullptr, nullptr, nullptr};
+    const auto at = [&](int i) { return c.input(i).data(); };
+    switch (kOp) {
+      case ReduceGradKind::kVar:
+      case ReduceGradKind::kLogSumExp:
+        o.extra = at(2);
+        break;
+      case ReduceGradKind::kStd:
+        o.extra = at(2);
+        o.y = at(3);
+        break;
+      case ReduceGradKind::kNorm:
+        o.y = at(2);
+        break;
+      case ReduceGradKind::kProd:
+        o.extra = at(2);
+        o.zeros = c.input(3).data<int64_t>();
+        break;
+    }
+    return primitive_->Launch(c.stream(), SplitOf(c.input(1).shape(), c.attrs()), c.attr<double>(1),
+                              o, c.output(0).data());
   }
-  OFL_ASSIGN_OR_RETURN(auto places, NewPrimitive<ArgMaxFactory>(c.device, {.dtype = c.inputs[0]}));
-  return std::make_unique<MaxKernel>(std::move(values), std::move(places));
-}
+};
 
-OFL_REGISTER_KERNEL({.op = "sum", .bind = BindReduce<ReduceOp::kSum>});
-OFL_REGISTER_KERNEL({.op = "mean", .dtypes = kFloatingSet, .bind = BindReduce<ReduceOp::kMean>});
-OFL_REGISTER_KERNEL({.op = "amax", .bind = BindReduce<ReduceOp::kMax>});
-OFL_REGISTER_KERNEL({.op = "max", .bind = BindMax<true>});
-OFL_REGISTER_KERNEL({.op = "argmax", .bind = BindMax<false>});
+template <ReduceGradKind kOp>
+StatusOr<std::unique_ptr<BoundKernel>> BindGrad(const BindContext& c) {
+  return BindKernel<ReduceGradKernel<kOp>>(c, {.op = kOp, .dtype = c.inputs[0]});
+}
+OFL_REGISTER_KERNEL({.op = "var_backward",
+                     .dtypes = kFloatingSet,
+                     .bind = BindGrad<ReduceGradKind::kVar>});
+OFL_REGISTER_KERNEL({.op = "std_backward",
+                     .dtypes = kFloatingSet,
+                     .bind = BindGrad<ReduceGradKind::kStd>});
+OFL_REGISTER_KERNEL({.op = "vector_norm_backward",
+                     .dtypes = kFloatingSet,
+                     .bind = BindGrad<ReduceGradKind::kNorm>});
+OFL_REGISTER_KERNEL({.op = "logsumexp_backward",
+                     .dtypes = kFloatingSet,
+                     .bind = BindGrad<ReduceGradKind::kLogSumExp>});
+OFL_REGISTER_KERNEL({.op = "prod_backward",
+                     .dtypes = kFloatingSet,
+                     .bind = BindGrad<ReduceGradKind::kProd>});
 
 }  // namespace
 }  // namespace oneflow_lite

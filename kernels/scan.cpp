@@ -6,18 +6,42 @@
 namespace oneflow_lite {
 namespace {
 
-class CumSumKernel final : public PrimitiveKernel<CumSum> {
+// Attributes: dim, reverse, and of a linear scan whether it is shifted.
+template <ScanKind kOp>
+class ScanKernel final : public PrimitiveKernel<Scan> {
  public:
   using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
-    const Tensor& x = c.input(0);
-    const int64_t cols = x.shape()[x.ndim() - 1];
-    return primitive_->Launch(c.stream(), x.numel() / cols, cols, c.attr<bool>(0), x.data(),
-                              c.output(0).data());
+    constexpr bool kPlaces = kOp == ScanKind::kMax || kOp == ScanKind::kMin;
+    const AxisSplit split = SplitAt(c.input(0).shape(), c.attr<int64_t>(0));
+    OFL_ASSIGN_OR_RETURN(void* workspace,
+                         c.Workspace(primitive_->WorkspaceBytes(c.stream(), split)));
+    const Scan::Operands operands{
+        c.input(0).data(), c.num_inputs() > 1 ? c.input(1).data() : nullptr, c.output(0).data(),
+        kPlaces ? c.output(1).data<int64_t>() : nullptr};
+    const bool shifted = kOp == ScanKind::kLinear && c.attr<bool>(2);
+    return primitive_->Launch(c.stream(), split, c.attr<bool>(1), shifted, operands, workspace);
   }
 };
 
-OFL_REGISTER_KERNEL({.op = "cumsum", .dtypes = kNumericSet, .bind = BindByInput<CumSumKernel>});
+template <ScanKind kOp>
+StatusOr<std::unique_ptr<BoundKernel>> BindScan(const BindContext& c) {
+  return BindKernel<ScanKernel<kOp>>(c, {.op = kOp, .dtype = c.inputs[0]});
+}
+
+OFL_REGISTER_KERNEL({.op = "cumsum", .dtypes = kNumericSet, .bind = BindScan<ScanKind::kSum>});
+OFL_REGISTER_KERNEL({.op = "cumprod", .dtypes = kNumericSet, .bind = BindScan<ScanKind::kProd>});
+OFL_REGISTER_KERNEL({.op = "cummax", .bind = BindScan<ScanKind::kMax>});
+OFL_REGISTER_KERNEL({.op = "cummin", .bind = BindScan<ScanKind::kMin>});
+OFL_REGISTER_KERNEL({.op = "logcumsumexp",
+                     .dtypes = kFloatingSet,
+                     .bind = BindScan<ScanKind::kLogSumExp>});
+OFL_REGISTER_KERNEL({.op = "linear_scan",
+                     .dtypes = kFloatingSet,
+                     .bind = BindScan<ScanKind::kLinear>});
+OFL_REGISTER_KERNEL({.op = "products_before",
+                     .dtypes = kFloatingSet,
+                     .bind = BindScan<ScanKind::kProductBefore>});
 
 }  // namespace
 }  // namespace oneflow_lite

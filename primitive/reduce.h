@@ -1,46 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reduction over the middle axis of a dense outer x axis x inner block.
+// Reductions over the middle axis of a dense outer x axis x inner block, and the gradients of those
+// that need more than their own kind.
 #pragma once
 
+#include <optional>
+
 #include "oneflow_lite/core/shape.h"
-#include "primitive/op_kinds.h"
 #include "primitive/primitive.h"
+#include "primitive/reduce_kinds.h"
 
 namespace oneflow_lite {
 
 // Sums accumulate in float32 for the 16-bit floats and float32 (pairwise or blockwise, so that the
-// error stays near the rounding of the result), in float64, or in int64. The maximum of a slice
-// with a NaN is NaN. The order of summation depends on the shape alone: same bits twice.
+// error stays near the rounding of the result), in float64, or in int64. An extreme of a slice with
+// a NaN is NaN. The order of summation depends on the shape and the device alone: same bits twice.
+
+// The dtype of the first output, absent where the op does not take the input's. Some ops may give
+// any float of a float instead.
+constexpr std::optional<DType> ReduceOut(ReduceKind op, DType in) {
+  switch (op) {
+    case ReduceKind::kSum:
+    case ReduceKind::kNanSum:
+    case ReduceKind::kProd:
+      return IsFloating(in) ? in : DType::kInt64;
+    case ReduceKind::kMax:
+    case ReduceKind::kMin:
+    case ReduceKind::kMinMax:
+    case ReduceKind::kArgMax:
+    case ReduceKind::kArgMin:
+      return in;
+    case ReduceKind::kAny:
+    case ReduceKind::kAll:
+      return DType::kBool;
+    case ReduceKind::kCount:
+      return DType::kInt64;
+    default:
+      break;
+  }
+  if (!IsFloating(in)) return std::nullopt;
+  return op == ReduceKind::kProdParts ? ComputeType(in) : in;
+}
+constexpr bool TakesAnyFloat(ReduceKind op) {
+  return op == ReduceKind::kSum || op == ReduceKind::kMean || op == ReduceKind::kNanSum ||
+         op == ReduceKind::kNanMean || op == ReduceKind::kProd || op == ReduceKind::kNorm ||
+         op == ReduceKind::kLogSumExp;
+}
 
 class Reduce {
  public:
   static constexpr char kName[] = "reduce";
   struct Spec {
-    ReduceOp op = ReduceOp::kSum;
+    ReduceKind op = ReduceKind::kSum;
     DType in = DType::kFloat32;
-    // kSum: in, or int64 for bool and integers; kMean: in, a float; kMax: in.
+    // Of the first output: see ReduceKind for what there is.
     DType out = DType::kFloat32;
   };
   virtual ~Reduce() = default;
   virtual size_t WorkspaceBytes(const Stream& stream, const AxisSplit& shape) const { return 0; }
-  // y has outer x inner elements. axis = 0 gives 0 for kSum and NaN for kMean; kMax needs axis > 0.
-  virtual Status Launch(Stream& stream, const AxisSplit& shape, const void* x, void* y,
-                        void* workspace) const = 0;
+  // y and `second`, for the ops that have two results, have outer x inner elements; `second` may be
+  // null but for kProdParts, y may be for kArgMax and kArgMin. `parameter` is the p of kNorm and
+  // the correction of kVar and kStd. axis = 0 gives what ReduceKind says of no elements; the
+  // extremes need axis > 0.
+  virtual Status Launch(Stream& stream, const AxisSplit& shape, double parameter, const void* x,
+                        void* y, void* second, void* workspace) const = 0;
 };
 using ReduceFactory = PrimitiveFactory<Reduce>;
 
-class ArgMax {
+// dx[o, a, i] of dy[o, i], x[o, a, i] and what the kind names; all floats of one dtype but `extra`,
+// which has the compute type. dx may not overlap the others.
+class ReduceGrad {
  public:
-  static constexpr char kName[] = "argmax";
+  static constexpr char kName[] = "reduce_grad";
   struct Spec {
+    ReduceGradKind op = ReduceGradKind::kVar;
     DType dtype = DType::kFloat32;
   };
-  virtual ~ArgMax() = default;
-  // index (int64) of the first maximum, or of the first NaN; axis > 0.
-  virtual Status Launch(Stream& stream, const AxisSplit& shape, const void* x,
-                        int64_t* index) const = 0;
+  struct Operands {
+    const void* dy;
+    const void* x;
+    const void* y;         // null where the kind does without
+    const void* extra;     // null likewise
+    const int64_t* zeros;  // of kProd
+  };
+  virtual ~ReduceGrad() = default;
+  virtual Status Launch(Stream& stream, const AxisSplit& shape, double parameter,
+                        const Operands& operands, void* dx) const = 0;
 };
-using ArgMaxFactory = PrimitiveFactory<ArgMax>;
+using ReduceGradFactory = PrimitiveFactory<ReduceGrad>;
 
 }  // namespace oneflow_lite

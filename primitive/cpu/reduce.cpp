@@ -1,283 +1,219 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions run on chunks of the accumulate type (float32, float64 or int64), which are converted
-// on the way where the input has another dtype. Floating sums: at most 32 terms in float32, then
-// double. How a reduction is cut depends on its shape alone, never on the number of threads.
+// Reductions run on chunks of one of four types (float, double, int64 or truths), to which the
+// input is converted on the way. Floating sums: at most 32 terms in float32, then double.
 #include "primitive/reduce.h"
 
 #include <algorithm>
-#include <limits>
 
-#include "oneflow_lite/core/parallel.h"
-#include "primitive/cpu/convert.h"
-#include "primitive/cpu/reduce_loops.h"
-#include "primitive/cpu/strided.h"
+#include "primitive/cpu/reducers.h"
 
 namespace oneflow_lite {
 namespace {
 
-constexpr int64_t kPartElements = 65536;  // a part of a long axis is worth a thread
-constexpr int64_t kMaxRowParts = 256;
-constexpr int64_t kMaxColumnParts = 16;
-constexpr int64_t kTermsPerLane = 32;  // in float32 before they go into a double
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-template <class C>
-constexpr C kLowest = std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
-                                                           : std::numeric_limits<C>::min();
+// One launch: what the reducers are made of.
+struct Run {
+  const Reduce::Spec& spec;
+  const AxisSplit& shape;
+  double parameter;
+  const void* x;
+  void* y;
+  void* second;
 
-// An axis as parts of equal size.
-struct AxisParts {
-  AxisParts(int64_t axis, int64_t smallest, int64_t most)
-      : axis(axis),
-        size(std::max({int64_t{1}, smallest, (axis + most - 1) / most})),
-        count(std::max<int64_t>(1, (axis + size - 1) / size)) {}
-  int64_t Begin(int64_t i) const { return i * size; }
-  int64_t End(int64_t i) const { return std::min(axis, (i + 1) * size); }
-
-  int64_t axis, size, count;
-};
-
-// Reads elements of any dtype as contiguous C.
-template <class C>
-class ChunkSource {
- public:
-  explicit ChunkSource(DType dtype)
-      : item_(static_cast<int64_t>(SizeOf(dtype))),
-        convert_(dtype == DTypeOf<C>() ? nullptr : FindConvert(dtype, DTypeOf<C>())) {}
-
-  // n <= kChunk elements from element `offset` on.
-  const C* Load(const void* x, int64_t offset, int64_t n, C* buffer) const {
-    const char* p = static_cast<const char*>(x) + offset * item_;
-    if (!convert_) return reinterpret_cast<const C*>(p);
-    convert_(n, p, buffer);
-    return buffer;
-  }
-
- private:
-  int64_t item_;
-  ConvertFunction convert_;
-};
-
-// Columns are reduced in blocks of `width`. Where rows are short, a block is `group` whole rows
-// that lie in a row in memory, added as one long vector and folded at the end.
-struct ColumnBlocks {
-  explicit ColumnBlocks(int64_t inner)
-      : width(std::min(inner, kChunk)),
-        group(inner <= kChunk / 2 ? kChunk / inner : 1),
-        count((inner + width - 1) / width) {}
-  int64_t width, group, count;
-};
-
-template <class C>
-class CpuReduce final : public Reduce {
- public:
-  explicit CpuReduce(const Spec& spec)
-      : op_(spec.op),
-        source_(spec.in),
-        finish_(FindConvert(DTypeOf<C>(), spec.out)),
-        out_item_(static_cast<int64_t>(SizeOf(spec.out))),
-        loops_(FindReduceLoops<C>()) {}
-
-  Status Launch(Stream&, const AxisSplit& shape, const void* x, void* y, void*) const override {
-    if (shape.inner == 1) {
-      LaunchRows(shape, x, y);
-    } else if (shape.inner > 1) {
-      LaunchColumns(shape, x, y);
-    }
+  template <class R>
+  Status operator()(const R& reducer) const {
+    ReduceMachine<R>(reducer, spec.in, shape, x).Run();
     return OkStatus();
   }
-
- private:
-  using Total = SumOf<C>;
-
-  Total Start() const { return op_ == ReduceOp::kMax ? static_cast<Total>(kLowest<C>) : 0; }
-
-  Total Merge(Total a, Total b) const {
-    if (op_ == ReduceOp::kMax) return b > a || b != b ? b : a;
-    if constexpr (std::is_integral_v<Total>) {
-      return static_cast<Total>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-    } else {
-      return a + b;
-    }
+  template <class C, Fold kFold, class Out = C>
+  Status Folded(Result result = Result::kItself, double root = 1) const {
+    return (*this)(FoldReducer<C, kFold, Out>{result, root, {y, spec.out}});
   }
-
-  // Rounds n totals to the output's dtype, at element `index` of y.
-  void Finish(const Total* totals, int64_t n, int64_t axis, void* y, int64_t index) const {
-    C results[kChunk];
-    for (int64_t i = 0; i < n; ++i) {
-      if constexpr (std::is_floating_point_v<C>) {
-        const double mean_of = op_ == ReduceOp::kMean ? static_cast<double>(axis) : 1.0;
-        results[i] = static_cast<C>(totals[i] / mean_of);
-      } else {
-        results[i] = totals[i];
-      }
-    }
-    finish_(n, results, static_cast<char*>(y) + index * out_item_);
-  }
-
-  // ---- inner = 1 ----
-
-  Total RowPart(const void* x, int64_t begin, int64_t end) const {
-    C buffer[kChunk];
-    Total total = Start();
-    for (int64_t a = begin; a < end; a += kChunk) {
-      const int64_t n = std::min(kChunk, end - a);
-      const C* chunk = source_.Load(x, a, n, buffer);
-      total = Merge(total, op_ == ReduceOp::kMax ? static_cast<Total>(loops_.max(n, chunk))
-                                                 : loops_.sum(n, chunk));
-    }
-    return total;
-  }
-
-  void LaunchRows(const AxisSplit& shape, const void* x, void* y) const {
-    const AxisParts parts(shape.axis, kPartElements, kMaxRowParts);
-    if (shape.outer < std::min<int64_t>(parts.count, NumThreads()) && !InSerialRegion()) {
-      for (int64_t row = 0; row < shape.outer; ++row) SplitRow(parts, row, x, y);
-      return;
-    }
-    const int64_t grain =
-        std::max<int64_t>(1, kElementwiseGrain / std::max<int64_t>(1, shape.axis));
-    ParallelFor(shape.outer, grain, [&](int64_t begin, int64_t end) {
-      Total totals[kChunk];
-      for (int64_t first = begin; first < end; first += kChunk) {
-        const int64_t n = std::min(kChunk, end - first);
-        for (int64_t i = 0; i < n; ++i) {
-          const int64_t offset = (first + i) * shape.axis;
-          totals[i] = Start();
-          for (int64_t p = 0; p < parts.count; ++p) {
-            totals[i] =
-                Merge(totals[i], RowPart(x, offset + parts.Begin(p), offset + parts.End(p)));
-          }
-        }
-        Finish(totals, n, shape.axis, y, first);
-      }
-    });
-  }
-
-  // One long row on all threads.
-  void SplitRow(const AxisParts& parts, int64_t row, const void* x, void* y) const {
-    Total partial[kMaxRowParts];
-    ParallelFor(parts.count, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) {
-        partial[p] = RowPart(x, row * parts.axis + parts.Begin(p), row * parts.axis + parts.End(p));
-      }
-    });
-    Total total = Start();
-    for (int64_t p = 0; p < parts.count; ++p) total = Merge(total, partial[p]);
-    Finish(&total, 1, parts.axis, y, row);
-  }
-
-  // ---- inner > 1 ----
-
-  // Rows [begin, end) of `width` columns; x points at the first column of the first row.
-  void ColumnPart(const ColumnBlocks& blocks, int64_t inner, int64_t width, int64_t offset,
-                  int64_t begin, int64_t end, const void* x, Total* totals) const {
-    C buffer[kChunk], sums[kChunk];
-    const bool is_max = op_ == ReduceOp::kMax;
-    const int64_t length = blocks.group * width;
-    const C neutral = is_max ? kLowest<C> : C(0);
-    std::fill_n(totals, width, Start());
-    for (int64_t a = begin; a < end;) {
-      std::fill_n(sums, length, neutral);
-      for (int64_t term = 0; term < kTermsPerLane && a < end; ++term) {
-        const int64_t rows = std::min(blocks.group, end - a);
-        const C* chunk = source_.Load(x, offset + a * inner, rows * width, buffer);
-        (is_max ? loops_.max_to : loops_.add_to)(rows * width, chunk, sums);
-        a += rows;
-      }
-      for (int64_t i = 0; i < length; i += width) {
-        for (int64_t j = 0; j < width; ++j) {
-          totals[j] = Merge(totals[j], static_cast<Total>(sums[i + j]));
-        }
-      }
-    }
-  }
-
-  void LaunchColumns(const AxisSplit& shape, const void* x, void* y) const {
-    const ColumnBlocks blocks(shape.inner);
-    const AxisParts parts(shape.axis, kPartElements / blocks.width, kMaxColumnParts);
-    const int64_t tasks = shape.outer * blocks.count;
-    const bool split = tasks < std::min<int64_t>(parts.count, NumThreads()) && !InSerialRegion();
-    const auto run = [&](int64_t task) {
-      const int64_t column = task % blocks.count * blocks.width;
-      const int64_t width = std::min(blocks.width, shape.inner - column);
-      const int64_t outer = task / blocks.count;
-      const int64_t offset = outer * shape.axis * shape.inner + column;
-      Total partial[kMaxColumnParts][kChunk];
-      const auto part = [&](int64_t begin, int64_t end) {
-        for (int64_t p = begin; p < end; ++p) {
-          ColumnPart(blocks, shape.inner, width, offset, parts.Begin(p), parts.End(p), x,
-                     partial[p]);
-        }
-      };
-      if (split) {
-        ParallelFor(parts.count, 1, part);
-      } else {
-        part(0, parts.count);
-      }
-      for (int64_t p = 1; p < parts.count; ++p) {
-        for (int64_t j = 0; j < width; ++j) partial[0][j] = Merge(partial[0][j], partial[p][j]);
-      }
-      Finish(partial[0], width, shape.axis, y, outer * shape.inner + column);
-    };
-    if (split) {
-      for (int64_t task = 0; task < tasks; ++task) run(task);
-      return;
-    }
-    const int64_t work = std::max<int64_t>(1, shape.axis * blocks.width);
-    ParallelFor(tasks, std::max<int64_t>(1, kElementwiseGrain / work),
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t task = begin; task < end; ++task) run(task);
-                });
-  }
-
-  ReduceOp op_;
-  ChunkSource<C> source_;
-  ConvertFunction finish_;
-  int64_t out_item_;
-  ReduceLoops<C> loops_;
 };
 
-// Whether x comes before `best` in the order of argmax: larger, or the first NaN.
 template <class C>
-bool Beats(C x, C best) {
-  return x > best || (x != x && best == best);
+bool IsNumber(C x) {
+  return x == x;
+}
+bool IsZero(double x) { return x == 0; }
+
+template <class C>
+Status NanMean(const Run& run) {
+  using Sum = FoldReducer<C, Fold::kNanSum>;
+  using Count = CountReducer<C, &IsNumber<C>>;
+  const ReduceOutput<C> y(run.y, run.spec.out);
+  const auto output = [y](const auto* totals, int64_t n, int64_t, int64_t index) {
+    y.Write(n, index, [&](int64_t i) { return totals[i].a / static_cast<double>(totals[i].b); });
+  };
+  const Sum sum{Result::kItself, 1, {nullptr, run.spec.out}};
+  return run(PairReducer<Sum, Count, decltype(output)>{sum, {}, output});
 }
 
 template <class C>
-class CpuArgMax final : public ArgMax {
- public:
-  explicit CpuArgMax(const Spec& spec) : source_(spec.dtype), loops_(FindReduceLoops<C>()) {}
+Status MinMax(const Run& run) {
+  using Min = FoldReducer<C, Fold::kMin>;
+  using Max = FoldReducer<C, Fold::kMax>;
+  const ReduceOutput<C> y(run.y, run.spec.in), second(run.second, run.spec.in);
+  const auto output = [y, second](const auto* totals, int64_t n, int64_t, int64_t index) {
+    y.Write(n, index, [&](int64_t i) { return totals[i].a; });
+    second.Write(n, index, [&](int64_t i) { return totals[i].b; });
+  };
+  const ReduceOutput<C> none(nullptr, run.spec.in);
+  return run(PairReducer<Min, Max, decltype(output)>{
+      {Result::kItself, 1, none}, {Result::kItself, 1, none}, output});
+}
 
-  Status Launch(Stream&, const AxisSplit& shape, const void* x, int64_t* index) const override {
+Status ProdParts(const Run& run) {
+  using Zeros = CountReducer<double, &IsZero>;
+  const ReduceOutput<double> y(run.y, run.spec.out);
+  const ReduceOutput<int64_t> zeros(run.second, DType::kInt64);
+  const auto output = [y, zeros](const auto* totals, int64_t n, int64_t, int64_t index) {
+    y.Write(n, index, [&](int64_t i) { return totals[i].a; });
+    zeros.Write(n, index, [&](int64_t i) { return totals[i].b; });
+  };
+  return run(PairReducer<NonzeroProduct, Zeros, decltype(output)>{{}, {}, output});
+}
+
+template <class C>
+Status Norm(const Run& run) {
+  const double p = run.parameter;
+  if (p == 0) return run.Folded<uint8_t, Fold::kSum, int64_t>();
+  if (p == 1) return run.Folded<C, Fold::kAbsSum>();
+  if (p == 2) return run.Folded<C, Fold::kSquares>(Result::kRoot, 2);
+  if (p == kInfinity) return run.Folded<C, Fold::kAbsMax>();
+  if (p == -kInfinity) return run.Folded<C, Fold::kAbsMin>();
+  return run(PowerReducer{p, {run.y, run.spec.out}});
+}
+
+// Of floats, in C.
+template <class C>
+Status OfFloats(const Run& run) {
+  switch (run.spec.op) {
+    case ReduceKind::kSum:
+      return run.Folded<C, Fold::kSum>();
+    case ReduceKind::kMean:
+      return run.Folded<C, Fold::kSum>(Result::kMean);
+    case ReduceKind::kNanSum:
+      return run.Folded<C, Fold::kNanSum>();
+    case ReduceKind::kNanMean:
+      return NanMean<C>(run);
+    case ReduceKind::kProd:  // in double: a product in float32 would leave its range on the way
+      return run.Folded<double, Fold::kProd>();
+    case ReduceKind::kNorm:
+      return Norm<C>(run);
+    case ReduceKind::kLogSumExp:
+      return run(ExpSumReducer<C>{{run.y, run.spec.out}});
+    case ReduceKind::kProdParts:
+      return ProdParts(run);
+    default:  // kVar, kStd
+      return run(SpreadReducer<C>{run.parameter,
+                                  run.spec.op == ReduceKind::kStd,
+                                  {run.y, run.spec.out},
+                                  {run.second, run.spec.out}});
+  }
+}
+
+// Of any dtype, in C.
+template <class C>
+Status OfAny(const Run& run) {
+  switch (run.spec.op) {
+    case ReduceKind::kMax:
+      return run.Folded<C, Fold::kMax>();
+    case ReduceKind::kMin:
+      return run.Folded<C, Fold::kMin>();
+    case ReduceKind::kMinMax:
+      return MinMax<C>(run);
+    case ReduceKind::kAny:
+      return run.Folded<uint8_t, Fold::kSum, int64_t>(Result::kAny);
+    case ReduceKind::kAll:
+      return run.Folded<uint8_t, Fold::kSum, int64_t>(Result::kAll);
+    case ReduceKind::kCount:
+      return run.Folded<uint8_t, Fold::kSum, int64_t>();
+    default:
+      break;
+  }
+  if constexpr (std::is_floating_point_v<C>) {
+    return OfFloats<C>(run);
+  } else if (run.spec.op == ReduceKind::kProd) {
+    return run.Folded<C, Fold::kProd>();
+  } else {
+    return run.Folded<C, Fold::kSum>();
+  }
+}
+
+class CpuReduce final : public Reduce {
+ public:
+  explicit CpuReduce(const Spec& spec)
+      : spec_(spec),
+        // Sums that are given in float64 are taken in it.
+        in_(spec.out == DType::kFloat64 && IsFloating(spec.in) ? DType::kFloat64
+                                                               : AccumulateType(spec.in)) {}
+
+  Status Launch(Stream&, const AxisSplit& shape, double parameter, const void* x, void* y,
+                void* second, void*) const override {
+    const Run run{spec_, shape, parameter, x, y, second};
+    switch (in_) {
+      case DType::kFloat32:
+        return OfAny<float>(run);
+      case DType::kFloat64:
+        return OfAny<double>(run);
+      default:
+        return OfAny<int64_t>(run);
+    }
+  }
+
+ private:
+  Spec spec_;
+  DType in_;
+};
+
+// Whether x comes before `best`: beyond it, or the first NaN.
+template <bool kMin, class C>
+bool Beats(C x, C best) {
+  return (kMin ? x < best : x > best) || (x != x && best == best);
+}
+
+template <class C, bool kMin>
+class CpuArgExtreme final : public Reduce {
+ public:
+  explicit CpuArgExtreme(const Spec& spec) : source_(spec.in), item_(SizeOf(spec.in)) {}
+
+  Status Launch(Stream&, const AxisSplit& shape, double, const void* x, void* y, void* second,
+                void*) const override {
     if (shape.axis <= 0 || shape.inner <= 0) return OkStatus();
+    auto* index = static_cast<int64_t*>(second);
     const ColumnBlocks blocks(shape.inner);
     const int64_t grain = std::max<int64_t>(1, kElementwiseGrain / (shape.axis * blocks.width));
     ParallelFor(shape.outer * blocks.count, grain, [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
-        if (shape.inner == 1) {
-          index[task] = Row(x, task * shape.axis, shape.axis);
-          continue;
-        }
         const int64_t outer = task / blocks.count, column = task % blocks.count * blocks.width;
-        Columns(x, outer * shape.axis * shape.inner + column, shape,
-                std::min(blocks.width, shape.inner - column), index + outer * shape.inner + column);
+        const int64_t width = std::min(blocks.width, shape.inner - column);
+        const int64_t from = outer * shape.axis * shape.inner + column;
+        const int64_t to = outer * shape.inner + column;
+        if (shape.inner == 1) {
+          index[to] = Row(x, from, shape.axis);
+        } else {
+          Columns(x, from, shape, width, index + to);
+        }
+        if (y) Pick(x, from, shape.inner, width, index + to, y, to);
       }
     });
     return OkStatus();
   }
 
  private:
-  // Finds the first chunk that holds the maximum, then the element in it.
+  // Finds the first chunk that holds the extreme, then the element in it.
   int64_t Row(const void* x, int64_t offset, int64_t axis) const {
     C buffer[kChunk];
     C best{};
     int64_t first = -1;
     for (int64_t a = 0; a < axis; a += kChunk) {
       const int64_t n = std::min(kChunk, axis - a);
-      const C max = loops_.max(n, source_.Load(x, offset + a, n, buffer));
-      if (first < 0 || Beats(max, best)) {
-        best = max;
+      const C top = static_cast<C>(loops_.row(n, source_.Load(x, offset + a, n, buffer)));
+      if (first < 0 || Beats<kMin>(top, best)) {
+        best = top;
         first = a;
       }
     }
@@ -296,44 +232,53 @@ class CpuArgMax final : public ArgMax {
     for (int64_t a = 1; a < shape.axis; ++a) {
       const C* row = source_.Load(x, offset + a * shape.inner, width, buffer);
       for (int64_t j = 0; j < width; ++j) {
-        if (!Beats(row[j], best[j])) continue;
+        if (!Beats<kMin>(row[j], best[j])) continue;
         best[j] = row[j];
         index[j] = a;
       }
     }
   }
 
+  // The elements at the places found.
+  void Pick(const void* x, int64_t from, int64_t inner, int64_t width, const int64_t* index,
+            void* y, int64_t to) const {
+    const auto* source = static_cast<const char*>(x);
+    auto* values = static_cast<char*>(y);
+    for (int64_t j = 0; j < width; ++j) {
+      std::memcpy(values + (to + j) * item_, source + (from + index[j] * inner + j) * item_,
+                  static_cast<size_t>(item_));
+    }
+  }
+
   ChunkSource<C> source_;
-  ReduceLoops<C> loops_;
+  int64_t item_;
+  ReduceLoops<C> loops_ = FindReduceLoops<C>(kMin ? Fold::kMin : Fold::kMax);
 };
 
-// The implementation for the accumulate type of `dtype`.
-template <class P, template <class> class Implementation>
-std::unique_ptr<P> Make(DType dtype, const typename P::Spec& spec) {
-  switch (AccumulateType(dtype)) {
+template <bool kMin>
+std::unique_ptr<Reduce> NewArgExtreme(const Reduce::Spec& spec) {
+  switch (AccumulateType(spec.in)) {
     case DType::kFloat32:
-      return std::make_unique<Implementation<float>>(spec);
+      return std::make_unique<CpuArgExtreme<float, kMin>>(spec);
     case DType::kFloat64:
-      return std::make_unique<Implementation<double>>(spec);
+      return std::make_unique<CpuArgExtreme<double, kMin>>(spec);
     default:
-      return std::make_unique<Implementation<int64_t>>(spec);
+      return std::make_unique<CpuArgExtreme<int64_t, kMin>>(spec);
   }
 }
 
 StatusOr<std::unique_ptr<Reduce>> NewReduce(const Reduce::Spec& spec) {
-  const bool supported = spec.op == ReduceOp::kMax ? spec.in == spec.out
-                         : IsFloating(spec.in)     ? IsFloating(spec.out)
-                                               : spec.op == ReduceOp::kSum && !IsFloating(spec.out);
-  if (!supported) return NoPrimitiveFor(Reduce::kName, DeviceType::kCPU, spec.in);
-  return Make<Reduce, CpuReduce>(spec.in, spec);
+  const std::optional<DType> out = ReduceOut(spec.op, spec.in);
+  const bool any_float = TakesAnyFloat(spec.op) && IsFloating(spec.in) && IsFloating(spec.out);
+  if (!out || (spec.out != *out && !any_float)) {
+    return NoPrimitiveFor(Reduce::kName, DeviceType::kCPU, spec.in);
+  }
+  if (spec.op == ReduceKind::kArgMax) return NewArgExtreme<false>(spec);
+  if (spec.op == ReduceKind::kArgMin) return NewArgExtreme<true>(spec);
+  return std::make_unique<CpuReduce>(spec);
 }
 
-StatusOr<std::unique_ptr<ArgMax>> NewArgMax(const ArgMax::Spec& spec) {
-  return Make<ArgMax, CpuArgMax>(spec.dtype, spec);
-}
-
-const bool registered = RegisterPrimitive<Reduce>(DeviceType::kCPU, &NewReduce) &&
-                        RegisterPrimitive<ArgMax>(DeviceType::kCPU, &NewArgMax);
+const bool registered = RegisterPrimitive<Reduce>(DeviceType::kCPU, &NewReduce);
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -14,73 +14,202 @@ namespace oneflow_lite {
 namespace HWY_NAMESPACE {
 namespace {
 
-template <class D>
-HWY_INLINE hn::Vec<D> MaxOrNan(D, hn::Vec<D> m, hn::Vec<D> x) {
-  if constexpr (hwy::IsFloat<hn::TFromD<D>>()) {
-    return hn::IfThenElse(hn::Or(hn::Gt(x, m), hn::IsNaN(x)), x, m);  // a NaN in m stays
+// A fold of vectors: Of prepares an element, Join adds a prepared one to what there is.
+struct SumFold {
+  static constexpr int kStart = 0;
+  template <class D>
+  static HWY_INLINE hn::Vec<D> Of(D, hn::Vec<D> x) {
+    return x;
+  }
+  template <class D>
+  static HWY_INLINE hn::Vec<D> Join(D, hn::Vec<D> s, hn::Vec<D> x) {
+    return hn::Add(s, x);
+  }
+  template <class S>
+  static S JoinLanes(S s, S x) {
+    return s + x;
+  }
+};
+struct NanSumFold : SumFold {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> Of(D, hn::Vec<D> x) {
+    return hn::IfThenZeroElse(hn::IsNaN(x), x);
+  }
+};
+struct AbsSumFold : SumFold {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> Of(D, hn::Vec<D> x) {
+    return hn::Abs(x);
+  }
+};
+struct SquaresFold : SumFold {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> Of(D, hn::Vec<D> x) {
+    return hn::Mul(x, x);
+  }
+};
+
+struct ProdFold {
+  static constexpr int kStart = 1;
+  template <class D>
+  static HWY_INLINE hn::Vec<D> Of(D, hn::Vec<D> x) {
+    return x;
+  }
+  template <class D>
+  static HWY_INLINE hn::Vec<D> Join(D d, hn::Vec<D> p, hn::Vec<D> x) {
+    if constexpr (hwy::IsFloat<hn::TFromD<D>>()) {
+      return hn::Mul(p, x);
+    } else {  // no instruction of AVX2 multiplies 64 bits
+      using T = hn::TFromD<D>;
+      HWY_ALIGN T a[hn::MaxLanes(D())], b[hn::MaxLanes(D())];
+      hn::Store(p, d, a);
+      hn::Store(x, d, b);
+      for (size_t i = 0; i < hn::Lanes(d); ++i) a[i] = JoinLanes(a[i], b[i]);
+      return hn::Load(d, a);
+    }
+  }
+  static double JoinLanes(double p, double x) { return p * x; }
+  static int64_t JoinLanes(int64_t p, int64_t x) {
+    return static_cast<int64_t>(static_cast<uint64_t>(p) * static_cast<uint64_t>(x));
+  }
+};
+
+template <bool kMin>
+struct ExtremeFold {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> Of(D, hn::Vec<D> x) {
+    return x;
+  }
+  template <class D>
+  static HWY_INLINE hn::Vec<D> Join(D, hn::Vec<D> m, hn::Vec<D> x) {
+    if constexpr (hwy::IsFloat<hn::TFromD<D>>()) {  // a NaN in m stays
+      const auto beyond = kMin ? hn::Lt(x, m) : hn::Gt(x, m);
+      return hn::IfThenElse(hn::Or(beyond, hn::IsNaN(x)), x, m);
+    } else {
+      return kMin ? hn::Min(m, x) : hn::Max(m, x);
+    }
+  }
+  template <class S>
+  static S JoinLanes(S m, S x) {
+    return (kMin ? x < m : x > m) || x != x ? x : m;
+  }
+};
+template <bool kMin>
+struct AbsExtremeFold : ExtremeFold<kMin> {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> Of(D, hn::Vec<D> x) {
+    return hn::Abs(x);
+  }
+};
+
+// The first element where a fold has no neutral one.
+template <class F, class C>
+HWY_INLINE C StartOf(const C* x) {
+  if constexpr (requires { F::kStart; }) {
+    return static_cast<C>(F::kStart);
   } else {
-    return hn::Max(m, x);
+    return x[0];
   }
 }
 
-template <class C>
-SumOf<C> SumRow(int64_t n, const C* x) {
+template <class F, class C>
+SumOf<C> FoldRow(int64_t n, const C* x) {
   const hn::ScalableTag<C> d;
-  const auto zero = hn::Zero(d);
-  hn::Vec<decltype(d)> s[4] = {zero, zero, zero, zero};
+  const auto first = hn::Set(d, StartOf<F>(x));
+  const auto start = F::Of(d, first);
+  hn::Vec<decltype(d)> s[4] = {start, start, start, start};
   ForVectors(d, n, [&](size_t i, size_t count, auto slot) OFL_SIMD_LAMBDA {
-    s[slot] = hn::Add(s[slot], LoadUpTo(d, x + i, count, zero));
+    s[slot] = F::Join(d, s[slot], F::Of(d, LoadUpTo(d, x + i, count, first)));
   });
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s[0], s[1]), hn::Add(s[2], s[3]))));
-}
-
-template <class C>
-C MaxRow(int64_t n, const C* x) {
-  const hn::ScalableTag<C> d;
-  const auto first = hn::Set(d, x[0]);
-  hn::Vec<decltype(d)> m[4] = {first, first, first, first};
-  ForVectors(d, n, [&](size_t i, size_t count, auto slot) OFL_SIMD_LAMBDA {
-    m[slot] = MaxOrNan(d, m[slot], LoadUpTo(d, x + i, count, first));
-  });
-  const auto all = MaxOrNan(d, MaxOrNan(d, m[0], m[1]), MaxOrNan(d, m[2], m[3]));
-  HWY_ALIGN C lanes[hn::MaxLanes(d)];
-  hn::Store(all, d, lanes);
-  C max = lanes[0];
-  for (size_t i = 1; i < hn::Lanes(d); ++i) {
-    if (!(lanes[i] <= max) && max == max) max = lanes[i];
+  const auto all = F::Join(d, F::Join(d, s[0], s[1]), F::Join(d, s[2], s[3]));
+  if constexpr (std::is_base_of_v<SumFold, F>) {
+    return hn::GetLane(hn::SumOfLanes(d, all));
+  } else {
+    HWY_ALIGN C lanes[hn::MaxLanes(d)];
+    hn::Store(all, d, lanes);
+    auto total = static_cast<SumOf<C>>(lanes[0]);
+    for (size_t i = 1; i < hn::Lanes(d); ++i) {
+      total = F::JoinLanes(total, static_cast<SumOf<C>>(lanes[i]));
+    }
+    return total;
   }
-  return max;
 }
 
-template <class C>
-void AddTo(int64_t n, const C* x, C* sum) {
+template <class F, class C>
+void FoldTo(int64_t n, const C* x, C* to) {
   const hn::ScalableTag<C> d;
   const auto zero = hn::Zero(d);
   ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
-    const auto s = hn::Add(LoadUpTo(d, sum + i, count, zero), LoadUpTo(d, x + i, count, zero));
-    StoreUpTo(s, d, sum + i, count);
+    const auto s = LoadUpTo(d, to + i, count, zero);
+    StoreUpTo(F::Join(d, s, F::Of(d, LoadUpTo(d, x + i, count, zero))), d, to + i, count);
   });
 }
 
-template <class C>
-void MaxTo(int64_t n, const C* x, C* max) {
-  const hn::ScalableTag<C> d;
-  const auto zero = hn::Zero(d);
-  ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
-    const auto m = LoadUpTo(d, max + i, count, zero);
-    StoreUpTo(MaxOrNan(d, m, LoadUpTo(d, x + i, count, zero)), d, max + i, count);
-  });
+int64_t CountRow(int64_t n, const uint8_t* x) {
+  const hn::ScalableTag<uint8_t> d;
+  const hn::Repartition<uint64_t, decltype(d)> sums;
+  auto s = hn::Zero(sums);
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= static_cast<size_t>(n); i += lanes) {
+    s = hn::Add(s, hn::SumsOf8(hn::LoadU(d, x + i)));
+  }
+  auto total = static_cast<int64_t>(hn::GetLane(hn::SumOfLanes(sums, s)));
+  for (; i < static_cast<size_t>(n); ++i) total += x[i];
+  return total;
+}
+
+void CountTo(int64_t n, const uint8_t* x, uint8_t* to) {
+  const hn::ScalableTag<uint8_t> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= static_cast<size_t>(n); i += lanes) {
+    hn::StoreU(hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, x + i)), d, to + i);
+  }
+  for (; i < static_cast<size_t>(n); ++i) to[i] = static_cast<uint8_t>(to[i] + x[i]);
+}
+
+template <class F, class C>
+ReduceLoops<C> LoopsOf() {
+  return {&FoldRow<F, C>, &FoldTo<F, C>};
 }
 
 }  // namespace
 
 template <class C>
-ReduceLoops<C> Loops() {
-  return {&SumRow<C>, &MaxRow<C>, &AddTo<C>, &MaxTo<C>};
+ReduceLoops<C> Loops(Fold fold) {
+  switch (fold) {
+    case Fold::kMax:
+      return LoopsOf<ExtremeFold<false>, C>();
+    case Fold::kMin:
+      return LoopsOf<ExtremeFold<true>, C>();
+    case Fold::kProd:
+      return LoopsOf<ProdFold, C>();
+    default:
+      break;
+  }
+  if constexpr (std::is_floating_point_v<C>) {
+    switch (fold) {
+      case Fold::kNanSum:
+        return LoopsOf<NanSumFold, C>();
+      case Fold::kAbsSum:
+        return LoopsOf<AbsSumFold, C>();
+      case Fold::kSquares:
+        return LoopsOf<SquaresFold, C>();
+      case Fold::kAbsMax:
+        return LoopsOf<AbsExtremeFold<false>, C>();
+      case Fold::kAbsMin:
+        return LoopsOf<AbsExtremeFold<true>, C>();
+      default:
+        break;
+    }
+  }
+  return LoopsOf<SumFold, C>();
 }
-ReduceLoops<float> FloatLoops() { return Loops<float>(); }
-ReduceLoops<double> DoubleLoops() { return Loops<double>(); }
-ReduceLoops<int64_t> IntLoops() { return Loops<int64_t>(); }
+ReduceLoops<float> FloatLoops(Fold fold) { return Loops<float>(fold); }
+ReduceLoops<double> DoubleLoops(Fold fold) { return Loops<double>(fold); }
+ReduceLoops<int64_t> IntLoops(Fold fold) { return Loops<int64_t>(fold); }
+ReduceLoops<uint8_t> TruthLoops(Fold) { return {&CountRow, &CountTo}; }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace oneflow_lite
@@ -93,20 +222,25 @@ namespace {
 HWY_EXPORT(FloatLoops);
 HWY_EXPORT(DoubleLoops);
 HWY_EXPORT(IntLoops);
+HWY_EXPORT(TruthLoops);
 
 }  // namespace
 
 template <>
-ReduceLoops<float> FindReduceLoops<float>() {
-  return HWY_DYNAMIC_DISPATCH(FloatLoops)();
+ReduceLoops<float> FindReduceLoops<float>(Fold fold) {
+  return HWY_DYNAMIC_DISPATCH(FloatLoops)(fold);
 }
 template <>
-ReduceLoops<double> FindReduceLoops<double>() {
-  return HWY_DYNAMIC_DISPATCH(DoubleLoops)();
+ReduceLoops<double> FindReduceLoops<double>(Fold fold) {
+  return HWY_DYNAMIC_DISPATCH(DoubleLoops)(fold);
 }
 template <>
-ReduceLoops<int64_t> FindReduceLoops<int64_t>() {
-  return HWY_DYNAMIC_DISPATCH(IntLoops)();
+ReduceLoops<int64_t> FindReduceLoops<int64_t>(Fold fold) {
+  return HWY_DYNAMIC_DISPATCH(IntLoops)(fold);
+}
+template <>
+ReduceLoops<uint8_t> FindReduceLoops<uint8_t>(Fold fold) {
+  return HWY_DYNAMIC_DISPATCH(TruthLoops)(fold);
 }
 
 }  // namespace oneflow_lite

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The vector loops of reductions over contiguous float, double or int64 elements.
+// The vector loops of reductions over contiguous float, double or int64 elements, and over truths.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,41 @@ namespace oneflow_lite {
 template <class C>
 using SumOf = std::conditional_t<std::is_floating_point_v<C>, double, int64_t>;
 
-// A maximum with a NaN is NaN; sums of int64 wrap around.
+// Extremes with a NaN are NaN; integers wrap around. Those of squares and |x| are for floats.
+enum class Fold : uint8_t { kSum, kMax, kMin, kProd, kNanSum, kAbsSum, kSquares, kAbsMax, kAbsMin };
+
 template <class C>
 struct ReduceLoops {
-  // The sum of n elements, for n of a few hundred: floats are added in float32.
-  SumOf<C> (*sum)(int64_t n, const C* x);
-  C (*max)(int64_t n, const C* x);  // n > 0
-  // sum[i] += x[i], max[i] = max(max[i], x[i])
-  void (*add_to)(int64_t n, const C* x, C* sum);
-  void (*max_to)(int64_t n, const C* x, C* max);
+  // Of n elements, for n of a few hundred: floats are added in float32. Extremes need n > 0.
+  SumOf<C> (*row)(int64_t n, const C* x);
+  // to[i] = fold(to[i], x[i])
+  void (*to)(int64_t n, const C* x, C* to);
 };
-
-// For float, double and int64_t.
+// For float, double and int64_t; for uint8_t kSum alone, of truths: 0 or 1.
 template <class C>
-ReduceLoops<C> FindReduceLoops();
+ReduceLoops<C> FindReduceLoops(Fold fold);
+
+// A chunk of floats about its mean, and columns about a shift of each.
+template <class C>
+struct SpreadLoops {
+  // mean and the sum of the squared distances from it; n > 0
+  void (*row)(int64_t n, const C* x, double* mean, double* squares);
+  // sum[i] += x[i] - shift[i], squares[i] += (x[i] - shift[i])^2
+  void (*to)(int64_t n, const C* x, const C* shift, C* sum, C* squares);
+};
+// Sums of exponentials beside the largest exponent; an element that equals it counts as 1.
+template <class C>
+struct ExpLoops {
+  double (*row)(int64_t n, const C* x, C max);        // sum exp(x - max)
+  void (*to)(int64_t n, const C* x, C* max, C* sum);  // of x[i] into (max[i], sum[i])
+};
+// y[i] = |x[i]|^p for finite p > 0 or p < 0; y may be x.
+using PowerLoop = void (*)(int64_t n, const double* x, double p, double* y);
+
+template <class C>
+SpreadLoops<C> FindSpreadLoops();
+template <class C>
+ExpLoops<C> FindExpLoops();
+PowerLoop FindPowerLoop();
 
 }  // namespace oneflow_lite

@@ -13,6 +13,7 @@
 #include "primitive/adam_math.h"
 #include "primitive/cuda/launch.cuh"
 #include "primitive/op_kinds.h"
+#include "primitive/reduce_kinds.h"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -109,18 +110,35 @@ RandomLauncher FindRandom(Distribution distribution, DType dtype);
 struct ReduceProblem {
   int64_t outer, axis, inner;
 };
+struct ReduceRun {
+  ReduceProblem problem;
+  ReduceKind op;
+  double parameter;  // the p of a norm, the correction of a variance
+  DType out;         // of y
+  const void* x;
+  void* y;
+  void* second;
+  void* workspace;
+};
 struct ReduceLaunchers {
   size_t (*workspace_bytes)(const ReduceProblem&, const DeviceLimits&) = nullptr;
-  cudaError_t (*launch)(const ReduceProblem&, const void* x, void* y, void* workspace,
-                        const DeviceLimits&, cudaStream_t) = nullptr;
+  cudaError_t (*launch)(const ReduceRun&, const DeviceLimits&, cudaStream_t) = nullptr;
 };
-// The sum of bool and integers is int64, the other results have the operand's dtype.
-ReduceLaunchers FindSum(DType in);
-ReduceLaunchers FindMean(DType in);
-ReduceLaunchers FindMax(DType in);
-using ArgMaxLauncher = cudaError_t (*)(const ReduceProblem&, const void* x, int64_t* index,
-                                       cudaStream_t);
-ArgMaxLauncher FindArgMax(DType dtype);
+// Sums, means and products; extremes, places and counts; norms, variances and the rest. Null where
+// the op is another family's.
+ReduceLaunchers FindReduceSum(ReduceKind op, DType in);
+ReduceLaunchers FindReduceExtreme(ReduceKind op, DType in);
+ReduceLaunchers FindReduceMoment(ReduceKind op, DType in);
+
+struct ReduceGradRun {
+  ReduceProblem problem;
+  double parameter;
+  const void *dy, *x, *y, *extra;
+  const int64_t* zeros;
+  void* dx;
+};
+using ReduceGradLauncher = cudaError_t (*)(const ReduceGradRun&, cudaStream_t);
+ReduceGradLauncher FindReduceGrad(ReduceGradKind op, DType dtype);
 
 struct NllProblem {
   int64_t outer, classes, inner, ignore_index;
@@ -149,9 +167,19 @@ using ScatterLauncher = cudaError_t (*)(const Strided<3>& columns, const Scatter
                                         cudaStream_t);
 ScatterLauncher FindScatter(DType dtype, bool add);
 
-using CumSumLauncher = cudaError_t (*)(int64_t rows, int64_t cols, bool reverse, const void* x,
-                                       void* y, cudaStream_t);
-CumSumLauncher FindCumSum(DType dtype);
+struct ScanRun {
+  ReduceProblem problem;
+  bool reverse, shifted;
+  const void *x, *other;
+  void* y;
+  int64_t* places;
+  void* workspace;
+};
+struct ScanLaunchers {
+  size_t (*workspace_bytes)(const ReduceProblem&, const DeviceLimits&) = nullptr;
+  cudaError_t (*launch)(const ScanRun&, const DeviceLimits&, cudaStream_t) = nullptr;
+};
+ScanLaunchers FindScan(ScanKind op, DType dtype);
 
 using AdamLauncher = cudaError_t (*)(const AdamProblem&, const AdamTensors* tensors, int64_t count,
                                      cudaStream_t);

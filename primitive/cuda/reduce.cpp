@@ -10,63 +10,61 @@ cuda::ReduceProblem ProblemOf(const AxisSplit& s) { return {s.outer, s.axis, s.i
 
 class CudaReduce final : public Reduce {
  public:
-  explicit CudaReduce(cuda::ReduceLaunchers launchers) : launchers_(launchers) {}
+  CudaReduce(const Spec& spec, cuda::ReduceLaunchers launchers)
+      : spec_(spec), launchers_(launchers) {}
   size_t WorkspaceBytes(const Stream& stream, const AxisSplit& shape) const override {
     return launchers_.workspace_bytes(ProblemOf(shape), cuda::LimitsOf(stream));
   }
-  Status Launch(Stream& stream, const AxisSplit& shape, const void* x, void* y,
-                void* workspace) const override {
+  Status Launch(Stream& stream, const AxisSplit& shape, double parameter, const void* x, void* y,
+                void* second, void* workspace) const override {
+    const cuda::ReduceRun run{ProblemOf(shape), spec_.op, parameter, spec_.out, x, y,
+                              second,           workspace};
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launchers_.launch(ProblemOf(shape), x, y, workspace, cuda::LimitsOf(stream), s);
+      return launchers_.launch(run, cuda::LimitsOf(stream), s);
     });
   }
 
  private:
+  Spec spec_;
   cuda::ReduceLaunchers launchers_;
 };
 
-class CudaArgMax final : public ArgMax {
+class CudaReduceGrad final : public ReduceGrad {
  public:
-  explicit CudaArgMax(cuda::ArgMaxLauncher launcher) : launcher_(launcher) {}
-  Status Launch(Stream& stream, const AxisSplit& shape, const void* x,
-                int64_t* index) const override {
-    return cuda::RunOn(stream, kName,
-                       [&](cudaStream_t s) { return launcher_(ProblemOf(shape), x, index, s); });
+  explicit CudaReduceGrad(cuda::ReduceGradLauncher launcher) : launcher_(launcher) {}
+  Status Launch(Stream& stream, const AxisSplit& shape, double parameter, const Operands& o,
+                void* dx) const override {
+    const cuda::ReduceGradRun run{ProblemOf(shape), parameter, o.dy, o.x, o.y, o.extra, o.zeros,
+                                  dx};
+    return cuda::RunOn(stream, kName, [&](cudaStream_t s) { return launcher_(run, s); });
   }
 
  private:
-  cuda::ArgMaxLauncher launcher_;
+  cuda::ReduceGradLauncher launcher_;
 };
 
-cuda::ReduceLaunchers Find(ReduceOp op, DType in) {
-  switch (op) {
-    case ReduceOp::kSum:
-      return cuda::FindSum(in);
-    case ReduceOp::kMean:
-      return cuda::FindMean(in);
-    case ReduceOp::kMax:
-      return cuda::FindMax(in);
-  }
-  return {};
-}
-
 StatusOr<std::unique_ptr<Reduce>> NewReduce(const Reduce::Spec& spec) {
-  const bool widens = spec.op == ReduceOp::kSum && !IsFloating(spec.in);
-  const cuda::ReduceLaunchers launchers = Find(spec.op, spec.in);
-  if (!launchers.launch || spec.out != (widens ? DType::kInt64 : spec.in)) {
+  const std::optional<DType> out = ReduceOut(spec.op, spec.in);
+  // Sums in float64 of narrower floats need another accumulator; functors cast first.
+  const bool any_float = TakesAnyFloat(spec.op) && IsFloating(spec.in) && IsFloating(spec.out) &&
+                         spec.out != DType::kFloat64;
+  cuda::ReduceLaunchers launchers = cuda::FindReduceSum(spec.op, spec.in);
+  if (!launchers.launch) launchers = cuda::FindReduceExtreme(spec.op, spec.in);
+  if (!launchers.launch) launchers = cuda::FindReduceMoment(spec.op, spec.in);
+  if (!out || (spec.out != *out && !any_float) || !launchers.launch) {
     return NoPrimitiveFor(Reduce::kName, DeviceType::kCUDA, spec.in);
   }
-  return std::make_unique<CudaReduce>(launchers);
+  return std::make_unique<CudaReduce>(spec, launchers);
 }
 
-StatusOr<std::unique_ptr<ArgMax>> NewArgMax(const ArgMax::Spec& spec) {
-  const cuda::ArgMaxLauncher launcher = cuda::FindArgMax(spec.dtype);
-  if (!launcher) return NoPrimitiveFor(ArgMax::kName, DeviceType::kCUDA, spec.dtype);
-  return std::make_unique<CudaArgMax>(launcher);
+StatusOr<std::unique_ptr<ReduceGrad>> NewReduceGrad(const ReduceGrad::Spec& spec) {
+  const cuda::ReduceGradLauncher launcher = cuda::FindReduceGrad(spec.op, spec.dtype);
+  if (!launcher) return NoPrimitiveFor(ReduceGrad::kName, DeviceType::kCUDA, spec.dtype);
+  return std::make_unique<CudaReduceGrad>(launcher);
 }
 
 const bool registered = RegisterPrimitive<Reduce>(DeviceType::kCUDA, &NewReduce) &&
-                        RegisterPrimitive<ArgMax>(DeviceType::kCUDA, &NewArgMax);
+                        RegisterPrimitive<ReduceGrad>(DeviceType::kCUDA, &NewReduceGrad);
 
 }  // namespace
 }  // namespace oneflow_lite

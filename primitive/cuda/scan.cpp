@@ -6,26 +6,34 @@
 namespace oneflow_lite {
 namespace {
 
-class CudaCumSum final : public CumSum {
+cuda::ReduceProblem ProblemOf(const AxisSplit& s) { return {s.outer, s.axis, s.inner}; }
+
+class CudaScan final : public Scan {
  public:
-  explicit CudaCumSum(cuda::CumSumLauncher launcher) : launcher_(launcher) {}
-  Status Launch(Stream& stream, int64_t rows, int64_t cols, bool reverse, const void* x,
-                void* y) const override {
-    return cuda::RunOn(stream, kName,
-                       [&](cudaStream_t s) { return launcher_(rows, cols, reverse, x, y, s); });
+  explicit CudaScan(cuda::ScanLaunchers launchers) : launchers_(launchers) {}
+  size_t WorkspaceBytes(const Stream& stream, const AxisSplit& shape) const override {
+    return launchers_.workspace_bytes(ProblemOf(shape), cuda::LimitsOf(stream));
+  }
+  Status Launch(Stream& stream, const AxisSplit& shape, bool reverse, bool shifted,
+                const Operands& o, void* workspace) const override {
+    const cuda::ScanRun run{ProblemOf(shape), reverse,  shifted, o.x, o.other, o.y,
+                            o.places,         workspace};
+    return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
+      return launchers_.launch(run, cuda::LimitsOf(stream), s);
+    });
   }
 
  private:
-  cuda::CumSumLauncher launcher_;
+  cuda::ScanLaunchers launchers_;
 };
 
-StatusOr<std::unique_ptr<CumSum>> NewCumSum(const CumSum::Spec& spec) {
-  const cuda::CumSumLauncher launcher = cuda::FindCumSum(spec.dtype);
-  if (!launcher) return NoPrimitiveFor(CumSum::kName, DeviceType::kCUDA, spec.dtype);
-  return std::make_unique<CudaCumSum>(launcher);
+StatusOr<std::unique_ptr<Scan>> NewScan(const Scan::Spec& spec) {
+  const cuda::ScanLaunchers launchers = cuda::FindScan(spec.op, spec.dtype);
+  if (!launchers.launch) return NoPrimitiveFor(Scan::kName, DeviceType::kCUDA, spec.dtype);
+  return std::make_unique<CudaScan>(launchers);
 }
 
-const bool registered = RegisterPrimitive<CumSum>(DeviceType::kCUDA, &NewCumSum);
+const bool registered = RegisterPrimitive<Scan>(DeviceType::kCUDA, &NewScan);
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -1,55 +1,177 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// A block per row sums a stretch of one element per thread, and carries the total on to the next.
-// CUB's scan over the device would share a row out among blocks, but in an order that changes from
-// run to run, and with it the last bits of a sum of floats.
-#include <cub/block/block_scan.cuh>
-
-#include "primitive/cuda/elementwise.cuh"
+#include "primitive/cuda/scan.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
 namespace {
 
-constexpr int kScanThreads = 512;
-
+// States are whole words: integers of fewer bytes are carried in int64, which wraps like them.
 template <class T>
-__global__ void __launch_bounds__(kScanThreads)
-    CumSumKernel(int64_t rows, int64_t cols, bool reverse, const T* x, T* y) {
-  using C = ComputeType<T>;
-  using Scan = cub::BlockScan<C, kScanThreads>;
-  __shared__ typename Scan::TempStorage storage;
-  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const T* from = x + row * cols;
-    T* to = y + row * cols;
-    C carry = 0;
-    for (int64_t start = 0; start < cols; start += kScanThreads) {
-      const int64_t k = start + threadIdx.x;
-      const int64_t i = reverse ? cols - 1 - k : k;
-      C sum = k < cols ? ConvertTo<C>(from[i]) : C(0);
-      C total;
-      __syncthreads();  // the storage is free again
-      Scan(storage).InclusiveSum(sum, sum, total);
-      if (k < cols) to[i] = ConvertTo<T>(static_cast<C>(carry + sum));
-      carry = static_cast<C>(carry + total);
-    }
+using Carried = std::conditional_t<std::is_integral_v<T>, int64_t, ComputeType<T>>;
+
+template <class T, bool kProduct>
+struct Accumulate {
+  using C = Carried<T>;
+  struct State {
+    C value;
+  };
+  const T* x;
+  T* y;
+  explicit Accumulate(const ScanRun& r)
+      : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)) {}
+  __device__ __forceinline__ State Of(int64_t i, int64_t, bool) const {
+    return {ConvertTo<C>(x[i])};
   }
-}
+  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
+    return {kProduct ? static_cast<C>(a.value * b.value) : static_cast<C>(a.value + b.value)};
+  }
+  __device__ __forceinline__ void Write(int64_t i, const State& s) const {
+    y[i] = ConvertTo<T>(s.value);
+  }
+};
+template <class T>
+using Sum = Accumulate<T, false>;
+template <class T>
+using Product = Accumulate<T, true>;
+
+// An extreme and its last place; NaN stays.
+template <class T, bool kMin>
+struct Extreme {
+  using C = Carried<T>;
+  struct State {
+    C value;
+    int64_t place;
+  };
+  const T* x;
+  T* y;
+  int64_t* places;
+  explicit Extreme(const ScanRun& r)
+      : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)), places(r.places) {}
+  __device__ __forceinline__ State Of(int64_t i, int64_t place, bool) const {
+    return {ConvertTo<C>(x[i]), place};
+  }
+  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
+    const bool wins = (kMin ? b.value <= a.value : b.value >= a.value) || b.value != b.value;
+    return wins ? b : a;
+  }
+  __device__ __forceinline__ void Write(int64_t i, const State& s) const {
+    y[i] = ConvertTo<T>(s.value);
+    places[i] = s.place;
+  }
+};
+template <class T>
+using Maximum = Extreme<T, false>;
+template <class T>
+using Minimum = Extreme<T, true>;
 
 template <class T>
-cudaError_t LaunchCumSum(int64_t rows, int64_t cols, bool reverse, const void* x, void* y,
-                         cudaStream_t stream) {
-  if (rows <= 0 || cols <= 0) return cudaSuccess;
-  return Launch(CumSumKernel<T>, rows, kScanThreads, 0, stream, rows, cols, reverse,
-                static_cast<const T*>(x), static_cast<T*>(y));
+struct LogSumExp {
+  using C = ComputeType<T>;
+  struct State {
+    C max, sum;
+  };
+  const T* x;
+  T* y;
+  explicit LogSumExp(const ScanRun& r)
+      : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)) {}
+  __device__ __forceinline__ State Of(int64_t i, int64_t, bool) const {
+    return {ConvertTo<C>(x[i]), C(1)};
+  }
+  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
+    const bool first = a.max >= b.max;
+    const State top = first ? a : b, low = first ? b : a;
+    const C share = low.max == top.max ? C(1) : exp(low.max - top.max);
+    return {top.max, top.sum + low.sum * share};
+  }
+  __device__ __forceinline__ void Write(int64_t i, const State& s) const {
+    y[i] = ConvertTo<T>(s.max + log(s.sum));
+  }
+};
+
+// s -> value + factor s, composed.
+template <class T>
+struct Linear {
+  using C = ComputeType<T>;
+  struct State {
+    C factor, value;
+  };
+  const T *x, *other;
+  T* y;
+  int64_t to_other;  // from an element to its factor
+  explicit Linear(const ScanRun& r)
+      : x(static_cast<const T*>(r.x)),
+        other(static_cast<const T*>(r.other)),
+        y(static_cast<T*>(r.y)),
+        to_other(!r.shifted ? 0 : r.reverse ? r.problem.inner : -r.problem.inner) {}
+  __device__ __forceinline__ State Of(int64_t i, int64_t, bool first) const {
+    return {first ? C(0) : ConvertTo<C>(other[i + to_other]), ConvertTo<C>(x[i])};
+  }
+  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
+    return {a.factor * b.factor, b.value + b.factor * a.value};
+  }
+  __device__ __forceinline__ void Write(int64_t i, const State& s) const {
+    y[i] = ConvertTo<T>(s.value);
+  }
+};
+
+template <class T>
+struct ProductBefore {
+  using C = ComputeType<T>;
+  struct State {
+    C value;
+  };
+  const T *x, *other;
+  T* y;
+  int64_t back;  // from an element to the one before
+  explicit ProductBefore(const ScanRun& r)
+      : x(static_cast<const T*>(r.x)),
+        other(static_cast<const T*>(r.other)),
+        y(static_cast<T*>(r.y)),
+        back(r.reverse ? r.problem.inner : -r.problem.inner) {}
+  __device__ __forceinline__ State Of(int64_t i, int64_t, bool first) const {
+    return {first ? C(1) : ConvertTo<C>(x[i + back])};
+  }
+  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
+    return {a.value * b.value};
+  }
+  __device__ __forceinline__ void Write(int64_t i, const State& s) const {
+    y[i] = ConvertTo<T>(ConvertTo<C>(other[i]) * s.value);
+  }
+};
+
+template <class F>
+cudaError_t LaunchOf(const ScanRun& run, const DeviceLimits& limits, cudaStream_t stream) {
+  return LaunchScan(run, F(run), limits, stream);
 }
+
+template <template <class> class F>
+struct Finder {
+  template <class T>
+  ScanLaunchers operator()(Tag<T>) const {
+    return {&ScanWorkspace<typename F<T>::State>, &LaunchOf<F<T>>};
+  }
+};
 
 }  // namespace
 
-CumSumLauncher FindCumSum(DType dtype) {
-  return VisitDeviceNumeric<CumSumLauncher>(dtype, [](auto tag) -> CumSumLauncher {
-    return &LaunchCumSum<typename decltype(tag)::type>;
-  });
+ScanLaunchers FindScan(ScanKind kind, DType dtype) {
+  switch (kind) {
+    case ScanKind::kSum:
+      return VisitDeviceNumeric<ScanLaunchers>(dtype, Finder<Sum>{});
+    case ScanKind::kProd:
+      return VisitDeviceNumeric<ScanLaunchers>(dtype, Finder<Product>{});
+    case ScanKind::kMax:
+      return VisitDeviceAll<ScanLaunchers>(dtype, Finder<Maximum>{});
+    case ScanKind::kMin:
+      return VisitDeviceAll<ScanLaunchers>(dtype, Finder<Minimum>{});
+    case ScanKind::kLogSumExp:
+      return VisitDeviceFloating<ScanLaunchers>(dtype, Finder<LogSumExp>{});
+    case ScanKind::kLinear:
+      return VisitDeviceFloating<ScanLaunchers>(dtype, Finder<Linear>{});
+    case ScanKind::kProductBefore:
+      return VisitDeviceFloating<ScanLaunchers>(dtype, Finder<ProductBefore>{});
+  }
+  return {};
 }
 
 }  // namespace cuda

@@ -13,6 +13,10 @@ class _Sorted(NamedTuple):
     values: Tensor
     indices: Tensor
 
+class _Extremes(NamedTuple):
+    min: Tensor
+    max: Tensor
+
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def absolute(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -104,6 +108,13 @@ def amin(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def aminmax(
+    input: Tensor,
+    *,
+    dim: int | None = None,
+    keepdim: bool = False,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Extremes: ...
 def any(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
@@ -266,6 +277,15 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     inplace_backward: bool = False,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def cummax(input: Tensor, dim: int, *, out: Tensor | Sequence[Tensor] | None = None) -> _Sorted: ...
+def cummin(input: Tensor, dim: int, *, out: Tensor | Sequence[Tensor] | None = None) -> _Sorted: ...
+def cumprod(
+    input: Tensor,
+    dim: int,
+    *,
+    dtype: _dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def cumsum(
@@ -909,6 +929,15 @@ def std(
     correction: float | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def std_mean(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
 def sub(
     input: Tensor | float,
     other: Tensor | float,
@@ -1097,6 +1126,7 @@ class TensorFunctions:
     def all(self, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
     def amax(self, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
     def amin(self, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
+    def aminmax(self, *, dim: int | None = None, keepdim: bool = False) -> _Extremes: ...
     def any(self, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
     def arccos(self) -> Tensor: ...
     def arccosh(self) -> Tensor: ...

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +12,6 @@ from oneflow_lite._devices import check_one_device
 from oneflow_lite._einsum import einsum
 from oneflow_lite._oneflow_lite import _C, Tensor, dtype
 from oneflow_lite._promotion import common_dtype
-from oneflow_lite.autograd.function import Function, FunctionCtx
 
 _Operand = Tensor | float
 
@@ -100,24 +98,6 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 # Sums and products ----------------------------------------------------------------------------
 
 
-class _Steps(Function):
-    """What moves in steps: it has no slope, also where that of the operands is infinite."""
-
-    @staticmethod
-    def forward(ctx: FunctionCtx, input: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        ctx.operand = input
-        return function(input)
-
-    @staticmethod
-    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return _C.zeros_like(ctx.operand), None
-
-
-def _without_slope(function: Callable[[Tensor], Tensor], input: Tensor) -> Tensor:
-    """``function(input)``, with a gradient of 0."""
-    return _Steps.apply(input, function) if input.requires_grad else function(input)
-
-
 def norm(
     input: Tensor,
     p: float | str | None = 2,
@@ -126,39 +106,12 @@ def norm(
     dtype: dtype | None = None,
 ) -> Tensor:
     """The p-norm over dims, or over all; p may be infinite."""
-    result = input.dtype if dtype is None else dtype
-    narrow = result in (_ext.float16, _ext.bfloat16)
-    if narrow:  # whose squares soon overflow
-        y = norm(input, p, dim, keepdim, _ext.float32)
-        return y.to(None, result)
-    x = abs(input.to(None, result))
-    if p in (math.inf, -math.inf):
-        return x.amax(dim, keepdim) if p == math.inf else x.amin(dim, keepdim)
-    if p == 1:
-        return x.sum(dim, keepdim)
     if isinstance(p, str) and p != "fro":
         raise ValueError(f'norm(): p is "{p}", but it must be a number or "fro"')
-    if p == 0:
-        return _without_slope(lambda x: (x != 0).sum(dim, keepdim).to(None, result), x)
-    square = p in (None, "fro", 2)
-    if not square and p < 1:  # the slope of the power at 0 is infinite, too; its gradient is 0
-        at_0 = math.inf if p < 0 else 0.0
-        powers = _C.where(x == 0, at_0, _C.where(x == 0, 1.0, x) ** p)
-    else:
-        powers = x * x if square else x**p
-    total = powers.sum(dim, keepdim)
-    # The slope of the root at 0 is infinite; a norm of 0 has the gradient 0.
-    nothing = total == 0
-    total = _C.where(nothing, 1.0, total)
-    return _C.where(nothing, 0.0, total.sqrt() if square else total ** (1 / p))
+    return _C.vector_norm(input, 2.0 if p is None or p == "fro" else p, dim, keepdim, dtype)
 
 
-def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """How many elements are not 0."""
-    return (input if input.dtype is _ext.bool else input != 0).sum(dim)
-
-
-FUNCTIONS = (count_nonzero, einsum, masked_select, norm)
+FUNCTIONS = (einsum, masked_select, norm)
 METHODS = tuple(f for f in FUNCTIONS if f is not einsum)
 IN_PLACE = (
     "abs", "absolute", "addmm", "bitwise_not", "ceil", "cos", "cumprod", "cumsum", "erf", "exp",

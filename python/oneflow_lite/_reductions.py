@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products, running products, medians, quantiles and the like, composed of C++ functions."""
+"""Medians, quantiles and the like, composed of C++ functions; overloads of reductions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
@@ -20,84 +20,6 @@ def _wide(x: Tensor, result: dtype) -> Tensor:
     """What is computed in: 16-bit floats are rounded once, at the end."""
     narrow = result in (_ext.float16, _ext.bfloat16)
     return x.to(None, _ext.float32 if narrow else result)
-
-
-def _result(x: Tensor, dtype: dtype | None) -> dtype:
-    """Of sums and products: integers and truths give int64."""
-    return dtype or (x.dtype if x.dtype.is_floating_point else _ext.int64)
-
-
-# Products -------------------------------------------------------------------------------------
-
-
-@of_its_own
-def prod(
-    input: Tensor,
-    dim: _Dims = None,
-    keepdim: bool = False,
-    *,
-    dtype: dtype | None = None,
-) -> Tensor:
-    """The product over dims, or of all; 1 of nothing.
-
-    Halves are multiplied with each other until one is left, so that gradients are right where
-    elements are 0, and there are gradients of gradients.
-
-    Parameters
-    ----------
-    dim : int or ints, optional
-        Which; all where absent.
-    keepdim : bool
-        Whether they stay, of size 1.
-    dtype : dtype, optional
-        What is multiplied, and the result; for integers and bool int64 where absent.
-
-    Raises
-    ------
-    IndexError
-        A dim is out of range.
-    """
-    result = _result(input, dtype)
-    x = _wide(input, result)
-    given = range(x.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
-    dims = sorted({wrapped_dim("prod", x, d) for d in given}, reverse=True)
-    if x.ndim == 0:
-        return x.to(None, result)
-    for axis in dims:
-        if x.shape[axis] == 0:
-            x = x.sum(axis, True) + 1
-        while (size := x.shape[axis]) > 1:
-            half = size // 2
-            pairs = x.narrow(axis, 0, half) * x.narrow(axis, half, half)
-            x = pairs if size % 2 == 0 else _C.cat([pairs, x.narrow(axis, size - 1, 1)], axis)
-        x = x if keepdim else x.squeeze(axis)
-    return x.to(None, result)
-
-
-def _scan(name: str, x: Tensor, dim: int, join: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """``join`` of all elements up to each one: log2(size) steps of twice the distance."""
-    axis = wrapped_dim(name, x, dim)
-    size = x.shape[axis] if x.ndim > 0 else 1
-    distance = 1
-    while distance < size:
-        rest = size - distance
-        joined = join(x.narrow(axis, distance, rest), x.narrow(axis, 0, rest))
-        x = _C.cat([x.narrow(axis, 0, distance), joined], axis)
-        distance *= 2
-    return x
-
-
-@of_its_own
-def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
-    """The product of each element and all before it along a dim; dtypes as in :func:`prod`."""
-    result = _result(input, dtype)
-    return _scan("cumprod", _wide(input, result), dim, _C.mul).to(None, result)
-
-
-@of_its_own
-def logcumsumexp(input: Tensor, dim: int) -> Tensor:
-    """``log`` of the running sum of ``exp(x)`` along a dim, without overflow."""
-    return _scan("logcumsumexp", _wide(input, input.dtype), dim, _C.logaddexp).to(None, input.dtype)
 
 
 # Extremes -------------------------------------------------------------------------------------
@@ -128,46 +50,6 @@ def min(input: Tensor, *args: Any, **kwargs: Any) -> Any:
     if _called_by_numpy(kwargs):
         return _C.amin(input, *args, **kwargs)
     return _C.min(input, *args, **kwargs)
-
-
-def _running(
-    name: str, input: Tensor, dim: int, beats: Callable[[Tensor, Tensor], Tensor]
-) -> tuple[Tensor, Tensor]:
-    """The extremes up to each element and their places, of equal ones the last; NaN stays."""
-    axis = wrapped_dim(name, input, dim)
-    if input.ndim == 0:
-        return input.clone(), _C.zeros([], dtype=_ext.int64, device=input.device)
-    line = [-1 if d == axis else 1 for d in range(input.ndim)]
-    places = _C.arange(input.shape[axis], device=input.device).view(line).expand(input.shape)
-    x = input.detach()
-
-    def join(later: Tensor, earlier: Tensor) -> Tensor:
-        new, old = x.gather(axis, later), x.gather(axis, earlier)
-        wins = beats(new, old) & (old == old) | (new != new)
-        return _C.where(wins, later, earlier)
-
-    places = _scan(name, places, axis, join)
-    return input.gather(axis, places), places
-
-
-@with_results("values", "indices")
-def cummax(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """The largest of each element and all before it along a dim, and its place."""
-    return _running("cummax", input, dim, _C.ge)
-
-
-@with_results("values", "indices")
-def cummin(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """The smallest of each element and all before it along a dim, and its place."""
-    return _running("cummin", input, dim, _C.le)
-
-
-@with_results("min", "max")
-def aminmax(
-    input: Tensor, *, dim: int | None = None, keepdim: bool = False
-) -> tuple[Tensor, Tensor]:
-    """The smallest and the largest element, of all or along a dim."""
-    return _C.amin(input, dim, keepdim), _C.amax(input, dim, keepdim)
 
 
 @with_results("values", "indices")
@@ -324,27 +206,6 @@ def _between(ordered: Tensor, places: Tensor, last: Tensor, interpolation: str) 
     return _C.where(low.isfinite() & high.isfinite(), inside, endless).to(None, ordered.dtype)
 
 
-# Sums -----------------------------------------------------------------------------------------
-
-
-def nansum(
-    input: Tensor, dim: _Dims = None, keepdim: bool = False, *, dtype: dtype | None = None
-) -> Tensor:
-    """The sum where NaN counts as 0."""
-    return _C.where(input.isnan(), 0, input).sum(dim, keepdim, dtype=dtype)
-
-
-def nanmean(
-    input: Tensor, dim: _Dims = None, keepdim: bool = False, *, dtype: dtype | None = None
-) -> Tensor:
-    """The mean of what is not NaN."""
-    result = dtype or input.dtype
-    if not result.is_floating_point:
-        raise DTypeError(f"nanmean(): the dtype must be a float, not {result}")
-    total = nansum(_wide(input, result), dim, keepdim)
-    return (total / (input == input).sum(dim, keepdim).to(None, total.dtype)).to(None, result)
-
-
 def var(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The variance: ``var(x, dim=None, unbiased=True, keepdim=False, *, correction=None)`` over
     the dims given, or over all; ``var(x, unbiased)`` of all.
@@ -374,8 +235,8 @@ def var_mean(
 ) -> tuple[Tensor, Tensor]:
     """The variance, as ``var`` with these arguments, and the mean."""
     dim, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
-    variance = _C.var(input, dim, unbiased, keepdim, correction=correction)
-    return variance, _C.mean(input, dim, keepdim)
+    variance, mean = _C.var_mean(input, dim, unbiased, keepdim, correction=correction)
+    return variance, mean
 
 
 def std_mean(
@@ -388,8 +249,8 @@ def std_mean(
 ) -> tuple[Tensor, Tensor]:
     """The standard deviation, as ``std`` with these arguments, and the mean."""
     dim, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
-    deviation = _C.std(input, dim, unbiased, keepdim, correction=correction)
-    return deviation, _C.mean(input, dim, keepdim)
+    deviation, mean = _C.std_mean(input, dim, unbiased, keepdim, correction=correction)
+    return deviation, mean
 
 
 @of_its_own
@@ -419,7 +280,6 @@ def diff(
     return input
 
 
-FUNCTIONS = (aminmax, cummax, cummin, cumprod, diff, kthvalue, logcumsumexp, max, median,
-             min, nanmean, nanmedian, nanquantile, nansum, prod, quantile, std, std_mean, var,
-             var_mean)  # fmt: skip
+FUNCTIONS = (diff, kthvalue, max, median, min, nanmedian, nanquantile, quantile, std, std_mean,
+             var, var_mean)  # fmt: skip
 METHODS = tuple(f for f in FUNCTIONS if f not in (std_mean, var_mean))

@@ -12,7 +12,6 @@ from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._math import of_its_own
 from oneflow_lite._named_results import with_results
 from oneflow_lite._oneflow_lite import _C, Tensor
-from oneflow_lite._reductions import cummax
 from oneflow_lite._shapes import wrapped_dim
 
 
@@ -100,7 +99,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, T
     same = (later == earlier) | (later != later) & (earlier != earlier)
     # Where the run of equal elements began that each one is in.
     starts = _C.where(same, 0, at.narrow(axis, 1, size - 1))
-    starts = cummax(_C.cat([at.narrow(axis, 0, 1), starts], axis), axis)[0]
+    starts = _C.cummax(_C.cat([at.narrow(axis, 0, 1), starts], axis), axis)[0]
     last = _C.argmax(at - starts, axis, True)
     found = values.gather(axis, last), places.gather(axis, last)
     return found if keepdim else (found[0].squeeze(axis), found[1].squeeze(axis))

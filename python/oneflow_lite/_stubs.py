@@ -31,6 +31,10 @@ from oneflow_lite._oneflow_lite import dtype as _dtype
 class _Sorted(NamedTuple):
     values: Tensor
     indices: Tensor
+
+class _Extremes(NamedTuple):
+    min: Tensor
+    max: Tensor
 '''
 
 _TYPES = {
@@ -42,7 +46,8 @@ _TYPES = {
 }  # fmt: skip
 _RESULTS = {"Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]", "Tensor...": "Any",
             "(Tensor, Tensor)": "tuple[Tensor, Tensor]",
-            "(Tensor values, Tensor indices)": "_Sorted"}  # fmt: skip
+            "(Tensor values, Tensor indices)": "_Sorted",
+            "(Tensor min, Tensor max)": "_Extremes"}  # fmt: skip
 # Without a dim a tensor, with one the pair of values and indices.
 _BY_DIM = ("max", "min")
 

@@ -26,13 +26,16 @@ class ReduceTest : public PrimitiveTest {
     auto reduce = New<ReduceFactory>(spec);
     Buffer in(*this, x, 1), out(*this, spec.out, shape.outer * shape.inner, 1);
     Workspace workspace(*this, reduce->WorkspaceBytes(*stream_, shape));
-    EXPECT_TRUE(reduce->Launch(*stream_, shape, in.data(), out.data(), workspace.data()).ok());
+    EXPECT_TRUE(
+        reduce->Launch(*stream_, shape, 0, in.data(), out.data(), nullptr, workspace.data()).ok());
     return out.Read();
   }
   std::vector<int64_t> RunArgMax(const AxisSplit& shape, const HostArray& x) {
-    auto argmax = New<ArgMaxFactory>({x.dtype});
+    auto argmax = New<ReduceFactory>({ReduceKind::kArgMax, x.dtype, x.dtype});
     Buffer in(*this, x, 1), out(*this, DType::kInt64, shape.outer * shape.inner);
-    EXPECT_TRUE(argmax->Launch(*stream_, shape, in.data(), static_cast<int64_t*>(out.data())).ok());
+    Workspace workspace(*this, argmax->WorkspaceBytes(*stream_, shape));
+    EXPECT_TRUE(
+        argmax->Launch(*stream_, shape, 0, in.data(), nullptr, out.data(), workspace.data()).ok());
     const HostArray index = out.Read();
     std::vector<int64_t> list(index.size());
     for (int64_t i = 0; i < index.size(); ++i) list[i] = index.Int(i);
@@ -66,12 +69,12 @@ TEST_P(ReduceTest, SumAndMeanOfFloats) {
         mean[out] = sum[out] / static_cast<double>(shape.axis);
       });
       const double unit = dtype == DType::kFloat64 ? 1e-14 : 1e-6;
-      const HostArray got = Run({ReduceOp::kSum, dtype, dtype}, shape, x);
+      const HostArray got = Run({ReduceKind::kSum, dtype, dtype}, shape, x);
       ExpectNear(
           got, sum, [&](int64_t i) { return unit * size[i] + StepOf(dtype, sum[i]); }, "sum");
-      EXPECT_TRUE(Run({ReduceOp::kSum, dtype, dtype}, shape, x) == got) << "not the same bits";
+      EXPECT_TRUE(Run({ReduceKind::kSum, dtype, dtype}, shape, x) == got) << "not the same bits";
       ExpectNear(
-          Run({ReduceOp::kMean, dtype, dtype}, shape, x), mean,
+          Run({ReduceKind::kMean, dtype, dtype}, shape, x), mean,
           [&](int64_t i) {
             return unit * size[i] / static_cast<double>(shape.axis) + StepOf(dtype, mean[i]);
           },
@@ -92,7 +95,7 @@ TEST_P(ReduceTest, SumOfIntegers) {
         for (int64_t a = 0; a < shape.axis; ++a) sum += x.Int(first + a * stride);
         want.SetInt(out, sum);
       });
-      EXPECT_TRUE(Run({ReduceOp::kSum, dtype, DType::kInt64}, shape, x) == want) << Name(dtype);
+      EXPECT_TRUE(Run({ReduceKind::kSum, dtype, DType::kInt64}, shape, x) == want) << Name(dtype);
     }
   }
 }
@@ -122,7 +125,7 @@ TEST_P(ReduceTest, MaxAndArgMax) {
       std::vector<double> values(want.size());
       for (int64_t i = 0; i < want.size(); ++i) values[i] = want.Float(i);
       ExpectNear(
-          Run({ReduceOp::kMax, dtype, dtype}, shape, x), values, [](int64_t) { return 0.0; },
+          Run({ReduceKind::kMax, dtype, dtype}, shape, x), values, [](int64_t) { return 0.0; },
           "max");
       EXPECT_EQ(RunArgMax(shape, x), index)
           << Name(dtype) << " " << shape.outer << " " << shape.axis << " " << shape.inner;
@@ -134,14 +137,14 @@ TEST_P(ReduceTest, EmptyAxisAndInfinities) {
   const HostArray none(DType::kFloat32, 0);
   const AxisSplit empty{3, 0, 1}, columns{1, 0, 4};
   ExpectNear(
-      Run({ReduceOp::kSum}, empty, none), {0, 0, 0}, [](int64_t) { return 0.0; }, "sum");
+      Run({ReduceKind::kSum}, empty, none), {0, 0, 0}, [](int64_t) { return 0.0; }, "sum");
   ExpectNear(
-      Run({ReduceOp::kMean}, columns, none), {kNan, kNan, kNan, kNan}, [](int64_t) { return 0.0; },
+      Run({ReduceKind::kMean}, columns, none), {kNan, kNan, kNan, kNan}, [](int64_t) { return 0.0; },
       "mean");
   HostArray x(DType::kFloat32, 40);
   for (int64_t i = 0; i < 40; ++i) x.Set(i, -kInf);
   ExpectNear(
-      Run({ReduceOp::kMax}, {1, 40, 1}, x), {-kInf}, [](int64_t) { return 0.0; }, "max");
+      Run({ReduceKind::kMax}, {1, 40, 1}, x), {-kInf}, [](int64_t) { return 0.0; }, "max");
   EXPECT_EQ(RunArgMax({1, 40, 1}, x), std::vector<int64_t>{0});
 }
 
@@ -224,7 +227,7 @@ TEST_P(MatmulTest, WorksInAForkedChild) {
     const HostArray x = Numbers(1).NormalArray(DType::kFloat32, 300000);
     Buffer in(*this, x), out(*this, DType::kFloat32, 1);
     const bool ok = New<ReduceFactory>({})
-                        ->Launch(*stream_, {1, 300000, 1}, in.data(), out.data(), nullptr)
+                        ->Launch(*stream_, {1, 300000, 1}, 0, in.data(), out.data(), nullptr, nullptr)
                         .ok();
     _exit(ok && !HasFailure() ? 0 : 1);
   }

@@ -38,6 +38,7 @@ from op_reference import (
 from op_row import Bad, Op, S, T, always, floating, ones, same, summed
 from op_table_activations import ACTIVATIONS
 from op_table_moves import MOVES
+from op_table_reductions import REDUCTIONS
 from op_table_rows import BANDS, ROWS
 from op_table_two import TWO_AND_THREE
 from op_table_unary import UNARY_ROWS
@@ -168,6 +169,7 @@ OPS = [
     *UNARY_ROWS,
     *TWO_AND_THREE,
     *ACTIVATIONS,
+    *REDUCTIONS,
 
     # Elementwise, one tensor.
     Op("neg", UNARY, lambda x: -x, NUMERIC, errors=[

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a reduction over the middle axis of outer x axis x inner is cut into parts, whichever it is.
+// The cut depends on the shape alone, never on the number of threads.
+//
+// A reducer says what is gathered; the machine calls it on chunks of contiguous elements:
+//
+//   using Element = float;                       // what chunks are converted to
+//   struct Total { ... };                        // what is known of a part of a slice
+//   struct Lanes { ... };                        // the same of kChunk neighbouring columns
+//   Total Start() const;                         // of no elements
+//   Total Row(int64_t n, const Element*) const;  // of n <= kChunk elements, n > 0
+//   Total Merge(const Total&, const Total&) const;
+//   void Begin(Lanes&, int64_t length) const;
+//   void Add(Lanes&, int64_t n, const Element*) const;  // to the first n lanes; kTermsPerLane
+//   times Total Lane(const Lanes&, int64_t i) const; void Finish(const Total*, int64_t n, int64_t
+//   axis, int64_t index) const;  // to the outputs
+#pragma once
+
+#include <algorithm>
+
+#include "oneflow_lite/core/parallel.h"
+#include "primitive/cpu/convert.h"
+#include "primitive/cpu/strided.h"
+
+namespace oneflow_lite {
+
+inline constexpr int64_t kPartElements = 65536;  // a part of a long axis is worth a thread
+inline constexpr int64_t kMaxRowParts = 256;
+inline constexpr int64_t kMaxColumnParts = 16;
+inline constexpr int64_t kTermsPerLane = 32;  // in float32 before they go into a double
+
+// An axis as parts of equal size.
+struct AxisParts {
+  AxisParts(int64_t axis, int64_t smallest, int64_t most)
+      : axis(axis),
+        size(std::max({int64_t{1}, smallest, (axis + most - 1) / most})),
+        count(std::max<int64_t>(1, (axis + size - 1) / size)) {}
+  int64_t Begin(int64_t i) const { return i * size; }
+  int64_t End(int64_t i) const { return std::min(axis, (i + 1) * size); }
+
+  int64_t axis, size, count;
+};
+
+// Reads elements of any dtype as contiguous C; uint8_t stands for truths.
+template <class C>
+class ChunkSource {
+ public:
+  static constexpr DType kAs = std::is_same_v<C, uint8_t> ? DType::kBool : DTypeOf<C>();
+  explicit ChunkSource(DType dtype)
+      : item_(static_cast<int64_t>(SizeOf(dtype))),
+        convert_(dtype == kAs ? nullptr : FindConvert(dtype, kAs)) {}
+
+  // n <= kChunk elements from element `offset` on.
+  const C* Load(const void* x, int64_t offset, int64_t n, C* buffer) const {
+    const char* p = static_cast<const char*>(x) + offset * item_;
+    if (!convert_) return reinterpret_cast<const C*>(p);
+    convert_(n, p, buffer);
+    return buffer;
+  }
+
+ private:
+  int64_t item_;
+  ConvertFunction convert_;
+};
+
+// Columns are reduced in blocks of `width`. Where rows are short, a block is `group` whole rows
+// that lie in a row in memory, added as one long vector and folded at the end.
+struct ColumnBlocks {
+  explicit ColumnBlocks(int64_t inner)
+      : width(std::min(inner, kChunk)),
+        group(inner <= kChunk / 2 ? kChunk / inner : 1),
+        count((inner + width - 1) / width) {}
+  int64_t width, group, count;
+};
+
+template <class R>
+class ReduceMachine {
+ public:
+  using C = typename R::Element;
+  using Total = typename R::Total;
+
+  ReduceMachine(const R& reducer, DType in, const AxisSplit& shape, const void* x)
+      : r_(reducer), source_(in), shape_(shape), x_(x) {}
+
+  void Run() const {
+    if (shape_.inner == 1) {
+      Rows();
+    } else if (shape_.inner > 1) {
+      Columns();
+    }
+  }
+
+ private:
+  // ---- inner = 1 ----
+
+  Total RowPart(int64_t begin, int64_t end) const {
+    C buffer[kChunk];
+    Total total = r_.Start();
+    for (int64_t a = begin; a < end; a += kChunk) {
+      const int64_t n = std::min(kChunk, end - a);
+      total = r_.Merge(total, r_.Row(n, source_.Load(x_, a, n, buffer)));
+    }
+    return total;
+  }
+
+  void Rows() const {
+    const AxisParts parts(shape_.axis, kPartElements, kMaxRowParts);
+    if (shape_.outer < std::min<int64_t>(parts.count, NumThreads()) && !InSerialRegion()) {
+      for (int64_t row = 0; row < shape_.outer; ++row) SplitRow(parts, row);
+      return;
+    }
+    const int64_t grain =
+        std::max<int64_t>(1, kElementwiseGrain / std::max<int64_t>(1, shape_.axis));
+    ParallelFor(shape_.outer, grain, [&](int64_t begin, int64_t end) {
+      Total totals[kChunk];
+      for (int64_t first = begin; first < end; first += kChunk) {
+        const int64_t n = std::min(kChunk, end - first);
+        for (int64_t i = 0; i < n; ++i) {
+          const int64_t offset = (first + i) * shape_.axis;
+          totals[i] = r_.Start();
+          for (int64_t p = 0; p < parts.count; ++p) {
+            totals[i] =
+                r_.Merge(totals[i], RowPart(offset + parts.Begin(p), offset + parts.End(p)));
+          }
+        }
+        r_.Finish(totals, n, shape_.axis, first);
+      }
+    });
+  }
+
+  // One long row on all threads.
+  void SplitRow(const AxisParts& parts, int64_t row) const {
+    Total partial[kMaxRowParts];
+    ParallelFor(parts.count, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        partial[p] = RowPart(row * parts.axis + parts.Begin(p), row * parts.axis + parts.End(p));
+      }
+    });
+    Total total = r_.Start();
+    for (int64_t p = 0; p < parts.count; ++p) total = r_.Merge(total, partial[p]);
+    r_.Finish(&total, 1, parts.axis, row);
+  }
+
+  // ---- inner > 1 ----
+
+  // Rows [begin, end) of `width` columns; `offset` is that of the first column of the first row.
+  void ColumnPart(const ColumnBlocks& blocks, int64_t width, int64_t offset, int64_t begin,
+                  int64_t end, Total* totals) const {
+    C buffer[kChunk];
+    typename R::Lanes lanes;
+    const int64_t length = blocks.group * width;
+    std::fill_n(totals, width, r_.Start());
+    for (int64_t a = begin; a < end;) {
+      r_.Begin(lanes, length);
+      int64_t filled = 0;  // lanes that have an element
+      for (int64_t term = 0; term < kTermsPerLane && a < end; ++term) {
+        const int64_t rows = std::min(blocks.group, end - a);
+        const C* chunk = source_.Load(x_, offset + a * shape_.inner, rows * width, buffer);
+        r_.Add(lanes, rows * width, chunk);
+        filled = std::max(filled, rows * width);
+        a += rows;
+      }
+      for (int64_t i = 0; i < filled; i += width) {
+        for (int64_t j = 0; j < width; ++j) totals[j] = r_.Merge(totals[j], r_.Lane(lanes, i + j));
+      }
+    }
+  }
+
+  void Columns() const {
+    const ColumnBlocks blocks(shape_.inner);
+    const AxisParts parts(shape_.axis, kPartElements / blocks.width, kMaxColumnParts);
+    const int64_t tasks = shape_.outer * blocks.count;
+    if (tasks < std::min<int64_t>(parts.count, NumThreads()) && !InSerialRegion()) {
+      for (int64_t task = 0; task < tasks; ++task) Column(blocks, parts, task, /*split=*/true);
+      return;
+    }
+    const int64_t work = std::max<int64_t>(1, shape_.axis * blocks.width);
+    ParallelFor(tasks, std::max<int64_t>(1, kElementwiseGrain / work),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t task = begin; task < end; ++task) {
+                    Column(blocks, parts, task, /*split=*/false);
+                  }
+                });
+  }
+
+  // One block of columns, its parts on all threads if split.
+  void Column(const ColumnBlocks& blocks, const AxisParts& parts, int64_t task, bool split) const {
+    const int64_t column = task % blocks.count * blocks.width;
+    const int64_t width = std::min(blocks.width, shape_.inner - column);
+    const int64_t outer = task / blocks.count;
+    const int64_t offset = outer * shape_.axis * shape_.inner + column;
+    Total partial[kMaxColumnParts][kChunk];
+    const auto part = [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        ColumnPart(blocks, width, offset, parts.Begin(p), parts.End(p), partial[p]);
+      }
+    };
+    if (split) {
+      ParallelFor(parts.count, 1, part);
+    } else {
+      part(0, parts.count);
+    }
+    for (int64_t p = 1; p < parts.count; ++p) {
+      for (int64_t j = 0; j < width; ++j) partial[0][j] = r_.Merge(partial[0][j], partial[p][j]);
+    }
+    r_.Finish(partial[0], width, shape_.axis, outer * shape_.inner + column);
+  }
+
+  const R& r_;
+  ChunkSource<C> source_;
+  const AxisSplit& shape_;
+  const void* x_;
+};
+
+// The outputs of a reducer: results of C, rounded to the output's dtype.
+template <class C>
+class ReduceOutput {
+ public:
+  ReduceOutput(void* y, DType dtype)
+      : y_(static_cast<char*>(y)), item_(static_cast<int64_t>(SizeOf(dtype))) {
+    if (y) convert_ = FindConvert(DTypeOf<C>(), dtype);
+  }
+  // result(i) for the n <= kChunk elements from `index` on; nothing without an output.
+  template <class F>
+  void Write(int64_t n, int64_t index, F result) const {
+    if (!y_) return;
+    C results[kChunk];
+    for (int64_t i = 0; i < n; ++i) results[i] = static_cast<C>(result(i));
+    convert_(n, results, y_ + index * item_);
+  }
+
+ private:
+  char* y_;
+  int64_t item_;
+  ConvertFunction convert_ = nullptr;
+};
+
+}  // namespace oneflow_lite

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loops of reductions that carry more than one number: variances, sums of exponentials, powers.
+#include "primitive/cpu/reduce_loops.h"
+#include "primitive/cpu/simd_targets.h"
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "primitive/cpu/reduce_moments.cpp"
+#include "hwy/foreach_target.h"
+// clang-format on
+#include "primitive/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace oneflow_lite {
+namespace HWY_NAMESPACE {
+namespace {
+
+// About m, the mean rounded to C, the mean is m + sum d / n and the squares sum d^2 - (sum d)^2 /
+// n.
+template <class C>
+void SpreadRow(int64_t n, const C* x, double* mean, double* squares) {
+  const hn::ScalableTag<C> d;
+  const auto zero = hn::Zero(d);
+  hn::Vec<decltype(d)> s[4] = {zero, zero, zero, zero}, q[4] = {zero, zero, zero, zero};
+  ForVectors(d, n, [&](size_t i, size_t count, auto slot) OFL_SIMD_LAMBDA {
+    s[slot] = hn::Add(s[slot], LoadUpTo(d, x + i, count, zero));
+  });
+  const C total = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s[0], s[1]), hn::Add(s[2], s[3]))));
+  const C middle = total / static_cast<C>(n);
+  const auto m = hn::Set(d, middle);
+  for (auto& v : s) v = zero;
+  ForVectors(d, n, [&](size_t i, size_t count, auto slot) OFL_SIMD_LAMBDA {
+    const auto e = hn::Sub(LoadUpTo(d, x + i, count, m), m);
+    s[slot] = hn::Add(s[slot], e);
+    q[slot] = hn::MulAdd(e, e, q[slot]);
+  });
+  const double sum =
+      hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s[0], s[1]), hn::Add(s[2], s[3]))));
+  const double all =
+      hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(q[0], q[1]), hn::Add(q[2], q[3]))));
+  *mean = middle + sum / static_cast<double>(n);
+  const double left = all - sum * sum / static_cast<double>(n);
+  *squares = left < 0 ? 0 : left;
+}
+
+template <class C>
+void SpreadTo(int64_t n, const C* x, const C* shift, C* sum, C* squares) {
+  const hn::ScalableTag<C> d;
+  const auto zero = hn::Zero(d);
+  ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    const auto e = hn::Sub(LoadUpTo(d, x + i, count, zero), LoadUpTo(d, shift + i, count, zero));
+    StoreUpTo(hn::Add(LoadUpTo(d, sum + i, count, zero), e), d, sum + i, count);
+    StoreUpTo(hn::MulAdd(e, e, LoadUpTo(d, squares + i, count, zero)), d, squares + i, count);
+  });
+}
+
+template <class C>
+double ExpRow(int64_t n, const C* x, C max) {
+  const hn::ScalableTag<C> d;
+  const auto m = hn::Set(d, max), one = hn::Set(d, C(1)), zero = hn::Zero(d);
+  hn::Vec<decltype(d)> s[4] = {zero, zero, zero, zero};
+  ForVectors(d, n, [&](size_t i, size_t count, auto slot) OFL_SIMD_LAMBDA {
+    const auto v = LoadUpTo(d, x + i, count, m);
+    auto e = hn::IfThenElse(hn::Eq(v, m), one, ExpNonPositive(d, hn::Sub(v, m)));
+    if (count < hn::Lanes(d)) e = hn::IfThenElse(hn::FirstN(d, count), e, zero);
+    s[slot] = hn::Add(s[slot], e);
+  });
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s[0], s[1]), hn::Add(s[2], s[3]))));
+}
+
+template <class C>
+void ExpTo(int64_t n, const C* x, C* max, C* sum) {
+  const hn::ScalableTag<C> d;
+  const auto one = hn::Set(d, C(1)), zero = hn::Zero(d);
+  ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    const auto v = LoadUpTo(d, x + i, count, zero), m = LoadUpTo(d, max + i, count, zero);
+    const auto s = LoadUpTo(d, sum + i, count, zero);
+    const auto t =
+        hn::IfThenElse(hn::Eq(v, m), one, ExpNonPositive(d, hn::Neg(hn::Abs(hn::Sub(v, m)))));
+    const auto larger = hn::Gt(v, m);
+    StoreUpTo(hn::IfThenElse(larger, hn::MulAdd(s, t, one), hn::Add(s, t)), d, sum + i, count);
+    StoreUpTo(hn::IfThenElse(larger, v, m), d, max + i, count);
+  });
+}
+
+void Powers(int64_t n, const double* x, double p, double* y) {
+  const hn::ScalableTag<double> d;
+  const auto power = hn::Set(d, p), zero = hn::Zero(d);
+  const auto at_zero = hn::Set(d, p > 0 ? 0.0 : std::numeric_limits<double>::infinity());
+  ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    const auto v = hn::Abs(LoadUpTo(d, x + i, count, zero));
+    const auto e = ExpOf(d, hn::Mul(power, LogOf(d, v)));
+    StoreUpTo(hn::IfThenElse(hn::Eq(v, zero), at_zero, e), d, y + i, count);
+  });
+}
+
+}  // namespace
+
+SpreadLoops<float> FloatSpread() { return {&SpreadRow<float>, &SpreadTo<float>}; }
+SpreadLoops<double> DoubleSpread() { return {&SpreadRow<double>, &SpreadTo<double>}; }
+ExpLoops<float> FloatExp() { return {&ExpRow<float>, &ExpTo<float>}; }
+ExpLoops<double> DoubleExp() { return {&ExpRow<double>, &ExpTo<double>}; }
+PowerLoop PowerOf() { return &Powers; }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace oneflow_lite
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oneflow_lite {
+namespace {
+
+HWY_EXPORT(FloatSpread);
+HWY_EXPORT(DoubleSpread);
+HWY_EXPORT(FloatExp);
+HWY_EXPORT(DoubleExp);
+HWY_EXPORT(PowerOf);
+
+}  // namespace
+
+template <>
+SpreadLoops<float> FindSpreadLoops<float>() {
+  return HWY_DYNAMIC_DISPATCH(FloatSpread)();
+}
+template <>
+SpreadLoops<double> FindSpreadLoops<double>() {
+  return HWY_DYNAMIC_DISPATCH(DoubleSpread)();
+}
+template <>
+ExpLoops<float> FindExpLoops<float>() {
+  return HWY_DYNAMIC_DISPATCH(FloatExp)();
+}
+template <>
+ExpLoops<double> FindExpLoops<double>() {
+  return HWY_DYNAMIC_DISPATCH(DoubleExp)();
+}
+PowerLoop FindPowerLoop() { return HWY_DYNAMIC_DISPATCH(PowerOf)(); }
+
+}  // namespace oneflow_lite
+#endif  // HWY_ONCE

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The reducers of reduce_machine.h, each with its outputs.
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "primitive/cpu/reduce_loops.h"
+#include "primitive/cpu/reduce_machine.h"
+#include "primitive/reduce_kinds.h"
+
+namespace oneflow_lite {
+
+template <class C>
+constexpr C kLowest = std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
+                                                           : std::numeric_limits<C>::min();
+template <class C>
+constexpr C kHighest = std::numeric_limits<C>::has_infinity ? std::numeric_limits<C>::infinity()
+                                                            : std::numeric_limits<C>::max();
+
+// What a fold makes of a slice.
+enum class Result : uint8_t { kItself, kMean, kRoot, kAny, kAll };
+
+// One number per slice, by one fold. Out is what results are computed in.
+template <class C, Fold kFold, class Out = C>
+struct FoldReducer {
+  using Element = C;
+  using Total = SumOf<C>;
+  struct Lanes {
+    C of[kChunk];
+  };
+
+  Result result;
+  double root;  // of kRoot
+  ReduceOutput<Out> y;
+  ReduceLoops<C> loops = FindReduceLoops<C>(kFold);
+
+  static constexpr bool kIsMax = kFold == Fold::kMax || kFold == Fold::kAbsMax;
+  static constexpr bool kIsMin = kFold == Fold::kMin || kFold == Fold::kAbsMin;
+  static constexpr C Neutral() {
+    return kIsMax ? kLowest<C> : kIsMin ? kHighest<C> : C(kFold == Fold::kProd);
+  }
+
+  Total Start() const { return static_cast<Total>(Neutral()); }
+  Total Row(int64_t n, const C* x) const { return loops.row(n, x); }
+  Total Merge(Total a, Total b) const {
+    if constexpr (kIsMax || kIsMin) {
+      return (kIsMax ? b > a : b < a) || b != b ? b : a;
+    } else if constexpr (std::is_integral_v<Total>) {
+      const auto u = static_cast<uint64_t>(a), v = static_cast<uint64_t>(b);
+      return static_cast<Total>(kFold == Fold::kProd ? u * v : u + v);
+    } else {
+      return kFold == Fold::kProd ? a * b : a + b;
+    }
+  }
+  void Begin(Lanes& lanes, int64_t length) const { std::fill_n(lanes.of, length, Neutral()); }
+  void Add(Lanes& lanes, int64_t n, const C* x) const { loops.to(n, x, lanes.of); }
+  Total Lane(const Lanes& lanes, int64_t i) const { return static_cast<Total>(lanes.of[i]); }
+
+  void Finish(const Total* totals, int64_t n, int64_t axis, int64_t index) const {
+    y.Write(n, index, [&](int64_t i) { return Of(totals[i], axis); });
+  }
+  auto Of(Total total, int64_t axis) const {
+    if constexpr (std::is_integral_v<Total>) {
+      if (result == Result::kAny) return Total{total != 0};
+      if (result == Result::kAll) return Total{total == axis};
+      return total;
+    } else {
+      if (result == Result::kMean) return total / static_cast<double>(axis);
+      if (result == Result::kRoot) return root == 2 ? std::sqrt(total) : std::pow(total, 1 / root);
+      return axis == 0 && (kFold == Fold::kAbsMax || kFold == Fold::kAbsMin) ? 0.0 : total;
+    }
+  }
+};
+
+// The sum of |x|^p.
+struct PowerReducer {
+  using Element = double;
+  using Total = double;
+  struct Lanes {
+    double of[kChunk];
+  };
+  double p;
+  ReduceOutput<double> y;
+  PowerLoop powers = FindPowerLoop();
+  ReduceLoops<double> sums = FindReduceLoops<double>(Fold::kSum);
+
+  Total Start() const { return 0; }
+  Total Row(int64_t n, const double* x) const {
+    double of[kChunk];
+    powers(n, x, p, of);
+    return sums.row(n, of);
+  }
+  Total Merge(Total a, Total b) const { return a + b; }
+  void Begin(Lanes& lanes, int64_t length) const { std::fill_n(lanes.of, length, 0.0); }
+  void Add(Lanes& lanes, int64_t n, const double* x) const {
+    double of[kChunk];
+    powers(n, x, p, of);
+    sums.to(n, of, lanes.of);
+  }
+  Total Lane(const Lanes& lanes, int64_t i) const { return lanes.of[i]; }
+  void Finish(const Total* totals, int64_t n, int64_t axis, int64_t index) const {
+    // The root of nothing is 0, whatever p is.
+    y.Write(n, index, [&](int64_t i) { return axis == 0 ? 0.0 : std::pow(totals[i], 1 / p); });
+  }
+};
+
+// Two reducers of the same elements; OutputOf writes what both know.
+template <class A, class B, class OutputOf>
+struct PairReducer {
+  using Element = typename A::Element;
+  struct Total {
+    typename A::Total a;
+    typename B::Total b;
+  };
+  struct Lanes {
+    typename A::Lanes a;
+    typename B::Lanes b;
+  };
+  A a;
+  B b;
+  OutputOf output;
+
+  Total Start() const { return {a.Start(), b.Start()}; }
+  Total Row(int64_t n, const Element* x) const { return {a.Row(n, x), b.Row(n, x)}; }
+  Total Merge(const Total& u, const Total& v) const {
+    return {a.Merge(u.a, v.a), b.Merge(u.b, v.b)};
+  }
+  void Begin(Lanes& lanes, int64_t length) const {
+    a.Begin(lanes.a, length);
+    b.Begin(lanes.b, length);
+  }
+  void Add(Lanes& lanes, int64_t n, const Element* x) const {
+    a.Add(lanes.a, n, x);
+    b.Add(lanes.b, n, x);
+  }
+  Total Lane(const Lanes& lanes, int64_t i) const {
+    return {a.Lane(lanes.a, i), b.Lane(lanes.b, i)};
+  }
+  void Finish(const Total* totals, int64_t n, int64_t axis, int64_t index) const {
+    output(totals, n, axis, index);
+  }
+};
+
+// How many elements `kTest` holds for, beside another reducer.
+template <class C, bool (*kTest)(C)>
+struct CountReducer {
+  using Total = int64_t;
+  struct Lanes {
+    uint8_t of[kChunk];
+  };
+  Total Start() const { return 0; }
+  Total Row(int64_t n, const C* x) const {
+    int32_t count = 0;
+    for (int64_t i = 0; i < n; ++i) count += kTest(x[i]);
+    return count;
+  }
+  Total Merge(Total a, Total b) const { return a + b; }
+  void Begin(Lanes& lanes, int64_t length) const { std::fill_n(lanes.of, length, uint8_t{0}); }
+  void Add(Lanes& lanes, int64_t n, const C* x) const {
+    for (int64_t i = 0; i < n; ++i) lanes.of[i] = static_cast<uint8_t>(lanes.of[i] + kTest(x[i]));
+  }
+  Total Lane(const Lanes& lanes, int64_t i) const { return lanes.of[i]; }
+};
+
+// The product of what is not 0.
+struct NonzeroProduct {
+  using Element = double;
+  using Total = double;
+  struct Lanes {
+    double of[kChunk];
+  };
+  static double Or1(double x) { return x == 0 ? 1 : x; }
+  Total Start() const { return 1; }
+  Total Row(int64_t n, const double* x) const {
+    double p = 1;
+    for (int64_t i = 0; i < n; ++i) p *= Or1(x[i]);
+    return p;
+  }
+  Total Merge(Total a, Total b) const { return a * b; }
+  void Begin(Lanes& lanes, int64_t length) const { std::fill_n(lanes.of, length, 1.0); }
+  void Add(Lanes& lanes, int64_t n, const double* x) const {
+    for (int64_t i = 0; i < n; ++i) lanes.of[i] *= Or1(x[i]);
+  }
+  Total Lane(const Lanes& lanes, int64_t i) const { return lanes.of[i]; }
+};
+
+// Count, mean and squared distances from it; parts merge as Chan, Golub and LeVeque do (1979).
+template <class C>
+struct SpreadReducer {
+  using Element = C;
+  struct Total {
+    double n, mean, squares;
+  };
+  struct Lanes {
+    C shift[kChunk], sum[kChunk], squares[kChunk];
+    int64_t terms, last;  // how often lanes got an element, and how many did the last time
+  };
+  double correction;
+  bool root;
+  ReduceOutput<C> y, mean;
+  SpreadLoops<C> loops = FindSpreadLoops<C>();
+
+  Total Start() const { return {0, 0, 0}; }
+  Total Row(int64_t n, const C* x) const {
+    Total t{static_cast<double>(n), 0, 0};
+    loops.row(n, x, &t.mean, &t.squares);
+    return t;
+  }
+  Total Merge(const Total& a, const Total& b) const {
+    if (a.n == 0) return b;
+    if (b.n == 0) return a;
+    const double n = a.n + b.n, d = b.mean - a.mean;
+    return {n, a.mean + d * (b.n / n), a.squares + b.squares + d * d * (a.n * b.n / n)};
+  }
+  void Begin(Lanes& lanes, int64_t length) const {
+    lanes.terms = lanes.last = 0;
+    std::fill_n(lanes.sum, length, C(0));
+    std::fill_n(lanes.squares, length, C(0));
+  }
+  void Add(Lanes& lanes, int64_t n, const C* x) const {
+    if (lanes.terms++ == 0) std::copy_n(x, n, lanes.shift);
+    lanes.last = n;
+    loops.to(n, x, lanes.shift, lanes.sum, lanes.squares);
+  }
+  Total Lane(const Lanes& lanes, int64_t i) const {
+    const auto n = static_cast<double>(lanes.terms - (i >= lanes.last));
+    const double s = lanes.sum[i], left = lanes.squares[i] - s * s / n;
+    return {n, lanes.shift[i] + s / n, left < 0 ? 0 : left};
+  }
+  void Finish(const Total* totals, int64_t n, int64_t axis, int64_t index) const {
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+    const double freedom = std::max(0.0, static_cast<double>(axis) - correction);
+    y.Write(n, index, [&](int64_t i) {
+      const double v = totals[i].squares / freedom;
+      return axis == 0 ? kNone : root ? std::sqrt(v) : v;
+    });
+    mean.Write(n, index, [&](int64_t i) { return axis == 0 ? kNone : totals[i].mean; });
+  }
+};
+
+// The largest x, and the sum of exp(x - largest).
+template <class C>
+struct ExpSumReducer {
+  using Element = C;
+  struct Total {
+    double max, sum;
+  };
+  struct Lanes {
+    C max[kChunk], sum[kChunk];
+  };
+  ReduceOutput<C> y;
+  ReduceLoops<C> extremes = FindReduceLoops<C>(Fold::kMax);
+  ExpLoops<C> loops = FindExpLoops<C>();
+
+  Total Start() const { return {kLowest<double>, 0}; }
+  Total Row(int64_t n, const C* x) const {
+    const auto max = static_cast<C>(extremes.row(n, x));
+    return {max, loops.row(n, x, max)};
+  }
+  Total Merge(const Total& a, const Total& b) const {
+    const Total& top = a.max >= b.max ? a : b;
+    const Total& low = a.max >= b.max ? b : a;
+    const double share = low.max == top.max ? 1 : std::exp(low.max - top.max);
+    return {top.max, top.sum + (low.sum == 0 ? 0 : low.sum * share)};
+  }
+  void Begin(Lanes& lanes, int64_t length) const {
+    std::fill_n(lanes.max, length, kLowest<C>);
+    std::fill_n(lanes.sum, length, C(0));
+  }
+  void Add(Lanes& lanes, int64_t n, const C* x) const { loops.to(n, x, lanes.max, lanes.sum); }
+  Total Lane(const Lanes& lanes, int64_t i) const { return {lanes.max[i], lanes.sum[i]}; }
+  void Finish(const Total* totals, int64_t n, int64_t, int64_t index) const {
+    y.Write(n, index, [&](int64_t i) { return totals[i].max + std::log(totals[i].sum); });
+  }
+};
+
+}  // namespace oneflow_lite

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reductions and scans beyond their rows in the op table: corners, large sizes, launches."""
+
+import math
+
+import numpy as np
+import pytest
+from numerics import ALL, FLOATS, flow, host, tensor
+
+NAN, INF = math.nan, math.inf
+# Around chunks of 512, warps of a row (1024), parts of 65536, and columns of each way of cutting.
+SHAPES = [(3, 511), (3, 513), (2, 1024), (2, 1025), (1, 65537), (70001, 3), (600, 257), (33, 1030)]
+
+
+def made(shape, dtype="float32", device="cpu", seed=1):
+    rng = np.random.default_rng(seed)
+    return tensor(rng.standard_normal(shape) * 2 + 0.5, dtype, device)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dim", [0, 1, None])
+def test_large_ones_against_float64(shape, dim, device):
+    x = made(shape, device=device)
+    values = host(x).astype(float)
+    close = {"rtol": 2e-6, "atol": 1e-5}
+    variance, mean = flow.var_mean(x, dim)
+    np.testing.assert_allclose(host(variance), values.var(dim, ddof=1), **close)
+    np.testing.assert_allclose(host(mean), values.mean(dim), **close)
+    np.testing.assert_allclose(host(x.norm(dim=dim)), np.sqrt((values**2).sum(dim)), **close)
+    np.testing.assert_allclose(
+        host(x.logsumexp(dim)), np.log(np.exp(values).sum(dim)), rtol=4e-6, atol=1e-5
+    )
+    low, high = x.aminmax() if dim is None else x.aminmax(dim=dim)
+    np.testing.assert_array_equal(host(low), values.min(dim))
+    np.testing.assert_array_equal(host(high), values.max(dim))
+    np.testing.assert_array_equal(host(x.argmin(dim)), values.argmin(dim))
+    np.testing.assert_array_equal(host((x > 1).count_nonzero(dim)), (values > 1).sum(dim))
+    near = tensor(1 + values / 4096, "float32", device)
+    np.testing.assert_allclose(
+        host(near.prod(dim) if dim is not None else near.prod()),
+        np.prod(host(near).astype(float), axis=dim), rtol=2e-4)  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (1, 40000), (5, 3, 700)], ids=str)
+@pytest.mark.parametrize("dim", [0, -1])
+def test_large_scans_against_float64(shape, dim, device):
+    x = made(shape, device=device)
+    values = host(x).astype(float)
+    sums = np.abs(values).cumsum(dim)
+    assert (np.abs(host(x.cumsum(dim)) - values.cumsum(dim)) <= 2e-6 * sums).all()
+    np.testing.assert_allclose(
+        host(x.logcumsumexp(dim)), np.logaddexp.accumulate(values, axis=dim), rtol=4e-6, atol=1e-5
+    )
+    best, places = x.cummax(dim)
+    np.testing.assert_array_equal(host(best), np.maximum.accumulate(values, axis=dim))
+    np.testing.assert_array_equal(np.take_along_axis(values, host(places), dim), host(best))
+    near = tensor(1 + values / 4096, "float32", device)
+    expected = np.cumprod(host(near).astype(float), axis=dim)
+    np.testing.assert_allclose(host(near.cumprod(dim)), expected, rtol=2e-4)
+
+
+def test_the_same_bits_twice(device):
+    x = made((257, 4099), device=device)
+    for f in (flow.var, flow.logsumexp, flow.norm, flow.prod, flow.nansum):
+        for dim in (0, 1, None):
+            a, b = (host(f(x, dim=dim)) for _ in range(2))
+            np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(host(x.cumsum(1)), host(x.cumsum(1)))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_nan_and_infinities(dtype, device):
+    x = tensor([[1.0, NAN, 3.0], [INF, 1.0, 2.0], [-INF, -INF, -INF], [NAN, NAN, NAN]], dtype,
+               device)  # fmt: skip
+    assert host(x.nansum(1)).tolist() == [4, INF, -INF, 0]
+    np.testing.assert_array_equal(host(x.nanmean(1)), [2, INF, -INF, NAN])
+    np.testing.assert_array_equal(host(x.logsumexp(1)), [NAN, INF, -INF, NAN])
+    np.testing.assert_array_equal(host(x.norm(INF, 1)), [NAN, INF, INF, NAN])
+    np.testing.assert_array_equal(host(x.norm(-INF, 1)), [NAN, 1, INF, NAN])
+    np.testing.assert_array_equal(host(x.amin(1)), [NAN, 1, -INF, NAN])
+    assert host(x.argmin(1)).tolist() == [1, 1, 0, 0]
+    assert host(x.argmax(1)).tolist() == [1, 0, 0, 0]
+    assert np.isnan(host(x.var(1)))[:3].all()
+    assert host(x.any(1)).tolist() == [True] * 4 and host(x.all(1)).tolist() == [True] * 4
+    scanned = host(x.logcumsumexp(1))
+    np.testing.assert_array_equal(scanned[1:], [[INF] * 3, [-INF] * 3, [NAN] * 3])
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_truths_of_every_dtype(dtype, device):
+    values = np.zeros((3, 700))
+    values[1, 699] = 1
+    values[2] = 1
+    x = tensor(values, dtype, device)
+    assert host(x.any(1)).tolist() == [False, True, True]
+    assert host(x.all(1)).tolist() == [False, False, True]
+    assert host(x.count_nonzero(1)).tolist() == [0, 1, 700]
+    assert host(x.count_nonzero(0)).sum() == 701 and x.count_nonzero().item() == 701
+
+
+def test_of_nothing(device):
+    x = flow.zeros(2, 0, device=device)
+    assert host(x.prod(1)).tolist() == [1, 1] and host(x.nansum(1)).tolist() == [0, 0]
+    assert host(x.norm(dim=1)).tolist() == [0, 0] and host(x.norm(3, 1)).tolist() == [0, 0]
+    assert host(x.logsumexp(1)).tolist() == [-INF, -INF]
+    assert np.isnan(host(x.var(1))).all() and np.isnan(host(x.nanmean(1))).all()
+    assert host(x.all(1)).all() and not host(x.any(1)).any()
+    with pytest.raises(IndexError, match="there is no maximum of no elements"):
+        x.norm(INF, 1)
+    assert x.cummax(1).values.shape == (2, 0) and x.cumprod(1).shape == (2, 0)
+
+
+def test_a_dtype_of_the_result(device):
+    x = tensor(np.full(3000, 300.0), "float16", device)
+    assert x.sum(dtype=flow.float32).item() == 900000  # beyond float16
+    assert x.sum(dtype=flow.float64).dtype is flow.float64
+    assert x.mean(dtype=flow.bfloat16).dtype is flow.bfloat16
+    assert x.norm(1, dtype=flow.float32).item() == 900000
+    assert tensor([1.5, 2.5], "float32", device).sum(dtype=flow.int64).item() == 3
+    assert tensor([200, 100], "uint8", device).prod(dtype=flow.int32).item() == 20000
+    y = x.clone().requires_grad_()
+    y.sum(dtype=flow.float32).backward()
+    assert y.grad.dtype is flow.float16 and (y.grad == 1).all()
+
+
+def gradient(f, x):
+    x = x.detach().clone().requires_grad_()
+    y = f(x)
+    y.sum().backward()
+    return host(x.grad)
+
+
+def test_products_with_zeros(device):
+    x = tensor([[2.0, 3, 4], [0, 3, 4], [0, 0, 4], [0, 0, 0]], "float64", device)
+    expected = [[12, 8, 6], [12, 0, 0], [0, 0, 0], [0, 0, 0]]
+    assert gradient(lambda t: t.prod(1), x).tolist() == expected
+    assert gradient(lambda t: t.cumprod(1)[:, 2], x).tolist() == expected
+    for dim in (0, 1):
+        few = tensor(np.random.default_rng(2).integers(-1, 3, (4, 5)), "float64").requires_grad_()
+        for f in (lambda t, d=dim: t.prod(d), lambda t, d=dim: t.cumprod(d), lambda t: t.prod()):
+            assert flow.autograd.gradcheck(f, [few])
+            assert flow.autograd.gradgradcheck(f, [few])
+
+
+def test_gradients_at_corners(device):
+    tied = tensor([[1.0, 3, 3], [2, 2, 2]], "float32", device)
+    np.testing.assert_allclose(
+        gradient(lambda t: t.amax(1), tied), [[0, 0.5, 0.5], [1 / 3] * 3], rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        gradient(lambda t: t.aminmax(dim=1).min, tied), [[1, 0, 0], [1 / 3] * 3], rtol=1e-6
+    )
+    np.testing.assert_array_equal(gradient(lambda t: t.min(1).values, tied), [[1, 0, 0], [1, 0, 0]])
+    same = flow.ones(4, device=device)
+    assert gradient(lambda t: t.std(), same).tolist() == [0] * 4
+    assert gradient(lambda t: t.norm(3), same * 0).tolist() == [0] * 4
+    one = flow.ones(1, device=device)
+    assert np.isnan(gradient(lambda t: t.var(), one)).all()
+    x = tensor([1.0, NAN, 3.0], "float32", device)
+    assert gradient(lambda t: t.nansum(), x).tolist() == [1, 0, 1]
+    assert gradient(lambda t: t.nanmean(), x).tolist() == [0.5, 0, 0.5]
+    x = tensor([-INF, -INF, 1.0], "float32", device)
+    assert gradient(lambda t: t.logsumexp(0), x).tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("shape, dim", [((3, 700), 1), ((700, 3), 0), ((2, 300, 5), 1)])
+def test_large_gradients_are_those_of_float64(shape, dim, device):
+    x = made(shape, "float64", device)
+    for f in (flow.var, flow.std, flow.logsumexp, flow.norm):
+        exact = gradient(lambda t, f=f: f(t, dim=dim), x)
+        got = gradient(lambda t, f=f: f(t, dim=dim), x.float())
+        np.testing.assert_allclose(got, exact, rtol=2e-4, atol=2e-6)
+        values = host(x)
+        if f is flow.var:
+            centred = values - values.mean(dim, keepdims=True)
+            np.testing.assert_allclose(exact, 2 * centred / (shape[dim] - 1), atol=1e-12)
+    exact = gradient(lambda t: t.logcumsumexp(dim), x)
+    np.testing.assert_allclose(
+        gradient(lambda t: t.logcumsumexp(dim), x.float()), exact, rtol=2e-3, atol=2e-5
+    )
+
+
+WORK = {
+    "sum of float16": lambda t: t.half().sum(1, dtype=flow.float32), "prod": lambda t: t.prod(1),
+    "var": lambda t: t.var(1), "std": lambda t: t.std(1), "norm": lambda t: t.norm(2, 1),
+    "norm 3": lambda t: t.norm(3, 0), "logsumexp": lambda t: t.logsumexp(1),
+    "nansum": lambda t: t.nansum(1), "nanmean": lambda t: t.nanmean(1),
+    "amin": lambda t: t.amin(1), "aminmax": lambda t: t.aminmax(dim=1)[0],
+    "min": lambda t: t.min(1)[0], "cumprod": lambda t: t.cumprod(1),
+    "cummax": lambda t: t.cummax(1)[0], "any": lambda t: t.any(1), "all": lambda t: t.all(1),
+    "argmin": lambda t: t.argmin(1), "count_nonzero": lambda t: t.count_nonzero(1),
+    "var_mean": lambda t: flow.var_mean(t, 1)[0], "cummin": lambda t: t.cummin(0)[0],
+    "logcumsumexp": lambda t: t.logcumsumexp(0),
+}  # fmt: skip
+VIEWS = {"view", "expand", "transpose", "cast"}
+TWO = ("prod", "var", "std", "norm", "norm 3", "logsumexp", "nansum", "min", "cumprod", "cummax")
+
+
+def ops_of(f):
+    with flow.profiler.profile() as seen:
+        f()
+    return [s.name for s in seen.stats() for _ in range(s.calls) if s.name not in VIEWS]
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_one_op_each(name, device):
+    x = made((8, 100), device=device)
+    assert len(ops_of(lambda: WORK[name](x))) == 1
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_gradients_are_two_ops_at_most(name, device):
+    x = made((8, 100), device=device).requires_grad_()
+    y = WORK[name](x)
+    seed = flow.ones_like(y)
+    assert len(ops_of(lambda: flow.autograd.grad(y, x, seed))) <= 2
