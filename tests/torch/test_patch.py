@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """patch(): PyTorch's operators on these kernels, and what goes back to PyTorch's own."""
 
+import warnings
+
 import oneflow_lite_torch as rows
 import pytest
 import torch
@@ -200,3 +202,19 @@ def test_bad_devices():
     if not torch.cuda.is_available():
         with pytest.raises(RuntimeError, match="no CUDA device"):
             rows.patch()
+
+
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0), (10, 3)])
+def test_a_gpu_without_measured_plans_is_named(capability, monkeypatch):
+    """patch("cuda") says so once for each such GPU, and is quiet on the others."""
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda index: capability)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: "Some GPU")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        _patch._warn_unmeasured(0)
+    if capability in _patch.MEASURED:
+        assert said == []
+        return
+    (one,) = said
+    assert f"Some GPU (compute capability {capability[0]}.{capability[1]}" in str(one.message)
+    assert "no plan was measured" in str(one.message)

@@ -258,3 +258,20 @@ def test_empty_tensors(device):
 def test_default_eps_of_rms_norm(tiny, device, dtype):
     x = torch.full((3, 8), tiny, dtype=dtype, device=device)
     assert_near(rows.rms_norm(x, 8), F.rms_norm(x, (8,)), dtype, units=2)
+
+
+@pytest.mark.parametrize("norm", ["layer_norm", "rms_norm"])
+def test_norms_without_gradients_are_those_with_them(norm, device, dtype):
+    """A call that is not recorded writes no statistics; its values are the same bits."""
+    x = torch.randn(7, 100, device=device).to(dtype).requires_grad_()
+    w = torch.randn(100, device=device).to(dtype)
+    arguments = (100, w, w, 1e-5) if norm == "layer_norm" else (100, w, 1e-5)
+    recorded = getattr(rows, norm)(x, *arguments)
+    assert recorded.grad_fn is not None
+    for y in (getattr(rows, norm)(x.detach(), *arguments), _no_grad(norm, x, arguments)):
+        assert y.grad_fn is None and torch.equal(y, recorded.detach())
+
+
+def _no_grad(norm, x, arguments):
+    with torch.no_grad():
+        return getattr(rows, norm)(x, *arguments)

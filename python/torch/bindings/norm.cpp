@@ -77,29 +77,35 @@ void Run(const NormCall& call, double eps, const typename P::Args& args) {
 // Rows without elements: their mean and deviation are as PyTorch's, of nothing.
 bool IsServed(const NormCall& call) { return call.rows.stride > 0 || !call.has_elements(); }
 
+// What is not asked for is not there: every tensor that is allocated takes host time.
 struct Outputs {
-  Tensor y, sum, mean, rstd;
+  Tensor y;
+  OptionalTensor sum, mean, rstd;
 };
 
 template <class P>
 Outputs Forward(const char* op, const Tensor& input, const Tensor* residual,
-                const OptionalTensor& weight, const OptionalTensor& bias, int64_t dims,
-                double eps) {
+                const OptionalTensor& weight, const OptionalTensor& bias, int64_t dims, double eps,
+                bool statistics = true) {
   NormCall call(op, input, weight, bias, dims);
   if (!IsServed(call)) {
-    return Forward<P>(op, Copied(input), residual, weight, bias, dims, eps);
+    return Forward<P>(op, Copied(input), residual, weight, bias, dims, eps, statistics);
   }
   typename P::Args args;
   args.x = call.x.data;
   args.weight = call.weight_data;
-  Tensor y = EmptyLike(call.x), rstd = call.Statistics();
-  args.y = y.mutable_data_ptr();
-  args.rstd = rstd.mutable_data_ptr();
-  Outputs out{y, y, rstd, rstd};
+  Outputs out{EmptyLike(call.x), {}, {}, {}};
+  args.y = out.y.mutable_data_ptr();
+  if (statistics) {
+    out.rstd = call.Statistics();
+    args.rstd = out.rstd->mutable_data_ptr();
+  }
   if constexpr (requires { args.bias; }) {
     args.bias = call.bias_data;
-    out.mean = call.Statistics();
-    args.mean = out.mean.mutable_data_ptr();
+    if (statistics) {
+      out.mean = call.Statistics();
+      args.mean = out.mean->mutable_data_ptr();
+    }
   }
   OptionalTensor other;
   if (residual) {
@@ -110,15 +116,19 @@ Outputs Forward(const char* op, const Tensor& input, const Tensor* residual,
     other = Contiguous(*residual);
     args.residual = other->data_ptr();
     out.sum = EmptyLike(call.x);
-    args.sum = out.sum.mutable_data_ptr();
+    args.sum = out.sum->mutable_data_ptr();
   }
   Run<P>(call, eps, args);
   return out;
 }
 
 struct Gradients {
-  Tensor dx, dweight, dbias;
+  OptionalTensor dx, dweight, dbias;
 };
+// The gradient, or what stands for one that is not needed.
+Tensor OrNothing(const OptionalTensor& gradient, const Tensor& x) {
+  return gradient ? *gradient : Nothing(TensorInfo(x));
+}
 
 // What both gradients share; `mean` and `bias` are layer_norm's.
 template <class P>
@@ -141,21 +151,25 @@ Gradients Backward(const char* op, const Tensor& dout, const OptionalTensor& dsu
   args.rstd = rstd.data_ptr();
   args.weight = call.weight_data;
   args.dsum = add ? add->data_ptr() : nullptr;
-  const Tensor nothing = Nothing(call.x);
-  Gradients g{needs[0] ? EmptyLike(call.x) : nothing,
-              needs[1] && weight ? call.ColumnLike(weight) : nothing, nothing};
-  if (needs[0]) args.dx = g.dx.mutable_data_ptr();
-  if (needs[1] && weight) args.dweight = g.dweight.mutable_data_ptr();
+  Gradients g;
+  if (needs[0]) {
+    g.dx = EmptyLike(call.x);
+    args.dx = g.dx->mutable_data_ptr();
+  }
+  if (needs[1] && weight) {
+    g.dweight = call.ColumnLike(weight);
+    args.dweight = g.dweight->mutable_data_ptr();
+  }
   if constexpr (requires { args.dbias; }) {
     args.mean = mean->data_ptr();
     if (needs[2] && bias) {
       g.dbias = call.ColumnLike(bias);
-      args.dbias = g.dbias.mutable_data_ptr();
+      args.dbias = g.dbias->mutable_data_ptr();
     }
   }
   if (!call.has_elements()) {  // of no rows: no sum
-    if (needs[1] && weight) Zero(g.dweight);
-    if (needs[2] && bias) Zero(g.dbias);
+    if (g.dweight) Zero(*g.dweight);
+    if (g.dbias) Zero(*g.dbias);
   }
   Run<P>(call, 0, args);
   return g;
@@ -167,13 +181,22 @@ std::tuple<Tensor, Tensor, Tensor> LayerNormForward(const Tensor& x, const Optio
                                                     const OptionalTensor& bias, int64_t dims,
                                                     double eps) {
   auto [y, sum, mean, rstd] = Forward<LayerNorm>("layer_norm", x, nullptr, weight, bias, dims, eps);
-  return {y, mean, rstd};
+  return {y, *mean, *rstd};
 }
 
 std::tuple<Tensor, Tensor> RmsNormForward(const Tensor& x, const OptionalTensor& weight,
                                           int64_t dims, double eps) {
   auto [y, sum, mean, rstd] = Forward<RmsNorm>("rms_norm", x, nullptr, weight, {}, dims, eps);
-  return {y, rstd};
+  return {y, *rstd};
+}
+
+Tensor LayerNormInference(const Tensor& x, const OptionalTensor& weight, const OptionalTensor& bias,
+                          int64_t dims, double eps) {
+  return Forward<LayerNorm>("layer_norm", x, nullptr, weight, bias, dims, eps, false).y;
+}
+
+Tensor RmsNormInference(const Tensor& x, const OptionalTensor& weight, int64_t dims, double eps) {
+  return Forward<RmsNorm>("rms_norm", x, nullptr, weight, {}, dims, eps, false).y;
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> AddLayerNormForward(const Tensor& x,
@@ -183,14 +206,14 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> AddLayerNormForward(const Tensor& x,
                                                                int64_t dims, double eps) {
   auto [y, sum, mean, rstd] =
       Forward<LayerNorm>("add_layer_norm", x, &residual, weight, bias, dims, eps);
-  return {y, sum, mean, rstd};
+  return {y, *sum, *mean, *rstd};
 }
 
 std::tuple<Tensor, Tensor, Tensor> AddRmsNormForward(const Tensor& x, const Tensor& residual,
                                                      const OptionalTensor& weight, int64_t dims,
                                                      double eps) {
   auto [y, sum, mean, rstd] = Forward<RmsNorm>("add_rms_norm", x, &residual, weight, {}, dims, eps);
-  return {y, sum, rstd};
+  return {y, *sum, *rstd};
 }
 
 std::tuple<Tensor, Tensor, Tensor> LayerNormGradient(
@@ -200,7 +223,7 @@ std::tuple<Tensor, Tensor, Tensor> LayerNormGradient(
   auto [dx, dweight, dbias] =
       Backward<LayerNormBackward>("layer_norm_backward", dy, dsum, x, &mean, rstd, weight, bias,
                                   dims, {need_dx, need_dweight, need_dbias});
-  return {dx, dweight, dbias};
+  return {OrNothing(dx, x), OrNothing(dweight, x), OrNothing(dbias, x)};
 }
 
 std::tuple<Tensor, Tensor> RmsNormGradient(const Tensor& dy, const OptionalTensor& dsum,
@@ -210,7 +233,7 @@ std::tuple<Tensor, Tensor> RmsNormGradient(const Tensor& dy, const OptionalTenso
   auto [dx, dweight, dbias] =
       Backward<RmsNormBackward>("rms_norm_backward", dy, dsum, x, nullptr, rstd, weight, {}, dims,
                                 {need_dx, need_dweight, false});
-  return {dx, dweight};
+  return {OrNothing(dx, x), OrNothing(dweight, x)};
 }
 
 }  // namespace oneflow_lite::torch_ops

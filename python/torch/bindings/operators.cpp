@@ -35,6 +35,10 @@ STABLE_TORCH_LIBRARY(oneflow_lite_torch, m) {
       "cross_entropy(Tensor x, Tensor target, int ignore_index, float smoothing) -> "
       "(Tensor loss, Tensor stats)");
 
+  m.def(
+      "layer_norm_inference(Tensor x, Tensor? weight, Tensor? bias, int dims, float eps) -> "
+      "Tensor");
+  m.def("rms_norm_inference(Tensor x, Tensor? weight, int dims, float eps) -> Tensor");
   m.def("softmax_backward(Tensor dy, Tensor y, int dim, bool log) -> Tensor");
   m.def("scale_mask_softmax_backward(Tensor dy, Tensor y, float scale, bool causal) -> Tensor");
   m.def(
@@ -74,6 +78,8 @@ void Implement(Library& m) {
   forward("add_layer_norm", TORCH_BOX(&AddLayerNormForward));
   forward("add_rms_norm", TORCH_BOX(&AddRmsNormForward));
   forward("cross_entropy", TORCH_BOX(&CrossEntropyForward));
+  m.impl("layer_norm_inference", TORCH_BOX(&LayerNormInference));
+  m.impl("rms_norm_inference", TORCH_BOX(&RmsNormInference));
   m.impl("softmax_backward", TORCH_BOX(&SoftmaxGradient));
   m.impl("scale_mask_softmax_backward", TORCH_BOX(&ScaleMaskSoftmaxGradient));
   m.impl("layer_norm_backward", TORCH_BOX(&LayerNormGradient));

@@ -28,6 +28,10 @@ std::tuple<Tensor, Tensor, Tensor> LayerNormForward(const Tensor& x, const Optio
                                                     double eps);
 std::tuple<Tensor, Tensor> RmsNormForward(const Tensor& x, const OptionalTensor& weight,
                                           int64_t dims, double eps);
+// y alone, for calls that are not recorded.
+Tensor LayerNormInference(const Tensor& x, const OptionalTensor& weight, const OptionalTensor& bias,
+                          int64_t dims, double eps);
+Tensor RmsNormInference(const Tensor& x, const OptionalTensor& weight, int64_t dims, double eps);
 // Their second output is x + residual.
 std::tuple<Tensor, Tensor, Tensor, Tensor> AddLayerNormForward(const Tensor& x,
                                                                const Tensor& residual,

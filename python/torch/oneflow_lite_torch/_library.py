@@ -37,3 +37,8 @@ def load() -> None:
 
 load()
 ops = torch.ops.oneflow_lite_torch
+
+
+def direct(overload: torch._ops.OpOverload):
+    """What an operator's __call__ calls: a Python frame less."""
+    return getattr(overload, "_op", overload)

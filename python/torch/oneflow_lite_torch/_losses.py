@@ -5,15 +5,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ._library import ops
+from ._library import direct, ops
 from ._support import compute_type, is_compiling, is_served, needs_grad, widens
 
-_forward = ops._cross_entropy.default
-_backward = ops.cross_entropy_backward.default
-_in_place = ops.cross_entropy_.default
-_mean_weight = ops.mean_weight.default
-_reduce = ops.reduce_loss.default
-_scale_rows = ops.scale_rows_.default
+_forward = direct(ops._cross_entropy.default)
+_backward = direct(ops.cross_entropy_backward.default)
+_in_place = direct(ops.cross_entropy_.default)
+_mean_weight = direct(ops.mean_weight.default)
+_reduce = direct(ops.reduce_loss.default)
+_scale_rows = direct(ops.scale_rows_.default)
 
 _REDUCTIONS = ("mean", "sum", "none")
 # One block of a GPU adds up so many losses in less time than several general operations take.

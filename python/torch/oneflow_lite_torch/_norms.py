@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ._library import ops
+from ._library import direct, ops
 from ._support import (
     RMS_NORM_WIDENS,
     check_autocast,
@@ -21,12 +21,15 @@ from ._support import (
 )
 
 _PLAIN = (Tensor, torch.nn.Parameter)
-_layer = ops._layer_norm.default
-_rms = ops._rms_norm.default
-_add_layer = ops._add_layer_norm.default
-_add_rms = ops._add_rms_norm.default
-_layer_backward = ops.layer_norm_backward.default
-_rms_backward = ops.rms_norm_backward.default
+_layer = direct(ops._layer_norm.default)
+_rms = direct(ops._rms_norm.default)
+_layer_y = direct(ops.layer_norm_inference.default)
+_rms_y = direct(ops.rms_norm_inference.default)
+_add_layer = direct(ops._add_layer_norm.default)
+_add_rms = direct(ops._add_rms_norm.default)
+_layer_backward = direct(ops.layer_norm_backward.default)
+_rms_backward = direct(ops.rms_norm_backward.default)
+_is_grad_enabled = torch.is_grad_enabled
 
 
 def _again(function, needs, tensors, dy):
@@ -53,13 +56,16 @@ class _LayerNorm(torch.autograd.Function):
     def backward(ctx, dy):
         x, mean, rstd, weight, bias = ctx.saved_tensors
         dims, eps = ctx.how
-        needs = ctx.needs_input_grad[:3]
-        if torch.is_grad_enabled():
+        of_x, of_weight, of_bias, _, _ = needs = ctx.needs_input_grad
+        if _is_grad_enabled():
             shape = x.shape[x.ndim - dims :]
             norm = lambda x, w, b: F.layer_norm(x, shape, w, b, eps)  # noqa: E731
-            return *_again(norm, needs, (x, weight, bias), dy), None, None
-        got = _layer_backward(dy, None, x, mean, rstd, weight, bias, dims, *needs)
-        return *_kept(needs, got), None, None
+            return *_again(norm, needs[:3], (x, weight, bias), dy), None, None
+        dx, dweight, dbias = _layer_backward(
+            dy, None, x, mean, rstd, weight, bias, dims, of_x, of_weight, of_bias
+        )
+        kept = dx if of_x else None, dweight if of_weight else None, dbias if of_bias else None
+        return *kept, None, None
 
 
 class _RmsNorm(torch.autograd.Function):
@@ -74,12 +80,13 @@ class _RmsNorm(torch.autograd.Function):
     def backward(ctx, dy):
         x, rstd, weight = ctx.saved_tensors
         dims, eps = ctx.how
-        needs = ctx.needs_input_grad[:2]
-        if torch.is_grad_enabled():
+        of_x, of_weight, _, _ = needs = ctx.needs_input_grad
+        if _is_grad_enabled():
             shape = x.shape[x.ndim - dims :]
             norm = lambda x, w: F.rms_norm(x, shape, w, eps)  # noqa: E731
-            return *_again(norm, needs, (x, weight), dy), None, None
-        return *_kept(needs, _rms_backward(dy, None, x, rstd, weight, dims, *needs)), None, None
+            return *_again(norm, needs[:2], (x, weight), dy), None, None
+        dx, dweight = _rms_backward(dy, None, x, rstd, weight, dims, of_x, of_weight)
+        return dx if of_x else None, dweight if of_weight else None, None, None
 
 
 class _AddLayerNorm(torch.autograd.Function):
@@ -172,7 +179,7 @@ def layer_norm(
         try:
             if needs_grad(input, weight, bias):
                 return _LayerNorm.apply(input, weight, bias, 1, eps)
-            return _layer(input, weight, bias, 1, eps)[0]
+            return _layer_y(input, weight, bias, 1, eps)
         except RuntimeError:  # not served: PyTorch's function, or its error
             pass
     if widens(input, autocast):
@@ -184,7 +191,7 @@ def layer_norm(
         return ops.layer_norm(input, weight, bias, len(shape), eps)[0]
     if needs_grad(input, weight, bias):
         return _LayerNorm.apply(input, weight, bias, len(shape), eps)
-    return _layer(input, weight, bias, len(shape), eps)[0]
+    return _layer_y(input, weight, bias, len(shape), eps)
 
 
 def rms_norm(
@@ -204,7 +211,7 @@ def rms_norm(
         try:
             if needs_grad(input, weight):
                 return _RmsNorm.apply(input, weight, 1, eps)
-            return _rms(input, weight, 1, eps)[0]
+            return _rms_y(input, weight, 1, eps)
         except RuntimeError:  # not served: PyTorch's function, or its error
             pass
     check_autocast(autocast)
@@ -219,7 +226,7 @@ def rms_norm(
         return ops.rms_norm(input, weight, len(shape), eps)[0]
     if needs_grad(input, weight):
         return _RmsNorm.apply(input, weight, len(shape), eps)
-    return _rms(input, weight, len(shape), eps)[0]
+    return _rms_y(input, weight, len(shape), eps)
 
 
 def default_eps(dtype: torch.dtype) -> float:

@@ -28,6 +28,9 @@ _before: dict[tuple[str, str], torch._C._SafeKernelFunction] = {}
 _library = torch.library.Library("oneflow_lite_torch", "FRAGMENT")
 _active: set[str] = set()
 
+# Compute capabilities of the GPUs on which plans were measured.
+MEASURED = frozenset({(9, 0)})
+
 
 def _keep(device: str, name: str) -> bool:
     """Keep the kernel that is there, behind fallback_<name>; False where there is none."""
@@ -49,6 +52,21 @@ def _keep(device: str, name: str) -> bool:
 
     _library.impl(f"fallback_{name}", fallback, key, with_keyset=True)
     return True
+
+
+def _warn_unmeasured(index: int) -> None:
+    """Say so where no plan was measured on a GPU like this one."""
+    capability = torch.cuda.get_device_capability(index)
+    if capability in MEASURED:
+        return
+    known = ", ".join(f"{major}.{minor}" for major, minor in sorted(MEASURED))
+    warnings.warn(
+        f"patch(): no plan was measured for {torch.cuda.get_device_name(index)} (compute "
+        f"capability {capability[0]}.{capability[1]}; measured: {known}). The plans follow the "
+        "number and size of its multiprocessors. python -m oneflow_lite_torch.bench shows what "
+        "that gains",
+        stacklevel=3,
+    )
 
 
 def _set(device: str, op: int, on: bool) -> None:
@@ -73,6 +91,11 @@ def patch(devices: str | Sequence[str] = "cuda") -> list[str]:
     list of str
         The operators that are patched now, as "cuda: _softmax".
 
+    Warns
+    -----
+    UserWarning
+        No plan was measured on such a GPU: values are right, the speed is not known.
+
     Raises
     ------
     RuntimeError
@@ -87,6 +110,7 @@ def patch(devices: str | Sequence[str] = "cuda") -> list[str]:
                 raise RuntimeError("patch(): PyTorch sees no CUDA device here")
             for index in range(torch.cuda.device_count()):
                 ops.check_device(index)
+                _warn_unmeasured(index)
     done = []
     for device in wanted:
         for op, name in enumerate(PATCHED):

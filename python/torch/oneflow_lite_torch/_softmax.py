@@ -5,13 +5,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ._library import ops
+from ._library import direct, ops
 from ._support import is_compiling, is_ordinary, is_served, needs_grad, widens
 
-_forward = ops._softmax.default
-_backward = ops.softmax_backward.default
-_mask_forward = ops._scale_mask_softmax.default
-_mask_backward = ops.scale_mask_softmax_backward.default
+_forward = direct(ops._softmax.default)
+_backward = direct(ops.softmax_backward.default)
+_mask_forward = direct(ops._scale_mask_softmax.default)
+_mask_backward = direct(ops.scale_mask_softmax_backward.default)
 
 
 def _gradient(dy: Tensor, y: Tensor, dim: int, log: bool) -> Tensor:

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times the functions beside what else is installed: python -m oneflow_lite_torch.bench.
 
-Beside PyTorch eager and torch.compile come Liger and QuACK where they are there, and oneflow_lite
-itself. Each line gives microseconds a call, GB/s of what must move, the share of a copy's speed,
-microseconds of host time, and the time of the first call. On a GPU times are those of a captured
-graph, so that the host does not show in them.
+Beside PyTorch eager and torch.compile come oneflow_lite itself, Liger and QuACK where they are
+installed; a line names each that is not. Each line gives microseconds a call, GB/s of what must
+move, the share of a copy's speed, microseconds of host time, and the time of the first call. On a
+GPU times are those of a captured graph, so that the host does not show in them; those of
+oneflow_lite and QuACK, which no graph of PyTorch's captures, are of calls one after another.
 """
 
 import argparse
+import itertools
 import time
 from collections.abc import Callable
 
@@ -15,6 +17,7 @@ import torch
 import torch.nn.functional as F
 
 import oneflow_lite_torch as rows
+from oneflow_lite_torch import _bench_peers as peers
 from oneflow_lite_torch._bench_model import SIZES
 from oneflow_lite_torch._bench_model import run as run_model
 
@@ -64,39 +67,28 @@ def device_us(call: Callable, device: str) -> float:
     return min(times)
 
 
+def wall_us(call: Callable, device: str, calls: int = 50) -> float:
+    """Microseconds of a call, one after another, to the end of the last: the least of a few series.
+
+    For calls that a graph of PyTorch's cannot capture; small ones show the host's time instead.
+    """
+    best = float("inf")
+    for _ in range(5):
+        _synchronize(device)
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        _synchronize(device)
+        best = min(best, time.perf_counter() - start)
+    return best / calls * 1e6
+
+
 def first_ms(call: Callable, device: str) -> float:
     _synchronize(device)
     start = time.perf_counter()
     call()
     _synchronize(device)
     return (time.perf_counter() - start) * 1e3
-
-
-def _liger():
-    """The functions of Liger, by name; none where it is not installed."""
-    try:
-        from liger_kernel.ops.layer_norm import LigerLayerNormFunction
-        from liger_kernel.ops.rms_norm import LigerRMSNormFunction
-        from liger_kernel.ops.softmax import LigerSoftmaxFunction
-    except Exception:
-        return {}
-    return {
-        "softmax": lambda x, w, b, t: LigerSoftmaxFunction.apply(x),
-        "layer_norm": lambda x, w, b, t: LigerLayerNormFunction.apply(x, w, b, 1e-5),
-        "rms_norm": lambda x, w, b, t: LigerRMSNormFunction.apply(x, w, 1e-5),
-    }
-
-
-def _quack():
-    """The functions of QuACK, by name; none where it is not installed."""
-    try:
-        from quack import rmsnorm, softmax
-    except Exception:
-        return {}
-    return {
-        "softmax": lambda x, w, b, t: softmax(x),
-        "rms_norm": lambda x, w, b, t: rmsnorm(x, w, eps=1e-5),
-    }
 
 
 OURS = {
@@ -116,11 +108,14 @@ EAGER = {
 
 
 def _makers(compile_too: bool) -> dict[str, dict[str, Callable]]:
+    """Who is timed; says who is not there."""
     makers = {"oneflow_lite_torch": OURS, "eager": EAGER}
     if compile_too:
         makers["compile"] = {n: torch.compile(f, dynamic=False) for n, f in EAGER.items()}
-    makers |= {"liger": _liger(), "quack": _quack()}
-    return {name: functions for name, functions in makers.items() if functions}
+    found, absent = peers.find()
+    for line in absent:
+        print(line)
+    return makers | found
 
 
 def _tensors(shape, dtype, device, needs_grad):
@@ -130,6 +125,12 @@ def _tensors(shape, dtype, device, needs_grad):
     return x, w, b, torch.randint(0, shape[1], shape[:1], device=device)
 
 
+# Streams of their own, or launches that a graph of PyTorch's may not hold.
+_NOT_CAPTURED = ("quack", "oneflow_lite")
+# Beside oneflow_lite: calls of fewer microseconds show the host's time there.
+_LEAST_US = 40.0
+
+
 def _passes(name: str, backward: bool) -> int:
     """How often x's bytes must move."""
     if name == "cross_entropy":
@@ -137,21 +138,20 @@ def _passes(name: str, backward: bool) -> int:
     return 5 if backward else 2
 
 
-def _line(name, maker, function, shape, dtype, device, backward, copy_gbs) -> str:
+def _line(name, maker, function, shape, dtype, device, backward, copy_gbs) -> tuple[str, float]:
+    """A line of the table, and the microseconds in it."""
     tensors = _tensors(shape, dtype, device, backward)
-    inputs = [t for t in tensors if t.requires_grad]
+    dy = torch.ones(() if name == "cross_entropy" else shape, dtype=dtype, device=device)
 
     def call():
         y = function(*tensors)
         if backward:
-            dy = cotangents.setdefault(y.shape, torch.ones_like(y))
-            torch.autograd.grad(y, inputs, dy, allow_unused=True)
+            peers.gradients(y, tensors, dy)
 
-    cotangents: dict = {}
     first = first_ms(call, device)
     host = host_us(call, device, calls=50)
-    if maker == "quack" or (maker == "compile" and backward):
-        us = host_us(call, device)  # may not be captured
+    if maker in _NOT_CAPTURED or (maker == "compile" and backward):
+        us = wall_us(call, device)
     else:
         us = device_us(call, device)
     moved = _passes(name, backward) * shape[0] * shape[1] * dtype.itemsize
@@ -161,7 +161,7 @@ def _line(name, maker, function, shape, dtype, device, backward, copy_gbs) -> st
         f"{name:14} {way:16} {shape[0]:6}x{shape[1]:<6} {str(dtype)[6:]:9} {maker:18} "
         f"{us:9.1f} us {gbs:7.0f} GB/s {gbs / copy_gbs:6.2f} of copy "
         f"{host:7.1f} us host {first:9.1f} ms first"
-    )
+    ), us
 
 
 def kernels(device: str, compile_too: bool) -> None:
@@ -171,27 +171,37 @@ def kernels(device: str, compile_too: bool) -> None:
     print(f"copy: {copy_gbs:.0f} GB/s")
     shapes = SHAPES if device == "cuda" else ((1024, 1024),)
     dtypes = (torch.bfloat16, torch.float32) if device == "cuda" else (torch.float32,)
-    for name in OURS:
-        for shape in shapes:
-            for dtype in dtypes:
-                for backward in (False, True):
-                    for maker, functions in _makers(compile_too).items():
-                        if name not in functions:
-                            continue
-                        try:
-                            line = _line(
-                                name,
-                                maker,
-                                functions[name],
-                                shape,
-                                dtype,
-                                device,
-                                backward,
-                                copy_gbs,
-                            )
-                        except Exception as error:
-                            line = f"{name} {maker}: {type(error).__name__}: {error}"
-                        print(line, flush=True)
+    makers, shares = _makers(compile_too), {}
+    for case in itertools.product(OURS, shapes, dtypes, (False, True)):
+        name, shape, dtype, backward = case
+        times = {}
+        for maker, functions in makers.items():
+            if name not in functions:
+                continue
+            try:
+                line, times[maker] = _line(
+                    name, maker, functions[name], shape, dtype, device, backward, copy_gbs
+                )
+            except Exception as error:
+                line = f"{name} {maker}: {type(error).__name__}: {error}"
+            print(line, flush=True)
+        beside = times.get("oneflow_lite", 0.0)
+        if beside >= _LEAST_US and "oneflow_lite_torch" in times:
+            shares[case] = beside / times["oneflow_lite_torch"]
+    print(beside_oneflow_lite(shares))
+
+
+def beside_oneflow_lite(shares: dict[tuple, float]) -> str:
+    """The least of the shares of oneflow_lite's speed, and how many are below 0.98."""
+    if not shares:
+        return "no share of oneflow_lite's speed: it is absent, or its calls are too short"
+    (name, shape, dtype, backward), least = min(shares.items(), key=lambda item: item[1])
+    way = "forward+backward" if backward else "forward"
+    below = sum(share < 0.98 for share in shares.values())
+    return (
+        f"share of oneflow_lite's speed: at least {least:.3f} ({name} {way} {shape[0]}x{shape[1]} "
+        f"{str(dtype)[6:]}); below 0.98 in {below} of {len(shares)} cases"
+    )
 
 
 def _caller(function: Callable, shape, dtype, device: str, backward: bool) -> Callable:
