@@ -40,7 +40,6 @@ from oneflow_lite._config import Config
 from oneflow_lite._layouts import contiguous_format, layout, memory_format, preserve_format, strided
 from oneflow_lite._limits import finfo, iinfo
 from oneflow_lite._named_errors import named as _named
-from oneflow_lite._named_errors import under_name as _under_name
 from oneflow_lite._oneflow_lite import (
     _C,
     DTypeError,
