@@ -143,7 +143,7 @@ ABSENT = [
     }, "flow.matmul, flow.einsum, flow.outer and flow.addmm are here; for the rest, NumPy over "
        "x.numpy()"),
     Absent("other functions of elements", {
-        "": f"{_ELEMENTS} mvlgamma igammac rsub",
+        "": f"{_ELEMENTS} mvlgamma igammac",
         "Tensor": " ".join(f"{name} {name}_" for name in _ELEMENTS.split()) + " mvlgamma mvlgamma_",
     }, "NumPy's or SciPy's over x.numpy(); flow.register_op gives such a function a gradient"),
     Absent("integrals and differences", {

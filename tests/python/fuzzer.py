@@ -21,7 +21,7 @@ import oneflow_lite as flow
 PROMISED = (TypeError, ValueError, IndexError, NotImplementedError, RuntimeError,
             OverflowError, BufferError, AttributeError, MemoryError)  # fmt: skip
 TELLTALE = re.compile(
-    r"internal|unknown C\+\+|std::|bad_|basic_string|vector|CHECK|Assertion|map::"
+    r"internal|unknown C\+\+|std::|bad_|basic_string|vector(?!_norm)|CHECK|Assertion|map::"
 )
 DTYPES = [flow.float32, flow.float32, flow.float32, flow.float64, flow.float16, flow.bfloat16,
           flow.int64, flow.int32, flow.int16, flow.int8, flow.uint8, flow.bool]  # fmt: skip

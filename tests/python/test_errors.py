@@ -313,7 +313,7 @@ def test_what_a_composed_function_says_itself_stays():
     with pytest.raises(flow.ShapeError, match=r"bmm\(\): takes batches of matrices"):
         flow.bmm(flow.ones(2), flow.ones(2))
     with pytest.raises(
-        TypeError, match=r"hstack\(\): argument 'tensors' must be a list of Tensors"
+        TypeError, match=r"hstack\(\): argument 'tensors' must be a list or tuple of Tensors"
     ):
         flow.hstack([flow.ones(2), 1.0])
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'other'"):

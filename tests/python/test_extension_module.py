@@ -124,8 +124,8 @@ def test_recorded_ops_come_with_their_arguments():
     x = flow.ones(2, 3, requires_grad=True)
     calls = ext.record_ops(lambda: flow.autograd.grad(x.sum(1), x, flow.ones(2)))
     assert [name for name, _ in calls] == ["sum", "full", "view", "expand"]
-    tensor, dims, keepdim = calls[0][1]
-    assert tensor.shape == (2, 3) and (dims, keepdim) == ((1,), False)
+    tensor, dims, keepdim, dtype = calls[0][1]
+    assert tensor.shape == (2, 3) and (dims, keepdim, dtype) == ((1,), False, None)
     assert not tensor.requires_grad
     with pytest.raises(KeyError):
         ext.record_ops(lambda: {}["mine"])
