@@ -67,6 +67,9 @@ StatusOr<Device> ResolveDevice(const OpCall& call) {
       }
       first = &t;
       first_index = i;
+    } else if (IsScalarOperand(def, *first) && !IsScalarOperand(def, t)) {
+      first = &t;  // it says where the others must be
+      first_index = i;
     }
   }
   if (def.device_attr >= 0) return call.attrs.get<Device>(def.device_attr);

@@ -9,9 +9,13 @@ namespace {
 template <class T>
 using Carried = std::conditional_t<std::is_integral_v<T>, int64_t, ComputeType<T>>;
 
+// Sums and products of float32 are carried in double, as on the CPU: memory takes longer.
+template <class T>
+using Accumulated = std::conditional_t<std::is_same_v<T, float>, double, Carried<T>>;
+
 template <class T, bool kProduct>
 struct Accumulate {
-  using C = Carried<T>;
+  using C = Accumulated<T>;
   struct State {
     C value;
   };
