@@ -39,7 +39,9 @@ def test_large_ones_against_float64(shape, dim, device):
     # 200,000 factors, each rounded to float32 on a GPU.
     np.testing.assert_allclose(
         host(near.prod(dim) if dim is not None else near.prod()),
-        np.prod(host(near).astype(float), axis=dim), rtol=2e-3 if device == "cuda" else 2e-4)  # fmt: skip
+        np.prod(host(near).astype(float), axis=dim),
+        rtol=2e-3 if device == "cuda" else 2e-4,
+    )
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, (1, 40000), (5, 3, 700)], ids=str)

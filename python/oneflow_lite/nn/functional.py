@@ -71,7 +71,17 @@ from oneflow_lite.nn.embedding import embedding
 from oneflow_lite.nn.loss_functions import huber_loss, l1_loss, mse_loss, smooth_l1_loss
 
 __all__ = [
-    "add_layer_norm", "add_rms_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "celu_", "cosine_similarity", "cross_entropy", "dropout", "elu", "elu_", "embedding", "fused_scale_mask_softmax", "gaussian_nll_loss", "gelu", "glu", "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "leaky_relu_", "linear", "log_softmax", "logsigmoid", "margin_ranking_loss", "mish", "mse_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance", "poisson_nll_loss", "prelu", "relu", "relu6", "relu_", "rms_norm", "scaled_dot_product_attention", "selu", "selu_", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "threshold_",
+    "add_layer_norm", "add_rms_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "celu", "celu_", "cosine_similarity", "cross_entropy", "dropout", "elu", "elu_", "embedding",
+    "fused_scale_mask_softmax", "gaussian_nll_loss", "gelu", "glu", "group_norm",
+    "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_",
+    "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu",
+    "leaky_relu_", "linear", "log_softmax", "logsigmoid", "margin_ranking_loss", "mish",
+    "mse_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance",
+    "poisson_nll_loss", "prelu", "relu", "relu6", "relu_", "rms_norm",
+    "scaled_dot_product_attention", "selu", "selu_", "sigmoid", "silu", "smooth_l1_loss",
+    "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh",
+    "tanhshrink", "threshold", "threshold_",
 ]  # fmt: skip
 
 
