@@ -167,6 +167,11 @@ def np_max(x, dim, keepdim=False):
     return [np.max(x, axis=dim, keepdims=keepdim), np.argmax(x, axis=dim, keepdims=keepdim)]
 
 
+def np_min(x, dim, keepdim=False):
+    values, places = np_max(-x, dim, keepdim)
+    return [-values, places]
+
+
 def np_divide(a, b):
     with np.errstate(all="ignore"):
         return np.asarray(a, np.float64) / b

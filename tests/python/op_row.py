@@ -37,6 +37,7 @@ DOMAINS = {
     ),
     "few": lambda rng, shape, dtype: rng.integers(0, 2 if dtype == "bool" else 4, shape),
     "probability": lambda rng, shape, dtype: rng.uniform(0.1, 1, shape),
+    "inside": lambda rng, shape, dtype: rng.uniform(0.1, 0.9, shape),  # of 0 and 1
 }
 
 

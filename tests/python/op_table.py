@@ -29,6 +29,7 @@ from op_reference import (
     np_logsumexp,
     np_max,
     np_mean,
+    np_min,
     np_narrow,
     np_slice,
     np_squeeze,
@@ -37,9 +38,11 @@ from op_reference import (
 )
 from op_row import Bad, Op, S, T, always, floating, ones, same, summed
 from op_table_activations import ACTIVATIONS
+from op_table_losses import LOSSES
 from op_table_moves import MOVES
 from op_table_reductions import REDUCTIONS
 from op_table_rows import BANDS, ROWS
+from op_table_shapes import SHAPED
 from op_table_two import TWO_AND_THREE
 from op_table_unary import UNARY_ROWS
 
@@ -304,6 +307,9 @@ OPS = [
        twice=False),
     Op("min", [*MAXIMA, S(T((2, 3), "distinct"), None, True)],
        lambda x, dim=None, keepdim=False: np.min(x, keepdims=keepdim), NUMERIC, twice=False),
+    Op("min[dim]", MAXIMA_ALONG, np_min, NUMERIC, twice=False, result=[same, always("int64")],
+       errors=[Bad(lambda d: flow.min(ones(d, 2, 0), 1), IndexError,
+                   "min(): there is no minimum of no elements: shape [2, 0]")]),
     Op("argmin", [*MAXIMA, *MAXIMA_ALONG], lambda x, *a, **k: np_argmax(-x, *a, **k), NUMERIC,
        result=always("int64"), differentiable=False),
     Op("any", REDUCED, np_any,
@@ -444,4 +450,6 @@ OPS = [
     Op("randn_like", UNARY, None, differentiable=False),
 
     *MOVES,
+    *SHAPED,
+    *LOSSES,
 ]  # fmt: skip

@@ -41,7 +41,7 @@ CALLS = {
     "select": ({"index": 1}, {"dim": 1}), "split_with_sizes": (([1, 1],), {"dim": 1}),
     "tensordot": ((X,), {"dims": ([1, 0], [1, 0])}), "unflatten": ({"sizes": (3, 1)}, {"dim": 2}),
     "F.glu": ((), {"dim": 1}), "F.gumbel_softmax": ((), {"dim": 1}),
-    "F.pairwise_distance": ((X,), {"keepdim": True}),
+    "F.pairwise_distance": ((X,), {"keepdim": True}), "vector_norm": ((2,), SUM_DIMS),
 }  # fmt: skip
 NUMPYS = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "dim0": "axis0", "dim1": "axis1",
           "dim2": "axis2"}  # fmt: skip
