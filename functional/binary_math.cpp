@@ -29,16 +29,17 @@ namespace functional {
 
 namespace {
 
-Status CheckBits(const OpExpr& op, DType dtype) {
-  if (!IsFloating(dtype) && dtype != DType::kBool) return OkStatus();
+// What the op gave; of a dtype without bits to move its refusal says so.
+StatusOr<Tensor> OfBits(const OpExpr& op, DType dtype, StatusOr<Tensor> given) {
+  if (given.ok() || KindOf(given.status()) != ErrorKind::kDType) return given;
+  if (!IsFloating(dtype) && dtype != DType::kBool) return given;
   return Error(ErrorKind::kDType, op.def().name, "(): the operands have dtype ", Name(dtype),
                ", but bits are moved in integers");
 }
 StatusOr<Tensor> Moved(const OpExpr& op, const Operand& a, const Operand& b) {
   OFL_RETURN_IF_ERROR(CheckOperands(op, a, b));
   const DType dtype = ResultDType(a, b);
-  OFL_RETURN_IF_ERROR(CheckBits(op, dtype));
-  return CallWithDType(op, a, b, dtype);
+  return OfBits(op, dtype, CallWithDType(op, a, b, dtype));
 }
 
 }  // namespace
@@ -193,12 +194,12 @@ StatusOr<Tensor> BitwiseXorInto(const Tensor& self, const Operand& other) {
   return Into<"bitwise_xor_">(self, other);
 }
 StatusOr<Tensor> LeftShiftInto(const Tensor& self, const Operand& other) {
-  OFL_RETURN_IF_ERROR(CheckBits(OpIntoFirst<"bitwise_left_shift_">(), ResultDType(self, other)));
-  return Into<"bitwise_left_shift_">(self, other);
+  return OfBits(OpIntoFirst<"bitwise_left_shift_">(), ResultDType(self, other),
+                Into<"bitwise_left_shift_">(self, other));
 }
 StatusOr<Tensor> RightShiftInto(const Tensor& self, const Operand& other) {
-  OFL_RETURN_IF_ERROR(CheckBits(OpIntoFirst<"bitwise_right_shift_">(), ResultDType(self, other)));
-  return Into<"bitwise_right_shift_">(self, other);
+  return OfBits(OpIntoFirst<"bitwise_right_shift_">(), ResultDType(self, other),
+                Into<"bitwise_right_shift_">(self, other));
 }
 // Pow has shorter ways for some exponents, of which self may be the operand where nothing is kept
 // of it.

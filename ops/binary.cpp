@@ -178,8 +178,9 @@ constexpr BinaryEntry kBinaryEntries[] = {
      [](C c) { return functional::XLogYSlopeB(c.grad(0), c.input(0), c.input(1), Scalar(1.0)); }},
     {"copysign", "a with the sign of b.", kFloatingSet, false, SaveBothForA,
      SlopeOf<functional::CopySignSlope>, NoSlope},
-    {"nextafter", "The number next to a on the way to b.", kFloatingSet, false, SaveNothing, nullptr,
-     nullptr},
+    // A step to the next number is rounding: its slope by a is 1.
+    {"nextafter", "The number next to a on the way to b.", kFloatingSet, false, SaveNothing, Pass,
+     NoSlope},
     {"ldexp", "a 2^b.", kFloatingSet, false, SaveForLdexp,
      [](C c) { return functional::Ldexp(c.grad(0), c.input(1)); },
      [](C c) { return functional::AddCMul(Scalar(0), c.grad(0), c.output(0), Scalar(kLog2)); }},

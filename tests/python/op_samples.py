@@ -19,10 +19,9 @@ def _dtype(op):
     return "float64" if "float64" in op.dtypes else op.dtypes[0]
 
 
-def _run(op, sample):
+def _run(op, sample, args):
     """The call of a row, and its gradient: alone, which may be an op of one step, and recorded."""
-    dtype = _dtype(op)
-    args, kwargs = sample.make(dtype, "cpu"), dict(sample.kwargs)
+    dtype, kwargs = _dtype(op), dict(sample.kwargs)
     if op.factory:
         kwargs |= {"dtype": getattr(flow, dtype), "device": "cpu"}
     leaves = []
@@ -60,7 +59,8 @@ def recorded():
     calls = {}
     for row in OPS:
         for sample in row.samples:
-            for name, arguments in ext.record_ops(lambda r=row, s=sample: _run(r, s)):
+            args = sample.make(_dtype(row), "cpu")  # which is no part of the call
+            for name, arguments in ext.record_ops(lambda a=args, r=row, s=sample: _run(r, s, a)):
                 if _elements(arguments) <= MOST_ELEMENTS:
                     calls.setdefault(name, {}).setdefault(_key(arguments), arguments)
     return {name: _chosen(list(found.values())) for name, found in calls.items()}

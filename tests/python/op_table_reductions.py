@@ -163,8 +163,9 @@ REDUCTIONS = [
        result=[same, always("int64")], twice=False, errors=[out_of_range("cummax")]),
     Op("cummin", of_domain("distinct", RUNNING), np_extremes(np.less_equal), NUMERIC,
        result=[same, always("int64")], twice=False, errors=[out_of_range("cummin")]),
-    Op("cummax[equal]", of_domain("few", RUNNING), np_extremes(np.greater_equal), ALL,
-       result=[same, always("int64")], differentiable=False),
+    # Among equals the gradient jumps, so that it is not looked at here.
+    Op("cummax[equal]", [S(T(s.args[0].shape, "few", grad=False), *s.args[1:]) for s in RUNNING],
+       np_extremes(np.greater_equal), ALL, result=[same, always("int64")], differentiable=False),
     Op("logcumsumexp", RUNNING, np_running(np.logaddexp), bound="composite",
        magnitude=lambda *a: 16.0, errors=[out_of_range("logcumsumexp"), Bad(
            lambda d: flow.logcumsumexp(ones(d, 2, dtype="int64"), 0), DTypeError,

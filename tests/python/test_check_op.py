@@ -10,13 +10,30 @@ from checked import DISTINCT, X, check, register
 from numerics import flow, tensor
 from op_samples import recorded
 
+# About half of it above DISTINCT and half below, nothing equal, also where it is broadcast.
+NEAR = DISTINCT + X.relu() - 0.1
 # Samples of ops that no row of the op table comes to, or not at smooth places.
 SAMPLES = {
     "to_device": [(X, "cpu")],
     "cross_entropy_in_place": [(X, tensor([1, 0, 3], "int64")), (X, tensor([1, -100, 3], "int64"))],
     "mean_weight": [(tensor([1, 0, 3], "int64"),), (tensor([1, -100, 3], "int64"),)],
     "scale_rows_": [(X, tensor([1.0, -2.0, 0.5], "float64"))],
-    **dict.fromkeys(["maximum", "minimum"], [(DISTINCT, DISTINCT + X.relu() - 0.1)]),
+    **dict.fromkeys(
+        ["maximum", "minimum", "fmax", "fmin"], [(DISTINCT, NEAR), (DISTINCT, NEAR[0])]
+    ),
+    **dict.fromkeys(
+        ["maximum_slope", "minimum_slope", "fmax_slope", "fmin_slope"],
+        [(X, DISTINCT, NEAR), (X[0], DISTINCT, NEAR[:, :1])],
+    ),
+    **dict.fromkeys(
+        ["floor_divide_", "trunc_divide_", "heaviside_"],
+        [(DISTINCT, X.abs() + 0.3), (DISTINCT, X[0].abs() + 0.3)],
+    ),
+    "pow_": [(X.abs() + 0.3, DISTINCT), (X.abs() + 0.3, DISTINCT[0])],
+    "clamp_": [
+        (DISTINCT, X - 2.1, X.relu() + 0.7),
+        (DISTINCT, tensor(-1.0625, "float64"), tensor(2.0625, "float64")),
+    ],
     **dict.fromkeys(["softmax_to_float32", "log_softmax_to_float32"], [(X.half(), 1)]),
     "hardtanh_": [(DISTINCT, -1.0625, 2.0625)],
     "hardtanh_backward": [(X, DISTINCT, -1.03, 2.03)],
@@ -58,7 +75,8 @@ SKIP = {
     ),
 }
 # Ops whose backward is constant in all inputs, so that its gradient is nothing.
-NO_SECOND_ORDER = {"fill_", "to_device"}
+NO_SECOND_ORDER = {"fill_", "to_device", "floor_divide", "floor_divide_", "trunc_divide",
+                   "trunc_divide_", "nextafter", "nextafter_"}  # fmt: skip
 # Taken now: tests may register more.
 OWN = flow.ops.list("")
 
