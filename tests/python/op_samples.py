@@ -20,7 +20,7 @@ def _dtype(op):
 
 
 def _run(op, sample):
-    """The call of a row, and its gradient: alone, which may be an op of one step, and recorded."""
+    """The call of a row, and its gradient twice."""
     dtype = _dtype(op)
     args, kwargs = sample.make(dtype, "cpu"), dict(sample.kwargs)
     if op.factory:
@@ -36,6 +36,7 @@ def _run(op, sample):
     rng = np.random.default_rng(0)
     seeds = [tensor(rng.standard_normal(tuple(y.shape)), y.dtype.name).requires_grad_()
              for y in outputs]  # fmt: skip
+    # What is not recorded may be an op of one step.
     flow.autograd.grad(outputs, leaves, seeds, retain_graph=op.twice, allow_unused=True)
     if op.twice:
         flow.autograd.grad(outputs, leaves, seeds, create_graph=True, allow_unused=True)

@@ -10,6 +10,26 @@ from checked import DISTINCT, X, check, register
 from numerics import flow, tensor
 from op_samples import recorded
 
+INSIDE = X.tanh() * 0.4 + 0.5  # of 0 and 1
+SIGNS = tensor([[1.0, -1, -1, 1], [1, 1, -1, -1], [-1, 1, -1, 1]], "float64")
+# Every kind of loss: x, t, p, its name, a and b, at places where it is smooth.
+LOSSES = [
+    (X, DISTINCT, None, "mse", 0.0, 0.0),
+    (X, DISTINCT, None, "l1", 0.0, 0.0),
+    (X, DISTINCT, None, "smooth_l1", 0.7, 0.0),
+    (X, DISTINCT, None, "huber", 0.7, 0.0),
+    (X, INSIDE, None, "kl_div", 0.0, 0.0),
+    (X, DISTINCT, None, "kl_div_log", 0.0, 0.0),
+    (DISTINCT, INSIDE, None, "bce_with_logits", 0.0, 0.0),
+    (DISTINCT, INSIDE, INSIDE[0], "bce_with_logits", 0.0, 0.0),
+    (INSIDE, INSIDE.flip(0), None, "bce", 0.0, 0.0),
+    (INSIDE, INSIDE.flip(0), None, "poisson_nll", 0.1, 0.0),
+    (X, INSIDE, None, "poisson_nll_log", 0.0, 0.0),
+    (X, DISTINCT, INSIDE, "gaussian_nll", 1e-3, 0.5),
+    (X, SIGNS, None, "soft_margin", 0.0, 0.0),
+    (X, SIGNS, None, "hinge_embedding", 0.8, 0.0),
+    (X, DISTINCT, SIGNS, "margin_ranking", 0.3, 0.0),
+]
 # Samples of ops that no row of the op table comes to, or not at smooth places.
 SAMPLES = {
     "to_device": [(X, "cpu")],
@@ -23,7 +43,11 @@ SAMPLES = {
     "threshold_": [(DISTINCT, 0.4375, 0.0)],
     "threshold_backward": [(X, DISTINCT, 0.43)],
     "relu_backward": [(X, DISTINCT), (X, tensor([[1.5], [-2.0], [3.0]], "float64"))],
-}
+    "loss": [(x, t, p, kind, reduction, *ab) for x, t, p, kind, *ab in LOSSES
+             for reduction in ("none", "sum", "mean")],
+    "loss_slope": [(X, x, t, p, kind, by, 1.5, *ab) for x, t, p, kind, *ab in LOSSES
+                   for by in ("x", "t") if (kind, by) != ("hinge_embedding", "t")],
+}  # fmt: skip
 # Ops without any sample, and why there can be none. Empty: keep it so.
 WITHOUT_SAMPLES = {"adam_": "it has lists of tensors and no outputs: test_adam_step.py"}
 # Checks that make no sense for an op, and why.
@@ -51,6 +75,8 @@ SKIP = {
     "digamma_backward": dict.fromkeys(
         ["gradients", "second order"], "the derivatives of log gamma end with the second"
     ),
+    # test_losses.py checks that the next derivative is refused.
+    "loss_slope": {"second order": "the derivatives of most losses end with the second"},
     # test_softmax_dtype.py checks them against those of a cast in front of softmax.
     **dict.fromkeys(
         ["softmax_to_float32", "log_softmax_to_float32"],
