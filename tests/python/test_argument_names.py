@@ -144,7 +144,7 @@ def test_other_names_are_refused_as_before():
         (lambda: X.exp(axis=0), "unexpected keyword argument 'axis'"),
         (lambda: X.trunc(axis=0), "unexpected keyword argument 'axis'"),
         (lambda: X.prod(0, out=X), "unexpected keyword argument 'out'"),
-        (lambda: flow.prod(X, dim=0, axis=0), "multiple values for argument 'dim'"),
+        (lambda: flow.prod(X, dim=0, axis=0), "multiple values for argument 'axis'"),
         (lambda: flow.sum(X, dim=0, axis=0), "multiple values for argument 'axis'"),
     ):
         with pytest.raises(TypeError, match=text):

@@ -6,30 +6,10 @@ import re
 
 import numpy as np
 import pytest
-from checked import DISTINCT, X, check, register
+from checked import DISTINCT, LOSSES, X, check, register
 from numerics import flow, tensor
 from op_samples import recorded
 
-INSIDE = X.tanh() * 0.4 + 0.5  # of 0 and 1
-SIGNS = tensor([[1.0, -1, -1, 1], [1, 1, -1, -1], [-1, 1, -1, 1]], "float64")
-# Every kind of loss: x, t, p, its name, a and b, at places where it is smooth.
-LOSSES = [
-    (X, DISTINCT, None, "mse", 0.0, 0.0),
-    (X, DISTINCT, None, "l1", 0.0, 0.0),
-    (X, DISTINCT, None, "smooth_l1", 0.7, 0.0),
-    (X, DISTINCT, None, "huber", 0.7, 0.0),
-    (X, INSIDE, None, "kl_div", 0.0, 0.0),
-    (X, DISTINCT, None, "kl_div_log", 0.0, 0.0),
-    (DISTINCT, INSIDE, None, "bce_with_logits", 0.0, 0.0),
-    (DISTINCT, INSIDE, INSIDE[0], "bce_with_logits", 0.0, 0.0),
-    (INSIDE, INSIDE.flip(0), None, "bce", 0.0, 0.0),
-    (INSIDE, INSIDE.flip(0), None, "poisson_nll", 0.1, 0.0),
-    (X, INSIDE, None, "poisson_nll_log", 0.0, 0.0),
-    (X, DISTINCT, INSIDE, "gaussian_nll", 1e-3, 0.5),
-    (X, SIGNS, None, "soft_margin", 0.0, 0.0),
-    (X, SIGNS, None, "hinge_embedding", 0.8, 0.0),
-    (X, DISTINCT, SIGNS, "margin_ranking", 0.3, 0.0),
-]
 # Samples of ops that no row of the op table comes to, or not at smooth places.
 SAMPLES = {
     "to_device": [(X, "cpu")],
