@@ -35,6 +35,7 @@ def _run(op, sample, args):
     rng = np.random.default_rng(0)
     seeds = [tensor(rng.standard_normal(tuple(y.shape)), y.dtype.name).requires_grad_()
              for y in outputs]  # fmt: skip
+    # What is not recorded may be an op of one step.
     flow.autograd.grad(outputs, leaves, seeds, retain_graph=op.twice, allow_unused=True)
     if op.twice:
         flow.autograd.grad(outputs, leaves, seeds, create_graph=True, allow_unused=True)

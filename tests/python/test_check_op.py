@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from checked import DISTINCT, X, check, register
+from checked import DISTINCT, LOSSES, X, check, register
 from numerics import flow, tensor
 from op_samples import recorded
 
@@ -40,7 +40,11 @@ SAMPLES = {
     "threshold_": [(DISTINCT, 0.4375, 0.0)],
     "threshold_backward": [(X, DISTINCT, 0.43)],
     "relu_backward": [(X, DISTINCT), (X, tensor([[1.5], [-2.0], [3.0]], "float64"))],
-}
+    "loss": [(x, t, p, kind, reduction, *ab) for x, t, p, kind, *ab in LOSSES
+             for reduction in ("none", "sum", "mean")],
+    "loss_slope": [(X, x, t, p, kind, by, 1.5, *ab) for x, t, p, kind, *ab in LOSSES
+                   for by in ("x", "t") if (kind, by) != ("hinge_embedding", "t")],
+}  # fmt: skip
 # Ops without any sample, and why there can be none. Empty: keep it so.
 WITHOUT_SAMPLES = {"adam_": "it has lists of tensors and no outputs: test_adam_step.py"}
 # Checks that make no sense for an op, and why.
@@ -68,6 +72,8 @@ SKIP = {
     "digamma_backward": dict.fromkeys(
         ["gradients", "second order"], "the derivatives of log gamma end with the second"
     ),
+    # test_losses.py checks that the next derivative is refused.
+    "loss_slope": {"second order": "the derivatives of most losses end with the second"},
     # test_softmax_dtype.py checks them against those of a cast in front of softmax.
     **dict.fromkeys(
         ["softmax_to_float32", "log_softmax_to_float32"],
