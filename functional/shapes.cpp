@@ -170,6 +170,7 @@ template <StatusOr<Tensor> (*kOne)(const Tensor&)>
 StatusOr<TensorList> OfEach(absl::Span<const Tensor> tensors) {
   TensorList result;
   for (const Tensor& t : tensors) {
+    if (!t.defined()) return NotDefined("atleast", "a tensor");
     OFL_ASSIGN_OR_RETURN(Tensor y, kOne(t));
     result.push_back(std::move(y));
   }

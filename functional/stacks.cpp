@@ -78,6 +78,7 @@ StatusOr<Tensor> BlockDiag(absl::Span<const Tensor> tensors) {
   TensorList blocks;
   int64_t cols = 0;
   for (const Tensor& t : tensors) {
+    if (!t.defined()) return NotDefined("block_diag", "a tensor");
     if (t.ndim() > 2) {
       return ShapeMismatch("block_diag", absl::StrCat("tensor ", blocks.size()), t.shape(),
                            "at most 2 dims");
