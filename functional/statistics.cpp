@@ -6,11 +6,11 @@
 
 #include "functional/copy.h"
 #include "functional/reduce.h"
+#include "functional/reduce_call.h"
 #include "functional/select.h"
 #include "functional/ternary.h"
 #include "functional/unary.h"
 #include "functional/view.h"
-#include "functional/reduce_call.h"
 #include "oneflow_lite/core/error.h"
 
 namespace oneflow_lite::functional {

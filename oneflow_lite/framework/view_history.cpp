@@ -47,13 +47,8 @@ const OpExpr& AsStridedBackward() {
 
 // Adds up what flowed back to the elements that an expanded view shows several times.
 StatusOr<Tensor> SumRepeated(Tensor grad, ViewInBase* view) {
-  static const OpExpr& sum = OpBuilder("sum")
-                                 .Input("in")
-                                 .Output("out")
-                                 .Attr("dims")
-                                 .Attr("keepdim")
-                                 .Attr("dtype")
-                                 .Get();
+  static const OpExpr& sum =
+      OpBuilder("sum").Input("in").Output("out").Attr("dims").Attr("keepdim").Attr("dtype").Get();
   for (size_t d = 0; d < view->shape.size(); ++d) {
     if (view->strides[d] != 0 || view->shape[d] < 2) continue;
     OFL_ASSIGN_OR_RETURN(grad, Call(sum, {grad}, {Dims{static_cast<int64_t>(d)}, true, {}}));

@@ -34,8 +34,8 @@ class CudaReduceGrad final : public ReduceGrad {
   explicit CudaReduceGrad(cuda::ReduceGradLauncher launcher) : launcher_(launcher) {}
   Status Launch(Stream& stream, const AxisSplit& shape, double parameter, const Operands& o,
                 void* dx) const override {
-    const cuda::ReduceGradRun run{ProblemOf(shape), parameter, o.dy, o.x, o.y, o.extra, o.zeros,
-                                  dx};
+    const cuda::ReduceGradRun run{ProblemOf(shape), parameter, o.dy, o.x, o.y,
+                                  o.extra,          o.zeros,   dx};
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) { return launcher_(run, s); });
   }
 

@@ -27,7 +27,7 @@ cudaError_t LaunchCount(const ReduceRun& run, const DeviceLimits& limits, cudaSt
   CountReducer<Accumulator<In>> r;
   r.of = run.op == ReduceKind::kAny   ? CountOf::kAny
          : run.op == ReduceKind::kAll ? CountOf::kAll
-                                    : CountOf::kItself;
+                                      : CountOf::kItself;
   return LaunchReduce<In>(run, r, limits, stream);
 }
 

@@ -16,8 +16,8 @@ class CudaScan final : public Scan {
   }
   Status Launch(Stream& stream, const AxisSplit& shape, bool reverse, bool shifted,
                 const Operands& o, void* workspace) const override {
-    const cuda::ScanRun run{ProblemOf(shape), reverse,  shifted, o.x, o.other, o.y,
-                            o.places,         workspace};
+    const cuda::ScanRun run{ProblemOf(shape), reverse, shifted,  o.x,
+                            o.other,          o.y,     o.places, workspace};
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
       return launchers_.launch(run, cuda::LimitsOf(stream), s);
     });

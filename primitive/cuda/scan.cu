@@ -21,8 +21,7 @@ struct Accumulate {
   };
   const T* x;
   T* y;
-  explicit Accumulate(const ScanRun& r)
-      : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)) {}
+  explicit Accumulate(const ScanRun& r) : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)) {}
   __device__ __forceinline__ State Of(int64_t i, int64_t, bool) const {
     return {ConvertTo<C>(x[i])};
   }
@@ -76,8 +75,7 @@ struct LogSumExp {
   };
   const T* x;
   T* y;
-  explicit LogSumExp(const ScanRun& r)
-      : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)) {}
+  explicit LogSumExp(const ScanRun& r) : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)) {}
   __device__ __forceinline__ State Of(int64_t i, int64_t, bool) const {
     return {ConvertTo<C>(x[i]), C(1)};
   }
@@ -106,7 +104,9 @@ struct Linear {
       : x(static_cast<const T*>(r.x)),
         other(static_cast<const T*>(r.other)),
         y(static_cast<T*>(r.y)),
-        to_other(!r.shifted ? 0 : r.reverse ? r.problem.inner : -r.problem.inner) {}
+        to_other(!r.shifted  ? 0
+                 : r.reverse ? r.problem.inner
+                             : -r.problem.inner) {}
   __device__ __forceinline__ State Of(int64_t i, int64_t, bool first) const {
     return {first ? C(0) : ConvertTo<C>(other[i + to_other]), ConvertTo<C>(x[i])};
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scans along the middle axis of outer x axis x inner, by any associative operator. Rows (inner = 1)
-// take a block each, columns a thread each; where that leaves the device idle, the axis is cut into
-// chunks: a first launch leaves the total of each, a second one begins each chunk with the merge of
-// those before it. The order of every merge is fixed by the shape and the device; CUB's scan over
-// the device would share a row out in an order that changes from run to run.
+// Scans along the middle axis of outer x axis x inner, by any associative operator. Rows (inner =
+// 1) take a block each, columns a thread each; where that leaves the device idle, the axis is cut
+// into chunks: a first launch leaves the total of each, a second one begins each chunk with the
+// merge of those before it. The order of every merge is fixed by the shape and the device; CUB's
+// scan over the device would share a row out in an order that changes from run to run.
 //
 // A scanner says what is gathered (scan.cu):
 //
@@ -36,9 +36,7 @@ struct ScanArguments {
   int chunks;
   bool reverse;
   // The place in the axis of its k-th element in the scan's direction.
-  __device__ __forceinline__ int64_t PlaceOf(int64_t k) const {
-    return reverse ? axis - 1 - k : k;
-  }
+  __device__ __forceinline__ int64_t PlaceOf(int64_t k) const { return reverse ? axis - 1 - k : k; }
 };
 
 template <class S>

@@ -139,8 +139,8 @@ TEST_P(ReduceTest, EmptyAxisAndInfinities) {
   ExpectNear(
       Run({ReduceKind::kSum}, empty, none), {0, 0, 0}, [](int64_t) { return 0.0; }, "sum");
   ExpectNear(
-      Run({ReduceKind::kMean}, columns, none), {kNan, kNan, kNan, kNan}, [](int64_t) { return 0.0; },
-      "mean");
+      Run({ReduceKind::kMean}, columns, none), {kNan, kNan, kNan, kNan},
+      [](int64_t) { return 0.0; }, "mean");
   HostArray x(DType::kFloat32, 40);
   for (int64_t i = 0; i < 40; ++i) x.Set(i, -kInf);
   ExpectNear(
@@ -226,9 +226,10 @@ TEST_P(MatmulTest, WorksInAForkedChild) {
     Check(DType::kFloat32, shape, 0, false);
     const HostArray x = Numbers(1).NormalArray(DType::kFloat32, 300000);
     Buffer in(*this, x), out(*this, DType::kFloat32, 1);
-    const bool ok = New<ReduceFactory>({})
-                        ->Launch(*stream_, {1, 300000, 1}, 0, in.data(), out.data(), nullptr, nullptr)
-                        .ok();
+    const bool ok =
+        New<ReduceFactory>({})
+            ->Launch(*stream_, {1, 300000, 1}, 0, in.data(), out.data(), nullptr, nullptr)
+            .ok();
     _exit(ok && !HasFailure() ? 0 : 1);
   }
   int status = -1;
