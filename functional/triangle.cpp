@@ -37,6 +37,14 @@ StatusOr<Tensor> Triangle(const char* name, const Tensor& x, int64_t diagonal, b
 }
 
 // Row by row the columns that the triangle keeps: from first to last.
+// How many places of [rows, cols] are on and below a diagonal, whose offset is in [-rows, cols].
+__int128 OnAndBelow(__int128 rows, __int128 cols, __int128 offset) {
+  const __int128 first = std::max<__int128>(0, -offset);  // the row that has one
+  const __int128 whole = std::clamp(cols - offset - 1, first, rows);
+  const __int128 growing = whole - first, least = first + offset + 1;
+  return growing * (2 * least + growing - 1) / 2 + (rows - whole) * cols;
+}
+
 StatusOr<Tensor> TriangleIndices(const char* name, int64_t rows, int64_t cols, int64_t offset,
                                  bool lower, std::optional<DType> dtype,
                                  std::optional<Device> device) {
@@ -47,14 +55,20 @@ StatusOr<Tensor> TriangleIndices(const char* name, int64_t rows, int64_t cols, i
     const int64_t at = std::clamp<int64_t>(r + offset + lower, 0, cols);
     return lower ? std::pair<int64_t, int64_t>(0, at) : std::pair<int64_t, int64_t>(at, cols);
   };
-  int64_t count = 0;
-  for (int64_t r = 0; r < rows; ++r) {
-    if (__builtin_add_overflow(count, range(r).second - range(r).first, &count)) count = INT64_MAX;
-  }
+  // Those above a diagonal are those that are not on or below the next one.
+  const __int128 below = OnAndBelow(rows, cols, lower ? offset : std::max(offset - 1, -rows));
+  const __int128 kept = lower ? below : static_cast<__int128>(rows) * cols - below;
+  const auto count = static_cast<int64_t>(std::min<__int128>(kept, INT64_MAX));
   OFL_ASSIGN_OR_RETURN(const Tensor places, Empty({2, count}, DType::kInt64));
   int64_t* row = static_cast<int64_t*>(places.data());
   int64_t* col = row + count;
-  for (int64_t r = 0; r < rows; ++r) {
+  // Rows without any, which may be very many, are left out.
+  const int64_t first = lower ? std::max<int64_t>(0, -offset) : 0;
+  const __int128 above = static_cast<__int128>(cols) - offset;
+  const auto last = cols == 0 ? 0
+                    : lower   ? rows
+                              : static_cast<int64_t>(std::clamp<__int128>(above, 0, rows));
+  for (int64_t r = first; r < last; ++r) {
     for (int64_t c = range(r).first; c < range(r).second; ++c) {
       *row++ = r;
       *col++ = c;

@@ -51,6 +51,7 @@ class Fuzzer:
         self.functions = flow._oneflow_lite.list_functions()
         self.succeeded = dict.fromkeys((f["name"] for f in self.functions), 0)
         self.pool = [self.new_tensor() for _ in range(40)]
+        self.first = None  # the tensor that a call has already
 
     # Arguments --------------------------------------------------------------------------------
 
@@ -102,6 +103,14 @@ class Fuzzer:
             return self.new_tensor()
         return self.rng.choice(self.pool)
 
+    def operand(self):
+        """A tensor for a call, often the one it has already: shapes and dtypes go together then."""
+        if self.first is None or self.chance(0.6):
+            self.first = self.tensor()
+        elif self.first.ndim > 0 and self.first.shape[0] > 0 and self.chance(0.1):
+            return self.first[0]
+        return self.first
+
     def wrong(self):
         """Something that most arguments cannot be."""
         return self.rng.choice([
@@ -118,9 +127,10 @@ class Fuzzer:
                 return None
             kind = kind[:-1]
         return {
-            "Tensor": self.tensor,
-            "Tensor[]": lambda: [self.tensor()] * self.rng.randrange(4),
-            "Operand": lambda: self.tensor() if self.chance(0.7) else self.number(),
+            "Tensor": self.operand,
+            "Tensor[]": lambda: [self.operand()] * self.rng.randrange(4),
+            "Tensor...": lambda: [self.operand()] * self.rng.randrange(4),
+            "Operand": lambda: self.operand() if self.chance(0.7) else self.number(),
             "int": self.integer,
             "int[]": lambda: self.size() if self.chance(0.4) else self.ints(),
             "float": self.number,
@@ -138,14 +148,14 @@ class Fuzzer:
 
     def function_call(self):
         f = self.rng.choice(self.functions)
-        name = f["name"]
+        name, self.first = f["name"], None
         args, kwargs, keyword_only = [], {}, False
         inside = re.fullmatch(r"\w+\((.*)\) -> .*", f["signature"])[1]
         for text in [t for t in inside.split(", ") if t]:
             if text == "*":
                 keyword_only = True
                 continue
-            kind, _, rest = text.rpartition(" ")
+            kind, _, rest = text.partition(" ")
             argument, _, default = rest.partition("=")
             if default and self.chance(0.5):
                 keyword_only = True  # the rest by name, or not at all
@@ -175,8 +185,6 @@ class Fuzzer:
         """Whether the call would run for hours, and rightly so: 2^40 elements of stride 0."""
         lists = [a for a in [*args, *kwargs.values()] if isinstance(a, list | tuple)]
         big = any(isinstance(n, int) and n > MOST for a in lists for n in a)
-        if name in ("tril_indices", "triu_indices"):  # they count row by row
-            return True
         return (
             big
             and name in ("expand", "as_strided")

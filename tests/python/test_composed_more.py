@@ -312,6 +312,17 @@ def test_only_integers_say_how_often():
             x.repeat_interleave(repeats, 1)
 
 
+def test_triangles_of_very_many_rows_take_no_time_for_those_without_elements():
+    many = 1 << 40
+    assert flow.triu_indices(many, 3).tolist() == np.stack(np.triu_indices(3)).tolist()
+    assert flow.tril_indices(many, 3, 1 - many).tolist() == [[many - 1], [0]]
+    assert flow.tril_indices(many, 0).shape == (2, 0)
+    with pytest.raises(flow.OutOfMemoryError, match=r"tril_indices\(\)"):
+        flow.tril_indices(many, 2)
+    with pytest.raises(ValueError, match="more than 2\\^63 bytes"):
+        flow.triu_indices(1 << 62, 1 << 62, -(1 << 62))
+
+
 def test_split_and_joined_as_in_numpy():
     x = flow.tensor(X)
     for cuts in (1, 2, 3, 5, [1, 3], [0, 9, 2], [-1]):

@@ -16,12 +16,6 @@ pytest.importorskip("oneflow_lite")
 
 FUZZER = Path(__file__).with_name("fuzzer.py")
 PROCESSES = 4
-# Random tensors are no lists of parameters and their states, and have seldom the shapes, dtypes or
-# dims that these ask for: test_op_table.py has calls that work.
-SELDOM_FIT = {
-    "adam_", "addmm", "atleast_1d", "baddbmm", "block_diag", "bmm", "dot", "gcd_", "lcm_",
-    "masked_fill", "mm", "moveaxis", "movedim", "mv", "outer", "rot90", "tensordot", "vdot",
-}  # fmt: skip
 CALLS = {"cpu": 50_000, "cuda": 10_000}  # of each process
 
 
@@ -62,8 +56,8 @@ def test_random_calls_never_crash(device, tmp_path):
         raised += int(summary["exceptions"])
         assert int(summary["megabytes"]) < (600 if device == "cpu" else 4000), "memory is kept"
         never.append(set(filter(None, summary["never"].split(","))))
-    seldom = set.intersection(*never) - SELDOM_FIT
-    assert device == "cuda" or not seldom, f"each function works at times, but not {seldom}"
+    # Random tensors are no lists of parameters and their states.
+    assert device == "cuda" or set.intersection(*never) <= {"adam_"}, "each function works at times"
     # Both happen often enough that the calls get past the parser and into the ops.
     total = PROCESSES * CALLS[device]
     assert results + raised == total and min(results, raised) > total // 5
