@@ -166,11 +166,11 @@ StatusOr<Tensor> Unfold(const Tensor& x, int64_t dimension, int64_t size, int64_
 
 namespace {
 
-template <StatusOr<Tensor> (*kOne)(const Tensor&)>
+template <StatusOr<Tensor> (*kOne)(const Tensor&), int kDims>
 StatusOr<TensorList> OfEach(absl::Span<const Tensor> tensors) {
   TensorList result;
   for (const Tensor& t : tensors) {
-    if (!t.defined()) return NotDefined("atleast", "a tensor");
+    if (!t.defined()) return NotDefined(absl::StrCat("atleast_", kDims, "d"), "a tensor");
     OFL_ASSIGN_OR_RETURN(Tensor y, kOne(t));
     result.push_back(std::move(y));
   }
@@ -200,13 +200,13 @@ OFL_REGISTER_FUNCTION("broadcast_tensors(Tensor... tensors) -> Tensor[]", Broadc
 OFL_REGISTER_FUNCTION(
     "meshgrid(Tensor... tensors, *, str indexing='ij') -> Tensor[]", Meshgrid, kFunction,
     "The coordinates of all points of a grid; \"xy\" has its first two dims the other way round.");
-OFL_REGISTER_FUNCTION("atleast_1d(Tensor... tensors) -> Tensor...", OfEach<Atleast1d>, kFunction,
-                      "The tensor, with a dim where it has none; of several, a tuple.");
+OFL_REGISTER_FUNCTION("atleast_1d(Tensor... tensors) -> Tensor...", (OfEach<Atleast1d, 1>),
+                      kFunction, "The tensor, with a dim where it has none; of several, a tuple.");
 OFL_REGISTER_FUNCTION(
-    "atleast_2d(Tensor... tensors) -> Tensor...", OfEach<Atleast2d>, kFunction,
+    "atleast_2d(Tensor... tensors) -> Tensor...", (OfEach<Atleast2d, 2>), kFunction,
     "The tensor, with as many dims of 1 in front that it has two; of several, a tuple.");
 OFL_REGISTER_FUNCTION(
-    "atleast_3d(Tensor... tensors) -> Tensor...", OfEach<Atleast3d>, kFunction,
+    "atleast_3d(Tensor... tensors) -> Tensor...", (OfEach<Atleast3d, 3>), kFunction,
     "The tensor as [1, n, 1] or [m, n, 1] where it has fewer dims; of several, a tuple.");
 OFL_REGISTER_FUNCTION(
     "diagonal(Tensor(a) input, int offset=0, int dim1=0, int dim2=1) -> Tensor", Diagonal, kMethod,
