@@ -24,16 +24,14 @@ find_package(CUDAToolkit REQUIRED)
 message(STATUS "oneflow_lite: CUDA ${CMAKE_CUDA_COMPILER_VERSION}, "
                "architectures ${CMAKE_CUDA_ARCHITECTURES}")
 
-# The row kernels by themselves, each element type's in files of its own: compiled once, for the
-# framework and for the C library.
-set(row_kernels
-  "/(softmax|layer_norm|rms_norm|cross_entropy|scale_mask_softmax)_(b?float16|float32|float64|to_float32)[.]cu$")
+# The row kernels by themselves: compiled once, for the framework and for the C library. What else
+# the rooms of primitive/cuda hold is the framework's.
+include(cmake/row_kernels.cmake)
+ofl_row_kernel_sources(row_sources ${PROJECT_SOURCE_DIR})
 file(GLOB cuda_sources CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/oneflow_lite/core/cuda/*.cpp
-  ${PROJECT_SOURCE_DIR}/primitive/cuda/*.cpp ${PROJECT_SOURCE_DIR}/primitive/cuda/*.cu)
-set(row_sources ${cuda_sources})
-list(FILTER row_sources INCLUDE REGEX ${row_kernels})
-list(FILTER cuda_sources EXCLUDE REGEX ${row_kernels})
+  ${PROJECT_SOURCE_DIR}/primitive/cuda/*.cpp ${PROJECT_SOURCE_DIR}/primitive/cuda/*.cu
+  ${PROJECT_SOURCE_DIR}/primitive/cuda/chip/*.cu ${PROJECT_SOURCE_DIR}/primitive/cuda/fused/*.cu)
 add_library(ofl_row_kernels OBJECT ${row_sources})
 target_include_directories(ofl_row_kernels PRIVATE ${PROJECT_SOURCE_DIR})
 

@@ -71,7 +71,7 @@ install(FILES primitive/activation_kinds.h primitive/adam_math.h primitive/loss_
 # And all of them in one file, where there is a Python to write it.
 find_package(Python QUIET COMPONENTS Interpreter)
 if(Python_Interpreter_FOUND)
-  file(GLOB row_headers CONFIGURE_DEPENDS primitive/cuda/*.h primitive/cuda/*.cuh)
+  file(GLOB_RECURSE row_headers CONFIGURE_DEPENDS primitive/cuda/*.h primitive/cuda/*.cuh)
   set(row_header ${installed_headers}/oneflow_lite_rows.cuh)
   add_custom_command(OUTPUT ${row_header}
     COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/amalgamate_rows.py -o ${row_header}

@@ -29,7 +29,7 @@ struct FusedRowsTraits {
   bool is_lean = false;           // whether a thread holds as many packs as of a plain row
   bool is_single = false;         // whether what a row has of its own is one input of y's type
   bool is_whole = false;          // whether every row of every matrix is whole packs of 16 bytes
-  bool is_odd = false;            // whole, but for the ends of rows (fused_odd.cuh)
+  bool is_odd = false;            // whole, but for the ends of rows (fused/odd.cuh)
   bool is_norm = false;           // layer_norm or rms_norm
   bool is_log = false;            // log_softmax
   bool stores_costly = false;     // whether what comes behind the row is costly to compute
@@ -54,7 +54,7 @@ struct FusedRowsPlan {
   int parts = 1;      // grid: blocks per row
   int64_t kept = 0;   // grid, and shared by a cluster: packs that a block keeps
   size_t workspace_bytes = 0;
-  // The kernel reads its operands there (fused_copies.cuh): all of the traits', or none.
+  // The kernel reads its operands there (fused/copies.cuh): all of the traits', or none.
   std::vector<FusedRowsCopies> copies;
   int pack = 0;  // as in the traits
 };

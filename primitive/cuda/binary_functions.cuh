@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-#include "primitive/cuda/pack.cuh"
+#include "primitive/cuda/chip/pack.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/cross_entropy.h"
 
-#include "primitive/cuda/cross_entropy_launch.h"
+#include "primitive/cuda/cross_entropy/launch.h"
 #include "primitive/cuda/host.h"
 
 namespace oneflow_lite {

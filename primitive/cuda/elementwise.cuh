@@ -8,9 +8,9 @@
 #pragma once
 
 #include "oneflow_lite/core/dtype.h"
-#include "primitive/cuda/launch.cuh"
+#include "primitive/cuda/chip/launch.cuh"
+#include "primitive/cuda/chip/pack.cuh"
 #include "primitive/cuda/launchers.h"
-#include "primitive/cuda/pack.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

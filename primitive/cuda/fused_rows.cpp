@@ -5,8 +5,8 @@
 #include <mutex>
 #include <numeric>
 
-#include "primitive/cuda/fused_names.h"
-#include "primitive/cuda/fused_rows_launch.h"
+#include "primitive/cuda/fused/names.h"
+#include "primitive/cuda/fused/rows_launch.h"
 #include "primitive/cuda/host.h"
 
 namespace oneflow_lite {

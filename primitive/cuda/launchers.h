@@ -11,14 +11,14 @@
 
 #include "oneflow_lite/core/dtype.h"
 #include "primitive/adam_math.h"
-#include "primitive/cuda/launch.cuh"
+#include "primitive/cuda/chip/launch.cuh"
 #include "primitive/op_kinds.h"
 #include "primitive/reduce_kinds.h"
 
 namespace oneflow_lite {
 namespace cuda {
 
-// The architecture of which the current device runs this library's code: see device_query.cuh.
+// The architecture of which the current device runs this library's code: see chip/device_query.cuh.
 cudaError_t FindArchitecture(int* architecture);
 
 inline constexpr int kMaxStridedDims = 16;

@@ -9,7 +9,7 @@
 //   return ForTensors(table, Scale{2}, stream);
 #pragma once
 
-#include "primitive/cuda/launch.cuh"
+#include "primitive/cuda/chip/launch.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

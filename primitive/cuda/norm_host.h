@@ -4,7 +4,7 @@
 #pragma once
 
 #include "primitive/cuda/host.h"
-#include "primitive/cuda/norm_launch.h"
+#include "primitive/cuda/norms/launch.h"
 #include "primitive/norm.h"
 
 namespace oneflow_lite::cuda {

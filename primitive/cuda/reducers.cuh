@@ -3,7 +3,7 @@
 // The reducers of reduce.cuh.
 #pragma once
 
-#include "primitive/cuda/compensated_sum.cuh"
+#include "primitive/cuda/chip/compensated_sum.cuh"
 #include "primitive/cuda/reduce.cuh"
 
 namespace oneflow_lite {

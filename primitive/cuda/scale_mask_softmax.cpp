@@ -2,7 +2,7 @@
 #include "primitive/scale_mask_softmax.h"
 
 #include "primitive/cuda/host.h"
-#include "primitive/cuda/scale_mask_softmax_launch.h"
+#include "primitive/cuda/scale_mask/launch.h"
 
 namespace oneflow_lite {
 namespace {

@@ -14,8 +14,8 @@
 //   void Write(int64_t i, const State&) const;
 #pragma once
 
+#include "primitive/cuda/chip/group.cuh"
 #include "primitive/cuda/elementwise.cuh"
-#include "primitive/cuda/group.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

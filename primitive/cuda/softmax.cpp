@@ -2,7 +2,7 @@
 #include "primitive/softmax.h"
 
 #include "primitive/cuda/host.h"
-#include "primitive/cuda/softmax_launch.h"
+#include "primitive/cuda/softmax/launch.h"
 
 namespace oneflow_lite {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ready-made functors of primitive/cuda/softmax_fusions.cuh and the documented example of a
+// The ready-made functors of primitive/cuda/softmax/fusions.cuh and the documented example of a
 // user's own, forward and backward, against double on the host. Skips where there is no GPU.
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "primitive/cuda/softmax.cuh"
-#include "primitive/cuda/softmax_fusions.cuh"
+#include "primitive/cuda/softmax/fusions.cuh"
+#include "primitive/cuda/softmax/softmax.cuh"
 #include "tests/consumer/cuda/soft_cap.cuh"
 #include "tests/cpp/row_boundaries.h"
 

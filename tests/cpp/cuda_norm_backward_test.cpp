@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The gradients of layer_norm and rms_norm on CUDA where their kernels change hands
-// (primitive/cuda/norm_policy.h, norm_columns_policy.h, norm_few_policy.h, norm_small_policy.h,
-// norm_wide_policy.h), for every subset of them, against float64 on the CPU. Skips where there is
-// no GPU.
+// (primitive/cuda/norms/policy.h, norms/backward/columns_policy.h, norms/backward/few_policy.h,
+// norms/backward/small_policy.h, norms/backward/wide_policy.h), for every subset of them, against
+// float64 on the CPU. Skips where there is no GPU.
 #include "cuda_norm_testing.h"
 
 namespace oneflow_lite {
@@ -143,7 +143,7 @@ TEST_P(CudaNormTest, BackwardOfWholePacksInEveryForm) {
   }
 }
 
-// A backward over narrow rows of whole packs (primitive/cuda/norm_backward_narrow.cuh): 1 to 32
+// A backward over narrow rows of whole packs (primitive/cuda/norms/backward/narrow.cuh): 1 to 32
 // lanes a row, all of whose packs are there or not, to 64 packs a row and one more; fewer rows than
 // a warp's, than a block's, and several turns of which the last is not full. In place, so that the
 // kernel for few bytes does not serve.
@@ -171,10 +171,10 @@ TEST_P(CudaNormTest, BackwardOfNarrowWholePacks) {
   }
 }
 
-// A backward column by column (primitive/cuda/norm_columns_policy.h), rows that are no whole packs:
-// 8 lanes with 2, 4 or 8 columns each, a warp with 4 or 8, teams of 2 to 8 warps, alone in a block
-// and several, and one column more; a row for each team, fewer, and several turns of which the last
-// is not full. In place, so that the kernel for few bytes does not serve.
+// A backward column by column (primitive/cuda/norms/backward/columns_policy.h), rows that are no
+// whole packs: 8 lanes with 2, 4 or 8 columns each, a warp with 4 or 8, teams of 2 to 8 warps,
+// alone in a block and several, and one column more; a row for each team, fewer, and several turns
+// of which the last is not full. In place, so that the kernel for few bytes does not serve.
 TEST_P(CudaNormTest, BackwardColumnByColumn) {
   for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
     for (const int64_t cols : {1,   2,   15,  17,  31,  33,   63,   65,   127,  129,
@@ -232,10 +232,10 @@ TEST_P(CudaNormTest, EachTensorOfABackwardAtAnOddOffset) {
   }
 }
 
-// A backward over wide rows (primitive/cuda/norm_wide_policy.h): from 256 packs a row and 16 rows;
-// as many packs as a block has workers for (864; 1728 in float32), and as 2, 3, 8 and 16 blocks
-// have, where a block's packs are whole lines; rows fewer and more than units, of which some begin
-// with other elements of a pack than others. In place, where fewer bytes would be the small
+// A backward over wide rows (primitive/cuda/norms/backward/wide_policy.h): from 256 packs a row and
+// 16 rows; as many packs as a block has workers for (864; 1728 in float32), and as 2, 3, 8 and 16
+// blocks have, where a block's packs are whole lines; rows fewer and more than units, of which some
+// begin with other elements of a pack than others. In place, where fewer bytes would be the small
 // kernel's.
 TEST_P(CudaNormTest, WideRowsOfABackward) {
   for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
@@ -280,10 +280,10 @@ TEST_P(CudaNormTest, WideRowsOfABackward) {
   RunBoth(DType::kFloat32, {.rows = 270, .cols = 9001, .mean = 1e4, .spread = 1e-3});
 }
 
-// A backward over rows wider than clusters hold (primitive/cuda/norm_wide_policy.h): their slices
-// are blocks of the whole device. Where rows are not whole packs that is from 16 * 7168 columns on,
-// otherwise from 131072; rows enough for sums to take each place in memory again, and as few as
-// one for each way that rows start.
+// A backward over rows wider than clusters hold (primitive/cuda/norms/backward/wide_policy.h):
+// their slices are blocks of the whole device. Where rows are not whole packs that is from 16 *
+// 7168 columns on, otherwise from 131072; rows enough for sums to take each place in memory again,
+// and as few as one for each way that rows start.
 TEST_P(CudaNormTest, RowsOfABackwardWiderThanClusters) {
   for (const DType dtype : {DType::kFloat16, DType::kFloat32}) {
     const int64_t pack = PackOf(dtype);

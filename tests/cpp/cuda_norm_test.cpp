@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Beyond primitive_norm_test.cpp: layer_norm and rms_norm on CUDA at the widths where their kernels
-// change hands (primitive/cuda/row_policy.h, primitive/cuda/norm_policy.h), at odd offsets and
+// change hands (primitive/cuda/rows/policy.h, primitive/cuda/norms/policy.h), at odd offsets and
 // strides, for every subset of gradients, against float64 on the CPU. Skips where there is no GPU.
 #include "cuda_norm_testing.h"
 #include "row_boundaries.h"
@@ -225,7 +225,7 @@ TEST_P(CudaNormTest, WidthsAroundTheTiersBoundariesAtOddOffsets) {
 }
 
 // Rows that are read otherwise than they are written, of as many packs as the registers of a
-// cluster hold, and more (primitive/cuda/norm_odd_policy.h): few, and more than clusters of 16 are
+// cluster hold, and more (primitive/cuda/norms/odd_policy.h): few, and more than clusters of 16 are
 // for. Every way that x, y and weights may lie to each other; weights that are missing, or float32,
 // are read where they are used.
 TEST_P(CudaNormTest, RowsWiderThanClustersAtOddOffsets) {
@@ -254,7 +254,7 @@ TEST_P(CudaNormTest, RowsWiderThanClustersAtOddOffsets) {
 
 // Rows that are read as they are written, wider than the registers of 16 blocks, so many that each
 // block keeps 58 KB of its part in shared memory, or 110 where the part is larger than that
-// (primitive/cuda/row_policy.h).
+// (primitive/cuda/rows/policy.h).
 TEST_P(CudaNormTest, OddRowsAroundWhatClustersKeep) {
   for (const DType dtype : kFloatingTypes) {
     for (const int64_t bytes : {58 << 10, 110 << 10}) {

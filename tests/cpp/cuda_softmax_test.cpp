@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// softmax on CUDA at the widths where its kernels change hands (primitive/cuda/row_policy.h),
+// softmax on CUDA at the widths where its kernels change hands (primitive/cuda/rows/policy.h),
 // at odd offsets and with rows that must become NaN, against float64 on the CPU. Skips where there
 // is no GPU.
 #include <gtest/gtest.h>

@@ -7,15 +7,15 @@
 #include <algorithm>
 #include <vector>
 
-#include "primitive/cuda/axis_policy.h"
-#include "primitive/cuda/axis_span_policy.h"
-#include "primitive/cuda/norm_few_policy.h"
-#include "primitive/cuda/norm_odd_policy.h"
-#include "primitive/cuda/norm_policy.h"
-#include "primitive/cuda/norm_small_policy.h"
-#include "primitive/cuda/norm_wide_policy.h"
-#include "primitive/cuda/norm_workspace.h"
-#include "primitive/cuda/row_policy.h"
+#include "primitive/cuda/axis/policy.h"
+#include "primitive/cuda/axis/span_policy.h"
+#include "primitive/cuda/norms/backward/few_policy.h"
+#include "primitive/cuda/norms/backward/small_policy.h"
+#include "primitive/cuda/norms/backward/wide_policy.h"
+#include "primitive/cuda/norms/backward/workspace.h"
+#include "primitive/cuda/norms/odd_policy.h"
+#include "primitive/cuda/norms/policy.h"
+#include "primitive/cuda/rows/policy.h"
 #include "row_boundaries.h"
 
 namespace oneflow_lite {
@@ -267,7 +267,7 @@ TEST(DeviceLimitsTest, WideRowsOfNormsFit) {
   });
 }
 
-// By packs of 16 bytes, as axis_slab.cuh holds them. No workspace is asked for along short axes.
+// By packs of 16 bytes, as axis/slab.cuh holds them. No workspace is asked for along short axes.
 TEST(DeviceLimitsTest, AxesFit) {
   for (const int inputs : {1, 2}) {
     ForAll([&](const DeviceLimits& limits, int64_t rows, int64_t axis) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plans of fused rows (fused_policy.h, fused_odd_policy.h), whose kernels are compiled at run
+// The plans of fused rows (fused/policy.h, fused/odd_policy.h), whose kernels are compiled at run
 // time, as text.
 #pragma once
 
 #include <string>
 
-#include "primitive/cuda/fused_names.h"
-#include "primitive/cuda/fused_odd_policy.h"
-#include "primitive/cuda/fused_policy.h"
+#include "primitive/cuda/fused/names.h"
+#include "primitive/cuda/fused/odd_policy.h"
+#include "primitive/cuda/fused/policy.h"
 
 namespace oneflow_lite::cuda {
 

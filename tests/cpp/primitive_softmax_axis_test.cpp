@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // softmax and log_softmax over an axis that is not the last, forward and backward, against float64:
-// at every boundary where CUDA's kernels change hands (primitive/cuda/axis_policy.h,
-// axis_span_policy.h), at every alignment, with and without workspace.
+// at every boundary where CUDA's kernels change hands (primitive/cuda/axis/policy.h,
+// axis/span_policy.h), at every alignment, with and without workspace.
 #include "primitive_softmax_testing.h"
 
 namespace oneflow_lite {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What rows in shared memory end at, for tests that walk the boundaries of
-// primitive/cuda/row_policy.h without the device compiler.
+// primitive/cuda/rows/policy.h without the device compiler.
 #pragma once
 
 #include <cstdint>

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which kernel serves which row (primitive/cuda/row_policy.h, row_whole_policy.h,
-// norm_whole_policy.h, fused_policy.h). Needs no GPU.
-#include "primitive/cuda/row_policy.h"
-
+// Which kernel serves which row (primitive/cuda/rows/policy.h, rows/whole_policy.h,
+// norms/whole_policy.h, fused/policy.h). Needs no GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "primitive/cuda/fused_odd_policy.h"
-#include "primitive/cuda/norm_whole_policy.h"
-#include "primitive/cuda/row_whole_policy.h"
+#include "primitive/cuda/fused/odd_policy.h"
+#include "primitive/cuda/norms/whole_policy.h"
+#include "primitive/cuda/rows/policy.h"
+#include "primitive/cuda/rows/whole_policy.h"
 
 namespace oneflow_lite {
 namespace {

@@ -103,7 +103,7 @@ def test_many_rows(in_place, device):
 
 
 # More than half as many rows as multiprocessors, of whole packs: the widths between which the
-# kernels of row_whole_policy.h take turns, the last of clusters of blocks.
+# kernels of rows/whole_policy.h take turns, the last of clusters of blocks.
 @pytest.mark.parametrize("dtype, widths", [
     ("float32", [1020, 1028, 12288, 12292, 33000]),
     ("bfloat16", [1032, 10240, 10248, 16384, 16392, 50256]),

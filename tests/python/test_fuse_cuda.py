@@ -81,12 +81,12 @@ def test_source_compiles(compiler, base, dtype, name):
     assert compiled.image[:4] == b"\x7fELF" and name.split("<")[0] in compiled.name
 
 
-# Prints what serves whole and odd rows on a device as large as an H200, by fused_policy.h and
-# fused_names.h alone: of each kernel one that has all its packs, one that has not, and so on.
+# Prints what serves whole and odd rows on a device as large as an H200, by fused/policy.h and
+# fused/names.h alone: of each kernel one that has all its packs, one that has not, and so on.
 PLANNED = """
 #include <cstdio>
 #include <set>
-#include "primitive/cuda/fused_names.h"
+#include "primitive/cuda/fused/names.h"
 using namespace oneflow_lite::cuda;
 std::set<std::string> kinds;
 void Print(const std::string& name, const HeldPlan& plan, int pack, bool copied = false) {

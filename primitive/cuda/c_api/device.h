@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "primitive/cuda/launch.cuh"
+#include "primitive/cuda/chip/launch.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

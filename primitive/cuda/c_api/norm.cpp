@@ -2,7 +2,7 @@
 //
 // layer_norm and rms_norm, forward and backward.
 #include "primitive/cuda/c_api/call.h"
-#include "primitive/cuda/norm_launch.h"
+#include "primitive/cuda/norms/launch.h"
 
 namespace oneflow_lite {
 namespace cuda {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/cuda/c_api/call.h"
-#include "primitive/cuda/softmax_launch.h"
+#include "primitive/cuda/softmax/launch.h"
 
 namespace oneflow_lite {
 namespace cuda {

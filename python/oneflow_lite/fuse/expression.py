@@ -49,7 +49,7 @@ OPERATIONS: dict[str, Operation] = {
     "where": Operation("where({}, {}, {})", "({} != C(0) ? {} : {})"),
 }
 
-# On CUDA functions of whole packs, whose elements share reciprocals (fused_functions.cuh).
+# On CUDA functions of whole packs, whose elements share reciprocals (fused/functions.cuh).
 OF_PACKS = {"sigmoid", "tanh"}
 
 

@@ -52,8 +52,8 @@ class Operand(NamedTuple):
 class Kind(NamedTuple):
     """Everything that the source depends on, besides the expressions.
 
-    whole: every row of every matrix consists of whole packs and starts at one (fused_whole.cuh), or
-    if odd as well: every matrix starts at one, but not every row (fused_odd.cuh).
+    whole: every row of every matrix consists of whole packs and starts at one (fused/whole.cuh), or
+    if odd as well: every matrix starts at one, but not every row (fused/odd.cuh).
     """
 
     base: str
@@ -93,7 +93,7 @@ _COSTLY = {"div", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid"}
 def _operations(kind: Kind, graph: Graph | None) -> list[str]:
     """What is done to each element; what a row has one of is computed once.
 
-    So is the reciprocal of a divisor that a row has one of (fused_functions.cuh).
+    So is the reciprocal of a divisor that a row has one of (fused/functions.cuh).
     """
     known, once, found = dict(kind.operands), set(), []
     for number in graph.live() if graph else []:
@@ -149,9 +149,9 @@ def is_single(kind: Kind, load: Graph | None) -> bool:
 
 
 def is_lean(kind: Kind, load: Graph | None) -> bool:
-    """Whether a thread holds as many packs of the inputs as of a plain row (fused_row.cuh).
+    """Whether a thread holds as many packs of the inputs as of a plain row (fused/row.cuh).
 
-    Of whole rows what serves all of them does not count: it is beside them (fused_wide.cuh).
+    Of whole rows what serves all of them does not count: it is beside them (fused/wide.cuh).
     """
     if kind.whole:
         return is_single(kind, load) and is_cheap(kind, load)
@@ -172,7 +172,7 @@ def common_bytes(kind: Kind, load: Graph | None, store: Graph | None, pack: int)
 
 
 def late_bytes(kind: Kind, load: Graph | None, store: Graph | None, pack: int) -> int:
-    """Of what store reads, where that is not common_bytes (fused_pair.cuh)."""
+    """Of what store reads, where that is not common_bytes (fused/pair.cuh)."""
     late = _row_bytes(store_operands(kind, store), pack)
     beside = late > 16 or _row_bytes(matrices(kind, load), pack)
     return late if beside else 0

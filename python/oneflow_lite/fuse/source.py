@@ -23,6 +23,7 @@ _BASES = {
     "layer_norm": ("norm", "NormRow<true, Loaded<C>, FusedStore>"),
     "rms_norm": ("norm", "NormRow<false, Loaded<C>, FusedStore>"),
 }
+_ROOMS = {"softmax": "softmax", "norm": "norms"}  # folders of primitive/cuda
 ALGORITHM = "oneflow_lite::cuda::FusedAlgorithm"
 
 
@@ -58,9 +59,9 @@ def generate(kind: Kind, load: Graph | None, store: Graph | None) -> str:
     again = str(computes_again(kind, load)).lower()
     row = "WholeRow" if kind.whole else "FusedRow"
     flags = "" if kind.whole else f", {again}"
-    headers = [f"{family}_forward", "fused_row", "row_streamed"]
+    headers = [f"{_ROOMS[family]}/forward", "fused/row", "rows/streamed"]
     if kind.whole:
-        headers = ["fused_lanes", "fused_pair", "fused_parked", f"fused_{family}"]
+        headers = ["fused/lanes", "fused/pair", "fused/parked", f"fused/{family}"]
     includes = "".join(f"#include <primitive/cuda/{name}.cuh>\n" for name in headers)
     comments = "".join(
         f"// {g.role[g.role.index('(') + 1 : -5]} = {g}\n" for g in (load, store) if g

@@ -101,7 +101,7 @@ def _moves(operands: list[tuple[str, Operand]]) -> str:
 
 
 def _beside(struct: str, operands: list[tuple[str, Operand]]) -> str:
-    """The struct over those copies of what serves all rows that lie as a row (fused_copies.cuh)."""
+    """The struct over those copies of what serves all rows that lie as a row (fused/copies.cuh)."""
     moves = "".join(
         f"    here.{_member(n)} = CopyBeside<kPackSize<T>>({_member(n)}, head, stride);\n"
         for n, o in operands
@@ -118,7 +118,7 @@ def _readings(kind: Kind, found: list[tuple[str, Operand]]) -> tuple[str, str, d
     """How matrices are read: members that do, statements that unpack them, and their elements.
 
     Inputs are what each row has of its own, Commons what serves all rows, which may be copied to
-    shared memory (fused_wide.cuh).
+    shared memory (fused/wide.cuh).
     """
     text, packs, leaves = "", "", {}
     for what, of_all in ("Inputs", False), ("Commons", True):
@@ -199,7 +199,7 @@ def _result(kind: Kind, load: Graph | None, leaves: dict[str, str]) -> str:
 
 
 def _whole_members(kind: Kind, load: Graph | None, leaves: dict[str, str]) -> str:
-    """How fused_whole.cuh and fused_odd.cuh read: each matrix as it lies in memory, until Apply."""
+    """How fused/whole.cuh and fused/odd.cuh read: each matrix as it lies in memory, until Apply."""
     readings, packs, read = _readings(kind, matrices(kind, load))
     return f"""{readings}  template <int N>
   __device__ __forceinline__ Pack<C, N> Apply(const Inputs<N>& inputs, const Commons<N>& commons,
@@ -209,7 +209,7 @@ def _whole_members(kind: Kind, load: Graph | None, leaves: dict[str, str]) -> st
 
 
 def _streamed_members(kind: Kind, load: Graph | None, leaves: dict[str, str]) -> str:
-    """How fused_row.cuh reads: matrices in one type, by the way that a row's alignment allows."""
+    """How fused/row.cuh reads: matrices in one type, by the way that a row's alignment allows."""
     inputs, late = matrices(kind, load), commons(kind, load)
     aligned = " && ".join(
         f"IsOperandAligned<kPackSize<T>>({_pointer(n, o, 'head')})" for n, o in inputs

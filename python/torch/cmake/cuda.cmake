@@ -18,14 +18,13 @@ find_package(CUDAToolkit REQUIRED)
 message(STATUS "oneflow_lite_torch: CUDA ${CMAKE_CUDA_COMPILER_VERSION}, "
                "architectures ${CMAKE_CUDA_ARCHITECTURES}")
 
+include(${OFL_ROOT}/cmake/row_kernels.cmake)
+ofl_row_kernel_sources(sources ${OFL_ROOT})
 set(from ${OFL_ROOT}/primitive/cuda)
-set(sources ${OFL_ROOT}/oneflow_lite/core/cuda/cuda_status.cpp
-  ${from}/host.cpp ${from}/device_query.cu ${from}/softmax_to_float32.cu)
+list(APPEND sources ${OFL_ROOT}/oneflow_lite/core/cuda/cuda_status.cpp
+  ${from}/host.cpp ${from}/chip/device_query.cu)
 foreach(op softmax layer_norm rms_norm cross_entropy scale_mask_softmax)
   list(APPEND sources ${from}/${op}.cpp)
-  foreach(dtype float16 bfloat16 float32 float64)
-    list(APPEND sources ${from}/${op}_${dtype}.cu)
-  endforeach()
 endforeach()
 add_library(cuda_row_kernels OBJECT ${sources})
 target_include_directories(cuda_row_kernels PRIVATE ${OFL_ROOT})

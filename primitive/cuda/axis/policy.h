@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which kernel works along the middle axis of outer x axis x inner, and how: the one table of
+// numbers behind axis/slab.cuh and axis/stream.cuh.
+//
+//   a slab (a tile's columns, all of the axis) lives in            where it has, per thread,
+//   registers and shared memory of a warp or a part of it          up to 8 packs (gradients 4),
+//                                                                  of few slabs 4 (2); 12 (6)
+//                                                                  rather than a block
+//   registers and shared memory of a block, 64 to 256 threads      up to 16 packs
+//   ... of 2 to 4 such blocks (gradients 16), a cluster            up to 16 packs
+//   ... of up to 16 blocks of 512 threads                          up to 16 packs
+//   nowhere: it is read twice                                      more
+//
+// Rows that are not whole packs of 16 bytes at addresses aligned to them are axis/span.cuh's, and
+// move by smaller packs here where a slice is too large for that.
+//
+// Shares of a copy (gradients: of a stream with two reads and a write) on an H200, float16:
+//
+//   64 x 1000 x 4096       blocks x threads x packs, tiles of 128 bytes
+//                          1 x 512 x 16: 0.93, 2 x 256 x 16: 0.96, 4 x 128 x 16: 0.94,
+//                          2 x 512 x 8: 0.78, 4 x 256 x 8: 0.80; of 64 bytes: 1 x 256 x 16: 0.87
+//     gradient             2 x 256 x 16, 4 x 128 x 16 and 2 x 512 x 8: 0.97
+//   16 x 4096 x 4096       4 x 512 x 16: 0.95, 8 x 256 x 16: 0.91, 16 x 256 x 8: 0.69
+//     gradient             4 x 512 x 16: 0.93, 8 x 256 x 16: 0.96
+//   1 x 16384 x 16384      16 x 512 x 16: 0.79; tiles of 64 bytes: 0.65 to 0.73
+//   256 x 64 x 4096        64 threads x 8 packs: 1.00, 128 x 4: 0.83, 32 x 16: 0.93
+//   4096 x 64 x 1000       tiles of 256 bytes: 0.78, of 128: 0.70; with 4096 columns 0.93 and 0.95
+//   32 x 85 x 2704         ... 0.58 and 0.65; 8 x 256 x 10000 0.66 and 0.71; 4 x 5000 x 5000 0.45
+//                          and 0.57; 12 x 8638 x 624 0.50 and 0.59
+//   512 x 21 x 4096        two warps to a slab 0.58, one 0.85; 16 x 19 x 131072 0.53 and 0.86
+//     gradient             0.92 and 0.99; 0.83 and 0.97
+//   65536 x 128 x 8        4 packs of a thread 0.86, 8: 0.96, 16: 0.89; 18220 x 23 x 48 0.74, 0.87,
+//                          0.80; 16384 x 16 x 16 0.83, 0.74, 0.62
+//     gradient             2 packs 0.85, 4: 0.99, 8: 0.98
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "primitive/cuda/chip/device_limits.h"
+
+namespace oneflow_lite {
+namespace cuda {
+
+struct AxisPolicy {
+  static constexpr int kMaxThreads = 512;  // two such blocks per multiprocessor
+  static constexpr int kThreads = 256;
+  static constexpr int kLineBytes = 128;        // a slab's row in memory ...
+  static constexpr int kBrokenLineBytes = 256;  // ... where rows are not whole lines
+  static constexpr int kLongAxis = 2048;  // where they are longer, or blocks with one tile each ...
+  static constexpr int kFewTiles = 8;     // ... fewer than so many per multiprocessor: kLineBytes
+  static constexpr int kMaxLanes = 32;
+  static constexpr int kLeastThreads = 64;
+  static constexpr int kMostSmallBlocks[2] = {4, 16};  // of kThreads, in a cluster: by inputs
+  static constexpr int kFewPacks = 4;      // of a thread, at least, where few slabs spread
+  static constexpr int kSmallBlock = 128;  // threads that slabs of less than a warp share
+
+  static constexpr int kNeverStreamed = 256;  // positions of the axis
+  static constexpr int kStreamLineBytes = 256;
+  static constexpr int kBatch = 4;         // packs in flight per thread that streams
+  static constexpr int kStreamPacks = 16;  // per thread, at least
+  static constexpr int kStreamBlocks = 2;  // that a multiprocessor holds
+  static constexpr int kFilled = 61;       // 64ths of the device's places that are enough
+  static constexpr int kMostParts = 512;   // of a tile
+};
+
+// What of an algorithm the choice depends on.
+struct AxisTraits {
+  int pack;        // elements
+  int pack_bytes;  // of one input
+  int inputs;
+  int held;  // packs that a thread keeps in registers, per input
+  int most;  // ... that it may have
+  int few;   // ... that it has where a part of a warp has a slab
+  int stat_bytes;
+  int most_blocks;  // of a cluster; 1 where the device has none
+};
+
+// outer x axis x inner as a kernel sees it.
+struct AxisShape {
+  int64_t columns = 0;  // packs of columns: outer * inner / pack
+  int64_t axis = 0, inner = 0;
+  int lanes = 1;  // threads along the columns, a power of two of at most a warp
+  int ways = 1;   // threads along the axis; a power of two where lanes * ways is below a warp
+  int slabs = 1;  // of a block
+  int shared_packs = 0;  // of a thread and input
+  int kept_bytes = 0;    // ... of the whole block
+};
+
+struct AxisPlan {
+  AxisShape shape;
+  bool streamed = false;
+  int threads = 0;       // of a block
+  int blocks = 1;        // that have a tile together
+  int64_t tiles = 0;     // parts of all columns
+  size_t shared = 0;     // bytes of dynamic shared memory
+  size_t workspace = 0;  // bytes, streamed; 0: the blocks are a cluster
+};
+
+inline constexpr int kAxisBarrierBytes = 16;
+
+// Shared memory by which a block's threads exchange what they found (AxisExchange).
+inline size_t AxisScratch(const AxisTraits& t, const AxisShape& s, int threads, int blocks) {
+  if (s.lanes * s.ways < 64 && blocks == 1) return 0;
+  const int columns = s.lanes * t.pack;
+  const int own = threads / 32 * (columns + 1);
+  const int merged = (columns + 1) * (1 + (blocks > 1 ? blocks : 0));
+  return kAxisBarrierBytes + static_cast<size_t>(merged + own) * t.stat_bytes;
+}
+
+namespace internal {
+
+constexpr int64_t PowerOfTwoFrom(int64_t n) {
+  int64_t p = 1;
+  while (p < n) p *= 2;
+  return p;
+}
+
+// A tile's row in memory, `bytes` wide or as wide as there are columns.
+inline int AxisLanes(int64_t row_packs, const AxisTraits& t, int bytes) {
+  int lanes = bytes / t.pack_bytes;
+  if (lanes > AxisPolicy::kMaxLanes) lanes = AxisPolicy::kMaxLanes;
+  while (lanes > row_packs) lanes /= 2;
+  return lanes;
+}
+
+// The slab's plan with so many ways in each of so many blocks; not if it does not fit.
+inline bool FitAxisSlab(AxisPlan* plan, int64_t ways, int blocks, const AxisTraits& t,
+                        const DeviceLimits& limits) {
+  AxisShape& s = plan->shape;
+  const int64_t packs = CeilDiv(s.axis, ways * blocks);
+  if (packs > t.most) return false;
+  s.ways = static_cast<int>(ways);
+  s.shared_packs = packs > t.held ? static_cast<int>(packs) - t.held : 0;
+  plan->threads = static_cast<int>(CeilDiv(s.lanes * s.ways * s.slabs, 32) * 32);
+  plan->blocks = blocks;
+  s.kept_bytes = s.shared_packs * t.inputs * t.pack_bytes * plan->threads;
+  plan->shared = s.kept_bytes + AxisScratch(t, s, plan->threads, blocks);
+  plan->tiles = CeilDiv(s.columns, int64_t{s.lanes} * s.slabs);
+  return plan->shared <= static_cast<size_t>(limits.shared_per_block);
+}
+
+inline bool ChooseAxisSlab(AxisPlan* plan, const AxisTraits& t, const DeviceLimits& limits) {
+  using P = AxisPolicy;
+  const int64_t axis = plan->shape.axis;
+  const int lanes = plan->shape.lanes, unit = 32 / lanes;  // lanes * unit is a warp
+  int64_t few = PowerOfTwoFrom(CeilDiv(axis, t.few));
+  if (few > unit && 2 * axis <= int64_t{3} * t.few * unit) few = unit;
+  if (few <= unit) {
+    // Where the device is not filled, more threads each.
+    const int64_t full = int64_t{limits.multiprocessors} * 2 * P::kMaxThreads;
+    while (few < unit && plan->shape.columns * few < full &&
+           axis * t.inputs >= few * 2 * P::kFewPacks) {
+      few *= 2;
+    }
+    plan->shape.slabs = P::kSmallBlock / (lanes * static_cast<int>(few));
+    return FitAxisSlab(plan, few, 1, t, limits);
+  }
+  const auto try_blocks = [&](int blocks, int threads) {
+    const int64_t wanted = CeilDiv(CeilDiv(axis, int64_t{blocks} * t.most), unit) * unit;
+    const int64_t least = P::kLeastThreads / lanes, most = threads / lanes;
+    const int64_t ways = wanted < least ? least : wanted < most ? wanted : most;
+    return FitAxisSlab(plan, ways, blocks, t, limits);
+  };
+  int blocks = 1, threads = P::kThreads;
+  while (!try_blocks(blocks, threads)) {
+    if (threads == P::kThreads && blocks == P::kMostSmallBlocks[t.inputs - 1]) {
+      threads = P::kMaxThreads;
+    } else if (blocks < t.most_blocks) {
+      blocks *= 2;
+    } else if (threads < P::kMaxThreads) {
+      threads = P::kMaxThreads;
+    } else {
+      return false;
+    }
+  }
+  // Few slabs get more blocks each, to fill the device.
+  while (blocks < t.most_blocks && plan->tiles * blocks * 2 <= limits.multiprocessors &&
+         axis >= int64_t{blocks} * 2 * plan->shape.ways * P::kFewPacks) {
+    blocks *= 2;
+    if (!try_blocks(blocks, threads)) return try_blocks(blocks / 2, threads);
+  }
+  return true;
+}
+
+// Blocks per tile of a streamed slab: the fewest, at most `most`, that fill the device nearly whole
+// times over. Every block merges what all of its tile found.
+inline int64_t AxisParts(int64_t tiles, int64_t most, const DeviceLimits& limits) {
+  const int64_t wave = int64_t{limits.multiprocessors} * AxisPolicy::kStreamBlocks;
+  int64_t best = 1, best_filled = 0;  // in 64ths
+  for (int64_t parts = 1; parts <= most && parts <= AxisPolicy::kMostParts; ++parts) {
+    const int64_t blocks = tiles * parts;
+    const int64_t filled = 64 * blocks / (CeilDiv(blocks, wave) * wave);
+    if (filled > best_filled) best = parts, best_filled = filled;
+    if (filled >= AxisPolicy::kFilled) break;
+  }
+  return best;
+}
+
+}  // namespace internal
+
+// Of rows that are whole packs. `has_workspace`: the caller brings what the plan asks for.
+inline AxisPlan ChooseAxisPlan(int64_t outer, int64_t axis, int64_t inner, const AxisTraits& t,
+                               bool has_workspace, const DeviceLimits& limits) {
+  using P = AxisPolicy;
+  const int64_t row_packs = inner / t.pack;
+  AxisPlan plan;
+  const bool whole_lines = inner * (t.pack_bytes / t.pack) % P::kLineBytes == 0;
+  plan.shape.columns = outer * row_packs;
+  plan.shape.axis = axis;
+  plan.shape.inner = inner;
+  const auto fits = [&](int bytes) {
+    plan.shape.slabs = 1;
+    plan.shape.lanes = internal::AxisLanes(row_packs, t, bytes);
+    return internal::ChooseAxisSlab(&plan, t, limits);
+  };
+  if (!whole_lines && axis <= P::kLongAxis && fits(P::kBrokenLineBytes)) {
+    const bool few = plan.tiles < int64_t{P::kFewTiles} * limits.multiprocessors;
+    if (!few || plan.blocks > 1 || plan.shape.slabs > 1) return plan;
+  }
+  if (fits(P::kLineBytes)) return plan;
+
+  AxisShape& s = plan.shape;
+  s.lanes = internal::AxisLanes(row_packs, t, P::kStreamLineBytes);
+  s.ways = P::kMaxThreads / s.lanes;
+  s.shared_packs = s.kept_bytes = 0;
+  s.slabs = 1;
+  plan.streamed = true;
+  plan.threads = P::kMaxThreads;
+  plan.tiles = CeilDiv(s.columns, s.lanes);
+  const int64_t worth = axis / (int64_t{s.ways} * P::kStreamPacks);  // blocks
+  int64_t blocks = internal::AxisParts(plan.tiles, worth, limits);
+  if (!has_workspace && blocks > t.most_blocks) blocks = t.most_blocks;
+  if (!has_workspace) {
+    while ((blocks & (blocks - 1)) != 0) blocks &= blocks - 1;
+  }
+  plan.blocks = blocks > 1 ? static_cast<int>(blocks) : 1;
+  if (has_workspace && plan.blocks > 1) {
+    plan.workspace = static_cast<size_t>(plan.blocks * s.columns * t.pack) * t.stat_bytes;
+  }
+  plan.shared = AxisScratch(t, s, plan.threads, has_workspace ? 1 : plan.blocks);
+  return plan;
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Launching kernels: no device queries, no allocation, one error code.
+//
+//   return Launch(MyKernel<float>, blocks, threads, /*shared=*/0, stream, x, y, n);
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <stdint.h>
+
+#include <atomic>
+
+#include "primitive/cuda/chip/device_limits.h"
+#ifdef __CUDACC__  // host files include this header for its launchers' types
+#include "primitive/cuda/chip/device_query.cuh"
+#endif
+
+namespace oneflow_lite {
+namespace cuda {
+
+// The largest grid along x. A kernel either loops over what such a grid does not cover, or says
+// that its grid covers all rows; then rows that fit in memory need fewer blocks, or the launcher
+// checks.
+inline constexpr int64_t kMaxBlocks = (int64_t{1} << 31) - 1;
+
+// How the blocks of a launch belong together.
+struct LaunchKind {
+  int cluster = 1;           // blocks of a cluster
+  bool cooperative = false;  // all blocks are resident and may meet at a barrier
+};
+
+template <class... Params, class... Args>
+cudaError_t LaunchAs(LaunchKind kind, void (*kernel)(Params...), int64_t blocks, int threads,
+                     size_t shared, cudaStream_t stream, const Args&... args) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(blocks < kMaxBlocks ? blocks : kMaxBlocks));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = shared;
+  config.stream = stream;
+  cudaLaunchAttribute attribute = {};
+  config.attrs = &attribute;
+  if (kind.cluster > 1) {
+    // A whole number of clusters.
+    config.gridDim.x -= config.gridDim.x % static_cast<unsigned>(kind.cluster);
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {static_cast<unsigned>(kind.cluster), 1, 1};
+    config.numAttrs = 1;
+  } else if (kind.cooperative) {
+    attribute.id = cudaLaunchAttributeCooperative;
+    attribute.val.cooperative = 1;
+    config.numAttrs = 1;
+  }
+  return cudaLaunchKernelEx(&config, kernel, Params(args)...);
+}
+
+template <class... Params, class... Args>
+cudaError_t Launch(void (*kernel)(Params...), int64_t blocks, int threads, size_t shared,
+                   cudaStream_t stream, const Args&... args) {
+  return LaunchAs({}, kernel, blocks, threads, shared, stream, args...);
+}
+
+// Lets the kernel use all the shared memory that a block of the device may have. The driver says
+// how much that is, and not `limits`: those of one caller may be lower than those of the next, and
+// this is done once per kernel and device.
+template <auto kernel>
+cudaError_t AllowAllShared(const DeviceLimits& limits) {
+  static std::atomic<uint64_t> allowed{0};
+  const uint64_t bit = limits.device < 64 ? uint64_t{1} << limits.device : 0;
+  if (allowed.load(std::memory_order_relaxed) & bit) return cudaSuccess;
+  int most = 0;
+  cudaError_t error =
+      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, limits.device);
+  if (error != cudaSuccess) return error;
+  error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
+  if (error == cudaSuccess) allowed.fetch_or(bit, std::memory_order_relaxed);
+  return error;
+}
+
+namespace internal {
+
+// Lets the kernel run in clusters of more than eight blocks.
+template <auto kernel>
+cudaError_t AllowLargeClusters() {
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+}
+
+// Asks the driver how many clusters of so many blocks of the kernel the device holds at once. 0
+// where it can place none, and where the driver refuses to say.
+template <auto kernel>
+int AskForClusters(int blocks, int threads, size_t shared) {
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = shared;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  int clusters = 0;
+  cudaError_t error = blocks > 8 ? AllowLargeClusters<kernel>() : cudaSuccess;
+  if (error == cudaSuccess) error = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
+  if (error == cudaSuccess) return clusters;
+  cudaGetLastError();
+  return 0;
+}
+
+}  // namespace internal
+
+// The most blocks a cluster of the kernel may have with `shared` bytes each: 16 where the device
+// can place such clusters, 8 where it has clusters, else 1. The driver is asked once per kernel and
+// device.
+template <auto kernel>
+int MaxClusterBlocks(int threads, size_t shared, const DeviceLimits& limits) {
+  if (!limits.clusters) return 1;
+  static std::atomic<uint64_t> asked{0}, sixteen{0};
+  const uint64_t bit = limits.device < 64 ? uint64_t{1} << limits.device : 0;
+  if (!(asked.load(std::memory_order_acquire) & bit)) {
+    const bool fits = internal::AskForClusters<kernel>(16, threads, shared) > 0;
+    if (fits) sixteen.fetch_or(bit, std::memory_order_relaxed);
+    asked.fetch_or(bit, std::memory_order_release);
+  }
+  return sixteen.load(std::memory_order_relaxed) & bit ? 16 : 8;
+}
+
+namespace internal {
+
+// A kernel that begins with WaitForPreviousKernel(): its blocks may be in place before the kernel
+// in front of it has ended, on devices that can do that: those that have clusters.
+template <class... Params, class... Args>
+cudaError_t LaunchAfter(const DeviceLimits& limits, void (*kernel)(Params...), dim3 blocks,
+                        int threads, cudaStream_t stream, const Args&... args) {
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = blocks;
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = limits.clusters ? 1 : 0;
+  return cudaLaunchKernelEx(&config, kernel, Params(args)...);
+}
+
+}  // namespace internal
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Packs in shared memory: those that threads put there, and those of rows that were copied there in
+// whole words of 16 bytes, as they lie in memory.
+#pragma once
+
+#include "primitive/cuda/chip/pack.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+// A pack in shared memory, moved in accesses of up to 16 bytes.
+template <class T, int N>
+struct OnChipPack {
+  static constexpr int kBytes = N * static_cast<int>(sizeof(T));
+  using Word = typename WordOf<(kBytes < kPackBytes ? kBytes : kPackBytes)>::type;
+  Word words[kBytes / sizeof(Word)];
+
+  __device__ __forceinline__ void Put(const Pack<T, N>& pack) {
+    Word raw[kBytes / sizeof(Word)];
+    memcpy(raw, &pack, kBytes);
+#pragma unroll
+    for (size_t i = 0; i < kBytes / sizeof(Word); ++i) words[i] = raw[i];
+  }
+  __device__ __forceinline__ Pack<T, N> Get() const {
+    Word raw[kBytes / sizeof(Word)];
+#pragma unroll
+    for (size_t i = 0; i < kBytes / sizeof(Word); ++i) raw[i] = words[i];
+    Pack<T, N> pack;
+    memcpy(&pack, raw, kBytes);
+    return pack;
+  }
+};
+
+// The pack that is the word at `at`.
+template <class T, int N>
+__device__ __forceinline__ Pack<T, N> PackOnChip(const char* at) {
+  static_assert(N * sizeof(T) == kPackBytes, "a pack is a word");
+  Pack<T, N> pack;
+  const uint4 word = *reinterpret_cast<const uint4*>(at);
+  memcpy(&pack, &word, sizeof(pack));
+  return pack;
+}
+
+// The pack that begins `past` < 16 bytes behind the word at `at`; the next word is read as well.
+template <class T, int N>
+__device__ __forceinline__ Pack<T, N> ShiftedPackOnChip(const char* at, unsigned past) {
+  static_assert(N * sizeof(T) == kPackBytes, "a pack is a word");
+  const auto* const halves = reinterpret_cast<const uint2*>(at + (past & 8));
+  const uint2 low = halves[0], middle = halves[1];
+  uint32_t w[6] = {low.x, low.y, middle.x, middle.y};
+  if constexpr (sizeof(T) < 8) {
+    const uint2 high = halves[2];
+    w[4] = high.x, w[5] = high.y;
+#pragma unroll
+    for (int i = 0; i < 5; ++i) w[i] = past & 4 ? w[i + 1] : w[i];
+  }
+  if constexpr (sizeof(T) < 4) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) w[i] = __funnelshift_r(w[i], w[i + 1], 8 * (past & 3));
+  }
+  Pack<T, N> pack;
+  memcpy(&pack, w, sizeof(pack));
+  return pack;
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

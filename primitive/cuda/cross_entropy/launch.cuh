@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the four cross_entropy_<dtype>.cu files share: CrossEntropyLaunchers for T.
+#pragma once
+
+#include "primitive/cuda/cross_entropy/cross_entropy.cuh"
+#include "primitive/cuda/cross_entropy/launch.h"
+
+namespace oneflow_lite {
+namespace cuda {
+
+template <class T>
+struct CrossEntropyOf {
+  using C = ComputeType<T>;
+  using Problem = CrossEntropyProblem;
+  using Limits = DeviceLimits;
+
+  static CrossEntropyRows<T> Rows(const Problem& p, const void* x, const int64_t* target) {
+    return {
+        p.rows, p.classes,   p.ignore_index, static_cast<C>(p.smoothing), static_cast<const T*>(x),
+        target, p.row_stride};
+  }
+  static size_t WorkspaceBytes(const Problem& p, const Limits& limits) {
+    return CrossEntropyWorkspaceBytes<T>(p.rows, p.classes, limits);
+  }
+  static cudaError_t Forward(const Problem& p, const void* x, const int64_t* target, void* loss,
+                             void* stats, void* workspace, const Limits& limits,
+                             cudaStream_t stream) {
+    return LaunchCrossEntropy(Rows(p, x, target), static_cast<C*>(loss), static_cast<C*>(stats),
+                              limits, stream, workspace);
+  }
+  static cudaError_t Backward(const Problem& p, const void* x, const int64_t* target,
+                              const void* stats, const void* dloss, int64_t dloss_stride, void* dx,
+                              const Limits& limits, cudaStream_t stream) {
+    return LaunchCrossEntropyBackward(Rows(p, x, target), static_cast<const C*>(stats),
+                                      static_cast<const C*>(dloss), dloss_stride,
+                                      static_cast<T*>(dx), limits, stream);
+  }
+  static size_t InPlaceWorkspaceBytes(const Problem& p, const Limits& limits) {
+    return CrossEntropyInPlaceWorkspaceBytes<T>(p.rows, p.classes, limits);
+  }
+  static cudaError_t InPlace(const Problem& p, void* x, const int64_t* target, const void* scale,
+                             void* loss, void* workspace, const Limits& limits,
+                             cudaStream_t stream) {
+    return LaunchCrossEntropyInPlace(Rows(p, x, target), static_cast<T*>(x),
+                                     static_cast<const C*>(scale), static_cast<C*>(loss), limits,
+                                     stream, workspace);
+  }
+  static cudaError_t Weight(int64_t rows, int64_t ignore_index, const int64_t* target, void* weight,
+                            cudaStream_t stream) {
+    return LaunchMeanWeight(target, rows, ignore_index, static_cast<C*>(weight), stream);
+  }
+  static cudaError_t Reduce(int64_t rows, int64_t ignore_index, const void* loss,
+                            const int64_t* target, void* value, void* weight, cudaStream_t stream) {
+    return LaunchReduceLoss(static_cast<const C*>(loss), target, rows, ignore_index,
+                            static_cast<T*>(value), static_cast<C*>(weight), stream);
+  }
+  static cudaError_t Scale(int64_t rows, int64_t cols, const void* factor, int64_t stride, void* x,
+                           const Limits& limits, cudaStream_t stream) {
+    return LaunchScaleRows(static_cast<T*>(x), rows, cols, static_cast<const C*>(factor), stride,
+                           limits, stream);
+  }
+  static constexpr CrossEntropyLaunchers kLaunchers = {
+      &WorkspaceBytes, &Forward, &Backward, &InPlaceWorkspaceBytes,
+      &InPlace,        &Weight,  &Reduce,   &Scale};
+};
+
+}  // namespace cuda
+}  // namespace oneflow_lite

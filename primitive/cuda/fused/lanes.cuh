@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fused rows that a group of lanes holds, whole or odd (fused/whole.cuh, fused/odd.cuh). Narrow
+// ones have a group each, which reads what serves all rows, a bias or a norm's weights, beside its
+// row, two operands of wide odd rows from copies that lie as it does (fused/copies.cuh). Where odd
+// rows have two and are narrower, or three, groups stay: they keep them in shared memory, each lane
+// its own, and work row after row, the next one's inputs on their way. Such rows lie alike after
+// every N rows, and a group has only such.
+#pragma once
+
+#include "primitive/cuda/fused/copies.cuh"
+#include "primitive/cuda/fused/whole.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+// What a lane has of a row of whole packs: every kLanes'th pack.
+template <int N_, int kLanes_, int kPacks_, bool kFull>
+struct WholeLanes {
+  static constexpr int N = N_, kLanes = kLanes_, kPacks = kPacks_, kExtras = 0;
+  static constexpr bool kCopied = false;
+  int packs, rank;
+
+  __device__ __forceinline__ WholeLanes(int, int cols, int rank) : packs(cols / N), rank(rank) {}
+  __device__ __forceinline__ bool Has(int k) const {
+    return kFull || k + 1 < kPacks || rank + k * kLanes < packs;
+  }
+  __device__ __forceinline__ int Column(int k) const { return (rank + k * kLanes) * N; }
+  __device__ __forceinline__ static bool HasExtra(int) { return false; }
+  __device__ __forceinline__ static int ExtraColumn(int) { return 0; }
+  // Columns of all lanes.
+  template <int>
+  __device__ __forceinline__ int Count() const {
+    return packs * N;
+  }
+  template <class F>
+  __device__ __forceinline__ auto InputsAt(const F& f, int64_t row, int k) const {
+    return f.template LoadInputs<Access::kAligned, N>(row, Column(k));
+  }
+  template <class F>
+  __device__ __forceinline__ auto CommonsAt(const F& f, int k) const {
+    return f.template LoadCommons<Access::kAligned, N>(0, Column(k));
+  }
+};
+
+// The same of an odd row, whose columns outside packs are dealt out one by one. There are kLanes *
+// (kPacks - 1) packs at least. N: a pack of 16 bytes, or a smaller one. kCopied: operands are read
+// from their copies, else in words of two elements where there are many: 49152 x 1001 of half, a
+// row of bias, 1.03 of the bare softmax's time, 1.06 element by element, but 49152 x 129 1.05 and
+// 1.03.
+template <int N_, int kLanes_, int kPacks_, bool kCopied_>
+struct OddLanes {
+  static constexpr int N = N_, kLanes = kLanes_, kPacks = kPacks_;
+  static constexpr bool kCopied = kCopied_;
+  static constexpr int kExtras = ExtrasPerThread<N>(kLanes);
+  static constexpr Access kApart = kLanes * kPacks > 24 ? Access::kWords : Access::kEach;
+  static constexpr Access kCommons = kCopied ? Access::kAligned : kApart;
+  int head, cols, rank, packs;
+
+  __device__ __forceinline__ OddLanes(int boundary, int cols, int rank)
+      : head(boundary % N), cols(cols), rank(rank), packs((cols - head) / N) {}
+  __device__ __forceinline__ bool Has(int k) const {
+    return k + 1 < kPacks || rank + k * kLanes < packs;
+  }
+  __device__ __forceinline__ int Column(int k) const { return head + (rank + k * kLanes) * N; }
+  __device__ __forceinline__ bool HasExtra(int e) const {
+    return rank + e * kLanes < cols - packs * N;
+  }
+  __device__ __forceinline__ int ExtraColumn(int e) const {
+    const int extra = rank + e * kLanes;
+    return extra < head ? extra : extra + packs * N;
+  }
+  template <int kOf>
+  __device__ __forceinline__ int Count() const {
+    if (kOf == kLanes) return cols;
+    const int mine = rank % kOf, extra = cols - packs * N - (rank - mine);  // kExtras is 1
+    int count = extra < 0 ? 0 : extra < kOf ? extra : kOf;
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      const int left = packs - (rank - mine + k * kLanes);
+      count += N * (left < 0 ? 0 : left < kOf ? left : kOf);
+    }
+    return count;
+  }
+  template <class F>
+  __device__ __forceinline__ auto InputsAt(const F& f, int64_t row, int k) const {
+    return f.template LoadInputs<Access::kAligned, N, Access::kAny>(row, Column(k));
+  }
+  template <class F>
+  __device__ __forceinline__ auto CommonsAt(const F& f, int k) const {
+    return f.template LoadCommons<kCommons, N>(0, Column(k));
+  }
+};
+
+// A row's inputs as they lie in memory.
+template <class A, class Lanes>
+struct LaneInputs {
+  using Elements = typename A::Elements;
+  typename Elements::template Inputs<Lanes::N> packs[Lanes::kPacks];
+  typename Elements::template Inputs<1> extras[Lanes::kExtras + 1];  // and one: there may be none
+  typename Elements::Constants constants;
+
+  __device__ __forceinline__ void Load(const Elements& elements, const Lanes& lanes, int64_t row) {
+    const Elements here = elements.At(row);
+#pragma unroll
+    for (int k = 0; k < Lanes::kPacks; ++k) {
+      if (lanes.Has(k)) packs[k] = lanes.InputsAt(here, row, k);
+    }
+#pragma unroll
+    for (int e = 0; e < Lanes::kExtras; ++e) {
+      if (!lanes.HasExtra(e)) continue;
+      extras[e] = here.template LoadInputs<Access::kAny, 1>(row, lanes.ExtraColumn(e));
+    }
+    constants = elements.Begin(row);
+  }
+};
+
+// Of a block whose groups of lanes share rows.
+inline constexpr int kLaneThreads = FusedPolicy::kLaneThreads;
+
+// What a functor reads that serves all rows: in registers or, if kShared, in shared memory.
+template <class F, class Lanes, bool kShared>
+struct LaneCommons {
+  using Commons = typename F::template Commons<Lanes::N>;
+  static constexpr int kThreads = kLaneThreads;
+  static constexpr int kWords = (sizeof(Commons) + kPackBytes - 1) / kPackBytes;
+  static constexpr bool kStowed = kShared && !__is_empty(Commons);
+  // Of shared memory.
+  static constexpr int kBytes = kStowed ? kWords * Lanes::kPacks * kThreads * kPackBytes : 0;
+  uint4* shared;
+  Commons packs[kStowed ? 1 : Lanes::kPacks];
+  typename F::template Commons<1> extras[Lanes::kExtras + 1];
+
+  __device__ __forceinline__ explicit LaneCommons(char* at)
+      : shared(reinterpret_cast<uint4*>(at) + threadIdx.x) {}
+  __device__ __forceinline__ void Load(const F& f, const Lanes& lanes) {
+#pragma unroll
+    for (int k = 0; k < Lanes::kPacks; ++k) {
+      if (lanes.Has(k)) Keep(k, lanes.CommonsAt(f, k));
+    }
+#pragma unroll
+    for (int e = 0; e < Lanes::kExtras; ++e) {
+      if (!lanes.HasExtra(e)) continue;
+      extras[e] = f.template LoadCommons<Access::kAny, 1>(0, lanes.ExtraColumn(e));
+    }
+  }
+  __device__ __forceinline__ Commons At(int k) const {
+    if constexpr (!kStowed) return packs[k];
+    uint4 words[kWords];
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) words[i] = shared[(k * kWords + i) * kThreads];
+    Commons commons;
+    memcpy(&commons, words, sizeof(commons));
+    return commons;
+  }
+
+ private:
+  __device__ __forceinline__ void Keep(int k, const Commons& commons) {
+    if constexpr (kStowed) {
+      uint4 words[kWords];
+      memcpy(words, &commons, sizeof(commons));
+#pragma unroll
+      for (int i = 0; i < kWords; ++i) shared[(k * kWords + i) * kThreads] = words[i];
+    } else {
+      packs[k] = commons;
+    }
+  }
+};
+
+// Held as HeldValues are; a column outside packs is a pack of one, behind them.
+template <class A, class Lanes>
+struct LaneValues {
+  static constexpr bool kHolds = true;
+  static constexpr int N = Lanes::N, kPacks = Lanes::kPacks;
+  using C = typename A::C;
+  Lanes places;
+  Pack<C, N> packs[kPacks];
+  Pack<C, 1> extras[Lanes::kExtras + 1];
+
+  template <class Inputs, class Commons>
+  __device__ __forceinline__ void Compute(const typename A::Elements& elements,
+                                          const Inputs& inputs, const Commons& commons) {
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (!places.Has(k)) continue;
+      packs[k] = elements.template Apply<N>(inputs.packs[k], commons.At(k), inputs.constants);
+    }
+#pragma unroll
+    for (int e = 0; e < Lanes::kExtras; ++e) {
+      if (!places.HasExtra(e)) continue;
+      const auto& common = commons.extras[e];
+      extras[e] = elements.template Apply<1>(inputs.extras[e], common, inputs.constants);
+    }
+  }
+  template <class F>
+  __device__ __forceinline__ void Each(F&& f) {
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (places.Has(k)) f(packs[k], k);
+    }
+#pragma unroll
+    for (int e = 0; e < Lanes::kExtras; ++e) {
+      if (places.HasExtra(e)) f(extras[e], kPacks + e);
+    }
+  }
+  template <class F>
+  __device__ __forceinline__ void EachInTurn(F&& f) {
+    Each(f);
+  }
+  template <class Of, class Store, class Commons>
+  __device__ __forceinline__ void WriteRow(const Of& of, const Store& store, int64_t row,
+                                           const Commons& commons) {
+    const auto constants = store.Begin(row);
+    const Store here = store.At(row);
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (!places.Has(k)) continue;
+      here.template Store<N>(row, places.Column(k), of.Result(packs[k]),
+                             places.InputsAt(here, row, k), commons.At(k), constants);
+    }
+#pragma unroll
+    for (int e = 0; e < Lanes::kExtras; ++e) {
+      if (!places.HasExtra(e)) continue;
+      const int col = places.ExtraColumn(e);
+      here.template Store<1>(row, col, of.Result(extras[e]),
+                             here.template LoadInputs<Access::kAny, 1>(row, col), commons.extras[e],
+                             constants);
+    }
+  }
+};
+
+// A row per group of lanes, or kStays: every so many rows as there are groups.
+template <class Lanes, bool kStays, class A>
+__device__ __forceinline__ void RunLanes(const A& a, int64_t rows, int64_t cols) {
+  using Commons = LaneCommons<typename A::Elements, Lanes, kStays>;
+  constexpr int kLanes = Lanes::kLanes, kGroups = kLaneThreads / kLanes;
+  extern __shared__ __align__(16) char lanes_shared[];
+  const int64_t group = int64_t{blockIdx.x} * kGroups + threadIdx.x / kLanes;
+  const int64_t groups = int64_t{gridDim.x} * kGroups;
+  // Lanes without a row do one once more: the whole warp takes part in its reductions.
+  const int64_t first = group < rows ? group : 0;
+  const int boundary = a.base.store.Head(first);
+  const Lanes lanes(boundary, static_cast<int>(cols), threadIdx.x % kLanes);
+  const A beside = BesideRow<Lanes::kCopied>(a, boundary);
+
+  LaneInputs<A, Lanes> inputs;
+  inputs.Load(a.elements, lanes, first);
+  Commons commons(lanes_shared);
+  if constexpr (Lanes::kCopied) WaitForPreviousKernel();
+  commons.Load(beside.elements, lanes);
+  using Late = LaneCommons<decltype(A::Base::store), Lanes, kStays>;
+  Late late(lanes_shared + Commons::kBytes);
+  late.Load(beside.base.store, lanes);
+  int64_t row = first;
+  for (int64_t done = groups;; done += groups) {
+    const int64_t next = row + groups < rows ? row + groups : first;
+    const auto here = inputs;
+    if (kStays && done < rows) inputs.Load(a.elements, lanes, next);
+    LaneValues<A, Lanes> held{lanes};
+    held.Compute(a.elements, here, commons);
+    if constexpr (!kStays && Lanes::kPacks <= 2) DependOn(held.packs[0], late.packs[0], rows);
+    HeldRow<typename A::Base> of(a.base);
+    of.template Begin<true>(of.template Gather<kLanes, true>(held, row));
+    held.WriteRow(of, a.base.store, row, late);
+    if (!kStays || done >= rows) break;
+    row = next;
+  }
+}
+
+// Of rows of whole packs. A multiprocessor has room for kResident blocks.
+template <int kLanes, int kPacks, bool kFull, int kResident, class A>
+__global__ void __launch_bounds__(kLaneThreads, kResident)
+    FusedLanesKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
+  RunLanes<WholeLanes<A::kPack, kLanes, kPacks, kFull>, false>(a, rows, cols);
+}
+
+// Of odd rows, in packs of N elements. If kStays, N groups or a multiple of them are in the grid.
+template <int kLanes, int kPacks, int N, bool kCopied, bool kStays, int kResident, class A>
+__global__ void __launch_bounds__(kLaneThreads, kResident)
+    FusedOddLanesKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
+  RunLanes<OddLanes<N, kLanes, kPacks, kCopied>, kStays>(a, rows, cols);
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which kernel serves fused rows whose ends lie inside packs (fused/odd.cuh), by measurement on an
+// H200. Figures are time over the bare op in half; where operands are copied, copies included.
+#pragma once
+
+#include <stdint.h>
+
+#include "primitive/cuda/fused/policy.h"
+
+namespace oneflow_lite {
+namespace cuda {
+
+struct FusedOddPolicy {
+  static constexpr int kSmallPacks = 12;  // 16-bit rows of so few packs go in packs of 4
+  static constexpr int kSmallPack = 4;
+  // Groups of lanes stay where a pack's operands, of wider rows than so many packs, are two, and
+  // read two from copies of still wider ones.
+  static constexpr int kStayingPacks = 16, kCopiedPacks = 64;
+  // Two rows at once: packs of a thread beside two operands, and of wide rows; beside three, and
+  // where 8 blocks are not enough, in so many blocks at most.
+  static constexpr int kPairPacks = 8, kLongPairPacks = 13;
+  static constexpr int kFewPairPacks = 4, kManyPairPacks = 10, kManyPairBlocks = 6;
+  static constexpr int kValueBytes = 16 << 10;  // of a row beside two operands, one at a time
+  static constexpr int kPairThreads = 128, kLargePairThreads = 256;
+  // Threads of a multiprocessor that have registers for those.
+  static constexpr int kResidentPair = 512, kResidentFewPair = 768, kResidentLongPair = 384;
+  // Threads of a multiprocessor that have registers for up to 8 packs of values, and softmax's of
+  // two operands in blocks of so many threads; for 8 of doubles, and for more.
+  static constexpr int kResident = 1024, kResidentOfTwo = 896, kThreadsOfTwo = 256;
+  static constexpr int kHeldPacks = 8, kResidentDouble = 768, kResidentLongDouble = 512;
+};
+
+struct OddPlan {
+  HeldPlan held;        // full says nothing here; kept is 0
+  int pack = 0;         // elements, of rows that lanes share
+  bool copied = false;  // operands that serve all rows are read from copies (fused/copies.cuh)
+};
+
+// Rows that lanes share.
+//   softmax of x s + b, at 33 and 65 columns 8 lanes with packs of 4 elements 1.03, 1.01, of 8
+//     elements 1.11, 1.06; 97 1.06, 1.10; 129, 193 8 lanes 1.03, 1.01, 16 lanes 1.05, 1.03;
+//     257, 513 8 or 16 lanes 1.02, 16 lanes 1.01; 1001, 1527 32 lanes 1.03, 1.02
+//     at 1001 beside a copy 1.03, in the same run as it lies 1.01
+//   softmax of x r + b in lanes that stay, and beside copies
+//     257 1.07, 1.20; 513 1.07, 1.08; 1001 1.09, 1.04 (of 5 blocks for 6 1.12); 1559 1.07, 1.07;
+//     float32 513 1.06, 1.03; rms_norm with its weight and a row 257 1.08, 1.17; 1001 1.07, 1.04
+//   layer_norm with weights and a row, the same 257 1.07, 1.20; 513 1.08, 1.17; 1001 1.10, 1.15;
+//     1559 1.04, 1.13; in an earlier run 129 0.92, 1001 1.02, read by each row 0.90, 1.54
+inline void PlanOddLanes(int64_t cols, int pack, const HeldTraits& t, const DeviceLimits& limits,
+                         OddPlan* plan) {
+  using P = FusedOddPolicy;
+  HeldPlan& held = plan->held;
+  HeldTraits traits = t;
+  plan->pack = pack;
+  if (pack > P::kSmallPack && cols / pack <= P::kSmallPacks) {
+    plan->pack = P::kSmallPack;
+    traits.value_bytes = t.value_bytes * P::kSmallPack / pack;
+  }
+  const int64_t packs = cols < plan->pack ? 1 : cols / plan->pack;
+  held.lanes = LanesOf(packs, t.is_double);
+  const int operands = t.common_bytes + t.late_bytes;
+  const int each = static_cast<int>(CeilDiv(packs, held.lanes)) * FusedPolicy::kLaneThreads;
+  const bool apart =
+      operands >= 2 * kFusedPackBytes && cols / pack > P::kStayingPacks && !t.is_double;
+  const bool is_wide = operands == 2 * kFusedPackBytes && cols / pack > P::kCopiedPacks;
+  held.stays = apart && !is_wide && each * operands <= limits.shared_per_block / 2;
+  plan->copied = apart && !held.stays;
+  const int extras = static_cast<int>(CeilDiv(2 * (plan->pack - 1), held.lanes));
+  const int extra_bytes = t.value_bytes / pack + operands / 4;
+  if (plan->copied) {  // one of them waits in registers; norms have no more of these
+    traits.common_bytes = kFusedPackBytes;
+    traits.late_bytes = 0;
+    traits.is_norm = false;
+  }
+  PlanLanes(packs, traits, extras * extra_bytes, limits, &held);
+}
+
+// Two rows at once (fused/pair.cuh), of operands that one row at a time would read too often;
+// false: they are not, or too wide. At
+//                                8193  16385  32001  50257  65537  131073  200001  262145
+//   softmax of x r + b           1.06  1.04   1.09   1.12   1.08   1.18    1.31    1.34
+//   rms_norm, weight, x s + b          1.01          0.99   1.00   1.07    1.16
+//   layer_norm, both, x s + b    1.08  1.02          1.10   1.08
+//   float32, softmax of x r + b        1.00                 1.08
+// and layer_norm at 81921 1.08, one row at a time 1.19. As values x r + b is at 1.15 at 8193,
+// layer_norm at 1.26.
+// By other shapes, x r + b: 16385 in 4 blocks of 4 x 128 packs 1.08; 50257 in 5 of 10 x 128 1.08, 8
+// of 7 x 128 1.10, 13 of 4 x 128 1.35; 65537 with a block more for each multiprocessor 1.21;
+// 131073 in 8 of 8 x 256 1.18; 200001 in 16 of 7 x 224 1.45. rms_norm at 16385 in 4 of 4 x 128
+// 1.00, 50257 in 5 of 10 x 128 1.01, 8 of 7 x 128 0.99. layer_norm at 50257 in 13 of 4 x 128 1.17;
+// 65537 in 8 of 8 x 128 1.18, of 4 x 256 1.10; 131073 in 16 of 8 x 128 1.29, one row at a
+// time 1.18; 4097 in one of 4 x 128 1.05, one row at a time 1.07.
+inline bool PlanOddPairs(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
+                         HeldPlan* held) {
+  using P = FusedOddPolicy;
+  const int operands = t.common_bytes + t.late_bytes;
+  if (!t.is_lean || !IsOfPairs(operands)) return false;
+  const auto in_blocks = [&](int each, int threads, int most_blocks) {
+    const int64_t blocks = CeilDiv(packs, each * threads);
+    if (blocks > most_blocks || blocks > t.most_blocks) return false;
+    ShareOut(packs, static_cast<int>(blocks), each, held);
+    return true;
+  };
+  int most_threads = P::kResidentPair;
+  if (operands > FusedWidePolicy::kPairBytes) {
+    const int few = FusedWidePolicy::kBlocks;
+    if (in_blocks(P::kFewPairPacks, P::kPairThreads, few)) {
+      most_threads = P::kResidentFewPair;
+    } else if (!in_blocks(P::kManyPairPacks, P::kPairThreads, P::kManyPairBlocks)) {
+      const int most = 2 * few * P::kFewPairPacks * P::kPairThreads;
+      if (t.most_blocks >= 2 * few && packs <= most) {
+        ShareOut(packs, 2 * few, P::kFewPairPacks, held);
+        most_threads = P::kResidentFewPair;
+      } else if (!in_blocks(P::kManyPairPacks, P::kPairThreads, few)) {
+        return false;
+      }
+    }
+  } else if (packs * t.value_bytes <= P::kValueBytes) {
+    return false;
+  } else if (!in_blocks(P::kPairPacks, P::kPairThreads, t.most_blocks)) {
+    if (in_blocks(P::kLongPairPacks, P::kPairThreads, t.most_blocks)) {
+      most_threads = P::kResidentLongPair;
+    } else if (!in_blocks(P::kPairPacks, P::kLargePairThreads, t.most_blocks)) {
+      return false;
+    }
+  }
+  held->wide = true;
+  held->rows = 2;
+  SetResident(most_threads, operands, limits, held);
+  return true;
+}
+
+// `pack`: elements in 16 bytes. False: the rows do not fit. They go as those of whole packs do,
+// by what is left of them (PlanHeldRows): softmax with a row of bias
+//   2049 1.01   4097 1.01   8193 1.02   16385 1.02   32001 1.01   50257 0.97   65537 1.02
+//   81921 1.02   131073 1.04   151937 1.00   200001 0.97   262145 1.07
+//   bfloat16 at 50257 0.96; float32 at 16385 1.00, 65537 1.03
+// where operands of two packs in registers are spilled: 151937 1.04, 262145 1.17. rms_norm with its
+// weight and a row at 4097 1.01, softmax of x r + b 1.02, with 8 blocks 1.06. Few rows take 1 to 3
+// us more because of the copies: with a row of bias 132 of 50257 columns 1.18, 1024 of 4097 1.21.
+inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& t,
+                        const DeviceLimits& limits, OddPlan* plan) {
+  using P = FusedOddPolicy;
+  *plan = OddPlan();
+  const int64_t packs = cols / pack - 2;  // the columns outside packs have the first and the last
+  if (rows > FusedPolicy::kMaxRows) return false;
+  if (packs <= FusedPolicy::kLanePacks) {
+    PlanOddLanes(cols, pack, t, limits, plan);
+    return true;
+  }
+  plan->copied = true;
+  HeldPlan& held = plan->held;
+  HeldTraits traits = t;
+  traits.is_odd = true;
+  if (PlanOddPairs(packs, t, limits, &held)) {
+    const int64_t blocks = held.Clusters(rows, pack) * held.blocks;
+    if (blocks >= int64_t{limits.multiprocessors} * held.resident) return true;
+    traits.is_lean = false;  // of few rows one at a time, as values
+  }
+  if (!PlanHeldRows(rows, packs, traits, limits, &held)) return false;
+  if (held.wide) {
+    if (held.kept > 0) {
+      const int most_threads = held.resident * held.threads;
+      held.kept = 0;
+      SetResident(most_threads, t.common_bytes, limits, &held);
+    }
+    return held.SharedBytes(t.common_bytes) <= limits.shared_per_block;
+  }
+  int most = t.is_double ? P::kResidentDouble : P::kResident;
+  if (t.is_double && held.packs > P::kHeldPacks) most = P::kResidentLongDouble;
+  const bool of_two = t.common_bytes + t.late_bytes >= 2 * kFusedPackBytes;
+  if (of_two && !t.is_norm && !t.is_double && held.threads <= P::kThreadsOfTwo) {
+    most = P::kResidentOfTwo;
+  }
+  held.resident = most / held.threads;
+  return held.resident > 0;
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

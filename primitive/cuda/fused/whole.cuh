@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A fused row (fused/row.cuh) where every row of every matrix is whole packs of 16 bytes of output,
+// held in registers: of a group of lanes (fused/lanes.cuh), of a block, or of the blocks of a
+// cluster. All that is read is on its way before anything is computed; the expression is computed
+// once, and what comes of it stays in the type computed in, or wide rows are computed again
+// (fused/wide.cuh). One exchange per row merges what the warps found.
+//
+// What a base algorithm makes of values that threads hold is its HeldRow: fused/softmax.cuh and
+// fused/norm.cuh. HeldRow<Base> is made of the base, and has
+//   Part                      what some columns come to; a multiple of 16 bytes
+//   Part Gather<kLanes, kAlone>(held, row)   of these lanes' columns; may change what is held
+//   Part Merge(const Part*, int count)    by a whole warp
+//   void Begin<kAlone>(const Part& row)   the whole row's; kAlone: these lanes have all of it
+//   Pack<C, N> Result<N>(Pack<C, N> held)
+#pragma once
+
+#include "primitive/cuda/chip/async_copy.cuh"
+#include "primitive/cuda/chip/warp_exchange.cuh"
+#include "primitive/cuda/fused/policy.h"
+#include "primitive/cuda/fused/row.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+template <class Base>
+class HeldRow;
+
+// The launcher's words: a row algorithm over Loaded<C>, and what its values are computed from.
+template <class Base_, class Elements_>
+struct WholeRow {
+  using Base = Base_;
+  using Elements = Elements_;
+  using Output = typename Base::Output;
+  using C = typename Base::C;
+  static constexpr int kPack = Base::kPack;
+  Base base;
+  Elements elements;
+
+  // The same over those copies of what serves all rows that lie as a row does (fused/copies.cuh).
+  __device__ __forceinline__ WholeRow Beside(int head) const {
+    WholeRow beside = *this;
+    beside.base.store = base.store.Beside(head);
+    beside.elements = elements.Beside(head);
+    return beside;
+  }
+};
+
+// Which packs of a row a thread has: `rank` and every `size`th from there on. kFull: kPacks of
+// them.
+template <int N_, int kPacks_, bool kFull>
+struct PacksOfThread {
+  static constexpr int N = N_, kPacks = kPacks_;
+  static constexpr bool kOdd = false;  // no columns outside packs
+  static constexpr int extra = -1;
+  int packs, size, rank;
+
+  __device__ __forceinline__ bool Has(int k) const {
+    return kFull || k + 1 < kPacks || rank + k * size < packs;
+  }
+  __device__ __forceinline__ int Column(int k) const { return (rank + k * size) * N; }
+  // Columns of the kLanes lanes that this thread is one of.
+  template <int kLanes>
+  __device__ __forceinline__ int Count() const {
+    if (kFull) return kLanes * kPacks * N;
+    int count = 0;
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      const int left = packs - (rank - static_cast<int>(threadIdx.x % kLanes) + k * size);
+      count += left < 0 ? 0 : left < kLanes ? left : kLanes;
+    }
+    return count * N;
+  }
+  // Makes the compiler work out columns anew from here on, rather than keep them.
+  __device__ __forceinline__ void Forget() { asm volatile("" : "+r"(rank)); }
+};
+
+// keep(values, k) of every pack k of a row, all of whose loads are under way first, and of a column
+// outside packs as a pack of one. What serves all rows is asked for kAhead packs ahead.
+template <int kAhead, class Elements, class Places, class F>
+__device__ __forceinline__ void EachLoaded(const Elements& elements, int64_t row,
+                                           const Places& places, F&& keep) {
+  constexpr int N = Places::N, kPacks = Places::kPacks;
+  typename Elements::template Inputs<N> inputs[kPacks];
+  typename Elements::template Commons<N> commons[kAhead];
+#pragma unroll
+  for (int k = 0; k < kPacks; ++k) {
+    if (!places.Has(k)) continue;
+    inputs[k] = elements.template LoadInputs<Access::kAligned, N>(row, places.Column(k));
+  }
+  __syncwarp();  // or the last load would move to where its pack is used, behind the others' wait
+  typename Elements::template Inputs<1> input = {};
+  if constexpr (Places::kOdd) {
+    if (places.extra >= 0) {
+      input = elements.template LoadInputs<Access::kAny, 1>(row, places.extra);
+    }
+    WaitForPreviousKernel();
+  }
+#pragma unroll
+  for (int k = 0; k < kAhead; ++k) {
+    if (!places.Has(k)) continue;
+    commons[k] = elements.template LoadCommons<Access::kAligned, N>(row, places.Column(k));
+  }
+  const auto constants = elements.Begin(row);
+#pragma unroll
+  for (int k = 0; k < kPacks; ++k) {
+    if (!places.Has(k)) continue;
+    keep(elements.template Apply<N>(inputs[k], commons[k % kAhead], constants), k);
+    const int next = k + kAhead;
+    if (next >= kPacks || !places.Has(next)) continue;
+    commons[k % kAhead] =
+        elements.template LoadCommons<Access::kAligned, N>(row, places.Column(next));
+  }
+  if constexpr (Places::kOdd) {
+    if (places.extra < 0) return;
+    const auto common = elements.template LoadCommons<Access::kAny, 1>(row, places.extra);
+    keep(elements.template Apply<1>(input, common, constants), kPacks);
+  }
+}
+
+// Each(f) calls f(pack, k) for every pack k, EachInTurn(f) one after the other. Here f may change
+// it: values that stay computed. EachLast(f): they are not read again.
+template <class A, class Places>
+struct HeldValues {
+  static constexpr int N = A::kPack, kPacks = Places::kPacks;
+  static constexpr bool kHolds = true;
+  using C = typename A::C;
+  Places places;
+  Pack<C, N> values[kPacks];
+  Pack<C, 1> extra;
+
+  __device__ __forceinline__ void Load(const typename A::Elements& elements, int64_t row) {
+    EachLoaded<kPacks>(elements, row, places, [&](const auto& v, int k) { Keep(v, k); });
+  }
+  template <class F>
+  __device__ __forceinline__ void Each(F&& f) {
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (places.Has(k)) f(values[k], k);
+    }
+    if constexpr (Places::kOdd) {
+      if (places.extra >= 0) f(extra, kPacks);
+    }
+  }
+  template <class F>
+  __device__ __forceinline__ void EachInTurn(F&& f) {
+    Each(f);
+  }
+  template <class F>
+  __device__ __forceinline__ void EachLast(F&& f) {
+    Each(f);
+  }
+  template <class Store>
+  __device__ __forceinline__ auto StoreCommons(const Store& store, int k) const {
+    return store.template LoadCommons<Access::kAligned, N>(0, places.Column(k));
+  }
+
+ private:
+  __device__ __forceinline__ void Keep(const Pack<C, N>& v, int k) { values[k] = v; }
+  __device__ __forceinline__ void Keep(const Pack<C, 1>& v, int) { extra = v; }
+};
+
+// The compiler would ask for an operand where it can have the registers of the row for it, behind
+// the wait for the row. So the row depends on it, by bits that are masked out: there are fewer than
+// 2^62 rows, which the compiler cannot know.
+template <class C, int N, class Commons>
+__device__ __forceinline__ void DependOn(Pack<C, N>& values, const Commons& operands,
+                                         int64_t rows) {
+  if constexpr (sizeof(operands) >= sizeof(uint32_t)) {
+    constexpr int kWords = sizeof(operands) / sizeof(uint32_t);
+    const uint32_t none = static_cast<uint32_t>(rows >> 62);
+    uint32_t words[kWords], word;
+    memcpy(words, &operands, sizeof(words));
+    memcpy(&word, &values, sizeof(word));
+#pragma unroll
+    for (int i = 0; i < kWords; i += 2) word ^= words[i] & none;
+    memcpy(&values, &word, sizeof(word));
+  }
+}
+
+// The row once its loads are under way: merge(of, held) lets `of` learn what the whole of it comes
+// to. What Store reads of operands that serve all rows is asked for a pack ahead, because no load
+// passes the store of the pack before; that of the first pack before the row is merged, where there
+// are registers for it.
+template <class A, class Held, class F>
+__device__ __forceinline__ void RunHeldRow(const A& a, int64_t row, int64_t rows, Held& held,
+                                           F&& merge) {
+  constexpr int N = A::kPack;
+  constexpr bool kEarly = Held::kHolds && Held::kPacks <= 2;
+  held.Load(a.elements.At(row), row);
+  HeldRow<typename A::Base> of(a.base);
+  const auto constants = a.base.store.Begin(row);
+  auto next = held.StoreCommons(a.base.store, 0);
+  if constexpr (kEarly) DependOn(held.values[0], next, rows);
+  held.places.Forget();
+  merge(of);
+  held.places.Forget();
+  const auto store = a.base.store.At(row);
+  if (!kEarly) next = held.StoreCommons(store, 0);
+  held.EachLast([&](const auto& v, int k) {
+    if constexpr (sizeof(v.v) == sizeof(typename A::C)) {
+      const int col = held.places.extra;
+      store.template Store<1>(row, col, of.Result(v),
+                              store.template LoadInputs<Access::kAny, 1>(row, col),
+                              store.template LoadCommons<Access::kAny, 1>(row, col), constants);
+    } else {
+      const int col = held.places.Column(k);
+      const auto commons = next;
+      if (k + 1 < Held::kPacks && held.places.Has(k + 1)) next = held.StoreCommons(store, k + 1);
+      store.template Store<N>(row, col, of.Result(v),
+                              store.template LoadInputs<Access::kAligned, N>(row, col), commons,
+                              constants);
+    }
+  });
+}
+
+// Threads of a block at most, and such blocks that a multiprocessor holds.
+template <class C, int kPacks>
+struct FusedBounds {
+  static constexpr int kThreads = FusedPolicy::kThreads, kBlocks = FusedPolicy::kBlocks;
+};
+// Doubles' exponentials take registers.
+template <int kPacks>
+struct FusedBounds<double, kPacks> {
+  static constexpr bool kFew = kPacks <= FusedPolicy::kFewPacks;
+  static constexpr int kThreads = kFew ? FusedPolicy::kThreads : FusedPolicy::kClusterThreads;
+  static constexpr int kBlocks = kFew || kPacks > 8 ? 2 : 3;
+};
+
+// A row per block, or per cluster of blocks, of any number of threads: few rows, and doubles.
+template <int kPacks, bool kFull, class A>
+__global__ void __launch_bounds__(FusedBounds<typename A::C, kPacks>::kThreads,
+                                  FusedBounds<typename A::C, kPacks>::kBlocks)
+    FusedBlockKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
+  using Exchange = WarpExchange<typename HeldRow<typename A::Base>::Part>;
+  extern __shared__ __align__(16) char shared[];
+  Exchange exchange(shared);
+  const int threads = static_cast<int>(blockDim.x);
+  HeldValues<A, PacksOfThread<A::kPack, kPacks, kFull>> held{
+      {static_cast<int>(cols / A::kPack), Exchange::blocks() * threads,
+       Exchange::block() * threads + static_cast<int>(threadIdx.x)},
+      {},
+      {}};
+  const int64_t row = internal::ClusterIndex();
+  RunHeldRow(a, row, rows, held, [&](auto& of) {
+    exchange.Send(of.template Gather<kWarp, false>(held, row));
+    const auto* parts = exchange.Receive();
+    of.template Begin<false>(of.Merge(parts, Exchange::values()));
+  });
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The launch of the norms' backward where few bytes are to be moved.
+#pragma once
+
+#include "primitive/cuda/chip/launch.cuh"
+#include "primitive/cuda/norms/backward/few.cuh"
+#include "primitive/cuda/norms/backward/sums.cuh"
+#include "primitive/cuda/norms/team_launch.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+namespace internal {
+
+// Bytes of workspace that it needs.
+template <class T, bool kCentre>
+int64_t FewWorkspaceBytes(int64_t rows) {
+  return kRecentre<T, kCentre> ? rows * static_cast<int64_t>(sizeof(ComputeType<T>)) : 0;
+}
+
+// Whether PlanFew's plan serves these pointers; every row is known to be aligned.
+template <class T>
+bool ServesFew(const NormBackward<T>& a) {
+  return a.dx != a.dy && a.dx != a.x && AreMultiplesOf16({AddressOf(a.weight), AddressOf(a.bias)});
+}
+
+template <class T, int kPacks, bool kCentre, bool kFromOutput>
+cudaError_t LaunchFewAs(const NormFewPlan& plan, int64_t blocks, const NormBackward<T>& a,
+                        const NormFewGrid<T>& grid, cudaStream_t stream) {
+  LaunchKind kind;
+  if (grid.column_blocks > 0) kind.cluster = plan.blocks;
+  return LaunchAs(kind, NormFewKernel<T, kPacks, kCentre, kFromOutput>,
+                  CeilDiv(blocks, kind.cluster) * kind.cluster, plan.threads,
+                  FewSharedBytes<T, kCentre>(plan.threads, plan.lanes, plan.blocks), stream, a,
+                  grid);
+}
+
+// Whether dweight is corrected afterwards by the rows' residuals.
+template <bool kCentre, class T>
+bool NeedsCorrection(const NormBackward<T>& a) {
+  return kRecentre<T, kCentre> && a.dweight && !a.from_output;
+}
+// That correction, behind the launch that wrote the residuals; null where none is needed.
+template <bool kCentre, class T>
+cudaError_t LaunchCorrection(const NormBackward<T>& a, const ComputeType<T>* residual,
+                             const DeviceLimits& limits, cudaStream_t stream) {
+  if constexpr (kRecentre<T, kCentre>) {
+    using P = NormPolicy;
+    if (!residual) return cudaSuccess;
+    const dim3 columns(static_cast<unsigned>(CeilDiv(a.cols, P::kCorrectColumns)));
+    return LaunchAfter(limits, NormFewCorrectKernel<T>, columns,
+                       P::kCorrectColumns * P::kCorrectWays, stream, a, residual);
+  }
+  return cudaSuccess;
+}
+
+template <bool kCentre, class T>
+cudaError_t LaunchNormFew(const NormFewPlan& plan, const NormBackward<T>& a,
+                          const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
+  using C = ComputeType<T>;
+  const bool corrects = NeedsCorrection<kCentre>(a);
+  NormFewGrid<T> grid;
+  grid.column_blocks = a.dweight || a.dbias ? static_cast<int>(plan.column_blocks) : 0;
+  grid.lanes = plan.lanes;
+  grid.team = plan.team;
+  grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
+  grid.residual = corrects ? static_cast<C*>(workspace) : nullptr;
+  const int64_t blocks = grid.column_blocks + (a.dx || corrects ? plan.row_blocks : 0);
+  const auto launch = a.from_output ? (plan.packs == 2 ? &LaunchFewAs<T, 2, kCentre, true>
+                                                       : &LaunchFewAs<T, 4, kCentre, true>)
+                                    : (plan.packs == 2 ? &LaunchFewAs<T, 2, kCentre, false>
+                                                       : &LaunchFewAs<T, 4, kCentre, false>);
+  const cudaError_t error = launch(plan, blocks, a, grid, stream);
+  if (error != cudaSuccess) return error;
+  return LaunchCorrection<kCentre>(a, grid.residual, limits, stream);
+}
+
+}  // namespace internal
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The launch of the norms' backward.
+#pragma once
+
+#include "primitive/cuda/norms/backward/columns.cuh"
+#include "primitive/cuda/norms/backward/few_launch.cuh"
+#include "primitive/cuda/norms/backward/lean.cuh"
+#include "primitive/cuda/norms/backward/narrow.cuh"
+#include "primitive/cuda/norms/backward/small_launch.cuh"
+#include "primitive/cuda/norms/backward/sums.cuh"
+#include "primitive/cuda/norms/backward/teams.cuh"
+#include "primitive/cuda/norms/backward/wide_launch.cuh"
+#include "primitive/cuda/norms/backward/workspace.h"
+#include "primitive/cuda/norms/team_launch.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+namespace internal {
+
+// How the rows lie within 16 bytes.
+struct RowsLie {
+  bool aligned, lines;              // all at multiples of 16 bytes, x and dy of 128
+  bool like_x, like_dy, like_dsum;  // as those of dx
+  int period;                       // rows after which they lie as before
+};
+// Rows of dense tensors after which they lie as before within 16 bytes.
+template <class T>
+int PeriodOf(int64_t stride) {
+  int period = 1;
+  while (stride * period % kPackSize<T> != 0) period *= 2;
+  return period;
+}
+template <class T>
+const T* AnchorOf(const NormBackward<T>& a) {
+  return a.dx ? a.dx : a.dy;
+}
+template <class T>
+RowsLie HowRowsLie(const NormBackward<T>& a) {
+  const uint64_t anchor = AddressOf(AnchorOf(a)), pad = (a.x_stride - a.cols) * sizeof(T);
+  RowsLie lie;
+  lie.aligned = AreMultiplesOf16({AddressOf(a.x), AddressOf(a.dy), AddressOf(a.dsum),
+                                  AddressOf(a.dx), a.cols * sizeof(T), a.x_stride * sizeof(T)});
+  lie.lines = lie.aligned &&
+              (AddressOf(a.x) | AddressOf(a.dy) | a.cols * sizeof(T) | a.x_stride * sizeof(T)) %
+                      kNormLineBytes ==
+                  0;
+  lie.like_x = AreMultiplesOf16({AddressOf(a.x) - anchor, pad});
+  lie.like_dy = AreMultiplesOf16({AddressOf(a.dy) - anchor});
+  lie.like_dsum = !a.dsum || AreMultiplesOf16({AddressOf(a.dsum) - anchor});
+  const int dense = PeriodOf<T>(a.cols), x = PeriodOf<T>(a.x_stride);
+  lie.period = dense > x ? dense : x;
+  return lie;
+}
+
+// Whether a plan of norms/backward/wide_policy.h serves: of whole packs, rows that others have on
+// chip are theirs.
+template <class T>
+bool ServesWide(const NormBackward<T>& a, const RowsLie& lie) {
+  return !lie.aligned || a.cols > NormPolicy::kBlockPacks * kPackSize<T>;
+}
+
+// Whether narrow rows of whole packs have a kernel of their own.
+template <class T>
+inline constexpr bool kHasNarrow = sizeof(T) <= 4;
+// Where they do, teams with one pack per thread are those of a few very wide rows, and the kernel
+// for rows of any kind serves them.
+template <class T>
+bool IsForAnyRows(const NormPlan& plan, bool from_output) {
+  return kHasNarrow<T> && !from_output && plan.packs == 1 && !plan.narrow;
+}
+
+template <class T>
+NormTraits BackwardTraits(bool centre, bool from_output, bool float_weight, const RowsLie& lie) {
+  NormTraits t;
+  t.many = kManyPacks<T>;
+  t.pack = kPackSize<T>;
+  t.compute_bytes = sizeof(ComputeType<T>);
+  t.weights = from_output ? 2 : 1;
+  t.few_weights = from_output ? 1 : 0;
+  t.kinds = centre ? 2 : 1;
+  t.scratch_bytes = kNormScratchBytes;
+  t.aligned = lie.aligned;
+  t.lines = lie.lines;
+  t.packs_weight = sizeof(T) == 2 && !from_output && !float_weight;
+  t.period = lie.period;
+  t.narrow = kHasNarrow<T> && !from_output;
+  t.lean = sizeof(T) <= 4;
+  t.weight_bytes = float_weight ? 4 : sizeof(T);
+  t.from_output = from_output;
+  return t;
+}
+
+template <class T, bool kCentre>
+NormPlan PlanFor(int64_t rows, int64_t cols, const NormTraits& traits, const DeviceLimits& limits) {
+  return PlanNormBackward(rows, cols, traits, limits, [&](int blocks) {
+    return MaxClusters<NormBackwardKernel<T, 4, kCentre, false, true>>(  // the same for all
+        blocks, NormPolicy::kThreads, limits);
+  });
+}
+
+inline int64_t RoundUp16(int64_t bytes) { return CeilDiv(bytes, 16) * 16; }
+template <class T, bool kCentre>
+int64_t SumsBytes(int64_t rows, const NormPlan& plan) {
+  return plan.knows_sums()
+             ? RoundUp16(rows * plan.chunks * static_cast<int64_t>(sizeof(NormSums<T, kCentre>)))
+             : 0;
+}
+
+template <class T, int kPacks, bool kCentre, bool kFromOutput, bool kAligned>
+cudaError_t LaunchBackwardTeams(const NormBackward<T>& a, const NormPlan& plan,
+                                const NormBackwardGrid<T, kCentre>& grid,
+                                const DeviceLimits& limits, cudaStream_t stream) {
+  return LaunchTeams<NormBackwardKernel<T, kPacks, kCentre, kFromOutput, kAligned>>(
+      plan, limits, stream, a, grid);
+}
+
+template <bool kCentre, class T>
+cudaError_t LaunchNarrow(const NormBackward<T>& a, const NormPlan& plan,
+                         const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
+                         cudaStream_t stream) {
+  if constexpr (kManyPacks<T> == 2 && !kCentre) {
+    if (plan.packs == 1) {
+      return LaunchTeams<NormNarrowKernel<T, 1, kCentre>>(plan, limits, stream, a, grid);
+    }
+  }
+  return LaunchTeams<NormNarrowKernel<T, NormPolicy::kNarrowPacks, kCentre>>(plan, limits, stream,
+                                                                             a, grid);
+}
+
+template <class W, bool kCentre, bool kFromOutput, class T>
+cudaError_t LaunchLeanOf(const NormBackward<T>& a, const NormPlan& plan,
+                         const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
+                         cudaStream_t stream) {
+  if constexpr (kManyPacks<T> == 2) {
+    if (plan.packs == 2) {
+      return LaunchTeams<NormLeanKernel<T, W, 2, kCentre, kFromOutput>>(plan, limits, stream, a,
+                                                                        grid);
+    }
+    if (plan.packs == 3) {
+      return LaunchTeams<NormLeanKernel<T, W, 3, kCentre, kFromOutput>>(plan, limits, stream, a,
+                                                                        grid);
+    }
+  }
+  return LaunchTeams<NormLeanKernel<T, W, 4, kCentre, kFromOutput>>(plan, limits, stream, a, grid);
+}
+template <bool kCentre, class T>
+cudaError_t LaunchLean(const NormBackward<T>& a, const NormPlan& plan,
+                       const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
+                       cudaStream_t stream) {
+  if (a.float_weight && sizeof(T) < 4) {
+    return a.from_output ? LaunchLeanOf<float, kCentre, true>(a, plan, grid, limits, stream)
+                         : LaunchLeanOf<float, kCentre, false>(a, plan, grid, limits, stream);
+  }
+  return a.from_output ? LaunchLeanOf<T, kCentre, true>(a, plan, grid, limits, stream)
+                       : LaunchLeanOf<T, kCentre, false>(a, plan, grid, limits, stream);
+}
+
+template <bool kCentre, bool kFromOutput, bool kAligned, class T>
+cudaError_t LaunchInstance(const NormBackward<T>& a, const NormPlan& plan,
+                           const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
+                           cudaStream_t stream) {
+  constexpr int kMany = kManyPacks<T>;
+  constexpr bool kOne = kAligned && (kFromOutput || !kHasNarrow<T>);
+  const auto launch = plan.packs == 1 ? &LaunchBackwardTeams<T, 1, kCentre, kFromOutput, kOne>
+                      : plan.packs == kMany
+                          ? &LaunchBackwardTeams<T, kMany, kCentre, kFromOutput, kAligned>
+                          : &LaunchBackwardTeams<T, 4, kCentre, kFromOutput, kAligned>;
+  return launch(a, plan, grid, limits, stream);
+}
+
+template <class Weight, class C>
+cudaError_t ReduceParts(const C* parts, int64_t units, int kinds, int64_t cols, int vectors,
+                        void* dweight, void* dbias, const DeviceLimits& limits,
+                        cudaStream_t stream) {
+  using P = NormPolicy;
+  const dim3 blocks(static_cast<unsigned>(CeilDiv(cols, P::kReduceLanes * kPackSize<C>)),
+                    static_cast<unsigned>(kinds));
+  return LaunchAfter(limits, NormReducePartsKernel<Weight, C>, blocks,
+                     P::kReduceLanes * P::kReduceWays, stream, parts, static_cast<int>(units), cols,
+                     vectors, static_cast<Weight*>(dweight), static_cast<Weight*>(dbias));
+}
+
+template <bool kCentre, class T>
+cudaError_t ReducePartsOf(const NormBackward<T>& a, const ComputeType<T>* parts, int64_t units,
+                          int vectors, const DeviceLimits& limits, cudaStream_t stream) {
+  using C = ComputeType<T>;
+  if (!a.dweight && !a.dbias) return cudaSuccess;
+  const auto reduce = a.float_weight ? &ReduceParts<float, C> : &ReduceParts<T, C>;
+  return reduce(parts, units, kNormKinds<kCentre>, a.cols, vectors, a.dweight, a.dbias, limits,
+                stream);
+}
+
+// A backward by a plan of the caller's.
+template <bool kCentre, class T>
+cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
+                                 const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
+  using C = ComputeType<T>;
+  using Sums = NormSums<T, kCentre>;
+  const bool sums_first = plan.knows_sums() && a.template needs_sums<kCentre>();
+  auto* sums = static_cast<Sums*>(workspace);
+  C* parts =
+      reinterpret_cast<C*>(static_cast<char*>(workspace) + SumsBytes<T, kCentre>(a.rows, plan));
+  cudaError_t error = cudaSuccess;
+  if (sums_first) {
+    const int64_t most = int64_t{NormPolicy::kSumBlocks} * limits.multiprocessors;
+    const int64_t items = a.rows * plan.chunks;
+    error = Launch(NormBackwardSumsKernel<T, kCentre>, items < most ? items : most,
+                   NormPolicy::kSumThreads, 0, stream, a, plan.chunks, sums);
+    if (error != cudaSuccess) return error;
+  }
+  NormBackwardGrid<T, kCentre> grid;
+  grid.team = plan.team;
+  grid.slices = static_cast<int>(plan.slices);
+  grid.stages = plan.stages;
+  grid.slack = plan.slack;
+  grid.packed_weight = plan.packed_weight;
+  grid.chunks = plan.chunks;
+  // Of two stages the lean kernel gives one back once a row's sums are known (IsTight), so it is
+  // told to wait for them.
+  grid.needs_sums = a.template needs_sums<kCentre>() || (plan.lean && plan.stages == 2);
+  grid.cluster = plan.cluster && grid.needs_sums;  // a cluster that starts must exchange
+  const RowsLie lie = HowRowsLie(a);
+  grid.like_x = lie.like_x;
+  grid.like_dy = lie.like_dy;
+  grid.like_dsum = lie.like_dsum;
+  grid.last = plan.units == 1;
+  grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
+  grid.sums = sums_first ? sums : nullptr;
+  grid.parts = parts;
+  const bool packs = lie.aligned && !IsForAnyRows<T>(plan, a.from_output);
+  if (plan.narrow || plan.lean) {
+    if constexpr (sizeof(T) <= 4) {
+      error = plan.narrow ? LaunchNarrow(a, plan, grid, limits, stream)
+                          : LaunchLean(a, plan, grid, limits, stream);
+    }
+  } else if (a.from_output) {
+    error = lie.aligned ? LaunchInstance<kCentre, true, true>(a, plan, grid, limits, stream)
+                        : LaunchInstance<kCentre, true, false>(a, plan, grid, limits, stream);
+  } else {
+    error = packs ? LaunchInstance<kCentre, false, true>(a, plan, grid, limits, stream)
+                  : LaunchInstance<kCentre, false, false>(a, plan, grid, limits, stream);
+  }
+  if (error != cudaSuccess || grid.last) return error;
+  return ReducePartsOf<kCentre>(a, parts, plan.units, packs ? kPackSize<T> / kPackSize<C> : 1,
+                                limits, stream);
+}
+
+}  // namespace internal
+
+// Bytes of workspace, aligned to 16, with which LaunchNormBackward can do, whatever its pointers.
+template <class T, bool kCentre>
+size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits& limits) {
+  if (rows <= 0 || cols <= 0) return 0;
+  using C = ComputeType<T>;
+  const auto traits = internal::BackwardTraits<T>(kCentre, false, false, {});
+  const int64_t part = kNormKinds<kCentre> * PartPitch<C>(cols) * int64_t{sizeof(C)};
+  const int64_t few = internal::FewWorkspaceBytes<T, kCentre>(rows);
+  const int64_t many = MostNormParts(rows, cols, traits, limits) * part +
+                       MostNormSumBytes(rows, cols, sizeof(NormSums<T, kCentre>), traits, limits);
+  return static_cast<size_t>(few > many ? few : many);
+}
+
+// kCentre: layer_norm, else rms_norm. Neither allocates nor synchronises; may be captured into a
+// graph. The same call gives the same bits.
+template <bool kCentre, class T>
+cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& limits,
+                               cudaStream_t stream, void* workspace) {
+  if (a.rows <= 0 || a.cols <= 0 || !(a.dx || a.dweight || a.dbias)) return cudaSuccess;
+  if (!a.dx && a.dsum) {  // what would be added to it
+    NormBackward<T> b = a;
+    b.dsum = nullptr;
+    return LaunchNormBackward<kCentre>(b, limits, stream, workspace);
+  }
+  if (!a.x) {  // dbias alone: whatever is there is read, and not used
+    NormBackward<T> b = a;
+    b.x = a.dy;
+    b.x_stride = a.cols;
+    return LaunchNormBackward<kCentre>(b, limits, stream, workspace);
+  }
+  const auto lie = internal::HowRowsLie(a);
+  auto traits = internal::BackwardTraits<T>(kCentre, a.from_output, a.float_weight, lie);
+  const void* const bias = a.from_output ? a.bias : nullptr;  // else it is not read
+  traits.tensors = a.dsum ? 3 : 2;
+  traits.lean = traits.lean && internal::AreMultiplesOf16(
+                                   {internal::AddressOf(a.weight), internal::AddressOf(bias)});
+  NormFewPlan few;
+  if (internal::ServesFew(a) && PlanFew(a.rows, a.cols, traits, limits, &few)) {
+    return internal::LaunchNormFew<kCentre>(few, a, limits, stream, workspace);
+  }
+  NormSmallPlan small;
+  if (internal::ServesSmall(a) && PlanSmall(a.rows, a.cols, traits, limits, &small)) {
+    return internal::LaunchNormSmall<kCentre>(small, a, limits, stream, workspace);
+  }
+  NormColumnsPlan columns;
+  if (internal::ServesColumns(a) && PlanColumns(a.rows, a.cols, traits, limits, &columns)) {
+    const cudaError_t error = internal::LaunchNormColumns<kCentre>(columns, a, stream, workspace);
+    if (error != cudaSuccess) return error;
+    const auto* parts = static_cast<const ComputeType<T>*>(workspace);
+    return internal::ReducePartsOf<kCentre>(a, parts, columns.units, 1, limits, stream);
+  }
+  NormWidePlan wide;
+  if (internal::ServesWide(a, lie) &&
+      internal::PlanWideFor<T, kCentre>(a.rows, a.cols, traits, limits, &wide)) {
+    const cudaError_t error = internal::LaunchNormWide<kCentre>(wide, a, limits, stream, workspace);
+    if (error != cudaSuccess) return error;
+    const void* parts = static_cast<char*>(workspace) + internal::WidePartsAt<T, kCentre>(wide);
+    return internal::ReducePartsOf<kCentre>(a, static_cast<const ComputeType<T>*>(parts),
+                                            wide.parts(), 1, limits, stream);
+  }
+  const auto plan = internal::PlanFor<T, kCentre>(a.rows, a.cols, traits, limits);
+  return internal::LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

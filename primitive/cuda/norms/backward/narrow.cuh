@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The norms' backward over narrow rows of whole packs: 1 to 32 lanes have a row, and a warp works
+// on as many rows at once, so that they share its instructions. Rows go straight into registers,
+// and each thread asks for its next one before it works on the current: there is nothing to meet
+// for.
+#pragma once
+
+#include "primitive/cuda/norms/backward/parts.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+template <class T, int kPacks, bool kCentre>
+class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
+  using Base = NormPartsTeam<T, kPacks, kCentre, true>;
+  using Base::a_;
+  using Base::dbias_;
+  using Base::dweight_;
+  using Base::Has;
+  using Base::more_;
+  using Base::N;
+  using Base::step_;
+  using Base::turns_;
+  using typename Base::C;
+  using typename Base::Values;
+  static constexpr bool kLate = kRecentre<T, kCentre>;  // x_hat is known with the row's sums
+  static constexpr int kWeightBytes = kPacks * kWarp * static_cast<int>(sizeof(Values));
+  static_assert(kWeightBytes <= kNormScratchBytes, "what StoreParts writes is behind it");
+
+ public:
+  __device__ __forceinline__ NormNarrowTeam(const NormBackward<T>& a,
+                                            const NormBackwardGrid<T, kCentre>& grid, char* shared)
+      : Base(a, grid, shared), weights_(shared + this->rank_ * kPackBytes) {}
+
+  __device__ __forceinline__ void Run() {
+    AllowNextKernel();
+    const int64_t row = this->row_;
+    x_ = a_.x + row * a_.x_stride + this->column_;
+    dy_ = a_.dy + row * a_.cols + this->column_;
+    out_ = row * a_.cols + this->column_;
+    // Where the caller has none, nothing that depends on it is wanted.
+    const C* const any = reinterpret_cast<const C*>(a_.dy);
+    rstd_ = a_.rstd ? a_.rstd + row : any;
+    mean_ = kCentre && a_.mean ? a_.mean + row : any;
+    Input next;
+    Load(next, turns_ > 0);
+    KeepWeights();
+    // The warp's first team has most turns.
+    const int turns = __shfl_sync(0xffffffffu, turns_, 0);
+#pragma unroll 1
+    for (int turn = 0; turn < turns; ++turn) {
+      const Input now = next;
+      Load(next, turn + 1 < turns_);
+      Visit(now, turn < turns_);
+      out_ += step_ * a_.cols;
+    }
+    if (a_.dweight || a_.dbias) Base::StoreParts();
+  }
+
+ private:
+  struct Input {
+    StowedPack<T, N> x[kPacks], dy[kPacks];
+    C rstd, mean;
+  };
+  struct Row {
+    Values v, g;  // x_hat and dy * weight; kLate: x - mean and dy
+  };
+
+  // Of two packs a thread each has the first.
+  __device__ __forceinline__ bool Holds(int k) const { return (kPacks > 1 && k == 0) || Has(k); }
+  // Zeros where there is no row, or pack.
+  __device__ __forceinline__ void Load(Input& in, bool there) {
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      uint4 x = {}, dy = {};
+      if (there && Holds(k)) {
+        x = *reinterpret_cast<const uint4*>(x_ + Base::Offset(k));
+        dy = *reinterpret_cast<const uint4*>(dy_ + Base::Offset(k));
+      }
+      memcpy(&in.x[k].held, &x, kPackBytes);
+      memcpy(&in.dy[k].held, &dy, kPackBytes);
+    }
+    in.rstd = in.mean = 0;
+    if (there) {
+      in.rstd = *rstd_;
+      if (kCentre) in.mean = *mean_;
+    }
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) in.x[k].Pin(), in.dy[k].Pin();
+    x_ += step_ * a_.x_stride, dy_ += step_ * a_.cols;
+    if (a_.rstd) rstd_ += step_;
+    if (kCentre && a_.mean) mean_ += step_;
+  }
+  // As they are computed with, which spares conversions, and in shared memory, which spares
+  // registers. The block's teams share them.
+  __device__ __forceinline__ void KeepWeights() {
+    if (this->team_ == 0) {
+#pragma unroll 1
+      for (int k = 0; k < kPacks; ++k) {
+        Base::Write(weights_, k, Base::WeightsInMemory(a_.weight, a_.float_weight, k, C(1)));
+      }
+    }
+    __syncthreads();
+  }
+  __device__ __forceinline__ Values Weight(int k) const {
+    return Base::template Read<Values>(weights_, k);
+  }
+
+  __device__ __forceinline__ void Visit(const Input& in, bool active) {
+    Row rows[kPacks];
+    NormSums<T, kCentre> sums;
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      Row& row = rows[k];
+      row.v = in.x[k].GetWide();
+      row.g = in.dy[k].GetWide();
+      const Values w = Weight(k);
+      C sum = 0;
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        C& v = row.v.v[i];
+        if (kCentre) v -= in.mean;
+        if (!kLate) v *= in.rstd;
+        const C dy = row.g.v[i], g = dy * w.v[i];
+        sums.gv += g * v;
+        if (kCentre) sums.g += g;
+        if (kLate) sum += v;
+        if (kCentre) dbias_[k].v[i] += dy;
+        if (!kLate) dweight_[k].v[i] += dy * v, row.g.v[i] = g;
+      }
+      if (kLate && Holds(k)) sums.v += sum;
+    }
+#pragma unroll
+    for (int mask = kWarp / 2; mask > 0; mask /= 2) {
+      if (mask < more_.team) sums = sums + ShuffleXor(sums, mask);
+    }
+    // What is not late is x_hat itself already.
+    const NormGradient<T, kCentre, !kLate> gradient(sums, in.rstd, more_.share);
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) Finish(k, rows[k], gradient, active);
+  }
+  __device__ __forceinline__ void Finish(int k, const Row& row,
+                                         const NormGradient<T, kCentre, !kLate>& gradient,
+                                         bool active) {
+    Values w, dx;
+    if (kLate) w = Weight(k);
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const C x_hat = gradient.XHat(row.v.v[i]);
+      const C g = kLate ? row.g.v[i] * w.v[i] : row.g.v[i];
+      if (kLate) dweight_[k].v[i] += row.g.v[i] * x_hat;
+      dx.v[i] = gradient.Dx(g, x_hat);
+    }
+    if (!active || !a_.dx || !Holds(k)) return;
+    const int64_t at = out_ + Base::Offset(k);
+    if (a_.dsum) {
+      const Values dsum = ConvertPack<C>(LoadAlignedPack<N>(a_.dsum + at));
+#pragma unroll
+      for (int i = 0; i < N; ++i) dx.v[i] += dsum.v[i];
+    }
+    StoreAlignedPack(a_.dx + at, ConvertPack<T>(dx));
+  }
+
+  const T *x_, *dy_;  // of the next row to ask for
+  const C *rstd_, *mean_;
+  int64_t out_;          // of the row at work
+  char* const weights_;  // this lane's
+};
+
+template <class T, int kPacks, bool kCentre>
+__global__ void __launch_bounds__(ShapeOfNarrow(sizeof(T), kPacks, kNormKinds<kCentre>).threads,
+                                  ShapeOfNarrow(sizeof(T), kPacks, kNormKinds<kCentre>).blocks)
+    NormNarrowKernel(const __grid_constant__ NormBackward<T> a,
+                     const __grid_constant__ NormBackwardGrid<T, kCentre> grid) {
+  extern __shared__ __align__(128) char team_memory[];
+  NormNarrowTeam<T, kPacks, kCentre>(a, grid, team_memory).Run();
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

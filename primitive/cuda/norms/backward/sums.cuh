@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The small kernels beside the norms' backward: the row sums that slices of a very wide row need to
+// know beforehand, and the last step of the gradients of weight and bias: parts are added up, or
+// what norms/backward/few.cuh left is corrected.
+#pragma once
+
+#include "primitive/cuda/chip/async_copy.cuh"
+#include "primitive/cuda/norms/math.cuh"
+#include "primitive/cuda/norms/policy.h"
+
+namespace oneflow_lite {
+namespace cuda {
+
+// Packs [begin, end) of a row. kAligned: those of x start at multiples of 16 bytes, as dy's do.
+template <bool kAligned, class T, bool kCentre>
+__device__ __forceinline__ NormSums<T, kCentre> SumPacks(const NormBackward<T>& a, int64_t row,
+                                                         int64_t begin, int64_t end) {
+  using C = ComputeType<T>;
+  constexpr int N = kPackSize<T>, kUnroll = NormPolicy::kSumUnroll;
+  const T* x = a.x + row * a.x_stride;
+  const T* dy = a.dy + row * a.cols;
+  const PaddedRow<N> padded(dy, a.cols);
+  const C mean = kCentre && !a.from_output ? a.mean[row] : C(0);
+  NormSums<T, kCentre> sums;
+  for (int64_t p = begin + threadIdx.x; p < end; p += kUnroll * blockDim.x) {
+    Pack<T, N> packed_x[kUnroll], packed_dy[kUnroll];
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      const int64_t col = padded.Column(p + u * blockDim.x);
+      const int first = padded.First(col), last = padded.Last(col);
+      if (p + u * blockDim.x >= end) continue;
+      if (first == 0 && last == N) {
+        packed_x[u] = kAligned ? LoadAlignedPack<N>(x + col) : LoadPack<N>(x + col);
+        packed_dy[u] = LoadAlignedPack<N>(dy + col);
+      } else {
+        packed_x[u] = LoadPart<T, N>(x + col, first, last, T(0));
+        packed_dy[u] = LoadPart<T, N>(dy + col, first, last, T(0));
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      if (p + u * blockDim.x >= end) continue;
+      const int64_t col = padded.Column(p + u * blockDim.x);
+      const int first = padded.First(col), last = padded.Last(col);
+      Pack<C, N> v = ConvertPack<C>(packed_x[u]), bias;
+      const Pack<C, N> g = ConvertPack<C>(packed_dy[u]);
+      const auto w = LoadWeights<C, N, T>(a.weight, a.float_weight, col, first, last, C(1));
+      if (a.from_output) {
+        bias = LoadWeights<C, N, T>(a.bias, a.float_weight, col, first, last, C(0));
+      }
+      if (a.from_output) {
+        ToValues<kCentre, true>(v, w, bias, mean);
+      } else {
+        ToValues<kCentre, false>(v, w, bias, mean);
+      }
+      if (first > 0 || last < N) ClearOutside(v, first, last);
+#pragma unroll
+      for (int i = 0; i < N; ++i) sums.Add(g.v[i] * w.v[i], v.v[i]);
+    }
+  }
+  return sums;
+}
+
+// sums[rows][chunks].
+template <class T, bool kCentre>
+__global__ void __launch_bounds__(NormPolicy::kSumThreads)
+    NormBackwardSumsKernel(const __grid_constant__ NormBackward<T> a, int chunks,
+                           NormSums<T, kCentre>* sums) {
+  constexpr int N = kPackSize<T>;
+  __shared__ __align__(16) char scratch[Block::kScratchBytes];
+  Block block(scratch);
+  const int64_t packs = (a.cols + N - 1) / N + 1;  // the last may be empty
+  for (int64_t item = blockIdx.x; item < a.rows * chunks; item += gridDim.x) {
+    const int64_t row = item / chunks, chunk = item % chunks;
+    const PaddedRow<N> padded(a.dy + row * a.cols, a.cols);
+    const int64_t begin = packs * chunk / chunks;
+    int64_t end = packs * (chunk + 1) / chunks;
+    if (end > padded.packs()) end = padded.packs();
+    const T* x = a.x + row * a.x_stride + padded.Column(0);
+    auto part = IsAlignedFor<uint4>(x) ? SumPacks<true, T, kCentre>(a, row, begin, end)
+                                       : SumPacks<false, T, kCentre>(a, row, begin, end);
+    part = block.Reduce(part, Plus{}, NormSums<T, kCentre>{});
+    if (threadIdx.x == 0) sums[item] = part;
+  }
+}
+
+// dweight and dbias from parts[units][kinds] (of any grid), added up in a fixed order.
+// blockIdx.y: which. A pack has `vectors` of 16 bytes of C; 1 where columns are in their order.
+template <class Weight, class C>
+__global__ void __launch_bounds__(NormPolicy::kReduceLanes* NormPolicy::kReduceWays)
+    NormReducePartsKernel(const C* parts, int units, int64_t cols, int vectors, Weight* dweight,
+                          Weight* dbias) {
+  using P = NormPolicy;
+  constexpr int N = kPackSize<C>, kLanes = P::kReduceLanes, kWays = P::kReduceWays;
+  constexpr int kColumns = kLanes * N;
+  __shared__ C slots[kWays][kColumns];
+  WaitForPreviousKernel();
+  Weight* gradient = blockIdx.y == 0 ? dweight : dbias;
+  if (!gradient) return;
+  const int lane = threadIdx.x % kLanes, way = threadIdx.x / kLanes;
+  const int64_t pitch = PartPitch<C>(cols), stride = int64_t{gridDim.y} * pitch;
+  const int64_t first = int64_t{blockIdx.x} * kColumns + lane * N;
+  const C* part = parts + blockIdx.y * pitch + first + way * stride;
+  Pack<C, N> sum = {};
+  if (first + N <= cols) {
+#pragma unroll 1
+    for (int unit = way; unit < units; unit += P::kReduceUnroll * kWays) {
+      Pack<C, N> more[P::kReduceUnroll];
+#pragma unroll
+      for (int u = 0; u < P::kReduceUnroll; ++u) {
+        more[u] = Pack<C, N>{};
+        if (unit + u * kWays < units) more[u] = LoadAlignedPack<N>(part + u * kWays * stride);
+      }
+#pragma unroll
+      for (int u = 0; u < P::kReduceUnroll; ++u) {
+#pragma unroll
+        for (int i = 0; i < N; ++i) sum.v[i] += more[u].v[i];
+      }
+      part += P::kReduceUnroll * kWays * stride;
+    }
+  } else if (first < cols) {  // what is left of the last 16 bytes
+#pragma unroll 1
+    for (int unit = way; unit < units; unit += kWays, part += kWays * stride) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) sum.v[i] += first + i < cols ? part[i] : C(0);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < N; ++i) slots[way][lane * N + i] = sum.v[i];
+  __syncthreads();
+  const int64_t place = int64_t{blockIdx.x} * kColumns + threadIdx.x;
+  if (threadIdx.x >= kColumns || place >= cols) return;
+  C totals[4] = {};  // side by side: one sum would wait for each addition in turn
+#pragma unroll
+  for (int w = 0; w < kWays; ++w) totals[w % 4] += slots[w][threadIdx.x];
+  const C total = (totals[0] + totals[1]) + (totals[2] + totals[3]);
+  const int64_t vector = place / N;
+  int64_t col = place;
+  if (vectors > 1) {
+    const int64_t packs = pitch / (N * vectors);
+    col = (vector % packs * vectors + vector / packs) * N + place % N;
+  }
+  gradient[col] = ConvertTo<Weight>(total);
+}
+
+// dweight less sum over rows of dy * residual.
+template <class T>
+__global__ void __launch_bounds__(NormPolicy::kCorrectColumns* NormPolicy::kCorrectWays)
+    NormFewCorrectKernel(const __grid_constant__ NormBackward<T> a,
+                         const ComputeType<T>* residual) {
+  using C = ComputeType<T>;
+  using P = NormPolicy;
+  // Beside x_hat; but in a gradient of few rows there may be columns whose every x_hat is near 0.
+  constexpr int kFewRows = 4;
+  const C negligible = a.rows <= kFewRows ? C(0) : sizeof(C) == 8 ? C(2e-15) : C(1e-6);
+  __shared__ C slots[P::kCorrectWays][P::kCorrectColumns];
+  WaitForPreviousKernel();
+  constexpr int kAtOnce = 4;  // one after another, each load would take as long as all of them
+  bool needed = false;
+#pragma unroll 1
+  for (int64_t row = threadIdx.x; row < a.rows; row += kAtOnce * blockDim.x) {
+    C r[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      r[i] = row + i * blockDim.x < a.rows ? residual[row + i * blockDim.x] : C(0);
+    }
+#pragma unroll
+    for (const C one : r) needed |= !(one <= negligible && one >= -negligible);
+  }
+  if (!__syncthreads_or(needed)) return;
+  const int lane = threadIdx.x % P::kCorrectColumns, way = threadIdx.x / P::kCorrectColumns;
+  const int64_t col = int64_t{blockIdx.x} * P::kCorrectColumns + lane;
+  C sum = 0;
+  if (col < a.cols) {
+#pragma unroll 8
+    for (int64_t row = way; row < a.rows; row += P::kCorrectWays) {
+      sum += ConvertTo<C>(a.dy[row * a.cols + col]) * residual[row];
+    }
+  }
+  slots[way][lane] = sum;
+  __syncthreads();
+  if (way != 0 || col >= a.cols) return;
+#pragma unroll
+  for (int w = 1; w < P::kCorrectWays; ++w) sum += slots[w][lane];
+  const C before = a.float_weight ? static_cast<C>(static_cast<const float*>(a.dweight)[col])
+                                  : ConvertTo<C>(static_cast<const T*>(a.dweight)[col]);
+  StoreWeightGradient<T>(a.dweight, a.float_weight, col, before - sum);
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The norms' backward over wide rows: x and dy are read once. A block, or a cluster of blocks with
+// a slice of the columns each, stays for the whole launch and visits row after row. Its threads
+// take parts:
+//
+//   a warp copies rows into a ring of stages in shared memory;
+//   the workers add up what their columns give to a row's sums, and warp by warp post that;
+//   a warp adds up what was posted, over the cluster, and publishes what the row's gradient needs;
+//   the workers compute dx, and what the row adds to the gradients of their columns' weights.
+//
+// A worker adds up a row or two ahead of that whose dx it computes, so that nobody waits while sums
+// travel. Its columns are the same in every row, and what they gather stays in registers: for that,
+// a unit visits rows that start at the same distance from a multiple of 16 bytes
+// (norms/backward/wide_rows.cuh).
+#pragma once
+
+#include "primitive/cuda/chip/async_copy.cuh"
+#include "primitive/cuda/chip/packs_on_chip.cuh"
+#include "primitive/cuda/norms/backward/wide_block.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+template <class T, bool kCentre, bool kFromOutput>
+class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
+  using Base = NormWideBlock<T, kCentre, kFromOutput>;
+  using Base::a_;
+  using Base::biases_;
+  using Base::column_;
+  using Base::grid_;
+  using Base::kPacks;
+  using Base::N;
+  using Base::packs_;
+  using Base::rows_;
+  using Base::scratch_;
+  using Base::weights_;
+  using Base::workers_;
+  using typename Base::C;
+  using typename Base::Scratch;
+  using typename Base::Sums;
+  using typename Base::Values;
+  using Factors = NormRowFactors<C>;
+  static constexpr int kKinds = kCentre ? 2 : 1;
+
+ public:
+  __device__ __forceinline__ NormWide(const NormBackward<T>& a, const NormWideGrid<T>& grid,
+                                      char* shared)
+      : Base(a, grid, shared) {}
+
+  __device__ __forceinline__ void Run() {
+    AllowNextKernel();
+    const int rank = static_cast<int>(threadIdx.x) - workers_;
+    if (grid_.words) Base::OfSlices().Start();
+    if (rank == 0) Base::StartBarriers();
+    __syncthreads();
+    if (Base::Clustered()) internal::ClusterArriveRelaxed();
+    if (rank >= kWarp) {
+      // Another block's shared memory is there only once that block runs.
+      if (Base::Clustered()) internal::ClusterWait();
+      Base::SumRows();
+      return;
+    }
+    if (rank < 0) {
+      Work();
+    } else {
+      Base::CopyRows();
+    }
+    __syncwarp();
+    if (Base::Clustered()) internal::ClusterWait();
+  }
+
+ private:
+  // Pack k of a worker: its place in the slice, and its first column. The first warps have kPacks
+  // packs a lane, all of them whole. What is left, with the packs at the ends of the row, goes to
+  // light warps, of fewer packs: questions take time, and the slowest warp holds up all others.
+  __device__ __forceinline__ int Place(int k) const {
+    const int place = place_ + k * kWarp;
+    return light_ && place >= packs_ ? 0 : place;
+  }
+  __device__ __forceinline__ int Column(int k) const { return column_ + Place(k) * N; }
+  __device__ __forceinline__ void FindPlaces() {
+    const int warp = static_cast<int>(threadIdx.x) / kWarp;
+    const bool front = column_<0, back = column_ + packs_ * N> Base::Cols();
+    const int full = (packs_ - front - back) / (kPacks * kWarp);
+    light_ = warp >= full;
+    const int before = light_ ? full * kPacks + (warp - full) * kLightPacks : warp * kPacks;
+    // A first pack that is not whole comes last.
+    place_ = before * kWarp + static_cast<int>(threadIdx.x) % kWarp + front;
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      const bool there = place_ + k * kWarp < packs_ + front && !(light_ && k >= kLightPacks);
+      const int first = FirstOf(Column(k)), last = LastOf(Column(k));
+      mask_[k] = there ? (1u << last) - (1u << first) : 0;
+    }
+  }
+  // The elements [FirstOf, LastOf) of a pack are the row's.
+  static constexpr unsigned kWholeMask = (1u << N) - 1;
+  static constexpr int kLightPacks = kPacks / 2;
+  __device__ __forceinline__ int FirstOf(int col) const { return col < 0 ? -col : 0; }
+  __device__ __forceinline__ int LastOf(int col) const {
+    return Base::Cols() - col < N ? Base::Cols() - col : N;
+  }
+
+  // Where a row is: its turn and stage, and the low bits of the address of its slice.
+  struct Row {
+    int turn, stage;
+    unsigned x, dy;
+  };
+  __device__ __forceinline__ unsigned Low(const T* row) const {
+    return static_cast<unsigned>(reinterpret_cast<uintptr_t>(row)) +
+           static_cast<unsigned>(column_) * static_cast<unsigned>(sizeof(T));
+  }
+
+  __device__ __forceinline__ void Work() {
+    Row next{0, 0, 0, 0};
+    int parity = 0;
+#pragma unroll 1
+    for (auto some = rows_.First(); some.There(); rows_.Next(some)) {
+      Start(some);
+      next.x = Low(a_.x + some.row * a_.x_stride), next.dy = Low(a_.dy + some.row * a_.cols);
+      Row now = next;
+      const auto step_x = static_cast<unsigned>(some.step * a_.x_stride * sizeof(T));
+      const auto step_dy = static_cast<unsigned>(some.step * a_.cols * sizeof(T));
+      const auto advance = [&](Row& row) {
+        ++row.turn;
+        if (++row.stage == grid_.stages) row.stage = 0;
+        row.x += step_x, row.dy += step_dy;
+      };
+      T* out = a_.dx + some.row * a_.cols + column_;
+#pragma unroll 1
+      for (int i = -grid_.ahead; i < some.count; ++i) {
+        Forget();
+        if (i + grid_.ahead < some.count) {
+          AddUp(next, parity);
+          advance(next);
+          if (next.stage == 0) parity ^= 1;
+        }
+        if (i < 0) continue;
+        Apply(now, out);
+        advance(now);
+        out += some.step * a_.cols;
+      }
+      const int64_t parts = int64_t{some.part} * kKinds;
+      if (a_.dweight) StoreParts(parts, dweight_);
+      if (kCentre && a_.dbias) StoreParts(parts + 1, dbias_);
+    }
+  }
+  __device__ __forceinline__ void Start(const NormWideRows::Some& some) {
+    Base::Slice(some.row);
+    FindPlaces();
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      KeepWeights(k);
+      ClearOutside(dweight_[k], 0, 0);
+      ClearOutside(dbias_[k], 0, 0);
+    }
+  }
+
+  // Makes the compiler work out anew in each row what follows from these. It would keep all that.
+  __device__ __forceinline__ void Forget() { asm volatile("" : "+r"(packs_), "+r"(column_)); }
+
+  __device__ __forceinline__ void KeepWeights(int k) const {
+    const int col = Column(k), first = FirstOf(col), last = mask_[k] != 0 ? LastOf(col) : 0;
+    Write(weights_, k, LoadWeights<C, N, T>(a_.weight, a_.float_weight, col, first, last, C(1)));
+    if (kFromOutput) {
+      Write(biases_, k, LoadWeights<C, N, T>(a_.bias, a_.float_weight, col, first, last, C(0)));
+    }
+  }
+  // A pack of weights, in words that lie a warp's words apart. Only its worker touches it.
+  static constexpr int kWords = sizeof(Values) / kPackBytes;
+  __device__ __forceinline__ int WordOf(int k) const {
+    const int thread = static_cast<int>(threadIdx.x);
+    return (thread / kWarp * kPacks + k) * kWords * kWarp + thread % kWarp;
+  }
+  __device__ __forceinline__ void Write(char* memory, int k, const Values& pack) const {
+    uint4 words[kWords];
+    memcpy(words, &pack, sizeof(Values));
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) {
+      reinterpret_cast<uint4*>(memory)[WordOf(k) + i * kWarp] = words[i];
+    }
+  }
+  __device__ __forceinline__ Values Read(const char* memory, int k) const {
+    uint4 words[kWords];
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) {
+      words[i] = reinterpret_cast<const uint4*>(memory)[WordOf(k) + i * kWarp];
+    }
+    Values pack;
+    memcpy(&pack, words, sizeof(Values));
+    return pack;
+  }
+
+  // Calls use(k, shifted, masked) for the warp's packs, with constants that say whether rows of x
+  // or dy lie otherwise than those of dx, and whether packs may be missing or not whole.
+  template <class Use>
+  __device__ __forceinline__ void EachPack(const Row& row, const Use& use) const {
+    using Yes = std::true_type;
+    using No = std::false_type;
+    const bool shifted = ((row.x | row.dy) & (kPackBytes - 1)) != 0;
+    if (!light_ && !shifted) {
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) use(k, No(), No());
+    } else if (!light_) {
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) use(k, Yes(), No());
+    } else if (!shifted) {
+#pragma unroll
+      for (int k = 0; k < kLightPacks; ++k) use(k, No(), Yes());
+    } else {
+#pragma unroll
+      for (int k = 0; k < kLightPacks; ++k) use(k, Yes(), Yes());
+    }
+  }
+  // v and dy (norms/math.cuh) of pack k; 0 where there is nothing of the row.
+  template <bool kShifted, bool kMasked>
+  __device__ __forceinline__ void Read(const Row& row, int k, C mean, const Values& w, Values& v,
+                                       Values& dy) const {
+    int place = place_ + k * kWarp;
+    if (kMasked && place >= packs_) place = 0;
+    const char* const part = this->ring_ + row.stage * 2 * grid_.tensor_bytes + place * kPackBytes;
+    v = ConvertPack<C>(OnChip<kShifted>(part, row.x));
+    dy = ConvertPack<C>(OnChip<kShifted>(part + grid_.tensor_bytes, row.dy));
+    Values bias;
+    if (kFromOutput) bias = Read(biases_, k);
+    ToValues<kCentre, kFromOutput>(v, w, bias, mean);
+    if (!kMasked) return;
+    uint32_t mask = mask_[k];
+    PinRegister(mask);  // the compiler would keep its bits in registers of their own
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      v.v[i] = mask >> i & 1 ? v.v[i] : C(0);
+      dy.v[i] = mask >> i & 1 ? dy.v[i] : C(0);
+    }
+  }
+  template <bool kShifted>
+  __device__ __forceinline__ Pack<T, N> OnChip(const char* part, unsigned low) const {
+    const char* const at = part + (low & NormWidePolicy::kLineMask);
+    if (!kShifted) return PackOnChip<T, N>(at);
+    return ShiftedPackOnChip<T, N>(at, low & (kPackBytes - 1));
+  }
+
+  // What the worker's columns give to a row's sums.
+  __device__ __forceinline__ void AddUp(const Row& row, int parity) const {
+    ClusterBarrier(scratch_.full, row.stage).AwaitBlock(parity);
+    const C mean = scratch_.mean[row.stage];
+    Sums sums;
+    if (grid_.needs_sums) {
+      EachPack(row, [&](int k, auto shifted, auto masked) {
+        const Values w = Read(weights_, k);
+        Values v, dy;
+        Read<decltype(shifted)::value, decltype(masked)::value>(row, k, mean, w, v, dy);
+#pragma unroll
+        for (int i = 0; i < N; ++i) sums.Add(dy.v[i] * w.v[i], v.v[i]);
+      });
+    }
+    // The warp that sums has time for the rest.
+    constexpr int kPosts = NormWidePolicy::kPosts;
+#pragma unroll
+    for (int mask = kWarp / 2; mask >= kPosts; mask /= 2) sums = sums + ShuffleXor(sums, mask);
+    const int place = Scratch::Place(row.turn), lane = static_cast<int>(threadIdx.x) % kWarp;
+    if (lane < kPosts) {
+      const int warp = static_cast<int>(threadIdx.x) / kWarp;
+      StoreWords(scratch_.workers[place][warp * kPosts + lane], sums);
+    }
+    __syncwarp();
+    if (lane == 0) ClusterBarrier(scratch_.posted, place).Arrive();
+  }
+  __device__ __forceinline__ void Apply(const Row& row, T* out) {
+    const int place = Scratch::Place(row.turn);
+    const C mean = scratch_.mean[row.stage];
+    ClusterBarrier(scratch_.known, place).AwaitBlock(Scratch::Parity(row.turn));
+    const Factors factors = scratch_.row[place];
+    StowedPack<T, N> packed[kPacks];  // stored last, because no load passes a store
+    EachPack(row, [&](int k, auto shifted, auto masked) {
+      const Values w = Read(weights_, k);
+      Values v, dy, dx;
+      Read<decltype(shifted)::value, decltype(masked)::value>(row, k, mean, w, v, dy);
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        const C scaled = dy.v[i] * factors.rstd;
+        dx.v[i] = scaled * w.v[i] +
+                  (kCentre ? v.v[i] * factors.by_v + factors.constant : v.v[i] * factors.by_v);
+        dweight_[k].v[i] += kFromOutput ? dy.v[i] * v.v[i] : scaled * v.v[i];
+        if (kRecentre<T, kCentre> && !kFromOutput) dweight_[k].v[i] += dy.v[i] * factors.offset;
+        if (kCentre) dbias_[k].v[i] += dy.v[i];
+      }
+      if (a_.dsum) AddDsum<decltype(masked)::value>(dx, out - a_.dx, k);
+      packed[k] = StowedPack<T, N>::Of(ConvertPack<T>(dx));
+    });
+    __syncwarp();
+    if (threadIdx.x % kWarp == 0) ClusterBarrier(scratch_.free, row.stage).Arrive();
+    if (a_.dx) Store(out, packed);
+  }
+  template <bool kMasked>
+  __device__ __forceinline__ void AddDsum(Values& dx, int64_t slice, int k) const {
+    const T* const dsum = a_.dsum + slice + Place(k) * N;
+    const bool whole = !kMasked || mask_[k] == kWholeMask;
+    const int col = Column(k), last = mask_[k] != 0 ? LastOf(col) : 0;
+    const Values more = whole && BytesPastBoundary(dsum) == 0
+                            ? ConvertPack<C>(LoadAlignedPack<N>(dsum))
+                            : LoadPart<C, N>(dsum, FirstOf(col), last, C(0));
+#pragma unroll
+    for (int i = 0; i < N; ++i) dx.v[i] += more.v[i];
+  }
+  __device__ __forceinline__ void Store(T* slice, const StowedPack<T, N> (&packed)[kPacks]) const {
+    if (!light_) {
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) {
+        StoreAlignedPack(slice + place_ * N + k * kWarp * N, packed[k].Get());
+      }
+      return;
+    }
+#pragma unroll
+    for (int k = 0; k < kLightPacks; ++k) {
+      T* const to = slice + Place(k) * N;
+      if (mask_[k] == kWholeMask) {
+        StoreAlignedPack(to, packed[k].Get());
+      } else if (mask_[k] != 0) {
+        const Pack<T, N> dx = packed[k].Get();
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+          if (mask_[k] >> i & 1) to[i] = dx.v[i];
+        }
+      }
+    }
+  }
+
+  __device__ __forceinline__ void StoreParts(int64_t part, const Values (&sums)[kPacks]) const {
+    C* const parts = grid_.parts + part * PartPitch<C>(a_.cols);
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        if (mask_[k] >> i & 1) parts[Column(k) + i] = sums[k].v[i];
+      }
+    }
+  }
+
+  bool light_;
+  int place_;              // see Place
+  uint32_t mask_[kPacks];  // which elements of a pack are the row's
+  Values dweight_[kPacks], dbias_[kPacks];
+};
+
+template <class T, bool kCentre, bool kFromOutput>
+__global__ void __launch_bounds__(NormWidePolicy::kMaxWorkers + NormWidePolicy::kOtherThreads, 1)
+    NormWideKernel(const __grid_constant__ NormBackward<T> a,
+                   const __grid_constant__ NormWideGrid<T> grid) {
+  extern __shared__ __align__(128) char wide_memory[];
+  NormWide<T, kCentre, kFromOutput>(a, grid, wide_memory).Run();
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the blocks of the wide norms' backward (norms/backward/wide.cuh) have in shared memory, and
+// the two of their warps that compute nothing: one that copies rows, and one that sums what the
+// workers posted.
+#pragma once
+
+#include "primitive/cuda/chip/bulk_copy.cuh"
+#include "primitive/cuda/norms/backward/wide_exchange.cuh"
+#include "primitive/cuda/norms/backward/wide_rows.cuh"
+#include "primitive/cuda/norms/math.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+// The compiler would move these structs in pieces.
+template <class Sums>
+__device__ __forceinline__ Sums LoadWords(const Sums& from) {
+  uint4 words[sizeof(Sums) / kPackBytes];
+#pragma unroll
+  for (size_t i = 0; i < sizeof(Sums) / kPackBytes; ++i) {
+    words[i] = reinterpret_cast<const uint4*>(&from)[i];
+  }
+  Sums sums;
+  memcpy(&sums, words, sizeof(Sums));
+  return sums;
+}
+template <class Sums>
+__device__ __forceinline__ void StoreWords(Sums& to, const Sums& sums) {
+  uint4 words[sizeof(Sums) / kPackBytes];
+  memcpy(words, &sums, sizeof(Sums));
+#pragma unroll
+  for (size_t i = 0; i < sizeof(Sums) / kPackBytes; ++i) {
+    reinterpret_cast<uint4*>(&to)[i] = words[i];
+  }
+}
+
+// dx = dy * w * rstd + v * by_v + constant; x_hat = v * rstd + offset (norms/math.cuh).
+template <class C>
+struct alignas(16) NormRowFactors {
+  C rstd, by_v, constant, offset;
+};
+
+// What a block has in shared memory in front of weights, biases and the ring.
+template <class C, class Sums>
+struct alignas(128) NormWideScratch {
+  using P = NormWidePolicy;
+  static constexpr int kTurns = 4;  // rows whose sums are under way, at most, and one more
+  Sums workers[kTurns][P::kMaxWorkers / kWarp * P::kPosts];
+  Sums slices[kTurns][kMaxClusterBlocks];
+  NormRowFactors<C> row[kTurns];
+  C mean[P::kMaxStages];
+  uint64_t full[P::kMaxStages], free[P::kMaxStages];
+  uint64_t posted[kTurns], sent[kTurns], known[kTurns];
+
+  // A turn's place, and the parity of its barriers.
+  __device__ __forceinline__ static int Place(int turn) { return turn & (kTurns - 1); }
+  __device__ __forceinline__ static int Parity(int turn) { return turn / kTurns & 1; }
+};
+
+// A number of each row (mean, rstd), which a warp asks for long before it is used: alone it would
+// take as long to come as a row takes.
+template <class C>
+class NormRowNumbers {
+ public:
+  // from: null gives zeros.
+  __device__ __forceinline__ NormRowNumbers(const C* from, const NormWideRows::Some& some)
+      : from_(from), some_(some), next_(Load(0)) {}
+  // By all lanes, for i = 0, 1 and so on.
+  __device__ __forceinline__ C At(int i) {
+    if (i % kWarp == 0) now_ = next_, next_ = Load(i + kWarp);
+    return __shfl_sync(0xffffffffu, now_, i % kWarp);
+  }
+
+ private:
+  __device__ __forceinline__ C Load(int i) const {
+    i += static_cast<int>(threadIdx.x) % kWarp;
+    return from_ && i < some_.count ? from_[some_.row + int64_t{i} * some_.step] : C(0);
+  }
+  const C* const from_;
+  const NormWideRows::Some& some_;
+  C now_ = 0, next_;
+};
+
+template <class T, bool kCentre, bool kFromOutput>
+class NormWideBlock {
+ protected:
+  using C = ComputeType<T>;
+  using Sums = NormSums<T, kCentre>;
+  using Scratch = NormWideScratch<C, Sums>;
+  static constexpr int N = kPackSize<T>, kPacks = kWidePacks<T>;
+  using Values = Pack<C, N>;
+  using Exchange = NormSliceExchange<Sums, kNormSumCount<T, kCentre>>;
+
+  __device__ __forceinline__ NormWideBlock(const NormBackward<T>& a, const NormWideGrid<T>& grid,
+                                           char* shared)
+      : a_(a),
+        grid_(grid),
+        scratch_(*reinterpret_cast<Scratch*>(shared)),
+        rows_(a.rows, static_cast<int>(blockIdx.x) / grid.slices,
+              static_cast<int>(gridDim.x) / grid.slices, grid.period),
+        workers_(static_cast<int>(blockDim.x) - NormWidePolicy::kOtherThreads),
+        weights_(shared + sizeof(Scratch)),
+        biases_(weights_ + workers_ * kPacks * static_cast<int>(sizeof(Values))),
+        ring_(kFromOutput ? biases_ + (biases_ - weights_) : biases_) {}
+
+  __device__ __forceinline__ void StartBarriers() const {
+    const int warps = workers_ / kWarp;
+#pragma unroll 1
+    for (int s = 0; s < grid_.stages; ++s) {
+      ClusterBarrier(scratch_.full, s).Init();
+      ClusterBarrier(scratch_.free, s).Init(warps);
+    }
+#pragma unroll 1
+    for (int i = 0; i < Scratch::kTurns; ++i) {
+      ClusterBarrier(scratch_.posted, i).Init(warps);
+      ClusterBarrier(scratch_.sent, i).Init();
+      ClusterBarrier(scratch_.known, i).Init();
+    }
+    PublishToCopies();
+  }
+
+  // The columns of this block's slice in rows that start like `row`. Packs are the words of 16
+  // bytes of a row of dx, or dy where there is none; the first and the last may reach over its
+  // ends.
+  __device__ __forceinline__ void Slice(int64_t row) {
+    const auto lead = BytesPastBoundary(Anchor() + row * a_.cols) / sizeof(T);
+    const int slice = static_cast<int>(blockIdx.x) % grid_.slices;
+    column_ = slice * grid_.packs * N - static_cast<int>(lead);
+    const int left = (Cols() - column_ + N - 1) / N;
+    packs_ = left < 0 ? 0 : left < grid_.packs ? left : grid_.packs;
+  }
+  __device__ __forceinline__ const T* Anchor() const { return a_.dx ? a_.dx : a_.dy; }
+  __device__ __forceinline__ int Cols() const { return static_cast<int>(a_.cols); }
+
+  // By the warp that copies.
+  __device__ __forceinline__ void CopyRows() {
+    int stage = 0, parity = 1;  // in a new barrier, the turn before the first has passed
+#pragma unroll 1
+    for (auto some = rows_.First(); some.There(); rows_.Next(some)) {
+      Slice(some.row);
+      NormRowNumbers<C> means(kCentre && !kFromOutput ? a_.mean : nullptr, some);
+#pragma unroll 1
+      for (int i = 0; i < some.count; ++i) {
+        const C mean = means.At(i);
+        ClusterBarrier(scratch_.free, stage).AwaitBlock(parity);
+        if (threadIdx.x % kWarp == 0) {
+          scratch_.mean[stage] = mean;
+          CopyRow(some.row + int64_t{i} * some.step, stage);
+        }
+        __syncwarp();
+        if (++stage == grid_.stages) stage = 0, parity ^= 1;
+      }
+    }
+  }
+
+  // By the warp that sums. What goes through memory is taken a turn later, when it has come.
+  __device__ __forceinline__ void SumRows() const {
+    const Exchange exchange = OfSlices();
+    const bool late = grid_.words != nullptr;
+    int turn = 0;
+#pragma unroll 1
+    for (auto some = rows_.First(); some.There(); rows_.Next(some)) {
+      NormRowNumbers<C> rstds(a_.rstd, some);
+      C before = 0;
+#pragma unroll 1
+      for (int i = 0; i < some.count; ++i, ++turn) {
+        const C rstd = rstds.At(i);
+        Sums sums = SumOfWorkers(turn);
+        if (late) {
+          exchange.Send(turn, sums);
+          if (i > 0) Publish(turn - 1, exchange.Take(turn - 1), before);
+          before = rstd;
+        } else {
+          if (grid_.slices > 1) sums = SumOfSlices(sums, turn);
+          Publish(turn, sums, rstd);
+        }
+      }
+      if (late && some.count > 0) Publish(turn - 1, exchange.Take(turn - 1), before);
+    }
+  }
+  // Whether a row's slices are a cluster's blocks.
+  __device__ __forceinline__ bool Clustered() const { return grid_.slices > 1 && !grid_.words; }
+  __device__ __forceinline__ Exchange OfSlices() const {
+    const int block = static_cast<int>(blockIdx.x);
+    return Exchange(grid_.words, block / grid_.slices, block % grid_.slices, grid_.slices);
+  }
+
+  const NormBackward<T>& a_;
+  const NormWideGrid<T>& grid_;
+  Scratch& scratch_;
+  const NormWideRows rows_;
+  int workers_;
+  char *const weights_, *const biases_, *const ring_;
+  int packs_, column_;  // of the slice, and where its first pack starts
+
+ private:
+  __device__ __forceinline__ void CopyRow(int64_t row, int stage) const {
+    char* const to = ring_ + stage * 2 * grid_.tensor_bytes;
+    const bool last = row + 1 == a_.rows;
+    const Span x = SpanOf(a_.x + row * a_.x_stride, to, last);
+    const Span dy = SpanOf(a_.dy + row * a_.cols, to + grid_.tensor_bytes, last);
+    const ClusterBarrier full(scratch_.full, stage);
+    full.Expect(x.bytes + dy.bytes);
+    if (x.bytes > 0) CopyBulk(full, x.to, x.from, x.bytes);
+    if (dy.bytes > 0) CopyBulk(full, dy.to, dy.from, dy.bytes);
+    if (a_.dsum) {
+      const Span dsum = SpanOf(a_.dsum + row * a_.cols, to, false);
+      if (dsum.bytes > 0) PrefetchBulk(dsum.from, dsum.bytes);
+    }
+  }
+  struct Span {
+    char* to;
+    const char* from;
+    int bytes;
+  };
+  // The words of 16 bytes in which a row has elements of this slice, and where they go: words lie
+  // in shared memory as in memory between lines of 128 bytes, which bulk copies like. The word in
+  // which a tensor ends (`last`) may not be touched: what is of it is copied here.
+  __device__ __forceinline__ Span SpanOf(const T* row, char* part, bool last) const {
+    constexpr uintptr_t kWord = kPackBytes - 1;
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(row), end = begin + a_.cols * sizeof(T);
+    const uintptr_t at = begin + int64_t{column_} * static_cast<int>(sizeof(T));
+    uintptr_t from = column_ < 0 ? begin : at, to = at + packs_ * kPackBytes;
+    if (to > end) to = end;
+    from &= ~kWord;
+    Span span{part + (at & NormWidePolicy::kLineMask) + (from - (at & ~kWord)),
+              reinterpret_cast<const char*>(from), 0};
+    if (to <= from) return span;
+    const uintptr_t words = (to + kWord) & ~kWord;
+    span.bytes = static_cast<int>(words - from);
+    if (last && words > end) {
+      span.bytes -= kPackBytes;
+      const T* const tail = reinterpret_cast<const T*>(words - kPackBytes);
+      T* const place = reinterpret_cast<T*>(span.to + span.bytes);
+      const int count = static_cast<int>((end - (words - kPackBytes)) / sizeof(T));
+#pragma unroll 1
+      for (int i = 0; i < count; ++i) place[i] = tail[i];
+      PublishToCopies();  // a later copy may write there
+    }
+    return span;
+  }
+
+  __device__ __forceinline__ Sums SumOfWorkers(int turn) const {
+    const int place = Scratch::Place(turn), lane = static_cast<int>(threadIdx.x) % kWarp,
+              posts = workers_ / kWarp * NormWidePolicy::kPosts;
+    ClusterBarrier(scratch_.posted, place).AwaitBlock(Scratch::Parity(turn));
+    Sums sums;
+#pragma unroll 1
+    for (int post = lane; post < posts; post += kWarp) {
+      sums = sums + LoadWords(scratch_.workers[place][post]);
+    }
+    return ReduceLanes<kWarp>(sums, Plus{});
+  }
+  __device__ __forceinline__ void Publish(int turn, const Sums& sums, C rstd) const {
+    __syncwarp();  // once this is known, what all lanes have read may be written again
+    if (threadIdx.x % kWarp != 0) return;
+    const int place = Scratch::Place(turn);
+    const NormGradient<T, kCentre, kFromOutput> g(sums, rstd, grid_.share);
+    scratch_.row[place] = {g.rstd, g.scale * g.by_x_hat, g.offset * g.by_x_hat + g.constant,
+                           g.offset};
+    ClusterBarrier(scratch_.known, place).Arrive();
+  }
+
+  // A place is written again four turns later: by then, all blocks have read it, because they sent
+  // their sums of the turns in between after that.
+  __device__ __forceinline__ Sums SumOfSlices(const Sums& mine, int turn) const {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp, place = Scratch::Place(turn);
+    const ClusterBarrier sent(scratch_.sent, place);
+    if (lane == 0) sent.Expect(grid_.slices * static_cast<int>(sizeof(Sums)));
+    Sums* const slots = scratch_.slices[place];
+    if (lane < grid_.slices) sent.Send(slots + internal::ClusterRank(), lane, mine);
+    sent.Await(Scratch::Parity(turn));
+    Sums sums;
+    if (lane < grid_.slices) sums = LoadWords(slots[lane]);
+    return ReduceLanes<kWarp>(sums, Plus{});
+  }
+};
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the wide norms' backward (norms/backward/wide.cuh) is laid out, and when it serves.
+//
+// A unit is a block, or a cluster of 2 to 16 blocks with a slice of the columns each; there is one
+// block per multiprocessor, or more where a block is a row's only one. Of clusters of 2, 3, 4, 5,
+// 6, 8, 9 and 16 blocks, an H200 holds 66, 39, 30, 22, 17, 15, 9 and 7: the number of slices
+// decides how many multiprocessors are idle, and how many warps the others have. Measured, as
+// shares of an addition (slices, warps of workers):
+//
+//   half layer_norm 50257   (8, 13) .86   (16, 7) .62     float32 16391   (3, 12) .89   (4, 9) .89
+//                   16391   (3, 12) .87   (4, 9)  .77                     (8, 5)  .78
+//                   10007   (2, 11) .85   (3, 8)  .67             16384   (4, 8)  .90   (8, 4) .98
+//
+// Wider rows than clusters of 16 hold are shared out to all multiprocessors, as those of a few
+// units, whose slices exchange their sums through memory (norms/backward/wide_exchange.cuh): that
+// takes longer, so that three rows are at work besides. With five units or more, sums come too
+// late; five rows ahead and twelve stages changed nothing. Measured (units, warps of workers),
+// beside teams:
+//
+//   half 128257  (3, 7) .47  (4, 9) .56  (5, 11) .48   .24    float32 200000  (1, 3)  .49
+//        151936  (2, 5) .43  (4, 10) .60 (5, 12) .56   .45                    (2, 7)  .73
+//        250002  (1, 5) .36  (2, 8) .57  (3, 12) .67   .21                    (3, 10) .85  .53
+//        131072  (3, 7) .50  (4, 9) .59  (5, 11) .50   .70
+#pragma once
+
+#include <stdint.h>
+
+#include "primitive/cuda/norms/policy.h"
+
+namespace oneflow_lite {
+namespace cuda {
+
+struct NormWidePolicy {
+  static constexpr int kMaxWorkers = 448;   // threads of a block; with the others 128 registers
+  static constexpr int kOtherThreads = 64;  // a warp that copies and one that sums
+  static constexpr int kMaxStages = 8;      // of the ring
+  static constexpr int kMinStages = 3;      // two rows at work, one on its way
+  static constexpr int kFarStages = 5;      // three rows at work, two on their way
+  static constexpr int kPosts = 8;          // lanes of a warp that post sums
+  static constexpr int kLineMask = 112;     // which word of a line of 128 bytes an address is in
+  static constexpr int kLineBytes = 128;
+  static constexpr int kExchangeTurns = 8;  // rows whose sums slices exchange through memory ...
+  static constexpr int kExchangeBytes = 8 * 3 * kExchangeTurns;  // ... and their bytes of a slice
+  static constexpr int kGridUnits = 4;  // which share out all multiprocessors, at most
+  static constexpr int kMinRows = 16;
+  static constexpr int kMinTurns = 8;     // rows of a block, for a second one per multiprocessor
+  static constexpr int kMinPacks = 256;   // of a row
+  static constexpr int kFewRows = 2048;   // for which MicrosecondsOf is asked
+  static constexpr double kFaster = 0.9;  // by MicrosecondsOf, to do otherwise than by WorthOf
+};
+
+// Packs of a worker: 16 columns.
+template <class T>
+inline constexpr int kWidePacks = sizeof(T) == 2 ? 2 : 4;
+
+struct NormWidePlan {
+  int slices = 1;        // of a row: blocks of a cluster
+  bool grid = false;     // ... which are no cluster, but all resident
+  int packs = 0;         // of a slice
+  int workers = 0;       // threads of a block that compute
+  int stages = 0;        // of the ring
+  int ahead = 1;         // rows between that which is added up and that whose dx is computed
+  int tensor_bytes = 0;  // of a slice of x or dy in a stage
+  int period = 1;        // see NormWideRows
+  int64_t units = 0;     // blocks or clusters, which share out the rows
+  int64_t shared = 0;    // bytes of dynamic shared memory
+
+  int64_t parts() const { return units + period - 1; }
+};
+
+// Warps of workers for a slice of so many packs: full ones, and light ones of half the packs, which
+// take the `ends` packs that may not be whole.
+constexpr int64_t WarpsOfWorkers(int64_t packs, int64_t ends, int many) {
+  const int64_t full = packs > ends ? (packs - ends) / (32 * many) : 0;
+  return full + CeilDiv(packs - full * 32 * many, 32 * many / 2);
+}
+
+// Of blocks that are a row's only one: as many as the registers have room for, and rows to visit.
+inline int64_t BlocksPerMultiprocessor(int64_t workers, int64_t rows, const DeviceLimits& limits) {
+  using P = NormWidePolicy;
+  int64_t blocks = (P::kMaxWorkers + P::kOtherThreads) / (workers + P::kOtherThreads);
+  const int64_t most = rows / (P::kMinTurns * limits.multiprocessors);
+  if (blocks > most) blocks = most;
+  return blocks > 1 ? blocks : 1;
+}
+
+// A plan with so many slices, or a few less; false where they do not fit. grid: they are no
+// cluster, but exchange sums through memory. max_clusters as in PlanOnChip.
+template <class MaxClusters>
+bool PlanWideAs(int slices, bool grid, int64_t rows, int64_t cols, const NormTraits& t,
+                const DeviceLimits& limits, const MaxClusters& max_clusters, NormWidePlan* plan) {
+  using P = NormWidePolicy;
+  const int64_t packs = CeilDiv(cols + (t.aligned ? 0 : t.pack - 1), t.pack);
+  // Slices begin with whole lines of memory.
+  const int64_t each = slices == 1 ? packs : CeilDiv(CeilDiv(packs, slices), 8) * 8;
+  if (grid) slices = static_cast<int>(CeilDiv(packs, each));
+  // The last slice has what is left, which may be a pack less in some rows.
+  const int64_t last = packs - each * (slices - 1), ends = t.aligned ? 0 : 2;
+  if (last <= 0) return false;
+  int64_t warps = WarpsOfWorkers(each, ends, t.many);
+  for (const int64_t some : {last, t.aligned ? last : last - 1}) {
+    const int64_t of_last = WarpsOfWorkers(some, ends, t.many);
+    if (of_last > warps) warps = of_last;
+  }
+  const int64_t workers = warps * 32;
+  if (workers > P::kMaxWorkers) return false;
+  plan->slices = slices;
+  plan->packs = static_cast<int>(each);
+  plan->workers = static_cast<int>(workers);
+  plan->tensor_bytes = static_cast<int>(CeilDiv(each, 8) + 1) * P::kLineBytes;
+  const int64_t blocks = slices == 1 ? BlocksPerMultiprocessor(workers, rows, limits) : 1;
+  int64_t room = limits.shared_per_multiprocessor / blocks - kReservedSharedBytes;
+  if (room > limits.shared_per_block) room = limits.shared_per_block;
+  const int64_t fixed = t.scratch_bytes + t.weights * workers * t.many * t.pack * t.compute_bytes;
+  const int64_t stages = (room - fixed) / (2 * plan->tensor_bytes);
+  plan->stages = static_cast<int>(stages < P::kMaxStages ? stages : P::kMaxStages);
+  if (plan->stages < (grid ? P::kFarStages : P::kMinStages)) return false;
+  plan->grid = grid;
+  plan->ahead = plan->stages < P::kFarStages ? 1 : grid && plan->stages > P::kFarStages + 1 ? 3 : 2;
+  plan->shared = fixed + int64_t{2} * plan->stages * plan->tensor_bytes;
+  plan->units = grid          ? limits.multiprocessors / slices
+                : slices == 1 ? blocks * limits.multiprocessors
+                              : max_clusters(slices);
+  if (plan->units > rows) plan->units = rows;
+  plan->period = plan->units == rows || plan->units % t.period == 0 ? 1 : t.period;
+  return plan->units > 0;
+}
+
+// What a plan is worth: the multiprocessors that have work, times the warps of workers of each, of
+// which more than `enough` gain nothing.
+inline int64_t WorthOf(const NormWidePlan& plan, const NormTraits& t, const DeviceLimits& limits) {
+  const int enough = t.pack == 4 ? 4 : t.aligned ? 8 : 10;
+  const int64_t blocks = plan.units * plan.slices, each = CeilDiv(blocks, limits.multiprocessors);
+  const int64_t busy = blocks < limits.multiprocessors ? blocks : limits.multiprocessors;
+  const int64_t warps = each * plan.workers / 32;
+  return busy * (warps < enough ? warps : enough);
+}
+
+// About the microseconds that layer_norm takes over some hundred rows, where what the units leave
+// of the weights' gradients counts more than who is busy: as measured on an H200 over 150 shapes,
+// of 1 to 16 slices each, to 5 % on average. By this, float16 takes 32 us for 46 at 500 x 12477 and
+// 38 for 49 at 100 x 50257 with 4 and 16 slices for 2 and 8; float32 22 for 28 at 200 x 12477, 18
+// for 22 at 300 x 6007.
+inline double MicrosecondsOf(const NormWidePlan& plan, int64_t rows, int64_t cols,
+                             const NormTraits& t, const DeviceLimits& limits) {
+  const bool narrow = t.pack == 8;
+  const int64_t turns = CeilDiv(rows, plan.units);
+  const int64_t blocks = CeilDiv(plan.units * plan.slices, limits.multiprocessors);
+  const double turn = 0.53 + (narrow ? 6.2e-4 : 7.2e-4) * static_cast<double>(plan.packs * blocks);
+  const double part = (narrow ? 25e-6 : 13e-6) * static_cast<double>(cols);
+  return 7 + static_cast<double>(turns) * turn + static_cast<double>(plan.parts()) * part;
+}
+
+// False where the wide backward does not serve.
+template <class MaxClusters>
+bool PlanWide(int64_t rows, int64_t cols, const NormTraits& t, const DeviceLimits& limits,
+              const MaxClusters& max_clusters, NormWidePlan* plan) {
+  using P = NormWidePolicy;
+  if (!limits.clusters || t.compute_bytes > 4 || rows < P::kMinRows) return false;
+  if (cols < int64_t{P::kMinPacks} * t.pack) return false;
+  NormWidePlan next;
+  plan->units = 0;
+  int64_t best = 0;
+  for (int slices = 1; slices <= NormPolicy::kMaxCluster; ++slices) {
+    if (!PlanWideAs(slices, false, rows, cols, t, limits, max_clusters, &next)) continue;
+    const int64_t worth = WorthOf(next, t, limits);
+    if (worth > best) best = worth, *plan = next;
+  }
+  if (plan->units > 0 && t.kinds == 2 && rows <= P::kFewRows) {  // rms_norm has half as much to add
+    double least = P::kFaster * MicrosecondsOf(*plan, rows, cols, t, limits);
+    for (const int slices : {1, 2, 3, 4, 5, 6, 8, 9, 16}) {  // as measured
+      if (!PlanWideAs(slices, false, rows, cols, t, limits, max_clusters, &next)) continue;
+      const double time = MicrosecondsOf(next, rows, cols, t, limits);
+      if (time < least) least = time, *plan = next;
+    }
+  }
+  // Teams have whole packs in clusters of 16, too, and more of them.
+  const int64_t of_teams = int64_t{NormPolicy::kThreads} * t.many * NormPolicy::kMaxCluster;
+  if (!limits.cooperative || (t.aligned && cols <= of_teams * t.pack)) return plan->units > 0;
+  for (int units = P::kGridUnits; units > 0 && plan->units == 0; --units) {
+    const int slices = limits.multiprocessors / units;
+    if (slices <= NormPolicy::kMaxCluster) continue;
+    if (PlanWideAs(slices, true, rows, cols, t, limits, max_clusters, &next)) *plan = next;
+  }
+  return plan->units > 0;
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ways in which the norms' forward is launched: rows of whole packs by kernels of their own
+// (norms/forward_whole.cuh; wide ones, layer_norm: norms/forward_sliced.cuh, rms_norm:
+// norms/forward_staged.cuh), others by the tiers of rows/row.cuh, the widest by
+// norms/forward_odd.cuh, with a residual after norms/add.cuh.
+#pragma once
+
+#include "primitive/cuda/norms/add.cuh"
+#include "primitive/cuda/norms/forward.cuh"
+#include "primitive/cuda/norms/forward_odd.cuh"
+#include "primitive/cuda/norms/forward_sliced.cuh"
+#include "primitive/cuda/norms/forward_staged.cuh"
+#include "primitive/cuda/norms/team_launch.cuh"
+#include "primitive/cuda/rows/row.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+namespace internal {
+
+// Whether all rows are whole packs of so many bytes, a divisor of 16.
+template <class T>
+bool IsWhole(const NormForward<T>& a, int bytes = kPackBytes) {
+  const uint64_t by = kPackBytes / bytes;
+  return AreMultiplesOf16({by * AddressOf(a.x), by * AddressOf(a.residual), by * AddressOf(a.y),
+                           by * AddressOf(a.sum), by * a.cols * sizeof(T),
+                           by * a.x_stride * sizeof(T)});
+}
+
+// pack: elements of one.
+template <class T>
+NormWhole<T> WholeOf(const NormForward<T>& a, bool centre, int pack = kPackSize<T>) {
+  using C = ComputeType<T>;
+  NormWhole<T> p;
+  p.a = a;
+  p.eps = static_cast<C>(a.eps);
+  p.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
+  p.packs = static_cast<int>(a.cols / pack);
+  const bool whole = a.weight && (centre || !a.bias) && (a.bias || !centre) &&
+                     AreMultiplesOf16({AddressOf(a.weight), AddressOf(a.bias)});
+  p.plain = whole && (std::is_same_v<T, float> || !a.float_weight);
+  p.mixed = whole && !p.plain && sizeof(T) == 2;
+  return p;
+}
+
+template <bool kCentre, bool kResidual, int kTeam, int kPacks, int kBytes = kPackBytes, class T>
+cudaError_t LaunchLanes(const NormWhole<T>& p, cudaStream_t stream) {
+  return Launch(NormLanesKernel<T, kCentre, kResidual, kTeam, kPacks, kBytes>,
+                CeilDiv(p.a.rows, NormWholePolicy::kLaneThreads / kTeam),
+                NormWholePolicy::kLaneThreads, 0, stream, p);
+}
+// capacity: packs that the lanes hold.
+template <bool kCentre, bool kResidual, class T>
+cudaError_t LaunchLanesFor(int capacity, const NormWhole<T>& p, cudaStream_t stream) {
+  if constexpr (kResidual) {
+    if (capacity <= 16) return LaunchLanes<kCentre, true, 8, 2>(p, stream);
+    if (capacity <= 64) return LaunchLanes<kCentre, true, 16, 4>(p, stream);
+  } else {
+    if (capacity <= 4) return LaunchLanes<kCentre, false, 4, 1>(p, stream);
+    if (capacity <= 8) return LaunchLanes<kCentre, false, 4, 2>(p, stream);
+    if (capacity <= 16) return LaunchLanes<kCentre, false, 8, 2>(p, stream);
+    if (capacity <= 32) return LaunchLanes<kCentre, false, 8, 4>(p, stream);
+    if (capacity <= 64) return LaunchLanes<kCentre, false, 16, 4>(p, stream);
+  }
+  constexpr int kMost = NormWholePolicy::kLanePacks<kCentre>;
+  if constexpr (kMost > 96) {
+    if (capacity > 96) return LaunchLanes<kCentre, kResidual, 32, 4>(p, stream);
+  }
+  return LaunchLanes<kCentre, kResidual, 32, 3>(p, stream);
+}
+
+// Narrow rows of 16-bit elements that are whole packs of 8 bytes; false: they are not.
+template <bool kCentre, class T>
+bool LaunchHalfPacks(const NormForward<T>& a, cudaStream_t stream, cudaError_t* error) {
+  using P = NormWholePolicy;
+  constexpr int kBytes = kPackBytes / 2, N = kPackSize<T> / 2;
+  const int64_t packs = a.cols / N;
+  if (packs < P::kFewHalfPacks || packs > P::kMostHalfPacks || !IsWhole(a, kBytes)) return false;
+  const NormWhole<T> p = WholeOf(a, kCentre, N);
+  if (packs <= 16) {
+    *error = LaunchLanes<kCentre, false, 8, 2, kBytes>(p, stream);
+  } else if (packs <= 32) {  // 100 columns of rms_norm: 9.1 us, 9.6 as 8 lanes of 4 packs
+    constexpr int kLanes = kCentre ? 8 : 16, kPacks = kCentre ? 4 : 2;
+    *error = LaunchLanes<kCentre, false, kLanes, kPacks, kBytes>(p, stream);
+  } else if (kCentre || packs <= 44) {
+    *error = LaunchLanes<kCentre, false, 16, 4, kBytes>(p, stream);
+  } else {
+    *error = LaunchLanes<false, false, 32, 2, kBytes>(p, stream);
+  }
+  return true;
+}
+
+// Packs per thread, at most. Two inputs leave no room for eight.
+template <bool kResidual>
+inline constexpr int kWholePacks =
+    kResidual ? NormWholePolicy::kBlockManyPacks : NormWholePolicy::kMostPacks;
+
+template <bool kCentre, bool kResidual, class T>
+bool PlanWholeOf(const NormForward<T>& a, const DeviceLimits& limits, NormWholePlan* plan) {
+  using P = NormWholePolicy;
+  using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
+  const int64_t packs = a.cols / kPackSize<T>;
+  if (!IsWhole(a) || a.rows > kMaxBlocks / kMaxClusterBlocks) return false;
+  NormWholeTraits t;
+  t.most_threads = P::kWholeThreads<T>;
+  t.most_alone = P::kAloneThreads<T>;
+  t.resident = P::kWholeThreads<T> * P::kWholeBlocks<T>;
+  t.most_packs = kWholePacks<kResidual>;
+  t.lane_packs = P::kLanePacks<kCentre>;
+  t.early_resident = P::kWholeThreads<T> * P::RowBlocks<T, kCentre, kResidual>(P::kEarlyPacks);
+  // Two packs a thread of one input, in layer_norm's 64 registers, are too little in flight: half
+  // at 4096 columns 0.82 of a copy, 0.98 with four.
+  t.early_waves = kResidual || !kCentre;
+  t.waves = kResidual ? 3 : 1;
+  t.mixed = !kResidual && WholeOf(a, kCentre).mixed;
+  t.most_blocks = 1;
+  if (packs > t.lane_packs) {
+    t.most_blocks =
+        MaxClusterBlocks<NormBlockKernel<T, kCentre, kResidual, kWholePacks<kResidual>>>(
+            t.most_threads, Exchange::Bytes(kMaxClusterBlocks, t.most_threads), limits);
+  }
+  return PlanNormWhole(a.rows, packs, t, limits, plan);
+}
+
+template <bool kCentre, bool kResidual, int kPacks, class T>
+cudaError_t LaunchLoneBlocks(const NormWholePlan& plan, const NormWhole<T>& p,
+                             cudaStream_t stream) {
+  return Launch(NormRowKernel<T, kCentre, kResidual, kPacks>, p.a.rows, plan.threads, 0, stream, p);
+}
+
+template <bool kCentre, bool kResidual, int kPacks, class T>
+cudaError_t LaunchBlocks(const NormWholePlan& plan, const NormWhole<T>& p,
+                         const DeviceLimits& limits, cudaStream_t stream) {
+  constexpr auto kernel = &NormBlockKernel<T, kCentre, kResidual, kPacks>;
+  const size_t shared = WarpExchange<NormPart<ComputeType<T>>>::Bytes(plan.blocks, plan.threads);
+  if (plan.blocks > 8) MaxClusterBlocks<kernel>(plan.threads, shared, limits);  // allows them
+  return LaunchAs({plan.blocks}, kernel, p.a.rows * plan.blocks, plan.threads, shared, stream, p);
+}
+
+// rms_norm of rows as planned, if they are norms/forward_staged.cuh's; false: they are not.
+template <int kPacks, class T>
+bool LaunchStaged(NormWholePlan plan, const NormWhole<T>& p, const DeviceLimits& limits,
+                  cudaStream_t stream, cudaError_t* error) {
+  using P = NormStagedPolicy;
+  constexpr auto kernel = &NormStagedKernel<T, kPacks>;
+  const auto bytes = [](int blocks, int threads) {
+    return P::Bytes(kPacks, threads) +
+           WarpExchange<NormPart<ComputeType<T>>>::Bytes(blocks, threads);
+  };
+  const int64_t most = bytes(kMaxClusterBlocks, P::kThreads);
+  if (plan.packs != kPacks || plan.blocks == 1 || !p.plain ||
+      P::kBlocks * (most + kReservedSharedBytes) > limits.shared_per_multiprocessor) {
+    return false;
+  }
+  *error = AllowAllShared<kernel>(limits);
+  if (*error != cudaSuccess) return true;
+  const int most_blocks = MaxClusterBlocks<kernel>(P::kThreads, most, limits);
+  if (plan.threads > P::kSmallThreads && plan.blocks >= P::kManyBlocks &&
+      2 * plan.blocks <= most_blocks) {
+    plan.blocks *= 2;
+  }
+  if (plan.blocks > most_blocks) return false;
+  plan.threads = static_cast<int>(CeilDiv(p.packs, int64_t{32} * kPacks * plan.blocks) * 32);
+  const auto slice = static_cast<int>(CeilDiv(CeilDiv(p.packs, plan.blocks), 8) * 8);  // of lines
+  *error = LaunchAs({plan.blocks}, kernel, p.a.rows * plan.blocks, plan.threads,
+                    bytes(plan.blocks, plan.threads), stream, p, slice);
+  return true;
+}
+
+// layer_norm of rows wider than a block's registers, if they can be cut into slices; false: they
+// are not norms/forward_sliced.cuh's.
+template <class T>
+bool LaunchSliced(const NormForward<T>& a, const DeviceLimits& limits, cudaStream_t stream,
+                  cudaError_t* error) {
+  using P = NormSlicedPolicy;
+  using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
+  constexpr auto kernel = &NormSlicedKernel<T>;
+  const auto bytes = [](int blocks, int threads) {
+    return SlicedBytes(threads) + Exchange::Bytes(blocks, threads);
+  };
+  const int64_t most = bytes(kMaxClusterBlocks, P::kThreads);
+  const int64_t packs = a.cols / kPackSize<T>;
+  // Fewer rows than most of what runs at once are better in smaller parts.
+  const int64_t at_once = int64_t{P::kBlocks} * P::kThreads * P::kPacks * limits.multiprocessors;
+  if (packs <= NormWholePolicy::kMostPacks * NormWholePolicy::kWholeThreads<T> ||
+      a.rows < at_once / packs * 3 / 4 || a.residual || !IsWhole(a) ||
+      P::kBlocks * (most + kReservedSharedBytes) > limits.shared_per_multiprocessor) {
+    return false;
+  }
+  const NormWhole<T> p = WholeOf(a, true);
+  if (!p.plain) return false;
+  *error = AllowAllShared<kernel>(limits);
+  if (*error != cudaSuccess) return true;
+  NormSlicedPlan plan;
+  const int most_blocks = MaxClusterBlocks<kernel>(P::kThreads, most, limits);
+  if (!PlanNormSliced(packs, most_blocks, &plan)) return false;
+  *error = LaunchAs({plan.blocks}, kernel, a.rows * plan.blocks, plan.threads,
+                    bytes(plan.blocks, plan.threads), stream, p, plan.slice);
+  return true;
+}
+
+// Packs of the widest row that the registers of a cluster hold where it is read otherwise than it
+// is written (rows/shifted.cuh).
+template <class T, bool kCentre>
+constexpr int64_t MostShiftedPacks() {
+  using Held = NormHeldRow<kCentre, DirectLoad<T>, DirectStore<T>, true>;
+  using Shape = ShiftedShape<Held, true>;
+  return int64_t{kMaxClusterBlocks} * Shape::kPacks * Shape::kThreads;
+}
+
+// Wider ones, but for a few that all multiprocessors share; false: they are not
+// norms/forward_odd.cuh's.
+template <bool kCentre>
+bool LaunchOdd(const NormForward<float>& a, const DeviceLimits& limits, cudaStream_t stream,
+               const void* workspace, cudaError_t* error) {
+  using T = float;
+  using P = NormOddPolicy;
+  using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
+  constexpr auto kernel = &NormOddKernel<T, kCentre>;
+  const int64_t packs = a.cols / kPackSize<T>;
+  const bool alike = AreMultiplesOf16(
+      {AddressOf(a.x) - AddressOf(a.y), (a.x_stride - a.cols) * uint64_t{sizeof(T)}});
+  if (alike || !limits.clusters || packs <= MostShiftedPacks<T, kCentre>() ||
+      a.cols > INT32_MAX / 2 || a.rows > kMaxBlocks / kMaxClusterBlocks ||
+      (workspace && GridChunks(a.rows, packs, limits) > 1)) {
+    return false;
+  }
+  *error = AllowAllShared<kernel>(limits);
+  if (*error != cudaSuccess) return true;
+  const int exchange = static_cast<int>(Exchange::Bytes(kMaxClusterBlocks, P::kThreads));
+  const int most_blocks =
+      MaxClusterBlocks<kernel>(P::kThreads, P::Bytes(P::kPacks) + exchange, limits);
+  NormOddPlan plan;
+  if (!PlanNormOdd(a.rows, packs, most_blocks, limits.shared_per_block - exchange, limits, &plan)) {
+    return false;
+  }
+  NormWhole<T> p = WholeOf(a, kCentre);
+  p.plain = a.weight && (a.bias || !kCentre);
+  *error = LaunchAs({plan.blocks}, kernel, a.rows * plan.blocks, P::kThreads,
+                    plan.bytes + Exchange::Bytes(plan.blocks, P::kThreads), stream, p, plan.each,
+                    plan.bytes);
+  return true;
+}
+
+template <bool kCentre, bool kResidual, class T>
+cudaError_t LaunchWhole(const NormWholePlan& plan, const NormForward<T>& a,
+                        const DeviceLimits& limits, cudaStream_t stream) {
+  using P = NormWholePolicy;
+  const NormWhole<T> p = WholeOf(a, kCentre);
+  if (plan.lanes > 0) {
+    return LaunchLanesFor<kCentre, kResidual>(plan.lanes * plan.packs, p, stream);
+  }
+  if (plan.blocks == 1 && plan.packs == P::kEarlyPacks) {
+    return LaunchLoneBlocks<kCentre, kResidual, P::kEarlyPacks>(plan, p, stream);
+  }
+  if (plan.blocks == 1 && plan.packs == P::kBlockManyPacks) {
+    return LaunchLoneBlocks<kCentre, kResidual, P::kBlockManyPacks>(plan, p, stream);
+  }
+  // rms_norm has no room for as many weights in registers: 0.65 of a copy.
+  if constexpr (kCentre && !kResidual) {
+    if (plan.blocks == 1 && plan.packs == P::kMostPacks) {
+      return LaunchLoneBlocks<true, false, P::kMostPacks>(plan, p, stream);
+    }
+  }
+  if (plan.packs == P::kEarlyPacks) {
+    return LaunchBlocks<kCentre, kResidual, P::kEarlyPacks>(plan, p, limits, stream);
+  }
+  if constexpr (!kResidual) {
+    if constexpr (!kCentre && sizeof(T) <= 4) {
+      cudaError_t error = cudaSuccess;
+      if (LaunchStaged<P::kMostPacks>(plan, p, limits, stream, &error)) return error;
+      if (LaunchStaged<P::kBlockManyPacks>(plan, p, limits, stream, &error)) return error;
+    }
+    if (plan.packs == P::kMostPacks) {
+      return LaunchBlocks<kCentre, false, P::kMostPacks>(plan, p, limits, stream);
+    }
+  }
+  return LaunchBlocks<kCentre, kResidual, P::kBlockManyPacks>(plan, p, limits, stream);
+}
+
+template <bool kCentre, class T>
+cudaError_t LaunchForwardRows(const NormForward<T>& a, const DeviceLimits& limits,
+                              cudaStream_t stream, void* workspace) {
+  using C = ComputeType<T>;
+  NormExtras<C> extras;
+  extras.weight = a.weight, extras.bias = a.bias, extras.float_weight = a.float_weight;
+  extras.cols = a.cols, extras.mean = a.mean, extras.rstd = a.rstd;
+  extras.eps = static_cast<C>(a.eps);
+  extras.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
+  using Row = NormRow<kCentre, DirectLoad<T>, DirectStore<T>>;
+  const Row row{{{a.x, a.x_stride}, {a.y, a.cols}, extras}};
+  return LaunchRows(row, a.rows, a.cols, limits, stream, workspace);
+}
+
+template <bool kCentre, class T>
+cudaError_t LaunchForward(const NormForward<T>& a, const DeviceLimits& limits, cudaStream_t stream,
+                          void* workspace) {
+  if constexpr (kCentre) {
+    cudaError_t error = cudaSuccess;
+    if (LaunchSliced(a, limits, stream, &error)) return error;
+  }
+  NormWholePlan plan;
+  if (!a.residual) {
+    if (PlanWholeOf<kCentre, false>(a, limits, &plan)) {
+      return LaunchWhole<kCentre, false>(plan, a, limits, stream);
+    }
+    if constexpr (sizeof(T) == 2) {
+      cudaError_t error = cudaSuccess;
+      if (LaunchHalfPacks<kCentre>(a, stream, &error)) return error;
+    }
+    // Measured in float32 alone (norms/odd_policy.h).
+    if constexpr (std::is_same_v<T, float>) {
+      cudaError_t error = cudaSuccess;
+      if (LaunchOdd<kCentre>(a, limits, stream, workspace, &error)) return error;
+    }
+    return LaunchForwardRows<kCentre>(a, limits, stream, workspace);
+  }
+  if (PlanWholeOf<kCentre, true>(a, limits, &plan)) {
+    return LaunchWhole<kCentre, true>(plan, a, limits, stream);
+  }
+  // The sum first: the other rows of two inputs are not worth kernels of their own.
+  T* const sum = a.sum ? a.sum : a.y;
+  cudaError_t error = LaunchAdd(a, sum, stream);
+  if (error != cudaSuccess) return error;
+  NormForward<T> b = a;
+  b.x = sum;
+  b.x_stride = a.cols;
+  b.residual = nullptr;
+  b.sum = nullptr;
+  return LaunchForward<kCentre>(b, limits, stream, workspace);
+}
+
+}  // namespace internal
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// layer_norm and rms_norm as an algorithm of the row kernels (rows/row.cuh) for rows that stay in
+// registers and lie anyhow: at an odd offset, or at another one than their weights. The values are
+// held in the compute type, layer_norm's as distances from the mean of the part that a warp holds.
+#pragma once
+
+#include "primitive/cuda/norms/sums.cuh"
+#include "primitive/cuda/rows/io.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+template <class A, bool kCluster, class>
+struct ShiftedShape;  // rows/shifted.cuh
+
+// N weights of T, whole words of 16 bytes of them, that begin kSkip words of 4 bytes and some bits
+// into a word of a frame; kSkip -1: at its start.
+template <class T, int N, int kSkip>
+struct WeightWords {
+  static constexpr int kWhole = N / kPackSize<T>;
+  static constexpr bool kBits = sizeof(T) < 4;
+  static constexpr int kNext = kSkip < 0 ? 0 : kSkip + (kBits ? 1 : 0);
+  static constexpr int kHigh = kNext > 2 ? 4 : kNext > 0 ? kNext : 1;
+  uint4 low[kWhole];
+  uint32_t high[kHigh];
+
+  __device__ __forceinline__ void Load(const uint4* from) {
+#pragma unroll
+    for (int i = 0; i < kWhole; ++i) low[i] = from[i];
+    if constexpr (kNext > 0) {
+      using Word = typename WordOf<4 * kHigh>::type;
+      const Word word = *reinterpret_cast<const Word*>(from + kWhole);
+      memcpy(high, &word, sizeof(word));
+    }
+  }
+  __device__ __forceinline__ Pack<ComputeType<T>, N> Get(unsigned past) const {
+    uint32_t w[4 * kWhole + 4];
+    memcpy(w, low, sizeof(low));
+#pragma unroll
+    for (int i = 0; i < kNext; ++i) w[4 * kWhole + i] = high[i];
+    if constexpr (kSkip >= 0) {
+#pragma unroll
+      for (int i = 0; i < 4 * kWhole; ++i) {
+        w[i] = kBits ? __funnelshift_r(w[kSkip + i], w[kSkip + i + 1], past % 4 * 8) : w[kSkip + i];
+      }
+    }
+    Pack<T, N> weights;
+    memcpy(&weights, w, sizeof(weights));
+    return ConvertPack<ComputeType<T>>(weights);
+  }
+};
+
+// kStow: the values stay in the type in memory instead, which takes half the registers in half.
+template <bool kCentre, class Load_, class Store_, bool kStow = false>
+struct NormHeldRow : NormTensors<Load_, Store_> {
+  using Tensors = NormTensors<Load_, Store_>;
+  using Tensors::extras;
+  using Tensors::kPack;
+  using Tensors::load;
+  using Tensors::store;
+  using typename Tensors::C;
+  using typename Tensors::Element;
+  using typename Tensors::Output;
+  template <int N>
+  using Raw = typename Tensors::template Raw<N>;
+
+  // 16-bit elements add up nearly without an error, so what is left of their mean follows from
+  // their sum.
+  static constexpr bool kExact = sizeof(Element) == 2;
+
+  // mean, sum and squares are those of the part, or the row, whose columns are counted.
+  struct Total {
+    C count = 0, mean = 0, sum = 0, squares = 0;
+    C row_mean = 0, rstd = 0, offset = 0;
+  };
+
+  __device__ __forceinline__ NormHeldRow At(int64_t row) const {
+    return {{AtRow(load, row), AtRow(store, row), extras}};
+  }
+  __device__ __forceinline__ WordFrame Frame(int, int64_t row, int64_t col) const {
+    return load.Frame(row, col);
+  }
+  __device__ __forceinline__ Total Begin(int64_t) const {
+    Total total;
+    total.count = static_cast<C>(extras.cols);
+    return total;
+  }
+  // Only so many columns are the part's.
+  __device__ __forceinline__ static void SetColumns(int count, Total& part) {
+    part.count = static_cast<C>(count);
+  }
+  __device__ __forceinline__ void End(int64_t row, const Total& total) const {
+    if (kCentre && extras.mean) extras.mean[row] = total.row_mean;
+    if (extras.rstd) extras.rstd[row] = total.rstd;
+  }
+
+  template <int N>
+  using Values = Pack<C, N>;
+  template <int N>
+  struct Value {
+    std::conditional_t<kStow, StowedPack<Element, N>, Values<N>> held;
+  };
+  static constexpr int kRounds = kCentre ? 2 : 1;
+  static constexpr bool kClusterRegisters = true;
+  template <int kRound>
+  using Sums = SumOf<C, kCentre && kRound == 1 && !kExact ? 2 : 1>;
+  template <int N>
+  static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool, int64_t, const Total&) {
+    if constexpr (kStow) {
+      return {StowedPack<Element, N>::Of(raw.input[0])};
+    } else {
+      return {ConvertPack<C>(raw.input[0])};
+    }
+  }
+  template <int>
+  static __device__ __forceinline__ Plus Join() {
+    return {};
+  }
+  template <int kRound>
+  static __device__ __forceinline__ Sums<kRound> Identity() {
+    return {};
+  }
+  template <int kRound, int N>
+  static __device__ __forceinline__ Sums<kRound> Visit(Value<N>& x, bool present,
+                                                       const Total& total) {
+    Sums<kRound> sums;
+    if (!present) return sums;
+    Values<N> values = ValuesOf(x.held);
+#pragma unroll
+    for (C& v : values.v) {
+      if constexpr (!kCentre) {
+        sums.v[0] += v * v;
+      } else if constexpr (kRound == 0) {
+        sums.v[0] += v;
+      } else {
+        v = Centred(v, total.mean);
+        sums.v[0] += v * v;
+        if constexpr (!kExact) sums.v[1] += v;
+      }
+    }
+    if constexpr (!kStow) x.held = values;
+    return sums;
+  }
+  template <int kRound>
+  __device__ __forceinline__ void Finish(const Sums<kRound>& sums, Total& total) const {
+    if constexpr (kCentre && kRound == 0) {
+      total.sum = sums.v[0];
+      total.mean = Quotient(total.sum, Larger{}(total.count, C(1)));
+      return;
+    }
+    total.squares = sums.v[0];
+    if constexpr (kCentre && kExact) {
+      total.sum = fma(-total.count, total.mean, total.sum);
+    } else if constexpr (kCentre) {
+      total.sum = sums.v[1];
+    }
+    Conclude(Gathered(total), total);
+  }
+
+  using Statistics = std::conditional_t<kCentre, PivotSums<C>, SumOf<C, 1>>;
+  using Merge = std::conditional_t<kCentre, MergePivotSums, Plus>;
+  static __device__ __forceinline__ Statistics Gathered(const Total& part) {
+    if constexpr (kCentre) {
+      return {part.count, part.mean, part.sum, part.squares};
+    } else {
+      return {{part.squares}};
+    }
+  }
+  __device__ __forceinline__ void Rebase(const Statistics& row, Total& part) const {
+    Conclude(row, part);
+  }
+
+  // What a warp tells the others of a block.
+  struct alignas(16) Part {
+    C count, mean, low, squares;
+  };
+  static __device__ __forceinline__ Part PartOf(const Total& total) {
+    const C low = Quotient(total.sum, Larger{}(total.count, C(1)));
+    return {total.count, total.mean, low, total.squares - total.sum * low};
+  }
+  // One after the other, which for a few warps is less than shuffles.
+  __device__ __forceinline__ void ConcludeParts(const Part* parts, int count, Total& total) const {
+    const C base = parts[0].mean;
+    C sum = 0, squares = 0;
+#pragma unroll 4
+    for (int i = 0; i < count; ++i) {
+      const Part part = parts[i];
+      squares += part.squares;
+      if constexpr (kCentre) {
+        const C apart = (part.mean - base) + part.low, moment = part.count * apart;
+        sum += moment;
+        squares += moment * apart;
+      }
+    }
+    const C low = sum * extras.share;
+    Conclude(base, low, squares - sum * low, total);
+  }
+
+  template <int N>
+  __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
+                                        const Total& total) const {
+    Values<N> y = Normalised(ValuesOf(value.held), total);
+    if (extras.weight) Multiply(y, this->template Weights<N>(extras.weight, col));
+    if (extras.bias) Add(y, this->template Weights<N>(extras.bias, col));
+    store.template Store<N>(row, col, y);
+  }
+  // Weight and bias of a thread's columns, first as they lie in memory: converted at once, each
+  // would be waited for before the next one is asked for.
+  template <int kColumns>
+  struct ColumnConstants {
+    C weight[kColumns], bias[kColumns];
+  };
+  template <int kStep, int kColumns>
+  __device__ __forceinline__ void Ask(int col, ColumnConstants<kColumns>& c) const {
+    AskFor<kStep>(extras.weight, col, c.weight);
+    AskFor<kStep>(extras.bias, col, c.bias);
+  }
+  template <int kColumns>
+  __device__ __forceinline__ void Take(ColumnConstants<kColumns>& c) const {
+    TakeOr(C(1), extras.weight, c.weight);
+    TakeOr(C(0), extras.bias, c.bias);
+  }
+  template <int kColumns>
+  __device__ __forceinline__ void StoreColumn(int64_t row, int64_t col, const Value<1>& value,
+                                              const Total& total,
+                                              const ColumnConstants<kColumns>& c, int k) const {
+    Values<1> y = Normalised(ValuesOf(value.held), total);
+    y.v[0] = y.v[0] * c.weight[k] + c.bias[k];
+    store.template Store<1>(row, col, y);
+  }
+  // The `count` packs of a lane, the first at column col, those of a warp's lanes side by side.
+  // Another pack of the row lies before and behind each.
+  template <int kPacks>
+  __device__ __forceinline__ void StorePacks(int64_t row, int64_t col, int count,
+                                             const Value<kPack> (&value)[kPacks],
+                                             const Total& total) const {
+    if (std::is_same_v<Output, float> || !extras.float_weight) {
+      if (StoreWith<Output>(row, col, count, value, total)) return;
+    } else if constexpr (kNarrowWeights && kStow && (kCentre || kPacks > 6)) {
+      // Others lack the registers: rms_norm's blocks with 6 packs would take 72 for 64.
+      if (StoreWith<float>(row, col, count, value, total)) return;
+    }
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (k < count) Store<kPack>(row, col + k * kWarp * kPack, value[k], total);
+    }
+  }
+
+ private:
+  static constexpr bool kNarrowWeights = sizeof(Output) == 2;
+  template <int kStep, int kColumns>
+  __device__ __forceinline__ void AskFor(const void* weights, int col, C (&bits)[kColumns]) const {
+    if (!weights) return;
+    const bool narrow = kNarrowWeights && !extras.float_weight;
+#pragma unroll
+    for (int k = 0; k < kColumns; ++k) {
+      const int at = col + k * kStep;
+      if (at >= static_cast<int>(extras.cols)) continue;
+      if constexpr (kNarrowWeights) {
+        uint32_t word;
+        if (narrow)
+          word = static_cast<const uint16_t*>(weights)[at];
+        else
+          word = static_cast<const uint32_t*>(weights)[at];
+        bits[k] = __uint_as_float(word);
+      } else {
+        bits[k] = this->template Weights<1>(weights, at).v[0];
+      }
+    }
+  }
+  template <int kColumns>
+  __device__ __forceinline__ void TakeOr(C missing, const void* weights,
+                                         C (&bits)[kColumns]) const {
+#pragma unroll
+    for (int k = 0; k < kColumns; ++k) {
+      if (!weights) bits[k] = missing;
+      if constexpr (kNarrowWeights) {
+        if (weights && !extras.float_weight) {
+          const uint16_t low = static_cast<uint16_t>(__float_as_uint(bits[k]));
+          Output weight;
+          memcpy(&weight, &low, sizeof(weight));
+          bits[k] = ConvertTo<C>(weight);
+        }
+      }
+    }
+  }
+  template <int N>
+  static __device__ __forceinline__ Values<N> ValuesOf(const Values<N>& value) {
+    return value;
+  }
+  template <int N>
+  static __device__ __forceinline__ Values<N> ValuesOf(const StowedPack<Element, N>& value) {
+    return ConvertPack<C>(value.Get());
+  }
+  template <int N>
+  static __device__ __forceinline__ void Multiply(Values<N>& y, const Values<N>& by) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) y.v[i] *= by.v[i];
+  }
+  template <int N>
+  static __device__ __forceinline__ void Add(Values<N>& y, const Values<N>& other) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) y.v[i] += other.v[i];
+  }
+  template <int N>
+  static __device__ __forceinline__ Values<N> Normalised(Values<N> y, const Total& total) {
+#pragma unroll
+    for (C& v : y.v) {
+      if (kCentre && kStow) v -= total.mean;
+      v = kCentre ? v * total.rstd + total.offset : v * total.rstd;
+    }
+    return y;
+  }
+  // StorePacks with weights, and maybe biases, of W that lie alike; false: they do not, or there is
+  // no weight. (Loaded element by element, weights of float32 took half rows of 50257 columns to
+  // 271 us, for 127 with weights of half.)
+  template <class W, int kPacks>
+  __device__ __forceinline__ bool StoreWith(int64_t row, int64_t col, int count,
+                                            const Value<kPack> (&value)[kPacks],
+                                            const Total& total) const {
+    if (!extras.weight || (!kCentre && sizeof(W) > sizeof(Output) && extras.bias)) return false;
+    const WordFrame w = WordFrame::Of(static_cast<const W*>(extras.weight) + col);
+    WordFrame b = w;
+    if (extras.bias) b = WordFrame::Of(static_cast<const W*>(extras.bias) + col);
+    if (w.past != b.past) return false;
+    if (w.past == 0) {
+      StoreShifted<W, -1>(row, col, count, value, total, w, b.words);
+      return true;
+    }
+    VisitWordShift<W>(w.past, [&](auto skip) {
+      StoreShifted<W, decltype(skip)::value>(row, col, count, value, total, w, b.words);
+    });
+    return true;
+  }
+  template <class W, int kSkip, int kPacks>
+  __device__ __forceinline__ void StoreShifted(int64_t row, int64_t col, int count,
+                                               const Value<kPack> (&value)[kPacks],
+                                               const Total& total, const WordFrame& weight,
+                                               const uint4* bias) const {
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (k >= count) continue;
+      using Words = WeightWords<W, kPack, kSkip>;
+      // Of wide weights there are registers for one of both at a time.
+      constexpr bool kLate = Words::kWhole > 1;
+      const bool biased = extras.bias && (kCentre || !kLate);
+      Words w, b;
+      w.Load(weight.words + k * kWarp * Words::kWhole);
+      if (biased && !kLate) b.Load(bias + k * kWarp * Words::kWhole);
+      Values<kPack> y = Normalised(ValuesOf(value[k].held), total);
+      Multiply(y, w.Get(weight.past));
+      if (biased && kLate) {
+#pragma unroll
+        for (C& v : y.v) PinRegister(v);
+        b.Load(bias + k * kWarp * Words::kWhole);
+      }
+      if (biased) Add(y, b.Get(weight.past));
+      store.template Store<kPack>(row, col + k * kWarp * kPack, y);
+    }
+  }
+  __device__ __forceinline__ void Conclude(const Statistics& row, Total& total) const {
+    if constexpr (kCentre) {
+      const CentredSums<C> centred(row);
+      Conclude(centred.mean, centred.low, centred.squares, total);
+    } else {
+      Conclude(0, 0, row.v[0], total);
+    }
+  }
+  // Of the row: its mean as a sum of two, and the squares of the distances from it.
+  __device__ __forceinline__ void Conclude(C mean, C low, C squares, Total& total) const {
+    // A sum of squares that should be 0 may have been rounded below it.
+    if (squares < 0) squares = 0;
+    total.rstd = ReciprocalRoot(squares * extras.share + extras.eps);
+    total.row_mean = mean + low;
+    total.offset = ((total.mean - mean) - low) * total.rstd;
+  }
+};
+
+// Blocks, by measurement: layer_norm in half at 4096 columns and an odd offset 0.933 of a copy with
+// 64 registers, 0.915 with 80; wider ones with 6 packs a thread, see NormRow::InRegisters. In
+// clusters at 50257 columns 0.72 and 0.84 (rms_norm) with 8 packs and 64 registers, 0.65 and 0.76
+// with 80; float32 0.76 and 0.89 with 6 packs, 0.77 and 0.88 with 8, of which some spill.
+template <bool kCentre, class Load, class Store, bool kStow, bool kCluster>
+struct ShiftedShape<NormHeldRow<kCentre, Load, Store, kStow>, kCluster, void> {
+  static constexpr int kBytes = sizeof(typename Load::Element);
+  static constexpr int kPacks = !kStow ? 4 : kCluster && kBytes == 2 ? 8 : 6;
+  static constexpr int kThreads = !kStow     ? (kBytes == 8 ? 384 : 512)
+                                  : kCluster ? (kBytes == 8 ? 256 : 320)
+                                             : 384;
+  static constexpr int kBlocks = kStow && kCluster ? 3 : 2;  // per SM
+};
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the norms' backward is laid out: the one table behind its dispatch, whose numbers
+// norms/plan.h has. Where few bytes are moved, norms/backward/few_policy.h has another; for rows
+// that are no whole packs, up to 256 packs, norms/backward/columns_policy.h; for wide rows, whole
+// packs or not, where there are clusters, norms/backward/wide_policy.h. A forward over whole packs
+// is norms/whole_policy.h's.
+//
+// Blocks stay for the whole launch, one per multiprocessor, and consist of teams. A team owns some
+// columns and visits row after row, so that weights stay on chip and their gradients gather in
+// registers. What a team is depends on the row's packs of 16 bytes:
+//
+//   packs                       team                         packs per thread
+//   of rows of whole packs, of up to 4-byte elements (norms/backward/narrow.cuh):
+//   up to 32 * kNarrowPacks     1 to 32 lanes                kNarrowPacks; 1 of 16-bit rms_norm
+//   of such rows, the forward's output from 32 * kNarrowPacks on (norms/backward/lean.cuh):
+//   up to kThreads * 4          1 to 16 warps                many to 4
+//   of others:
+//   up to kFewPacks             1 to kFewPacks lanes         1
+//   up to kThreads * many       1 lane to 16 warps           many: 16 columns' worth, at most 4
+//   up to kBlockPacks           16 warps                     4
+//   up to kBlockPacks * 16      a cluster of 2 to 16 blocks  many or 4, where there are clusters
+//   more                        slices of 16 warps, which know the row's sums from a first kernel
+//
+// Rows that are not known to be aligned have whole packs too, and up to 14 columns outside of them,
+// one a thread: their teams have 16 lanes at least (float32 8, float64 2).
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "primitive/cuda/norms/plan.h"
+
+namespace oneflow_lite {
+namespace cuda {
+
+// Blocks of narrow rows: their threads, and how many of them a multiprocessor has registers for.
+struct NarrowShape {
+  int threads, blocks;
+};
+// kinds: of gradients per column. One pack is for rms_norm (half at 49152 x 256 24 us, two 25);
+// layer_norm has 27 us with one, 25 with two. Without spilling; half layer_norm with two packs and
+// 96 registers takes 65 us for 45 at 49152 x 512. A block of all these threads is 1 to 2 % slower,
+// as are more blocks than fit by 5 to 10 %; rows by cp.async through rings of each thread's own by
+// 3 to 8 %.
+constexpr NarrowShape ShapeOfNarrow(size_t element_bytes, int packs, int kinds) {
+  if (packs == 1) return {256, 4};
+  if (element_bytes == 2) return kinds == 2 ? NarrowShape{256, 2} : NarrowShape{320, 2};
+  return kinds == 2 ? NarrowShape{320, 2} : NarrowShape{256, 3};
+}
+// False: the rows are not for the kernel for narrow rows.
+inline bool PlanNarrow(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLimits& limits,
+                       NormPlan* plan) {
+  using P = NormPolicy;
+  if (!t.narrow || !t.aligned || packs > 32 * P::kNarrowPacks) return false;
+  *plan = NormPlan();
+  plan->narrow = true;
+  plan->packs = t.many == 2 && t.kinds == 1 && packs <= 32 ? 1 : P::kNarrowPacks;
+  plan->team = 1;
+  while (plan->team * plan->packs < packs) plan->team *= 2;
+  const NarrowShape shape = ShapeOfNarrow(16 / t.pack, plan->packs, t.kinds);
+  // No more warps than come to as many rows as the others.
+  plan->units = int64_t{shape.blocks} * limits.multiprocessors;
+  const int64_t rows_each = CeilDiv(rows, plan->units);
+  const int64_t turns = CeilDiv(rows_each, shape.threads / plan->team);
+  plan->threads = static_cast<int>(CeilDiv(CeilDiv(rows_each, turns) * plan->team, 32) * 32);
+  const int64_t blocks = CeilDiv(rows, plan->teams());
+  if (plan->units > blocks) plan->units = blocks;
+  // At the end the warps' parts, which are less than a device has.
+  plan->shared = t.scratch_bytes + plan->threads / 32 * packs * t.pack * t.kinds * t.compute_bytes;
+  return true;
+}
+
+// Shared memory of the lean kernel's teams for barrier objects and sums.
+constexpr int LeanScratchBytes(int teams) {
+  return (teams * (NormPolicy::kLeanBarrierBytes + NormPolicy::kLeanSumBytes) + 127) / 128 * 128;
+}
+
+// Bytes of shared memory in which a thread of the lean kernel keeps a pack of weight, and of bias
+// where rows are the forward's output; 0: they are in registers.
+constexpr int LeanKeptBytes(int pack, int packs, int kinds, int weight_bytes, bool from_output) {
+  const bool held = pack * packs <= 16 && !(from_output && weight_bytes == 4);
+  return kinds == 1 || held ? 0 : pack * weight_bytes * (from_output ? 2 : 1);
+}
+
+// Whether the lean kernel copies the gradient of a sum to shared memory like x and dy, else reads
+// it when dx is stored: registers of four packs a thread have no room for both ways (float32
+// layer_norm, 16384 x 5120: 244 us without, 274 with 12 bytes spilled).
+constexpr bool LeanCopiesSum(int packs, int element_bytes, int weight_bytes, bool from_output) {
+  return packs < 4 || from_output || weight_bytes > element_bytes;
+}
+
+// False: the rows are not for the lean kernel.
+inline bool PlanLean(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLimits& limits,
+                     NormPlan* plan) {
+  using P = NormPolicy;
+  if (!t.ServedByLean(limits) || packs > 4 * P::kThreads || rows > INT32_MAX / 2 ||
+      (t.from_output && packs <= 32 * P::kNarrowPacks)) {
+    return false;
+  }
+  *plan = NormPlan();
+  plan->lean = true;
+  plan->packs = t.many;
+  if (t.many == 2) {
+    // 16-bit elements: three packs where two leave many threads idle: a warp for two, and two teams
+    // for one of at most ten warps. (Half layer_norm takes 62 us for 68 at 49152 x 768, 116 for 142
+    // at 16384 x 4608; rms_norm 113 for 131 there, but 154 for 145 at 16384 x 6144.)
+    if (packs > 3 * P::kThreads) {
+      plan->packs = 4;
+    } else if (packs > 2 * P::kThreads || packs <= 3 * 32 ||
+               (packs > P::kThreads && packs <= 2 * 320)) {
+      plan->packs = 3;
+    }
+  }
+  plan->team = static_cast<int>(32 * CeilDiv(packs, 32 * plan->packs));
+  plan->threads = ThreadsOfTeams(plan->team);
+  FillDevice(rows, limits, plan);
+  const int64_t slots = int64_t{plan->packs} * plan->threads;
+  const int kept = LeanKeptBytes(t.pack, plan->packs, t.kinds, t.weight_bytes, t.from_output);
+  const int64_t fixed = LeanScratchBytes(plan->teams()) + slots * kept;
+  plan->slack = t.lines ? 0 : 128;
+  const bool copies = LeanCopiesSum(plan->packs, 16 / t.pack, t.weight_bytes, t.from_output);
+  const int64_t tensors = copies ? t.tensors : 2;
+  const int64_t stage = tensors * (slots * 16 + int64_t{plan->teams()} * plan->slack);
+  const int64_t parts = t.kinds * slots * t.pack * t.compute_bytes;
+  int64_t stages = (limits.shared_per_block - fixed) / stage;
+  if (stages > P::kLeanStages) stages = P::kLeanStages;
+  plan->stages = static_cast<int>(stages);
+  plan->shared = fixed + stages * stage;
+  if (plan->shared < t.scratch_bytes + parts) plan->shared = t.scratch_bytes + parts;
+  return stages >= 2 && plan->shared <= limits.shared_per_block;
+}
+
+// Rows in slices whose sums a kernel computes beforehand.
+inline NormPlan PlanSlices(int64_t rows, int64_t packs, const NormTraits& t,
+                           const DeviceLimits& limits) {
+  using P = NormPolicy;
+  NormPlan plan;
+  if (rows <= P::kFewRows) {
+    plan.packs = 1;
+    plan.team = plan.threads = P::kSliceThreads;
+    plan.slices = CeilDiv(packs, P::kSliceThreads);
+    FitStages(t, limits, &plan, 2);
+  } else {
+    int64_t least = CeilDiv(packs, P::kBlockPacks);
+    for (bool fits = false; !fits; least += 1 + least / 64) {  // the widest by larger steps
+      // As many slices as leave no multiprocessor idle.
+      plan.units = limits.multiprocessors / least;
+      if (plan.units < 1) plan.units = 1;
+      plan.slices = limits.multiprocessors / plan.units;
+      if (plan.slices < least) plan.slices = least;
+      ShapeTeam(CeilDiv(packs, plan.slices), t, &plan);
+      plan.slices = CeilDiv(packs, int64_t{plan.packs} * plan.team);
+      fits = FitStages(t, limits, &plan);
+    }
+    if (plan.units > rows) plan.units = rows;
+  }
+  int64_t chunks = int64_t{P::kSumBlocks} * limits.multiprocessors / rows;
+  if (chunks > packs / P::kSumMinPacks) chunks = packs / P::kSumMinPacks;
+  if (chunks > P::kMaxChunks) chunks = P::kMaxChunks;
+  plan.chunks = static_cast<int>(chunks > 1 ? chunks : 1);
+  return plan;
+}
+
+inline NormPlan PlanTeams(int64_t rows, int64_t packs, const NormTraits& t,
+                          const DeviceLimits& limits) {
+  using P = NormPolicy;
+  NormPlan plan;
+  // The columns in front of the packs and behind them are a lane's each.
+  int lanes = 1;
+  while (!t.aligned && lanes < 2 * (t.pack - 1)) lanes *= 2;
+  plan.packs = packs <= (lanes > P::kFewPacks ? lanes : P::kFewPacks) ? 1 : t.many;
+  if (packs <= int64_t{32} * plan.packs) {
+    plan.team = lanes;
+    while (int64_t{plan.team} * plan.packs < packs) plan.team *= 2;
+    plan.threads = MostNormThreads(plan.packs, t.aligned);
+  } else {
+    ShapeTeam(packs, t, &plan);
+    plan.threads = ThreadsOfTeams(plan.team);
+  }
+  FillDevice(rows, limits, &plan);
+  return plan;
+}
+
+inline int64_t PacksOfRow(int64_t cols, const NormTraits& t) {
+  return cols > t.pack ? cols / t.pack : 1;
+}
+
+// Rows that stay on chip, in a block or a cluster; false where they do not fit.
+// max_clusters(slices) says how many clusters of so many blocks, one per multiprocessor, the device
+// holds at once; 0: it has none.
+template <class MaxClusters>
+bool PlanOnChip(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLimits& limits,
+                const MaxClusters& max_clusters, NormPlan* plan) {
+  using P = NormPolicy;
+  const int64_t capacity = P::kBlockPacks;
+  if (PlanNarrow(rows, packs, t, limits, plan)) return true;
+  if (PlanLean(rows, packs, t, limits, plan)) return true;
+  if (packs <= capacity) {
+    *plan = PlanTeams(rows, packs, t, limits);
+    if (FitStages(t, limits, plan)) return true;
+  }
+  for (int slices = 2; slices <= P::kMaxCluster; slices *= 2) {
+    if (packs > capacity * slices) continue;
+    *plan = NormPlan();
+    plan->slices = slices;
+    plan->cluster = true;
+    ShapeTeam(CeilDiv(packs, slices), t, plan);
+    if (!FitStages(t, limits, plan)) continue;
+    plan->units = max_clusters(slices);
+    if (plan->units > rows) plan->units = rows;
+    if (plan->units > 0) return true;
+  }
+  return false;
+}
+
+// A team's rows must all lie alike between multiples of 16 bytes.
+inline void AlignUnits(int64_t rows, const NormTraits& t, NormPlan* plan) {
+  const int64_t teams = plan->units * plan->teams();
+  if (teams >= rows || teams % t.period == 0) return;
+  plan->units = plan->units > t.period ? plan->units / t.period * t.period : t.period;
+}
+
+template <class MaxClusters>
+NormPlan PlanNormBackward(int64_t rows, int64_t cols, const NormTraits& t,
+                          const DeviceLimits& limits, const MaxClusters& max_clusters) {
+  using P = NormPolicy;
+  const int64_t packs = PacksOfRow(cols, t);
+  const bool few = packs >= P::kSlicedMinPacks && rows <= P::kFewRows;
+  NormPlan plan;
+  if (few || !PlanOnChip(rows, packs, t, limits, max_clusters, &plan)) {
+    plan = PlanSlices(rows, packs, t, limits);
+  }
+  AlignUnits(rows, t, &plan);
+  return plan;
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

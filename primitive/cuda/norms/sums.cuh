@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the norms' forward knows of some columns, how two parts of a row merge, and what the
+// algorithms for rows/row.cuh read and write.
+//
+// A mean rounded to its type is not enough where the row's spread is tiny beside it, so the centre
+// is a pair: `mean`, and `low`, the mean of what is left once `mean` is subtracted.
+#pragma once
+
+#include "primitive/cuda/norms/math.cuh"
+#include "primitive/cuda/rows/io.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+// What is known of some columns: sums of their distances from a pivot, which is one of them or
+// their mean. A pivot far off the others does no harm: its own square, which they then all share,
+// exceeds what the subtraction loses.
+template <class C>
+struct PivotSums {
+  C count = 0, pivot = 0, sum = 0, squares = 0;
+
+  template <int N>
+  __device__ __forceinline__ void Add(const Pack<C, N>& x) {
+    if (count == 0) pivot = x.v[0];
+    C part = 0, square = 0;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const C d = x.v[i] - pivot;
+      part += d;
+      square += d * d;
+    }
+    count += N;
+    sum += part;
+    squares += square;
+  }
+};
+template <class C>
+__device__ __forceinline__ PivotSums<C> ShuffleXor(PivotSums<C> s, int mask) {
+  s.count = ShuffleXor(s.count, mask);
+  s.pivot = ShuffleXor(s.pivot, mask);
+  s.sum = ShuffleXor(s.sum, mask);
+  s.squares = ShuffleXor(s.squares, mask);
+  return s;
+}
+
+// The same about the columns' centre, mean + low: there the squares are those of the variance.
+template <class C>
+struct CentredSums {
+  C count, mean, low, squares;
+
+  __device__ __forceinline__ explicit CentredSums(const PivotSums<C>& s) : count(s.count) {
+    const C shift = Quotient(s.sum, s.count);
+    mean = s.pivot + shift;
+    low = shift - (mean - s.pivot);
+    squares = s.squares - s.sum * shift;
+  }
+};
+
+// Chan, Golub and LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample
+// Variances", 1979. Symmetric to the last bit: no product of one side is fused into a sum.
+struct MergePivotSums {
+  template <class C>
+  __device__ __forceinline__ PivotSums<C> operator()(const PivotSums<C>& left,
+                                                     const PivotSums<C>& right) const {
+    if (left.count == 0) return right;
+    if (right.count == 0) return left;
+    const CentredSums<C> a(left), b(right);
+    const C base = Larger{}(a.mean, b.mean);
+    const C at_a = (a.mean - base) + a.low, at_b = (b.mean - base) + b.low;
+    const C apart = at_a - at_b;
+    PivotSums<C> merged;
+    merged.count = a.count + b.count;
+    merged.pivot = base;
+    merged.sum = Sum(Product(a.count, at_a), Product(b.count, at_b));
+    const C share = Quotient(C(1), merged.count);
+    merged.squares = Sum(Sum(a.squares, b.squares),
+                         Product(Product(apart, apart), Product(a.count, b.count) * share));
+    merged.squares = merged.squares + Product(merged.sum, merged.sum) * share;
+    return merged;
+  }
+
+ private:
+  static __device__ __forceinline__ float Sum(float a, float b) { return __fadd_rn(a, b); }
+  static __device__ __forceinline__ double Sum(double a, double b) { return __dadd_rn(a, b); }
+  static __device__ __forceinline__ float Product(float a, float b) { return __fmul_rn(a, b); }
+  static __device__ __forceinline__ double Product(double a, double b) { return __dmul_rn(a, b); }
+};
+
+// A warp's lanes merge at once, which costs a fifth of merging them by twos: their sums are moved
+// to the mean of the first lane that has columns, and then simply added.
+template <int kLanes, class C>
+__device__ __forceinline__ PivotSums<C> ReduceLanes(PivotSums<C> s, MergePivotSums) {
+  static_assert(kLanes == kWarp, "the first lane is that of a whole warp");
+  const unsigned lanes = __ballot_sync(0xffffffffu, s.count > 0);
+  if (lanes == 0) return s;
+  const CentredSums<C> centred(s);
+  const C base = __shfl_sync(0xffffffffu, centred.mean, __ffs(lanes) - 1);
+  const C apart = (centred.mean - base) + centred.low;
+  SumOf<C, 3> sums;
+  if (s.count > 0) sums = {{s.count, s.count * apart, centred.squares + s.count * apart * apart}};
+  sums = ReduceLanes<kLanes>(sums, Plus{});
+  return {sums.v[0], base, sums.v[1], sums.v[2]};
+}
+
+// What the rows need besides the tensors that are read and written; null where there is none.
+// weight and bias: float32 where float_weight, else of the Store's Element.
+template <class C>
+struct NormExtras {
+  const void* weight = nullptr;
+  const void* bias = nullptr;
+  bool float_weight = false;
+  int64_t cols = 0;
+  C* mean = nullptr;
+  C* rstd = nullptr;
+  C eps = 0;
+  C share = 0;  // 1 / cols
+};
+
+// What the norms' algorithms for rows/row.cuh read and write.
+template <class Load_, class Store_>
+struct NormTensors {
+  using Element = typename Load_::Element;
+  using Output = typename Store_::Element;
+  using C = ComputeType<Output>;
+  static constexpr int kPack = kPackSize<Output>, kInputs = 1;
+
+  Load_ load;
+  Store_ store;
+  NormExtras<C> extras;
+
+  template <int N>
+  struct Raw {
+    Pack<Element, N> input[kInputs];
+  };
+
+  __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
+  template <Access kAccess, int N>
+  __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
+    return {{LoadFrom<kAccess, N>(load, row, col)}};
+  }
+  template <class Total>
+  __device__ __forceinline__ void Look(int64_t, Total&) const {}
+  // N of weight or bias, from column col on.
+  template <int N>
+  __device__ __forceinline__ Pack<C, N> Weights(const void* weights, int64_t col) const {
+    return LoadWeights<C, N, Output>(weights, extras.float_weight, col, 0, N, C(0));
+  }
+};
+
+}  // namespace cuda
+}  // namespace oneflow_lite

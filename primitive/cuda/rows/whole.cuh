@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The row kernels of rows of whole packs: every row of every tensor starts at a multiple of 16
+// bytes and ends at one. Nothing is asked per row then, and the code is short. Narrow rows run for
+// a few microseconds, of which fetching instructions is a good part; wide ones get by with so few
+// registers that more of them are under way (rows/whole_policy.h).
+#pragma once
+
+#include "primitive/cuda/chip/warp_exchange.cuh"
+#include "primitive/cuda/rows/registers.cuh"
+#include "primitive/cuda/rows/whole_policy.h"
+
+namespace oneflow_lite {
+namespace cuda {
+namespace internal {
+
+// The algorithm as the kernels with registers to spare run it (rows/row.cuh).
+template <class A, class = void>
+struct HasKept : std::false_type {};
+template <class A>
+struct HasKept<A, std::void_t<decltype(&A::Keep)>> : std::true_type {};
+template <class A, class = void>
+struct KeptOf {
+  using type = A;
+};
+template <class A>
+struct KeptOf<A, std::void_t<decltype(&A::Keep)>> {
+  using type = typename A::Kept;
+};
+template <class A>
+typename KeptOf<A>::type Kept(const A& a) {
+  if constexpr (HasKept<A>::value) {
+    return a.Keep();
+  } else {
+    return a;
+  }
+}
+
+// The warps of a block, each with a part of the row, which meet in one exchange.
+template <class A, class Shape>
+struct BlockTeam {
+  static constexpr bool kInParts = true, kClustered = false;
+  static constexpr int kWarps = Shape::kThreads / kWarp;
+  using Statistics = typename A::Statistics;
+  static constexpr int kScratchBytes = static_cast<int>(sizeof(Statistics)) * kWarps;
+  Statistics* slots;
+
+  __device__ __forceinline__ explicit BlockTeam(char* scratch)
+      : slots(reinterpret_cast<Statistics*>(scratch)) {}
+  __device__ __forceinline__ static int part() { return 0; }
+  __device__ __forceinline__ static int64_t row() { return blockIdx.x; }
+  __device__ __forceinline__ static int size() { return static_cast<int>(blockDim.x); }
+  template <class T, class Op>
+  __device__ __forceinline__ static T Reduce(const T& v, Op op, const T&) {
+    return ReduceLanes<kWarp>(v, op);
+  }
+  template <class Op>
+  __device__ __forceinline__ Statistics Merge(const Statistics& v, Op op) {
+    const int lane = threadIdx.x % kWarp;
+    if (lane == 0) slots[threadIdx.x / kWarp] = v;
+    __syncthreads();
+    Statistics other;
+    if (lane < size() / kWarp) other = slots[lane];
+    return ReduceLanes<kWarp>(other, op);
+  }
+};
+
+// The same of the blocks of a cluster, where each warp sends its part to every block.
+template <class A, class Shape>
+struct ClusterTeam {
+  static constexpr bool kInParts = true, kClustered = true;
+  using Statistics = typename A::Statistics;
+  struct alignas(16) Slot {
+    Statistics statistics;
+  };
+  using Exchange = WarpExchange<Slot>;
+  static constexpr int kScratchBytes =
+      static_cast<int>(Exchange::Bytes(kMaxClusterBlocks, Shape::kThreads));
+  Exchange exchange;
+
+  __device__ __forceinline__ explicit ClusterTeam(char* scratch) : exchange(scratch) {}
+  __device__ __forceinline__ static int part() { return Exchange::block(); }
+  __device__ __forceinline__ static int64_t row() { return internal::ClusterIndex(); }
+  // A constant, so that all packs of a thread share one address register.
+  __device__ __forceinline__ static constexpr int size() { return Shape::kThreads; }
+  template <class T, class Op>
+  __device__ __forceinline__ static T Reduce(const T& v, Op op, const T&) {
+    return ReduceLanes<kWarp>(v, op);
+  }
+  template <class Op>
+  __device__ __forceinline__ Statistics Merge(const Statistics& v, Op op) {
+    exchange.Send(Slot{v});
+    const Slot* all = exchange.Receive();
+    const int values = exchange.values();
+    Statistics merged;
+    for (int i = threadIdx.x % kWarp; i < values; i += kWarp) {
+      merged = op(merged, all[i].statistics);
+    }
+    return ReduceLanes<kWarp>(merged, op);
+  }
+};
+
+template <int kRound, class A, int kPacks, class Team, class Total>
+__device__ __forceinline__ void RunWholeRounds(
+    const A& a, typename A::template Value<A::kPack> (&value)[kPacks], const Places& places,
+    Team& team, Total& total) {
+  if constexpr (kRound < A::kRounds) {
+    const auto join = A::template Join<kRound>();
+    const auto identity = A::template Identity<kRound>();
+    auto sum = identity;
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      sum = join(sum, a.template Visit<kRound>(value[k], places.Reads(k), total));
+    }
+    a.template Finish<kRound>(team.Reduce(sum, join, identity), total);
+    RunWholeRounds<kRound + 1>(a, value, places, team, total);
+  }
+}
+
+// The algorithm for one row alone where part of a row may not be read (Seen). Elsewhere addresses
+// take so few instructions that to work them out in advance gains nothing.
+template <class A>
+__device__ __forceinline__ A WholeRowAt(const A& a, int64_t row) {
+  if constexpr (HasSeen<A>::value) {
+    return AtRow(a, row);
+  } else {
+    return a;
+  }
+}
+template <class A>
+__device__ __forceinline__ int WholePacksSeen(const A& a, int64_t row, int packs) {
+  if constexpr (HasSeen<A>::value) {
+    const int64_t seen = (SeenOf(a, row, int64_t{packs} * A::kPack) + A::kPack - 1) / A::kPack;
+    return seen < 0 ? 0 : seen < packs ? static_cast<int>(seen) : packs;
+  } else {
+    return packs;
+  }
+}
+
+// Where packs begin in a row that is whole.
+template <int N>
+struct WholeSpan {
+  __device__ __forceinline__ static int PackColumn(int p) { return p * N; }
+};
+
+// One row, from its loads to its stores; `places` are those of this thread.
+template <int kPacks, class A, class Team>
+struct StowedRow {
+  static constexpr int N = A::kPack;
+  StowedRaw<A> stowed[kPacks];
+  Places places;
+  typename A::Total total;
+
+  __device__ __forceinline__ void Load(const A& a, int64_t row, bool active, const Places& at) {
+    places = at;
+    total = active ? a.Begin(row) : typename A::Total{};
+    LoadAlignedPacks<Team>(a, row, WholeSpan<N>{}, places, stowed);
+  }
+  __device__ __forceinline__ void Finish(const A& a, int64_t row, bool active, bool first,
+                                         Team& team) {
+    typename A::template Value<N> value[kPacks];
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      value[k] = a.template Open<N>(stowed[k].Get(), places.Reads(k), places.at(k) * N, total);
+    }
+    if (active) a.Look(row, total);
+    RunWholeRounds<0>(a, value, places, team, total);
+    if constexpr (Team::kInParts) {
+      a.Rebase(team.Merge(a.Gathered(total), typename A::Merge{}), total);
+    }
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (places.Writes(k)) a.template Store<N>(row, places.at(k) * N, value[k], total);
+    }
+    if (active && first) a.End(row, total);
+  }
+};
+
+}  // namespace internal
+
+// kRows rows per group of kLanes lanes, which are loaded together; the grid covers all rows.
+template <int kLanes, int kPacks, class A, int kRows = 1>
+__global__ void __launch_bounds__(RowPolicy::kGroupThreads)
+    RowWholeKernel(A every, int64_t rows, int packs) {
+  using Team = internal::Alone<LaneGroup<kLanes>>;
+  constexpr int kGroups = RowPolicy::kGroupThreads / kLanes;
+  Team team;
+  internal::StowedRow<kPacks, A, Team> at[kRows];
+  const int64_t first = int64_t{blockIdx.x} * (kGroups * kRows) + threadIdx.x / kLanes;
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    const int64_t row = first + r * kGroups;
+    const bool active = row < rows;  // else the lanes still take part in their warp's reductions
+    const A a = internal::WholeRowAt(every, row);
+    const int written = active ? packs : 0;
+    at[r].Load(a, row, active,
+               {team.rank(), kLanes, internal::WholePacksSeen(a, row, written), written});
+  }
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    const int64_t row = first + r * kGroups;
+    at[r].Finish(internal::WholeRowAt(every, row), row, row < rows, team.rank() == 0, team);
+  }
+}
+
+// A row per block, or per cluster whose blocks have `share` packs each.
+template <class A, class Shape>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
+    RowWholeBlockKernel(A every, int packs, int share) {
+  using Team = std::conditional_t<Shape::kCluster, internal::ClusterTeam<A, Shape>,
+                                  internal::BlockTeam<A, Shape>>;
+  __shared__ __align__(16) char scratch[Team::kScratchBytes];
+  const int64_t row = Team::row();
+  const A a = AtRow(every, row);
+  const int rank = threadIdx.x, part = Team::part();
+  const int begin = part * share, end = begin + share < packs ? begin + share : packs;
+  const int read = internal::WholePacksSeen(a, row, packs);
+  internal::StowedRow<Shape::kPacks, A, Team> whole;
+  whole.Load(a, row, true, {begin + rank, Team::size(), read < end ? read : end, end});
+  Team team(scratch);  // behind the loads, which are to be under way first
+  whole.Finish(a, row, true, part == 0 && rank == 0, team);
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// softmax(scale * x + mask) under masks of every kind, as an algorithm of the row kernels
+// (rows/row.cuh): scores are formed as a row is loaded, and held in the compute type. Of which kind
+// the mask is is asked once a row, so that one kernel serves all and its loads are in flight
+// together.
+#pragma once
+
+#include "primitive/cuda/rows/load.cuh"
+#include "primitive/cuda/scale_mask/rows.cuh"
+#include "primitive/cuda/softmax/math.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+// kAligned: packs of x, y and the mask alike are aligned. kPack_: columns of a pack.
+template <class T, class Index, bool kAligned, int kPack_ = kPackSize<T>>
+struct FormedMaskRow {
+  using Rows = MaskedRows<T, Index>;
+  using C = ComputeType<T>;
+  using Element = C;
+  using Output = T;
+  using Column = typename Rows::Column;
+  using Statistics = OnlineSum<C>;
+  using Merge = MergeOnline;
+  static constexpr int kPack = kPack_, kInputs = 1;
+  static constexpr int kRounds = 2;
+  static constexpr bool kClusterRegisters = true, kLoadsPacks = true;
+
+  Rows rows;
+
+  template <int N>
+  struct Raw {
+    Pack<C, N> input[kInputs];  // scores
+  };
+  template <int N>
+  using Value = Pack<C, N>;  // scores, later their exponentials
+  struct Total {
+    Column visible = 0;
+    C max = 0, sum = 0, gain = 0;
+    RowExponential<C> exp;  // of the part
+  };
+  __device__ __forceinline__ FormedMaskRow At(int64_t row) const { return {rows.At(row)}; }
+  // Of the row at hand.
+  __device__ __forceinline__ int64_t Seen(int64_t, int64_t) const { return rows.Visible(); }
+  __device__ __forceinline__ int Head(int64_t row) const { return rows.y.Head(row) % kPack; }
+  __device__ __forceinline__ bool IsAligned(int64_t, int64_t) const { return true; }
+  __device__ __forceinline__ Total Begin(int64_t) const {
+    Total total;
+    total.visible = rows.Visible();
+    return total;
+  }
+  __device__ __forceinline__ void Look(int64_t, Total&) const {}
+  __device__ __forceinline__ void End(int64_t, const Total&) const {}
+
+  // The packs of a thread, the first of which begins at column col.
+  template <int kPacks, class Stowed>
+  __device__ __forceinline__ void LoadPacks(int64_t col, const internal::Places& places,
+                                            Stowed (&stowed)[kPacks]) const {
+    StowedPack<T, kPack> x[kPacks];
+    LoadThese(rows.x, 1, col, places, x);
+    switch (rows.type) {
+      case MaskType::kNone:
+        return Form<kPacks>(places, x, stowed, [&](int, int, C v) { return v * rows.scale; });
+      case MaskType::kBool:
+        return FormWith<bool>(col, places, x, stowed);
+      case MaskType::kOwn:
+        return FormWith<T>(col, places, x, stowed);
+      case MaskType::kWide:
+        if constexpr (!std::is_same_v<T, C>) FormWith<C>(col, places, x, stowed);
+    }
+  }
+  template <Access, int N>
+  __device__ __forceinline__ Raw<N> Load(int64_t, int64_t col) const {
+    Raw<N> raw;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      raw.input[0].v[i] = ScoreAt(ConvertTo<C>(rows.x[col + i]), col + i);
+    }
+    return raw;
+  }
+  template <int N>
+  __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool present, int64_t col,
+                                           const Total& total) const {
+    Value<N> v = raw.input[0];
+    const Column left = total.visible - static_cast<Column>(col);
+    if (present && left < N) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) v.v[i] = i < left ? v.v[i] : MinusInfinity<C>();
+    }
+    return v;
+  }
+  template <int kRound>
+  static __device__ __forceinline__ auto Join() {
+    return std::conditional_t<kRound == 0, Larger, Plus>{};
+  }
+  template <int kRound>
+  static __device__ __forceinline__ C Identity() {
+    return kRound == 0 ? MinusInfinity<C>() : C(0);
+  }
+  template <int kRound, int N>
+  __device__ __forceinline__ C Visit(Value<N>& value, bool present, const Total& total) const {
+    if constexpr (kRound == 0) {
+      return present ? MaxOf<C>(value) : MinusInfinity<C>();
+    } else {
+      C sum = 0;
+      if (present) {
+#pragma unroll
+        for (C& v : value.v) {
+          v = total.exp(v);
+          sum += v;
+        }
+      } else {
+#pragma unroll
+        for (C& v : value.v) v = 0;
+      }
+      return sum;
+    }
+  }
+  template <int kRound>
+  __device__ __forceinline__ void Finish(C found, Total& total) const {
+    if constexpr (kRound == 0) {
+      total.exp = RowExponential<C>(found);
+      total.max = Statistics::Finite(found);
+    } else {
+      Conclude({total.max, found * total.exp.Weight()}, total);
+      total.gain *= total.exp.Weight();
+    }
+  }
+  // A part of nothing but -inf has the maximum 0 and the sum 0: it must not lead.
+  static __device__ __forceinline__ Statistics Gathered(const Total& part) {
+    return part.sum == C(0) ? Statistics{} : Statistics{part.max, part.sum};
+  }
+  __device__ __forceinline__ void Rebase(const Statistics& row, Total& total) const {
+    const C max = total.max, sum = total.sum;
+    Conclude(row, total);
+    if (sum != C(0)) total.gain *= Statistics::Weight(max, total.max) * total.exp.Weight();
+  }
+  template <int N>
+  __device__ __forceinline__ void Store(int64_t row, int64_t col, Value<N> value,
+                                        const Total& total) const {
+#pragma unroll
+    for (C& v : value.v) v *= total.gain;
+    rows.y.template Store<N>(row, col, value);
+  }
+
+  // Streamed.
+  template <int N>
+  __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t col, const Total& start,
+                                      Statistics& s) const {
+    s.Add(Open<N>(raw, true, col, start));
+  }
+  __device__ __forceinline__ void Conclude(const Statistics& row, Total& total) const {
+    total.max = Statistics::Finite(row.max);
+    total.sum = row.sum;
+    total.gain = rows.GainOf(row.sum);
+  }
+  template <int N>
+  __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
+                                           const Total& total) const {
+    Value<N> v;
+    if (col < total.visible) {
+      v = Open<N>(raw, true, col, total);
+    } else {
+#pragma unroll
+      for (C& e : v.v) e = MinusInfinity<C>();
+    }
+#pragma unroll
+    for (C& e : v.v) e = ExpNonPositive(e - total.max);
+    Store<N>(row, col, v, total);
+  }
+
+ private:
+  __device__ __forceinline__ C ScoreAt(C x, int64_t col) const {
+    const int64_t at = col * rows.where.col_stride;
+    switch (rows.type) {
+      case MaskType::kNone:
+        return x * rows.scale;
+      case MaskType::kBool:
+        return rows.Score(x, reinterpret_cast<const bool*>(rows.mask)[at]);
+      case MaskType::kOwn:
+        return rows.Score(x, reinterpret_cast<const T*>(rows.mask)[at]);
+      default:
+        return rows.Score(x, reinterpret_cast<const C*>(rows.mask)[at]);
+    }
+  }
+  // Packs of x or of the mask, `stride` elements from column to column.
+  template <class M, int kPacks>
+  __device__ __forceinline__ void LoadThese(const M* row, int64_t stride, int64_t col,
+                                            const internal::Places& places,
+                                            StowedPack<M, kPack> (&packs)[kPacks]) const {
+    constexpr unsigned kBytes = kPack * sizeof(M),
+                       kWord = kBytes < kPackBytes ? kBytes : kPackBytes;
+    const M* p = row + col * stride;
+    const int64_t step = places.step * kPack;
+    if (kAligned || (stride == 1 && reinterpret_cast<uintptr_t>(p) % kWord == 0)) {
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) {
+        if (places.Reads(k)) packs[k] = StowedPack<M, kPack>::Of(LoadWords(p + k * step));
+      }
+    } else if (stride == 1) {  // addresses that differ by constants
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) {
+        if (places.Reads(k)) packs[k] = StowedPack<M, kPack>::Of(LoadEach<kPack>(p + k * step));
+      }
+    } else {
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) {
+        if (!places.Reads(k)) continue;
+        Pack<M, kPack> pack;
+#pragma unroll
+        for (int i = 0; i < kPack; ++i) pack.v[i] = p[(k * step + i) * stride];
+        packs[k] = StowedPack<M, kPack>::Of(pack);
+      }
+    }
+  }
+  template <class M>
+  static __device__ __forceinline__ Pack<M, kPack> LoadWords(const M* p) {
+    constexpr int kPart = kPack * sizeof(M) <= kPackBytes ? kPack : kPackSize<M>;
+    Pack<M, kPack> pack;
+#pragma unroll
+    for (int i = 0; i < kPack; i += kPart) {
+      const auto part = LoadAlignedPack<kPart>(p + i);
+#pragma unroll
+      for (int j = 0; j < kPart; ++j) pack.v[i + j] = part.v[j];
+    }
+    return pack;
+  }
+  template <class M, int kPacks, class Stowed>
+  __device__ __forceinline__ void FormWith(int64_t col, const internal::Places& places,
+                                           const StowedPack<T, kPack> (&x)[kPacks],
+                                           Stowed (&stowed)[kPacks]) const {
+    StowedPack<M, kPack> mask[kPacks];
+    LoadThese(reinterpret_cast<const M*>(rows.mask), rows.where.col_stride, col, places, mask);
+    Form<kPacks>(places, x, stowed,
+                 [&](int k, int i, C v) { return rows.Score(v, mask[k].Get().v[i]); });
+  }
+  template <int kPacks, class Stowed, class F>
+  static __device__ __forceinline__ void Form(const internal::Places& places,
+                                              const StowedPack<T, kPack> (&x)[kPacks],
+                                              Stowed (&stowed)[kPacks], const F& score) {
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (!places.Reads(k)) continue;
+      Pack<C, kPack> v = ConvertPack<C>(x[k].Get());
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) v.v[i] = score(k, i, v.v[i]);
+      stowed[k].Set(v);
+    }
+  }
+};
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// softmax(scale * x + mask) with every kind of mask, forward and backward, header-only. Formulas
+// and corner cases: primitive/scale_mask_softmax.h.
+//
+//   ScaleMaskProblem p;
+//   p.rows = batch * heads * queries, p.cols = keys, p.queries = queries;
+//   p.scale = 0.125, p.causal = true;
+//   LaunchScaleMaskSoftmax<__half>(p, x, nullptr, y, limits, stream, workspace);
+//   LaunchScaleMaskSoftmaxBackward<__half>(p, y, dy, dx, limits, stream, workspace);
+//
+// A fusion of your own is put together from softmax/fusions.cuh. How rows are worked on, by how
+// they and their masks lie (scale_mask/policy.h):
+//   whole    short kernels of rows/whole.cuh    packs of x, y and mask are aligned; up to a block's
+//   columns  column by column                  else, narrow rows
+//   formed   in packs, the mask in any way     else, of 16-bit types up to a warp's, others a
+//   block's others   the tiers of rows/row.cuh              wide ones
+#pragma once
+
+#include "primitive/cuda/rows/row.cuh"
+#include "primitive/cuda/rows/whole.cuh"
+#include "primitive/cuda/scale_mask/backward.cuh"
+#include "primitive/cuda/scale_mask/columns.cuh"
+#include "primitive/cuda/scale_mask/formed.cuh"
+#include "primitive/cuda/scale_mask/forward.cuh"
+#include "primitive/cuda/scale_mask/launch.h"
+#include "primitive/cuda/scale_mask/policy.h"
+
+namespace oneflow_lite {
+namespace cuda {
+namespace internal {
+
+// Whether every pack of the mask that goes with a pack of x is aligned to its size, or to 16 bytes.
+template <class T, class Index>
+bool HasAlignedMask(const MaskedRows<T, Index>& rows) {
+  const int pack = kPackSize<T> * rows.mask_item, word = pack < kPackBytes ? pack : kPackBytes;
+  bool aligned = rows.where.col_stride == 1 && reinterpret_cast<uintptr_t>(rows.mask) % word == 0;
+  for (const int64_t stride : rows.where.strides) {
+    aligned = aligned && stride * rows.mask_item % word == 0;
+  }
+  return aligned;
+}
+
+template <class T, class Index>
+MaskedRows<T, Index> MakeMaskedRows(const ScaleMaskProblem& p, const T* x, const void* mask, T* y) {
+  MaskedRows<T, Index> rows{x, p.cols, {y, p.cols}, static_cast<const char*>(mask)};
+  rows.type = !mask                            ? MaskType::kNone
+              : p.kind == ScaleMaskKind::kBool ? MaskType::kBool
+              : p.wide_mask && sizeof(T) == 2  ? MaskType::kWide
+                                               : MaskType::kOwn;
+  rows.mask_item = rows.type == MaskType::kBool   ? 1
+                   : rows.type == MaskType::kWide ? sizeof(ComputeType<T>)
+                                                  : sizeof(T);
+  rows.zero_masked_rows = p.zero_masked_rows;
+  rows.scale = static_cast<ComputeType<T>>(p.scale);
+  rows.causal = MakeCausalRows<Index>(p.queries, p.cols, p.causal);
+  rows.where = MakeRowBroadcast<Index>(p.mask_dims, p.mask_strides, p.mask_col_stride);
+  rows.mask_is_aligned = HasAlignedMask(rows);
+  // Matrices of the last dim that share their mask: those of the dim before it.
+  const int64_t matrices = p.mask_dims[1], queries = p.mask_dims[2];
+  const bool shared = mask && p.mask_strides[1] == 0 && p.mask_strides[2] != 0 && matrices > 1;
+  if (shared && queries * p.cols * rows.mask_item >= ScaleMaskPolicy::kTiledBytes) {
+    rows.tiles = MakeMatrixTiles(matrices, queries, ScaleMaskPolicy::kTileRows);
+  }
+  return rows;
+}
+
+template <class T, class Index>
+bool IsWhole(const MaskedRows<T, Index>& rows, int64_t cols) {
+  return cols % kPackSize<T> == 0 && AllAligned(DirectLoad<T>{rows.x, rows.row_stride}) &&
+         AllAligned(rows.y) && (!rows.mask || rows.mask_is_aligned);
+}
+
+// Rows of whole aligned packs are most rows of attention. False where they are wider than a block's
+// registers.
+template <class A>
+bool LaunchWholeMasked(const A& a, int64_t rows, int64_t cols, cudaStream_t stream,
+                       cudaError_t* error) {
+  using Shape = MaskedBlock<typename A::C>;
+  const int packs = static_cast<int>(cols / A::kPack);
+  if (packs > Shape::kMostPacks || rows > kMaxBlocks) return false;
+  if (packs > ScaleMaskPolicy::kGroupPacks) {
+    const int threads = static_cast<int>(CeilDiv(packs, Shape::kPacks * kWarp) * kWarp);
+    *error = Launch(RowWholeBlockKernel<A, Shape>, rows, threads, 0, stream, a, packs, packs);
+    return true;
+  }
+  *error = VisitGroupShape(GroupPlan(packs), [&](auto shape) {
+    constexpr int kLanes = decltype(shape)::lanes;
+    constexpr int kPacks = decltype(shape)::packs < 4 ? decltype(shape)::packs : 4;
+    return Launch(RowWholeKernel<kLanes, kPacks, A>,
+                  CeilDiv(rows, RowPolicy::kGroupThreads / kLanes), RowPolicy::kGroupThreads, 0,
+                  stream, a, rows, packs);
+  });
+  return true;
+}
+
+template <int kLanes, int kColumns, class T>
+cudaError_t LaunchMaskedColumns(const MaskedRows<T, uint32_t>& every, int64_t rows, int64_t cols,
+                                cudaStream_t stream) {
+  return Launch(MaskedColumnsKernel<kLanes, kColumns, T>,
+                CeilDiv(rows, RowPolicy::kGroupThreads / kLanes), RowPolicy::kGroupThreads, 0,
+                stream, every, rows, static_cast<int>(cols));
+}
+// Rows of at most ScaleMaskPolicy's columns.
+template <class T>
+cudaError_t LaunchColumnByColumn(const MaskedRows<T, uint32_t>& every, int64_t rows, int64_t cols,
+                                 cudaStream_t stream) {
+  if (cols <= 56) return LaunchMaskedColumns<8, 7>(every, rows, cols, stream);
+  if (cols <= 96) return LaunchMaskedColumns<16, 6>(every, rows, cols, stream);
+  if constexpr (sizeof(T) > 2) {
+    if (cols > 640) return LaunchMaskedColumns<32, 34>(every, rows, cols, stream);
+    if (cols > 416) return LaunchMaskedColumns<32, 20>(every, rows, cols, stream);
+    if (cols > 224) return LaunchMaskedColumns<32, 13>(every, rows, cols, stream);
+    if (cols > 144) return LaunchMaskedColumns<32, 7>(every, rows, cols, stream);
+  }
+  return LaunchMaskedColumns<16, 9>(every, rows, cols, stream);
+}
+// Rows of at most ScaleMaskPolicy::kFormedPacks, a row per group of lanes.
+template <class A>
+cudaError_t LaunchFormedGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
+  const auto launch = [&](auto shape) {
+    constexpr int kLanes = decltype(shape)::lanes;
+    return Launch(RowGroupKernel<kLanes, decltype(shape)::packs, A>,
+                  CeilDiv(rows, RowPolicy::kGroupThreads / kLanes), RowPolicy::kGroupThreads, 0,
+                  stream, a, rows, cols);
+  };
+  const int64_t packs = cols / A::kPack;
+  if (packs <= 32) return launch(GroupShape<16, 2>{});
+  if (packs <= 64) return launch(GroupShape<16, 4>{});
+  if (packs <= 96) return launch(GroupShape<32, 3>{});
+  if (packs <= 160) return launch(GroupShape<32, 5>{});
+  return launch(GroupShape<32, 8>{});
+}
+template <class A>
+cudaError_t LaunchFormedBlocks(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
+                               cudaStream_t stream) {
+  using Shape = FormedBlock<typename A::C, A::kPack>;
+  const int64_t packs = cols / A::kPack;
+  if (packs <= Shape::kMostPacks) {
+    const int threads = static_cast<int>(CeilDiv(packs, Shape::kPacks * kWarp) * kWarp);
+    return Launch(RowBlockKernel<false, A, Shape>, rows, threads < kWarp ? kWarp : threads, 0,
+                  stream, a, rows, cols);
+  }
+  const int most = MaxClusterBlocks<RowBlockKernel<true, A, Shape>>(Shape::kThreads, 0, limits);
+  const int64_t blocks = CeilDiv(packs, Shape::kMostPacks);
+  if (blocks <= most && most > 1) {
+    return LaunchAs({static_cast<int>(blocks)}, RowBlockKernel<true, A, Shape>, rows * blocks,
+                    Shape::kThreads, 0, stream, a, rows, cols);
+  }
+  return Launch(RowStreamedKernel<false, A>, rows, RowPolicy::kWideThreads, kRowScratchBytes,
+                stream, a, rows, cols);
+}
+
+template <class T>
+ScaleMaskRow<T, KeptScores<T>> KeptRows(const MaskedRows<T, uint32_t>& rows) {
+  KeptScores<T> scores{rows};
+  if (scores.kBase2) scores.scale *= kLog2E;
+  return {scores};
+}
+
+// Rows and masks that lie anyhow, or are wide. may_keep: whether KeptScores serve.
+template <class T>
+cudaError_t LaunchAnyMasked(const MaskedRows<T, uint32_t>& every, int64_t rows, int64_t cols,
+                            bool may_keep, const DeviceLimits& limits, cudaStream_t stream,
+                            void* workspace) {
+  using P = ScaleMaskPolicy;
+  using Formed = FormedMaskRow<T, uint32_t, false>;
+  constexpr bool kShort = sizeof(T) == 2;
+  const int64_t packs = cols / kPackSize<T>;
+  if (cols <= (kShort ? P::kShortColumns : P::kColumns)) {
+    return LaunchColumnByColumn(every, rows, cols, stream);
+  }
+  const bool keep = every.type == MaskType::kNone
+                        ? packs > P::kPlainPacks
+                        : packs > P::kFormedPacks && (kShort || IsWhole(every, cols));
+  if (may_keep && keep) return LaunchRows(KeptRows(every), rows, cols, limits, stream, workspace);
+  if constexpr (kShort) {
+    if (packs <= P::kFormedPacks) return LaunchFormedGroups(Formed{every}, rows, cols, stream);
+    if (every.type == MaskType::kOwn) {
+      return LaunchRows(ScaleMaskRow<T, AddedScores<T>>{{every}}, rows, cols, limits, stream,
+                        workspace);
+    }
+  }
+  return LaunchFormedBlocks(Formed{every}, rows, cols, limits, stream);
+}
+
+}  // namespace internal
+
+template <class T>
+size_t ScaleMaskWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits& limits) {
+  const size_t forward = RowWorkspaceBytes<ScaleMaskRow<T, KeptScores<T>>>(rows, cols, limits);
+  const size_t backward = RowWorkspaceBytes<ScaleMaskBackwardRow<T>>(rows, cols, limits);
+  return forward > backward ? forward : backward;
+}
+
+// y may be x. `workspace` is optional: ScaleMaskWorkspaceBytes, aligned to 16 bytes. Fastest are
+// rows of whole packs under masks of whole packs, all aligned to 16 bytes.
+template <class T>
+cudaError_t LaunchScaleMaskSoftmax(const ScaleMaskProblem& p, const T* x, const void* mask, T* y,
+                                   const DeviceLimits& limits, cudaStream_t stream,
+                                   void* workspace = nullptr) {
+  using namespace internal;
+  if (p.rows <= 0 || p.cols <= 0) return cudaSuccess;
+  if (p.rows >= int64_t{1} << 31 || p.cols >= int64_t{1} << 31) {
+    using A = FormedMaskRow<T, uint64_t, false>;
+    return Launch(RowStreamedKernel<false, A>, p.rows, RowPolicy::kWideThreads, kRowScratchBytes,
+                  stream, A{MakeMaskedRows<T, uint64_t>(p, x, mask, y)}, p.rows, p.cols);
+  }
+  const auto rows = MakeMaskedRows<T, uint32_t>(p, x, mask, y);
+  const bool is_scale = p.scale > 0 && p.scale < 1e30;  // times log2(e) and x still finite
+  const bool may_keep = is_scale && (rows.type == MaskType::kNone || rows.type == MaskType::kBool);
+  if (IsWhole(rows, p.cols)) {
+    const FormedMaskRow<T, uint32_t, true> formed{rows};
+    cudaError_t error;
+    if (may_keep ? LaunchWholeMasked(KeptRows(rows), p.rows, p.cols, stream, &error)
+                 : LaunchWholeMasked(formed, p.rows, p.cols, stream, &error)) {
+      return error;
+    }
+  }
+  return LaunchAnyMasked(rows, p.rows, p.cols, may_keep, limits, stream, workspace);
+}
+
+// dx = scale y (dy - sum(y dy)); the mask has played its part in y. dx may be dy. Slower where y,
+// dy and dx begin differently within 16 bytes.
+template <class T>
+cudaError_t LaunchScaleMaskSoftmaxBackward(const ScaleMaskProblem& p, const T* y, const T* dy,
+                                           T* dx, const DeviceLimits& limits, cudaStream_t stream,
+                                           void* workspace = nullptr) {
+  const ScaleMaskBackwardRow<T> row{{y, p.cols},
+                                    {dy, p.cols},
+                                    {dx, p.cols},
+                                    static_cast<ComputeType<T>>(p.scale),
+                                    MakeCausalRows<uint64_t>(p.queries, p.cols, p.causal)};
+  if (p.rows <= 0 || p.cols <= 0) return cudaSuccess;
+  if (row.IsAlignedEverywhere()) {
+    return internal::LaunchRowsAs<true>(row, p.rows, p.cols, limits, stream, workspace);
+  }
+  using A = ScaleMaskBackwardRow<T>;
+  if (p.cols / A::kPack <= 4 * kWarp) {
+    return Launch(RowGroupKernel<kWarp, 4, A>, CeilDiv(p.rows, RowPolicy::kGroupThreads / kWarp),
+                  RowPolicy::kGroupThreads, 0, stream, row, p.rows, p.cols);
+  }
+  return Launch(RowStreamedKernel<false, A>, p.rows, RowPolicy::kWideThreads, kRowScratchBytes,
+                stream, row, p.rows, p.cols);
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

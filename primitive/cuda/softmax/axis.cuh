@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// softmax over the middle axis of outer x axis x inner, forward and backward, without transposes.
+//
+//   LaunchSoftmaxAxis<false>(x, y, outer, axis, inner, limits, stream, workspace);
+//
+// Neither allocates nor synchronises. `workspace` is optional device memory of
+// SoftmaxAxisWorkspaceBytes, aligned to 16 bytes, by which few long slabs spread over the device.
+// Pointers are aligned to their element at least.
+#pragma once
+
+#include "primitive/cuda/axis/slab.cuh"
+#include "primitive/cuda/axis/span.cuh"
+#include "primitive/cuda/axis/stream.cuh"
+#include "primitive/cuda/chip/launch.cuh"
+#include "primitive/cuda/softmax/slab.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+namespace internal {
+
+template <class A>
+AxisTraits AxisTraitsOf(int most_blocks) {
+  using Packs = AxisPacks<A>;
+  return {A::N,
+          Packs::kBytes,
+          A::kInputs,
+          Packs::kHeld,
+          Packs::kMost,
+          Packs::kFew,
+          sizeof(typename A::Stat),
+          most_blocks};
+}
+
+template <class A>
+cudaError_t MostAxisBlocks(const DeviceLimits& limits, int* blocks) {
+  const cudaError_t error = AllowAllShared<AxisSlabKernel<A>>(limits);
+  *blocks = error != cudaSuccess ? 1
+                                 : MaxClusterBlocks<AxisSlabKernel<A>>(
+                                       AxisPolicy::kMaxThreads, limits.shared_per_block, limits);
+  return error;
+}
+
+template <class A>
+cudaError_t LaunchAxisStream(const A& a, const AxisPlan& plan, const DeviceLimits& limits,
+                             cudaStream_t stream, void* workspace) {
+  auto* partial = static_cast<typename A::Stat*>(workspace);
+  const int64_t blocks = plan.tiles * plan.blocks;
+  if (plan.workspace > 0) {
+    for (const AxisPhase phase : {AxisPhase::kGather, AxisPhase::kWrite}) {
+      const cudaError_t error = Launch(AxisStreamKernel<A>, blocks, plan.threads, plan.shared,
+                                       stream, a, plan.shape, phase, plan.blocks, partial);
+      if (error != cudaSuccess) return error;
+    }
+    return cudaSuccess;
+  }
+  if (plan.blocks > 8) MaxClusterBlocks<AxisStreamKernel<A>>(plan.threads, plan.shared, limits);
+  return LaunchAs({plan.blocks}, AxisStreamKernel<A>, blocks, plan.threads, plan.shared, stream, a,
+                  plan.shape, AxisPhase::kBoth, plan.blocks, partial);
+}
+
+template <class A>
+cudaError_t LaunchAxis(const A& a, int64_t outer, int64_t axis, int64_t inner,
+                       const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
+  int most = 1;
+  const cudaError_t error = MostAxisBlocks<A>(limits, &most);
+  if (error != cudaSuccess) return error;
+  const AxisPlan plan =
+      ChooseAxisPlan(outer, axis, inner, AxisTraitsOf<A>(most), workspace != nullptr, limits);
+  if (plan.streamed) return LaunchAxisStream(a, plan, limits, stream, workspace);
+  return LaunchAs({plan.blocks}, AxisSlabKernel<A>, plan.tiles * plan.blocks, plan.threads,
+                  plan.shared, stream, a, plan.shape);
+}
+
+template <class... Pointers>
+uintptr_t BitsOf(Pointers... pointers) {
+  return (reinterpret_cast<uintptr_t>(pointers) | ...);
+}
+
+// Elements that a thread of a span reads at a time; 1: there is no kernel for words.
+template <class T>
+inline constexpr int kSpanWord = sizeof(T) == 2 ? 2 : 1;
+
+// Where rows are no whole packs; false where a slice is too large for that. A and Words are the
+// algorithm of packs of one element of the compute type, and of words of T.
+template <class A, class Words, class T>
+bool LaunchAxisSpan(const SpanPointers<T, A::kInputs>& p, int64_t outer, int64_t axis,
+                    int64_t inner, const DeviceLimits& limits, cudaStream_t stream,
+                    cudaError_t* error) {
+  constexpr int kInputs = A::kInputs;
+  constexpr auto held = AxisSpanKernel<A, T, SpanKind::kHeld>;
+  constexpr auto read = AxisSpanKernel<A, T, SpanKind::kRead>;
+  *error = AllowAllShared<held>(limits);
+  if (*error == cudaSuccess) *error = AllowAllShared<read>(limits);
+  if (*error != cudaSuccess) return true;
+  const int parts =
+      MaxClusterBlocks<read>(AxisSpanPolicy::kThreads, limits.shared_per_block, limits);
+  const bool alike = BitsOf(p.input[kInputs - 1]) % kPackBytes == BitsOf(p.output) % kPackBytes;
+  AxisSpanTraits traits{sizeof(T), kInputs, kSpanHeld<kInputs>, 1, sizeof(typename A::Stat), parts};
+  if constexpr (Words::N > 1) {
+    constexpr uintptr_t kWord = Words::N * sizeof(T);
+    if (BitsOf(p.input[0]) % kWord == BitsOf(p.input[kInputs - 1]) % kWord) traits.word = Words::N;
+  }
+  AxisSpanPlan plan;
+  if (!ChooseAxisSpan(&plan, outer, axis, inner, alike, traits, limits)) return false;
+  if constexpr (Words::N > 1) {
+    if (plan.kind == SpanKind::kWords) {
+      constexpr auto words = AxisSpanKernel<Words, T, SpanKind::kWords>;
+      *error = AllowAllShared<words>(limits);
+      if (*error != cudaSuccess) return true;
+      *error = Launch(words, plan.blocks, plan.threads, plan.shared, stream, Words{}, p, plan.span);
+      return true;
+    }
+  }
+  *error = LaunchAs({plan.span.parts}, plan.kind == SpanKind::kHeld ? held : read, plan.blocks,
+                    plan.threads, plan.shared, stream, A{}, p, plan.span);
+  return true;
+}
+
+// The pack that is tried after packs of N. 16-bit floats have none of 4: most of what these served
+// goes to spans.
+template <class T, int N>
+inline constexpr int kNextAxisPack = sizeof(T) == 2 && N == kPackSize<T> ? N / 4 : N / 2;
+
+// Calls f(integral_constant N) for the largest of these packs of T that divides inner and at which
+// `pointers`, their bits or-ed together, are aligned.
+template <class T, int N = kPackSize<T>, class F>
+auto VisitAxisPack(int64_t inner, uintptr_t pointers, F&& f) {
+  if constexpr (N > 1) {
+    if (inner % N != 0 || pointers % (N * sizeof(T)) != 0) {
+      return VisitAxisPack<T, kNextAxisPack<T, N>>(inner, pointers, f);
+    }
+  }
+  return f(std::integral_constant<int, N>{});
+}
+
+}  // namespace internal
+
+// Bytes of workspace that forward and backward can make use of, at any alignment.
+template <class T, int N = kPackSize<T>>
+size_t SoftmaxAxisWorkspaceBytes(int64_t outer, int64_t axis, int64_t inner,
+                                 const DeviceLimits& limits) {
+  // No plan streams so short an axis.
+  if (outer <= 0 || inner <= 0 || axis <= AxisPolicy::kNeverStreamed) return 0;
+  size_t bytes = 0;
+  if constexpr (N > 1) {
+    constexpr int kNext = internal::kNextAxisPack<T, N>;
+    bytes = SoftmaxAxisWorkspaceBytes<T, kNext>(outer, axis, inner, limits);
+  }
+  if (inner % N != 0) return bytes;
+  const int most = limits.clusters ? 8 : 1;  // what a launch has at least: more need no workspace
+  for (const AxisTraits& t : {internal::AxisTraitsOf<SoftmaxSlab<false, T, N>>(most),
+                              internal::AxisTraitsOf<SoftmaxBackwardSlab<false, T, N>>(most)}) {
+    const size_t needed = ChooseAxisPlan(outer, axis, inner, t, true, limits).workspace;
+    if (needed > bytes) bytes = needed;
+  }
+  return bytes;
+}
+
+// x and y may be the same pointer; otherwise they must not overlap.
+template <bool kLog, class T>
+cudaError_t LaunchSoftmaxAxis(const T* x, T* y, int64_t outer, int64_t axis, int64_t inner,
+                              const DeviceLimits& limits, cudaStream_t stream,
+                              void* workspace = nullptr) {
+  if (outer <= 0 || axis <= 0 || inner <= 0) return cudaSuccess;
+  const uintptr_t pointers = internal::BitsOf(x, y);
+  if (inner % kPackSize<T> != 0 || pointers % kPackBytes != 0) {
+    cudaError_t error = cudaSuccess;
+    if (internal::LaunchAxisSpan<SoftmaxSlab<kLog, ComputeType<T>, 1>,
+                                 SoftmaxSlab<kLog, T, internal::kSpanWord<T>>, T>(
+            {{x}, y}, outer, axis, inner, limits, stream, &error)) {
+      return error;
+    }
+  }
+  return internal::VisitAxisPack<T>(inner, pointers, [&](auto n) {
+    return internal::LaunchAxis(SoftmaxSlab<kLog, T, decltype(n)::value>{x, y}, outer, axis, inner,
+                                limits, stream, workspace);
+  });
+}
+
+// y is the forward's output. dx may be dy (or y); otherwise it must not overlap them.
+template <bool kLog, class T>
+cudaError_t LaunchSoftmaxBackwardAxis(const T* y, const T* dy, T* dx, int64_t outer, int64_t axis,
+                                      int64_t inner, const DeviceLimits& limits,
+                                      cudaStream_t stream, void* workspace = nullptr) {
+  if (outer <= 0 || axis <= 0 || inner <= 0) return cudaSuccess;
+  const uintptr_t pointers = internal::BitsOf(y, dy, dx);
+  if (inner % kPackSize<T> != 0 || pointers % kPackBytes != 0) {
+    using Slab = SoftmaxBackwardSlab<kLog, ComputeType<T>, 1, std::is_same_v<T, float>>;
+    using Words = SoftmaxBackwardSlab<kLog, T, internal::kSpanWord<T>>;
+    cudaError_t error = cudaSuccess;
+    if (internal::LaunchAxisSpan<Slab, Words, T>({{y, dy}, dx}, outer, axis, inner, limits, stream,
+                                                 &error)) {
+      return error;
+    }
+  }
+  return internal::VisitAxisPack<T>(inner, pointers, [&](auto n) {
+    return internal::LaunchAxis(SoftmaxBackwardSlab<kLog, T, decltype(n)::value>{y, dy, dx}, outer,
+                                axis, inner, limits, stream, workspace);
+  });
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite
