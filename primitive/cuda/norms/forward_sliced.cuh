@@ -2,7 +2,7 @@
 //
 // layer_norm over wide rows of whole packs: a block, or the blocks of a cluster, each with a slice
 // of the row, of which a thread holds some packs in registers and the others in shared memory.
-// Registers alone leave no room for weights and biases on their way, see docs/performance.md.
+// Registers alone leave no room for weights and biases on their way, see docs/lab/11-wide-norms.md.
 #pragma once
 
 #include "primitive/cuda/chip/async_copy.cuh"
