@@ -360,6 +360,7 @@ bool ReadOlder(const BoundFunction& b, const CallArguments& g, Value* out, PyObj
     std::fill(out, out + b.schema->args.size(), Value());
     if (ReadOlder(b, g, order, out, target)) return true;
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError)) return false;
+    PyErr_Clear();  // the next order may run Python
   }
   PyErr_Restore(PyRef::Borrow(type).Give(), PyRef::Borrow(value).Give(),
                 PyRef::Borrow(trace).Give());

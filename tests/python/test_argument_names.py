@@ -216,6 +216,19 @@ def test_older_orders_take_tensors_in_their_places_only():
             call()
 
 
+def test_an_older_order_that_does_not_fit_leaves_no_exception_behind():
+    """Reading the next one runs Python: with an exception set that ends as a SystemError."""
+
+    class Two:
+        def __index__(self):
+            return 2
+
+    with pytest.raises(TypeError, match=r"baddbmm\(\)"):
+        BATCHES[0].baddbmm(Two(), [2], BATCHES[1])
+    with pytest.raises(TypeError, match=r"addmm\(\)"):
+        A.addmm(Two(), [2], B)
+
+
 def test_older_orders_write_and_differentiate():
     out = flow.empty(2, 2, dtype=flow.float64)
     x = A.clone().requires_grad_()
