@@ -16,10 +16,8 @@ const OpExpr& UnaryOpExpr(const char* name) {
   return OpBuilder(name).Input("in").Output("out").Get();
 }
 
-StatusOr<Tensor> CallFloating(const OpExpr& op, const Tensor& x) {
-  OFL_ASSIGN_OR_RETURN(Tensor floating, IsFloating(x.dtype()) ? x : Cast(x, DType::kFloat32));
-  return Call(op, {floating});
-}
+// The op gives float32 of integers and bool.
+StatusOr<Tensor> CallFloating(const OpExpr& op, const Tensor& x) { return Call(op, {x}); }
 
 }  // namespace
 

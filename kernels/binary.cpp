@@ -48,9 +48,9 @@ class BinaryKernel final : public PrimitiveKernel<Binary> {
   }
 };
 
-// The dtype of the elements, beside which a number may have their compute type.
-DType ElementType(const BindContext& c) {
-  return ComputeType(c.inputs[1]) == c.inputs[0] ? c.inputs[1] : c.inputs[0];
+// What the operands are promoted to: the result's dtype, or of a comparison their common one.
+DType CommonType(BinaryOp op, const BindContext& c) {
+  return IsComparison(op) ? PromoteTypes(c.inputs[0], c.inputs[1]) : c.outputs[0];
 }
 
 struct BinaryEntry {
@@ -88,9 +88,11 @@ constexpr BinaryEntry kBinaryEntries[] = {
 const bool binary_registered = [] {
   for (const BinaryEntry& e : kBinaryEntries) {
     const auto bind = [op = e.primitive](const BindContext& c) {
-      return BindKernel<BinaryKernel>(c, {.op = op, .dtype = ElementType(c)});
+      return BindKernel<BinaryKernel>(
+          c, {.op = op, .dtype = CommonType(op, c), .a = c.inputs[0], .b = c.inputs[1]});
     };
-    internal::AppendKernel({.op = e.op, .dtypes = e.dtypes, .strided_inputs = 0b11, .bind = bind},
+    const DTypeSet dtypes = e.dtypes & kFloatingSet ? kAllDTypes : e.dtypes;
+    internal::AppendKernel({.op = e.op, .dtypes = dtypes, .strided_inputs = 0b11, .bind = bind},
                            __FILE__, __LINE__);
   }
   return true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The elementwise ops of one input, each bound to the primitive of its name.
+// The elementwise ops of one input, each bound to the primitive of its name. Of an op for floats
+// the input may be an integer: it is converted as it is loaded.
 #include "primitive/unary.h"
 
 #include "kernels/primitive_kernel.h"
@@ -13,8 +14,9 @@ class UnaryKernel final : public PrimitiveKernel<Unary> {
   using PrimitiveKernel::PrimitiveKernel;
 
   Status Launch(KernelContext& c) const override {
-    return primitive_->Launch(c.stream(), c.output(0).numel(), c.input(0).data(),
-                              c.output(0).data());
+    const Tensor &x = c.input(0), &y = c.output(0);
+    return primitive_->Launch(c.stream(), MakeElementwise<2>(y.shape(), {x.strides(), y.strides()}),
+                              x.data(), y.data());
   }
 };
 
@@ -48,9 +50,13 @@ constexpr UnaryEntry kUnaryEntries[] = {
 const bool unary_registered = [] {
   for (const UnaryEntry& e : kUnaryEntries) {
     const auto bind = [op = e.primitive](const BindContext& c) {
-      return BindKernel<UnaryKernel>(c, {.op = op, .dtype = c.inputs[0]});
+      const DType in = c.inputs[0], out = c.outputs[0];
+      const DType common = out == DType::kBool ? in : out;
+      return BindKernel<UnaryKernel>(c, {.op = op, .dtype = common, .in = in, .out = out});
     };
-    internal::AppendKernel({.op = e.op, .dtypes = e.dtypes, .bind = bind}, __FILE__, __LINE__);
+    const DTypeSet dtypes = e.dtypes == kFloatingSet ? kAllDTypes : e.dtypes;
+    internal::AppendKernel({.op = e.op, .dtypes = dtypes, .strided_inputs = 0b1, .bind = bind},
+                           __FILE__, __LINE__);
   }
   return true;
 }();

@@ -13,6 +13,7 @@
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/kernel_registry.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "oneflow_lite/framework/output_layout.h"
 #include "ops/term.h"
 
 namespace oneflow_lite {
@@ -125,10 +126,13 @@ void DefineUnary(OpDef& op) {
   op.Input("in").Output("out");
   op.doc = entry.doc;
   op.infer = [](InferContext& c) -> Status {
-    if (!(entry.dtypes & SetOf(c.dtype(0)))) {
-      return UnsupportedDType(c.op(), "the input", c.dtype(0), "one of " + ToString(entry.dtypes));
+    // Integers and bool become float32 where an op has floats only.
+    const bool widened = entry.dtypes == kFloatingSet && !IsFloating(c.dtype(0));
+    const DType dtype = widened ? DType::kFloat32 : c.dtype(0);
+    if (!(entry.dtypes & SetOf(dtype))) {
+      return UnsupportedDType(c.op(), "the input", dtype, "one of " + ToString(entry.dtypes));
     }
-    c.SetOutput(0, c.shape(0), c.dtype(0));
+    c.SetOutput(0, c.shape(0), dtype);
     return OkStatus();
   };
   op.sbp = SplitAllAxes;
@@ -139,7 +143,8 @@ void DefineUnary(OpDef& op) {
 
 template <size_t... I>
 bool RegisterUnary(std::index_sequence<I...>) {
-  return (internal::AppendOp(kUnaryEntries[I].name, DefineUnary<I>, __FILE__, __LINE__) && ...);
+  return (internal::AppendOp(kUnaryEntries[I].name, DefineUnary<I>, __FILE__, __LINE__) && ...) &&
+         (internal::KeepLayout(kUnaryEntries[I].name) && ...);
 }
 const bool unary_registered = RegisterUnary(std::make_index_sequence<std::size(kUnaryEntries)>());
 

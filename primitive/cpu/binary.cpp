@@ -8,8 +8,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "oneflow_lite/core/elementwise_order.h"
 #include "oneflow_lite/core/parallel.h"
-#include "primitive/cpu/convert.h"
+#include "primitive/cpu/chunk_conversion.h"
 #include "primitive/cpu/simd_targets.h"
 #include "primitive/cpu/strided.h"
 // clang-format off
@@ -200,24 +201,25 @@ class CpuBinary final : public Binary {
   CpuBinary(const Spec& spec, BinaryLoop loop)
       : loop_(loop),
         compute_(ComputeType(spec.dtype)),
-        item_(SizeOf(spec.dtype)),
-        out_item_(IsComparison(spec.op) ? 1 : item_) {
-    if (compute_ == spec.dtype) return;
-    widen_ = FindConvert(spec.dtype, compute_);
-    if (!IsComparison(spec.op)) narrow_ = FindConvert(compute_, spec.dtype);
+        a_(spec.a.value_or(spec.dtype), spec.dtype),
+        b_(spec.b.value_or(spec.dtype), spec.dtype),
+        out_item_(IsComparison(spec.op) ? 1 : SizeOf(spec.dtype)) {
+    if (compute_ != spec.dtype && !IsComparison(spec.op))
+      narrow_ = FindConvert(compute_, spec.dtype);
   }
 
-  Status Launch(Stream&, const Elementwise<3>& g, const void* a, const void* b,
+  Status Launch(Stream&, const Elementwise<3>& given, const void* a, const void* b,
                 void* out) const override {
-    const bool direct = g.contiguous && !widen_;
+    const Elementwise<3> g = OrderedBy(given, 2);
+    const bool direct = g.contiguous && !a_.widen && !b_.widen && !narrow_;
     ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
       if (direct) {
-        loop_(end - begin, At(a, begin), At(b, begin),
+        loop_(end - begin, a_.At(a, begin), b_.At(b, begin),
               static_cast<char*>(out) + begin * static_cast<int64_t>(out_item_));
         return;
       }
-      Operand in_a(*this, StridedReader(g, 0, item_, a, begin));
-      Operand in_b(*this, StridedReader(g, 1, item_, b, begin));
+      Operand in_a(a_, StridedReader(g, 0, a_.item, a, begin));
+      Operand in_b(b_, StridedReader(g, 1, b_.item, b, begin));
       Run(
           StridedWriter(g, 2, out_item_, out, begin), end - begin,
           [&](int64_t n) { return in_a.Next(n); }, [&](int64_t n) { return in_b.Next(n); });
@@ -225,13 +227,15 @@ class CpuBinary final : public Binary {
     return OkStatus();
   }
 
-  Status LaunchScalar(Stream&, const Elementwise<2>& g, const void* x, Scalar scalar,
+  Status LaunchScalar(Stream&, const Elementwise<2>& given, const void* x, Scalar scalar,
                       bool scalar_first, void* out) const override {
+    const Elementwise<2> g = OrderedBy(given, 1);
+    const OperandType& type = scalar_first ? b_ : a_;
     ChunkBuffer repeated;
     Repeat(scalar, std::min(g.numel, kChunk), repeated);
     const auto number = [&](int64_t) -> const void* { return repeated.bytes; };
     ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      Operand in(*this, StridedReader(g, 0, item_, x, begin));
+      Operand in(type, StridedReader(g, 0, type.item, x, begin));
       const auto operand = [&](int64_t n) { return in.Next(n); };
       StridedWriter writer(g, 1, out_item_, out, begin);
       if (scalar_first) {
@@ -244,20 +248,25 @@ class CpuBinary final : public Binary {
   }
 
  private:
+  // How an operand gets from memory to the compute type.
+  struct OperandType {
+    OperandType(DType dtype, DType common)
+        : widen(dtype, common, ComputeType(common)), item(SizeOf(dtype)) {}
+    const void* At(const void* p, int64_t i) const {
+      return static_cast<const char*>(p) + i * static_cast<int64_t>(item);
+    }
+    ChunkConversion widen;
+    size_t item;
+  };
+
   // An operand's chunks, widened to the compute type.
   class Operand {
    public:
-    Operand(const CpuBinary& binary, const StridedReader& reader)
-        : widen_(binary.widen_), reader_(reader) {}
-    const void* Next(int64_t n) {
-      const void* chunk = reader_.Read(n, gathered_);
-      if (!widen_) return chunk;
-      widen_(n, chunk, widened_.bytes);
-      return widened_.bytes;
-    }
+    Operand(const OperandType& type, const StridedReader& reader) : type_(type), reader_(reader) {}
+    const void* Next(int64_t n) { return type_.widen(n, reader_.Read(n, gathered_), widened_); }
 
    private:
-    ConvertFunction widen_;
+    const OperandType& type_;
     StridedReader reader_;
     ChunkBuffer gathered_, widened_;
   };
@@ -291,15 +300,11 @@ class CpuBinary final : public Binary {
     });
   }
 
-  const void* At(const void* p, int64_t i) const {
-    return static_cast<const char*>(p) + i * static_cast<int64_t>(item_);
-  }
-
   BinaryLoop loop_;
-  ConvertFunction widen_ = nullptr;   // dtype to compute type, where they differ
-  ConvertFunction narrow_ = nullptr;  // and back, unless the result is bool
   DType compute_;
-  size_t item_, out_item_;
+  OperandType a_, b_;
+  ConvertFunction narrow_ = nullptr;  // compute type to the result's, where they differ
+  size_t out_item_;
 };
 
 StatusOr<std::unique_ptr<Binary>> NewBinary(const Binary::Spec& spec) {

@@ -3,10 +3,13 @@
 // One expression per function, on vectors of the compute type; the table in FindUnary names them.
 #include "primitive/unary.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "oneflow_lite/core/elementwise_order.h"
 #include "oneflow_lite/core/parallel.h"
+#include "primitive/cpu/chunk_conversion.h"
 #include "primitive/cpu/simd_targets.h"
 #include "primitive/cpu/strided.h"
 // clang-format off
@@ -177,25 +180,43 @@ HWY_EXPORT(FindUnary);
 
 class CpuUnary final : public Unary {
  public:
-  CpuUnary(UnaryLoop loop, size_t item) : loop_(loop), item_(static_cast<int64_t>(item)) {}
+  CpuUnary(const Spec& spec, UnaryLoop loop)
+      : loop_(loop),
+        convert_(spec.in.value_or(spec.dtype), spec.dtype),
+        in_item_(static_cast<int64_t>(SizeOf(spec.in.value_or(spec.dtype)))),
+        out_item_(static_cast<int64_t>(SizeOf(spec.out.value_or(spec.dtype)))) {}
 
-  Status Launch(Stream&, int64_t n, const void* x, void* y) const override {
-    ParallelFor(n, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      loop_(end - begin, static_cast<const char*>(x) + begin * item_,
-            static_cast<char*>(y) + begin * item_);
+  Status Launch(Stream&, const Elementwise<2>& given, const void* x, void* y) const override {
+    const Elementwise<2> g = OrderedBy(given, 1);
+    const bool direct = g.contiguous && !convert_;
+    ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
+      if (direct) {
+        loop_(end - begin, static_cast<const char*>(x) + begin * in_item_,
+              static_cast<char*>(y) + begin * out_item_);
+        return;
+      }
+      StridedReader reader(g, 0, static_cast<size_t>(in_item_), x, begin);
+      StridedWriter writer(g, 1, static_cast<size_t>(out_item_), y, begin);
+      ChunkBuffer gathered, converted, result;
+      for (int64_t i = begin; i < end; i += kChunk) {
+        const int64_t n = std::min(kChunk, end - i);
+        loop_(n, convert_(n, reader.Read(n, gathered), converted), writer.Start(n, result));
+        writer.Finish(n, result);
+      }
     });
     return OkStatus();
   }
 
  private:
   UnaryLoop loop_;
-  int64_t item_;
+  ChunkConversion convert_;  // of x to the dtype of the function
+  int64_t in_item_, out_item_;
 };
 
 StatusOr<std::unique_ptr<Unary>> NewUnary(const Unary::Spec& spec) {
   UnaryLoop loop = HWY_DYNAMIC_DISPATCH(FindUnary)(spec.op, spec.dtype);
   if (!loop) return NoPrimitiveFor(Unary::kName, DeviceType::kCPU, spec.dtype);
-  return std::make_unique<CpuUnary>(loop, SizeOf(spec.dtype));
+  return std::make_unique<CpuUnary>(spec, loop);
 }
 
 const bool registered = RegisterPrimitive<Unary>(DeviceType::kCPU, &NewUnary);

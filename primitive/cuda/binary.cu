@@ -2,6 +2,8 @@
 //
 // One function object per binary op; the table in FindBinary names them.
 #include "primitive/cuda/elementwise.cuh"
+#include "primitive/cuda/elementwise_launchers.h"
+#include "primitive/cuda/elementwise_pass.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -25,7 +27,6 @@ struct Add {
   __device__ C operator()(C a, C b) const {
     return a + b;
   }
-  __device__ bool operator()(bool a, bool b) const { return a || b; }
 };
 struct Sub {
   template <class C>
@@ -38,7 +39,6 @@ struct Mul {
   __device__ C operator()(C a, C b) const {
     return a * b;
   }
-  __device__ bool operator()(bool a, bool b) const { return a && b; }
 };
 struct Div {
   template <class C>
@@ -146,115 +146,27 @@ struct Xor {
   }
 };
 
-// Which operand is one number: a value, or (in a dense launch) the element a pointer leads to.
-enum class Single : int { kNone, kFirst, kSecond };
-
-// T is the operands' type, Out the result's, C what Op computes in.
-template <class T, class Out, class C, class Op>
-struct BinaryRun {
-  const T* a;
-  const T* b;
-  Out* out;
-  Single single;
-  bool by_value;  // the single operand is `value`, not at its pointer
-  C value;
-
-  // The single operand, where it is the one at p.
-  __device__ C Number(const T* p, Single role) const {
-    if (single != role) return C{};
-    return by_value ? value : ConvertTo<C>(*p);
-  }
-
-  template <int N>
-  __device__ void Run(int64_t i) const {
-    Pack<T, N> pa{}, pb{};
-    if (single != Single::kFirst) pa = LoadPack<N>(a + i);
-    if (single != Single::kSecond) pb = LoadPack<N>(b + i);
-    const C first = Number(a, Single::kFirst), second = Number(b, Single::kSecond);
-    Pack<Out, N> result;
-#pragma unroll
-    for (int k = 0; k < N; ++k) {
-      const C x = single == Single::kFirst ? first : ConvertTo<C>(pa.v[k]);
-      const C y = single == Single::kSecond ? second : ConvertTo<C>(pb.v[k]);
-      result.v[k] = ConvertTo<Out>(Op{}(x, y));
-    }
-    StorePack<N>(out + i, result);
-  }
-
-  // Offsets of a, b, out.
-  __device__ void At(const int64_t (&offset)[3]) const {
-    const C x = by_value && single == Single::kFirst ? value : ConvertTo<C>(a[offset[0]]);
-    const C y = by_value && single == Single::kSecond ? value : ConvertTo<C>(b[offset[1]]);
-    out[offset[2]] = ConvertTo<Out>(Op{}(x, y));
-  }
-};
-
-// True where operand i is dense in one dim; a number where all its strides are 0.
-template <int M>
-bool IsDense(const Strided<M>& g, int i) {
-  return g.ndim == 0 || (g.ndim == 1 && g.strides[i][0] == 1);
-}
-template <int M>
-bool IsNumber(const Strided<M>& g, int i) {
-  return g.ndim == 1 && g.strides[i][0] == 0;
-}
-
-template <class T, class Out>
-constexpr int kBinaryPack = kPackSize<std::conditional_t<(sizeof(T) > sizeof(Out)), T, Out>>;
-
 // kSwapped: computes Op(b, a), so that a > b needs no kernel beside b < a.
-template <class T, class Out, class C, class Op, bool kSwapped>
-cudaError_t LaunchTensors(const Strided<3>& given, const void* given_a, const void* given_b,
-                          void* out, cudaStream_t stream) {
-  Strided<3> g = given;
-  if (kSwapped) memcpy(g.strides, given.strides[1], sizeof(g.strides[0]));
-  if (kSwapped) memcpy(g.strides[1], given.strides, sizeof(g.strides[0]));
-  const void *a = kSwapped ? given_b : given_a, *b = kSwapped ? given_a : given_b;
-  BinaryRun<T, Out, C, Op> run{static_cast<const T*>(a),
-                               static_cast<const T*>(b),
-                               static_cast<Out*>(out),
-                               Single::kNone,
-                               false,
-                               C{}};
-  const bool dense_out = IsDense(g, 2);
-  if (dense_out && IsNumber(g, 0) && IsDense(g, 1)) run.single = Single::kFirst;
-  if (dense_out && IsNumber(g, 1) && IsDense(g, 0)) run.single = Single::kSecond;
-  if (g.contiguous || run.single != Single::kNone) {
-    return ForPacks<kBinaryPack<T, Out>>(g.numel, run, stream);
-  }
-  return ForElements(g, run, stream);
+template <class C, class Op, bool kSwapped>
+cudaError_t LaunchBinary(const Pass<2>& given, cudaStream_t stream) {
+  if (!kSwapped) return LaunchPass<2, C, Op>(given, stream);
+  Pass<2> pass = given;
+  const auto swap = [](auto& of_operands) {
+    const auto first = of_operands[0];
+    of_operands[0] = of_operands[1], of_operands[1] = first;
+  };
+  swap(pass.in), swap(pass.step), swap(pass.form), swap(pass.dtype), swap(pass.held);
+  swap(pass.round), swap(pass.bytes);
+  memcpy(pass.strides[0], given.strides[1], sizeof(given.strides[1]));
+  memcpy(pass.strides[1], given.strides[0], sizeof(given.strides[0]));
+  return LaunchPass<2, C, Op>(pass, stream);
 }
 
-// The geometry of x and out as one of a, b, out, so that both forms share their kernels.
-inline Strided<3> WithTwoInputs(const Strided<2>& g) {
-  Strided<3> wide;
-  wide.ndim = g.ndim;
-  wide.contiguous = g.contiguous;
-  wide.numel = g.numel;
-  memcpy(wide.dims, g.dims, sizeof(g.dims));
-  memcpy(wide.strides, g.strides, sizeof(g.strides[0]));
-  memcpy(wide.strides[1], g.strides, sizeof(g.strides));
-  memcpy(wide.multiplier, g.multiplier, sizeof(g.multiplier));
-  memcpy(wide.shift, g.shift, sizeof(g.shift));
-  return wide;
-}
-
-template <class T, class Out, class C, class Op, bool kSwapped>
-cudaError_t LaunchScalar(const Strided<2>& g, const void* x, ScalarBits scalar, bool scalar_first,
-                         void* out, cudaStream_t stream) {
-  ComputeType<T> value;
-  memcpy(&value, &scalar, sizeof(value));
-  const T* p = static_cast<const T*>(x);
-  const Single single = scalar_first != kSwapped ? Single::kFirst : Single::kSecond;
-  const BinaryRun<T, Out, C, Op> run{p,      p,    static_cast<Out*>(out),
-                                     single, true, static_cast<C>(value)};
-  if (g.contiguous) return ForPacks<kBinaryPack<T, Out>>(g.numel, run, stream);
-  return ForElements(WithTwoInputs(g), run, stream);
-}
-
+// T is the operands' type, Out the result's, C what Op computes in. Types that are computed alike
+// share a kernel.
 template <class T, class Out, class C, class Op, bool kSwapped = false>
 BinaryLaunchers Launchers() {
-  return {&LaunchTensors<T, Out, C, Op, kSwapped>, &LaunchScalar<T, Out, C, Op, kSwapped>};
+  return {&LaunchBinary<SharedType<C>, Op, kSwapped>};
 }
 
 template <class Op>

@@ -11,7 +11,7 @@
 #include <array>
 #include <cstdint>
 
-#include "oneflow_lite/core/elementwise.h"
+#include "oneflow_lite/core/elementwise_order.h"
 
 namespace oneflow_lite::cuda {
 
@@ -25,24 +25,6 @@ struct CopyPlan {
   int element_bytes = 0;
   int access_bytes = 0;  // of a transpose: what a thread loads and stores at once; 0: no transpose
 };
-
-// The operands' dims in the order in which they lie in dst, merged again. A copy may visit its
-// elements in any order, and in this one dst is written densely wherever it can be.
-inline Elementwise<2> InOrderOfDst(const Elementwise<2>& g) {
-  int order[kMaxDims];
-  const int64_t* along_dst = g.strides[1];
-  for (int d = 0; d < g.ndim; ++d) {  // by insertion: std::stable_sort takes memory from the heap
-    int at = d;
-    for (; at > 0 && along_dst[order[at - 1]] < along_dst[d]; --at) order[at] = order[at - 1];
-    order[at] = d;
-  }
-  int64_t dims[kMaxDims], src[kMaxDims], dst[kMaxDims];
-  for (int d = 0; d < g.ndim; ++d) {
-    dims[d] = g.dims[order[d]], src[d] = g.strides[0][order[d]], dst[d] = along_dst[order[d]];
-  }
-  const auto span = [&](const int64_t* p) { return absl::Span<const int64_t>(p, g.ndim); };
-  return MakeElementwise<2>(span(dims), {span(src), span(dst)});
-}
 
 // Whether both operands are dense along the last dim.
 inline bool IsDenseInRows(const Elementwise<2>& g) {
@@ -106,7 +88,7 @@ inline CopyPlan PlanCopy(const Elementwise<2>& geometry, int element_bytes, cons
   CopyPlan plan{geometry, element_bytes, 0};
   Elementwise<2>& g = plan.g;
   if (g.contiguous || g.numel == 0) return plan;
-  g = InOrderOfDst(g);
+  g = OrderedBy(g, 1);
   if (g.contiguous) return plan;
   if (IsDenseInRows(g)) {
     plan.element_bytes = WidestAccess(g, {g.ndim - 1, g.ndim - 1}, element_bytes, src, dst);
@@ -129,7 +111,7 @@ inline CopyPlan PlanCopy(const Elementwise<2>& geometry, int element_bytes, cons
 inline bool PlanPacks(int pack, const std::array<int, 2>& element_bytes, const void* src,
                       const void* dst, Elementwise<2>* g) {
   if (g->contiguous || g->numel == 0) return false;
-  *g = InOrderOfDst(*g);
+  *g = OrderedBy(*g, 1);
   const int last = g->ndim - 1;
   if (g->contiguous || !IsDenseInRows(*g)) return false;
   if (!AllowsPacks(*g, pack, {last, last}, element_bytes, {src, dst})) return false;

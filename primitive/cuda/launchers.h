@@ -37,18 +37,8 @@ struct Strided {
   uint32_t shift[kMaxStridedDims] = {};
 };
 
-using UnaryLauncher = cudaError_t (*)(int64_t n, const void* x, void* y, cudaStream_t);
-UnaryLauncher FindUnary(UnaryOp op, DType dtype);
-
 // An element given by value: its bits, in the lowest bytes.
 using ScalarBits = uint64_t;
-struct BinaryLaunchers {
-  cudaError_t (*tensors)(const Strided<3>& g, const void* a, const void* b, void* out,
-                         cudaStream_t) = nullptr;
-  cudaError_t (*scalar)(const Strided<2>& g, const void* x, ScalarBits scalar, bool scalar_first,
-                        void* out, cudaStream_t) = nullptr;
-};
-BinaryLaunchers FindBinary(BinaryOp op, DType dtype);
 
 // Null data: the bits stand for all elements. Operands: condition, a, b, out.
 struct SelectOperand {

@@ -2,6 +2,8 @@
 //
 // One function object per unary op; the table in FindUnary names them.
 #include "primitive/cuda/elementwise.cuh"
+#include "primitive/cuda/elementwise_launchers.h"
+#include "primitive/cuda/elementwise_pass.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -34,7 +36,6 @@ struct Abs {
   __device__ C operator()(C x) const {
     return x < C(0) ? -x : x;
   }
-  __device__ uint8_t operator()(uint8_t x) const { return x; }
   __device__ float operator()(float x) const { return fabsf(x); }
   __device__ double operator()(double x) const { return fabs(x); }
 };
@@ -99,25 +100,10 @@ struct Gelu {
   }
 };
 
+// Of elements of T: one kernel for all that share a compute type.
 template <class T, class Op>
-struct UnaryRun {
-  const T* x;
-  T* y;
-
-  template <int N>
-  __device__ void Run(int64_t i) const {
-    using C = ComputeType<T>;
-    Pack<T, N> p = LoadPack<N>(x + i);
-#pragma unroll
-    for (int k = 0; k < N; ++k) p.v[k] = ConvertTo<T>(static_cast<C>(Op{}(ConvertTo<C>(p.v[k]))));
-    StorePack<N>(y + i, p);
-  }
-};
-
-template <class T, class Op>
-cudaError_t LaunchUnary(int64_t n, const void* x, void* y, cudaStream_t stream) {
-  const UnaryRun<T, Op> run{static_cast<const T*>(x), static_cast<T*>(y)};
-  return ForPacks<kPackSize<T>>(n, run, stream);
+cudaError_t LaunchUnary(const Pass<1>& pass, cudaStream_t stream) {
+  return LaunchPass<1, SharedType<T>, Op>(pass, stream);
 }
 
 template <class Op>
