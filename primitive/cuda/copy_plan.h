@@ -105,20 +105,4 @@ inline CopyPlan PlanCopy(const Elementwise<2>& geometry, int element_bytes, cons
   return plan;
 }
 
-// A conversion of `pack` elements at a time, in steps of whole packs along the last dim: strides
-// and offsets remain elements. False where the operands do not allow it; then g is in the order of
-// dst.
-inline bool PlanPacks(int pack, const std::array<int, 2>& element_bytes, const void* src,
-                      const void* dst, Elementwise<2>* g) {
-  if (g->contiguous || g->numel == 0) return false;
-  *g = OrderedBy(*g, 1);
-  const int last = g->ndim - 1;
-  if (g->contiguous || !IsDenseInRows(*g)) return false;
-  if (!AllowsPacks(*g, pack, {last, last}, element_bytes, {src, dst})) return false;
-  g->numel /= pack;
-  g->dims[last] /= pack;
-  for (auto& strides : g->strides) strides[last] = pack;
-  return true;
-}
-
 }  // namespace oneflow_lite::cuda

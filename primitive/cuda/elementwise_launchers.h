@@ -23,5 +23,13 @@ struct BinaryLaunchers {
 };
 BinaryLaunchers FindBinary(BinaryOp op, DType common);
 
+// The dtype whose type a cast computes in, a pass's `common`: a float wherever one takes part.
+constexpr DType CastsThrough(DType from, DType to) {
+  if (from == DType::kFloat64 && to < DType::kFloat16) return DType::kFloat64;
+  if (to == DType::kFloat64) return DType::kFloat64;
+  return from >= DType::kFloat16 || to >= DType::kFloat16 ? DType::kFloat32 : DType::kInt64;
+}
+PassLauncher<1> FindCast(DType through, DType to);
+
 }  // namespace cuda
 }  // namespace oneflow_lite

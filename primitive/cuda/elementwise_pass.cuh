@@ -19,6 +19,9 @@ namespace cuda {
 
 template <class Op>
 inline constexpr bool kIsLong = false;
+// Whether its result has a type of its own, and not the compute type.
+template <class Op>
+inline constexpr bool kChangesType = false;
 
 #pragma nv_exec_check_disable
 template <class Op, class C>
@@ -36,10 +39,12 @@ OFL_HOST_DEVICE auto CallOp(const C (&x)[3]) {
   return Op{}(x[0], x[1], x[2]);
 }
 
-// bool of a function that gives bool, else the compute type.
+// bool of a function that gives bool, else the compute type; what a cast gives.
 template <class Op, class C, int N>
-using ResultOf = std::conditional_t<
-    std::is_same_v<decltype(CallOp<Op, C>(std::declval<const C (&)[N]>())), bool>, bool, C>;
+using GivenBy = decltype(CallOp<Op, C>(std::declval<const C (&)[N]>()));
+template <class Op, class C, int N>
+using ResultOf = std::conditional_t<std::is_same_v<GivenBy<Op, C, N>, bool> || kChangesType<Op>,
+                                    GivenBy<Op, C, N>, C>;
 
 template <class Op, class C, int N>
 #ifdef __CUDACC__

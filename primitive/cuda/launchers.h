@@ -51,16 +51,10 @@ using SelectLauncher = cudaError_t (*)(const Strided<4>& g, const SelectOperand&
 SelectLauncher FindSelect(DType dtype);
 
 using CopyLauncher = cudaError_t (*)(const Strided<2>& g, const void* src, void* dst, cudaStream_t);
-CopyLauncher FindCopy(DType from, DType to);
 // Without conversion, of elements of 1, 2, 4, 8 or 16 bytes.
 CopyLauncher FindCopyOf(int element_bytes);
 // A transpose as PlanCopy (copy_plan.h) gives it.
 CopyLauncher FindTransposingCopy(int element_bytes, int access_bytes);
-// A conversion of ConversionPack elements at a time, as PlanPacks gives it. Null for many pairs.
-CopyLauncher FindPackConversion(DType from, DType to);
-constexpr int ConversionPack(int from_bytes, int to_bytes) {
-  return 16 / (from_bytes > to_bytes ? from_bytes : to_bytes);
-}
 
 using FillLauncher = cudaError_t (*)(const Strided<1>& g, ScalarBits value, void* y, cudaStream_t);
 FillLauncher FindFill(DType dtype);

@@ -181,24 +181,5 @@ TEST_F(CopyPlanTest, PlansCopyWhatTheGeometrySays) {
   }
 }
 
-TEST_F(CopyPlanTest, ConversionsTakeWholePacks) {
-  const auto packs = [&](Case c, int past_src, int past_dst, Elementwise<2>* g) {
-    *g = c.Geometry();
-    return cuda::PlanPacks(4, {2, 4}, memory_ + past_src, memory_ + past_dst, g);
-  };
-  Elementwise<2> g;
-  ASSERT_TRUE(packs({{3, 5, 12}, {16, 48, 1}, {60, 12, 1}}, 8, 0, &g));
-  EXPECT_EQ(g.numel, 3 * 5 * 3);
-  const auto src = OffsetsIn(g, 0), dst = OffsetsIn(g, 1);
-  EXPECT_EQ(src, Offsets({3, 5, 3}, {16, 48, 4}));
-  EXPECT_EQ(dst, Offsets({3, 5, 3}, {60, 12, 4}));
-  EXPECT_FALSE(packs({{5, 12}, {16, 1}, {12, 1}}, 4, 0, &g));  // src is not aligned
-  EXPECT_FALSE(packs({{5, 12}, {16, 1}, {12, 1}}, 0, 8, &g));  // dst
-  EXPECT_FALSE(packs({{5, 12}, {14, 1}, {12, 1}}, 0, 0, &g));  // src's rows
-  EXPECT_FALSE(packs({{5, 10}, {16, 1}, {12, 1}}, 0, 0, &g));  // a part of a pack
-  EXPECT_FALSE(packs({{8, 12}, {1, 8}, {12, 1}}, 0, 0, &g));   // transposed
-  EXPECT_FALSE(packs({{5, 12}, {12, 1}, {12, 1}}, 0, 0, &g));  // contiguous
-}
-
 }  // namespace
 }  // namespace oneflow_lite

@@ -4,6 +4,7 @@
 // conversions between every pair of dtypes, heads, tails and crossings, in place. Needs no GPU.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "primitive/cuda/elementwise_pass.cuh"
@@ -30,6 +31,21 @@ struct Twice {
     return a + a;
   }
 };
+
+template <class To>
+struct Whole {
+  template <class C>
+  __host__ __device__ To operator()(C a) const {
+    return static_cast<To>(a);
+  }
+};
+
+}  // namespace
+
+template <class To>
+inline constexpr bool kChangesType<Whole<To>> = true;
+
+namespace {
 
 int BytesOf(DType t) {
   const int bytes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
@@ -183,6 +199,23 @@ TEST(ElementwiseValues, InPlaceComparisonsNumbersAndRounding) {
   p.round[0] = DType::kFloat16;
   RunOnHost<Sum, float>(p);
   for (int64_t i = 0; i < n; ++i) ASSERT_EQ(sum.Get(i), 2048) << i;
+}
+
+TEST(ElementwiseValues, ResultsOfAnotherType) {
+  const int64_t n = 1003;
+  for (const DType to : {DType::kBool, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64}) {
+    for (const int past : {0, 1, 3}) {
+      Array x(DType::kFloat16, n, 5), y(to, n, past);
+      for (int64_t i = 0; i < n; ++i) x.Set(i, Value(x.dtype, i) / 2);
+      const Pass<1> p = DensePass<1, float>({&x}, y, n, DType::kFloat32);
+      if (to == DType::kBool) RunOnHost<Whole<bool>, float>(p);
+      if (to == DType::kInt64) RunOnHost<Whole<int64_t>, float>(p);
+      if (to > DType::kBool && to < DType::kInt64) RunOnHost<Whole<int32_t>, float>(p);
+      for (int64_t i = 0; i < n; ++i) {
+        ASSERT_EQ(y.Get(i), to == DType::kBool ? x.Get(i) != 0 : std::trunc(x.Get(i))) << i;
+      }
+    }
+  }
 }
 
 TEST(ElementwiseValues, RowsThatAreRepeatedOrApart) {
