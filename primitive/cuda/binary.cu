@@ -12,8 +12,8 @@ namespace {
 __device__ inline float ExpOf(float x) { return expf(x); }
 __device__ inline double ExpOf(double x) { return exp(x); }
 
-// Integers compute unsigned, where overflow wraps around.
-template <class T, bool kInteger = std::is_integral_v<T> && !std::is_same_v<T, bool>>
+// Integers and bool compute unsigned, where overflow wraps around.
+template <class T, bool kInteger = std::is_integral_v<T>>
 struct ArithmeticOf {
   using type = ComputeType<T>;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/select.h"
 
+#include "oneflow_lite/core/elementwise_order.h"
 #include "primitive/cuda/host.h"
 
 namespace oneflow_lite {
@@ -14,7 +15,7 @@ class CudaSelect final : public Select {
                 const Operand& b, void* out) const override {
     const auto of = [](const Operand& o) { return cuda::SelectOperand{o.data, o.bits}; };
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launcher_(cuda::ToStrided(g), of(condition), of(a), of(b), out, s);
+      return launcher_(cuda::ToStrided(OrderedBy(g, 3)), of(condition), of(a), of(b), out, s);
     });
   }
 

@@ -116,6 +116,7 @@ def test_results_lie_as_their_operands(device):
         view = x.permute(*order)
         assert strides(view.exp()) == strides(view + 1) == strides(view < view) == strides(view)
         assert strides(view + view.half()) == strides(view)
+        assert strides(flow.where(view < 1, view, view + 1)) == strides(view)
     t = flow.zeros(6, 4, device=device).T
     row_major = flow.zeros(4, 6, device=device)
     assert strides(t + row_major) == (1, 4) and strides(row_major + t) == (6, 1)
