@@ -11,6 +11,8 @@
 //   template <> inline constexpr bool kIsLong<Pow> = true;
 #pragma once
 
+#include <utility>
+
 #include "primitive/cuda/elementwise_io.cuh"
 #include "primitive/cuda/launch.cuh"
 
