@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import oneflow_lite as flow
-from oneflow_lite.bench import cases, clock, measure, record, table
+from oneflow_lite.bench import cases, clock, elementwise, measure, record, table
 from oneflow_lite.bench.peers import MODULES
 from oneflow_lite.bench.peers.torch_process import TorchProcess
 from oneflow_lite.bench.problem import Unsupported
@@ -47,7 +47,8 @@ def parser() -> argparse.ArgumentParser:
     )
     add = out.add_argument
     add("ops", nargs="*", metavar="OP",
-        help="what to measure, by default what the README's chart shows; see --list")  # fmt: skip
+        help="what to measure, by default what the README's chart shows; see --list; for "
+        "the elementwise functions see elementwise --help")  # fmt: skip
     add("--dtype", type=_words, default=["float16"], help=f"some of {','.join(DTYPES)}, or all")
     add("--widths", type=_numbers, help="these widths alone, such as 128,4096")
     add("--kinds", type=_words, help=f"some of {','.join(cases.KINDS)}; by default all")
@@ -157,6 +158,9 @@ def run(options: argparse.Namespace, data: record.Record) -> bool:
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; the exit status is 1 where an op was missing, failed or was wrong."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["elementwise"]:  # cases and a table of their own
+        return elementwise.main(arguments[1:])
     options = parser().parse_args(arguments)
     if options.device == "cuda" and not flow.cuda.is_available():
         raise SystemExit("bench: --device cuda: there is no GPU here that can be used")
