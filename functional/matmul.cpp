@@ -128,9 +128,26 @@ Status LinearError(const Tensor& x, const Tensor& weight, const Status& s) {
   return Renamed("linear", s);
 }
 
+// A matrix of floats and, if any, a bias of one number an output: the op's. It says itself what
+// else does not fit.
+bool IsOneOp(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (!x.defined() || !weight.defined() || weight.ndim() != 2 || !IsFloating(x.dtype()) ||
+      x.device() != weight.device()) {
+    return false;
+  }
+  return !bias.defined() || (bias.ndim() == 1 && bias.shape()[0] == weight.shape()[0] &&
+                             bias.dtype() == weight.dtype() && bias.device() == x.device());
+}
+
 }  // namespace
 
 StatusOr<Tensor> Linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (IsOneOp(x, weight, bias)) {
+    static const OpExpr& op =
+        OpBuilder("linear").Input("input").Input("weight").Input("bias").Output("out").Get();
+    return Call(op, {x, weight, bias});
+  }
+  // Vectors, integers, and biases that broadcast or are of another dtype.
   const int ndim = weight.ndim();
   if (ndim != 1 && ndim != 2) {
     return ShapeMismatch("linear", "weight", weight.shape(), "1 or 2 dims");
