@@ -200,6 +200,18 @@ def atleast_3d(
     *tensors: Tensor | Sequence[Tensor],
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> Any: ...
+def attention_packed(
+    qkv: Tensor,
+    num_heads: int | None = None,
+    num_kv_heads: int | None = None,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def baddbmm(
     input: Tensor,
     batch1: Tensor,
@@ -1120,6 +1132,20 @@ def rsub(
     other: Tensor | float,
     *,
     alpha: float = 1,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    causal_bottom_right: bool = False,
+    generator: Generator | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def scatter(

@@ -65,10 +65,12 @@ from oneflow_lite._oneflow_lite import (
     uint8,
 )
 from oneflow_lite._process import (
+    are_deterministic_algorithms_enabled,
     default_generator,
     get_num_threads,
     manual_seed,
     set_num_threads,
+    use_deterministic_algorithms,
 )
 from oneflow_lite._tensor import allclose, equal
 from oneflow_lite._typed_tensors import TYPES as _TYPES
@@ -129,6 +131,7 @@ __all__ += [
     "no_grad", "ops", "optim", "profiler", "register_op", "set_grad_enabled",
     "set_num_threads", "short", "tensor", "uint8", "utils",
 ]  # fmt: skip
+__all__ += ["are_deterministic_algorithms_enabled", "use_deterministic_algorithms"]
 __all__ += ["load", "save"]  # noqa: F405  (__getattr__ brings them)
 __all__ += ["Size", "contiguous_format", "layout", "memory_format", "preserve_format", "strided"]
 __all__ += ["finfo", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_complex",

@@ -53,6 +53,7 @@ from oneflow_lite._C import atanh as atanh
 from oneflow_lite._C import atleast_1d as atleast_1d
 from oneflow_lite._C import atleast_2d as atleast_2d
 from oneflow_lite._C import atleast_3d as atleast_3d
+from oneflow_lite._C import attention_packed as attention_packed
 from oneflow_lite._C import baddbmm as baddbmm
 from oneflow_lite._C import binary_cross_entropy as binary_cross_entropy
 from oneflow_lite._C import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
@@ -241,6 +242,7 @@ from oneflow_lite._C import round as round
 from oneflow_lite._C import row_stack as row_stack
 from oneflow_lite._C import rsqrt as rsqrt
 from oneflow_lite._C import rsub as rsub
+from oneflow_lite._C import scaled_dot_product_attention as scaled_dot_product_attention
 from oneflow_lite._C import scatter_add as scatter_add
 from oneflow_lite._C import select as select
 from oneflow_lite._C import selu as selu
@@ -359,10 +361,12 @@ from oneflow_lite._oneflow_lite import uint8 as uint8
 from oneflow_lite._placing import broadcast_shapes as broadcast_shapes
 from oneflow_lite._placing import isin as isin
 from oneflow_lite._placing import masked_scatter as masked_scatter
+from oneflow_lite._process import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from oneflow_lite._process import default_generator as default_generator
 from oneflow_lite._process import get_num_threads as get_num_threads
 from oneflow_lite._process import manual_seed as manual_seed
 from oneflow_lite._process import set_num_threads as set_num_threads
+from oneflow_lite._process import use_deterministic_algorithms as use_deterministic_algorithms
 from oneflow_lite._products import cdist as cdist
 from oneflow_lite._products import dist as dist
 from oneflow_lite._products import tensordot as tensordot

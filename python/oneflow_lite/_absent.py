@@ -225,7 +225,7 @@ ABSENT = [
     }, "flow.manual_seed seeds all devices; flow.default_generator(device) has get_state and "
        "set_state"),
     Absent("switches", {
-        "": "backends use_deterministic_algorithms are_deterministic_algorithms_enabled "
+        "": "backends "
             "is_deterministic_algorithms_warn_only_enabled get_deterministic_debug_mode "
             "set_deterministic_debug_mode set_float32_matmul_precision "
             "get_float32_matmul_precision set_num_interop_threads get_num_interop_threads "
@@ -235,7 +235,9 @@ ABSENT = [
         "autograd": "set_multithreading_enabled",
         "cuda": "set_sync_debug_mode get_sync_debug_mode tunable is_bf16_supported "
                 "is_tf32_supported",
-    }, "results are deterministic as they are; flow.set_num_threads sets the CPU's threads, "
+    }, "flow.use_deterministic_algorithms names the one exception to results that are the same "
+       "twice; "
+       "flow.set_num_threads sets the CPU's threads, "
        "flow.is_grad_enabled tells whether gradients are recorded"),
     Absent("watching and building", {
         "": "testing", "nn": "grad",

@@ -230,7 +230,7 @@ def test_the_layer_is_its_parts():
     layer = encoder(flow, True, "relu", True).layers[1].eval()
     x = flow.tensor(RNG.standard_normal((BATCH, LENGTH, FEATURES)))
     n = layer.norm1(x)
-    h = x + layer.self_attn(n, n, n, is_causal=True)[0]
+    h = x + layer.self_attn(n, n, n, need_weights=False, is_causal=True)[0]
     y = h + layer.linear2(F.relu(layer.linear1(layer.norm2(h))))
     np.testing.assert_array_equal(host(layer(x, is_causal=True)), host(y))
     with pytest.raises(ValueError, match='activation is "tan"'):

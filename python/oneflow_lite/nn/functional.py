@@ -15,6 +15,7 @@ from oneflow_lite._absent import public_face
 from oneflow_lite._C import (
     add_layer_norm,
     add_rms_norm,
+    attention_packed,
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     celu,
@@ -46,6 +47,7 @@ from oneflow_lite._C import (
     relu6,
     relu_,
     rms_norm,
+    scaled_dot_product_attention,
     selu,
     selu_,
     sigmoid,
@@ -64,7 +66,6 @@ from oneflow_lite._C import (
 from oneflow_lite._math import norm, rounded_once
 from oneflow_lite._named_errors import named
 from oneflow_lite._oneflow_lite import _C, DTypeError, Generator, ShapeError, Tensor, int64
-from oneflow_lite._oneflow_lite import bool as _bool
 from oneflow_lite._shapes import wrapped_dim
 from oneflow_lite.nn.activation_functions import glu, gumbel_softmax, into, prelu, wide
 from oneflow_lite.nn.embedding import embedding
@@ -83,6 +84,7 @@ __all__ = [
     "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh",
     "tanhshrink", "threshold", "threshold_",
 ]  # fmt: skip
+__all__ += ["attention_packed"]
 
 
 def check_share(name: str, p: float) -> None:
@@ -260,13 +262,6 @@ def pad(
     return input
 
 
-def _both(seen: Tensor, mask: Tensor | None) -> Tensor:
-    """A mask that hides what either hides."""
-    if mask is None:
-        return seen
-    return mask & seen if mask.dtype is _bool else _C.where(seen, mask, -math.inf)
-
-
 def attend(
     query: Tensor,
     key: Tensor,
@@ -278,7 +273,7 @@ def attend(
     dropout_p: float,
 ) -> tuple[Tensor, Tensor]:
     """The attention, and the shares of the values before dropout, of which those of 16 bits are in
-    float32 on the CPU.
+    float32 on the CPU: for who asks for the shares. scaled_dot_product_attention keeps none.
 
     Scores of 16 bits would overflow before they are scaled, and lose digits: the CPU computes all
     in float32, a GPU scales the query first, by a power of two, which keeps its digits.
@@ -294,72 +289,6 @@ def attend(
     shares = fused_scale_mask_softmax(_C.matmul(query, key.mT), mask, scale, masked_row, causal)
     y = _C.matmul(dropout(shares, dropout_p, training=dropout_p > 0), value)
     return y.to(None, given), shares
-
-
-def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """``softmax(query @ key^T * scale + mask) @ value``, the scores in one fused softmax.
-
-    A query that the mask hides all keys from gets 0, as in PyTorch. 16-bit floats are computed in
-    float32 on the CPU; on a GPU the scores are rounded to them, scaled.
-
-    Parameters
-    ----------
-    query, key, value : Tensor
-        ``[..., queries, d]``, ``[..., keys, d]``, ``[..., keys, dv]``.
-    attn_mask : Tensor, optional
-        True keeps a score (bool), or it is added; broadcast to ``[..., queries, keys]``.
-    dropout_p : float
-        Share of the probabilities that are dropped.
-    is_causal : bool
-        A query sees the keys up to its own place, counted from the first ones, as in PyTorch.
-        (``fused_scale_mask_softmax`` counts from the last ones: of as many it is the same.)
-        With ``attn_mask``, which PyTorch refuses beside it, what either hides is hidden.
-    scale : float, optional
-        ``1 / sqrt(d)`` where absent; d = 0 gives each key the same share.
-    enable_gqa : bool
-        Each head of key and value, dim -3, serves as many heads of query as there are of it.
-    """
-    given = {"query": query, "key": key, "value": value}
-    if isinstance(attn_mask, Tensor):
-        given["attn_mask"] = attn_mask
-    try:
-        if enable_gqa and key.shape[-3] != query.shape[-3]:
-            heads = query.shape[-3]
-            if any(t.shape[-3] == 0 or heads % t.shape[-3] for t in (key, value)):
-                raise _attention_error(False, given)
-            key, value = (t.repeat_interleave(heads // t.shape[-3], -3) for t in (key, value))
-        if is_causal and query.shape[-2] != key.shape[-2]:
-            seen = _C.ones(query.shape[-2], key.shape[-2], dtype=_bool, device=query.device)
-            attn_mask, is_causal = _both(_C.tril(seen), attn_mask), False
-        if scale is None:  # with d = 0 all scores are 0, whatever they are multiplied by
-            scale = 1 / math.sqrt(query.shape[-1] or 1)
-        return attend(query, key, value, attn_mask, scale, "zero", is_causal, dropout_p)[0]
-    except (DTypeError, ShapeError, IndexError) as error:
-        if not all(isinstance(t, Tensor) for t in given.values()):
-            raise
-        raise _attention_error(isinstance(error, DTypeError), given) from None
-
-
-def _attention_error(of_dtypes: bool, given: dict[str, Tensor]) -> Exception:
-    """What an op inside refused, by the tensors that the caller knows."""
-    name = "scaled_dot_product_attention()"
-    if of_dtypes:
-        dtypes = ", ".join(f"{n} {str(t.dtype).rpartition('.')[2]}" for n, t in given.items())
-        return DTypeError(f"{name}: {dtypes} do not go together: expected one floating dtype, or "
-                          "bool for the mask")  # fmt: skip
-    shapes = ", ".join(f"{n} {list(t.shape)}" for n, t in given.items())
-    return ShapeError(f"{name}: {shapes} do not go together: expected [..., queries, d], "
-                      "[..., keys, d], [..., keys, dv]"
-                      + (", [..., queries, keys]" if "attn_mask" in given else ""))  # fmt: skip
 
 
 globals().update({name: named(globals()[name], __name__) for name in __all__})
