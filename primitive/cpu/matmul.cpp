@@ -5,17 +5,13 @@
 #include "primitive/matmul.h"
 
 #include <cblas.h>
-#include <pthread.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 
 #include "oneflow_lite/core/parallel.h"
-#include "oneflow_lite/core/thread_limit.h"
+#include "primitive/cpu/blas_use.h"
 #include "primitive/cpu/convert.h"
 
 namespace oneflow_lite {
@@ -68,48 +64,6 @@ void Product(const MatmulShape& s, const C* a, int64_t lda, const C* b, int64_t 
       c[i * s.n + j] = sum;
     }
   }
-}
-
-// A thread's time inside the BLAS. The end of the process frees what the BLAS works with, while
-// daemon threads still run: the end waits for those inside, and who comes later sleeps until the
-// process has gone.
-class BlasUse {
- public:
-  BlasUse() {
-    static const bool watched = [] {
-      pthread_atfork(nullptr, nullptr, [] { users = 0; });  // a child has none of the threads
-      return std::atexit(&End) == 0;
-    }();
-    static_cast<void>(watched);
-    users.fetch_add(1);
-    if (!ended.load() || ends_here) return;
-    users.fetch_sub(1);
-    while (true) pause();
-  }
-  ~BlasUse() { users.fetch_sub(1); }
-  BlasUse(const BlasUse&) = delete;
-
- private:
-  static void End() {
-    ends_here = true;
-    ended = true;
-    while (users.load() > 0) usleep(1000);
-  }
-
-  static inline std::atomic<int64_t> users{0};
-  static inline std::atomic<bool> ended{false};
-  static inline thread_local bool ends_here = false;
-};
-
-// Gives the BLAS as many threads as ours. It keeps the number per calling thread (an OpenMP
-// setting), so it is set where it changed only.
-void SetBlasThreads() {
-  thread_local int current = 0;
-  const int wanted = InSerialRegion() ? 1 : NumThreads();
-  if (wanted == current) return;
-  if (wanted > 1) WillStartThreads();
-  openblas_set_num_threads(GrantThreads(wanted));
-  current = wanted;
 }
 
 class CpuMatmul final : public Matmul {
