@@ -178,7 +178,7 @@ class Run {
     const auto at = [&](int k) {
       return i.operands[k].value < 0 ? nullptr : b.values[i.operands[k].value];
     };
-    if (i.unary) return i.unary->Launch(stream_, b.n, at(0), out);
+    if (i.unary) return i.unary->Launch(stream_, Rows<2>(b.n, {1, 1}), at(0), out);
     if (i.copy) return i.copy->Launch(stream_, Rows<2>(b.n, {1, 1}), at(0), out);
     if (i.fill) return i.fill->Launch(stream_, Row(b.n), NumberOf(i.operands[0], inputs_), out);
     if (i.select) {
@@ -190,11 +190,12 @@ class Run {
       const auto g = Rows<4>(b.n, {1, chosen[0].data != nullptr, chosen[1].data != nullptr, 1});
       return i.select->Launch(stream_, g, {at(0), 0}, chosen[0], chosen[1], out);
     }
-    if (at(0) && at(1))
-      return i.binary->Launch(stream_, Rows<3>(b.n, {1, 1, 1}), at(0), at(1), out);
-    const bool first = at(0) == nullptr;
-    return i.binary->LaunchScalar(stream_, Rows<2>(b.n, {1, 1}), at(first),
-                                  NumberOf(i.operands[first ? 0 : 1], inputs_), first, out);
+    const auto operand = [&](int k) -> Binary::Operand {
+      if (at(k)) return at(k);
+      return NumberOf(i.operands[k], inputs_);
+    };
+    const auto g = Rows<3>(b.n, {at(0) != nullptr, at(1) != nullptr, 1});
+    return i.binary->Launch(stream_, g, operand(0), operand(1), out);
   }
 
   const FusedProgram& p_;

@@ -23,7 +23,7 @@ namespace {
 void* OpenForFrontend(const char* name, int flags) {
   if (std::strncmp(name, "libcudart.so.", 13) != 0) return dlopen(name, flags);
   if (std::strcmp(name, "libcudart.so.13") != 0) return nullptr;
-  return OpenLibrary(name, {"nvidia/cu13/lib", "nvidia/cuda_runtime/lib"}).handle;
+  return cuda::Library(name, {"nvidia/cu13/lib", "nvidia/cuda_runtime/lib"}).handle();
 }
 
 }  // namespace
@@ -58,21 +58,20 @@ constexpr char kNeeds[] =
 // Of a plan's workspace. The deterministic gradient takes batch x heads x queries x keys x 2 bytes.
 constexpr int64_t kMostWorkspace = int64_t{8} << 30;
 
-struct Library {
+struct CudnnLibrary {
   std::string name;     // "cuDNN 9.19.0"
   std::string problem;  // empty where all went well
 };
 
-Library* Load() {
-  auto* library = new Library;
-  const OpenedLibrary cudnn =
-      OpenLibrary("libcudnn.so.9", {"nvidia/cudnn/lib", "nvidia/cudnn_jit/lib"});
-  if (!cudnn.handle) {
-    library->problem = absl::StrCat("there is no ", kNeeds, ": ", cudnn.problem);
+CudnnLibrary* Load() {
+  auto* library = new CudnnLibrary;
+  const cuda::Library cudnn("libcudnn.so.9", {"nvidia/cudnn/lib", "nvidia/cudnn_jit/lib"});
+  if (!cudnn.handle()) {
+    library->problem = absl::StrCat("there is no ", kNeeds, ": ", cudnn.problem());
     return library;
   }
-  fe::cudnn_dlhandle = cudnn.handle;
-  const auto version = reinterpret_cast<size_t (*)()>(dlsym(cudnn.handle, "cudnnGetVersion"));
+  fe::cudnn_dlhandle = cudnn.handle();
+  const auto version = reinterpret_cast<size_t (*)()>(dlsym(cudnn.handle(), "cudnnGetVersion"));
   const size_t found = version ? version() : 0;
   library->name = absl::StrCat("cuDNN ", found / 10000, ".", found / 100 % 100, ".", found % 100);
   if (found < kLowestVersion) {
@@ -80,13 +79,13 @@ Library* Load() {
     return library;
   }
   // Its kernels are compiled at run time; one that is open already is found by its name.
-  OpenLibrary("libnvrtc.so.13", {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"});
+  cuda::Library("libnvrtc.so.13", {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"});
   return library;
 }
 
-StatusOr<const Library*> GetLibrary() {
-  static const Library* library = [] {
-    const Library* loaded = Load();
+StatusOr<const CudnnLibrary*> GetLibrary() {
+  static const CudnnLibrary* library = [] {
+    const CudnnLibrary* loaded = Load();
     WithAttentionUse([&](AttentionUse& use) {
       use.library = loaded->problem.empty() ? loaded->name : loaded->problem;
     });

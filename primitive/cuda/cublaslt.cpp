@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/cuda/cublaslt.h"
 
-#include <dlfcn.h>
-
 #include <string>
 
 #include "primitive/cuda/library.h"
@@ -19,29 +17,21 @@ struct Loaded {
 
 Loaded* Load() {
   auto* loaded = new Loaded;
-  const OpenedLibrary library = OpenLibrary(kSoname, {"nvidia/cu13/lib"});
-  if (!library.handle) {
-    loaded->problem = library.problem;
-    return loaded;
-  }
-  const auto find = [&](const char* name, auto& function) {
-    void* symbol = dlsym(library.handle, name);
-    if (!symbol) loaded->problem = std::string(kSoname) + " has no " + name;
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
-  };
+  Library library(kSoname);
   CublasLt& f = loaded->functions;
-  find("cublasLtCreate", f.Create);
-  find("cublasLtMatmul", f.Matmul);
-  find("cublasLtMatmulDescCreate", f.MatmulDescCreate);
-  find("cublasLtMatmulDescDestroy", f.MatmulDescDestroy);
-  find("cublasLtMatmulDescSetAttribute", f.MatmulDescSetAttribute);
-  find("cublasLtMatrixLayoutCreate", f.MatrixLayoutCreate);
-  find("cublasLtMatrixLayoutDestroy", f.MatrixLayoutDestroy);
-  find("cublasLtMatrixLayoutSetAttribute", f.MatrixLayoutSetAttribute);
-  find("cublasLtMatmulPreferenceCreate", f.MatmulPreferenceCreate);
-  find("cublasLtMatmulPreferenceDestroy", f.MatmulPreferenceDestroy);
-  find("cublasLtMatmulPreferenceSetAttribute", f.MatmulPreferenceSetAttribute);
-  find("cublasLtMatmulAlgoGetHeuristic", f.MatmulAlgoGetHeuristic);
+  library.Find("cublasLtCreate", f.Create);
+  library.Find("cublasLtMatmul", f.Matmul);
+  library.Find("cublasLtMatmulDescCreate", f.MatmulDescCreate);
+  library.Find("cublasLtMatmulDescDestroy", f.MatmulDescDestroy);
+  library.Find("cublasLtMatmulDescSetAttribute", f.MatmulDescSetAttribute);
+  library.Find("cublasLtMatrixLayoutCreate", f.MatrixLayoutCreate);
+  library.Find("cublasLtMatrixLayoutDestroy", f.MatrixLayoutDestroy);
+  library.Find("cublasLtMatrixLayoutSetAttribute", f.MatrixLayoutSetAttribute);
+  library.Find("cublasLtMatmulPreferenceCreate", f.MatmulPreferenceCreate);
+  library.Find("cublasLtMatmulPreferenceDestroy", f.MatmulPreferenceDestroy);
+  library.Find("cublasLtMatmulPreferenceSetAttribute", f.MatmulPreferenceSetAttribute);
+  library.Find("cublasLtMatmulAlgoGetHeuristic", f.MatmulAlgoGetHeuristic);
+  loaded->problem = library.problem();
   return loaded;
 }
 

@@ -19,7 +19,7 @@ std::vector<std::string> Candidates(const std::string& soname,
   }
   paths.push_back("/usr/local/cuda/lib64/" + soname);
   Dl_info self;
-  if (dladdr(reinterpret_cast<void*>(&OpenLibrary), &self) && self.dli_fname) {
+  if (dladdr(reinterpret_cast<void*>(&Candidates), &self) && self.dli_fname) {
     std::string folder = self.dli_fname;
     for (int level = 0; level < 4; ++level) {
       const size_t slash = folder.rfind('/');
@@ -35,18 +35,22 @@ std::vector<std::string> Candidates(const std::string& soname,
 
 }  // namespace
 
-OpenedLibrary OpenLibrary(const char* soname, std::initializer_list<const char*> wheel_folders) {
-  OpenedLibrary opened;
-  for (const std::string& path : Candidates(soname, wheel_folders)) {
-    opened.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (opened.handle) {
-      opened.problem.clear();
-      return opened;
-    }
+Library::Library(const char* soname, std::initializer_list<const char*> wheel_folders)
+    : soname_(soname) {
+  for (const std::string& path : Candidates(soname_, wheel_folders)) {
+    handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle_) break;
     const char* problem = dlerror();
-    if (opened.problem.empty() && problem) opened.problem = problem;
+    if (problem_.empty() && problem) problem_ = problem;
   }
-  return opened;
+  if (handle_) problem_.clear();
+}
+
+void* Library::Symbol(const char* name) {
+  if (!handle_) return nullptr;
+  void* symbol = dlsym(handle_, name);
+  if (!symbol) problem_ = soname_ + " has no " + name;
+  return symbol;
 }
 
 }  // namespace oneflow_lite::cuda

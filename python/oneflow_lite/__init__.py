@@ -28,6 +28,7 @@ from oneflow_lite import (
     _tensor,  # noqa: F401  (completes Tensor)
     autograd,
     cuda,
+    linalg,
     nn,
     ops,
     optim,
@@ -112,6 +113,12 @@ def numel(input: "Tensor") -> "_builtins.int":
     return input.numel()
 
 
+# The functions of linalg have their place there.
+_elsewhere = ("linalg_",)
+for _name in dir(_C):
+    if _name.startswith(_elsewhere):
+        del globals()[_name]
+
 # The functions that are composed in Python, under their names here.
 _modules = (_creation, _math, _products, _reductions, _searching,
             _indexing, _scattering, _placing, _promotion)  # fmt: skip
@@ -127,7 +134,7 @@ __all__ += [
     "autograd", "bfloat16", "bool", "cuda", "default_generator", "device",
     "double", "dtype", "enable_grad", "float", "float16", "float32", "float64",
     "from_dlpack", "from_numpy", "get_num_threads", "half", "int", "int16", "int32",
-    "int64", "int8", "is_grad_enabled", "load_library", "long", "manual_seed", "nn",
+    "int64", "int8", "is_grad_enabled", "linalg", "load_library", "long", "manual_seed", "nn",
     "no_grad", "ops", "optim", "profiler", "register_op", "set_grad_enabled",
     "set_num_threads", "short", "tensor", "uint8", "utils",
 ]  # fmt: skip
@@ -137,7 +144,7 @@ __all__ += ["Size", "contiguous_format", "layout", "memory_format", "preserve_fo
 __all__ += ["finfo", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_complex",
             "is_floating_point", "is_tensor", "nan", "numel", "pi", *_composed]  # fmt: skip
 # A star import brings functions of Python's names (abs, max, sum), but must not hide its types.
-__all__ += [name for name in dir(_C) if not name.startswith("_")]
+__all__ += [name for name in dir(_C) if not name.startswith(("_", *_elsewhere))]
 _not_by_star = ("bool", "float", "int", "slice")
 __all__ = [name for name in __all__ if name not in _not_by_star]
 _absent, _shown = _public_face(__name__)

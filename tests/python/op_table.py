@@ -39,6 +39,7 @@ from op_reference import (
 from op_row import Bad, Op, S, T, always, floating, ones, same, summed
 from op_table_activations import ACTIVATIONS
 from op_table_fused import FUSED
+from op_table_linalg import LINALG
 from op_table_losses import LOSSES
 from op_table_moves import MOVES
 from op_table_reductions import REDUCTIONS
@@ -454,4 +455,5 @@ OPS = [
     *FUSED,
     *SHAPED,
     *LOSSES,
+    *LINALG,
 ]  # fmt: skip
