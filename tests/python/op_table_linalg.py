@@ -32,8 +32,9 @@ ANY = ((3, 3), (4, 2), (2, 4), (1, 1), (0, 3), (3, 0), (2, 3, 2), (2, 1, 2, 3), 
 
 def systems(domain="regular", **kwargs):
     """A and B of many ranks: one batch, another, none."""
-    pairs = [((3, 3), (3, 2)), ((2, 3, 3), (2, 3, 2)), ((3, 3), (2, 3, 1)), ((2, 1, 2, 2), (3, 2, 2)),
-             ((0, 0), (0, 2)), ((2, 2), (2, 0)), ((0, 2, 2), (0, 2, 3)), ((17, 17), (17, 5))]  # fmt: skip
+    pairs = [((3, 3), (3, 2)), ((2, 3, 3), (2, 3, 2)), ((3, 3), (2, 3, 1)),
+             ((2, 1, 2, 2), (3, 2, 2)), ((0, 0), (0, 2)), ((2, 2), (2, 0)),
+             ((0, 2, 2), (0, 2, 3)), ((17, 17), (17, 5))]  # fmt: skip
     return [S(T(a, domain), T(b), **kwargs) for a, b in pairs]
 
 
@@ -181,7 +182,8 @@ def full_rank(a, b):
 
 
 NORMS = [
-    S(T((3, 4), "regular"), ord) for ord in ("fro", "nuc", 2, -2, 1, -1, float("inf"), -float("inf"))
+    S(T((3, 4), "regular"), ord)
+    for ord in ("fro", "nuc", 2, -2, 1, -1, float("inf"), -float("inf"))
 ] + [
     S(T((2, 3, 4), "regular"), "nuc", (0, 2)), S(T((2, 3, 4), "regular"), 1, (2, 0), True),
     S(T((2, 3, 4), "regular"), -float("inf"), (1, -1), True), S(T((0, 3, 4), "regular"), 2),
