@@ -51,7 +51,9 @@ StatusOr<float> TrainAndTest(Tensor rows) {
   const int64_t n = rows.shape()[0], learnt = n * 4 / 5;
   OFL_ASSIGN_OR_RETURN(Tensor order, Arange(n));
   std::mt19937 random(0);
-  const auto shuffle = [&](int64_t k) { std::shuffle(order.data<int64_t>(), order.data<int64_t>() + k, random); };
+  const auto shuffle = [&](int64_t k) {
+    std::shuffle(order.data<int64_t>(), order.data<int64_t>() + k, random);
+  };
   shuffle(n);
   std::vector<Tensor> p;
   for (const Shape& shape : {Shape{128, 64}, Shape{128}, Shape{10, 128}, Shape{10}}) {

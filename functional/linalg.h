@@ -73,11 +73,10 @@ OFL_API StatusOr<Tensor> Svdvals(const Tensor& a);
 
 // X of the least |A X - B|, and among those the least |X|: {X, the sums of squares that are left,
 // ranks, singular values}, each empty where it is not known. rcond: singular values below it times
-// the largest count as 0 (the dtype's epsilon times max(m, n)). driver: "gelsy" (of the CPU), "gels"
-// (of CUDA; for matrices of full rank), "gelsd", "gelss".
+// the largest count as 0 (the dtype's epsilon times max(m, n)). driver: "gelsy" (of the CPU),
+// "gels" (of CUDA; for matrices of full rank), "gelsd", "gelss".
 OFL_API StatusOr<TensorList> Lstsq(const Tensor& a, const Tensor& b,
-                                   std::optional<double> rcond = {},
-                                   absl::string_view driver = "");
+                                   std::optional<double> rcond = {}, absl::string_view driver = "");
 // The Moore-Penrose inverse. Singular values up to max(atol, rtol times the largest) count as 0;
 // rtol is the dtype's epsilon times max(m, n) unless atol is given, which makes it 0. Both are
 // numbers or tensors that broadcast with the batch. hermitian: A is symmetric.

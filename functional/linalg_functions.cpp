@@ -94,8 +94,10 @@ StatusOr<TensorList> QrFunction(const Tensor& a, bool some) {
   return Qr(a, some ? "reduced" : "complete");
 }
 StatusOr<TensorList> SvdFunction(const Tensor& a, bool some, bool compute_uv) {
-  if (!compute_uv) return Error(ErrorKind::kNotImplemented, "svd(): compute_uv=False is "
-                                "linalg.svdvals()");
+  if (!compute_uv)
+    return Error(ErrorKind::kNotImplemented,
+                 "svd(): compute_uv=False is "
+                 "linalg.svdvals()");
   OFL_ASSIGN_OR_RETURN(TensorList y, Svd(a, !some));
   OFL_ASSIGN_OR_RETURN(y[2], Transpose(y[2], -2, -1));
   return y;
@@ -131,10 +133,10 @@ StatusOr<Tensor> VectorNormFunction(const Tensor& x, double ord, std::optional<D
 
 // flow.linalg -------------------------------------------------------------------------------------
 
-OFL_REGISTER_FUNCTION("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", Solve,
-                      kFunction,
-                      "X with A @ X = B, or X @ A = B where not left. LinAlgError where a matrix is\n"
-                      "singular. B is a vector where it has 1 dim, or A's shape less the last dim.");
+OFL_REGISTER_FUNCTION(
+    "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", Solve, kFunction,
+    "X with A @ X = B, or X @ A = B where not left. LinAlgError where a matrix is\n"
+    "singular. B is a vector where it has 1 dim, or A's shape less the last dim.");
 OFL_REGISTER_FUNCTION(
     "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> "
     "(Tensor result, Tensor info)",
@@ -151,19 +153,20 @@ OFL_REGISTER_FUNCTION(
 OFL_REGISTER_FUNCTION("linalg_det(Tensor A) -> Tensor", Det, kFunction, "The determinant.");
 OFL_REGISTER_FUNCTION("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", SlogDet,
                       kFunction, "The sign of the determinant and the logarithm of its size.");
-OFL_REGISTER_FUNCTION("linalg_cholesky(Tensor A, *, bool upper=False) -> Tensor", Cholesky,
-                      kFunction,
-                      "L with L @ L.mT = A, or U with U.mT @ U = A where upper, for symmetric\n"
-                      "positive-definite matrices, of which one triangle is read. LinAlgError where\n"
-                      "one is not.");
+OFL_REGISTER_FUNCTION(
+    "linalg_cholesky(Tensor A, *, bool upper=False) -> Tensor", Cholesky, kFunction,
+    "L with L @ L.mT = A, or U with U.mT @ U = A where upper, for symmetric\n"
+    "positive-definite matrices, of which one triangle is read. LinAlgError where\n"
+    "one is not.");
 OFL_REGISTER_FUNCTION(
     "linalg_cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> "
     "(Tensor L, Tensor info)",
     CholeskyEx, kFunction, "cholesky with LAPACK's info for each matrix in place of an error.");
-OFL_REGISTER_FUNCTION("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
-                      LuFactorFunction, kFunction,
-                      "L, below the diagonal, and U of A = P @ L @ U in one matrix, and the row,\n"
-                      "counted from 1, that each row changed places with.");
+OFL_REGISTER_FUNCTION(
+    "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+    LuFactorFunction, kFunction,
+    "L, below the diagonal, and U of A = P @ L @ U in one matrix, and the row,\n"
+    "counted from 1, that each row changed places with.");
 OFL_REGISTER_FUNCTION(
     "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> "
     "(Tensor LU, Tensor pivots, Tensor info)",
@@ -174,16 +177,17 @@ OFL_REGISTER_FUNCTION(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> "
     "Tensor",
     LuSolve, kFunction, "X with A @ X = B by lu_factor of A; of A.mT where adjoint.");
-OFL_REGISTER_FUNCTION("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", Qr,
-                      kFunction,
-                      "A = Q @ R: Q with orthonormal columns, R upper triangular. mode: \"reduced\";\n"
-                      "\"complete\", with a square Q; \"r\", with an empty one.");
-OFL_REGISTER_FUNCTION("linalg_eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, "
-                      "Tensor eigenvectors)",
-                      Eigh, kFunction,
-                      "Ascending eigenvalues of symmetric matrices, of which the triangle UPLO is\n"
-                      "read, and eigenvectors in columns. Gradients of the vectors of equal\n"
-                      "eigenvalues are not finite.");
+OFL_REGISTER_FUNCTION(
+    "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", Qr, kFunction,
+    "A = Q @ R: Q with orthonormal columns, R upper triangular. mode: \"reduced\";\n"
+    "\"complete\", with a square Q; \"r\", with an empty one.");
+OFL_REGISTER_FUNCTION(
+    "linalg_eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, "
+    "Tensor eigenvectors)",
+    Eigh, kFunction,
+    "Ascending eigenvalues of symmetric matrices, of which the triangle UPLO is\n"
+    "read, and eigenvectors in columns. Gradients of the vectors of equal\n"
+    "eigenvalues are not finite.");
 OFL_REGISTER_FUNCTION("linalg_eigvalsh(Tensor A, str UPLO='L') -> Tensor", Eigvalsh, kFunction,
                       "The eigenvalues of eigh.");
 OFL_REGISTER_FUNCTION(
@@ -219,12 +223,12 @@ OFL_REGISTER_FUNCTION(
     "linalg_matrix_rank.tensors(Tensor A, *, Tensor? atol=None, Tensor? rtol=None, "
     "bool hermitian=False) -> Tensor",
     MatrixRank, kFunction, "");
+OFL_REGISTER_FUNCTION("linalg_matrix_rank.tol(Tensor A, float tol, bool hermitian=False) -> Tensor",
+                      RankBy, kFunction, "");
 OFL_REGISTER_FUNCTION(
-    "linalg_matrix_rank.tol(Tensor A, float tol, bool hermitian=False) -> Tensor", RankBy,
-    kFunction, "");
-OFL_REGISTER_FUNCTION("linalg_cond(Tensor A, Scalar? p=None) -> Tensor", CondFunction, kFunction,
-                      "The norm of A times that of its inverse, infinite where it has none. p is 2\n"
-                      "(for None), -2, 1, -1, inf, -inf, \"fro\" or \"nuc\".");
+    "linalg_cond(Tensor A, Scalar? p=None) -> Tensor", CondFunction, kFunction,
+    "The norm of A times that of its inverse, infinite where it has none. p is 2\n"
+    "(for None), -2, 1, -1, inf, -inf, \"fro\" or \"nuc\".");
 OFL_REGISTER_FUNCTION("linalg_cond.name(Tensor A, str p) -> Tensor", NamedCond, kFunction, "");
 OFL_REGISTER_FUNCTION("linalg_matrix_power(Tensor A, int n) -> Tensor", MatrixPower, kFunction,
                       "A times itself n times; of a negative n that of the inverse.");
@@ -267,9 +271,9 @@ OFL_REGISTER_FUNCTION("linalg_vander(Tensor x, *, int? N=None) -> Tensor", Vande
                       "The powers 0 to N - 1 of each element, in rows.");
 OFL_REGISTER_FUNCTION("linalg_tensorinv(Tensor A, int ind=2) -> Tensor", TensorInv, kFunction,
                       "The inverse of tensordot with A, whose first ind dims are the rows.");
-OFL_REGISTER_FUNCTION(
-    "linalg_tensorsolve(Tensor A, Tensor B, int[]? dims=None) -> Tensor", TensorSolve, kFunction,
-    "X with tensordot(A, X, X.ndim) = B; dims of A are moved to its end first.");
+OFL_REGISTER_FUNCTION("linalg_tensorsolve(Tensor A, Tensor B, int[]? dims=None) -> Tensor",
+                      TensorSolve, kFunction,
+                      "X with tensordot(A, X, X.ndim) = B; dims of A are moved to its end first.");
 
 // flow --------------------------------------------------------------------------------------------
 

@@ -35,8 +35,7 @@ StatusOr<Tensor> RightSide(const char* name, const Tensor& a, const Tensor& b, b
     return ShapeMismatch(name, "B", b.shape(), "at least 2 dims");
   }
   const Tensor side = b;
-  OFL_ASSIGN_OR_RETURN(const Tensor matrix,
-                       *vector ? Unsqueeze(side, -1) : StatusOr<Tensor>(side));
+  OFL_ASSIGN_OR_RETURN(const Tensor matrix, *vector ? Unsqueeze(side, -1) : StatusOr<Tensor>(side));
   const int64_t n = a.shape()[a.ndim() - 1];
   if (matrix.shape()[matrix.ndim() - (left ? 2 : 1)] != n) {
     return Error(ErrorKind::kShape, name, "(): B has shape ", b.shape().ToString(), ", expected ",
@@ -202,8 +201,7 @@ StatusOr<Tensor> CholeskySolve(const Tensor& b, const Tensor& l, bool upper) {
 }
 StatusOr<Tensor> CholeskyInverse(const Tensor& l, bool upper) {
   OFL_RETURN_IF_ERROR(CheckMatrix("cholesky_inverse", "L", l, /*square=*/true));
-  OFL_ASSIGN_OR_RETURN(const Tensor one,
-                       Eye(l.shape()[l.ndim() - 1], {}, l.dtype(), l.device()));
+  OFL_ASSIGN_OR_RETURN(const Tensor one, Eye(l.shape()[l.ndim() - 1], {}, l.dtype(), l.device()));
   return CholeskySolve(one, l, upper);
 }
 
@@ -277,8 +275,7 @@ StatusOr<Tensor> LuSolve(const Tensor& given, const Tensor& pivots, const Tensor
   const int64_t n = lu.shape()[lu.ndim() - 1];
   if (side.shape()[side.ndim() - 2] != n) {
     return Error(ErrorKind::kShape, kName, "(): B has shape ", b.shape().ToString(), ", expected ",
-                 n, left ? " rows" : " columns", " to go with LU of shape ",
-                 lu.shape().ToString());
+                 n, left ? " rows" : " columns", " to go with LU of shape ", lu.shape().ToString());
   }
   OFL_RETURN_IF_ERROR(BroadcastBatches(kName, &lu, &side));
   rows = lu.shape().dims();

@@ -77,8 +77,7 @@ StatusOr<TensorList> CallSvd(const char* name, const Tensor& a, bool full_matric
 }  // namespace
 
 StatusOr<TensorList> Qr(const Tensor& a, absl::string_view mode) {
-  static const OpExpr& op =
-      OpBuilder("qr").Input("A").Output("Q").Output("R").Attr("mode").Get();
+  static const OpExpr& op = OpBuilder("qr").Input("A").Output("Q").Output("R").Attr("mode").Get();
   OFL_RETURN_IF_ERROR(CheckMatrix("linalg.qr", "A", a));
   if (mode != "reduced" && mode != "complete" && mode != "r") {
     return BadValue("linalg.qr", "mode", absl::StrCat("\"", mode, "\""),
@@ -155,9 +154,9 @@ StatusOr<TensorList> CallLstsq(const Tensor& a, const Tensor& b, double rcond,
                                 .Attr("driver")
                                 .Get();
   OFL_ASSIGN_OR_RETURN(TensorList y, CallAll(op, {a, b}, {rcond, driver}));
-  OFL_RETURN_IF_ERROR(CheckInfo("linalg.lstsq", y[3],
-                                driver == "gels" ? "the matrix does not have full rank"
-                                                 : kNotConverged));
+  OFL_RETURN_IF_ERROR(
+      CheckInfo("linalg.lstsq", y[3],
+                driver == "gels" ? "the matrix does not have full rank" : kNotConverged));
   return y;
 }
 
@@ -173,8 +172,7 @@ StatusOr<TensorList> Lstsq(const Tensor& given, const Tensor& given_b, std::opti
   const bool known = way == "gels" || way == "gelsy" || way == "gelsd" || way == "gelss";
   if (!known || (on_cuda && way != "gels")) {
     return BadValue(kName, "driver", absl::StrCat("\"", way, "\""),
-                    on_cuda ? "\"gels\" on CUDA"
-                            : "\"gels\", \"gelsy\", \"gelsd\" or \"gelss\"");
+                    on_cuda ? "\"gels\" on CUDA" : "\"gels\", \"gelsy\", \"gelsd\" or \"gelss\"");
   }
   Dims rows = given.shape().dims();
   rows.pop_back();
@@ -242,12 +240,8 @@ StatusOr<Tensor> Symmetric(const Tensor& a) {
 }  // namespace
 
 StatusOr<Tensor> Pinv(const Tensor& a, const Tensor& atol, const Tensor& rtol, bool hermitian) {
-  static const OpExpr& op = OpBuilder("pinv")
-                                .Input("A")
-                                .Input("tolerances")
-                                .Output("out")
-                                .Output("info")
-                                .Get();
+  static const OpExpr& op =
+      OpBuilder("pinv").Input("A").Input("tolerances").Output("out").Output("info").Get();
   constexpr char kName[] = "linalg.pinv";
   OFL_RETURN_IF_ERROR(CheckMatrix(kName, "A", a, hermitian));
   OFL_ASSIGN_OR_RETURN(const TensorList both, Tolerances(kName, a, atol, rtol));

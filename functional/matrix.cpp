@@ -49,8 +49,7 @@ StatusOr<Tensor> Power(Tensor square, int64_t n) {
 
 // Matrices of ones on the diagonal, like a.
 StatusOr<Tensor> IdentityLike(const Tensor& a) {
-  OFL_ASSIGN_OR_RETURN(const Tensor one,
-                       Eye(a.shape()[a.ndim() - 1], {}, a.dtype(), a.device()));
+  OFL_ASSIGN_OR_RETURN(const Tensor one, Eye(a.shape()[a.ndim() - 1], {}, a.dtype(), a.device()));
   OFL_ASSIGN_OR_RETURN(const Tensor all, Expand(one, a.shape()));
   return Clone(all);
 }
@@ -150,8 +149,7 @@ std::vector<std::vector<size_t>> CheapestSplits(const std::vector<double>& sizes
       const size_t j = i + length;
       cost[i][j] = HUGE_VAL;
       for (size_t k = i; k < j; ++k) {
-        const double c =
-            cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1];
+        const double c = cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1];
         if (c >= cost[i][j]) continue;
         cost[i][j] = c;
         split[i][j] = k;
@@ -175,8 +173,8 @@ StatusOr<Tensor> MultiDot(absl::Span<const Tensor> given) {
     if (!t.defined()) return NotDefined(kName, "a tensor");
     const bool end = i == 0 || i + 1 == tensors.size();
     if (t.ndim() != 2 && !(end && t.ndim() == 1)) {
-      return Error(ErrorKind::kShape, kName, "(): tensor ", i, " has shape ",
-                   t.shape().ToString(), ", expected 2 dims", end ? " or 1" : "");
+      return Error(ErrorKind::kShape, kName, "(): tensor ", i, " has shape ", t.shape().ToString(),
+                   ", expected 2 dims", end ? " or 1" : "");
     }
     if (t.ndim() == 1) {
       OFL_ASSIGN_OR_RETURN(t, Unsqueeze(t, i == 0 ? 0 : 1));
@@ -269,7 +267,8 @@ StatusOr<Tensor> TensorInv(const Tensor& a, int64_t ind) {
   const int64_t m = Product(dims.subspan(0, rows)), n = Product(dims.subspan(rows));
   if (m != n) {
     return ShapeMismatch(kName, "A", a.shape(),
-                         absl::StrCat("as many elements in its first ", ind, " dims as in the "
+                         absl::StrCat("as many elements in its first ", ind,
+                                      " dims as in the "
                                       "others"));
   }
   OFL_ASSIGN_OR_RETURN(const Tensor matrix, Reshape(a, {m, n}));

@@ -87,8 +87,7 @@ StatusOr<Tensor> MatrixNorm(const Tensor& given, double ord, absl::Span<const in
   OFL_ASSIGN_OR_RETURN(const Dims dims, MatrixDims(kName, given, dim));
   const double size = std::fabs(ord);
   if (size != 1 && size != 2 && !std::isinf(ord)) {
-    return BadValue(kName, "ord", absl::StrCat(ord),
-                    "1, -1, 2, -2, inf, -inf, \"fro\" or \"nuc\"");
+    return BadValue(kName, "ord", absl::StrCat(ord), "1, -1, 2, -2, inf, -inf, \"fro\" or \"nuc\"");
   }
   OFL_ASSIGN_OR_RETURN(const Tensor a, Floating(kName, given, dtype));
   StatusOr<Tensor> y;

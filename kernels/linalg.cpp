@@ -164,8 +164,7 @@ void PseudoInverse(KernelContext& c, LinalgProblem* p, LinalgBuffers* b) {
 constexpr DTypeSet kWide = SetOf(DType::kFloat32) | SetOf(DType::kFloat64);
 
 #define OFL_LINALG_KERNEL(name, describe) \
-  OFL_REGISTER_KERNEL(                    \
-      {.op = name, .dtypes = kWide, .bind = BindByInput<LinalgKernel<describe>>})
+  OFL_REGISTER_KERNEL({.op = name, .dtypes = kWide, .bind = BindByInput<LinalgKernel<describe>>})
 OFL_LINALG_KERNEL("lu_factor", LuFactor);
 OFL_LINALG_KERNEL("lu_solve", LuSolve);
 OFL_LINALG_KERNEL("solve", Solve);
@@ -183,8 +182,9 @@ OFL_LINALG_KERNEL("pinv", PseudoInverse);
 StatusOr<std::unique_ptr<BoundKernel>> BindPermutation(const BindContext& c) {
   return BindKernel<LinalgKernel<LuPermutation>>(c, {});
 }
-OFL_REGISTER_KERNEL(
-    {.op = "lu_permutation", .dtypes = SetOf(DType::kInt32), .bind = BindPermutation});
+OFL_REGISTER_KERNEL({.op = "lu_permutation",
+                     .dtypes = SetOf(DType::kInt32),
+                     .bind = BindPermutation});
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -100,9 +100,8 @@ Term Unsqueezed(const Term& a, int64_t dim) {
 }
 Term Solved(const Term& a, const Term& b, bool upper, bool left, bool unit) {
   if (b.nothing()) return b;
-  return Combine(a, b, [=](auto& x, auto& y) {
-    return functional::SolveTriangular(x, y, upper, left, unit);
-  });
+  return Combine(
+      a, b, [=](auto& x, auto& y) { return functional::SolveTriangular(x, y, upper, left, unit); });
 }
 
 Term SolvedAdjoint(const Tensor& a, const Tensor& lu, const Tensor& pivots, const Term& b) {
@@ -134,8 +133,7 @@ Term LuGradient(const Tensor& factors, const Tensor& pivots, const Tensor& dfact
   }
   // L^-T [tril(L^T dL, -1) + triu(dU U^T)] U^-T
   const Term lt = Mt(square), l = LowerOf(square, -1);
-  const Term inner =
-      LowerOf(Times(Mt(l), dl) + dl, -1) + UpperOf(Times(du, Mt(UpperOf(square))));
+  const Term inner = LowerOf(Times(Mt(l), dl) + dl, -1) + UpperOf(Times(du, Mt(UpperOf(square))));
   Term da = Solved(lt, inner, /*upper=*/true, true, /*unit=*/true);
   da = Solved(lt, da, /*upper=*/false, /*left=*/false);
   if (m != n) {

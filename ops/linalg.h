@@ -31,8 +31,8 @@ Status CheckMatrices(const InferContext& c, int i, bool square = false);
 Status CheckSystem(const InferContext& c, int a, int b, bool square = true);
 
 // Sharding by the dims of the batch, and a cost of `factor` m n min(m, n) for a factorization and
-// two triangles for each right side. `absent` gives the bits of the outputs that were not asked for:
-// they have one dim, of size 0, and no batch.
+// two triangles for each right side. `absent` gives the bits of the outputs that were not asked
+// for: they have one dim, of size 0, and no batch.
 void DefineCubic(OpDef& op, double factor, uint64_t (*absent)(const Attrs&) = nullptr);
 
 // A term for each matrix: its transpose, products, triangles with those diagonals, diagonal.

@@ -37,14 +37,13 @@ Term CofactorsByLu(const Tensor& lu, const Tensor& pivots, const Term& g) {
   const Term moved = Term{lu} + Embedded(is_zero * (size * tiny));
   const Term sign = With({pivots}, [&](auto& p) -> StatusOr<Tensor> {  // of the exchanges
     const int64_t n = p.shape()[p.ndim() - 1];
-    OFL_ASSIGN_OR_RETURN(const Tensor own, functional::Arange(Scalar(int64_t{1}), Scalar(n + 1),
-                                                              {}, DType::kInt32, p.device()));
+    OFL_ASSIGN_OR_RETURN(const Tensor own, functional::Arange(Scalar(int64_t{1}), Scalar(n + 1), {},
+                                                              DType::kInt32, p.device()));
     OFL_ASSIGN_OR_RETURN(const Tensor swapped, functional::Ne(p, own));
     return Cast(swapped, dtype);
   });
-  const Term det = With(DiagonalOf(moved) * (sign * -2.0 + 1.0), [](auto& x) {
-    return functional::Prod(x, Dims{-1});
-  });
+  const Term det = With(DiagonalOf(moved) * (sign * -2.0 + 1.0),
+                        [](auto& x) { return functional::Prod(x, Dims{-1}); });
   return Combine(moved, Diagonals(g * det, lu), [&](auto& factors, auto& right) {
     return functional::LuSolve(factors, pivots, right, true, /*adjoint=*/true);
   });
@@ -59,8 +58,8 @@ Term CofactorsBySvd(const Tensor& a, const Term& g) {
   // For each singular value the product of the others: a 1 in its place.
   const int64_t n = a.shape()[a.ndim() - 1];
   const Term one{functional::Eye(n, {}, a.dtype(), a.device())};
-  const Term others =
-      With(Unsqueezed(s, -2) * (1.0 - one) + one, [](auto& x) { return functional::Prod(x, Dims{-1}); });
+  const Term others = With(Unsqueezed(s, -2) * (1.0 - one) + one,
+                           [](auto& x) { return functional::Prod(x, Dims{-1}); });
   const Term factor = Unsqueezed(g * With(u, det) * With(vt, det), -1);
   return Times(u * Unsqueezed(others * factor, -2), vt);
 }
@@ -105,8 +104,7 @@ void DefineDeterminant(OpDef& op) {
   };
   op.backward = [](GradContext& c) -> Status {
     const int64_t n = Rows(c.spec(0).shape);
-    const Term da =
-        OfDeterminant(c) + LuGradient(c.output(1), c.output(2), c.grad(1), n, n);
+    const Term da = OfDeterminant(c) + LuGradient(c.output(1), c.output(2), c.grad(1), n, n);
     return da.nothing() ? OkStatus() : c.Set(0, da.value);
   };
 }

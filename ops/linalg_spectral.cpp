@@ -58,8 +58,8 @@ Status QrGradient(GradContext& c) {
     da2 = {functional::Zeros(shape, c.spec(0).dtype, c.spec(0).device)};
   }
   return c.Set(0, Combine(da1, da2, [](auto& x, auto& y) {
-                 return functional::Cat({{x, y}}, -1);
-               }).value);
+                    return functional::Cat({{x, y}}, -1);
+                  }).value);
 }
 
 void DefineQr(OpDef& op) {
@@ -139,7 +139,8 @@ Status SvdGradient(GradContext& c) {
   const Term u = First({c.output(0)}, -1, r), s{c.output(1)}, vt = First({c.output(2)}, -2, r);
   const Term du = First({c.grad(0)}, -1, r), ds{c.grad(1)}, dvt = First({c.grad(2)}, -2, r);
   if (du.nothing() && ds.nothing() && dvt.nothing()) return OkStatus();
-  if (r == 0) return c.Set(0, functional::Zeros(c.spec(0).shape, c.spec(0).dtype, c.spec(0).device));
+  if (r == 0)
+    return c.Set(0, functional::Zeros(c.spec(0).shape, c.spec(0).dtype, c.spec(0).device));
   if (du.nothing() && dvt.nothing()) {
     return c.Set(0, Times(u * Unsqueezed(ds, -2), vt).value);
   }
@@ -177,9 +178,7 @@ void DefineSvd(OpDef& op) {
     return OkStatus();
   };
   DefineCubic(op, 14, [](const Attrs& a) { return a.get<bool>(1) ? 0 : Bit(0) | Bit(2); });
-  op.save = [](const Attrs&, Needs) {
-    return SavePlan{.outputs = Bit(0) | Bit(1) | Bit(2)};
-  };
+  op.save = [](const Attrs&, Needs) { return SavePlan{.outputs = Bit(0) | Bit(1) | Bit(2)}; };
   op.backward = SvdGradient;
 }
 
@@ -197,8 +196,9 @@ Term PinvGradient(const Term& a, const Term& p, const Term& dp) {
 
 void DefinePinv(OpDef& op) {
   op.Input("A").Input("tolerances").Output("out").Output("info");
-  op.doc = "The Moore-Penrose inverse. Singular values up to the larger of tolerances[..., 0] and "
-           "tolerances[..., 1] times the largest count as 0.";
+  op.doc =
+      "The Moore-Penrose inverse. Singular values up to the larger of tolerances[..., 0] and "
+      "tolerances[..., 1] times the largest count as 0.";
   op.infer = [](InferContext& c) -> Status {
     OFL_RETURN_IF_ERROR(CheckMatrices(c, 0));
     const Shape& a = c.shape(0);
@@ -216,8 +216,7 @@ void DefinePinv(OpDef& op) {
   op.save = [](const Attrs&, Needs) { return SavePlan{.inputs = Bit(0), .outputs = Bit(0)}; };
   op.backward = [](GradContext& c) -> Status {  // the tolerances' is 0 but for where ranks change
     if (c.needs(0)) {
-      OFL_RETURN_IF_ERROR(
-          c.Set(0, PinvGradient({c.input(0)}, {c.output(0)}, {c.grad(0)}).value));
+      OFL_RETURN_IF_ERROR(c.Set(0, PinvGradient({c.input(0)}, {c.output(0)}, {c.grad(0)}).value));
     }
     const TensorSpec& t = c.spec(1);
     return c.needs(1) ? c.Set(1, functional::Zeros(t.shape, t.dtype, t.device)) : OkStatus();

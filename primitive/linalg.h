@@ -18,8 +18,8 @@
 // | kLuSolve            | a = L and U, pivots, b [n, k] | x [n, k]; of a transposed: transpose    |
 // | kInverse            | a [n, n]                      | x [n, n], info                          |
 // | kDeterminant        | a [n, n]                      | s [1], x = L and U, pivots              |
-// | kLogDeterminant     | a [n, n]                      | z = sign [1], s = log|det| [1], x, pivots |
-// | kCholesky           | a [n, n], one triangle        | x [n, n], the other triangle 0, info    |
+// | kLogDeterminant     | a [n, n]                      | z = sign [1], s = log|det| [1], x, pivots
+// | | kCholesky           | a [n, n], one triangle        | x [n, n], the other triangle 0, info |
 // | kTriangularSolve    | a [n, n], one triangle, b [n, k] | x [n, k]                             |
 // | kQr                 | a [m, n]                      | x = Q [m, q], y = R [q, n]              |
 // | kEigen              | a [n, n], one triangle        | s [n] ascending, x = vectors, info      |

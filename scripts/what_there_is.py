@@ -26,8 +26,8 @@ meaning; `help(flow.softmax)` shows a signature. `scripts/what_there_is.py` writ
 the package, and a test compares them.
 """
 MODULES = ["nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "autograd",
-           "autograd.functional", "cuda", "utils", "utils.data", "utils.checkpoint", "fuse",
-           "profiler"]  # fmt: skip
+           "autograd.functional", "linalg", "cuda", "utils", "utils.data", "utils.checkpoint",
+           "fuse", "profiler"]  # fmt: skip
 NOT = """\
 ## What is not there
 

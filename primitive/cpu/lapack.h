@@ -16,9 +16,9 @@ extern "C" {
 void sgetrf_ OFL_ARGUMENTS(float);
 void dgetrf_ OFL_ARGUMENTS(double);
 #undef OFL_ARGUMENTS
-#define OFL_ARGUMENTS(T)                                                                           \
-  (const char* trans, const int* n, const int* nrhs, const T* a, const int* lda, const int* pivots, \
-   T* b, const int* ldb, int* info, size_t)
+#define OFL_ARGUMENTS(T)                                                         \
+  (const char* trans, const int* n, const int* nrhs, const T* a, const int* lda, \
+   const int* pivots, T* b, const int* ldb, int* info, size_t)
 void sgetrs_ OFL_ARGUMENTS(float);
 void dgetrs_ OFL_ARGUMENTS(double);
 #undef OFL_ARGUMENTS
@@ -31,52 +31,50 @@ void dgetri_ OFL_ARGUMENTS(double);
 void spotrf_ OFL_ARGUMENTS(float);
 void dpotrf_ OFL_ARGUMENTS(double);
 #undef OFL_ARGUMENTS
-#define OFL_ARGUMENTS(T)                                                                 \
-  (const int* m, const int* n, T* a, const int* lda, T* tau, T* work, const int* lwork, \
-   int* info)
+#define OFL_ARGUMENTS(T) \
+  (const int* m, const int* n, T* a, const int* lda, T* tau, T* work, const int* lwork, int* info)
 void sgeqrf_ OFL_ARGUMENTS(float);
 void dgeqrf_ OFL_ARGUMENTS(double);
 #undef OFL_ARGUMENTS
-#define OFL_ARGUMENTS(T)                                                                     \
+#define OFL_ARGUMENTS(T)                                                                  \
   (const int* m, const int* n, const int* k, T* a, const int* lda, const T* tau, T* work, \
    const int* lwork, int* info)
 void sorgqr_ OFL_ARGUMENTS(float);
 void dorgqr_ OFL_ARGUMENTS(double);
 #undef OFL_ARGUMENTS
-#define OFL_ARGUMENTS(T)                                                                        \
-  (const char* jobz, const char* uplo, const int* n, T* a, const int* lda, T* w, T* work,     \
+#define OFL_ARGUMENTS(T)                                                                  \
+  (const char* jobz, const char* uplo, const int* n, T* a, const int* lda, T* w, T* work, \
    const int* lwork, int* iwork, const int* liwork, int* info, size_t, size_t)
 void ssyevd_ OFL_ARGUMENTS(float);
 void dsyevd_ OFL_ARGUMENTS(double);
 #undef OFL_ARGUMENTS
-#define OFL_ARGUMENTS(T)                                                                     \
-  (const char* jobz, const int* m, const int* n, T* a, const int* lda, T* s, T* u,         \
-   const int* ldu, T* vt, const int* ldvt, T* work, const int* lwork, int* iwork, int* info, \
-   size_t)
+#define OFL_ARGUMENTS(T)                                                                           \
+  (const char* jobz, const int* m, const int* n, T* a, const int* lda, T* s, T* u, const int* ldu, \
+   T* vt, const int* ldvt, T* work, const int* lwork, int* iwork, int* info, size_t)
 void sgesdd_ OFL_ARGUMENTS(float);
 void dgesdd_ OFL_ARGUMENTS(double);
 #undef OFL_ARGUMENTS
-#define OFL_ARGUMENTS(T)                                                                     \
-  (const char* trans, const int* m, const int* n, const int* nrhs, T* a, const int* lda,   \
-   T* b, const int* ldb, T* work, const int* lwork, int* info, size_t)
+#define OFL_ARGUMENTS(T)                                                                       \
+  (const char* trans, const int* m, const int* n, const int* nrhs, T* a, const int* lda, T* b, \
+   const int* ldb, T* work, const int* lwork, int* info, size_t)
 void sgels_ OFL_ARGUMENTS(float);
 void dgels_ OFL_ARGUMENTS(double);
 #undef OFL_ARGUMENTS
-#define OFL_ARGUMENTS(T)                                                                     \
+#define OFL_ARGUMENTS(T)                                                                    \
   (const int* m, const int* n, const int* nrhs, T* a, const int* lda, T* b, const int* ldb, \
    int* jpvt, const T* rcond, int* rank, T* work, const int* lwork, int* info)
 void sgelsy_ OFL_ARGUMENTS(float);
 void dgelsy_ OFL_ARGUMENTS(double);
 #undef OFL_ARGUMENTS
-#define OFL_ARGUMENTS(T)                                                                     \
-  (const int* m, const int* n, const int* nrhs, T* a, const int* lda, T* b, const int* ldb, \
-   T* s, const T* rcond, int* rank, T* work, const int* lwork, int* iwork, int* info)
+#define OFL_ARGUMENTS(T)                                                                          \
+  (const int* m, const int* n, const int* nrhs, T* a, const int* lda, T* b, const int* ldb, T* s, \
+   const T* rcond, int* rank, T* work, const int* lwork, int* iwork, int* info)
 void sgelsd_ OFL_ARGUMENTS(float);
 void dgelsd_ OFL_ARGUMENTS(double);
 #undef OFL_ARGUMENTS
-#define OFL_ARGUMENTS(T)                                                                     \
-  (const int* m, const int* n, const int* nrhs, T* a, const int* lda, T* b, const int* ldb, \
-   T* s, const T* rcond, int* rank, T* work, const int* lwork, int* info)
+#define OFL_ARGUMENTS(T)                                                                          \
+  (const int* m, const int* n, const int* nrhs, T* a, const int* lda, T* b, const int* ldb, T* s, \
+   const T* rcond, int* rank, T* work, const int* lwork, int* info)
 void sgelss_ OFL_ARGUMENTS(float);
 void dgelss_ OFL_ARGUMENTS(double);
 #undef OFL_ARGUMENTS
@@ -85,13 +83,13 @@ void dgelss_ OFL_ARGUMENTS(double);
 namespace oneflow_lite::lapack {
 
 // Calls the function of T: s... or d...
-#define OFL_CALL(T, name, ...)                   \
-  do {                                           \
-    if constexpr (std::is_same_v<T, float>) {    \
-      s##name##_(__VA_ARGS__);                   \
-    } else {                                     \
-      d##name##_(__VA_ARGS__);                   \
-    }                                            \
+#define OFL_CALL(T, name, ...)                \
+  do {                                        \
+    if constexpr (std::is_same_v<T, float>) { \
+      s##name##_(__VA_ARGS__);                \
+    } else {                                  \
+      d##name##_(__VA_ARGS__);                \
+    }                                         \
   } while (0)
 
 template <class T>

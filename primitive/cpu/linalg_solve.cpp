@@ -83,6 +83,8 @@ void RunInverse(const LinalgProblem& p, const LinalgSizes& sizes, const OneMatri
   int* pivots = scratch.Take<int>(p.n);
   T* work = scratch.Take<T>(sizes.work);
   if (scratch.measures()) return;
+  *o.info = 0;
+  if (p.n == 0) return;
   std::copy_n(o.a, p.n * p.n, o.x);
   *o.info = Getrf(AsInt(p.n), AsInt(p.n), o.x, Ld(p.n), pivots);
   if (*o.info == 0) {
@@ -140,9 +142,9 @@ void RunTriangularSolve(const LinalgProblem& p, const LinalgSizes&, const OneMat
   }
 }
 
-#define OFL_INSTANCE(name, T)                                                                 \
+#define OFL_INSTANCE(name, T) \
   template void name(const LinalgProblem&, const LinalgSizes&, const OneMatrix<T>&, Scratch&)
-#define OFL_INSTANCES(name) \
+#define OFL_INSTANCES(name)  \
   OFL_INSTANCE(name, float); \
   OFL_INSTANCE(name, double)
 OFL_INSTANCES(RunLu);

@@ -97,9 +97,8 @@ LinalgSizes SizesOf(const LinalgProblem& p) {
       return sizes;
   }
   // A size beyond 2^24 may be rounded down in float.
-  sizes.work = static_cast<int>(
-      std::min<double>(std::ceil(static_cast<double>(best[0]) * (1 + 1e-6)) + 1,
-                       std::numeric_limits<int>::max()));
+  sizes.work = static_cast<int>(std::min<double>(
+      std::ceil(static_cast<double>(best[0]) * (1 + 1e-6)) + 1, std::numeric_limits<int>::max()));
   return sizes;
 }
 
@@ -157,8 +156,8 @@ void RunSvd(const LinalgProblem& p, const LinalgSizes& sizes, const OneMatrix<T>
   }
   std::copy_n(o.a, p.m * p.n, a);
   const char vectors = p.full ? 'A' : 'S';
-  *o.info = SingularValues(p.vectors ? vectors : 'N', p.m, p.n, a, o.x, o.s, o.y, sizes, work,
-                           ints);
+  *o.info =
+      SingularValues(p.vectors ? vectors : 'N', p.m, p.n, a, o.x, o.s, o.y, sizes, work, ints);
   if (*o.info == 0) return;
   constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
   std::fill_n(o.s, r, kNan);
@@ -230,9 +229,9 @@ void RunPseudoInverse(const LinalgProblem& p, const LinalgSizes& sizes, const On
 
 template LinalgSizes SizesOf<float>(const LinalgProblem&);
 template LinalgSizes SizesOf<double>(const LinalgProblem&);
-#define OFL_INSTANCE(name, T)                                                                 \
+#define OFL_INSTANCE(name, T) \
   template void name(const LinalgProblem&, const LinalgSizes&, const OneMatrix<T>&, Scratch&)
-#define OFL_INSTANCES(name) \
+#define OFL_INSTANCES(name)  \
   OFL_INSTANCE(name, float); \
   OFL_INSTANCE(name, double)
 OFL_INSTANCES(RunQr);

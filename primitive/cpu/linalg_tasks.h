@@ -53,9 +53,10 @@ struct OneMatrix {
   int64_t* places = nullptr;
 };
 
-#define OFL_LINALG_TASK(name) \
-  template <class T>          \
-  void name(const LinalgProblem& p, const LinalgSizes& sizes, const OneMatrix<T>& o, Scratch& scratch)
+#define OFL_LINALG_TASK(name)                                                        \
+  template <class T>                                                                 \
+  void name(const LinalgProblem& p, const LinalgSizes& sizes, const OneMatrix<T>& o, \
+            Scratch& scratch)
 
 OFL_LINALG_TASK(RunLu);
 OFL_LINALG_TASK(RunPermutation);

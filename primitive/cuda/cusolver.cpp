@@ -57,10 +57,11 @@ Loaded* Load() {
 StatusOr<const CuSolver*> GetCuSolver() {
   static const Loaded* loaded = Load();
   if (!loaded->problem.empty()) {
-    return Error(ErrorKind::kRuntime,
-                 "linear algebra on CUDA needs cuSOLVER (libcusolver.so.12) and cuBLAS: install the "
-                 "CUDA Toolkit 13 (libcusolver-13-0) or `pip install nvidia-cusolver`; ",
-                 loaded->problem);
+    return Error(
+        ErrorKind::kRuntime,
+        "linear algebra on CUDA needs cuSOLVER (libcusolver.so.12) and cuBLAS: install the "
+        "CUDA Toolkit 13 (libcusolver-13-0) or `pip install nvidia-cusolver`; ",
+        loaded->problem);
   }
   return &loaded->functions;
 }

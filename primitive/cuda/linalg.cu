@@ -150,13 +150,13 @@ cudaError_t ClampPivots(int64_t count, int n, const int* from, int* to, cudaStre
   return Over(count, ClampKernel, stream, count, n, from, to);
 }
 
-#define OFL_INSTANCES(T)                                                                          \
-  template cudaError_t TransposeMatrix<T>(int64_t, int64_t, const T*, T*, cudaStream_t);          \
-  template cudaError_t KeepTriangle<T>(int64_t, int64_t, bool, T*, cudaStream_t);                 \
-  template cudaError_t CopyUpper<T>(int64_t, int64_t, int64_t, const T*, T*, cudaStream_t);       \
-  template cudaError_t FillIdentity<T>(int64_t, int64_t, T*, cudaStream_t);                       \
-  template cudaError_t Determinants<T>(int64_t, int64_t, const T*, const int*, T*, T*,            \
-                                       cudaStream_t);                                             \
+#define OFL_INSTANCES(T)                                                                    \
+  template cudaError_t TransposeMatrix<T>(int64_t, int64_t, const T*, T*, cudaStream_t);    \
+  template cudaError_t KeepTriangle<T>(int64_t, int64_t, bool, T*, cudaStream_t);           \
+  template cudaError_t CopyUpper<T>(int64_t, int64_t, int64_t, const T*, T*, cudaStream_t); \
+  template cudaError_t FillIdentity<T>(int64_t, int64_t, T*, cudaStream_t);                 \
+  template cudaError_t Determinants<T>(int64_t, int64_t, const T*, const int*, T*, T*,      \
+                                       cudaStream_t);                                       \
   template cudaError_t DivideRows<T>(int64_t, int64_t, const T*, const T*, T*, cudaStream_t)
 OFL_INSTANCES(float);
 OFL_INSTANCES(double);

@@ -20,8 +20,8 @@ Status CopyToFirst(const LinalgRun<T>& run, const T* from, int64_t n) {
 }
 template <class T>
 Status ClearInfo(const LinalgRun<T>& run) {
-  return Did(cudaMemsetAsync(run.b.info, 0, static_cast<size_t>(run.p.batch) * sizeof(int),
-                             run.stream));
+  return Did(
+      cudaMemsetAsync(run.b.info, 0, static_cast<size_t>(run.p.batch) * sizeof(int), run.stream));
 }
 
 // The singular values of matrix i into s. The left and right vectors are cuSOLVER's, column by
@@ -32,15 +32,13 @@ Status SingularValues(const LinalgRun<T>& run, int64_t i, char vectors, T* s, T*
   if (n >= m) {
     OFL_RETURN_IF_ERROR(CopyToFirst(run, run.a(i, m * n), m * n));
   } else {
-    OFL_RETURN_IF_ERROR(
-        Did(TransposeMatrix(m, n, run.a(i, m * n), run.first(), run.stream)));
+    OFL_RETURN_IF_ERROR(Did(TransposeMatrix(m, n, run.a(i, m * n), run.first(), run.stream)));
   }
   const auto job = static_cast<signed char>(vectors);
-  return SolverStatus(
-      run.f.Gesvd(run.solver, job, job, AsInt(rows), AsInt(cols), run.first(), Ld(rows), s, left,
-                  Ld(rows), right, Ld(cols), run.work(), run.space.elements, nullptr,
-                  run.b.info + i),
-      "gesvd");
+  return SolverStatus(run.f.Gesvd(run.solver, job, job, AsInt(rows), AsInt(cols), run.first(),
+                                  Ld(rows), s, left, Ld(rows), right, Ld(cols), run.work(),
+                                  run.space.elements, nullptr, run.b.info + i),
+                      "gesvd");
 }
 
 }  // namespace
@@ -54,19 +52,19 @@ Status RunQr(const LinalgRun<T>& run) {
   }
   for (int64_t i = 0; i < run.p.batch; ++i) {
     OFL_RETURN_IF_ERROR(Did(TransposeMatrix(m, n, run.a(i, m * n), run.first(), run.stream)));
-    OFL_RETURN_IF_ERROR(SolverStatus(
-        run.f.Geqrf(run.solver, AsInt(m), AsInt(n), run.first(), Ld(m), run.vector(), run.work(),
-                    run.space.elements, run.ints()),
-        "geqrf"));
-    OFL_RETURN_IF_ERROR(Did(CopyUpper(q, n, m, static_cast<const T*>(run.first()),
-                                      run.y(i, q * n), run.stream)));
+    OFL_RETURN_IF_ERROR(
+        SolverStatus(run.f.Geqrf(run.solver, AsInt(m), AsInt(n), run.first(), Ld(m), run.vector(),
+                                 run.work(), run.space.elements, run.ints()),
+                     "geqrf"));
+    OFL_RETURN_IF_ERROR(
+        Did(CopyUpper(q, n, m, static_cast<const T*>(run.first()), run.y(i, q * n), run.stream)));
     if (!run.p.vectors) continue;
-    OFL_RETURN_IF_ERROR(SolverStatus(
-        run.f.Orgqr(run.solver, AsInt(m), AsInt(q), AsInt(r), run.first(), Ld(m), run.vector(),
-                    run.work(), run.space.elements, run.ints()),
-        "orgqr"));
-    OFL_RETURN_IF_ERROR(Did(TransposeMatrix(q, m, static_cast<const T*>(run.first()),
-                                            run.x(i, m * q), run.stream)));
+    OFL_RETURN_IF_ERROR(
+        SolverStatus(run.f.Orgqr(run.solver, AsInt(m), AsInt(q), AsInt(r), run.first(), Ld(m),
+                                 run.vector(), run.work(), run.space.elements, run.ints()),
+                     "orgqr"));
+    OFL_RETURN_IF_ERROR(Did(
+        TransposeMatrix(q, m, static_cast<const T*>(run.first()), run.x(i, m * q), run.stream)));
   }
   return OkStatus();
 }
@@ -79,13 +77,13 @@ Status RunEigen(const LinalgRun<T>& run) {
   const auto triangle = run.p.upper ? CUBLAS_FILL_MODE_LOWER : CUBLAS_FILL_MODE_UPPER;
   for (int64_t i = 0; i < run.p.batch; ++i) {
     OFL_RETURN_IF_ERROR(CopyToFirst(run, run.a(i, n * n), n * n));
-    OFL_RETURN_IF_ERROR(SolverStatus(
-        run.f.Syevd(run.solver, mode, triangle, AsInt(n), run.first(), Ld(n), run.s(i, n),
-                    run.work(), run.space.elements, run.b.info + i),
-        "syevd"));
+    OFL_RETURN_IF_ERROR(
+        SolverStatus(run.f.Syevd(run.solver, mode, triangle, AsInt(n), run.first(), Ld(n),
+                                 run.s(i, n), run.work(), run.space.elements, run.b.info + i),
+                     "syevd"));
     if (!run.p.vectors) continue;
-    OFL_RETURN_IF_ERROR(Did(TransposeMatrix(n, n, static_cast<const T*>(run.first()),
-                                            run.x(i, n * n), run.stream)));
+    OFL_RETURN_IF_ERROR(Did(
+        TransposeMatrix(n, n, static_cast<const T*>(run.first()), run.x(i, n * n), run.stream)));
   }
   return OkStatus();
 }
@@ -128,10 +126,9 @@ Status RunPseudoInverse(const LinalgRun<T>& run) {
   if (r == 0) return ClearInfo(run);
   const T one = 1, zero = 0;
   for (int64_t i = 0; i < run.p.batch; ++i) {
-    OFL_RETURN_IF_ERROR(
-        SingularValues(run, i, 'S', run.vector(), run.second(), run.third()));
-    OFL_RETURN_IF_ERROR(Did(DivideRows(r, rows, static_cast<const T*>(run.vector()),
-                                       run.side(i, 2), run.second(), run.stream)));
+    OFL_RETURN_IF_ERROR(SingularValues(run, i, 'S', run.vector(), run.second(), run.third()));
+    OFL_RETURN_IF_ERROR(Did(DivideRows(r, rows, static_cast<const T*>(run.vector()), run.side(i, 2),
+                                       run.second(), run.stream)));
     const bool turned = n >= m;
     const cublasOperation_t op = turned ? CUBLAS_OP_T : CUBLAS_OP_N;
     const T *a = turned ? run.third() : run.second(), *b = turned ? run.second() : run.third();
@@ -143,10 +140,10 @@ Status RunPseudoInverse(const LinalgRun<T>& run) {
   return OkStatus();
 }
 
-#define OFL_INSTANCES(T)                             \
-  template Status RunQr<T>(const LinalgRun<T>&);     \
-  template Status RunEigen<T>(const LinalgRun<T>&);  \
-  template Status RunSvd<T>(const LinalgRun<T>&);    \
+#define OFL_INSTANCES(T)                            \
+  template Status RunQr<T>(const LinalgRun<T>&);    \
+  template Status RunEigen<T>(const LinalgRun<T>&); \
+  template Status RunSvd<T>(const LinalgRun<T>&);   \
   template Status RunPseudoInverse<T>(const LinalgRun<T>&)
 OFL_INSTANCES(float);
 OFL_INSTANCES(double);

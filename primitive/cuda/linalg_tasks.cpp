@@ -19,8 +19,8 @@ Status Clear(void* p, int64_t bytes, cudaStream_t stream) {
 }
 Status CopyTo(void* to, const void* from, int64_t bytes, cudaStream_t stream) {
   if (bytes == 0) return OkStatus();
-  return Did(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice,
-                             stream));
+  return Did(
+      cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, stream));
 }
 
 // Whether the singular values are those of the transpose: cuSOLVER has no more columns than rows.
@@ -52,8 +52,8 @@ Status AskElements(const SolverFunctions<T>& f, cusolverDnHandle_t h, const Lina
     case LinalgTask::kQr: {
       int other = 0;
       OFL_RETURN_IF_ERROR(SolverStatus(f.GeqrfSize(h, m, n, nullptr, m, elements), "geqrf"));
-      OFL_RETURN_IF_ERROR(SolverStatus(
-          f.OrgqrSize(h, m, p.full ? m : r, r, nullptr, m, nullptr, &other), "orgqr"));
+      OFL_RETURN_IF_ERROR(
+          SolverStatus(f.OrgqrSize(h, m, p.full ? m : r, r, nullptr, m, nullptr, &other), "orgqr"));
       *elements = std::max(*elements, other);
       return OkStatus();
     }
@@ -134,9 +134,9 @@ template <class T>
 Status Factor(const LinalgRun<T>& run, int64_t i, int* pivots, int* info) {
   const auto& [m, n] = std::pair(run.p.m, run.p.n);
   OFL_RETURN_IF_ERROR(Did(TransposeMatrix(m, n, run.a(i, m * n), run.first(), run.stream)));
-  return SolverStatus(run.f.Getrf(run.solver, AsInt(m), AsInt(n), run.first(), Ld(m), run.work(),
-                                  pivots, info),
-                      "getrf");
+  return SolverStatus(
+      run.f.Getrf(run.solver, AsInt(m), AsInt(n), run.first(), Ld(m), run.work(), pivots, info),
+      "getrf");
 }
 
 // X [n, k] of matrix i by the factors in `first`.
@@ -145,8 +145,7 @@ Status SolveFactored(const LinalgRun<T>& run, int64_t i, const int* pivots, int*
   const int64_t n = run.p.n, k = run.p.k;
   if (n * k == 0) return OkStatus();
   const cublasOperation_t op = run.p.transpose ? CUBLAS_OP_T : CUBLAS_OP_N;
-  OFL_RETURN_IF_ERROR(
-      Did(TransposeMatrix(n, k, run.side(i, n * k), run.second(), run.stream)));
+  OFL_RETURN_IF_ERROR(Did(TransposeMatrix(n, k, run.side(i, n * k), run.second(), run.stream)));
   OFL_RETURN_IF_ERROR(SolverStatus(run.f.Getrs(run.solver, op, AsInt(n), AsInt(k), run.first(),
                                                Ld(n), pivots, run.second(), Ld(n), info),
                                    "getrs"));
@@ -207,8 +206,8 @@ Status RunInverse(const LinalgRun<T>& run) {
   int* pivots = run.ints() + 1;
   OFL_RETURN_IF_ERROR(Did(FillIdentity(run.p.batch, n, run.x(0, 0), run.stream)));
   for (int64_t i = 0; i < run.p.batch; ++i) {
-    OFL_RETURN_IF_ERROR(CopyTo(run.first(), run.a(i, n * n), n * n * int64_t{sizeof(T)},
-                               run.stream));
+    OFL_RETURN_IF_ERROR(
+        CopyTo(run.first(), run.a(i, n * n), n * n * int64_t{sizeof(T)}, run.stream));
     OFL_RETURN_IF_ERROR(SolverStatus(run.f.Getrf(run.solver, AsInt(n), AsInt(n), run.first(), Ld(n),
                                                  run.work(), pivots, run.b.info + i),
                                      "getrf"));
@@ -237,10 +236,10 @@ Status RunCholesky(const LinalgRun<T>& run) {
   if (n == 0) return Clear(run.b.info, batch * int64_t{sizeof(int)}, run.stream);
   OFL_RETURN_IF_ERROR(CopyTo(run.b.x, run.b.a, batch * n * n * int64_t{sizeof(T)}, run.stream));
   for (int64_t i = 0; i < batch; ++i) {
-    OFL_RETURN_IF_ERROR(SolverStatus(
-        run.f.Potrf(run.solver, TriangleOf(run.p), AsInt(n), run.x(i, n * n), Ld(n), run.work(),
-                    run.space.elements, run.b.info + i),
-        "potrf"));
+    OFL_RETURN_IF_ERROR(
+        SolverStatus(run.f.Potrf(run.solver, TriangleOf(run.p), AsInt(n), run.x(i, n * n), Ld(n),
+                                 run.work(), run.space.elements, run.b.info + i),
+                     "potrf"));
   }
   return Did(KeepTriangle(batch, n, run.p.upper, run.x(0, 0), run.stream));
 }
@@ -254,25 +253,25 @@ Status RunTriangularSolve(const LinalgRun<T>& run) {
       CopyTo(run.b.x, run.b.b, run.p.batch * n * k * int64_t{sizeof(T)}, run.stream));
   const T one = 1;
   for (int64_t i = 0; i < run.p.batch; ++i) {
-    OFL_RETURN_IF_ERROR(SolverStatus(
-        run.f.Trsm(run.blas, CUBLAS_SIDE_RIGHT, TriangleOf(run.p), CUBLAS_OP_N,
-                   run.p.unit ? CUBLAS_DIAG_UNIT : CUBLAS_DIAG_NON_UNIT, AsInt(k), AsInt(n), &one,
-                   run.a(i, n * n), Ld(n), run.x(i, n * k), Ld(k)),
-        "trsm"));
+    OFL_RETURN_IF_ERROR(
+        SolverStatus(run.f.Trsm(run.blas, CUBLAS_SIDE_RIGHT, TriangleOf(run.p), CUBLAS_OP_N,
+                                run.p.unit ? CUBLAS_DIAG_UNIT : CUBLAS_DIAG_NON_UNIT, AsInt(k),
+                                AsInt(n), &one, run.a(i, n * n), Ld(n), run.x(i, n * k), Ld(k)),
+                     "trsm"));
   }
   return OkStatus();
 }
 
-#define OFL_INSTANCES(T)                                                                     \
-  template StatusOr<LinalgSpace> SpaceOf<T>(const SolverFunctions<T>&, cusolverDnHandle_t,   \
-                                            const LinalgProblem&);                           \
-  template Status RunLu<T>(const LinalgRun<T>&);                                             \
-  template Status RunPermutation<T>(const LinalgRun<T>&);                                    \
-  template Status RunSolve<T>(const LinalgRun<T>&);                                          \
-  template Status RunLuSolve<T>(const LinalgRun<T>&);                                        \
-  template Status RunInverse<T>(const LinalgRun<T>&);                                        \
-  template Status RunDeterminant<T>(const LinalgRun<T>&);                                    \
-  template Status RunCholesky<T>(const LinalgRun<T>&);                                       \
+#define OFL_INSTANCES(T)                                                                   \
+  template StatusOr<LinalgSpace> SpaceOf<T>(const SolverFunctions<T>&, cusolverDnHandle_t, \
+                                            const LinalgProblem&);                         \
+  template Status RunLu<T>(const LinalgRun<T>&);                                           \
+  template Status RunPermutation<T>(const LinalgRun<T>&);                                  \
+  template Status RunSolve<T>(const LinalgRun<T>&);                                        \
+  template Status RunLuSolve<T>(const LinalgRun<T>&);                                      \
+  template Status RunInverse<T>(const LinalgRun<T>&);                                      \
+  template Status RunDeterminant<T>(const LinalgRun<T>&);                                  \
+  template Status RunCholesky<T>(const LinalgRun<T>&);                                     \
   template Status RunTriangularSolve<T>(const LinalgRun<T>&)
 OFL_INSTANCES(float);
 OFL_INSTANCES(double);

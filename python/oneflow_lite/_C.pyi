@@ -17,6 +17,64 @@ class _Extremes(NamedTuple):
     min: Tensor
     max: Tensor
 
+class _LInfo(NamedTuple):
+    L: Tensor
+    info: Tensor
+
+class _LUPivots(NamedTuple):
+    LU: Tensor
+    pivots: Tensor
+
+class _LUPivotsInfo(NamedTuple):
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
+
+class _PLU(NamedTuple):
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+class _QR(NamedTuple):
+    Q: Tensor
+    R: Tensor
+
+class _USV(NamedTuple):
+    U: Tensor
+    S: Tensor
+    V: Tensor
+
+class _USVh(NamedTuple):
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+class _EigenvaluesEigenvectors(NamedTuple):
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+class _InverseInfo(NamedTuple):
+    inverse: Tensor
+    info: Tensor
+
+class _ResultInfo(NamedTuple):
+    result: Tensor
+    info: Tensor
+
+class _SignLogabsdet(NamedTuple):
+    sign: Tensor
+    logabsdet: Tensor
+
+class _SolutionClonedCoefficient(NamedTuple):
+    solution: Tensor
+    cloned_coefficient: Tensor
+
+class _SolutionResidualsRankSingularValues(NamedTuple):
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def absolute(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -295,6 +353,16 @@ def celu(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def celu_(input: Tensor, alpha: float = 1.0, *, out: Tensor | None = None) -> Tensor: ...
+def chain_matmul(*matrices: Tensor | Sequence[Tensor], out: Tensor | None = None) -> Tensor: ...
+def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor: ...
+def cholesky_inverse(L: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor: ...
+def cholesky_solve(
+    B: Tensor,
+    L: Tensor,
+    upper: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def chunk(
     input: Tensor,
     chunks: int,
@@ -341,6 +409,13 @@ def count_nonzero(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def cross(
+    input: Tensor,
+    other: Tensor,
+    dim: int | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -369,6 +444,7 @@ def cumsum(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def det(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def detach(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor: ...
 def diag_embed(
@@ -638,6 +714,7 @@ def index_select(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def isclose(
     input: Tensor,
     other: Tensor,
@@ -710,6 +787,240 @@ def less_equal(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def linalg_cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor: ...
+def linalg_cholesky_ex(
+    A: Tensor,
+    *,
+    upper: bool = False,
+    check_errors: bool = False,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _LInfo: ...
+@overload
+def linalg_cond(A: Tensor, p: float | None = None, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def linalg_cond(A: Tensor, p: str, *, out: Tensor | None = None) -> Tensor: ...
+def linalg_cross(
+    input: Tensor,
+    other: Tensor,
+    *,
+    dim: int = -1,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def linalg_det(A: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def linalg_diagonal(
+    A: Tensor,
+    *,
+    offset: int = 0,
+    dim1: int = -2,
+    dim2: int = -1,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def linalg_eigh(
+    A: Tensor,
+    UPLO: str = "L",
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _EigenvaluesEigenvectors: ...
+def linalg_eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor: ...
+def linalg_inv(A: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def linalg_inv_ex(
+    A: Tensor,
+    *,
+    check_errors: bool = False,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _InverseInfo: ...
+def linalg_lstsq(
+    A: Tensor,
+    B: Tensor,
+    rcond: float | None = None,
+    *,
+    driver: str = "",
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _SolutionResidualsRankSingularValues: ...
+def linalg_lu(
+    A: Tensor,
+    *,
+    pivot: bool = True,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _PLU: ...
+def linalg_lu_factor(
+    A: Tensor,
+    *,
+    pivot: bool = True,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _LUPivots: ...
+def linalg_lu_factor_ex(
+    A: Tensor,
+    *,
+    pivot: bool = True,
+    check_errors: bool = False,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _LUPivotsInfo: ...
+def linalg_lu_solve(
+    LU: Tensor,
+    pivots: Tensor,
+    B: Tensor,
+    *,
+    left: bool = True,
+    adjoint: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def linalg_matrix_exp(A: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def linalg_matrix_norm(
+    A: Tensor,
+    ord: str = "fro",
+    dim: int | Sequence[int] = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_matrix_norm(
+    A: Tensor,
+    ord: float,
+    dim: int | Sequence[int] = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def linalg_matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def linalg_matrix_rank(
+    A: Tensor,
+    *,
+    atol: float | None = None,
+    rtol: float | None = None,
+    hermitian: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_matrix_rank(
+    A: Tensor,
+    *,
+    atol: Tensor | None = None,
+    rtol: Tensor | None = None,
+    hermitian: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_matrix_rank(
+    A: Tensor,
+    tol: float,
+    hermitian: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def linalg_norm(
+    A: Tensor,
+    ord: float | None = None,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_norm(
+    A: Tensor,
+    ord: str,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_pinv(
+    A: Tensor,
+    *,
+    atol: float | None = None,
+    rtol: float | None = None,
+    hermitian: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_pinv(
+    A: Tensor,
+    rcond: float,
+    hermitian: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_pinv(
+    A: Tensor,
+    *,
+    atol: Tensor | None = None,
+    rtol: Tensor | None = None,
+    hermitian: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def linalg_qr(
+    A: Tensor,
+    mode: str = "reduced",
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _QR: ...
+def linalg_slogdet(
+    A: Tensor,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _SignLogabsdet: ...
+def linalg_solve(
+    A: Tensor,
+    B: Tensor,
+    *,
+    left: bool = True,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def linalg_solve_ex(
+    A: Tensor,
+    B: Tensor,
+    *,
+    left: bool = True,
+    check_errors: bool = False,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _ResultInfo: ...
+def linalg_solve_triangular(
+    A: Tensor,
+    B: Tensor,
+    *,
+    upper: bool,
+    left: bool = True,
+    unitriangular: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def linalg_svd(
+    A: Tensor,
+    full_matrices: bool = True,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _USVh: ...
+def linalg_svdvals(A: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def linalg_tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor: ...
+def linalg_tensorsolve(
+    A: Tensor,
+    B: Tensor,
+    dims: int | Sequence[int] | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def linalg_vander(x: Tensor, *, N: int | None = None, out: Tensor | None = None) -> Tensor: ...
+def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor: ...
+def linalg_vector_norm(
+    x: Tensor,
+    ord: float = 2,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def linear(
     input: Tensor,
     weight: Tensor,
@@ -741,6 +1052,7 @@ def logaddexp2(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor: ...
+def logdet(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def logical_and(
     input: Tensor | float,
     other: Tensor | float,
@@ -770,6 +1082,21 @@ def logsumexp(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def lt(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor: ...
+def lu_solve(
+    b: Tensor,
+    LU_data: Tensor,
+    LU_pivots: Tensor,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def lu_unpack(
+    LU_data: Tensor,
+    LU_pivots: Tensor,
+    unpack_data: bool = True,
+    unpack_pivots: bool = True,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _PLU: ...
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -787,6 +1114,8 @@ def masked_fill(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def matrix_exp(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def max(input: Tensor, *, out: Tensor | Sequence[Tensor] | None = None) -> Tensor: ...
 @overload
@@ -936,6 +1265,13 @@ def not_equal(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def nuclear_norm(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
 @overload
 def ones(
     size: int | Sequence[int],
@@ -966,6 +1302,7 @@ def outer(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 def permute(input: Tensor, dims: int | Sequence[int], *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def permute(input: Tensor, *dims: int, out: Tensor | None = None) -> Tensor: ...
+def pinverse(input: Tensor, rcond: float = 1e-15, *, out: Tensor | None = None) -> Tensor: ...
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -991,6 +1328,12 @@ def prod(
     dtype: _dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def qr(
+    input: Tensor,
+    some: bool = True,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _QR: ...
 def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def rand(
@@ -1184,6 +1527,7 @@ def slice(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def slogdet(input: Tensor, *, out: Tensor | Sequence[Tensor] | None = None) -> _SignLogabsdet: ...
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
@@ -1302,6 +1646,13 @@ def sum(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def svd(
+    input: Tensor,
+    some: bool = True,
+    compute_uv: bool = True,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _USV: ...
 def swapaxes(input: Tensor, dim0: int, dim1: int, *, out: Tensor | None = None) -> Tensor: ...
 def swapdims(input: Tensor, dim0: int, dim1: int, *, out: Tensor | None = None) -> Tensor: ...
 def t(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -1379,6 +1730,15 @@ def topk(
 ) -> _Sorted: ...
 def trace(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def transpose(input: Tensor, dim0: int, dim1: int, *, out: Tensor | None = None) -> Tensor: ...
+def triangular_solve(
+    b: Tensor,
+    A: Tensor,
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _SolutionClonedCoefficient: ...
 def tril(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor: ...
 def tril_indices(
     row: int,
@@ -1608,6 +1968,9 @@ class TensorFunctions:
     @overload
     def broadcast_to(self, *size: int) -> Tensor: ...
     def ceil(self) -> Tensor: ...
+    def cholesky(self, upper: bool = False) -> Tensor: ...
+    def cholesky_inverse(self, upper: bool = False) -> Tensor: ...
+    def cholesky_solve(self, L: Tensor, upper: bool = False) -> Tensor: ...
     def chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]: ...
     def clamp(
         self,
@@ -1641,11 +2004,13 @@ class TensorFunctions:
     def cos(self) -> Tensor: ...
     def cosh(self) -> Tensor: ...
     def count_nonzero(self, dim: int | Sequence[int] | None = None) -> Tensor: ...
+    def cross(self, other: Tensor, dim: int | None = None) -> Tensor: ...
     def cummax(self, dim: int) -> _Sorted: ...
     def cummin(self, dim: int) -> _Sorted: ...
     def cumprod(self, dim: int, *, dtype: _dtype | None = None) -> Tensor: ...
     def cumsum(self, dim: int, *, dtype: _dtype | None = None) -> Tensor: ...
     def deg2rad(self) -> Tensor: ...
+    def det(self) -> Tensor: ...
     def detach(self) -> Tensor: ...
     def diag(self, diagonal: int = 0) -> Tensor: ...
     def diag_embed(self, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor: ...
@@ -1715,6 +2080,7 @@ class TensorFunctions:
     def i0(self) -> Tensor: ...
     def index_select(self, dim: int, index: Tensor) -> Tensor: ...
     def inner(self, other: Tensor) -> Tensor: ...
+    def inverse(self) -> Tensor: ...
     def isclose(
         self,
         other: Tensor,
@@ -1746,6 +2112,7 @@ class TensorFunctions:
     def logaddexp(self, other: Tensor | float) -> Tensor: ...
     def logaddexp2(self, other: Tensor | float) -> Tensor: ...
     def logcumsumexp(self, dim: int) -> Tensor: ...
+    def logdet(self) -> Tensor: ...
     def logical_and(self, other: Tensor | float) -> Tensor: ...
     def logical_and_(self, other: Tensor | float) -> Tensor: ...
     def logical_not(self) -> Tensor: ...
@@ -1760,8 +2127,11 @@ class TensorFunctions:
         keepdim: bool = False,
     ) -> Tensor: ...
     def lt(self, other: Tensor | float) -> Tensor: ...
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor: ...
     def masked_fill(self, mask: Tensor, value: Tensor | float) -> Tensor: ...
     def matmul(self, other: Tensor) -> Tensor: ...
+    def matrix_exp(self) -> Tensor: ...
+    def matrix_power(self, n: int) -> Tensor: ...
     @overload
     def max(self) -> Tensor: ...
     @overload
@@ -1824,6 +2194,7 @@ class TensorFunctions:
     def permute(self, dims: int | Sequence[int]) -> Tensor: ...
     @overload
     def permute(self, *dims: int) -> Tensor: ...
+    def pinverse(self, rcond: float = 1e-15) -> Tensor: ...
     def positive(self) -> Tensor: ...
     def pow(self, exponent: Tensor | float) -> Tensor: ...
     def pow_(self, exponent: Tensor | float) -> Tensor: ...
@@ -1834,6 +2205,7 @@ class TensorFunctions:
         *,
         dtype: _dtype | None = None,
     ) -> Tensor: ...
+    def qr(self, some: bool = True) -> _QR: ...
     def rad2deg(self) -> Tensor: ...
     def ravel(self) -> Tensor: ...
     def reciprocal(self) -> Tensor: ...
@@ -1888,6 +2260,7 @@ class TensorFunctions:
     def sin(self) -> Tensor: ...
     def sinc(self) -> Tensor: ...
     def sinh(self) -> Tensor: ...
+    def slogdet(self) -> _SignLogabsdet: ...
     def softmax(self, dim: int | None = None, dtype: _dtype | None = None) -> Tensor: ...
     def sort(self, dim: int = -1, descending: bool = False, *, stable: bool = True) -> _Sorted: ...
     @overload
@@ -1924,6 +2297,7 @@ class TensorFunctions:
         keepdim: bool = False,
         dtype: _dtype | None = None,
     ) -> Tensor: ...
+    def svd(self, some: bool = True, compute_uv: bool = True) -> _USV: ...
     def swapaxes(self, dim0: int, dim1: int) -> Tensor: ...
     def swapdims(self, dim0: int, dim1: int) -> Tensor: ...
     def t(self) -> Tensor: ...
@@ -1952,6 +2326,13 @@ class TensorFunctions:
     def topk(self, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> _Sorted: ...
     def trace(self) -> Tensor: ...
     def transpose(self, dim0: int, dim1: int) -> Tensor: ...
+    def triangular_solve(
+        self,
+        A: Tensor,
+        upper: bool = True,
+        transpose: bool = False,
+        unitriangular: bool = False,
+    ) -> _SolutionClonedCoefficient: ...
     def tril(self, diagonal: int = 0) -> Tensor: ...
     def triu(self, diagonal: int = 0) -> Tensor: ...
     def true_divide(self, other: Tensor | float, *, rounding_mode: str | None = None) -> Tensor: ...

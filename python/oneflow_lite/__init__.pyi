@@ -12,6 +12,7 @@ from oneflow_lite._config import Config as _Config
 from oneflow_lite import autograd as autograd
 from oneflow_lite import cuda as cuda
 from oneflow_lite import fuse as fuse
+from oneflow_lite import linalg as linalg
 from oneflow_lite import nn as nn
 from oneflow_lite import ops as ops
 from oneflow_lite import optim as optim
@@ -72,6 +73,10 @@ from oneflow_lite._C import cat as cat
 from oneflow_lite._C import ceil as ceil
 from oneflow_lite._C import celu as celu
 from oneflow_lite._C import celu_ as celu_
+from oneflow_lite._C import chain_matmul as chain_matmul
+from oneflow_lite._C import cholesky as cholesky
+from oneflow_lite._C import cholesky_inverse as cholesky_inverse
+from oneflow_lite._C import cholesky_solve as cholesky_solve
 from oneflow_lite._C import chunk as chunk
 from oneflow_lite._C import clamp as clamp
 from oneflow_lite._C import clamp_max as clamp_max
@@ -85,12 +90,14 @@ from oneflow_lite._C import copysign as copysign
 from oneflow_lite._C import cos as cos
 from oneflow_lite._C import cosh as cosh
 from oneflow_lite._C import count_nonzero as count_nonzero
+from oneflow_lite._C import cross as cross
 from oneflow_lite._C import cross_entropy as cross_entropy
 from oneflow_lite._C import cummax as cummax
 from oneflow_lite._C import cummin as cummin
 from oneflow_lite._C import cumprod as cumprod
 from oneflow_lite._C import cumsum as cumsum
 from oneflow_lite._C import deg2rad as deg2rad
+from oneflow_lite._C import det as det
 from oneflow_lite._C import detach as detach
 from oneflow_lite._C import diag as diag
 from oneflow_lite._C import diag_embed as diag_embed
@@ -152,6 +159,7 @@ from oneflow_lite._C import hypot as hypot
 from oneflow_lite._C import i0 as i0
 from oneflow_lite._C import index_select as index_select
 from oneflow_lite._C import inner as inner
+from oneflow_lite._C import inverse as inverse
 from oneflow_lite._C import isclose as isclose
 from oneflow_lite._C import isfinite as isfinite
 from oneflow_lite._C import isinf as isinf
@@ -180,6 +188,7 @@ from oneflow_lite._C import log_softmax as log_softmax
 from oneflow_lite._C import logaddexp as logaddexp
 from oneflow_lite._C import logaddexp2 as logaddexp2
 from oneflow_lite._C import logcumsumexp as logcumsumexp
+from oneflow_lite._C import logdet as logdet
 from oneflow_lite._C import logical_and as logical_and
 from oneflow_lite._C import logical_not as logical_not
 from oneflow_lite._C import logical_or as logical_or
@@ -188,9 +197,13 @@ from oneflow_lite._C import logit as logit
 from oneflow_lite._C import logsigmoid as logsigmoid
 from oneflow_lite._C import logsumexp as logsumexp
 from oneflow_lite._C import lt as lt
+from oneflow_lite._C import lu_solve as lu_solve
+from oneflow_lite._C import lu_unpack as lu_unpack
 from oneflow_lite._C import margin_ranking_loss as margin_ranking_loss
 from oneflow_lite._C import masked_fill as masked_fill
 from oneflow_lite._C import matmul as matmul
+from oneflow_lite._C import matrix_exp as matrix_exp
+from oneflow_lite._C import matrix_power as matrix_power
 from oneflow_lite._C import maximum as maximum
 from oneflow_lite._C import mean as mean
 from oneflow_lite._C import meshgrid as meshgrid
@@ -213,14 +226,17 @@ from oneflow_lite._C import negative as negative
 from oneflow_lite._C import nextafter as nextafter
 from oneflow_lite._C import nll_loss as nll_loss
 from oneflow_lite._C import not_equal as not_equal
+from oneflow_lite._C import nuclear_norm as nuclear_norm
 from oneflow_lite._C import ones as ones
 from oneflow_lite._C import ones_like as ones_like
 from oneflow_lite._C import outer as outer
 from oneflow_lite._C import permute as permute
+from oneflow_lite._C import pinverse as pinverse
 from oneflow_lite._C import poisson_nll_loss as poisson_nll_loss
 from oneflow_lite._C import positive as positive
 from oneflow_lite._C import pow as pow
 from oneflow_lite._C import prod as prod
+from oneflow_lite._C import qr as qr
 from oneflow_lite._C import rad2deg as rad2deg
 from oneflow_lite._C import rand as rand
 from oneflow_lite._C import rand_like as rand_like
@@ -256,6 +272,7 @@ from oneflow_lite._C import sin as sin
 from oneflow_lite._C import sinc as sinc
 from oneflow_lite._C import sinh as sinh
 from oneflow_lite._C import slice as slice
+from oneflow_lite._C import slogdet as slogdet
 from oneflow_lite._C import smooth_l1_loss as smooth_l1_loss
 from oneflow_lite._C import soft_margin_loss as soft_margin_loss
 from oneflow_lite._C import softmax as softmax
@@ -273,6 +290,7 @@ from oneflow_lite._C import stack as stack
 from oneflow_lite._C import sub as sub
 from oneflow_lite._C import subtract as subtract
 from oneflow_lite._C import sum as sum
+from oneflow_lite._C import svd as svd
 from oneflow_lite._C import swapaxes as swapaxes
 from oneflow_lite._C import swapdims as swapdims
 from oneflow_lite._C import t as t
@@ -286,6 +304,7 @@ from oneflow_lite._C import tile as tile
 from oneflow_lite._C import topk as topk
 from oneflow_lite._C import trace as trace
 from oneflow_lite._C import transpose as transpose
+from oneflow_lite._C import triangular_solve as triangular_solve
 from oneflow_lite._C import tril as tril
 from oneflow_lite._C import tril_indices as tril_indices
 from oneflow_lite._C import triu as triu

@@ -130,18 +130,19 @@ ABSENT = [
         "Tensor": "H mH real imag conj conj_physical is_conj resolve_conj is_neg resolve_neg angle "
                   "isreal adjoint",
     }, "two real tensors, such as r * flow.cos(a) and r * flow.sin(a); Tensor.mT transposes"),
-    Absent("linear algebra and transforms", {
-        "": "linalg fft special signal svd inverse det cholesky stft istft cholesky_inverse "
-            "cholesky_solve chain_matmul corrcoef cov cross geqrf lobpcg logdet lu lu_solve "
-            "lu_unpack matrix_exp matrix_power nuclear_norm orgqr ormqr pca_lowrank svd_lowrank "
-            "pinverse slogdet triangular_solve vander addbmm addmv addr renorm bartlett_window "
-            "blackman_window hamming_window hann_window kaiser_window",
-        "Tensor": "svd inverse det cholesky stft istft cholesky_inverse cholesky_solve corrcoef "
-                  "cov cross geqrf logdet lu lu_solve matrix_exp matrix_power orgqr ormqr pinverse "
-                  "slogdet triangular_solve qr lstsq solve symeig eig addbmm addbmm_ addmv addmv_ "
-                  "addr addr_ renorm renorm_",
-    }, "flow.matmul, flow.einsum, flow.outer and flow.addmm are here; for the rest, NumPy over "
-       "x.numpy()"),
+    Absent("linear algebra of complex numbers, and the rarer one", {
+        "": "lu geqrf lobpcg orgqr ormqr pca_lowrank svd_lowrank corrcoef cov vander addbmm addmv "
+            "addr renorm",
+        "linalg": "eig eigvals householder_product ldl_factor ldl_factor_ex ldl_solve",
+        "Tensor": "lu geqrf orgqr ormqr lstsq solve symeig eig corrcoef cov addbmm addbmm_ addmv "
+                  "addmv_ addr addr_ renorm renorm_",
+    }, "flow.linalg.eigh, flow.linalg.svd, flow.linalg.qr, flow.linalg.lstsq, flow.linalg.vander, "
+       "flow.outer and flow.addmm"),
+    Absent("transforms and windows", {
+        "": "fft special signal stft istft bartlett_window blackman_window hamming_window "
+            "hann_window kaiser_window",
+        "Tensor": "stft istft",
+    }, "flow.matmul with a matrix of the transform; NumPy over x.numpy()"),
     Absent("other functions of elements", {
         "": f"{_ELEMENTS} mvlgamma igammac",
         "Tensor": " ".join(f"{name} {name}_" for name in _ELEMENTS.split()) + " mvlgamma mvlgamma_",

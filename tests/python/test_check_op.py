@@ -84,7 +84,9 @@ SKIP = {
     # test_linalg.py and the rows of the op table check them on symmetric matrices.
     **dict.fromkeys(
         ["cholesky", "eigh"],
-        dict.fromkeys(["gradients", "second order"], "one triangle is read, the gradient symmetric"),
+        dict.fromkeys(
+            ["gradients", "second order"], "one triangle is read, the gradient symmetric"
+        ),
     ),
     # test_losses.py checks that the next derivative is refused.
     "loss_slope": {"second order": "the derivatives of most losses end with the second"},
