@@ -60,7 +60,8 @@ ATTENTION = [
     S(*heads(1, 1, 3, 2, keys=5), SEEN, 0.0, True), S(*GROUPED, enable_gqa=True),
     S(*GROUPED, T((2, 4, 1, 5)), enable_gqa=True), S(T((2, 4, 3, 2)), T((5, 2)), T((5, 3))),
     S(*heads(0, 2, 3, 4)), S(*heads(2, 3, 0)), S(*heads(2, 0, 3, keys=2)),
-    S(*heads(1, 3, 4, keys=0)),    S(*heads(1, 1, 130, 3, keys=40)), S(*heads(1, 1, 2, 3, keys=530)),
+    S(*heads(1, 3, 4, keys=0)), S(*heads(1, 1, 130, 3, keys=40)),
+    S(*heads(1, 1, 2, 3, keys=530)),
 ]  # fmt: skip
 PACKED = [
     S(T((2, 3, 3, 2, 4))), S(T((1, 5, 3, 1, 2)), None, None, None, 0.0, True), S(T((2, 3, 24)), 2),
