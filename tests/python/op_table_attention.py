@@ -33,10 +33,11 @@ def np_packed(qkv, num_heads=None, num_kv_heads=None, mask=None, dropout_p=0.0, 
     five = qkv.ndim == 5
     heads = qkv.shape[3] if five else num_heads
     kv_heads = num_kv_heads or heads
-    rows = qkv.reshape(*qkv.shape[:2], heads + 2 * kv_heads, -1 if qkv.size else 1)
+    d = qkv.shape[4] if five else qkv.shape[2] // (heads + 2 * kv_heads)
+    rows = qkv.reshape(*qkv.shape[:2], heads + 2 * kv_heads, d)
     q, k, v = np.split(rows.swapaxes(1, 2), [heads, heads + kv_heads], 1)
     y = np_attention(q, k, v, mask, 0, is_causal, scale, True).swapaxes(1, 2)
-    return y if five else y.reshape(*y.shape[:2], -1)
+    return y if five else y.reshape(*y.shape[:2], heads * d)
 
 
 def heads(*shape, keys=None, dv=None):
