@@ -38,6 +38,7 @@ from op_reference import (
 )
 from op_row import Bad, Op, S, T, always, floating, ones, same, summed
 from op_table_activations import ACTIVATIONS
+from op_table_fused import FUSED
 from op_table_losses import LOSSES
 from op_table_moves import MOVES
 from op_table_reductions import REDUCTIONS
@@ -450,6 +451,7 @@ OPS = [
     Op("randn_like", UNARY, None, differentiable=False),
 
     *MOVES,
+    *FUSED,
     *SHAPED,
     *LOSSES,
 ]  # fmt: skip

@@ -45,6 +45,15 @@ SAMPLES = {
     "loss_slope": [(X, x, t, p, kind, by, 1.5, *ab) for x, t, p, kind, *ab in LOSSES
                    for by in ("x", "t") if (kind, by) != ("hinge_embedding", "t")],
 }  # fmt: skip
+# An op for each number of results that an expression of elements may have.
+NAMES = "abcdefgh"
+SAMPLES |= {
+    f"fuse_elements_{n}": [
+        ([X] + [X[0] + i for i in range(n - 1)],
+         f"{', '.join(NAMES[:n])}: {', '.join(f'{a} * sigmoid(a) + {a} * {a}' for a in NAMES[:n])}")
+    ]
+    for n in range(2, 9)
+}  # fmt: skip
 # Ops without any sample, and why there can be none. Empty: keep it so.
 WITHOUT_SAMPLES = {"adam_": "it has lists of tensors and no outputs: test_adam_step.py"}
 # Checks that make no sense for an op, and why.
