@@ -605,6 +605,13 @@ def full_like(
     requires_grad: bool = False,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def fuse_elements(
+    expression: str,
+    tensors: Sequence[Tensor],
+    numbers: int = 0,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
 def fused_scale_mask_softmax(
     input: Tensor,
     mask: Tensor | None = None,

@@ -135,6 +135,7 @@ from oneflow_lite._C import fmod as fmod
 from oneflow_lite._C import frac as frac
 from oneflow_lite._C import full as full
 from oneflow_lite._C import full_like as full_like
+from oneflow_lite._C import fuse_elements as fuse_elements
 from oneflow_lite._C import fused_scale_mask_softmax as fused_scale_mask_softmax
 from oneflow_lite._C import gather as gather
 from oneflow_lite._C import gaussian_nll_loss as gaussian_nll_loss

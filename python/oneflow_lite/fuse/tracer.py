@@ -375,20 +375,22 @@ def run_on_tracers(
         bound = signature.bind_partial()
         bound.arguments.update(tracers)
         given = _with_traceable_names(function)(*bound.args, **bound.kwargs)
+        several = isinstance(given, tuple | list) and results[1] > 1
+        given = [
+            tracer(graph, graph.number(v)) if isinstance(v, numbers.Real) else v
+            for v in (given if several else [given])
+        ]
     except TraceError:
         raise
     except Exception as error:
         raise TraceError(_explained(role, function, error, tracer)) from error
     least, most = results
-    several = isinstance(given, tuple | list) and most > 1
     if several and not least <= len(given) <= most:
         raise TraceError(
             f"{role}: it must give {least} to {most} results, not {len(given)}{_line_of(function)}"
         )
     found = []
-    for result in given if several else [given]:
-        if isinstance(result, numbers.Real):
-            result = tracer(graph, graph.number(result))
+    for result in given:
         if not isinstance(result, Tracer) or result._graph is not graph:
             what, where = "an element of another function", _line_of(function)
             if not isinstance(result, Tracer):
