@@ -29,6 +29,7 @@ from oneflow_lite._C import addcdiv as addcdiv
 from oneflow_lite._C import addcmul as addcmul
 from oneflow_lite._C import addmm as addmm
 from oneflow_lite._C import all as all
+from oneflow_lite._C import alpha_dropout as alpha_dropout
 from oneflow_lite._C import amax as amax
 from oneflow_lite._C import amin as amin
 from oneflow_lite._C import aminmax as aminmax
@@ -44,6 +45,7 @@ from oneflow_lite._C import arctanh as arctanh
 from oneflow_lite._C import argmax as argmax
 from oneflow_lite._C import argmin as argmin
 from oneflow_lite._C import argsort as argsort
+from oneflow_lite._C import argwhere as argwhere
 from oneflow_lite._C import as_strided as as_strided
 from oneflow_lite._C import asin as asin
 from oneflow_lite._C import asinh as asinh
@@ -54,6 +56,7 @@ from oneflow_lite._C import atleast_1d as atleast_1d
 from oneflow_lite._C import atleast_2d as atleast_2d
 from oneflow_lite._C import atleast_3d as atleast_3d
 from oneflow_lite._C import baddbmm as baddbmm
+from oneflow_lite._C import bernoulli as bernoulli
 from oneflow_lite._C import binary_cross_entropy as binary_cross_entropy
 from oneflow_lite._C import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from oneflow_lite._C import bitwise_and as bitwise_and
@@ -99,6 +102,10 @@ from oneflow_lite._C import digamma as digamma
 from oneflow_lite._C import div as div
 from oneflow_lite._C import divide as divide
 from oneflow_lite._C import dot as dot
+from oneflow_lite._C import dropout as dropout
+from oneflow_lite._C import dropout1d as dropout1d
+from oneflow_lite._C import dropout2d as dropout2d
+from oneflow_lite._C import dropout3d as dropout3d
 from oneflow_lite._C import dsplit as dsplit
 from oneflow_lite._C import dstack as dstack
 from oneflow_lite._C import elu as elu
@@ -114,6 +121,8 @@ from oneflow_lite._C import exp as exp
 from oneflow_lite._C import exp2 as exp2
 from oneflow_lite._C import expm1 as expm1
 from oneflow_lite._C import eye as eye
+from oneflow_lite._C import feature_alpha_dropout as feature_alpha_dropout
+from oneflow_lite._C import feature_dropout as feature_dropout
 from oneflow_lite._C import flatten as flatten
 from oneflow_lite._C import flip as flip
 from oneflow_lite._C import fliplr as fliplr
@@ -149,6 +158,9 @@ from oneflow_lite._C import hstack as hstack
 from oneflow_lite._C import huber_loss as huber_loss
 from oneflow_lite._C import hypot as hypot
 from oneflow_lite._C import i0 as i0
+from oneflow_lite._C import index_add as index_add
+from oneflow_lite._C import index_copy as index_copy
+from oneflow_lite._C import index_fill as index_fill
 from oneflow_lite._C import index_select as index_select
 from oneflow_lite._C import inner as inner
 from oneflow_lite._C import isclose as isclose
@@ -189,6 +201,8 @@ from oneflow_lite._C import logsumexp as logsumexp
 from oneflow_lite._C import lt as lt
 from oneflow_lite._C import margin_ranking_loss as margin_ranking_loss
 from oneflow_lite._C import masked_fill as masked_fill
+from oneflow_lite._C import masked_scatter as masked_scatter
+from oneflow_lite._C import masked_select as masked_select
 from oneflow_lite._C import matmul as matmul
 from oneflow_lite._C import maximum as maximum
 from oneflow_lite._C import mean as mean
@@ -200,6 +214,7 @@ from oneflow_lite._C import moveaxis as moveaxis
 from oneflow_lite._C import movedim as movedim
 from oneflow_lite._C import mse_loss as mse_loss
 from oneflow_lite._C import mul as mul
+from oneflow_lite._C import multinomial as multinomial
 from oneflow_lite._C import multiply as multiply
 from oneflow_lite._C import mv as mv
 from oneflow_lite._C import nan_to_num as nan_to_num
@@ -215,6 +230,7 @@ from oneflow_lite._C import not_equal as not_equal
 from oneflow_lite._C import ones as ones
 from oneflow_lite._C import ones_like as ones_like
 from oneflow_lite._C import outer as outer
+from oneflow_lite._C import pad as pad
 from oneflow_lite._C import permute as permute
 from oneflow_lite._C import poisson_nll_loss as poisson_nll_loss
 from oneflow_lite._C import positive as positive
@@ -223,9 +239,12 @@ from oneflow_lite._C import prod as prod
 from oneflow_lite._C import rad2deg as rad2deg
 from oneflow_lite._C import rand as rand
 from oneflow_lite._C import rand_like as rand_like
+from oneflow_lite._C import randint as randint
+from oneflow_lite._C import randint_like as randint_like
 from oneflow_lite._C import randn as randn
 from oneflow_lite._C import randn_like as randn_like
 from oneflow_lite._C import random_bits as random_bits
+from oneflow_lite._C import randperm as randperm
 from oneflow_lite._C import ravel as ravel
 from oneflow_lite._C import reciprocal as reciprocal
 from oneflow_lite._C import relu as relu
@@ -274,6 +293,8 @@ from oneflow_lite._C import sum as sum
 from oneflow_lite._C import swapaxes as swapaxes
 from oneflow_lite._C import swapdims as swapdims
 from oneflow_lite._C import t as t
+from oneflow_lite._C import take as take
+from oneflow_lite._C import take_along_dim as take_along_dim
 from oneflow_lite._C import tan as tan
 from oneflow_lite._C import tanh as tanh
 from oneflow_lite._C import tanhshrink as tanhshrink
@@ -303,22 +324,11 @@ from oneflow_lite._C import zeros as zeros
 from oneflow_lite._C import zeros_like as zeros_like
 from oneflow_lite._creation import as_tensor as as_tensor
 from oneflow_lite._creation import asarray as asarray
-from oneflow_lite._creation import bernoulli as bernoulli
 from oneflow_lite._creation import linspace as linspace
-from oneflow_lite._creation import multinomial as multinomial
 from oneflow_lite._creation import normal as normal
-from oneflow_lite._creation import randint as randint
-from oneflow_lite._creation import randint_like as randint_like
-from oneflow_lite._creation import randperm as randperm
 from oneflow_lite._einsum import einsum as einsum
-from oneflow_lite._indexing import argwhere as argwhere
-from oneflow_lite._indexing import index_add as index_add
-from oneflow_lite._indexing import index_copy as index_copy
-from oneflow_lite._indexing import index_fill as index_fill
 from oneflow_lite._indexing import index_put as index_put
 from oneflow_lite._indexing import nonzero as nonzero
-from oneflow_lite._indexing import take as take
-from oneflow_lite._indexing import take_along_dim as take_along_dim
 from oneflow_lite._indexing import where as where
 from oneflow_lite._layouts import contiguous_format as contiguous_format
 from oneflow_lite._layouts import layout as layout
@@ -327,7 +337,6 @@ from oneflow_lite._layouts import preserve_format as preserve_format
 from oneflow_lite._layouts import strided as strided
 from oneflow_lite._limits import finfo as finfo
 from oneflow_lite._limits import iinfo as iinfo
-from oneflow_lite._math import masked_select as masked_select
 from oneflow_lite._math import norm as norm
 from oneflow_lite._oneflow_lite import DTypeError as DTypeError
 from oneflow_lite._oneflow_lite import Generator as Generator
@@ -358,7 +367,6 @@ from oneflow_lite._oneflow_lite import tensor as tensor
 from oneflow_lite._oneflow_lite import uint8 as uint8
 from oneflow_lite._placing import broadcast_shapes as broadcast_shapes
 from oneflow_lite._placing import isin as isin
-from oneflow_lite._placing import masked_scatter as masked_scatter
 from oneflow_lite._process import default_generator as default_generator
 from oneflow_lite._process import get_num_threads as get_num_threads
 from oneflow_lite._process import manual_seed as manual_seed

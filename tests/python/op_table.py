@@ -40,6 +40,8 @@ from op_row import Bad, Op, S, T, always, floating, ones, same, summed
 from op_table_activations import ACTIVATIONS
 from op_table_losses import LOSSES
 from op_table_moves import MOVES
+from op_table_places import PUT_BY_PLACES
+from op_table_random import RANDOM
 from op_table_reductions import REDUCTIONS
 from op_table_rows import BANDS, ROWS
 from op_table_shapes import SHAPED
@@ -452,4 +454,6 @@ OPS = [
     *MOVES,
     *SHAPED,
     *LOSSES,
+    *RANDOM,
+    *PUT_BY_PLACES,
 ]  # fmt: skip
