@@ -54,13 +54,6 @@ struct ArangeArguments {
 using ArangeLauncher = cudaError_t (*)(int64_t n, const ArangeArguments&, void* y, cudaStream_t);
 ArangeLauncher FindArange(DType dtype);
 
-struct RandomArguments {
-  uint64_t seed, offset;
-  const uint64_t* shift;
-};
-using RandomLauncher = cudaError_t (*)(int64_t n, const RandomArguments&, void* y, cudaStream_t);
-RandomLauncher FindRandom(Distribution distribution, DType dtype);
-
 struct ReduceProblem {
   int64_t outer, axis, inner;
 };

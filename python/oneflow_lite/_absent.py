@@ -60,12 +60,9 @@ ABSENT = [
               "ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d "
               "ReplicationPad3d CircularPad1d CircularPad2d CircularPad3d",
     }, "nn.functional.pad in a module's forward"),
-    Absent("other dropouts and random slopes", {
-        "": "dropout alpha_dropout feature_dropout feature_alpha_dropout rrelu",
-        "nn": "Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout RReLU",
-        "nn.functional": "dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout rrelu "
-                         "rrelu_",
-    }, "nn.Dropout or nn.functional.dropout; whole channels by a mask of flow.bernoulli"),
+    Absent("random slopes", {
+        "": "rrelu", "nn": "RReLU", "nn.functional": "rrelu rrelu_",
+    }, "nn.functional.leaky_relu with a slope that is drawn"),
     Absent("recurrent layers", {
         "": "lstm gru lstm_cell gru_cell rnn_tanh rnn_relu",
         "nn": "RNN LSTM GRU RNNBase RNNCell RNNCellBase LSTMCell GRUCell", "nn.utils": "rnn",

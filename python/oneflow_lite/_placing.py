@@ -11,34 +11,6 @@ from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite._searching import searchsorted
 
 
-def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """Where the mask holds the elements of ``source``, in their order, else those of the input.
-
-    Raises
-    ------
-    ShapeError
-        ``source`` has too few elements.
-    DTypeError
-        ``source`` has another dtype, or the mask is not of bool.
-    """
-    if source.dtype is not input.dtype:
-        raise _ext.DTypeError(f"masked_scatter(): source has dtype {source.dtype.name}, expected "
-                              f"{input.dtype.name}")  # fmt: skip
-    if mask.dtype is not _ext.bool:
-        raise _ext.DTypeError(f"masked_scatter(): mask has dtype {mask.dtype.name}, expected bool")
-    shape = common_shape("masked_scatter", (input.shape, mask.shape))
-    mask = mask.expand(shape).reshape(-1)
-    wanted = int(mask.sum())
-    if wanted > source.numel():
-        raise _ext.ShapeError(f"masked_scatter(): source has {source.numel()} elements for {wanted}"
-                              " places")  # fmt: skip
-    if wanted == 0:
-        return input.expand(shape).clone()
-    place = (mask.to(None, _ext.int64).cumsum(0) - 1).clamp(0)
-    values = source.reshape(-1).index_select(0, place)
-    return _C.where(mask, values, input.expand(shape).reshape(-1)).view(shape)
-
-
 def isin(
     elements: Tensor | float,
     test_elements: Tensor | float,
@@ -73,6 +45,4 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
     return common_shape("broadcast_shapes", given)
 
 
-FUNCTIONS = (broadcast_shapes, isin, masked_scatter)
-METHODS = (masked_scatter,)
-IN_PLACE = ("masked_scatter",)
+FUNCTIONS = (broadcast_shapes, isin)

@@ -43,6 +43,8 @@ from op_table_linalg import LINALG
 from op_table_attention import ATTENTIONS
 from op_table_losses import LOSSES
 from op_table_moves import MOVES
+from op_table_places import PUT_BY_PLACES
+from op_table_random import RANDOM
 from op_table_reductions import REDUCTIONS
 from op_table_rows import BANDS, ROWS
 from op_table_shapes import SHAPED
@@ -458,4 +460,6 @@ OPS = [
     *LOSSES,
     *LINALG,
     *ATTENTIONS,
+    *RANDOM,
+    *PUT_BY_PLACES,
 ]  # fmt: skip

@@ -42,6 +42,10 @@ SAMPLES = {
     "relu_backward": [(X, DISTINCT), (X, tensor([[1.5], [-2.0], [3.0]], "float64"))],
     "loss": [(x, t, p, kind, reduction, *ab) for x, t, p, kind, *ab in LOSSES
              for reduction in ("none", "sum", "mean")],
+    # What they count waits for the device, which the op table's meta tensors are none of.
+    "nonzero": [(X.relu(), int((X > 0).sum())), (X.relu(), 1)],
+    "masked_take": [(X, X > 0, int((X > 0).sum())), (X, X > 0, 2)],
+    "masked_put": [(X, X > 0, DISTINCT.reshape(-1))],
     "loss_slope": [(X, x, t, p, kind, by, 1.5, *ab) for x, t, p, kind, *ab in LOSSES
                    for by in ("x", "t") if (kind, by) != ("hinge_embedding", "t")],
 }  # fmt: skip

@@ -11,7 +11,12 @@ from oneflow_lite.nn.activations import (
     GELU,
     GLU,
     SELU,
+    AlphaDropout,
     Dropout,
+    Dropout1d,
+    Dropout2d,
+    Dropout3d,
+    FeatureAlphaDropout,
     Hardshrink,
     Hardsigmoid,
     Hardswish,
@@ -73,7 +78,8 @@ from oneflow_lite.nn.transformer import Transformer, TransformerDecoder, Transfo
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "Buffer", "CELU", "CosineSimilarity", "CrossEntropyLoss",
-    "Dropout", "ELU", "Embedding", "Flatten", "GELU", "GLU", "GroupNorm", "Hardshrink",
+    "AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout",
+    "ELU", "Embedding", "Flatten", "GELU", "GLU", "GroupNorm", "Hardshrink",
     "Hardsigmoid", "Hardswish", "Hardtanh", "HuberLoss", "Identity", "KLDivLoss", "L1Loss",
     "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MSELoss", "Mish", "Module",
     "ModuleDict", "ModuleList", "MultiheadAttention", "NLLLoss", "PReLU", "PairwiseDistance",

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -15,14 +14,20 @@ from oneflow_lite._absent import public_face
 from oneflow_lite._C import (
     add_layer_norm,
     add_rms_norm,
+    alpha_dropout,
     attention_packed,
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     celu,
     celu_,
     cross_entropy,
+    dropout,
+    dropout1d,
+    dropout2d,
+    dropout3d,
     elu,
     elu_,
+    feature_alpha_dropout,
     fused_scale_mask_softmax,
     gaussian_nll_loss,
     gelu,
@@ -42,6 +47,7 @@ from oneflow_lite._C import (
     margin_ranking_loss,
     mish,
     nll_loss,
+    pad,
     poisson_nll_loss,
     relu,
     relu6,
@@ -65,73 +71,27 @@ from oneflow_lite._C import (
 )
 from oneflow_lite._math import norm, rounded_once
 from oneflow_lite._named_errors import named
-from oneflow_lite._oneflow_lite import _C, DTypeError, Generator, ShapeError, Tensor, int64
+from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor, int64
 from oneflow_lite._shapes import wrapped_dim
-from oneflow_lite.nn.activation_functions import glu, gumbel_softmax, into, prelu, wide
+from oneflow_lite.nn.activation_functions import glu, gumbel_softmax, prelu, wide
 from oneflow_lite.nn.embedding import embedding
 from oneflow_lite.nn.loss_functions import huber_loss, l1_loss, mse_loss, smooth_l1_loss
 
 __all__ = [
-    "add_layer_norm", "add_rms_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits",
-    "celu", "celu_", "cosine_similarity", "cross_entropy", "dropout", "elu", "elu_", "embedding",
-    "fused_scale_mask_softmax", "gaussian_nll_loss", "gelu", "glu", "group_norm",
-    "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_",
-    "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu",
-    "leaky_relu_", "linear", "log_softmax", "logsigmoid", "margin_ranking_loss", "mish",
-    "mse_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance",
+    "add_layer_norm", "add_rms_norm", "alpha_dropout", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "celu", "celu_", "cosine_similarity", "cross_entropy",
+    "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "elu_", "embedding",
+    "feature_alpha_dropout", "fused_scale_mask_softmax", "gaussian_nll_loss", "gelu", "glu",
+    "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "hardtanh_", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "layer_norm",
+    "leaky_relu", "leaky_relu_", "linear", "log_softmax", "logsigmoid", "margin_ranking_loss",
+    "mish", "mse_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance",
     "poisson_nll_loss", "prelu", "relu", "relu6", "relu_", "rms_norm",
     "scaled_dot_product_attention", "selu", "selu_", "sigmoid", "silu", "smooth_l1_loss",
     "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh",
     "tanhshrink", "threshold", "threshold_",
 ]  # fmt: skip
 __all__ += ["attention_packed"]
-
-
-def check_share(name: str, p: float) -> None:
-    """Raises where a probability is no number in [0, 1]."""
-    if not isinstance(p, numbers.Real):
-        raise TypeError(f"{name}: p must be a number, not {type(p).__name__}")
-    if not 0 <= p <= 1:
-        raise ValueError(f"{name}: p is {p}, but it must be in [0, 1]")
-
-
-def dropout(
-    input: Tensor,
-    p: float = 0.5,
-    training: bool = True,
-    inplace: bool = False,
-    *,
-    generator: Generator | None = None,
-) -> Tensor:
-    """Elements set to 0 with probability ``p``, the others times ``1 / (1 - p)``.
-
-    Parameters
-    ----------
-    p : float
-        In [0, 1].
-    training : bool
-        False: ``input`` itself.
-    inplace : bool
-        Write the result into ``input``.
-    generator : Generator, optional
-        Where the numbers come from; the same seed drops the same elements on every device.
-
-    Raises
-    ------
-    ValueError
-        For another ``p``; TypeError where it is no number.
-    DTypeError
-        For integers and bool, whose factor would be none.
-    """
-    check_share("dropout()", p)
-    if not training or p == 0:
-        return input
-    if not input.dtype.is_floating_point:
-        raise DTypeError(f"dropout(): input has dtype {input.dtype.name}, expected a floating one")
-    drawn = _C.rand(list(input.shape), device=input.device, generator=generator)
-    factor = (drawn >= p).to(None, wide(input)) * (1 / (1 - p) if p < 1 else 0.0)
-    result = (input.to(None, wide(input)) * factor).to(None, input.dtype)
-    return into(input, result, inplace)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
@@ -202,64 +162,6 @@ def group_norm(
     return y.to(None, input.dtype)
 
 
-def _padded(input: Tensor, size: int, before: int, after: int, mode: str) -> Tensor:
-    """Which places of a dim a padded one shows."""
-    most = {"reflect": size - 1, "replicate": math.inf if size else 0, "circular": size}[mode]
-    if max(before, after) > most:
-        raise ValueError(f'pad(): mode "{mode}" adds at most {most} to a dim of size {size}, not '
-                         f"{before} and {after}")  # fmt: skip
-    places = _C.arange(-before, size + after, device=input.device)
-    if mode == "circular":
-        return places + (places < 0) * size - (places >= size) * size
-    if mode == "replicate":
-        return _C.clamp(places, 0, max(0, size - 1))
-    return size - 1 - abs(size - 1 - abs(places))
-
-
-def pad(
-    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
-) -> Tensor:
-    """Something put before and after: ``pad`` has a pair per dim, from the last one on.
-
-    Parameters
-    ----------
-    pad : ints
-        How much before and after each dim; a negative width cuts.
-    mode : str
-        "constant" for ``value`` (0 where absent), "reflect" for what lies behind the edge, mirrored
-        at it, "replicate" for the edge itself, "circular" for the other end.
-
-    Raises
-    ------
-    ValueError
-        Another mode; not pairs; more than there is to cut, to mirror or to go round.
-    """
-    if mode not in ("constant", "reflect", "replicate", "circular"):
-        raise ValueError(f'pad(): mode is "{mode}", but it must be "constant", "reflect", '
-                         '"replicate" or "circular"')  # fmt: skip
-    if len(pad) % 2 or len(pad) > 2 * input.ndim:
-        raise ValueError(f"pad(): {list(pad)} are not at most {input.ndim} pairs")
-    for i in range(0, len(pad), 2):
-        dim, (before, after) = input.ndim - 1 - i // 2, pad[i : i + 2]
-        size = input.shape[dim]
-        if size + min(0, before) + min(0, after) < 0:
-            raise ValueError(f"pad(): {before} and {after} cut more than dim {dim} of size {size} "
-                             "has")  # fmt: skip
-        if mode == "circular" and min(before, after) < 0:  # round what is left
-            left = size + min(0, before) + min(0, after)
-            input = input.narrow(dim, max(0, -before), left)
-            size, before, after = left, max(0, before), max(0, after)
-        if mode != "constant":
-            input = input.index_select(dim, _padded(input, size, before, after, mode))
-            continue
-        start, length = max(0, -before), size + min(0, before) + min(0, after)
-        parts = [input.narrow(dim, start, length)]
-        for width, at in ((before, 0), (after, 2)):
-            shape = [*input.shape[:dim], max(0, width), *input.shape[dim + 1 :]]
-            filled = _C.full(shape, value or 0, dtype=input.dtype, device=input.device)
-            parts.insert(at, filled)
-        input = _C.cat(parts, dim)
-    return input
 
 
 def attend(
