@@ -226,6 +226,13 @@ def binary_cross_entropy_with_logits(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def bincount(
+    input: Tensor,
+    weights: Tensor | None = None,
+    minlength: int = 0,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def bitwise_and(
     input: Tensor | float,
     other: Tensor | float,
@@ -272,6 +279,14 @@ def broadcast_to(
 ) -> Tensor: ...
 @overload
 def broadcast_to(input: Tensor, *size: int, out: Tensor | None = None) -> Tensor: ...
+def bucketize(
+    input: Tensor | float,
+    boundaries: Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def cartesian_prod(*tensors: Tensor | Sequence[Tensor], out: Tensor | None = None) -> Tensor: ...
 def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor: ...
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -586,6 +601,14 @@ def hinge_embedding_loss(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def histc(
+    input: Tensor,
+    bins: int = 100,
+    min: float = 0,
+    max: float = 0,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
 @overload
 def hsplit(
     input: Tensor,
@@ -636,6 +659,14 @@ def isclose(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def isfinite(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def isin(
+    elements: Tensor | float,
+    test_elements: Tensor | float,
+    *,
+    assume_unique: bool = False,
+    invert: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def isinf(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def isnan(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -649,6 +680,14 @@ def kl_div(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def kthvalue(
+    input: Tensor,
+    k: int,
+    dim: int = -1,
+    keepdim: bool = False,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -799,6 +838,16 @@ def mean(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def median(input: Tensor, *, out: Tensor | Sequence[Tensor] | None = None) -> Tensor: ...
+@overload
+def median(
+    input: Tensor,
+    dim: int,
+    keepdim: bool = False,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
 def meshgrid(
     *tensors: Tensor | Sequence[Tensor],
     indexing: str = "ij",
@@ -822,6 +871,13 @@ def minimum(
 ) -> Tensor: ...
 def mish(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) -> Tensor: ...
 def mm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def mode(
+    input: Tensor,
+    dim: int = -1,
+    keepdim: bool = False,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
 @overload
 def moveaxis(
     input: Tensor,
@@ -860,6 +916,7 @@ def mse_loss(
     weight: Tensor | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def mul(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor: ...
 def multiply(
     input: Tensor | float,
@@ -882,6 +939,25 @@ def nanmean(
     keepdim: bool = False,
     *,
     dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def nanmedian(input: Tensor, *, out: Tensor | Sequence[Tensor] | None = None) -> Tensor: ...
+@overload
+def nanmedian(
+    input: Tensor,
+    dim: int,
+    keepdim: bool = False,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+def nanquantile(
+    input: Tensor,
+    q: Tensor | float,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
     out: Tensor | None = None,
 ) -> Tensor: ...
 def nansum(
@@ -977,6 +1053,15 @@ def prod(
     keepdim: bool = False,
     *,
     dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def quantile(
+    input: Tensor,
+    q: Tensor | float,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
     out: Tensor | None = None,
 ) -> Tensor: ...
 def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -1136,6 +1221,16 @@ def scatter_add(
     index: Tensor,
     src: Tensor,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def searchsorted(
+    sorted_sequence: Tensor,
+    input: Tensor | float,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str = "left",
+    sorter: Tensor | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def select(input: Tensor, dim: int, index: int, *, out: Tensor | None = None) -> Tensor: ...
@@ -1397,6 +1492,23 @@ def unflatten(
 ) -> Tensor: ...
 @overload
 def unflatten(input: Tensor, dim: int, *sizes: int, out: Tensor | None = None) -> Tensor: ...
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> Any: ...
+def unique_consecutive(
+    input: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> Any: ...
 def unsqueeze(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor: ...
 def var(
     input: Tensor,
@@ -1565,6 +1677,7 @@ class TensorFunctions:
         beta: float = 1,
         alpha: float = 1,
     ) -> Tensor: ...
+    def bincount(self, weights: Tensor | None = None, minlength: int = 0) -> Tensor: ...
     def bitwise_and(self, other: Tensor | float) -> Tensor: ...
     def bitwise_and_(self, other: Tensor | float) -> Tensor: ...
     def bitwise_left_shift(self, other: Tensor | float) -> Tensor: ...
@@ -1678,6 +1791,7 @@ class TensorFunctions:
     def hardshrink(self, lambd: float = 0.5) -> Tensor: ...
     def heaviside(self, values: Tensor | float) -> Tensor: ...
     def heaviside_(self, values: Tensor | float) -> Tensor: ...
+    def histc(self, bins: int = 100, min: float = 0, max: float = 0) -> Tensor: ...
     @overload
     def hsplit(self, indices_or_sections: int) -> tuple[Tensor, ...]: ...
     @overload
@@ -1702,6 +1816,7 @@ class TensorFunctions:
     def isneginf(self) -> Tensor: ...
     def isposinf(self) -> Tensor: ...
     def kron(self, other: Tensor) -> Tensor: ...
+    def kthvalue(self, k: int, dim: int = -1, keepdim: bool = False) -> _Sorted: ...
     def lcm(self, other: Tensor | float) -> Tensor: ...
     def lcm_(self, other: Tensor | float) -> Tensor: ...
     def ldexp(self, other: Tensor | float) -> Tensor: ...
@@ -1748,11 +1863,16 @@ class TensorFunctions:
         dtype: _dtype | None = None,
     ) -> Tensor: ...
     @overload
+    def median(self) -> Tensor: ...
+    @overload
+    def median(self, dim: int, keepdim: bool = False) -> _Sorted: ...
+    @overload
     def min(self) -> Tensor: ...
     @overload
     def min(self, dim: int, keepdim: bool = False) -> _Sorted: ...
     def minimum(self, other: Tensor | float) -> Tensor: ...
     def mm(self, other: Tensor) -> Tensor: ...
+    def mode(self, dim: int = -1, keepdim: bool = False) -> _Sorted: ...
     @overload
     def moveaxis(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor: ...
     @overload
@@ -1761,6 +1881,7 @@ class TensorFunctions:
     def movedim(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor: ...
     @overload
     def movedim(self, source: int | Sequence[int], *destination: int) -> Tensor: ...
+    def msort(self) -> Tensor: ...
     def mul(self, other: Tensor | float) -> Tensor: ...
     def mul_(self, other: Tensor | float) -> Tensor: ...
     def multiply(self, other: Tensor | float) -> Tensor: ...
@@ -1778,6 +1899,18 @@ class TensorFunctions:
         keepdim: bool = False,
         *,
         dtype: _dtype | None = None,
+    ) -> Tensor: ...
+    @overload
+    def nanmedian(self) -> Tensor: ...
+    @overload
+    def nanmedian(self, dim: int, keepdim: bool = False) -> _Sorted: ...
+    def nanquantile(
+        self,
+        q: Tensor | float,
+        dim: int | None = None,
+        keepdim: bool = False,
+        *,
+        interpolation: str = "linear",
     ) -> Tensor: ...
     def nansum(
         self,
@@ -1807,6 +1940,14 @@ class TensorFunctions:
         keepdim: bool = False,
         *,
         dtype: _dtype | None = None,
+    ) -> Tensor: ...
+    def quantile(
+        self,
+        q: Tensor | float,
+        dim: int | None = None,
+        keepdim: bool = False,
+        *,
+        interpolation: str = "linear",
     ) -> Tensor: ...
     def rad2deg(self) -> Tensor: ...
     def ravel(self) -> Tensor: ...
@@ -1942,6 +2083,19 @@ class TensorFunctions:
     @overload
     def unflatten(self, dim: int, *sizes: int) -> Tensor: ...
     def unfold(self, dimension: int, size: int, step: int) -> Tensor: ...
+    def unique(
+        self,
+        sorted: bool = True,
+        return_inverse: bool = False,
+        return_counts: bool = False,
+        dim: int | None = None,
+    ) -> Any: ...
+    def unique_consecutive(
+        self,
+        return_inverse: bool = False,
+        return_counts: bool = False,
+        dim: int | None = None,
+    ) -> Any: ...
     def unsqueeze(self, dim: int) -> Tensor: ...
     def var(
         self,

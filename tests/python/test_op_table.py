@@ -69,6 +69,8 @@ def check_values(op, sample, args, outputs, dtype, where):
 
 # Functions whose tests are in a file of their own.
 ELSEWHERE = {"adam_"}  # of lists of tensors: test_adam_step.py
+# How large the result is depends on values, which meta has not: test_sorts.py.
+ELSEWHERE |= {"bincount", "unique", "unique_consecutive"}
 
 
 def test_every_function_has_a_row():
@@ -78,7 +80,8 @@ def test_every_function_has_a_row():
 @by_op
 def test_some_sample_is_empty(op):
     # Of numbers alone; of one element at least.
-    if op.name not in ("arange", "eye", "tril_indices", "triu_indices", "max", "min"):
+    if op.name not in ("arange", "eye", "tril_indices", "triu_indices", "max", "min",
+                       "median", "nanmedian"):  # fmt: skip
         assert any(sample.is_empty() for sample in op.samples)
 
 
