@@ -132,15 +132,5 @@ using AdamLauncher = cudaError_t (*)(const AdamProblem&, const AdamTensors* tens
                                      cudaStream_t);
 AdamLauncher FindAdam(DType dtype);  // of the parameters
 
-struct SortProblem {
-  DType dtype;
-  bool descending;
-  int64_t rows, cols;
-  const void* x;
-};
-cudaError_t SortWorkspaceBytes(const SortProblem&, size_t* bytes);
-cudaError_t LaunchSort(const SortProblem&, void* workspace, size_t bytes, void* values,
-                       int64_t* indices, cudaStream_t);
-
 }  // namespace cuda
 }  // namespace oneflow_lite

@@ -24,7 +24,6 @@ from oneflow_lite import (
     _promotion,
     _reductions,
     _scattering,
-    _searching,
     _tensor,  # noqa: F401  (completes Tensor)
     autograd,
     cuda,
@@ -120,7 +119,7 @@ for _name in dir(_C):
         del globals()[_name]
 
 # The functions that are composed in Python, under their names here.
-_modules = (_creation, _math, _products, _reductions, _searching,
+_modules = (_creation, _math, _products, _reductions,
             _indexing, _scattering, _placing, _promotion)  # fmt: skip
 _composed = {_f.__name__: _named(_f, out=True)
              for _module in _modules for _f in _module.FUNCTIONS}  # fmt: skip

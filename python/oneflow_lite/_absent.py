@@ -148,13 +148,11 @@ ABSENT = [
         "": "gradient trapz trapezoid cumulative_trapezoid",
     }, "flow.diff, flow.sum and flow.cumsum"),
     Absent("other ways to gather, scatter and count", {
-        "": "index_reduce histc histogram histogramdd unique_consecutive put "
-            "diagonal_scatter select_scatter slice_scatter combinations unravel_index "
-            "msort pdist",
+        "": "index_reduce histogram histogramdd put "
+            "diagonal_scatter select_scatter slice_scatter combinations unravel_index pdist",
         "nn.functional": "pdist",
-        "Tensor": "index_reduce index_reduce_ histc histogram unique_consecutive put put_ "
-                  "as_strided_scatter diagonal_scatter select_scatter slice_scatter nonzero_static "
-                  "msort",
+        "Tensor": "index_reduce index_reduce_ histogram put put_ "
+                  "as_strided_scatter diagonal_scatter select_scatter slice_scatter nonzero_static",
     }, "flow.scatter_reduce, flow.index_add, flow.bincount, flow.sort, flow.unique and item "
        "assignment to a clone"),
     Absent("copies of views, and ranges, by other names", {

@@ -71,7 +71,9 @@ def _result_types(functions: list[dict[str, Any]]) -> list[str]:
 
 
 # Without a dim a tensor, with one the pair of values and indices.
-_BY_DIM = ("max", "min")
+_BY_DIM = ("max", "min", "median", "nanmedian")
+# What is asked for: a tensor, or several.
+_AS_ASKED = ("unique", "unique_consecutive")
 
 
 class _Argument:
@@ -101,7 +103,8 @@ def _parse(signature: str) -> tuple[str, list[_Argument], list[_Argument], str]:
     texts = [text for text in match[2].split(", ") if text]
     star = texts.index("*") if "*" in texts else len(texts)
     places, keywords = [*map(_Argument, texts[:star])], [*map(_Argument, texts[star + 1 :])]
-    return match[1], places, keywords, _result(match[3])
+    result = "Any" if match[1] in _AS_ASKED else _result(match[3])
+    return match[1], places, keywords, result
 
 
 def _line(name: str, arguments: list[str], result: str, indent: str, overload: bool) -> str:

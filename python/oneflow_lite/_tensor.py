@@ -12,7 +12,6 @@ from oneflow_lite import (
     _products,
     _reductions,
     _scattering,
-    _searching,
 )
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._absent import complete
@@ -180,8 +179,7 @@ def _complete() -> None:
         "is_complex": is_complex, "__contains__": contains,
         "__array_ufunc__": array_ufunc, "__array_wrap__": array_wrap,
     }  # fmt: skip
-    modules = (_math, _products, _reductions, _searching, _indexing,
-               _scattering, _creation)  # fmt: skip
+    modules = (_math, _products, _reductions, _indexing, _scattering, _creation)
     methods |= {f.__name__: f for module in modules for f in module.METHODS}
     casts = {
         "double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16",

@@ -48,6 +48,7 @@ DOMAINS = {
         rng.uniform(0.5, 4, shape) if dtype in FLOATS else rng.integers(1, 9, shape)
     ),
     "few": lambda rng, shape, dtype: rng.integers(0, 2 if dtype == "bool" else 4, shape),
+    "ordered": lambda rng, shape, dtype: np.sort(_normal(rng, shape, dtype), axis=-1),
     "probability": lambda rng, shape, dtype: rng.uniform(0.1, 1, shape),
     "regular": _regular,
     "definite": _definite,

@@ -48,6 +48,7 @@ from op_table_random import RANDOM
 from op_table_reductions import REDUCTIONS
 from op_table_rows import BANDS, ROWS
 from op_table_shapes import SHAPED
+from op_table_sorts import SORTS
 from op_table_two import TWO_AND_THREE
 from op_table_unary import UNARY_ROWS
 
@@ -178,6 +179,7 @@ OPS = [
     *TWO_AND_THREE,
     *ACTIVATIONS,
     *REDUCTIONS,
+    *SORTS,
 
     # Elementwise, one tensor.
     Op("neg", UNARY, lambda x: -x, NUMERIC, errors=[

@@ -35,6 +35,7 @@ SAMPLES = {
         (DISTINCT, tensor(-1.0625, "float64"), tensor(2.0625, "float64")),
     ],
     **dict.fromkeys(["softmax_to_float32", "log_softmax_to_float32"], [(X.half(), 1)]),
+    "sort_rows": [(X,), (tensor([[1, 2], [0, 3], [1, 2], [0, 1]], "int64"),)],
     "hardtanh_": [(DISTINCT, -1.0625, 2.0625)],
     "hardtanh_backward": [(X, DISTINCT, -1.03, 2.03)],
     "threshold_": [(DISTINCT, 0.4375, 0.0)],
