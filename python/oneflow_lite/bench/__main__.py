@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m oneflow_lite.bench",
         description="Times row ops beside streams that move the same bytes and beside other "
         "libraries. A slice is an op in a dtype; --output keeps each as it is done, and what is "
-        "there is not measured again.",
+        "there is not measured again. `gpt --help` says how a GPT's training is timed.",
     )
     add = out.add_argument
     add("ops", nargs="*", metavar="OP",
@@ -157,6 +157,11 @@ def run(options: argparse.Namespace, data: record.Record) -> bool:
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; the exit status is 1 where an op was missing, failed or was wrong."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["gpt"]:
+        from oneflow_lite.bench import gpt
+
+        return gpt.main(given[1:])
     options = parser().parse_args(arguments)
     if options.device == "cuda" and not flow.cuda.is_available():
         raise SystemExit("bench: --device cuda: there is no GPU here that can be used")
