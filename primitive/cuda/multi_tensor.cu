@@ -16,7 +16,7 @@ namespace {
 enum { kMasterList = kMultiValues, kFlagList = kMasterList, kStepList, kMultiLists };
 using MultiTable = TensorTable<kMultiLists>;
 
-constexpr unsigned BitOf(int slot) { return 1u << slot; }
+__host__ __device__ constexpr unsigned BitOf(int slot) { return 1u << slot; }
 
 // An element of each list, zero where there is none.
 template <class C>
