@@ -61,6 +61,10 @@ build: setup ## build, and make `import oneflow_lite` work in .venv (the default
 demo: build ## train a classifier on real handwritten digits and draw digits.png
 	@$(PY) examples/digits.py
 
+.PHONY: gpt
+gpt: build ## train a small GPT on a novel, draw its losses, and let it write
+	@$(PY) examples/gpt/train.py
+
 .PHONY: test
 test: build ## run all C++ and Python tests
 	@cmake --build --preset $(PRESET) -j $(JOBS) --target cpp_tests

@@ -10,6 +10,7 @@
 #include "functional/reduce.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autocast.h"
 #include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
@@ -165,7 +166,8 @@ StatusOr<Tensor> Linear(const Tensor& x, const Tensor& weight, const Tensor& bia
   const StatusOr<Tensor> y = Matmul(x, transposed);
   if (!y.ok()) return LinearError(x, weight, y.status());
   if (!bias.defined()) return y;
-  StatusOr<Tensor> z = Add(*y, bias);
+  OFL_ASSIGN_OR_RETURN(const Tensor added, AutocastLowered(bias));
+  StatusOr<Tensor> z = Add(*y, added);
   if (z.ok()) return z;
   return bias.device() != x.device()
              ? DeviceMismatch("linear", "input", x.device(), "bias", bias.device())

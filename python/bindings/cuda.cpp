@@ -7,6 +7,7 @@
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/core/parallel.h"
 #include "oneflow_lite/core/thread_limit.h"
+#include "oneflow_lite/framework/autocast.h"
 #include "primitive/attention.h"
 #include "python/bindings/classes.h"
 #include "python/bindings/dtype_device.h"
@@ -86,12 +87,17 @@ class LazyEvent {
 
 class CudaGraph {
  public:
+  // No cast of before is captured, and none of the capture is used behind it.
   void Begin() {
+    DropAutocastCache();
     const Device d = CurrentCuda();
     graph_ = ValueOrThrow(BackendOf(d).NewGraph(d.index));
     ThrowIfError(graph_->CaptureBegin(*CurrentOf(d)));
   }
-  void End() { ThrowIfError(Captured().CaptureEnd()); }
+  void End() {
+    DropAutocastCache();
+    ThrowIfError(Captured().CaptureEnd());
+  }
   void Replay() {
     Graph& graph = Captured();
     const Ref<Stream> stream = CurrentOf(CurrentCuda());

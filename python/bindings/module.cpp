@@ -48,6 +48,7 @@ PYBIND11_MODULE(_oneflow_lite, m) {
     check(PyModule_AddFunctions(m.ptr(), functions) == 0);
   }
   check(AddArgumentNames(m.ptr()));
+  AddAutocast(m);
   AddAutograd(m);
   AddAutogradFunction(m);
   AddCuda(m);

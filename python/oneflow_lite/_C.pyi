@@ -21,6 +21,24 @@ def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def absolute(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def adagrad_(
+    params: Sequence[Tensor],
+    grads: Sequence[Tensor],
+    sums: Sequence[Tensor],
+    masters: Sequence[Tensor],
+    steps: Sequence[Tensor],
+    *,
+    lr: float = 0.01,
+    lr_decay: float = 0.0,
+    eps: float = 1e-10,
+    weight_decay: float = 0.0,
+    maximize: bool = False,
+    step: int = 1,
+    lr_tensor: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
 def adam_(
     params: Sequence[Tensor],
     grads: Sequence[Tensor],
@@ -744,6 +762,22 @@ def linear(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def lion_(
+    params: Sequence[Tensor],
+    grads: Sequence[Tensor],
+    exp_avgs: Sequence[Tensor],
+    masters: Sequence[Tensor],
+    *,
+    lr: float = 0.0001,
+    beta1: float = 0.9,
+    beta2: float = 0.99,
+    weight_decay: float = 0.0,
+    maximize: bool = False,
+    lr_tensor: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
 def log(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def log10(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -918,6 +952,46 @@ def mse_loss(
 ) -> Tensor: ...
 def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def mul(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor: ...
+def multi_clamp_(
+    tensors: Sequence[Tensor],
+    least: float,
+    most: float,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+def multi_fill_(
+    tensors: Sequence[Tensor],
+    value: float,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+def multi_lerp_(
+    tensors: Sequence[Tensor],
+    ends: Sequence[Tensor],
+    weight: float,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+def multi_norm(
+    tensors: Sequence[Tensor],
+    p: float = 2.0,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def multi_scale_(
+    tensors: Sequence[Tensor],
+    factor: float,
+    scale: Tensor | None = None,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+def multi_unscale_(
+    tensors: Sequence[Tensor],
+    flags: Sequence[Tensor],
+    scale: Tensor | None = None,
+    *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
 def multiply(
     input: Tensor | float,
     other: Tensor | float,
@@ -1183,6 +1257,26 @@ def rms_norm(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def rmsprop_(
+    params: Sequence[Tensor],
+    grads: Sequence[Tensor],
+    square_avgs: Sequence[Tensor],
+    grad_avgs: Sequence[Tensor],
+    momentum_buffers: Sequence[Tensor],
+    masters: Sequence[Tensor],
+    steps: Sequence[Tensor],
+    *,
+    lr: float = 0.01,
+    alpha: float = 0.99,
+    eps: float = 1e-08,
+    weight_decay: float = 0.0,
+    momentum: float = 0.0,
+    maximize: bool = False,
+    lr_tensor: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
 def roll(
     input: Tensor,
     shifts: int | Sequence[int],
@@ -1236,6 +1330,24 @@ def searchsorted(
 def select(input: Tensor, dim: int, index: int, *, out: Tensor | None = None) -> Tensor: ...
 def selu(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) -> Tensor: ...
 def selu_(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def sgd_(
+    params: Sequence[Tensor],
+    grads: Sequence[Tensor],
+    momentum_buffers: Sequence[Tensor],
+    masters: Sequence[Tensor],
+    *,
+    lr: float = 0.001,
+    momentum: float = 0.0,
+    dampening: float = 0.0,
+    weight_decay: float = 0.0,
+    nesterov: bool = False,
+    maximize: bool = False,
+    first: bool = False,
+    lr_tensor: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -1510,6 +1622,16 @@ def unique_consecutive(
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> Any: ...
 def unsqueeze(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor: ...
+def update_scale_(
+    scale: Tensor,
+    found_inf: Tensor,
+    growth_count: Tensor,
+    growth: float = 2.0,
+    backoff: float = 0.5,
+    interval: int = 2000,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def var(
     input: Tensor,
     dim: int | Sequence[int] | None = None,

@@ -25,6 +25,7 @@ from oneflow_lite import (
     _reductions,
     _scattering,
     _tensor,  # noqa: F401  (completes Tensor)
+    amp,
     autograd,
     cuda,
     linalg,
@@ -74,6 +75,7 @@ from oneflow_lite._process import (
 )
 from oneflow_lite._tensor import allclose, equal
 from oneflow_lite._typed_tensors import TYPES as _TYPES
+from oneflow_lite.amp import autocast, get_autocast_dtype, is_autocast_enabled
 from oneflow_lite.autograd import enable_grad, inference_mode, no_grad, set_grad_enabled
 from oneflow_lite.custom_op import load_library, register_op
 
@@ -138,6 +140,7 @@ __all__ += [
     "set_num_threads", "short", "tensor", "uint8", "utils",
 ]  # fmt: skip
 __all__ += ["are_deterministic_algorithms_enabled", "use_deterministic_algorithms"]
+__all__ += ["amp", "autocast", "get_autocast_dtype", "is_autocast_enabled"]
 __all__ += ["load", "save"]  # noqa: F405  (__getattr__ brings them)
 __all__ += ["Size", "contiguous_format", "layout", "memory_format", "preserve_format", "strided"]
 __all__ += ["finfo", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_complex",

@@ -9,6 +9,7 @@ from math import nan as nan
 from math import pi as pi
 
 from oneflow_lite._config import Config as _Config
+from oneflow_lite import amp as amp
 from oneflow_lite import autograd as autograd
 from oneflow_lite import cuda as cuda
 from oneflow_lite import fuse as fuse
@@ -21,6 +22,7 @@ from oneflow_lite._C import abs as abs
 from oneflow_lite._C import absolute as absolute
 from oneflow_lite._C import acos as acos
 from oneflow_lite._C import acosh as acosh
+from oneflow_lite._C import adagrad_ as adagrad_
 from oneflow_lite._C import adam_ as adam_
 from oneflow_lite._C import add as add
 from oneflow_lite._C import add_layer_norm as add_layer_norm
@@ -176,6 +178,7 @@ from oneflow_lite._C import less as less
 from oneflow_lite._C import less_equal as less_equal
 from oneflow_lite._C import lgamma as lgamma
 from oneflow_lite._C import linear as linear
+from oneflow_lite._C import lion_ as lion_
 from oneflow_lite._C import log as log
 from oneflow_lite._C import log10 as log10
 from oneflow_lite._C import log1p as log1p
@@ -208,6 +211,12 @@ from oneflow_lite._C import movedim as movedim
 from oneflow_lite._C import mse_loss as mse_loss
 from oneflow_lite._C import msort as msort
 from oneflow_lite._C import mul as mul
+from oneflow_lite._C import multi_clamp_ as multi_clamp_
+from oneflow_lite._C import multi_fill_ as multi_fill_
+from oneflow_lite._C import multi_lerp_ as multi_lerp_
+from oneflow_lite._C import multi_norm as multi_norm
+from oneflow_lite._C import multi_scale_ as multi_scale_
+from oneflow_lite._C import multi_unscale_ as multi_unscale_
 from oneflow_lite._C import multiply as multiply
 from oneflow_lite._C import mv as mv
 from oneflow_lite._C import nan_to_num as nan_to_num
@@ -246,6 +255,7 @@ from oneflow_lite._C import remainder as remainder
 from oneflow_lite._C import repeat_interleave as repeat_interleave
 from oneflow_lite._C import reshape as reshape
 from oneflow_lite._C import rms_norm as rms_norm
+from oneflow_lite._C import rmsprop_ as rmsprop_
 from oneflow_lite._C import roll as roll
 from oneflow_lite._C import rot90 as rot90
 from oneflow_lite._C import round as round
@@ -257,6 +267,7 @@ from oneflow_lite._C import searchsorted as searchsorted
 from oneflow_lite._C import select as select
 from oneflow_lite._C import selu as selu
 from oneflow_lite._C import selu_ as selu_
+from oneflow_lite._C import sgd_ as sgd_
 from oneflow_lite._C import sgn as sgn
 from oneflow_lite._C import sigmoid as sigmoid
 from oneflow_lite._C import sign as sign
@@ -307,6 +318,7 @@ from oneflow_lite._C import unflatten as unflatten
 from oneflow_lite._C import unique as unique
 from oneflow_lite._C import unique_consecutive as unique_consecutive
 from oneflow_lite._C import unsqueeze as unsqueeze
+from oneflow_lite._C import update_scale_ as update_scale_
 from oneflow_lite._C import vdot as vdot
 from oneflow_lite._C import vector_norm as vector_norm
 from oneflow_lite._C import vsplit as vsplit
@@ -395,6 +407,9 @@ from oneflow_lite._serialization import load as load
 from oneflow_lite._serialization import save as save
 from oneflow_lite._tensor import allclose as allclose
 from oneflow_lite._tensor import equal as equal
+from oneflow_lite.amp.autocast_mode import autocast as autocast
+from oneflow_lite.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
+from oneflow_lite.amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
 from oneflow_lite.autograd._grad_mode import enable_grad as enable_grad
 from oneflow_lite.autograd._grad_mode import inference_mode as inference_mode
 from oneflow_lite.autograd._grad_mode import no_grad as no_grad

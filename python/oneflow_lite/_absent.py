@@ -78,9 +78,9 @@ ABSENT = [
         "": "prelu group_norm pairwise_distance",
         "Tensor": "prelu",
     }, "the function of that name in nn.functional, such as nn.functional.prelu"),
-    Absent("mixed precision by itself", {
-        "": "autocast amp GradScaler set_autocast_enabled", "cuda": "amp",
-    }, "model.to(flow.bfloat16), or x.half() where it is wanted; the row ops compute in float32"),
+    Absent("old names of mixed precision", {
+        "": "set_autocast_enabled GradScaler",
+    }, "flow.autocast and amp.GradScaler"),
     Absent("compilers and captured programs", {
         "": "compile compiler jit fx export onnx func vmap cond while_loop ScriptModule library "
             "package overrides hub classes",
@@ -196,8 +196,8 @@ ABSENT = [
         "nn.utils": "clip_grad_norm clip_grads_with_norm_ get_total_norm",
     }, "the name with an underscore at its end: nn.init.xavier_uniform_, nn.utils.clip_grad_norm_"),
     Absent("other optimizers", {
-        "optim": "RMSprop Adagrad Adadelta Adafactor Adamax NAdam RAdam ASGD LBFGS Muon Rprop "
-                 "SparseAdam swa_utils",
+        "optim": "Adadelta Adafactor Adamax NAdam RAdam ASGD LBFGS Muon Rprop "
+                 "SparseAdam",
     }, "optim.SGD, optim.Adam, optim.AdamW, or a subclass of optim.Optimizer"),
     Absent("other schedules", {"optim.lr_scheduler": "CyclicLR"},
            "optim.lr_scheduler.OneCycleLR, or optim.lr_scheduler.LambdaLR of any formula"),

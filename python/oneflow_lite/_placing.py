@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that put elements where masks say, composed of others."""
+"""The shape that tensors come to."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._devices import common_shape
-from oneflow_lite._oneflow_lite import _C, Tensor
-
-
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:

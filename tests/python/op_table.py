@@ -38,9 +38,9 @@ from op_reference import (
 )
 from op_row import Bad, Op, S, T, always, floating, ones, same, summed
 from op_table_activations import ACTIVATIONS
+from op_table_attention import ATTENTIONS
 from op_table_fused import FUSED
 from op_table_linalg import LINALG
-from op_table_attention import ATTENTIONS
 from op_table_losses import LOSSES
 from op_table_moves import MOVES
 from op_table_places import PUT_BY_PLACES

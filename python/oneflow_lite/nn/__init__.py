@@ -74,6 +74,7 @@ from oneflow_lite.nn.losses import (
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.norms import GroupNorm, LayerNorm, RMSNorm
 from oneflow_lite.nn.parameter import Buffer, Parameter
+from oneflow_lite.nn.rotary import RotaryEmbedding, SwiGLU
 from oneflow_lite.nn.transformer import Transformer, TransformerDecoder, TransformerDecoderLayer
 
 __all__ = [
@@ -87,7 +88,7 @@ __all__ = [
     "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink",
     "Softsign", "Tanh", "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder",
     "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "Unflatten",
-    "functional", "init", "utils",
+    "functional", "init", "utils", "RotaryEmbedding", "SwiGLU",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

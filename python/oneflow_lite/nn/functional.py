@@ -162,8 +162,6 @@ def group_norm(
     return y.to(None, input.dtype)
 
 
-
-
 def attend(
     query: Tensor,
     key: Tensor,
