@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/functional/function_ref.h"
-#include "primitive/creation.h"
+#include "primitive/random.h"
 #include "primitive/primitive.h"
 
 namespace oneflow_lite {
