@@ -219,11 +219,13 @@ Status ComposedAttention::Forward(Stream& stream, const AttentionShape& s,
     OFL_RETURN_IF_ERROR(Read(stream, s, part, s.group(), s.q, s.queries, p.d, in.q, b.q));
     OFL_RETURN_IF_ERROR(Read(stream, s, part, 1, s.k, s.keys, p.d, in.k, b.k));
     OFL_RETURN_IF_ERROR(Read(stream, s, part, 1, s.v, s.keys, p.e, in.v, b.v));
-    OFL_RETURN_IF_ERROR(matmul_->Launch(stream, p.Scores(p.d), b.q, b.k, b.scores, b.matmul));
+    OFL_RETURN_IF_ERROR(
+        matmul_->Launch(stream, p.Scores(p.d), b.q, b.k, nullptr, b.scores, b.matmul));
     OFL_RETURN_IF_ERROR(RunOn(stream, "attention", [&](cudaStream_t native) {
       return LaunchAttentionWeights(wide_, ScoresOf(s, part, in), b.scores, lse, native);
     }));
-    OFL_RETURN_IF_ERROR(matmul_->Launch(stream, p.OfKeys(p.e), b.scores, b.v, b.out, b.matmul));
+    OFL_RETURN_IF_ERROR(
+        matmul_->Launch(stream, p.OfKeys(p.e), b.scores, b.v, nullptr, b.out, b.matmul));
     return Write(stream, s, part, s.group(), s.out, s.queries, p.e, b.out, out);
   });
 }
@@ -237,7 +239,7 @@ Status ComposedAttention::Backward(Stream& stream, const AttentionShape& s,
   return ForParts(s, true, [&](const Part& part) -> Status {
     const Products p = ProductsOf(s, part.batches, part.heads);
     const auto product = [&](const MatmulShape& shape, const void* x, const void* y, void* z) {
-      return matmul_->Launch(stream, shape, x, y, z, b.matmul);
+      return matmul_->Launch(stream, shape, x, y, nullptr, z, b.matmul);
     };
     OFL_RETURN_IF_ERROR(Read(stream, s, part, s.group(), s.q, s.queries, p.d, in.q, b.q));
     OFL_RETURN_IF_ERROR(Read(stream, s, part, 1, s.k, s.keys, p.d, in.k, b.k));
