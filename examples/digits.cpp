@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <fstream>
 #include <iostream>
-#include <numeric>
 #include <random>
 #include <vector>
 
@@ -25,8 +24,7 @@ using namespace oneflow_lite;
 using namespace oneflow_lite::functional;
 
 StatusOr<Tensor> Logits(const Tensor& rows, const std::vector<Tensor>& p) {
-  OFL_ASSIGN_OR_RETURN(Tensor levels, Slice(rows, 1, 0, 64));
-  OFL_ASSIGN_OR_RETURN(Tensor x, Div(levels, 16));
+  OFL_ASSIGN_OR_RETURN(Tensor x, Div(*Slice(rows, 1, 0, 64), 16));
   OFL_ASSIGN_OR_RETURN(Tensor hidden, Linear(x, p[0], p[1]));
   OFL_ASSIGN_OR_RETURN(hidden, Relu(hidden));
   return Linear(hidden, p[2], p[3]);
@@ -47,14 +45,15 @@ Status Step(const Tensor& rows, std::vector<Tensor>& p) {
   return OkStatus();
 }
 
-StatusOr<float> TrainAndTest(Tensor rows) {
-  const int64_t n = rows.shape()[0], learnt = n * 4 / 5;
+StatusOr<float> TrainAndTest(const std::vector<float>& numbers) {
+  const int64_t n = static_cast<int64_t>(numbers.size()) / 65, learnt = n * 4 / 5;
+  if (n == 0) return absl::InvalidArgumentError("digits: no images were read");
+  OFL_ASSIGN_OR_RETURN(Tensor rows, Empty({n, 65}));
+  std::copy_n(numbers.begin(), n * 65, rows.data<float>());
   OFL_ASSIGN_OR_RETURN(Tensor order, Arange(n));
   std::mt19937 random(0);
-  const auto shuffle = [&](int64_t k) {
-    std::shuffle(order.data<int64_t>(), order.data<int64_t>() + k, random);
-  };
-  shuffle(n);
+  int64_t* places = order.data<int64_t>();
+  std::shuffle(places, places + n, random);
   std::vector<Tensor> p;
   for (const Shape& shape : {Shape{128, 64}, Shape{128}, Shape{10, 128}, Shape{10}}) {
     OFL_ASSIGN_OR_RETURN(Tensor w, Rand(shape));
@@ -62,15 +61,16 @@ StatusOr<float> TrainAndTest(Tensor rows) {
     OFL_ASSIGN_OR_RETURN(w, Mul(w, 0.2));
     OFL_RETURN_IF_ERROR(autograd::SetRequiresGrad(p.emplace_back(w), true));
   }
-  for (int epoch = 0; epoch < 30; ++epoch, shuffle(learnt)) {
+  for (int epoch = 0; epoch < 30; ++epoch) {
+    std::shuffle(places, places + learnt, random);
     for (int64_t i = 0; i < learnt; i += 32) {
-      OFL_ASSIGN_OR_RETURN(Tensor places, Slice(order, 0, i, std::min(i + 32, learnt)));
-      OFL_ASSIGN_OR_RETURN(Tensor batch, IndexSelect(rows, 0, places));
+      OFL_ASSIGN_OR_RETURN(Tensor some, Slice(order, 0, i, std::min(i + 32, learnt)));
+      OFL_ASSIGN_OR_RETURN(Tensor batch, IndexSelect(rows, 0, some));
       OFL_RETURN_IF_ERROR(Step(batch, p));
     }
   }
-  OFL_ASSIGN_OR_RETURN(Tensor places, Slice(order, 0, learnt, n));
-  OFL_ASSIGN_OR_RETURN(Tensor rest, IndexSelect(rows, 0, places));
+  OFL_ASSIGN_OR_RETURN(Tensor others, Slice(order, 0, learnt, n));
+  OFL_ASSIGN_OR_RETURN(Tensor rest, IndexSelect(rows, 0, others));
   OFL_ASSIGN_OR_RETURN(Tensor logits, Logits(rest, p));
   OFL_ASSIGN_OR_RETURN(Tensor guesses, ArgMax(logits, 1));
   OFL_ASSIGN_OR_RETURN(Tensor labels, Labels(rest));
@@ -83,10 +83,7 @@ int main(int argc, char** argv) {
   std::ifstream file(argc > 1 ? argv[1] : "digits.csv");
   std::vector<float> numbers;
   for (float number; file >> number; file.ignore()) numbers.push_back(number);
-  StatusOr<Tensor> rows = Empty({static_cast<int64_t>(numbers.size()) / 65, 65});
-  if (rows.ok()) std::copy_n(numbers.begin(), rows->numel(), rows->data<float>());
-  const StatusOr<float> share = rows.ok() ? TrainAndTest(*rows) : rows.status();
-  if (share.ok()) std::cout << "test accuracy " << 100 * *share << "%\n";
-  if (!share.ok()) std::cerr << share.status() << "\n";
-  return share.ok() ? 0 : 1;
+  const StatusOr<float> share = TrainAndTest(numbers);
+  if (!share.ok()) return std::cerr << share.status() << "\n", 1;
+  std::cout << "test accuracy " << 100 * *share << "%\n";
 }
