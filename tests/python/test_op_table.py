@@ -69,6 +69,10 @@ def check_values(op, sample, args, outputs, dtype, where):
 
 # Functions whose tests are in a file of their own.
 ELSEWHERE = {"adam_"}  # of lists of tensors: test_adam_step.py
+ELSEWHERE |= {  # and test_multi_tensor.py
+    "adagrad_", "lion_", "multi_clamp_", "multi_fill_", "multi_lerp_", "multi_norm", "multi_scale_",
+    "multi_unscale_", "rmsprop_", "sgd_", "update_scale_",
+}  # fmt: skip
 
 
 def test_every_function_has_a_row():
