@@ -192,6 +192,17 @@ void DefineRow(OpDef& op) {
 void DefineMultiNorm(OpDef& op) {
   op.Input("tensors", InputDef::Kind::kVariadic).Output("out").Attr("p", AttrType::kFloat, 2.0);
   op.doc = "The p-norm of each of many tensors, in their compute type.";
+  op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) {
+    Cost cost;
+    for (int i = 0; i < c.num_inputs(); ++i) {
+      const auto numel = static_cast<double>(c.shape(i).numel());
+      cost.bytes += numel * static_cast<double>(SizeOf(c.dtype(i)));
+      cost.flops += 2 * numel;
+    }
+    return cost;
+  };
+  op.cost_text = "each tensor read once; 2 operations per element";
+  op.sbp_text = "whole";
   op.differentiable = false;
   op.infer = [](InferContext& c) -> Status {
     const double p = c.attr<double>(0);

@@ -41,6 +41,7 @@ SAMPLES = {
     "threshold_": [(DISTINCT, 0.4375, 0.0)],
     "threshold_backward": [(X, DISTINCT, 0.43)],
     "relu_backward": [(X, DISTINCT), (X, tensor([[1.5], [-2.0], [3.0]], "float64"))],
+    "multi_norm": [([X, X[0]], 2.0), ([DISTINCT], 1.0)],
     "loss": [(x, t, p, kind, reduction, *ab) for x, t, p, kind, *ab in LOSSES
              for reduction in ("none", "sum", "mean")],
     # What they count waits for the device, which the op table's meta tensors are none of.
@@ -61,6 +62,11 @@ SAMPLES |= {
 }  # fmt: skip
 # Ops without any sample, and why there can be none. Empty: keep it so.
 WITHOUT_SAMPLES = {"adam_": "it has lists of tensors and no outputs: test_adam_step.py"}
+WITHOUT_SAMPLES |= dict.fromkeys(
+    ["adagrad_", "lion_", "multi_clamp_", "multi_fill_", "multi_lerp_", "multi_scale_",
+     "multi_unscale_", "rmsprop_", "sgd_", "update_scale_"],
+    "they have lists of tensors and no outputs: test_multi_tensor.py",
+)  # fmt: skip
 # Checks that make no sense for an op, and why.
 SKIP = {
     "as_strided": {"layouts": "strides are its meaning"},
