@@ -15,7 +15,7 @@ struct Loaded {
 
 // The names with the letter of the dtype in the place of '?'.
 template <class T>
-void FindAll(char letter, Library& solver, ToolkitLibrary& blas, SolverFunctions<T>& f) {
+void FindAll(char letter, Library& solver, Library& blas, SolverFunctions<T>& f) {
   const auto find = [letter](Library& library, std::string name, auto& function) {
     name[name.find('?')] = letter;
     library.Find(name.c_str(), function);

@@ -161,8 +161,8 @@ def test_it_learns_the_novel(tmp_path):
 
 def test_the_benchmark_times_a_step(tmp_path):
     out = tmp_path / "gpt.json"
-    command = [sys.executable, "-m", "oneflow_lite.bench", "gpt", "--preset", "tiny", "--batch", "2",
-               "--steps", "2", "--rounds", "2", "--warmup", "1", "--device", "cpu",
+    command = [sys.executable, "-m", "oneflow_lite.bench", "gpt", "--preset", "tiny",
+               "--batch", "2", "--steps", "2", "--rounds", "2", "--warmup", "1", "--device", "cpu",
                "--candidates", "ours,ours-graph,torch", "--precision", "narrow,autocast,float32",
                "--torch-python", str(tmp_path / "none"), "--output", str(out)]  # fmt: skip
     run = subprocess.run(command, capture_output=True, text=True, timeout=600)
