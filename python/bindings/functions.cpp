@@ -21,7 +21,7 @@
 namespace oneflow_lite::python {
 namespace {
 
-constexpr size_t kMaxFunctions = 512;
+constexpr size_t kMaxFunctions = 1024;
 
 std::vector<BoundFunction>& Table() {
   static auto* table = new std::vector<BoundFunction>;
