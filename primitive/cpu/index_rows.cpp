@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows by places. Sums and copies: the places in order, each with the rows that go there in theirs
-// (a counting sort), so that one thread owns a row of the result.
+// Rows by places. Sums and copies: the places in order, each with the rows that go there in theirs,
+// so that one thread owns a row of the result.
 #include "primitive/index_rows.h"
 
 #include <algorithm>
@@ -77,26 +77,38 @@ class CpuIndexSelect final : public IndexSelect {
   int64_t item_;
 };
 
-// The rows that go to each place: rows[first[p]] .. rows[first[p + 1] - 1], in their order.
-struct Places {
-  std::vector<int64_t> first, rows;
+// The rows in the order of their places, those of one place in theirs; begin[i] is where the i-th
+// place that has some begins, and its last entry the end.
+struct Sorted {
+  std::vector<int64_t> rows, begin;
 
-  Places(const IndexRows& s, const int64_t* index, int64_t skipped)
-      : first(static_cast<size_t>(s.size + 1), 0) {
-    int64_t kept = 0;
+  Sorted(const IndexRows& s, const int64_t* index, int64_t skipped) {
+    rows.reserve(static_cast<size_t>(s.count));
     for (int64_t k = 0; k < s.count; ++k) {
-      if (index[k] == skipped) continue;
-      ++first[static_cast<size_t>(index[k] + 1)];
-      ++kept;
+      if (index[k] != skipped) rows.push_back(k);
     }
-    for (int64_t p = 0; p < s.size; ++p) {
-      first[static_cast<size_t>(p + 1)] += first[static_cast<size_t>(p)];
+    // Counting looks at every place, sorting at no more than there are rows.
+    if (s.size <= 4 * s.count) {
+      Count(s, index);
+    } else {
+      std::stable_sort(rows.begin(), rows.end(),
+                       [&](int64_t a, int64_t b) { return index[a] < index[b]; });
     }
-    rows.resize(static_cast<size_t>(kept));
-    std::vector<int64_t> next(first.begin(), first.end() - 1);
-    for (int64_t k = 0; k < s.count; ++k) {
-      if (index[k] != skipped) rows[static_cast<size_t>(next[static_cast<size_t>(index[k])]++)] = k;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (i == 0 || index[rows[i]] != index[rows[i - 1]]) begin.push_back(static_cast<int64_t>(i));
     }
+    begin.push_back(static_cast<int64_t>(rows.size()));
+  }
+  int64_t places() const { return static_cast<int64_t>(begin.size()) - 1; }
+
+ private:
+  void Count(const IndexRows& s, const int64_t* index) {
+    std::vector<int64_t> next(static_cast<size_t>(s.size + 1), 0), sorted(rows.size());
+    for (const int64_t k : rows) ++next[static_cast<size_t>(index[k] + 1)];
+    for (size_t p = 0; p < static_cast<size_t>(s.size); ++p) next[p + 1] += next[p];
+    for (const int64_t k : rows)
+      sorted[static_cast<size_t>(next[static_cast<size_t>(index[k])]++)] = k;
+    rows = std::move(sorted);
   }
 };
 
@@ -107,14 +119,15 @@ class CpuIndexPut final : public IndexPut {
   Status Launch(Stream&, const IndexRows& s, const int64_t* index, double alpha, int64_t skipped,
                 const void* x, void* y, void*) const override {
     OFL_RETURN_IF_ERROR(CheckPlaces(kName, s, index));
-    const Places places(s, index, skipped);
+    if (spec_.mode == Mode::kSum) {
+      std::memset(y, 0, static_cast<size_t>(s.outer * s.size * s.inner) * SizeOf(spec_.dtype));
+    }
+    const Sorted sorted(s, index, skipped);
     if (spec_.mode == Mode::kCopy) {
       const auto item = static_cast<int64_t>(SizeOf(spec_.dtype));
-      ForPlaces(s, [&](int64_t o, int64_t p) {
-        const int64_t end = places.first[static_cast<size_t>(p + 1)];
-        if (end == places.first[static_cast<size_t>(p)]) return;
-        const int64_t row = places.rows[static_cast<size_t>(end - 1)];
-        std::memcpy(static_cast<char*>(y) + (o * s.size + p) * s.inner * item,
+      ForPlaces(s, sorted, index, [&](int64_t o, int64_t place, int64_t, int64_t end) {
+        const int64_t row = sorted.rows[static_cast<size_t>(end - 1)];
+        std::memcpy(static_cast<char*>(y) + (o * s.size + place) * s.inner * item,
                     static_cast<const char*>(x) + (o * s.outer_stride + row * s.row_stride) * item,
                     static_cast<size_t>(s.inner * item));
       });
@@ -122,7 +135,7 @@ class CpuIndexPut final : public IndexPut {
     }
     VisitAll(spec_.dtype, [&]<class T>(Tag<T>) {
       if constexpr (!std::is_same_v<T, bool>) {
-        Sum(s, places, static_cast<ComputeOf<T>>(alpha), static_cast<const T*>(x),
+        Sum(s, sorted, index, static_cast<ComputeOf<T>>(alpha), static_cast<const T*>(x),
             static_cast<T*>(y));
       }
     });
@@ -130,33 +143,34 @@ class CpuIndexPut final : public IndexPut {
   }
 
  private:
+  // f(o, place, begin, end) for every place that has rows: sorted.rows[begin] .. [end - 1].
   template <class F>
-  static void ForPlaces(const IndexRows& s, F&& f) {
-    ParallelFor(s.outer * s.size, GrainOf(s.inner), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) f(i / s.size, i % s.size);
+  static void ForPlaces(const IndexRows& s, const Sorted& sorted, const int64_t* index, F&& f) {
+    const int64_t places = sorted.places();
+    const int64_t each = s.inner * std::max<int64_t>(1, s.count / std::max<int64_t>(1, places));
+    ParallelFor(s.outer * places, GrainOf(each), [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const auto at = static_cast<size_t>(i % places);
+        const int64_t begin = sorted.begin[at];
+        f(i / places, index[sorted.rows[static_cast<size_t>(begin)]], begin, sorted.begin[at + 1]);
+      }
     });
   }
 
   template <class T>
-  void Sum(const IndexRows& s, const Places& places, ComputeOf<T> alpha, const T* x, T* y) const {
+  static void Sum(const IndexRows& s, const Sorted& sorted, const int64_t* index,
+                  ComputeOf<T> alpha, const T* x, T* y) {
     using C = ComputeOf<T>;
     constexpr int64_t kColumns = 512;
-    const bool add = spec_.mode == Mode::kAdd;
-    ForPlaces(s, [&](int64_t o, int64_t p) {
-      T* to = y + (o * s.size + p) * s.inner;
-      const int64_t first = places.first[static_cast<size_t>(p)];
-      const int64_t end = places.first[static_cast<size_t>(p + 1)];
-      if (first == end) {
-        if (!add) std::fill(to, to + s.inner, T{});
-        return;
-      }
+    ForPlaces(s, sorted, index, [&](int64_t o, int64_t place, int64_t begin, int64_t end) {
+      T* to = y + (o * s.size + place) * s.inner;
       const T* from = x + o * s.outer_stride;
       for (int64_t c = 0; c < s.inner; c += kColumns) {
         const int64_t n = std::min(kColumns, s.inner - c);
         C sum[kColumns];
-        for (int64_t i = 0; i < n; ++i) sum[i] = add ? static_cast<C>(to[c + i]) : C(0);
-        for (int64_t r = first; r < end; ++r) {
-          const T* row = from + places.rows[static_cast<size_t>(r)] * s.row_stride + c;
+        for (int64_t i = 0; i < n; ++i) sum[i] = static_cast<C>(to[c + i]);
+        for (int64_t r = begin; r < end; ++r) {
+          const T* row = from + sorted.rows[static_cast<size_t>(r)] * s.row_stride + c;
           for (int64_t i = 0; i < n; ++i) {
             sum[i] = static_cast<C>(sum[i] + static_cast<C>(static_cast<C>(row[i]) * alpha));
           }

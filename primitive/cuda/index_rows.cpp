@@ -38,7 +38,8 @@ class CudaIndexCopy final : public IndexPut {
  public:
   explicit CudaIndexCopy(DType dtype) : item_(static_cast<int>(SizeOf(dtype))) {}
   StatusOr<size_t> WorkspaceBytes(const Stream&, const IndexRows& shape) const override {
-    return static_cast<size_t>(shape.size) * sizeof(uint64_t);
+    const int64_t entries = shape.count <= cuda::kFewRows ? shape.count : shape.size;
+    return static_cast<size_t>(entries) * sizeof(uint64_t);
   }
   Status Launch(Stream& stream, const IndexRows& shape, const int64_t* index, double, int64_t,
                 const void* x, void* y, void* workspace) const override {

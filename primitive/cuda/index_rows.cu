@@ -74,6 +74,17 @@ cudaError_t SelectWords(int item, const RowsProblem& p, const MissingElements& m
                 index, from, to);
 }
 
+// Of few rows each looks at those behind it: last[k] is k + 1 where none of them has its place.
+__global__ void __launch_bounds__(kElementwiseThreads)
+    FewRowsKernel(int64_t count, const int64_t* index, unsigned long long* last) {
+  const int64_t k = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (k >= count) return;
+  const int64_t place = index[k];
+  bool wins = true;
+  for (int64_t later = k + 1; later < count; ++later) wins = wins && index[later] != place;
+  last[k] = wins ? static_cast<unsigned long long>(k + 1) : 0;
+}
+
 // The last row that names each place: their numbers grow, so that the order in which threads come
 // does not matter. 0: none.
 __global__ void __launch_bounds__(kElementwiseThreads)
@@ -86,9 +97,10 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   }
 }
 
+// last: by row where `few`, else by place.
 template <class Index, class Word>
 __global__ void __launch_bounds__(kElementwiseThreads)
-    CopyRowsKernel(SelectShape s, const int64_t* index, const unsigned long long* last,
+    CopyRowsKernel(SelectShape s, bool few, const int64_t* index, const unsigned long long* last,
                    const Word* x, Word* y) {
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < s.total; i += step) {
@@ -98,7 +110,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
     const int64_t k = static_cast<int64_t>(row - outer * static_cast<Index>(s.count.value));
     const int64_t place = index[k];
     if (place < 0 || place >= s.size) continue;
-    if (last[place] != static_cast<unsigned long long>(k + 1)) continue;
+    if (last[few ? k : place] != static_cast<unsigned long long>(k + 1)) continue;
     const Word word = x[static_cast<int64_t>(outer) * s.outer_stride + k * s.row_stride +
                         static_cast<int64_t>(column)];
     StoreWord(y + (static_cast<int64_t>(outer) * s.size + place) * s.inner.value +
@@ -119,21 +131,28 @@ cudaError_t CopyWords(int item, const RowsProblem& p, const int64_t* index, cons
                       p.row_stride / per};
   if (s.total <= 0 || p.size <= 0) return cudaSuccess;
   auto* last = static_cast<unsigned long long*>(workspace);
-  cudaError_t error = cudaMemsetAsync(last, 0, static_cast<size_t>(p.size) * sizeof(*last), stream);
-  if (error != cudaSuccess) return error;
-  error = Launch(LastRowKernel, CeilDiv(p.count, kElementwiseThreads), kElementwiseThreads, 0,
-                 stream, p.count, p.size, index, last);
+  const bool few = p.count <= kFewRows;
+  const int64_t row_blocks = CeilDiv(p.count, int64_t{kElementwiseThreads});
+  cudaError_t error = cudaSuccess;
+  if (few) {
+    error = Launch(FewRowsKernel, row_blocks, kElementwiseThreads, 0, stream, p.count, index, last);
+  } else {
+    error = cudaMemsetAsync(last, 0, static_cast<size_t>(p.size) * sizeof(*last), stream);
+    if (error != cudaSuccess) return error;
+    error = Launch(LastRowKernel, row_blocks, kElementwiseThreads, 0, stream, p.count, p.size,
+                   index, last);
+  }
   if (error != cudaSuccess) return error;
   const int64_t blocks = CeilDiv(s.total, int64_t{kElementwiseThreads});
   const auto* from = static_cast<const Word*>(x);
   auto* to = static_cast<Word*>(y);
   const unsigned long long* named = last;
   if (s.total < (int64_t{1} << 31)) {
-    return Launch(CopyRowsKernel<uint32_t, Word>, blocks, kElementwiseThreads, 0, stream, s, index,
-                  named, from, to);
+    return Launch(CopyRowsKernel<uint32_t, Word>, blocks, kElementwiseThreads, 0, stream, s, few,
+                  index, named, from, to);
   }
-  return Launch(CopyRowsKernel<int64_t, Word>, blocks, kElementwiseThreads, 0, stream, s, index,
-                named, from, to);
+  return Launch(CopyRowsKernel<int64_t, Word>, blocks, kElementwiseThreads, 0, stream, s, few,
+                index, named, from, to);
 }
 
 // The most bytes, a power of two up to 16, that rows, strides and addresses are multiples of.

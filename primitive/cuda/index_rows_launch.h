@@ -24,7 +24,9 @@ struct MissingElements {
 cudaError_t LaunchIndexSelect(int item, const RowsProblem&, const MissingElements& missing,
                               const int64_t* index, const void* x, void* y, cudaStream_t);
 
-// Copies: of rows that go to one place the last one stays. The workspace has 8 bytes per place.
+// Copies: of rows that go to one place the last one stays. The workspace has 8 bytes per row of at
+// most kFewRows, else per place.
+inline constexpr int64_t kFewRows = 2048;
 cudaError_t LaunchIndexCopy(int item, const RowsProblem&, const int64_t* index, const void* x,
                             void* y, void* workspace, cudaStream_t);
 

@@ -2,7 +2,7 @@
 """Rows of the op table: slices added, copied and filled by places, elements taken, and padding."""
 
 import numpy as np
-from numerics import ALL, NUMERIC, flow
+from numerics import ALL, INTEGERS, NUMERIC, flow
 from op_row import Bad, Op, S, T, ones
 
 DTypeError, ShapeError = flow.DTypeError, flow.ShapeError
@@ -145,7 +145,7 @@ PUT_BY_PLACES = [
     Op("index_add_", SCALED, np_index_add, NUMERIC, bound="sum", magnitude=size_of_terms,
        call=into("index_add_"), errors=place_errors("index_add_")),
     Op("index_copy", ONCE, np_index_copy, ALL, errors=place_errors("index_copy")),
-    Op("index_copy[twice]", MANY, np_index_copy, ALL, differentiable=False),
+    Op("index_copy[twice]", MANY, np_index_copy, INTEGERS, differentiable=False),
     Op("index_copy_", ONCE, np_index_copy, ALL, call=into("index_copy_"),
        errors=place_errors("index_copy_")),
     Op("index_fill", FILLED, np_index_fill, NUMERIC, errors=place_errors("index_fill")),

@@ -117,7 +117,7 @@ RANDOM = [
 
     # Real numbers: test_random.py has their values.
     *[Op(name, [S(T((3, 4)), *args), S(T((0, 2)), *args), S(T((130,)), *args)], None, FLOATS,
-         call=into(name), differentiable=False, errors=[Bad(
+         call=into(name), errors=[Bad(
              lambda d, name=name: getattr(ones(d, 2, dtype="int64"), name)(), DTypeError,
              f"{name}(): self has dtype int64, but it must be {FLOATING}")] + errors)
       for name, args, errors in (
@@ -130,20 +130,20 @@ RANDOM = [
         ("exponential_", (2.0,), [
             Bad(lambda d: ones(d, 2).exponential_(0), ValueError,
                 "exponential_(): lambd is 0, but it must be positive")]))],
-    Op("random_", RANGES, np_random, NUMERIC, call=into("random_"), differentiable=False, errors=[
+    Op("random_", RANGES, np_random, NUMERIC, call=into("random_"), errors=[
         Bad(lambda d: ones(d, 2).random_(3, 3), ValueError,
             "random_(): there is no integer from 3 on and below 3"),
         Bad(lambda d: ones(d, 2, dtype="uint8").random_(0, 257), OverflowError,
             "random_(): the number 256 is out of range [0, 255] of uint8")]),
-    Op("random_[bool]", BOOLS, np_random, ("bool",), call=into("random_"), differentiable=False),
+    Op("random_[bool]", BOOLS, np_random, ("bool",), call=into("random_")),
     Op("bernoulli_", LINES, lambda x, p: (uniform(x.shape) < p) * 1.0, ALL,
-       call=into("bernoulli_"), differentiable=False, errors=[
+       call=into("bernoulli_"), errors=[
         too_likely("bernoulli_", flow.Tensor.bernoulli_)]),
     Op("bernoulli", [S(T((3, 4), "probability")), S(T((0,), "probability")), S(T((130,)), 0.25)],
        lambda x, p=None: (uniform(x.shape) < (x if p is None else p)) * 1.0,
        call=seeded(flow.bernoulli), differentiable=False, errors=[
         too_likely("bernoulli", flow.bernoulli)]),
-    Op("randint", [S(0, 9, (3, 4)), S(-3, 4, (130,)), S(2, 3, (0, 2))], np_randint,
+    Op("randint", [S(0, 9, (3, 4)), S(3, 101, (130,)), S(2, 3, (0, 2))], np_randint,
        ("int8", "int32", "int64", "float32", "float64"), call=seeded(flow.randint), factory=True,
        errors=[
         Bad(lambda d: flow.randint(3, 3, (2,), device=d), ValueError,
