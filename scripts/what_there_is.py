@@ -26,8 +26,8 @@ meaning; `help(flow.softmax)` shows a signature. `scripts/what_there_is.py` writ
 the package, and a test compares them.
 """
 MODULES = ["amp", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler",
-           "optim.swa_utils", "autograd", "autograd.functional", "linalg", "cuda", "cuda.amp",
-           "utils", "utils.data", "utils.checkpoint", "fuse", "profiler"]  # fmt: skip
+           "optim.swa_utils", "autograd", "autograd.functional", "linalg", "special", "cuda",
+           "cuda.amp", "utils", "utils.data", "utils.checkpoint", "fuse", "profiler"]  # fmt: skip
 NOT = """\
 ## What is not there
 

@@ -33,6 +33,7 @@ from oneflow_lite import (
     ops,
     optim,
     profiler,
+    special,
     utils,
 )
 from oneflow_lite._absent import public_face as _public_face
@@ -137,7 +138,7 @@ __all__ += [
     "from_dlpack", "from_numpy", "get_num_threads", "half", "int", "int16", "int32",
     "int64", "int8", "is_grad_enabled", "linalg", "load_library", "long", "manual_seed", "nn",
     "no_grad", "ops", "optim", "profiler", "register_op", "set_grad_enabled",
-    "set_num_threads", "short", "tensor", "uint8", "utils",
+    "set_num_threads", "short", "special", "tensor", "uint8", "utils",
 ]  # fmt: skip
 __all__ += ["are_deterministic_algorithms_enabled", "use_deterministic_algorithms"]
 __all__ += ["amp", "autocast", "get_autocast_dtype", "is_autocast_enabled"]

@@ -17,6 +17,7 @@ from oneflow_lite import nn as nn
 from oneflow_lite import ops as ops
 from oneflow_lite import optim as optim
 from oneflow_lite import profiler as profiler
+from oneflow_lite import special as special
 from oneflow_lite import utils as utils
 from oneflow_lite._C import abs as abs
 from oneflow_lite._C import absolute as absolute

@@ -136,12 +136,14 @@ ABSENT = [
     }, "flow.linalg.eigh, flow.linalg.svd, flow.linalg.qr, flow.linalg.lstsq, flow.linalg.vander, "
        "flow.outer and flow.addmm"),
     Absent("transforms and windows", {
-        "": "fft special signal stft istft bartlett_window blackman_window hamming_window "
+        "": "fft signal stft istft bartlett_window blackman_window hamming_window "
             "hann_window kaiser_window",
         "Tensor": "stft istft",
     }, "flow.matmul with a matrix of the transform; NumPy over x.numpy()"),
     Absent("other functions of elements", {
         "": f"{_ELEMENTS} mvlgamma igammac",
+        "special": "entr erfcx gammainc gammaincc i0e i1 i1e log_ndtr multigammaln ndtr ndtri "
+                   "polygamma zeta airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1",
         "Tensor": " ".join(f"{name} {name}_" for name in _ELEMENTS.split()) + " mvlgamma mvlgamma_",
     }, "NumPy's or SciPy's over x.numpy(); flow.register_op gives such a function a gradient"),
     Absent("integrals and differences", {

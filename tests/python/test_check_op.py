@@ -92,13 +92,19 @@ SKIP = {
     "digamma_backward": dict.fromkeys(
         ["gradients", "second order"], "the derivatives of log gamma end with the second"
     ),
-    # test_linalg.py and the rows of the op table check them on symmetric matrices.
-    **dict.fromkeys(
-        ["cholesky", "eigh"],
-        dict.fromkeys(
-            ["gradients", "second order"], "one triangle is read, the gradient symmetric"
-        ),
+    # The rows of the op table check them on symmetric matrices, and vectors without their signs.
+    "cholesky": dict.fromkeys(
+        ["gradients", "second order"], "one triangle is read, the gradient is symmetric"
     ),
+    "eigh": {
+        **dict.fromkeys(
+            ["gradients", "second order"], "one triangle is read, the gradient is symmetric"
+        ),
+        **dict.fromkeys(
+            ["dtypes", "gradient dtypes", "cuda against cpu"], "the vectors' signs are free"
+        ),
+    },
+    "svd": {"cuda against cpu": "the vectors' signs are free"},
     # test_losses.py checks that the next derivative is refused.
     "loss_slope": {"second order": "the derivatives of most losses end with the second"},
     # test_softmax_dtype.py checks them against those of a cast in front of softmax.

@@ -77,7 +77,7 @@ def test_an_absent_attribute_of_a_tensor_may_be_set():
 MODULES = ["", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler",
            "optim.swa_utils", "autograd", "autograd.functional", "autograd.graph", "cuda",
            "cuda.amp", "amp", "utils", "utils.data", "utils.checkpoint", "profiler", "fuse",
-           "linalg"]  # fmt: skip
+           "linalg", "special"]  # fmt: skip
 
 
 @pytest.mark.parametrize("module", MODULES)
