@@ -25,7 +25,7 @@ def test_it_is_short():
 @pytest.mark.skipif(not shutil.which("cmake"), reason="cmake is not installed")
 def test_it_learns_the_digits(tmp_path):
     prefix = Path(flow.__file__).parent
-    run = lambda *a: subprocess.run(a, capture_output=True, text=True, timeout=300)  # noqa: E731
+    run = lambda *a: subprocess.run(a, capture_output=True, text=True, timeout=1200)  # noqa: E731
     made = run("cmake", "-S", EXAMPLES, "-B", tmp_path / "build", "-DCMAKE_BUILD_TYPE=Release",
                f"-DCMAKE_PREFIX_PATH={prefix}")  # fmt: skip
     assert made.returncode == 0, made.stderr
