@@ -17,7 +17,8 @@ using Form = FusedOperandForm;
 
 constexpr int kBytesInFlight = 64;  // of inputs, that a thread should have at least
 constexpr int kMostUnrolled = 4;
-constexpr int kMostHeld = 64;  // elements of inputs and outputs that a thread may hold
+constexpr size_t kMostSteps = 24;  // of an expression that is computed for several packs in turn
+constexpr int kMostHeld = 64;      // elements of inputs and outputs that a thread may hold
 
 const char* TypeOf(DType t) {
   static constexpr const char* kTypes[kNumDTypes] = {
@@ -54,10 +55,12 @@ class Writer {
 
   FusedSource Run() {
     std::string text = "// " + e_.expression.Text() + "\n";
-    absl::StrAppend(&text, "#include <primitive/cuda/fused_element_functions.cuh>\n\n",
-                    "namespace oneflow_lite {\nnamespace cuda {\n\nstruct Elements {\n",
-                    "  using Index = ", l_.is_long ? "int64_t" : "uint32_t", ";\n", Members(),
-                    InputsStruct(), Load(), Store(), "};\n");
+    absl::StrAppend(
+        &text, "#include <primitive/cuda/fused_element_functions.cuh>\n\n",
+        "namespace oneflow_lite {\nnamespace cuda {\n\nstruct Elements {\n",
+        "  using Index = ", l_.is_long ? "int64_t" : "uint32_t", ";\n",
+        "  static constexpr bool kWhole = ", l_.dims > 1 || l_.pack == 1 ? "true" : "false", ";\n",
+        Members(), InputsStruct(), Load(), Store(), "};\n");
     absl::StrAppend(&text, "static_assert(sizeof(Elements) == ", 8 * words_,
                     ", \"the launcher's words\");\n\n}  // namespace cuda\n",
                     "}  // namespace oneflow_lite\n");
@@ -289,6 +292,10 @@ FusedLayout LayoutOf(const TypedExpression& e, const FusedGeometry& g,
     }
   }
   const size_t each = std::max<size_t>(1, bytes * l.pack);
+  if (e.expression.steps().size() > kMostSteps) {
+    l.unroll = 1;
+    return l;
+  }
   const size_t held = std::max<size_t>(1, kMostHeld / (l.pack * elements));
   l.unroll =
       static_cast<int>(std::min<size_t>({(kBytesInFlight + each - 1) / each, held, kMostUnrolled}));

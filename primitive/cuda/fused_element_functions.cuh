@@ -146,7 +146,8 @@ __device__ __forceinline__ Pack<T, N> LoadRepeated(const T* p) {
 inline constexpr int kFusedThreads = 256;
 
 // The loop of all kernels: each thread has kUnroll packs of kPack elements in flight. Elements has
-// Load<N>(i), Store<N>(i, inputs), numel, and Index, the type that counts elements.
+// Load<N>(i), Store<N>(i, inputs), numel, Index, the type that counts elements, and kWhole: whether
+// they are whole packs.
 template <int kPack, int kUnroll, class Elements>
 __global__ void __launch_bounds__(kFusedThreads)
     FusedElementsKernel(const __grid_constant__ Elements e) {
@@ -168,7 +169,7 @@ __global__ void __launch_bounds__(kFusedThreads)
       const Index i = base + u * kStride;
       if (i + kPack <= n) {
         e.template Store<kPack>(i, inputs[u]);
-      } else {
+      } else if constexpr (!Elements::kWhole) {
         for (Index j = i; j < n; ++j) e.template Store<1>(j, e.template Load<1>(j));
       }
     }

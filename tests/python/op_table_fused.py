@@ -28,7 +28,8 @@ FUSED = [
             "fuse_elements(): y has shape [4], expected one that broadcasts with [3]"),
         Bad(lambda d: fused("x: x * y")(ones(d, 3)), ValueError,
             "fuse_elements(): there is no parameter y at character 8 of the expression, 'y'")]),
-    Op("fuse_elements[two]", [S(T((3, 4)), T((4,)), T((3, 1))), S(T((5,)), T((5,)), T(()))],
+    Op("fuse_elements[two]", [S(T((3, 4)), T((4,)), T((3, 1))), S(T((5,)), T((5,)), T(())),
+                              S(T((0, 2)), T((2,)), T((1,)))],
        _two, bound="composite", result=[lambda *d: d[0]] * 2,
        call=fused("x, y, z: x * sigmoid(y) + z, x - 2 * y")),
 ]  # fmt: skip
