@@ -5,6 +5,7 @@
 
 #include "primitive/cuda/norm_backward.cuh"
 #include "primitive/cuda/norm_backward_columns_launch.cuh"
+#include "primitive/cuda/norm_backward_exact.cuh"
 #include "primitive/cuda/norm_backward_few_launch.cuh"
 #include "primitive/cuda/norm_backward_lean.cuh"
 #include "primitive/cuda/norm_backward_narrow.cuh"
@@ -259,7 +260,9 @@ size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits
   const int64_t few = internal::FewWorkspaceBytes<T, kCentre>(rows);
   const int64_t many = MostNormParts(rows, cols, traits, limits) * part +
                        MostNormSumBytes(rows, cols, sizeof(NormSums<T, kCentre>), traits, limits);
-  return static_cast<size_t>(few > many ? few : many);
+  const int64_t exact = internal::ExactWorkspaceBytes<T, kCentre>(rows, cols);
+  const int64_t most = few > many ? few : many;
+  return static_cast<size_t>(most > exact ? most : exact);
 }
 
 // kCentre: layer_norm, else rms_norm. Neither allocates nor synchronises; may be captured into a
@@ -271,6 +274,13 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
   if (!a.dx && a.dsum) {  // what would be added to it
     NormBackward<T> b = a;
     b.dsum = nullptr;
+    return LaunchNormBackward<kCentre>(b, limits, stream, workspace);
+  }
+  if (internal::WantsExact<kCentre>(a)) {
+    const cudaError_t error = internal::LaunchExact<kCentre>(a, limits, stream, workspace);
+    if (error != cudaSuccess) return error;
+    NormBackward<T> b = a;
+    b.dweight = nullptr;
     return LaunchNormBackward<kCentre>(b, limits, stream, workspace);
   }
   if (!a.x) {  // dbias alone: whatever is there is read, and not used
