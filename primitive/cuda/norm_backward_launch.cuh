@@ -254,6 +254,9 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
 template <class T, bool kCentre>
 size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits& limits) {
   if (rows <= 0 || cols <= 0) return 0;
+  if (limits.multiprocessors == 0) {
+    return NormBackwardWorkspaceBytes<T, kCentre>(rows, cols, AnyRowsLimits(limits));
+  }
   using C = ComputeType<T>;
   const auto traits = internal::BackwardTraits<T>(kCentre, false, false, {});
   const int64_t part = kNormKinds<kCentre> * PartPitch<C>(cols) * int64_t{sizeof(C)};
@@ -266,7 +269,8 @@ size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits
 }
 
 // kCentre: layer_norm, else rms_norm. Neither allocates nor synchronises; may be captured into a
-// graph. The same call gives the same bits.
+// graph. The same call gives the same bits. Where `limits` has no multiprocessors, dx of a row
+// depends on that row alone, and rows that no such plan serves are cudaErrorNotSupported.
 template <bool kCentre, class T>
 cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& limits,
                                cudaStream_t stream, void* workspace) {
@@ -295,6 +299,12 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
   traits.tensors = a.dsum ? 3 : 2;
   traits.lean = traits.lean && internal::AreMultiplesOf16(
                                    {internal::AddressOf(a.weight), internal::AddressOf(bias)});
+  if (limits.multiprocessors == 0) {
+    const DeviceLimits any = AnyRowsLimits(limits);
+    NormPlan plan;
+    if (!PlanAnyRows(a.rows, a.cols, traits, any, &plan)) return cudaErrorNotSupported;
+    return internal::LaunchNormBackwardAs<kCentre>(plan, a, any, stream, workspace);
+  }
   NormFewPlan few;
   if (internal::ServesFew(a) && PlanFew(a.rows, a.cols, traits, limits, &few)) {
     return internal::LaunchNormFew<kCentre>(few, a, limits, stream, workspace);

@@ -86,3 +86,14 @@ def widens(x: Tensor, autocast: str, is_loss: bool = False) -> bool:
     device = x.device.type
     listed = device == "cuda" or (device == "cpu" and is_loss)
     return listed and torch.is_autocast_enabled(device)
+
+
+def not_served(name: str, x: Tensor, invariant: bool) -> None:
+    """Refuse invariant=True where PyTorch's own function is called, which does not promise it."""
+    if not invariant or x.numel() == 0:
+        return
+    raise NotImplementedError(
+        f"{name}(): invariant=True is not served for this call ({type(x).__name__} of {x.dtype}, "
+        f"shape {tuple(x.shape)}, on {x.device}); allowed are plain float tensors on CUDA or the "
+        "CPU, with arguments that the kernels take. Without it PyTorch's function is called"
+    )
