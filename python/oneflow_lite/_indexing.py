@@ -76,11 +76,28 @@ def _expand_mask(mask: Tensor, shape: tuple[int, ...], dim: int) -> list[Tensor]
     return list(nonzero(mask).unbind(1))
 
 
+def _is_mask(item: Any) -> bool:
+    if isinstance(item, np.ndarray):
+        return item.ndim > 0 and item.dtype.kind == "b"
+    return isinstance(item, Tensor) and item.ndim > 0 and item.dtype in _TRUTHS
+
+
+def _items_of(index: Any) -> list[Any]:
+    """The index of each dim. A list that holds masks is a tuple of indices, as in PyTorch."""
+    if isinstance(index, tuple):
+        return list(index)
+    if type(index) is list and any(map(_is_mask, index)):
+        warn("a list that holds masks is an index for each dim, as in PyTorch; pass "
+             "x[tuple(indices)]")  # fmt: skip
+        return list(index)
+    return [index]
+
+
 class _Plan:
     """An index taken apart: a view by the basic items, and places for some of its dims."""
 
     def __init__(self, x: Tensor, index: Any) -> None:
-        items = list(index) if isinstance(index, tuple) else [index]
+        items = _items_of(index)
         # True and False, and 0-dim masks, stand for a new dim of size 1 or 0.
         places = {
             k: _as_places(item)
@@ -231,6 +248,15 @@ def _source(plan: _Plan, rows: Tensor, shape: tuple[int, ...], value: Any) -> Te
 # Functions ------------------------------------------------------------------------------------
 
 
+def _as_condition(condition: Any) -> Any:
+    """A condition of bool; uint8 is one with a warning, as in PyTorch."""
+    if isinstance(condition, Tensor) and condition.dtype is _ext.uint8:
+        warn("where(): a condition of dtype uint8 holds where it is not 0, as in PyTorch; pass "
+             "condition.bool()")  # fmt: skip
+        return condition != 0
+    return condition
+
+
 def where(condition: Tensor, *operands: Any, **kwargs: Any) -> Any:
     """Elements of one operand where the condition holds, else of the other; see ``_C.where``.
 
@@ -238,12 +264,12 @@ def where(condition: Tensor, *operands: Any, **kwargs: Any) -> Any:
     """
     if not operands and not kwargs:
         return nonzero(condition, as_tuple=True)
-    return _C.where(condition, *operands, **kwargs)
+    return _C.where(_as_condition(condition), *operands, **kwargs)
 
 
 def _where_method(self: Tensor, condition: Tensor, other: Tensor | float) -> Tensor:
     """The elements where the condition holds, else those of ``other``."""
-    return _C.where(condition, self, other)
+    return _C.where(_as_condition(condition), self, other)
 
 
 _where_method.__name__ = "where"
