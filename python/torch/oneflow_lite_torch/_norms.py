@@ -132,13 +132,18 @@ def _widened(*tensors: Tensor | None) -> list[Tensor | None]:
     return [t if t is None else t.float() for t in tensors]
 
 
-def _is_quick(x: Tensor, shape: int | Sequence[int], *columns: Tensor | None) -> bool:
+def _is_quick(
+    x: Tensor, shape: int | Sequence[int], weight: Tensor | None, bias: Tensor | None
+) -> bool:
     """Whether the operator's own checks are enough: a norm over the last dim."""
-    if not is_ordinary(x) or x.ndim == 0:
+    if not is_ordinary(x) or x.dim() == 0:
         return False
-    if x.shape[-1] != (shape if isinstance(shape, int) else shape[0] if len(shape) == 1 else 0):
-        return False
-    return all(c is None or (type(c) in _PLAIN and c.ndim == 1) for c in columns)
+    cols = shape if type(shape) is int else shape[0] if len(shape) == 1 else -1
+    return (
+        x.size(-1) == cols
+        and (weight is None or (type(weight) in _PLAIN and weight.dim() == 1))
+        and (bias is None or (type(bias) in _PLAIN and bias.dim() == 1))
+    )
 
 
 def default_eps(dtype: torch.dtype) -> float:
@@ -212,7 +217,7 @@ def rms_norm(
     weight may be float32 beside an input of 16 bits; the result has input's dtype. `autocast` and
     `invariant` as layer_norm's.
     """
-    if autocast == "torch" and eps is not None and _is_quick(input, normalized_shape, weight):
+    if autocast == "torch" and eps is not None and _is_quick(input, normalized_shape, weight, None):
         try:
             if needs_grad(input, weight):
                 return _Norm.apply(input, weight, None, 1, eps, False, invariant)
