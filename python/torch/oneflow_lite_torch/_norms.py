@@ -132,13 +132,50 @@ def _widened(*tensors: Tensor | None) -> list[Tensor | None]:
     return [t if t is None else t.float() for t in tensors]
 
 
-def _is_quick(x: Tensor, shape: int | Sequence[int], *columns: Tensor | None) -> bool:
+def _is_quick(
+    x: Tensor, shape: int | Sequence[int], weight: Tensor | None, bias: Tensor | None
+) -> bool:
     """Whether the operator's own checks are enough: a norm over the last dim."""
-    if not is_ordinary(x) or x.ndim == 0:
+    if not is_ordinary(x) or x.dim() == 0:
         return False
-    if x.shape[-1] != (shape if isinstance(shape, int) else shape[0] if len(shape) == 1 else 0):
-        return False
-    return all(c is None or (type(c) in _PLAIN and c.ndim == 1) for c in columns)
+    cols = shape if type(shape) is int else shape[0] if len(shape) == 1 else -1
+    return (
+        x.size(-1) == cols
+        and (weight is None or (type(weight) in _PLAIN and weight.dim() == 1))
+        and (bias is None or (type(bias) in _PLAIN and bias.dim() == 1))
+    )
+
+
+def default_eps(dtype: torch.dtype) -> float:
+    """PyTorch's eps of rms_norm where none is given."""
+    return torch.finfo(compute_type(dtype)).eps
+
+
+def _norm(x, normalized_shape, weight, bias, eps, centre, invariant, autocast):
+    """Either norm of any tensor, by the operator or by PyTorch's function."""
+    check_autocast(autocast)
+    if (centre or RMS_NORM_WIDENS) and widens(x, autocast):
+        x, weight, bias = _widened(x, weight, bias)
+    shape = _shape_of(normalized_shape)
+    if not _are_served(x, shape, weight, bias):
+        if centre:
+            y = F.layer_norm(x, shape, weight, bias, eps)
+        else:
+            y = F.rms_norm(x, shape, weight, eps)
+        not_served("layer_norm" if centre else "rms_norm", x, invariant)
+        return y
+    if eps is None:
+        eps = default_eps(x.dtype)
+    dims = len(shape)
+    if is_compiling():
+        if centre:
+            return ops.layer_norm(x, weight, bias, dims, eps, invariant)[0]
+        return ops.rms_norm(x, weight, dims, eps, invariant)[0]
+    if needs_grad(x, weight, bias):
+        return _Norm.apply(x, weight, bias, dims, eps, centre, invariant)
+    if centre:
+        return _layer_y(x, weight, bias, dims, eps, invariant)
+    return _rms_y(x, weight, dims, eps, invariant)
 
 
 def default_eps(dtype: torch.dtype) -> float:
@@ -212,7 +249,7 @@ def rms_norm(
     weight may be float32 beside an input of 16 bits; the result has input's dtype. `autocast` and
     `invariant` as layer_norm's.
     """
-    if autocast == "torch" and eps is not None and _is_quick(input, normalized_shape, weight):
+    if autocast == "torch" and eps is not None and _is_quick(input, normalized_shape, weight, None):
         try:
             if needs_grad(input, weight):
                 return _Norm.apply(input, weight, None, 1, eps, False, invariant)

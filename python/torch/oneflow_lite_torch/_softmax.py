@@ -8,6 +8,7 @@ from torch import Tensor
 from ._library import direct, ops
 from ._support import is_compiling, is_ordinary, is_served, needs_grad, not_served, widens
 
+_is_grad_enabled = torch.is_grad_enabled
 _forward = direct(ops._softmax.default)
 _backward = direct(ops.softmax_backward.default)
 _mask_forward = direct(ops._scale_mask_softmax.default)
@@ -38,16 +39,16 @@ class _Softmax(torch.autograd.Function):
         return dx if dx.dtype == dtype else dx.to(dtype), None, None, None, None
 
 
+def _quick(x: Tensor, dim: int, log: bool, invariant: bool) -> Tensor:
+    """Straight to the operator."""
+    if x.requires_grad and _is_grad_enabled():
+        return _Softmax.apply(x, dim, log, False, invariant)
+    return _forward(x, dim, log, False, invariant)
+
+
 def _softmax(
     x: Tensor, dim: int, dtype: torch.dtype | None, log: bool, autocast: str, invariant: bool
 ) -> Tensor:
-    if dtype is None and autocast == "torch" and is_ordinary(x):
-        try:
-            if x.requires_grad and torch.is_grad_enabled():
-                return _Softmax.apply(x, dim, log, False, invariant)
-            return _forward(x, dim, log, False, invariant)
-        except RuntimeError:  # not served: PyTorch's function, or its error
-            pass
     if dtype is None and widens(x, autocast):
         dtype = torch.float32
     if not is_served(x) or (dtype is not None and not dtype.is_floating_point):
@@ -94,6 +95,11 @@ def softmax(
         how many rows there are nor on where it stands among them. A call that the kernels do not
         serve is refused.
     """
+    if dtype is None and autocast == "torch" and is_ordinary(input):
+        try:
+            return _quick(input, dim, False, invariant)
+        except RuntimeError:  # not served: PyTorch's function, or its error
+            pass
     return _softmax(input, dim, dtype, False, autocast, invariant)
 
 
@@ -106,6 +112,11 @@ def log_softmax(
     invariant: bool = False,
 ) -> Tensor:
     """The logarithm of softmax along `dim`; parameters as softmax's."""
+    if dtype is None and autocast == "torch" and is_ordinary(input):
+        try:
+            return _quick(input, dim, True, invariant)
+        except RuntimeError:  # not served: PyTorch's function, or its error
+            pass
     return _softmax(input, dim, dtype, True, autocast, invariant)
 
 
