@@ -161,7 +161,7 @@ class AttentionBackwardKernel final : public PrimitiveKernel<AttentionBackward> 
                        .lse = c.input(kSaved + 1).data(),
                        .rng = c.input(kSaved + 2).data()};
     SetOperands<kPacked>(c, 1, &in);
-    shape.aligned = AreAligned({in.q, in.k, in.v, in.dout, in.out, c.output(0).data()});
+    shape.aligned = AreAligned({in.q, in.k, in.v, in.out});
     const void *dq = c.output(0).data(), *dk = nullptr, *dv = nullptr;
     shape.dq = StridesOf(c.output(0));
     if constexpr (kPacked) {
@@ -174,6 +174,7 @@ class AttentionBackwardKernel final : public PrimitiveKernel<AttentionBackward> 
       dk = c.output(1).data();
       dv = c.output(2).data();
     }
+    shape.gradients_aligned = AreAligned({in.dout, dq, dk, dv});
     OFL_ASSIGN_OR_RETURN(void* workspace,
                          c.Workspace(primitive_->WorkspaceBytes(c.stream(), shape)));
     return primitive_->Launch(c.stream(), shape, in, const_cast<void*>(dq), const_cast<void*>(dk),

@@ -41,8 +41,9 @@ struct AttentionShape {
   int64_t mask_batches = 1, mask_heads = 1;  // 1 where broadcast
   double dropout = 0;                        // in [0, 1]
   bool deterministic = false;                // of the gradient: the same bits each time
-  int parts = 1;        // on the CPU: how many threads the work is divided among
-  bool aligned = true;  // all tensors begin at a multiple of 16 bytes
+  int parts = 1;  // on the CPU: how many threads the work is divided among
+  // Whether q, k, v and the result, and whether all gradients begin at multiples of 16 bytes.
+  bool aligned = true, gradients_aligned = true;
 
   // How many keys, from the first one, query i may see.
   int64_t Visible(int64_t i) const {

@@ -19,8 +19,23 @@ struct Engines {
   FusedAttention fused;
   ComposedAttention composed;
 
+  // Of cuDNN's launch. NotImplementedError where the composition is to serve, RuntimeError where
+  // none can: the gradient must drop what the forward pass dropped, and each draws in its own way.
+  StatusOr<size_t> FusedBytes(const Stream& stream, const AttentionShape& shape,
+                              bool backward) const {
+    if (backward && shape.dropout > 0) {
+      OFL_RETURN_IF_ERROR(fused.WorkspaceBytes(stream, shape, /*backward=*/false).status());
+      const auto bytes = fused.WorkspaceBytes(stream, shape, backward);
+      if (bytes.ok() || KindOf(bytes.status()) != ErrorKind::kNotImplemented) return bytes;
+      return Error(ErrorKind::kRuntime,
+                   "attention_backward(): cuDNN drew what to drop, but cannot give the gradient: ",
+                   std::string(bytes.status().message()));
+    }
+    return fused.WorkspaceBytes(stream, shape, backward);
+  }
+
   size_t WorkspaceBytes(const Stream& stream, const AttentionShape& shape, bool backward) const {
-    const auto bytes = fused.WorkspaceBytes(stream, shape, backward);
+    const auto bytes = FusedBytes(stream, shape, backward);
     if (bytes.ok()) return *bytes;
     if (KindOf(bytes.status()) != ErrorKind::kNotImplemented) return 0;  // Launch reports it
     return composed.WorkspaceBytes(stream, shape, backward);
@@ -30,7 +45,7 @@ struct Engines {
   template <class F, class G>
   Status Choose(const Stream& stream, const AttentionShape& shape, bool backward, F by_fused,
                 G by_composed) const {
-    const auto bytes = fused.WorkspaceBytes(stream, shape, backward);
+    const auto bytes = FusedBytes(stream, shape, backward);
     const bool serves = bytes.ok();
     if (!serves && KindOf(bytes.status()) != ErrorKind::kNotImplemented) return bytes.status();
     WithAttentionUse([&](AttentionUse& use) {

@@ -24,8 +24,9 @@ Status NotServed(const Parts&... parts) {
 
 // A plan takes some 30 ms to build and serves one pair of lengths. So that a program that goes
 // through many (generation, token by token) does not build one for each, a few odd lengths get
-// plans of their own, and the others go into tensors padded to the next of these lengths.
-constexpr int64_t kExactPlans = 6;
+// plans of their own, and the others go into tensors padded to the next of these lengths. With
+// dropout none is padded: both passes must draw for the same lengths.
+constexpr int64_t kExactPlans = 4;
 int64_t PaddedLength(int64_t n) {
   constexpr int64_t kSmallest = 64, kLargest = 4096;
   if (n <= 1) return n;
@@ -114,12 +115,14 @@ StatusOr<FusedAttention> FusedAttention::Make(const Attention::Spec& spec) {
   return f;
 }
 
-Status FusedAttention::CheckServes(const AttentionShape& s) const {
+Status FusedAttention::CheckServes(const AttentionShape& s, bool backward) const {
   if (SizeOf(spec_.dtype) != 2) return NotServed(Name(spec_.dtype), " is not served by cuDNN");
   if (s.masked && spec_.mask_dtype != DType::kBool && spec_.mask_dtype != spec_.dtype) {
     return NotServed("a ", Name(spec_.mask_dtype), " mask would be rounded to ", Name(spec_.dtype));
   }
-  if (!s.aligned) return NotServed("a tensor does not begin at a multiple of 16 bytes");
+  if (!s.aligned || (backward && !s.gradients_aligned)) {
+    return NotServed("a tensor does not begin at a multiple of 16 bytes");
+  }
   if (s.head_dim % 8 != 0 || s.value_dim % 8 != 0) {
     return NotServed("the dims of a head, ", s.head_dim, " and ", s.value_dim,
                      ", are no multiples of 8");
@@ -130,6 +133,10 @@ Status FusedAttention::CheckServes(const AttentionShape& s) const {
     if (size > INT32_MAX / 2) return NotServed("a size of ", size);
   }
   if (s.dropout >= 1) return NotServed("a dropout of all weights");
+  // Not every device has such a gradient, which then could not drop what the forward pass dropped.
+  if (s.dropout > 0 && std::max(s.head_dim, s.value_dim) > 128) {
+    return NotServed("dropout with heads of more than 128 elements");
+  }
   if (s.causal == Causal::kBottomRight && (s.queries > s.keys || s.masked || s.dropout > 0)) {
     return NotServed("bottom-right causal with more queries than keys, a mask or dropout");
   }
@@ -144,12 +151,12 @@ StatusOr<FusedAttention::Prepared> FusedAttention::Prepare(const Stream& stream,
     normal.causal = Causal::kTopLeft;  // the same diagonal
   }
   if (call.causal == Causal::kBottomRight && call.queries == 1) normal.causal = Causal::kNone;
-  OFL_RETURN_IF_ERROR(CheckServes(normal));
+  OFL_RETURN_IF_ERROR(CheckServes(normal, backward));
   Prepared p{.problem = {.dtype = spec_.dtype, .backward = backward, .shape = normal}};
   if (call.masked) p.problem.bias_stride = RowStride(call.keys);
   const bool odd =
       PaddedLength(call.queries) != call.queries || PaddedLength(call.keys) != call.keys;
-  if (odd && !KnowsCudnnProblem(stream, p.problem) &&
+  if (odd && call.dropout == 0 && !KnowsCudnnProblem(stream, p.problem) &&
       !TakesExactPlan(stream.device().index, p.problem)) {
     if (normal.causal == Causal::kBottomRight) {
       return NotServed("many lengths of bottom-right causal");

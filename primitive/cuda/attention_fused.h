@@ -27,7 +27,7 @@ class FusedAttention {
   struct Prepared;
   struct Buffers;
 
-  Status CheckServes(const AttentionShape& shape) const;
+  Status CheckServes(const AttentionShape& shape, bool backward) const;
   StatusOr<Prepared> Prepare(const Stream& stream, const AttentionShape& shape,
                              bool backward) const;
   Status PrepareMask(Stream& stream, const AttentionShape& shape, const Prepared& p,
