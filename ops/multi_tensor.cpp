@@ -27,38 +27,45 @@ struct Row {
   double flops;  // of an element
 };
 
-std::vector<Row> Rows() {
-  const List params{"params", Of::kFirst, true}, grads{"grads"};
-  const List masters{"masters", Of::kWide, true, true}, tensors{"tensors", Of::kFirst, true};
+List State(const char* name, bool optional = false) {
+  return {name, Of::kWide, /*mutated=*/true, optional};
+}
+
+std::vector<Row> Optimizers() {
+  const List params{"params", Of::kFirst, true}, grads{"grads"}, masters = State("masters", true);
   const List steps{"steps", Of::kSteps, true, true};
-  const auto state = [](const char* name) { return List{name, Of::kWide, true}; };
-  const auto maybe = [](const char* name) { return List{name, Of::kWide, true, true}; };
   return {
       {"sgd_",
        "A step of gradient descent with momentum.",
-       {params, grads, maybe("momentum_buffers"), masters},
+       {params, grads, State("momentum_buffers", true), masters},
        {"lr", "momentum", "dampening", "weight_decay"},
        {"nesterov", "maximize", "first"},
        8},
       {"rmsprop_",
        "A step of RMSprop; centered where there are means, grad_avgs.",
-       {params, grads, state("square_avgs"), maybe("grad_avgs"), maybe("momentum_buffers"), masters,
-        steps},
+       {params, grads, State("square_avgs"), State("grad_avgs", true),
+        State("momentum_buffers", true), masters, steps},
        {"lr", "alpha", "eps", "weight_decay", "momentum"},
        {"maximize"},
        12},
       {"adagrad_",
        "A step of Adagrad.",
-       {params, grads, state("sums"), masters, steps},
+       {params, grads, State("sums"), masters, steps},
        {"lr", "lr_decay", "eps", "weight_decay"},
        {"maximize"},
        8},
       {"lion_",
        "A step of Lion, the sign of a mean of gradients.",
-       {params, grads, state("exp_avgs"), masters},
+       {params, grads, State("exp_avgs"), masters},
        {"lr", "beta1", "beta2", "weight_decay"},
        {"maximize"},
        10},
+  };
+}
+
+std::vector<Row> Others() {
+  const List tensors{"tensors", Of::kFirst, true};
+  return {
       {"multi_lerp_",
        "All tensors moved by weight towards others.",
        {tensors, {"ends"}},
@@ -88,7 +95,7 @@ std::vector<Row> Rows() {
       {"update_scale_",
        "The scale of a loss after a step: times backoff where found_infs is above 0, times growth "
        "after `interval` steps without.",
-       {{"scales", Of::kFirst, true}, {"found_infs"}, state("growth_counts")},
+       {{"scales", Of::kFirst, true}, {"found_infs"}, State("growth_counts")},
        {"growth", "backoff", "interval"},
        {},
        4},
@@ -165,7 +172,11 @@ Cost CostOfRow(const Row& row, const InferContext& c) {
 
 // The table lives as long as the process: the definitions refer to its rows.
 const Row& RowOf(absl::string_view name) {
-  static const auto* rows = new std::vector<Row>(Rows());
+  static const auto* rows = [] {
+    auto* all = new std::vector<Row>(Optimizers());
+    for (Row& row : Others()) all->push_back(std::move(row));
+    return all;
+  }();
   for (const Row& row : *rows) {
     if (row.name == name) return row;
   }

@@ -221,7 +221,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--dtype", default="float32", choices=["float32", "bfloat16"])
     add("--autocast", action="store_true", help="parameters in float32, products in --dtype")
     add("--graph", action="store_true", help="the step as one CUDA graph")
-    add("--steps", type=int, default=600, help="(%(default)s)")
+    add("--steps", type=int, default=1000, help="(%(default)s)")
     add("--batch", type=int, default=16, help="(%(default)s)")
     add("--lr", type=float, default=2e-3, help="the most it is (%(default)s)")
     add("--dropout", type=float, default=0.0)

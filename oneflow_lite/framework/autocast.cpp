@@ -210,6 +210,8 @@ bool AddAutocastRows(absl::Span<const AutocastRow> rows) {
   return true;
 }
 
+absl::Span<const AutocastRow> AutocastRows() { return GetTable().rows; }
+
 const AutocastRow* AutocastRowOf(const OpDef& op) {
   Table& table = GetTable();
   std::call_once(table.built, [&] {

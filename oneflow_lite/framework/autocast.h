@@ -37,6 +37,7 @@ struct AutocastRow {
 };
 // Adds rows to the table, before the first op runs under autocast.
 OFL_API bool AddAutocastRows(absl::Span<const AutocastRow> rows);
+OFL_API absl::Span<const AutocastRow> AutocastRows();
 // The row of an op; null where it has none, which is kAsIs.
 OFL_API const AutocastRow* AutocastRowOf(const OpDef& op);
 

@@ -58,6 +58,18 @@ constexpr bool HasGradient(MultiTensorOp op) {
   return op < MultiTensorOp::kScale || op == MultiTensorOp::kUpdateScale;
 }
 
+template <class D, class C>
+HWY_INLINE void UpdateScale(D d, const MultiFactors<C>& f, Values<D>& e) {
+  const auto bad = hn::Gt(e.g(), hn::Zero(d));
+  const auto counted = hn::Add(e.a(), hn::Set(d, C(1)));
+  const auto due = hn::Ge(counted, hn::Set(d, f.eps));
+  const auto grown = hn::Mul(e.p(), hn::Set(d, f.rate));
+  const auto finite = hn::Eq(hn::Sub(grown, grown), hn::Zero(d));
+  const auto after = hn::IfThenElse(hn::And(due, finite), grown, e.p());
+  e.p() = hn::IfThenElse(bad, hn::Mul(e.p(), hn::Set(d, f.add)), after);
+  e.a() = hn::IfThenElse(hn::Or(bad, due), hn::Zero(d), counted);
+}
+
 // The formulas of primitive/multi_tensor.h on vectors.
 template <MultiTensorOp op, class D, class C>
 HWY_INLINE void Apply(D d, const MultiTensors& t, const MultiFactors<C>& f, Values<D>& e) {
@@ -111,14 +123,7 @@ HWY_INLINE void Apply(D d, const MultiTensors& t, const MultiFactors<C>& f, Valu
     }
     e.p() = hn::Mul(e.p(), set(f.grad));
   } else {
-    const auto bad = hn::Gt(e.g(), hn::Zero(d));
-    const auto counted = hn::Add(e.a(), set(1));
-    const auto due = hn::Ge(counted, set(f.eps));
-    const auto grown = hn::Mul(e.p(), rate);
-    const auto finite = hn::Eq(hn::Sub(grown, grown), hn::Zero(d));
-    const auto after = hn::IfThenElse(hn::And(due, finite), grown, e.p());
-    e.p() = hn::IfThenElse(bad, hn::Mul(e.p(), set(f.add)), after);
-    e.a() = hn::IfThenElse(hn::Or(bad, due), hn::Zero(d), counted);
+    UpdateScale(d, f, e);
   }
 }
 

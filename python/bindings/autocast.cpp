@@ -34,6 +34,28 @@ py::tuple Current(const std::string& type) {
   return py::make_tuple(o.enabled, OwnedOrThrow(WrapDType(o.dtype)), o.cache, o.torch);
 }
 
+const char* Name(AutocastPolicy policy) {
+  switch (policy) {
+    case AutocastPolicy::kAsIs:
+      return "as is";
+    case AutocastPolicy::kLower:
+      return "lower";
+    case AutocastPolicy::kFloat32:
+      return "float32";
+    case AutocastPolicy::kWidest:
+      return "widest";
+  }
+  return "";
+}
+
+py::dict Policies() {
+  py::dict found;
+  for (const AutocastRow& row : AutocastRows()) {
+    found[row.op] = py::make_tuple(Name(row.own), Name(row.torch_cuda), Name(row.torch_cpu));
+  }
+  return found;
+}
+
 }  // namespace
 
 void AddAutocast(py::module_& m) {
@@ -45,6 +67,8 @@ void AddAutocast(py::module_& m) {
   });
   m.def("current_autocast", &Current, py::arg("device_type"),
         "What is in force for a type of device: (enabled, dtype, cache, torch).");
+  m.def("autocast_policies", &Policies,
+        "{op: what autocast does with its inputs: ours, PyTorch's on CUDA, on the CPU}");
   m.def("drop_autocast_cache", &DropAutocastCache, "Forgets the casts that this thread keeps.");
 }
 

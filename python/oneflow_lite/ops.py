@@ -114,6 +114,7 @@ def describe(name: Any, *args: Any, **kwargs: Any) -> str:
     lines.append(f"  {_gradient(info)}")
     lines.append(f"  sharding: {_sharding(info)}")
     lines.append(f"  cost: {_cost(info, view)}")
+    lines.append(f"  autocast: {_ext.autocast_policies().get(name, ('as is',))[0]}")
     if args or kwargs:
         lines += [f"  {line}" for line in _of_call(name, args, kwargs)]
     return "\n".join(lines) + "\n"

@@ -62,6 +62,14 @@ def test_each_op_chooses_its_dtype(device, dtype):
     assert found["integers"] is flow.int64
 
 
+def test_every_row_of_the_table_is_an_op():
+    policies = flow._oneflow_lite.autocast_policies()
+    assert set(policies) <= set(flow.ops.list(""))
+    assert policies["matmul"] == ("lower",) * 3 and policies["softmax"][1] == "float32"
+    assert "autocast: float32" in flow.ops.describe("exp")
+    assert "autocast: as is" in flow.ops.describe("relu")
+
+
 def test_the_defaults_are_those_of_pytorch(device):
     kind = {"cpu": BF16, "cuda": F16}[device]
     x = drawn(3, 3, device=device)
