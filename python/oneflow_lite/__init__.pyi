@@ -13,6 +13,7 @@ from oneflow_lite import amp as amp
 from oneflow_lite import autograd as autograd
 from oneflow_lite import cuda as cuda
 from oneflow_lite import fuse as fuse
+from oneflow_lite import linalg as linalg
 from oneflow_lite import nn as nn
 from oneflow_lite import ops as ops
 from oneflow_lite import optim as optim
@@ -32,6 +33,7 @@ from oneflow_lite._C import addcdiv as addcdiv
 from oneflow_lite._C import addcmul as addcmul
 from oneflow_lite._C import addmm as addmm
 from oneflow_lite._C import all as all
+from oneflow_lite._C import alpha_dropout as alpha_dropout
 from oneflow_lite._C import amax as amax
 from oneflow_lite._C import amin as amin
 from oneflow_lite._C import aminmax as aminmax
@@ -47,6 +49,7 @@ from oneflow_lite._C import arctanh as arctanh
 from oneflow_lite._C import argmax as argmax
 from oneflow_lite._C import argmin as argmin
 from oneflow_lite._C import argsort as argsort
+from oneflow_lite._C import argwhere as argwhere
 from oneflow_lite._C import as_strided as as_strided
 from oneflow_lite._C import asin as asin
 from oneflow_lite._C import asinh as asinh
@@ -56,7 +59,9 @@ from oneflow_lite._C import atanh as atanh
 from oneflow_lite._C import atleast_1d as atleast_1d
 from oneflow_lite._C import atleast_2d as atleast_2d
 from oneflow_lite._C import atleast_3d as atleast_3d
+from oneflow_lite._C import attention_packed as attention_packed
 from oneflow_lite._C import baddbmm as baddbmm
+from oneflow_lite._C import bernoulli as bernoulli
 from oneflow_lite._C import binary_cross_entropy as binary_cross_entropy
 from oneflow_lite._C import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from oneflow_lite._C import bincount as bincount
@@ -76,6 +81,10 @@ from oneflow_lite._C import cat as cat
 from oneflow_lite._C import ceil as ceil
 from oneflow_lite._C import celu as celu
 from oneflow_lite._C import celu_ as celu_
+from oneflow_lite._C import chain_matmul as chain_matmul
+from oneflow_lite._C import cholesky as cholesky
+from oneflow_lite._C import cholesky_inverse as cholesky_inverse
+from oneflow_lite._C import cholesky_solve as cholesky_solve
 from oneflow_lite._C import chunk as chunk
 from oneflow_lite._C import clamp as clamp
 from oneflow_lite._C import clamp_max as clamp_max
@@ -89,12 +98,14 @@ from oneflow_lite._C import copysign as copysign
 from oneflow_lite._C import cos as cos
 from oneflow_lite._C import cosh as cosh
 from oneflow_lite._C import count_nonzero as count_nonzero
+from oneflow_lite._C import cross as cross
 from oneflow_lite._C import cross_entropy as cross_entropy
 from oneflow_lite._C import cummax as cummax
 from oneflow_lite._C import cummin as cummin
 from oneflow_lite._C import cumprod as cumprod
 from oneflow_lite._C import cumsum as cumsum
 from oneflow_lite._C import deg2rad as deg2rad
+from oneflow_lite._C import det as det
 from oneflow_lite._C import detach as detach
 from oneflow_lite._C import diag as diag
 from oneflow_lite._C import diag_embed as diag_embed
@@ -104,6 +115,10 @@ from oneflow_lite._C import digamma as digamma
 from oneflow_lite._C import div as div
 from oneflow_lite._C import divide as divide
 from oneflow_lite._C import dot as dot
+from oneflow_lite._C import dropout as dropout
+from oneflow_lite._C import dropout1d as dropout1d
+from oneflow_lite._C import dropout2d as dropout2d
+from oneflow_lite._C import dropout3d as dropout3d
 from oneflow_lite._C import dsplit as dsplit
 from oneflow_lite._C import dstack as dstack
 from oneflow_lite._C import elu as elu
@@ -119,6 +134,8 @@ from oneflow_lite._C import exp as exp
 from oneflow_lite._C import exp2 as exp2
 from oneflow_lite._C import expm1 as expm1
 from oneflow_lite._C import eye as eye
+from oneflow_lite._C import feature_alpha_dropout as feature_alpha_dropout
+from oneflow_lite._C import feature_dropout as feature_dropout
 from oneflow_lite._C import flatten as flatten
 from oneflow_lite._C import flip as flip
 from oneflow_lite._C import fliplr as fliplr
@@ -132,6 +149,7 @@ from oneflow_lite._C import fmod as fmod
 from oneflow_lite._C import frac as frac
 from oneflow_lite._C import full as full
 from oneflow_lite._C import full_like as full_like
+from oneflow_lite._C import fuse_elements as fuse_elements
 from oneflow_lite._C import fused_scale_mask_softmax as fused_scale_mask_softmax
 from oneflow_lite._C import gather as gather
 from oneflow_lite._C import gaussian_nll_loss as gaussian_nll_loss
@@ -155,8 +173,12 @@ from oneflow_lite._C import hstack as hstack
 from oneflow_lite._C import huber_loss as huber_loss
 from oneflow_lite._C import hypot as hypot
 from oneflow_lite._C import i0 as i0
+from oneflow_lite._C import index_add as index_add
+from oneflow_lite._C import index_copy as index_copy
+from oneflow_lite._C import index_fill as index_fill
 from oneflow_lite._C import index_select as index_select
 from oneflow_lite._C import inner as inner
+from oneflow_lite._C import inverse as inverse
 from oneflow_lite._C import isclose as isclose
 from oneflow_lite._C import isfinite as isfinite
 from oneflow_lite._C import isin as isin
@@ -188,6 +210,7 @@ from oneflow_lite._C import log_softmax as log_softmax
 from oneflow_lite._C import logaddexp as logaddexp
 from oneflow_lite._C import logaddexp2 as logaddexp2
 from oneflow_lite._C import logcumsumexp as logcumsumexp
+from oneflow_lite._C import logdet as logdet
 from oneflow_lite._C import logical_and as logical_and
 from oneflow_lite._C import logical_not as logical_not
 from oneflow_lite._C import logical_or as logical_or
@@ -196,9 +219,15 @@ from oneflow_lite._C import logit as logit
 from oneflow_lite._C import logsigmoid as logsigmoid
 from oneflow_lite._C import logsumexp as logsumexp
 from oneflow_lite._C import lt as lt
+from oneflow_lite._C import lu_solve as lu_solve
+from oneflow_lite._C import lu_unpack as lu_unpack
 from oneflow_lite._C import margin_ranking_loss as margin_ranking_loss
 from oneflow_lite._C import masked_fill as masked_fill
+from oneflow_lite._C import masked_scatter as masked_scatter
+from oneflow_lite._C import masked_select as masked_select
 from oneflow_lite._C import matmul as matmul
+from oneflow_lite._C import matrix_exp as matrix_exp
+from oneflow_lite._C import matrix_power as matrix_power
 from oneflow_lite._C import maximum as maximum
 from oneflow_lite._C import mean as mean
 from oneflow_lite._C import median as median
@@ -218,6 +247,7 @@ from oneflow_lite._C import multi_lerp_ as multi_lerp_
 from oneflow_lite._C import multi_norm as multi_norm
 from oneflow_lite._C import multi_scale_ as multi_scale_
 from oneflow_lite._C import multi_unscale_ as multi_unscale_
+from oneflow_lite._C import multinomial as multinomial
 from oneflow_lite._C import multiply as multiply
 from oneflow_lite._C import mv as mv
 from oneflow_lite._C import nan_to_num as nan_to_num
@@ -232,21 +262,28 @@ from oneflow_lite._C import negative as negative
 from oneflow_lite._C import nextafter as nextafter
 from oneflow_lite._C import nll_loss as nll_loss
 from oneflow_lite._C import not_equal as not_equal
+from oneflow_lite._C import nuclear_norm as nuclear_norm
 from oneflow_lite._C import ones as ones
 from oneflow_lite._C import ones_like as ones_like
 from oneflow_lite._C import outer as outer
+from oneflow_lite._C import pad as pad
 from oneflow_lite._C import permute as permute
+from oneflow_lite._C import pinverse as pinverse
 from oneflow_lite._C import poisson_nll_loss as poisson_nll_loss
 from oneflow_lite._C import positive as positive
 from oneflow_lite._C import pow as pow
 from oneflow_lite._C import prod as prod
+from oneflow_lite._C import qr as qr
 from oneflow_lite._C import quantile as quantile
 from oneflow_lite._C import rad2deg as rad2deg
 from oneflow_lite._C import rand as rand
 from oneflow_lite._C import rand_like as rand_like
+from oneflow_lite._C import randint as randint
+from oneflow_lite._C import randint_like as randint_like
 from oneflow_lite._C import randn as randn
 from oneflow_lite._C import randn_like as randn_like
 from oneflow_lite._C import random_bits as random_bits
+from oneflow_lite._C import randperm as randperm
 from oneflow_lite._C import ravel as ravel
 from oneflow_lite._C import reciprocal as reciprocal
 from oneflow_lite._C import relu as relu
@@ -263,6 +300,7 @@ from oneflow_lite._C import round as round
 from oneflow_lite._C import row_stack as row_stack
 from oneflow_lite._C import rsqrt as rsqrt
 from oneflow_lite._C import rsub as rsub
+from oneflow_lite._C import scaled_dot_product_attention as scaled_dot_product_attention
 from oneflow_lite._C import scatter_add as scatter_add
 from oneflow_lite._C import searchsorted as searchsorted
 from oneflow_lite._C import select as select
@@ -278,6 +316,7 @@ from oneflow_lite._C import sin as sin
 from oneflow_lite._C import sinc as sinc
 from oneflow_lite._C import sinh as sinh
 from oneflow_lite._C import slice as slice
+from oneflow_lite._C import slogdet as slogdet
 from oneflow_lite._C import smooth_l1_loss as smooth_l1_loss
 from oneflow_lite._C import soft_margin_loss as soft_margin_loss
 from oneflow_lite._C import softmax as softmax
@@ -295,9 +334,12 @@ from oneflow_lite._C import stack as stack
 from oneflow_lite._C import sub as sub
 from oneflow_lite._C import subtract as subtract
 from oneflow_lite._C import sum as sum
+from oneflow_lite._C import svd as svd
 from oneflow_lite._C import swapaxes as swapaxes
 from oneflow_lite._C import swapdims as swapdims
 from oneflow_lite._C import t as t
+from oneflow_lite._C import take as take
+from oneflow_lite._C import take_along_dim as take_along_dim
 from oneflow_lite._C import tan as tan
 from oneflow_lite._C import tanh as tanh
 from oneflow_lite._C import tanhshrink as tanhshrink
@@ -308,6 +350,7 @@ from oneflow_lite._C import tile as tile
 from oneflow_lite._C import topk as topk
 from oneflow_lite._C import trace as trace
 from oneflow_lite._C import transpose as transpose
+from oneflow_lite._C import triangular_solve as triangular_solve
 from oneflow_lite._C import tril as tril
 from oneflow_lite._C import tril_indices as tril_indices
 from oneflow_lite._C import triu as triu
@@ -330,22 +373,11 @@ from oneflow_lite._C import zeros as zeros
 from oneflow_lite._C import zeros_like as zeros_like
 from oneflow_lite._creation import as_tensor as as_tensor
 from oneflow_lite._creation import asarray as asarray
-from oneflow_lite._creation import bernoulli as bernoulli
 from oneflow_lite._creation import linspace as linspace
-from oneflow_lite._creation import multinomial as multinomial
 from oneflow_lite._creation import normal as normal
-from oneflow_lite._creation import randint as randint
-from oneflow_lite._creation import randint_like as randint_like
-from oneflow_lite._creation import randperm as randperm
 from oneflow_lite._einsum import einsum as einsum
-from oneflow_lite._indexing import argwhere as argwhere
-from oneflow_lite._indexing import index_add as index_add
-from oneflow_lite._indexing import index_copy as index_copy
-from oneflow_lite._indexing import index_fill as index_fill
 from oneflow_lite._indexing import index_put as index_put
 from oneflow_lite._indexing import nonzero as nonzero
-from oneflow_lite._indexing import take as take
-from oneflow_lite._indexing import take_along_dim as take_along_dim
 from oneflow_lite._indexing import where as where
 from oneflow_lite._layouts import contiguous_format as contiguous_format
 from oneflow_lite._layouts import layout as layout
@@ -354,7 +386,6 @@ from oneflow_lite._layouts import preserve_format as preserve_format
 from oneflow_lite._layouts import strided as strided
 from oneflow_lite._limits import finfo as finfo
 from oneflow_lite._limits import iinfo as iinfo
-from oneflow_lite._math import masked_select as masked_select
 from oneflow_lite._math import norm as norm
 from oneflow_lite._oneflow_lite import DTypeError as DTypeError
 from oneflow_lite._oneflow_lite import Generator as Generator
@@ -384,11 +415,14 @@ from oneflow_lite._oneflow_lite import is_grad_enabled as is_grad_enabled
 from oneflow_lite._oneflow_lite import tensor as tensor
 from oneflow_lite._oneflow_lite import uint8 as uint8
 from oneflow_lite._placing import broadcast_shapes as broadcast_shapes
-from oneflow_lite._placing import masked_scatter as masked_scatter
+from oneflow_lite._process import (
+    are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
+)
 from oneflow_lite._process import default_generator as default_generator
 from oneflow_lite._process import get_num_threads as get_num_threads
 from oneflow_lite._process import manual_seed as manual_seed
 from oneflow_lite._process import set_num_threads as set_num_threads
+from oneflow_lite._process import use_deterministic_algorithms as use_deterministic_algorithms
 from oneflow_lite._products import cdist as cdist
 from oneflow_lite._products import dist as dist
 from oneflow_lite._products import tensordot as tensordot
