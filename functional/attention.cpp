@@ -330,14 +330,16 @@ StatusOr<TensorList> AttentionBackward(const Tensor& dout, const Tensor& q, cons
                                        const Tensor& v, const Tensor& out, const Tensor& lse,
                                        const Tensor& rng, const Tensor& mask,
                                        const AttentionOptions& options) {
-  return CallAll(BackwardOp(), {dout, q, k, v, out, lse, rng, mask}, AttrsOf(options));
+  const Tensor drawn = options.dropout > 0 ? rng : Tensor();
+  return CallAll(BackwardOp(), {dout, q, k, v, out, lse, drawn, mask}, AttrsOf(options));
 }
 
 StatusOr<Tensor> AttentionPackedBackward(const Tensor& dout, const Tensor& qkv, const Tensor& out,
                                          const Tensor& lse, const Tensor& rng, const Tensor& mask,
                                          const AttentionOptions& options, int64_t heads,
                                          int64_t kv_heads) {
-  return Call(PackedBackwardOp(), {dout, qkv, out, lse, rng, mask},
+  const Tensor drawn = options.dropout > 0 ? rng : Tensor();
+  return Call(PackedBackwardOp(), {dout, qkv, out, lse, drawn, mask},
               AttrsOf(options, heads, kv_heads));
 }
 

@@ -152,14 +152,15 @@ class AttentionBackwardKernel final : public PrimitiveKernel<AttentionBackward> 
   static constexpr int kSaved = kPacked ? 2 : 4;  // out, lse, rng, mask
 
   Status Launch(KernelContext& c) const override {
-    const Tensor &dout = c.input(0), &out = c.input(kSaved), &mask = c.input(kSaved + 3);
+    const Tensor &dout = c.input(0), &out = c.input(kSaved), &rng = c.input(kSaved + 2);
+    const Tensor& mask = c.input(kSaved + 3);
     AttentionShape shape = ShapeOf<kPacked>(c, 1, out, mask);
     shape.dout = StridesOf(dout);
     AttentionInputs in{.mask = mask.defined() ? mask.data() : nullptr,
                        .dout = dout.data(),
                        .out = out.data(),
                        .lse = c.input(kSaved + 1).data(),
-                       .rng = c.input(kSaved + 2).data()};
+                       .rng = rng.defined() ? rng.data() : nullptr};
     SetOperands<kPacked>(c, 1, &in);
     shape.aligned = AreAligned({in.q, in.k, in.v, in.out});
     const void *dq = c.output(0).data(), *dk = nullptr, *dv = nullptr;

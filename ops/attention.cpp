@@ -124,7 +124,8 @@ Status CheckPacked(const InferContext& c, int i, Sizes* s) {
   return OkStatus();
 }
 
-// dout and what the forward pass gave: dout is input 0, out, lse and rng are from `first` on.
+// dout and what the forward pass gave: dout is input 0, out, lse and rng are from `first` on. rng
+// is looked at with dropout alone.
 Status CheckSaved(const InferContext& c, int first, const Sizes& s, DType dtype) {
   static constexpr const char* kNames[] = {"dout", "out", "lse"};
   for (int j = 0; j < 3; ++j) {
@@ -134,7 +135,9 @@ Status CheckSaved(const InferContext& c, int first, const Sizes& s, DType dtype)
     if (c.shape(i) != want) return ShapeMismatch(c.op(), kNames[j], c.shape(i), want.ToString());
     if (c.dtype(i) != type) return DTypeMismatch(c.op(), kNames[j], c.dtype(i), Name(type));
   }
-  const Shape rng{c.attr<double>(kDropout) > 0 ? 2 : 0};
+  if (c.attr<double>(kDropout) == 0) return OkStatus();
+  if (!c.has_input(first + 2)) return NotDefined(c.op(), "rng");
+  const Shape rng{2};
   if (c.shape(first + 2) != rng) {
     return ShapeMismatch(c.op(), "rng", c.shape(first + 2), rng.ToString());
   }
@@ -314,7 +317,8 @@ Status DifferentiateBackward(GradContext& c) {
 }
 
 void DefineAttentionBackward(OpDef& op) {
-  op.Input("dout").Input("q").Input("k").Input("v").Input("out").Input("lse").Input("rng");
+  op.Input("dout").Input("q").Input("k").Input("v").Input("out").Input("lse");
+  op.Input("rng", InputDef::Kind::kOptional);
   op.Input("mask", InputDef::Kind::kOptional).Output("dq").Output("dk").Output("dv");
   DefineAttributes(op);
   op.doc = "Gradients of attention, whose weights are worked out again from lse.";
@@ -390,7 +394,8 @@ Status DifferentiatePackedBackward(GradContext& c) {
 }
 
 void DefinePackedBackward(OpDef& op) {
-  op.Input("dout").Input("qkv").Input("out").Input("lse").Input("rng");
+  op.Input("dout").Input("qkv").Input("out").Input("lse");
+  op.Input("rng", InputDef::Kind::kOptional);
   op.Input("mask", InputDef::Kind::kOptional).Output("dqkv");
   DefineAttributes(op);
   op.Attr("heads", AttrType::kInt).Attr("kv_heads", AttrType::kInt);
