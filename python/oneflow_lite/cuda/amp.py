@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import oneflow_lite.amp as _amp
+from oneflow_lite._absent import public_face
 from oneflow_lite._oneflow_lite import dtype, float16
 from oneflow_lite.amp import GradScaler, custom_bwd, custom_fwd
 
@@ -17,3 +20,7 @@ class autocast(_amp.autocast):
         self, enabled: bool = True, dtype: dtype = float16, cache_enabled: bool | None = None
     ) -> None:
         super().__init__("cuda", dtype, enabled, cache_enabled)
+
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_face(__name__)

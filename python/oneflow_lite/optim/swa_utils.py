@@ -6,8 +6,9 @@ from __future__ import annotations
 import copy
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from oneflow_lite._absent import public_face
 from oneflow_lite._oneflow_lite import _C, Tensor, device, int64
 from oneflow_lite.autograd._grad_mode import no_grad
 from oneflow_lite.nn.module import Module
@@ -112,3 +113,7 @@ class AveragedModel(Module):
         for mine, its in buffers:
             mine.detach().copy_(its.detach().to(mine.device, mine.dtype))
         self.n_averaged += 1
+
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_face(__name__)
