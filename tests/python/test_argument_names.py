@@ -42,6 +42,7 @@ CALLS = {
     "tensordot": ((X,), {"dims": ([1, 0], [1, 0])}), "unflatten": ({"sizes": (3, 1)}, {"dim": 2}),
     "F.glu": ((), {"dim": 1}), "F.gumbel_softmax": ((), {"dim": 1}),
     "F.pairwise_distance": ((X,), {"keepdim": True}), "vector_norm": ((2,), SUM_DIMS),
+    "cross": ((X,), {"dim": 2}), "nuclear_norm": ((), {"dim": (0, 2), "keepdim": True}),
 }  # fmt: skip
 NUMPYS = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "dim0": "axis0", "dim1": "axis1",
           "dim2": "axis2"}  # fmt: skip
