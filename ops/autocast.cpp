@@ -15,6 +15,8 @@ constexpr auto kAsIs = AutocastPolicy::kAsIs, kLower = AutocastPolicy::kLower,
 constexpr AutocastRow kRows[] = {
     // Products of matrices.
     {"matmul", kLower, kLower, kLower},
+    {"attention", kLower, kLower, kLower},
+    {"attention_packed", kLower, kLower, kLower},
     // Functions that grow fast or lose digits near a point.
     {"acos", kFloat32, kFloat32, kAsIs},
     {"asin", kFloat32, kFloat32, kAsIs},
