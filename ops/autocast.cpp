@@ -15,6 +15,7 @@ constexpr auto kAsIs = AutocastPolicy::kAsIs, kLower = AutocastPolicy::kLower,
 constexpr AutocastRow kRows[] = {
     // Products of matrices.
     {"matmul", kLower, kLower, kLower},
+    {"linear", kLower, kLower, kLower},
     {"attention", kLower, kLower, kLower},
     {"attention_packed", kLower, kLower, kLower},
     // Functions that grow fast or lose digits near a point.
