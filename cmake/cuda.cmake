@@ -44,7 +44,7 @@ if(OFL_CUDNN)
   list(FILTER cuda_sources EXCLUDE REGEX "/attention_no_cudnn[.]cpp$")
   set_source_files_properties(${PROJECT_SOURCE_DIR}/primitive/cuda/attention_cudnn.cpp PROPERTIES
     COMPILE_DEFINITIONS "NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING;CUDNN_FRONTEND_SKIP_JSON_LIB"
-    COMPILE_OPTIONS "SHELL:-O1 -isystem ${OFL_CUDNN_FRONTEND_INCLUDE} -isystem ${OFL_CUDNN_INCLUDE}")
+    COMPILE_OPTIONS "-O1;-isystem${OFL_CUDNN_FRONTEND_INCLUDE};-isystem${OFL_CUDNN_INCLUDE}")
 else()
   list(FILTER cuda_sources EXCLUDE REGEX "/attention_cudnn[.]cpp$")
 endif()
