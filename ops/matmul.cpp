@@ -127,8 +127,10 @@ Status LinearGradients(GradContext& c) {
   if (c.needs(0)) OFL_RETURN_IF_ERROR(c.Set(0, functional::Matmul(c.grad(0), c.input(1))));
   if (!c.needs(1) && !c.needs(2)) return OkStatus();
   const Tensor& g = c.grad(0);
-  const int64_t outputs = g.shape()[g.ndim() - 1];
-  const int64_t rows = outputs == 0 ? 0 : g.numel() / outputs;
+  const int last = g.ndim() - 1;
+  const int64_t outputs = g.shape()[last];
+  int64_t rows = 1;
+  for (int d = 0; d < last; ++d) rows *= g.shape()[d];
   OFL_ASSIGN_OR_RETURN(Tensor gradient, functional::Reshape(g, {rows, outputs}));
   if (c.needs(1)) {
     const Tensor& input = c.input(0);

@@ -14,6 +14,11 @@ constexpr BuiltInHeader kHeaders[] = {
     {"cstdint", "#include <cuda/std/cstdint>\n"},
     {"stddef.h", ""},
     {"string.h", ""},
+    {"cstring", ""},
+    {"cmath", R"(#pragma once
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+)"},
     {"type_traits", R"(#pragma once
 namespace std {
 template <class T, T v>

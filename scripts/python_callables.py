@@ -83,7 +83,8 @@ NOT_COUNTED = {
     "flow": "broadcast_shapes can_cast check_op default_generator get_default_dtype "
             "get_num_threads is_complex is_floating_point is_tensor load load_library manual_seed "
             "numel promote_types register_op result_type save set_num_threads "
-            "use_deterministic_algorithms are_deterministic_algorithms_enabled",
+            "use_deterministic_algorithms are_deterministic_algorithms_enabled "
+            "get_autocast_dtype is_autocast_enabled",
     "Tensor": "get_device is_complex",
     "F": "",
 }  # fmt: skip
@@ -97,7 +98,7 @@ def found() -> list[str]:
         left_out = NOT_COUNTED[place].split()
         names += [
             f"{place}.{name}"
-            for name in dir(holder)
+            for name in sorted({*dir(holder), *(() if place == "F" else vars(holder))})
             if not name.startswith("_")
             and isinstance(getattr(holder, name, None), types.FunctionType)
             and name not in left_out

@@ -87,6 +87,7 @@ make_venv() {
 # The headers by which attention on CUDA goes through cuDNN. A build does without them, and says so.
 install_cudnn_headers() {
   command -v nvcc > /dev/null || [ -x /usr/local/cuda/bin/nvcc ] || return 0
+  [ -e requirements-cuda.txt ] || return 0
   local stamp=.venv/oneflow_lite-cudnn
   local wanted
   wanted=$(sha256sum < requirements-cuda.txt)

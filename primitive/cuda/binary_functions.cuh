@@ -8,7 +8,7 @@
 
 #include <type_traits>
 
-#include "primitive/cuda/elementwise_pass.cuh"
+#include "primitive/cuda/elementwise_tags.h"
 #include "primitive/cuda/float_math.cuh"
 
 namespace oneflow_lite {

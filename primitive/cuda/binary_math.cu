@@ -9,6 +9,19 @@ namespace oneflow_lite {
 namespace cuda {
 namespace {
 
+// `spare`: the bits that the compute type has beyond those of the dtype, of which the product's
+// sign is one.
+struct Lcm : Long {
+  explicit Lcm(DType dtype) : spare(dtype == DType::kInt8 ? 24 : dtype == DType::kInt16 ? 16 : 0) {}
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    if (a == 0 || b == 0) return C(0);
+    const auto product = Magnitude(a) / GreatestDivisor(a, b) * Magnitude(b);
+    return static_cast<C>(Magnitude(static_cast<C>(product << spare) >> spare));
+  }
+  int spare;
+};
+
 template <unsigned kSet, class Op>
 BinaryLauncher For(DType common) {
   return FindFor<kSet, 2, NoNumbers, Op>(common);

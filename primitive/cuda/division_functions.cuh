@@ -10,8 +10,7 @@
 
 #include <type_traits>
 
-#include "oneflow_lite/core/dtype.h"
-#include "primitive/cuda/elementwise_pass.cuh"
+#include "primitive/cuda/elementwise_tags.h"
 #include "primitive/cuda/float_math.cuh"
 
 namespace oneflow_lite {
@@ -136,18 +135,6 @@ struct Gcd : Long {
   __device__ C operator()(C a, C b) const {
     return static_cast<C>(GreatestDivisor(a, b));
   }
-};
-// `spare`: the bits that the compute type has beyond those of the dtype, of which the product's
-// sign is one.
-struct Lcm : Long {
-  explicit Lcm(DType dtype) : spare(dtype == DType::kInt8 ? 24 : dtype == DType::kInt16 ? 16 : 0) {}
-  template <class C>
-  __device__ C operator()(C a, C b) const {
-    if (a == 0 || b == 0) return C(0);
-    const auto product = Magnitude(a) / GreatestDivisor(a, b) * Magnitude(b);
-    return static_cast<C>(Magnitude(static_cast<C>(product << spare) >> spare));
-  }
-  int spare;
 };
 
 template <class C>

@@ -13,19 +13,15 @@
 #include <utility>
 
 #include "primitive/cuda/elementwise_io.cuh"
+#include "primitive/cuda/elementwise_tags.h"
 #include "primitive/cuda/launch.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
 
-struct Long {};
-struct LongInDouble {};
 template <class Op, class C>
 inline constexpr bool kIsLong = std::is_base_of_v<Long, Op> ||
                                 (std::is_base_of_v<LongInDouble, Op> && std::is_same_v<C, double>);
-// Whether its result has a type of its own, and not the compute type.
-template <class Op>
-inline constexpr bool kChangesType = false;
 
 // bool of a function that gives bool, else the compute type; what a cast gives.
 template <class Op, class C, class... Rest>

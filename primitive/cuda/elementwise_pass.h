@@ -16,12 +16,7 @@
 #include <cstdint>
 
 #include "oneflow_lite/core/dtype.h"
-
-#ifdef __CUDACC__
-#define OFL_HOST_DEVICE __host__ __device__ __forceinline__
-#else
-#define OFL_HOST_DEVICE inline
-#endif
+#include "primitive/cuda/elementwise_tags.h"
 
 namespace oneflow_lite {
 namespace cuda {

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "primitive/cuda/elementwise_pass.h"
+#include "primitive/cuda/elementwise_tags.h"
 
 #ifndef OFL_APPROXIMATE
 #define OFL_APPROXIMATE(exact) static_cast<float>(exact)

@@ -7,9 +7,20 @@
 #include "primitive/cuda/binary_functions.cuh"
 #include "primitive/cuda/division_functions.cuh"
 #include "primitive/cuda/math_functions.cuh"
+#include "primitive/cuda/pack.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
+
+// Integers compute unsigned, where overflow wraps around.
+template <class T, bool kInteger = std::is_integral_v<T> && !std::is_same_v<T, bool>>
+struct ArithmeticOf {
+  using type = ComputeType<T>;
+};
+template <class T>
+struct ArithmeticOf<T, true> {
+  using type = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+};
 
 // Arithmetic in which integers wrap around; narrow ones are computed in wider ones.
 template <class Op>

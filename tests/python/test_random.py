@@ -263,7 +263,8 @@ def test_normals_are_within_2_units_on_cuda(dtype):
     here, there = (host(drawn(flow.randn, dtype=kind, device=d)) for d in ("cpu", "cuda"))
     digits = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}[dtype]
     unit = 2.0 ** (np.floor(np.log2(np.maximum(np.abs(here), 2.0**-14))) - digits)
-    assert (np.abs(here - there) <= 2 * unit).all()
+    # Doubles go through each library's own logarithm and cosine.
+    assert (np.abs(here - there) <= (4 if dtype == "float64" else 2) * unit).all()
 
 
 @pytest.mark.cuda

@@ -135,9 +135,10 @@ def test_scores_of_16_bits_do_not_overflow(dtype, device):
     q = flow.full((1, 2, 4, 64), 40.0, dtype=getattr(flow, dtype), device=device)
     v = flow.ones_like(q).requires_grad_()
     y = F.scaled_dot_product_attention(q, q, v)
-    assert y.dtype is q.dtype and (y == 1).all()
+    unit = flow.finfo(q.dtype).eps  # four shares of a quarter, each rounded
+    assert y.dtype is q.dtype and (abs(y - 1) <= unit).all()
     y.sum().backward()
-    assert (v.grad == 1).all()
+    assert (abs(v.grad - 1) <= unit).all()
     layer = nn.MultiheadAttention(64, 1, bias=False, dtype=q.dtype, device=device)
     with flow.no_grad():
         layer.in_proj_weight.copy_(flow.eye(64, device=device).repeat(3, 1))
@@ -167,7 +168,7 @@ def test_attention_of_16_bits_is_rounded_once_on_the_cpu(dtype, scale):
         y.square().sum().backward()
         size = abs(host(wide.grad)).max()
         assert x.grad.dtype is q.dtype
-        np.testing.assert_allclose(host(x.grad), host(wide.grad), rtol=0.05, atol=0.01 * size)
+        np.testing.assert_allclose(host(x.grad), host(wide.grad), rtol=0.05, atol=0.015 * size)
     with pytest.raises(flow.DTypeError, match="do not go together"):
         F.scaled_dot_product_attention(q, k.float(), v.float())
 

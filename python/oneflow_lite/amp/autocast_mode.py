@@ -16,14 +16,14 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 _DEFAULTS = {"cpu": bfloat16, "cuda": float16}
 
 
-def _type_of(device_type: str | device) -> str:
+def _type_of(device_type: str | device, name: str = "autocast") -> str:
     if isinstance(device_type, device):
         return device_type.type
     if not isinstance(device_type, str):
-        raise TypeError('autocast(): device_type must be "cpu" or "cuda", not '
+        raise TypeError(f'{name}(): device_type must be "cpu" or "cuda", not '
                         f"{type(device_type).__name__}")  # fmt: skip
     if device_type not in _DEFAULTS:
-        raise ValueError(f"autocast(): device_type is {device_type!r}, but it must be one of "
+        raise ValueError(f"{name}(): device_type is {device_type!r}, but it must be one of "
                          f"{', '.join(map(repr, _DEFAULTS))}")  # fmt: skip
     return device_type
 
@@ -116,13 +116,14 @@ class autocast:
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether ops on tensors of that type of device are cast on this thread now."""
-    return bool(_ext.current_autocast(_type_of(device_type))[0])
+    return bool(_ext.current_autocast(_type_of(device_type, "is_autocast_enabled"))[0])
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
     """What products of matrices compute in under autocast; the default where it is off."""
-    enabled, kind, _, _ = _ext.current_autocast(_type_of(device_type))
-    return kind if enabled else _DEFAULTS[_type_of(device_type)]
+    place = _type_of(device_type, "get_autocast_dtype")
+    enabled, kind, _, _ = _ext.current_autocast(place)
+    return kind if enabled else _DEFAULTS[place]
 
 
 def is_autocast_available(device_type: str) -> bool:
