@@ -19,7 +19,8 @@ CALLS = {
                     "nanmedian nansum norm prod std std_mean sum var var_mean".split(),
                     ((), SUM_DIMS)),
     **dict.fromkeys("argsort count_nonzero cummax cummin cumprod cumsum diff log_softmax "
-                    "logcumsumexp softmax softmin sort squeeze unbind unique unique_consecutive unsqueeze "
+                    "logcumsumexp softmax softmin sort squeeze unbind unique unique_consecutive "
+                    "unsqueeze "
                     "F.normalize F.softmin size stride".split(), ((), {"dim": 1})),
     **dict.fromkeys(("cat", "concat", "concatenate", "stack"), ("tensors", {"dim": 1})),
     **dict.fromkeys(("swapaxes", "swapdims", "transpose"), ((), {"dim0": 0, "dim1": 2})),

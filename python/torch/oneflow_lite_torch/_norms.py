@@ -178,11 +178,6 @@ def _norm(x, normalized_shape, weight, bias, eps, centre, invariant, autocast):
     return _rms_y(x, weight, dims, eps, invariant)
 
 
-def default_eps(dtype: torch.dtype) -> float:
-    """PyTorch's eps of rms_norm where none is given."""
-    return torch.finfo(compute_type(dtype)).eps
-
-
 def _norm(x, normalized_shape, weight, bias, eps, centre, invariant, autocast):
     """Either norm of any tensor, by the operator or by PyTorch's function."""
     check_autocast(autocast)
