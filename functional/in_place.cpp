@@ -132,6 +132,14 @@ OFL_INTO_WITH("addmm", "Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha
               Scalar, Scalar);
 OFL_INTO_WITH("baddbmm", "Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1", Tensor,
               Tensor, Scalar, Scalar);
+OFL_REGISTER_OLDER_ORDER("addmm_", "beta, self, alpha, mat1, mat2");
+OFL_REGISTER_OLDER_ORDER("addmm_", "beta, self, mat1, mat2");
+OFL_REGISTER_OLDER_ORDER("addmm_", "self, beta, alpha, mat1, mat2");
+OFL_REGISTER_OLDER_ORDER("addmm_", "self, beta, mat1, mat2");
+OFL_REGISTER_OLDER_ORDER("baddbmm_", "beta, self, alpha, batch1, batch2");
+OFL_REGISTER_OLDER_ORDER("baddbmm_", "beta, self, batch1, batch2");
+OFL_REGISTER_OLDER_ORDER("baddbmm_", "self, beta, alpha, batch1, batch2");
+OFL_REGISTER_OLDER_ORDER("baddbmm_", "self, beta, batch1, batch2");
 
 #undef OFL_INTO
 #undef OFL_INTO_WITH

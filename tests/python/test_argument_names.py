@@ -20,21 +20,23 @@ CALLS = {
                     ((), SUM_DIMS)),
     **dict.fromkeys("argsort count_nonzero cummax cummin cumprod cumsum diff log_softmax "
                     "logcumsumexp softmax softmin sort squeeze unbind unique unique_consecutive "
-                    "unsqueeze "
+                    "unsqueeze cumprod_ cumsum_ "
                     "F.normalize F.softmin size stride".split(), ((), {"dim": 1})),
     **dict.fromkeys(("cat", "concat", "concatenate", "stack"), ("tensors", {"dim": 1})),
     **dict.fromkeys(("swapaxes", "swapdims", "transpose"), ((), {"dim0": 0, "dim1": 2})),
     **dict.fromkeys(("chunk", "split", "tensor_split", "topk", "repeat_interleave"),
                     ((2,), {"dim": 1})),
     **dict.fromkeys(("gather", "take_along_dim"), ({"index": I, "indices": I}, {"dim": 1})),
-    **dict.fromkeys(("index_add", "index_copy"), ({"index": ONE, "source": X}, {"dim": 1})),
+    **dict.fromkeys(("index_add", "index_copy", "index_add_", "index_copy_"),
+                    ({"index": ONE, "source": X}, {"dim": 1})),
     **dict.fromkeys(("scatter", "scatter_add", "scatter_", "scatter_add_"),
                     ({"index": I, "src": X}, {"dim": 1})),
     "scatter_reduce": ({"index": I, "src": X, "reduce": "sum"}, {"dim": 1}),
     "cosine_similarity": ((X,), {"dim": 1}), "diag_embed": ((), {"dim1": 0, "dim2": 2}),
     "diagonal": ((), {"dim1": 0, "dim2": 1}), "flip": ((), {"dims": (0, 2)}),
     "tile": ((), {"dims": (2, 1)}),
-    "index_fill": ({"index": ONE, "value": 3.0}, {"dim": 1}),
+    **dict.fromkeys(("index_fill", "index_fill_"),
+                    ({"index": ONE, "value": 3.0}, {"dim": 1})),
     "index_select": ({"index": ONE}, {"dim": 1}), "kthvalue": ((2,), SUM_DIMS),
     "narrow": ({"start": 0, "length": 1}, {"dim": 1}), "permute": ((), {"dims": (2, 0, 1)}),
     "quantile": ((0.5,), SUM_DIMS), "nanquantile": ((0.5,), SUM_DIMS),

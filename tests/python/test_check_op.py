@@ -320,6 +320,7 @@ def test_an_op_is_described():
         "  has a gradient",
         "  sharding: every tensor split on any dim but the axis",
         "  cost: in is read once, out written once; 5 operations per element",
+        "  autocast: as is",
     ]
     assert lines[2].startswith("  defined in ops/softmax.cpp:")
     assert lines[3].startswith("  kernel for any device: float16, bfloat16, float32, float64 (kern")

@@ -15,10 +15,10 @@ ours = hasattr(F, "add_layer_norm")
 
 def rotary_tables(length: int, dim: int, theta: float) -> tuple[Any, Any]:
     """Cos and sin [length, dim] of place times theta^(-2 i / dim), the halves alike."""
-    steps = lib.arange(0, dim, 2, dtype=lib.float32) / dim
-    angles = lib.arange(length, dtype=lib.float32)[:, None] * (theta**-steps)[None, :]
+    steps = lib.arange(0, dim, 2, dtype=lib.float64) / dim
+    angles = lib.arange(length, dtype=lib.float64)[:, None] * (theta**-steps)[None, :]
     angles = lib.cat([angles, angles], -1)
-    return angles.cos(), angles.sin()
+    return angles.cos().float(), angles.sin().float()
 
 
 class Rotary(nn.Module):

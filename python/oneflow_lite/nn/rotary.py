@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor, float32
+from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor, float32, float64
 from oneflow_lite.nn.layers import Linear
 from oneflow_lite.nn.module import Module
 
@@ -54,11 +54,12 @@ class RotaryEmbedding(Module):
         if dim < 2 or dim % 2:
             raise ValueError(f"RotaryEmbedding(): dim is {dim}, but it must be even and positive")
         self.dim, self.max_length, self.theta = dim, max_length, theta
-        steps = _C.arange(0, dim, 2, dtype=float32) / dim
-        angles = _C.arange(0, max_length, dtype=float32).unsqueeze(1) * _C.pow(theta, -steps)
+        # In float64: an angle of thousands of radians leaves float32 no digits for its cosine.
+        steps = _C.arange(0, dim, 2, dtype=float64) / dim
+        angles = _C.arange(0, max_length, dtype=float64).unsqueeze(1) * _C.pow(theta, -steps)
         angles = _C.cat([angles, angles], -1)
         for name, table in (("cos", angles.cos()), ("sin", angles.sin())):
-            self.register_buffer(name, table.to(device, dtype), persistent=False)
+            self.register_buffer(name, table.to(device, dtype or float32), persistent=False)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """``x [..., length, dim]``, whose first row is at the place ``start``."""

@@ -178,33 +178,6 @@ def _norm(x, normalized_shape, weight, bias, eps, centre, invariant, autocast):
     return _rms_y(x, weight, dims, eps, invariant)
 
 
-def _norm(x, normalized_shape, weight, bias, eps, centre, invariant, autocast):
-    """Either norm of any tensor, by the operator or by PyTorch's function."""
-    check_autocast(autocast)
-    if (centre or RMS_NORM_WIDENS) and widens(x, autocast):
-        x, weight, bias = _widened(x, weight, bias)
-    shape = _shape_of(normalized_shape)
-    if not _are_served(x, shape, weight, bias):
-        if centre:
-            y = F.layer_norm(x, shape, weight, bias, eps)
-        else:
-            y = F.rms_norm(x, shape, weight, eps)
-        not_served("layer_norm" if centre else "rms_norm", x, invariant)
-        return y
-    if eps is None:
-        eps = default_eps(x.dtype)
-    dims = len(shape)
-    if is_compiling():
-        if centre:
-            return ops.layer_norm(x, weight, bias, dims, eps, invariant)[0]
-        return ops.rms_norm(x, weight, dims, eps, invariant)[0]
-    if needs_grad(x, weight, bias):
-        return _Norm.apply(x, weight, bias, dims, eps, centre, invariant)
-    if centre:
-        return _layer_y(x, weight, bias, dims, eps, invariant)
-    return _rms_y(x, weight, dims, eps, invariant)
-
-
 def layer_norm(
     input: Tensor,
     normalized_shape: int | Sequence[int],
