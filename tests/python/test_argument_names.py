@@ -184,11 +184,11 @@ OLDER = [
     ("addmm", lambda: flow.addmm(2, A, B, mat2=C), lambda: 2 * A + B @ C),
     ("addmm", lambda: A.addmm(2, 3, B, C), lambda: 2 * A + 3 * (B @ C)),
     ("addmm", lambda: A.addmm(2, B, C), lambda: 2 * A + B @ C),
-    ("addmm", lambda: A.clone().addmm_(2, 3, B, C), lambda: 2 * A + 3 * (B @ C)),
+    ("addmm_", lambda: A.clone().addmm_(2, 3, B, C), lambda: 2 * A + 3 * (B @ C)),
     ("baddbmm", lambda: flow.baddbmm(2, BATCHES[0], 3, *BATCHES[1:])[0],
      lambda: 2 * A + 3 * (B @ C)),
     ("baddbmm", lambda: BATCHES[0].baddbmm(2, *BATCHES[1:])[0], lambda: 2 * A + B @ C),
-    ("baddbmm", lambda: BATCHES[0].clone().baddbmm_(2, 3, *BATCHES[1:])[0],
+    ("baddbmm_", lambda: BATCHES[0].clone().baddbmm_(2, 3, *BATCHES[1:])[0],
      lambda: 2 * A + 3 * (B @ C)),
 ]  # fmt: skip
 
