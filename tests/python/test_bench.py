@@ -9,12 +9,15 @@ import math
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 flow = pytest.importorskip("oneflow_lite")
 
 from oneflow_lite.bench import (  # noqa: E402
+    against,
+    canary,
     cases,
     elementwise,
     measure,
@@ -442,3 +445,51 @@ def test_elementwise_results_that_are_wrong_are_said_to_be(monkeypatch, capsys):
     command = ["elementwise", "--device", "cpu", "--elements", "65536", "--budget", "0.0001"]
     assert main([*command, "--dtype", "float16", "--match", "^exp$"]) == 1
     assert "wrong: " in capsys.readouterr().out
+
+
+def test_the_canary_set_covers_all_pairs():
+    cells = canary.cells("cuda")
+    assert len(cells) <= 120
+    assert len({(op, dtype) for op, dtype, _ in cells}) == len(WORKLOADS) * len(canary.DTYPES)
+    for op, w in WORKLOADS.items():
+        assert {case for name, _, case in cells if name == op} == set(canary._SHAPES[w.family])
+    assert {(op, dtype) for op, dtype, _ in canary.planted(1000)} == {
+        (op, dtype) for op in WORKLOADS for dtype in canary.DTYPES
+    }
+
+
+def test_a_build_against_itself():
+    package = Path(flow.__file__).parents[1]
+    cells = [("softmax", "float32", cases.Case("width", (8, 64)))]
+    cells.append(("softmax", "float32", cases.Case("width", (8, 64), dim=5)))
+    found = against.run(package, "cpu", budget=0.001, rounds=1, planted=30, cells=cells)
+    assert len({build["libraries"] for build in found["builds"].values()}) == 1
+    assert list(found["figures"]) == ["softmax float32 8x64"]
+    assert set(found["figures"]["softmax float32 8x64"]) == {"this", "again", "other"}
+    assert "dim 5" in next(iter(found["failed"]))  # a cell that fails does not end the others
+    assert found["different"] == []
+    assert "bits: 0 of 30 cases differ" in found["lines"]
+
+
+def test_planted_cases_have_special_values():
+    p = canary.Planted("softmax", "float32", "cpu", cases.Case("awkward", (64, 1000)))
+    values = p.randn(64, 1000)
+    assert bool(flow.isnan(values).any()) and bool(flow.isinf(values).any())
+    again = canary.Planted("softmax", "float32", "cpu", cases.Case("awkward", (64, 1000)))
+    assert again.randn(64, 1000).numpy().tobytes() == values.numpy().tobytes()
+
+
+def test_a_ratio_below_the_bound_is_named():
+    cell = {"this": 10.0, "again": 10.1, "other": 9.0}
+    lines = against.report({"softmax float32 8x64": cell})
+    assert any("below 0.985: softmax float32 8x64 0.900" in line for line in lines)
+    assert "median 1.00%" in lines[0]
+
+
+def test_a_package_that_is_none_is_refused(tmp_path):
+    with pytest.raises(SystemExit, match="no folder oneflow_lite"):
+        main(["--against", str(tmp_path), "--device", "cpu"])
+    (tmp_path / "oneflow_lite").mkdir()
+    (tmp_path / "oneflow_lite" / "__init__.py").write_text("raise RuntimeError('broken build')")
+    with pytest.raises(SystemExit, match="broken build"):
+        against.run(tmp_path, "cpu", cells=[], planted=0)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import oneflow_lite as flow
-from oneflow_lite.bench import cases, clock, elementwise, measure, record, table
+from oneflow_lite.bench import against, cases, clock, elementwise, measure, record, table
 from oneflow_lite.bench.peers import MODULES
 from oneflow_lite.bench.peers.torch_process import TorchProcess
 from oneflow_lite.bench.problem import Unsupported
@@ -66,6 +67,9 @@ def parser() -> argparse.ArgumentParser:
     add("--budget", type=float, default=0.2, help="seconds per candidate and shape, about")
     add("--merge", nargs="+", type=Path, metavar="FILE.json", help="records to put together first")
     add("--plot", type=Path, metavar="FILE.png", help="a chart of the record's GB/s over width")
+    add("--against", type=Path, metavar="PACKAGE",
+        help="time this build against another one, in the folder PACKAGE, over the canary set, "
+        "and compare results bit for bit; --output keeps the figures")  # fmt: skip
     add("--list", action="store_true", help="name the ops, dtypes and peers, and end")
     return out
 
@@ -156,6 +160,18 @@ def run(options: argparse.Namespace, data: record.Record) -> bool:
     return complete
 
 
+def compare(options: argparse.Namespace) -> int:
+    """--against: this build and another one; 1 where a cell failed or bits differ."""
+    if not (options.against / "oneflow_lite").is_dir():
+        raise SystemExit(f"bench: {options.against} has no folder oneflow_lite")
+    short: dict[str, Any] = {"budget": 0.002, "rounds": 1, "planted": 60} if options.quick else {}
+    found = against.run(options.against, options.device, **short)
+    print(*found.pop("lines"), sep="\n")
+    if options.output:
+        options.output.write_text(json.dumps(found, indent=1) + "\n")
+    return 1 if found["failed"] or found["different"] else 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; the exit status is 1 where an op was missing, failed or was wrong."""
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -173,6 +189,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.list:
         list_all()
         return 0
+    if options.against:
+        return compare(options)
     if unknown := [op for op in options.ops if op not in WORKLOADS]:
         raise SystemExit(f"bench: no such op: {', '.join(unknown)}; see --list")
     if unknown := [t for t in options.dtype if t not in DTYPES]:
