@@ -9,8 +9,8 @@
 #include <string>
 
 #include "absl/functional/function_ref.h"
-#include "primitive/random.h"
 #include "primitive/primitive.h"
+#include "primitive/random.h"
 
 namespace oneflow_lite {
 

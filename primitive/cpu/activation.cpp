@@ -293,9 +293,8 @@ class CpuActivation final : public Activation {
 
   Status Launch(Stream&, const Elementwise<2>& g, const ActivationNumbers& numbers, const void* x,
                 void* y) const override {
-    pass_.Run(g, {{{x}}}, y, [&](int64_t n, const auto& in, void* out) {
-      loop_(n, numbers, in[0], out);
-    });
+    pass_.Run(g, {{{x}}}, y,
+              [&](int64_t n, const auto& in, void* out) { loop_(n, numbers, in[0], out); });
     return OkStatus();
   }
 

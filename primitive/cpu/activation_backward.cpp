@@ -265,9 +265,8 @@ class CpuActivationBackward final : public ActivationBackward {
 
   Status Launch(Stream&, const Elementwise<3>& g, const ActivationNumbers& numbers, const void* dy,
                 const void* x, void* dx) const override {
-    pass_.Run(g, {{{dy}, {x}}}, dx, [&](int64_t n, const auto& in, void* out) {
-      loop_(n, numbers, in[0], in[1], out);
-    });
+    pass_.Run(g, {{{dy}, {x}}}, dx,
+              [&](int64_t n, const auto& in, void* out) { loop_(n, numbers, in[0], in[1], out); });
     return OkStatus();
   }
 

@@ -218,9 +218,8 @@ class CpuUnary final : public Unary {
 
   Status Launch(Stream&, const Elementwise<2>& g, const void* x, void* y,
                 const UnaryParams& params) const override {
-    pass_.Run(g, {{{x}}}, y, [&](int64_t n, const auto& in, void* out) {
-      loop_(n, in[0], out, params);
-    });
+    pass_.Run(g, {{{x}}}, y,
+              [&](int64_t n, const auto& in, void* out) { loop_(n, in[0], out, params); });
     return OkStatus();
   }
 

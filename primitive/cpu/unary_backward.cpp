@@ -233,9 +233,8 @@ class CpuUnaryBackward final : public UnaryBackward {
 
   Status Launch(Stream&, const Elementwise<3>& g, const void* dy, const void* s, void* dx,
                 const UnaryParams& params) const override {
-    pass_.Run(g, {{{dy}, {s}}}, dx, [&](int64_t n, const auto& in, void* out) {
-      loop_(n, in[0], in[1], out, params);
-    });
+    pass_.Run(g, {{{dy}, {s}}}, dx,
+              [&](int64_t n, const auto& in, void* out) { loop_(n, in[0], in[1], out, params); });
     return OkStatus();
   }
 

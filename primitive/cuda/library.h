@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NVIDIA's libraries, opened by name at first use: linking them would cost every program up to 0.4 s
-// at its start, and bar those that lack one.
+// NVIDIA's libraries, opened by name at first use: linking them would cost every program up to 0.4
+// s at its start, and bar those that lack one.
 //
 //   Library blas("libcublas.so.13");
 //   blas.Find("cublasCreate_v2", functions->Create);

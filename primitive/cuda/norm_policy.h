@@ -227,7 +227,8 @@ inline bool PlanAnyRows(int64_t rows, int64_t cols, NormTraits t, const DeviceLi
   const int64_t packs = PacksOfRow(cols, t);
   t.lines = false;  // as rows may lie
   if (!t.aligned || packs > NormPolicy::kBlockPacks ||
-      !PlanOnChip(NormPolicy::kAnyRows, packs, t, limits, [](int) { return 0; }, plan)) {
+      !PlanOnChip(
+          NormPolicy::kAnyRows, packs, t, limits, [](int) { return 0; }, plan)) {
     return false;
   }
   const int64_t units = CeilDiv(rows, plan->teams());
