@@ -35,6 +35,18 @@ file(GLOB cuda_sources CONFIGURE_DEPENDS
 add_library(ofl_row_kernels OBJECT ${row_sources})
 target_include_directories(ofl_row_kernels PRIVATE ${PROJECT_SOURCE_DIR})
 
+# Attention goes through cuDNN, which is opened when first needed; its headers and those of its
+# frontend are needed here. They come from Python packages, or from the system.
+include(cmake/cudnn.cmake)
+if(OFL_CUDNN)
+  list(FILTER cuda_sources EXCLUDE REGEX "/attention_no_cudnn[.]cpp$")
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/primitive/cuda/attention_cudnn.cpp PROPERTIES
+    COMPILE_DEFINITIONS "NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING;CUDNN_FRONTEND_SKIP_JSON_LIB"
+    COMPILE_OPTIONS "-O1;-isystem${OFL_CUDNN_FRONTEND_INCLUDE};-isystem${OFL_CUDNN_INCLUDE}")
+else()
+  list(FILTER cuda_sources EXCLUDE REGEX "/attention_cudnn[.]cpp$")
+endif()
+
 add_library(oneflow_lite_cuda SHARED ${cuda_sources})
 target_link_libraries(oneflow_lite_cuda
   PRIVATE oneflow_lite ofl_flags ofl_row_kernels CUDA::cudart_static ${CMAKE_DL_LIBS})

@@ -35,10 +35,7 @@ Ops FreshOp(const std::string& name, std::initializer_list<const char*> attrs = 
 }
 
 StatusOr<Tensor> Run(const Ops& ops, const Tensor& x, const Attrs& attrs, bool inplace = false) {
-  if (inplace) return Call(*ops.in_place, {x}, attrs);
-  if (IsFloating(x.dtype())) return Call(*ops.fresh, {x}, attrs);
-  OFL_ASSIGN_OR_RETURN(const Tensor floating, Cast(x, DType::kFloat32));
-  return Call(*ops.fresh, {floating}, attrs);
+  return Call(inplace ? *ops.in_place : *ops.fresh, {x}, attrs);
 }
 
 // An error under the name of the function that was called, where the op has another.

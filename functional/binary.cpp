@@ -11,6 +11,8 @@
 #include "functional/unary.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
@@ -79,21 +81,50 @@ StatusOr<Tensor> ToTerm(const OpExpr& op, const Operand& o, DType dtype) {
   return ToTensor(op.def().name, o, ComputeType(dtype));
 }
 
-StatusOr<Tensor> CallWithDType(const OpExpr& op, const Operand& a, const Operand& b, DType dtype) {
-  OFL_ASSIGN_OR_RETURN(Tensor x, ToTerm(op, a, dtype));
-  OFL_ASSIGN_OR_RETURN(Tensor y, ToTerm(op, b, dtype));
+namespace {
+
+bool NeedsGradient(const Operand& o) {
+  const Tensor* t = std::get_if<Tensor>(&o);
+  return t && t->defined() && autograd::RequiresGrad(*t);
+}
+// Whether kernels convert the operands as they load them: the op promotes by dtypes and dims alone,
+// so that two 0-dim tensors are brought to one dtype first.
+bool LoadsMixed(const Operand& a, const Operand& b, Gradient gradient) {
+  const auto has_dims = [](const Operand& o) {
+    const Tensor* t = std::get_if<Tensor>(&o);
+    return t && t->ndim() > 0;
+  };
+  if (!has_dims(a) && !has_dims(b)) return false;
+  return gradient == Gradient::kTakesAnyDType || !GradEnabled() ||
+         !(NeedsGradient(a) || NeedsGradient(b));
+}
+// ToTerm of an operand beside which another one may have another dtype.
+StatusOr<Tensor> ToMixedTerm(const OpExpr& op, const Operand& o, DType dtype) {
+  const Tensor* t = std::get_if<Tensor>(&o);
+  return t && t->ndim() > 0 ? StatusOr<Tensor>(*t) : ToTerm(op, o, dtype);
+}
+
+}  // namespace
+
+StatusOr<Tensor> CallWithDType(const OpExpr& op, const Operand& a, const Operand& b, DType dtype,
+                               Gradient gradient) {
+  const auto term = LoadsMixed(a, b, gradient) ? ToMixedTerm : ToTerm;
+  OFL_ASSIGN_OR_RETURN(Tensor x, term(op, a, dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor y, term(op, b, dtype));
   return Call(op, {x, y});
 }
 
-StatusOr<Tensor> CallPromoted(const OpExpr& op, const Operand& a, const Operand& b) {
+StatusOr<Tensor> CallPromoted(const OpExpr& op, const Operand& a, const Operand& b,
+                              Gradient gradient) {
   OFL_RETURN_IF_ERROR(CheckOperands(op, a, b));
-  return CallWithDType(op, a, b, ResultDType(a, b));
+  return CallWithDType(op, a, b, ResultDType(a, b), gradient);
 }
 
-StatusOr<Tensor> CallFloating(const OpExpr& op, const Operand& a, const Operand& b) {
+StatusOr<Tensor> CallFloating(const OpExpr& op, const Operand& a, const Operand& b,
+                              Gradient gradient) {
   OFL_RETURN_IF_ERROR(CheckOperands(op, a, b));
   const DType dtype = ResultDType(a, b);
-  return CallWithDType(op, a, b, IsFloating(dtype) ? dtype : DType::kFloat32);
+  return CallWithDType(op, a, b, IsFloating(dtype) ? dtype : DType::kFloat32, gradient);
 }
 
 namespace {
@@ -103,8 +134,13 @@ namespace {
 StatusOr<Tensor> CallExtremum(const OpExpr& op, const Operand& a, const Operand& b) {
   OFL_RETURN_IF_ERROR(CheckOperands(op, a, b));
   const DType dtype = ResultDType(a, b);
-  OFL_ASSIGN_OR_RETURN(Tensor x, ToTensor(op.def().name, a, dtype));
-  OFL_ASSIGN_OR_RETURN(Tensor y, ToTensor(op.def().name, b, dtype));
+  const bool mixed = LoadsMixed(a, b, Gradient::kTakesOneDType);
+  const auto term = [&](const Operand& o) -> StatusOr<Tensor> {
+    const Tensor* t = std::get_if<Tensor>(&o);
+    return mixed && t && t->ndim() > 0 ? StatusOr<Tensor>(*t) : ToTensor(op.def().name, o, dtype);
+  };
+  OFL_ASSIGN_OR_RETURN(Tensor x, term(a));
+  OFL_ASSIGN_OR_RETURN(Tensor y, term(b));
   return Call(op, {x, y});
 }
 
@@ -121,7 +157,8 @@ StatusOr<Tensor> CallInPlace(const OpExpr& op, const Tensor& self, const Operand
   DType result = ResultDType(self, other);
   if (floating && !IsFloating(result)) result = DType::kFloat32;
   OFL_RETURN_IF_ERROR(CheckHolds(op, self, result));
-  OFL_ASSIGN_OR_RETURN(Tensor y, ToTerm(op, other, self.dtype()));
+  const auto term = LoadsMixed(self, other, Gradient::kTakesOneDType) ? ToMixedTerm : ToTerm;
+  OFL_ASSIGN_OR_RETURN(Tensor y, term(op, other, self.dtype()));
   return Call(op, {self, y});
 }
 
@@ -138,15 +175,15 @@ const OpExpr& InPlaceOpExpr(const char* name) {
 
 StatusOr<Tensor> Add(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("add");
-  return CallPromoted(op, a, b);
+  return CallPromoted(op, a, b, Gradient::kTakesAnyDType);
 }
 StatusOr<Tensor> Sub(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("sub");
-  return CallPromoted(op, a, b);
+  return CallPromoted(op, a, b, Gradient::kTakesAnyDType);
 }
 StatusOr<Tensor> Mul(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("mul");
-  return CallPromoted(op, a, b);
+  return CallPromoted(op, a, b, Gradient::kTakesAnyDType);
 }
 StatusOr<Tensor> Div(const Operand& a, const Operand& b) {
   static const OpExpr& op = BinaryOpExpr("div");

@@ -102,6 +102,7 @@ StatusOr<Tensor> Compare(const Operand& a, const Operand& b) {
   if (!x) {
     return Error(ErrorKind::kType, kNames[kOp], "(): one of the operands must be a tensor");
   }
+  if (x->ndim() > 0 && y->ndim() > 0) return Call(OpOf<kOp>(), {*x, *y});  // which promotes
   const DType dtype = ResultDType(a, b);
   OFL_ASSIGN_OR_RETURN(Tensor left, ToTensor(kNames[kOp], a, dtype));
   OFL_ASSIGN_OR_RETURN(Tensor right, ToTensor(kNames[kOp], b, dtype));

@@ -6,7 +6,6 @@
 
 #include "functional/copy.h"
 #include "oneflow_lite/core/error.h"
-#include "oneflow_lite/core/stream.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/function.h"
 #include "oneflow_lite/framework/op_expr.h"
@@ -49,44 +48,6 @@ Status CheckSequence(const Scalar& start, const Scalar& step, int64_t count, DTy
   return CheckFits("arange",
                    narrow == last ? Scalar(narrow) : Scalar::LargeInt(static_cast<double>(last)),
                    dtype);
-}
-
-// A graph's replays take their numbers from the default generator alone.
-Status CheckNotCaptured(Device device) {
-  if (device.type != DeviceType::kCUDA) return OkStatus();
-  OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(device));
-  if (!stream->capturing()) return OkStatus();
-  return Error(
-      ErrorKind::kRuntime,
-      "random numbers: a generator that is not the device's default one cannot be captured "
-      "in a graph, whose replays would repeat its numbers; leave `generator` out");
-}
-
-StatusOr<Tensor> CallRandom(const OpExpr& op, SizeList size, Ref<Generator> generator, DType dtype,
-                            Device device, bool requires_grad) {
-  const int64_t n = CheckedNumel(size);
-  const Ref<Generator> own = DefaultGenerator(device);
-  if (!generator) generator = own;
-  if (generator != own) OFL_RETURN_IF_ERROR(CheckNotCaptured(device));
-  // One Philox counter serves four numbers, two of float64 (primitive/creation.h).
-  const int64_t per_counter = dtype == DType::kFloat64 ? 2 : 4;
-  const Generator::State s =
-      generator->Take(n > 0 ? static_cast<uint64_t>((n + per_counter - 1) / per_counter) : 0);
-  return Leaf(Call(op, {},
-                   {Dims(size.begin(), size.end()), dtype, device, static_cast<int64_t>(s.seed),
-                    static_cast<int64_t>(s.offset)}),
-              requires_grad);
-}
-
-const OpExpr& RandomOpExpr(const char* name) {
-  return OpBuilder(name)
-      .Output("out")
-      .Attr("shape")
-      .Attr("dtype")
-      .Attr("device")
-      .Attr("seed")
-      .Attr("offset")
-      .Get();
 }
 
 }  // namespace
@@ -160,26 +121,6 @@ StatusOr<Tensor> Arange(Scalar start, std::optional<Scalar> end, std::optional<S
       requires_grad);
 }
 
-StatusOr<Tensor> Rand(SizeList size, Ref<Generator> generator, std::optional<DType> dtype,
-                      std::optional<Device> device, bool requires_grad) {
-  static const OpExpr& op = RandomOpExpr("rand");
-  return CallRandom(op, size, std::move(generator), dtype.value_or(DType::kFloat32),
-                    device.value_or(Device{}), requires_grad);
-}
-
-StatusOr<Tensor> Randn(SizeList size, Ref<Generator> generator, std::optional<DType> dtype,
-                       std::optional<Device> device, bool requires_grad) {
-  static const OpExpr& op = RandomOpExpr("randn");
-  return CallRandom(op, size, std::move(generator), dtype.value_or(DType::kFloat32),
-                    device.value_or(Device{}), requires_grad);
-}
-
-StatusOr<Tensor> RandomBits(SizeList size, Ref<Generator> generator, std::optional<Device> device) {
-  static const OpExpr& op = RandomOpExpr("random_bits");
-  return CallRandom(op, size, std::move(generator), DType::kInt64, device.value_or(Device{}),
-                    false);
-}
-
 StatusOr<Tensor> FillInto(const Tensor& self, Scalar value) {
   static const OpExpr& op = OpBuilder("fill_").Input("self").Output("out").Attr("value").Get();
   OFL_RETURN_IF_ERROR(CheckFits("fill_", value, self.dtype()));
@@ -221,18 +162,6 @@ StatusOr<Tensor> FullLike(const Tensor& x, Scalar value, std::optional<DType> dt
   return Full(x.shape(), value, dtype.value_or(x.dtype()), device.value_or(x.device()),
               requires_grad);
 }
-StatusOr<Tensor> RandLike(const Tensor& x, std::optional<DType> dtype, std::optional<Device> device,
-                          bool requires_grad) {
-  if (!x.defined()) return NotDefined("rand_like", "input");
-  return Rand(x.shape(), {}, dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
-}
-StatusOr<Tensor> RandnLike(const Tensor& x, std::optional<DType> dtype,
-                           std::optional<Device> device, bool requires_grad) {
-  if (!x.defined()) return NotDefined("randn_like", "input");
-  return Randn(x.shape(), {}, dtype.value_or(x.dtype()), device.value_or(x.device()),
-               requires_grad);
-}
-
 }  // namespace
 
 #define OFL_OPTIONS "dtype? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor"
@@ -246,13 +175,6 @@ OFL_REGISTER_FUNCTION("arange(Scalar start, Scalar? end=None, Scalar? step=None,
                       Arange, kFunction,
                       "start, start + step, ... before end; from 0 where one "
                       "number is given.");
-OFL_REGISTER_FUNCTION("rand(int[] size, *, Generator? generator=None, " OFL_OPTIONS, Rand,
-                      kFunction, "Uniform random numbers in [0, 1).");
-OFL_REGISTER_FUNCTION("randn(int[] size, *, Generator? generator=None, " OFL_OPTIONS, Randn,
-                      kFunction, "Normal random numbers with mean 0 and variance 1.");
-OFL_REGISTER_FUNCTION(
-    "random_bits(int[] size, *, Generator? generator=None, Device? device=None) -> Tensor",
-    RandomBits, kFunction, "The generator's 32-bit integers as int64, the same on every device.");
 OFL_REGISTER_FUNCTION("empty_like(Tensor input, *, " OFL_OPTIONS, EmptyLike, kFunction,
                       "Uninitialised memory of input's shape, dtype and device.");
 OFL_REGISTER_FUNCTION("zeros_like(Tensor input, *, " OFL_OPTIONS, ZerosLike, kFunction,
@@ -261,10 +183,6 @@ OFL_REGISTER_FUNCTION("ones_like(Tensor input, *, " OFL_OPTIONS, OnesLike, kFunc
                       "Ones of input's shape, dtype and device.");
 OFL_REGISTER_FUNCTION("full_like(Tensor input, Scalar fill_value, *, " OFL_OPTIONS, FullLike,
                       kFunction, "A number in input's shape, dtype and device.");
-OFL_REGISTER_FUNCTION("rand_like(Tensor input, *, " OFL_OPTIONS, RandLike, kFunction,
-                      "Uniform random numbers of input's shape, dtype and device.");
-OFL_REGISTER_FUNCTION("randn_like(Tensor input, *, " OFL_OPTIONS, RandnLike, kFunction,
-                      "Normal random numbers of input's shape, dtype and device.");
 #undef OFL_OPTIONS
 OFL_REGISTER_FUNCTION("fill_(Tensor(a!) self, Operand value) -> Tensor", FillWith, kMethodOnly,
                       "Overwrites every element with a number, or with a tensor of 0 dims.");

@@ -11,6 +11,7 @@
 #include "functional/unary.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autocast.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/dispatch.h"
 
@@ -167,8 +168,9 @@ StatusOr<Tensor> Fused(const Tensor& logits, const Tensor& target, int64_t ignor
   } else {
     OFL_ASSIGN_OR_RETURN(loss, FusedRows(logits, target, ignore_index, smoothing));
   }
-  if (reduction == "none") return Cast(loss, logits.dtype());
-  return ReducedRows(loss, mean && !in_place ? target : Tensor(), ignore_index, logits.dtype());
+  const DType dtype = AutocastLossDType(logits);
+  if (reduction == "none") return Cast(loss, dtype);
+  return ReducedRows(loss, mean && !in_place ? target : Tensor(), ignore_index, dtype);
 }
 
 // The same with a weight per class, of the compute type: it multiplies whole rows, so that the
@@ -233,7 +235,7 @@ StatusOr<Tensor> Loss(const Tensor& logits, const Tensor& given, const Tensor& w
   if (fits && label_smoothing == 0) {
     OFL_ASSIGN_OR_RETURN(Tensor loss,
                          FusedWeighted(logits, target, wide_weight, ignore_index, reduction));
-    return Cast(loss, logits.dtype());
+    return Cast(loss, AutocastLossDType(logits));
   }
   OFL_ASSIGN_OR_RETURN(Tensor logp, LogSoftmax(logits, ClassDim(logits), wide));
   OFL_ASSIGN_OR_RETURN(
@@ -241,7 +243,7 @@ StatusOr<Tensor> Loss(const Tensor& logits, const Tensor& given, const Tensor& w
                        ? WithLogProbabilities(logp, target, wide_weight, ignore_index, reduction,
                                               label_smoothing)
                        : WithProbabilities(logp, target, wide_weight, reduction, label_smoothing));
-  return Cast(loss, logits.dtype());
+  return Cast(loss, AutocastLossDType(logits));
 }
 
 }  // namespace

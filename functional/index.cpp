@@ -83,46 +83,6 @@ StatusOr<Tensor> Gather(const Tensor& x, int64_t dim, const Tensor& index) {
   return y.shape() == index.shape() ? StatusOr<Tensor>(y) : Reshape(y, index.shape());
 }
 
-StatusOr<Tensor> IndexSelect(const Tensor& x, int64_t dim, const Tensor& selected) {
-  OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("index_select", dim, x));
-  if (selected.ndim() > 1) {
-    return ShapeMismatch("index_select", "index", selected.shape(), "at most 1 dim");
-  }
-  OFL_ASSIGN_OR_RETURN(Tensor index, PlacesOf("index_select", "index", selected));
-  OFL_ASSIGN_OR_RETURN(Tensor from, WithDims(x));
-  Dims line(from.ndim(), 1), shape = from.shape().dims();
-  line[axis] = shape[axis] = index.numel();
-  OFL_ASSIGN_OR_RETURN(Tensor places, View(index, line));
-  OFL_ASSIGN_OR_RETURN(places, Expand(places, shape));
-  StatusOr<Tensor> y = Gather(from, axis, places);
-  if (!y.ok()) return Renamed("index_select", y.status());
-  return x.ndim() == 0 ? Reshape(*y, {}) : y;
-}
-
-StatusOr<Tensor> Embedding(const Tensor& index, const Tensor& weight,
-                           std::optional<int64_t> padding_idx) {
-  if (weight.ndim() != 2) return ShapeMismatch("embedding", "weight", weight.shape(), "2 dims");
-  const int64_t n = weight.shape()[0];
-  if (padding_idx && (*padding_idx < -n || *padding_idx >= n)) {
-    return IndexOutOfRange("embedding", *padding_idx, 0, n);
-  }
-  OFL_ASSIGN_OR_RETURN(Tensor flat, PlacesOf("embedding", "input", index));
-  OFL_ASSIGN_OR_RETURN(flat, Reshape(flat, {-1}));
-  StatusOr<Tensor> rows = IndexSelect(weight, 0, flat);
-  if (!rows.ok()) return Renamed("embedding", rows.status());
-  Tensor y = *std::move(rows);
-  if (padding_idx) {
-    const int64_t padding = *padding_idx < 0 ? *padding_idx + n : *padding_idx;
-    OFL_ASSIGN_OR_RETURN(Tensor padded, Eq(flat, Scalar(padding)));
-    OFL_ASSIGN_OR_RETURN(padded, Unsqueeze(padded, 1));
-    OFL_ASSIGN_OR_RETURN(Tensor fixed, Detach(y));
-    OFL_ASSIGN_OR_RETURN(y, Where(padded, fixed, y));
-  }
-  Dims shape = index.shape().dims();
-  shape.push_back(weight.shape()[1]);
-  return Reshape(y, shape);
-}
-
 StatusOr<Tensor> ScatterInto(const Tensor& self, int64_t dim, const Tensor& index,
                              const Operand& src) {
   static const OpExpr& op = ScatterOpExpr("scatter_");
@@ -162,14 +122,6 @@ OFL_REGISTER_FUNCTION("gather(Tensor input, int dim, Tensor index) -> Tensor", G
                       "The elements at the places that index (integers) gives along dim.\n"
                       "A place out of range is an IndexError on the CPU. On CUDA, which cannot "
                       "stop, it gives\nNaN, or 0 where the dtype has no NaN.");
-OFL_REGISTER_FUNCTION("index_select(Tensor input, int dim, Tensor index) -> Tensor", IndexSelect,
-                      kMethod,
-                      "The slices along dim at the places of a 1-D index (integers); see "
-                      "gather for places\nout of range.");
-OFL_REGISTER_FUNCTION(
-    "embedding(Tensor input, Tensor weight, int? padding_idx=None) -> Tensor", Embedding, kFunction,
-    "The rows of weight [n, d] that input (integers, any shape) names: [*input, d]; the row\n"
-    "padding_idx gets no gradient. See gather for places out of range.");
 OFL_REGISTER_FUNCTION(
     "scatter(Tensor input, int dim, Tensor index, Operand src) -> Tensor", Scatter, kMethod,
     "input with src, a tensor or a number, at the places that index (integers) gives "

@@ -10,6 +10,7 @@
 #include "functional/reduce.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autocast.h"
 #include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
@@ -128,9 +129,26 @@ Status LinearError(const Tensor& x, const Tensor& weight, const Status& s) {
   return Renamed("linear", s);
 }
 
+// A matrix of floats and, if any, a bias of one number an output: the op's. It says itself what
+// else does not fit.
+bool IsOneOp(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (!x.defined() || !weight.defined() || weight.ndim() != 2 || !IsFloating(x.dtype()) ||
+      x.device() != weight.device()) {
+    return false;
+  }
+  return !bias.defined() || (bias.ndim() == 1 && bias.shape()[0] == weight.shape()[0] &&
+                             bias.dtype() == weight.dtype() && bias.device() == x.device());
+}
+
 }  // namespace
 
 StatusOr<Tensor> Linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (IsOneOp(x, weight, bias)) {
+    static const OpExpr& op =
+        OpBuilder("linear").Input("input").Input("weight").Input("bias").Output("out").Get();
+    return Call(op, {x, weight, bias});
+  }
+  // Vectors, integers, and biases that broadcast or are of another dtype.
   const int ndim = weight.ndim();
   if (ndim != 1 && ndim != 2) {
     return ShapeMismatch("linear", "weight", weight.shape(), "1 or 2 dims");
@@ -148,7 +166,8 @@ StatusOr<Tensor> Linear(const Tensor& x, const Tensor& weight, const Tensor& bia
   const StatusOr<Tensor> y = Matmul(x, transposed);
   if (!y.ok()) return LinearError(x, weight, y.status());
   if (!bias.defined()) return y;
-  StatusOr<Tensor> z = Add(*y, bias);
+  OFL_ASSIGN_OR_RETURN(const Tensor added, AutocastLowered(bias));
+  StatusOr<Tensor> z = Add(*y, added);
   if (z.ok()) return z;
   return bias.device() != x.device()
              ? DeviceMismatch("linear", "input", x.device(), "bias", bias.device())

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "functional/binary.h"
 #include "oneflow_lite/framework/op_expr.h"
@@ -44,10 +45,18 @@ Status CheckOperands(const OpExpr& op, const Operand& a, const Operand& b);
 // takes as a number, stay in the compute type: 16-bit floats are rounded once, after the operation.
 StatusOr<Tensor> ToTerm(const OpExpr& op, const Operand& o, DType dtype);
 
-// In the dtype that the operands are promoted to; with integers and bool as float32; in `dtype`.
-StatusOr<Tensor> CallPromoted(const OpExpr& op, const Operand& a, const Operand& b);
-StatusOr<Tensor> CallFloating(const OpExpr& op, const Operand& a, const Operand& b);
-StatusOr<Tensor> CallWithDType(const OpExpr& op, const Operand& a, const Operand& b, DType dtype);
+// Whether a gradient's formula gives the same of operands that have not been cast: backward sees
+// what the op was called with, and promotes it by and by.
+enum class Gradient : uint8_t { kTakesAnyDType, kTakesOneDType };
+// In the dtype that the operands are promoted to; with integers and bool as float32; in `dtype`,
+// which is one of these. Tensors with dims are cast by the kernel as it loads them, unless the
+// gradient needs them cast.
+StatusOr<Tensor> CallPromoted(const OpExpr& op, const Operand& a, const Operand& b,
+                              Gradient gradient = Gradient::kTakesOneDType);
+StatusOr<Tensor> CallFloating(const OpExpr& op, const Operand& a, const Operand& b,
+                              Gradient gradient = Gradient::kTakesOneDType);
+StatusOr<Tensor> CallWithDType(const OpExpr& op, const Operand& a, const Operand& b, DType dtype,
+                               Gradient gradient = Gradient::kTakesOneDType);
 // DTypeError where self cannot hold elements of `result`.
 Status CheckHolds(const OpExpr& op, const Tensor& self, DType result);
 // In place; `floating`: the result is no integer.

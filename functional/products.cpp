@@ -11,6 +11,7 @@
 #include "functional/shapes.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autocast.h"
 #include "oneflow_lite/framework/function.h"
 
 namespace oneflow_lite::functional {
@@ -41,10 +42,11 @@ StatusOr<Scalar> IntegerFactor(const char* name, const char* argument, const Sca
 }
 
 // beta x + alpha product, of 16 bits in float32 and rounded once.
-StatusOr<Tensor> PlusProduct(const char* name, const Tensor& x, StatusOr<Tensor> product,
+StatusOr<Tensor> PlusProduct(const char* name, const Tensor& input, StatusOr<Tensor> product,
                              Scalar beta, Scalar alpha) {
   if (!product.ok()) return Renamed(name, product.status());
-  if (!x.defined()) return NotDefined(name, "input");
+  if (!input.defined()) return NotDefined(name, "input");
+  OFL_ASSIGN_OR_RETURN(const Tensor x, AutocastLowered(input));
   if (!IsFloating(x.dtype())) {
     OFL_ASSIGN_OR_RETURN(alpha, IntegerFactor(name, "alpha", alpha));
     OFL_ASSIGN_OR_RETURN(beta, IntegerFactor(name, "beta", beta));

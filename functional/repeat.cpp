@@ -3,15 +3,16 @@
 
 #include <algorithm>
 
-#include "functional/cat.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
 #include "functional/host_value.h"
 #include "functional/index.h"
+#include "functional/remap.h"
 #include "functional/shapes.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/function.h"
+#include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
 namespace {
@@ -121,15 +122,9 @@ StatusOr<Tensor> RepeatInterleave(const Tensor& x, const Tensor& repeats,
 
 StatusOr<Tensor> Flip(const Tensor& x, absl::Span<const int64_t> dims) {
   OFL_ASSIGN_OR_RETURN(const Dims wrapped, WrapDims("flip", x, dims));
-  if (x.ndim() == 0 || wrapped.empty()) return Clone(x);
-  Tensor y = x;
-  for (const int64_t d : wrapped) {
-    const int64_t size = y.shape()[static_cast<int>(d)];
-    OFL_ASSIGN_OR_RETURN(const Tensor places,
-                         Arange(Scalar(size - 1), Scalar(-1), Scalar(-1), {}, x.device()));
-    OFL_ASSIGN_OR_RETURN(y, IndexSelect(y, d, places));
-  }
-  return y;
+  if (x.ndim() == 0) return Clone(x);
+  static const OpExpr& op = OpBuilder("flip").Input("in").Output("out").Attr("dims").Get();
+  return Call(op, {x}, {wrapped});
 }
 
 StatusOr<Tensor> Fliplr(const Tensor& x) {
@@ -169,19 +164,12 @@ StatusOr<Tensor> Roll(const Tensor& x, absl::Span<const int64_t> shifts, std::op
     return Error(ErrorKind::kValue, "roll(): ", shifts.size(), " shifts for ", dims->size(),
                  " dims");
   }
-  Tensor y = x;
-  bool copied = false;
-  for (size_t i = 0; i < shifts.size(); ++i) {
-    OFL_ASSIGN_OR_RETURN(const int64_t d, WrapDim("roll", (*dims)[i], x));
-    const int64_t size = x.ndim() == 0 ? 0 : x.shape()[static_cast<int>(d)];
-    if (size == 0 || shifts[i] % size == 0) continue;
-    const int64_t cut = (size - shifts[i] % size) % size;
-    OFL_ASSIGN_OR_RETURN(Tensor end, Narrow(y, d, cut, size - cut));
-    OFL_ASSIGN_OR_RETURN(Tensor start, Narrow(y, d, 0, cut));
-    OFL_ASSIGN_OR_RETURN(y, Cat({end, start}, d));
-    copied = true;
+  Dims wrapped;
+  for (const int64_t dim : *dims) {
+    OFL_ASSIGN_OR_RETURN(const int64_t d, WrapDim("roll", dim, x));
+    wrapped.push_back(d);
   }
-  return copied ? StatusOr<Tensor>(y) : Clone(x);
+  return x.ndim() == 0 ? Clone(x) : RollAlong(x, shifts, wrapped);
 }
 
 namespace {

@@ -21,26 +21,29 @@ StatusOr<TensorList> TopKFunction(const Tensor& x, int64_t k, int64_t dim, bool 
   return TopK(x, k, dim, largest);
 }
 
+// Calls an op of the last dim, which gives values and places, along another.
+StatusOr<TensorList> CallAlongDim(const OpExpr& op, const Tensor& x, int64_t axis,
+                                  const Attrs& attrs) {
+  const bool one = x.ndim() == 0;
+  OFL_ASSIGN_OR_RETURN(Tensor moved, one ? Unsqueeze(x, 0) : Transpose(x, axis, -1));
+  OFL_ASSIGN_OR_RETURN(TensorList pair, CallAll(op, {moved}, attrs));
+  for (Tensor& t : pair) {
+    if (!one) {
+      OFL_ASSIGN_OR_RETURN(t, Transpose(t, axis, -1));
+    } else if (t.numel() == 1) {
+      OFL_ASSIGN_OR_RETURN(t, Reshape(t, {}));
+    }
+  }
+  return pair;
+}
+
 }  // namespace
 
 StatusOr<TensorList> Sort(const Tensor& x, int64_t dim, bool descending) {
   static const OpExpr& op =
       OpBuilder("sort").Input("in").Output("values").Output("indices").Attr("descending").Get();
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("sort", dim, x));
-  if (x.ndim() == 0) {
-    OFL_ASSIGN_OR_RETURN(Tensor line, Unsqueeze(x, 0));
-    OFL_ASSIGN_OR_RETURN(TensorList pair, Sort(line, 0, descending));
-    for (Tensor& t : pair) {
-      OFL_ASSIGN_OR_RETURN(t, Reshape(t, {}));
-    }
-    return pair;
-  }
-  OFL_ASSIGN_OR_RETURN(Tensor moved, Transpose(x, axis, -1));
-  OFL_ASSIGN_OR_RETURN(TensorList pair, CallAll(op, {moved}, {descending}));
-  for (Tensor& t : pair) {
-    OFL_ASSIGN_OR_RETURN(t, Transpose(t, axis, -1));
-  }
-  return pair;
+  return CallAlongDim(op, x, axis, {descending});
 }
 
 StatusOr<Tensor> ArgSort(const Tensor& x, int64_t dim, bool descending) {
@@ -48,18 +51,26 @@ StatusOr<Tensor> ArgSort(const Tensor& x, int64_t dim, bool descending) {
   return std::move(pair[1]);
 }
 
+StatusOr<Tensor> MSort(const Tensor& x) {
+  if (!x.defined()) return NotDefined("msort", "input");
+  OFL_ASSIGN_OR_RETURN(TensorList pair, Sort(x, 0));
+  return std::move(pair[0]);
+}
+
 StatusOr<TensorList> TopK(const Tensor& x, int64_t k, int64_t dim, bool largest) {
+  static const OpExpr& op = OpBuilder("topk")
+                                .Input("in")
+                                .Output("values")
+                                .Output("indices")
+                                .Attr("k")
+                                .Attr("largest")
+                                .Get();
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("topk", dim, x));
   const int64_t size = x.ndim() == 0 ? 1 : x.shape()[static_cast<int>(axis)];
   if (k < 0 || k > size) {
     return Error(ErrorKind::kIndex, "topk(): k is ", k, ", but dim ", dim, " has size ", size);
   }
-  OFL_ASSIGN_OR_RETURN(TensorList pair, Sort(x, axis, largest));
-  if (x.ndim() == 0) return pair;
-  for (Tensor& t : pair) {
-    OFL_ASSIGN_OR_RETURN(t, Slice(t, axis, 0, k));
-  }
-  return pair;
+  return CallAlongDim(op, x, axis, {k, largest});
 }
 
 OFL_REGISTER_FUNCTION(
@@ -70,6 +81,8 @@ OFL_REGISTER_FUNCTION(
 OFL_REGISTER_FUNCTION(
     "argsort(Tensor input, int dim=-1, bool descending=False, *, bool stable=True) -> Tensor",
     ArgSortFunction, kMethod, "The places of the elements in order along dim.");
+OFL_REGISTER_FUNCTION("msort(Tensor input) -> Tensor", MSort, kMethod,
+                      "The elements in order along the first dim.");
 OFL_REGISTER_FUNCTION(
     "topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, "
     "Tensor indices)",

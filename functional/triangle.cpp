@@ -3,15 +3,14 @@
 
 #include <algorithm>
 
-#include "functional/binary.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
-#include "functional/select.h"
 #include "functional/shapes.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/function.h"
+#include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
 namespace {
@@ -23,17 +22,13 @@ Status CheckSize(const char* name, const char* argument, int64_t size) {
 }
 
 StatusOr<Tensor> Triangle(const char* name, const Tensor& x, int64_t diagonal, bool lower) {
+  static const OpExpr& op =
+      OpBuilder("triangle").Input("in").Output("out").Attr("diagonal").Attr("lower").Get();
+  if (!x.defined()) return NotDefined(name, "input");
   if (x.ndim() < 2) return ShapeMismatch(name, "input", x.shape(), "at least 2 dims");
   const int64_t rows = x.shape()[x.ndim() - 2], cols = x.shape()[x.ndim() - 1];
   // Beyond the matrix all diagonals are alike, and the sum with a row is none that overflows.
-  diagonal = std::clamp(diagonal, -rows - 1, cols + 1);
-  OFL_ASSIGN_OR_RETURN(Tensor row,
-                       Arange(Scalar(diagonal), Scalar(diagonal + rows), {}, {}, x.device()));
-  OFL_ASSIGN_OR_RETURN(row, Unsqueeze(row, 1));
-  OFL_ASSIGN_OR_RETURN(const Tensor col, Arange(Scalar(cols), {}, {}, {}, x.device()));
-  OFL_ASSIGN_OR_RETURN(const Tensor inside, lower ? Le(col, row) : Ge(col, row));
-  OFL_ASSIGN_OR_RETURN(const Tensor zero, Zeros({}, x.dtype(), x.device()));
-  return Where(inside, x, zero);
+  return Call(op, {x}, {std::clamp(diagonal, -rows - 1, cols + 1), lower});
 }
 
 // Row by row the columns that the triangle keeps: from first to last.

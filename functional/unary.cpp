@@ -25,18 +25,14 @@ const OpExpr& UnaryOpExpr(const UnaryRow& row) {
   return builder.Get();
 }
 
-// The op of a row on x, which is cast or copied as the row's rule says.
+// The op of a row on x, which the kernel casts as it loads it, or which is copied, as the row's
+// rule says.
 template <size_t kRow>
 StatusOr<Tensor> CallRow(const Tensor& x, const Attrs& attrs) {
   static_assert(kRow < kNumUnaryRows, "no row of that name in functional/unary_table.h");
   constexpr const UnaryRow& row = kUnaryRows[kRow];
   static const OpExpr& op = UnaryOpExpr(row);
-  if constexpr (row.rule == UnaryRow::kFloat) {
-    if (!IsFloating(x.dtype())) {
-      OFL_ASSIGN_OR_RETURN(const Tensor floating, Cast(x, DType::kFloat32));
-      return Call(op, {floating}, attrs);
-    }
-  } else if constexpr (row.rule == UnaryRow::kWhole) {
+  if constexpr (row.rule == UnaryRow::kWhole) {
     if (!IsFloating(x.dtype())) return Clone(x);
   }
   return Call(op, {x}, attrs);

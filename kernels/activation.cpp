@@ -7,7 +7,6 @@
 #include <limits>
 #include <type_traits>
 
-#include "absl/algorithm/container.h"
 #include "kernels/primitive_kernel.h"
 
 namespace oneflow_lite {
@@ -48,29 +47,25 @@ class ActivationKernel final : public PrimitiveKernel<Activation> {
       : PrimitiveKernel(std::move(primitive)), numbers_(numbers) {}
 
   Status Launch(KernelContext& c) const override {
-    return primitive_->Launch(c.stream(), c.output(0).numel(),
-                              NumbersOf(c.attrs(), numbers_, c.input(0).dtype()), c.input(0).data(),
-                              c.output(0).data());
+    const Tensor &x = c.input(0), &y = c.output(0);
+    return primitive_->Launch(c.stream(), MakeElementwise<2>(y.shape(), {x.strides(), y.strides()}),
+                              NumbersOf(c.attrs(), numbers_, y.dtype()), x.data(), y.data());
   }
 
  private:
   int numbers_;
 };
 
-// dy may be one element that is repeated, as the gradient of a sum is.
 class ActivationBackwardKernel final : public PrimitiveKernel<ActivationBackward> {
  public:
   ActivationBackwardKernel(std::unique_ptr<ActivationBackward> primitive, int numbers)
       : PrimitiveKernel(std::move(primitive)), numbers_(numbers) {}
 
   Status Launch(KernelContext& c) const override {
-    const Tensor& dy = c.input(0);
-    return primitive_->Launch(c.stream(), c.output(0).numel(),
-                              NumbersOf(c.attrs(), numbers_, dy.dtype()), dy.data(),
-                              !dy.is_contiguous(), c.input(1).data(), c.output(0).data());
-  }
-  bool takes_strides(int, const Tensor& dy, const Attrs&) const override {
-    return absl::c_all_of(dy.strides(), [](int64_t stride) { return stride == 0; });
+    const Tensor &dy = c.input(0), &x = c.input(1), &dx = c.output(0);
+    const auto g = MakeElementwise<3>(dx.shape(), {dy.strides(), x.strides(), dx.strides()});
+    return primitive_->Launch(c.stream(), g, NumbersOf(c.attrs(), numbers_, dx.dtype()), dy.data(),
+                              x.data(), dx.data());
   }
 
  private:
@@ -144,17 +139,20 @@ StatusOr<std::unique_ptr<BoundKernel>> BindWith(const BindContext& c, int number
 const bool activations_registered = [] {
   for (const ActivationEntry& e : kActivationEntries) {
     const auto bind = [&e](const BindContext& c) {
-      return BindWith<ActivationKernel>(c, e.numbers, {.op = e.primitive, .dtype = c.inputs[0]});
+      return BindWith<ActivationKernel>(
+          c, e.numbers, {.op = e.primitive, .dtype = c.outputs[0], .in = c.inputs[0]});
     };
-    internal::AppendKernel({.op = e.op, .dtypes = e.dtypes, .bind = bind}, __FILE__, __LINE__);
+    const DTypeSet dtypes = e.dtypes == kFloatingSet ? kAllDTypes : e.dtypes;
+    internal::AppendKernel({.op = e.op, .dtypes = dtypes, .strided_inputs = 0b1, .bind = bind},
+                           __FILE__, __LINE__);
   }
   for (const SlopeEntry& e : kSlopeEntries) {
     const auto bind = [&e](const BindContext& c) {
       return BindWith<ActivationBackwardKernel>(
-          c, e.numbers, {.op = e.primitive, .dtype = c.inputs[0], .of_output = e.of_output});
+          c, e.numbers, {.op = e.primitive, .dtype = c.outputs[0], .of_output = e.of_output});
     };
     internal::AppendKernel(
-        {.op = e.op, .dtypes = kFloatingSet, .strided_inputs = 0b1, .bind = bind}, __FILE__,
+        {.op = e.op, .dtypes = kFloatingSet, .strided_inputs = 0b11, .bind = bind}, __FILE__,
         __LINE__);
   }
   return true;

@@ -17,29 +17,32 @@ class BinaryKernel final : public PrimitiveKernel<Binary> {
 
   Status Launch(KernelContext& c) const override {
     const Tensor &a = c.input(0), &b = c.input(1), &out = c.output(0);
-    // Two of one dtype are elements like any others; of two dtypes, the wider one is the number.
-    const bool elements = IsNumber(out) && a.dtype() == b.dtype();
-    const bool wide_a = a.dtype() == ComputeType(b.dtype());
-    if (!elements && IsNumber(a) && (wide_a || !IsNumber(b))) return LaunchNumber(c, b, a, true);
-    if (!elements && IsNumber(b)) return LaunchNumber(c, a, b, false);
     const auto g = MakeElementwise<3>(
         out.shape(),
         {BroadcastStrides(a, out.shape()), BroadcastStrides(b, out.shape()), out.strides()});
+    const Number number = NumberOf(a, b, out);
+    if (number == Number::kA)
+      return primitive_->Launch(c.stream(), g, NumberIn(a), b.data(), out.data());
+    if (number == Number::kB)
+      return primitive_->Launch(c.stream(), g, a.data(), NumberIn(b), out.data());
     return primitive_->Launch(c.stream(), g, a.data(), b.data(), out.data());
   }
 
  private:
-  Status LaunchNumber(KernelContext& c, const Tensor& x, const Tensor& number, bool first) const {
-    const Tensor& out = c.output(0);
-    const auto g =
-        MakeElementwise<2>(out.shape(), {BroadcastStrides(x, out.shape()), out.strides()});
-    return primitive_->LaunchScalar(c.stream(), g, x.data(), NumberIn(number), first, out.data());
+  // The operand that goes in as a number.
+  enum class Number { kNone, kA, kB };
+  static Number NumberOf(const Tensor& a, const Tensor& b, const Tensor& out) {
+    // Two of one dtype are elements like any others; of two dtypes, the wider one is the number.
+    if (IsNumber(out) && a.dtype() == b.dtype()) return Number::kNone;
+    const bool wide_a = a.dtype() == ComputeType(b.dtype());
+    if (IsNumber(a) && (wide_a || !IsNumber(b))) return Number::kA;
+    return IsNumber(b) ? Number::kB : Number::kNone;
   }
 };
 
-// The dtype of the elements, beside which a number may have their compute type.
-DType ElementType(const BindContext& c) {
-  return ComputeType(c.inputs[1]) == c.inputs[0] ? c.inputs[1] : c.inputs[0];
+// What the operands are promoted to: the result's dtype, or of a comparison their common one.
+DType CommonType(BinaryOp op, const BindContext& c) {
+  return IsComparison(op) ? PromoteTypes(c.inputs[0], c.inputs[1]) : c.outputs[0];
 }
 
 struct BinaryEntry {
@@ -123,9 +126,11 @@ constexpr BinaryEntry kBinaryEntries[] = {
 const bool binary_registered = [] {
   for (const BinaryEntry& e : kBinaryEntries) {
     const auto bind = [op = e.primitive](const BindContext& c) {
-      return BindKernel<BinaryKernel>(c, {.op = op, .dtype = ElementType(c)});
+      return BindKernel<BinaryKernel>(
+          c, {.op = op, .dtype = CommonType(op, c), .a = c.inputs[0], .b = c.inputs[1]});
     };
-    internal::AppendKernel({.op = e.op, .dtypes = e.dtypes, .strided_inputs = 0b11, .bind = bind},
+    const DTypeSet dtypes = e.dtypes & kFloatingSet ? kAllDTypes : e.dtypes;
+    internal::AppendKernel({.op = e.op, .dtypes = dtypes, .strided_inputs = 0b11, .bind = bind},
                            __FILE__, __LINE__);
   }
   return true;

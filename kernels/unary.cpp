@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The elementwise ops of one input and their gradients, each bound to the primitive of its name. An
-// op's attributes are numbers, which become the primitive's parameters.
+// op's attributes are numbers, which become the primitive's parameters. Of an op for floats the
+// input may be an integer: it is converted as it is loaded.
 #include "primitive/unary.h"
 
 #include "absl/strings/str_cat.h"
@@ -22,32 +23,27 @@ class UnaryKernel final : public PrimitiveKernel<Unary> {
   using PrimitiveKernel::PrimitiveKernel;
 
   Status Launch(KernelContext& c) const override {
-    return primitive_->Launch(c.stream(), c.output(0).numel(), c.input(0).data(),
-                              c.output(0).data(), ParamsOf(c.attrs()));
+    const Tensor &x = c.input(0), &y = c.output(0);
+    return primitive_->Launch(c.stream(), MakeElementwise<2>(y.shape(), {x.strides(), y.strides()}),
+                              x.data(), y.data(), ParamsOf(c.attrs()));
+  }
+  static StatusOr<std::unique_ptr<BoundKernel>> Bind(const BindContext& c, UnaryOp op) {
+    const DType dtype = IsTruth(op) ? c.inputs[0] : c.outputs[0];
+    return BindKernel<UnaryKernel>(c, {.op = op, .dtype = dtype, .in = c.inputs[0]});
   }
 };
 
-// dy that was expanded from one element, as that of a sum is, is read as a number.
 class UnaryBackwardKernel final : public PrimitiveKernel<UnaryBackward> {
  public:
   using PrimitiveKernel::PrimitiveKernel;
 
-  bool takes_strides(int, const Tensor& dy, const Attrs&) const override {
-    return IsOneElement(dy);
-  }
   Status Launch(KernelContext& c) const override {
-    const Tensor& dy = c.input(0);
-    const bool number = !dy.is_contiguous() && IsOneElement(dy);
-    return primitive_->Launch(c.stream(), c.output(0).numel(), dy.data(), number, c.input(1).data(),
-                              c.output(0).data(), ParamsOf(c.attrs()));
+    const Tensor &dy = c.input(0), &s = c.input(1), &dx = c.output(0);
+    const auto g = MakeElementwise<3>(dx.shape(), {dy.strides(), s.strides(), dx.strides()});
+    return primitive_->Launch(c.stream(), g, dy.data(), s.data(), dx.data(), ParamsOf(c.attrs()));
   }
-
- private:
-  static bool IsOneElement(const Tensor& t) {
-    for (int d = 0; d < t.ndim(); ++d) {
-      if (t.shape()[d] != 1 && t.strides()[d] != 0) return false;
-    }
-    return true;
+  static StatusOr<std::unique_ptr<BoundKernel>> Bind(const BindContext& c, UnaryOp op) {
+    return BindKernel<UnaryBackwardKernel>(c, {.op = op, .dtype = c.outputs[0]});
   }
 };
 
@@ -127,9 +123,7 @@ constexpr UnaryEntry kUnaryEntries[] = {
 
 template <class Kernel>
 void AppendUnary(std::string op, UnaryOp primitive, DTypeSet dtypes, uint32_t strided, int line) {
-  const auto bind = [primitive](const BindContext& c) {
-    return BindKernel<Kernel>(c, {.op = primitive, .dtype = c.inputs[0]});
-  };
+  const auto bind = [primitive](const BindContext& c) { return Kernel::Bind(c, primitive); };
   internal::AppendKernel(
       {.op = std::move(op), .dtypes = dtypes, .strided_inputs = strided, .bind = bind}, __FILE__,
       line);
@@ -137,10 +131,11 @@ void AppendUnary(std::string op, UnaryOp primitive, DTypeSet dtypes, uint32_t st
 
 const bool unary_registered = [] {
   for (const UnaryEntry& e : kUnaryEntries) {
-    AppendUnary<UnaryKernel>(e.op, e.primitive, e.dtypes, 0, __LINE__);
+    const DTypeSet dtypes = e.dtypes == kFloatingSet ? kAllDTypes : e.dtypes;
+    AppendUnary<UnaryKernel>(e.op, e.primitive, dtypes, 0b1, __LINE__);
     if (!e.backward) continue;
-    AppendUnary<UnaryBackwardKernel>(absl::StrCat(e.op, "_backward"), e.primitive, kFloatingSet, 1,
-                                     __LINE__);
+    AppendUnary<UnaryBackwardKernel>(absl::StrCat(e.op, "_backward"), e.primitive, kFloatingSet,
+                                     0b11, __LINE__);
   }
   return true;
 }();

@@ -19,6 +19,7 @@
 #include "oneflow_lite/framework/kernel_registry.h"
 #include "oneflow_lite/framework/op_expr.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "oneflow_lite/framework/output_layout.h"
 #include "ops/term.h"
 
 namespace oneflow_lite {
@@ -268,10 +269,13 @@ void DefineActivation(OpDef& op) {
   }
   op.doc = entry.doc;
   op.infer = [](InferContext& c) -> Status {
-    if (!(entry.dtypes & SetOf(c.dtype(0)))) {
-      return UnsupportedDType(c.op(), "the input", c.dtype(0), "one of " + ToString(entry.dtypes));
+    // Kernels load integers and bool as float32 where an op is for floats.
+    const bool widened = !kInPlace && entry.dtypes == kFloatingSet && !IsFloating(c.dtype(0));
+    const DType dtype = widened ? DType::kFloat32 : c.dtype(0);
+    if (!(entry.dtypes & SetOf(dtype))) {
+      return UnsupportedDType(c.op(), "the input", dtype, "one of " + ToString(entry.dtypes));
     }
-    c.SetOutput(0, c.shape(0), c.dtype(0));
+    c.SetOutput(0, c.shape(0), dtype);
     return OkStatus();
   };
   op.sbp = SplitAllAxes;
@@ -289,13 +293,15 @@ void DefineActivation(OpDef& op) {
 
 template <int... I>
 bool RegisterSlopes(std::integer_sequence<int, I...>) {
-  return (internal::AppendOp(kSlopes[I].name, DefineSlope<I>, __FILE__, __LINE__) && ...);
+  return (internal::AppendOp(kSlopes[I].name, DefineSlope<I>, __FILE__, __LINE__) && ...) &&
+         (internal::KeepLayout(kSlopes[I].name) && ...);
 }
 template <int kIndex>
 bool RegisterActivation() {
   static const std::string in_place = std::string(kActivations[kIndex].name) + "_";
   bool done = internal::AppendOp(kActivations[kIndex].name, DefineActivation<kIndex, false>,
-                                 __FILE__, __LINE__);
+                                 __FILE__, __LINE__) &&
+              internal::KeepLayout(kActivations[kIndex].name);
   if constexpr (kActivations[kIndex].in_place) {
     done =
         internal::AppendOp(in_place.c_str(), DefineActivation<kIndex, true>, __FILE__, __LINE__) &&

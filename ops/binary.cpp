@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The elementwise ops of two inputs of one dtype, with broadcasting, and their in-place forms; a
+// The elementwise ops of two inputs, with broadcasting and promotion, and their in-place forms; a
 // 0-dim operand on the CPU may have the compute type of the other's dtype. An op is one entry:
 // name, documentation, dtypes, what backward keeps, and the two gradients before they are summed
 // to the inputs' shapes.
@@ -18,6 +18,7 @@
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/kernel_registry.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "oneflow_lite/framework/output_layout.h"
 #include "ops/broadcast.h"
 #include "ops/gelu.h"
 #include "ops/term.h"
@@ -219,22 +220,49 @@ constexpr bool HasInPlace(const BinaryEntry& entry) {
   return false;
 }
 
+// Those of floats that take integers and bool as float32.
+constexpr std::string_view kWidening[] = {"div",   "hypot",   "atan2",    "logaddexp", "logaddexp2",
+                                          "xlogy", "xlog1py", "copysign", "ldexp"};
+constexpr bool Widens(const BinaryEntry& entry) {
+  for (const std::string_view name : kWidening) {
+    if (name == entry.name) return true;
+  }
+  return false;
+}
+
 // Whether operand i is a number in the type that the other operand is computed in.
 bool IsWideNumber(const InferContext& c, int i) {
   return c.shape(i).ndim() == 0 && c.input(i).device.type == DeviceType::kCPU &&
          c.dtype(i) == ComputeType(c.dtype(1 - i));
 }
 
-Status InferBroadcast(InferContext& c, DTypeSet dtypes, bool comparison) {
-  const DType dtype = c.dtype(IsWideNumber(c, 0) ? 1 : 0);
-  if (c.dtype(1) != dtype && !IsWideNumber(c, 1)) {
-    return DTypeMismatch(c.op(), "the second operand", c.dtype(1), Name(c.dtype(0)));
+// bool < integers < floats
+int KindOf(DType t) { return t == DType::kBool ? 0 : IsFloating(t) ? 2 : 1; }
+
+// The dtype that the operands are promoted to: functional::ResultDType of their specs.
+DType Promoted(const InferContext& c) {
+  if (IsWideNumber(c, 0)) return c.dtype(1);
+  if (IsWideNumber(c, 1)) return c.dtype(0);
+  const bool weak[] = {c.shape(0).ndim() == 0, c.shape(1).ndim() == 0};
+  if (weak[0] == weak[1]) return PromoteTypes(c.dtype(0), c.dtype(1));
+  const DType strong = c.dtype(weak[0] ? 1 : 0), other = c.dtype(weak[0] ? 0 : 1);
+  return KindOf(other) > KindOf(strong) ? other : strong;
+}
+
+Status InferBroadcast(InferContext& c, const BinaryEntry& entry, bool in_place) {
+  DType dtype = Promoted(c);
+  if (Widens(entry) && !IsFloating(dtype)) dtype = DType::kFloat32;
+  if (in_place) {
+    if (KindOf(dtype) > KindOf(c.dtype(0))) {
+      return DTypeMismatch(c.op(), "the second operand", c.dtype(1), Name(c.dtype(0)));
+    }
+    dtype = c.dtype(0);
   }
-  if (!(dtypes & SetOf(dtype))) {
-    return UnsupportedDType(c.op(), "an operand", dtype, "one of " + ToString(dtypes));
+  if (!(entry.dtypes & SetOf(dtype))) {
+    return UnsupportedDType(c.op(), "an operand", dtype, "one of " + ToString(entry.dtypes));
   }
   OFL_ASSIGN_OR_RETURN(const Shape out, Broadcast(c, c.shape(0), 1, "the second operand"));
-  c.SetOutput(0, out, comparison ? DType::kBool : dtype);
+  c.SetOutput(0, out, entry.comparison ? DType::kBool : dtype);
   return OkStatus();
 }
 
@@ -258,9 +286,7 @@ void DefineBinary(OpDef& op) {
   op.doc = entry.doc;
   op.scalar_operands = true;
   op.differentiable = entry.gradient_a != nullptr;
-  op.infer = [](InferContext& c) -> Status {
-    return InferBroadcast(c, entry.dtypes, entry.comparison);
-  };
+  op.infer = [](InferContext& c) -> Status { return InferBroadcast(c, entry, kInPlace); };
   op.sbp = BroadcastSignatures;
   op.sbp_text = kBroadcastSbpText;
   op.save = [](const Attrs&, Needs needs) { return entry.save(needs); };
@@ -270,7 +296,8 @@ void DefineBinary(OpDef& op) {
 template <size_t... I>
 bool RegisterBinary(std::index_sequence<I...>) {
   return (internal::AppendOp(kBinaryEntries[I].name, DefineBinary<I, false>, __FILE__, __LINE__) &&
-          ...);
+          ...) &&
+         (internal::KeepLayout(kBinaryEntries[I].name) && ...);
 }
 template <size_t... I>
 bool RegisterInPlace(std::index_sequence<I...>) {

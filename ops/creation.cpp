@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// full, arange, the random ops and fill_. Random ops are given the place in their generator's
-// sequence as attributes, so that the op itself is a function.
+// full, arange and fill_.
 #include "functional/creation.h"
 
 #include "oneflow_lite/core/error.h"
@@ -57,24 +56,6 @@ void DefineArange(OpDef& op) {
   };
 }
 
-template <bool kBits>
-void DefineRandom(OpDef& op) {
-  op.Output("out").Attr("shape", AttrType::kInts).Attr("dtype", AttrType::kDType);
-  op.Attr("device", AttrType::kDevice, Device{});
-  op.Attr("seed", AttrType::kInt).Attr("offset", AttrType::kInt);
-  op.doc = kBits ? "32-bit integers of a Philox sequence." : "Random numbers of a Philox sequence.";
-  op.random = true;
-  op.infer = [](InferContext& c) -> Status {
-    OFL_RETURN_IF_ERROR(CheckSize(c, c.attr<Dims>(0)));
-    const DType dtype = c.attr<DType>(1);
-    if (kBits ? dtype != DType::kInt64 : !IsFloating(dtype)) {
-      return UnsupportedDType(c.op(), "the result", dtype, kBits ? "int64" : kFloatingDTypes);
-    }
-    c.SetOutput(0, Shape(c.attr<Dims>(0)), dtype);
-    return OkStatus();
-  };
-}
-
 void DefineFillInto(OpDef& op) {
   op.Input("self", InputDef::Kind::kMutated).Output("out").Attr("value", AttrType::kScalar);
   op.doc = "Overwrites every element with a number.";
@@ -94,9 +75,6 @@ void DefineFillInto(OpDef& op) {
 
 OFL_REGISTER_OP("full", DefineFull);
 OFL_REGISTER_OP("arange", DefineArange);
-OFL_REGISTER_OP("rand", DefineRandom<false>);
-OFL_REGISTER_OP("randn", DefineRandom<false>);
-OFL_REGISTER_OP("random_bits", DefineRandom<true>);
 OFL_REGISTER_OP("fill_", DefineFillInto);
 
 }  // namespace

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The product of two matrices [m, k] [k, n], or of two batches of them [b, m, k] [b, k, n].
+// The product of two matrices [m, k] [k, n], or of two batches of them [b, m, k] [b, k, n]; and
+// linear, the product of rows with a transposed matrix, plus a bias.
 #include "functional/matmul.h"
 
+#include "functional/reduce.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
@@ -74,7 +76,90 @@ void DefineMatmul(OpDef& op) {
   };
 }
 
+Status InferLinear(InferContext& c) {
+  const Shape &x = c.shape(0), &weight = c.shape(1);
+  if (!IsFloating(c.dtype(0)))
+    return UnsupportedDType(c.op(), "input", c.dtype(0), kFloatingDTypes);
+  if (c.dtype(1) != c.dtype(0)) {
+    return DTypeMismatch(c.op(), "input", c.dtype(0),
+                         absl::StrCat(Name(c.dtype(1)), " as the weight"));
+  }
+  if (weight.ndim() != 2) return ShapeMismatch(c.op(), "weight", weight, "2 dims");
+  if (x.ndim() == 0 || x[x.ndim() - 1] != weight[1]) {
+    return ShapeMismatch(
+        c.op(), "input", x,
+        absl::StrCat("a last dim of ", weight[1], " to go with the weight's ", weight.ToString()));
+  }
+  if (c.has_input(2)) {
+    if (c.dtype(2) != c.dtype(0)) {
+      return DTypeMismatch(c.op(), "bias", c.dtype(2), absl::StrCat(Name(c.dtype(0))));
+    }
+    const Shape wanted{weight[0]};
+    if (c.shape(2) != wanted) return ShapeMismatch(c.op(), "bias", c.shape(2), wanted.ToString());
+  }
+  Shape out = x;
+  out[x.ndim() - 1] = weight[0];
+  c.SetOutput(0, out, c.dtype(0));
+  return OkStatus();
+}
+
+void LinearSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
+  const int last = c.inputs[0].ndim() - 1;
+  const Sbp B = Sbp::Broadcast(), P = Sbp::PartialSum();
+  for (int d = 0; d < last; ++d) out->push_back({{Sbp::Split(d), B, B}, {Sbp::Split(d)}});
+  out->push_back({{B, Sbp::Split(0), Sbp::Split(0)}, {Sbp::Split(last)}});
+  out->push_back({{Sbp::Split(last), Sbp::Split(1), P}, {P}});
+}
+
+Cost LinearCost(const InferContext& c, absl::Span<const TensorSpec> out) {
+  double elements = static_cast<double>(out[0].shape.numel());
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    if (c.has_input(i)) elements += static_cast<double>(c.shape(i).numel());
+  }
+  const double outputs = static_cast<double>(out[0].shape.numel());
+  return {.bytes = elements * SizeOf(c.dtype(0)),
+          .flops = 2 * outputs * static_cast<double>(c.shape(1)[1])};
+}
+
+// dx = g weight, dweight = g^T x, dbias = g, the last two summed over the rows. dweight comes out
+// as the weight lies, so that it becomes .grad without a copy.
+Status LinearGradients(GradContext& c) {
+  if (c.needs(0)) OFL_RETURN_IF_ERROR(c.Set(0, functional::Matmul(c.grad(0), c.input(1))));
+  if (!c.needs(1) && !c.needs(2)) return OkStatus();
+  const Tensor& g = c.grad(0);
+  const int last = g.ndim() - 1;
+  const int64_t outputs = g.shape()[last];
+  int64_t rows = 1;
+  for (int d = 0; d < last; ++d) rows *= g.shape()[d];
+  OFL_ASSIGN_OR_RETURN(Tensor gradient, functional::Reshape(g, {rows, outputs}));
+  if (c.needs(1)) {
+    const Tensor& input = c.input(0);
+    const int64_t features = input.shape()[input.ndim() - 1];
+    OFL_ASSIGN_OR_RETURN(Tensor x, functional::Reshape(input, {rows, features}));
+    OFL_ASSIGN_OR_RETURN(Tensor columns, functional::Transpose(gradient, 0, 1));
+    OFL_RETURN_IF_ERROR(c.Set(1, functional::Matmul(columns, x)));
+  }
+  return c.needs(2) ? c.Set(2, functional::Sum(gradient, Dims{0})) : OkStatus();
+}
+
+void DefineLinear(OpDef& op) {
+  op.Input("input").Input("weight").Input("bias", InputDef::Kind::kOptional).Output("out");
+  op.doc = "input [..., in] times weight [out, in] transposed, plus bias [out].";
+  op.infer = InferLinear;
+  op.sbp = LinearSignatures;
+  op.sbp_text =
+      "input by any leading dim; weight and bias by outputs; input and weight by the inner dim for "
+      "partial sums";
+  op.cost = LinearCost;
+  op.cost_text = "inputs are read once, out written once; 2 operations per output element and in";
+  op.save = [](const Attrs&, Needs needs) {
+    return SavePlan{.inputs = (needs & Bit(0) ? Bit(1) : 0) | (needs & Bit(1) ? Bit(0) : 0)};
+  };
+  op.backward = LinearGradients;
+}
+
 OFL_REGISTER_OP("matmul", DefineMatmul);
+OFL_REGISTER_OP("linear", DefineLinear);
 
 }  // namespace
 }  // namespace oneflow_lite

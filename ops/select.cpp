@@ -7,6 +7,7 @@
 #include "functional/copy.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "oneflow_lite/framework/output_layout.h"
 #include "ops/broadcast.h"
 
 namespace oneflow_lite {
@@ -46,6 +47,7 @@ void DefineWhere(OpDef& op) {
 }
 
 OFL_REGISTER_OP("where", DefineWhere);
+const bool keeps_layout = internal::KeepLayout("where");
 
 }  // namespace
 }  // namespace oneflow_lite

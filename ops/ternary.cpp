@@ -16,6 +16,7 @@
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/kernel_registry.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "oneflow_lite/framework/output_layout.h"
 #include "ops/broadcast.h"
 #include "ops/term.h"
 
@@ -283,7 +284,8 @@ void DefineIsClose(OpDef& op) {
 template <size_t... I>
 bool RegisterTernary(std::index_sequence<I...>) {
   return (
-      internal::AppendOp(kTernaryEntries[I].name, DefineTernary<I, false>, __FILE__, __LINE__) &&
+      (internal::AppendOp(kTernaryEntries[I].name, DefineTernary<I, false>, __FILE__, __LINE__) &&
+       internal::KeepLayout(kTernaryEntries[I].name)) &&
       ...);
 }
 template <size_t... I>
@@ -295,6 +297,7 @@ const bool ternary_registered =
     RegisterTernary(std::make_index_sequence<std::size(kTernaryEntries)>()) &&
     RegisterInPlace(std::make_index_sequence<kNumInPlace>());
 OFL_REGISTER_OP("isclose", DefineIsClose);
+const bool keeps_layout = internal::KeepLayout("isclose");
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -15,6 +15,7 @@
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/kernel_registry.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "oneflow_lite/framework/output_layout.h"
 #include "ops/broadcast.h"
 #include "ops/gelu.h"
 #include "ops/term.h"
@@ -181,10 +182,13 @@ void DefineUnary(OpDef& op) {
   op.doc = row.doc;
   op.infer = [](InferContext& c) -> Status {
     constexpr DTypeSet dtypes = DTypesOf(row.rule);
-    if (!(dtypes & SetOf(c.dtype(0)))) {
-      return UnsupportedDType(c.op(), "the input", c.dtype(0), "one of " + ToString(dtypes));
+    // Kernels load integers and bool as float32 where an op is for floats.
+    const bool widened = row.rule == UnaryRow::kFloat && !IsFloating(c.dtype(0));
+    const DType dtype = widened ? DType::kFloat32 : c.dtype(0);
+    if (!(dtypes & SetOf(dtype))) {
+      return UnsupportedDType(c.op(), "the input", dtype, "one of " + ToString(dtypes));
     }
-    c.SetOutput(0, c.shape(0), row.rule == UnaryRow::kTruth ? DType::kBool : c.dtype(0));
+    c.SetOutput(0, c.shape(0), row.rule == UnaryRow::kTruth ? DType::kBool : dtype);
     return OkStatus();
   };
   op.sbp = SplitAllAxes;
@@ -261,8 +265,10 @@ bool RegisterRow() {
   if constexpr (row.gradient >= UnaryRow::kFromInput) {
     static const std::string backward = absl::StrCat(row.name, "_backward");
     internal::AppendOp(backward.c_str(), DefineUnaryBackward<kIndex>, __FILE__, __LINE__);
+    internal::KeepLayout(backward);
   }
-  return internal::AppendOp(row.name, DefineUnary<kIndex>, __FILE__, __LINE__);
+  return internal::AppendOp(row.name, DefineUnary<kIndex>, __FILE__, __LINE__) &&
+         internal::KeepLayout(row.name);
 }
 template <size_t... I>
 bool RegisterUnary(std::index_sequence<I...>) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Activations: y[i] = f(x[i]) over n contiguous elements, and dx[i] = dy[i] f'(x[i]).
+// Activations: y = f(x) of each element, and dx = dy f'(x). Strides of geometries are in elements.
 #pragma once
 
+#include <optional>
+
+#include "oneflow_lite/core/elementwise.h"
 #include "primitive/activation_kinds.h"
 #include "primitive/primitive.h"
 
@@ -13,12 +16,13 @@ class Activation {
   static constexpr char kName[] = "activation";
   struct Spec {
     ActivationOp op = ActivationOp::kSilu;
-    DType dtype = DType::kFloat32;  // of x and y; the floats, and integers where the op says so
+    DType dtype = DType::kFloat32;  // of y; the floats, and integers where the op says so
+    std::optional<DType> in = {};   // of x, which is converted; `dtype` unless given
   };
   virtual ~Activation() = default;
-  // x and y may be the same pointer.
-  virtual Status Launch(Stream& stream, int64_t n, const ActivationNumbers& numbers, const void* x,
-                        void* y) const = 0;
+  // Operands in the order x, y. y may be x where geometry and dtype are the same.
+  virtual Status Launch(Stream& stream, const Elementwise<2>& g, const ActivationNumbers& numbers,
+                        const void* x, void* y) const = 0;
 };
 using ActivationFactory = PrimitiveFactory<Activation>;
 
@@ -33,9 +37,9 @@ class ActivationBackward {
     bool of_output = false;
   };
   virtual ~ActivationBackward() = default;
-  // With `one_dy`, dy is one element that stands for all. dx may be x, or dy where there are n.
-  virtual Status Launch(Stream& stream, int64_t n, const ActivationNumbers& numbers, const void* dy,
-                        bool one_dy, const void* x, void* dx) const = 0;
+  // Operands in the order dy, x, dx. dx may be dy or x where their geometry is the same.
+  virtual Status Launch(Stream& stream, const Elementwise<3>& g, const ActivationNumbers& numbers,
+                        const void* dy, const void* x, void* dx) const = 0;
 };
 using ActivationBackwardFactory = PrimitiveFactory<ActivationBackward>;
 

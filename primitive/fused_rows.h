@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "primitive/kernel_cache.h"
 #include "primitive/primitive.h"
 
 namespace oneflow_lite {
@@ -57,12 +58,6 @@ struct FusedRowsPlan {
   // The kernel reads its operands there (fused/copies.cuh): all of the traits', or none.
   std::vector<FusedRowsCopies> copies;
   int pack = 0;  // as in the traits
-};
-
-struct CompiledKernel {
-  std::string key;    // another one for every other image
-  std::string image;  // what the compiler gave
-  std::string name;   // the kernel's in the image
 };
 
 class FusedRows {

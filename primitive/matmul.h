@@ -14,6 +14,8 @@ struct MatmulShape {
   bool transpose_a = false, transpose_b = false;
   int64_t lda = 0, ldb = 0;
   int64_t batch_stride_a = 0, batch_stride_b = 0;
+  bool add_bias = false;    // a bias of n elements is added to each row, where AddsBias; k > 0
+  bool accumulate = false;  // the product is added to c
 };
 
 class Matmul {
@@ -25,9 +27,11 @@ class Matmul {
   };
   virtual ~Matmul() = default;
   virtual size_t WorkspaceBytes(const Stream& stream, const MatmulShape& shape) const { return 0; }
-  // c is dense, batch x m x n. k = 0 gives zeros.
+  // Whether a bias is added before the sum is rounded. Elsewhere it is put into c, to accumulate.
+  virtual bool AddsBias() const { return false; }
+  // c is dense, batch x m x n. k = 0 gives zeros. `bias` is read where shape.add_bias.
   virtual Status Launch(Stream& stream, const MatmulShape& shape, const void* a, const void* b,
-                        void* c, void* workspace) const = 0;
+                        const void* bias, void* c, void* workspace) const = 0;
 };
 using MatmulFactory = PrimitiveFactory<Matmul>;
 

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elementwise functions of one operand: y[i] = f(x[i]) over n contiguous elements.
+// Elementwise functions of one operand. x may have another dtype than the function is computed in:
+// it is converted as it is loaded.
 #pragma once
 
+#include <optional>
+
+#include "oneflow_lite/core/elementwise.h"
 #include "primitive/op_kinds.h"
 #include "primitive/primitive.h"
 
@@ -13,11 +17,13 @@ class Unary {
   static constexpr char kName[] = "unary";
   struct Spec {
     UnaryOp op = UnaryOp::kNeg;
-    DType dtype = DType::kFloat32;  // of x, and of y where that is not bool (IsTruth)
+    DType dtype = DType::kFloat32;  // what x is converted to; of y where that is not bool (IsTruth)
+    std::optional<DType> in = {};   // of x in memory; `dtype` unless given
   };
   virtual ~Unary() = default;
-  // x and y may be the same pointer where their elements have one size.
-  virtual Status Launch(Stream& stream, int64_t n, const void* x, void* y,
+  // Operands in the order x, y; strides in elements. y may be x where geometry and size of their
+  // elements are the same.
+  virtual Status Launch(Stream& stream, const Elementwise<2>& g, const void* x, void* y,
                         const UnaryParams& params = {}) const = 0;
 };
 using UnaryFactory = PrimitiveFactory<Unary>;

@@ -84,9 +84,28 @@ make_venv() {
   echo "$wanted" > "$stamp"
 }
 
+# The headers by which attention on CUDA goes through cuDNN. A build does without them, and says so.
+install_cudnn_headers() {
+  command -v nvcc > /dev/null || [ -x /usr/local/cuda/bin/nvcc ] || return 0
+  [ -e requirements-cuda.txt ] || return 0
+  local stamp=.venv/oneflow_lite-cudnn
+  local wanted
+  wanted=$(sha256sum < requirements-cuda.txt)
+  [ "$(cat "$stamp" 2> /dev/null)" != "$wanted" ] || return 0
+  if .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps \
+    -r requirements-cuda.txt; then
+    echo "$wanted" > "$stamp"
+  else
+    echo "setup: pip could not install requirements-cuda.txt; attention will do without cuDNN"
+  fi
+}
+
 if command -v dpkg-query > /dev/null && command -v apt-get > /dev/null; then
   install_debian_packages
 else
   check_other_system
 fi
-[ "${1:-}" = packages ] || make_venv
+if [ "${1:-}" != packages ]; then
+  make_venv
+  install_cudnn_headers
+fi

@@ -8,6 +8,7 @@
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/function.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "oneflow_lite/framework/output_layout.h"
 
 namespace oneflow_lite {
 namespace {
@@ -84,6 +85,15 @@ Status MakeView(OpCall& call) {
   return OkStatus();
 }
 
+// An output that lies as the inputs do, where the op's kernels can write such ones.
+Tensor LaidOutLikeInputs(const OpCall& call, Tensor out) {
+  const auto dense = [](const Tensor& t) { return !t.defined() || t.is_contiguous(); };
+  if (std::all_of(call.inputs.begin(), call.inputs.end(), dense)) return out;
+  if (!internal::KeepsLayout(call.op.def().name)) return out;
+  Dims strides = StridesLike(call.inputs, out.shape());
+  return strides.empty() ? out : out.WithGeometry(out.shape(), std::move(strides), 0);
+}
+
 Status AllocateOutputs(OpCall& call, Device device) {
   const OpDef& def = call.op.def();
   Specs inputs;
@@ -109,7 +119,7 @@ Status AllocateOutputs(OpCall& call, Device device) {
   const Device where = def.makes_outputs ? Device{DeviceType::kMeta, 0} : device;
   for (; i < outputs.size(); ++i) {
     OFL_ASSIGN_OR_RETURN(Tensor out, Tensor::Empty(outputs[i].shape, outputs[i].dtype, where));
-    call.outputs->push_back(std::move(out));
+    call.outputs->push_back(LaidOutLikeInputs(call, std::move(out)));
   }
   return OkStatus();
 }

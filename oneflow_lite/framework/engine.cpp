@@ -11,6 +11,7 @@
 
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autocast.h"
 #include "oneflow_lite/framework/dispatch.h"
 
 namespace oneflow_lite::autograd {
@@ -37,6 +38,7 @@ class Pass {
   }
 
   Status Run() {
+    const AutocastPause as_recorded;
     CountDependencies();
     if (limited_) FindWanted();
     std::unordered_set<Node*> started;  // a node may be the root of several outputs

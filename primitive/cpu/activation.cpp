@@ -4,12 +4,8 @@
 // names them. 16-bit floats are widened and narrowed chunk by chunk.
 #include "primitive/activation.h"
 
-#include <algorithm>
-
-#include "oneflow_lite/core/parallel.h"
-#include "primitive/cpu/convert.h"
+#include "primitive/cpu/chunked_pass.h"
 #include "primitive/cpu/simd_targets.h"
-#include "primitive/cpu/strided.h"
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "primitive/cpu/activation.cpp"
@@ -287,44 +283,30 @@ HWY_EXPORT(FindActivation);
 
 class CpuActivation final : public Activation {
  public:
-  CpuActivation(DType dtype, ActivationLoop loop)
-      : loop_(loop), item_(static_cast<int64_t>(SizeOf(dtype))) {
-    const DType compute = ComputeType(dtype);
-    if (compute == dtype) return;
-    widen_ = FindConvert(dtype, compute);
-    narrow_ = FindConvert(compute, dtype);
-  }
+  CpuActivation(const Spec& spec, ActivationLoop loop)
+      : loop_(loop),
+        pass_({.in = {spec.in.value_or(spec.dtype)},
+               .common = spec.dtype,
+               .loop = ComputeType(spec.dtype),
+               .result = ComputeType(spec.dtype),
+               .out = spec.dtype}) {}
 
-  Status Launch(Stream&, int64_t n, const ActivationNumbers& numbers, const void* x,
+  Status Launch(Stream&, const Elementwise<2>& g, const ActivationNumbers& numbers, const void* x,
                 void* y) const override {
-    ParallelFor(n, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      const char* from = static_cast<const char*>(x);
-      char* to = static_cast<char*>(y);
-      if (!widen_) {
-        loop_(end - begin, numbers, from + begin * item_, to + begin * item_);
-        return;
-      }
-      ChunkBuffer wide;
-      for (int64_t i = begin; i < end; i += kChunk) {
-        const int64_t count = std::min(kChunk, end - i);
-        widen_(count, from + i * item_, wide.bytes);
-        loop_(count, numbers, wide.bytes, wide.bytes);
-        narrow_(count, wide.bytes, to + i * item_);
-      }
-    });
+    pass_.Run(g, {{{x}}}, y,
+              [&](int64_t n, const auto& in, void* out) { loop_(n, numbers, in[0], out); });
     return OkStatus();
   }
 
  private:
   ActivationLoop loop_;
-  ConvertFunction widen_ = nullptr, narrow_ = nullptr;  // of 16-bit floats
-  int64_t item_;
+  ChunkedPass<1> pass_;
 };
 
 StatusOr<std::unique_ptr<Activation>> NewActivation(const Activation::Spec& spec) {
   ActivationLoop loop = HWY_DYNAMIC_DISPATCH(FindActivation)(spec.op, ComputeType(spec.dtype));
   if (!loop) return NoPrimitiveFor(Activation::kName, DeviceType::kCPU, spec.dtype);
-  return std::make_unique<CpuActivation>(spec.dtype, loop);
+  return std::make_unique<CpuActivation>(spec, loop);
 }
 
 const bool registered = RegisterPrimitive<Activation>(DeviceType::kCPU, &NewActivation);

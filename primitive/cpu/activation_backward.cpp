@@ -2,13 +2,10 @@
 //
 // One function object per slope of an activation, on vectors of the compute type; the table in
 // FindSlope names them. 16-bit floats are widened and narrowed chunk by chunk.
-#include <algorithm>
 
-#include "oneflow_lite/core/parallel.h"
 #include "primitive/activation.h"
-#include "primitive/cpu/convert.h"
+#include "primitive/cpu/chunked_pass.h"
 #include "primitive/cpu/simd_targets.h"
-#include "primitive/cpu/strided.h"
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "primitive/cpu/activation_backward.cpp"
@@ -259,52 +256,23 @@ HWY_EXPORT(FindSlope);
 class CpuActivationBackward final : public ActivationBackward {
  public:
   CpuActivationBackward(DType dtype, SlopeLoop loop)
-      : loop_(loop), item_(static_cast<int64_t>(SizeOf(dtype))) {
-    const DType compute = ComputeType(dtype);
-    if (compute == dtype) return;
-    widen_ = FindConvert(dtype, compute);
-    narrow_ = FindConvert(compute, dtype);
-  }
+      : loop_(loop),
+        pass_({.in = {dtype, dtype},
+               .common = dtype,
+               .loop = ComputeType(dtype),
+               .result = ComputeType(dtype),
+               .out = dtype}) {}
 
-  Status Launch(Stream&, int64_t n, const ActivationNumbers& numbers, const void* dy, bool one_dy,
+  Status Launch(Stream&, const Elementwise<3>& g, const ActivationNumbers& numbers, const void* dy,
                 const void* x, void* dx) const override {
-    const auto run = one_dy ? &CpuActivationBackward::Range<true> : &CpuActivationBackward::Range<>;
-    ParallelFor(n, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      (this->*run)(begin, end, numbers, static_cast<const char*>(dy), static_cast<const char*>(x),
-                   static_cast<char*>(dx));
-    });
+    pass_.Run(g, {{{dy}, {x}}}, dx,
+              [&](int64_t n, const auto& in, void* out) { loop_(n, numbers, in[0], in[1], out); });
     return OkStatus();
   }
 
  private:
-  // A chunk in the compute type, through the buffer where it is not so already.
-  const void* Wide(int64_t n, const char* from, ChunkBuffer& buffer) const {
-    if (!widen_) return from;
-    widen_(n, from, buffer.bytes);
-    return buffer.bytes;
-  }
-
-  template <bool kOneDy = false>
-  void Range(int64_t begin, int64_t end, const ActivationNumbers& numbers, const char* dy,
-             const char* x, char* dx) const {
-    ChunkBuffer repeated, wide_dy, wide_x, result;
-    if (kOneDy) {
-      for (int64_t i = 0; i < std::min(kChunk, end - begin); ++i) {
-        std::memcpy(repeated.bytes + i * item_, dy, item_);
-      }
-    }
-    for (int64_t i = begin; i < end; i += kChunk) {
-      const int64_t n = std::min(kChunk, end - i);
-      const void* g = Wide(n, kOneDy ? repeated.bytes : dy + i * item_, wide_dy);
-      const void* s = Wide(n, x + i * item_, wide_x);
-      loop_(n, numbers, g, s, narrow_ ? result.bytes : dx + i * item_);
-      if (narrow_) narrow_(n, result.bytes, dx + i * item_);
-    }
-  }
-
   SlopeLoop loop_;
-  ConvertFunction widen_ = nullptr, narrow_ = nullptr;  // of 16-bit floats
-  int64_t item_;
+  ChunkedPass<2> pass_;
 };
 
 StatusOr<std::unique_ptr<ActivationBackward>> NewBackward(const ActivationBackward::Spec& spec) {

@@ -5,14 +5,11 @@
 // brought into that form chunk by chunk.
 #include "primitive/binary.h"
 
-#include <algorithm>
 #include <cmath>
 
-#include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/binary_loop.h"
-#include "primitive/cpu/convert.h"
+#include "primitive/cpu/chunked_pass.h"
 #include "primitive/cpu/simd_targets.h"
-#include "primitive/cpu/strided.h"
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "primitive/cpu/binary.cpp"
@@ -111,109 +108,28 @@ HWY_EXPORT(FindBinary);
 
 class CpuBinary final : public Binary {
  public:
-  CpuBinary(const Spec& spec, BinaryLoop loop)
-      : loop_(loop),
-        compute_(ComputeType(spec.dtype)),
-        item_(SizeOf(spec.dtype)),
-        out_item_(IsComparison(spec.op) ? 1 : item_) {
-    if (compute_ == spec.dtype) return;
-    widen_ = FindConvert(spec.dtype, compute_);
-    if (!IsComparison(spec.op)) narrow_ = FindConvert(compute_, spec.dtype);
-  }
+  CpuBinary(const Spec& spec, BinaryLoop loop) : loop_(loop), pass_(TypesOf(spec)) {}
 
-  Status Launch(Stream&, const Elementwise<3>& g, const void* a, const void* b,
+  Status Launch(Stream&, const Elementwise<3>& g, const Operand& a, const Operand& b,
                 void* out) const override {
-    const bool direct = g.contiguous && !widen_;
-    ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      if (direct) {
-        loop_(end - begin, At(a, begin), At(b, begin),
-              static_cast<char*>(out) + begin * static_cast<int64_t>(out_item_));
-        return;
-      }
-      Operand in_a(*this, StridedReader(g, 0, item_, a, begin));
-      Operand in_b(*this, StridedReader(g, 1, item_, b, begin));
-      Run(
-          StridedWriter(g, 2, out_item_, out, begin), end - begin,
-          [&](int64_t n) { return in_a.Next(n); }, [&](int64_t n) { return in_b.Next(n); });
-    });
-    return OkStatus();
-  }
-
-  Status LaunchScalar(Stream&, const Elementwise<2>& g, const void* x, Scalar scalar,
-                      bool scalar_first, void* out) const override {
-    ChunkBuffer repeated;
-    Repeat(scalar, std::min(g.numel, kChunk), repeated);
-    const auto number = [&](int64_t) -> const void* { return repeated.bytes; };
-    ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      Operand in(*this, StridedReader(g, 0, item_, x, begin));
-      const auto operand = [&](int64_t n) { return in.Next(n); };
-      StridedWriter writer(g, 1, out_item_, out, begin);
-      if (scalar_first) {
-        Run(writer, end - begin, number, operand);
-      } else {
-        Run(writer, end - begin, operand, number);
-      }
-    });
+    pass_.Run(g, {{{a.data, &a.number}, {b.data, &b.number}}}, out,
+              [&](int64_t n, const auto& in, void* y) { loop_(n, in[0], in[1], y); });
     return OkStatus();
   }
 
  private:
-  // An operand's chunks, widened to the compute type.
-  class Operand {
-   public:
-    Operand(const CpuBinary& binary, const StridedReader& reader)
-        : widen_(binary.widen_), reader_(reader) {}
-    const void* Next(int64_t n) {
-      const void* chunk = reader_.Read(n, gathered_);
-      if (!widen_) return chunk;
-      widen_(n, chunk, widened_.bytes);
-      return widened_.bytes;
-    }
-
-   private:
-    ConvertFunction widen_;
-    StridedReader reader_;
-    ChunkBuffer gathered_, widened_;
-  };
-
-  // `count` elements, chunk by chunk.
-  template <class A, class B>
-  void Run(StridedWriter writer, int64_t count, A next_a, B next_b) const {
-    ChunkBuffer result, narrowed;
-    for (int64_t i = 0; i < count; i += kChunk) {
-      const int64_t n = std::min(kChunk, count - i);
-      const void* a = next_a(n);
-      const void* b = next_b(n);
-      if (narrow_) {
-        loop_(n, a, b, result.bytes);
-        narrow_(n, result.bytes, writer.Start(n, narrowed));
-        writer.Finish(n, narrowed);
-      } else {
-        loop_(n, a, b, writer.Start(n, result));
-        writer.Finish(n, result);
-      }
-    }
-  }
-
-  // n copies of the number in the compute type.
-  void Repeat(Scalar scalar, int64_t n, ChunkBuffer& buffer) const {
-    VisitAll(compute_, [&]<class C>(Tag<C>) {
-      const C value = CastScalar<C>(scalar);
-      for (int64_t i = 0; i < n; ++i) {
-        std::memcpy(buffer.bytes + i * static_cast<int64_t>(sizeof(C)), &value, sizeof(C));
-      }
-    });
-  }
-
-  const void* At(const void* p, int64_t i) const {
-    return static_cast<const char*>(p) + i * static_cast<int64_t>(item_);
+  static ChunkedTypes<2> TypesOf(const Spec& spec) {
+    const DType compute = ComputeType(spec.dtype);
+    const bool truth = IsComparison(spec.op);
+    return {.in = {spec.a.value_or(spec.dtype), spec.b.value_or(spec.dtype)},
+            .common = spec.dtype,
+            .loop = compute,
+            .result = truth ? DType::kBool : compute,
+            .out = truth ? DType::kBool : spec.dtype};
   }
 
   BinaryLoop loop_;
-  ConvertFunction widen_ = nullptr;   // dtype to compute type, where they differ
-  ConvertFunction narrow_ = nullptr;  // and back, unless the result is bool
-  DType compute_;
-  size_t item_, out_item_;
+  ChunkedPass<2> pass_;
 };
 
 StatusOr<std::unique_ptr<Binary>> NewBinary(const Binary::Spec& spec) {

@@ -2,12 +2,8 @@
 #include "primitive/creation.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <numbers>
 
 #include "oneflow_lite/core/parallel.h"
-#include "oneflow_lite/core/philox.h"
 #include "primitive/cpu/convert.h"
 #include "primitive/cpu/strided.h"
 
@@ -76,83 +72,6 @@ class CpuArange final : public Arange {
   DType dtype_;
 };
 
-// The uniforms of one Philox counter: four floats, or two doubles.
-template <class C>
-struct Uniforms {
-  static constexpr int64_t kCount = sizeof(C) == 8 ? 2 : 4;
-  C v[kCount];
-  explicit Uniforms(const PhiloxResult& r) {
-    for (int64_t i = 0; i < kCount; ++i) {
-      if constexpr (sizeof(C) == 8) {
-        v[i] = UniformDouble(r.v[2 * i], r.v[2 * i + 1]);
-      } else {
-        v[i] = UniformFloat(r.v[i]);
-      }
-    }
-  }
-  // Box and Muller's transform of each pair.
-  void ToNormal() {
-    for (int64_t i = 0; i < kCount; i += 2) {
-      const C radius = std::sqrt(C(-2) * std::log(C(1) - v[i]));
-      const C angle = C(2) * std::numbers::pi_v<C> * v[i + 1];
-      v[i] = radius * std::cos(angle);
-      v[i + 1] = radius * std::sin(angle);
-    }
-  }
-};
-
-// Elements of the counters [begin, end); element i of the first lies at i * kCount.
-template <class T, bool kNormal>
-void FillRandom(int64_t begin, int64_t end, int64_t n, uint64_t seed, uint64_t offset, T* y) {
-  using C = ComputeOf<T>;
-  constexpr int64_t kCount = Uniforms<C>::kCount;
-  for (int64_t k = begin; k < end; ++k) {
-    Uniforms<C> u(Philox(seed, offset + static_cast<uint64_t>(k)));
-    if constexpr (kNormal) u.ToNormal();
-    for (int64_t i = k * kCount; i < std::min(n, (k + 1) * kCount); ++i) {
-      T value = static_cast<T>(u.v[i - k * kCount]);
-      if constexpr (sizeof(T) == 2 && !kNormal) {  // a uniform below 1 may round to it
-        if (static_cast<float>(value) >= 1.0f) value = T(0.0f);
-      }
-      y[i] = value;
-    }
-  }
-}
-
-void FillBits(int64_t begin, int64_t end, int64_t n, uint64_t seed, uint64_t offset, int64_t* y) {
-  for (int64_t k = begin; k < end; ++k) {
-    const PhiloxResult r = Philox(seed, offset + static_cast<uint64_t>(k));
-    for (int64_t i = k * 4; i < std::min(n, k * 4 + 4); ++i) y[i] = r.v[i - k * 4];
-  }
-}
-
-class CpuRandom final : public Random {
- public:
-  explicit CpuRandom(const Spec& spec) : spec_(spec) {}
-
-  Status Launch(Stream&, int64_t n, const PhiloxState& state, void* y) const override {
-    uint64_t seed = state.seed, offset = state.offset;
-    if (state.shift) seed += state.shift[0], offset += state.shift[1];
-    const int64_t counters = static_cast<int64_t>(CountersFor(spec_.dtype, n));
-    ParallelFor(counters, kGrain, [&](int64_t begin, int64_t end) {
-      if (spec_.distribution == Distribution::kBits) {
-        FillBits(begin, end, n, seed, offset, static_cast<int64_t*>(y));
-        return;
-      }
-      VisitFloating(spec_.dtype, [&]<class T>(Tag<T>) {
-        const auto fill = spec_.distribution == Distribution::kNormal ? &FillRandom<T, true>
-                                                                      : &FillRandom<T, false>;
-        fill(begin, end, n, seed, offset, static_cast<T*>(y));
-      });
-    });
-    return OkStatus();
-  }
-
- private:
-  static constexpr int64_t kGrain = 1024;  // counters: some 10 us of work
-  Spec spec_;
-};
-
 StatusOr<std::unique_ptr<Fill>> NewFill(const Fill::Spec& spec) {
   return std::make_unique<CpuFill>(spec);
 }
@@ -162,17 +81,8 @@ StatusOr<std::unique_ptr<Arange>> NewArange(const Arange::Spec& spec) {
   }
   return std::make_unique<CpuArange>(spec);
 }
-StatusOr<std::unique_ptr<Random>> NewRandom(const Random::Spec& spec) {
-  const bool bits = spec.distribution == Distribution::kBits;
-  if (bits ? spec.dtype != DType::kInt64 : !IsFloating(spec.dtype)) {
-    return NoPrimitiveFor(Random::kName, DeviceType::kCPU, spec.dtype);
-  }
-  return std::make_unique<CpuRandom>(spec);
-}
-
 const bool registered = RegisterPrimitive<Fill>(DeviceType::kCPU, &NewFill) &&
-                        RegisterPrimitive<Arange>(DeviceType::kCPU, &NewArange) &&
-                        RegisterPrimitive<Random>(DeviceType::kCPU, &NewRandom);
+                        RegisterPrimitive<Arange>(DeviceType::kCPU, &NewArange);
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -5,17 +5,13 @@
 #include "primitive/matmul.h"
 
 #include <cblas.h>
-#include <pthread.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 
 #include "oneflow_lite/core/parallel.h"
-#include "oneflow_lite/core/thread_limit.h"
+#include "primitive/cpu/blas.h"
 #include "primitive/cpu/convert.h"
 
 namespace oneflow_lite {
@@ -27,17 +23,17 @@ constexpr int64_t kTinyProduct = 512;
 constexpr int64_t kSmallProduct = 128 * 128 * 128;
 
 void Gemm(const MatmulShape& s, const float* a, blasint lda, const float* b, blasint ldb,
-          float* c) {
+          float beta, float* c) {
   cblas_sgemm(CblasRowMajor, s.transpose_a ? CblasTrans : CblasNoTrans,
               s.transpose_b ? CblasTrans : CblasNoTrans, static_cast<blasint>(s.m),
-              static_cast<blasint>(s.n), static_cast<blasint>(s.k), 1.0f, a, lda, b, ldb, 0.0f, c,
+              static_cast<blasint>(s.n), static_cast<blasint>(s.k), 1.0f, a, lda, b, ldb, beta, c,
               static_cast<blasint>(s.n));
 }
 void Gemm(const MatmulShape& s, const double* a, blasint lda, const double* b, blasint ldb,
-          double* c) {
+          double beta, double* c) {
   cblas_dgemm(CblasRowMajor, s.transpose_a ? CblasTrans : CblasNoTrans,
               s.transpose_b ? CblasTrans : CblasNoTrans, static_cast<blasint>(s.m),
-              static_cast<blasint>(s.n), static_cast<blasint>(s.k), 1.0, a, lda, b, ldb, 0.0, c,
+              static_cast<blasint>(s.n), static_cast<blasint>(s.k), 1.0, a, lda, b, ldb, beta, c,
               static_cast<blasint>(s.n));
 }
 
@@ -48,68 +44,27 @@ struct Stored {
 Stored StoredA(const MatmulShape& s) { return s.transpose_a ? Stored{s.k, s.m} : Stored{s.m, s.k}; }
 Stored StoredB(const MatmulShape& s) { return s.transpose_b ? Stored{s.n, s.k} : Stored{s.k, s.n}; }
 
-// One product; C is float or double.
+// One product; C is float or double. adds: to what c has.
 template <class C>
-void Product(const MatmulShape& s, const C* a, int64_t lda, const C* b, int64_t ldb, C* c) {
+void Product(const MatmulShape& s, const C* a, int64_t lda, const C* b, int64_t ldb, bool adds,
+             C* c) {
   if (s.m * s.n * s.k > kTinyProduct) {
     // The BLAS refuses a leading dimension below the row's length, even of a single row.
     Gemm(s, a, static_cast<blasint>(std::max({lda, StoredA(s).cols, int64_t{1}})), b,
-         static_cast<blasint>(std::max({ldb, StoredB(s).cols, int64_t{1}})), c);
+         static_cast<blasint>(std::max({ldb, StoredB(s).cols, int64_t{1}})), C(adds ? 1 : 0), c);
     return;
   }
   const int64_t a_row = s.transpose_a ? 1 : lda, a_col = s.transpose_a ? lda : 1;
   const int64_t b_row = s.transpose_b ? 1 : ldb, b_col = s.transpose_b ? ldb : 1;
   for (int64_t i = 0; i < s.m; ++i) {
     for (int64_t j = 0; j < s.n; ++j) {
-      C sum = 0;
+      C sum = adds ? c[i * s.n + j] : C(0);
       for (int64_t l = 0; l < s.k; ++l) {
         sum += a[i * a_row + l * a_col] * b[l * b_row + j * b_col];
       }
       c[i * s.n + j] = sum;
     }
   }
-}
-
-// A thread's time inside the BLAS. The end of the process frees what the BLAS works with, while
-// daemon threads still run: the end waits for those inside, and who comes later sleeps until the
-// process has gone.
-class BlasUse {
- public:
-  BlasUse() {
-    static const bool watched = [] {
-      pthread_atfork(nullptr, nullptr, [] { users = 0; });  // a child has none of the threads
-      return std::atexit(&End) == 0;
-    }();
-    static_cast<void>(watched);
-    users.fetch_add(1);
-    if (!ended.load() || ends_here) return;
-    users.fetch_sub(1);
-    while (true) pause();
-  }
-  ~BlasUse() { users.fetch_sub(1); }
-  BlasUse(const BlasUse&) = delete;
-
- private:
-  static void End() {
-    ends_here = true;
-    ended = true;
-    while (users.load() > 0) usleep(1000);
-  }
-
-  static inline std::atomic<int64_t> users{0};
-  static inline std::atomic<bool> ended{false};
-  static inline thread_local bool ends_here = false;
-};
-
-// Gives the BLAS as many threads as ours. It keeps the number per calling thread (an OpenMP
-// setting), so it is set where it changed only.
-void SetBlasThreads() {
-  thread_local int current = 0;
-  const int wanted = InSerialRegion() ? 1 : NumThreads();
-  if (wanted == current) return;
-  if (wanted > 1) WillStartThreads();
-  openblas_set_num_threads(GrantThreads(wanted));
-  current = wanted;
 }
 
 class CpuMatmul final : public Matmul {
@@ -125,9 +80,11 @@ class CpuMatmul final : public Matmul {
     return static_cast<size_t>(s.m * s.k + s.k * s.n + s.m * s.n) * sizeof(float);
   }
 
-  Status Launch(Stream&, const MatmulShape& s, const void* a, const void* b, void* c,
-                void* workspace) const override {
-    if (s.batch <= 0 || s.m <= 0 || s.n <= 0) return OkStatus();
+  bool AddsBias() const override { return widen_ != nullptr; }
+
+  Status Launch(Stream&, const MatmulShape& s, const void* a, const void* b, const void* bias,
+                void* c, void* workspace) const override {
+    if (s.batch <= 0 || s.m <= 0 || s.n <= 0 || (s.k <= 0 && s.accumulate)) return OkStatus();
     if (s.k <= 0) {
       std::memset(c, 0, static_cast<size_t>(s.batch * s.m * s.n) * SizeOf(dtype_));
       return OkStatus();
@@ -140,7 +97,8 @@ class CpuMatmul final : public Matmul {
     const BlasUse use;
     if (widen_) {
       LaunchWidened(s, static_cast<const char*>(a), static_cast<const char*>(b),
-                    static_cast<char*>(c), static_cast<float*>(workspace));
+                    s.add_bias ? static_cast<const char*>(bias) : nullptr, static_cast<char*>(c),
+                    static_cast<float*>(workspace));
     } else if (dtype_ == DType::kFloat64) {
       LaunchBatch(s, static_cast<const double*>(a), static_cast<const double*>(b),
                   static_cast<double*>(c));
@@ -157,7 +115,7 @@ class CpuMatmul final : public Matmul {
     const auto products = [&](int64_t begin, int64_t end) {
       if (s.m * s.n * s.k > kTinyProduct) SetBlasThreads();
       for (int64_t i = begin; i < end; ++i) {
-        Product(s, a + i * s.batch_stride_a, s.lda, b + i * s.batch_stride_b, s.ldb,
+        Product(s, a + i * s.batch_stride_a, s.lda, b + i * s.batch_stride_b, s.ldb, s.accumulate,
                 c + i * s.m * s.n);
       }
     };
@@ -179,7 +137,16 @@ class CpuMatmul final : public Matmul {
     });
   }
 
-  void LaunchWidened(const MatmulShape& s, const char* a, const char* b, char* c,
+  // What the product is added to: the bias in every row, or c.
+  void WidenStart(const MatmulShape& s, const char* bias, const char* c, float* wide_c) const {
+    if (!bias) return Widen(c, {s.m, s.n}, s.n, wide_c);
+    widen_(s.n, bias, wide_c);
+    ParallelFor(s.m - 1, std::max<int64_t>(1, 32768 / s.n), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin + 1; r <= end; ++r) std::copy_n(wide_c, s.n, wide_c + r * s.n);
+    });
+  }
+
+  void LaunchWidened(const MatmulShape& s, const char* a, const char* b, const char* bias, char* c,
                      float* workspace) const {
     const int64_t item = static_cast<int64_t>(SizeOf(dtype_));
     float* wide_a = workspace;
@@ -192,9 +159,11 @@ class CpuMatmul final : public Matmul {
       if (i == 0 || s.batch_stride_b != 0) {
         Widen(b + i * s.batch_stride_b * item, StoredB(s), s.ldb, wide_b);
       }
-      if (s.m * s.n * s.k > kTinyProduct) SetBlasThreads();
-      Product(s, wide_a, StoredA(s).cols, wide_b, StoredB(s).cols, wide_c);
       char* out = c + i * s.m * s.n * item;
+      const bool adds = bias || s.accumulate;
+      if (adds) WidenStart(s, bias, out, wide_c);
+      if (s.m * s.n * s.k > kTinyProduct) SetBlasThreads();
+      Product(s, wide_a, StoredA(s).cols, wide_b, StoredB(s).cols, adds, wide_c);
       ParallelFor(s.m * s.n, 32768, [&](int64_t begin, int64_t end) {
         narrow_(end - begin, wide_c + begin, out + begin * item);
       });

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "oneflow_lite/core/elementwise_order.h"
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/strided.h"
 
@@ -44,8 +45,9 @@ class CpuSelect final : public Select {
  public:
   explicit CpuSelect(DType dtype) : item_(SizeOf(dtype)), loop_(FindLoop(item_)) {}
 
-  Status Launch(Stream&, const Elementwise<4>& g, const Operand& condition, const Operand& a,
+  Status Launch(Stream&, const Elementwise<4>& given, const Operand& condition, const Operand& a,
                 const Operand& b, void* out) const override {
+    const Elementwise<4> g = OrderedBy(given, 3);
     ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
       StridedReader in_condition(g, 0, 1, DataOf(condition), begin);
       StridedReader in_a(g, 1, item_, DataOf(a), begin), in_b(g, 2, item_, DataOf(b), begin);

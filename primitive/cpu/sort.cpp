@@ -1,57 +1,118 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// sort and topk: keys with their places, in order.
 #include "primitive/sort.h"
 
-#include <algorithm>
-#include <numeric>
-
-#include "oneflow_lite/core/parallel.h"
+#include "primitive/cpu/ordered_rows.h"
 
 namespace oneflow_lite {
 namespace {
 
-constexpr int64_t kGrain = 512;  // elements
+using cpu::RowRanges;
 
-// Whether a comes before b; NaN after everything else.
-template <class T>
-bool Before(T a, T b) {
-  if constexpr (IsFloating(DTypeOf<T>())) {
-    using C = ComputeOf<T>;
-    const C x = static_cast<C>(a), y = static_cast<C>(b);
-    return x < y || (y != y && x == x);
-  } else {
-    return a < b;
+// Writes elements and their places from sorted items. An element is read where its key does not
+// tell its bits: it may lie anywhere in x.
+template <class T, class Item>
+void WriteItems(const Item* items, int64_t n, bool descending, const T* x, T* values,
+                int64_t* indices) {
+  const KeyCode code = KeyCodeOf(DTypeOf<T>(), descending);
+  for (int64_t i = 0; i < n; ++i) {
+    const auto key = static_cast<cpu::KeyOf<T>>(items[i].key());
+    indices[i] = items[i].place();
+    if (code.IsOneElement(key)) {
+      const auto raw = static_cast<cpu::RawOf<T>>(code.Decode(key));
+      std::memcpy(static_cast<void*>(values + i), &raw, sizeof raw);
+    } else {
+      values[i] = x[items[i].place()];
+    }
   }
+}
+
+// Two lists of items for each range of rows.
+size_t BytesPerRange(DType dtype, int64_t cols) {
+  return VisitAll(dtype, [&]<class T>(Tag<T>) {
+    const size_t item = cpu::FitsNarrow<T>(cols) ? sizeof(cpu::NarrowItem) : sizeof(cpu::WideItem);
+    return 2 * static_cast<size_t>(cols) * item;
+  });
 }
 
 class CpuSort final : public Sort {
  public:
   explicit CpuSort(DType dtype) : dtype_(dtype) {}
 
-  StatusOr<size_t> WorkspaceBytes(const Stream&, int64_t, int64_t) const override { return 0; }
-  Status Launch(Stream&, int64_t rows, int64_t cols, bool descending, const void* x_data,
-                void* values_data, int64_t* indices, void*) const override {
+  StatusOr<size_t> WorkspaceBytes(const Stream&, int64_t rows, int64_t cols) const override {
+    return RowRanges{rows, cols}.count() * BytesPerRange(dtype_, cols);
+  }
+  Status Launch(Stream&, int64_t rows, int64_t cols, bool descending, const void* x, void* values,
+                int64_t* indices, void* workspace) const override {
     VisitAll(dtype_, [&]<class T>(Tag<T>) {
-      const T* x = static_cast<const T*>(x_data);
-      T* values = static_cast<T*>(values_data);
-      ParallelFor(rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, cols)),
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t row = begin; row < end; ++row) {
-                      Row(cols, descending, x + row * cols, values + row * cols,
-                          indices + row * cols);
-                    }
-                  });
+      cpu::VisitItem<T>(cols, [&]<class Item>(Tag<Item>) {
+        RowRanges{rows, cols}.ForRows(
+            workspace, BytesPerRange(dtype_, cols), [&](int64_t row, char* memory) {
+              Row<T, Item>(cols, descending, static_cast<const T*>(x) + row * cols,
+                           static_cast<T*>(values) + row * cols, indices + row * cols,
+                           reinterpret_cast<Item*>(memory));
+            });
+      });
     });
     return OkStatus();
   }
 
  private:
-  template <class T>
-  static void Row(int64_t cols, bool descending, const T* x, T* values, int64_t* indices) {
-    std::iota(indices, indices + cols, int64_t{0});
-    std::stable_sort(indices, indices + cols, [&](int64_t i, int64_t j) {
-      return descending ? Before(x[j], x[i]) : Before(x[i], x[j]);
+  template <class T, class Item>
+  static void Row(int64_t cols, bool descending, const T* x, T* values, int64_t* indices,
+                  Item* items) {
+    for (int64_t i = 0; i < cols; ++i) items[i] = Item::Of(cpu::KeyAt(x, i, descending), i);
+    items = cpu::SortItems(items, items + cols, cols, 8 * sizeof(T));
+    WriteItems(items, cols, descending, x, values, indices);
+  }
+
+  DType dtype_;
+};
+
+class CpuTopK final : public TopK {
+ public:
+  explicit CpuTopK(DType dtype) : dtype_(dtype) {}
+
+  // Keys, as many again for the selection, and two lists of k items.
+  StatusOr<size_t> WorkspaceBytes(const Stream&, const Problem& p) const override {
+    return RowRanges{p.rows, p.cols}.count() * Bytes(p);
+  }
+  Status Launch(Stream&, const Problem& p, const void* x, void* values, int64_t* indices,
+                void* workspace) const override {
+    VisitAll(dtype_, [&]<class T>(Tag<T>) {
+      cpu::VisitItem<T>(p.cols, [&]<class Item>(Tag<Item>) {
+        RowRanges{p.rows, p.cols}.ForRows(workspace, Bytes(p), [&](int64_t row, char* memory) {
+          Row<T, Item>(p, static_cast<const T*>(x) + row * p.cols,
+                       static_cast<T*>(values) + row * p.k, indices + row * p.k, memory);
+        });
+      });
     });
-    for (int64_t k = 0; k < cols; ++k) values[k] = x[indices[k]];
+    return OkStatus();
+  }
+
+ private:
+  size_t Bytes(const Problem& p) const {
+    return BytesPerRange(dtype_, p.cols) + BytesPerRange(dtype_, p.k);
+  }
+
+  // The items are those before the one of rank k - 1, and of its equals the first ones.
+  template <class T, class Item>
+  static void Row(const Problem& p, const T* x, T* values, int64_t* indices, char* memory) {
+    using Key = cpu::KeyOf<T>;
+    const int64_t cols = p.cols;
+    Item* items = reinterpret_cast<Item*>(memory);
+    Key* keys = reinterpret_cast<Key*>(items + 2 * p.k);
+    for (int64_t i = 0; i < cols; ++i) keys[i] = cpu::KeyAt(x, i, p.largest);
+    const cpu::Selected<Key> last =
+        cpu::SelectKey(keys, cols, p.k - 1, 8 * static_cast<int>(sizeof(T)), keys + cols);
+    int64_t kept = 0, equals = last.equal + 1;
+    for (int64_t i = 0; kept < p.k; ++i) {
+      if (keys[i] > last.key || (keys[i] == last.key && equals-- <= 0)) continue;
+      items[kept++] = Item::Of(keys[i], i);
+    }
+    items = cpu::SortItems(items, items + p.k, p.k, 8 * sizeof(T));
+    WriteItems(items, p.k, p.largest, x, values, indices);
   }
 
   DType dtype_;
@@ -60,8 +121,12 @@ class CpuSort final : public Sort {
 StatusOr<std::unique_ptr<Sort>> NewSort(const Sort::Spec& spec) {
   return std::make_unique<CpuSort>(spec.dtype);
 }
+StatusOr<std::unique_ptr<TopK>> NewTopK(const TopK::Spec& spec) {
+  return std::make_unique<CpuTopK>(spec.dtype);
+}
 
-const bool registered = RegisterPrimitive<Sort>(DeviceType::kCPU, &NewSort);
+const bool sort_registered = RegisterPrimitive<Sort>(DeviceType::kCPU, &NewSort);
+const bool topk_registered = RegisterPrimitive<TopK>(DeviceType::kCPU, &NewTopK);
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -4,16 +4,12 @@
 // lies otherwise, 16-bit floats and numbers are brought into that form chunk by chunk.
 #include "primitive/ternary.h"
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
-#include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/binary_loop.h"
-#include "primitive/cpu/convert.h"
+#include "primitive/cpu/chunked_pass.h"
 #include "primitive/cpu/simd_targets.h"
-#include "primitive/cpu/strided.h"
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "primitive/cpu/ternary.cpp"
@@ -210,72 +206,31 @@ HWY_EXPORT(FindTernary);
 
 class CpuTernary final : public Ternary {
  public:
-  CpuTernary(const Spec& spec, TernaryLoop loop)
-      : loop_(loop),
-        compute_(ComputeType(spec.dtype)),
-        item_(SizeOf(spec.dtype)),
-        out_item_(IsComparison(spec.op) ? 1 : item_) {
-    if (compute_ == spec.dtype) return;
-    widen_ = FindConvert(spec.dtype, compute_);
-    if (!IsComparison(spec.op)) narrow_ = FindConvert(compute_, spec.dtype);
-  }
+  CpuTernary(const Spec& spec, TernaryLoop loop) : loop_(loop), pass_(TypesOf(spec)) {}
 
   Status Launch(Stream&, const Elementwise<4>& g, const Ternary::Operand (&operands)[3],
                 const TernaryNumbers& numbers, void* out) const override {
-    ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      Chunks a(*this, g, 0, operands[0], begin), b(*this, g, 1, operands[1], begin);
-      Chunks c(*this, g, 2, operands[2], begin);
-      StridedWriter writer(g, 3, out_item_, out, begin);
-      ChunkBuffer result, narrowed;
-      for (int64_t i = begin; i < end; i += kChunk) {
-        const int64_t n = std::min(kChunk, end - i);
-        void* target = narrow_ ? result.bytes : writer.Start(n, result);
-        loop_(n, a.Next(n), b.Next(n), c.Next(n), numbers, target);
-        if (narrow_) narrow_(n, result.bytes, writer.Start(n, narrowed));
-        writer.Finish(n, narrow_ ? narrowed : result);
-      }
+    ChunkedPass<3>::Operands in;
+    for (int i = 0; i < 3; ++i) in[i] = {operands[i].data, &operands[i].number};
+    pass_.Run(g, in, out, [&](int64_t n, const auto& chunks, void* y) {
+      loop_(n, chunks[0], chunks[1], chunks[2], numbers, y);
     });
     return OkStatus();
   }
 
  private:
-  // An operand's chunks in the compute type.
-  class Chunks {
-   public:
-    Chunks(const CpuTernary& owner, const Elementwise<4>& g, int i, const Ternary::Operand& operand,
-           int64_t begin)
-        : widen_(owner.widen_),
-          number_(!operand.data),
-          reader_(g, i, owner.item_, operand.data, begin) {
-      if (!number_) return;
-      VisitAll(owner.compute_, [&]<class C>(Tag<C>) {
-        const C value = CastScalar<C>(operand.number);
-        const int64_t count = std::min(g.numel, kChunk);
-        for (int64_t k = 0; k < count; ++k) {
-          std::memcpy(widened_.bytes + k * static_cast<int64_t>(sizeof(C)), &value, sizeof(C));
-        }
-      });
-    }
-    const void* Next(int64_t n) {
-      if (number_) return widened_.bytes;
-      const void* chunk = reader_.Read(n, gathered_);
-      if (!widen_) return chunk;
-      widen_(n, chunk, widened_.bytes);
-      return widened_.bytes;
-    }
-
-   private:
-    ConvertFunction widen_;
-    bool number_;
-    StridedReader reader_;
-    ChunkBuffer gathered_, widened_;
-  };
+  static ChunkedTypes<3> TypesOf(const Spec& spec) {
+    const DType compute = ComputeType(spec.dtype);
+    const bool truth = IsComparison(spec.op);
+    return {.in = {spec.dtype, spec.dtype, spec.dtype},
+            .common = spec.dtype,
+            .loop = compute,
+            .result = truth ? DType::kBool : compute,
+            .out = truth ? DType::kBool : spec.dtype};
+  }
 
   TernaryLoop loop_;
-  ConvertFunction widen_ = nullptr;   // dtype to compute type, where they differ
-  ConvertFunction narrow_ = nullptr;  // and back, unless the result is bool
-  DType compute_;
-  size_t item_, out_item_;
+  ChunkedPass<3> pass_;
 };
 
 StatusOr<std::unique_ptr<Ternary>> NewTernary(const Ternary::Spec& spec) {

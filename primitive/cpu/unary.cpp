@@ -5,13 +5,10 @@
 // bits in unary_truth.cpp.
 #include "primitive/cpu/unary.h"
 
-#include <algorithm>
 #include <limits>
 
-#include "oneflow_lite/core/parallel.h"
-#include "primitive/cpu/convert.h"
+#include "primitive/cpu/chunked_pass.h"
 #include "primitive/cpu/simd_targets.h"
-#include "primitive/cpu/strided.h"
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "primitive/cpu/unary.cpp"
@@ -217,44 +214,28 @@ UnaryCode Find(UnaryOp op, DType dtype) {
 
 class CpuUnary final : public Unary {
  public:
-  CpuUnary(UnaryCode code, const Spec& spec)
-      : code_(code),
-        item_(static_cast<int64_t>(SizeOf(spec.dtype))),
-        out_(IsTruth(spec.op) ? 1 : item_) {
-    if (!code.wide || ComputeType(spec.dtype) == spec.dtype) return;
-    widen_ = FindConvert(spec.dtype, DType::kFloat32);
-    narrow_ = FindConvert(DType::kFloat32, spec.dtype);
-  }
+  CpuUnary(UnaryCode code, const Spec& spec) : loop_(code.loop), pass_(TypesOf(code, spec)) {}
 
-  Status Launch(Stream&, int64_t n, const void* x, void* y,
+  Status Launch(Stream&, const Elementwise<2>& g, const void* x, void* y,
                 const UnaryParams& params) const override {
-    ParallelFor(n, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      const char* from = static_cast<const char*>(x) + begin * item_;
-      char* to = static_cast<char*>(y) + begin * out_;
-      if (widen_)
-        Blocks(end - begin, from, to, params);
-      else
-        code_.loop(end - begin, from, to, params);
-    });
+    pass_.Run(g, {{{x}}}, y,
+              [&](int64_t n, const auto& in, void* out) { loop_(n, in[0], out, params); });
     return OkStatus();
   }
 
  private:
-  // 16-bit floats, a block after the other through a buffer of float.
-  void Blocks(int64_t n, const char* x, char* y, const UnaryParams& params) const {
-    constexpr int64_t kBlock = 512;
-    alignas(64) float wide[kBlock];
-    for (int64_t i = 0; i < n; i += kBlock) {
-      const int64_t count = std::min(kBlock, n - i);
-      widen_(count, x + i * item_, wide);
-      code_.loop(count, wide, wide, params);
-      narrow_(count, wide, y + i * item_);
-    }
+  static ChunkedTypes<1> TypesOf(UnaryCode code, const Spec& spec) {
+    const DType loop = code.wide ? ComputeType(spec.dtype) : spec.dtype;
+    const bool truth = IsTruth(spec.op);
+    return {.in = {spec.in.value_or(spec.dtype)},
+            .common = spec.dtype,
+            .loop = loop,
+            .result = truth ? DType::kBool : loop,
+            .out = truth ? DType::kBool : spec.dtype};
   }
 
-  UnaryCode code_;
-  int64_t item_, out_;  // bytes of an element
-  ConvertFunction widen_ = nullptr, narrow_ = nullptr;
+  UnaryCode::Loop loop_;
+  ChunkedPass<1> pass_;
 };
 
 StatusOr<std::unique_ptr<Unary>> NewUnary(const Unary::Spec& spec) {

@@ -4,13 +4,9 @@
 // of float or double. 16-bit floats are converted block by block.
 #include "primitive/unary_backward.h"
 
-#include <algorithm>
-
-#include "oneflow_lite/core/parallel.h"
-#include "primitive/cpu/convert.h"
+#include "primitive/cpu/chunked_pass.h"
 #include "primitive/cpu/simd_targets.h"
 #include "primitive/cpu/special_math.h"
-#include "primitive/cpu/strided.h"
 #include "primitive/gamma_math.h"
 // clang-format off
 #undef HWY_TARGET_INCLUDE
@@ -228,62 +224,23 @@ HWY_EXPORT(FindUnaryBackward);
 class CpuUnaryBackward final : public UnaryBackward {
  public:
   CpuUnaryBackward(UnaryBackwardLoop loop, DType dtype)
-      : loop_(loop), item_(static_cast<int64_t>(SizeOf(dtype))) {
-    if (ComputeType(dtype) == dtype) return;
-    widen_ = FindConvert(dtype, DType::kFloat32);
-    narrow_ = FindConvert(DType::kFloat32, dtype);
-  }
+      : loop_(loop),
+        pass_({.in = {dtype, dtype},
+               .common = dtype,
+               .loop = ComputeType(dtype),
+               .result = ComputeType(dtype),
+               .out = dtype}) {}
 
-  Status Launch(Stream&, int64_t n, const void* dy, bool dy_is_number, const void* s, void* dx,
+  Status Launch(Stream&, const Elementwise<3>& g, const void* dy, const void* s, void* dx,
                 const UnaryParams& params) const override {
-    ParallelFor(n, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      const int64_t at = begin * item_;
-      const char* g = static_cast<const char*>(dy) + (dy_is_number ? 0 : at);
-      const char* from = static_cast<const char*>(s) + at;
-      char* to = static_cast<char*>(dx) + at;
-      if (!dy_is_number && !widen_) return loop_(end - begin, g, from, to, params);
-      Blocks(end - begin, g, dy_is_number, from, to, params);
-    });
+    pass_.Run(g, {{{dy}, {s}}}, dx,
+              [&](int64_t n, const auto& in, void* out) { loop_(n, in[0], in[1], out, params); });
     return OkStatus();
   }
 
  private:
-  static constexpr int64_t kBlock = 512;
-
-  // One block after the other, through buffers of the compute type.
-  void Blocks(int64_t n, const char* g, bool number, const char* s, char* dx,
-              const UnaryParams& params) const {
-    alignas(64) char slopes[kBlock * 8], dys[kBlock * 8];
-    const int64_t compute = widen_ ? 4 : item_;
-    if (number) Fill(std::min(n, kBlock), g, dys);
-    for (int64_t i = 0; i < n; i += kBlock) {
-      const int64_t count = std::min(kBlock, n - i);
-      if (!number) widen_(count, g + i * item_, dys);
-      if (!widen_) {
-        loop_(count, dys, s + i * compute, dx + i * compute, params);
-        continue;
-      }
-      widen_(count, s + i * item_, slopes);
-      loop_(count, dys, slopes, slopes, params);
-      narrow_(count, slopes, dx + i * item_);
-    }
-  }
-  void Fill(int64_t count, const char* number, char* dys) const {
-    if (item_ == 8) {
-      std::fill_n(reinterpret_cast<double*>(dys), count, *reinterpret_cast<const double*>(number));
-      return;
-    }
-    float value;
-    if (widen_)
-      widen_(1, number, &value);
-    else
-      value = *reinterpret_cast<const float*>(number);
-    std::fill_n(reinterpret_cast<float*>(dys), count, value);
-  }
-
   UnaryBackwardLoop loop_;
-  int64_t item_;
-  ConvertFunction widen_ = nullptr, narrow_ = nullptr;  // of 16-bit floats
+  ChunkedPass<2> pass_;
 };
 
 StatusOr<std::unique_ptr<UnaryBackward>> NewUnaryBackward(const UnaryBackward::Spec& spec) {

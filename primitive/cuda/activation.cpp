@@ -1,47 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/activation.h"
 
-#include "primitive/cuda/activation_launchers.h"
-#include "primitive/cuda/host.h"
+#include "primitive/cuda/elementwise_host.h"
 
 namespace oneflow_lite {
 namespace {
 
 class CudaActivation final : public Activation {
  public:
-  explicit CudaActivation(cuda::ActivationLauncher launcher) : launcher_(launcher) {}
-  Status Launch(Stream& stream, int64_t n, const ActivationNumbers& numbers, const void* x,
-                void* y) const override {
-    return cuda::RunOn(stream, kName,
-                       [&](cudaStream_t s) { return launcher_(n, numbers, x, y, s); });
+  CudaActivation(const Spec& spec, cuda::ActivationLauncher launcher)
+      : pass_({{spec.in.value_or(spec.dtype)}, spec.dtype, spec.dtype}, launcher) {}
+
+  Status Launch(Stream& stream, const Elementwise<2>& g, const ActivationNumbers& numbers,
+                const void* x, void* y) const override {
+    return pass_.Run(stream, kName, g, {{{x}}}, y, numbers);
   }
 
  private:
-  cuda::ActivationLauncher launcher_;
+  cuda::CudaPass<1, ActivationNumbers> pass_;
 };
 
 class CudaActivationBackward final : public ActivationBackward {
  public:
-  explicit CudaActivationBackward(cuda::SlopeLauncher launcher) : launcher_(launcher) {}
-  Status Launch(Stream& stream, int64_t n, const ActivationNumbers& numbers, const void* dy,
-                bool one_dy, const void* x, void* dx) const override {
-    return cuda::RunOn(stream, kName,
-                       [&](cudaStream_t s) { return launcher_(n, numbers, dy, one_dy, x, dx, s); });
+  CudaActivationBackward(DType dtype, cuda::SlopeLauncher launcher)
+      : pass_({{dtype, dtype}, dtype, dtype}, launcher) {}
+
+  Status Launch(Stream& stream, const Elementwise<3>& g, const ActivationNumbers& numbers,
+                const void* dy, const void* x, void* dx) const override {
+    return pass_.Run(stream, kName, g, {{{dy}, {x}}}, dx, numbers);
   }
 
  private:
-  cuda::SlopeLauncher launcher_;
+  cuda::CudaPass<2, ActivationNumbers> pass_;
 };
 
 StatusOr<std::unique_ptr<Activation>> NewActivation(const Activation::Spec& spec) {
   const cuda::ActivationLauncher launcher = cuda::FindActivation(spec.op, spec.dtype);
   if (!launcher) return NoPrimitiveFor(Activation::kName, DeviceType::kCUDA, spec.dtype);
-  return std::make_unique<CudaActivation>(launcher);
+  return std::make_unique<CudaActivation>(spec, launcher);
 }
 StatusOr<std::unique_ptr<ActivationBackward>> NewBackward(const ActivationBackward::Spec& spec) {
   const cuda::SlopeLauncher launcher = cuda::FindSlope(spec.op, spec.of_output, spec.dtype);
   if (!launcher) return NoPrimitiveFor(ActivationBackward::kName, DeviceType::kCUDA, spec.dtype);
-  return std::make_unique<CudaActivationBackward>(launcher);
+  return std::make_unique<CudaActivationBackward>(spec.dtype, launcher);
 }
 
 const bool registered = RegisterPrimitive<Activation>(DeviceType::kCUDA, &NewActivation) &&

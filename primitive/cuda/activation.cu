@@ -10,18 +10,20 @@ namespace {
 
 // Each is made from the numbers on the host, and takes and gives the compute type C.
 template <class C>
-struct Silu {
+struct Silu : LongInDouble {
   explicit Silu(const ActivationNumbers&) {}
   __device__ C operator()(C x) const {
+    if constexpr (sizeof(C) == 4) return fast::Silu(x);
     const C near = Within(x, kFar<C>);
     const TailExp<C> t = ExpOfTail(-AbsOf(near));
     return (x < C(0) ? near * t.e * t.back : x) / (C(1) + t.e);
   }
 };
 template <class C>
-struct Mish {
+struct Mish : LongInDouble {
   explicit Mish(const ActivationNumbers&) {}
   __device__ C operator()(C x) const {
+    if constexpr (sizeof(C) == 4) return fast::Mish(x);
     const C near = Within(x, kFar<C>);
     const TailExp<C> t = ExpOfTail(-AbsOf(near));
     const bool below = x < C(0);
@@ -60,32 +62,30 @@ struct LeakyRelu {
   __device__ C operator()(C x) const { return x > C(0) ? x : x * slope; }
 };
 template <class C>
-struct Elu {
-  C a, b, c, c_rest;
+struct Elu : LongInDouble {
+  C a, b, c;
   explicit Elu(const ActivationNumbers& p)
-      : a(p.template As<C>(0)),
-        b(p.template As<C>(1)),
-        c(p.template As<C>(2)),
-        c_rest(p.template Rest<C>(2)) {}
-  __device__ C operator()(C x) const {
-    const Product<C> p = Scaled(x, c, c_rest);
-    const C m = ExpM1Of(p.z);
-    return x <= C(0) ? WithSign(Fma(p.rest, m + C(1), m), m) * a : x * b;
-  }
+      : a(p.template As<C>(0)), b(p.template As<C>(1)), c(p.template As<C>(2)) {}
+  // What c x loses in rounding is at most as much of the result: e^z bends away from where z is
+  // large.
+  __device__ C operator()(C x) const { return x < C(0) ? ExpM1Of(x * c) * a : x * b; }
 };
 template <class C>
-struct Softplus {
-  C beta, rest, threshold;
+struct Softplus : LongInDouble {
+  C beta, rest, over, threshold;
   explicit Softplus(const ActivationNumbers& p)
-      : beta(p.template As<C>(0)), rest(p.template Rest<C>(0)), threshold(p.template As<C>(1)) {}
+      : beta(p.template As<C>(0)),
+        rest(p.template Rest<C>(0)),
+        over(static_cast<C>(1 / p.real[0])),
+        threshold(p.template As<C>(1)) {}
   __device__ C operator()(C x) const {
     const Product<C> p = Scaled(x, beta, rest);
-    const C bend = Log1POf(ExpDown(p)) / beta;
+    const C bend = Log1POf(ExpDown(p)) * over;
     return p.z > threshold ? x : (p.z > C(0) ? x : C(0)) + bend;
   }
 };
 template <class C>
-struct LogSigmoid {
+struct LogSigmoid : LongInDouble {
   explicit LogSigmoid(const ActivationNumbers&) {}
   __device__ C operator()(C x) const { return (x < C(0) ? x : C(0)) - Log1POf(ExpOf(-AbsOf(x))); }
 };
@@ -94,18 +94,18 @@ struct Softsign {
   explicit Softsign(const ActivationNumbers&) {}
   __device__ C operator()(C x) const {
     const C near = Within(x, C(1152921504606846976.0));  // 2^60
-    return near / (C(1) + AbsOf(near));
+    return near * OverOf(C(1) + AbsOf(near));
   }
 };
 template <class C>
-struct Tanhshrink {
+struct Tanhshrink : LongInDouble {
   explicit Tanhshrink(const ActivationNumbers&) {}
   __device__ C operator()(C x) const {
     const C kR[] = {C(66), C(44850), C(7438860), C(392837445), C(5499724230.0)};
     const C kQ[] = {C(66), C(45045), C(7567560), C(413513100), C(6547290750.0), C(13749310575.0)};
     if (AbsOf(x) < C(1.5)) {
       const C t = x * x;
-      return x * C(1.0 / 3) * t * Fma(-t, Polynomial(kR, t) / Polynomial(kQ, t), C(1));
+      return x * C(1.0 / 3) * t * Fma(-t, Polynomial(kR, t) * OverOf(Polynomial(kQ, t)), C(1));
     }
     return x - TanhOf(x);
   }
@@ -130,42 +130,13 @@ struct Threshold {
   __device__ C operator()(C x) const { return x <= threshold ? value : x; }
 };
 
-template <class T, class F>
-struct ActivationRun {
-  F f;
-  const T* x;
-  T* y;
-
-  template <int N>
-  __device__ void Run(int64_t i) const {
-    using C = ComputeType<T>;
-    Pack<T, N> p = LoadPack<N>(x + i);
-#pragma unroll
-    for (int k = 0; k < N; ++k) p.v[k] = ConvertTo<T>(static_cast<C>(f(ConvertTo<C>(p.v[k]))));
-    StorePack<N>(y + i, p);
-  }
-};
-
-template <class T, template <class> class F>
-cudaError_t LaunchActivation(int64_t n, const ActivationNumbers& numbers, const void* x, void* y,
-                             cudaStream_t stream) {
-  using Function = F<ComputeType<T>>;
-  const ActivationRun<T, Function> run{Function(numbers), static_cast<const T*>(x),
-                                       static_cast<T*>(y)};
-  return ForPacks<kPackSize<T>>(n, run, stream);
-}
-
 template <template <class> class F>
-ActivationLauncher Floats(DType dtype) {
-  return VisitDeviceFloating<ActivationLauncher>(dtype, [](auto tag) -> ActivationLauncher {
-    return &LaunchActivation<typename decltype(tag)::type, F>;
-  });
+ActivationLauncher Floats(DType common) {
+  return FindForEach<kFloats, 1, ActivationNumbers, F>(common);
 }
 template <template <class> class F>
-ActivationLauncher Numbers(DType dtype) {
-  return VisitDeviceNumeric<ActivationLauncher>(dtype, [](auto tag) -> ActivationLauncher {
-    return &LaunchActivation<typename decltype(tag)::type, F>;
-  });
+ActivationLauncher Numbers(DType common) {
+  return FindForEach<kNumbers, 1, ActivationNumbers, F>(common);
 }
 
 }  // namespace

@@ -10,18 +10,18 @@ namespace {
 
 // Each is made from the numbers on the host, and gives dy f'(x) in the compute type C.
 template <class C>
-struct Silu {
+struct Silu : LongInDouble {
   explicit Silu(const ActivationNumbers&) {}
   __device__ C operator()(C dy, C given) const {
     const C x = Within(given, kFar<C>);
-    const C e = ExpOf(-AbsOf(x)), part = C(1) / (C(1) + e), small = e * part;
+    const C e = ExpOf(-AbsOf(x)), part = OverOf(C(1) + e), small = e * part;
     const bool below = x < C(0);
     const C s = below ? small : part, rest = below ? part : small;
     return dy * (s * Fma(x, rest, C(1)));
   }
 };
 template <class C>
-struct Mish {
+struct Mish : LongInDouble {
   explicit Mish(const ActivationNumbers&) {}
   __device__ C operator()(C dy, C given) const {
     const C x = Within(given, kFar<C>), u = ExpOf(-AbsOf(x));
@@ -29,7 +29,7 @@ struct Mish {
     const C n = below ? u * (u + C(2)) : C(1) + C(2) * u;
     const C m = n + C(2) * (below ? C(1) : u * u);
     const C w = u * (below ? C(1) : u) * (u + C(1));
-    const C over = C(1) / m;
+    const C over = OverOf(m);
     return dy * ((n + C(4) * x * w * over) * over);
   }
 };
@@ -60,7 +60,7 @@ struct LeakyRelu {
   __device__ C operator()(C dy, C x) const { return x > C(0) ? dy : dy * slope; }
 };
 template <class C>
-struct Elu {
+struct Elu : LongInDouble {
   C ac, b, c, c_rest;
   explicit Elu(const ActivationNumbers& p)
       : ac(static_cast<C>(p.real[0] * p.real[2])),
@@ -81,34 +81,34 @@ struct EluOfOutput {
   __device__ C operator()(C dy, C y) const { return dy * (y <= C(0) ? (y + a) * c : b); }
 };
 template <class C>
-struct Softplus {
+struct Softplus : LongInDouble {
   C beta, rest, threshold;
   explicit Softplus(const ActivationNumbers& p)
       : beta(p.template As<C>(0)), rest(p.template Rest<C>(0)), threshold(p.template As<C>(1)) {}
   __device__ C operator()(C dy, C x) const {
     const Product<C> p = Scaled(x, beta, rest);
     const C e = ExpDown(p);
-    return p.z > threshold ? dy : dy * ((p.z < C(0) ? e : C(1)) / (C(1) + e));
+    return p.z > threshold ? dy : dy * ((p.z < C(0) ? e : C(1)) * OverOf(C(1) + e));
   }
 };
 template <class C>
-struct LogSigmoid {
+struct LogSigmoid : LongInDouble {
   explicit LogSigmoid(const ActivationNumbers&) {}
   __device__ C operator()(C dy, C x) const {
     const C e = ExpOf(-AbsOf(x));
-    return dy * ((x < C(0) ? C(1) : e) / (C(1) + e));
+    return dy * ((x < C(0) ? C(1) : e) * OverOf(C(1) + e));
   }
 };
 template <class C>
 struct Softsign {
   explicit Softsign(const ActivationNumbers&) {}
   __device__ C operator()(C dy, C x) const {
-    const C part = C(1) / (C(1) + AbsOf(x));
+    const C part = OverOf(C(1) + AbsOf(x));
     return dy * part * part;
   }
 };
 template <class C>
-struct Tanhshrink {
+struct Tanhshrink : LongInDouble {
   explicit Tanhshrink(const ActivationNumbers&) {}
   __device__ C operator()(C dy, C x) const {
     const C t = TanhOf(x);
@@ -128,48 +128,9 @@ struct Threshold {
   __device__ C operator()(C dy, C x) const { return x <= threshold ? C(0) : dy; }
 };
 
-template <class T, class F>
-struct SlopeRun {
-  F f;
-  const T* dy;
-  bool one_dy;
-  const T* x;
-  T* dx;
-
-  template <int N>
-  __device__ void Run(int64_t i) const {
-    using C = ComputeType<T>;
-    Pack<T, N> g;
-    if (one_dy) {
-      const T number = *dy;
-#pragma unroll
-      for (int k = 0; k < N; ++k) g.v[k] = number;
-    } else {
-      g = LoadPack<N>(dy + i);
-    }
-    Pack<T, N> p = LoadPack<N>(x + i);
-#pragma unroll
-    for (int k = 0; k < N; ++k) {
-      p.v[k] = ConvertTo<T>(static_cast<C>(f(ConvertTo<C>(g.v[k]), ConvertTo<C>(p.v[k]))));
-    }
-    StorePack<N>(dx + i, p);
-  }
-};
-
-template <class T, template <class> class F>
-cudaError_t LaunchSlope(int64_t n, const ActivationNumbers& numbers, const void* dy, bool one_dy,
-                        const void* x, void* dx, cudaStream_t stream) {
-  using Function = F<ComputeType<T>>;
-  const SlopeRun<T, Function> run{Function(numbers), static_cast<const T*>(dy), one_dy,
-                                  static_cast<const T*>(x), static_cast<T*>(dx)};
-  return ForPacks<kPackSize<T>>(n, run, stream);
-}
-
 template <template <class> class F>
 SlopeLauncher Floats(DType dtype) {
-  return VisitDeviceFloating<SlopeLauncher>(dtype, [](auto tag) -> SlopeLauncher {
-    return &LaunchSlope<typename decltype(tag)::type, F>;
-  });
+  return FindForEach<kFloats, 2, ActivationNumbers, F>(dtype);
 }
 
 }  // namespace

@@ -5,16 +5,19 @@
 #pragma once
 
 #include "primitive/activation_kinds.h"
-#include "primitive/cuda/activation_launchers.h"
-#include "primitive/cuda/elementwise.cuh"
+#include "primitive/cuda/elementwise_find.cuh"
+#include "primitive/cuda/float_math.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
 
 __device__ inline float ExpOf(float x) { return expf(x); }
 __device__ inline double ExpOf(double x) { return exp(x); }
-__device__ inline float ExpM1Of(float x) { return expm1f(x); }
+__device__ inline float ExpM1Of(float x) { return fast::Expm1(x); }
 __device__ inline double ExpM1Of(double x) { return expm1(x); }
+// 1 / x of numbers far from the ends.
+__device__ inline float OverOf(float x) { return fast::Reciprocal(x); }
+__device__ inline double OverOf(double x) { return 1 / x; }
 __device__ inline float Log1POf(float x) { return log1pf(x); }
 __device__ inline double Log1POf(double x) { return log1p(x); }
 __device__ inline float TanhOf(float x) { return tanhf(x); }

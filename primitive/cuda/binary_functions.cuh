@@ -3,32 +3,28 @@
 // Arithmetic, comparisons, bits and gradients as function objects of two operands.
 #pragma once
 
+#include <cuda_runtime.h>
+#include <stdint.h>
+
 #include <type_traits>
 
-#include "primitive/cuda/chip/pack.cuh"
+#include "primitive/cuda/elementwise_tags.h"
+#include "primitive/cuda/float_math.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
 
 __device__ inline float ExpOf(float x) { return expf(x); }
 __device__ inline double ExpOf(double x) { return exp(x); }
-
-// Integers compute unsigned, where overflow wraps around.
-template <class T, bool kInteger = std::is_integral_v<T> && !std::is_same_v<T, bool>>
-struct ArithmeticOf {
-  using type = ComputeType<T>;
-};
-template <class T>
-struct ArithmeticOf<T, true> {
-  using type = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-};
+// 1 / x of numbers far from the ends.
+__device__ inline float OverOf(float x) { return fast::Reciprocal(x); }
+__device__ inline double OverOf(double x) { return 1 / x; }
 
 struct Add {
   template <class C>
   __device__ C operator()(C a, C b) const {
     return a + b;
   }
-  __device__ bool operator()(bool a, bool b) const { return a || b; }
 };
 struct Sub {
   template <class C>
@@ -41,7 +37,6 @@ struct Mul {
   __device__ C operator()(C a, C b) const {
     return a * b;
   }
-  __device__ bool operator()(bool a, bool b) const { return a && b; }
 };
 struct Div {
   template <class C>
@@ -57,24 +52,23 @@ struct ReluBackward {
 };
 // dy times the slope of gelu at x, and of its approximation by tanh: the formulas are those of
 // primitive/cpu/gelu-inl.h.
-struct GeluBackward {
-  __device__ float Below(float x) const { return 0.5f * erfcf(x * -0.70710678f); }
-  __device__ double Below(double x) const { return 0.5 * erfc(x * -0.70710678118654752440); }
-  template <class C>
-  __device__ C operator()(C dy, C x) const {
-    if (x > C(40) || x < C(-40)) return dy * (x > C(0) ? C(1) : C(0));
-    return dy * (Below(x) + x * C(0.39894228040143267794) * ExpOf(x * x * C(-0.5)));
+struct GeluBackward : LongInDouble {
+  __device__ float operator()(float dy, float x) const { return dy * fast::GeluSlope(x); }
+  __device__ double operator()(double dy, double x) const {
+    if (x > 40 || x < -40) return dy * (x > 0 ? 1 : 0);
+    const double below = 0.5 * erfc(x * -0.70710678118654752440);
+    return dy * (below + x * 0.39894228040143267794 * exp(x * x * -0.5));
   }
 };
-struct GeluTanhBackward {
+struct GeluTanhBackward : LongInDouble {
   template <class C>
   __device__ C operator()(C dy, C x) const {
     if (x > C(40) || x < C(-40)) return dy * (x > C(0) ? C(1) : C(0));
     const C linear = C(1.5957691216057308), cubic = C(0.07135481627260025);
     const C v = x * (linear + cubic * x * x);
-    const C e = ExpOf(v < C(0) ? v : -v), sum = C(1) + e;
-    const C s = (v < C(0) ? e : C(1)) / sum;
-    return dy * (s + x * (e / (sum * sum)) * (linear + C(3) * cubic * x * x));
+    const C e = ExpOf(v < C(0) ? v : -v), over = OverOf(C(1) + e), share = e * over;
+    const C s = v < C(0) ? share : over;
+    return dy * (s + x * (share * over) * (linear + C(3) * cubic * x * x));
   }
 };
 struct Eq {
@@ -113,7 +107,7 @@ struct Minimum {
     return a < b || a != a ? a : b;
   }
 };
-struct Pow {
+struct Pow : LongInDouble {
   __device__ float operator()(float a, float b) const { return powf(a, b); }
   __device__ double operator()(double a, double b) const { return pow(a, b); }
   // Of integers by squaring, wrapping around.
@@ -122,7 +116,8 @@ struct Pow {
     if constexpr (std::is_signed_v<C>) {
       if (b < 0) return a == 1 || (a == -1 && b % 2 == 0) ? C(1) : a == -1 ? a : C(0);
     }
-    typename ArithmeticOf<C>::type result = 1, square = a;
+    using Wrapping = std::conditional_t<sizeof(C) == 8, uint64_t, uint32_t>;
+    Wrapping result = 1, square = a;
     for (; b > 0; b >>= 1) {
       if (b & 1) result *= square;
       square *= square;

@@ -2,48 +2,52 @@
 #include "primitive/copy.h"
 
 #include "primitive/cuda/copy_plan.h"
-#include "primitive/cuda/host.h"
+#include "primitive/cuda/elementwise_host.h"
 
 namespace oneflow_lite {
 namespace {
 
-class CudaCopy final : public Copy {
+class CudaCast final : public Copy {
  public:
-  CudaCopy(const Spec& spec, cuda::CopyLauncher launcher)
-      : spec_(spec), launcher_(launcher), packs_(cuda::FindPackConversion(spec.from, spec.to)) {}
+  explicit CudaCast(const Spec& spec)
+      : pass_({{spec.from}, cuda::CastsThrough(spec.from, spec.to), spec.to},
+              cuda::FindCast(cuda::CastsThrough(spec.from, spec.to), spec.to)) {}
+
   Status Launch(Stream& stream, const Elementwise<2>& g, const void* src,
                 void* dst) const override {
-    if (spec_.from != spec_.to) return Convert(stream, g, src, dst);
-    const auto element_bytes = static_cast<int>(SizeOf(spec_.from));
-    const cuda::CopyPlan plan = cuda::PlanCopy(g, element_bytes, src, dst);
-    return Run(stream,
-               plan.access_bytes > 0
-                   ? cuda::FindTransposingCopy(plan.element_bytes, plan.access_bytes)
-                   : cuda::FindCopyOf(plan.element_bytes),
-               plan.g, src, dst);
+    return pass_.Run(stream, kName, g, {{{src}}}, dst);
   }
 
  private:
-  Status Convert(Stream& stream, Elementwise<2> g, const void* src, void* dst) const {
-    const auto from = static_cast<int>(SizeOf(spec_.from)), to = static_cast<int>(SizeOf(spec_.to));
-    const bool packs =
-        packs_ && cuda::PlanPacks(cuda::ConversionPack(from, to), {from, to}, src, dst, &g);
-    return Run(stream, packs ? packs_ : launcher_, g, src, dst);
-  }
-  Status Run(Stream& stream, cuda::CopyLauncher launcher, const Elementwise<2>& g, const void* src,
-             void* dst) const {
-    return cuda::RunOn(stream, kName,
-                       [&](cudaStream_t s) { return launcher(cuda::ToStrided(g), src, dst, s); });
+  cuda::CudaPass<1> pass_;
+};
+
+// Without conversion.
+class CudaCopy final : public Copy {
+ public:
+  explicit CudaCopy(DType dtype) : element_bytes_(static_cast<int>(SizeOf(dtype))) {}
+
+  Status Launch(Stream& stream, const Elementwise<2>& g, const void* src,
+                void* dst) const override {
+    const cuda::CopyPlan plan = cuda::PlanCopy(g, element_bytes_, src, dst);
+    if (plan.access_bytes > 0) {
+      return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
+        return cuda::FindTransposingCopy(plan.element_bytes, plan.access_bytes)(
+            cuda::ToStrided(plan.g), src, dst, s);
+      });
+    }
+    const DType moved = cuda::MovedAs(plan.element_bytes);
+    const cuda::CudaPass<1> pass({{moved}, moved, moved}, cuda::FindMove(moved));
+    return pass.Run(stream, kName, plan.g, {{{src}}}, dst);
   }
 
-  Spec spec_;
-  cuda::CopyLauncher launcher_, packs_;
+ private:
+  int element_bytes_;
 };
 
 StatusOr<std::unique_ptr<Copy>> NewCopy(const Copy::Spec& spec) {
-  const cuda::CopyLauncher launcher = cuda::FindCopy(spec.from, spec.to);
-  if (!launcher) return NoPrimitiveFor(Copy::kName, DeviceType::kCUDA, spec.from);
-  return std::make_unique<CudaCopy>(spec, launcher);
+  if (spec.from == spec.to) return std::make_unique<CudaCopy>(spec.from);
+  return std::make_unique<CudaCast>(spec);
 }
 
 const bool registered = RegisterPrimitive<Copy>(DeviceType::kCUDA, &NewCopy);

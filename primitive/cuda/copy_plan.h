@@ -11,7 +11,7 @@
 #include <array>
 #include <cstdint>
 
-#include "oneflow_lite/core/elementwise.h"
+#include "oneflow_lite/core/elementwise_order.h"
 
 namespace oneflow_lite::cuda {
 
@@ -25,24 +25,6 @@ struct CopyPlan {
   int element_bytes = 0;
   int access_bytes = 0;  // of a transpose: what a thread loads and stores at once; 0: no transpose
 };
-
-// The operands' dims in the order in which they lie in dst, merged again. A copy may visit its
-// elements in any order, and in this one dst is written densely wherever it can be.
-inline Elementwise<2> InOrderOfDst(const Elementwise<2>& g) {
-  int order[kMaxDims];
-  const int64_t* along_dst = g.strides[1];
-  for (int d = 0; d < g.ndim; ++d) {  // by insertion: std::stable_sort takes memory from the heap
-    int at = d;
-    for (; at > 0 && along_dst[order[at - 1]] < along_dst[d]; --at) order[at] = order[at - 1];
-    order[at] = d;
-  }
-  int64_t dims[kMaxDims], src[kMaxDims], dst[kMaxDims];
-  for (int d = 0; d < g.ndim; ++d) {
-    dims[d] = g.dims[order[d]], src[d] = g.strides[0][order[d]], dst[d] = along_dst[order[d]];
-  }
-  const auto span = [&](const int64_t* p) { return absl::Span<const int64_t>(p, g.ndim); };
-  return MakeElementwise<2>(span(dims), {span(src), span(dst)});
-}
 
 // Whether both operands are dense along the last dim.
 inline bool IsDenseInRows(const Elementwise<2>& g) {
@@ -64,10 +46,10 @@ inline bool AllowsPacks(const Elementwise<2>& g, int64_t count, const std::array
   return true;
 }
 
-// The most bytes, up to 16, that a thread may move at once; element_bytes where it is no pack.
+// The most bytes, up to `most`, that a thread may move at once; element_bytes where it is no pack.
 inline int WidestAccess(const Elementwise<2>& g, const std::array<int, 2>& dense, int element_bytes,
-                        const void* src, const void* dst) {
-  int bytes = 16;
+                        const void* src, const void* dst, int most = 16) {
+  int bytes = most;
   while (bytes > element_bytes && !AllowsPacks(g, bytes / element_bytes, dense,
                                                {element_bytes, element_bytes}, {src, dst})) {
     bytes /= 2;
@@ -100,20 +82,27 @@ inline int FindTransposed(const Elementwise<2>& g) {
   return -1;
 }
 
-// A copy without conversion. Preconditions: the operands do not overlap, and dst has no stride 0.
+// A copy without conversion, as a transpose or in elements of up to 8 bytes. Preconditions: the
+// operands do not overlap, and dst has no stride 0.
 inline CopyPlan PlanCopy(const Elementwise<2>& geometry, int element_bytes, const void* src,
                          const void* dst) {
   CopyPlan plan{geometry, element_bytes, 0};
   Elementwise<2>& g = plan.g;
-  if (g.contiguous || g.numel == 0) return plan;
-  g = InOrderOfDst(g);
-  if (g.contiguous) return plan;
-  if (IsDenseInRows(g)) {
-    plan.element_bytes = WidestAccess(g, {g.ndim - 1, g.ndim - 1}, element_bytes, src, dst);
+  if (g.numel == 0) return plan;
+  g = OrderedBy(g, 1);
+  const auto widen = [&](int most) {
+    if (!IsDenseInRows(g)) return;
+    plan.element_bytes = WidestAccess(g, {g.ndim - 1, g.ndim - 1}, element_bytes, src, dst, most);
     g = InWiderElements(g, plan.element_bytes / element_bytes);
-  }
+  };
+  const Elementwise<2> ordered = g;
+  widen(16);
   const int rows = FindTransposed(g);
-  if (rows < 0) return plan;
+  if (rows < 0) {
+    g = ordered;
+    widen(8);
+    return plan;
+  }
   const int cols = g.ndim - 1;
   plan.access_bytes = WidestAccess(g, {rows, cols}, plan.element_bytes, src, dst);
   std::rotate(g.dims + rows, g.dims + rows + 1, g.dims + cols);
@@ -121,22 +110,6 @@ inline CopyPlan PlanCopy(const Elementwise<2>& geometry, int element_bytes, cons
     std::rotate(strides + rows, strides + rows + 1, strides + cols);
   }
   return plan;
-}
-
-// A conversion of `pack` elements at a time, in steps of whole packs along the last dim: strides
-// and offsets remain elements. False where the operands do not allow it; then g is in the order of
-// dst.
-inline bool PlanPacks(int pack, const std::array<int, 2>& element_bytes, const void* src,
-                      const void* dst, Elementwise<2>* g) {
-  if (g->contiguous || g->numel == 0) return false;
-  *g = InOrderOfDst(*g);
-  const int last = g->ndim - 1;
-  if (g->contiguous || !IsDenseInRows(*g)) return false;
-  if (!AllowsPacks(*g, pack, {last, last}, element_bytes, {src, dst})) return false;
-  g->numel /= pack;
-  g->dims[last] /= pack;
-  for (auto& strides : g->strides) strides[last] = pack;
-  return true;
 }
 
 }  // namespace oneflow_lite::cuda

@@ -34,19 +34,6 @@ class CudaArange final : public Arange {
   cuda::ArangeLauncher launcher_;
 };
 
-class CudaRandom final : public Random {
- public:
-  explicit CudaRandom(cuda::RandomLauncher launcher) : launcher_(launcher) {}
-  Status Launch(Stream& stream, int64_t n, const PhiloxState& state, void* y) const override {
-    const cuda::RandomArguments arguments{state.seed, state.offset, state.shift};
-    return cuda::RunOn(stream, kName,
-                       [&](cudaStream_t s) { return launcher_(n, arguments, y, s); });
-  }
-
- private:
-  cuda::RandomLauncher launcher_;
-};
-
 StatusOr<std::unique_ptr<Fill>> NewFill(const Fill::Spec& spec) {
   return std::make_unique<CudaFill>(spec.dtype);
 }
@@ -57,15 +44,8 @@ StatusOr<std::unique_ptr<Arange>> NewArange(const Arange::Spec& spec) {
   return std::make_unique<CudaArange>(launcher);
 }
 
-StatusOr<std::unique_ptr<Random>> NewRandom(const Random::Spec& spec) {
-  const cuda::RandomLauncher launcher = cuda::FindRandom(spec.distribution, spec.dtype);
-  if (!launcher) return NoPrimitiveFor(Random::kName, DeviceType::kCUDA, spec.dtype);
-  return std::make_unique<CudaRandom>(launcher);
-}
-
 const bool registered = RegisterPrimitive<Fill>(DeviceType::kCUDA, &NewFill) &&
-                        RegisterPrimitive<Arange>(DeviceType::kCUDA, &NewArange) &&
-                        RegisterPrimitive<Random>(DeviceType::kCUDA, &NewRandom);
+                        RegisterPrimitive<Arange>(DeviceType::kCUDA, &NewArange);
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -1,39 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/cuda/cublaslt.h"
 
-#include <dlfcn.h>
-
-#include <cstdlib>
 #include <string>
-#include <vector>
+
+#include "primitive/cuda/library.h"
 
 namespace oneflow_lite::cuda {
 namespace {
 
 constexpr char kSoname[] = "libcublasLt.so.13";
-
-// By name first, which also finds one that another library has loaded; then where the toolkit and
-// the Python package nvidia-cublas put it, the latter beside our own package.
-std::vector<std::string> Candidates() {
-  std::vector<std::string> paths = {kSoname};
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const char* home = std::getenv(variable)) {
-      paths.push_back(std::string(home) + "/lib64/" + kSoname);
-    }
-  }
-  paths.push_back(std::string("/usr/local/cuda/lib64/") + kSoname);
-  Dl_info self;
-  if (dladdr(reinterpret_cast<void*>(&GetCublasLt), &self) && self.dli_fname) {
-    std::string folder = self.dli_fname;
-    for (int level = 0; level < 4; ++level) {
-      const size_t slash = folder.rfind('/');
-      if (slash == std::string::npos) break;
-      folder.resize(slash);
-      paths.push_back(folder + "/nvidia/cu13/lib/" + kSoname);
-    }
-  }
-  return paths;
-}
 
 struct Loaded {
   CublasLt functions = {};
@@ -42,32 +17,21 @@ struct Loaded {
 
 Loaded* Load() {
   auto* loaded = new Loaded;
-  void* library = nullptr;
-  for (const std::string& path : Candidates()) {
-    library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library) break;
-    if (loaded->problem.empty()) loaded->problem = dlerror();
-  }
-  if (!library) return loaded;
-  loaded->problem.clear();
-  const auto find = [&](const char* name, auto& function) {
-    void* symbol = dlsym(library, name);
-    if (!symbol) loaded->problem = std::string(kSoname) + " has no " + name;
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
-  };
+  Library library(kSoname);
   CublasLt& f = loaded->functions;
-  find("cublasLtCreate", f.Create);
-  find("cublasLtMatmul", f.Matmul);
-  find("cublasLtMatmulDescCreate", f.MatmulDescCreate);
-  find("cublasLtMatmulDescDestroy", f.MatmulDescDestroy);
-  find("cublasLtMatmulDescSetAttribute", f.MatmulDescSetAttribute);
-  find("cublasLtMatrixLayoutCreate", f.MatrixLayoutCreate);
-  find("cublasLtMatrixLayoutDestroy", f.MatrixLayoutDestroy);
-  find("cublasLtMatrixLayoutSetAttribute", f.MatrixLayoutSetAttribute);
-  find("cublasLtMatmulPreferenceCreate", f.MatmulPreferenceCreate);
-  find("cublasLtMatmulPreferenceDestroy", f.MatmulPreferenceDestroy);
-  find("cublasLtMatmulPreferenceSetAttribute", f.MatmulPreferenceSetAttribute);
-  find("cublasLtMatmulAlgoGetHeuristic", f.MatmulAlgoGetHeuristic);
+  library.Find("cublasLtCreate", f.Create);
+  library.Find("cublasLtMatmul", f.Matmul);
+  library.Find("cublasLtMatmulDescCreate", f.MatmulDescCreate);
+  library.Find("cublasLtMatmulDescDestroy", f.MatmulDescDestroy);
+  library.Find("cublasLtMatmulDescSetAttribute", f.MatmulDescSetAttribute);
+  library.Find("cublasLtMatrixLayoutCreate", f.MatrixLayoutCreate);
+  library.Find("cublasLtMatrixLayoutDestroy", f.MatrixLayoutDestroy);
+  library.Find("cublasLtMatrixLayoutSetAttribute", f.MatrixLayoutSetAttribute);
+  library.Find("cublasLtMatmulPreferenceCreate", f.MatmulPreferenceCreate);
+  library.Find("cublasLtMatmulPreferenceDestroy", f.MatmulPreferenceDestroy);
+  library.Find("cublasLtMatmulPreferenceSetAttribute", f.MatmulPreferenceSetAttribute);
+  library.Find("cublasLtMatmulAlgoGetHeuristic", f.MatmulAlgoGetHeuristic);
+  loaded->problem = library.problem();
   return loaded;
 }
 

@@ -10,6 +10,9 @@
 
 #include <type_traits>
 
+#include "primitive/cuda/elementwise_tags.h"
+#include "primitive/cuda/float_math.cuh"
+
 namespace oneflow_lite {
 namespace cuda {
 
@@ -17,7 +20,12 @@ namespace cuda {
 template <class C>
 using WrappingOf = std::conditional_t<sizeof(C) == 8, uint64_t, uint32_t>;
 
-__device__ inline float FmodOf(float a, float b) { return fmodf(a, b); }
+// What is left for large quotients, infinities and NaN; called, so that it is in a kernel once.
+inline __device__ __noinline__ float LongFmod(float a, float b) { return fmodf(a, b); }
+__device__ inline float FmodOf(float a, float b) {
+  const float x = fabsf(a), y = fabsf(b);
+  return fast::DividesShortly(x, y) ? copysignf(fast::RestOf(x, y), a) : LongFmod(a, b);
+}
 __device__ inline double FmodOf(double a, double b) { return fmod(a, b); }
 __device__ inline float FloorOf(float x) { return floorf(x); }
 __device__ inline double FloorOf(double x) { return floor(x); }
@@ -51,7 +59,7 @@ __device__ bool RoundsDown(C rest, C b) {
     return b != 0 && rest != 0 && (rest < 0) != (b < 0);
 }
 
-struct Fmod {
+struct Fmod : LongInDouble {
   template <class C>
   __device__ C operator()(C a, C b) const {
     if constexpr (std::is_integral_v<C>)
@@ -60,7 +68,7 @@ struct Fmod {
       return FmodOf(a, b);
   }
 };
-struct Remainder {
+struct Remainder : LongInDouble {
   template <class C>
   __device__ C operator()(C a, C b) const {
     if constexpr (std::is_integral_v<C>) {
@@ -75,7 +83,7 @@ struct Remainder {
   }
 };
 // As NumPy divides floats: what remains of a is a multiple of b, up to a rounding.
-struct FloorDivide {
+struct FloorDivide : LongInDouble {
   template <class C>
   __device__ C operator()(C a, C b) const {
     if constexpr (std::is_integral_v<C>) {
@@ -122,18 +130,10 @@ __device__ WrappingOf<C> GreatestDivisor(C a, C b) {
   }
   return x;
 }
-struct Gcd {
+struct Gcd : Long {
   template <class C>
   __device__ C operator()(C a, C b) const {
     return static_cast<C>(GreatestDivisor(a, b));
-  }
-};
-struct Lcm {
-  template <class C>
-  __device__ C operator()(C a, C b) const {
-    if (a == 0 || b == 0) return C(0);
-    const C product = static_cast<C>(Magnitude(a) / GreatestDivisor(a, b) * Magnitude(b));
-    return static_cast<C>(Magnitude(product));
   }
 };
 

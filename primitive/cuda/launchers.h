@@ -38,57 +38,11 @@ struct Strided {
   uint32_t shift[kMaxStridedDims] = {};
 };
 
-using UnaryLauncher = cudaError_t (*)(int64_t n, const void* x, void* y, const UnaryParams& params,
-                                      cudaStream_t);
-UnaryLauncher FindUnary(UnaryOp op, DType dtype);
-UnaryLauncher FindElementary(UnaryOp op, DType dtype);  // unary_elementary.cu
-// dx = dy slope(s); where dy_is_number, dy is one element.
-using UnaryBackwardLauncher = cudaError_t (*)(int64_t n, const void* dy, bool dy_is_number,
-                                              const void* s, void* dx, const UnaryParams& params,
-                                              cudaStream_t);
-UnaryBackwardLauncher FindUnaryBackward(UnaryOp op, DType dtype);
-
 // An element given by value: its bits, in the lowest bytes.
 using ScalarBits = uint64_t;
-struct BinaryLaunchers {
-  cudaError_t (*tensors)(const Strided<3>& g, const void* a, const void* b, void* out,
-                         cudaStream_t) = nullptr;
-  cudaError_t (*scalar)(const Strided<2>& g, const void* x, ScalarBits scalar, bool scalar_first,
-                        void* out, cudaStream_t) = nullptr;
-};
-BinaryLaunchers FindBinary(BinaryOp op, DType dtype);
-
-// Null data: the bits stand for all elements. Operands: condition, a, b, out.
-struct SelectOperand {
-  const void* data;
-  ScalarBits bits;
-};
-using SelectLauncher = cudaError_t (*)(const Strided<4>& g, const SelectOperand& condition,
-                                       const SelectOperand& a, const SelectOperand& b, void* out,
-                                       cudaStream_t);
-SelectLauncher FindSelect(DType dtype);
-
-// Null data: the bits, of the compute type, stand for all elements. Operands: a, b, c, out.
-struct TernaryOperand {
-  const void* data;
-  ScalarBits bits;
-};
-using TernaryLauncher = cudaError_t (*)(const Strided<4>& g, const TernaryOperand (&operands)[3],
-                                        const TernaryNumbers& numbers, void* out, cudaStream_t);
-TernaryLauncher FindTernary(TernaryOp op, DType dtype);
-
 using CopyLauncher = cudaError_t (*)(const Strided<2>& g, const void* src, void* dst, cudaStream_t);
-CopyLauncher FindCopy(DType from, DType to);
-// Without conversion, of elements of 1, 2, 4, 8 or 16 bytes.
-CopyLauncher FindCopyOf(int element_bytes);
 // A transpose as PlanCopy (copy_plan.h) gives it.
 CopyLauncher FindTransposingCopy(int element_bytes, int access_bytes);
-// A conversion of ConversionPack elements at a time, as PlanPacks gives it. Null for many pairs.
-CopyLauncher FindPackConversion(DType from, DType to);
-constexpr int ConversionPack(int from_bytes, int to_bytes) {
-  return 16 / (from_bytes > to_bytes ? from_bytes : to_bytes);
-}
-
 using FillLauncher = cudaError_t (*)(const Strided<1>& g, ScalarBits value, void* y, cudaStream_t);
 FillLauncher FindFill(DType dtype);
 
@@ -99,13 +53,6 @@ struct ArangeArguments {
 };
 using ArangeLauncher = cudaError_t (*)(int64_t n, const ArangeArguments&, void* y, cudaStream_t);
 ArangeLauncher FindArange(DType dtype);
-
-struct RandomArguments {
-  uint64_t seed, offset;
-  const uint64_t* shift;
-};
-using RandomLauncher = cudaError_t (*)(int64_t n, const RandomArguments&, void* y, cudaStream_t);
-RandomLauncher FindRandom(Distribution distribution, DType dtype);
 
 struct ReduceProblem {
   int64_t outer, axis, inner;
@@ -184,16 +131,6 @@ ScanLaunchers FindScan(ScanKind op, DType dtype);
 using AdamLauncher = cudaError_t (*)(const AdamProblem&, const AdamTensors* tensors, int64_t count,
                                      cudaStream_t);
 AdamLauncher FindAdam(DType dtype);  // of the parameters
-
-struct SortProblem {
-  DType dtype;
-  bool descending;
-  int64_t rows, cols;
-  const void* x;
-};
-cudaError_t SortWorkspaceBytes(const SortProblem&, size_t* bytes);
-cudaError_t LaunchSort(const SortProblem&, void* workspace, size_t bytes, void* values,
-                       int64_t* indices, cudaStream_t);
 
 }  // namespace cuda
 }  // namespace oneflow_lite

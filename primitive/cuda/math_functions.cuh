@@ -10,6 +10,9 @@
 
 #include <type_traits>
 
+#include "primitive/cuda/elementwise_tags.h"
+#include "primitive/cuda/float_math.cuh"
+
 namespace oneflow_lite {
 namespace cuda {
 
@@ -25,16 +28,16 @@ struct Fmin {
     return a <= b || b != b ? a : b;
   }
 };
-struct Hypot {
-  __device__ float operator()(float a, float b) const { return hypotf(a, b); }
+struct Hypot : LongInDouble {
+  __device__ float operator()(float a, float b) const { return fast::Hypot(a, b); }
   __device__ double operator()(double a, double b) const { return hypot(a, b); }
 };
-struct Atan2 {
-  __device__ float operator()(float a, float b) const { return atan2f(a, b); }
+struct Atan2 : LongInDouble {
+  __device__ float operator()(float a, float b) const { return fast::Atan2(a, b); }
   __device__ double operator()(double a, double b) const { return atan2(a, b); }
 };
 // The logarithms of e^a + e^b and of 2^a + 2^b, from the greater one; infinities of one sign, too.
-struct LogAddExp {
+struct LogAddExp : LongInDouble {
   __device__ float Rest(float less) const { return log1pf(expf(less)); }
   __device__ double Rest(double less) const { return log1p(exp(less)); }
   template <class C>
@@ -43,7 +46,7 @@ struct LogAddExp {
     return most + Rest(a == b ? C(0) : a > b ? b - a : a - b);
   }
 };
-struct LogAddExp2 {
+struct LogAddExp2 : LongInDouble {
   __device__ float Rest(float less) const { return log1pf(exp2f(less)) * 1.44269504f; }
   __device__ double Rest(double less) const { return log1p(exp2(less)) * 1.44269504088896340736; }
   template <class C>
@@ -52,7 +55,7 @@ struct LogAddExp2 {
     return (a > b || a != a ? a : b) + Rest(a > b ? b - a : a - b);
   }
 };
-struct XLogY {
+struct XLogY : LongInDouble {
   __device__ float Log(float x) const { return logf(x); }
   __device__ double Log(double x) const { return log(x); }
   template <class C>
@@ -60,7 +63,7 @@ struct XLogY {
     return a == C(0) && b == b ? C(0) : a * Log(b);
   }
 };
-struct XLog1PY {
+struct XLog1PY : LongInDouble {
   __device__ float Log(float x) const { return log1pf(x); }
   __device__ double Log(double x) const { return log1p(x); }
   template <class C>
@@ -73,7 +76,7 @@ struct CopySign {
   __device__ double operator()(double a, double b) const { return copysign(a, b); }
 };
 // a 2^b; an integer b moves the exponent, however far.
-struct Ldexp {
+struct Ldexp : LongInDouble {
   __device__ float operator()(float a, float b) const {
     if (b != truncf(b) || !(fabsf(b) < 1e6f)) return a * exp2f(b);
     return ldexpf(a, static_cast<int>(b));

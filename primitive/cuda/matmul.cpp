@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products through cuBLASLt. It is column-major, so the row-major c = op(a) op(b) is
-// computed as its transpose, with b as the left operand. What a problem needs (descriptors and the
-// algorithm the library's heuristic prefers) is made once and kept.
+// Matrix products through cuBLASLt. What a problem needs is made once and kept; of large products
+// the library's proposals are timed at the first launch, and the fastest stays.
 #include "primitive/matmul.h"
 
 #include <algorithm>
@@ -11,30 +10,25 @@
 #include <tuple>
 #include <vector>
 
-#include "primitive/cuda/cublaslt.h"
+#include "oneflow_lite/core/cuda/allocator.h"
+#include "oneflow_lite/core/deterministic.h"
 #include "primitive/cuda/host.h"
+#include "primitive/cuda/matmul_plan.h"
 
 namespace oneflow_lite {
 namespace {
 
 using cuda::CublasLt;
 using cuda::LtStatus;
+using cuda::MatmulPlan;
 
 constexpr size_t kMaxWorkspace = 32 << 20;  // what NVIDIA recommends for Hopper; rarely all used
 constexpr uint32_t kAligned = 16;           // bytes
-
-cudaDataType DataType(DType t) {
-  switch (t) {
-    case DType::kFloat16:
-      return CUDA_R_16F;
-    case DType::kBFloat16:
-      return CUDA_R_16BF;
-    case DType::kFloat64:
-      return CUDA_R_64F;
-    default:
-      return CUDA_R_32F;
-  }
-}
+// Products are timed from so many operations on: below, the launch is what takes time. A program
+// with ever new lengths would time for ever, so a process times so many shapes and no more.
+constexpr double kTimedFlops = 1e9;
+constexpr int kTimedShapes = 512;
+constexpr int kTimedRuns = 3;  // of which the fastest counts
 
 // One cuBLASLt handle per device, made at first use, kept forever.
 StatusOr<cublasLtHandle_t> HandleOf(const CublasLt& lt, int device) {
@@ -50,169 +44,147 @@ StatusOr<cublasLtHandle_t> HandleOf(const CublasLt& lt, int device) {
   return handle;
 }
 
-// A problem ready to run; lives as long as the primitive's cache.
-struct Plan {
-  cublasLtMatmulDesc_t desc = nullptr;
-  cublasLtMatrixLayout_t left = nullptr, right = nullptr, out = nullptr;
-  cublasLtMatmulAlgo_t algorithm = {};
-  size_t workspace = 0;
+bool IsLarge(const MatmulShape& s) {
+  return 2.0 * static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n) *
+             static_cast<double>(s.k) >=
+         kTimedFlops;
+}
+
+// Milliseconds between two points of a stream.
+class Stopwatch {
+ public:
+  Stopwatch() {
+    cudaEventCreate(&begin_);
+    cudaEventCreate(&end_);
+  }
+  ~Stopwatch() {
+    cudaEventDestroy(begin_);
+    cudaEventDestroy(end_);
+  }
+  void Begin(cudaStream_t stream) { cudaEventRecord(begin_, stream); }
+  StatusOr<float> End(cudaStream_t stream) {
+    cudaEventRecord(end_, stream);
+    OFL_RETURN_IF_ERROR(CudaStatus(cudaEventSynchronize(end_), "timing of matmul"));
+    float found = 0;
+    OFL_RETURN_IF_ERROR(CudaStatus(cudaEventElapsedTime(&found, begin_, end_), "timing of matmul"));
+    return found;
+  }
+
+ private:
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
+// A launch's operands and where it runs.
+struct Operands {
+  const void *a, *b, *bias;
+  void *c, *workspace;
+  cudaStream_t stream;
 };
 
 class CudaMatmul final : public Matmul {
  public:
   explicit CudaMatmul(DType dtype) : dtype_(dtype) {}
-  ~CudaMatmul() override {
-    for (auto& [key, plan] : plans_) Destroy(plan);
-  }
 
   size_t WorkspaceBytes(const Stream& stream, const MatmulShape& shape) const override {
     if (IsEmpty(shape)) return 0;
+    std::lock_guard lock(mutex_);
     // Launch reports what went wrong.
     const auto plan = FindPlan(stream.device().index, shape, kAligned, kMaxWorkspace);
-    return plan.ok() ? (*plan)->workspace : 0;
+    return plan.ok() ? (*plan)->workspace() : 0;
   }
 
-  Status Launch(Stream& stream, const MatmulShape& shape, const void* a, const void* b, void* c,
-                void* workspace) const override {
+  bool AddsBias() const override { return dtype_ != DType::kFloat64; }
+
+  Status Launch(Stream& stream, const MatmulShape& shape, const void* a, const void* b,
+                const void* bias, void* c, void* workspace) const override {
     const int device = stream.device().index;
     if (IsEmpty(shape)) {
       const size_t bytes = static_cast<size_t>(shape.batch * shape.m * shape.n) * SizeOf(dtype_);
-      if (bytes == 0) return OkStatus();
+      if (bytes == 0 || shape.accumulate) return OkStatus();
       return cuda::RunOn(stream, kName,
                          [&](cudaStream_t s) { return cudaMemsetAsync(c, 0, bytes, s); });
     }
     OFL_ASSIGN_OR_RETURN(const CublasLt* lt, cuda::GetCublasLt());
     OFL_ASSIGN_OR_RETURN(cublasLtHandle_t handle, HandleOf(*lt, device));
-    OFL_ASSIGN_OR_RETURN(const Plan* plan, FindPlan(device, shape, kAligned, kMaxWorkspace));
-    const uintptr_t addresses = reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) |
-                                reinterpret_cast<uintptr_t>(c);
-    if (addresses % kAligned != 0) {
-      // Another algorithm, within the workspace that WorkspaceBytes asked for.
+    // Held to the end: a plan's descriptor has the bias' address while it is enqueued.
+    std::lock_guard lock(mutex_);
+    OFL_ASSIGN_OR_RETURN(MatmulPlan * plan, FindPlan(device, shape, kAligned, kMaxWorkspace));
+    const auto address = [](const void* p) { return reinterpret_cast<uintptr_t>(p); };
+    if ((address(a) | address(b) | address(c) | address(bias)) % kAligned != 0) {
+      // Other algorithms, within the workspace that WorkspaceBytes asked for.
       OFL_ASSIGN_OR_RETURN(
-          plan, FindPlan(device, shape, static_cast<uint32_t>(SizeOf(dtype_)), plan->workspace));
+          plan, FindPlan(device, shape, static_cast<uint32_t>(SizeOf(dtype_)), plan->workspace()));
     }
-    const float one = 1, zero = 0;
-    const double one64 = 1, zero64 = 0;
-    const bool wide = dtype_ == DType::kFloat64;
-    const void* alpha = wide ? static_cast<const void*>(&one64) : &one;
-    const void* beta = wide ? static_cast<const void*>(&zero64) : &zero;
     DeviceGuard guard(device);
-    return LtStatus(
-        lt->Matmul(handle, plan->desc, alpha, b, plan->left, a, plan->right, beta, c, plan->out, c,
-                   plan->out, &plan->algorithm, workspace, plan->workspace, NativeStream(stream)),
-        kName);
+    const Operands o{a, b, bias, c, workspace, NativeStream(stream)};
+    if (!plan->settled() && IsLarge(shape) && !DeterministicAlgorithms() && !stream.capturing() &&
+        timed_ < kTimedShapes) {
+      OFL_RETURN_IF_ERROR(ChooseByTime(*lt, handle, shape, o, device, plan));
+    }
+    return plan->Run(*lt, handle, plan->best(), o.a, o.b, o.bias, o.c, o.workspace, o.stream);
   }
 
  private:
   using Key = std::tuple<int, int64_t, int64_t, int64_t, int64_t, bool, bool, int64_t, int64_t,
-                         int64_t, int64_t, uint32_t>;
+                         int64_t, int64_t, bool, bool, uint32_t>;
 
   static bool IsEmpty(const MatmulShape& s) {
     return s.batch <= 0 || s.m <= 0 || s.n <= 0 || s.k <= 0;
   }
 
-  StatusOr<const Plan*> FindPlan(int device, const MatmulShape& s, uint32_t alignment,
+  // The caller holds mutex_.
+  StatusOr<MatmulPlan*> FindPlan(int device, const MatmulShape& s, uint32_t alignment,
                                  size_t max_workspace) const {
-    const Key key{device,           s.batch,       s.m,   s.n,   s.k,
-                  s.transpose_a,    s.transpose_b, s.lda, s.ldb, s.batch_stride_a,
-                  s.batch_stride_b, alignment};
-    std::lock_guard lock(mutex_);
-    if (const auto it = plans_.find(key); it != plans_.end()) return &it->second;
+    const Key key{device,           s.batch,       s.m,          s.n,      s.k,
+                  s.transpose_a,    s.transpose_b, s.lda,        s.ldb,    s.batch_stride_a,
+                  s.batch_stride_b, s.add_bias,    s.accumulate, alignment};
+    if (const auto it = plans_.find(key); it != plans_.end()) return it->second.get();
     OFL_ASSIGN_OR_RETURN(const CublasLt* lt, cuda::GetCublasLt());
     OFL_ASSIGN_OR_RETURN(cublasLtHandle_t handle, HandleOf(*lt, device));
     DeviceGuard guard(device);
-    Plan plan;
-    if (Status status = MakePlan(*lt, handle, s, alignment, max_workspace, &plan); !status.ok()) {
-      Destroy(plan);
-      return status;
-    }
-    return &plans_.emplace(key, plan).first->second;
+    auto plan = std::make_unique<MatmulPlan>();
+    OFL_RETURN_IF_ERROR(plan->Make(*lt, handle, dtype_, s, alignment, max_workspace));
+    return plans_.emplace(key, std::move(plan)).first->second.get();
   }
 
-  Status MakePlan(const CublasLt& lt, cublasLtHandle_t handle, const MatmulShape& s,
-                  uint32_t alignment, size_t max_workspace, Plan* plan) const {
-    const bool wide = dtype_ == DType::kFloat64;
-    // COMPUTE_32F is float32 throughout: TF32 would have to be asked for.
-    OFL_RETURN_IF_ERROR(
-        LtStatus(lt.MatmulDescCreate(&plan->desc, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                                     wide ? CUDA_R_64F : CUDA_R_32F),
-                 "descriptor"));
-    const cublasOperation_t left = s.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-    const cublasOperation_t right = s.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-    OFL_RETURN_IF_ERROR(LtStatus(
-        lt.MatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof(left)),
-        "descriptor"));
-    OFL_RETURN_IF_ERROR(LtStatus(
-        lt.MatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof(right)),
-        "descriptor"));
-    // A row-major r x c matrix is a column-major c x r one.
-    OFL_RETURN_IF_ERROR(NewLayout(lt, s.transpose_b ? s.k : s.n, s.transpose_b ? s.n : s.k, s.ldb,
-                                  s.batch, s.batch_stride_b, &plan->left));
-    OFL_RETURN_IF_ERROR(NewLayout(lt, s.transpose_a ? s.m : s.k, s.transpose_a ? s.k : s.m, s.lda,
-                                  s.batch, s.batch_stride_a, &plan->right));
-    OFL_RETURN_IF_ERROR(NewLayout(lt, s.n, s.m, s.n, s.batch, s.m * s.n, &plan->out));
-    return ChooseAlgorithm(lt, handle, alignment, max_workspace, plan);
-  }
-
-  Status NewLayout(const CublasLt& lt, int64_t rows, int64_t cols, int64_t ld, int64_t batch,
-                   int64_t batch_stride, cublasLtMatrixLayout_t* layout) const {
-    OFL_RETURN_IF_ERROR(
-        LtStatus(lt.MatrixLayoutCreate(layout, DataType(dtype_), static_cast<uint64_t>(rows),
-                                       static_cast<uint64_t>(cols), std::max(ld, rows)),
-                 "layout"));
-    if (batch == 1) return OkStatus();
-    if (batch > INT32_MAX) return Error(ErrorKind::kNotImplemented, "matmul: batch ", batch);
-    const int32_t count = static_cast<int32_t>(batch);
-    OFL_RETURN_IF_ERROR(
-        LtStatus(lt.MatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
-                                             sizeof(count)),
-                 "layout"));
-    return LtStatus(
-        lt.MatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
-                                    &batch_stride, sizeof(batch_stride)),
-        "layout");
-  }
-
-  Status ChooseAlgorithm(const CublasLt& lt, cublasLtHandle_t handle, uint32_t alignment,
-                         size_t max_workspace, Plan* plan) const {
-    cublasLtMatmulPreference_t preference = nullptr;
-    OFL_RETURN_IF_ERROR(LtStatus(lt.MatmulPreferenceCreate(&preference), "preference"));
-    cublasStatus_t status =
-        lt.MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                        &max_workspace, sizeof(max_workspace));
-    for (const auto attribute :
-         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-      if (status != CUBLAS_STATUS_SUCCESS) break;
-      status =
-          lt.MatmulPreferenceSetAttribute(preference, attribute, &alignment, sizeof(alignment));
+  // Runs each algorithm on the operands, into scratch, and keeps the fastest. One that does not run
+  // is passed over. Where there is no memory for scratch the heuristic's first stays for this time.
+  Status ChooseByTime(const CublasLt& lt, cublasLtHandle_t handle, const MatmulShape& s,
+                      const Operands& o, int device, MatmulPlan* plan) const {
+    const size_t bytes = static_cast<size_t>(s.batch * s.m * s.n) * SizeOf(dtype_);
+    CudaAllocator& allocator = GetCudaAllocator(device);
+    const StatusOr<void*> scratch = allocator.Allocate(bytes, o.stream);
+    if (!scratch.ok()) return OkStatus();
+    Stopwatch watch;
+    size_t best = plan->algorithms().size();
+    float least = 0;
+    for (size_t i = 0; i < plan->algorithms().size(); ++i) {
+      float fastest = 0;
+      bool runs = true;
+      for (int run = 0; run <= kTimedRuns && runs; ++run) {  // the first one warms up
+        watch.Begin(o.stream);
+        runs = plan->Run(lt, handle, plan->algorithms()[i], o.a, o.b, o.bias, *scratch, o.workspace,
+                         o.stream)
+                   .ok();
+        const StatusOr<float> taken = watch.End(o.stream);
+        runs = runs && taken.ok();
+        if (runs && (run == 1 || (run > 1 && *taken < fastest))) fastest = *taken;
+      }
+      if (!runs || (best < plan->algorithms().size() && fastest >= least)) continue;
+      best = i;
+      least = fastest;
     }
-    cublasLtMatmulHeuristicResult_t best = {};
-    int found = 0;
-    if (status == CUBLAS_STATUS_SUCCESS) {
-      status = lt.MatmulAlgoGetHeuristic(handle, plan->desc, plan->left, plan->right, plan->out,
-                                         plan->out, preference, 1, &best, &found);
-    }
-    lt.MatmulPreferenceDestroy(preference);
-    if (status == CUBLAS_STATUS_SUCCESS && found == 0) status = CUBLAS_STATUS_NOT_SUPPORTED;
-    OFL_RETURN_IF_ERROR(LtStatus(status, "choice of an algorithm"));
-    plan->algorithm = best.algo;
-    plan->workspace = best.workspaceSize;
+    allocator.Free(*scratch);
+    if (best == plan->algorithms().size()) return OkStatus();  // the launch says what is wrong
+    plan->Settle(best);
+    ++timed_;
     return OkStatus();
-  }
-
-  static void Destroy(Plan& plan) {
-    const auto lt = cuda::GetCublasLt();
-    if (!lt.ok()) return;
-    for (cublasLtMatrixLayout_t layout : {plan.left, plan.right, plan.out}) {
-      if (layout) (*lt)->MatrixLayoutDestroy(layout);
-    }
-    if (plan.desc) (*lt)->MatmulDescDestroy(plan.desc);
   }
 
   DType dtype_;
   mutable std::mutex mutex_;
-  mutable std::map<Key, Plan> plans_;  // addresses of elements stay valid
+  mutable std::map<Key, std::unique_ptr<MatmulPlan>> plans_;
+  mutable int timed_ = 0;
 };
 
 StatusOr<std::unique_ptr<Matmul>> NewMatmul(const Matmul::Spec& spec) {

@@ -1,29 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/unary.h"
 
-#include "primitive/cuda/host.h"
+#include "primitive/cuda/elementwise_host.h"
 
 namespace oneflow_lite {
 namespace {
 
 class CudaUnary final : public Unary {
  public:
-  explicit CudaUnary(cuda::UnaryLauncher launcher) : launcher_(launcher) {}
-  Status Launch(Stream& stream, int64_t n, const void* x, void* y,
+  CudaUnary(const Spec& spec, cuda::UnaryLauncher launcher)
+      : pass_({{spec.in.value_or(spec.dtype)},
+               spec.dtype,
+               IsTruth(spec.op) ? DType::kBool : spec.dtype},
+              launcher) {}
+
+  Status Launch(Stream& stream, const Elementwise<2>& g, const void* x, void* y,
                 const UnaryParams& params) const override {
-    return cuda::RunOn(stream, kName,
-                       [&](cudaStream_t s) { return launcher_(n, x, y, params, s); });
+    return pass_.Run(stream, kName, g, {{{x}}}, y, params);
   }
 
  private:
-  cuda::UnaryLauncher launcher_;
+  cuda::CudaPass<1, UnaryParams> pass_;
 };
 
 StatusOr<std::unique_ptr<Unary>> NewUnary(const Unary::Spec& spec) {
   cuda::UnaryLauncher launcher = cuda::FindUnary(spec.op, spec.dtype);
   if (!launcher) launcher = cuda::FindElementary(spec.op, spec.dtype);
   if (!launcher) return NoPrimitiveFor(Unary::kName, DeviceType::kCUDA, spec.dtype);
-  return std::make_unique<CudaUnary>(launcher);
+  return std::make_unique<CudaUnary>(spec, launcher);
 }
 
 const bool registered = RegisterPrimitive<Unary>(DeviceType::kCUDA, &NewUnary);

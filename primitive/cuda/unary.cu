@@ -2,24 +2,25 @@
 //
 // One function object per unary op; the table in FindUnary names them. Exponentials, trigonometric
 // and special functions are in unary_elementary.cu.
-#include "primitive/cuda/unary_launch.cuh"
+#include "primitive/cuda/elementwise_find.cuh"
+#include "primitive/cuda/float_math.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
 namespace {
 
-// Each takes and gives the compute type of the dtype.
+// Each takes and gives the compute type.
 struct Neg {
   template <class C>
   __device__ C operator()(C x) const {
     return -x;
   }
 };
-struct Exp {
+struct Exp : LongInDouble {
   __device__ float operator()(float x) const { return expf(x); }
   __device__ double operator()(double x) const { return exp(x); }
 };
-struct Log {
+struct Log : LongInDouble {
   __device__ float operator()(float x) const { return logf(x); }
   __device__ double operator()(double x) const { return log(x); }
 };
@@ -35,7 +36,6 @@ struct Abs {
   __device__ C operator()(C x) const {
     return x < C(0) ? -x : x;
   }
-  __device__ uint8_t operator()(uint8_t x) const { return x; }
   __device__ float operator()(float x) const { return fabsf(x); }
   __device__ double operator()(double x) const { return fabs(x); }
 };
@@ -47,11 +47,11 @@ struct Rsqrt {
   __device__ float operator()(float x) const { return rsqrtf(x); }
   __device__ double operator()(double x) const { return rsqrt(x); }
 };
-struct Sigmoid {  // from the exp that is at most 1
-  template <class C>
-  __device__ C operator()(C x) const {
-    const C e = Exp{}(-Abs{}(x));
-    return (x < C(0) ? e : C(1)) / (C(1) + e);
+struct Sigmoid : LongInDouble {  // from the exp that is at most 1
+  __device__ float operator()(float x) const { return fast::Sigmoid(x); }
+  __device__ double operator()(double x) const {
+    const double e = exp(-fabs(x));
+    return (x < 0 ? e : 1) / (1 + e);
   }
 };
 
@@ -61,7 +61,7 @@ struct Floor {
 };
 // x (1 + tanh(u)) / 2 without cancellation: x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715
 // x^3).
-struct GeluTanh {
+struct GeluTanh : LongInDouble {
   template <class C>
   __device__ C operator()(C x) const {
     const C v = x * (C(1.5957691216057308) + C(0.07135481627260025) * x * x);
@@ -69,10 +69,8 @@ struct GeluTanh {
   }
 };
 // x P(N <= x) of a standard normal N; erfc keeps its digits where that is small.
-struct Gelu {
-  __device__ float operator()(float x) const {
-    return x < -40.0f ? 0.0f : 0.5f * x * erfcf(x * -0.70710678f);
-  }
+struct Gelu : LongInDouble {
+  __device__ float operator()(float x) const { return fast::Gelu(x); }
   __device__ double operator()(double x) const {
     return x < -40.0 ? 0.0 : 0.5 * x * erfc(x * -0.70710678118654752440);
   }
@@ -98,12 +96,7 @@ OFL_FLOAT_FUNCTION(Rad2deg, x* C(57.2957795130823208768));
 struct Sign {  // a zero and NaN as they are
   template <class C>
   __device__ C operator()(C x) const {
-    const C above = x > C(0) ? C(1) : x;
-    if constexpr (std::is_unsigned_v<C>) {
-      return above;
-    } else {
-      return x < C(0) ? C(-1) : above;
-    }
+    return x < C(0) ? C(-1) : x > C(0) ? C(1) : x;
   }
 };
 struct Square {
@@ -112,13 +105,15 @@ struct Square {
     if constexpr (std::is_floating_point_v<C>) {
       return x * x;
     } else {  // unsigned, where overflow wraps around
-      using Wide = std::conditional_t<sizeof(C) == 8, uint64_t, uint32_t>;
-      return static_cast<C>(static_cast<Wide>(x) * static_cast<Wide>(x));
+      using Wrapping = std::conditional_t<sizeof(C) == 8, uint64_t, uint32_t>;
+      return static_cast<C>(static_cast<Wrapping>(x) * static_cast<Wrapping>(x));
     }
   }
 };
 // p: 10^|decimals|, and whether the digits are before the point.
-struct RoundDecimals : WithParams {
+struct RoundDecimals {
+  explicit RoundDecimals(const UnaryParams& params) : p(params) {}
+  UnaryParams p;
   template <class C>
   __device__ C operator()(C x) const {
     const C scale = static_cast<C>(p.v[0]);
@@ -130,7 +125,9 @@ struct RoundDecimals : WithParams {
   }
 };
 // p: what replaces NaN, inf and -inf.
-struct NanToNum : WithParams {
+struct NanToNum {
+  explicit NanToNum(const UnaryParams& params) : p(params) {}
+  UnaryParams p;
   template <class C>
   __device__ C operator()(C x) const {
     if (isfinite(x)) return x;
@@ -159,32 +156,25 @@ OFL_TRUTH(IsSigned, signbit(x) != 0, static_cast<int64_t>(x) < 0);
 OFL_TRUTH(LogicalNot, x == C(0), x == C(0));
 #undef OFL_TRUTH
 struct BitwiseNot {
+  explicit BitwiseNot(DType out) : bits(out == DType::kBool ? 1 : -1) {}
   template <class C>
   __device__ C operator()(C x) const {
-    return static_cast<C>(~x);
+    return x ^ static_cast<C>(bits);
   }
-  __device__ bool operator()(bool x) const { return !x; }
+  int32_t bits;
 };
 
-// For integers and bool.
 template <class Op>
-UnaryLauncher Bits(DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-      return &LaunchUnary<bool, bool, Op>;
-    case DType::kUInt8:
-      return &LaunchUnary<uint8_t, uint8_t, Op>;
-    case DType::kInt8:
-      return &LaunchUnary<int8_t, int8_t, Op>;
-    case DType::kInt16:
-      return &LaunchUnary<int16_t, int16_t, Op>;
-    case DType::kInt32:
-      return &LaunchUnary<int32_t, int32_t, Op>;
-    case DType::kInt64:
-      return &LaunchUnary<int64_t, int64_t, Op>;
-    default:
-      return nullptr;
-  }
+UnaryLauncher Floats(DType common) {
+  return FindFor<kFloats, 1, UnaryParams, Op>(common);
+}
+template <class Op>
+UnaryLauncher Numbers(DType common) {
+  return FindFor<kNumbers, 1, UnaryParams, Op>(common);
+}
+template <class Op>
+UnaryLauncher Truths(DType common) {
+  return FindFor<kAll, 1, UnaryParams, Op>(common);
 }
 
 UnaryLauncher FindTruth(UnaryOp op, DType dtype) {
@@ -204,7 +194,7 @@ UnaryLauncher FindTruth(UnaryOp op, DType dtype) {
     case UnaryOp::kLogicalNot:
       return Truths<LogicalNot>(dtype);
     case UnaryOp::kBitwiseNot:
-      return Bits<BitwiseNot>(dtype);
+      return FindFor<kIntegers | kBools, 1, UnaryParams, BitwiseNot>(dtype);
     default:
       return nullptr;
   }

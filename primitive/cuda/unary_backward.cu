@@ -2,7 +2,7 @@
 //
 // dy times the slope of a function at what it saved: its output y or its input x. The formulas are
 // those of primitive/cpu/unary_backward.cpp.
-#include "primitive/cuda/unary_launch.cuh"
+#include "primitive/cuda/elementwise_find.cuh"
 #include "primitive/gamma_math.h"
 
 namespace oneflow_lite {
@@ -10,7 +10,7 @@ namespace cuda {
 namespace {
 
 #define OFL_SLOPE(Name, saved, expression)        \
-  struct Name {                                   \
+  struct Name : LongInDouble {                    \
     template <class C>                            \
     __device__ C operator()(C g, C saved) const { \
       return expression;                          \
@@ -43,12 +43,24 @@ OFL_SLOPE(AtanhSlope, x, g / ((C(1) - x) * (C(1) + x)));
 OFL_SLOPE(ErfSlope, x, g*(C(1.12837916709551257390) * exp(-x * x)));
 OFL_SLOPE(ErfcSlope, x, -(g*(C(1.12837916709551257390) * exp(-x * x))));
 OFL_SLOPE(ErfinvSlope, y, g* C(0.88622692545275801365) * exp(y * y));
-OFL_SLOPE(LgammaSlope, x, g* Digamma(x));
-OFL_SLOPE(DigammaSlope, x, g* Trigamma(x));
 #undef OFL_SLOPE
+struct LgammaSlope : Long {
+  template <class C>
+  __device__ C operator()(C g, C x) const {
+    return g * Digamma(x);
+  }
+};
+struct DigammaSlope : Long {
+  template <class C>
+  __device__ C operator()(C g, C x) const {
+    return g * Trigamma(x);
+  }
+};
 
 // p: eps, or negative. 1 / (x (1 - x)): NaN outside [0, 1]; with eps, 0 outside [eps, 1 - eps].
-struct LogitSlope : WithParams {
+struct LogitSlope : LongInDouble {
+  explicit LogitSlope(const UnaryParams& params) : p(params) {}
+  UnaryParams p;
   template <class C>
   __device__ C operator()(C g, C x) const {
     const bool free = p.v[0] < 0;
@@ -58,7 +70,7 @@ struct LogitSlope : WithParams {
   }
 };
 // (t cos t - sin t) / t^2 times pi, t = pi x; near 0 by its series.
-struct SincSlope {
+struct SincSlope : LongInDouble {
   template <class C>
   __device__ C operator()(C g, C x) const {
     const C pi = C(3.14159265358979323846), t = pi * x, q = t * t;
@@ -73,10 +85,15 @@ struct SincSlope {
     return g * (pi * (-t / C(3) * sum));
   }
 };
-struct I0Slope {
+struct I0Slope : Long {
   __device__ float operator()(float g, float x) const { return g * cyl_bessel_i1f(x); }
   __device__ double operator()(double g, double x) const { return g * cyl_bessel_i1(x); }
 };
+
+template <class Op>
+UnaryBackwardLauncher Slopes(DType common) {
+  return FindFor<kFloats, 2, UnaryParams, Op>(common);
+}
 
 UnaryBackwardLauncher FindCurved(UnaryOp op, DType dtype) {
   switch (op) {

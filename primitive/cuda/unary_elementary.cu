@@ -2,7 +2,8 @@
 //
 // Exponentials, logarithms, trigonometric, hyperbolic and special functions: CUDA's, where it has
 // them.
-#include "primitive/cuda/unary_launch.cuh"
+#include "primitive/cuda/elementwise_find.cuh"
+#include "primitive/cuda/float_math.cuh"
 #include "primitive/gamma_math.h"
 
 namespace oneflow_lite {
@@ -10,13 +11,15 @@ namespace cuda {
 namespace {
 
 // One expression for float and double, whose functions are overloads.
-#define OFL_FUNCTION(Name, expression)   \
-  struct Name {                          \
-    template <class C>                   \
-    __device__ C operator()(C x) const { \
-      return expression;                 \
-    }                                    \
+#define OFL_FUNCTION_OF(Name, Base, expression) \
+  struct Name : Base {                          \
+    template <class C>                          \
+    __device__ C operator()(C x) const {        \
+      return expression;                        \
+    }                                           \
   }
+#define OFL_FUNCTION(Name, expression) OFL_FUNCTION_OF(Name, LongInDouble, expression)
+#define OFL_LONG_FUNCTION(Name, expression) OFL_FUNCTION_OF(Name, Long, expression)
 OFL_FUNCTION(Exp2, exp2(x));
 OFL_FUNCTION(Expm1, expm1(x));
 OFL_FUNCTION(Log1p, log1p(x));
@@ -36,33 +39,43 @@ OFL_FUNCTION(Acosh, acosh(x));
 OFL_FUNCTION(Atanh, atanh(x));
 OFL_FUNCTION(Erf, erf(x));
 OFL_FUNCTION(Erfc, erfc(x));
-OFL_FUNCTION(Erfinv, erfinv(x));
-OFL_FUNCTION(Lgamma, lgamma(x));
-OFL_FUNCTION(DigammaOf, Digamma(x));
+OFL_LONG_FUNCTION(Erfinv, erfinv(x));
+OFL_LONG_FUNCTION(Lgamma, lgamma(x));
+OFL_LONG_FUNCTION(DigammaOf, Digamma(x));
+#undef OFL_LONG_FUNCTION
 #undef OFL_FUNCTION
+#undef OFL_FUNCTION_OF
 
-struct I0 {
+struct I0 : Long {
   __device__ float operator()(float x) const { return cyl_bessel_i0f(x); }
   __device__ double operator()(double x) const { return cyl_bessel_i0(x); }
 };
 // p: eps, or negative. log(x / (1 - x)); between 1/4 and 3/4, where that is near log(1),
 // 2 atanh(2 x - 1), whose argument is exact.
-struct Logit : WithParams {
+struct Logit : LongInDouble {
+  explicit Logit(const UnaryParams& params) : p(params) {}
+  UnaryParams p;
   template <class C>
   __device__ C operator()(C x) const {
     const C least = static_cast<C>(p.v[0]), most = C(1) - least;
     if (least >= C(0)) x = x < least ? least : x > most ? most : x;
+    if constexpr (sizeof(C) == 4) return fast::Logit(x);
     const C centred = (x + x) - C(1);
     if (fabs(centred) <= C(0.5)) return C(2) * atanh(centred);
     return log(x / (C(1) - x));
   }
 };
-struct Sinc {
+struct Sinc : LongInDouble {
   template <class C>
   __device__ C operator()(C x) const {
     return x == C(0) ? C(1) : sinpi(x) / (C(3.14159265358979323846) * x);
   }
 };
+
+template <class Op>
+UnaryLauncher Floats(DType common) {
+  return FindFor<kFloats, 1, UnaryParams, Op>(common);
+}
 
 }  // namespace
 

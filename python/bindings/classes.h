@@ -16,6 +16,7 @@ namespace oneflow_lite::python {
 PyObject* WrapNode(const Ref<Node>& node);
 
 void AddDTypeAndDevice(pybind11::module_& m);    // dtype_device.cpp
+void AddAutocast(pybind11::module_& m);          // autocast.cpp
 void AddAutograd(pybind11::module_& m);          // autograd.cpp
 void AddAutogradFunction(pybind11::module_& m);  // autograd_function.cpp
 void AddCuda(pybind11::module_& m);              // cuda.cpp

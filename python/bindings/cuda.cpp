@@ -3,9 +3,12 @@
 // Streams, events, graphs and memory of CUDA devices, and the CPU's threads.
 #include <pybind11/stl.h>
 
+#include "oneflow_lite/core/deterministic.h"
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/core/parallel.h"
 #include "oneflow_lite/core/thread_limit.h"
+#include "oneflow_lite/framework/autocast.h"
+#include "primitive/attention.h"
 #include "python/bindings/classes.h"
 #include "python/bindings/dtype_device.h"
 #include "python/bindings/throwing.h"
@@ -84,12 +87,17 @@ class LazyEvent {
 
 class CudaGraph {
  public:
+  // No cast of before is captured, and none of the capture is used behind it.
   void Begin() {
+    DropAutocastCache();
     const Device d = CurrentCuda();
     graph_ = ValueOrThrow(BackendOf(d).NewGraph(d.index));
     ThrowIfError(graph_->CaptureBegin(*CurrentOf(d)));
   }
-  void End() { ThrowIfError(Captured().CaptureEnd()); }
+  void End() {
+    DropAutocastCache();
+    ThrowIfError(Captured().CaptureEnd());
+  }
   void Replay() {
     Graph& graph = Captured();
     const Ref<Stream> stream = CurrentOf(CurrentCuda());
@@ -205,6 +213,37 @@ void AddMemory(py::module_& m) {
       py::arg("device") = py::none());
 }
 
+void AddProcess(py::module_& m) {
+  m.def("get_num_threads", &NumThreads, "How many threads CPU kernels use.");
+  m.def(
+      "set_num_threads",
+      [](int n) {
+        SetNumThreads(n);
+        GilRelease unlocked;
+        return InSerialRegion() ? NumThreads() : GrantThreads(NumThreads());
+      },
+      py::arg("n"), "Gives how many of them the system grants.");
+  m.attr("max_num_threads") = kMaxThreads;
+
+  m.def("deterministic_algorithms", &DeterministicAlgorithms);
+  m.def("set_deterministic_algorithms", &SetDeterministicAlgorithms, py::arg("value"));
+  m.def(
+      "attention_use",
+      [] {
+        py::dict d;
+        WithAttentionUse([&](AttentionUse& use) {
+          d["library"] = use.library;
+          d["library_calls"] = use.library_calls;
+          d["composed_calls"] = use.composed_calls;
+          d["composed_for"] = use.composed_for;
+          d["plans_built"] = use.plans_built;
+          d["plans_kept"] = use.plans_kept;
+        });
+        return d;
+      },
+      "Who served the calls of attention on CUDA in this process.");
+}
+
 }  // namespace
 
 void AddCuda(py::module_& m) {
@@ -244,17 +283,7 @@ void AddCuda(py::module_& m) {
   m.def(
       "cuda_set_stream", [](const Ref<Stream>& stream) { SetCurrentStream(stream); },
       py::arg("stream").none(false));
-
-  m.def("get_num_threads", &NumThreads, "How many threads CPU kernels use.");
-  m.def(
-      "set_num_threads",
-      [](int n) {
-        SetNumThreads(n);
-        GilRelease unlocked;
-        return InSerialRegion() ? NumThreads() : GrantThreads(NumThreads());
-      },
-      py::arg("n"), "Gives how many of them the system grants.");
-  m.attr("max_num_threads") = kMaxThreads;
+  AddProcess(m);
 }
 
 }  // namespace oneflow_lite::python

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // from_dlpack: tensors over the memory of other libraries.
+#include <limits>
 #include <optional>
 
 #include "functional/copy.h"
@@ -28,16 +29,60 @@ StatusOr<DType> DTypeFrom(dlpack::DataType d) {
 StatusOr<Device> DeviceFrom(dlpack::DeviceId d) {
   if (d.type == dlpack::kCPU || d.type == dlpack::kCUDAHost) return Device{};
   if (d.type == dlpack::kCUDA || d.type == dlpack::kCUDAManaged) {
+    if (d.id < 0 || d.id > std::numeric_limits<int16_t>::max()) {
+      return Error(ErrorKind::kRuntime, "from_dlpack(): there is no CUDA device ", d.id);
+    }
     return Device{DeviceType::kCUDA, static_cast<int16_t>(d.id)};
   }
   return Error(ErrorKind::kRuntime, "from_dlpack(): DLPack device type ", d.type,
                " is not supported; supported are CPU and CUDA");
 }
 
+// A capsule may come from anywhere: what can be seen to be wrong in its numbers is refused before
+// anything is read through them.
+constexpr int kMostDims = 64;
+Status CheckArray(const dlpack::Array& a) {
+  if (a.ndim < 0 || a.ndim > kMostDims) {
+    return Error(ErrorKind::kValue, "from_dlpack(): the data has ", a.ndim,
+                 " dims; allowed are 0 to ", kMostDims);
+  }
+  if (a.ndim > 0 && !a.shape) {
+    return Error(ErrorKind::kValue, "from_dlpack(): the data has ", a.ndim, " dims but no shape");
+  }
+  bool empty = false;
+  for (int i = 0; i < a.ndim; ++i) {
+    if (a.shape[i] < 0) {
+      return Error(ErrorKind::kValue, "from_dlpack(): dim ", i, " has size ", a.shape[i]);
+    }
+    empty = empty || a.shape[i] == 0;
+  }
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 16;  // of bytes, in any dtype
+  int64_t dense = 1, last = 0;  // elements, and the place of the last one
+  for (int i = a.ndim - 1; i >= 0 && !empty; --i) {
+    const int64_t stride = a.strides ? a.strides[i] : dense;
+    int64_t reach = 0;
+    if ((a.shape[i] > 1 && __builtin_mul_overflow(a.shape[i] - 1, stride, &reach)) ||
+        __builtin_add_overflow(last, reach < 0 ? 0 : reach, &last) ||
+        __builtin_mul_overflow(dense, a.shape[i], &dense) || last > kMost || dense > kMost) {
+      return Error(ErrorKind::kValue, "from_dlpack(): the data's shape and strides reach further ",
+                   "than memory does (dim ", i, ")");
+    }
+  }
+  if (!a.data && !empty) {
+    return Error(ErrorKind::kValue, "from_dlpack(): the data has elements but no address");
+  }
+  if (a.byte_offset > static_cast<uint64_t>(kMost)) {
+    return Error(ErrorKind::kValue, "from_dlpack(): the data begins ", a.byte_offset,
+                 " bytes behind its address");
+  }
+  return OkStatus();
+}
+
 // The tensor over managed memory, which is freed with its last view.
 template <class M>
 StatusOr<Tensor> ImportManaged(M* managed) {
   const dlpack::Array& a = managed->array;
+  OFL_RETURN_IF_ERROR(CheckArray(a));
   OFL_ASSIGN_OR_RETURN(const Device device, DeviceFrom(a.device));
   if (device.type != DeviceType::kCPU) OFL_RETURN_IF_ERROR(GetBackend(device).status());
   OFL_ASSIGN_OR_RETURN(const DType dtype, DTypeFrom(a.dtype));

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/cord.h"
+#include "oneflow_lite/core/linalg_error.h"
 
 namespace oneflow_lite::python {
 namespace {
@@ -18,6 +19,7 @@ constexpr size_t kMaxKept = 64;
 PyObject* dtype_error;
 PyObject* shape_error;
 PyObject* out_of_memory_error;
+PyObject* linalg_error;
 
 // Exceptions on their way through C++, by the number in the status' payload.
 struct Kept {
@@ -31,6 +33,7 @@ Kept& GetKept() {
 }
 
 PyObject* TypeOf(ErrorKind kind) {
+  if (kind == kLinAlgError) return linalg_error;
   switch (kind) {
     case ErrorKind::kIndex:
       return PyExc_IndexError;
@@ -101,7 +104,9 @@ bool AddErrors(PyObject* module) {
   shape_error = NewError(module, "ShapeError", "Shapes that do not go together.", PyExc_ValueError);
   out_of_memory_error = NewError(module, "OutOfMemoryError",
                                  "The device has no memory of the size asked for left.", nullptr);
-  return dtype_error && shape_error && out_of_memory_error;
+  linalg_error = NewError(module, "LinAlgError",
+                          "A matrix has no inverse, factorization or decomposition.", nullptr);
+  return dtype_error && shape_error && out_of_memory_error && linalg_error;
 }
 
 PyObject* Raise(const Status& s) {

@@ -15,12 +15,13 @@
 #include "oneflow_lite/core/error.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/named_results.h"
+#include "python/bindings/older_arguments.h"
 #include "python/bindings/out_argument.h"
 
 namespace oneflow_lite::python {
 namespace {
 
-constexpr size_t kMaxFunctions = 512;
+constexpr size_t kMaxFunctions = 1024;
 
 std::vector<BoundFunction>& Table() {
   static auto* table = new std::vector<BoundFunction>;
@@ -155,10 +156,6 @@ PyMethodDef DefOf(size_t i, FastCall call) {
           METH_FASTCALL | METH_KEYWORDS, b.doc.c_str()};
 }
 
-bool IsNamed(PyObject* name, absl::string_view text) {
-  return PyUnicode_CompareWithASCIIString(name, std::string(text).c_str()) == 0;
-}
-
 // The argument that NumPy has another name for; args.size(): none.
 size_t FindByOtherName(const FunctionSchema& f, PyObject* name) {
   for (const OtherName& other : OtherNames()) {
@@ -205,6 +202,7 @@ std::string NearName(const BoundFunction& b, PyObject* name) {
 bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwnames,
                   uint64_t* given, Value* out, PyObject** target) {
   const FunctionSchema& f = *b.schema;
+  OlderReduction older;
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) {
     PyObject* name = TupleItem(kwnames, k);
     size_t i = 0;
@@ -216,6 +214,7 @@ bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwn
     }
     if (i == b.names.size()) i = FindByOtherName(f, name);
     if (i == b.names.size() && MeansNothing(name, values[k])) continue;
+    if (i == b.names.size() && older.Takes(f, name, values[k])) continue;
     if (i == b.names.size() && target && IsNamed(name, "out")) {
       *target = values[k];
       continue;
@@ -233,7 +232,7 @@ bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwn
     *given |= uint64_t{1} << i;
     if (!ReadArgument(f.name.c_str(), f.args[i], values[k], &out[i])) return false;
   }
-  return true;
+  return older.Set(f, given, out);
 }
 
 bool RaiseTooMany(const BoundFunction& b, bool method, Py_ssize_t given) {
@@ -360,6 +359,7 @@ bool ReadOlder(const BoundFunction& b, const CallArguments& g, Value* out, PyObj
     std::fill(out, out + b.schema->args.size(), Value());
     if (ReadOlder(b, g, order, out, target)) return true;
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError)) return false;
+    PyErr_Clear();  // the next order may run Python
   }
   PyErr_Restore(PyRef::Borrow(type).Give(), PyRef::Borrow(value).Give(),
                 PyRef::Borrow(trace).Give());

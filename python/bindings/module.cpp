@@ -44,10 +44,11 @@ PYBIND11_MODULE(_oneflow_lite, m) {
   check(AddTensorType(m.ptr(), function_methods));
   check(AddFunctions(m.ptr()));
   for (PyMethodDef* functions : {creation_functions, numpy_functions, dlpack_functions,
-                                 pickle_functions, registry_functions, results_functions}) {
+                                 pickle_functions, registry_functions}) {
     check(PyModule_AddFunctions(m.ptr(), functions) == 0);
   }
   check(AddArgumentNames(m.ptr()));
+  AddAutocast(m);
   AddAutograd(m);
   AddAutogradFunction(m);
   AddCuda(m);

@@ -3,9 +3,6 @@
 
 #include <structseq.h>
 
-#include "python/bindings/errors.h"
-#include "python/bindings/items.h"
-
 namespace oneflow_lite::python {
 
 std::string ResultsTypeName(const std::string& function) { return "_" + function + "_results"; }
@@ -30,42 +27,5 @@ PyObject* WrapNamed(PyTypeObject* type, const std::vector<PyRef>& items) {
   }
   return tuple;
 }
-
-namespace {
-
-// results_type("median", ("values", "indices")), for functions composed in Python.
-PyObject* ResultsType(PyObject*, PyObject* args) {
-  return Protect([&]() -> PyObject* {
-    const char* function;
-    PyObject* given;
-    if (!PyArg_ParseTuple(args, "sO!:results_type", &function, &PyTuple_Type, &given)) {
-      return nullptr;
-    }
-    std::vector<std::string> fields;
-    const Items items(given);
-    for (Py_ssize_t i = 0; i < items.size(); ++i) {
-      const PyRef item = items[i];
-      const char* field = PyUnicode_AsUTF8(item.get());
-      if (!field) return nullptr;
-      fields.emplace_back(field);
-    }
-    PyRef type(reinterpret_cast<PyObject*>(MakeResultsType(function, fields)));
-    const PyRef functions(PyImport_ImportModule("oneflow_lite._C"));
-    if (!type || !functions ||
-        PyObject_SetAttrString(functions.get(), ResultsTypeName(function).c_str(), type.get()) <
-            0) {
-      return nullptr;
-    }
-    return type.Give();
-  });
-}
-
-}  // namespace
-
-PyMethodDef results_functions[] = {
-    {"results_type", ResultsType, METH_VARARGS,
-     "results_type(function, fields, /)\n--\n\n"
-     "The named tuple that a function composed in Python gives, as those in C++ do."},
-    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace oneflow_lite::python

@@ -18,6 +18,4 @@ std::string ResultsTypeName(const std::string& function);
 // A tuple of this type with an object for each field. Null: an exception is set.
 PyObject* WrapNamed(PyTypeObject* type, const std::vector<PyRef>& items);
 
-extern PyMethodDef results_functions[];
-
 }  // namespace oneflow_lite::python

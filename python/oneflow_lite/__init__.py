@@ -24,14 +24,16 @@ from oneflow_lite import (
     _promotion,
     _reductions,
     _scattering,
-    _searching,
     _tensor,  # noqa: F401  (completes Tensor)
+    amp,
     autograd,
     cuda,
+    linalg,
     nn,
     ops,
     optim,
     profiler,
+    special,
     utils,
 )
 from oneflow_lite._absent import public_face as _public_face
@@ -65,13 +67,16 @@ from oneflow_lite._oneflow_lite import (
     uint8,
 )
 from oneflow_lite._process import (
+    are_deterministic_algorithms_enabled,
     default_generator,
     get_num_threads,
     manual_seed,
     set_num_threads,
+    use_deterministic_algorithms,
 )
 from oneflow_lite._tensor import allclose, equal
 from oneflow_lite._typed_tensors import TYPES as _TYPES
+from oneflow_lite.amp import autocast, get_autocast_dtype, is_autocast_enabled
 from oneflow_lite.autograd import enable_grad, inference_mode, no_grad, set_grad_enabled
 from oneflow_lite.custom_op import load_library, register_op
 
@@ -110,8 +115,14 @@ def numel(input: "Tensor") -> "_builtins.int":
     return input.numel()
 
 
+# The functions of linalg have their place there.
+_elsewhere = ("linalg_",)
+for _name in dir(_C):
+    if _name.startswith(_elsewhere):
+        del globals()[_name]
+
 # The functions that are composed in Python, under their names here.
-_modules = (_creation, _math, _products, _reductions, _searching,
+_modules = (_creation, _math, _products, _reductions,
             _indexing, _scattering, _placing, _promotion)  # fmt: skip
 _composed = {_f.__name__: _named(_f, out=True)
              for _module in _modules for _f in _module.FUNCTIONS}  # fmt: skip
@@ -125,16 +136,18 @@ __all__ += [
     "autograd", "bfloat16", "bool", "cuda", "default_generator", "device",
     "double", "dtype", "enable_grad", "float", "float16", "float32", "float64",
     "from_dlpack", "from_numpy", "get_num_threads", "half", "int", "int16", "int32",
-    "int64", "int8", "is_grad_enabled", "load_library", "long", "manual_seed", "nn",
+    "int64", "int8", "is_grad_enabled", "linalg", "load_library", "long", "manual_seed", "nn",
     "no_grad", "ops", "optim", "profiler", "register_op", "set_grad_enabled",
-    "set_num_threads", "short", "tensor", "uint8", "utils",
+    "set_num_threads", "short", "special", "tensor", "uint8", "utils",
 ]  # fmt: skip
+__all__ += ["are_deterministic_algorithms_enabled", "use_deterministic_algorithms"]
+__all__ += ["amp", "autocast", "get_autocast_dtype", "is_autocast_enabled"]
 __all__ += ["load", "save"]  # noqa: F405  (__getattr__ brings them)
 __all__ += ["Size", "contiguous_format", "layout", "memory_format", "preserve_format", "strided"]
 __all__ += ["finfo", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_complex",
             "is_floating_point", "is_tensor", "nan", "numel", "pi", *_composed]  # fmt: skip
 # A star import brings functions of Python's names (abs, max, sum), but must not hide its types.
-__all__ += [name for name in dir(_C) if not name.startswith("_")]
+__all__ += [name for name in dir(_C) if not name.startswith(("_", *_elsewhere))]
 _not_by_star = ("bool", "float", "int", "slice")
 __all__ = [name for name in __all__ if name not in _not_by_star]
 _absent, _shown = _public_face(__name__)

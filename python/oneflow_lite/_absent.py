@@ -60,12 +60,9 @@ ABSENT = [
               "ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d "
               "ReplicationPad3d CircularPad1d CircularPad2d CircularPad3d",
     }, "nn.functional.pad in a module's forward"),
-    Absent("other dropouts and random slopes", {
-        "": "dropout alpha_dropout feature_dropout feature_alpha_dropout rrelu",
-        "nn": "Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout RReLU",
-        "nn.functional": "dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout rrelu "
-                         "rrelu_",
-    }, "nn.Dropout or nn.functional.dropout; whole channels by a mask of flow.bernoulli"),
+    Absent("random slopes", {
+        "": "rrelu", "nn": "RReLU", "nn.functional": "rrelu rrelu_",
+    }, "nn.functional.leaky_relu with a slope that is drawn"),
     Absent("recurrent layers", {
         "": "lstm gru lstm_cell gru_cell rnn_tanh rnn_relu",
         "nn": "RNN LSTM GRU RNNBase RNNCell RNNCellBase LSTMCell GRUCell", "nn.utils": "rnn",
@@ -81,9 +78,9 @@ ABSENT = [
         "": "prelu group_norm pairwise_distance",
         "Tensor": "prelu",
     }, "the function of that name in nn.functional, such as nn.functional.prelu"),
-    Absent("mixed precision by itself", {
-        "": "autocast amp GradScaler set_autocast_enabled", "cuda": "amp",
-    }, "model.to(flow.bfloat16), or x.half() where it is wanted; the row ops compute in float32"),
+    Absent("old names of mixed precision", {
+        "": "set_autocast_enabled GradScaler",
+    }, "flow.autocast and amp.GradScaler"),
     Absent("compilers and captured programs", {
         "": "compile compiler jit fx export onnx func vmap cond while_loop ScriptModule library "
             "package overrides hub classes",
@@ -130,33 +127,34 @@ ABSENT = [
         "Tensor": "H mH real imag conj conj_physical is_conj resolve_conj is_neg resolve_neg angle "
                   "isreal adjoint",
     }, "two real tensors, such as r * flow.cos(a) and r * flow.sin(a); Tensor.mT transposes"),
-    Absent("linear algebra and transforms", {
-        "": "linalg fft special signal svd inverse det cholesky stft istft cholesky_inverse "
-            "cholesky_solve chain_matmul corrcoef cov cross geqrf lobpcg logdet lu lu_solve "
-            "lu_unpack matrix_exp matrix_power nuclear_norm orgqr ormqr pca_lowrank svd_lowrank "
-            "pinverse slogdet triangular_solve vander addbmm addmv addr renorm bartlett_window "
-            "blackman_window hamming_window hann_window kaiser_window",
-        "Tensor": "svd inverse det cholesky stft istft cholesky_inverse cholesky_solve corrcoef "
-                  "cov cross geqrf logdet lu lu_solve matrix_exp matrix_power orgqr ormqr pinverse "
-                  "slogdet triangular_solve qr lstsq solve symeig eig addbmm addbmm_ addmv addmv_ "
-                  "addr addr_ renorm renorm_",
-    }, "flow.matmul, flow.einsum, flow.outer and flow.addmm are here; for the rest, NumPy over "
-       "x.numpy()"),
+    Absent("linear algebra of complex numbers, and the rarer one", {
+        "": "lu geqrf lobpcg orgqr ormqr pca_lowrank svd_lowrank corrcoef cov vander addbmm addmv "
+            "addr renorm",
+        "linalg": "eig eigvals householder_product ldl_factor ldl_factor_ex ldl_solve",
+        "Tensor": "lu geqrf orgqr ormqr lstsq solve symeig eig corrcoef cov addbmm addbmm_ addmv "
+                  "addmv_ addr addr_ renorm renorm_",
+    }, "flow.linalg.eigh, flow.linalg.svd, flow.linalg.qr, flow.linalg.lstsq, flow.linalg.vander, "
+       "flow.outer and flow.addmm"),
+    Absent("transforms and windows", {
+        "": "fft signal stft istft bartlett_window blackman_window hamming_window "
+            "hann_window kaiser_window",
+        "Tensor": "stft istft",
+    }, "flow.matmul with a matrix of the transform; NumPy over x.numpy()"),
     Absent("other functions of elements", {
         "": f"{_ELEMENTS} mvlgamma igammac",
+        "special": "entr erfcx gammainc gammaincc i0e i1 i1e log_ndtr multigammaln ndtr ndtri "
+                   "polygamma zeta airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1",
         "Tensor": " ".join(f"{name} {name}_" for name in _ELEMENTS.split()) + " mvlgamma mvlgamma_",
     }, "NumPy's or SciPy's over x.numpy(); flow.register_op gives such a function a gradient"),
     Absent("integrals and differences", {
         "": "gradient trapz trapezoid cumulative_trapezoid",
     }, "flow.diff, flow.sum and flow.cumsum"),
     Absent("other ways to gather, scatter and count", {
-        "": "index_reduce histc histogram histogramdd unique_consecutive put "
-            "diagonal_scatter select_scatter slice_scatter combinations unravel_index "
-            "msort pdist",
+        "": "index_reduce histogram histogramdd put "
+            "diagonal_scatter select_scatter slice_scatter combinations unravel_index pdist",
         "nn.functional": "pdist",
-        "Tensor": "index_reduce index_reduce_ histc histogram unique_consecutive put put_ "
-                  "as_strided_scatter diagonal_scatter select_scatter slice_scatter nonzero_static "
-                  "msort",
+        "Tensor": "index_reduce index_reduce_ histogram put put_ "
+                  "as_strided_scatter diagonal_scatter select_scatter slice_scatter nonzero_static",
     }, "flow.scatter_reduce, flow.index_add, flow.bincount, flow.sort, flow.unique and item "
        "assignment to a clone"),
     Absent("copies of views, and ranges, by other names", {
@@ -200,8 +198,8 @@ ABSENT = [
         "nn.utils": "clip_grad_norm clip_grads_with_norm_ get_total_norm",
     }, "the name with an underscore at its end: nn.init.xavier_uniform_, nn.utils.clip_grad_norm_"),
     Absent("other optimizers", {
-        "optim": "RMSprop Adagrad Adadelta Adafactor Adamax NAdam RAdam ASGD LBFGS Muon Rprop "
-                 "SparseAdam swa_utils",
+        "optim": "Adadelta Adafactor Adamax NAdam RAdam ASGD LBFGS Muon Rprop "
+                 "SparseAdam",
     }, "optim.SGD, optim.Adam, optim.AdamW, or a subclass of optim.Optimizer"),
     Absent("other schedules", {"optim.lr_scheduler": "CyclicLR"},
            "optim.lr_scheduler.OneCycleLR, or optim.lr_scheduler.LambdaLR of any formula"),
@@ -225,7 +223,7 @@ ABSENT = [
     }, "flow.manual_seed seeds all devices; flow.default_generator(device) has get_state and "
        "set_state"),
     Absent("switches", {
-        "": "backends use_deterministic_algorithms are_deterministic_algorithms_enabled "
+        "": "backends "
             "is_deterministic_algorithms_warn_only_enabled get_deterministic_debug_mode "
             "set_deterministic_debug_mode set_float32_matmul_precision "
             "get_float32_matmul_precision set_num_interop_threads get_num_interop_threads "
@@ -235,7 +233,9 @@ ABSENT = [
         "autograd": "set_multithreading_enabled",
         "cuda": "set_sync_debug_mode get_sync_debug_mode tunable is_bf16_supported "
                 "is_tf32_supported",
-    }, "results are deterministic as they are; flow.set_num_threads sets the CPU's threads, "
+    }, "flow.use_deterministic_algorithms names the one exception to results that are the same "
+       "twice; "
+       "flow.set_num_threads sets the CPU's threads, "
        "flow.is_grad_enabled tells whether gradients are recorded"),
     Absent("watching and building", {
         "": "testing", "nn": "grad",

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._devices import check_index_device, check_one_device, common_shape
+from oneflow_lite._devices import check_index_device
 from oneflow_lite._oneflow_lite import _C, Tensor
-from oneflow_lite._shapes import wrapped_dim
 from oneflow_lite._warnings import warn
 
 _DATA = (bool, list, tuple, range, np.bool_, np.ndarray)
@@ -33,9 +32,8 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     known only once they are counted, so this waits for the device.
     """
     if as_tuple:
-        return nonzero(input if input.ndim > 0 else input.view(1)).unbind(1)
-    found = np.argwhere((input != 0).numpy(force=True)).astype(np.int64)
-    return _ext.tensor(found, device=input.device).view(found.shape)
+        return _C.argwhere(input if input.ndim > 0 else input.view(1)).unbind(1)
+    return _C.argwhere(input)
 
 
 def _as_tensor(item: Any) -> Tensor:
@@ -76,11 +74,28 @@ def _expand_mask(mask: Tensor, shape: tuple[int, ...], dim: int) -> list[Tensor]
     return list(nonzero(mask).unbind(1))
 
 
+def _is_mask(item: Any) -> bool:
+    if isinstance(item, np.ndarray):
+        return item.ndim > 0 and item.dtype.kind == "b"
+    return isinstance(item, Tensor) and item.ndim > 0 and item.dtype in _TRUTHS
+
+
+def _items_of(index: Any) -> list[Any]:
+    """The index of each dim. A list that holds masks is a tuple of indices, as in PyTorch."""
+    if isinstance(index, tuple):
+        return list(index)
+    if type(index) is list and any(map(_is_mask, index)):
+        warn("a list that holds masks is an index for each dim, as in PyTorch; pass "
+             "x[tuple(indices)]")  # fmt: skip
+        return list(index)
+    return [index]
+
+
 class _Plan:
     """An index taken apart: a view by the basic items, and places for some of its dims."""
 
     def __init__(self, x: Tensor, index: Any) -> None:
-        items = list(index) if isinstance(index, tuple) else [index]
+        items = _items_of(index)
         # True and False, and 0-dim masks, stand for a new dim of size 1 or 0.
         places = {
             k: _as_places(item)
@@ -205,11 +220,10 @@ def setitem(x: Tensor, index: Any, value: Any, accumulate: bool = False) -> None
     plan = _Plan(x, index)
     rows, places, shape = plan.flat()
     source = _source(plan, rows, shape, value)
-    spread = places.view(-1, *[1] * (rows.ndim - 1)).expand(source.shape)
     if plan.joins_in_place():
-        (rows.scatter_add_ if accumulate else rows.scatter_)(0, spread, source)
+        (rows.index_add_ if accumulate else rows.index_copy_)(0, places, source)
         return
-    changed = (rows.scatter_add if accumulate else rows.scatter)(0, spread, source)
+    changed = (rows.index_add if accumulate else rows.index_copy)(0, places, source)
     moved = plan.moved()  # rows are a copy: the result goes back the way it came
     moved.copy_(changed.reshape(moved.shape))
 
@@ -231,6 +245,15 @@ def _source(plan: _Plan, rows: Tensor, shape: tuple[int, ...], value: Any) -> Te
 # Functions ------------------------------------------------------------------------------------
 
 
+def _as_condition(condition: Any) -> Any:
+    """A condition of bool; uint8 is one with a warning, as in PyTorch."""
+    if isinstance(condition, Tensor) and condition.dtype is _ext.uint8:
+        warn("where(): a condition of dtype uint8 holds where it is not 0, as in PyTorch; pass "
+             "condition.bool()")  # fmt: skip
+        return condition != 0
+    return condition
+
+
 def where(condition: Tensor, *operands: Any, **kwargs: Any) -> Any:
     """Elements of one operand where the condition holds, else of the other; see ``_C.where``.
 
@@ -238,20 +261,15 @@ def where(condition: Tensor, *operands: Any, **kwargs: Any) -> Any:
     """
     if not operands and not kwargs:
         return nonzero(condition, as_tuple=True)
-    return _C.where(condition, *operands, **kwargs)
+    return _C.where(_as_condition(condition), *operands, **kwargs)
 
 
 def _where_method(self: Tensor, condition: Tensor, other: Tensor | float) -> Tensor:
     """The elements where the condition holds, else those of ``other``."""
-    return _C.where(condition, self, other)
+    return _C.where(_as_condition(condition), self, other)
 
 
 _where_method.__name__ = "where"
-
-
-def argwhere(input: Tensor) -> Tensor:
-    """The same as :func:`nonzero`."""
-    return nonzero(input)
 
 
 def _spread(places: Tensor | None) -> Any:
@@ -259,14 +277,6 @@ def _spread(places: Tensor | None) -> Any:
     if places is None:
         return slice(None)
     return places.view(1) if places.ndim == 0 and places.dtype not in _TRUTHS else places
-
-
-def _integers(name: str, index: Tensor, argument: str = "index") -> Tensor:
-    """The places as int64; DTypeError for what is no integer."""
-    if index.dtype not in _INTEGERS:
-        raise _ext.DTypeError(f"{name}(): {argument} has dtype {index.dtype.name}, expected an "
-                              "integer dtype")  # fmt: skip
-    return index.to(None, _ext.int64)
 
 
 def index_put_(
@@ -287,106 +297,5 @@ def index_put(
     return index_put_(input.clone(), indices, values, accumulate)
 
 
-def _changed(
-    name: str, input: Tensor, dim: int, index: Tensor, value: Any, accumulate: bool = False
-) -> Tensor:
-    """A copy with the parts along a dim at the places changed."""
-    axis = wrapped_dim(name, input, dim)
-    if input.ndim == 0:
-        return _changed(name, input.view(1), dim, index, value, accumulate).view(())
-    y = input.clone()
-    setitem(y, (slice(None),) * axis + (_spread(_integers(name, index)),), value, accumulate)
-    return y
-
-
-def _check_parts(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
-    """Whether ``source`` has one part per place along a dim; nothing is repeated to make it so."""
-    axis = wrapped_dim(name, input, dim)
-    check_one_device(name, input=input, index=index, source=source)
-    if index.ndim > 1:
-        raise IndexError(f"{name}(): index has shape {list(index.shape)}, expected 1 dim")
-    if source.dtype is not input.dtype:
-        raise _ext.DTypeError(f"{name}(): source has dtype {source.dtype.name}, expected "
-                              f"{input.dtype.name}")  # fmt: skip
-    expected = [*input.shape[:axis], index.numel(), *input.shape[axis + 1 :]]
-    one = source.ndim == 0 and expected == [1]
-    if list(source.shape) != expected and not one:
-        raise _ext.ShapeError(f"{name}(): source has shape {list(source.shape)}, expected "
-                              f"{expected}")  # fmt: skip
-
-
-def index_add(
-    input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1
-) -> Tensor:
-    """A copy with the parts of ``source`` along a dim added, times ``alpha``, at the places.
-
-    Parameters
-    ----------
-    index : Tensor
-        1-D integers, one per part; places named twice get both parts.
-    source : Tensor
-        The shape of ``input`` but for ``dim``, where its size is that of ``index``; its dtype.
-
-    Raises
-    ------
-    IndexError
-        A dim or, on the CPU, a place is out of range; ``index`` has several dims.
-    ShapeError, DTypeError
-        ``source`` has another shape or dtype.
-    """
-    _check_parts("index_add", input, dim, index, source)
-    added = source if alpha == 1 else source * alpha
-    return _changed("index_add", input, dim, index, added, accumulate=True)
-
-
-def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """A copy with the parts of ``source`` along a dim written to the places.
-
-    Arguments and errors as in :func:`index_add`.
-    """
-    _check_parts("index_copy", input, dim, index, source)
-    return _changed("index_copy", input, dim, index, source)
-
-
-def index_fill(input: Tensor, dim: int, index: Tensor, value: float | Tensor) -> Tensor:
-    """A copy with a number, or a 0-dim tensor, written to the places along a dim."""
-    axis = wrapped_dim("index_fill", input, dim)
-    if input.ndim == 0:
-        return index_fill(input.view(1), 0, index, value).view(())
-    size = input.shape[axis]
-    places = _Plan._wrapped(_spread(_integers("index_fill", index)), size, axis)
-    hit = _C.zeros([size], dtype=_ext.bool, device=input.device).scatter(0, places, True)
-    return _C.masked_fill(input, hit.view([-1, *[1] * (input.ndim - axis - 1)]), value)
-
-
-def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """Gather, with the other dims broadcast; without a dim from the flat tensor.
-
-    Negative places count from the end.
-    """
-    if dim is None:
-        return take_along_dim(input.reshape(-1), indices.reshape(-1), 0)
-    axis = wrapped_dim("take_along_dim", input, dim)
-    indices = _integers("take_along_dim", indices, "indices")
-
-    def others(t: Tensor) -> tuple[int, ...]:
-        return (*t.shape[:axis], 1, *t.shape[axis + 1 :])
-
-    shape = common_shape("take_along_dim", (others(input), others(indices)))
-    x, places = (
-        t.expand([*shape[:axis], t.shape[axis], *shape[axis + 1 :]]) for t in (input, indices)
-    )
-    return x.gather(axis, places + (places < 0) * x.shape[axis])
-
-
-def take(input: Tensor, index: Tensor) -> Tensor:
-    """The elements of the flat tensor at the places, in the shape of ``index``."""
-    flat = input.reshape(-1)
-    return take_along_dim(flat, _integers("take", index).reshape(-1), 0).view(index.shape)
-
-
-METHODS = (argwhere, index_add, index_copy, index_fill, index_put, index_put_, nonzero, take,
-           take_along_dim, _where_method)  # fmt: skip
-FUNCTIONS = (argwhere, index_add, index_copy, index_fill, index_put, nonzero, take, take_along_dim,
-             where)  # fmt: skip
-IN_PLACE = ("index_add", "index_copy", "index_fill")
+METHODS = (index_put, index_put_, nonzero, _where_method)
+FUNCTIONS = (index_put, nonzero, where)

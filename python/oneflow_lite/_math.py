@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._devices import check_one_device
 from oneflow_lite._einsum import einsum
 from oneflow_lite._oneflow_lite import _C, Tensor, dtype
 from oneflow_lite._promotion import common_dtype
@@ -86,15 +85,6 @@ def check_tolerances(name: str, rtol: float, atol: float) -> None:
             raise ValueError(f"{name}(): {which} is {value}, but it must not be negative")
 
 
-def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-    """The elements where the mask holds, 1-D. Waits for the device."""
-    if mask.dtype is not _ext.bool:
-        raise _ext.DTypeError(f"masked_select(): mask has dtype {mask.dtype.name}, expected bool")
-    check_one_device("masked_select", input=input, mask=mask)
-    shape = _C.where(mask, input.detach(), 0).shape if input.shape != mask.shape else mask.shape
-    return input.expand(shape)[mask.expand(shape)]
-
-
 # Sums and products ----------------------------------------------------------------------------
 
 
@@ -111,14 +101,5 @@ def norm(
     return _C.vector_norm(input, 2.0 if p is None or p == "fro" else p, dim, keepdim, dtype)
 
 
-FUNCTIONS = (einsum, masked_select, norm)
+FUNCTIONS = (einsum, norm)
 METHODS = tuple(f for f in FUNCTIONS if f is not einsum)
-IN_PLACE = (
-    "abs", "absolute", "addmm", "bitwise_not", "ceil", "cos", "cumprod", "cumsum", "erf", "exp",
-    "exp2", "expm1", "floor", "log", "log1p", "log2", "logical_not", "masked_fill", "nan_to_num",
-    "neg", "negative", "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sqrt",
-    "square", "tanh", "tril", "triu", "trunc",
-    "acos", "acosh", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "asin", "asinh",
-    "atan", "atanh", "cosh", "deg2rad", "digamma", "erfc", "erfinv", "frac", "i0", "lgamma",
-    "log10", "logit", "rad2deg", "sgn", "sinc", "sinh", "tan",
-)  # fmt: skip

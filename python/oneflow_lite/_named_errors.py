@@ -62,8 +62,7 @@ def named(function: _F, module: str = "oneflow_lite", *, out: bool = False) -> _
 
     Nothing is looked at unless the function raised: a call costs a frame more, and what behaves
     like a tensor (an element in ``flow.fuse``) is taken. ``module`` is where it can be found, for
-    pickle. With ``out`` it takes ``out=`` as C++ functions do; without, None alone. A tuple gets
-    the names of :func:`~oneflow_lite._named_results.with_results`.
+    pickle. With ``out`` it takes ``out=`` as C++ functions do; without, None alone.
     """
     if not inspect.isfunction(function):
         return function
@@ -72,13 +71,10 @@ def named(function: _F, module: str = "oneflow_lite", *, out: bool = False) -> _
     if code.co_argcount + code.co_kwonlyargcount == 0 and signature.is_plain():
         return function
 
-    results = getattr(function, "results", None)
-
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            found = function(*args, **kwargs)
-            return found if results is None or type(found) is not tuple else results(found)
+            return function(*args, **kwargs)
         except Exception as error:
             if type(error) not in _VAGUE:
                 raise renamed(error, name)  # noqa: B904  (it is the same exception)

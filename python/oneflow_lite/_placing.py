@@ -1,68 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that put elements where masks say, composed of others."""
+"""The shape that tensors come to."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._devices import common_shape
-from oneflow_lite._oneflow_lite import _C, Tensor
-from oneflow_lite._searching import searchsorted
-
-
-def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """Where the mask holds the elements of ``source``, in their order, else those of the input.
-
-    Raises
-    ------
-    ShapeError
-        ``source`` has too few elements.
-    DTypeError
-        ``source`` has another dtype, or the mask is not of bool.
-    """
-    if source.dtype is not input.dtype:
-        raise _ext.DTypeError(f"masked_scatter(): source has dtype {source.dtype.name}, expected "
-                              f"{input.dtype.name}")  # fmt: skip
-    if mask.dtype is not _ext.bool:
-        raise _ext.DTypeError(f"masked_scatter(): mask has dtype {mask.dtype.name}, expected bool")
-    shape = common_shape("masked_scatter", (input.shape, mask.shape))
-    mask = mask.expand(shape).reshape(-1)
-    wanted = int(mask.sum())
-    if wanted > source.numel():
-        raise _ext.ShapeError(f"masked_scatter(): source has {source.numel()} elements for {wanted}"
-                              " places")  # fmt: skip
-    if wanted == 0:
-        return input.expand(shape).clone()
-    place = (mask.to(None, _ext.int64).cumsum(0) - 1).clamp(0)
-    values = source.reshape(-1).index_select(0, place)
-    return _C.where(mask, values, input.expand(shape).reshape(-1)).view(shape)
-
-
-def isin(
-    elements: Tensor | float,
-    test_elements: Tensor | float,
-    *,
-    assume_unique: bool = False,
-    invert: bool = False,
-) -> Tensor:
-    """Whether each element is among the others; with ``invert``, whether it is not."""
-    if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
-        raise TypeError("isin(): elements or test_elements must be a Tensor, but they are "
-                        f"{type(elements).__name__} and "
-                        f"{type(test_elements).__name__}")  # fmt: skip
-    where = next(t for t in (elements, test_elements) if isinstance(t, Tensor)).device
-    x, others = (t if isinstance(t, Tensor) else _ext.tensor(t, device=where)
-                 for t in (elements, test_elements))  # fmt: skip
-    if others.numel() == 0:
-        return _C.full(list(x.shape), invert, dtype=_ext.bool, device=x.device)
-    both = (x.reshape(-1)[:0] + others.reshape(-1)[:0]).dtype
-    both = _ext.uint8 if both is _ext.bool else both
-    x, others = x.detach().to(None, both), others.detach().to(None, both)
-    ordered = _C.sort(others.reshape(-1))[0]
-    place = searchsorted(ordered, x).clamp(None, ordered.numel() - 1)
-    found = ordered.index_select(0, place.reshape(-1)).view(x.shape) == x
-    return ~found if invert else found
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
@@ -73,6 +16,4 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
     return common_shape("broadcast_shapes", given)
 
 
-FUNCTIONS = (broadcast_shapes, isin, masked_scatter)
-METHODS = (masked_scatter,)
-IN_PLACE = ("masked_scatter",)
+FUNCTIONS = (broadcast_shapes,)

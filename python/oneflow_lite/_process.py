@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What belongs to the whole process: the generators and the threads."""
+"""What belongs to the whole process: the generators, the threads, the choice of kernels."""
 
 from __future__ import annotations
 
@@ -61,6 +61,33 @@ def set_num_threads(n: int) -> None:
             RuntimeWarning,
             stacklevel=2,
         )
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Let no kernel run that may give other bits the second time.
+
+    All are so but one: the gradient of attention in float16 and bfloat16 on CUDA, which cuDNN adds
+    up in any order. Its deterministic kernel is slower, and needs a workspace of batch x heads x
+    queries x keys x 2 bytes; more than 8 GiB is refused with a RuntimeError.
+
+    Parameters
+    ----------
+    mode : bool
+        Whether; at first it is False.
+    warn_only : bool
+        Taken for PyTorch's sake; there is nothing to warn of.
+    """
+    if not isinstance(mode, bool):
+        raise TypeError(
+            "use_deterministic_algorithms(): argument 'mode' must be bool, not "
+            + type(mode).__name__
+        )
+    _ext.set_deterministic_algorithms(mode)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Whether :func:`use_deterministic_algorithms` asked for it."""
+    return _ext.deterministic_algorithms()
 
 
 def _warn_of_environment() -> None:

@@ -72,4 +72,3 @@ def _longest(x: Tensor) -> Tensor:
 
 FUNCTIONS = (cdist, dist, tensordot)
 METHODS = (dist,)
-IN_PLACE = ("baddbmm",)

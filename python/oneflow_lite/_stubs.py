@@ -48,8 +48,32 @@ _RESULTS = {"Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]", "Tensor...": "
             "(Tensor, Tensor)": "tuple[Tensor, Tensor]",
             "(Tensor values, Tensor indices)": "_Sorted",
             "(Tensor min, Tensor max)": "_Extremes"}  # fmt: skip
+
+
+# Results by name that are not in the table above: the type that each function's are of.
+def _result(text: str) -> str:
+    fields = re.findall(r"Tensor (\w+)", text)
+    return _RESULTS[text] if text in _RESULTS else "_" + "".join(map(_capitalised, fields))
+
+
+def _capitalised(name: str) -> str:
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
+def _result_types(functions: list[dict[str, Any]]) -> list[str]:
+    """The definitions of the named tuples that _result speaks of."""
+    texts = {f["signature"].partition(" -> ")[2] for f in functions}
+    return [
+        "\n".join([f"class {_result(text)}(NamedTuple):",
+                   *(f"    {field}: Tensor" for field in re.findall(r"Tensor (\w+)", text)), ""])
+        for text in sorted(texts - set(_RESULTS))
+    ]  # fmt: skip
+
+
 # Without a dim a tensor, with one the pair of values and indices.
-_BY_DIM = ("max", "min")
+_BY_DIM = ("max", "min", "median", "nanmedian")
+# What is asked for: a tensor, or several.
+_AS_ASKED = ("unique", "unique_consecutive")
 
 
 class _Argument:
@@ -79,7 +103,8 @@ def _parse(signature: str) -> tuple[str, list[_Argument], list[_Argument], str]:
     texts = [text for text in match[2].split(", ") if text]
     star = texts.index("*") if "*" in texts else len(texts)
     places, keywords = [*map(_Argument, texts[:star])], [*map(_Argument, texts[star + 1 :])]
-    return match[1], places, keywords, _RESULTS[match[3]]
+    result = "Any" if match[1] in _AS_ASKED else _result(match[3])
+    return match[1], places, keywords, result
 
 
 def _line(name: str, arguments: list[str], result: str, indent: str, overload: bool) -> str:
@@ -131,6 +156,7 @@ def stub(functions: list[dict[str, Any]]) -> str:
     return "\n".join(
         [
             _HEADER,
+            *_result_types(functions),
             *(_definitions(f, method=False) for f in plain),
             "",
             "class TensorFunctions:",

@@ -9,11 +9,9 @@ from oneflow_lite import (
     _creation,
     _indexing,
     _math,
-    _placing,
     _products,
     _reductions,
     _scattering,
-    _searching,
 )
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._absent import complete
@@ -181,8 +179,7 @@ def _complete() -> None:
         "is_complex": is_complex, "__contains__": contains,
         "__array_ufunc__": array_ufunc, "__array_wrap__": array_wrap,
     }  # fmt: skip
-    modules = (_math, _products, _reductions, _searching, _indexing,
-               _scattering, _placing, _creation)  # fmt: skip
+    modules = (_math, _products, _reductions, _indexing, _scattering, _creation)
     methods |= {f.__name__: f for module in modules for f in module.METHODS}
     casts = {
         "double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16",
@@ -192,9 +189,8 @@ def _complete() -> None:
     methods |= {name: _cast(name, getattr(_ext, target)) for name, target in casts.items()}
     for name, method in methods.items():
         setattr(Tensor, name, method if name in casts or name in AS_THEY_ARE else named(method))
-    for module in (_math, _products, _indexing, _scattering, _placing):
-        for name in module.IN_PLACE:
-            setattr(Tensor, f"{name}_", _in_place(name))
+    for name in _scattering.IN_PLACE:
+        setattr(Tensor, f"{name}_", _in_place(name))
 
 
 _complete()

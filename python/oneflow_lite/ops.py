@@ -12,6 +12,7 @@ import builtins
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._op_names import unknown
 
 __all__ = ["describe", "list"]
 
@@ -19,15 +20,6 @@ __all__ = ["describe", "list"]
 def _op(name: str) -> Any:
     """What a pickled op is loaded by."""
     return _ext.op_function(name)
-
-
-def unknown(name: str, what: str = "op") -> str:
-    """What an error says of a name that no op has, with those that are near."""
-    import difflib  # for errors only
-
-    near = difflib.get_close_matches(name, _ext.list_ops(), n=3)
-    hint = f"; did you mean {' or '.join(near)}?" if near else "; see flow.ops.list()"
-    return f'there is no {what} named "{name}"{hint}'
 
 
 class _Namespace:
@@ -122,6 +114,7 @@ def describe(name: Any, *args: Any, **kwargs: Any) -> str:
     lines.append(f"  {_gradient(info)}")
     lines.append(f"  sharding: {_sharding(info)}")
     lines.append(f"  cost: {_cost(info, view)}")
+    lines.append(f"  autocast: {_ext.autocast_policies().get(name, ('as is',))[0]}")
     if args or kwargs:
         lines += [f"  {line}" for line in _of_call(name, args, kwargs)]
     return "\n".join(lines) + "\n"

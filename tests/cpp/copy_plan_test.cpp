@@ -102,13 +102,13 @@ TEST_F(CopyPlanTest, RowsAreCopiedInTheWidestUnit) {
     return plan.element_bytes;
   };
   for (const int bytes : {1, 2, 4, 8}) {
-    EXPECT_EQ(unit(64, 128, bytes, 0, 0), 16);
+    EXPECT_EQ(unit(64, 128, bytes, 0, 0), 8);
     EXPECT_EQ(unit(63, 128, bytes, 0, 0), bytes);
     EXPECT_EQ(unit(64, 129, bytes, 0, 0), bytes);
     EXPECT_EQ(unit(64, 128, bytes, bytes, 0), bytes);
     EXPECT_EQ(unit(64, 128, bytes, 0, bytes), bytes);
-    EXPECT_EQ(unit(64, 0, bytes, 0, 0), 16);  // expanded
-    EXPECT_EQ(unit(16 / bytes, 0, bytes, 0, 0), 16);
+    EXPECT_EQ(unit(64, 0, bytes, 0, 0), 8);  // expanded
+    EXPECT_EQ(unit(16 / bytes, 0, bytes, 0, 0), 8);
   }
   EXPECT_EQ(unit(62, 128, 2, 0, 0), 4);
   EXPECT_EQ(unit(60, 128, 2, 0, 0), 8);
@@ -179,25 +179,6 @@ TEST_F(CopyPlanTest, PlansCopyWhatTheGeometrySays) {
     ExpectRight(c, bytes, below(4) == 0 ? bytes : 0, below(4) == 0 ? bytes : 0);
     if (HasFatalFailure()) return;
   }
-}
-
-TEST_F(CopyPlanTest, ConversionsTakeWholePacks) {
-  const auto packs = [&](Case c, int past_src, int past_dst, Elementwise<2>* g) {
-    *g = c.Geometry();
-    return cuda::PlanPacks(4, {2, 4}, memory_ + past_src, memory_ + past_dst, g);
-  };
-  Elementwise<2> g;
-  ASSERT_TRUE(packs({{3, 5, 12}, {16, 48, 1}, {60, 12, 1}}, 8, 0, &g));
-  EXPECT_EQ(g.numel, 3 * 5 * 3);
-  const auto src = OffsetsIn(g, 0), dst = OffsetsIn(g, 1);
-  EXPECT_EQ(src, Offsets({3, 5, 3}, {16, 48, 4}));
-  EXPECT_EQ(dst, Offsets({3, 5, 3}, {60, 12, 4}));
-  EXPECT_FALSE(packs({{5, 12}, {16, 1}, {12, 1}}, 4, 0, &g));  // src is not aligned
-  EXPECT_FALSE(packs({{5, 12}, {16, 1}, {12, 1}}, 0, 8, &g));  // dst
-  EXPECT_FALSE(packs({{5, 12}, {14, 1}, {12, 1}}, 0, 0, &g));  // src's rows
-  EXPECT_FALSE(packs({{5, 10}, {16, 1}, {12, 1}}, 0, 0, &g));  // a part of a pack
-  EXPECT_FALSE(packs({{8, 12}, {1, 8}, {12, 1}}, 0, 0, &g));   // transposed
-  EXPECT_FALSE(packs({{5, 12}, {12, 1}, {12, 1}}, 0, 0, &g));  // contiguous
 }
 
 }  // namespace

@@ -70,6 +70,24 @@ TEST_P(CudaNormTest, BackwardOfFewBytesAnywhere) {
   }
 }
 
+// The weight's gradient over up to four rows has kernels of its own (norms/backward/exact.cuh):
+// blocks that sum the rows themselves, up to 2048 columns, and chunks of 2048. Every subset of
+// gradients, in place, where it must come first, and one row more.
+TEST_P(CudaNormTest, BackwardOfUpToFourRows) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    for (const int64_t cols : {1, 100, 255, 257, 2048, 2049, 4096, 16384, 100003}) {
+      for (const int64_t rows : {1, 2, 4, 5}) {
+        RunBoth(dtype, {.rows = rows, .cols = cols, .x_pad = 3, .mean = 3});
+        RunBoth(dtype, {.rows = rows, .cols = cols, .in_place = true});
+      }
+      for (int wanted = 1; wanted <= kAll; ++wanted) {
+        RunBoth(dtype, {.rows = 3, .cols = cols, .wanted = wanted});
+      }
+    }
+    RunBoth(dtype, {.rows = 3, .cols = 5000, .offset = 1, .weight_offset = 1, .residual = true});
+  }
+}
+
 // Backward by the lean kernel, in place, so that the one for few bytes does not serve it: teams of
 // a warp and more, 2 to 4 packs a thread, one team and several, up to 2048 packs; rows that start
 // at multiples of 128 bytes and others, too few for all teams, and enough to fill the rings of

@@ -171,9 +171,12 @@ TEST_P(BinaryTest, ScalarOnEitherSide) {
           const DType out_type = OutType(op, dtype);
           Buffer in(*this, x), out(*this, out_type, n);
           auto binary = New<BinaryFactory>({op, dtype});
-          const Strides shape = {n}, one = {1};
-          const auto g = MakeElementwise<2>(shape, {one, one});
-          ASSERT_TRUE(binary->LaunchScalar(*stream_, g, in.data(), scalar, first, out.data()).ok());
+          const Strides shape = {n}, one = {1}, none = {0};
+          const auto g = first ? MakeElementwise<3>(shape, {none, one, one})
+                               : MakeElementwise<3>(shape, {one, none, one});
+          const Binary::Operand a = first ? Binary::Operand(scalar) : in.data();
+          const Binary::Operand b = first ? in.data() : Binary::Operand(scalar);
+          ASSERT_TRUE(binary->Launch(*stream_, g, a, b, out.data()).ok());
           const HostArray want = first ? Expected(op, number, same, x, at, out.Read(), at)
                                        : Expected(op, x, at, number, same, out.Read(), at);
           EXPECT_TRUE(Same(out.Read(), want))
@@ -196,9 +199,13 @@ TEST_P(BinaryTest, ScalarAndATransposedTensor) {
     number.Set(0, 0.75);
     for (const bool first : {false, true}) {
       Buffer in(*this, x), out(*this, OutType(op, x.dtype), x.size());
-      const auto g = MakeElementwise<2>(shape, {transposed, rows});
+      const Strides none = {0, 0};
+      const auto g = first ? MakeElementwise<3>(shape, {none, transposed, rows})
+                           : MakeElementwise<3>(shape, {transposed, none, rows});
+      const Binary::Operand elements = in.data(), scalar = Scalar(0.75);
       ASSERT_TRUE(New<BinaryFactory>({op, x.dtype})
-                      ->LaunchScalar(*stream_, g, in.data(), Scalar(0.75), first, out.data())
+                      ->Launch(*stream_, g, first ? scalar : elements, first ? elements : scalar,
+                               out.data())
                       .ok());
       const HostArray want = first ? Expected(op, number, same, x, at, out.Read(), at_out)
                                    : Expected(op, x, at, number, same, out.Read(), at_out);

@@ -177,8 +177,8 @@ class MatmulTest : public PrimitiveTest {
     auto matmul = New<MatmulFactory>({dtype});
     Buffer in_a(*this, a, 1), in_b(*this, b, 1), out(*this, dtype, want.size(), 1);
     Workspace workspace(*this, matmul->WorkspaceBytes(*stream_, s));
-    const Status status =
-        matmul->Launch(*stream_, s, in_a.data(), in_b.data(), out.data(), workspace.data());
+    const Status status = matmul->Launch(*stream_, s, in_a.data(), in_b.data(), nullptr, out.data(),
+                                         workspace.data());
     ASSERT_TRUE(status.ok()) << status;
     const double unit = dtype == DType::kFloat64 ? 1e-14 : 2e-6;
     ExpectNear(
@@ -210,6 +210,55 @@ TEST_P(MatmulTest, ShapesTransposesAndBatches) {
         }
       }
     }
+  }
+}
+
+TEST_P(MatmulTest, AddsABiasOrToWhatIsThere) {
+  for (const DType dtype : kFloatingTypes) {
+    for (const auto& [m, n, k] : {std::array<int64_t, 3>{3, 5, 7}, {65, 129, 40}, {1, 300, 64}}) {
+      Numbers numbers(5);
+      const HostArray a = numbers.NormalArray(dtype, m * k), b = numbers.NormalArray(dtype, k * n);
+      const HostArray bias = numbers.NormalArray(dtype, n), c = numbers.NormalArray(dtype, m * n);
+      auto matmul = New<MatmulFactory>({dtype});
+      for (const bool accumulate : {false, true}) {
+        if (!accumulate && !matmul->AddsBias()) continue;
+        const MatmulShape s{.m = m,
+                            .n = n,
+                            .k = k,
+                            .lda = k,
+                            .ldb = n,
+                            .add_bias = !accumulate,
+                            .accumulate = accumulate};
+        std::vector<double> want(m * n), size(m * n);
+        for (int64_t i = 0; i < m * n; ++i) {
+          want[i] = accumulate ? c.Float(i) : bias.Float(i % n);
+          size[i] = std::abs(want[i]);
+          for (int64_t l = 0; l < k; ++l) {
+            const double term = a.Float(i / n * k + l) * b.Float(l * n + i % n);
+            want[i] += term;
+            size[i] += std::abs(term);
+          }
+        }
+        Buffer in_a(*this, a), in_b(*this, b), in_bias(*this, bias), out(*this, c);
+        Workspace workspace(*this, matmul->WorkspaceBytes(*stream_, s));
+        const Status status = matmul->Launch(*stream_, s, in_a.data(), in_b.data(), in_bias.data(),
+                                             out.data(), workspace.data());
+        ASSERT_TRUE(status.ok()) << status;
+        const double unit = dtype == DType::kFloat64 ? 1e-14 : 2e-6;
+        ExpectNear(
+            out.Read(), want, [&](int64_t i) { return unit * size[i] + StepOf(dtype, want[i]); },
+            accumulate ? "accumulate" : "bias");
+      }
+    }
+  }
+}
+
+// Products that are timed give what others do, wherever their operands begin.
+TEST_P(MatmulTest, LargeProducts) {
+  for (const DType dtype : {DType::kBFloat16, DType::kFloat32}) {
+    const MatmulShape shape{.m = 1024, .n = 700, .k = 768};
+    Check(dtype, shape, 0, false);
+    Check(dtype, shape, 8, false);
   }
 }
 

@@ -21,7 +21,9 @@ class UnaryTest : public PrimitiveTest {
     auto unary = New<UnaryFactory>({op, x.dtype});
     Buffer in(*this, x, offset), out(*this, x.dtype, x.size(), offset);
     const Buffer& y = in_place ? in : out;
-    EXPECT_TRUE(unary->Launch(*stream_, x.size(), in.data(), y.data()).ok());
+    const Strides shape = {x.size()}, one = {1};
+    const auto g = MakeElementwise<2>(shape, {one, one});
+    EXPECT_TRUE(unary->Launch(*stream_, g, in.data(), y.data()).ok());
     return y.Read();
   }
 };

@@ -28,6 +28,18 @@ def _distinct(rng, shape, dtype):
     return values.reshape(shape)
 
 
+def _regular(rng, shape, dtype):
+    """Matrices whose singular values are apart, and none near 0."""
+    m, n = shape[-2:]
+    largest = np.arange(1, max(m, n) + 1) * 1.5
+    return 0.3 * rng.standard_normal(shape) + np.diag(largest)[:m, :n]
+
+
+def _definite(rng, shape, dtype):
+    x = _regular(rng, shape, dtype)
+    return x + np.swapaxes(x, -1, -2) + shape[-1] * np.eye(shape[-1])
+
+
 # Where the elements of a tensor argument come from.
 DOMAINS = {
     "normal": _normal,
@@ -36,7 +48,10 @@ DOMAINS = {
         rng.uniform(0.5, 4, shape) if dtype in FLOATS else rng.integers(1, 9, shape)
     ),
     "few": lambda rng, shape, dtype: rng.integers(0, 2 if dtype == "bool" else 4, shape),
+    "ordered": lambda rng, shape, dtype: np.sort(_normal(rng, shape, dtype), axis=-1),
     "probability": lambda rng, shape, dtype: rng.uniform(0.1, 1, shape),
+    "regular": _regular,
+    "definite": _definite,
     "inside": lambda rng, shape, dtype: rng.uniform(0.1, 0.9, shape),  # of 0 and 1
 }
 

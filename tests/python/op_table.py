@@ -38,11 +38,17 @@ from op_reference import (
 )
 from op_row import Bad, Op, S, T, always, floating, ones, same, summed
 from op_table_activations import ACTIVATIONS
+from op_table_attention import ATTENTIONS
+from op_table_fused import FUSED
+from op_table_linalg import LINALG
 from op_table_losses import LOSSES
 from op_table_moves import MOVES
+from op_table_places import PUT_BY_PLACES
+from op_table_random import RANDOM
 from op_table_reductions import REDUCTIONS
 from op_table_rows import BANDS, ROWS
 from op_table_shapes import SHAPED
+from op_table_sorts import SORTS
 from op_table_two import TWO_AND_THREE
 from op_table_unary import UNARY_ROWS
 
@@ -173,6 +179,7 @@ OPS = [
     *TWO_AND_THREE,
     *ACTIVATIONS,
     *REDUCTIONS,
+    *SORTS,
 
     # Elementwise, one tensor.
     Op("neg", UNARY, lambda x: -x, NUMERIC, errors=[
@@ -450,6 +457,11 @@ OPS = [
     Op("randn_like", UNARY, None, differentiable=False),
 
     *MOVES,
+    *FUSED,
     *SHAPED,
     *LOSSES,
+    *LINALG,
+    *ATTENTIONS,
+    *RANDOM,
+    *PUT_BY_PLACES,
 ]  # fmt: skip

@@ -19,21 +19,24 @@ CALLS = {
                     "nanmedian nansum norm prod std std_mean sum var var_mean".split(),
                     ((), SUM_DIMS)),
     **dict.fromkeys("argsort count_nonzero cummax cummin cumprod cumsum diff log_softmax "
-                    "logcumsumexp softmax softmin sort squeeze unbind unique unsqueeze F.normalize "
-                    "F.softmin size stride".split(), ((), {"dim": 1})),
+                    "logcumsumexp softmax softmin sort squeeze unbind unique unique_consecutive "
+                    "unsqueeze cumprod_ cumsum_ "
+                    "F.normalize F.softmin size stride".split(), ((), {"dim": 1})),
     **dict.fromkeys(("cat", "concat", "concatenate", "stack"), ("tensors", {"dim": 1})),
     **dict.fromkeys(("swapaxes", "swapdims", "transpose"), ((), {"dim0": 0, "dim1": 2})),
     **dict.fromkeys(("chunk", "split", "tensor_split", "topk", "repeat_interleave"),
                     ((2,), {"dim": 1})),
     **dict.fromkeys(("gather", "take_along_dim"), ({"index": I, "indices": I}, {"dim": 1})),
-    **dict.fromkeys(("index_add", "index_copy"), ({"index": ONE, "source": X}, {"dim": 1})),
+    **dict.fromkeys(("index_add", "index_copy", "index_add_", "index_copy_"),
+                    ({"index": ONE, "source": X}, {"dim": 1})),
     **dict.fromkeys(("scatter", "scatter_add", "scatter_", "scatter_add_"),
                     ({"index": I, "src": X}, {"dim": 1})),
     "scatter_reduce": ({"index": I, "src": X, "reduce": "sum"}, {"dim": 1}),
     "cosine_similarity": ((X,), {"dim": 1}), "diag_embed": ((), {"dim1": 0, "dim2": 2}),
     "diagonal": ((), {"dim1": 0, "dim2": 1}), "flip": ((), {"dims": (0, 2)}),
     "tile": ((), {"dims": (2, 1)}),
-    "index_fill": ({"index": ONE, "value": 3.0}, {"dim": 1}),
+    **dict.fromkeys(("index_fill", "index_fill_"),
+                    ({"index": ONE, "value": 3.0}, {"dim": 1})),
     "index_select": ({"index": ONE}, {"dim": 1}), "kthvalue": ((2,), SUM_DIMS),
     "narrow": ({"start": 0, "length": 1}, {"dim": 1}), "permute": ((), {"dims": (2, 0, 1)}),
     "quantile": ((0.5,), SUM_DIMS), "nanquantile": ((0.5,), SUM_DIMS),
@@ -42,6 +45,7 @@ CALLS = {
     "tensordot": ((X,), {"dims": ([1, 0], [1, 0])}), "unflatten": ({"sizes": (3, 1)}, {"dim": 2}),
     "F.glu": ((), {"dim": 1}), "F.gumbel_softmax": ((), {"dim": 1}),
     "F.pairwise_distance": ((X,), {"keepdim": True}), "vector_norm": ((2,), SUM_DIMS),
+    "cross": ((X,), {"dim": 2}), "nuclear_norm": ((), {"dim": (0, 2), "keepdim": True}),
 }  # fmt: skip
 NUMPYS = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "dim0": "axis0", "dim1": "axis1",
           "dim2": "axis2"}  # fmt: skip
@@ -180,11 +184,11 @@ OLDER = [
     ("addmm", lambda: flow.addmm(2, A, B, mat2=C), lambda: 2 * A + B @ C),
     ("addmm", lambda: A.addmm(2, 3, B, C), lambda: 2 * A + 3 * (B @ C)),
     ("addmm", lambda: A.addmm(2, B, C), lambda: 2 * A + B @ C),
-    ("addmm", lambda: A.clone().addmm_(2, 3, B, C), lambda: 2 * A + 3 * (B @ C)),
+    ("addmm_", lambda: A.clone().addmm_(2, 3, B, C), lambda: 2 * A + 3 * (B @ C)),
     ("baddbmm", lambda: flow.baddbmm(2, BATCHES[0], 3, *BATCHES[1:])[0],
      lambda: 2 * A + 3 * (B @ C)),
     ("baddbmm", lambda: BATCHES[0].baddbmm(2, *BATCHES[1:])[0], lambda: 2 * A + B @ C),
-    ("baddbmm", lambda: BATCHES[0].clone().baddbmm_(2, 3, *BATCHES[1:])[0],
+    ("baddbmm_", lambda: BATCHES[0].clone().baddbmm_(2, 3, *BATCHES[1:])[0],
      lambda: 2 * A + 3 * (B @ C)),
 ]  # fmt: skip
 
@@ -214,6 +218,19 @@ def test_older_orders_take_tensors_in_their_places_only():
     ):
         with pytest.raises(TypeError, match=text):
             call()
+
+
+def test_an_older_order_that_does_not_fit_leaves_no_exception_behind():
+    """Reading the next one runs Python: with an exception set that ends as a SystemError."""
+
+    class Two:
+        def __index__(self):
+            return 2
+
+    with pytest.raises(TypeError, match=r"baddbmm\(\)"):
+        BATCHES[0].baddbmm(Two(), [2], BATCHES[1])
+    with pytest.raises(TypeError, match=r"addmm\(\)"):
+        A.addmm(Two(), [2], B)
 
 
 def test_older_orders_write_and_differentiate():

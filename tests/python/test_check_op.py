@@ -35,18 +35,38 @@ SAMPLES = {
         (DISTINCT, tensor(-1.0625, "float64"), tensor(2.0625, "float64")),
     ],
     **dict.fromkeys(["softmax_to_float32", "log_softmax_to_float32"], [(X.half(), 1)]),
+    "sort_rows": [(X,), (tensor([[1, 2], [0, 3], [1, 2], [0, 1]], "int64"),)],
     "hardtanh_": [(DISTINCT, -1.0625, 2.0625)],
     "hardtanh_backward": [(X, DISTINCT, -1.03, 2.03)],
     "threshold_": [(DISTINCT, 0.4375, 0.0)],
     "threshold_backward": [(X, DISTINCT, 0.43)],
     "relu_backward": [(X, DISTINCT), (X, tensor([[1.5], [-2.0], [3.0]], "float64"))],
+    "multi_norm": [([X, X[0]], 2.0), ([DISTINCT], 1.0)],
     "loss": [(x, t, p, kind, reduction, *ab) for x, t, p, kind, *ab in LOSSES
              for reduction in ("none", "sum", "mean")],
+    # What they count waits for the device, which the op table's meta tensors are none of.
+    "nonzero": [(X.relu(), int((X > 0).sum())), (X.relu(), 1)],
+    "masked_take": [(X, X > 0, int((X > 0).sum())), (X, X > 0, 2)],
+    "masked_put": [(X, X > 0, DISTINCT.reshape(-1))],
     "loss_slope": [(X, x, t, p, kind, by, 1.5, *ab) for x, t, p, kind, *ab in LOSSES
                    for by in ("x", "t") if (kind, by) != ("hinge_embedding", "t")],
 }  # fmt: skip
+# An op for each number of results that an expression of elements may have.
+NAMES = "abcdefgh"
+SAMPLES |= {
+    f"fuse_elements_{n}": [
+        ([X] + [X[0] + i for i in range(n - 1)],
+         f"{', '.join(NAMES[:n])}: {', '.join(f'{a} * sigmoid(a) + {a} * {a}' for a in NAMES[:n])}")
+    ]
+    for n in range(2, 9)
+}  # fmt: skip
 # Ops without any sample, and why there can be none. Empty: keep it so.
 WITHOUT_SAMPLES = {"adam_": "it has lists of tensors and no outputs: test_adam_step.py"}
+WITHOUT_SAMPLES |= dict.fromkeys(
+    ["adagrad_", "lion_", "multi_clamp_", "multi_fill_", "multi_lerp_", "multi_scale_",
+     "multi_unscale_", "rmsprop_", "sgd_", "update_scale_"],
+    "they have lists of tensors and no outputs: test_multi_tensor.py",
+)  # fmt: skip
 # Checks that make no sense for an op, and why.
 SKIP = {
     "as_strided": {"layouts": "strides are its meaning"},
@@ -72,6 +92,22 @@ SKIP = {
     "digamma_backward": dict.fromkeys(
         ["gradients", "second order"], "the derivatives of log gamma end with the second"
     ),
+    # The rows of the op table check them on symmetric matrices, and vectors without their signs.
+    "cholesky": dict.fromkeys(
+        ["gradients", "second order"], "one triangle is read, the gradient is symmetric"
+    ),
+    "eigh": {
+        **dict.fromkeys(
+            ["gradients", "second order"], "one triangle is read, the gradient is symmetric"
+        ),
+        **dict.fromkeys(
+            ["dtypes", "gradient dtypes", "cuda against cpu"], "the vectors' signs are free"
+        ),
+    },
+    "svd": dict.fromkeys(
+        ["cuda against cpu", "dtypes (cuda)", "gradient dtypes (cuda)"],
+        "the vectors' signs are free",
+    ),
     # test_losses.py checks that the next derivative is refused.
     "loss_slope": {"second order": "the derivatives of most losses end with the second"},
     # test_softmax_dtype.py checks them against those of a cast in front of softmax.
@@ -82,7 +118,8 @@ SKIP = {
 }
 # Ops whose backward is constant in all inputs, so that its gradient is nothing.
 NO_SECOND_ORDER = {"fill_", "to_device", "floor_divide", "floor_divide_", "trunc_divide",
-                   "trunc_divide_", "nextafter", "nextafter_"}  # fmt: skip
+                   "trunc_divide_", "nextafter", "nextafter_", "uniform_", "normal_",
+                   "exponential_", "random_", "bernoulli_"}  # fmt: skip
 # Taken now: tests may register more.
 OWN = flow.ops.list("")
 
@@ -283,6 +320,7 @@ def test_an_op_is_described():
         "  has a gradient",
         "  sharding: every tensor split on any dim but the axis",
         "  cost: in is read once, out written once; 5 operations per element",
+        "  autocast: as is",
     ]
     assert lines[2].startswith("  defined in ops/softmax.cpp:")
     assert lines[3].startswith("  kernel for any device: float16, bfloat16, float32, float64 (kern")

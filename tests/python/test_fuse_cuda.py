@@ -19,7 +19,8 @@ from test_fuse import check, softmax
 
 flow = pytest.importorskip("oneflow_lite")
 
-from oneflow_lite.fuse import kernel, kinds, nvrtc, source  # noqa: E402
+from oneflow_lite import _oneflow_lite as _ext  # noqa: E402
+from oneflow_lite.fuse import kernel, kinds, source  # noqa: E402
 from oneflow_lite.utils.extension import include_dir  # noqa: E402
 
 fuse = flow.fuse
@@ -31,15 +32,13 @@ KERNELS = ["RowGroupKernel<8, 1, A>", "RowBlockKernel<false, A>", "RowStreamedKe
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("OFL_EXTENSION_CACHE", str(tmp_path))
-    monkeypatch.setattr(nvrtc, "_kept", {})
+    _ext.forget_kernels()
 
 
 @pytest.fixture
 def compiler():
-    try:
-        nvrtc.require()
-    except nvrtc.Missing as missing:
-        pytest.skip(str(missing))
+    if problem := _ext.compiler_problem():
+        pytest.skip(problem)
 
 
 def everything(base):
@@ -77,7 +76,7 @@ def expression(name):
 def test_source_compiles(compiler, base, dtype, name):
     op = everything(base)
     text = source.generate(kind(base, dtype), op.load, op.store)
-    compiled = nvrtc.compiled(text, expression(name), 90)
+    compiled = _ext.compile_kernel(text, expression(name), 90)
     assert compiled.image[:4] == b"\x7fELF" and name.split("<")[0] in compiled.name
 
 
@@ -160,7 +159,7 @@ def test_source_of_whole_and_odd_rows_compiles(compiler, base, dtype, part, odd)
     assert base.startswith(("log_", "soft")) or "p_weight" in text
     names = planned()[odd, {"float64": 2, "float32": 4}.get(dtype, 8)]
     for name in names[part::2]:
-        nvrtc.compiled(text, expression(name), 90)
+        _ext.compile_kernel(text, expression(name), 90)
 
 
 def given(dtype, **rows):
@@ -238,7 +237,7 @@ def test_what_is_cheap_is_computed_again():
 def test_cheap_expressions_compile(compiler, dtype, other, name):
     op = fuse.softmax(load=lambda x, s, b: fuse.where(b != 0, x * s, -math.inf))
     for kind_ in given(dtype, b=(other, "none")), given(dtype, b=(other, "period")):
-        nvrtc.compiled(source.generate(kind_, op.load, None), expression(name), 90)
+        _ext.compile_kernel(source.generate(kind_, op.load, None), expression(name), 90)
 
 
 @pytest.mark.slow
@@ -251,33 +250,30 @@ def test_names_that_are_not_those_of_cuda(compiler):
     given = (("λ", operand("number")), ("double", operand("column", "float16", "all")),
              ("b", operand("matrix", "bool", "period")), ("b_rows", operand("number")))  # fmt: skip
     text = source.generate(kinds.Kind("softmax", "float16", "float", given), op.load, op.store)
-    nvrtc.compiled(text, expression(KERNELS[0]), 90)
+    _ext.compile_kernel(text, expression(KERNELS[0]), 90)
 
 
 @pytest.mark.slow
-def test_a_second_call_compiles_nothing(compiler, monkeypatch, tmp_path):
+def test_a_second_call_compiles_nothing(compiler, tmp_path):
     text = source.generate(kind("softmax", "float32"), None, None)
-    compile_it = functools.partial(nvrtc.compiled, text, expression(KERNELS[0]))
-    before = nvrtc.compilations
+    compile_it = functools.partial(_ext.compile_kernel, text, expression(KERNELS[0]))
+    before = _ext.kernel_compilations()
     first = compile_it(90)
-    assert compile_it(90) is first and nvrtc.compilations == before + 1
-    monkeypatch.setattr(nvrtc, "_kept", {})  # another process
-    assert compile_it(90) == first and nvrtc.compilations == before + 1
+    assert compile_it(90).key == first.key and _ext.kernel_compilations() == before + 1
+    _ext.forget_kernels()  # another process
+    assert compile_it(90).image == first.image and _ext.kernel_compilations() == before + 1
     for file in (tmp_path / "fused").iterdir():  # half a file is not trusted
         file.write_bytes(file.read_bytes()[:-100])
-    monkeypatch.setattr(nvrtc, "_kept", {})
-    assert compile_it(90).name == first.name and nvrtc.compilations == before + 2
+    _ext.forget_kernels()
+    assert compile_it(90).name == first.name and _ext.kernel_compilations() == before + 2
 
 
 def test_a_compiler_error_shows_the_source(compiler):
     with pytest.raises(RuntimeError, match="no_such_type"):
-        nvrtc.compiled("no_such_type x;", "x", 90)
+        _ext.compile_kernel("no_such_type x;", "x", 90)
 
 
 def test_without_nvrtc_the_composition_serves_with_one_warning(monkeypatch):
-    def missing():
-        raise nvrtc.Missing("NVRTC was not found; install it")
-
     class OnCuda:
         """What can_serve looks at."""
 
@@ -286,7 +282,7 @@ def test_without_nvrtc_the_composition_serves_with_one_warning(monkeypatch):
         def numel(self):
             return 6
 
-    monkeypatch.setattr(nvrtc, "require", missing)
+    monkeypatch.setattr(_ext, "compiler_problem", lambda: "NVRTC was not found; install it")
     monkeypatch.setattr(kernel, "_warned", set())
     op = fuse.softmax(load=lambda x: x)
     with pytest.warns(UserWarning, match="install it"):
@@ -386,9 +382,9 @@ def test_one_kernel_and_no_second_compilation(base):
     given = {"dim": -1} if base == "softmax" else {"normalized_shape": 640}
     x = flow.randn(300, 640, device="cuda", dtype=flow.float16)
     op(x, 2.0, **given)
-    before = nvrtc.compilations
+    before = _ext.kernel_compilations()
     y = op(x * 1, 3.0, **given)
-    assert nvrtc.compilations == before
+    assert _ext.kernel_compilations() == before
     with flow.profiler.profile() as profile:
         y = op(x, 3.0, **given)
     assert f"fuse::{base}_" in profile.table()

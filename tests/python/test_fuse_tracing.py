@@ -57,7 +57,7 @@ WRONG = {
     "math": (lambda x: math.exp(x), "module math"),
     "numpy": (lambda x: np.exp(x), "from flow.fuse"),
     "unknown function": (lambda x: flow.softmax(x), "of whole tensors; it cannot be fused"),
-    "of nn": (lambda x: flow.nn.functional.relu(x), "write flow.fuse.relu(...), or relu()"),
+    "of nn": (lambda x: flow.nn.functional.silu(x), "silu() cannot be fused here; allowed are"),
     "bits": (lambda x: x & 1, "& is of conditions"),
     "bits of one": (lambda x: (x > 0) | x, "| is of conditions"),
     "bits inverted": (lambda x: ~(x + 1), "~ is of conditions"),

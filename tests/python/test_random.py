@@ -217,3 +217,135 @@ def test_bernoulli_of_one_probability(device):
     for p in (-0.1, 1.5, float("nan")):
         with pytest.raises(ValueError, match=r"p is .*, but it must be in \[0, 1\]"):
             flow.bernoulli(x, p)
+
+
+def seeded(function, *args, **kwargs):
+    return function(*args, generator=flow.Generator().manual_seed(7), **kwargs)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_distributions_are_made_of_the_uniforms(dtype, device):
+    """The formulas of primitive/random.h, on the numbers that flow.rand gives of the same seed."""
+    n, kind = 4001, getattr(flow, dtype)
+    wide = flow.float64 if dtype == "float64" else flow.float32
+    u = host(seeded(flow.rand, n, dtype=wide, device=device))
+    step = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-23, "float64": 2.0**-51}
+    x = flow.empty(n, dtype=kind, device=device)
+    low = host(seeded(x.uniform_, -3, 1))
+    below = u * 4 - 3 < 1 - step[dtype]  # what rounds to 1 becomes -3
+    np.testing.assert_allclose(low[below], (u * 4 - 3)[below], rtol=0, atol=3 * step[dtype])
+    assert low.min() >= -3 and low.max() < 1
+    slow = host(seeded(x.exponential_, 2))
+    at = u > 0
+    least = 1e-7 if dtype == "float16" else 0  # its smallest steps
+    np.testing.assert_allclose(slow[at], -np.log1p(-u[at]) / 2, rtol=4 * step[dtype], atol=least)
+    assert (slow > 0).all()
+    pairs = u[: n // 2 * 2].reshape(-1, 2)
+    radius, angle = np.sqrt(-2 * np.log1p(-pairs[:, 0])), 2 * np.pi * pairs[:, 1]
+    normal = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).reshape(-1)
+    got = host(seeded(x.normal_, 2, 0.5))[: len(normal)]
+    np.testing.assert_allclose(got, normal / 2 + 2, rtol=0, atol=4 * step[dtype])
+
+
+def test_uniform_never_gives_its_end(device):
+    """What rounds to it becomes the start."""
+    x = flow.empty(1 << 16, dtype=flow.bfloat16, device=device)
+    assert x.uniform_(1.0, 1.0078125).unique().tolist() == [1]
+    assert x.uniform_(2.0, 2.0).unique().tolist() == [2]
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_normals_are_within_2_units_on_cuda(dtype, request):
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU here")
+    if dtype == "float64":  # each library's own logarithm and cosine
+        request.applymarker(pytest.mark.xfail(strict=True, reason="some lie further apart"))
+    kind = getattr(flow, dtype)
+    here, there = (host(drawn(flow.randn, dtype=kind, device=d)) for d in ("cpu", "cuda"))
+    digits = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}[dtype]
+    unit = 2.0 ** (np.floor(np.log2(np.maximum(np.abs(here), 2.0**-14))) - digits)
+    assert (np.abs(here - there) <= 2 * unit).all()
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("name", ["uniform_", "random_", "bernoulli_"])
+def test_numbers_of_a_range_are_the_same_on_cuda(name):
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU here")
+    arguments = {"uniform_": (-0.3, 1.7), "random_": (-5, 100), "bernoulli_": (0.3,)}[name]
+    for dtype in FLOATS:
+        x = [flow.empty(100_003, dtype=getattr(flow, dtype), device=d) for d in ("cpu", "cuda")]
+        here, there = (bits(seeded(getattr(t, name), *arguments)) for t in x)
+        assert here == there
+
+
+def test_dropout_keeps_16_bytes_for_backward(device):
+    """The seed and the offset: backward draws again."""
+    x = flow.ones(100_000, device=device, requires_grad=True)
+    saved = []
+    with flow.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
+        y = F.dropout(x, 0.3)
+    assert [(t.numel(), t.dtype) for t in saved] == [(2, flow.int64)]
+    (dx,) = flow.autograd.grad(y, x, flow.full_like(y, 3.0))
+    np.testing.assert_allclose(host(dx), 3 * host(y), rtol=1e-6)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_dropouts_are_one_launch_each_way(device, training):
+    x = flow.ones(4, 5, 6, device=device, requires_grad=True)
+    for function in (F.dropout, F.dropout1d, F.alpha_dropout, F.feature_alpha_dropout):
+        with flow.profiler.profile() as p:
+            y = function(x, 0.5, training)
+        assert sum(s.calls for s in p.stats()) == training
+        if training:
+            with flow.profiler.profile() as p:
+                y.backward(flow.ones_like(y))
+            assert sum(s.calls for s in p.stats() if "dropout" in s.name) == 1
+
+
+def test_whole_channels_are_dropped(device):
+    x = flow.ones(8, 6, 5, 4, device=device)
+    flow.manual_seed(1)
+    for function, per in (
+        (F.dropout2d, (8, 6)),
+        (F.dropout3d, (8,)),  # [c, d, h, w]
+        (F.feature_alpha_dropout, (8, 6)),
+    ):
+        y = host(function(x, 0.5, training=True)).reshape(int(np.prod(per)), -1)
+        assert (y == y[:, :1]).all() and len(np.unique(y[:, 0])) == 2
+    y = host(F.alpha_dropout(flow.randn(200_000, device=device), 0.3, training=True))
+    assert abs(y.mean()) < 0.02 and abs(y.var() - 1) < 0.02
+    assert F.dropout1d(x[0, 0], 1.0).sum().item() == 0
+
+
+@pytest.mark.parametrize("name", ["Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout",
+                                  "FeatureAlphaDropout"])  # fmt: skip
+def test_modules_of_dropout(name, device):
+    module = getattr(flow.nn, name)(0.5)
+    x = flow.ones(2, 64, 3, device=device)
+    assert (module(x) != x).any().item() and module.eval()(x) is x
+    assert repr(module) == f"{name}(p=0.5, inplace=False)"
+    with pytest.raises(ValueError, match=f"{name}: p is 2"):
+        getattr(flow.nn, name)(2)
+
+
+@pytest.mark.cuda
+def test_each_replay_drops_anew_and_its_gradient_follows():
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU here")
+    x = flow.ones(4096, device="cuda", requires_grad=True)
+    graph = flow.cuda.CUDAGraph()
+    for _ in range(2):  # warm
+        F.dropout(x, 0.5).sum().backward()
+    x.grad = None
+    with flow.cuda.graph(graph):
+        y = F.dropout(x, 0.5)
+        (dx,) = flow.autograd.grad(y, x, flow.ones_like(y))
+    seen = []
+    for _ in range(3):
+        graph.replay()
+        flow.cuda.synchronize()
+        np.testing.assert_array_equal(host(y), host(dx))
+        seen.append(host(y).tobytes())
+    assert len(set(seen)) == 3

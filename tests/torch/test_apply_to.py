@@ -172,9 +172,9 @@ def test_models_of_transformers(family, dtype, device):
 def test_import_is_quick_and_needs_no_oneflow_lite():
     program = """
 import sys, time, torch
-start = time.perf_counter()
+start = time.process_time()
 import oneflow_lite_torch
-took = time.perf_counter() - start
+took = time.process_time() - start
 assert "oneflow_lite" not in sys.modules
 assert not any("libabsl" in line for line in open("/proc/self/maps"))
 print(took)
@@ -184,4 +184,4 @@ print(took)
         run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
         assert run.returncode == 0, run.stderr
         took.append(float(run.stdout))
-    assert min(took) < 0.5  # 0.05 on a machine at rest
+    assert min(took) < 0.2  # of this process alone; 0.03 on a machine at rest, compiled before

@@ -3,8 +3,8 @@
 
 import pytest
 import torch
+from oneflow_lite_torch import _bench_invariant, bench
 from oneflow_lite_torch import _bench_peers as peers
-from oneflow_lite_torch import bench
 
 
 def test_an_absent_peer_is_named(monkeypatch):
@@ -62,3 +62,19 @@ def test_all_cases_are_printed(monkeypatch, capsys):
     assert "other is absent" in text and "softmax some: ValueError: not for such rows" in text
     for name in bench.OURS:
         assert text.count(f"{name:14} forward ") == 2  # ours and eager
+
+
+def test_the_price_of_invariant_rows(capsys):
+    """Every function in both ways and at both kinds of width, and the worst of each."""
+    times = iter(range(1, 1000))
+
+    def timer(call, device):
+        call()
+        return float(next(times))
+
+    _bench_invariant.run("cpu", bench._tensors, timer)
+    lines = capsys.readouterr().out.splitlines()
+    cases = 2 * len(_bench_invariant.FUNCTIONS)
+    assert len(lines) == 2 * cases + 2 * cases
+    assert "1.0 us, invariant       2.0 us, price +100.0 %" in lines[0]
+    assert lines[2 * cases].startswith("at most +100.0 %  softmax forward, whole packs")

@@ -17,3 +17,6 @@ logits = model(x)
 loss = rows.cross_entropy(logits, target, inplace_backward=True)  # logits become their gradient
 loss.backward()
 rows.unpatch()
+
+batch = rows.softmax(x, invariant=True)  # the same bits for this row in a batch of 1 and of 512
+assert torch.equal(rows.softmax(x[3:4], invariant=True), batch[3:4])

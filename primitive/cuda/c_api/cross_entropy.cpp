@@ -11,55 +11,63 @@ constexpr LaunchersByDtype<CrossEntropyLaunchers> kCrossEntropy = {
 constexpr int64_t kTargetSize = sizeof(int64_t);
 
 // What the three ops share.
-struct CrossEntropyCall {
-  const CrossEntropyLaunchers* launchers;
-  CrossEntropyProblem problem;
-  int64_t size, compute_size;
+template <class Args>
+class CrossEntropyOp {
+ public:
+  static constexpr bool kNeedsWorkspace = false;
 
-  template <class Args>
-  CrossEntropyCall(Call& call, const Args& a, int64_t x_stride)
-      : launchers(call.Launchers(a.dtype, kCrossEntropy)),
-        size(SizeOf(a.dtype)),
-        compute_size(ComputeSize(a.dtype)) {
+  CrossEntropyOp(Call& call, const Args& a, int64_t x_stride)
+      : a_(a), launchers_(call.Launchers(a.dtype, kCrossEntropy)) {
     call.Matrix(a.rows, a.classes);
     const int64_t stride = call.Stride("x_stride", x_stride, a.rows, a.classes);
     if (!(a.smoothing >= 0 && a.smoothing <= 1)) {
       call.Fail(OFL_INVALID_VALUE, "smoothing is %g; it lies in [0, 1]", a.smoothing);
     }
-    problem = {a.rows, a.classes, a.has_ignore_index ? a.ignore_index : -100, a.smoothing, stride};
+    problem_ = {a.rows, a.classes, a.has_ignore_index ? a.ignore_index : -100, a.smoothing, stride};
   }
+  bool empty() const { return a_.rows == 0; }
+
+ protected:
+  // Rows without classes have losses, too.
+  void CheckRows(Call& call) const {
+    if (a_.classes > 0) call.Pointer("x", a_.x, SizeOf(a_.dtype));
+    call.Pointer("target", a_.target, kTargetSize);
+  }
+  // Of the compute type.
+  void CheckNumber(Call& call, const char* name, const void* p) const {
+    call.Pointer(name, p, ComputeSize(a_.dtype));
+  }
+  void CheckOptionalNumber(Call& call, const char* name, const void* p) const {
+    call.OptionalPointer(name, p, ComputeSize(a_.dtype));
+  }
+
+  const Args& a_;
+  const CrossEntropyLaunchers* const launchers_;
+  CrossEntropyProblem problem_;
 };
 
-class CrossEntropyForward {
+class CrossEntropyForward : public CrossEntropyOp<ofl_cross_entropy_args> {
  public:
-  static constexpr bool kNeedsWorkspace = false;
-
   CrossEntropyForward(Call& call, const ofl_cross_entropy_args& a)
-      : a_(a), ce_(call, a, a.x_stride) {}
-  bool empty() const { return a_.rows == 0; }
+      : CrossEntropyOp(call, a, a.x_stride) {}
   void CheckPointers(Call& call) const {
-    if (a_.classes > 0) call.Pointer("x", a_.x, ce_.size);
-    call.Pointer("target", a_.target, kTargetSize);
-    call.Pointer("loss", a_.loss, ce_.compute_size);
-    call.Pointer("stats", a_.stats, ce_.compute_size);
+    CheckRows(call);
+    CheckNumber(call, "loss", a_.loss);
+    CheckNumber(call, "stats", a_.stats);
   }
   size_t WorkspaceBytes(const DeviceLimits& limits) const {
-    return ce_.launchers->workspace_bytes(ce_.problem, limits);
+    return launchers_->workspace_bytes(problem_, limits);
   }
   cudaError_t Launch(const DeviceLimits& limits, cudaStream_t stream) const {
-    return ce_.launchers->forward(ce_.problem, a_.x, a_.target, a_.loss, a_.stats, a_.workspace,
-                                  limits, stream);
+    return launchers_->forward(problem_, a_.x, a_.target, a_.loss, a_.stats, a_.workspace, limits,
+                               stream);
   }
-
- private:
-  const ofl_cross_entropy_args& a_;
-  const CrossEntropyCall ce_;
 };
 
-class CrossEntropyBackward {
+class CrossEntropyBackward : public CrossEntropyOp<ofl_cross_entropy_backward_args> {
  public:
   CrossEntropyBackward(Call& call, const ofl_cross_entropy_backward_args& a)
-      : a_(a), ce_(call, a, a.x_stride) {
+      : CrossEntropyOp(call, a, a.x_stride) {
     if (a.dloss_stride < 0) {
       call.Fail(OFL_INVALID_SIZE, "dloss_stride is %lld; it is not negative",
                 static_cast<long long>(a.dloss_stride));
@@ -67,46 +75,33 @@ class CrossEntropyBackward {
   }
   bool empty() const { return a_.rows == 0 || a_.classes == 0; }
   void CheckPointers(Call& call) const {
-    call.Pointer("x", a_.x, ce_.size);
-    call.Pointer("target", a_.target, kTargetSize);
-    call.Pointer("stats", a_.stats, ce_.compute_size);
-    call.OptionalPointer("dloss", a_.dloss, ce_.compute_size);
-    call.Pointer("dx", a_.dx, ce_.size);
+    CheckRows(call);
+    CheckNumber(call, "stats", a_.stats);
+    CheckOptionalNumber(call, "dloss", a_.dloss);
+    call.Pointer("dx", a_.dx, SizeOf(a_.dtype));
   }
   cudaError_t Launch(const DeviceLimits& limits, cudaStream_t stream) const {
-    return ce_.launchers->backward(ce_.problem, a_.x, a_.target, a_.stats, a_.dloss,
-                                   a_.dloss_stride, a_.dx, limits, stream);
+    return launchers_->backward(problem_, a_.x, a_.target, a_.stats, a_.dloss, a_.dloss_stride,
+                                a_.dx, limits, stream);
   }
-
- private:
-  const ofl_cross_entropy_backward_args& a_;
-  const CrossEntropyCall ce_;
 };
 
-class CrossEntropyInPlace {
+class CrossEntropyInPlace : public CrossEntropyOp<ofl_cross_entropy_in_place_args> {
  public:
-  static constexpr bool kNeedsWorkspace = false;
-
   CrossEntropyInPlace(Call& call, const ofl_cross_entropy_in_place_args& a)
-      : a_(a), ce_(call, a, 0) {}
-  bool empty() const { return a_.rows == 0; }
+      : CrossEntropyOp(call, a, 0) {}
   void CheckPointers(Call& call) const {
-    if (a_.classes > 0) call.Pointer("x", a_.x, ce_.size);
-    call.Pointer("target", a_.target, kTargetSize);
-    call.OptionalPointer("scale", a_.scale, ce_.compute_size);
-    call.Pointer("loss", a_.loss, ce_.compute_size);
+    CheckRows(call);
+    CheckOptionalNumber(call, "scale", a_.scale);
+    CheckNumber(call, "loss", a_.loss);
   }
   size_t WorkspaceBytes(const DeviceLimits& limits) const {
-    return ce_.launchers->in_place_workspace_bytes(ce_.problem, limits);
+    return launchers_->in_place_workspace_bytes(problem_, limits);
   }
   cudaError_t Launch(const DeviceLimits& limits, cudaStream_t stream) const {
-    return ce_.launchers->in_place(ce_.problem, a_.x, a_.target, a_.scale, a_.loss, a_.workspace,
-                                   limits, stream);
+    return launchers_->in_place(problem_, a_.x, a_.target, a_.scale, a_.loss, a_.workspace, limits,
+                                stream);
   }
-
- private:
-  const ofl_cross_entropy_in_place_args& a_;
-  const CrossEntropyCall ce_;
 };
 
 }  // namespace

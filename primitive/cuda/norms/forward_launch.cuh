@@ -120,7 +120,8 @@ bool PlanWholeOf(const NormForward<T>& a, const DeviceLimits& limits, NormWholeP
         MaxClusterBlocks<NormBlockKernel<T, kCentre, kResidual, kWholePacks<kResidual>>>(
             t.most_threads, Exchange::Bytes(kMaxClusterBlocks, t.most_threads), limits);
   }
-  return PlanNormWhole(a.rows, packs, t, limits, plan);
+  if (limits.multiprocessors > 0) return PlanNormWhole(a.rows, packs, t, limits, plan);
+  return PlanNormWhole(NormPolicy::kAnyRows, packs, t, AnyRowsLimits(limits), plan);
 }
 
 template <bool kCentre, bool kResidual, int kPacks, class T>

@@ -39,7 +39,16 @@ struct NormPolicy {
   static constexpr int kLeanSumBytes = 2 * 4 * kLeanWarps * 4;  // the same
   static constexpr int kCorrectColumns = 32;                    // see NormFewCorrectKernel
   static constexpr int kCorrectWays = 16;
+  static constexpr int64_t kAnyRows = int64_t{1} << 29;  // see AnyRowsLimits
 };
+
+// A caller who wants the same plan for any number of rows gives limits without multiprocessors.
+// Plans are then made for kAnyRows on so many multiprocessors as those have on which they were
+// measured; units too, so that weights' gradients are the same everywhere.
+inline DeviceLimits AnyRowsLimits(DeviceLimits limits) {
+  limits.multiprocessors = 132;
+  return limits;
+}
 
 // What of a kernel of teams its plan depends on.
 struct NormTraits {

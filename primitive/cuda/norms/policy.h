@@ -221,6 +221,22 @@ inline void AlignUnits(int64_t rows, const NormTraits& t, NormPlan* plan) {
   plan->units = plan->units > t.period ? plan->units / t.period * t.period : t.period;
 }
 
+// Rows of whole packs, by a plan whose teams are the same for any number of rows; false where no
+// block has room for one.
+inline bool PlanAnyRows(int64_t rows, int64_t cols, NormTraits t, const DeviceLimits& limits,
+                        NormPlan* plan) {
+  const int64_t packs = PacksOfRow(cols, t);
+  t.lines = false;  // as rows may lie
+  if (!t.aligned || packs > NormPolicy::kBlockPacks ||
+      !PlanOnChip(
+          NormPolicy::kAnyRows, packs, t, limits, [](int) { return 0; }, plan)) {
+    return false;
+  }
+  const int64_t units = CeilDiv(rows, plan->teams());
+  if (plan->units > units) plan->units = units;
+  return true;
+}
+
 template <class MaxClusters>
 NormPlan PlanNormBackward(int64_t rows, int64_t cols, const NormTraits& t,
                           const DeviceLimits& limits, const MaxClusters& max_clusters) {

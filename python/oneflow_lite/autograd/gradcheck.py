@@ -70,9 +70,15 @@ def _numeric(function: _Function, inputs: Sequence[Any], index: int, eps: float)
     rows = []
     for i in range(flat.size):
         high, low = at(i, flat[i] + eps), at(i, flat[i] - eps)
-        rows.append([(h - lo) / (2 * eps) if h.dtype.kind == "f" else 0 * h
-                     for h, lo in zip(high, low, strict=True)])  # fmt: skip
+        rows.append([_difference(h, lo) / (2 * eps) for h, lo in zip(high, low, strict=True)])
     return [np.array(columns) for columns in zip(*rows, strict=True)]
+
+
+def _difference(high: np.ndarray, low: np.ndarray) -> np.ndarray:
+    """0 where an output stays infinite, and of integers."""
+    if high.dtype.kind != "f":
+        return 0 * high
+    return np.subtract(high, low, out=np.zeros_like(high), where=high != low)
 
 
 def _analytic(output: Tensor, inputs: Sequence[Tensor]) -> list[np.ndarray]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import oneflow_lite as flow
-from oneflow_lite.bench import against, cases, clock, measure, record, table
+from oneflow_lite.bench import against, cases, clock, elementwise, measure, record, table
 from oneflow_lite.bench.peers import MODULES
 from oneflow_lite.bench.peers.torch_process import TorchProcess
 from oneflow_lite.bench.problem import Unsupported
@@ -44,11 +44,12 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m oneflow_lite.bench",
         description="Times row ops beside streams that move the same bytes and beside other "
         "libraries. A slice is an op in a dtype; --output keeps each as it is done, and what is "
-        "there is not measured again.",
+        "there is not measured again. `gpt --help` says how a GPT's training is timed.",
     )
     add = out.add_argument
     add("ops", nargs="*", metavar="OP",
-        help="what to measure, by default what the README's chart shows; see --list")  # fmt: skip
+        help="what to measure, by default what the README's chart shows; see --list; for "
+        "the elementwise functions see elementwise --help")  # fmt: skip
     add("--dtype", type=_words, default=["float16"], help=f"some of {','.join(DTYPES)}, or all")
     add("--widths", type=_numbers, help="these widths alone, such as 128,4096")
     add("--kinds", type=_words, help=f"some of {','.join(cases.KINDS)}; by default all")
@@ -173,6 +174,13 @@ def compare(options: argparse.Namespace) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; the exit status is 1 where an op was missing, failed or was wrong."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["elementwise"]:  # cases and a table of their own
+        return elementwise.main(arguments[1:])
+    if arguments[:1] == ["gpt"]:
+        from oneflow_lite.bench import gpt
+
+        return gpt.main(arguments[1:])
     options = parser().parse_args(arguments)
     if options.device == "cuda" and not flow.cuda.is_available():
         raise SystemExit("bench: --device cuda: there is no GPU here that can be used")

@@ -20,7 +20,7 @@ from oneflow_lite.bench.workloads import WORKLOADS
 DTYPES = ["float16", "bfloat16", "float32", "float64"]
 Cell = tuple[str, str, Case]  # op, dtype, shape
 
-# A shape for each way in which rows are worked on (primitive/cuda/rows/README.md), and the axis.
+# A shape for each way in which rows are worked on (primitive/cuda/rows/policy.h), and the axis.
 _ROWS = [
     Case("width", (1 << 20, 64)), Case("awkward", (1 << 17, 1000), offset=1),
     Case("width", (49152, 1024)), Case("width", (49152, 4096)), Case("awkward", (16384, 4097)),

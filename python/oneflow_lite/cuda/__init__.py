@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._absent import public_face
 from oneflow_lite._oneflow_lite import CUDAGraph, Event, Stream, device
+from oneflow_lite.cuda.graphed import graphed_step
 
 __all__ = [
-    "CUDAGraph", "Event", "Stream", "current_device", "current_stream", "device_count",
-    "empty_cache", "get_device_name", "get_device_properties", "graph", "is_available",
+    "amp", "CUDAGraph", "Event", "Stream", "current_device", "current_stream", "device_count",
+    "empty_cache", "get_device_name", "get_device_properties", "graph", "graphed_step",
+    "is_available",
     "max_memory_allocated", "memory_allocated", "memory_reserved", "memory_stats",
     "reset_peak_memory_stats", "set_device", "stream", "synchronize",
 ]  # fmt: skip
@@ -165,5 +167,15 @@ def empty_cache(where: _Device = None) -> None:
     _ext.empty_cache(device(f"cuda:{_index(where)}"))
 
 
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = public_face(__name__)
+if TYPE_CHECKING:
+    from oneflow_lite.cuda import amp as amp
+else:
+    _absent, __dir__ = public_face(__name__)
+
+    def __getattr__(name: str) -> Any:
+        # It needs the package's amp, which needs this one.
+        if name == "amp":
+            import importlib
+
+            return importlib.import_module("oneflow_lite.cuda.amp")
+        return _absent(name)

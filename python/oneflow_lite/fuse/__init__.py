@@ -9,18 +9,24 @@ may be called as ``flow.fuse.exp(x)``, as a method ``x.exp()`` and, in the funct
 ``flow.exp(x)``. On CUDA the expression is compiled into the op's kernel, so that it costs no trip
 to memory; elsewhere it runs as a composition of functors. Gradients of every order follow.
 
-CUDA kernels compute 16-bit elements in float32, and what they compute in float32 they divide, take
-roots, sigmoid and tanh of by the hardware's approximations, within 3e-7 of the result.
+:func:`elements` makes an op of any function of elements, of several operands and results.
+
+CUDA kernels around rows compute 16-bit elements in float32, and what they compute in float32 they
+divide, take roots, sigmoid and tanh of by the hardware's approximations, within 3e-7 of the result.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._absent import public_face
 from oneflow_lite.fuse import functions
 from oneflow_lite.fuse.functions import FUNCTIONS
+from oneflow_lite.fuse.fused_elements import FusedElements, elements
 from oneflow_lite.fuse.op import FusedOp
 from oneflow_lite.fuse.tracer import TraceError, traceable
 
@@ -32,9 +38,14 @@ abs, exp, log, maximum, minimum, relu, rsqrt, sigmoid, sqrt, tanh = (
 where = traceable("where", functions.where)
 
 __all__ = [
-    "FusedOp", "TraceError", "abs", "exp", "layer_norm", "log", "log_softmax", "maximum", "minimum",
-    "relu", "rms_norm", "rsqrt", "sigmoid", "softmax", "sqrt", "tanh", "where",
+    "FusedElements", "FusedOp", "TraceError", "abs", "elements", "exp", "layer_norm", "log",
+    "log_softmax", "maximum", "minimum", "relu", "rms_norm", "rsqrt", "sigmoid", "softmax", "sqrt",
+    "tanh", "where",
 ]  # fmt: skip
+
+# The parts of a toolkit may be packages.
+_ext.add_toolkit_folders([str(home) for folder in sys.path
+                          for home in sorted((Path(folder) / "nvidia").glob("*"))])  # fmt: skip
 
 _Elementwise = Callable[..., Any] | None
 

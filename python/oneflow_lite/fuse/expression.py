@@ -49,6 +49,9 @@ OPERATIONS: dict[str, Operation] = {
     "where": Operation("where({}, {}, {})", "({} != C(0) ? {} : {})"),
 }
 
+# How many operands each takes.
+ROW_FUNCTIONS = {name: o.python.count("{}") for name, o in OPERATIONS.items()}
+
 # On CUDA functions of whole packs, whose elements share reciprocals (fused/functions.cuh).
 OF_PACKS = {"sigmoid", "tanh"}
 
@@ -63,6 +66,8 @@ class Step(NamedTuple):
 
 class Graph:
     """The steps of one function, each distinct one once; ``result`` is the number of the last."""
+
+    functions = ROW_FUNCTIONS  # the operations that it may have, and their numbers of operands
 
     def __init__(self, role: str, parameters: list[str]) -> None:
         self.role = role
@@ -84,6 +89,10 @@ class Graph:
     def constant(self, value: float) -> int:
         return self._intern(Step("constant", value=float(value)))
 
+    def number(self, value: Any) -> int:
+        """A constant that the function has in its text, or finds in its surroundings."""
+        return self.constant(float(value))
+
     def add(self, operation: str, *args: int) -> int:
         """1 + tanh(u), which many write for a gelu, is 2 * sigmoid(2 * u): exact, and cheaper."""
         if operation == "add":
@@ -96,10 +105,10 @@ class Graph:
                     return self.add("mul", two, self.add("sigmoid", twice))
         return self._intern(Step(operation, args))
 
-    def live(self) -> list[int]:
-        """The steps that the result needs, in order."""
-        needed = {self.result}
-        for number in range(self.result, -1, -1):
+    def live(self, *results: int) -> list[int]:
+        """The steps that the result needs, or these results do, in order."""
+        needed = set(results or [self.result])
+        for number in range(max(needed), -1, -1):
             if number in needed:
                 needed.update(self.steps[number].args)
         return sorted(needed)

@@ -7,16 +7,16 @@ import hashlib
 import inspect
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite import autograd
 from oneflow_lite._oneflow_lite import Tensor, float32, float64, uint8
 from oneflow_lite._warnings import warn
 from oneflow_lite.custom_op import register_op
-from oneflow_lite.fuse import nvrtc
 from oneflow_lite.fuse.bases import Options, row_shape
 from oneflow_lite.fuse.compose import Values, compose, compute_dtype
+from oneflow_lite.fuse.fusion import Fusion
 from oneflow_lite.fuse.kinds import (
     SIZES,
     TYPES,
@@ -36,9 +36,6 @@ from oneflow_lite.fuse.kinds import (
 )
 from oneflow_lite.fuse.source import ALGORITHM, generate, launch_words, number_word
 
-if TYPE_CHECKING:
-    from oneflow_lite.fuse.op import FusedOp
-
 _C = _ext._C
 
 
@@ -46,7 +43,7 @@ def _dtype_name(t: Tensor) -> str:
     return str(t.dtype).rpartition(".")[2]
 
 
-def can_serve(op: FusedOp, x: Tensor, values: Values, options: Options) -> bool:
+def can_serve(op: Fusion, x: Tensor, values: Values, options: Options) -> bool:
     """Whether a kernel computes this call; where none does, the composition serves."""
     if x.device.type != "cuda" or x.numel() == 0 or x.ndim == 0:
         return False
@@ -59,10 +56,8 @@ def can_serve(op: FusedOp, x: Tensor, values: Values, options: Options) -> bool:
         return False
     if op.is_norm and math.isnan(options["eps"]):
         return False
-    try:
-        nvrtc.require()
-    except nvrtc.Missing as missing:
-        _warn_once(str(missing))
+    if problem := _ext.compiler_problem():
+        _warn_once(problem)
         return False
     return True
 
@@ -76,7 +71,7 @@ def _warn_once(text: str) -> None:
         warn(f"flow.fuse runs as a composition of functors: {text}")
 
 
-def run(op: FusedOp, x: Tensor, values: Values, options: Options) -> Tensor:
+def run(op: Fusion, x: Tensor, values: Values, options: Options) -> Tensor:
     """The call as one op, which modes and autograd see. Precondition: can_serve."""
     tensors = [n for n, v in values.items() if isinstance(v, Tensor) and n != op.input]
     numbers = [n for n, v in values.items() if not isinstance(v, Tensor)]
@@ -93,7 +88,7 @@ _functions: dict[str, Callable[..., Tensor]] = {}
 
 
 def _registered(
-    op: FusedOp, tensors: tuple[str, ...], numbers: tuple[str, ...]
+    op: Fusion, tensors: tuple[str, ...], numbers: tuple[str, ...]
 ) -> Callable[..., Tensor]:
     """The op of this expression for these kinds of operands, registered when it is first called."""
     if found := op.registered.get((tensors, numbers)):
@@ -107,7 +102,7 @@ def _registered(
     return _functions[name]
 
 
-def _definition(op: FusedOp, tensors: tuple[str, ...], numbers: tuple[str, ...]) -> type:
+def _definition(op: Fusion, tensors: tuple[str, ...], numbers: tuple[str, ...]) -> type:
     weights = ("weight", "bias") if op.is_norm else ()
     names = (op.input, *tensors, *numbers)
     members = [f"p_{name}" for name in names]  # ctx has names of its own
@@ -206,7 +201,7 @@ _STATISTICS = {"softmax": 2, "log_softmax": 2, "layer_norm": 4, "rms_norm": 1}  
 class _Kernels:
     """The kernels of one expression, by what was asked of them so far."""
 
-    def __init__(self, op: FusedOp) -> None:
+    def __init__(self, op: Fusion) -> None:
         self._op = op
         self._planned: dict[Any, Any] = {}
 
@@ -247,8 +242,7 @@ class _Kernels:
             if planned.whole != kind.whole:
                 return None
             expression = "oneflow_lite::cuda::" + planned.name.replace("A>", ALGORITHM + ">")
-            kernel = nvrtc.compiled(source, expression, architecture)
-            if planned.load(x, kernel.key, kernel.image, kernel.name):
+            if planned.load(x, _ext.compile_kernel(source, expression, architecture)):
                 return planned
         raise RuntimeError(f"{op.__name__}: the device cannot place clusters of 8 blocks")
 

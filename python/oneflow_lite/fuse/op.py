@@ -13,13 +13,13 @@ from oneflow_lite._oneflow_lite import Tensor
 from oneflow_lite.fuse import kernel
 from oneflow_lite.fuse.bases import BASES, Options, checked
 from oneflow_lite.fuse.compose import Values, as_number, check_operands, compose
-from oneflow_lite.fuse.expression import Graph
+from oneflow_lite.fuse.fusion import Fusion
 from oneflow_lite.fuse.tracer import TraceError, trace
 
 Elementwise = Callable[..., Any]
 
 
-class FusedOp:
+class FusedOp(Fusion):
     """A base op with what happens to each element as it is loaded and stored.
 
     Called with the input, then tensors or numbers for the other parameters of load and of store by
@@ -29,8 +29,7 @@ class FusedOp:
     def __init__(self, base: str, load: Elementwise | None, store: Elementwise | None) -> None:
         self.base = BASES[base]
         self.__name__ = f"fuse.{base}"
-        self.load: Graph | None = None
-        self.store: Graph | None = None
+        self.load = self.store = None
         self.input, self._defaults = "x", dict[str, float | None]()
         if load is not None:
             self.load, parameters = trace(f"{self.__name__}(load=...)", load)
@@ -66,7 +65,7 @@ class FusedOp:
         self._names = [p.name for p in every if p.kind is p.POSITIONAL_OR_KEYWORD]
         self._needed = {p.name for p in every if p.default is p.empty}
         self._known = {p.name: p.default for p in every}
-        self.registered: dict[Any, Callable[..., Tensor]] = {}  # by kinds of operands: kernel.py
+        self.registered = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"base": self.base.name, "registered": {}}
@@ -74,10 +73,6 @@ class FusedOp:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.base = BASES[state["base"]]
-
-    @property
-    def is_norm(self) -> bool:
-        return self.base.name.endswith("norm")
 
     def _refuse_default(self, name: str, default: float | None) -> None:
         if default is not None:

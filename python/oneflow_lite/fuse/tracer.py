@@ -17,7 +17,7 @@ from typing import Any
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import Tensor
 from oneflow_lite.fuse.compose import as_number
-from oneflow_lite.fuse.expression import OPERATIONS, Graph
+from oneflow_lite.fuse.expression import OPERATIONS, ROW_FUNCTIONS, Graph
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _FUNCTIONS = sorted(name for name, o in OPERATIONS.items() if o.python.startswith(name))
@@ -133,7 +133,7 @@ class Tracer:
     def _number_wanted(self) -> Any:
         raise self._refusal(
             "a Python number is wanted of an element, whose value is not there yet; functions of "
-            f"the module math cannot be traced, {_ALLOWED}"
+            f"the module math cannot be traced, {self._allowed()}"
         )
 
     __float__ = __int__ = __index__ = __complex__ = _number_wanted
@@ -154,7 +154,7 @@ class Tracer:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        if name in _FUNCTIONS:
+        if name in self._graph.functions:
             return functools.partial(_apply_named, name, self)
         if name.endswith("_") and hasattr(Tensor, name):
             why = f"{name} changes a tensor in place"
@@ -162,7 +162,16 @@ class Tracer:
             why = f"{name} is of a whole tensor, and a fused function sees one element at a time"
         else:
             why = f"there is no {name}"
-        raise self._refusal(f"{why}; {_ALLOWED}")
+        raise self._refusal(f"{why}; {self._allowed()}")
+
+    def special(self, name: str) -> Callable[..., Tracer] | None:
+        """What stands for the function of that name, where its arguments are no operands alone."""
+        return None
+
+    @staticmethod
+    def _allowed() -> str:
+        """What an expression of this kind may have, for messages."""
+        return _ALLOWED
 
 
 def _is_truth(graph: Graph, number: int) -> bool:
@@ -184,7 +193,9 @@ def apply(operation: str, *args: Any) -> Tracer:
     """One more step; at least one argument is a Tracer."""
     tracer = next(a for a in args if isinstance(a, Tracer))
     graph = tracer._graph
-    places = OPERATIONS[operation].python.count("{}")
+    places = graph.functions.get(operation)
+    if places is None:
+        raise tracer._refusal(f"{operation}() cannot be fused here; {tracer._allowed()}")
     if len(args) != places:
         raise tracer._refusal(f"{operation} takes {places} argument(s), {len(args)} were given")
     steps = []
@@ -198,24 +209,29 @@ def apply(operation: str, *args: Any) -> Tracer:
                 "a tensor from outside would be frozen into the kernel; make it a parameter"
             )
         elif isinstance(a, numbers.Real) or as_number(a) is not None:
-            steps.append(graph.constant(float(a)))
+            steps.append(graph.number(a))
         else:
             raise tracer._refusal(f"{operation} takes numbers, not {type(a).__name__}")
-    return Tracer(graph, graph.add(operation, *steps))
+    return type(tracer)(graph, graph.add(operation, *steps))
 
 
+# Numbers of operands, of the functions of elements that are not around rows too.
+ARITIES = _ext.element_functions() | ROW_FUNCTIONS
 _ARGUMENTS = {1: ("input",), 2: ("input", "other"), 3: ("condition", "input", "other")}
 
 
 def _signature_of(operation: str) -> inspect.Signature:
     """That of the library's function, without what a fused one does not have."""
-    names = _ARGUMENTS[OPERATIONS[operation].python.count("{}")]
+    names = _ARGUMENTS[ARITIES[operation]]
     p = inspect.Parameter
     return inspect.Signature([p(name, p.POSITIONAL_OR_KEYWORD) for name in names])
 
 
 def _apply_named(operation: str, *args: Any, **kwargs: Any) -> Tracer:
     """One more step, of arguments by place or by name."""
+    tracer = next((a for a in (*args, *kwargs.values()) if isinstance(a, Tracer)), None)
+    if tracer is not None and (found := tracer.special(operation)):
+        return found(*args, **kwargs)
     if kwargs:
         try:
             args = _signature_of(operation).bind(*args, **kwargs).args
@@ -261,23 +277,28 @@ class _Namespace:
 
         if name in _FUNCTIONS:
             return getattr(fuse, name)
-        if name in _BY_NAME:
-            return traceable(name, getattr(self._module, name))
-        return getattr(self._module, name)
+        value = getattr(self._module, name)
+        if name in ARITIES and callable(value):
+            return traceable(name, value)
+        return _seen(value) if isinstance(value, types.ModuleType) else value
 
 
-_BY_NAME = ("add", "sub", "mul", "div", "neg", "eq", "ne", "lt", "le", "gt", "ge")
+_FUNCTIONAL = "oneflow_lite.nn.functional"
+_MODULES = ("oneflow_lite", "oneflow_lite.nn", _FUNCTIONAL, _ext._C.__name__)
 
 
 def _seen(value: Any) -> Any:
     """What a traced function finds under a name that holds `value`."""
-    if isinstance(value, types.ModuleType) and value.__name__ in ("oneflow_lite", _ext._C.__name__):
+    if isinstance(value, types.ModuleType) and value.__name__ in _MODULES:
         return _Namespace(value)
     name = getattr(value, "__name__", "")
     if not (callable(value) and isinstance(name, str)):
         return value
-    if any(getattr(m, name, None) is value for m in (_ext._C, sys.modules["oneflow_lite"])):
-        return getattr(_Namespace(_ext._C), name, value)
+    for module in filter(None, map(sys.modules.get, ("oneflow_lite", _FUNCTIONAL))):
+        if getattr(module, name, None) is value:
+            return getattr(_Namespace(module), name)
+    if getattr(_ext._C, name, None) is value:
+        return getattr(_Namespace(_ext._C), name)
     return value
 
 
@@ -304,7 +325,7 @@ def _with_traceable_names(function: Callable[..., Any]) -> Callable[..., Any]:
     return copy
 
 
-def parameters_of(role: str, function: Callable[..., Any]) -> dict[str, float | None]:
+def parameters_of(role: str, function: Callable[..., Any]) -> dict[str, Any]:
     """The names of a function's parameters, the first for the element, and their defaults."""
     where = _line_of(function)
     if not callable(function):
@@ -313,14 +334,14 @@ def parameters_of(role: str, function: Callable[..., Any]) -> dict[str, float | 
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         raise TraceError(f"{role}: {function!r} does not tell its parameters{where}") from None
-    names: dict[str, float | None] = {}
+    names: dict[str, Any] = {}
     for p in parameters:
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             raise TraceError(f"{role}: {p} has no fixed number of parameters; name each{where}")
         if p.default is not p.empty and not isinstance(p.default, numbers.Real):
             raise TraceError(f"{role}: the default of {p.name} must be a number{where}")
         try:
-            names[p.name] = None if p.default is p.empty else float(p.default)
+            float(names.setdefault(p.name, None if p.default is p.empty else p.default) or 0)
         except OverflowError:
             raise TraceError(f"{role}: the default of {p.name} is beyond a float{where}") from None
     if not names:
@@ -339,47 +360,70 @@ def trace(role: str, function: Callable[..., Any]) -> tuple[Graph, dict[str, flo
     function = _seen(function)
     parameters = parameters_of(role, function)
     graph = Graph(role, [*parameters])
-    tracers = {name: Tracer(graph, graph.parameter(name)) for name in parameters}
+    (graph.result,) = run_on_tracers(role, function, graph, Tracer, (1, 1))
+    return graph, {n: None if v is None else float(v) for n, v in parameters.items()}
+
+
+def run_on_tracers(
+    role: str, function: Callable[..., Any], graph: Graph, tracer: type[Tracer],
+    results: tuple[int, int],
+) -> list[int]:  # fmt: skip
+    """The steps of what `function` gives of elements: one, or least to most in a tuple or list."""
+    tracers = {name: tracer(graph, graph.parameter(name)) for name in graph.parameters}
     try:
         signature = inspect.signature(function)
         bound = signature.bind_partial()
         bound.arguments.update(tracers)
-        result = _with_traceable_names(function)(*bound.args, **bound.kwargs)
-        if isinstance(result, numbers.Real):
-            result = Tracer(graph, graph.constant(float(result)))
+        given = _with_traceable_names(function)(*bound.args, **bound.kwargs)
+        several = isinstance(given, tuple | list) and results[1] > 1
+        given = [
+            tracer(graph, graph.number(v)) if isinstance(v, numbers.Real) else v
+            for v in (given if several else [given])
+        ]
     except TraceError:
         raise
     except Exception as error:
-        raise TraceError(_explained(role, function, error)) from error
-    if not isinstance(result, Tracer) or result._graph is not graph:
-        given, where = "an element of another function", _line_of(function)
-        if not isinstance(result, Tracer):
-            given = type(result).__name__
-        raise TraceError(f"{role}: it must give one number per element, not {given}{where}")
-    graph.result = result._number
-    return graph, parameters
+        raise TraceError(_explained(role, function, error, tracer)) from error
+    least, most = results
+    if several and not least <= len(given) <= most:
+        raise TraceError(
+            f"{role}: it must give {least} to {most} results, not {len(given)}{_line_of(function)}"
+        )
+    found = []
+    for result in given:
+        if not isinstance(result, Tracer) or result._graph is not graph:
+            what, where = "an element of another function", _line_of(function)
+            if not isinstance(result, Tracer):
+                what = type(result).__name__
+            raise TraceError(f"{role}: it must give one number per element, not {what}{where}")
+        found.append(result._number)
+    return found
 
 
-def _explained(role: str, function: Callable[..., Any], error: Exception) -> str:
-    where = _line_of(function)
+def _explained(
+    role: str, function: Callable[..., Any], error: Exception, tracer: type[Tracer]
+) -> str:
+    where, allowed = _line_of(function), tracer._allowed()
     step = error.__traceback__
     while step:
         if _is_users(step.tb_frame):
             where = _line(step.tb_frame.f_code.co_filename, step.tb_lineno)
         step = step.tb_next
-    hint = f"; {_ALLOWED}, as operators, as methods of an element, or from flow.fuse"
-    if of_tensors := re.match(r"(\w+)\(\): argument '\w+' must be .*, not Tracer$", str(error)):
+    hint = f"; {allowed}, as operators, as methods of an element, or from flow.fuse"
+    if of_tensors := re.match(
+        r"(\w+)\(\): argument '\w+' must be .*, not (?:Element)?Tracer$", str(error)
+    ):
         name = of_tensors[1]
         if name in _FUNCTIONS:
             known = f"write flow.fuse.{name}(...), or {name}() as a method of the element"
         else:
-            known = f"it cannot be fused; {_ALLOWED}"
+            known = f"it cannot be fused; {allowed}"
         return f"{role}: this {name}() is a function of whole tensors; {known}{where}"
     of_numbers = r"(\w+)\(\): (argument '\w+' must be Tensor, not|one of .* must be a tensor)"
     if got_none := re.match(of_numbers, str(error)):
         known = "of numbers alone take Python's: math.sqrt, max, min, say"
         return f"{role}: this {got_none[1]}() got no element; {known}{where}"
     if "setting an array element with a sequence" in str(error):  # np.where, say
-        return f"{role}: NumPy's functions are of whole arrays; {_ALLOWED}{where}"
+        return f"{role}: NumPy's functions are of whole arrays; {allowed}{where}"
     about_elements = isinstance(error, AttributeError | TypeError)
     return f"{role}: {type(error).__name__}: {error}{hint if about_elements else ''}{where}"

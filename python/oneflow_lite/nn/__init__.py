@@ -11,7 +11,12 @@ from oneflow_lite.nn.activations import (
     GELU,
     GLU,
     SELU,
+    AlphaDropout,
     Dropout,
+    Dropout1d,
+    Dropout2d,
+    Dropout3d,
+    FeatureAlphaDropout,
     Hardshrink,
     Hardsigmoid,
     Hardswish,
@@ -69,11 +74,13 @@ from oneflow_lite.nn.losses import (
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.norms import GroupNorm, LayerNorm, RMSNorm
 from oneflow_lite.nn.parameter import Buffer, Parameter
+from oneflow_lite.nn.rotary import RotaryEmbedding, SwiGLU
 from oneflow_lite.nn.transformer import Transformer, TransformerDecoder, TransformerDecoderLayer
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "Buffer", "CELU", "CosineSimilarity", "CrossEntropyLoss",
-    "Dropout", "ELU", "Embedding", "Flatten", "GELU", "GLU", "GroupNorm", "Hardshrink",
+    "AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout",
+    "ELU", "Embedding", "Flatten", "GELU", "GLU", "GroupNorm", "Hardshrink",
     "Hardsigmoid", "Hardswish", "Hardtanh", "HuberLoss", "Identity", "KLDivLoss", "L1Loss",
     "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MSELoss", "Mish", "Module",
     "ModuleDict", "ModuleList", "MultiheadAttention", "NLLLoss", "PReLU", "PairwiseDistance",
@@ -81,7 +88,7 @@ __all__ = [
     "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink",
     "Softsign", "Tanh", "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder",
     "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "Unflatten",
-    "functional", "init", "utils",
+    "functional", "init", "utils", "RotaryEmbedding", "SwiGLU",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

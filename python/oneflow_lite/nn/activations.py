@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import numbers
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -213,7 +214,24 @@ class PReLU(Module):
         return f"num_parameters={self.num_parameters}"
 
 
-class Dropout(Module):
+class _Dropout(Module):
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__()
+        name = type(self).__name__
+        if not isinstance(p, numbers.Real):
+            raise TypeError(f"{name}: p must be a number, not {type(p).__name__}")
+        if not 0 <= p <= 1:
+            raise ValueError(f"{name}: p is {p}, but it must be in [0, 1]")
+        self.p, self.inplace = p, inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._function(input, self.p, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout(_Dropout):
     """In training, elements set to 0 with probability ``p`` and the others times ``1 / (1 - p)``.
 
     Parameters
@@ -224,13 +242,36 @@ class Dropout(Module):
         Write the result into the input.
     """
 
-    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        super().__init__()
-        functional.check_share("Dropout", p)
-        self.p, self.inplace = p, inplace
+    _function = staticmethod(functional.dropout)
 
-    def forward(self, input: Tensor) -> Tensor:
-        return functional.dropout(input, self.p, self.training, self.inplace)
 
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
+class Dropout1d(_Dropout):
+    """:class:`Dropout` of whole channels of ``[n, c, length]`` or ``[c, length]``."""
+
+    _function = staticmethod(functional.dropout1d)
+
+
+class Dropout2d(_Dropout):
+    """:class:`Dropout` of whole channels of ``[n, c, h, w]``."""
+
+    _function = staticmethod(functional.dropout2d)
+
+
+class Dropout3d(_Dropout):
+    """:class:`Dropout` of whole channels of ``[n, c, d, h, w]`` or ``[c, d, h, w]``."""
+
+    _function = staticmethod(functional.dropout3d)
+
+
+class AlphaDropout(_Dropout):
+    """In training, elements set to where selu ends with probability ``p``; all are then brought
+    back to the mean 0 and variance 1 that they are expected to have had.
+    """
+
+    _function = staticmethod(functional.alpha_dropout)
+
+
+class FeatureAlphaDropout(_Dropout):
+    """:class:`AlphaDropout` of whole channels of ``[n, c, ...]``."""
+
+    _function = staticmethod(functional.feature_alpha_dropout)

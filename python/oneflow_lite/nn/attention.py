@@ -153,6 +153,32 @@ class MultiheadAttention(Module):
             total = hidden if total is None else total + hidden
         return total
 
+    def _kept(self, padding: Tensor | None, mask: Tensor | None, like: Tensor) -> Tensor | None:
+        """The masks as scaled_dot_product_attention takes them: truths that keep, where both hide
+        by truths, else what is added.
+        """
+        if any(m is not None and m.dtype is not _bool for m in (padding, mask)):
+            return self._mask(padding, mask, like)
+        hidden: Any = None
+        if mask is not None:
+            hidden = mask if mask.ndim == 2 else mask.reshape([-1, self.num_heads, *mask.shape[1:]])
+        if padding is not None:
+            alone = padding.reshape([*padding.shape[:-1], 1, 1, padding.shape[-1]])
+            hidden = alone if hidden is None else hidden | alone
+        return None if hidden is None else ~hidden
+
+    def _attend(self, given: list[Tensor], kept: Tensor | None, causal: bool) -> Tensor:
+        """``[batch, queries, features]`` of the inputs, whose weights nobody asks for."""
+        dropped = self.dropout if self.training else 0.0
+        query, key, value = given
+        whole, added = self.in_proj_weight, self.bias_k is not None or self.add_zero_attn
+        if query is key is value and whole is not None and not added:
+            qkv = F.linear(query, whole, self.in_proj_bias)
+            return F.attention_packed(qkv, self.num_heads, None, kept, dropped, causal)
+        q, k, v = (self._heads(x, part) for part, x in enumerate(given))
+        y = F.scaled_dot_product_attention(q, k, v, kept, dropped, causal_bottom_right=causal)
+        return y.transpose(1, 2).flatten(2)
+
     def _check_shapes(
         self, query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None
     ) -> None:
@@ -196,27 +222,34 @@ class MultiheadAttention(Module):
     ) -> tuple[Tensor, Tensor | None]:
         self._check_shapes(query, key, value, key_padding_mask, attn_mask)
         swapped = query.ndim == 3 and not self.batch_first
+        one = query is key is value
         given = [
             x.unsqueeze(0) if x.ndim == 2 else x.transpose(0, 1) if swapped else x
-            for x in (query, key, value)
-        ]
-        q, k, v = (self._heads(x, part) for part, x in enumerate(given))
+            for x in ((query,) if one else (query, key, value))
+        ] * (3 if one else 1)
+        queries, keys = given[0].shape[1], given[1].shape[1]
         causal = is_causal and attn_mask is None
-        if causal and k.shape[2] != given[1].shape[1]:  # the keys added are behind all others
-            queries, keys = given[0].shape[1], given[1].shape[1]
-            hidden = _C.ones(queries, keys, dtype=_bool, device=q.device).triu(1 + keys - queries)
-            attn_mask, causal = hidden, False
-        mask = self._mask(self._to_all(key_padding_mask), self._to_all(attn_mask), q)
-        # A query that sees no key: PyTorch gives 0 where nobody asks for the weights, else NaN.
-        unseen = "nan" if need_weights else "zero"
-        scale, dropped = 1 / math.sqrt(q.shape[-1]), self.dropout if self.training else 0.0
-        y, weights = F.attend(q, k, v, mask, scale, unseen, causal, dropped)
-        y = self.out_proj(y.transpose(1, 2).flatten(2))
-        y = y.squeeze(0) if query.ndim == 2 else y.transpose(0, 1) if swapped else y
+        if causal and (
+            self.bias_k is not None or self.add_zero_attn
+        ):  # those are behind all others
+            hidden = _C.ones(queries, keys, dtype=_bool, device=query.device)
+            attn_mask, causal = hidden.triu(1 + keys - queries), False
+        padding, mask = self._to_all(key_padding_mask), self._to_all(attn_mask)
         if not need_weights:
-            return y, None
+            kept = self._kept(padding, mask, query)
+            y = self.out_proj(self._attend(given, kept, causal))
+            return self._as_given(y, query, swapped), None
+        q, k, v = (self._heads(x, part) for part, x in enumerate(given))
+        scale, dropped = 1 / math.sqrt(q.shape[-1]), self.dropout if self.training else 0.0
+        # A query that sees no key gets NaN, as in PyTorch; 0 where nobody asks for the weights.
+        y, weights = F.attend(q, k, v, self._mask(padding, mask, q), scale, "nan", causal, dropped)
+        y = self._as_given(self.out_proj(y.transpose(1, 2).flatten(2)), query, swapped)
         shown = (weights.mean(1) if average_attn_weights else weights).to(None, q.dtype)
         return y, shown.squeeze(0) if query.ndim == 2 else shown
+
+    @staticmethod
+    def _as_given(y: Tensor, query: Tensor, swapped: bool) -> Tensor:
+        return y.squeeze(0) if query.ndim == 2 else y.transpose(0, 1) if swapped else y
 
 
 def activation_named(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from oneflow_lite._math import norm
 from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
-from oneflow_lite._searching import unique
 from oneflow_lite.autograd._grad_mode import no_grad
 from oneflow_lite.nn import init
 from oneflow_lite.nn.module import Module
@@ -24,7 +23,7 @@ def _refuse(name: str, scale_grad_by_freq: bool) -> None:
 
 @no_grad()
 def _bound(weight: Tensor, input: Tensor, most: float, norm_type: float) -> None:
-    rows = unique(input)  # in order
+    rows = _C.unique(input)  # in order
     for row in rows[[0, -1]].tolist() if rows.numel() else ():
         if not 0 <= row < weight.shape[0]:  # before the table changes
             raise IndexError(f"embedding(): index {row} is out of range [0, {weight.shape[0] - 1}]")

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -15,13 +14,20 @@ from oneflow_lite._absent import public_face
 from oneflow_lite._C import (
     add_layer_norm,
     add_rms_norm,
+    alpha_dropout,
+    attention_packed,
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     celu,
     celu_,
     cross_entropy,
+    dropout,
+    dropout1d,
+    dropout2d,
+    dropout3d,
     elu,
     elu_,
+    feature_alpha_dropout,
     fused_scale_mask_softmax,
     gaussian_nll_loss,
     gelu,
@@ -41,11 +47,13 @@ from oneflow_lite._C import (
     margin_ranking_loss,
     mish,
     nll_loss,
+    pad,
     poisson_nll_loss,
     relu,
     relu6,
     relu_,
     rms_norm,
+    scaled_dot_product_attention,
     selu,
     selu_,
     sigmoid,
@@ -63,73 +71,27 @@ from oneflow_lite._C import (
 )
 from oneflow_lite._math import norm, rounded_once
 from oneflow_lite._named_errors import named
-from oneflow_lite._oneflow_lite import _C, DTypeError, Generator, ShapeError, Tensor, int64
-from oneflow_lite._oneflow_lite import bool as _bool
+from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor, int64
 from oneflow_lite._shapes import wrapped_dim
-from oneflow_lite.nn.activation_functions import glu, gumbel_softmax, into, prelu, wide
+from oneflow_lite.nn.activation_functions import glu, gumbel_softmax, prelu, wide
 from oneflow_lite.nn.embedding import embedding
 from oneflow_lite.nn.loss_functions import huber_loss, l1_loss, mse_loss, smooth_l1_loss
 
 __all__ = [
-    "add_layer_norm", "add_rms_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits",
-    "celu", "celu_", "cosine_similarity", "cross_entropy", "dropout", "elu", "elu_", "embedding",
-    "fused_scale_mask_softmax", "gaussian_nll_loss", "gelu", "glu", "group_norm",
-    "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_",
-    "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu",
-    "leaky_relu_", "linear", "log_softmax", "logsigmoid", "margin_ranking_loss", "mish",
-    "mse_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance",
+    "add_layer_norm", "add_rms_norm", "alpha_dropout", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "celu", "celu_", "cosine_similarity", "cross_entropy",
+    "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "elu_", "embedding",
+    "feature_alpha_dropout", "fused_scale_mask_softmax", "gaussian_nll_loss", "gelu", "glu",
+    "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "hardtanh_", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "layer_norm",
+    "leaky_relu", "leaky_relu_", "linear", "log_softmax", "logsigmoid", "margin_ranking_loss",
+    "mish", "mse_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance",
     "poisson_nll_loss", "prelu", "relu", "relu6", "relu_", "rms_norm",
     "scaled_dot_product_attention", "selu", "selu_", "sigmoid", "silu", "smooth_l1_loss",
     "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh",
     "tanhshrink", "threshold", "threshold_",
 ]  # fmt: skip
-
-
-def check_share(name: str, p: float) -> None:
-    """Raises where a probability is no number in [0, 1]."""
-    if not isinstance(p, numbers.Real):
-        raise TypeError(f"{name}: p must be a number, not {type(p).__name__}")
-    if not 0 <= p <= 1:
-        raise ValueError(f"{name}: p is {p}, but it must be in [0, 1]")
-
-
-def dropout(
-    input: Tensor,
-    p: float = 0.5,
-    training: bool = True,
-    inplace: bool = False,
-    *,
-    generator: Generator | None = None,
-) -> Tensor:
-    """Elements set to 0 with probability ``p``, the others times ``1 / (1 - p)``.
-
-    Parameters
-    ----------
-    p : float
-        In [0, 1].
-    training : bool
-        False: ``input`` itself.
-    inplace : bool
-        Write the result into ``input``.
-    generator : Generator, optional
-        Where the numbers come from; the same seed drops the same elements on every device.
-
-    Raises
-    ------
-    ValueError
-        For another ``p``; TypeError where it is no number.
-    DTypeError
-        For integers and bool, whose factor would be none.
-    """
-    check_share("dropout()", p)
-    if not training or p == 0:
-        return input
-    if not input.dtype.is_floating_point:
-        raise DTypeError(f"dropout(): input has dtype {input.dtype.name}, expected a floating one")
-    drawn = _C.rand(list(input.shape), device=input.device, generator=generator)
-    factor = (drawn >= p).to(None, wide(input)) * (1 / (1 - p) if p < 1 else 0.0)
-    result = (input.to(None, wide(input)) * factor).to(None, input.dtype)
-    return into(input, result, inplace)
+__all__ += ["attention_packed"]
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
@@ -200,73 +162,6 @@ def group_norm(
     return y.to(None, input.dtype)
 
 
-def _padded(input: Tensor, size: int, before: int, after: int, mode: str) -> Tensor:
-    """Which places of a dim a padded one shows."""
-    most = {"reflect": size - 1, "replicate": math.inf if size else 0, "circular": size}[mode]
-    if max(before, after) > most:
-        raise ValueError(f'pad(): mode "{mode}" adds at most {most} to a dim of size {size}, not '
-                         f"{before} and {after}")  # fmt: skip
-    places = _C.arange(-before, size + after, device=input.device)
-    if mode == "circular":
-        return places + (places < 0) * size - (places >= size) * size
-    if mode == "replicate":
-        return _C.clamp(places, 0, max(0, size - 1))
-    return size - 1 - abs(size - 1 - abs(places))
-
-
-def pad(
-    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
-) -> Tensor:
-    """Something put before and after: ``pad`` has a pair per dim, from the last one on.
-
-    Parameters
-    ----------
-    pad : ints
-        How much before and after each dim; a negative width cuts.
-    mode : str
-        "constant" for ``value`` (0 where absent), "reflect" for what lies behind the edge, mirrored
-        at it, "replicate" for the edge itself, "circular" for the other end.
-
-    Raises
-    ------
-    ValueError
-        Another mode; not pairs; more than there is to cut, to mirror or to go round.
-    """
-    if mode not in ("constant", "reflect", "replicate", "circular"):
-        raise ValueError(f'pad(): mode is "{mode}", but it must be "constant", "reflect", '
-                         '"replicate" or "circular"')  # fmt: skip
-    if len(pad) % 2 or len(pad) > 2 * input.ndim:
-        raise ValueError(f"pad(): {list(pad)} are not at most {input.ndim} pairs")
-    for i in range(0, len(pad), 2):
-        dim, (before, after) = input.ndim - 1 - i // 2, pad[i : i + 2]
-        size = input.shape[dim]
-        if size + min(0, before) + min(0, after) < 0:
-            raise ValueError(f"pad(): {before} and {after} cut more than dim {dim} of size {size} "
-                             "has")  # fmt: skip
-        if mode == "circular" and min(before, after) < 0:  # round what is left
-            left = size + min(0, before) + min(0, after)
-            input = input.narrow(dim, max(0, -before), left)
-            size, before, after = left, max(0, before), max(0, after)
-        if mode != "constant":
-            input = input.index_select(dim, _padded(input, size, before, after, mode))
-            continue
-        start, length = max(0, -before), size + min(0, before) + min(0, after)
-        parts = [input.narrow(dim, start, length)]
-        for width, at in ((before, 0), (after, 2)):
-            shape = [*input.shape[:dim], max(0, width), *input.shape[dim + 1 :]]
-            filled = _C.full(shape, value or 0, dtype=input.dtype, device=input.device)
-            parts.insert(at, filled)
-        input = _C.cat(parts, dim)
-    return input
-
-
-def _both(seen: Tensor, mask: Tensor | None) -> Tensor:
-    """A mask that hides what either hides."""
-    if mask is None:
-        return seen
-    return mask & seen if mask.dtype is _bool else _C.where(seen, mask, -math.inf)
-
-
 def attend(
     query: Tensor,
     key: Tensor,
@@ -278,7 +173,7 @@ def attend(
     dropout_p: float,
 ) -> tuple[Tensor, Tensor]:
     """The attention, and the shares of the values before dropout, of which those of 16 bits are in
-    float32 on the CPU.
+    float32 on the CPU: for who asks for the shares. scaled_dot_product_attention keeps none.
 
     Scores of 16 bits would overflow before they are scaled, and lose digits: the CPU computes all
     in float32, a GPU scales the query first, by a power of two, which keeps its digits.
@@ -294,72 +189,6 @@ def attend(
     shares = fused_scale_mask_softmax(_C.matmul(query, key.mT), mask, scale, masked_row, causal)
     y = _C.matmul(dropout(shares, dropout_p, training=dropout_p > 0), value)
     return y.to(None, given), shares
-
-
-def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """``softmax(query @ key^T * scale + mask) @ value``, the scores in one fused softmax.
-
-    A query that the mask hides all keys from gets 0, as in PyTorch. 16-bit floats are computed in
-    float32 on the CPU; on a GPU the scores are rounded to them, scaled.
-
-    Parameters
-    ----------
-    query, key, value : Tensor
-        ``[..., queries, d]``, ``[..., keys, d]``, ``[..., keys, dv]``.
-    attn_mask : Tensor, optional
-        True keeps a score (bool), or it is added; broadcast to ``[..., queries, keys]``.
-    dropout_p : float
-        Share of the probabilities that are dropped.
-    is_causal : bool
-        A query sees the keys up to its own place, counted from the first ones, as in PyTorch.
-        (``fused_scale_mask_softmax`` counts from the last ones: of as many it is the same.)
-        With ``attn_mask``, which PyTorch refuses beside it, what either hides is hidden.
-    scale : float, optional
-        ``1 / sqrt(d)`` where absent; d = 0 gives each key the same share.
-    enable_gqa : bool
-        Each head of key and value, dim -3, serves as many heads of query as there are of it.
-    """
-    given = {"query": query, "key": key, "value": value}
-    if isinstance(attn_mask, Tensor):
-        given["attn_mask"] = attn_mask
-    try:
-        if enable_gqa and key.shape[-3] != query.shape[-3]:
-            heads = query.shape[-3]
-            if any(t.shape[-3] == 0 or heads % t.shape[-3] for t in (key, value)):
-                raise _attention_error(False, given)
-            key, value = (t.repeat_interleave(heads // t.shape[-3], -3) for t in (key, value))
-        if is_causal and query.shape[-2] != key.shape[-2]:
-            seen = _C.ones(query.shape[-2], key.shape[-2], dtype=_bool, device=query.device)
-            attn_mask, is_causal = _both(_C.tril(seen), attn_mask), False
-        if scale is None:  # with d = 0 all scores are 0, whatever they are multiplied by
-            scale = 1 / math.sqrt(query.shape[-1] or 1)
-        return attend(query, key, value, attn_mask, scale, "zero", is_causal, dropout_p)[0]
-    except (DTypeError, ShapeError, IndexError) as error:
-        if not all(isinstance(t, Tensor) for t in given.values()):
-            raise
-        raise _attention_error(isinstance(error, DTypeError), given) from None
-
-
-def _attention_error(of_dtypes: bool, given: dict[str, Tensor]) -> Exception:
-    """What an op inside refused, by the tensors that the caller knows."""
-    name = "scaled_dot_product_attention()"
-    if of_dtypes:
-        dtypes = ", ".join(f"{n} {str(t.dtype).rpartition('.')[2]}" for n, t in given.items())
-        return DTypeError(f"{name}: {dtypes} do not go together: expected one floating dtype, or "
-                          "bool for the mask")  # fmt: skip
-    shapes = ", ".join(f"{n} {list(t.shape)}" for n, t in given.items())
-    return ShapeError(f"{name}: {shapes} do not go together: expected [..., queries, d], "
-                      "[..., keys, d], [..., keys, dv]"
-                      + (", [..., queries, keys]" if "attn_mask" in given else ""))  # fmt: skip
 
 
 globals().update({name: named(globals()[name], __name__) for name in __all__})

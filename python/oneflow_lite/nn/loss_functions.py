@@ -15,31 +15,46 @@ def _warn_of_shapes(name: str, input: Tensor, target: Tensor) -> None:
 
 
 def mse_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", *, weight: Tensor | None = None
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    *,
+    weight: Tensor | None = None,
+    **older: bool | None,
 ) -> Tensor:
     """``(input - target)^2``, reduced by "mean", "sum" or not ("none").
 
-    ``weight``, of the input's shape, multiplies each loss; the mean is over its sum.
+    ``weight``, of the input's shape, multiplies each loss; the mean is over its sum. ``older`` are
+    ``size_average`` and ``reduce``, which ``reduction`` has replaced.
     """
-    loss = _C.mse_loss(input, target, reduction, weight=weight)
+    loss = _C.mse_loss(input, target, reduction, weight=weight, **older)
     _warn_of_shapes("mse_loss", input, target)
     return loss
 
 
 def l1_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", *, weight: Tensor | None = None
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    *,
+    weight: Tensor | None = None,
+    **older: bool | None,
 ) -> Tensor:
     """``|input - target|``, weighted and reduced as in :func:`mse_loss`."""
-    loss = _C.l1_loss(input, target, reduction, weight=weight)
+    loss = _C.l1_loss(input, target, reduction, weight=weight, **older)
     _warn_of_shapes("l1_loss", input, target)
     return loss
 
 
 def smooth_l1_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    beta: float = 1.0,
+    **older: bool | None,
 ) -> Tensor:
     """:func:`l1_loss` less ``beta / 2``, and below ``beta`` a parabola that joins it."""
-    loss = _C.smooth_l1_loss(input, target, reduction, beta)
+    loss = _C.smooth_l1_loss(input, target, reduction, beta, **older)
     _warn_of_shapes("smooth_l1_loss", input, target)
     return loss
 

@@ -3,7 +3,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from typing import Any
+
 from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite._warnings import warn
 from oneflow_lite.nn import functional
 from oneflow_lite.nn.module import Module
 
@@ -193,3 +198,35 @@ class BCEWithLogitsLoss(BCELoss):
         return functional.binary_cross_entropy_with_logits(
             input, target, self.weight, self.reduction, self.pos_weight
         )
+
+
+def _take_older_arguments(cls: type[Module]) -> None:
+    """Let ``cls(size_average=..., reduce=...)`` set ``reduction``, with a warning."""
+    init = vars(cls)["__init__"]
+
+    @functools.wraps(init)
+    def __init__(
+        self: Module,
+        *args: Any,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if size_average is not None or reduce is not None:
+            mean, reduced = size_average in (None, True), reduce in (None, True)
+            meant = "none" if not reduced else "mean" if mean else "sum"
+            warn(f"{type(self).__name__}(): size_average and reduce are older arguments; pass "
+                 f"reduction={meant!r}")  # fmt: skip
+            kwargs["reduction"] = meant
+        init(self, *args, **kwargs)
+
+    cls.__init__ = __init__  # type: ignore[method-assign]
+
+
+for _class in list(globals().values()):
+    if (
+        inspect.isclass(_class)
+        and _class.__module__ == __name__
+        and "reduction" in inspect.signature(vars(_class).get("__init__", lambda: None)).parameters
+    ):
+        _take_older_arguments(_class)

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from oneflow_lite._absent import public_face
 from oneflow_lite._math import norm
-from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite._oneflow_lite import _C, Tensor, float32, float64
 from oneflow_lite.autograd._grad_mode import no_grad
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]
@@ -21,6 +22,14 @@ def _gradients(name: str, parameters: Tensor | Iterable[Tensor]) -> list[Tensor]
         if not isinstance(p, Tensor):
             raise TypeError(f"{name}(): a parameter must be a Tensor, not {type(p).__name__}")
     return [p.grad for p in given if p.grad is not None]
+
+
+def _alike(grads: list[Tensor]) -> list[list[Tensor]]:
+    """By device and dtype: what one op takes."""
+    kinds: dict[Any, list[Tensor]] = defaultdict(list)
+    for grad in grads:
+        kinds[grad.device, grad.dtype].append(grad.detach())
+    return list(kinds.values())
 
 
 @no_grad()
@@ -55,14 +64,24 @@ def clip_grad_norm_(
     grads, norm_type = _gradients("clip_grad_norm_", parameters), float(norm_type)
     if not grads:
         return _C.zeros([])
-    norms = [norm(grad, norm_type) for grad in grads]
-    total = norm(_C.stack([n.to(grads[0].device) for n in norms]), norm_type)
+    alike = _alike(grads)
+    if norm_type > 0:
+        norms = [_C.multi_norm(some, norm_type).to(grads[0].device) for some in alike]
+        total = norm(norms[0] if len(norms) == 1 else _C.cat(norms), norm_type)
+    else:
+        each = [norm(grad, norm_type).to(grads[0].device) for grad in grads]
+        total = norm(_C.stack(each), norm_type)
     if error_if_nonfinite and not total.isfinite():
         raise RuntimeError(f"clip_grad_norm_(): The total norm of order {norm_type} for gradients "
                            f"is {total.item()}, so they cannot be clipped")  # fmt: skip
     factor = _C.clamp(max_norm / (total + 1e-6), None, 1.0)
-    for grad in grads:
-        grad.mul_(factor.to(grad.device, grad.dtype))
+    for some in alike:
+        by = factor.to(some[0].device)
+        if some[0].dtype is not float64:
+            _C.multi_scale_(some, 1.0, by.to(None, float32))
+            continue
+        for grad in some:  # the op's factor has float32's digits
+            grad.mul_(by)
     return total
 
 
@@ -74,8 +93,8 @@ def clip_grad_value_(
 
     ``foreach`` is taken for PyTorch's sake; it changes nothing.
     """
-    for grad in _gradients("clip_grad_value_", parameters):
-        grad.clamp_(-clip_value, clip_value)
+    for some in _alike(_gradients("clip_grad_value_", parameters)):
+        _C.multi_clamp_(some, -clip_value, clip_value)
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite import ops
 from oneflow_lite._oneflow_lite import _C, DTypeError, Tensor, device, dtype
+from oneflow_lite._op_names import unknown
 from oneflow_lite.nn.module import Module
 from oneflow_lite.op_check.values import tensor_text
 
@@ -154,7 +154,7 @@ class Subject:
         self.info: dict[str, Any] | None = None
         if isinstance(op, str):
             if op not in _ext.list_ops():
-                raise NotImplementedError(f"check_op(): {ops.unknown(op)}")
+                raise NotImplementedError(f"check_op(): {unknown(op)}")
             op = _ext.op_function(op)
         if type(op) is _OpFunction:
             self.info = _ext.op_info(op.__name__)

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import copy
 import difflib
+import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from oneflow_lite._oneflow_lite import Tensor, device
+from oneflow_lite._oneflow_lite import _C, Tensor, device, float64
 from oneflow_lite._warnings import warn
 from oneflow_lite.autograd._grad_mode import enable_grad, no_grad
 from oneflow_lite.cuda import current_stream
@@ -19,6 +21,20 @@ def is_captured(tensors: Iterable[Tensor]) -> bool:
     """Whether work on the devices of these tensors is captured into a CUDA graph now."""
     gpus = {t.device.index for t in tensors if t.is_cuda}
     return any(current_stream(gpu).capturing for gpu in gpus)
+
+
+_graphed = threading.local()
+
+
+@contextmanager
+def in_graphed_step(seen: list[Optimizer]) -> Iterator[None]:
+    """A context in which optimizers step as a graph's replay is to: each is put into the list."""
+    before = getattr(_graphed, "seen", None)
+    _graphed.seen = seen
+    try:
+        yield
+    finally:
+        _graphed.seen = before
 
 
 def _copied(value: Any, to: device) -> Any:
@@ -61,6 +77,12 @@ class Optimizer:
     TypeError
         What is given is no tensor.
     """
+
+    # Whether step() looks at grad_scale and found_inf, which amp.GradScaler sets while it steps.
+    steps_on_device = False
+    grad_scale: Tensor | None = None
+    found_inf: dict[device, Tensor] = {}  # noqa: RUF012 (replaced, never changed)
+    _device_lrs: dict[tuple[int, device], tuple[Tensor, float]] | None = None
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -118,6 +140,40 @@ class Optimizer:
                                "lr that is a tensor must be on the GPU, not on the "
                                f"{lr.device}")  # fmt: skip
 
+    @staticmethod
+    def in_graphed_step() -> bool:
+        """Whether this is a step of ``cuda.graphed_step``, on this thread."""
+        return getattr(_graphed, "seen", None) is not None
+
+    def device_lr(self, group: dict[str, Any], p: Tensor) -> Tensor:
+        """The lr of a group as a number on p's device, for a graph to read it there.
+
+        While a graph is captured it is not written: :meth:`refresh_lr` does that before a replay.
+        """
+        lr = group["lr"]
+        if isinstance(lr, Tensor):
+            return lr
+        if self._device_lrs is None:
+            self._device_lrs = {}
+        index = next(i for i, g in enumerate(self.param_groups) if g is group)
+        if (index, p.device) not in self._device_lrs:
+            if is_captured([p]):
+                raise RuntimeError(f"{type(self).__name__}.step(): group {index} has taken no step "
+                                   "before the capture")  # fmt: skip
+            made = _C.full([], float(lr), dtype=float64, device=p.device)
+            self._device_lrs[index, p.device] = made, float(lr)
+        if not is_captured([p]):
+            self.refresh_lr()
+        return self._device_lrs[index, p.device][0]
+
+    def refresh_lr(self) -> None:
+        """Writes what each group's lr is by now to where :meth:`device_lr` gave it."""
+        for (index, where), (number, before) in (self._device_lrs or {}).items():
+            lr = self.param_groups[index]["lr"]
+            if not isinstance(lr, Tensor) and float(lr) != before:
+                number.fill_(float(lr))
+                self._device_lrs[index, where] = number, float(lr)  # type: ignore[index]
+
     def update(self, p: Tensor, grad: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
         """Changes ``p`` in place; called without recording."""
         raise NotImplementedError(f"{type(self).__name__} does not define update()")
@@ -142,6 +198,8 @@ class Optimizer:
         RuntimeError
             It is captured, but is the first, which makes the state, or counts in Python.
         """
+        if self.in_graphed_step() and all(other is not self for other in _graphed.seen):
+            _graphed.seen.append(self)
         captured = [is_captured(group["params"]) for group in self.param_groups]
         for group in (g for g, c in zip(self.param_groups, captured, strict=True) if c):
             self.check_capture(group)
@@ -167,13 +225,17 @@ class Optimizer:
                            "capture")  # fmt: skip
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drops all gradients, or fills them with zeros."""
-        for group in self.param_groups:
-            for p in group["params"]:
-                if set_to_none:
-                    p.grad = None
-                elif p.grad is not None:
-                    p.grad = p.grad.detach().zero_()
+        """Drops all gradients, or fills them with zeros, by one op for each device and dtype."""
+        alike: dict[Any, list[Tensor]] = defaultdict(list)
+        for p in self._all():
+            if set_to_none:
+                p.grad = None
+            elif p.grad is not None:
+                p.grad = p.grad.detach()
+                alike[p.grad.device, p.grad.dtype].append(p.grad)
+        for grads in alike.values():
+            if grads[0].is_floating_point():
+                _C.multi_fill_(grads, 0.0)
 
     def state_dict(self) -> dict[str, Any]:
         """Options and state, with parameters numbered in the order of the groups."""

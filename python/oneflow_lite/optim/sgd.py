@@ -6,11 +6,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from oneflow_lite._oneflow_lite import Tensor
-from oneflow_lite.optim.optimizer import Optimizer
+from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite.optim._multi_tensor import (
+    MASTER,
+    MultiTensorOptimizer,
+    check_not_negative,
+    kept,
+    zeros_for,
+)
 
 
-class SGD(Optimizer):
+class SGD(MultiTensorOptimizer):
     """Gradient descent with momentum; formulas and defaults are PyTorch's.
 
     For each parameter p with gradient g (its negative if ``maximize``)::
@@ -30,8 +36,11 @@ class SGD(Optimizer):
         Needs momentum and no dampening.
     maximize : bool
         Climb instead of descending.
+    master_weights : bool
+        Keeps 16-bit parameters in float32 too (``state["master_weight"]``), which is stepped in
+        their place; a parameter is its rounding.
     foreach, fused : bool, optional
-        Taken and without effect: the step is computed in one way.
+        Taken and without effect: one op steps all parameters of a device and dtype.
     differentiable : bool
         Not supported: NotImplementedError where True.
 
@@ -39,7 +48,14 @@ class SGD(Optimizer):
     ------
     ValueError
         A negative factor; nesterov without momentum or with dampening.
+
+    Notes
+    -----
+    The momentum of 16-bit parameters is kept in float32. A loaded state's becomes so.
     """
+
+    counts = False
+    moments = ("momentum_buffer",)
 
     def __init__(
         self,
@@ -54,31 +70,42 @@ class SGD(Optimizer):
         foreach: bool | None = None,
         differentiable: bool = False,
         fused: bool | None = None,
+        master_weights: bool = False,
     ) -> None:
         self.refuse(differentiable)
         super().__init__(params, {
             "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
-            "nesterov": nesterov, "maximize": maximize,
+            "nesterov": nesterov, "maximize": maximize, "master_weights": master_weights,
         })  # fmt: skip
 
     def check_options(self, group: dict[str, Any]) -> None:
-        for option in ("lr", "momentum", "weight_decay"):
-            if not group[option] >= 0:
-                raise ValueError(f"SGD(): {option} is {group[option]}; it must not be negative")
+        check_not_negative("SGD", group, ("lr", "momentum", "weight_decay"))
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise ValueError("SGD(): nesterov needs a momentum and no dampening")
 
-    def update(self, p: Tensor, grad: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
-        if group["maximize"]:
-            grad = -grad
-        if group["weight_decay"]:
-            grad = grad + p * group["weight_decay"]
-        momentum = group["momentum"]
-        if momentum:
-            buffer = state.get("momentum_buffer")
-            if buffer is None:
-                buffer = state["momentum_buffer"] = grad.clone()
-            else:
-                buffer.mul_(momentum).add_(grad * (1 - group["dampening"]))
-            grad = grad + buffer * momentum if group["nesterov"] else buffer
-        p.sub_(grad * group["lr"])
+    def begin(self, p: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
+        """The buffer is made by the first step, which fills it."""
+
+    def kind(self, state: dict[str, Any]) -> Any:
+        return "momentum_buffer" in state
+
+    def step_alike(
+        self,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        states: list[dict[str, Any]],
+        numbers: dict[str, Any],
+    ) -> None:
+        first = group["momentum"] != 0 and "momentum_buffer" not in states[0]
+        if first:
+            flag = numbers["found_inf"]
+            if flag is not None and group["dampening"] and flag.item():
+                return  # the next step is the first then
+            for p, state in zip(params, states, strict=True):
+                state["momentum_buffer"] = zeros_for(p)
+        buffers = kept(states, "momentum_buffer") if group["momentum"] else []
+        _C.sgd_(params, grads, buffers, kept(states, MASTER), momentum=group["momentum"],
+                dampening=group["dampening"], weight_decay=group["weight_decay"],
+                nesterov=group["nesterov"], maximize=group["maximize"], first=first,
+                **numbers)  # fmt: skip

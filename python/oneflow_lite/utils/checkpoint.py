@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._absent import public_face
 from oneflow_lite._oneflow_lite import Tensor
+from oneflow_lite.amp.autocast_mode import again, in_force
 from oneflow_lite.autograd._grad_mode import enable_grad
 from oneflow_lite.autograd.graph import saved_tensors_hooks
 
@@ -26,7 +27,7 @@ class _Recomputed:
     def __init__(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], rng: bool
     ) -> None:
-        self._call = function, args, kwargs
+        self._call, self._autocast = (function, args, kwargs), in_force()
         self._count = 0
         self._found: dict[int, Tensor] = {}
         devices = {a.device for a in (*args, *kwargs.values()) if isinstance(a, Tensor)}
@@ -55,7 +56,7 @@ class _Recomputed:
         for generator, state in self._states:
             generator.set_state(state)
         try:
-            with enable_grad(), saved_tensors_hooks(keep, found.__getitem__):
+            with again(self._autocast), enable_grad(), saved_tensors_hooks(keep, found.__getitem__):
                 function(*map(_leaf, args), **{name: _leaf(a) for name, a in kwargs.items()})
         finally:
             for generator, state in now:
@@ -80,6 +81,8 @@ def checkpoint(
     **kwargs: Any,
 ) -> Any:
     """What the function gives for the arguments; backward calls it once more for what it needs.
+
+    Called again, it runs under the autocast of the first call.
 
     Parameters
     ----------

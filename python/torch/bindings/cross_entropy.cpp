@@ -6,6 +6,7 @@
 
 #include "python/torch/bindings/launch.h"
 #include "python/torch/bindings/operators.h"
+#include "python/torch/invariant/invariant.h"
 
 namespace oneflow_lite::torch_ops {
 namespace {
@@ -55,18 +56,24 @@ DType ResultDType(ScalarType type) {
 }  // namespace
 
 std::tuple<Tensor, Tensor> CrossEntropyForward(const Tensor& logits, const Tensor& targets,
-                                               int64_t ignore_index, double smoothing) {
+                                               int64_t ignore_index, double smoothing,
+                                               bool invariant) {
   const LossCall call(logits, targets, ignore_index, smoothing);
   if (!call.is_served() || !call.targets_are_dense()) {
-    return CrossEntropyForward(Contiguous(logits), Contiguous(targets), ignore_index, smoothing);
+    return CrossEntropyForward(Contiguous(logits), Contiguous(targets), ignore_index, smoothing,
+                               invariant);
+  }
+  if (NeedsCopy(invariant, call.x, call.shape.classes, call.shape.stride())) {
+    return CrossEntropyForward(CopyOf(logits), targets, ignore_index, smoothing, invariant);
   }
   const DType compute = ComputeType(call.x.dtype);
   const int64_t sizes[2] = {call.shape.rows, 2};
   Tensor loss = Empty(sizes, 1, compute, call.x.device);
   Tensor stats = Empty(sizes, 2, compute, call.x.device);
   if (call.shape.rows == 0) return {loss, stats};
-  CurrentStream stream(call.x.device);
-  const auto& forward = Primitive<CrossEntropy>(call.x.device.type, {.dtype = call.x.dtype});
+  CurrentStream stream(call.x.device, invariant);
+  const auto& forward = RowPrimitive<CrossEntropy>(invariant, call.x.device,
+                                                   {.dtype = call.x.dtype}, call.shape.classes);
   const Workspace workspace(call.x.device, forward.WorkspaceBytes(stream, call.shape));
   Check(forward.Launch(stream, call.shape, call.x.data, call.targets(), loss.mutable_data_ptr(),
                        stats.mutable_data_ptr(), workspace.data()));
@@ -95,9 +102,15 @@ Tensor CrossEntropyGradient(const Tensor& logits, const Tensor& targets, const T
 }
 
 Tensor CrossEntropyReplace(const Tensor& logits, const Tensor& targets, const OptionalTensor& scale,
-                           int64_t ignore_index, double smoothing) {
+                           int64_t ignore_index, double smoothing, bool invariant) {
   const LossCall call(logits, targets, ignore_index, smoothing);
   Require(IsContiguous(call.x), "cross_entropy(): logits must be contiguous to become a gradient");
+  if (NeedsCopy(invariant, call.x, call.shape.classes, call.shape.classes)) {
+    const Tensor copy = CopyOf(logits);
+    Tensor loss = CrossEntropyReplace(copy, targets, scale, ignore_index, smoothing, true);
+    CopyInto(logits, copy);
+    return loss;
+  }
   const Tensor dense = Contiguous(targets);
   const int64_t rows = call.shape.rows;
   Tensor loss = Empty(&rows, 1, ComputeType(call.x.dtype), call.x.device);
@@ -107,9 +120,9 @@ Tensor CrossEntropyReplace(const Tensor& logits, const Tensor& targets, const Op
     Require(s.known && s.dtype == ComputeType(call.x.dtype) && s.numel() == 1,
             "cross_entropy(): scale must be one number of the logits' compute type");
   }
-  CurrentStream stream(call.x.device);
-  const auto& in_place =
-      Primitive<CrossEntropyInPlace>(call.x.device.type, {.dtype = call.x.dtype});
+  CurrentStream stream(call.x.device, invariant);
+  const auto& in_place = RowPrimitive<CrossEntropyInPlace>(
+      invariant, call.x.device, {.dtype = call.x.dtype}, call.shape.classes);
   const Workspace workspace(call.x.device, in_place.WorkspaceBytes(stream, call.shape));
   Check(in_place.Launch(
       stream, call.shape, call.x.data, static_cast<const int64_t*>(dense.data_ptr()),

@@ -16,10 +16,11 @@
 
 namespace oneflow_lite::torch_ops {
 
-// PyTorch's current stream of a device.
+// PyTorch's current stream of a device. invariant: its launches are planned by width and dtype, as
+// streams without multiprocessors are.
 class CurrentStream final : public Stream {
  public:
-  explicit CurrentStream(Device device);
+  explicit CurrentStream(Device device, bool invariant = false);
   void* native() const override { return native_; }
 
  private:

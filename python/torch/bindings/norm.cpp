@@ -5,6 +5,7 @@
 #include "primitive/rms_norm.h"
 #include "python/torch/bindings/launch.h"
 #include "python/torch/bindings/operators.h"
+#include "python/torch/invariant/invariant.h"
 
 namespace oneflow_lite::torch_ops {
 namespace {
@@ -64,14 +65,59 @@ struct NormCall {
   OptionalTensor weight_copy, bias_copy;
 };
 
+// The same of rows from `first` on.
+template <class Args>
+Args From(const NormCall& call, Args a, int64_t first) {
+  const int64_t item = SizeOf(call.x.dtype), row = first * call.rows.cols * item,
+                number = first * static_cast<int64_t>(SizeOf(ComputeType(call.x.dtype)));
+  a.x = Further(a.x, first * call.rows.stride * item);
+  a.rstd = Further(a.rstd, number);
+  if constexpr (requires { a.mean; }) a.mean = Further(a.mean, number);
+  if constexpr (requires { a.dy; }) {
+    a.dy = Further(a.dy, row), a.dsum = Further(a.dsum, row), a.dx = Further(a.dx, row);
+  } else {
+    a.residual = Further(a.residual, row), a.y = Further(a.y, row), a.sum = Further(a.sum, row);
+  }
+  return a;
+}
+
+// `alone`: see EachRows.
 template <class P>
-void Run(const NormCall& call, double eps, const typename P::Args& args) {
+void Run(const NormCall& call, double eps, const typename P::Args& args, bool invariant,
+         bool alone = false) {
   if (!call.has_elements()) return;
-  CurrentStream stream(call.x.device);
-  const NormShape shape = call.Shape(eps);
-  const P& primitive = Primitive<P>(call.x.device.type, call.spec, call.variant());
-  const Workspace workspace(call.x.device, primitive.WorkspaceBytes(stream, shape));
-  Check(primitive.Launch(stream, shape, args, workspace.data()));
+  CurrentStream stream(call.x.device, invariant);
+  constexpr bool kBackward = requires { args.dy; };
+  const P& primitive = RowPrimitive<P>(invariant, call.x.device, call.spec, call.rows.cols,
+                                       call.variant(), kBackward);
+  EachRows(
+      invariant, call.x, call.rows.rows, call.rows.cols,
+      [&](int64_t first, int64_t count) {
+        NormShape shape = call.Shape(eps);
+        shape.rows = count;
+        const Workspace workspace(call.x.device, primitive.WorkspaceBytes(stream, shape));
+        Check(primitive.Launch(stream, shape, From(call, args, first), workspace.data()));
+      },
+      alone);
+}
+
+// Gradients of which dx of a row, on the CPU found row by row, depends on that row alone. Those of
+// weight and bias are sums over the batch.
+template <class P>
+void RunBackward(const NormCall& call, const typename P::Args& args, bool invariant) {
+  if (!invariant || call.x.device.type == DeviceType::kCUDA) {
+    Run<P>(call, 0, args, invariant);
+    return;
+  }
+  typename P::Args of_x = args, of_columns = args;
+  of_x.dweight = nullptr, of_columns.dx = nullptr;
+  bool columns = of_columns.dweight != nullptr;
+  if constexpr (requires { args.dbias; }) {
+    of_x.dbias = nullptr;
+    columns = columns || of_columns.dbias;
+  }
+  if (of_x.dx) Run<P>(call, 0, of_x, true, /*alone=*/true);
+  if (columns) Run<P>(call, 0, of_columns, false);
 }
 
 // Rows without elements: their mean and deviation are as PyTorch's, of nothing.
@@ -86,10 +132,13 @@ struct Outputs {
 template <class P>
 Outputs Forward(const char* op, const Tensor& input, const Tensor* residual,
                 const OptionalTensor& weight, const OptionalTensor& bias, int64_t dims, double eps,
-                bool statistics = true) {
+                bool invariant, bool statistics = true) {
   NormCall call(op, input, weight, bias, dims);
   if (!IsServed(call)) {
-    return Forward<P>(op, Copied(input), residual, weight, bias, dims, eps, statistics);
+    return Forward<P>(op, Copied(input), residual, weight, bias, dims, eps, invariant, statistics);
+  }
+  if (NeedsCopy(invariant, call.x, call.rows.cols, call.rows.stride)) {
+    return Forward<P>(op, CopyOf(input), residual, weight, bias, dims, eps, invariant, statistics);
   }
   typename P::Args args;
   args.x = call.x.data;
@@ -113,12 +162,12 @@ Outputs Forward(const char* op, const Tensor& input, const Tensor* residual,
     Require(r.known && r.dtype == call.x.dtype && r.numel() == call.x.numel() &&
                 r.device.type == call.x.device.type,
             op, "(): residual must have input's shape, dtype and device");
-    other = Contiguous(*residual);
+    other = Aligned(invariant, Contiguous(*residual), call.rows.cols);
     args.residual = other->data_ptr();
     out.sum = EmptyLike(call.x);
     args.sum = out.sum->mutable_data_ptr();
   }
-  Run<P>(call, eps, args);
+  Run<P>(call, eps, args, invariant);
   return out;
 }
 
@@ -135,16 +184,22 @@ template <class P>
 Gradients Backward(const char* op, const Tensor& dout, const OptionalTensor& dsum,
                    const Tensor& input, const Tensor* mean, const Tensor& rstd,
                    const OptionalTensor& weight, const OptionalTensor& bias, int64_t dims,
-                   const bool (&needs)[3]) {
+                   const bool (&needs)[3], bool invariant) {
   NormCall call(op, input, weight, bias, dims);
   const TensorInfo dy(dout);
   Require(dy.known && dy.dtype == call.x.dtype && dy.numel() == call.x.numel(), op,
           "(): the gradient's shape and dtype are not input's");
   if (!IsServed(call)) {
-    return Backward<P>(op, dout, dsum, Copied(input), mean, rstd, weight, bias, dims, needs);
+    return Backward<P>(op, dout, dsum, Copied(input), mean, rstd, weight, bias, dims, needs,
+                       invariant);
   }
-  const Tensor dense_dy = IsContiguous(dy) ? dout : Copied(dout);
-  const OptionalTensor add = dsum ? OptionalTensor(Contiguous(*dsum)) : OptionalTensor();
+  if (NeedsCopy(invariant, call.x, call.rows.cols, call.rows.stride)) {
+    return Backward<P>(op, dout, dsum, CopyOf(input), mean, rstd, weight, bias, dims, needs,
+                       invariant);
+  }
+  const Tensor dense_dy = Aligned(invariant, Contiguous(dout), call.rows.cols);
+  OptionalTensor add;
+  if (dsum) add = Aligned(invariant, Contiguous(*dsum), call.rows.cols);
   typename P::Args args;
   args.dy = dense_dy.data_ptr();
   args.x = call.x.data;
@@ -171,7 +226,7 @@ Gradients Backward(const char* op, const Tensor& dout, const OptionalTensor& dsu
     if (g.dweight) Zero(*g.dweight);
     if (g.dbias) Zero(*g.dbias);
   }
-  Run<P>(call, 0, args);
+  RunBackward<P>(call, args, invariant);
   return g;
 }
 
@@ -179,60 +234,62 @@ Gradients Backward(const char* op, const Tensor& dout, const OptionalTensor& dsu
 
 std::tuple<Tensor, Tensor, Tensor> LayerNormForward(const Tensor& x, const OptionalTensor& weight,
                                                     const OptionalTensor& bias, int64_t dims,
-                                                    double eps) {
-  auto [y, sum, mean, rstd] = Forward<LayerNorm>("layer_norm", x, nullptr, weight, bias, dims, eps);
+                                                    double eps, bool invariant) {
+  auto [y, sum, mean, rstd] =
+      Forward<LayerNorm>("layer_norm", x, nullptr, weight, bias, dims, eps, invariant);
   return {y, *mean, *rstd};
 }
 
 std::tuple<Tensor, Tensor> RmsNormForward(const Tensor& x, const OptionalTensor& weight,
-                                          int64_t dims, double eps) {
-  auto [y, sum, mean, rstd] = Forward<RmsNorm>("rms_norm", x, nullptr, weight, {}, dims, eps);
+                                          int64_t dims, double eps, bool invariant) {
+  auto [y, sum, mean, rstd] =
+      Forward<RmsNorm>("rms_norm", x, nullptr, weight, {}, dims, eps, invariant);
   return {y, *rstd};
 }
 
 Tensor LayerNormInference(const Tensor& x, const OptionalTensor& weight, const OptionalTensor& bias,
-                          int64_t dims, double eps) {
-  return Forward<LayerNorm>("layer_norm", x, nullptr, weight, bias, dims, eps, false).y;
+                          int64_t dims, double eps, bool invariant) {
+  return Forward<LayerNorm>("layer_norm", x, nullptr, weight, bias, dims, eps, invariant, false).y;
 }
 
-Tensor RmsNormInference(const Tensor& x, const OptionalTensor& weight, int64_t dims, double eps) {
-  return Forward<RmsNorm>("rms_norm", x, nullptr, weight, {}, dims, eps, false).y;
+Tensor RmsNormInference(const Tensor& x, const OptionalTensor& weight, int64_t dims, double eps,
+                        bool invariant) {
+  return Forward<RmsNorm>("rms_norm", x, nullptr, weight, {}, dims, eps, invariant, false).y;
 }
 
-std::tuple<Tensor, Tensor, Tensor, Tensor> AddLayerNormForward(const Tensor& x,
-                                                               const Tensor& residual,
-                                                               const OptionalTensor& weight,
-                                                               const OptionalTensor& bias,
-                                                               int64_t dims, double eps) {
+std::tuple<Tensor, Tensor, Tensor, Tensor> AddLayerNormForward(
+    const Tensor& x, const Tensor& residual, const OptionalTensor& weight,
+    const OptionalTensor& bias, int64_t dims, double eps, bool invariant) {
   auto [y, sum, mean, rstd] =
-      Forward<LayerNorm>("add_layer_norm", x, &residual, weight, bias, dims, eps);
+      Forward<LayerNorm>("add_layer_norm", x, &residual, weight, bias, dims, eps, invariant);
   return {y, *sum, *mean, *rstd};
 }
 
 std::tuple<Tensor, Tensor, Tensor> AddRmsNormForward(const Tensor& x, const Tensor& residual,
                                                      const OptionalTensor& weight, int64_t dims,
-                                                     double eps) {
-  auto [y, sum, mean, rstd] = Forward<RmsNorm>("add_rms_norm", x, &residual, weight, {}, dims, eps);
+                                                     double eps, bool invariant) {
+  auto [y, sum, mean, rstd] =
+      Forward<RmsNorm>("add_rms_norm", x, &residual, weight, {}, dims, eps, invariant);
   return {y, *sum, *rstd};
 }
 
 std::tuple<Tensor, Tensor, Tensor> LayerNormGradient(
     const Tensor& dy, const OptionalTensor& dsum, const Tensor& x, const Tensor& mean,
     const Tensor& rstd, const OptionalTensor& weight, const OptionalTensor& bias, int64_t dims,
-    bool need_dx, bool need_dweight, bool need_dbias) {
+    bool need_dx, bool need_dweight, bool need_dbias, bool invariant) {
   auto [dx, dweight, dbias] =
       Backward<LayerNormBackward>("layer_norm_backward", dy, dsum, x, &mean, rstd, weight, bias,
-                                  dims, {need_dx, need_dweight, need_dbias});
+                                  dims, {need_dx, need_dweight, need_dbias}, invariant);
   return {OrNothing(dx, x), OrNothing(dweight, x), OrNothing(dbias, x)};
 }
 
 std::tuple<Tensor, Tensor> RmsNormGradient(const Tensor& dy, const OptionalTensor& dsum,
                                            const Tensor& x, const Tensor& rstd,
                                            const OptionalTensor& weight, int64_t dims, bool need_dx,
-                                           bool need_dweight) {
+                                           bool need_dweight, bool invariant) {
   auto [dx, dweight, dbias] =
       Backward<RmsNormBackward>("rms_norm_backward", dy, dsum, x, nullptr, rstd, weight, {}, dims,
-                                {need_dx, need_dweight, false});
+                                {need_dx, need_dweight, false}, invariant);
   return {OrNothing(dx, x), OrNothing(dweight, x)};
 }
 

@@ -17,43 +17,55 @@ STABLE_TORCH_LIBRARY(oneflow_lite_torch, m) {
     m.def(schema.c_str());
     m.def(("_" + schema).c_str());
   };
-  forward("softmax(Tensor x, int dim, bool log, bool to_float32) -> Tensor");
+  forward("softmax(Tensor x, int dim, bool log, bool to_float32, bool invariant=False) -> Tensor");
   forward(
       "scale_mask_softmax(Tensor x, Tensor? mask, float scale, bool causal, "
-      "bool zero_masked_rows) -> Tensor");
+      "bool zero_masked_rows, bool invariant=False) -> Tensor");
   forward(
-      "layer_norm(Tensor x, Tensor? weight, Tensor? bias, int dims, float eps) -> "
+      "layer_norm(Tensor x, Tensor? weight, Tensor? bias, int dims, float eps, bool "
+      "invariant=False) -> "
       "(Tensor y, Tensor mean, Tensor rstd)");
-  forward("rms_norm(Tensor x, Tensor? weight, int dims, float eps) -> (Tensor y, Tensor rstd)");
+  forward(
+      "rms_norm(Tensor x, Tensor? weight, int dims, float eps, bool invariant=False) -> (Tensor y, "
+      "Tensor rstd)");
   forward(
       "add_layer_norm(Tensor x, Tensor residual, Tensor? weight, Tensor? bias, int dims, "
-      "float eps) -> (Tensor y, Tensor sum, Tensor mean, Tensor rstd)");
+      "float eps, bool invariant=False) -> (Tensor y, Tensor sum, Tensor mean, Tensor rstd)");
   forward(
-      "add_rms_norm(Tensor x, Tensor residual, Tensor? weight, int dims, float eps) -> "
+      "add_rms_norm(Tensor x, Tensor residual, Tensor? weight, int dims, float eps, bool "
+      "invariant=False) -> "
       "(Tensor y, Tensor sum, Tensor rstd)");
   forward(
-      "cross_entropy(Tensor x, Tensor target, int ignore_index, float smoothing) -> "
+      "cross_entropy(Tensor x, Tensor target, int ignore_index, float smoothing, bool "
+      "invariant=False) -> "
       "(Tensor loss, Tensor stats)");
 
   m.def(
-      "layer_norm_inference(Tensor x, Tensor? weight, Tensor? bias, int dims, float eps) -> "
+      "layer_norm_inference(Tensor x, Tensor? weight, Tensor? bias, int dims, float eps, bool "
+      "invariant=False) -> "
       "Tensor");
-  m.def("rms_norm_inference(Tensor x, Tensor? weight, int dims, float eps) -> Tensor");
-  m.def("softmax_backward(Tensor dy, Tensor y, int dim, bool log) -> Tensor");
-  m.def("scale_mask_softmax_backward(Tensor dy, Tensor y, float scale, bool causal) -> Tensor");
+  m.def(
+      "rms_norm_inference(Tensor x, Tensor? weight, int dims, float eps, bool invariant=False) -> "
+      "Tensor");
+  m.def("softmax_backward(Tensor dy, Tensor y, int dim, bool log, bool invariant=False) -> Tensor");
+  m.def(
+      "scale_mask_softmax_backward(Tensor dy, Tensor y, float scale, bool causal, bool "
+      "invariant=False) -> Tensor");
   m.def(
       "layer_norm_backward(Tensor dy, Tensor? dsum, Tensor x, Tensor mean, Tensor rstd, "
-      "Tensor? weight, Tensor? bias, int dims, bool need_dx, bool need_dweight, bool need_dbias) "
+      "Tensor? weight, Tensor? bias, int dims, bool need_dx, bool need_dweight, bool need_dbias, "
+      "bool invariant=False) "
       "-> (Tensor dx, Tensor dweight, Tensor dbias)");
   m.def(
       "rms_norm_backward(Tensor dy, Tensor? dsum, Tensor x, Tensor rstd, Tensor? weight, "
-      "int dims, bool need_dx, bool need_dweight) -> (Tensor dx, Tensor dweight)");
+      "int dims, bool need_dx, bool need_dweight, bool invariant=False) -> (Tensor dx, Tensor "
+      "dweight)");
   m.def(
       "cross_entropy_backward(Tensor x, Tensor target, Tensor stats, Tensor dloss, "
       "int ignore_index, float smoothing) -> Tensor");
   m.def(
       "cross_entropy_(Tensor(a!) x, Tensor target, Tensor? scale, int ignore_index, "
-      "float smoothing) -> Tensor loss");
+      "float smoothing, bool invariant=False) -> Tensor loss");
   m.def("mean_weight(Tensor target, int ignore_index, ScalarType dtype) -> Tensor");
   m.def(
       "reduce_loss(Tensor loss, Tensor? target, int ignore_index, ScalarType dtype) -> "

@@ -2,7 +2,8 @@
 //
 // The raw operators: forward and backward of each function, without gradients. operators.cpp
 // declares their schemas and registers these functions for both devices. Tensors that lie as rows
-// at equal distances are read in place; others are copied first. Outputs are contiguous.
+// at equal distances are read in place; others are copied first. Outputs are contiguous. invariant:
+// what a row gives depends on no other row (python/torch/invariant/invariant.h).
 #pragma once
 
 #include <torch/headeronly/core/ScalarType.h>
@@ -15,50 +16,51 @@ namespace oneflow_lite::torch_ops {
 
 using torch::headeronly::ScalarType;
 
-Tensor SoftmaxForward(const Tensor& x, int64_t dim, bool log, bool to_float32);
-Tensor SoftmaxGradient(const Tensor& dy, const Tensor& y, int64_t dim, bool log);
+Tensor SoftmaxForward(const Tensor& x, int64_t dim, bool log, bool to_float32, bool invariant);
+Tensor SoftmaxGradient(const Tensor& dy, const Tensor& y, int64_t dim, bool log, bool invariant);
 Tensor ScaleMaskSoftmaxForward(const Tensor& x, const OptionalTensor& mask, double scale,
-                               bool causal, bool zero_masked_rows);
-Tensor ScaleMaskSoftmaxGradient(const Tensor& dy, const Tensor& y, double scale, bool causal);
+                               bool causal, bool zero_masked_rows, bool invariant);
+Tensor ScaleMaskSoftmaxGradient(const Tensor& dy, const Tensor& y, double scale, bool causal,
+                                bool invariant);
 
 // Normalises over the last `dims` dims. Means and reciprocal deviations have x's leading dims, with
 // 1 for the others, in the compute type.
 std::tuple<Tensor, Tensor, Tensor> LayerNormForward(const Tensor& x, const OptionalTensor& weight,
                                                     const OptionalTensor& bias, int64_t dims,
-                                                    double eps);
+                                                    double eps, bool invariant);
 std::tuple<Tensor, Tensor> RmsNormForward(const Tensor& x, const OptionalTensor& weight,
-                                          int64_t dims, double eps);
+                                          int64_t dims, double eps, bool invariant);
 // y alone, for calls that are not recorded.
 Tensor LayerNormInference(const Tensor& x, const OptionalTensor& weight, const OptionalTensor& bias,
-                          int64_t dims, double eps);
-Tensor RmsNormInference(const Tensor& x, const OptionalTensor& weight, int64_t dims, double eps);
+                          int64_t dims, double eps, bool invariant);
+Tensor RmsNormInference(const Tensor& x, const OptionalTensor& weight, int64_t dims, double eps,
+                        bool invariant);
 // Their second output is x + residual.
-std::tuple<Tensor, Tensor, Tensor, Tensor> AddLayerNormForward(const Tensor& x,
-                                                               const Tensor& residual,
-                                                               const OptionalTensor& weight,
-                                                               const OptionalTensor& bias,
-                                                               int64_t dims, double eps);
+std::tuple<Tensor, Tensor, Tensor, Tensor> AddLayerNormForward(
+    const Tensor& x, const Tensor& residual, const OptionalTensor& weight,
+    const OptionalTensor& bias, int64_t dims, double eps, bool invariant);
 std::tuple<Tensor, Tensor, Tensor> AddRmsNormForward(const Tensor& x, const Tensor& residual,
                                                      const OptionalTensor& weight, int64_t dims,
-                                                     double eps);
+                                                     double eps, bool invariant);
 // What is not needed comes back with no elements. dsum is added to dx.
 std::tuple<Tensor, Tensor, Tensor> LayerNormGradient(
     const Tensor& dy, const OptionalTensor& dsum, const Tensor& x, const Tensor& mean,
     const Tensor& rstd, const OptionalTensor& weight, const OptionalTensor& bias, int64_t dims,
-    bool need_dx, bool need_dweight, bool need_dbias);
+    bool need_dx, bool need_dweight, bool need_dbias, bool invariant);
 std::tuple<Tensor, Tensor> RmsNormGradient(const Tensor& dy, const OptionalTensor& dsum,
                                            const Tensor& x, const Tensor& rstd,
                                            const OptionalTensor& weight, int64_t dims, bool need_dx,
-                                           bool need_dweight);
+                                           bool need_dweight, bool invariant);
 
 // Logits [rows, classes] and int64 targets [rows].
 std::tuple<Tensor, Tensor> CrossEntropyForward(const Tensor& x, const Tensor& target,
-                                               int64_t ignore_index, double smoothing);
+                                               int64_t ignore_index, double smoothing,
+                                               bool invariant);
 Tensor CrossEntropyGradient(const Tensor& x, const Tensor& target, const Tensor& stats,
                             const Tensor& dloss, int64_t ignore_index, double smoothing);
 // x becomes its gradient.
 Tensor CrossEntropyReplace(const Tensor& x, const Tensor& target, const OptionalTensor& scale,
-                           int64_t ignore_index, double smoothing);
+                           int64_t ignore_index, double smoothing, bool invariant);
 // 1 over the number of targets that count, as one number of that dtype.
 Tensor MeanWeightOf(const Tensor& target, int64_t ignore_index, ScalarType dtype);
 // The sum, or with targets the mean over those that count, and the weight of a row in it.

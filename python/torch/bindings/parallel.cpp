@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "python/torch/invariant/invariant.h"
+
 namespace oneflow_lite {
 namespace {
 
@@ -40,13 +42,15 @@ void ParallelFor(int64_t n, int64_t grain, Body body) {
   }
   started.store(true, std::memory_order_relaxed);
   const auto call = [](int64_t begin, int64_t end, void* context) {
-    in_region = true;
+    const torch_ops::SerialRegion serial;
     (*static_cast<Body*>(context))(begin, end);
-    in_region = false;
   };
   if (torch_parallel_for(0, n, std::max<int64_t>(grain, 1), call, &body) != AOTI_TORCH_SUCCESS) {
     body(0, n);  // nothing has run: bodies do not throw
   }
 }
+
+torch_ops::SerialRegion::SerialRegion() : before_(in_region) { in_region = true; }
+torch_ops::SerialRegion::~SerialRegion() { in_region = before_; }
 
 }  // namespace oneflow_lite

@@ -6,6 +6,7 @@
 #include <torch/csrc/stable/library.h>
 
 #include <array>
+#include <atomic>
 #include <limits>
 #include <string>
 #include <utility>
@@ -39,12 +40,18 @@ std::array<StableIValue, sizeof...(Args)> Fallback(const char* name, const Args&
 bool IsGiven(const OptionalTensor& t) { return t && t->defined(); }
 OptionalTensor Given(const OptionalTensor& t) { return IsGiven(t) ? t : OptionalTensor(); }
 
-// Rows or a whole tensor that the softmax kernels read as they lie.
-bool ServesSoftmax(const TensorInfo& x, int64_t dim) {
+// Whether the patched operators are invariant (python/torch/invariant/invariant.h).
+std::atomic<bool> patched_invariant{false};
+void SetInvariant(bool on) { patched_invariant = on; }
+
+// Rows or a whole tensor that the softmax kernels read as they lie. Invariant rows are those of the
+// last dim.
+bool ServesSoftmax(const TensorInfo& x, int64_t dim, bool invariant) {
   if (!x.is_floating() || x.numel() == 0) return false;
   const int64_t dims = x.ndim > 0 ? x.ndim : 1;
   if (dim < -dims || dim >= dims) return false;
   const bool last = (dim < 0 ? dim + dims : dim) == dims - 1;
+  if (invariant && !last) return false;
   return IsContiguous(x) || (last && RowsOf(x, x.ndim - 1).stride > 0);
 }
 
@@ -52,9 +59,11 @@ template <bool kLog>
 Tensor PatchedSoftmax(const Tensor& self, int64_t dim, bool half_to_float) {
   const TensorInfo x(self);
   const bool last = x.ndim > 0 && (dim == -1 || dim == x.ndim - 1);
-  const bool widens = x.device.type == DeviceType::kCUDA && SizeOf(x.dtype) == 2 && last;
-  if (ServesSoftmax(x, dim) && (!half_to_float || widens)) {
-    return SoftmaxForward(self, dim, kLog, half_to_float);
+  const bool invariant = patched_invariant;
+  const bool widens =
+      x.device.type == DeviceType::kCUDA && SizeOf(x.dtype) == 2 && last && !invariant;
+  if (ServesSoftmax(x, dim, invariant) && (!half_to_float || widens)) {
+    return SoftmaxForward(self, dim, kLog, half_to_float, invariant);
   }
   constexpr auto kName =
       kLog ? "oneflow_lite_torch::fallback__log_softmax" : "oneflow_lite_torch::fallback__softmax";
@@ -65,10 +74,11 @@ template <bool kLog>
 Tensor PatchedSoftmaxBackward(const Tensor& dout, const Tensor& out, int64_t dim,
                               ScalarType input_dtype) {
   const TensorInfo dy(dout), y(out);
+  const bool invariant = patched_invariant;
   const bool alike = dy.known && dy.dtype == y.dtype && dy.numel() == y.numel();
-  if (alike && to<int32_t>(from(input_dtype)) == TorchDType(y.dtype) && ServesSoftmax(y, dim) &&
-      ServesSoftmax(dy, dim)) {
-    return SoftmaxGradient(dout, out, dim, kLog);
+  if (alike && to<int32_t>(from(input_dtype)) == TorchDType(y.dtype) &&
+      ServesSoftmax(y, dim, invariant) && ServesSoftmax(dy, dim, invariant)) {
+    return SoftmaxGradient(dout, out, dim, kLog, invariant);
   }
   constexpr auto kName = kLog ? "oneflow_lite_torch::fallback__log_softmax_backward_data"
                               : "oneflow_lite_torch::fallback__softmax_backward_data";
@@ -119,7 +129,7 @@ std::tuple<Tensor, Tensor, Tensor> PatchedLayerNorm(const Tensor& input, Sizes s
                                                     const OptionalTensor& bias, double eps) {
   if (ServesNorm(TensorInfo(input), shape, weight, bias)) {
     return LayerNormForward(input, Given(weight), Given(bias), static_cast<int64_t>(shape.size()),
-                            eps);
+                            eps, patched_invariant);
   }
   const auto out =
       Fallback("oneflow_lite_torch::fallback_native_layer_norm", input, shape, weight, bias, eps);
@@ -132,9 +142,9 @@ std::tuple<Tensor, Tensor, Tensor> PatchedLayerNormBackward(
   const TensorInfo x(input);
   if (ServesNorm(x, shape, weight, bias) && ServesGradient(x, dout) && ServesStatistics(x, mean) &&
       ServesStatistics(x, rstd) && (!needs[1] || IsGiven(weight)) && (!needs[2] || IsGiven(bias))) {
-    auto [dx, dweight, dbias] =
-        LayerNormGradient(dout, {}, input, mean, rstd, Given(weight), Given(bias),
-                          static_cast<int64_t>(shape.size()), needs[0], needs[1], needs[2]);
+    auto [dx, dweight, dbias] = LayerNormGradient(dout, {}, input, mean, rstd, Given(weight),
+                                                  Given(bias), static_cast<int64_t>(shape.size()),
+                                                  needs[0], needs[1], needs[2], patched_invariant);
     return {OrUndefined(needs[0], dx), OrUndefined(needs[1], dweight),
             OrUndefined(needs[2], dbias)};
   }
@@ -150,7 +160,7 @@ std::tuple<Tensor, Tensor> PatchedRmsNorm(const Tensor& input, Sizes shape,
     const double least = x.dtype == DType::kFloat64 ? std::numeric_limits<double>::epsilon()
                                                     : std::numeric_limits<float>::epsilon();
     return RmsNormForward(input, Given(weight), static_cast<int64_t>(shape.size()),
-                          eps.value_or(least));
+                          eps.value_or(least), patched_invariant);
   }
   const auto out =
       Fallback("oneflow_lite_torch::fallback__fused_rms_norm", input, shape, weight, eps);
@@ -163,8 +173,9 @@ std::tuple<Tensor, Tensor> PatchedRmsNormBackward(const Tensor& dout, const Tens
   const TensorInfo x(input);
   if (ServesNorm(x, shape, weight, {}) && ServesGradient(x, dout) && ServesStatistics(x, rstd) &&
       (!needs[1] || IsGiven(weight))) {
-    auto [dx, dweight] = RmsNormGradient(dout, {}, input, rstd, Given(weight),
-                                         static_cast<int64_t>(shape.size()), needs[0], needs[1]);
+    auto [dx, dweight] =
+        RmsNormGradient(dout, {}, input, rstd, Given(weight), static_cast<int64_t>(shape.size()),
+                        needs[0], needs[1], patched_invariant);
     return {OrUndefined(needs[0], dx), OrUndefined(needs[1], dweight)};
   }
   const auto out = Fallback("oneflow_lite_torch::fallback__fused_rms_norm_backward", dout, input,
@@ -218,6 +229,7 @@ void CheckDevice(int64_t index) { CudaProperties(static_cast<int>(index)); }
 
 STABLE_TORCH_LIBRARY_FRAGMENT(oneflow_lite_torch, m) {
   m.def("set_patch(int op, bool cuda, bool on) -> ()");
+  m.def("set_patch_invariant(bool on) -> ()");
   m.def("check_device(int index) -> ()");
   m.def("note_error(str text) -> ()");
   m.def("fallback__softmax(Tensor self, int dim, bool half_to_float) -> Tensor");
@@ -245,6 +257,7 @@ STABLE_TORCH_LIBRARY_FRAGMENT(oneflow_lite_torch, m) {
 
 STABLE_TORCH_LIBRARY_IMPL(oneflow_lite_torch, CompositeExplicitAutograd, m) {
   m.impl("set_patch", TORCH_BOX(&oneflow_lite::torch_ops::SetPatch));
+  m.impl("set_patch_invariant", TORCH_BOX(&oneflow_lite::torch_ops::SetInvariant));
   m.impl("check_device", TORCH_BOX(&oneflow_lite::torch_ops::CheckDevice));
   m.impl("note_error", TORCH_BOX(&oneflow_lite::torch_ops::NoteError));
 }

@@ -16,7 +16,7 @@ struct Entry {
   const char* name;
   internal::AnyFactory factory;
 };
-constexpr int kMost = 32;
+constexpr int kMost = 64;
 Entry entries[kMost];  // filled by static initialisers, in no order among files
 int count = 0;
 

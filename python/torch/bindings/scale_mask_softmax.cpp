@@ -5,6 +5,7 @@
 
 #include "python/torch/bindings/launch.h"
 #include "python/torch/bindings/operators.h"
+#include "python/torch/invariant/invariant.h"
 
 namespace oneflow_lite::torch_ops {
 namespace {
@@ -65,14 +66,20 @@ Tensor Expanded(const Tensor& mask, const TensorInfo& x) {
   return Copied(torch::stable::detail::to<Tensor>(stack[0]));
 }
 
+// Of rows along the last dim.
+Tensor AlignedRows(bool invariant, const Tensor& dense) {
+  const TensorInfo x(dense);
+  return x.ndim == 0 ? dense : Aligned(invariant, dense, x.sizes[x.ndim - 1]);
+}
+
 // What the factory of the primitive is asked for, by the mask's dtype.
 constexpr int kBool = 0, kSame = 1, kWide = 2;
 
 }  // namespace
 
 Tensor ScaleMaskSoftmaxForward(const Tensor& given, const OptionalTensor& mask, double scale,
-                               bool causal, bool zero_masked_rows) {
-  const Tensor input = Contiguous(given);
+                               bool causal, bool zero_masked_rows, bool invariant) {
+  const Tensor input = AlignedRows(invariant, Contiguous(given));
   const TensorInfo x(input);
   ScaleMaskSoftmaxShape shape = ShapeOf(x, scale, causal);
   shape.zero_masked_rows = zero_masked_rows;
@@ -85,6 +92,9 @@ Tensor ScaleMaskSoftmaxForward(const Tensor& given, const OptionalTensor& mask, 
     Require(m.known && (m.dtype == DType::kBool || m.dtype == x.dtype || wide), kOp,
             "(): mask must be bool, or of input's dtype, or float32 beside 16 bits");
     Require(m.device.type == x.device.type, kOp, "(): mask is on another device than input");
+    if (NeedsCopy(invariant, m, 16, 16)) {  // how a mask begins may choose the kernel
+      return ScaleMaskSoftmaxForward(input, CopyOf(*mask), scale, causal, zero_masked_rows, true);
+    }
     if (!GeometryOf(m, x, &shape.mask)) {
       seen = Expanded(*mask, x);
       GeometryOf(TensorInfo(*seen), x, &shape.mask);
@@ -92,26 +102,29 @@ Tensor ScaleMaskSoftmaxForward(const Tensor& given, const OptionalTensor& mask, 
   }
   Tensor y = EmptyLike(x);
   if (x.numel() == 0) return y;
-  CurrentStream stream(x.device);
+  CurrentStream stream(x.device, invariant);
   const int variant = mask_dtype == DType::kBool ? kBool : mask_dtype == x.dtype ? kSame : kWide;
-  const auto& softmax = Primitive<ScaleMaskSoftmax>(
-      x.device.type, {.dtype = x.dtype, .mask_dtype = mask_dtype}, variant);
+  const auto& softmax = RowPrimitive<ScaleMaskSoftmax>(
+      invariant, x.device, {.dtype = x.dtype, .mask_dtype = mask_dtype}, shape.cols, variant);
   const Workspace workspace(x.device, softmax.WorkspaceBytes(stream, shape));
   Check(softmax.Launch(stream, shape, x.data, seen ? TensorInfo(*seen).data : nullptr,
                        y.mutable_data_ptr(), workspace.data()));
   return y;
 }
 
-Tensor ScaleMaskSoftmaxGradient(const Tensor& dout, const Tensor& out, double scale, bool causal) {
-  const Tensor dense_dy = Contiguous(dout), dense_y = Contiguous(out);
+Tensor ScaleMaskSoftmaxGradient(const Tensor& dout, const Tensor& out, double scale, bool causal,
+                                bool invariant) {
+  const Tensor dense_dy = AlignedRows(invariant, Contiguous(dout)),
+               dense_y = AlignedRows(invariant, Contiguous(out));
   const TensorInfo dy(dense_dy), y(dense_y);
   Require(dy.known && dy.dtype == y.dtype && dy.numel() == y.numel(),
           "scale_mask_softmax_backward(): the gradient's shape and dtype are not the output's");
   const ScaleMaskSoftmaxShape shape = ShapeOf(y, scale, causal);
   Tensor dx = EmptyLike(y);
   if (y.numel() == 0) return dx;
-  CurrentStream stream(y.device);
-  const auto& backward = Primitive<ScaleMaskSoftmaxBackward>(y.device.type, {.dtype = y.dtype});
+  CurrentStream stream(y.device, invariant);
+  const auto& backward =
+      RowPrimitive<ScaleMaskSoftmaxBackward>(invariant, y.device, {.dtype = y.dtype}, shape.cols);
   const Workspace workspace(y.device, backward.WorkspaceBytes(stream, shape));
   Check(backward.Launch(stream, shape, y.data, dy.data, dx.mutable_data_ptr(), workspace.data()));
   return dx;

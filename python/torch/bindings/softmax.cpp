@@ -5,6 +5,7 @@
 
 #include "python/torch/bindings/launch.h"
 #include "python/torch/bindings/operators.h"
+#include "python/torch/invariant/invariant.h"
 
 namespace oneflow_lite::torch_ops {
 namespace {
@@ -24,36 +25,54 @@ bool Served(const TensorInfo& x, int64_t axis, int64_t inner, int64_t* stride) {
   return *stride > 0 || IsContiguous(x);
 }
 
+// Rows of the middle axis lie apart.
+void CheckInvariant(bool invariant, const SoftmaxShape& shape, const char* op) {
+  Require(!invariant || shape.inner == 1, op, "(): invariant rows are those of the last dim");
+}
+
 void CheckFloating(const TensorInfo& x, const char* op) {
   Require(x.is_floating(), op, "(): input must be float16, bfloat16, float32 or float64");
 }
 
 }  // namespace
 
-Tensor SoftmaxForward(const Tensor& input, int64_t dim, bool log, bool to_float32) {
+Tensor SoftmaxForward(const Tensor& given, int64_t dim, bool log, bool to_float32, bool invariant) {
   const char* op = log ? "log_softmax" : "softmax";
-  const TensorInfo x(input);
+  const TensorInfo x(given);
   CheckFloating(x, op);
   const int64_t axis = WrapDim(dim, x.ndim, op);
   SoftmaxShape shape = ShapeOf(x, axis);
+  CheckInvariant(invariant, shape, op);
   if (!Served(x, axis, shape.inner, &shape.strides[0])) {
-    return SoftmaxForward(Copied(input), dim, log, to_float32);
+    return SoftmaxForward(Copied(given), dim, log, to_float32, invariant);
+  }
+  if (NeedsCopy(invariant, x, shape.cols, shape.stride(0))) {
+    return SoftmaxForward(CopyOf(given), dim, log, to_float32, invariant);
   }
   const bool widens = to_float32 && SizeOf(x.dtype) == 2;
-  if (widens && (x.device.type == DeviceType::kCPU || shape.inner != 1)) {
-    Require(false, op, "(): only rows on CUDA are widened to float32 on the way");
+  if (widens && (x.device.type == DeviceType::kCPU || shape.inner != 1 || invariant)) {
+    Require(false, op, "(): only rows on CUDA, not invariant, are widened to float32 on the way");
   }
   Tensor out = Empty(x.sizes, x.ndim, widens ? DType::kFloat32 : x.dtype, x.device);
   if (shape.rows == 0 || shape.cols == 0 || shape.inner == 0) return out;
-  CurrentStream stream(x.device);
+  CurrentStream stream(x.device, invariant);
   const Softmax::Spec spec{.dtype = x.dtype, .log = log, .to_float32 = widens};
-  const Softmax& softmax = Primitive<Softmax>(x.device.type, spec, log + 2 * widens);
+  const Softmax& softmax =
+      RowPrimitive<Softmax>(invariant, x.device, spec, shape.cols, log + 2 * widens);
   const Workspace workspace(x.device, softmax.WorkspaceBytes(stream, shape));
-  Check(softmax.Launch(stream, shape, x.data, out.mutable_data_ptr(), workspace.data()));
+  const int64_t item = SizeOf(x.dtype);
+  EachRows(invariant, x, shape.rows, shape.cols, [&](int64_t first, int64_t count) {
+    SoftmaxShape part = shape;
+    part.rows = count;
+    Check(softmax.Launch(stream, part, Further(x.data, first * shape.stride(0) * item),
+                         Further(out.mutable_data_ptr(), first * shape.cols * item),
+                         workspace.data()));
+  });
   return out;
 }
 
-Tensor SoftmaxGradient(const Tensor& dout, const Tensor& out, int64_t dim, bool log) {
+Tensor SoftmaxGradient(const Tensor& dout, const Tensor& out, int64_t dim, bool log,
+                       bool invariant) {
   const char* op = log ? "log_softmax_backward" : "softmax_backward";
   const TensorInfo dy(dout), y(out);
   CheckFloating(y, op);
@@ -61,19 +80,34 @@ Tensor SoftmaxGradient(const Tensor& dout, const Tensor& out, int64_t dim, bool 
   Require(dy.numel() == y.numel(), op, "(): the gradient's shape is not the output's");
   const int64_t axis = WrapDim(dim, y.ndim, op);
   SoftmaxShape shape = ShapeOf(y, axis);
+  CheckInvariant(invariant, shape, op);
   if (!Served(y, axis, shape.inner, &shape.strides[0])) {
-    return SoftmaxGradient(dout, Copied(out), dim, log);
+    return SoftmaxGradient(dout, Copied(out), dim, log, invariant);
   }
   if (!Served(dy, axis, shape.inner, &shape.strides[1])) {
-    return SoftmaxGradient(Copied(dout), out, dim, log);
+    return SoftmaxGradient(Copied(dout), out, dim, log, invariant);
+  }
+  if (NeedsCopy(invariant, y, shape.cols, shape.stride(0))) {
+    return SoftmaxGradient(dout, CopyOf(out), dim, log, invariant);
+  }
+  if (NeedsCopy(invariant, dy, shape.cols, shape.stride(1))) {
+    return SoftmaxGradient(CopyOf(dout), out, dim, log, invariant);
   }
   Tensor dx = EmptyLike(y);
   if (y.numel() == 0) return dx;
-  CurrentStream stream(y.device);
-  const SoftmaxBackward& backward =
-      Primitive<SoftmaxBackward>(y.device.type, {.dtype = y.dtype, .log = log}, log);
+  CurrentStream stream(y.device, invariant);
+  const SoftmaxBackward& backward = RowPrimitive<SoftmaxBackward>(
+      invariant, y.device, {.dtype = y.dtype, .log = log}, shape.cols, log);
   const Workspace workspace(y.device, backward.WorkspaceBytes(stream, shape));
-  Check(backward.Launch(stream, shape, y.data, dy.data, dx.mutable_data_ptr(), workspace.data()));
+  const int64_t item = SizeOf(y.dtype);
+  EachRows(invariant, y, shape.rows, shape.cols, [&](int64_t first, int64_t count) {
+    SoftmaxShape part = shape;
+    part.rows = count;
+    Check(backward.Launch(stream, part, Further(y.data, first * shape.stride(0) * item),
+                          Further(dy.data, first * shape.stride(1) * item),
+                          Further(dx.mutable_data_ptr(), first * shape.cols * item),
+                          workspace.data()));
+  });
   return dx;
 }
 

@@ -1,14 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 
+#include <memory>
+#include <mutex>
+
 #include "python/torch/bindings/launch.h"
 
 namespace oneflow_lite::torch_ops {
 namespace {
 
-const DeviceProperties& PropertiesOf(Device device) {
+// The same without multiprocessors. Devices are few, and asked for by index.
+const DeviceProperties& WithoutMultiprocessors(const DeviceProperties& of, int index) {
+  static std::mutex mutex;
+  static std::unique_ptr<const DeviceProperties> made[64];
+  const std::lock_guard lock(mutex);
+  auto& properties = made[index];
+  if (!properties) {
+    DeviceProperties p = of;
+    p.multiprocessors = 0;
+    properties = std::make_unique<const DeviceProperties>(p);
+  }
+  return *properties;
+}
+
+const DeviceProperties& PropertiesOf(Device device, bool invariant) {
   static const DeviceProperties cpu;
-  return device.type == DeviceType::kCUDA ? CudaProperties(device.index) : cpu;
+  if (device.type != DeviceType::kCUDA) return cpu;
+  const DeviceProperties& properties = CudaProperties(device.index);  // of one of 64 devices
+  return invariant ? WithoutMultiprocessors(properties, device.index) : properties;
 }
 
 // Exported by the CUDA half of PyTorch, which need not be there.
@@ -21,7 +40,8 @@ GetStream FindGetStream() {
 
 }  // namespace
 
-CurrentStream::CurrentStream(Device device) : Stream(device, &PropertiesOf(device)) {
+CurrentStream::CurrentStream(Device device, bool invariant)
+    : Stream(device, &PropertiesOf(device, invariant)) {
   if (device.type != DeviceType::kCUDA) return;
   static const GetStream get = FindGetStream();
   Require(get && get(device.index, &native_) == AOTI_TORCH_SUCCESS,

@@ -108,6 +108,14 @@ bool IsContiguous(const TensorInfo& x) {
 
 Tensor Contiguous(const Tensor& t) { return IsContiguous(TensorInfo(t)) ? t : Copied(t); }
 Tensor Copied(const Tensor& t) { return torch::stable::contiguous(t); }
+Tensor CopyOf(const Tensor& t) {
+  const Tensor copy = EmptyLike(TensorInfo(t));
+  CopyInto(copy, t);
+  return copy;
+}
+void CopyInto(const Tensor& to, const Tensor& from) {
+  torch::stable::copy_(const_cast<Tensor&>(to), from);
+}
 void Zero(const Tensor& t) { torch::stable::zero_(const_cast<Tensor&>(t)); }
 
 Tensor Empty(const int64_t* sizes, int64_t ndim, DType dtype, const Device& device) {

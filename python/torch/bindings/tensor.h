@@ -58,6 +58,8 @@ bool IsContiguous(const TensorInfo& x);
 // The tensor itself where it is contiguous, else a copy.
 Tensor Contiguous(const Tensor& t);
 Tensor Copied(const Tensor& t);  // a contiguous copy; the tensor itself where it is contiguous
+Tensor CopyOf(const Tensor& t);  // a contiguous copy, always
+void CopyInto(const Tensor& to, const Tensor& from);
 void Zero(const Tensor& t);
 
 // A new contiguous tensor on the device of `like`, from PyTorch's allocator.

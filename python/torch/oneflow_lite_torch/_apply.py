@@ -6,6 +6,7 @@ with another forward. What its new forward cannot serve goes to the old one.
 """
 
 import copy
+import functools
 import sys
 
 import torch
@@ -17,14 +18,12 @@ from ._support import is_served
 
 def _layer_norm(self, x: Tensor) -> Tensor:
     return _norms.layer_norm(
-        x, self.normalized_shape, self.weight, self.bias, self.eps, autocast=self._rows_autocast
+        x, self.normalized_shape, self.weight, self.bias, self.eps, **self._rows_how
     )
 
 
 def _rms_norm(self, x: Tensor) -> Tensor:
-    return _norms.rms_norm(
-        x, self.normalized_shape, self.weight, self.eps, autocast=self._rows_autocast
-    )
+    return _norms.rms_norm(x, self.normalized_shape, self.weight, self.eps, **self._rows_how)
 
 
 def _eps_of(module: nn.Module) -> float:
@@ -36,7 +35,11 @@ def _llama_rms_norm(self, x: Tensor) -> Tensor:
     """Weight * x_hat, of one dtype. Llama rounds x_hat before it multiplies; this rounds once."""
     if not is_served(x) or x.dtype != self.weight.dtype or x.numel() == 0:
         return super(type(self), self).forward(x)
-    return _norms.rms_norm(x, self.weight.shape, self.weight, _eps_of(self), autocast="keep")
+    invariant = self._rows_how["invariant"]
+    eps = _eps_of(self)
+    return _norms.rms_norm(
+        x, self.weight.shape, self.weight, eps, autocast="keep", invariant=invariant
+    )
 
 
 def _gemma_rms_norm(self, x: Tensor) -> Tensor:
@@ -44,7 +47,10 @@ def _gemma_rms_norm(self, x: Tensor) -> Tensor:
     if not is_served(x) or x.numel() == 0 or self.weight.dtype == torch.float64 != x.dtype:
         return super(type(self), self).forward(x)
     weight = 1.0 + (self.weight.double() if x.dtype == torch.float64 else self.weight.float())
-    return _norms.rms_norm(x, weight.shape, weight, _eps_of(self), autocast="keep")
+    invariant = self._rows_how["invariant"]
+    return _norms.rms_norm(
+        x, weight.shape, weight, _eps_of(self), autocast="keep", invariant=invariant
+    )
 
 
 def _cross_entropy(self, x: Tensor, target: Tensor) -> Tensor:
@@ -55,7 +61,7 @@ def _cross_entropy(self, x: Tensor, target: Tensor) -> Tensor:
         self.ignore_index,
         self.reduction,
         self.label_smoothing,
-        autocast=self._rows_autocast,
+        **self._rows_how,
     )
 
 
@@ -161,7 +167,7 @@ def _agrees(module: nn.Module, kind: str) -> bool:
             p.copy_(torch.randn_like(p))
         new = copy.deepcopy(old)
         new.__class__ = _replacement(type(module), kind)
-        new._rows_autocast = "torch"
+        new._rows_how = {"autocast": "torch", "invariant": False}
         for number, inputs in enumerate(_inputs(module)):
             try:
                 theirs, ours = (_outcome(m, inputs, number) for m in (old, new))
@@ -173,7 +179,14 @@ def _agrees(module: nn.Module, kind: str) -> bool:
 
 
 def _causal_lm_loss(
-    logits, labels, vocab_size, num_items_in_batch=None, ignore_index=-100, shift_labels=None, **_
+    logits,
+    labels,
+    vocab_size,
+    num_items_in_batch=None,
+    ignore_index=-100,
+    shift_labels=None,
+    invariant=False,
+    **_,
 ):
     """Transformers' ForCausalLMLoss without a float32 copy of the logits."""
     if shift_labels is None:
@@ -183,7 +196,9 @@ def _causal_lm_loss(
     target = shift_labels.view(-1).to(logits.device)
     reduction = "mean" if num_items_in_batch is None else "sum"
     wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
-    loss = _losses.cross_entropy(logits, target, None, ignore_index, reduction, dtype=wide)
+    loss = _losses.cross_entropy(
+        logits, target, None, ignore_index, reduction, dtype=wide, invariant=invariant
+    )
     if num_items_in_batch is None:
         return loss
     if torch.is_tensor(num_items_in_batch):
@@ -191,7 +206,7 @@ def _causal_lm_loss(
     return loss / num_items_in_batch
 
 
-def _replace_loss(model: nn.Module) -> bool:
+def _replace_loss(model: nn.Module, invariant: bool) -> bool:
     """Give a transformers model for causal language modelling the loss above."""
     losses = sys.modules.get("transformers.loss.loss_utils")
     if losses is None or not hasattr(type(model), "loss_function"):
@@ -207,11 +222,13 @@ def _replace_loss(model: nn.Module) -> bool:
         gradients = [torch.autograd.grad(loss, logits)[0] for loss in (old, new)]
         if not (torch.allclose(old, new) and torch.allclose(*gradients, atol=1e-6)):
             return False
-    model.loss_function = _causal_lm_loss
+    model.loss_function = (
+        functools.partial(_causal_lm_loss, invariant=True) if invariant else _causal_lm_loss
+    )
     return True
 
 
-def apply_to(model: nn.Module, *, autocast: str = "torch") -> list[str]:
+def apply_to(model: nn.Module, *, autocast: str = "torch", invariant: bool = False) -> list[str]:
     """Replace the modules of `model` that the kernels serve, keeping their parameters.
 
     nn.LayerNorm, nn.RMSNorm, nn.CrossEntropyLoss, the RMSNorms of transformers (Llama's and Gemma's
@@ -224,6 +241,9 @@ def apply_to(model: nn.Module, *, autocast: str = "torch") -> list[str]:
     autocast : {"torch", "keep"}
         Inside torch.autocast: results as PyTorch's modules give them (float32 on CUDA), or with the
         inputs' dtype.
+    invariant : bool
+        What a row becomes depends on that row alone, to the last bit, in every module that is
+        replaced; a call that the kernels do not serve is refused then.
 
     Returns
     -------
@@ -242,9 +262,9 @@ def apply_to(model: nn.Module, *, autocast: str = "torch") -> list[str]:
                 verdicts[key] = _agrees(module, kind)
             if verdicts[key]:
                 module.__class__ = _replacement(cls, kind)
-                module._rows_autocast = autocast
+                module._rows_how = {"autocast": autocast, "invariant": invariant}
                 replaced.append(f"{name or 'the model'}: {cls.__name__}")
                 break
-    if _replace_loss(model):
+    if _replace_loss(model, invariant):
         replaced.append("loss_function: ForCausalLMLoss")
     return replaced

@@ -26,43 +26,43 @@ def _statistics(x: Tensor, dims: int) -> Tensor:
     return _numbers(x, [*x.shape[: x.ndim - dims], *[1] * dims])
 
 
-def _softmax(x, dim, log, to_float32):
+def _softmax(x, dim, log, to_float32, invariant=False):
     return _like(x, torch.float32 if to_float32 and x.dtype.itemsize == 2 else None)
 
 
-def _softmax_backward(dy, y, dim, log):
+def _softmax_backward(dy, y, dim, log, invariant=False):
     return _like(y)
 
 
-def _scale_mask_softmax(x, mask, scale, causal, zero_masked_rows):
+def _scale_mask_softmax(x, mask, scale, causal, zero_masked_rows, invariant=False):
     return _like(x)
 
 
-def _scale_mask_softmax_backward(dy, y, scale, causal):
+def _scale_mask_softmax_backward(dy, y, scale, causal, invariant=False):
     return _like(y)
 
 
-def _layer_norm(x, weight, bias, dims, eps):
+def _layer_norm(x, weight, bias, dims, eps, invariant=False):
     return _like(x), _statistics(x, dims), _statistics(x, dims)
 
 
-def _rms_norm(x, weight, dims, eps):
+def _rms_norm(x, weight, dims, eps, invariant=False):
     return _like(x), _statistics(x, dims)
 
 
-def _add_layer_norm(x, residual, weight, bias, dims, eps):
+def _add_layer_norm(x, residual, weight, bias, dims, eps, invariant=False):
     return _like(x), _like(x), _statistics(x, dims), _statistics(x, dims)
 
 
-def _add_rms_norm(x, residual, weight, dims, eps):
+def _add_rms_norm(x, residual, weight, dims, eps, invariant=False):
     return _like(x), _like(x), _statistics(x, dims)
 
 
-def _layer_norm_inference(x, weight, bias, dims, eps):
+def _layer_norm_inference(x, weight, bias, dims, eps, invariant=False):
     return _like(x)
 
 
-def _rms_norm_inference(x, weight, dims, eps):
+def _rms_norm_inference(x, weight, dims, eps, invariant=False):
     return _like(x)
 
 
@@ -71,7 +71,18 @@ def _gradient(like: Tensor | None, needed: bool, x: Tensor) -> Tensor:
 
 
 def _layer_norm_backward(
-    dy, dsum, x, mean, rstd, weight, bias, dims, need_dx, need_dweight, need_dbias
+    dy,
+    dsum,
+    x,
+    mean,
+    rstd,
+    weight,
+    bias,
+    dims,
+    need_dx,
+    need_dweight,
+    need_dbias,
+    invariant=False,
 ):
     return (
         _gradient(x, need_dx, x),
@@ -80,11 +91,11 @@ def _layer_norm_backward(
     )
 
 
-def _rms_norm_backward(dy, dsum, x, rstd, weight, dims, need_dx, need_dweight):
+def _rms_norm_backward(dy, dsum, x, rstd, weight, dims, need_dx, need_dweight, invariant=False):
     return _gradient(x, need_dx, x), _gradient(weight, need_dweight, x)
 
 
-def _cross_entropy(x, target, ignore_index, smoothing):
+def _cross_entropy(x, target, ignore_index, smoothing, invariant=False):
     return _numbers(x, [x.shape[0]]), _numbers(x, [x.shape[0], 2])
 
 
@@ -92,7 +103,7 @@ def _cross_entropy_backward(x, target, stats, dloss, ignore_index, smoothing):
     return _like(x)
 
 
-def _cross_entropy_in_place(x, target, scale, ignore_index, smoothing):
+def _cross_entropy_in_place(x, target, scale, ignore_index, smoothing, invariant=False):
     return _numbers(x, [x.shape[0]])
 
 
@@ -136,96 +147,102 @@ _OTHERS = {
 
 
 def _keep_softmax(ctx, inputs, output):
-    x, dim, log, _ = inputs
+    x, dim, log, _, invariant = inputs
     ctx.save_for_backward(output)
-    ctx.how = dim, log, x.dtype
+    ctx.how = dim, log, x.dtype, invariant
 
 
 def _back_softmax(ctx, dy):
-    dim, log, dtype = ctx.how
-    dx = ops.softmax_backward(dy, *ctx.saved_tensors, dim, log)
-    return dx.to(dtype), None, None, None
+    dim, log, dtype, invariant = ctx.how
+    dx = ops.softmax_backward(dy, *ctx.saved_tensors, dim, log, invariant)
+    return dx.to(dtype), None, None, None, None
 
 
 def _keep_mask_softmax(ctx, inputs, output):
-    _, mask, scale, causal, _ = inputs
+    _, mask, scale, causal, _, invariant = inputs
     ctx.save_for_backward(output, mask)
-    ctx.how = scale, causal
+    ctx.how = scale, causal, invariant
 
 
 def _back_mask_softmax(ctx, dy):
     y, mask = ctx.saved_tensors
-    scale, causal = ctx.how
+    scale, causal, invariant = ctx.how
     if not ctx.needs_input_grad[1]:
-        return ops.scale_mask_softmax_backward(dy, y, scale, causal), *[None] * 4
-    dsum = ops.scale_mask_softmax_backward(dy, y, 1.0, causal)
-    return dsum * scale, dsum.sum_to_size(mask.shape).to(mask.dtype), None, None, None
+        return ops.scale_mask_softmax_backward(dy, y, scale, causal, invariant), *[None] * 5
+    dsum = ops.scale_mask_softmax_backward(dy, y, 1.0, causal, invariant)
+    return dsum * scale, dsum.sum_to_size(mask.shape).to(mask.dtype), *[None] * 4
 
 
 def _keep_layer_norm(ctx, inputs, output):
-    x, weight, bias, dims, _ = inputs
+    x, weight, bias, dims, _, invariant = inputs
     ctx.save_for_backward(x, *output[1:], weight, bias)
-    ctx.dims = dims
+    ctx.how = dims, invariant
 
 
 def _back_layer_norm(ctx, dy, *_):
     needs = ctx.needs_input_grad[:3]
     x, mean, rstd, weight, bias = ctx.saved_tensors
-    got = ops.layer_norm_backward(dy, None, x, mean, rstd, weight, bias, ctx.dims, *needs)
-    return *(g if n else None for g, n in zip(got, needs, strict=True)), None, None
+    dims, invariant = ctx.how
+    got = ops.layer_norm_backward(dy, None, x, mean, rstd, weight, bias, dims, *needs, invariant)
+    return *(g if n else None for g, n in zip(got, needs, strict=True)), None, None, None
 
 
 def _keep_rms_norm(ctx, inputs, output):
-    x, weight, dims, _ = inputs
+    x, weight, dims, _, invariant = inputs
     ctx.save_for_backward(x, output[1], weight)
-    ctx.dims = dims
+    ctx.how = dims, invariant
 
 
 def _back_rms_norm(ctx, dy, *_):
     needs = ctx.needs_input_grad[:2]
     x, rstd, weight = ctx.saved_tensors
-    got = ops.rms_norm_backward(dy, None, x, rstd, weight, ctx.dims, *needs)
-    return *(g if n else None for g, n in zip(got, needs, strict=True)), None, None
+    dims, invariant = ctx.how
+    got = ops.rms_norm_backward(dy, None, x, rstd, weight, dims, *needs, invariant)
+    return *(g if n else None for g, n in zip(got, needs, strict=True)), None, None, None
 
 
 def _keep_add_layer_norm(ctx, inputs, output):
-    _, _, weight, bias, dims, _ = inputs
+    _, _, weight, bias, dims, _, invariant = inputs
     ctx.save_for_backward(*output[1:], weight, bias)
-    ctx.dims = dims
+    ctx.how = dims, invariant
 
 
 def _back_add_layer_norm(ctx, dy, dsum, *_):
     of_x, of_residual, *columns = ctx.needs_input_grad[:4]
     s, mean, rstd, weight, bias = ctx.saved_tensors
     needs = (of_x or of_residual, *columns)
-    dx, *rest = ops.layer_norm_backward(dy, dsum, s, mean, rstd, weight, bias, ctx.dims, *needs)
+    dims, invariant = ctx.how
+    dx, *rest = ops.layer_norm_backward(
+        dy, dsum, s, mean, rstd, weight, bias, dims, *needs, invariant
+    )
     others = (g if n else None for g, n in zip(rest, columns, strict=True))
-    return dx if of_x else None, dx if of_residual else None, *others, None, None
+    return dx if of_x else None, dx if of_residual else None, *others, None, None, None
 
 
 def _keep_add_rms_norm(ctx, inputs, output):
-    _, _, weight, dims, _ = inputs
+    _, _, weight, dims, _, invariant = inputs
     ctx.save_for_backward(*output[1:], weight)
-    ctx.dims = dims
+    ctx.how = dims, invariant
 
 
 def _back_add_rms_norm(ctx, dy, dsum, *_):
     of_x, of_residual, of_weight = ctx.needs_input_grad[:3]
     s, rstd, weight = ctx.saved_tensors
     needs = (of_x or of_residual, of_weight)
-    dx, dweight = ops.rms_norm_backward(dy, dsum, s, rstd, weight, ctx.dims, *needs)
+    dims, invariant = ctx.how
+    dx, dweight = ops.rms_norm_backward(dy, dsum, s, rstd, weight, dims, *needs, invariant)
     kept = (dx if of_x else None, dx if of_residual else None, dweight if of_weight else None)
-    return *kept, None, None
+    return *kept, None, None, None
 
 
 def _keep_cross_entropy(ctx, inputs, output):
-    x, target, ignore_index, smoothing = inputs
+    x, target, ignore_index, smoothing, _ = inputs  # the gradient needs no other rows
     ctx.save_for_backward(x, target, output[1])
     ctx.how = ignore_index, smoothing
 
 
 def _back_cross_entropy(ctx, dloss, *_):
-    return ops.cross_entropy_backward(*ctx.saved_tensors, dloss, *ctx.how), None, None, None
+    return ops.cross_entropy_backward(*ctx.saved_tensors, dloss, *ctx.how), *[None] * 4
 
 
 _GRADIENTS = {

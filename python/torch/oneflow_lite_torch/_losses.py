@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ._library import direct, ops
-from ._support import compute_type, is_compiling, is_served, needs_grad, widens
+from ._support import compute_type, is_compiling, is_served, needs_grad, not_served, widens
 
 _forward = direct(ops._cross_entropy.default)
 _backward = direct(ops.cross_entropy_backward.default)
@@ -44,8 +44,8 @@ def _reduced(
 
 class _CrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, target, ignore_index, reduction, smoothing, dtype):
-        loss, stats = _forward(x, target, ignore_index, smoothing)
+    def forward(ctx, x, target, ignore_index, reduction, smoothing, dtype, invariant):
+        loss, stats = _forward(x, target, ignore_index, smoothing, invariant)
         value, weight = _reduced(loss, target, ignore_index, reduction, dtype)
         ctx.save_for_backward(x, target, stats, weight)
         ctx.how = ignore_index, reduction, smoothing
@@ -63,21 +63,21 @@ class _CrossEntropy(torch.autograd.Function):
                 reduction=reduction,
                 label_smoothing=smoothing,
             )
-            return *torch.autograd.grad(loss, x, dvalue, create_graph=True), *[None] * 5
+            return *torch.autograd.grad(loss, x, dvalue, create_graph=True), *[None] * 6
         dloss = dvalue.to(stats.dtype)
         if weight is not None:
             dloss = dloss * weight
         dx = _backward(x, target, stats, dloss, ignore_index, smoothing)
-        return dx, None, None, None, None, None
+        return dx, None, None, None, None, None, None
 
 
 class _CrossEntropyInPlace(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, target, ignore_index, reduction, smoothing, dtype):
+    def forward(ctx, x, target, ignore_index, reduction, smoothing, dtype, invariant):
         mean = reduction == "mean"
         weight = _mean_weight_of(target, ignore_index, compute_type(x.dtype)) if mean else None
         logits = x.detach()
-        loss = _in_place(logits, target, weight, ignore_index, smoothing)
+        loss = _in_place(logits, target, weight, ignore_index, smoothing, invariant)
         torch.autograd.graph.increment_version(logits)
         ctx.gradient = logits
         summed = "sum" if mean else reduction  # the weight is in the losses
@@ -95,12 +95,12 @@ class _CrossEntropyInPlace(torch.autograd.Function):
         ctx.gradient = None
         _scale_rows(dx, dvalue.to(compute_type(dx.dtype)))
         torch.autograd.graph.increment_version(dx)
-        return dx, None, None, None, None, None
+        return dx, None, None, None, None, None, None
 
 
-def _loss_of_graph(x, target, ignore_index, reduction, smoothing, dtype):
+def _loss_of_graph(x, target, ignore_index, reduction, smoothing, dtype, invariant):
     """For torch.compile and torch.export, which fuse the reduction themselves."""
-    loss = ops.cross_entropy(x, target, ignore_index, smoothing)[0]
+    loss = ops.cross_entropy(x, target, ignore_index, smoothing, invariant)[0]
     if reduction == "none":
         return loss.to(dtype)
     total = loss.sum()
@@ -133,6 +133,7 @@ def cross_entropy(
     inplace_backward: bool = False,
     dtype: torch.dtype | None = None,
     autocast: str = "torch",
+    invariant: bool = False,
 ) -> Tensor:
     """Cross entropy of logits, as torch.nn.functional.cross_entropy.
 
@@ -149,6 +150,9 @@ def cross_entropy(
         is computed in it.
     autocast : {"torch", "keep"}
         As softmax's.
+    invariant : bool
+        As softmax's, for the losses of rows (reduction="none") and the logits' gradient; a mean or
+        sum adds them up in an order that follows from their number.
     """
     if reduction not in _REDUCTIONS:
         raise ValueError(f'reduction is "{reduction}"; allowed are "mean", "sum" and "none"')
@@ -157,7 +161,7 @@ def cross_entropy(
     result = input.dtype if dtype is None else dtype
     known = 0.0 <= label_smoothing <= 1.0 and result in (input.dtype, compute_type(input.dtype))
     if not known or not _is_served(input, target, weight):
-        return F.cross_entropy(
+        loss = F.cross_entropy(
             input.to(result) if result != input.dtype else input,
             target,
             weight,
@@ -165,15 +169,18 @@ def cross_entropy(
             reduction=reduction,
             label_smoothing=label_smoothing,
         )
+        not_served("cross_entropy", input, invariant)
+        return loss
+    how = ignore_index, reduction, label_smoothing, result, invariant
     if is_compiling():
-        return _loss_of_graph(input, target, ignore_index, reduction, label_smoothing, result)
+        return _loss_of_graph(input, target, *how)
     try:
         if not needs_grad(input):
-            loss, _ = _forward(input, target, ignore_index, label_smoothing)
+            loss, _ = _forward(input, target, ignore_index, label_smoothing, invariant)
             return _reduced(loss, target, ignore_index, reduction, result)[0]
         in_place = inplace_backward and input.is_contiguous()
         function = _CrossEntropyInPlace if in_place else _CrossEntropy
-        return function.apply(input, target, ignore_index, reduction, label_smoothing, result)
+        return function.apply(input, target, *how)
     except RuntimeError as error:
         if str(error).startswith("cross_entropy(): target "):  # out of range, on the CPU
             raise IndexError(str(error)) from None

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""layer_norm, rms_norm and their forms with a residual for PyTorch's tensors."""
+"""layer_norm, rms_norm and their forms with a residual for PyTorch's tensors.
+
+rms_norm is layer_norm without a centre: it has no bias and no mean. Both are one code here.
+"""
 
 from collections.abc import Sequence
 
@@ -17,6 +20,7 @@ from ._support import (
     is_ordinary,
     is_served,
     needs_grad,
+    not_served,
     widens,
 )
 
@@ -32,69 +36,66 @@ _rms_backward = direct(ops.rms_norm_backward.default)
 _is_grad_enabled = torch.is_grad_enabled
 
 
-def _again(function, needs, tensors, dy):
-    """Gradients that can be differentiated again: PyTorch's own."""
-    inputs = [t for t, n in zip(tensors, needs, strict=True) if n]
-    found = iter(torch.autograd.grad(function(*tensors), inputs, dy, create_graph=True))
-    return tuple(next(found) if n else None for n in needs)
-
-
-def _kept(needs, gradients):
-    """None in place of what is not needed."""
-    return tuple(g if n else None for n, g in zip(needs, gradients, strict=True))
-
-
-class _LayerNorm(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, weight, bias, dims, eps):
-        y, mean, rstd = _layer(x, weight, bias, dims, eps)
-        ctx.save_for_backward(x, mean, rstd, weight, bias)
-        ctx.how = dims, eps
-        return y
-
-    @staticmethod
-    def backward(ctx, dy):
-        x, mean, rstd, weight, bias = ctx.saved_tensors
-        dims, eps = ctx.how
-        of_x, of_weight, of_bias, _, _ = needs = ctx.needs_input_grad
-        if _is_grad_enabled():
-            shape = x.shape[x.ndim - dims :]
-            norm = lambda x, w, b: F.layer_norm(x, shape, w, b, eps)  # noqa: E731
-            return *_again(norm, needs[:3], (x, weight, bias), dy), None, None
+def _gradients(saved, how, needs, dy, dsum):
+    """Those of x, weight and bias; None in place of what is not needed."""
+    x, mean, rstd, weight, bias = saved
+    dims, _, centre, invariant = how
+    of_x, of_weight, of_bias = needs
+    if centre:
         dx, dweight, dbias = _layer_backward(
-            dy, None, x, mean, rstd, weight, bias, dims, of_x, of_weight, of_bias
+            dy, dsum, x, mean, rstd, weight, bias, dims, of_x, of_weight, of_bias, invariant
         )
-        kept = dx if of_x else None, dweight if of_weight else None, dbias if of_bias else None
-        return *kept, None, None
+    else:
+        dx, dweight = _rms_backward(dy, dsum, x, rstd, weight, dims, of_x, of_weight, invariant)
+        dbias = None
+    return dx if of_x else None, dweight if of_weight else None, dbias if of_bias else None
 
 
-class _RmsNorm(torch.autograd.Function):
+def _again(saved, how, needs, dy):
+    """Gradients that can be differentiated again: PyTorch's own."""
+    x, _, _, weight, bias = saved
+    dims, eps, centre, _ = how
+    shape = x.shape[x.ndim - dims :]
+    if centre:
+        y = F.layer_norm(x, shape, weight, bias, eps)
+    else:
+        y = F.rms_norm(x, shape, weight, eps)
+    inputs = [t for t, n in zip((x, weight, bias), needs, strict=True) if n]
+    found = iter(torch.autograd.grad(y, inputs, dy, create_graph=True))
+    return [next(found) if n else None for n in needs]
+
+
+class _Norm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, weight, dims, eps):
-        y, rstd = _rms(x, weight, dims, eps)
-        ctx.save_for_backward(x, rstd, weight)
-        ctx.how = dims, eps
+    def forward(ctx, x, weight, bias, dims, eps, centre, invariant):
+        mean = None
+        if centre:
+            y, mean, rstd = _layer(x, weight, bias, dims, eps, invariant)
+        else:
+            y, rstd = _rms(x, weight, dims, eps, invariant)
+        ctx.save_for_backward(x, mean, rstd, weight, bias)
+        ctx.how = dims, eps, centre, invariant
         return y
 
     @staticmethod
     def backward(ctx, dy):
-        x, rstd, weight = ctx.saved_tensors
-        dims, eps = ctx.how
-        of_x, of_weight, _, _ = needs = ctx.needs_input_grad
+        needs = ctx.needs_input_grad[:3]
         if _is_grad_enabled():
-            shape = x.shape[x.ndim - dims :]
-            norm = lambda x, w: F.rms_norm(x, shape, w, eps)  # noqa: E731
-            return *_again(norm, needs[:2], (x, weight), dy), None, None
-        dx, dweight = _rms_backward(dy, None, x, rstd, weight, dims, of_x, of_weight)
-        return dx if of_x else None, dweight if of_weight else None, None, None
+            return *_again(ctx.saved_tensors, ctx.how, needs, dy), None, None, None, None
+        got = _gradients(ctx.saved_tensors, ctx.how, needs, dy, None)
+        return *got, None, None, None, None
 
 
-class _AddLayerNorm(torch.autograd.Function):
+class _AddNorm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, residual, weight, bias, dims, eps):
-        y, s, mean, rstd = _add_layer(x, residual, weight, bias, dims, eps)
+    def forward(ctx, x, residual, weight, bias, dims, eps, centre, invariant):
+        mean = None
+        if centre:
+            y, s, mean, rstd = _add_layer(x, residual, weight, bias, dims, eps, invariant)
+        else:
+            y, s, rstd = _add_rms(x, residual, weight, dims, eps, invariant)
         ctx.save_for_backward(s, mean, rstd, weight, bias)
-        ctx.dims = dims
+        ctx.how = dims, eps, centre, invariant
         ctx.set_materialize_grads(False)
         return y, s
 
@@ -102,34 +103,12 @@ class _AddLayerNorm(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, dy, dsum):
         if dy is None:
-            return dsum, dsum, None, None, None, None
-        s, mean, rstd, weight, bias = ctx.saved_tensors
+            return dsum, dsum, *[None] * 6
         of_x, of_residual, *columns = ctx.needs_input_grad[:4]
         needs = (of_x or of_residual, *columns)
-        got = _layer_backward(dy, dsum, s, mean, rstd, weight, bias, ctx.dims, *needs)
-        dx, dweight, dbias = _kept(needs, got)
-        return dx if of_x else None, dx if of_residual else None, dweight, dbias, None, None
-
-
-class _AddRmsNorm(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, residual, weight, dims, eps):
-        y, s, rstd = _add_rms(x, residual, weight, dims, eps)
-        ctx.save_for_backward(s, rstd, weight)
-        ctx.dims = dims
-        ctx.set_materialize_grads(False)
-        return y, s
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dy, dsum):
-        if dy is None:
-            return dsum, dsum, None, None, None
-        s, rstd, weight = ctx.saved_tensors
-        of_x, of_residual, of_weight = ctx.needs_input_grad[:3]
-        needs = (of_x or of_residual, of_weight)
-        dx, dweight = _kept(needs, _rms_backward(dy, dsum, s, rstd, weight, ctx.dims, *needs))
-        return dx if of_x else None, dx if of_residual else None, dweight, None, None
+        dx, dweight, dbias = _gradients(ctx.saved_tensors, ctx.how, needs, dy, dsum)
+        of_inputs = dx if of_x else None, dx if of_residual else None
+        return *of_inputs, dweight, dbias, None, None, None, None
 
 
 def _shape_of(normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
@@ -153,13 +132,50 @@ def _widened(*tensors: Tensor | None) -> list[Tensor | None]:
     return [t if t is None else t.float() for t in tensors]
 
 
-def _is_quick(x: Tensor, shape: int | Sequence[int], *columns: Tensor | None) -> bool:
+def _is_quick(
+    x: Tensor, shape: int | Sequence[int], weight: Tensor | None, bias: Tensor | None
+) -> bool:
     """Whether the operator's own checks are enough: a norm over the last dim."""
-    if not is_ordinary(x) or x.ndim == 0:
+    if not is_ordinary(x) or x.dim() == 0:
         return False
-    if x.shape[-1] != (shape if isinstance(shape, int) else shape[0] if len(shape) == 1 else 0):
-        return False
-    return all(c is None or (type(c) in _PLAIN and c.ndim == 1) for c in columns)
+    cols = shape if type(shape) is int else shape[0] if len(shape) == 1 else -1
+    return (
+        x.size(-1) == cols
+        and (weight is None or (type(weight) in _PLAIN and weight.dim() == 1))
+        and (bias is None or (type(bias) in _PLAIN and bias.dim() == 1))
+    )
+
+
+def default_eps(dtype: torch.dtype) -> float:
+    """PyTorch's eps of rms_norm where none is given."""
+    return torch.finfo(compute_type(dtype)).eps
+
+
+def _norm(x, normalized_shape, weight, bias, eps, centre, invariant, autocast):
+    """Either norm of any tensor, by the operator or by PyTorch's function."""
+    check_autocast(autocast)
+    if (centre or RMS_NORM_WIDENS) and widens(x, autocast):
+        x, weight, bias = _widened(x, weight, bias)
+    shape = _shape_of(normalized_shape)
+    if not _are_served(x, shape, weight, bias):
+        if centre:
+            y = F.layer_norm(x, shape, weight, bias, eps)
+        else:
+            y = F.rms_norm(x, shape, weight, eps)
+        not_served("layer_norm" if centre else "rms_norm", x, invariant)
+        return y
+    if eps is None:
+        eps = default_eps(x.dtype)
+    dims = len(shape)
+    if is_compiling():
+        if centre:
+            return ops.layer_norm(x, weight, bias, dims, eps, invariant)[0]
+        return ops.rms_norm(x, weight, dims, eps, invariant)[0]
+    if needs_grad(x, weight, bias):
+        return _Norm.apply(x, weight, bias, dims, eps, centre, invariant)
+    if centre:
+        return _layer_y(x, weight, bias, dims, eps, invariant)
+    return _rms_y(x, weight, dims, eps, invariant)
 
 
 def layer_norm(
@@ -170,28 +186,21 @@ def layer_norm(
     eps: float = 1e-5,
     *,
     autocast: str = "torch",
+    invariant: bool = False,
 ) -> Tensor:
     """Layer normalisation over the last dims, as torch.nn.functional.layer_norm.
 
-    weight and bias may be float32 beside an input of 16 bits. `autocast` as softmax's.
+    weight and bias may be float32 beside an input of 16 bits. `autocast` and `invariant` as
+    softmax's; the gradients of weight and bias are sums over the batch.
     """
     if autocast == "torch" and _is_quick(input, normalized_shape, weight, bias):
         try:
             if needs_grad(input, weight, bias):
-                return _LayerNorm.apply(input, weight, bias, 1, eps)
-            return _layer_y(input, weight, bias, 1, eps)
+                return _Norm.apply(input, weight, bias, 1, eps, True, invariant)
+            return _layer_y(input, weight, bias, 1, eps, invariant)
         except RuntimeError:  # not served: PyTorch's function, or its error
             pass
-    if widens(input, autocast):
-        input, weight, bias = _widened(input, weight, bias)
-    shape = _shape_of(normalized_shape)
-    if not _are_served(input, shape, weight, bias):
-        return F.layer_norm(input, shape, weight, bias, eps)
-    if is_compiling():
-        return ops.layer_norm(input, weight, bias, len(shape), eps)[0]
-    if needs_grad(input, weight, bias):
-        return _LayerNorm.apply(input, weight, bias, len(shape), eps)
-    return _layer_y(input, weight, bias, len(shape), eps)
+    return _norm(input, normalized_shape, weight, bias, eps, True, invariant, autocast)
 
 
 def rms_norm(
@@ -201,42 +210,50 @@ def rms_norm(
     eps: float | None = None,
     *,
     autocast: str = "torch",
+    invariant: bool = False,
 ) -> Tensor:
     """Root-mean-square normalisation, as torch.nn.functional.rms_norm.
 
-    weight may be float32 beside an input of 16 bits; the result has input's dtype. `autocast` as
-    softmax's.
+    weight may be float32 beside an input of 16 bits; the result has input's dtype. `autocast` and
+    `invariant` as layer_norm's.
     """
-    if autocast == "torch" and eps is not None and _is_quick(input, normalized_shape, weight):
+    if autocast == "torch" and eps is not None and _is_quick(input, normalized_shape, weight, None):
         try:
             if needs_grad(input, weight):
-                return _RmsNorm.apply(input, weight, 1, eps)
-            return _rms_y(input, weight, 1, eps)
+                return _Norm.apply(input, weight, None, 1, eps, False, invariant)
+            return _rms_y(input, weight, 1, eps, invariant)
         except RuntimeError:  # not served: PyTorch's function, or its error
             pass
-    check_autocast(autocast)
-    if RMS_NORM_WIDENS and widens(input, autocast):
-        input, weight = _widened(input, weight)
-    shape = _shape_of(normalized_shape)
-    if not _are_served(input, shape, weight):
-        return F.rms_norm(input, shape, weight, eps)
-    if eps is None:
-        eps = default_eps(input.dtype)
-    if is_compiling():
-        return ops.rms_norm(input, weight, len(shape), eps)[0]
-    if needs_grad(input, weight):
-        return _RmsNorm.apply(input, weight, len(shape), eps)
-    return _rms_y(input, weight, len(shape), eps)
-
-
-def default_eps(dtype: torch.dtype) -> float:
-    """PyTorch's eps of rms_norm where none is given."""
-    return torch.finfo(compute_type(dtype)).eps
+    return _norm(input, normalized_shape, weight, None, eps, False, invariant, autocast)
 
 
 def _can_add(x: Tensor, residual: Tensor) -> bool:
     alike = x.shape == residual.shape and x.dtype == residual.dtype and x.device == residual.device
     return alike and is_served(residual)
+
+
+def _add_norm(x, residual, normalized_shape, weight, bias, eps, centre, invariant, autocast):
+    """Either norm of x + residual, and that sum."""
+    shape = _shape_of(normalized_shape)
+    listed = centre or RMS_NORM_WIDENS
+    check_autocast(autocast)
+    wide = listed and (widens(x, autocast) or widens(residual, autocast))
+    if wide or not (_are_served(x, shape, weight, bias) and _can_add(x, residual)):
+        total = x + residual
+        y = _norm(total, shape, weight, bias, eps, centre, invariant, autocast)
+        return y, total
+    if eps is None:
+        eps = default_eps(x.dtype)
+    dims = len(shape)
+    if is_compiling():
+        if centre:
+            return ops.add_layer_norm(x, residual, weight, bias, dims, eps, invariant)[:2]
+        return ops.add_rms_norm(x, residual, weight, dims, eps, invariant)[:2]
+    if needs_grad(x, residual, weight, bias):
+        return _AddNorm.apply(x, residual, weight, bias, dims, eps, centre, invariant)
+    if centre:
+        return _add_layer(x, residual, weight, bias, dims, eps, invariant)[:2]
+    return _add_rms(x, residual, weight, dims, eps, invariant)[:2]
 
 
 def add_layer_norm(
@@ -248,18 +265,12 @@ def add_layer_norm(
     eps: float = 1e-5,
     *,
     autocast: str = "torch",
+    invariant: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """layer_norm of input + residual, and that sum, in one pass. Parameters as layer_norm's."""
-    shape = _shape_of(normalized_shape)
-    wide = widens(input, autocast) or widens(residual, autocast)
-    if wide or not (_are_served(input, shape, weight, bias) and _can_add(input, residual)):
-        total = input + residual
-        return layer_norm(total, shape, weight, bias, eps, autocast=autocast), total
-    if is_compiling():
-        return ops.add_layer_norm(input, residual, weight, bias, len(shape), eps)[:2]
-    if needs_grad(input, residual, weight, bias):
-        return _AddLayerNorm.apply(input, residual, weight, bias, len(shape), eps)
-    return _add_layer(input, residual, weight, bias, len(shape), eps)[:2]
+    return _add_norm(
+        input, residual, normalized_shape, weight, bias, eps, True, invariant, autocast
+    )
 
 
 def add_rms_norm(
@@ -270,17 +281,9 @@ def add_rms_norm(
     eps: float | None = None,
     *,
     autocast: str = "torch",
+    invariant: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """rms_norm of input + residual, and that sum, in one pass. Parameters as rms_norm's."""
-    shape = _shape_of(normalized_shape)
-    wide = RMS_NORM_WIDENS and (widens(input, autocast) or widens(residual, autocast))
-    if wide or not (_are_served(input, shape, weight) and _can_add(input, residual)):
-        total = input + residual
-        return rms_norm(total, shape, weight, eps, autocast=autocast), total
-    if eps is None:
-        eps = default_eps(input.dtype)
-    if is_compiling():
-        return ops.add_rms_norm(input, residual, weight, len(shape), eps)[:2]
-    if needs_grad(input, residual, weight):
-        return _AddRmsNorm.apply(input, residual, weight, len(shape), eps)
-    return _add_rms(input, residual, weight, len(shape), eps)[:2]
+    return _add_norm(
+        input, residual, normalized_shape, weight, None, eps, False, invariant, autocast
+    )

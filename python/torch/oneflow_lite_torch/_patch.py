@@ -75,7 +75,7 @@ def _set(device: str, op: int, on: bool) -> None:
         ops.set_patch(op, device == "cuda", on)
 
 
-def patch(devices: str | Sequence[str] = "cuda") -> list[str]:
+def patch(devices: str | Sequence[str] = "cuda", *, invariant: bool = False) -> list[str]:
     """Let PyTorch's softmax, log_softmax, layer_norm and rms_norm run on these kernels.
 
     Programs need no change: torch.softmax, nn.LayerNorm and all that calls them are served, forward
@@ -85,6 +85,10 @@ def patch(devices: str | Sequence[str] = "cuda") -> list[str]:
     Parameters
     ----------
     devices : {"cuda", "cpu"} or a sequence of them
+    invariant : bool
+        What a row becomes depends on that row alone, to the last bit, on all patched devices. A
+        softmax over another dim than the last, and what else the kernels do not serve, is still
+        PyTorch's own, which does not promise it.
 
     Returns
     -------
@@ -111,6 +115,7 @@ def patch(devices: str | Sequence[str] = "cuda") -> list[str]:
             for index in range(torch.cuda.device_count()):
                 ops.check_device(index)
                 _warn_unmeasured(index)
+    ops.set_patch_invariant(invariant)
     done = []
     for device in wanted:
         for op, name in enumerate(PATCHED):
@@ -127,3 +132,4 @@ def unpatch() -> None:
         for op in range(len(PATCHED)):
             _set(device, op, False)
         _active.discard(device)
+    ops.set_patch_invariant(False)

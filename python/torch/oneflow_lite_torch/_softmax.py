@@ -6,8 +6,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ._library import direct, ops
-from ._support import is_compiling, is_ordinary, is_served, needs_grad, widens
+from ._support import is_compiling, is_ordinary, is_served, needs_grad, not_served, widens
 
+_is_grad_enabled = torch.is_grad_enabled
 _forward = direct(ops._softmax.default)
 _backward = direct(ops.softmax_backward.default)
 _mask_forward = direct(ops._scale_mask_softmax.default)
@@ -23,48 +24,61 @@ def _gradient(dy: Tensor, y: Tensor, dim: int, log: bool) -> Tensor:
 
 class _Softmax(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, dim, log, to_float32):
-        y = _forward(x, dim, log, to_float32)
+    def forward(ctx, x, dim, log, to_float32, invariant):
+        y = _forward(x, dim, log, to_float32, invariant)
         ctx.save_for_backward(y)
-        ctx.how = dim, log, x.dtype
+        ctx.how = dim, log, x.dtype, invariant
         return y
 
     @staticmethod
     def backward(ctx, dy):
         (y,) = ctx.saved_tensors
-        dim, log, dtype = ctx.how
+        dim, log, dtype, invariant = ctx.how
         once = not torch.is_grad_enabled()
-        dx = _backward(dy, y, dim, log) if once else _gradient(dy, y, dim, log)
-        return dx if dx.dtype == dtype else dx.to(dtype), None, None, None
+        dx = _backward(dy, y, dim, log, invariant) if once else _gradient(dy, y, dim, log)
+        return dx if dx.dtype == dtype else dx.to(dtype), None, None, None, None
 
 
-def _softmax(x: Tensor, dim: int, dtype: torch.dtype | None, log: bool, autocast: str) -> Tensor:
-    if dtype is None and autocast == "torch" and is_ordinary(x):
-        try:
-            if x.requires_grad and torch.is_grad_enabled():
-                return _Softmax.apply(x, dim, log, False)
-            return _forward(x, dim, log, False)
-        except RuntimeError:  # not served: PyTorch's function, or its error
-            pass
+def _quick(x: Tensor, dim: int, log: bool, invariant: bool) -> Tensor:
+    """Straight to the operator."""
+    if x.requires_grad and _is_grad_enabled():
+        return _Softmax.apply(x, dim, log, False, invariant)
+    return _forward(x, dim, log, False, invariant)
+
+
+def _softmax(
+    x: Tensor, dim: int, dtype: torch.dtype | None, log: bool, autocast: str, invariant: bool
+) -> Tensor:
     if dtype is None and widens(x, autocast):
         dtype = torch.float32
     if not is_served(x) or (dtype is not None and not dtype.is_floating_point):
-        return F.log_softmax(x, dim, dtype=dtype) if log else F.softmax(x, dim, dtype=dtype)
+        y = F.log_softmax(x, dim, dtype=dtype) if log else F.softmax(x, dim, dtype=dtype)
+        not_served("log_softmax" if log else "softmax", x, invariant)
+        return y
+    if invariant and -x.ndim <= dim < x.ndim - 1 and dim != -1:  # its rows are of the last dim
+        turned = x.transpose(dim, -1).contiguous()
+        return _softmax(turned, -1, dtype, log, autocast, True).transpose(dim, -1)
     to_float32 = False
     if dtype is not None and dtype != x.dtype:
         last = dim in (-1, x.ndim - 1)
         to_float32 = dtype == torch.float32 and x.dtype.itemsize == 2 and last and x.is_cuda
+        to_float32 = to_float32 and not invariant
         if not to_float32:
             x = x.to(dtype)
     if is_compiling():
-        return ops.softmax(x, dim, log, to_float32)
+        return ops.softmax(x, dim, log, to_float32, invariant)
     if x.requires_grad and torch.is_grad_enabled():
-        return _Softmax.apply(x, dim, log, to_float32)
-    return _forward(x, dim, log, to_float32)
+        return _Softmax.apply(x, dim, log, to_float32, invariant)
+    return _forward(x, dim, log, to_float32, invariant)
 
 
 def softmax(
-    input: Tensor, dim: int = -1, dtype: torch.dtype | None = None, *, autocast: str = "torch"
+    input: Tensor,
+    dim: int = -1,
+    dtype: torch.dtype | None = None,
+    *,
+    autocast: str = "torch",
+    invariant: bool = False,
 ) -> Tensor:
     """Softmax along `dim`, as torch.nn.functional.softmax.
 
@@ -76,42 +90,61 @@ def softmax(
         What the result is computed and returned in; input's own by default.
     autocast : {"torch", "keep"}
         Inside torch.autocast: the result's dtype as PyTorch's (float32 on CUDA), or input's own.
+    invariant : bool
+        What a row becomes, and its gradient, depends to the last bit on that row alone: neither on
+        how many rows there are nor on where it stands among them. A call that the kernels do not
+        serve is refused.
     """
-    return _softmax(input, dim, dtype, False, autocast)
+    if dtype is None and autocast == "torch" and is_ordinary(input):
+        try:
+            return _quick(input, dim, False, invariant)
+        except RuntimeError:  # not served: PyTorch's function, or its error
+            pass
+    return _softmax(input, dim, dtype, False, autocast, invariant)
 
 
 def log_softmax(
-    input: Tensor, dim: int = -1, dtype: torch.dtype | None = None, *, autocast: str = "torch"
+    input: Tensor,
+    dim: int = -1,
+    dtype: torch.dtype | None = None,
+    *,
+    autocast: str = "torch",
+    invariant: bool = False,
 ) -> Tensor:
     """The logarithm of softmax along `dim`; parameters as softmax's."""
-    return _softmax(input, dim, dtype, True, autocast)
+    if dtype is None and autocast == "torch" and is_ordinary(input):
+        try:
+            return _quick(input, dim, True, invariant)
+        except RuntimeError:  # not served: PyTorch's function, or its error
+            pass
+    return _softmax(input, dim, dtype, True, autocast, invariant)
 
 
 class _ScaleMaskSoftmax(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, mask, scale, causal, zero):
-        y = _mask_forward(x, mask, scale, causal, zero)
+    def forward(ctx, x, mask, scale, causal, zero, invariant):
+        y = _mask_forward(x, mask, scale, causal, zero, invariant)
         ctx.save_for_backward(y)
-        ctx.how = scale, causal, None if mask is None else (mask.shape, mask.dtype)
+        ctx.how = scale, causal, None if mask is None else (mask.shape, mask.dtype), invariant
         return y
 
     @staticmethod
     def backward(ctx, dy):
         (y,) = ctx.saved_tensors
-        scale, causal, mask = ctx.how
+        scale, causal, mask, invariant = ctx.how
         if torch.is_grad_enabled():
             dsum = _gradient(dy, y, -1, False)
             dx = dsum * scale
         elif ctx.needs_input_grad[1]:  # what is added to the scores is not scaled
-            dsum = _mask_backward(dy, y, 1.0, causal)
+            dsum = _mask_backward(dy, y, 1.0, causal, invariant)
             dx = dsum * scale
         else:
-            dx = _mask_backward(dy, y, scale, causal)
+            dx = _mask_backward(dy, y, scale, causal, invariant)
         dmask = None
         if ctx.needs_input_grad[1]:
             shape, dtype = mask
             dmask = dsum.sum_to_size(shape).to(dtype)
-        return dx, dmask, None, None, None
+        return dx, dmask, None, None, None, None
 
 
 def _composed(
@@ -141,6 +174,7 @@ def scale_mask_softmax(
     causal: bool = False,
     masked_row: str = "nan",
     autocast: str = "torch",
+    invariant: bool = False,
 ) -> Tensor:
     """softmax(scale * input + mask) over the last dim in one pass: attention's scores.
 
@@ -155,6 +189,8 @@ def scale_mask_softmax(
     masked_row : {"nan", "zero"}
         What a row becomes of which nothing is left.
     autocast : {"torch", "keep"}
+        As softmax's.
+    invariant : bool
         As softmax's.
     """
     if masked_row not in ("nan", "zero"):
@@ -171,10 +207,12 @@ def scale_mask_softmax(
     if takes_mask and mask is not None and x.dtype == torch.float64:
         takes_mask = mask.dtype in (torch.bool, torch.float64)
     if not is_served(x) or not takes_mask or x.ndim == 0:
-        return _composed(x, mask, scale, causal, masked_row)
+        y = _composed(x, mask, scale, causal, masked_row)
+        not_served("scale_mask_softmax", x, invariant)
+        return y
     zero = masked_row == "zero"
     if is_compiling():
-        return ops.scale_mask_softmax(x, mask, scale, causal, zero)
+        return ops.scale_mask_softmax(x, mask, scale, causal, zero, invariant)
     if needs_grad(x, mask):
-        return _ScaleMaskSoftmax.apply(x, mask, scale, causal, zero)
-    return _mask_forward(x, mask, scale, causal, zero)
+        return _ScaleMaskSoftmax.apply(x, mask, scale, causal, zero, invariant)
+    return _mask_forward(x, mask, scale, causal, zero, invariant)

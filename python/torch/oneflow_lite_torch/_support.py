@@ -15,6 +15,8 @@ _STRIDED = torch.strided
 _transformed = torch._C._are_functorch_transforms_active
 _any_autocast = torch._C._is_any_autocast_enabled
 is_compiling = torch.compiler.is_compiling
+_is_traced = torch.compiler.is_dynamo_compiling
+_is_grad_enabled = torch.is_grad_enabled
 # rms_norm came to autocast's list after PyTorch 2.11.
 RMS_NORM_WIDENS = torch._C._dispatch_has_kernel_for_dispatch_key("aten::rms_norm", "AutocastCUDA")
 
@@ -36,11 +38,12 @@ def is_served(x: Tensor) -> bool:
 def is_ordinary(x: Tensor) -> bool:
     """Whether a call may go straight to its operator, which checks dtype and layout itself.
 
-    An operator that refuses raises RuntimeError; is_served and its kin then say what to do.
+    An operator that refuses raises RuntimeError; is_served and its kin then say what to do. Every
+    call asks this: what is cheap comes first. torch.export's tensors are a subclass.
     """
     return (
-        not is_compiling()
-        and type(x) is Tensor
+        type(x) is Tensor
+        and not _is_traced()
         and not _any_autocast()
         and not _transformed()
         and forward_ad._current_level < 0
@@ -61,7 +64,11 @@ def is_column(w: Tensor | None, x: Tensor, shape: tuple[int, ...]) -> bool:
 
 def needs_grad(*tensors: Tensor | None) -> bool:
     """Whether a call must be recorded."""
-    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+    if _is_grad_enabled():
+        for t in tensors:
+            if t is not None and t.requires_grad:
+                return True
+    return False
 
 
 def compute_type(dtype: torch.dtype) -> torch.dtype:
@@ -86,3 +93,14 @@ def widens(x: Tensor, autocast: str, is_loss: bool = False) -> bool:
     device = x.device.type
     listed = device == "cuda" or (device == "cpu" and is_loss)
     return listed and torch.is_autocast_enabled(device)
+
+
+def not_served(name: str, x: Tensor, invariant: bool) -> None:
+    """Refuse invariant=True where PyTorch's own function is called, which does not promise it."""
+    if not invariant or x.numel() == 0:
+        return
+    raise NotImplementedError(
+        f"{name}(): invariant=True is not served for this call ({type(x).__name__} of {x.dtype}, "
+        f"shape {tuple(x.shape)}, on {x.device}); allowed are plain float tensors on CUDA or the "
+        "CPU, with arguments that the kernels take. Without it PyTorch's function is called"
+    )

@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 
 import oneflow_lite_torch as rows
+from oneflow_lite_torch import _bench_invariant
 from oneflow_lite_torch import _bench_peers as peers
 from oneflow_lite_torch._bench_model import SIZES
 from oneflow_lite_torch._bench_model import run as run_model
@@ -239,6 +240,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--compile", action="store_true", help="torch.compile too; takes minutes")
     parser.add_argument("--host", action="store_true", help="host times alone")
+    parser.add_argument("--invariant", action="store_true", help="the price of invariant=True")
     parser.add_argument(
         "--model", choices=sorted(SIZES), help="the step of a model of transformers instead"
     )
@@ -247,6 +249,9 @@ def main() -> None:
     print(f"{where}, PyTorch {torch.__version__}, oneflow_lite_torch {rows.__version__}")
     if arguments.model:
         run_model(arguments.model, arguments.device)
+        return
+    if arguments.invariant:
+        _bench_invariant.run(arguments.device, _tensors, device_us)
         return
     if not arguments.host:
         kernels(arguments.device, arguments.compile)

@@ -10,7 +10,8 @@
 // for which mean and rstd of a row are enough. x and dy are read twice, once from the L2.
 //
 // Where the rounding of a stored mean counts (kRecentre), the row blocks leave what it lacks, and a
-// second small kernel corrects dweight by it, unless it is negligible in every row.
+// second small kernel corrects dweight by it, unless it is negligible in every row. (Of up to four
+// rows it never is: see norms/backward/exact.cuh.)
 #pragma once
 
 #include "primitive/cuda/chip/async_copy.cuh"

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "primitive/cuda/norms/backward/columns.cuh"
+#include "primitive/cuda/norms/backward/exact.cuh"
 #include "primitive/cuda/norms/backward/few_launch.cuh"
 #include "primitive/cuda/norms/backward/lean.cuh"
 #include "primitive/cuda/norms/backward/narrow.cuh"
@@ -253,17 +254,23 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
 template <class T, bool kCentre>
 size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits& limits) {
   if (rows <= 0 || cols <= 0) return 0;
+  if (limits.multiprocessors == 0) {
+    return NormBackwardWorkspaceBytes<T, kCentre>(rows, cols, AnyRowsLimits(limits));
+  }
   using C = ComputeType<T>;
   const auto traits = internal::BackwardTraits<T>(kCentre, false, false, {});
   const int64_t part = kNormKinds<kCentre> * PartPitch<C>(cols) * int64_t{sizeof(C)};
   const int64_t few = internal::FewWorkspaceBytes<T, kCentre>(rows);
   const int64_t many = MostNormParts(rows, cols, traits, limits) * part +
                        MostNormSumBytes(rows, cols, sizeof(NormSums<T, kCentre>), traits, limits);
-  return static_cast<size_t>(few > many ? few : many);
+  const int64_t exact = internal::ExactWorkspaceBytes<T, kCentre>(rows, cols);
+  const int64_t most = few > many ? few : many;
+  return static_cast<size_t>(most > exact ? most : exact);
 }
 
 // kCentre: layer_norm, else rms_norm. Neither allocates nor synchronises; may be captured into a
-// graph. The same call gives the same bits.
+// graph. The same call gives the same bits. Where `limits` has no multiprocessors, dx of a row
+// depends on that row alone, and rows that no such plan serves are cudaErrorNotSupported.
 template <bool kCentre, class T>
 cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& limits,
                                cudaStream_t stream, void* workspace) {
@@ -271,6 +278,13 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
   if (!a.dx && a.dsum) {  // what would be added to it
     NormBackward<T> b = a;
     b.dsum = nullptr;
+    return LaunchNormBackward<kCentre>(b, limits, stream, workspace);
+  }
+  if (internal::WantsExact<kCentre>(a)) {
+    const cudaError_t error = internal::LaunchExact<kCentre>(a, limits, stream, workspace);
+    if (error != cudaSuccess) return error;
+    NormBackward<T> b = a;
+    b.dweight = nullptr;
     return LaunchNormBackward<kCentre>(b, limits, stream, workspace);
   }
   if (!a.x) {  // dbias alone: whatever is there is read, and not used
@@ -285,6 +299,12 @@ cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& lim
   traits.tensors = a.dsum ? 3 : 2;
   traits.lean = traits.lean && internal::AreMultiplesOf16(
                                    {internal::AddressOf(a.weight), internal::AddressOf(bias)});
+  if (limits.multiprocessors == 0) {
+    const DeviceLimits any = AnyRowsLimits(limits);
+    NormPlan plan;
+    if (!PlanAnyRows(a.rows, a.cols, traits, any, &plan)) return cudaErrorNotSupported;
+    return internal::LaunchNormBackwardAs<kCentre>(plan, a, any, stream, workspace);
+  }
   NormFewPlan few;
   if (internal::ServesFew(a) && PlanFew(a.rows, a.cols, traits, limits, &few)) {
     return internal::LaunchNormFew<kCentre>(few, a, limits, stream, workspace);

@@ -151,9 +151,7 @@ __global__ void __launch_bounds__(NormPolicy::kCorrectColumns* NormPolicy::kCorr
                          const ComputeType<T>* residual) {
   using C = ComputeType<T>;
   using P = NormPolicy;
-  // Beside x_hat; but in a gradient of few rows there may be columns whose every x_hat is near 0.
-  constexpr int kFewRows = 4;
-  const C negligible = a.rows <= kFewRows ? C(0) : sizeof(C) == 8 ? C(2e-15) : C(1e-6);
+  constexpr C negligible = sizeof(C) == 8 ? C(2e-15) : C(1e-6);  // beside x_hat
   __shared__ C slots[P::kCorrectWays][P::kCorrectColumns];
   WaitForPreviousKernel();
   constexpr int kAtOnce = 4;  // one after another, each load would take as long as all of them

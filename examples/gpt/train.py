@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains a GPT on the characters of a novel, and lets it write.
+
+.venv/bin/python examples/gpt/train.py                       # a small one, two minutes on a CPU
+.venv/bin/python examples/gpt/train.py --preset baby --device cuda --dtype bfloat16 --graph
+.venv/bin/python examples/gpt/train.py --resume              # goes on where it was ended
+.venv/bin/python examples/gpt/train.py --steps 0 --resume --prompt "It is a truth"   # only writes
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import oneflow_lite as flow
+from oneflow_lite.models import gpt
+
+TEXT = Path(__file__).with_name("pride_and_prejudice.txt")
+VALIDATION_BATCHES = 8
+
+
+class Characters:
+    """The text as ids of its characters, a tenth of it at the end kept for validation."""
+
+    def __init__(self, path: Path) -> None:
+        text = path.read_text(encoding="utf-8")
+        self.characters = "".join(sorted(set(text)))
+        self._ids = {c: i for i, c in enumerate(self.characters)}
+        ids = self.encode(text)
+        self.train, self.held = np.split(ids, [len(ids) * 9 // 10])
+
+    def encode(self, text: str) -> np.ndarray:
+        if strange := sorted(set(text) - set(self.characters)):
+            raise SystemExit(f"gpt: the text has no {' '.join(map(repr, strange))}")
+        return np.array([self._ids[c] for c in text], dtype=np.int64)
+
+    def decode(self, ids: Any) -> str:
+        return "".join(self.characters[int(i)] for i in ids)
+
+    def batch(self, rng: np.random.Generator, size: int, length: int, held: bool) -> Any:
+        """Ids [size, length] and the ids that follow each."""
+        ids = self.held if held else self.train
+        starts = rng.integers(0, len(ids) - length, size)
+        rows = np.stack([ids[s : s + length + 1] for s in starts])
+        return flow.from_numpy(rows[:, :-1].copy()), flow.from_numpy(rows[:, 1:].copy())
+
+
+def learning_rate(step: int, steps: int, most: float) -> float:
+    """Up in a twentieth of the steps, then down to a tenth by half a cosine."""
+    warm = max(1, steps // 20)
+    if step < warm:
+        return most * (step + 1) / warm
+    share = min(1.0, (step - warm) / max(1, steps - warm))
+    return most * (0.1 + 0.45 * (1 + math.cos(math.pi * share)))
+
+
+class Progress:
+    """A line with a bar, the loss, tokens/s and the time left; without a terminal a line of each
+    twentieth part.
+    """
+
+    def __init__(self, steps: int, tokens: int, begun: int) -> None:
+        self.steps, self.tokens, self.begun = steps, tokens, begun
+        self.start = time.perf_counter()
+        self.live = sys.stderr.isatty()
+
+    def show(self, step: int, loss: float) -> None:
+        done = step - self.begun
+        if done < 1 or not (
+            self.live or step == self.steps or step % max(1, self.steps // 20) == 0
+        ):
+            return
+        seconds = (time.perf_counter() - self.start) / done
+        left = round(seconds * (self.steps - step))
+        bar = "#" * (24 * step // self.steps)
+        speed = f"{self.tokens / seconds:,.0f} tokens/s"
+        line = (f"[{bar:<24}] {step}/{self.steps}  loss {loss:.4f}  {speed}  "
+                f"{left // 60}:{left % 60:02d} left")  # fmt: skip
+        print(f"\r{line:<79}" if self.live else line, end="" if self.live else "\n",
+              file=sys.stderr, flush=True)  # fmt: skip
+        if self.live and step == self.steps:
+            print(file=sys.stderr)
+
+
+class Run:
+    """The model, its optimizer, the numbers drawn so far: all that a checkpoint holds."""
+
+    def __init__(self, options: argparse.Namespace, text: Characters) -> None:
+        self.options, self.text = options, text
+        flow.manual_seed(options.seed)
+        self.rng = np.random.default_rng(options.seed)
+        preset = gpt.PRESETS[options.preset]
+        self.config = preset.replaced(vocab=len(text.characters), dropout=options.dropout)
+        self.model = gpt.build(flow, self.config).to(options.device)
+        if options.dtype != "float32" and not options.autocast:
+            self.model.to(getattr(flow, options.dtype))
+        self.optimizer = flow.optim.AdamW(
+            gpt.parameter_groups(self.model, 0.1), lr=options.lr, betas=(0.9, 0.95),
+            master_weights=options.dtype != "float32",
+        )  # fmt: skip
+        self.step = 0
+        self.losses: list[tuple[int, float]] = []
+        self.held_losses: list[tuple[int, float]] = []
+
+    def precision(self) -> Any:
+        if not self.options.autocast or self.options.dtype == "float32":
+            return nullcontext()
+        return flow.autocast(self.options.device, getattr(flow, self.options.dtype))
+
+    def train_step(self, ids: Any, targets: Any) -> Any:
+        with self.precision():
+            loss = self.model.loss(ids, targets)
+        self.optimizer.zero_grad()
+        loss.backward()
+        flow.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+        return loss.detach()
+
+    def validate(self) -> float:
+        """The mean loss of batches that are the same each time."""
+        rng, total = np.random.default_rng(1), 0.0
+        self.model.eval()
+        with flow.no_grad(), self.precision():
+            for _ in range(VALIDATION_BATCHES):
+                ids, targets = self.text.batch(rng, self.options.batch, self.config.length, True)
+                loss = self.model.loss(ids.to(self.options.device), targets.to(self.options.device))
+                total += loss.item()
+        self.model.train()
+        return total / VALIDATION_BATCHES
+
+    def save(self, path: Path) -> None:
+        """Whenever the program is ended, the file is there as a whole, this one or the last."""
+        state = {
+            "preset": self.options.preset, "seed": self.options.seed, "step": self.step,
+            "characters": self.text.characters, "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(), "losses": json.dumps(self.losses),
+            "held_losses": json.dumps(self.held_losses),
+            "rng": json.dumps(self.rng.bit_generator.state),
+            "generator": flow.default_generator(self.options.device).get_state(),
+        }  # fmt: skip
+        path.parent.mkdir(parents=True, exist_ok=True)
+        flow.save(state, path)
+
+    def load(self, path: Path) -> None:
+        state = flow.load(path)
+        for name, own in (("preset", self.options.preset), ("characters", self.text.characters)):
+            if state[name] != own:
+                raise SystemExit(f"gpt: {path} was written with another {name}")
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.step = int(state["step"])
+        self.losses = [tuple(pair) for pair in json.loads(state["losses"])]
+        self.held_losses = [tuple(pair) for pair in json.loads(state["held_losses"])]
+        self.rng.bit_generator.state = json.loads(state["rng"])
+        flow.default_generator(self.options.device).set_state(state["generator"])
+
+    def train(self) -> None:
+        o = self.options
+        begin = self.step
+        progress = Progress(o.steps, o.batch * self.config.length, begin)
+        step = flow.cuda.graphed_step(self.train_step) if o.graph else self.train_step
+        while self.step < min(o.steps, o.stop_at or o.steps):
+            for group in self.optimizer.param_groups:
+                group["lr"] = learning_rate(self.step, o.steps, o.lr)
+            ids, targets = self.text.batch(self.rng, o.batch, self.config.length, False)
+            loss = step(ids.to(o.device), targets.to(o.device))
+            self.step += 1
+            if self.step % o.log_every == 0 or self.step == o.steps:
+                self.losses.append((self.step, loss.item()))
+                progress.show(self.step, self.losses[-1][1])
+            if self.step % o.validate_every == 0 or self.step == o.steps:
+                self.held_losses.append((self.step, self.validate()))
+                self.save(o.out / "checkpoint.npz")
+
+    def write(self, prompt: str, count: int) -> str:
+        """The prompt and what the model writes after it."""
+        self.model.eval()
+        ids = flow.from_numpy(self.text.encode(prompt)[None]).to(self.options.device)
+        with self.precision():
+            ids = self.model.generate(ids, count, self.options.temperature, self.options.top_k)
+        self.model.train()
+        return self.text.decode(ids[0].tolist())
+
+
+def draw(run: Run, path: Path) -> None:
+    """The losses over the steps, as a PNG."""
+    try:
+        import matplotlib
+    except ImportError:
+        print(f"gpt: no {path}: it needs matplotlib (pip install matplotlib)", file=sys.stderr)
+        return
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    axes.plot(*zip(*run.losses, strict=True), color="#1b6ca8", linewidth=1, label="training")
+    axes.plot(*zip(*run.held_losses, strict=True), color="#d95f02", marker="o", markersize=3,
+              label="validation")  # fmt: skip
+    axes.set(xlabel="step", ylabel="cross entropy of a character",
+             title=f"{run.options.preset}, {run.options.dtype}, {run.options.device}")  # fmt: skip
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Trains a GPT on the characters of a text.")
+    add = parser.add_argument
+    add("--preset", default="small", choices=gpt.PRESETS, help="the model's shape (%(default)s)")
+    add("--text", type=Path, default=TEXT, help="a file to learn (a novel of 1813)")
+    add("--device", default="cuda" if flow.cuda.is_available() else "cpu", choices=["cpu", "cuda"])
+    add("--dtype", default="float32", choices=["float32", "bfloat16"])
+    add("--autocast", action="store_true", help="parameters in float32, products in --dtype")
+    add("--graph", action="store_true", help="the step as one CUDA graph")
+    add("--steps", type=int, default=1000, help="(%(default)s)")
+    add("--batch", type=int, default=16, help="(%(default)s)")
+    add("--lr", type=float, default=2e-3, help="the most it is (%(default)s)")
+    add("--dropout", type=float, default=0.0)
+    add("--seed", type=int, default=0)
+    add("--log-every", type=int, default=10, metavar="STEPS")
+    add("--validate-every", type=int, default=100, metavar="STEPS", help="and write a checkpoint")
+    add("--out", type=Path, default=Path("build/gpt"), help="the folder of what is written")
+    add("--resume", action="store_true", help="go on from the checkpoint in --out")
+    add("--stop-at", type=int, metavar="STEP", help="end there, as a run does that is killed")
+    add("--prompt", default="It is a truth", help="what it writes on")
+    add("--length", type=int, default=400, help="characters that it writes (%(default)s)")
+    add("--temperature", type=float, default=0.7)
+    add("--top-k", type=int, default=0)
+    options = parser.parse_args(arguments)
+    if options.graph and options.device != "cuda":
+        parser.error("--graph needs --device cuda")
+    if options.autocast and options.dtype == "float32":
+        parser.error("--autocast needs --dtype bfloat16")
+    return options
+
+
+def main(arguments: list[str] | None = None) -> None:
+    options = parse(arguments)
+    text = Characters(options.text)
+    run = Run(options, text)
+    if options.resume:
+        run.load(options.out / "checkpoint.npz")
+    size = sum(p.numel() for p in run.model.parameters())
+    print(f"{options.preset}: {size:,} parameters, {len(text.train):,} characters to learn, "
+          f"{options.device}, {options.dtype}")  # fmt: skip
+    if run.step < options.steps:
+        run.train()
+        if run.step < options.steps:
+            print(f"ended at step {run.step} of {options.steps}")
+            return
+        print(f"validation loss {run.held_losses[-1][1]:.4f} after {run.step} steps")
+        draw(run, options.out / "loss.png")
+    print(run.write(options.prompt, options.length))
+
+
+if __name__ == "__main__":
+    main()

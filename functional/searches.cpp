@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "functional/searches.h"
+
+#include <cmath>
+
+#include "functional/binary.h"
+#include "functional/copy.h"
+#include "functional/creation.h"
+#include "functional/host_value.h"
+#include "functional/index.h"
+#include "functional/reduce.h"
+#include "functional/select.h"
+#include "functional/sort.h"
+#include "functional/ternary.h"
+#include "functional/view.h"
+#include "oneflow_lite/framework/op_expr.h"
+
+namespace oneflow_lite::functional {
+namespace {
+
+// What both are compared in: that which they are promoted to, and where a number does not fit it,
+// one that has room for it.
+DType ComparedIn(const Tensor& t, const Operand& o) {
+  const DType dtype = ResultDType(t, o);
+  const Scalar* number = std::get_if<Scalar>(&o);
+  if (!number || number->Fits(dtype)) return dtype;
+  return number->is_float() ? DType::kFloat64 : PromoteTypes(t.dtype(), DType::kInt64);
+}
+
+StatusOr<Tensor> AsTensor(const char* name, const Operand& o, DType dtype, Device device) {
+  if (const Tensor* t = std::get_if<Tensor>(&o)) {
+    if (!t->defined()) return NotDefined(name, "input");
+    return Cast(t->Detach(), dtype);
+  }
+  return Full(Shape{}, std::get<Scalar>(o), dtype, device);
+}
+
+StatusOr<Tensor> SearchFunction(const Tensor& sorted_sequence, const Operand& x, bool out_int32,
+                                bool right, absl::string_view side, const Tensor& sorter) {
+  if (side != "left" && side != "right") {
+    return BadValue("searchsorted", "side", absl::StrCat("\"", side, "\""),
+                    "\"left\" or \"right\"");
+  }
+  if (!sorted_sequence.defined()) return NotDefined("searchsorted", "sorted_sequence");
+  Tensor line = sorted_sequence.Detach();
+  if (sorter.defined()) {
+    if (sorter.shape() != line.shape()) {
+      return ShapeMismatch("searchsorted", "sorter", sorter.shape(), line.shape().ToString());
+    }
+    OFL_ASSIGN_OR_RETURN(line, Gather(line, -1, sorter));
+  }
+  return SearchSorted(line, x, right || side == "right", out_int32);
+}
+
+StatusOr<Tensor> BucketizeFunction(const Operand& x, const Tensor& boundaries, bool out_int32,
+                                   bool right) {
+  return Bucketize(x, boundaries, right, out_int32);
+}
+
+StatusOr<Tensor> IsInFunction(const Operand& elements, const Operand& others,
+                              bool /*assume_unique*/, bool invert) {
+  return IsIn(elements, others, invert);
+}
+
+StatusOr<Tensor> HistcFunction(const Tensor& x, int64_t bins, double min, double max) {
+  return Histc(x, bins, min, max);
+}
+
+}  // namespace
+
+StatusOr<Tensor> SearchSorted(const Tensor& sorted_sequence, const Operand& x, bool right,
+                              bool out_int32) {
+  static const OpExpr& op = OpBuilder("searchsorted")
+                                .Input("sorted")
+                                .Input("in")
+                                .Output("out")
+                                .Attr("right")
+                                .Attr("out_int32")
+                                .Get();
+  if (!sorted_sequence.defined()) return NotDefined("searchsorted", "sorted_sequence");
+  const DType dtype = ComparedIn(sorted_sequence, x);
+  OFL_ASSIGN_OR_RETURN(Tensor line, Cast(sorted_sequence.Detach(), dtype));
+  OFL_ASSIGN_OR_RETURN(Tensor sought, AsTensor("searchsorted", x, dtype, line.device()));
+  return Call(op, {line, sought}, {right, out_int32});
+}
+
+StatusOr<Tensor> Bucketize(const Operand& x, const Tensor& boundaries, bool right, bool out_int32) {
+  if (!boundaries.defined()) return NotDefined("bucketize", "boundaries");
+  if (boundaries.ndim() != 1) {
+    return ShapeMismatch("bucketize", "boundaries", boundaries.shape(), "1 dim");
+  }
+  return SearchSorted(boundaries, x, right, out_int32);
+}
+
+StatusOr<Tensor> IsIn(const Operand& elements, const Operand& others, bool invert) {
+  const Tensor* x = std::get_if<Tensor>(&elements);
+  const Tensor* y = std::get_if<Tensor>(&others);
+  if (!x && !y) {
+    return Error(ErrorKind::kType,
+                 "isin(): elements or test_elements must be a Tensor, but both "
+                 "are numbers");
+  }
+  if (x && !x->defined()) return NotDefined("isin", "elements");
+  if (y && !y->defined()) return NotDefined("isin", "test_elements");
+  if (x && y && x->device() != y->device()) {
+    return DeviceMismatch("isin", "elements", x->device(), "test_elements", y->device());
+  }
+  const DType dtype = x ? ComparedIn(*x, others) : ComparedIn(*y, elements);
+  const Device device = (x ? x : y)->device();
+  OFL_ASSIGN_OR_RETURN(Tensor sought, AsTensor("isin", elements, dtype, device));
+  OFL_ASSIGN_OR_RETURN(Tensor among, AsTensor("isin", others, dtype, device));
+  if (among.numel() == 0) return Full(sought.shape(), Scalar(invert), DType::kBool, device);
+  OFL_ASSIGN_OR_RETURN(among, Reshape(among, Shape{-1}));
+  OFL_ASSIGN_OR_RETURN(TensorList ordered, Sort(among));
+  OFL_ASSIGN_OR_RETURN(Tensor place, SearchSorted(ordered[0], sought));
+  OFL_ASSIGN_OR_RETURN(place, Reshape(place, Shape{-1}));
+  OFL_ASSIGN_OR_RETURN(place, Clamp(place, {}, Operand(Scalar(among.numel() - 1))));
+  OFL_ASSIGN_OR_RETURN(Tensor found, Gather(ordered[0], 0, place));
+  OFL_ASSIGN_OR_RETURN(found, Reshape(found, sought.shape()));
+  return invert ? Ne(found, sought) : Eq(found, sought);
+}
+
+StatusOr<Tensor> BinCount(const Tensor& x, const Tensor& weights, int64_t minlength) {
+  if (!x.defined()) return NotDefined("bincount", "input");
+  if (x.ndim() != 1 || IsFloating(x.dtype())) {
+    return Error(ErrorKind::kValue, "bincount(): takes a 1-D tensor of integers, not shape ",
+                 x.shape().ToString(), " (", Name(x.dtype()), ")");
+  }
+  if (minlength < 0) {
+    return Error(ErrorKind::kValue, "bincount(): minlength is ", minlength,
+                 ", but it must not be negative");
+  }
+  if (weights.defined() && weights.shape() != x.shape()) {
+    return ShapeMismatch("bincount", "weights", weights.shape(), x.shape().ToString());
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor places, Cast(x, DType::kInt64));
+  int64_t count = minlength;
+  if (x.numel() > 0) {
+    OFL_ASSIGN_OR_RETURN(TensorList ends, AMinMax(places));
+    OFL_ASSIGN_OR_RETURN(const int64_t least, ValueOf<int64_t>("bincount", ends[0]));
+    OFL_ASSIGN_OR_RETURN(const int64_t most, ValueOf<int64_t>("bincount", ends[1]));
+    if (least < 0) return Error(ErrorKind::kValue, "bincount(): input must not be negative");
+    count = std::max(count, most + 1);
+  }
+  Tensor added = weights;
+  if (!weights.defined()) {
+    OFL_ASSIGN_OR_RETURN(added, Ones(places.shape(), DType::kInt64, x.device()));
+  } else if (!IsFloating(weights.dtype())) {
+    OFL_ASSIGN_OR_RETURN(added, Cast(weights, DType::kFloat64));
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor zeros, Zeros(Shape{count}, added.dtype(), x.device()));
+  return ScatterAdd(zeros, 0, places, added);
+}
+
+StatusOr<Tensor> Histc(const Tensor& input, int64_t bins, double min, double max) {
+  if (!input.defined()) return NotDefined("histc", "input");
+  if (input.dtype() == DType::kBool) {
+    return UnsupportedDType("histc", "input", input.dtype(), "an integer or a floating dtype");
+  }
+  if (bins < 1) {
+    return Error(ErrorKind::kValue, "histc(): bins is ", bins, ", but it must be positive");
+  }
+  const DType wide = IsFloating(input.dtype()) ? ComputeType(input.dtype()) : DType::kFloat64;
+  OFL_ASSIGN_OR_RETURN(Tensor x, Reshape(input.Detach(), Shape{-1}));
+  OFL_ASSIGN_OR_RETURN(x, Cast(x, wide));
+  if (min == max && x.numel() > 0) {
+    OFL_ASSIGN_OR_RETURN(TensorList ends, AMinMax(x));
+    OFL_ASSIGN_OR_RETURN(min, ValueOf<double>("histc", ends[0]));
+    OFL_ASSIGN_OR_RETURN(max, ValueOf<double>("histc", ends[1]));
+  }
+  if (min == max) {
+    min -= 1;
+    max += 1;
+  }
+  if (!(min < max) || !std::isfinite(max - min)) {
+    return Error(ErrorKind::kValue, "histc(): the range from ", min, " to ", max,
+                 " must be finite and not reversed");
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor inside, Ge(x, Scalar(min)));
+  OFL_ASSIGN_OR_RETURN(Tensor below, Le(x, Scalar(max)));
+  OFL_ASSIGN_OR_RETURN(inside, BitwiseAnd(inside, below));
+  OFL_ASSIGN_OR_RETURN(Tensor place, Sub(x, Scalar(min)));
+  OFL_ASSIGN_OR_RETURN(place, Mul(place, Scalar(static_cast<double>(bins))));
+  OFL_ASSIGN_OR_RETURN(place, Div(place, Scalar(max - min)));
+  OFL_ASSIGN_OR_RETURN(place, Where(inside, place, Scalar(0)));
+  OFL_ASSIGN_OR_RETURN(place, Cast(place, DType::kInt64));
+  OFL_ASSIGN_OR_RETURN(place, Clamp(place, {}, Operand(Scalar(bins - 1))));
+  OFL_ASSIGN_OR_RETURN(place, Where(inside, place, Scalar(bins)));  // one more bin for the rest
+  OFL_ASSIGN_OR_RETURN(Tensor ones, Ones(place.shape(), DType::kInt64, x.device()));
+  OFL_ASSIGN_OR_RETURN(Tensor counts, Zeros(Shape{bins + 1}, DType::kInt64, x.device()));
+  OFL_ASSIGN_OR_RETURN(counts, ScatterAdd(counts, 0, place, ones));
+  OFL_ASSIGN_OR_RETURN(counts, Narrow(counts, 0, 0, bins));
+  return To(counts, {}, input.dtype(), /*copy=*/true);
+}
+
+OFL_REGISTER_FUNCTION(
+    "searchsorted(Tensor sorted_sequence, Operand input, *, bool out_int32=False, bool "
+    "right=False, str side='left', Tensor? sorter=None) -> Tensor",
+    SearchFunction, kFunction,
+    "Where to put elements so that a sequence stays in order: int64 places, or int32.\n"
+    "The sequence is [n], or [..., n] with the leading dims of input (ShapeError for others); "
+    "sorter has places that bring it into order. Before elements that are equal, or with right, "
+    "which side=\"right\" means too, after them. NaN counts as the largest.");
+OFL_REGISTER_FUNCTION(
+    "bucketize(Operand input, Tensor boundaries, *, bool out_int32=False, bool right=False) -> "
+    "Tensor",
+    BucketizeFunction, kFunction,
+    "The number of the bucket, between boundaries, of each element; see searchsorted.");
+OFL_REGISTER_FUNCTION(
+    "isin(Operand elements, Operand test_elements, *, bool assume_unique=False, bool invert=False) "
+    "-> Tensor",
+    IsInFunction, kFunction,
+    "Whether each element is among the others; with invert, whether it is not.");
+OFL_REGISTER_FUNCTION(
+    "bincount(Tensor input, Tensor? weights=None, int minlength=0) -> Tensor", BinCount, kMethod,
+    "How often each number from 0 on occurs, or the sum of the weights there.\n"
+    "input is 1-D, of integers that are not negative (ValueError). There are at least minlength "
+    "results; otherwise the largest number says, which waits for the device.");
+OFL_REGISTER_FUNCTION(
+    "histc(Tensor input, int bins=100, float min=0, float max=0) -> Tensor", HistcFunction, kMethod,
+    "How many elements lie in each of so many parts of [min, max] of one size, in input's dtype.\n"
+    "Where min equals max, from the smallest to the largest element, which waits for the device.");
+
+}  // namespace oneflow_lite::functional

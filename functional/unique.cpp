@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The different elements, or slices, of a tensor. In order, equal ones are neighbours: the number
+// of a run of them is how many changes there are before it.
+#include "functional/binary.h"
+#include "functional/cat.h"
+#include "functional/creation.h"
+#include "functional/host_value.h"
+#include "functional/index.h"
+#include "functional/reduce.h"
+#include "functional/scan.h"
+#include "functional/searches.h"
+#include "functional/shapes.h"
+#include "functional/sort.h"
+#include "functional/view.h"
+#include "oneflow_lite/framework/op_expr.h"
+
+namespace oneflow_lite::functional {
+namespace {
+
+// For each of n neighbours the number of its run; `items` are elements [n] or rows [n, m].
+StatusOr<Tensor> RunOfEach(const Tensor& items) {
+  const int64_t n = items.shape()[0];
+  OFL_ASSIGN_OR_RETURN(Tensor later, Narrow(items, 0, 1, n - 1));
+  OFL_ASSIGN_OR_RETURN(Tensor earlier, Narrow(items, 0, 0, n - 1));
+  OFL_ASSIGN_OR_RETURN(Tensor changes, Ne(later, earlier));
+  if (items.ndim() > 1) {
+    OFL_ASSIGN_OR_RETURN(changes, Any(changes, Dims{1}));
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor runs, CumSum(changes, 0));
+  OFL_ASSIGN_OR_RETURN(Tensor first, Zeros(Shape{1}, DType::kInt64, items.device()));
+  return Cat(TensorList{first, runs}, 0);
+}
+
+struct Runs {
+  Tensor first;   // the place of each run's first item
+  Tensor of;      // each item's run
+  Tensor counts;  // each run's length
+};
+
+StatusOr<Runs> FindRuns(const char* name, const Tensor& items) {
+  const int64_t n = items.shape()[0];
+  const Device device = items.device();
+  if (n == 0) {
+    OFL_ASSIGN_OR_RETURN(Tensor none, Zeros(Shape{0}, DType::kInt64, device));
+    OFL_ASSIGN_OR_RETURN(Tensor of, Zeros(Shape{0}, DType::kInt64, device));
+    OFL_ASSIGN_OR_RETURN(Tensor counts, Zeros(Shape{0}, DType::kInt64, device));
+    return Runs{none, of, counts};
+  }
+  Runs runs;
+  OFL_ASSIGN_OR_RETURN(runs.of, RunOfEach(items));
+  OFL_ASSIGN_OR_RETURN(Tensor last, Narrow(runs.of, 0, n - 1, 1));
+  OFL_ASSIGN_OR_RETURN(const int64_t most, ValueOf<int64_t>(name, last));
+  OFL_ASSIGN_OR_RETURN(Tensor numbers,
+                       Arange(Scalar(most + 1), {}, Scalar(1), DType::kInt64, device));
+  OFL_ASSIGN_OR_RETURN(runs.first, SearchSorted(runs.of, numbers));
+  OFL_ASSIGN_OR_RETURN(Tensor behind, SearchSorted(runs.of, numbers, /*right=*/true));
+  OFL_ASSIGN_OR_RETURN(runs.counts, Sub(behind, runs.first));
+  return runs;
+}
+
+// The numbers of the rows [n, m] in order.
+StatusOr<Tensor> OrderOfRows(const Tensor& rows) {
+  static const OpExpr& op = OpBuilder("sort_rows").Input("in").Output("order").Get();
+  return Call(op, {rows});
+}
+
+// The run of each item where it stood before it was sorted.
+StatusOr<Tensor> Unsorted(const Tensor& of, const Tensor& order) {
+  OFL_ASSIGN_OR_RETURN(Tensor zeros, Zeros(of.shape(), DType::kInt64, of.device()));
+  return ScatterInto(zeros, 0, order, of);
+}
+
+StatusOr<TensorList> UniqueElements(const char* name, const Tensor& x, bool consecutive) {
+  OFL_ASSIGN_OR_RETURN(Tensor items, Reshape(x, Shape{-1}));
+  Tensor order;
+  if (!consecutive) {
+    OFL_ASSIGN_OR_RETURN(TensorList pair, Sort(items));
+    items = pair[0];
+    order = pair[1];
+  }
+  OFL_ASSIGN_OR_RETURN(Runs runs, FindRuns(name, items));
+  OFL_ASSIGN_OR_RETURN(Tensor values, Gather(items, 0, runs.first));
+  if (!consecutive) {
+    OFL_ASSIGN_OR_RETURN(runs.of, Unsorted(runs.of, order));
+  }
+  OFL_ASSIGN_OR_RETURN(runs.of, Reshape(runs.of, x.shape()));
+  return TensorList{values, runs.of, runs.counts};
+}
+
+StatusOr<TensorList> UniqueSlices(const char* name, const Tensor& x, int64_t axis,
+                                  bool consecutive) {
+  OFL_ASSIGN_OR_RETURN(Tensor rows, x.ndim() == 0 ? Unsqueeze(x, 0) : Movedim(x, {axis}, {0}));
+  const int64_t n = rows.shape()[0];
+  int64_t m = 1;
+  for (int d = 1; d < rows.ndim(); ++d) m *= rows.shape()[d];
+  OFL_ASSIGN_OR_RETURN(rows, Reshape(rows, Shape{n, m}));
+  Tensor order;
+  if (!consecutive) {
+    OFL_ASSIGN_OR_RETURN(order, OrderOfRows(rows));
+    OFL_ASSIGN_OR_RETURN(rows, IndexSelect(rows, 0, order));
+  }
+  OFL_ASSIGN_OR_RETURN(Runs runs, FindRuns(name, rows));
+  Tensor first = runs.first;
+  if (!consecutive) {
+    OFL_ASSIGN_OR_RETURN(first, Gather(order, 0, first));
+    OFL_ASSIGN_OR_RETURN(runs.of, Unsorted(runs.of, order));
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor values, IndexSelect(x, axis, first));
+  return TensorList{values, runs.of, runs.counts};
+}
+
+StatusOr<Value> Wanted(const Tensor& x, std::optional<int64_t> dim, bool consecutive, bool inverse,
+                       bool counts) {
+  OFL_ASSIGN_OR_RETURN(TensorList all, UniqueWithCounts(x, dim, consecutive));
+  if (!inverse && !counts) return Value(std::move(all[0]));
+  TensorList some{all[0]};
+  if (inverse) some.push_back(all[1]);
+  if (counts) some.push_back(all[2]);
+  return Value(std::move(some));
+}
+StatusOr<Value> UniqueFunction(const Tensor& x, bool /*sorted*/, bool inverse, bool counts,
+                               std::optional<int64_t> dim) {
+  return Wanted(x, dim, /*consecutive=*/false, inverse, counts);
+}
+StatusOr<Value> ConsecutiveFunction(const Tensor& x, bool inverse, bool counts,
+                                    std::optional<int64_t> dim) {
+  return Wanted(x, dim, /*consecutive=*/true, inverse, counts);
+}
+
+}  // namespace
+
+StatusOr<TensorList> UniqueWithCounts(const Tensor& x, std::optional<int64_t> dim,
+                                      bool consecutive) {
+  const char* name = consecutive ? "unique_consecutive" : "unique";
+  if (!x.defined()) return NotDefined(name, "input");
+  if (!dim) return UniqueElements(name, x.Detach(), consecutive);
+  OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(name, *dim, x));
+  return UniqueSlices(name, x.Detach(), axis, consecutive);
+}
+
+OFL_REGISTER_FUNCTION(
+    "unique(Tensor input, bool sorted=True, bool return_inverse=False, bool return_counts=False, "
+    "int? dim=None) -> Tensor[]",
+    UniqueFunction, kMethod,
+    "The different elements in ascending order, or with a dim the different slices along it; how "
+    "many there are waits for the device.\n"
+    "With return_inverse and return_counts a tuple: them, the place among them of each element, "
+    "and "
+    "how often each occurs. They are sorted in any case.");
+OFL_REGISTER_FUNCTION(
+    "unique_consecutive(Tensor input, bool return_inverse=False, bool return_counts=False, int? "
+    "dim=None) -> Tensor[]",
+    ConsecutiveFunction, kMethod,
+    "The elements that differ from the one before, or with a dim such slices; otherwise as "
+    "unique.");
+
+}  // namespace oneflow_lite::functional

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "oneflow_lite/core/expression_types.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "oneflow_lite/core/error.h"
+
+namespace oneflow_lite {
+namespace {
+
+constexpr char kOp[] = "fuse_elements";
+
+// bool < integers < floats.
+int KindOf(DType t) { return t == DType::kBool ? 0 : IsFloating(t) ? 2 : 1; }
+
+ElementType Promoted(absl::Span<const ElementType> given) {
+  std::optional<DType> dtype;
+  ElementType result{DType::kBool, ElementType::kNumber};
+  for (int strength = ElementType::kTensor; strength >= 0; --strength) {
+    std::optional<DType> alike;
+    for (const ElementType& t : given) {
+      if (t.strength == strength) alike = alike ? PromoteTypes(*alike, t.dtype) : t.dtype;
+    }
+    if (!alike) continue;
+    if (!dtype) result.strength = static_cast<ElementType::Strength>(strength);
+    dtype = dtype && KindOf(*alike) <= KindOf(*dtype) ? *dtype : *alike;
+  }
+  result.dtype = *dtype;
+  return result;
+}
+
+// What numbers and elements are compared in: the number as it is.
+DType ComparedIn(const ElementType& promoted, absl::Span<const ElementType> given) {
+  const auto is_number = [](const ElementType& t) { return t.strength == ElementType::kNumber; };
+  const auto is_float = [](const ElementType& t) { return IsFloating(t.dtype); };
+  const bool any = std::any_of(given.begin(), given.end(), is_number);
+  if (any && KindOf(promoted.dtype) < 2) return DType::kInt64;
+  if (any && std::count_if(given.begin(), given.end(), is_float) == 1 &&
+      std::any_of(given.begin(), given.end(),
+                  [&](const ElementType& t) { return is_number(t) && is_float(t); })) {
+    return DType::kFloat64;  // an integer beside a float's number
+  }
+  return promoted.computed();
+}
+
+class Typing {
+ public:
+  explicit Typing(TypedExpression* t) : t_(*t) {}
+
+  Status Run() {
+    for (size_t i = 0; i < t_.expression.steps().size(); ++i) {
+      const Expression::Step& step = t_.expression.steps()[i];
+      t_.types.emplace_back();
+      t_.taken.push_back(DType::kBool);
+      OFL_RETURN_IF_ERROR(Visit(step, &t_.types[i], &t_.taken[i]));
+    }
+    for (const int output : t_.expression.outputs()) {
+      const ElementType& type = t_.types[output];
+      const bool wide = type.strength == ElementType::kNumber && IsFloating(type.dtype);
+      t_.outputs.push_back(wide ? DType::kFloat32 : type.dtype);
+    }
+    return OkStatus();
+  }
+
+ private:
+  Status Visit(const Expression::Step& step, ElementType* type, DType* taken) {
+    if (step.fn == ElementFn::kInput) {
+      *type = t_.inputs[step.input];
+      if (type->strength == ElementType::kNumber && IsFloating(type->dtype)) {
+        type->dtype = DType::kFloat32;  // as promotion sees it
+      }
+      return OkStatus();
+    }
+    if (step.fn == ElementFn::kConstant) {
+      *type = {step.number.default_dtype(), ElementType::kNumber};
+      return OkStatus();
+    }
+    ElementType given[3];
+    for (int k = 0; k < step.arity(); ++k) given[k] = t_.types[step.args[k]];
+    const auto all = absl::MakeConstSpan(given, static_cast<size_t>(step.arity()));
+    if (step.fn == ElementFn::kCast) {
+      *type = {step.dtype, std::max(given[0].strength, ElementType::kScalar)};
+      *taken = given[0].computed();
+      return OkStatus();
+    }
+    OFL_RETURN_IF_ERROR(Apply(FunctionOf(step.fn), all, type, taken));
+    return Check(step, *taken);
+  }
+
+  static Status Apply(const ElementFunction& f, absl::Span<const ElementType> given,
+                      ElementType* type, DType* taken) {
+    // Of where, the condition is whatever it is.
+    *type = Promoted(f.fn == ElementFn::kWhere ? given.subspan(1) : given);
+    if (f.fn == ElementFn::kWhere) type->strength = Promoted(given).strength;
+    if (f.rule == ElementRule::kFloating && !IsFloating(type->dtype)) {
+      type->dtype = DType::kFloat32;
+    }
+    const bool is_bool = type->dtype == DType::kBool;
+    if (f.rule == ElementRule::kNumber && is_bool && type->strength > ElementType::kNumber) {
+      return UnsupportedDType(kOp, absl::StrCat("an operand of ", f.name), type->dtype,
+                              "a number's dtype");
+    }
+    if (f.rule == ElementRule::kNumber && is_bool) type->dtype = DType::kInt64;  // as Python's True
+    if (f.rule == ElementRule::kBits && IsFloating(type->dtype)) {
+      return UnsupportedDType(kOp, absl::StrCat("an operand of ", f.name), type->dtype,
+                              "an integer dtype or bool");
+    }
+    *taken = type->computed();
+    if (f.rule == ElementRule::kTruth) {
+      *taken = ComparedIn(*type, given);
+      type->dtype = DType::kBool;
+    }
+    return OkStatus();
+  }
+
+  // Whether the numbers among the operands are what they are taken as.
+  Status Check(const Expression::Step& step, DType taken) {
+    for (int k = step.fn == ElementFn::kWhere ? 1 : 0; k < step.arity(); ++k) {
+      const Expression::Step& arg = t_.expression.steps()[step.args[k]];
+      if (arg.fn == ElementFn::kConstant) {
+        OFL_RETURN_IF_ERROR(CheckFits(kOp, arg.number, taken));
+      } else if (arg.fn == ElementFn::kInput &&
+                 t_.inputs[arg.input].strength == ElementType::kNumber) {
+        t_.uses.push_back({arg.input, taken});
+      }
+    }
+    return OkStatus();
+  }
+
+  TypedExpression& t_;
+};
+
+}  // namespace
+
+StatusOr<TypedExpression> Typed(const Expression& e, absl::Span<const ElementType> inputs) {
+  TypedExpression typed{e, {inputs.begin(), inputs.end()}, {}, {}, {}, {}};
+  OFL_RETURN_IF_ERROR(Typing(&typed).Run());
+  return typed;
+}
+
+namespace {
+
+// What was made of texts; begun anew where that becomes much. Thread-safe.
+template <class T>
+class Made {
+ public:
+  template <class F>
+  StatusOr<std::shared_ptr<const T>> Get(const std::string& key, F make) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = made_.find(key); found != made_.end()) return found->second;
+    }
+    OFL_ASSIGN_OR_RETURN(T t, make());
+    const std::lock_guard lock(mutex_);
+    if (made_.size() >= kMost) made_.clear();
+    return made_.try_emplace(key, std::make_shared<const T>(std::move(t))).first->second;
+  }
+
+ private:
+  static constexpr size_t kMost = 4096;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<const T>> made_;
+};
+
+}  // namespace
+
+StatusOr<std::shared_ptr<const Expression>> ParsedExpression(const std::string& text) {
+  static auto* made = new Made<Expression>;
+  return made->Get(text, [&] { return Expression::Parse(text); });
+}
+
+StatusOr<std::shared_ptr<const TypedExpression>> TypedOnce(const std::string& text,
+                                                           absl::Span<const ElementType> inputs) {
+  static auto* made = new Made<TypedExpression>;
+  std::string key = text;
+  for (const ElementType& t : inputs) {
+    key += '\0';
+    key += static_cast<char>(t.dtype);
+    key += static_cast<char>(t.strength);
+  }
+  return made->Get(key, [&]() -> StatusOr<TypedExpression> {
+    OFL_ASSIGN_OR_RETURN(const auto e, ParsedExpression(text));
+    const size_t wanted = e->parameters().size();
+    if (inputs.size() != wanted) {
+      return Error(ErrorKind::kType, kOp, "(): the expression has ", wanted, " parameter(s), ",
+                   inputs.size(), " operand(s) were given");
+    }
+    return Typed(*e, inputs);
+  });
+}
+
+}  // namespace oneflow_lite

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every user of the BLAS does around its products.
+//
+//   const BlasUse use;            // in the thread that launches
+//   SetBlasThreads();             // in each thread that multiplies
+//   cblas_sgemm(...);
+#pragma once
+
+namespace oneflow_lite {
+
+// A thread's time inside the BLAS. The end of the process frees what the BLAS works with, while
+// daemon threads still run: the end waits for those inside, and who comes later sleeps until the
+// process has gone.
+class BlasUse {
+ public:
+  BlasUse();
+  ~BlasUse();
+  BlasUse(const BlasUse&) = delete;
+};
+
+// Gives the BLAS as many threads as ours: one within ParallelFor. It keeps the number per calling
+// thread (an OpenMP setting), so it is set where it changed only.
+void SetBlasThreads();
+
+}  // namespace oneflow_lite

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A block of the mask is counted by one thread; where its elements go is then known.
+#include "primitive/compact.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "oneflow_lite/core/parallel.h"
+
+namespace oneflow_lite {
+namespace {
+
+constexpr int64_t kBlock = 16384;  // elements
+
+template <class M>
+bool Holds(M m) {
+  if constexpr (sizeof(M) == 2 && !std::is_integral_v<M>) {
+    return static_cast<float>(m) != 0;
+  } else {
+    return m != M(0);
+  }
+}
+
+// emit(i, k) for the k-th element that holds, i; in order within a block, blocks in parallel.
+template <class M, class F>
+void ForHeld(int64_t n, const M* mask, F&& emit) {
+  const int64_t blocks = (n + kBlock - 1) / kBlock;
+  std::vector<int64_t> first(static_cast<size_t>(blocks + 1), 0);
+  ParallelFor(blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      int64_t count = 0;
+      for (int64_t i = b * kBlock; i < std::min(n, (b + 1) * kBlock); ++i) count += Holds(mask[i]);
+      first[static_cast<size_t>(b + 1)] = count;
+    }
+  });
+  for (size_t b = 0; b < static_cast<size_t>(blocks); ++b) first[b + 1] += first[b];
+  ParallelFor(blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      int64_t k = first[static_cast<size_t>(b)];
+      for (int64_t i = b * kBlock; i < std::min(n, (b + 1) * kBlock); ++i) {
+        if (Holds(mask[i])) emit(i, k++);
+      }
+    }
+  });
+}
+
+template <class F>
+void VisitWord(DType dtype, F&& f) {
+  switch (SizeOf(dtype)) {
+    case 1:
+      return f(Tag<uint8_t>{});
+    case 2:
+      return f(Tag<uint16_t>{});
+    case 4:
+      return f(Tag<uint32_t>{});
+    default:
+      return f(Tag<uint64_t>{});
+  }
+}
+
+class CpuCompact final : public Compact {
+ public:
+  explicit CpuCompact(const Spec& spec) : spec_(spec) {}
+
+  Status Places(Stream&, int ndim, const int64_t* dims, const void* mask, int64_t count, int64_t* y,
+                void*) const override {
+    int64_t n = 1;
+    for (int d = 0; d < ndim; ++d) n *= dims[d];
+    std::fill(y, y + count * ndim, int64_t{0});
+    VisitAll(spec_.mask, [&]<class M>(Tag<M>) {
+      ForHeld(n, static_cast<const M*>(mask), [&](int64_t i, int64_t k) {
+        if (k >= count) return;
+        for (int d = ndim - 1; d >= 0; --d) {
+          y[k * ndim + d] = i % dims[d];
+          i /= dims[d];
+        }
+      });
+    });
+    return OkStatus();
+  }
+  Status Take(Stream&, int64_t n, const void* mask, const void* x, int64_t count, void* y,
+              void*) const override {
+    std::memset(y, 0, static_cast<size_t>(count) * SizeOf(spec_.dtype));
+    VisitWord(spec_.dtype, [&]<class T>(Tag<T>) {
+      ForHeld(n, static_cast<const uint8_t*>(mask), [&](int64_t i, int64_t k) {
+        if (k < count) static_cast<T*>(y)[k] = static_cast<const T*>(x)[i];
+      });
+    });
+    return OkStatus();
+  }
+  Status Put(Stream&, int64_t n, const void* mask, const void* x, const void* src, int64_t count,
+             void* y, void*) const override {
+    std::memcpy(y, x, static_cast<size_t>(n) * SizeOf(spec_.dtype));
+    VisitWord(spec_.dtype, [&]<class T>(Tag<T>) {
+      ForHeld(n, static_cast<const uint8_t*>(mask), [&](int64_t i, int64_t k) {
+        if (k < count) static_cast<T*>(y)[i] = static_cast<const T*>(src)[k];
+      });
+    });
+    return OkStatus();
+  }
+
+ private:
+  Spec spec_;
+};
+
+StatusOr<std::unique_ptr<Compact>> NewCompact(const Compact::Spec& spec) {
+  return std::make_unique<CpuCompact>(spec);
+}
+
+const bool registered = RegisterPrimitive<Compact>(DeviceType::kCPU, &NewCompact);
+
+}  // namespace
+}  // namespace oneflow_lite

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows by places. Sums and copies: the places in order, each with the rows that go there in theirs,
+// so that one thread owns a row of the result.
+#include "primitive/index_rows.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/core/parallel.h"
+
+namespace oneflow_lite {
+namespace {
+
+constexpr int64_t kGrain = 16384;  // elements a thread is worth starting for
+
+Status CheckPlaces(const char* op, const IndexRows& s, const int64_t* index) {
+  for (int64_t k = 0; k < s.count; ++k) {
+    if (index[k] < 0 || index[k] >= s.size) {
+      return Error(ErrorKind::kIndex, op, "(): index ", index[k], " is out of range [0, ",
+                   s.size - 1, "]");
+    }
+  }
+  return OkStatus();
+}
+
+int64_t GrainOf(int64_t inner) {
+  return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, inner));
+}
+
+class CpuIndexSelect final : public IndexSelect {
+ public:
+  explicit CpuIndexSelect(DType dtype) : item_(static_cast<int64_t>(SizeOf(dtype))) {}
+
+  Status Launch(Stream&, const IndexRows& s, const int64_t* index, const void* x,
+                void* y) const override {
+    OFL_RETURN_IF_ERROR(CheckPlaces(kName, s, index));
+    if (s.inner == 1 && item_ == 4) return Elements<int32_t>(s, index, x, y);
+    if (s.inner == 1 && item_ == 8) return Elements<int64_t>(s, index, x, y);
+    if (s.inner == 1 && item_ == 2) return Elements<int16_t>(s, index, x, y);
+    const int64_t bytes = s.inner * item_;
+    ForRows(s, [&](int64_t o, int64_t begin, int64_t end) {
+      const char* from = static_cast<const char*>(x) + o * s.outer_stride * item_;
+      char* to = static_cast<char*>(y) + (o * s.count + begin) * bytes;
+      for (int64_t k = begin; k < end; ++k, to += bytes) {
+        std::memcpy(to, from + index[k] * s.row_stride * item_, static_cast<size_t>(bytes));
+      }
+    });
+    return OkStatus();
+  }
+
+ private:
+  // f(o, begin, end) for runs of the rows of one outer one.
+  template <class F>
+  static void ForRows(const IndexRows& s, F&& f) {
+    ParallelFor(s.outer * s.count, GrainOf(s.inner), [&](int64_t begin, int64_t end) {
+      while (begin < end) {
+        const int64_t o = begin / s.count, k = begin - o * s.count;
+        const int64_t n = std::min(end - begin, s.count - k);
+        f(o, k, k + n);
+        begin += n;
+      }
+    });
+  }
+  template <class T>
+  static Status Elements(const IndexRows& s, const int64_t* index, const void* x, void* y) {
+    ForRows(s, [&](int64_t o, int64_t begin, int64_t end) {
+      const T* from = static_cast<const T*>(x) + o * s.outer_stride;
+      T* to = static_cast<T*>(y) + o * s.count;
+      for (int64_t k = begin; k < end; ++k) to[k] = from[index[k] * s.row_stride];
+    });
+    return OkStatus();
+  }
+
+  int64_t item_;
+};
+
+// The rows in the order of their places, those of one place in theirs; begin[i] is where the i-th
+// place that has some begins, and its last entry the end.
+struct Sorted {
+  std::vector<int64_t> rows, begin;
+
+  Sorted(const IndexRows& s, const int64_t* index, int64_t skipped) {
+    rows.reserve(static_cast<size_t>(s.count));
+    for (int64_t k = 0; k < s.count; ++k) {
+      if (index[k] != skipped) rows.push_back(k);
+    }
+    // Counting looks at every place, sorting at no more than there are rows.
+    if (s.size <= 4 * s.count) {
+      Count(s, index);
+    } else {
+      std::stable_sort(rows.begin(), rows.end(),
+                       [&](int64_t a, int64_t b) { return index[a] < index[b]; });
+    }
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (i == 0 || index[rows[i]] != index[rows[i - 1]]) begin.push_back(static_cast<int64_t>(i));
+    }
+    begin.push_back(static_cast<int64_t>(rows.size()));
+  }
+  int64_t places() const { return static_cast<int64_t>(begin.size()) - 1; }
+
+ private:
+  void Count(const IndexRows& s, const int64_t* index) {
+    std::vector<int64_t> next(static_cast<size_t>(s.size + 1), 0), sorted(rows.size());
+    for (const int64_t k : rows) ++next[static_cast<size_t>(index[k] + 1)];
+    for (size_t p = 0; p < static_cast<size_t>(s.size); ++p) next[p + 1] += next[p];
+    for (const int64_t k : rows)
+      sorted[static_cast<size_t>(next[static_cast<size_t>(index[k])]++)] = k;
+    rows = std::move(sorted);
+  }
+};
+
+class CpuIndexPut final : public IndexPut {
+ public:
+  explicit CpuIndexPut(const Spec& spec) : spec_(spec) {}
+
+  Status Launch(Stream&, const IndexRows& s, const int64_t* index, double alpha, int64_t skipped,
+                const void* x, void* y, void*) const override {
+    OFL_RETURN_IF_ERROR(CheckPlaces(kName, s, index));
+    if (spec_.mode == Mode::kSum) {
+      std::memset(y, 0, static_cast<size_t>(s.outer * s.size * s.inner) * SizeOf(spec_.dtype));
+    }
+    const Sorted sorted(s, index, skipped);
+    if (spec_.mode == Mode::kCopy) {
+      const auto item = static_cast<int64_t>(SizeOf(spec_.dtype));
+      ForPlaces(s, sorted, index, [&](int64_t o, int64_t place, int64_t, int64_t end) {
+        const int64_t row = sorted.rows[static_cast<size_t>(end - 1)];
+        std::memcpy(static_cast<char*>(y) + (o * s.size + place) * s.inner * item,
+                    static_cast<const char*>(x) + (o * s.outer_stride + row * s.row_stride) * item,
+                    static_cast<size_t>(s.inner * item));
+      });
+      return OkStatus();
+    }
+    VisitAll(spec_.dtype, [&]<class T>(Tag<T>) {
+      if constexpr (!std::is_same_v<T, bool>) {
+        Sum(s, sorted, index, static_cast<ComputeOf<T>>(alpha), static_cast<const T*>(x),
+            static_cast<T*>(y));
+      }
+    });
+    return OkStatus();
+  }
+
+ private:
+  // f(o, place, begin, end) for every place that has rows: sorted.rows[begin] .. [end - 1].
+  template <class F>
+  static void ForPlaces(const IndexRows& s, const Sorted& sorted, const int64_t* index, F&& f) {
+    const int64_t places = sorted.places();
+    const int64_t each = s.inner * std::max<int64_t>(1, s.count / std::max<int64_t>(1, places));
+    ParallelFor(s.outer * places, GrainOf(each), [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const auto at = static_cast<size_t>(i % places);
+        const int64_t begin = sorted.begin[at];
+        f(i / places, index[sorted.rows[static_cast<size_t>(begin)]], begin, sorted.begin[at + 1]);
+      }
+    });
+  }
+
+  template <class T>
+  static void Sum(const IndexRows& s, const Sorted& sorted, const int64_t* index,
+                  ComputeOf<T> alpha, const T* x, T* y) {
+    using C = ComputeOf<T>;
+    constexpr int64_t kColumns = 512;
+    ForPlaces(s, sorted, index, [&](int64_t o, int64_t place, int64_t begin, int64_t end) {
+      T* to = y + (o * s.size + place) * s.inner;
+      const T* from = x + o * s.outer_stride;
+      for (int64_t c = 0; c < s.inner; c += kColumns) {
+        const int64_t n = std::min(kColumns, s.inner - c);
+        C sum[kColumns];
+        for (int64_t i = 0; i < n; ++i) sum[i] = static_cast<C>(to[c + i]);
+        for (int64_t r = begin; r < end; ++r) {
+          const T* row = from + sorted.rows[static_cast<size_t>(r)] * s.row_stride + c;
+          for (int64_t i = 0; i < n; ++i) {
+            sum[i] = static_cast<C>(sum[i] + static_cast<C>(static_cast<C>(row[i]) * alpha));
+          }
+        }
+        for (int64_t i = 0; i < n; ++i) to[c + i] = static_cast<T>(sum[i]);
+      }
+    });
+  }
+
+  Spec spec_;
+};
+
+StatusOr<std::unique_ptr<IndexSelect>> NewIndexSelect(const IndexSelect::Spec& spec) {
+  return std::make_unique<CpuIndexSelect>(spec.dtype);
+}
+StatusOr<std::unique_ptr<IndexPut>> NewIndexPut(const IndexPut::Spec& spec) {
+  if (spec.mode != IndexPut::Mode::kCopy && spec.dtype == DType::kBool) {
+    return NoPrimitiveFor(IndexPut::kName, DeviceType::kCPU, spec.dtype);
+  }
+  return std::make_unique<CpuIndexPut>(spec);
+}
+
+const bool registered = RegisterPrimitive<IndexSelect>(DeviceType::kCPU, &NewIndexSelect) &&
+                        RegisterPrimitive<IndexPut>(DeviceType::kCPU, &NewIndexPut);
+
+}  // namespace
+}  // namespace oneflow_lite

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of keys on the CPU: a stable radix sort of keys with their places, and selection by counting
+// digits. What they need besides, the caller passes in.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "oneflow_lite/core/parallel.h"
+#include "primitive/ordered_keys.h"
+
+namespace oneflow_lite::cpu {
+
+template <class T>
+using RawOf =
+    std::conditional_t<sizeof(T) == 1, uint8_t,
+                       std::conditional_t<sizeof(T) == 2, uint16_t,
+                                          std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+// Keys of 4 bytes serve narrower elements too.
+template <class T>
+using KeyOf = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+
+// The key of element i. `code` is KeyCodeOf(DTypeOf<T>(), ...), of which the compiler knows all but
+// the direction.
+template <class T>
+KeyOf<T> KeyAt(const T* x, int64_t i, bool descending) {
+  RawOf<T> raw;
+  std::memcpy(&raw, x + i, sizeof raw);
+  return KeyCodeOf(DTypeOf<T>(), descending).template Encode<KeyOf<T>>(raw);
+}
+
+// A key and its place: one integer where both fit, which is then compared at once.
+struct NarrowItem {
+  uint64_t both;
+  static NarrowItem Of(uint64_t key, int64_t place) {
+    return {key << 32 | static_cast<uint64_t>(place)};
+  }
+  uint64_t key() const { return both >> 32; }
+  int64_t place() const { return static_cast<int64_t>(both & 0xFFFFFFFFu); }
+  bool operator<(const NarrowItem& o) const { return both < o.both; }
+};
+struct WideItem {
+  uint64_t high;
+  int64_t low;
+  static WideItem Of(uint64_t key, int64_t place) { return {key, place}; }
+  uint64_t key() const { return high; }
+  int64_t place() const { return low; }
+  bool operator<(const WideItem& o) const {
+    return high < o.high || (high == o.high && low < o.low);
+  }
+};
+template <class T>
+constexpr bool FitsNarrow(int64_t cols) {
+  return sizeof(T) <= 4 && cols < (int64_t{1} << 32);
+}
+
+// Calls f(Tag<Item>) for the items of rows of T.
+template <class T, class F>
+void VisitItem(int64_t cols, F&& f) {
+  if (FitsNarrow<T>(cols)) {
+    f(Tag<NarrowItem>{});
+  } else {
+    f(Tag<WideItem>{});
+  }
+}
+
+// Below this, comparisons beat counting.
+inline constexpr int64_t kCountingItems = 384;
+
+// Puts items, which stand in the order of their places, in order; `other` has room for as many.
+// Returns where they are then, items or other.
+template <class Item>
+Item* SortItems(Item* items, Item* other, int64_t n, int bits) {
+  if (n < kCountingItems) {
+    std::sort(items, items + n);
+    return items;
+  }
+  constexpr int kDigits = 8;
+  int64_t counts[kDigits][256];
+  const int digits = bits / 8;
+  std::memset(counts, 0, sizeof counts[0] * digits);
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t key = items[i].key();
+    for (int d = 0; d < digits; ++d) ++counts[d][key >> (8 * d) & 255];
+  }
+  for (int d = 0; d < digits; ++d) {
+    int64_t* count = counts[d];
+    if (count[items[0].key() >> (8 * d) & 255] == n) continue;  // all have the same digit
+    int64_t before = 0;
+    for (int b = 0; b < 256; ++b) {
+      const int64_t here = count[b];
+      count[b] = before;
+      before += here;
+    }
+    for (int64_t i = 0; i < n; ++i) other[count[items[i].key() >> (8 * d) & 255]++] = items[i];
+    std::swap(items, other);
+  }
+  return items;
+}
+
+// A key that has a rank, and how many equal ones come before the element that has it.
+template <class Key>
+struct Selected {
+  Key key;
+  int64_t equal;
+};
+
+// Below this many keys nth_element finishes.
+inline constexpr int64_t kFewKeys = 512;
+
+// The key of the rank, 0 <= rank < n; `scratch` has room for n keys, and may not be `keys`.
+template <class Key>
+Selected<Key> SelectKey(const Key* keys, int64_t n, int64_t rank, int bits, Key* scratch) {
+  const Key* in = keys;
+  for (int low = bits; n > kFewKeys && low > 0;) {
+    const int width = std::min(low, 11);
+    low -= width;
+    const auto digit = [&](Key key) { return static_cast<int>(key >> low) & ((1 << width) - 1); };
+    int64_t counts[1 << 11];
+    std::memset(counts, 0, sizeof(int64_t) << width);
+    for (int64_t i = 0; i < n; ++i) ++counts[digit(in[i])];
+    int bin = 0;
+    for (; rank >= counts[bin]; ++bin) rank -= counts[bin];
+    if (counts[bin] == n) continue;
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const Key key = in[i];
+      scratch[kept] = key;
+      kept += digit(key) == bin;
+    }
+    in = scratch;
+    n = kept;
+  }
+  if (n > kFewKeys) return {in[0], rank};  // all digits are the same
+  if (in == keys) std::copy(keys, keys + n, scratch);
+  std::nth_element(scratch, scratch + rank, scratch + n);
+  const Key key = scratch[rank];
+  return {key,
+          rank - std::count_if(scratch, scratch + n, [key](Key other) { return other < key; })};
+}
+
+// Rows shared out among threads, with memory of `bytes` for each range of rows.
+struct RowRanges {
+  static constexpr int64_t kGrain = 4096;  // elements
+  int64_t rows, cols;
+
+  int count() const {
+    return ParallelRanges(rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, cols)));
+  }
+  // Calls f(row, memory) for each row.
+  template <class F>
+  void ForRows(void* workspace, size_t bytes, F&& f) const {
+    const int64_t ranges = count();
+    ParallelFor(ranges, 1, [&](int64_t first, int64_t last) {
+      for (int64_t range = first; range < last; ++range) {
+        char* memory = static_cast<char*>(workspace) + range * static_cast<int64_t>(bytes);
+        const int64_t end = rows * (range + 1) / ranges;
+        for (int64_t row = rows * range / ranges; row < end; ++row) f(row, memory);
+      }
+    });
+  }
+};
+
+}  // namespace oneflow_lite::cpu

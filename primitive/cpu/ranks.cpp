@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "primitive/ranks.h"
+
+#include "primitive/cpu/ordered_rows.h"
+
+namespace oneflow_lite {
+namespace {
+
+using cpu::RowRanges;
+
+// From this many ranks of a row on, one sort finds them sooner than a selection of each.
+constexpr int64_t kManyRanks = 12;
+
+class CpuRankSelect final : public RankSelect {
+ public:
+  explicit CpuRankSelect(DType dtype) : dtype_(dtype) {}
+
+  StatusOr<size_t> WorkspaceBytes(const Stream&, int64_t rows, int64_t cols,
+                                  const Ranks& ranks) const override {
+    return RowRanges{rows, cols}.count() * Bytes(cols, ranks);
+  }
+  Status Launch(Stream&, int64_t rows, int64_t cols, const Ranks& ranks, const void* x_data,
+                void* values_data, int64_t* places, int64_t* numbers,
+                void* workspace) const override {
+    VisitAll(dtype_, [&]<class T>(Tag<T>) {
+      const auto row_of = [&](int64_t row, char* memory) {
+        const T* x = static_cast<const T*>(x_data) + row * cols;
+        const int64_t wanted = ranks.per_row(), first = row * wanted, some = Numbers(x, cols);
+        if (numbers) numbers[row] = some;
+        if (wanted < kManyRanks) {
+          Select(ranks, cols, some, x, places + first, memory);
+        } else {
+          cpu::VisitItem<T>(cols, [&]<class Item>(Tag<Item>) {
+            Sorted(ranks, cols, some, x, places + first, reinterpret_cast<Item*>(memory));
+          });
+        }
+        T* values = static_cast<T*>(values_data);
+        for (int64_t i = 0; values && i < wanted; ++i) values[first + i] = x[places[first + i]];
+      };
+      RowRanges{rows, cols}.ForRows(workspace, Bytes(cols, ranks), row_of);
+    });
+    return OkStatus();
+  }
+
+ private:
+  // Two lists of keys, or of items.
+  size_t Bytes(int64_t cols, const Ranks& ranks) const {
+    const size_t each =
+        ranks.per_row() < kManyRanks ? std::max<size_t>(4, SizeOf(dtype_)) : sizeof(cpu::WideItem);
+    return 2 * static_cast<size_t>(cols) * each;
+  }
+
+  template <class T>
+  static int64_t Numbers(const T* x, int64_t cols) {
+    if constexpr (IsFloating(DTypeOf<T>())) {
+      int64_t nans = 0;
+      for (int64_t i = 0; i < cols; ++i) {
+        const auto v = static_cast<ComputeOf<T>>(x[i]);
+        nans += v != v;
+      }
+      return cols - nans;
+    }
+    return cols;
+  }
+
+  template <class T>
+  static void Select(const Ranks& ranks, int64_t cols, int64_t numbers, const T* x, int64_t* places,
+                     char* memory) {
+    using Key = cpu::KeyOf<T>;
+    Key* keys = reinterpret_cast<Key*>(memory);
+    for (int64_t i = 0; i < cols; ++i) keys[i] = cpu::KeyAt(x, i, /*descending=*/false);
+    for (int64_t task = 0; task < ranks.per_row(); ++task) {
+      const cpu::Selected<Key> found = cpu::SelectKey(keys, cols, ranks.At(task, cols, numbers),
+                                                      8 * static_cast<int>(sizeof(T)), keys + cols);
+      int64_t place = 0;
+      for (int64_t before = found.equal;; ++place) {
+        if (keys[place] == found.key && before-- == 0) break;
+      }
+      places[task] = place;
+    }
+  }
+
+  template <class T, class Item>
+  static void Sorted(const Ranks& ranks, int64_t cols, int64_t numbers, const T* x, int64_t* places,
+                     Item* items) {
+    for (int64_t i = 0; i < cols; ++i) items[i] = Item::Of(cpu::KeyAt(x, i, false), i);
+    items = cpu::SortItems(items, items + cols, cols, 8 * sizeof(T));
+    for (int64_t task = 0; task < ranks.per_row(); ++task) {
+      places[task] = items[ranks.At(task, cols, numbers)].place();
+    }
+  }
+
+  DType dtype_;
+};
+
+StatusOr<std::unique_ptr<RankSelect>> NewRankSelect(const RankSelect::Spec& spec) {
+  return std::make_unique<CpuRankSelect>(spec.dtype);
+}
+
+const bool registered = RegisterPrimitive<RankSelect>(DeviceType::kCPU, &NewRankSelect);
+
+}  // namespace
+}  // namespace oneflow_lite

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// sort_rows, longest_run and searchsorted.
+#include <numeric>
+
+#include "primitive/cpu/ordered_rows.h"
+#include "primitive/sort.h"
+
+namespace oneflow_lite {
+namespace {
+
+class CpuSortRows final : public SortRows {
+ public:
+  explicit CpuSortRows(DType dtype) : dtype_(dtype) {}
+
+  // The order, for merges.
+  StatusOr<size_t> WorkspaceBytes(const Stream&, int64_t rows, int64_t) const override {
+    return static_cast<size_t>(rows) * sizeof(int64_t);
+  }
+  Status Launch(Stream&, int64_t rows, int64_t cols, const void* x_data, int64_t* order,
+                void* workspace) const override {
+    int64_t* other = static_cast<int64_t*>(workspace);
+    std::iota(order, order + rows, int64_t{0});
+    VisitAll(dtype_, [&]<class T>(Tag<T>) {
+      const T* x = static_cast<const T*>(x_data);
+      const auto before = [&](int64_t a, int64_t b) {
+        for (int64_t i = 0; i < cols; ++i) {
+          const auto u = cpu::KeyAt(x, a * cols + i, false), v = cpu::KeyAt(x, b * cols + i, false);
+          if (u != v) return u < v;
+        }
+        return false;
+      };
+      for (int64_t length = 1; length < rows; length *= 2) {
+        for (int64_t start = 0; start < rows; start += 2 * length) {
+          const int64_t middle = std::min(start + length, rows);
+          const int64_t end = std::min(start + 2 * length, rows);
+          std::merge(order + start, order + middle, order + middle, order + end, other + start,
+                     before);
+        }
+        std::copy(other, other + rows, order);
+      }
+    });
+    return OkStatus();
+  }
+
+ private:
+  DType dtype_;
+};
+
+class CpuLongestRun final : public LongestRun {
+ public:
+  explicit CpuLongestRun(DType dtype) : dtype_(dtype) {}
+
+  Status Launch(Stream&, int64_t rows, int64_t cols, const void* sorted,
+                int64_t* places) const override {
+    VisitAll(dtype_, [&]<class T>(Tag<T>) {
+      cpu::RowRanges{rows, cols}.ForRows(nullptr, 0, [&](int64_t row, char*) {
+        const T* x = static_cast<const T*>(sorted) + row * cols;
+        int64_t longest = 0, start = 0;
+        for (int64_t i = 0; i < cols; ++i) {
+          const auto key = cpu::KeyAt(x, i, false);
+          if (i > start && key != cpu::KeyAt(x, start, false)) start = i;
+          if (i - start + 1 > longest) {
+            longest = i - start + 1;
+            places[row] = i;
+          }
+        }
+      });
+    });
+    return OkStatus();
+  }
+
+ private:
+  DType dtype_;
+};
+
+class CpuSearchSorted final : public SearchSorted {
+ public:
+  explicit CpuSearchSorted(DType dtype) : dtype_(dtype) {}
+
+  Status Launch(Stream&, const Problem& p, const void* sorted, const void* x,
+                void* places) const override {
+    VisitAll(dtype_, [&]<class T>(Tag<T>) {
+      const T* from = static_cast<const T*>(sorted);
+      const int64_t per_row = p.numel / p.rows;
+      ParallelFor(p.numel, 1024, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t place = Place(p, from + i / per_row * p.cols, static_cast<const T*>(x), i);
+          if (p.out_int32) {
+            static_cast<int32_t*>(places)[i] = static_cast<int32_t>(place);
+          } else {
+            static_cast<int64_t*>(places)[i] = place;
+          }
+        }
+      });
+    });
+    return OkStatus();
+  }
+
+ private:
+  // How many elements of the row come before x[i]; the loop has no branch but its end.
+  template <class T>
+  static int64_t Place(const Problem& p, const T* row, const T* x, int64_t i) {
+    if (p.cols == 0) return 0;
+    const auto key = cpu::KeyAt(x, i, false);
+    const auto is_before = [&](int64_t at) {
+      const auto other = cpu::KeyAt(row, at, false);
+      return other < key || (p.right && other == key);
+    };
+    int64_t low = 0;
+    for (int64_t n = p.cols; n > 1;) {
+      const int64_t half = n / 2;
+      low = is_before(low + half - 1) ? low + half : low;
+      n -= half;
+    }
+    return low + is_before(low);
+  }
+
+  DType dtype_;
+};
+
+template <class P, class C>
+StatusOr<std::unique_ptr<P>> New(const typename P::Spec& spec) {
+  return std::make_unique<C>(spec.dtype);
+}
+
+const bool sort_rows_registered =
+    RegisterPrimitive<SortRows>(DeviceType::kCPU, &New<SortRows, CpuSortRows>);
+const bool longest_run_registered =
+    RegisterPrimitive<LongestRun>(DeviceType::kCPU, &New<LongestRun, CpuLongestRun>);
+const bool search_registered =
+    RegisterPrimitive<SearchSorted>(DeviceType::kCPU, &New<SearchSorted, CpuSearchSorted>);
+
+}  // namespace
+}  // namespace oneflow_lite

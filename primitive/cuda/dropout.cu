@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Dropout, forward and backward: a pack of 16 bytes per thread, whose draws are one or two Philox
+// counters. The gradient reads seed and offset where forward wrote them.
+#include "primitive/cuda/elementwise.cuh"
+#include "primitive/cuda/random_launch.h"
+#include "primitive/random_math.h"
+
+namespace oneflow_lite {
+namespace cuda {
+namespace {
+
+template <class T, bool kBackward>
+struct DropoutRun {
+  using C = ComputeType<T>;
+  RandomArguments state;
+  uint64_t* drawn;
+  uint32_t threshold;
+  C scale, kept, dropped;
+  int64_t inner;
+  const T* x;
+  T* y;
+
+  __device__ T Element(T v, uint32_t bits) const {
+    const C stretched = Stretched(ConvertTo<C>(v), scale, kept);
+    return ConvertTo<T>(bits >> 8 >= threshold ? stretched : dropped);
+  }
+
+  template <int N>
+  __device__ void Run(int64_t i) const {
+    uint64_t seed, offset;
+    if constexpr (kBackward) {
+      seed = drawn[0], offset = drawn[1];
+    } else {
+      seed = state.seed, offset = state.offset;
+      if (state.shift) seed += state.shift[0], offset += state.shift[1];
+      if (i == 0) drawn[0] = seed, drawn[1] = offset;
+    }
+    Pack<T, N> pack = LoadPack<N>(x + i);
+    if (N % 4 == 0 && inner == 1) {
+#pragma unroll
+      for (int k = 0; k < N; k += 4) {
+        const PhiloxResult r = Philox(seed, offset + static_cast<uint64_t>(i + k) / 4);
+#pragma unroll
+        for (int w = 0; w < 4 && k + w < N; ++w) pack.v[k + w] = Element(pack.v[k + w], r.v[w]);
+      }
+    } else if (const int64_t first = DrawOf(i); first == DrawOf(i + N - 1)) {
+      const uint32_t bits = BitsOf(seed, offset, first);
+#pragma unroll
+      for (int k = 0; k < N; ++k) pack.v[k] = Element(pack.v[k], bits);
+    } else {
+#pragma unroll 1
+      for (int k = 0; k < N; ++k) y[i + k] = Element(x[i + k], BitsOf(seed, offset, DrawOf(i + k)));
+      return;
+    }
+    if constexpr (sizeof(pack) > kPackBytes) {
+      Pack<T, N / 2> half;
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        memcpy(&half, &pack.v[h * (N / 2)], sizeof(half));
+        StorePack<N / 2>(y + i + h * (N / 2), half);
+      }
+    } else {
+      StorePack<N>(y + i, pack);
+    }
+  }
+  __device__ int64_t DrawOf(int64_t i) const {
+    if (((i | inner) >> 32) == 0) return static_cast<uint32_t>(i) / static_cast<uint32_t>(inner);
+    return i / inner;
+  }
+  static __device__ uint32_t BitsOf(uint64_t seed, uint64_t offset, int64_t draw) {
+    const PhiloxResult r = Philox(seed, offset + static_cast<uint64_t>(draw) / 4);
+    const int w = static_cast<int>(draw & 3);
+    return w < 2 ? (w == 0 ? r.v[0] : r.v[1]) : (w == 2 ? r.v[2] : r.v[3]);
+  }
+};
+
+template <class T, bool kBackward>
+cudaError_t LaunchDropout(int64_t n, const DropoutArguments& a, const void* x, uint64_t* drawn,
+                          void* y, cudaStream_t stream) {
+  using Run = DropoutRun<T, kBackward>;
+  using C = typename Run::C;
+  const Run run{a.state,
+                drawn,
+                a.threshold,
+                static_cast<C>(a.scale),
+                static_cast<C>(kBackward ? 0 : a.kept),
+                static_cast<C>(kBackward ? 0 : a.dropped),
+                a.inner,
+                static_cast<const T*>(x),
+                static_cast<T*>(y)};
+  // float64 takes 4 elements too, which share a counter.
+  return ForPacks<(kPackSize<T> < 4 ? 4 : kPackSize<T>)>(n, run, stream);
+}
+
+template <class T>
+cudaError_t LaunchBackward(int64_t n, const DropoutArguments& a, const void* dy,
+                           const uint64_t* drawn, void* dx, cudaStream_t stream) {
+  return LaunchDropout<T, true>(n, a, dy, const_cast<uint64_t*>(drawn), dx, stream);
+}
+
+}  // namespace
+
+DropoutLaunchers FindDropout(DType dtype) {
+  return VisitDeviceFloating<DropoutLaunchers>(dtype, [](auto tag) -> DropoutLaunchers {
+    using T = typename decltype(tag)::type;
+    return {&LaunchDropout<T, false>, &LaunchBackward<T>};
+  });
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Functions of float in few instructions, within 4 ulp where a comment says nothing else: the
+// hardware's approximations, steered clear of what they flush to 0, where CUDA's functions divide
+// as IEEE 754 says or take branches. For the host too, where float_math_test.cpp measures them with
+// approximations that are off by as much as they may be.
+//
+// The steps: e^x = 2^j 2^f with j an integer and |f| <= 1/2. 2^j is kept apart as a number that is
+// 2^64 times as large, so that results below the normal numbers are rounded once, at the end.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "primitive/cuda/elementwise_tags.h"
+
+#ifndef OFL_APPROXIMATE
+#define OFL_APPROXIMATE(exact) static_cast<float>(exact)
+#endif
+
+namespace oneflow_lite {
+namespace cuda {
+namespace fast {
+
+OFL_HOST_DEVICE float AsFloat(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof(x));
+  return x;
+}
+OFL_HOST_DEVICE uint32_t AsBits(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof(bits));
+  return bits;
+}
+
+// 1 / x within 1 ulp; 0 beyond 2^126, and infinity below 2^-126.
+OFL_HOST_DEVICE float Reciprocal(float x) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return std::fabs(x) > 0x1p126f ? 0.0f / x : OFL_APPROXIMATE(1.0 / static_cast<double>(x));
+#endif
+}
+// 2^x for |x| <= 1.
+OFL_HOST_DEVICE float Exp2(float x) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return OFL_APPROXIMATE(std::exp2(static_cast<double>(x)));
+#endif
+}
+// 1 / sqrt(x) of normal numbers.
+OFL_HOST_DEVICE float ReciprocalRoot(float x) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return OFL_APPROXIMATE(1.0 / std::sqrt(static_cast<double>(x)));
+#endif
+}
+// NaN where one of them is.
+OFL_HOST_DEVICE float Larger(float a, float b) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+#else
+  return a != a || a > b ? a : b;
+#endif
+}
+OFL_HOST_DEVICE float Smaller(float a, float b) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+#else
+  return a != a || a < b ? a : b;
+#endif
+}
+OFL_HOST_DEVICE float Fma(float a, float b, float c) { return fmaf(a, b, c); }
+
+// The integer next to x in the lowest bits of a float, to which `bias` has been added.
+inline constexpr float kRounder = 12582912.0f;  // 1.5 2^23
+inline constexpr float kLog2E = 1.44269502f, kLog2ERest = 1.92596299e-8f;
+inline constexpr float kScale = 18446744073709551616.0f, kUnscale = 1 / kScale;  // 2^64
+// 2^j of AsBits(x + (kRounder + 127)), j = rint(x).
+OFL_HOST_DEVICE float PowerOf2(float rounded) { return AsFloat(AsBits(rounded) << 23); }
+
+// e^x 2^64 for -130 <= x <= 0, without rounding of what is below the normal numbers. NaN stays.
+OFL_HOST_DEVICE float ScaledExp(float x) {
+  constexpr float kBias = kRounder + 127 + 64;
+  const float k = Fma(x, kLog2E, kBias), j = k - kBias;
+  const float f = Fma(x, kLog2ERest, Fma(x, kLog2E, -j));
+  return Exp2(f) * PowerOf2(k);
+}
+// (e^r - 1 - r) / r^2 for |r| <= log(2) / 2.
+OFL_HOST_DEVICE float ExpTail(float r) {
+  return Fma(Fma(Fma(Fma(0.0013946554f, r, 0.0083666439f), r, 0.0416662806f), r, 0.1666654255f), r,
+             0.5f);
+}
+// ScaledExp within 0.6 ulp, by a polynomial.
+OFL_HOST_DEVICE float ScaledExpExactly(float x) {
+  constexpr float kBias = kRounder + 127 + 64;
+  const float k = Fma(x, kLog2E, kBias), j = k - kBias;
+  const float r = Fma(j, -1.42860677e-6f, Fma(j, -0.693145752f, x));
+  return (1.0f + Fma(r * r, ExpTail(r), r)) * PowerOf2(k);
+}
+
+// The reciprocal of 1 + e, e = scaled / 2^64.
+OFL_HOST_DEVICE float OverOneMore(float scaled) { return Reciprocal(Fma(scaled, kUnscale, 1.0f)); }
+inline constexpr float kLowest = -118.0f;  // below it x e^x is 0
+
+OFL_HOST_DEVICE float Sigmoid(float x) {
+  const float e = ScaledExp(Larger(-fabsf(x), kLowest)), share = OverOneMore(e);
+  return x < 0.0f ? share * e * kUnscale : share;
+}
+OFL_HOST_DEVICE float Silu(float x) {
+  const float near = Larger(x, kLowest), e = ScaledExp(Larger(-fabsf(x), kLowest));
+  const float share = near * OverOneMore(e);
+  return x < 0.0f ? share * e * kUnscale : share;
+}
+// x tanh(log(1 + e^x)) = x n / (n + m): with e = e^-|x|, n = e (e + 2) and m = 2 below 0, above it
+// n = 1 + 2 e and m = 2 e^2.
+OFL_HOST_DEVICE float Mish(float x) {
+  const bool below = x < 0.0f;
+  const float scaled = ScaledExpExactly(Larger(-fabsf(x), kLowest)), e = scaled * kUnscale;
+  const float n = below ? scaled * (e + 2.0f) : Fma(2.0f, e, 1.0f);
+  const float d = below ? Fma(n, kUnscale, 2.0f) : Fma(2.0f * e, e, n);
+  const float over = Reciprocal(d), rough = n * over;
+  const float share = Fma(Fma(-d, rough, n), over, rough);
+  const float y = Larger(x, kLowest) * share;
+  return below ? y * kUnscale : y;
+}
+
+// e^x - 1.
+OFL_HOST_DEVICE float Expm1(float x) {
+  constexpr float kBias = kRounder + 126;  // of 2^(j - 1), which is a number up to the end
+  const float within = Smaller(Larger(x, -80.0f), 88.9f);
+  const float k = Fma(within, kLog2E, kBias), j = k - kBias;
+  const float r = Fma(j, -1.42860677e-6f, Fma(j, -0.693145752f, within));
+  const float p = Fma(r * r, ExpTail(r), r), half = PowerOf2(k);
+  return 2.0f * Fma(half, p, half - 0.5f);
+}
+
+// P(N > a) e^(a^2 / 2) of a standard normal N, 0 <= a <= 14.9.
+OFL_HOST_DEVICE float NormalRest(float a) {
+  const float share = Reciprocal(Fma(a, 1.0f / 3, 1.0f));
+  const float t = Fma(-2.0f, share, 1.0f);  // (a - 3) / (a + 3)
+  float y = Fma(-8.66786266e-5f, t, -0.000297850789f);
+  y = Fma(y, t, 0.000357849807f);
+  y = Fma(y, t, 0.00230564286f);
+  y = Fma(y, t, -0.00349338064f);
+  y = Fma(y, t, -0.0157515427f);
+  y = Fma(y, t, 0.0766731429f);
+  y = Fma(y, t, -0.169777455f);
+  return share * Fma(y, t, 0.243027889f);
+}
+// e^(-a^2 / 2) 2^64 for |a| <= 14.9, with what a^2 loses in rounding.
+OFL_HOST_DEVICE float ScaledBell(float a) {
+  constexpr float kBias = kRounder + 127 + 64, kRate = -0.5f * kLog2E;
+  const float square = a * a, rest = Fma(a, a, -square);
+  const float k = Fma(square, kRate, kBias), j = k - kBias;
+  const float f = Fma(rest, kRate, Fma(square, -0.5f * kLog2ERest, Fma(square, kRate, -j)));
+  return Exp2(f) * PowerOf2(k);
+}
+inline constexpr float kFarNormal = 14.9f;  // beyond it x P(N > x) is 0
+// x P(N <= x): x above 0, less |x| P(N > |x|). Within 8 ulp.
+OFL_HOST_DEVICE float Gelu(float x) {
+  const float a = Smaller(fabsf(x), kFarNormal);
+  const float rest = a * NormalRest(a) * ScaledBell(a) * kUnscale;
+  return (x > 0.0f ? x : -0.0f) - rest;
+}
+// P(N <= x) + x e^(-x^2 / 2) / sqrt(2 pi), within 1e-6 of it, or of the sum's terms.
+OFL_HOST_DEVICE float GeluSlope(float x) {
+  const float a = Smaller(fabsf(x), kFarNormal);
+  const float side = Fma(a, -0.398942280f, NormalRest(a)) * ScaledBell(a) * kUnscale;
+  return x > 0.0f ? 1.0f - side : side;
+}
+
+// log(x / (1 - x)) = k log(2) + 2 atanh(t), where t is of a numerator and a denominator that are
+// rounded once: next to 1/2, 2 x - 1 and 1.
+OFL_HOST_DEVICE float Logit(float x) {
+  const bool tiny = x < 0x1p-100f;
+  const float left = tiny ? x * kScale : x, rest = 1.0f - x;
+  const float ratio = left * Reciprocal(rest);
+  const uint32_t up = (AsBits(ratio) - 0x3f3504f3u) & 0xff800000u;  // ratio over sqrt(1/2)
+  const float power = AsFloat(up + 0x3f800000u);
+  const float n = x < 0.5f ? Fma(left, 1.0f + power, -power) : Fma(-power, rest, left);
+  const float t = n * Reciprocal(Fma(power, rest, left)), u = t * t;
+  const float odd = Fma(t * u, Fma(Fma(0.149630798f, u, 0.199878221f), u, 0.333333952f), t);
+  const float log2 = static_cast<float>(static_cast<int32_t>(up) >> 23) - (tiny ? 64.0f : 0.0f);
+  const float y = Fma(log2, 0.693147182f, Fma(log2, -1.90465421e-9f, odd + odd));
+  if (ratio > 0.0f && ratio <= 0x1p125f) return y;
+  return x == 0.0f ? -INFINITY : x == 1.0f ? INFINITY : NAN;
+}
+
+// A power of two by which the larger of two sizes comes near 1, and its reciprocal.
+struct Scaling {
+  float down, up;
+};
+OFL_HOST_DEVICE Scaling ScalingOf(float size) {
+  uint32_t exponent = AsBits(size) & 0x7f800000u;
+  exponent = exponent < 0x00800000u ? 0x00800000u : exponent;
+  exponent = exponent > 0x7e800000u ? 0x7e800000u : exponent;
+  return {AsFloat(0x7f000000u - exponent), AsFloat(exponent)};
+}
+OFL_HOST_DEVICE float Hypot(float a, float b) {
+  const float x = fabsf(a), y = fabsf(b), most = Larger(x, y);
+  const Scaling scaling = ScalingOf(most);
+  const float p = x * scaling.down, q = y * scaling.down;
+  const float square = Larger(Fma(p, p, q * q), 0x1p-120f);
+  const float size = square * ReciprocalRoot(square) * scaling.up;
+  return x == INFINITY || y == INFINITY ? INFINITY : most == 0.0f ? 0.0f : size;
+}
+
+// The angle of the point (x, y).
+OFL_HOST_DEVICE float Atan2(float y, float x) {
+  const float p = fabsf(x), q = fabsf(y), most = Larger(p, q);
+  const Scaling scaling = ScalingOf(most);
+  const bool steep = q > p;
+  const float d = Larger(most * scaling.down, 0x1p-100f);
+  const float n = (steep ? p : q) * scaling.down, over = Reciprocal(d), rough = n * over;
+  float t = Fma(Fma(-d, rough, n), over, rough);
+  if (most == INFINITY) t = p == q ? 1.0f : 0.0f;
+  const float u = t * t;
+  float sum = Fma(0.00297458655f, u, -0.0165811688f);
+  sum = Fma(sum, u, 0.0435535151f);
+  sum = Fma(sum, u, -0.0758057612f);
+  sum = Fma(sum, u, 0.106789394f);
+  sum = Fma(sum, u, -0.142142089f);
+  sum = Fma(sum, u, 0.199941372f);
+  sum = Fma(sum, u, -0.33333167f);
+  float angle = Fma(t * u, sum, t);
+  if (steep) angle = 1.57079637f - (angle + 4.37113883e-8f);
+  if (AsBits(x) >> 31) angle = 3.14159274f - (angle + 8.74227766e-8f);
+  return p == p && q == q ? copysignf(angle, y) : p + q;
+}
+
+// Whether RestOf serves: the quotient is below 2^21, and the numbers are far from their ends.
+OFL_HOST_DEVICE bool DividesShortly(float x, float y) {
+  return y >= 0x1p-100f && y <= 0x1p100f && x < y * 0x1p21f;
+}
+// The rest of x / y for x, y >= 0, exactly. The quotient is that of the rest, or one more: what is
+// subtracted is a multiple of y next to x.
+OFL_HOST_DEVICE float RestOf(float x, float y) {
+  const float quotient = Fma(x, Reciprocal(y), kRounder) - kRounder;
+  const float rest = Fma(-quotient, y, x);
+  return rest < 0.0f ? rest + y : rest;
+}
+
+}  // namespace fast
+}  // namespace cuda
+}  // namespace oneflow_lite

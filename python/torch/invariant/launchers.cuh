@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the four rows_<dtype>.cu files share: InvariantLaunchers for T.
+#pragma once
+
+#include "primitive/cuda/norms/add.cuh"
+#include "primitive/cuda/norms/forward.cuh"
+#include "primitive/cuda/scale_mask/scale_mask_softmax.cuh"
+#include "primitive/cuda/softmax/softmax.cuh"
+#include "python/torch/invariant/column_rows.cuh"
+#include "python/torch/invariant/cross_entropy_loss.cuh"
+#include "python/torch/invariant/launchers.h"
+#include "python/torch/invariant/norm_gradient.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+template <class T>
+struct InvariantOf {
+  using C = ComputeType<T>;
+  using Load = DirectLoad<T>;
+  using Store = DirectStore<T>;
+
+  template <bool kLog>
+  static cudaError_t SoftmaxOf(const SoftmaxProblem& p, const T* x, T* y, cudaStream_t stream) {
+    return LaunchByColumns(SoftmaxRow<kLog, Load, Store>{{x, p.strides[0]}, {y, p.cols}}, p.rows,
+                           p.cols, stream);
+  }
+  static cudaError_t Softmax(const SoftmaxProblem& p, const void* x, void* y, cudaStream_t stream) {
+    const auto launch = p.log ? &SoftmaxOf<true> : &SoftmaxOf<false>;
+    return launch(p, static_cast<const T*>(x), static_cast<T*>(y), stream);
+  }
+  template <bool kLog>
+  static cudaError_t SoftmaxBackwardOf(const SoftmaxProblem& p, const T* y, const T* dy, T* dx,
+                                       cudaStream_t stream) {
+    return LaunchByColumns(
+        SoftmaxBackwardRow<kLog, Load, Store>{{y, p.strides[0]}, {dy, p.strides[1]}, {dx, p.cols}},
+        p.rows, p.cols, stream);
+  }
+  static cudaError_t SoftmaxBackward(const SoftmaxProblem& p, const void* y, const void* dy,
+                                     void* dx, cudaStream_t stream) {
+    const auto launch = p.log ? &SoftmaxBackwardOf<true> : &SoftmaxBackwardOf<false>;
+    return launch(p, static_cast<const T*>(y), static_cast<const T*>(dy), static_cast<T*>(dx),
+                  stream);
+  }
+  static cudaError_t ScaleMask(const ScaleMaskProblem& p, const void* x, const void* mask, void* y,
+                               cudaStream_t stream) {
+    auto rows = internal::MakeMaskedRows<T, uint64_t>(p, static_cast<const T*>(x), mask,
+                                                      static_cast<T*>(y));
+    rows.tiles.on = false;
+    return LaunchByColumns(FormedMaskRow<T, uint64_t, false>{rows}, p.rows, p.cols, stream);
+  }
+  static cudaError_t ScaleMaskBackward(const ScaleMaskProblem& p, const void* y, const void* dy,
+                                       void* dx, cudaStream_t stream) {
+    const ScaleMaskBackwardRow<T> row{{static_cast<const T*>(y), p.cols},
+                                      {static_cast<const T*>(dy), p.cols},
+                                      {static_cast<T*>(dx), p.cols},
+                                      static_cast<C>(p.scale),
+                                      MakeCausalRows<uint64_t>(p.queries, p.cols, p.causal)};
+    return LaunchByColumns(row, p.rows, p.cols, stream);
+  }
+
+  static CrossEntropyRows<T> RowsOf(const CrossEntropyProblem& p, const void* x,
+                                    const int64_t* target) {
+    return {
+        p.rows, p.classes,   p.ignore_index, static_cast<C>(p.smoothing), static_cast<const T*>(x),
+        target, p.row_stride};
+  }
+  static cudaError_t Loss(const CrossEntropyProblem& p, const void* x, const int64_t* target,
+                          void* loss, void* stats, cudaStream_t stream) {
+    const auto rows = RowsOf(p, x, target);
+    C *const to = static_cast<C*>(loss), *const numbers = static_cast<C*>(stats);
+    if (p.smoothing != 0) {
+      return LaunchByColumns(CrossEntropyLossRow<T, true>{rows, to, numbers}, p.rows, p.classes,
+                             stream);
+    }
+    return LaunchByColumns(CrossEntropyLossRow<T, false>{rows, to, numbers}, p.rows, p.classes,
+                           stream);
+  }
+  static cudaError_t LossInPlace(const CrossEntropyProblem& p, void* x, const int64_t* target,
+                                 const void* scale, void* loss, cudaStream_t stream) {
+    const auto rows = RowsOf(p, x, target);
+    const auto launch = [&](auto smooth) {
+      return LaunchByColumns(
+          CrossEntropyInPlaceRow<T, decltype(smooth)::value>(
+              rows, static_cast<T*>(x), static_cast<const C*>(scale), static_cast<C*>(loss)),
+          p.rows, p.classes, stream);
+    };
+    return p.smoothing != 0 ? launch(std::true_type{}) : launch(std::false_type{});
+  }
+
+  template <bool kCentre>
+  static cudaError_t NormOf(const NormProblem& p, const NormForwardPointers& pointers,
+                            cudaStream_t stream) {
+    NormForward<T> a;
+    a.rows = p.rows, a.cols = p.cols, a.x_stride = p.x_stride;
+    a.x = static_cast<const T*>(pointers.x);
+    if (pointers.residual) {
+      a.residual = static_cast<const T*>(pointers.residual);
+      T* const sum = static_cast<T*>(pointers.sum ? pointers.sum : pointers.y);
+      const cudaError_t error = internal::LaunchAdd(a, sum, stream);
+      if (error != cudaSuccess) return error;
+      a.x = sum, a.x_stride = p.cols;
+    }
+    NormExtras<C> extras;
+    extras.weight = pointers.weight, extras.bias = pointers.bias;
+    extras.float_weight = p.float_weight, extras.cols = p.cols;
+    extras.mean = static_cast<C*>(pointers.mean), extras.rstd = static_cast<C*>(pointers.rstd);
+    extras.eps = static_cast<C>(p.eps);
+    extras.share = static_cast<C>(1.0 / static_cast<double>(p.cols));
+    const NormRow<kCentre, Load, Store> row{
+        {{a.x, a.x_stride}, {static_cast<T*>(pointers.y), p.cols}, extras}};
+    return LaunchByColumns(row, p.rows, p.cols, stream);
+  }
+  static cudaError_t Norm(bool centre, const NormProblem& p, const NormForwardPointers& pointers,
+                          cudaStream_t stream) {
+    return centre ? NormOf<true>(p, pointers, stream) : NormOf<false>(p, pointers, stream);
+  }
+  template <bool kCentre>
+  static cudaError_t NormBackwardOf(const NormProblem& p, const NormBackwardPointers& pointers,
+                                    void* workspace, const DeviceLimits& limits,
+                                    cudaStream_t stream) {
+    NormBackward<T> a;
+    a.rows = p.rows, a.cols = p.cols, a.x_stride = p.x_stride;
+    a.x = static_cast<const T*>(pointers.x);
+    a.dy = static_cast<const T*>(pointers.dy);
+    a.dsum = static_cast<const T*>(pointers.dsum);
+    a.weight = pointers.weight;
+    a.float_weight = p.float_weight;
+    a.mean = static_cast<const C*>(pointers.mean);
+    a.rstd = static_cast<const C*>(pointers.rstd);
+    a.dx = static_cast<T*>(pointers.dx);
+    a.dweight = pointers.dweight;
+    a.dbias = kCentre ? pointers.dbias : nullptr;
+    return LaunchColumnGradient<kCentre>(a, limits, stream, workspace);
+  }
+  static cudaError_t NormGradient(bool centre, const NormProblem& p,
+                                  const NormBackwardPointers& pointers, void* workspace,
+                                  const DeviceLimits& limits, cudaStream_t stream) {
+    const auto launch = centre ? &NormBackwardOf<true> : &NormBackwardOf<false>;
+    return launch(p, pointers, workspace, limits, stream);
+  }
+  static size_t NormGradientBytes(bool centre, const NormProblem& p) {
+    return centre ? ColumnGradientBytes<T, true>(p.rows, p.cols)
+                  : ColumnGradientBytes<T, false>(p.rows, p.cols);
+  }
+  static constexpr InvariantLaunchers kLaunchers = {
+      &Softmax, &SoftmaxBackward,   &ScaleMask,   &ScaleMaskBackward, &Loss, &LossInPlace,
+      &Norm,    &NormGradientBytes, &NormGradient};
+};
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/torch/invariant/launchers.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+const InvariantLaunchers kInvariantFloat64 = InvariantOf<double>::kLaunchers;
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The functions of float that CUDA kernels use, on the host: against float64 over all sizes of
+// numbers, where each of the hardware's approximations is rounded up or down at random. Needs no
+// GPU.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace {
+// One of the two floats next to x: the documented error of the approximations is 1 ulp.
+float Approximate(double x) {
+  static std::mt19937 rng(7);
+  const auto nearest = static_cast<float>(x);
+  if (nearest == x || rng() % 2 == 0) return nearest;
+  const float inf = std::numeric_limits<float>::infinity();
+  return std::nextafter(nearest, nearest < x ? inf : -inf);
+}
+}  // namespace
+#define OFL_APPROXIMATE(exact) Approximate(exact)
+#include "primitive/cuda/float_math.cuh"
+
+namespace oneflow_lite::cuda::fast {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double Ulp(double x) {
+  const double least = 0x1p-149;
+  return std::max(least, std::ldexp(1.0, std::ilogb(std::max(std::abs(x), 1e-300)) - 23));
+}
+// Numbers of all exponents, and more of them where the functions bend; both signs and the ends.
+std::vector<float> Numbers(int n) {
+  std::mt19937 rng(3);
+  std::uniform_real_distribution<double> exponent(-149, 128), narrow(-20, 7.5), near(0, 20);
+  std::vector<float> x = {0.0f, 1.0f, 0.5f, 3.4e38f, 1e-45f, static_cast<float>(kInfinity)};
+  for (int i = 0; i < n; ++i) {
+    x.push_back(static_cast<float>(std::exp2(exponent(rng))));
+    x.push_back(static_cast<float>(std::exp2(narrow(rng))));
+    x.push_back(static_cast<float>(near(rng)));
+    x.push_back(static_cast<float>(80 + 2 * near(rng)));
+  }
+  for (size_t i = 0, size = x.size(); i < size; ++i) x.push_back(-x[i]);
+  x.push_back(std::nanf(""));
+  return x;
+}
+
+// The largest error in ulp.
+template <class F, class G>
+double Worst(const std::vector<float>& numbers, F f, G reference) {
+  double worst = 0;
+  float at = 0;
+  for (const float x : numbers) {
+    const float y = f(x);
+    double want = reference(static_cast<double>(x));
+    if (std::abs(want) > std::numeric_limits<float>::max()) want = std::copysign(kInfinity, want);
+    if (std::isnan(want) && std::isnan(y)) continue;
+    if (std::isnan(want) || std::isnan(y) || std::isinf(want) || std::isinf(y)) {
+      EXPECT_EQ(y, want) << x;
+      continue;
+    }
+    const double error = std::abs(y - want) / Ulp(want);
+    if (error > worst) worst = error, at = x;
+  }
+  if (getenv("VERBOSE")) printf("%.3f at %g\n", worst, at);
+  return worst;
+}
+double LimitedExp(double x) { return x == -kInfinity ? 0 : std::exp(x); }
+
+TEST(FloatMath, Activations) {
+  const auto x = Numbers(20000);
+  EXPECT_LE(Worst(x, Sigmoid, [](double v) { return 1 / (1 + LimitedExp(-v)); }), 4);
+  EXPECT_LE(Worst(x, Silu, [](double v) { return v == -kInfinity ? 0 : v / (1 + LimitedExp(-v)); }),
+            4.25);
+  const auto mish = [](double v) {
+    if (v < -700) return 0.0;
+    const double e = std::exp(-std::abs(v));
+    const double n = v < 0 ? e * (e + 2) : 1 + 2 * e;
+    return v * (n / (n + (v < 0 ? 2 : 2 * e * e))) + (v != v ? v : 0);
+  };
+  EXPECT_LE(Worst(x, Mish, mish), 4);
+  EXPECT_LE(Worst(x, Expm1, [](double v) { return std::expm1(v); }), 3);
+}
+
+TEST(FloatMath, Gelu) {
+  const auto x = Numbers(20000);
+  const double root = std::sqrt(0.5);
+  const auto gelu = [&](double v) { return v == -kInfinity ? 0 : 0.5 * v * std::erfc(-v * root); };
+  EXPECT_LE(Worst(x, Gelu, gelu), 8);
+  for (const float v : x) {
+    if (std::isnan(v)) continue;
+    const double bell = std::isinf(v) ? 0 : v * std::exp(-0.5 * v * double{v}) * 0.3989422804014327;
+    const double want = 0.5 * std::erfc(-v * root) + bell;
+    ASSERT_NEAR(GeluSlope(v), want, 1e-6 * (0.5 * std::erfc(-v * root) + std::abs(bell)) + 2e-45)
+        << v;
+  }
+}
+
+TEST(FloatMath, Logit) {
+  std::mt19937 rng(5);
+  std::uniform_real_distribution<float> unit(0, 1), exponent(-149, 0);
+  std::vector<float> x = Numbers(1000);
+  for (int i = 0; i < 60000; ++i) {
+    x.push_back(unit(rng));
+    x.push_back(1 - std::exp2(exponent(rng)));
+    x.push_back(0.5f + (unit(rng) - 0.5f) * std::exp2(exponent(rng) / 6));
+    x.push_back(std::exp2(exponent(rng)));
+  }
+  const auto logit = [](double v) {
+    const double centred = 2 * v - 1;
+    return std::abs(centred) < 0.5 ? 2 * std::atanh(centred) : std::log(v) - std::log1p(-v);
+  };
+  EXPECT_LE(Worst(x, Logit, logit), 4);
+}
+
+TEST(FloatMath, HypotAndAtan2) {
+  const auto x = Numbers(150);
+  for (const float a : x) {
+    const auto with = [a](auto f) { return [a, f](auto b) { return f(a, b); }; };
+    EXPECT_LE(Worst(x, with(Hypot), with([](double p, double q) { return std::hypot(p, q); })), 4);
+    EXPECT_LE(Worst(x, with(Atan2), with([](double p, double q) { return std::atan2(p, q); })), 4);
+    if (testing::Test::HasFailure()) return;
+  }
+  for (const float y : {0.0f, -0.0f}) {
+    for (const float p : {0.0f, -0.0f, 1.0f, -1.0f}) {
+      EXPECT_EQ(Atan2(y, p), std::atan2(y, p));
+      EXPECT_EQ(std::signbit(Atan2(y, p)), std::signbit(y));
+    }
+  }
+}
+
+TEST(FloatMath, RestsAreExact) {
+  std::mt19937 rng(9);
+  std::uniform_real_distribution<float> exponent(-20, 20), mantissa(1, 2);
+  for (int i = 0; i < 300000; ++i) {
+    const float y = mantissa(rng) * std::exp2(exponent(rng));
+    float x = mantissa(rng) * std::exp2(exponent(rng));
+    if (i % 4 == 0) x = y * std::round(x);  // next to multiples
+    if (i % 8 == 0) x = std::nextafter(x, 0.0f);
+    if (!DividesShortly(x, y)) continue;
+    ASSERT_EQ(RestOf(x, y), std::fmod(x, y)) << x << " " << y;
+  }
+  EXPECT_FALSE(DividesShortly(1, 0));
+  EXPECT_FALSE(DividesShortly(static_cast<float>(kInfinity), 1));
+  EXPECT_FALSE(DividesShortly(std::nanf(""), 1));
+  EXPECT_FALSE(DividesShortly(1, std::nanf("")));
+}
+
+}  // namespace
+}  // namespace oneflow_lite::cuda::fast

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many kernels the elementwise functions come to, by the names in the CUDA library."""
+
+import collections
+import re
+from pathlib import Path
+
+import pytest
+from numerics import flow
+
+# PassKernel<inputs, compute type, function>
+NAME = rb"_ZN12oneflow_lite4cuda10PassKernelILi(\d)E([a-z])(\w+)EEvNS0_4PassIXT_EEET1_\0"
+COMPUTE_TYPES = {b"f", b"d", b"i", b"j", b"l", b"m"}  # float, double, (unsigned) int, long
+
+
+def kernels():
+    library = Path(flow.__file__).parent / "lib" / "liboneflow_lite_cuda.so"
+    if not library.exists():
+        pytest.skip("this build has no CUDA library")
+    return library.read_bytes()
+
+
+def test_a_function_has_one_kernel_per_compute_type():
+    found = set(re.findall(NAME, kernels()))
+    assert len(found) > 40, "the kernels' names are not in the library"
+    types = collections.defaultdict(set)
+    for inputs, compute, function in found:
+        types[inputs, function].add(compute)
+    for (_, function), of_function in types.items():
+        # Integers are signed or unsigned: at most float, double and two of them; of a cast, of
+        # which each result is a function, three.
+        assert of_function <= COMPUTE_TYPES and len(of_function) <= 4, function
+    # Two tensors of any dtypes: no kernel has a dtype beside the compute type in its name.
+    assert not any(b"half" in function or b"bfloat" in function for _, _, function in found)
+
+
+def test_no_function_has_kernels_of_dtypes():
+    for name in (b"UnaryRun", b"BinaryRun", b"TernaryRun", b"SlopeRun", b"CopyRun"):
+        assert name not in kernels()

@@ -1,0 +1,555 @@
+# SPDX-License-Identifier: Apache-2.0
+"""flow.fuse.elements and the op behind it: values, dtypes and gradients are those of the functions
+one after the other; one launch; the source for CUDA compiles wherever there is NVRTC."""
+
+import gc
+import itertools
+import math
+import pickle
+import re
+
+import numpy as np
+import pytest
+from numerics import ALL, FLOATS, INTEGERS, host, tensor, ulp
+
+flow = pytest.importorskip("oneflow_lite")
+from oneflow_lite import _oneflow_lite as _ext  # noqa: E402
+
+F = flow.nn.functional
+elements = flow.fuse.elements
+RNG = np.random.default_rng(11)
+CORNERS = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 0.5, 3.0, -2.5, 1e-30, 7.0]
+
+
+def same(got, want, dtype=None, steps=4):
+    """The same dtype, shape, NaN, infinities and zeros' signs; values within rounding."""
+    assert got.dtype is want.dtype and got.shape == want.shape
+    a, b = host(got), host(want)
+    if not got.dtype.is_floating_point:
+        np.testing.assert_array_equal(a, b)
+        return
+    np.testing.assert_array_equal(np.isnan(a), np.isnan(b))
+    np.testing.assert_array_equal(np.where(np.isinf(b), a, 0), np.where(np.isinf(b), b, 0))
+    zero = (a == 0) & (b == 0)
+    np.testing.assert_array_equal(np.signbit(a[zero]), np.signbit(b[zero]))
+    finite = np.isfinite(b) & np.isfinite(a)
+    name = dtype or str(got.dtype).rpartition(".")[2]
+    bound = steps * ulp(np.where(finite, b, 1.0), name) + 1e-7 * (name != "float64")
+    assert np.all(np.abs(np.where(finite, a - b, 0)) <= bound), (a, b)
+
+
+def made(shape, dtype="float32", device="cpu", grad=False):
+    if dtype == "bool":
+        values = RNG.random(shape) < 0.5
+    elif dtype in INTEGERS:
+        values = RNG.integers(0 if dtype == "uint8" else -9, 9, shape)
+    else:
+        values = RNG.normal(size=shape) * 2
+    t = tensor(values, dtype, device)
+    return t.requires_grad_() if grad else t
+
+
+ONE = [
+    "neg", "abs", "relu", "sign", "square", "floor", "ceil", "trunc", "round", "exp", "exp2",
+    "expm1", "log", "log1p", "log2", "log10", "sqrt", "rsqrt", "reciprocal", "sigmoid", "sin",
+    "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf",
+    "erfc", "erfinv", "isnan", "isinf", "isfinite", "signbit", "logical_not", "deg2rad", "rad2deg",
+]  # fmt: skip
+ACTIVATIONS = ["gelu", "silu", "softplus", "mish", "hardswish", "hardsigmoid", "leaky_relu", "elu",
+               "logsigmoid", "softsign", "relu6"]  # fmt: skip
+TWO = ["add", "sub", "mul", "div", "maximum", "minimum", "fmod", "remainder", "floor_divide", "pow",
+       "atan2", "hypot", "copysign", "xlogy", "logaddexp", "fmax", "fmin", "eq", "ne", "lt", "le",
+       "gt", "ge", "logical_and", "logical_or", "logical_xor"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_functions_of_one(device, name):
+    f = getattr(flow, name)
+    for dtype in FLOATS:
+        x = tensor(CORNERS + [*RNG.normal(size=40)], dtype, device)
+        same(elements(lambda x: f(x))(x), f(x))
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations(device, name):
+    f = getattr(F, name)
+    finite = [c for c in CORNERS if math.isfinite(c) or math.isnan(c)]
+    for dtype in "float32", "float64", "float16":
+        x = tensor(finite + [*RNG.normal(size=40)], dtype, device)
+        same(elements(lambda x: f(x))(x), f(x), steps=8)
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_functions_of_two(device, name):
+    f = getattr(flow, name)
+    a, b = (tensor(v.ravel(), "float32", device) for v in np.meshgrid(CORNERS, CORNERS))
+    same(elements(lambda a, b: f(a, b))(a, b), f(a, b))
+    if name not in ("atan2", "hypot", "copysign", "xlogy", "logaddexp", "fmax", "fmin", "div"):
+        for dtype in INTEGERS:
+            a, b = made((50,), dtype, device), made((50,), dtype, device)
+            b = b.abs() if name == "pow" else b
+            same(elements(lambda a, b: f(a, b))(a, b), f(a, b))
+
+
+@pytest.mark.parametrize("text", ["x + y", "x * y", "x / y", "x > y", "x - 2", "2.5 * x", "x / 2",
+                                  "x == 2.5", "where(x > 0, x, y)"])  # fmt: skip
+def test_dtypes_are_promoted_as_by_the_functions(device, text):
+    function = eval(f"lambda x, y: {text.replace('where', 'flow.where')}", {"flow": flow})
+    op = elements(function)
+    for a, b in itertools.product(ALL, ALL):
+        for shape in (4,), ():
+            x, y = made((4,), a, device), made(shape, b, device)
+            try:
+                want = function(x, y)
+            except (TypeError, RuntimeError):
+                with pytest.raises(TypeError):
+                    op(x, y)
+                continue
+            same(op(x, y), want, steps=1)
+        for number in 3, 2.5, True, -1:
+            if a == "uint8" and number == -1 and text != "x > y":
+                continue  # an error of both, below
+            try:
+                want = function(x, number)
+            except (TypeError, RuntimeError):
+                continue
+            same(op(x, number), want, steps=2)
+
+
+def test_a_number_that_does_not_fit_is_an_error(device):
+    x = made((4,), "int8", device)
+    for op in elements(lambda x, s=300: x + s), elements(lambda x: x * 300):
+        with pytest.raises(
+            OverflowError, match=r"fuse_elements\(\): the number 300 is out of rang"
+        ):
+            op(x)
+    same(elements(lambda x, s: x < s)(x, 300), x < 300)
+    same(elements(lambda x: x < 300)(x), x < 300)
+
+
+LAYOUTS = {
+    "dense": lambda t: t,
+    "odd offset": lambda t: flow.cat([t.flatten()[:1], t.flatten()])[1:].view(t.shape),
+    "transposed": lambda t: t.transpose(0, 1).contiguous().transpose(0, 1),
+    "every other": lambda t: flow.stack([t, t], -1).flatten(1)[:, ::2],
+    "padded": lambda t: flow.cat([t, t], 1)[:, : t.shape[1]],
+    "row": lambda t: t[:1],
+    "column": lambda t: t[:, :1],
+    "vector": lambda t: t[0],
+    "scalar": lambda t: t[0, 0],
+    "expanded": lambda t: t[:1].expand(t.shape),
+}
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (7, 64), (33, 130), (3, 5000), (2100, 3)])
+def test_layouts(device, shape):
+    f = lambda x, y, z: (x * y + z, x - y)  # noqa: E731
+    op = elements(f)
+    for a, b in itertools.product(LAYOUTS, ["dense", "transposed", "row", "column", "every other"]):
+        x, y = LAYOUTS[a](made(shape, device=device)), LAYOUTS[b](made(shape, "float16", device))
+        z = made(shape, "int32", device)
+        exact = f(x.double(), y.double(), z.double())
+        for got, like, want in zip(op(x, y, z), f(x, y, z), exact, strict=True):
+            assert got.dtype is like.dtype and got.shape == shape
+            rough = 1e-3 if got.dtype is flow.float16 else 1e-6
+            np.testing.assert_allclose(host(got), host(want.expand(shape)), rough, 2e-5)
+
+
+def test_many_dims_and_sizes(device):
+    op = elements(lambda x, y: x + 2 * y)
+    for shape, other in [((2, 3, 1, 4, 5), (3, 7, 1, 5)), ((), ()), ((1,), (4, 1)), ((0, 3), (3,)),
+                         ((5, 1, 2049), (6, 1)), ((4097,), (1,)), ((70000,), ())]:  # fmt: skip
+        x, y = made(shape, device=device), made(other, device=device)
+        same(op(x, y), x + 2 * y)
+    x = made((6, 5, 4, 3), device=device)
+    for order in itertools.permutations(range(4)):
+        same(op(x.permute(order), x.permute(order)), 3 * x.permute(order))
+        same(op(x.permute(order), flow.ones(1, device=device)), x.permute(order) + 2)
+
+
+def test_many_operands_and_results(device):
+    names = [f"x{i}" for i in range(20)]
+    function = eval(
+        f"lambda {', '.join(names)}: {' + '.join(f'{n} * {i}' for i, n in enumerate(names))}"
+    )
+    xs = [made((3, 50), device=device, grad=True) for _ in names]
+    y = elements(function)(*xs)
+    same(y, sum(i * x for i, x in enumerate(xs)), steps=64)
+    y.sum().backward()
+    for i, x in enumerate(xs):
+        np.testing.assert_array_equal(host(x.grad), np.full((3, 50), i))
+    results = elements(lambda x: tuple(x * i for i in range(1, 9)))(xs[0])
+    assert len(results) == 8 and host(results[7]).tolist() == host(8 * xs[0]).tolist()
+
+
+def gradients(function, tensors, weights):
+    given = [t.detach().requires_grad_(t.dtype.is_floating_point) for t in tensors]
+    results = function(*given)
+    results = results if isinstance(results, tuple) else (results,)
+    wanted = [t for t in given if t.requires_grad]
+    flows = [(r, w) for r, w in zip(results, weights, strict=False) if r.requires_grad]
+    flow.autograd.backward([r for r, _ in flows], [w for _, w in flows])
+    return [t.grad for t in wanted]
+
+
+SMOOTH = {
+    "neg": 1, "exp": 1, "exp2": 1, "expm1": 1, "sigmoid": 1, "sin": 1, "cos": 1, "atan": 1,
+    "sinh": 1, "cosh": 1, "tanh": 1, "asinh": 1, "erf": 1, "erfc": 1, "square": 1, "abs": 1,
+    "relu": 1, "log": 2, "log1p": 2, "log2": 2, "log10": 2, "sqrt": 2, "rsqrt": 2, "reciprocal": 2,
+    "acosh": 3, "tan": 4, "asin": 4, "acos": 4, "atanh": 4, "erfinv": 4,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*SMOOTH, *ACTIVATIONS])
+def test_gradients_of_one(device, name):
+    f = getattr(flow, name) if name in SMOOTH else getattr(F, name)
+    values = np.array([-3.3, -1.7, -0.6, -0.2, 0.1, 0.7, 1.9, 2.9])
+    kind = SMOOTH.get(name, 1)
+    values = {1: values, 2: np.exp(values), 3: 1 + np.exp(values), 4: values / 4}[kind]
+    x = flow.tensor(values, device=device, requires_grad=True)
+    op = elements(lambda x: f(x))
+    assert flow.autograd.gradcheck(op, (x,))
+    if name not in ("relu", "relu6", "hardsigmoid", "leaky_relu"):
+        assert flow.autograd.gradgradcheck(op, (x,))
+    for dtype in "float32", "float16":
+        t, w = tensor(values, dtype, device), tensor(np.ones(8), dtype, device)
+        want = gradients(f, [t.double()], [w.double()])[0]
+        same(gradients(op, [t], [w])[0], want.to(t.dtype), steps=8)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "minimum", "pow", "atan2",
+                                  "hypot", "copysign", "xlogy", "logaddexp", "fmax", "fmin", "fmod",
+                                  "remainder"])  # fmt: skip
+def test_gradients_of_two(device, name):
+    f = getattr(flow, name)
+    a, b = np.array([0.3, 1.7, 2.2, 0.9, 4.1, 1.2]), np.array([1.1, 0.6, 2.9, 0.4, 1.3, 3.3])
+    x, y = (flow.tensor(v, device=device, requires_grad=True) for v in (a, b))
+    op = elements(lambda a, b: f(a, b))
+    assert flow.autograd.gradcheck(op, (x, y))
+    assert flow.autograd.gradgradcheck(op, (x, y))
+    # Ties, zeros, infinities and NaN as the function has them.
+    skip = ("fmod", "remainder", "pow", "atan2", "hypot", "div")
+    values = CORNERS if name not in skip else [1.0, -1.0, 0.5, 3.0, -2.5]
+    a, b = (tensor(v.ravel(), "float32", device) for v in np.meshgrid(values, values))
+    w = flow.ones_like(a)
+    for got, want in zip(gradients(op, [a, b], [w]), gradients(f, [a, b], [w]), strict=True):
+        got, want = host(got), host(want)
+        np.testing.assert_allclose(got, want, 1e-5, 1e-6)
+
+
+def test_gradients_of_broadcast_operands_of_several_dtypes(device):
+    f = lambda x, row, column, n, s: (flow.sigmoid(x) * row + column * n, flow.exp(-x * x) * s)  # noqa: E731
+    given = [made((5, 7), "float64", device), made((7,), "float32", device),
+             made((5, 1), "float64", device), made((7,), "int32", device),
+             made((), "float64", device)]  # fmt: skip
+    weights = [made((5, 7), "float64", device) for _ in range(2)]
+    for got, want in zip(gradients(elements(f), given, weights), gradients(f, given, weights),
+                         strict=True):  # fmt: skip
+        same(got, want, dtype="float32", steps=8)
+
+
+def test_only_what_is_asked_for_and_flows_back(device):
+    op = elements(lambda x, y: (x * y, flow.exp(y), x > y))
+    x, y = made((4,), device=device), made((4,), device=device, grad=True)
+    product, exp, mask = op(x, y)
+    assert product.requires_grad and exp.requires_grad and not mask.requires_grad
+    exp.sum().backward()
+    same(y.grad, flow.exp(y.detach()))
+    assert x.grad is None
+    z = elements(lambda x: flow.floor(x))(y)
+    z.sum().backward()
+    same(y.grad, flow.exp(y.detach()))
+
+
+def test_what_is_saved(device):
+    """The operands that the gradient computes with, and no results."""
+    x, y = made((1000,), device=device, grad=True), made((1000,), device=device, grad=True)
+    kept = []
+    with flow.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
+        elements(lambda x, y: flow.exp(x) + y)(x, y)
+    assert len(kept) == 1 and kept[0].shape == x.shape
+    with pytest.raises(RuntimeError, match="changed|modified"):
+        z = elements(lambda x: x * x)(x)
+        with flow.no_grad():
+            x.add_(1)
+        z.sum().backward()
+
+
+def launches(run):
+    run()
+    with flow.profiler.profile() as profile:
+        run()
+    return {s.name: s.calls for s in profile.stats()}
+
+
+def test_one_op_forward_and_one_backward(device):
+    op = elements(lambda x, g, b: flow.sigmoid(x + b) * g)
+    x, g = made((64, 32), device=device, grad=True), made((64, 32), device=device, grad=True)
+    b = made((32,), device=device, grad=True)
+    assert launches(lambda: op(x, g, b)) == {"fuse_elements": 1}
+    w = made((64, 32), device=device)
+    y = op(x, g, b)
+    calls = launches(lambda: flow.autograd.grad(y, [x, g, b], w, retain_graph=True))
+    assert calls.pop("fuse_elements_3") == 1
+    calls.pop("view", None)
+    assert calls == {"sum": 1}
+
+
+def test_numbers_by_place_by_name_and_by_default():
+    op = elements(lambda x, s, t=2: x * s + t)
+    x = flow.tensor([1, 2])
+    assert op(x, 3).tolist() == [5, 8] and op(x, s=3, t=0.5).tolist() == [3.5, 6.5]
+    assert op(x, np.int64(3)).dtype is flow.int64 and op(x, np.float32(3)).dtype is flow.float32
+    assert op(x, True, t=False).tolist() == [1, 2]
+    with pytest.raises(TypeError, match=r"fuse.elements\(\): missing a required argument: 's'"):
+        op(x)
+    with pytest.raises(TypeError, match="s must be a tensor or a number, not str"):
+        op(x, "3")
+    assert elements(lambda s: s * 2)(1.5).item() == 3.0
+
+
+def test_it_is_pickled_named_and_told():
+    op = elements(lambda x, y: x * flow.sigmoid(y) + 1e-3)
+    again = pickle.loads(pickle.dumps(op))
+    x = flow.randn(5)
+    assert again(x, x).tolist() == op(x, x).tolist() and again.expression == op.expression
+    assert op.expression == "x, y: (x * sigmoid(y)) + 0.001"
+    assert repr(op) == f"<fuse.elements({op.expression})>"
+    assert flow.fuse_elements(op.expression, [x, x])[0].tolist() == op(x, x).tolist()
+    t0, inf = flow.tensor([3.0]), 2.0
+    odd = elements(lambda t0, inf, λ: flow.exp(t0) * flow.exp(t0) + inf * λ)
+    same(odd(t0, inf, 0.5), flow.exp(t0) ** 2 + 1.0, steps=2)
+
+
+def deep(x):
+    for _ in range(3000):
+        x = x * 1.0 + 1
+    return x
+
+
+def test_long_functions():
+    assert elements(deep)(flow.zeros(3)).tolist() == [3000.0] * 3
+
+
+def helper(x):
+    return flow.tanh(x) if x is not None else 0
+
+
+REFUSED = {
+    "a value decides": (lambda x: x if x > 0 else -x, r"use where\(condition, a, b\)"),
+    "another element": (lambda x: x[0], "needs? other elements|need other elements"),
+    "a function of tensors": (lambda x: x.sum(), "sum is of a whole tensor"),
+    "a function that has no place": (lambda x: flow.cumsum(x, 0), r"cumsum\(\)"),
+    "math": (lambda x: math.exp(x), "a Python number is wanted"),
+    "NumPy": (lambda x: np.where(x > 0, x, 0), "NumPy's functions are of whole arrays"),
+    "nothing": (lambda x: None, "must give one number per element, not NoneType"),
+    "a tensor": (lambda x: x + flow.ones(3), "make it a parameter"),
+    "in place": (lambda x: x.exp_(), "exp_ changes a tensor in place"),
+    "too many results": (lambda x: [x] * 9, "1 to 8 results, not 9"),
+    "no results": (lambda x: (), "1 to 8 results, not 0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_traced_is_an_error_that_shows_the_line(what):
+    function, message = REFUSED[what]
+    with pytest.raises(flow.fuse.TraceError, match=message) as caught:
+        elements(function)
+    assert "test_fuse_elements.py:" in str(caught.value)
+    assert str(caught.value).startswith("fuse.elements")
+
+
+@pytest.mark.parametrize("text, message", {
+    "x": "a colon is expected", "": "parameters, as in", "x:": "a number, a name or ( is expected",
+    "x: y": "there is no parameter y at character 4", "x: x +": "its end",
+    "x: cumsum(x)": "cumsum() cannot be fused; allowed are abs, ", "x: exp(x, x)": "takes 1 arg",
+    "x: 1 < x < 2": "comparisons do not chain", "x, x: x": "x is a parameter already",
+    "x: (x": ") is expected", "x: x x": "an operator is expected", "x: 1e999": "beyond a double",
+    "x: t = x t": "; is expected", "inf: inf": "inf is a number and cannot be a name",
+    "x: " + "(" * 5000: "nested too deep", "x: " + "-" * 5000 + "x": "nested too deep",
+    "x: x; x": "an operator is expected", "x: 3abc": "an operator is expected",
+    "x: " + "x, " * 8 + "x": "at most 8 are allowed",
+}.items())  # fmt: skip
+def test_texts_that_are_none(text, message):
+    with pytest.raises(ValueError, match=r"fuse_elements\(\): ") as caught:
+        flow.fuse_elements(text, [flow.ones(2)])
+    assert message in str(caught.value)
+
+
+def test_texts():
+    x, y = flow.tensor([2.0, -3.0]), flow.tensor([3, 4])
+    for text, want in {
+        "x, y: x * -y ** 2": x * -(y**2), "x, y: x // 2 % 2 - y": x // 2 % 2 - y,
+        "x, y: a = x + y; b = a * a; b / 2": (x + y) ** 2 / 2,
+        "x, y: (x > 0) & ~(y == 4)": (x > 0) & ~(y == 4), "x, y: +x - 1.5e0 ** -x": x - 1.5**-x,
+        "x, y: where(isnan(x / 0 * 0), inf, x) + y": flow.full((2,), math.inf),
+        "x, y: y & 3 | 8 ^ 2": y & 3 | 8 ^ 2, "x, y: float16(x) * y": x.half() * y,
+        "x, y: int8(x * 100) + 0 * y": (x * 100).char() + 0 * y, "x,y:y**9": y**9,
+        "x, y: clamp(x, -1, 1) + lerp(x, x, 0.5)": x.clamp(-1, 1) + x, "x, y: x ** 7": x**7,
+    }.items():  # fmt: skip
+        same(flow.fuse_elements(text, [x, y])[0], want, steps=2)
+
+
+def test_bad_operands():
+    for tensors in [], [flow.ones(1)], [flow.ones(1)] * 3:
+        with pytest.raises(TypeError, match=r"fuse_elements\(\): the expression has 2 parameter"):
+            flow.fuse_elements("x, y: x * y", tensors)
+    with pytest.raises(flow.ShapeError, match=r"y of shape \[4\]|\(\): y"):
+        flow.fuse_elements("x, y: x * y", [flow.ones(3), flow.ones(4)])
+    with pytest.raises(flow.DTypeError, match="an operand of sub"):
+        elements(lambda x: x - x)(flow.ones(2, dtype=flow.bool))
+    with pytest.raises(flow.DTypeError, match="an operand of bitwise_and"):
+        elements(lambda x: x & 3)(flow.ones(2))
+    with pytest.raises(flow.ShapeError, match="number 0"):
+        flow.fuse_elements("x: x", [flow.ones(3)], 1)
+    with pytest.raises(flow.fuse.TraceError, match="at most 64"):
+        elements(eval(f"lambda {', '.join(f'x{i}' for i in range(65))}: x0"))
+
+
+def test_the_op_holds_what_it_declares(capsys):
+    x, y, n = flow.randn(3, 4), flow.randn(4), flow.arange(12).view(3, 4)
+    flow.check_op("fuse_elements", [
+        ([x, y], {"expression": "x, y: x * sigmoid(y)"}),
+        ([x, flow.randn(3, 1), n], {"expression": "x, y, n: where(n > 3, x * y, exp(x * -1.0))"}),
+    ])  # fmt: skip
+    flow.check_op("fuse_elements_2", [([x, y], {"expression": "x, y: x * y, x - y"})])
+
+
+def test_the_meta_device():
+    x = flow.empty(3, 1, device="meta", dtype=flow.float16)
+    y, mask = elements(lambda x, y: (x * y, x > y))(x, flow.empty(5, device="meta"))
+    assert (y.shape, y.dtype, mask.dtype, y.device.type) == (
+        (3, 5),
+        flow.float32,
+        flow.bool,
+        "meta",
+    )
+
+
+def test_what_texts_make_is_let_go():
+    """Expressions without end: the caches are begun anew."""
+    x = flow.ones(2)
+    for i in range(9000):
+        flow.fuse_elements(f"x: x + {i}", [x])
+    gc.collect()
+    assert flow.fuse_elements("x: x + 1", [x])[0].tolist() == [2, 2]
+
+
+# ---- the source for CUDA
+
+
+@pytest.fixture
+def compiled(tmp_path, monkeypatch):
+    """Compiles the source that a call would compile on CUDA; gives it."""
+    if problem := _ext.compiler_problem():
+        pytest.skip(problem)
+    monkeypatch.setenv("OFL_EXTENSION_CACHE", str(tmp_path))
+
+    def compile_(text, tensors, numbers=0):
+        results = flow.fuse_elements(text, tensors, numbers)
+        source, kernel, fits = _ext.element_source(text, tensors, results, numbers)
+        assert fits
+        image = _ext.compile_kernel(source, kernel, 90)
+        assert image.image[:4] == b"\x7fELF"
+        return source, kernel
+
+    return compile_
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "bfloat16"])
+def test_every_function_compiles(compiled, dtype):
+    every = _ext.element_functions()
+    calls = [f"{name}({', '.join(['x', 'y', 'x'][:arity])})" for name, arity in every.items()
+             if not name.startswith("bitwise")]  # fmt: skip
+    text = "x, y: " + " ".join(f"r{i} = {call};" for i, call in enumerate(calls))
+    text += " " + " + ".join(f"float32(r{i})" for i in range(len(calls)))
+    compiled(text, [made((8, 8), dtype).t(), made((8, 8), dtype)])  # of one element at a time
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [*INTEGERS, "bool"])
+def test_functions_of_integers_compile(compiled, dtype):
+    names = ["abs", "neg", "relu", "sign", "square", "floor", "round", "isnan", "isinf", "signbit",
+             "bitwise_not", "logical_not", "isfinite", "exp"]  # fmt: skip
+    names += ["add", "sub", "mul", "maximum", "minimum", "fmod", "remainder", "floor_divide", "pow",
+              "eq", "lt", "ge", "bitwise_and", "bitwise_or", "bitwise_xor", "logical_xor", "div",
+              "where"]  # fmt: skip
+    if dtype == "bool":
+        no = "neg abs relu sign square floor round sub fmod remainder floor_divide pow".split()
+        names = [n for n in names if n not in no]
+    every = _ext.element_functions()
+    calls = [f"{name}({', '.join(['x', 'y', 'x'][: every[name]])})" for name in names]
+    compiled(f"x, y: {' + '.join(f'float32({c})' for c in calls)}",
+             [made((8, 8), dtype).t(), made((8, 8), dtype)])  # fmt: skip
+
+
+@pytest.mark.slow
+def test_every_layout_compiles(compiled):
+    text = "x, y, s: x * y + s, float16(x), x > y"
+    x, s = made((32, 64)), flow.tensor(0.5, dtype=flow.float64)
+    seen = {}
+    for name, other in {
+        "dense": made((32, 64), "float16"), "row": made((64,)), "column": made((32, 1)),
+        "one": made(()), "strided": made((64, 32)).t(), "byte": made((32, 64), "uint8"),
+        "wide": made((32, 64), "float64"),
+    }.items():  # fmt: skip
+        source, kernel = compiled(text, [x, other, s], 4)
+        seen[name] = re.search(r"Kernel<(\d), (\d)", kernel).groups()
+        assert ("size1" in source) == (name in ("row", "column", "strided"))
+    # Packs of 16 bytes of the widest, and about 64 bytes of inputs in flight.
+    assert seen == {"dense": ("4", "3"), "row": ("4", "2"), "column": ("4", "2"), "one": ("4", "2"),
+                    "strided": ("1", "4"), "byte": ("4", "3"), "wide": ("2", "3")}  # fmt: skip
+    compiled("x: -x", [made((5, 4, 3, 2)).permute(3, 1, 0, 2)])
+    compiled("x: x * 0.5 + inf - nan + -3", [made((7,))])
+    many = [made((64,)) for _ in range(40)]
+    compiled(f"{', '.join(f'a{i}' for i in range(40))}: "
+             f"{' + '.join(f'a{i}' for i in range(40))}", many)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_gradients_compile(compiled):
+    text = "d0, x0, x1: t = sigmoid(x1); float16(d0 * t), d0 * x0 * (t * (1 - t))"
+    compiled(text, [made((8, 64), "float16"), made((8, 64), "float16"), made((64,))])
+
+
+@pytest.mark.cuda
+def test_one_compilation_serves_many_shapes():
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU here")
+    op = elements(lambda x, b: flow.tanh(x) * b + 0.123)
+    op(made((4, 64), device="cuda"), made((64,), device="cuda"))
+    before = _ext.kernel_compilations()
+    for rows, width in (64, 128), (1000, 4), (3, 65536), (1, 8):
+        x, b = made((rows, width), device="cuda"), made((width,), device="cuda")
+        same(op(x, b), flow.tanh(x) * b + 0.123)
+    assert _ext.kernel_compilations() <= before + 2  # of rows alone, and of several dims
+
+
+@pytest.mark.cuda
+@pytest.mark.slow
+def test_more_than_2_to_31_elements():
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU here")
+    x = flow.ones(1, device="cuda", dtype=flow.uint8).expand(2**31 + 5)
+    y = elements(lambda x: x + 1)(x)
+    assert y[-1].item() == 2 and y[2**31].item() == 2 and y[0].item() == 2
+    column = flow.arange(2**16 + 1, device="cuda", dtype=flow.int16).view(-1, 1)
+    row = flow.ones(2**15 + 2, device="cuda", dtype=flow.int8)
+    z = elements(lambda a, b: a + b)(column, row)
+    assert z[-1, -1].item() == 1 and z[1000, 5].item() == 1001
+
+
+@pytest.mark.cuda
+def test_in_a_graph():
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU here")
+    op = elements(lambda x, s: x * s + 1)
+    x = made((1000,), device="cuda")
+    op(x, 2.0)
+    graph = flow.cuda.CUDAGraph()
+    with flow.cuda.graph(graph):
+        y = op(x, 2.0)
+    x.fill_(3.0)
+    graph.replay()
+    assert y[0].item() == 7.0

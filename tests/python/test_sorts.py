@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sorts, selections and searches at every width where another way is taken, on both devices."""
+
+import numpy as np
+import pytest
+from numerics import ALL, FLOATS, INTEGERS, bits, flow, host, tensor
+
+# Of a row: on CUDA sorted by a warp up to 32 and 128, by a block up to 1024 and 4096, then by a
+# radix sort in memory; selected from 1025 on, in slices from 32768 on where rows are few. On the
+# CPU counted from 384 on (sorts) and 513 on (selections).
+WIDTHS = [1, 2, 31, 32, 33, 128, 129, 383, 384, 512, 513, 1024, 1025, 4096, 4097, 9000]
+LONG = [32_768, 100_003]
+RNG = np.random.default_rng(11)
+
+
+def special(shape, dtype):
+    """Values with ties, and for floats both zeros, infinities and NaN of either sign."""
+    n = int(np.prod(shape))
+    if dtype == "bool":
+        return RNG.integers(0, 2, shape).astype(bool)
+    if dtype in INTEGERS:
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        values = RNG.integers(low, high, n, dtype=dtype, endpoint=True)
+        values[::3] = RNG.integers(0, 5, len(values[::3]))
+        values[:2] = (low, high)[: min(n, 2)]
+        return values.reshape(shape)
+    values = np.round(RNG.standard_normal(n) * 4) / 4
+    for value in (0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan):
+        values[RNG.integers(0, n, 1 + n // 16)] = value
+    return values.reshape(shape)
+
+
+def order(x, descending=False):
+    """The places of the last dim in order: NaN largest, equal ones by their place."""
+    x = x.astype(np.int64) if x.dtype == bool else x
+    if not descending:
+        return np.argsort(x, axis=-1, kind="stable")
+    places = np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+    return x.shape[-1] - 1 - places
+
+
+def same_bits(y, x, places):
+    """Whether y has the very elements of x at the places, signs of zero included."""
+    expected = x.gather(-1, flow.tensor(np.ascontiguousarray(places), device=x.device))
+    return bits(y) == bits(expected)
+
+
+@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("descending", [False, True])
+def test_sort_at_every_width(dtype, descending, device):
+    for width in WIDTHS + (LONG if dtype in ("float32", "int64", "uint8") else []):
+        for rows in (1, 5):
+            x = tensor(special((rows, width), dtype), dtype, device)
+            values, places = x.sort(descending=descending)
+            expected = order(host(x), descending)
+            np.testing.assert_array_equal(host(places), expected, err_msg=f"{rows} x {width}")
+            assert same_bits(values, x, expected)
+            assert x.argsort(descending=descending).equal(places)
+
+
+def test_sort_of_many_rows(device):
+    for rows, width in ((3000, 7), (700, 100), (300, 1030), (40, 5000)):
+        for dtype in ("float32", "float64", "int16"):
+            x = tensor(special((rows, width), dtype), dtype, device)
+            values, places = x.sort()
+            np.testing.assert_array_equal(host(places), order(host(x)))
+            assert same_bits(values, x, order(host(x)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64", "int32", "int64",
+                                   "int8", "bool"])  # fmt: skip
+@pytest.mark.parametrize("largest", [False, True])
+def test_topk_is_the_front_of_the_sort(dtype, largest, device):
+    for width in WIDTHS + LONG:
+        for rows in (1, 3):
+            x = tensor(special((rows, width), dtype), dtype, device)
+            expected = order(host(x), largest)
+            for k in sorted({1, 2, 50, width // 2, width - 1, width}):
+                if not 1 <= k <= width or (k > 5000 and width > 9000):
+                    continue
+                values, places = x.topk(k, largest=largest)
+                np.testing.assert_array_equal(host(places), expected[:, :k], f"{k} of {width}")
+                assert same_bits(values, x, expected[:, :k])
+
+
+def test_topk_of_many_equal_elements_takes_the_first(device):
+    for width in (100, 5000, 200_000):
+        x = flow.zeros(2, width, device=device)
+        x[1, width // 3] = 1.0
+        places = host(x.topk(5).indices)
+        assert places[0].tolist() == [0, 1, 2, 3, 4]
+        assert places[1].tolist() == [width // 3, 0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_kthvalue_is_of_the_sort(dtype, device):
+    for width in WIDTHS + LONG:
+        x = tensor(special((3, width), dtype), dtype, device)
+        expected = order(host(x))
+        for k in {1, (width + 1) // 2, width}:
+            values, places = x.kthvalue(k)
+            np.testing.assert_array_equal(host(places), expected[:, k - 1], f"{k} of {width}")
+            assert same_bits(values[:, None], x, expected[:, k - 1 : k])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_medians_at_every_width(dtype, device):
+    for width in WIDTHS + LONG:
+        a = special((4, width), dtype)
+        a[0] = np.nan_to_num(a[0])
+        a[1] = np.nan
+        x = tensor(a, dtype, device)
+        places, seen = order(host(x)), ~np.isnan(host(x))
+        numbers = seen.sum(1)
+        middle = np.where(numbers < width, np.minimum(numbers, width - 1), (width - 1) // 2)
+        for name, at in (("median", middle), ("nanmedian", (np.maximum(numbers, 1) - 1) // 2)):
+            found, where = getattr(x, name)(1)
+            expected = np.take_along_axis(places, at[:, None], 1)
+            np.testing.assert_array_equal(host(where), expected[:, 0], f"{name} of {width}")
+            assert same_bits(found[:, None], x, expected)
+
+
+def test_quantiles_of_long_rows(device):
+    few, many = np.array([0.0, 0.31, 1.0]), np.linspace(0, 1, 33)
+    for width in (900, 1500, 4097, 70_000):
+        a = RNG.standard_normal((3, width))
+        x = tensor(a, "float64", device)
+        for shares in (few, many):
+            q = tensor(shares, "float64", device)
+            for how in ("linear", "lower", "higher", "nearest", "midpoint"):
+                got = x.quantile(q, 1, interpolation=how)
+                expected = np.quantile(a, shares, axis=1, method=how)
+                np.testing.assert_allclose(host(got), expected, rtol=1e-13)
+        a[0, ::2], a[1] = np.nan, np.nan
+        got = host(tensor(a, "float64", device).nanquantile(tensor(many, "float64", device), 1))
+        assert np.isnan(got[:, 1]).all()
+        np.testing.assert_allclose(got[:, 0], np.nanquantile(a[0], many), rtol=1e-13)
+
+
+def test_the_share_of_a_quantile_has_a_gradient():
+    x = flow.tensor(RNG.standard_normal((3, 8)), requires_grad=True)
+    q = flow.tensor([0.13, 0.62], dtype=flow.float64, requires_grad=True)
+    for how in ("linear", "lower", "midpoint"):
+        assert flow.autograd.gradcheck(
+            lambda x, q, h=how: x.quantile(q, 1, interpolation=h), (x, q)
+        )
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_unique(dtype, device):
+    for shape in ((1,), (40,), (7, 9), (3, 700), (6000,)):
+        a = special(shape, dtype)
+        a = a if dtype not in FLOATS else np.nan_to_num(a) + 0.0
+        x = tensor(a, dtype, device)
+        expected = np.unique(host(x), return_inverse=True, return_counts=True)
+        values, inverse, counts = x.unique(return_inverse=True, return_counts=True)
+        assert values.dtype is x.dtype and inverse.shape == x.shape
+        np.testing.assert_array_equal(host(values), expected[0])
+        np.testing.assert_array_equal(host(inverse), expected[1].reshape(shape))
+        np.testing.assert_array_equal(host(counts), expected[2])
+        assert x.unique().equal(values) and x.unique(return_counts=True)[1].equal(counts)
+
+
+def test_each_nan_is_unique_and_both_zeros_are_one(device):
+    x = flow.tensor([np.nan, 0.0, 1.0, -0.0, np.nan], device=device)
+    values, inverse, counts = x.unique(return_inverse=True, return_counts=True)
+    assert counts.tolist() == [2, 1, 1, 1] and inverse.tolist() == [2, 0, 1, 0, 3]
+    assert host(values)[:2].tolist() == [0, 1] and np.isnan(host(values)[2:]).all()
+
+
+def test_unique_slices_are_in_order(device):
+    a = RNG.integers(-2, 2, (60, 3, 2))
+    for dtype in ("int64", "float32", "uint8"):
+        values = a if dtype != "uint8" else a % 4
+        x = tensor(values, dtype, device)
+        for dim in (0, 1, -1):
+            got = x.unique(return_inverse=True, return_counts=True, dim=dim)
+            expected = np.unique(values, return_inverse=True, return_counts=True, axis=dim)
+            for y, z in zip(got, expected, strict=True):
+                np.testing.assert_array_equal(host(y), z.reshape(host(y).shape))
+    empty = flow.zeros(0, 3, device=device).unique(return_counts=True, dim=0)
+    assert empty[0].shape == (0, 3) and empty[1].shape == (0,)
+
+
+def test_unique_consecutive(device):
+    x = flow.tensor([1, 1, 2, 2, 3, 1, 1, 2], device=device)
+    values, inverse, counts = flow.unique_consecutive(x, return_inverse=True, return_counts=True)
+    assert values.tolist() == [1, 2, 3, 1, 2] and counts.tolist() == [2, 2, 1, 2, 1]
+    assert inverse.tolist() == [0, 0, 1, 1, 2, 3, 3, 4]
+    assert x.unique_consecutive().equal(values)
+    rows = flow.tensor([[1, 2], [1, 2], [1, 3], [1, 2]], device=device)
+    values, counts = rows.unique_consecutive(return_counts=True, dim=0)
+    assert values.tolist() == [[1, 2], [1, 3], [1, 2]] and counts.tolist() == [2, 1, 1]
+    assert flow.zeros(0, device=device).unique_consecutive().shape == (0,)
+
+
+def test_bincount(device):
+    a = RNG.integers(0, 50, 3000)
+    x, w = tensor(a, "int32", device), RNG.standard_normal(3000)
+    assert flow.bincount(x).tolist() == np.bincount(a).tolist()
+    assert x.bincount(minlength=70).tolist() == np.bincount(a, minlength=70).tolist()
+    weights = tensor(w, "float64", device)
+    np.testing.assert_allclose(host(x.bincount(weights)), np.bincount(a, w), atol=1e-12)
+    assert flow.bincount(x[:0]).shape == (0,) and flow.bincount(x[:0], minlength=3).shape == (3,)
+    for call, error, text in (
+        (lambda: flow.bincount(x[:4] - 60), ValueError, "must not be negative"),
+        (lambda: flow.bincount(x.float()), ValueError, "takes a 1-D tensor of integers"),
+        (lambda: flow.bincount(x, minlength=-1), ValueError, "minlength is -1"),
+        (lambda: flow.bincount(x, weights[:5]), flow.ShapeError, "weights has shape"),
+    ):
+        with pytest.raises(error, match=rf"^bincount\(\): .*{text}"):
+            call()
+
+
+def test_searches_among_nan_and_equal_elements(device):
+    line = flow.tensor([-np.inf, 0.0, 0.0, 2.0, np.inf, np.nan], device=device)
+    x = flow.tensor([-np.inf, -0.0, 1.0, np.inf, np.nan], device=device)
+    assert flow.searchsorted(line, x).tolist() == [0, 1, 3, 4, 5]
+    assert flow.searchsorted(line, x, right=True).tolist() == [1, 3, 3, 5, 6]
+    assert flow.searchsorted(line, x, side="right").tolist() == [1, 3, 3, 5, 6]
+    mixed = flow.tensor([3, 1, 2], device=device)
+    sorter = mixed.argsort()
+    assert flow.searchsorted(mixed, 2, sorter=sorter).item() == 1
+    assert flow.searchsorted(mixed.sort()[0], 2.5).item() == 2
+    assert flow.searchsorted(mixed.to(flow.int8).sort()[0], 300).item() == 3
+    with pytest.raises(ValueError, match=r"searchsorted\(\): side is"):
+        flow.searchsorted(line, x, side="middle")
+    with pytest.raises(flow.ShapeError, match=r"searchsorted\(\): sorter has shape"):
+        flow.searchsorted(line, x, sorter=sorter)
+
+
+def test_isin_of_numbers(device):
+    x = flow.tensor([[1, 2], [3, 1]], dtype=flow.int8, device=device)
+    assert flow.isin(x, 1).tolist() == [[True, False], [False, True]]
+    assert not flow.isin(x, 257).any() and flow.isin(3, x).item()
+    assert flow.isin(x, 2.5, invert=True).all()
+    with pytest.raises(TypeError, match=r"isin\(\): elements or test_elements must be a Tensor"):
+        flow.isin(1, 2)
+
+
+def test_histc_of_its_own_range(device):
+    a = RNG.standard_normal(5000)
+    x = tensor(a, "float64", device)
+    np.testing.assert_array_equal(host(x.histc(17)), np.histogram(a, 17)[0])
+    assert flow.histc(flow.full([3], 2.0, device=device), 4).tolist() == [0, 0, 3, 0]
+    assert flow.histc(tensor([0.5, np.nan, 9.0], "float32", device), 2, 0, 1).tolist() == [0, 1]
+    with pytest.raises(ValueError, match=r"histc\(\): the range from 2 to 1"):
+        flow.histc(x, 3, 2, 1)
+    with pytest.raises(ValueError, match=r"histc\(\): the range from .* must be finite"):
+        flow.histc(flow.tensor([0.0, np.inf], device=device))
+
+
+def test_results_are_no_views_of_the_input():
+    x = flow.tensor(2.0)
+    for y in (x.kthvalue(1)[0], x.median(), x.median(0)[0], x.mode()[0], x.sort()[0], x.msort()):
+        y.fill_(7.0)
+        assert x.item() == 2.0

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""invariant=True: a row's results depend, to the last bit, on that row alone."""
+
+import copy
+
+import oneflow_lite_torch as rows
+import pytest
+import torch
+import torch.nn.functional as F
+from conftest import assert_near
+
+# Whole packs of 16 bytes in every dtype, in some, in none; and both sides of where kernels change
+# hands: on CUDA 4 lanes to 16 packs a thread, 32, 256 and 8192 columns element by element.
+WIDTHS = (
+    1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 100, 127, 128, 129, 192, 255, 256, 257,
+    333, 384, 500, 511, 512, 513, 640, 768, 1000, 1023, 1024, 1025, 1280, 1536, 2000, 2048, 2049,
+    2560, 3000, 3072, 4095, 4096, 4097, 5120, 6007, 7168, 8191, 8192, 8193, 10007, 12288, 16384,
+    16385, 32000, 50257, 65536, 131073,
+)  # fmt: skip
+SOME = (1, 7, 32, 100, 257, 1000, 1024, 4096, 4097, 65536, 70001, 140000)
+MOST_ROWS = 4096
+
+
+def _of_rows(x, w, b, residual, target, dy):
+    """What each function gives for the rows of x, with the gradients of what is x's: by name."""
+    n = x.shape[-1]
+    how = {"invariant": True}
+    wide = w.float() if x.dtype.itemsize == 2 else w
+
+    def loss(**more):
+        logits = x.detach().clone().requires_grad_() if more else x.detach().requires_grad_()
+        losses = rows.cross_entropy(logits * 1, target, reduction="none", **more, **how)
+        return losses.detach(), torch.autograd.grad(losses, logits, dy[:, 0])[0]
+
+    def of(function, *others):
+        leaves = [t.detach().requires_grad_() for t in (x, *others)]
+        y = function(*leaves)
+        ys = y if isinstance(y, tuple) else (y,)
+        return [t.detach() for t in ys] + list(torch.autograd.grad(ys, leaves, [dy] * len(ys)))
+
+    mask = (torch.arange(n, device=x.device) * 7 % 5 != 0) | (torch.arange(n, device=x.device) == 0)
+    return {
+        "softmax": lambda: of(lambda x: rows.softmax(x, **how)),
+        "log_softmax": lambda: of(lambda x: rows.log_softmax(x, **how)),
+        "scale_mask_softmax": lambda: of(lambda x: rows.scale_mask_softmax(x, mask, 0.3, **how)),
+        "layer_norm": lambda: of(lambda x: rows.layer_norm(x, n, w, b, **how)),
+        "layer_norm of a wide weight": lambda: of(lambda x: rows.layer_norm(x, n, wide, **how)),
+        "rms_norm": lambda: of(lambda x: rows.rms_norm(x, n, w, 1e-5, **how)),
+        "add_layer_norm": lambda: of(
+            lambda x, r: rows.add_layer_norm(x, r, n, w, b, **how), residual
+        ),
+        "add_rms_norm": lambda: of(lambda x, r: rows.add_rms_norm(x, r, n, w, **how), residual),
+        "cross_entropy": loss,
+        "cross_entropy in place": lambda: loss(inplace_backward=True),
+        "smooth cross_entropy": lambda: loss(label_smoothing=0.1),
+    }
+
+
+NAMES = tuple(_of_rows(*[torch.zeros(1, 1)] * 6))
+_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def _bits(t):
+    return t.contiguous().view(_BITS[t.dtype.itemsize])
+
+
+def _parts(count):
+    """(first, how many): alone, at either end, at odd places, as few and many."""
+    parts = [(0, 1), (1, 1), (count - 1, 1), (1, 2), (3, 3), (2, 64), (5, 67), (1, 130), (7, 2000)]
+    return sorted({(a, min(n, count - a)) for a, n in parts if 0 <= a < count})
+
+
+@pytest.fixture
+def threads():
+    """More threads than the narrowest batches have rows."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    yield
+    torch.set_num_threads(before)
+
+
+def _check(name, cols, dtype, device, most_elements):
+    count = max(3, min(MOST_ROWS, most_elements // cols))
+    make = lambda *shape: torch.randn(*shape, device=device).to(dtype)  # noqa: E731
+    x, residual, dy, w, b = *(make(count, cols) for _ in range(3)), make(cols), make(cols)
+    target = torch.randint(0, cols, (count,), device=device)
+    whole = _of_rows(x, w, b, residual, target, dy)[name]()
+    for first, n in _parts(count):
+        at = slice(first, first + n)
+        part = _of_rows(x[at], w, b, residual[at], target[at], dy[at])[name]()
+        for k, (ours, all_rows) in enumerate(zip(part, whole, strict=True)):
+            same = torch.equal(_bits(ours), _bits(all_rows[at]))
+            assert same, f"result {k} of rows {first} to {first + n} of {count} x {cols} {dtype}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_row_alone_and_among_others(name, dtype, device, threads):
+    widths = WIDTHS if device == "cuda" else SOME
+    for cols in widths:
+        _check(name, cols, dtype, device, 1 << (24 if device == "cuda" else 18))
+
+
+@pytest.mark.parametrize("name", ("softmax", "layer_norm", "rms_norm"))
+def test_4096_rows(name, device, threads):
+    for cols in (16, 33, 96):
+        _check(name, cols, torch.float32, device, MOST_ROWS * cols)
+
+
+@pytest.mark.parametrize("cols", (96, 1001, 70001))
+def test_the_number_of_threads_does_not_show(cols, dtype):
+    x, dy = (torch.randn(3, cols).to(dtype) for _ in range(2))
+    w, b, target = torch.randn(cols).to(dtype), torch.randn(cols).to(dtype), torch.tensor([0, 1, 2])
+    before, found = torch.get_num_threads(), []
+    for count in (1, 2, 7):
+        torch.set_num_threads(count)
+        calls = _of_rows(x, w, b, x, target, dy)
+        leaf = w.clone().requires_grad_()
+        y = rows.layer_norm(x, cols, leaf, b, invariant=True)
+        found.append([_bits(t) for name in NAMES for t in calls[name]()])
+        found[-1].append(_bits(torch.autograd.grad(y, leaf, dy)[0]))
+    torch.set_num_threads(before)
+    for other in found[1:]:
+        assert all(torch.equal(a, c) for a, c in zip(found[0], other, strict=True))
+
+
+@pytest.mark.parametrize("cols", (33, 64, 1000, 4097))
+def test_values_are_those_of_the_default(cols, dtype, device):
+    x, dy = (torch.randn(50, cols, device=device).to(dtype) for _ in range(2))
+    w, b = (torch.randn(cols, device=device).to(dtype) for _ in range(2))
+
+    def outcome(function, **how):
+        leaves = [t.clone().requires_grad_() for t in (x, w, b)]
+        y = function(*leaves, **how)
+        return [y, *torch.autograd.grad(y, leaves, dy, allow_unused=True)]
+
+    functions = (
+        lambda x, w, b, **how: rows.softmax(x, **how),
+        lambda x, w, b, **how: rows.layer_norm(x, cols, w, b, **how),
+        lambda x, w, b, **how: rows.rms_norm(x, cols, w, **how),
+    )
+    for function in functions:
+        for ours, other in zip(outcome(function, invariant=True), outcome(function), strict=True):
+            if other is not None:
+                assert_near(ours, other, dtype, scale=1 + other.abs().max().item(), units=16)
+
+
+def test_another_dim(dtype, device):
+    x = torch.randn(3, 70, 5, device=device).to(dtype)
+    turned = rows.softmax(x.transpose(1, 2).contiguous(), invariant=True).transpose(1, 2)
+    for dim in (1, -2):
+        assert torch.equal(rows.softmax(x, dim, invariant=True), turned)
+        alone = rows.softmax(x[1:2, :, 2:4], dim, invariant=True)
+        assert torch.equal(alone, turned[1:2, :, 2:4])
+
+
+def test_rows_that_lie_apart(dtype, device):
+    packed = torch.randn(40, 3, 64, device=device).to(dtype)
+    for name in ("softmax", "layer_norm", "rms_norm"):
+        how = (64,) if name != "softmax" else ()
+        function = getattr(rows, name)
+        strided = function(packed[:, 1], *how, invariant=True)
+        assert torch.equal(strided, function(packed[:, 1].contiguous(), *how, invariant=True))
+        assert torch.equal(strided[7:8], function(packed[7:8, 1], *how, invariant=True))
+
+
+def test_masks_of_matrices(dtype, device):
+    x = torch.randn(6, 5, 40, device=device).to(dtype)
+    mask = torch.rand(6, 1, 40, device=device) > 0.3
+    for m in (mask, torch.randn(6, 5, 40, device=device).to(dtype)):
+        whole = rows.scale_mask_softmax(x, m, 0.5, causal=True, invariant=True)
+        for i in (0, 3):
+            alone = rows.scale_mask_softmax(
+                x[i : i + 1], m[i : i + 1], 0.5, causal=True, invariant=True
+            )
+            assert torch.equal(_bits(alone), _bits(whole[i : i + 1]))
+
+
+def test_what_is_not_served_is_refused():
+    x, target = torch.randn(4, 5), torch.randint(0, 5, (4,))
+    calls = {
+        "cross_entropy": lambda: rows.cross_entropy(x, target, torch.ones(5), invariant=True),
+        "layer_norm": lambda: rows.layer_norm(x, 5, torch.ones(5).double(), invariant=True),
+        "scale_mask_softmax": lambda: rows.scale_mask_softmax(
+            x, torch.zeros(4, 5).double(), invariant=True
+        ),
+        "softmax": lambda: torch.func.vmap(lambda r: rows.softmax(r, invariant=True))(x),
+    }
+    for name, call in calls.items():
+        with pytest.raises(
+            (NotImplementedError, RuntimeError), match=rf"{name}\(\): invariant|dtype"
+        ):
+            call()
+    assert rows.softmax(torch.empty(0, 5), invariant=True).shape == (0, 5)
+
+
+@pytest.mark.parametrize("name", ("softmax", "layer_norm", "rms_norm", "cross_entropy"))
+def test_compiled(name, device):
+    x, w = torch.randn(9, 33, device=device), torch.randn(33, device=device)
+    target = torch.randint(0, 33, (9,), device=device)
+
+    def call(x, w):
+        if name == "softmax":
+            return rows.softmax(x, invariant=True)
+        if name == "layer_norm":
+            return rows.layer_norm(x, 33, w, invariant=True)
+        if name == "rms_norm":
+            return rows.rms_norm(x, 33, w, 1e-5, invariant=True)
+        return rows.cross_entropy(x, target, reduction="none", invariant=True)
+
+    compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
+    found = []
+    for function in (call, compiled):
+        leaf = x.clone().requires_grad_()
+        y = function(leaf, w)
+        found.append((y, torch.autograd.grad(y.sum(), leaf)[0]))
+    assert all(torch.equal(a, c) for a, c in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize(
+    "call",
+    (
+        lambda x, w: torch.ops.oneflow_lite_torch.softmax,
+        lambda x, w: torch.ops.oneflow_lite_torch.layer_norm,
+        lambda x, w: torch.ops.oneflow_lite_torch.rms_norm,
+    ),
+)
+def test_opcheck(call, device):
+    x = torch.randn(4, 6, device=device, requires_grad=True)
+    w = torch.randn(6, device=device, requires_grad=True)
+    op = call(x, w)
+    arguments = {
+        "softmax": (x, -1, False, False, True),
+        "layer_norm": (x, w, w, 1, 1e-5, True),
+        "rms_norm": (x, w, 1, 1e-5, True),
+    }[op.default._schema.name.split("::")[1]]
+    torch.library.opcheck(op.default, arguments)
+
+
+def test_modules(device):
+    norm = torch.nn.LayerNorm(70001).to(device)
+    model = torch.nn.Sequential(copy.deepcopy(norm), torch.nn.CrossEntropyLoss(reduction="none"))
+    assert len(rows.apply_to(model, invariant=True)) == 2
+    x = torch.randn(6, 70001, device=device)
+    y = model[0](x)
+    assert torch.equal(y[3:4], model[0](x[3:4]))
+    assert torch.equal(y, rows.layer_norm(x, 70001, norm.weight, norm.bias, invariant=True))
+    target = torch.randint(0, 70001, (6,), device=device)
+    assert torch.equal(model[1](x, target)[2:3], model[1](x[2:3], target[2:3]))
+    again = copy.deepcopy(model[0])
+    assert torch.equal(again(x[1:2]), y[1:2])
+
+
+def test_patched(device, threads):
+    x = torch.randn(6, 70001, device=device)
+    w = torch.randn(70001, device=device)
+    rows.patch(device, invariant=True)
+    try:
+        for function in (
+            lambda x: torch.softmax(x, -1),
+            lambda x: F.log_softmax(x, -1),
+            lambda x: F.layer_norm(x, x.shape[-1:], w),
+        ):
+            leaf = x.clone().requires_grad_()
+            y = function(leaf)
+            dx = torch.autograd.grad(y, leaf, x)[0]
+            alone = x[4:5].clone().requires_grad_()
+            assert torch.equal(function(alone), y[4:5])
+            assert torch.equal(torch.autograd.grad(function(alone), alone, x[4:5])[0], dx[4:5])
+        y = torch.softmax(x.t(), 0)  # not of the last dim: PyTorch's own
+        assert_near(y, rows.softmax(x).t(), torch.float32)
+        assert torch.equal(torch.softmax(x, -1), rows.softmax(x, invariant=True))
+    finally:
+        rows.unpatch()
+    rows.patch(device)
+    try:
+        assert torch.equal(torch.softmax(x, -1), rows.softmax(x))
+    finally:
+        rows.unpatch()
