@@ -162,7 +162,7 @@ def differences(before, after):
 # Whose gradient, sum or statistics a kernel computes, by its name and its algorithm's.
 OPS = (
     (r"(Norm\w*Backward|NormNarrow|NormLean|NormFew|NormSmall|NormColumns|NormWideKernel"
-     r"|NormReduce|NormTeam)", "backward"),
+     r"|NormReduce|NormTeam|NormExact|NormDistances)", "backward"),
     (r"(Softmax\w*Backward|BackwardSlab|ScaleMaskBackward|CrossEntropyBackward)", "backward"),
     (r"CrossEntropyInPlace|NoClasses", "in place"),
     (r"MeanWeight|ReduceLoss|ScaleRows", "means"),

@@ -290,12 +290,38 @@ class Fuzzer:
             (f"scatter_add({text})", lambda: x.scatter_add(dim, index, src)),
             (f"scatter_add_({text})", lambda: (x * 1).scatter_add_(dim, index, src)),
             (f"index_select({text})", lambda: x.index_select(dim, line)),
+            (f"index_add_({text})",
+             lambda: (x * 1).index_add_(dim, line, x.index_select(dim, line))),
+            (f"index_copy_({text})",
+             lambda: (x * 1).index_copy_(dim, line, x.index_select(dim, line))),
             (f"embedding({text})", lambda: flow.embedding(line, flow.ones(size, 2).to(x.device))),
             (f"getitem({text})", lambda: x[line]), (f"getitem({text}, 2)", lambda: x[index, line]),
             (f"getitem(mask of {text})", lambda: x[x > 0]),
             (f"setitem({text})", lambda: (x * 1).__setitem__(line, 1)),
             (f"cat({text})", lambda: flow.cat([x, x, self.tensor()][: self.rng.choice([1, 2, 3])],
                                               dim)),
+        ])  # fmt: skip
+
+    def sum_of_products_call(self):
+        """tensordot over dims that fit, factors of LU with their pivots, attention over one QKV."""
+        n, m, k = (self.rng.choice([0, 1, 2, 5]) for _ in range(3))
+        dtype = self.rng.choice([flow.float32, flow.float32, flow.float64, self.rng.choice(DTYPES)])
+        a, b = flow.ones(n, k, m).to(dtype), flow.ones(m, k).to(dtype)
+        dims = ([1, 2], [1, 0]) if self.chance(0.8) else (self.ints(), self.ints())
+        square, right = flow.eye(n).to(dtype), flow.ones(n, m).to(dtype)
+        pivots = flow.arange(1, n + 1).to(self.rng.choice([flow.int32, flow.int64]))
+        heads = self.rng.choice([1, 2, 3])
+        qkv = flow.ones(2, n, 3, heads, 4, requires_grad=True).to(dtype)
+        operands = [b, b + 1, b][: self.rng.choice([1, 2, 3])]
+        expression = self.rng.choice(["x, y: x * y", "x: sin(x)", "x: x +", "x: z", ""])
+        text = f"{show(a)}, {show(b)}, {dims}, {show(pivots)}, {expression}"
+        return self.rng.choice([
+            (f"tensordot({text})", lambda: flow._C.tensordot(a, b, *dims)),
+            (f"lu_unpack({text})", lambda: flow._C.lu_unpack(square, pivots)),
+            (f"lu_solve({text})", lambda: flow._C.lu_solve(right, square, pivots)),
+            (f"linalg_lu_solve({text})", lambda: flow._C.linalg_lu_solve(square, pivots, right)),
+            (f"attention_packed({text})", lambda: flow._C.attention_packed(qkv)),
+            (f"fuse_elements({text})", lambda: flow._C.fuse_elements(expression, operands)),
         ])  # fmt: skip
 
     def autograd_call(self):
@@ -345,6 +371,7 @@ class Fuzzer:
         kinds = [self.function_call] * 60 + [self.index_call] * 14 + [self.operator_call] * 12
         kinds += [self.autograd_call] * 8 + [self.conversion_call] * 6
         kinds += [self.product_or_loss_call] * 5 + [self.norm_call] * 3 + [self.moves_call] * 5
+        kinds += [self.sum_of_products_call] * 2
         return self.rng.choice(kinds)()
 
     # Results ----------------------------------------------------------------------------------
