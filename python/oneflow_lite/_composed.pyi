@@ -5,7 +5,7 @@ import builtins
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
-from oneflow_lite._oneflow_lite import Generator, Tensor
+from oneflow_lite._oneflow_lite import Tensor
 from oneflow_lite._oneflow_lite import dtype as _dtype
 
 _Operand = Tensor | builtins.float
