@@ -34,7 +34,7 @@ int64_t Product(absl::Span<const int64_t> sizes) {
 }
 
 // x ** n by squaring. Precondition: n >= 1.
-StatusOr<Tensor> Power(Tensor square, int64_t n) {
+StatusOr<Tensor> Power(Tensor square, uint64_t n) {
   Tensor y;
   for (; n > 0; n >>= 1) {
     if (n & 1) {
@@ -64,10 +64,10 @@ StatusOr<Tensor> MatrixPower(const Tensor& a, int64_t n) {
     return ShapeMismatch(kName, "A", a.shape(), "square matrices");
   }
   if (n == 0) return IdentityLike(a);
-  if (n > 0) return n == 1 ? Clone(a) : Power(a, n);
+  if (n > 0) return n == 1 ? Clone(a) : Power(a, static_cast<uint64_t>(n));
   StatusOr<Tensor> inverse = Inv(a);
   if (!inverse.ok()) return Renamed(kName, inverse.status());
-  return Power(*std::move(inverse), -n);
+  return Power(*std::move(inverse), -static_cast<uint64_t>(n));  // of the least too
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "primitive/library.h"
 #include "primitive/nvrtc_toolkit.h"
 
 namespace oneflow_lite {
@@ -76,7 +77,6 @@ inline constexpr bool is_unsigned_v =
 // What is found is kept for good: kernels may be compiled while folders are added.
 struct Found {
   std::mutex mutex;
-  std::vector<std::string> given;
   std::shared_ptr<const NvrtcToolkit> toolkit;
 };
 Found& State() {
@@ -88,7 +88,7 @@ std::shared_ptr<const NvrtcToolkit> Toolkit() {
   Found& found = State();
   const std::lock_guard lock(found.mutex);
   if (!found.toolkit) {
-    found.toolkit = std::make_shared<NvrtcToolkit>(FindNvrtcToolkit(found.given));
+    found.toolkit = std::make_shared<NvrtcToolkit>(FindNvrtcToolkit());
   }
   return found.toolkit;
 }
@@ -193,7 +193,7 @@ StatusOr<std::shared_ptr<const CompiledKernel>> CompileCuda(const std::string& t
 void AddToolkitFolders(absl::Span<const std::string> folders) {
   Found& found = State();
   const std::lock_guard lock(found.mutex);
-  found.given.insert(found.given.end(), folders.begin(), folders.end());
+  AddLibraryHomes(folders);
   if (found.toolkit && !found.toolkit->problem.empty()) found.toolkit = nullptr;
 }
 

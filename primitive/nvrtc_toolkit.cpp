@@ -1,35 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/nvrtc_toolkit.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "absl/strings/str_join.h"
 #include "oneflow_lite/core/sha256.h"
-#include "primitive/nvrtc.h"
+#include "primitive/library.h"
 
 namespace oneflow_lite {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kSonames[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
+constexpr LibraryNames kSonames = {"libnvrtc.so.13", "libnvrtc.so.12"};
 constexpr const char* kWanted[] = {"cuda_fp16.h", "cooperative_groups.h", "nv/target",
                                    "cuda/std/cstdint"};
 constexpr char kInstall[] =
     "install the CUDA Toolkit (cuda-nvrtc, cuda-cudart-dev) or `pip install nvidia-cuda-nvrtc";
-
-// <package>/lib/liboneflow_lite.so: what was installed with it is in <package>.
-fs::path PackageFolder() {
-  Dl_info self;
-  std::error_code error;
-  if (!dladdr(reinterpret_cast<void*>(&CompileCuda), &self) || !self.dli_fname) return {};
-  return fs::weakly_canonical(self.dli_fname, error).parent_path().parent_path();
-}
 
 void AddPackagesIn(const fs::path& folder, std::vector<fs::path>* homes) {
   std::error_code error;
@@ -49,14 +40,14 @@ std::vector<fs::path> Homes(absl::Span<const std::string> given) {
     if (const char* home = std::getenv(variable); home && *home) homes.emplace_back(home);
   }
   homes.emplace_back("/usr/local/cuda");
-  AddPackagesIn(PackageFolder().parent_path(), &homes);
+  AddPackagesIn(fs::path(PackageFolder()).parent_path(), &homes);
   homes.insert(homes.end(), given.begin(), given.end());
   return homes;
 }
 
 // The folder to include our headers from: beside the library where that is installed, or given.
 StatusOr<fs::path> OwnHeaders(absl::Span<const std::string> given) {
-  std::vector<fs::path> places = {PackageFolder() / "include"};
+  std::vector<fs::path> places = {fs::path(PackageFolder()) / "include"};
   for (const std::string& folder : given) {
     places.push_back(fs::path(folder) / "include");
     places.emplace_back(folder);
@@ -89,40 +80,24 @@ Status FindHeaders(const std::vector<fs::path>& homes, std::vector<std::string>*
   return OkStatus();
 }
 
-void* Open(const std::vector<fs::path>& homes) {
-  for (const char* soname : kSonames) {
-    if (void* library = dlopen(soname, RTLD_NOW | RTLD_LOCAL)) return library;
+std::string FindFunctions(Nvrtc* f) {
+  Library library(kSonames, {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"});
+  if (!library.handle()) {
+    return absl::StrCat("NVRTC (", absl::StrJoin(kSonames, " or "), ") was not found; ", kInstall,
+                        "`");
   }
-  for (const fs::path& home : homes) {
-    for (const char* soname : kSonames) {
-      for (const char* sub : {"lib64", "lib"}) {
-        const std::string path = (home / sub / soname).string();
-        if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-      }
-    }
-  }
-  return nullptr;
-}
-
-Status FindFunctions(void* library, Nvrtc* f) {
-  const char* missing = nullptr;
-  const auto find = [&](const char* name, auto& function) {
-    void* symbol = dlsym(library, name);
-    if (!symbol) missing = name;
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
-  };
-  find("nvrtcVersion", f->Version);
-  find("nvrtcGetErrorString", f->GetErrorString);
-  find("nvrtcCreateProgram", f->CreateProgram);
-  find("nvrtcDestroyProgram", f->DestroyProgram);
-  find("nvrtcAddNameExpression", f->AddNameExpression);
-  find("nvrtcCompileProgram", f->CompileProgram);
-  find("nvrtcGetLoweredName", f->GetLoweredName);
-  find("nvrtcGetProgramLogSize", f->GetProgramLogSize);
-  find("nvrtcGetProgramLog", f->GetProgramLog);
-  find("nvrtcGetCUBINSize", f->GetCUBINSize);
-  find("nvrtcGetCUBIN", f->GetCUBIN);
-  return missing ? Error(ErrorKind::kNotImplemented, "NVRTC has no ", missing) : OkStatus();
+  library.Find("nvrtcVersion", f->Version);
+  library.Find("nvrtcGetErrorString", f->GetErrorString);
+  library.Find("nvrtcCreateProgram", f->CreateProgram);
+  library.Find("nvrtcDestroyProgram", f->DestroyProgram);
+  library.Find("nvrtcAddNameExpression", f->AddNameExpression);
+  library.Find("nvrtcCompileProgram", f->CompileProgram);
+  library.Find("nvrtcGetLoweredName", f->GetLoweredName);
+  library.Find("nvrtcGetProgramLogSize", f->GetProgramLogSize);
+  library.Find("nvrtcGetProgramLog", f->GetProgramLog);
+  library.Find("nvrtcGetCUBINSize", f->GetCUBINSize);
+  library.Find("nvrtcGetCUBIN", f->GetCUBIN);
+  return library.problem();
 }
 
 void AddFile(const fs::path& file, Sha256* digest) {
@@ -165,13 +140,12 @@ std::string VersionOf(const NvrtcToolkit& toolkit) {
 
 }  // namespace
 
-NvrtcToolkit FindNvrtcToolkit(absl::Span<const std::string> given) {
+NvrtcToolkit FindNvrtcToolkit() {
   NvrtcToolkit toolkit;
+  const std::vector<std::string> given = AddedLibraryHomes();
   const std::vector<fs::path> homes = Homes(given);
-  void* library = Open(homes);
-  Status found = library ? FindFunctions(library, &toolkit.functions)
-                         : Error(ErrorKind::kNotImplemented, "NVRTC (", kSonames[0], " or ",
-                                 kSonames[1], ") was not found; ", kInstall, "`");
+  const std::string missing = FindFunctions(&toolkit.functions);
+  Status found = missing.empty() ? OkStatus() : Error(ErrorKind::kNotImplemented, missing);
   const StatusOr<fs::path> own = OwnHeaders(given);
   if (found.ok()) found = own.status();
   if (found.ok()) {

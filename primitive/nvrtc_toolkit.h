@@ -42,8 +42,8 @@ struct BuiltInHeader {
 };
 absl::Span<const BuiltInHeader> BuiltInHeaders();
 
-// Looks in CUDA_HOME, CUDA_PATH, /usr/local/cuda, the Python packages beside ours, and what is
-// given.
-NvrtcToolkit FindNvrtcToolkit(absl::Span<const std::string> given);
+// Looks in CUDA_HOME, CUDA_PATH, /usr/local/cuda, the Python packages beside ours, and what
+// AddLibraryHomes was given.
+NvrtcToolkit FindNvrtcToolkit();
 
 }  // namespace oneflow_lite

@@ -180,12 +180,4 @@ struct TernaryNumbers {
   bool equal_nan = false;
 };
 
-enum class ReduceOp : uint8_t { kSum, kMean, kMax };
-
-enum class Distribution : uint8_t {
-  kUniform,  // [0, 1)
-  kNormal,   // mean 0, variance 1, by Box and Muller's transform
-  kBits,     // uniform 32-bit integers, as int64
-};
-
 }  // namespace oneflow_lite

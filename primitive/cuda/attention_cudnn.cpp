@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "oneflow_lite/core/cuda/cuda_status.h"
-#include "primitive/cuda/library.h"
+#include "primitive/cudnn_library.h"
+#include "primitive/library.h"
 
 namespace oneflow_lite::cuda {
 namespace {
@@ -23,7 +24,7 @@ namespace {
 void* OpenForFrontend(const char* name, int flags) {
   if (std::strncmp(name, "libcudart.so.", 13) != 0) return dlopen(name, flags);
   if (std::strcmp(name, "libcudart.so.13") != 0) return nullptr;
-  return cuda::Library(name, {"nvidia/cu13/lib", "nvidia/cuda_runtime/lib"}).handle();
+  return Library({name}, {"nvidia/cu13/lib", "nvidia/cuda_runtime/lib"}).handle();
 }
 
 }  // namespace
@@ -51,35 +52,22 @@ class CudnnPlan {
 namespace {
 
 // Older ones read beyond the tensors where a length is no multiple of 128.
-constexpr size_t kLowestVersion = 91501;
+constexpr int64_t kLowestVersion = 91501;
 constexpr char kNeeds[] =
     "cuDNN 9.15.1 or newer for CUDA 13 (libcudnn.so.9, from the system or `pip install "
     "nvidia-cudnn-cu13`)";
 // Of a plan's workspace. The deterministic gradient takes batch x heads x queries x keys x 2 bytes.
 constexpr int64_t kMostWorkspace = int64_t{8} << 30;
 
-struct CudnnLibrary {
-  std::string name;     // "cuDNN 9.19.0"
-  std::string problem;  // empty where all went well
-};
-
 CudnnLibrary* Load() {
-  auto* library = new CudnnLibrary;
-  const cuda::Library cudnn("libcudnn.so.9", {"nvidia/cudnn/lib", "nvidia/cudnn_jit/lib"});
-  if (!cudnn.handle()) {
-    library->problem = absl::StrCat("there is no ", kNeeds, ": ", cudnn.problem());
+  auto* library = new CudnnLibrary(OpenCudnn(kLowestVersion));
+  if (!library->handle) {
+    library->problem = absl::StrCat("there is no ", kNeeds, ": ", library->problem);
     return library;
   }
-  fe::cudnn_dlhandle = cudnn.handle();
-  const auto version = reinterpret_cast<size_t (*)()>(dlsym(cudnn.handle(), "cudnnGetVersion"));
-  const size_t found = version ? version() : 0;
-  library->name = absl::StrCat("cuDNN ", found / 10000, ".", found / 100 % 100, ".", found % 100);
-  if (found < kLowestVersion) {
-    library->problem = absl::StrCat("found ", library->name, ", but needs ", kNeeds);
-    return library;
-  }
+  fe::cudnn_dlhandle = library->handle;
   // Its kernels are compiled at run time; one that is open already is found by its name.
-  cuda::Library("libnvrtc.so.13", {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"});
+  Library({"libnvrtc.so.13"}, {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"});
   return library;
 }
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "primitive/cuda/library.h"
+#include "primitive/library.h"
 
 namespace oneflow_lite::cuda {
 namespace {
@@ -17,7 +17,7 @@ struct Loaded {
 
 Loaded* Load() {
   auto* loaded = new Loaded;
-  Library library(kSoname);
+  Library library({kSoname});
   CublasLt& f = loaded->functions;
   library.Find("cublasLtCreate", f.Create);
   library.Find("cublasLtMatmul", f.Matmul);

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "primitive/cuda/library.h"
+#include "primitive/library.h"
 
 namespace oneflow_lite::cuda {
 namespace {
@@ -40,7 +40,7 @@ void FindAll(char letter, Library& solver, Library& blas, SolverFunctions<T>& f)
 Loaded* Load() {
   auto* loaded = new Loaded;
   // cuSOLVER needs cuBLAS, which comes first so that it is found wherever it lies.
-  Library blas("libcublas.so.13"), solver("libcusolver.so.12");
+  Library blas({"libcublas.so.13"}), solver({"libcusolver.so.12"});
   CuSolver& f = loaded->functions;
   solver.Find("cusolverDnCreate", f.Create);
   solver.Find("cusolverDnSetStream", f.SetStream);

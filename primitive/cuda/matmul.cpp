@@ -5,6 +5,7 @@
 #include "primitive/matmul.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -87,7 +88,6 @@ class CudaMatmul final : public Matmul {
 
   size_t WorkspaceBytes(const Stream& stream, const MatmulShape& shape) const override {
     if (IsEmpty(shape)) return 0;
-    std::lock_guard lock(mutex_);
     // Launch reports what went wrong.
     const auto plan = FindPlan(stream.device().index, shape, kAligned, kMaxWorkspace);
     return plan.ok() ? (*plan)->workspace() : 0;
@@ -106,8 +106,6 @@ class CudaMatmul final : public Matmul {
     }
     OFL_ASSIGN_OR_RETURN(const CublasLt* lt, cuda::GetCublasLt());
     OFL_ASSIGN_OR_RETURN(cublasLtHandle_t handle, HandleOf(*lt, device));
-    // Held to the end: a plan's descriptor has the bias' address while it is enqueued.
-    std::lock_guard lock(mutex_);
     OFL_ASSIGN_OR_RETURN(MatmulPlan * plan, FindPlan(device, shape, kAligned, kMaxWorkspace));
     const auto address = [](const void* p) { return reinterpret_cast<uintptr_t>(p); };
     if ((address(a) | address(b) | address(c) | address(bias)) % kAligned != 0) {
@@ -116,6 +114,7 @@ class CudaMatmul final : public Matmul {
           plan, FindPlan(device, shape, static_cast<uint32_t>(SizeOf(dtype_)), plan->workspace()));
     }
     DeviceGuard guard(device);
+    std::lock_guard lock(plan->mutex());  // launches of other shapes go on
     const Operands o{a, b, bias, c, workspace, NativeStream(stream)};
     if (!plan->settled() && IsLarge(shape) && !DeterministicAlgorithms() && !stream.capturing() &&
         timed_ < kTimedShapes) {
@@ -132,12 +131,13 @@ class CudaMatmul final : public Matmul {
     return s.batch <= 0 || s.m <= 0 || s.n <= 0 || s.k <= 0;
   }
 
-  // The caller holds mutex_.
+  // Made at the first call, kept forever.
   StatusOr<MatmulPlan*> FindPlan(int device, const MatmulShape& s, uint32_t alignment,
                                  size_t max_workspace) const {
     const Key key{device,           s.batch,       s.m,          s.n,      s.k,
                   s.transpose_a,    s.transpose_b, s.lda,        s.ldb,    s.batch_stride_a,
                   s.batch_stride_b, s.add_bias,    s.accumulate, alignment};
+    std::lock_guard lock(mutex_);
     if (const auto it = plans_.find(key); it != plans_.end()) return it->second.get();
     OFL_ASSIGN_OR_RETURN(const CublasLt* lt, cuda::GetCublasLt());
     OFL_ASSIGN_OR_RETURN(cublasLtHandle_t handle, HandleOf(*lt, device));
@@ -147,8 +147,9 @@ class CudaMatmul final : public Matmul {
     return plans_.emplace(key, std::move(plan)).first->second.get();
   }
 
-  // Runs each algorithm on the operands, into scratch, and keeps the fastest. One that does not run
-  // is passed over. Where there is no memory for scratch the heuristic's first stays for this time.
+  // The caller holds the plan's mutex. Runs each algorithm on the operands, into scratch, and keeps
+  // the fastest. One that does not run is passed over. Where there is no memory for scratch the
+  // heuristic's first stays for this time.
   Status ChooseByTime(const CublasLt& lt, cublasLtHandle_t handle, const MatmulShape& s,
                       const Operands& o, int device, MatmulPlan* plan) const {
     const size_t bytes = static_cast<size_t>(s.batch * s.m * s.n) * SizeOf(dtype_);
@@ -182,9 +183,9 @@ class CudaMatmul final : public Matmul {
   }
 
   DType dtype_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // of plans_
   mutable std::map<Key, std::unique_ptr<MatmulPlan>> plans_;
-  mutable int timed_ = 0;
+  mutable std::atomic<int> timed_ = 0;
 };
 
 StatusOr<std::unique_ptr<Matmul>> NewMatmul(const Matmul::Spec& spec) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "oneflow_lite/core/dtype.h"
@@ -26,6 +27,10 @@ class MatmulPlan {
   MatmulPlan() = default;
   ~MatmulPlan();
   MatmulPlan(const MatmulPlan&) = delete;
+
+  // Held from the look at the algorithms to the launch: of those that are timed one stays, and the
+  // descriptor has the bias' address while it is enqueued.
+  std::mutex& mutex() { return mutex_; }
 
   // alignment: of all operands, in bytes. NotImplementedError where the library has no algorithm.
   Status Make(const CublasLt& lt, cublasLtHandle_t handle, DType dtype, const MatmulShape& shape,
@@ -50,6 +55,7 @@ class MatmulPlan {
   Status FindAlgorithms(const CublasLt& lt, cublasLtHandle_t handle, uint32_t alignment,
                         size_t max_workspace);
 
+  std::mutex mutex_;
   DType dtype_ = DType::kFloat32;
   MatmulShape shape_;
   cublasLtMatmulDesc_t desc_ = nullptr;

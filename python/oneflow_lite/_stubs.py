@@ -136,7 +136,8 @@ def _definition(signature: str, *, method: bool, overloaded: bool = False) -> st
     indent = "    " if method else ""
     if name in _BY_DIM:
         pair = [*first, *(str(a).replace("int | None = None", "int") for a in places), *by_keyword]
-        only = [*first, *(str(a) for a in places if a.name == "input"), *by_keyword]
+        only = [*first, *(str(a) for a in places if a.name == "input"), "dim: None = None",
+                *by_keyword]  # fmt: skip
         return "\n".join([_line(name, only, "Tensor", indent, True),
                           _line(name, pair, result, indent, True)])  # fmt: skip
     # An int[] at the end may be spread: zeros(2, 3), x.view(2, 3).

@@ -5,13 +5,25 @@ import os
 import shutil
 import stat
 import warnings
+from pathlib import Path
 
 import pytest
 
 flow = pytest.importorskip("oneflow_lite")
 from oneflow_lite import _oneflow_lite as _ext  # noqa: E402
-from oneflow_lite.utils import _private_folder as private  # noqa: E402
 from oneflow_lite.utils import extension  # noqa: E402
+
+
+def make_private(folder):
+    return Path(os.fsdecode(_ext.make_private_folder(os.fsencode(folder))))
+
+
+def read_private(file):
+    return _ext.read_private(os.fsencode(file))
+
+
+def write_whole(file, content):
+    _ext.write_whole(os.fsencode(file), content)
 
 
 def mode(path):
@@ -28,47 +40,56 @@ def cache(tmp_path, monkeypatch):
 def test_folders_are_private(tmp_path):
     before = os.umask(0)
     try:
-        folder = private.make_private(tmp_path / "a" / "b" / "c")
+        folder = make_private(tmp_path / "a" / "b" / "c")
     finally:
         os.umask(before)
     assert [mode(p) for p in (folder, folder.parent, folder.parent.parent)] == [0o700] * 3
-    assert private.make_private(folder) == folder
+    assert make_private(folder) == folder
     own = tmp_path / "own"
     own.mkdir(mode=0o755)  # as earlier versions made them
-    assert mode(private.make_private(own)) == 0o700
+    assert mode(make_private(own)) == 0o700
 
 
 @pytest.mark.parametrize("bits", [0o720, 0o702, 0o777])
 def test_a_folder_that_others_may_write_to_is_refused(tmp_path, bits):
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(bits)
-    with pytest.raises(private.NotPrivate, match=f"may be written by others .its mode is {bits:o}"):
-        private.make_private(tmp_path / "open")
+    with pytest.raises(ValueError, match=f"may be written by others .its mode is {bits:o}"):
+        make_private(tmp_path / "open")
     assert mode(tmp_path / "open") == bits
 
 
 def test_a_folder_within_one_that_everybody_may_write_to_is_refused(tmp_path):
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
-    with pytest.raises(private.NotPrivate, match="may be written by everybody"):
-        private.make_private(tmp_path / "open" / "cache")
+    with pytest.raises(ValueError, match="may be written by everybody"):
+        make_private(tmp_path / "open" / "cache")
     (tmp_path / "open").chmod(0o1777)  # as /tmp is: nobody can take away what is another's
-    private.make_private(tmp_path / "open" / "cache")
+    make_private(tmp_path / "open" / "cache")
 
 
-def test_another_users_folder_and_files_are_refused(tmp_path, monkeypatch):
-    folder = private.make_private(tmp_path / "cache")
-    private.write_whole(folder / "file", b"x")
-    monkeypatch.setattr(private.os, "geteuid", lambda: 12345)
-    for call in (private.make_private, lambda f: private.read_private(f / "file")):
-        with pytest.raises(private.NotPrivate, match="belongs to user .*, not to 12345"):
-            call(folder)
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+def test_another_users_folder_and_files_are_refused(tmp_path):
+    folder = make_private(tmp_path / "cache")
+    write_whole(folder / "file", b"x")
+    for path, call in [(folder / "file", read_private), (folder, make_private)]:
+        os.chown(path, 12345, -1)
+        with pytest.raises(ValueError, match=f"{path} belongs to user 12345, not to 0"):
+            call(path)
+    with pytest.raises(ValueError, match=f"{folder}, in which .*, belongs to user 12345"):
+        make_private(folder / "below")
+
+
+def test_names_of_any_bytes_are_taken(tmp_path):
+    folder = make_private(Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff \xc3\xa9")))
+    write_whole(folder / "\udcfe", b"\0\1")
+    assert read_private(folder / "\udcfe") == b"\0\1" and len(os.listdir(folder)) == 1
 
 
 def test_only_plain_files_of_our_own_are_read(tmp_path):
-    folder = private.make_private(tmp_path / "cache")
-    private.write_whole(folder / "file", b"content")
-    assert private.read_private(folder / "file") == b"content"
+    folder = make_private(tmp_path / "cache")
+    write_whole(folder / "file", b"content")
+    assert read_private(folder / "file") == b"content"
     assert mode(folder / "file") == 0o600 and os.listdir(folder) == ["file"]
     os.symlink(folder / "file", folder / "link")
     os.mkfifo(folder / "fifo")
@@ -76,10 +97,10 @@ def test_only_plain_files_of_our_own_are_read(tmp_path):
     (folder / "open").chmod(0o666)
     for name, message in [("link", "symbolic link"), ("fifo", "no regular file"),
                           ("open", "may be written by others")]:  # fmt: skip
-        with pytest.raises(private.NotPrivate, match=message):
-            private.read_private(folder / name)
-    with pytest.raises(FileNotFoundError):
-        private.read_private(folder / "missing")
+        with pytest.raises(ValueError, match=message):
+            read_private(folder / name)
+    with pytest.raises(RuntimeError, match="missing: No such file or directory"):
+        read_private(folder / "missing")
 
 
 SOURCE = "#include <oneflow_lite/extension/op.h>\nOFL_EXTENSION {}\n"

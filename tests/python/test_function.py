@@ -3,6 +3,7 @@
 
 import gc
 import inspect
+import threading
 import weakref
 
 import pytest
@@ -311,3 +312,57 @@ def test_what_cannot_be_changed_in_place():
 
     with pytest.raises(RuntimeError, match="Other: what mark_dirty names must be an input"):
         Other.apply(x * 1, y, 2.0)
+
+
+class Waits(Function):
+    """2 x; backward waits where it is told to, and reads then what was saved."""
+
+    here, go_on = threading.Event(), threading.Event()
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, dy):
+        if not Waits.here.is_set():
+            Waits.here.set()
+            assert Waits.go_on.wait(60)
+        (x,) = ctx.saved_tensors
+        return dy * 2 + 0 * x
+
+
+def test_two_threads_in_one_backward_have_what_was_saved():
+    x = leaf(1.0, 2.0)
+    y, errors = Waits.apply(x).sum(), []
+
+    def first():
+        try:
+            y.backward(retain_graph=True)
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert Waits.here.wait(60)
+    y.backward(retain_graph=True)  # comes and goes while the other one waits
+    Waits.go_on.set()
+    thread.join()
+    assert errors == [] and x.grad.tolist() == [4, 4]
+
+
+def test_a_thread_of_backward_sees_what_was_saved():
+    seen = []
+
+    class Asks(Waits):
+        @staticmethod
+        def backward(ctx, dy):
+            asking = threading.Thread(target=lambda: seen.extend(ctx.saved_tensors))
+            asking.start()
+            asking.join()
+            return dy
+
+    x = leaf(1.0)
+    Asks.apply(x).sum().backward()
+    assert len(seen) == 1 and seen[0].tolist() == [1.0]

@@ -1,52 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """flow.fuse.elements and the op behind it: values, dtypes and gradients are those of the functions
-one after the other; one launch; the source for CUDA compiles wherever there is NVRTC."""
+one after the other; one launch. What is compiled, and kept: test_fuse_elements_compiled.py."""
 
-import gc
 import itertools
 import math
 import pickle
-import re
 
 import numpy as np
 import pytest
-from numerics import ALL, FLOATS, INTEGERS, host, tensor, ulp
+from fused_operands import RNG, made, same
+from numerics import ALL, FLOATS, INTEGERS, host, tensor
 
 flow = pytest.importorskip("oneflow_lite")
-from oneflow_lite import _oneflow_lite as _ext  # noqa: E402
 
 F = flow.nn.functional
 elements = flow.fuse.elements
-RNG = np.random.default_rng(11)
 CORNERS = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 0.5, 3.0, -2.5, 1e-30, 7.0]
-
-
-def same(got, want, dtype=None, steps=4):
-    """The same dtype, shape, NaN, infinities and zeros' signs; values within rounding."""
-    assert got.dtype is want.dtype and got.shape == want.shape
-    a, b = host(got), host(want)
-    if not got.dtype.is_floating_point:
-        np.testing.assert_array_equal(a, b)
-        return
-    np.testing.assert_array_equal(np.isnan(a), np.isnan(b))
-    np.testing.assert_array_equal(np.where(np.isinf(b), a, 0), np.where(np.isinf(b), b, 0))
-    zero = (a == 0) & (b == 0)
-    np.testing.assert_array_equal(np.signbit(a[zero]), np.signbit(b[zero]))
-    finite = np.isfinite(b) & np.isfinite(a)
-    name = dtype or str(got.dtype).rpartition(".")[2]
-    bound = steps * ulp(np.where(finite, b, 1.0), name) + 1e-7 * (name != "float64")
-    assert np.all(np.abs(np.where(finite, a - b, 0)) <= bound), (a, b)
-
-
-def made(shape, dtype="float32", device="cpu", grad=False):
-    if dtype == "bool":
-        values = RNG.random(shape) < 0.5
-    elif dtype in INTEGERS:
-        values = RNG.integers(0 if dtype == "uint8" else -9, 9, shape)
-    else:
-        values = RNG.normal(size=shape) * 2
-    t = tensor(values, dtype, device)
-    return t.requires_grad_() if grad else t
 
 
 ONE = [
@@ -125,6 +94,17 @@ def test_a_number_that_does_not_fit_is_an_error(device):
             op(x)
     same(elements(lambda x, s: x < s)(x, 300), x < 300)
     same(elements(lambda x: x < 300)(x), x < 300)
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**30])
+def test_an_integer_beyond_64_bits_is_for_floats_alone(device, number):
+    op = elements(lambda x, s: flow.maximum(x, s) + 1)
+    whole = flow.tensor([1, -2], device=device)
+    with pytest.raises(
+        OverflowError, match=r"elements\(\): the number .* is out of range of int64"
+    ):
+        op(whole, number)
+    same(op(whole.double(), number), flow.maximum(whole.double(), number) + 1)
 
 
 LAYOUTS = {
@@ -426,106 +406,6 @@ def test_the_meta_device():
     )
 
 
-def test_what_texts_make_is_let_go():
-    """Expressions without end: the caches are begun anew."""
-    x = flow.ones(2)
-    for i in range(9000):
-        flow.fuse_elements(f"x: x + {i}", [x])
-    gc.collect()
-    assert flow.fuse_elements("x: x + 1", [x])[0].tolist() == [2, 2]
-
-
-# ---- the source for CUDA
-
-
-@pytest.fixture
-def compiled(tmp_path, monkeypatch):
-    """Compiles the source that a call would compile on CUDA; gives it."""
-    if problem := _ext.compiler_problem():
-        pytest.skip(problem)
-    monkeypatch.setenv("OFL_EXTENSION_CACHE", str(tmp_path))
-
-    def compile_(text, tensors, numbers=0):
-        results = flow.fuse_elements(text, tensors, numbers)
-        source, kernel, fits = _ext.element_source(text, tensors, results, numbers)
-        assert fits
-        image = _ext.compile_kernel(source, kernel, 90)
-        assert image.image[:4] == b"\x7fELF"
-        return source, kernel
-
-    return compile_
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "bfloat16"])
-def test_every_function_compiles(compiled, dtype):
-    every = _ext.element_functions()
-    calls = [f"{name}({', '.join(['x', 'y', 'x'][:arity])})" for name, arity in every.items()
-             if not name.startswith("bitwise")]  # fmt: skip
-    text = "x, y: " + " ".join(f"r{i} = {call};" for i, call in enumerate(calls))
-    text += " " + " + ".join(f"float32(r{i})" for i in range(len(calls)))
-    compiled(text, [made((8, 8), dtype).t(), made((8, 8), dtype)])  # of one element at a time
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", [*INTEGERS, "bool"])
-def test_functions_of_integers_compile(compiled, dtype):
-    names = ["abs", "neg", "relu", "sign", "square", "floor", "round", "isnan", "isinf", "signbit",
-             "bitwise_not", "logical_not", "isfinite", "exp"]  # fmt: skip
-    names += ["add", "sub", "mul", "maximum", "minimum", "fmod", "remainder", "floor_divide", "pow",
-              "eq", "lt", "ge", "bitwise_and", "bitwise_or", "bitwise_xor", "logical_xor", "div",
-              "where"]  # fmt: skip
-    if dtype == "bool":
-        no = "neg abs relu sign square floor round sub fmod remainder floor_divide pow".split()
-        names = [n for n in names if n not in no]
-    every = _ext.element_functions()
-    calls = [f"{name}({', '.join(['x', 'y', 'x'][: every[name]])})" for name in names]
-    compiled(f"x, y: {' + '.join(f'float32({c})' for c in calls)}",
-             [made((8, 8), dtype).t(), made((8, 8), dtype)])  # fmt: skip
-
-
-@pytest.mark.slow
-def test_every_layout_compiles(compiled):
-    text = "x, y, s: x * y + s, float16(x), x > y"
-    x, s = made((32, 64)), flow.tensor(0.5, dtype=flow.float64)
-    seen = {}
-    for name, other in {
-        "dense": made((32, 64), "float16"), "row": made((64,)), "column": made((32, 1)),
-        "one": made(()), "strided": made((64, 32)).t(), "byte": made((32, 64), "uint8"),
-        "wide": made((32, 64), "float64"),
-    }.items():  # fmt: skip
-        source, kernel = compiled(text, [x, other, s], 4)
-        seen[name] = re.search(r"Kernel<(\d), (\d)", kernel).groups()
-        assert ("size1" in source) == (name in ("row", "column", "strided"))
-    # Packs of 16 bytes of the widest, and about 64 bytes of inputs in flight.
-    assert seen == {"dense": ("4", "3"), "row": ("4", "2"), "column": ("4", "2"), "one": ("4", "2"),
-                    "strided": ("1", "4"), "byte": ("4", "3"), "wide": ("2", "3")}  # fmt: skip
-    compiled("x: -x", [made((5, 4, 3, 2)).permute(3, 1, 0, 2)])
-    compiled("x: x * 0.5 + inf - nan + -3", [made((7,))])
-    many = [made((64,)) for _ in range(40)]
-    compiled(f"{', '.join(f'a{i}' for i in range(40))}: "
-             f"{' + '.join(f'a{i}' for i in range(40))}", many)  # fmt: skip
-
-
-@pytest.mark.slow
-def test_gradients_compile(compiled):
-    text = "d0, x0, x1: t = sigmoid(x1); float16(d0 * t), d0 * x0 * (t * (1 - t))"
-    compiled(text, [made((8, 64), "float16"), made((8, 64), "float16"), made((64,))])
-
-
-@pytest.mark.cuda
-def test_one_compilation_serves_many_shapes():
-    if not flow.cuda.is_available():
-        pytest.skip("no GPU here")
-    op = elements(lambda x, b: flow.tanh(x) * b + 0.123)
-    op(made((4, 64), device="cuda"), made((64,), device="cuda"))
-    before = _ext.kernel_compilations()
-    for rows, width in (64, 128), (1000, 4), (3, 65536), (1, 8):
-        x, b = made((rows, width), device="cuda"), made((width,), device="cuda")
-        same(op(x, b), flow.tanh(x) * b + 0.123)
-    assert _ext.kernel_compilations() <= before + 2  # of rows alone, and of several dims
-
-
 @pytest.mark.cuda
 @pytest.mark.slow
 def test_more_than_2_to_31_elements():
@@ -538,18 +418,3 @@ def test_more_than_2_to_31_elements():
     row = flow.ones(2**15 + 2, device="cuda", dtype=flow.int8)
     z = elements(lambda a, b: a + b)(column, row)
     assert z[-1, -1].item() == 1 and z[1000, 5].item() == 1001
-
-
-@pytest.mark.cuda
-def test_in_a_graph():
-    if not flow.cuda.is_available():
-        pytest.skip("no GPU here")
-    op = elements(lambda x, s: x * s + 1)
-    x = made((1000,), device="cuda")
-    op(x, 2.0)
-    graph = flow.cuda.CUDAGraph()
-    with flow.cuda.graph(graph):
-        y = op(x, 2.0)
-    x.fill_(3.0)
-    graph.replay()
-    assert y[0].item() == 7.0

@@ -2,6 +2,7 @@
 """GradScaler: the scale, what overflows, and steps that are not taken."""
 
 import copy
+import math
 import pickle
 
 import numpy as np
@@ -225,6 +226,40 @@ def test_the_order_of_calls_is_kept():
         scaler.scale("loss")
     with pytest.raises(ValueError, match="growth_factor"):
         GradScaler("cpu", growth_factor=1.0)
+
+
+STATE = {"scale": 8.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 3,
+         "_growth_tracker": 2}  # fmt: skip
+BAD_NUMBERS = [
+    ("scale", 0.0), ("scale", -1.0), ("scale", math.nan), ("scale", math.inf), ("scale", 1e300),
+    ("growth_factor", 0.5), ("growth_factor", math.nan), ("backoff_factor", 2.0),
+    ("backoff_factor", 0.0), ("growth_interval", 0), ("_growth_tracker", -1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_NUMBERS)
+def test_numbers_that_no_scale_can_have(name, value):
+    scaler = GradScaler("cpu", init_scale=2.0)
+    with pytest.raises(ValueError, match=rf"GradScaler.load_state_dict\(\): .*{name}.* must be"):
+        scaler.load_state_dict({**STATE, name: value})
+    assert scaler.get_scale() == 2.0 and scaler.get_growth_interval() == 2000
+    if name != "_growth_tracker":
+        with pytest.raises(ValueError, match=rf"GradScaler\(\): .*{name}.* must be"):
+            GradScaler("cpu", **{name.replace("scale", "init_scale"): value})
+
+
+@pytest.mark.parametrize("name", list(STATE))
+def test_a_state_that_is_none(name):
+    scaler = GradScaler("cpu")
+    less = {key: value for key, value in STATE.items() if key != name}
+    with pytest.raises(ValueError, match=f"the state has no {name}"):
+        scaler.load_state_dict(less)
+    with pytest.raises(TypeError, match=name):
+        scaler.load_state_dict({**STATE, name: "x"})
+    with pytest.raises(TypeError, match="state_dict must be a dict, not list"):
+        scaler.load_state_dict([name])
+    scaler.load_state_dict(STATE)
+    assert scaler.state_dict() == STATE
 
 
 def test_a_step_waits_for_nothing(device):

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from numerics import flow, host
 
+from oneflow_lite.optim.optimizer import in_graphed_step
+
 nn, F = flow.nn, flow.nn.functional
 
 
@@ -162,9 +164,20 @@ def test_a_schedule_inside_is_refused(gpu):
         return loss
 
     x, y = next(batches(1))
-    step(x, y)
-    with pytest.raises(RuntimeError, match="no schedule can go on"):
+    with pytest.raises(RuntimeError, match="within a step of graphed_step no schedule can go on"):
         step(x, y)
+
+
+def test_a_schedule_inside_is_refused_before_it_changes_anything():
+    optimizer = flow.optim.SGD([flow.zeros(2, requires_grad=True)], lr=1.0)
+    schedules = [flow.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5),
+                 flow.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)]  # fmt: skip
+    for schedule in schedules:
+        with in_graphed_step([]), pytest.raises(RuntimeError, match="call it beside the step"):
+            schedule.step(*[1.0] * (schedule is schedules[1]))
+        assert optimizer.param_groups[0]["lr"] == 1.0
+    schedules[0].step()
+    assert optimizer.param_groups[0]["lr"] == 0.5
 
 
 @pytest.mark.cuda

@@ -211,3 +211,10 @@ def test_special_names():
     x = flow.tensor([0.25, 0.5])
     for name, same in (("expit", "sigmoid"), ("gammaln", "lgamma"), ("psi", "digamma")):
         assert getattr(flow.special, name)(x).tolist() == getattr(flow, same)(x).tolist()
+
+
+@pytest.mark.parametrize("n", [-(2**63), 1 - 2**63, 2**63 - 1])
+def test_the_largest_powers_of_a_matrix(n):
+    flip = flow.tensor([[0.0, 1.0], [1.0, 0.0]])
+    want = flip if n % 2 else flow.eye(2)
+    assert flow.equal(flow.linalg.matrix_power(flip, n), want)

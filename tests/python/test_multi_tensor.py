@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One op over many tensors (ops/multi_tensor.cpp), against its formula in NumPy float64."""
 
+import math
+
 import numpy as np
 import pytest
 from numerics import flow, host, tensor
@@ -238,3 +240,20 @@ def test_a_leaf_that_records_is_not_changed():
     with pytest.raises(RuntimeError, match="tensors requires grad"):
         flow._C.multi_scale_([x], 2.0)
     assert x.tolist() == [1, 1, 1]
+
+
+BAD_BOUNDS = [(math.nan, ValueError), (-1.0, ValueError), ("a", TypeError), (None, TypeError)]
+
+
+@pytest.mark.parametrize(("bound", "kind"), BAD_BOUNDS)
+def test_what_no_gradient_can_be_clipped_to_changes_nothing(bound, kind):
+    p = flow.ones(3, requires_grad=True)
+    (2 * p).sum().backward()
+    with pytest.raises(kind, match=r"clip_grad_norm_\(\): max_norm "):
+        flow.nn.utils.clip_grad_norm_([p], bound)
+    with pytest.raises(kind, match=r"clip_grad_value_\(\): clip_value "):
+        flow.nn.utils.clip_grad_value_([p], bound)
+    if bound != -1.0:
+        with pytest.raises(kind, match=r"clip_grad_norm_\(\): norm_type "):
+            flow.nn.utils.clip_grad_norm_([p], 1.0, bound)
+    assert p.grad.tolist() == [2, 2, 2]

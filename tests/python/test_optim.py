@@ -3,6 +3,7 @@
 
 import copy
 import itertools
+import threading
 import warnings
 
 import numpy as np
@@ -156,6 +157,36 @@ def test_a_state_of_something_else_is_refused(state):
     optimizer = flow.optim.SGD([flow.ones(1, requires_grad=True)], lr=0.1)
     with pytest.raises(ValueError, match='a dict with "state" and "param_groups" is needed'):
         optimizer.load_state_dict(state)
+
+
+@pytest.mark.parametrize("change", [
+    {"state": [1, 2]}, {"state": None}, {"state": {0: [1]}}, {"param_groups": {}},
+    {"param_groups": [1]}, {"param_groups": [{"lr": 1.0}]}, {"param_groups": [{"params": 0}]},
+])  # fmt: skip
+def test_a_state_that_is_none_is_refused_before_anything_changes(change):
+    p = flow.ones(2, requires_grad=True)
+    optimizer = flow.optim.SGD([p], lr=0.5, momentum=0.9)
+    p.sum().backward()
+    optimizer.step()
+    state = optimizer.state_dict()
+    with pytest.raises(ValueError, match='a dict with "state" and "param_groups" is needed'):
+        optimizer.load_state_dict({**copy.deepcopy(state), **change})
+    assert optimizer.param_groups[0]["lr"] == 0.5
+    assert optimizer.state[p]["momentum_buffer"].tolist() == [1, 1]
+
+
+def test_a_state_that_cannot_be_copied_leaves_the_old_one():
+    p = flow.ones(2, requires_grad=True)
+    optimizer = flow.optim.SGD([p], lr=0.5, momentum=0.9)
+    p.sum().backward()
+    optimizer.step()
+    state = copy.deepcopy(optimizer.state_dict())
+    state["param_groups"][0]["lr"] = 7.0
+    state["state"][0]["lock"] = threading.Lock()
+    with pytest.raises(TypeError, match="lock"):
+        optimizer.load_state_dict(state)
+    assert optimizer.param_groups[0]["lr"] == 0.5
+    assert optimizer.state[p]["momentum_buffer"].tolist() == [1, 1]
 
 
 def test_momentum_converges_on_a_quadratic():

@@ -15,14 +15,14 @@ from numerics import flow
 FOLDER = Path(__file__).resolve().parents[1] / "typing"
 PROGRAMS = sorted(FOLDER.glob("*.py"))
 DIFFERENCES = FOLDER / "differences.txt"
-MOST_DIFFERENCES = 11  # never more: mend the stub
+MOST_DIFFERENCES = 9  # never more: mend the stub
 
 pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="tests/typing is not here")
 mypy = pytest.mark.skipif(not importlib.util.find_spec("mypy"), reason="no mypy here")
 
 # Differences of no consequence to a program, by what stubtest says of them.
 FAMILIES = [
-    r"oneflow_lite\.(bench|op_check|fuse)\.",  # typed by their source
+    r"oneflow_lite\.(bench|op_check|fuse|models)\.",  # typed by their source
     r".*stub parameter \"self\" differs from runtime parameter",  # of methods that are functions
     r".*runtime does not have parameter \"out\"",  # which is taken, but shown by no signature
     r".*(metaclass differs|should be positional-only|disjoint base)",
@@ -36,6 +36,9 @@ FAMILIES = [
     r".* (\*args parameter|stub does not have parameter) "
     r"\"(args|b_dims|destination|dims|indices_or_sections|shape|sizes?)\"",
     r".*repeat_interleave is inconsistent, stub parameter \"repeats\" has a default",  # an overload
+    r".*randint is inconsistent, stub parameter \"low\" has a default",  # an overload
+    r".*linalg_(matrix_rank|pinv) is inconsistent",  # an overload for an older order
+    r".*\._function variable differs from runtime type",  # a function of C++, kept by a module
 ]
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
@@ -10,6 +11,44 @@ from typing import Any
 from oneflow_lite._oneflow_lite import _C, Tensor, device, float32
 from oneflow_lite.autograd._grad_mode import no_grad
 from oneflow_lite.optim.optimizer import Optimizer
+
+_KEYS = ("scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker")
+_MOST = 2.0**127  # of a float32, which the scale is
+
+
+def _number(call: str, name: str, value: Any) -> float:
+    """What a scale is multiplied by, or the scale itself: positive, and finite in float32."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{call}: {name} must be a number, not {value!r}") from None
+    if not 0 < number <= _MOST:
+        raise ValueError(f"{call}: {name} is {number}, but it must be positive and finite")
+    return number
+
+
+def _count(call: str, name: str, value: Any, least: int = 1) -> int:
+    """A number of steps."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{call}: {name} must be an int, not {value!r}") from None
+    if number < least:
+        raise ValueError(f"{call}: {name} is {number}, but it must be {least} or more")
+    return number
+
+
+def _checked(
+    call: str, scale: Any, growth: Any, backoff: Any, interval: Any, count: Any
+) -> tuple[float, float, float, int, int]:
+    scale = _number(call, "the scale", scale)
+    growth, backoff = (_number(call, "growth_factor", growth),
+                       _number(call, "backoff_factor", backoff))  # fmt: skip
+    if not growth > 1 or not backoff < 1:
+        raise ValueError(f"{call}: growth_factor is {growth} and backoff_factor {backoff}, but "
+                         "they must be above and below 1")  # fmt: skip
+    interval = _count(call, "growth_interval", interval)
+    return scale, growth, backoff, interval, _count(call, "_growth_tracker", count, 0)
 
 
 class _OfOptimizer:
@@ -59,13 +98,10 @@ class GradScaler:
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
-        if not growth_factor > 1 or not backoff_factor < 1:
-            raise ValueError(f"GradScaler(): growth_factor is {growth_factor} and backoff_factor "
-                             f"{backoff_factor}, but they must be above and below 1")  # fmt: skip
         self._device, self._enabled = device, bool(enabled)
-        self._init_scale, self._init_count = float(init_scale), 0
-        self._growth, self._backoff = float(growth_factor), float(backoff_factor)
-        self._interval = int(growth_interval)
+        self._init_scale, self._growth, self._backoff, self._interval, self._init_count = _checked(
+            "GradScaler()", init_scale, growth_factor, backoff_factor, growth_interval, 0
+        )
         self._scale: Tensor | None = None
         self._count: Tensor | None = None
         self._optimizers: dict[int, _OfOptimizer] = defaultdict(_OfOptimizer)
@@ -159,7 +195,7 @@ class GradScaler:
             if isinstance(new_scale, Tensor):
                 scale.copy_(new_scale.reshape([]))
             else:
-                scale.fill_(float(new_scale))
+                scale.fill_(_number("GradScaler.update()", "scale", new_scale))
         else:
             flags = [flag.to(scale.device) for of in self._optimizers.values()
                      for flag in of.found_infs.values()]  # fmt: skip
@@ -182,7 +218,7 @@ class GradScaler:
 
     def set_growth_factor(self, new_factor: float) -> None:
         """Sets :meth:`get_growth_factor`."""
-        self._growth = float(new_factor)
+        self._growth = _number("GradScaler.set_growth_factor()", "growth_factor", new_factor)
 
     def get_backoff_factor(self) -> float:
         """What the scale is multiplied by after a bad step."""
@@ -190,7 +226,7 @@ class GradScaler:
 
     def set_backoff_factor(self, new_factor: float) -> None:
         """Sets :meth:`get_backoff_factor`."""
-        self._backoff = float(new_factor)
+        self._backoff = _number("GradScaler.set_backoff_factor()", "backoff_factor", new_factor)
 
     def get_growth_interval(self) -> int:
         """Good steps in a row before the scale grows."""
@@ -198,7 +234,7 @@ class GradScaler:
 
     def set_growth_interval(self, new_interval: int) -> None:
         """Sets :meth:`get_growth_interval`."""
-        self._interval = int(new_interval)
+        self._interval = _count("GradScaler.set_growth_interval()", "growth_interval", new_interval)
 
     def _get_growth_tracker(self) -> int:
         if not self._enabled:
@@ -223,14 +259,19 @@ class GradScaler:
         """Takes over what :meth:`state_dict` gave, here or in PyTorch."""
         if not self._enabled:
             return
+        if not isinstance(state_dict, dict):
+            raise TypeError("GradScaler.load_state_dict(): state_dict must be a dict, not "
+                            f"{type(state_dict).__name__}")  # fmt: skip
         if not state_dict:
             raise RuntimeError("GradScaler.load_state_dict(): the state is empty: that of a scaler "
                                "that was not enabled")  # fmt: skip
-        self._init_scale = float(state_dict["scale"])
-        self._growth = float(state_dict["growth_factor"])
-        self._backoff = float(state_dict["backoff_factor"])
-        self._interval = int(state_dict["growth_interval"])
-        self._init_count = int(state_dict["_growth_tracker"])
+        absent = [key for key in _KEYS if key not in state_dict]
+        if absent:
+            raise ValueError(f"GradScaler.load_state_dict(): the state has no {', '.join(absent)}; "
+                             "it is none that state_dict() gave")  # fmt: skip
+        self._init_scale, self._growth, self._backoff, self._interval, self._init_count = _checked(
+            "GradScaler.load_state_dict()", *(state_dict[key] for key in _KEYS)
+        )
         if self._scale is not None and self._count is not None:
             self._scale.fill_(self._init_scale)
             self._count.fill_(float(self._init_count))

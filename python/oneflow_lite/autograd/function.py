@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -41,7 +42,8 @@ class FunctionCtx:
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
-        self._saved: tuple[Tensor | None, ...] = ()
+        self._saved: tuple[Tensor | None, ...] = ()  # of forward
+        self._given: dict[int, tuple[Tensor | None, ...]] = {}  # to backward, by thread
         self._constant: tuple[Tensor, ...] = ()
         self._dirty: tuple[Tensor, ...] = ()
         self._materialize = True
@@ -56,7 +58,10 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        return self._saved
+        given = self._given.get(threading.get_ident())
+        if given is None:  # in a thread that backward started, or in forward
+            given = next(iter(self._given.copy().values()), self._saved)
+        return given
 
     def mark_non_differentiable(self, *outputs: Tensor) -> None:
         """No gradient flows to these outputs."""
@@ -165,11 +170,17 @@ class _Backward:
         self, saved: tuple[Tensor | None, ...], grads: tuple[Tensor | None, ...]
     ) -> list[Tensor | None]:
         given = [self._gradient(g, spec) for g, spec in zip(grads, self.specs, strict=True)]
-        self.ctx._saved = saved
+        # Several threads may run backward through one graph, and backward may do so again.
+        thread, all_given = threading.get_ident(), self.ctx._given
+        before = all_given.get(thread)
+        all_given[thread] = saved
         try:
             results = self.cls.backward(self.ctx, *given)
         finally:
-            self.ctx._saved = ()
+            if before is None:
+                del all_given[thread]
+            else:
+                all_given[thread] = before
         results = list(results) if isinstance(results, tuple | list) else [results]
         while len(results) > len(self.tensors) and results[-1] is None:  # of left-out arguments
             results.pop()

@@ -124,7 +124,7 @@ class GraphedStep:
                                f"{_RULES}") from error  # fmt: skip
         if self._read_lrs() != lrs:
             raise RuntimeError(f"graphed_step(): {self._name()} changes an lr, which no replay "
-                               "would; step the scheduler outside of it")  # fmt: skip
+                               "would; change it beside the step")  # fmt: skip
         self._graph, self._outputs = graph, outputs
         self._options = self._read_options()
 

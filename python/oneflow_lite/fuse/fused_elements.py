@@ -273,10 +273,17 @@ class FusedElements:
         if kwargs or len(args) != len(self._names):
             given = self._bound(args, kwargs)
         numbers_given = 0
+        large = None  # an integer that only a float holds
         for i, value in enumerate(given):
             if not isinstance(value, Tensor):
-                given[i] = _as_tensor(self.__name__, self._names[i], value)
+                t = given[i] = _as_tensor(self.__name__, self._names[i], value)
                 numbers_given |= 1 << i
+                if t.dtype is _ext.float64 and isinstance(value, numbers.Integral):
+                    large = value
+        if large is not None and not any(t.dtype.is_floating_point for i, t in enumerate(given)
+                                         if not numbers_given >> i & 1):  # fmt: skip
+            raise OverflowError(f"{self.__name__}(): the number {float(large):g} is out of range "
+                                "of int64")  # fmt: skip
         if numbers_given >> 63:
             numbers_given -= 1 << 64
         found = _C.fuse_elements(self.expression, given, numbers_given)

@@ -5,10 +5,12 @@ runs it once for each library.
 
 from __future__ import annotations
 
+import importlib
 import math
 from typing import Any
 
-lib: Any = globals()["lib"]  # oneflow_lite or torch
+# oneflow_lite or torch; imported by itself, the file is for oneflow_lite.
+lib: Any = globals().get("lib") or importlib.import_module("oneflow_lite")
 nn, F = lib.nn, lib.nn.functional
 ours = hasattr(F, "add_layer_norm")
 

@@ -32,6 +32,23 @@ def _alike(grads: list[Tensor]) -> list[list[Tensor]]:
     return list(kinds.values())
 
 
+def _number(call: str, name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{call}(): {name} must be a number, not {value!r}") from None
+    if number != number:
+        raise ValueError(f"{call}(): {name} is NaN")
+    return number
+
+
+def _bound(call: str, name: str, value: Any) -> float:
+    number = _number(call, name, value)
+    if number < 0:  # the gradients would change their signs
+        raise ValueError(f"{call}(): {name} is {number}, but it must not be negative")
+    return number
+
+
 @no_grad()
 def clip_grad_norm_(
     parameters: Tensor | Iterable[Tensor],
@@ -60,8 +77,16 @@ def clip_grad_norm_(
     -------
     Tensor
         The norm that the gradients had.
+
+    Raises
+    ------
+    ValueError
+        ``max_norm`` is negative or NaN, ``norm_type`` NaN: nothing is changed.
     """
-    grads, norm_type = _gradients("clip_grad_norm_", parameters), float(norm_type)
+    grads = _gradients("clip_grad_norm_", parameters)
+    norm_type = _number("clip_grad_norm_", "norm_type", norm_type)
+    if not isinstance(max_norm, Tensor):
+        max_norm = _bound("clip_grad_norm_", "max_norm", max_norm)
     if not grads:
         return _C.zeros([])
     alike = _alike(grads)
@@ -93,6 +118,7 @@ def clip_grad_value_(
 
     ``foreach`` is taken for PyTorch's sake; it changes nothing.
     """
+    clip_value = _bound("clip_grad_value_", "clip_value", clip_value)
     for some in _alike(_gradients("clip_grad_value_", parameters)):
         _C.multi_clamp_(some, -clip_value, clip_value)
 

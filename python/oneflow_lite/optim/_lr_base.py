@@ -30,7 +30,13 @@ def check_positive(scheduler: Any, name: str, value: float) -> None:
 
 
 def check_capture(optimizer: Optimizer) -> None:
-    """RuntimeError within the capture of a CUDA graph, before anything of a schedule is changed."""
+    """RuntimeError within the capture of a CUDA graph, or within a step of ``cuda.graphed_step``.
+
+    Before anything of a schedule is changed.
+    """
+    if optimizer.in_graphed_step():
+        raise RuntimeError("step(): within a step of graphed_step no schedule can go on: a replay "
+                           "does not repeat it; call it beside the step")  # fmt: skip
     if is_captured(p for group in optimizer.param_groups for p in group["params"]):
         raise RuntimeError("step(): while a CUDA graph is captured no schedule can go on: a replay "
                            "does not repeat it; call it beside the replays")  # fmt: skip

@@ -37,6 +37,18 @@ def in_graphed_step(seen: list[Optimizer]) -> Iterator[None]:
         _graphed.seen = before
 
 
+def _is_state(given: Any) -> bool:
+    """Whether it looks like what state_dict() gives."""
+    if not isinstance(given, dict) or not isinstance(given.get("state"), dict):
+        return False
+    groups = given.get("param_groups")
+    return (
+        isinstance(groups, list)
+        and all(isinstance(g, dict) and isinstance(g.get("params"), list) for g in groups)
+        and all(isinstance(kept, dict | None) for kept in given["state"].values())
+    )
+
+
 def _copied(value: Any, to: device) -> Any:
     """A copy of its own, with the tensors in it on a device."""
     if isinstance(value, Tensor):
@@ -253,7 +265,7 @@ class Optimizer:
         ValueError
             Where the groups differ in number or size, or it is no state of an optimizer.
         """
-        if not (isinstance(state_dict, dict) and {"state", "param_groups"} <= state_dict.keys()):
+        if not _is_state(state_dict):
             raise ValueError('load_state_dict(): a dict with "state" and "param_groups" is needed, '
                              "as an optimizer's state_dict() gives it")  # fmt: skip
         groups = state_dict["param_groups"]
@@ -262,15 +274,18 @@ class Optimizer:
         if sizes != own:
             raise ValueError(f"load_state_dict(): the groups have {sizes} parameters, those "
                              f"of this {type(self).__name__} {own}")  # fmt: skip
-        for group, given in zip(self.param_groups, copy.deepcopy(groups), strict=True):
-            group.update({key: value for key, value in given.items() if key != "params"})
         # The saved numbers stand for parameters by their place in the groups.
         saved = [number for group in groups for number in group["params"]]
-        self.state = defaultdict(dict)
+        state: Any = defaultdict(dict)
         for number, p in zip(saved, self._all(), strict=True):
             kept = state_dict["state"].get(number)
             if kept is not None:
-                self.state[p] = _copied(kept, p.device)
+                state[p] = _copied(kept, p.device)
+        options = copy.deepcopy([{key: value for key, value in group.items() if key != "params"}
+                                 for group in groups])  # fmt: skip
+        self.state = state  # nothing was changed until here
+        for group, given in zip(self.param_groups, options, strict=True):
+            group.update(given)
 
     def _all(self) -> list[Tensor]:
         return [p for group in self.param_groups for p in group["params"]]

@@ -19,12 +19,6 @@ from pathlib import Path
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite.custom_op import load_library
-from oneflow_lite.utils._private_folder import (
-    NotPrivate,
-    make_private,
-    read_private,
-    write_whole,
-)
 
 __all__ = ["cache_dir", "include_dir", "load_inline"]
 
@@ -145,7 +139,7 @@ class _Source:
         _run([*link, "-shared", "-o", str(unfinished), *objects, *self.link_flags], self.name)
         library = folder / f"lib{self.name}.so"
         unfinished.chmod(0o700)
-        write_whole(_digest_file(library), _digest(unfinished).encode())
+        _ext.write_whole(os.fsencode(_digest_file(library)), _digest(unfinished).encode())
         unfinished.replace(library)
 
 
@@ -161,22 +155,26 @@ def _locked(folder: Path):
         yield
 
 
-def _no_cache(folder: Path, error: OSError) -> RuntimeError:
-    why = str(error) if isinstance(error, NotPrivate) else f"cannot write to {folder}"
-    why += f" ({error.strerror})" if error.strerror else ""
+def _no_cache(folder: Path, error: Exception) -> RuntimeError:
+    why = str(error) if isinstance(error, ValueError) else f"cannot write to {folder} ({error})"
     return RuntimeError(f"load_inline(): {why}; let OFL_EXTENSION_CACHE name another folder")
 
 
 def _private_folder(folder: Path) -> Path:
     """The folder under the cache, both of them private."""
     try:
-        return make_private(make_private(folder.parent) / folder.name)
-    except OSError as error:
+        cache = _ext.make_private_folder(os.fsencode(folder.parent))
+        return Path(os.fsdecode(_ext.make_private_folder(cache + b"/" + os.fsencode(folder.name))))
+    except (ValueError, RuntimeError) as error:
         raise _no_cache(folder, error) from error
 
 
+def _read(file: Path) -> bytes:
+    return _ext.read_private(os.fsencode(file))
+
+
 def _digest(library: Path) -> str:
-    return hashlib.sha256(read_private(library)).hexdigest()
+    return hashlib.sha256(_read(library)).hexdigest()
 
 
 def _digest_file(library: Path) -> Path:
@@ -186,8 +184,8 @@ def _digest_file(library: Path) -> Path:
 def _is_whole(library: Path) -> bool:
     """Whether the library is what was built: opening half of one can end the process."""
     try:
-        return read_private(_digest_file(library)).decode() == _digest(library)
-    except (OSError, UnicodeDecodeError):
+        return _read(_digest_file(library)) == _digest(library).encode()
+    except (ValueError, RuntimeError):  # not ours alone; not there
         return False
 
 
