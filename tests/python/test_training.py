@@ -103,9 +103,9 @@ def trained(lib, kind, dtype, steps, every=None):
     model = gpt.build(lib, config)
     rng = np.random.default_rng(0)
     with lib.no_grad():
-        for _, p in sorted(model.named_parameters()):
-            drawn = rng.standard_normal(tuple(p.shape)) * 0.05
-            p.copy_(lib.tensor(drawn + (1.0 if p.ndim == 1 else 0.0)))
+        for name, p in sorted(model.named_parameters()):
+            scale = p.ndim == 1 and name.endswith("weight")  # of a norm
+            p.copy_(lib.tensor(rng.standard_normal(tuple(p.shape)) * 0.05 + scale))
     model = model.to(getattr(lib, dtype))
     optimizer = lib.optim.AdamW(gpt.parameter_groups(model, 0.1), lr=3e-3)
     text = rng.integers(0, 50, 400)  # to be learned by heart

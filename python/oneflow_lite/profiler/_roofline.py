@@ -12,7 +12,9 @@ import numpy as np
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite.profiler._records import LimitOf, Records, device_name
 
-_LABELS = 10  # so many ops have their name beside them
+_LABELS = 10  # so many ops have their name beside them, at most
+_LEAST = 0.005  # of the time, for a name
+_SEEN = 0.0005  # of the time, for a dot
 _COLOURS = {"float32": "#1b6ca8", "float64": "#7a3e9d", "float16": "#2a9d5c", "bfloat16": "#d95f02"}
 
 
@@ -52,7 +54,7 @@ def draw(
     limits = {t: limit_of(device, t) for t in dtypes}
     low = min(d.intensity for d in dots) / 4
     ridge = max((m.flops_per_second / m.bytes_per_second for m in limits.values() if m), default=1)
-    high = max(4 * max(d.intensity for d in dots), 8 * ridge)
+    high = max(16 * max(d.intensity for d in dots), 8 * ridge)  # with room for names
     x = np.geomspace(low, high, 200)
     for dtype in dtypes:
         limit, colour = limits[dtype], _COLOURS[dtype]
@@ -94,11 +96,13 @@ def _dots(records: Records, device: str) -> list[_Dot]:
         key = (records.names[row["name"]], _ext.record_dtypes[row["dtype"]])
         seconds = records.device[i] or records.host[i]
         sums[key] += (seconds, row["bytes"], row["flops"])
-    return [
+    dots = [
         _Dot(name, dtype, seconds, flops / moved, flops / seconds)
         for (name, dtype), (seconds, moved, flops) in sums.items()
         if seconds > 0 and moved > 0 and flops > 0
     ]
+    total = sum(d.seconds for d in dots)
+    return [d for d in dots if d.seconds >= _SEEN * total]
 
 
 def _scatter(axes: Any, dots: list[_Dot], all_dots: list[_Dot], colour: str) -> None:
@@ -115,10 +119,14 @@ def _labels(axes: Any, dots: list[_Dot]) -> None:
     total = sum(d.seconds for d in dots)
     taken: list[tuple[float, float]] = []
     for d in sorted(dots, key=lambda d: -d.seconds)[:_LABELS]:
+        if d.seconds < _LEAST * total:
+            return
         x, y = np.log10(d.intensity), np.log10(d.rate)
-        while any(abs(x - u) < 0.6 and abs(y - v) < 0.12 for u, v in taken):
-            y += 0.04
-        taken.append((x, y))
-        axes.annotate(f"{d.name} {d.seconds / total:.0%}", (d.intensity, d.rate), (10**x, 10**y),
-                      fontsize=8, ha="left", va="center",
-                      arrowprops={"arrowstyle": "-", "linewidth": 0.4, "alpha": 0.5})  # fmt: skip
+        raised = y
+        while any(abs(x - u) < 1.0 and abs(raised - v) < 0.15 for u, v in taken):
+            raised += 0.05
+        taken.append((x, raised))
+        line = {"arrowstyle": "-", "linewidth": 0.4, "alpha": 0.5} if raised > y else None
+        axes.annotate(f"{d.name} {d.seconds / total:.0%}", (d.intensity, d.rate),
+                      (10 ** (x + 0.08), 10**raised), fontsize=8, va="center",
+                      arrowprops=line)  # fmt: skip
