@@ -50,6 +50,14 @@ endif()
 add_library(oneflow_lite_cuda SHARED ${cuda_sources})
 target_link_libraries(oneflow_lite_cuda
   PRIVATE oneflow_lite ofl_flags ofl_row_kernels CUDA::cudart_static ${CMAKE_DL_LIBS})
+# Launches are counted (oneflow_lite/core/cuda/launches.cpp).
+foreach(function cudaLaunchKernel cudaLaunchKernelExC cudaMemcpyAsync cudaMemsetAsync
+        cudaGraphLaunch)
+  target_link_options(oneflow_lite_cuda PRIVATE LINKER:--wrap=${function})
+endforeach()
+if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  target_link_options(oneflow_lite_cuda PRIVATE LINKER:--wrap=__cudaLaunchKernel)
+endif()
 # 6 MB of code for sm_90 instead of 50. A module is unpacked once, when its first kernel is launched.
 if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
   foreach(target ofl_row_kernels oneflow_lite_cuda)

@@ -3,6 +3,7 @@
 
 #include "functional/binary.h"
 #include "functional/copy.h"
+#include "functional/cross_entropy_rows.h"
 #include "functional/index.h"
 #include "functional/nll_loss.h"
 #include "functional/reduce.h"
@@ -80,8 +81,10 @@ StatusOr<Tensor> WithLogProbabilities(const Tensor& logp, const Tensor& target,
   return ReducedLoss(loss, rows.weight, reduction);
 }
 
-StatusOr<Tensor> FusedRows(const Tensor& logits, const Tensor& target, int64_t ignore_index,
-                           double smoothing) {
+}  // namespace
+
+StatusOr<CrossEntropyRows> FusedRows(const Tensor& logits, const Tensor& target,
+                                     int64_t ignore_index, double smoothing) {
   static const OpExpr& op = OpBuilder("cross_entropy")
                                 .Input("in")
                                 .Input("target")
@@ -91,10 +94,9 @@ StatusOr<Tensor> FusedRows(const Tensor& logits, const Tensor& target, int64_t i
                                 .Attr("label_smoothing")
                                 .Get();
   OFL_ASSIGN_OR_RETURN(TensorList out, CallAll(op, {logits, target}, {ignore_index, smoothing}));
-  return std::move(out[0]);
+  return CrossEntropyRows{std::move(out[0]), std::move(out[1])};
 }
 
-// The losses times `scale` (or 1 where undefined); the logits become the gradient.
 StatusOr<Tensor> FusedRowsInPlace(const Tensor& logits, const Tensor& target, const Tensor& scale,
                                   int64_t ignore_index, double smoothing) {
   static const OpExpr& op = OpBuilder("cross_entropy_in_place")
@@ -114,7 +116,6 @@ StatusOr<Tensor> FusedRowsInPlace(const Tensor& logits, const Tensor& target, co
 // One block of a GPU goes over so many rows in less time than several general ops take.
 constexpr int64_t kRowsOfOneBlock = 1 << 16;
 
-// 1 over the number of rows that count.
 StatusOr<Tensor> MeanWeight(const Tensor& target, int64_t ignore_index, DType dtype) {
   static const OpExpr& op = OpBuilder("mean_weight")
                                 .Input("target")
@@ -128,7 +129,7 @@ StatusOr<Tensor> MeanWeight(const Tensor& target, int64_t ignore_index, DType dt
   return Div(Scalar(1.0), count);
 }
 
-// The losses' sum; their mean where there are targets. As MeanWeight, and for the same reason.
+// As MeanWeight, and for the same reason.
 StatusOr<Tensor> ReducedRows(const Tensor& loss, const Tensor& target, int64_t ignore_index,
                              DType dtype) {
   static const OpExpr& op = OpBuilder("reduce_loss")
@@ -151,6 +152,8 @@ StatusOr<Tensor> ReducedRows(const Tensor& loss, const Tensor& target, int64_t i
   return Cast(value, dtype);
 }
 
+namespace {
+
 // Class targets [N] of logits [N, C]; gives [N] or, reduced, one number.
 StatusOr<Tensor> Fused(const Tensor& logits, const Tensor& target, int64_t ignore_index,
                        absl::string_view reduction, double smoothing, bool inplace_backward) {
@@ -166,7 +169,8 @@ StatusOr<Tensor> Fused(const Tensor& logits, const Tensor& target, int64_t ignor
     }
     OFL_ASSIGN_OR_RETURN(loss, FusedRowsInPlace(logits, target, weight, ignore_index, smoothing));
   } else {
-    OFL_ASSIGN_OR_RETURN(loss, FusedRows(logits, target, ignore_index, smoothing));
+    OFL_ASSIGN_OR_RETURN(CrossEntropyRows rows, FusedRows(logits, target, ignore_index, smoothing));
+    loss = std::move(rows.loss);
   }
   const DType dtype = AutocastLossDType(logits);
   if (reduction == "none") return Cast(loss, dtype);
@@ -177,7 +181,9 @@ StatusOr<Tensor> Fused(const Tensor& logits, const Tensor& target, int64_t ignor
 // logits need not become log-probabilities.
 StatusOr<Tensor> FusedWeighted(const Tensor& logits, const Tensor& target, const Tensor& weight,
                                int64_t ignore_index, absl::string_view reduction) {
-  OFL_ASSIGN_OR_RETURN(Tensor loss, FusedRows(logits, target, ignore_index, /*smoothing=*/0));
+  OFL_ASSIGN_OR_RETURN(CrossEntropyRows fused,
+                       FusedRows(logits, target, ignore_index, /*smoothing=*/0));
+  Tensor loss = std::move(fused.loss);
   OFL_ASSIGN_OR_RETURN(Tensor ignored, Eq(target, Scalar(ignore_index)));
   OFL_ASSIGN_OR_RETURN(Tensor at, MaskedFill(target, ignored, Scalar(0)));
   OFL_ASSIGN_OR_RETURN(Tensor rows, IndexSelect(weight, 0, at));

@@ -14,6 +14,7 @@ import json
 import math
 import sys
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,10 @@ class Characters:
     """The text as ids of its characters, a tenth of it at the end kept for validation."""
 
     def __init__(self, path: Path) -> None:
-        text = path.read_text(encoding="utf-8")
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as e:
+            raise SystemExit(f"gpt: --text: {path} cannot be read: {e}") from None
         self.characters = "".join(sorted(set(text)))
         self._ids = {c: i for i, c in enumerate(self.characters)}
         ids = self.encode(text)
@@ -100,6 +104,7 @@ class Run:
         preset = gpt.PRESETS[options.preset]
         self.config = preset.replaced(vocab=len(text.characters), dropout=options.dropout)
         self.model = gpt.build(flow, self.config).to(options.device)
+        self.model.loss_chunks = options.loss_chunks
         if options.dtype != "float32" and not options.autocast:
             self.model.to(getattr(flow, options.dtype))
         self.optimizer = flow.optim.AdamW(
@@ -150,6 +155,8 @@ class Run:
         flow.save(state, path)
 
     def load(self, path: Path) -> None:
+        if not path.exists():
+            raise SystemExit(f"gpt: --resume: there is no {path}; --out names another folder")
         state = flow.load(path)
         for name, own in (("preset", self.options.preset), ("characters", self.text.characters)):
             if state[name] != own:
@@ -212,6 +219,20 @@ def draw(run: Run, path: Path) -> None:
     plt.close(figure)
 
 
+def number(kind: type, least: float, most: float = math.inf) -> Callable[[str], Any]:
+    """What argparse makes of an option's text: a number in a range."""
+
+    def read(text: str) -> Any:
+        value = kind(text)
+        if not least <= value <= most:
+            end = "" if most == math.inf else f" and at most {most:g}"
+            raise argparse.ArgumentTypeError(f"it must be at least {least:g}{end}, not {text}")
+        return value
+
+    read.__name__ = kind.__name__  # argparse says "invalid int value"
+    return read
+
+
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Trains a GPT on the characters of a text.")
     add = parser.add_argument
@@ -221,21 +242,32 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--dtype", default="float32", choices=["float32", "bfloat16"])
     add("--autocast", action="store_true", help="parameters in float32, products in --dtype")
     add("--graph", action="store_true", help="the step as one CUDA graph")
-    add("--steps", type=int, default=1000, help="(%(default)s)")
-    add("--batch", type=int, default=16, help="(%(default)s)")
-    add("--lr", type=float, default=2e-3, help="the most it is (%(default)s)")
-    add("--dropout", type=float, default=0.0)
-    add("--seed", type=int, default=0)
-    add("--log-every", type=int, default=10, metavar="STEPS")
-    add("--validate-every", type=int, default=100, metavar="STEPS", help="and write a checkpoint")
+    count = number(int, 1)
+    add("--loss-chunks", type=count, default=1, metavar="N",
+        help="the logits in so many parts: less memory, with a large vocabulary")  # fmt: skip
+    add("--steps", type=number(int, 0), default=1000, help="(%(default)s)")
+    add("--batch", type=count, default=16, help="(%(default)s)")
+    add("--lr", type=number(float, 0, 1e3), default=2e-3, help="the most it is (%(default)s)")
+    add("--dropout", type=number(float, 0, 1), default=0.0, help="the share (%(default)s)")
+    add("--seed", type=number(int, 0), default=0)
+    add("--log-every", type=count, default=10, metavar="STEPS")
+    add("--validate-every", type=count, default=100, metavar="STEPS",
+        help="and write a checkpoint")  # fmt: skip
     add("--out", type=Path, default=Path("build/gpt"), help="the folder of what is written")
     add("--resume", action="store_true", help="go on from the checkpoint in --out")
-    add("--stop-at", type=int, metavar="STEP", help="end there, as a run does that is killed")
+    add("--stop-at", type=count, metavar="STEP", help="end there, as a run does that is killed")
     add("--prompt", default="It is a truth", help="what it writes on")
-    add("--length", type=int, default=400, help="characters that it writes (%(default)s)")
-    add("--temperature", type=float, default=0.7)
-    add("--top-k", type=int, default=0)
+    add(
+        "--length", type=number(int, 0), default=400, help="characters that it writes (%(default)s)"
+    )
+    add("--temperature", type=number(float, 0, 1e3), default=0.7,
+        help="0: the likeliest character each time (%(default)s)")  # fmt: skip
+    add("--top-k", type=number(int, 0), default=0, help="of the likeliest alone; 0: of all")
     options = parser.parse_args(arguments)
+    if options.device == "cuda" and not flow.cuda.is_available():
+        parser.error("--device cuda: there is no GPU here")
+    if not options.prompt:
+        parser.error("--prompt is empty; it needs a character at least")
     if options.graph and options.device != "cuda":
         parser.error("--graph needs --device cuda")
     if options.autocast and options.dtype == "float32":
@@ -246,6 +278,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
     text = Characters(options.text)
+    text.encode(options.prompt)  # what the text does not have is said before the training
+    size, least = len(text.train) + len(text.held), 10 * (gpt.PRESETS[options.preset].length + 1)
+    if size < least:
+        raise SystemExit(f"gpt: --text: {options.text} has {size} characters; --preset "
+                         f"{options.preset} needs {least}")  # fmt: skip
     run = Run(options, text)
     if options.resume:
         run.load(options.out / "checkpoint.npz")

@@ -8,8 +8,14 @@ namespace {
 
 constexpr int kNumStages = 2;
 
+// A mode in the chain; null once its guard has gone while modes behind it stay.
+struct Entry {
+  DispatchMode* mode;
+  const ModeGuard* guard;
+};
+
 struct ThreadState {
-  std::vector<DispatchMode*> modes[kNumStages];
+  std::vector<Entry> modes[kNumStages];
   bool any_mode = false;
   bool grad_enabled = true;
 };
@@ -22,8 +28,9 @@ void UpdateAnyMode() { state.any_mode = !state.modes[0].empty() || !state.modes[
 Status RunFrom(DispatchStage stage, size_t index, OpCall& call) {
   for (int s = static_cast<int>(stage); s < kNumStages; ++s, index = 0) {
     const auto& modes = state.modes[s];
+    while (index < modes.size() && !modes[index].mode) ++index;
     if (index < modes.size()) {
-      return modes[index]->Run(call, {static_cast<DispatchStage>(s), index + 1});
+      return modes[index].mode->Run(call, {static_cast<DispatchStage>(s), index + 1});
     }
   }
   return internal::DispatchAutograd(call);
@@ -52,11 +59,16 @@ Status Dispatch(OpCall& call) {
 Status DispatchMode::Next::operator()(OpCall& call) const { return RunFrom(stage_, index_, call); }
 
 ModeGuard::ModeGuard(DispatchStage stage, DispatchMode* mode) : stage_(stage) {
-  state.modes[static_cast<int>(stage)].push_back(mode);
+  state.modes[static_cast<int>(stage)].push_back({mode, this});
   UpdateAnyMode();
 }
+// Of two guards that do not nest either may go first.
 ModeGuard::~ModeGuard() {
-  state.modes[static_cast<int>(stage_)].pop_back();
+  auto& modes = state.modes[static_cast<int>(stage_)];
+  for (Entry& entry : modes) {
+    if (entry.guard == this) entry = {};
+  }
+  while (!modes.empty() && !modes.back().mode) modes.pop_back();
   UpdateAnyMode();
 }
 

@@ -13,6 +13,7 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autocast.h"
 #include "oneflow_lite/framework/dispatch.h"
+#include "oneflow_lite/framework/profiler.h"
 
 namespace oneflow_lite::autograd {
 namespace {
@@ -192,6 +193,7 @@ class Pass {
     GradGuard grad_mode(grad_);  // whatever a hook left
     std::optional<StreamGuard> on_stream;
     if (node.stream) on_stream.emplace(node.stream);
+    const NodeSpan span(node);
     OFL_ASSIGN_OR_RETURN(TensorList results, node.Backward(grads));
     if (!retain_graph_) node.ReleaseSaved();
     return results;

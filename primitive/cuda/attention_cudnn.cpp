@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "oneflow_lite/core/cuda/cuda_status.h"
+#include "oneflow_lite/core/launches.h"
 #include "primitive/cudnn_library.h"
 #include "primitive/library.h"
 
@@ -411,6 +412,7 @@ Status RunCudnnPlan(const Stream& stream, CudnnPlan& plan, const CudnnPointers& 
     return Error(ErrorKind::kRuntime,
                  "cuDNN: choice of a stream: ", fe::detail::get_error_string(status));
   }
+  const LaunchScope launch("cudnnBackendExecute");
   const Status ran =
       Guarded("launch", [&] { return plan.graph.execute(h.handle, pack, workspace); });
   if (ran.ok()) return ran;

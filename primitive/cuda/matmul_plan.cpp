@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/core/launches.h"
 
 namespace oneflow_lite::cuda {
 namespace {
@@ -122,6 +123,7 @@ Status MatmulPlan::Run(const CublasLt& lt, cublasLtHandle_t handle,
   if (bias) {
     OFL_RETURN_IF_ERROR(SetAttribute(lt, desc_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
   }
+  const LaunchScope launch("cublasLtMatmul");
   return LtStatus(
       lt.Matmul(handle, desc_, wide ? static_cast<const void*>(&alpha64) : &alpha, b, left_, a,
                 right_, wide ? static_cast<const void*>(&beta64) : &beta, c, out_, c, out_,

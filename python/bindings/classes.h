@@ -21,6 +21,7 @@ void AddAutograd(pybind11::module_& m);          // autograd.cpp
 void AddAutogradFunction(pybind11::module_& m);  // autograd_function.cpp
 void AddCuda(pybind11::module_& m);              // cuda.cpp
 void AddObserver(pybind11::module_& m);          // observer.cpp
+void AddProfiler(pybind11::module_& m);          // profiler.cpp
 void AddCustomOp(pybind11::module_& m);          // custom_op.cpp
 void AddOpFunction(pybind11::module_& m);        // op_function.cpp
 void AddOpDefinition(pybind11::module_& m);      // op_definition.cpp

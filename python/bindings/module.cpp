@@ -53,6 +53,7 @@ PYBIND11_MODULE(_oneflow_lite, m) {
   AddAutogradFunction(m);
   AddCuda(m);
   AddObserver(m);
+  AddProfiler(m);
   AddOpFunction(m);
   AddOpDefinition(m);
   AddCustomOp(m);

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "oneflow_lite/framework/dispatch.h"
+#include "oneflow_lite/framework/profiler.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/classes.h"
 #include "python/bindings/throwing.h"
@@ -37,24 +37,6 @@ py::list DescribeTensors(absl::Span<const Tensor> tensors) {
                                OwnedOrThrow(WrapDevice(t.device()))));
   }
   return list;
-}
-
-template <class List>
-void AppendSpecs(absl::Span<const Tensor> tensors, List* specs) {
-  for (const Tensor& t : tensors) {
-    if (t.defined())
-      specs->push_back({t.shape(), t.dtype(), t.device(), true});
-    else
-      specs->push_back({{}, DType::kFloat32, {}, false});
-  }
-}
-
-Cost CostOfCall(const OpCall& call) {
-  absl::InlinedVector<TensorSpec, 4> inputs;
-  absl::InlinedVector<TensorSpec, 2> outputs;
-  AppendSpecs(call.inputs, &inputs);
-  AppendSpecs(*call.outputs, &outputs);
-  return CostOf(call.op.def(), inputs, call.attrs, outputs);
 }
 
 py::dict RunObserved(Observed& o) {

@@ -1187,6 +1187,18 @@ def linear(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def linear_cross_entropy(
+    input: Tensor,
+    weight: Tensor,
+    target: Tensor,
+    chunks: int = 1,
+    bias: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def lion_(
     params: Sequence[Tensor],
     grads: Sequence[Tensor],

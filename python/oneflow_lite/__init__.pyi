@@ -201,6 +201,7 @@ from oneflow_lite._C import less as less
 from oneflow_lite._C import less_equal as less_equal
 from oneflow_lite._C import lgamma as lgamma
 from oneflow_lite._C import linear as linear
+from oneflow_lite._C import linear_cross_entropy as linear_cross_entropy
 from oneflow_lite._C import lion_ as lion_
 from oneflow_lite._C import log as log
 from oneflow_lite._C import log10 as log10

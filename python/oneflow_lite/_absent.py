@@ -250,7 +250,7 @@ ABSENT = [
                           "register_multi_grad_hook",
         "utils.checkpoint": "set_checkpoint_early_stop create_selective_checkpoint_contexts "
                             "CheckpointPolicy",
-        "profiler": "ProfilerActivity ProfilerAction record_function schedule "
+        "profiler": "ProfilerActivity ProfilerAction schedule "
                     "tensorboard_trace_handler supported_activities kineto_available itt "
                     "ExecutionTraceObserver DeviceType",
         "cuda": "nvtx profiler cudart check_error clock_rate device_memory_used memory_usage "

@@ -148,6 +148,21 @@ CROSS_ENTROPY = NLL + [
 ]  # fmt: skip
 
 
+def np_linear_cross_entropy(x, weight, target, chunks=1, bias=None, **kwargs):
+    logits = x @ weight.T + (0 if bias is None else bias)
+    loss = np_cross_entropy(logits.reshape(-1, len(weight)), target.reshape(-1), **kwargs)
+    return loss.reshape(target.shape) if kwargs.get("reduction") == "none" else loss
+
+
+LINEAR_CROSS_ENTROPY = [
+    S(T((4, 3)), T((5, 3)), labels((4,), 5)),
+    S(T((4, 3)), T((5, 3)), labels((4,), 5), 3, T((5,)), label_smoothing=0.2),
+    S(T((2, 3, 4)), T((6, 4)), labels((2, 3), 6), 2, reduction="sum"),
+    S(T((2, 3, 4)), T((6, 4)), labels((2, 3), 6), 4, reduction="none"),
+    S(T((4, 3)), T((5, 3)), IGNORED, 9, ignore_index=-100),
+    S(T((3,)), T((5, 3)), labels((), 5)), S(T((0, 3)), T((5, 3)), labels((0,), 5), reduction="sum"),
+]  # fmt: skip
+
 ROWS = [
     # The softmax family.
     Op("softmax", SOFTMAX, np_softmax, bound="softmax", errors=softmax_errors("softmax")),
@@ -199,4 +214,22 @@ ROWS = [
             "cross_entropy(): label_smoothing is 2, but it must be in [0, 1]"),
         Bad(lambda d: flow.cross_entropy(ones(d, 2, 3), ones(d, 2, dtype="int64"), ones(d, 2)),
             ShapeError, "cross_entropy(): weight has shape [2], expected [3]")]),
+    # 16 bits round the logits, which the reference does not know: test_linear_cross_entropy.py.
+    Op("linear_cross_entropy", LINEAR_CROSS_ENTROPY, np_linear_cross_entropy, bound="composite",
+       dtypes=("float32", "float64"),
+       magnitude=lambda x, w, *a, **k: 1 + 8 * x.size * np.abs(w).max(initial=0.0), errors=[
+        Bad(lambda d: flow.linear_cross_entropy(ones(d, 2, 3), ones(d, 5, 3), ones(d, 2)),
+            DTypeError,
+            "linear_cross_entropy(): target has dtype float32, expected an integer dtype"),
+        Bad(lambda d: flow.linear_cross_entropy(ones(d, 2, 3), ones(d, 5, 4),
+                                                ones(d, 2, dtype="int64")), ShapeError,
+            "linear_cross_entropy(): input has shape [2, 3], expected a last dim of 4 to go with "
+            "the weight's [5, 4]"),
+        Bad(lambda d: flow.linear_cross_entropy(ones(d, 2, 3), ones(d, 5, 3),
+                                                ones(d, 3, dtype="int64")), ShapeError,
+            "linear_cross_entropy(): target has shape [3], expected [2], a class for each row of "
+            "input"),
+        Bad(lambda d: flow.linear_cross_entropy(ones(d, 2, 3), ones(d, 5, 3),
+                                                ones(d, 2, dtype="int64"), chunks=0), ValueError,
+            "linear_cross_entropy(): chunks is 0, but it must be at least 1")]),
 ]  # fmt: skip

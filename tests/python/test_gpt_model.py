@@ -68,6 +68,21 @@ def test_gradients_reach_every_parameter(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_the_loss_in_parts_is_the_loss(device, kind):
+    found = []
+    for chunks in (1, 3):
+        model, ids = model_and_ids(kind, device=device)
+        model.loss_chunks = chunks
+        loss = model.loss(ids, ids)
+        loss.backward()
+        found.append((host(loss), {n: host(p.grad) for n, p in model.named_parameters()}))
+    np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-6)
+    for name, g in found[0][1].items():
+        atol = 1e-5 * np.abs(g).max()
+        np.testing.assert_allclose(found[1][1][name], g, rtol=0, atol=atol, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_flops_are_those_of_the_products(kind):
     """6 for each weight of a product, and those of attention."""
     model, _ = model_and_ids(kind)
@@ -147,6 +162,30 @@ def test_the_program_writes_and_draws(tmp_path):
     assert "It was" in again.stdout
     if pytest.importorskip("matplotlib"):
         assert (tmp_path / "loss.png").read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize("options, says", [
+    (("--batch", "0"), "--batch: it must be at least 1, not 0"),
+    (("--steps", "-1"), "--steps: it must be at least 0, not -1"),
+    (("--lr", "nan"), "--lr: it must be at least 0 and at most 1000, not nan"),
+    (("--dropout", "2"), "--dropout: it must be at least 0 and at most 1, not 2"),
+    (("--log-every", "x"), "--log-every: invalid int value: 'x'"),
+    (("--prompt", ""), "--prompt is empty"),
+    (("--prompt", "\N{SNOWMAN}"), "the text has no '\N{SNOWMAN}'"),
+    (("--text", "/there/is/none"), "--text: /there/is/none cannot be read"),
+    (("--text", "SHORT", "--preset", "gpt2"), "characters; --preset gpt2 needs 10250"),
+    (("--resume",), "--resume: there is no"),
+])  # fmt: skip
+def test_bad_options_are_one_line(tmp_path, options, says):
+    if not TRAIN.exists():
+        pytest.skip("the examples are not here")
+    short = tmp_path / "short.txt"
+    short.write_text("It is a truth. " * 20)
+    options = [str(short) if o == "SHORT" else o for o in options]
+    command = [sys.executable, TRAIN, "--device", "cpu", "--out", tmp_path / "out", *options]
+    run = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60)
+    assert run.returncode != 0 and says in run.stderr.splitlines()[-1], run.stderr
+    assert "Traceback" not in run.stderr and run.stdout == ""
 
 
 @pytest.mark.slow

@@ -165,6 +165,7 @@ class GPT(nn.Module):
         if not c.llama:
             self.head.weight = self.token.weight
         self.residual_dtype = None  # of the stream; as the embeddings' where None
+        self.loss_chunks = 1  # parts of the logits, one of which is there at a time: less memory
         for name, p in self.named_parameters():
             if p.ndim > 1:
                 last = name.endswith(("out.weight", "down.weight"))
@@ -174,6 +175,10 @@ class GPT(nn.Module):
 
     def forward(self, ids: Any, caches: Any = None) -> Any:
         """The logits of the id that follows each, [batch, length, vocab]."""
+        return self.head(self.hidden(ids, caches))
+
+    def hidden(self, ids: Any, caches: Any = None) -> Any:
+        """What the head makes logits of, [batch, length, width]."""
         start = caches[0].length if caches is not None else 0
         x = self.token(ids)
         if self.place is not None:
@@ -185,10 +190,14 @@ class GPT(nn.Module):
         for i, block in enumerate(self.blocks):
             cache = caches[i] if caches is not None else None
             y, residual = block(y, residual, self.rotary, cache)
-        return self.head(add_norm(self.norm, y, residual)[0])
+        return add_norm(self.norm, y, residual)[0]
 
     def loss(self, ids: Any, targets: Any) -> Any:
         """The mean cross entropy of targets [batch, length]."""
+        if ours and self.loss_chunks > 1:
+            return F.linear_cross_entropy(
+                self.hidden(ids), self.head.weight, targets, self.loss_chunks
+            )
         logits = self(ids)
         logits, targets = logits.view(-1, logits.shape[-1]), targets.reshape(-1)
         if ours and lib.is_grad_enabled():  # the logits are not needed after their gradient

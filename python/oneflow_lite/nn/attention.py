@@ -20,7 +20,7 @@ from oneflow_lite.nn.activations import Dropout
 from oneflow_lite.nn.containers import ModuleList
 from oneflow_lite.nn.layers import Linear
 from oneflow_lite.nn.module import Module
-from oneflow_lite.nn.norms import LayerNorm
+from oneflow_lite.nn.norms import LayerNorm, add_and_norm
 from oneflow_lite.nn.parameter import Parameter
 
 if TYPE_CHECKING:
@@ -332,10 +332,10 @@ class TransformerEncoderLayer(Module):
     ) -> Tensor:
         masks = (src_mask, src_key_padding_mask, is_causal)
         if self.norm_first:
-            x = src + self._attention(self.norm1(src), *masks)
-            return x + self._feed_forward(self.norm2(x))
-        x = self.norm1(src + self._attention(src, *masks))
-        return self.norm2(x + self._feed_forward(x))
+            normed, x = add_and_norm(self.norm2, self._attention(self.norm1(src), *masks), src)
+            return x + self._feed_forward(normed)
+        x, _ = add_and_norm(self.norm1, self._attention(src, *masks), src)
+        return add_and_norm(self.norm2, self._feed_forward(x), x)[0]
 
 
 class TransformerEncoder(Module):

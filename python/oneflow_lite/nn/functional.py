@@ -42,6 +42,7 @@ from oneflow_lite._C import (
     leaky_relu,
     leaky_relu_,
     linear,
+    linear_cross_entropy,
     log_softmax,
     logsigmoid,
     margin_ranking_loss,
@@ -91,7 +92,7 @@ __all__ = [
     "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh",
     "tanhshrink", "threshold", "threshold_",
 ]  # fmt: skip
-__all__ += ["attention_packed"]
+__all__ += ["attention_packed", "linear_cross_entropy"]
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:

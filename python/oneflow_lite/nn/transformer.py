@@ -25,7 +25,7 @@ from oneflow_lite.nn.attention import (
 from oneflow_lite.nn.containers import ModuleList
 from oneflow_lite.nn.layers import Linear
 from oneflow_lite.nn.module import Module
-from oneflow_lite.nn.norms import LayerNorm
+from oneflow_lite.nn.norms import LayerNorm, add_and_norm
 
 if TYPE_CHECKING:
     import oneflow_lite as flow
@@ -96,11 +96,21 @@ class TransformerDecoderLayer(Module):
         def feed_forward(x: Tensor) -> Tensor:
             return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
-        x = tgt
-        for i, part in enumerate((to_itself, to_memory, feed_forward), 1):
-            norm, dropout = getattr(self, f"norm{i}"), getattr(self, f"dropout{i}")
-            x = x + dropout(part(norm(x))) if self.norm_first else norm(x + dropout(part(x)))
-        return x
+        parts = [(self.norm1, to_itself, self.dropout1), (self.norm2, to_memory, self.dropout2),
+                 (self.norm3, feed_forward, self.dropout3)]  # fmt: skip
+        if not self.norm_first:
+            for norm, part, dropout in parts:
+                tgt, _ = add_and_norm(norm, dropout(part(tgt)), tgt)
+            return tgt
+        added: Tensor | None = None  # what is still to be added
+        for norm, part, dropout in parts:
+            if added is None:
+                normed = norm(tgt)
+            else:
+                normed, tgt = add_and_norm(norm, added, tgt)
+            added = dropout(part(normed))
+        assert added is not None
+        return tgt + added
 
 
 class TransformerDecoder(Module):

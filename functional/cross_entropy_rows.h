@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ops under cross entropy, for functors that compose it otherwise: logits [N, C], targets [N].
+#pragma once
+
+#include "oneflow_lite/core/tensor.h"
+
+namespace oneflow_lite::functional {
+
+// The loss of each row, and what CrossEntropyBackward wants of it.
+struct CrossEntropyRows {
+  Tensor loss, stats;
+};
+StatusOr<CrossEntropyRows> FusedRows(const Tensor& logits, const Tensor& target,
+                                     int64_t ignore_index, double smoothing);
+// The losses times `scale` (or 1 where undefined); the logits become the gradient.
+StatusOr<Tensor> FusedRowsInPlace(const Tensor& logits, const Tensor& target, const Tensor& scale,
+                                  int64_t ignore_index, double smoothing);
+// 1 over the number of rows that count.
+StatusOr<Tensor> MeanWeight(const Tensor& target, int64_t ignore_index, DType dtype);
+// The losses' sum; their mean where there are targets.
+StatusOr<Tensor> ReducedRows(const Tensor& loss, const Tensor& target, int64_t ignore_index,
+                             DType dtype);
+
+}  // namespace oneflow_lite::functional
