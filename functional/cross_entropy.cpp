@@ -13,7 +13,7 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autocast.h"
 #include "oneflow_lite/framework/autograd.h"
-#include "oneflow_lite/framework/dispatch.h"
+#include "oneflow_lite/framework/global.h"
 
 namespace oneflow_lite::functional {
 namespace {
@@ -122,7 +122,9 @@ StatusOr<Tensor> MeanWeight(const Tensor& target, int64_t ignore_index, DType dt
                                 .Attr("ignore_index")
                                 .Attr("dtype")
                                 .Get();
-  if (target.numel() <= kRowsOfOneBlock) return Call(op, {target}, {ignore_index, dtype});
+  if (target.numel() <= kRowsOfOneBlock && !GlobalOf(target)) {
+    return Call(op, {target}, {ignore_index, dtype});
+  }
   OFL_ASSIGN_OR_RETURN(Tensor counted, Ne(target, Scalar(ignore_index)));
   OFL_ASSIGN_OR_RETURN(Tensor count, Sum(counted, {}, /*keepdim=*/false, dtype));
   return Div(Scalar(1.0), count);
@@ -139,7 +141,7 @@ StatusOr<Tensor> ReducedRows(const Tensor& loss, const Tensor& target, int64_t i
                                 .Attr("ignore_index")
                                 .Attr("dtype")
                                 .Get();
-  if (loss.numel() <= kRowsOfOneBlock) {
+  if (loss.numel() <= kRowsOfOneBlock && !GlobalOf(loss)) {  // a rank counts its rows alone
     OFL_ASSIGN_OR_RETURN(TensorList out, CallAll(op, {loss, target}, {ignore_index, dtype}));
     return std::move(out[0]);
   }

@@ -13,6 +13,7 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autocast.h"
 #include "oneflow_lite/framework/dispatch.h"
+#include "oneflow_lite/framework/global.h"
 
 namespace oneflow_lite::autograd {
 namespace {
@@ -192,6 +193,7 @@ class Pass {
     GradGuard grad_mode(grad_);  // whatever a hook left
     std::optional<StreamGuard> on_stream;
     if (node.stream) on_stream.emplace(node.stream);
+    const GlobalScope scope(grads);  // what a gradient's formula makes goes with it
     OFL_ASSIGN_OR_RETURN(TensorList results, node.Backward(grads));
     if (!retain_graph_) node.ReleaseSaved();
     return results;
@@ -270,6 +272,7 @@ StatusOr<Tensor> RootGradient(const Tensor& output, absl::Span<const Tensor> gra
     return Error(ErrorKind::kRuntime, "backward(): a gradient must be given for ", Describe(output),
                  ": only one with a single element has a gradient of its own");
   }
+  const GlobalScope scope(absl::MakeConstSpan(&output, 1));
   return Full({output.shape(), output.dtype(), output.device(), true}, 1);
 }
 

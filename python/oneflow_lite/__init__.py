@@ -33,6 +33,7 @@ from oneflow_lite import (
     ops,
     optim,
     profiler,
+    sbp,
     special,
     utils,
 )
@@ -63,6 +64,7 @@ from oneflow_lite._oneflow_lite import (
     int32,
     int64,
     is_grad_enabled,
+    placement,
     tensor,
     uint8,
 )
@@ -140,6 +142,7 @@ __all__ += [
     "no_grad", "ops", "optim", "profiler", "register_op", "set_grad_enabled",
     "set_num_threads", "short", "special", "tensor", "uint8", "utils",
 ]  # fmt: skip
+__all__ += ["placement", "sbp"]  # global tensors
 __all__ += ["are_deterministic_algorithms_enabled", "use_deterministic_algorithms"]
 __all__ += ["amp", "autocast", "get_autocast_dtype", "is_autocast_enabled"]
 __all__ += ["load", "save"]  # noqa: F405  (__getattr__ brings them)
