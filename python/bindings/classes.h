@@ -25,6 +25,7 @@ void AddCustomOp(pybind11::module_& m);          // custom_op.cpp
 void AddOpFunction(pybind11::module_& m);        // op_function.cpp
 void AddOpDefinition(pybind11::module_& m);      // op_definition.cpp
 void AddFusedRows(pybind11::module_& m);         // fused_rows.cpp
+void AddDistributed(pybind11::module_& m);       // distributed.cpp
 // OTHER_NAMES and MEANINGLESS, for functions composed in Python. False: an exception is set.
 bool AddArgumentNames(PyObject* module);  // registry.cpp
 extern PyMethodDef registry_functions[];  // registry.cpp
