@@ -22,10 +22,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "oneflow_lite/core/device.h"
-#include "oneflow_lite/core/dtype.h"
-#include "oneflow_lite/core/stream.h"
 #include "oneflow_lite/core/world.h"
+#include "primitive/primitive.h"
 
 namespace oneflow_lite {
 
@@ -39,6 +37,13 @@ using Counts = absl::Span<const int64_t>;
 
 class OFL_API Communicator {
  public:
+  static constexpr char kName[] = "collective";
+  // The members, and the place of this process among them.
+  struct Spec {
+    DeviceType device_type;
+    std::vector<int> ranks;
+    int rank;
+  };
   virtual ~Communicator() = default;
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -82,17 +87,24 @@ class OFL_API Communicator {
   Status Barrier(Stream& stream);
 
  protected:
-  Communicator(DeviceType device_type, std::vector<int> ranks, int rank)
-      : device_type_(device_type), ranks_(std::move(ranks)), rank_(rank) {}
+  explicit Communicator(Spec spec)
+      : device_type_(spec.device_type),
+        ranks_(std::move(spec.ranks)),
+        rank_(spec.rank),
+        sent_(ranks_.size()),
+        received_(ranks_.size()) {}
 
-  // What an engine does; the arguments have been checked, size() > 1, nothing is in flight.
+  // One message; `number` counts those from its sender to its receiver.
   struct Transfer {
     bool send;
     void* data;
     int64_t count;
     DType dtype;
     int peer;
+    int64_t number;
   };
+  // What an engine does; the arguments have been checked, one call runs at a time. A time-out is
+  // absl::DeadlineExceededError, a lost or ended connection absl::UnavailableError.
   virtual Status DoAllReduce(Stream& stream, const void* in, void* out, int64_t count, DType dtype,
                              CollectiveReduce reduce, DType reduce_dtype) = 0;
   virtual Status DoAllGather(Stream& stream, const void* in, void* out, Counts counts,
@@ -107,20 +119,37 @@ class OFL_API Communicator {
   virtual Status DoBarrier(Stream& stream) = 0;
 
  private:
+  friend class LiveCommunicators;
+  // Ends what waits in another thread: for anybody, or for the member `left` alone, which is gone.
+  virtual void Abort(std::optional<int> left) = 0;
+
   struct Call;
   template <class F>
   Status Run(Stream& stream, const Call& call, F&& engine);
+  Status CheckStream(const char* op, const Stream& stream) const;
+  Status CheckCounts(const char* op, Counts counts) const;
+  Status CheckReduce(const char* op, DType dtype, std::optional<DType> reduce_dtype) const;
+  Status CheckPeer(const char* op, const char* argument, int peer) const;
+  Status CheckAgreement(const Call& call);
+  Status CheckTransfers(absl::Span<const Transfer> transfers);
+  Status Note(Stream& stream, Transfer transfer);
+  Status RunTransfers(Stream& stream, std::vector<Transfer> transfers);
+  Status CopyToOneself(Stream& stream, std::vector<Transfer>* transfers) const;
+  Status Explain(const std::string& doing, const Status& s) const;
+  std::string Members() const;
 
   const DeviceType device_type_;
   const std::vector<int> ranks_;
   const int rank_;
   std::mutex mutex_;
-  int64_t sequence_ = 0;  // collectives so far
+  int64_t sequence_ = 0;                  // collectives so far
+  std::vector<int64_t> sent_, received_;  // messages so far, by member
   Status failed_;
   bool in_group_ = false;
   Stream* group_stream_ = nullptr;
   std::vector<Transfer> group_;
 };
+using CommunicatorFactory = PrimitiveFactory<Communicator>;
 
 // The communicator of a device type over `ranks`, distinct ranks of the world of which this process
 // is one; it is made at the first call and kept until the process ends. All members make the first

@@ -11,7 +11,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "absl/types/span.h"
 #include "oneflow_lite/core/status.h"
 
 namespace oneflow_lite {
@@ -53,10 +55,30 @@ OFL_API int Rank();
 OFL_API int WorldSize();
 OFL_API int LocalRank();
 
+// What the environment and the options say, without meeting anybody.
+OFL_API StatusOr<World> ReadWorld(const WorldOptions& options);
+
 // Tells the other ranks that this one cannot go on and why, so that they end with that message
 // instead of a time-out. Does nothing in a world of one, or the second time.
 OFL_API void ReportFailure(absl::string_view message);
-// What the first rank that failed has told: "rank 3 failed: out of memory". Empty while none has.
-OFL_API std::string ReportedFailure();
+// What the first rank that failed has told: "rank 3 failed: out of memory". Empty while none has
+// within `wait`. Who has asked and was told is trusted to end by itself; a process that does not
+// ask within a few seconds of a failure is ended, with the message on stderr.
+OFL_API std::string ReportedFailure(std::chrono::milliseconds wait = {});
+
+// What the collectives have to do with other ranks; all are called from a thread of their own.
+class OFL_API WorldObserver {
+ public:
+  virtual ~WorldObserver() = default;
+  // A rank failed or was lost; or has left some seconds ago, and nobody should wait for it.
+  virtual void OnFailure(const std::string& message) = 0;
+  virtual void OnLeft(int rank) = 0;
+  // What this process is doing, for another whose time is up.
+  virtual std::string Doing() = 0;
+};
+// At most one, which lives until the process ends.
+OFL_API void SetWorldObserver(WorldObserver* observer);
+// What each of these ranks is doing, by its own account; empty where it gave none within a second.
+OFL_API std::vector<std::string> AskWhatTheyDo(absl::Span<const int> ranks);
 
 }  // namespace oneflow_lite

@@ -58,6 +58,7 @@ PYBIND11_MODULE(_oneflow_lite, m) {
   AddCustomOp(m);
   AddFusedRows(m);
   AddGlobal(m);
+  AddDistributed(m);
   // What knows no __array_ufunc__ leaves operators between its objects and tensors to Tensor.
   m.attr("Tensor").attr("__array_priority__") = 1000;
 }
