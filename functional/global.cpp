@@ -108,12 +108,6 @@ Dims Description(const Tensor& x, const Placement& p, const NdSbp& sbp) {
 }
 constexpr int kAsked = 2, kDims = 5;
 
-Status Unlike(const char* what, int rank, absl::string_view there, int first,
-              absl::string_view here) {
-  return Error(ErrorKind::kShape, "to_global(): rank ", rank, " has ", what, " ", there,
-               ", but rank ", first, " ", here, "; the shards of one tensor must go together");
-}
-
 Shape ShapeIn(const Dims& words) {
   return Shape(absl::MakeConstSpan(words).subspan(kDims, words[1]));
 }
