@@ -3,6 +3,8 @@
 // Global tensors, and how one op runs on them once global_plan.cpp has said how.
 #include "oneflow_lite/framework/global.h"
 
+#include <utility>
+
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/op_registry.h"
 
@@ -10,6 +12,17 @@ namespace oneflow_lite {
 namespace {
 
 thread_local const GlobalScope::Target* scope = nullptr;
+
+// What an op's shards need is local, wherever the call came from.
+class WithoutScope {
+ public:
+  WithoutScope() : previous_(std::exchange(scope, nullptr)) {}
+  ~WithoutScope() { scope = previous_; }
+  WithoutScope(const WithoutScope&) = delete;
+
+ private:
+  const GlobalScope::Target* previous_;
+};
 
 NdSbp WholeOn(const Placement& p) { return NdSbp(p.ndim(), Sbp::Broadcast()); }
 
@@ -218,6 +231,7 @@ bool SetMovers(Movers movers) {
 const Movers& GetMovers() { return TheMovers(); }
 
 StatusOr<Tensor> RunLocal(const OpExpr& op, absl::Span<const Tensor> inputs, const Attrs& attrs) {
+  const WithoutScope local;
   TensorList outputs;
   OpCall call{op, inputs, attrs, &outputs};
   OFL_RETURN_IF_ERROR(DispatchBackend(call));
@@ -242,9 +256,12 @@ Status CopyLocal(const Tensor& to, const Tensor& from) {
 }  // namespace internal
 
 Status internal::DispatchGlobal(OpCall& call) {
-  if (!call.op.def().lists.empty()) return DispatchGlobalLists(call);
-  OFL_ASSIGN_OR_RETURN(const std::shared_ptr<const GlobalPlan> plan, PlanOf(call));
-  return GlobalCall(call, *plan).Run();
+  std::shared_ptr<const GlobalPlan> plan;
+  if (call.op.def().lists.empty()) {
+    OFL_ASSIGN_OR_RETURN(plan, PlanOf(call));
+  }
+  const WithoutScope local;
+  return plan ? GlobalCall(call, *plan).Run() : DispatchGlobalLists(call);
 }
 
 }  // namespace oneflow_lite

@@ -206,6 +206,19 @@ void AddClasses(py::module_& m) {
         const py::object maker = py::module_::import("oneflow_lite._oneflow_lite").attr("sbp_of");
         return py::make_tuple(maker, py::make_tuple(static_cast<int>(s.kind), s.axis));
       });
+  m.def(
+      "_placement_of",
+      [](const py::args& args) -> py::object {
+        if (!any_global.load(std::memory_order_relaxed)) return py::none();
+        for (const py::handle& a : args) {
+          if (!IsTensor(a.ptr())) continue;
+          if (const GlobalSpec* g = GlobalOf(Unwrap(a.ptr()))) {
+            return py::cast(PlacementObject{g->placement});
+          }
+        }
+        return py::none();
+      },
+      "That of the first global tensor among the arguments, or None.");
   py::class_<ScopeObject>(m, "_GlobalScope")
       .def(py::init<const PlacementObject&>(), py::arg("placement"))
       .def("__enter__", &ScopeObject::Enter)

@@ -19,6 +19,8 @@ PyObject* RaiseCaught() {
     throw;
   } catch (pybind11::error_already_set& e) {
     e.restore();
+  } catch (const pybind11::builtin_exception& e) {
+    e.set_error();
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& e) {

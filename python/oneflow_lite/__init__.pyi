@@ -18,6 +18,7 @@ from oneflow_lite import nn as nn
 from oneflow_lite import ops as ops
 from oneflow_lite import optim as optim
 from oneflow_lite import profiler as profiler
+from oneflow_lite import sbp as sbp
 from oneflow_lite import special as special
 from oneflow_lite import utils as utils
 from oneflow_lite._C import abs as abs
@@ -412,6 +413,7 @@ from oneflow_lite._oneflow_lite import int64 as _int64
 from oneflow_lite._oneflow_lite import int64 as int64
 from oneflow_lite._oneflow_lite import int8 as int8
 from oneflow_lite._oneflow_lite import is_grad_enabled as is_grad_enabled
+from oneflow_lite._oneflow_lite import placement as placement
 from oneflow_lite._oneflow_lite import tensor as tensor
 from oneflow_lite._oneflow_lite import uint8 as uint8
 from oneflow_lite._placing import broadcast_shapes as broadcast_shapes

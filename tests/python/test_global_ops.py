@@ -14,7 +14,7 @@ import pytest
 flow = pytest.importorskip("oneflow_lite")
 
 if "RANK" not in os.environ:  # the table is read where the tests are, and not on each rank
-    from op_samples import SAMPLES, recorded
+    from op_samples import recorded
 
 ext = flow._oneflow_lite
 LINE, GRID = [0, 1, 2, 3], [[0, 1], [2, 3]]
@@ -136,11 +136,11 @@ def check_call(name, arguments, placement):
             (everywhere, everywhere)
         ]
     for way in pairs:
-        if mutates and any("P" in w for w in way) and not all(
-            w[0] == "P" for w in way if "P" in w
-        ):
+        if mutates and any("P" in w for w in way) and not all(w[0] == "P" for w in way if "P" in w):
             continue
-        what = f"{name} {[list(w) for w in way]} {[tuple(t.shape) for t in tensors if t is not None]}"
+        what = (
+            f"{name} {[list(w) for w in way]} {[tuple(t.shape) for t in tensors if t is not None]}"
+        )
         entries = list(zip(*way, strict=True))
         parts = [t if t is None else spread(t, placement, e)
                  for t, e in zip(tensors, entries, strict=True)]  # fmt: skip
@@ -161,7 +161,7 @@ def check_call(name, arguments, placement):
 
 
 def samples_of(name):
-    return [list(sample) for sample in (SAMPLES.get(name) or recorded().get(name) or [])]
+    return [list(sample) for sample in (recorded().get(name) or [])]
 
 
 def check_op_on(rank, name, ranks, samples):
