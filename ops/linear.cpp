@@ -76,7 +76,8 @@ const bool mean = DeclareWeighted("mean", {SplitReduced, ShareOfMean});
 constexpr int kReduction = 1;
 double ShareOfLoss(const PhysicalContext& c) {
   const auto whole = static_cast<double>(c.logical_inputs[0].shape.numel());
-  return whole == 0 ? 1 : static_cast<double>(c.inputs[0].shape.numel()) / whole;
+  if (whole == 0 || c.attrs.get<std::string>(kReduction) != "mean") return 1;
+  return static_cast<double>(c.inputs[0].shape.numel()) / whole;
 }
 void SplitAsSum(const SbpContext& c, std::vector<SbpSignature>* out) {
   const auto loss = FindOp("loss");

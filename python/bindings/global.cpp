@@ -9,6 +9,7 @@
 #include "oneflow_lite/core/error.h"
 #include "python/bindings/classes.h"
 #include "python/bindings/dtype_device.h"
+#include "python/bindings/items.h"
 #include "python/bindings/tensor_object.h"
 #include "python/bindings/throwing.h"
 
@@ -19,27 +20,38 @@ struct PlacementObject {
   PlacementRef value;
 };
 
+// The items of a sequence, in a tuple of our own.
+std::vector<py::handle> ItemsOf(const py::tuple& owned) {
+  std::vector<py::handle> items;
+  for (size_t i = 0; i < owned.size(); ++i) {
+    items.emplace_back(TupleItem(owned.ptr(), static_cast<Py_ssize_t>(i)));
+  }
+  return items;
+}
+
 PlacementObject MakePlacement(const std::string& type, const py::object& ranks) {
   const Device device = ValueOrThrow(Device::Parse(type));
+  const py::tuple given(ranks);
+  std::vector<py::tuple> rows;  // of a grid
   std::vector<int> flat, grid;
-  const py::list rows(ranks);
-  const auto is_list = [](const py::handle& o) {
-    return py::isinstance<py::sequence>(o) || py::hasattr(o, "__array__");
-  };
-  const bool nested = !rows.empty() && is_list(rows[0]) && py::len(rows[0]) > 0;
-  if (nested) grid = {static_cast<int>(rows.size()), static_cast<int>(py::len(rows[0]))};
-  for (const py::handle& row : rows) {
-    if (!nested) {
+  for (const py::handle row : ItemsOf(given)) {
+    if (PyNumber_Check(row.ptr()) && PyIndex_Check(row.ptr())) {
       flat.push_back(row.cast<int>());
-      continue;
+    } else {
+      rows.emplace_back(py::reinterpret_borrow<py::object>(row));
     }
-    const py::list places(py::reinterpret_borrow<py::object>(row));
-    if (static_cast<int>(places.size()) != grid[1]) {
-      throw py::value_error("placement(): the rows of the grid of ranks differ in length");
-    }
-    for (const py::handle& rank : places) flat.push_back(rank.cast<int>());
   }
-  if (!nested) grid = {static_cast<int>(flat.size())};
+  for (const py::tuple& row : rows) {
+    if (row.size() != rows[0].size() || rows.size() != given.size()) {
+      throw py::value_error("placement(): ranks must be a list, or a list of lists of one length");
+    }
+    for (const py::handle rank : ItemsOf(row)) flat.push_back(rank.cast<int>());
+  }
+  if (rows.empty()) {
+    grid = {static_cast<int>(flat.size())};
+  } else {
+    grid = {static_cast<int>(rows.size()), static_cast<int>(rows[0].size())};
+  }
   return {ValueOrThrow(Placement::Get(device.type, flat, grid))};
 }
 
@@ -75,7 +87,8 @@ NdSbp ReadSbp(const char* function, const py::handle& o, const Placement& p) {
   if (py::isinstance<Sbp>(o)) {
     sbp.push_back(o.cast<Sbp>());
   } else if (py::isinstance<py::sequence>(o) && !py::isinstance<py::str>(o)) {
-    for (const py::handle& item : o) {
+    const py::tuple given(py::reinterpret_borrow<py::object>(o));
+    for (const py::handle item : ItemsOf(given)) {
       if (!py::isinstance<Sbp>(item)) {
         throw py::type_error(std::string(function) + "(): argument 'sbp' must hold SBPs, not " +
                              Py_TYPE(item.ptr())->tp_name);
@@ -149,9 +162,7 @@ const GlobalSpec& SpecOf(const py::handle& self, const char* what) {
 class ScopeObject {
  public:
   explicit ScopeObject(const PlacementObject& p) : placement_(p.value) {}
-  void Enter() {
-    scope_.emplace(placement_, NdSbp(placement_->ndim(), Sbp::Broadcast()));
-  }
+  void Enter() { scope_.emplace(placement_, NdSbp(placement_->ndim(), Sbp::Broadcast())); }
   void Exit(const py::args&) { scope_.reset(); }
 
  private:
@@ -210,7 +221,7 @@ void AddClasses(py::module_& m) {
       "_placement_of",
       [](const py::args& args) -> py::object {
         if (!any_global.load(std::memory_order_relaxed)) return py::none();
-        for (const py::handle& a : args) {
+        for (const py::handle a : ItemsOf(args)) {
           if (!IsTensor(a.ptr())) continue;
           if (const GlobalSpec* g = GlobalOf(Unwrap(a.ptr()))) {
             return py::cast(PlacementObject{g->placement});

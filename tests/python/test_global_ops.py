@@ -45,15 +45,14 @@ def flat(arguments):
             yield a
 
 
-def replaced(arguments, tensors):
-    """The arguments with other tensors in their places."""
-    out = []
-    for a in arguments:
-        if isinstance(a, list) and a and all(t is None or isinstance(t, flow.Tensor) for t in a):
-            out.append([next(tensors) for _ in a])
-        else:
-            out.append(next(tensors) if isinstance(a, flow.Tensor) else a)
-    return out
+def replaced(arguments, tensors, inputs):
+    """The arguments with other tensors in the places of the inputs, which come first."""
+    return [
+        a if i >= inputs
+        else [next(tensors) for _ in a] if isinstance(a, list)
+        else next(tensors)
+        for i, a in enumerate(arguments)
+    ]  # fmt: skip
 
 
 def spread(t, placement, entry):
@@ -86,7 +85,7 @@ def outputs_of(result):
     return list(flat(result if isinstance(result, list | tuple) else [result]))
 
 
-def run_one(function, arguments, tensors, gradients):
+def run_one(function, arguments, tensors, gradients, inputs):
     """The outputs, and the gradient of each float64 input where gradients are asked for."""
     given = [t if t is None else t.detach() for t in tensors]
     leaves = []
@@ -96,7 +95,7 @@ def run_one(function, arguments, tensors, gradients):
                 leaves.append(t.requires_grad_())
     copies = iter([t.clone() if gradients and t is not None and t.requires_grad else t
                    for t in given])  # fmt: skip
-    result = outputs_of(function(*replaced(arguments, copies)))
+    result = outputs_of(function(*replaced(arguments, copies, inputs)))
     if not leaves:
         return result, []
     tops = [y for y in result if y.requires_grad]
@@ -120,7 +119,7 @@ def check_call(name, arguments, placement):
     gradients = info["differentiable"] and info["has_backward"]
 
     def attempt(ts, with_gradients):
-        return run_one(function, arguments, ts, with_gradients)
+        return run_one(function, arguments, ts, with_gradients, len(info["inputs"]))
 
     try:
         want, want_grads = attempt(copies, gradients)
