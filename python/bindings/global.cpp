@@ -21,10 +21,10 @@ struct PlacementObject {
 };
 
 // The items of a sequence, in a tuple of our own.
-std::vector<py::handle> ItemsOf(const py::tuple& owned) {
-  std::vector<py::handle> items;
+std::vector<PyObject*> ItemsOf(const py::tuple& owned) {
+  std::vector<PyObject*> items;
   for (size_t i = 0; i < owned.size(); ++i) {
-    items.emplace_back(TupleItem(owned.ptr(), static_cast<Py_ssize_t>(i)));
+    items.push_back(TupleItem(owned.ptr(), static_cast<Py_ssize_t>(i)));
   }
   return items;
 }
@@ -34,9 +34,9 @@ PlacementObject MakePlacement(const std::string& type, const py::object& ranks) 
   const py::tuple given(ranks);
   std::vector<py::tuple> rows;  // of a grid
   std::vector<int> flat, grid;
-  for (const py::handle row : ItemsOf(given)) {
-    if (PyNumber_Check(row.ptr()) && PyIndex_Check(row.ptr())) {
-      flat.push_back(row.cast<int>());
+  for (PyObject* row : ItemsOf(given)) {
+    if (PyIndex_Check(row)) {
+      flat.push_back(py::handle(row).cast<int>());
     } else {
       rows.emplace_back(py::reinterpret_borrow<py::object>(row));
     }
@@ -45,7 +45,7 @@ PlacementObject MakePlacement(const std::string& type, const py::object& ranks) 
     if (row.size() != rows[0].size() || rows.size() != given.size()) {
       throw py::value_error("placement(): ranks must be a list, or a list of lists of one length");
     }
-    for (const py::handle rank : ItemsOf(row)) flat.push_back(rank.cast<int>());
+    for (PyObject* rank : ItemsOf(row)) flat.push_back(py::handle(rank).cast<int>());
   }
   if (rows.empty()) {
     grid = {static_cast<int>(flat.size())};
@@ -88,7 +88,8 @@ NdSbp ReadSbp(const char* function, const py::handle& o, const Placement& p) {
     sbp.push_back(o.cast<Sbp>());
   } else if (py::isinstance<py::sequence>(o) && !py::isinstance<py::str>(o)) {
     const py::tuple given(py::reinterpret_borrow<py::object>(o));
-    for (const py::handle item : ItemsOf(given)) {
+    for (PyObject* given_item : ItemsOf(given)) {
+      const py::handle item = given_item;
       if (!py::isinstance<Sbp>(item)) {
         throw py::type_error(std::string(function) + "(): argument 'sbp' must hold SBPs, not " +
                              Py_TYPE(item.ptr())->tp_name);
@@ -170,7 +171,7 @@ class ScopeObject {
   std::optional<GlobalScope> scope_;
 };
 
-void AddClasses(py::module_& m) {
+void AddPlacement(py::module_& m) {
   py::class_<PlacementObject> placement(
       m, "placement",
       "placement(type, ranks)\n\nThe ranks, in a list or in a grid of two dims, that hold a tensor "
@@ -196,7 +197,9 @@ void AddClasses(py::module_& m) {
            })
       .def("__repr__",
            [](const PlacementObject& p) { return "oneflow_lite." + p.value->ToString(); });
+}
 
+void AddSbp(py::module_& m) {
   py::class_<Sbp> sbp(m, "Sbp", "How a tensor lies along one dim of a placement.");
   sbp.attr("__module__") = "oneflow_lite.sbp";
   sbp.def_property_readonly(
@@ -218,12 +221,22 @@ void AddClasses(py::module_& m) {
         return py::make_tuple(maker, py::make_tuple(static_cast<int>(s.kind), s.axis));
       });
   m.def(
+      "sbp_of",
+      [](int kind, int axis) {
+        if (kind < 0 || kind > 2) throw py::value_error("sbp_of(): no such kind");
+        return Sbp{static_cast<Sbp::Kind>(kind), axis};
+      },
+      py::arg("kind"), py::arg("axis"), "0: broadcast, 1: split along the axis, 2: partial sum.");
+}
+
+void AddScope(py::module_& m) {
+  m.def(
       "_placement_of",
       [](const py::args& args) -> py::object {
         if (!any_global.load(std::memory_order_relaxed)) return py::none();
-        for (const py::handle a : ItemsOf(args)) {
-          if (!IsTensor(a.ptr())) continue;
-          if (const GlobalSpec* g = GlobalOf(Unwrap(a.ptr()))) {
+        for (PyObject* a : ItemsOf(args)) {
+          if (!IsTensor(a)) continue;
+          if (const GlobalSpec* g = GlobalOf(Unwrap(a))) {
             return py::cast(PlacementObject{g->placement});
           }
         }
@@ -234,13 +247,6 @@ void AddClasses(py::module_& m) {
       .def(py::init<const PlacementObject&>(), py::arg("placement"))
       .def("__enter__", &ScopeObject::Enter)
       .def("__exit__", &ScopeObject::Exit);
-  m.def(
-      "sbp_of",
-      [](int kind, int axis) {
-        if (kind < 0 || kind > 2) throw py::value_error("sbp_of(): no such kind");
-        return Sbp{static_cast<Sbp::Kind>(kind), axis};
-      },
-      py::arg("kind"), py::arg("axis"), "0: broadcast, 1: split along the axis, 2: partial sum.");
 }
 
 }  // namespace
@@ -261,7 +267,9 @@ bool ReadPlaced(const char* function, PyObject* placement, PyObject* sbp, Placed
 }
 
 void AddGlobal(py::module_& m) {
-  AddClasses(m);
+  AddPlacement(m);
+  AddSbp(m);
+  AddScope(m);
   const py::object tensor = m.attr("Tensor");
   const auto property = [&](const char* name, auto&& get, const char* doc) {
     const py::object type =
