@@ -145,6 +145,7 @@ __all__ += [
 __all__ += ["placement", "sbp"]  # global tensors
 __all__ += ["are_deterministic_algorithms_enabled", "use_deterministic_algorithms"]
 __all__ += ["amp", "autocast", "get_autocast_dtype", "is_autocast_enabled"]
+__all__ += ["distributed"]  # noqa: F405  (so it does)
 __all__ += ["load", "save"]  # noqa: F405  (__getattr__ brings them)
 __all__ += ["Size", "contiguous_format", "layout", "memory_format", "preserve_format", "strided"]
 __all__ += ["finfo", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_complex",
@@ -166,6 +167,8 @@ def __getattr__(name: str) -> _Any:
         from oneflow_lite import _serialization
 
         return getattr(_serialization, name)
+    if name == "distributed":
+        return _importlib.import_module("oneflow_lite.distributed")
     if name == "fuse":
         return _importlib.import_module("oneflow_lite.fuse")
     return _absent(name)
