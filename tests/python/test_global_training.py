@@ -150,3 +150,83 @@ def test_a_gpt_learns_as_in_one_process(ranks, preset, recipe):
     losses = ranks.run(train_gpt, preset, recipe, 10, timeout=240)
     assert all(each == losses[0] for each in losses)
     assert losses[0][-1] < losses[0][0]
+
+
+def clipped(rank, recipe):
+    """clip_grad_norm_ counts each logical element once, whatever the gradients' SBPs."""
+    split, whole = flow.sbp.split, flow.sbp.broadcast
+    x, t = (a[0] for a in data())
+
+    def gradients(model, place):
+        F.cross_entropy(model(place(flow.tensor(x))), place(flow.tensor(t))).backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 0.05)
+        return float(norm), [p.grad.numpy() for p in model.parameters()]
+
+    want = gradients(fresh(), lambda a: a)
+    p = flow.placement("cpu", LINE)
+    model = fresh().to_global(p, whole)
+    if recipe == "tensor":
+        model.up.to_global(sbp=split(0))
+        model.down.weight.data = model.down.weight.data.to_global(sbp=split(1))
+    got = gradients(model, lambda a: a.to_global(p, whole).to_global(
+        sbp=split(0) if recipe == "data" else whole))  # fmt: skip
+    np.testing.assert_allclose(got[0], want[0], rtol=1e-12)
+    for a, b in zip(got[1], want[1], strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("recipe", ["data", "tensor"])
+def test_clipped_gradients_are_those_of_one_process(ranks, recipe):
+    ranks.run(clipped, recipe)
+
+
+def accumulated(rank):
+    """Gradients of several passes add up as partial sums; the optimizer adds them over the ranks."""
+    p = flow.placement("cpu", LINE)
+    w = flow.tensor(np.arange(12.0).reshape(4, 3)).to_global(p, flow.sbp.broadcast)
+    w = w.detach().requires_grad_()
+    plain = flow.tensor(np.arange(12.0).reshape(4, 3), requires_grad=True)
+    for k in range(3):
+        values = np.cos(np.arange(20.0).reshape(5, 4) + k)
+        x = flow.tensor(values).to_global(p, flow.sbp.broadcast).to_global(sbp=flow.sbp.split(0))
+        (x @ w).sum().backward()
+        assert w.grad.sbp == (flow.sbp.partial_sum,)
+        (flow.tensor(values) @ plain).sum().backward()
+    for optimizer, tensor in [(flow.optim.SGD([w], lr=0.1), w), (flow.optim.SGD([plain], lr=0.1),
+                                                                plain)]:  # fmt: skip
+        optimizer.step()
+        assert tensor.requires_grad
+    assert w.sbp == (flow.sbp.broadcast,)
+    np.testing.assert_allclose(w.detach().numpy(), plain.detach().numpy(), rtol=0, atol=1e-12)
+
+
+def test_gradients_accumulate_as_partial_sums(ranks):
+    ranks.run(accumulated)
+
+
+def split_state(rank):
+    """ZeRO by SBP: parameters whole for the model, split for the optimizer and its state."""
+    p = flow.placement("cpu", LINE)
+    plain = flow.tensor(np.arange(21.0).reshape(7, 3), requires_grad=True)
+    master = flow.tensor(np.arange(21.0).reshape(7, 3)).to_global(p, flow.sbp.broadcast)
+    master = master.to_global(sbp=flow.sbp.split(0)).detach().requires_grad_()
+    optimizer = flow.optim.AdamW([master], lr=0.1)
+    reference = flow.optim.AdamW([plain], lr=0.1)
+    for k in range(4):
+        values = np.sin(np.arange(35.0).reshape(5, 7) + k)
+        x = flow.tensor(values).to_global(p, flow.sbp.broadcast).to_global(sbp=flow.sbp.split(0))
+        w = master.to_global(sbp=flow.sbp.broadcast)  # gathered where it is used
+        (x @ w).exp().mean().backward()
+        (flow.tensor(values) @ plain).exp().mean().backward()
+        for o in (optimizer, reference):
+            o.step()
+            o.zero_grad()
+        for state in optimizer.state[master].values():
+            if isinstance(state, flow.Tensor) and state.ndim == 2:
+                assert state.sbp == (flow.sbp.split(0),)
+                assert state.to_local().shape[0] == (2, 2, 2, 1)[rank]
+    np.testing.assert_allclose(master.detach().numpy(), plain.detach().numpy(), rtol=0, atol=1e-10)
+
+
+def test_a_split_optimizer_state_learns_as_one_process(ranks):
+    ranks.run(split_state)
