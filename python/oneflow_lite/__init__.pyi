@@ -12,6 +12,7 @@ from oneflow_lite._config import Config as _Config
 from oneflow_lite import amp as amp
 from oneflow_lite import autograd as autograd
 from oneflow_lite import cuda as cuda
+from oneflow_lite import distributed as distributed
 from oneflow_lite import fuse as fuse
 from oneflow_lite import linalg as linalg
 from oneflow_lite import nn as nn
