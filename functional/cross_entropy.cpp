@@ -3,6 +3,7 @@
 
 #include "functional/binary.h"
 #include "functional/copy.h"
+#include "functional/cross_entropy_split.h"
 #include "functional/index.h"
 #include "functional/nll_loss.h"
 #include "functional/reduce.h"
@@ -167,6 +168,8 @@ StatusOr<Tensor> Fused(const Tensor& logits, const Tensor& target, int64_t ignor
       OFL_ASSIGN_OR_RETURN(weight, MeanWeight(target, ignore_index, ComputeType(logits.dtype())));
     }
     OFL_ASSIGN_OR_RETURN(loss, FusedRowsInPlace(logits, target, weight, ignore_index, smoothing));
+  } else if (smoothing == 0 && HasSplitClasses(logits) && GlobalOf(target)) {
+    OFL_ASSIGN_OR_RETURN(loss, SplitClassLosses(logits, target, ignore_index));
   } else {
     OFL_ASSIGN_OR_RETURN(loss, FusedRows(logits, target, ignore_index, smoothing));
   }

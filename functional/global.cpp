@@ -28,12 +28,8 @@ Tensor AsGlobal(const Tensor& shard, const Shape& shape, DType dtype, PlacementR
 class BoxingNode final : public Node {
  public:
   enum class Way : uint8_t { kFromLocal, kBoxed, kToLocal };
-  BoxingNode(Way way, PlacementRef placement, std::optional<NdSbp> sbp, Shape shape, DType dtype)
-      : way_(way),
-        placement_(placement),
-        sbp_(std::move(sbp)),
-        shape_(std::move(shape)),
-        dtype_(dtype) {}
+  BoxingNode(Way way, PlacementRef placement, std::optional<NdSbp> sbp, Shape shape)
+      : way_(way), placement_(placement), sbp_(std::move(sbp)), shape_(std::move(shape)) {}
 
   StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
     OFL_ASSIGN_OR_RETURN(Tensor g, BackwardOf(grads[0]));
@@ -57,16 +53,14 @@ class BoxingNode final : public Node {
         return Boxed(g, placement_, sbp_.value_or(whole));
       }
       default:
-        return Known(g);
+        return FromShard(g, shape_, placement_, *sbp_);
     }
   }
-  StatusOr<Tensor> Known(const Tensor& g);
 
   const Way way_;
   const PlacementRef placement_;
   const std::optional<NdSbp> sbp_;  // of the gradient that goes on
   const Shape shape_;               // logical
-  const DType dtype_;
 };
 
 // Makes the node the producer of y, where x asks for a gradient.
@@ -74,7 +68,7 @@ Status Record(const Tensor& x, const Tensor& y, BoxingNode::Way way, PlacementRe
               std::optional<NdSbp> sbp, const Shape& shape) {
   if (!GradEnabled() || !autograd::RequiresGrad(x)) return OkStatus();
   OFL_RETURN_IF_ERROR(autograd::RefreshView(x));
-  auto node = MakeRef<BoxingNode>(way, placement, std::move(sbp), shape, x.dtype());
+  auto node = MakeRef<BoxingNode>(way, placement, std::move(sbp), shape);
   node->edges.push_back(autograd::GradientEdge(x));
   if (y.device().type == DeviceType::kCUDA) {
     OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(y.device()));
@@ -82,20 +76,6 @@ Status Record(const Tensor& x, const Tensor& y, BoxingNode::Way way, PlacementRe
   }
   autograd::SetHistory(y, std::move(node), 0);
   return OkStatus();
-}
-
-// A gradient that every rank has as a shard of a tensor whose shape is known.
-StatusOr<Tensor> BoxingNode::Known(const Tensor& g) {
-  if (!placement_->Here().empty()) {
-    const Shape expected = ShardOf(shape_, *placement_, *sbp_, placement_->Here());
-    if (g.shape() != expected) {
-      return ShapeMismatch("to_local", "backward: the gradient", g.shape(),
-                           absl::StrCat(expected.ToString(), ", a shard of ", ToString(*sbp_)));
-    }
-  }
-  Tensor y = AsGlobal(g, shape_, dtype_, placement_, *sbp_);
-  OFL_RETURN_IF_ERROR(Record(g, y, Way::kFromLocal, placement_, *sbp_, shape_));
-  return y;
 }
 
 // What each rank tells the others of its shard: its dtype, its dims, and what it was asked for.
@@ -178,6 +158,20 @@ StatusOr<Tensor> LocalToGlobal(const Tensor& x, PlacementRef placement, NdSbp sb
     OFL_RETURN_IF_ERROR(Record(x, y, BoxingNode::Way::kFromLocal, placement,
                                grad_sbp.value_or(GradientOf(sbp)), shape));
   }
+  return y;
+}
+
+StatusOr<Tensor> FromShard(const Tensor& x, const Shape& shape, PlacementRef placement, NdSbp sbp) {
+  if (!placement->Here().empty()) {
+    const Shape expected = ShardOf(shape, *placement, sbp, placement->Here());
+    if (x.shape() != expected) {
+      return ShapeMismatch("to_global", "the shard", x.shape(),
+                           absl::StrCat(expected.ToString(), ", a part of ", shape.ToString(),
+                                        " by ", ToString(sbp)));
+    }
+  }
+  Tensor y = AsGlobal(x, shape, x.dtype(), placement, sbp);
+  OFL_RETURN_IF_ERROR(Record(x, y, BoxingNode::Way::kFromLocal, placement, GradientOf(sbp), shape));
   return y;
 }
 

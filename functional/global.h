@@ -20,6 +20,10 @@ namespace oneflow_lite::functional {
 // `grad_sbp`, by default as x went, a term of a sum gets the whole one.
 OFL_API StatusOr<Tensor> LocalToGlobal(const Tensor& x, PlacementRef placement, NdSbp sbp,
                                        std::optional<NdSbp> grad_sbp = {});
+// The same of shards of a whole whose shape is known; nobody is asked. ShapeError where x is not
+// the shard of this rank. The gradient comes back as x went.
+OFL_API StatusOr<Tensor> FromShard(const Tensor& x, const Shape& shape, PlacementRef placement,
+                                   NdSbp sbp);
 // A global tensor in another SBP or on another placement; all ranks of both call it. The gradient
 // goes back as it comes, or moved to `grad_sbp`.
 OFL_API StatusOr<Tensor> Boxed(const Tensor& x, PlacementRef placement, NdSbp sbp,

@@ -202,7 +202,7 @@ StatusOr<Tensor> Whole(absl::string_view op, const Tensor& t) {
 
 GlobalScope::GlobalScope(PlacementRef placement, NdSbp sbp)
     : target_{placement, std::move(sbp)}, previous_(scope) {
-  if (placement) scope = &target_;
+  scope = placement ? &target_ : nullptr;
 }
 GlobalScope::GlobalScope(absl::Span<const Tensor> tensors) : previous_(scope) {
   for (const Tensor& t : tensors) {

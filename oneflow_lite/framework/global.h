@@ -40,7 +40,8 @@ OFL_API StatusOr<Tensor> Whole(absl::string_view op, const Tensor& t);
 
 // While it stands, what ops of no tensors make on this thread (full, arange, randn) is global, on
 // this placement: split as `sbp` says where the op can be, else whole everywhere. So what a
-// function makes for its global arguments goes with them. Null: leaves all as it is.
+// function makes for its global arguments goes with them. A null placement: it
+// is local.
 class OFL_API GlobalScope {
  public:
   GlobalScope(PlacementRef placement, NdSbp sbp);

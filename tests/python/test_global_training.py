@@ -181,7 +181,7 @@ def test_clipped_gradients_are_those_of_one_process(ranks, recipe):
 
 
 def accumulated(rank):
-    """Gradients of several passes add up as partial sums; the optimizer adds them over the ranks."""
+    """Gradients of several passes add up as partial sums; the optimizer adds up the ranks'."""
     p = flow.placement("cpu", LINE)
     w = flow.tensor(np.arange(12.0).reshape(4, 3)).to_global(p, flow.sbp.broadcast)
     w = w.detach().requires_grad_()
@@ -230,3 +230,39 @@ def split_state(rank):
 
 def test_a_split_optimizer_state_learns_as_one_process(ranks):
     ranks.run(split_state)
+
+
+def split_classes(rank, ranks, sbps, classes):
+    """Logits split by class: values and gradients, without the op over whole rows."""
+    p = flow.placement("cpu", ranks)
+    kinds = {"B": flow.sbp.broadcast, "0": flow.sbp.split(0), "1": flow.sbp.split(1)}
+    sbp = [kinds[s] for s in sbps]
+    whole = [flow.sbp.broadcast] * len(p.shape)
+    rng = np.random.default_rng(7)
+    values, target = 30 * rng.standard_normal((6, classes)), rng.integers(0, classes, 6)
+    target[2] = -100
+    for reduction in ("mean", "sum", "none"):
+        plain = flow.tensor(values, requires_grad=True)
+        want = F.cross_entropy(plain, flow.tensor(target), reduction=reduction)
+        (want * want).sum().backward()
+        x = flow.tensor(values).to_global(p, whole).to_global(sbp=sbp).detach().requires_grad_()
+        t = flow.tensor(target).to_global(p, whole)
+        t = t.to_global(sbp=[kinds["0" if s == "0" else "B"] for s in sbps])
+        got = []
+
+        def step(x=x, t=t, reduction=reduction, got=got):
+            got.append(F.cross_entropy(x, t, reduction=reduction))
+            (got[0] * got[0]).sum().backward()
+
+        ran = {name for name, _ in flow._oneflow_lite.record_ops(step)}
+        assert "cross_entropy" not in ran and "exp" in ran
+        assert x.grad.sbp == tuple(sbp)
+        np.testing.assert_allclose(got[0].detach().numpy(), want.detach().numpy(), rtol=1e-12)
+        np.testing.assert_allclose(x.grad.numpy(), plain.grad.numpy(), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("classes", [9, 8, 3], ids=str)
+def test_cross_entropy_of_split_classes(ranks, classes):
+    ranks.run(split_classes, LINE, "1", classes)
+    for sbps in ("01", "10", "B1"):
+        ranks.run(split_classes, GRID, sbps, classes)
