@@ -333,7 +333,16 @@ StatusOr<std::vector<Dims>> Exchange(DeviceType type, const Dims& numbers) {
   return all;
 }
 
-const bool registered = internal::SetMovers({&BoxShards, &Exchange});
+Status Maximum(const Tensor& local, PlacementRef placement) {
+  OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(local.device()));
+  OFL_ASSIGN_OR_RETURN(auto ranks, GetCommunicator(placement->type(), placement->ranks()));
+  OFL_ASSIGN_OR_RETURN(const Tensor dense, DenseOf(local));
+  OFL_RETURN_IF_ERROR(ranks->AllReduce(*stream, dense.data(), dense.data(), dense.numel(),
+                                       dense.dtype(), CollectiveReduce::kMax));
+  return dense.IsSame(local) ? OkStatus() : internal::CopyLocal(local, dense);
+}
+
+const bool registered = internal::SetMovers({&BoxShards, &Exchange, &Maximum});
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -102,6 +102,8 @@ struct Movers {
   StatusOr<Tensor> (*box)(const Tensor& local, const Boxing& move) = nullptr;
   // What each rank of the world gives, by rank; all of them call it. As many numbers from each.
   StatusOr<std::vector<Dims>> (*exchange)(DeviceType type, const Dims& numbers) = nullptr;
+  // Each element becomes the largest that a rank of the placement has; all of them call it.
+  Status (*maximum)(const Tensor& local, PlacementRef placement) = nullptr;
 };
 OFL_API bool SetMovers(Movers movers);
 OFL_API const Movers& GetMovers();

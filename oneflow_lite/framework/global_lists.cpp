@@ -2,6 +2,8 @@
 //
 // Ops over lists of tensors (steps of optimizers) in the global mode: one launch over the shards.
 // What belongs to a tensor of the first list is brought to that one's SBP; nothing else moves.
+#include <algorithm>
+
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/global.h"
 
@@ -29,6 +31,7 @@ class ListCall {
     shards_.resize(call_.inputs.size());
     for (size_t k = 0; k < length_; ++k) OFL_RETURN_IF_ERROR(Gather(k));
     OFL_RETURN_IF_ERROR(Launch());
+    if (def_.name == "multi_unscale_") OFL_RETURN_IF_ERROR(ShareFlags());
     return WriteBack();
   }
 
@@ -98,6 +101,22 @@ class ListCall {
     if (inputs.size() == alone_) return OkStatus();
     OpCall local{call_.op, inputs, call_.attrs, call_.outputs};
     return internal::DispatchBackend(local);
+  }
+
+  // A number that is not finite is in one shard: all ranks are told.
+  Status ShareFlags() {
+    constexpr size_t kFlags = 1;  // the list
+    std::vector<std::pair<const Storage*, PlacementRef>> shared;
+    for (size_t k = 0; k < length_; ++k) {
+      const GlobalSpec* g = GlobalOf(call_.inputs[IndexOf(0, k)]);
+      const Tensor& flag = shards_[IndexOf(kFlags, k)];
+      if (!g || !g->local.defined() || !flag.defined()) continue;
+      const std::pair<const Storage*, PlacementRef> key{flag.storage().get(), g->placement};
+      if (std::find(shared.begin(), shared.end(), key) != shared.end()) continue;
+      shared.push_back(key);
+      OFL_RETURN_IF_ERROR(internal::GetMovers().maximum(flag, g->placement));
+    }
+    return OkStatus();
   }
 
   Status WriteBack() {

@@ -266,3 +266,25 @@ def test_cross_entropy_of_split_classes(ranks, classes):
     ranks.run(split_classes, LINE, "1", classes)
     for sbps in ("01", "10", "B1"):
         ranks.run(split_classes, GRID, sbps, classes)
+
+
+def found_inf(rank):
+    p = flow.placement("cpu", LINE)
+    w = flow.ones(8, placement=p, sbp=flow.sbp.split(0), requires_grad=True)
+    optimizer = flow.optim.SGD([w], lr=1.0)
+    for bad in (True, False):
+        scaler = flow.amp.GradScaler(init_scale=2.0)
+        values = np.full(8, 4.0, np.float32)
+        values[5] = np.inf if bad else 4.0  # on rank 2
+        gradient = flow.tensor(values).to_global(p, flow.sbp.broadcast)
+        w.grad = gradient.to_global(sbp=flow.sbp.split(0))
+        scaler.scale(flow.ones(1))  # the scale is made
+        scaler.step(optimizer)
+        scaler.update()
+        expected = 1.0 if bad else -1.0
+        assert w.to_local().tolist() == [expected] * 2
+        assert scaler.get_scale() == (1.0 if bad else 2.0)
+
+
+def test_an_infinity_on_one_rank_is_one_on_all(ranks):
+    ranks.run(found_inf)
