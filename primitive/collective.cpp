@@ -28,7 +28,7 @@ bool ChecksCollectives() {
 namespace {
 
 // How long an engine that lost a connection waits to hear of the failure behind it.
-constexpr std::chrono::seconds kHearsay{3};
+constexpr std::chrono::milliseconds kHearsay{1500};
 
 int64_t Sum(Counts counts) {
   int64_t sum = 0;
@@ -109,28 +109,44 @@ Status Communicator::CheckPeer(const char* op, const char* argument, int peer) c
                size() - 1, "], the members of ", Members());
 }
 
+// What became of the others when nothing came in time.
+std::string Communicator::DescribeOthers() const {
+  std::string text;
+  const std::vector<std::string> others = AskWhatTheyDo(ranks_);
+  // Who hears of a failure meanwhile answers no more.
+  if (const std::string failure = ReportedFailure(); !failure.empty()) return "; " + failure;
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    absl::StrAppend(&text, "; rank ", ranks_[i], " ",
+                    others[i].empty() ? "does not answer" : others[i]);
+  }
+  return text;
+}
+
+// Why a connection was lost: a failure, of which the store tells, or a rank that has ended.
+std::string Communicator::DescribeLoss(absl::string_view own) const {
+  std::string failure = ReportedFailure(kHearsay);
+  if (!failure.empty()) return failure;
+  for (const int rank : LeftRanks()) {
+    if (std::find(ranks_.begin(), ranks_.end(), rank) != ranks_.end()) {
+      return absl::StrCat("rank ", rank, " has ended, and takes part no more");
+    }
+  }
+  failure = ReportedFailure(kHearsay);
+  return failure.empty() ? std::string(own) : failure;
+}
+
 // An error that says what was going on, and what became of the others; the others hear of it.
 Status Communicator::Explain(const std::string& doing, const Status& s) const {
-  std::string message = absl::StrCat(doing, ", rank ", ranks_[rank_], " of ", Members());
+  std::string message = absl::StrCat(doing, ", rank ", ranks_[rank_], " of ", Members(), ": ");
   if (absl::IsDeadlineExceeded(s)) {
-    const std::string failure = ReportedFailure();
     const auto world = GetWorld();
-    absl::StrAppend(&message, ": no end after ", world.ok() ? Seconds((*world)->timeout) : "");
-    if (!failure.empty()) {
-      absl::StrAppend(&message, "; ", failure);
-    } else {
-      const std::vector<std::string> others = AskWhatTheyDo(ranks_);
-      for (size_t i = 0; i < ranks_.size(); ++i) {
-        absl::StrAppend(&message, "; rank ", ranks_[i], " ",
-                        others[i].empty() ? "does not answer" : others[i]);
-      }
-    }
+    absl::StrAppend(&message, "no end after ", world.ok() ? Seconds((*world)->timeout) : "",
+                    DescribeOthers());
+  } else if (absl::IsUnavailable(s)) {
+    absl::StrAppend(&message, DescribeLoss(s.message()));
   } else {
-    // Behind a lost connection is a failure, of which the store tells.
-    const bool is_lost = absl::IsUnavailable(s);
-    const std::string failure = ReportedFailure(is_lost ? kHearsay : std::chrono::seconds(0));
-    absl::StrAppend(&message, ": ",
-                    is_lost && !failure.empty() ? absl::string_view(failure) : s.message());
+    (void)ReportedFailure();  // it may be what this error says
+    absl::StrAppend(&message, s.message());
   }
   ReportFailure(message);
   return Error(ErrorKind::kRuntime, message);

@@ -136,6 +136,8 @@ class OFL_API Communicator {
   Status RunTransfers(Stream& stream, std::vector<Transfer> transfers);
   Status CopyToOneself(Stream& stream, std::vector<Transfer>* transfers) const;
   Status Explain(const std::string& doing, const Status& s) const;
+  std::string DescribeOthers() const;
+  std::string DescribeLoss(absl::string_view own) const;
   std::string Members() const;
 
   const DeviceType device_type_;

@@ -34,6 +34,7 @@ struct Meeting {
   std::mutex mutex;
   std::condition_variable told;
   std::string failure;
+  std::vector<int> left;
   bool noted = false;    // somebody here has read the failure
   bool leaving = false;  // this process ends as it should
   bool reported = false;
@@ -93,6 +94,10 @@ class Watcher {
     switch (e.kind) {
       case StoreEvent::Kind::kLeft:
         server_left_ |= e.rank == 0;
+        {
+          std::lock_guard lock(m_.mutex);
+          m_.left.push_back(e.rank);
+        }
         if (e.rank != m_.world.rank) left_.push_back({Clock::now() + kFarewell, e.rank});
         return;
       case StoreEvent::Kind::kAsk: {
@@ -237,6 +242,13 @@ std::string ReportedFailure(milliseconds wait) {
   m->noted = true;
   m->told.notify_all();
   return m->failure;
+}
+
+std::vector<int> LeftRanks() {
+  Meeting* m = meeting.load();
+  if (!m) return {};
+  std::lock_guard lock(m->mutex);
+  return m->left;
 }
 
 void SetWorldObserver(WorldObserver* o) { observer.store(o); }

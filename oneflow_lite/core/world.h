@@ -66,6 +66,9 @@ OFL_API void ReportFailure(absl::string_view message);
 // ask within a few seconds of a failure is ended, with the message on stderr.
 OFL_API std::string ReportedFailure(std::chrono::milliseconds wait = {});
 
+// The ranks that have ended as they should.
+OFL_API std::vector<int> LeftRanks();
+
 // What the collectives have to do with other ranks; all are called from a thread of their own.
 class OFL_API WorldObserver {
  public:

@@ -181,7 +181,9 @@ class _Overseer:
         running = list(self.ranks)
         while running:
             self._pass_on(0.1)
-            for r in [r for r in running if r.process.poll() is not None]:
+            ended = [r for r in running if r.process.poll() is not None]
+            # Of several at a time, one that was killed is the cause.
+            for r in sorted(ended, key=lambda r: r.process.returncode):
                 running.remove(r)
                 self._ended(r, running)
             self._press(running)
