@@ -8,6 +8,7 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/function.h"
+#include "oneflow_lite/framework/global.h"
 #include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
@@ -55,8 +56,9 @@ Status CheckSequence(const Scalar& start, const Scalar& step, int64_t count, DTy
 StatusOr<Tensor> Empty(SizeList size, std::optional<DType> dtype, std::optional<Device> device,
                        bool requires_grad) {
   // A byte other than 0 and 1 is no bool, and kernels may not meet one.
-  if (dtype == DType::kBool) {
-    return CallFull("empty", size, Scalar(false), *dtype, device, requires_grad);
+  if (dtype == DType::kBool || GlobalScope::Current()) {
+    return CallFull("empty", size, Scalar(false), dtype.value_or(DType::kFloat32), device,
+                    requires_grad);
   }
   return Leaf(
       Tensor::Empty(Shape(size), dtype.value_or(DType::kFloat32), device.value_or(Device{})),
@@ -140,25 +142,46 @@ StatusOr<Tensor> FillWith(const Tensor& self, const Operand& value) {
                ", but must have 0 dims");
 }
 
+// What is like a global tensor lies as it does; a partial sum is like a whole one.
+class LikeScope {
+ public:
+  explicit LikeScope(const Tensor& x) {
+    const GlobalSpec* g = GlobalOf(x);
+    if (!g) return;
+    NdSbp sbp = g->sbp;
+    for (Sbp& s : sbp) {
+      if (s.kind == Sbp::Kind::kPartialSum) s = Sbp::Broadcast();
+    }
+    scope_.emplace(g->placement, std::move(sbp));
+  }
+
+ private:
+  std::optional<GlobalScope> scope_;
+};
+
 // zeros_like and its kin: shape, dtype and device of the input where not given otherwise.
 StatusOr<Tensor> EmptyLike(const Tensor& x, std::optional<DType> dtype,
                            std::optional<Device> device, bool requires_grad) {
   if (!x.defined()) return NotDefined("empty_like", "input");
+  const LikeScope scope(x);
   return Empty(x.shape(), dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
 }
 StatusOr<Tensor> ZerosLike(const Tensor& x, std::optional<DType> dtype,
                            std::optional<Device> device, bool requires_grad) {
   if (!x.defined()) return NotDefined("zeros_like", "input");
+  const LikeScope scope(x);
   return Zeros(x.shape(), dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
 }
 StatusOr<Tensor> OnesLike(const Tensor& x, std::optional<DType> dtype, std::optional<Device> device,
                           bool requires_grad) {
   if (!x.defined()) return NotDefined("ones_like", "input");
+  const LikeScope scope(x);
   return Ones(x.shape(), dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
 }
 StatusOr<Tensor> FullLike(const Tensor& x, Scalar value, std::optional<DType> dtype,
                           std::optional<Device> device, bool requires_grad) {
   if (!x.defined()) return NotDefined("full_like", "input");
+  const LikeScope scope(x);
   return Full(x.shape(), value, dtype.value_or(x.dtype()), device.value_or(x.device()),
               requires_grad);
 }

@@ -4,6 +4,7 @@
 #include "functional/binary.h"
 #include "functional/copy.h"
 #include "functional/cross_entropy_rows.h"
+#include "functional/cross_entropy_split.h"
 #include "functional/index.h"
 #include "functional/nll_loss.h"
 #include "functional/reduce.h"
@@ -14,7 +15,7 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autocast.h"
 #include "oneflow_lite/framework/autograd.h"
-#include "oneflow_lite/framework/dispatch.h"
+#include "oneflow_lite/framework/global.h"
 
 namespace oneflow_lite::functional {
 namespace {
@@ -123,7 +124,9 @@ StatusOr<Tensor> MeanWeight(const Tensor& target, int64_t ignore_index, DType dt
                                 .Attr("ignore_index")
                                 .Attr("dtype")
                                 .Get();
-  if (target.numel() <= kRowsOfOneBlock) return Call(op, {target}, {ignore_index, dtype});
+  if (target.numel() <= kRowsOfOneBlock && !GlobalOf(target)) {
+    return Call(op, {target}, {ignore_index, dtype});
+  }
   OFL_ASSIGN_OR_RETURN(Tensor counted, Ne(target, Scalar(ignore_index)));
   OFL_ASSIGN_OR_RETURN(Tensor count, Sum(counted, {}, /*keepdim=*/false, dtype));
   return Div(Scalar(1.0), count);
@@ -140,7 +143,7 @@ StatusOr<Tensor> ReducedRows(const Tensor& loss, const Tensor& target, int64_t i
                                 .Attr("ignore_index")
                                 .Attr("dtype")
                                 .Get();
-  if (loss.numel() <= kRowsOfOneBlock) {
+  if (loss.numel() <= kRowsOfOneBlock && !GlobalOf(loss)) {  // a rank counts its rows alone
     OFL_ASSIGN_OR_RETURN(TensorList out, CallAll(op, {loss, target}, {ignore_index, dtype}));
     return std::move(out[0]);
   }
@@ -168,6 +171,8 @@ StatusOr<Tensor> Fused(const Tensor& logits, const Tensor& target, int64_t ignor
       OFL_ASSIGN_OR_RETURN(weight, MeanWeight(target, ignore_index, ComputeType(logits.dtype())));
     }
     OFL_ASSIGN_OR_RETURN(loss, FusedRowsInPlace(logits, target, weight, ignore_index, smoothing));
+  } else if (smoothing == 0 && HasSplitClasses(logits) && GlobalOf(target)) {
+    OFL_ASSIGN_OR_RETURN(loss, SplitClassLosses(logits, target, ignore_index));
   } else {
     OFL_ASSIGN_OR_RETURN(CrossEntropyRows rows, FusedRows(logits, target, ignore_index, smoothing));
     loss = std::move(rows.loss);

@@ -6,17 +6,19 @@
 
 #include "functional/copy.h"
 #include "oneflow_lite/core/error.h"
-#include "oneflow_lite/framework/dispatch.h"
+#include "oneflow_lite/framework/global.h"
 
 namespace oneflow_lite::functional {
 
-// The elements, dense and in the host's memory, outside autograd. RuntimeError on meta.
+// The elements, dense and in the host's memory, outside autograd; of a global tensor all of them,
+// by a collective. RuntimeError on meta.
 inline StatusOr<Tensor> ReadBack(absl::string_view op, const Tensor& t) {
   if (t.device().type == DeviceType::kMeta) {
     return Error(ErrorKind::kRuntime, op, "(): ", Describe(t), " has no data");
   }
   GradGuard no_grad(false);
-  OFL_ASSIGN_OR_RETURN(Tensor host, To(t.Detach(), Device{}, {}));
+  OFL_ASSIGN_OR_RETURN(const Tensor whole, Whole(op, t));
+  OFL_ASSIGN_OR_RETURN(Tensor host, To(whole.Detach(), Device{}, {}));
   return Contiguous(host);
 }
 

@@ -7,6 +7,7 @@
 #include "functional/select.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/global.h"
 #include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
@@ -31,6 +32,10 @@ StatusOr<Tensor> SourceFor(const char* name, const Tensor& self, const Tensor& i
   if (!std::holds_alternative<Tensor>(src)) {
     OFL_ASSIGN_OR_RETURN(Tensor number, ToTensor(name, src, self.dtype()));
     OFL_ASSIGN_OR_RETURN(number, To(number, self.device(), {}));
+    if (GlobalOf(self)) {  // the number must be so, too, to be expanded
+      const GlobalScope scope(absl::MakeConstSpan(&self, 1));
+      OFL_ASSIGN_OR_RETURN(number, Full({}, std::get<Scalar>(src), self.dtype(), self.device()));
+    }
     return Expand(number, index.shape());
   }
   OFL_ASSIGN_OR_RETURN(Tensor t, WithDims(std::get<Tensor>(src)));

@@ -7,6 +7,7 @@
 #include "functional/binary.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/host_value.h"
 #include "functional/index.h"
 #include "functional/select.h"
 #include "functional/view.h"
@@ -32,8 +33,10 @@ StatusOr<Tensor> LineOf(const char* name, const Tensor& index) {
 
 // Negative places from the end. On the CPU they are looked at, which elsewhere would wait for them.
 StatusOr<Tensor> Wrapped(const char* name, const Tensor& places, int64_t dim, int64_t size) {
-  if (places.device().type == DeviceType::kCPU) {
-    OFL_ASSIGN_OR_RETURN(const Tensor dense, Contiguous(places));
+  // Of a global one each rank looks at its own, and all go on alike.
+  const GlobalSpec* g = GlobalOf(places);
+  if (places.device().type == DeviceType::kCPU && !(g && !g->local.defined())) {
+    OFL_ASSIGN_OR_RETURN(const Tensor dense, ReadBack(name, g ? g->local : places));
     const int64_t* place = dense.data<int64_t>();
     bool negative = false;
     for (int64_t i = 0; i < dense.numel(); ++i) {
@@ -43,7 +46,7 @@ StatusOr<Tensor> Wrapped(const char* name, const Tensor& places, int64_t dim, in
       }
       negative = negative || place[i] < 0;
     }
-    if (!negative) return dense;
+    if (!negative && !g) return dense;
   }
   OFL_ASSIGN_OR_RETURN(const Tensor before, Lt(places, Scalar(0)));
   OFL_ASSIGN_OR_RETURN(const Tensor moved, Add(places, Scalar(size)));

@@ -15,7 +15,8 @@ cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
 packages=(cmake ninja-build pkg-config libabsl-dev libhwy-dev libopenblas-openmp-dev
           libgtest-dev libgmock-dev libbenchmark-dev)
-optional=(ccache)  # makes the second build quick
+# ccache makes the second build quick, libgloo-dev makes collectives on the CPU.
+optional=(ccache libgloo-dev)
 
 fail() {
   printf 'setup: %s\n' "$@" >&2

@@ -77,8 +77,11 @@ void Tensor::WrongType(DType asked) const {
 
 Tensor Tensor::WithGeometry(Shape shape, Dims strides, int64_t offset) const {
   if (!impl_) return Tensor();
-  return Tensor(MakeRef<TensorImpl>(impl_->storage, std::move(shape), std::move(strides), offset,
-                                    impl_->dtype));
+  const bool same = impl_->global_spec && shape == impl_->shape;
+  auto impl = MakeRef<TensorImpl>(impl_->storage, std::move(shape), std::move(strides), offset,
+                                  impl_->dtype);
+  if (same) impl->global_spec = impl_->global_spec;
+  return Tensor(std::move(impl));
 }
 
 }  // namespace oneflow_lite

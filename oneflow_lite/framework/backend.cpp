@@ -7,6 +7,7 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/function.h"
+#include "oneflow_lite/framework/global.h"
 #include "oneflow_lite/framework/op_registry.h"
 #include "oneflow_lite/framework/output_layout.h"
 
@@ -36,8 +37,9 @@ bool IsScalarOperand(const OpDef& def, const Tensor& t) {
   return def.scalar_operands && t.ndim() == 0 && t.device().type == DeviceType::kCPU;
 }
 
-// The device that the op's Device attribute names, else the one of the inputs.
-StatusOr<Device> ResolveDevice(const OpCall& call) {
+// The device that the op's Device attribute names, else the one of the inputs. `global`: the call
+// is one of the global mode, which has a device per shard.
+StatusOr<Device> ResolveDevice(const OpCall& call, bool* global) {
   const OpDef& def = call.op.def();
   const Tensor* first = nullptr;
   size_t first_index = 0;
@@ -50,7 +52,8 @@ StatusOr<Device> ResolveDevice(const OpCall& call) {
       return NotDefined(def.name, ArgumentName(def, i));
     }
     if (t.impl()->global_spec) {
-      return Error(ErrorKind::kNotImplemented, def.name, "(): global tensors are not built yet");
+      *global = true;
+      return t.device();
     }
     if (t.ndim() > kMaxDims) {
       return Error(ErrorKind::kShape, def.name, "(): ", ArgumentName(def, i), " has ", t.ndim(),
@@ -73,7 +76,12 @@ StatusOr<Device> ResolveDevice(const OpCall& call) {
       first_index = i;
     }
   }
-  if (def.device_attr >= 0) return call.attrs.get<Device>(def.device_attr);
+  if (def.device_attr >= 0) {
+    const Device device = call.attrs.get<Device>(def.device_attr);
+    const GlobalScope::Target* scope = call.inputs.empty() ? GlobalScope::Current() : nullptr;
+    *global = scope && scope->placement->type() == device.type;
+    return device;
+  }
   if (first) return first->device();
   return Device{};
 }
@@ -251,7 +259,9 @@ Status LaunchOverLists(OpCall& call, Device device) {
 
 Status internal::DispatchBackend(OpCall& call) {
   const OpDef& def = call.op.def();
-  OFL_ASSIGN_OR_RETURN(Device device, ResolveDevice(call));
+  bool global = false;
+  OFL_ASSIGN_OR_RETURN(Device device, ResolveDevice(call, &global));
+  if (global) return DispatchGlobal(call);
   if (def.views()) return MakeView(call);
   OFL_RETURN_IF_ERROR(AllocateOutputs(call, device));
   if (!def.lists.empty()) {

@@ -13,6 +13,7 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autocast.h"
 #include "oneflow_lite/framework/dispatch.h"
+#include "oneflow_lite/framework/global.h"
 #include "oneflow_lite/framework/profiler.h"
 
 namespace oneflow_lite::autograd {
@@ -194,6 +195,7 @@ class Pass {
     std::optional<StreamGuard> on_stream;
     if (node.stream) on_stream.emplace(node.stream);
     const NodeSpan span(node);
+    const GlobalScope scope(grads);  // what a gradient's formula makes goes with it
     OFL_ASSIGN_OR_RETURN(TensorList results, node.Backward(grads));
     if (!retain_graph_) node.ReleaseSaved();
     return results;
@@ -272,6 +274,7 @@ StatusOr<Tensor> RootGradient(const Tensor& output, absl::Span<const Tensor> gra
     return Error(ErrorKind::kRuntime, "backward(): a gradient must be given for ", Describe(output),
                  ": only one with a single element has a gradient of its own");
   }
+  const GlobalScope scope(absl::MakeConstSpan(&output, 1));
   return Full({output.shape(), output.dtype(), output.device(), true}, 1);
 }
 

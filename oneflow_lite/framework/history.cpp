@@ -7,6 +7,7 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/engine.h"
+#include "oneflow_lite/framework/global.h"
 
 namespace oneflow_lite::autograd {
 namespace {
@@ -73,7 +74,10 @@ class AccumulateGrad final : public Node {
     const bool contiguous = grad.is_contiguous();
     // create_graph: history is kept, nothing is changed in place.
     if (contiguous && GradEnabled() && !Base(grad).defined()) return grad;
-    if (contiguous && grad.impl()->use_count() <= 2 && grad.storage()->use_count() == 1) {
+    const GlobalSpec* g = GlobalOf(grad);
+    const bool shared = g && g->local.defined() && g->local.storage()->use_count() > 1;
+    if (contiguous && !shared && grad.impl()->use_count() <= 2 &&
+        grad.storage()->use_count() == 1) {
       return grad;
     }
     return CloneTensor(grad);

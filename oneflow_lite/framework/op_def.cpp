@@ -2,6 +2,7 @@
 #include "oneflow_lite/framework/op_def.h"
 
 #include "absl/strings/str_join.h"
+#include "oneflow_lite/framework/sharding.h"
 
 namespace oneflow_lite {
 
@@ -86,10 +87,11 @@ StatusOr<std::vector<SbpSignature>> SignaturesOf(
     const OpDef& op, const absl::InlinedVector<TensorSpec, 4>& inputs, const Attrs& attrs,
     const absl::InlinedVector<TensorSpec, 2>& outputs) {
   std::vector<SbpSignature> signatures;
-  if (!op.sbp) return signatures;
   SbpContext context{{}, attrs};
   for (const TensorSpec& in : inputs) context.inputs.push_back(in.shape);
-  op.sbp(context, &signatures);
+  if (op.sbp) op.sbp(context, &signatures);
+  if (const WeightedRule* rule = WeightedRuleOf(op)) rule->signatures(context, &signatures);
+  AppendLinearSignatures(op, inputs, outputs, &signatures);
   const auto fits = [](const Sbp& s, const TensorSpec& t) {
     return s.kind != Sbp::Kind::kSplit || !t.defined || (s.axis >= 0 && s.axis < t.shape.ndim());
   };

@@ -27,6 +27,8 @@ void AddOpFunction(pybind11::module_& m);        // op_function.cpp
 void AddOpDefinition(pybind11::module_& m);      // op_definition.cpp
 void AddFusedRows(pybind11::module_& m);         // fused_rows.cpp
 void AddPrivateFolder(pybind11::module_& m);     // private_folder.cpp
+void AddGlobal(pybind11::module_& m);            // global.cpp
+void AddDistributed(pybind11::module_& m);       // distributed.cpp
 // OTHER_NAMES and MEANINGLESS, for functions composed in Python. False: an exception is set.
 bool AddArgumentNames(PyObject* module);  // registry.cpp
 extern PyMethodDef registry_functions[];  // registry.cpp

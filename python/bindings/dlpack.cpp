@@ -128,6 +128,10 @@ Status CheckExport(const Tensor& t) {
   if (t.device().type == DeviceType::kMeta) {
     return Error(ErrorKind::kRuntime, "__dlpack__(): ", Describe(t), " has no data");
   }
+  if (t.impl()->global_spec) {
+    return Error(ErrorKind::kRuntime, "__dlpack__(): ", Describe(t),
+                 " is global; export x.to_local()");
+  }
   return OkStatus();
 }
 

@@ -13,7 +13,9 @@
 
 #include "absl/strings/match.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
 #include "python/bindings/arguments.h"
+#include "python/bindings/global.h"
 #include "python/bindings/named_results.h"
 #include "python/bindings/older_arguments.h"
 #include "python/bindings/out_argument.h"
@@ -391,6 +393,91 @@ const BoundFunction* ReadAny(const BoundFunction& b, const CallArguments& g, Val
 
 }  // namespace
 
+namespace {
+
+// Of the first global tensor among the arguments, where there is one.
+class ScopeOf {
+ public:
+  explicit ScopeOf(absl::Span<const Value> args) {
+    if (!any_global.load(std::memory_order_relaxed)) return;
+    for (const Value& v : args) {
+      const auto* list = std::get_if<TensorList>(&v);
+      const auto* one = std::get_if<Tensor>(&v);
+      const absl::Span<const Tensor> tensors =
+          list ? absl::MakeConstSpan(*list) : absl::MakeConstSpan(one, one ? 1 : 0);
+      for (const Tensor& t : tensors) {
+        if (!GlobalOf(t)) continue;
+        scope_.emplace(absl::MakeConstSpan(&t, 1));
+        return;
+      }
+    }
+  }
+
+ private:
+  std::optional<GlobalScope> scope_;
+};
+
+Py_ssize_t FindKeyword(PyObject* kwnames, const char* name) {
+  for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
+    if (IsNamed(TupleItem(kwnames, k), name)) return k;
+  }
+  return -1;
+}
+
+// Whether the function makes tensors, so that it can make global ones.
+bool MakesTensors(const FunctionSchema& f) {
+  bool device = false, tensors = false;
+  for (const ArgSchema& a : f.args) {
+    device = device || a.name == "device";
+    tensors = tensors || a.type == ArgType::kTensor;
+  }
+  return device && (!tensors || absl::EndsWith(f.name, "_like"));
+}
+
+// The result as the keywords placement= and sbp= ask for it, a leaf as it was.
+PyObject* PutOn(PyObject* made, const PlacedAt& at) {
+  const PyRef owned(made);
+  if (!made || !IsTensor(made)) return PyRef::Borrow(made).Give();
+  const Tensor t = Unwrap(made);
+  StatusOr<Tensor> moved = Box(t.Detach(), at.placement, at.sbp);
+  if (!moved.ok()) return Raise(moved.status());
+  const Status s = autograd::SetRequiresGrad(*moved, autograd::RequiresGrad(t));
+  return s.ok() ? Wrap(*std::move(moved)) : Raise(s);
+}
+
+// zeros(2, 3, placement=..., sbp=...): the call without these two, which says where its ops run.
+PyObject* CallPlaced(const BoundFunction& called, PyObject* const* args, Py_ssize_t nargs,
+                     PyObject* kwnames) {
+  const Py_ssize_t placement = FindKeyword(kwnames, "placement"), sbp = FindKeyword(kwnames, "sbp");
+  PlacedAt at;
+  if (!ReadPlaced(called.schema->name.c_str(), args[nargs + placement],
+                  sbp < 0 ? nullptr : args[nargs + sbp], &at)) {
+    return nullptr;
+  }
+  if (FindKeyword(kwnames, "device") >= 0) {
+    PyErr_Format(PyExc_TypeError, "%s(): a placement says which device, leave out 'device'",
+                 called.schema->name.c_str());
+    return nullptr;
+  }
+  std::vector<PyObject*> values(args, args + nargs);
+  const PyRef names(PyList_New(0)), device(WrapDevice(at.placement->device()));
+  const PyRef device_name(PyUnicode_InternFromString("device"));
+  if (!names || !device || !device_name) return nullptr;
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) {
+    if (k == placement || k == sbp) continue;
+    values.push_back(args[nargs + k]);
+    if (PyList_Append(names.get(), TupleItem(kwnames, k)) < 0) return nullptr;
+  }
+  values.push_back(device.get());
+  if (PyList_Append(names.get(), device_name.get()) < 0) return nullptr;
+  const PyRef tuple(PyList_AsTuple(names.get()));
+  if (!tuple) return nullptr;
+  const GlobalScope scope(at.placement, at.sbp);
+  return PutOn(CallBound(called, nullptr, values.data(), nargs, tuple.get()), at);
+}
+
+}  // namespace
+
 PyObject* CallBound(const BoundFunction& called, PyObject* self, PyObject* const* args,
                     Py_ssize_t nargs, PyObject* kwnames) {
   return Protect([&]() -> PyObject* {
@@ -398,12 +485,18 @@ PyObject* CallBound(const BoundFunction& called, PyObject* self, PyObject* const
     PyObject* out = nullptr;
     PyObject** target = self ? nullptr : &out;
     const BoundFunction* taken = ReadAny(called, {self, args, nargs, kwnames}, &values, target);
-    if (!taken) return nullptr;
+    if (!taken) {
+      const bool placed = !self && FindKeyword(kwnames, "placement") >= 0;
+      if (!placed || !MakesTensors(*called.schema)) return nullptr;
+      PyErr_Clear();  // "unexpected keyword argument 'placement'"
+      return CallPlaced(called, args, nargs, kwnames);
+    }
     const BoundFunction& b = *taken;
     const FunctionSchema& f = *b.schema;
     Value result;
     Status s;
     {
+      const ScopeOf scope(values);
       GilRelease unlocked(IsLargeWork(values));
       s = f(absl::MakeSpan(values), &result);
     }

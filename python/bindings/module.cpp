@@ -19,6 +19,8 @@ PyObject* RaiseCaught() {
     throw;
   } catch (pybind11::error_already_set& e) {
     e.restore();
+  } catch (const pybind11::builtin_exception& e) {
+    e.set_error();
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& e) {
@@ -59,6 +61,8 @@ PYBIND11_MODULE(_oneflow_lite, m) {
   AddCustomOp(m);
   AddFusedRows(m);
   AddPrivateFolder(m);
+  AddGlobal(m);
+  AddDistributed(m);
   // What knows no __array_ufunc__ leaves operators between its objects and tensors to Tensor.
   m.attr("Tensor").attr("__array_priority__") = 1000;
 }

@@ -82,6 +82,21 @@ Status CheckForNumpy(const Tensor& t, const char* function) {
   return OkStatus();
 }
 
+// A global tensor becomes a local one in host memory, with all its elements: a collective.
+Status Gather(const char* function, bool force, Tensor* t) {
+  if (!GlobalOf(*t)) return OkStatus();
+  if (autograd::RequiresGrad(*t) && !force) return CheckForNumpy(*t, function);
+  const GilRelease unlocked;
+  GradGuard no_grad(false);
+  OFL_ASSIGN_OR_RETURN(Tensor whole, Whole(function, *t));
+  const bool shard = whole.storage() == GlobalOf(*t)->local.storage();  // others have it, too
+  if (shard) {
+    OFL_ASSIGN_OR_RETURN(whole, functional::Clone(whole));
+  }
+  OFL_ASSIGN_OR_RETURN(*t, functional::To(whole, Device{}, {}));
+  return OkStatus();
+}
+
 // The array holds the storage and not the tensor: x.data = y gives the tensor another one.
 py::array MakeArray(const Tensor& t) {
   auto* storage = new Ref<Storage>(t.storage());
@@ -105,6 +120,7 @@ PyObject* NumpyMethod(PyObject* self, PyObject* args, PyObject* kwargs) {
       return nullptr;
     }
     Tensor t = Unwrap(self);
+    if (const Status s = Gather("numpy", force, &t); !s.ok()) return Raise(s);
     if (force && t.device().type != DeviceType::kMeta) {
       auto host = functional::To(t.Detach(), Device{}, {});
       if (!host.ok()) return Raise(host.status());
@@ -123,8 +139,10 @@ PyObject* ArrayMethod(PyObject* self, PyObject* args, PyObject* kwargs) {
                                      &dtype, &copy)) {
       return nullptr;
     }
-    if (const Status s = CheckForNumpy(Unwrap(self), "__array__"); !s.ok()) return Raise(s);
-    py::array array = MakeArray(Unwrap(self));
+    Tensor t = Unwrap(self);
+    if (const Status s = Gather("__array__", false, &t); !s.ok()) return Raise(s);
+    if (const Status s = CheckForNumpy(t, "__array__"); !s.ok()) return Raise(s);
+    py::array array = MakeArray(t);
     const py::object given = py::reinterpret_borrow<py::object>(dtype);
     const bool same = given.is_none() || array.dtype().equal(py::dtype::from_args(given));
     if (copy == Py_False && !same) {

@@ -6,9 +6,11 @@
 #include <pybind11/stl.h>
 
 #include "oneflow_lite/framework/dispatch.h"
+#include "oneflow_lite/framework/global.h"
 #include "oneflow_lite/framework/kernel_registry.h"
 #include "oneflow_lite/framework/op_function.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "oneflow_lite/framework/sharding.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/classes.h"
 #include "python/bindings/throwing.h"
@@ -88,9 +90,9 @@ TensorSpec SpecOf(const Tensor& t) {
   return {t.shape(), t.dtype(), t.device(), true};
 }
 
-CallSpecs Read(const std::string& name, const py::list& arguments) {
-  const OpExpr* expr = ValueOrThrow(FindOp(name));
-  const FunctionSchema& function = FunctionOf(*expr);
+OpArguments ReadArguments(const OpExpr& expr, const py::list& arguments) {
+  const std::string& name = expr.def().name;
+  const FunctionSchema& function = FunctionOf(expr);
   if (arguments.size() != function.args.size()) {
     throw py::type_error(name + "(): " + std::to_string(function.args.size()) +
                          " arguments are wanted");
@@ -101,7 +103,12 @@ CallSpecs Read(const std::string& name, const py::list& arguments) {
       throw py::error_already_set();
     }
   }
-  OpArguments call = SplitArguments(*expr, absl::MakeSpan(values));
+  return SplitArguments(expr, absl::MakeSpan(values));
+}
+
+CallSpecs Read(const std::string& name, const py::list& arguments) {
+  const OpExpr* expr = ValueOrThrow(FindOp(name));
+  OpArguments call = ReadArguments(*expr, arguments);
   Specs inputs;
   for (const Tensor& t : call.inputs) inputs.push_back(SpecOf(t));
   return {&expr->def(), std::move(inputs), std::move(call.attrs)};
@@ -177,7 +184,27 @@ py::tuple OpInferShard(const std::string& name, const py::list& arguments, size_
   for (size_t i = 0; i < context.attrs.size(); ++i) {
     attrs.append(OwnedOrThrow(WrapValue(ToValue(context.attrs[static_cast<int>(i)]))));
   }
-  return py::make_tuple(attrs, ShapesAndDTypes(outputs));
+  return py::make_tuple(attrs, ShapesAndDTypes(outputs), WeightOf(*call.op, context));
+}
+
+// How a call on global tensors would run; None for one on local tensors. Nothing moves.
+py::object OpPlan(const std::string& name, const py::list& arguments) {
+  const OpExpr* expr = ValueOrThrow(FindOp(name));
+  const OpArguments call = ReadArguments(*expr, arguments);
+  bool global = false;
+  for (const Tensor& t : call.inputs) global = global || GlobalOf(t);
+  if (!global || !expr->def().lists.empty()) return py::none();
+  TensorList unused;
+  const auto plan = ValueOrThrow(PlanOf({*expr, call.inputs, call.attrs, &unused}));
+  py::list moves;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const GlobalSpec* g = GlobalOf(call.inputs[i]);
+    if (!g) continue;
+    moves.append(py::make_tuple(Texts(g->sbp), Texts(plan->inputs[i])));
+  }
+  py::list outputs;
+  for (const NdSbp& sbp : plan->outputs) outputs.append(Texts(sbp));
+  return py::make_tuple(plan->placement->ToString(), moves, outputs, plan->bytes, plan->aside);
 }
 
 // Notes every call of an op before it runs.
@@ -239,7 +266,11 @@ void AddOpDefinition(py::module_& m) {
         "The SBP signatures of a call: (inputs, outputs), each a list of \"S(0)\", \"B\", \"P\".");
   m.def("op_infer_shard", &OpInferShard, name, arguments, py::arg("signature"), py::arg("part"),
         py::arg("parts"), py::arg("shards"),
-        "The attributes of one shard, and shape and dtype of each of its outputs.");
+        "The attributes of one shard, shape and dtype of each of its outputs, and what its partial "
+        "sums are multiplied by.");
+  m.def("op_plan", &OpPlan, name, arguments,
+        "How a call on global tensors would run: placement, (from, to) of each global input, the "
+        "outputs, the bytes each rank sends, whether it is computed aside. None for local ones.");
   m.def("record_ops", &RecordOps, py::arg("function"),
         "Calls function() and gives (name, arguments) of every op that this thread ran in it.");
 }

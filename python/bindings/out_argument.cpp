@@ -50,6 +50,7 @@ void TakeOver(const Tensor& t, const Tensor& from) {
   impl.dtype = from.dtype();
   impl.contiguous = from.is_contiguous();
   impl.storage = from.storage();
+  impl.global_spec = from.impl()->global_spec;
 }
 
 PyObject* StoreResults(const char* function, const Value& result, PyObject* out,

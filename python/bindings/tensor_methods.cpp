@@ -4,7 +4,7 @@
 #include "functional/copy.h"
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/core/error.h"
-#include "oneflow_lite/framework/dispatch.h"
+#include "oneflow_lite/framework/global.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/read.h"
 
@@ -15,7 +15,8 @@ StatusOr<Tensor> OnHost(const Tensor& t, absl::string_view function) {
     return Error(ErrorKind::kRuntime, function, "(): ", Describe(t), " has no data");
   }
   GradGuard no_grad(false);
-  OFL_ASSIGN_OR_RETURN(Tensor host, functional::To(t.Detach(), Device{}, {}));
+  OFL_ASSIGN_OR_RETURN(const Tensor whole, Whole(function, t));
+  OFL_ASSIGN_OR_RETURN(Tensor host, functional::To(whole.Detach(), Device{}, {}));
   return functional::Contiguous(host);
 }
 
@@ -53,6 +54,15 @@ PyObject* Item(const Tensor& t, absl::string_view function) {
                               "is ",
                               Describe(t)));
   }
+  if (GlobalOf(t)) {
+    StatusOr<Tensor> whole = Tensor();
+    {
+      const Tensor counted = t;
+      GilRelease unlocked;
+      whole = Whole(function, counted);
+    }
+    return whole.ok() ? Item(*whole, function) : Raise(whole.status());
+  }
   if (t.device().type == DeviceType::kCPU) return ElementAt(t.dtype(), t.data());
   if (t.device().type == DeviceType::kMeta) {
     return Raise(ErrorKind::kRuntime, absl::StrCat(function, "(): ", Describe(t), " has no data"));
@@ -88,6 +98,10 @@ PyObject* DataPtr(PyObject* self, PyObject*) {
   const Tensor& t = Unwrap(self);
   if (t.device().type == DeviceType::kMeta) {  // a kernel would be launched on a null pointer
     return Raise(ErrorKind::kRuntime, absl::StrCat("data_ptr(): ", Describe(t), " has no data"));
+  }
+  if (GlobalOf(t)) {
+    return Raise(ErrorKind::kRuntime, absl::StrCat("data_ptr(): ", Describe(t),
+                                                   " is global; to_local() has the memory"));
   }
   return PyLong_FromVoidPtr(t.data());
 }

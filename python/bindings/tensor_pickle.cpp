@@ -114,10 +114,17 @@ PyObject* DeepCopy(PyObject* self, PyObject* memo) {
     }
     const Tensor& t = Unwrap(self);
     if (const Status s = CheckLeaf(t); !s.ok()) return Raise(s);
-    const Tensor bytes = CopyOfStorage(t, memo);
-    if (!bytes.defined()) return nullptr;
-    Tensor data(
-        MakeRef<TensorImpl>(bytes.storage(), t.shape(), t.strides(), t.offset(), t.dtype()));
+    Tensor data;
+    if (t.impl()->global_spec) {  // its memory is elsewhere
+      auto copied = functional::Clone(t.Detach());
+      if (!copied.ok()) return Raise(copied.status());
+      data = *std::move(copied);
+    } else {
+      const Tensor bytes = CopyOfStorage(t, memo);
+      if (!bytes.defined()) return nullptr;
+      data = Tensor(
+          MakeRef<TensorImpl>(bytes.storage(), t.shape(), t.strides(), t.offset(), t.dtype()));
+    }
     PyRef result(NewObject(Py_TYPE(self), std::move(data), IsGradLeaf(t)));
     if (!result || PyObject_SetItem(memo, key.get(), result.get()) < 0) return nullptr;
     if (const Tensor grad = autograd::Grad(t); grad.defined()) {

@@ -33,6 +33,7 @@ from oneflow_lite import (
     ops,
     optim,
     profiler,
+    sbp,
     special,
     utils,
 )
@@ -63,6 +64,7 @@ from oneflow_lite._oneflow_lite import (
     int32,
     int64,
     is_grad_enabled,
+    placement,
     tensor,
     uint8,
 )
@@ -140,8 +142,10 @@ __all__ += [
     "no_grad", "ops", "optim", "profiler", "register_op", "set_grad_enabled",
     "set_num_threads", "short", "special", "tensor", "uint8", "utils",
 ]  # fmt: skip
+__all__ += ["placement", "sbp"]  # global tensors
 __all__ += ["are_deterministic_algorithms_enabled", "use_deterministic_algorithms"]
 __all__ += ["amp", "autocast", "get_autocast_dtype", "is_autocast_enabled"]
+__all__ += ["distributed"]  # noqa: F405  (so it does)
 __all__ += ["load", "save"]  # noqa: F405  (__getattr__ brings them)
 __all__ += ["Size", "contiguous_format", "layout", "memory_format", "preserve_format", "strided"]
 __all__ += ["finfo", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_complex",
@@ -163,6 +167,8 @@ def __getattr__(name: str) -> _Any:
         from oneflow_lite import _serialization
 
         return getattr(_serialization, name)
+    if name == "distributed":
+        return _importlib.import_module("oneflow_lite.distributed")
     if name == "fuse":
         return _importlib.import_module("oneflow_lite.fuse")
     return _absent(name)

@@ -12,12 +12,14 @@ from oneflow_lite._config import Config as _Config
 from oneflow_lite import amp as amp
 from oneflow_lite import autograd as autograd
 from oneflow_lite import cuda as cuda
+from oneflow_lite import distributed as distributed
 from oneflow_lite import fuse as fuse
 from oneflow_lite import linalg as linalg
 from oneflow_lite import nn as nn
 from oneflow_lite import ops as ops
 from oneflow_lite import optim as optim
 from oneflow_lite import profiler as profiler
+from oneflow_lite import sbp as sbp
 from oneflow_lite import special as special
 from oneflow_lite import utils as utils
 from oneflow_lite._C import abs as abs
@@ -413,6 +415,7 @@ from oneflow_lite._oneflow_lite import int64 as _int64
 from oneflow_lite._oneflow_lite import int64 as int64
 from oneflow_lite._oneflow_lite import int8 as int8
 from oneflow_lite._oneflow_lite import is_grad_enabled as is_grad_enabled
+from oneflow_lite._oneflow_lite import placement as placement
 from oneflow_lite._oneflow_lite import tensor as tensor
 from oneflow_lite._oneflow_lite import uint8 as uint8
 from oneflow_lite._placing import broadcast_shapes as broadcast_shapes

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from oneflow_lite._oneflow_lite import ShapeError
+from oneflow_lite._oneflow_lite import ShapeError, _GlobalScope, _placement_of
 from oneflow_lite._signature import Signature
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -74,7 +74,11 @@ def named(function: _F, module: str = "oneflow_lite", *, out: bool = False) -> _
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            return function(*args, **kwargs)
+            placement = _placement_of(*args)
+            if placement is None:
+                return function(*args, **kwargs)
+            with _GlobalScope(placement):  # what it makes for global tensors goes with them
+                return function(*args, **kwargs)
         except Exception as error:
             if type(error) not in _VAGUE:
                 raise renamed(error, name)  # noqa: B904  (it is the same exception)

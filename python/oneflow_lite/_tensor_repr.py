@@ -97,7 +97,10 @@ def _rows(
 def _notes(x: Tensor, *, has_values: bool) -> list[str]:
     """What stands after the values: whatever cannot be seen from them."""
     notes = []
-    if (not has_values and x.ndim != 1) or x.device.type == "meta":
+    if x.is_global:
+        notes += [f"size={tuple(x.shape)}", f"placement={x.placement!r}",
+                  f"sbp=({', '.join(map(str, x.sbp))})"]  # fmt: skip
+    elif (not has_values and x.ndim != 1) or x.device.type == "meta":
         notes.append(f"size={tuple(x.shape)}")
     if x.device.type != "cpu":
         notes.append(f"device='{x.device}'")
@@ -117,7 +120,8 @@ def tensor_repr(x: Tensor) -> str:
     ----------
     x : Tensor
         Any shape, dtype and device. Values of a CUDA tensor are copied to the host, at most the
-        edges of a large one; a meta tensor shows ``...``.
+        edges of a large one; a meta tensor shows ``...``; a global tensor shows this rank's
+        shard, without a word to the other ranks.
 
     Returns
     -------
@@ -126,13 +130,15 @@ def tensor_repr(x: Tensor) -> str:
     """
     prefix = "tensor("
     values = x.detach()
+    if x.is_global:  # what lies here, so that nobody has to wait for the others
+        values = values.to_local()
     if x.device.type == "meta":
         body = "..."
-    elif x.numel() == 0:
+    elif values.numel() == 0:
         body = "[]"
     else:
-        shown = _to_numpy(_edges(values) if x.numel() > THRESHOLD else values)
-        body = _rows(shown, tuple(x.shape), _format(shown), len(prefix))
+        shown = _to_numpy(_edges(values) if values.numel() > THRESHOLD else values)
+        body = _rows(shown, tuple(values.shape), _format(shown), len(prefix))
     text = prefix + body
     last_line = len(text) - text.rfind("\n") - 1
     for note in _notes(x, has_values=x.numel() > 0):

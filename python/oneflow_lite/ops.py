@@ -156,4 +156,21 @@ def _of_call(name: str, args: Any, kwargs: Any) -> builtins.list[str]:
         f"a call of {call} gives {outputs}",
         f"  on shards as {'; '.join(ways) or 'a whole only'}",
         f"  {nbytes:.10g} bytes, {flops:.10g} operations",
+        *_of_global_call(name, arguments),
     ]
+
+
+def _of_global_call(name: str, arguments: builtins.list[Any]) -> builtins.list[str]:
+    """What moves where the tensors are global: the chosen way, and its bytes."""
+    plan = _ext.op_plan(name, arguments)
+    if plan is None:
+        return []
+    placement, moves, outputs, nbytes, aside = plan
+
+    def text(entries: builtins.list[str]) -> str:
+        return entries[0] if len(entries) == 1 else f"[{', '.join(entries)}]"
+
+    inputs = ", ".join(text(a) if a == b else f"{text(a)} -> {text(b)}" for a, b in moves)
+    lines = [f"  on {placement}: ({inputs}) gives ({', '.join(map(text, outputs))})"]
+    lines += ["  computed aside and moved back into the tensor that changes"] if aside else []
+    return [*lines, f"  each rank sends {nbytes:.10g} bytes for it"]

@@ -55,3 +55,34 @@ def pytest_collection_modifyitems(config, items):
         part, parts = map(int, config.getoption("--shard").split("/"))
         # By tens, which often share what they compile.
         items[:] = [item for i, item in enumerate(items) if i // 10 % parts == part]
+
+
+_groups = {}  # by size, started when first asked for
+
+
+def _group_of(size):
+    from rank_group import RankGroup
+
+    flow = pytest.importorskip("oneflow_lite")
+    if not hasattr(flow, "placement"):
+        pytest.skip("no global tensors here")
+    if size not in _groups or not _groups[size].alive:
+        _groups[size] = RankGroup(size)
+    return _groups[size]
+
+
+@pytest.fixture
+def ranks():
+    """Four processes that compute together."""
+    return _group_of(4)
+
+
+@pytest.fixture
+def two_ranks():
+    """Two processes that compute together."""
+    return _group_of(2)
+
+
+def pytest_unconfigure(config):
+    for group in _groups.values():
+        group.close()

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import types
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from oneflow_lite import _oneflow_lite as _ext
@@ -11,8 +12,17 @@ from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.nn._hooks import HookHandle, call_with_hooks
 from oneflow_lite.nn._state import Stateful
 from oneflow_lite.nn.parameter import Buffer, Parameter
+from oneflow_lite.sbp import Sbp
+from oneflow_lite.sbp import broadcast as _broadcast
 
 _Self = TypeVar("_Self", bound="Module")
+
+
+def _forward_on_placement(self: Module, *args: Any, **kwargs: Any) -> Any:
+    with _ext._GlobalScope(self._placement):
+        return type(self).forward(self, *args, **kwargs)
+
+
 _KINDS: dict[str, type] = {"_parameters": Parameter, "_buffers": Tensor}  # and Module, below
 
 
@@ -298,6 +308,46 @@ class Module(Stateful):
             tensor.data = moved(tensor)
             if grad is not None:
                 tensor.grad = moved(grad)
+        return self
+
+    def to_global(
+        self: _Self, placement: _ext.placement | None = None,
+        sbp: Sbp | Sequence[Sbp] | None = None,
+    ) -> _Self:  # fmt: skip
+        """Makes parameters and buffers global, in place, or brings them to another SBP.
+
+        Local ones must hold the same values on every rank; each rank keeps its part of them. What
+        ``forward`` makes from then on (``flow.arange``, ``flow.zeros``) is global, too.
+        Parameters stay the same objects, so an optimizer made before still holds them, but not the
+        state it has.
+
+        Parameters
+        ----------
+        placement : flow.placement, optional
+            The ranks. Left out: where each tensor is, which must be global then.
+        sbp : flow.sbp.Sbp or a sequence of them, optional
+            For each dim of the placement how the tensors lie there. Left out: as they do.
+        """
+
+        def moved(x: Tensor) -> Tensor:
+            x = x.detach()
+            if x.is_global:
+                return x.to_global(placement, sbp)
+            if placement is None or sbp is None:
+                raise TypeError(f"{type(self).__name__}.to_global(): local parameters need a "
+                                "placement and an sbp")  # fmt: skip
+            whole = [_broadcast] * len(placement.shape)
+            return x.to_global(placement, whole).to_global(placement, sbp)
+
+        for tensor in (*self.parameters(), *self.buffers()):
+            grad = tensor.grad
+            tensor.grad = None
+            tensor.data = moved(tensor)
+            if grad is not None:
+                tensor.grad = moved(grad)
+        if placement is not None:
+            self._placement = placement
+            self.forward = types.MethodType(_forward_on_placement, self)
         return self
 
     def cpu(self: _Self) -> _Self:

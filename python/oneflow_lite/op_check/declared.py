@@ -86,8 +86,11 @@ def _run_shards(op: Subject, call: Call, number: int, ins: Sequence[str],
         rest = iter(shards)
         given = [[next(rest) for _ in a] if isinstance(a, list) else next(rest)
                  for a in arguments[:first_attr]]  # fmt: skip
-        attrs, inferred = _ext.op_infer_shard(op.name, arguments, number, part, parts, shards)
+        attrs, inferred, weight = _ext.op_infer_shard(op.name, arguments, number, part, parts,
+                                                      shards)  # fmt: skip
         outputs = op.run(Call([*given, *attrs], {}))
+        if weight != 1:
+            outputs = [y * weight for y in outputs]
         for y, (shape, _) in zip(outputs, inferred, strict=True):
             if tuple(y.shape) != tuple(shape):
                 raise Failed(f"infer says {shape} for shard {part}, its run gives {y.shape}")

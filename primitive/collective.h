@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collectives over an ordered list of ranks: Gloo on the CPU, NCCL on CUDA.
+//
+//   OFL_ASSIGN_OR_RETURN(auto all, GetCommunicator(DeviceType::kCPU, {{0, 1, 2, 3}}));
+//   OFL_RETURN_IF_ERROR(all->AllReduce(stream, x, x, n, DType::kFloat32));
+//
+// All members call the same collectives in the same order with arguments that agree. A member that
+// fails, does not come, or asks for another thing gives a RuntimeError at the others: at the latest
+// after the world's time-out, at once and with both sides' arguments under OFL_CHECK_COLLECTIVES=1.
+// After an error the communicator is of no further use: each later call repeats that error.
+//
+// Pointers are to the device's memory, counts are of elements, dense. Work on CUDA is ordered by
+// the stream; on the CPU it has ended when the call returns. A pointer of which 0 elements are read
+// or written may be null. Ranges of input and output must not overlap, except where said.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "oneflow_lite/core/world.h"
+#include "primitive/primitive.h"
+
+namespace oneflow_lite {
+
+// How elements of several ranks become one. Integers wrap; bool: sum and max are "or", product and
+// min are "and". NaN wins over numbers in max and min on the CPU.
+enum class CollectiveReduce : uint8_t { kSum, kProd, kMax, kMin };
+// "sum"
+OFL_API const char* Name(CollectiveReduce reduce);
+
+using Counts = absl::Span<const int64_t>;
+
+class OFL_API Communicator {
+ public:
+  static constexpr char kName[] = "collective";
+  // The members, and the place of this process among them.
+  struct Spec {
+    DeviceType device_type;
+    std::vector<int> ranks;
+    int rank;
+  };
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  DeviceType device_type() const { return device_type_; }
+  // The members by their ranks in the world. `rank`, `root`, `to`, `from` and the places in Counts
+  // are positions in this list.
+  absl::Span<const int> ranks() const { return ranks_; }
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(ranks_.size()); }
+
+  // out = the reduction of all in; out may be in. The dtype in which it is summed: at least float32
+  // for the 16-bit floats on the CPU, rounded once; the given one on CUDA, unless reduce_dtype asks
+  // for kFloat32 there. All members get the same bits.
+  Status AllReduce(Stream& stream, const void* in, void* out, int64_t count, DType dtype,
+                   CollectiveReduce reduce = CollectiveReduce::kSum,
+                   std::optional<DType> reduce_dtype = {});
+  // out = counts[0] elements of member 0, then counts[1] of member 1, ...; `in` has counts[rank()]
+  // and may be their place in out.
+  Status AllGather(Stream& stream, const void* in, void* out, Counts counts, DType dtype);
+  // out = the counts[rank()] elements that are this member's part of the reduction of all in, each
+  // of which has the sum of counts, in the order of members. out may be that part of `in`.
+  Status ReduceScatter(Stream& stream, const void* in, void* out, Counts counts, DType dtype,
+                       CollectiveReduce reduce = CollectiveReduce::kSum,
+                       std::optional<DType> reduce_dtype = {});
+  // The next send_counts[i] elements of `in` go to member i, the next recv_counts[i] of out come
+  // from it.
+  Status AllToAll(Stream& stream, const void* in, Counts send_counts, void* out, Counts recv_counts,
+                  DType dtype);
+  // out = `in` of member `root`; `in` is read there alone, and may be out.
+  Status Broadcast(Stream& stream, const void* in, void* out, int64_t count, DType dtype, int root);
+  // Outside a group, Send may wait for the other side's Recv. To oneself: in one group only.
+  Status Send(Stream& stream, const void* in, int64_t count, DType dtype, int to);
+  Status Recv(Stream& stream, void* out, int64_t count, DType dtype, int from);
+  // Between these, Send and Recv (nothing else) are noted; GroupEnd lets them go at once, so that
+  // opposing sends cannot wait for each other. All go on one stream. Those between the same two
+  // members arrive in the order in which they were noted. Groups do not nest.
+  Status GroupBegin();
+  Status GroupEnd();
+  // Returns when all members have called it and, on CUDA, their streams have reached it.
+  Status Barrier(Stream& stream);
+
+ protected:
+  explicit Communicator(Spec spec)
+      : device_type_(spec.device_type),
+        ranks_(std::move(spec.ranks)),
+        rank_(spec.rank),
+        sent_(ranks_.size()),
+        received_(ranks_.size()) {}
+
+  // One message; `number` counts those from its sender to its receiver.
+  struct Transfer {
+    bool send;
+    void* data;
+    int64_t count;
+    DType dtype;
+    int peer;
+    int64_t number;
+  };
+  // What an engine does; the arguments have been checked, one call runs at a time. A time-out is
+  // absl::DeadlineExceededError, a lost or ended connection absl::UnavailableError.
+  virtual Status DoAllReduce(Stream& stream, const void* in, void* out, int64_t count, DType dtype,
+                             CollectiveReduce reduce, DType reduce_dtype) = 0;
+  virtual Status DoAllGather(Stream& stream, const void* in, void* out, Counts counts,
+                             DType dtype) = 0;
+  virtual Status DoReduceScatter(Stream& stream, const void* in, void* out, Counts counts,
+                                 DType dtype, CollectiveReduce reduce, DType reduce_dtype) = 0;
+  virtual Status DoAllToAll(Stream& stream, const void* in, Counts send_counts, void* out,
+                            Counts recv_counts, DType dtype) = 0;
+  virtual Status DoBroadcast(Stream& stream, const void* in, void* out, int64_t count, DType dtype,
+                             int root) = 0;
+  virtual Status DoTransfers(Stream& stream, absl::Span<const Transfer> transfers) = 0;
+  virtual Status DoBarrier(Stream& stream) = 0;
+
+ private:
+  friend class LiveCommunicators;
+  // Ends what waits in another thread: for anybody, or for the member `left` alone, which is gone.
+  virtual void Abort(std::optional<int> left) = 0;
+
+  struct Call;
+  template <class F>
+  Status Run(Stream& stream, const Call& call, F&& engine);
+  Status CheckStream(const char* op, const Stream& stream) const;
+  Status CheckCounts(const char* op, Counts counts) const;
+  Status CheckReduce(const char* op, DType dtype, std::optional<DType> reduce_dtype) const;
+  Status CheckPeer(const char* op, const char* argument, int peer) const;
+  Status CheckAgreement(const Call& call);
+  Status CheckTransfers(absl::Span<const Transfer> transfers);
+  Status Note(Stream& stream, Transfer transfer);
+  Status RunTransfers(Stream& stream, std::vector<Transfer> transfers);
+  Status CopyToOneself(Stream& stream, std::vector<Transfer>* transfers) const;
+  Status Explain(const std::string& doing, const Status& s) const;
+  std::string DescribeOthers() const;
+  std::string DescribeLoss(absl::string_view own) const;
+  std::string Members() const;
+
+  const DeviceType device_type_;
+  const std::vector<int> ranks_;
+  const int rank_;
+  std::mutex mutex_;
+  int64_t sequence_ = 0;                  // collectives so far
+  std::vector<int64_t> sent_, received_;  // messages so far, by member
+  Status failed_;
+  bool in_group_ = false;
+  Stream* group_stream_ = nullptr;
+  std::vector<Transfer> group_;
+};
+using CommunicatorFactory = PrimitiveFactory<Communicator>;
+
+// The communicator of a device type over `ranks`, distinct ranks of the world of which this process
+// is one; it is made at the first call and kept until the process ends. All members make the first
+// call for a list in the same order; who is not a member does not call. On CUDA, it belongs to the
+// current device at the first call. A list of one needs no engine.
+// ValueError for ranks that cannot be; RuntimeError where members do not meet within the time-out,
+// or the engine's library is not there.
+OFL_API StatusOr<std::shared_ptr<Communicator>> GetCommunicator(DeviceType device_type,
+                                                                absl::Span<const int> ranks);
+
+}  // namespace oneflow_lite

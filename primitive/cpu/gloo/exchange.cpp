@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "primitive/cpu/gloo/exchange.h"
+
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/strings/str_join.h"
+#include "oneflow_lite/core/store.h"
+
+namespace oneflow_lite {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// The world's store as Gloo wants one. Errors are thrown, and caught where a Status begins.
+class GlooStore final : public gloo::rendezvous::Store {
+ public:
+  GlooStore(const World& world, std::string prefix) : world_(world), prefix_(std::move(prefix)) {}
+  void set(const std::string& key, const std::vector<char>& data) override {
+    Check(world_.store->Set(prefix_ + key, absl::string_view(data.data(), data.size())));
+  }
+  std::vector<char> get(const std::string& key) override {
+    const auto value = world_.store->Get(prefix_ + key, world_.timeout);
+    Check(value.status());
+    return std::vector<char>(value->begin(), value->end());
+  }
+  void wait(const std::vector<std::string>& keys) override { wait(keys, world_.timeout); }
+  void wait(const std::vector<std::string>& keys, const milliseconds& timeout) override {
+    for (const std::string& key : keys) {
+      Check(world_.store->Get(prefix_ + key, timeout).status());
+    }
+  }
+
+ private:
+  static void Check(const Status& s) {
+    if (!s.ok()) throw std::runtime_error(std::string(s.message()));
+  }
+  const World& world_;
+  const std::string prefix_;
+};
+
+// The interface by which rank 0 is reached, unless GLOO_SOCKET_IFNAME names another.
+std::shared_ptr<gloo::transport::Device> NewDevice(const World& world) {
+  gloo::transport::tcp::attr attr;
+  if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface && *interface) {
+    attr.iface = interface;
+  } else {
+    attr.hostname = world.store->local_address();
+  }
+  return gloo::transport::tcp::CreateDevice(attr);
+}
+
+}  // namespace
+
+Exchanger::Exchanger(const World& world, std::vector<int> ranks, int rank)
+    : ranks_(std::move(ranks)),
+      timeout_(world.timeout),
+      context_(std::make_shared<gloo::rendezvous::Context>(rank, static_cast<int>(ranks_.size()))),
+      gone_(ranks_.size()) {
+  // One thread for all communicators; it runs until the process ends.
+  static auto* device = new auto(NewDevice(world));
+  GlooStore store(world, absl::StrCat("gloo/", absl::StrJoin(ranks_, ","), "/"));
+  context_->setTimeout(timeout_);
+  context_->connectFullMesh(store, *device);
+}
+
+Status Exchanger::Gone(int peer) const {
+  return absl::UnavailableError(absl::StrCat("rank ", ranks_[static_cast<size_t>(peer)],
+                                             " has ended, and takes part no more"));
+}
+
+Status Exchanger::Start(absl::Span<const Message> messages) {
+  std::lock_guard lock(mutex_);
+  for (const Message& m : messages) {
+    if (gone_[static_cast<size_t>(m.peer)] && m.nbytes > 0) return Gone(m.peer);
+  }
+  pending_.reserve(messages.size());
+  for (const bool send : {false, true}) {
+    for (const Message& m : messages) {
+      if (m.nbytes == 0 || m.send != send) continue;
+      const auto nbytes = static_cast<size_t>(m.nbytes);
+      pending_.push_back({m, context_->createUnboundBuffer(m.data, nbytes)});
+      gloo::transport::UnboundBuffer& buffer = *pending_.back().buffer;
+      send ? buffer.send(m.peer, m.tag, 0, nbytes) : buffer.recv(m.peer, m.tag, 0, nbytes);
+    }
+  }
+  return OkStatus();
+}
+
+Status Exchanger::Wait() {
+  const auto deadline = steady_clock::now() + timeout_;
+  for (const Pending& p : pending_) {
+    // Gloo takes 0 and less for no time-out at all.
+    const auto left =
+        std::max(milliseconds(1), std::chrono::ceil<milliseconds>(deadline - steady_clock::now()));
+    try {
+      const bool done = p.message.send ? p.buffer->waitSend(left) : p.buffer->waitRecv(left);
+      if (!done) return Gone(p.message.peer);
+    } catch (const gloo::IoException& e) {
+      if (steady_clock::now() >= deadline) return absl::DeadlineExceededError(e.what());
+      return absl::UnavailableError(e.what());
+    }
+  }
+  return OkStatus();
+}
+
+Status Exchanger::Run(absl::Span<const Message> messages) {
+  Status s;
+  try {
+    s = Start(messages);
+    if (s.ok()) s = Wait();
+  } catch (const gloo::IoException& e) {
+    s = absl::UnavailableError(e.what());
+  }
+  std::vector<Pending> ended;
+  {
+    std::lock_guard lock(mutex_);
+    ended.swap(pending_);
+  }
+  return s;
+}
+
+void Exchanger::Abort(std::optional<int> peer) {
+  std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < gone_.size(); ++i)
+    gone_[i] = gone_[i] || !peer || *peer == static_cast<int>(i);
+  for (const Pending& p : pending_) {
+    if (peer && *peer != p.message.peer) continue;
+    p.message.send ? p.buffer->abortWaitSend() : p.buffer->abortWaitRecv();
+  }
+}
+
+}  // namespace oneflow_lite

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CUDA's collectives: NCCL's, on the caller's stream. Uneven parts go as groups of sends, of which
+// NCCL makes one launch.
+#include "primitive/collective.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "absl/strings/str_join.h"
+#include "oneflow_lite/core/device_backend.h"
+#include "oneflow_lite/core/store.h"
+#include "primitive/copy.h"
+#include "primitive/cuda/host.h"
+#include "primitive/cuda/nccl.h"
+
+namespace oneflow_lite::cuda {
+namespace {
+
+// Moves need no more than the size of an element; NCCL has no type of 16-bit integers.
+NcclType TypeToMove(DType dtype, int64_t* count) {
+  if (dtype == DType::kInt16) *count *= 2;
+  switch (dtype) {
+    case DType::kInt32:
+      return NcclType::kInt32;
+    case DType::kInt64:
+      return NcclType::kInt64;
+    case DType::kFloat16:
+      return NcclType::kFloat16;
+    case DType::kBFloat16:
+      return NcclType::kBfloat16;
+    case DType::kFloat32:
+      return NcclType::kFloat32;
+    case DType::kFloat64:
+      return NcclType::kFloat64;
+    case DType::kInt8:
+      return NcclType::kInt8;
+    default:
+      return NcclType::kUint8;
+  }
+}
+
+// bool is 0 or 1: "or" is its maximum, "and" its minimum.
+NcclOp OpOf(DType dtype, CollectiveReduce reduce) {
+  const bool is_bool = dtype == DType::kBool;
+  switch (reduce) {
+    case CollectiveReduce::kSum:
+      return is_bool ? NcclOp::kMax : NcclOp::kSum;
+    case CollectiveReduce::kProd:
+      return is_bool ? NcclOp::kMin : NcclOp::kProd;
+    case CollectiveReduce::kMax:
+      return NcclOp::kMax;
+    default:
+      return NcclOp::kMin;
+  }
+}
+
+int64_t Bytes(int64_t count, DType dtype) { return count * static_cast<int64_t>(SizeOf(dtype)); }
+const char* At(const void* base, int64_t element, DType dtype) {
+  return static_cast<const char*>(base) + Bytes(element, dtype);
+}
+char* At(void* base, int64_t element, DType dtype) {
+  return static_cast<char*>(base) + Bytes(element, dtype);
+}
+bool AreEven(Counts counts) {
+  for (const int64_t n : counts) {
+    if (n != counts[0]) return false;
+  }
+  return true;
+}
+
+// Memory in the order of a stream.
+class Temporary {
+ public:
+  static StatusOr<Temporary> Allocate(int64_t nbytes, Stream& stream) {
+    Temporary t;
+    OFL_ASSIGN_OR_RETURN(t.backend_, GetBackend(DeviceType::kCUDA));
+    t.nbytes_ = static_cast<size_t>(nbytes);
+    t.device_ = stream.device();
+    OFL_ASSIGN_OR_RETURN(t.data_, t.backend_->Allocate(t.nbytes_, stream));
+    return t;
+  }
+  Temporary(Temporary&& o) noexcept
+      : backend_(o.backend_),
+        data_(std::exchange(o.data_, nullptr)),
+        nbytes_(o.nbytes_),
+        device_(o.device_) {}
+  ~Temporary() {
+    if (data_) backend_->Free(data_, nbytes_, device_);
+  }
+  void* data() const { return data_; }
+
+ private:
+  Temporary() = default;
+  DeviceBackend* backend_ = nullptr;
+  void* data_ = nullptr;
+  size_t nbytes_ = 0;
+  Device device_;
+};
+
+Elementwise<2> Dense(int64_t count) {
+  Elementwise<2> g;
+  g.ndim = 1;
+  g.numel = g.dims[0] = count;
+  g.strides[0][0] = g.strides[1][0] = 1;
+  return g;
+}
+
+Status Cast(Stream& stream, const void* in, DType from, void* out, DType to, int64_t count) {
+  if (count == 0) return OkStatus();
+  OFL_ASSIGN_OR_RETURN(const auto copy, NewPrimitive<CopyFactory>(DeviceType::kCUDA, {from, to}));
+  return copy->Launch(stream, Dense(count), in, out);
+}
+
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(Spec spec, const Nccl* nccl, ncclComm_t comm, int device)
+      : Communicator(std::move(spec)), nccl_(*nccl), comm_(comm), device_(device) {}
+  // Kept until the process ends, when the driver takes all back.
+
+ private:
+  // f(cudaStream_t) gives a result of NCCL; it runs with the device current.
+  template <class F>
+  Status On(const Stream& stream, const char* what, F&& f) {
+    if (stream.device().index != device_) {
+      return Error(ErrorKind::kValue, what, "(): a stream of ", stream.device().ToString(),
+                   " for a communicator of cuda:", device_);
+    }
+    if (aborted_.load()) return absl::UnavailableError("the communicator was ended");
+    DeviceGuard guard(device_);
+    return NcclStatus(f(NativeStream(stream)), aborted_.load() ? nullptr : comm_, what);
+  }
+  // The same within one group.
+  template <class F>
+  Status Grouped(const Stream& stream, const char* what, F&& f) {
+    return On(stream, what, [&](cudaStream_t s) {
+      if (const NcclResult r = nccl_.GroupStart(); r != NcclResult::kSuccess) return r;
+      const NcclResult inner = f(s);
+      const NcclResult outer = nccl_.GroupEnd();
+      return inner == NcclResult::kSuccess ? outer : inner;
+    });
+  }
+  Status CopyHere(Stream& stream, const void* in, void* out, int64_t count, DType dtype) {
+    if (in == out || count == 0) return OkStatus();
+    DeviceGuard guard(device_);
+    return CudaStatus(cudaMemcpyAsync(out, in, static_cast<size_t>(Bytes(count, dtype)),
+                                      cudaMemcpyDeviceToDevice, NativeStream(stream)),
+                      "a copy of a collective");
+  }
+
+  Status CheckSum(DType dtype) const {
+    if (dtype != DType::kInt16) return OkStatus();
+    return Error(ErrorKind::kNotImplemented, "NCCL does not reduce int16; convert to int32 before");
+  }
+
+  Status DoAllReduce(Stream& stream, const void* in, void* out, int64_t count, DType dtype,
+                     CollectiveReduce reduce, DType reduce_dtype) override {
+    OFL_RETURN_IF_ERROR(CheckSum(dtype));
+    if (reduce_dtype != dtype) {
+      OFL_ASSIGN_OR_RETURN(const Temporary wide,
+                           Temporary::Allocate(Bytes(count, reduce_dtype), stream));
+      OFL_RETURN_IF_ERROR(Cast(stream, in, dtype, wide.data(), reduce_dtype, count));
+      OFL_RETURN_IF_ERROR(
+          DoAllReduce(stream, wide.data(), wide.data(), count, reduce_dtype, reduce, reduce_dtype));
+      return Cast(stream, wide.data(), reduce_dtype, out, dtype, count);
+    }
+    return On(stream, "all_reduce", [&](cudaStream_t s) {
+      const NcclType type = TypeToMove(dtype, &count);
+      return nccl_.AllReduce(in, out, static_cast<size_t>(count), type, OpOf(dtype, reduce), comm_,
+                             s);
+    });
+  }
+
+  Status DoReduceScatter(Stream& stream, const void* in, void* out, Counts counts, DType dtype,
+                         CollectiveReduce reduce, DType reduce_dtype) override {
+    OFL_RETURN_IF_ERROR(CheckSum(dtype));
+    if (reduce_dtype != dtype) {
+      int64_t all = 0;
+      for (const int64_t n : counts) all += n;
+      const int64_t mine = counts[static_cast<size_t>(rank())];
+      OFL_ASSIGN_OR_RETURN(const Temporary wide,
+                           Temporary::Allocate(Bytes(all, reduce_dtype), stream));
+      OFL_ASSIGN_OR_RETURN(
+          const Temporary part,
+          Temporary::Allocate(Bytes(std::max<int64_t>(mine, 1), reduce_dtype), stream));
+      OFL_RETURN_IF_ERROR(Cast(stream, in, dtype, wide.data(), reduce_dtype, all));
+      OFL_RETURN_IF_ERROR(DoReduceScatter(stream, wide.data(), part.data(), counts, reduce_dtype,
+                                          reduce, reduce_dtype));
+      return Cast(stream, part.data(), reduce_dtype, out, dtype, mine);
+    }
+    const NcclOp op = OpOf(dtype, reduce);
+    if (AreEven(counts)) {
+      return On(stream, "reduce_scatter", [&](cudaStream_t s) {
+        int64_t count = counts[0];
+        const NcclType type = TypeToMove(dtype, &count);
+        return nccl_.ReduceScatter(in, out, static_cast<size_t>(count), type, op, comm_, s);
+      });
+    }
+    return Grouped(stream, "reduce_scatter", [&](cudaStream_t s) {
+      NcclResult result = NcclResult::kSuccess;
+      int64_t begin = 0;
+      for (int i = 0; i < size() && result == NcclResult::kSuccess; ++i) {
+        int64_t count = counts[static_cast<size_t>(i)];
+        const char* theirs = At(in, begin, dtype);
+        begin += count;
+        if (count == 0) continue;
+        const NcclType type = TypeToMove(dtype, &count);
+        result = nccl_.Reduce(theirs, out, static_cast<size_t>(count), type, op, i, comm_, s);
+      }
+      return result;
+    });
+  }
+
+  Status DoAllGather(Stream& stream, const void* in, void* out, Counts counts,
+                     DType dtype) override {
+    if (AreEven(counts)) {
+      return On(stream, "all_gather", [&](cudaStream_t s) {
+        int64_t count = counts[0];
+        const NcclType type = TypeToMove(dtype, &count);
+        return nccl_.AllGather(in, out, static_cast<size_t>(count), type, comm_, s);
+      });
+    }
+    const int64_t mine = counts[static_cast<size_t>(rank())];
+    std::vector<Transfer> transfers;
+    int64_t begin = 0;
+    for (int i = 0; i < size(); ++i) {
+      const int64_t n = counts[static_cast<size_t>(i)];
+      char* theirs = At(out, begin, dtype);
+      begin += n;
+      if (i == rank()) {
+        OFL_RETURN_IF_ERROR(CopyHere(stream, in, theirs, n, dtype));
+        continue;
+      }
+      transfers.push_back({true, const_cast<void*>(in), mine, dtype, i, 0});
+      transfers.push_back({false, theirs, n, dtype, i, 0});
+    }
+    return Move(stream, "all_gather", transfers);
+  }
+
+  Status DoAllToAll(Stream& stream, const void* in, Counts send_counts, void* out,
+                    Counts recv_counts, DType dtype) override {
+    std::vector<Transfer> transfers;
+    int64_t sent = 0, received = 0;
+    for (int i = 0; i < size(); ++i) {
+      const int64_t to = send_counts[static_cast<size_t>(i)];
+      const int64_t from = recv_counts[static_cast<size_t>(i)];
+      const char* theirs = At(in, sent, dtype);
+      char* mine = At(out, received, dtype);
+      sent += to;
+      received += from;
+      if (i == rank()) {
+        OFL_RETURN_IF_ERROR(CopyHere(stream, theirs, mine, to, dtype));
+        continue;
+      }
+      transfers.push_back({true, const_cast<char*>(theirs), to, dtype, i, 0});
+      transfers.push_back({false, mine, from, dtype, i, 0});
+    }
+    return Move(stream, "all_to_all", transfers);
+  }
+
+  Status DoBroadcast(Stream& stream, const void* in, void* out, int64_t count, DType dtype,
+                     int root) override {
+    return On(stream, "broadcast", [&](cudaStream_t s) {
+      const NcclType type = TypeToMove(dtype, &count);
+      // Who is not the root has nothing to read; NCCL looks at the pointer all the same.
+      const void* from = rank() == root ? in : out;
+      return nccl_.Broadcast(from, out, static_cast<size_t>(count), type, root, comm_, s);
+    });
+  }
+
+  Status DoTransfers(Stream& stream, absl::Span<const Transfer> transfers) override {
+    return Move(stream, "send and recv", transfers);
+  }
+  // Messages between the same two members arrive in their order.
+  Status Move(Stream& stream, const char* what, absl::Span<const Transfer> transfers) {
+    return Grouped(stream, what, [&](cudaStream_t s) {
+      NcclResult result = NcclResult::kSuccess;
+      for (const Transfer& t : transfers) {
+        int64_t count = t.count;
+        if (count == 0 || result != NcclResult::kSuccess) continue;
+        const NcclType type = TypeToMove(t.dtype, &count);
+        const auto n = static_cast<size_t>(count);
+        result = t.send ? nccl_.Send(t.data, n, type, t.peer, comm_, s)
+                        : nccl_.Recv(t.data, n, type, t.peer, comm_, s);
+      }
+      return result;
+    });
+  }
+
+  Status DoBarrier(Stream& stream) override {
+    OFL_ASSIGN_OR_RETURN(const Temporary token, Temporary::Allocate(4, stream));
+    DeviceGuard guard(device_);
+    OFL_RETURN_IF_ERROR(
+        CudaStatus(cudaMemsetAsync(token.data(), 0, 4, NativeStream(stream)), "barrier"));
+    OFL_RETURN_IF_ERROR(DoAllReduce(stream, token.data(), token.data(), 1, DType::kInt32,
+                                    CollectiveReduce::kSum, DType::kInt32));
+    return stream.Synchronize();
+  }
+
+  // NCCL ends its kernels, and with them whoever waits for the stream. One that left has done its
+  // part: what is enqueued for it cannot be told apart, and ends by the failure of another.
+  void Abort(std::optional<int> left) override {
+    if (left || aborted_.exchange(true)) return;
+    DeviceGuard guard(device_);
+    nccl_.CommAbort(comm_);
+  }
+
+  const Nccl& nccl_;
+  const ncclComm_t comm_;
+  const int device_;
+  std::atomic<bool> aborted_{false};
+};
+
+// The first member makes the id; the others read it in the store.
+StatusOr<std::unique_ptr<Communicator>> NewNccl(const Communicator::Spec& spec) {
+  OFL_ASSIGN_OR_RETURN(const World* world, GetWorld());
+  OFL_ASSIGN_OR_RETURN(const Nccl* nccl, GetNccl());
+  const std::string key = absl::StrCat("nccl/", absl::StrJoin(spec.ranks, ","));
+  ncclUniqueId id{};
+  if (spec.rank == 0) {
+    OFL_RETURN_IF_ERROR(NcclStatus(nccl->GetUniqueId(&id), nullptr, "unique id"));
+    OFL_RETURN_IF_ERROR(world->store->Set(key, absl::string_view(id.internal, sizeof id.internal)));
+  } else {
+    OFL_ASSIGN_OR_RETURN(const std::string bytes, world->store->Get(key, world->timeout));
+    if (bytes.size() != sizeof id.internal) {
+      return Error(ErrorKind::kRuntime, "NCCL's id has ", bytes.size(), " bytes");
+    }
+    std::memcpy(id.internal, bytes.data(), bytes.size());
+  }
+  const int device = CurrentDeviceIndex(DeviceType::kCUDA);
+  DeviceGuard guard(device);
+  ncclComm_t comm = nullptr;
+  OFL_RETURN_IF_ERROR(
+      NcclStatus(nccl->CommInitRank(&comm, static_cast<int>(spec.ranks.size()), id, spec.rank),
+                 nullptr, "communicator"));
+  return std::make_unique<NcclCommunicator>(spec, nccl, comm, device);
+}
+
+const bool registered = RegisterPrimitive<Communicator>(DeviceType::kCUDA, &NewNccl);
+
+}  // namespace
+}  // namespace oneflow_lite::cuda

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The world of processes and its communicators, for oneflow_lite/distributed.
+#include <pybind11/stl.h>
+
+#include "oneflow_lite/core/device_backend.h"
+#include "oneflow_lite/core/world.h"
+#include "primitive/collective.h"
+#include "python/bindings/classes.h"
+#include "python/bindings/dtype_device.h"
+#include "python/bindings/tensor_object.h"
+#include "python/bindings/throwing.h"
+
+namespace oneflow_lite::python {
+namespace {
+
+const Tensor& TensorOf(const py::handle& o) {
+  if (!IsTensor(o.ptr())) throw py::type_error("a tensor is wanted");
+  return Unwrap(o.ptr());
+}
+// What a collective reads or writes as it lies in memory.
+const Tensor& DenseOf(const py::handle& o) {
+  const Tensor& t = TensorOf(o);
+  if (!t.is_contiguous()) throw py::value_error("a contiguous tensor is wanted");
+  return t;
+}
+
+template <class F>
+void Unlocked(F&& f) {
+  Status s;
+  {
+    GilRelease unlocked;
+    s = f();
+  }
+  ThrowIfError(s);
+}
+
+std::optional<DType> DTypeOrNone(const py::object& o) {
+  if (o.is_none()) return {};
+  DType t;
+  if (!AsDType(o.ptr(), &t)) throw py::type_error("reduce_dtype must be a dtype or None");
+  return t;
+}
+
+Stream& StreamOf(const Tensor& t) { return *ValueOrThrow(CurrentStream(t.device())); }
+
+using SharedCommunicator = std::shared_ptr<Communicator>;
+using Sizes = std::vector<int64_t>;
+
+SharedCommunicator Connect(const std::string& device, const std::vector<int>& ranks) {
+  const Device d = ValueOrThrow(Device::Parse(device));
+  StatusOr<SharedCommunicator> c = SharedCommunicator();
+  {
+    GilRelease unlocked;
+    c = GetCommunicator(d.type, ranks);
+  }
+  return ValueOrThrow(std::move(c));
+}
+
+void AllReduce(Communicator& c, const py::object& in, const py::object& out, int op,
+               const py::object& reduce_dtype) {
+  const Tensor x = DenseOf(in), y = DenseOf(out);
+  const auto dtype = DTypeOrNone(reduce_dtype);
+  y.storage()->BumpVersion();
+  Unlocked([&] {
+    return c.AllReduce(StreamOf(x), x.data(), y.data(), x.numel(), x.dtype(),
+                       static_cast<CollectiveReduce>(op), dtype);
+  });
+}
+
+void AllGather(Communicator& c, const py::object& in, const py::object& out, const Sizes& counts) {
+  const Tensor x = DenseOf(in), y = DenseOf(out);
+  y.storage()->BumpVersion();
+  Unlocked([&] { return c.AllGather(StreamOf(x), x.data(), y.data(), counts, x.dtype()); });
+}
+
+void ReduceScatter(Communicator& c, const py::object& in, const py::object& out,
+                   const Sizes& counts, int op, const py::object& reduce_dtype) {
+  const Tensor x = DenseOf(in), y = DenseOf(out);
+  const auto dtype = DTypeOrNone(reduce_dtype);
+  y.storage()->BumpVersion();
+  Unlocked([&] {
+    return c.ReduceScatter(StreamOf(x), x.data(), y.data(), counts, x.dtype(),
+                           static_cast<CollectiveReduce>(op), dtype);
+  });
+}
+
+void AllToAll(Communicator& c, const py::object& in, const Sizes& send_counts,
+              const py::object& out, const Sizes& recv_counts) {
+  const Tensor x = DenseOf(in), y = DenseOf(out);
+  y.storage()->BumpVersion();
+  Unlocked([&] {
+    return c.AllToAll(StreamOf(x), x.data(), send_counts, y.data(), recv_counts, x.dtype());
+  });
+}
+
+void Broadcast(Communicator& c, const py::object& tensor, int root) {
+  const Tensor x = DenseOf(tensor);
+  x.storage()->BumpVersion();
+  Unlocked(
+      [&] { return c.Broadcast(StreamOf(x), x.data(), x.data(), x.numel(), x.dtype(), root); });
+}
+
+void Send(Communicator& c, const py::object& tensor, int to) {
+  const Tensor x = DenseOf(tensor);
+  Unlocked([&] { return c.Send(StreamOf(x), x.data(), x.numel(), x.dtype(), to); });
+}
+
+void Recv(Communicator& c, const py::object& tensor, int from) {
+  const Tensor x = DenseOf(tensor);
+  x.storage()->BumpVersion();
+  Unlocked([&] { return c.Recv(StreamOf(x), x.data(), x.numel(), x.dtype(), from); });
+}
+
+void Barrier(Communicator& c) {
+  const auto index = static_cast<int16_t>(CurrentDeviceIndex(c.device_type()));
+  Stream& stream = *ValueOrThrow(CurrentStream({c.device_type(), index}));
+  Unlocked([&] { return c.Barrier(stream); });
+}
+
+void Init(std::optional<int> rank, std::optional<int> world_size, std::optional<int> local_rank,
+          std::optional<int> local_world_size, const std::optional<std::string>& address,
+          std::optional<int> port, std::optional<double> timeout) {
+  WorldOptions options{rank, world_size, local_rank, local_world_size, address, port, {}};
+  if (timeout) {
+    if (!(*timeout > 0 && *timeout <= 1e7)) {
+      throw py::value_error(absl::StrCat("init(): timeout is ", *timeout,
+                                         " s, but must be positive and at most 1e7 s"));
+    }
+    options.timeout = std::chrono::milliseconds(static_cast<int64_t>(*timeout * 1000));
+  }
+  Unlocked([&] { return InitWorld(options); });
+}
+
+py::dict WorldDict() {
+  const World& w = [] {
+    StatusOr<const World*> world = nullptr;
+    {
+      GilRelease unlocked;
+      world = GetWorld();
+    }
+    return std::ref(*ValueOrThrow(world));
+  }();
+  py::dict d;
+  d["rank"] = w.rank;
+  d["world_size"] = w.size;
+  d["local_rank"] = w.local_rank;
+  d["local_world_size"] = w.local_size;
+  d["timeout"] = static_cast<double>(w.timeout.count()) / 1000;
+  return d;
+}
+
+}  // namespace
+
+void AddDistributed(py::module_& m) {
+  m.def("distributed_init", &Init, py::arg("rank"), py::arg("world_size"), py::arg("local_rank"),
+        py::arg("local_world_size"), py::arg("master_addr"), py::arg("master_port"),
+        py::arg("timeout"));
+  m.def("distributed_world", &WorldDict, "What the processes agreed on; meets them at need.");
+  m.def("distributed_is_initialized", &IsInitialized);
+  m.def("distributed_rank", &Rank);
+  m.def("distributed_world_size", &WorldSize);
+  m.def("distributed_local_rank", &LocalRank);
+  m.def("distributed_report_failure", [](const std::string& message) {
+    GilRelease unlocked;
+    ReportFailure(message);
+  });
+  m.def("distributed_communicator", &Connect, py::arg("device"), py::arg("ranks"));
+
+  py::class_<Communicator, SharedCommunicator>(m, "Communicator",
+                                               "Collectives over an ordered list of ranks.")
+      .def_property_readonly("ranks",
+                             [](const Communicator& c) {
+                               return std::vector<int>(c.ranks().begin(), c.ranks().end());
+                             })
+      .def_property_readonly("rank", &Communicator::rank)
+      .def_property_readonly("size", &Communicator::size)
+      .def("all_reduce", &AllReduce)
+      .def("all_gather", &AllGather)
+      .def("reduce_scatter", &ReduceScatter)
+      .def("all_to_all", &AllToAll)
+      .def("broadcast", &Broadcast)
+      .def("send", &Send)
+      .def("recv", &Recv)
+      .def("group_begin", [](Communicator& c) { ThrowIfError(c.GroupBegin()); })
+      .def("group_end", [](Communicator& c) { Unlocked([&] { return c.GroupEnd(); }); })
+      .def("barrier", &Barrier);
+}
+
+}  // namespace oneflow_lite::python

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The store through which ranks meet. Each wait has a time-out, so that no case can hang.
+#include "oneflow_lite/core/store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "oneflow_lite/core/world.h"
+
+namespace oneflow_lite {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class StoreTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto server = StoreServer::Start("127.0.0.1", 0);
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+  std::shared_ptr<Store> Client() {
+    auto store = Store::Connect("127.0.0.1", server_->port(), seconds(10));
+    EXPECT_TRUE(store.ok()) << store.status();
+    return *store;
+  }
+  std::unique_ptr<StoreServer> server_;
+};
+
+TEST_F(StoreTest, KeepsValues) {
+  const auto a = Client(), b = Client();
+  const std::string bytes("\0with zeros\0", 12);
+  ASSERT_TRUE(a->Set("k", bytes).ok());
+  EXPECT_EQ(*b->Get("k", seconds(1)), bytes);
+  ASSERT_TRUE(b->Set("k", "").ok());
+  EXPECT_EQ(*a->Get("k", seconds(1)), "");
+  EXPECT_TRUE(*a->Delete("k"));
+  EXPECT_FALSE(*a->Delete("k"));
+  EXPECT_EQ(*a->Add("n", 5), 5);
+  EXPECT_EQ(*b->Add("n", -7), -2);
+  EXPECT_EQ(*b->Get("n", seconds(1)), "-2");
+  const std::string large(9'000'000, 'x');  // more than a socket takes at once
+  ASSERT_TRUE(a->Set("large", large).ok());
+  EXPECT_EQ(*b->Get("large", seconds(10)), large);
+}
+
+TEST_F(StoreTest, WaitsForAKey) {
+  const auto a = Client(), b = Client();
+  auto value = std::async(std::launch::async, [&] { return a->Get("later", seconds(10)); });
+  // The store serves others meanwhile, this client's other threads too.
+  EXPECT_EQ(*a->Add("n", 1), 1);
+  std::this_thread::sleep_for(milliseconds(20));
+  ASSERT_TRUE(b->Set("later", "now").ok());
+  EXPECT_EQ(*value.get(), "now");
+}
+
+TEST_F(StoreTest, TimesOut) {
+  const auto store = Client();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto missing = store->Get("missing", milliseconds(50));
+  EXPECT_THAT(std::string(missing.status().message()), HasSubstr("no \"missing\" after 0.05 s"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(4));
+  EXPECT_TRUE(store->Set("works", "still").ok());
+}
+
+TEST_F(StoreTest, GathersInTheOrderOfIndices) {
+  const auto a = Client(), b = Client(), c = Client();
+  for (int round = 0; round < 20; ++round) {  // a key is free again after each
+    auto one =
+        std::async(std::launch::async, [&] { return b->Gather("g", 1, 3, "b", seconds(10)); });
+    auto two =
+        std::async(std::launch::async, [&] { return c->Gather("g", 2, 3, "c", seconds(10)); });
+    EXPECT_THAT(*a->Gather("g", 0, 3, "a", seconds(10)), ElementsAre("a", "b", "c"));
+    EXPECT_THAT(*one.get(), ElementsAre("a", "b", "c"));
+    EXPECT_THAT(*two.get(), ElementsAre("a", "b", "c"));
+  }
+}
+
+TEST_F(StoreTest, NamesWhoDoesNotCome) {
+  const auto store = Client();
+  std::vector<int> absent;
+  EXPECT_FALSE(store->Gather("g", 1, 4, "", milliseconds(50), &absent).ok());
+  EXPECT_THAT(absent, ElementsAre(0, 2, 3));
+  const auto other = store->Gather("g", 0, 5, "", milliseconds(50));
+  EXPECT_THAT(std::string(other.status().message()), HasSubstr("gathered from 4 processes"));
+}
+
+TEST_F(StoreTest, TellsOfTheLoss) {
+  const auto a = Client();
+  ASSERT_TRUE(a->Join(0, 2).ok());
+  {
+    const auto b = Client();
+    ASSERT_TRUE(b->Join(1, 2).ok());
+    EXPECT_THAT(std::string(Client()->Join(1, 2).message()),
+                HasSubstr("two processes with rank 1"));
+    EXPECT_THAT(std::string(Client()->Join(1, 3).message()), HasSubstr("one of 3 processes"));
+    ASSERT_TRUE(b->Post({StoreEvent::Kind::kFailed, 1, "no memory"}).ok());
+  }
+  const auto failed = a->NextEvent(seconds(10)), lost = a->NextEvent(seconds(10));
+  ASSERT_TRUE(failed.ok() && *failed && lost.ok() && *lost);
+  EXPECT_EQ((*failed)->kind, StoreEvent::Kind::kFailed);
+  EXPECT_EQ((*failed)->text, "no memory");
+  EXPECT_EQ((*lost)->kind, StoreEvent::Kind::kLost);
+  EXPECT_EQ((*lost)->rank, 1);
+  const auto none = a->NextEvent(milliseconds(20));
+  EXPECT_TRUE(none.ok() && !*none);
+}
+
+TEST_F(StoreTest, WhoLeavesIsNotLost) {
+  const auto a = Client();
+  ASSERT_TRUE(a->Join(0, 2).ok());
+  {
+    const auto b = Client();
+    ASSERT_TRUE(b->Join(1, 2).ok());
+    EXPECT_FALSE(server_->WaitUntilLeft(milliseconds(20)));
+    ASSERT_TRUE(b->Post({StoreEvent::Kind::kLeft, 1, ""}).ok());
+  }
+  const auto left = a->NextEvent(seconds(10));
+  ASSERT_TRUE(left.ok() && *left);
+  EXPECT_EQ((*left)->kind, StoreEvent::Kind::kLeft);
+  EXPECT_FALSE(*a->NextEvent(milliseconds(100)));
+  ASSERT_TRUE(a->Post({StoreEvent::Kind::kLeft, 0, ""}).ok());
+  EXPECT_TRUE(server_->WaitUntilLeft(seconds(10)));
+}
+
+TEST_F(StoreTest, AnInterruptionEndsWhatWaits) {
+  const auto store = Client();
+  auto value = std::async(std::launch::async, [&] { return store->Get("never", seconds(60)); });
+  std::this_thread::sleep_for(milliseconds(20));
+  store->Interrupt(Error(ErrorKind::kRuntime, "rank 3 failed"));
+  EXPECT_EQ(value.get().status().message(), "rank 3 failed");
+  EXPECT_EQ(store->Set("k", "v").message(), "rank 3 failed");
+}
+
+TEST_F(StoreTest, TheEndOfTheServerIsAnError) {
+  const auto store = Client();
+  ASSERT_TRUE(store->Join(1, 2).ok());
+  auto value = std::async(std::launch::async, [&] { return store->Get("never", seconds(60)); });
+  std::this_thread::sleep_for(milliseconds(20));
+  server_.reset();
+  EXPECT_THAT(std::string(value.get().status().message()), HasSubstr("connection was lost"));
+  EXPECT_FALSE(store->NextEvent(seconds(10)).ok());
+}
+
+TEST_F(StoreTest, APortInUseIsAnError) {
+  const auto again = StoreServer::Start("127.0.0.1", server_->port());
+  EXPECT_THAT(std::string(again.status().message()), HasSubstr("cannot listen at port"));
+  EXPECT_FALSE(StoreServer::StartOn(0).ok());
+}
+
+// What launchers write, one of them at a time.
+class EnvironmentTest : public testing::Test {
+ protected:
+  void TearDown() override {
+    for (const std::string& name : names_) unsetenv(name.c_str());
+  }
+  void Put(const std::string& name, const std::string& value) {
+    setenv(name.c_str(), value.c_str(), 1);
+    names_.push_back(name);
+  }
+  std::vector<std::string> names_;
+};
+
+TEST_F(EnvironmentTest, NothingIsAWorldOfOne) {
+  const auto w = ReadWorld({});
+  ASSERT_TRUE(w.ok()) << w.status();
+  EXPECT_EQ(w->rank, 0);
+  EXPECT_EQ(w->size, 1);
+}
+
+TEST_F(EnvironmentTest, Torchrun) {
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, std::string>>{{"RANK", "5"},
+                                                        {"WORLD_SIZE", "8"},
+                                                        {"LOCAL_RANK", "1"},
+                                                        {"LOCAL_WORLD_SIZE", "4"},
+                                                        {"MASTER_ADDR", "10.0.0.1"},
+                                                        {"MASTER_PORT", "29400"},
+                                                        {"OFL_TIMEOUT", "2.5"}}) {
+    Put(name, value);
+  }
+  const auto w = ReadWorld({});
+  ASSERT_TRUE(w.ok()) << w.status();
+  EXPECT_THAT((std::vector<int>{w->rank, w->size, w->local_rank, w->local_size, w->port}),
+              ElementsAre(5, 8, 1, 4, 29401));
+  EXPECT_EQ(w->timeout, milliseconds(2500));
+  Put("OFL_MASTER_PORT", "30000");
+  EXPECT_EQ(ReadWorld({})->port, 30000);
+  EXPECT_EQ(ReadWorld({.rank = 2, .port = 7})->port, 7);
+}
+
+TEST_F(EnvironmentTest, OpenMpiAndSlurm) {
+  Put("SLURM_PROCID", "3");
+  EXPECT_EQ(ReadWorld({})->size, 1) << "a batch script is no task of a step";
+  Put("SLURM_STEP_NUM_TASKS", "4");
+  Put("SLURM_LOCALID", "1");
+  Put("SLURM_STEP_TASKS_PER_NODE", "2(x2)");
+  EXPECT_THAT(std::string(ReadWorld({}).status().message()), HasSubstr("MASTER_ADDR is not set"));
+  Put("MASTER_ADDR", "node0");
+  EXPECT_EQ(ReadWorld({})->rank, 3);
+  EXPECT_EQ(ReadWorld({})->local_size, 2);
+  Put("OMPI_COMM_WORLD_RANK", "1");
+  Put("OMPI_COMM_WORLD_SIZE", "2");
+  EXPECT_EQ(ReadWorld({})->rank, 1);
+  EXPECT_EQ(ReadWorld({})->size, 2);
+}
+
+TEST_F(EnvironmentTest, WhatMakesNoSenseIsAnError) {
+  Put("RANK", "1");
+  EXPECT_THAT(std::string(ReadWorld({}).status().message()), HasSubstr("WORLD_SIZE"));
+  Put("WORLD_SIZE", "two");
+  EXPECT_THAT(std::string(ReadWorld({}).status().message()), HasSubstr("WORLD_SIZE is \"two\""));
+  EXPECT_EQ(WorldSize(), 1);
+  Put("WORLD_SIZE", "1");
+  EXPECT_THAT(std::string(ReadWorld({}).status().message()), HasSubstr("rank 1 of a world of 1"));
+}
+
+}  // namespace
+}  // namespace oneflow_lite

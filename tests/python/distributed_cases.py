@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cases of test_distributed.py: one process per rank runs them all, and writes how each went.
+
+What a rank holds is drawn from its number, so that each rank can compute what all should have.
+"""
+
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+
+import numpy as np
+
+import oneflow_lite as flow
+from oneflow_lite import distributed as dist
+
+CASES = []
+DTYPES = [
+    "bool", "uint8", "int8", "int16", "int32", "int64",
+    "float16", "bfloat16", "float32", "float64",
+]  # fmt: skip
+# None, one, fewer than ranks, odd, just below and above what goes in one step (8192 bytes of
+# float64 and of uint8), several parts.
+COUNTS = [0, 1, 3, 7, 1024, 1025, 8192, 8193, 100_003]
+WHOLE = {"float64": 1e-13, "float32": 1e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def rank():
+    return dist.get_rank()
+
+
+def size():
+    return dist.get_world_size()
+
+
+def held(r, count, dtype="float32", seed=0):
+    """What rank r holds, rounded to the dtype."""
+    g = np.random.default_rng([r, count, seed])
+    if dtype == "bool":
+        return flow.tensor(g.random(count) < 0.5)
+    if dtype.startswith(("int", "uint")):
+        return flow.tensor(g.integers(0, 100, count).astype(dtype))
+    return flow.tensor(g.standard_normal(count)).to(getattr(flow, dtype))
+
+
+def number(t):
+    """In float64, where all sums here are exact enough to compare with."""
+    return t.to(flow.float64).numpy() if t.is_floating_point() else t.numpy()
+
+
+REDUCE = {
+    "sum": lambda xs: np.any(xs, 0) if xs[0].dtype == bool else np.sum(xs, 0, dtype=xs[0].dtype),
+    "prod": lambda xs: np.all(xs, 0) if xs[0].dtype == bool else np.prod(xs, 0, dtype=xs[0].dtype),
+    "max": lambda xs: np.max(xs, 0),
+    "min": lambda xs: np.min(xs, 0),
+}
+
+
+def close(got, want, dtype, scale):
+    got = number(got)
+    if dtype not in WHOLE:
+        np.testing.assert_array_equal(got, want)
+        return
+    error = np.abs(got - want)
+    assert (error <= WHOLE[dtype] * scale).all(), (error.max(initial=0), scale)
+
+
+@case
+def all_reduce_of_every_dtype():
+    for dtype in DTYPES:
+        for op, reference in REDUCE.items():
+            for count in (1, 5, 9001):
+                xs = [number(held(r, count, dtype)) for r in range(size())]
+                x = held(rank(), count, dtype)
+                dist.all_reduce(x, op)
+                close(x, reference(xs), dtype, np.abs(xs).astype(float).sum(0).max() + 1)
+
+
+@case
+def all_reduce_of_every_size():
+    for dtype in ("float64", "uint8"):
+        for count in COUNTS:
+            xs = [number(held(r, count, dtype)) for r in range(size())]
+            x = held(rank(), count, dtype)
+            dist.all_reduce(x)
+            close(x, REDUCE["sum"](xs), dtype, 10)
+
+
+@case
+def sums_of_16_bits_are_rounded_once():
+    for dtype in ("float16", "bfloat16"):
+        for count in (5, 9001):
+            xs = [held(r, count, dtype) for r in range(size())]
+            total = xs[0].to(flow.float32)
+            for x in xs[1:]:
+                total = total + x.to(flow.float32)
+            mine = xs[rank()].clone()
+            dist.all_reduce(mine)
+            assert flow.equal(mine, total.to(mine.dtype))
+
+
+@case
+def all_ranks_have_the_same_bits():
+    x = held(rank(), 30_001)
+    dist.all_reduce(x)
+    others = [flow.empty(30_001) for _ in range(size())]
+    dist.all_gather(others, x)
+    for other in others:
+        assert other.numpy().tobytes() == x.numpy().tobytes()
+
+
+@case
+def nan_stays_in_max_and_min():
+    for op in ("max", "min"):
+        x = flow.tensor([1.0, 2.0, 3.0])
+        x[rank() % 3] = float("nan")
+        dist.all_reduce(x, op)
+        assert np.isnan(x.numpy()[: min(size(), 3)]).all()
+
+
+@case
+def average():
+    x = flow.full([4], float(rank()))
+    dist.all_reduce(x, dist.ReduceOp.AVG)
+    np.testing.assert_allclose(x.numpy(), (size() - 1) / 2)
+    try:
+        dist.all_reduce(flow.ones(3, dtype=flow.int32), "avg")
+    except ValueError as e:
+        assert "average" in str(e)
+    else:
+        raise AssertionError("no error")
+
+
+@case
+def uneven_all_gather_with_empty_parts():
+    sizes = [(0, 3, 1, 5)[r % 4] for r in range(size())]
+    out = [flow.empty(n, 2) for n in sizes]
+    dist.all_gather(out, held(rank(), 2 * sizes[rank()]).view(-1, 2))
+    for r, t in enumerate(out):
+        np.testing.assert_array_equal(t.numpy().ravel(), held(r, 2 * sizes[r]).numpy())
+
+
+@case
+def tensors_in_parts_of_the_first_dim():
+    for rows in (0, 1, 5, 2 * size(), 4001):
+        counts = [rows // size() + (r < rows % size()) for r in range(size())]
+        whole = flow.empty(rows, 3)
+        dist.all_gather_into_tensor(whole, held(rank(), 3 * counts[rank()]).view(-1, 3))
+        want = np.concatenate([held(r, 3 * n).numpy() for r, n in enumerate(counts)])
+        np.testing.assert_array_equal(whole.numpy().ravel(), want)
+        part = flow.empty(counts[rank()], 3)
+        dist.reduce_scatter_tensor(part, held(rank(), 3 * rows).view(-1, 3))
+        total = sum(held(r, 3 * rows).numpy() for r in range(size()))
+        begin = 3 * sum(counts[: rank()])
+        np.testing.assert_allclose(
+            part.numpy().ravel(), total[begin : begin + part.numel()], rtol=1e-5, atol=1e-5
+        )
+
+
+@case
+def reduce_scatter_of_uneven_lists():
+    sizes = [(4, 0, 2, 7)[r % 4] for r in range(size())]
+    for op, reference in REDUCE.items():
+        inputs = [[held(r, n, "float64", i) for i, n in enumerate(sizes)] for r in range(size())]
+        out = flow.empty(sizes[rank()], dtype=flow.float64)
+        dist.reduce_scatter(out, inputs[rank()], op)
+        want = reference([inputs[r][rank()].numpy() for r in range(size())])
+        np.testing.assert_allclose(out.numpy(), want, rtol=1e-13, atol=1e-13)
+
+
+@case
+def all_to_all_of_uneven_lists():
+    def count(source, target):
+        return (source * 3 + target * 5) % 4
+
+    out = [flow.empty(count(r, rank())) for r in range(size())]
+    dist.all_to_all(out, [held(rank(), count(rank(), r), seed=r) for r in range(size())])
+    for r, t in enumerate(out):
+        np.testing.assert_array_equal(t.numpy(), held(r, count(r, rank()), seed=rank()).numpy())
+
+
+@case
+def all_to_all_single():
+    x = flow.arange(2.0 * size()).view(-1, 1) + 100 * rank()
+    y = flow.empty(2 * size(), 1)
+    dist.all_to_all_single(y, x)
+    want = [100 * r + 2 * rank() + i for r in range(size()) for i in range(2)]
+    np.testing.assert_array_equal(y.numpy().ravel(), want)
+
+
+@case
+def broadcast_from_each():
+    for root in range(size()):
+        for count in COUNTS:
+            x = held(rank(), count)
+            dist.broadcast(x, root)
+            np.testing.assert_array_equal(x.numpy(), held(root, count).numpy())
+
+
+@case
+def scatter_gather_and_reduce():
+    for root in range(size()):
+        x = flow.empty(3)
+        parts = [flow.full([3], float(10 * root + r)) for r in range(size())]
+        dist.scatter(x, parts if rank() == root else None, root)
+        np.testing.assert_array_equal(x.numpy(), 10 * root + rank())
+        out = [flow.empty(3) for _ in range(size())] if rank() == root else None
+        dist.gather(x, out, root)
+        if rank() == root:
+            np.testing.assert_array_equal([t[0].item() for t in out], 10 * root + np.arange(size()))
+        y = flow.ones(2)
+        dist.reduce(y, root)
+        np.testing.assert_array_equal(y.numpy(), size() if rank() == root else 1)
+
+
+@case
+def messages_of_two():
+    for count in COUNTS:
+        if rank() == 0:
+            dist.send(held(0, count), 1)
+            y = flow.empty(count)
+            dist.recv(y, 1)
+            np.testing.assert_array_equal(y.numpy(), held(1, count).numpy())
+        elif rank() == 1:
+            y = flow.empty(count)
+            dist.recv(y, 0)
+            np.testing.assert_array_equal(y.numpy(), held(0, count).numpy())
+            dist.send(held(1, count), 0)
+
+
+@case
+def opposing_messages_do_not_wait_for_each_other():
+    count = 500_000  # more than the system's buffers hold
+    for _ in range(3):
+        got = [flow.empty(count) for _ in range(size())]
+        with dist.batch():
+            for other in range(size()):  # oneself too
+                dist.send(held(rank(), count, seed=other), other)
+                dist.recv(got[other], other)
+        for other, t in enumerate(got):
+            np.testing.assert_array_equal(t.numpy(), held(other, count, seed=rank()).numpy())
+
+
+@case
+def messages_keep_their_order():
+    with dist.batch():
+        for i in range(20):
+            dist.send(flow.full([4], float(i)), (rank() + 1) % size())
+        got = [flow.empty(4) for _ in range(20)]
+        for t in got:
+            dist.recv(t, (rank() - 1) % size())
+    np.testing.assert_array_equal([t[0].item() for t in got], np.arange(20))
+
+
+@case
+def tensors_that_are_not_dense():
+    x = held(rank(), 12).view(3, 4).t()
+    dist.all_reduce(x)
+    want = sum(held(r, 12).numpy() for r in range(size())).reshape(3, 4).T
+    np.testing.assert_allclose(x.numpy(), want, rtol=1e-5, atol=1e-5)
+    y = flow.zeros(6, 2)
+    dist.broadcast(y[::2], 0)
+    dist.recv(y[:, 1], 0) if rank() == 1 else rank() or dist.send(flow.ones(6), 1)
+    np.testing.assert_array_equal(y[:, 1].numpy(), 1.0 if rank() == 1 else 0.0)
+
+
+@case
+def groups_in_any_order():
+    for members in ([0, 1], [1, 0], list(range(size()))[::-1]):
+        group = dist.new_group(members)
+        if rank() not in members:
+            assert group.rank == -1
+            continue
+        out = [flow.empty(1) for _ in members]
+        dist.all_gather(out, flow.full([1], float(rank())), group)
+        assert [t.item() for t in out] == members
+        x = flow.full([1], float(rank()))
+        dist.broadcast(x, members[-1], group)
+        assert x.item() == members[-1]
+        dist.barrier(group)
+
+
+@case
+def objects():
+    out = [None] * size()
+    dist.all_gather_object(out, {"rank": rank(), "text": "x" * rank()})
+    assert out == [{"rank": r, "text": "x" * r} for r in range(size())]
+    both = [rank(), "mine"]
+    dist.broadcast_object_list(both, size() - 1)
+    assert both == [size() - 1, "mine"]
+
+
+@case
+def mistakes_are_errors_before_anything_is_sent():
+    x = flow.ones(3)
+    for call, part in [
+        (lambda: dist.all_reduce(x, "mean"), "op is 'mean'"),
+        (lambda: dist.broadcast(x, size()), f"src is {size()}"),
+        (lambda: dist.all_gather([x], x), "1 tensors for"),
+        (lambda: dist.all_gather_into_tensor(flow.empty(100), x), "have shapes [100] and [3]"),
+        (lambda: dist.all_reduce(x, reduce_dtype=flow.int32), "reduce_dtype is int32"),
+        (lambda: dist.send(x, rank()), "this rank itself"),
+        (lambda: dist.new_group([0, 0]), "[0, 0]"),
+        (lambda: dist.init(), "met already"),
+    ]:
+        try:
+            call()
+        except (ValueError, RuntimeError) as e:
+            assert part in str(e), (part, str(e))
+        else:
+            raise AssertionError(f"no error with {part!r}")
+    dist.all_reduce(x)
+    np.testing.assert_array_equal(x.numpy(), size())
+
+
+@case
+def a_written_tensor_counts_as_changed():
+    x = flow.ones(3, requires_grad=True)
+    y = x * 2
+    z = (y * y).sum()
+    dist.all_reduce(y)
+    try:
+        z.backward()
+    except RuntimeError as e:
+        assert "in-place" in str(e) or "changed" in str(e) or "modified" in str(e), e
+    else:
+        raise AssertionError("the gradient of what was overwritten")
+
+
+@case
+def a_forked_child_is_no_rank():
+    pid = os.fork()
+    if pid == 0:
+        try:
+            dist.all_reduce(flow.ones(1))
+        except RuntimeError as e:
+            os._exit(0 if "forked" in str(e) else 1)
+        os._exit(2)
+    assert os.waitpid(pid, 0)[1] == 0
+    dist.barrier()
+
+
+@case
+def many_small_ones():
+    x = flow.ones(1, dtype=flow.float64)
+    for _ in range(300):
+        dist.all_reduce(x, "max")
+    assert x.item() == 1
+
+
+def main():
+    with (Path(sys.argv[1]) / f"rank{rank()}").open("w") as report:
+        for function in CASES:
+            report.write(json.dumps({"begun": function.__name__}) + "\n")
+            report.flush()
+            try:
+                function()
+                error = None
+            except Exception:
+                error = traceback.format_exc()
+            report.write(json.dumps({"case": function.__name__, "error": error}) + "\n")
+            report.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank fails, hangs, leaves or disagrees: a clear error on every rank, in time."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+TIMEOUT = 4  # seconds that a collective may take here
+LIMIT = 60  # seconds of a case; none takes as long, but the machine may be busy
+
+pytest.importorskip("oneflow_lite")
+
+
+def launch(case, *, nproc=2, checks=False):
+    """The launcher's run of the case: its exit code and all output."""
+    environment = os.environ | {
+        "OFL_TIMEOUT": str(TIMEOUT),
+        "OFL_CHECK_COLLECTIVES": "1" if checks else "0",
+        "OMP_NUM_THREADS": "1",
+    }
+    environment.pop("RANK", None)
+    script = [str(HERE / "distributed_failures.py"), case]
+    command = [sys.executable, "-m", "oneflow_lite.launch", "--nproc", str(nproc), *script]
+    try:
+        run = subprocess.run(
+            command, env=environment, text=True, capture_output=True, timeout=LIMIT
+        )
+    except subprocess.TimeoutExpired as e:
+        pytest.fail(f"{case} did not end within {LIMIT} s: {e.stdout} {e.stderr}")
+    return run
+
+
+def errors_of(run, rank):
+    """What the rank wrote on stderr."""
+    lines = re.findall(rf"^\[{rank}\] (.*)$", run.stderr, re.M)
+    return "\n".join(lines)
+
+
+ENDED = "its process ended without a word"
+
+
+@pytest.mark.parametrize("nproc", [2, 4])
+@pytest.mark.parametrize(
+    ("case", "failed", "message"),
+    [
+        ("killed", 1, ENDED),
+        ("killed_at_rank_0", 0, ENDED),
+        ("killed_before_it_connects", 1, ENDED),
+        ("raises", 1, "KeyError: 'of my own'"),
+        ("raises_while_others_compute", 1, "KeyError: 'of my own'"),
+    ],
+)
+def test_the_others_hear_of_a_failure(case, failed, message, nproc):
+    begin = time.monotonic()
+    run = launch(case, nproc=nproc)
+    for rank in range(nproc):
+        if rank != failed:
+            assert f"rank {failed} failed: " in errors_of(run, rank), run.stderr
+            assert message in errors_of(run, rank), run.stderr
+    killed = case.startswith("killed")
+    assert run.returncode == (128 + 9 if killed else 1), run.stderr
+    how = "was ended by signal 9 (SIGKILL)" if killed else "ended with exit code 1"
+    assert f"launch: rank {failed} {how}" in run.stderr or not killed
+    assert time.monotonic() - begin < LIMIT
+
+
+@pytest.mark.parametrize("checks", [False, True])
+def test_a_hung_rank_is_named(checks):
+    run = launch("hangs", nproc=3, checks=checks)
+    for rank in (0, 2):
+        assert f"no end after {TIMEOUT} s" in errors_of(run, rank), run.stderr
+    assert "rank 1 is in no collective call, the last was all_reduce number 1" in run.stderr
+    assert "rank 1 ends, because" in errors_of(run, 1), run.stderr
+    assert run.returncode == 1
+
+
+def test_a_rank_that_left_is_not_waited_for():
+    run = launch("leaves", nproc=3)
+    assert "rank 1 has ended, and takes part no more" in errors_of(run, 0), run.stderr
+    assert "all_reduce(max)" in errors_of(run, 2), run.stderr
+    assert not errors_of(run, 1)
+    assert run.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("case", "parts"),
+    [
+        ("different_counts", ["all_reduce(sum) of 3 float32", "all_reduce(sum) of 4 float32"]),
+        ("different_dtypes", ["all_reduce(sum) of 3 int32", "all_reduce(sum) of 3 float32"]),
+        ("wrong_order", ["all_reduce(sum) of 3 float32", "broadcast of 3 float32 from member 0"]),
+        ("different_splits", ["rank 0 sends 3 elements to rank 1, which expects 1"]),
+        ("different_messages", ["rank 1 sends 4 float32, rank 0 receives 3 float32"]),
+    ],
+)
+def test_checks_say_what_disagrees(case, parts):
+    run = launch(case, checks=True)
+    for rank in range(2):
+        assert "the members do not agree" in errors_of(run, rank), run.stderr
+        for part in parts:
+            assert part in errors_of(run, rank), run.stderr
+
+
+@pytest.mark.parametrize("case", ["different_counts", "different_dtypes", "wrong_order"])
+def test_without_checks_a_disagreement_is_a_time_out(case):
+    run = launch(case)
+    for rank in range(2):
+        assert f"no end after {TIMEOUT} s" in errors_of(run, rank), run.stderr
+    assert run.returncode == 1
+
+
+def test_a_missing_library_is_told_to_all():
+    run = launch("missing_library", nproc=3)
+    for rank in range(3):
+        assert "collectives on the CPU go through Gloo" in errors_of(run, rank), run.stderr
+        assert "/nowhere/libgloo.so" in errors_of(run, rank)
+        assert "libgloo-dev" in errors_of(run, rank)
+    assert run.returncode == 1
