@@ -87,4 +87,4 @@ def rounds(rng, say):
 
 
 if __name__ == "__main__":
-    run(rounds, full={"count": 50})
+    run(rounds, full={"count": 50}, patience=600)

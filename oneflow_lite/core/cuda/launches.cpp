@@ -5,9 +5,12 @@
 #include "oneflow_lite/core/launches.h"
 
 #include <cuda_runtime_api.h>
-#include <nvtx3/nvToolsExt.h>
 
 #include <cstdlib>
+
+#if __has_include(<nvtx3/nvToolsExt.h>)  // a part of the toolkit that may be left out
+#include <nvtx3/nvToolsExt.h>
+#endif
 
 namespace oneflow_lite {
 namespace {
@@ -21,12 +24,14 @@ const char* NameOfKernel(const void* kernel) {
   return "kernel";
 }
 
+#ifdef NVTX_VERSION
 // A profiler that watches from outside names a library in this variable, which NVTX's header opens.
 const bool watched = [] {
   if (!std::getenv("NVTX_INJECTION64_PATH")) return false;
   SetRangeMarker({[](const char* name) { nvtxRangePushA(name); }, [] { nvtxRangePop(); }});
   return true;
 }();
+#endif
 
 }  // namespace
 }  // namespace oneflow_lite
