@@ -215,7 +215,8 @@ TEST(Sbp, AShardGetsAttributesOfItsOwn) {
   absl::InlinedVector<TensorSpec, 2> logical, outputs;
   ASSERT_TRUE(InferOutputs(op, inputs, attrs, &logical).ok());
   const auto signatures = SignaturesOf(op, inputs, attrs, logical).value();
-  ASSERT_EQ(signatures.size(), 2u);
+  ASSERT_EQ(signatures.size(), 3u);
+  EXPECT_EQ(signatures[2].ToString(), "(P) -> (P)");  // it is linear
   for (int part = 0; part < 2; ++part) {
     const TensorSpec shard{ShardShape(Shape{5, 1}, signatures[0].inputs[0], part, 2)};
     PhysicalContext context{.signature = signatures[0],

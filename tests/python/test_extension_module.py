@@ -101,8 +101,8 @@ def test_an_op_is_asked_about_a_call_without_running_it():
     assert ext.op_cost("softmax", [x, 1]) == (48 * 2.0**30, 30 * 2.0**30)
     assert ext.op_signatures("softmax", [x, 1]) == [(["S(0)"], ["S(0)"])]
     shard = flow.empty(1 << 29, 6, device="meta")
-    attrs, outputs = ext.op_infer_shard("softmax", [x, 1], 0, 1, 2, [shard])
-    assert attrs == [1] and outputs == [((1 << 29, 6), flow.float32)]
+    attrs, outputs, weight = ext.op_infer_shard("softmax", [x, 1], 0, 1, 2, [shard])
+    assert attrs == [1] and outputs == [((1 << 29, 6), flow.float32)] and weight == 1
     with pytest.raises(IndexError, match="no such signature or part"):
         ext.op_infer_shard("softmax", [x, 1], 1, 0, 2, [shard])
     with pytest.raises(IndexError, match="axis 2"):
@@ -115,9 +115,14 @@ def test_an_op_is_asked_about_a_call_without_running_it():
 
 def test_attributes_that_speak_of_the_whole_become_those_of_a_shard():
     x, shard = flow.empty(5, 6, device="meta"), flow.empty(2, 6, device="meta")
-    assert ext.op_signatures("view", [x, (5, 2, 3)]) == [(["S(0)"], ["S(0)"])]
-    attrs, outputs = ext.op_infer_shard("view", [x, (5, 2, 3)], 0, 1, 2, [shard])
-    assert attrs == [(2, 2, 3)] and outputs == [((2, 2, 3), flow.float32)]
+    split, linear = (["S(0)"], ["S(0)"]), (["P"], ["P"])
+    assert ext.op_signatures("view", [x, (5, 2, 3)]) == [split, linear]
+    attrs, outputs, weight = ext.op_infer_shard("view", [x, (5, 2, 3)], 0, 1, 2, [shard])
+    assert attrs == [(2, 2, 3)] and outputs == [((2, 2, 3), flow.float32)] and weight == 1
+    # A mean over a dim that is split: each shard's mean, by its share of the elements.
+    signatures = ext.op_signatures("mean", [x, [0], False, None])
+    number = signatures.index((["S(0)"], ["P"]))
+    assert ext.op_infer_shard("mean", [x, [0], False, None], number, 1, 2, [shard])[2] == 2 / 5
 
 
 def test_recorded_ops_come_with_their_arguments():
