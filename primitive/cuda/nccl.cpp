@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "primitive/cuda/library.h"
+#include "primitive/library.h"
 
 namespace oneflow_lite::cuda {
 namespace {
@@ -17,7 +17,7 @@ struct Loaded {
 Loaded Load() {
   setenv("NCCL_NVLS_ENABLE", "0", /*overwrite=*/0);
   Loaded loaded;
-  Library library("libnccl.so.2", {"nvidia/nccl/lib", "nvidia/cu13/lib"});
+  Library library({"libnccl.so.2"}, {"nvidia/nccl/lib", "nvidia/cu13/lib"});
   Nccl& f = loaded.functions;
   library.Find("ncclGetUniqueId", f.GetUniqueId);
   library.Find("ncclCommInitRank", f.CommInitRank);

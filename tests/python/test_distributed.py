@@ -82,7 +82,7 @@ def test_one_process_is_a_world_of_its_own():
 def run_python(code, **environment):
     e = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")} | environment
     return subprocess.run(
-        [sys.executable, "-c", code], env=e, text=True, capture_output=True, timeout=60
+        [sys.executable, "-c", code], env=e, text=True, capture_output=True, timeout=180
     )
 
 
@@ -126,7 +126,7 @@ def test_the_launcher_passes_arguments_output_and_exit_codes_on(tmp_path):
         "sys.exit(3 if os.environ['RANK'] == '1' else 0)\n"
     )
     command = [sys.executable, "-m", "oneflow_lite.launch", "--nproc", "2", str(script), "--a", "b"]
-    run = subprocess.run(command, text=True, capture_output=True, timeout=60)
+    run = subprocess.run(command, text=True, capture_output=True, timeout=180)
     assert run.returncode == 3
     assert sorted(run.stdout.splitlines()) == [
         "[0] ['--a', 'b'] 0 True",
@@ -134,5 +134,5 @@ def test_the_launcher_passes_arguments_output_and_exit_codes_on(tmp_path):
     ]
     assert "launch: rank 1 ended with exit code 3" in run.stderr
     wrong = [sys.executable, "-m", "oneflow_lite.launch", "--nproc", "0", str(script)]
-    run = subprocess.run(wrong, text=True, capture_output=True, timeout=60)
+    run = subprocess.run(wrong, text=True, capture_output=True, timeout=180)
     assert run.returncode == 2 and "--nproc is 0" in run.stderr
