@@ -199,7 +199,9 @@ StatusOr<TensorList> Lstsq(const Tensor& given, const Tensor& given_b, std::opti
     const bool values = way == "gelsd" || way == "gelss";
     y = {found[0], none, way == "gels" ? no_rank : found[1], values ? found[2] : none};
   }
-  OFL_ASSIGN_OR_RETURN(y[1], Residuals(a, b, y[0], y[2]));
+  if (way != "gelsy") {
+    OFL_ASSIGN_OR_RETURN(y[1], Residuals(a, b, y[0], y[2]));
+  }
   if (vector) {
     OFL_ASSIGN_OR_RETURN(y[0], Squeeze(y[0], Dims{-1}));
   }
