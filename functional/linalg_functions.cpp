@@ -211,7 +211,7 @@ OFL_REGISTER_FUNCTION(
     "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
     LstsqFunction, kFunction,
     "X of the least norm(A @ X - B). Residuals are there for more rows than columns and full\n"
-    "rank, but by gelsy. driver: LAPACK's gelsy (for the CPU), gels (for CUDA, and full rank), gelsd or gelss.");
+    "rank. driver: LAPACK's gelsy (for the CPU), gels (for CUDA, and full rank), gelsd or gelss.");
 OFL_REGISTER_FUNCTION(
     "linalg_pinv(Tensor A, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
     ByNumbers<Pinv>, kFunction,

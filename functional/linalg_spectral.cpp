@@ -199,9 +199,7 @@ StatusOr<TensorList> Lstsq(const Tensor& given, const Tensor& given_b, std::opti
     const bool values = way == "gelsd" || way == "gelss";
     y = {found[0], none, way == "gels" ? no_rank : found[1], values ? found[2] : none};
   }
-  if (way != "gelsy") {
-    OFL_ASSIGN_OR_RETURN(y[1], Residuals(a, b, y[0], y[2]));
-  }
+  OFL_ASSIGN_OR_RETURN(y[1], Residuals(a, b, y[0], y[2]));
   if (vector) {
     OFL_ASSIGN_OR_RETURN(y[0], Squeeze(y[0], Dims{-1}));
   }
