@@ -103,6 +103,11 @@ TSAN_TESTS ?= Dispatch|Allocator|Autograd|Thread|Stream|Registry
 test-torch: ## test oneflow_lite_torch on the CPU, with PyTorch's newest release (a large download)
 	VENV_PYTHON="$(VENV_PYTHON)" scripts/torch_test.sh
 
+.PHONY: test-opdb
+test-opdb: build ## hold the functions against PyTorch's operator samples (a large download; 1 minute)
+	VENV_PYTHON="$(VENV_PYTHON)" scripts/torch_venv.sh build/torch-venv
+	PYTHONPATH="$(CURDIR)/$(BUILD)/package" build/torch-venv/bin/python tests/opdb/check.py
+
 .PHONY: torch-wheel
 torch-wheel: ## build dist/oneflow_lite_torch-*.whl for sm_80, 86 (89 runs it), 90 and PTX for later GPUs
 	VENV_PYTHON="$(VENV_PYTHON)" scripts/torch_wheel.sh dist OFL_TORCH_CUDA=ON \

@@ -159,6 +159,13 @@ class LikeScope {
   std::optional<GlobalScope> scope_;
 };
 
+StatusOr<Tensor> Filled(const Tensor& x, const Operand& value) {
+  if (!x.defined()) return NotDefined("fill", "input");
+  OFL_ASSIGN_OR_RETURN(const Tensor y, Empty(x.shape(), x.dtype(), x.device()));
+  StatusOr<Tensor> filled = FillWith(y, value);
+  return filled.ok() ? filled : Renamed("fill", filled.status());
+}
+
 // zeros_like and its kin: shape, dtype and device of the input where not given otherwise.
 StatusOr<Tensor> EmptyLike(const Tensor& x, std::optional<DType> dtype,
                            std::optional<Device> device, bool requires_grad) {
@@ -207,6 +214,8 @@ OFL_REGISTER_FUNCTION("ones_like(Tensor input, *, " OFL_OPTIONS, OnesLike, kFunc
 OFL_REGISTER_FUNCTION("full_like(Tensor input, Scalar fill_value, *, " OFL_OPTIONS, FullLike,
                       kFunction, "A number in input's shape, dtype and device.");
 #undef OFL_OPTIONS
+OFL_REGISTER_FUNCTION("fill(Tensor input, Operand value) -> Tensor", Filled, kFunction,
+                      "A number, or a tensor of 0 dims, in the input's shape and dtype.");
 OFL_REGISTER_FUNCTION("fill_(Tensor(a!) self, Operand value) -> Tensor", FillWith, kMethodOnly,
                       "Overwrites every element with a number, or with a tensor of 0 dims.");
 OFL_REGISTER_FUNCTION("zero_(Tensor(a!) self) -> Tensor", ZeroInto, kMethodOnly,

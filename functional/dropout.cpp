@@ -106,7 +106,7 @@ StatusOr<Tensor> AlphaDropout(const Tensor& x, double p, bool training, bool inp
 }
 StatusOr<Tensor> FeatureAlphaDropout(const Tensor& x, double p, bool training, bool inplace,
                                      Ref<Generator> generator) {
-  if (x.defined() && x.ndim() < 2) {
+  if (x.defined() && x.ndim() < 2 && training && p > 0) {
     return ShapeMismatch("feature_alpha_dropout", "input", x.shape(), "at least 2 dims");
   }
   return Drop("feature_alpha_dropout", x, {p, training, inplace, std::move(generator)}, AlphaTerms,

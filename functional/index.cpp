@@ -84,6 +84,11 @@ StatusOr<Tensor> Gather(const Tensor& x, int64_t dim, const Tensor& index) {
   OFL_ASSIGN_OR_RETURN(Tensor from, WithDims(x));
   OFL_ASSIGN_OR_RETURN(Tensor places, PlacesOf("gather", "index", index));
   OFL_ASSIGN_OR_RETURN(places, WithDims(places));
+  if (places.numel() == 0 && places.ndim() != from.ndim()) {
+    OFL_ASSIGN_OR_RETURN(const Tensor line, Reshape(x, {-1}));
+    OFL_ASSIGN_OR_RETURN(const Tensor none, Slice(line, 0, 0, 0));
+    return Reshape(none, index.shape());
+  }
   OFL_ASSIGN_OR_RETURN(Tensor y, Call(op, {from, places}, {axis}));
   return y.shape() == index.shape() ? StatusOr<Tensor>(y) : Reshape(y, index.shape());
 }
@@ -103,6 +108,12 @@ StatusOr<Tensor> ScatterAddInto(const Tensor& self, int64_t dim, const Tensor& i
     OFL_RETURN_IF_ERROR(CallScatter("scatter_add_", op, count, dim, index, holds).status());
     return CopyInto(self, count);
   }
+  // The 16-bit floats are summed in float32 and rounded once.
+  if (ComputeType(self.dtype()) != self.dtype() && src.dtype() == self.dtype()) {
+    StatusOr<Tensor> y = ScatterAdd(self, dim, index, src);
+    if (y.ok()) y = CopyInto(self, *y);
+    return y.ok() ? y : Renamed("scatter_add_", y.status());
+  }
   return CallScatter("scatter_add_", op, self, dim, index, src);
 }
 
@@ -111,7 +122,6 @@ StatusOr<Tensor> Scatter(const Tensor& x, int64_t dim, const Tensor& index, cons
   return ScatterInto(y, dim, index, src);
 }
 
-// The 16-bit floats are summed in float32 and rounded once.
 StatusOr<Tensor> ScatterAdd(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
   if (src.dtype() != x.dtype()) {
     return DTypeMismatch("scatter_add", "src", src.dtype(), Name(x.dtype()));

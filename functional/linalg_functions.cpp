@@ -56,6 +56,12 @@ StatusOr<TensorList> LuFactorExFunction(const Tensor& a, bool pivot, bool check_
   if (!pivot) return BadValue("linalg.lu_factor_ex", "pivot", "False", "True");
   return LuFactorEx(a, check_errors);
 }
+// torch.lu's, whose pivots may come with LAPACK's info.
+StatusOr<TensorList> OldLu(const Tensor& a, bool pivot, bool get_infos) {
+  if (!pivot) return BadValue("lu", "pivot", "False", "True");
+  if (!get_infos) return LuFactor(a);
+  return LuFactorEx(a);
+}
 StatusOr<TensorList> LuFunction(const Tensor& a, bool pivot) {
   if (!pivot) return BadValue("linalg.lu", "pivot", "False", "True");
   return Lu(a);
@@ -171,6 +177,9 @@ OFL_REGISTER_FUNCTION(
     "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> "
     "(Tensor LU, Tensor pivots, Tensor info)",
     LuFactorExFunction, kFunction, "lu_factor with LAPACK's info for each matrix.");
+OFL_REGISTER_FUNCTION("lu(Tensor A, bool pivot=True, bool get_infos=False) -> Tensor[]", OldLu,
+                      kMethod,
+                      "LU and pivots as linalg.lu_factor gives them, and info where asked.");
 OFL_REGISTER_FUNCTION("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
                       LuFunction, kFunction, "A permutation and two triangles with A = P @ L @ U.");
 OFL_REGISTER_FUNCTION(

@@ -250,10 +250,11 @@ StatusOr<Tensor> VecDot(const Tensor& given_a, const Tensor& given_b, int64_t di
 StatusOr<Tensor> Vander(const Tensor& x, std::optional<int64_t> n) {
   constexpr char kName[] = "linalg.vander";
   if (!x.defined()) return NotDefined(kName, "x");
-  if (x.ndim() == 0) return ShapeMismatch(kName, "x", x.shape(), "at least 1 dim");
-  const int64_t powers = n.value_or(x.shape()[x.ndim() - 1]);
+  if (x.ndim() == 0 && !n) return ShapeMismatch(kName, "x", x.shape(), "at least 1 dim");
+  const int64_t powers = n ? *n : x.shape()[x.ndim() - 1];
   if (powers < 0) return BadValue(kName, "N", absl::StrCat(powers), "at least 0");
-  OFL_ASSIGN_OR_RETURN(const Tensor column, Unsqueeze(x, -1));
+  OFL_ASSIGN_OR_RETURN(const Tensor line, x.ndim() == 0 ? Reshape(x, {1}) : StatusOr<Tensor>(x));
+  OFL_ASSIGN_OR_RETURN(const Tensor column, Unsqueeze(line, -1));
   OFL_ASSIGN_OR_RETURN(const Tensor row, Arange(Scalar(powers), {}, {}, {}, x.device()));
   return Pow(column, row);
 }

@@ -21,7 +21,7 @@ OFL_API StatusOr<Tensor> AddCMul(const Operand& x, const Operand& a, const Opera
 OFL_API StatusOr<Tensor> AddCDiv(const Operand& x, const Operand& a, const Operand& b,
                                  Scalar value = 1);
 // x, not below `min` and not above `max`, where they are given; NaN stays. At a bound the gradient
-// is the bound's. A number that the dtype does not hold is its nearest end. ValueError for neither.
+// is x's. A number that the dtype does not hold is its nearest end. ValueError for neither.
 OFL_API StatusOr<Tensor> Clamp(const Tensor& x, const std::optional<Operand>& min,
                                const std::optional<Operand>& max = {});
 // Where |a - b| <= atol + rtol |b|; infinities are close to themselves, NaN to NaN with equal_nan.

@@ -75,7 +75,7 @@ OFL_API StatusOr<Tensor> Sinc(const Tensor& x);
 // 1 - Erf(x) with all its digits; the inverse of Erf, NaN outside [-1, 1].
 OFL_API StatusOr<Tensor> Erfc(const Tensor& x);
 OFL_API StatusOr<Tensor> Erfinv(const Tensor& x);
-// log |gamma(x)| and its derivative, which cannot be differentiated twice.
+// log |gamma(x)| and its derivative.
 OFL_API StatusOr<Tensor> Lgamma(const Tensor& x);
 OFL_API StatusOr<Tensor> Digamma(const Tensor& x);
 // The modified Bessel function of the first kind and order 0.

@@ -112,6 +112,7 @@ constexpr BinaryEntry kBinaryEntries[] = {
     {"nextafter_", BinaryOp::kNextAfter, kFloatingSet},
     {"ldexp", BinaryOp::kLdexp, kFloatingSet},
     {"ldexp_", BinaryOp::kLdexp, kFloatingSet},
+    {"zeta", BinaryOp::kZeta, kFloatingSet},
     {"heaviside", BinaryOp::kHeaviside, kAllDTypes},
     {"heaviside_", BinaryOp::kHeaviside, kAllDTypes},
     {"logical_and", BinaryOp::kLogicalAnd, kAllDTypes},

@@ -12,6 +12,7 @@
 #include "functional/copy.h"
 #include "functional/creation.h"
 #include "functional/select.h"
+#include "functional/special.h"
 #include "functional/ternary.h"
 #include "functional/unary.h"
 #include "oneflow_lite/core/error.h"
@@ -95,6 +96,14 @@ StatusOr<Tensor> Atan2GradientB(C c) {
 constexpr double kLog2 = 0.69314718055994530942;
 SavePlan SaveForLdexp(Needs needs) {
   return {.inputs = needs & Bit(0) ? Bit(1) : 0, .outputs = needs & Bit(1) ? Bit(0) : 0};
+}
+StatusOr<Tensor> ZetaGradientA(C) {
+  return Error(ErrorKind::kNotImplemented, "zeta(): has no gradient with respect to the power");
+}
+// -a zeta(a + 1, b)
+StatusOr<Tensor> ZetaGradientB(C c) {
+  const Term a{c.input(0)}, b{c.input(1)};
+  return (-(Term{c.grad(0)} * a) * Combine(a + 1, b, functional::Zeta)).value;
 }
 StatusOr<Tensor> HeavisideGradientB(C c) {
   OFL_ASSIGN_OR_RETURN(Tensor at_0, functional::Eq(c.input(0), Scalar(0)));
@@ -185,6 +194,8 @@ constexpr BinaryEntry kBinaryEntries[] = {
     {"ldexp", "a 2^b.", kFloatingSet, false, SaveForLdexp,
      [](C c) { return functional::Ldexp(c.grad(0), c.input(1)); },
      [](C c) { return functional::AddCMul(Scalar(0), c.grad(0), c.output(0), Scalar(kLog2)); }},
+    {"zeta", "Hurwitz's zeta function: the sum of (b + k)^-a over k >= 0.", kFloatingSet, false,
+     SaveBothForB, ZetaGradientA, ZetaGradientB},
     {"heaviside", "0 where a is below 0, b where it is 0, 1 where it is above.", kAllDTypes, false,
      SaveAForB, NoSlope, HeavisideGradientB},
 };
@@ -222,7 +233,7 @@ constexpr bool HasInPlace(const BinaryEntry& entry) {
 
 // Those of floats that take integers and bool as float32.
 constexpr std::string_view kWidening[] = {"div",   "hypot",   "atan2",    "logaddexp", "logaddexp2",
-                                          "xlogy", "xlog1py", "copysign", "ldexp"};
+                                          "xlogy", "xlog1py", "copysign", "ldexp",     "zeta"};
 constexpr bool Widens(const BinaryEntry& entry) {
   for (const std::string_view name : kWidening) {
     if (name == entry.name) return true;

@@ -8,7 +8,9 @@
 #include <numbers>
 
 #include "absl/strings/str_cat.h"
+#include "functional/binary_math.h"
 #include "functional/select.h"
+#include "functional/special.h"
 #include "functional/unary_table.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
@@ -36,6 +38,13 @@ struct UnaryFormula {
 };
 constexpr uint8_t kSaveNothing = 0, kSaveInput = 1, kSaveOutput = 2;
 
+// The mantissa is the element over 2^exponent.
+StatusOr<Tensor> FrexpSlope(const GradContext& c) {
+  OFL_ASSIGN_OR_RETURN(const Tensor exponent, functional::FrexpExponent(c.input(0)));
+  OFL_ASSIGN_OR_RETURN(const Tensor down, functional::Neg(exponent));
+  return functional::Ldexp(c.grad(0), down);
+}
+
 // clang-format off
 constexpr UnaryFormula kUnaryFormulas[] = {
     {"neg", kSaveNothing, [](const GradContext& c) { return functional::Neg(c.grad(0)); }},
@@ -53,6 +62,7 @@ constexpr UnaryFormula kUnaryFormulas[] = {
      [](const GradContext& c) { return Mul(c.grad(0), Scalar(kPi / 180)); }},
     {"rad2deg", kSaveNothing,
      [](const GradContext& c) { return Mul(c.grad(0), Scalar(180 / kPi)); }},
+    {"frexp_mantissa", kSaveInput, FrexpSlope},
 };
 // clang-format on
 
@@ -128,6 +138,32 @@ constexpr UnaryBend kUnaryBends[] = {
     // I0(x) - I1(x) / x; at 0 it is 1 / 2.
     {"i0", [](In dy, In x, Given) {
        return At0(x, dy * 0.5, dy * Apply(functional::I0, x) - Back("i0", dy, x) / x); }},
+    {"ndtr", [](In dy, In x, Given) { return -Back("ndtr", dy, x) * x; }},
+    {"ndtri", [](In dy, In y, Given) { return Back("ndtri", dy, y) * y; }},
+    {"log_ndtr", [](In dy, In x, Given) {
+       const Term once = Back("log_ndtr", dy, x);
+       return -once * x - Back("log_ndtr", once, x); }},
+    {"entr", [](In dy, In x, Given) { return -dy / x; }},
+    {"erfcx", [](In dy, In x, Given) {
+       return (dy * Apply(functional::Erfcx, x) + Back("erfcx", dy, x) * x) * 2; }},
+    {"i0e", [](In dy, In x, Given) {
+       return Back("i1e", dy, x) - Back("i0e", dy, x) * Apply(functional::Sign, x); }},
+    // I1 - (I1 / x)'
+    {"i1", [](In dy, In x, Given) {
+       const Term i1 = dy * Apply(functional::I1, x);
+       return At0(x, dy * 0.0, i1 - (Back("i1", dy, x) - i1 / x) / x); }},
+    {"i1e", [](In dy, In x, Given) {
+       const Term i0 = dy * Apply(functional::I0e, x), i1 = dy * Apply(functional::I1e, x);
+       const Term sign = Apply(functional::Sign, x);
+       return At0(x, dy * -1.0, (i1 + (i1 / x + i1 * sign - i0 * 0.5) / x - i0 * sign) * 2); }},
+    {"polygamma", [](In dy, In x, Given a) {
+       return Back("polygamma", dy, x, {a.get<double>(0) + 1}); }},
+    {"mvlgamma", [](In dy, In x, Given a) {
+       Term sum;
+       for (int i = 0; i < a.get<double>(0); ++i) sum = sum + Back("digamma", dy, x + i * -0.5);
+       return sum; }},
+    // The derivative of trigamma, and so on.
+    {"digamma", [](In dy, In x, Given) { return Back("polygamma", dy, x, {1.0}); }},
 };
 // clang-format on
 

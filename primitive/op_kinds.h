@@ -62,6 +62,21 @@ enum class UnaryOp : uint8_t {
   kLgamma,
   kDigamma,
   kI0,
+  // Of the normal distribution, Bessel functions, derivatives of log gamma: normal_math.h,
+  // zeta_math.h, special_math.h.
+  kNdtr,
+  kLogNdtr,
+  kNdtri,
+  kEntr,
+  kErfcx,
+  kI0e,
+  kI1,
+  kI1e,
+  kPolygamma,  // params: the order
+  kMvlgamma,   // params: the dim
+  // x is mantissa 2^exponent, the mantissa from 1/2 up to 1.
+  kFrexpMantissa,
+  kFrexpExponent,
   // Truths and bits.
   kIsNan,
   kIsInf,
@@ -136,6 +151,7 @@ enum class BinaryOp : uint8_t {
   kCopySign,
   kNextAfter,
   kLdexp,
+  kZeta,       // Hurwitz's, of a = the power and b = where it starts
   kHeaviside,  // of every dtype: 0 below 0, b at 0, 1 above; NaN stays
 };
 // Whether the result is bool.
@@ -152,8 +168,7 @@ enum class TernaryOp : uint8_t {
   kAddCDiv,  // a + v b / c
   kMulDiv,   // v a (b / c)
   kClamp,    // a, not below b and then not above c; NaN where one of the three is
-  // The operand that kClamp gives, as bool: v = 0: a, between the bounds; 1: b; 2: c. At a bound it
-  // is the bound.
+  // The operand that kClamp gives, as bool: v = 0: a, between the bounds or at one; 1: b; 2: c.
   kClampPart,
   kIsClose,  // |a - b| <= atol + rtol |b|, as bool; c is not read
   kPowSlopeA,

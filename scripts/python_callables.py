@@ -58,20 +58,21 @@ REASONS = {
     ],
     "takes numbers and tensors in any mixture": [
         "flow.normal", "flow.linspace", "flow.isin", "flow.bucketize", "flow.searchsorted",
-        "flow.tensordot",
+        "flow.tensordot", "flow.gradient",
     ],
+    "calls a function of Python": ["F.triplet_margin_with_distance_loss"],
     "takes PyTorch's older arguments": [
         "flow.std", "Tensor.std", "flow.var", "Tensor.var", "F.huber_loss", "F.l1_loss",
         "F.mse_loss", "F.smooth_l1_loss", "flow.norm", "Tensor.norm",
     ],
     "chooses among functors by the text of an argument": [
-        "flow.scatter", "Tensor.scatter", "Tensor.scatter_", "flow.scatter_reduce",
-        "Tensor.scatter_reduce", "Tensor.scatter_reduce_",
+        "flow.scatter", "Tensor.scatter", "Tensor.scatter_",
     ],
     "a composite whose speed is that of the functors in it": [
         "flow.cosine_similarity", "F.cosine_similarity", "F.pairwise_distance", "F.normalize",
-        "F.group_norm", "F.gumbel_softmax", "F.glu", "F.prelu", "F.one_hot", "flow.cdist",
-        "flow.dist", "Tensor.dist", "flow.diff", "Tensor.diff", "flow.quantile",
+        "F.group_norm", "F.gumbel_softmax", "F.one_hot", "flow.cdist",
+        "flow.dist", "Tensor.dist", "flow.histogram", "Tensor.histogram", "flow.diff",
+        "Tensor.diff", "flow.quantile",
         "Tensor.quantile", "flow.nanquantile", "Tensor.nanquantile", "flow.bincount",
         "Tensor.bincount", "F.scaled_dot_product_attention",
     ],

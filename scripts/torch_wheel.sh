@@ -13,14 +13,7 @@ largest=$((60 * 1000 * 1000))  # bytes
 venv=build/torch-venv
 work=build/torch-wheel
 
-if [ "$(cat "$venv/ready" 2> /dev/null)" != "$(sha256sum < requirements-torch.txt)" ]; then
-  "${VENV_PYTHON:-python3}" -m venv --clear "$venv"
-  for attempt in 1 2 3; do  # large downloads: pip goes on from its cache
-    "$venv/bin/python" -m pip install -q --disable-pip-version-check -r requirements-torch.txt && break
-    [ "$attempt" -lt 3 ] || { echo "torch_wheel: pip could not install requirements-torch.txt" >&2; exit 1; }
-  done
-  sha256sum < requirements-torch.txt > "$venv/ready"
-fi
+scripts/torch_venv.sh "$venv"
 rm -rf "$work"/raw "$work"/repaired
 options=()
 for definition in "$@"; do options+=("--config-settings=cmake.define.$definition"); done

@@ -7,6 +7,7 @@
 
 #include "primitive/cpu/binary_loop.h"
 #include "primitive/cpu/simd_targets.h"
+#include "primitive/zeta_math.h"
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "primitive/cpu/binary_math.cpp"
@@ -157,6 +158,8 @@ BinaryLoop FindBinaryMathLoop(BinaryOp op, DType given) {
       return NextAfterOf(given);
     case BinaryOp::kLdexp:
       return Floats(dtype, OFL_FN(Ldexp(a, b)));
+    case BinaryOp::kZeta:
+      return Floats(dtype, OFL_FN(static_cast<decltype(a)>(Zeta(a, b))));
     case BinaryOp::kHeaviside:
       return All(dtype, OFL_FN(a == 0 ? b : a != a ? a : static_cast<decltype(a)>(a > 0)));
     default:

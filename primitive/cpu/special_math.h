@@ -98,6 +98,34 @@ C BesselI1(C value) {
   return static_cast<C>(std::copysign(y, static_cast<double>(value)));
 }
 
+// exp(-|x|) times I0 and I1.
+inline double ScaledBesselI0(double value) {
+  const double x = std::fabs(value);
+  if (x <= 8) return ChebyshevSum(kI0Near, x / 4 - 1, 0);
+  return ChebyshevSum(kI0Far, 16 / x - 1, 0) / std::sqrt(x);
+}
+inline double ScaledBesselI1(double value) {
+  const double x = std::fabs(value);
+  const double y = x <= 8 ? x * ChebyshevSum(kI1Near, x / 4 - 1, 0)
+                          : ChebyshevSum(kI1Far, 16 / x - 1, 0) / std::sqrt(x);
+  return std::copysign(y, value);
+}
+
+// The slopes of those, and of I1.
+inline double SlopeOfScaledI0(double x) {
+  const double sign = (x > 0) - (x < 0);
+  return ScaledBesselI1(x) - sign * ScaledBesselI0(x);
+}
+inline double SlopeOfScaledI1(double x) {
+  if (std::fabs(x) < 1e-8) return 0.5;
+  return ScaledBesselI0(x) - ScaledBesselI1(x) * (std::copysign(1.0, x) + 1 / x);
+}
+inline double SlopeOfI1(double x) {
+  if (std::fabs(x) < 1e-8) return 0.5;
+  if (std::isinf(x)) return std::fabs(x);
+  return BesselI0(x) - BesselI1(x) / x;
+}
+
 // Where erf is x, for 0 < x < 1 and z = 1 - x, in the digits of float: by the polynomials of Giles,
 // "Approximating the erfinv function" (2012), and beyond them by the first terms of the asymptotic
 // expansion.

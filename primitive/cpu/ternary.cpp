@@ -38,16 +38,13 @@ template <class T>
 T SmallerOf(T a, T b) {
   return a < b || a != a ? a : b;
 }
-// NaN is between the bounds. An infinite bound bounds nothing, and lower ones above the upper ones
-// leave the upper ones.
+// NaN and what is at a bound are between the bounds; lower ones above the upper ones leave the
+// upper ones.
 template <class T>
 bool IsClampPart(T x, T low, T high, int64_t part) {
-  using Limits = std::numeric_limits<T>;
-  const bool unbounded_below = Limits::has_infinity && low == -Limits::infinity();
-  const bool unbounded_above = Limits::has_infinity && high == Limits::infinity();
   const bool inverted = low > high;
-  const bool below = (x <= low) & !unbounded_below & !inverted;
-  const bool above = ((x >= high) & !unbounded_above & !below) | inverted;
+  const bool below = (x < low) & !inverted;
+  const bool above = (x > high) | inverted;
   return part == 1 ? below : part == 2 ? above : !below & !above;
 }
 template <class T>

@@ -8,6 +8,8 @@
 #include "primitive/cpu/simd_targets.h"
 #include "primitive/cpu/special_math.h"
 #include "primitive/gamma_math.h"
+#include "primitive/normal_math.h"
+#include "primitive/zeta_math.h"
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "primitive/cpu/unary_backward.cpp"
@@ -126,6 +128,42 @@ HWY_INLINE hn::Vec<D> IfFinite(D d, hn::Vec<D> x, hn::Vec<D> g) {
   [](auto d, auto g, auto s, const UnaryParams&) OFL_SIMD_LAMBDA {                 \
     return hn::Mul(g, Each(d, s, [](auto s) { return decltype(s)(expression); })); \
   }
+#define OFL_GIVEN(s, expression)                                         \
+  [](auto d, auto g, auto saved, const UnaryParams& p) OFL_SIMD_LAMBDA { \
+    const auto slope = Each(d, saved, [&p](auto lane) {                  \
+      [[maybe_unused]] const UnaryParams& params = p;                    \
+      const double s = static_cast<double>(lane);                        \
+      return static_cast<decltype(lane)>(expression);                    \
+    });                                                                  \
+    return hn::Mul(g, slope);                                            \
+  }
+// Of the functions of normal_math.h, zeta_math.h and special_math.h.
+UnaryBackwardLoop FindRarer(UnaryOp op, DType dtype) {
+  switch (op) {
+    case UnaryOp::kNdtr:
+      return Wide(dtype, OFL_GIVEN(x, 0.39894228040143267794 * std::exp(-0.5 * x * x)));
+    case UnaryOp::kLogNdtr:
+      return Wide(dtype, OFL_GIVEN(x, LogNdtrSlope(x)));
+    case UnaryOp::kNdtri:
+      return Wide(dtype, OFL_GIVEN(y, 2.50662827463100050242 * std::exp(0.5 * y * y)));
+    case UnaryOp::kEntr:
+      return Wide(dtype, OFL_GIVEN(x, -std::log(x) - 1));
+    case UnaryOp::kErfcx:
+      return Wide(dtype, OFL_GIVEN(x, 2 * (x * Erfcx(x) - 0.56418958354775628695)));
+    case UnaryOp::kI0e:
+      return Wide(dtype, OFL_GIVEN(x, SlopeOfScaledI0(x)));
+    case UnaryOp::kI1:
+      return Wide(dtype, OFL_GIVEN(x, SlopeOfI1(x)));
+    case UnaryOp::kI1e:
+      return Wide(dtype, OFL_GIVEN(x, SlopeOfScaledI1(x)));
+    case UnaryOp::kPolygamma:
+      return Wide(dtype, OFL_GIVEN(x, Polygamma(static_cast<int>(params.v[0]) + 1, x)));
+    case UnaryOp::kMvlgamma:
+      return Wide(dtype, OFL_GIVEN(x, MultiDigamma(x, static_cast<int>(params.v[0]))));
+    default:
+      return nullptr;
+  }
+}
 UnaryBackwardLoop FindCurved(UnaryOp op, DType dtype) {
   switch (op) {
     case UnaryOp::kSin:
@@ -167,7 +205,7 @@ UnaryBackwardLoop FindCurved(UnaryOp op, DType dtype) {
     case UnaryOp::kI0:
       return Wide(dtype, OFL_EACH(x, BesselI1(x)));
     default:
-      return nullptr;
+      return FindRarer(op, dtype);
   }
 }
 
@@ -210,6 +248,7 @@ UnaryBackwardLoop FindUnaryBackward(UnaryOp op, DType dtype) {
 
 #undef OFL_OF
 #undef OFL_EACH
+#undef OFL_GIVEN
 
 }  // namespace HWY_NAMESPACE
 }  // namespace oneflow_lite

@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Special functions, element by element.
+// Special functions, element by element. Those of float are computed in double and rounded once.
+#include <type_traits>
+
 #include "primitive/cpu/special_math.h"
 #include "primitive/cpu/unary.h"
 #include "primitive/gamma_math.h"
+#include "primitive/normal_math.h"
+#include "primitive/zeta_math.h"
 
 namespace oneflow_lite {
 namespace {
 
 template <class C, class F>
-void Loop(int64_t n, const void* x_data, void* y_data, const UnaryParams&) {
+void Loop(int64_t n, const void* x_data, void* y_data, const UnaryParams& params) {
   const C* x = static_cast<const C*>(x_data);
   C* y = static_cast<C*>(y_data);
-  for (int64_t i = 0; i < n; ++i) y[i] = F()(x[i]);
+  for (int64_t i = 0; i < n; ++i) {
+    if constexpr (std::is_invocable_v<F, C, const UnaryParams&>) {
+      y[i] = F()(x[i], params);
+    } else {
+      y[i] = F()(x[i]);
+    }
+  }
 }
 template <class F>
 UnaryCode Wide(DType dtype, F) {
@@ -29,6 +39,63 @@ double LogGamma(double x) {
   return lgamma_r(x, &sign);
 }
 
+// log of the gamma function of p dims: the sum of log gamma at x, x - 1/2 ..., and a constant.
+double MultiLogGamma(double x, int p) {
+  double sum = 0.25 * p * (p - 1) * 1.14472988584940017414;
+  for (int i = 0; i < p; ++i) sum += LogGamma(x - 0.5 * i);
+  return sum;
+}
+
+template <class C>
+C Mantissa(C x) {
+  int exponent;
+  return std::frexp(x, &exponent);
+}
+template <class C>
+C Exponent(C x) {
+  int exponent = 0;
+  std::frexp(x, &exponent);
+  return std::isfinite(x) ? static_cast<C>(exponent) : C(0);
+}
+
+UnaryCode FindRarer(UnaryOp op, DType dtype) {
+#define OFL_IN_DOUBLE(expression)                    \
+  [](auto given, const UnaryParams& params) {        \
+    [[maybe_unused]] const UnaryParams& p = params;  \
+    const double x = static_cast<double>(given);     \
+    return static_cast<decltype(given)>(expression); \
+  }
+  switch (op) {
+    case UnaryOp::kNdtr:
+      return Wide(dtype, OFL_IN_DOUBLE(Ndtr(x)));
+    case UnaryOp::kLogNdtr:
+      return Wide(dtype, OFL_IN_DOUBLE(LogNdtr(x)));
+    case UnaryOp::kNdtri:
+      return Wide(dtype, OFL_IN_DOUBLE(Ndtri(x)));
+    case UnaryOp::kEntr:
+      return Wide(dtype, OFL_IN_DOUBLE(Entr(x)));
+    case UnaryOp::kErfcx:
+      return Wide(dtype, OFL_IN_DOUBLE(Erfcx(x)));
+    case UnaryOp::kI0e:
+      return Wide(dtype, OFL_IN_DOUBLE(ScaledBesselI0(x)));
+    case UnaryOp::kI1:
+      return Wide(dtype, [](auto x) { return BesselI1(x); });
+    case UnaryOp::kI1e:
+      return Wide(dtype, OFL_IN_DOUBLE(ScaledBesselI1(x)));
+    case UnaryOp::kPolygamma:
+      return Wide(dtype, OFL_IN_DOUBLE(Polygamma(static_cast<int>(p.v[0]), x)));
+    case UnaryOp::kMvlgamma:
+      return Wide(dtype, OFL_IN_DOUBLE(MultiLogGamma(x, static_cast<int>(p.v[0]))));
+    case UnaryOp::kFrexpMantissa:
+      return Wide(dtype, [](auto x) { return Mantissa(x); });
+    case UnaryOp::kFrexpExponent:
+      return Wide(dtype, [](auto x) { return Exponent(x); });
+    default:
+      return {};
+  }
+#undef OFL_IN_DOUBLE
+}
+
 }  // namespace
 
 UnaryCode FindSpecial(UnaryOp op, DType dtype) {
@@ -42,7 +109,7 @@ UnaryCode FindSpecial(UnaryOp op, DType dtype) {
     case UnaryOp::kI0:
       return Wide(dtype, [](auto x) { return BesselI0(x); });
     default:
-      return {};
+      return FindRarer(op, dtype);
   }
 }
 

@@ -4,6 +4,7 @@
 #include "primitive/cuda/division_functions.cuh"
 #include "primitive/cuda/elementwise_find.cuh"
 #include "primitive/cuda/math_functions.cuh"
+#include "primitive/zeta_math.h"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -20,6 +21,13 @@ struct Lcm : Long {
     return static_cast<C>(Magnitude(static_cast<C>(product << spare) >> spare));
   }
   int spare;
+};
+
+struct ZetaOf : Long {
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    return static_cast<C>(Zeta(a, b));
+  }
 };
 
 template <unsigned kSet, class Op>
@@ -62,6 +70,7 @@ BinaryLauncher FindBinaryMath(BinaryOp op, DType t) {
     case BinaryOp::kCopySign: return For<kFloats, CopySign>(t);
     case BinaryOp::kNextAfter: return NextAfters(t);
     case BinaryOp::kLdexp: return For<kFloats, Ldexp>(t);
+    case BinaryOp::kZeta: return For<kFloats, ZetaOf>(t);
     case BinaryOp::kHeaviside: return For<kAll, Heaviside>(t);
       // clang-format on
     default:

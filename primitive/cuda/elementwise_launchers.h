@@ -21,10 +21,12 @@ using PassLauncher = cudaError_t (*)(const Pass<N>& pass, const Numbers& numbers
 using UnaryLauncher = PassLauncher<1, UnaryParams>;
 UnaryLauncher FindUnary(UnaryOp op, DType common);
 UnaryLauncher FindElementary(UnaryOp op, DType common);  // unary_elementary.cu
+UnaryLauncher FindSpecial(UnaryOp op, DType common);     // unary_special.cu
 
 // Operands: dy, and what the function saved.
 using UnaryBackwardLauncher = PassLauncher<2, UnaryParams>;
 UnaryBackwardLauncher FindUnaryBackward(UnaryOp op, DType dtype);
+UnaryBackwardLauncher FindSpecialSlope(UnaryOp op, DType dtype);  // unary_special.cu
 
 using BinaryLauncher = PassLauncher<2>;
 BinaryLauncher FindBinary(BinaryOp op, DType common);

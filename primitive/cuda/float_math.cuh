@@ -121,7 +121,7 @@ OFL_HOST_DEVICE float Sigmoid(float x) {
   return x < 0.0f ? share * e * kUnscale : share;
 }
 OFL_HOST_DEVICE float Silu(float x) {
-  const float near = Larger(x, kLowest), e = ScaledExp(Larger(-fabsf(x), kLowest));
+  const float near = Larger(x, kLowest), e = ScaledExpExactly(Larger(-fabsf(x), kLowest));
   const float share = near * OverOneMore(e);
   return x < 0.0f ? share * e * kUnscale : share;
 }
@@ -148,38 +148,44 @@ OFL_HOST_DEVICE float Expm1(float x) {
   return 2.0f * Fma(half, p, half - 0.5f);
 }
 
-// P(N > a) e^(a^2 / 2) of a standard normal N, 0 <= a <= 14.9.
-OFL_HOST_DEVICE float NormalRest(float a) {
-  const float share = Reciprocal(Fma(a, 1.0f / 3, 1.0f));
-  const float t = Fma(-2.0f, share, 1.0f);  // (a - 3) / (a + 3)
-  float y = Fma(-8.66786266e-5f, t, -0.000297850789f);
-  y = Fma(y, t, 0.000357849807f);
-  y = Fma(y, t, 0.00230564286f);
-  y = Fma(y, t, -0.00349338064f);
-  y = Fma(y, t, -0.0157515427f);
-  y = Fma(y, t, 0.0766731429f);
-  y = Fma(y, t, -0.169777455f);
-  return share * Fma(y, t, 0.243027889f);
+// y times P(N > a) e^(a^2 / 2) of a standard normal N, 0 <= a <= 14.9.
+OFL_HOST_DEVICE float TimesNormalRest(float y, float a) {
+  const float d = Fma(a, 1.0f / 3, 1.0f), over = Reciprocal(d);
+  const float off = Fma(a, 1.0f / 3, -1.0f), near = off * over;
+  const float t = Fma(Fma(-d, near, off), over, near);  // (a - 3) / (a + 3)
+  float sum = Fma(1.8161254e-05f, t, 4.37727831e-05f);
+  sum = Fma(sum, t, -8.15779349e-05f);
+  sum = Fma(sum, t, -0.000344188622f);
+  sum = Fma(sum, t, 0.000341586216f);
+  sum = Fma(sum, t, 0.00232310337f);
+  sum = Fma(sum, t, -0.00348750455f);
+  sum = Fma(sum, t, -0.0157542285f);
+  sum = Fma(sum, t, 0.0766725689f);
+  sum = Fma(sum, t, -0.169777334f);
+  const float n = y * Fma(sum, t, 0.243027896f), rough = n * over;
+  return Fma(Fma(-d, rough, n), over, rough);
 }
-// e^(-a^2 / 2) 2^64 for |a| <= 14.9, with what a^2 loses in rounding.
-OFL_HOST_DEVICE float ScaledBell(float a) {
+// y times e^(-a^2 / 2) 2^64 for |a| <= 14.9, with what a^2 loses in rounding.
+OFL_HOST_DEVICE float TimesScaledBell(float y, float a) {
   constexpr float kBias = kRounder + 127 + 64, kRate = -0.5f * kLog2E;
   const float square = a * a, rest = Fma(a, a, -square);
   const float k = Fma(square, kRate, kBias), j = k - kBias;
-  const float f = Fma(rest, kRate, Fma(square, -0.5f * kLog2ERest, Fma(square, kRate, -j)));
-  return Exp2(f) * PowerOf2(k);
+  const float half = Fma(square, -0.5f, -j * 0.693145752f);
+  const float r = Fma(rest, -0.5f, Fma(j, -1.42860677e-6f, half));
+  return Fma(y, Fma(r * r, ExpTail(r), r), y) * PowerOf2(k);
 }
 inline constexpr float kFarNormal = 14.9f;  // beyond it x P(N > x) is 0
-// x P(N <= x): x above 0, less |x| P(N > |x|). Within 8 ulp.
+// x P(N <= x): x above 0, less |x| P(N > |x|).
 OFL_HOST_DEVICE float Gelu(float x) {
   const float a = Smaller(fabsf(x), kFarNormal);
-  const float rest = a * NormalRest(a) * ScaledBell(a) * kUnscale;
+  const float rest = TimesScaledBell(TimesNormalRest(a, a), a) * kUnscale;
   return (x > 0.0f ? x : -0.0f) - rest;
 }
 // P(N <= x) + x e^(-x^2 / 2) / sqrt(2 pi), within 1e-6 of it, or of the sum's terms.
 OFL_HOST_DEVICE float GeluSlope(float x) {
   const float a = Smaller(fabsf(x), kFarNormal);
-  const float side = Fma(a, -0.398942280f, NormalRest(a)) * ScaledBell(a) * kUnscale;
+  const float rest = TimesNormalRest(1.0f, a);
+  const float side = TimesScaledBell(Fma(a, -0.398942280f, rest), a) * kUnscale;
   return x > 0.0f ? 1.0f - side : side;
 }
 

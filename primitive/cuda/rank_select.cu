@@ -99,19 +99,19 @@ __device__ void ChooseDigit(unsigned long long (&counts)[kBinsPerThread], int lo
   __syncthreads();
 }
 
-__device__ int64_t RankOf(const SelectRun& run, int64_t task, int64_t numbers) {
+__device__ int64_t RankOf(const RankRun& run, int64_t task, int64_t numbers) {
   if (run.first) return run.k - 1;
   return run.ranks.At(task % run.ranks.per_row(), run.keys.cols, numbers);
 }
 
-__device__ int64_t RowOf(const SelectRun& run, int64_t task) {
+__device__ int64_t RowOf(const RankRun& run, int64_t task) {
   return run.first ? task : task / run.ranks.per_row();
 }
 
 // Writes what is wanted of the elements from begin to end: `below` and `equal` keys that are so
 // come before.
 template <class Key>
-__device__ void Pick(const SelectRun& run, int64_t task, int64_t begin, int64_t end,
+__device__ void Pick(const RankRun& run, int64_t task, int64_t begin, int64_t end,
                      const Chosen& chosen, int64_t below, int64_t equal, BlockMemory& memory) {
   const KeyRows& in = run.keys;
   const int64_t row = RowOf(run, task), start = row * in.cols;
@@ -157,7 +157,7 @@ __device__ void Pick(const SelectRun& run, int64_t task, int64_t begin, int64_t 
 
 // A block per task: all passes, then the elements.
 template <class Key>
-__global__ void __launch_bounds__(kThreads, 2) SelectKernel(SelectRun run, int64_t tasks) {
+__global__ void __launch_bounds__(kThreads, 2) SelectKernel(RankRun run, int64_t tasks) {
   __shared__ BlockMemory memory;
   const KeyRows& in = run.keys;
   for (int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(kThreads, 2) SelectKernel(SelectRun run, int64
 // One pass over slices; the last block of a task chooses.
 template <class Key>
 __global__ void __launch_bounds__(kThreads)
-    CountKernel(SelectRun run, Slicing s, Shared shared, int low, int width) {
+    CountKernel(RankRun run, Slicing s, Shared shared, int low, int width) {
   __shared__ BlockMemory memory;
   const KeyRows& in = run.keys;
   const int64_t task = blockIdx.x / s.slices, slice = blockIdx.x % s.slices;
@@ -243,7 +243,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // How many keys of each slice are below and equal to the chosen one.
 template <class Key>
-__global__ void __launch_bounds__(kThreads) SumKernel(SelectRun run, Slicing s, Shared shared) {
+__global__ void __launch_bounds__(kThreads) SumKernel(RankRun run, Slicing s, Shared shared) {
   __shared__ unsigned long long sums[2];
   const KeyRows& in = run.keys;
   const int64_t task = blockIdx.x / s.slices, slice = blockIdx.x % s.slices;
@@ -276,7 +276,7 @@ __global__ void __launch_bounds__(kThreads) SumKernel(SelectRun run, Slicing s, 
 }
 
 template <class Key>
-__global__ void __launch_bounds__(kThreads, 2) PickKernel(SelectRun run, Slicing s, Shared shared) {
+__global__ void __launch_bounds__(kThreads, 2) PickKernel(RankRun run, Slicing s, Shared shared) {
   __shared__ BlockMemory memory;
   __shared__ unsigned long long sums[2];
   const int64_t task = blockIdx.x / s.slices, slice = blockIdx.x % s.slices;
@@ -298,12 +298,12 @@ __global__ void __launch_bounds__(kThreads, 2) PickKernel(SelectRun run, Slicing
             equal, memory);
 }
 
-int64_t TasksOf(const SelectRun& run) {
+int64_t TasksOf(const RankRun& run) {
   return run.keys.rows * (run.first ? 1 : run.ranks.per_row());
 }
 
 // Slices where tasks alone do not fill the device.
-Slicing SlicingOf(const SelectRun& run, const DeviceLimits& limits) {
+Slicing SlicingOf(const RankRun& run, const DeviceLimits& limits) {
   Slicing s{TasksOf(run), 1, run.keys.cols};
   const int64_t wanted = 4 * limits.multiprocessors / (s.tasks > 0 ? s.tasks : 1);
   const int64_t most = run.keys.cols / (kSliceTiles * kTile);
@@ -336,7 +336,7 @@ size_t LayOut(const Slicing& s, void* workspace, Shared* shared, size_t* zeroed)
 }
 
 template <class Key>
-cudaError_t SelectSlices(const SelectRun& run, const Slicing& s, void* workspace,
+cudaError_t SelectSlices(const RankRun& run, const Slicing& s, void* workspace,
                          cudaStream_t stream) {
   Shared shared;
   size_t zeroed = 0;
@@ -357,14 +357,14 @@ cudaError_t SelectSlices(const SelectRun& run, const Slicing& s, void* workspace
 
 }  // namespace
 
-size_t SelectBytes(const SelectRun& run, const DeviceLimits& limits) {
+size_t SelectBytes(const RankRun& run, const DeviceLimits& limits) {
   const Slicing s = SlicingOf(run, limits);
   Shared shared;
   size_t zeroed = 0;
   return s.slices == 1 ? 0 : LayOut(s, nullptr, &shared, &zeroed);
 }
 
-cudaError_t LaunchSelect(const SelectRun& run, const DeviceLimits& limits, void* workspace,
+cudaError_t LaunchSelect(const RankRun& run, const DeviceLimits& limits, void* workspace,
                          cudaStream_t stream) {
   const Slicing s = SlicingOf(run, limits);
   if (s.tasks <= 0) return cudaSuccess;

@@ -58,7 +58,7 @@ class CudaRankSelect final : public RankSelect {
       if (IsSortedInMemory(keys, ranks)) {
         return FromSort(keys, ranks, values, places, numbers, static_cast<char*>(workspace), s);
       }
-      cuda::SelectRun run = SelectionOf(keys, ranks);
+      cuda::RankRun run = SelectionOf(keys, ranks);
       run.values = values;
       run.places = places;
       run.numbers = numbers;
@@ -67,8 +67,8 @@ class CudaRankSelect final : public RankSelect {
   }
 
  private:
-  static cuda::SelectRun SelectionOf(const KeyRows& keys, const Ranks& ranks) {
-    cuda::SelectRun run{};
+  static cuda::RankRun SelectionOf(const KeyRows& keys, const Ranks& ranks) {
+    cuda::RankRun run{};
     run.keys = keys;
     run.ranks = ranks;
     return run;

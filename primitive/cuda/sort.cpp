@@ -110,8 +110,8 @@ class CudaTopK final : public TopK {
     *bytes = std::max(sort, cuda::SelectBytes(SelectionOf(p, keys, nullptr), limits));
     return error;
   }
-  static cuda::SelectRun SelectionOf(const Problem& p, const KeyRows& keys, int64_t* found) {
-    cuda::SelectRun run{};
+  static cuda::RankRun SelectionOf(const Problem& p, const KeyRows& keys, int64_t* found) {
+    cuda::RankRun run{};
     run.keys = keys;
     run.first = true;
     run.k = p.k;

@@ -56,7 +56,7 @@ cudaError_t LaunchPickRanks(const KeyRows& sorted, const Ranks& ranks, const int
 
 // rank_select.cu: of each row the elements of `ranks`, or the k first, in the order of their
 // places.
-struct SelectRun {
+struct RankRun {
   KeyRows keys;
   bool first;  // the ones before rank k - 1 and itself, instead of ranks
   int64_t k;
@@ -65,8 +65,8 @@ struct SelectRun {
   int64_t* places;
   int64_t* numbers;
 };
-size_t SelectBytes(const SelectRun& run, const DeviceLimits& limits);
-cudaError_t LaunchSelect(const SelectRun& run, const DeviceLimits& limits, void* workspace,
+size_t SelectBytes(const RankRun& run, const DeviceLimits& limits);
+cudaError_t LaunchSelect(const RankRun& run, const DeviceLimits& limits, void* workspace,
                          cudaStream_t stream);
 
 // searches.cu

@@ -58,19 +58,11 @@ struct Clamp {
   }
 };
 struct ClampPart {
-  // Whether a bound is the infinity that bounds nothing.
-  template <class C>
-  __device__ static bool IsNone(C bound, bool lower) {
-    if constexpr (std::is_integral_v<C>)
-      return false;
-    else
-      return isinf(bound) && (bound < C(0)) == lower;
-  }
   template <class C>
   __device__ bool operator()(C x, C low, C high, const TernaryNumbers& v) const {
     const bool inverted = low > high;
-    const bool below = x <= low && !IsNone(low, true) && !inverted;
-    const bool above = (x >= high && !IsNone(high, false) && !below) || inverted;
+    const bool below = x < low && !inverted;
+    const bool above = x > high || inverted;
     return v.whole == 1 ? below : v.whole == 2 ? above : !below && !above;
   }
 };

@@ -136,7 +136,7 @@ UnaryBackwardLauncher FindCurved(UnaryOp op, DType dtype) {
     case UnaryOp::kI0:
       return Slopes<I0Slope>(dtype);
     default:
-      return nullptr;
+      return FindSpecialSlope(op, dtype);
   }
 }
 

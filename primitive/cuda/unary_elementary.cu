@@ -132,7 +132,7 @@ UnaryLauncher FindElementary(UnaryOp op, DType dtype) {
     case UnaryOp::kI0:
       return Floats<I0>(dtype);
     default:
-      return nullptr;
+      return FindSpecial(op, dtype);
   }
 }
 

@@ -120,6 +120,16 @@ PyObject* GetMatrixT(PyObject* self, void*) {
   });
 }
 
+PyObject* GetH(PyObject* self, void*) {
+  return Protect([&] {
+    const int ndim = Unwrap(self).ndim();
+    if (ndim != 0 && ndim != 2) {
+      return Raise(ShapeMismatch("H", "the tensor", Unwrap(self).shape(), "2 dims"));
+    }
+    return GetT(self, nullptr);
+  });
+}
+
 void* OfType(DeviceType t) { return reinterpret_cast<void*>(static_cast<intptr_t>(t)); }
 
 }  // namespace
@@ -148,6 +158,9 @@ PyGetSetDef tensor_getset[] = {
     {"data", GetData, SetData, "The same memory without history.", nullptr},
     {"T", GetT, nullptr, "The dims in reversed order.", nullptr},
     {"mT", GetMatrixT, nullptr, "The last two dims exchanged.", nullptr},
+    {"mH", GetMatrixT, nullptr, "The last two dims exchanged, as mT: the numbers are real.",
+     nullptr},
+    {"H", GetH, nullptr, "A matrix with its dims exchanged.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 }  // namespace oneflow_lite::python

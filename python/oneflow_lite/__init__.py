@@ -19,6 +19,7 @@ from oneflow_lite import (
     _creation,
     _indexing,
     _math,
+    _numerical,
     _placing,
     _products,
     _promotion,
@@ -117,15 +118,15 @@ def numel(input: "Tensor") -> "_builtins.int":
     return input.numel()
 
 
-# The functions of linalg have their place there.
-_elsewhere = ("linalg_",)
+# The functions of linalg and special have their places there.
+_elsewhere = ("linalg_", "special_")
 for _name in dir(_C):
     if _name.startswith(_elsewhere):
         del globals()[_name]
 
 # The functions that are composed in Python, under their names here.
 _modules = (_creation, _math, _products, _reductions,
-            _indexing, _scattering, _placing, _promotion)  # fmt: skip
+            _indexing, _numerical, _scattering, _placing, _promotion)  # fmt: skip
 _composed = {_f.__name__: _named(_f, out=True)
              for _module in _modules for _f in _module.FUNCTIONS}  # fmt: skip
 _composed |= {_f.__name__: _named(_f) for _f in (allclose, equal)}

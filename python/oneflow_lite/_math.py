@@ -95,9 +95,14 @@ def norm(
     keepdim: bool = False,
     dtype: dtype | None = None,
 ) -> Tensor:
-    """The p-norm over dims, or over all; p may be infinite."""
+    """The p-norm over dims, or over all; p may be infinite; "nuc" is the sum of a matrix's singular
+    values.
+    """
+    if p == "nuc":
+        dims = (-2, -1) if dim is None else tuple(dim)  # type: ignore[arg-type]
+        return _C.linalg_norm(input, p, dims, keepdim, dtype=dtype)
     if isinstance(p, str) and p != "fro":
-        raise ValueError(f'norm(): p is "{p}", but it must be a number or "fro"')
+        raise ValueError(f'norm(): p is "{p}", but it must be a number, "fro" or "nuc"')
     return _C.vector_norm(input, 2.0 if p is None or p == "fro" else p, dim, keepdim, dtype)
 
 

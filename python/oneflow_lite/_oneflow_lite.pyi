@@ -120,6 +120,8 @@ class Tensor(_Composed, TensorFunctions):
     data: Tensor
     T: Tensor
     mT: Tensor
+    mH: Tensor
+    H: Tensor
     def __new__(
         cls,
         data: Any = None,

@@ -9,6 +9,7 @@ from oneflow_lite import (
     _creation,
     _indexing,
     _math,
+    _numerical,
     _products,
     _reductions,
     _scattering,
@@ -18,7 +19,6 @@ from oneflow_lite._absent import complete
 from oneflow_lite._layouts import strided
 from oneflow_lite._named_errors import named, renamed
 from oneflow_lite._oneflow_lite import Tensor, device, dtype
-from oneflow_lite._promotion import can_cast
 from oneflow_lite._tensor_repr import tensor_repr
 from oneflow_lite._typed_tensors import TYPES
 from oneflow_lite._ufuncs import array_ufunc, array_wrap
@@ -108,28 +108,6 @@ def _cast(name: str, target: dtype) -> Any:
     return cast
 
 
-def _in_place(name: str) -> Any:
-    function = getattr(Tensor, name)
-
-    def in_place(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        recorded = self.requires_grad and _ext.is_grad_enabled()
-        # Backward may need what is overwritten.
-        try:
-            result = function(self.clone() if recorded else self, *args, **kwargs)
-        except Exception as error:
-            raise renamed(error, f"{name}_")  # noqa: B904  (it is the same exception)
-        if not can_cast(result.dtype, self.dtype):
-            raise _ext.DTypeError(
-                f"{name}_(): the result has dtype {result.dtype.name}, which cannot be stored in a "
-                f"tensor of shape {list(self.shape)} ({self.dtype.name}, {self.device})"
-            )
-        return self.copy_(result)
-
-    in_place.__name__, in_place.__qualname__ = f"{name}_", f"Tensor.{name}_"
-    in_place.__doc__ = f"Overwrites the tensor with the result of ``{name}``."
-    return in_place
-
-
 def contains(self: Tensor, value: Any) -> bool:
     """Whether an element equals the value."""
     found = self == value
@@ -179,7 +157,7 @@ def _complete() -> None:
         "is_complex": is_complex, "__contains__": contains,
         "__array_ufunc__": array_ufunc, "__array_wrap__": array_wrap,
     }  # fmt: skip
-    modules = (_math, _products, _reductions, _indexing, _scattering, _creation)
+    modules = (_math, _products, _reductions, _indexing, _numerical, _scattering, _creation)
     methods |= {f.__name__: f for module in modules for f in module.METHODS}
     casts = {
         "double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16",
@@ -189,8 +167,6 @@ def _complete() -> None:
     methods |= {name: _cast(name, getattr(_ext, target)) for name, target in casts.items()}
     for name, method in methods.items():
         setattr(Tensor, name, method if name in casts or name in AS_THEY_ARE else named(method))
-    for name in _scattering.IN_PLACE:
-        setattr(Tensor, f"{name}_", _in_place(name))
 
 
 _complete()

@@ -17,6 +17,7 @@ from oneflow_lite._C import (
     log_softmax,
     logit,
     logsumexp,
+    polygamma,
     round,
     sinc,
     softmax,
@@ -25,11 +26,23 @@ from oneflow_lite._C import (
 )
 from oneflow_lite._C import digamma as psi
 from oneflow_lite._C import lgamma as gammaln
+from oneflow_lite._C import mvlgamma as multigammaln
 from oneflow_lite._C import sigmoid as expit
+from oneflow_lite._C import special_entr as entr
+from oneflow_lite._C import special_erfcx as erfcx
+from oneflow_lite._C import special_i0e as i0e
+from oneflow_lite._C import special_i1 as i1
+from oneflow_lite._C import special_i1e as i1e
+from oneflow_lite._C import special_log_ndtr as log_ndtr
+from oneflow_lite._C import special_ndtr as ndtr
+from oneflow_lite._C import special_ndtri as ndtri
+from oneflow_lite._C import special_zeta as zeta
 
 __all__ = [
     "digamma", "erf", "erfc", "erfinv", "exp2", "expit", "expm1", "gammaln", "i0", "log1p",
     "log_softmax", "logit", "logsumexp", "psi", "round", "sinc", "softmax", "xlog1py", "xlogy",
 ]  # fmt: skip
+__all__ += ["entr", "erfcx", "i0e", "i1", "i1e", "log_ndtr", "multigammaln", "ndtr", "ndtri",
+            "polygamma", "zeta"]  # fmt: skip
 
 __getattr__, __dir__ = _public_face(__name__)

@@ -43,12 +43,14 @@ from op_table_fused import FUSED
 from op_table_linalg import LINALG
 from op_table_losses import LOSSES
 from op_table_moves import MOVES
+from op_table_numerical import NUMERICAL_ROWS
 from op_table_places import PUT_BY_PLACES
 from op_table_random import RANDOM
 from op_table_reductions import REDUCTIONS
 from op_table_rows import BANDS, ROWS
 from op_table_shapes import SHAPED
 from op_table_sorts import SORTS
+from op_table_special import SPECIAL_ROWS
 from op_table_two import TWO_AND_THREE
 from op_table_unary import UNARY_ROWS
 
@@ -176,6 +178,8 @@ def comparison(name, reference):
 OPS = [
     *ROWS,
     *UNARY_ROWS,
+    *SPECIAL_ROWS,
+    *NUMERICAL_ROWS,
     *TWO_AND_THREE,
     *ACTIVATIONS,
     *REDUCTIONS,

@@ -116,7 +116,7 @@ UNARY_ROWS = [
     Op("lgamma", of("positive"), quiet(each(math.lgamma)), ALL, bound="composite",
        magnitude=lambda x: np.ones(np.shape(x)), result=floating),
     Op("digamma", of("positive"), quiet(np_digamma), ALL, bound="composite",
-       magnitude=lambda x: np.ones(np.shape(x)), result=floating, twice=False),
+       magnitude=lambda x: np.ones(np.shape(x)), result=floating),
     *(Op(name, of("special"), reference, ALL, result=always("bool"), differentiable=False)
       for name, reference in (("isposinf", lambda x: np.asarray(x, float) == np.inf),
                               ("isneginf", lambda x: np.asarray(x, float) == -np.inf),

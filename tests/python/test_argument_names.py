@@ -43,8 +43,16 @@ CALLS = {
     "roll": ((1,), {"dims": 1}), "rot90": ((1,), {"dims": (0, 2)}),
     "select": ({"index": 1}, {"dim": 1}), "split_with_sizes": (([1, 1],), {"dim": 1}),
     "tensordot": ((X,), {"dims": ([1, 0], [1, 0])}), "unflatten": ({"sizes": (3, 1)}, {"dim": 2}),
-    "F.glu": ((), {"dim": 1}), "F.gumbel_softmax": ((), {"dim": 1}),
+    "F.gumbel_softmax": ((), {"dim": 1}),
     "F.pairwise_distance": ((X,), {"keepdim": True}), "vector_norm": ((2,), SUM_DIMS),
+    **dict.fromkeys(("trapezoid", "trapz", "cumulative_trapezoid", "gradient"), ((), {"dim": 1})),
+    "unsafe_chunk": ((2,), {"dim": 1}), "renorm": ({"p": 2, "maxnorm": 1.0}, {"dim": 1}),
+    **dict.fromkeys(("scatter_reduce_",), ({"index": I, "src": X, "reduce": "sum"}, {"dim": 1})),
+    **dict.fromkeys(("index_reduce", "index_reduce_"),
+                    ({"index": ONE, "source": X, "reduce": "prod"}, {"dim": 1})),
+    "select_scatter": ({"src": X[:, 0], "index": 0}, {"dim": 1}),
+    "diagonal_scatter": ({"src": X[:, 0, :2]}, {"dim1": 0, "dim2": 2}), "glu": ((), {"dim": 1}),
+    "slice_scatter": ({"src": X}, {"dim": 1}),
     "cross": ((X,), {"dim": 2}), "nuclear_norm": ((), {"dim": (0, 2), "keepdim": True}),
 }  # fmt: skip
 NUMPYS = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "dim0": "axis0", "dim1": "axis1",
@@ -52,7 +60,7 @@ NUMPYS = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "dim0": "axis0",
 
 
 def numpys_names(name, options):
-    if "dim0" not in options and name not in ("diagonal", "diag_embed"):
+    if "dim0" not in options and name not in ("diagonal", "diag_embed", "diagonal_scatter"):
         return {NUMPYS[n]: v for n, v in options.items()}
     return {n.replace("dim", "axis"): v for n, v in options.items()}
 

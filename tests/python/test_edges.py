@@ -11,11 +11,12 @@ F = flow.nn.functional
 NAN = math.nan
 X = [0.0, 1.0, -1.0, 2.0, NAN]
 
-# At a bound, which is a number, the slope is 0; NaN goes through.
+# At a bound, which is a number, the slope of an activation is 0, and that of clamp 1, as in
+# PyTorch; NaN goes through.
 BOUNDS = [
-    (lambda x: flow.clamp(x, 0.0), [0, 1, 0, 1, 1]),
-    (lambda x: flow.clamp(x, 0.0, 2.0), [0, 1, 0, 0, 1]),
-    (lambda x: flow.clamp(x, max=1.0), [1, 0, 1, 0, 1]),
+    (lambda x: flow.clamp(x, 0.0), [1, 1, 0, 1, 1]),
+    (lambda x: flow.clamp(x, 0.0, 2.0), [1, 1, 0, 1, 1]),
+    (lambda x: flow.clamp(x, max=1.0), [1, 1, 1, 0, 1]),
     (F.relu, [0, 1, 0, 1, 1]),
     (F.relu6, [0, 1, 0, 1, 1]),
     (F.hardtanh, [1, 0, 0, 0, 1]),

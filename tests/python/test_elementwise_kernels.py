@@ -35,5 +35,5 @@ def test_a_function_has_one_kernel_per_compute_type():
 
 
 def test_no_function_has_kernels_of_dtypes():
-    for name in (b"UnaryRun", b"BinaryRun", b"TernaryRun", b"SlopeRun", b"CopyRun"):
+    for name in (b"UnaryRun", b"BinaryRun", b"TernaryRun", b"SlopeRun", b"SelectRun", b"CopyRun"):
         assert name not in kernels()

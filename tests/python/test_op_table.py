@@ -73,7 +73,7 @@ ELSEWHERE = {
     "adam_", "adagrad_", "lion_", "multi_clamp_", "multi_fill_", "multi_lerp_", "multi_norm",
     "multi_scale_", "multi_unscale_", "rmsprop_", "sgd_", "update_scale_",
     # They look at values, which meta has not: test_random.py, test_index_data.py, test_placing.py.
-    "multinomial", "argwhere", "masked_select", "masked_scatter",
+    "multinomial", "argwhere", "masked_select", "masked_scatter", "nonzero_static",
     # How large the result is depends on values, which meta has not: test_sorts.py.
     "bincount", "unique", "unique_consecutive",
 }  # fmt: skip
@@ -89,9 +89,7 @@ def test_every_function_has_a_row():
     assert set(FUNCTIONS) - ELSEWHERE - OVERWRITING == with_rows - OVERWRITING
 
 
-# scatter_add_ adds to 16 bits in place, where the function adds in float32 and rounds once.
-@rows(lambda op: f"{op.function}_" in OVERWRITING and hasattr(flow.Tensor, f"{op.function}_")
-      and op.function != "scatter_add")  # fmt: skip
+@rows(lambda op: f"{op.function}_" in OVERWRITING and hasattr(flow.Tensor, f"{op.function}_"))
 def test_the_method_with_an_underscore_overwrites(op, device):
     for dtype, sample in itertools.product(op.dtypes, op.samples):
         args = sample.make(dtype, device)
@@ -158,8 +156,9 @@ def test_meta_inference_tells_what_a_run_gives(op, dtype):
 @by_op
 def test_the_method_is_the_function(op, device):
     form = FUNCTIONS[op.function]
-    if op.function.startswith("linalg_"):
-        assert hasattr(flow.linalg, op.function.removeprefix("linalg_"))
+    module, _, name = op.function.partition("_")
+    if module in ("linalg", "special"):
+        assert hasattr(getattr(flow, module), name)
     else:
         assert hasattr(flow, op.function) != form["method_only"]
     if not form["method"] and not form["method_only"]:

@@ -3,39 +3,13 @@
 
 from __future__ import annotations
 
-from oneflow_lite._math import as_given, wide
-from oneflow_lite._oneflow_lite import _C, Generator, ShapeError, Tensor
+from oneflow_lite._math import wide
+from oneflow_lite._oneflow_lite import _C, Generator, Tensor
 
 
 def into(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
     """The result, written into the input's memory where wanted."""
     return input.copy_(result) if inplace else result
-
-
-def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """The element where it is positive, else ``weight`` times it.
-
-    ``weight`` has one number, or one per channel, dim 1; ShapeError otherwise.
-    """
-    if weight.numel() > 1:
-        channels = input.shape[1] if input.ndim > 1 else 1
-        if weight.ndim != 1 or weight.numel() != channels:
-            raise ShapeError(f"prelu(): weight has shape {list(weight.shape)}, expected [1] or "
-                             f"[{channels}]")  # fmt: skip
-        weight = weight.view([-1, *[1] * (input.ndim - 2)])
-    elif input.ndim == 0:
-        weight = weight.view(())
-    return _C.where(input > 0, input, input * weight)
-
-
-def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """The first half along a dim times the sigmoid of the second."""
-    size = input.shape[dim] if input.ndim > 0 else 1
-    if size % 2:
-        raise ShapeError(f"glu(): input has shape {list(input.shape)}, expected an even size of "
-                         f"dim {dim}")  # fmt: skip
-    value, gate = _C.chunk(input, 2, dim)
-    return as_given(value * _C.sigmoid(gate.to(None, wide(gate))), gate)
 
 
 def gumbel_softmax(

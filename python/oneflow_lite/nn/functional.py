@@ -20,6 +20,8 @@ from oneflow_lite._C import (
     binary_cross_entropy_with_logits,
     celu,
     celu_,
+    channel_shuffle,
+    cosine_embedding_loss,
     cross_entropy,
     dropout,
     dropout1d,
@@ -31,6 +33,7 @@ from oneflow_lite._C import (
     fused_scale_mask_softmax,
     gaussian_nll_loss,
     gelu,
+    glu,
     hardshrink,
     hardsigmoid,
     hardswish,
@@ -47,9 +50,16 @@ from oneflow_lite._C import (
     logsigmoid,
     margin_ranking_loss,
     mish,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
     nll_loss,
     pad,
+    pdist,
+    pixel_shuffle,
+    pixel_unshuffle,
     poisson_nll_loss,
+    prelu,
     relu,
     relu6,
     relu_,
@@ -69,14 +79,21 @@ from oneflow_lite._C import (
     tanhshrink,
     threshold,
     threshold_,
+    triplet_margin_loss,
 )
 from oneflow_lite._math import norm, rounded_once
 from oneflow_lite._named_errors import named
 from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor, int64
 from oneflow_lite._shapes import wrapped_dim
-from oneflow_lite.nn.activation_functions import glu, gumbel_softmax, prelu, wide
+from oneflow_lite.nn.activation_functions import gumbel_softmax, wide
 from oneflow_lite.nn.embedding import embedding
-from oneflow_lite.nn.loss_functions import huber_loss, l1_loss, mse_loss, smooth_l1_loss
+from oneflow_lite.nn.loss_functions import (
+    huber_loss,
+    l1_loss,
+    mse_loss,
+    smooth_l1_loss,
+    triplet_margin_with_distance_loss,
+)
 
 __all__ = [
     "add_layer_norm", "add_rms_norm", "alpha_dropout", "binary_cross_entropy",
@@ -93,6 +110,10 @@ __all__ = [
     "tanhshrink", "threshold", "threshold_",
 ]  # fmt: skip
 __all__ += ["attention_packed", "linear_cross_entropy"]
+__all__ += ["channel_shuffle", "cosine_embedding_loss", "multi_margin_loss",
+            "multilabel_margin_loss", "multilabel_soft_margin_loss", "pdist", "pixel_shuffle",
+            "pixel_unshuffle", "triplet_margin_loss",
+            "triplet_margin_with_distance_loss"]  # fmt: skip
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:

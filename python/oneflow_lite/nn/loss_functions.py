@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite._warnings import warn
 
@@ -70,3 +72,28 @@ def huber_loss(
     loss = _C.huber_loss(input, target, reduction, delta, weight)
     _warn_of_shapes("huber_loss", input, target)
     return loss
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """``triplet_margin_loss`` by any distance, ``pairwise_distance`` where absent."""
+    if distance_function is None:
+        return _C.triplet_margin_loss(anchor, positive, negative, margin, swap=swap,
+                                      reduction=reduction)  # fmt: skip
+    if margin <= 0:
+        raise ValueError(f"triplet_margin_with_distance_loss(): margin is {margin}, but it must be "
+                         "positive")  # fmt: skip
+    near, far = distance_function(anchor, positive), distance_function(anchor, negative)
+    if swap:
+        far = _C.minimum(far, distance_function(positive, negative))
+    # margin_ranking_loss with the target -1 is max(0, near - far + margin).
+    return _C.margin_ranking_loss(near, far, _C.full([], -1.0, dtype=near.dtype,
+                                  device=near.device), margin, reduction)  # fmt: skip

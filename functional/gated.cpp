@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "functional/gated.h"
+
+#include <algorithm>
+
+#include "functional/binary.h"
+#include "functional/copy.h"
+#include "functional/select.h"
+#include "functional/unary.h"
+#include "functional/view.h"
+#include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/function.h"
+#include "oneflow_lite/framework/op_expr.h"
+
+namespace oneflow_lite::functional {
+
+StatusOr<Tensor> Glu(const Tensor& x, int64_t dim) {
+  constexpr char kName[] = "glu";
+  if (!x.defined()) return NotDefined(kName, "input");
+  if (!IsFloating(x.dtype())) {
+    return UnsupportedDType(kName, "the input", x.dtype(), "one of " + ToString(kFloatingSet));
+  }
+  OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(kName, dim, x));
+  const int64_t size = x.ndim() > 0 ? x.shape()[static_cast<int>(axis)] : 1;
+  if (size % 2 != 0) {
+    return ShapeMismatch(kName, "input", x.shape(), absl::StrCat("an even size of dim ", dim));
+  }
+  OFL_ASSIGN_OR_RETURN(const Tensor value, Narrow(x, axis, 0, size / 2));
+  OFL_ASSIGN_OR_RETURN(const Tensor gate, Narrow(x, axis, size / 2, size / 2));
+  // Of 16 bits, rounded once.
+  const DType wide = ComputeType(x.dtype());
+  OFL_ASSIGN_OR_RETURN(const Tensor given, Cast(gate, wide));
+  OFL_ASSIGN_OR_RETURN(const Tensor share, Sigmoid(given));
+  OFL_ASSIGN_OR_RETURN(const Tensor y, Mul(value, share));
+  return Cast(y, x.dtype());
+}
+
+StatusOr<Tensor> Prelu(const Tensor& x, const Tensor& given) {
+  constexpr char kName[] = "prelu";
+  if (!x.defined()) return NotDefined(kName, "input");
+  if (!given.defined()) return NotDefined(kName, "weight");
+  if (given.device() != x.device()) {
+    return DeviceMismatch(kName, "input", x.device(), "weight", given.device());
+  }
+  Tensor weight = given;
+  if (weight.numel() != 1) {
+    const int64_t channels = x.ndim() > 1 ? x.shape()[1] : 1;
+    if (weight.ndim() != 1 || weight.numel() != channels) {
+      return ShapeMismatch(kName, "weight", weight.shape(),
+                           absl::StrCat("[1] or [", channels, "]"));
+    }
+    Dims shape(std::max(1, x.ndim() - 1), 1);
+    shape[0] = -1;
+    OFL_ASSIGN_OR_RETURN(weight, Reshape(weight, shape));
+  } else {
+    OFL_ASSIGN_OR_RETURN(weight, Reshape(weight, {}));
+  }
+  OFL_ASSIGN_OR_RETURN(const Tensor above, Gt(x, Scalar(0)));
+  OFL_ASSIGN_OR_RETURN(const Tensor below, Mul(x, weight));
+  return Where(above, x, below);
+}
+
+OFL_REGISTER_FUNCTION("glu(Tensor input, int dim=-1) -> Tensor", Glu, kFunction,
+                      "The first half along a dim times the sigmoid of the second.");
+OFL_REGISTER_FUNCTION(
+    "prelu(Tensor input, Tensor weight) -> Tensor", Prelu, kMethod,
+    "The element where it is positive, else weight times it: one number, or one per channel, dim "
+    "1.");
+
+}  // namespace oneflow_lite::functional

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Functions of the normal distribution, Bessel functions and derivatives of log gamma, and their
+// slopes. They are computed in double, for float rounded once.
+#include "primitive/cuda/elementwise_find.cuh"
+#include "primitive/normal_math.h"
+#include "primitive/zeta_math.h"
+
+namespace oneflow_lite {
+namespace cuda {
+namespace {
+
+// sqrt(2 pi x) exp(-x) times the Bessel function of that order, x large: Hankel's expansion
+// (Abramowitz and Stegun, 9.7.1).
+__device__ double BesselFar(double x, int order) {
+  const double squares = 4.0 * order * order;
+  double term = 1, sum = 1;
+  for (int k = 1; k < 12; ++k) {
+    const double odd = 2 * k - 1;
+    term *= (odd * odd - squares) / (8 * k * x);
+    sum += term;
+  }
+  return sum;
+}
+__device__ double ScaledI0(double value) {
+  const double x = fabs(value);
+  if (x < 300) return exp(-x) * cyl_bessel_i0(x);
+  return 0.39894228040143267794 / sqrt(x) * BesselFar(x, 0);
+}
+__device__ double ScaledI1(double value) {
+  const double x = fabs(value);
+  const double y =
+      x < 300 ? exp(-x) * cyl_bessel_i1(x) : 0.39894228040143267794 / sqrt(x) * BesselFar(x, 1);
+  return copysign(y, value);
+}
+__device__ double SlopeOfScaledI0(double x) {
+  const double sign = (x > 0) - (x < 0);
+  return ScaledI1(x) - sign * ScaledI0(x);
+}
+__device__ double SlopeOfScaledI1(double x) {
+  if (fabs(x) < 1e-8) return 0.5;
+  return ScaledI0(x) - ScaledI1(x) * (copysign(1.0, x) + 1 / x);
+}
+__device__ double SlopeOfI1(double x) {
+  if (fabs(x) < 1e-8) return 0.5;
+  if (fabs(x) > 1e308) return fabs(x);
+  return cyl_bessel_i0(x) - cyl_bessel_i1(x) / x;
+}
+__device__ double MultiLogGamma(double x, int p) {
+  double sum = 0.25 * p * (p - 1) * 1.14472988584940017414;
+  for (int i = 0; i < p; ++i) sum += lgamma(x - 0.5 * i);
+  return sum;
+}
+__device__ double ExponentOf(double x) {
+  int exponent = 0;
+  frexp(x, &exponent);
+  return isfinite(x) ? exponent : 0;
+}
+__device__ double MantissaOf(double x) {
+  int exponent = 0;
+  return frexp(x, &exponent);
+}
+
+// One expression of x, in double, and one for its slope at s; p: the params.
+#define OFL_IN_DOUBLE(Name, expression)                     \
+  struct Name : Long {                                      \
+    explicit Name(const UnaryParams& params) : p(params) {} \
+    UnaryParams p;                                          \
+    template <class C>                                      \
+    __device__ C operator()(C given) const {                \
+      const double x = static_cast<double>(given);          \
+      return static_cast<C>(expression);                    \
+    }                                                       \
+  }
+#define OFL_SLOPE_IN_DOUBLE(Name, expression)               \
+  struct Name : Long {                                      \
+    explicit Name(const UnaryParams& params) : p(params) {} \
+    UnaryParams p;                                          \
+    template <class C>                                      \
+    __device__ C operator()(C g, C saved) const {           \
+      const double s = static_cast<double>(saved);          \
+      return g * static_cast<C>(expression);                \
+    }                                                       \
+  }
+OFL_IN_DOUBLE(NdtrOf, Ndtr(x));
+OFL_IN_DOUBLE(LogNdtrOf, LogNdtr(x));
+OFL_IN_DOUBLE(NdtriOf, Ndtri(x));
+OFL_IN_DOUBLE(EntrOf, Entr(x));
+OFL_IN_DOUBLE(ErfcxOf, erfcx(x));
+OFL_IN_DOUBLE(I0eOf, ScaledI0(x));
+OFL_IN_DOUBLE(I1Of, cyl_bessel_i1(x));
+OFL_IN_DOUBLE(I1eOf, ScaledI1(x));
+OFL_IN_DOUBLE(PolygammaOf, Polygamma(static_cast<int>(p.v[0]), x));
+OFL_IN_DOUBLE(MvlgammaOf, MultiLogGamma(x, static_cast<int>(p.v[0])));
+OFL_IN_DOUBLE(FrexpMantissa, MantissaOf(x));
+OFL_IN_DOUBLE(FrexpExponent, ExponentOf(x));
+OFL_SLOPE_IN_DOUBLE(NdtrSlope, 0.39894228040143267794 * exp(-0.5 * s * s));
+OFL_SLOPE_IN_DOUBLE(LogNdtrSlopeOf, LogNdtrSlope(s));
+OFL_SLOPE_IN_DOUBLE(NdtriSlope, 2.50662827463100050242 * exp(0.5 * s * s));
+OFL_SLOPE_IN_DOUBLE(EntrSlope, -log(s) - 1);
+OFL_SLOPE_IN_DOUBLE(ErfcxSlope, 2 * (s * erfcx(s) - 0.56418958354775628695));
+OFL_SLOPE_IN_DOUBLE(I0eSlope, SlopeOfScaledI0(s));
+OFL_SLOPE_IN_DOUBLE(I1Slope, SlopeOfI1(s));
+OFL_SLOPE_IN_DOUBLE(I1eSlope, SlopeOfScaledI1(s));
+OFL_SLOPE_IN_DOUBLE(PolygammaSlope, Polygamma(static_cast<int>(p.v[0]) + 1, s));
+OFL_SLOPE_IN_DOUBLE(MvlgammaSlope, MultiDigamma(s, static_cast<int>(p.v[0])));
+#undef OFL_SLOPE_IN_DOUBLE
+#undef OFL_IN_DOUBLE
+
+template <class Op>
+UnaryLauncher Floats(DType common) {
+  return FindFor<kFloats, 1, UnaryParams, Op>(common);
+}
+template <class Op>
+UnaryBackwardLauncher Slopes(DType common) {
+  return FindFor<kFloats, 2, UnaryParams, Op>(common);
+}
+
+}  // namespace
+
+UnaryLauncher FindSpecial(UnaryOp op, DType dtype) {
+  switch (op) {
+    // clang-format off
+    case UnaryOp::kNdtr: return Floats<NdtrOf>(dtype);
+    case UnaryOp::kLogNdtr: return Floats<LogNdtrOf>(dtype);
+    case UnaryOp::kNdtri: return Floats<NdtriOf>(dtype);
+    case UnaryOp::kEntr: return Floats<EntrOf>(dtype);
+    case UnaryOp::kErfcx: return Floats<ErfcxOf>(dtype);
+    case UnaryOp::kI0e: return Floats<I0eOf>(dtype);
+    case UnaryOp::kI1: return Floats<I1Of>(dtype);
+    case UnaryOp::kI1e: return Floats<I1eOf>(dtype);
+    case UnaryOp::kPolygamma: return Floats<PolygammaOf>(dtype);
+    case UnaryOp::kMvlgamma: return Floats<MvlgammaOf>(dtype);
+    case UnaryOp::kFrexpMantissa: return Floats<FrexpMantissa>(dtype);
+    case UnaryOp::kFrexpExponent: return Floats<FrexpExponent>(dtype);
+    // clang-format on
+    default:
+      return nullptr;
+  }
+}
+
+UnaryBackwardLauncher FindSpecialSlope(UnaryOp op, DType dtype) {
+  switch (op) {
+    // clang-format off
+    case UnaryOp::kNdtr: return Slopes<NdtrSlope>(dtype);
+    case UnaryOp::kLogNdtr: return Slopes<LogNdtrSlopeOf>(dtype);
+    case UnaryOp::kNdtri: return Slopes<NdtriSlope>(dtype);
+    case UnaryOp::kEntr: return Slopes<EntrSlope>(dtype);
+    case UnaryOp::kErfcx: return Slopes<ErfcxSlope>(dtype);
+    case UnaryOp::kI0e: return Slopes<I0eSlope>(dtype);
+    case UnaryOp::kI1: return Slopes<I1Slope>(dtype);
+    case UnaryOp::kI1e: return Slopes<I1eSlope>(dtype);
+    case UnaryOp::kPolygamma: return Slopes<PolygammaSlope>(dtype);
+    case UnaryOp::kMvlgamma: return Slopes<MvlgammaSlope>(dtype);
+    // clang-format on
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite
