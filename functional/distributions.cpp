@@ -25,7 +25,7 @@ StatusOr<Tensor> OfUniform(const char* name, const Tensor& self, Ref<Generator> 
                            const F& formula) {
   if (!self.defined()) return NotDefined(name, "self");
   const DType wide = IsFloating(self.dtype()) ? ComputeType(self.dtype()) : DType::kFloat64;
-  OFL_RETURN_IF_ERROR(ZeroInto(self).status());  // what was there has no gradient
+  OFL_RETURN_IF_ERROR(BernoulliInto(self, 0, generator).status());  // zeros, without history
   GradGuard no_grad(false);
   OFL_ASSIGN_OR_RETURN(const Tensor drawn,
                        Rand(self.shape().dims(), std::move(generator), wide, self.device()));
@@ -73,7 +73,7 @@ StatusOr<Tensor> LogNormalInto(const Tensor& self, double mean, double std,
   constexpr char kName[] = "log_normal_";
   OFL_RETURN_IF_ERROR(CheckFloats(kName, self));
   if (!(std > 0)) return BadValue(kName, "std", absl::StrCat(std), "positive");
-  OFL_RETURN_IF_ERROR(ZeroInto(self).status());  // what was there has no gradient
+  OFL_RETURN_IF_ERROR(BernoulliInto(self, 0, generator).status());  // zeros, without history
   GradGuard no_grad(false);
   OFL_ASSIGN_OR_RETURN(const Tensor drawn, Randn(self.shape().dims(), std::move(generator),
                                                  ComputeType(self.dtype()), self.device()));
