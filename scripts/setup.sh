@@ -55,6 +55,24 @@ install_debian_packages() {
     apt-get install -y -q --no-install-recommends "${missing[@]}" "${optional[@]}"
 }
 
+# A build does without these, and says so; they are asked for once.
+install_optional_packages() {
+  local missing=() root=() stamp=.venv/oneflow_lite-optional
+  for package in "${optional[@]}"; do
+    installed "$package" || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] && [ "$(cat "$stamp" 2> /dev/null)" != "${missing[*]}" ] || return 0
+  echo "${missing[*]}" > "$stamp"
+  if [ "$(id -u)" -ne 0 ]; then
+    sudo -n true 2> /dev/null || return 0
+    root=(sudo)
+  fi
+  echo "== installing ${missing[*]}"
+  { "${root[@]}" apt-get update -q && "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -q --no-install-recommends "${missing[@]}"; } > /dev/null ||
+    echo "setup: ${missing[*]} could not be installed; the build does without"
+}
+
 check_other_system() {
   local missing=()
   for program in cmake ninja pkg-config g++; do
@@ -108,5 +126,6 @@ else
 fi
 if [ "${1:-}" != packages ]; then
   make_venv
+  command -v apt-get > /dev/null && install_optional_packages
   install_cudnn_headers
 fi

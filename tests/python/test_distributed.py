@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from gloo import needs_gloo
 
 HERE = Path(__file__).parent
 SCRIPT = HERE / "distributed_cases.py"
@@ -21,6 +22,7 @@ TIMEOUT = 30  # seconds of a collective: the case that began last is named
 LIMIT = 300
 
 flow = pytest.importorskip("oneflow_lite")
+pytestmark = needs_gloo
 
 
 def read(file):

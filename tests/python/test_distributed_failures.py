@@ -8,12 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from gloo import needs_gloo
 
 HERE = Path(__file__).parent
 TIMEOUT = 4  # seconds that a collective may take here
 LIMIT = 180  # seconds of a case; none takes as long, but the machine may be busy
 
 pytest.importorskip("oneflow_lite")
+pytestmark = needs_gloo
 
 
 def launch(case, *, nproc=2, checks=False):
