@@ -195,8 +195,11 @@ def reductions(*args, **kwargs):
 
 
 def drawn(name, *args):
-    return Op(name, [S(T(s), *args) for s in ((), (7,), (3, 4), (0,))], None, FLOATS,
-              differentiable=False, call=into(name))  # fmt: skip
+    def call(self, *args):
+        return into(name)(self.detach(), *args)
+
+    samples = [S(T(s), *args) for s in ((), (7,), (3, 4), (0,))]
+    return Op(name, samples, None, FLOATS, differentiable=False, call=call)
 
 
 NUMERICAL_ROWS = [
