@@ -63,7 +63,7 @@ class OFL_API AutogradMetaBase {
  public:
   virtual ~AutogradMetaBase() = default;
 };
-// Placement and SBP of a global tensor: room is reserved, the global mode is not built yet.
+// Placement, SBP and shard of a global tensor; defined in framework/global.h.
 struct GlobalSpec;
 
 class OFL_API TensorImpl : public RefCounted {

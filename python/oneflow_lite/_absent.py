@@ -85,10 +85,11 @@ ABSENT = [
     }, "nothing needs compiling; flow.fuse makes kernels of lambdas around softmax and the norms, "
        "cuda.graph captures, autograd.functional has jvp, vjp, jacobian and hessian"),
     Absent("several processes", {
-        "": "distributed multiprocessing futures is_distributed monitor",
+        "": "multiprocessing futures is_distributed monitor",
         "nn": "DataParallel parallel", "cuda": "nccl comm ipc_collect",
         "Tensor": "share_memory_ is_shared is_distributed",
-    }, "one process computes; op definitions declare how they split (flow.ops.describe)"),
+    }, "flow.distributed has collectives, Tensor.to_global spreads tensors over processes"
+       " (docs/distributed.md)"),
     Absent("probability distributions", {
         "": "distributions binomial poisson quasirandom",
     }, "flow.rand, flow.randn, flow.normal, flow.bernoulli, flow.multinomial and "
