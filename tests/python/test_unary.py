@@ -311,8 +311,9 @@ def test_slopes_of_large_numbers(device):
     assert flow.sinc(flow.tensor([math.inf], device=device)).isnan().all()
 
 
-def test_the_third_derivative_of_log_gamma_is_refused():
-    x = flow.tensor([1.5], dtype=flow.float64, requires_grad=True)
-    (first,) = flow.autograd.grad(flow.digamma(x).sum(), x, create_graph=True)
-    with pytest.raises(NotImplementedError, match="digamma_backward"):
-        flow.autograd.grad(first.sum(), x)
+def test_all_derivatives_of_log_gamma():
+    x = flow.tensor([0.5, 2.5], dtype=flow.float64, requires_grad=True)
+    slope = flow.digamma(x)
+    for n in range(1, 5):
+        (slope,) = flow.autograd.grad(slope.sum(), x, create_graph=True)
+        np.testing.assert_allclose(host(slope), host(flow.polygamma(n, x.detach())), rtol=1e-13)
