@@ -5,6 +5,7 @@ The layers and the arrows between them are those of docs/architecture.md.
 """
 
 import ast
+import itertools
 import os
 import re
 import shutil
@@ -421,17 +422,19 @@ def test_every_cuda_header_compiles_alone(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_row_kernels_compile_for_every_architecture():
+def test_the_row_kernels_compile_for_every_architecture(tmp_path):
     """All that the launchers instantiate, in both standards, by the compiler's front end.
 
     The instances of consumer/cuda are compiled whole; these would take ten times as long.
     """
     nvcc = nvcc_or_skip()
-    sources = [
-        name
-        for name in files(".cu", under=("primitive/cuda",))
-        if re.search(r"_float(16|32|64)\.cu$", name)
-    ]
+    dtypes = {"Float16": "__half", "Float32": "float", "Float64": "double"}
+    sources = []
+    for name, dtype in itertools.product(files(".in", under=("primitive/cuda",)), dtypes):
+        template = text(name).replace("@OFL_DTYPE_NAME@", dtype)
+        source = tmp_path / f"{Path(name).name.split('.')[0]}_{dtype}.cu"
+        source.write_text(template.replace("@OFL_DTYPE@", dtypes[dtype]), encoding="utf-8")
+        sources.append(source)
     assert len(sources) >= 15
 
     def check(case):
@@ -442,7 +445,7 @@ def test_the_row_kernels_compile_for_every_architecture():
             *(f"-std=c++{standard}", f"-arch=compute_{architecture}", source),
         ]
         result = subprocess.run(command, text=True, cwd=ROOT, capture_output=True)
-        where = f"{source}, C++{standard}, sm_{architecture}"
+        where = f"{source.name}, C++{standard}, sm_{architecture}"
         return None if result.returncode == 0 else f"{where}:\n{result.stderr[:2000]}"
 
     targets = [(17, 80), (20, 100), (20, 120)]  # sm_90 is what the library is built for
