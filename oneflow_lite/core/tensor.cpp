@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "oneflow_lite/core/device_backend.h"
+#include "oneflow_lite/core/elementwise.h"
 
 namespace oneflow_lite {
 
@@ -46,6 +47,10 @@ TensorImpl::TensorImpl(Ref<Storage> storage, Shape shape, Dims strides, int64_t 
       contiguous(IsContiguous(this->shape, this->strides)) {}
 
 StatusOr<Tensor> Tensor::Empty(const Shape& shape, DType dtype, Device device) {
+  if (shape.ndim() > kMaxDims) {
+    return Error(ErrorKind::kValue, "empty(): the size is ", shape.ToString(),
+                 ", but it must be a list of at most ", kMaxDims, " dims");
+  }
   for (int64_t d : shape) {
     if (d < 0) {
       return Error(ErrorKind::kValue, "empty(): shape is ", shape.ToString(),

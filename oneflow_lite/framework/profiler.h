@@ -12,6 +12,7 @@
 //   for (const ProfileRecord& r : profiler->records()) ...
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <thread>
@@ -110,7 +111,7 @@ class OFL_API Profiler : public RefCounted, public DispatchMode, private LaunchL
   void EndLaunch() override;
 
   const Options options_;
-  bool running_ = false;
+  std::atomic<bool> running_{false};
   bool hears_launches_ = false;
   std::thread::id thread_;
   std::unique_ptr<ModeGuard> guard_;

@@ -98,9 +98,12 @@ class Tensor(_Composed, TensorFunctions):
     nbytes: builtins.int
     is_cuda: builtins.bool
     is_cpu: builtins.bool
-    is_global: builtins.bool
-    placement: _placement
-    sbp: tuple[Sbp, ...]
+    @property
+    def is_global(self) -> builtins.bool: ...
+    @property
+    def placement(self) -> _placement: ...
+    @property
+    def sbp(self) -> tuple[Sbp, ...]: ...
     def to_global(
         self,
         placement: _placement | None = None,
@@ -498,9 +501,12 @@ def register_python_op(*args: Any, **kwargs: Any) -> None: ...
 def load_library(path: str) -> list[str]: ...
 
 class Communicator:
-    ranks: list[int]
-    rank: int
-    size: int
+    @property
+    def ranks(self) -> list[int]: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
     def all_reduce(
         self, input: Tensor, output: Tensor, op: int, reduce_dtype: _dtype | None
     ) -> None: ...

@@ -61,3 +61,11 @@ def test_integers_stay_integers():
     x = flow.tensor([-3, 4, 9])
     assert F.relu6(x).dtype is flow.int64 and F.relu6(x).tolist() == [0, 4, 6]
     assert F.hardtanh(x, -2, 5).tolist() == [-2, 4, 5]
+
+
+@pytest.mark.parametrize("name", ["empty", "zeros", "ones", "rand", "randn"])
+def test_at_most_16_dims(name):
+    make = getattr(flow, name)
+    assert make([1] * 16).ndim == 16
+    with pytest.raises(ValueError, match="at most 16"):
+        make([1] * 17)
