@@ -33,8 +33,11 @@ StatusOr<Tensor> Polygamma(int64_t n, const Tensor& x) {
   return Call(op, {x}, {static_cast<double>(n)});
 }
 StatusOr<Tensor> Mvlgamma(const Tensor& x, int64_t p) {
+  constexpr int64_t kMostDims = 1 << 16;  // each element is a sum of so many terms
   static const OpExpr& op = OpBuilder("mvlgamma").Input("in").Output("out").Attr("p").Get();
-  if (p < 1) return BadValue("mvlgamma", "p", absl::StrCat(p), "at least 1");
+  if (p < 1 || p > kMostDims) {
+    return BadValue("mvlgamma", "p", absl::StrCat(p), absl::StrCat("from 1 to ", kMostDims));
+  }
   return Call(op, {x}, {static_cast<double>(p)});
 }
 StatusOr<Tensor> Zeta(const Operand& s, const Operand& q) {

@@ -21,7 +21,7 @@ OFL_GAMMA_FUNCTION double ZetaOfPositive(double s, double q) {
   for (const double far = 10 + 0.5 * s; q < far; q += 1) {
     const double term = pow(q, -s);
     sum += term;
-    if (term < 1e-17 * sum) return sum;
+    if (term <= 1e-17 * sum) return sum;
   }
   double power = pow(q, -s);
   sum += power * (q / (s - 1) + 0.5);

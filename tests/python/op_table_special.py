@@ -86,6 +86,6 @@ SPECIAL_ROWS = [
     Op("mvlgamma", [S(T(s, "above 2"), p) for s, p in (((), 1), ((3, 4), 3), ((7,), 5), ((0,), 2))],
        np_mvlgamma, NUMERIC, bound="composite", magnitude=sized, result=floating, errors=[
         Bad(lambda d: flow.ones(2, device=d).mvlgamma(0), ValueError,
-            "mvlgamma(): p is 0, but it must be at least 1")]),
+            "mvlgamma(): p is 0, but it must be from 1 to 65536")]),
     Op("frexp", [S(T(s)) for s in SHAPES], np_frexp, FLOATS, result=[same, always("int32")]),
 ]  # fmt: skip
