@@ -15,6 +15,7 @@
 #include "functional/shapes.h"
 #include "functional/stacks.h"
 #include "functional/view.h"
+#include "oneflow_lite/core/elementwise.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/function.h"
 
@@ -94,10 +95,14 @@ StatusOr<Tensor> SumToSize(const Tensor& x, absl::Span<const int64_t> size) {
 
 namespace {
 
+constexpr int64_t kMostFactor = 1 << 15;  // its square is a size that fits
+
 // x [..., c, h, w] with a factor that divides what it must.
 Status CheckPixels(const char* name, const Tensor& x, int64_t r, bool shuffle) {
   if (!x.defined()) return NotDefined(name, "input");
-  if (r < 1) return BadValue(name, "the factor", absl::StrCat(r), "positive");
+  if (r < 1 || r > kMostFactor) {
+    return BadValue(name, "the factor", absl::StrCat(r), absl::StrCat("from 1 to ", kMostFactor));
+  }
   bool fits = x.ndim() >= 3;
   if (fits) {
     const int d = x.ndim();
@@ -159,7 +164,9 @@ StatusOr<Tensor> Combinations(const Tensor& x, int64_t r, bool with_replacement)
   constexpr char kName[] = "combinations";
   if (!x.defined()) return NotDefined(kName, "input");
   if (x.ndim() != 1) return ShapeMismatch(kName, "input", x.shape(), "1 dim");
-  if (r < 0) return BadValue(kName, "r", absl::StrCat(r), "at least 0");
+  if (r < 0 || r > kMaxDims) {  // a grid of r dims is made
+    return BadValue(kName, "r", absl::StrCat(r), absl::StrCat("from 0 to ", kMaxDims));
+  }
   if (r == 0) return Zeros({0}, x.dtype(), x.device());
   const int64_t n = x.numel();
   OFL_ASSIGN_OR_RETURN(const Tensor line, Arange(Scalar(n)));

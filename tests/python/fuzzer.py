@@ -281,7 +281,8 @@ class Fuzzer:
         index = index.view(shape).to(x.device)
         src = flow.ones(shape).to(x.dtype).to(x.device) if self.chance(0.9) else self.wrong()
         line = index.reshape(-1)
-        text = f"{show(x)}, {dim}, {show(index)}, {show(src)}"
+        reduce = self.rng.choice(["prod", "mean", "amax", "amin", "x"])
+        text = f"{show(x)}, {dim}, {show(index)}, {show(src)}, {reduce}"
         return self.rng.choice([
             (f"gather({text})", lambda: x.gather(dim, index)),
             (f"scatter({text})", lambda: x.scatter(dim, index, src)),
@@ -294,6 +295,22 @@ class Fuzzer:
              lambda: (x * 1).index_add_(dim, line, x.index_select(dim, line))),
             (f"index_copy_({text})",
              lambda: (x * 1).index_copy_(dim, line, x.index_select(dim, line))),
+            (f"index_add({text})", lambda: x.index_add(dim, line, x.index_select(dim, line))),
+            (f"index_copy({text})", lambda: x.index_copy(dim, line, x.index_select(dim, line))),
+            (f"index_reduce({text})",
+             lambda: x.index_reduce(dim, line, x.index_select(dim, line), reduce)),
+            (f"index_fill({text})", lambda: x.index_fill(dim, line, 3)),
+            (f"index_fill_({text})", lambda: (x * 1).index_fill_(dim, line, 3)),
+            (f"index_reduce_({text})", lambda: (x * 1).index_reduce_(
+                dim, line, x.index_select(dim, line), reduce)),
+            (f"diagonal_scatter({text})", lambda: x.diagonal_scatter(x.diagonal())),
+            (f"select_scatter({text})", lambda: x.select_scatter(x.select(dim, 0), dim, 0)),
+            (f"scatter_reduce_({text})",
+             lambda: (x * 1).scatter_reduce_(dim, index, src, reduce)),
+            (f"put_({text})", lambda: (x * 1).put_(index, src)),
+            (f"take_along_dim({text})", lambda: x.take_along_dim(index, dim)),
+            (f"masked_scatter_({text})", lambda: (x * 1).masked_scatter_(x > 0, x)),
+            (f"split_with_sizes({text})", lambda: x.split_with_sizes([size, 0], dim)),
             (f"embedding({text})", lambda: flow.embedding(line, flow.ones(size, 2).to(x.device))),
             (f"getitem({text})", lambda: x[line]), (f"getitem({text}, 2)", lambda: x[index, line]),
             (f"getitem(mask of {text})", lambda: x[x > 0]),
@@ -303,7 +320,7 @@ class Fuzzer:
         ])  # fmt: skip
 
     def sum_of_products_call(self):
-        """tensordot over dims that fit, factors of LU with their pivots, attention over one QKV."""
+        """Products of shapes that fit, factors of LU with their pivots, attention over one QKV."""
         n, m, k = (self.rng.choice([0, 1, 2, 5]) for _ in range(3))
         dtype = self.rng.choice([flow.float32, flow.float32, flow.float64, self.rng.choice(DTYPES)])
         a, b = flow.ones(n, k, m).to(dtype), flow.ones(m, k).to(dtype)
@@ -321,6 +338,21 @@ class Fuzzer:
             (f"lu_solve({text})", lambda: flow._C.lu_solve(right, square, pivots)),
             (f"linalg_lu_solve({text})", lambda: flow._C.linalg_lu_solve(square, pivots, right)),
             (f"attention_packed({text})", lambda: flow._C.attention_packed(qkv)),
+            (f"bmm({text})", lambda: flow._C.bmm(a, a.transpose(1, 2))),
+            (f"addmm_({text})", lambda: (b @ b.t()).addmm_(b, b.t())),
+            (f"addmv({text})", lambda: flow._C.addmv(b[:, 0], b, b[0])),
+            (f"linalg_solve({text})", lambda: flow._C.linalg_solve(square, right)),
+            (f"cholesky_solve({text})", lambda: flow._C.cholesky_solve(right, square)),
+            (f"scaled_dot_product_attention({text})",
+             lambda: flow._C.scaled_dot_product_attention(*qkv.unbind(2))),
+            (f"multi_margin_loss({text})",
+             lambda: flow._C.multi_margin_loss(right, pivots % max(m, 1))),
+            (f"multilabel_margin_loss({text})",
+             lambda: flow._C.multilabel_margin_loss(right, (right * 0).long())),
+            (f"cosine_embedding_loss({text})",
+             lambda: flow._C.cosine_embedding_loss(b, b + 1, b[:, 0])),
+            (f"linear_cross_entropy({text})",
+             lambda: flow._C.linear_cross_entropy(b, b + 1, pivots[:m] % max(m, 1), chunks=m)),
             (f"fuse_elements({text})", lambda: flow._C.fuse_elements(expression, operands)),
         ])  # fmt: skip
 
@@ -371,7 +403,7 @@ class Fuzzer:
         kinds = [self.function_call] * 60 + [self.index_call] * 14 + [self.operator_call] * 12
         kinds += [self.autograd_call] * 8 + [self.conversion_call] * 6
         kinds += [self.product_or_loss_call] * 5 + [self.norm_call] * 3 + [self.moves_call] * 5
-        kinds += [self.sum_of_products_call] * 2
+        kinds += [self.sum_of_products_call] * 3
         return self.rng.choice(kinds)()
 
     # Results ----------------------------------------------------------------------------------

@@ -265,11 +265,15 @@ NUMERICAL_ROWS = [
     Op("sum_to_size", [S(T((3, 4)), [1, 4]), S(T((2, 3)), [3]), S(T((0, 4)), [1, 4])],
        lambda x, size: x.sum(0, keepdims=len(size) == 2), FLOATS, bound="sum",
        magnitude=lambda x, size: np.abs(x).sum(0)),
-    Op("pixel_shuffle", [S(T((n, 8, 3, 2)), 2) for n in (2, 0)], np_pixel_shuffle, ALL),
+    Op("pixel_shuffle", [S(T((n, 8, 3, 2)), 2) for n in (2, 0)], np_pixel_shuffle, ALL, errors=[
+        Bad(lambda d: flow.pixel_shuffle(flow.ones(0, 1, 1, device=d), 1 << 40), ValueError,
+            "pixel_shuffle(): the factor is 1099511627776, but it must be from 1 to 32768")]),
     Op("pixel_unshuffle", [S(T((n, 3, 4, 6)), 2) for n in (2, 0)], np_pixel_unshuffle, ALL),
     Op("channel_shuffle", [S(T((n, 6, 3)), 3) for n in (2, 0)], np_channel_shuffle, ALL),
     Op("combinations", [S(T((5,)), 3), S(T((3,)), 2, True), S(T((4,)), 1),
-                        S(T((0,)), 2)], np_combinations, ALL),
+                        S(T((0,)), 2)], np_combinations, ALL, errors=[
+        Bad(lambda d: flow.combinations(flow.ones(3, device=d), 1 << 40), ValueError,
+            "combinations(): r is 1099511627776, but it must be from 0 to 16")]),
     Op("unravel_index", [S(np.array([0, 7, 23]), [2, 3, 4]), S(places(), [2, 3, 4])],
        lambda i, shape: list(np.unravel_index(i, shape)), ("int64",), differentiable=False,
        result=[always("int64")] * 3),
