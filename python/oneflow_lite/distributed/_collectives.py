@@ -280,6 +280,19 @@ def _split(
     return [n * (tensor.numel() // max(rows, 1)) for n in sizes]
 
 
+def _check_list_of_root(
+    name: str, argument: str, tensors: Sequence[Tensor] | None, root: str, rank: int, members: Group
+) -> None:
+    """One rank alone gives a list, with a tensor for each."""
+    members.place(name, root, rank)
+    if get_rank() == rank:
+        if tensors is None:
+            raise ValueError(f"{name}(): rank {root} needs a {argument}")
+        _as_many(name, argument, tensors, members)
+    elif tensors:
+        raise ValueError(f"{name}(): {argument} is for rank {rank} alone")
+
+
 def gather(
     tensor: Tensor,
     gather_list: list[Tensor] | None = None,
@@ -288,13 +301,7 @@ def gather(
 ) -> None:
     """Writes each rank's tensor into the list of rank ``dst``; the others give no list."""
     members = group_of("gather", group)
-    members.place("gather", "dst", dst)
-    if get_rank() == dst:
-        if gather_list is None:
-            raise ValueError("gather(): rank dst needs a gather_list")
-        _as_many("gather", "gather_list", gather_list, members)
-    elif gather_list:
-        raise ValueError(f"gather(): gather_list is for rank {dst} alone")
+    _check_list_of_root("gather", "gather_list", gather_list, "dst", dst, members)
     with batch(members):
         send(tensor, dst)
         for source, t in zip(members.ranks, gather_list or [], strict=False):
@@ -309,13 +316,7 @@ def scatter(
 ) -> None:
     """Writes into each rank's tensor the one that the list of rank ``src`` has for it."""
     members = group_of("scatter", group)
-    members.place("scatter", "src", src)
-    if get_rank() == src:
-        if scatter_list is None:
-            raise ValueError("scatter(): rank src needs a scatter_list")
-        _as_many("scatter", "scatter_list", scatter_list, members)
-    elif scatter_list:
-        raise ValueError(f"scatter(): scatter_list is for rank {src} alone")
+    _check_list_of_root("scatter", "scatter_list", scatter_list, "src", src, members)
     with batch(members):
         recv(tensor, src)
         for target, t in zip(members.ranks, scatter_list or [], strict=False):
