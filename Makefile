@@ -65,11 +65,13 @@ demo: build ## train a classifier on real handwritten digits and draw digits.png
 gpt: build ## train a small GPT on a novel, draw its losses, and let it write
 	@$(PY) examples/gpt/train.py
 
+# The Python tests run in JOBS processes. Threads that wait give their core to another process, and
+# each process has two, so that what threads share is tested.
 .PHONY: test
 test: build ## run all C++ and Python tests
 	@cmake --build --preset $(PRESET) -j $(JOBS) --target cpp_tests
 	ctest --preset $(PRESET)
-	$(PY) -m pytest
+	OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive $(PY) -m pytest -n $(JOBS) --dist worksteal
 
 # A minute of them is part of the Python tests; here each has its full size. ATTACKS names some.
 .PHONY: test-attack

@@ -12,9 +12,9 @@ N = 16384  # stays in the cache and on one thread
 def best(call):
     times = []
     for _ in range(300):
-        start = time.perf_counter()
+        start = time.thread_time()
         call()
-        times.append(time.perf_counter() - start)
+        times.append(time.thread_time() - start)
     return min(times)
 
 
