@@ -174,6 +174,19 @@ StatusOr<Tensor> Linear(const Tensor& x, const Tensor& weight, const Tensor& bia
              : Renamed("linear", z.status());
 }
 
+StatusOr<Tensor> MatmulInto(const Tensor& self, const Tensor& a, const Tensor& b,
+                            const Tensor& bias, bool accumulate) {
+  static const OpExpr& op = OpBuilder("matmul_into_")
+                                .Input("self")
+                                .Input("a")
+                                .Input("b")
+                                .Input("bias")
+                                .Output("out")
+                                .Attr("accumulate")
+                                .Get();
+  return Call(op, {self, a, b, bias}, {accumulate});
+}
+
 OFL_REGISTER_FUNCTION("matmul(Tensor input, Tensor other) -> Tensor", Matmul, kMethod,
                       "Matrix product, batched over leading dims, as in numpy.matmul.");
 OFL_REGISTER_FUNCTION("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", Linear,

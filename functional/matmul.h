@@ -13,5 +13,9 @@ OFL_API StatusOr<Tensor> Matmul(const Tensor& a, const Tensor& b);
 // x [..., in] times weight [out, in] transposed, plus bias [out] where given. A weight [in] gives
 // [...].
 OFL_API StatusOr<Tensor> Linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+// self = a b + bias of matrices, or self += a b where `accumulate`; the rows of self may lie apart.
+// Returns self. For gradients: autograd refuses it.
+StatusOr<Tensor> MatmulInto(const Tensor& self, const Tensor& a, const Tensor& b,
+                            const Tensor& bias = {}, bool accumulate = false);
 
 }  // namespace oneflow_lite::functional

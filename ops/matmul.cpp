@@ -76,6 +76,48 @@ void DefineMatmul(OpDef& op) {
   };
 }
 
+Status InferMatmulInto(InferContext& c) {
+  const Shape &out = c.shape(0), &a = c.shape(1), &b = c.shape(2);
+  if (!IsFloating(c.dtype(0))) return UnsupportedDType(c.op(), "self", c.dtype(0), kFloatingDTypes);
+  if (a.ndim() != 2) return ShapeMismatch(c.op(), "a", a, "2 dims");
+  if (b.ndim() != 2 || b[0] != a[1]) {
+    return ShapeMismatch(c.op(), "b", b, absl::StrCat("[", a[1], ", n] to go with ", a.ToString()));
+  }
+  const Shape wanted{a[0], b[1]};
+  if (out != wanted) return ShapeMismatch(c.op(), "self", out, wanted.ToString());
+  if (c.has_input(3) && c.attr<bool>(0)) {
+    return BadValue(c.op(), "accumulate", "True", "False beside a bias");
+  }
+  if (c.has_input(3) && c.shape(3) != Shape{b[1]}) {
+    return ShapeMismatch(c.op(), "bias", c.shape(3), Shape{b[1]}.ToString());
+  }
+  constexpr const char* kNames[] = {"self", "a", "b", "bias"};
+  for (int i = 1; i < c.num_inputs(); ++i) {
+    if (!c.has_input(i) || c.dtype(i) == c.dtype(0)) continue;
+    return DTypeMismatch(c.op(), kNames[i], c.dtype(i), Name(c.dtype(0)));
+  }
+  c.SetOutput(0, out, c.dtype(0));
+  return OkStatus();
+}
+
+// For gradients, which have none of their own: their sums, and rows with room behind them.
+void DefineMatmulInto(OpDef& op) {
+  op.Input("self", InputDef::Kind::kMutated).Input("a").Input("b");
+  op.Input("bias", InputDef::Kind::kOptional).Output("out");
+  op.Attr("accumulate", AttrType::kBool, false);
+  op.doc =
+      "self = a b + bias of matrices, or self += a b. The rows of self may lie apart. No gradient.";
+  op.infer = InferMatmulInto;
+  op.sbp_text = "whole";
+  op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) {
+    const double outputs = static_cast<double>(c.shape(0).numel());
+    const double read = static_cast<double>(c.shape(1).numel() + c.shape(2).numel());
+    return Cost{.bytes = (read + outputs * (c.attr<bool>(0) ? 2 : 1)) * SizeOf(c.dtype(0)),
+                .flops = 2 * outputs * static_cast<double>(c.shape(1)[1])};
+  };
+  op.cost_text = "a and b are read once, self is written once, and read where the product is added";
+}
+
 Status InferLinear(InferContext& c) {
   const Shape &x = c.shape(0), &weight = c.shape(1);
   if (!IsFloating(c.dtype(0)))
@@ -159,6 +201,7 @@ void DefineLinear(OpDef& op) {
 }
 
 OFL_REGISTER_OP("matmul", DefineMatmul);
+OFL_REGISTER_OP("matmul_into_", DefineMatmulInto);
 OFL_REGISTER_OP("linear", DefineLinear);
 
 }  // namespace

@@ -13,9 +13,12 @@ struct MatmulShape {
   // elements between stored rows; the batch stride may be 0 to use one matrix for all.
   bool transpose_a = false, transpose_b = false;
   int64_t lda = 0, ldb = 0;
+  int64_t ldc = 0;  // of the result, likewise; 0: n
   int64_t batch_stride_a = 0, batch_stride_b = 0;
   bool add_bias = false;    // a bias of n elements is added to each row, where AddsBias; k > 0
   bool accumulate = false;  // the product is added to c
+
+  int64_t c_stride() const { return ldc > 0 ? ldc : n; }
 };
 
 class Matmul {
@@ -29,7 +32,11 @@ class Matmul {
   virtual size_t WorkspaceBytes(const Stream& stream, const MatmulShape& shape) const { return 0; }
   // Whether a bias is added before the sum is rounded. Elsewhere it is put into c, to accumulate.
   virtual bool AddsBias() const { return false; }
-  // c is dense, batch x m x n. k = 0 gives zeros. `bias` is read where shape.add_bias.
+  // Rows that many products read or write go at full speed where they begin at multiples of so many
+  // elements.
+  virtual int64_t RowMultiple() const { return 1; }
+  // c is batch x m x n, its batches as far apart as m of its rows. k = 0 gives zeros. `bias` is
+  // read where shape.add_bias.
   virtual Status Launch(Stream& stream, const MatmulShape& shape, const void* a, const void* b,
                         const void* bias, void* c, void* workspace) const = 0;
 };

@@ -314,7 +314,7 @@ class CpuCrossEntropyInPlace final : public CrossEntropyInPlace {
     const auto put = rows_.kernels().put_number;
     const double factor = scale ? rows_.kernels().number(scale, 0) : 1.0;
     Rows::ForEach(shape.rows, shape.classes, [&](int64_t r) {
-      void* x = rows_.At(x_data, r * shape.classes);
+      void* x = rows_.At(x_data, r * shape.stride());
       if (!Counts(shape, target[r])) {
         put(loss, r, factor * 0);  // NaN where the mean is over no row
         return rows_.Zero(shape.classes, x);

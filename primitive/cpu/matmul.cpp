@@ -23,18 +23,18 @@ constexpr int64_t kTinyProduct = 512;
 constexpr int64_t kSmallProduct = 128 * 128 * 128;
 
 void Gemm(const MatmulShape& s, const float* a, blasint lda, const float* b, blasint ldb,
-          float beta, float* c) {
+          float beta, float* c, int64_t ldc) {
   cblas_sgemm(CblasRowMajor, s.transpose_a ? CblasTrans : CblasNoTrans,
               s.transpose_b ? CblasTrans : CblasNoTrans, static_cast<blasint>(s.m),
               static_cast<blasint>(s.n), static_cast<blasint>(s.k), 1.0f, a, lda, b, ldb, beta, c,
-              static_cast<blasint>(s.n));
+              static_cast<blasint>(ldc));
 }
 void Gemm(const MatmulShape& s, const double* a, blasint lda, const double* b, blasint ldb,
-          double beta, double* c) {
+          double beta, double* c, int64_t ldc) {
   cblas_dgemm(CblasRowMajor, s.transpose_a ? CblasTrans : CblasNoTrans,
               s.transpose_b ? CblasTrans : CblasNoTrans, static_cast<blasint>(s.m),
               static_cast<blasint>(s.n), static_cast<blasint>(s.k), 1.0, a, lda, b, ldb, beta, c,
-              static_cast<blasint>(s.n));
+              static_cast<blasint>(ldc));
 }
 
 // Stored rows and columns of an operand.
@@ -47,22 +47,23 @@ Stored StoredB(const MatmulShape& s) { return s.transpose_b ? Stored{s.n, s.k} :
 // One product; C is float or double. adds: to what c has.
 template <class C>
 void Product(const MatmulShape& s, const C* a, int64_t lda, const C* b, int64_t ldb, bool adds,
-             C* c) {
+             C* c, int64_t ldc) {
   if (s.m * s.n * s.k > kTinyProduct) {
     // The BLAS refuses a leading dimension below the row's length, even of a single row.
     Gemm(s, a, static_cast<blasint>(std::max({lda, StoredA(s).cols, int64_t{1}})), b,
-         static_cast<blasint>(std::max({ldb, StoredB(s).cols, int64_t{1}})), C(adds ? 1 : 0), c);
+         static_cast<blasint>(std::max({ldb, StoredB(s).cols, int64_t{1}})), C(adds ? 1 : 0), c,
+         std::max(ldc, s.n));
     return;
   }
   const int64_t a_row = s.transpose_a ? 1 : lda, a_col = s.transpose_a ? lda : 1;
   const int64_t b_row = s.transpose_b ? 1 : ldb, b_col = s.transpose_b ? ldb : 1;
   for (int64_t i = 0; i < s.m; ++i) {
     for (int64_t j = 0; j < s.n; ++j) {
-      C sum = adds ? c[i * s.n + j] : C(0);
+      C sum = adds ? c[i * ldc + j] : C(0);
       for (int64_t l = 0; l < s.k; ++l) {
         sum += a[i * a_row + l * a_col] * b[l * b_row + j * b_col];
       }
-      c[i * s.n + j] = sum;
+      c[i * ldc + j] = sum;
     }
   }
 }
@@ -86,11 +87,15 @@ class CpuMatmul final : public Matmul {
                 void* c, void* workspace) const override {
     if (s.batch <= 0 || s.m <= 0 || s.n <= 0 || (s.k <= 0 && s.accumulate)) return OkStatus();
     if (s.k <= 0) {
-      std::memset(c, 0, static_cast<size_t>(s.batch * s.m * s.n) * SizeOf(dtype_));
+      const auto item = static_cast<int64_t>(SizeOf(dtype_));
+      for (int64_t r = 0; r < s.batch * s.m; ++r) {
+        std::memset(static_cast<char*>(c) + r * s.c_stride() * item, 0,
+                    static_cast<size_t>(s.n * item));
+      }
       return OkStatus();
     }
     constexpr int64_t kMost = std::numeric_limits<blasint>::max();
-    if (std::max({s.m, s.n, s.k, s.lda, s.ldb}) > kMost) {
+    if (std::max({s.m, s.n, s.k, s.lda, s.ldb, s.ldc}) > kMost) {
       return Error(ErrorKind::kNotImplemented, "matmul() on cpu: a dimension beyond ", kMost,
                    " is more than the BLAS can take");
     }
@@ -116,7 +121,7 @@ class CpuMatmul final : public Matmul {
       if (s.m * s.n * s.k > kTinyProduct) SetBlasThreads();
       for (int64_t i = begin; i < end; ++i) {
         Product(s, a + i * s.batch_stride_a, s.lda, b + i * s.batch_stride_b, s.ldb, s.accumulate,
-                c + i * s.m * s.n);
+                c + i * s.m * s.c_stride(), s.c_stride());
       }
     };
     const int64_t work = s.m * s.n * s.k;
@@ -139,10 +144,24 @@ class CpuMatmul final : public Matmul {
 
   // What the product is added to: the bias in every row, or c.
   void WidenStart(const MatmulShape& s, const char* bias, const char* c, float* wide_c) const {
-    if (!bias) return Widen(c, {s.m, s.n}, s.n, wide_c);
+    if (!bias) return Widen(c, {s.m, s.n}, s.c_stride(), wide_c);
     widen_(s.n, bias, wide_c);
     ParallelFor(s.m - 1, std::max<int64_t>(1, 32768 / s.n), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin + 1; r <= end; ++r) std::copy_n(wide_c, s.n, wide_c + r * s.n);
+    });
+  }
+
+  void Narrow(const MatmulShape& s, const float* wide, char* out) const {
+    const int64_t item = static_cast<int64_t>(SizeOf(dtype_));
+    if (s.c_stride() == s.n) {
+      return ParallelFor(s.m * s.n, 32768, [&](int64_t begin, int64_t end) {
+        narrow_(end - begin, wide + begin, out + begin * item);
+      });
+    }
+    ParallelFor(s.m, std::max<int64_t>(1, 32768 / s.n), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        narrow_(s.n, wide + r * s.n, out + r * s.c_stride() * item);
+      }
     });
   }
 
@@ -159,14 +178,12 @@ class CpuMatmul final : public Matmul {
       if (i == 0 || s.batch_stride_b != 0) {
         Widen(b + i * s.batch_stride_b * item, StoredB(s), s.ldb, wide_b);
       }
-      char* out = c + i * s.m * s.n * item;
+      char* out = c + i * s.m * s.c_stride() * item;
       const bool adds = bias || s.accumulate;
       if (adds) WidenStart(s, bias, out, wide_c);
       if (s.m * s.n * s.k > kTinyProduct) SetBlasThreads();
-      Product(s, wide_a, StoredA(s).cols, wide_b, StoredB(s).cols, adds, wide_c);
-      ParallelFor(s.m * s.n, 32768, [&](int64_t begin, int64_t end) {
-        narrow_(end - begin, wide_c + begin, out + begin * item);
-      });
+      Product(s, wide_a, StoredA(s).cols, wide_b, StoredB(s).cols, adds, wide_c, s.n);
+      Narrow(s, wide_c, out);
     }
   }
 

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "oneflow_lite/core/cuda/allocator.h"
 #include "oneflow_lite/core/deterministic.h"
 #include "primitive/cuda/host.h"
@@ -29,7 +30,8 @@ constexpr uint32_t kAligned = 16;           // bytes
 // with ever new lengths would time for ever, so a process times so many shapes and no more.
 constexpr double kTimedFlops = 1e9;
 constexpr int kTimedShapes = 512;
-constexpr int kTimedRuns = 3;  // of which the fastest counts
+constexpr int64_t kSplitFrom = 64;  // each size of a product whose uneven ends are split off
+constexpr int kTimedRuns = 3;       // of which the fastest counts
 
 // One cuBLASLt handle per device, made at first use, kept forever.
 StatusOr<cublasLtHandle_t> HandleOf(const CublasLt& lt, int device) {
@@ -88,34 +90,105 @@ class CudaMatmul final : public Matmul {
 
   size_t WorkspaceBytes(const Stream& stream, const MatmulShape& shape) const override {
     if (IsEmpty(shape)) return 0;
-    // Launch reports what went wrong.
-    const auto plan = FindPlan(stream.device().index, shape, kAligned, kMaxWorkspace);
-    return plan.ok() ? (*plan)->workspace() : 0;
+    size_t most = 0;
+    for (const Part& part : PartsOf(shape)) {  // Launch reports what went wrong
+      const auto plan = FindPlan(stream.device().index, part.shape, kAligned, kMaxWorkspace);
+      if (plan.ok()) most = std::max(most, (*plan)->workspace());
+    }
+    return most;
   }
 
   bool AddsBias() const override { return dtype_ != DType::kFloat64; }
 
+  int64_t RowMultiple() const override { return static_cast<int64_t>(kAligned / SizeOf(dtype_)); }
+
   Status Launch(Stream& stream, const MatmulShape& shape, const void* a, const void* b,
                 const void* bias, void* c, void* workspace) const override {
-    const int device = stream.device().index;
-    if (IsEmpty(shape)) {
-      const size_t bytes = static_cast<size_t>(shape.batch * shape.m * shape.n) * SizeOf(dtype_);
-      if (bytes == 0 || shape.accumulate) return OkStatus();
-      return cuda::RunOn(stream, kName,
-                         [&](cudaStream_t s) { return cudaMemsetAsync(c, 0, bytes, s); });
+    if (IsEmpty(shape)) return shape.accumulate ? OkStatus() : Clear(stream, shape, c);
+    const auto item = static_cast<int64_t>(SizeOf(dtype_));
+    for (const Part& part : PartsOf(shape)) {
+      const auto at = [&](const void* p, int64_t offset) {
+        return p ? static_cast<const char*>(p) + offset * item : nullptr;
+      };
+      const Operands o{at(a, part.a),
+                       at(b, part.b),
+                       part.shape.add_bias ? at(bias, part.n) : nullptr,
+                       static_cast<char*>(c) + part.c * item,
+                       workspace,
+                       NativeStream(stream)};
+      OFL_RETURN_IF_ERROR(LaunchPart(stream, part.shape, o));
     }
+    return OkStatus();
+  }
+
+ private:
+  // A part of a product, and where its operands begin: elements of a, b, c, and columns of c.
+  struct Part {
+    MatmulShape shape;
+    int64_t a = 0, b = 0, c = 0, n = 0;
+  };
+  using Parts = absl::InlinedVector<Part, 4>;
+
+  // The whole; or, of a large product of 16 bits, first what its sizes have beyond multiples of 16
+  // bytes, by thin products, then the rest: the library has its fast kernels for such sizes alone.
+  // What the inner dim has beyond comes first, so that the sum is rounded at its own size but once.
+  Parts PartsOf(const MatmulShape& whole) const {
+    Parts parts;
+    Part rest{whole};
+    MatmulShape& s = rest.shape;
+    const int64_t multiple = RowMultiple();
+    const bool rows_aligned =
+        s.lda % multiple == 0 && s.ldb % multiple == 0 && s.c_stride() % multiple == 0;
+    const bool small = std::min({s.m, s.n, s.k}) < kSplitFrom || !IsLarge(s);
+    if (SizeOf(dtype_) == 2 && rows_aligned && s.batch == 1 && !small) {
+      s.ldc = s.c_stride();
+      if (const int64_t beyond = s.k % multiple; beyond != 0) {
+        const int64_t k = s.k - beyond;
+        Part part = rest;
+        part.shape.k = beyond;
+        part.a = s.transpose_a ? k * s.lda : k;
+        part.b = s.transpose_b ? k : k * s.ldb;
+        parts.push_back(part);
+        s.k = k;
+        s.add_bias = false;
+        s.accumulate = true;
+      }
+      if (const int64_t beyond = s.n % multiple; beyond != 0) {
+        const int64_t n = s.n - beyond;
+        Part part = rest;
+        part.shape.n = beyond;
+        part.b = s.transpose_b ? n * s.ldb : n;
+        part.c = part.n = n;
+        parts.push_back(part);
+        s.n = n;
+      }
+      if (const int64_t beyond = s.m % multiple; beyond != 0) {
+        const int64_t m = s.m - beyond;
+        Part part = rest;
+        part.shape.m = beyond;
+        part.a = s.transpose_a ? m : m * s.lda;
+        part.c = m * s.c_stride();
+        parts.push_back(part);
+        s.m = m;
+      }
+    }
+    parts.push_back(rest);
+    return parts;
+  }
+
+  Status LaunchPart(Stream& stream, const MatmulShape& shape, const Operands& o) const {
+    const int device = stream.device().index;
     OFL_ASSIGN_OR_RETURN(const CublasLt* lt, cuda::GetCublasLt());
     OFL_ASSIGN_OR_RETURN(cublasLtHandle_t handle, HandleOf(*lt, device));
     OFL_ASSIGN_OR_RETURN(MatmulPlan * plan, FindPlan(device, shape, kAligned, kMaxWorkspace));
     const auto address = [](const void* p) { return reinterpret_cast<uintptr_t>(p); };
-    if ((address(a) | address(b) | address(c) | address(bias)) % kAligned != 0) {
+    if ((address(o.a) | address(o.b) | address(o.c) | address(o.bias)) % kAligned != 0) {
       // Other algorithms, within the workspace that WorkspaceBytes asked for.
       OFL_ASSIGN_OR_RETURN(
           plan, FindPlan(device, shape, static_cast<uint32_t>(SizeOf(dtype_)), plan->workspace()));
     }
     DeviceGuard guard(device);
     std::lock_guard lock(plan->mutex());  // launches of other shapes go on
-    const Operands o{a, b, bias, c, workspace, NativeStream(stream)};
     if (!plan->settled() && IsLarge(shape) && !DeterministicAlgorithms() && !stream.capturing() &&
         timed_ < kTimedShapes) {
       OFL_RETURN_IF_ERROR(ChooseByTime(*lt, handle, shape, o, device, plan));
@@ -123,20 +196,29 @@ class CudaMatmul final : public Matmul {
     return plan->Run(*lt, handle, plan->best(), o.a, o.b, o.bias, o.c, o.workspace, o.stream);
   }
 
- private:
   using Key = std::tuple<int, int64_t, int64_t, int64_t, int64_t, bool, bool, int64_t, int64_t,
-                         int64_t, int64_t, bool, bool, uint32_t>;
+                         int64_t, int64_t, int64_t, bool, bool, uint32_t>;
 
   static bool IsEmpty(const MatmulShape& s) {
     return s.batch <= 0 || s.m <= 0 || s.n <= 0 || s.k <= 0;
   }
 
+  // Zeros, of an empty sum.
+  Status Clear(Stream& stream, const MatmulShape& s, void* c) const {
+    if (s.batch <= 0 || s.m <= 0 || s.n <= 0) return OkStatus();
+    const size_t row = static_cast<size_t>(s.n) * SizeOf(dtype_);
+    const size_t pitch = static_cast<size_t>(s.c_stride()) * SizeOf(dtype_);
+    return cuda::RunOn(stream, kName, [&](cudaStream_t native) {
+      return cudaMemset2DAsync(c, pitch, 0, row, static_cast<size_t>(s.batch * s.m), native);
+    });
+  }
+
   // Made at the first call, kept forever.
   StatusOr<MatmulPlan*> FindPlan(int device, const MatmulShape& s, uint32_t alignment,
                                  size_t max_workspace) const {
-    const Key key{device,           s.batch,       s.m,          s.n,      s.k,
-                  s.transpose_a,    s.transpose_b, s.lda,        s.ldb,    s.batch_stride_a,
-                  s.batch_stride_b, s.add_bias,    s.accumulate, alignment};
+    const Key key{device,           s.batch,       s.m,        s.n,          s.k,
+                  s.transpose_a,    s.transpose_b, s.lda,      s.ldb,        s.batch_stride_a,
+                  s.batch_stride_b, s.c_stride(),  s.add_bias, s.accumulate, alignment};
     std::lock_guard lock(mutex_);
     if (const auto it = plans_.find(key); it != plans_.end()) return it->second.get();
     OFL_ASSIGN_OR_RETURN(const CublasLt* lt, cuda::GetCublasLt());
@@ -152,7 +234,7 @@ class CudaMatmul final : public Matmul {
   // heuristic's first stays for this time.
   Status ChooseByTime(const CublasLt& lt, cublasLtHandle_t handle, const MatmulShape& s,
                       const Operands& o, int device, MatmulPlan* plan) const {
-    const size_t bytes = static_cast<size_t>(s.batch * s.m * s.n) * SizeOf(dtype_);
+    const size_t bytes = static_cast<size_t>(s.batch * s.m * s.c_stride()) * SizeOf(dtype_);
     CudaAllocator& allocator = GetCudaAllocator(device);
     const StatusOr<void*> scratch = allocator.Allocate(bytes, o.stream);
     if (!scratch.ok()) return OkStatus();

@@ -62,7 +62,7 @@ Status MatmulPlan::Make(const CublasLt& lt, cublasLtHandle_t handle, DType dtype
                                  s.batch_stride_b, &left_));
   OFL_RETURN_IF_ERROR(MakeLayout(lt, s.transpose_a ? s.m : s.k, s.transpose_a ? s.k : s.m, s.lda,
                                  s.batch_stride_a, &right_));
-  OFL_RETURN_IF_ERROR(MakeLayout(lt, s.n, s.m, s.n, s.m * s.n, &out_));
+  OFL_RETURN_IF_ERROR(MakeLayout(lt, s.n, s.m, s.c_stride(), s.m * s.c_stride(), &out_));
   return FindAlgorithms(lt, handle, alignment, max_workspace);
 }
 

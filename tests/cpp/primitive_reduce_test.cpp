@@ -253,6 +253,54 @@ TEST_P(MatmulTest, AddsABiasOrToWhatIsThere) {
   }
 }
 
+// Rows of the result apart, as of logits whose vocabulary is no multiple of 16 bytes: what lies
+// between them stays.
+TEST_P(MatmulTest, RowsOfTheResultApart) {
+  constexpr int64_t kM = 37, kN = 50, kLd = 56;
+  for (const DType dtype : kFloatingTypes) {
+    for (const int64_t k : {0, 3, 70}) {
+      for (const bool accumulate : {false, true}) {
+        const MatmulShape s{.batch = 2,
+                            .m = kM,
+                            .n = kN,
+                            .k = k,
+                            .transpose_b = true,
+                            .lda = std::max<int64_t>(k, 1),
+                            .ldb = std::max<int64_t>(k, 1),
+                            .ldc = kLd,
+                            .batch_stride_a = kM * k,
+                            .accumulate = accumulate};
+        Numbers numbers(7);
+        const HostArray a = numbers.NormalArray(dtype, 2 * kM * k + 1);
+        const HostArray b = numbers.NormalArray(dtype, kN * k + 1);
+        const HostArray c = numbers.NormalArray(dtype, 2 * kM * kLd);
+        std::vector<double> want(2 * kM * kLd), size(want.size());
+        for (int64_t i = 0; i < static_cast<int64_t>(want.size()); ++i) {
+          const int64_t row = i / kLd, col = i % kLd;
+          want[i] = col >= kN || accumulate ? c.Float(i) : 0;
+          size[i] = std::abs(want[i]);
+          for (int64_t l = 0; col < kN && l < k; ++l) {
+            const double term = a.Float(row * k + l) * b.Float(col * k + l);
+            want[i] += term;
+            size[i] += std::abs(term);
+          }
+        }
+        auto matmul = New<MatmulFactory>({dtype});
+        Buffer in_a(*this, a), in_b(*this, b), out(*this, c);
+        Workspace workspace(*this, matmul->WorkspaceBytes(*stream_, s));
+        const Status status = matmul->Launch(*stream_, s, in_a.data(), in_b.data(), nullptr,
+                                             out.data(), workspace.data());
+        ASSERT_TRUE(status.ok()) << status;
+        const double unit = dtype == DType::kFloat64 ? 1e-14 : 2e-6;
+        ExpectNear(
+            out.Read(), want,
+            [&](int64_t i) { return i % kLd >= kN ? 0 : unit * size[i] + StepOf(dtype, want[i]); },
+            "rows apart");
+      }
+    }
+  }
+}
+
 // Products that are timed give what others do, wherever their operands begin.
 TEST_P(MatmulTest, LargeProducts) {
   for (const DType dtype : {DType::kBFloat16, DType::kFloat32}) {
