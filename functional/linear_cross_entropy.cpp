@@ -17,6 +17,7 @@
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/engine.h"
 #include "oneflow_lite/framework/function.h"
+#include "oneflow_lite/framework/global.h"
 
 namespace oneflow_lite::functional {
 namespace {
@@ -41,6 +42,22 @@ struct Gradients {
 struct Wanted {
   bool x, weight, bias;
 };
+
+// The logits of rows x [n, in]. Their rows begin at multiples of 128 bytes, with room behind them:
+// a product with rows that begin anywhere takes several times as long.
+StatusOr<Tensor> LogitsOf(const Tensor& x, const Operands& o) {
+  const bool recorded =
+      GradEnabled() && (autograd::RequiresGrad(x) || autograd::RequiresGrad(o.weight) ||
+                        (o.bias.defined() && autograd::RequiresGrad(o.bias)));
+  if (recorded || GlobalOf(x) || GlobalOf(o.weight)) return Linear(x, o.weight, o.bias);
+  const int64_t classes = o.weight.shape()[0],
+                multiple = 128 / static_cast<int64_t>(SizeOf(x.dtype()));
+  const int64_t room = (classes + multiple - 1) / multiple * multiple;
+  OFL_ASSIGN_OR_RETURN(Tensor rows, Empty({x.shape()[0], room}, x.dtype(), x.device()));
+  OFL_ASSIGN_OR_RETURN(rows, Narrow(rows, 1, 0, classes));
+  OFL_ASSIGN_OR_RETURN(const Tensor columns, Transpose(o.weight, 0, 1));
+  return MatmulInto(rows, x, columns, o.bias);
+}
 
 // Adds the weight's gradient and the bias' part by part: those of 16 bits in float32.
 Status Accumulate(Tensor* total, Tensor part) {
@@ -111,7 +128,7 @@ StatusOr<Tensor> RunForward(const Operands& o, const Options& options, const Ten
   TensorList losses, dx;
   OFL_RETURN_IF_ERROR(ForParts(
       o, options.chunks, [&](const Tensor& x, const Tensor& target, int64_t, int64_t) -> Status {
-        OFL_ASSIGN_OR_RETURN(const Tensor logits, Linear(x, o.weight, o.bias));
+        OFL_ASSIGN_OR_RETURN(const Tensor logits, LogitsOf(x, o));
         if (!gradients) {
           OFL_ASSIGN_OR_RETURN(CrossEntropyRows rows,
                                FusedRows(logits, target, options.ignore_index, options.smoothing));
@@ -137,7 +154,7 @@ StatusOr<Gradients> Recompute(const Operands& o, const Options& options, const T
   OFL_RETURN_IF_ERROR(ForParts(
       o, GradEnabled() ? 1 : options.chunks,
       [&](const Tensor& x, const Tensor& target, int64_t begin, int64_t count) -> Status {
-        OFL_ASSIGN_OR_RETURN(const Tensor logits, Linear(x, o.weight, o.bias));
+        OFL_ASSIGN_OR_RETURN(const Tensor logits, LogitsOf(x, o));
         OFL_ASSIGN_OR_RETURN(const Tensor factor, Narrow(dloss, 0, begin, count));
         OFL_ASSIGN_OR_RETURN(const CrossEntropyRows rows,
                              FusedRows(logits, target, options.ignore_index, options.smoothing));

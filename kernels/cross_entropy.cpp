@@ -74,6 +74,9 @@ class CrossEntropyInPlaceKernel final : public PrimitiveKernel<CrossEntropyInPla
     c.set_output(1, x.Detach());
     return OkStatus();
   }
+  bool takes_strides(int input, const Tensor& tensor, const Attrs&) const override {
+    return TakesStrides(input, tensor);
+  }
 };
 
 class MeanWeightKernel final : public PrimitiveKernel<MeanWeight> {
@@ -120,6 +123,7 @@ OFL_REGISTER_KERNEL({.op = "cross_entropy_backward",
                      .bind = BindByInput<CrossEntropyBackwardKernel>});
 OFL_REGISTER_KERNEL({.op = "cross_entropy_in_place",
                      .dtypes = kFloatingSet,
+                     .strided_inputs = 0b1,
                      .bind = BindByInput<CrossEntropyInPlaceKernel>});
 OFL_REGISTER_KERNEL({.op = "mean_weight",
                      .dtypes = SetOf(DType::kInt64),

@@ -165,8 +165,8 @@ void DefineCrossEntropyInPlace(OpDef& op) {
   AddAttrs(op);
   op.makes_outputs = true;
   op.doc =
-      "scale times the cross entropy of each row. The memory of a contiguous `in` is overwritten "
-      "by the gradient of their sum, which is the second output.";
+      "scale times the cross entropy of each row. The memory of `in`, where its rows are dense, is "
+      "overwritten by the gradient of their sum, which is the second output.";
   op.infer = [](InferContext& c) -> Status {
     OFL_RETURN_IF_ERROR(CheckCommon(c));
     if (c.has_input(2)) OFL_RETURN_IF_ERROR(CheckNumbers(c, 2, "scale", Shape{}));

@@ -194,15 +194,11 @@ class GPT(nn.Module):
 
     def loss(self, ids: Any, targets: Any) -> Any:
         """The mean cross entropy of targets [batch, length]."""
-        if ours and self.loss_chunks > 1:
-            return F.linear_cross_entropy(
-                self.hidden(ids), self.head.weight, targets, self.loss_chunks
-            )
+        if ours:  # the logits become their gradient, and are gone
+            hidden, weight = self.hidden(ids), self.head.weight
+            return F.linear_cross_entropy(hidden, weight, targets, self.loss_chunks)
         logits = self(ids)
-        logits, targets = logits.view(-1, logits.shape[-1]), targets.reshape(-1)
-        if ours and lib.is_grad_enabled():  # the logits are not needed after their gradient
-            return F.cross_entropy(logits, targets, inplace_backward=True)
-        return F.cross_entropy(logits, targets)
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.reshape(-1))
 
     def generate(self, ids: Any, count: int, temperature: float = 1.0, top_k: int = 0,
                  generator: Any = None) -> Any:  # fmt: skip
