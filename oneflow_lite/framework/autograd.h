@@ -8,6 +8,7 @@
 //   Tensor dw = autograd::Grad(w);
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -130,6 +131,13 @@ OFL_API StatusOr<TensorList> Gradients(absl::Span<const Tensor> outputs,
                                        absl::Span<const Tensor> inputs,
                                        absl::Span<const Tensor> grads, bool retain_graph = false,
                                        bool create_graph = false, bool allow_unused = false);
+
+// What follows a pass: told whether the pass went well. Its error is the pass's, where that has
+// none of its own.
+using PassEnd = std::function<Status(bool ok)>;
+// Lets `end` run once after the pass of this thread that is under way; where passes are inside each
+// other, after the outermost. From hooks and backward functions: RuntimeError where no pass is.
+OFL_API Status AddPassEnd(PassEnd end);
 
 }  // namespace autograd
 }  // namespace oneflow_lite

@@ -19,6 +19,34 @@
 namespace oneflow_lite::autograd {
 namespace {
 
+// The passes of this thread that are inside each other, and what follows the outermost.
+struct PassesHere {
+  int depth = 0;
+  std::vector<PassEnd> ends;
+};
+thread_local PassesHere passes_here;
+
+class PassScope {
+ public:
+  PassScope() { ++passes_here.depth; }
+  ~PassScope() {
+    if (--passes_here.depth == 0) passes_here.ends.clear();
+  }
+  PassScope(const PassScope&) = delete;
+  PassScope& operator=(const PassScope&) = delete;
+  // What a pass gives that ends as `s` says.
+  static Status End(Status s) {
+    if (passes_here.depth > 1) return s;
+    // One that is added by another comes after it.
+    for (size_t i = 0; i < passes_here.ends.size(); ++i) {
+      const PassEnd end = std::move(passes_here.ends[i]);
+      const Status ended = end(s.ok());
+      if (s.ok()) s = ended;
+    }
+    return s;
+  }
+};
+
 class Pass {
  public:
   Pass(bool retain_graph, bool create_graph) : retain_graph_(retain_graph), grad_(create_graph) {}
@@ -40,6 +68,12 @@ class Pass {
   }
 
   Status Run() {
+    const PassScope scope;
+    return PassScope::End(RunNodes());
+  }
+
+ private:
+  Status RunNodes() {
     const AutocastPause as_recorded;
     CountDependencies();
     if (limited_) FindWanted();
@@ -55,7 +89,6 @@ class Pass {
     return OkStatus();
   }
 
- private:
   struct Ready {
     Ref<Node> node;
     bool operator<(const Ready& o) const { return node->sequence < o.node->sequence; }
@@ -309,6 +342,14 @@ StatusOr<Edge> EdgeOfInput(const char* function, absl::Span<const Tensor> inputs
 }  // namespace
 
 StatusOr<Tensor> ZerosOf(const TensorSpec& spec) { return Full(spec, 0); }
+
+Status AddPassEnd(PassEnd end) {
+  if (passes_here.depth == 0) {
+    return Error(ErrorKind::kRuntime, "after_backward(): no backward is under way on this thread");
+  }
+  passes_here.ends.push_back(std::move(end));
+  return OkStatus();
+}
 
 Status Backward(absl::Span<const Tensor> outputs, absl::Span<const Tensor> grads, bool retain_graph,
                 bool create_graph, absl::Span<const Tensor> inputs) {

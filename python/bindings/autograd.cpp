@@ -74,6 +74,18 @@ py::tuple NextFunctions(const Node& node) {
   return next;
 }
 
+void AfterBackward(const py::object& callable) {
+  if (!PyCallable_Check(callable.ptr())) {
+    throw py::type_error("after_backward(): a callable is needed");
+  }
+  const SharedObject kept = ShareObject(callable.ptr());
+  ThrowIfError(autograd::AddPassEnd([kept](bool ok) -> Status {
+    GilAcquire locked;
+    const PyRef result(PyObject_CallOneArg(kept.get(), ok ? Py_True : Py_False));
+    return result ? OkStatus() : TakeRaised();
+  }));
+}
+
 // The hooks in force on this thread, innermost last.
 thread_local std::vector<std::unique_ptr<SavedTensorHooksGuard>> saved_hooks;
 
@@ -163,6 +175,8 @@ void AddAutograd(py::module_& m) {
   m.def("grad", &GradFunction, py::arg("outputs"), py::arg("inputs"),
         py::arg("grad_outputs") = py::none(), py::arg("retain_graph") = false,
         py::arg("create_graph") = false, py::arg("allow_unused") = false);
+  m.def("after_backward", &AfterBackward, py::arg("callable"),
+        "Calls callable(ok) when the backward that is under way on this thread has ended.");
   m.def("push_saved_tensors_hooks", &PushSavedHooks, py::arg("pack"), py::arg("unpack"));
   m.def("pop_saved_tensors_hooks", &PopSavedHooks);
 }
