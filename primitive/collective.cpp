@@ -77,6 +77,12 @@ std::string Communicator::Members() const {
   return absl::StrCat(ranks_.size() == 1 ? "rank [" : "ranks [", absl::StrJoin(ranks_, ", "), "]");
 }
 
+// "cpu/0,1", which no other communicator has.
+std::string Communicator::KeyInStore() const {
+  return absl::StrCat(Name(device_type_), "/", absl::StrJoin(ranks_, ","),
+                      lane_ == 0 ? "" : absl::StrCat("/lane", lane_));
+}
+
 Status Communicator::CheckStream(const char* op, const Stream& stream) const {
   if (stream.device().type == device_type_) return OkStatus();
   return Error(ErrorKind::kValue, op, "(): a stream of ", stream.device().ToString(),
@@ -155,8 +161,7 @@ Status Communicator::Explain(const std::string& doing, const Status& s) const {
 // Compares with the others what each is about to do.
 Status Communicator::CheckAgreement(const Call& call) {
   OFL_ASSIGN_OR_RETURN(const World* world, GetWorld());
-  const std::string key =
-      absl::StrCat("check/", Name(device_type_), "/", absl::StrJoin(ranks_, ","), "/", sequence_);
+  const std::string key = absl::StrCat("check/", KeyInStore(), "/", sequence_);
   const std::string mine = absl::StrCat(call.Describe(), "\n", absl::StrJoin(call.send, ","), "\n",
                                         absl::StrJoin(call.recv, ","));
   std::vector<int> absent;

@@ -43,6 +43,7 @@ class OFL_API Communicator {
     DeviceType device_type;
     std::vector<int> ranks;
     int rank;
+    int lane = 0;
   };
   virtual ~Communicator() = default;
   Communicator(const Communicator&) = delete;
@@ -53,6 +54,7 @@ class OFL_API Communicator {
   // are positions in this list.
   absl::Span<const int> ranks() const { return ranks_; }
   int rank() const { return rank_; }
+  int lane() const { return lane_; }
   int size() const { return static_cast<int>(ranks_.size()); }
 
   // out = the reduction of all in; out may be in. The dtype in which it is summed: at least float32
@@ -91,6 +93,7 @@ class OFL_API Communicator {
       : device_type_(spec.device_type),
         ranks_(std::move(spec.ranks)),
         rank_(spec.rank),
+        lane_(spec.lane),
         sent_(ranks_.size()),
         received_(ranks_.size()) {}
 
@@ -139,10 +142,12 @@ class OFL_API Communicator {
   std::string DescribeOthers() const;
   std::string DescribeLoss(absl::string_view own) const;
   std::string Members() const;
+  std::string KeyInStore() const;
 
   const DeviceType device_type_;
   const std::vector<int> ranks_;
   const int rank_;
+  const int lane_;
   std::mutex mutex_;
   int64_t sequence_ = 0;                  // collectives so far
   std::vector<int64_t> sent_, received_;  // messages so far, by member
@@ -157,9 +162,12 @@ using CommunicatorFactory = PrimitiveFactory<Communicator>;
 // is one; it is made at the first call and kept until the process ends. All members make the first
 // call for a list in the same order; who is not a member does not call. On CUDA, it belongs to the
 // current device at the first call. A list of one needs no engine.
+// `lane`: collectives of one lane need not come in the same order on all members as those of
+// another lane, so that threads may communicate side by side; each lane has connections of its own.
 // ValueError for ranks that cannot be; RuntimeError where members do not meet within the time-out,
 // or the engine's library is not there.
 OFL_API StatusOr<std::shared_ptr<Communicator>> GetCommunicator(DeviceType device_type,
-                                                                absl::Span<const int> ranks);
+                                                                absl::Span<const int> ranks,
+                                                                int lane = 0);
 
 }  // namespace oneflow_lite

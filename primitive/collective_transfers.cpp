@@ -120,8 +120,8 @@ Status Communicator::CheckTransfers(absl::Span<const Transfer> transfers) {
   OFL_ASSIGN_OR_RETURN(const World* world, GetWorld());
   const auto key = [&](const Transfer& t, bool send) {
     const int from = t.send ? rank_ : t.peer, to = t.send ? t.peer : rank_;
-    return absl::StrCat("check/", Name(device_type_), "/", absl::StrJoin(ranks_, ","), "/", from,
-                        ">", to, "/", t.number, send ? "/send" : "/recv");
+    return absl::StrCat("check/", KeyInStore(), "/", from, ">", to, "/", t.number,
+                        send ? "/send" : "/recv");
   };
   const auto describe = [](const Transfer& t) { return absl::StrCat(t.count, " ", Name(t.dtype)); };
   for (const Transfer& t : transfers) {

@@ -3,6 +3,7 @@
 // How communicators are made, kept, and told of the end of others.
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "absl/strings/str_join.h"
 #include "oneflow_lite/core/device_backend.h"
@@ -171,18 +172,19 @@ StatusOr<std::shared_ptr<Communicator>> Make(Communicator::Spec spec) {
 }  // namespace
 
 StatusOr<std::shared_ptr<Communicator>> GetCommunicator(DeviceType device_type,
-                                                        absl::Span<const int> ranks) {
-  using Key = std::pair<DeviceType, std::vector<int>>;
+                                                        absl::Span<const int> ranks, int lane) {
+  using Key = std::tuple<DeviceType, std::vector<int>, int>;
   static std::mutex mutex;
   static auto* made = new std::map<Key, std::shared_ptr<Communicator>>;
   OFL_ASSIGN_OR_RETURN(const World* world, GetWorld());
-  Key key(device_type, std::vector<int>(ranks.begin(), ranks.end()));
+  const std::vector<int> members(ranks.begin(), ranks.end());
+  Key key(device_type, members, lane);
   std::lock_guard lock(mutex);
   if (const auto found = made->find(key); found != made->end()) return found->second;
   OFL_RETURN_IF_ERROR(CheckRanks(ranks, *world));
-  const auto place = std::find(key.second.begin(), key.second.end(), world->rank);
-  const int rank = static_cast<int>(place - key.second.begin());
-  OFL_ASSIGN_OR_RETURN(auto c, Make({device_type, key.second, rank}));
+  const auto place = std::find(members.begin(), members.end(), world->rank);
+  const int rank = static_cast<int>(place - members.begin());
+  OFL_ASSIGN_OR_RETURN(auto c, Make({device_type, members, rank, lane}));
   made->emplace(std::move(key), c);
   return c;
 }

@@ -315,7 +315,7 @@ class NcclCommunicator final : public Communicator {
 StatusOr<std::unique_ptr<Communicator>> NewNccl(const Communicator::Spec& spec) {
   OFL_ASSIGN_OR_RETURN(const World* world, GetWorld());
   OFL_ASSIGN_OR_RETURN(const Nccl* nccl, GetNccl());
-  const std::string key = absl::StrCat("nccl/", absl::StrJoin(spec.ranks, ","));
+  const std::string key = absl::StrCat("nccl/", absl::StrJoin(spec.ranks, ","), "/", spec.lane);
   ncclUniqueId id{};
   if (spec.rank == 0) {
     OFL_RETURN_IF_ERROR(NcclStatus(nccl->GetUniqueId(&id), nullptr, "unique id"));

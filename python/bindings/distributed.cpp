@@ -47,12 +47,12 @@ Stream& StreamOf(const Tensor& t) { return *ValueOrThrow(CurrentStream(t.device(
 using SharedCommunicator = std::shared_ptr<Communicator>;
 using Sizes = std::vector<int64_t>;
 
-SharedCommunicator Connect(const std::string& device, const std::vector<int>& ranks) {
+SharedCommunicator Connect(const std::string& device, const std::vector<int>& ranks, int lane) {
   const Device d = ValueOrThrow(Device::Parse(device));
   StatusOr<SharedCommunicator> c = SharedCommunicator();
   {
     GilRelease unlocked;
-    c = GetCommunicator(d.type, ranks);
+    c = GetCommunicator(d.type, ranks, lane);
   }
   return ValueOrThrow(std::move(c));
 }
@@ -165,7 +165,8 @@ void AddDistributed(py::module_& m) {
     GilRelease unlocked;
     ReportFailure(message);
   });
-  m.def("distributed_communicator", &Connect, py::arg("device"), py::arg("ranks"));
+  m.def("distributed_communicator", &Connect, py::arg("device"), py::arg("ranks"),
+        py::arg("lane") = 0);
 
   py::class_<Communicator, SharedCommunicator>(m, "Communicator",
                                                "Collectives over an ordered list of ranks.")

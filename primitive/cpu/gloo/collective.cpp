@@ -67,7 +67,7 @@ struct Parts {
 class GlooCommunicator final : public Communicator {
  public:
   GlooCommunicator(Spec spec, const World& world)
-      : Communicator(spec), exchanger_(world, spec.ranks, spec.rank) {}
+      : Communicator(spec), exchanger_(world, spec.ranks, spec.rank, spec.lane) {}
 
  private:
   void Abort(std::optional<int> left) override { exchanger_.Abort(left); }

@@ -56,14 +56,14 @@ std::shared_ptr<gloo::transport::Device> NewDevice(const World& world) {
 
 }  // namespace
 
-Exchanger::Exchanger(const World& world, std::vector<int> ranks, int rank)
+Exchanger::Exchanger(const World& world, std::vector<int> ranks, int rank, int lane)
     : ranks_(std::move(ranks)),
       timeout_(world.timeout),
       context_(std::make_shared<gloo::rendezvous::Context>(rank, static_cast<int>(ranks_.size()))),
       gone_(ranks_.size()) {
   // One thread for all communicators; it runs until the process ends.
   static auto* device = new auto(NewDevice(world));
-  GlooStore store(world, absl::StrCat("gloo/", absl::StrJoin(ranks_, ","), "/"));
+  GlooStore store(world, absl::StrCat("gloo/", absl::StrJoin(ranks_, ","), "/", lane, "/"));
   context_->setTimeout(timeout_);
   context_->connectFullMesh(store, *device);
 }

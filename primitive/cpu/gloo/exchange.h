@@ -29,8 +29,8 @@ struct Message {
 class Exchanger {
  public:
   // Connects each of these ranks of the world with each, through its store; `rank` is a place in
-  // the list, and so is a peer. What goes wrong is thrown.
-  Exchanger(const World& world, std::vector<int> ranks, int rank);
+  // the list, and so is a peer. Each lane has connections of its own. What goes wrong is thrown.
+  Exchanger(const World& world, std::vector<int> ranks, int rank, int lane);
 
   // All messages go at once; returns when the last has ended. Those of 0 bytes stay at home.
   // DeadlineExceeded after the world's time-out; Unavailable where a peer is gone or Abort came.

@@ -122,7 +122,7 @@ class Group:
 
     def __init__(self, ranks: tuple[int, ...]) -> None:
         self.ranks = ranks
-        self._communicators: dict[str, Any] = {}
+        self._communicators: dict[tuple[str, int], Any] = {}
 
     @property
     def rank(self) -> int:
@@ -138,12 +138,16 @@ class Group:
     def __repr__(self) -> str:
         return f"Group(ranks={list(self.ranks)})"
 
-    def communicator(self, kind: str) -> Any:
-        """The engine's, of "cpu" or "cuda": connected at the first call, of all members."""
-        if kind not in self._communicators:
+    def communicator(self, kind: str, lane: int = 0) -> Any:
+        """The engine's, of "cpu" or "cuda": connected at the first call, of all members.
+
+        Those of different lanes may be used by different threads, in any order.
+        """
+        if (kind, lane) not in self._communicators:
             world()
-            self._communicators[kind] = _ext.distributed_communicator(kind, list(self.ranks))
-        return self._communicators[kind]
+            made = _ext.distributed_communicator(kind, list(self.ranks), lane)
+            self._communicators[kind, lane] = made
+        return self._communicators[kind, lane]
 
     def place(self, function: str, argument: str, rank: int) -> int:
         """The place of a rank of the world in the list."""
