@@ -88,8 +88,8 @@ ABSENT = [
         "": "multiprocessing futures is_distributed monitor",
         "nn": "DataParallel parallel", "cuda": "nccl comm ipc_collect",
         "Tensor": "share_memory_ is_shared is_distributed",
-    }, "flow.distributed has collectives, Tensor.to_global spreads tensors over processes"
-       " (docs/distributed.md)"),
+    }, "flow.distributed has DataParallel and collectives, Tensor.to_global spreads tensors over"
+       " processes (docs/distributed.md)"),
     Absent("probability distributions", {
         "": "distributions binomial poisson quasirandom",
     }, "flow.rand, flow.randn, flow.normal, flow.bernoulli, flow.multinomial and "

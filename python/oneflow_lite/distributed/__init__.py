@@ -30,6 +30,7 @@ from oneflow_lite.distributed._collectives import (
     reduce_scatter_tensor,
     scatter,
 )
+from oneflow_lite.distributed._data_parallel import DataParallel, global_mean
 from oneflow_lite.distributed._messages import batch, recv, send
 from oneflow_lite.distributed._world import (
     Group,
@@ -45,11 +46,11 @@ from oneflow_lite.distributed._world import (
 )
 
 __all__ = [
-    "Group", "ReduceOp", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce",
-    "all_to_all", "all_to_all_single", "barrier", "batch", "broadcast", "broadcast_object_list",
-    "gather", "get_device", "get_local_rank", "get_rank", "get_world_size", "init", "is_available",
-    "is_initialized", "new_group", "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor",
-    "scatter", "send",
+    "DataParallel", "Group", "ReduceOp", "all_gather", "all_gather_into_tensor",
+    "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "batch",
+    "broadcast", "broadcast_object_list", "gather", "get_device", "get_local_rank", "get_rank",
+    "get_world_size", "global_mean", "init", "is_available", "is_initialized", "new_group",
+    "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "send",
 ]  # fmt: skip
 
 __getattr__, __dir__ = public_face(__name__)
