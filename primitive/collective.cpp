@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "oneflow_lite/core/store.h"
+#include "oneflow_lite/core/traffic.h"
 #include "primitive/collective_calls.h"
 
 namespace oneflow_lite {
@@ -56,6 +57,16 @@ struct Communicator::Call {
   std::optional<DType> reduce_dtype = {};
   std::optional<int> root = {};
   Counts send = {}, recv = {};
+
+  // What a member sends.
+  double BytesFrom(int rank, int size) const {
+    const auto bytes = [&](int64_t n) { return static_cast<double>(n) * SizeOf(dtype); };
+    if (!send.empty()) return bytes(Sum(send) - send[rank]);
+    if (!counts.empty()) return BytesToGather(bytes(Sum(counts)), size);
+    if (count < 0) return 0;
+    return root && *root != rank ? BytesToGather(bytes(count), size)
+                                 : BytesToReduce(bytes(count), size);
+  }
 
   std::string Describe() const {
     std::string text = op;
@@ -197,8 +208,10 @@ Status Communicator::Run(Stream& stream, const Call& call, F&& engine) {
   }
   ++sequence_;
   const CurrentCall current({.op = call.op, .number = sequence_, .members = ranks_});
+  TrafficScope scope(call.op, call.BytesFrom(rank_, size()), call.dtype, &stream);
   Status s = size() > 1 && ChecksCollectives() ? CheckAgreement(call) : OkStatus();
   if (s.ok()) s = WithoutExceptions(engine);
+  if (!s.ok()) scope.Fail();
   if (s.ok() || size() == 1) return s;
   return failed_ = Explain(absl::StrCat(call.Describe(), ", number ", sequence_), s);
 }

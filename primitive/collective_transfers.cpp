@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/core/store.h"
+#include "oneflow_lite/core/traffic.h"
 #include "primitive/collective.h"
 #include "primitive/collective_calls.h"
 
@@ -103,9 +104,15 @@ Status Communicator::RunTransfers(Stream& stream, std::vector<Transfer> transfer
                              .number = first.number,
                              .members = ranks_,
                              .peer = ranks_[first.peer]});
+  double sent = 0;
+  for (const Transfer& t : transfers) {
+    if (t.send) sent += static_cast<double>(t.count) * SizeOf(t.dtype);
+  }
+  TrafficScope scope(transfers.size() > 1 ? "batch" : OpOf(first.send), sent, first.dtype, &stream);
   Status s = ChecksCollectives() ? CheckTransfers(transfers) : OkStatus();
   if (s.ok()) s = WithoutExceptions([&] { return DoTransfers(stream, transfers); });
   if (s.ok()) return s;
+  scope.Fail();
   std::string doing = absl::StrCat(OpOf(first.send), " of ", first.count, " ", Name(first.dtype),
                                    first.send ? " to" : " from", " rank ", ranks_[first.peer],
                                    ", number ", first.number);

@@ -64,6 +64,7 @@ struct ActiveProfilers {
   ~ActiveProfilers() {
     for (const Ref<Profiler>& p : list) {
       (void)p->guard_.release();
+      StopLog(p->traffic_);
       p->open_.clear();
       p->running_ = false;
     }
@@ -84,6 +85,8 @@ Status Profiler::Start() {
   if (std::getenv("NVTX_INJECTION64_PATH")) (void)GetBackend(DeviceType::kCUDA);
   running_ = true;
   thread_ = std::this_thread::get_id();
+  if (!traffic_) traffic_ = std::make_shared<TrafficLog>();
+  StartLog(traffic_);
   guard_ = std::make_unique<ModeGuard>(DispatchStage::kObserver, this);
   active.list.push_back(Ref<Profiler>(this));
   return OkStatus();
@@ -98,6 +101,7 @@ Status Profiler::Stop() {
   while (!open_.empty()) End(open_.front(), false);
   if (hears_launches_) SetLaunchListener(nullptr);
   hears_launches_ = false;
+  StopLog(traffic_);
   running_ = false;
   guard_.reset();
   std::erase_if(active.list, [&](const Ref<Profiler>& p) { return p.get() == this; });
@@ -105,10 +109,42 @@ Status Profiler::Stop() {
   return OkStatus();
 }
 
-int64_t Profiler::Now() const {
-  using Clock = std::chrono::steady_clock;
-  static const Clock::time_point origin = Clock::now();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - origin).count();
+int64_t Profiler::OnClock(std::chrono::steady_clock::time_point time) {
+  static const auto origin = std::chrono::steady_clock::now();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time - origin).count();
+}
+
+std::vector<ProfileRecord> Profiler::records() {
+  std::vector<ProfileRecord> all = records_;
+  if (!traffic_) return all;
+  for (const TrafficRecord& t : traffic_->records()) {
+    ProfileRecord r;
+    r.kind = ProfileRecord::kCollective;
+    r.name = Name(t.op);
+    r.parent = t.parent;
+    r.begin_ns = OnClock(t.begin);
+    r.end_ns = OnClock(t.end);
+    if (t.device.type == DeviceType::kMeta) r.device = ProfileRecord::kMeta;
+    if (t.device.type == DeviceType::kCUDA) r.device = t.device.index;
+    r.dtype = static_cast<int64_t>(t.dtype);
+    r.failed = t.failed;
+    r.bytes = t.bytes;
+    Resolve(t, &r);
+    all.push_back(r);
+  }
+  return all;
+}
+
+// When a GPU began and ended a collective; untimed where that cannot be said.
+void Profiler::Resolve(const TrafficRecord& t, ProfileRecord* r) {
+  if (!t.device_begin || !t.device_end || !t.device_end->Synchronize().ok()) return;
+  const PerDevice* d = OnDevice(t.device.index);
+  if (!d) return;
+  const auto begin = d->origin->ElapsedMs(*t.device_begin);
+  const auto end = d->origin->ElapsedMs(*t.device_end);
+  if (!begin.ok() || !end.ok()) return;
+  r->device_begin_ns = d->origin_ns + 1e6 * static_cast<double>(*begin);
+  r->device_end_ns = d->origin_ns + 1e6 * static_cast<double>(*end);
 }
 
 int64_t Profiler::Name(const std::string& text) {
@@ -125,6 +161,7 @@ int64_t Profiler::NameOf(const OpDef& op) {
 }
 
 int64_t Profiler::MemoryOn(int64_t device) {
+  if (device == ProfileRecord::kMeta) return GetMetaMemory().held;
   PerDevice& d = devices_[device];
   if (!d.backend) {
     const auto backend = GetBackend(DeviceAt(device));
@@ -144,6 +181,7 @@ int64_t Profiler::Begin(ProfileRecord::Kind kind, int64_t name) {
   r.launches = static_cast<int64_t>(LaunchCount());
   records_.push_back(r);
   open_.push_back(index);
+  traffic_->parent = index;
   records_.back().begin_ns = Now();
   return index;
 }
@@ -160,6 +198,7 @@ void Profiler::End(int64_t record, bool failed) {
     r.launches = static_cast<int64_t>(LaunchCount()) - r.launches;
     r.failed = !more && failed;
   }
+  traffic_->parent = open_.empty() ? -1 : open_.back();
 }
 
 void Profiler::EndRange(int64_t record) {

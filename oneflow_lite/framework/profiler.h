@@ -13,6 +13,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <map>
 #include <thread>
@@ -21,6 +22,7 @@
 
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/core/launches.h"
+#include "oneflow_lite/core/traffic.h"
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/node.h"
 
@@ -28,7 +30,7 @@ namespace oneflow_lite {
 
 // One record; eight bytes a field, so that it is also a row of a table.
 struct ProfileRecord {
-  enum Kind : int64_t { kOp, kBackward, kRange, kLaunch };
+  enum Kind : int64_t { kOp, kBackward, kRange, kLaunch, kCollective };
   enum Place : int64_t { kMeta = -2, kCpu = -1 };
   int64_t kind = kOp;
   int64_t name = 0;          // an index into names()
@@ -42,7 +44,7 @@ struct ProfileRecord {
   int64_t memory_end = 0;
   int64_t failed = 0;          // 1: it ended with an error
   int64_t shapes = -1;         // of the inputs, an index into names(); -1: not kept
-  double bytes = 0;            // that must move
+  double bytes = 0;            // that must move; of a collective, that this rank sends
   double flops = 0;            // operations
   double device_begin_ns = 0;  // on the same clock, when the GPU began and ended it
   double device_end_ns = -1;   // -1: not timed
@@ -72,7 +74,8 @@ class OFL_API Profiler : public RefCounted, public DispatchMode, private LaunchL
   int64_t BeginRange(const std::string& name) { return Begin(ProfileRecord::kRange, Name(name)); }
   void EndRange(int64_t record);
 
-  const std::vector<ProfileRecord>& records() const { return records_; }
+  // In the order in which they began; after those of this thread, the collectives of the process.
+  std::vector<ProfileRecord> records();
   const std::vector<std::string>& names() const { return names_; }
 
   Status Run(OpCall& call, const Next& next) override;
@@ -101,7 +104,9 @@ class OFL_API Profiler : public RefCounted, public DispatchMode, private LaunchL
   int64_t Begin(ProfileRecord::Kind kind, int64_t name);
   void End(int64_t record, bool failed);
   void Describe(const OpCall& call, ProfileRecord* record);
-  int64_t Now() const;
+  static int64_t OnClock(std::chrono::steady_clock::time_point time);
+  static int64_t Now() { return OnClock(std::chrono::steady_clock::now()); }
+  void Resolve(const TrafficRecord& traffic, ProfileRecord* record);
   int64_t MemoryOn(int64_t device);
   // Times on the device; null where it cannot be timed now (a capture, no memory for events).
   PerDevice* OnDevice(int64_t device);
@@ -116,6 +121,7 @@ class OFL_API Profiler : public RefCounted, public DispatchMode, private LaunchL
   std::thread::id thread_;
   std::unique_ptr<ModeGuard> guard_;
   std::vector<ProfileRecord> records_;
+  std::shared_ptr<TrafficLog> traffic_;
   std::vector<int64_t> open_;  // records that have begun, the innermost last
   std::vector<std::string> names_;
   std::unordered_map<std::string, int64_t> name_index_;

@@ -11,14 +11,14 @@
 namespace oneflow_lite::python {
 namespace {
 
-const Profiler& Readable(const Profiler& p) {
+Profiler& Readable(Profiler& p) {
   if (!p.readable()) throw std::runtime_error("profile: it is recording in another thread");
   return p;
 }
 
 // Fields of 8 bytes, in the order of `record_fields`.
-py::bytes RecordsOf(const Profiler& p) {
-  const auto& records = Readable(p).records();
+py::bytes RecordsOf(Profiler& p) {
+  const std::vector<ProfileRecord> records = Readable(p).records();
   return py::bytes(reinterpret_cast<const char*>(records.data()),
                    records.size() * sizeof(ProfileRecord));
 }
@@ -76,10 +76,19 @@ void AddProfiler(py::module_& m) {
            })
       .def_property_readonly("running", &Profiler::running)
       .def("records", &RecordsOf, "The records' memory; record_fields says what they hold.")
-      .def("names", [](const Profiler& p) { return Readable(p).names(); });
+      .def("names", [](Profiler& p) { return Readable(p).names(); });
   py::class_<ProfileRange>(m, "ProfileRange")
       .def(py::init<const std::string&>(), py::arg("name"))
       .def("end", &ProfileRange::End);
+  m.def(
+      "meta_memory",
+      [](bool reset) {
+        const MetaMemory memory = GetMetaMemory();
+        if (reset) ResetMetaPeak();
+        return py::make_tuple(memory.held, memory.peak);
+      },
+      py::arg("reset") = false,
+      "The bytes that tensors of the meta device would hold, and their peak since the last reset.");
   m.attr("record_fields") = RecordFields();
   py::list dtypes;  // by the numbers in the records
   for (int i = 0; i < kNumDTypes; ++i) dtypes.append(Name(static_cast<DType>(i)));

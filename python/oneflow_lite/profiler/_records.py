@@ -11,7 +11,7 @@ import numpy as np
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite.profiler._limits import MachineLimit
 
-KINDS = ("op", "backward", "range", "kernel")
+KINDS = ("op", "backward", "range", "kernel", "collective")
 LimitOf = Callable[[str, str | None], MachineLimit | None]
 
 
@@ -69,12 +69,13 @@ class Records:
 
     def __init__(self, profiler: _ext.Profiler) -> None:
         self.running = profiler.running
+        records = profiler.records()  # which names what it has not yet
         self.names = profiler.names()
-        self.rows = np.frombuffer(profiler.records(), dtype=np.dtype(list(_ext.record_fields)))
+        self.rows = np.frombuffer(records, dtype=np.dtype(list(_ext.record_fields)))
         rows = self.rows
         now = max(int(rows["end"].max()), int(rows["begin"].max())) if len(rows) else 0
         end = np.where(rows["end"] < 0, now, rows["end"])  # of those that are still open
-        self.start = int(rows["begin"][0]) if len(rows) else 0
+        self.start = int(rows["begin"].min()) if len(rows) else 0
         self.host = (end - rows["begin"]) / 1e9
         self.timed = rows["device_end"] >= rows["device_begin"]
         self.device = np.where(self.timed, rows["device_end"] - rows["device_begin"], 0.0) / 1e9
