@@ -16,6 +16,7 @@
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/op_expr.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "ops/view_shards.h"
 
 namespace oneflow_lite {
 namespace {
@@ -66,15 +67,10 @@ void DefineView(OpDef& op) {
     }
     return g;
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
-    const Shape& in = c.inputs[0];
-    const Dims& shape = c.attrs.get<Dims>(0);
-    const int most = std::min(in.ndim(), static_cast<int>(shape.size()));
-    for (int d = 0; d < most && in[d] == shape[d]; ++d) {
-      out->push_back({{Sbp::Split(d)}, {Sbp::Split(d)}});
-    }
-  };
-  op.sbp_text = "split on a leading dim that stays";
+  op.sbp = ViewSignatures;
+  op.sbp_text =
+      "split on a dim that stays, or on the first of dims that become others, where the parts are "
+      "even";
   op.infer_physical = ShapeOfShard;
   op.backward = [](GradContext& c) -> Status {
     return c.Set(0, functional::Reshape(c.grad(0), c.spec(0).shape));
@@ -162,9 +158,8 @@ StatusOr<Tensor> PutBack(const GradContext& c) {
                                  .Attr("strides")
                                  .Attr("offset")
                                  .Get();
-  OFL_ASSIGN_OR_RETURN(
-      Tensor dense, Tensor::Empty(c.spec(0).shape, c.spec(0).dtype, Device{DeviceType::kMeta, 0}));
-  OFL_ASSIGN_OR_RETURN(Geometry g, c.op().view(dense, c.attrs()));
+  OFL_ASSIGN_OR_RETURN(Geometry g,
+                       c.op().view(DenseBase(c.spec(0).shape, c.spec(0).dtype), c.attrs()));
   return Call(put, {c.grad(0)},
               {c.spec(0).shape.dims(), g.shape.dims(), std::move(g.strides), g.offset});
 }
@@ -346,6 +341,9 @@ void DefineAsStridedBackward(OpDef& op) {
     c.SetOutput(0, Shape(base), c.dtype(0));
     return OkStatus();
   };
+  op.sbp = PutBackSignatures;
+  op.sbp_text = "split on a dim of which the view has all";
+  op.infer_physical = PutBackInShard;
   op.backward = [](GradContext& c) -> Status {
     static const OpExpr& as_strided = OpBuilder("as_strided")
                                           .Input("in")

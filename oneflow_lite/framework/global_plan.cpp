@@ -250,8 +250,18 @@ class Planner {
     return score;
   }
 
+  // What must come out even does so in the parts of parts as well.
+  bool FitsGrid(const SbpSignature& s, int d) const {
+    int64_t parts = plan_.placement->grid()[d];
+    for (int outer = 0; outer < d; ++outer) {
+      if (chosen_[outer].inputs == s.inputs) parts *= plan_.placement->grid()[outer];
+    }
+    return s.FitsParts(static_cast<int>(parts));
+  }
+
   // The tensor that changes keeps its SBP; what nothing goes into comes out as asked.
   bool Allowed(const SbpSignature& s, int d) const {
+    if (!FitsGrid(s, d)) return false;
     if (def_.mutates()) return s.inputs[0] == CurrentOf(0, d) && s.outputs[0] == CurrentOf(0, d);
     if (!wanted_.empty() && !s.outputs.empty()) return s.outputs[0] == wanted_[d];
     return true;

@@ -60,14 +60,18 @@ std::string OpDef::Schema() const {
                       absl::StrJoin(results, ", "), ")");
 }
 
+Tensor DenseBase(const Shape& shape, DType dtype) {
+  const size_t nbytes = static_cast<size_t>(shape.numel()) * SizeOf(dtype);
+  const Device meta{DeviceType::kMeta, 0};
+  return Tensor(MakeRef<TensorImpl>(Storage::FromExternal(nullptr, nbytes, meta, nullptr, nullptr),
+                                    shape, ContiguousStrides(shape), 0, dtype));
+}
+
 Status InferOutputs(const OpDef& op, const absl::InlinedVector<TensorSpec, 4>& inputs,
                     const Attrs& attrs, absl::InlinedVector<TensorSpec, 2>* outputs) {
   outputs->resize(op.outputs.size());
   if (op.views()) {
-    // Geometry needs strides only: a meta tensor stands for the base.
-    OFL_ASSIGN_OR_RETURN(
-        Tensor base, Tensor::Empty(inputs[0].shape, inputs[0].dtype, Device{DeviceType::kMeta, 0}));
-    OFL_ASSIGN_OR_RETURN(Geometry g, op.view(base, attrs));
+    OFL_ASSIGN_OR_RETURN(Geometry g, op.view(DenseBase(inputs[0].shape, inputs[0].dtype), attrs));
     (*outputs)[0].shape = std::move(g.shape);
     (*outputs)[0].dtype = inputs[0].dtype;
     return OkStatus();

@@ -207,6 +207,8 @@ struct OFL_API OpDef {
   std::string Schema() const;
 };
 
+// A dense tensor that no memory is counted for: geometry needs strides alone.
+OFL_API Tensor DenseBase(const Shape& shape, DType dtype);
 // Runs infer (or the view's geometry without data) on specs; the one entry for meta, tests, shards.
 OFL_API Status InferOutputs(const OpDef& op, const absl::InlinedVector<TensorSpec, 4>& inputs,
                             const Attrs& attrs, absl::InlinedVector<TensorSpec, 2>* outputs);

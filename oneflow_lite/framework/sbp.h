@@ -36,6 +36,10 @@ struct Sbp {
 struct SbpSignature {
   absl::InlinedVector<Sbp, 4> inputs;
   absl::InlinedVector<Sbp, 2> outputs;
+  // The size that the number of parts must divide; 0: any number of parts will do.
+  int64_t divisible = 0;
+  // Whether it holds in so many parts.
+  bool FitsParts(int parts) const { return divisible == 0 || divisible % parts == 0; }
   // "(S(0), B) -> (S(0))"
   OFL_API std::string ToString() const;
 };

@@ -158,6 +158,14 @@ py::list OpSignatures(const std::string& name, const py::list& arguments) {
   return list;
 }
 
+std::vector<int64_t> OpSignatureSizes(const std::string& name, const py::list& arguments) {
+  std::vector<int64_t> sizes;
+  for (const SbpSignature& s : SignaturesOfCall(Read(name, arguments))) {
+    sizes.push_back(s.divisible);
+  }
+  return sizes;
+}
+
 py::tuple OpInferShard(const std::string& name, const py::list& arguments, size_t signature,
                        int part, int parts, const py::list& shards) {
   const CallSpecs call = Read(name, arguments);
@@ -264,6 +272,8 @@ void AddOpDefinition(py::module_& m) {
   m.def("op_cost", &OpCost, name, arguments, "Bytes and operations of a call.");
   m.def("op_signatures", &OpSignatures, name, arguments,
         "The SBP signatures of a call: (inputs, outputs), each a list of \"S(0)\", \"B\", \"P\".");
+  m.def("op_signature_sizes", &OpSignatureSizes, name, arguments,
+        "Of each of them the size that the number of parts must divide, 0 for any number.");
   m.def("op_infer_shard", &OpInferShard, name, arguments, py::arg("signature"), py::arg("part"),
         py::arg("parts"), py::arg("shards"),
         "The attributes of one shard, shape and dtype of each of its outputs, and what its partial "

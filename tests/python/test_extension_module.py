@@ -117,7 +117,10 @@ def test_an_op_is_asked_about_a_call_without_running_it():
 def test_attributes_that_speak_of_the_whole_become_those_of_a_shard():
     x, shard = flow.empty(5, 6, device="meta"), flow.empty(2, 6, device="meta")
     split, linear = (["S(0)"], ["S(0)"]), (["P"], ["P"])
-    assert ext.op_signatures("view", [x, (5, 2, 3)]) == [split, linear]
+    inner = ["S(1)"], ["S(1)"]  # of 6 elements 3 and 3, which are 1 and 1 of 2 rows of 3
+    assert ext.op_signatures("view", [x, (5, 2, 3)]) == [split, inner, linear]
+    assert ext.op_signature_sizes("view", [x, (5, 2, 3)]) == [0, 2, 0]
+    assert ext.op_signature_sizes("view", [x, (30,)]) == [5, 0]
     attrs, outputs, weight = ext.op_infer_shard("view", [x, (5, 2, 3)], 0, 1, 2, [shard])
     assert attrs == [(2, 2, 3)] and outputs == [((2, 2, 3), flow.float32)] and weight == 1
     # A mean over a dim that is split: each shard's mean, by its share of the elements.

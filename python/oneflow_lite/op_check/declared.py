@@ -148,11 +148,14 @@ def sharding(subject: Subject, where: str) -> str:
         call = op.widened(op.on(call, where), where)
         with _raising():
             signatures = _ext.op_signatures(op.name, call.arguments()[0])
+            sizes = _ext.op_signature_sizes(op.name, call.arguments()[0])
         for number, (ins, outs) in enumerate(signatures):
             text = f"{_side(ins)} -> {_side(outs)}"
             for parts in (2, 3):
                 try:
-                    ran = _check_signature(op, call, number, ins, outs, parts)
+                    ran = sizes[number] % parts == 0 and _check_signature(
+                        op, call, number, ins, outs, parts
+                    )
                 except Failed as wrong:
                     raise Failed(f"{op.name}{call} as {text} in {parts} parts: {wrong}") from None
                 except Exception as error:
