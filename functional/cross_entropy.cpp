@@ -164,15 +164,17 @@ StatusOr<Tensor> Fused(const Tensor& logits, const Tensor& target, int64_t ignor
     return DTypeMismatch("cross_entropy", "target", target.dtype(), "int64");
   }
   const bool mean = reduction == "mean";
-  const bool in_place = inplace_backward && GradEnabled() && autograd::RequiresGrad(logits);
+  const bool split = HasSplitClasses(logits) && GlobalOf(target);
+  const bool in_place =
+      inplace_backward && !split && GradEnabled() && autograd::RequiresGrad(logits);
   Tensor weight, loss;
   if (in_place) {  // the logits become the gradient of the mean, not of its terms
     if (mean) {
       OFL_ASSIGN_OR_RETURN(weight, MeanWeight(target, ignore_index, ComputeType(logits.dtype())));
     }
     OFL_ASSIGN_OR_RETURN(loss, FusedRowsInPlace(logits, target, weight, ignore_index, smoothing));
-  } else if (smoothing == 0 && HasSplitClasses(logits) && GlobalOf(target)) {
-    OFL_ASSIGN_OR_RETURN(loss, SplitClassLosses(logits, target, ignore_index));
+  } else if (split) {
+    OFL_ASSIGN_OR_RETURN(loss, SplitClassLosses(logits, target, ignore_index, smoothing));
   } else {
     OFL_ASSIGN_OR_RETURN(CrossEntropyRows rows, FusedRows(logits, target, ignore_index, smoothing));
     loss = std::move(rows.loss);
@@ -243,7 +245,7 @@ StatusOr<Tensor> Loss(const Tensor& logits, const Tensor& given, const Tensor& w
   // What does not fit here is refused below.
   const bool fits = logits.ndim() == 2 && logits.shape()[1] > 0 && weight.defined() &&
                     wide_weight.dtype() == wide && target.dtype() == DType::kInt64;
-  if (fits && label_smoothing == 0) {
+  if (fits && label_smoothing == 0 && !HasSplitClasses(logits)) {
     OFL_ASSIGN_OR_RETURN(Tensor loss,
                          FusedWeighted(logits, target, wide_weight, ignore_index, reduction));
     return Cast(loss, AutocastLossDType(logits));

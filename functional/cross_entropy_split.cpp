@@ -52,19 +52,18 @@ StatusOr<Part> PartOf(const Tensor& logits, const Tensor& target, int64_t ignore
 }
 
 // Every row's largest logit, on all ranks of its line; a shift that no gradient flows through.
-StatusOr<Tensor> Largest(const Tensor& logits, const Part& part) {
+StatusOr<Tensor> Largest(const Tensor& logits, const Tensor& part) {
   const GlobalSpec& g = *GlobalOf(logits);
-  const int64_t rows = part.logits.shape()[0];
+  const int64_t rows = part.shape()[0];
   int parts = 1;
   for (int d = 0; d < g.placement->ndim(); ++d) {
     if (SplitsClasses(g.sbp[d])) parts = g.placement->grid()[d];
   }
   Tensor most;
-  if (part.logits.shape()[1] == 0) {  // more ranks than classes
-    OFL_ASSIGN_OR_RETURN(
-        most, Full({rows, 1}, Scalar(-HUGE_VAL), part.logits.dtype(), part.logits.device()));
+  if (part.shape()[1] == 0) {  // more ranks than classes
+    OFL_ASSIGN_OR_RETURN(most, Full({rows, 1}, Scalar(-HUGE_VAL), part.dtype(), part.device()));
   } else {
-    OFL_ASSIGN_OR_RETURN(most, Amax(part.logits.Detach(), Dims{1}, /*keepdim=*/true));
+    OFL_ASSIGN_OR_RETURN(most, Amax(part.Detach(), Dims{1}, /*keepdim=*/true));
   }
   const Shape shape{logits.shape()[0], parts};
   OFL_ASSIGN_OR_RETURN(Tensor all, FromShard(most, shape, g.placement, g.sbp));
@@ -81,6 +80,23 @@ StatusOr<Tensor> SumOverClasses(const Tensor& term, const Tensor& logits) {
   return Boxed(sum, g.placement, Rows(g.sbp, Sbp::Broadcast()));
 }
 
+// Logits less their row's largest, of this rank's classes; and log sum exp of that over all ranks'.
+struct Shifted {
+  Tensor logits;   // local
+  Tensor log_sum;  // global, [rows]
+};
+
+StatusOr<Shifted> Shift(const Tensor& logits, const Tensor& part) {
+  Shifted x;
+  OFL_ASSIGN_OR_RETURN(const Tensor most, Largest(logits, part));
+  OFL_ASSIGN_OR_RETURN(x.logits, Sub(part, most));
+  OFL_ASSIGN_OR_RETURN(Tensor terms, Exp(x.logits));
+  OFL_ASSIGN_OR_RETURN(terms, Sum(terms, Dims{1}));
+  OFL_ASSIGN_OR_RETURN(x.log_sum, SumOverClasses(terms, logits));
+  OFL_ASSIGN_OR_RETURN(x.log_sum, Log(x.log_sum));
+  return x;
+}
+
 }  // namespace
 
 bool HasSplitClasses(const Tensor& logits) {
@@ -94,35 +110,49 @@ bool HasSplitClasses(const Tensor& logits) {
   return classes == 1;
 }
 
-StatusOr<Tensor> SplitClassLosses(const Tensor& logits, const Tensor& target,
-                                  int64_t ignore_index) {
+StatusOr<Tensor> SplitClassLosses(const Tensor& logits, const Tensor& target, int64_t ignore_index,
+                                  double smoothing) {
   const GlobalSpec& g = *GlobalOf(logits);
   const GlobalScope local(nullptr, {});
   OFL_ASSIGN_OR_RETURN(const Tensor rows,
                        Boxed(target, g.placement, Rows(g.sbp, Sbp::Broadcast())));
   OFL_ASSIGN_OR_RETURN(const Tensor wide, Cast(logits, ComputeType(logits.dtype())));
   OFL_ASSIGN_OR_RETURN(const Part part, PartOf(wide, rows, ignore_index));
-  OFL_ASSIGN_OR_RETURN(const Tensor most, Largest(wide, part));
-  // log sum exp(x - most), over all ranks
-  OFL_ASSIGN_OR_RETURN(const Tensor shifted, Sub(part.logits, most));
-  OFL_ASSIGN_OR_RETURN(Tensor terms, Exp(shifted));
-  OFL_ASSIGN_OR_RETURN(terms, Sum(terms, Dims{1}));
-  OFL_ASSIGN_OR_RETURN(Tensor sum, SumOverClasses(terms, wide));
-  OFL_ASSIGN_OR_RETURN(sum, Log(sum));
+  OFL_ASSIGN_OR_RETURN(const Shifted x, Shift(wide, part.logits));
   // x[target] - most, which one rank has
   Tensor at;
   if (part.logits.shape()[1] == 0) {
-    OFL_ASSIGN_OR_RETURN(at, Sum(shifted, Dims{1}));
+    OFL_ASSIGN_OR_RETURN(at, Sum(x.logits, Dims{1}));
   } else {
     OFL_ASSIGN_OR_RETURN(const Tensor column, Unsqueeze(part.target, 1));
-    OFL_ASSIGN_OR_RETURN(at, Gather(shifted, 1, column));
+    OFL_ASSIGN_OR_RETURN(at, Gather(x.logits, 1, column));
     OFL_ASSIGN_OR_RETURN(at, Reshape(at, {-1}));
     OFL_ASSIGN_OR_RETURN(at, Where(part.here, at, Scalar(0)));
   }
+  if (smoothing > 0) {  // the target's share, and that of the mean over all classes
+    const auto classes = static_cast<double>(logits.shape()[1]);
+    OFL_ASSIGN_OR_RETURN(Tensor mean, Sum(x.logits, Dims{1}));
+    OFL_ASSIGN_OR_RETURN(mean, Mul(mean, Scalar(smoothing / classes)));
+    OFL_ASSIGN_OR_RETURN(at, Mul(at, Scalar(1 - smoothing)));
+    OFL_ASSIGN_OR_RETURN(at, Add(at, mean));
+  }
   OFL_ASSIGN_OR_RETURN(at, SumOverClasses(at, wide));
-  OFL_ASSIGN_OR_RETURN(const Tensor loss, Sub(sum, at));
+  OFL_ASSIGN_OR_RETURN(const Tensor loss, Sub(x.log_sum, at));
   OFL_ASSIGN_OR_RETURN(const Tensor ignored, Eq(rows, Scalar(ignore_index)));
   return Where(ignored, Scalar(0), loss);
+}
+
+StatusOr<Tensor> SplitClassLogSoftmax(const Tensor& logits) {
+  const GlobalScope local(nullptr, {});
+  OFL_ASSIGN_OR_RETURN(const Tensor wide, Cast(logits, ComputeType(logits.dtype())));
+  OFL_ASSIGN_OR_RETURN(const Tensor part, ToLocal(wide));
+  OFL_ASSIGN_OR_RETURN(const Shifted x, Shift(wide, part));
+  const GlobalSpec& g = *GlobalOf(logits);
+  OFL_ASSIGN_OR_RETURN(const Tensor shifted,
+                       FromShard(x.logits, logits.shape(), g.placement, g.sbp));
+  OFL_ASSIGN_OR_RETURN(const Tensor column, Unsqueeze(x.log_sum, 1));
+  OFL_ASSIGN_OR_RETURN(const Tensor y, Sub(shifted, column));
+  return Cast(y, logits.dtype());
 }
 
 }  // namespace oneflow_lite::functional

@@ -2,6 +2,7 @@
 #include "functional/softmax.h"
 
 #include "functional/copy.h"
+#include "functional/cross_entropy_split.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/core/row_stride.h"
@@ -44,6 +45,11 @@ StatusOr<Tensor> CallOverAxis(const OpExpr& op, absl::Span<const Tensor> inputs,
   return Transpose(y, axis, last);
 }
 
+const OpExpr& LogSoftmaxOp() {
+  static const OpExpr& op = OpBuilder("log_softmax").Input("in").Output("out").Attr("axis").Get();
+  return op;
+}
+
 // to_float32: the op that gives 16-bit input's result in float32.
 StatusOr<Tensor> Forward(const char* name, const OpExpr& op, const OpExpr& to_float32,
                          const Tensor& input, std::optional<int64_t> dim,
@@ -58,6 +64,12 @@ StatusOr<Tensor> Forward(const char* name, const OpExpr& op, const OpExpr& to_fl
   const int ndim = x.ndim();
   const int64_t given = dim.value_or(ndim == 0 || ndim == 1 || ndim == 3 ? 0 : 1);
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(name, given, x));
+  if (axis == 1 && &op == &LogSoftmaxOp() && HasSplitClasses(x)) {
+    if (widens) {
+      OFL_ASSIGN_OR_RETURN(x, Cast(x, *dtype));
+    }
+    return SplitClassLogSoftmax(x);
+  }
   return CallOverAxis(widens ? to_float32 : op, absl::MakeConstSpan(&x, 1), axis);
 }
 
@@ -72,10 +84,9 @@ StatusOr<Tensor> Softmax(const Tensor& x, std::optional<int64_t> dim, std::optio
 
 StatusOr<Tensor> LogSoftmax(const Tensor& x, std::optional<int64_t> dim,
                             std::optional<DType> dtype) {
-  static const OpExpr& op = OpBuilder("log_softmax").Input("in").Output("out").Attr("axis").Get();
   static const OpExpr& to_float32 =
       OpBuilder("log_softmax_to_float32").Input("in").Output("out").Attr("axis").Get();
-  return Forward("log_softmax", op, to_float32, x, dim, dtype);
+  return Forward("log_softmax", LogSoftmaxOp(), to_float32, x, dim, dtype);
 }
 
 StatusOr<Tensor> SoftmaxBackward(const Tensor& y, const Tensor& dy, int64_t axis) {
