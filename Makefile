@@ -65,6 +65,10 @@ demo: build ## train a classifier on real handwritten digits and draw digits.png
 gpt: build ## train a small GPT on a novel, draw its losses, and let it write
 	@$(PY) examples/gpt/train.py
 
+.PHONY: parallel
+parallel: build ## train one model on two processes in five ways, on the CPU (a tutorial)
+	@$(PY) -m oneflow_lite.launch --nproc 2 --device cpu examples/parallel.py
+
 # The Python tests run in JOBS processes. Threads that wait give their core to another process, and
 # each process has two, so that what threads share is tested.
 .PHONY: test

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functional/global.h"
 
+#include <algorithm>
+
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/core/world.h"
 #include "oneflow_lite/framework/engine.h"
@@ -147,8 +149,12 @@ StatusOr<Tensor> LocalToGlobal(const Tensor& x, PlacementRef placement, NdSbp sb
     return DeviceMismatch(kName, "the placement", p.device(), "input", x.device());
   }
   if (here) OFL_RETURN_IF_ERROR(CheckSbp(kName, p, x.shape(), &sbp));
-  OFL_ASSIGN_OR_RETURN(const std::vector<Dims> all,
-                       internal::GetMovers().exchange(p.type(), Description(x, p, sbp)));
+  std::vector<Dims> all;
+  if (p.type() == DeviceType::kMeta) {  // as if all had what is here
+    all.assign(*std::max_element(p.ranks().begin(), p.ranks().end()) + 1, Description(x, p, sbp));
+  } else {
+    OFL_ASSIGN_OR_RETURN(all, internal::GetMovers().exchange(p.type(), Description(x, p, sbp)));
+  }
   const Dims& model = all[p.ranks()[0]];
   OFL_RETURN_IF_ERROR(CheckSbp(kName, p, ShapeIn(model), &sbp));
   OFL_ASSIGN_OR_RETURN(const Shape shape, ShapeOfWhole(all, p, sbp));

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/core/traffic.h"
 #include "oneflow_lite/framework/global.h"
 #include "primitive/collective.h"
 
@@ -192,6 +193,31 @@ class Line {
   const DType dtype_;
 };
 
+// The same of tensors without data, of which this one is part `part` of `parts`: nothing moves, and
+// what would is told to whoever keeps a log.
+StatusOr<Tensor> MoveMeta(const Tensor& local, const Shape& whole, const Sbp& from, const Sbp& to,
+                          int part, int parts) {
+  const auto bytes = [&](const Shape& s) {
+    return static_cast<double>(s.numel()) * SizeOf(local.dtype());
+  };
+  const auto tell = [&](const char* op, double sent) {
+    const TrafficScope scope(op, sent, local.dtype(), nullptr);
+  };
+  const Shape shape = ShardShape(whole, to, part, parts);
+  if (parts > 1 && to.kind != Kind::kPartialSum) {
+    if (from.kind == Kind::kSplit && to.kind == Kind::kBroadcast) {
+      tell("all_gather", BytesToGather(bytes(whole), parts));
+    } else if (from.kind == Kind::kSplit) {  // all but what stays here
+      tell("all_to_all", bytes(local.shape()) - bytes(ShardShape(local.shape(), to, part, parts)));
+    } else if (from.kind == Kind::kPartialSum && to.kind == Kind::kSplit) {
+      tell("reduce_scatter", BytesToGather(bytes(whole), parts));
+    } else if (from.kind == Kind::kPartialSum) {
+      tell("all_reduce", BytesToReduce(bytes(whole), parts));
+    }
+  }
+  return Tensor::Empty(shape, local.dtype(), local.device());
+}
+
 // One dim of the grid of a placement, whose other dim stays as `sbp` says.
 StatusOr<Tensor> MoveDim(const Tensor& local, const Boxing& move, NdSbp* sbp, int d,
                          const Sbp& to) {
@@ -203,6 +229,10 @@ StatusOr<Tensor> MoveDim(const Tensor& local, const Boxing& move, NdSbp* sbp, in
   Shape whole = move.shape;
   for (int other = 0; other < p.ndim(); ++other) {
     if (other != d) whole = ShardShape(whole, (*sbp)[other], p.Here()[other], p.grid()[other]);
+  }
+  if (p.type() == DeviceType::kMeta) {
+    (*sbp)[d] = to;
+    return MoveMeta(local, whole, from, to, p.Here()[d], p.grid()[d]);
   }
   OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(local.device()));
   OFL_ASSIGN_OR_RETURN(auto ranks, GetCommunicator(p.type(), p.Line(d)));
@@ -303,7 +333,27 @@ StatusOr<Tensor> BoxAcross(const Tensor& local, const Boxing& move) {
   return out.defined() ? OnDevice(out, to.device()) : StatusOr<Tensor>(out);
 }
 
+// Between placements without data: gathered, and sent where the ranks are others.
+StatusOr<Tensor> BoxAcrossMeta(const Tensor& local, const Boxing& move) {
+  if (move.from->type() != move.to->type()) {
+    return Error(ErrorKind::kValue, "to_global(): from ", move.from->ToString(), " to ",
+                 move.to->ToString(), ": the meta device has no data");
+  }
+  const NdSbp everywhere(move.from->ndim(), Sbp::Broadcast());
+  OFL_ASSIGN_OR_RETURN(
+      const Tensor whole,
+      BoxWithin(local, {move.shape, move.dtype, move.from, move.from_sbp, move.from, everywhere}));
+  const Shape shape = ShardOf(move.shape, *move.to, move.to_sbp, move.to->Here());
+  if (move.from->PositionOf(move.to->ranks()[0]) < 0) {
+    const TrafficScope scope("send", static_cast<double>(shape.numel()) * SizeOf(move.dtype),
+                             move.dtype, nullptr);
+  }
+  return Tensor::Empty(shape, move.dtype, whole.device());
+}
+
 StatusOr<Tensor> BoxShards(const Tensor& local, const Boxing& move) {
+  const bool meta = move.from->type() == DeviceType::kMeta || move.to->type() == DeviceType::kMeta;
+  if (meta && move.from != move.to) return BoxAcrossMeta(local, move);
   if (move.from != move.to) return BoxAcross(local, move);
   if (!local.defined()) return local;  // of another rank's business
   return BoxWithin(local, move);
@@ -334,6 +384,12 @@ StatusOr<std::vector<Dims>> Exchange(DeviceType type, const Dims& numbers) {
 }
 
 Status Maximum(const Tensor& local, PlacementRef placement) {
+  if (placement->type() == DeviceType::kMeta) {
+    const auto bytes = static_cast<double>(local.numel()) * SizeOf(local.dtype());
+    const TrafficScope scope("all_reduce", BytesToReduce(bytes, placement->size()), local.dtype(),
+                             nullptr);
+    return OkStatus();
+  }
   OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(local.device()));
   OFL_ASSIGN_OR_RETURN(auto ranks, GetCommunicator(placement->type(), placement->ranks()));
   OFL_ASSIGN_OR_RETURN(const Tensor dense, DenseOf(local));

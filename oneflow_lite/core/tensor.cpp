@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oneflow_lite/core/tensor.h"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -8,17 +9,35 @@
 #include "oneflow_lite/core/elementwise.h"
 
 namespace oneflow_lite {
+namespace {
+
+std::atomic<int64_t> meta_held{0}, meta_peak{0};
+
+void TakeMeta(int64_t nbytes) {
+  const int64_t held = meta_held.fetch_add(nbytes, std::memory_order_relaxed) + nbytes;
+  int64_t peak = meta_peak.load(std::memory_order_relaxed);
+  while (held > peak && !meta_peak.compare_exchange_weak(peak, held, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace
+
+MetaMemory GetMetaMemory() { return {meta_held.load(), meta_peak.load()}; }
+void ResetMetaPeak() { meta_peak.store(meta_held.load()); }
 
 StatusOr<Ref<Storage>> Storage::Allocate(size_t nbytes, Device device) {
   void* data = nullptr;
-  if (nbytes > 0 && device.type != DeviceType::kMeta) {
+  const bool meta = device.type == DeviceType::kMeta;
+  if (meta) {
+    TakeMeta(static_cast<int64_t>(nbytes));
+  } else if (nbytes > 0) {
     OFL_ASSIGN_OR_RETURN(DeviceBackend * backend, GetBackend(device));
     OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(device));
     OFL_ASSIGN_OR_RETURN(data, backend->Allocate(nbytes, *stream));
-  } else if (device.type != DeviceType::kMeta) {
+  } else {
     OFL_RETURN_IF_ERROR(GetBackend(device).status());
   }
-  return Ref<Storage>(new Storage(data, nbytes, device, nullptr, nullptr, data != nullptr));
+  return Ref<Storage>(new Storage(data, nbytes, device, nullptr, nullptr, data || meta));
 }
 
 Ref<Storage> Storage::FromExternal(void* data, size_t nbytes, Device device, void (*release)(void*),
@@ -27,7 +46,9 @@ Ref<Storage> Storage::FromExternal(void* data, size_t nbytes, Device device, voi
 }
 
 Storage::~Storage() {
-  if (owned_) {
+  if (owned_ && device_.type == DeviceType::kMeta) {
+    meta_held.fetch_sub(static_cast<int64_t>(nbytes_), std::memory_order_relaxed);
+  } else if (owned_) {
     // The backend was there to allocate, so it is there to free.
     (*GetBackend(device_.type))->Free(data_, nbytes_, device_);
   } else if (release_) {

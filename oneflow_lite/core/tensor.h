@@ -23,7 +23,8 @@ namespace oneflow_lite {
 // changes, so that autograd can tell whether a saved tensor is still what it was.
 class OFL_API Storage : public RefCounted {
  public:
-  // Allocates on the current stream of `device`; nbytes = 0 and the meta device take no memory.
+  // Allocates on the current stream of `device`; nbytes = 0 and the meta device take no memory, but
+  // the latter counts what tensors there would take (GetMetaMemory).
   static StatusOr<Ref<Storage>> Allocate(size_t nbytes, Device device);
   // Memory of somebody else; release(context) runs when the last view is gone (release may be
   // null).
@@ -57,6 +58,13 @@ class OFL_API Storage : public RefCounted {
   void (*release_)(void*);
   void* context_;
 };
+
+// The bytes that the tensors of the meta device would hold, and their peak since the last reset.
+struct MetaMemory {
+  int64_t held = 0, peak = 0;
+};
+OFL_API MetaMemory GetMetaMemory();
+OFL_API void ResetMetaPeak();
 
 // What autograd hangs on a tensor; defined in framework/autograd.h.
 class OFL_API AutogradMetaBase {

@@ -17,6 +17,7 @@ Placement::Placement(DeviceType type, std::vector<int> ranks, std::vector<int> g
     : type_(type), ranks_(std::move(ranks)), grid_(std::move(grid)) {
   const int position = PositionOf(Rank());
   if (position >= 0) here_ = PlaceOf(position);
+  if (type == DeviceType::kMeta && position < 0) here_ = PlaceOf(0);
 }
 
 StatusOr<PlacementRef> Placement::Get(DeviceType type, const std::vector<int>& ranks,
@@ -31,16 +32,15 @@ StatusOr<PlacementRef> Placement::Get(DeviceType type, const std::vector<int>& r
   if (grid.empty() || grid.size() > 2 || places != static_cast<int64_t>(ranks.size())) {
     return bad("a list, or a grid of two dims");
   }
-  if (*std::min_element(ranks.begin(), ranks.end()) < 0 ||
-      *std::max_element(ranks.begin(), ranks.end()) >= WorldSize()) {
+  const int least = *std::min_element(ranks.begin(), ranks.end());
+  if (type == DeviceType::kMeta) {
+    if (least < 0) return bad("ranks from 0 on");
+  } else if (least < 0 || *std::max_element(ranks.begin(), ranks.end()) >= WorldSize()) {
     return bad(
         absl::StrCat("ranks of this world, which has ", WorldSize(), ": 0 to ", WorldSize() - 1));
   }
   if (std::set<int>(ranks.begin(), ranks.end()).size() != ranks.size()) {
     return bad("a list without repetition");
-  }
-  if (type == DeviceType::kMeta) {
-    return BadValue(kName, "type", "\"meta\"", "\"cpu\" or \"cuda\"");
   }
   static std::mutex mutex;
   static auto* const known =

@@ -27,8 +27,10 @@ using PlacementRef = const Placement*;  // interned: equal placements are one ob
 
 class OFL_API Placement {
  public:
-  // ValueError where ranks are none, negative or named twice, where a grid has not 1 or 2 dims or
-  // other than as many places as there are ranks.
+  // On the meta device ranks need not be of this world, nobody is talked to, and this process
+  // stands for its own rank or, where that is not among them, for the first. ValueError where ranks
+  // are none, negative or named twice, where a grid has not 1 or 2 dims or other than as many
+  // places as there are ranks.
   static StatusOr<PlacementRef> Get(DeviceType type, const std::vector<int>& ranks,
                                     const std::vector<int>& grid);
 
