@@ -76,7 +76,7 @@ def test_a_vocabulary_parallel_head_gathers_no_logits():
     # The hidden states' gradient is summed; of each row a few float32 numbers go around.
     extra = 2 * 2 * rows * c.width * 7 / 8
     assert 0 <= parts.total - whole.total - extra <= 50 * rows
-    assert parts.peak < whole.peak / 2
+    assert parts.peak < whole.peak
 
 
 def test_a_pipeline_sends_activations_there_and_gradients_back():

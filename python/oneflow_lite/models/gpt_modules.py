@@ -194,7 +194,7 @@ class GPT(nn.Module):
 
     def loss(self, ids: Any, targets: Any) -> Any:
         """The mean cross entropy of targets [batch, length]."""
-        if ours:  # the logits become their gradient, and are gone
+        if ours and not ids.is_global:  # the logits become their gradient, and are gone
             hidden, weight = self.hidden(ids), self.head.weight
             return F.linear_cross_entropy(hidden, weight, targets, self.loss_chunks)
         logits = self(ids)
