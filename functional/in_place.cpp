@@ -132,6 +132,12 @@ OFL_INTO_WITH("addmm", "Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha
               Scalar, Scalar);
 OFL_INTO_WITH("baddbmm", "Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1", Tensor,
               Tensor, Scalar, Scalar);
+OFL_INTO_WITH("addmv", "Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1", Tensor, Tensor,
+              Scalar, Scalar);
+OFL_INTO_WITH("addbmm", "Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1", Tensor,
+              Tensor, Scalar, Scalar);
+OFL_INTO_WITH("addr", "Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1", Tensor, Tensor,
+              Scalar, Scalar);
 OFL_REGISTER_OLDER_ORDER("addmm_", "beta, self, alpha, mat1, mat2");
 OFL_REGISTER_OLDER_ORDER("addmm_", "beta, self, mat1, mat2");
 OFL_REGISTER_OLDER_ORDER("addmm_", "self, beta, alpha, mat1, mat2");
@@ -140,6 +146,18 @@ OFL_REGISTER_OLDER_ORDER("baddbmm_", "beta, self, alpha, batch1, batch2");
 OFL_REGISTER_OLDER_ORDER("baddbmm_", "beta, self, batch1, batch2");
 OFL_REGISTER_OLDER_ORDER("baddbmm_", "self, beta, alpha, batch1, batch2");
 OFL_REGISTER_OLDER_ORDER("baddbmm_", "self, beta, batch1, batch2");
+OFL_REGISTER_OLDER_ORDER("addmv_", "beta, self, alpha, mat, vec");
+OFL_REGISTER_OLDER_ORDER("addmv_", "beta, self, mat, vec");
+OFL_REGISTER_OLDER_ORDER("addmv_", "self, beta, alpha, mat, vec");
+OFL_REGISTER_OLDER_ORDER("addmv_", "self, beta, mat, vec");
+OFL_REGISTER_OLDER_ORDER("addbmm_", "beta, self, alpha, batch1, batch2");
+OFL_REGISTER_OLDER_ORDER("addbmm_", "beta, self, batch1, batch2");
+OFL_REGISTER_OLDER_ORDER("addbmm_", "self, beta, alpha, batch1, batch2");
+OFL_REGISTER_OLDER_ORDER("addbmm_", "self, beta, batch1, batch2");
+OFL_REGISTER_OLDER_ORDER("addr_", "beta, self, alpha, vec1, vec2");
+OFL_REGISTER_OLDER_ORDER("addr_", "beta, self, vec1, vec2");
+OFL_REGISTER_OLDER_ORDER("addr_", "self, beta, alpha, vec1, vec2");
+OFL_REGISTER_OLDER_ORDER("addr_", "self, beta, vec1, vec2");
 
 #undef OFL_INTO
 #undef OFL_INTO_WITH

@@ -328,13 +328,25 @@ OFL_REGISTER_FUNCTION("renorm(Tensor input, float p, int dim, float maxnorm) -> 
 OFL_REGISTER_FUNCTION(
     "addmv(Tensor input, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     Addmv, kMethod, "beta * input + alpha * (mat @ vec).");
+OFL_REGISTER_OLDER_ORDER("addmv", "beta, input, alpha, mat, vec");
+OFL_REGISTER_OLDER_ORDER("addmv", "beta, input, mat, vec");
+OFL_REGISTER_OLDER_ORDER("addmv", "input, beta, alpha, mat, vec");
+OFL_REGISTER_OLDER_ORDER("addmv", "input, beta, mat, vec");
 OFL_REGISTER_FUNCTION(
     "addbmm(Tensor input, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> "
     "Tensor",
     Addbmm, kMethod, "beta * input + alpha * (batch1 @ batch2).sum(0).");
+OFL_REGISTER_OLDER_ORDER("addbmm", "beta, input, alpha, batch1, batch2");
+OFL_REGISTER_OLDER_ORDER("addbmm", "beta, input, batch1, batch2");
+OFL_REGISTER_OLDER_ORDER("addbmm", "input, beta, alpha, batch1, batch2");
+OFL_REGISTER_OLDER_ORDER("addbmm", "input, beta, batch1, batch2");
 OFL_REGISTER_FUNCTION(
     "addr(Tensor input, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     Addr, kMethod, "beta * input + alpha * outer(vec1, vec2); of bool, `or` and `and`.");
+OFL_REGISTER_OLDER_ORDER("addr", "beta, input, alpha, vec1, vec2");
+OFL_REGISTER_OLDER_ORDER("addr", "beta, input, vec1, vec2");
+OFL_REGISTER_OLDER_ORDER("addr", "input, beta, alpha, vec1, vec2");
+OFL_REGISTER_OLDER_ORDER("addr", "input, beta, vec1, vec2");
 OFL_REGISTER_FUNCTION("real(Tensor input) -> Tensor", Real, kFunction,
                       "The tensor itself: its numbers are real.");
 OFL_REGISTER_FUNCTION("isreal(Tensor input) -> Tensor", IsReal, kMethod,

@@ -124,7 +124,7 @@ ABSENT = [
     Absent("linear algebra of complex numbers, and the rarer one", {
         "": "geqrf lobpcg orgqr ormqr pca_lowrank svd_lowrank vander",
         "linalg": "eig eigvals householder_product ldl_factor ldl_factor_ex ldl_solve",
-        "Tensor": "geqrf orgqr ormqr lstsq solve symeig eig addbmm_ addmv_ addr_ renorm_",
+        "Tensor": "geqrf orgqr ormqr lstsq solve symeig eig renorm_",
     }, "flow.linalg.eigh, flow.linalg.svd, flow.linalg.qr, flow.linalg.lstsq, flow.linalg.vander, "
        "flow.outer and flow.addmm"),
     Absent("transforms and windows", {

@@ -199,6 +199,24 @@ OLDER = [
     ("baddbmm_", lambda: BATCHES[0].clone().baddbmm_(2, 3, *BATCHES[1:])[0],
      lambda: 2 * A + 3 * (B @ C)),
 ]  # fmt: skip
+# Of all that add a product: what it is of, and the product.
+PRODUCTS = {
+    "addmm": ((A, B, C), lambda: B @ C), "baddbmm": (BATCHES, lambda: BATCHES[1] @ BATCHES[2]),
+    "addbmm": ((A, *BATCHES[1:]), lambda: (BATCHES[1] @ BATCHES[2]).sum(0)),
+    "addmv": ((A[0], B, C[0]), lambda: B @ C[0]),
+    "addr": ((A, B[0], C[0]), lambda: B[0].view(-1, 1) * C[0]),
+}  # fmt: skip
+for name, ((x, *factors), product) in PRODUCTS.items():
+    for alpha in (1, 3):
+        given = [alpha] if alpha > 1 else []
+        OLDER += [
+            (name, lambda n=name, x=x, g=given, f=factors: getattr(flow, n)(2, x, *g, *f),
+             lambda x=x, a=alpha, p=product: 2 * x + a * p()),
+            (name, lambda n=name, x=x, g=given, f=factors: getattr(x, n)(2, *g, *f),
+             lambda x=x, a=alpha, p=product: 2 * x + a * p()),
+            (f"{name}_", lambda n=name, x=x, g=given, f=factors: getattr(x.clone(), n + "_")(
+                2, *g, *f), lambda x=x, a=alpha, p=product: 2 * x + a * p()),
+        ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name, older, expected", OLDER)
