@@ -56,7 +56,10 @@ StatusOr<Tensor> Prelu(const Tensor& x, const Tensor& given) {
     OFL_ASSIGN_OR_RETURN(weight, Reshape(weight, {}));
   }
   OFL_ASSIGN_OR_RETURN(const Tensor above, Gt(x, Scalar(0)));
-  OFL_ASSIGN_OR_RETURN(const Tensor below, Mul(x, weight));
+  // Positive elements have no part in the product: an infinity would make the weight's gradient
+  // NaN, an infinite weight theirs.
+  OFL_ASSIGN_OR_RETURN(const Tensor others, Where(above, Scalar(0), x));
+  OFL_ASSIGN_OR_RETURN(const Tensor below, Mul(others, weight));
   return Where(above, x, below);
 }
 

@@ -101,6 +101,24 @@ def test_modules_show_their_numbers():
         nn.Mish(1, 2, 3)
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("weight", [0.25, -1.0, 0.0, np.inf, np.nan])
+def test_prelu_beside_infinities(weight, frozen):
+    """A positive element has the gradient 1 and gives the weight none, be they infinite or NaN."""
+    x = flow.tensor([np.inf, 2.0, -1.0, -0.5], requires_grad=True)
+    w = flow.tensor([weight], requires_grad=not frozen)
+    y = F.prelu(x, w)
+    np.testing.assert_array_equal(
+        host(y), np.array([np.inf, 2, -weight, -0.5 * weight], np.float32)
+    )
+    y.sum().backward()
+    np.testing.assert_array_equal(host(x.grad), np.array([1, 1, weight, weight], np.float32))
+    assert w.grad is None if frozen else w.grad.tolist() == [-1.5]
+    module = flow.nn.PReLU(init=0.5).requires_grad_(False)
+    (dx,) = flow.autograd.grad(module(x).sum(), x)
+    assert dx.tolist() == [1, 1, 0.5, 0.5] and module.weight.grad is None
+
+
 def test_prelu():
     x = flow.tensor(X, dtype=flow.float32)
     one, each = nn.PReLU(), nn.PReLU(6, 0.5)
