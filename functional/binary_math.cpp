@@ -41,6 +41,11 @@ StatusOr<Tensor> Moved(const OpExpr& op, const Operand& a, const Operand& b) {
   const DType dtype = ResultDType(a, b);
   return OfBits(op, dtype, CallWithDType(op, a, b, dtype));
 }
+// A number is true or false as it is, not as what a tensor's dtype makes of it.
+Operand AsTruth(const Operand& o) {
+  const Scalar* number = std::get_if<Scalar>(&o);
+  return number ? Operand(Scalar(number->to<double>() != 0)) : o;
+}
 
 }  // namespace
 
@@ -66,13 +71,13 @@ StatusOr<Tensor> RightShift(const Operand& a, const Operand& b) {
   return Moved(OpOfTwo<"bitwise_right_shift">(), a, b);
 }
 StatusOr<Tensor> LogicalAnd(const Operand& a, const Operand& b) {
-  return CallPromoted(OpOfTwo<"logical_and">(), a, b);
+  return CallPromoted(OpOfTwo<"logical_and">(), AsTruth(a), AsTruth(b));
 }
 StatusOr<Tensor> LogicalOr(const Operand& a, const Operand& b) {
-  return CallPromoted(OpOfTwo<"logical_or">(), a, b);
+  return CallPromoted(OpOfTwo<"logical_or">(), AsTruth(a), AsTruth(b));
 }
 StatusOr<Tensor> LogicalXor(const Operand& a, const Operand& b) {
-  return CallPromoted(OpOfTwo<"logical_xor">(), a, b);
+  return CallPromoted(OpOfTwo<"logical_xor">(), AsTruth(a), AsTruth(b));
 }
 StatusOr<Tensor> Hypot(const Operand& a, const Operand& b) {
   return CallFloating(OpOfTwo<"hypot">(), a, b);

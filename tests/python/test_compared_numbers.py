@@ -87,3 +87,20 @@ def test_elements_among_others():
     x = flow.tensor([3, 7], dtype=flow.int8)
     assert 259 not in x and 3 in x and 2**70 not in x and 3.5 not in x
     assert flow.tensor([2**24 + 1]).eq(2.0**24).tolist() == [False]
+
+
+LOGIC = {"logical_and": operator.and_, "logical_or": operator.or_, "logical_xor": operator.xor}
+
+
+@pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS])
+@pytest.mark.parametrize("name", LOGIC)
+def test_logic_asks_whether_the_number_is_zero(name, dtype, device):
+    x = flow.tensor([0, 1, 2], device=device).to(getattr(flow, dtype))
+    truths, stays = x.bool().tolist(), x.tolist()
+    for number in (*NUMBERS, 200, -200, 1e-30):
+        expected = [LOGIC[name](t, bool(number)) for t in truths]
+        assert getattr(flow, name)(x, number).tolist() == expected, number
+        assert getattr(flow, name)(number, x).tolist() == expected, number
+        assert getattr(x, name)(number).dtype is flow.bool
+        assert getattr(x.clone(), f"{name}_")(number).bool().tolist() == expected, number
+    assert x.tolist() == stays
