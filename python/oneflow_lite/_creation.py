@@ -94,7 +94,8 @@ def linspace(
 ) -> Tensor:
     """``steps`` numbers from ``start`` to ``end``, both included, equally far apart.
 
-    For an integer dtype the ends lose their fractions first, and each number its own.
+    For an integer dtype the ends lose their fractions first, and each number its own; OverflowError
+    where an end does not fit.
     """
     steps = _size("linspace", "steps", steps)
     for name, value in (("start", start), ("end", end)):
@@ -103,6 +104,8 @@ def linspace(
     start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))
     if dtype is not None and not dtype.is_floating_point:
         start, end = math.trunc(start), math.trunc(end)
+        for given in (start, end)[:steps]:
+            _C.full([], given, dtype=dtype)  # refuses what does not fit
     place = _C.arange(steps, dtype=_ext.float64, device=device)
     step = (end - start) / max(1, steps - 1)
     # From the nearer end, so that both are exact.

@@ -87,7 +87,12 @@ def named(function: _F, module: str = "oneflow_lite", *, out: bool = False) -> _
                 signature.refuse(args, kwargs)
                 raise renamed(error, name)  # noqa: B904
         found = call(*meant.args, **meant.kwargs)
-        return found if meant.out is None else signature.write(found, meant.out)
+        if meant.out is None:
+            return found
+        try:
+            return signature.write(found, meant.out)
+        except Exception as error:
+            raise renamed(error, name)  # noqa: B904
 
     call.__module__ = module
     return cast(_F, call)

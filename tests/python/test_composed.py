@@ -399,6 +399,20 @@ def test_diagflat(device):
     assert flow.diagflat(flow.tensor(3)).tolist() == [[3]]
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32"])
+def test_linspace_refuses_ends_that_do_not_fit(dtype):
+    kind = getattr(flow, dtype)
+    least, most = (int(end) for end in (np.iinfo(dtype).min, np.iinfo(dtype).max))
+    assert flow.linspace(least, most, 2, dtype=kind).tolist() == [least, most]
+    for start, end in ((least, most + 1), (most + 1, 0), (least - 1, 0), (0, least - 1)):
+        with pytest.raises(OverflowError, match=rf"^linspace\(\): .* of {dtype}$"):
+            flow.linspace(start, end, 3, dtype=kind)
+    assert flow.linspace(0, most + 1, 1, dtype=kind).tolist() == [0]  # which has one end
+    out = flow.empty(5, dtype=flow.int32)
+    with pytest.raises(flow.DTypeError, match=r"^linspace\(\): out has dtype int32"):
+        flow.linspace(0, 1, 5, out=out)
+
+
 def test_linspace_of_integers_loses_the_fractions_first(device):
     """Those of its ends, and then those of each number; from the nearer end."""
     for start, end, steps in (
