@@ -129,6 +129,13 @@ class Indexing {
   int64_t source_dim_ = 0;  // the same as a dim of the indexed tensor, for messages
 };
 
+// Whether any library's protocol gives its elements; text is no array.
+bool HoldsElements(PyObject* item) {
+  for (const char* protocol : {"__array__", "__dlpack__", "__array_interface__"}) {
+    if (PyObject_HasAttrString(item, protocol)) return true;
+  }
+  return PyObject_CheckBuffer(item) && !PyBytes_Check(item) && !PyByteArray_Check(item);
+}
 // Places as data (a tensor that is no number, a sequence, an array, a truth value) make a copy, not
 // a view: oneflow_lite/_indexing.py composes it.
 bool IsData(PyObject* item) {
@@ -142,7 +149,7 @@ bool IsData(PyObject* item) {
     const DType dtype = Unwrap(item).dtype();
     return Unwrap(item).ndim() > 0 || dtype == DType::kBool || dtype == DType::kUInt8;  // masks
   }
-  if (!PyObject_HasAttrString(item, "__array__")) return false;
+  if (!HoldsElements(item)) return false;
   // NumPy's bool is the scalar that counts as no integer.
   return PySequence_Check(item) || !PyIndex_Check(item);
 }

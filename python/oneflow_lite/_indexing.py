@@ -80,6 +80,19 @@ def _is_mask(item: Any) -> bool:
     return isinstance(item, Tensor) and item.ndim > 0 and item.dtype in _TRUTHS
 
 
+def _is_foreign_array(item: Any) -> bool:
+    """Whether it gives its elements by a protocol; a number is none, and text."""
+    if item is None or isinstance(item, (Tensor, int, slice, np.generic, str, bytes, bytearray)):
+        return False
+    if any(hasattr(item, name) for name in ("__array__", "__dlpack__", "__array_interface__")):
+        return hasattr(item, "__getitem__") or not hasattr(item, "__index__")
+    try:
+        memoryview(item)
+    except TypeError:
+        return False
+    return True
+
+
 def _items_of(index: Any) -> list[Any]:
     """The index of each dim. A list that holds masks is a tuple of indices, as in PyTorch."""
     if isinstance(index, tuple):
@@ -102,6 +115,7 @@ class _Plan:
             for k, item in enumerate(items)
             if isinstance(item, _DATA)
             or (isinstance(item, Tensor) and (item.ndim > 0 or item.dtype in _TRUTHS))
+            or _is_foreign_array(item)
         }
         for data in places.values():
             check_index_device(x, data)

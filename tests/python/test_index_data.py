@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Indexing with tensors, masks, lists and arrays: what NumPy does."""
 
+import array
+
 import numpy as np
 import pytest
 from drawing import properties
@@ -340,3 +342,55 @@ def test_an_index_on_a_gpu():
     for index in (at.cuda(), (x > 0).cuda()):
         with pytest.raises(RuntimeError, match=r"indexed tensor \(cpu\), not on cuda:0"):
             x[index]
+
+
+class ByDLPack:
+    def __init__(self, data):
+        self.data = data
+
+    def __dlpack__(self, **how):
+        return self.data.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.data.__dlpack_device__()
+
+
+class ByInterface:
+    def __init__(self, data):
+        self.data, self.__array_interface__ = data, data.__array_interface__
+
+
+class ByArray:
+    def __init__(self, data):
+        self.data = data
+
+    def __array__(self, dtype=None, copy=None):
+        return self.data
+
+
+ANYONES = {"dlpack": ByDLPack, "interface": ByInterface, "array": ByArray, "buffer": memoryview,
+           "array.array": lambda data: array.array(data.dtype.char, data.tolist())}  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", ANYONES)
+@pytest.mark.parametrize("places", [[0, 2], [-1], [[0], [1]], [], [True, False, True]], ids=str)
+def test_arrays_of_other_libraries(places, protocol, device):
+    data = np.array(places, None if places else np.int64)
+    if protocol == "array.array" and (data.ndim > 1 or data.dtype == bool):
+        return  # there are none
+    given, x = ANYONES[protocol](data), flow.tensor(X, device=device)
+    assert np.array_equal(host(x[given]), X[data])
+    assert np.array_equal(host(x[given, 1:]), X[data, 1:])
+    expected = X.copy()
+    x[given], expected[data] = -1, -1
+    assert np.array_equal(host(x), expected)
+
+
+def test_text_and_fractions_are_no_places():
+    x = flow.tensor(X)
+    for index in ("01", b"01", bytearray(b"01"), object()):
+        with pytest.raises((IndexError, TypeError), match="can be indexed with"):
+            x[index]
+    for protocol in ANYONES.values():
+        with pytest.raises(IndexError, match="integers or bool"):
+            x[protocol(np.array([0.0, 1.0]))]
