@@ -78,4 +78,9 @@ OFL_REGISTER_FUNCTION("mvlgamma(Tensor input, int p) -> Tensor", Mvlgamma, kMeth
 OFL_REGISTER_FUNCTION("frexp(Tensor input) -> (Tensor mantissa, Tensor exponent)", Frexp, kMethod,
                       "mantissa from 1/2 up to 1, and int32 exponent: x = mantissa * 2^exponent.");
 
+OFL_REGISTER_ALIAS("special_expit", "sigmoid");
+OFL_REGISTER_ALIAS("special_gammaln", "lgamma");
+OFL_REGISTER_ALIAS("special_multigammaln", "mvlgamma");
+OFL_REGISTER_ALIAS("special_psi", "digamma");
+
 }  // namespace oneflow_lite::functional

@@ -156,6 +156,7 @@ void AddAliases(Table* functions) {
     f.text.replace(0, f.name.size(), alias);
     f.name = alias;
     f.alias_of = name;
+    if (absl::StartsWith(f.name, "special_")) f.flags = kFunction;  // of a module, not of tensors
     functions->emplace(alias, std::move(f));
   }
 }

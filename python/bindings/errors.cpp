@@ -7,7 +7,10 @@
 #include <string>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "oneflow_lite/core/linalg_error.h"
+#include "python/bindings/items.h"
 
 namespace oneflow_lite::python {
 namespace {
@@ -127,6 +130,23 @@ PyObject* Raise(ErrorKind kind, absl::string_view message) {
       PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "replace"));
   if (text) PyErr_SetObject(TypeOf(kind), text.get());
   return nullptr;
+}
+
+void RenameRaised(absl::string_view from, absl::string_view to) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  const PyRef args(PyObject_GetAttrString(value, "args"));
+  const bool one = args && PyTuple_Check(args.get()) && PyTuple_GET_SIZE(args.get()) == 1;
+  PyObject* const text = one ? TupleItem(args.get(), 0) : nullptr;
+  const char* given = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
+  if (given && absl::StartsWith(given, absl::StrCat(from, "()"))) {
+    const std::string renamed = absl::StrCat(to, given + from.size());
+    const PyRef message(Py_BuildValue("(s)", renamed.c_str()));
+    if (message) PyObject_SetAttrString(value, "args", message.get());
+  }
+  PyErr_Clear();
+  PyErr_Restore(type, value, traceback);
 }
 
 Status TakeRaised() {

@@ -24,6 +24,9 @@ PyObject* Raise(const Status& s);
 // Sets an exception of the kind.
 PyObject* Raise(ErrorKind kind, absl::string_view message);
 
+// Lets the message of the exception that is set begin with "to()" where it begins with "from()".
+void RenameRaised(absl::string_view from, absl::string_view to);
+
 // Takes the exception that is set and gives a status of kind kPython for it; Raise() of that
 // status sets the same exception object again.
 Status TakeRaised();

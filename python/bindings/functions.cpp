@@ -476,10 +476,17 @@ PyObject* CallPlaced(const BoundFunction& called, PyObject* const* args, Py_ssiz
   return PutOn(CallBound(called, nullptr, values.data(), nargs, tuple.get()), at);
 }
 
-}  // namespace
+// linalg_inv is linalg.inv to its callers: so the message of the exception that is set begins.
+void NameByModule(const std::string& name) {
+  for (const char* module : {"linalg", "special"}) {
+    const std::string prefix = absl::StrCat(module, "_");
+    if (!absl::StartsWith(name, prefix)) continue;
+    RenameRaised(name, absl::StrCat(module, ".", name.substr(prefix.size())));
+  }
+}
 
-PyObject* CallBound(const BoundFunction& called, PyObject* self, PyObject* const* args,
-                    Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* CallAsRead(const BoundFunction& called, PyObject* self, PyObject* const* args,
+                     Py_ssize_t nargs, PyObject* kwnames) {
   return Protect([&]() -> PyObject* {
     ValueList values;
     PyObject* out = nullptr;
@@ -506,6 +513,18 @@ PyObject* CallBound(const BoundFunction& called, PyObject* self, PyObject* const
       return Wrap(std::move(std::get<TensorList>(result)[0]));
     }
     return WrapResults(b, std::move(result));
+  });
+}
+
+}  // namespace
+
+PyObject* CallBound(const BoundFunction& called, PyObject* self, PyObject* const* args,
+                    Py_ssize_t nargs, PyObject* kwnames) {
+  PyObject* const result = CallAsRead(called, self, args, nargs, kwnames);
+  if (result) return result;
+  return Protect([&]() -> PyObject* {
+    NameByModule(called.schema->name);
+    return nullptr;
   });
 }
 

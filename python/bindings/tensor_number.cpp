@@ -67,12 +67,18 @@ struct Named {
   char name[N];
 };
 
+// An operand is read as by tensor(), which the user did not call.
+PyObject* BadOperand(const char* name) {
+  RenameRaised("tensor", name);
+  return nullptr;
+}
+
 template <StatusOr<Tensor> (*F)(const Operand&, const Operand&), Named kName>
 PyObject* Binary(PyObject* a, PyObject* b) {
   return Protect([&]() -> PyObject* {
     Operand x, y;
     const Match mx = AsOperand(a, b, &x), my = AsOperand(b, a, &y);
-    if (mx == Match::kError || my == Match::kError) return nullptr;
+    if (mx == Match::kError || my == Match::kError) return BadOperand(kName.name);
     if (mx == Match::kNo) return NotOperand(a);
     if (my == Match::kNo) return NotOperand(b);
     StatusOr<Tensor> result = Tensor();
@@ -90,7 +96,7 @@ PyObject* InPlace(PyObject* self, PyObject* b) {
   return Protect([&]() -> PyObject* {
     Operand y;
     const Match m = AsOperand(b, self, &y);
-    if (m == Match::kError) return nullptr;
+    if (m == Match::kError) return BadOperand(kName.name);
     if (m == Match::kNo) return NotOperand(b);
     Status s;
     if (Unwrap(self).numel() < kLargeWork) {
@@ -122,7 +128,7 @@ PyObject* Matmul(PyObject* a, PyObject* b) {
   return Protect([&]() -> PyObject* {
     Tensor x, y;
     const Match mx = AsFactor(a, b, &x), my = AsFactor(b, a, &y);
-    if (mx == Match::kError || my == Match::kError) return nullptr;
+    if (mx == Match::kError || my == Match::kError) return BadOperand("matmul");
     if (mx == Match::kNo) return NotOperand(a);
     if (my == Match::kNo) return NotOperand(b);
     if (!IsTensor(a) || !IsTensor(b)) {

@@ -141,8 +141,9 @@ def get_device(self: Tensor) -> int:
     return -1 if self.device.index is None or self.is_cpu else self.device.index
 
 
-# Methods that call the C++ function of their name, so that a frame around them would say nothing.
-AS_THEY_ARE = ("to", "cpu", "__repr__", "__format__", "__contains__")
+# Methods that call the C++ function of their name, so that a frame around them would say nothing,
+# and one whose errors speak of the function of NumPy's.
+AS_THEY_ARE = ("to", "cpu", "__repr__", "__format__", "__contains__", "__array_ufunc__")
 
 
 type_.__name__ = "type"

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._named_errors import renamed
 from oneflow_lite._oneflow_lite import Tensor
 
 # What an array's operators call: the methods of a tensor that stands on the left, on the right.
@@ -80,6 +81,16 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: A
             _ext.check_beside_array(name, x)
     if isinstance(where, Tensor):
         kwargs["where"] = where.numpy()
+    try:
+        return _apply(name, ufunc, method, inputs, out, kwargs)
+    except Exception as error:
+        raise renamed(error, name)  # noqa: B904  (it is the same exception)
+
+
+def _apply(
+    name: str, ufunc: Any, method: str, inputs: Any, out: Any, kwargs: dict[str, Any]
+) -> Any:
+    """What NumPy computes of arrays, as tensors."""
     function = getattr(ufunc, method)
     if method == "at":  # changes its first input
         changed = _array(inputs[0])

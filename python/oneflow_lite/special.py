@@ -24,18 +24,18 @@ from oneflow_lite._C import (
     xlog1py,
     xlogy,
 )
-from oneflow_lite._C import digamma as psi
-from oneflow_lite._C import lgamma as gammaln
-from oneflow_lite._C import mvlgamma as multigammaln
-from oneflow_lite._C import sigmoid as expit
 from oneflow_lite._C import special_entr as entr
 from oneflow_lite._C import special_erfcx as erfcx
+from oneflow_lite._C import special_expit as expit
+from oneflow_lite._C import special_gammaln as gammaln
 from oneflow_lite._C import special_i0e as i0e
 from oneflow_lite._C import special_i1 as i1
 from oneflow_lite._C import special_i1e as i1e
 from oneflow_lite._C import special_log_ndtr as log_ndtr
+from oneflow_lite._C import special_multigammaln as multigammaln
 from oneflow_lite._C import special_ndtr as ndtr
 from oneflow_lite._C import special_ndtri as ndtri
+from oneflow_lite._C import special_psi as psi
 from oneflow_lite._C import special_zeta as zeta
 
 __all__ = [

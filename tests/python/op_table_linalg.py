@@ -55,18 +55,18 @@ def failing(name, argument="A"):
     call = getattr(flow.linalg, name)
     return [
         Bad(lambda d: call(ones(d, 2, 2).half()), DTypeError,
-            f"linalg_{name}(): {argument} has dtype float16, but it must be float32 or float64"),
+            f"linalg.{name}(): {argument} has dtype float16, but it must be float32 or float64"),
         Bad(lambda d: call(ones(d, 2, 2).long()), DTypeError,
-            f"linalg_{name}(): {argument} has dtype int64, but it must be float32 or float64"),
+            f"linalg.{name}(): {argument} has dtype int64, but it must be float32 or float64"),
         Bad(lambda d: call(ones(d, 2)), ShapeError,
-            f"linalg_{name}(): {argument} has shape [2], expected at least 2 dims"),
+            f"linalg.{name}(): {argument} has shape [2], expected at least 2 dims"),
     ]  # fmt: skip
 
 
 def not_square(name):
     call = getattr(flow.linalg, name)
     return [*failing(name), Bad(lambda d: call(ones(d, 2, 3)), ShapeError,
-            f"linalg_{name}(): A has shape [2, 3], expected square matrices")]  # fmt: skip
+            f"linalg.{name}(): A has shape [2, 3], expected square matrices")]  # fmt: skip
 
 
 def singular(d):
@@ -231,13 +231,13 @@ LINALG = [
     row("linalg_solve", [*systems(), *ON_THE_RIGHT],
         np_solve, errors=[
         Bad(lambda d: _LINALG.solve(singular(d), ones(d, 2, 2, 1)), LinAlgError,
-            "linalg_solve" + SINGULAR),
+            "linalg.solve" + SINGULAR),
         Bad(lambda d: _LINALG.solve(ones(d, 2, 2), ones(d, 3, 1)), ShapeError,
-            "linalg_solve(): B has shape [3, 1], expected 2 rows to go with A of shape [2, 2]"),
+            "linalg.solve(): B has shape [3, 1], expected 2 rows to go with A of shape [2, 2]"),
         Bad(lambda d: _LINALG.solve(ones(d, 2, 2), ones(d, 2, 1).double()), DTypeError,
-            "linalg_solve(): B has dtype float64, expected float32"),
+            "linalg.solve(): B has dtype float64, expected float32"),
         Bad(lambda d: _LINALG.solve(ones(d, 2, 2, 2), ones(d, 3, 2, 1)), ShapeError,
-            "linalg_solve(): the batches of shapes [2, 2, 2] and [3, 2, 1] do not broadcast")]),
+            "linalg.solve(): the batches of shapes [2, 2, 2] and [3, 2, 1] do not broadcast")]),
     row("linalg_solve_ex", systems(), lambda a, b: [np_solve(a, b), np.zeros(
             np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), int)],
         result=[same, always("int32")]),
@@ -248,7 +248,7 @@ LINALG = [
           np_triangular) for upper in (False, True) for left in (True, False)),
     row("linalg_inv", regular(*SQUARE), MANY.inv, errors=[
         *not_square("inv"),
-        Bad(lambda d: _LINALG.inv(singular(d)), LinAlgError, "linalg_inv" + SINGULAR)]),
+        Bad(lambda d: _LINALG.inv(singular(d)), LinAlgError, "linalg.inv" + SINGULAR)]),
     row("linalg_inv_ex", regular(*SQUARE),
         lambda a: [MANY.inv(a), np.zeros(a.shape[:-2], int)], result=[same, always("int32")]),
     row("linalg_det", regular(*SQUARE[:-1], (6, 6)), MANY.det, errors=not_square("det")),
@@ -257,14 +257,14 @@ LINALG = [
         np_cholesky, call=symmetric(_LINALG.cholesky), errors=[
         *not_square("cholesky"),
         Bad(lambda d: _LINALG.cholesky(-flow.eye(2, device=d)), LinAlgError,
-            "linalg_cholesky(): the matrix is not positive-definite: its leading minor of order 1 "
+            "linalg.cholesky(): the matrix is not positive-definite: its leading minor of order 1 "
             "is not")]),
     row("linalg_cholesky_ex", definite(*SQUARE),
         lambda a: [np_cholesky(a), np.zeros(a.shape[:-2], int)], result=[same, always("int32")],
         call=symmetric(_LINALG.cholesky_ex)),
     row("linalg_lu", regular(*ANY), lambda a: [a], call=product_of_lu, errors=[
         Bad(lambda d: _LINALG.lu(ones(d, 2, 2), pivot=False), ValueError,
-            "linalg_lu(): pivot is False, but it must be True")]),
+            "linalg.lu(): pivot is False, but it must be True")]),
     row("linalg_lu_factor", regular(*ANY), lambda a: [a],
         call=lambda a: [_unpacked(*_LINALG.lu_factor(a))]),
     row("linalg_lu_factor_ex", regular(*ANY), lambda a: [a, np.zeros(a.shape[:-2], int)],
@@ -281,14 +281,14 @@ LINALG = [
     row("linalg_qr", regular(*ANY, mode="reduced"), np_qr, call=squares(_LINALG.qr), errors=[
         *failing("qr"),
         Bad(lambda d: _LINALG.qr(ones(d, 2, 2), "full"), ValueError,
-            'linalg_qr(): mode is "full", but it must be "reduced", "complete" or "r"')]),
+            'linalg.qr(): mode is "full", but it must be "reduced", "complete" or "r"')]),
     row("linalg_qr[complete]", regular((3, 3), (2, 4), (2, 2, 3), (0, 3), mode="complete"), np_qr,
         call=squares(_LINALG.qr)),
     row("linalg_eigh", definite(*SQUARE), np_eigh, call=symmetric(squares(_LINALG.eigh, 0)),
         errors=not_square("eigh")),
     row("linalg_eigvalsh", definite(*SQUARE), MANY.eigvalsh, call=symmetric(_LINALG.eigvalsh),
         errors=[Bad(lambda d: _LINALG.eigvalsh(ones(d, 2, 2), "X"), ValueError,
-                    'linalg_eigvalsh(): UPLO is "X", but it must be "L" or "U"')]),
+                    'linalg.eigvalsh(): UPLO is "X", but it must be "L" or "U"')]),
     row("linalg_svd", regular(*ANY, full_matrices=False), np_svd,
         call=squares(_LINALG.svd, 1), errors=failing("svd")),
     row("linalg_svdvals", regular(*ANY), lambda a: MANY.svd(a, compute_uv=False)),
@@ -315,7 +315,7 @@ LINALG = [
         lambda a, offset=0: np.diagonal(a, offset, -2, -1)),
     row("linalg_cross", CROSSES, np_cross, errors=[
         Bad(lambda d: _LINALG.cross(ones(d, 2), ones(d, 2)), ShapeError,
-            "linalg_cross(): input has shape [2], expected 3 elements in dim 0")]),
+            "linalg.cross(): input has shape [2], expected 3 elements in dim 0")]),
     row("linalg_vecdot", [S(T((3, 4)), T((3, 4))), S(T((3, 4)), T((4,))),
                           S(T((3, 4)), T((3, 4)), dim=0), S(T((0, 4)), T((0, 4)))],
         lambda x, y, dim=-1: (x * y).sum(dim)),

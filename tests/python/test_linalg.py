@@ -3,6 +3,8 @@
 and what a row cannot say.
 """
 
+import inspect
+
 import numpy as np
 import pytest
 from numerics import LAYOUTS, flow, host, tensor
@@ -218,3 +220,42 @@ def test_the_largest_powers_of_a_matrix(n):
     flip = flow.tensor([[0.0, 1.0], [1.0, 0.0]])
     want = flip if n % 2 else flow.eye(2)
     assert flow.equal(flow.linalg.matrix_power(flip, n), want)
+
+
+MODULES = [(module, name) for module in ("linalg", "special")
+           for name in getattr(flow, module).__all__
+           if inspect.isbuiltin(getattr(getattr(flow, module), name))]  # fmt: skip
+
+
+@pytest.mark.parametrize("module, name", MODULES, ids=".".join)
+def test_errors_name_the_function_of_the_module(module, name):
+    """linalg.inv() and not linalg_inv(), special.expit() and not sigmoid()."""
+    function = getattr(getattr(flow, module), name)
+    x = flow.ones(2, 3)
+    wrong = [((), {}), (("a",), {}), ((x,), {"no_such": 1}), ((x,) * 9, {}),
+             ((x[0], x, x), {}), ((x.char(), x.char()), {}), ((object(), 1), {})]  # fmt: skip
+    names = (f"{module}.{name}()", f"{name}()")[: 1 + (not hasattr(flow._C, f"{module}_{name}"))]
+    refused = 0
+    for args, kwargs in wrong:
+        try:
+            function(*args, **kwargs)
+        except Exception as error:
+            assert str(error).startswith(names), error
+            refused += 1
+    assert refused > 3
+
+
+def test_errors_of_elements_and_of_the_algorithm_name_it_too():
+    with pytest.raises(flow.linalg.LinAlgError, match=r"^linalg\.inv\(\): the matrix is singular"):
+        flow.linalg.inv(flow.ones(2, 2))
+    with pytest.raises(flow.ShapeError, match=r"^inverse\(\): "):
+        flow.inverse(flow.ones(2, 3))
+    with pytest.raises(flow.ShapeError, match=r"^linalg\.inv\(\): "):
+        flow.linalg.inv(A=flow.ones(2, 3))
+
+    class Odd:
+        def __index__(self):
+            raise ValueError("linalg_matrix_power is not to blame")
+
+    with pytest.raises(ValueError, match="^linalg_matrix_power is not to blame$"):
+        flow.linalg.matrix_power(flow.ones(2, 2), Odd())

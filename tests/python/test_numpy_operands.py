@@ -262,3 +262,35 @@ def test_old_programs_of_arrays():
     history = np.zeros(3)
     history[1] += flow.tensor(2.0)
     assert history.tolist() == [0, 2, 0]
+
+
+# The function that an error speaks of: an operator's own, or NumPy's.
+IN_WORDS = {op.add: "add", op.sub: "sub", op.mul: "mul", op.truediv: "div", op.pow: "pow",
+            op.floordiv: "floor_divide", op.mod: "remainder", op.eq: "eq", op.ne: "ne", op.lt: "lt",
+            op.le: "le", op.gt: "gt", op.ge: "ge", op.matmul: "matmul", op.and_: "bitwise_and",
+            op.or_: "bitwise_or", op.xor: "bitwise_xor", op.lshift: "bitwise_left_shift",
+            op.rshift: "bitwise_right_shift"}  # fmt: skip
+
+
+@pytest.mark.parametrize("f", IN_WORDS, ids=lambda f: f.__name__)
+def test_errors_beside_arrays_name_the_operator(f):
+    x, bad = flow.ones(2, 3, dtype=flow.int64), np.ones((4, 5), np.int64)
+    turned = {op.lt: op.gt, op.gt: op.lt, op.le: op.ge, op.ge: op.le}.get(f, f)
+    for left, right, said in ((x, bad, f), (bad, x, turned)):
+        with pytest.raises(flow.ShapeError, match=rf"^{IN_WORDS[said]}\(\): "):
+            f(left, right)
+    with pytest.raises(flow.DTypeError, match=rf"^{IN_WORDS[f]}\(\): arrays of dtype <U1"):
+        f(x, np.array(["a", "b", "c"]))
+
+
+def test_errors_of_numpys_functions_name_them():
+    x, bad = flow.ones(2, 3), np.ones((4, 5), np.float32)
+    for call, name in (
+        (lambda: np.maximum(x, bad), "numpy.maximum"),
+        (lambda: np.hypot(bad, x), "numpy.hypot"),
+        (lambda: np.add(x, bad, out=bad), "numpy.add"),
+        (lambda: op.iadd(bad, x), "numpy.add"),
+        (lambda: op.iadd(np.array(1.0), x), "numpy.add"),
+    ):
+        with pytest.raises(ValueError, match=rf"^{name}\(\): "):
+            call()
