@@ -201,6 +201,37 @@ struct MergeOf {
   }
 };
 
+// inner > 1: N columns from x on, of the part of the axis that is one thread's of `ways`: four
+// neighbours of a column at a time, whose loads are under way together.
+template <int N, class In, class R>
+__device__ __forceinline__ void GatherColumns(const R& r, const In* x, int64_t inner,
+                                              const typename R::Value (&shift)[N], int64_t begin,
+                                              int64_t end, int way, int ways,
+                                              typename R::State (&state)[N]) {
+  constexpr int kRows = 4;
+#pragma unroll 2
+  for (int64_t k = begin + int64_t{way} * kRows; k < end; k += int64_t{ways} * kRows) {
+    if (k + kRows > end) {
+      for (; k < end; ++k) {
+        const Pack<In, N> v = LoadPack<N>(x + k * inner);
+#pragma unroll
+        for (int i = 0; i < N; ++i) AddOne(r, state[i], v.v[i], shift[i], k);
+      }
+      return;
+    }
+    Pack<In, N> v[kRows];
+#pragma unroll
+    for (int j = 0; j < kRows; ++j) v[j] = LoadPack<N>(x + (k + j) * inner);
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      Pack<In, kRows> column;
+#pragma unroll
+      for (int j = 0; j < kRows; ++j) column.v[j] = v[j].v[i];
+      r.AddPack(state[i], column, shift[i], k);
+    }
+  }
+}
+
 // inner > 1: a block per tile of columns and chunk of the axis.
 template <int N, class In, class R>
 __global__ void __launch_bounds__(ReducePolicy::kThreads)
@@ -222,12 +253,7 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads)
       state[i] = r.Identity();
       shift[i] = c.active && a.axis > 0 ? ShiftAt<R>(x + c.offset + i) : typename R::Value(0);
     }
-#pragma unroll 4
-    for (int64_t k = begin + c.way; c.active && k < end; k += c.ways) {
-      const Pack<In, N> v = LoadPack<N>(x + c.offset + k * a.inner);
-#pragma unroll
-      for (int i = 0; i < N; ++i) AddOne(r, state[i], v.v[i], shift[i], k);
-    }
+    if (c.active) GatherColumns(r, x + c.offset, a.inner, shift, begin, end, c.way, c.ways, state);
     MergeWays<N>(state, p, c.ways, slots, MergeOf<R>{r});
     if (!c.active || c.way != 0) continue;
     const int64_t outer = tile / tiles;

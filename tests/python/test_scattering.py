@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from numerics import bits, flow, host, tensor
+from numerics import flow, host, tensor
 
 JOINS = {"sum": np.add, "prod": np.multiply, "mean": np.add, "amax": np.maximum,
          "amin": np.minimum}  # fmt: skip
@@ -117,7 +117,7 @@ def test_extremes_are_the_same_with_gradients(reduce, device):
         want = flow.scatter_reduce(x, 0, at, src, reduce, include_self=include_self)
         a, b = x.clone().requires_grad_(), src.clone().requires_grad_()
         y = flow.scatter_reduce(a, 0, at, b, reduce, include_self=include_self)
-        assert bits(y.detach()) == bits(want)
+        np.testing.assert_array_equal(host(y), host(want))  # a NaN's bits are a device's own
         dx, dsrc = flow.autograd.grad(y, [a, b], flow.ones_like(y))
         assert dx[1].item() == dx[5].item() == 1  # nothing meets them
         ties = 3 if include_self else 2

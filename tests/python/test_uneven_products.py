@@ -31,8 +31,9 @@ def stored(rng, rows, cols, dtype, device, how):
 
 
 def check(got, want, dtype, terms):
-    # A rounding of the sum, one of the part that is added first, and the float32 sum's own.
-    bound = STEP[dtype] * np.abs(want) + 1e-6 * terms + 1e-6
+    # A rounding of the sum, one of the part that is added first, and the sum's own: tensor cores
+    # cut off what does not fit beside the largest of a few terms.
+    bound = STEP[dtype] * np.abs(want) + 1e-5 * terms + 1e-6
     assert np.all(np.abs(host(got).astype(np.float64) - want) <= bound)
 
 
