@@ -14,25 +14,37 @@
 
 namespace oneflow_lite::functional {
 
-StatusOr<Tensor> Glu(const Tensor& x, int64_t dim) {
-  constexpr char kName[] = "glu";
-  if (!x.defined()) return NotDefined(kName, "input");
-  if (!IsFloating(x.dtype())) {
-    return UnsupportedDType(kName, "the input", x.dtype(), "one of " + ToString(kFloatingSet));
-  }
-  OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(kName, dim, x));
+namespace {
+
+StatusOr<Tensor> Unit(const OpExpr& op, const Tensor& x, int64_t dim) {
+  const char* name = op.def().name.c_str();
+  if (!x.defined()) return NotDefined(name, "input");
+  OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(name, dim, x));
   const int64_t size = x.ndim() > 0 ? x.shape()[static_cast<int>(axis)] : 1;
-  if (size % 2 != 0) {
-    return ShapeMismatch(kName, "input", x.shape(), absl::StrCat("an even size of dim ", dim));
+  if (IsFloating(x.dtype()) && size % 2 != 0) {  // by the caller's number of the dim
+    return ShapeMismatch(name, "input", x.shape(), absl::StrCat("an even size of dim ", dim));
   }
-  OFL_ASSIGN_OR_RETURN(const Tensor value, Narrow(x, axis, 0, size / 2));
-  OFL_ASSIGN_OR_RETURN(const Tensor gate, Narrow(x, axis, size / 2, size / 2));
-  // Of 16 bits, rounded once.
-  const DType wide = ComputeType(x.dtype());
-  OFL_ASSIGN_OR_RETURN(const Tensor given, Cast(gate, wide));
-  OFL_ASSIGN_OR_RETURN(const Tensor share, Sigmoid(given));
-  OFL_ASSIGN_OR_RETURN(const Tensor y, Mul(value, share));
-  return Cast(y, x.dtype());
+  return Call(op, {x}, {axis});
+}
+
+}  // namespace
+
+StatusOr<Tensor> Glu(const Tensor& x, int64_t dim) {
+  static const OpExpr& op = OpBuilder("glu").Input("input").Output("out").Attr("dim").Get();
+  return Unit(op, x, dim);
+}
+
+StatusOr<Tensor> Swiglu(const Tensor& x, int64_t dim) {
+  static const OpExpr& op = OpBuilder("swiglu").Input("input").Output("out").Attr("dim").Get();
+  return Unit(op, x, dim);
+}
+
+StatusOr<Tensor> GatedUnitBackward(bool swiglu, const Tensor& dy, const Tensor& x, int64_t dim) {
+  static const OpExpr& of_glu =
+      OpBuilder("glu_backward").Input("dy").Input("input").Output("dx").Attr("dim").Get();
+  static const OpExpr& of_swiglu =
+      OpBuilder("swiglu_backward").Input("dy").Input("input").Output("dx").Attr("dim").Get();
+  return Call(swiglu ? of_swiglu : of_glu, {dy, x}, {dim});
 }
 
 StatusOr<Tensor> Prelu(const Tensor& x, const Tensor& given) {
@@ -65,6 +77,8 @@ StatusOr<Tensor> Prelu(const Tensor& x, const Tensor& given) {
 
 OFL_REGISTER_FUNCTION("glu(Tensor input, int dim=-1) -> Tensor", Glu, kFunction,
                       "The first half along a dim times the sigmoid of the second.");
+OFL_REGISTER_FUNCTION("swiglu(Tensor input, int dim=-1) -> Tensor", Swiglu, kFunction,
+                      "silu of the first half along a dim, times the second half (Shazeer, 2020).");
 OFL_REGISTER_FUNCTION(
     "prelu(Tensor input, Tensor weight) -> Tensor", Prelu, kMethod,
     "The element where it is positive, else weight times it: one number, or one per channel, dim "

@@ -12,12 +12,7 @@ namespace {
 template <class C>
 struct Silu : LongInDouble {
   explicit Silu(const ActivationNumbers&) {}
-  __device__ C operator()(C x) const {
-    if constexpr (sizeof(C) == 4) return fast::Silu(x);
-    const C near = Within(x, kFar<C>);
-    const TailExp<C> t = ExpOfTail(-AbsOf(near));
-    return (x < C(0) ? near * t.e * t.back : x) / (C(1) + t.e);
-  }
+  __device__ C operator()(C x) const { return SiluOf(x); }
 };
 template <class C>
 struct Mish : LongInDouble {

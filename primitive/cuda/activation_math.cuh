@@ -70,6 +70,15 @@ __device__ TailExp<C> ExpOfTail(C x) {
   return {ExpOf(far ? x + shift : x), far ? back : C(1)};
 }
 
+// x / (1 + exp(-x))
+template <class C>
+__device__ C SiluOf(C x) {
+  if constexpr (sizeof(C) == 4) return fast::Silu(x);
+  const C near = Within(x, kFar<C>);
+  const TailExp<C> t = ExpOfTail(-AbsOf(near));
+  return (x < C(0) ? near * t.e * t.back : x) / (C(1) + t.e);
+}
+
 // The polynomial with these coefficients, that of the highest power first.
 template <class C, int n>
 __device__ C Polynomial(const C (&c)[n], C x) {

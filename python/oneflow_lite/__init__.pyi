@@ -330,6 +330,7 @@ from oneflow_lite._C import rms_norm as rms_norm
 from oneflow_lite._C import rmsprop_ as rmsprop_
 from oneflow_lite._C import roll as roll
 from oneflow_lite._C import rot90 as rot90
+from oneflow_lite._C import rotary_embedding as rotary_embedding
 from oneflow_lite._C import round as round
 from oneflow_lite._C import row_stack as row_stack
 from oneflow_lite._C import rsqrt as rsqrt
@@ -374,6 +375,7 @@ from oneflow_lite._C import sum as sum
 from oneflow_lite._C import svd as svd
 from oneflow_lite._C import swapaxes as swapaxes
 from oneflow_lite._C import swapdims as swapdims
+from oneflow_lite._C import swiglu as swiglu
 from oneflow_lite._C import t as t
 from oneflow_lite._C import take as take
 from oneflow_lite._C import take_along_dim as take_along_dim

@@ -160,6 +160,34 @@ def np_glu(x, dim=-1):
     return value / (1 + np.exp(-gate))
 
 
+def np_swiglu(x, dim=-1):
+    gate, value = np.split(x, 2, dim)
+    return gate / (1 + np.exp(-gate)) * value
+
+
+def np_rotary(x, cos, sin, rotated=None):
+    half = cos.shape[1]
+    heads = x.reshape(*x.shape[:-1], x.shape[-1] // (2 * half), 2, half)
+    a, b = heads[..., 0, :], heads[..., 1, :]
+    c, s = cos[:, None].astype(float), sin[:, None].astype(float)
+    turned = np.stack([a * c - b * s, b * c + a * s], -2)
+    count = heads.shape[-3] if rotated is None else rotated // (2 * half)
+    turned[..., count:, :, :] = heads[..., count:, :, :]
+    return turned.reshape(x.shape)
+
+
+def tables(length, half):
+    """Cosines and sines of angles in float64, as arrays."""
+    angles = np.arange(length)[:, None] * 0.7 ** np.arange(half)
+    return np.cos(angles), np.sin(angles)
+
+
+ROTARY = [
+    S(T((2, 3, 8)), *tables(3, 2)), S(T((3, 16)), *tables(3, 8)), S(T((0, 8)), *tables(0, 4)),
+    S(T((2, 2, 3, 12)), *tables(3, 2), 8), S(T((5, 6)), *tables(5, 1), 0),
+]  # fmt: skip
+
+
 def np_prelu(x, w):
     w = w if w.size == 1 else w.reshape(-1, *[1] * max(x.ndim - 2, 0))
     return np.where(x > 0, x, x * w.reshape(()) if w.size == 1 else x * w)
@@ -284,6 +312,21 @@ NUMERICAL_ROWS = [
     composite("glu", [S(T((3, 4))), S(T((6, 2)), 0), S(T((0, 4)))], np_glu, errors=[
         Bad(lambda d: F.glu(ones(d, 3)), ShapeError,
             "glu(): input has shape [3], expected an even size of dim -1")]),
+    composite("swiglu", [S(T((3, 4))), S(T((6, 2)), 0), S(T((0, 4))), S(T((2, 3, 10)))], np_swiglu,
+              errors=[Bad(lambda d: F.swiglu(ones(d, 3)), ShapeError,
+                          "swiglu(): input has shape [3], expected an even size of dim -1")]),
+    composite("rotary_embedding", ROTARY, np_rotary, errors=[
+        Bad(lambda d: F.rotary_embedding(ones(d, 3, 4), ones(d, 2, 2), ones(d, 2, 2)), ShapeError,
+            "rotary_embedding(): cos has shape [2, 2], expected [3, half a head], a row for each "
+            "place"),
+        Bad(lambda d: F.rotary_embedding(ones(d, 3, 4), ones(d, 3, 2), ones(d, 3, 1)), ShapeError,
+            "rotary_embedding(): sin has shape [3, 1], expected [3, 2]"),
+        Bad(lambda d: F.rotary_embedding(ones(d, 3, 6), ones(d, 3, 2), ones(d, 3, 2)), ShapeError,
+            "rotary_embedding(): input has shape [3, 6], expected a last dim of whole heads of 4 "
+            "features"),
+        Bad(lambda d: F.rotary_embedding(ones(d, 3, 8), ones(d, 3, 2), ones(d, 3, 2), 6),
+            ValueError,
+            "rotary_embedding(): rotated is 6, but it must be a multiple of 4 in [0, 8]")]),
     Op("prelu", [S(T((3, 4), "distinct"), T((1,))), S(T((0, 4)), T((1,))),
                  S(T((2, 3, 2), "distinct"), T((3,)))], np_prelu,
        bound="pointwise", errors=[

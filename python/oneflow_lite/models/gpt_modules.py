@@ -57,7 +57,9 @@ class Attention(nn.Module):
     def forward(self, x: Any, rotary: Any, cache: Any) -> Any:
         batch, length, width = x.shape
         qkv = self.qkv(x)
-        if ours and rotary is None and cache is None:  # nothing is copied, nor its gradient
+        if ours and cache is None:  # nothing is copied, nor its gradient
+            if rotary is not None:
+                qkv = rotary(qkv, 0, (self.heads + self.kv_heads) * self.size)
             dropped = self.dropout if self.training else 0.0
             y = F.attention_packed(qkv, self.heads, self.kv_heads, None, dropped, True)
             return self.out(y)
@@ -92,6 +94,8 @@ class Mlp(nn.Module):
     def forward(self, x: Any) -> Any:
         y = self.up(x)
         if self.gated:
+            if ours:
+                return self.down(F.swiglu(y))
             gate, value = y.chunk(2, -1)
             return self.down(F.silu(gate) * value)
         return self.down(F.gelu(y, approximate="tanh"))

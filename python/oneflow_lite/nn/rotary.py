@@ -61,17 +61,20 @@ class RotaryEmbedding(Module):
         for name, table in (("cos", angles.cos()), ("sin", angles.sin())):
             self.register_buffer(name, table.to(device, dtype or float32), persistent=False)
 
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        """``x [..., length, dim]``, whose first row is at the place ``start``."""
+    def forward(self, x: Tensor, start: int = 0, rotated: int | None = None) -> Tensor:
+        """``x [..., length, heads * dim]``, whose first row is at the place ``start``.
+
+        Of more than one head, the first ``rotated`` features are turned, whole heads, and the
+        others copied; all where it is None.
+        """
         length = x.shape[-2] if x.ndim > 1 else -1
-        if length < 0 or x.shape[-1] != self.dim or start < 0 or start + length > self.max_length:
+        if length < 0 or x.shape[-1] % self.dim or start < 0 or start + length > self.max_length:
             raise ShapeError(f"RotaryEmbedding(): the input is {list(x.shape)} from place {start} "
                              f"on, but [..., length, {self.dim}] within {self.max_length} places "
                              "is needed")  # fmt: skip
-        cos = self.cos.narrow(0, start, length).to(None, x.dtype)
-        sin = self.sin.narrow(0, start, length).to(None, x.dtype)
-        first, second = x.chunk(2, -1)
-        return x * cos + _C.cat([-second, first], -1) * sin
+        cos, sin = (t.narrow(0, start, length).narrow(1, 0, self.dim // 2)
+                    for t in (self.cos, self.sin))  # fmt: skip
+        return _C.rotary_embedding(x, cos, sin, rotated)
 
     def extra_repr(self) -> str:
         return f"{self.dim}, max_length={self.max_length}, theta={self.theta}"
@@ -115,5 +118,4 @@ class SwiGLU(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """``x [..., in_features]`` gives ``[..., out_features]``."""
-        gate, up = self.up(x).chunk(2, -1)
-        return self.down(_C.silu(gate) * up)
+        return self.down(_C.swiglu(self.up(x)))
