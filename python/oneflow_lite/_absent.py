@@ -29,9 +29,9 @@ ABSENT = [
     }, "utils.data.batches goes over NumPy arrays in shuffled batches"),
     Absent("samplers", {
         "utils.data": "Sampler BatchSampler RandomSampler SequentialSampler SubsetRandomSampler "
-                      "WeightedRandomSampler DistributedSampler",
-    }, "utils.data.batches shuffles; flow.randperm and flow.multinomial give places, with weights "
-       "too"),
+                      "WeightedRandomSampler",
+    }, "utils.data.batches shuffles, utils.data.DistributedSampler for several processes; "
+       "flow.randperm and flow.multinomial give places, with weights too"),
     Absent("convolutions and what goes with images", {
         "": "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d "
             "cudnn_convolution adaptive_avg_pool1d avg_pool1d max_pool1d max_pool2d max_pool3d "

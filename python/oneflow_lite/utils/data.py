@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of arrays."""
+"""Batches of arrays, and which rows each of several processes takes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from oneflow_lite._absent import public_face
 from oneflow_lite._oneflow_lite import Tensor, device, from_numpy
+from oneflow_lite.utils._sampler import DistributedSampler
 
-__all__ = ["batches"]
+__all__ = ["DistributedSampler", "batches"]
 
 
 def batches(
@@ -19,6 +20,7 @@ def batches(
     size: int,
     rng: np.random.Generator | None = None,
     device: device | str = "cpu",
+    sampler: Iterable[int] | None = None,
 ) -> Iterator[tuple[Tensor, ...]]:
     """One pass over arrays of equal length, in batches.
 
@@ -32,6 +34,8 @@ def batches(
         Shuffles the rows; by default they come in order.
     device : device or str
         Where the tensors are wanted.
+    sampler : iterable of int, optional
+        The rows, in its order, such as a :class:`DistributedSampler`; in place of ``rng``.
 
     Yields
     ------
@@ -41,7 +45,8 @@ def batches(
     Raises
     ------
     ValueError
-        Where the lengths differ, or ``size`` is not positive.
+        Where the lengths differ, ``size`` is not positive, or both ``rng`` and ``sampler`` are
+        given.
 
     Examples
     --------
@@ -53,12 +58,15 @@ def batches(
         raise ValueError(f"batches(): the arrays have different lengths: {sorted(lengths)}")
     if size < 1:
         raise ValueError(f"batches(): size is {size}; it must be positive")
-    order = np.arange(lengths.pop())
+    if rng is not None and sampler is not None:
+        raise ValueError("batches(): rng and sampler are both given; a sampler shuffles itself")
+    rows = range(lengths.pop()) if sampler is None else sampler
+    order = np.fromiter(rows, np.int64)
     if rng is not None:
         rng.shuffle(order)
     for start in range(0, len(order), size):
-        rows = order[start : start + size]
-        yield tuple(from_numpy(array[rows]).to(device) for array in arrays)
+        chosen = order[start : start + size]
+        yield tuple(from_numpy(array[chosen]).to(device) for array in arrays)
 
 
 if not TYPE_CHECKING:
