@@ -229,6 +229,49 @@ void AddSbp(py::module_& m) {
       py::arg("kind"), py::arg("axis"), "0: broadcast, 1: split along the axis, 2: partial sum.");
 }
 
+// The global tensor of which `local` is this rank's shard, in its memory, without asking the others
+// whether theirs go with it.
+py::object TensorOfShard(const py::handle& local, const Dims& shape, const PlacementObject& place,
+                         const py::object& sbp) {
+  constexpr char kName[] = "_tensor_of_shard";
+  const Tensor& shard = AnyTensor(local);
+  const Placement& p = *place.value;
+  const Shape whole(shape);
+  NdSbp want = ReadSbp(kName, sbp, p);
+  ThrowIfError(CheckSbp(kName, p, whole, &want));
+  if (p.Here().empty() || GlobalOf(shard)) {
+    throw py::value_error(
+        "_tensor_of_shard(): a local tensor of a rank of the placement is needed");
+  }
+  const Shape part = ShardOf(whole, p, want, p.Here());
+  if (shard.shape() != part || shard.device() != p.device()) {
+    throw py::value_error(absl::StrCat("_tensor_of_shard(): the shard has shape ",
+                                       shard.shape().ToString(), " on ", shard.device().ToString(),
+                                       ", but must have ", part.ToString(), " on ",
+                                       p.device().ToString()));
+  }
+  return WrappedOrThrow(MakeGlobal(whole, shard.dtype(), {place.value, want, shard}));
+}
+
+// Where the shard of a rank, by its place in the list, lies in the whole: begin and end by dim.
+std::vector<std::pair<int64_t, int64_t>> BoxOfShard(const Dims& shape, const PlacementObject& place,
+                                                    const py::object& sbp, int position) {
+  constexpr char kName[] = "_box_of_shard";
+  const Placement& p = *place.value;
+  const Shape whole(shape);
+  NdSbp want = ReadSbp(kName, sbp, p);
+  ThrowIfError(CheckSbp(kName, p, whole, &want));
+  if (position < 0 || position >= p.size()) throw py::index_error("_box_of_shard(): position");
+  const GridPlace at = p.PlaceOf(position);
+  const Shape part = ShardOf(whole, p, want, at);
+  std::vector<std::pair<int64_t, int64_t>> box;
+  for (int axis = 0; axis < whole.ndim(); ++axis) {
+    const int64_t begin = ShardStart(whole, p, want, at, axis);
+    box.emplace_back(begin, begin + part[axis]);
+  }
+  return box;
+}
+
 void AddScope(py::module_& m) {
   m.def(
       "_placement_of",
@@ -243,6 +286,18 @@ void AddScope(py::module_& m) {
         return py::none();
       },
       "That of the first global tensor among the arguments, or None.");
+  const auto of_shard = [](const py::object& local, const std::vector<int64_t>& shape,
+                           const PlacementObject& p, const py::object& sbp) {
+    return TensorOfShard(local, Dims(shape.begin(), shape.end()), p, sbp);
+  };
+  const auto box_of = [](const std::vector<int64_t>& shape, const PlacementObject& p,
+                         const py::object& sbp, int position) {
+    return BoxOfShard(Dims(shape.begin(), shape.end()), p, sbp, position);
+  };
+  m.def("_tensor_of_shard", of_shard, py::arg("local"), py::arg("shape"), py::arg("placement"),
+        py::arg("sbp"));
+  m.def("_box_of_shard", box_of, py::arg("shape"), py::arg("placement"), py::arg("sbp"),
+        py::arg("position"));
   py::class_<ScopeObject>(m, "_GlobalScope")
       .def(py::init<const PlacementObject&>(), py::arg("placement"))
       .def("__enter__", &ScopeObject::Enter)

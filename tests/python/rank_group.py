@@ -49,6 +49,10 @@ def _receive(stream: Any) -> Any:
     return pickle.loads(stream.read(struct.unpack("<q", header)[0]))
 
 
+def _errors(of: dict[int, str]) -> str:
+    return "".join(f"\nrank {r}: {e}" for r, e in sorted(of.items()))
+
+
 class RankGroup:
     """So many processes, each with one thread."""
 
@@ -83,7 +87,7 @@ class RankGroup:
                     missing = [key.data for key in waiting.get_map().values()]
                     self.close()
                     raise TimeoutError(f"{body.__qualname__}{args}: ranks {missing} did not end "
-                                       f"within {timeout} s")  # fmt: skip
+                                       f"within {timeout} s" + _errors(failed))  # fmt: skip
                 for key, _ in ready:
                     waiting.unregister(key.fileobj)
                     try:
@@ -95,7 +99,7 @@ class RankGroup:
                         end = min(end, time.monotonic() + 15)  # the others may wait for it
         if failed:
             self.close()  # what was under way is of no further use
-            raise AssertionError("\n".join(f"rank {r}: {e}" for r, e in sorted(failed.items())))
+            raise AssertionError(_errors(failed))
         return [results[rank] for rank in range(self.size)]
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from oneflow_lite._oneflow_lite import _C, Tensor, device, float32
 from oneflow_lite.autograd._grad_mode import no_grad
+from oneflow_lite.optim._gradients import gradient_of
 from oneflow_lite.optim.optimizer import Optimizer
 
 _KEYS = ("scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker")
@@ -137,8 +138,9 @@ class GradScaler:
         alike: dict[Any, list[Tensor]] = defaultdict(list)
         for group in optimizer.param_groups:
             for p in group["params"]:
-                if p.grad is not None:
-                    alike[p.grad.device, p.grad.dtype].append(p.grad.detach())
+                grad = gradient_of(p)
+                if grad is not None:
+                    alike[grad.device, grad.dtype].append(grad.detach())
         for (where, _), grads in alike.items():
             if where not in of.found_infs:
                 of.found_infs[where] = _C.zeros([], dtype=float32, device=where)

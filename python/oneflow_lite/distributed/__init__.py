@@ -44,9 +44,10 @@ from oneflow_lite.distributed._world import (
     is_initialized,
     new_group,
 )
+from oneflow_lite.distributed._zero import ZeroOptimizer
 
 __all__ = [
-    "DataParallel", "Group", "ReduceOp", "all_gather", "all_gather_into_tensor",
+    "DataParallel", "Group", "ReduceOp", "ZeroOptimizer", "all_gather", "all_gather_into_tensor",
     "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "batch",
     "broadcast", "broadcast_object_list", "gather", "get_device", "get_local_rank", "get_rank",
     "get_world_size", "global_mean", "init", "is_available", "is_initialized", "new_group",

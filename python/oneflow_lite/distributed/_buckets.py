@@ -121,6 +121,10 @@ class Reducer:
         """Whether the gradient of a parameter is reduced here."""
         return id(p) in self._bucket_of  # which lives, as one of params
 
+    def named(self) -> list[tuple[Tensor, str]]:
+        """The parameters and their names."""
+        return [(p, self._names[id(p)]) for p in self.params]
+
     def _reset(self) -> None:
         self._running = False
         self._next = 0

@@ -12,6 +12,7 @@ from oneflow_lite._absent import public_face
 from oneflow_lite._math import norm
 from oneflow_lite._oneflow_lite import _C, Tensor, float32, float64
 from oneflow_lite.autograd._grad_mode import no_grad
+from oneflow_lite.optim._gradients import gradient_of
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]
 
@@ -21,7 +22,7 @@ def _gradients(name: str, parameters: Tensor | Iterable[Tensor]) -> list[Tensor]
     for p in given:
         if not isinstance(p, Tensor):
             raise TypeError(f"{name}(): a parameter must be a Tensor, not {type(p).__name__}")
-    return [p.grad for p in given if p.grad is not None]
+    return [grad for p in given if (grad := gradient_of(p)) is not None]
 
 
 def _alike(grads: list[Tensor]) -> list[list[Tensor]]:

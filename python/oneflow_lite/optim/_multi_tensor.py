@@ -74,6 +74,12 @@ class MultiTensorOptimizer(Optimizer):
                 for state in states:
                     state["step"] += 1
 
+    def begin_all(self) -> None:
+        """Makes the state of every parameter that has none yet."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                self._complete(p, group, self.state[p])
+
     def _complete(self, p: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
         if self.moments[0] not in state and "step" not in state:
             if self.counts:

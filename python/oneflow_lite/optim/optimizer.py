@@ -37,7 +37,14 @@ def in_graphed_step(seen: list[Optimizer]) -> Iterator[None]:
         _graphed.seen = before
 
 
-def _is_state(given: Any) -> bool:
+def note_graphed(optimizer: Optimizer) -> None:
+    """Notes who steps in a graph's capture, for :func:`in_graphed_step`."""
+    seen = getattr(_graphed, "seen", None)
+    if seen is not None and all(other is not optimizer for other in seen):
+        seen.append(optimizer)
+
+
+def is_state(given: Any) -> bool:
     """Whether it looks like what state_dict() gives."""
     if not isinstance(given, dict) or not isinstance(given.get("state"), dict):
         return False
@@ -210,8 +217,7 @@ class Optimizer:
         RuntimeError
             It is captured, but is the first, which makes the state, or counts in Python.
         """
-        if self.in_graphed_step() and all(other is not self for other in _graphed.seen):
-            _graphed.seen.append(self)
+        note_graphed(self)
         captured = [is_captured(group["params"]) for group in self.param_groups]
         for group in (g for g, c in zip(self.param_groups, captured, strict=True) if c):
             self.check_capture(group)
@@ -265,7 +271,7 @@ class Optimizer:
         ValueError
             Where the groups differ in number or size, or it is no state of an optimizer.
         """
-        if not _is_state(state_dict):
+        if not is_state(state_dict):
             raise ValueError('load_state_dict(): a dict with "state" and "param_groups" is needed, '
                              "as an optimizer's state_dict() gives it")  # fmt: skip
         groups = state_dict["param_groups"]
