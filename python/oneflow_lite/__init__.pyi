@@ -462,9 +462,7 @@ from oneflow_lite._oneflow_lite import placement as placement
 from oneflow_lite._oneflow_lite import tensor as tensor
 from oneflow_lite._oneflow_lite import uint8 as uint8
 from oneflow_lite._placing import broadcast_shapes as broadcast_shapes
-from oneflow_lite._process import (
-    are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
-)
+from oneflow_lite._process import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from oneflow_lite._process import default_generator as default_generator
 from oneflow_lite._process import get_num_threads as get_num_threads
 from oneflow_lite._process import manual_seed as manual_seed
