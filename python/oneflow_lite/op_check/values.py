@@ -38,7 +38,7 @@ def difference(
     """What is wrong with a tensor that should have these values; None where nothing is.
 
     With the inputs it came from, a result may be as inexact as the least of their dtypes, and where
-    they cancel, as they are.
+    they or products of two of them cancel, as those are.
     """
     name = actual.dtype.name
     if tuple(actual.shape) != expected.shape:
@@ -55,7 +55,8 @@ def difference(
             least = max([name, *(t.dtype.name for t in floats)], key=_EPSILON.__getitem__)
             allowed = tolerance[least] * (np.abs(expected) + finite.max(initial=0.0))
             terms = max([1.0, *(t.numel() / max(1, actual.numel()) for t in floats)])
-            allowed += _EPSILON[least] * terms * max([0.0, *map(_largest, floats)])
+            sizes = sorted([0.0, 0.0, *map(_largest, floats)])
+            allowed += _EPSILON[least] * terms * sizes[-1] * max(1.0, sizes[-2])
             allowed = np.where(np.isfinite(expected), allowed, 0.0)
         same = (values == expected) | ((values != values) & (expected != expected))
         wrong = ~same & ~(np.abs(values.astype(float) - expected) <= allowed)
