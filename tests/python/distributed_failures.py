@@ -103,4 +103,71 @@ def missing_library():
     dist.all_reduce(flow.ones(3))
 
 
+def raises_in_time():
+    dist.barrier()
+    if rank == 1:
+        print("raised at", time.time(), flush=True)
+        raise KeyError("of my own")
+    time.sleep(100)
+
+
+def partial_sum():
+    p = flow.placement("cpu", list(range(dist.get_world_size())))
+    return flow.ones(3).to_global(p, flow.sbp.partial_sum)
+
+
+def global_raises():
+    x = partial_sum()
+    if rank == 1:
+        raise KeyError("of my own")
+    while True:
+        x.numpy()
+
+
+def global_wrong_order():
+    x = partial_sum()
+    parts = flow.ones(3).to_global(x.placement, flow.sbp.split(0))
+    for t in (x, parts) if rank else (parts, x):
+        t.numpy()
+
+
+class Stage(flow.nn.Module):
+    """Fails in the middle of a step, on rank 1."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.layer, self.how, self.calls = flow.nn.Linear(4, 4), how, 0
+
+    def forward(self, x):
+        self.calls += 1
+        if rank == 1 and self.calls == 3:
+            self.how()
+        return self.layer(x)
+
+
+def pipeline(how):
+    size = dist.get_world_size()
+    stages = [Stage(how) for _ in range(size)]
+    p = flow.placement("cpu", list(range(size)))
+    pipeline = dist.Pipeline(stages, p, 4, flow.nn.functional.mse_loss)
+    while True:
+        pipeline.step(flow.ones(8, 4), flow.ones(8, 4))
+
+
+def fail():
+    raise KeyError("of my own")
+
+
+def pipeline_raises():
+    pipeline(fail)
+
+
+def pipeline_killed():
+    pipeline(lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def pipeline_hangs():
+    pipeline(lambda: time.sleep(100))
+
+
 globals()[sys.argv[1]]()

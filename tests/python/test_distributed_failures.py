@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,9 @@ ENDED = "its process ended without a word"
         ("killed_before_it_connects", 1, ENDED),
         ("raises", 1, "KeyError: 'of my own'"),
         ("raises_while_others_compute", 1, "KeyError: 'of my own'"),
+        ("global_raises", 1, "KeyError: 'of my own'"),
+        ("pipeline_raises", 1, "KeyError: 'of my own'"),
+        ("pipeline_killed", 1, ENDED),
     ],
 )
 def test_the_others_hear_of_a_failure(case, failed, message, nproc):
@@ -63,10 +67,27 @@ def test_the_others_hear_of_a_failure(case, failed, message, nproc):
         if rank != failed:
             assert f"rank {failed} failed: " in errors_of(run, rank), run.stderr
             assert message in errors_of(run, rank), run.stderr
-    killed = case.startswith("killed")
+    killed = "killed" in case
     assert run.returncode == (128 + 9 if killed else 1), run.stderr
     how = "was ended by signal 9 (SIGKILL)" if killed else "ended with exit code 1"
     assert f"launch: rank {failed} {how}" in run.stderr or not killed
+
+
+def test_all_end_within_ten_seconds_of_an_exception():
+    """Of which those that compute, and call nothing, hear too."""
+    run = launch("raises_in_time", nproc=3)
+    ended = time.time()
+    assert run.returncode == 1, run.stderr
+    raised = float(re.search(r"raised at ([0-9.]+)", run.stdout)[1])
+    assert ended - raised < 10, run.stderr
+
+
+def test_a_hung_stage_is_named():
+    run = launch("pipeline_hangs", nproc=3)
+    for rank in (0, 2):
+        assert f"no end after {TIMEOUT} s" in errors_of(run, rank), run.stderr
+    assert re.search(r"rank 1 is in no collective call, the last was \w+ number", run.stderr)
+    assert run.returncode == 1
 
 
 @pytest.mark.parametrize("checks", [False, True])
@@ -94,6 +115,7 @@ def test_a_rank_that_left_is_not_waited_for():
         ("different_dtypes", ["all_reduce(sum) of 3 int32", "all_reduce(sum) of 3 float32"]),
         ("wrong_order", ["all_reduce(sum) of 3 float32", "broadcast of 3 float32 from member 0"]),
         ("different_splits", ["rank 0 sends 3 elements to rank 1, which expects 1"]),
+        ("global_wrong_order", ["all_reduce(sum) of 3 float32", "all_gather of [3, 3] float32"]),
         ("different_messages", ["rank 1 sends 4 float32, rank 0 receives 3 float32"]),
     ],
 )

@@ -32,6 +32,7 @@ from oneflow_lite.distributed._collectives import (
 )
 from oneflow_lite.distributed._data_parallel import DataParallel, global_mean
 from oneflow_lite.distributed._messages import batch, recv, send
+from oneflow_lite.distributed._pipeline import Pipeline
 from oneflow_lite.distributed._world import (
     Group,
     ReduceOp,
@@ -47,7 +48,8 @@ from oneflow_lite.distributed._world import (
 from oneflow_lite.distributed._zero import ZeroOptimizer
 
 __all__ = [
-    "DataParallel", "Group", "ReduceOp", "ZeroOptimizer", "all_gather", "all_gather_into_tensor",
+    "DataParallel", "Group", "Pipeline", "ReduceOp", "ZeroOptimizer", "all_gather",
+    "all_gather_into_tensor",
     "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "batch",
     "broadcast", "broadcast_object_list", "gather", "get_device", "get_local_rank", "get_rank",
     "get_world_size", "global_mean", "init", "is_available", "is_initialized", "new_group",

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import gc
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -196,10 +196,10 @@ class _Meter:
         return float(_ext.meta_memory()[1] - self._before)
 
 
-def _sent(profile: flow.profiler.profile) -> tuple[Counter[str], int]:
+def _sent(profile: flow.profiler.profile) -> tuple[defaultdict[str, float], int]:
     """Bytes by collective, and how many calls."""
     stats = profile.stats("collective")
-    return Counter({s.name: s.bytes for s in stats}), sum(s.calls for s in stats)
+    return defaultdict(float, {s.name: s.bytes for s in stats}), sum(s.calls for s in stats)
 
 
 def _backward(model: Model, ids: Tensor) -> None:
