@@ -25,7 +25,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from oneflow_lite import _npy, _structure
+from oneflow_lite import _npy, _structure, sbp
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._archive import Archive, Damaged
 from oneflow_lite._atomic_file import replacing
@@ -71,10 +71,10 @@ def save(value: Any, file: _File) -> None:
     tree = encoder.encode(value)  # before anything is written
     if isinstance(file, str | os.PathLike):
         with replacing(file) as stream:
-            _write(tree, encoder.leaves, stream)
+            write(tree, encoder.leaves, stream)
         return
     _check_stream("save", file, "write")
-    _write(tree, encoder.leaves, file)
+    write(tree, encoder.leaves, file)
 
 
 class _Sink:
@@ -102,10 +102,10 @@ class _Sink:
             self._stream.flush()
 
 
-def _write(tree: Any, leaves: list[_structure.Leaf], stream: IO[bytes]) -> None:
+def write(tree: Any, leaves: list[_structure.Leaf], stream: IO[bytes]) -> None:
     with zipfile.ZipFile(_Sink(stream), "w", zipfile.ZIP_STORED) as archive:
         for name, value, node in leaves:
-            array = _array(value) if isinstance(value, Tensor) else value
+            array = array_of_tensor(value) if isinstance(value, Tensor) else value
             with archive.open(name + ".npy", "w", force_zip64=array.nbytes >= _LARGE) as entry:
                 for part in _npy.parts(array):
                     entry.write(part)
@@ -117,8 +117,12 @@ def _write(tree: Any, leaves: list[_structure.Leaf], stream: IO[bytes]) -> None:
             entry.write(text + b"}")
 
 
-def _array(x: Tensor) -> np.ndarray:
-    x = x.detach().cpu()
+def array_of_tensor(x: Tensor) -> np.ndarray:
+    """As it is stored; of a global tensor the whole, which is a collective."""
+    x = x.detach()
+    if x.is_global:
+        x = x.to_global(sbp=[sbp.broadcast] * len(x.placement.shape)).to_local()
+    x = x.cpu()
     return np.asarray((x.float() if x.dtype == _ext.bfloat16 else x).numpy())
 
 
@@ -198,6 +202,32 @@ def _read(stream: IO[bytes], where: device | None, name: str) -> Any:
     archive = Archive(stream)
     if ENTRY not in archive.entries:
         return _from_pytorch(archive, where, name)
+    tree, sealed = _tree_of(archive, name)
+    leaves = _Leaves(archive, where, sealed)
+    value = _structure.Decoder(leaves.read).decode(tree)
+    leaves.check_all_read()
+    return value
+
+
+class Opened:
+    """A file of :func:`save`, of which tensors are read one by one.
+
+    ``tree`` is its JSON, for a ``Decoder``; ``read(node)`` gives the tensor or array of a leaf.
+    What is damaged raises ``Damaged``.
+    """
+
+    def __init__(self, stream: IO[bytes], name: str) -> None:
+        archive = Archive(stream)
+        self.tree, sealed = _tree_of(archive, name)
+        self._leaves = _Leaves(archive, None, sealed)
+
+    def read(self, node: dict[str, Any]) -> Tensor | np.ndarray:
+        """May be called again for a leaf."""
+        return self._leaves.read(node, once=False)
+
+
+def _tree_of(archive: Archive, name: str) -> tuple[Any, bool]:
+    """The JSON of the structure, and whether checksums go with it."""
     text = archive.read(ENTRY).tobytes()
     sealed = _SEALED.fullmatch(text)
     if sealed is not None:
@@ -213,10 +243,7 @@ def _read(stream: IO[bytes], where: device | None, name: str) -> Any:
         if type(version) is not int or version != 1 or "value" not in whole:
             raise Damaged("its structure is of no format that there is")
         tree = whole["value"]
-    leaves = _Leaves(archive, where, sealed is not None)
-    value = _structure.Decoder(leaves.read).decode(tree)
-    leaves.check_all_read()
-    return value
+    return tree, sealed is not None
 
 
 class _Leaves:
@@ -226,11 +253,12 @@ class _Leaves:
         self._archive, self._where, self._sealed = archive, where, sealed
         self._left = set(archive.entries) - {ENTRY}
 
-    def read(self, node: dict[str, Any]) -> Tensor | np.ndarray:
+    def read(self, node: dict[str, Any], once: bool = True) -> Tensor | np.ndarray:
         name = f"{node.get('tensor', node.get('array'))}.npy"
         if name not in self._left:
             raise Damaged(f"there is no entry {_structure.shown(name)}, or two tensors are in it")
-        self._left.remove(name)
+        if once:
+            self._left.remove(name)
         if self._sealed and self._archive.entries[name].crc != node.get("crc32"):
             raise Damaged(f"the entry {_structure.shown(name)} is not the one that was saved")
         array = _npy.array_of(self._archive.read(name))

@@ -14,6 +14,7 @@ fails ends the others with its message.
 """
 
 from oneflow_lite._absent import public_face
+from oneflow_lite.distributed import checkpoint
 from oneflow_lite.distributed._collectives import (
     all_gather,
     all_gather_into_tensor,
@@ -49,11 +50,11 @@ from oneflow_lite.distributed._zero import ZeroOptimizer
 
 __all__ = [
     "DataParallel", "Group", "Pipeline", "ReduceOp", "ZeroOptimizer", "all_gather",
-    "all_gather_into_tensor",
-    "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "batch",
-    "broadcast", "broadcast_object_list", "gather", "get_device", "get_local_rank", "get_rank",
-    "get_world_size", "global_mean", "init", "is_available", "is_initialized", "new_group",
-    "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "send",
+    "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all",
+    "all_to_all_single", "barrier", "batch", "broadcast", "broadcast_object_list", "checkpoint",
+    "gather", "get_device", "get_local_rank", "get_rank", "get_world_size", "global_mean",
+    "init", "is_available", "is_initialized", "new_group", "recv", "reduce", "reduce_scatter",
+    "reduce_scatter_tensor", "scatter", "send",
 ]  # fmt: skip
 
 __getattr__, __dir__ = public_face(__name__)

@@ -373,7 +373,7 @@ class ZeroOptimizer(Optimizer):
         """Of what is of the parameter's shape, the part of this rank."""
         if not isinstance(value, _ext.Tensor) or value.is_global or name == "step":
             return value
-        if tuple(value.shape) != tuple(p.shape):
+        if tuple(value.shape) not in (tuple(p.shape), (p.numel(),)):  # flat: split_state_dict()'s
             raise ValueError(f"ZeroOptimizer.load_state_dict(): {name!r} has shape "
                              f"{list(value.shape)}, but its parameter {list(p.shape)}")  # fmt: skip
         owned, _ = self._shard_of[id(p)]
