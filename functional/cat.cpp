@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "functional/copy.h"
+#include "functional/parts.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/op_expr.h"
@@ -35,17 +36,6 @@ Dims SizesOf(int64_t size, int64_t each) {
   for (int64_t left = size; left > 0; left -= each) sizes.push_back(std::min(each, left));
   if (sizes.empty()) sizes.push_back(0);
   return sizes;
-}
-
-StatusOr<TensorList> Cut(const Tensor& x, int64_t axis, absl::Span<const int64_t> sizes) {
-  TensorList parts;
-  int64_t start = 0;
-  for (int64_t s : sizes) {
-    OFL_ASSIGN_OR_RETURN(Tensor part, Slice(x, axis, start, start + s));
-    parts.push_back(std::move(part));
-    start += s;
-  }
-  return parts;
 }
 
 }  // namespace
@@ -100,7 +90,7 @@ StatusOr<TensorList> Split(const Tensor& x, int64_t each, int64_t dim) {
     return BadValue("split", "split_size", absl::StrCat(each), "positive");
   }
   OFL_RETURN_IF_ERROR(CheckParts("split", each > 0 ? size / each : 0));
-  return Cut(x, axis, SizesOf(size, each));
+  return CutInParts(x, axis, SizesOf(size, each));
 }
 
 StatusOr<TensorList> SplitWithSizes(const Tensor& x, absl::Span<const int64_t> sizes, int64_t dim) {
@@ -116,7 +106,7 @@ StatusOr<TensorList> SplitWithSizes(const Tensor& x, absl::Span<const int64_t> s
     return BadValue("split_with_sizes", "split_sizes", ToString(sizes),
                     absl::StrCat("sizes that add up to ", size));
   }
-  return Cut(x, axis, sizes);
+  return CutInParts(x, axis, sizes);
 }
 
 StatusOr<TensorList> Chunk(const Tensor& x, int64_t chunks, int64_t dim) {
@@ -125,19 +115,14 @@ StatusOr<TensorList> Chunk(const Tensor& x, int64_t chunks, int64_t dim) {
   const int64_t size = x.shape()[static_cast<int>(axis)];
   OFL_RETURN_IF_ERROR(CheckParts("chunk", size > 0 ? std::min(size, chunks) : chunks));
   const int64_t each = size / chunks + (size % chunks != 0);
-  return Cut(x, axis, size > 0 ? SizesOf(size, each) : Dims(chunks, 0));
+  return CutInParts(x, axis, size > 0 ? SizesOf(size, each) : Dims(chunks, 0));
 }
 
 StatusOr<TensorList> Unbind(const Tensor& x, int64_t dim) {
   OFL_ASSIGN_OR_RETURN(const int64_t axis, DimToSplit("unbind", x, dim));
   const int64_t size = x.shape()[static_cast<int>(axis)];
   OFL_RETURN_IF_ERROR(CheckParts("unbind", size));
-  TensorList parts;
-  for (int64_t i = 0; i < size; ++i) {
-    OFL_ASSIGN_OR_RETURN(Tensor part, Select(x, axis, i));
-    parts.push_back(std::move(part));
-  }
-  return parts;
+  return SelectEach(x, axis);
 }
 
 OFL_REGISTER_FUNCTION("cat(Tensor[] tensors, int dim=0) -> Tensor", Cat, kFunction,

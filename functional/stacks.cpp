@@ -6,6 +6,7 @@
 #include "functional/cat.h"
 #include "functional/creation.h"
 #include "functional/host_value.h"
+#include "functional/parts.h"
 #include "functional/shapes.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
@@ -121,15 +122,10 @@ StatusOr<TensorList> TensorSplit(const Tensor& x, int64_t sections, int64_t dim)
     return Error(ErrorKind::kValue, "tensor_split(): ", sections,
                  " sections, but there must be 1 to ", most);
   }
-  TensorList parts;
-  int64_t start = 0;
-  for (int64_t k = 0; k < sections; ++k) {
-    const int64_t length = size / sections + (k < size % sections);
-    OFL_ASSIGN_OR_RETURN(Tensor part, Slice(x, axis, start, start + length));
-    parts.push_back(std::move(part));
-    start += length;
-  }
-  return parts;
+  Dims sizes;
+  for (int64_t k = 0; k < sections; ++k) sizes.push_back(size / sections + (k < size % sections));
+  if (x.ndim() == 0) return Slice(x, 0, 0, 0).status();  // its error
+  return CutInParts(x, axis, sizes);
 }
 
 StatusOr<TensorList> TensorSplitAt(const Tensor& x, absl::Span<const int64_t> places, int64_t dim) {
