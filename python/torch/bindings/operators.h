@@ -17,6 +17,9 @@ namespace oneflow_lite::torch_ops {
 using torch::headeronly::ScalarType;
 
 Tensor SoftmaxForward(const Tensor& x, int64_t dim, bool log, bool to_float32, bool invariant);
+// The same of a tensor whose facts are known.
+Tensor SoftmaxOf(const Tensor& x, const TensorInfo& info, int64_t dim, bool log, bool to_float32,
+                 bool invariant);
 Tensor SoftmaxGradient(const Tensor& dy, const Tensor& y, int64_t dim, bool log, bool invariant);
 Tensor ScaleMaskSoftmaxForward(const Tensor& x, const OptionalTensor& mask, double scale,
                                bool causal, bool zero_masked_rows, bool invariant);

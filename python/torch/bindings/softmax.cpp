@@ -37,8 +37,12 @@ void CheckFloating(const TensorInfo& x, const char* op) {
 }  // namespace
 
 Tensor SoftmaxForward(const Tensor& given, int64_t dim, bool log, bool to_float32, bool invariant) {
+  return SoftmaxOf(given, TensorInfo(given), dim, log, to_float32, invariant);
+}
+
+Tensor SoftmaxOf(const Tensor& given, const TensorInfo& x, int64_t dim, bool log, bool to_float32,
+                 bool invariant) {
   const char* op = log ? "log_softmax" : "softmax";
-  const TensorInfo x(given);
   CheckFloating(x, op);
   const int64_t axis = WrapDim(dim, x.ndim, op);
   SoftmaxShape shape = ShapeOf(x, axis);

@@ -2,7 +2,8 @@
 #
 # The headers of PyTorch's stable ABI, held to what release 2.10 has, and the one library that
 # exports it. It is found by its name when it is already in the process: no path is written down.
-find_package(Python REQUIRED COMPONENTS Interpreter)
+find_package(Python 3.10 REQUIRED COMPONENTS Interpreter
+             OPTIONAL_COMPONENTS Development.Module)
 if(NOT DEFINED OFL_TORCH_DIR)
   execute_process(
     COMMAND ${Python_EXECUTABLE} -c

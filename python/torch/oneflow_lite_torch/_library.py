@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads the library of operators, and says what keeps it from serving."""
 
+import os
 from pathlib import Path
 
 import torch
+from torch.autograd import forward_ad
 
 _OLDEST = (2, 10)
 _FILE = "liboneflow_lite_torch.so"
@@ -37,6 +39,52 @@ def load() -> None:
 
 load()
 ops = torch.ops.oneflow_lite_torch
+
+
+def _not_there(*arguments: object) -> None:
+    """In the place of a function of _direct: every call is one for the dispatcher."""
+
+
+def _open_direct():
+    """The functions softmax and norm of direct/module.c, which call past PyTorch's dispatcher.
+
+    PyTorch has had stable functions for its tensors in Python since 2.14. OFL_TORCH_DIRECT=0 in the
+    environment leaves every call to the dispatcher.
+    """
+    if os.environ.get("OFL_TORCH_DIRECT", "1") == "0":
+        return _not_there, _not_there
+    try:
+        from . import _direct
+
+        core = torch._C
+        forward, profiler = vars(forward_ad), vars(torch.autograd.profiler)
+        checks = (  # what is something else where a call is recorded, traced or replaced
+            (forward, "_current_level", -1),
+            (profiler, "_is_profiler_enabled", False),
+            (core._are_functorch_transforms_active, None, False),
+            (core._len_torch_dispatch_stack, None, 0),
+            (core._len_torch_function_stack, None, 0),
+            (core._is_tracing, None, False),
+        )
+        path = str(Path(__file__).with_name(_FILE))
+        opened = _direct.open(
+            path,
+            torch.Tensor,
+            torch.nn.Parameter,
+            torch.is_grad_enabled,
+            core._is_any_autocast_enabled,
+            checks,
+        )
+    except (
+        ImportError,
+        AttributeError,
+        KeyError,
+    ):  # another Python, or a PyTorch without one of these
+        opened = False
+    return (_direct.softmax, _direct.norm) if opened else (_not_there, _not_there)
+
+
+direct_softmax, direct_norm = _open_direct()
 
 
 def direct(overload: torch._ops.OpOverload):

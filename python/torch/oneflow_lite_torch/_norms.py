@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ._library import direct, ops
+from ._library import direct, direct_norm, ops
 from ._support import (
     RMS_NORM_WIDENS,
     check_autocast,
@@ -19,6 +19,7 @@ from ._support import (
     is_compiling,
     is_ordinary,
     is_served,
+    is_traced,
     needs_grad,
     not_served,
     widens,
@@ -68,11 +69,13 @@ def _again(saved, how, needs, dy):
 class _Norm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, bias, dims, eps, centre, invariant):
-        mean = None
+        mean = made = None
+        if dims == 1:
+            made = direct_norm(x, x.shape[-1], weight, bias, eps, centre, invariant, True)
         if centre:
-            y, mean, rstd = _layer(x, weight, bias, dims, eps, invariant)
+            y, mean, rstd = made or _layer(x, weight, bias, dims, eps, invariant)
         else:
-            y, rstd = _rms(x, weight, dims, eps, invariant)
+            y, rstd = made or _rms(x, weight, dims, eps, invariant)
         ctx.save_for_backward(x, mean, rstd, weight, bias)
         ctx.how = dims, eps, centre, invariant
         return y
@@ -193,6 +196,10 @@ def layer_norm(
     weight and bias may be float32 beside an input of 16 bits. `autocast` and `invariant` as
     softmax's; the gradients of weight and bias are sums over the batch.
     """
+    if autocast == "torch" and not is_traced():
+        y = direct_norm(input, normalized_shape, weight, bias, eps, True, invariant, False)
+        if y is not None:
+            return y
     if autocast == "torch" and _is_quick(input, normalized_shape, weight, bias):
         try:
             if needs_grad(input, weight, bias):
@@ -217,6 +224,10 @@ def rms_norm(
     weight may be float32 beside an input of 16 bits; the result has input's dtype. `autocast` and
     `invariant` as layer_norm's.
     """
+    if autocast == "torch" and not is_traced():
+        y = direct_norm(input, normalized_shape, weight, None, eps, False, invariant, False)
+        if y is not None:
+            return y
     if autocast == "torch" and eps is not None and _is_quick(input, normalized_shape, weight, None):
         try:
             if needs_grad(input, weight):

@@ -5,8 +5,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ._library import direct, ops
-from ._support import is_compiling, is_ordinary, is_served, needs_grad, not_served, widens
+from ._library import direct, direct_softmax, ops
+from ._support import (
+    is_compiling,
+    is_ordinary,
+    is_served,
+    is_traced,
+    needs_grad,
+    not_served,
+    widens,
+)
 
 _is_grad_enabled = torch.is_grad_enabled
 _forward = direct(ops._softmax.default)
@@ -25,7 +33,9 @@ def _gradient(dy: Tensor, y: Tensor, dim: int, log: bool) -> Tensor:
 class _Softmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, dim, log, to_float32, invariant):
-        y = _forward(x, dim, log, to_float32, invariant)
+        y = None if to_float32 else direct_softmax(x, dim, log, invariant)
+        if y is None:
+            y = _forward(x, dim, log, to_float32, invariant)
         ctx.save_for_backward(y)
         ctx.how = dim, log, x.dtype, invariant
         return y
@@ -95,6 +105,10 @@ def softmax(
         how many rows there are nor on where it stands among them. A call that the kernels do not
         serve is refused.
     """
+    if dtype is None and autocast == "torch" and not is_traced():
+        y = direct_softmax(input, dim, False, invariant)
+        if y is not None:
+            return y
     if dtype is None and autocast == "torch" and is_ordinary(input):
         try:
             return _quick(input, dim, False, invariant)
@@ -112,6 +126,10 @@ def log_softmax(
     invariant: bool = False,
 ) -> Tensor:
     """The logarithm of softmax along `dim`; parameters as softmax's."""
+    if dtype is None and autocast == "torch" and not is_traced():
+        y = direct_softmax(input, dim, True, invariant)
+        if y is not None:
+            return y
     if dtype is None and autocast == "torch" and is_ordinary(input):
         try:
             return _quick(input, dim, True, invariant)

@@ -15,7 +15,7 @@ _STRIDED = torch.strided
 _transformed = torch._C._are_functorch_transforms_active
 _any_autocast = torch._C._is_any_autocast_enabled
 is_compiling = torch.compiler.is_compiling
-_is_traced = torch.compiler.is_dynamo_compiling
+is_traced = torch.compiler.is_dynamo_compiling
 _is_grad_enabled = torch.is_grad_enabled
 # rms_norm came to autocast's list after PyTorch 2.11.
 RMS_NORM_WIDENS = torch._C._dispatch_has_kernel_for_dispatch_key("aten::rms_norm", "AutocastCUDA")
@@ -30,6 +30,7 @@ def is_served(x: Tensor) -> bool:
         and x.dtype in FLOATS
         and (x.is_cuda or x.is_cpu)
         and x.layout is _STRIDED
+        and not x.is_nested
         and not _transformed()
         and forward_ad._current_level < 0
     )
@@ -43,7 +44,7 @@ def is_ordinary(x: Tensor) -> bool:
     """
     return (
         type(x) is Tensor
-        and not _is_traced()
+        and not is_traced()
         and not _any_autocast()
         and not _transformed()
         and forward_ad._current_level < 0

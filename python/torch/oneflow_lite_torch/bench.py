@@ -220,14 +220,15 @@ def _caller(function: Callable, shape, dtype, device: str, backward: bool) -> Ca
 
 def host(device: str) -> None:
     """Host time of calls too small for the GPU to show: ours, PyTorch's, and PyTorch's patched."""
-    print("\nhost time, 64 x 1024 float32, microseconds")
+    shape = (64, 1024) if device == "cuda" else (4, 64)  # on the CPU little else is computed
+    print(f"\nhost time, {shape[0]} x {shape[1]} float32, microseconds")
     for name in OURS:
         for backward in (False, True):
             found = {}
             for label, functions in (("ours", OURS), ("aten", EAGER), ("patched", EAGER)):
                 if label == "patched":
                     rows.patch(device)
-                call = _caller(functions[name], (64, 1024), torch.float32, device, backward)
+                call = _caller(functions[name], shape, torch.float32, device, backward)
                 host_us(call, device, calls=20)  # warm
                 found[label] = host_us(call, device)
                 rows.unpatch()

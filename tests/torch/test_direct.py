@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls past the dispatcher: the same bits, and none where something has to see the call."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+
+import oneflow_lite_torch as rows
+import pytest
+import torch
+import torch.nn.functional as F
+from oneflow_lite_torch import _library
+from torch.autograd import forward_ad
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+SERVED = _library._release(torch.__version__) >= (2, 14) and sys.implementation.name == "cpython"
+OFF = os.environ.get("OFL_TORCH_DIRECT") == "0"
+pytestmark = pytest.mark.skipif(
+    not SERVED or OFF, reason="this PyTorch has no stable functions for Python's tensors"
+)
+FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+X, W, B = torch.randn(5, 64), torch.randn(64), torch.randn(64)
+
+CALLS = {
+    "softmax": (
+        lambda x: _library.direct_softmax(x, -1, False, False),
+        lambda x: rows.softmax(x, -1),
+        lambda x: F.softmax(x, -1),
+    ),
+    "log_softmax": (
+        lambda x: _library.direct_softmax(x, 0, True, False),
+        lambda x: rows.log_softmax(x, 0),
+        lambda x: F.log_softmax(x, 0),
+    ),
+    "layer_norm": (
+        lambda x: _norm(x, (64,), W.to(x.dtype), B.to(x.dtype), 1e-5, True),
+        lambda x: rows.layer_norm(x, (64,), W.to(x.dtype), B.to(x.dtype)),
+        lambda x: F.layer_norm(x, (64,), W.to(x.dtype), B.to(x.dtype)),
+    ),
+    "rms_norm": (
+        lambda x: _norm(x, 64, W.to(x.dtype), None, None, False),
+        lambda x: rows.rms_norm(x, 64, W.to(x.dtype)),
+        lambda x: F.rms_norm(x, (64,), W.to(x.dtype)),
+    ),
+}
+every_call = pytest.mark.parametrize("direct, ours, torchs", CALLS.values(), ids=CALLS)
+
+
+def _norm(x, shape, weight, bias, eps, centre, statistics=False):
+    return _library.direct_norm(x, shape, weight, bias, eps, centre, False, statistics)
+
+
+def test_it_is_there():
+    assert _library.direct_softmax is not _library._not_there
+
+
+@every_call
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_it_gives_the_bits_of_the_operator(direct, ours, torchs, dtype, monkeypatch):
+    x = X.to(dtype)
+    for given in (x, torch.randn(200, 64, dtype=dtype), x.view(1, 5, 64), torch.inf * x):
+        y = direct(given)
+        assert type(y) is torch.Tensor and y.dtype == dtype and not y.requires_grad
+        assert torch.equal(y.nan_to_num(), ours(given).nan_to_num())
+        with torch.autograd.profiler.profile():  # goes through the dispatcher
+            expected = ours(given)
+        assert torch.equal(y.view(torch.uint8), expected.view(torch.uint8))
+        torch.testing.assert_close(y, torchs(given), equal_nan=True)
+
+
+def test_statistics_come_along():
+    y, mean, rstd = _norm(X, 64, W, B, 1e-5, True, True)
+    assert mean.shape == rstd.shape == (5, 1)
+    torch.testing.assert_close(mean, X.mean(-1, keepdim=True))
+    assert torch.equal(y, rows.layer_norm(X, 64, W, B))
+    y, rstd = _norm(X, 64, None, None, 1e-5, False, True)
+    torch.testing.assert_close(rstd, (X.square().mean(-1, keepdim=True) + 1e-5).rsqrt())
+
+
+class Seen(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.names.append(str(function))
+        return function(*args, **(kwargs or {}))
+
+
+class SeenFunctions(TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        self.names.append(str(function))
+        return function(*args, **(kwargs or {}))
+
+
+@every_call
+@pytest.mark.parametrize("mode", [Seen, SeenFunctions])
+def test_modes_see_the_operator(direct, ours, torchs, mode):
+    watching = mode()
+    watching.names = []
+    with watching:
+        assert direct(X) is None
+        ours(X)
+    assert any("oneflow_lite_torch" in name for name in watching.names)
+
+
+@every_call
+def test_the_profiler_sees_the_operator(direct, ours, torchs):
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as p:
+        assert direct(X) is None
+        ours(X)
+    assert any("oneflow_lite_torch" in event.key for event in p.key_averages())
+
+
+@every_call
+@pytest.mark.filterwarnings("ignore")
+def test_a_trace_holds_the_operator(direct, ours, torchs):
+    traced = torch.jit.trace(ours, (X,), check_trace=False)
+    other = torch.randn(5, 64)
+    torch.testing.assert_close(traced(other), torchs(other))
+
+
+@every_call
+def test_transforms_are_seen(direct, ours, torchs):
+    batch = torch.randn(3, 5, 64)
+    torch.testing.assert_close(torch.vmap(ours)(batch), torch.vmap(torchs)(batch))
+    loss = lambda f: lambda x: f(x).square().sum()  # noqa: E731
+    torch.testing.assert_close(torch.func.grad(loss(ours))(X), torch.func.grad(loss(torchs))(X))
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(X, torch.ones_like(X))
+        assert direct(dual) is None and direct(X) is None
+        tangents = [forward_ad.unpack_dual(f(dual)).tangent for f in (ours, torchs)]
+    torch.testing.assert_close(*tangents)
+
+
+@every_call
+def test_gradients_are_recorded(direct, ours, torchs):
+    x = X.clone().requires_grad_()
+    assert direct(x) is None and ours(x).requires_grad
+    found = [torch.autograd.grad(f(x).square().sum(), x)[0] for f in (ours, torchs)]
+    torch.testing.assert_close(*found)
+    with torch.no_grad():
+        assert direct(x) is not None and not ours(x).requires_grad
+    with torch.inference_mode():
+        assert direct(x).is_inference()
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_gradients_of_columns_are_recorded(place):
+    columns = [W.clone(), B.clone()]
+    columns[place] = torch.nn.Parameter(columns[place])
+    assert _norm(X, 64, *columns, 1e-5, True) is None
+    assert rows.layer_norm(X, 64, *columns).requires_grad
+    with torch.no_grad():
+        assert _norm(X, 64, *columns, 1e-5, True) is not None
+
+
+def test_autocast_is_asked_for_floats_of_16_bits():
+    half = X.bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        assert _library.direct_softmax(half, -1, False, False) is None
+        assert rows.softmax(half).dtype == F.softmax(half, -1).dtype
+        assert rows.softmax(X).dtype == F.softmax(X, -1).dtype == torch.float32
+
+
+class Sub(torch.Tensor):
+    pass
+
+
+z = torch.randn(5, 64, dtype=torch.complex64)
+ELSEWHERE = {
+    "meta": X.to("meta"),
+    "sparse": X.to_sparse(),
+    "integers": X.long(),
+    "complex": z,
+    "subclass": X.as_subclass(Sub),
+    "a view of complex numbers": z.conj().imag,
+    "one column of them": z.conj()[:, :1].imag,
+    "transposed": torch.randn(64, 5).t(),
+    "empty": X[:0],
+    "a number": X[0, 0],
+    "nested": torch.nested.nested_tensor([X, X[:2]]),
+    "no tensor": [1.0, 2.0],
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+@pytest.mark.filterwarnings("ignore")
+def test_others_are_left_to_the_dispatcher(name):
+    x = ELSEWHERE[name]
+    assert _library.direct_softmax(x, -1, False, False) is None
+    assert _norm(x, 64, W, B, 1e-5, True) is None
+    outcomes = []
+    for f in (rows.softmax, F.softmax):
+        try:
+            y = f(x, -1)
+            outcomes.append(y.to_dense() if y.layout is torch.sparse_coo else y)
+        except Exception as error:
+            outcomes.append(type(error))
+    if isinstance(outcomes[1], torch.Tensor) and name not in ("meta", "nested"):
+        torch.testing.assert_close(*outcomes)
+    else:
+        assert type(outcomes[0]) is type(outcomes[1])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (X, 63, W, B, 1e-5),
+        (X, (5, 64), W, B, 1e-5),
+        (X, (64,), W[:63], B, 1e-5),
+        (X, (64,), W.view(1, 64), B, 1e-5),
+        (X, (64,), W.double(), B, 1e-5),
+        (X, (64,), W.to("meta"), B, 1e-5),
+        (X, (64,), W, B.half(), 1e-5),
+        (X, (64,), W.as_subclass(Sub), B, 1e-5),
+        (X, (64,), W, 3, 1e-5),
+        (X, 2**70, W, B, 1e-5),
+        (X, "64", W, B, 1e-5),
+        (X, (64,), W, B, "eps"),
+    ],
+)
+def test_norms_that_are_none_are_left_to_the_dispatcher(arguments):
+    assert _norm(*arguments, True) is None
+
+
+def test_wrong_arguments_are_errors():
+    for dim in (2, -3, 2**70):
+        with pytest.raises((IndexError, RuntimeError, TypeError)):
+            rows.softmax(X, dim)
+    assert _library.direct_softmax(X, 0) is None and _library.direct_norm() is None
+
+
+def test_nothing_is_kept():
+    before = sys.getrefcount(X), sys.getrefcount(W), sys.getrefcount(None)
+    for _ in range(1000):
+        rows.softmax(X), rows.layer_norm(X, 64, W, B), rows.softmax(X, 5 and 1)
+        _norm(X, 64, W, B, 1e-5, True, True), _norm(X, 63, W, B, 1e-5, True)
+    gc.collect()
+    after = sys.getrefcount(X), sys.getrefcount(W), sys.getrefcount(None)
+    assert all(abs(b - a) < 100 for a, b in zip(before, after, strict=True))
+
+
+def test_threads_run_at_the_same_time():
+    x, expected, wrong = torch.randn(300, 64), rows.softmax(torch.ones(300, 64)), []
+    whole = rows.layer_norm(x, 64, W, B)
+
+    def work():
+        for _ in range(200):
+            if not torch.equal(rows.layer_norm(x, 64, W, B), whole):
+                wrong.append("layer_norm")
+            if not torch.equal(rows.softmax(torch.ones(300, 64)), expected):
+                wrong.append("softmax")
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("value", ["0", "1"])
+def test_the_environment_turns_it_off(value):
+    script = (
+        "import torch, oneflow_lite_torch as rows\n"
+        "from oneflow_lite_torch import _library\n"
+        "x = torch.randn(3, 64)\n"
+        "torch.testing.assert_close(rows.softmax(x), torch.softmax(x, -1))\n"
+        "print(_library.direct_softmax is _library._not_there)\n"
+    )
+    environment = os.environ | {"OFL_TORCH_DIRECT": value}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == str(value == "0"), done.stderr
