@@ -182,7 +182,13 @@ def tables(length, half):
     return np.cos(angles), np.sin(angles)
 
 
+# Halves of less than a pack of 16 bytes, of whole packs, and beside them; along any dim.
+GATED = [S(T((3, 4))), S(T((6, 2)), 0), S(T((0, 4))), S(T((2, 3, 10))), S(T((2, 16))),
+         S(T((3, 18))), S(T((2, 4, 3)), 1), S(T((3, 0)))]  # fmt: skip
+# Half heads of the same kinds, and no places or features.
 ROTARY = [
+    S(T((2, 3, 6)), *tables(3, 3)), S(T((2, 40)), *tables(2, 4), 24),
+    S(T((2, 36)), *tables(2, 9)), S(T((2, 0, 4)), *tables(0, 2)), S(T((3, 0)), *tables(3, 2)),
     S(T((2, 3, 8)), *tables(3, 2)), S(T((3, 16)), *tables(3, 8)), S(T((0, 8)), *tables(0, 4)),
     S(T((2, 2, 3, 12)), *tables(3, 2), 8), S(T((5, 6)), *tables(5, 1), 0),
 ]  # fmt: skip
@@ -309,10 +315,10 @@ NUMERICAL_ROWS = [
                            S(T((0, 4)), [1, 2])],
        lambda x, pad, value=0: np.pad(x, [tuple(pad[2:]) or (0, 0), tuple(pad[:2])],
                                       constant_values=value), NUMERIC),
-    composite("glu", [S(T((3, 4))), S(T((6, 2)), 0), S(T((0, 4)))], np_glu, errors=[
+    composite("glu", GATED, np_glu, errors=[
         Bad(lambda d: F.glu(ones(d, 3)), ShapeError,
             "glu(): input has shape [3], expected an even size of dim -1")]),
-    composite("swiglu", [S(T((3, 4))), S(T((6, 2)), 0), S(T((0, 4))), S(T((2, 3, 10)))], np_swiglu,
+    composite("swiglu", GATED, np_swiglu,
               errors=[Bad(lambda d: F.swiglu(ones(d, 3)), ShapeError,
                           "swiglu(): input has shape [3], expected an even size of dim -1")]),
     composite("rotary_embedding", ROTARY, np_rotary, errors=[

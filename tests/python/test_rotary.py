@@ -4,8 +4,9 @@
 import numpy as np
 import pytest
 from numerics import flow, host, tensor
+from test_launches import work
 
-nn = flow.nn
+nn, F = flow.nn, flow.nn.functional
 
 
 @pytest.mark.parametrize("start", [0, 3])
@@ -53,3 +54,83 @@ def test_swiglu(device, bias):
     y = y + (host(m.down.bias) if bias else 0)
     np.testing.assert_allclose(host(m(tensor(x, "float32", device))), y, atol=2e-5)
     assert nn.SwiGLU(6, 10)(flow.ones(2, 6)).shape == (2, 6)
+
+
+def tables(length, half, dtype="float32", device="cpu"):
+    """Some places and columns of wider tables."""
+    return [tensor(f(np.arange((length + 2) * 2 * half)).reshape(length + 2, -1), dtype, device)
+            .narrow(0, 1, length).narrow(1, 0, half) for f in (np.cos, np.sin)]  # fmt: skip
+
+
+def launches_of(call, x, device):
+    """Of the function, and of its gradient."""
+    y = call(x)
+    dy = flow.ones_like(y)
+    forward = work(lambda: call(x.detach()), device)
+    backward = work(lambda: flow.autograd.grad(y, x, dy, retain_graph=True), device)
+    return sum(forward.values()), sum(backward.values())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_one_launch_each_way(dtype, device):
+    x = tensor(np.ones((2, 3, 48)), dtype, device).requires_grad_()
+    cos, sin = tables(3, 8, "float32", device)
+    assert launches_of(lambda x: F.rotary_embedding(x, cos, sin, 32), x, device) == (1, 1)
+    assert launches_of(F.swiglu, x, device) == launches_of(F.glu, x, device) == (1, 1)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("call", ["rotary", "swiglu", "glu"])
+def test_any_layout_gives_the_same_bits(call, dtype, device):
+    """Beside a boundary of 16 bytes, transposed, and every other column."""
+    cos, sin = tables(4, 8, "float32", device)
+    function = getattr(F, call, lambda x: F.rotary_embedding(x, cos, sin))
+    values = tensor(np.random.default_rng(3).standard_normal((4, 32)), dtype, device)
+    room = flow.empty(4 * 32 + 1, dtype=values.dtype, device=device)
+    every = flow.empty(4, 64, dtype=values.dtype, device=device)
+    layouts = [room[1:].view(4, 32), values.t().contiguous().t(), every[:, ::2]]
+    for x in layouts:
+        x.copy_(values)
+
+    def both(x):
+        x = x.detach().requires_grad_()
+        y = function(x)
+        (dx,) = flow.autograd.grad((y * y).sum(), x)
+        return host(y.detach()), host(dx)
+
+    want = both(values)
+    for x in layouts:
+        for got, expected in zip(both(x), want, strict=True):
+            np.testing.assert_array_equal(got, expected)
+
+
+def test_turning_back_is_the_gradient_and_others_are_copied(device):
+    x = tensor(np.random.default_rng(4).standard_normal((3, 12)), "float64", device)
+    cos, sin = tables(3, 2, "float64", device)
+    y = F.rotary_embedding(x.requires_grad_(), cos, sin, 8)
+    np.testing.assert_array_equal(host(y.detach())[:, 8:], host(x.detach())[:, 8:])
+    (back,) = flow.autograd.grad(y, x, y.detach())
+    np.testing.assert_allclose(host(back), host(x.detach()), rtol=1e-12)  # an isometry
+
+
+def test_tables_have_no_gradient():
+    cos, sin = tables(3, 2)
+    y = F.rotary_embedding(flow.ones(3, 4), cos.clone().requires_grad_(), sin)
+    with pytest.raises(NotImplementedError, match="cos and sin have no gradient"):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_gates_at_the_ends(dtype, device):
+    """Where the exponential overflows, silu and its slope are 0 or the identity's; NaN stays."""
+    gate = np.array([-1e4, -1000.0, 0.0, 200.0, 1e4, np.nan, 3e38, -3e38])
+    x = tensor(np.concatenate([gate, np.full(8, 2.0)]), dtype, device).requires_grad_()
+    y = F.swiglu(x)
+    (dx,) = flow.autograd.grad(y.sum(), x)
+    at = host(x.detach())[:8]
+    with np.errstate(over="ignore"):
+        silu = np.where(at < -100, 0, np.where(at > 100, at, at / (1 + np.exp(-np.abs(at)))))
+        twice = (2 * silu).astype(np.float32 if dtype != "float64" else np.float64)
+    np.testing.assert_array_equal(host(y.detach()), host(tensor(twice, dtype)))
+    np.testing.assert_array_equal(host(dx)[:8], [0, 0, 1, 2, 2, np.nan, 2, 0])
+    np.testing.assert_array_equal(host(dx)[8:], silu)
