@@ -49,7 +49,8 @@ def parser() -> argparse.ArgumentParser:
     add = out.add_argument
     add("ops", nargs="*", metavar="OP",
         help="what to measure, by default what the README's chart shows; see --list; for "
-        "the elementwise functions see elementwise --help")  # fmt: skip
+        "the elementwise functions see elementwise --help, for functions on the CPU beside PyTorch "
+        "functions --help")  # fmt: skip
     add("--dtype", type=_words, default=["float16"], help=f"some of {','.join(DTYPES)}, or all")
     add("--widths", type=_numbers, help="these widths alone, such as 128,4096")
     add("--kinds", type=_words, help=f"some of {','.join(cases.KINDS)}; by default all")
@@ -177,6 +178,10 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] == ["elementwise"]:  # cases and a table of their own
         return elementwise.main(arguments[1:])
+    if arguments[:1] == ["functions"]:
+        from oneflow_lite.bench import functions
+
+        return functions.main(arguments[1:])
     if arguments[:1] == ["gpt"]:
         from oneflow_lite.bench import gpt
 
