@@ -88,6 +88,34 @@ def parameter_groups(model: Any, weight_decay: float) -> list[dict[str, Any]]:
     ]
 
 
+def split_weights(model: Any, placement: Any, dim: int = 0) -> Any:
+    """Makes oneflow_lite's model tensor-parallel along one dim of a placement; gives it back.
+
+    Split by output are the embedding of tokens (the head's weights too, so that each rank has the
+    logits of its part of the vocabulary), qkv and up; by input out and down, whose results are then
+    partial sums. The rest is whole everywhere. All ranks hold the same model before.
+    """
+    from oneflow_lite.sbp import broadcast, split
+
+    whole = [broadcast] * len(placement.shape)
+
+    def move(p: Any, axis: int) -> None:
+        sbp = [*whole[:dim], split(axis), *whole[dim + 1 :]]
+        p.data = p.detach().to_global(sbp=sbp)
+
+    model.to_global(placement, whole)
+    move(model.token.weight, 0)
+    if model.head.weight is not model.token.weight:
+        move(model.head.weight, 0)
+    for block in model.blocks:
+        for layer in (block.attention.qkv, block.mlp.up):
+            for p in layer.parameters():
+                move(p, 0)
+        for layer in (block.attention.out, block.mlp.down):
+            move(layer.weight, 1)
+    return model
+
+
 def flops_per_token(config: Config) -> float:
     """Of a step, forward and backward: 6 for each weight of a product, 12 for attention's scores.
 
