@@ -5,6 +5,11 @@
 .venv/bin/python examples/gpt/train.py --preset baby --device cuda --dtype bfloat16 --graph
 .venv/bin/python examples/gpt/train.py --resume              # goes on where it was ended
 .venv/bin/python examples/gpt/train.py --steps 0 --resume --prompt "It is a truth"   # only writes
+
+On several processes, which python -m oneflow_lite.launch --nproc 4 starts:
+
+examples/gpt/train.py --data-parallel 4 --zero 2             # each rank has some of the rows
+examples/gpt/train.py --data-parallel 2 --tensor-parallel 2  # and some of the weights
 """
 
 from __future__ import annotations
@@ -22,6 +27,8 @@ from typing import Any
 import numpy as np
 
 import oneflow_lite as flow
+from oneflow_lite import distributed as dist
+from oneflow_lite.distributed import checkpoint
 from oneflow_lite.models import gpt
 
 TEXT = Path(__file__).with_name("pride_and_prejudice.txt")
@@ -78,8 +85,10 @@ class Progress:
 
     def show(self, step: int, loss: float) -> None:
         done = step - self.begun
-        if done < 1 or not (
-            self.live or step == self.steps or step % max(1, self.steps // 20) == 0
+        if (
+            dist.get_rank() > 0
+            or done < 1
+            or not (self.live or step == self.steps or step % max(1, self.steps // 20) == 0)
         ):
             return
         seconds = (time.perf_counter() - self.start) / done
@@ -94,11 +103,59 @@ class Progress:
             print(file=sys.stderr)
 
 
+class Ranks:
+    """How the processes share the work: the rows of a batch, and the weights."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.data, self.tensor = options.data_parallel, options.tensor_parallel
+        self.place, self.seed = None, options.seed
+        if self.tensor > 1:
+            ranks = np.arange(self.data * self.tensor).reshape(self.data, self.tensor)
+            self.place = flow.placement(options.device, ranks.tolist())
+
+    def spread(self, model: Any) -> Any:
+        """What lets the ranks' gradients come together."""
+        if self.place is not None:
+            return gpt.split_weights(model, self.place, dim=1)
+        return dist.DataParallel(model) if self.data > 1 else model
+
+    def rows(self, x: Any) -> Any:
+        """Those of a batch that this rank has."""
+        if self.place is not None:
+            whole = x.to_global(self.place, [flow.sbp.broadcast] * 2)
+            return whole.to_global(sbp=[flow.sbp.split(0), flow.sbp.broadcast])
+        if self.data == 1:
+            return x
+        ends = [len(x) * i // self.data for i in range(self.data + 1)]
+        return x[ends[dist.get_rank()] : ends[dist.get_rank() + 1]]
+
+    def mean(self, loss: Any, rows: int) -> Any:
+        """Whose gradient is that of the mean over the rows of all."""
+        if self.place is not None or self.data == 1:
+            return loss
+        return dist.global_mean(loss * rows, rows)
+
+    def shown(self, loss: Any) -> float:
+        """The mean over all rows."""
+        if self.place is None and self.data > 1:
+            loss = loss.clone()
+            dist.all_reduce(loss, "avg")
+        return loss.item()
+
+    def go_on(self, generator: Any, state: Any, step: int) -> None:
+        """The random numbers of a resumed run: those of before, but on other ranks, whose dropout
+        has masks of its own.
+        """
+        generator.set_state(state)
+        if self.place is None and dist.get_rank() > 0:
+            generator.manual_seed(self.seed + (step << 16) + dist.get_rank())
+
+
 class Run:
     """The model, its optimizer, the numbers drawn so far: all that a checkpoint holds."""
 
     def __init__(self, options: argparse.Namespace, text: Characters) -> None:
-        self.options, self.text = options, text
+        self.options, self.text, self.ranks = options, text, Ranks(options)
         flow.manual_seed(options.seed)
         self.rng = np.random.default_rng(options.seed)
         preset = gpt.PRESETS[options.preset]
@@ -107,10 +164,16 @@ class Run:
         self.model.loss_chunks = options.loss_chunks
         if options.dtype != "float32" and not options.autocast:
             self.model.to(getattr(flow, options.dtype))
-        self.optimizer = flow.optim.AdamW(
-            gpt.parameter_groups(self.model, 0.1), lr=options.lr, betas=(0.9, 0.95),
-            master_weights=options.dtype != "float32",
-        )  # fmt: skip
+        self.spread = self.ranks.spread(self.model)
+        groups = gpt.parameter_groups(self.model, 0.1)
+        adam = {"lr": options.lr, "betas": (0.9, 0.95),
+                "master_weights": options.dtype != "float32"}  # fmt: skip
+        if options.zero:
+            self.optimizer = dist.ZeroOptimizer(
+                flow.optim.AdamW, groups, stage=options.zero, **adam
+            )
+        else:
+            self.optimizer = flow.optim.AdamW(groups, **adam)
         self.step = 0
         self.losses: list[tuple[int, float]] = []
         self.held_losses: list[tuple[int, float]] = []
@@ -123,6 +186,7 @@ class Run:
     def train_step(self, ids: Any, targets: Any) -> Any:
         with self.precision():
             loss = self.model.loss(ids, targets)
+        loss = self.ranks.mean(loss, len(ids))
         self.optimizer.zero_grad()
         loss.backward()
         flow.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
@@ -136,8 +200,10 @@ class Run:
         with flow.no_grad(), self.precision():
             for _ in range(VALIDATION_BATCHES):
                 ids, targets = self.text.batch(rng, self.options.batch, self.config.length, True)
-                loss = self.model.loss(ids.to(self.options.device), targets.to(self.options.device))
-                total += loss.item()
+                ids, targets = (x.to(self.options.device) for x in (ids, targets))
+                if self.ranks.place is not None:
+                    ids, targets = self.ranks.rows(ids), self.ranks.rows(targets)
+                total += self.model.loss(ids, targets).item()
         self.model.train()
         return total / VALIDATION_BATCHES
 
@@ -152,7 +218,7 @@ class Run:
             "generator": flow.default_generator(self.options.device).get_state(),
         }  # fmt: skip
         path.parent.mkdir(parents=True, exist_ok=True)
-        flow.save(state, path)
+        checkpoint.save_whole(state, path)
 
     def load(self, path: Path) -> None:
         if not path.exists():
@@ -161,13 +227,19 @@ class Run:
         for name, own in (("preset", self.options.preset), ("characters", self.text.characters)):
             if state[name] != own:
                 raise SystemExit(f"gpt: {path} was written with another {name}")
-        self.model.load_state_dict(state["model"])
+        if self.ranks.place is None:
+            self.model.load_state_dict(state["model"])
+        else:  # what lies on several ranks is filled there
+            self.optimizer.begin_all()
+            into = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+            state = checkpoint.load(path, into)
         self.optimizer.load_state_dict(state["optimizer"])
         self.step = int(state["step"])
         self.losses = [tuple(pair) for pair in json.loads(state["losses"])]
         self.held_losses = [tuple(pair) for pair in json.loads(state["held_losses"])]
         self.rng.bit_generator.state = json.loads(state["rng"])
-        flow.default_generator(self.options.device).set_state(state["generator"])
+        generator = flow.default_generator(self.options.device)
+        self.ranks.go_on(generator, state["generator"], self.step)
 
     def train(self) -> None:
         o = self.options
@@ -178,14 +250,22 @@ class Run:
             for group in self.optimizer.param_groups:
                 group["lr"] = learning_rate(self.step, o.steps, o.lr)
             ids, targets = self.text.batch(self.rng, o.batch, self.config.length, False)
-            loss = step(ids.to(o.device), targets.to(o.device))
+            loss = step(*(self.ranks.rows(x.to(o.device)) for x in (ids, targets)))
             self.step += 1
             if self.step % o.log_every == 0 or self.step == o.steps:
-                self.losses.append((self.step, loss.item()))
+                self.losses.append((self.step, self.ranks.shown(loss)))
                 progress.show(self.step, self.losses[-1][1])
             if self.step % o.validate_every == 0 or self.step == o.steps:
                 self.held_losses.append((self.step, self.validate()))
                 self.save(o.out / "checkpoint.npz")
+
+    def gather(self) -> None:
+        """Makes the model one of this process, whose weights may have been split."""
+        if self.ranks.place is not None:
+            self.model.to_global(sbp=[flow.sbp.broadcast] * 2)
+            state = {k: v.to_local() for k, v in self.model.state_dict().items()}
+            self.model = gpt.build(flow, self.config).to(self.options.device)
+            self.model.load_state_dict(state, assign=True)
 
     def write(self, prompt: str, count: int) -> str:
         """The prompt and what the model writes after it."""
@@ -245,6 +325,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     count = number(int, 1)
     add("--loss-chunks", type=count, default=1, metavar="N",
         help="the logits in so many parts: less memory, with a large vocabulary")  # fmt: skip
+    add("--data-parallel", type=count, default=1, metavar="N", help="the rows on so many ranks")
+    add("--tensor-parallel", type=count, default=1, metavar="N",
+        help="the weights on so many ranks")  # fmt: skip
+    add("--zero", type=int, default=0, choices=[0, 1, 2],
+        help="split over ranks: the optimizer's state, and with 2 the gradients")  # fmt: skip
     add("--steps", type=number(int, 0), default=1000, help="(%(default)s)")
     add("--batch", type=count, default=16, help="(%(default)s)")
     add("--lr", type=number(float, 0, 1e3), default=2e-3, help="the most it is (%(default)s)")
@@ -272,7 +357,26 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         parser.error("--graph needs --device cuda")
     if options.autocast and options.dtype == "float32":
         parser.error("--autocast needs --dtype bfloat16")
+    check_ranks(parser, options)
     return options
+
+
+def check_ranks(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    ranks, there = options.data_parallel * options.tensor_parallel, dist.get_world_size()
+    if ranks != there:
+        parser.error(f"--data-parallel {options.data_parallel} --tensor-parallel "
+                     f"{options.tensor_parallel} needs {ranks} processes, but there are {there}: "
+                     f"python -m oneflow_lite.launch --nproc {ranks} ...")  # fmt: skip
+    if options.zero and options.tensor_parallel > 1:
+        parser.error(
+            "--zero goes with --data-parallel; state of split weights is split as they are"
+        )
+    if options.batch < options.data_parallel:
+        parser.error(
+            f"--batch {options.batch} has no row for each of {options.data_parallel} ranks"
+        )
+    if options.graph and ranks > 1:
+        parser.error("--graph is for one process")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -287,16 +391,21 @@ def main(arguments: list[str] | None = None) -> None:
     if options.resume:
         run.load(options.out / "checkpoint.npz")
     size = sum(p.numel() for p in run.model.parameters())
-    print(f"{options.preset}: {size:,} parameters, {len(text.train):,} characters to learn, "
+    speaks = dist.get_rank() == 0
+    say = print if speaks else (lambda text: None)
+    say(f"{options.preset}: {size:,} parameters, {len(text.train):,} characters to learn, "
           f"{options.device}, {options.dtype}")  # fmt: skip
     if run.step < options.steps:
         run.train()
         if run.step < options.steps:
-            print(f"ended at step {run.step} of {options.steps}")
+            say(f"ended at step {run.step} of {options.steps}")
             return
-        print(f"validation loss {run.held_losses[-1][1]:.4f} after {run.step} steps")
-        draw(run, options.out / "loss.png")
-    print(run.write(options.prompt, options.length))
+        say(f"validation loss {run.held_losses[-1][1]:.4f} after {run.step} steps")
+        if speaks:
+            draw(run, options.out / "loss.png")
+    run.gather()
+    if speaks:
+        say(run.write(options.prompt, options.length))
 
 
 if __name__ == "__main__":

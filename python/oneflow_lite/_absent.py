@@ -89,7 +89,7 @@ ABSENT = [
         "nn": "DataParallel parallel", "cuda": "nccl comm ipc_collect",
         "Tensor": "share_memory_ is_shared is_distributed",
     }, "flow.distributed has DataParallel and collectives, Tensor.to_global spreads tensors over"
-       " processes (docs/distributed.md)"),
+       " processes (docs/parallel_training.md)"),
     Absent("probability distributions", {
         "": "distributions binomial poisson quasirandom",
     }, "flow.rand, flow.randn, flow.normal, flow.bernoulli, flow.multinomial and "
