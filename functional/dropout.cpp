@@ -45,6 +45,7 @@ StatusOr<Tensor> Drop(const char* name, const Tensor& x, DropoutOptions o,
                                 .Attr("inner")
                                 .Attr("seed")
                                 .Attr("offset")
+                                .Attr("places")
                                 .Get();
   if (!x.defined()) return NotDefined(name, "input");
   if (!(o.p >= 0 && o.p <= 1)) {
@@ -60,7 +61,7 @@ StatusOr<Tensor> Drop(const char* name, const Tensor& x, DropoutOptions o,
                                                         (x.numel() + inner - 1) / inner));
   OFL_ASSIGN_OR_RETURN(
       const TensorList made,
-      CallAll(op, {x}, {o.p, t.scale, t.kept, t.dropped, inner, at.seed, at.offset}));
+      CallAll(op, {x}, {o.p, t.scale, t.kept, t.dropped, inner, at.seed, at.offset, Dims()}));
   return o.inplace ? CopyInto(x, made[0]) : StatusOr<Tensor>(made[0]);
 }
 
@@ -122,8 +123,9 @@ StatusOr<Tensor> DropoutBackward(const Tensor& dy, const Tensor& drawn, double p
                                 .Attr("p")
                                 .Attr("scale")
                                 .Attr("inner")
+                                .Attr("places")
                                 .Get();
-  return Call(op, {dy, drawn}, {p, scale, inner});
+  return Call(op, {dy, drawn}, {p, scale, inner, Dims()});
 }
 
 #define OFL_OPTIONS(training)            \

@@ -2,9 +2,41 @@
 #include "primitive/dropout.h"
 
 #include "kernels/primitive_kernel.h"
+#include "oneflow_lite/core/error.h"
 
 namespace oneflow_lite {
 namespace {
+
+// Where the elements of a part draw: `places` is the place of its first element in the whole, and
+// the whole's strides.
+void SetPlaces(const Shape& shape, const Dims& places, DropoutNumbers* numbers) {
+  if (places.empty()) return;
+  numbers->start = places[0];
+  struct Axis {
+    int64_t size, step;
+  };
+  absl::InlinedVector<Axis, 5> axes;  // without those of size 1, neighbours that go on joined
+  for (int d = 0; d < shape.ndim(); ++d) {
+    const Axis axis{shape[d], places[d + 1]};
+    if (axis.size == 1) continue;
+    if (!axes.empty() && axes.back().step == axis.size * axis.step) {
+      axes.back() = {axes.back().size * axis.size, axis.step};
+    } else {
+      axes.push_back(axis);
+    }
+  }
+  const size_t n = axes.size();
+  if (n == 0 || (n == 1 && axes[0].step == 1)) return;
+  const bool dense = axes[n - 1].step == 1;
+  numbers->run = dense ? axes[n - 1].size : 1;
+  const size_t outer = dense ? n - 1 : n;  // at most two: each dim of a grid cuts one
+  OFL_CHECK(outer <= 2);
+  if (outer > 0) {
+    numbers->middle = axes[outer - 1].size;
+    numbers->middle_step = axes[outer - 1].step;
+  }
+  if (outer > 1) numbers->outer_step = axes[0].step;
+}
 
 class DropoutKernel final : public PrimitiveKernel<Dropout> {
  public:
@@ -14,11 +46,12 @@ class DropoutKernel final : public PrimitiveKernel<Dropout> {
     const PhiloxState state{.seed = static_cast<uint64_t>(c.attr<int64_t>(5)),
                             .offset = static_cast<uint64_t>(c.attr<int64_t>(6)),
                             .shift = shift};
-    const DropoutNumbers numbers{.p = c.attr<double>(0),
-                                 .scale = c.attr<double>(1),
-                                 .kept = c.attr<double>(2),
-                                 .dropped = c.attr<double>(3),
-                                 .inner = c.attr<int64_t>(4)};
+    DropoutNumbers numbers{.p = c.attr<double>(0),
+                           .scale = c.attr<double>(1),
+                           .kept = c.attr<double>(2),
+                           .dropped = c.attr<double>(3),
+                           .inner = c.attr<int64_t>(4)};
+    SetPlaces(c.output(0).shape(), c.attr<Dims>(7), &numbers);
     return primitive_->Launch(c.stream(), c.output(0).numel(), state, numbers, c.input(0).data(),
                               c.output(0).data(), static_cast<uint64_t*>(c.output(1).data()));
   }
@@ -28,8 +61,9 @@ class DropoutBackwardKernel final : public PrimitiveKernel<Dropout> {
  public:
   using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
-    const DropoutNumbers numbers{
+    DropoutNumbers numbers{
         .p = c.attr<double>(0), .scale = c.attr<double>(1), .inner = c.attr<int64_t>(2)};
+    SetPlaces(c.output(0).shape(), c.attr<Dims>(3), &numbers);
     return primitive_->LaunchBackward(c.stream(), c.output(0).numel(), numbers, c.input(0).data(),
                                       static_cast<const uint64_t*>(c.input(1).data()),
                                       c.output(0).data());

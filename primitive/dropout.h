@@ -15,10 +15,21 @@ struct DropoutNumbers {
   double kept = 0;
   double dropped = 0;
   int64_t inner = 1;  // so many elements in a row share a draw
+  // Of a part of a larger tensor: runs of `run` elements that lie side by side there, `middle` of
+  // them middle_step apart, and groups of those outer_step apart. 0: all lie side by side.
+  int64_t run = 0, middle = 1, middle_step = 0, outer_step = 0;
+  int64_t start = 0;  // the place of element 0
+
+  // The place of an element in the larger tensor, by which it draws.
+  int64_t PlaceOf(int64_t i) const {
+    if (run == 0) return start + i;
+    const int64_t r = i / run;
+    return start + r / middle * outer_step + r % middle * middle_step + i % run;
+  }
 };
 
-// Draw k is UniformFloat of word k % 4 of Philox(seed, offset + k / 4); it drops below p. Computed
-// in the compute type, rounded once.
+// Element i, at place k = PlaceOf(i) / inner, draws number k. Draw k is UniformFloat of word k % 4
+// of Philox(seed, offset + k / 4); it drops below p. Computed in the compute type, rounded once.
 class Dropout {
  public:
   static constexpr char kName[] = "dropout";

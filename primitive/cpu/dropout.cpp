@@ -58,6 +58,28 @@ void Run(int64_t n, uint64_t seed, uint64_t offset, uint32_t threshold, int64_t 
   });
 }
 
+// The same of a part of a larger tensor, a run at a time.
+template <class T>
+void RunPart(int64_t n, uint64_t seed, uint64_t offset, uint32_t threshold,
+             const DropoutNumbers& numbers, const Terms<T>& terms, const T* x, T* y) {
+  const int64_t run = numbers.run == 0 ? n : numbers.run, inner = numbers.inner;
+  ParallelFor(n / run, std::max<int64_t>(1, kGrain / run), [&](int64_t first, int64_t last) {
+    for (int64_t r = first; r < last; ++r) {
+      const int64_t here = r * run, place = numbers.PlaceOf(here);
+      const int64_t from = place / inner / kDraws * kDraws, to = (place + run - 1) / inner + 1;
+      ForDraws(from, to, seed, offset, threshold,
+               [&](int64_t at, int64_t count, const uint8_t* keep) {
+                 const int64_t begin = std::max(at * inner, place);
+                 const int64_t end = std::min((at + count) * inner, place + run);
+                 for (int64_t p = begin; p < end; ++p) {
+                   const int64_t i = here + p - place;
+                   y[i] = terms(x[i], keep[p / inner - at]);
+                 }
+               });
+    }
+  });
+}
+
 class CpuDropout final : public Dropout {
  public:
   explicit CpuDropout(DType dtype) : dtype_(dtype) {}
@@ -80,8 +102,13 @@ class CpuDropout final : public Dropout {
       using C = ComputeOf<T>;
       const Terms<T> terms{static_cast<C>(numbers.scale), static_cast<C>(kept),
                            static_cast<T>(static_cast<C>(dropped))};
-      Run(n, drawn[0], drawn[1], UniformThreshold(numbers.p), numbers.inner, terms,
-          static_cast<const T*>(x), static_cast<T*>(y));
+      const auto* in = static_cast<const T*>(x);
+      const uint32_t threshold = UniformThreshold(numbers.p);
+      if (numbers.run == 0 && numbers.start == 0) {
+        Run(n, drawn[0], drawn[1], threshold, numbers.inner, terms, in, static_cast<T*>(y));
+      } else if (n > 0) {
+        RunPart(n, drawn[0], drawn[1], threshold, numbers, terms, in, static_cast<T*>(y));
+      }
     });
     return OkStatus();
   }

@@ -32,7 +32,12 @@ class CudaDropout final : public Dropout {
             n.scale,
             n.kept,
             n.dropped,
-            n.inner};
+            n.inner,
+            n.run,
+            n.middle,
+            n.middle_step,
+            n.outer_step,
+            n.start};
   }
 
   cuda::DropoutLaunchers launchers_;

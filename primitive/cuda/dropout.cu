@@ -18,8 +18,20 @@ struct DropoutRun {
   uint32_t threshold;
   C scale, kept, dropped;
   int64_t inner;
+  int64_t run, middle, middle_step, outer_step, start;
   const T* x;
   T* y;
+
+  // DropoutNumbers::PlaceOf
+  __device__ int64_t PlaceOf(int64_t i) const {
+    if (run == 0) return start + i;
+    const int64_t r = i / run;
+    return start + r / middle * outer_step + r % middle * middle_step + i % run;
+  }
+  // Whether elements [i, i + count) are neighbours there too.
+  __device__ bool AreNeighbours(int64_t i, int count) const {
+    return run == 0 || i % run + count <= run;
+  }
 
   __device__ T Element(T v, uint32_t bits) const {
     const C stretched = Stretched(ConvertTo<C>(v), scale, kept);
@@ -37,20 +49,25 @@ struct DropoutRun {
       if (i == 0) drawn[0] = seed, drawn[1] = offset;
     }
     Pack<T, N> pack = LoadPack<N>(x + i);
-    if (N % 4 == 0 && inner == 1) {
+    const int64_t place = PlaceOf(i);
+    const bool neighbours = AreNeighbours(i, N);
+    if (N % 4 == 0 && inner == 1 && neighbours && place % 4 == 0) {
 #pragma unroll
       for (int k = 0; k < N; k += 4) {
-        const PhiloxResult r = Philox(seed, offset + static_cast<uint64_t>(i + k) / 4);
+        const PhiloxResult r = Philox(seed, offset + static_cast<uint64_t>(place + k) / 4);
 #pragma unroll
         for (int w = 0; w < 4 && k + w < N; ++w) pack.v[k + w] = Element(pack.v[k + w], r.v[w]);
       }
-    } else if (const int64_t first = DrawOf(i); first == DrawOf(i + N - 1)) {
+    } else if (const int64_t first = DrawOf(place); neighbours && first == DrawOf(place + N - 1)) {
       const uint32_t bits = BitsOf(seed, offset, first);
 #pragma unroll
       for (int k = 0; k < N; ++k) pack.v[k] = Element(pack.v[k], bits);
     } else {
 #pragma unroll 1
-      for (int k = 0; k < N; ++k) y[i + k] = Element(x[i + k], BitsOf(seed, offset, DrawOf(i + k)));
+      for (int k = 0; k < N; ++k) {
+        const int64_t draw = DrawOf(neighbours ? place + k : PlaceOf(i + k));
+        y[i + k] = Element(x[i + k], BitsOf(seed, offset, draw));
+      }
       return;
     }
     if constexpr (sizeof(pack) > kPackBytes) {
@@ -87,6 +104,11 @@ cudaError_t LaunchDropout(int64_t n, const DropoutArguments& a, const void* x, u
                 static_cast<C>(kBackward ? 0 : a.kept),
                 static_cast<C>(kBackward ? 0 : a.dropped),
                 a.inner,
+                a.run,
+                a.middle,
+                a.middle_step,
+                a.outer_step,
+                a.start,
                 static_cast<const T*>(x),
                 static_cast<T*>(y)};
   // float64 takes 4 elements too, which share a counter.

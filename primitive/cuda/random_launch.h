@@ -27,6 +27,7 @@ struct DropoutArguments {
   uint32_t threshold;
   double scale, kept, dropped;
   int64_t inner;
+  int64_t run, middle, middle_step, outer_step, start;
 };
 using DropoutLauncher = cudaError_t (*)(int64_t n, const DropoutArguments&, const void* x,
                                         uint64_t* drawn, void* y, cudaStream_t);
