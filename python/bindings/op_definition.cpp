@@ -195,6 +195,53 @@ py::tuple OpInferShard(const std::string& name, const py::list& arguments, size_
   return py::make_tuple(attrs, ShapesAndDTypes(outputs), WeightOf(*call.op, context));
 }
 
+// What each of so many ranks sends to bring an input to another SBP; None where no op does so
+// unasked.
+py::object BytesOf(const Tensor& t, const Sbp& from, const Sbp& to, int parts, bool splits) {
+  const double bytes = static_cast<double>(t.numel()) * SizeOf(t.dtype());
+  const bool once = splits && from.kind == Sbp::Kind::kBroadcast;  // a bias that one rank adds
+  if (from != to && to.kind == Sbp::Kind::kPartialSum) {
+    return once ? py::object(py::float_(0.0)) : py::none();
+  }
+  return py::float_(BoxingBytes(t.shape(), bytes, from, to, parts));
+}
+
+// Of a call on global tensors, for each dim of the grid, each way to run it: (inputs, outputs, what
+// the ranks send for each global input, whether it is the one chosen, and whether the parts fit).
+py::list OpCandidates(const std::string& name, const py::list& arguments) {
+  const OpExpr* expr = ValueOrThrow(FindOp(name));
+  const OpArguments call = ReadArguments(*expr, arguments);
+  TensorList unused;
+  const auto plan = ValueOrThrow(PlanOf({*expr, call.inputs, call.attrs, &unused}));
+  std::vector<SbpSignature> ways = SignaturesOfCall(Read(name, arguments));
+  SbpSignature whole;
+  whole.inputs.assign(call.inputs.size(), Sbp::Broadcast());
+  whole.outputs.assign(plan->outputs.size(), Sbp::Broadcast());
+  ways.push_back(std::move(whole));
+  py::list dims;
+  for (int d = 0; d < plan->placement->ndim(); ++d) {
+    const int parts = plan->placement->grid()[d];
+    py::list all;
+    for (const SbpSignature& s : ways) {
+      bool chosen = true, splits = false;
+      for (const Sbp& in : s.inputs) splits = splits || in.kind == Sbp::Kind::kSplit;
+      py::list sent;
+      for (size_t i = 0; i < call.inputs.size(); ++i) {
+        chosen = chosen && s.inputs[i] == plan->inputs[i][d];
+        const GlobalSpec* g = GlobalOf(call.inputs[i]);
+        if (g) sent.append(BytesOf(call.inputs[i], g->sbp[d], s.inputs[i], parts, splits));
+      }
+      for (size_t i = 0; i < s.outputs.size(); ++i) {
+        chosen = chosen && s.outputs[i] == plan->outputs[i][d];
+      }
+      all.append(
+          py::make_tuple(Texts(s.inputs), Texts(s.outputs), sent, chosen, s.FitsParts(parts)));
+    }
+    dims.append(all);
+  }
+  return dims;
+}
+
 // How a call on global tensors would run; None for one on local tensors. Nothing moves.
 py::object OpPlan(const std::string& name, const py::list& arguments) {
   const OpExpr* expr = ValueOrThrow(FindOp(name));
@@ -281,6 +328,10 @@ void AddOpDefinition(py::module_& m) {
   m.def("op_plan", &OpPlan, name, arguments,
         "How a call on global tensors would run: placement, (from, to) of each global input, the "
         "outputs, the bytes each rank sends, whether it is computed aside. None for local ones.");
+  m.def("op_candidates", &OpCandidates, name, arguments,
+        "For each dim of the grid each way to run a call on global tensors: (inputs, outputs, what "
+        "each rank sends for each global input or None, whether it is chosen, whether its parts "
+        "fit).");
   m.def("record_ops", &RecordOps, py::arg("function"),
         "Calls function() and gives (name, arguments) of every op that this thread ran in it.");
 }

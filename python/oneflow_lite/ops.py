@@ -161,7 +161,7 @@ def _of_call(name: str, args: Any, kwargs: Any) -> builtins.list[str]:
 
 
 def _of_global_call(name: str, arguments: builtins.list[Any]) -> builtins.list[str]:
-    """What moves where the tensors are global: the chosen way, and its bytes."""
+    """What moves where the tensors are global: the ways to run, the chosen one, and its bytes."""
     plan = _ext.op_plan(name, arguments)
     if plan is None:
         return []
@@ -172,5 +172,40 @@ def _of_global_call(name: str, arguments: builtins.list[Any]) -> builtins.list[s
 
     inputs = ", ".join(text(a) if a == b else f"{text(a)} -> {text(b)}" for a, b in moves)
     lines = [f"  on {placement}: ({inputs}) gives ({', '.join(map(text, outputs))})"]
+    dims = _ext.op_candidates(name, arguments)
+    for d, ways in enumerate(dims):
+        where = f" along dim {d} of the grid" if len(dims) > 1 else ""
+        lines.append(f"  each rank would send{where}")
+        lines += _ways(ways)
+        lines += _moves([(a[d], b[d]) for a, b in moves], ways)
     lines += ["  computed aside and moved back into the tensor that changes"] if aside else []
     return [*lines, f"  each rank sends {nbytes:.10g} bytes for it"]
+
+
+def _ways(ways: builtins.list[Any]) -> builtins.list[str]:
+    """The candidates, with the bytes of each."""
+    lines: builtins.list[str] = []
+    for ins, outs, sent, chosen, fits in ways:
+        amount = f"{sum(b or 0 for b in sent):.10g} bytes"
+        if not fits:
+            amount = "- (its parts would not be even)"
+        elif None in sent:
+            amount = "- (terms of a sum are made of none unasked)"
+        text = f"    ({', '.join(ins)}) -> ({', '.join(outs)}): {amount}"
+        line = text + (", chosen" if chosen else "")
+        if text not in lines and text + ", chosen" not in lines:
+            lines.append(line)
+    return lines
+
+
+_COLLECTIVES = {"SB": "all_gather", "SS": "all_to_all", "PS": "reduce_scatter", "PB": "all_reduce",
+                "BS": "a slice", "BP": "on one rank alone"}  # fmt: skip
+
+
+def _moves(moves: builtins.list[tuple[str, str]], ways: builtins.list[Any]) -> builtins.list[str]:
+    """What becomes of each global input."""
+    sent = next((way[2] for way in ways if way[3]), [0.0] * len(moves))
+    return [f"    input {i}: {a} -> {b} by {_COLLECTIVES.get(a[0] + b[0], 'boxing')}, "
+            f"{(nbytes or 0):.10g} bytes"
+            for i, ((a, b), nbytes) in enumerate(zip(moves, sent, strict=True))
+            if a != b]  # fmt: skip
