@@ -83,6 +83,7 @@ Status Profiler::Start() {
                  "profile: it is recording already; another one may be opened inside it");
   }
   if (std::getenv("NVTX_INJECTION64_PATH")) (void)GetBackend(DeviceType::kCUDA);
+  (void)Now();  // the clock's origin lies before all that is recorded
   running_ = true;
   thread_ = std::this_thread::get_id();
   if (!traffic_) traffic_ = std::make_shared<TrafficLog>();

@@ -100,7 +100,7 @@ class profile:
         """One entry per name, the longest time first.
 
         ``kind``: ``"op"``, ``"backward"`` (nodes of a pass of backward), ``"range"``
-        (:class:`record_function`) or ``"kernel"``.
+        (:class:`record_function`), ``"kernel"`` or ``"collective"`` (of all threads).
         """
         return self._records().stats(kind, None)
 
@@ -118,11 +118,13 @@ class profile:
     def table(self, kind: str = "op", rows: int | None = None) -> str:
         """The stats as text, with each one's share of the time, its rates, and its share of the
         machine's limit: the least time that the declared bytes and operations take there, by the
-        time that it took. Data that lies in a cache may exceed the limit of the memory.
+        time that it took. Data that lies in a cache may exceed the limit of the memory. Collectives
+        have the bytes that this rank sent, and the part of their time in which ops ran beside them.
         """
         from oneflow_lite.profiler._table import table
 
-        return table(self._records().stats(kind, self._limit_of), kind, rows)
+        limit_of = None if kind == "collective" else self._limit_of
+        return table(self._records().stats(kind, limit_of), kind, rows)
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Writes the events and the memory over time as JSON, for chrome://tracing or Perfetto."""

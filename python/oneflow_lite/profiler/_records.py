@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -20,7 +21,9 @@ class OpStats(NamedTuple):
 
     ``seconds`` are the host's, ``self_seconds`` without the ops inside; ``device_seconds`` are the
     GPU's, without them as well. ``bytes`` and ``flops`` are what is needed at least, and
-    ``limit_seconds`` is the time in which the machine could do it, 0 where that is not known.
+    ``limit_seconds`` is the time in which the machine could do it, 0 where that is not known. Of a
+    collective ``bytes`` are what this rank sends, and ``overlapped_seconds`` its time beside ops of
+    the profile's thread.
     """
 
     name: str
@@ -34,6 +37,7 @@ class OpStats(NamedTuple):
     busy_seconds: float = 0.0
     limit_seconds: float = 0.0
     failed: int = 0
+    overlapped_seconds: float = 0.0
 
     @property
     def time(self) -> float:
@@ -62,6 +66,15 @@ class Event(NamedTuple):
 
 def device_name(index: int) -> str:
     return {-2: "meta", -1: "cpu"}.get(index, f"cuda:{index}")
+
+
+def _covered(spans: list[tuple[float, float]]) -> float:
+    """The length that the spans cover together."""
+    total, reached = 0.0, -math.inf
+    for begin, end in sorted(spans):
+        total += max(0.0, end - max(begin, reached))
+        reached = max(reached, end)
+    return total
 
 
 class Records:
@@ -109,12 +122,12 @@ class Records:
         count = len(self.rows)
         host, device, launches = np.zeros(count), np.zeros(count), np.zeros(count, np.int64)
         kinds, parents = self.rows["kind"].tolist(), self.rows["parent"].tolist()
-        op = KINDS.index("op")
+        op, collective = KINDS.index("op"), KINDS.index("collective")
         above = [-1] * count  # the nearest op around it
         for i, parent in enumerate(parents):
             if parent >= 0:
                 above[i] = parent if kinds[parent] == op else above[parent]
-            if kinds[i] == op and above[i] >= 0:
+            if kinds[i] in (op, collective) and above[i] >= 0:
                 host[above[i]] += self.host[i]
                 device[above[i]] += self.device[i]
                 launches[above[i]] += self.launched[i]
@@ -129,6 +142,39 @@ class Records:
             while around >= 0 and kinds[around] != op:
                 yield around, i
                 around = parents[around]
+
+    def overlapped(self) -> np.ndarray:
+        """Of each collective, the time during which an op ran that does not wait for it.
+
+        Of ops, the innermost; on a GPU by its clock, where both were timed there.
+        """
+        count = len(self.rows)
+        found = np.zeros(count)
+        kinds, parents = self.rows["kind"], self.rows["parent"].tolist()
+        is_op = kinds == KINDS.index("op")
+        is_outer = np.zeros(count, bool)
+        for i in np.flatnonzero(is_op).tolist():
+            around = parents[i]
+            while around >= 0 and not is_op[around]:
+                around = parents[around]
+            if around >= 0:
+                is_outer[around] = True
+        ops = np.flatnonzero(is_op & ~is_outer)
+        end = self.rows["begin"] + (self.host * 1e9).astype(np.int64)
+        clocks = {False: (self.rows["begin"].astype(float), end.astype(float), ops),
+                  True: (self.rows["device_begin"], self.rows["device_end"],
+                         ops[self.timed[ops]])}  # fmt: skip
+        for i in self.of_kind("collective").tolist():
+            begins, ends, beside = clocks[bool(self.timed[i])]
+            near = beside[(begins[beside] < ends[i]) & (ends[beside] > begins[i])]
+            waiting = set()
+            around = parents[i]
+            while around >= 0:
+                waiting.add(around)
+                around = parents[around]
+            found[i] = _covered([(max(begins[k], begins[i]), min(ends[k], ends[i]))
+                                 for k in near.tolist() if k not in waiting]) / 1e9  # fmt: skip
+        return found
 
     def limit_seconds(self, limit_of: LimitOf | None) -> np.ndarray:
         """The least time of each record by its cost; 0 where that is not known."""
@@ -165,6 +211,7 @@ class Records:
             inner_host, inner_device = np.zeros(len(self.rows)), np.zeros(len(self.rows))
             inner_launches = np.zeros(len(self.rows), np.int64)
         found = []
+        beside = self.overlapped() if kind == "collective" else np.zeros(len(self.rows))
         for name in np.unique(self.rows["name"][at]):
             i = at[self.rows["name"][at] == name]
             busy = np.where(device[i] > 0, device[i], self.host[i])
@@ -174,6 +221,7 @@ class Records:
                 float(np.maximum(device - inner_device, 0)[i].sum()),
                 int((self.launched - inner_launches)[i].sum()), float(busy.sum()),
                 float(least[i].sum()), int(self.rows["failed"][i].sum()),
+                float(beside[i].sum()),
             ))  # fmt: skip
         return sorted(found, key=lambda s: (-s.time, s.name))
 

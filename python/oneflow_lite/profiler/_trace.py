@@ -11,6 +11,7 @@ from typing import Any
 from oneflow_lite.profiler._records import Event, Records
 
 _HOST, _FIRST_GPU = 0, 1  # "processes" of the trace
+_ROWS = {"kernel": 1, "collective": 2}  # "threads" there; other threads' collectives among them
 
 
 def write_trace(records: Records, path: str | os.PathLike[str]) -> None:
@@ -25,11 +26,15 @@ def _lines(records: Records) -> Iterator[dict[str, Any]]:
     yield _named(_HOST, "host")
     for device, pid in place.items():
         yield _named(pid, device)
+    if any(event.kind == "collective" for event in events):
+        for pid in (_HOST, *place.values()):
+            yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": _ROWS["collective"],
+                   "args": {"name": "collectives"}}  # fmt: skip
     for event in events:
+        tid = _ROWS.get(event.kind, 0)
         if event.kind != "kernel":
-            yield _span(event, _HOST, event.begin, event.end)
+            yield _span(event, _HOST, event.begin, event.end, tid)
         if event.device_begin is not None and event.device_end is not None:
-            tid = 1 if event.kind == "kernel" else 0
             yield _span(event, place[event.device], event.device_begin, event.device_end, tid)
     for device in ["cpu", *devices]:
         for seconds, held in records.memory(device):
@@ -46,6 +51,8 @@ def _span(event: Event, pid: int, begin: float, end: float, tid: int = 0) -> dic
     if event.kind == "op":
         args = {"bytes": event.bytes, "flops": event.flops, "launches": event.launches,
                 "dtype": event.dtype, "device": event.device}  # fmt: skip
+    if event.kind == "collective":
+        args = {"bytes": event.bytes, "dtype": event.dtype, "device": event.device}
     if event.shapes is not None:
         args["shapes"] = event.shapes
     if event.failed:
