@@ -418,6 +418,7 @@ from oneflow_lite._C import zeros_like as zeros_like
 from oneflow_lite._creation import as_tensor as as_tensor
 from oneflow_lite._creation import asarray as asarray
 from oneflow_lite._creation import linspace as linspace
+from oneflow_lite._creation import logspace as logspace
 from oneflow_lite._creation import normal as normal
 from oneflow_lite._einsum import einsum as einsum
 from oneflow_lite._indexing import index_put as index_put

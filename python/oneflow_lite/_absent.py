@@ -143,7 +143,7 @@ ABSENT = [
        "assignment to a clone"),
     Absent("copies of views, and ranges, by other names", {
         "": "frombuffer from_file expand_copy narrow_copy slice_copy unfold_copy range "
-            "logspace unsafe_split fix",
+            "unsafe_split fix",
         "Tensor": "narrow_copy slice_inverse unsafe_split fix fix_",
     }, "flow.tensor, flow.from_numpy, flow.arange, flow.linspace, flow.vstack, flow.chunk, "
        "flow.split, flow.trunc, Tensor.sum and Tensor.clone"),

@@ -83,6 +83,16 @@ def _size(function: str, name: str, value: Any) -> int:
     return size
 
 
+def _ends(function: str, start: Any, end: Any) -> list[Any]:
+    """Both ends as numbers."""
+    for name, value in (("start", start), ("end", end)):
+        if isinstance(value, Tensor) and value.ndim > 0:
+            raise _ext.ShapeError(
+                f"{function}(): {name} has shape {list(value.shape)}, expected []"
+            )
+    return [x.item() if isinstance(x, Tensor) else x for x in (start, end)]
+
+
 def linspace(
     start: float,
     end: float,
@@ -98,10 +108,7 @@ def linspace(
     where an end does not fit.
     """
     steps = _size("linspace", "steps", steps)
-    for name, value in (("start", start), ("end", end)):
-        if isinstance(value, Tensor) and value.ndim > 0:
-            raise _ext.ShapeError(f"linspace(): {name} has shape {list(value.shape)}, expected []")
-    start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))
+    start, end = _ends("linspace", start, end)
     if dtype is not None and not dtype.is_floating_point:
         start, end = math.trunc(start), math.trunc(end)
         for given in (start, end)[:steps]:
@@ -111,6 +118,33 @@ def linspace(
     # From the nearer end, so that both are exact.
     from_end = end - (steps - 1 - place) * step
     values = _C.where(place < max(1, steps // 2), start + place * step, from_end)
+    return values.to(None, dtype or _ext.float32).requires_grad_(requires_grad)
+
+
+def logspace(
+    start: float,
+    end: float,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: dtype | None = None,
+    device: _Device | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """``steps`` powers of ``base``, with exponents from ``start`` to ``end`` equally far apart.
+
+    For an integer dtype the ends lose their fractions first, and each power its own; OverflowError
+    where the power at an end does not fit.
+    """
+    steps, base = _size("logspace", "steps", steps), float(base)
+    start, end = _ends("logspace", start, end)
+    if dtype is not None and not dtype.is_floating_point:
+        start, end = math.trunc(start), math.trunc(end)
+        for exponent in (start, end)[:steps]:
+            power = base**exponent if base or exponent >= 0 else math.inf
+            _C.full([], math.trunc(power), dtype=dtype)  # refuses what does not fit
+    exponents = linspace(start, end, steps, dtype=_ext.float64, device=device)
+    values: Tensor = base**exponents
     return values.to(None, dtype or _ext.float32).requires_grad_(requires_grad)
 
 
@@ -171,5 +205,5 @@ def normal(
     return _C.randn(list(size), generator=generator, **kind) * std + mean
 
 
-FUNCTIONS = (as_tensor, asarray, linspace, normal)
+FUNCTIONS = (as_tensor, asarray, linspace, logspace, normal)
 METHODS = (new, new_empty, new_zeros, new_ones, new_full, new_tensor)

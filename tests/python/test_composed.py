@@ -399,6 +399,36 @@ def test_diagflat(device):
     assert flow.diagflat(flow.tensor(3)).tolist() == [[3]]
 
 
+def test_logspace(device):
+    for start, end, steps, base in ((0, 2, 5, 10), (-1, 1, 4, 2.5), (3, -3, 7, 2), (0.5, 0.5, 1, 3),
+                                    (1, 2, 0, 10)):  # fmt: skip
+        got = flow.logspace(start, end, steps, base, dtype=flow.float64, device=device)
+        expected = np.logspace(start, end, steps, base=base)
+        np.testing.assert_allclose(host(got), expected, rtol=1e-14)
+        assert flow.logspace(start, end, steps, base=base, device=device).dtype is flow.float32
+    for dtype in ("int8", "int32", "int64", "uint8"):
+        kind = getattr(flow, dtype)
+        for ends, steps, base, expected in (
+            ((0, 2), 4, 10, [1, 4, 21, 100]), ((0, 1), 5, 10, [1, 1, 3, 5, 10]),
+            ((0, 3), 4, 2, [1, 2, 4, 8]), ((0, 0.9), 3, 10, [1, 1, 1]),
+            ((-1, 1), 3, 10, [0, 1, 10]), ((2, 2), 1, 1.5, [2]), ((0, 2), 0, 10, []),
+        ):  # fmt: skip
+            got = flow.logspace(*ends, steps, base, dtype=kind, device=device)
+            assert got.dtype is kind and got.tolist() == expected
+    largest = flow.logspace(0, 15, 16, dtype=flow.int64, device=device)
+    assert largest.tolist() == [10**k for k in range(16)]
+    assert flow.logspace(flow.tensor(0), flow.tensor(1.0), 2).tolist() == [1, 10]
+    with pytest.raises(OverflowError, match=r"^logspace\(\): the number 256 .* of int8$"):
+        flow.logspace(0, 8, 3, 2, dtype=flow.int8)
+    for arguments, error in (((0, 1, -1), ValueError), ((flow.ones(2), 1, 3), flow.ShapeError),
+                             ((0, 400, 2), None), ((-1, 1, 2, 0), None)):  # fmt: skip
+        if error:
+            with pytest.raises(error, match=r"^logspace\(\): "):
+                flow.logspace(*arguments)
+        else:  # infinite, as floats are
+            assert not flow.logspace(*arguments).isfinite().all()
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32"])
 def test_linspace_refuses_ends_that_do_not_fit(dtype):
     kind = getattr(flow, dtype)
