@@ -8,10 +8,23 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import oneflow_lite as flow
 from oneflow_lite import distributed as dist
 
+
+def start_together():
+    """Waits until all ranks have imported what they need: on a busy machine that takes longer than
+    the time-out of these cases.
+    """
+    folder, end = Path(os.environ["STARTED"]), time.monotonic() + 120
+    (folder / os.environ["RANK"]).touch()
+    while len(list(folder.iterdir())) < int(os.environ["WORLD_SIZE"]) and time.monotonic() < end:
+        time.sleep(0.01)
+
+
+start_together()
 rank = dist.get_rank()
 
 

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -29,13 +30,14 @@ def launch(case, *, nproc=2, checks=False):
     environment.pop("RANK", None)
     script = [str(HERE / "distributed_failures.py"), case]
     command = [sys.executable, "-m", "oneflow_lite.launch", "--nproc", str(nproc), *script]
-    try:
-        run = subprocess.run(
-            command, env=environment, text=True, capture_output=True, timeout=LIMIT
-        )
-    except subprocess.TimeoutExpired as e:
-        pytest.fail(f"{case} did not end within {LIMIT} s: {e.stdout} {e.stderr}")
-    return run
+    with tempfile.TemporaryDirectory() as folder:
+        environment["STARTED"] = folder
+        try:
+            return subprocess.run(
+                command, env=environment, text=True, capture_output=True, timeout=LIMIT
+            )
+        except subprocess.TimeoutExpired as e:
+            pytest.fail(f"{case} did not end within {LIMIT} s: {e.stdout} {e.stderr}")
 
 
 def errors_of(run, rank):

@@ -18,6 +18,7 @@ import gc
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import oneflow_lite as flow
@@ -349,8 +350,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--model", choices=list(MODELS), action="append")
     parser.add_argument("--gpus", type=int, nargs="+", default=[8, 512])
+    parser.add_argument("--page", help="a page to write the tables into, from the first one on")
     options = parser.parse_args(arguments)
-    print(table([MODELS[name] for name in options.model or MODELS], options.gpus), end="")
+    text = table([MODELS[name] for name in options.model or MODELS], options.gpus)
+    if options.page is None:
+        print(text, end="")
+        return
+    page = Path(options.page)
+    before, mark, _ = page.read_text(encoding="utf-8").partition(MODELS["gpt2"].name)
+    if not mark:
+        parser.error(f"{page} has no table that begins with {MODELS['gpt2'].name!r}")
+    page.write_text(before + text, encoding="utf-8")
 
 
 if __name__ == "__main__":
