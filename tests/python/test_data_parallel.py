@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """DataParallel: gradients are the mean over ranks, whatever takes part, and as one process's."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
+from gloo import needs_gloo
 
 flow = pytest.importorskip("oneflow_lite")
 
@@ -333,6 +337,33 @@ def twice(rank):
 def test_a_backward_within_backward_is_refused(two_ranks):
     two_ranks.run(twice)
     two_ranks.close()  # the buckets of that backward were not all reduced
+
+
+FAILS = """
+import oneflow_lite as flow
+from oneflow_lite import distributed as dist
+layers = [flow.nn.Linear(64, 64) for _ in range(6)]
+model = dist.DataParallel(flow.nn.Sequential(*layers), 0)
+if dist.get_rank() == 1:
+    def fail(g):
+        raise KeyError("in the middle")
+    layers[1].weight.register_hook(fail)
+for _ in range(3):
+    model(flow.ones(2, 64)).sum().backward()
+"""
+
+
+@needs_gloo
+def test_a_rank_that_fails_in_backward_ends_the_others(tmp_path):
+    """While a thread waits for its bucket: the others hear why, and no process stays."""
+    script = tmp_path / "fails.py"
+    script.write_text(FAILS)
+    command = [sys.executable, "-m", "oneflow_lite.launch", "--nproc", "2", "--device", "cpu"]
+    run = subprocess.run([*command, str(script)], text=True, capture_output=True, timeout=60)
+    assert run.returncode == 1
+    assert "[1] KeyError: 'in the middle'" in run.stderr + run.stdout
+    assert "rank 1 failed: KeyError: 'in the middle'" in run.stderr + run.stdout
+    assert "terminate called" not in run.stderr + run.stdout
 
 
 def test_a_process_alone():
