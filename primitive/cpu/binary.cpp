@@ -22,22 +22,18 @@
 #ifndef OFL_PRIMITIVE_CPU_BINARY_ONCE_
 #define OFL_PRIMITIVE_CPU_BINARY_ONCE_
 namespace oneflow_lite {
-// a to the power of b; of integers by squaring, wrapping around.
+// a to the power of b by squaring, wrapping around.
 template <class T>
 T Power(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return std::pow(a, b);
-  } else {
-    if constexpr (std::is_signed_v<T>) {
-      if (b < 0) return a == 1 || (a == -1 && b % 2 == 0) ? T(1) : a == -1 ? a : T(0);
-    }
-    auto result = Raw(T(1)), square = Raw(a);
-    for (auto rest = Raw(b); rest > 0; rest >>= 1) {
-      if (rest & 1) result *= square;
-      square *= square;
-    }
-    return static_cast<T>(result);
+  if constexpr (std::is_signed_v<T>) {
+    if (b < 0) return a == 1 || (a == -1 && b % 2 == 0) ? T(1) : a == -1 ? a : T(0);
   }
+  auto result = Raw(T(1)), square = Raw(a);
+  for (auto rest = Raw(b); rest > 0; rest >>= 1) {
+    if (rest & 1) result *= square;
+    square *= square;
+  }
+  return static_cast<T>(result);
 }
 }  // namespace oneflow_lite
 #endif
@@ -83,7 +79,7 @@ BinaryLoop FindBinary(BinaryOp op, DType dtype) {
     case BinaryOp::kMinimum:
       return All(dtype, OFL_FN(a < b || a != a ? a : b));
     case BinaryOp::kPow:
-      return Numbers(dtype, OFL_FN(Power(a, b)));
+      return Integers(dtype, OFL_FN(Power(a, b)));
     case BinaryOp::kAnd:
       return Bits(dtype, OFL_FN(static_cast<decltype(a)>(a & b)));
     case BinaryOp::kOr:

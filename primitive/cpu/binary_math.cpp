@@ -15,6 +15,7 @@
 // clang-format on
 #include "primitive/cpu/binary-inl.h"
 #include "primitive/cpu/simd-inl.h"
+#include "primitive/cpu/vector_math-inl.h"
 
 #ifndef OFL_PRIMITIVE_CPU_BINARY_MATH_ONCE_
 #define OFL_PRIMITIVE_CPU_BINARY_MATH_ONCE_
@@ -38,29 +39,16 @@ T Ldexp(T a, T b) {
   return std::ldexp(a, static_cast<int>(b));
 }
 
-// The number next to a on the way to b, of a dtype that T holds: the one with kBits fraction bits
-// fewer than T, whose spacing from 0 to `normal` is `least`.
-template <class T>
-T StepTo(T a, T b, int bits, T normal, T least, T most) {
-  using U = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-  if (a != a || b != b) return a + b;
-  if (a == b) return b;
-  const T size = std::abs(a);
-  const bool grows = a == 0 || (b > a) == (a > 0);
-  if (a == 0) return std::copysign(least, b);
-  T moved;
-  if (size < normal || (size == normal && !grows)) {
-    moved = grows ? size + least : size - least;
-  } else if (std::isinf(a)) {
-    moved = most;
-  } else {
-    U raw;
-    std::memcpy(&raw, &size, sizeof(T));
-    raw = grows ? raw + (U(1) << bits) : raw - (U(1) << bits);
-    std::memcpy(&moved, &raw, sizeof(T));
-  }
-  return std::copysign(moved, a);
-}
+// A float dtype within a wider one of `bits` more fraction bits: its spacing from 0 to `normal` is
+// `least`.
+struct Spacing {
+  int bits;
+  double normal, least, most;
+};
+inline constexpr Spacing kSpacings[] = {{13, 0x1p-14, 0x1p-24, 65504.0},
+                                        {16, 0x1p-126, 0x1p-133, 0x1.fep127},
+                                        {0, 0x1p-126, 0x1p-149, 0x1.fffffep127},
+                                        {0, 0x1p-1022, 0x1p-1074, 0x1.fffffffffffffp1023}};
 
 }  // namespace oneflow_lite
 #endif
@@ -107,26 +95,47 @@ HWY_INLINE V XLogYOf(D d, V a, V b) {
   return hn::IfThenElse(nothing, hn::Zero(d), hn::Mul(a, LogOf(d, b)));
 }
 
+// The number next to a on the way to b, of the dtype with that spacing.
+template <int kIndex, class D>
+HWY_INLINE hn::Vec<D> StepTo(D d, hn::Vec<D> a, hn::Vec<D> b) {
+  using T = hn::TFromD<D>;
+  constexpr Spacing kSpacing = kSpacings[kIndex];
+  const hn::RebindToUnsigned<D> du;
+  const auto zero = hn::Zero(d), size = hn::Abs(a);
+  const auto normal = hn::Set(d, T(kSpacing.normal)), least = hn::Set(d, T(kSpacing.least));
+  const auto grows =
+      hn::Or(hn::And(hn::Gt(a, zero), hn::Gt(b, a)), hn::And(hn::Lt(a, zero), hn::Lt(b, a)));
+  const auto step = hn::Set(du, hn::TFromD<decltype(du)>{1} << kSpacing.bits);
+  const auto bits = hn::BitCast(du, size);
+  const auto up = hn::BitCast(d, hn::Add(bits, step)), down = hn::BitCast(d, hn::Sub(bits, step));
+  auto moved = hn::IfThenElse(grows, up, down);
+  const auto near = hn::Or(hn::Lt(size, normal), hn::AndNot(grows, hn::Eq(size, normal)));
+  const auto beside = hn::IfThenElse(grows, hn::Add(size, least), hn::Sub(size, least));
+  moved = hn::IfThenElse(near, beside, moved);
+  const auto inf = hn::Set(d, std::numeric_limits<T>::infinity());
+  moved = hn::IfThenElse(hn::Eq(size, inf), hn::Set(d, T(kSpacing.most)), moved);
+  moved = hn::CopySign(moved, a);
+  moved = hn::IfThenElse(hn::Eq(a, zero), hn::CopySign(least, b), moved);
+  moved = hn::IfThenElse(hn::Eq(a, b), b, moved);
+  return hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::IsNaN(b)), hn::Add(a, b), moved);
+}
+
 BinaryLoop NextAfterOf(DType dtype) {
+#define OFL_STEP(index) \
+  [](auto d, auto a, auto b) OFL_SIMD_LAMBDA { return StepTo<index>(d, a, b); }
   switch (dtype) {
     case DType::kFloat16:
-      return Make<float>(
-          [](float a, float b) { return StepTo<float>(a, b, 13, 0x1p-14f, 0x1p-24f, 65504.0f); });
+      return Vectors(DType::kFloat32, OFL_STEP(0));
     case DType::kBFloat16:
-      return Make<float>([](float a, float b) {
-        return StepTo<float>(a, b, 16, 0x1p-126f, 0x1p-133f, 0x1.fep127f);
-      });
+      return Vectors(DType::kFloat32, OFL_STEP(1));
     case DType::kFloat32:
-      return Make<float>([](float a, float b) {
-        return StepTo<float>(a, b, 0, 0x1p-126f, 0x1p-149f, 0x1.fffffep127f);
-      });
+      return Vectors(DType::kFloat32, OFL_STEP(2));
     case DType::kFloat64:
-      return Make<double>([](double a, double b) {
-        return StepTo<double>(a, b, 0, 0x1p-1022, 0x1p-1074, 0x1.fffffffffffffp1023);
-      });
+      return Vectors(DType::kFloat64, OFL_STEP(3));
     default:
       return nullptr;
   }
+#undef OFL_STEP
 }
 
 }  // namespace
@@ -143,13 +152,16 @@ BinaryLoop FindBinaryMathLoop(BinaryOp op, DType given) {
     case BinaryOp::kHypot:
       return Vectors(dtype, OFL_VECTOR_FN(HypotOf(d, a, b)));
     case BinaryOp::kAtan2:
-      return Floats(dtype, OFL_FN(std::atan2(a, b)));
+      return Vectors(dtype, OFL_VECTOR_FN(VectorAtan2(d, a, b)));
     case BinaryOp::kLogAddExp:
       return Vectors(dtype, OFL_VECTOR_FN(LogAddExpOf(d, a, b)));
     case BinaryOp::kLogAddExp2:
       return Floats(dtype, OFL_FN(LogAddExp2(a, b)));
     case BinaryOp::kXLogY:
       return Vectors(dtype, OFL_VECTOR_FN(XLogYOf(d, a, b)));
+    case BinaryOp::kPow:
+      if (!IsFloating(dtype)) return nullptr;
+      return Vectors(dtype, OFL_VECTOR_FN(VectorPow(d, a, b)));
     case BinaryOp::kXLog1PY:
       return Floats(dtype, OFL_FN(XLog1PY(a, b)));
     case BinaryOp::kCopySign:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/core/parallel.h"
@@ -74,6 +75,11 @@ class CpuGather final : public Gather {
       T* y = static_cast<T*>(y_data);
       ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
         ForRuns(g, begin, end, [&](int64_t n, const int64_t* at, const int64_t* step) {
+          const int64_t first = index[at[0]];
+          if (step[0] == 0 && step[1] == 1 && step[2] == 1 && !bad.IsBad(first, size)) {
+            std::memcpy(y + at[2], x + at[1] + first * stride, static_cast<size_t>(n) * sizeof(T));
+            return;
+          }
           for (int64_t i = 0; i < n; ++i) {
             const int64_t place = index[at[0] + i * step[0]];
             y[at[2] + i * step[2]] =

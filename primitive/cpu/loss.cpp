@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "oneflow_lite/core/parallel.h"
+#include "primitive/cpu/loss_loops.h"
 
 namespace oneflow_lite {
 namespace {
@@ -20,18 +21,8 @@ constexpr int64_t kLossGrain = 4096;
 
 int64_t BlocksOf(int64_t n) { return (n + kBlock - 1) / kBlock; }
 
-template <class C>
-struct Chunk {
-  int64_t n;
-  const C *x, *t, *p;
-  int64_t p_step;  // 0: p[0] for all
-  C a, b;
-};
-template <class C>
-using Loop = void (*)(const Chunk<C>&, LossOrder, C* out);
-
 template <LossKind kKind, class C>
-void EachTerm(const Chunk<C>& c, LossOrder order, C* out) {
+void EachTerm(const LossChunk<C>& c, LossOrder order, C* out) {
   const auto run = [&](auto fixed) {
     for (int64_t i = 0; i < c.n; ++i) {
       const LossOperands<C> o{c.x[i], c.t[i], c.p[i * c.p_step], c.a, c.b};
@@ -49,8 +40,9 @@ void EachTerm(const Chunk<C>& c, LossOrder order, C* out) {
 }
 
 template <class C, size_t... I>
-Loop<C> FindLoop(LossKind kind, std::index_sequence<I...>) {
-  constexpr Loop<C> kLoops[] = {&EachTerm<static_cast<LossKind>(I), C>...};
+LossLoop<C> FindLoop(LossKind kind, LossOrder order, std::index_sequence<I...>) {
+  if (const LossLoop<C> loop = FindVectorLoss<C>(kind, order)) return loop;
+  constexpr LossLoop<C> kLoops[] = {&EachTerm<static_cast<LossKind>(I), C>...};
   return kLoops[static_cast<size_t>(kind)];
 }
 
@@ -123,7 +115,7 @@ class CpuLoss final : public Loss {
     const C one = 1;
     C x[kChunkSize], t[kChunkSize], p[kChunkSize];
     const bool third = at.p != nullptr;
-    const Chunk<C> chunk = {
+    const LossChunk<C> chunk = {
         n,
         Widened<T>(at.x, first, n, x),
         Widened<T>(at.t, first, n, t),
@@ -131,7 +123,8 @@ class CpuLoss final : public Loss {
         third ? 1 : 0,
         static_cast<C>(problem.a),
         static_cast<C>(problem.b)};
-    FindLoop<C>(problem.kind, std::make_index_sequence<kLossKinds>())(chunk, problem.order, out);
+    FindLoop<C>(problem.kind, problem.order, std::make_index_sequence<kLossKinds>())(
+        chunk, problem.order, out);
   }
 
   template <class T>

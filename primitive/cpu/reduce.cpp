@@ -172,7 +172,7 @@ class CpuReduce final : public Reduce {
 // Whether x comes before `best`: beyond it, or the first NaN.
 template <bool kMin, class C>
 bool Beats(C x, C best) {
-  return (kMin ? x < best : x > best) || (x != x && best == best);
+  return (kMin ? x < best : x > best) | ((x != x) & (best == best));
 }
 
 template <class C, bool kMin>
@@ -231,10 +231,13 @@ class CpuArgExtreme final : public Reduce {
     std::fill_n(index, width, 0);
     for (int64_t a = 1; a < shape.axis; ++a) {
       const C* row = source_.Load(x, offset + a * shape.inner, width, buffer);
+      bool any = false;
+      for (int64_t j = 0; j < width; ++j) any |= Beats<kMin>(row[j], best[j]);
+      if (!any) continue;
       for (int64_t j = 0; j < width; ++j) {
-        if (!Beats<kMin>(row[j], best[j])) continue;
-        best[j] = row[j];
-        index[j] = a;
+        const bool beats = Beats<kMin>(row[j], best[j]);
+        best[j] = beats ? row[j] : best[j];
+        index[j] = beats ? a : index[j];
       }
     }
   }

@@ -27,12 +27,36 @@ void VisitWord(DType dtype, F&& f) {
   }
 }
 
+// y[i] = end[-i], eight at a time: the compiler turns a block's order in vectors.
+template <class T>
+void Reverse(int64_t n, const T* end, T* y) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    T block[8];
+    std::memcpy(block, end - i - 7, sizeof(block));
+    const T turned[8] = {block[7], block[6], block[5], block[4],
+                         block[3], block[2], block[1], block[0]};
+    std::memcpy(y + i, turned, sizeof(turned));
+  }
+  for (; i < n; ++i) y[i] = end[-i];
+}
+
 // A row of the result, of the innermost dim.
 template <class T>
 void MoveRow(const RemapDim& d, T fill, const T* x, T* y) {
+  if (d.mode == RemapMode::kFlip) {
+    const T* end = x + (d.size - 1) * d.stride;
+    if (d.stride == 1) {
+      Reverse(d.out, end, y);
+    } else {
+      for (int64_t i = 0; i < d.out; ++i) y[i] = end[-i * d.stride];
+    }
+    return;
+  }
   for (int64_t i = 0; i < d.out;) {
-    const int64_t j = i + d.shift;
-    if (d.mode != RemapMode::kFlip && d.stride == 1 && j >= 0 && j < d.size) {
+    int64_t j = i + d.shift;
+    if (d.mode == RemapMode::kWrap) j = d.Place(i);
+    if (d.stride == 1 && j >= 0 && j < d.size) {
       const int64_t n = std::min(d.out - i, d.size - j);
       std::memcpy(y + i, x + j, static_cast<size_t>(n) * sizeof(T));
       i += n;

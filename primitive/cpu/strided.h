@@ -80,6 +80,14 @@ class StridedCursor {
 inline void CopyStrided(size_t item, int64_t n, const char* src, int64_t src_stride, char* dst,
                         int64_t dst_stride) {
   const auto run = [&]<size_t kItem>(std::integral_constant<size_t, kItem>) {
+    if (src_stride == 0 && dst_stride == 1) {  // dst may not hold src: the compiler's vectors
+      char element[kItem];
+      std::memcpy(element, src, kItem);
+      for (int64_t i = 0; i < n; ++i) {
+        std::memcpy(dst + i * static_cast<int64_t>(kItem), element, kItem);
+      }
+      return;
+    }
     for (int64_t i = 0; i < n; ++i) {
       std::memcpy(dst + i * dst_stride * static_cast<int64_t>(kItem),
                   src + i * src_stride * static_cast<int64_t>(kItem), kItem);

@@ -32,11 +32,11 @@ T Lerp(T a, T b, T w) {
 }
 template <class T>
 T LargerOf(T a, T b) {
-  return a > b || a != a ? a : b;
+  return (a > b) | (a != a) ? a : b;
 }
 template <class T>
 T SmallerOf(T a, T b) {
-  return a < b || a != a ? a : b;
+  return (a < b) | (a != a) ? a : b;
 }
 // NaN and what is at a bound are between the bounds; lower ones above the upper ones leave the
 // upper ones.
@@ -125,6 +125,24 @@ TernaryLoop Floats(DType dtype, F f) {
   if (dtype == DType::kFloat32) return Make<float>(f);
   return dtype == DType::kFloat64 ? Make<double>(f) : nullptr;
 }
+// The bounds on vectors: the compiler keeps branches in that loop.
+template <class T>
+void ClampLoop(int64_t n, const void* a_data, const void* b_data, const void* c_data,
+               const TernaryNumbers&, void* out_data) {
+  const hn::ScalableTag<T> d;
+  const T* a = static_cast<const T*>(a_data);
+  const T* b = static_cast<const T*>(b_data);
+  const T* c = static_cast<const T*>(c_data);
+  T* out = static_cast<T*>(out_data);
+  const auto zero = hn::Zero(d);
+  ForEachVector(d, static_cast<size_t>(n), [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    const auto x = LoadUpTo(d, a + i, count, zero), low = LoadUpTo(d, b + i, count, zero);
+    const auto high = LoadUpTo(d, c + i, count, zero);
+    const auto y = hn::IfThenElse(hn::Or(hn::Gt(x, low), hn::IsNaN(x)), x, low);
+    const auto z = hn::IfThenElse(hn::Or(hn::Lt(y, high), hn::IsNaN(y)), y, high);
+    StoreUpTo(z, d, out + i, count);
+  });
+}
 template <class F>
 TernaryLoop All(DType dtype, F f) {
   return VisitAll(ComputeType(dtype), [&]<class T>(Tag<T>) -> TernaryLoop {
@@ -156,6 +174,8 @@ TernaryLoop FindTernary(TernaryOp op, DType dtype) {
     case TernaryOp::kMulDiv:
       return Floats(dtype, OFL_FN(OFL_V * a * (b / c)));
     case TernaryOp::kClamp:
+      if (dtype == DType::kFloat32) return &ClampLoop<float>;
+      if (dtype == DType::kFloat64) return &ClampLoop<double>;
       return All(dtype, OFL_FN(((void)v, SmallerOf(LargerOf(a, b), c))));
     case TernaryOp::kClampPart:
       return All(dtype, OFL_FN(IsClampPart(a, b, c, v.whole)));

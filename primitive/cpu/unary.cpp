@@ -38,6 +38,20 @@ UnaryCode::Loop Floats(DType dtype, F) {
   if (!IsFloating(dtype)) return nullptr;
   return VisitFloating(dtype, []<class T>(Tag<T>) -> UnaryCode::Loop { return &Loop<T, F>; });
 }
+// Of 16-bit floats: the bits of x with the sign turned, or without it.
+template <bool kTurn>
+void SignLoop(int64_t n, const void* x_data, void* y_data, const UnaryParams&) {
+  const hn::ScalableTag<uint16_t> d;
+  const uint16_t* x = static_cast<const uint16_t*>(x_data);
+  uint16_t* y = static_cast<uint16_t*>(y_data);
+  const auto zero = hn::Zero(d), sign = hn::Set(d, uint16_t{0x8000});
+  ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    const auto bits = LoadUpTo(d, x + i, count, zero);
+    StoreUpTo(kTurn ? hn::Xor(bits, sign) : hn::AndNot(sign, bits), d, y + i, count);
+  });
+}
+bool IsShortFloat(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+
 template <class F>
 UnaryCode::Loop Numbers(DType dtype, F f) {
   switch (dtype) {
@@ -147,6 +161,7 @@ UnaryCode::Loop FindUnary(UnaryOp op, DType dtype) {
   [](auto d, auto x, const UnaryParams& params) OFL_SIMD_LAMBDA { return expression; }
   switch (op) {
     case UnaryOp::kNeg:
+      if (IsShortFloat(dtype)) return &SignLoop<true>;
       return Numbers(dtype, OFL_FN(Negative(d, x)));
     case UnaryOp::kExp:
       return Floats(dtype, OFL_FN(ExpOf(d, x)));
@@ -155,6 +170,7 @@ UnaryCode::Loop FindUnary(UnaryOp op, DType dtype) {
     case UnaryOp::kRelu:  // NaN stays
       return Numbers(dtype, OFL_FN(hn::IfThenElse(hn::Gt(hn::Zero(d), x), hn::Zero(d), x)));
     case UnaryOp::kAbs:
+      if (IsShortFloat(dtype)) return &SignLoop<false>;
       return Numbers(dtype, OFL_FN(Absolute(d, x)));
     case UnaryOp::kSqrt:
       return Floats(dtype, OFL_FN(hn::Sqrt(x)));
@@ -206,7 +222,7 @@ HWY_EXPORT(FindUnary);
 
 UnaryCode Find(UnaryOp op, DType dtype) {
   if (UnaryCode::Loop loop = HWY_DYNAMIC_DISPATCH(FindUnary)(op, dtype)) return {loop};
-  for (const auto find : {FindElementary, FindSpecial, FindTruth}) {
+  for (const auto find : {FindElementary, FindGamma, FindSpecial, FindTruth}) {
     if (const UnaryCode code = find(op, dtype); code.loop) return code;
   }
   return {};

@@ -15,6 +15,7 @@ struct UnaryCode {
   bool wide = false;  // x and y are of the dtype's compute type; whoever calls converts
 };
 UnaryCode FindElementary(UnaryOp op, DType dtype);  // unary_elementary.cpp
+UnaryCode FindGamma(UnaryOp op, DType dtype);       // unary_gamma.cpp
 UnaryCode FindSpecial(UnaryOp op, DType dtype);     // unary_special.cpp
 UnaryCode FindTruth(UnaryOp op, DType dtype);       // unary_truth.cpp
 

@@ -18,17 +18,25 @@
 #undef OFL_VECTOR_FLOAT
 #undef OFL_VECTOR_DOUBLE
 #undef OFL_VECTOR_OF
+#undef OFL_VECTOR_FLOAT_OF_TWO
+#undef OFL_VECTOR_DOUBLE_OF_TWO
 #if defined(OFL_LIBMVEC) && HWY_TARGET == HWY_AVX3
 #define OFL_VECTOR_FLOAT(name) _ZGVeN16v_##name##f
 #define OFL_VECTOR_DOUBLE(name) _ZGVeN8v_##name
+#define OFL_VECTOR_FLOAT_OF_TWO(name) _ZGVeN16vv_##name##f
+#define OFL_VECTOR_DOUBLE_OF_TWO(name) _ZGVeN8vv_##name
 #define OFL_VECTOR_OF(suffix) __m512##suffix
 #elif defined(OFL_LIBMVEC) && HWY_TARGET == HWY_AVX2
 #define OFL_VECTOR_FLOAT(name) _ZGVdN8v_##name##f
 #define OFL_VECTOR_DOUBLE(name) _ZGVdN4v_##name
+#define OFL_VECTOR_FLOAT_OF_TWO(name) _ZGVdN8vv_##name##f
+#define OFL_VECTOR_DOUBLE_OF_TWO(name) _ZGVdN4vv_##name
 #define OFL_VECTOR_OF(suffix) __m256##suffix
 #elif defined(OFL_LIBMVEC) && HWY_TARGET == HWY_SSE4
 #define OFL_VECTOR_FLOAT(name) _ZGVbN4v_##name##f
 #define OFL_VECTOR_DOUBLE(name) _ZGVbN2v_##name
+#define OFL_VECTOR_FLOAT_OF_TWO(name) _ZGVbN4vv_##name##f
+#define OFL_VECTOR_DOUBLE_OF_TWO(name) _ZGVbN2vv_##name
 #define OFL_VECTOR_OF(suffix) __m128##suffix
 #endif
 
@@ -85,6 +93,34 @@ OFL_VECTOR_FUNCTION(Log2, log2)
 OFL_VECTOR_FUNCTION(Log10, log10)
 OFL_VECTOR_FUNCTION(Erf, erf)
 OFL_VECTOR_FUNCTION(Erfc, erfc)
+
+// Defines Vector<Function>(d, x, y).
+#undef OFL_VECTOR_FUNCTION_OF_TWO
+#ifdef OFL_VECTOR_FLOAT
+#define OFL_VECTOR_FUNCTION_OF_TWO(Function, name)                                                \
+  extern "C" OFL_VECTOR_OF() OFL_VECTOR_FLOAT_OF_TWO(name)(OFL_VECTOR_OF(), OFL_VECTOR_OF());     \
+  extern "C" OFL_VECTOR_OF(d) OFL_VECTOR_DOUBLE_OF_TWO(name)(OFL_VECTOR_OF(d), OFL_VECTOR_OF(d)); \
+  template <class D>                                                                              \
+  HWY_INLINE hn::Vec<D> Vector##Function(D d, hn::Vec<D> x, hn::Vec<D> y) {                       \
+    if constexpr (sizeof(hn::TFromD<D>) == 4)                                                     \
+      return hn::Vec<D>{OFL_VECTOR_FLOAT_OF_TWO(name)(x.raw, y.raw)};                             \
+    else                                                                                          \
+      return hn::Vec<D>{OFL_VECTOR_DOUBLE_OF_TWO(name)(x.raw, y.raw)};                            \
+  }
+#else
+#define OFL_VECTOR_FUNCTION_OF_TWO(Function, name)                          \
+  template <class D>                                                        \
+  HWY_INLINE hn::Vec<D> Vector##Function(D d, hn::Vec<D> x, hn::Vec<D> y) { \
+    HWY_ALIGN hn::TFromD<D> a[hn::MaxLanes(D())], b[hn::MaxLanes(D())];     \
+    hn::Store(x, d, a);                                                     \
+    hn::Store(y, d, b);                                                     \
+    for (size_t i = 0; i < hn::Lanes(d); ++i) a[i] = std::name(a[i], b[i]); \
+    return hn::Load(d, a);                                                  \
+  }
+#endif
+
+OFL_VECTOR_FUNCTION_OF_TWO(Atan2, atan2)
+OFL_VECTOR_FUNCTION_OF_TWO(Pow, pow)
 
 }  // namespace HWY_NAMESPACE
 }  // namespace oneflow_lite

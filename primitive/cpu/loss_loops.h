@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The losses made of exponentials and logarithms as vector loops; loss.cpp has those that the
+// compiler vectorises.
+#pragma once
+
+#include <cstdint>
+
+#include "primitive/loss_math.h"
+
+namespace oneflow_lite {
+
+// Of n elements; p[i * p_step] goes with element i, p_step is 0 or 1.
+template <class C>
+struct LossChunk {
+  int64_t n;
+  const C *x, *t, *p;
+  int64_t p_step;
+  C a, b;
+};
+template <class C>
+using LossLoop = void (*)(const LossChunk<C>&, LossOrder, C* out);
+
+// bce_with_logits and soft_margin, their values and slopes by x, and bce's values; null for the
+// rest. For float and double.
+template <class C>
+LossLoop<C> FindVectorLoss(LossKind kind, LossOrder order);
+
+}  // namespace oneflow_lite
