@@ -52,6 +52,7 @@ CALLS = {
                     ({"index": ONE, "source": X, "reduce": "prod"}, {"dim": 1})),
     "select_scatter": ({"src": X[:, 0], "index": 0}, {"dim": 1}),
     "diagonal_scatter": ({"src": X[:, 0, :2]}, {"dim1": 0, "dim2": 2}), "glu": ((), {"dim": 1}),
+    "swiglu": ((), {"dim": 1}),
     "slice_scatter": ({"src": X}, {"dim": 1}),
     "cross": ((X,), {"dim": 2}), "nuclear_norm": ((), {"dim": (0, 2), "keepdim": True}),
 }  # fmt: skip
