@@ -92,6 +92,13 @@ Status MatmulPlan::FindAlgorithms(const CublasLt& lt, cublasLtHandle_t handle, u
   OFL_RETURN_IF_ERROR(LtStatus(lt.MatmulPreferenceCreate(&preference), "preference"));
   cublasStatus_t status = lt.MatmulPreferenceSetAttribute(
       preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &max_workspace, sizeof(max_workspace));
+  // Where the inner dim is shared out, parts of a sum stay in the compute type: by default the
+  // library may round them to the result's.
+  const uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    status = lt.MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                             &reduction, sizeof(reduction));
+  }
   for (const auto attribute :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {

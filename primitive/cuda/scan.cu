@@ -22,8 +22,23 @@ struct Accumulate {
   const T* x;
   T* y;
   explicit Accumulate(const ScanRun& r) : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)) {}
+  static constexpr bool kPacked = true;
   __device__ __forceinline__ State Of(int64_t i, int64_t, bool) const {
     return {ConvertTo<C>(x[i])};
+  }
+  template <int N>
+  __device__ __forceinline__ void OfRun(int64_t low, int64_t, bool reverse, State (&s)[N]) const {
+    T v[N];
+    LoadRun(x + low, reverse, v);
+#pragma unroll
+    for (int i = 0; i < N; ++i) s[i] = {ConvertTo<C>(v[i])};
+  }
+  template <int N>
+  __device__ __forceinline__ void WriteRun(int64_t low, bool reverse, const State (&s)[N]) const {
+    T v[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) v[i] = ConvertTo<T>(s[i].value);
+    StoreRun(y + low, reverse, v);
   }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
     return {kProduct ? static_cast<C>(a.value * b.value) : static_cast<C>(a.value + b.value)};
@@ -50,8 +65,26 @@ struct Extreme {
   int64_t* places;
   explicit Extreme(const ScanRun& r)
       : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)), places(r.places) {}
+  static constexpr bool kPacked = true;
   __device__ __forceinline__ State Of(int64_t i, int64_t place, bool) const {
     return {ConvertTo<C>(x[i]), place};
+  }
+  template <int N>
+  __device__ __forceinline__ void OfRun(int64_t low, int64_t place, bool reverse,
+                                        State (&s)[N]) const {
+    T v[N];
+    LoadRun(x + low, reverse, v);
+#pragma unroll
+    for (int i = 0; i < N; ++i) s[i] = {ConvertTo<C>(v[i]), reverse ? place - i : place + i};
+  }
+  template <int N>
+  __device__ __forceinline__ void WriteRun(int64_t low, bool reverse, const State (&s)[N]) const {
+    T v[N];
+    int64_t at[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) v[i] = ConvertTo<T>(s[i].value), at[i] = s[i].place;
+    StoreRun(y + low, reverse, v);
+    StoreRun(places + low, reverse, at);
   }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
     const bool wins = (kMin ? b.value <= a.value : b.value >= a.value) || b.value != b.value;
@@ -76,8 +109,23 @@ struct LogSumExp {
   const T* x;
   T* y;
   explicit LogSumExp(const ScanRun& r) : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)) {}
+  static constexpr bool kPacked = true;
   __device__ __forceinline__ State Of(int64_t i, int64_t, bool) const {
     return {ConvertTo<C>(x[i]), C(1)};
+  }
+  template <int N>
+  __device__ __forceinline__ void OfRun(int64_t low, int64_t, bool reverse, State (&s)[N]) const {
+    T v[N];
+    LoadRun(x + low, reverse, v);
+#pragma unroll
+    for (int i = 0; i < N; ++i) s[i] = {ConvertTo<C>(v[i]), C(1)};
+  }
+  template <int N>
+  __device__ __forceinline__ void WriteRun(int64_t low, bool reverse, const State (&s)[N]) const {
+    T v[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) v[i] = ConvertTo<T>(s[i].max + log(s[i].sum));
+    StoreRun(y + low, reverse, v);
   }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
     const bool first = a.max >= b.max;
@@ -107,6 +155,7 @@ struct Linear {
         to_other(!r.shifted  ? 0
                  : r.reverse ? r.problem.inner
                              : -r.problem.inner) {}
+  static constexpr bool kPacked = false;
   __device__ __forceinline__ State Of(int64_t i, int64_t, bool first) const {
     return {first ? C(0) : ConvertTo<C>(other[i + to_other]), ConvertTo<C>(x[i])};
   }
@@ -132,6 +181,7 @@ struct ProductBefore {
         other(static_cast<const T*>(r.other)),
         y(static_cast<T*>(r.y)),
         back(r.reverse ? r.problem.inner : -r.problem.inner) {}
+  static constexpr bool kPacked = false;
   __device__ __forceinline__ State Of(int64_t i, int64_t, bool first) const {
     return {first ? C(1) : ConvertTo<C>(x[i + back])};
   }

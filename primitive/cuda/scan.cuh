@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Scans along the middle axis of outer x axis x inner, by any associative operator. Rows (inner =
-// 1) take a block each, columns a thread each; where that leaves the device idle, the axis is cut
-// into chunks: a first launch leaves the total of each, a second one begins each chunk with the
-// merge of those before it. The order of every merge is fixed by the shape and the device; CUB's
-// scan over the device would share a row out in an order that changes from run to run.
+// 1) take a block each, short ones a warp, columns a thread each; where that leaves the device
+// idle, the axis is cut into chunks: a first launch leaves the total of each, a second one begins
+// each chunk with the merge of those before it. The order of every merge is fixed by the shape and
+// the device; CUB's scan over the device would share a row out in an order that changes from run to
+// run.
 //
 // A scanner says what is gathered (scan.cu):
 //
@@ -12,6 +13,10 @@
 //   State Of(int64_t i, int64_t place, bool first) const;  // of the element at offset i
 //   State Merge(const State& earlier, const State& later) const;
 //   void Write(int64_t i, const State&) const;
+//   static constexpr bool kPacked;                         // whether it reads and writes runs:
+//   void OfRun(int64_t low, int64_t place, bool reverse, State (&)[N]) const;  // from offset low
+//   on, void WriteRun(int64_t low, bool reverse, const State (&)[N]) const;        // the first's
+//   place
 #pragma once
 
 #include "primitive/cuda/chip/group.cuh"
@@ -22,7 +27,7 @@ namespace cuda {
 
 struct ScanPolicy {
   static constexpr int kThreads = 256;
-  static constexpr int kItems = 8;  // of a thread, 32 apart
+  static constexpr int kItems = 8;  // of a thread, neighbours
   static constexpr int kTile = kThreads * kItems;
   static constexpr int kBlocksPerMultiprocessor = 8;
   static constexpr int kMaxChunks = 1024;
@@ -90,31 +95,98 @@ __device__ __forceinline__ S Before(const F& f, const S* totals, int chunk) {
   return ShuffleState(ScanWarp(f, mine), (chunk - 1) / each);
 }
 
-// A warp's part of a tile: kItems times 32 neighbours, scanned, and what all of them come to.
-template <class F>
-struct WarpItems {
-  using S = typename F::State;
-  S items[ScanPolicy::kItems];
-  Maybe<S> total;
-
-  __device__ __forceinline__ WarpItems(const ScanArguments& a, const F& f, int64_t row,
-                                       int64_t first, int64_t end)
-      : total{S{}, false} {
-    const int lane = threadIdx.x % kWarp;
+// Neighbours in memory from p on, in the scan's direction.
+template <int N, class T>
+__device__ __forceinline__ void LoadRun(const T* p, bool reverse, T (&v)[N]) {
+  constexpr int kEach = N < kPackSize<T> ? N : kPackSize<T>;
+  T in_memory[N];
 #pragma unroll
-    for (int j = 0; j < ScanPolicy::kItems; ++j) {
-      const int64_t k = first + j * kWarp + lane, left = end - (first + j * kWarp);
-      S v{};
-      if (k < end) {
-        const int64_t place = a.PlaceOf(k);
-        v = f.Of(row * a.axis + place, place, k == 0);
+  for (int i = 0; i < N; i += kEach) {
+    const Pack<T, kEach> pack = LoadPack<kEach>(p + i);
+#pragma unroll
+    for (int j = 0; j < kEach; ++j) in_memory[i + j] = pack.v[j];
+  }
+#pragma unroll
+  for (int i = 0; i < N; ++i) v[i] = reverse ? in_memory[N - 1 - i] : in_memory[i];
+}
+template <int N, class T>
+__device__ __forceinline__ void StoreRun(T* p, bool reverse, const T (&v)[N]) {
+  constexpr int kEach = N < kPackSize<T> ? N : kPackSize<T>;
+#pragma unroll
+  for (int i = 0; i < N; i += kEach) {
+    Pack<T, kEach> pack;
+#pragma unroll
+    for (int j = 0; j < kEach; ++j) pack.v[j] = reverse ? v[N - 1 - i - j] : v[i + j];
+    StorePack(p + i, pack);
+  }
+}
+
+// A thread's part of a tile: kItems neighbours from the k-th on, scanned, and what the threads of
+// the warp before it and all of them come to.
+template <class F>
+struct ThreadItems {
+  using S = typename F::State;
+  static constexpr int kItems = ScanPolicy::kItems;
+  S items[kItems];
+  Maybe<S> before, total;
+
+  // first: of the warp.
+  __device__ __forceinline__ ThreadItems(const ScanArguments& a, const F& f, int64_t row,
+                                         int64_t first, int64_t end)
+      : before{S{}, false}, total{S{}, false} {
+    const int lane = threadIdx.x % kWarp;
+    const int64_t k = first + lane * kItems;
+    Read(a, f, row, k, end);
+    S sum = items[0];
+#pragma unroll
+    for (int j = 1; j < kItems; ++j) {
+      if (k + j >= end) break;
+      sum = items[j] = f.Merge(items[j - 1], items[j]);
+    }
+    const int64_t left = end - first;  // the same for all lanes
+    if (left <= 0) return;
+    // Elements stand in the first lanes: what the others hold reaches none of them.
+    const S scanned = ScanWarp(f, sum);
+    before = {ShuffleState(scanned, lane > 0 ? lane - 1 : 0), lane > 0};
+    const int64_t last = left < kWarp * kItems ? (left - 1) / kItems : kWarp - 1;
+    total = {ShuffleState(scanned, static_cast<int>(last)), true};
+  }
+
+  // f(earlier, of each), where there is something earlier.
+  __device__ __forceinline__ void Write(const ScanArguments& a, const F& f, int64_t row, int64_t k,
+                                        int64_t end, const Maybe<S>& earlier) {
+    if (k >= end) return;
+    if (earlier.there) {
+#pragma unroll
+      for (int j = 0; j < kItems; ++j) items[j] = f.Merge(earlier.state, items[j]);
+    }
+    if constexpr (F::kPacked) {
+      if (k + kItems <= end) {
+        return f.WriteRun(row * a.axis + LowOf(a, k), a.reverse, items);
       }
-      items[j] = v;
-      if (left <= 0) continue;  // the same for all lanes
-      // Elements stand in the first lanes: what the others hold reaches none of them.
-      v = ScanWarp(f, v);
-      items[j] = total.there ? f.Merge(total.state, v) : v;
-      total = {ShuffleState(items[j], static_cast<int>(left < kWarp ? left - 1 : kWarp - 1)), true};
+    }
+#pragma unroll
+    for (int j = 0; j < kItems; ++j) {
+      if (k + j < end) f.Write(row * a.axis + a.PlaceOf(k + j), items[j]);
+    }
+  }
+
+ private:
+  // The least place of the kItems from the k-th on.
+  static __device__ __forceinline__ int64_t LowOf(const ScanArguments& a, int64_t k) {
+    return a.PlaceOf(a.reverse ? k + kItems - 1 : k);
+  }
+  __device__ __forceinline__ void Read(const ScanArguments& a, const F& f, int64_t row, int64_t k,
+                                       int64_t end) {
+    if constexpr (F::kPacked) {
+      if (k + kItems <= end) {
+        return f.OfRun(row * a.axis + LowOf(a, k), a.PlaceOf(k), a.reverse, items);
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < kItems; ++j) {
+      const int64_t place = a.PlaceOf(k + j);
+      items[j] = k + j < end ? f.Of(row * a.axis + place, place, k + j == 0) : S{};
     }
   }
 };
@@ -136,7 +208,7 @@ __global__ void __launch_bounds__(ScanPolicy::kThreads)
     if (!kTotals && chunk > 0) carry = {Before(f, totals + row * a.chunks, chunk), true};
     for (int64_t start = chunk * a.chunk; start < end; start += ScanPolicy::kTile) {
       const int64_t first = start + warp * kItems * kWarp;
-      const WarpItems<F> mine(a, f, row, first, end);
+      ThreadItems<F> mine(a, f, row, first, end);
       __syncthreads();  // the slots are free again
       if (lane == 0) slots[warp] = mine.total;
       __syncthreads();
@@ -146,16 +218,27 @@ __global__ void __launch_bounds__(ScanPolicy::kThreads)
         carry = Join(f, carry, slots[w]);
       }
       if constexpr (!kTotals) {
-#pragma unroll
-        for (int j = 0; j < kItems; ++j) {
-          const int64_t k = first + j * kWarp + lane;
-          if (k >= end) continue;
-          f.Write(row * a.axis + a.PlaceOf(k),
-                  before.there ? f.Merge(before.state, mine.items[j]) : mine.items[j]);
-        }
+        mine.Write(a, f, row, first + lane * kItems, end, Join(f, before, mine.before));
       }
     }
     if (kTotals && threadIdx.x == 0) totals[item] = carry.state;
+  }
+}
+
+// inner = 1 and rows of at most a tile: a warp each.
+template <class F>
+__global__ void __launch_bounds__(ScanPolicy::kThreads) ScanShortRowsKernel(ScanArguments a, F f) {
+  using S = typename F::State;
+  constexpr int kWarps = ScanPolicy::kThreads / kWarp, kItems = ScanPolicy::kItems;
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  for (int64_t row = int64_t{blockIdx.x} * kWarps + warp; row < a.outer;
+       row += int64_t{gridDim.x} * kWarps) {
+    Maybe<S> carry{S{}, false};
+    for (int64_t first = 0; first < a.axis; first += kItems * kWarp) {
+      ThreadItems<F> mine(a, f, row, first, a.axis);
+      mine.Write(a, f, row, first + lane * kItems, a.axis, Join(f, carry, mine.before));
+      carry = Join(f, carry, mine.total);
+    }
   }
 }
 
@@ -221,6 +304,10 @@ cudaError_t LaunchScan(const ScanRun& run, const F& f, const DeviceLimits& limit
   const int64_t blocks =
       p.inner == 1 ? p.outer * a.chunks : CeilDiv(p.outer * p.inner * a.chunks, P::kThreads);
   cudaError_t error = cudaSuccess;
+  if (p.inner == 1 && p.axis <= P::kTile) {
+    return Launch(ScanShortRowsKernel<F>, CeilDiv(p.outer, P::kThreads / kWarp), P::kThreads, 0,
+                  stream, a, f);
+  }
   if (p.inner == 1) {
     if (a.chunks > 1) {
       error = Launch(ScanRowsKernel<true, F>, blocks, P::kThreads, 0, stream, a, f, totals);
