@@ -167,10 +167,9 @@ StatusOr<Gradients> Recompute(const Operands& o, const Options& options, const T
   return sums;
 }
 
-// x times a number in its place, which the common number 1 leaves alone.
-Status ScaleInto(const Tensor& x, const Tensor& number) {
+// x times a number of its compute type, in its place; the common number 1 leaves it alone.
+Status ScaleInto(const Tensor& x, const Tensor& wide) {
   if (!x.defined() || x.numel() == 0) return OkStatus();
-  OFL_ASSIGN_OR_RETURN(Tensor wide, Cast(number, ComputeType(x.dtype())));
   OFL_ASSIGN_OR_RETURN(Tensor rows, Reshape(x, {x.shape()[0], x.numel() / x.shape()[0]}));
   OFL_ASSIGN_OR_RETURN(Tensor factor, Expand(wide, Dims{x.shape()[0]}));
   return ScaleRowsInto(rows, factor).status();
@@ -195,8 +194,9 @@ class LossNode final : public Node {
 
   StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
     if (std::optional<Gradients> ready = Take(); ready && !GradEnabled()) {
+      OFL_ASSIGN_OR_RETURN(const Tensor factor, Cast(grads[0], ComputeType(grads[0].dtype())));
       for (const Tensor& t : {ready->x, ready->weight, ready->bias}) {
-        OFL_RETURN_IF_ERROR(ScaleInto(t, grads[0]));
+        OFL_RETURN_IF_ERROR(ScaleInto(t, factor));
       }
       return TensorList{ready->x, ready->weight, ready->bias};
     }

@@ -82,7 +82,7 @@ def step_on_meta(config, batch, dtype):
 
 
 # Of 12 layers, 4 x 1024 tokens, bfloat16: ops that launch, bytes as declared.
-CEILINGS = {"ops": 310, "bytes": 14.72e9}
+CEILINGS = {"ops": 311, "bytes": 14.72e9}
 
 
 def test_the_step_of_gpt2_stays_below_its_ceilings():
