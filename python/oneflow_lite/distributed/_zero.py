@@ -139,10 +139,12 @@ class _Scatter:
 _optimizers: weakref.WeakSet[ZeroOptimizer] = weakref.WeakSet()
 
 
-@add_source
 def _split_gradient(p: Tensor) -> Tensor | None:
     """The gradient of a parameter that has none of its own, from the optimizer that splits it."""
     return next((o.split_gradient(p) for o in _optimizers if o.scatters(p)), None)
+
+
+add_source(_split_gradient)
 
 
 class ZeroOptimizer(Optimizer):

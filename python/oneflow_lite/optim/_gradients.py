@@ -11,10 +11,9 @@ _Source = Callable[[Tensor], Tensor | None]
 _sources: list[_Source] = []
 
 
-def add_source(source: _Source) -> _Source:
+def add_source(source: _Source) -> None:
     """Adds who may have the gradient of a parameter whose ``.grad`` is None."""
     _sources.append(source)
-    return source
 
 
 def gradient_of(p: Tensor) -> Tensor | None:
