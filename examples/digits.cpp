@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <fstream>
 #include <iostream>
-#include <random>
 #include <vector>
 
 #include "functional/binary.h"
@@ -14,6 +13,7 @@
 #include "functional/cross_entropy.h"
 #include "functional/index.h"
 #include "functional/matmul.h"
+#include "functional/random.h"
 #include "functional/reduce.h"
 #include "functional/unary.h"
 #include "functional/view.h"
@@ -45,45 +45,35 @@ Status Step(const Tensor& rows, std::vector<Tensor>& p) {
   return OkStatus();
 }
 
-StatusOr<float> TrainAndTest(const std::vector<float>& numbers) {
+StatusOr<double> TrainAndTest(const std::vector<float>& numbers) {
   const int64_t n = static_cast<int64_t>(numbers.size()) / 65, learnt = n * 4 / 5;
   if (n == 0) return absl::InvalidArgumentError("digits: no images were read");
   OFL_ASSIGN_OR_RETURN(Tensor rows, Empty({n, 65}));
   std::copy_n(numbers.begin(), n * 65, rows.data<float>());
-  OFL_ASSIGN_OR_RETURN(Tensor order, Arange(n));
-  std::mt19937 random(0);
-  int64_t* places = order.data<int64_t>();
-  std::shuffle(places, places + n, random);
+  OFL_ASSIGN_OR_RETURN(rows, IndexSelect(rows, 0, *RandPerm(n)));
   std::vector<Tensor> p;
   for (const Shape& shape : {Shape{128, 64}, Shape{128}, Shape{10, 128}, Shape{10}}) {
-    OFL_ASSIGN_OR_RETURN(Tensor w, Rand(shape));
-    OFL_ASSIGN_OR_RETURN(w, Sub(w, 0.5));
-    OFL_ASSIGN_OR_RETURN(w, Mul(w, 0.2));
+    OFL_ASSIGN_OR_RETURN(Tensor w, UniformInto(*Empty(shape), -0.1, 0.1));
     OFL_RETURN_IF_ERROR(autograd::SetRequiresGrad(p.emplace_back(w), true));
   }
   for (int epoch = 0; epoch < 30; ++epoch) {
-    std::shuffle(places, places + learnt, random);
+    OFL_ASSIGN_OR_RETURN(Tensor order, RandPerm(learnt));
     for (int64_t i = 0; i < learnt; i += 32) {
-      OFL_ASSIGN_OR_RETURN(Tensor some, Slice(order, 0, i, std::min(i + 32, learnt)));
-      OFL_ASSIGN_OR_RETURN(Tensor batch, IndexSelect(rows, 0, some));
-      OFL_RETURN_IF_ERROR(Step(batch, p));
+      OFL_ASSIGN_OR_RETURN(Tensor places, Slice(order, 0, i, std::min(i + 32, learnt)));
+      OFL_RETURN_IF_ERROR(Step(*IndexSelect(rows, 0, places), p));
     }
   }
-  OFL_ASSIGN_OR_RETURN(Tensor others, Slice(order, 0, learnt, n));
-  OFL_ASSIGN_OR_RETURN(Tensor rest, IndexSelect(rows, 0, others));
-  OFL_ASSIGN_OR_RETURN(Tensor logits, Logits(rest, p));
-  OFL_ASSIGN_OR_RETURN(Tensor guesses, ArgMax(logits, 1));
-  OFL_ASSIGN_OR_RETURN(Tensor labels, Labels(rest));
-  OFL_ASSIGN_OR_RETURN(Tensor right, Eq(guesses, labels));
-  OFL_ASSIGN_OR_RETURN(Tensor share, Mean(right, {}, false, DType::kFloat32));
-  return share.data<float>()[0];
+  OFL_ASSIGN_OR_RETURN(Tensor rest, Slice(rows, 0, learnt, n));
+  OFL_ASSIGN_OR_RETURN(Tensor right, Eq(*ArgMax(*Logits(rest, p), 1), *Labels(rest)));
+  OFL_ASSIGN_OR_RETURN(Tensor share, Mean(right, {}, false, DType::kFloat64));
+  return share.data<double>()[0];
 }
 
 int main(int argc, char** argv) {
   std::ifstream file(argc > 1 ? argv[1] : "digits.csv");
   std::vector<float> numbers;
   for (float number; file >> number; file.ignore()) numbers.push_back(number);
-  const StatusOr<float> share = TrainAndTest(numbers);
+  const StatusOr<double> share = TrainAndTest(numbers);
   if (!share.ok()) return std::cerr << share.status() << "\n", 1;
   std::cout << "test accuracy " << 100 * *share << "%\n";
 }
