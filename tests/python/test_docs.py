@@ -60,8 +60,8 @@ def test_the_map_of_the_cuda_folder_names_every_file_and_no_other():
 
 @pytest.fixture
 def patched(tmp_path):
-    """The files that adding_an_op.md changes, changed, and their names."""
-    page = (ROOT / "docs/adding_an_op.md").read_text(encoding="utf-8")
+    """The files that op_in_the_tree.md changes, changed, and their names."""
+    page = (ROOT / "docs/op_in_the_tree.md").read_text(encoding="utf-8")
     patch = "".join(re.findall(r"^```diff\n(.*?)^```", page, re.M | re.S))
     names = re.findall(r"^\+\+\+ b/(\S+)$", patch, re.M)
     assert len(names) >= 8
@@ -73,7 +73,7 @@ def patched(tmp_path):
     result = subprocess.run(
         ["git", "apply", "-"], input=patch, text=True, cwd=tmp_path, capture_output=True
     )
-    assert result.returncode == 0, f"docs/adding_an_op.md must follow the tree: {result.stderr}"
+    assert result.returncode == 0, f"docs/op_in_the_tree.md must follow the tree: {result.stderr}"
     return tmp_path, names
 
 
@@ -118,6 +118,12 @@ def test_performance_tables_are_those_of_the_records(monkeypatch):
     assert (tables.RESULTS / "tables.md").read_text(encoding="utf-8") == tables.all_tables(), again
     page = tables.PAGE.read_text(encoding="utf-8")
     assert page == tables.with_summaries(page), again
+
+
+def test_a_page_that_no_script_writes_has_at_most_300_lines():
+    pages = [page for page in PAGES if page.name != "cpp_api.md"]
+    lengths = {page.name: len(page.read_text(encoding="utf-8").splitlines()) for page in pages}
+    assert {name: lines for name, lines in lengths.items() if lines > 300} == {}
 
 
 def test_performance_is_a_page_and_notes_are_short():
