@@ -3,7 +3,7 @@
 
 The fence of a snippet says what it is:
 
-    ```python            runs; the Python snippets of a page run in order, in one process
+    ```python            a whole program: runs alone, in an empty folder
     ```cpp               a whole file: compiled against the installed package; with main(), run
     ```cpp file=PATH     compiles as it stands, and its lines stand in that file, in this order
     ```cpp part file=PATH  an excerpt, which compiles only in its file
@@ -61,12 +61,12 @@ def compiled_excerpts():
     ]
 
 
-def python_pages():
-    pages = {}
-    for where, attributes, code in snippets("python"):
-        if not attributes:
-            pages.setdefault(where.split(":")[0], []).append(code)
-    return [pytest.param("\n".join(codes), id=page) for page, codes in pages.items()]
+def python_programs():
+    return [
+        pytest.param(code, id=where)
+        for where, attributes, code in snippets("python")
+        if not attributes
+    ]
 
 
 def bash_snippets():
@@ -76,7 +76,7 @@ def bash_snippets():
     ]
 
 
-@pytest.mark.parametrize("code", python_pages())
+@pytest.mark.parametrize("code", python_programs())
 def test_python_runs(code, tmp_path):
     script = tmp_path / "snippets.py"
     script.write_text(code)
