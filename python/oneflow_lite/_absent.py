@@ -2,7 +2,8 @@
 """Well-known names of PyTorch that are not here, and what to use instead.
 
 An AttributeError for one of them says so, of a module (``public_face``) and of a tensor
-(``complete``); docs/what_there_is.md shows all of them. A test looks up the names with a dot that
+(``complete``), and so does the ImportError of ``from module import name``;
+docs/what_there_is.md shows all of them. A test looks up the names with a dot that
 ``instead`` speaks of: a module's of this package, ``Tensor.`` or ``flow.``.
 """
 
@@ -10,6 +11,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from opcode import opmap
+from types import FrameType
 from typing import Any, NamedTuple
 
 
@@ -87,9 +90,11 @@ ABSENT = [
     Absent("several processes", {
         "": "multiprocessing futures is_distributed monitor",
         "nn": "DataParallel parallel", "cuda": "nccl comm ipc_collect",
+        "distributed": "init_process_group destroy_process_group get_backend "
+                       "DistributedDataParallel",
         "Tensor": "share_memory_ is_shared is_distributed",
-    }, "flow.distributed has DataParallel and collectives, Tensor.to_global spreads tensors over"
-       " processes (docs/parallel_training.md)"),
+    }, "flow.distributed has init, DataParallel and collectives, Tensor.to_global spreads tensors "
+       "over processes, as docs/parallel_training.md says"),
     Absent("probability distributions", {
         "": "distributions binomial poisson quasirandom",
     }, "flow.rand, flow.randn, flow.normal, flow.bernoulli, flow.multinomial and "
@@ -275,6 +280,18 @@ def _hint(within: str, name: str) -> str:
             "(all in docs/what_there_is.md)")  # fmt: skip
 
 
+def _is_imported(frame: FrameType | None) -> bool:
+    """Whether a module's ``__getattr__`` in this frame serves ``from module import name``.
+
+    Python drops the text of an AttributeError there and raises an ImportError of its own.
+    """
+    while frame is not None and frame.f_code.co_name == "__getattr__":
+        frame = frame.f_back
+    if frame is None or frame.f_lasti < 0:
+        return False
+    return frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
+
+
 def public_face(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of a module of this package.
 
@@ -284,7 +301,10 @@ def public_face(module: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     within = module.partition(".")[2]
 
     def __getattr__(name: str) -> Any:
-        text = f"module {module!r} has no attribute {name!r}" + _hint(within, name)
+        hint = _hint(within, name)
+        if hint and _is_imported(sys._getframe()):
+            raise ImportError(f"cannot import name {name!r} from {module!r}{hint}", name=module)
+        text = f"module {module!r} has no attribute {name!r}{hint}"
         raise AttributeError(text, name=name, obj=sys.modules[module])
 
     def __dir__() -> list[str]:
