@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import Any
 
 from oneflow_lite._math import wide
-from oneflow_lite._oneflow_lite import _C, Tensor, float64
+from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor, float64
 from oneflow_lite.optim.optimizer import Optimizer
 
 MASTER = "master_weight"
@@ -112,6 +112,16 @@ class MultiTensorOptimizer(Optimizer):
             raise RuntimeError(f"{type(self).__name__}.step(): the steps were counted without "
                                "capturable=True; take one with it before the capture")  # fmt: skip
 
+    def check_state(self, number: int, p: Tensor, kept: dict[str, Any]) -> None:
+        for name in (*self.moments, MASTER):
+            value = kept.get(name)
+            if isinstance(value, Tensor) and value.shape != p.shape:
+                raise ShapeError(f"load_state_dict(): {name} of parameter {number} has shape "
+                                 f"{list(value.shape)}, expected {list(p.shape)}")  # fmt: skip
+        if self.counts and "step" in kept and self.moments[0] not in kept:
+            raise ValueError(f"load_state_dict(): the state of parameter {number} has {list(kept)},"
+                             f" but {type(self).__name__} needs {self.moments[0]!r}")  # fmt: skip
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         super().load_state_dict(state_dict)
         for group in self.param_groups:
@@ -152,10 +162,3 @@ def count_as(on_device: bool, state: dict[str, Any], p: Tensor) -> None:
         state["step"] = _C.full([], step, dtype=float64, device=p.device)
     else:
         state["step"] = step.to(p.device, float64)
-
-
-def check_not_negative(name: str, group: dict[str, Any], options: tuple[str, ...]) -> None:
-    """ValueError where one of the options of a group is negative or NaN."""
-    for option in options:
-        if not group[option] >= 0:
-            raise ValueError(f"{name}(): {option} is {group[option]}; it must not be negative")

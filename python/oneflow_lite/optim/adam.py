@@ -10,11 +10,11 @@ from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.optim._multi_tensor import (
     MASTER,
     MultiTensorOptimizer,
-    check_not_negative,
     kept,
     kept_steps,
     zeros_for,
 )
+from oneflow_lite.optim.optimizer import check_betas, check_not_negative
 
 
 class Adam(MultiTensorOptimizer):
@@ -94,8 +94,7 @@ class Adam(MultiTensorOptimizer):
     def check_options(self, group: dict[str, Any]) -> None:
         name = type(self).__name__
         check_not_negative(name, group, ("lr", "eps", "weight_decay"))
-        if not all(0 <= beta < 1 for beta in group["betas"]):
-            raise ValueError(f"{name}(): betas are {group['betas']}; they must be in [0, 1)")
+        check_betas(name, group)
 
     def begin(self, p: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
         state.update(exp_avg=zeros_for(p), exp_avg_sq=zeros_for(p))

@@ -10,10 +10,10 @@ from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.optim._multi_tensor import (
     MASTER,
     MultiTensorOptimizer,
-    check_not_negative,
     kept,
     zeros_for,
 )
+from oneflow_lite.optim.optimizer import check_betas, check_not_negative
 
 
 class Lion(MultiTensorOptimizer):
@@ -66,8 +66,7 @@ class Lion(MultiTensorOptimizer):
 
     def check_options(self, group: dict[str, Any]) -> None:
         check_not_negative("Lion", group, ("lr", "weight_decay"))
-        if not all(0 <= beta < 1 for beta in group["betas"]):
-            raise ValueError(f"Lion(): betas are {group['betas']}; they must be in [0, 1)")
+        check_betas("Lion", group)
 
     def begin(self, p: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
         state["exp_avg"] = zeros_for(p)

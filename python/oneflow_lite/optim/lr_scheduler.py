@@ -13,11 +13,16 @@ from __future__ import annotations
 import bisect
 import math
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from oneflow_lite._absent import public_face
-from oneflow_lite.optim._lr_base import LRScheduler, check_optimizer, check_positive
+from oneflow_lite.optim._lr_base import (
+    LRScheduler,
+    check_number,
+    check_optimizer,
+    check_positive,
+)
 from oneflow_lite.optim._lr_cycles import CosineAnnealingWarmRestarts, OneCycleLR
 from oneflow_lite.optim._lr_plateau import ReduceLROnPlateau
 from oneflow_lite.optim.optimizer import Optimizer
@@ -44,6 +49,9 @@ class LambdaLR(LRScheduler):
     ) -> None:
         check_optimizer(self, optimizer)
         count = len(optimizer.param_groups)
+        if not callable(lr_lambda) and not isinstance(lr_lambda, Sequence):
+            raise TypeError(f"{type(self).__name__}(): lr_lambda must be a function or a list of "
+                            f"functions, not {type(lr_lambda).__name__}")  # fmt: skip
         self.lr_lambdas = [lr_lambda] * count if callable(lr_lambda) else list(lr_lambda)
         if len(self.lr_lambdas) != count:
             raise ValueError(f"{type(self).__name__}(): {len(self.lr_lambdas)} functions for "
@@ -86,6 +94,7 @@ class StepLR(LRScheduler):
     ) -> None:
         check_optimizer(self, optimizer)
         check_positive(self, "step_size", step_size)
+        check_number(self, "gamma", gamma)
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
@@ -104,6 +113,10 @@ class MultiStepLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         check_optimizer(self, optimizer)
+        if not isinstance(milestones, Iterable):
+            raise TypeError("MultiStepLR(): milestones must be a list of numbers, not "
+                            f"{type(milestones).__name__}")  # fmt: skip
+        check_number(self, "gamma", gamma)
         self.milestones, self.gamma = sorted(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
@@ -115,6 +128,7 @@ class ExponentialLR(LRScheduler):
     """Times ``gamma`` every epoch."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
+        check_number(self, "gamma", gamma)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 

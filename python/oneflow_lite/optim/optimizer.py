@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import numbers
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -42,6 +43,34 @@ def note_graphed(optimizer: Optimizer) -> None:
     seen = getattr(_graphed, "seen", None)
     if seen is not None and all(other is not optimizer for other in seen):
         seen.append(optimizer)
+
+
+def check_numbers(name: str, group: dict[str, Any], options: tuple[str, ...]) -> None:
+    """TypeError where one of the options of a group is no number."""
+    for option in options:
+        if not isinstance(group[option], numbers.Real | Tensor):
+            raise TypeError(f"{name}(): {option} must be a number, not "
+                            f"{type(group[option]).__name__}")  # fmt: skip
+
+
+def check_not_negative(name: str, group: dict[str, Any], options: tuple[str, ...]) -> None:
+    """ValueError where one of the options of a group is negative or NaN."""
+    check_numbers(name, group, options)
+    for option in options:
+        if not group[option] >= 0:
+            raise ValueError(f"{name}(): {option} is {group[option]}; it must not be negative")
+
+
+def check_betas(name: str, group: dict[str, Any]) -> None:
+    """ValueError where the betas of a group are not two numbers in [0, 1)."""
+    betas = group["betas"]
+    if not isinstance(betas, tuple | list):
+        raise TypeError(f"{name}(): betas must be a pair of numbers, not {type(betas).__name__}")
+    if wrong := [b for b in betas if not isinstance(b, numbers.Real | Tensor)]:
+        raise TypeError(f"{name}(): betas must be a pair of numbers, but one is "
+                        f"{type(wrong[0]).__name__}")  # fmt: skip
+    if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
+        raise ValueError(f"{name}(): betas are {betas}; they must be two numbers in [0, 1)")
 
 
 def is_state(given: Any) -> bool:
@@ -123,6 +152,12 @@ class Optimizer:
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group ``{"params": parameters, option: value, ...}``."""
         name = f"{type(self).__name__}()"
+        if not isinstance(param_group, dict):
+            raise TypeError(f'{name}: a group must be a dict with "params", not '
+                            f"{type(param_group).__name__}")  # fmt: skip
+        if "params" not in param_group:
+            raise ValueError(f'{name}: a group must have "params", but this one has the keys '
+                             f"{list(param_group)}")  # fmt: skip
         group, params = param_group, param_group["params"]
         params = [params] if isinstance(params, Tensor) else list(params)
         for key in set(group) - set(self.defaults):
@@ -150,6 +185,9 @@ class Optimizer:
 
     def check_options(self, group: dict[str, Any]) -> None:
         """Raises ValueError where an option's value is not allowed."""
+
+    def check_state(self, number: int, p: Tensor, kept: dict[str, Any]) -> None:
+        """Raises where what another optimizer kept of a parameter does not go with this one."""
 
     def check_capture(self, group: dict[str, Any]) -> None:
         """Raises RuntimeError where a step of this group, captured, would not replay as steps."""
@@ -216,7 +254,12 @@ class Optimizer:
         ------
         RuntimeError
             It is captured, but is the first, which makes the state, or counts in Python.
+        TypeError
+            ``closure`` cannot be called, such as a loss.
         """
+        if closure is not None and not callable(closure):
+            raise TypeError(f"{type(self).__name__}.step(): closure must be a function or None, "
+                            f"not {type(closure).__name__}")  # fmt: skip
         note_graphed(self)
         captured = [is_captured(group["params"]) for group in self.param_groups]
         for group in (g for g, c in zip(self.param_groups, captured, strict=True) if c):
@@ -269,7 +312,9 @@ class Optimizer:
         Raises
         ------
         ValueError
-            Where the groups differ in number or size, or it is no state of an optimizer.
+            Where the groups differ in number or size, or it is no state of such an optimizer.
+        ShapeError
+            Where what is kept of a parameter has another shape.
         """
         if not is_state(state_dict):
             raise ValueError('load_state_dict(): a dict with "state" and "param_groups" is needed, '
@@ -286,6 +331,7 @@ class Optimizer:
         for number, p in zip(saved, self._all(), strict=True):
             kept = state_dict["state"].get(number)
             if kept is not None:
+                self.check_state(number, p, kept)
                 state[p] = _copied(kept, p.device)
         options = copy.deepcopy([{key: value for key, value in group.items() if key != "params"}
                                  for group in groups])  # fmt: skip

@@ -10,11 +10,11 @@ from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.optim._multi_tensor import (
     MASTER,
     MultiTensorOptimizer,
-    check_not_negative,
     kept,
     kept_steps,
     zeros_for,
 )
+from oneflow_lite.optim.optimizer import check_not_negative
 
 
 class RMSprop(MultiTensorOptimizer):

@@ -10,10 +10,10 @@ from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.optim._multi_tensor import (
     MASTER,
     MultiTensorOptimizer,
-    check_not_negative,
     kept,
     zeros_for,
 )
+from oneflow_lite.optim.optimizer import check_not_negative, check_numbers
 
 
 class SGD(MultiTensorOptimizer):
@@ -80,6 +80,7 @@ class SGD(MultiTensorOptimizer):
 
     def check_options(self, group: dict[str, Any]) -> None:
         check_not_negative("SGD", group, ("lr", "momentum", "weight_decay"))
+        check_numbers("SGD", group, ("dampening",))
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise ValueError("SGD(): nesterov needs a momentum and no dampening")
 
