@@ -108,7 +108,7 @@ def test_binary_cross_entropy_takes_shares():
 def test_modules_say_what_is_wrong_with_their_numbers():
     with pytest.raises(ValueError, match="GroupNorm: 4 channels do not make 0 groups"):
         nn.GroupNorm(0, 4)
-    with pytest.raises(ValueError, match="MultiheadAttention: embed_dim is 8 and num_heads 0, but"):
+    with pytest.raises(ValueError, match="MultiheadAttention: num_heads is 0, but it must be"):
         nn.MultiheadAttention(8, 0)
     for clip in (nn.utils.clip_grad_norm_, nn.utils.clip_grad_value_):
         with pytest.raises(TypeError, match=rf"{clip.__name__}\(\): a parameter must be a Tensor"):

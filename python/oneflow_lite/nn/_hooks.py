@@ -24,6 +24,8 @@ class HookHandle:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> None:
+        if not callable(hook):
+            raise TypeError(f"argument 'hook' must be callable, not {type(hook).__name__}")
         self._hooks = hooks
         self.with_kwargs, self.always_call = with_kwargs, always_call
         others = dict(hooks) if prepend else {}

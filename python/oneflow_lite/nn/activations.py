@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.nn import functional
 from oneflow_lite.nn import init as _init
+from oneflow_lite.nn._checked import check_bools
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
 
@@ -23,6 +24,7 @@ class _InPlace(Module):
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
+        check_bools(self, inplace=inplace)
         self.inplace = inplace
 
     def extra_repr(self) -> str:

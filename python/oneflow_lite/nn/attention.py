@@ -16,6 +16,7 @@ from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
 from oneflow_lite._oneflow_lite import bool as _bool
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn import init
+from oneflow_lite.nn._checked import check_sizes
 from oneflow_lite.nn.activations import Dropout
 from oneflow_lite.nn.containers import ModuleList
 from oneflow_lite.nn.layers import Linear
@@ -84,9 +85,7 @@ class MultiheadAttention(Module):
         dtype: flow.dtype | None = None,
     ) -> None:
         super().__init__()
-        if embed_dim < 1 or num_heads < 1:
-            raise ValueError(f"MultiheadAttention: embed_dim is {embed_dim} and num_heads "
-                             f"{num_heads}, but they must be positive")  # fmt: skip
+        check_sizes(self, 1, embed_dim=embed_dim, num_heads=num_heads)
         if embed_dim % num_heads:
             raise ValueError(f"MultiheadAttention: embed_dim is {embed_dim}, but it must divide by "
                              f"num_heads, {num_heads}")  # fmt: skip
@@ -353,6 +352,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
+        check_sizes(self, num_layers=num_layers)
         self.layers = ModuleList(copy.deepcopy(encoder_layer) for _ in range(num_layers))
         self.num_layers = num_layers
         self.add_module("norm", norm)

@@ -9,6 +9,7 @@ from oneflow_lite._math import norm
 from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
 from oneflow_lite.autograd._grad_mode import no_grad
 from oneflow_lite.nn import init
+from oneflow_lite.nn._checked import check_sizes
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
 
@@ -100,6 +101,7 @@ class Embedding(Module):
         super().__init__()
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         _refuse("Embedding", scale_grad_by_freq)
+        check_sizes(self, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"Embedding: padding_idx is {padding_idx}, but there are "
                              f"{num_embeddings} rows")  # fmt: skip

@@ -55,10 +55,11 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return _GAINS[nonlinearity]
 
 
-def _fans(tensor: Tensor) -> tuple[int, int]:
+def _fans(tensor: Tensor, name: str = "_calculate_fan_in_and_fan_out") -> tuple[int, int]:
     """How many inputs an output has, and outputs an input: of a weight [out, in, *window]."""
     if tensor.ndim < 2:
-        raise ValueError(f"fan in and fan out need at least 2 dims, not shape {list(tensor.shape)}")
+        raise ValueError(f"{name}(): tensor has shape {list(tensor.shape)}, expected at least 2 "
+                         "dims for its fan in and fan out")  # fmt: skip
     window = math.prod(tensor.shape[2:])
     return tensor.shape[1] * window, tensor.shape[0] * window
 
@@ -108,20 +109,21 @@ def xavier_uniform_(
     tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
     """Uniform within ``gain * sqrt(6 / (fan_in + fan_out))`` (Glorot and Bengio, 2010)."""
-    bound = gain * math.sqrt(6 / max(1, sum(_fans(tensor))))
+    bound = gain * math.sqrt(6 / max(1, sum(_fans(tensor, "xavier_uniform_"))))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal of the variance of :func:`xavier_uniform_`."""
-    return normal_(tensor, 0.0, gain * math.sqrt(2 / max(1, sum(_fans(tensor)))), generator)
+    std = gain * math.sqrt(2 / max(1, sum(_fans(tensor, "xavier_normal_"))))
+    return normal_(tensor, 0.0, std, generator)
 
 
 def _kaiming(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     """The standard deviation of :func:`kaiming_uniform_` and :func:`kaiming_normal_`."""
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"{name}(): mode {mode!r} is neither fan_in nor fan_out")
-    fan = _fans(tensor)[mode == "fan_out"]
+    fan = _fans(tensor, name)[mode == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(max(1, fan))
 
 

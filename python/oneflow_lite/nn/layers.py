@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.nn import init
+from oneflow_lite.nn._checked import check_sizes
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
 
@@ -89,6 +90,7 @@ class Linear(Module):
         dtype: flow.dtype | None = None,
     ) -> None:
         super().__init__()
+        check_sizes(self, in_features=in_features, out_features=out_features)
         self.in_features, self.out_features = in_features, out_features
         self.weight = Parameter(_C.empty([out_features, in_features], dtype=dtype, device=device))
         added = _C.empty([out_features], dtype=dtype, device=device) if bias else None

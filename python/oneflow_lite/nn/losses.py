@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from typing import Any
 
 from oneflow_lite._oneflow_lite import _C, Tensor
@@ -201,8 +202,12 @@ class BCEWithLogitsLoss(BCELoss):
 
 
 def _take_older_arguments(cls: type[Module]) -> None:
-    """Let ``cls(size_average=..., reduce=...)`` set ``reduction``, with a warning."""
+    """Let ``cls(size_average=..., reduce=...)`` set ``reduction``, with a warning.
+
+    ``cls(input, target)``, which makes a loss of its operands, is an error that says so.
+    """
     init = vars(cls)["__init__"]
+    names = list(inspect.signature(init).parameters)[1:]
 
     @functools.wraps(init)
     def __init__(
@@ -212,6 +217,12 @@ def _take_older_arguments(cls: type[Module]) -> None:
         reduce: bool | None = None,
         **kwargs: Any,
     ) -> None:
+        for name, given in itertools.zip_longest(names, args):
+            if isinstance(given, Tensor) and name not in ("weight", "pos_weight"):
+                called = type(self).__name__
+                what = f"{name} must not be a Tensor" if name else "too many arguments"
+                raise TypeError(f"{called}: {what}; call the loss that was made: "
+                                f"{called}()(input, target)")  # fmt: skip
         if size_average is not None or reduce is not None:
             mean, reduced = size_average in (None, True), reduce in (None, True)
             meant = "none" if not reduced else "mean" if mean else "sum"

@@ -7,10 +7,11 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
 from oneflow_lite._warnings import warn
 from oneflow_lite.cuda import current_stream
 from oneflow_lite.nn import functional, init
+from oneflow_lite.nn._checked import check_sizes
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
 
@@ -55,6 +56,10 @@ class _Norm(Module):
         except TypeError:
             raise TypeError(f"{type(self).__name__}: normalized_shape must be int or a tuple of "
                             f"ints, not {normalized_shape!r}") from None  # fmt: skip
+        if any(n < 0 for n in self.normalized_shape):
+            raise ShapeError(f"{type(self).__name__}: normalized_shape is "
+                             f"{list(self.normalized_shape)}, but its sizes must be "
+                             "non-negative")  # fmt: skip
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         self.memory_efficient = memory_efficient
@@ -246,6 +251,7 @@ class GroupNorm(Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
+        check_sizes(self, num_groups=num_groups, num_channels=num_channels)
         if num_groups < 1 or num_channels % num_groups:
             raise ValueError(f"GroupNorm: {num_channels} channels do not make {num_groups} groups")
         self.num_groups, self.num_channels = num_groups, num_channels

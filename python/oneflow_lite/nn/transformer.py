@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn import init
+from oneflow_lite.nn._checked import check_sizes
 from oneflow_lite.nn.activations import Dropout
 from oneflow_lite.nn.attention import (
     MultiheadAttention,
@@ -118,6 +119,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
+        check_sizes(self, num_layers=num_layers)
         self.layers = ModuleList(copy.deepcopy(decoder_layer) for _ in range(num_layers))
         self.num_layers = num_layers
         self.add_module("norm", norm)
