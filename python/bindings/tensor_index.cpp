@@ -62,7 +62,7 @@ bool ReadIndex(PyObject* index, Places* places) {
 // Applies the places of an index one after the other.
 class Indexing {
  public:
-  explicit Indexing(const Tensor& t) : view_(t) {}
+  Indexing(const char* op, const Tensor& t) : op_(op), view_(t) {}
 
   bool Apply(const Places& places) {
     int64_t given = 0, ellipses = 0;
@@ -71,12 +71,13 @@ class Indexing {
       given += p.kind == Place::Kind::kInt || p.kind == Place::Kind::kSlice;
     }
     if (ellipses > 1) {
-      PyErr_SetString(PyExc_IndexError, "an index can have only one ellipsis (...)");
+      Raise(Error(ErrorKind::kIndex, op_, "(): an index can have only one ellipsis (...)"));
       return false;
     }
     const int64_t unnamed = view_.ndim() - given;
     if (unnamed < 0) {
-      Raise(ErrorKind::kIndex, absl::StrCat("too many indices: ", given, " for ", Describe(view_)));
+      Raise(
+          Error(ErrorKind::kIndex, op_, "(): too many indices: ", given, " for ", Describe(view_)));
       return false;
     }
     for (const Place& p : places) {
@@ -107,7 +108,7 @@ class Indexing {
   bool ApplyInt(int64_t index) {
     const int64_t size = view_.shape()[static_cast<int>(dim_)];
     if (index < -size || index >= size) {
-      Raise(IndexOutOfRange("index", index, source_dim_, size));
+      Raise(IndexOutOfRange(op_, index, source_dim_, size));
       return false;
     }
     ++source_dim_;
@@ -124,6 +125,7 @@ class Indexing {
     return Set(functional::Slice(view_, dim, start, std::max(start, stop), p.step));
   }
 
+  const char* op_;
   Tensor view_;
   int64_t dim_ = 0;         // of view_, that the next place speaks of
   int64_t source_dim_ = 0;  // the same as a dim of the indexed tensor, for messages
@@ -185,7 +187,7 @@ PyObject* Subscript(PyObject* self, PyObject* index) {
     if (HasData(index)) return CallIndexing("getitem", self, index, nullptr);
     Places places;
     if (!ReadIndex(index, &places)) return nullptr;
-    Indexing indexing(Unwrap(self));
+    Indexing indexing("index", Unwrap(self));
     if (!indexing.Apply(places)) return nullptr;
     const Tensor& view = indexing.view();
     // Also x[...] is a view and not x itself.
@@ -216,7 +218,7 @@ int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
     }
     Places places;
     if (!ReadIndex(index, &places)) return -1;
-    Indexing indexing(Unwrap(self));
+    Indexing indexing("setitem", Unwrap(self));
     if (!indexing.Apply(places)) return -1;
     const Tensor& view = indexing.view();
     Status s;
@@ -231,7 +233,7 @@ int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
       if (!from.defined()) return -1;
       s = Assign(view, std::move(from));
     }
-    return s.ok() ? 0 : (Raise(s), -1);
+    return s.ok() ? 0 : (Raise(Renamed("setitem", s)), -1);
   });
 }
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._devices import check_index_device
+from oneflow_lite._named_errors import renamed
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite._warnings import warn
 
@@ -220,6 +221,13 @@ def getitem(x: Tensor, index: Any) -> Tensor:
 
 def setitem(x: Tensor, index: Any, value: Any, accumulate: bool = False) -> None:
     """``x[index] = value`` where the index has data in it, or ``+=`` if ``accumulate``."""
+    try:
+        _write(x, index, value, accumulate)
+    except Exception as error:
+        raise renamed(error, "setitem")  # noqa: B904  (it is the same exception)
+
+
+def _write(x: Tensor, index: Any, value: Any, accumulate: bool) -> None:
     if isinstance(index, Tensor) and index.dtype is _ext.uint8:
         index = _as_places(index)
     if isinstance(index, Tensor) and index.dtype is _ext.bool and index.shape == x.shape:

@@ -74,7 +74,7 @@ def test_index_items_of_numpy_and_tensors():
 @pytest.mark.parametrize(
     ("index", "error", "text"),
     [
-        (5, IndexError, r"index\(\): index 5 is out of range \[-3, 2\] for dim 0 of size 3"),
+        (5, IndexError, r"\(\): index 5 is out of range \[-3, 2\] for dim 0 of size 3"),
         ((0, -5), IndexError, r"index -5 is out of range \[-4, 3\] for dim 1 of size 4"),
         ((0, None, 0, 0), IndexError, r"too many indices: 3 for a tensor of shape \[3, 4\]"),
         ((..., ...), IndexError, "only one ellipsis"),

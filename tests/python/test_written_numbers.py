@@ -45,7 +45,7 @@ WRITES = {
 # Whose message names the function inside that met the number.
 INNER = {
     "scatter value": "scatter", "setitem ...": "setitem",
-    "setitem mask": "tensor", "setitem places": "tensor", "setitem list": "tensor",
+    "setitem mask": "setitem", "setitem places": "setitem", "setitem list": "tensor",
 }  # fmt: skip
 # What computes with a number.
 COMPUTES = {
