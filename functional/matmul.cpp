@@ -84,6 +84,17 @@ StatusOr<Tensor> BatchedMatmul(const Tensor& a, const Tensor& b) {
   return Reshape(z, batch);
 }
 
+// ShapeError in the shapes that the caller gave: the products see rows of a batch and columns.
+Status CheckInner(const Tensor& a, const Tensor& b) {
+  const int64_t inner = a.shape()[a.ndim() - 1];
+  const int dim = std::max(0, b.ndim() - 2);
+  if (b.shape()[dim] == inner) return OkStatus();
+  Shape wanted = b.shape();
+  wanted[dim] = inner;
+  return ShapeMismatch("matmul", "other", b.shape(),
+                       absl::StrCat(wanted.ToString(), " to go with ", a.shape().ToString()));
+}
+
 }  // namespace
 
 StatusOr<Tensor> Matmul(const Tensor& a, const Tensor& b) {
@@ -93,6 +104,7 @@ StatusOr<Tensor> Matmul(const Tensor& a, const Tensor& b) {
                          "at least 1 dim");
   }
   if (a.ndim() == 2 && b.ndim() == 2) return CallMatmul(a, b);
+  OFL_RETURN_IF_ERROR(CheckInner(a, b));
   if (a.ndim() == 1) {
     OFL_ASSIGN_OR_RETURN(Tensor row, Unsqueeze(a, 0));
     OFL_ASSIGN_OR_RETURN(Tensor z, Matmul(row, b));
