@@ -34,6 +34,10 @@ class _GradMode:
         _ext.set_grad_enabled(self._previous.pop())
 
     def __call__(self, function: _Function) -> _Function:
+        if not callable(function):
+            raise TypeError(f"{type(self).__name__}(): a function can be decorated, not "
+                            f"{type(function).__name__}; to enter a block, write with "
+                            f"{type(self).__name__}():")  # fmt: skip
         if inspect.isgeneratorfunction(function):
             return self._wrap_generator(function)
 

@@ -108,9 +108,15 @@ class Function:
             raise RuntimeError(f"{cls.__name__}: a leaf that requires grad cannot be changed in "
                                "place; use no_grad or detach")  # fmt: skip
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = type(self).__name__
+        raise TypeError(f"{name}: an instance cannot be called; write {name}.apply(...)")
+
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Calls forward, and records backward where an argument requires a gradient."""
+        if not hasattr(cls, "forward"):
+            raise NotImplementedError(f"{cls.__name__} does not define forward()")
         needs = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         ctx = FunctionCtx(needs)
         with no_grad():
@@ -123,6 +129,9 @@ class Function:
         dirty, ctx._dirty = {id(t) for t in ctx._dirty}, ()
         if not (_ext.is_grad_enabled() and any(needs)):
             return result
+        if not hasattr(cls, "backward"):
+            raise NotImplementedError(f"{cls.__name__} does not define backward(), but argument "
+                                      f"{needs.index(True)} requires grad")  # fmt: skip
         outputs = list(result) if isinstance(result, tuple | list) else [result]
         constant = {id(t) for t in ctx._constant}
         flows = [
