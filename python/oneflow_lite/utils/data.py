@@ -16,7 +16,7 @@ __all__ = ["DistributedSampler", "batches"]
 
 
 def batches(
-    *arrays: np.ndarray,
+    *arrays: np.ndarray | Tensor,
     size: int,
     rng: np.random.Generator | None = None,
     device: device | str = "cpu",
@@ -26,7 +26,7 @@ def batches(
 
     Parameters
     ----------
-    *arrays : numpy.ndarray
+    *arrays : numpy.ndarray or Tensor
         Of the same length.
     size : int
         Rows of a batch; the last one may have fewer.
@@ -47,12 +47,20 @@ def batches(
     ValueError
         Where the lengths differ, ``size`` is not positive, or both ``rng`` and ``sampler`` are
         given.
+    TypeError
+        Where no array is given, or what is none.
 
     Examples
     --------
     >>> for x, y in batches(images, labels, size=64, rng=np.random.default_rng(0)):
     ...     loss = loss_fn(model(x), y)
     """
+    if not arrays:
+        raise TypeError("batches(): one array or more must be given")
+    for i, array in enumerate(arrays):
+        if not isinstance(array, np.ndarray | Tensor):
+            raise TypeError(f"batches(): array {i} must be a numpy.ndarray or a Tensor, not "
+                            f"{type(array).__name__}")  # fmt: skip
     lengths = {len(array) for array in arrays}
     if len(lengths) != 1:
         raise ValueError(f"batches(): the arrays have different lengths: {sorted(lengths)}")
@@ -66,7 +74,8 @@ def batches(
         rng.shuffle(order)
     for start in range(0, len(order), size):
         chosen = order[start : start + size]
-        yield tuple(from_numpy(array[chosen]).to(device) for array in arrays)
+        taken = (array[chosen] for array in arrays)
+        yield tuple((t if isinstance(t, Tensor) else from_numpy(t)).to(device) for t in taken)
 
 
 if not TYPE_CHECKING:
