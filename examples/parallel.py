@@ -110,9 +110,7 @@ def main():
     text = flow.ops.describe("matmul", a, b)
     say("\n".join(f"   {line}" for line in text.splitlines() if "placement" in line or "B" in line))
 
-    say(
-        "3. What each rank has a term of is a sum that nobody has made yet:"
-    )
+    say("3. What each rank has a term of is a sum that nobody has made yet:")
     total = a.sum()
     say(f"   a.sum() has SBP {total.sbp}, here {total.to_local().item():g}")
     whole_sum = total.item()  # all ranks call this: it adds up
