@@ -93,7 +93,11 @@ class _Sink:
             n = stream.write(left)
             if n is None and isinstance(stream, io.RawIOBase):
                 raise BlockingIOError(errno.EAGAIN, "save(): the file would block")
-            left = left[len(left) if n is None else n :]
+            n = len(left) if n is None else n
+            if not isinstance(n, int) or not 0 < n <= len(left):
+                raise OSError(errno.EIO, f"save(): write() of the file gave {n!r} for {len(left)} "
+                                         "bytes")  # fmt: skip
+            left = left[n:]
             self._stream = stream
         return len(data)
 
