@@ -342,9 +342,15 @@ def _bytes(tensor: Tensor) -> bytes:
     return tensor.numpy().tobytes()
 
 
+def _check_places(function: str, given: Any) -> None:
+    if not isinstance(given, list):
+        raise TypeError(f"{function}(): object_list must be a list, not {type(given).__name__}")
+
+
 def all_gather_object(object_list: list[Any], obj: Any, group: Group | None = None) -> None:
     """Puts each rank's object into the list, by pickle: ranks trust each other."""
     members = group_of("all_gather_object", group)
+    _check_places("all_gather_object", object_list)
     if len(object_list) != members.size:
         raise ValueError(
             f"all_gather_object(): object_list has {len(object_list)} places for {members.size} "
@@ -361,6 +367,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Group | None = No
 def broadcast_object_list(object_list: list[Any], src: int, group: Group | None = None) -> None:
     """Replaces the objects in the list by those of rank ``src``, by pickle."""
     members = group_of("broadcast_object_list", group)
+    _check_places("broadcast_object_list", object_list)
     text = pickle.dumps(object_list) if get_rank() == src else b""
     size = _ext.from_numpy(np.array([len(text)]))
     broadcast(size, src, members)

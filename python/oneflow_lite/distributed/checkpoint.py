@@ -26,6 +26,7 @@ from oneflow_lite import _serialization, _structure
 from oneflow_lite._absent import public_face
 from oneflow_lite._archive import Damaged
 from oneflow_lite._atomic_file import delete_forgotten, replacing
+from oneflow_lite._named_errors import speak_for_themselves
 from oneflow_lite._oneflow_lite import Tensor
 from oneflow_lite.autograd._grad_mode import no_grad
 from oneflow_lite.distributed._checkpoint_files import (
@@ -296,4 +297,5 @@ def load(path: _Path, into: Any = None) -> Any:
         files.close()
 
 
+speak_for_themselves(globals(), __all__)
 __getattr__, __dir__ = public_face(__name__)
