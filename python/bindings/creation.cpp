@@ -202,7 +202,13 @@ Tensor FromSequence(PyObject* data, std::optional<DType> dtype) {
 Tensor FromArray(PyObject* data) {
   PyRef array =
       IsArray(data) ? PyRef::Borrow(data) : PyRef(PyObject_CallMethod(data, "__array__", nullptr));
-  PyRef copy(array ? PyObject_CallMethod(array.get(), "copy", nullptr) : nullptr);
+  if (!array) return Tensor();
+  if (!IsArray(array.get())) {
+    PyErr_Format(PyExc_TypeError, "tensor(): __array__() of %s gave %s, not an array",
+                 Py_TYPE(data)->tp_name, Py_TYPE(array.get())->tp_name);
+    return Tensor();
+  }
+  PyRef copy(PyObject_CallMethod(array.get(), "copy", nullptr));
   return copy ? TensorFromNumpy("tensor", copy.get()) : Tensor();
 }
 

@@ -21,6 +21,7 @@ const Tensor& TensorOf(const py::handle& o) {
 // What a collective reads or writes as it lies in memory.
 const Tensor& DenseOf(const py::handle& o) {
   const Tensor& t = TensorOf(o);
+  if (t.device().type == DeviceType::kMeta) throw py::value_error("a meta tensor has no data");
   if (!t.is_contiguous()) throw py::value_error("a contiguous tensor is wanted");
   return t;
 }

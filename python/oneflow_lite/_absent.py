@@ -90,11 +90,17 @@ ABSENT = [
     Absent("several processes", {
         "": "multiprocessing futures is_distributed monitor",
         "nn": "DataParallel parallel", "cuda": "nccl comm ipc_collect",
-        "distributed": "init_process_group destroy_process_group get_backend "
-                       "DistributedDataParallel",
+        "distributed": "init_process_group destroy_process_group get_backend is_nccl_available "
+                       "is_gloo_available is_mpi_available is_torchelastic_launched Backend "
+                       "ProcessGroup Work TCPStore FileStore HashStore PrefixStore new_subgroups "
+                       "get_process_group_ranks get_global_rank get_group_rank isend irecv P2POp "
+                       "batch_isend_irecv send_object_list recv_object_list gather_object "
+                       "scatter_object_list monitored_barrier all_reduce_coalesced "
+                       "all_gather_coalesced reduce_op device_mesh DeviceMesh init_device_mesh "
+                       "fsdp rpc elastic launch run pipelining tensor",
         "Tensor": "share_memory_ is_shared is_distributed",
-    }, "flow.distributed has init, DataParallel and collectives, Tensor.to_global spreads tensors "
-       "over processes, as docs/parallel_training.md says"),
+    }, "flow.distributed has init, batch, collectives and DataParallel, Tensor.to_global spreads "
+       "tensors over processes, as docs/parallel_training.md says"),
     Absent("probability distributions", {
         "": "distributions binomial poisson quasirandom",
     }, "flow.rand, flow.randn, flow.normal, flow.bernoulli, flow.multinomial and "

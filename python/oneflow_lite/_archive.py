@@ -8,6 +8,7 @@ given away only when they were compared with it. Nothing is allocated that the f
 
 from __future__ import annotations
 
+import errno
 import struct
 import zlib
 from typing import IO, NamedTuple
@@ -94,15 +95,23 @@ class Archive:
     def _fill(self, part: memoryview) -> None:
         done = 0
         while done < len(part):
-            if hasattr(self._stream, "readinto"):
-                n = self._stream.readinto(part[done:])
-            else:
-                piece = self._stream.read(len(part) - done)
-                n = len(piece)
-                part[done : done + n] = piece
-            if not n:
+            n = self._read_some(part[done:])
+            if n == 0:
                 raise Damaged("it became shorter while it was read")
             done += n
+
+    def _read_some(self, part: memoryview) -> int:
+        """What one call of the stream reads into the part: 0 bytes at its end."""
+        if hasattr(self._stream, "readinto"):
+            n, name = self._stream.readinto(part), "readinto"
+        else:
+            piece, name = self._stream.read(len(part)), "read"
+            n = len(piece) if isinstance(piece, bytes | bytearray | memoryview) else None
+            if n is not None and n <= len(part):
+                part[:n] = piece
+        if not isinstance(n, int) or not 0 <= n <= len(part):
+            raise OSError(errno.EIO, f"load(): {name}() of the file gave {n} of {len(part)} bytes")
+        return n
 
     def _at(self, start: int, size: int) -> bytes:
         if start < 0 or size < 0 or start + size > self._size:

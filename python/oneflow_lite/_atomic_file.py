@@ -63,7 +63,7 @@ def replacing(path: str | os.PathLike) -> Iterator[IO[bytes]]:
         number = errno.EISDIR if name else errno.ENOENT
         raise OSError(number, os.strerror(number), name)
     prefix = PREFIX + hashlib.sha256(os.fsencode(base)).hexdigest()[:16] + "-"
-    _delete_forgotten(folder, prefix)
+    delete_forgotten(folder, prefix)
     partial = os.path.join(folder, prefix + os.urandom(8).hex())
     stream = None
     try:
@@ -132,8 +132,8 @@ def _lock(fd: int) -> bool:
     return True
 
 
-def _delete_forgotten(folder: str, prefix: str) -> None:
-    """Deletes what killed processes left of the same path.
+def delete_forgotten(folder: str, prefix: str = PREFIX) -> None:
+    """Deletes what killed processes left: of one path, or in the whole folder.
 
     A partial file is theirs where nobody holds its lock and nobody wrote to it for an hour: on
     file systems where locks are not seen by every machine, the hour alone protects it, and where

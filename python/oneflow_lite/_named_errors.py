@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
 from oneflow_lite._oneflow_lite import ShapeError, _GlobalScope, _placement_of
@@ -41,19 +41,44 @@ def renamed(error: Exception, name: str) -> Exception:
     return error
 
 
-def under_name(function: _F, name: str, module: str = "oneflow_lite") -> _F:
+def under_name(
+    function: _F,
+    name: str,
+    module: str = "oneflow_lite",
+    kinds: tuple[type[Exception], ...] = (Exception,),
+) -> _F:
     """Another name of a function of Python: it is called so, and so its errors say."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except Exception as error:
+        except kinds as error:
             raise renamed(error, name)  # noqa: B904  (it is the same exception)
 
     call.__name__, call.__module__ = name, module
     call.__qualname__ = function.__qualname__.replace(function.__name__, name)
     return cast(_F, call)
+
+
+# What a wrong argument comes to; other errors, such as another rank's, keep their words.
+_OF_ARGUMENTS = (TypeError, AttributeError, ValueError, IndexError, KeyError, OverflowError)
+
+
+def speak_for_themselves(module: dict[str, Any], names: Iterable[str]) -> None:
+    """Lets errors about arguments of a module's functions begin with the name that was called.
+
+    Parameters
+    ----------
+    module : dict
+        The ``globals()`` of the module; its functions are replaced there. Inside of the package
+        they are called as they were written.
+    names : iterable of str
+        What there is in the module for users; what is no function stays as it is.
+    """
+    for name in names:
+        if inspect.isfunction(module.get(name)):
+            module[name] = under_name(module[name], name, module["__name__"], _OF_ARGUMENTS)
 
 
 def named(function: _F, module: str = "oneflow_lite", *, out: bool = False) -> _F:

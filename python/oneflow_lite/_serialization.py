@@ -27,7 +27,7 @@ import numpy as np
 
 from oneflow_lite import _npy, _structure, sbp
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._archive import Archive, Damaged
+from oneflow_lite._archive import Archive, Damaged, Entry
 from oneflow_lite._atomic_file import replacing
 from oneflow_lite._oneflow_lite import Tensor, device
 from oneflow_lite._structure import ENTRY
@@ -93,7 +93,11 @@ class _Sink:
             n = stream.write(left)
             if n is None and isinstance(stream, io.RawIOBase):
                 raise BlockingIOError(errno.EAGAIN, "save(): the file would block")
-            left = left[len(left) if n is None else n :]
+            n = len(left) if n is None else n
+            if not isinstance(n, int) or not 0 < n <= len(left):
+                raise OSError(errno.EIO, f"save(): write() of the file gave {n!r} for {len(left)} "
+                                         "bytes")  # fmt: skip
+            left = left[n:]
             self._stream = stream
         return len(data)
 
@@ -225,6 +229,10 @@ class Opened:
         """May be called again for a leaf."""
         return self._leaves.read(node, once=False)
 
+    def size(self, node: dict[str, Any]) -> int:
+        """The bytes of a leaf's entry, which are there."""
+        return self._leaves.entry(node)[1].size
+
 
 def _tree_of(archive: Archive, name: str) -> tuple[Any, bool]:
     """The JSON of the structure, and whether checksums go with it."""
@@ -253,13 +261,18 @@ class _Leaves:
         self._archive, self._where, self._sealed = archive, where, sealed
         self._left = set(archive.entries) - {ENTRY}
 
-    def read(self, node: dict[str, Any], once: bool = True) -> Tensor | np.ndarray:
+    def entry(self, node: dict[str, Any]) -> tuple[str, Entry]:
+        """The name and the place of a leaf that was not read yet."""
         name = f"{node.get('tensor', node.get('array'))}.npy"
         if name not in self._left:
             raise Damaged(f"there is no entry {_structure.shown(name)}, or two tensors are in it")
+        return name, self._archive.entries[name]
+
+    def read(self, node: dict[str, Any], once: bool = True) -> Tensor | np.ndarray:
+        name, entry = self.entry(node)
         if once:
             self._left.remove(name)
-        if self._sealed and self._archive.entries[name].crc != node.get("crc32"):
+        if self._sealed and entry.crc != node.get("crc32"):
             raise Damaged(f"the entry {_structure.shown(name)} is not the one that was saved")
         array = _npy.array_of(self._archive.read(name))
         if self._sealed and list(array.shape) != node.get("shape"):

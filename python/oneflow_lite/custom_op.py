@@ -348,4 +348,6 @@ def load_library(path: str | os.PathLike[str]) -> list[str]:
     RuntimeError
         The file is no extension, was built for another version, or registers something wrong.
     """
+    if not isinstance(path, str | bytes | os.PathLike):
+        raise TypeError(f"load_library(): path must be a path, not {type(path).__name__}")
     return _ext.load_library(os.path.abspath(path))

@@ -24,4 +24,7 @@ partial_sum: Sbp = sbp_of(2, 0)
 
 def split(axis: int) -> Sbp:
     """Parts of a dim; a negative one counts from the end."""
-    return sbp_of(1, operator.index(axis))
+    try:
+        return sbp_of(1, operator.index(axis))
+    except TypeError:
+        raise TypeError(f"split(): axis must be a small int, not {axis!r}") from None

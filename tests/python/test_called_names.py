@@ -2,7 +2,9 @@
 """An error begins with the name of the function that was called, whichever function inside it was
 refused: of all public functions and methods, for arguments that are wrong in many ways."""
 
+import importlib
 import inspect
+import itertools
 import operator
 
 import pytest
@@ -84,6 +86,62 @@ def test_an_error_begins_with_the_name_that_was_called(label):
                 wrong[text[:200]] = (type(error).__name__, args, kwargs)
     assert not wrong
     assert refused > 0
+
+
+# Of these modules' functions: what is wrong with arguments, not what the system or other ranks say.
+OF_ARGUMENTS = (TypeError, AttributeError, ValueError, IndexError, KeyError, OverflowError)
+MODULES = ["distributed", "cuda", "nn.init", "nn.utils", "linalg", "special"]
+# They change the process, or wait.
+NOT_CALLED = {"init", "barrier"}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("where", MODULES)
+def test_functions_of_modules_speak_of_themselves(where):
+    module, wrong, refused = importlib.import_module(f"oneflow_lite.{where}"), [], 0
+    for name in sorted({*module.__all__} - NOT_CALLED):
+        function = getattr(module, name)
+        if not inspect.isroutine(function):
+            continue
+        for args, kwargs in itertools.islice(calls(function), 0, None, 3):
+            try:
+                function(*args, **kwargs)
+            except OF_ARGUMENTS as error:
+                refused, text = refused + 1, str(error).strip("'")
+                own = text.split("(")[0].endswith(name) or text.endswith(f"for {name}()")
+                if not (text.startswith((f"{name}()", f"{where}.{name}()")) or own):
+                    wrong.append((name, text[:200], args, kwargs))
+            except Exception:
+                continue
+    assert not wrong
+    assert refused > len(module.__all__)
+
+
+@pytest.mark.parametrize(
+    "name, call",
+    [
+        ("init", lambda: flow.distributed.init(rank="x")),
+        ("init", lambda: flow.distributed.init(timeout=-1)),
+        ("load_library", lambda: flow.load_library(3)),
+        ("backward", lambda: flow.autograd.backward(object())),
+        ("grad", lambda: flow.autograd.grad(object(), flow.ones(1, requires_grad=True))),
+        ("split", lambda: flow.sbp.split("x")),
+        ("split", lambda: flow.sbp.split(1 << 70)),
+        ("saved_tensors_hooks", lambda: flow.autograd.graph.saved_tensors_hooks(3, 4)),
+        ("machine_limit", lambda: flow.profiler.machine_limit(3)),
+        ("save_whole", lambda: flow.distributed.checkpoint.save_whole({"a": {1}}, "x")),
+        ("load", lambda: flow.distributed.checkpoint.load(3)),
+    ],
+)
+def test_what_is_no_registered_function_speaks_of_itself(name, call):
+    with pytest.raises(OF_ARGUMENTS) as caught:
+        call()
+    assert str(caught.value).startswith(f"{name}(): ")
+
+
+def test_a_name_that_is_no_text_is_shown():
+    with flow.profiler.profile(), flow.profiler.record_function("\ud800"):
+        flow.ones(2)
 
 
 BINARY = {

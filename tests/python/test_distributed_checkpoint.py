@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints of many ranks: the same bits on any number of ranks, and old or new after a kill."""
 
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from test_zero_optimizer import BRANCHES, fresh, groups, train
 flow = pytest.importorskip("oneflow_lite")
 
 from oneflow_lite import distributed as dist  # noqa: E402
+from oneflow_lite._atomic_file import PREFIX  # noqa: E402
 from oneflow_lite.distributed import checkpoint  # noqa: E402
 
 optim = flow.optim
@@ -167,6 +169,87 @@ def test_damaged_checkpoints(tmp_path):
     flow.save({"a": 1}, path / "manifest.npz")
     with pytest.raises(ValueError, match="of no format"):
         checkpoint.load(path)
+
+
+def two_parts(path):
+    """A checkpoint of a tensor that two ranks have halves of, and its manifest."""
+    checkpoint.save({"x": flow.arange(4)}, path)
+    manifest = flow.load(path / "manifest.npz")
+    (name,) = manifest["files"]
+    flow.save({"0": flow.arange(2)}, path / name)
+    manifest["files"].append(name.replace("-0.", "-1."))
+    flow.save({"0": flow.arange(2) + 2}, path / manifest["files"][1])
+    return manifest | {"pieces": [["x", [[0, [[0, 2]]], [1, [[2, 4]]]]]]}
+
+
+@pytest.mark.parametrize(
+    ("key", "old", "new"),
+    [
+        ("pieces", "[1, [[2, 4]]]", "[0, [[2, 4]]]"),  # one part for two places
+        ("pieces", ", [1, [[2, 4]]]", ""),  # elements that nobody has
+        ("pieces", "[1, [[2, 4]]]", "[1, [[1, 3]]]"),
+        ("pieces", "[1, [[2, 4]]]", "[1, [[0, 2]]]"),
+        ("pieces", "[1, [[2, 4]]]", "[1, [[2, 5]]]"),
+        ("pieces", "[1, [[2, 4]]]", "[7, [[2, 4]]]"),
+        ("pieces", "[1, [[2, 4]]]", "[1, [[2, null]]]"),
+        ("pieces", "[1, [[2, 4]]]", "1"),
+        ("pieces", "[[2, 4]]", "[[2, 4], [0, 1]]"),
+        ("pieces", "x", "y"),
+        ("tree", "[4]", "[5]"),
+        ("tree", "[4]", "[[4]]"),
+        ("tree", "int64", "float32"),
+        ("tree", "int64", "device"),
+        ("tree", "false", "true"),
+        ("tree", "tensor", "array"),
+        ("files", "-1.npz", "-0.npz"),
+        ("files", "part", "../part"),
+    ],
+)
+def test_a_manifest_that_the_parts_contradict(tmp_path, key, old, new):
+    path = tmp_path / "c"
+    manifest = two_parts(path)
+
+    manifest["pieces"] = json.dumps(manifest["pieces"])
+    flow.save(manifest, path / "manifest.npz")
+    assert checkpoint.load(path)["x"].tolist() == [0, 1, 2, 3]
+    text = json.dumps(manifest[key])
+    old, new = (json.dumps(word)[1:-1] if key != "files" else word for word in (old, new))
+    assert old in text
+    flow.save(manifest | {key: json.loads(text.replace(old, new, 1))}, path / "manifest.npz")
+    for into in (None, {"x": flow.zeros(4)}):
+        with pytest.raises(ValueError, match=r"^load\(\): .* is no checkpoint, or is damaged: "):
+            checkpoint.load(path, into)
+
+
+def test_a_manifest_allocates_nothing_that_the_parts_do_not_hold(tmp_path):
+    path, count = tmp_path / "c", 1 << 50
+    manifest = two_parts(path)
+    manifest["pieces"][0][1][1][1] = [[2, count]]
+    manifest["pieces"] = json.dumps(manifest["pieces"])
+    manifest["tree"] = manifest["tree"].replace("[4]", f"[{count}]")
+    flow.save(manifest, path / "manifest.npz")
+    with pytest.raises(ValueError, match="a part is shorter than the manifest says"):
+        checkpoint.load(path)
+
+
+def test_what_killed_saves_left_is_deleted_after_an_hour(tmp_path):
+    """Each save writes parts of new names, so the next one looks for what any left."""
+    path = tmp_path / "c"
+    checkpoint.save({"x": 1}, path)
+    old, new = (path / (PREFIX + kind) for kind in ("old", "new"))
+    for file in (old, new):
+        file.write_bytes(b"half")
+    os.utime(old, (time.time() - 3700,) * 2)
+    checkpoint.save({"x": 2}, path)
+    assert not old.exists() and new.exists()
+
+
+def test_files_of_the_first_format():
+    file = Path(__file__).parent / "data" / "format_1.npz"
+    got, want = checkpoint.load(file), flow.load(file)
+    assert list(got) == list(want)
+    for name, x in want["dtypes"].items():
+        assert got["dtypes"][name].dtype is x.dtype and flow.equal(got["dtypes"][name], x)
 
 
 def test_what_flow_save_wrote(tmp_path):

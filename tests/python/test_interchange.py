@@ -286,3 +286,16 @@ def test_dlpack_on_cuda():
         assert flow.from_dlpack(x + 1).sum().item() == 500500
     with pytest.raises(RuntimeError, match=r"\.cpu\(\)\.numpy\(\)"):
         x.numpy()
+
+
+@pytest.mark.parametrize("given", ["x", None, 3, [1.0], {"copy": 1}])
+@pytest.mark.parametrize("name", ["tensor", "as_tensor"])
+def test_what_array_gives_is_an_array_or_an_error(name, given):
+    class Converts:
+        def __array__(self, *args, **kwargs):
+            return given
+
+    with pytest.raises(
+        TypeError, match=rf"^{name}\(\): __array__\(\) of Converts gave \w+, not an a"
+    ):
+        getattr(flow, name)(Converts())

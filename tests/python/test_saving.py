@@ -389,3 +389,50 @@ def test_one_file_after_another_in_a_stream():
     flow.save({"x": flow.ones(2)}, stream)
     flow.save({"y": flow.zeros(2)}, stream)
     assert list(flow.load(stream)) == ["y"]
+
+
+class Stream:
+    """In memory; a method gives what a case wants, however wrong."""
+
+    def __init__(self, data=b"", **given):
+        self.inner, self.given = io.BytesIO(data), given
+        for name in ("seek", "tell"):
+            setattr(self, name, getattr(self.inner, name))
+        for name in given:
+            setattr(self, name, lambda argument, name=name: self.call(name, argument))
+
+    def read(self, n):
+        return self.inner.read(n)
+
+    def call(self, name, argument):
+        given = self.given[name]
+        return given(argument) if callable(given) else given
+
+
+@pytest.mark.parametrize("given", [0, -5, 10**9, "5", 2.0, b""])
+def test_a_count_of_written_bytes_that_cannot_be_is_an_error(given):
+    """Not a loop without an end, nor a file that is believed to be whole."""
+    with pytest.raises(OSError, match=r"save\(\): write\(\) of the file gave "):
+        flow.save({"a": flow.ones(3)}, Stream(write=given))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"readinto": -1},
+        {"readinto": None},
+        {"readinto": lambda part: len(part) + 7},
+        {"readinto": "x"},
+        {"read": None},
+        {"read": lambda n: b"x" * (n + 5)},
+        {"read": lambda n: "x" * n},
+    ],
+    ids=str,
+)
+def test_a_count_of_read_bytes_that_cannot_be_is_an_error(given):
+    whole = io.BytesIO()
+    flow.save({"a": flow.ones(3)}, whole)
+    (name,) = given
+    with pytest.raises(OSError, match=rf"load\(\): {name}\(\) of the file gave "):
+        flow.load(Stream(whole.getvalue(), **given))
+    assert flow.load(Stream(whole.getvalue()))["a"].tolist() == [1.0] * 3

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from oneflow_lite import _oneflow_lite as _ext
@@ -31,7 +31,9 @@ TensorOrTensors = Tensor | Sequence[Tensor]
 def _as_list(tensors: Any) -> Any:
     if tensors is None:
         return None
-    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    if isinstance(tensors, Tensor) or not isinstance(tensors, Iterable):
+        return [tensors]  # the binding says what is wrong with what is no tensor
+    return list(tensors)
 
 
 def Variable(data: Tensor, requires_grad: bool = False) -> Tensor:

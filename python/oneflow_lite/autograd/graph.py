@@ -36,6 +36,10 @@ class saved_tensors_hooks:
     """
 
     def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None:
+        for name, hook in (("pack", pack), ("unpack", unpack)):
+            if not callable(hook):
+                raise TypeError(f"{type(self).__name__}(): {name} must be callable, not "
+                                f"{type(hook).__name__}")  # fmt: skip
         self._hooks = (pack, unpack)
 
     def __enter__(self) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._absent import public_face
+from oneflow_lite._named_errors import speak_for_themselves
 from oneflow_lite._oneflow_lite import CUDAGraph, Event, Stream, device
 from oneflow_lite.cuda.graphed import graphed_step
 
@@ -36,6 +37,8 @@ def _index(where: _Device) -> int:
     if isinstance(where, int):
         return where
     where = device(where) if isinstance(where, str) else where
+    if not isinstance(where, device):
+        raise TypeError(f"a device, a str or an int is needed, not {type(where).__name__}")
     if where.type != "cuda":
         raise ValueError(f"a CUDA device is needed, not {where}")
     return _ext.cuda_current_device() if where.index is None else where.index
@@ -167,6 +170,7 @@ def empty_cache(where: _Device = None) -> None:
     _ext.empty_cache(device(f"cuda:{_index(where)}"))
 
 
+speak_for_themselves(globals(), __all__)
 if TYPE_CHECKING:
     from oneflow_lite.cuda import amp as amp
 else:

@@ -14,6 +14,7 @@ fails ends the others with its message.
 """
 
 from oneflow_lite._absent import public_face
+from oneflow_lite._named_errors import speak_for_themselves
 from oneflow_lite.distributed import checkpoint
 from oneflow_lite.distributed._collectives import (
     all_gather,
@@ -57,4 +58,5 @@ __all__ = [
     "reduce_scatter_tensor", "scatter", "send",
 ]  # fmt: skip
 
+speak_for_themselves(globals(), __all__)
 __getattr__, __dir__ = public_face(__name__)

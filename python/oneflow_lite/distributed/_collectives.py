@@ -11,6 +11,7 @@ import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite.distributed._messages import batch, recv, send
+from oneflow_lite.distributed._operands import check_list, check_local
 from oneflow_lite.distributed._world import Group, ReduceOp, get_rank, group_of, reduce_op
 
 if TYPE_CHECKING:
@@ -39,13 +40,6 @@ def _like(function: str, argument: str, given: Tensor, first: Tensor) -> None:
                 f"{function}(): {argument} has {what} {getattr(given, what)}, but the other tensors"
                 f" have {getattr(first, what)}"
             )
-
-
-def _as_many(function: str, argument: str, tensors: Sequence[Tensor], group: Group) -> None:
-    if len(tensors) != group.size:
-        raise ValueError(
-            f"{function}(): {argument} has {len(tensors)} tensors for {group.size} ranks"
-        )
 
 
 def _joined(tensors: Sequence[Tensor]) -> Tensor:
@@ -101,6 +95,7 @@ def all_reduce(
     "or", product and minimum "and".
     """
     members = group_of("all_reduce", group)
+    check_local("all_reduce", "tensor", tensor)
     meant, number = _engine_op("all_reduce", op, tensor)
     dense = _dense(tensor)
     members.communicator(tensor.device.type).all_reduce(dense, dense, number, reduce_dtype)
@@ -114,6 +109,7 @@ def reduce(
     """As ``all_reduce``, but the tensor of rank ``dst`` alone is replaced. Moves as much."""
     members = group_of("reduce", group)
     members.place("reduce", "dst", dst)
+    check_local("reduce", "tensor", tensor)
     result = tensor.detach().clone()
     all_reduce(result, op, members)
     if get_rank() == dst:
@@ -124,6 +120,7 @@ def broadcast(tensor: Tensor, src: int, group: Group | None = None) -> None:
     """Replaces the tensor by that of rank ``src``, of the same size and dtype."""
     members = group_of("broadcast", group)
     root = members.place("broadcast", "src", src)
+    check_local("broadcast", "tensor", tensor)
     dense = _dense(tensor)
     members.communicator(tensor.device.type).broadcast(dense, root)
     if members.rank != root:
@@ -133,7 +130,8 @@ def broadcast(tensor: Tensor, src: int, group: Group | None = None) -> None:
 def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Group | None = None) -> None:
     """Writes each rank's tensor into the list, which has one of that rank's size for each."""
     members = group_of("all_gather", group)
-    _as_many("all_gather", "tensor_list", tensor_list, members)
+    check_list("all_gather", "tensor_list", tensor_list, members)
+    check_local("all_gather", "tensor", tensor)
     for t in tensor_list:
         _like("all_gather", "tensor_list", t, tensor)
     mine = tensor_list[members.rank]
@@ -158,6 +156,8 @@ def all_gather_into_tensor(
     """
     name = "all_gather_into_tensor"
     members = group_of(name, group)
+    check_local(name, "output_tensor", output_tensor)
+    check_local(name, "input_tensor", input_tensor)
     _like(name, "input_tensor", input_tensor, output_tensor)
     counts = _shards(name, output_tensor, input_tensor, "output_tensor and input_tensor", members)
     out = _dense(output_tensor)
@@ -175,7 +175,8 @@ def reduce_scatter(
 ) -> None:
     """Writes into each rank's output the sum, over the ranks, of what their lists have for it."""
     members = group_of("reduce_scatter", group)
-    _as_many("reduce_scatter", "input_list", input_list, members)
+    check_local("reduce_scatter", "output", output)
+    check_list("reduce_scatter", "input_list", input_list, members)
     for t in input_list:
         _like("reduce_scatter", "input_list", t, output)
     mine = input_list[members.rank]
@@ -204,6 +205,8 @@ def reduce_scatter_tensor(
     """
     name = "reduce_scatter_tensor"
     members = group_of(name, group)
+    check_local(name, "output", output)
+    check_local(name, "input", input)
     _like(name, "input", input, output)
     counts = _shards(name, input, output, "input and output", members)
     _reduce_scatter(name, output, _dense(input), counts, op, members, reduce_dtype)
@@ -232,8 +235,8 @@ def all_to_all(
 ) -> None:
     """Sends each rank the tensor that the input list has for it; sizes may differ."""
     members = group_of("all_to_all", group)
-    _as_many("all_to_all", "output_tensor_list", output_tensor_list, members)
-    _as_many("all_to_all", "input_tensor_list", input_tensor_list, members)
+    check_list("all_to_all", "output_tensor_list", output_tensor_list, members)
+    check_list("all_to_all", "input_tensor_list", input_tensor_list, members)
     for t in (*input_tensor_list, *output_tensor_list):
         _like("all_to_all", "a tensor", t, input_tensor_list[0])
     sent, received = ([t.numel() for t in ts] for ts in (input_tensor_list, output_tensor_list))
@@ -253,6 +256,8 @@ def all_to_all_single(
     """Sends each rank its part of the input's first dim; equal parts where no sizes are given."""
     name = "all_to_all_single"
     members = group_of(name, group)
+    check_local(name, "output", output)
+    check_local(name, "input", input)
     _like(name, "input", input, output)
     sent = _split(name, "input", input, input_split_sizes, members)
     received = _split(name, "output", output, output_split_sizes, members)
@@ -288,7 +293,7 @@ def _check_list_of_root(
     if get_rank() == rank:
         if tensors is None:
             raise ValueError(f"{name}(): rank {root} needs a {argument}")
-        _as_many(name, argument, tensors, members)
+        check_list(name, argument, tensors, members)
     elif tensors:
         raise ValueError(f"{name}(): {argument} is for rank {rank} alone")
 
@@ -301,6 +306,7 @@ def gather(
 ) -> None:
     """Writes each rank's tensor into the list of rank ``dst``; the others give no list."""
     members = group_of("gather", group)
+    check_local("gather", "tensor", tensor)
     _check_list_of_root("gather", "gather_list", gather_list, "dst", dst, members)
     with batch(members):
         send(tensor, dst)
@@ -316,6 +322,7 @@ def scatter(
 ) -> None:
     """Writes into each rank's tensor the one that the list of rank ``src`` has for it."""
     members = group_of("scatter", group)
+    check_local("scatter", "tensor", tensor)
     _check_list_of_root("scatter", "scatter_list", scatter_list, "src", src, members)
     with batch(members):
         recv(tensor, src)
@@ -335,9 +342,15 @@ def _bytes(tensor: Tensor) -> bytes:
     return tensor.numpy().tobytes()
 
 
+def _check_places(function: str, given: Any) -> None:
+    if not isinstance(given, list):
+        raise TypeError(f"{function}(): object_list must be a list, not {type(given).__name__}")
+
+
 def all_gather_object(object_list: list[Any], obj: Any, group: Group | None = None) -> None:
     """Puts each rank's object into the list, by pickle: ranks trust each other."""
     members = group_of("all_gather_object", group)
+    _check_places("all_gather_object", object_list)
     if len(object_list) != members.size:
         raise ValueError(
             f"all_gather_object(): object_list has {len(object_list)} places for {members.size} "
@@ -354,6 +367,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Group | None = No
 def broadcast_object_list(object_list: list[Any], src: int, group: Group | None = None) -> None:
     """Replaces the objects in the list by those of rank ``src``, by pickle."""
     members = group_of("broadcast_object_list", group)
+    _check_places("broadcast_object_list", object_list)
     text = pickle.dumps(object_list) if get_rank() == src else b""
     size = _ext.from_numpy(np.array([len(text)]))
     broadcast(size, src, members)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from oneflow_lite.distributed._operands import check_local
 from oneflow_lite.distributed._world import Group, get_rank, group_of
 from oneflow_lite.distributed._world import world as _world
 
@@ -76,6 +77,7 @@ def send(tensor: Tensor, dst: int, group: Group | None = None) -> None:
     May wait until it does: see ``batch`` for ranks that send to each other.
     """
     _world()
+    check_local("send", "tensor", tensor)
     dense = tensor.detach().contiguous()
     communicator, place = _channel("send", "dst", tensor, dst, group)
     if _open:
@@ -86,6 +88,7 @@ def send(tensor: Tensor, dst: int, group: Group | None = None) -> None:
 def recv(tensor: Tensor, src: int, group: Group | None = None) -> None:
     """Waits for a tensor from rank ``src`` and writes it into ``tensor``."""
     _world()
+    check_local("recv", "tensor", tensor)
     target = tensor.detach()
     dense = target if target.is_contiguous() else target.clone().contiguous()
     communicator, place = _channel("recv", "src", tensor, src, group)

@@ -17,29 +17,37 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
-from collections.abc import Callable, Iterable
-from typing import IO, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite import _serialization, _structure
 from oneflow_lite._absent import public_face
 from oneflow_lite._archive import Damaged
-from oneflow_lite._atomic_file import replacing
+from oneflow_lite._atomic_file import delete_forgotten, replacing
+from oneflow_lite._named_errors import speak_for_themselves
 from oneflow_lite._oneflow_lite import Tensor
 from oneflow_lite.autograd._grad_mode import no_grad
+from oneflow_lite.distributed._checkpoint_files import (
+    MANIFEST,
+    PART,
+    VERSION,
+    Box,
+    Files,
+    Source,
+    box_of,
+    everywhere,
+    ranks_of,
+    tree_of_file,
+    tree_of_folder,
+)
 from oneflow_lite.distributed._collectives import all_gather_object
-from oneflow_lite.distributed._world import Group, group_of
+from oneflow_lite.distributed._world import Group, get_rank, group_of
 from oneflow_lite.sbp import broadcast, partial_sum
 
 __all__ = ["load", "save", "save_whole"]
 
-MANIFEST = "manifest.npz"
-_VERSION = 1
-_PART = re.compile(r"part-[0-9a-f]{16}-\d+\.npz")
-_Box = tuple[tuple[int, int], ...]  # begin and end in each dim
 _Path = str | os.PathLike
 
 
@@ -47,32 +55,19 @@ class _Piece(NamedTuple):
     """A part of a tensor, and who has it: a place in the group."""
 
     owner: int
-    box: _Box
-
-
-def _everywhere(shape: Iterable[int]) -> _Box:
-    return tuple((0, n) for n in shape)
-
-
-def _box_of(x: Tensor, position: int) -> _Box:
-    return tuple(_ext._box_of_shard(list(x.shape), x.placement, x.sbp, position))
-
-
-def _positions(x: Tensor) -> list[int]:
-    ranks = np.array(x.placement.ranks).reshape(-1)
-    return ranks.tolist()
+    box: Box
 
 
 def _pieces(value: Tensor | np.ndarray, number: int, group: Group) -> list[_Piece]:
     """How the ranks divide the writing of a leaf: each element is one rank's."""
     if not isinstance(value, Tensor) or not value.is_global:
-        return [_Piece(number % group.size, _everywhere(value.shape))]  # alike on all: any will do
-    pieces: dict[_Box, int] = {}
-    for position, rank in enumerate(_positions(value)):
+        return [_Piece(number % group.size, everywhere(value.shape))]  # alike on all: any will do
+    pieces: dict[Box, int] = {}
+    for position, rank in enumerate(ranks_of(value)):
         if rank not in group.ranks:
             raise ValueError(f"save(): a tensor lies on rank {rank} too, which is not in the group "
                              f"{list(group.ranks)}")  # fmt: skip
-        pieces.setdefault(_box_of(value, position), group.ranks.index(rank))
+        pieces.setdefault(box_of(value, position), group.ranks.index(rank))
     return [_Piece(owner, box) for box, owner in pieces.items()]
 
 
@@ -169,7 +164,7 @@ def save(value: Any, folder: _Path, group: Group | None = None) -> None:
     mine = os.path.join(path, files[members.rank])
     agreement.step(lambda: _serialization.save(_parts_of(leaves, pieces, members.rank), mine))
     manifest = {
-        "distributed": _VERSION, "tree": json.dumps(tree[0]), "files": files,
+        "distributed": VERSION, "tree": json.dumps(tree[0]), "files": files,
         "pieces": json.dumps([[leaf.name, pieces[i]] for i, leaf in enumerate(leaves)]),
     }  # fmt: skip
     where = os.path.join(path, MANIFEST)
@@ -193,8 +188,9 @@ def _parts_of(
 def _tidy(folder: str, named: set[str]) -> None:
     """Deletes the files of older manifests, and of saves that were killed."""
     for name in os.listdir(folder):
-        if _PART.fullmatch(name) and name not in named:
+        if PART.fullmatch(name) and name not in named:
             os.remove(os.path.join(folder, name))
+    delete_forgotten(folder)
 
 
 @no_grad()
@@ -227,140 +223,12 @@ def save_whole(value: Any, file: _Path, group: Group | None = None) -> None:
     agreement.step(write)
 
 
-# Loading.
-
-
-class _Source:
-    """The pieces of a leaf: where each lies, and how it is read."""
-
-    def __init__(self, node: dict[str, Any], pieces: list[tuple[_Box, Callable[[], Any]]]) -> None:
-        self.shape = tuple(node["shape"])
-        self.pieces = pieces
-        self.is_tensor = "tensor" in node
-        self.requires_grad = bool(node.get("requires_grad"))
-
-    def whole(self) -> Any:
-        """All of it, local; as ``flow.load`` gives it."""
-        if [box for box, _ in self.pieces] == [_everywhere(self.shape)]:
-            found = self.pieces[0][1]()
-        else:
-            found = None
-            for box, read in self.pieces:
-                part = _tensor(read())
-                if found is None:
-                    found = part.new_empty(self.shape)
-                found[_slices(box)].copy_(part)
-        if self.requires_grad:
-            found = found.detach().requires_grad_()
-        return found
-
-    def fill(self, target: Tensor, name: str) -> None:
-        """Writes into a tensor, or into the shard that this rank has of it, and reads no more."""
-        here, box = target.detach(), _everywhere(target.shape)
-        if target.is_global:
-            position = _positions(target).index(_ext.distributed_rank())
-            if partial_sum in target.sbp:
-                raise ValueError(f"load(): {name} is a partial sum, which cannot be loaded into")
-            here, box = here.to_local(), _box_of(target, position)
-        if tuple(target.shape) == self.shape:
-            for place, read in self.pieces:
-                if (common := _overlap(place, box)) is not None:
-                    part = _tensor(read())[_slices(common, place)]
-                    here[_slices(common, box)].copy_(part.to(here.device))
-        elif self._is_flat_of(target):
-            flat = _tensor(self.whole()).reshape(target.shape)
-            here.copy_(flat[_slices(box)].to(here.device))
-        else:
-            raise ValueError(f"load(): {name} has shape {list(self.shape)} in the checkpoint, but "
-                             f"{list(target.shape)} here")  # fmt: skip
-
-    def _is_flat_of(self, target: Tensor) -> bool:
-        count = int(np.prod(self.shape, dtype=np.int64))
-        return target.numel() == count and 1 in (target.ndim, len(self.shape))
-
-
-def _tensor(x: Tensor | np.ndarray) -> Tensor:
-    return x.detach() if isinstance(x, Tensor) else _ext.from_numpy(x)
-
-
-def _overlap(a: _Box, b: _Box) -> _Box | None:
-    common = tuple((max(p[0], q[0]), min(p[1], q[1])) for p, q in zip(a, b, strict=True))
-    return common if all(low < high for low, high in common) else None
-
-
-def _slices(box: _Box, within: _Box | None = None) -> tuple[slice, ...]:
-    base = within or tuple((0, 0) for _ in box)
-    return tuple(slice(low - b, high - b) for (low, high), (b, _) in zip(box, base, strict=True))
-
-
-class _Files:
-    """The files of a checkpoint, opened when first read."""
-
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
-        self._streams: list[IO[bytes]] = []
-        self._opened: dict[str, tuple[_serialization.Opened, dict[str, Any]]] = {}
-
-    def get(self, name: str) -> tuple[_serialization.Opened, dict[str, Any]]:
-        """A file, and the JSON of its leaves by their names."""
-        if name not in self._opened:
-            path = os.path.join(self._folder, name)
-            try:
-                stream = open(path, "rb")  # noqa: SIM115 (closed by close)
-            except FileNotFoundError:
-                raise Damaged(f"{name}, which the manifest names, is not there") from None
-            self._streams.append(stream)
-            opened = _serialization.Opened(stream, path)
-            nodes = _structure.Decoder(lambda node: node).decode(opened.tree)
-            self._opened[name] = opened, nodes
-        return self._opened[name]
-
-    def reader(self, name: str, leaf: str) -> Callable[[], Any]:
-        def read() -> Any:
-            opened, nodes = self.get(name)
-            if leaf not in nodes:
-                raise Damaged(f"{name} has no tensor {leaf}")
-            return opened.read(nodes[leaf])
-
-        return read
-
-    def close(self) -> None:
-        for stream in self._streams:
-            stream.close()
-
-
-def _tree_of_folder(folder: str, files: _Files) -> Any:
-    """The structure, with a source in the place of each tensor."""
-    manifest = _serialization.load(os.path.join(folder, MANIFEST))
-    if not isinstance(manifest, dict) or manifest.get("distributed") != _VERSION:
-        raise Damaged(f"{MANIFEST} is of no format that there is")
-    pieces = {}
-    for i, (leaf, of) in enumerate(json.loads(manifest["pieces"])):
-        pieces[leaf] = [(tuple((low, high) for low, high in box),
-                         files.reader(manifest["files"][owner], str(i)))
-                        for owner, box in of]  # fmt: skip
-
-    def source(node: dict[str, Any]) -> _Source:
-        return _Source(node, pieces[node.get("tensor") or node["array"]])
-
-    return _structure.Decoder(source).decode(json.loads(manifest["tree"]))
-
-
-def _tree_of_file(path: str, files: _Files) -> Any:
-    opened, _ = files.get(os.path.basename(path))
-
-    def source(node: dict[str, Any]) -> _Source:
-        return _Source(node, [(_everywhere(node["shape"]), lambda: opened.read(node))])
-
-    return _structure.Decoder(source).decode(opened.tree)
-
-
 def _resolve(saved: Any, into: Any, path: str) -> Any:
     """The value of a tree of sources; tensors that are given are filled, and stand in it."""
     name = path or "the object"
-    if isinstance(saved, _Source):
+    if isinstance(saved, Source):
         if isinstance(into, Tensor):
-            saved.fill(into, name)
+            saved.fill(into, name, get_rank())
             return into
         return saved.whole()
     dot = path + "." if path else ""
@@ -417,14 +285,17 @@ def load(path: _Path, into: Any = None) -> Any:
     """
     name = os.fsdecode(os.fspath(path))
     is_file = os.path.isfile(name)
-    files = _Files(os.path.dirname(name) if is_file else name)
+    files = Files(os.path.dirname(name) if is_file else name)
     try:
-        tree = _tree_of_file(name, files) if is_file else _tree_of_folder(name, files)
+        tree = tree_of_file(name, files) if is_file else tree_of_folder(name, files)
         return _resolve(tree, into, "")
-    except (Damaged, KeyError, json.JSONDecodeError) as error:
+    except Damaged as error:
         raise ValueError(f"load(): {name} is no checkpoint, or is damaged: {error}") from error
+    except RecursionError:
+        raise ValueError(f"load(): {name} is nested too deep") from None
     finally:
         files.close()
 
 
+speak_for_themselves(globals(), __all__)
 __getattr__, __dir__ = public_face(__name__)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from oneflow_lite._absent import public_face
+from oneflow_lite._named_errors import speak_for_themselves
 from oneflow_lite._oneflow_lite import (
     _C,
     Generator,
@@ -219,5 +220,6 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
         return tensor.copy_(from_numpy(q.T.copy() if rows < cols else q).view(tensor.shape))
 
 
+speak_for_themselves(globals(), __all__)
 if not TYPE_CHECKING:
     __getattr__, __dir__ = public_face(__name__)

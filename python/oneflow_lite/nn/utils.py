@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from oneflow_lite._absent import public_face
 from oneflow_lite._math import norm
+from oneflow_lite._named_errors import speak_for_themselves
 from oneflow_lite._oneflow_lite import _C, Tensor, float32, float64
 from oneflow_lite.autograd._grad_mode import no_grad
 from oneflow_lite.optim._gradients import gradient_of
@@ -138,5 +139,6 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         start += math.prod(p.shape)
 
 
+speak_for_themselves(globals(), __all__)
 if not TYPE_CHECKING:
     __getattr__, __dir__ = public_face(__name__)

@@ -156,7 +156,8 @@ class record_function:
         self._open: list[_ext.ProfileRange] = []
 
     def __enter__(self) -> record_function:
-        self._open.append(_ext.ProfileRange(self.name))
+        name = self.name.encode(errors="backslashreplace").decode()  # no half of a pair
+        self._open.append(_ext.ProfileRange(name))
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -35,7 +35,7 @@ def machine_limit(device: Any = "cpu", dtype: Any = "float32") -> MachineLimit:
     given = getattr(flow, dtype, None) if isinstance(dtype, str) else dtype
     if not isinstance(given, flow.dtype) or not given.is_floating_point:
         raise ValueError(f"machine_limit(): dtype must be a floating dtype, not {dtype!r}")
-    if place.type not in _BYTES:
+    if not isinstance(place, flow.device) or place.type not in _BYTES:
         raise ValueError(f"machine_limit(): device must be a CPU or a GPU, not {str(place)!r}")
     name = str(given).split(".")[-1]
     with _lock:
