@@ -213,6 +213,27 @@ def test_forgetting_super_init_is_told():
         nn.Module()(1)
 
 
+def test_a_module_below_may_define_train():
+    calls = []
+
+    class Merging(nn.Linear):
+        def train(self, mode=True):
+            calls.append(mode)
+            return super().train(mode)
+
+    class Frozen(nn.Sequential):
+        def train(self, mode=True):
+            return super().train(False)
+
+    shared = nn.Dropout()
+    model = nn.Sequential(Merging(2, 2), nn.ModuleDict({"a": Merging(2, 2), "b": shared}),
+                          Frozen(nn.Dropout(), nn.Sequential(shared)))  # fmt: skip
+    assert model.train() is model and calls == [True, True]
+    assert not any(m.training for m in model[2].modules())
+    assert model.eval() is model and calls == [True, True, False, False]
+    assert not any(m.training for m in model.modules())
+
+
 def test_train_eval_apply_requires_grad():
     model = small_model()
     assert model.eval() is model and not any(m.training for m in model.modules())

@@ -254,11 +254,15 @@ class Module(Stateful):
     # Changes of the whole tree; each gives the module itself back.
 
     def train(self: _Self, mode: bool = True) -> _Self:
-        """Sets ``training`` of this module and of all below."""
+        """Sets ``training`` of this module, and calls ``train`` of those directly below.
+
+        A subclass may define ``train``, to merge its weights say: it is called wherever it is.
+        """
         if not isinstance(mode, bool):
             raise ValueError(f"train(): mode must be True or False, not {mode!r}")
-        for module in self.modules():
-            module.__dict__["training"] = mode
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
         return self
 
     def eval(self: _Self) -> _Self:
