@@ -2,7 +2,8 @@
 """Well-known names of PyTorch that are not here, and what to use instead.
 
 An AttributeError for one of them says so, of a module (``public_face``) and of a tensor
-(``complete``); docs/what_there_is.md shows all of them. A test looks up the names with a dot that
+(``complete``), and so does the ImportError of ``from module import name`` and of ``import
+module``; docs/what_there_is.md shows all of them. A test looks up the names with a dot that
 ``instead`` speaks of: a module's of this package, ``Tensor.`` or ``flow.``.
 """
 
@@ -10,6 +11,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from opcode import opmap
+from types import FrameType
 from typing import Any, NamedTuple
 
 
@@ -275,6 +278,28 @@ def _hint(within: str, name: str) -> str:
             "(all in docs/what_there_is.md)")  # fmt: skip
 
 
+def _is_imported(frame: FrameType) -> bool:
+    """Whether the frame is at a ``from module import name``, which drops an AttributeError's text.
+
+    A ``__getattr__`` with a frame of its own between the two hands the name over.
+    """
+    while frame.f_code.co_name == "__getattr__" and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
+
+
+class _AbsentModules:
+    """The last to be asked for a module: says of one that is absent on purpose what to use."""
+
+    @staticmethod
+    def find_spec(fullname: str, path: Any, target: Any = None) -> None:
+        package, _, name = fullname.rpartition(".")
+        if package.partition(".")[0] == "oneflow_lite":
+            hint = _hint(package.partition(".")[2], name)
+            if hint:
+                raise ModuleNotFoundError(f"No module named {fullname!r}{hint}", name=fullname)
+
+
 def public_face(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of a module of this package.
 
@@ -284,7 +309,10 @@ def public_face(module: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     within = module.partition(".")[2]
 
     def __getattr__(name: str) -> Any:
-        text = f"module {module!r} has no attribute {name!r}" + _hint(within, name)
+        hint = _hint(within, name)
+        if hint and _is_imported(sys._getframe(1)):
+            raise ImportError(f"cannot import name {name!r} from {module!r}{hint}", name=module)
+        text = f"module {module!r} has no attribute {name!r}{hint}"
         raise AttributeError(text, name=name, obj=sys.modules[module])
 
     def __dir__() -> list[str]:
@@ -292,6 +320,9 @@ def public_face(module: str) -> tuple[Callable[[str], Any], Callable[[], list[st
         return sorted({*here.__all__, *(name for name in vars(here) if name.startswith("__"))})
 
     return __getattr__, __dir__
+
+
+sys.meta_path.append(_AbsentModules())
 
 
 class _AbsentAttribute:

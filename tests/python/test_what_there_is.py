@@ -37,6 +37,34 @@ def test_what_is_absent_says_what_to_use(module, name, absent):
         assert absent.instead in str(error.value) and error.value.name == name
 
 
+@pytest.mark.parametrize("module, name, absent", NAMES, ids=[f"{m}.{n}" for m, n, _ in NAMES])
+def test_the_import_of_what_is_absent_says_so_too(module, name, absent):
+    if module == "Tensor":
+        return
+    where = f"oneflow_lite.{module}".rstrip(".")
+    with pytest.raises(ImportError) as error:
+        exec(f"from {where} import {name}", {})
+    assert str(error.value).startswith(f"cannot import name '{name}' from '{where}', on purpose")
+    assert absent.instead in str(error.value)
+
+
+@pytest.mark.parametrize("statement", [
+    "import oneflow_lite.distributions", "from oneflow_lite.distributions import Normal",
+    "from oneflow_lite.nn.utils.rnn import pad_sequence", "import oneflow_lite.nn.parallel as p",
+    "from oneflow_lite.utils.tensorboard import SummaryWriter",
+])  # fmt: skip
+def test_the_import_of_an_absent_module_says_what_to_use(statement):
+    with pytest.raises(ModuleNotFoundError, match=r"No module named '.*', on purpose \(.*instead"):
+        exec(statement, {})
+
+
+def test_the_import_of_an_unknown_name_is_an_ordinary_error():
+    with pytest.raises(ImportError, match="^cannot import name 'Linaer' from 'oneflow_lite.nn' "):
+        exec("from oneflow_lite.nn import Linaer", {})
+    with pytest.raises(ModuleNotFoundError, match="^No module named 'oneflow_lite.no_such'$"):
+        exec("import oneflow_lite.no_such", {})
+
+
 @pytest.mark.parametrize("absent", ABSENT, ids=[absent.what for absent in ABSENT])
 def test_what_stands_in_is_there(absent):
     spoken = re.findall(r"\b(?:flow|Tensor|nn|optim|autograd|utils|cuda)(?:\.\w+)+", absent.instead)
