@@ -359,3 +359,32 @@ def test_schedules_say_which_number_is_wrong():
     for wrong in (3, [3]):
         with pytest.raises(TypeError, match="schedulers must be LRSchedulers, not int"):
             S.ChainedScheduler(wrong, optimizer)
+
+
+RESUMED = {
+    "LambdaLR": (lambda e: 0.9**e,), "MultiplicativeLR": (lambda e: 0.9,), "StepLR": (3,),
+    "MultiStepLR": ([3, 4, 8],), "ExponentialLR": (0.9,), "LinearLR": (0.1, 0.8, 8),
+    "ConstantLR": (0.5, 6), "PolynomialLR": (9, 2.0), "CosineAnnealingLR": (7, 0.01),
+    "CosineAnnealingWarmRestarts": (3, 2), "OneCycleLR": (1.0, 20),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 3, 5, 6])
+@pytest.mark.parametrize("name", RESUMED)
+def test_a_schedule_goes_on_where_training_stopped(name, epochs):
+    whole, args = optimizer_with(0.5), RESUMED[name]
+    whole.param_groups[0]["momentum"] = 0.9
+    scheduler = getattr(S, name)(whole, *args)
+    rates(whole, scheduler, epochs)
+    other = optimizer_with(0.5)
+    other.load_state_dict(whole.state_dict())
+    resumed = getattr(S, name)(other, *args, last_epoch=epochs - 1)
+    assert resumed.last_epoch == scheduler.last_epoch
+    for a, b in zip(rates(whole, scheduler, 5), rates(other, resumed, 5), strict=True):
+        assert a == pytest.approx(b, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_a_schedule_that_goes_on_needs_the_rates_of_the_start(name):
+    with pytest.raises(KeyError, match=rf"{name}\(\): group 0 has no 'initial_lr'"):
+        getattr(S, name)(optimizer_with(), *RESUMED[name], last_epoch=3)

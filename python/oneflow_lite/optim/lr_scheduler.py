@@ -70,6 +70,8 @@ class LambdaLR(LRScheduler):
 class MultiplicativeLR(LambdaLR):
     """Times what a function gives for the epoch, at each; a list has one per group."""
 
+    _of_the_groups = True
+
     def get_lr(self) -> list[float]:
         lrs = self.get_last_lr()
         if self.last_epoch == 0:
