@@ -388,3 +388,24 @@ def test_a_schedule_goes_on_where_training_stopped(name, epochs):
 def test_a_schedule_that_goes_on_needs_the_rates_of_the_start(name):
     with pytest.raises(KeyError, match=rf"{name}\(\): group 0 has no 'initial_lr'"):
         getattr(S, name)(optimizer_with(), *RESUMED[name], last_epoch=3)
+
+
+def test_the_factor_of_a_constant_schedule_is_what_was_given():
+    scheduler = S.ConstantLR(optimizer_with(), 0.25, 3)
+    assert scheduler.factor == 0.25
+    # As torch.optim.lr_scheduler's state has it.
+    scheduler.load_state_dict({"factor": 0.5, "total_iters": 4, "base_lrs": [1.0],
+                               "last_epoch": 2, "_step_count": 3, "_last_lr": [0.5]})  # fmt: skip
+    scheduler.optimizer.param_groups[0]["lr"] = 0.5
+    for rate in (0.5, 0.5, 1.0):
+        assert scheduler.get_last_lr() == [rate]
+        scheduler.step()
+
+
+def test_the_base_by_its_older_name():
+    class Warmup(S._LRScheduler):
+        def get_lr(self):
+            return [base * min(1, (self.last_epoch + 1) / 4) for base in self.base_lrs]
+
+    optimizer = optimizer_with()
+    assert rates(optimizer, Warmup(optimizer), 4) == [[0.25], [0.5], [0.75], [1]]

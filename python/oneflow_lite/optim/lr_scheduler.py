@@ -29,6 +29,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+_LRScheduler = LRScheduler  # the base's name in older programs
+
+
 class LambdaLR(LRScheduler):
     """The factor is what a function gives for the epoch; a list has one per group.
 
@@ -154,7 +157,16 @@ class LinearLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Times ``factor`` within the first ``total_iters`` epochs."""
+    """Times ``factor`` within the first ``total_iters`` epochs.
+
+    Attributes
+    ----------
+    factor : float
+        As given; in most schedules it is a method.
+    """
+
+    _of_the_epoch = True
+    factor: float  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -166,11 +178,12 @@ class ConstantLR(LRScheduler):
         check_optimizer(self, optimizer)
         if not 0 <= factor <= 1:
             raise ValueError(f"ConstantLR(): factor is {factor}, but it must be in [0, 1]")
-        self.first_factor, self.total_iters = factor, total_iters
+        self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
-    def factor(self, epoch: int) -> float:
-        return self.first_factor if epoch < self.total_iters else 1.0
+    def get_lr(self) -> list[float]:
+        factor = self.factor if self.last_epoch < self.total_iters else 1.0
+        return [base * factor for base in self.base_lrs]
 
 
 class PolynomialLR(LRScheduler):
