@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules: the tree, hooks, layers against NumPy, initial values."""
 
+import copy
 import math
 
 import numpy as np
@@ -389,3 +390,16 @@ def test_the_arguments_of_embedding():
         F.embedding(x, copy, scale_grad_by_freq=True)
     with pytest.raises(IndexError, match="index 4 is out of range"):
         F.embedding(flow.tensor([4]), copy, max_norm=1.0)
+
+
+def test_the_copy_of_a_model_has_no_gradients():
+    model = small_model()
+    model(flow.ones(1, 3)).sum().backward()
+    other = copy.deepcopy(model)
+    assert all(p.grad is None for p in other.parameters())
+    assert all(p.grad is not None for p in model.parameters())
+    other(flow.ones(1, 3)).sum().backward()
+    for p, q in zip(model.parameters(), other.parameters(), strict=True):
+        assert flow.equal(p.grad, q.grad) and p.grad.data_ptr() != q.grad.data_ptr()
+    first, second = copy.deepcopy([model[0].weight] * 2)
+    assert first is second and isinstance(first, nn.Parameter) and first.requires_grad
