@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Well-known names of PyTorch that are not here, and what to use instead.
 
-An AttributeError for one of them says so, of a module (``public_face``) and of a tensor
-(``complete``), and so does the ImportError of ``from module import name`` and of ``import
-module``; docs/what_there_is.md shows all of them. A test looks up the names with a dot that
-``instead`` speaks of: a module's of this package, ``Tensor.`` or ``flow.``.
+An AttributeError for one of them says so, of a Python module (``public_face``), of a tensor
+(``complete``) and of an ``nn.Module`` (``hint``). So does the ImportError of ``from module import
+name`` and of ``import module``; docs/what_there_is.md shows all of them. A test looks up the names
+with a dot that ``instead`` speaks of: a module's of this package, ``Tensor.`` or ``flow.``.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ ABSENT = [
     Absent("compilers and captured programs", {
         "": "compile compiler jit fx export onnx func vmap cond while_loop ScriptModule library "
             "package overrides hub classes",
-        "nn": "modules common_types",
+        "nn": "modules common_types", "nn.Module": "compile",
         "nn.utils": "stateless", "autograd": "forward_ad",
         "cuda": "make_graphed_callables graph_pool_handle graphs jiterator",
     }, "nothing needs compiling; flow.fuse makes kernels of lambdas around softmax and the norms, "
        "cuda.graph captures, autograd.functional has jvp, vjp, jacobian and hessian"),
     Absent("several processes", {
         "": "multiprocessing futures is_distributed monitor",
-        "nn": "DataParallel parallel", "cuda": "nccl comm ipc_collect",
+        "nn": "DataParallel parallel", "nn.Module": "share_memory", "cuda": "nccl comm ipc_collect",
         "Tensor": "share_memory_ is_shared is_distributed",
     }, "flow.distributed has DataParallel and collectives, Tensor.to_global spreads tensors over"
        " processes (docs/parallel_training.md)"),
@@ -99,6 +99,7 @@ ABSENT = [
        "Tensor.exponential_; log_softmax gives log-probabilities"),
     Absent("other devices", {
         "": "accelerator mps xpu mtia cpu get_device_module get_default_device",
+        "nn.Module": "xpu ipu mtia",
         "Tensor": "xpu ipu is_mps is_xpu is_xla is_mkldnn to_mkldnn",
     }, "flow.cuda.is_available() and device=\"cuda\"; flow.device names \"cpu\", \"cuda\" and "
        "\"meta\""),
@@ -183,6 +184,9 @@ ABSENT = [
                    "kaiming_uniform kaiming_normal",
         "nn.utils": "clip_grad_norm clip_grads_with_norm_ get_total_norm",
     }, "the name with an underscore at its end: nn.init.xavier_uniform_, nn.utils.clip_grad_norm_"),
+    Absent("other ways to look into modules", {
+        "nn.Module": "register_backward_hook call_super_init dump_patches T_destination",
+    }, "nn.Module.register_full_backward_hook and nn.Module.register_state_dict_post_hook"),
     Absent("other optimizers", {
         "optim": "Adadelta Adafactor Adamax NAdam RAdam ASGD LBFGS Muon Rprop "
                  "SparseAdam",
@@ -269,7 +273,7 @@ _REASONS = {
 }
 
 
-def _hint(within: str, name: str) -> str:
+def hint(within: str, name: str) -> str:
     """What an AttributeError adds of a name that is absent on purpose; else nothing."""
     absent = _REASONS.get((within, name))
     if absent is None:
@@ -295,9 +299,9 @@ class _AbsentModules:
     def find_spec(fullname: str, path: Any, target: Any = None) -> None:
         package, _, name = fullname.rpartition(".")
         if package.partition(".")[0] == "oneflow_lite":
-            hint = _hint(package.partition(".")[2], name)
-            if hint:
-                raise ModuleNotFoundError(f"No module named {fullname!r}{hint}", name=fullname)
+            why = hint(package.partition(".")[2], name)
+            if why:
+                raise ModuleNotFoundError(f"No module named {fullname!r}{why}", name=fullname)
 
 
 def public_face(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -309,10 +313,10 @@ def public_face(module: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     within = module.partition(".")[2]
 
     def __getattr__(name: str) -> Any:
-        hint = _hint(within, name)
-        if hint and _is_imported(sys._getframe(1)):
-            raise ImportError(f"cannot import name {name!r} from {module!r}{hint}", name=module)
-        text = f"module {module!r} has no attribute {name!r}{hint}"
+        why = hint(within, name)
+        if why and _is_imported(sys._getframe(1)):
+            raise ImportError(f"cannot import name {name!r} from {module!r}{why}", name=module)
+        text = f"module {module!r} has no attribute {name!r}{why}"
         raise AttributeError(text, name=name, obj=sys.modules[module])
 
     def __dir__() -> list[str]:
@@ -337,7 +341,7 @@ class _AbsentAttribute:
 
     def __get__(self, instance: Any, owner: type) -> Any:
         text = f"{owner.__name__!r} object has no attribute {self._name!r}"
-        text += _hint("Tensor", self._name)
+        text += hint("Tensor", self._name)
         raise AttributeError(text, name=self._name, obj=owner if instance is None else instance)
 
 
