@@ -214,3 +214,9 @@ def test_what_a_module_shows_of_its_options():
     )
     assert repr(nn.GroupNorm(1, 2)) == "GroupNorm(1, 2, eps=1e-05, affine=True)"
     assert nn.MultiheadAttention(12, 3).head_dim == 4
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 1)
+    decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 8), 1)
+    for model in (encoder, decoder):
+        assert "(norm)" not in repr(model) and model.norm is None
+        model.norm = nn.LayerNorm(4)
+        assert "(norm): LayerNorm" in repr(model)

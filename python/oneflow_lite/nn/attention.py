@@ -355,7 +355,7 @@ class TransformerEncoder(Module):
         super().__init__()
         self.layers = ModuleList(copy.deepcopy(encoder_layer) for _ in range(num_layers))
         self.num_layers = num_layers
-        self.add_module("norm", norm)
+        self.norm = norm
 
     def forward(
         self,

@@ -120,7 +120,7 @@ class TransformerDecoder(Module):
         super().__init__()
         self.layers = ModuleList(copy.deepcopy(decoder_layer) for _ in range(num_layers))
         self.num_layers = num_layers
-        self.add_module("norm", norm)
+        self.norm = norm
 
     def forward(
         self,
