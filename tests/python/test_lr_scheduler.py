@@ -2,6 +2,7 @@
 """Step sizes over the epochs: formulas, restarts, and PyTorch's where it is there."""
 
 import math
+from collections import Counter
 
 import pytest
 from numerics import flow
@@ -400,6 +401,18 @@ def test_the_factor_of_a_constant_schedule_is_what_was_given():
     for rate in (0.5, 0.5, 1.0):
         assert scheduler.get_last_lr() == [rate]
         scheduler.step()
+
+
+@pytest.mark.parametrize("counts", [Counter([5, 2, 5]), {5: 2, 2: 1}])
+def test_milestones_that_are_counted(counts):
+    """As torch.optim.lr_scheduler's state has them."""
+    optimizer = optimizer_with()
+    scheduler = S.MultiStepLR(optimizer, [1], gamma=0.5)
+    state = {**scheduler.state_dict(), "milestones": counts}
+    scheduler.load_state_dict(state)
+    seen = [rate for (rate,) in rates(optimizer, scheduler, 7)]
+    assert seen == [1, 1, 0.5, 0.5, 0.5, 0.125, 0.125] and state["milestones"] is counts
+    assert scheduler.state_dict()["milestones"] == [2, 5, 5]
 
 
 def test_the_base_by_its_older_name():

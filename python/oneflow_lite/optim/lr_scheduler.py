@@ -13,7 +13,8 @@ from __future__ import annotations
 import bisect
 import math
 import types
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from oneflow_lite._absent import public_face
@@ -114,6 +115,12 @@ class MultiStepLR(LRScheduler):
 
     def factor(self, epoch: int) -> float:
         return self.gamma ** bisect.bisect_right(self.milestones, epoch)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """As of any schedule; the milestones may be counts of each, as torch's state has them."""
+        super().load_state_dict(state_dict)
+        if isinstance(self.milestones, Mapping):
+            self.milestones = sorted(Counter(self.milestones).elements())
 
 
 class ExponentialLR(LRScheduler):
