@@ -110,9 +110,11 @@ test-torch: ## test oneflow_lite_torch on the CPU, with PyTorch's newest release
 	VENV_PYTHON="$(VENV_PYTHON)" scripts/torch_test.sh
 
 .PHONY: test-opdb
-test-opdb: build ## hold the functions against PyTorch's operator samples (a large download; 1 minute)
+test-opdb: build ## hold functions, modules and optimizers against PyTorch's samples (a large download; 2 minutes)
 	VENV_PYTHON="$(VENV_PYTHON)" scripts/torch_venv.sh build/torch-venv
-	PYTHONPATH="$(CURDIR)/$(BUILD)/package" build/torch-venv/bin/python tests/opdb/check.py
+	for check in check modules optimizers; do \
+	  PYTHONPATH="$(CURDIR)/$(BUILD)/package" build/torch-venv/bin/python tests/opdb/$$check.py || exit 1; \
+	done
 
 .PHONY: torch-wheel
 torch-wheel: ## build dist/oneflow_lite_torch-*.whl for sm_80, 86 (89 runs it), 90 and PTX for later GPUs

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Well-known names of PyTorch that are not here, and what to use instead.
 
-An AttributeError for one of them says so, of a module (``public_face``) and of a tensor
-(``complete``), and so does the ImportError of ``from module import name``;
-docs/what_there_is.md shows all of them. A test looks up the names with a dot that
-``instead`` speaks of: a module's of this package, ``Tensor.`` or ``flow.``.
+An AttributeError for one of them says so, of a Python module (``public_face``), of a tensor
+(``complete``) and of an ``nn.Module`` (``hint``). So does the ImportError of ``from module import
+name`` and of ``import module``; docs/what_there_is.md shows all of them. A test looks up the names
+with a dot that ``instead`` speaks of: a module's of this package, ``Tensor.`` or ``flow.``.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ ABSENT = [
     Absent("compilers and captured programs", {
         "": "compile compiler jit fx export onnx func vmap cond while_loop ScriptModule library "
             "package overrides hub classes",
-        "nn": "modules common_types",
+        "nn": "modules common_types", "nn.Module": "compile",
         "nn.utils": "stateless", "autograd": "forward_ad",
         "cuda": "make_graphed_callables graph_pool_handle graphs jiterator",
     }, "nothing needs compiling; flow.fuse makes kernels of lambdas around softmax and the norms, "
        "cuda.graph captures, autograd.functional has jvp, vjp, jacobian and hessian"),
     Absent("several processes", {
         "": "multiprocessing futures is_distributed monitor",
-        "nn": "DataParallel parallel", "cuda": "nccl comm ipc_collect",
+        "nn": "DataParallel parallel", "nn.Module": "share_memory", "cuda": "nccl comm ipc_collect",
         "distributed": "init_process_group destroy_process_group get_backend is_nccl_available "
                        "is_gloo_available is_mpi_available is_torchelastic_launched Backend "
                        "ProcessGroup Work TCPStore FileStore HashStore PrefixStore new_subgroups "
@@ -107,6 +107,7 @@ ABSENT = [
        "Tensor.exponential_; log_softmax gives log-probabilities"),
     Absent("other devices", {
         "": "accelerator mps xpu mtia cpu get_device_module get_default_device",
+        "nn.Module": "xpu ipu mtia",
         "Tensor": "xpu ipu is_mps is_xpu is_xla is_mkldnn to_mkldnn",
     }, "flow.cuda.is_available() and device=\"cuda\"; flow.device names \"cpu\", \"cuda\" and "
        "\"meta\""),
@@ -191,6 +192,9 @@ ABSENT = [
                    "kaiming_uniform kaiming_normal",
         "nn.utils": "clip_grad_norm clip_grads_with_norm_ get_total_norm",
     }, "the name with an underscore at its end: nn.init.xavier_uniform_, nn.utils.clip_grad_norm_"),
+    Absent("other ways to look into modules", {
+        "nn.Module": "register_backward_hook call_super_init dump_patches T_destination",
+    }, "nn.Module.register_full_backward_hook and nn.Module.register_state_dict_post_hook"),
     Absent("other optimizers", {
         "optim": "Adadelta Adafactor Adamax NAdam RAdam ASGD LBFGS Muon Rprop "
                  "SparseAdam",
@@ -277,7 +281,7 @@ _REASONS = {
 }
 
 
-def _hint(within: str, name: str) -> str:
+def hint(within: str, name: str) -> str:
     """What an AttributeError adds of a name that is absent on purpose; else nothing."""
     absent = _REASONS.get((within, name))
     if absent is None:
@@ -286,16 +290,26 @@ def _hint(within: str, name: str) -> str:
             "(all in docs/what_there_is.md)")  # fmt: skip
 
 
-def _is_imported(frame: FrameType | None) -> bool:
-    """Whether a module's ``__getattr__`` in this frame serves ``from module import name``.
+def _is_imported(frame: FrameType) -> bool:
+    """Whether the frame is at a ``from module import name``, which drops an AttributeError's text.
 
-    Python drops the text of an AttributeError there and raises an ImportError of its own.
+    A ``__getattr__`` with a frame of its own between the two hands the name over.
     """
-    while frame is not None and frame.f_code.co_name == "__getattr__":
+    while frame.f_code.co_name == "__getattr__" and frame.f_back is not None:
         frame = frame.f_back
-    if frame is None or frame.f_lasti < 0:
-        return False
     return frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
+
+
+class _AbsentModules:
+    """The last to be asked for a module: says of one that is absent on purpose what to use."""
+
+    @staticmethod
+    def find_spec(fullname: str, path: Any, target: Any = None) -> None:
+        package, _, name = fullname.rpartition(".")
+        if package.partition(".")[0] == "oneflow_lite":
+            why = hint(package.partition(".")[2], name)
+            if why:
+                raise ModuleNotFoundError(f"No module named {fullname!r}{why}", name=fullname)
 
 
 def public_face(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -307,10 +321,10 @@ def public_face(module: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     within = module.partition(".")[2]
 
     def __getattr__(name: str) -> Any:
-        hint = _hint(within, name)
-        if hint and _is_imported(sys._getframe()):
-            raise ImportError(f"cannot import name {name!r} from {module!r}{hint}", name=module)
-        text = f"module {module!r} has no attribute {name!r}{hint}"
+        why = hint(within, name)
+        if why and _is_imported(sys._getframe(1)):
+            raise ImportError(f"cannot import name {name!r} from {module!r}{why}", name=module)
+        text = f"module {module!r} has no attribute {name!r}{why}"
         raise AttributeError(text, name=name, obj=sys.modules[module])
 
     def __dir__() -> list[str]:
@@ -318,6 +332,9 @@ def public_face(module: str) -> tuple[Callable[[str], Any], Callable[[], list[st
         return sorted({*here.__all__, *(name for name in vars(here) if name.startswith("__"))})
 
     return __getattr__, __dir__
+
+
+sys.meta_path.append(_AbsentModules())
 
 
 class _AbsentAttribute:
@@ -332,7 +349,7 @@ class _AbsentAttribute:
 
     def __get__(self, instance: Any, owner: type) -> Any:
         text = f"{owner.__name__!r} object has no attribute {self._name!r}"
-        text += _hint("Tensor", self._name)
+        text += hint("Tensor", self._name)
         raise AttributeError(text, name=self._name, obj=owner if instance is None else instance)
 
 

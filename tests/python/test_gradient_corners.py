@@ -274,8 +274,10 @@ def test_copies_go_on_sharing_memory():
     a, b = flow.nn.Parameter(memory), flow.nn.Parameter(memory)
     row, column = memory.view(2, 3)[1], memory.view(2, 3).t()
     other = flow.ones(3)
-    a.grad, b.grad = memory.clone(), flow.zeros(6)
-    first = {"a": a, "views": [row, column], "b": b, "other": other, "grad": a.grad}
+    plain = memory.detach().requires_grad_()
+    plain.grad, b.grad = memory.clone(), flow.zeros(6)
+    first = {"a": a, "views": [row, column], "b": b, "other": other, "plain": plain,
+             "grad": plain.grad}  # fmt: skip
     second = copy.deepcopy(first)
     assert second["a"].data_ptr() == second["b"].data_ptr() != a.data_ptr()
     with flow.no_grad():
@@ -285,7 +287,8 @@ def test_copies_go_on_sharing_memory():
     assert second["views"][0].tolist() == [7] * 3
     assert second["views"][1].tolist() == [[7] * 2] * 3
     assert second["views"][1].stride() == column.stride()
-    assert second["a"].grad.tolist() == [5] * 6 and second["b"].grad.tolist() == [0] * 6
+    assert second["plain"].tolist() == [7] * 6 and second["plain"].grad.tolist() == [5] * 6
+    assert second["b"].grad is None and b.grad.tolist() == [0] * 6
     assert second["other"].tolist() == [1] * 3 and memory.tolist() == [0, 1, 2, 3, 4, 5]
     third = copy.deepcopy(a)  # another copy, another memory
     assert third.tolist() == [0, 1, 2, 3, 4, 5] and third.data_ptr() != a.data_ptr()

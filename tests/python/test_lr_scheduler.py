@@ -2,6 +2,7 @@
 """Step sizes over the epochs: formulas, restarts, and PyTorch's where it is there."""
 
 import math
+from collections import Counter
 
 import pytest
 from numerics import flow
@@ -359,3 +360,65 @@ def test_schedules_say_which_number_is_wrong():
     for wrong in (3, [3]):
         with pytest.raises(TypeError, match="schedulers must be LRSchedulers, not int"):
             S.ChainedScheduler(wrong, optimizer)
+
+
+RESUMED = {
+    "LambdaLR": (lambda e: 0.9**e,), "MultiplicativeLR": (lambda e: 0.9,), "StepLR": (3,),
+    "MultiStepLR": ([3, 4, 8],), "ExponentialLR": (0.9,), "LinearLR": (0.1, 0.8, 8),
+    "ConstantLR": (0.5, 6), "PolynomialLR": (9, 2.0), "CosineAnnealingLR": (7, 0.01),
+    "CosineAnnealingWarmRestarts": (3, 2), "OneCycleLR": (1.0, 20),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 3, 5, 6])
+@pytest.mark.parametrize("name", RESUMED)
+def test_a_schedule_goes_on_where_training_stopped(name, epochs):
+    whole, args = optimizer_with(0.5), RESUMED[name]
+    whole.param_groups[0]["momentum"] = 0.9
+    scheduler = getattr(S, name)(whole, *args)
+    rates(whole, scheduler, epochs)
+    other = optimizer_with(0.5)
+    other.load_state_dict(whole.state_dict())
+    resumed = getattr(S, name)(other, *args, last_epoch=epochs - 1)
+    assert resumed.last_epoch == scheduler.last_epoch
+    for a, b in zip(rates(whole, scheduler, 5), rates(other, resumed, 5), strict=True):
+        assert a == pytest.approx(b, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_a_schedule_that_goes_on_needs_the_rates_of_the_start(name):
+    with pytest.raises(KeyError, match=rf"{name}\(\): group 0 has no 'initial_lr'"):
+        getattr(S, name)(optimizer_with(), *RESUMED[name], last_epoch=3)
+
+
+def test_the_factor_of_a_constant_schedule_is_what_was_given():
+    scheduler = S.ConstantLR(optimizer_with(), 0.25, 3)
+    assert scheduler.factor == 0.25
+    # As torch.optim.lr_scheduler's state has it.
+    scheduler.load_state_dict({"factor": 0.5, "total_iters": 4, "base_lrs": [1.0],
+                               "last_epoch": 2, "_step_count": 3, "_last_lr": [0.5]})  # fmt: skip
+    scheduler.optimizer.param_groups[0]["lr"] = 0.5
+    for rate in (0.5, 0.5, 1.0):
+        assert scheduler.get_last_lr() == [rate]
+        scheduler.step()
+
+
+@pytest.mark.parametrize("counts", [Counter([5, 2, 5]), {5: 2, 2: 1}])
+def test_milestones_that_are_counted(counts):
+    """As torch.optim.lr_scheduler's state has them."""
+    optimizer = optimizer_with()
+    scheduler = S.MultiStepLR(optimizer, [1], gamma=0.5)
+    state = {**scheduler.state_dict(), "milestones": counts}
+    scheduler.load_state_dict(state)
+    seen = [rate for (rate,) in rates(optimizer, scheduler, 7)]
+    assert seen == [1, 1, 0.5, 0.5, 0.5, 0.125, 0.125] and state["milestones"] is counts
+    assert scheduler.state_dict()["milestones"] == [2, 5, 5]
+
+
+def test_the_base_by_its_older_name():
+    class Warmup(S._LRScheduler):
+        def get_lr(self):
+            return [base * min(1, (self.last_epoch + 1) / 4) for base in self.base_lrs]
+
+    optimizer = optimizer_with()
+    assert rates(optimizer, Warmup(optimizer), 4) == [[0.25], [0.5], [0.75], [1]]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules: the tree, hooks, layers against NumPy, initial values."""
 
+import copy
 import math
 
 import numpy as np
@@ -213,6 +214,27 @@ def test_forgetting_super_init_is_told():
         nn.Module()(1)
 
 
+def test_a_module_below_may_define_train():
+    calls = []
+
+    class Merging(nn.Linear):
+        def train(self, mode=True):
+            calls.append(mode)
+            return super().train(mode)
+
+    class Frozen(nn.Sequential):
+        def train(self, mode=True):
+            return super().train(False)
+
+    shared = nn.Dropout()
+    model = nn.Sequential(Merging(2, 2), nn.ModuleDict({"a": Merging(2, 2), "b": shared}),
+                          Frozen(nn.Dropout(), nn.Sequential(shared)))  # fmt: skip
+    assert model.train() is model and calls == [True, True]
+    assert not any(m.training for m in model[2].modules())
+    assert model.eval() is model and calls == [True, True, False, False]
+    assert not any(m.training for m in model.modules())
+
+
 def test_train_eval_apply_requires_grad():
     model = small_model()
     assert model.eval() is model and not any(m.training for m in model.modules())
@@ -368,3 +390,16 @@ def test_the_arguments_of_embedding():
         F.embedding(x, copy, scale_grad_by_freq=True)
     with pytest.raises(IndexError, match="index 4 is out of range"):
         F.embedding(flow.tensor([4]), copy, max_norm=1.0)
+
+
+def test_the_copy_of_a_model_has_no_gradients():
+    model = small_model()
+    model(flow.ones(1, 3)).sum().backward()
+    other = copy.deepcopy(model)
+    assert all(p.grad is None for p in other.parameters())
+    assert all(p.grad is not None for p in model.parameters())
+    other(flow.ones(1, 3)).sum().backward()
+    for p, q in zip(model.parameters(), other.parameters(), strict=True):
+        assert flow.equal(p.grad, q.grad) and p.grad.data_ptr() != q.grad.data_ptr()
+    first, second = copy.deepcopy([model[0].weight] * 2)
+    assert first is second and isinstance(first, nn.Parameter) and first.requires_grad

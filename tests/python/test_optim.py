@@ -307,3 +307,43 @@ def test_an_optimizer_without_options():
     whole = Whole([w])
     whole.step()
     assert whole.state_dict() == {"state": {0: {"steps": 1}}, "param_groups": [{"params": [0]}]}
+
+
+OPTIMIZERS = ["Adagrad", "Adam", "AdamW", "Lion", "RMSprop", "SGD"]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_parameters_with_their_names(name):
+    make = getattr(flow.optim, name)
+    model = flow.nn.Sequential(flow.nn.Linear(2, 3), flow.nn.Linear(3, 1))
+    named, plain = make(model.named_parameters()), make(model.parameters())
+    names = ["0.weight", "0.bias", "1.weight", "1.bias"]
+    assert [id(p) for p in named.param_groups[0]["params"]] == [id(p) for p in model.parameters()]
+    assert named.param_groups[0]["param_names"] == names
+    assert "param_names" not in plain.param_groups[0]
+    state = named.state_dict()
+    assert state["param_groups"][0]["param_names"] == names
+    make(model.named_parameters()).load_state_dict(state)
+    pairs = list(model.named_parameters())
+    groups = make([{"params": pairs[:1], "lr": 0.5}, {"params": iter(pairs[1:])}])
+    assert [g["param_names"] for g in groups.param_groups] == [names[:1], names[1:]]
+    for wrong in ([pairs[0], pairs[1][1]], [{"params": pairs[:1]}, {"params": pairs[1][1]}]):
+        with pytest.raises(ValueError, match=rf"{name}\(\): .*name"):
+            make(wrong)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_parameters_in_a_set(name):
+    make, p = getattr(flow.optim, name), flow.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match=rf"{name}\(\): params is a set, whose order differs"):
+        make({p})
+    with pytest.raises(TypeError, match=rf"{name}\(\): parameters must come in an order"):
+        make([{"params": {p}}])
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_step_size_is_one_number(name):
+    p = flow.ones(2, requires_grad=True)
+    with pytest.raises(ValueError, match=rf"{name}\(\): lr has shape \[2\], but it must be one"):
+        getattr(flow.optim, name)([p], lr=flow.ones(2))
+    getattr(flow.optim, name)([p], lr=flow.ones(1))

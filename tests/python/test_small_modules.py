@@ -2,6 +2,7 @@
 """ParameterDict, Unflatten and the distances of vectors, as modules."""
 
 import copy
+import inspect
 import pickle
 
 import numpy as np
@@ -154,3 +155,68 @@ def test_dicts_of_parameters_keep_what_is_no_tensor():
         values["a"]
     values.clear()
     assert len(values) == 0 and list(values.parameters()) == []
+
+
+def test_parameters_by_name_are_a_dict():
+    a, b = nn.Parameter(flow.ones(1)), nn.Parameter(flow.zeros(2))
+    weights = nn.ParameterDict({"a": a})
+    assert weights.setdefault("a", b) is a and weights.setdefault("b", b) is b
+    assert list(reversed(weights)) == ["b", "a"]
+    other = weights.copy()
+    assert isinstance(other, nn.ParameterDict) and other["a"] is a and list(other) == ["a", "b"]
+    assert other.popitem() == ("b", b) and list(other) == ["a"] and list(weights) == ["a", "b"]
+    assert other.popitem()[1] is a
+    with pytest.raises(KeyError, match="no parameter"):
+        other.popitem()
+    merged = nn.ParameterDict({"a": a}) | nn.ParameterDict({"b": b, "a": b})
+    assert merged["a"] is b and list(merged) == ["a", "b"]
+    merged |= {"c": flow.ones(3)}
+    assert isinstance(merged["c"], nn.Parameter) and len(list(merged.parameters())) == 2
+    assert list(merged.fromkeys("xy", 1.0).items()) == [("x", 1.0), ("y", 1.0)]
+    assert len(nn.ParameterList(values=[a, b])) == 2
+
+
+def test_a_module_in_the_place_of_another():
+    model = nn.Sequential(nn.Linear(2, 2), nn.ModuleDict({"act": nn.ReLU()}))
+    new = nn.Tanh()
+    model.set_submodule("1.act", new)
+    assert model[1]["act"] is new and model.get_submodule("1.act") is new
+    model.set_submodule("0", new)
+    assert model[0] is new
+    for target in ("2", "1.norm", "2.act", "1.act.x", ""):
+        with pytest.raises(AttributeError, match="has no "):
+            model.set_submodule(target, new)
+    with pytest.raises(TypeError, match=r"set_submodule\(\): module must be a Module, not int"):
+        model.set_submodule("0", 3)
+
+
+ACTIVATIONS = {"CELU": "alpha=1.0, inplace=False", "GLU": "dim=-1", "Hardshrink": "lambd=0.5",
+               "Hardtanh": "min_val=-1.0, max_val=1.0, inplace=False", "Mish": "inplace=False",
+               "Softshrink": "lambd=0.5",
+               "Threshold": "threshold, value, inplace=False"}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_an_activation_shows_its_numbers(name):
+    signature = inspect.signature(getattr(nn, name))
+    shown = ", ".join(
+        p.name if p.default is p.empty else f"{p.name}={p.default}"
+        for p in signature.parameters.values()
+    )
+    assert shown == ACTIVATIONS[name]
+    with pytest.raises(TypeError, match=rf"^{name}\(\): got an unexpected keyword argument 'no'"):
+        getattr(nn, name)(*[1.0] * (2 if name == "Threshold" else 0), no=1)
+
+
+def test_what_a_module_shows_of_its_options():
+    assert repr(nn.GroupNorm(1, 2, bias=False)) == (
+        "GroupNorm(1, 2, eps=1e-05, affine=True, bias=False)"
+    )
+    assert repr(nn.GroupNorm(1, 2)) == "GroupNorm(1, 2, eps=1e-05, affine=True)"
+    assert nn.MultiheadAttention(12, 3).head_dim == 4
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 1)
+    decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 8), 1)
+    for model in (encoder, decoder):
+        assert "(norm)" not in repr(model) and model.norm is None
+        model.norm = nn.LayerNorm(4)
+        assert "(norm): LayerNorm" in repr(model)

@@ -20,11 +20,13 @@ from oneflow_lite._absent import ABSENT  # noqa: E402
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = [(module, name, absent) for absent in ABSENT
          for module, names in absent.names.items() for name in names.split()]  # fmt: skip
+CLASSES = {"Tensor": flow.Tensor, "nn.Module": flow.nn.Linear(1, 1)}
 
 
 def place(module):
-    return flow.Tensor if module == "Tensor" else importlib.import_module(
-        f"oneflow_lite.{module}".rstrip("."))  # fmt: skip
+    if module in CLASSES:
+        return CLASSES[module]
+    return importlib.import_module(f"oneflow_lite.{module}".rstrip("."))
 
 
 @pytest.mark.parametrize("module, name, absent", NAMES, ids=[f"{m}.{n}" for m, n, _ in NAMES])
@@ -35,6 +37,36 @@ def test_what_is_absent_says_what_to_use(module, name, absent):
             getattr(where, name)
         assert f"has no attribute '{name}', on purpose ({absent.what})" in str(error.value)
         assert absent.instead in str(error.value) and error.value.name == name
+
+
+IMPORTED = [(module, name, absent) for module, name, absent in NAMES if module not in CLASSES]
+
+
+@pytest.mark.parametrize("module, name, absent", IMPORTED,
+                         ids=[f"{m}.{n}" for m, n, _ in IMPORTED])  # fmt: skip
+def test_the_import_of_what_is_absent_says_so_too(module, name, absent):
+    where = f"oneflow_lite.{module}".rstrip(".")
+    with pytest.raises(ImportError) as error:
+        exec(f"from {where} import {name}", {})
+    assert str(error.value).startswith(f"cannot import name '{name}' from '{where}', on purpose")
+    assert absent.instead in str(error.value)
+
+
+@pytest.mark.parametrize("statement", [
+    "import oneflow_lite.distributions", "from oneflow_lite.distributions import Normal",
+    "from oneflow_lite.nn.utils.rnn import pad_sequence", "import oneflow_lite.nn.parallel as p",
+    "from oneflow_lite.utils.tensorboard import SummaryWriter",
+])  # fmt: skip
+def test_the_import_of_an_absent_module_says_what_to_use(statement):
+    with pytest.raises(ModuleNotFoundError, match=r"No module named '.*', on purpose \(.*instead"):
+        exec(statement, {})
+
+
+def test_the_import_of_an_unknown_name_is_an_ordinary_error():
+    with pytest.raises(ImportError, match="^cannot import name 'Linaer' from 'oneflow_lite.nn' "):
+        exec("from oneflow_lite.nn import Linaer", {})
+    with pytest.raises(ModuleNotFoundError, match="^No module named 'oneflow_lite.no_such'$"):
+        exec("import oneflow_lite.no_such", {})
 
 
 @pytest.mark.parametrize("absent", ABSENT, ids=[absent.what for absent in ABSENT])

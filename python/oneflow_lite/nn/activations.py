@@ -141,8 +141,10 @@ class _WithNumbers(Module):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
-        parameters = list(inspect.signature(self.function).parameters.values())[1:]
-        given = inspect.Signature(parameters).bind(*args, **kwargs)
+        try:
+            given = inspect.signature(type(self)).bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}(): {error}") from None
         given.apply_defaults()
         self.numbers = dict(given.arguments)
         for name, value in self.numbers.items():
@@ -161,7 +163,9 @@ class _WithNumbers(Module):
 def _with_numbers(name: str, function: Callable[..., Tensor]) -> Any:
     """The module of a function, with its text."""
     text = f"{function.__doc__}\n\nSee ``functional.{function.__name__}`` for its numbers."
-    attributes = {"function": staticmethod(function), "__doc__": text, "__module__": __name__}
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    attributes = {"function": staticmethod(function), "__doc__": text, "__module__": __name__,
+                  "__signature__": inspect.Signature(parameters)}  # fmt: skip
     return type(name, (_WithNumbers,), attributes)
 
 

@@ -89,7 +89,7 @@ class MultiheadAttention(Module):
         if embed_dim % num_heads:
             raise ValueError(f"MultiheadAttention: embed_dim is {embed_dim}, but it must divide by "
                              f"num_heads, {num_heads}")  # fmt: skip
-        self.embed_dim, self.num_heads = embed_dim, num_heads
+        self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
         self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
         self.dropout, self.batch_first, self.add_zero_attn = dropout, batch_first, add_zero_attn
 
@@ -355,7 +355,7 @@ class TransformerEncoder(Module):
         check_sizes(self, num_layers=num_layers)
         self.layers = ModuleList(copy.deepcopy(encoder_layer) for _ in range(num_layers))
         self.num_layers = num_layers
-        self.add_module("norm", norm)
+        self.norm = norm
 
     def forward(
         self,

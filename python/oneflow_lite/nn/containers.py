@@ -191,9 +191,9 @@ class ParameterList(_Parameters):
     bias, is kept as it is and is no parameter of the model.
     """
 
-    def __init__(self, parameters: Iterable[Any] = ()) -> None:
+    def __init__(self, values: Iterable[Any] = ()) -> None:
         super().__init__()
-        self.extend(parameters)
+        self.extend(values)
 
     def append(self, parameter: Any) -> ParameterList:
         """Adds a parameter, or another value, at the end."""
@@ -258,9 +258,40 @@ class ParameterDict(_Parameters):
         """The parameter of a name, or ``default`` where there is none."""
         return self._get(name) if name in self._parameters else default
 
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """The parameter of a name; ``default``, which is added, where there is none."""
+        if name not in self:
+            self[name] = default
+        return self[name]
+
     def pop(self, name: str) -> Any:
         """Takes a parameter out and gives it."""
         return self._drop(name)
+
+    def popitem(self) -> tuple[str, Any]:
+        """Takes the parameter that was added last out and gives it with its name."""
+        if not len(self):
+            raise KeyError("ParameterDict: there is no parameter to take out")
+        name = next(reversed(self._parameters))
+        return name, self._drop(name)
+
+    def copy(self) -> ParameterDict:
+        """Another one with the same parameters."""
+        return ParameterDict(dict(self.items()))
+
+    def fromkeys(self, names: Iterable[str], default: Any = None) -> ParameterDict:
+        """A new one with these names and ``default`` for each."""
+        return ParameterDict(dict.fromkeys(names, default))
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self._parameters)
+
+    def __or__(self, other: ParameterDict) -> ParameterDict:
+        return ParameterDict({**dict(self.items()), **dict(other.items())})
+
+    def __ior__(self, other: ParameterDict) -> ParameterDict:
+        self.update(other)
+        return self
 
     def clear(self) -> None:
         """Takes all parameters out."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._absent import hint as absent_hint
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.nn._hooks import HookHandle, call_with_hooks
 from oneflow_lite.nn._state import Stateful
@@ -69,7 +70,9 @@ class Module(Stateful):
             found = self.__dict__.get(kind)
             if found is not None and name in found:
                 return found[name]
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        hint = absent_hint("nn.Module", name)
+        text = f"{type(self).__name__} has no attribute {name!r}{hint}"
+        raise AttributeError(text, name=name, obj=self)
 
     def __setattr__(self, name: str, value: Any) -> None:
         fields = self.__dict__
@@ -198,6 +201,25 @@ class Module(Stateful):
                 raise AttributeError(f"{type(at).__name__}.{name} is no Module")
         return found
 
+    def set_submodule(self, target: str, module: Module) -> None:
+        """Puts a module in the place of the one with this path, such as ``"blocks.0.attn"``.
+
+        Raises
+        ------
+        AttributeError
+            There is no module at that place.
+        TypeError
+            What is given is no module.
+        """
+        if not isinstance(module, Module):
+            raise TypeError(f"set_submodule(): module must be a Module, not "
+                            f"{type(module).__name__}")  # fmt: skip
+        path, _, name = target.rpartition(".")
+        above = self.get_submodule(path)
+        if name not in above._modules:
+            raise AttributeError(f"{type(above).__name__} has no module {name!r}")
+        above._modules[name] = module
+
     def get_parameter(self, target: str) -> Parameter:
         """The parameter by its path, ``"blocks.0.attn.weight"``; AttributeError without one."""
         path, _, name = target.rpartition(".")
@@ -254,11 +276,15 @@ class Module(Stateful):
     # Changes of the whole tree; each gives the module itself back.
 
     def train(self: _Self, mode: bool = True) -> _Self:
-        """Sets ``training`` of this module and of all below."""
+        """Sets ``training`` of this module, and calls ``train`` of those directly below.
+
+        A subclass may define ``train``, to merge its weights say: it is called wherever it is.
+        """
         if not isinstance(mode, bool):
             raise ValueError(f"train(): mode must be True or False, not {mode!r}")
-        for module in self.modules():
-            module.__dict__["training"] = mode
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
         return self
 
     def eval(self: _Self) -> _Self:

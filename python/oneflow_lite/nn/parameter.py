@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from oneflow_lite._oneflow_lite import _C, Tensor
 
 
@@ -28,6 +30,12 @@ class Parameter(Tensor):
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter(): data must be a Tensor, not {type(data).__name__}")
         return super().__new__(cls, data, requires_grad)  # type: ignore[return-value]
+
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Parameter:
+        """A copy without the gradient: that of a model starts with none."""
+        copied = super().__deepcopy__(memo)
+        copied.grad = None
+        return copied  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()

@@ -122,7 +122,7 @@ class TransformerDecoder(Module):
         check_sizes(self, num_layers=num_layers)
         self.layers = ModuleList(copy.deepcopy(decoder_layer) for _ in range(num_layers))
         self.num_layers = num_layers
-        self.add_module("norm", norm)
+        self.norm = norm
 
     def forward(
         self,

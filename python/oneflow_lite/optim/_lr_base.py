@@ -72,22 +72,41 @@ class LRScheduler:
     optimizer : Optimizer
         Whose groups' ``lr`` is changed, at once and at each ``step()``; a tensor in place.
     last_epoch : int
-        How many steps have been taken, -1 for a start.
+        -1 for a start. Else training goes on: the epoch before the present one, whose step sizes
+        the groups have already; those of the start are their ``initial_lr``.
 
     Attributes
     ----------
     base_lrs : list of float
         The step sizes of the groups at the start.
+
+    Raises
+    ------
+    KeyError
+        Training goes on, and a group has no ``initial_lr``.
     """
 
     _of_the_epoch = False  # get_lr() of a subclass depends on last_epoch and on no step size
+    _of_the_groups = False  # it changes the step sizes that the groups have
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         check_optimizer(self, optimizer)
+        goes_on = last_epoch != -1
+        for i, group in enumerate(optimizer.param_groups):
+            if goes_on and "initial_lr" not in group:
+                raise KeyError(f"{type(self).__name__}(): group {i} has no 'initial_lr', which "
+                               f"training from epoch {last_epoch} on needs")  # fmt: skip
         self.optimizer = optimizer
         self.base_lrs = [_initial(group) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
-        self.step()
+        if goes_on and (self._factors() or self._of_the_groups):
+            self.last_epoch += 1
+        else:
+            self.step()
+
+    def _factors(self) -> bool:
+        """Whether each step multiplies the step sizes by what the schedule changes its own by."""
+        return type(self).get_lr is LRScheduler.get_lr or self._of_the_epoch
 
     def factor(self, epoch: int) -> float:
         """What the step size at the start is multiplied with."""
@@ -113,8 +132,7 @@ class LRScheduler:
         groups = self.optimizer.param_groups
         for group in groups[len(self.base_lrs) :]:  # added since
             self.base_lrs.append(_initial(group))
-        factors = type(self).get_lr is LRScheduler.get_lr or self._of_the_epoch
-        if epoch is not None or not factors:
+        if epoch is not None or not self._factors():
             self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
             self._set(self.get_lr())
             return

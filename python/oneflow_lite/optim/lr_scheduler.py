@@ -13,7 +13,8 @@ from __future__ import annotations
 import bisect
 import math
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from oneflow_lite._absent import public_face
@@ -32,6 +33,9 @@ __all__ = [
     "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR",
     "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR",
 ]  # fmt: skip
+
+
+_LRScheduler = LRScheduler  # the base's name in older programs
 
 
 class LambdaLR(LRScheduler):
@@ -78,6 +82,8 @@ class LambdaLR(LRScheduler):
 class MultiplicativeLR(LambdaLR):
     """Times what a function gives for the epoch, at each; a list has one per group."""
 
+    _of_the_groups = True
+
     def get_lr(self) -> list[float]:
         lrs = self.get_last_lr()
         if self.last_epoch == 0:
@@ -123,6 +129,12 @@ class MultiStepLR(LRScheduler):
     def factor(self, epoch: int) -> float:
         return self.gamma ** bisect.bisect_right(self.milestones, epoch)
 
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """As of any schedule; the milestones may be counts of each, as torch's state has them."""
+        super().load_state_dict(state_dict)
+        if isinstance(self.milestones, Mapping):
+            self.milestones = sorted(Counter(self.milestones).elements())
+
 
 class ExponentialLR(LRScheduler):
     """Times ``gamma`` every epoch."""
@@ -166,7 +178,16 @@ class LinearLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Times ``factor`` within the first ``total_iters`` epochs."""
+    """Times ``factor`` within the first ``total_iters`` epochs.
+
+    Attributes
+    ----------
+    factor : float
+        As given; in most schedules it is a method.
+    """
+
+    _of_the_epoch = True
+    factor: float  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -178,11 +199,12 @@ class ConstantLR(LRScheduler):
         check_optimizer(self, optimizer)
         if not 0 <= factor <= 1:
             raise ValueError(f"ConstantLR(): factor is {factor}, but it must be in [0, 1]")
-        self.first_factor, self.total_iters = factor, total_iters
+        self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
-    def factor(self, epoch: int) -> float:
-        return self.first_factor if epoch < self.total_iters else 1.0
+    def get_lr(self) -> list[float]:
+        factor = self.factor if self.last_epoch < self.total_iters else 1.0
+        return [base * factor for base in self.base_lrs]
 
 
 class PolynomialLR(LRScheduler):

@@ -96,6 +96,22 @@ def _copied(value: Any, to: device) -> Any:
     return copy.deepcopy(value)
 
 
+def _has_name(item: Any) -> bool:
+    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)
+
+
+def _named(call: str, given: Any) -> tuple[list[str], list[Any]]:
+    """The names of a group's parameters, of which all or none have one, and the parameters."""
+    if isinstance(given, set | frozenset):
+        raise TypeError(f"{call}: parameters must come in an order, which a set has not")
+    items = [given] if isinstance(given, Tensor) else list(given)
+    names = [item[0] for item in items if _has_name(item)]
+    if names and len(names) != len(items):
+        raise ValueError(f"{call}: {len(names)} of {len(items)} parameters have names, but all or "
+                         "none must have one")  # fmt: skip
+    return names, [item[1] for item in items] if names else items
+
+
 class Optimizer:
     """The base of optimizers; a subclass defines ``update(parameter, grad, group, state)``.
 
@@ -105,9 +121,10 @@ class Optimizer:
 
     Parameters
     ----------
-    params : iterable of Tensor or of dict
+    params : iterable of Tensor, of (str, Tensor) or of dict
         The parameters; or groups, each ``{"params": parameters, option: value, ...}``. Keys of a
-        group that are no options are kept, in ``state_dict`` too.
+        group that are no options are kept, in ``state_dict`` too. The names of parameters that
+        come with one, as ``model.named_parameters()`` gives them, are kept as "param_names".
     defaults : dict
         Every option with the value it has where a group does not give it.
 
@@ -121,9 +138,10 @@ class Optimizer:
     Raises
     ------
     ValueError
-        No parameters, one given twice, one that is no leaf.
+        No parameters, one given twice, one that is no leaf; only some with names; an lr that is a
+        tensor of several numbers.
     TypeError
-        What is given is no tensor.
+        What is given is no tensor, or in a set, which has no order.
     """
 
     # Whether step() looks at grad_scale and found_inf, which amp.GradScaler sets while it steps.
@@ -140,6 +158,9 @@ class Optimizer:
             raise TypeError(f"{type(self).__name__}(): params must be an iterable of tensors or of "
                             "dicts, such as model.parameters(), not "
                             f"{type(params).__name__}")  # fmt: skip
+        if isinstance(params, set | frozenset):
+            warn(f"{type(self).__name__}(): params is a set, whose order differs from run to run: "
+                 "a saved state will not fit; pass a list")  # fmt: skip
         self.defaults = defaults
         self.param_groups: list[dict[str, Any]] = []
         self.state: dict[Tensor, dict[str, Any]] = defaultdict(dict)
@@ -158,8 +179,7 @@ class Optimizer:
         if "params" not in param_group:
             raise ValueError(f'{name}: a group must have "params", but this one has the keys '
                              f"{list(param_group)}")  # fmt: skip
-        group, params = param_group, param_group["params"]
-        params = [params] if isinstance(params, Tensor) else list(params)
+        group, names, params = param_group, *_named(name, param_group["params"])
         for key in set(group) - set(self.defaults):
             if near := difflib.get_close_matches(str(key), self.defaults, 1, 0.8):
                 warn(f"{name}: the key {key!r} of a group is none of its options and is only kept;"
@@ -174,6 +194,13 @@ class Optimizer:
                 raise ValueError(f"{name}: a parameter is given twice")
             seen.add(id(p))
         group = {**self.defaults, **group, "params": params}
+        if names:
+            group["param_names"] = names
+        if any(("param_names" in other) != bool(names) for other in self.param_groups):
+            raise ValueError(f"{name}: all groups have names of their parameters, or none has")
+        lr = group.get("lr")
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError(f"{name}: lr has shape {list(lr.shape)}, but it must be one number")
         self.check_options(group)
         self.param_groups.append(group)
 
