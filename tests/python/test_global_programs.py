@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Short programs on global tensors, however these lie: what they give on local ones.
+
+The functions without "test" in their names run on each rank (rank_group.py). A program takes a
+function that makes its tensors.
+"""
+
+import numpy as np
+import pytest
+
+flow = pytest.importorskip("oneflow_lite")
+
+LINE, GRID = [0, 1, 2, 3], [[0, 1], [2, 3]]
+FLOATS = np.cos(np.arange(30.0)).reshape(5, 6)
+OTHERS = np.sin(np.arange(30.0)).reshape(5, 6) + 2
+INTS = np.arange(30).reshape(5, 6) * 7 % 11
+
+
+def sbp_of(text):
+    kinds = {"B": flow.sbp.broadcast, "P": flow.sbp.partial_sum}
+    return kinds.get(text) or flow.sbp.split(int(text[1:]))
+
+
+def maker(ranks, sbps):
+    """Makes global tensors; a dim that a tensor has not is not split."""
+    place = flow.placement("cpu", ranks)
+
+    def make(values):
+        x = flow.tensor(np.asarray(values)).to_global(place, [sbp_of("B")] * len(sbps))
+        ways = [s if not s.startswith("S") or int(s[1:]) < x.ndim else "B" for s in sbps]
+        return x.to_global(sbp=[sbp_of(s) for s in ways])
+
+    return make
+
+
+WAYS = [(LINE, [s]) for s in ("S0", "S1", "B", "P")]
+WAYS += [(GRID, s) for s in (["P", "P"], ["S0", "P"], ["P", "S1"], ["B", "P"], ["S0", "S0"])]
+
+
+def numbers_in_place(make):
+    """A number beside a partial sum counts once, not once on each rank."""
+    x = make(FLOATS)
+    x += 2
+    x -= flow.tensor(0.5, dtype=flow.float64)
+    x.add_(3, alpha=2)
+    x.sub_(1, alpha=3)
+    x *= 2
+    x /= 4
+    yield x
+    y = make(FLOATS).sum(0)
+    y += 1
+    yield y
+    y -= 3
+    yield from (y, y + 1, 1 - y, y.exp())
+    n = make(INTS).sum(0)
+    n += 1
+    yield n
+    z = make(FLOATS)
+    z.copy_(flow.tensor(7.0, dtype=flow.float64))
+    yield z
+    w = make(FLOATS)
+    w.lerp_(make(OTHERS), 0.25)
+    w.add_(make(np.float64(1.5)))
+    yield w
+    w.clamp_(0, 1)
+    yield w
+
+
+def numbers_in_place_with_gradients(make):
+    x = make(FLOATS).requires_grad_()
+    y = x * 1
+    y += 1
+    y.mul_(x)
+    y.sum().backward()
+    yield from (y, x.grad)
+
+
+PROGRAMS = [numbers_in_place, numbers_in_place_with_gradients]
+
+
+def run_program(rank, number):
+    program = PROGRAMS[number]
+    want = [y.detach().numpy().copy() for y in program(lambda values: flow.tensor(values))]
+    for ranks, sbps in WAYS:
+        got = [y.detach().numpy() for y in program(maker(ranks, sbps))]
+        assert len(got) == len(want)
+        for i, (a, b) in enumerate(zip(got, want, strict=True)):
+            assert a.dtype == b.dtype and a.shape == b.shape, (sbps, i)
+            np.testing.assert_allclose(a, b, rtol=0, atol=1e-12, err_msg=f"{sbps} {i}")
+
+
+@pytest.mark.parametrize("number", range(len(PROGRAMS)), ids=[p.__name__ for p in PROGRAMS])
+def test_a_program_gives_what_it_gives_on_local_tensors(ranks, number):
+    ranks.run(run_program, number)
