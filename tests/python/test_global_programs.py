@@ -75,7 +75,39 @@ def numbers_in_place_with_gradients(make):
     yield from (y, x.grad)
 
 
-PROGRAMS = [numbers_in_place, numbers_in_place_with_gradients]
+def indices_that_are_no_tensors(make):
+    """They are the same on all ranks, as numbers are."""
+    x = make(FLOATS)
+    yield from (x[[0, 2]], x[:, [1, 1, -1]], x[[0, 2], [1, 3]], x[range(3)], x[[]], x[..., [0]])
+    yield from (x[np.array([3, 0])], x[1:4, [2, 0]], x[[True, False, True, False, True]])
+    yield from (x[FLOATS > 0], x[[[0, 1], [2, 3]]], x[[0, 1], 2], x[None, [1]], x[True])
+    leaf = make(FLOATS).requires_grad_()
+    (leaf[[0, 0, 3]].sum() + leaf[:, [5, 1]].square().sum()).backward()
+    yield leaf.grad
+
+
+def writing_by_indices_that_are_no_tensors(make):
+    for index in ([0, 2], np.array([1, -1]), (slice(None), [1, 4]), FLOATS > 0, ([0, 1], [2, 3])):
+        x = make(FLOATS)
+        x[index] = 5
+        yield x
+        x[index] = flow.tensor(6.0, dtype=flow.float64)
+        yield x
+    x = make(FLOATS)
+    x[[0, 2]] = make(OTHERS[:2])
+    yield x
+    x[[4, 1]] += 1
+    yield x
+    x.index_put_((make(np.array([0, 0])),), make(np.array(2.0)), accumulate=True)
+    yield x
+
+
+PROGRAMS = [
+    numbers_in_place,
+    numbers_in_place_with_gradients,
+    indices_that_are_no_tensors,
+    writing_by_indices_that_are_no_tensors,
+]
 
 
 def run_program(rank, number):
@@ -92,3 +124,18 @@ def run_program(rank, number):
 @pytest.mark.parametrize("number", range(len(PROGRAMS)), ids=[p.__name__ for p in PROGRAMS])
 def test_a_program_gives_what_it_gives_on_local_tensors(ranks, number):
     ranks.run(run_program, number)
+
+
+def an_index_elsewhere(rank):
+    """On a rank that has no shard, too."""
+    x = flow.tensor(FLOATS).to_global(flow.placement("cpu", [1, 2]), flow.sbp.broadcast)
+    y = x.to_global(sbp=flow.sbp.split(0))[[0, 3], [1, -1]]
+    assert y.is_global and y.shape == (2,)
+    with pytest.raises(IndexError, match="index 5 is out of range"):
+        x[[5]]
+    if rank in (1, 2):
+        assert y.numpy().tolist() == [FLOATS[0, 1], FLOATS[3, -1]]
+
+
+def test_an_index_on_a_rank_without_a_shard(ranks):
+    ranks.run(an_index_elsewhere)
