@@ -10,6 +10,7 @@ import pytest
 
 flow = pytest.importorskip("oneflow_lite")
 
+nn, F = flow.nn, flow.nn.functional
 LINE, GRID = [0, 1, 2, 3], [[0, 1], [2, 3]]
 FLOATS = np.cos(np.arange(30.0)).reshape(5, 6)
 OTHERS = np.sin(np.arange(30.0)).reshape(5, 6) + 2
@@ -102,7 +103,19 @@ def writing_by_indices_that_are_no_tensors(make):
     yield x
 
 
+def functions_that_make_tensors(make):
+    """What a function makes for its global arguments goes with them, by keyword too."""
+    x, n = make(FLOATS), make(INTS)
+    yield from (flow.histc(x, 5, -1, 1), flow.histc(input=x, bins=5, min=-1, max=1))
+    yield from (F.one_hot(n, 11), F.one_hot(tensor=n, num_classes=11))
+    yield flow.index_put(input=x, indices=(make(np.array([1])),), values=make(np.array(2.0)))
+    for init in (nn.init.orthogonal_, nn.init.eye_, nn.init.xavier_normal_, nn.init.trunc_normal_):
+        flow.manual_seed(5)
+        yield init(make(FLOATS))
+
+
 PROGRAMS = [
+    functions_that_make_tensors,
     numbers_in_place,
     numbers_in_place_with_gradients,
     indices_that_are_no_tensors,
