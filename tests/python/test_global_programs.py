@@ -5,6 +5,9 @@ The functions without "test" in their names run on each rank (rank_group.py). A 
 function that makes its tensors.
 """
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -152,3 +155,43 @@ def an_index_elsewhere(rank):
 
 def test_an_index_on_a_rank_without_a_shard(ranks):
     ranks.run(an_index_elsewhere)
+
+
+class Places(nn.Module):
+    """Its forward makes a tensor, which goes with the global ones."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.norm = nn.Linear(6, 4), nn.LayerNorm(4)
+
+    def forward(self, x):
+        return self.norm(self.linear(x)) + flow.arange(4, dtype=flow.float64)
+
+
+def copies(rank):
+    flow.manual_seed(1)
+    model = Places().double()
+    x = flow.tensor(FLOATS)
+    want = model(x).detach().numpy()
+    place = flow.placement("cpu", LINE)
+    model.to_global(place, flow.sbp.broadcast)
+    model.linear.to_global(sbp=flow.sbp.split(0))
+    shards = x.to_global(place, flow.sbp.broadcast).to_global(sbp=flow.sbp.split(0))
+    for one in (model, copy.deepcopy(model), copy.deepcopy(copy.deepcopy(model)), copy.copy(model)):
+        y = one(shards)
+        assert y.is_global
+        np.testing.assert_allclose(y.detach().numpy(), want, rtol=0, atol=1e-13)
+    clone = copy.deepcopy(model)
+    clone.linear.weight.data.zero_()
+    assert model.linear.weight.detach().numpy().any(), "a copy shares no parameter"
+    # A pickle has the whole, and is local.
+    for _ in range(2):
+        model = pickle.loads(pickle.dumps(model))
+        assert not any(p.is_global for p in model.parameters())
+        np.testing.assert_allclose(model(x).detach().numpy(), want, rtol=0, atol=1e-13)
+    model.to_global(place, flow.sbp.broadcast)
+    np.testing.assert_allclose(model(shards).detach().numpy(), want, rtol=0, atol=1e-13)
+
+
+def test_a_global_module_is_copied_and_pickled(ranks):
+    ranks.run(copies)
