@@ -256,23 +256,27 @@ class _Source:
 
     def fill(self, target: Tensor, name: str) -> None:
         """Writes into a tensor, or into the shard that this rank has of it, and reads no more."""
-        here, box = target.detach(), _everywhere(target.shape)
+        here = target.detach()
+        box: _Box | None = _everywhere(target.shape)
         if target.is_global:
-            position = _positions(target).index(_ext.distributed_rank())
             if partial_sum in target.sbp:
                 raise ValueError(f"load(): {name} is a partial sum, which cannot be loaded into")
-            here, box = here.to_local(), _box_of(target, position)
-        if tuple(target.shape) == self.shape:
+            here, ranks, rank = here.to_local(), _positions(target), _ext.distributed_rank()
+            box = _box_of(target, ranks.index(rank)) if rank in ranks else None
+        alike = tuple(target.shape) == self.shape
+        if not alike and not self._is_flat_of(target):
+            raise ValueError(f"load(): {name} has shape {list(self.shape)} in the checkpoint, but "
+                             f"{list(target.shape)} here")  # fmt: skip
+        if box is None:  # nothing of it lies on this rank
+            return
+        if alike:
             for place, read in self.pieces:
                 if (common := _overlap(place, box)) is not None:
                     part = _tensor(read())[_slices(common, place)]
                     here[_slices(common, box)].copy_(part.to(here.device))
-        elif self._is_flat_of(target):
+        else:
             flat = _tensor(self.whole()).reshape(target.shape)
             here.copy_(flat[_slices(box)].to(here.device))
-        else:
-            raise ValueError(f"load(): {name} has shape {list(self.shape)} in the checkpoint, but "
-                             f"{list(target.shape)} here")  # fmt: skip
 
     def _is_flat_of(self, target: Tensor) -> bool:
         count = int(np.prod(self.shape, dtype=np.int64))
