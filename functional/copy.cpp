@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functional/copy.h"
 
+#include "functional/global.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/function.h"
+#include "oneflow_lite/framework/global.h"
 #include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
@@ -50,6 +52,10 @@ StatusOr<Tensor> CopyInto(const Tensor& self, const Tensor& src) {
   static const OpExpr& op = OpBuilder("copy_").Input("self").Input("src").Output("out").Get();
   if (!self.defined()) return NotDefined("copy_", "self");
   OFL_ASSIGN_OR_RETURN(Tensor from, To(src, self.device(), self.dtype()));
+  if (const GlobalSpec* g = GlobalOf(self); g && from.ndim() == 0 && !GlobalOf(from)) {  // a number
+    const NdSbp whole(g->placement->ndim(), Sbp::Broadcast());
+    OFL_ASSIGN_OR_RETURN(from, FromShard(from, Shape{}, g->placement, whole));
+  }
   if (from.shape() != self.shape()) {
     OFL_ASSIGN_OR_RETURN(from, Expand(from, self.shape()));
   }

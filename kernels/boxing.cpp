@@ -309,8 +309,13 @@ StatusOr<Tensor> BoxAcross(const Tensor& local, const Boxing& move) {
     const Device device = from.device();
     OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(device));
     OFL_ASSIGN_OR_RETURN(auto ranks, GetCommunicator(from.type(), all));
-    std::vector<Tensor> kept;  // until the group has ended
-    OFL_RETURN_IF_ERROR(ranks->GroupBegin());
+    // Allocated before the group begins, so that no error can leave it open.
+    struct Message {
+      bool send;
+      Tensor part;
+      int peer;
+    };
+    std::vector<Message> messages;
     for (int k = 0; k < to.size(); ++k) {
       const int receiver = to.ranks()[k], sender = from.ranks()[k % from.size()];
       if (from.PositionOf(receiver) >= 0) continue;
@@ -319,14 +324,17 @@ StatusOr<Tensor> BoxAcross(const Tensor& local, const Boxing& move) {
       };
       if (sender == Rank()) {
         OFL_ASSIGN_OR_RETURN(Tensor part, ShardAt(whole, move, to.PlaceOf(k)));
-        OFL_RETURN_IF_ERROR(
-            ranks->Send(*stream, part.data(), part.numel(), move.dtype, at(receiver)));
-        kept.push_back(std::move(part));
+        messages.push_back({true, std::move(part), at(receiver)});
       } else if (receiver == Rank()) {
         OFL_ASSIGN_OR_RETURN(out, Tensor::Empty(ShardOf(move.shape, to, move.to_sbp, to.PlaceOf(k)),
                                                 move.dtype, device));
-        OFL_RETURN_IF_ERROR(ranks->Recv(*stream, out.data(), out.numel(), move.dtype, at(sender)));
+        messages.push_back({false, out, at(sender)});
       }
+    }
+    OFL_RETURN_IF_ERROR(ranks->GroupBegin());
+    for (const auto& [send, part, peer] : messages) {
+      OFL_RETURN_IF_ERROR(send ? ranks->Send(*stream, part.data(), part.numel(), move.dtype, peer)
+                               : ranks->Recv(*stream, part.data(), part.numel(), move.dtype, peer));
     }
     OFL_RETURN_IF_ERROR(ranks->GroupEnd());
   }

@@ -86,6 +86,8 @@ class OFL_API Communicator {
   Status GroupBegin();
   Status GroupEnd();
   // Returns when all members have called it and, on CUDA, their streams have reached it.
+  // In place of GroupEnd: what was noted is forgotten, and nothing is sent.
+  void GroupDrop();
   Status Barrier(Stream& stream);
 
  protected:

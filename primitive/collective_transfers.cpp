@@ -74,6 +74,12 @@ Status Communicator::GroupEnd() {
   return group.empty() ? OkStatus() : RunTransfers(*group_stream_, std::move(group));
 }
 
+void Communicator::GroupDrop() {
+  std::lock_guard lock(mutex_);
+  in_group_ = false;
+  group_.clear();
+}
+
 // Takes what goes to this process itself out of the list.
 Status Communicator::CopyToOneself(Stream& stream, std::vector<Transfer>* transfers) const {
   std::vector<Transfer> sends, recvs, others;

@@ -26,6 +26,12 @@ class WithoutScope {
 
 NdSbp WholeOn(const Placement& p) { return NdSbp(p.ndim(), Sbp::Broadcast()); }
 
+StatusOr<Tensor> Zero(DType dtype) {
+  OFL_ASSIGN_OR_RETURN(Tensor zero, Tensor::Empty(Shape{}, dtype, Device{}));
+  VisitAll(dtype, [&]<class T>(Tag<T>) { *zero.data<T>() = static_cast<T>(0); });
+  return zero;
+}
+
 // Multiplies in place; what counts nothing becomes 0, whatever it was.
 Status Weigh(const Tensor& t, double weight) {
   static const OpExpr& fill = OpBuilder("fill_").Input("self").Output("out").Attr("value").Get();
@@ -43,10 +49,20 @@ StatusOr<Tensor> Move(const Tensor& local, const internal::Boxing& move) {
   return box(local, move);
 }
 
-// The shard of an input as the plan wants it.
+// Whether this process is one that gives 0 to a sum of what lies whole on the first rank.
+bool GivesZero(const NdSbp& sbp, const Placement& p) {
+  const GridPlace here = p.Here();
+  for (size_t d = 0; d < here.size(); ++d) {
+    if (sbp[d].kind == Sbp::Kind::kPartialSum && here[d] > 0) return true;
+  }
+  return false;
+}
+
+// The shard of an input as the plan wants it. A number, the same on all ranks, counts once in a
+// sum.
 StatusOr<Tensor> ShardFor(const Tensor& t, const NdSbp& want, PlacementRef placement) {
   const GlobalSpec* g = GlobalOf(t);
-  if (!g) return t;
+  if (!g) return t.defined() && GivesZero(want, *placement) ? Zero(t.dtype()) : t;
   if (g->sbp == want) return g->local;
   return Move(g->local, {t.shape(), t.dtype(), placement, g->sbp, placement, want});
 }

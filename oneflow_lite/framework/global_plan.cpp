@@ -241,7 +241,7 @@ class Planner {
       const double bytes = static_cast<double>(t.shape.numel()) * SizeOf(t.dtype);
       score.bytes += once ? 0 : BoxingBytes(t.shape, bytes, current, s.inputs[i], parts);
       ++score.moves;
-      // A number cannot be split, nor be spread over the ranks.
+      // A number goes whole, but where the tensor that changes is a sum: there it counts once.
       if (!GlobalOf(call_.inputs[i])) score.bytes += kNeverUnasked;
     }
     for (const Sbp& out : s.outputs) {

@@ -185,6 +185,8 @@ void AddDistributed(py::module_& m) {
       .def("send", &Send)
       .def("recv", &Recv)
       .def("group_begin", [](Communicator& c) { ThrowIfError(c.GroupBegin()); })
+      .def("group_drop",
+           [](Communicator& c) { Unlocked([&] { return c.GroupDrop(), OkStatus(); }); })
       .def("group_end", [](Communicator& c) { Unlocked([&] { return c.GroupEnd(); }); })
       .def("barrier", &Barrier);
 }

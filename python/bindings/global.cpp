@@ -5,6 +5,7 @@
 
 #include <pybind11/stl.h>
 
+#include "functional/copy.h"
 #include "functional/global.h"
 #include "oneflow_lite/core/error.h"
 #include "python/bindings/classes.h"
@@ -253,6 +254,20 @@ py::object TensorOfShard(const py::handle& local, const Dims& shape, const Place
   return WrappedOrThrow(MakeGlobal(whole, shard.dtype(), {place.value, want, shard}));
 }
 
+// A tensor that is the same on every rank, as a global one that is whole on each; nobody is asked.
+py::object Everywhere(const py::handle& same, const PlacementObject& place) {
+  const Placement& p = *place.value;
+  const Tensor& t = AnyTensor(same);
+  if (GlobalOf(t)) throw py::value_error("_everywhere(): a local tensor is needed");
+  Tensor shard;
+  if (!p.Here().empty()) {
+    shard = ValueOrThrow(functional::To(t.Detach(), p.device(), {}, /*copy=*/false));
+  }
+  return WrappedOrThrow(
+      MakeGlobal(t.shape(), t.dtype(),
+                 {place.value, NdSbp(p.ndim(), Sbp::Broadcast()), std::move(shard), false}));
+}
+
 // Where the shard of a rank, by its place in the list, lies in the whole: begin and end by dim.
 std::vector<std::pair<int64_t, int64_t>> BoxOfShard(const Dims& shape, const PlacementObject& place,
                                                     const py::object& sbp, int position) {
@@ -296,6 +311,7 @@ void AddScope(py::module_& m) {
   };
   m.def("_tensor_of_shard", of_shard, py::arg("local"), py::arg("shape"), py::arg("placement"),
         py::arg("sbp"));
+  m.def("_everywhere", &Everywhere, py::arg("same"), py::arg("placement"));
   m.def("_box_of_shard", box_of, py::arg("shape"), py::arg("placement"), py::arg("sbp"),
         py::arg("position"));
   py::class_<ScopeObject>(m, "_GlobalScope")

@@ -64,6 +64,12 @@ def _as_places(item: Any) -> Tensor:
     return data
 
 
+def _beside(places: Tensor, item: Any, x: Tensor) -> Tensor:
+    """Places that may index x. What is no tensor, the same on all ranks, is whole on each."""
+    placement = None if isinstance(item, Tensor) else _ext._placement_of(x)
+    return places.to(x.device) if placement is None else _ext._everywhere(places, placement)
+
+
 def _expand_mask(mask: Tensor, shape: tuple[int, ...], dim: int) -> list[Tensor]:
     """The places where a mask holds, a list of int64 per dim of the mask."""
     covered = shape[dim : dim + mask.ndim]
@@ -144,7 +150,7 @@ class _Plan:
                     basic += [slice(None)] * (len(found) - 1)
                 if places[k].ndim > 0 or places[k].dtype is not _ext.bool:
                     basic.append(slice(None))
-                self.places += [f.to(x.device) for f in found]
+                self.places += [_beside(f, items[k], x) for f in found]
                 self.dims += range(dim, dim + len(found))
                 dim, source = dim + len(found), source + len(found)
                 continue
@@ -198,6 +204,8 @@ class _Plan:
     def joins_in_place(self) -> bool:
         """Whether the rows of :meth:`flat` are the memory of the view."""
         moved = self.moved()
+        if len(self.dims) > 1 and moved.is_global:  # joining may gather what is split
+            return False
         strides, sizes = moved.stride(), moved.shape
         return moved.numel() > 0 and all(
             strides[d] == strides[d + 1] * sizes[d + 1] for d in range(len(self.dims) - 1)
@@ -255,6 +263,9 @@ def _source(plan: _Plan, rows: Tensor, shape: tuple[int, ...], value: Any) -> Te
     target = plan.place_dims(_C.empty((*shape, *rows.shape[1:]), device="meta"), len(shape))
     given = value if isinstance(value, Tensor) else _ext.tensor(value, dtype=rows.dtype)
     given = given.to(rows.device, rows.dtype)
+    placement = _ext._placement_of(rows)
+    if placement is not None and not given.is_global and given.ndim == 0:  # a number
+        given = _ext._everywhere(given, placement)
     while given.ndim > target.ndim and given.shape[0] == 1:
         given = given[0]
     given = given.expand(target.shape)

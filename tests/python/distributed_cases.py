@@ -259,6 +259,23 @@ def messages_keep_their_order():
 
 
 @case
+def an_exception_in_a_batch_drops_it():
+    for _ in range(2):
+        try:
+            with dist.batch():
+                dist.recv(flow.empty(3), (rank() - 1) % size())  # which nobody sends
+                raise KeyError("of my own")
+        except KeyError:
+            pass
+        got = flow.empty(3)
+        with dist.batch():
+            dist.send(flow.full([3], float(rank())), (rank() + 1) % size())
+            dist.recv(got, (rank() - 1) % size())
+        assert got[0].item() == (rank() - 1) % size()
+        dist.barrier()
+
+
+@case
 def tensors_that_are_not_dense():
     x = held(rank(), 12).view(3, 4).t()
     dist.all_reduce(x)

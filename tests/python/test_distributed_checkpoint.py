@@ -103,6 +103,31 @@ def every_sbp(rank, path):
     assert got[2].dtype is flow.bfloat16
 
 
+def elsewhere(rank, path):
+    """Tensors that lie on some of the ranks, as the stages of a pipeline do."""
+    S, where = flow.sbp.split, ([0, 1], [2, 3], [1], [[3], [0]])
+
+    def state(factor, places):
+        return {
+            str(i): (factor * flow.arange(5.0)).to_global(p, [whole] * len(p.shape)).to_global(
+                sbp=[S(0)] * len(p.shape))
+            for i, p in enumerate(flow.placement("cpu", at) for at in places)
+        }  # fmt: skip
+
+    checkpoint.save(state(2, where), path)
+    for places in (where, where[::-1], [[0, 1, 2, 3]] * 4, [[2]] * 4):
+        into = state(0, places)
+        assert checkpoint.load(path, into) == into
+        for x, want in zip(into.values(), state(2, places).values(), strict=True):
+            assert x.to_local().tolist() == want.to_local().tolist()
+    with pytest.raises(ValueError, match="0 has shape"):
+        checkpoint.load(path, {"0": flow.zeros(6).to_global(flow.placement("cpu", [2]), whole)})
+
+
+def test_tensors_on_some_of_the_ranks(ranks, tmp_path):
+    ranks.run(elsewhere, str(tmp_path))
+
+
 def test_from_every_sbp_to_every_other(ranks, tmp_path):
     ranks.run(every_sbp, str(tmp_path))
 

@@ -117,22 +117,27 @@ class Source:
 
     def fill(self, target: Tensor, name: str, rank: int) -> None:
         """Writes into a tensor, or into the shard that this rank has of it, and reads no more."""
-        here, box = target.detach(), everywhere(target.shape)
+        here = target.detach()
+        box: Box | None = everywhere(target.shape)
         if target.is_global:
             if partial_sum in target.sbp:
                 raise ValueError(f"load(): {name} is a partial sum, which cannot be loaded into")
-            here, box = here.to_local(), box_of(target, ranks_of(target).index(rank))
-        if tuple(target.shape) == self.shape:
+            here, ranks = here.to_local(), ranks_of(target)
+            box = box_of(target, ranks.index(rank)) if rank in ranks else None
+        alike = tuple(target.shape) == self.shape
+        if not alike and not self._is_flat_of(target):
+            raise ValueError(f"load(): {name} has shape {list(self.shape)} in the checkpoint, but "
+                             f"{list(target.shape)} here")  # fmt: skip
+        if box is None:  # nothing of it lies on this rank
+            return
+        if alike:
             for piece in self.pieces:
                 if (common := _overlap(piece.box, box)) is not None:
                     part = _tensor(piece.read(self))[_slices(common, piece.box)]
                     here[_slices(common, box)].copy_(part.to(here.device))
-        elif self._is_flat_of(target):
+        else:
             flat = _tensor(self.whole()).reshape(target.shape)
             here.copy_(flat[_slices(box)].to(here.device))
-        else:
-            raise ValueError(f"load(): {name} has shape {list(self.shape)} in the checkpoint, but "
-                             f"{list(target.shape)} here")  # fmt: skip
 
     def _is_flat_of(self, target: Tensor) -> bool:
         count = math.prod(self.shape)

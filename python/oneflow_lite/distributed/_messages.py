@@ -33,7 +33,8 @@ def batch(group: Group | None = None) -> Iterator[None]:
     """A context in which ``send`` and ``recv`` are noted; all go at once at its end.
 
     So ranks that send to each other cannot wait for each other. Tensors received are there after
-    the context. All messages are between members of ``group``.
+    the context. All messages are between members of ``group``. An exception leaves the context at
+    once, and nothing is sent.
     """
     if _open:
         raise RuntimeError("batch(): batches do not nest")
@@ -41,10 +42,14 @@ def batch(group: Group | None = None) -> Iterator[None]:
     _open.append(here)
     try:
         yield
-    finally:
+    except BaseException:
         _open.clear()
         if here.communicator is not None:
-            here.communicator.group_end()
+            here.communicator.group_drop()
+        raise
+    _open.clear()
+    if here.communicator is not None:
+        here.communicator.group_end()
     for tensor, dense in here.arriving:
         tensor.copy_(dense)
 

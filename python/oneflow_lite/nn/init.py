@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from oneflow_lite._oneflow_lite import (
     Generator,
     ShapeError,
     Tensor,
+    _everywhere,
     float32,
     float64,
     from_numpy,
@@ -71,8 +72,11 @@ _calculate_fan_in_and_fan_out = _fans  # under PyTorch's name, which programs ca
 def _fill(tensor: Tensor, draw, scale: float, shift: float, generator: Generator | None) -> Tensor:
     # At least float32, so that 16-bit weights are rounded once.
     dtype = float64 if tensor.dtype == float64 else float32
+    where: dict[str, Any] = {"device": tensor.device}
+    if tensor.is_global:  # each rank draws its shard, of the numbers that one process would draw
+        where = {"placement": tensor.placement, "sbp": tensor.sbp}
     with no_grad():
-        values = draw(list(tensor.shape), dtype=dtype, device=tensor.device, generator=generator)
+        values = draw(list(tensor.shape), dtype=dtype, generator=generator, **where)
         return tensor.copy_(values.mul_(scale).add_(shift))
 
 
@@ -193,12 +197,19 @@ def trunc_normal_(
         return tensor
 
 
+def _write(tensor: Tensor, values: Tensor) -> Tensor:
+    """Fills with values that are the same on every rank."""
+    if tensor.is_global and not values.is_global:
+        values = _everywhere(values, tensor.placement)
+    with no_grad():
+        return tensor.copy_(values)
+
+
 def eye_(tensor: Tensor) -> Tensor:
     """Fills a matrix with ones on its diagonal and zeros elsewhere."""
     if tensor.ndim != 2:
         raise ShapeError(f"eye_(): tensor has shape {list(tensor.shape)}, expected 2 dims")
-    with no_grad():
-        return tensor.zero_().fill_diagonal_(1)
+    return _write(tensor, _C.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
@@ -216,8 +227,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
     tall = [max(rows, cols), min(rows, cols)]
     q, r = np.linalg.qr(_C.randn(tall, dtype=float64, generator=generator).numpy())
     q = q * np.where(np.diagonal(r) < 0, -gain, gain)
-    with no_grad():
-        return tensor.copy_(from_numpy(q.T.copy() if rows < cols else q).view(tensor.shape))
+    return _write(tensor, from_numpy(q.T.copy() if rows < cols else q).view(tensor.shape))
 
 
 speak_for_themselves(globals(), __all__)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -19,9 +20,28 @@ from oneflow_lite.sbp import broadcast as _broadcast
 _Self = TypeVar("_Self", bound="Module")
 
 
-def _forward_on_placement(self: Module, *args: Any, **kwargs: Any) -> Any:
-    with _ext._GlobalScope(self._placement):
-        return type(self).forward(self, *args, **kwargs)
+class _PlacedForward:
+    """A module's ``forward`` that makes global tensors.
+
+    A copy of the module has it too. A pickled module has the whole parameters, and plain forward.
+    """
+
+    def __init__(self, module: Module, placement: _ext.placement) -> None:
+        self.module, self.placement = module, placement
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with _ext._GlobalScope(self.placement):
+            return type(self.module).forward(self.module, *args, **kwargs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _PlacedForward:
+        return _PlacedForward(copy.deepcopy(self.module, memo), self.placement)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _plain_forward, (self.module,)
+
+
+def _plain_forward(module: Module) -> Callable[..., Any]:
+    return types.MethodType(type(module).forward, module)
 
 
 _KINDS: dict[str, type] = {"_parameters": Parameter, "_buffers": Tensor}  # and Module, below
@@ -372,8 +392,7 @@ class Module(Stateful):
             if grad is not None:
                 tensor.grad = moved(grad)
         if placement is not None:
-            self._placement = placement
-            self.forward = types.MethodType(_forward_on_placement, self)
+            self.forward = _PlacedForward(self, placement)
         return self
 
     def cpu(self: _Self) -> _Self:
