@@ -12,30 +12,14 @@
 namespace oneflow_lite::functional {
 namespace {
 
-thread_local AxisPath axis_path = AxisPath::kAuto;
-
-// Whether the op is called with an axis that is not the last, rather than with transposes around
-// it.
-StatusOr<bool> UseAxisKernel(const OpExpr& op, absl::Span<const Tensor> inputs, int64_t axis,
-                             int64_t last) {
-  if (axis_path != AxisPath::kAuto) return axis_path == AxisPath::kAxisKernel;
-  if (inputs[0].device().type == DeviceType::kMeta) return true;
-  if (!inputs[0].is_contiguous()) {
-    // Where the axis is the last in memory, the transpose is free. Else a copy is due either way.
-    OFL_ASSIGN_OR_RETURN(const Tensor rows, Transpose(inputs[0], axis, last));
-    if (RowStrideOf(rows, last) > 0) return false;
-  }
-  OFL_ASSIGN_OR_RETURN(const OpExpr::CachedKernel* kernel,
-                       op.Kernel(inputs[0].device().type, inputs, inputs.subspan(0, 1)));
-  return kernel->bound->has_axis_kernel();
-}
-
-// Calls the op over `axis`, with transposes around it where the kernel wants the axis last.
+// Calls the op over `axis`. Where that is the last in memory but not in order, transposes around
+// the op are free; other tensors the op takes as they are, or copies.
 StatusOr<Tensor> CallOverAxis(const OpExpr& op, absl::Span<const Tensor> inputs, int64_t axis) {
-  const int64_t last = std::max(1, inputs[0].ndim()) - 1;
-  if (axis == last || inputs[0].numel() == 0) return Call(op, inputs, {axis});
-  OFL_ASSIGN_OR_RETURN(const bool direct, UseAxisKernel(op, inputs, axis, last));
-  if (direct) return Call(op, inputs, {axis});
+  const Tensor& x = inputs[0];
+  const int64_t last = std::max(1, x.ndim()) - 1;
+  if (axis == last || x.numel() == 0 || x.is_contiguous()) return Call(op, inputs, {axis});
+  OFL_ASSIGN_OR_RETURN(const Tensor rows, Transpose(x, axis, last));
+  if (RowStrideOf(rows, last) == 0) return Call(op, inputs, {axis});
   TensorList moved;
   for (const Tensor& t : inputs) {
     OFL_ASSIGN_OR_RETURN(Tensor m, Transpose(t, axis, last));
@@ -102,8 +86,6 @@ StatusOr<Tensor> LogSoftmaxBackward(const Tensor& y, const Tensor& dy, int64_t a
   const Tensor inputs[] = {y, dy};
   return CallOverAxis(op, inputs, axis);
 }
-
-void SetAxisPath(AxisPath path) { axis_path = path; }
 
 OFL_REGISTER_FUNCTION("softmax(Tensor input, int? dim=None, dtype? dtype=None) -> Tensor", Softmax,
                       kMethod,

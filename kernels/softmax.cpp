@@ -28,24 +28,16 @@ bool TakesStrides(const Tensor& x, const Attrs& attrs) {
   return SplitAt(x.shape(), axis).inner == 1 && RowStrideOf(x, axis) > 0;
 }
 
-Status CheckAxis(const char* op, const SoftmaxShape& shape, bool has_axis_kernel) {
-  if (shape.inner == 1 || has_axis_kernel) return OkStatus();
-  return Error(ErrorKind::kNotImplemented, op,
-               "(): this device has no kernel for an axis that is not the last");
-}
-
 class SoftmaxKernel final : public PrimitiveKernel<Softmax> {
  public:
   using PrimitiveKernel::PrimitiveKernel;
 
   Status Launch(KernelContext& c) const override {
     const SoftmaxShape shape = ShapeOf(c, 1);
-    OFL_RETURN_IF_ERROR(CheckAxis("softmax", shape, has_axis_kernel()));
     OFL_ASSIGN_OR_RETURN(void* workspace,
                          c.Workspace(primitive_->WorkspaceBytes(c.stream(), shape)));
     return primitive_->Launch(c.stream(), shape, c.input(0).data(), c.output(0).data(), workspace);
   }
-  bool has_axis_kernel() const override { return primitive_->has_axis_kernel(); }
   bool takes_strides(int, const Tensor& input, const Attrs& attrs) const override {
     return TakesStrides(input, attrs);
   }
@@ -57,13 +49,11 @@ class SoftmaxBackwardKernel final : public PrimitiveKernel<SoftmaxBackward> {
 
   Status Launch(KernelContext& c) const override {
     const SoftmaxShape shape = ShapeOf(c, 2);
-    OFL_RETURN_IF_ERROR(CheckAxis("softmax_backward", shape, has_axis_kernel()));
     OFL_ASSIGN_OR_RETURN(void* workspace,
                          c.Workspace(primitive_->WorkspaceBytes(c.stream(), shape)));
     return primitive_->Launch(c.stream(), shape, c.input(0).data(), c.input(1).data(),
                               c.output(0).data(), workspace);
   }
-  bool has_axis_kernel() const override { return primitive_->has_axis_kernel(); }
   bool takes_strides(int, const Tensor& input, const Attrs& attrs) const override {
     return TakesStrides(input, attrs);
   }
@@ -84,13 +74,11 @@ class SoftmaxToFloat32Kernel final : public BoundKernel {
     const Softmax& softmax = direct ? *direct_ : *in_place_;
     OFL_ASSIGN_OR_RETURN(void* workspace, c.Workspace(softmax.WorkspaceBytes(c.stream(), shape)));
     if (direct) return softmax.Launch(c.stream(), shape, x.data(), y.data(), workspace);
-    OFL_RETURN_IF_ERROR(CheckAxis("softmax_to_float32", shape, has_axis_kernel()));
     const auto g = MakeElementwise<2>(x.shape(), {x.strides(), y.strides()});
     OFL_RETURN_IF_ERROR(copy_->Launch(c.stream(), g, x.data(), y.data()));
     shape.strides[0] = 0;
     return softmax.Launch(c.stream(), shape, y.data(), y.data(), workspace);
   }
-  bool has_axis_kernel() const override { return in_place_->has_axis_kernel(); }
   bool takes_strides(int, const Tensor& input, const Attrs& attrs) const override {
     return TakesStrides(input, attrs);
   }

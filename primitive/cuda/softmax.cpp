@@ -17,7 +17,6 @@ class CudaRowOp : public P {
  public:
   CudaRowOp(const cuda::SoftmaxLaunchers& launchers, const Softmax::Spec& spec)
       : launchers_(launchers), spec_(spec) {}
-  bool has_axis_kernel() const override { return !spec_.to_float32; }
   size_t WorkspaceBytes(const Stream& stream, const SoftmaxShape& shape) const override {
     return launchers_.workspace_bytes(ProblemOf(shape), cuda::LimitsOf(stream));
   }
