@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LEDGER = ROOT / "tests" / "ledger" / "row_kernels.txt"
 OBJECT = re.compile(
     r"/(softmax|layer_norm|rms_norm|cross_entropy|scale_mask_softmax)"
-    r"_(b?float16|float32|float64|to_float32)\.cu\.o$"
+    r"_(b?float16|float32|float64)\.cu\.o$"
 )
 COLUMNS = ("registers", "stack", "shared")
 DTYPES = {"__half": "float16", "__nv_bfloat16": "bfloat16", "float": "float32", "double": "float64"}
@@ -171,9 +171,8 @@ OPS = (
 
 def op_of(file, kernel):
     """The op that an instance serves: (op, dtype)."""
-    op, dtype = re.match(r"(.*?)_(b?float16|float32|float64|to_float32)$", file).groups()
-    if dtype == "to_float32":
-        dtype = "bfloat16" if "bfloat16" in kernel else "float16"
+    op, dtype = re.match(r"(.*?)_(b?float16|float32|float64)$", file).groups()
+    if "16" in dtype and re.search(r"SoftmaxRow<.*DirectStore<float", kernel):
         op += " to float32"
     part = next((part for pattern, part in OPS if re.search(pattern, kernel)), "forward")
     if op.startswith("softmax") and re.search(r"Softmax\w*<\(?(bool\))?(true|1)\b", kernel):
