@@ -67,14 +67,19 @@ WholePlan WholePlanOf(int64_t rows, int64_t packs, const DeviceLimits& limits) {
   const bool clusters = limits.clusters && packs > 2 * RowPolicy::kFewPacks;
   const auto most = [&](auto shape) {
     using Shape = decltype(shape);
-    if (!clusters) return 1;
     return MaxClusterBlocks<RowWholeBlockKernel<A, Shape>>(Shape::kThreads, 0, limits);
   };
-  if constexpr (HasWholeBlocks<A>) {
-    return ChooseWholePlan(rows, packs, A::kPack, most(WholeWide{}), most(WholeFew{}), limits);
-  } else {
-    return ChooseDoublePlan(rows, packs, most(WholeHeavy{}), most(WholeHeaviest{}), limits);
-  }
+  return ChooseWholePlan({1, A::kPack, true, rows, packs}, limits, [&](WholeKernel kernel) {
+    if (!clusters) return 1;
+    if constexpr (HasWholeBlocks<A>) {
+      if (kernel == WholeKernel::kWide) return most(WholeWide{});
+      if (kernel == WholeKernel::kFew) return most(WholeFew{});
+    } else {
+      if (kernel == WholeKernel::kHeavy) return most(WholeHeavy{});
+      if (kernel == WholeKernel::kHeaviest) return most(WholeHeaviest{});
+    }
+    return 1;
+  });
 }
 
 // Rows of whole packs, if one of the kernels for them serves these.
@@ -118,9 +123,11 @@ bool LaunchWholeClusters(const A& a, int64_t rows, int64_t cols, const DeviceLim
                          cudaStream_t stream, cudaError_t* error) {
   constexpr auto kernel = RowWholeBlockKernel<A, WholeWide>;
   const int64_t packs = cols / A::kPack;
-  const int most =
-      MaxClusterBlocks<RowWholeBlockKernel<A, WholeWide>>(WholeWide::kThreads, 0, limits);
-  const WholePlan plan = ChooseWholePlan(rows, packs, A::kPack, most, /*few_blocks=*/1, limits);
+  const WholePlan plan =
+      ChooseWholePlan({1, A::kPack, true, rows, packs}, limits, [&](WholeKernel k) {
+        return k == WholeKernel::kWide ? MaxClusterBlocks<kernel>(WholeWide::kThreads, 0, limits)
+                                       : 1;
+      });
   const int64_t blocks = plan.blocks_per_row;
   if (plan.kernel != WholeKernel::kWide || rows > kMaxBlocks / blocks) return false;
   *error = LaunchAs({plan.blocks_per_row}, kernel, rows * blocks, plan.threads, 0, stream, a,
