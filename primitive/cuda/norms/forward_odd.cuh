@@ -7,7 +7,7 @@
 
 #include "primitive/cuda/chip/async_copy.cuh"
 #include "primitive/cuda/norms/forward_whole.cuh"
-#include "primitive/cuda/norms/odd_policy.h"
+#include "primitive/cuda/norms/whole_policy.h"
 #include "primitive/cuda/rows/shifted.cuh"
 
 namespace oneflow_lite {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The norms' backward where few bytes are moved: no teams, but blocks for rows and blocks for
-// columns (norms/backward/few.cuh).
+// columns: of rows of whole packs (norms/backward/few.cuh), and of any (norms/backward/small.cuh).
 #pragma once
 
 #include <stdint.h>
@@ -74,6 +74,100 @@ inline bool PlanFew(int64_t rows, int64_t cols, const NormTraits& t, const Devic
     plan->blocks *= 2;
   }
   plan->column_blocks = tiles * plan->blocks;
+  return true;
+}
+
+struct NormSmallPolicy {
+  // A backward that moves few bytes, as measured on an H200 in us beside teams and wide rows.
+  // layer_norm, float16: 5.5 for 13.9 at 100 x 583, 6.4 for 11.6 at 1024 x 41, 10.5 for 16.5 at
+  // 1024 x 1000 with a pad of 3, 11.9 for 15.5 at 3000 x 267, 16.7 for 26.7 at 500 x 4111, 11.1 for
+  // 35.7 at 100 x 11909, 7.5 for 34.7 at 7 x 32767, 25 for 39 at 300 x 12477, 21.9 for 34.8 at 40 x
+  // 53424; beyond, 29 for 22 at 1024 x 4097. float32: 6.2 for 15.5 at 100 x 437, 10.5 for 15.6 at
+  // 1024 x 767, 13 for 17.4 at 3000 x 299; beyond, 17.9 for 13.8 at 3000 x 616, 17.9 for 17.2 at
+  // 500 x 4111.
+  static constexpr int64_t kMostRows = 4096, kMostBytes = 5 << 20;
+  static constexpr int64_t kWide = 8192, kMostWideBytes = 8 << 20;  // of rows from so many columns
+  // float64, layer_norm: 8.3 for 15.1 at 33 x 2049, 7.7 for 13.7 at 16 x 3072, 12.5 for 29 at 7 x
+  // 32767, 22 for 32 at 131 x 9216, 12.6 for 15.7 at 300 x 1000 from an odd element; beyond, 13.5
+  // for 12.1 at 1024 x 100 and 41.8 for 41 at 1000 x 2560 from one.
+  static constexpr int64_t kMostDoubleRows = 512, kMostDoubleBytes = 10 << 20;
+  static constexpr int kThreads = 256;
+  static constexpr int kHeld = 8;     // elements of a row that a thread keeps in registers
+  static constexpr int kColumns = 2;  // of a thread of a column block, `lanes` apart
+  static constexpr int kFewRows = 4;  // of a thread of a column block: too few to share
+  static constexpr int kCluster = 8;  // blocks, at most
+  static constexpr int Blocks(bool is_double) { return is_double ? 2 : 3; }  // of an SM: registers
+};
+
+struct NormSmallPlan {
+  int cluster = 1;             // blocks of every cluster of the launch
+  int team = 0;                // threads of a row, in each of its blocks: whole warps
+  bool rows_split = false;     // a cluster's blocks share a row; else each has rows of its own
+  int lanes = 0;               // threads of a column block side by side: 8 to kThreads
+  bool columns_split = false;  // a cluster's blocks share out the rows of their columns
+  int64_t row_blocks = 0, column_blocks = 0;
+};
+
+// The layout of any rows x cols.
+inline NormSmallPlan LayOutSmall(int64_t rows, int64_t cols, const DeviceLimits& limits) {
+  using P = NormSmallPolicy;
+  NormSmallPlan plan;
+  const int most = limits.clusters ? P::kCluster : 1;
+  // Columns: threads side by side while rows are few; else more of them share the rows, over the
+  // block and the cluster, until each multiprocessor has a block.
+  const int64_t few = int64_t{P::kFewRows} * P::kThreads;
+  const auto tiles_of = [&](int lanes) { return CeilDiv(cols, P::kColumns * lanes); };
+  plan.lanes = P::kThreads;
+  while (plan.lanes > 32 && rows * plan.lanes > few &&
+         tiles_of(plan.lanes) < 2 * limits.multiprocessors) {
+    plan.lanes /= 2;
+  }
+  int split = 1;  // blocks that share out the rows of their columns
+  while (rows * plan.lanes > few * split &&
+         tiles_of(plan.lanes) * split * 2 <= limits.multiprocessors) {
+    if (split * 2 < most) {
+      split *= 2;
+    } else if (plan.lanes > 8) {
+      plan.lanes /= 2;
+    } else if (split < most) {
+      split *= 2;
+    } else {
+      break;
+    }
+  }
+  const int64_t tiles = tiles_of(plan.lanes);
+  // Rows: a thread holds its elements, unless other rows keep the device busy. 100 x 11909 takes
+  // 11.2 us with two blocks a row, 14.5 with one or four.
+  int share = 1;  // blocks that share a row
+  while (share < most && cols > int64_t{P::kHeld} * P::kThreads * share &&
+         rows * share <= limits.multiprocessors) {
+    share *= 2;
+  }
+  plan.cluster = split > share ? split : share;
+  plan.columns_split = split > 1;
+  plan.rows_split = share > 1;
+  plan.team = P::kThreads;
+  const int64_t team = CeilDiv(cols, 32 * P::kHeld) * 32;
+  if (!plan.rows_split && team < plan.team) plan.team = static_cast<int>(team);
+  const auto whole = [&](int64_t blocks) { return CeilDiv(blocks, plan.cluster) * plan.cluster; };
+  plan.column_blocks = plan.columns_split ? tiles * plan.cluster : whole(tiles);
+  plan.row_blocks =
+      plan.rows_split ? rows * plan.cluster : whole(CeilDiv(rows, P::kThreads / plan.team));
+  return plan;
+}
+
+// False: the rows are not for it. Of whole packs only few wide ones are, and doubles that PlanFew
+// refuses.
+inline bool PlanSmall(int64_t rows, int64_t cols, const NormTraits& t, const DeviceLimits& limits,
+                      NormSmallPlan* plan) {
+  using P = NormSmallPolicy;
+  const bool is_double = t.compute_bytes > 4;
+  const bool others = t.aligned && cols <= int64_t{NormPolicy::kBlockPacks} * t.pack && !is_double;
+  int64_t most = t.aligned || cols < P::kWide ? P::kMostBytes : P::kMostWideBytes;
+  if (is_double) most = P::kMostDoubleBytes;
+  const int64_t most_rows = is_double ? P::kMostDoubleRows : P::kMostRows;
+  if (others || rows > most_rows || rows * cols * 16 > most * t.pack) return false;
+  *plan = LayOutSmall(rows, cols, limits);
   return true;
 }
 
