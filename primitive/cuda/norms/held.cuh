@@ -60,6 +60,9 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
   using Tensors::load;
   using Tensors::store;
   using typename Tensors::C;
+  static constexpr unsigned kOffers = RowOffers::kAt | RowOffers::kSetColumns |
+                                      RowOffers::kConcludeParts | RowOffers::kColumnConstants |
+                                      RowOffers::kStorePacks;
   using typename Tensors::Element;
   using typename Tensors::Output;
   template <int N>

@@ -123,8 +123,9 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 namespace internal {
 
 template <class A>
-inline constexpr bool HasParkedBlocks = (MayBeWhole<A>::value && A::kInputs == 2 &&
-                                         Shifts<A>::value && !HasSeen<A>::value);
+inline constexpr bool HasParkedBlocks = (Offers<A, RowOffers::kWhole> && A::kInputs == 2 &&
+                                         Offers<A, RowOffers::kShifts> &&
+                                         !Offers<A, RowOffers::kSeen>);
 
 // Whether whole rows have clusters of their own. float32 with exponentials spills in them: 100000
 // columns 0.94 of an addition, 0.99 parked.

@@ -12,12 +12,13 @@ namespace internal {
 
 // Whether whole rows wider than 4 packs a lane have kernels of their own.
 template <class A>
-inline constexpr bool HasWholeBlocks = (MayBeWhole<A>::value && HasKept<A>::value &&
-                                        sizeof(typename A::C) < 8);
+inline constexpr bool HasWholeBlocks = (Offers<A, RowOffers::kWhole> &&
+                                        Offers<A, RowOffers::kKeep> && sizeof(typename A::C) < 8);
 
 // Whether Keep() gives another algorithm.
 template <class A>
-inline constexpr bool KeepsMore = HasKept<A>::value && !std::is_same_v<typename KeptOf<A>::type, A>;
+inline constexpr bool KeepsMore =
+    Offers<A, RowOffers::kKeep> && !std::is_same_v<typename KeptOf<A>::type, A>;
 
 // A group of lanes per row, or for two, which costs as many instructions and half the blocks.
 // Doubles have more to compute: 12288 x 64 0.87 of a copy, 0.81 by twos. Exponentials that are kept
@@ -26,7 +27,7 @@ inline constexpr bool KeepsMore = HasKept<A>::value && !std::is_same_v<typename 
 template <int kLanes, int kPacks, class A>
 cudaError_t LaunchWholeGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
   constexpr int kThreads = RowPolicy::kGroupThreads;
-  constexpr bool kKeep = HasKept<A>::value && kPacks <= 4;
+  constexpr bool kKeep = Offers<A, RowOffers::kKeep> && kPacks <= 4;
   constexpr int kRows = kKeep && kPacks == 2 && sizeof(typename A::C) < 8 ? 2 : 1;
   using K = std::conditional_t<kKeep, typename KeptOf<A>::type, A>;
   const auto launch = [&](const K& algorithm) {
@@ -59,7 +60,7 @@ inline constexpr int MostWholePacks = HasWholeBlocks<A> || (A::kPack == 8 && Has
 
 // Whether whole rows of doubles have kernels of their own.
 template <class A>
-inline constexpr bool HasDoubleBlocks = (MayBeWhole<A>::value && A::kInputs == 1 &&
+inline constexpr bool HasDoubleBlocks = (Offers<A, RowOffers::kWhole> && A::kInputs == 1 &&
                                          sizeof(typename A::C) == 8);
 
 template <class A>
