@@ -4,7 +4,7 @@
 # kernels come from one template, a file for each element type, written into the build folder.
 function(ofl_row_kernel_sources out root)
   set(rooms ${root}/primitive/cuda)
-  set(sources ${rooms}/softmax/softmax_to_float32.cu)
+  set(sources)
   set(float16 __half Float16)
   set(bfloat16 __nv_bfloat16 BFloat16)
   set(float32 float Float32)

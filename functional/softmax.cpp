@@ -12,48 +12,34 @@
 namespace oneflow_lite::functional {
 namespace {
 
-thread_local AxisPath axis_path = AxisPath::kAuto;
-
-// Whether the op is called with an axis that is not the last, rather than with transposes around
-// it.
-StatusOr<bool> UseAxisKernel(const OpExpr& op, absl::Span<const Tensor> inputs, int64_t axis,
-                             int64_t last) {
-  if (axis_path != AxisPath::kAuto) return axis_path == AxisPath::kAxisKernel;
-  if (inputs[0].device().type == DeviceType::kMeta) return true;
-  if (!inputs[0].is_contiguous()) {
-    // Where the axis is the last in memory, the transpose is free. Else a copy is due either way.
-    OFL_ASSIGN_OR_RETURN(const Tensor rows, Transpose(inputs[0], axis, last));
-    if (RowStrideOf(rows, last) > 0) return false;
-  }
-  OFL_ASSIGN_OR_RETURN(const OpExpr::CachedKernel* kernel,
-                       op.Kernel(inputs[0].device().type, inputs, inputs.subspan(0, 1)));
-  return kernel->bound->has_axis_kernel();
-}
-
-// Calls the op over `axis`, with transposes around it where the kernel wants the axis last.
-StatusOr<Tensor> CallOverAxis(const OpExpr& op, absl::Span<const Tensor> inputs, int64_t axis) {
-  const int64_t last = std::max(1, inputs[0].ndim()) - 1;
-  if (axis == last || inputs[0].numel() == 0) return Call(op, inputs, {axis});
-  OFL_ASSIGN_OR_RETURN(const bool direct, UseAxisKernel(op, inputs, axis, last));
-  if (direct) return Call(op, inputs, {axis});
+// Calls the op over the axis that its first attribute is. Where that is the last in memory but not
+// in order, transposes around the op are free; other tensors the op takes as they are, or copies.
+StatusOr<Tensor> CallOverAxis(const OpExpr& op, absl::Span<const Tensor> inputs, Attrs attrs) {
+  const Tensor& x = inputs[0];
+  const int64_t axis = attrs.get<int64_t>(0), last = std::max(1, x.ndim()) - 1;
+  if (axis == last || x.numel() == 0 || x.is_contiguous()) return Call(op, inputs, attrs);
+  OFL_ASSIGN_OR_RETURN(const Tensor rows, Transpose(x, axis, last));
+  if (RowStrideOf(rows, last) == 0) return Call(op, inputs, attrs);
   TensorList moved;
   for (const Tensor& t : inputs) {
     OFL_ASSIGN_OR_RETURN(Tensor m, Transpose(t, axis, last));
     moved.push_back(std::move(m));
   }
-  OFL_ASSIGN_OR_RETURN(Tensor y, Call(op, moved, {last}));
+  attrs[0] = last;
+  OFL_ASSIGN_OR_RETURN(Tensor y, Call(op, moved, attrs));
   return Transpose(y, axis, last);
 }
 
+const OpExpr& ForwardOp(const char* name) {
+  return OpBuilder(name).Input("in").Output("out").Attr("axis").Attr("out_dtype").Get();
+}
 const OpExpr& LogSoftmaxOp() {
-  static const OpExpr& op = OpBuilder("log_softmax").Input("in").Output("out").Attr("axis").Get();
+  static const OpExpr& op = ForwardOp("log_softmax");
   return op;
 }
 
-// to_float32: the op that gives 16-bit input's result in float32.
-StatusOr<Tensor> Forward(const char* name, const OpExpr& op, const OpExpr& to_float32,
-                         const Tensor& input, std::optional<int64_t> dim,
-                         std::optional<DType> dtype) {
+StatusOr<Tensor> Forward(const char* name, const OpExpr& op, const Tensor& input,
+                         std::optional<int64_t> dim, std::optional<DType> dtype) {
   Tensor x = input;
   const bool casts = dtype && *dtype != x.dtype();
   const bool widens = casts && *dtype == DType::kFloat32 && ComputeType(x.dtype()) == *dtype;
@@ -70,40 +56,35 @@ StatusOr<Tensor> Forward(const char* name, const OpExpr& op, const OpExpr& to_fl
     }
     return SplitClassLogSoftmax(x);
   }
-  return CallOverAxis(widens ? to_float32 : op, absl::MakeConstSpan(&x, 1), axis);
+  return CallOverAxis(op, absl::MakeConstSpan(&x, 1),
+                      {axis, widens ? AttrValue(*dtype) : AttrValue()});
 }
 
 }  // namespace
 
 StatusOr<Tensor> Softmax(const Tensor& x, std::optional<int64_t> dim, std::optional<DType> dtype) {
-  static const OpExpr& op = OpBuilder("softmax").Input("in").Output("out").Attr("axis").Get();
-  static const OpExpr& to_float32 =
-      OpBuilder("softmax_to_float32").Input("in").Output("out").Attr("axis").Get();
-  return Forward("softmax", op, to_float32, x, dim, dtype);
+  static const OpExpr& op = ForwardOp("softmax");
+  return Forward("softmax", op, x, dim, dtype);
 }
 
 StatusOr<Tensor> LogSoftmax(const Tensor& x, std::optional<int64_t> dim,
                             std::optional<DType> dtype) {
-  static const OpExpr& to_float32 =
-      OpBuilder("log_softmax_to_float32").Input("in").Output("out").Attr("axis").Get();
-  return Forward("log_softmax", LogSoftmaxOp(), to_float32, x, dim, dtype);
+  return Forward("log_softmax", LogSoftmaxOp(), x, dim, dtype);
 }
 
 StatusOr<Tensor> SoftmaxBackward(const Tensor& y, const Tensor& dy, int64_t axis) {
   static const OpExpr& op =
       OpBuilder("softmax_backward").Input("y").Input("dy").Output("dx").Attr("axis").Get();
   const Tensor inputs[] = {y, dy};
-  return CallOverAxis(op, inputs, axis);
+  return CallOverAxis(op, inputs, {axis});
 }
 
 StatusOr<Tensor> LogSoftmaxBackward(const Tensor& y, const Tensor& dy, int64_t axis) {
   static const OpExpr& op =
       OpBuilder("log_softmax_backward").Input("y").Input("dy").Output("dx").Attr("axis").Get();
   const Tensor inputs[] = {y, dy};
-  return CallOverAxis(op, inputs, axis);
+  return CallOverAxis(op, inputs, {axis});
 }
-
-void SetAxisPath(AxisPath path) { axis_path = path; }
 
 OFL_REGISTER_FUNCTION("softmax(Tensor input, int? dim=None, dtype? dtype=None) -> Tensor", Softmax,
                       kMethod,

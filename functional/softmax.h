@@ -24,10 +24,4 @@ OFL_API StatusOr<Tensor> LogSoftmax(const Tensor& x, std::optional<int64_t> dim 
 OFL_API StatusOr<Tensor> SoftmaxBackward(const Tensor& y, const Tensor& dy, int64_t axis);
 OFL_API StatusOr<Tensor> LogSoftmaxBackward(const Tensor& y, const Tensor& dy, int64_t axis);
 
-// How a dim that is not the last is served. kAuto takes the axis kernel where the device has one;
-// the others force a path, so that tests and benchmarks can compare them.
-enum class AxisPath : uint8_t { kAuto, kTranspose, kAxisKernel };
-// For this thread, until changed.
-OFL_API void SetAxisPath(AxisPath path);
-
 }  // namespace oneflow_lite::functional

@@ -28,27 +28,36 @@ bool TakesStrides(const Tensor& x, const Attrs& attrs) {
   return SplitAt(x.shape(), axis).inner == 1 && RowStrideOf(x, axis) > 0;
 }
 
-Status CheckAxis(const char* op, const SoftmaxShape& shape, bool has_axis_kernel) {
-  if (shape.inner == 1 || has_axis_kernel) return OkStatus();
-  return Error(ErrorKind::kNotImplemented, op,
-               "(): this device has no kernel for an axis that is not the last");
-}
-
-class SoftmaxKernel final : public PrimitiveKernel<Softmax> {
+// Where the output is wider than the input, `direct` serves rows of the last axis, if the device
+// has it; else the output takes a copy, and becomes its softmax.
+class SoftmaxKernel final : public BoundKernel {
  public:
-  using PrimitiveKernel::PrimitiveKernel;
+  SoftmaxKernel(std::unique_ptr<Softmax> direct, std::unique_ptr<Copy> copy,
+                std::unique_ptr<Softmax> in_place)
+      : direct_(std::move(direct)), copy_(std::move(copy)), in_place_(std::move(in_place)) {}
 
   Status Launch(KernelContext& c) const override {
-    const SoftmaxShape shape = ShapeOf(c, 1);
-    OFL_RETURN_IF_ERROR(CheckAxis("softmax", shape, has_axis_kernel()));
-    OFL_ASSIGN_OR_RETURN(void* workspace,
-                         c.Workspace(primitive_->WorkspaceBytes(c.stream(), shape)));
-    return primitive_->Launch(c.stream(), shape, c.input(0).data(), c.output(0).data(), workspace);
+    SoftmaxShape shape = ShapeOf(c, 1);
+    const Tensor &in = c.input(0), &out = c.output(0);
+    const bool copies = copy_ && !(direct_ && shape.inner == 1);
+    const Softmax& softmax = copies ? *in_place_ : *direct_;
+    OFL_ASSIGN_OR_RETURN(void* workspace, c.Workspace(softmax.WorkspaceBytes(c.stream(), shape)));
+    if (copies) {
+      const auto g = MakeElementwise<2>(in.shape(), {in.strides(), out.strides()});
+      OFL_RETURN_IF_ERROR(copy_->Launch(c.stream(), g, in.data(), out.data()));
+      shape.strides[0] = 0;
+    }
+    const void* x = copies ? out.data() : in.data();
+    return softmax.Launch(c.stream(), shape, x, out.data(), workspace);
   }
-  bool has_axis_kernel() const override { return primitive_->has_axis_kernel(); }
   bool takes_strides(int, const Tensor& input, const Attrs& attrs) const override {
     return TakesStrides(input, attrs);
   }
+
+ private:
+  const std::unique_ptr<Softmax> direct_;  // null where only a copy's softmax is there
+  const std::unique_ptr<Copy> copy_;       // null where input and output are of one dtype
+  const std::unique_ptr<Softmax> in_place_;
 };
 
 class SoftmaxBackwardKernel final : public PrimitiveKernel<SoftmaxBackward> {
@@ -57,91 +66,50 @@ class SoftmaxBackwardKernel final : public PrimitiveKernel<SoftmaxBackward> {
 
   Status Launch(KernelContext& c) const override {
     const SoftmaxShape shape = ShapeOf(c, 2);
-    OFL_RETURN_IF_ERROR(CheckAxis("softmax_backward", shape, has_axis_kernel()));
     OFL_ASSIGN_OR_RETURN(void* workspace,
                          c.Workspace(primitive_->WorkspaceBytes(c.stream(), shape)));
     return primitive_->Launch(c.stream(), shape, c.input(0).data(), c.input(1).data(),
                               c.output(0).data(), workspace);
   }
-  bool has_axis_kernel() const override { return primitive_->has_axis_kernel(); }
   bool takes_strides(int, const Tensor& input, const Attrs& attrs) const override {
     return TakesStrides(input, attrs);
   }
 };
-
-// 16-bit rows as float32: by a primitive that does it, where the device has one and the axis is the
-// last; else the output takes a copy, and becomes its softmax.
-class SoftmaxToFloat32Kernel final : public BoundKernel {
- public:
-  SoftmaxToFloat32Kernel(std::unique_ptr<Softmax> direct, std::unique_ptr<Copy> copy,
-                         std::unique_ptr<Softmax> in_place)
-      : direct_(std::move(direct)), copy_(std::move(copy)), in_place_(std::move(in_place)) {}
-
-  Status Launch(KernelContext& c) const override {
-    SoftmaxShape shape = ShapeOf(c, 1);
-    const Tensor &x = c.input(0), &y = c.output(0);
-    const bool direct = direct_ && shape.inner == 1;
-    const Softmax& softmax = direct ? *direct_ : *in_place_;
-    OFL_ASSIGN_OR_RETURN(void* workspace, c.Workspace(softmax.WorkspaceBytes(c.stream(), shape)));
-    if (direct) return softmax.Launch(c.stream(), shape, x.data(), y.data(), workspace);
-    OFL_RETURN_IF_ERROR(CheckAxis("softmax_to_float32", shape, has_axis_kernel()));
-    const auto g = MakeElementwise<2>(x.shape(), {x.strides(), y.strides()});
-    OFL_RETURN_IF_ERROR(copy_->Launch(c.stream(), g, x.data(), y.data()));
-    shape.strides[0] = 0;
-    return softmax.Launch(c.stream(), shape, y.data(), y.data(), workspace);
-  }
-  bool has_axis_kernel() const override { return in_place_->has_axis_kernel(); }
-  bool takes_strides(int, const Tensor& input, const Attrs& attrs) const override {
-    return TakesStrides(input, attrs);
-  }
-
- private:
-  const std::unique_ptr<Softmax> direct_;  // or null
-  const std::unique_ptr<Copy> copy_;
-  const std::unique_ptr<Softmax> in_place_;
-};
-
-template <class Kernel, bool kLog>
-StatusOr<std::unique_ptr<BoundKernel>> Bind(const BindContext& c) {
-  return BindKernel<Kernel>(c, {.dtype = c.inputs[0], .log = kLog});
-}
 
 template <bool kLog>
-StatusOr<std::unique_ptr<BoundKernel>> BindToFloat32(const BindContext& c) {
-  const DType from = c.inputs[0], to = DType::kFloat32;
+StatusOr<std::unique_ptr<BoundKernel>> Bind(const BindContext& c) {
+  const DType from = c.inputs[0], to = c.outputs[0];
+  const bool widens = from != to;
+  auto direct =
+      NewPrimitive<SoftmaxFactory>(c.device, {.dtype = from, .log = kLog, .to_float32 = widens});
+  if (!widens) {
+    OFL_RETURN_IF_ERROR(direct.status());
+    return std::make_unique<SoftmaxKernel>(*std::move(direct), nullptr, nullptr);
+  }
   OFL_ASSIGN_OR_RETURN(auto copy, NewPrimitive<CopyFactory>(c.device, {.from = from, .to = to}));
   OFL_ASSIGN_OR_RETURN(auto in_place,
                        NewPrimitive<SoftmaxFactory>(c.device, {.dtype = to, .log = kLog}));
-  auto direct = NewPrimitive<SoftmaxFactory>(
-      c.device, {.dtype = from, .log = kLog, .to_float32 = true});  // few devices have it
-  return std::make_unique<SoftmaxToFloat32Kernel>(direct.ok() ? *std::move(direct) : nullptr,
-                                                  std::move(copy), std::move(in_place));
+  return std::make_unique<SoftmaxKernel>(direct.ok() ? *std::move(direct) : nullptr,
+                                         std::move(copy), std::move(in_place));
 }
 
-OFL_REGISTER_KERNEL({.op = "softmax",
-                     .dtypes = kFloatingSet,
-                     .strided_inputs = 1,
-                     .bind = Bind<SoftmaxKernel, false>});
-OFL_REGISTER_KERNEL({.op = "log_softmax",
-                     .dtypes = kFloatingSet,
-                     .strided_inputs = 1,
-                     .bind = Bind<SoftmaxKernel, true>});
-OFL_REGISTER_KERNEL({.op = "softmax_to_float32",
-                     .dtypes = SetOf(DType::kFloat16) | SetOf(DType::kBFloat16),
-                     .strided_inputs = 1,
-                     .bind = BindToFloat32<false>});
-OFL_REGISTER_KERNEL({.op = "log_softmax_to_float32",
-                     .dtypes = SetOf(DType::kFloat16) | SetOf(DType::kBFloat16),
-                     .strided_inputs = 1,
-                     .bind = BindToFloat32<true>});
+template <bool kLog>
+StatusOr<std::unique_ptr<BoundKernel>> BindBackward(const BindContext& c) {
+  return BindKernel<SoftmaxBackwardKernel>(c, {.dtype = c.inputs[0], .log = kLog});
+}
+
+OFL_REGISTER_KERNEL(
+    {.op = "softmax", .dtypes = kFloatingSet, .strided_inputs = 1, .bind = Bind<false>});
+OFL_REGISTER_KERNEL(
+    {.op = "log_softmax", .dtypes = kFloatingSet, .strided_inputs = 1, .bind = Bind<true>});
 OFL_REGISTER_KERNEL({.op = "softmax_backward",
                      .dtypes = kFloatingSet,
                      .strided_inputs = 0b11,
-                     .bind = Bind<SoftmaxBackwardKernel, false>});
+                     .bind = BindBackward<false>});
 OFL_REGISTER_KERNEL({.op = "log_softmax_backward",
                      .dtypes = kFloatingSet,
                      .strided_inputs = 0b11,
-                     .bind = Bind<SoftmaxBackwardKernel, true>});
+                     .bind = BindBackward<true>});
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -16,7 +16,7 @@ namespace {
 using functional::LogSoftmaxBackward;
 using functional::SoftmaxBackward;
 
-constexpr int kAxis = 0;  // the attribute
+constexpr int kAxis = 0, kOutDType = 1;  // the attributes
 
 // Every input alike in shape and dtype, floating; the axis within the dims.
 Status InferLikeInput(InferContext& c) {
@@ -43,24 +43,45 @@ void SoftmaxSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
   SplitAllAxesBut(static_cast<int>(c.attrs.get<int64_t>(kAxis)), c, out);
 }
 
+// As InferLikeInput, in out_dtype where that is given: float32 for a float of 16 bits.
+Status InferForward(InferContext& c) {
+  OFL_RETURN_IF_ERROR(InferLikeInput(c));
+  if (!c.attrs().has(kOutDType)) return OkStatus();
+  const DType from = c.dtype(0), to = c.attr<DType>(kOutDType);
+  if (to != from && (to != DType::kFloat32 || ComputeType(from) != to)) {
+    return Error(ErrorKind::kDType, c.op(), "(): out_dtype is ", Name(to), " beside an input of ",
+                 Name(from), ", but only a result of 16-bit floats has another dtype: float32");
+  }
+  c.SetOutput(0, c.shape(0), to);
+  return OkStatus();
+}
+
 // Forward: one read, one write; subtract, exp, add, scale: about 5 operations per element.
-Cost ForwardCost(const InferContext& c, absl::Span<const TensorSpec>) {
+Cost ForwardCost(const InferContext& c, absl::Span<const TensorSpec> outputs) {
   const double n = static_cast<double>(c.shape(0).numel());
-  return {.bytes = 2 * n * SizeOf(c.dtype(0)), .flops = 5 * n};
+  return {.bytes = n * (SizeOf(c.dtype(0)) + SizeOf(outputs[0].dtype)), .flops = 5 * n};
 }
 Cost BackwardCost(const InferContext& c, absl::Span<const TensorSpec>) {
   const double n = static_cast<double>(c.shape(0).numel());
   return {.bytes = 3 * n * SizeOf(c.dtype(0)), .flops = 4 * n};
 }
 
-void DefineLikeSoftmax(OpDef& op) {
+// The gradient is in the result's dtype, and is cast to the input's.
+template <StatusOr<Tensor> (*kBackward)(const Tensor&, const Tensor&, int64_t)>
+void DefineForward(OpDef& op) {
   op.Input("in").Output("out").Attr("axis", AttrType::kInt);
-  op.infer = InferLikeInput;
+  op.OptionalAttr("out_dtype", AttrType::kDType);
+  op.infer = InferForward;
   op.sbp = SoftmaxSignatures;
   op.sbp_text = kSoftmaxSbpText;
   op.cost = ForwardCost;
   op.cost_text = "in is read once, out written once; 5 operations per element";
   op.save = [](const Attrs&, Needs) { return SavePlan{.outputs = Bit(0)}; };
+  op.backward = [](GradContext& c) -> Status {
+    OFL_ASSIGN_OR_RETURN(Tensor dx, kBackward(c.output(0), c.grad(0), c.attr<int64_t>(kAxis)));
+    if (dx.dtype() == c.spec(0).dtype) return c.Set(0, std::move(dx));
+    return c.Set(0, functional::Cast(dx, c.spec(0).dtype));
+  };
 }
 
 void DefineLikeSoftmaxBackward(OpDef& op) {
@@ -74,19 +95,16 @@ void DefineLikeSoftmaxBackward(OpDef& op) {
 }
 
 void DefineSoftmax(OpDef& op) {
-  DefineLikeSoftmax(op);
-  op.doc = "Softmax over one axis: exp(x - max) / sum exp(x - max).";
-  op.backward = [](GradContext& c) -> Status {
-    return c.Set(0, SoftmaxBackward(c.output(0), c.grad(0), c.attr<int64_t>(kAxis)));
-  };
+  DefineForward<SoftmaxBackward>(op);
+  op.doc =
+      "Softmax over one axis: exp(x - max) / sum exp(x - max). Of 16-bit floats also as float32.";
 }
 
 void DefineLogSoftmax(OpDef& op) {
-  DefineLikeSoftmax(op);
-  op.doc = "Logarithm of the softmax over one axis: (x - max) - log sum exp(x - max).";
-  op.backward = [](GradContext& c) -> Status {
-    return c.Set(0, LogSoftmaxBackward(c.output(0), c.grad(0), c.attr<int64_t>(kAxis)));
-  };
+  DefineForward<LogSoftmaxBackward>(op);
+  op.doc =
+      "Logarithm of the softmax over one axis: (x - max) - log sum exp(x - max). Of 16-bit floats "
+      "also as float32.";
 }
 
 // dx = y (dy - s), s = sum y dy. With an incoming g:
@@ -118,45 +136,8 @@ void DefineLogSoftmaxBackward(OpDef& op) {
   };
 }
 
-Status InferToFloat32(InferContext& c) {
-  OFL_RETURN_IF_ERROR(InferLikeInput(c));
-  if (ComputeType(c.dtype(0)) == c.dtype(0)) {
-    return UnsupportedDType(c.op(), "the input", c.dtype(0), "float16 or bfloat16");
-  }
-  c.SetOutput(0, c.shape(0), DType::kFloat32);
-  return OkStatus();
-}
-
-// Gradients are cast to the input's dtype.
-template <StatusOr<Tensor> (*kBackward)(const Tensor&, const Tensor&, int64_t)>
-void DefineToFloat32(OpDef& op) {
-  DefineLikeSoftmax(op);
-  op.infer = InferToFloat32;
-  op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) {
-    const double n = static_cast<double>(c.shape(0).numel());
-    return Cost{.bytes = n * (SizeOf(c.dtype(0)) + SizeOf(DType::kFloat32)), .flops = 5 * n};
-  };
-  op.backward = [](GradContext& c) -> Status {
-    OFL_ASSIGN_OR_RETURN(const Tensor dx,
-                         kBackward(c.output(0), c.grad(0), c.attr<int64_t>(kAxis)));
-    return c.Set(0, functional::Cast(dx, c.spec(0).dtype));
-  };
-}
-
-void DefineSoftmaxToFloat32(OpDef& op) {
-  DefineToFloat32<SoftmaxBackward>(op);
-  op.doc = "Softmax of 16-bit floats as float32.";
-}
-
-void DefineLogSoftmaxToFloat32(OpDef& op) {
-  DefineToFloat32<LogSoftmaxBackward>(op);
-  op.doc = "Logarithm of the softmax of 16-bit floats as float32.";
-}
-
 OFL_REGISTER_OP("softmax", DefineSoftmax);
 OFL_REGISTER_OP("log_softmax", DefineLogSoftmax);
-OFL_REGISTER_OP("softmax_to_float32", DefineSoftmaxToFloat32);
-OFL_REGISTER_OP("log_softmax_to_float32", DefineLogSoftmaxToFloat32);
 OFL_REGISTER_OP("softmax_backward", DefineSoftmaxBackward);
 OFL_REGISTER_OP("log_softmax_backward", DefineLogSoftmaxBackward);
 

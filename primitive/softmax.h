@@ -36,8 +36,6 @@ class Softmax {
     bool to_float32 = false;  // of x, which has 16 bits; y is float32, and inner is 1. Few have it.
   };
   virtual ~Softmax() = default;
-  // Whether inner > 1 is supported without a transpose.
-  virtual bool has_axis_kernel() const { return false; }
   // Bytes of device workspace a launch needs; most need none.
   virtual size_t WorkspaceBytes(const Stream& stream, const SoftmaxShape& shape) const { return 0; }
   // x may be y where its rows are dense; otherwise they must not overlap.
@@ -51,7 +49,6 @@ class SoftmaxBackward {
   static constexpr char kName[] = "softmax_backward";
   using Spec = Softmax::Spec;
   virtual ~SoftmaxBackward() = default;
-  virtual bool has_axis_kernel() const { return false; }
   virtual size_t WorkspaceBytes(const Stream& stream, const SoftmaxShape& shape) const { return 0; }
   // y is the forward's output. dx may be dy where that is dense; otherwise dx must not overlap
   // them.

@@ -5,19 +5,24 @@
     scripts/kernel_ledger.py write build/cuda-release        # tests/ledger/row_kernels.txt
     scripts/kernel_ledger.py compare build/cuda-release      # a build against that file
     scripts/kernel_ledger.py compare BUILD --against OTHER   # against another build or file
+    scripts/kernel_ledger.py code BUILD --against OTHER      # the machine code of two builds
 
 The numbers are read from the objects of a build by cuobjdump (of the CUDA Toolkit, or the wheel
 nvidia-cuda-cuobjdump; CUOBJDUMP names another). `compare` ends with 1 where a kernel takes more
 registers or stack than before, or more static shared memory; new and vanished kernels are listed.
-A different compiler is said first: its registers are its own.
+A different compiler is said first: its registers are its own. `code` ends with 1 where a kernel's
+machine code is not, byte for byte, that of a kernel of the other build; files and names may differ.
 """
 
 import argparse
+import hashlib
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -25,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LEDGER = ROOT / "tests" / "ledger" / "row_kernels.txt"
 OBJECT = re.compile(
     r"/(softmax|layer_norm|rms_norm|cross_entropy|scale_mask_softmax)"
-    r"_(b?float16|float32|float64|to_float32)\.cu\.o$"
+    r"_(b?float16|float32|float64)\.cu\.o$"
 )
 COLUMNS = ("registers", "stack", "shared")
 DTYPES = {"__half": "float16", "__nv_bfloat16": "bfloat16", "float": "float32", "double": "float64"}
@@ -94,6 +99,60 @@ def kernels_of(path):
         for (architecture, _, usage), name in zip(found, demangled, strict=True)
         if "ArchitectureProbe" not in name
     }
+
+
+def sections_of(cubin):
+    """(name, bytes) of each section of an ELF file of 64 bits."""
+    (table,) = struct.unpack_from("<Q", cubin, 40)
+    size, count, names = struct.unpack_from("<HHH", cubin, 58)
+    headers = [struct.unpack_from("<IIQQQQ", cubin, table + i * size) for i in range(count)]
+    for name, kind, _, _, offset, length in headers:
+        at = headers[names][4] + name
+        content = b"" if kind == 8 else cubin[offset : offset + length]  # 8: none in the file
+        yield cubin[at : cubin.index(b"\0", at)].decode(), content
+
+
+def code_of(path):
+    """{(architecture, short name): hash of the machine code and its constants} of an object."""
+    path, program, codes = Path(path).resolve(), cuobjdump(), {}
+    with tempfile.TemporaryDirectory() as folder:
+        command = [program, "-xelf", "all", path]
+        subprocess.run(command, cwd=folder, capture_output=True, check=True)
+        for file in Path(folder).iterdir():
+            architecture = re.search(r"\.(sm_\w+)\.cubin$", file.name)[1]
+            for section, content in sections_of(file.read_bytes()):
+                if match := re.match(r"\.(?:text|nv\.constant[1-9])\.(_Z\w+)$", section):
+                    key = architecture, match[1]
+                    codes.setdefault(key, hashlib.sha256()).update(content)
+    names = "\n".join(name for _, name in codes)
+    demangled = subprocess.run(
+        ["c++filt"], input=names, text=True, capture_output=True, check=True
+    ).stdout.splitlines()
+    return {
+        (architecture, short_name(name)): code.hexdigest()
+        for ((architecture, _), code), name in zip(codes.items(), demangled, strict=True)
+        if "ArchitectureProbe" not in name
+    }
+
+
+def other_code(before, after):
+    """The kernels of `after` with other code than in `before`, or than any there if they are new.
+
+    Both are {(architecture, name): hashes of the code in each file that has it}.
+    """
+    known = set().union(*before.values())
+    return sorted(key for key, codes in after.items() if codes - before.get(key, known))
+
+
+def all_code(build):
+    """{(architecture, short name): hashes of machine code in the files that have it}."""
+    with ThreadPoolExecutor(2) as pool:
+        tables = list(pool.map(code_of, row_objects(build)))
+    found = {}
+    for table in tables:
+        for key, code in table.items():
+            found.setdefault(key, set()).add(code)
+    return found
 
 
 def measure(build):
@@ -171,9 +230,8 @@ OPS = (
 
 def op_of(file, kernel):
     """The op that an instance serves: (op, dtype)."""
-    op, dtype = re.match(r"(.*?)_(b?float16|float32|float64|to_float32)$", file).groups()
-    if dtype == "to_float32":
-        dtype = "bfloat16" if "bfloat16" in kernel else "float16"
+    op, dtype = re.match(r"(.*?)_(b?float16|float32|float64)$", file).groups()
+    if "16" in dtype and re.search(r"SoftmaxRow<.*DirectStore<float", kernel):
         op += " to float32"
     part = next((part for pattern, part in OPS if re.search(pattern, kernel)), "forward")
     if op.startswith("softmax") and re.search(r"Softmax\w*<\(?(bool\))?(true|1)\b", kernel):
@@ -194,11 +252,17 @@ def counts(usage):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("task", choices=["write", "compare", "count"])
+    parser.add_argument("task", choices=["write", "compare", "count", "code"])
     parser.add_argument("build", help="a build folder, or a ledger")
     parser.add_argument("--against", default=LEDGER, help="a build folder or ledger, of before")
     parser.add_argument("-o", "--output", type=Path, default=LEDGER)
     arguments = parser.parse_args()
+    if arguments.task == "code":
+        before, after = all_code(arguments.against), all_code(arguments.build)
+        others = other_code(before, after)
+        print(f"{len(after)} kernels, before {len(before)}, of other code: {len(others)}")
+        print(*(f"  {' '.join(key)}" for key in others), sep="\n", end="")
+        sys.exit(1 if others else 0)
     compiler, usage = load(arguments.build)
     if arguments.task == "write":
         arguments.output.parent.mkdir(parents=True, exist_ok=True)

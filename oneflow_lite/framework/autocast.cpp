@@ -131,8 +131,9 @@ StatusOr<Tensor> CastTo(const Tensor& t, DType dtype, bool cache) {
 // The attribute that chooses the dtype of an op's result; -1 where there is none.
 int ResultDTypeAttr(const OpDef& op) {
   for (size_t i = 0; i < op.attrs.size(); ++i) {
-    if (op.attrs[i].type == AttrType::kDType && op.attrs[i].name == "dtype")
-      return static_cast<int>(i);
+    const AttrDef& attr = op.attrs[i];
+    const bool names_result = attr.name == "dtype" || attr.name == "out_dtype";
+    if (attr.type == AttrType::kDType && names_result) return static_cast<int>(i);
   }
   return -1;
 }

@@ -68,8 +68,6 @@ class OFL_API BoundKernel {
   // Whether input i may come with these strides; asked for the inputs in strided_inputs that are
   // not contiguous. Where not, the kernel gets a contiguous copy.
   virtual bool takes_strides(int i, const Tensor& input, const Attrs& attrs) const { return true; }
-  // Whether an axis that is not the last is worked on in place, without transposes around the op.
-  virtual bool has_axis_kernel() const { return false; }
 };
 
 // What a kernel is bound to. The dtype of an absent input is that of input 0.

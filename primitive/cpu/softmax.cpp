@@ -235,8 +235,6 @@ class CpuSoftmax final : public Softmax {
       : item_(SizeOf(spec.dtype)),
         kernels_(HWY_DYNAMIC_DISPATCH(GetSoftmaxKernels)(spec.dtype, spec.log)) {}
 
-  bool has_axis_kernel() const override { return true; }
-
   Status Launch(Stream&, const SoftmaxShape& shape, const void* x, void* y, void*) const override {
     if (shape.rows <= 0 || shape.cols <= 0 || shape.inner <= 0) return OkStatus();
     if (shape.inner > 1) {

@@ -188,8 +188,6 @@ class CpuSoftmaxBackward final : public SoftmaxBackward {
       : item_(SizeOf(spec.dtype)),
         kernels_(HWY_DYNAMIC_DISPATCH(GetSoftmaxBackwardKernels)(spec.dtype, spec.log)) {}
 
-  bool has_axis_kernel() const override { return true; }
-
   Status Launch(Stream&, const SoftmaxShape& shape, const void* y, const void* dy, void* dx,
                 void*) const override {
     if (shape.rows <= 0 || shape.cols <= 0 || shape.inner <= 0) return OkStatus();

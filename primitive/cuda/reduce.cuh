@@ -17,9 +17,9 @@
 //   void Finish(const State&, Value shift, const ReduceOutputs&, int64_t item) const;
 #pragma once
 
-#include "primitive/cuda/axis/axis.cuh"
 #include "primitive/cuda/chip/group.cuh"
 #include "primitive/cuda/elementwise.cuh"
+#include "primitive/cuda/reduce_axis.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

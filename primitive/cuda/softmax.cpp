@@ -17,26 +17,19 @@ class CudaRowOp : public P {
  public:
   CudaRowOp(const cuda::SoftmaxLaunchers& launchers, const Softmax::Spec& spec)
       : launchers_(launchers), spec_(spec) {}
-  bool has_axis_kernel() const override { return !spec_.to_float32; }
   size_t WorkspaceBytes(const Stream& stream, const SoftmaxShape& shape) const override {
     return launchers_.workspace_bytes(ProblemOf(shape), cuda::LimitsOf(stream));
   }
 
  protected:
   cuda::SoftmaxProblem ProblemOf(const SoftmaxShape& s) const {
-    return {s.rows, s.cols, s.inner, {s.stride(0), s.stride(1)}, spec_.log};
+    return {s.rows, s.cols, s.inner, {s.stride(0), s.stride(1)}, spec_.log, spec_.to_float32};
   }
   const cuda::SoftmaxLaunchers& launchers_;
 
  private:
   const Softmax::Spec spec_;
 };
-
-const cuda::SoftmaxLaunchers* FindLaunchers(const Softmax::Spec& spec) {
-  if (!spec.to_float32) return kLaunchers.Find(spec.dtype);
-  if (spec.dtype == DType::kFloat16) return &cuda::kSoftmaxFloat16ToFloat32;
-  return spec.dtype == DType::kBFloat16 ? &cuda::kSoftmaxBFloat16ToFloat32 : nullptr;
-}
 
 class CudaSoftmax final : public CudaRowOp<Softmax> {
  public:
@@ -62,10 +55,11 @@ class CudaSoftmaxBackward final : public CudaRowOp<SoftmaxBackward> {
 
 template <class P, class CudaP>
 StatusOr<std::unique_ptr<P>> New(const Softmax::Spec& spec) {
-  const cuda::SoftmaxLaunchers* launchers = FindLaunchers(spec);
-  constexpr bool kBackward = std::is_same_v<P, SoftmaxBackward>;
-  if (!launchers || (kBackward && spec.to_float32))
+  const cuda::SoftmaxLaunchers* launchers = kLaunchers.Find(spec.dtype);
+  const bool widens = std::is_same_v<P, Softmax> && SizeOf(spec.dtype) == 2;
+  if (!launchers || (spec.to_float32 && !widens)) {
     return NoPrimitiveFor(P::kName, DeviceType::kCUDA, spec.dtype);
+  }
   return std::make_unique<CudaP>(*launchers, spec);
 }
 

@@ -2,7 +2,7 @@
 //
 // The gradients of layer_norm and rms_norm on CUDA where their kernels change hands
 // (primitive/cuda/norms/policy.h, norms/backward/columns_policy.h, norms/backward/few_policy.h,
-// norms/backward/small_policy.h, norms/backward/wide_policy.h), for every subset of them, against
+// norms/backward/wide_policy.h), for every subset of them, against
 // float64 on the CPU. Skips where there is no GPU.
 #include "cuda_norm_testing.h"
 

@@ -225,9 +225,9 @@ TEST_P(CudaNormTest, WidthsAroundTheTiersBoundariesAtOddOffsets) {
 }
 
 // Rows that are read otherwise than they are written, of as many packs as the registers of a
-// cluster hold, and more (primitive/cuda/norms/odd_policy.h): few, and more than clusters of 16 are
-// for. Every way that x, y and weights may lie to each other; weights that are missing, or float32,
-// are read where they are used.
+// cluster hold, and more (primitive/cuda/norms/whole_policy.h): few, and more than clusters of 16
+// are for. Every way that x, y and weights may lie to each other; weights that are missing, or
+// float32, are read where they are used.
 TEST_P(CudaNormTest, RowsWiderThanClustersAtOddOffsets) {
   for (const DType dtype : kFloatingTypes) {
     const int64_t pack = PackOf(dtype), most = pack == 8 ? 40960 : pack == 4 ? 30720 : 24576;

@@ -10,11 +10,10 @@
 #include "primitive/cuda/axis/policy.h"
 #include "primitive/cuda/axis/span_policy.h"
 #include "primitive/cuda/norms/backward/few_policy.h"
-#include "primitive/cuda/norms/backward/small_policy.h"
 #include "primitive/cuda/norms/backward/wide_policy.h"
 #include "primitive/cuda/norms/backward/workspace.h"
-#include "primitive/cuda/norms/odd_policy.h"
 #include "primitive/cuda/norms/policy.h"
+#include "primitive/cuda/norms/whole_policy.h"
 #include "primitive/cuda/rows/policy.h"
 #include "row_boundaries.h"
 

@@ -12,7 +12,6 @@ TEST_P(SoftmaxTest, MiddleAxis) {
   constexpr SoftmaxShape kShapes[] = {{3, 5, 7},    {2, 33, 64},  {2, 1000, 17},  {1, 2049, 31},
                                       {2, 7, 1025}, {4, 1, 9},    {1, 4097, 129}, {1, 50257, 3},
                                       {5, 16, 2},   {1, 40, 513}, {64, 3, 100},   {1, 300, 2000}};
-  if (!New<SoftmaxFactory>({})->has_axis_kernel()) GTEST_SKIP() << "transposed by the functor";
   for (const DType dtype : kFloatingTypes) {
     for (const SoftmaxShape& shape : kShapes) {
       for (const bool log : {false, true}) Check({shape, dtype, log}, shape.inner % 2, 3);
@@ -150,7 +149,6 @@ TEST_P(SoftmaxTest, LongAxesWithAndWithoutWorkspace) {
 // Columns of -inf, wholly and in parts that a warp, a block or a cluster's block holds alone, and
 // with +inf or NaN in them: neighbours are untouched.
 TEST_P(SoftmaxTest, MiddleAxisWithMasksAndNans) {
-  if (!New<SoftmaxFactory>({})->has_axis_kernel()) GTEST_SKIP() << "transposed by the functor";
   constexpr SoftmaxShape kShapes[] = {{2, 100, 37}, {3, 20, 37},  {2, 60, 37},   {1, 20000, 9},
                                       {2, 100, 40}, {2, 700, 64}, {1, 20000, 8}, {1, 300, 1001}};
   for (const DType dtype : kFloatingTypes) {

@@ -64,6 +64,15 @@ TEST(RowPolicyTest, EveryPlanHoldsItsRow) {
   }
 }
 
+// Of every kernel's clusters; and whether there is one for a block of gradients.
+struct MostBlocks {
+  int cluster;
+  bool pair = true;
+  int operator()(cuda::WholeKernel kernel) const {
+    return kernel == cuda::WholeKernel::kPair && !pair ? 0 : cluster;
+  }
+};
+
 // Whether the plan's threads of `shape` hold the row, and every block has a part of it.
 template <class Shape>
 void ExpectFits(const cuda::WholePlan& plan, Shape shape, int64_t packs) {
@@ -89,7 +98,7 @@ TEST(RowPolicyTest, EveryWholePlanHoldsItsRow) {
                       few = pack == 8 ? cluster : std::min(cluster, 8);
         for (int64_t packs = 129; packs < 40000; packs += packs < 5000 ? 1 : 97) {
           const cuda::WholePlan plan =
-              cuda::ChooseWholePlan(rows, packs, pack, cluster, cluster, limits);
+              cuda::ChooseWholePlan({1, pack, true, rows, packs}, limits, MostBlocks{cluster});
           const bool held = rows > 66 ? packs <= one || (cluster > 1 && packs <= cluster * 2048)
                                       : packs <= 512 || (cluster > 1 && packs <= few * 1024);
           ASSERT_EQ(plan.kernel != cuda::WholeKernel::kNone, held) << packs;
@@ -116,7 +125,8 @@ TEST(RowPolicyTest, EveryDoublePlanHoldsItsRow) {
   for (const int cluster : {1, 8, 16}) {
     for (const int64_t rows : {1, 66, 67, 100000}) {
       for (int64_t packs = 257; packs < 80000; packs += packs < 5000 ? 1 : 97) {
-        const cuda::WholePlan plan = cuda::ChooseDoublePlan(rows, packs, cluster, cluster, limits);
+        const cuda::WholePlan plan =
+            cuda::ChooseWholePlan({1, 2, true, rows, packs}, limits, MostBlocks{cluster});
         ASSERT_LE(plan.blocks_per_row, cluster) << packs;
         const bool clustered = cluster > 1 && packs <= cluster * 4096;
         if (rows > 66 && packs > 2048 && clustered) ASSERT_NE(plan.kernel, WholeKernel::kNone);
@@ -142,8 +152,8 @@ void ExpectPairPlans() {
       for (const int cluster : {1, 8, 16}) {
         for (const int64_t rows : {1, 66, 67, 100000}) {
           for (int64_t packs = 257; packs < 200000; packs += packs < 5000 ? 1 : 97) {
-            const cuda::WholePlan plan =
-                cuda::ChoosePairPlan<kPack>(rows, packs, whole, in_block, cluster, cluster, limits);
+            const cuda::WholePlan plan = cuda::ChooseWholePlan(
+                {2, kPack, whole, rows, packs}, limits, MostBlocks{cluster, in_block});
             ASSERT_LE(plan.blocks_per_row, cluster) << packs;
             const bool few = rows <= 66, clustered = packs > (few ? 512 : one);
             if (!few && whole && in_block && packs <= pair) {
@@ -161,7 +171,7 @@ void ExpectPairPlans() {
             }
             if (plan.kernel != WholeKernel::kParked) continue;
             using Shape = cuda::Parked<kPack>;
-            const int64_t bytes = cuda::ParkedBytes<kPack>(packs, plan.blocks_per_row);
+            const int64_t bytes = cuda::ParkedBytes(kPack, packs, plan.blocks_per_row);
             const int64_t held = Shape::kMostPacks + bytes / 32;
             ASSERT_EQ(plan.threads, Shape::kThreads) << packs;
             ASSERT_LE(packs, plan.blocks_per_row * held) << packs;

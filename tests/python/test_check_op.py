@@ -39,7 +39,6 @@ SAMPLES = {
         (DISTINCT, X - 2.1, X.relu() + 0.7),
         (DISTINCT, tensor(-1.0625, "float64"), tensor(2.0625, "float64")),
     ]),
-    **dict.fromkeys(["softmax_to_float32", "log_softmax_to_float32"], [(X.half(), 1)]),
     "sort_rows": [(X,), (tensor([[1, 2], [0, 3], [1, 2], [0, 1]], "int64"),)],
     "hardtanh_": [(DISTINCT, -1.0625, 2.0625)],
     "hardtanh_backward": [(X, DISTINCT, -1.03, 2.03)],
@@ -107,11 +106,6 @@ SKIP = {
     ),
     # test_losses.py checks that the next derivative is refused.
     "loss_slope": {"second order": "the derivatives of most losses end with the second"},
-    # test_softmax_dtype.py checks them against those of a cast in front of softmax.
-    **dict.fromkeys(
-        ["softmax_to_float32", "log_softmax_to_float32"],
-        dict.fromkeys(["gradients", "second order"], "16 bits are too few for differences"),
-    ),
 }
 # Ops whose backward is constant in all inputs, so that its gradient is nothing.
 NO_SECOND_ORDER = {"fill_", "to_device", "floor_divide", "floor_divide_", "trunc_divide",

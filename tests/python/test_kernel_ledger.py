@@ -106,6 +106,24 @@ def test_what_grows_is_worse_and_what_shrinks_is_not():
     assert ledger["differences"]({"k": (9, 9, 9)}, {"k": (8, 9, 9)})[0] == []
 
 
+def test_code_is_compared_by_name_and_of_new_names_by_any():
+    before = {("sm_90", "A"): {"1"}, ("sm_90", "B"): {"2"}, ("sm_90", "Gone"): {"3"}}
+    after = {("sm_90", "A"): {"2"}, ("sm_90", "B"): {"2"}, ("sm_90", "Renamed"): {"3"},
+             ("sm_90", "New"): {"4"}}  # fmt: skip
+    assert ledger["other_code"](before, after) == [("sm_90", "A"), ("sm_90", "New")]
+
+
+def test_every_kernel_of_the_ledger_has_code(usage):
+    build = build_folder()
+    try:
+        ledger["cuobjdump"]()
+    except SystemExit as missing:
+        pytest.skip(str(missing))
+    code = ledger["all_code"](build)
+    assert {key[1:] for key in usage} == set(code)
+    assert all(len(codes) == 1 for codes in code.values())
+
+
 @pytest.mark.parametrize(
     "demangled, short",
     [

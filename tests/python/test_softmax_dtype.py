@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""softmax and log_softmax of 16-bit input with dtype=float32: the op that widens, against float64
+"""softmax and log_softmax of 16-bit input with dtype=float32: rows that are widened, against float64
 NumPy and against a cast in front.
 """
 
@@ -88,10 +88,17 @@ def test_gradients_are_those_of_a_cast_in_front(name, dtype, device):
             np.testing.assert_allclose(host(a), host(b), rtol=0, atol=2 * step)
 
 
-def test_only_what_has_16_bits_goes_there(device):
-    with pytest.raises(flow.DTypeError, match="has dtype float32, but it must be float16 or"):
-        flow.ops.softmax_to_float32(flow.ones(2, 3, device=device), 1)
+def test_only_16_bits_are_widened(name, device):
+    op = getattr(flow.ops, name)
+    for x, to in (("float32", "float64"), ("float32", "float16"), ("float64", "float32"),
+                  ("float16", "bfloat16"), ("bfloat16", "float64"), ("float16", "int32")):  # fmt: skip
+        with pytest.raises(flow.DTypeError, match=f"out_dtype is {to} beside an input of {x}"):
+            op(tensor(random((2, 3)), x, device), 1, getattr(flow, to))
+    for dtype in (*HALVES, "float32", "float64"):
+        x = tensor(random((2, 3)), dtype, device)
+        assert op(x, 1).dtype is x.dtype and bits(op(x, 1, x.dtype)) == bits(op(x, 1))
     x = flow.ones(2, 3, dtype=flow.float16, device=device)
+    assert op(x, 1, flow.float32).dtype is flow.float32
     assert flow.softmax(x, 1, dtype=flow.float64).dtype is flow.float64
     assert flow.softmax(x, 1, dtype=flow.bfloat16).dtype is flow.bfloat16
     with pytest.raises(IndexError, match="softmax"):

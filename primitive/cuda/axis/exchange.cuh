@@ -7,7 +7,7 @@
 #pragma once
 
 #include "primitive/cuda/axis/policy.h"
-#include "primitive/cuda/chip/cluster_barrier.cuh"
+#include "primitive/cuda/chip/cluster.cuh"
 #include "primitive/cuda/chip/group.cuh"
 
 namespace oneflow_lite {

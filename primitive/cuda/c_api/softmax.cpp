@@ -6,10 +6,8 @@ namespace oneflow_lite {
 namespace cuda {
 namespace {
 
-constexpr LaunchersByDtype<SoftmaxLaunchers> kSame = {&kSoftmaxFloat16, &kSoftmaxBFloat16,
-                                                      &kSoftmaxFloat32, &kSoftmaxFloat64};
-constexpr LaunchersByDtype<SoftmaxLaunchers> kToFloat32 = {
-    &kSoftmaxFloat16ToFloat32, &kSoftmaxBFloat16ToFloat32, nullptr, nullptr};
+constexpr LaunchersByDtype<SoftmaxLaunchers> kLaunchers = {&kSoftmaxFloat16, &kSoftmaxBFloat16,
+                                                           &kSoftmaxFloat32, &kSoftmaxFloat64};
 
 // rows = outer * inner, all dense where inner is not 1. Gives inner, of which 0 stands for 1.
 int64_t CheckInner(Call& call, int64_t rows, int64_t inner, bool dense) {
@@ -26,11 +24,17 @@ class SoftmaxForward {
  public:
   static constexpr bool kNeedsWorkspace = false;
 
-  SoftmaxForward(Call& call, const ofl_softmax_args& a) : a_(a), launchers_(Find(call, a)) {
+  SoftmaxForward(Call& call, const ofl_softmax_args& a)
+      : a_(a), launchers_(call.Launchers(a.dtype, kLaunchers)) {
     call.Matrix(a.rows, a.cols);
     const int64_t stride = call.Stride("x_stride", a.x_stride, a.rows, a.cols);
     const int64_t inner = CheckInner(call, a.rows, a.inner, stride == a.cols);
-    problem_ = {a.rows / inner, a.cols, inner, {stride, a.cols}, a.log != 0};
+    const bool widens = a.y_dtype != 0 && a.y_dtype != a.dtype;
+    if (widens && (a.y_dtype != OFL_FLOAT32 || SizeOf(a.dtype) != 2 || a.inner > 1)) {
+      call.Fail(OFL_UNSERVED, "y_dtype is %d beside dtype %d%s", static_cast<int>(a.y_dtype),
+                static_cast<int>(a.dtype), a.inner > 1 ? " and inner > 1" : "");
+    }
+    problem_ = {a.rows / inner, a.cols, inner, {stride, a.cols}, a.log != 0, widens};
   }
   bool empty() const { return a_.rows == 0 || a_.cols == 0; }
   void CheckPointers(Call& call) const {
@@ -45,17 +49,6 @@ class SoftmaxForward {
   }
 
  private:
-  static const SoftmaxLaunchers* Find(Call& call, const ofl_softmax_args& a) {
-    const SoftmaxLaunchers* same = call.Launchers(a.dtype, kSame);
-    if (a.y_dtype == 0 || a.y_dtype == a.dtype) return same;
-    const SoftmaxLaunchers* other = a.y_dtype == OFL_FLOAT32 ? kToFloat32.Find(a.dtype) : nullptr;
-    if (!other || a.inner > 1) {
-      call.Fail(OFL_UNSERVED, "y_dtype is %d beside dtype %d%s", static_cast<int>(a.y_dtype),
-                static_cast<int>(a.dtype), a.inner > 1 ? " and inner > 1" : "");
-    }
-    return other;
-  }
-
   const ofl_softmax_args& a_;
   const SoftmaxLaunchers* launchers_;
   SoftmaxProblem problem_;
@@ -66,7 +59,7 @@ class SoftmaxBackward {
   static constexpr bool kNeedsWorkspace = false;
 
   SoftmaxBackward(Call& call, const ofl_softmax_backward_args& a)
-      : a_(a), launchers_(call.Launchers(a.dtype, kSame)) {
+      : a_(a), launchers_(call.Launchers(a.dtype, kLaunchers)) {
     call.Matrix(a.rows, a.cols);
     const int64_t y = call.Stride("y_stride", a.y_stride, a.rows, a.cols);
     const int64_t dy = call.Stride("dy_stride", a.dy_stride, a.rows, a.cols);

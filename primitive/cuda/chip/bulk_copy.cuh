@@ -16,7 +16,7 @@
 //   barrier.AwaitBlock(0);                  // 1 the next time, and so on in turn
 #pragma once
 
-#include "primitive/cuda/chip/cluster_barrier.cuh"
+#include "primitive/cuda/chip/cluster.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

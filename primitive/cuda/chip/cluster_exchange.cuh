@@ -6,7 +6,7 @@
 // single block and there is nothing to sum).
 #pragma once
 
-#include "primitive/cuda/chip/cluster_barrier.cuh"
+#include "primitive/cuda/chip/cluster.cuh"
 #include "primitive/cuda/chip/group.cuh"
 
 namespace oneflow_lite {

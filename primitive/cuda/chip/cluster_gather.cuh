@@ -10,7 +10,7 @@
 //   if (gather.Take()) { ... gather.Value(block, i) ... }  // all threads; true in the first block
 #pragma once
 
-#include "primitive/cuda/chip/cluster_barrier.cuh"
+#include "primitive/cuda/chip/cluster.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

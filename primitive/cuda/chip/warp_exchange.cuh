@@ -8,7 +8,7 @@
 //   const Sums* all = exchange.Receive();  // of all warps, in their order
 #pragma once
 
-#include "primitive/cuda/chip/cluster_barrier.cuh"
+#include "primitive/cuda/chip/cluster.cuh"
 #include "primitive/cuda/chip/group.cuh"
 
 namespace oneflow_lite {

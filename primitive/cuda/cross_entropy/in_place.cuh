@@ -31,6 +31,7 @@ class CrossEntropyInPlaceRow : SoftmaxRow<true, DirectLoad<T>, DirectStore<T>, f
  public:
   using Element = T;
   using Output = T;
+  static constexpr unsigned kOffers = RowOffers::kAt;
   using Base::kClusterRegisters;
   using Base::kInputs;
   using Base::kPack;

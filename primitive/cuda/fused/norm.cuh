@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // layer_norm and rms_norm of values that threads hold (fused/whole.cuh). layer_norm: lanes centre
-// their own columns about their mean; parts merge as in norms/forward_whole.cuh.
+// their own columns about their mean; parts merge as in norms/sums.cuh.
 #pragma once
 
 #include "primitive/cuda/fused/whole.cuh"
@@ -17,11 +17,7 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
   using T = typename Base::Output;
 
  public:
-  // The columns' count, their mean as a sum of two, and the squares of their distances from it;
-  // rms_norm: the squares alone.
-  struct alignas(16) Part {
-    C count = 0, mean = 0, low = 0, squares = 0;
-  };
+  using Part = NormPart<C>;
 
   __device__ __forceinline__ explicit HeldRow(const Base& base) : extras_(base.extras) {}
 

@@ -124,6 +124,7 @@ struct FusedRow {
   using Output = typename Base::Output;
   using C = typename Base::C;
   static constexpr int kPack = Base::kPack, kInputs = Elements::kInputs;
+  static constexpr unsigned kOffers = RowOffers::kAt;
 
   Base base;
   Elements elements;

@@ -310,7 +310,7 @@ cudaError_t LaunchForward(const NormForward<T>& a, const DeviceLimits& limits, c
       cudaError_t error = cudaSuccess;
       if (LaunchHalfPacks<kCentre>(a, stream, &error)) return error;
     }
-    // Measured in float32 alone (norms/odd_policy.h).
+    // Measured in float32 alone (NormOddPolicy).
     if constexpr (std::is_same_v<T, float>) {
       cudaError_t error = cudaSuccess;
       if (LaunchOdd<kCentre>(a, limits, stream, workspace, &error)) return error;

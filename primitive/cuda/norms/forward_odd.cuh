@@ -7,7 +7,7 @@
 
 #include "primitive/cuda/chip/async_copy.cuh"
 #include "primitive/cuda/norms/forward_whole.cuh"
-#include "primitive/cuda/norms/odd_policy.h"
+#include "primitive/cuda/norms/whole_policy.h"
 #include "primitive/cuda/rows/shifted.cuh"
 
 namespace oneflow_lite {
@@ -134,8 +134,7 @@ class NormOddRow {
   }
   // row: what the whole row comes to.
   __device__ __forceinline__ void Store(const NormPart<C>& row) {
-    const C squares = row.squares < 0 ? C(0) : row.squares;  // as rounding may leave them
-    rstd_ = ReciprocalRoot(squares * p_.share + p_.eps);
+    rstd_ = RstdOf<true>(row, p_.share, p_.eps);
     if (kCentre) offset_ = ((pivot_ - row.mean) - row.low) * rstd_;
     if (rank_ == 0) {
       if (kCentre && p_.a.mean) p_.a.mean[row_] = row.mean + row.low;

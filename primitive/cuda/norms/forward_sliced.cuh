@@ -76,21 +76,12 @@ class NormSlicedRow {
         sums.v[1] += d * d;
       }
     });
-    // 16-bit elements add up nearly without an error.
-    if constexpr (sizeof(T) > 2) {
-      sums = ReduceLanes<kWarp>(sums, Plus{});
-    } else {
-      sums.v[0] = fma(-part.count, mean_, sum);
-      sums.v[1] = ReduceLanes<kWarp>(sums.v[1], Plus{});
-    }
-    part.low = sums.v[0] * share;
-    part.squares = sums.v[1] - sums.v[0] * part.low;
+    SetCentred<T, kWarp>(sum, sums, share, part);
     return part;
   }
   // row: what the whole row comes to.
   __device__ __forceinline__ void Store(const NormPart<C>& row) {
-    const C squares = row.squares < 0 ? C(0) : row.squares;  // as rounding may leave them
-    const C rstd = ReciprocalRoot(squares * p_.share + p_.eps);
+    const C rstd = RstdOf<true>(row, p_.share, p_.eps);
     if (col_ == 0 && p_.a.mean) p_.a.mean[row_] = row.mean + row.low;
     if (col_ == 0 && p_.a.rstd) p_.a.rstd[row_] = rstd;
     const C offset = ((mean_ - row.mean) - row.low) * rstd;

@@ -74,7 +74,7 @@ class NormStagedRow {
   }
   // row: what the whole row comes to.
   __device__ __forceinline__ void Store(const NormPart<C>& row) const {
-    const C rstd = ReciprocalRoot(row.squares * p_.share + p_.eps);
+    const C rstd = RstdOf<false>(row, p_.share, p_.eps);
     if (col_ == 0 && p_.a.rstd) p_.a.rstd[row_] = rstd;
     WaitForCopiesOf<0>();
     T* y = p_.a.y + row_ * p_.a.cols + col_;

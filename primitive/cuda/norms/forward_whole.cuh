@@ -33,34 +33,6 @@ struct WarpSquares {
   }
 };
 
-// The row of which `count` warps found `parts`: every warp computes the same.
-template <bool kCentre, class C>
-__device__ __forceinline__ NormPart<C> MergeParts(const NormPart<C>* parts, int count, C share) {
-  SumOf<C, 2> sums;
-  const C base = parts[0].mean;
-#pragma unroll 1
-  for (int i = threadIdx.x % kWarp; i < count; i += kWarp) {
-    const NormPart<C> part = parts[i];
-    if constexpr (kCentre) {
-      const C apart = (part.mean - base) + part.low;
-      sums.v[0] += part.count * apart;
-      sums.v[1] += part.squares + part.count * apart * apart;
-    } else {
-      sums.v[1] += part.squares;
-    }
-  }
-  NormPart<C> row;
-  if constexpr (kCentre) {
-    sums = ReduceLanes<kWarp>(sums, Plus{});
-    row.mean = base;
-    row.low = sums.v[0] * share;
-    row.squares = sums.v[1] - sums.v[0] * row.low;
-  } else {
-    row.squares = ReduceLanes<kWarp>(sums.v[1], Plus{});
-  }
-  return row;
-}
-
 // The type of weights, as a value.
 template <class W>
 struct WeightsAre {

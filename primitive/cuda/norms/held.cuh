@@ -60,6 +60,9 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
   using Tensors::load;
   using Tensors::store;
   using typename Tensors::C;
+  static constexpr unsigned kOffers = RowOffers::kAt | RowOffers::kSetColumns |
+                                      RowOffers::kConcludeParts | RowOffers::kColumnConstants |
+                                      RowOffers::kStorePacks;
   using typename Tensors::Element;
   using typename Tensors::Output;
   template <int N>
@@ -172,9 +175,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
   }
 
   // What a warp tells the others of a block.
-  struct alignas(16) Part {
-    C count, mean, low, squares;
-  };
+  using Part = NormPart<C>;
   static __device__ __forceinline__ Part PartOf(const Total& total) {
     const C low = Quotient(total.sum, Larger{}(total.count, C(1)));
     return {total.count, total.mean, low, total.squares - total.sum * low};

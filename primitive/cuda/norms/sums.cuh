@@ -13,6 +13,63 @@
 namespace oneflow_lite {
 namespace cuda {
 
+// What some columns come to: their count, their mean as a sum of two, and the squares of their
+// distances from it. rms_norm: the squares alone.
+template <class C>
+struct alignas(16) NormPart {
+  C count = 0, mean = 0, low = 0, squares = 0;
+};
+
+// Of lanes that have `sum` in all, part.mean = sum * share: from the sums of their columns'
+// distances from that mean and of the squares of these. 16-bit elements add up nearly without an
+// error, and what is left of the mean follows from the sum.
+template <class T, int kLanes, class C>
+__device__ __forceinline__ void SetCentred(C sum, SumOf<C, 2> sums, C share, NormPart<C>& part) {
+  if constexpr (sizeof(T) > 2) {
+    sums = ReduceLanes<kLanes>(sums, Plus{});
+  } else {
+    sums.v[0] = fma(-part.count, part.mean, sum);
+    sums.v[1] = ReduceLanes<kLanes>(sums.v[1], Plus{});
+  }
+  part.low = sums.v[0] * share;
+  part.squares = sums.v[1] - sums.v[0] * part.low;
+}
+
+// The row of which `count` warps found `parts`: every warp computes the same.
+template <bool kCentre, class C>
+__device__ __forceinline__ NormPart<C> MergeParts(const NormPart<C>* parts, int count, C share) {
+  SumOf<C, 2> sums;
+  const C base = parts[0].mean;
+#pragma unroll 1
+  for (int i = threadIdx.x % kWarp; i < count; i += kWarp) {
+    const NormPart<C> part = parts[i];
+    if constexpr (kCentre) {
+      const C apart = (part.mean - base) + part.low;
+      sums.v[0] += part.count * apart;
+      sums.v[1] += part.squares + part.count * apart * apart;
+    } else {
+      sums.v[1] += part.squares;
+    }
+  }
+  NormPart<C> row;
+  if constexpr (kCentre) {
+    sums = ReduceLanes<kWarp>(sums, Plus{});
+    row.mean = base;
+    row.low = sums.v[0] * share;
+    row.squares = sums.v[1] - sums.v[0] * row.low;
+  } else {
+    row.squares = ReduceLanes<kWarp>(sums.v[1], Plus{});
+  }
+  return row;
+}
+
+// Of a row, share: 1 / cols. A centred sum of squares may have been rounded below 0.
+template <bool kCentre, class C>
+__device__ __forceinline__ C RstdOf(const NormPart<C>& row, C share, C eps) {
+  const C squares = kCentre && row.squares < 0 ? C(0) : row.squares;
+  return ReciprocalRoot(squares * share + eps);
+}
+
 // What is known of some columns: sums of their distances from a pivot, which is one of them or
 // their mean. A pivot far off the others does no harm: its own square, which they then all share,
 // exceeds what the subtraction loses.

@@ -4,7 +4,7 @@
 // 16 bytes: the kernels of norms/forward_whole.cuh.
 #pragma once
 
-#include "primitive/cuda/norms/math.cuh"
+#include "primitive/cuda/norms/sums.cuh"
 #include "primitive/cuda/norms/whole_policy.h"
 
 namespace oneflow_lite {
@@ -20,13 +20,6 @@ struct NormWhole {
   // 16-bit type.
   bool plain, mixed;
   uint32_t none = 0;
-};
-
-// What some columns come to: their count, their mean as a sum of two, and the squares of their
-// distances from it. rms_norm: the squares alone.
-template <class C>
-struct alignas(16) NormPart {
-  C count = 0, mean = 0, low = 0, squares = 0;
 };
 
 // Threads that hold a row: kTeam lanes, or (0) one or more blocks.
@@ -125,9 +118,7 @@ class NormWholeRow {
 
   // row: what the whole row comes to.
   __device__ __forceinline__ void Conclude(const Part& row) {
-    // A centred sum may have been rounded below 0.
-    const C squares = kCentre && row.squares < 0 ? C(0) : row.squares;
-    rstd_ = ReciprocalRoot(squares * p_.share + p_.eps);
+    rstd_ = RstdOf<kCentre>(row, p_.share, p_.eps);
     row_mean_ = row.mean + row.low;
     if constexpr (kCentre) offset_ = ((mean_ - row.mean) - row.low) * rstd_;
   }
@@ -256,15 +247,7 @@ class NormWholeRow {
       }
       if constexpr (kHold) held_[k] = v;
     }
-    // What is left of the mean. 16-bit elements add up nearly without an error.
-    if constexpr (sizeof(T) > 2) {
-      sums = ReduceLanes<kLanes>(sums, Plus{});
-    } else {
-      sums.v[0] = fma(-part.count, mean_, sum);
-      sums.v[1] = ReduceLanes<kLanes>(sums.v[1], Plus{});
-    }
-    part.low = sums.v[0] * share;
-    part.squares = sums.v[1] - sums.v[0] * part.low;
+    SetCentred<T, kLanes>(sum, sums, share, part);
   }
 
   __device__ __forceinline__ Values WeightOf(const void* from, const StowedWeight& held,

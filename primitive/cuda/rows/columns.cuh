@@ -12,14 +12,8 @@ namespace oneflow_lite {
 namespace cuda {
 namespace internal {
 
-template <class A, class = void>
-struct HasColumnConstants : std::false_type {};
-template <class A>
-struct HasColumnConstants<A, std::void_t<typename A::template ColumnConstants<1>>>
-    : std::true_type {};
-
 // What a thread's columns have in all rows, where the algorithm says so.
-template <int kLanes, int kColumns, class A, bool = HasColumnConstants<A>::value>
+template <int kLanes, int kColumns, class A, bool = Offers<A, RowOffers::kColumnConstants>>
 struct OfColumns {
   __device__ __forceinline__ void Ask(const A&, int) {}
   __device__ __forceinline__ void Take(const A&) {}
@@ -126,14 +120,10 @@ inline constexpr int kMostColumns = 128, kFewColumns = 40;
 
 namespace internal {
 
-template <class A, class = void>
-struct HasNarrow : std::false_type {};
-template <class A>
-struct HasNarrow<A, std::void_t<decltype(&A::Narrow)>> : std::true_type {};
 // The algorithm that serves rows column by column.
 template <class A>
 auto NarrowOf(const A& a) {
-  if constexpr (HasNarrow<A>::value) {
+  if constexpr (Offers<A, RowOffers::kNarrow>) {
     return a.Narrow();
   } else {
     return a;
@@ -152,11 +142,12 @@ cudaError_t LaunchColumnsOf(const A& a, int64_t rows, int64_t cols, cudaStream_t
 // (0.82 with its weights converted last) and 0.69, 0.75.
 template <class A>
 cudaError_t LaunchFewestColumns(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
-  return LaunchColumnsOf < 8, 5, HasColumnConstants<A>::value ? 1 : 2 > (a, rows, cols, stream);
+  return LaunchColumnsOf < 8, 5,
+         Offers<A, RowOffers::kColumnConstants> ? 1 : 2 > (a, rows, cols, stream);
 }
 template <class A>
 cudaError_t LaunchColumns(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
-  constexpr bool kWeights = HasColumnConstants<A>::value;
+  constexpr bool kWeights = Offers<A, RowOffers::kColumnConstants>;
   if (cols <= kFewColumns) return LaunchFewestColumns(a, rows, cols, stream);
   if (cols <= 64) return LaunchColumnsOf<16, 4, 2>(a, rows, cols, stream);
   return LaunchColumnsOf < 16, 8, kWeights ? 2 : 1 > (a, rows, cols, stream);

@@ -60,8 +60,8 @@ cudaError_t LaunchSmallPacks(const A& a, int64_t rows, int64_t cols, cudaStream_
 template <class A>
 struct FewColumns {
   static constexpr bool kShort = sizeof(typename A::Element) == 2, kPair = A::kInputs == 2;
-  static constexpr bool kServed =
-      Shifts<A>::value && MayBeWhole<A>::value && sizeof(typename A::C) < 8 && (kShort || !kPair);
+  static constexpr bool kServed = Offers<A, RowOffers::kShifts> && Offers<A, RowOffers::kWhole> &&
+                                  sizeof(typename A::C) < 8 && (kShort || !kPair);
   // What 4 or 8 lanes hold, with 3 pairs and a single column each.
   static constexpr int kByFour = 25, kByEight = 49;
   static constexpr int kMost = !kServed ? 0 : kPair ? 44 : kShort ? kByEight : kFewColumns;
@@ -110,7 +110,7 @@ cudaError_t LaunchGroups(const RowPlan& plan, const A& a, int64_t rows, int64_t 
     using Shape = decltype(shape);
     constexpr int kThreads = RowPolicy::kGroupThreads, kMost = MostGroupPacks<A, kAligned>;
     constexpr int kPacks = Shape::packs < kMost ? Shape::packs : kMost;
-    if constexpr (MayBeWhole<A>::value) {
+    if constexpr (Offers<A, RowOffers::kWhole>) {
       if constexpr (Shape::packs < 8 || MostWholePacks<A> == 8) {
         if (a.IsWhole(cols)) {
           return LaunchWholeShape<Shape::lanes, Shape::packs>(a, rows, cols, stream);

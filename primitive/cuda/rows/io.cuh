@@ -28,6 +28,7 @@
 #pragma once
 
 #include "primitive/cuda/chip/pack.cuh"
+#include "primitive/cuda/rows/algorithm.h"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -180,10 +181,12 @@ struct HasFrame<L, std::void_t<decltype(&L::Frame)>> : std::true_type {};
 
 }  // namespace internal
 
-// Whether packs of kPack elements may be loaded as words of a frame and shifted into place.
+// RowOffers::kShifts where packs of kPack elements may be loaded as words of a frame and shifted
+// into place.
 template <class L, int kPack>
-inline constexpr bool HasShiftedLoads = (internal::HasFrame<L>::value &&
-                                         kPack == kPackSize<typename L::Element>);
+inline constexpr unsigned ShiftsOf =
+    internal::HasFrame<L>::value&& kPack == kPackSize<typename L::Element> ? RowOffers::kShifts
+                                                                           : RowOffers::kNothing;
 
 // Whether Access::kAligned may be used at the columns head + k * N of a row.
 template <class L>

@@ -5,20 +5,16 @@
 #pragma once
 
 #include "primitive/cuda/chip/group.cuh"
+#include "primitive/cuda/rows/algorithm.h"
 #include "primitive/cuda/rows/io.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
 namespace internal {
 
-// Optional hooks of an algorithm (rows/row.cuh).
-template <class A, class = void>
-struct HasSeen : std::false_type {};
-template <class A>
-struct HasSeen<A, std::void_t<decltype(&A::Seen)>> : std::true_type {};
 template <class A>
 __device__ __forceinline__ int64_t SeenOf(const A& a, int64_t row, int64_t cols) {
-  if constexpr (HasSeen<A>::value) return a.Seen(row, cols);
+  if constexpr (Offers<A, RowOffers::kSeen>) return a.Seen(row, cols);
   return cols;
 }
 // Of a row's packs, those that hold columns before `seen`.
@@ -27,22 +23,6 @@ __device__ __forceinline__ Index PacksSeen(const RowSpan<N, Index>& span, Index 
   const Index packs = seen <= span.head ? 0 : (seen - span.head + N - 1) / N;
   return packs < span.packs ? packs : span.packs;
 }
-
-template <class A, class = void>
-struct Shifts : std::false_type {};
-template <class A>
-struct Shifts<A, std::void_t<decltype(A::kShifts)>> : std::bool_constant<A::kShifts> {};
-
-template <class A, class = void>
-struct MayBeWhole : std::false_type {};
-template <class A>
-struct MayBeWhole<A, std::void_t<decltype(&A::IsWhole)>> : std::true_type {};
-
-// Whether the algorithm loads the packs of a thread itself, all at once: LoadPacks (rows/row.cuh).
-template <class A, class = void>
-struct LoadsPacks : std::false_type {};
-template <class A>
-struct LoadsPacks<A, std::enable_if_t<A::kLoadsPacks>> : std::true_type {};
 
 // Which packs of a row a thread holds, and where they are: pack k is at(k).
 struct Places {
@@ -114,7 +94,7 @@ template <class Team, class A, int kPacks, class Span>
 __device__ __forceinline__ void LoadAlignedPacks(const A& a, int64_t row, const Span& span,
                                                  const Places& places,
                                                  StowedRaw<A> (&stowed)[kPacks]) {
-  if constexpr (LoadsPacks<A>::value) {
+  if constexpr (Offers<A, RowOffers::kLoadsPacks>) {
     a.LoadPacks(span.PackColumn(places.first), places, stowed);
   } else if (kLoadsTwoWays<A, Team> && places.Reads(kPacks - 1)) {
     LoadEachPack<true, true>(a, row, span, places, stowed);
@@ -131,7 +111,7 @@ __device__ __forceinline__ void LoadAlignedPacks(const A& a, int64_t row, const 
 template <bool kAlwaysAligned, class A, class Team, int kPacks, class Span>
 __device__ __forceinline__ void LoadRow(const A& a, int64_t row, const Span& span, const Team&,
                                         const Places& places, StowedRaw<A> (&stowed)[kPacks]) {
-  if constexpr (kAlwaysAligned || LoadsPacks<A>::value) {
+  if constexpr (kAlwaysAligned || Offers<A, RowOffers::kLoadsPacks>) {
     LoadAlignedPacks<Team>(a, row, span, places, stowed);
   } else if (a.IsAligned(row, span.head)) {
     LoadPacks<true>(a, row, span, places, stowed);

@@ -123,8 +123,9 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 namespace internal {
 
 template <class A>
-inline constexpr bool HasParkedBlocks = (MayBeWhole<A>::value && A::kInputs == 2 &&
-                                         Shifts<A>::value && !HasSeen<A>::value);
+inline constexpr bool HasParkedBlocks = (Offers<A, RowOffers::kWhole> && A::kInputs == 2 &&
+                                         Offers<A, RowOffers::kShifts> &&
+                                         !Offers<A, RowOffers::kSeen>);
 
 // Whether whole rows have clusters of their own. float32 with exponentials spills in them: 100000
 // columns 0.94 of an addition, 0.99 parked.
@@ -137,20 +138,24 @@ bool LaunchParkedBlocks(const A& a, int64_t rows, int64_t cols, const DeviceLimi
                         cudaStream_t stream, cudaError_t* error) {
   using Shape = Parked<A::kPack>;
   constexpr bool kPair = HasPairBlocks<A>(), kHeavy = HasHeavyClusters<A>;
-  const bool whole = a.IsWhole(cols);
   const int64_t packs = cols / A::kPack;
-  int heavy_blocks = 1, parked_blocks = 1;
+  int parked_blocks = 1;
   if (limits.clusters && packs > 2 * RowPolicy::kFewPacks) {
     const size_t most = limits.shared_per_block;
     if ((*error = AllowAllShared<RowParkedKernel<A, Shape>>(limits)) != cudaSuccess) return true;
     parked_blocks = MaxClusterBlocks<RowParkedKernel<A, Shape>>(Shape::kThreads, most, limits);
+  }
+  const auto most_blocks = [&](WholeKernel kernel) {
+    if (kernel == WholeKernel::kPair) return kPair ? 1 : 0;
+    if (kernel == WholeKernel::kParked) return parked_blocks;
     if constexpr (kHeavy) {
       constexpr int kThreads = WholeHeavy::kThreads;
-      heavy_blocks = MaxClusterBlocks<RowWholeBlockKernel<A, WholeHeavy>>(kThreads, 0, limits);
+      return MaxClusterBlocks<RowWholeBlockKernel<A, WholeHeavy>>(kThreads, 0, limits);
     }
-  }
+    return 1;
+  };
   const WholePlan plan =
-      ChoosePairPlan<A::kPack>(rows, packs, whole, kPair, heavy_blocks, parked_blocks, limits);
+      ChooseWholePlan({2, A::kPack, a.IsWhole(cols), rows, packs}, limits, most_blocks);
   const int64_t blocks = plan.blocks_per_row;
   if (plan.kernel == WholeKernel::kNone || rows > kMaxBlocks / blocks) return false;
   const auto launch = [&](auto kernel, int64_t length, int64_t shared) {
@@ -169,7 +174,7 @@ bool LaunchParkedBlocks(const A& a, int64_t rows, int64_t cols, const DeviceLimi
     }
   }
   return launch(RowParkedKernel<A, Shape>, cols,
-                ParkedScratch<A, Shape> + ParkedBytes<A::kPack>(packs, plan.blocks_per_row));
+                ParkedScratch<A, Shape> + ParkedBytes(A::kPack, packs, plan.blocks_per_row));
 }
 
 }  // namespace internal

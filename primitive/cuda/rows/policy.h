@@ -46,12 +46,15 @@ struct RowPolicy {
   // One block with its row in shared memory: two per SM, so that one stores while the other loads.
   static constexpr int kSharedThreads = 512, kSharedBlocks = 2, kSharedBytes = 110 << 10;
   // Blocks of a cluster wait for each other: three per SM hide more of it, at smaller shares. Where
-  // their parts are larger, the rest is read again, which the L2 has of not too wide rows.
-  // Softmax's share of a copy, with 40, 58, 70 and 110 KB, and read twice by single blocks:
-  // float32, 300001 columns 0.84, 0.88, 0.78, 0.72, 0.59; 700001 0.67, 0.71, 0.62, 0.75, 0.48;
-  // 4000001 0.53, 0.53, 0.50, 0.51, 0.47; half, 600000 0.77, 0.80, 0.76, 0.66, 0.57; 1000003 0.67,
-  // 0.71, 0.68, 0.70, 0.43. Two blocks with kSharedBytes each serve parts from there to
-  // kMostOfTwoBytes, and doubles, of which no more have registers.
+  // their parts are larger, the rest is read again, which the L2 has of not too wide rows. Two
+  // blocks with kSharedBytes each serve parts from there to kMostOfTwoBytes, and doubles, of which
+  // no more have registers. Softmax, shares of a copy on an H200:
+  //            columns    40 KB  58 KB  70 KB  110 KB  read twice by single blocks
+  //   float32   300001     0.84   0.88   0.78    0.72  0.59
+  //             700001     0.67   0.71   0.62    0.75  0.48
+  //            4000001     0.53   0.53   0.50    0.51  0.47
+  //   float16   600000     0.77   0.80   0.76    0.66  0.57
+  //            1000003     0.67   0.71   0.68    0.70  0.43
   static constexpr int kClusterThreads = 384, kClusterBlocks = 3, kClusterBytes = 58 << 10;
   static constexpr int64_t kMostOfTwoBytes = 256 << 10;
   // Few rows that might have the whole grid: in wider clusters 16 x 262144 doubles take 54.8 us
@@ -112,14 +115,28 @@ inline int GridChunks(int64_t rows, int64_t packs, const DeviceLimits& limits) {
 }
 
 // Of a row in the registers of one block, where there are many: what leaves the least of an SM's
-// registers empty. Shares of a copy, half, with 8, 6 and 4 packs: 4096 columns 0.964, 0.975, 0.964;
-// 8192: 0.970, 0.992, 0.981; 10000: 0.972, 0.991, 0.938; 12288: 0.960, 0.960, 0.983; 14336: 0.968,
-// 0.981, 0.896; 16384: 0.976, -, 0.948. float32, 3072 columns: 0.969, 0.971, 0.989.
+// registers empty. Rows of packs of `pack` elements, up to so many packs.
+struct PacksEach {
+  int pack;
+  int64_t most;
+  int each;
+};
+// clang-format off
+inline constexpr PacksEach kPacksEach[] = {
+    //  shares of a copy on an H200: columns  8 packs  6      4
+    {4, INT64_MAX, 4},                 // 3072   0.969  0.971  0.989
+    {8, 384, 8},
+    {8, 1408, 6},                      // 8192   0.970  0.992  0.981 (10000: 0.972, 0.991, 0.938)
+    {8, 1536, 4},                      // 12288  0.960  0.960  0.983
+    {8, 1792, 6},                      // 14336  0.968  0.981  0.896
+    // others 8                           16384  0.976         0.948
+};
+// clang-format on
 inline int PacksPerThread(int pack, int64_t packs) {
-  if (pack == 4) return 4;
-  if (pack < 8) return 8;
-  if (packs <= 384 || packs > 1792) return 8;
-  return packs > 1408 && packs <= 1536 ? 4 : 6;
+  for (const PacksEach& t : kPacksEach) {
+    if (t.pack == pack && packs <= t.most) return t.each;
+  }
+  return 8;
 }
 
 // The least power of two of blocks, at most `most`, for which `enough` holds; else `most`.

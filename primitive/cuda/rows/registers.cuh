@@ -164,13 +164,14 @@ struct FewerPacks : Shape {
 // Packs that a lane of a group holds, at most: shifting them into place takes registers.
 template <class A, bool kAligned>
 inline constexpr int GroupPacks = RowPolicy::kGroupPacks /
-                                  (!kAligned && internal::Shifts<A>::value ? 2 : 1);
+                                  (!kAligned && Offers<A, RowOffers::kShifts> ? 2 : 1);
 
 // The algorithm with smaller packs, for rows so narrow that few lanes would have a whole one: fewer
 // columns are left outside of packs. Its loads and stores must take such packs.
 template <class A, int kPack_>
 struct SmallPacks : A {
   static constexpr int kPack = kPack_;
+  static constexpr unsigned kOffers = A::kOffers | RowOffers::kAt;
   __host__ __device__ __forceinline__ explicit SmallPacks(const A& a) : A(a) {}
   __device__ __forceinline__ SmallPacks At(int64_t row) const { return SmallPacks(A::At(row)); }
   __device__ __forceinline__ int Head(int64_t row) const { return A::Head(row) % kPack; }

@@ -30,20 +30,19 @@
 //   void Add(const Raw<N>&, col, const Total& start, Statistics&)
 //   void Conclude(Statistics, Total&)
 //   void StoreRaw<N>(row, col, const Raw<N>&, const Total&)
-// and, each only where it helps,
+//   kOffers                   what it has of the following, each only where it helps: RowOffers
+//                             (rows/algorithm.h) has a flag for each, which is checked
 //   A At(row)                 the algorithm for that row alone, its addresses worked out
 //   int64_t Seen(row, cols)   columns that are read: raw is undefined in packs behind them
-//   kServesNarrow = false     where only wide rows come, that no warp would hold
-//   kLoadsPacks = true; LoadPacks(col, places, stowed)   instead of Load<kPack> for rows in
-//   registers:
-//                             sets all packs of a thread, the first of which begins at column col
+//   LoadPacks(col, places, stowed)   instead of Load<kPack> for rows in registers: sets all packs
+//                             of a thread, the first of which begins at column col
 //   bool IsAlignedEverywhere()   on the host: whether IsAligned is known to hold for every row
 //   bool IsWhole(cols)        on the host: whether all rows are whole packs and start at one; with
 //                             two inputs kFewOperations says that no exponentials are taken
 //   Kept, Kept Keep()         on the host: the same algorithm with values that take more registers
 //                             and fewer instructions, for whole rows; who has it is served by the
 //                             kernels of rows/whole_policy.h where C is not double
-//   kShifts; WordFrame Frame(input, row, col)    rows that lie differently: see rows/io.cuh. Then
+//   WordFrame Frame(input, row, col)    rows that lie differently: see rows/io.cuh. Then
 //                             rows/shifted.cuh holds them in registers, and asks besides for
 //     Narrow()                on the host: the algorithm for a row read column by column
 //                             (rows/columns.cuh), which may have ColumnConstants<n>, what n columns
@@ -59,7 +58,7 @@
 //                             instead of Gathered and Rebase, where the warps of one block have the
 //                             parts; Part is as Statistics in size
 //     StorePacks<kPacks>(row, col, count, values, total)   instead of Store<kPack>: a lane's packs
-// Of two inputs with IsWhole and kShifts, one round, rows/parked.cuh holds what lies alike.
+// Of two inputs with IsWhole and Frame, one round, rows/parked.cuh holds what lies alike.
 #pragma once
 
 #include "primitive/cuda/chip/launch.cuh"
@@ -83,21 +82,9 @@ size_t RowWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits& limits)
 
 namespace internal {
 
-template <class A, class = void>
-struct KnowsAlignment : std::false_type {};
-template <class A>
-struct KnowsAlignment<A, std::void_t<decltype(&A::IsAlignedEverywhere)>> : std::true_type {};
-
-// Whether the algorithm serves narrow rows, which have kernels of their own.
-template <class A, class = void>
-struct ServesNarrow : std::true_type {};
-template <class A>
-struct ServesNarrow<A, std::void_t<decltype(A::kServesNarrow)>>
-    : std::bool_constant<A::kServesNarrow> {};
-
 // Whether rows in registers are rows/shifted.cuh's.
 template <bool kAligned, class A>
-inline constexpr bool kShifted = !kAligned && Shifts<A>::value;
+inline constexpr bool kShifted = !kAligned && Offers<A, RowOffers::kShifts>;
 
 // Whether clusters of RowBlockKernel hold rows; else rows/parked.cuh's do.
 template <bool kAligned, class A>
@@ -114,7 +101,7 @@ cudaError_t TraitsOf(int64_t cols, const DeviceLimits& limits, void* workspace, 
   traits->bytes_per_pack =
       A::kInputs * static_cast<int>(sizeof(Pack<typename A::Element, A::kPack>));
   traits->scratch_bytes = kRowScratchBytes;
-  traits->group_packs = ServesNarrow<A>::value ? MostGroupPacks<A, kAligned> : 0;
+  traits->group_packs = Offers<A, RowOffers::kOnlyWide> ? 0 : MostGroupPacks<A, kAligned>;
   traits->block_packs = Registers::kPacks;
   traits->block_threads = Registers::kThreads;
   traits->shared_threads = StreamedBounds<A>::kSharedThreads;
@@ -193,10 +180,10 @@ cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLim
   const RowPlan plan = ChooseRowPlan(rows, cols, traits, limits);
   switch (plan.tier) {
     case RowTier::kGroup:
-      if constexpr (!ServesNarrow<A>::value) {
+      if constexpr (Offers<A, RowOffers::kOnlyWide>) {
         break;
       } else if constexpr (kShifted<kAligned, A>) {
-        if constexpr (HasInRegisters<A>::value) {
+        if constexpr (Offers<A, RowOffers::kInRegisters>) {
           if (IsAlikeGroup(a, cols)) return LaunchAlikeGroups(a, rows, cols, stream);
         }
         return LaunchShiftedGroups(RegistersOf<false>(a), rows, cols, stream);
@@ -243,7 +230,7 @@ cudaError_t LaunchRows(const A& a, int64_t rows, int64_t cols, const DeviceLimit
   // Rows that are known to be aligned have kernels of their own. Where the output has elements of
   // another size, no row is.
   constexpr bool kMayLieAlike = sizeof(typename A::Element) == sizeof(typename A::Output);
-  if constexpr (internal::KnowsAlignment<A>::value && kMayLieAlike) {
+  if constexpr (Offers<A, RowOffers::kAlignedEverywhere> && kMayLieAlike) {
     if (a.IsAlignedEverywhere()) {
       return internal::LaunchRowsAs<true>(a, rows, cols, limits, stream, workspace);
     }

@@ -16,19 +16,6 @@ namespace oneflow_lite {
 namespace cuda {
 namespace internal {
 
-template <class A, class = void>
-struct HasSetColumns : std::false_type {};
-template <class A>
-struct HasSetColumns<A, std::void_t<decltype(&A::SetColumns)>> : std::true_type {};
-template <class A, class = void>
-struct HasConcludeParts : std::false_type {};
-template <class A>
-struct HasConcludeParts<A, std::void_t<decltype(&A::ConcludeParts)>> : std::true_type {};
-template <class A, class = void>
-struct HasStorePacks : std::false_type {};
-template <class A>
-struct HasStorePacks<A, std::void_t<decltype(&A::template StorePacks<1>)>> : std::true_type {};
-
 // What a warp's lanes do together: lane i holds word i + 32 * k of kPacks * 32 and lane 0 the one
 // behind them; each becomes the 16 bytes that begin kSkip words and `bits` bits into it.
 template <int kSkip, bool kBits, int kPacks>
@@ -120,7 +107,7 @@ __device__ __forceinline__ void RowShifted(const A& every, int64_t row, int cols
   const Places places{begin + lane, kWarp, end, end};
   const int64_t col = span.head + places.first * N;  // 64 bits: then k * kWarp * N is an immediate
   auto total = a.Begin(row);
-  if constexpr (Team::kInParts && HasSetColumns<A>::value) {
+  if constexpr (Team::kInParts && Offers<A, RowOffers::kSetColumns>) {
     a.SetColumns((begin < end ? end - begin : 0) * N + (rank < kWarp ? span.extras() : 0), total);
   }
 
@@ -139,12 +126,12 @@ __device__ __forceinline__ void RowShifted(const A& every, int64_t row, int cols
   }
   a.Look(row, total);
   RunRounds<0>(a, part, places, team, total);
-  if constexpr (Team::kInParts && !Team::kClustered && HasConcludeParts<A>::value) {
+  if constexpr (Team::kInParts && !Team::kClustered && Offers<A, RowOffers::kConcludeParts>) {
     a.ConcludeParts(team.block.Share(a.PartOf(total)), team.block.size() / kWarp, total);
   } else if constexpr (Team::kInParts) {
     a.Rebase(team.Merge(a.Gathered(total), typename A::Merge{}), total);
   }
-  if constexpr (HasStorePacks<A>::value) {
+  if constexpr (Offers<A, RowOffers::kStorePacks>) {
     const int count = (end - places.first + kWarp - 1) / kWarp;
     a.template StorePacks<kPacks>(row, col, count, part.pack, total);
   } else {
@@ -196,15 +183,10 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 
 namespace internal {
 
-template <class A, class = void>
-struct HasInRegisters : std::false_type {};
-template <class A>
-struct HasInRegisters<A, std::void_t<decltype(&A::template InRegisters<false>)>> : std::true_type {
-};
 // The algorithm that serves rows in registers; kWide: of more packs than kShiftedNarrowPacks.
 template <bool kWide, class A>
 auto RegistersOf(const A& a) {
-  if constexpr (HasInRegisters<A>::value) {
+  if constexpr (Offers<A, RowOffers::kInRegisters>) {
     return a.template InRegisters<kWide>();
   } else {
     return a;
@@ -235,7 +217,7 @@ cudaError_t LaunchShiftedGroups(const A& a, int64_t rows, int64_t cols, cudaStre
     if (cols <= kMostColumns) return LaunchColumns(NarrowOf(a), rows, cols, stream);
   }
   const int64_t packs = cols / A::kPack;
-  if constexpr (MayBeWhole<A>::value) {
+  if constexpr (Offers<A, RowOffers::kWhole>) {
     // softmax keeps its exponentials: 300 columns of half 0.83 of a copy, 0.74.
     if constexpr (kMostWords < 2 * kWarp * A::kPack) {
       if (packs <= 2 * kWarp) return LaunchShiftedWarps<2>(NarrowOf(a), rows, cols, stream);
@@ -257,7 +239,7 @@ cudaError_t LaunchShiftedBlocks(const RowPlan& plan, const A& a, int64_t rows, i
   if (plan.blocks_per_row > 1) {
     return launch(RowShiftedBlockKernel<true, InRegistersOf<true, A>>, RegistersOf<true>(a));
   }
-  if (HasInRegisters<A>::value && cols / A::kPack <= kShiftedNarrowPacks) {
+  if (Offers<A, RowOffers::kInRegisters> && cols / A::kPack <= kShiftedNarrowPacks) {
     return launch(RowShiftedBlockKernel<false, InRegistersOf<false, A>>, RegistersOf<false>(a));
   }
   return launch(RowShiftedBlockKernel<false, InRegistersOf<true, A>>, RegistersOf<true>(a));

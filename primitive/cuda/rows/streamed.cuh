@@ -164,7 +164,7 @@ __device__ __forceinline__ void Write(const A& a, const RowRange<A>& r, const Ke
   } else {
     WritePacks<false, false>(a, r, middle, r.read, kept, total);
   }
-  if constexpr (HasSeen<A>::value) {
+  if constexpr (Offers<A, RowOffers::kSeen>) {
     for (int64_t p = r.read + rank; p < r.last; p += blockDim.x) {
       a.template StoreRaw<A::kPack>(r.row, r.span.PackColumn(p), {}, total);
     }

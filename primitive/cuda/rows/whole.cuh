@@ -15,21 +15,17 @@ namespace cuda {
 namespace internal {
 
 // The algorithm as the kernels with registers to spare run it (rows/row.cuh).
-template <class A, class = void>
-struct HasKept : std::false_type {};
-template <class A>
-struct HasKept<A, std::void_t<decltype(&A::Keep)>> : std::true_type {};
-template <class A, class = void>
+template <class A, bool = Offers<A, RowOffers::kKeep>>
 struct KeptOf {
   using type = A;
 };
 template <class A>
-struct KeptOf<A, std::void_t<decltype(&A::Keep)>> {
+struct KeptOf<A, true> {
   using type = typename A::Kept;
 };
 template <class A>
 typename KeptOf<A>::type Kept(const A& a) {
-  if constexpr (HasKept<A>::value) {
+  if constexpr (Offers<A, RowOffers::kKeep>) {
     return a.Keep();
   } else {
     return a;
@@ -121,7 +117,7 @@ __device__ __forceinline__ void RunWholeRounds(
 // take so few instructions that to work them out in advance gains nothing.
 template <class A>
 __device__ __forceinline__ A WholeRowAt(const A& a, int64_t row) {
-  if constexpr (HasSeen<A>::value) {
+  if constexpr (Offers<A, RowOffers::kSeen>) {
     return AtRow(a, row);
   } else {
     return a;
@@ -129,7 +125,7 @@ __device__ __forceinline__ A WholeRowAt(const A& a, int64_t row) {
 }
 template <class A>
 __device__ __forceinline__ int WholePacksSeen(const A& a, int64_t row, int packs) {
-  if constexpr (HasSeen<A>::value) {
+  if constexpr (Offers<A, RowOffers::kSeen>) {
     const int64_t seen = (SeenOf(a, row, int64_t{packs} * A::kPack) + A::kPack - 1) / A::kPack;
     return seen < 0 ? 0 : seen < packs ? static_cast<int>(seen) : packs;
   } else {

@@ -12,12 +12,13 @@ namespace internal {
 
 // Whether whole rows wider than 4 packs a lane have kernels of their own.
 template <class A>
-inline constexpr bool HasWholeBlocks = (MayBeWhole<A>::value && HasKept<A>::value &&
-                                        sizeof(typename A::C) < 8);
+inline constexpr bool HasWholeBlocks = (Offers<A, RowOffers::kWhole> &&
+                                        Offers<A, RowOffers::kKeep> && sizeof(typename A::C) < 8);
 
 // Whether Keep() gives another algorithm.
 template <class A>
-inline constexpr bool KeepsMore = HasKept<A>::value && !std::is_same_v<typename KeptOf<A>::type, A>;
+inline constexpr bool KeepsMore =
+    Offers<A, RowOffers::kKeep> && !std::is_same_v<typename KeptOf<A>::type, A>;
 
 // A group of lanes per row, or for two, which costs as many instructions and half the blocks.
 // Doubles have more to compute: 12288 x 64 0.87 of a copy, 0.81 by twos. Exponentials that are kept
@@ -26,7 +27,7 @@ inline constexpr bool KeepsMore = HasKept<A>::value && !std::is_same_v<typename 
 template <int kLanes, int kPacks, class A>
 cudaError_t LaunchWholeGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
   constexpr int kThreads = RowPolicy::kGroupThreads;
-  constexpr bool kKeep = HasKept<A>::value && kPacks <= 4;
+  constexpr bool kKeep = Offers<A, RowOffers::kKeep> && kPacks <= 4;
   constexpr int kRows = kKeep && kPacks == 2 && sizeof(typename A::C) < 8 ? 2 : 1;
   using K = std::conditional_t<kKeep, typename KeptOf<A>::type, A>;
   const auto launch = [&](const K& algorithm) {
@@ -59,7 +60,7 @@ inline constexpr int MostWholePacks = HasWholeBlocks<A> || (A::kPack == 8 && Has
 
 // Whether whole rows of doubles have kernels of their own.
 template <class A>
-inline constexpr bool HasDoubleBlocks = (MayBeWhole<A>::value && A::kInputs == 1 &&
+inline constexpr bool HasDoubleBlocks = (Offers<A, RowOffers::kWhole> && A::kInputs == 1 &&
                                          sizeof(typename A::C) == 8);
 
 template <class A>
@@ -67,14 +68,19 @@ WholePlan WholePlanOf(int64_t rows, int64_t packs, const DeviceLimits& limits) {
   const bool clusters = limits.clusters && packs > 2 * RowPolicy::kFewPacks;
   const auto most = [&](auto shape) {
     using Shape = decltype(shape);
-    if (!clusters) return 1;
     return MaxClusterBlocks<RowWholeBlockKernel<A, Shape>>(Shape::kThreads, 0, limits);
   };
-  if constexpr (HasWholeBlocks<A>) {
-    return ChooseWholePlan(rows, packs, A::kPack, most(WholeWide{}), most(WholeFew{}), limits);
-  } else {
-    return ChooseDoublePlan(rows, packs, most(WholeHeavy{}), most(WholeHeaviest{}), limits);
-  }
+  return ChooseWholePlan({1, A::kPack, true, rows, packs}, limits, [&](WholeKernel kernel) {
+    if (!clusters) return 1;
+    if constexpr (HasWholeBlocks<A>) {
+      if (kernel == WholeKernel::kWide) return most(WholeWide{});
+      if (kernel == WholeKernel::kFew) return most(WholeFew{});
+    } else {
+      if (kernel == WholeKernel::kHeavy) return most(WholeHeavy{});
+      if (kernel == WholeKernel::kHeaviest) return most(WholeHeaviest{});
+    }
+    return 1;
+  });
 }
 
 // Rows of whole packs, if one of the kernels for them serves these.
@@ -118,9 +124,11 @@ bool LaunchWholeClusters(const A& a, int64_t rows, int64_t cols, const DeviceLim
                          cudaStream_t stream, cudaError_t* error) {
   constexpr auto kernel = RowWholeBlockKernel<A, WholeWide>;
   const int64_t packs = cols / A::kPack;
-  const int most =
-      MaxClusterBlocks<RowWholeBlockKernel<A, WholeWide>>(WholeWide::kThreads, 0, limits);
-  const WholePlan plan = ChooseWholePlan(rows, packs, A::kPack, most, /*few_blocks=*/1, limits);
+  const WholePlan plan =
+      ChooseWholePlan({1, A::kPack, true, rows, packs}, limits, [&](WholeKernel k) {
+        return k == WholeKernel::kWide ? MaxClusterBlocks<kernel>(WholeWide::kThreads, 0, limits)
+                                       : 1;
+      });
   const int64_t blocks = plan.blocks_per_row;
   if (plan.kernel != WholeKernel::kWide || rows > kMaxBlocks / blocks) return false;
   *error = LaunchAs({plan.blocks_per_row}, kernel, rows * blocks, plan.threads, 0, stream, a,

@@ -14,12 +14,10 @@ namespace oneflow_lite {
 namespace cuda {
 namespace internal {
 
-// Whether an algorithm offers what is asked for here (rows/row.cuh), of elements that words hold.
-template <class A, class = void>
-struct ServesWords : std::false_type {};
+// Whether words hold the algorithm's elements, and it offers what is asked for here.
 template <class A>
-struct ServesWords<A, std::void_t<decltype(A::Nothing())>>
-    : std::bool_constant<sizeof(typename A::Element) <= 4> {};
+inline constexpr bool ServesWords = Offers<A, RowOffers::kWords> &&
+                                    sizeof(typename A::Element) <= 4;
 
 // How a row lies in words: `before` elements of its first word are another row's; `limit` elements
 // from there on end it.
@@ -204,7 +202,7 @@ struct WordsPolicy {
 // The most columns that LaunchWords serves; 0: none.
 template <class A>
 constexpr int MostWordColumns() {
-  if constexpr (ServesWords<A>::value) {
+  if constexpr (ServesWords<A>) {
     return WordsPolicy<A>::kMost;
   } else {
     return 0;

@@ -21,6 +21,8 @@ struct ScaleMaskBackwardRow {
   using Output = T;
   using C = ComputeType<T>;
   static constexpr int kPack = kPackSize<T>, kInputs = 2;
+  static constexpr unsigned kOffers =
+      RowOffers::kAt | RowOffers::kSeen | RowOffers::kAlignedEverywhere;
 
   using Statistics = CompensatedSum<C>;
   using Merge = MergeCompensated;

@@ -25,7 +25,8 @@ struct FormedMaskRow {
   using Merge = MergeOnline;
   static constexpr int kPack = kPack_, kInputs = 1;
   static constexpr int kRounds = 2;
-  static constexpr bool kClusterRegisters = true, kLoadsPacks = true;
+  static constexpr bool kClusterRegisters = true;
+  static constexpr unsigned kOffers = RowOffers::kAt | RowOffers::kSeen | RowOffers::kLoadsPacks;
 
   Rows rows;
 

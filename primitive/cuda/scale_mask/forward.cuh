@@ -26,7 +26,8 @@ struct ScaleMaskRow {
   using Output = T;
   using C = ComputeType<T>;
   static constexpr int kPack = kPackSize<T>, kInputs = Scores::kInputs;
-  static constexpr bool kServesNarrow = false;  // but where rows/whole.cuh does
+  // Narrow rows are rows/whole.cuh's.
+  static constexpr unsigned kOffers = RowOffers::kAt | RowOffers::kSeen | RowOffers::kOnlyWide;
 
   using Statistics = OnlineSum<C, Scores::kBase2>;
   using Merge = MergeOnline;

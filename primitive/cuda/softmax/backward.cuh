@@ -32,6 +32,9 @@ struct SoftmaxBackwardRow {
   using C = ComputeType<Output>;
   static constexpr int kPack = kPackSize<Output>, kInputs = 2;
   static constexpr bool kFewOperations = !kLog;
+  static constexpr unsigned kOffers = RowOffers::kAt | RowOffers::kAlignedEverywhere |
+                                      RowOffers::kWhole | RowOffers::kWords |
+                                      ShiftsOf<Load_, kPack>;
 
   using Statistics = CompensatedSum<C>;
   using Merge = MergeCompensated;
@@ -65,7 +68,6 @@ struct SoftmaxBackwardRow {
   __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
     return {{LoadFrom<kAccess, N>(load_y, row, col), LoadFrom<kAccess, N>(load_dy, row, col)}};
   }
-  static constexpr bool kShifts = HasShiftedLoads<Load_, kPack>;
   __device__ __forceinline__ WordFrame Frame(int input, int64_t row, int64_t col) const {
     return (input == 0 ? load_y : load_dy).Frame(row, col);
   }

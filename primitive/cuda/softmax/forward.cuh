@@ -19,6 +19,9 @@ struct SoftmaxRow {
   using Output = typename Store_::Element;
   using C = ComputeType<Output>;
   static constexpr int kPack = kPackSize<Output>, kInputs = 1;
+  static constexpr unsigned kOffers = RowOffers::kAt | RowOffers::kAlignedEverywhere |
+                                      RowOffers::kWhole | RowOffers::kKeep | RowOffers::kNarrow |
+                                      RowOffers::kWords | ShiftsOf<Load_, kPack>;
 
   // float16 has so small a range that its maximum, times log2(e), is no infinity.
   static constexpr bool kBase2 = !kLog && std::is_same_v<Element, __half>;
@@ -56,7 +59,6 @@ struct SoftmaxRow {
   __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
     return {{LoadFrom<kAccess, N>(load, row, col)}};
   }
-  static constexpr bool kShifts = HasShiftedLoads<Load_, kPack>;
   // A lane has few columns of a narrow row: their exponentials stay in registers.
   SoftmaxRow<kLog, Load_, Store_, true, false> Narrow() const { return {load, store}; }
   __device__ __forceinline__ WordFrame Frame(int, int64_t row, int64_t col) const {

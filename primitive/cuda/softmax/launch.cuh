@@ -12,13 +12,25 @@ namespace cuda {
 
 template <class T>
 size_t SoftmaxWorkspace(const SoftmaxProblem& p, const DeviceLimits& limits) {
+  if (p.to_float32) {
+    return RowWorkspaceBytes<SoftmaxRow<false, DirectLoad<T>, DirectStore<float>>>(p.rows, p.cols,
+                                                                                   limits);
+  }
   return p.inner == 1 ? SoftmaxWorkspaceBytes<T>(p.rows, p.cols, limits)
                       : SoftmaxAxisWorkspaceBytes<T>(p.rows, p.cols, p.inner, limits);
 }
 
 template <class T, bool kLog>
-cudaError_t SoftmaxForward(const SoftmaxProblem& p, const T* x, T* y, void* workspace,
+cudaError_t SoftmaxForward(const SoftmaxProblem& p, const T* x, void* out, void* workspace,
                            const DeviceLimits& limits, cudaStream_t stream) {
+  if constexpr (sizeof(T) == 2) {
+    if (p.to_float32) {
+      return LaunchSoftmax<kLog>(DirectLoad<T>{x, p.strides[0]},
+                                 DirectStore<float>{static_cast<float*>(out), p.cols}, p.rows,
+                                 p.cols, limits, stream, workspace);
+    }
+  }
+  T* y = static_cast<T*>(out);
   if (p.inner != 1) {
     return LaunchSoftmaxAxis<kLog>(x, y, p.rows, p.cols, p.inner, limits, stream, workspace);
   }
@@ -44,8 +56,7 @@ constexpr SoftmaxLaunchers MakeSoftmaxLaunchers() {
           [](const SoftmaxProblem& p, const void* x, void* y, void* workspace,
              const DeviceLimits& limits, cudaStream_t stream) {
             const auto launch = p.log ? &SoftmaxForward<T, true> : &SoftmaxForward<T, false>;
-            return launch(p, static_cast<const T*>(x), static_cast<T*>(y), workspace, limits,
-                          stream);
+            return launch(p, static_cast<const T*>(x), y, workspace, limits, stream);
           },
           [](const SoftmaxProblem& p, const void* y, const void* dy, void* dx, void* workspace,
              const DeviceLimits& limits, cudaStream_t stream) {

@@ -9,11 +9,12 @@
 namespace oneflow_lite {
 namespace cuda {
 
-// See SoftmaxShape: where inner is 1, the rows of the inputs lie so far apart.
+// See SoftmaxShape: where inner is 1, the rows of the inputs lie so far apart. to_float32: of a
+// 16-bit x, for the forward alone; inner is 1.
 struct SoftmaxProblem {
   int64_t rows = 0, cols = 0, inner = 1;
   int64_t strides[2] = {0, 0};
-  bool log = false;
+  bool log = false, to_float32 = false;
 };
 
 // One element type's launchers.
@@ -28,10 +29,6 @@ extern const SoftmaxLaunchers kSoftmaxFloat16;
 extern const SoftmaxLaunchers kSoftmaxBFloat16;
 extern const SoftmaxLaunchers kSoftmaxFloat32;
 extern const SoftmaxLaunchers kSoftmaxFloat64;
-
-// Softmax::Spec::to_float32: there is no backward, and inner is 1.
-extern const SoftmaxLaunchers kSoftmaxFloat16ToFloat32;
-extern const SoftmaxLaunchers kSoftmaxBFloat16ToFloat32;
 
 }  // namespace cuda
 }  // namespace oneflow_lite

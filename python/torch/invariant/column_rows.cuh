@@ -17,7 +17,7 @@ namespace cuda {
 template <class A>
 struct ByColumns : A {
   static constexpr int kPack = 1;
-  static constexpr bool kLoadsPacks = false;
+  static constexpr unsigned kOffers = (A::kOffers | RowOffers::kAt) & ~RowOffers::kLoadsPacks;
   __host__ __device__ __forceinline__ explicit ByColumns(const A& a) : A(a) {}
   __device__ __forceinline__ ByColumns At(int64_t row) const {
     return ByColumns(AtRow(static_cast<const A&>(*this), row));

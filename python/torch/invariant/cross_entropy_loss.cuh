@@ -16,6 +16,7 @@ struct CrossEntropyLossRow {
   using Output = T;
   using C = ComputeType<T>;
   static constexpr int kPack = kPackSize<T>, kInputs = 1;
+  static constexpr unsigned kOffers = RowOffers::kNothing;
   using Statistics = CrossEntropyPartial<C>;
   using Merge = MergePartials;
 

@@ -21,6 +21,7 @@ struct NormGradientRow {
   using Output = T;
   using C = ComputeType<T>;
   static constexpr int kPack = kPackSize<T>, kInputs = 2;
+  static constexpr unsigned kOffers = RowOffers::kNothing;
   using Statistics = NormSums<T, kCentre>;
   using Merge = Plus;
 

@@ -11,13 +11,16 @@
 namespace oneflow_lite {
 namespace cuda {
 
-// Rows that are no whole packs, as measured on an H200 in us beside teams. float16, layer_norm: 64
-// for 363 at 899432 x 14, 22 for 91 at 200000 x 19, 13 for 31 at 49152 x 27, 34 for 93 at 200000 x
-// 57, 22 for 34 at 49152 x 100, 50 for 65 at 49152 x 273, 43 for 55 at 16384 x 1001, 44 for 53 at
-// 8192 x 2047. float32: 25 for 46 at 200000 x 19, 55 for 84 at 49152 x 273, 55 for 74 at 16384 x
-// 1001, beside wide rows 55 for 70 at 16384 x 1024; beyond, 33 for 31 at 6000 x 1281. Where few
-// bytes are moved norms/backward/small.cuh is faster (9 for 15 at 500 x 1394). Blocks of 320
-// threads, and three of 256, which spill, were no faster.
+// Rows that are no whole packs. Where few bytes are moved norms/backward/small.cuh is faster (500 x
+// 1394 9 us instead of 15). Blocks of 320 threads, and three of 256, which spill, were no faster.
+// layer_norm on an H200, in us:
+//   float16        here  teams      float16        here  teams      float32        here  teams
+//   899432 x 14      64    363      49152 x 100      22     34      200000 x 19      25     46
+//   200000 x 19      22     91      49152 x 273      50     65      49152 x 273      55     84
+//   49152 x 27       13     31      16384 x 1001     43     55      16384 x 1001     55     74
+//   200000 x 57      34     93      8192 x 2047      44     53      16384 x 1024     55     70
+//   (wide)
+//                                                           beyond: 6000 x 1281      33     31
 struct NormColumnsPolicy {
   static constexpr int kColumns = 8;   // of a thread, at most
   static constexpr int kFewLanes = 8;  // have a row of up to kFewLanes * kColumns columns

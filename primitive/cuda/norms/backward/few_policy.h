@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The norms' backward where few bytes are moved: no teams, but blocks for rows and blocks for
-// columns (norms/backward/few.cuh).
+// columns: of rows of whole packs (norms/backward/few.cuh), and of any (norms/backward/small.cuh).
 #pragma once
 
 #include <stdint.h>
@@ -12,19 +12,20 @@ namespace oneflow_lite {
 namespace cuda {
 
 struct NormFewPolicy {
-  // A backward that moves few bytes, as measured on an H200 in us beside teams. float16: 6.8
-  // for 13.2 at 1024 x 768, 12.5 for 23.1 at 1024 x 4096, 34 for 44 at 4096 x 4096; beyond, 69 for
-  // 68 at 8192 x 4096 and 35 for 30 at 49152 x 256. float32: 8.5 for 13.7 at 1024 x 768, 21 for 25
-  // at 4096 x 1024; beyond, 30 for 23 at 16384 x 256.
+  // A backward that moves few bytes, on an H200 in us:
+  //   float16      here  teams     float16, beyond   here  teams     float32      here  teams
+  //   1024 x 768    6.8   13.2     8192 x 4096         69     68     1024 x 768    8.5   13.7
+  //   1024 x 4096  12.5   23.1     49152 x 256         35     30     4096 x 1024    21     25
+  //   4096 x 4096    34     44                               beyond: 16384 x 256    30     23
   static constexpr int kThreads = 256;
   static constexpr int kLanes = 8;        // packs side by side of a column block, at most
   static constexpr int kCluster = 8;      // column blocks of a cluster, at most
   static constexpr int kLeastPacks = 32;  // of a row
   static constexpr int64_t MostRows(int pack) { return pack == 8 ? 16384 : 4096; }
-  // Of x. From there on the lean kernel is faster, where it is there (half, layer_norm: 26.1 us
-  // here for 27.7 at 3072 x 4096, 34.1 for 33.2 at 8192 x 2048; 19.8 for 21.7 at 896 x 8192, 25.8
-  // for 25.4 at 1280 x 8192; rms_norm: 17.4 for 17.4 at 1024 x 6144, 19.4 for 18.5 at 1024 x 7168),
-  // else teams.
+  // Of x. From there on the lean kernel is faster, where it is there, else teams. float16, us:
+  //   layer_norm   here  lean      layer_norm   here  lean      rms_norm     here  lean
+  //   3072 x 4096  26.1  27.7      896 x 8192   19.8  21.7      1024 x 6144  17.4  17.4
+  //   8192 x 2048  34.1  33.2      1280 x 8192  25.8  25.4      1024 x 7168  19.4  18.5
   static constexpr int64_t MostBytes(int64_t packs, const NormTraits& t,
                                      const DeviceLimits& limits) {
     int64_t most = t.pack == 8 ? 34 : 17;
@@ -74,6 +75,106 @@ inline bool PlanFew(int64_t rows, int64_t cols, const NormTraits& t, const Devic
     plan->blocks *= 2;
   }
   plan->column_blocks = tiles * plan->blocks;
+  return true;
+}
+
+struct NormSmallPolicy {
+  // A backward that moves few bytes. layer_norm on an H200, in us, beside teams and wide rows:
+  //   float16                  here  else     float16               here  else
+  //   100 x 583                 5.5  13.9     100 x 11909           11.1  35.7
+  //   1024 x 41                 6.4  11.6     7 x 32767              7.5  34.7
+  //   1024 x 1000, pad of 3    10.5  16.5     300 x 12477             25    39
+  //   3000 x 267               11.9  15.5     40 x 53424            21.9  34.8
+  //   500 x 4111               16.7  26.7     1024 x 4097, beyond     29    22
+  //   float32                  here  else     float32               here  else
+  //   100 x 437                 6.2  15.5     3000 x 616, beyond    17.9  13.8
+  //   1024 x 767               10.5  15.6     500 x 4111, beyond    17.9  17.2
+  //   3000 x 299                 13  17.4
+  static constexpr int64_t kMostRows = 4096, kMostBytes = 5 << 20;
+  static constexpr int64_t kWide = 8192, kMostWideBytes = 8 << 20;  // of rows from so many columns
+  //   float64                  here  else     float64               here  else
+  //   33 x 2049                 8.3  15.1     131 x 9216              22    32
+  //   16 x 3072                 7.7  13.7     300 x 1000, askew     12.6  15.7
+  //   7 x 32767                12.5    29     1024 x 100, beyond    13.5  12.1
+  //                                           1000 x 2560, askew    41.8    41
+  static constexpr int64_t kMostDoubleRows = 512, kMostDoubleBytes = 10 << 20;
+  static constexpr int kThreads = 256;
+  static constexpr int kHeld = 8;     // elements of a row that a thread keeps in registers
+  static constexpr int kColumns = 2;  // of a thread of a column block, `lanes` apart
+  static constexpr int kFewRows = 4;  // of a thread of a column block: too few to share
+  static constexpr int kCluster = 8;  // blocks, at most
+  static constexpr int Blocks(bool is_double) { return is_double ? 2 : 3; }  // of an SM: registers
+};
+
+struct NormSmallPlan {
+  int cluster = 1;             // blocks of every cluster of the launch
+  int team = 0;                // threads of a row, in each of its blocks: whole warps
+  bool rows_split = false;     // a cluster's blocks share a row; else each has rows of its own
+  int lanes = 0;               // threads of a column block side by side: 8 to kThreads
+  bool columns_split = false;  // a cluster's blocks share out the rows of their columns
+  int64_t row_blocks = 0, column_blocks = 0;
+};
+
+// The layout of any rows x cols.
+inline NormSmallPlan LayOutSmall(int64_t rows, int64_t cols, const DeviceLimits& limits) {
+  using P = NormSmallPolicy;
+  NormSmallPlan plan;
+  const int most = limits.clusters ? P::kCluster : 1;
+  // Columns: threads side by side while rows are few; else more of them share the rows, over the
+  // block and the cluster, until each multiprocessor has a block.
+  const int64_t few = int64_t{P::kFewRows} * P::kThreads;
+  const auto tiles_of = [&](int lanes) { return CeilDiv(cols, P::kColumns * lanes); };
+  plan.lanes = P::kThreads;
+  while (plan.lanes > 32 && rows * plan.lanes > few &&
+         tiles_of(plan.lanes) < 2 * limits.multiprocessors) {
+    plan.lanes /= 2;
+  }
+  int split = 1;  // blocks that share out the rows of their columns
+  while (rows * plan.lanes > few * split &&
+         tiles_of(plan.lanes) * split * 2 <= limits.multiprocessors) {
+    if (split * 2 < most) {
+      split *= 2;
+    } else if (plan.lanes > 8) {
+      plan.lanes /= 2;
+    } else if (split < most) {
+      split *= 2;
+    } else {
+      break;
+    }
+  }
+  const int64_t tiles = tiles_of(plan.lanes);
+  // Rows: a thread holds its elements, unless other rows keep the device busy. 100 x 11909 takes
+  // 11.2 us with two blocks a row, 14.5 with one or four.
+  int share = 1;  // blocks that share a row
+  while (share < most && cols > int64_t{P::kHeld} * P::kThreads * share &&
+         rows * share <= limits.multiprocessors) {
+    share *= 2;
+  }
+  plan.cluster = split > share ? split : share;
+  plan.columns_split = split > 1;
+  plan.rows_split = share > 1;
+  plan.team = P::kThreads;
+  const int64_t team = CeilDiv(cols, 32 * P::kHeld) * 32;
+  if (!plan.rows_split && team < plan.team) plan.team = static_cast<int>(team);
+  const auto whole = [&](int64_t blocks) { return CeilDiv(blocks, plan.cluster) * plan.cluster; };
+  plan.column_blocks = plan.columns_split ? tiles * plan.cluster : whole(tiles);
+  plan.row_blocks =
+      plan.rows_split ? rows * plan.cluster : whole(CeilDiv(rows, P::kThreads / plan.team));
+  return plan;
+}
+
+// False: the rows are not for it. Of whole packs only few wide ones are, and doubles that PlanFew
+// refuses.
+inline bool PlanSmall(int64_t rows, int64_t cols, const NormTraits& t, const DeviceLimits& limits,
+                      NormSmallPlan* plan) {
+  using P = NormSmallPolicy;
+  const bool is_double = t.compute_bytes > 4;
+  const bool others = t.aligned && cols <= int64_t{NormPolicy::kBlockPacks} * t.pack && !is_double;
+  int64_t most = t.aligned || cols < P::kWide ? P::kMostBytes : P::kMostWideBytes;
+  if (is_double) most = P::kMostDoubleBytes;
+  const int64_t most_rows = is_double ? P::kMostDoubleRows : P::kMostRows;
+  if (others || rows > most_rows || rows * cols * 16 > most * t.pack) return false;
+  *plan = LayOutSmall(rows, cols, limits);
   return true;
 }
 

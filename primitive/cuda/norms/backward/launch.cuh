@@ -8,7 +8,6 @@
 #include "primitive/cuda/norms/backward/few_launch.cuh"
 #include "primitive/cuda/norms/backward/lean.cuh"
 #include "primitive/cuda/norms/backward/narrow.cuh"
-#include "primitive/cuda/norms/backward/small_launch.cuh"
 #include "primitive/cuda/norms/backward/sums.cuh"
 #include "primitive/cuda/norms/backward/teams.cuh"
 #include "primitive/cuda/norms/backward/wide_launch.cuh"

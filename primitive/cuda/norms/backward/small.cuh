@@ -10,7 +10,7 @@
 #include "primitive/cuda/chip/async_copy.cuh"
 #include "primitive/cuda/chip/cluster_exchange.cuh"
 #include "primitive/cuda/chip/cluster_gather.cuh"
-#include "primitive/cuda/norms/backward/small_policy.h"
+#include "primitive/cuda/norms/backward/few_policy.h"
 #include "primitive/cuda/norms/math.cuh"
 
 namespace oneflow_lite {
