@@ -26,6 +26,7 @@ HWY_INLINE hn::Vec<D> Constant(D d, double v) {
 template <class D, size_t n>
 HWY_INLINE hn::Vec<D> Polynomial(D d, const double (&c)[n], hn::Vec<D> x) {
   auto sum = Constant(d, c[0]);
+#pragma GCC unroll 16
   for (size_t i = 1; i < n; ++i) sum = hn::MulAdd(sum, x, Constant(d, c[i]));
   return sum;
 }

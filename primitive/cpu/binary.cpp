@@ -6,6 +6,7 @@
 #include "primitive/binary.h"
 
 #include <cmath>
+#include <limits>
 
 #include "primitive/cpu/binary_loop.h"
 #include "primitive/cpu/chunked_pass.h"
@@ -104,28 +105,61 @@ HWY_EXPORT(FindBinary);
 
 class CpuBinary final : public Binary {
  public:
-  CpuBinary(const Spec& spec, BinaryLoop loop) : loop_(loop), pass_(TypesOf(spec)) {}
+  CpuBinary(const Spec& spec, BinaryLoop loop)
+      : loop_(loop),
+        short_loop_(FindShortBinary(spec.op, spec.dtype)),
+        pass_(TypesOf(spec, ComputeType(spec.dtype))),
+        short_pass_(TypesOf(spec, spec.dtype)),
+        as_it_lies_{spec.a.value_or(spec.dtype) == spec.dtype,
+                    spec.b.value_or(spec.dtype) == spec.dtype} {}
 
   Status Launch(Stream&, const Elementwise<3>& g, const Operand& a, const Operand& b,
                 void* out) const override {
-    pass_.Run(g, {{{a.data, &a.number}, {b.data, &b.number}}}, out,
-              [&](int64_t n, const auto& in, void* y) { loop_(n, in[0], in[1], y); });
+    if (short_loop_ && a.data && b.data) {
+      short_pass_.Run(g, {{{a.data}, {b.data}}}, out, [&](int64_t n, const auto& in, void* y) {
+        short_loop_(n, {in[0]}, {in[1]}, y);
+      });
+    } else if (short_loop_ && IsDense(g, a, b)) {
+      LaunchShort(g.numel, a, b, out);
+    } else {
+      pass_.Run(g, {{{a.data, &a.number}, {b.data, &b.number}}}, out,
+                [&](int64_t n, const auto& in, void* y) { loop_(n, in[0], in[1], y); });
+    }
     return OkStatus();
   }
 
  private:
-  static ChunkedTypes<2> TypesOf(const Spec& spec) {
-    const DType compute = ComputeType(spec.dtype);
+  static ChunkedTypes<2> TypesOf(const Spec& spec, DType loop) {
     const bool truth = IsComparison(spec.op);
     return {.in = {spec.a.value_or(spec.dtype), spec.b.value_or(spec.dtype)},
             .common = spec.dtype,
-            .loop = compute,
-            .result = truth ? DType::kBool : compute,
+            .loop = loop,
+            .result = truth ? DType::kBool : loop,
             .out = truth ? DType::kBool : spec.dtype};
   }
 
+  // Whether all elements in memory lie in a row, in the dtype.
+  bool IsDense(const Elementwise<3>& g, const Operand& a, const Operand& b) const {
+    if ((a.data && !as_it_lies_[0]) || (b.data && !as_it_lies_[1])) return false;
+    if (g.ndim == 0) return true;
+    const auto row = [&](int i) { return g.strides[i][0] == 1; };
+    return g.ndim == 1 && row(2) && (!a.data || row(0)) && (!b.data || row(1));
+  }
+  void LaunchShort(int64_t numel, const Operand& a, const Operand& b, void* out) const {
+    const auto from = [](const Operand& operand, int64_t begin) -> ShortOperand {
+      if (operand.data) return {static_cast<const uint16_t*>(operand.data) + begin};
+      const float number = CastScalar<float>(operand.number);
+      return {nullptr, number == number ? number : std::numeric_limits<float>::quiet_NaN()};
+    };
+    ParallelFor(numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
+      short_loop_(end - begin, from(a, begin), from(b, begin), static_cast<uint16_t*>(out) + begin);
+    });
+  }
+
   BinaryLoop loop_;
-  ChunkedPass<2> pass_;
+  ShortBinaryLoop short_loop_;
+  ChunkedPass<2> pass_, short_pass_;
+  bool as_it_lies_[2];
 };
 
 StatusOr<std::unique_ptr<Binary>> NewBinary(const Binary::Spec& spec) {

@@ -31,4 +31,16 @@ constexpr auto Raw(T v) {
 BinaryLoop FindDivision(BinaryOp op, DType dtype);
 BinaryLoop FindBinaryMath(BinaryOp op, DType dtype);
 
+// Elements of a 16-bit float, or, without data, a number for all of them; a NaN is the quiet one.
+struct ShortOperand {
+  const void* data = nullptr;
+  float number = 0;
+};
+// out may be an operand.
+using ShortBinaryLoop = void (*)(int64_t n, const ShortOperand& a, const ShortOperand& b,
+                                 void* out);
+// The loop over elements of float16 or bfloat16 as they lie; null for other dtypes, and for
+// functions whose arithmetic outweighs the conversion.
+ShortBinaryLoop FindShortBinary(BinaryOp op, DType dtype);
+
 }  // namespace oneflow_lite

@@ -20,12 +20,38 @@ namespace {
 template <class T>
 constexpr bool kIsHalf = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
+// Two vectors at a time, of which the upper halves are put together by one instruction.
+void NarrowToBFloat16(int64_t n, const float* HWY_RESTRICT src, bfloat16* HWY_RESTRICT dst) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const hn::Repartition<uint16_t, decltype(d)> du16;
+  const auto rounded = [&](const float* p) OFL_SIMD_LAMBDA {
+    const auto v = hn::LoadU(d, p);
+    const auto bits = hn::BitCast(du, v);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+    const auto near = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fff)));
+    const auto quiet = hn::Or(bits, hn::Set(du, 0x400000));
+    return hn::BitCast(du16, hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, near));
+  };
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    hn::StoreU(hn::ConcatOdd(du16, rounded(src + i + lanes), rounded(src + i)), du16, &dst[i].bits);
+  }
+  const auto zero = hn::Zero(d);
+  ForEachVector(d, static_cast<size_t>(n - i), [&](size_t j, size_t count) OFL_SIMD_LAMBDA {
+    StoreUpTo(LoadUpTo(d, src + i + j, count, zero), d, dst + i + j, count);
+  });
+}
+
 template <class From, class To>
 void ConvertRow(int64_t n, const void* src_data, void* dst_data) {
   const From* HWY_RESTRICT src = static_cast<const From*>(src_data);
   To* HWY_RESTRICT dst = static_cast<To*>(dst_data);
   if constexpr (std::is_same_v<From, To>) {
     std::memcpy(dst_data, src_data, static_cast<size_t>(n) * sizeof(To));
+  } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, bfloat16>) {
+    NarrowToBFloat16(n, src, dst);
   } else if constexpr ((kIsHalf<From> ||
                         std::is_same_v<From, float>)&&(kIsHalf<To> || std::is_same_v<To, float>)) {
     const hn::ScalableTag<float> d;

@@ -8,12 +8,18 @@
 
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/convert.h"
+#include "primitive/cpu/rearrange.h"
 #include "primitive/cpu/strided.h"
 
 namespace oneflow_lite {
 namespace {
 
-constexpr int64_t kTile = 32;  // a tile of float64 is 8 KB
+// A tile has as many rows of dst as elements of src are in a cache line, and of each row of dst
+// four lines or fewer.
+constexpr int64_t kLine = 64, kTileBytes = 8192;
+constexpr int64_t TileRows(int64_t item) { return kLine / item; }
+constexpr int64_t TileCols(int64_t item) { return std::min<int64_t>(128, 4 * kLine / item); }
+static_assert(TileRows(1) * TileCols(1) <= kTileBytes);
 
 // The pass seen as planes: dst runs along its last dim, src along dim `row`.
 struct TransposedPlane {
@@ -32,23 +38,13 @@ TransposedPlane FindTransposedPlane(const Elementwise<2>& g) {
   return {};
 }
 
-// tile[c][r] = src[r][c], where src's rows are contiguous.
-template <size_t kItem>
-void TransposeTile(int64_t rows, int64_t cols, const char* src, int64_t src_stride, char* tile) {
-  constexpr int64_t kBytes = kItem;
-  for (int64_t c = 0; c < cols; ++c) {
-    for (int64_t r = 0; r < rows; ++r) {
-      std::memcpy(tile + (r * kTile + c) * kBytes, src + (c * src_stride + r) * kBytes, kItem);
-    }
-  }
-}
-
 class CpuCopy final : public Copy {
  public:
   explicit CpuCopy(const Spec& spec)
       : convert_(FindConvert(spec.from, spec.to)),
         from_item_(static_cast<int64_t>(SizeOf(spec.from))),
-        to_item_(static_cast<int64_t>(SizeOf(spec.to))) {}
+        to_item_(static_cast<int64_t>(SizeOf(spec.to))),
+        transpose_(FindTranspose(SizeOf(spec.from))) {}
 
   Status Launch(Stream&, const Elementwise<2>& g, const void* src, void* dst) const override {
     if (g.numel == 0) return OkStatus();
@@ -80,22 +76,23 @@ class CpuCopy final : public Copy {
     }
   }
 
-  // One unit of work is a strip: up to kTile rows of one plane, all of its columns.
+  // One unit of work is a strip: a tile's rows of one plane, all of its columns.
   void LaunchPlanes(const Elementwise<2>& g, const TransposedPlane& plane, const char* src,
                     char* dst) const {
     Elementwise<2> outer = g;  // the pass over planes: the plane's dims shrunk to 1
     outer.dims[plane.row] = outer.dims[g.ndim - 1] = 1;
     outer.numel = g.numel / (plane.rows * plane.cols);
-    const int64_t strips = (plane.rows + kTile - 1) / kTile;
-    const int64_t grain = std::max<int64_t>(1, kElementwiseGrain / (kTile * plane.cols));
+    const int64_t height = TileRows(from_item_);
+    const int64_t strips = (plane.rows + height - 1) / height;
+    const int64_t grain = std::max<int64_t>(1, kElementwiseGrain / (height * plane.cols));
     const int64_t src_stride = g.strides[0][g.ndim - 1];
     const int64_t dst_stride = g.strides[1][plane.row];
     ParallelFor(outer.numel * strips, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t row = i % strips * kTile;
+        const int64_t row = i % strips * height;
         const int64_t src_offset = PlaneOffset(outer, 0, i / strips) + row;
         const int64_t dst_offset = PlaneOffset(outer, 1, i / strips) + row * dst_stride;
-        CopyStrip(std::min(kTile, plane.rows - row), plane.cols, src + src_offset * from_item_,
+        CopyStrip(std::min(height, plane.rows - row), plane.cols, src + src_offset * from_item_,
                   src_stride, dst + dst_offset * to_item_, dst_stride);
       }
     });
@@ -112,32 +109,20 @@ class CpuCopy final : public Copy {
 
   void CopyStrip(int64_t rows, int64_t cols, const char* src, int64_t src_stride, char* dst,
                  int64_t dst_stride) const {
-    alignas(64) char tile[kTile * kTile * 8];
-    for (int64_t c = 0; c < cols; c += kTile) {
-      const int64_t count = std::min(kTile, cols - c);
-      const char* from = src + c * src_stride * from_item_;
-      switch (from_item_) {
-        case 1:
-          TransposeTile<1>(rows, count, from, src_stride, tile);
-          break;
-        case 2:
-          TransposeTile<2>(rows, count, from, src_stride, tile);
-          break;
-        case 4:
-          TransposeTile<4>(rows, count, from, src_stride, tile);
-          break;
-        default:
-          TransposeTile<8>(rows, count, from, src_stride, tile);
-          break;
-      }
+    alignas(64) char tile[kTileBytes];
+    const int64_t width = TileCols(from_item_);
+    for (int64_t c = 0; c < cols; c += width) {
+      const int64_t count = std::min(width, cols - c);
+      transpose_(rows, count, src + c * src_stride * from_item_, src_stride, tile, width);
       for (int64_t r = 0; r < rows; ++r) {
-        convert_(count, tile + r * kTile * from_item_, dst + (r * dst_stride + c) * to_item_);
+        convert_(count, tile + r * width * from_item_, dst + (r * dst_stride + c) * to_item_);
       }
     }
   }
 
   ConvertFunction convert_;
   int64_t from_item_, to_item_;
+  TransposeFunction transpose_;
 };
 
 StatusOr<std::unique_ptr<Copy>> NewCopy(const Copy::Spec& spec) {

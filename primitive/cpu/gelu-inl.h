@@ -10,7 +10,6 @@
 #endif
 
 #include <cmath>
-#include <iterator>
 
 #include "primitive/cpu/simd-inl.h"
 
@@ -34,9 +33,7 @@ HWY_INLINE hn::Vec<D> UpperTail(D d, hn::Vec<D> size, hn::Vec<D> bell) {
                               0.0742606305f,  0.0853454639f,  0.084594677f};
     const auto one = hn::Set(d, 1.0f);
     const auto t = hn::Div(one, hn::MulAdd(size, hn::Set(d, 0.21213203435596424f), one));
-    auto sum = hn::Set(d, kFit[0]);
-    for (size_t i = 1; i < std::size(kFit); ++i) sum = hn::MulAdd(sum, t, hn::Set(d, kFit[i]));
-    return hn::Mul(hn::Mul(bell, t), sum);
+    return hn::Mul(hn::Mul(bell, t), PolynomialOf(d, kFit, t));
   }
 }
 

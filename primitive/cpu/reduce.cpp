@@ -29,7 +29,9 @@ struct Run {
   }
   template <class C, Fold kFold, class Out = C>
   Status Folded(Result result = Result::kItself, double root = 1) const {
-    return (*this)(FoldReducer<C, kFold, Out>{result, root, {y, spec.out}});
+    FoldReducer<C, kFold, Out> reducer{{}, result, root, {y, spec.out}};
+    reducer.TakeNarrow(spec.in);
+    return (*this)(reducer);
   }
 };
 
@@ -47,8 +49,8 @@ Status NanMean(const Run& run) {
   const auto output = [y](const auto* totals, int64_t n, int64_t, int64_t index) {
     y.Write(n, index, [&](int64_t i) { return totals[i].a / static_cast<double>(totals[i].b); });
   };
-  const Sum sum{Result::kItself, 1, {nullptr, run.spec.out}};
-  return run(PairReducer<Sum, Count, decltype(output)>{sum, {}, output});
+  const Sum sum{{}, Result::kItself, 1, {nullptr, run.spec.out}};
+  return run(PairReducer<Sum, Count, decltype(output)>{{}, sum, {}, output});
 }
 
 template <class C>
@@ -61,8 +63,11 @@ Status MinMax(const Run& run) {
     second.Write(n, index, [&](int64_t i) { return totals[i].b; });
   };
   const ReduceOutput<C> none(nullptr, run.spec.in);
-  return run(PairReducer<Min, Max, decltype(output)>{
-      {Result::kItself, 1, none}, {Result::kItself, 1, none}, output});
+  PairReducer<Min, Max, decltype(output)> reducer{
+      {}, {{}, Result::kItself, 1, none}, {{}, Result::kItself, 1, none}, output};
+  reducer.a.TakeNarrow(run.spec.in);
+  reducer.b.TakeNarrow(run.spec.in);
+  return run(reducer);
 }
 
 Status ProdParts(const Run& run) {
@@ -73,7 +78,7 @@ Status ProdParts(const Run& run) {
     y.Write(n, index, [&](int64_t i) { return totals[i].a; });
     zeros.Write(n, index, [&](int64_t i) { return totals[i].b; });
   };
-  return run(PairReducer<NonzeroProduct, Zeros, decltype(output)>{{}, {}, output});
+  return run(PairReducer<NonzeroProduct, Zeros, decltype(output)>{{}, {}, {}, output});
 }
 
 template <class C>
@@ -84,7 +89,7 @@ Status Norm(const Run& run) {
   if (p == 2) return run.Folded<C, Fold::kSquares>(Result::kRoot, 2);
   if (p == kInfinity) return run.Folded<C, Fold::kAbsMax>();
   if (p == -kInfinity) return run.Folded<C, Fold::kAbsMin>();
-  return run(PowerReducer{p, {run.y, run.spec.out}});
+  return run(PowerReducer{{}, p, {run.y, run.spec.out}});
 }
 
 // Of floats, in C.
@@ -104,11 +109,12 @@ Status OfFloats(const Run& run) {
     case ReduceKind::kNorm:
       return Norm<C>(run);
     case ReduceKind::kLogSumExp:
-      return run(ExpSumReducer<C>{{run.y, run.spec.out}});
+      return run(ExpSumReducer<C>{{}, {run.y, run.spec.out}});
     case ReduceKind::kProdParts:
       return ProdParts(run);
     default:  // kVar, kStd
-      return run(SpreadReducer<C>{run.parameter,
+      return run(SpreadReducer<C>{{},
+                                  run.parameter,
                                   run.spec.op == ReduceKind::kStd,
                                   {run.y, run.spec.out},
                                   {run.second, run.spec.out}});
@@ -178,7 +184,8 @@ bool Beats(C x, C best) {
 template <class C, bool kMin>
 class CpuArgExtreme final : public Reduce {
  public:
-  explicit CpuArgExtreme(const Spec& spec) : source_(spec.in), item_(SizeOf(spec.in)) {}
+  explicit CpuArgExtreme(const Spec& spec)
+      : source_(spec.in, kDTypeOfChunks<C>), item_(SizeOf(spec.in)) {}
 
   Status Launch(Stream&, const AxisSplit& shape, double, const void* x, void* y, void* second,
                 void*) const override {
@@ -204,6 +211,10 @@ class CpuArgExtreme final : public Reduce {
   }
 
  private:
+  const C* Load(const void* x, int64_t offset, int64_t n, C* buffer) const {
+    return static_cast<const C*>(source_.Load(x, offset, n, buffer));
+  }
+
   // Finds the first chunk that holds the extreme, then the element in it.
   int64_t Row(const void* x, int64_t offset, int64_t axis) const {
     C buffer[kChunk];
@@ -211,14 +222,14 @@ class CpuArgExtreme final : public Reduce {
     int64_t first = -1;
     for (int64_t a = 0; a < axis; a += kChunk) {
       const int64_t n = std::min(kChunk, axis - a);
-      const C top = static_cast<C>(loops_.row(n, source_.Load(x, offset + a, n, buffer)));
+      const C top = static_cast<C>(loops_.row(n, Load(x, offset + a, n, buffer)));
       if (first < 0 || Beats<kMin>(top, best)) {
         best = top;
         first = a;
       }
     }
     const int64_t n = std::min(kChunk, axis - first);
-    const C* chunk = source_.Load(x, offset + first, n, buffer);
+    const C* chunk = Load(x, offset + first, n, buffer);
     int64_t i = 0;
     while (i + 1 < n && chunk[i] != best && !(chunk[i] != chunk[i])) ++i;
     return first + i;
@@ -227,10 +238,10 @@ class CpuArgExtreme final : public Reduce {
   void Columns(const void* x, int64_t offset, const AxisSplit& shape, int64_t width,
                int64_t* index) const {
     C buffer[kChunk], best[kChunk];
-    std::copy_n(source_.Load(x, offset, width, buffer), width, best);
+    std::copy_n(Load(x, offset, width, buffer), width, best);
     std::fill_n(index, width, 0);
     for (int64_t a = 1; a < shape.axis; ++a) {
-      const C* row = source_.Load(x, offset + a * shape.inner, width, buffer);
+      const C* row = Load(x, offset + a * shape.inner, width, buffer);
       bool any = false;
       for (int64_t j = 0; j < width; ++j) any |= Beats<kMin>(row[j], best[j]);
       if (!any) continue;
@@ -253,7 +264,7 @@ class CpuArgExtreme final : public Reduce {
     }
   }
 
-  ChunkSource<C> source_;
+  ChunkSource source_;
   int64_t item_;
   ReduceLoops<C> loops_ = FindReduceLoops<C>(kMin ? Fold::kMin : Fold::kMax);
 };

@@ -76,6 +76,7 @@ struct ProdFold {
 
 template <bool kMin>
 struct ExtremeFold {
+  static constexpr bool kIsMin = kMin;
   template <class D>
   static HWY_INLINE hn::Vec<D> Of(D, hn::Vec<D> x) {
     return x;
@@ -103,49 +104,107 @@ struct AbsExtremeFold : ExtremeFold<kMin> {
 };
 
 // The first element where a fold has no neutral one.
-template <class F, class C>
-HWY_INLINE C StartOf(const C* x) {
+template <class F, class D, class T>
+HWY_INLINE hn::Vec<D> StartOf(D d, const T* x) {
   if constexpr (requires { F::kStart; }) {
-    return static_cast<C>(F::kStart);
+    return hn::Set(d, static_cast<hn::TFromD<D>>(F::kStart));
   } else {
-    return x[0];
+    return hn::Set(d, static_cast<hn::TFromD<D>>(x[0]));
   }
 }
 
-template <class F, class C>
-SumOf<C> FoldRow(int64_t n, const C* x) {
+// The elements widened, to double through float.
+template <class D, class T>
+HWY_INLINE hn::Vec<D> Widened(D d, const T* x, size_t count, hn::Vec<D> pad) {
+  if constexpr (sizeof(hn::TFromD<D>) == 8 && sizeof(T) < 8) {
+    const hn::Rebind<float, D> single;
+    return hn::PromoteTo(d, LoadUpTo(single, x, count, hn::DemoteTo(single, pad)));
+  } else {
+    return LoadUpTo(d, x, count, pad);
+  }
+}
+
+template <class F, class D>
+HWY_INLINE hn::Vec<D> JoinFour(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> c, hn::Vec<D> e) {
+  return F::Join(d, F::Join(d, a, b), F::Join(d, c, e));
+}
+
+// The largest (smallest) of floats: instructions that lose a NaN, and whether there was one.
+template <bool kMin, class F, class C, class T>
+double FoldExtreme(int64_t n, const T* x) {
   const hn::ScalableTag<C> d;
-  const auto first = hn::Set(d, StartOf<F>(x));
-  const auto start = F::Of(d, first);
+  const auto first = StartOf<F>(d, x), start = F::Of(d, first);
+  const auto beyond = [](auto a, auto b)
+                          OFL_SIMD_LAMBDA { return kMin ? hn::Min(a, b) : hn::Max(a, b); };
   hn::Vec<decltype(d)> s[4] = {start, start, start, start};
+  hn::Mask<decltype(d)> nan[4] = {hn::IsNaN(start), hn::IsNaN(start), hn::IsNaN(start),
+                                  hn::IsNaN(start)};
   ForVectors(d, n, [&](size_t i, size_t count, auto slot) OFL_SIMD_LAMBDA {
-    s[slot] = F::Join(d, s[slot], F::Of(d, LoadUpTo(d, x + i, count, first)));
+    const auto v = F::Of(d, Widened(d, x + i, count, first));
+    s[slot] = beyond(v, s[slot]);
+    nan[slot] = hn::Or(nan[slot], hn::IsNaN(v));
   });
-  const auto all = F::Join(d, F::Join(d, s[0], s[1]), F::Join(d, s[2], s[3]));
-  if constexpr (std::is_base_of_v<SumFold, F>) {
-    return hn::GetLane(hn::SumOfLanes(d, all));
+  if (!hn::AllFalse(d, hn::Or(hn::Or(nan[0], nan[1]), hn::Or(nan[2], nan[3])))) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  const auto all = beyond(beyond(s[0], s[1]), beyond(s[2], s[3]));
+  return hn::GetLane(kMin ? hn::MinOfLanes(d, all) : hn::MaxOfLanes(d, all));
+}
+
+template <class F, class C, class T>
+SumOf<C> FoldRow(int64_t n, const void* data) {
+  const hn::ScalableTag<C> d;
+  const T* x = static_cast<const T*>(data);
+  if constexpr (std::is_floating_point_v<C> && requires { F::kIsMin; }) {
+    return FoldExtreme<F::kIsMin, F, C>(n, x);
   } else {
-    HWY_ALIGN C lanes[hn::MaxLanes(d)];
-    hn::Store(all, d, lanes);
-    auto total = static_cast<SumOf<C>>(lanes[0]);
-    for (size_t i = 1; i < hn::Lanes(d); ++i) {
-      total = F::JoinLanes(total, static_cast<SumOf<C>>(lanes[i]));
+    const auto first = StartOf<F>(d, x), start = F::Of(d, first);
+    hn::Vec<decltype(d)> s[4] = {start, start, start, start};
+    ForVectors(d, n, [&](size_t i, size_t count, auto slot) OFL_SIMD_LAMBDA {
+      s[slot] = F::Join(d, s[slot], F::Of(d, Widened(d, x + i, count, first)));
+    });
+    const auto all = JoinFour<F>(d, s[0], s[1], s[2], s[3]);
+    if constexpr (std::is_base_of_v<SumFold, F>) {
+      return hn::GetLane(hn::SumOfLanes(d, all));
+    } else {
+      HWY_ALIGN C lanes[hn::MaxLanes(d)];
+      hn::Store(all, d, lanes);
+      auto total = static_cast<SumOf<C>>(lanes[0]);
+      for (size_t i = 1; i < hn::Lanes(d); ++i) {
+        total = F::JoinLanes(total, static_cast<SumOf<C>>(lanes[i]));
+      }
+      return total;
     }
-    return total;
   }
 }
 
-template <class F, class C>
-void FoldTo(int64_t n, const C* x, C* to) {
+template <class F, class C, class T>
+void FoldTo(int64_t n, const void* data, C* to) {
   const hn::ScalableTag<C> d;
+  const T* x = static_cast<const T*>(data);
   const auto zero = hn::Zero(d);
   ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
     const auto s = LoadUpTo(d, to + i, count, zero);
-    StoreUpTo(F::Join(d, s, F::Of(d, LoadUpTo(d, x + i, count, zero))), d, to + i, count);
+    StoreUpTo(F::Join(d, s, F::Of(d, Widened(d, x + i, count, zero))), d, to + i, count);
+  });
+}
+template <class F, class C, class T>
+void FoldSeveralTo(int64_t n, const void* data, int64_t stride, C* to) {
+  static_assert(kChunksAtOnce == 4);
+  const hn::ScalableTag<C> d;
+  const T* x = static_cast<const T*>(data);
+  const auto zero = hn::Zero(d);
+  ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    const auto of = [&](int64_t chunk) OFL_SIMD_LAMBDA {
+      return F::Of(d, Widened(d, x + chunk * stride + i, count, zero));
+    };
+    const auto s = LoadUpTo(d, to + i, count, zero);
+    StoreUpTo(F::Join(d, s, JoinFour<F>(d, of(0), of(1), of(2), of(3))), d, to + i, count);
   });
 }
 
-int64_t CountRow(int64_t n, const uint8_t* x) {
+int64_t CountRow(int64_t n, const void* data) {
+  const uint8_t* x = static_cast<const uint8_t*>(data);
   const hn::ScalableTag<uint8_t> d;
   const hn::Repartition<uint64_t, decltype(d)> sums;
   auto s = hn::Zero(sums);
@@ -159,7 +218,8 @@ int64_t CountRow(int64_t n, const uint8_t* x) {
   return total;
 }
 
-void CountTo(int64_t n, const uint8_t* x, uint8_t* to) {
+void CountTo(int64_t n, const void* data, uint8_t* to) {
+  const uint8_t* x = static_cast<const uint8_t*>(data);
   const hn::ScalableTag<uint8_t> d;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
@@ -169,9 +229,28 @@ void CountTo(int64_t n, const uint8_t* x, uint8_t* to) {
   for (; i < static_cast<size_t>(n); ++i) to[i] = static_cast<uint8_t>(to[i] + x[i]);
 }
 
-template <class F, class C>
+void CountSeveralTo(int64_t n, const void* data, int64_t stride, uint8_t* to) {
+  for (int64_t k = 0; k < kChunksAtOnce; ++k) {
+    CountTo(n, static_cast<const uint8_t*>(data) + k * stride, to);
+  }
+}
+
+template <class F, class C, class T = C>
 ReduceLoops<C> LoopsOf() {
-  return {&FoldRow<F, C>, &FoldTo<F, C>};
+  return {&FoldRow<F, C, T>, &FoldTo<F, C, T>, &FoldSeveralTo<F, C, T>};
+}
+template <class T>
+ReduceLoops<float> ShortLoops(Fold fold) {
+  switch (fold) {
+    case Fold::kMax:
+      return LoopsOf<ExtremeFold<false>, float, T>();
+    case Fold::kMin:
+      return LoopsOf<ExtremeFold<true>, float, T>();
+    case Fold::kSum:
+      return LoopsOf<SumFold, float, T>();
+    default:
+      return {};
+  }
 }
 
 }  // namespace
@@ -209,7 +288,19 @@ ReduceLoops<C> Loops(Fold fold) {
 ReduceLoops<float> FloatLoops(Fold fold) { return Loops<float>(fold); }
 ReduceLoops<double> DoubleLoops(Fold fold) { return Loops<double>(fold); }
 ReduceLoops<int64_t> IntLoops(Fold fold) { return Loops<int64_t>(fold); }
-ReduceLoops<uint8_t> TruthLoops(Fold) { return {&CountRow, &CountTo}; }
+ReduceLoops<uint8_t> TruthLoops(Fold) { return {&CountRow, &CountTo, &CountSeveralTo}; }
+ReduceLoops<float> NarrowLoops(Fold fold, DType dtype) {
+  return dtype == DType::kFloat16    ? ShortLoops<float16>(fold)
+         : dtype == DType::kBFloat16 ? ShortLoops<bfloat16>(fold)
+                                     : ReduceLoops<float>{};
+}
+ReduceLoops<double> NarrowDoubleLoops(Fold fold, DType dtype) {
+  if (fold != Fold::kProd) return {};
+  return dtype == DType::kFloat32    ? LoopsOf<ProdFold, double, float>()
+         : dtype == DType::kFloat16  ? LoopsOf<ProdFold, double, float16>()
+         : dtype == DType::kBFloat16 ? LoopsOf<ProdFold, double, bfloat16>()
+                                     : ReduceLoops<double>{};
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace oneflow_lite
@@ -223,6 +314,8 @@ HWY_EXPORT(FloatLoops);
 HWY_EXPORT(DoubleLoops);
 HWY_EXPORT(IntLoops);
 HWY_EXPORT(TruthLoops);
+HWY_EXPORT(NarrowLoops);
+HWY_EXPORT(NarrowDoubleLoops);
 
 }  // namespace
 
@@ -241,6 +334,14 @@ ReduceLoops<int64_t> FindReduceLoops<int64_t>(Fold fold) {
 template <>
 ReduceLoops<uint8_t> FindReduceLoops<uint8_t>(Fold fold) {
   return HWY_DYNAMIC_DISPATCH(TruthLoops)(fold);
+}
+template <>
+ReduceLoops<float> FindNarrowReduceLoops<float>(Fold fold, DType dtype) {
+  return HWY_DYNAMIC_DISPATCH(NarrowLoops)(fold, dtype);
+}
+template <>
+ReduceLoops<double> FindNarrowReduceLoops<double>(Fold fold, DType dtype) {
+  return HWY_DYNAMIC_DISPATCH(NarrowDoubleLoops)(fold, dtype);
 }
 
 }  // namespace oneflow_lite

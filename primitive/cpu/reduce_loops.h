@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "oneflow_lite/core/dtype.h"
+
 namespace oneflow_lite {
 
 // What sums of C are carried in between chunks.
@@ -15,16 +17,24 @@ using SumOf = std::conditional_t<std::is_floating_point_v<C>, double, int64_t>;
 // Extremes with a NaN are NaN; integers wrap around. Those of squares and |x| are for floats.
 enum class Fold : uint8_t { kSum, kMax, kMin, kProd, kNanSum, kAbsSum, kSquares, kAbsMax, kAbsMin };
 
+// Elements of C, or of the type that FindNarrowReduceLoops was asked for.
 template <class C>
 struct ReduceLoops {
-  // Of n elements, for n of a few hundred: floats are added in float32. Extremes need n > 0.
-  SumOf<C> (*row)(int64_t n, const C* x);
+  // Of n elements, n > 0 for extremes. Floats are added in float32, for n of a few hundred.
+  SumOf<C> (*row)(int64_t n, const void* x);
   // to[i] = fold(to[i], x[i])
-  void (*to)(int64_t n, const C* x, C* to);
+  void (*to)(int64_t n, const void* x, C* to);
+  // The same of kChunksAtOnce chunks, each `stride` elements after the one before.
+  void (*to_several)(int64_t n, const void* x, int64_t stride, C* to);
 };
+inline constexpr int64_t kChunksAtOnce = 4;
 // For float, double and int64_t; for uint8_t kSum alone, of truths: 0 or 1.
 template <class C>
 ReduceLoops<C> FindReduceLoops(Fold fold);
+// Those that widen elements of `dtype` in registers: float16 and bfloat16 to float for kSum, kMax
+// and kMin, floats to double for kProd; no loops where elements must be converted before.
+template <class C>
+ReduceLoops<C> FindNarrowReduceLoops(Fold fold, DType dtype);
 
 // A chunk of floats about its mean, and columns about a shift of each.
 template <class C>

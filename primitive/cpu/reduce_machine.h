@@ -6,21 +6,24 @@
 // A reducer says what is gathered; the machine calls it on chunks of contiguous elements:
 //
 //   using Element = float;                       // what chunks are converted to
+//   using Chunk = const float*;                  // or void: of the dtype that Takes says
 //   struct Total { ... };                        // what is known of a part of a slice
 //   struct Lanes { ... };                        // the same of kChunk neighbouring columns
 //   Total Start() const;                         // of no elements
-//   Total Row(int64_t n, const Element*) const;  // of n <= kChunk elements, n > 0
+//   Total Row(int64_t n, Chunk) const;           // of n <= kRowElements elements, n > 0
 //   Total Merge(const Total&, const Total&) const;
 //   void Begin(Lanes&, int64_t length) const;
-//   void Add(Lanes&, int64_t n, const Element*) const;  // to the first n lanes; kTermsPerLane
-//   times Total Lane(const Lanes&, int64_t i) const; void Finish(const Total*, int64_t n, int64_t
-//   axis, int64_t index) const;  // to the outputs
+//   void Add(Lanes&, int64_t n, Chunk) const;    // to the first n lanes; kTerms times
+//   void AddSeveral(Lanes&, int64_t n, Chunk, int64_t stride) const;  // if kAddsSeveral
+//   Total Lane(const Lanes&, int64_t i) const;
+//   void Finish(const Total*, int64_t n, int64_t axis, int64_t index) const;  // to the outputs
 #pragma once
 
 #include <algorithm>
 
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/convert.h"
+#include "primitive/cpu/reduce_loops.h"
 #include "primitive/cpu/strided.h"
 
 namespace oneflow_lite {
@@ -42,19 +45,32 @@ struct AxisParts {
   int64_t axis, size, count;
 };
 
-// Reads elements of any dtype as contiguous C; uint8_t stands for truths.
 template <class C>
+inline constexpr DType kDTypeOfChunks = std::is_same_v<C, uint8_t> ? DType::kBool : DTypeOf<C>();
+
+// What a reducer of C says unless it knows better: chunks of C, which are added one by one.
+template <class C>
+struct ReducerOf {
+  using Element = C;
+  using Chunk = const C*;
+  static constexpr int64_t kRowElements = kChunk;  // at most, where nothing is converted
+  static constexpr int64_t kTerms = kTermsPerLane;
+  static constexpr bool kAddsSeveral = false;
+  DType Takes() const { return kDTypeOfChunks<C>; }
+};
+
+// Reads elements of any dtype as contiguous ones of another; uint8_t stands for truths.
 class ChunkSource {
  public:
-  static constexpr DType kAs = std::is_same_v<C, uint8_t> ? DType::kBool : DTypeOf<C>();
-  explicit ChunkSource(DType dtype)
+  ChunkSource(DType dtype, DType to)
       : item_(static_cast<int64_t>(SizeOf(dtype))),
-        convert_(dtype == kAs ? nullptr : FindConvert(dtype, kAs)) {}
+        convert_(dtype == to ? nullptr : FindConvert(dtype, to)) {}
 
-  // n <= kChunk elements from element `offset` on.
-  const C* Load(const void* x, int64_t offset, int64_t n, C* buffer) const {
+  bool converts() const { return convert_ != nullptr; }
+  // n elements from element `offset` on; n <= kChunk where it converts.
+  const void* Load(const void* x, int64_t offset, int64_t n, void* buffer) const {
     const char* p = static_cast<const char*>(x) + offset * item_;
-    if (!convert_) return reinterpret_cast<const C*>(p);
+    if (!convert_) return p;
     convert_(n, p, buffer);
     return buffer;
   }
@@ -79,9 +95,10 @@ class ReduceMachine {
  public:
   using C = typename R::Element;
   using Total = typename R::Total;
+  using Chunk = typename R::Chunk;
 
   ReduceMachine(const R& reducer, DType in, const AxisSplit& shape, const void* x)
-      : r_(reducer), source_(in), shape_(shape), x_(x) {}
+      : r_(reducer), source_(in, reducer.Takes()), shape_(shape), x_(x) {}
 
   void Run() const {
     if (shape_.inner == 1) {
@@ -92,14 +109,20 @@ class ReduceMachine {
   }
 
  private:
+  Chunk Load(int64_t offset, int64_t n, C* buffer) const {
+    return static_cast<Chunk>(source_.Load(x_, offset, n, buffer));
+  }
+
   // ---- inner = 1 ----
 
   Total RowPart(int64_t begin, int64_t end) const {
     C buffer[kChunk];
+    const int64_t most = source_.converts() ? kChunk : R::kRowElements;
     Total total = r_.Start();
-    for (int64_t a = begin; a < end; a += kChunk) {
-      const int64_t n = std::min(kChunk, end - a);
-      total = r_.Merge(total, r_.Row(n, source_.Load(x_, a, n, buffer)));
+    for (int64_t a = begin; a < end;) {
+      const int64_t n = std::min(most, end - a);
+      total = r_.Merge(total, r_.Row(n, Load(a, n, buffer)));
+      a += n;
     }
     return total;
   }
@@ -147,23 +170,44 @@ class ReduceMachine {
   // Rows [begin, end) of `width` columns; `offset` is that of the first column of the first row.
   void ColumnPart(const ColumnBlocks& blocks, int64_t width, int64_t offset, int64_t begin,
                   int64_t end, Total* totals) const {
-    C buffer[kChunk];
     typename R::Lanes lanes;
     const int64_t length = blocks.group * width;
     std::fill_n(totals, width, r_.Start());
     for (int64_t a = begin; a < end;) {
       r_.Begin(lanes, length);
       int64_t filled = 0;  // lanes that have an element
-      for (int64_t term = 0; term < kTermsPerLane && a < end; ++term) {
+      for (int64_t term = 0; term < R::kTerms && a < end;) {
+        const int64_t from = offset + a * shape_.inner;
+        if (R::kAddsSeveral && end - a >= kChunksAtOnce * blocks.group &&
+            R::kTerms - term >= kChunksAtOnce) {
+          AddSeveral(lanes, length, from, blocks.group * shape_.inner);
+          filled = length;
+          a += kChunksAtOnce * blocks.group;
+          term += kChunksAtOnce;
+          continue;
+        }
+        C buffer[kChunk];
         const int64_t rows = std::min(blocks.group, end - a);
-        const C* chunk = source_.Load(x_, offset + a * shape_.inner, rows * width, buffer);
-        r_.Add(lanes, rows * width, chunk);
+        r_.Add(lanes, rows * width, Load(from, rows * width, buffer));
         filled = std::max(filled, rows * width);
         a += rows;
+        ++term;
       }
       for (int64_t i = 0; i < filled; i += width) {
         for (int64_t j = 0; j < width; ++j) totals[j] = r_.Merge(totals[j], r_.Lane(lanes, i + j));
       }
+    }
+  }
+
+  // kChunksAtOnce chunks, `stride` elements apart.
+  void AddSeveral(typename R::Lanes& lanes, int64_t n, int64_t offset, int64_t stride) const {
+    if constexpr (R::kAddsSeveral) {
+      if (!source_.converts()) return r_.AddSeveral(lanes, n, Load(offset, n, nullptr), stride);
+      C buffer[kChunksAtOnce * kChunk];
+      for (int64_t k = 0; k < kChunksAtOnce; ++k) {
+        Load(offset + k * stride, n, buffer + k * kChunk);
+      }
+      r_.AddSeveral(lanes, n, buffer, kChunk);
     }
   }
 
@@ -208,7 +252,7 @@ class ReduceMachine {
   }
 
   const R& r_;
-  ChunkSource<C> source_;
+  ChunkSource source_;
   const AxisSplit& shape_;
   const void* x_;
 };

@@ -24,8 +24,8 @@ enum class Result : uint8_t { kItself, kMean, kRoot, kAny, kAll };
 
 // One number per slice, by one fold. Out is what results are computed in.
 template <class C, Fold kFold, class Out = C>
-struct FoldReducer {
-  using Element = C;
+struct FoldReducer : ReducerOf<C> {
+  using Chunk = const void*;
   using Total = SumOf<C>;
   struct Lanes {
     C of[kChunk];
@@ -35,15 +35,29 @@ struct FoldReducer {
   double root;  // of kRoot
   ReduceOutput<Out> y;
   ReduceLoops<C> loops = FindReduceLoops<C>(kFold);
+  DType takes = kDTypeOfChunks<C>;
 
   static constexpr bool kIsMax = kFold == Fold::kMax || kFold == Fold::kAbsMax;
   static constexpr bool kIsMin = kFold == Fold::kMin || kFold == Fold::kAbsMin;
+  static constexpr int64_t kRowElements = kIsMax || kIsMin ? INT64_MAX : kChunk;
+  static constexpr int64_t kTerms = kIsMax || kIsMin ? INT64_MAX : kTermsPerLane;
+  static constexpr bool kAddsSeveral = true;
+  DType Takes() const { return takes; }
+  // Reads elements of `dtype` as they are if there are loops for them.
+  void TakeNarrow(DType dtype) {
+    if constexpr (std::is_floating_point_v<C>) {
+      const ReduceLoops<C> found = FindNarrowReduceLoops<C>(kFold, dtype);
+      if (!found.row) return;
+      loops = found;
+      takes = dtype;
+    }
+  }
   static constexpr C Neutral() {
     return kIsMax ? kLowest<C> : kIsMin ? kHighest<C> : C(kFold == Fold::kProd);
   }
 
   Total Start() const { return static_cast<Total>(Neutral()); }
-  Total Row(int64_t n, const C* x) const { return loops.row(n, x); }
+  Total Row(int64_t n, Chunk x) const { return loops.row(n, x); }
   Total Merge(Total a, Total b) const {
     if constexpr (kIsMax || kIsMin) {
       return (kIsMax ? b > a : b < a) || b != b ? b : a;
@@ -55,7 +69,10 @@ struct FoldReducer {
     }
   }
   void Begin(Lanes& lanes, int64_t length) const { std::fill_n(lanes.of, length, Neutral()); }
-  void Add(Lanes& lanes, int64_t n, const C* x) const { loops.to(n, x, lanes.of); }
+  void Add(Lanes& lanes, int64_t n, Chunk x) const { loops.to(n, x, lanes.of); }
+  void AddSeveral(Lanes& lanes, int64_t n, Chunk x, int64_t stride) const {
+    loops.to_several(n, x, stride, lanes.of);
+  }
   Total Lane(const Lanes& lanes, int64_t i) const { return static_cast<Total>(lanes.of[i]); }
 
   void Finish(const Total* totals, int64_t n, int64_t axis, int64_t index) const {
@@ -75,8 +92,7 @@ struct FoldReducer {
 };
 
 // The sum of |x|^p.
-struct PowerReducer {
-  using Element = double;
+struct PowerReducer : ReducerOf<double> {
   using Total = double;
   struct Lanes {
     double of[kChunk];
@@ -108,8 +124,12 @@ struct PowerReducer {
 
 // Two reducers of the same elements; OutputOf writes what both know.
 template <class A, class B, class OutputOf>
-struct PairReducer {
-  using Element = typename A::Element;
+struct PairReducer : ReducerOf<typename A::Element> {
+  using Chunk = typename B::Chunk;
+  static constexpr bool kAddsSeveral = A::kAddsSeveral && B::kAddsSeveral;
+  static constexpr int64_t kTerms = std::min(A::kTerms, B::kTerms);
+  // Read twice: from the L1 cache the second time.
+  static constexpr int64_t kRowElements = std::min({A::kRowElements, B::kRowElements, 8 * kChunk});
   struct Total {
     typename A::Total a;
     typename B::Total b;
@@ -122,8 +142,9 @@ struct PairReducer {
   B b;
   OutputOf output;
 
+  DType Takes() const { return a.Takes(); }
   Total Start() const { return {a.Start(), b.Start()}; }
-  Total Row(int64_t n, const Element* x) const { return {a.Row(n, x), b.Row(n, x)}; }
+  Total Row(int64_t n, Chunk x) const { return {a.Row(n, x), b.Row(n, x)}; }
   Total Merge(const Total& u, const Total& v) const {
     return {a.Merge(u.a, v.a), b.Merge(u.b, v.b)};
   }
@@ -131,9 +152,13 @@ struct PairReducer {
     a.Begin(lanes.a, length);
     b.Begin(lanes.b, length);
   }
-  void Add(Lanes& lanes, int64_t n, const Element* x) const {
+  void Add(Lanes& lanes, int64_t n, Chunk x) const {
     a.Add(lanes.a, n, x);
     b.Add(lanes.b, n, x);
+  }
+  void AddSeveral(Lanes& lanes, int64_t n, Chunk x, int64_t stride) const {
+    a.AddSeveral(lanes.a, n, x, stride);
+    b.AddSeveral(lanes.b, n, x, stride);
   }
   Total Lane(const Lanes& lanes, int64_t i) const {
     return {a.Lane(lanes.a, i), b.Lane(lanes.b, i)};
@@ -145,7 +170,7 @@ struct PairReducer {
 
 // How many elements `kTest` holds for, beside another reducer.
 template <class C, bool (*kTest)(C)>
-struct CountReducer {
+struct CountReducer : ReducerOf<C> {
   using Total = int64_t;
   struct Lanes {
     uint8_t of[kChunk];
@@ -165,8 +190,7 @@ struct CountReducer {
 };
 
 // The product of what is not 0.
-struct NonzeroProduct {
-  using Element = double;
+struct NonzeroProduct : ReducerOf<double> {
   using Total = double;
   struct Lanes {
     double of[kChunk];
@@ -188,8 +212,7 @@ struct NonzeroProduct {
 
 // Count, mean and squared distances from it; parts merge as Chan, Golub and LeVeque do (1979).
 template <class C>
-struct SpreadReducer {
-  using Element = C;
+struct SpreadReducer : ReducerOf<C> {
   struct Total {
     double n, mean, squares;
   };
@@ -242,8 +265,7 @@ struct SpreadReducer {
 
 // The largest x, and the sum of exp(x - largest).
 template <class C>
-struct ExpSumReducer {
-  using Element = C;
+struct ExpSumReducer : ReducerOf<C> {
   struct Total {
     double max, sum;
   };

@@ -6,6 +6,7 @@
 
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/convert.h"
+#include "primitive/cpu/rearrange.h"
 
 namespace oneflow_lite {
 namespace {
@@ -27,27 +28,13 @@ void VisitWord(DType dtype, F&& f) {
   }
 }
 
-// y[i] = end[-i], eight at a time: the compiler turns a block's order in vectors.
-template <class T>
-void Reverse(int64_t n, const T* end, T* y) {
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    T block[8];
-    std::memcpy(block, end - i - 7, sizeof(block));
-    const T turned[8] = {block[7], block[6], block[5], block[4],
-                         block[3], block[2], block[1], block[0]};
-    std::memcpy(y + i, turned, sizeof(turned));
-  }
-  for (; i < n; ++i) y[i] = end[-i];
-}
-
 // A row of the result, of the innermost dim.
 template <class T>
-void MoveRow(const RemapDim& d, T fill, const T* x, T* y) {
+void MoveRow(const RemapDim& d, ReverseFunction reverse, T fill, const T* x, T* y) {
   if (d.mode == RemapMode::kFlip) {
     const T* end = x + (d.size - 1) * d.stride;
     if (d.stride == 1) {
-      Reverse(d.out, end, y);
+      reverse(d.out, end - (d.out - 1), y);
     } else {
       for (int64_t i = 0; i < d.out; ++i) y[i] = end[-i * d.stride];
     }
@@ -71,6 +58,7 @@ template <class T>
 void MoveAll(const RemapShape& s, T fill, const T* x, T* y) {
   const RemapDim& last = s.dims[s.ndim - 1];
   const int64_t rows = s.numel / last.out;
+  const ReverseFunction reverse = FindReverse(sizeof(T));
   ParallelFor(rows, std::max<int64_t>(1, kGrain / last.out), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       int64_t rest = row, offset = 0;
@@ -83,7 +71,7 @@ void MoveAll(const RemapShape& s, T fill, const T* x, T* y) {
       }
       T* to = y + row * last.out;
       if (inside) {
-        MoveRow(last, fill, x + offset, to);
+        MoveRow(last, reverse, fill, x + offset, to);
       } else {
         std::fill(to, to + last.out, fill);
       }

@@ -21,9 +21,9 @@
 #include <type_traits>
 
 #include "hwy/cache_control.h"
-#include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 #include "oneflow_lite/core/dtype.h"
+#include "primitive/cpu/exp_log-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oneflow_lite {
@@ -137,121 +137,6 @@ OFL_SIMD_PART void StorePart(hn::Vec<D> v, D d, T* HWY_RESTRICT p, size_t n) {
   T part[hn::MaxLanes(D())];
   StoreTo(v, d, part);
   std::memcpy(static_cast<void*>(p), part, std::min(n, hn::MaxLanes(D())) * sizeof(T));
-}
-
-// ---- exp and log ----
-
-// exp(x) = 2^k p, with k an integer and p = exp(r), |r| <= ln(2) / 2. Adding a magic number (1.5
-// times 2 to the mantissa's width) rounds x log2(e) to k and leaves k in the low bits. ln(2) is
-// subtracted in two parts, the first so short that its product with k is exact. The polynomials
-// are minimax with p(0) = p'(0) = 1, by Remez's algorithm: relative error 1.1e-7 and 3.7e-18.
-template <class V>
-struct ExpParts {
-  V biased;  // k + magic
-  V k;
-  V p;
-};
-template <class D, HWY_IF_LANE_SIZE(hn::TFromD<D>, 4)>
-HWY_INLINE ExpParts<hn::Vec<D>> ReduceExp(D d, hn::Vec<D> x) {
-  const auto one = hn::Set(d, 1.0f);
-  const auto magic = hn::Set(d, 0x1.8p23f);
-  const auto biased = hn::MulAdd(x, hn::Set(d, 1.44269504088896341f), magic);
-  const auto k = hn::Sub(biased, magic);
-  auto r = hn::NegMulAdd(k, hn::Set(d, 0.693359375f), x);
-  r = hn::NegMulAdd(k, hn::Set(d, -2.12194440e-4f), r);
-  auto p = hn::MulAdd(hn::Set(d, 0.008312520571053028f), r, hn::Set(d, 0.04189015552401543f));
-  p = hn::MulAdd(p, r, hn::Set(d, 0.16667114198207855f));
-  p = hn::MulAdd(p, r, hn::Set(d, 0.499992311000824f));
-  p = hn::MulAdd(p, r, one);
-  return {biased, k, hn::MulAdd(p, r, one)};
-}
-template <class D, HWY_IF_LANE_SIZE(hn::TFromD<D>, 8)>
-HWY_INLINE ExpParts<hn::Vec<D>> ReduceExp(D d, hn::Vec<D> x) {
-  const auto one = hn::Set(d, 1.0);
-  const auto magic = hn::Set(d, 0x1.8p52);
-  const auto biased = hn::MulAdd(x, hn::Set(d, 1.44269504088896340736), magic);
-  const auto k = hn::Sub(biased, magic);
-  auto r = hn::NegMulAdd(k, hn::Set(d, 0x1.62e42fefa38p-1), x);
-  r = hn::NegMulAdd(k, hn::Set(d, 0x1.ef35793c7673p-45), r);
-  auto p = hn::MulAdd(hn::Set(d, 2.5000061602835666e-08), r, hn::Set(d, 2.763024837921144e-07));
-  p = hn::MulAdd(p, r, hn::Set(d, 2.7557586373840165e-06));
-  p = hn::MulAdd(p, r, hn::Set(d, 2.480149309890655e-05));
-  p = hn::MulAdd(p, r, hn::Set(d, 0.00019841269506578688));
-  p = hn::MulAdd(p, r, hn::Set(d, 0.0013888888943630114));
-  p = hn::MulAdd(p, r, hn::Set(d, 0.008333333333494461));
-  p = hn::MulAdd(p, r, hn::Set(d, 0.041666666666530155));
-  p = hn::MulAdd(p, r, hn::Set(d, 0.16666666666666413));
-  p = hn::MulAdd(p, r, hn::Set(d, 0.5000000000000011));
-  p = hn::MulAdd(p, r, one);
-  return {biased, k, hn::MulAdd(p, r, one)};
-}
-
-// What depends on the width of the compute type.
-template <class C>
-struct ExpLimits;
-template <>
-struct ExpLimits<float> {
-  static constexpr int kMantissaBits = 23;
-  static constexpr float kSmallestNormal = -87.0f;  // exp of anything above is a normal number
-  static constexpr float kZero = -104.0f, kInfinity = 89.0f;  // exp is 0 below, infinite above
-};
-template <>
-struct ExpLimits<double> {
-  static constexpr int kMantissaBits = 52;
-  static constexpr double kSmallestNormal = -708.0;
-  static constexpr double kZero = -746.0, kInfinity = 710.0;
-};
-
-// exp(x) for x <= 0 or NaN, where results below the normal range become 0: exp(0) is exactly 1,
-// exp(-inf) exactly 0, a NaN stays NaN. Subnormals would cost microcode assists and no one sees
-// them in a sum that holds a 1.
-template <class D>
-HWY_INLINE hn::Vec<D> ExpNonPositive(D d, hn::Vec<D> x) {
-  using C = hn::TFromD<D>;
-  using Limits = ExpLimits<C>;
-  const hn::RebindToUnsigned<D> du;
-  const auto e = ReduceExp(d, x);
-  const auto k = hn::ShiftLeft<Limits::kMantissaBits>(hn::BitCast(du, e.biased));
-  const auto y = hn::BitCast(d, hn::Add(hn::BitCast(du, e.p), k));
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, Limits::kSmallestNormal)), y);
-}
-
-// exp(x) for any x, subnormal results and infinities included: 2^k is applied in two halves.
-template <class D>
-HWY_INLINE hn::Vec<D> ExpOf(D d, hn::Vec<D> x) {
-  using C = hn::TFromD<D>;
-  using Limits = ExpLimits<C>;
-  constexpr int kBits = Limits::kMantissaBits;
-  const hn::RebindToSigned<D> di;
-  const hn::RebindToUnsigned<D> du;
-  const auto clamped =
-      hn::Min(hn::Max(x, hn::Set(d, Limits::kZero)), hn::Set(d, Limits::kInfinity));
-  const auto e = ReduceExp(d, clamped);
-  const auto k = hn::Sub(hn::BitCast(di, e.biased),
-                         hn::BitCast(di, hn::Set(d, kBits == 23 ? C(0x1.8p23) : C(0x1.8p52))));
-  const auto one = hn::BitCast(di, hn::Set(d, C(1)));
-  // Half of k without an arithmetic shift of 64-bit lanes, which AVX2 lacks: |k| < 2048.
-  const auto bias = hn::Set(di, 2048);
-  const auto k1 = hn::Sub(hn::BitCast(di, hn::ShiftRight<1>(hn::BitCast(du, hn::Add(k, bias)))),
-                          hn::Set(di, 1024));
-  const auto k2 = hn::Sub(k, k1);
-  const auto scale1 = hn::BitCast(d, hn::Add(one, hn::ShiftLeft<kBits>(k1)));
-  const auto scale2 = hn::BitCast(d, hn::Add(one, hn::ShiftLeft<kBits>(k2)));
-  const auto y = hn::Mul(hn::Mul(e.p, scale1), scale2);
-  return hn::IfThenElse(hn::IsNaN(x), x, y);
-}
-
-// log(x) with the corner cases of IEEE 754: -inf at 0, NaN below, infinity at infinity.
-template <class D>
-HWY_INLINE hn::Vec<D> LogOf(D d, hn::Vec<D> x) {
-  using C = hn::TFromD<D>;
-  const auto inf = hn::Set(d, std::numeric_limits<C>::infinity());
-  const auto zero = hn::Zero(d);
-  auto y = hn::Log(d, x);
-  y = hn::IfThenElse(hn::Eq(x, inf), inf, y);
-  y = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(inf), y);
-  const auto nan = hn::Set(d, std::numeric_limits<C>::quiet_NaN());
-  return hn::IfThenElse(hn::Ge(x, zero), y, nan);
 }
 
 // ---- Loops ----

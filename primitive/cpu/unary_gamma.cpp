@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// lgamma, digamma and erfinv of float (and of the 16-bit floats) on vectors of double, rounded once
-// to float; unary_special.cpp has those of double, element by element.
+// lgamma and digamma of float (and of the 16-bit floats) on vectors of double, rounded once to
+// float; unary_special.cpp has those of double, element by element.
 #include <limits>
 
 #include "primitive/cpu/simd_targets.h"
@@ -46,6 +46,7 @@ HWY_INLINE hn::Vec<D> Number(D d, double v) {
 template <class D, size_t n>
 HWY_INLINE hn::Vec<D> Polynomial(D d, const double (&c)[n], hn::Vec<D> x) {
   auto sum = Number(d, c[0]);
+#pragma GCC unroll 16
   for (size_t i = 1; i < n; ++i) sum = hn::MulAdd(sum, x, Number(d, c[i]));
   return sum;
 }
@@ -135,45 +136,6 @@ HWY_INLINE hn::Vec<D> DigammaOf(D d, hn::Vec<D> x) {
   return hn::IfThenElse(finite, y, at_end);
 }
 
-// Where erf is x: the normal quantile of (1 + x) / 2 over sqrt(2), by Wichura's algorithm AS 241
-// as in primitive/normal_math.h. A float below 1 is so far from it that its third range is not met.
-template <class D>
-HWY_INLINE hn::Vec<D> ErfinvOf(D d, hn::Vec<D> x) {
-  constexpr double kA[] = {2.5090809287301226727e3, 3.3430575583588128105e4,
-                           6.7265770927008700853e4, 4.5921953931549871457e4,
-                           1.3731693765509461125e4, 1.9715909503065514427e3,
-                           1.3314166789178437745e2, 3.3871328727963666080e0};
-  constexpr double kB[] = {5.2264952788528545610e3, 2.8729085735721942674e4,
-                           3.9307895800092710610e4, 2.1213794301586595867e4,
-                           5.3941960214247511077e3, 6.8718700749205790830e2,
-                           4.2313330701600911252e1, 1.0};
-  constexpr double kC[] = {7.74545014278341407640e-4, 2.27238449892691845833e-2,
-                           2.41780725177450611770e-1, 1.27045825245236838258e0,
-                           3.64784832476320460504e0,  5.76949722146069140550e0,
-                           4.63033784615654529590e0,  1.42343711074968357734e0};
-  constexpr double kD[] = {1.05075007164441684324e-9, 5.47593808499534494600e-4,
-                           1.51986665636164571966e-2, 1.48103976427480074590e-1,
-                           6.89767334985100004550e-1, 1.67638483018380384940e0,
-                           2.05319162663775882187e0,  1.0};
-  const auto one = Number(d, 1), root = Number(d, 0.70710678118654752440);
-  const auto size = hn::Abs(x), q = hn::Mul(x, Number(d, 0.5));
-  const auto central = hn::Le(size, Number(d, 0.85));
-  const auto t = hn::NegMulAdd(q, q, Number(d, 0.180625));
-  auto y = hn::Mul(q, hn::Div(Polynomial(d, kA, t), Polynomial(d, kB, t)));
-  if (!hn::AllTrue(d, central)) {
-    const auto inside = hn::Lt(size, one);
-    const auto p = hn::IfThenElse(inside, hn::Mul(hn::Sub(one, size), Number(d, 0.5)), one);
-    const auto r = hn::Sub(hn::Sqrt(hn::Neg(hn::Log(d, p))), Number(d, 1.6));
-    const auto tail = hn::Div(Polynomial(d, kC, r), Polynomial(d, kD, r));
-    const auto nan = Number(d, std::numeric_limits<double>::quiet_NaN());
-    const auto inf = Number(d, std::numeric_limits<double>::infinity());
-    const auto end = hn::IfThenElse(hn::Eq(size, one), inf, nan);
-    const auto outer = hn::CopySign(hn::IfThenElse(inside, tail, end), x);
-    y = hn::IfThenElse(central, y, outer);
-  }
-  return hn::Mul(y, root);
-}
-
 }  // namespace
 
 UnaryCode FindGammaHere(UnaryOp op) {
@@ -183,8 +145,6 @@ UnaryCode FindGammaHere(UnaryOp op) {
       return Single(OFL_FN(LogGammaOf(d, x)));
     case UnaryOp::kDigamma:
       return Single(OFL_FN(DigammaOf(d, x)));
-    case UnaryOp::kErfinv:
-      return Single(OFL_FN(ErfinvOf(d, x)));
     default:
       return {};
   }

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "primitive/cpu/rearrange.h"
+
+#include "primitive/cpu/simd_targets.h"
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "primitive/cpu/rearrange.cpp"
+#include "hwy/foreach_target.h"
+// clang-format on
+#include "primitive/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace oneflow_lite {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <class D>
+HWY_INLINE hn::Vec<D> Reversed(D d, hn::Vec<D> v) {
+  if constexpr (sizeof(hn::TFromD<D>) == 1) {  // as pairs, which are turned then
+    const hn::Repartition<uint16_t, D> pairs;
+    const auto p = hn::Reverse(pairs, hn::BitCast(pairs, v));
+    return hn::BitCast(d, hn::Or(hn::ShiftLeft<8>(p), hn::ShiftRight<8>(p)));
+  } else {
+    return hn::Reverse(d, v);
+  }
+}
+
+template <class T>
+void ReverseRow(int64_t n, const void* x_data, void* y_data) {
+  const hn::ScalableTag<T> d;
+  const T* x = static_cast<const T*>(x_data);
+  T* y = static_cast<T*>(y_data);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(Reversed(d, hn::LoadU(d, x + n - i - lanes)), d, y + i);
+  }
+  for (; i < n; ++i) y[i] = x[n - 1 - i];
+}
+
+// A square as wide as 16 bytes: each turn puts the lanes of row i between those of the row half
+// the square below, and log2 of the rows turns make columns of them.
+template <class T>
+HWY_INLINE void TransposeSquare(const T* x, int64_t x_stride, T* y, int64_t y_stride) {
+  constexpr int kRows = 16 / sizeof(T);
+  const hn::FixedTag<T, kRows> d;
+  using V = hn::Vec<decltype(d)>;
+  V rows[kRows], turned[kRows];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) rows[i] = hn::LoadU(d, x + i * x_stride);
+#pragma GCC unroll 4
+  for (int step = 1; step < kRows; step *= 2) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows / 2; ++i) {
+      turned[2 * i] = hn::InterleaveLower(d, rows[i], rows[i + kRows / 2]);
+      turned[2 * i + 1] = hn::InterleaveUpper(d, rows[i], rows[i + kRows / 2]);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) rows[i] = turned[i];
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) hn::StoreU(rows[i], d, y + i * y_stride);
+}
+
+template <class T>
+void TransposeTile(int64_t rows, int64_t cols, const void* x_data, int64_t x_stride, void* y_data,
+                   int64_t y_stride) {
+  constexpr int64_t kSide = 16 / sizeof(T);
+  const T* x = static_cast<const T*>(x_data);
+  T* y = static_cast<T*>(y_data);
+  const int64_t whole_rows = rows / kSide * kSide, whole_cols = cols / kSide * kSide;
+  for (int64_t c = 0; c < whole_cols; c += kSide) {
+    for (int64_t r = 0; r < whole_rows; r += kSide) {
+      TransposeSquare(x + c * x_stride + r, x_stride, y + r * y_stride + c, y_stride);
+    }
+  }
+  for (int64_t c = 0; c < cols; ++c) {
+    for (int64_t r = c < whole_cols ? whole_rows : 0; r < rows; ++r) {
+      y[r * y_stride + c] = x[c * x_stride + r];
+    }
+  }
+}
+
+}  // namespace
+
+ReverseFunction ReverseOf(size_t item) {
+  switch (item) {
+    case 1:
+      return &ReverseRow<uint8_t>;
+    case 2:
+      return &ReverseRow<uint16_t>;
+    case 4:
+      return &ReverseRow<uint32_t>;
+    default:
+      return &ReverseRow<uint64_t>;
+  }
+}
+TransposeFunction TransposeOf(size_t item) {
+  switch (item) {
+    case 1:
+      return &TransposeTile<uint8_t>;
+    case 2:
+      return &TransposeTile<uint16_t>;
+    case 4:
+      return &TransposeTile<uint32_t>;
+    default:
+      return &TransposeTile<uint64_t>;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace oneflow_lite
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oneflow_lite {
+
+HWY_EXPORT(ReverseOf);
+HWY_EXPORT(TransposeOf);
+
+ReverseFunction FindReverse(size_t item) { return HWY_DYNAMIC_DISPATCH(ReverseOf)(item); }
+TransposeFunction FindTranspose(size_t item) { return HWY_DYNAMIC_DISPATCH(TransposeOf)(item); }
+
+}  // namespace oneflow_lite
+#endif  // HWY_ONCE

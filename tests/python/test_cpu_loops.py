@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vector loops of the CPU around their boundaries.
+
+A vector holds 2 to 64 elements, and a turn of a loop takes one, two or four of them: lengths run
+through 0 to 70 and lie around 512, the chunk in which elements are converted. Columns are added in
+fours, 32 at most in float32.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from numerics import FLOATS, HALVES, bits, flow, host, rounded, tensor, ulp
+
+RNG = np.random.default_rng(29)
+LENGTHS = [*range(71), 127, 128, 129, 511, 512, 513, 1100]
+SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 6e-8, 65504.0, 3e38]
+
+
+def drawn(shape, dtype):
+    """Numbers of a dtype, from a tensor."""
+    return tensor(RNG.standard_normal(shape), dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32, np.int64])
+def test_rows_are_turned_round(dtype):
+    for n in LENGTHS[1:]:
+        x = RNG.integers(0, 100, (3, n)).astype(dtype)
+        for cut in (0, min(1, n - 1)):
+            got = flow.flip(flow.tensor(x)[:, cut:], (1,)).numpy()
+            np.testing.assert_array_equal(got, x[:, cut:][:, ::-1])
+
+
+# Squares of 16 bytes a side, in tiles of 64 bytes by 128 elements or fewer.
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32, np.int64])
+def test_tiles_are_transposed(dtype):
+    for rows in (4, 5, 7, 8, 9, 15, 16, 17, 31, 63, 64, 65, 130):
+        for cols in (4, 8, 9, 16, 17, 33, 127, 128, 129, 260):
+            x = RNG.integers(0, 100, (rows, cols)).astype(dtype)
+            np.testing.assert_array_equal(flow.tensor(x).T.contiguous().numpy(), x.T)
+    x = RNG.integers(0, 100, (37, 70)).astype(dtype)
+    np.testing.assert_array_equal(flow.tensor(x)[1:, 3:].T.double().numpy(), x[1:, 3:].T)
+
+
+def check_extremes(x, dim):
+    values = host(x)
+    for name, reference in (("amax", np.max), ("amin", np.min)):
+        np.testing.assert_array_equal(host(getattr(x, name)(dim)), reference(values, dim))
+    least, most = flow.aminmax(x, dim=dim)
+    np.testing.assert_array_equal(host(least), values.min(dim))
+    np.testing.assert_array_equal(host(most), values.max(dim))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_extremes_of_every_length(dtype):
+    for n in LENGTHS[1:] + [4097, 70000]:
+        x = drawn((2, n), dtype)
+        check_extremes(x, 1)
+        check_extremes(x.T.contiguous(), 0)
+        check_extremes(-x.abs() - 1, 1)  # no lane may hold the 0 of an empty one
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("n", [1, 5, 64, 70, 515])
+def test_a_nan_at_every_place(dtype, n):
+    for place in range(n):
+        values = RNG.standard_normal((3, n))
+        values[1, place] = np.nan
+        values[:, 0] = np.where(place == 0, values[:, 0], np.inf)
+        x = tensor(values, dtype)
+        check_extremes(x, 1)
+        check_extremes(x, 0)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("width", [1, 3, 129, 511, 512, 515])
+def test_sums_and_products_over_rows(dtype, width):
+    for rows in [*range(1, 12), 31, 32, 33, 36, 64, 67, 200]:
+        x = drawn((rows, width), dtype)
+        values = host(x)
+        for dim in (0, 1):
+            terms = np.abs(values).sum(dim)
+            error = 2e-6 * terms if dtype != "float64" else 1e-14 * terms
+            want = values.sum(dim)
+            off = np.abs(host(x.sum(dim)) - want)
+            assert (off <= error + 0.5 * ulp(want, dtype)).all()
+        near = 1 + values / 64
+        got = host(tensor(near, dtype).prod(0))
+        want = host(tensor(near, dtype)).prod(0)
+        assert (np.abs(got - want) <= 0.6 * ulp(want, dtype) + 1e-13 * np.abs(want)).all()
+
+
+def test_counts_of_truths_over_rows():
+    for rows in (3, 4, 5, 31, 32, 33, 300):
+        x = RNG.random((rows, 77)) < 0.7
+        np.testing.assert_array_equal(flow.tensor(x).sum(0).numpy(), x.sum(0))
+
+
+TWO = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
+    "maximum": np.maximum, "minimum": np.minimum, "copysign": np.copysign,
+}  # fmt: skip
+
+
+def check_two(name, dtype, x, y, got):
+    with np.errstate(all="ignore"):  # in float32, rounded once more
+        want = tensor(TWO[name](np.float32(host(x)), np.float32(y)), dtype)
+    np.testing.assert_array_equal(host(got), host(want))
+    if name != "maximum" and name != "minimum":  # which of two zeros is not said
+        clean = ~np.isnan(host(want))
+        np.testing.assert_array_equal(np.signbit(host(got))[clean], np.signbit(host(want))[clean])
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("name", TWO)
+def test_arithmetic_of_16_bits_is_rounded_once(name, dtype):
+    f = getattr(flow, name)
+    x = tensor(np.repeat(SPECIAL, len(SPECIAL)), dtype)
+    y = tensor(np.tile(SPECIAL, len(SPECIAL)), dtype)
+    check_two(name, dtype, x, host(y), f(x, y))
+    for n in LENGTHS:
+        x, y = drawn((n,), dtype), drawn((n,), dtype)
+        check_two(name, dtype, x, host(y), f(x, y))
+    x = drawn((9, 77), dtype)
+    for y in (drawn((77,), dtype), drawn((9, 1), dtype), drawn((77, 9), dtype).T):
+        check_two(name, dtype, x, np.broadcast_to(host(y), x.shape), f(x, y))
+    check_two(name, dtype, x[:, 1:70], host(x[:, 2:71]), f(x[:, 1:70], x[:, 2:71]))
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_numbers_beside_16_bits_are_not_rounded(dtype):
+    for n in (1, 5, 77, 600):
+        x = drawn((n,), dtype)
+        check_two("mul", dtype, x, np.full(n, 0.1), x * 0.1)
+        check_two("add", dtype, x, np.full(n, 1000.3), x + 1000.3)
+        check_two("sub", dtype, x, np.full(n, 1e-3), x - 1e-3)
+        check_two("add", dtype, x, np.full(n, np.nan), x + float("nan"))
+        check_two("add", dtype, x, np.full(n, np.nan), x + -float("nan"))
+        y = x.clone()
+        y += y
+        assert bits(y) == bits(x + x) == bits(x * 2)
+
+
+@pytest.mark.parametrize("above", [0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF])
+def test_float32_is_rounded_to_every_bfloat16(above):
+    raw = (np.arange(65536, dtype=np.uint32) << 16) + np.uint32(above)
+    upper = raw >> 16
+    nan = (raw & 0x7FFFFFFF) > 0x7F800000
+    near = (raw.astype(np.uint64) + 0x7FFF + (upper & 1)) >> 16
+    want = np.where(nan, upper | 0x40, near).astype(np.uint32) << 16
+    for cut in (0, 1, 17, 65519):
+        got = flow.tensor(raw.view(np.float32)[cut:]).to(flow.bfloat16).float().numpy()
+        np.testing.assert_array_equal(got.view(np.uint32), want[cut:])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_bounds(dtype):
+    limits = [-np.inf, -1.0, -0.3, 0.0, 0.7, np.inf, np.nan]
+    for n in (1, 3, 33, 77, 600):
+        x = tensor(np.concatenate([SPECIAL, RNG.standard_normal(n)])[-n:], dtype)
+        for low in limits:
+            for high in limits:
+                with np.errstate(all="ignore"):
+                    want = np.minimum(np.maximum(host(x), low), high)
+                # The bounds are rounded with the result alone.
+                want = np.where(np.isnan(want), want, rounded(want, dtype))
+                np.testing.assert_array_equal(host(x.clamp(low, high)), want)
+    assert bits(x.clamp(-1, 0.5)) == bits(x.clone().clamp_(-1, 0.5))
+
+
+# Where one lane takes the long way round, the others keep their bits.
+@pytest.mark.parametrize("name", ["log", "exp", "logit", "erfinv", "gelu", "sigmoid"])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_neighbours_change_nothing(name, dtype):
+    f = getattr(flow, name, None) or getattr(flow.nn.functional, name)
+    values = RNG.uniform(0.01, 0.99, 64)
+    alone = bits(f(tensor(values, dtype)))
+    item = len(alone) // 64
+    for other in (*SPECIAL, 1 - 2.0**-11, 100.0, -100.0):
+        mixed = values.copy()
+        mixed[::5] = other
+        got = bits(f(tensor(mixed, dtype)))
+        for i in range(64):
+            if i % 5:
+                assert got[i * item : (i + 1) * item] == alone[i * item : (i + 1) * item]
+
+
+def test_gelu_of_float32_through_its_bit_patterns():
+    raw = np.arange(0, 2**32, 4099 * 8, dtype=np.uint32)
+    near = RNG.uniform(-15, 15, 100000).astype(np.float32)
+    x = np.concatenate([raw.view(np.float32), near, np.float32([0.0, -0.0, np.inf, -np.inf])])
+    x = x[~np.isnan(x)]
+    got = host(flow.nn.functional.gelu(flow.tensor(x)))
+    wide = x.astype(np.float64)
+    with np.errstate(all="ignore"):
+        want = 0.5 * wide * np.vectorize(math.erfc)(-wide / math.sqrt(2))
+        want = np.where(wide == -np.inf, 0.0, want)
+        close = np.abs(got - want) <= 4 * ulp(want, "float32")
+    assert (close | (got == want) | (wide < -38)).all()
+    assert (got[wide < -38] == 0).all()
