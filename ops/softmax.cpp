@@ -44,7 +44,7 @@ void SoftmaxSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
 }
 
 // As InferLikeInput, in out_dtype where that is given: float32 for a float of 16 bits.
-Status InferForward(InferContext& c) {
+Status InferSoftmax(InferContext& c) {
   OFL_RETURN_IF_ERROR(InferLikeInput(c));
   if (!c.attrs().has(kOutDType)) return OkStatus();
   const DType from = c.dtype(0), to = c.attr<DType>(kOutDType);
@@ -68,10 +68,10 @@ Cost BackwardCost(const InferContext& c, absl::Span<const TensorSpec>) {
 
 // The gradient is in the result's dtype, and is cast to the input's.
 template <StatusOr<Tensor> (*kBackward)(const Tensor&, const Tensor&, int64_t)>
-void DefineForward(OpDef& op) {
+void DefineSoftmaxForward(OpDef& op) {
   op.Input("in").Output("out").Attr("axis", AttrType::kInt);
   op.OptionalAttr("out_dtype", AttrType::kDType);
-  op.infer = InferForward;
+  op.infer = InferSoftmax;
   op.sbp = SoftmaxSignatures;
   op.sbp_text = kSoftmaxSbpText;
   op.cost = ForwardCost;
@@ -95,13 +95,13 @@ void DefineLikeSoftmaxBackward(OpDef& op) {
 }
 
 void DefineSoftmax(OpDef& op) {
-  DefineForward<SoftmaxBackward>(op);
+  DefineSoftmaxForward<SoftmaxBackward>(op);
   op.doc =
       "Softmax over one axis: exp(x - max) / sum exp(x - max). Of 16-bit floats also as float32.";
 }
 
 void DefineLogSoftmax(OpDef& op) {
-  DefineForward<LogSoftmaxBackward>(op);
+  DefineSoftmaxForward<LogSoftmaxBackward>(op);
   op.doc =
       "Logarithm of the softmax over one axis: (x - max) - log sum exp(x - max). Of 16-bit floats "
       "also as float32.";
