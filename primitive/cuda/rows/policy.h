@@ -114,8 +114,8 @@ inline int GridChunks(int64_t rows, int64_t packs, const DeviceLimits& limits) {
   return static_cast<int>(chunks < P::kMaxChunks ? chunks : P::kMaxChunks);
 }
 
-// Of a row in the registers of one block, where there are many: what leaves the least of an SM's
-// registers empty. Rows of packs of `pack` elements, up to so many packs.
+// Of many rows in the registers of one block each: the packs of a thread that leave the fewest of
+// an SM's registers empty, for rows of up to `most` packs.
 struct PacksEach {
   int pack;
   int64_t most;
@@ -129,8 +129,7 @@ inline constexpr PacksEach kPacksEach[] = {
     {8, 1408, 6},                      // 8192   0.970  0.992  0.981 (10000: 0.972, 0.991, 0.938)
     {8, 1536, 4},                      // 12288  0.960  0.960  0.983
     {8, 1792, 6},                      // 14336  0.968  0.981  0.896
-    // others 8                           16384  0.976         0.948
-};
+};                                     // 16384  0.976         0.948 (wider ones: 8)
 // clang-format on
 inline int PacksPerThread(int pack, int64_t packs) {
   for (const PacksEach& t : kPacksEach) {
