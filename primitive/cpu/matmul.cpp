@@ -118,7 +118,7 @@ class CpuMatmul final : public Matmul {
   template <class C>
   static void LaunchBatch(const MatmulShape& s, const C* a, const C* b, C* c) {
     const auto products = [&](int64_t begin, int64_t end) {
-      if (s.m * s.n * s.k > kTinyProduct) SetBlasThreads();
+      if (s.m * s.n * s.k > kTinyProduct) SetBlasThreads(NumThreads());
       for (int64_t i = begin; i < end; ++i) {
         Product(s, a + i * s.batch_stride_a, s.lda, b + i * s.batch_stride_b, s.ldb, s.accumulate,
                 c + i * s.m * s.c_stride(), s.c_stride());
@@ -181,7 +181,7 @@ class CpuMatmul final : public Matmul {
       char* out = c + i * s.m * s.c_stride() * item;
       const bool adds = bias || s.accumulate;
       if (adds) WidenStart(s, bias, out, wide_c);
-      if (s.m * s.n * s.k > kTinyProduct) SetBlasThreads();
+      if (s.m * s.n * s.k > kTinyProduct) SetBlasThreads(NumThreads());
       Product(s, wide_a, StoredA(s).cols, wide_b, StoredB(s).cols, adds, wide_c, s.n);
       Narrow(s, wide_c, out);
     }
