@@ -38,6 +38,8 @@ void SetNumThreads(int n) {
 
 bool InSerialRegion() { return in_region || forked_child.load(std::memory_order_relaxed); }
 
+bool InTeam() { return omp_in_parallel() != 0; }
+
 void WillStartThreads() { started.store(true, std::memory_order_relaxed); }
 
 int ParallelRanges(int64_t n, int64_t grain) {

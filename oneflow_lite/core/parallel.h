@@ -27,6 +27,8 @@ OFL_API int NumThreads();
 OFL_API void SetNumThreads(int n);
 // True inside ParallelFor and in forked children: libraries must then run on one thread too.
 OFL_API bool InSerialRegion();
+// True inside ParallelFor where several threads are at work, as OpenMP's own libraries see.
+OFL_API bool InTeam();
 // To be called before a library starts OpenMP threads behind ParallelFor's back, so that children
 // forked later know.
 OFL_API void WillStartThreads();

@@ -162,7 +162,7 @@ class CpuAttention final : public Attention {
     const int64_t parts = shape.parts;
     // A part takes every so manieth block: with a causal mask, later ones see more keys.
     ParallelFor(std::min(parts, tasks), 1, [&](int64_t begin, int64_t end) {
-      SetBlasThreads();
+      SetBlasThreads(1);
       for (int64_t part = begin; part < end; ++part) {
         TileRoom memory(static_cast<char*>(workspace) + part * bytes);
         ForwardRoom<C> room(shape, ComputeType(spec_.dtype) != spec_.dtype, &memory);

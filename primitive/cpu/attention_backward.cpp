@@ -306,7 +306,7 @@ class CpuAttentionBackward final : public AttentionBackward {
   void InParts(const AttentionShape& shape, char* rooms, int64_t parts, F f) const {
     const int64_t bytes = BytesPerPart(shape);
     ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
-      SetBlasThreads();
+      SetBlasThreads(1);
       for (int64_t part = begin; part < end; ++part) {
         TileRoom memory(rooms + part * bytes);
         BackwardRoom<C> room(shape, converts_, &memory);

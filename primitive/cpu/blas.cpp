@@ -41,13 +41,14 @@ BlasUse::BlasUse() {
 
 BlasUse::~BlasUse() { users.fetch_sub(1); }
 
-void SetBlasThreads() {
+void SetBlasThreads(int threads) {
+  if (InTeam()) return;                                      // OpenBLAS sees that, and takes one
+  if (InSerialRegion()) return openblas_set_num_threads(1);  // forgotten at the region's end
   thread_local int current = 0;
-  const int wanted = InSerialRegion() ? 1 : NumThreads();
-  if (wanted == current) return;
-  if (wanted > 1) WillStartThreads();
-  openblas_set_num_threads(GrantThreads(wanted));
-  current = wanted;
+  if (threads == current) return;
+  if (threads > 1) WillStartThreads();
+  openblas_set_num_threads(GrantThreads(threads));
+  current = threads;
 }
 
 }  // namespace oneflow_lite

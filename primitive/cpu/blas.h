@@ -3,7 +3,7 @@
 // What every user of the BLAS does around its products.
 //
 //   const BlasUse use;            // in the thread that launches
-//   SetBlasThreads();             // in each thread that multiplies
+//   SetBlasThreads(1);            // in each thread that multiplies
 //   cblas_sgemm(...);
 #pragma once
 
@@ -19,8 +19,9 @@ class BlasUse {
   BlasUse(const BlasUse&) = delete;
 };
 
-// Gives the BLAS as many threads as ours: one within ParallelFor. It keeps the number per calling
-// thread (an OpenMP setting), so it is set where it changed only.
-void SetBlasThreads();
+// Gives the BLAS so many threads in the calls of this thread: one within ParallelFor and in forked
+// children. It keeps the number per calling thread (an OpenMP setting, which the end of a parallel
+// region takes back), so it is set where it changed only.
+void SetBlasThreads(int threads);
 
 }  // namespace oneflow_lite

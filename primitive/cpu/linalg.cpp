@@ -136,7 +136,7 @@ void LaunchAll(const LinalgProblem& p, const LinalgBuffers& buffers, void* works
   const int64_t parts = PartsOf(p);
   const size_t bytes = ScratchBytes<T>(p, sizes);
   const auto run_part = [&](int64_t part) {
-    SetBlasThreads();
+    SetBlasThreads(NumThreads());
     for (int64_t i = part * p.batch / parts; i < (part + 1) * p.batch / parts; ++i) {
       Scratch scratch(static_cast<char*>(workspace) + static_cast<size_t>(part) * bytes);
       FindTask<T>(p.task)(p, sizes, MatrixAt<T>(buffers, strides, i), scratch);

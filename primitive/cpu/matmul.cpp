@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products through OpenBLAS (its OpenMP flavour, which shares our threads). The 16-bit
-// floats are widened into the workspace and the product is rounded once.
+// Matrix products through OpenBLAS (its OpenMP flavour, which shares our threads). A product is cut
+// into a rectangle of results for each thread, and the BLAS works on each with one thread. The
+// 16-bit floats are widened into the workspace and the product is rounded once.
 #include "primitive/matmul.h"
 
 #include <cblas.h>
@@ -13,6 +14,7 @@
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/blas.h"
 #include "primitive/cpu/convert.h"
+#include "primitive/cpu/matmul_parts.h"
 
 namespace oneflow_lite {
 namespace {
@@ -44,10 +46,10 @@ struct Stored {
 Stored StoredA(const MatmulShape& s) { return s.transpose_a ? Stored{s.k, s.m} : Stored{s.m, s.k}; }
 Stored StoredB(const MatmulShape& s) { return s.transpose_b ? Stored{s.n, s.k} : Stored{s.k, s.n}; }
 
-// One product; C is float or double. adds: to what c has.
+// One product on one thread; C is float or double. adds: to what c has.
 template <class C>
-void Product(const MatmulShape& s, const C* a, int64_t lda, const C* b, int64_t ldb, bool adds,
-             C* c, int64_t ldc) {
+void PartProduct(const MatmulShape& s, const C* a, int64_t lda, const C* b, int64_t ldb, bool adds,
+                 C* c, int64_t ldc) {
   if (s.m * s.n * s.k > kTinyProduct) {
     // The BLAS refuses a leading dimension below the row's length, even of a single row.
     Gemm(s, a, static_cast<blasint>(std::max({lda, StoredA(s).cols, int64_t{1}})), b,
@@ -66,6 +68,24 @@ void Product(const MatmulShape& s, const C* a, int64_t lda, const C* b, int64_t 
       c[i * ldc + j] = sum;
     }
   }
+}
+
+// One product on all threads.
+template <class C>
+void Product(const MatmulShape& s, const C* a, int64_t lda, const C* b, int64_t ldb, bool adds,
+             C* c, int64_t ldc) {
+  const MatmulParts parts(s.m, s.n, s.k, InSerialRegion() ? 1 : NumThreads());
+  ParallelFor(parts.count(), 1, [&](int64_t begin, int64_t end) {
+    if (s.m * s.n * s.k > kTinyProduct) SetBlasThreads(1);
+    for (int64_t i = begin; i < end; ++i) {
+      const MatmulPart part = parts[i];
+      MatmulShape piece = s;
+      piece.m = part.rows, piece.n = part.cols;
+      PartProduct(piece, a + part.row * (s.transpose_a ? 1 : lda), lda,
+                  b + part.col * (s.transpose_b ? ldb : 1), ldb, adds,
+                  c + part.row * ldc + part.col, ldc);
+    }
+  });
 }
 
 class CpuMatmul final : public Matmul {
@@ -118,7 +138,6 @@ class CpuMatmul final : public Matmul {
   template <class C>
   static void LaunchBatch(const MatmulShape& s, const C* a, const C* b, C* c) {
     const auto products = [&](int64_t begin, int64_t end) {
-      if (s.m * s.n * s.k > kTinyProduct) SetBlasThreads();
       for (int64_t i = begin; i < end; ++i) {
         Product(s, a + i * s.batch_stride_a, s.lda, b + i * s.batch_stride_b, s.ldb, s.accumulate,
                 c + i * s.m * s.c_stride(), s.c_stride());
@@ -181,7 +200,6 @@ class CpuMatmul final : public Matmul {
       char* out = c + i * s.m * s.c_stride() * item;
       const bool adds = bias || s.accumulate;
       if (adds) WidenStart(s, bias, out, wide_c);
-      if (s.m * s.n * s.k > kTinyProduct) SetBlasThreads();
       Product(s, wide_a, StoredA(s).cols, wide_b, StoredB(s).cols, adds, wide_c, s.n);
       Narrow(s, wide_c, out);
     }

@@ -102,9 +102,13 @@ def test_python_goes_on_while_a_large_op_runs():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("last", ["product", "attention", "linalg"])
 @pytest.mark.parametrize("started", [True, False])
-def test_fork_then_compute(started):
-    """In a process of its own, whose child gets an alarm: it must not wait for absent threads."""
+def test_fork_then_compute(started, last):
+    """In a process of its own, whose child gets an alarm: it must not wait for absent threads.
+
+    ``last``: which use of the BLAS was the last before, each of which has its own threads.
+    """
     script = f"""
 import os, signal, sys
 sys.path.insert(0, {os.path.dirname(__file__)!r})
@@ -114,11 +118,17 @@ w = flow.randn(512, 512)
 if {started}:  # OpenMP's and the BLAS's threads
     x @ w
     rows, losses = flow.softmax(x, 1).numpy(), train(0)
+    if {last!r} == "attention":
+        flow.nn.functional.scaled_dot_product_attention(*[x.view(4, 8, 256, 128)] * 3)
+    elif {last!r} == "linalg":
+        flow.linalg.solve(w, w)
 child = os.fork()
 if child == 0:
     signal.alarm(40)
     now = flow.softmax(x, 1).numpy(), train(0)
     same = abs(flow.softmax(x @ w, 1).sum().item() / 2048 - 1) < 1e-4
+    for n in (64, 70, 90, 200):  # on either side of where a product is cut
+        same = same and bool(flow.allclose(flow.ones(n, n) @ flow.ones(n, n), flow.tensor(1.0 * n)))
     if {started}:  # rows have the same bits on any number of threads; a product's sums have not
         same = same and np.array_equal(now[0], rows) and np.allclose(now[1], losses, rtol=1e-4)
     os._exit(0 if same else 1)
