@@ -168,7 +168,7 @@ bool AsDType(PyObject* o, DType* out) {
   for (int i = 0; i < kNumDTypes; ++i) {
     if (o == dtype_objects[i]) return *out = static_cast<DType>(i), true;
   }
-  if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return *out = DType::kFloat32, true;
+  if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return *out = DType::kFloat64, true;
   if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return *out = DType::kInt64, true;
   if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return *out = DType::kBool, true;
   return false;

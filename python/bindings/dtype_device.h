@@ -12,7 +12,7 @@ namespace oneflow_lite::python {
 
 // The one object of the dtype; a new reference.
 PyObject* WrapDType(DType t);
-// True for a dtype object and for the Python types bool, int (int64) and float (float32).
+// True for a dtype object and for the Python types bool, int (int64) and float (float64).
 bool AsDType(PyObject* o, DType* out);
 
 // A new reference; null on failure.

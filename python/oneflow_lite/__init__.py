@@ -12,7 +12,7 @@ in ``flow.optim``.
 
 import builtins as _builtins
 import importlib as _importlib
-from math import inf, nan, pi
+from math import e, inf, nan, pi
 from typing import Any as _Any
 
 from oneflow_lite import (
@@ -150,7 +150,9 @@ __all__ += ["distributed"]  # noqa: F405  (so it does)
 __all__ += ["load", "save"]  # noqa: F405  (__getattr__ brings them)
 __all__ += ["Size", "contiguous_format", "layout", "memory_format", "preserve_format", "strided"]
 __all__ += ["finfo", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_complex",
-            "is_floating_point", "is_tensor", "nan", "numel", "pi", *_composed]  # fmt: skip
+            "is_floating_point", "is_tensor", "nan", "newaxis", "numel", "pi", "e",
+            *_composed]  # fmt: skip
+newaxis = None  # of an index: a new dim of size 1
 # A star import brings functions of Python's names (abs, max, sum), but must not hide its types.
 __all__ += [name for name in dir(_C) if not name.startswith(("_", *_elsewhere))]
 _not_by_star = ("bool", "float", "int", "slice")

@@ -4,6 +4,7 @@
 
 from builtins import bool as _bool
 from builtins import int as _int
+from math import e as e
 from math import inf as inf
 from math import nan as nan
 from math import pi as pi
@@ -519,6 +520,7 @@ long = _int64
 short = _int16
 __config__: _Config
 __version__: str
+newaxis: None
 
 def get_default_dtype() -> dtype: ...
 def is_complex(input: Tensor) -> _bool: ...

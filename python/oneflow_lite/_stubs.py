@@ -174,7 +174,8 @@ _FACE = '''# SPDX-License-Identifier: Apache-2.0
 '''
 # Where values come from that do not say so.
 _PLACES = ("_oneflow_lite", "_C", "_layouts", "_process", "_serialization", "op_check")
-_HEAD = """from math import inf as inf
+_HEAD = """from math import e as e
+from math import inf as inf
 from math import nan as nan
 from math import pi as pi
 
@@ -205,7 +206,7 @@ def face(package: types.ModuleType) -> str:
     lines, own = set(), []
     for name in dir(package):
         value = getattr(package, name)
-        if name.startswith("__") or name in ("inf", "nan", "pi"):
+        if name.startswith("__") or name in ("e", "inf", "nan", "newaxis", "pi"):
             continue
         if isinstance(value, types.ModuleType) or name == "ops":
             lines.add(f"from oneflow_lite import {name} as {name}")
@@ -223,7 +224,8 @@ def face(package: types.ModuleType) -> str:
     front = ["from builtins import bool as _bool", "from builtins import int as _int"]
     values = sorted(line for line in own if not line.startswith("def "))
     functions = sorted(line for line in own if line.startswith("def "))
-    end = ["", *values, "__config__: _Config", "__version__: str", "", *functions, ""]
+    own = ["__config__: _Config", "__version__: str", "newaxis: None"]
+    end = ["", *values, *own, "", *functions, ""]
     text = "\n".join([*front, _HEAD.rstrip(), *sorted(lines), *end])
     return _FACE + text
 

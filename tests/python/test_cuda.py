@@ -21,8 +21,8 @@ needs_gpu = pytest.mark.skipif(not cuda.is_available(), reason="no GPU here")
         cuda.synchronize,
         cuda.get_device_name,
         cuda.current_stream,
-        cuda.memory_allocated,
-        cuda.empty_cache,
+        cuda.memory_stats,
+        cuda.reset_peak_memory_stats,
         cuda.Stream,
         lambda: flow.ones(2).cuda(),
         lambda: flow.ones(2, device="cuda"),
@@ -34,6 +34,12 @@ def test_without_a_gpu_the_reason_is_told(call):
     assert cuda.device_count() == 0
     with pytest.raises(RuntimeError, match="CUDA"):
         call()
+
+
+@pytest.mark.skipif(cuda.is_available(), reason="there is a GPU")
+def test_a_report_of_memory_runs_without_a_gpu():
+    assert cuda.memory_allocated() == cuda.max_memory_allocated() == cuda.memory_reserved() == 0
+    assert cuda.empty_cache() is None
 
 
 def test_other_devices_are_refused():

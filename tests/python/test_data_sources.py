@@ -307,3 +307,19 @@ def test_from_dlpack_to_a_gpu():
     assert flow.from_dlpack(x, copy=True).data_ptr() != x.data_ptr()
     with pytest.raises(ValueError, match="copy is False"):
         flow.from_dlpack(x, device="cpu", copy=False)
+
+
+@pytest.mark.parametrize("make", [
+    lambda dtype: flow.zeros(2, dtype=dtype), lambda dtype: flow.full((2,), 1, dtype=dtype),
+    lambda dtype: flow.arange(2, dtype=dtype), lambda dtype: flow.tensor([0, 1], dtype=dtype),
+    lambda dtype: flow.ones(2).to(dtype), lambda dtype: flow.ones(2).type(dtype),
+    lambda dtype: flow.zeros_like(flow.ones(2), dtype=dtype),
+    lambda dtype: flow.as_tensor([0, 1], dtype=dtype),
+])  # fmt: skip
+def test_dtypes_by_python_s_types(make):
+    """As NumPy and PyTorch read them: Python's float has 64 bits."""
+    for given, dtype in ((float, flow.float64), (int, flow.int64)):
+        assert make(given).dtype is dtype and make(given).tolist() == make(dtype).tolist()
+    assert flow.zeros(2, dtype=bool).dtype is flow.ones(2).to(bool).dtype is flow.bool
+    assert flow.ones(2).sum(dtype=float).dtype is flow.float64
+    assert flow.softmax(flow.ones(2), 0, dtype=float).dtype is flow.float64

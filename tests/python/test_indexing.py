@@ -126,3 +126,9 @@ def test_indexing_is_differentiable():
     np.testing.assert_array_equal(y.grad.numpy(), expected)
     with pytest.raises(RuntimeError, match="leaf"):
         y[0] = 1
+
+
+def test_the_name_of_a_new_dim():
+    x = flow.arange(3)
+    assert flow.newaxis is None and "newaxis" in dir(flow)
+    assert x[:, flow.newaxis].tolist() == [[0], [1], [2]] and x[flow.newaxis].shape == (1, 3)

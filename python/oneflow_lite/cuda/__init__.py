@@ -145,19 +145,26 @@ def memory_stats(where: _Device = None) -> dict[str, int]:
     return _ext.memory_stats(device(f"cuda:{_index(where)}"))
 
 
+def _counted(where: _Device, name: str) -> int:
+    """0 where there is no GPU: a program that only reports it runs there, too."""
+    return memory_stats(where)[name] if is_available() else 0
+
+
 def memory_allocated(where: _Device = None) -> int:
-    """Bytes held by tensors."""
-    return memory_stats(where)["allocated"]
+    """Bytes held by tensors; 0 without a GPU."""
+    return _counted(where, "allocated")
 
 
 def max_memory_allocated(where: _Device = None) -> int:
-    """The most bytes held by tensors since the start or ``reset_peak_memory_stats``."""
-    return memory_stats(where)["peak_allocated"]
+    """The most bytes held by tensors since the start or ``reset_peak_memory_stats``; 0 without a
+    GPU.
+    """
+    return _counted(where, "peak_allocated")
 
 
 def memory_reserved(where: _Device = None) -> int:
-    """Bytes that the allocator has from the driver."""
-    return memory_stats(where)["reserved"]
+    """Bytes that the allocator has from the driver; 0 without a GPU."""
+    return _counted(where, "reserved")
 
 
 def reset_peak_memory_stats(where: _Device = None) -> None:
@@ -166,8 +173,9 @@ def reset_peak_memory_stats(where: _Device = None) -> None:
 
 
 def empty_cache(where: _Device = None) -> None:
-    """Gives memory that no tensor holds back to the driver."""
-    _ext.empty_cache(device(f"cuda:{_index(where)}"))
+    """Gives memory that no tensor holds back to the driver; without a GPU there is none."""
+    if is_available():
+        _ext.empty_cache(device(f"cuda:{_index(where)}"))
 
 
 speak_for_themselves(globals(), __all__)
