@@ -98,12 +98,12 @@ test-asan: setup ## run all tests under AddressSanitizer and UndefinedBehaviorSa
 	  PYTHONPATH=$(CURDIR)/build/cpu-asan/package $(PY) -m pytest -m "not slow" --ignore tests/python/test_architecture.py
 
 .PHONY: test-tsan
-test-tsan: setup ## run the C++ tests of dispatch, allocator, autograd and threads under ThreadSanitizer
+test-tsan: setup ## run the C++ tests of dispatch, allocator, autograd, collectives and threads under ThreadSanitizer
 	@mkdir -p build
 	@cmake --preset cpu-tsan > build/cpu-tsan.log || { cat build/cpu-tsan.log; exit 1; }
 	@cmake --build --preset cpu-tsan -j $(JOBS) --target cpp_tests
 	$(SAME_ADDRESSES) ctest --preset cpu-tsan -R '$(TSAN_TESTS)'
-TSAN_TESTS ?= Dispatch|Allocator|Autograd|Thread|Stream|Registry
+TSAN_TESTS ?= Dispatch|Allocator|Autograd|Collective|Thread|Stream|Registry
 
 .PHONY: test-torch
 test-torch: ## test oneflow_lite_torch on the CPU, with PyTorch's newest release (a large download)
