@@ -22,6 +22,25 @@
 namespace oneflow_lite {
 // The sum of |x|^p over n elements; where p is infinite, their maximum.
 using NormLoop = double (*)(const void* x, int64_t n, double p);
+
+// Joins such sums, or maxima, of parts; a NaN stays.
+class NormTotal {
+ public:
+  explicit NormTotal(double p) : largest_(std::isinf(p)) {}
+  void Add(double part) {
+    if (std::isnan(value_)) return;
+    if (!largest_) {
+      value_ += part;
+    } else if (part > value_ || std::isnan(part)) {
+      value_ = part;
+    }
+  }
+  double value() const { return value_; }
+
+ private:
+  bool largest_;
+  double value_ = 0;
+};
 }  // namespace oneflow_lite
 #endif
 
@@ -56,16 +75,9 @@ double Terms(const void* data, int64_t n, double p) {
   });
   HWY_ALIGN ComputeOf<T> lanes[hn::MaxLanes(d)];
   hn::Store(total, d, lanes);
-  double sum = 0;
-  for (size_t i = 0; i < hn::Lanes(d); ++i) {
-    const double lane = static_cast<double>(lanes[i]);
-    if (!std::isinf(p))
-      sum += lane;
-    else if (lane > sum || std::isnan(lane))
-      sum = lane;
-    if (std::isnan(sum)) break;
-  }
-  return sum;
+  NormTotal joined(p);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) joined.Add(static_cast<double>(lanes[i]));
+  return joined.value();
 }
 
 }  // namespace
@@ -109,15 +121,11 @@ class CpuTensorNorms final : public TensorNorms {
       }
     });
     for (size_t i = 0; i < tensors.size(); ++i) {
-      double total = 0;
+      NormTotal joined(p);
       for (int64_t k = i ? ends[i - 1] : 0; k < ends[i]; ++k) {
-        const double part = parts[static_cast<size_t>(k)];
-        if (!std::isinf(p))
-          total += part;
-        else if (part > total || std::isnan(part))
-          total = part;
-        if (std::isnan(total)) break;
+        joined.Add(parts[static_cast<size_t>(k)]);
       }
+      const double total = joined.value();
       const double norm = std::isinf(p) || p == 1 ? total
                           : p == 2                ? std::sqrt(total)
                                                   : std::pow(total, 1 / p);
