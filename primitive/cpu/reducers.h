@@ -47,9 +47,7 @@ struct FoldReducer : ReducerOf<C> {
   void TakeNarrow(DType dtype) {
     if constexpr (std::is_floating_point_v<C>) {
       const ReduceLoops<C> found = FindNarrowReduceLoops<C>(kFold, dtype);
-      if (!found.row) return;
-      loops = found;
-      takes = dtype;
+      if (found.row) loops = found, takes = dtype;
     }
   }
   static constexpr C Neutral() {

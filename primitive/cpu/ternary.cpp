@@ -15,7 +15,7 @@
 #define HWY_TARGET_INCLUDE "primitive/cpu/ternary.cpp"
 #include "hwy/foreach_target.h"
 // clang-format on
-#include "primitive/cpu/simd-inl.h"
+#include "primitive/cpu/pack-inl.h"
 
 #ifndef OFL_PRIMITIVE_CPU_TERNARY_ONCE_
 #define OFL_PRIMITIVE_CPU_TERNARY_ONCE_
@@ -23,6 +23,8 @@ namespace oneflow_lite {
 // out may be an operand.
 using TernaryLoop = void (*)(int64_t n, const void* a, const void* b, const void* c,
                              const TernaryNumbers& v, void* out);
+// Of elements as they lie in memory; out may be x.
+using BoundFunction = void (*)(int64_t n, const void* x, double least, double most, void* out);
 
 // From the end that is nearer, so that weights 0 and 1 give the ends.
 template <class T>
@@ -125,6 +127,23 @@ TernaryLoop Floats(DType dtype, F f) {
   if (dtype == DType::kFloat32) return Make<float>(f);
   return dtype == DType::kFloat64 ? Make<double>(f) : nullptr;
 }
+// Bounds for all elements, none of them NaN: two comparisons. NaN stays.
+template <class T>
+void BoundLoop(int64_t n, const void* x_data, double least, double most, void* out_data) {
+  using C = ComputeOf<T>;
+  const TagOf<T> d;
+  const T* x = static_cast<const T*>(x_data);
+  T* out = static_cast<T*>(out_data);
+  const auto zero = hn::Zero(d), low = hn::Set(d, static_cast<C>(least));
+  const auto high = hn::Set(d, static_cast<C>(most));
+  const auto within = [&](auto v) OFL_SIMD_LAMBDA {
+    const auto y = hn::IfThenElse(hn::Lt(v, low), low, v);
+    return hn::IfThenElse(hn::Gt(y, high), high, y);
+  };
+  GeneratePacks<T, false>(static_cast<size_t>(n), out, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    return EachPart(within, LoadPack(x + i, count, zero));
+  });
+}
 // The bounds on vectors: the compiler keeps branches in that loop.
 template <class T>
 void ClampLoop(int64_t n, const void* a_data, const void* b_data, const void* c_data,
@@ -211,6 +230,11 @@ TernaryLoop FindTernary(TernaryOp op, DType dtype) {
   return nullptr;
 }
 
+BoundFunction FindBound(DType dtype) {
+  if (!IsFloating(dtype)) return nullptr;
+  return VisitFloating(dtype, []<class T>(Tag<T>) -> BoundFunction { return &BoundLoop<T>; });
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace oneflow_lite
 HWY_AFTER_NAMESPACE();
@@ -220,13 +244,21 @@ namespace oneflow_lite {
 namespace {
 
 HWY_EXPORT(FindTernary);
+HWY_EXPORT(FindBound);
 
 class CpuTernary final : public Ternary {
  public:
-  CpuTernary(const Spec& spec, TernaryLoop loop) : loop_(loop), pass_(TypesOf(spec)) {}
+  CpuTernary(const Spec& spec, TernaryLoop loop)
+      : loop_(loop), item_(static_cast<int64_t>(SizeOf(spec.dtype))), pass_(TypesOf(spec)) {
+    if (spec.op == TernaryOp::kClamp) bound_ = HWY_DYNAMIC_DISPATCH(FindBound)(spec.dtype);
+  }
 
   Status Launch(Stream&, const Elementwise<4>& g, const Ternary::Operand (&operands)[3],
                 const TernaryNumbers& numbers, void* out) const override {
+    if (bound_ && AreBounds(operands[1], operands[2]) && operands[0].data && IsDense(g)) {
+      LaunchBound(g.numel, operands, out);
+      return OkStatus();
+    }
     ChunkedPass<3>::Operands in;
     for (int i = 0; i < 3; ++i) in[i] = {operands[i].data, &operands[i].number};
     pass_.Run(g, in, out, [&](int64_t n, const auto& chunks, void* y) {
@@ -246,7 +278,26 @@ class CpuTernary final : public Ternary {
             .out = truth ? DType::kBool : spec.dtype};
   }
 
+  // Numbers other than NaN.
+  static bool AreBounds(const Operand& least, const Operand& most) {
+    if (least.data || most.data) return false;
+    return !std::isnan(least.number.to<double>()) && !std::isnan(most.number.to<double>());
+  }
+  // Whether the first operand and the result lie in a row.
+  static bool IsDense(const Elementwise<4>& g) {
+    return g.ndim == 0 || (g.ndim == 1 && g.strides[0][0] == 1 && g.strides[3][0] == 1);
+  }
+  void LaunchBound(int64_t numel, const Operand (&operands)[3], void* out) const {
+    const double least = operands[1].number.to<double>(), most = operands[2].number.to<double>();
+    const auto* x = static_cast<const char*>(operands[0].data);
+    ParallelFor(numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
+      bound_(end - begin, x + begin * item_, least, most, static_cast<char*>(out) + begin * item_);
+    });
+  }
+
   TernaryLoop loop_;
+  BoundFunction bound_ = nullptr;
+  int64_t item_;
   ChunkedPass<3> pass_;
 };
 
