@@ -220,7 +220,8 @@ void AddProcess(py::module_& m) {
       [](int n) {
         SetNumThreads(n);
         GilRelease unlocked;
-        return InSerialRegion() ? NumThreads() : GrantThreads(NumThreads());
+        // Of n, not of NumThreads(): another thread may have set another number since.
+        return InSerialRegion() ? n : GrantThreads(n);
       },
       py::arg("n"), "Gives how many of them the system grants.");
   m.attr("max_num_threads") = kMaxThreads;

@@ -48,6 +48,35 @@ def test_a_number_that_makes_no_sense_is_refused(n):
     assert flow.get_num_threads() == before
 
 
+SET_AT_ONCE = """
+import sys, threading, time, warnings
+warnings.simplefilter("error")
+import oneflow_lite as flow
+sys.setswitchinterval(1e-6)
+end, errors = time.monotonic() + 1.5, []
+
+def set_it(n):
+    try:
+        while time.monotonic() < end:
+            flow.set_num_threads(n)
+    except Warning as warning:
+        errors.append(warning)
+
+threads = [threading.Thread(target=set_it, args=(1 + i,)) for i in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(errors[:1])
+"""
+
+
+def test_threads_that_set_numbers_at_once_hear_of_their_own():
+    """Not that the system starts no 4 threads because another one asked for 1."""
+    done = run(SET_AT_ONCE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")
+
+
 # Threads get no stack: as where ulimit -u or a container's pids.max are reached.
 def little_memory():
     resource.setrlimit(resource.RLIMIT_STACK, (64 << 20, 64 << 20))
