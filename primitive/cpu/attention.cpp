@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "oneflow_lite/core/parallel.h"
+#include "primitive/cpu/attention_parts.h"
 #include "primitive/cpu/attention_tiles.h"
 #include "primitive/cpu/blas.h"
 
@@ -55,14 +56,15 @@ class ForwardPass {
         out_(out),
         lse_(lse) {}
 
+  // Of each head.
   static int64_t Blocks(const AttentionShape& s) {
     const int64_t block = BlockOf(s.queries);
-    return s.batch * s.heads * ((s.queries + block - 1) / block);
+    return (s.queries + block - 1) / block;
   }
 
-  // One block of queries: number `task` of Blocks().
+  // One block of queries: number `task` of those of all heads.
   void Run(int64_t task, ForwardRoom<C>& room) const {
-    const int64_t block = BlockOf(s_.queries), blocks = (s_.queries + block - 1) / block;
+    const int64_t block = BlockOf(s_.queries), blocks = Blocks(s_);
     const int64_t first = task % blocks * block, head = task / blocks;
     const int64_t b = head / s_.heads, h = head % s_.heads;
     const int64_t m = std::min(block, s_.queries - first);
@@ -156,17 +158,17 @@ class CpuAttention final : public Attention {
       static_cast<uint64_t*>(rng)[0] = seed;
       static_cast<uint64_t*>(rng)[1] = offset;
     }
-    const int64_t tasks = ForwardPass<C>::Blocks(shape), bytes = BytesPerPart(shape);
+    const int64_t heads = shape.batch * shape.heads, blocks = ForwardPass<C>::Blocks(shape);
+    const int64_t bytes = BytesPerPart(shape),
+                  parts = std::min<int64_t>(shape.parts, heads * blocks);
     const BlasUse use;
     const ForwardPass<C> pass(shape, spec_, in, seed, offset, out, static_cast<C*>(lse));
-    const int64_t parts = shape.parts;
-    // A part takes every so manieth block: with a causal mask, later ones see more keys.
-    ParallelFor(std::min(parts, tasks), 1, [&](int64_t begin, int64_t end) {
+    ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
       SetBlasThreads(1);
       for (int64_t part = begin; part < end; ++part) {
         TileRoom memory(static_cast<char*>(workspace) + part * bytes);
         ForwardRoom<C> room(shape, ComputeType(spec_.dtype) != spec_.dtype, &memory);
-        for (int64_t task = part; task < tasks; task += parts) pass.Run(task, room);
+        ForTasksOf(part, parts, heads, blocks, [&](int64_t task) { pass.Run(task, room); });
       }
     });
     return OkStatus();

@@ -11,6 +11,7 @@
 
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/attention.h"
+#include "primitive/cpu/attention_parts.h"
 #include "primitive/cpu/attention_tiles.h"
 #include "primitive/cpu/blas.h"
 
@@ -79,14 +80,13 @@ class BackwardPass {
     }
   }
 
-  static int64_t Blocks(const AttentionShape& s) {
-    return s.batch * s.heads * ((s.queries + kQueries - 1) / kQueries);
-  }
+  // Of each head.
+  static int64_t Blocks(const AttentionShape& s) { return (s.queries + kQueries - 1) / kQueries; }
 
-  // delta, base and rest of a block of queries: number `task` of Blocks().
+  // delta, base and rest of a block of queries: number `task` of those of all heads.
   void Prepare(int64_t task, BackwardRoom<C>& room) const {
     constexpr C kInfinity = std::numeric_limits<C>::infinity();
-    const int64_t blocks = (s_.queries + kQueries - 1) / kQueries;
+    const int64_t blocks = Blocks(s_);
     const int64_t first = task % blocks * kQueries, head = task / blocks;
     const int64_t b = head / s_.heads, h = head % s_.heads;
     const int64_t m = std::min(kQueries, s_.queries - first);
@@ -114,9 +114,10 @@ class BackwardPass {
     const int64_t split = task % division.splits, head = task / division.splits;
     const int64_t b = head / s_.kv_heads, kv = head % s_.kv_heads;
     for (int64_t h = kv * s_.group(); h < (kv + 1) * s_.group(); ++h) ClearQueries(b, h, split);
-    // Every so manieth tile: with a causal mask, later ones are seen by fewer queries.
-    for (int64_t tile = split; tile < division.tiles; tile += division.splits) {
-      KeyTile(b, kv, split, tile * kKeys, room);
+    // With a causal mask later tiles are seen by fewer queries.
+    for (int64_t i = 0; i * division.splits < division.tiles; ++i) {
+      const int64_t tile = ThereAndBack(i, split, division.splits);
+      if (tile < division.tiles) KeyTile(b, kv, split, tile * kKeys, room);
     }
   }
 
@@ -285,15 +286,11 @@ class CpuAttentionBackward final : public AttentionBackward {
     const BackwardPass<C> pass(shape, spec_, in, shared, dq, dk, dv);
     const Division division(shape);
     const int64_t rows = shape.batch * shape.heads * shape.queries;
-    const int64_t tasks = shape.batch * shape.kv_heads * division.splits, parts = shape.parts;
     const BlasUse use;
-    const int64_t blocks = BackwardPass<C>::Blocks(shape);
-    InParts(shape, rooms, std::min(parts, blocks), [&](int64_t part, BackwardRoom<C>& room) {
-      for (int64_t task = part; task < blocks; task += parts) pass.Prepare(task, room);
-    });
-    InParts(shape, rooms, std::min(parts, tasks), [&](int64_t part, BackwardRoom<C>& room) {
-      for (int64_t task = part; task < tasks; task += parts) pass.Run(task, division, room);
-    });
+    InParts(shape, rooms, shape.batch * shape.heads, BackwardPass<C>::Blocks(shape),
+            [&](int64_t task, BackwardRoom<C>& room) { pass.Prepare(task, room); });
+    InParts(shape, rooms, shape.batch * shape.kv_heads, division.splits,
+            [&](int64_t task, BackwardRoom<C>& room) { pass.Run(task, division, room); });
     if (shared.dq) {
       ParallelFor(rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, shape.head_dim)),
                   [&](int64_t begin, int64_t end) { pass.WriteQueries(begin, end); });
@@ -302,15 +299,18 @@ class CpuAttentionBackward final : public AttentionBackward {
   }
 
  private:
+  // f(task, room) for all tasks of all heads.
   template <class F>
-  void InParts(const AttentionShape& shape, char* rooms, int64_t parts, F f) const {
-    const int64_t bytes = BytesPerPart(shape);
+  void InParts(const AttentionShape& shape, char* rooms, int64_t heads, int64_t tasks_of_each,
+               F f) const {
+    const int64_t bytes = BytesPerPart(shape),
+                  parts = std::min<int64_t>(shape.parts, heads * tasks_of_each);
     ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
       SetBlasThreads(1);
       for (int64_t part = begin; part < end; ++part) {
         TileRoom memory(rooms + part * bytes);
         BackwardRoom<C> room(shape, converts_, &memory);
-        f(part, room);
+        ForTasksOf(part, parts, heads, tasks_of_each, [&](int64_t task) { f(task, room); });
       }
     });
   }
