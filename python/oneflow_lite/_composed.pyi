@@ -5,6 +5,7 @@ import builtins
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
+from oneflow_lite._numerical import Histogram
 from oneflow_lite._oneflow_lite import Tensor
 from oneflow_lite._oneflow_lite import dtype as _dtype
 
@@ -26,7 +27,7 @@ class TensorFunctions:
         range: tuple[builtins.float, builtins.float] | None = None,
         weight: Tensor | None = None,
         density: builtins.bool = False,
-    ) -> tuple[Tensor, Tensor]: ...
+    ) -> Histogram: ...
     def get_device(self) -> builtins.int: ...
     def index_put(
         self, indices: Sequence[Tensor | None], values: Tensor, accumulate: builtins.bool = False

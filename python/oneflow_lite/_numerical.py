@@ -5,11 +5,18 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite._shapes import wrapped_dim
+
+
+class Histogram(NamedTuple):
+    """What :func:`histogram` gives."""
+
+    hist: Tensor
+    bin_edges: Tensor
 
 
 def _along(input: Tensor, axis: int, step: Tensor | float, edge_order: int) -> Tensor:
@@ -98,7 +105,7 @@ def histogram(
     range: tuple[float, float] | None = None,
     weight: Tensor | None = None,
     density: bool = False,
-) -> tuple[Tensor, Tensor]:
+) -> Histogram:
     """How many elements are in each bin, and the bins' edges.
 
     Parameters
@@ -139,7 +146,7 @@ def histogram(
     y = _C.zeros([count], dtype=dtype, device=input.device).index_add(0, places, held)
     if density:
         y = y / (y.sum() * (edges[1:] - edges[:-1]))
-    return y, edges
+    return Histogram(y, edges)
 
 
 FUNCTIONS = (gradient, histogram)

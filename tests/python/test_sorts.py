@@ -255,3 +255,10 @@ def test_results_are_no_views_of_the_input():
     for y in (x.kthvalue(1)[0], x.median(), x.median(0)[0], x.mode()[0], x.sort()[0], x.msort()):
         y.fill_(7.0)
         assert x.item() == 2.0
+
+
+def test_a_histogram_has_names():
+    found = flow.tensor([0.0, 1.0, 1.5, 4.0]).histogram(4)
+    assert found.hist.tolist() == [1, 2, 0, 1] and found.bin_edges.tolist() == [0, 1, 2, 3, 4]
+    counts, edges = flow.histogram(flow.ones(3), 2, range=(0.0, 2.0))
+    assert counts.tolist() == [0, 3] and edges.tolist() == [0, 1, 2]

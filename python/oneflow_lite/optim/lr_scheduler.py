@@ -187,7 +187,7 @@ class ConstantLR(LRScheduler):
     """
 
     _of_the_epoch = True
-    factor: float  # type: ignore[assignment]
+    factor: float = 1 / 3  # type: ignore[assignment]
 
     def __init__(
         self,
