@@ -311,23 +311,45 @@ class NcclCommunicator final : public Communicator {
   std::atomic<bool> aborted_{false};
 };
 
-// The first member makes the id; the others read it in the store.
-StatusOr<std::unique_ptr<Communicator>> NewNccl(const Communicator::Spec& spec) {
+// The id that the first member makes. All have come when it is there, so that none waits in NCCL,
+// which knows no time-out, for another that is not.
+StatusOr<ncclUniqueId> AgreeOnId(const Communicator::Spec& spec, const Nccl& nccl) {
   OFL_ASSIGN_OR_RETURN(const World* world, GetWorld());
-  OFL_ASSIGN_OR_RETURN(const Nccl* nccl, GetNccl());
-  const std::string key = absl::StrCat("nccl/", absl::StrJoin(spec.ranks, ","), "/", spec.lane);
   ncclUniqueId id{};
   if (spec.rank == 0) {
-    OFL_RETURN_IF_ERROR(NcclStatus(nccl->GetUniqueId(&id), nullptr, "unique id"));
-    OFL_RETURN_IF_ERROR(world->store->Set(key, absl::string_view(id.internal, sizeof id.internal)));
-  } else {
-    OFL_ASSIGN_OR_RETURN(const std::string bytes, world->store->Get(key, world->timeout));
-    if (bytes.size() != sizeof id.internal) {
-      return Error(ErrorKind::kRuntime, "NCCL's id has ", bytes.size(), " bytes");
-    }
-    std::memcpy(id.internal, bytes.data(), bytes.size());
+    OFL_RETURN_IF_ERROR(NcclStatus(nccl.GetUniqueId(&id), nullptr, "unique id"));
   }
-  const int device = CurrentDeviceIndex(DeviceType::kCUDA);
+  const std::string key = absl::StrCat("nccl/", absl::StrJoin(spec.ranks, ","), "/", spec.lane);
+  std::vector<int> absent;
+  const auto all = world->store->Gather(key, spec.rank, static_cast<int>(spec.ranks.size()),
+                                        absl::string_view(id.internal, sizeof id.internal),
+                                        world->timeout, &absent);
+  if (!all.ok()) {
+    for (int& place : absent) place = spec.ranks[static_cast<size_t>(place)];
+    if (absent.empty()) return all.status();
+    return Error(ErrorKind::kRuntime, absent.size() == 1 ? "rank " : "ranks ",
+                 absl::StrJoin(absent, ", "), " did not come within ",
+                 static_cast<double>(world->timeout.count()) / 1000, " s");
+  }
+  const std::string& bytes = (*all)[0];
+  if (bytes.size() != sizeof id.internal) {
+    return Error(ErrorKind::kRuntime, "NCCL's id has ", bytes.size(), " bytes");
+  }
+  std::memcpy(id.internal, bytes.data(), bytes.size());
+  return id;
+}
+
+StatusOr<std::unique_ptr<Communicator>> NewNccl(const Communicator::Spec& spec) {
+  const Device here{DeviceType::kCUDA, static_cast<int16_t>(CurrentDeviceIndex(DeviceType::kCUDA))};
+  OFL_ASSIGN_OR_RETURN(const Stream* stream, CurrentStream(here));
+  if (stream->capturing()) {
+    return Error(ErrorKind::kRuntime,
+                 "a graph is being captured, in which ranks cannot be connected; call a collective "
+                 "of these ranks before the capture");
+  }
+  OFL_ASSIGN_OR_RETURN(const Nccl* nccl, GetNccl());
+  OFL_ASSIGN_OR_RETURN(const ncclUniqueId id, AgreeOnId(spec, *nccl));
+  const int device = here.index;
   DeviceGuard guard(device);
   ncclComm_t comm = nullptr;
   OFL_RETURN_IF_ERROR(
