@@ -8,6 +8,9 @@
 #include <cstring>
 
 #include "absl/strings/str_join.h"
+#include "oneflow_lite/core/collective_watch.h"
+#include "oneflow_lite/core/cuda/graph.h"
+#include "oneflow_lite/core/cuda/stream.h"
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/core/store.h"
 #include "primitive/copy.h"
@@ -119,6 +122,7 @@ class NcclCommunicator final : public Communicator {
   // Kept until the process ends, when the driver takes all back.
 
  private:
+  static Status Ended() { return absl::UnavailableError("the communicator was ended"); }
   // f(cudaStream_t) gives a result of NCCL; it runs with the device current.
   template <class F>
   Status On(const Stream& stream, const char* what, F&& f) {
@@ -126,7 +130,7 @@ class NcclCommunicator final : public Communicator {
       return Error(ErrorKind::kValue, what, "(): a stream of ", stream.device().ToString(),
                    " for a communicator of cuda:", device_);
     }
-    if (aborted_.load()) return absl::UnavailableError("the communicator was ended");
+    if (aborted_.load()) return Ended();
     DeviceGuard guard(device_);
     return NcclStatus(f(NativeStream(stream)), aborted_.load() ? nullptr : comm_, what);
   }
@@ -294,7 +298,24 @@ class NcclCommunicator final : public Communicator {
         CudaStatus(cudaMemsetAsync(token.data(), 0, 4, NativeStream(stream)), "barrier"));
     OFL_RETURN_IF_ERROR(DoAllReduce(stream, token.data(), token.data(), 1, DType::kInt32,
                                     CollectiveReduce::kSum, DType::kInt32));
-    return stream.Synchronize();
+    OFL_RETURN_IF_ERROR(Watch(stream, "barrier", number()));
+    OFL_RETURN_IF_ERROR(stream.Synchronize());
+    return aborted_.load() ? Ended() : OkStatus();
+  }
+
+  // A captured call is watched behind each replay: there is nothing to ask of the capture.
+  Status Given(Stream& stream, const char* op, int64_t number) override {
+    if (!stream.capturing()) return Watch(stream, op, number);
+    return AfterReplays(stream, this,
+                        [this, op, number](Stream& s) { return Watch(s, op, number); });
+  }
+  Status Watch(Stream& stream, const char* op, int64_t number) {
+    OFL_ASSIGN_OR_RETURN(const World* world, GetWorld());
+    OFL_ASSIGN_OR_RETURN(Ref<Event> end, NewCudaEvent(stream.device(), /*timing=*/false));
+    OFL_RETURN_IF_ERROR(end->Record(stream));
+    CollectiveWatch::Get().Add(stream.native(), std::move(end), world->timeout,
+                               [this, op, number] { GiveUp(op, number); });
+    return OkStatus();
   }
 
   // NCCL ends its kernels, and with them whoever waits for the stream. One that left has done its
