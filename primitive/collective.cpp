@@ -3,9 +3,13 @@
 // What is the same for all engines: arguments, the order of calls, agreement, and how errors read.
 #include "primitive/collective.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
@@ -169,6 +173,36 @@ Status Communicator::Explain(const std::string& doing, const Status& s) const {
   return Error(ErrorKind::kRuntime, message);
 }
 
+// Why this communicator is of no further use; OK while it is.
+Status Communicator::Failure() {
+  if (failed_.ok()) {
+    std::lock_guard lock(late_mutex_);
+    failed_ = late_;
+  }
+  if (!failed_.ok()) given_ = true;
+  return failed_;
+}
+
+void Communicator::GiveUp(const char* op, int64_t number) {
+  constexpr std::chrono::seconds kGrace{5};
+  constexpr std::chrono::milliseconds kLook{50};
+  const Status s =
+      Explain(absl::StrCat(op, ", number ", number), absl::DeadlineExceededError("on the device"));
+  {
+    std::lock_guard lock(late_mutex_);
+    late_ = s;
+  }
+  const std::string message(s.message());
+  std::fprintf(stderr, "oneflow_lite: %s\n", message.c_str());
+  std::fflush(stderr);
+  Abort({});
+  for (auto waited = kLook; waited < kGrace; waited += kLook) {
+    if (given_) return;
+    std::this_thread::sleep_for(kLook);
+  }
+  _exit(1);
+}
+
 // Compares with the others what each is about to do.
 Status Communicator::CheckAgreement(const Call& call) {
   OFL_ASSIGN_OR_RETURN(const World* world, GetWorld());
@@ -202,7 +236,7 @@ Status Communicator::CheckAgreement(const Call& call) {
 template <class F>
 Status Communicator::Run(Stream& stream, const Call& call, F&& engine) {
   std::lock_guard lock(mutex_);
-  if (!failed_.ok()) return failed_;
+  OFL_RETURN_IF_ERROR(Failure());
   if (in_group_) {
     return Error(ErrorKind::kRuntime, call.op, "(): only send and recv may stand in a group");
   }
@@ -211,8 +245,10 @@ Status Communicator::Run(Stream& stream, const Call& call, F&& engine) {
   TrafficScope scope(call.op, call.BytesFrom(rank_, size()), call.dtype, &stream);
   Status s = size() > 1 && ChecksCollectives() ? CheckAgreement(call) : OkStatus();
   if (s.ok()) s = WithoutExceptions(engine);
+  if (s.ok()) s = Given(stream, call.op, sequence_);
   if (!s.ok()) scope.Fail();
   if (s.ok() || size() == 1) return s;
+  OFL_RETURN_IF_ERROR(Failure());
   return failed_ = Explain(absl::StrCat(call.Describe(), ", number ", sequence_), s);
 }
 

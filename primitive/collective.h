@@ -15,6 +15,7 @@
 // or written may be null. Ranges of input and output must not overlap, except where said.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -85,9 +86,9 @@ class OFL_API Communicator {
   // members arrive in the order in which they were noted. Groups do not nest.
   Status GroupBegin();
   Status GroupEnd();
-  // Returns when all members have called it and, on CUDA, their streams have reached it.
   // In place of GroupEnd: what was noted is forgotten, and nothing is sent.
   void GroupDrop();
+  // Returns when all members have called it and, on CUDA, their streams have reached it.
   Status Barrier(Stream& stream);
 
  protected:
@@ -122,6 +123,16 @@ class OFL_API Communicator {
                              int root) = 0;
   virtual Status DoTransfers(Stream& stream, absl::Span<const Transfer> transfers) = 0;
   virtual Status DoBarrier(Stream& stream) = 0;
+  // After a call that went well: where it has only been given to a device, an engine sees to it
+  // that GiveUp is called if it does not end in time.
+  virtual Status Given(Stream&, const char* /*op*/, int64_t /*number*/) { return OkStatus(); }
+
+  // The device did not do the call in time: all are told what each rank is doing, and the engine is
+  // ended. What waited for the device goes on with memory that nobody wrote, so that the process
+  // ends too, some seconds later, unless a call here has given the error by then.
+  void GiveUp(const char* op, int64_t number);
+  // Of the collective that runs.
+  int64_t number() const { return sequence_; }
 
  private:
   friend class LiveCommunicators;
@@ -140,6 +151,7 @@ class OFL_API Communicator {
   Status Note(Stream& stream, Transfer transfer);
   Status RunTransfers(Stream& stream, std::vector<Transfer> transfers);
   Status CopyToOneself(Stream& stream, std::vector<Transfer>* transfers) const;
+  Status Failure();
   Status Explain(const std::string& doing, const Status& s) const;
   std::string DescribeOthers() const;
   std::string DescribeLoss(absl::string_view own) const;
@@ -154,6 +166,9 @@ class OFL_API Communicator {
   int64_t sequence_ = 0;                  // collectives so far
   std::vector<int64_t> sent_, received_;  // messages so far, by member
   Status failed_;
+  std::mutex late_mutex_;
+  Status late_;                     // what GiveUp has told, on a thread of its own
+  std::atomic<bool> given_{false};  // whether a call has failed with it
   bool in_group_ = false;
   Stream* group_stream_ = nullptr;
   std::vector<Transfer> group_;

@@ -37,7 +37,7 @@ Status Communicator::Note(Stream& stream, Transfer transfer) {
     return Error(ErrorKind::kValue, op, "(): the pointer is null, but there are elements");
   }
   std::lock_guard lock(mutex_);
-  if (!failed_.ok()) return failed_;
+  OFL_RETURN_IF_ERROR(Failure());
   if (transfer.peer == rank_ && !in_group_) {
     return Error(ErrorKind::kValue, op, "(): to and from oneself only in a group");
   }
@@ -54,7 +54,7 @@ Status Communicator::Note(Stream& stream, Transfer transfer) {
 
 Status Communicator::GroupBegin() {
   std::lock_guard lock(mutex_);
-  if (!failed_.ok()) return failed_;
+  OFL_RETURN_IF_ERROR(Failure());
   if (in_group_) return Error(ErrorKind::kRuntime, "group_begin(): groups do not nest");
   in_group_ = true;
   group_stream_ = nullptr;
@@ -64,7 +64,7 @@ Status Communicator::GroupBegin() {
 
 Status Communicator::GroupEnd() {
   std::lock_guard lock(mutex_);
-  if (!failed_.ok()) return failed_;
+  OFL_RETURN_IF_ERROR(Failure());
   if (!in_group_) return Error(ErrorKind::kRuntime, "group_end(): there was no group_begin()");
   in_group_ = false;
   std::vector<Transfer> group;
@@ -117,8 +117,10 @@ Status Communicator::RunTransfers(Stream& stream, std::vector<Transfer> transfer
   TrafficScope scope(transfers.size() > 1 ? "batch" : OpOf(first.send), sent, first.dtype, &stream);
   Status s = ChecksCollectives() ? CheckTransfers(transfers) : OkStatus();
   if (s.ok()) s = WithoutExceptions([&] { return DoTransfers(stream, transfers); });
+  if (s.ok()) s = Given(stream, OpOf(first.send), first.number);
   if (s.ok()) return s;
   scope.Fail();
+  OFL_RETURN_IF_ERROR(Failure());
   std::string doing = absl::StrCat(OpOf(first.send), " of ", first.count, " ", Name(first.dtype),
                                    first.send ? " to" : " from", " rank ", ranks_[first.peer],
                                    ", number ", first.number);

@@ -8,6 +8,9 @@
 #include <cstring>
 
 #include "absl/strings/str_join.h"
+#include "oneflow_lite/core/collective_watch.h"
+#include "oneflow_lite/core/cuda/graph.h"
+#include "oneflow_lite/core/cuda/stream.h"
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/core/store.h"
 #include "primitive/copy.h"
@@ -119,6 +122,7 @@ class NcclCommunicator final : public Communicator {
   // Kept until the process ends, when the driver takes all back.
 
  private:
+  static Status Ended() { return absl::UnavailableError("the communicator was ended"); }
   // f(cudaStream_t) gives a result of NCCL; it runs with the device current.
   template <class F>
   Status On(const Stream& stream, const char* what, F&& f) {
@@ -126,7 +130,7 @@ class NcclCommunicator final : public Communicator {
       return Error(ErrorKind::kValue, what, "(): a stream of ", stream.device().ToString(),
                    " for a communicator of cuda:", device_);
     }
-    if (aborted_.load()) return absl::UnavailableError("the communicator was ended");
+    if (aborted_.load()) return Ended();
     DeviceGuard guard(device_);
     return NcclStatus(f(NativeStream(stream)), aborted_.load() ? nullptr : comm_, what);
   }
@@ -294,7 +298,24 @@ class NcclCommunicator final : public Communicator {
         CudaStatus(cudaMemsetAsync(token.data(), 0, 4, NativeStream(stream)), "barrier"));
     OFL_RETURN_IF_ERROR(DoAllReduce(stream, token.data(), token.data(), 1, DType::kInt32,
                                     CollectiveReduce::kSum, DType::kInt32));
-    return stream.Synchronize();
+    OFL_RETURN_IF_ERROR(Watch(stream, "barrier", number()));
+    OFL_RETURN_IF_ERROR(stream.Synchronize());
+    return aborted_.load() ? Ended() : OkStatus();
+  }
+
+  // A captured call is watched behind each replay: there is nothing to ask of the capture.
+  Status Given(Stream& stream, const char* op, int64_t number) override {
+    if (!stream.capturing()) return Watch(stream, op, number);
+    return AfterReplays(stream, this,
+                        [this, op, number](Stream& s) { return Watch(s, op, number); });
+  }
+  Status Watch(Stream& stream, const char* op, int64_t number) {
+    OFL_ASSIGN_OR_RETURN(const World* world, GetWorld());
+    OFL_ASSIGN_OR_RETURN(Ref<Event> end, NewCudaEvent(stream.device(), /*timing=*/false));
+    OFL_RETURN_IF_ERROR(end->Record(stream));
+    CollectiveWatch::Get().Add(stream.native(), std::move(end), world->timeout,
+                               [this, op, number] { GiveUp(op, number); });
+    return OkStatus();
   }
 
   // NCCL ends its kernels, and with them whoever waits for the stream. One that left has done its
@@ -311,23 +332,45 @@ class NcclCommunicator final : public Communicator {
   std::atomic<bool> aborted_{false};
 };
 
-// The first member makes the id; the others read it in the store.
-StatusOr<std::unique_ptr<Communicator>> NewNccl(const Communicator::Spec& spec) {
+// The id that the first member makes. All have come when it is there, so that none waits in NCCL,
+// which knows no time-out, for another that is not.
+StatusOr<ncclUniqueId> AgreeOnId(const Communicator::Spec& spec, const Nccl& nccl) {
   OFL_ASSIGN_OR_RETURN(const World* world, GetWorld());
-  OFL_ASSIGN_OR_RETURN(const Nccl* nccl, GetNccl());
-  const std::string key = absl::StrCat("nccl/", absl::StrJoin(spec.ranks, ","), "/", spec.lane);
   ncclUniqueId id{};
   if (spec.rank == 0) {
-    OFL_RETURN_IF_ERROR(NcclStatus(nccl->GetUniqueId(&id), nullptr, "unique id"));
-    OFL_RETURN_IF_ERROR(world->store->Set(key, absl::string_view(id.internal, sizeof id.internal)));
-  } else {
-    OFL_ASSIGN_OR_RETURN(const std::string bytes, world->store->Get(key, world->timeout));
-    if (bytes.size() != sizeof id.internal) {
-      return Error(ErrorKind::kRuntime, "NCCL's id has ", bytes.size(), " bytes");
-    }
-    std::memcpy(id.internal, bytes.data(), bytes.size());
+    OFL_RETURN_IF_ERROR(NcclStatus(nccl.GetUniqueId(&id), nullptr, "unique id"));
   }
-  const int device = CurrentDeviceIndex(DeviceType::kCUDA);
+  const std::string key = absl::StrCat("nccl/", absl::StrJoin(spec.ranks, ","), "/", spec.lane);
+  std::vector<int> absent;
+  const auto all = world->store->Gather(key, spec.rank, static_cast<int>(spec.ranks.size()),
+                                        absl::string_view(id.internal, sizeof id.internal),
+                                        world->timeout, &absent);
+  if (!all.ok()) {
+    for (int& place : absent) place = spec.ranks[static_cast<size_t>(place)];
+    if (absent.empty()) return all.status();
+    return Error(ErrorKind::kRuntime, absent.size() == 1 ? "rank " : "ranks ",
+                 absl::StrJoin(absent, ", "), " did not come within ",
+                 static_cast<double>(world->timeout.count()) / 1000, " s");
+  }
+  const std::string& bytes = (*all)[0];
+  if (bytes.size() != sizeof id.internal) {
+    return Error(ErrorKind::kRuntime, "NCCL's id has ", bytes.size(), " bytes");
+  }
+  std::memcpy(id.internal, bytes.data(), bytes.size());
+  return id;
+}
+
+StatusOr<std::unique_ptr<Communicator>> NewNccl(const Communicator::Spec& spec) {
+  const Device here{DeviceType::kCUDA, static_cast<int16_t>(CurrentDeviceIndex(DeviceType::kCUDA))};
+  OFL_ASSIGN_OR_RETURN(const Stream* stream, CurrentStream(here));
+  if (stream->capturing()) {
+    return Error(ErrorKind::kRuntime,
+                 "a graph is being captured, in which ranks cannot be connected; call a collective "
+                 "of these ranks before the capture");
+  }
+  OFL_ASSIGN_OR_RETURN(const Nccl* nccl, GetNccl());
+  OFL_ASSIGN_OR_RETURN(const ncclUniqueId id, AgreeOnId(spec, *nccl));
+  const int device = here.index;
   DeviceGuard guard(device);
   ncclComm_t comm = nullptr;
   OFL_RETURN_IF_ERROR(

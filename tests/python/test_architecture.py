@@ -136,6 +136,7 @@ STARTERS_OF_THREADS = {
     "oneflow_lite/core/parallel.cpp",
     "oneflow_lite/core/thread_limit.cpp",
     # They wait for other processes, and compute nothing.
+    "oneflow_lite/core/collective_watch.cpp",
     "oneflow_lite/core/store_server.cpp",
     "oneflow_lite/core/world.cpp",
 }

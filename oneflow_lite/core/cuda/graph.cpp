@@ -3,8 +3,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <map>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "oneflow_lite/core/cuda/allocator.h"
 #include "oneflow_lite/core/cuda/cuda_status.h"
@@ -90,7 +92,13 @@ class CudaGraph final : public Graph {
     }
     DeviceGuard guard(device_.index);
     if (shift_) OFL_RETURN_IF_ERROR(TakeRandom(stream));
-    return CudaStatus(cudaGraphLaunch(exec_, NativeStream(stream)), "graph launch");
+    OFL_RETURN_IF_ERROR(CudaStatus(cudaGraphLaunch(exec_, NativeStream(stream)), "graph launch"));
+    if (after_.empty() || stream.capturing()) return OkStatus();
+    for (const auto& [key, after] : after_) OFL_RETURN_IF_ERROR(after(stream));
+    return OkStatus();
+  }
+  void AfterReplays(const void* key, std::function<Status(Stream&)> after) {
+    after_[key] = std::move(after);
   }
 
   // In the graph's own memory, once a random kernel asks.
@@ -147,6 +155,7 @@ class CudaGraph final : public Graph {
   void* shift_ = nullptr;         // two uint64_t, where there are random kernels
   Generator::State begin_;        // of the default generator, when the capture began
   uint64_t random_counters_ = 0;  // that a replay takes
+  std::map<const void*, std::function<Status(Stream&)>> after_;
 };
 
 }  // namespace
@@ -157,6 +166,18 @@ StatusOr<const uint64_t*> RandomShiftOfCapture(uint64_t capture_id) {
   const auto it = captures.graphs.find(capture_id);
   if (it == captures.graphs.end()) return nullptr;
   return it->second->RandomShift();
+}
+
+Status AfterReplays(const Stream& stream, const void* key, std::function<Status(Stream&)> after) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long id = 0;
+  OFL_RETURN_IF_ERROR(
+      CudaStatus(cudaStreamGetCaptureInfo(NativeStream(stream), &status, &id), "capture info"));
+  Captures& captures = GetCaptures();
+  std::lock_guard lock(captures.mutex);
+  const auto it = captures.graphs.find(id);
+  if (it != captures.graphs.end()) it->second->AfterReplays(key, std::move(after));
+  return OkStatus();
 }
 
 StatusOr<Ref<Graph>> NewCudaGraph(Device device) { return Ref<Graph>(MakeRef<CudaGraph>(device)); }

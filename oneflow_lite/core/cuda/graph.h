@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "oneflow_lite/core/stream.h"
 
@@ -13,5 +14,9 @@ StatusOr<Ref<Graph>> NewCudaGraph(Device device);
 
 // Stream::RandomShift of the graph whose capture has this id; null where it is no Graph's.
 StatusOr<const uint64_t*> RandomShiftOfCapture(uint64_t capture_id);
+
+// Lets `after` run behind each replay of the graph that captures the stream now, with the stream of
+// the replay; of those given for one key the last does. Does nothing where no Graph captures it.
+Status AfterReplays(const Stream& stream, const void* key, std::function<Status(Stream&)> after);
 
 }  // namespace oneflow_lite

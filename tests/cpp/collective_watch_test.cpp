@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The watch over what a device has been given, with events that end when the test says so.
+#include "oneflow_lite/core/collective_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "primitive/collective.h"
+
+namespace oneflow_lite {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
+
+class FakeEvent final : public Event {
+ public:
+  Status Record(Stream&) override { return OkStatus(); }
+  Status Wait(Stream&) override { return OkStatus(); }
+  Status Synchronize() override { return OkStatus(); }
+  StatusOr<bool> Query() override {
+    ++asked;
+    if (fails) return Error(ErrorKind::kRuntime, "the device has failed");
+    return ended.load();
+  }
+  StatusOr<float> ElapsedMs(Event&) override { return 0.0f; }
+
+  std::atomic<bool> ended{false}, fails{false};
+  std::atomic<int> asked{0};
+};
+
+template <class F>
+bool Within(milliseconds limit, F&& f) {
+  for (const auto end = Clock::now() + limit; Clock::now() < end;) {
+    if (f()) return true;
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+  return f();
+}
+
+constexpr seconds kLong{60};  // the machine may be busy
+int line, other_line;
+
+TEST(CollectiveWatchTest, TellsOfWorkThatDoesNotEndOnceAndOfNothingBehindIt) {
+  CollectiveWatch watch(milliseconds(5));
+  std::atomic<int> late{0}, behind{0}, beside{0};
+  watch.Add(&line, MakeRef<FakeEvent>(), milliseconds(30), [&] { ++late; });
+  watch.Add(&line, MakeRef<FakeEvent>(), milliseconds(30), [&] { ++behind; });
+  watch.Add(&other_line, MakeRef<FakeEvent>(), milliseconds(60), [&] { ++beside; });
+  EXPECT_TRUE(Within(kLong, [&] { return late == 1 && beside == 1; }));
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_EQ(late, 1);
+  EXPECT_EQ(behind, 0);
+  EXPECT_EQ(beside, 1);
+}
+
+TEST(CollectiveWatchTest, WorkThatEndsIsForgotten) {
+  CollectiveWatch watch(milliseconds(2));
+  std::atomic<int> late{0};
+  auto event = MakeRef<FakeEvent>();
+  event->ended = true;
+  watch.Add(&line, event, milliseconds(50), [&] { ++late; });
+  EXPECT_TRUE(Within(kLong, [&] { return event->asked > 0; }));
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_EQ(event->asked, 1);
+  EXPECT_EQ(late, 0);
+}
+
+// A long queue is no failure: the time of each begins at the end of the one before.
+TEST(CollectiveWatchTest, ProgressGivesTheNextItsWholeTime) {
+  CollectiveWatch watch(milliseconds(2));
+  constexpr milliseconds kTimeout{2000};
+  std::atomic<int> late{0};
+  std::vector<Ref<FakeEvent>> events;
+  for (int i = 0; i < 4; ++i) {
+    events.push_back(MakeRef<FakeEvent>());
+    watch.Add(&line, events[i], kTimeout, [&] { ++late; });
+  }
+  for (int i = 0; i < 3; ++i) {
+    std::this_thread::sleep_for(kTimeout * 6 / 10);
+    events[i]->ended = true;
+    EXPECT_TRUE(Within(kLong, [&] { return events[i + 1]->asked > 0; })) << i;
+    EXPECT_EQ(late, 0) << i;
+  }
+  EXPECT_TRUE(Within(kLong, [&] { return late == 1; }));
+}
+
+TEST(CollectiveWatchTest, ADeviceThatFailsIsNotAskedAgain) {
+  CollectiveWatch watch(milliseconds(2));
+  std::atomic<int> late{0};
+  auto first = MakeRef<FakeEvent>(), second = MakeRef<FakeEvent>();
+  first->fails = true;
+  watch.Add(&line, first, milliseconds(20), [&] { ++late; });
+  watch.Add(&line, second, milliseconds(20), [&] { ++late; });
+  EXPECT_TRUE(Within(kLong, [&] { return first->asked > 0; }));
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_EQ(first->asked, 1);
+  EXPECT_EQ(late, 0);
+}
+
+TEST(CollectiveWatchTest, AfterStopNothingIsAsked) {
+  CollectiveWatch watch(milliseconds(1));
+  auto event = MakeRef<FakeEvent>();
+  watch.Add(&line, event, kLong, [] {});
+  EXPECT_TRUE(Within(kLong, [&] { return event->asked > 2; }));
+  watch.Stop();
+  const int asked = event->asked;
+  watch.Add(&line, event, kLong, [] {});
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_EQ(event->asked, asked);
+}
+
+// What is told may take its time, and may ask for more to be watched.
+TEST(CollectiveWatchTest, WhoIsToldMayAddAndTakeLong) {
+  CollectiveWatch watch(milliseconds(1));
+  std::atomic<bool> told{false}, again{false};
+  watch.Add(&line, MakeRef<FakeEvent>(), milliseconds(5), [&] {
+    std::this_thread::sleep_for(milliseconds(50));
+    watch.Add(&line, MakeRef<FakeEvent>(), milliseconds(5), [&] { again = true; });
+    told = true;
+  });
+  EXPECT_TRUE(Within(kLong, [&] { return told && again; }));
+}
+
+// An engine of a device that never does what it is given. The other member is never asked.
+class Stuck final : public Communicator {
+ public:
+  Stuck() : Communicator({DeviceType::kCPU, {0, 1}, 0}) {}
+  Status Call() {
+    float x = 0;
+    return AllReduce(**CurrentStream(Device{}), &x, &x, 1, DType::kFloat32);
+  }
+  std::atomic<bool> aborted{false};
+
+ private:
+  Status DoAllReduce(Stream&, const void*, void*, int64_t, DType, CollectiveReduce,
+                     DType) override {
+    return OkStatus();
+  }
+  Status DoAllGather(Stream&, const void*, void*, Counts, DType) override { return OkStatus(); }
+  Status DoReduceScatter(Stream&, const void*, void*, Counts, DType, CollectiveReduce,
+                         DType) override {
+    return OkStatus();
+  }
+  Status DoAllToAll(Stream&, const void*, Counts, void*, Counts, DType) override {
+    return OkStatus();
+  }
+  Status DoBroadcast(Stream&, const void*, void*, int64_t, DType, int) override {
+    return OkStatus();
+  }
+  Status DoTransfers(Stream&, absl::Span<const Transfer>) override { return OkStatus(); }
+  Status DoBarrier(Stream&) override { return OkStatus(); }
+  Status Given(Stream& stream, const char* op, int64_t number) override {
+    CollectiveWatch::Get().Add(&stream, MakeRef<FakeEvent>(), milliseconds(200),
+                               [this, op, number] { GiveUp(op, number); });
+    return OkStatus();
+  }
+  void Abort(std::optional<int>) override { aborted = true; }
+};
+
+TEST(CollectiveWatchTest, ACallGivesTheErrorOfOneThatTheDeviceDidNotDo) {
+  unsetenv("OFL_CHECK_COLLECTIVES");
+  static auto* stuck = new Stuck;  // which the watch may still look at
+  ASSERT_TRUE(stuck->Call().ok());
+  ASSERT_TRUE(stuck->Call().ok());
+  EXPECT_TRUE(Within(kLong, [] { return stuck->aborted.load(); }));
+  for (int i = 0; i < 2; ++i) {
+    const Status s = stuck->Call();
+    EXPECT_THAT(std::string(s.message()),
+                testing::HasSubstr("all_reduce, number 1, rank 0 of ranks [0, 1]: no end after"));
+  }
+}
+
+TEST(CollectiveWatchDeathTest, AProcessThatCallsNothingIsEnded) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  unsetenv("OFL_CHECK_COLLECTIVES");
+  const auto wait_for_ever = [] {
+    auto* stuck = new Stuck;
+    if (!stuck->Call().ok()) return;
+    std::this_thread::sleep_for(kLong);
+  };
+  EXPECT_EXIT(wait_for_ever(), testing::ExitedWithCode(1), "number 1, .*: no end after");
+}
+
+}  // namespace
+}  // namespace oneflow_lite
