@@ -257,6 +257,19 @@ def test_a_manifest_allocates_nothing_that_the_parts_do_not_hold(tmp_path):
         checkpoint.load(path)
 
 
+def test_a_shape_of_many_dims_is_refused_at_once(tmp_path):
+    """The product of 60,000 large numbers took minutes."""
+    path, shape = tmp_path / "c", [10**30] * 60_000
+    manifest = two_parts(path)
+    manifest["pieces"] = json.dumps([["x", [[0, [[0, n] for n in shape]]]]])
+    manifest["tree"] = manifest["tree"].replace("[4]", json.dumps(shape))
+    flow.save(manifest, path / "manifest.npz")
+    start = time.process_time()
+    with pytest.raises(ValueError, match="a tensor has no shape that there can be"):
+        checkpoint.load(path)
+    assert time.process_time() - start < 5
+
+
 def test_what_killed_saves_left_is_deleted_after_an_hour(tmp_path):
     """Each save writes parts of new names, so the next one looks for what any left."""
     path = tmp_path / "c"

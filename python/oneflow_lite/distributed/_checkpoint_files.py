@@ -149,8 +149,13 @@ def _tensor(x: Tensor | np.ndarray) -> Tensor:
 
 
 def _checked_shape(given: Any) -> list[int]:
-    if not isinstance(given, list) or not all(type(n) is int and n >= 0 for n in given):
-        raise Damaged("a tensor has no shape")
+    # More dims than NumPy has, of any size, would take long to multiply.
+    if (
+        not isinstance(given, list)
+        or len(given) > 64
+        or not all(type(n) is int and 0 <= n < 1 << 63 for n in given)
+    ):
+        raise Damaged("a tensor has no shape that there can be")
     return given
 
 
