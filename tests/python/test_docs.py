@@ -132,7 +132,9 @@ def test_performance_is_a_page_and_notes_are_short():
     index = (ROOT / "docs/lab/README.md").read_text(encoding="utf-8")
     assert [note.name for note in notes if f"({note.name})" not in index] == []
     assert len(re.findall(r"^\| \[", index, re.M)) == len(notes)
-    for note in notes[:-1]:  # the profiler's figures are a table
+    for note in notes:
+        if note.name == "32-profiler.md":  # the profiler's figures are a table
+            continue
         text = note.read_text(encoding="utf-8")
         assert all(f"**{part}.**" in text for part in ("Question", "Kept", "Repeat")), note.name
         assert len(text.splitlines()) <= 85, note.name
