@@ -81,7 +81,16 @@ HWY_INLINE hn::Vec<D> TimesScaledBell(D d, hn::Vec<D> y, hn::Vec<D> a) {
   const auto half = hn::Mul(a, hn::Set(d, -0.5f));
   const auto k = hn::MulAdd(hn::Mul(half, a), hn::Set(d, 1.44269502f), bias);
   const auto j = hn::Sub(k, bias);
-  auto r = hn::MulSub(half, a, hn::Mul(j, hn::Set(d, 0.693359375f)));
+  const auto whole = hn::Mul(j, hn::Set(d, 0.693359375f));
+#if HWY_TARGET == HWY_SSE4  // which has no fused product: that of the upper 12 bits is exact
+  const hn::RebindToUnsigned<D> du;
+  const auto upper = hn::BitCast(d, hn::And(hn::BitCast(du, a), hn::Set(du, 0xfffff000u)));
+  const auto lower = hn::Mul(hn::Sub(a, upper), hn::Add(a, upper));
+  auto r = hn::Sub(hn::Mul(hn::Mul(upper, hn::Set(d, -0.5f)), upper), whole);
+  r = hn::MulAdd(lower, hn::Set(d, -0.5f), r);
+#else
+  auto r = hn::MulSub(half, a, whole);
+#endif
   r = hn::NegMulAdd(j, hn::Set(d, -2.12194440e-4f), r);
   const auto less_one = hn::MulAdd(hn::Mul(r, r), PolynomialOf(d, kFit, r), r);
   const hn::RebindToUnsigned<D> bits;
