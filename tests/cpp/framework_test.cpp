@@ -83,9 +83,11 @@ TEST(KernelRegistry, MissListsWhatThereIs) {
 }
 
 TEST(OpBuilder, ComparesNamesWithTheDefinition) {
-  EXPECT_TRUE(OpBuilder("softmax").Input("in").Output("out").Attr("axis").Build().ok());
-  EXPECT_FALSE(OpBuilder("softmax").Input("x").Output("out").Attr("axis").Build().ok());
-  EXPECT_FALSE(OpBuilder("softmax").Input("in").Output("out").Build().ok());
+  EXPECT_TRUE(
+      OpBuilder("softmax").Input("in").Output("out").Attr("axis").Attr("out_dtype").Build().ok());
+  EXPECT_FALSE(
+      OpBuilder("softmax").Input("x").Output("out").Attr("axis").Attr("out_dtype").Build().ok());
+  EXPECT_FALSE(OpBuilder("softmax").Input("in").Output("out").Attr("axis").Build().ok());
 }
 
 class Counter : public DispatchMode {
