@@ -416,19 +416,18 @@ def test_a_count_of_written_bytes_that_cannot_be_is_an_error(given):
         flow.save({"a": flow.ones(3)}, Stream(write=given))
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"readinto": -1},
-        {"readinto": None},
-        {"readinto": lambda part: len(part) + 7},
-        {"readinto": "x"},
-        {"read": None},
-        {"read": lambda n: b"x" * (n + 5)},
-        {"read": lambda n: "x" * n},
-    ],
-    ids=str,
-)
+WRONG_READS = {
+    "readinto gives -1": {"readinto": -1},
+    "readinto gives None": {"readinto": None},
+    "readinto gives too many": {"readinto": lambda part: len(part) + 7},
+    "readinto gives text": {"readinto": "x"},
+    "read gives None": {"read": None},
+    "read gives too many": {"read": lambda n: b"x" * (n + 5)},
+    "read gives text": {"read": lambda n: "x" * n},
+}
+
+
+@pytest.mark.parametrize("given", WRONG_READS.values(), ids=WRONG_READS)
 def test_a_count_of_read_bytes_that_cannot_be_is_an_error(given):
     whole = io.BytesIO()
     flow.save({"a": flow.ones(3)}, whole)
