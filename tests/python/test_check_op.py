@@ -246,8 +246,8 @@ def test_samples():
     for sample in [(X, 1), [X, 1], (X, {"axis": 1}), {"in": X, "axis": 1}]:
         assert check(softmax, [sample]).passed
         assert check("softmax", [sample], devices=["cpu"]).passed
-    for sample in [X, (X, 1, 2), {"axis": 1}, (X, {"in": X, "axis": 1}), {"x": X}]:
-        with pytest.raises(TypeError, match=r"check_op\(\): .*softmax\(Tensor in, int axis\)"):
+    for sample in [X, (X, 1, None, 2), {"axis": 1}, (X, {"in": X, "axis": 1}), {"x": X}]:
+        with pytest.raises(TypeError, match=r"check_op\(\): .*softmax\(Tensor in, int axis, "):
             check("softmax", [sample])
     for samples in (X, {"in": X}, None):
         with pytest.raises(TypeError, match="samples must be a list of calls, not"):
@@ -303,9 +303,10 @@ def test_ops_are_listed_by_namespace():
 
 def test_an_op_is_described():
     lines = flow.ops.describe("softmax").splitlines()
-    assert lines[0] == "softmax(Tensor in, int axis) -> (Tensor out)"
+    assert lines[0] == "softmax(Tensor in, int axis, dtype? out_dtype=None) -> (Tensor out)"
     assert lines[1:] == [
-        "  Softmax over one axis: exp(x - max) / sum exp(x - max).",
+        "  Softmax over one axis: exp(x - max) / sum exp(x - max). Of 16-bit floats also as "
+        "float32.",
         lines[2],
         lines[3],
         "  has a gradient",
@@ -318,7 +319,7 @@ def test_an_op_is_described():
     call = flow.ops.describe("softmax", flow.empty(8, 512, device="meta"), axis=1).splitlines()
     assert call[: len(lines)] == lines
     assert call[len(lines) :] == [
-        "  a call of (float32[8, 512], 1) gives float32[8, 512]",
+        "  a call of (float32[8, 512], 1, None) gives float32[8, 512]",
         "    on shards as (S(0)) -> (S(0))",
         "    32768 bytes, 20480 operations",
     ]
@@ -328,11 +329,11 @@ def test_a_call_that_cannot_be_described_says_so():
     with pytest.raises(TypeError, match=r"^describe\(\): the call \(float32\[2\]\) lacks 'axis'"):
         flow.ops.describe("softmax", flow.ones(2))
     with pytest.raises(TypeError, match=r"^describe\(\): the call .* does not go with softmax"):
-        flow.ops.describe("softmax", flow.ones(2), 1, 2)
+        flow.ops.describe("softmax", flow.ones(2), 1, None, 2)
 
 
 def test_signatures_can_be_inspected():
-    assert str(inspect.signature(flow.ops.softmax)) == "(in, /, axis)"
+    assert str(inspect.signature(flow.ops.softmax)) == "(in, /, axis, out_dtype=None)"
     signature = str(inspect.signature(flow.ops.rand))
     assert signature == "(shape, dtype, device=device(type='cpu'), *, seed, offset)"
     for name in OWN:

@@ -87,8 +87,9 @@ def test_a_call_costs_little():
 
 def test_op_info():
     info = ext.op_info("softmax")
-    assert info["schema"] == "softmax(Tensor in, int axis) -> (Tensor out)"
-    assert info["inputs"] == [("in", "required")] and info["attrs"] == [("axis", "int")]
+    assert info["schema"] == "softmax(Tensor in, int axis, dtype? out_dtype=None) -> (Tensor out)"
+    assert info["inputs"] == [("in", "required")]
+    assert info["attrs"] == [("axis", "int"), ("out_dtype", "dtype")]
     assert info["place"].startswith("ops/softmax.cpp:") and info["has_backward"]
     assert flow.float16 in info["kernels"][0]["dtypes"]
     assert "softmax" in ext.list_ops()
@@ -98,20 +99,20 @@ def test_op_info():
 
 def test_an_op_is_asked_about_a_call_without_running_it():
     x = flow.empty(1 << 30, 6, device="meta")
-    assert ext.op_infer("softmax", [x, 1]) == [((1 << 30, 6), flow.float32)]
-    assert ext.op_cost("softmax", [x, 1]) == (48 * 2.0**30, 30 * 2.0**30)
-    assert ext.op_signatures("softmax", [x, 1]) == [(["S(0)"], ["S(0)"])]
+    assert ext.op_infer("softmax", [x, 1, None]) == [((1 << 30, 6), flow.float32)]
+    assert ext.op_cost("softmax", [x, 1, None]) == (48 * 2.0**30, 30 * 2.0**30)
+    assert ext.op_signatures("softmax", [x, 1, None]) == [(["S(0)"], ["S(0)"])]
     shard = flow.empty(1 << 29, 6, device="meta")
-    attrs, outputs, weight = ext.op_infer_shard("softmax", [x, 1], 0, 1, 2, [shard])
-    assert attrs == [1] and outputs == [((1 << 29, 6), flow.float32)] and weight == 1
+    attrs, outputs, weight = ext.op_infer_shard("softmax", [x, 1, None], 0, 1, 2, [shard])
+    assert attrs == [1, None] and outputs == [((1 << 29, 6), flow.float32)] and weight == 1
     with pytest.raises(IndexError, match="no such signature or part"):
-        ext.op_infer_shard("softmax", [x, 1], 1, 0, 2, [shard])
+        ext.op_infer_shard("softmax", [x, 1, None], 1, 0, 2, [shard])
     with pytest.raises(IndexError, match="axis 2"):
-        ext.op_infer("softmax", [x, 2])
-    with pytest.raises(TypeError, match="2 arguments are wanted"):
+        ext.op_infer("softmax", [x, 2, None])
+    with pytest.raises(TypeError, match="3 arguments are wanted"):
         ext.op_infer("softmax", [x])
     with pytest.raises(TypeError, match="'axis' must be int"):
-        ext.op_cost("softmax", [x, "1"])
+        ext.op_cost("softmax", [x, "1", None])
 
 
 def test_attributes_that_speak_of_the_whole_become_those_of_a_shard():

@@ -163,7 +163,7 @@ def test_floats_bools_strings():
 def test_dtypes_and_devices():
     for dtype, expected in [
         (flow.float64, "float64"),
-        (float, "float32"),
+        (float, "float64"),
         (int, "int64"),
         (bool, "bool"),
     ]:
