@@ -162,17 +162,20 @@ class MatmulTest : public PrimitiveTest {
     Numbers numbers(4);
     const HostArray a = numbers.NormalArray(dtype, s.batch * rows_a * s.lda);
     const HostArray b = numbers.NormalArray(dtype, (share_b ? 1 : s.batch) * rows_b * s.ldb);
+    const std::vector<double> xs = a.Floats(), ys = b.Floats();
     std::vector<double> want(s.batch * s.m * s.n), size(want.size());
     for (int64_t i = 0; i < static_cast<int64_t>(want.size()); ++i) {
       const int64_t batch = i / (s.m * s.n), row = i / s.n % s.m, col = i % s.n;
+      const int64_t step_a = s.transpose_a ? s.lda : 1, step_b = s.transpose_b ? 1 : s.ldb;
+      const double* x = xs.data() + batch * s.batch_stride_a + row * (s.transpose_a ? 1 : s.lda);
+      const double* y = ys.data() + batch * s.batch_stride_b + col * (s.transpose_b ? s.ldb : 1);
+      double sum = 0, terms = 0;
       for (int64_t l = 0; l < s.k; ++l) {
-        const double x =
-            a.Float(batch * s.batch_stride_a + (s.transpose_a ? l * s.lda + row : row * s.lda + l));
-        const double y =
-            b.Float(batch * s.batch_stride_b + (s.transpose_b ? col * s.ldb + l : l * s.ldb + col));
-        want[i] += x * y;
-        size[i] += std::abs(x * y);
+        const double product = x[l * step_a] * y[l * step_b];
+        sum += product;
+        terms += std::abs(product);
       }
+      want[i] = sum, size[i] = terms;
     }
     auto matmul = New<MatmulFactory>({dtype});
     Buffer in_a(*this, a, 1), in_b(*this, b, 1), out(*this, dtype, want.size(), 1);
