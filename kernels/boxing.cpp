@@ -373,7 +373,7 @@ StatusOr<std::vector<Dims>> Exchange(DeviceType type, const Dims& numbers) {
   std::vector<int> everyone(size);
   for (int r = 0; r < size; ++r) everyone[r] = r;
   const auto n = static_cast<int64_t>(numbers.size());
-  const Device device{type, static_cast<int16_t>(type == DeviceType::kCUDA ? LocalRank() : 0)};
+  const Device device{type, static_cast<int16_t>(LocalDevice(type))};
   OFL_ASSIGN_OR_RETURN(const Tensor mine, Tensor::Empty(Shape{n}, DType::kInt64, Device{}));
   std::copy(numbers.begin(), numbers.end(), mine.data<int64_t>());
   OFL_ASSIGN_OR_RETURN(const Tensor in, OnDevice(mine, device));

@@ -179,7 +179,10 @@ Status Communicator::Failure() {
     std::lock_guard lock(late_mutex_);
     failed_ = late_;
   }
-  if (!failed_.ok()) given_ = true;
+  if (!failed_.ok()) {
+    given_ = true;
+    FailAtExit(false);
+  }
   return failed_;
 }
 
@@ -249,6 +252,7 @@ Status Communicator::Run(Stream& stream, const Call& call, F&& engine) {
   if (!s.ok()) scope.Fail();
   if (s.ok() || size() == 1) return s;
   OFL_RETURN_IF_ERROR(Failure());
+  FailAtExit(false);
   return failed_ = Explain(absl::StrCat(call.Describe(), ", number ", sequence_), s);
 }
 

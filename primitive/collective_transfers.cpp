@@ -127,6 +127,7 @@ Status Communicator::RunTransfers(Stream& stream, std::vector<Transfer> transfer
   if (transfers.size() > 1) {
     doing = absl::StrCat("a group of ", transfers.size(), " messages, the first a ", doing);
   }
+  FailAtExit(false);
   return failed_ = Explain(doing, s);
 }
 

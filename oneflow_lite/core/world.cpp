@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdio>
@@ -13,6 +14,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/core/socket.h"
 #include "oneflow_lite/core/store.h"
 
@@ -43,6 +45,7 @@ struct Meeting {
 std::mutex init_mutex;
 std::atomic<Meeting*> meeting{nullptr};  // never destroyed: its threads run until the end
 std::atomic<WorldObserver*> observer{nullptr};
+std::atomic<bool> fails_at_exit{false};
 
 void NoteFailure(Meeting& m, const std::string& message) {
   {
@@ -141,6 +144,9 @@ void Leave() {
   m->told.notify_all();
   (void)m->world.store->Post({StoreEvent::Kind::kLeft, m->world.rank, {}});
   if (m->server) m->server->WaitUntilLeft(failed ? milliseconds(kAftermath) : m->world.timeout);
+  if (!fails_at_exit) return;
+  std::fflush(nullptr);
+  _exit(1);
 }
 
 StatusOr<std::unique_ptr<StoreServer>> StartServer(World* world) {
@@ -189,6 +195,9 @@ Status InitWorld(const WorldOptions& options) {
   }
   Meeting* kept = m.release();
   meeting.store(kept);
+  if (const int own = LocalDevice(DeviceType::kCUDA)) {
+    SetCurrentDeviceIndex(DeviceType::kCUDA, own);
+  }
   if (kept->world.size > 1) std::thread([kept] { Watcher(*kept).Run(); }).detach();
   return OkStatus();
 }
@@ -220,6 +229,12 @@ World WorldSoFar() {
 int Rank() { return WorldSoFar().rank; }
 int WorldSize() { return WorldSoFar().size; }
 int LocalRank() { return WorldSoFar().local_rank; }
+int LocalDevice(DeviceType type) {
+  const int rank = type == DeviceType::kCUDA ? LocalRank() : 0;
+  if (rank == 0) return 0;
+  const auto backend = GetBackend(type);
+  return backend.ok() ? rank % std::max((*backend)->DeviceCount(), 1) : 0;
+}
 
 void ReportFailure(absl::string_view message) {
   Meeting* m = meeting.load();
@@ -250,6 +265,8 @@ std::vector<int> LeftRanks() {
   std::lock_guard lock(m->mutex);
   return m->left;
 }
+
+void FailAtExit(bool fails) { fails_at_exit = fails; }
 
 void SetWorldObserver(WorldObserver* o) { observer.store(o); }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "oneflow_lite/core/device.h"
 #include "oneflow_lite/core/status.h"
 
 namespace oneflow_lite {
@@ -42,7 +43,8 @@ struct World {
 };
 
 // Meets the other ranks. RuntimeError where the world was initialised before, or a rank does not
-// come within the time-out; ValueError for a rank or size that cannot be.
+// come within the time-out; ValueError for a rank or size that cannot be. Where several GPUs are in
+// sight, that of this rank becomes the calling thread's current one.
 OFL_API Status InitWorld(const WorldOptions& options);
 // The world, initialised from the environment where InitWorld was not called. It lives until the
 // process ends.
@@ -54,9 +56,16 @@ OFL_API bool IsInitialized();
 OFL_API int Rank();
 OFL_API int WorldSize();
 OFL_API int LocalRank();
+// The index of the device of a type that belongs to this rank: of several in sight that of its
+// local rank, 0 where a launcher lets each rank see one.
+OFL_API int LocalDevice(DeviceType type);
 
 // What the environment and the options say, without meeting anybody.
 OFL_API StatusOr<World> ReadWorld(const WorldOptions& options);
+
+// Whether the process ends with exit code 1 even where its program ends well: what a device was
+// given has failed, and no call has said so yet.
+OFL_API void FailAtExit(bool fails);
 
 // Tells the other ranks that this one cannot go on and why, so that they end with that message
 // instead of a time-out. Does nothing in a world of one, or the second time.

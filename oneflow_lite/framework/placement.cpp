@@ -14,7 +14,10 @@
 namespace oneflow_lite {
 
 Placement::Placement(DeviceType type, std::vector<int> ranks, std::vector<int> grid)
-    : type_(type), ranks_(std::move(ranks)), grid_(std::move(grid)) {
+    : type_(type),
+      device_{type, static_cast<int16_t>(LocalDevice(type))},
+      ranks_(std::move(ranks)),
+      grid_(std::move(grid)) {
   const int position = PositionOf(Rank());
   if (position >= 0) here_ = PlaceOf(position);
   if (type == DeviceType::kMeta && position < 0) here_ = PlaceOf(0);
@@ -49,10 +52,6 @@ StatusOr<PlacementRef> Placement::Get(DeviceType type, const std::vector<int>& r
   PlacementRef& found = (*known)[{type, ranks, grid}];
   if (!found) found = new Placement(type, ranks, grid);
   return found;
-}
-
-Device Placement::device() const {
-  return {type_, static_cast<int16_t>(type_ == DeviceType::kCUDA ? LocalRank() : 0)};
 }
 
 const GridPlace& Placement::Here() const { return here_; }

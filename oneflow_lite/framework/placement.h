@@ -35,8 +35,8 @@ class OFL_API Placement {
                                     const std::vector<int>& grid);
 
   DeviceType type() const { return type_; }
-  // The device of a rank's shard: of its number among those of its machine.
-  Device device() const;
+  // The device of this process's shard: LocalDevice().
+  Device device() const { return device_; }
   const std::vector<int>& ranks() const { return ranks_; }  // row by row
   const std::vector<int>& grid() const { return grid_; }    // sizes, 1 or 2 of them
   int ndim() const { return static_cast<int>(grid_.size()); }
@@ -55,6 +55,7 @@ class OFL_API Placement {
   Placement(DeviceType type, std::vector<int> ranks, std::vector<int> grid);
 
   DeviceType type_;
+  Device device_;
   std::vector<int> ranks_, grid_;
   GridPlace here_;
 };

@@ -4,8 +4,11 @@
 // NCCL makes one launch.
 #include "primitive/collective.h"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "absl/strings/str_join.h"
 #include "oneflow_lite/core/collective_watch.h"
@@ -13,6 +16,7 @@
 #include "oneflow_lite/core/cuda/stream.h"
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/core/store.h"
+#include "oneflow_lite/core/world.h"
 #include "primitive/copy.h"
 #include "primitive/cuda/host.h"
 #include "primitive/cuda/nccl.h"
@@ -122,6 +126,15 @@ class NcclCommunicator final : public Communicator {
   // Kept until the process ends, when the driver takes all back.
 
  private:
+  // One call of NCCL's, by which the communicator must still be there.
+  class Inside {
+   public:
+    explicit Inside(std::atomic<int>& count) : count_(count) { ++count_; }
+    ~Inside() { --count_; }
+
+   private:
+    std::atomic<int>& count_;
+  };
   static Status Ended() { return absl::UnavailableError("the communicator was ended"); }
   // f(cudaStream_t) gives a result of NCCL; it runs with the device current.
   template <class F>
@@ -130,6 +143,7 @@ class NcclCommunicator final : public Communicator {
       return Error(ErrorKind::kValue, what, "(): a stream of ", stream.device().ToString(),
                    " for a communicator of cuda:", device_);
     }
+    const Inside inside(inside_);
     if (aborted_.load()) return Ended();
     DeviceGuard guard(device_);
     return NcclStatus(f(NativeStream(stream)), aborted_.load() ? nullptr : comm_, what);
@@ -322,6 +336,14 @@ class NcclCommunicator final : public Communicator {
   // part: what is enqueued for it cannot be told apart, and ends by the failure of another.
   void Abort(std::optional<int> left) override {
     if (left || aborted_.exchange(true)) return;
+    FailAtExit(true);  // a program that has no more calls to make would take what nobody wrote
+    // A call that waits for room behind work that never ends cannot be ended, for NCCL would free
+    // what it uses; then the process ends without it.
+    constexpr std::chrono::milliseconds kLook{10};
+    for (int looks = 0; inside_.load() > 0; ++looks) {
+      if (looks == 100) return;
+      std::this_thread::sleep_for(kLook);
+    }
     DeviceGuard guard(device_);
     nccl_.CommAbort(comm_);
   }
@@ -330,6 +352,7 @@ class NcclCommunicator final : public Communicator {
   const ncclComm_t comm_;
   const int device_;
   std::atomic<bool> aborted_{false};
+  std::atomic<int> inside_{0};
 };
 
 // The id that the first member makes. All have come when it is there, so that none waits in NCCL,

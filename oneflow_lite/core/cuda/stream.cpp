@@ -38,9 +38,12 @@ class CudaEvent final : public Event {
     return CudaStatus(cudaStreamWaitEvent(NativeStream(stream), event_, 0), "wait for an event");
   }
   Status Synchronize() override {
+    DeviceGuard guard(device_.index);
     return CudaStatus(cudaEventSynchronize(event_), "event synchronisation");
   }
+  // The device is current, lest a thread that has used none makes a context on the first GPU.
   StatusOr<bool> Query() override {
+    DeviceGuard guard(device_.index);
     const cudaError_t error = cudaEventQuery(event_);
     if (error == cudaErrorNotReady) {
       cudaGetLastError();
