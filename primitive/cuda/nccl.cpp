@@ -17,7 +17,9 @@ struct Loaded {
 Loaded Load() {
   setenv("NCCL_NVLS_ENABLE", "0", /*overwrite=*/0);
   Loaded loaded;
-  Library library({"libnccl.so.2"}, {"nvidia/nccl/lib", "nvidia/cu13/lib"});
+  const char* own = std::getenv("OFL_NCCL_LIBRARY");
+  Library library = own && *own ? Library({own}, {})
+                                : Library({"libnccl.so.2"}, {"nvidia/nccl/lib", "nvidia/cu13/lib"});
   Nccl& f = loaded.functions;
   library.Find("ncclGetUniqueId", f.GetUniqueId);
   library.Find("ncclCommInitRank", f.CommInitRank);

@@ -60,7 +60,8 @@ struct Nccl {
   NcclResult (*GroupEnd)();
 };
 
-// Opens the library once; a RuntimeError says what to install where it is not found.
+// Opens the library once, that of OFL_NCCL_LIBRARY where this is set; a RuntimeError says what to
+// install where it is not found.
 // NCCL_NVLS_ENABLE is 0 from then on, unless the environment says otherwise: NVLink multicast has
 // left GPUs in need of a reset.
 StatusOr<const Nccl*> GetNccl();
