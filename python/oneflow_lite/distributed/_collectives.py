@@ -12,7 +12,14 @@ import numpy as np
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite.distributed._messages import batch, recv, send
 from oneflow_lite.distributed._operands import check_list, check_local
-from oneflow_lite.distributed._world import Group, ReduceOp, get_rank, group_of, reduce_op
+from oneflow_lite.distributed._world import (
+    Group,
+    ReduceOp,
+    get_rank,
+    group_of,
+    host_device,
+    reduce_op,
+)
 
 if TYPE_CHECKING:
     from oneflow_lite import Tensor, dtype
@@ -339,7 +346,12 @@ def barrier(group: Group | None = None, *, device_type: str = "cpu") -> None:
 
 
 def _bytes(tensor: Tensor) -> bytes:
-    return tensor.numpy().tobytes()
+    return tensor.cpu().numpy().tobytes()
+
+
+def _on_the_way(values: np.ndarray) -> Tensor:
+    """Where an engine takes it from."""
+    return _ext.from_numpy(values).to(host_device())
 
 
 def _check_places(function: str, given: Any) -> None:
@@ -356,9 +368,9 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Group | None = No
             f"all_gather_object(): object_list has {len(object_list)} places for {members.size} "
             f"ranks"
         )
-    mine = _ext.from_numpy(np.frombuffer(pickle.dumps(obj), np.uint8).copy())
-    sizes = _ext.from_numpy(np.zeros(members.size, np.int64))
-    all_gather_into_tensor(sizes, _ext.from_numpy(np.array([mine.numel()])), members)
+    mine = _on_the_way(np.frombuffer(pickle.dumps(obj), np.uint8).copy())
+    sizes = _on_the_way(np.zeros(members.size, np.int64))
+    all_gather_into_tensor(sizes, _on_the_way(np.array([mine.numel()])), members)
     parts = [mine.new_empty(n) for n in sizes.tolist()]
     all_gather(parts, mine, members)
     object_list[:] = [pickle.loads(_bytes(part)) for part in parts]
@@ -369,11 +381,11 @@ def broadcast_object_list(object_list: list[Any], src: int, group: Group | None 
     members = group_of("broadcast_object_list", group)
     _check_places("broadcast_object_list", object_list)
     text = pickle.dumps(object_list) if get_rank() == src else b""
-    size = _ext.from_numpy(np.array([len(text)]))
+    size = _on_the_way(np.array([len(text)]))
     broadcast(size, src, members)
     content = np.zeros(size.item(), np.uint8)
     content[: len(text)] = np.frombuffer(text, np.uint8)
-    tensor = _ext.from_numpy(content)
+    tensor = _on_the_way(content)
     broadcast(tensor, src, members)
     objects = pickle.loads(_bytes(tensor))
     if len(objects) != len(object_list):

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
@@ -204,6 +205,13 @@ def get_world_size(group: Group | None = None) -> int:
 def get_local_rank() -> int:
     """The number of this process among those of its machine."""
     return _ext.distributed_local_rank()
+
+
+def host_device() -> device:
+    """Where what is on the host travels from: a GPU, for NCCL, in a build without Gloo."""
+    gloo = Path(_ext.__file__).parent / "lib" / "liboneflow_lite_gloo.so"
+    there = gloo.exists() or bool(os.environ.get("OFL_GLOO_LIBRARY"))
+    return device("cpu") if there else get_device()
 
 
 def get_device() -> device:
