@@ -29,12 +29,22 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+# What bodies compute on, "cpu" or "cuda", and the placements that they take, of all ranks.
+DEVICE = os.environ.get("OFL_TEST_DEVICE", "cpu")
+_SIZE = int(os.environ.get("WORLD_SIZE", "4"))
+LINE = list(range(_SIZE))
+GRID = [LINE[: _SIZE // 2], LINE[_SIZE // 2 :]] if _SIZE > 3 else [LINE]
 
 
 def _free_port() -> int:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
+
+
+def size() -> int:
+    """How many ranks there are."""
+    return _SIZE
 
 
 def _send(stream: Any, value: Any) -> None:
@@ -133,6 +143,10 @@ def _serve() -> None:
     os.dup2(2, 1)  # what is printed must not go between the answers
     rank = int(os.environ["RANK"])
     sys.path.insert(0, str(HERE))
+    if DEVICE == "cuda":
+        import on_cuda
+
+        on_cuda.install()
     while True:
         try:
             module, name, args = _receive(requests)

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from gloo import needs_gloo
+from rank_group import DEVICE
 
 flow = pytest.importorskip("oneflow_lite")
 
@@ -40,7 +41,7 @@ class Net(nn.Module):
 
 def fresh(seed=3):
     flow.manual_seed(seed)
-    return Net()
+    return Net().to(DEVICE)
 
 
 def data(step=0, rows=ROWS):
@@ -50,7 +51,7 @@ def data(step=0, rows=ROWS):
 
 def mine(rank, size, *arrays):
     """The rows of a rank."""
-    return [flow.tensor(np.array_split(a, size)[rank]) for a in arrays]
+    return [flow.tensor(np.array_split(a, size)[rank], device=DEVICE) for a in arrays]
 
 
 def grads(model):
@@ -134,7 +135,7 @@ def accumulated(rank, synced_last):
             F.mse_loss(model(x, branches), y).backward()
     alone = fresh()
     for k in range(2):
-        x, y = (flow.tensor(a) for a in data(k))
+        x, y = (flow.tensor(a, device=DEVICE) for a in data(k))
         F.mse_loss(alone(x, both(rank) if k == 0 else only_left(rank)), y).backward()
     check_equal(grads(model.module), grads(alone))
     check_same_bits(model.module)
@@ -155,12 +156,13 @@ def uneven(rank, rows, ignore):
     begin = sum(rows[:rank])
     here = slice(begin, begin + rows[rank])
     alone = fresh()
-    want = F.cross_entropy(alone(flow.tensor(x)).double(), flow.tensor(t))
+    x, t = (flow.tensor(a, device=DEVICE) for a in (x, t))
+    want = F.cross_entropy(alone(x).double(), t)
     want.backward()
     model = dist.DataParallel(fresh())
-    total = F.cross_entropy(model(flow.tensor(x[here])), flow.tensor(t[here]), reduction="sum")
+    total = F.cross_entropy(model(x[here]), t[here], reduction="sum")
     loss = dist.global_mean(total, int((t[here] != -100).sum()) if rank else
-                            (flow.tensor(t[here]) != -100).sum())  # fmt: skip
+                            (t[here] != -100).sum())  # fmt: skip
     loss.backward()
     check_equal(grads(model.module), grads(alone))
     shown = loss.detach().clone()
@@ -198,13 +200,13 @@ def test_the_state_is_the_modules(two_ranks):
 
 def random_numbers(rank):
     flow.manual_seed(5)
-    model = dist.DataParallel(nn.Sequential(nn.Linear(64, 64), nn.Dropout(0.5)))
+    model = dist.DataParallel(nn.Sequential(nn.Linear(64, 64), nn.Dropout(0.5)).to(DEVICE))
     everyone = [None, None]
-    dist.all_gather_object(everyone, model(flow.ones(1, 64)).tolist())
+    dist.all_gather_object(everyone, model(flow.ones(1, 64, device=DEVICE)).tolist())
     assert everyone[0] != everyone[1]
     flow.manual_seed(5)
-    dist.DataParallel(nn.Linear(2, 2), per_rank_seed=False)
-    dist.all_gather_object(everyone, flow.rand(4).tolist())
+    dist.DataParallel(nn.Linear(2, 2).to(DEVICE), per_rank_seed=False)
+    dist.all_gather_object(everyone, flow.rand(4, device=DEVICE).tolist())
     assert everyone[0] == everyone[1]
 
 
@@ -234,12 +236,12 @@ def overlapping(rank):
         _lane.Lane.submit = before
     # "never" is in the first, and holds back all others until backward has ended.
     assert events.count("bucket") == count > 3
-    model = dist.DataParallel(nn.Sequential(nn.Linear(9, 9), nn.Linear(9, 9)), 0)
+    model = dist.DataParallel(nn.Sequential(nn.Linear(9, 9), nn.Linear(9, 9)).to(DEVICE), 0)
     events.clear()
     model.module[0].weight.register_hook(lambda g: events.append("the first layer"))
     _lane.Lane.submit = submit
     try:
-        model(flow.ones(2, 9)).sum().backward()
+        model(flow.ones(2, 9, device=DEVICE)).sum().backward()
     finally:
         _lane.Lane.submit = before
     assert events.index("the first layer") >= 2
@@ -274,8 +276,8 @@ def beside_others(rank):
             return x
 
     flow.manual_seed(0)
-    model = dist.DataParallel(Layers(), 0)
-    x = flow.tensor(np.ones((2, 8)))
+    model = dist.DataParallel(Layers().to(DEVICE), 0)
+    x = flow.tensor(np.ones((2, 8)), device=DEVICE)
     for _ in range(10):
         model(x).sum().backward()
     check_same_bits(model)

@@ -20,10 +20,11 @@ pytest.importorskip("oneflow_lite")
 pytestmark = needs_gloo
 
 
-def launch(case, *, nproc=2, checks=False):
+def launch(case, *, nproc=2, checks=False, device="cpu", timeout=TIMEOUT, limit=LIMIT):
     """The launcher's run of the case: its exit code and all output."""
     environment = os.environ | {
-        "OFL_TIMEOUT": str(TIMEOUT),
+        "OFL_TEST_DEVICE": device,
+        "OFL_TIMEOUT": str(timeout),
         "OFL_CHECK_COLLECTIVES": "1" if checks else "0",
         "OMP_NUM_THREADS": "1",
     }
@@ -34,10 +35,10 @@ def launch(case, *, nproc=2, checks=False):
         environment["STARTED"] = folder
         try:
             return subprocess.run(
-                command, env=environment, text=True, capture_output=True, timeout=LIMIT
+                command, env=environment, text=True, capture_output=True, timeout=limit
             )
         except subprocess.TimeoutExpired as e:
-            pytest.fail(f"{case} did not end within {LIMIT} s: {e.stdout} {e.stderr}")
+            pytest.fail(f"{case} did not end within {limit} s: {e.stdout} {e.stderr}")
 
 
 def errors_of(run, rank):

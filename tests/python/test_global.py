@@ -8,12 +8,12 @@ import itertools
 
 import numpy as np
 import pytest
+from rank_group import DEVICE, GRID, LINE
 
 flow = pytest.importorskip("oneflow_lite")
 
 SHAPES = [(4, 4), (6, 8), (5, 7), (1, 3)]
 SBPS = ["S0", "S1", "B", "P"]
-LINE, GRID = [0, 1, 2, 3], [[0, 1], [2, 3]]
 
 
 def sbp_of(text):
@@ -141,13 +141,14 @@ def gradients(rank):
     values = values_of((5, 7))
     weight = flow.tensor(np.cos(values))
     for before, after in itertools.product(SBPS, repeat=2):
-        local = flow.tensor(np.ascontiguousarray(shard_of(values, [before], [4], [rank])))
+        local = flow.tensor(np.ascontiguousarray(shard_of(values, [before], [len(LINE)], [rank])))
         local.requires_grad_()
         x = local.to_global(p, sbp_of(before))
         y = x.to_global(sbp=sbp_of(after))
         w = weight.to_global(p, flow.sbp.broadcast)
         (y * w).sum().backward()
-        expected = shard_of(np.cos(values), [before if before != "P" else "B"], [4], [rank])
+        expected = shard_of(np.cos(values), [before if before != "P" else "B"],
+                            [len(LINE)], [rank])  # fmt: skip
         np.testing.assert_allclose(local.grad.numpy(), expected, rtol=0, atol=1e-14)
     # grad_sbp says how the gradient lies.
     leaf = weight.to_global(p, flow.sbp.broadcast).to_global(sbp=flow.sbp.split(0))
@@ -203,11 +204,11 @@ def factories(rank):
         assert x.sbp == (sbp,) and x.is_leaf and x.requires_grad
         np.testing.assert_array_equal(x.detach().numpy(), np.ones((5, 3)))
     z = flow.zeros((4, 6), placement=grid, sbp=[flow.sbp.split(0), flow.sbp.split(0)])
-    assert z.to_local().shape == (1, 6) and z.numpy().sum() == 0
+    assert z.to_local().shape == (4 // len(LINE), 6) and z.numpy().sum() == 0
     a = flow.arange(7, placement=p, sbp=flow.sbp.split(0))
     assert a.tolist() == list(range(7))
     flow.manual_seed(3)
-    alone = flow.randn(5, 4).numpy()
+    alone = flow.randn(5, 4, device=DEVICE).numpy()
     flow.manual_seed(3)
     spread = flow.randn(5, 4, placement=p, sbp=flow.sbp.split(1))
     np.testing.assert_array_equal(spread.numpy(), alone)
@@ -266,7 +267,8 @@ def in_place(rank):
     flow.manual_seed(1)
     a.normal_()
     flow.manual_seed(1)
-    np.testing.assert_array_equal(a.numpy(), flow.empty(6, dtype=flow.float64).normal_().numpy())
+    alone = flow.empty(6, dtype=flow.float64, device=DEVICE).normal_()
+    np.testing.assert_array_equal(a.numpy(), alone.numpy())
     assert a.sbp == (flow.sbp.split(0),)
     # A recorded write through a view.
     base = split((5, 6), flow.sbp.split(0)).requires_grad_()

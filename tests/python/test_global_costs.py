@@ -9,13 +9,13 @@ import re
 
 import numpy as np
 import pytest
+from rank_group import DEVICE, GRID, LINE
 
 flow = pytest.importorskip("oneflow_lite")
 
 from oneflow_lite.models import gpt  # noqa: E402
 
 nn, F = flow.nn, flow.nn.functional
-LINE, GRID = [0, 1, 2, 3], [[0, 1], [2, 3]]
 split, whole = flow.sbp.split, flow.sbp.broadcast
 
 
@@ -107,8 +107,8 @@ def dropped(rank, ranks, function, dtype):
         run = getattr(F, function)
         values = np.arange(1, np.prod(shape) + 1).reshape(shape).astype(dtype)
         flow.manual_seed(5)
-        flow.rand(3)  # begin somewhere
-        plain = flow.tensor(values, requires_grad=True)
+        flow.rand(3, device=DEVICE)  # begin somewhere
+        plain = flow.tensor(values, device=DEVICE, requires_grad=True)
         want = run(plain, 0.4)
         want.sum().backward()
         for a in range(len(shape)):
@@ -116,7 +116,7 @@ def dropped(rank, ranks, function, dtype):
                 sbp = [split(a), split(b)][: len(p.shape)]
                 x = spread(values, p, sbp).detach().requires_grad_()
                 flow.manual_seed(5)
-                flow.rand(3)
+                flow.rand(3, device=DEVICE)
                 with flow.profiler.profile() as prof:
                     y = run(x, 0.4)
                     y.backward(flow.ones(*shape, dtype=x.dtype, placement=p, sbp=sbp))

@@ -10,6 +10,7 @@ import os
 
 import numpy as np
 import pytest
+from rank_group import DEVICE, GRID, LINE
 
 flow = pytest.importorskip("oneflow_lite")
 
@@ -17,7 +18,6 @@ if "RANK" not in os.environ:  # the table is read where the tests are, and not o
     from op_samples import recorded
 
 ext = flow._oneflow_lite
-LINE, GRID = [0, 1, 2, 3], [[0, 1], [2, 3]]
 OWN = flow.ops.list("")
 # Ops that are not called on global tensors, with the reason.
 LOCAL_ONLY = {
@@ -74,7 +74,7 @@ def host(t):
 
 
 def close(got, want, what):
-    a, b = got.double().numpy(), want.detach().double().numpy()
+    a, b = got.double().cpu().numpy(), want.detach().double().cpu().numpy()
     assert a.shape == b.shape, f"{what}: shape {a.shape} for {b.shape}"
     tolerance = 1e-9 if want.dtype is flow.float64 else 3e-2 if want.dtype.itemsize == 2 else 2e-5
     np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * (1 + np.abs(
@@ -111,7 +111,7 @@ def run_one(function, arguments, tensors, gradients, inputs):
 def check_call(name, arguments, placement):
     info = ext.op_info(name)
     function = ext.op_function(name)
-    tensors = [t for t in flat(arguments[: len(info["inputs"])])]
+    tensors = [t if t is None else t.to(DEVICE) for t in flat(arguments[: len(info["inputs"])])]
     if not any(t is not None for t in tensors):
         return 0
     mutates = any(kind == "mutated" for _, kind in info["inputs"])
@@ -152,7 +152,7 @@ def check_call(name, arguments, placement):
             close(host(y), z, f"{what}: output {i}")
         for i, (g, h) in enumerate(zip(got_grads, want_grads, strict=True)):
             if h is None:
-                assert g is None or not host(g).numpy().any(), f"{what}: gradient {i}"
+                assert g is None or not host(g).cpu().numpy().any(), f"{what}: gradient {i}"
             else:
                 assert g is not None, f"{what}: no gradient {i}"
                 close(host(g), h, f"{what}: gradient {i}")

@@ -10,11 +10,11 @@ import pickle
 
 import numpy as np
 import pytest
+from rank_group import GRID, LINE
 
 flow = pytest.importorskip("oneflow_lite")
 
 nn, F = flow.nn, flow.nn.functional
-LINE, GRID = [0, 1, 2, 3], [[0, 1], [2, 3]]
 FLOATS = np.cos(np.arange(30.0)).reshape(5, 6)
 OTHERS = np.sin(np.arange(30.0)).reshape(5, 6) + 2
 INTS = np.arange(30).reshape(5, 6) * 7 % 11

@@ -8,14 +8,14 @@ import functools
 
 import numpy as np
 import pytest
-from rank_group import unchecked
+from rank_group import DEVICE, unchecked
 
 flow = pytest.importorskip("oneflow_lite")
 
 from oneflow_lite import distributed as dist  # noqa: E402
 from oneflow_lite.models import gpt  # noqa: E402
 
-nn = flow.nn
+nn, F = flow.nn, flow.nn.functional
 FEWER = 15  # steps of four ranks, which share two cores
 STEPS, ROWS, LENGTH, VOCAB = 50, 6, 8, 21  # a vocabulary that no number of ranks here divides
 # Bits, and what a gradient, relative to the largest, and a loss may differ by.
@@ -31,12 +31,12 @@ def data():
     return np.stack(ids, -1)
 
 
-def fresh(kind, dtype):
+def fresh(kind, dtype, layers=1):
     flow.manual_seed(4)
     config = gpt.PRESETS[KINDS[kind]].replaced(
-        length=LENGTH, vocab=VOCAB, layers=1, width=16, hidden=24 if kind == "llama" else None
+        length=LENGTH, vocab=VOCAB, layers=layers, width=16, hidden=24 if kind == "llama" else None
     )
-    return gpt.build(flow, config).to(getattr(flow, dtype))
+    return gpt.build(flow, config).to(DEVICE, getattr(flow, dtype))
 
 
 def options(model):
@@ -47,7 +47,7 @@ def train(model, optimizer, batch_of, mean_of=None, gradient_of=None, steps=STEP
     """The losses, and the gradients of the first step by name."""
     losses, first = [], {}
     for ids in data()[:steps]:
-        ids = batch_of(flow.tensor(ids))
+        ids = batch_of(flow.tensor(ids, device=DEVICE))
         loss = model.loss(ids[:, :-1], ids[:, 1:])
         if mean_of:
             loss = mean_of(loss, ids.shape[0])
@@ -91,7 +91,7 @@ def data_parallel(rank, size, kind, dtype, zero, steps=STEPS):
         optimizer = flow.optim.AdamW(options(model), lr=3e-3)
 
     def rows(ids):
-        return flow.tensor(np.array_split(ids.numpy(), size)[rank])
+        return flow.tensor(np.array_split(ids.cpu().numpy(), size)[rank], device=DEVICE)
 
     def mean(loss, count):
         return dist.global_mean(loss * count, count)
@@ -121,6 +121,67 @@ def tensor_parallel(rank, grid, kind, dtype, steps=STEPS):
     state = optimizer.state[model.blocks[0].mlp.down.weight]["exp_avg"]
     assert state.sbp == model.blocks[0].mlp.down.weight.sbp
     assert state.sbp[-1] == split(1)
+
+
+class First(nn.Module):
+    """The embeddings and the first of two blocks."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.token, self.place, self.block = model.token, model.place, model.blocks[0]
+
+    def forward(self, ids):
+        x = self.token(ids) + self.place(flow.arange(ids.shape[1], device=ids.device))
+        return self.block(None, x, None, None)
+
+
+class Last(nn.Module):
+    """The other block and the head, whose weight is that of the embedding."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.block, self.norm, self.head = model.blocks[1], model.norm, model.head
+
+    def forward(self, y, residual):
+        y, residual = self.block(y, residual, None, None)
+        return self.head(gpt.library(flow).add_norm(self.norm, y, residual)[0])
+
+
+def loss_of(logits, targets):
+    return F.cross_entropy(logits.reshape(-1, VOCAB), targets.reshape(-1))
+
+
+@unchecked()
+def pipeline(rank, dtype, steps=STEPS):
+    """Two stages and a weight that both have; micro-batches of two rows."""
+    of_gradients, of_losses = CLOSE[dtype]
+    alone, model = fresh("gpt2", dtype, 2), fresh("gpt2", dtype, 2)
+    reference = [First(alone), Last(alone)]
+    place = flow.placement("cpu", [0, 1])
+    stages = dist.Pipeline([First(model), Last(model)], place, 3, loss_of)
+    ours = flow.optim.AdamW(stages.parameters(), lr=3e-3)
+    theirs = flow.optim.AdamW(alone.parameters(), lr=3e-3)
+    for k, ids in enumerate(data()[:steps]):
+        ids = flow.tensor(ids, device=DEVICE)
+        x, t = ids[:, :-1], ids[:, 1:]
+        want = loss_of(reference[1](*reference[0](x)), t)
+        for optimizer in (ours, theirs):
+            optimizer.zero_grad()
+        want.backward()
+        loss = stages.step(x if rank == 0 else None, t if rank == 1 else None)
+        np.testing.assert_allclose(loss.item(), want.item(), rtol=0, atol=of_losses)
+        if k == 0:
+            for p, q in zip(stages.stage.parameters(), reference[rank].parameters(), strict=True):
+                error = (p.grad - q.grad).abs().max().item()
+                assert error <= of_gradients * q.grad.abs().max().item()
+        ours.step()
+        theirs.step()
+    assert k == steps - 1 and want.item() < 3.0
+
+
+@pytest.mark.parametrize("dtype", list(CLOSE))
+def test_pipeline(two_ranks, dtype):
+    two_ranks.run(pipeline, dtype)
 
 
 @pytest.mark.parametrize("dtype", list(CLOSE))

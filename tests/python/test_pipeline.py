@@ -6,6 +6,7 @@ The functions without "test" in their names run on each rank (rank_group.py).
 
 import numpy as np
 import pytest
+from rank_group import DEVICE
 
 flow = pytest.importorskip("oneflow_lite")
 
@@ -13,6 +14,10 @@ from oneflow_lite import distributed as dist  # noqa: E402
 
 nn, F = flow.nn, flow.nn.functional
 STEPS = 4
+
+
+def tensor(values):
+    return flow.tensor(values, device=DEVICE)
 
 
 def data(rows):
@@ -58,7 +63,7 @@ def layers(kind):
         if kind == "tied":  # the first weight and the last are one
             made[3].weight = made[0].weight
         made[3] = nn.Sequential(made[3], nn.Linear(6, 5))
-    return [m.double() for m in made]
+    return [m.double().to(DEVICE) for m in made]
 
 
 class InOrder(nn.Module):
@@ -88,7 +93,7 @@ def alone(kind, rows, count):
     optimizer = flow.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
     losses = []
     for x, t in zip(*data(rows), strict=True):
-        loss = loss_of(model(flow.tensor(x)), flow.tensor(t))
+        loss = loss_of(model(tensor(x)), tensor(t))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -116,8 +121,8 @@ def trained(rank, ranks, kind, rows, micro_batches):
     for (x, t), expected in zip(zip(*data(rows), strict=True), want, strict=True):
         mine = [part[place[1] :: columns] for part in (x, t)]
         first, last = place[0] == 0, place[0] == count - 1
-        loss = pipeline.step(flow.tensor(mine[0]) if first else None,
-                             flow.tensor(mine[1]) if last else None)  # fmt: skip
+        loss = pipeline.step(tensor(mine[0]) if first else None,
+                             tensor(mine[1]) if last else None)  # fmt: skip
         close(loss.item(), expected)
         if optimizer is not None:
             optimizer.step()
@@ -127,10 +132,10 @@ def trained(rank, ranks, kind, rows, micro_batches):
         close(a.detach().numpy(), b.detach().numpy())
         assert a.requires_grad or a.grad is None
     with flow.no_grad():
-        y = pipeline(flow.tensor(data(rows)[0][0]) if place[0] == 0 else None)
+        y = pipeline(tensor(data(rows)[0][0]) if place[0] == 0 else None)
     assert (y is None) == (place[0] != count - 1)
     if y is not None:
-        close(y.numpy(), InOrder(reference)(flow.tensor(data(rows)[0][0])).detach().numpy())
+        close(y.numpy(), InOrder(reference)(tensor(data(rows)[0][0])).detach().numpy())
     return place[0]
 
 

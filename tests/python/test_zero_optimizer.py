@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from rank_group import DEVICE
 from test_data_parallel import BRANCHES, Net, check_equal, data, mine
 
 flow = pytest.importorskip("oneflow_lite")
@@ -26,7 +27,7 @@ ROWS = 12
 
 def fresh(seed=3):
     flow.manual_seed(seed)
-    return Net().double()
+    return Net().double().to(DEVICE)
 
 
 def values(model):
