@@ -44,7 +44,8 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m oneflow_lite.bench",
         description="Times row ops beside streams that move the same bytes and beside other "
         "libraries. A slice is an op in a dtype; --output keeps each as it is done, and what is "
-        "there is not measured again. `gpt --help` says how a GPT's training is timed.",
+        "there is not measured again. `gpt --help` says how a GPT's training is timed, "
+        "`parallel --help` what several GPUs do together.",
     )
     add = out.add_argument
     add("ops", nargs="*", metavar="OP",
@@ -186,6 +187,10 @@ def main(arguments: list[str] | None = None) -> int:
         from oneflow_lite.bench import gpt
 
         return gpt.main(arguments[1:])
+    if arguments[:1] == ["parallel"]:
+        from oneflow_lite.bench import parallel
+
+        return parallel.main(arguments[1:])
     options = parser().parse_args(arguments)
     if options.device == "cuda" and not flow.cuda.is_available():
         raise SystemExit("bench: --device cuda: there is no GPU here that can be used")
