@@ -50,6 +50,8 @@ class OFL_API DeviceBackend {
   virtual StatusOr<Ref<Graph>> NewGraph(int index) = 0;
   // Waits for all work on the device.
   virtual Status Synchronize(int index) = 0;
+  // Makes it the calling thread's own, so that no call for it has to change that and back.
+  virtual void MakeCurrent(int /*index*/) {}
 };
 
 // The backend of a device type; a RuntimeError says why there is none (CUDA not built, library or

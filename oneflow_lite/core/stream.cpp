@@ -47,6 +47,7 @@ int CurrentDeviceIndex(DeviceType type) {
 }
 void SetCurrentDeviceIndex(DeviceType type, int index) {
   thread_streams.device_index[static_cast<int>(type)] = index;
+  if (const auto backend = GetBackend(type); backend.ok()) (*backend)->MakeCurrent(index);
 }
 
 StreamGuard::StreamGuard(Ref<Stream> stream)

@@ -111,6 +111,9 @@ class CudaDeviceBackend final : public DeviceBackend {
     DeviceGuard guard(index);
     return CudaStatus(cudaDeviceSynchronize(), "device synchronisation");
   }
+  void MakeCurrent(int index) override {
+    if (cudaSetDevice(index) != cudaSuccess) cudaGetLastError();  // the next call tells
+  }
 
  private:
   struct PerDevice {
