@@ -353,7 +353,13 @@ DISAGREEING = {
     "different_messages": ["rank 1 sends 4 float32, rank 0 receives 3 float32"],
 }
 WITH_CHECKS = ["hangs", *DISAGREEING]
-WITHOUT = ["hangs", "one_has_much_more", *HEARD, *(["missing_library"] if ON == "cuda" else [])]
+WITHOUT = [
+    "hangs",
+    "leaves",
+    "one_has_much_more",
+    *HEARD,
+    *(["missing_library"] if ON == "cuda" else []),
+]
 LATE = 8  # seconds of a collective; contexts of several processes are made at once
 
 
@@ -389,6 +395,12 @@ def test_a_hung_rank_is_named(runs, checks):
     assert f"no end after {LATE} s" in errors[0], run.stderr
     assert "rank 1 is in no collective call, the last was all_reduce number 1" in run.stderr
     assert run.returncode == 1
+
+
+def test_a_rank_that_left_is_missed(runs):
+    run, errors = ended(runs, "leaves")
+    assert f"no end after {LATE} s" in errors[0] or "rank 1 has ended" in errors[0], run.stderr
+    assert not errors[1] and run.returncode == 1
 
 
 @pytest.mark.parametrize(("case", "parts"), list(DISAGREEING.items()))

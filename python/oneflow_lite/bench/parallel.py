@@ -24,7 +24,7 @@ import oneflow_lite as flow
 from oneflow_lite.bench import record
 from oneflow_lite.models import gpt
 
-WORKER = Path(__file__).with_name("parallel_worker.py")
+WORKER = "oneflow_lite.bench.parallel_worker"
 # What issue and documentation ask for.
 WANTED = {"training": "efficiency of at least 0.97", "all_reduce": "at most 1.05 of torch's",
           "head": "a gain above 1", "overhead": "at most 3 us"}  # fmt: skip
@@ -73,7 +73,7 @@ def run_part(options: argparse.Namespace, part: str, request: dict[str, Any]) ->
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "found.json"
         command = [sys.executable, "-m", "oneflow_lite.launch", "--nproc", str(options.ranks),
-                   "--device", options.device, "--timeout", "30", str(WORKER), part,
+                   "--device", options.device, "--timeout", "30", "-m", WORKER, part,
                    json.dumps(request), str(output)]  # fmt: skip
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               env=environment) as process:  # fmt: skip
