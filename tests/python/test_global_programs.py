@@ -186,7 +186,7 @@ def copies(rank):
     assert model.linear.weight.detach().numpy().any(), "a copy shares no parameter"
     # A pickle has the whole, and is local.
     for _ in range(2):
-        model = pickle.loads(pickle.dumps(model))
+        model = pickle.loads(pickle.dumps(model)).cpu()
         assert not any(p.is_global for p in model.parameters())
         np.testing.assert_allclose(model(x).detach().numpy(), want, rtol=0, atol=1e-13)
     model.to_global(place, flow.sbp.broadcast)

@@ -5,7 +5,7 @@ process within 1e-10 in float64.
 
 import numpy as np
 import pytest
-from rank_group import GRID, LINE
+from rank_group import DEVICE, GRID, LINE
 
 flow = pytest.importorskip("oneflow_lite")
 
@@ -278,7 +278,7 @@ def found_inf(rank):
         values[5] = np.inf if bad else 4.0  # on one rank
         gradient = flow.tensor(values).to_global(p, flow.sbp.broadcast)
         w.grad = gradient.to_global(sbp=flow.sbp.split(0))
-        scaler.scale(flow.ones(1))  # the scale is made
+        scaler.scale(flow.ones(1, device=DEVICE))  # the scale is made
         scaler.step(optimizer)
         scaler.update()
         expected = 1.0 if bad else -1.0
