@@ -7,6 +7,8 @@ collectives on, but in training.
 """
 
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import distributed_cases
@@ -24,7 +26,7 @@ import test_parallel_gpt
 import test_pipeline
 import test_zero_optimizer
 from gloo import LIBRARY
-from rank_group import DEVICE, RankGroup, unchecked
+from rank_group import DEVICE, RankGroup, _free_port, unchecked
 
 flow = pytest.importorskip("oneflow_lite")
 
@@ -86,6 +88,40 @@ def where(rank):
 def test_each_rank_has_a_device_of_its_own(pair):
     found = pair.run(where, timeout=60)
     assert found == (["cuda:0", "cuda:1"] if ON == "cuda" else ["cpu", "cpu"])
+
+
+GLOBAL_FIRST = """
+import oneflow_lite as flow
+p = flow.placement("cuda", [0, 1])
+x = flow.ones(3, placement=p, sbp=flow.sbp.partial_sum) + flow.ones(
+    3, placement=p, sbp=flow.sbp.partial_sum)
+print(x.to_local().device, x.numpy().tolist())
+"""
+
+
+@only_cuda
+@pytest.mark.parametrize("hidden", [False, True], ids=["both in sight", "one in sight"])
+def test_global_tensors_find_the_ranks_gpu(hidden):
+    """Without init(), and where a launcher lets each rank see its own GPU alone."""
+    port, processes = str(_free_port()), []
+    for rank in range(2):
+        env = os.environ | {
+            "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "OFL_TIMEOUT": "20",
+            "MASTER_ADDR": "127.0.0.1", "OFL_MASTER_PORT": port,
+        }  # fmt: skip
+        if hidden:
+            env["CUDA_VISIBLE_DEVICES"] = str(rank)
+        command = [sys.executable, "-c", GLOBAL_FIRST]
+        processes.append(subprocess.Popen(command, env=env, text=True, stdout=subprocess.PIPE,
+                                          stderr=subprocess.STDOUT))  # fmt: skip
+    try:
+        for rank, process in enumerate(processes):
+            said, _ = process.communicate(timeout=60)
+            where = 0 if hidden else rank
+            assert f"cuda:{where} [2.0, 2.0, 2.0]" in said, said
+    finally:
+        for process in processes:
+            process.kill()
 
 
 # Boxing.
