@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from oneflow_lite.bench import record, table
+from oneflow_lite.bench.workloads import WORKLOADS
 
 RESULTS = Path(__file__).resolve().parent / "results"
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
@@ -24,11 +25,12 @@ WIDTHS = (64, 256, 1024, 4096, 16384, 65536, 262144)
 
 
 def merged() -> dict[str, Any]:
-    """The slices of all records, by name."""
+    """The slices of all records of row ops, by name."""
     found = [
         json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("*.json"))
     ]
-    return record.merge([data for data in found if "format" in data])["slices"]
+    slices = record.merge([data for data in found if "format" in data])["slices"]
+    return {key: part for key, part in slices.items() if part["op"] in WORKLOADS}
 
 
 def all_tables() -> str:

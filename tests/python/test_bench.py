@@ -19,7 +19,6 @@ from oneflow_lite.bench import (  # noqa: E402
     against,
     canary,
     cases,
-    elementwise,
     measure,
     plot,
     record,
@@ -360,7 +359,7 @@ class CountedGpu:
 def test_the_clock_of_a_gpu_takes_turns(monkeypatch):
     gpu = CountedGpu()
     clock = object.__new__(CudaClock)
-    clock.rounds, clock.repeats, clock.budget = 3, 21, 0.2
+    clock.rounds, clock.repeats, clock.budget, clock.least = 3, 21, 0.2, 21
     clock.flushed = clock.one = None
     clock.read = lambda x: gpu.work("flush", 60)
     clock.spin = lambda x, nanoseconds: gpu.work("spin", nanoseconds / 1e3)
@@ -423,28 +422,6 @@ def test_the_command_measures_on_a_gpu(tmp_path, capsys):
     for part in record.read(output)["slices"].values():
         for cell in part["cells"].values():
             assert "wrong" not in cell["notes"] and cell["ours"]["median"] > 0
-
-
-def test_elementwise_functions_and_layouts(tmp_path, capsys):
-    output = tmp_path / "figures.json"
-    command = ["elementwise", "--device", "cpu", "--elements", "65536", "--budget", "0.0001"]
-    command += ["--dtype", "float16", "--output", str(output)]
-    some = ["--match", "^(exp|bitwise_or|add|x .*|uint8.*)$"]
-    assert main([*command, *some]) == 0
-    said = capsys.readouterr().out
-    assert "geometric mean of stream" in said and "wrong" not in said
-    cells = record.read(output)["slices"]["cpu/elementwise/float16"]["cells"]
-    assert {"exp", "bitwise_or", "add", "x + y.T", "x + row", "uint8 to float16"} <= set(cells)
-    assert cells["add"]["bytes"] == 3 * 2 * 65536 and cells["exp"]["bytes"] == 2 * 2 * 65536
-    before = output.read_text()
-    assert main([*command, *some]) == 0 and output.read_text() == before  # nothing again
-
-
-def test_elementwise_results_that_are_wrong_are_said_to_be(monkeypatch, capsys):
-    monkeypatch.setitem(elementwise.TOLERANCE, "float16", 0.0)  # which a rounded result misses
-    command = ["elementwise", "--device", "cpu", "--elements", "65536", "--budget", "0.0001"]
-    assert main([*command, "--dtype", "float16", "--match", "^exp$"]) == 1
-    assert "wrong: " in capsys.readouterr().out
 
 
 def test_the_canary_set_covers_all_pairs():

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import oneflow_lite as flow
-from oneflow_lite.bench import against, cases, clock, elementwise, measure, record, table
+from oneflow_lite.bench import against, cases, clock, families, measure, record, table
 from oneflow_lite.bench.peers import MODULES
 from oneflow_lite.bench.peers.torch_process import TorchProcess
 from oneflow_lite.bench.problem import Unsupported
@@ -49,9 +49,9 @@ def parser() -> argparse.ArgumentParser:
     )
     add = out.add_argument
     add("ops", nargs="*", metavar="OP",
-        help="what to measure, by default what the README's chart shows; see --list; for "
-        "the elementwise functions see elementwise --help, for functions on the CPU beside PyTorch "
-        "functions --help")  # fmt: skip
+        help="what to measure, by default what the README's chart shows; see --list; functions "
+        "beside PyTorch have options of their own, see elementwise --help (with reductions and "
+        "moves) and, for the CPU in two processes, functions --help")  # fmt: skip
     add("--dtype", type=_words, default=["float16"], help=f"some of {','.join(DTYPES)}, or all")
     add("--widths", type=_numbers, help="these widths alone, such as 128,4096")
     add("--kinds", type=_words, help=f"some of {','.join(cases.KINDS)}; by default all")
@@ -177,8 +177,8 @@ def compare(options: argparse.Namespace) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; the exit status is 1 where an op was missing, failed or was wrong."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments[:1] == ["elementwise"]:  # cases and a table of their own
-        return elementwise.main(arguments[1:])
+    if arguments[:1] and arguments[0] in families.FAMILIES:  # cases and a table of their own
+        return families.main(arguments)
     if arguments[:1] == ["functions"]:
         from oneflow_lite.bench import functions
 

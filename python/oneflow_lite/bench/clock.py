@@ -72,9 +72,13 @@ def timing(rounds: list[list[float]], **more: Any) -> Timing:
 class CudaClock:
     """Times candidates on the current stream of the current device."""
 
-    def __init__(self, rounds: int = ROUNDS, repeats: int = REPEATS, budget: float = 0.2) -> None:
-        """``budget``: about the most seconds for one candidate of one case."""
+    def __init__(self, rounds: int = ROUNDS, repeats: int = REPEATS, budget: float = 0.2,
+                 least: int = 21) -> None:  # fmt: skip
+        """``budget``: about the most seconds for one candidate of one case, unless ``least``
+        repeats, in all rounds, take longer.
+        """
         streams.load()
+        self.least = least
         self.rounds, self.repeats, self.budget = rounds, repeats, budget
         self.flushed = flow.random_bits(FLUSH_BYTES // 8, device="cuda")
         self.one = self.flushed[:1].clone()
@@ -124,7 +128,7 @@ class CudaClock:
         fit = int(self.budget * len(once) / max(sum(once.values()), 1e-9) / self.rounds)
         short = fastest < SHORT_SECONDS
         most = self.repeats * (SHORT_TIMES if short else 1)
-        repeats = min(most, max(fit, -(-21 // self.rounds)))
+        repeats = min(most, max(fit, -(-self.least // self.rounds)))
         times: dict[str, list[list[float]]] = {n: [] for n in candidates}
         late = dict.fromkeys(candidates, 0)
         while len(self.events) < repeats * len(candidates):

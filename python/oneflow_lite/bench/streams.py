@@ -19,6 +19,7 @@ PATTERNS = {
     "1R1W": {"memcpy": 2, "copy": 2},
     "2R1W": {"add": 3},
     "1R": {"read": 1},
+    "1W": {"fill": 1},
 }
 
 
@@ -46,5 +47,8 @@ def yardsticks(pattern: str, nbytes: int, device: str) -> Iterator[tuple[str, Ca
         return
     for name, tensors in PATTERNS[pattern].items():
         inputs = [_words(nbytes // tensors, device) for _ in range(2 if name == "add" else 1)]
+        if name == "fill":
+            yield name, inputs[0].zero_
+            continue
         op = getattr(flow.ops.bench, name)
         yield name, lambda op=op, inputs=inputs: op(*inputs)

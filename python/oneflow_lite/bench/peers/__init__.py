@@ -48,9 +48,14 @@ def rows_of(p: Problem, x: Any) -> Any:
 
 def share_stream(p: Problem) -> None:
     """PyTorch works on our current stream from now on, where the problem is on a GPU."""
+    on_our_stream(p.device)
+
+
+def on_our_stream(device: str) -> None:
+    """PyTorch works on our current stream from now on, where ``device`` is a GPU."""
     import torch
 
-    if p.device != "cuda":
+    if device != "cuda":
         return
     ours = flow.cuda.current_stream().cuda_stream
     if ours != torch.cuda.current_stream().cuda_stream:
