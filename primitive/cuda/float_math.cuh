@@ -175,11 +175,11 @@ OFL_HOST_DEVICE float TimesScaledBell(float y, float a) {
   return Fma(y, Fma(r * r, ExpTail(r), r), y) * PowerOf2(k);
 }
 inline constexpr float kFarNormal = 14.9f;  // beyond it x P(N > x) is 0
-// x P(N <= x): x above 0, less |x| P(N > |x|).
+// x P(N <= x): x above 0, less |x| P(N > |x|). A zero stays as it is.
 OFL_HOST_DEVICE float Gelu(float x) {
   const float a = Smaller(fabsf(x), kFarNormal);
   const float rest = TimesScaledBell(TimesNormalRest(a, a), a) * kUnscale;
-  return (x > 0.0f ? x : -0.0f) - rest;
+  return (x >= 0.0f ? x : -0.0f) - rest;
 }
 // P(N <= x) + x e^(-x^2 / 2) / sqrt(2 pi), within 1e-6 of it, or of the sum's terms.
 OFL_HOST_DEVICE float GeluSlope(float x) {

@@ -92,6 +92,8 @@ TEST(FloatMath, Gelu) {
   const double root = std::sqrt(0.5);
   const auto gelu = [&](double v) { return v == -kInfinity ? 0 : 0.5 * v * std::erfc(-v * root); };
   EXPECT_LE(Worst(x, Gelu, gelu), 4);
+  EXPECT_FALSE(std::signbit(Gelu(0.0f)));
+  EXPECT_TRUE(std::signbit(Gelu(-0.0f)));
   for (const float v : x) {
     if (std::isnan(v)) continue;
     const double bell = std::isinf(v) ? 0 : v * std::exp(-0.5 * v * double{v}) * 0.3989422804014327;
