@@ -12,16 +12,7 @@ namespace {
 // With the operands exchanged, so that a > b needs no kernel beside b < a.
 template <class C, class Op>
 cudaError_t LaunchSwapped(const Pass<2>& given, const NoNumbers& none, cudaStream_t stream) {
-  Pass<2> pass = given;
-  const auto swap = [](auto& of_operands) {
-    const auto first = of_operands[0];
-    of_operands[0] = of_operands[1], of_operands[1] = first;
-  };
-  swap(pass.in), swap(pass.value), swap(pass.step), swap(pass.form), swap(pass.dtype);
-  swap(pass.held), swap(pass.round), swap(pass.bytes);
-  memcpy(pass.strides[0], given.strides[1], sizeof(given.strides[1]));
-  memcpy(pass.strides[1], given.strides[0], sizeof(given.strides[0]));
-  return LaunchOp<2, NoNumbers, C, Op>(pass, none, stream);
+  return LaunchOp<2, NoNumbers, C, Op>(WithInputsExchanged(given), none, stream);
 }
 
 template <unsigned kSet, class Op>

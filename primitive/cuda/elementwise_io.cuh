@@ -18,65 +18,36 @@ namespace cuda {
 struct RawUnit {
   uint32_t w[8];
 };
-template <class C>
-struct Unit {
-  C v[kPassPack<C>];
-};
 
 template <int kBytes>
 struct alignas(kBytes) AlignedWord {
   uint32_t w[kBytes / 4];
 };
 
-// Bytes [8 * (past & 3), ...) of two words.
-OFL_HOST_DEVICE uint32_t ShiftedWord(uint32_t low, uint32_t high, unsigned past) {
-#ifdef __CUDA_ARCH__
-  return __funnelshift_r(low, high, 8 * (past & 3));
-#else
-  return static_cast<uint32_t>(((static_cast<uint64_t>(high) << 32) | low) >> (8 * (past & 3)));
-#endif
-}
-
-// kBytes from p on, at any alignment: aligned accesses of up to 16 bytes, shifted into place. Every
-// access has a byte of the unit in it.
+// One aligned access.
 template <int kBytes>
-OFL_HOST_DEVICE void LoadBytes(const char* p, uint32_t* to) {
-  constexpr int kAccess = kBytes < 16 ? kBytes : 16, kWords = kBytes / 4;
-  using Word = AlignedWord<kAccess>;
-  const unsigned past = static_cast<unsigned>(reinterpret_cast<uintptr_t>(p)) & (kAccess - 1);
-  const Word* aligned = reinterpret_cast<const Word*>(p - past);
-  if (past == 0) {
+OFL_HOST_DEVICE void LoadAccess(const char* p, uint32_t* to) {
+  if constexpr (kBytes < 4) {
+    to[0] =
+        kBytes == 1 ? *reinterpret_cast<const uint8_t*>(p) : *reinterpret_cast<const uint16_t*>(p);
+  } else {
+    const auto word = *reinterpret_cast<const AlignedWord<kBytes>*>(p);
 #pragma unroll
-    for (int i = 0; i < kBytes / kAccess; ++i) {
-      const Word word = aligned[i];
-#pragma unroll
-      for (int k = 0; k < kAccess / 4; ++k) to[i * (kAccess / 4) + k] = word.w[k];
-    }
-    return;
+    for (int i = 0; i < kBytes / 4; ++i) to[i] = word.w[i];
   }
-  uint32_t w[kWords + kAccess / 4];
-#pragma unroll
-  for (int i = 0; i <= kBytes / kAccess; ++i) {
-    const Word word = aligned[i];
-#pragma unroll
-    for (int k = 0; k < kAccess / 4; ++k) w[i * (kAccess / 4) + k] = word.w[k];
-  }
-  if constexpr (kAccess == 16) {
-#pragma unroll
-    for (int i = 0; i < kWords + 2; ++i) w[i] = past & 8 ? w[i + 2] : w[i];
-  }
-  if constexpr (kAccess >= 8) {
-#pragma unroll
-    for (int i = 0; i < kWords + 1; ++i) w[i] = past & 4 ? w[i + 1] : w[i];
-  }
-#pragma unroll
-  for (int i = 0; i < kWords; ++i) to[i] = ShiftedWord(w[i], w[i + 1], past);
 }
-// Half of them from p on, half from q on.
+// Half of a unit of kBytes from p on, half of it from q on.
 template <int kBytes>
 OFL_HOST_DEVICE void LoadHalves(const char* p, const char* q, RawUnit& raw) {
-  LoadBytes<kBytes / 2>(p, raw.w);
-  LoadBytes<kBytes / 2>(q, raw.w + kBytes / 8);
+  if constexpr (kBytes == 4) {
+    uint32_t halves[2];
+    LoadAccess<2>(p, &halves[0]);
+    LoadAccess<2>(q, &halves[1]);
+    raw.w[0] = halves[0] | halves[1] << 16;
+  } else {
+    LoadAccess<kBytes / 2>(p, raw.w);
+    LoadAccess<kBytes / 2>(q, raw.w + kBytes / 8);
+  }
 }
 
 // One aligned access. An assignment may be cut into smaller stores on the device (chip/pack.cuh).
@@ -100,9 +71,10 @@ OFL_HOST_DEVICE void StoreAccess(char* p, const uint32_t* w) {
   memcpy(p, w, kAccess);
 #endif
 }
-// Stores kBytes at p, which is aligned to them or to 16 bytes; of 32 and more the second half at q.
+// Stores kBytes at p, which is aligned to them or to 16 bytes; of 32 and more the second half is
+// stored `second` bytes behind p.
 template <int kBytes>
-OFL_HOST_DEVICE void StoreBytes(char* p, char* q, const uint32_t* w) {
+OFL_HOST_DEVICE void StoreBytes(char* p, uint32_t second, const uint32_t* w) {
   constexpr int kAccess = kBytes < 16 ? kBytes : 16, kHalf = kBytes / kAccess / 2;
   if constexpr (kHalf == 0) {
     StoreAccess<kAccess>(p, w);
@@ -110,120 +82,117 @@ OFL_HOST_DEVICE void StoreBytes(char* p, char* q, const uint32_t* w) {
 #pragma unroll
     for (int i = 0; i < kHalf; ++i) StoreAccess<16>(p + 16 * i, w + 4 * i);
 #pragma unroll
-    for (int i = 0; i < kHalf; ++i) StoreAccess<16>(q + 16 * i, w + 4 * (kHalf + i));
+    for (int i = 0; i < kHalf; ++i) StoreAccess<16>(p + second + 16 * i, w + 4 * (kHalf + i));
   }
 }
 
-// Elements `step` bytes apart, half of them from p on and half from q on, as a dense unit has them.
-template <int kPack, class Word>
-OFL_HOST_DEVICE void LoadStepped(const char* p, const char* q, int64_t step, Word (&v)[kPack]) {
-  constexpr int kHalf = kPack / 2;
-#pragma unroll
-  for (int e = 0; e < kPack; ++e) {
-    v[e] = *reinterpret_cast<const Word*>(e < kHalf ? p + e * step : q + (e - kHalf) * step);
-  }
-}
-template <int kPack, class Word>
-OFL_HOST_DEVICE void LoadSteppedUnit(const char* p, const char* q, int64_t step, RawUnit& raw) {
-  Word v[kPack];
-  LoadStepped(p, q, step, v);
-  memcpy(&raw, v, sizeof(v));
-}
-// The same of elements that are wider than the compute type, float64 or int64, which are converted.
+// An element that is wider than the compute type, float64 or int64, as a word of it.
 template <class C>
-OFL_HOST_DEVICE void LoadWide(DType dtype, const char* p, const char* q, int64_t step,
-                              RawUnit& raw) {
-  constexpr int kPack = kPassPack<C>;
-  uint64_t bits[kPack];
-  LoadStepped(p, q, step, bits);
-  Unit<C> unit;
-#pragma unroll
-  for (int e = 0; e < kPack; ++e) {
-    double real;
-    memcpy(&real, &bits[e], sizeof(real));
-    unit.v[e] = dtype == DType::kFloat64 ? static_cast<C>(real)
-                                         : static_cast<C>(static_cast<int64_t>(bits[e]));
-  }
-  memcpy(&raw, &unit, sizeof(raw));
-}
-template <class C>
-OFL_HOST_DEVICE void HoldOne(C value, RawUnit& raw) {
-  Unit<C> unit;
-#pragma unroll
-  for (C& v : unit.v) v = value;
-  memcpy(&raw, &unit, sizeof(raw));
+OFL_HOST_DEVICE uint32_t LoadNarrowed(DType dtype, const char* p) {
+  static_assert(sizeof(C) == 4, "wider than the compute type");
+  const uint64_t bits = *reinterpret_cast<const uint64_t*>(p);
+  double real;
+  memcpy(&real, &bits, sizeof(real));
+  const C value =
+      dtype == DType::kFloat64 ? static_cast<C>(real) : static_cast<C>(static_cast<int64_t>(bits));
+  uint32_t word;
+  memcpy(&word, &value, sizeof(word));
+  return word;
 }
 
-// A dense unit of elements of a size.
+// The word or words of one element.
 template <class C>
-OFL_HOST_DEVICE void LoadPacked(int bytes, const char* p, const char* q, bool halved,
-                                RawUnit& raw) {
-  constexpr int kPack = kPassPack<C>;
-  if (bytes == static_cast<int>(sizeof(C))) return LoadHalves<32>(p, q, raw);
+using RawElement = uint32_t[sizeof(C) / 4];
+
+// An element as memory has it.
+template <class C>
+OFL_HOST_DEVICE void LoadElement(DType dtype, uint32_t bytes, const char* p, uint32_t* to) {
   if constexpr (sizeof(C) == 8) {
-    if (bytes == 4) return halved ? LoadHalves<16>(p, q, raw) : LoadBytes<16>(p, raw.w);
+    if (bytes == 8) return LoadAccess<8>(p, to);
+  } else if (bytes == 8) {
+    to[0] = LoadNarrowed<C>(dtype, p);
+    return;
   }
-  if (bytes == 2) return halved ? LoadHalves<2 * kPack>(p, q, raw) : LoadBytes<2 * kPack>(p, raw.w);
+  if (bytes == 4) return LoadAccess<4>(p, to);
+  if (bytes == 2) return LoadAccess<2>(p, to);
+  LoadAccess<1>(p, to);
+}
+template <int kBytes, class C, int kPack>
+OFL_HOST_DEVICE void LoadLineOf(const char* p, uint32_t hop, int count,
+                                RawElement<C> (&raw)[kPack]) {
+#pragma unroll
+  for (int e = 0; e < kPack; ++e, p += hop) {
+    if (e < count) LoadAccess<kBytes>(p, raw[e]);
+  }
+}
+// `count` elements, `hop` bytes apart.
+template <class C, int kPack>
+OFL_HOST_DEVICE void LoadLine(DType dtype, uint32_t bytes, const char* p, uint32_t hop, int count,
+                              RawElement<C> (&raw)[kPack]) {
+  if (bytes == 4) return LoadLineOf<4, C>(p, hop, count, raw);
+  if (bytes == 2) return LoadLineOf<2, C>(p, hop, count, raw);
+  if (bytes == 1) return LoadLineOf<1, C>(p, hop, count, raw);
   if constexpr (sizeof(C) == 8) {
-    if (halved) return LoadSteppedUnit<kPack, uint8_t>(p, q, 1, raw);
+    LoadLineOf<8, C>(p, hop, count, raw);
   } else {
-    if (halved) return LoadHalves<kPack>(p, q, raw);
+#pragma unroll
+    for (int e = 0; e < kPack; ++e, p += hop) {
+      if (e < count) raw[e][0] = LoadNarrowed<C>(dtype, p);
+    }
   }
-  LoadBytes<kPack>(p, raw.w);
 }
 
-// The unit of input i whose halves begin at p and q, not yet converted unless Pass::held says so.
+// A unit of input i at p, whose second half is `second` elements behind the first one, as memory
+// has it: of a number its element alone.
 template <class C, int N>
-OFL_HOST_DEVICE void LoadUnit(const Pass<N>& pass, int i, const char* p, const char* q, bool halved,
+OFL_HOST_DEVICE void LoadUnit(const Pass<N>& pass, int i, const char* p, uint32_t second,
                               RawUnit& raw) {
-  constexpr int kPack = kPassPack<C>;
-  const DType dtype = pass.dtype[i];
-  if (pass.form[i] == Form::kValue) {
-    C value;
-    memcpy(&value, &pass.value[i], sizeof(C));
-    return HoldOne(value, raw);
+  constexpr uint32_t kSize = sizeof(C);
+  const uint32_t bytes = pass.packed[i];
+  if (bytes == 32) return LoadHalves<32>(p, p + second * kSize, raw);
+  if (bytes == 16) {
+    if (pass.halved == 0) return LoadAccess<16>(p, raw.w);
+    return LoadHalves<16>(p, p + second * (kSize / 2), raw);
   }
-  if (pass.form[i] == Form::kNumber) return HoldOne(LoadOne<C>(dtype, p), raw);
-  const int bytes = pass.bytes[i];
-  const int64_t step = pass.step[i];
-  if constexpr (sizeof(C) < 8) {
-    if (bytes == 8) return LoadWide<C>(dtype, p, q, step, raw);
+  if (bytes == 8) {
+    if (pass.halved == 0) return LoadAccess<8>(p, raw.w);
+    return LoadHalves<8>(p, p + second * (kSize / 4), raw);
   }
-  if (pass.form[i] == Form::kPacked) return LoadPacked<C>(bytes, p, q, halved, raw);
-  if (bytes == 2) return LoadSteppedUnit<kPack, uint16_t>(p, q, step, raw);
-  if (bytes == 4) return LoadSteppedUnit<kPack, uint32_t>(p, q, step, raw);
-  if constexpr (sizeof(C) == 8) {
-    if (bytes == 8) return LoadSteppedUnit<kPack, uint64_t>(p, q, step, raw);
+  if constexpr (kSize == 8) {
+    if (bytes == 4) {
+      if (pass.halved == 0) return LoadAccess<4>(p, raw.w);
+      return LoadHalves<4>(p, p + second, raw);
+    }
   }
-  LoadSteppedUnit<kPack, uint8_t>(p, q, step, raw);
+  if (pass.form[i] == Form::kNumber) LoadElement<C>(pass.dtype[i], pass.bytes[i], p, raw.w);
 }
 
-// The unit of input i at byte `offset` of a plain pass; its second half is `second` bytes on, where
-// it is 32 bytes.
-template <class C, int N>
-OFL_HOST_DEVICE void LoadPlain(const Pass<N>& pass, int i, uint64_t offset, uint32_t second,
-                               RawUnit& raw) {
-  if (pass.form[i] == Form::kValue) {
-    C value;
-    memcpy(&value, &pass.value[i], sizeof(C));
-    return HoldOne(value, raw);
-  }
-  using Word = AlignedWord<16>;
-  const char* p = pass.in[i] + offset;
-  const Word first = *reinterpret_cast<const Word*>(p);
-  memcpy(raw.w, &first, sizeof(first));
-  if (pass.halved) {
-    const Word rest = *reinterpret_cast<const Word*>(p + second);
-    memcpy(raw.w + 4, &rest, sizeof(rest));
-  }
-}
-
-// A unit that LoadUnit gave, in the compute type.
+// A unit of nothing but the first element.
 template <class C>
-OFL_HOST_DEVICE Unit<C> WidenUnit(DType held, DType round, const RawUnit& raw) {
-  constexpr int kPack = kPassPack<C>;
-  Unit<C> unit;
-  VisitHeldType<C>(held, [&](auto tag) {
+OFL_HOST_DEVICE void RepeatElement(uint32_t bytes, RawUnit& raw) {
+  if (bytes == 2) raw.w[0] |= raw.w[0] << 16;
+  if (bytes == 1) raw.w[0] *= 0x01010101u;
+  const bool wide = sizeof(C) == 8 && bytes == 8;
+  raw.w[1] = wide ? raw.w[1] : raw.w[0];
+#pragma unroll
+  for (int k = 2; k < 8; ++k) raw.w[k] = raw.w[k % 2];
+}
+
+// A unit of input i that LoadUnit gave, in the compute type.
+template <class C, int N, int kPack>
+OFL_HOST_DEVICE void WidenUnit(const Pass<N>& pass, int i, RawUnit& raw, C (&x)[kPack]) {
+  const uint32_t held = pass.held[i], round = pass.round[i];
+  if (pass.packed[i] == 0) {
+    if (pass.form[i] == Form::kValue) {
+      C value;
+      memcpy(&value, &pass.value[i], sizeof(C));
+#pragma unroll
+      for (C& v : x) v = value;
+      return;
+    }
+    RepeatElement<C>(sizeof(C) == 4 && pass.bytes[i] == 8 ? 4 : pass.bytes[i], raw);
+  }
+  VisitHeldType<C>(static_cast<DType>(held), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_same_v<T, __nv_bfloat16>) {  // the upper half of a float
 #pragma unroll
@@ -231,26 +200,66 @@ OFL_HOST_DEVICE Unit<C> WidenUnit(DType held, DType round, const RawUnit& raw) {
         const uint32_t word = raw.w[e / 2], bits = e % 2 ? word & 0xffff0000u : word << 16;
         float v;
         memcpy(&v, &bits, sizeof(v));
-        unit.v[e] = static_cast<C>(v);
+        x[e] = static_cast<C>(v);
       }
     } else if constexpr (sizeof(T) <= sizeof(C)) {
       T v[kPack];
       memcpy(v, &raw, sizeof(v));
 #pragma unroll
-      for (int e = 0; e < kPack; ++e) unit.v[e] = Widened<C>(v[e]);
+      for (int e = 0; e < kPack; ++e) x[e] = Widened<C>(v[e]);
     }
   });
   if (round != held) {
 #pragma unroll
-    for (C& v : unit.v) v = Rounded(round, v);
+    for (C& v : x) v = Rounded(static_cast<DType>(round), v);
   }
-  return unit;
 }
 
-// Stores results of kPack elements; p is at a boundary of the output, and where they are 32 bytes
-// or more their second half goes to q.
+// The same of elements that LoadLine gave.
+template <class C, int N, int kPack>
+OFL_HOST_DEVICE void WidenLine(const Pass<N>& pass, int i, const RawElement<C> (&raw)[kPack],
+                               C (&x)[kPack]) {
+  const uint32_t held = pass.held[i], round = pass.round[i];
+  if (pass.form[i] == Form::kValue) {
+    C value;
+    memcpy(&value, &pass.value[i], sizeof(C));
+#pragma unroll
+    for (C& v : x) v = value;
+    return;
+  }
+  VisitHeldType<C>(static_cast<DType>(held), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (sizeof(T) <= sizeof(C)) {
+#pragma unroll
+      for (int e = 0; e < kPack; ++e) {
+        T v;
+        memcpy(&v, raw[e], sizeof(v));
+        x[e] = Widened<C>(v);
+      }
+    }
+  });
+  if (round != held) {
+#pragma unroll
+    for (C& v : x) v = Rounded(static_cast<DType>(round), v);
+  }
+}
+
+// Stores `count` results, `hop` bytes apart.
 template <int kPack, class R>
-OFL_HOST_DEVICE void StoreUnit(DType dtype, char* p, char* q, const R (&y)[kPack]) {
+OFL_HOST_DEVICE void StoreLine(DType dtype, char* p, uint32_t hop, int count, const R (&y)[kPack]) {
+  VisitOutputType<R>(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+#pragma unroll
+    for (int e = 0; e < kPack; ++e, p += hop) {
+      if (e < count) *reinterpret_cast<T*>(p) = Narrowed<T>(y[e]);
+    }
+  });
+}
+
+// Stores results of kPack elements; p is aligned to the accesses, and where they are 32 bytes or
+// more their second half goes `second` elements behind p.
+template <int kPack, class R>
+OFL_HOST_DEVICE void StoreUnit(DType dtype, char* p, uint32_t second, const R (&y)[kPack]) {
   VisitOutputType<R>(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     uint32_t w[kPack * sizeof(T) / 4];
@@ -272,7 +281,7 @@ OFL_HOST_DEVICE void StoreUnit(DType dtype, char* p, char* q, const R (&y)[kPack
       for (int e = 0; e < kPack; ++e) v[e] = Narrowed<T>(y[e]);
       memcpy(w, v, sizeof(v));
     }
-    StoreBytes<kPack* static_cast<int>(sizeof(T))>(p, q, w);
+    StoreBytes<kPack* static_cast<int>(sizeof(T))>(p, second * sizeof(T), w);
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernel of every elementwise function: one per function and compute type.
+// The kernels of every elementwise function: two per function and compute type, one for passes
+// that are divided into units and one for the others.
 //
 //   struct Add { template <class C> __device__ C operator()(C a, C b) const { return a + b; } };
 //   return LaunchPass<2, float>(Add{}, pass, stream);
@@ -47,139 +48,200 @@ OFL_HOST_DEVICE ResultOf<Op, C, GivenBy<Op, C, Rest...>> CallOp(const Op& op, C 
     return static_cast<ResultOf<Op, C, GivenBy<Op, C, Rest...>>>(op(x, rest...));
   }
 }
-template <class Op, class C>
-OFL_HOST_DEVICE auto Compute(const Op& op, const C (&x)[1]) {
-  return CallOp(op, x[0]);
+// Whether a function of floats has a second form, Narrow(x, ...), for results of 16 bits: in fewer
+// instructions, and exact enough for them.
+template <class Op, class C, class = void>
+inline constexpr bool kHasNarrow = false;
+template <class Op>
+inline constexpr bool kHasNarrow<Op, float, std::void_t<decltype(&Op::Narrow)>> = true;
+OFL_HOST_DEVICE bool IsNarrow(uint32_t dtype) {
+  return dtype == static_cast<uint32_t>(DType::kFloat16) ||
+         dtype == static_cast<uint32_t>(DType::kBFloat16);
 }
-template <class Op, class C>
-OFL_HOST_DEVICE auto Compute(const Op& op, const C (&x)[2]) {
-  return CallOp(op, x[0], x[1]);
+
+template <bool kNarrow, class Op, class C, class... Rest>
+OFL_HOST_DEVICE auto CallForm(const Op& op, C x, Rest... rest) {
+  if constexpr (kNarrow) {
+    return op.Narrow(x, rest...);
+  } else {
+    return CallOp(op, x, rest...);
+  }
 }
-template <class Op, class C>
-OFL_HOST_DEVICE auto Compute(const Op& op, const C (&x)[3]) {
-  return CallOp(op, x[0], x[1], x[2]);
+template <bool kNarrow, class Op, class C, int N>
+OFL_HOST_DEVICE auto Compute(const Op& op, const C (&x)[N]) {
+  if constexpr (N == 1) {
+    return CallForm<kNarrow>(op, x[0]);
+  } else if constexpr (N == 2) {
+    return CallForm<kNarrow>(op, x[0], x[1]);
+  } else {
+    return CallForm<kNarrow>(op, x[0], x[1], x[2]);
+  }
+}
+template <class Op, class C, int N>
+using Computed =
+    decltype(Compute<false>(std::declval<const Op&>(), std::declval<const C (&)[N]>()));
+
+// y[e] of x[0][e], x[1][e], ...; `narrow`: results are stored in 16 bits.
+template <class Op, class C, int N, int kPack>
+OFL_HOST_DEVICE void ComputeAll(const Op& op, bool narrow, const C (&x)[N][kPack],
+                                Computed<Op, C, N> (&y)[kPack]) {
+  const auto compute = [&](auto form) {
+#pragma unroll
+    for (int e = 0; e < kPack; ++e) {
+      C of[N];
+#pragma unroll
+      for (int i = 0; i < N; ++i) of[i] = x[i][e];
+      y[e] = Compute<decltype(form)::value>(op, of);
+    }
+  };
+  if constexpr (kHasNarrow<Op, C>) {
+    if (narrow) return compute(std::true_type{});
+  }
+  compute(std::false_type{});
+}
+
+// One element, at such offsets.
+template <int N, class C, class Op>
+OFL_HOST_DEVICE void RunElement(const Pass<N>& pass, const Op& op, const uint32_t (&at)[N + 1]) {
+  C of[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (pass.form[i] == Form::kValue) {
+      memcpy(&of[i], &pass.value[i], sizeof(C));
+    } else {
+      of[i] = LoadOne<C>(pass.dtype[i], pass.in[i] + at[i]);
+    }
+    if (pass.round[i] != pass.held[i]) of[i] = Rounded(static_cast<DType>(pass.round[i]), of[i]);
+  }
+  char* p = pass.out + at[N];
+  const auto stored = static_cast<DType>(pass.stored);
+  if constexpr (kHasNarrow<Op, C>) {
+    if (IsNarrow(pass.stored)) return StoreOne(stored, p, Compute<true>(op, of));
+  }
+  StoreOne(stored, p, Compute<false>(op, of));
 }
 
 // The elements of a unit that is not whole.
 template <int N, class C, class Op>
-OFL_HOST_DEVICE void RunElements(const Pass<N>& pass, const Op& op, const Place<N>& place) {
-  ForEachInUnit<kPassPack<C>>(pass, place, [&](const int64_t(&at)[N + 1]) {
-    C of[N];
+OFL_HOST_DEVICE void RunRaggedUnit(const Pass<N>& pass, const Op& op, const UnitPlace<N>& place) {
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+  for (int e = 0; e < kPassPack<C>; ++e) {
+    if (ColumnInUnit<kPassPack<C>>(pass, place, e) < 0) continue;
+    uint32_t at[N + 1];
 #pragma unroll
-    for (int i = 0; i < N; ++i) {
-      if (pass.form[i] == Form::kValue) {
-        memcpy(&of[i], &pass.value[i], sizeof(C));
-      } else {
-        of[i] = LoadOne<C>(pass.dtype[i], pass.in[i] + at[i]);
-      }
-      if (pass.round[i] != pass.held[i]) of[i] = Rounded(pass.round[i], of[i]);
-    }
-    StoreOne(pass.dtype[N], pass.out + at[N], Compute(op, of));
-  });
-}
-
-// The units of a thread as memory has them.
-template <int N>
-struct LoadedUnits {
-  RawUnit raw[kPassDepth<N>][N];
-  int64_t out[kPassDepth<N>];      // bytes from the output's begin
-  uint32_t second[kPassDepth<N>];  // bytes from the first half to the second, of 32 bytes
-  uint32_t whole = 0;              // bit k: unit k is whole, and loaded
-};
-
-template <class C, int N>
-OFL_HOST_DEVICE void LoadPlainUnits(const Pass<N>& pass, uint32_t block, uint32_t thread,
-                                    LoadedUnits<N>& units) {
-  const uint32_t unit = block * (kPassDepth<N> * kPassThreads) + thread;
-  const uint32_t lane = thread % kPassLanes;
-  const uint64_t begin = pass.halved ? uint64_t{unit - lane} * 32 + lane * 16 : uint64_t{unit} * 16;
-  const uint32_t step = kPassThreads * (pass.halved ? 32 : 16);
-  units.whole = (1u << kPassDepth<N>)-1;
-#pragma unroll
-  for (int k = 0; k < kPassDepth<N>; ++k) {
-    units.out[k] = static_cast<int64_t>(begin + k * step);
-    units.second[k] = 16 * kPassLanes;
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      LoadPlain<C>(pass, i, begin + k * step, units.second[k], units.raw[k][i]);
-    }
-  }
-}
-template <class C, int N>
-OFL_HOST_DEVICE void LoadUnits(const Pass<N>& pass, uint32_t block, uint32_t thread,
-                               LoadedUnits<N>& units) {
-  constexpr int kPack = kPassPack<C>;
-#pragma unroll
-  for (int k = 0; k < kPassDepth<N>; ++k) {
-    Place<N> place;
-    if (!FindPlace<kPack>(pass, block, thread, k, &place) || !place.whole) continue;
-    units.whole |= 1u << k;
-    units.out[k] = place.offset[N] + place.col * pass.step[N];
-    units.second[k] = static_cast<uint32_t>(place.second * pass.step[N]);
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const char* p = pass.in[i] + place.offset[i] + place.col * pass.step[i];
-      LoadUnit<C>(pass, i, p, p + place.second * pass.step[i], place.second != kPack / 2,
-                  units.raw[k][i]);
-    }
+    for (int m = 0; m <= N; ++m) at[m] = place.offset[m] + e * pass.step[m];
+    RunElement<N, C>(pass, op, at);
   }
 }
 
-// What one thread does.
+// What one thread does where the pass is divided into units.
 template <int N, class C, class Op>
-OFL_HOST_DEVICE void RunPass(const Pass<N>& pass, const Op& op, uint32_t block, uint32_t thread) {
-  constexpr int kPack = kPassPack<C>, kDepth = kPassDepth<N>;
-  LoadedUnits<N> units;
-  if (block < pass.plain_blocks)
-    LoadPlainUnits<C>(pass, block, thread, units);
-  else
-    LoadUnits<C>(pass, block, thread, units);
-    // Rolled, so that the function's code is here once; the units move up instead of being indexed.
-#pragma unroll 1
-  for (uint32_t left = units.whole; left != 0; left >>= 1) {
-    if (left & 1) {
-      Unit<C> x[N];
+OFL_HOST_DEVICE void RunUnits(const Pass<N>& pass, const Op& op, uint32_t block, uint32_t thread) {
+  constexpr int kPack = kPassPack<C>;
+  UnitPlace<N> place;
+  if (!FindUnit<kPack>(pass, block, thread, &place)) return;
+  if (!place.whole) return RunRaggedUnit<N, C>(pass, op, place);
+  RawUnit raw[N];
 #pragma unroll
-      for (int i = 0; i < N; ++i) {
-        x[i] = WidenUnit<C>(pass.held[i], pass.round[i], units.raw[0][i]);
-      }
-      decltype(Compute(op, std::declval<const C(&)[N]>())) y[kPack];
-#pragma unroll
-      for (int e = 0; e < kPack; ++e) {
-        C of[N];
-#pragma unroll
-        for (int i = 0; i < N; ++i) of[i] = x[i].v[e];
-        y[e] = Compute(op, of);
-      }
-      char* p = pass.out + units.out[0];
-      StoreUnit<kPack>(pass.dtype[N], p, p + units.second[0], y);
-    }
-#pragma unroll
-    for (int j = 0; j + 1 < kDepth; ++j) {
-      units.out[j] = units.out[j + 1], units.second[j] = units.second[j + 1];
-#pragma unroll
-      for (int i = 0; i < N; ++i) units.raw[j][i] = units.raw[j + 1][i];
-    }
+  for (int i = 0; i < N; ++i) {
+    LoadUnit<C>(pass, i, pass.in[i] + place.offset[i], place.second, raw[i]);
   }
-  if (units.whole == (1u << kDepth) - 1) return;
+  C x[N][kPack];
+#pragma unroll
+  for (int i = 0; i < N; ++i) WidenUnit<C>(pass, i, raw[i], x[i]);
+  Computed<Op, C, N> y[kPack];
+  ComputeAll(op, IsNarrow(pass.stored), x, y);
+  StoreUnit<kPack>(static_cast<DType>(pass.stored), pass.out + place.offset[N], place.second, y);
+}
+
+#ifdef __CUDACC__
+// The threads of a block exchange the elements of an input that they have read along columns.
+template <class C, int kPack>
+__device__ __forceinline__ void Exchange(uint32_t thread, RawElement<C> (&raw)[kPack]) {
+  __shared__ C tile[kTileCols<kPack>][kPassLanes + 1];
+  uint32_t row, col;
+  InTile<kPack>(thread, true, &row, &col);
+  __syncthreads();
+#pragma unroll
+  for (int e = 0; e < kPack; ++e) {
+    memcpy(&tile[col + e * TileHop<kPack>(true)][row], raw[e], sizeof(C));
+  }
+  __syncthreads();
+  InTile<kPack>(thread, false, &row, &col);
+#pragma unroll
+  for (int e = 0; e < kPack; ++e) {
+    memcpy(raw[e], &tile[col][row + e * TileHop<kPack>(false)], sizeof(C));
+  }
+}
+#endif
+
+// What one thread does of lines and tiles.
+template <int N, class C, class Op>
+OFL_HOST_DEVICE void RunLines(const Pass<N>& pass, const Op& op, uint32_t block, uint32_t thread) {
+  constexpr int kPack = kPassPack<C>;
+  const Position<N> at = Divide(pass, block);
+  RawElement<C> raw[N][kPack] = {};
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (pass.form[i] == Form::kValue) continue;
+    bool crossed = false;
+#ifdef __CUDA_ARCH__
+    crossed = pass.crossed >> i & 1;
+#endif
+    const Line line = FindLine<kPack>(pass, at, thread, i, crossed);
+    LoadLine<C>(pass.dtype[i], pass.bytes[i], pass.in[i] + line.offset, line.hop, line.count,
+                raw[i]);
+  }
+#ifdef __CUDA_ARCH__
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (pass.crossed >> i & 1) Exchange<C>(thread, raw[i]);
+  }
+#endif
+  C x[N][kPack];
+#pragma unroll
+  for (int i = 0; i < N; ++i) WidenLine<C>(pass, i, raw[i], x[i]);
+  Computed<Op, C, N> y[kPack];
+  ComputeAll(op, IsNarrow(pass.stored), x, y);
+  const Line line = FindLine<kPack>(pass, at, thread, N, false);
+  StoreLine(static_cast<DType>(pass.stored), pass.out + line.offset, line.hop, line.count, y);
+}
+
+// What one thread does where it divides the index of each element.
+template <int N, class C, class Op>
+OFL_HOST_DEVICE void RunEach(const Pass<N>& pass, const Op& op, uint32_t block, uint32_t thread) {
+  uint32_t index = block * (kPassThreads * kPassPack<C>)+thread;
+#ifdef __CUDA_ARCH__
 #pragma unroll 1
-  for (int k = 0; k < kDepth; ++k) {
-    Place<N> place;
-    if (units.whole >> k & 1 || !FindPlace<kPack>(pass, block, thread, k, &place)) continue;
-    RunElements<N, C>(pass, op, place);
+#endif
+  for (int e = 0; e < kPassPack<C> && index < static_cast<uint32_t>(pass.numel);
+       ++e, index += kPassThreads) {
+    RunElement<N, C>(pass, op, Divide(pass, index).offset);
   }
 }
 
 #ifdef __CUDACC__
 template <int N, class C, class Op>
 __global__ void __launch_bounds__(kPassThreads, sizeof(C) == 4 ? 4 : 2)
-    PassKernel(const __grid_constant__ Pass<N> pass, const __grid_constant__ Op op) {
-  RunPass<N, C>(pass, op, blockIdx.x, threadIdx.x);
+    UnitsKernel(const __grid_constant__ Pass<N> pass, const __grid_constant__ Op op) {
+  RunUnits<N, C>(pass, op, blockIdx.x, threadIdx.x);
+}
+template <int N, class C, class Op>
+__global__ void __launch_bounds__(kPassThreads, sizeof(C) == 4 ? 4 : 2)
+    ElementsKernel(const __grid_constant__ Pass<N> pass, const __grid_constant__ Op op) {
+  if (pass.walk == Walk::kEach) {
+    RunEach<N, C>(pass, op, blockIdx.x, threadIdx.x);
+  } else {
+    RunLines<N, C>(pass, op, blockIdx.x, threadIdx.x);
+  }
 }
 
 template <int N, class C, class Op>
 cudaError_t LaunchPass(const Op& op, const Pass<N>& pass, cudaStream_t stream) {
-  return Launch(PassKernel<N, C, Op>, PassBlocks(pass), kPassThreads, 0, stream, pass, op);
+  const auto kernel = pass.walk == Walk::kUnits ? UnitsKernel<N, C, Op> : ElementsKernel<N, C, Op>;
+  return Launch(kernel, pass.blocks, kPassThreads, 0, stream, pass, op);
 }
 #endif
 

@@ -45,10 +45,18 @@ constexpr bool NeedsRounding(DType dtype, DType common) {
   return IsFloating(common) && SizeOf(common) == 2 && dtype != common && !exact;
 }
 
-// From this many elements on a pass is launched in parts, so that an index has 31 bits.
+// From so many elements, or so many bytes of an operand, on a pass is launched in parts, so that an
+// index has 31 bits and an offset 32.
 inline constexpr int64_t kLargestPass = int64_t{1} << 30;
-// Dims as long as this are worth reading across: a warp's threads lie along them.
+inline constexpr int64_t kLargestReach = (int64_t{1} << 32) - 4096;
+// Dims as long as this are worth tiles: a warp's threads lie along them.
 inline constexpr int64_t kShortestAcross = 32;
+// Rows of so many units are worth units that are not whole, at their ends.
+inline constexpr int64_t kShortestRagged = 16;
+// The share of a row, one in so many, that blocks of lines may do nothing for.
+inline constexpr int64_t kLeastUnused = 4;
+// Rows of so many units are worth blocks of their own, though the last one is not full.
+inline constexpr int64_t kShortestStraight = 8 * kPassThreads;
 
 namespace internal {
 
@@ -59,21 +67,16 @@ inline void SetDivisor(uint32_t divisor, uint32_t* multiplier, uint32_t* shift) 
       (uint64_t{1} << 32) * ((uint64_t{1} << *shift) - divisor) / divisor + 1);
 }
 
-// Appends a dim of the index; `g_dim` is that of g, or -1 for the one along the row.
-template <int N>
-void AppendDim(Pass<N>& p, const Elementwise<N + 1>& g, const std::array<int64_t, N + 1>& bytes,
-               int64_t size, int g_dim) {
+// Appends a dim of the index, in which operand m has the stride of(m), in bytes.
+template <int N, class F>
+void AppendDim(Pass<N>& p, int64_t size, F of) {
   const int d = p.ndim++;
   p.dims[d] = static_cast<uint32_t>(size);
   if (size > 0) SetDivisor(p.dims[d], &p.multiplier[d], &p.shift[d]);
-  if (g_dim < 0) {
-    p.row_dim = d;
-    return;
-  }
-  for (int m = 0; m <= N; ++m) p.strides[m][d] = g.strides[m][g_dim] * bytes[m];
+  for (int m = 0; m <= N; ++m) p.strides[m][d] = static_cast<uint32_t>(of(m));
 }
 
-// The dim across which an input that is not dense along the row is, or -1.
+// The dim along which an input is dense that is not dense along the row, or -1.
 template <int N>
 int FindAcross(const Pass<N>& p, const Elementwise<N + 1>& g) {
   for (int m = 0; m < N; ++m) {
@@ -85,56 +88,122 @@ int FindAcross(const Pass<N>& p, const Elementwise<N + 1>& g) {
   return -1;
 }
 
+// The largest access that moves a unit of an operand, in bytes.
+inline int64_t AccessOf(int64_t bytes, int pack) { return std::min<int64_t>(16, pack * bytes); }
+
+// Divides rows into units where all operands allow it: they are dense along the row or have one
+// number for it, are aligned wherever a unit begins, and no wider than the compute type.
 template <int N>
-bool IsDenseOperand(const Elementwise<N>& g, int operand) {
-  int64_t stride = 1;
-  for (int d = g.ndim - 1; d >= 0; --d) {
-    if (g.strides[operand][d] != stride) return false;
-    stride *= g.dims[d];
+bool DivideIntoUnits(Pass<N>& p, const Elementwise<N + 1>& g,
+                     const std::array<int64_t, N + 1>& bytes, int pack) {
+  const auto address = [&](int m) { return reinterpret_cast<intptr_t>(m < N ? p.in[m] : p.out); };
+  const auto moves = [&](int m) { return m == N || p.form[m] == Form::kPacked; };
+  if (int64_t{p.step[N]} != bytes[N] || pack * bytes[N] > 32) return false;
+  int finest = N;  // the operand with most elements in an access
+  for (int m = 0; m < N; ++m) {
+    if (p.form[m] == Form::kStepped || (moves(m) && pack * bytes[m] > 32)) return false;
+    if (moves(m) && bytes[m] < bytes[finest]) finest = m;
   }
+  const int64_t access = AccessOf(bytes[finest], pack);
+  p.past = static_cast<int>(address(finest) % access / bytes[finest]);
+  for (int m = 0; m <= N; ++m) {
+    if (!moves(m)) continue;
+    if ((address(m) - p.past * bytes[m]) % AccessOf(bytes[m], pack) != 0) return false;
+    for (int d = 0; d < g.ndim - 1; ++d) {
+      if (g.strides[m][d] * bytes[m] % AccessOf(bytes[m], pack) != 0) return false;
+    }
+  }
+  const bool all_whole = p.past == 0 && p.length % pack == 0;
+  if (g.ndim > 1 && !all_whole && p.length < kShortestRagged * pack) return false;
+  p.walk = Walk::kUnits;
+  for (int m = 0; m < N; ++m) p.packed[m] = moves(m) ? static_cast<uint32_t>(bytes[m] * pack) : 0;
+  const int64_t units = (p.length + p.past + pack - 1) / pack;
+  p.whole_from = p.past != 0;
+  p.whole_to = static_cast<uint32_t>((p.length + p.past) / pack);
+  p.straight = g.ndim <= 1 || units % kPassThreads == 0 || units >= kShortestStraight;
+  p.halved = p.straight && bytes[N] * pack == 32;
+  const int64_t of_index = p.straight ? kPassThreads : 1;  // units
+  const int64_t in_row = (units + of_index - 1) / of_index, count = p.numel / p.length * in_row;
+  AppendDim<N>(p, in_row, [&](int m) { return p.step[m] * pack * of_index; });
+  for (int d = g.ndim - 2; d >= 0; --d) {
+    AppendDim<N>(p, g.dims[d], [&](int m) { return g.strides[m][d] * bytes[m]; });
+  }
+  p.units = static_cast<uint32_t>(p.straight ? units : count);
+  p.blocks = static_cast<uint32_t>(p.straight ? count : (count + kPassThreads - 1) / kPassThreads);
+  if (g.ndim <= 1) p.dense_from = p.whole_from, p.dense_to = p.whole_to / kPassThreads;
+  for (int m = 0; m < N; ++m) {
+    if (p.in[m]) p.in[m] -= p.past * p.step[m];
+  }
+  p.out -= p.past * p.step[N];
   return true;
 }
 
-// Whether operands are dense, aligned to 16 bytes and of elements of one size, or given by value.
+// Tiles of rows that lie side by side in the dim `across`.
 template <int N>
-bool IsPlain(const Pass<N>& p, const std::array<int64_t, N + 1>& bytes, DType shared) {
-  const bool of_register = bytes[N] == static_cast<int64_t>(SizeOf(shared));
-  if (p.ndim > 1 || p.past != 0 || !(of_register || (SizeOf(shared) == 4 && bytes[N] == 2)))
-    return false;
-  for (int m = 0; m < N; ++m) {
-    const bool aligned = reinterpret_cast<uintptr_t>(p.in[m]) % 16 == 0;
-    const bool alike = p.form[m] == Form::kPacked && bytes[m] == bytes[N] && aligned;
-    if (!alike && p.form[m] != Form::kValue) return false;
+void DivideIntoTiles(Pass<N>& p, const Elementwise<N + 1>& g,
+                     const std::array<int64_t, N + 1>& bytes, int across, int pack) {
+  const int64_t cols = kPassThreads / kPassLanes * pack;
+  p.walk = Walk::kTiles;
+  p.rows = static_cast<int>(g.dims[across]);
+  for (int m = 0; m <= N; ++m) {
+    p.across[m] = static_cast<uint32_t>(g.strides[m][across] * bytes[m]);
+    if (m < N && p.form[m] == Form::kStepped && g.strides[m][across] == 1) p.crossed |= 1u << m;
   }
-  return reinterpret_cast<uintptr_t>(p.out) % 16 == 0;
+  AppendDim<N>(p, (p.length + cols - 1) / cols, [&](int m) { return p.step[m] * cols; });
+  AppendDim<N>(p, (p.rows + kPassLanes - 1) / kPassLanes,
+               [&](int m) { return p.across[m] * kPassLanes; });
+  p.blocks = p.dims[0] * p.dims[1];
+  for (int d = g.ndim - 2; d >= 0; --d) {
+    if (d == across) continue;
+    AppendDim<N>(p, g.dims[d], [&](int m) { return g.strides[m][d] * bytes[m]; });
+    p.blocks *= static_cast<uint32_t>(g.dims[d]);
+  }
 }
 
-// Units of rows: each begins at the row's last boundary.
+// Lines where rows are long or nearly fill their blocks; else single elements.
 template <int N>
-void DivideRows(Pass<N>& p, const Elementwise<N + 1>& g, const std::array<int64_t, N + 1>& bytes,
-                int across, int pack) {
-  const int last = g.ndim - 1;
-  for (int d = 0; d < last; ++d) {
-    p.own_past = p.own_past || g.strides[N][d] % p.align != 0;
+void DivideIntoElements(Pass<N>& p, const Elementwise<N + 1>& g,
+                        const std::array<int64_t, N + 1>& bytes, int pack) {
+  const int64_t of_block = kPassThreads * pack, in_row = (p.length + of_block - 1) / of_block;
+  const bool lines = g.ndim <= 1 || in_row * of_block - p.length <= p.length / kLeastUnused;
+  p.walk = lines ? Walk::kLines : Walk::kEach;
+  for (int d = g.ndim - 1; d >= 0; --d) {
+    const bool along = lines && d == g.ndim - 1;
+    AppendDim<N>(p, along ? in_row : g.dims[d],
+                 [&](int m) { return g.strides[m][d] * bytes[m] * (along ? of_block : 1); });
   }
-  const int64_t most_past = p.own_past ? p.align - 1 : p.past;
-  int64_t units = (p.length + most_past + pack - 1) / pack;
-  p.adjacent = across >= 0;
-  if (p.adjacent) {
-    AppendDim<N>(p, g, bytes, g.dims[across], across);
-    units = (units + kPassDepth<N> - 1) / kPassDepth<N>;
+  p.blocks = static_cast<uint32_t>(lines ? p.numel / p.length * in_row
+                                         : (p.numel + of_block - 1) / of_block);
+}
+
+// The dim along which a pass is cut into halves that is too large for one launch, or -1.
+template <int N>
+int FindDimToCut(const PassTypes<N>& types, const Elementwise<N + 1>& g, const PassInputs<N>& in,
+                 int64_t largest) {
+  if (g.numel >= largest) {
+    int d = 0;
+    while (g.dims[d] == 1) ++d;
+    return d;
   }
-  AppendDim<N>(p, g, bytes, units, -1);
-  for (int d = last - 1; d >= 0; --d) {
-    if (d != across) AppendDim<N>(p, g, bytes, g.dims[d], d);
+  for (int m = 0; m <= N; ++m) {
+    if (m < N && !in[m].data) continue;
+    const auto bytes = static_cast<int64_t>(SizeOf(m < N ? types.in[m] : types.out));
+    const auto reach = [&](int d) { return (g.dims[d] - 1) * g.strides[m][d] * bytes; };
+    int64_t sum = bytes;
+    int farthest = 0;
+    for (int d = 0; d < g.ndim; ++d) {
+      sum += reach(d);
+      if (reach(d) > reach(farthest)) farthest = d;
+    }
+    if (sum > kLargestReach) return farthest;
   }
-  p.units = static_cast<uint32_t>(p.length == 0 ? 0 : g.numel / p.length * units);
+  return -1;
 }
 
 }  // namespace internal
 
-// One launch. Preconditions: g is ordered by the output, not empty, and below kLargestPass unless
-// it has one dim.
+// One launch. Preconditions: g is ordered by the output, not empty, and within kLargestPass and
+// kLargestReach.
 template <int N>
 Pass<N> PlanPass(const PassTypes<N>& types, const Elementwise<N + 1>& g, const PassInputs<N>& in,
                  void* out) {
@@ -142,47 +211,37 @@ Pass<N> PlanPass(const PassTypes<N>& types, const Elementwise<N + 1>& g, const P
   const DType shared = SharedDType(types.common);
   const int pack = 32 / static_cast<int>(SizeOf(shared)), last = g.ndim - 1;
   p.out = static_cast<char*>(out);
-  p.numel = g.numel;
-  p.length = g.ndim == 0 ? 1 : g.dims[last];
+  p.numel = static_cast<int>(g.numel);
+  p.length = static_cast<int>(g.ndim == 0 ? 1 : g.dims[last]);
   std::array<int64_t, N + 1> bytes;
   for (int m = 0; m <= N; ++m) {
     p.dtype[m] = m < N ? types.in[m] : types.out;
     bytes[m] = static_cast<int64_t>(SizeOf(p.dtype[m]));
-    p.step[m] = g.ndim == 0 ? bytes[m] : g.strides[m][last] * bytes[m];
+    p.step[m] = static_cast<uint32_t>(bytes[m] * (g.ndim == 0 ? 1 : g.strides[m][last]));
   }
   for (int m = 0; m < N; ++m) {
     p.in[m] = static_cast<const char*>(in[m].data);
     p.value[m] = in[m].value;
-    p.bytes[m] = static_cast<uint8_t>(bytes[m]);
-    p.form[m] = !in[m].data             ? Form::kValue
-                : p.step[m] == bytes[m] ? Form::kPacked
-                : p.step[m] == 0        ? Form::kNumber
-                                        : Form::kStepped;
-    const bool converted = p.form[m] == Form::kValue || p.form[m] == Form::kNumber ||
-                           SizeOf(p.dtype[m]) > SizeOf(shared);
-    p.held[m] = converted ? shared : p.dtype[m];
+    p.bytes[m] = static_cast<uint32_t>(bytes[m]);
+    p.form[m] = !in[m].data                      ? Form::kValue
+                : int64_t{p.step[m]} == bytes[m] ? Form::kPacked
+                : p.step[m] == 0                 ? Form::kNumber
+                                                 : Form::kStepped;
+    const bool converted = p.form[m] == Form::kValue || SizeOf(p.dtype[m]) > SizeOf(shared);
+    const DType held = converted ? shared : p.dtype[m];
     // A number given by value is as exact as the compute type.
     const bool rounded = in[m].data && NeedsRounding(p.dtype[m], types.common);
-    p.round[m] = rounded ? types.common : p.held[m];
+    p.held[m] = static_cast<uint32_t>(held);
+    p.round[m] = static_cast<uint32_t>(rounded ? types.common : held);
   }
-  while ((int64_t{1} << p.size_log2) < bytes[N]) ++p.size_log2;
-  p.dense_out = p.step[N] == bytes[N];
-  if (p.dense_out) {
-    p.align = static_cast<uint8_t>(std::min<int64_t>(16, pack * bytes[N]) / bytes[N]);
-    p.past = static_cast<int>(reinterpret_cast<uintptr_t>(out) >> p.size_log2) & (p.align - 1);
-  }
-  const int across = internal::FindAcross<N>(p, g);
-  p.flat = across < 0 && internal::IsDenseOperand(g, N);
-  if (!p.flat) {
-    internal::DivideRows<N>(p, g, bytes, across, pack);
-    return p;
-  }
-  p.units = static_cast<uint32_t>((p.numel + p.past + pack - 1) / pack);
-  p.halved = bytes[N] == static_cast<int64_t>(SizeOf(shared));
-  if (g.ndim > 0) internal::AppendDim<N>(p, g, bytes, p.length, -1);
-  for (int d = last - 1; d >= 0; --d) internal::AppendDim<N>(p, g, bytes, g.dims[d], d);
-  if (internal::IsPlain<N>(p, bytes, shared)) {
-    p.plain_blocks = static_cast<uint32_t>(p.numel / (pack * kPassThreads * kPassDepth<N>));
+  p.stored = static_cast<uint32_t>(types.out);
+  if (!internal::DivideIntoUnits<N>(p, g, bytes, pack)) {
+    const int across = internal::FindAcross<N>(p, g);
+    if (across >= 0 && int64_t{p.step[N]} == bytes[N] && p.length >= kShortestAcross) {
+      internal::DivideIntoTiles<N>(p, g, bytes, across, pack);
+    } else {
+      internal::DivideIntoElements<N>(p, g, bytes, pack);
+    }
   }
   return p;
 }
@@ -197,13 +256,9 @@ std::invoke_result_t<F, const Pass<N>&> ForEachPass(const PassTypes<N>& types,
   using Error = std::invoke_result_t<F, const Pass<N>&>;
   if (geometry.numel <= 0) return Error{};
   const Elementwise<N + 1> g = OrderedBy(geometry, N);
-  // An index of a single dim is not divided: units count.
-  if (g.numel < largest || (g.ndim == 1 && g.numel < 4 * largest)) {
-    return launch(PlanPass<N>(types, g, in, out));
-  }
+  const int d = internal::FindDimToCut<N>(types, g, in, largest);
+  if (d < 0) return launch(PlanPass<N>(types, g, in, out));
   Elementwise<N + 1> half = g;
-  int d = 0;
-  while (g.dims[d] == 1) ++d;
   const int64_t begin[] = {0, g.dims[d] / 2, g.dims[d]};
   for (int part = 0; part < 2; ++part) {
     half.dims[d] = begin[part + 1] - begin[part];

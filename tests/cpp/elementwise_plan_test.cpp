@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Launches of the elementwise kernels, walked through on the host: every element is handled once,
-// with the offsets that its coordinates say, and whole units begin at the output's boundaries.
+// with the offsets that its coordinates say, and whole units are aligned.
 #include "primitive/cuda/elementwise_plan.h"
 
 #include <gtest/gtest.h>
@@ -26,13 +26,19 @@ constexpr int kPack = 8;  // of compute types of 4 bytes
 
 class ElementwisePlanTest : public testing::Test {
  protected:
-  // The passes that a launch becomes, its operands at so many elements past a boundary.
-  std::vector<Pass<2>> Plan(const Case& c, const cuda::PassTypes<2>& types, int past_out = 0,
+  // Operands begin so many elements past a boundary.
+  void SetPast(const cuda::PassTypes<2>& types, int a, int b, int out) {
+    a_ = memory_ + a * static_cast<int64_t>(SizeOf(types.in[0]));
+    b_ = memory_ + b * static_cast<int64_t>(SizeOf(types.in[1]));
+    out_ = memory_ + out * static_cast<int64_t>(SizeOf(types.out));
+  }
+
+  // The passes that a launch becomes.
+  std::vector<Pass<2>> Plan(const Case& c, const cuda::PassTypes<2>& types,
                             int64_t largest = cuda::kLargestPass) {
-    out_ = memory_ + past_out * static_cast<int64_t>(SizeOf(types.out));
     std::vector<Pass<2>> passes;
     const int error = cuda::ForEachPass<2>(
-        types, c.Geometry(), {{{memory_}, {memory_ + 6}}}, out_,
+        types, c.Geometry(), {{{a_}, {b_}}}, out_,
         [&](const Pass<2>& pass) {
           passes.push_back(pass);
           return 0;
@@ -43,7 +49,7 @@ class ElementwisePlanTest : public testing::Test {
   }
 
   // Visits all elements; gives how many of them are in whole units.
-  int64_t ExpectRight(const Case& c, const cuda::PassTypes<2>& types, int past_out = 0,
+  int64_t ExpectRight(const Case& c, const cuda::PassTypes<2>& types,
                       int64_t largest = cuda::kLargestPass) {
     const auto at_a = Offsets(c.shape, c.a), at_b = Offsets(c.shape, c.b);
     const auto at_out = Offsets(c.shape, c.out);
@@ -54,19 +60,19 @@ class ElementwisePlanTest : public testing::Test {
                                             at_b[i] * bytes(types.in[1])};
     }
     int64_t seen = 0, whole = 0, wrong = 0;
-    for (const Pass<2>& p : Plan(c, types, past_out, largest)) {
-      const auto visit = [&](const int64_t(&at)[3]) {
+    for (const Pass<2>& p : Plan(c, types, largest)) {
+      const auto visit = [&](const uint32_t(&at)[3]) {
         const auto found = want.find(p.out + at[2] - out_);
         ++seen;
-        wrong += found == want.end() || p.in[0] + at[0] - memory_ != found->second.first ||
-                 p.in[1] + at[1] - (memory_ + 6) != found->second.second;
+        wrong += found == want.end() || p.in[0] + at[0] - a_ != found->second.first ||
+                 p.in[1] + at[1] - b_ != found->second.second;
         if (found != want.end()) want.erase(found);
       };
-      Walk(p, visit, &whole, &wrong);
+      Visit(p, visit, &whole, &wrong);
     }
-    EXPECT_EQ(wrong, 0) << Text(c) << " at " << past_out;
-    EXPECT_EQ(seen, static_cast<int64_t>(at_out.size())) << Text(c) << " at " << past_out;
-    EXPECT_TRUE(want.empty()) << Text(c) << " at " << past_out;
+    EXPECT_EQ(wrong, 0) << Text(c);
+    EXPECT_EQ(seen, static_cast<int64_t>(at_out.size())) << Text(c);
+    EXPECT_TRUE(want.empty()) << Text(c);
     return whole;
   }
 
@@ -74,31 +80,77 @@ class ElementwisePlanTest : public testing::Test {
 
  private:
   template <class F>
-  void Walk(const Pass<2>& p, F visit, int64_t* whole, int64_t* wrong) {
-    for (uint32_t block = 0; block < cuda::PassBlocks(p); ++block) {
+  void Visit(const Pass<2>& p, F visit, int64_t* whole, int64_t* wrong) {
+    for (uint32_t block = 0; block < p.blocks; ++block) {
       for (uint32_t thread = 0; thread < cuda::kPassThreads; ++thread) {
-        for (int k = 0; k < cuda::kPassDepth<2>; ++k) {
-          cuda::Place<2> place;
-          if (!cuda::FindPlace<kPack>(p, block, thread, k, &place)) continue;
-          if (!place.whole) {
-            cuda::ForEachInUnit<kPack>(p, place, visit);
-            continue;
-          }
-          const int64_t first = place.offset[2] + place.col * p.step[2];
-          const int64_t boundary = std::min<int64_t>(16, kPack << p.size_log2);
-          *wrong += reinterpret_cast<uintptr_t>(p.out + first) % boundary != 0;
-          if (place.second != kPack / 2) ++halved_;
-          *whole += kPack;
-          for (int e = 0; e < kPack; ++e) {
-            int64_t at[3];
-            const int64_t col = place.col + (e < kPack / 2 ? e : e - kPack / 2 + place.second);
-            for (int m = 0; m < 3; ++m) at[m] = place.offset[m] + col * p.step[m];
-            visit(at);
-          }
+        if (p.walk == cuda::Walk::kUnits) {
+          VisitUnits(p, block, thread, visit, whole, wrong);
+        } else {
+          VisitElements(p, block, thread, visit, wrong);
         }
       }
     }
   }
+  template <class F>
+  void VisitUnits(const Pass<2>& p, uint32_t block, uint32_t thread, F visit, int64_t* whole,
+                  int64_t* wrong) {
+    cuda::UnitPlace<2> place;
+    if (!cuda::FindUnit<kPack>(p, block, thread, &place)) return;
+    const auto second = static_cast<int>(place.second);
+    if (place.whole) {
+      *whole += kPack;
+      *wrong += !IsAligned(p, place);
+      halved_ += second != kPack / 2;
+    }
+    for (int e = 0; e < kPack; ++e) {
+      const bool in_row = cuda::ColumnInUnit<kPack>(p, place, e) >= 0;
+      *wrong += place.whole && !in_row;
+      if (!in_row) continue;
+      const int64_t in_unit = e < kPack / 2 ? e : e - kPack / 2 + second;
+      uint32_t at[3];
+      for (int m = 0; m < 3; ++m) {
+        at[m] = place.offset[m] + static_cast<uint32_t>(in_unit) * p.step[m];
+      }
+      visit(at);
+    }
+  }
+  // Whether all operands of a whole unit are aligned to the accesses that move it.
+  static bool IsAligned(const Pass<2>& p, const cuda::UnitPlace<2>& place) {
+    bool aligned = true;
+    for (int m = 0; m < 3; ++m) {
+      if (m < 2 && p.form[m] != Form::kPacked) continue;
+      const char* base = m < 2 ? p.in[m] : p.out;
+      const int64_t access =
+          std::min<int64_t>(16, kPack / (place.second != kPack / 2 ? 2 : 1) * p.step[m]);
+      aligned = aligned && reinterpret_cast<intptr_t>(base + place.offset[m]) % access == 0;
+    }
+    return aligned;
+  }
+  template <class F>
+  void VisitElements(const Pass<2>& p, uint32_t block, uint32_t thread, F visit, int64_t* wrong) {
+    if (p.walk == cuda::Walk::kEach) {
+      for (int e = 0; e < kPack; ++e) {
+        const uint32_t index = (block * kPack + e) * cuda::kPassThreads + thread;
+        if (index < p.numel) visit(cuda::Divide(p, index).offset);
+      }
+      return;
+    }
+    const auto at = cuda::Divide(p, block);
+    cuda::Line lines[3];
+    for (int m = 0; m < 3; ++m) {
+      lines[m] = cuda::FindLine<kPack>(p, at, thread, m, false);
+      *wrong += lines[m].count != lines[0].count;
+    }
+    for (int e = 0; e < lines[0].count; ++e) {
+      uint32_t offsets[3];
+      for (int m = 0; m < 3; ++m) {
+        offsets[m] = lines[m].offset + static_cast<uint32_t>(e) * lines[m].hop;
+      }
+      visit(offsets);
+    }
+  }
+
+ protected:
   static std::string Text(const Case& c) {
     std::string text;
     for (const Strides* s : {&c.shape, &c.a, &c.b, &c.out}) {
@@ -109,8 +161,9 @@ class ElementwisePlanTest : public testing::Test {
     return text;
   }
 
+ private:
   alignas(64) static inline char memory_of_the_test_[1];
-  char* out_ = nullptr;
+  char *a_ = nullptr, *b_ = nullptr, *out_ = nullptr;
 
  protected:
   int64_t halved_ = 0;  // units seen whose halves lie apart
@@ -125,100 +178,159 @@ constexpr cuda::PassTypes<2> kBools{{DType::kFloat32, DType::kInt8}, DType::kFlo
 TEST_F(ElementwisePlanTest, HeadsAndTailsOfEveryLength) {
   for (const auto& types : {kHalfs, kFloats, kBools}) {
     for (int past = 0; past < 17; ++past) {
+      SetPast(types, past, past, past);
       for (const int64_t n : {0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 4095, 4096, 4097, 8200}) {
-        const int64_t whole = ExpectRight({{n}, {1}, {1}, {1}}, types, past);
+        const int64_t whole = ExpectRight({{n}, {1}, {1}, {1}}, types);
         EXPECT_GE(whole, n - 2 * (kPack - 1)) << n << " at " << past;
       }
     }
   }
 }
 
-TEST_F(ElementwisePlanTest, BroadcastsStayWhole) {
-  for (const int past : {0, 1, 5}) {
-    EXPECT_GE(ExpectRight({{37, 64}, {64, 1}, {0, 1}, {64, 1}}, kHalfs, past), 36 * 56);  // row
-    EXPECT_GE(ExpectRight({{37, 64}, {64, 1}, {1, 0}, {64, 1}}, kHalfs, past), 36 * 56);  // column
-    EXPECT_GE(ExpectRight({{37, 64}, {64, 1}, {0, 0}, {64, 1}}, kHalfs, past), 37 * 64 - 16);
-    EXPECT_GE(ExpectRight({{9, 4093}, {4096, 1}, {0, 1}, {4093, 1}}, kFloats, past), 9 * 4072);
-    // The output's rows are padded, and each begins at another place.
-    EXPECT_GE(ExpectRight({{9, 93}, {93, 1}, {0, 1}, {97, 1}}, kFloats, past), 9 * 80);
-    EXPECT_GE(ExpectRight({{9, 93}, {93, 1}, {0, 1}, {96, 1}}, kFloats, past), 9 * 80);
+TEST_F(ElementwisePlanTest, BroadcastsOfAlignedRowsStayWhole) {
+  for (const auto& types : {kHalfs, kFloats, kBools}) {
+    SetPast(types, 0, 0, 0);
+    EXPECT_EQ(ExpectRight({{37, 64}, {64, 1}, {0, 1}, {64, 1}}, types), 37 * 64);  // row
+    SetPast(types, 0, 5, 0);
+    EXPECT_EQ(ExpectRight({{37, 64}, {64, 1}, {1, 0}, {64, 1}}, types), 37 * 64);  // column
+    EXPECT_EQ(ExpectRight({{37, 64}, {64, 1}, {0, 0}, {64, 1}}, types), 37 * 64);
+    EXPECT_EQ(ExpectRight({{5, 37, 64}, {64, 320, 1}, {0, 1, 0}, {2368, 64, 1}}, types), 5 * 2368);
+    // Rows that are padded, and begin beside a boundary.
+    SetPast(types, 3, 0, 3);
+    EXPECT_EQ(ExpectRight({{9, 201}, {208, 1}, {1, 0}, {208, 1}}, types), 9 * 192);
+    EXPECT_EQ(ExpectRight({{9, 20}, {32, 1}, {1, 0}, {32, 1}}, types), 0);  // short ones
   }
 }
 
+TEST_F(ElementwisePlanTest, OtherRowsGoByLinesOrElementByElement) {
+  for (const auto& types : {kHalfs, kFloats, kBools}) {
+    SetPast(types, 0, 1, 0);
+    const auto walk = [&](const Case& c) {
+      EXPECT_EQ(ExpectRight(c, types), 0);
+      return Plan(c, types)[0].walk;
+    };
+    EXPECT_EQ(walk({{5000}, {1}, {1}, {1}}), cuda::Walk::kLines);
+    EXPECT_EQ(walk({{5000}, {2}, {1}, {3}}), cuda::Walk::kLines);
+    EXPECT_EQ(walk({{9, 4093}, {4096, 1}, {0, 1}, {4093, 1}}), cuda::Walk::kLines);
+    EXPECT_EQ(walk({{9, 1700}, {1701, 1}, {0, 1}, {1701, 1}}), cuda::Walk::kLines);
+    EXPECT_EQ(walk({{9, 1500}, {1501, 1}, {0, 1}, {1501, 1}}), cuda::Walk::kEach);  // not full
+    EXPECT_EQ(walk({{700, 3}, {3, 1}, {0, 1}, {3, 1}}), cuda::Walk::kEach);
+  }
+  const cuda::PassTypes<2> wide{
+      {DType::kFloat64, DType::kFloat32}, DType::kFloat32, DType::kFloat32};
+  SetPast(wide, 0, 0, 0);
+  EXPECT_EQ(ExpectRight({{5000}, {1}, {1}, {1}}, wide), 0);  // one is wider than the others
+  const cuda::PassTypes<2> to_wide{{DType::kFloat32, DType::kFloat32}, DType::kFloat32,
+                                   DType::kInt64};
+  SetPast(to_wide, 0, 0, 0);
+  EXPECT_EQ(ExpectRight({{5000}, {1}, {1}, {1}}, to_wide), 0);  // the result is
+}
+
 TEST_F(ElementwisePlanTest, UnitsOf32BytesTakeTurnsBy16) {
+  SetPast(kHalfs, 0, 0, 0);
   ExpectRight({{8200}, {1}, {1}, {1}}, kHalfs);
   ExpectRight({{8200}, {1}, {1}, {1}}, kBools);
   EXPECT_EQ(halved_, 0);
   ExpectRight({{8200}, {1}, {1}, {1}}, kFloats);
-  EXPECT_EQ(halved_, 8200 / 256 * 32);  // of whole warps
-  ExpectRight({{8200}, {1}, {1}, {1}}, kFloats, 1);
-  ExpectRight({{9, 1024}, {2048, 1}, {0, 1}, {1024, 1}}, kFloats, 1);
-  EXPECT_GT(halved_, (8200 / 256 + 8200 / 256 + 9 * 3) * 32 - 33);
+  EXPECT_EQ(halved_, 8200 / 2048 * 256);  // of whole blocks
+  SetPast(kFloats, 8, 8, 8);
+  halved_ = 0;
+  ExpectRight({{3, 6144}, {8192, 1}, {0, 1}, {6144, 1}}, kFloats);
+  EXPECT_EQ(halved_, 3 * 6144 / 8);
+  // Of long rows the last block is not full.
+  halved_ = 0;
+  ExpectRight({{3, 16392}, {16400, 1}, {0, 1}, {16392, 1}}, kFloats);
+  EXPECT_EQ(halved_, 3 * 16384 / 8);
+  // Where a block's units are in several rows, they are not halved.
+  halved_ = 0;
+  ExpectRight({{9, 1024}, {2048, 1}, {0, 1}, {1024, 1}}, kFloats);
+  EXPECT_EQ(halved_, 0);
 }
 
-TEST_F(ElementwisePlanTest, PlainPassesAreDenseAlignedAndOfOneSize) {
-  // By how many elements operands lie beside a boundary.
-  const auto blocks = [&](const Case& c, const cuda::PassTypes<2>& types, int past_a, int past_b,
-                          int past_out) {
-    const auto at = [&](DType t, int past) { return memory_ + past * static_cast<int>(SizeOf(t)); };
-    const cuda::PassInputs<2> in = {{{at(types.in[0], past_a)}, {at(types.in[1], past_b)}}};
-    uint32_t plain = 0;
-    cuda::ForEachPass<2>(types, c.Geometry(), in, at(types.out, past_out), [&](const Pass<2>& p) {
-      plain = p.plain_blocks;
-      return 0;
-    });
-    return plain;
-  };
-  const Case dense{{40000}, {1}, {1}, {1}};
-  const cuda::PassTypes<2> floats{
-      {DType::kFloat32, DType::kFloat32}, DType::kFloat32, DType::kFloat32};
-  EXPECT_EQ(blocks(dense, kHalfs, 0, 0, 0), 40000u / 4096);
-  EXPECT_EQ(blocks(dense, floats, 0, 0, 0), 40000u / 4096);
-  EXPECT_EQ(blocks(dense, kFloats, 0, 0, 0), 0u);  // float32 and float16
-  EXPECT_EQ(blocks(dense, kBools, 0, 0, 0), 0u);
-  EXPECT_EQ(blocks(dense, kHalfs, 1, 0, 0), 0u);
-  EXPECT_EQ(blocks(dense, kHalfs, 0, 1, 0), 0u);
-  EXPECT_EQ(blocks(dense, kHalfs, 0, 0, 1), 0u);
-  EXPECT_EQ(blocks({{200, 200}, {200, 1}, {0, 1}, {200, 1}}, kHalfs, 0, 0, 0), 0u);
-  EXPECT_EQ(blocks({{40000}, {1}, {0}, {1}}, kHalfs, 0, 0, 0), 0u);
-}
-
-TEST_F(ElementwisePlanTest, TransposedInputsAreReadAcross) {
-  const Case c{{65, 96}, {96, 1}, {1, 65}, {96, 1}};
-  EXPECT_TRUE(Plan(c, kHalfs)[0].adjacent);
-  EXPECT_EQ(ExpectRight(c, kHalfs), 65 * 96);
-  EXPECT_EQ(ExpectRight({{3, 65, 97}, {6305, 97, 1}, {6305, 1, 65}, {6305, 97, 1}}, kHalfs, 3) > 0,
-            true);
+TEST_F(ElementwisePlanTest, TransposedInputsAreReadInTiles) {
+  SetPast(kHalfs, 0, 3, 1);
+  const auto tiles = [&](const Case& c) { return Plan(c, kHalfs)[0].walk == cuda::Walk::kTiles; };
+  for (const Case& c :
+       {Case{{65, 96}, {96, 1}, {1, 65}, {96, 1}},
+        Case{{3, 65, 97}, {6305, 97, 1}, {6305, 1, 65}, {6305, 97, 1}},
+        Case{{2, 33, 3, 40}, {1, 240, 80, 2}, {120, 1, 40, 240}, {3960, 120, 40, 1}},
+        Case{{32, 32}, {1, 32}, {0, 1}, {32, 1}}}) {
+    EXPECT_TRUE(tiles(c)) << Text(c);
+    EXPECT_EQ(ExpectRight(c, kHalfs), 0);
+  }
+  EXPECT_FALSE(tiles({{65, 31}, {31, 1}, {1, 65}, {31, 1}}));
+  EXPECT_FALSE(tiles({{31, 65}, {65, 1}, {1, 31}, {65, 1}}));
   // Both are transposed alike: dense.
+  SetPast(kHalfs, 0, 0, 0);
   const Case alike{{65, 96}, {1, 65}, {1, 65}, {1, 65}};
-  EXPECT_FALSE(Plan(alike, kHalfs)[0].adjacent);
   EXPECT_EQ(Plan(alike, kHalfs)[0].ndim, 1);
   EXPECT_EQ(ExpectRight(alike, kHalfs), 65 * 96);
 }
 
+// The slots of a block's threads meet each element of a tile once, in either order.
+TEST_F(ElementwisePlanTest, TilesAreCoveredAlongRowsAndColumns) {
+  const auto covered = [](auto pack) {
+    constexpr int kSlots = decltype(pack)::value, kCols = cuda::kTileCols<kSlots>;
+    for (const bool crossed : {false, true}) {
+      std::vector<int> seen(kCols * cuda::kPassLanes);
+      for (uint32_t thread = 0; thread < cuda::kPassThreads; ++thread) {
+        uint32_t row, col;
+        cuda::InTile<kSlots>(thread, crossed, &row, &col);
+        for (int e = 0; e < kSlots; ++e) {
+          ++seen.at(row * kCols + col);
+          (crossed ? col : row) += cuda::TileHop<kSlots>(crossed);
+        }
+      }
+      EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
+    }
+  };
+  covered(std::integral_constant<int, 4>{});
+  covered(std::integral_constant<int, 8>{});
+}
+
+// What a tile's threads read along columns is as many elements as they have along rows.
+TEST_F(ElementwisePlanTest, TilesAtTheEdgeAreReadInFull) {
+  SetPast(kHalfs, 0, 0, 0);
+  const Pass<2> p = Plan({{65, 97}, {97, 1}, {1, 65}, {97, 1}}, kHalfs)[0];
+  for (const bool crossed : {false, true}) {
+    int64_t count = 0;
+    for (uint32_t block = 0; block < p.blocks; ++block) {
+      for (uint32_t thread = 0; thread < cuda::kPassThreads; ++thread) {
+        count += cuda::FindLine<kPack>(p, cuda::Divide(p, block), thread, 1, crossed).count;
+      }
+    }
+    EXPECT_EQ(count, 65 * 97);
+  }
+}
+
 TEST_F(ElementwisePlanTest, StridedOutputsGoElementByElement) {
+  SetPast(kHalfs, 0, 1, 2);
   EXPECT_EQ(ExpectRight({{100}, {1}, {2}, {2}}, kHalfs), 0);
   EXPECT_EQ(ExpectRight({{10, 33}, {33, 1}, {1, 10}, {66, 2}}, kHalfs), 0);
 }
 
 TEST_F(ElementwisePlanTest, GiganticPassesAreLaunchedInParts) {
   const Case c{{5, 3, 70}, {210, 70, 1}, {0, 1, 3}, {210, 70, 1}};
-  EXPECT_GT(Plan(c, kHalfs, 0, 100).size(), 4u);
-  ExpectRight(c, kHalfs, 1, 100);
-  ExpectRight({{1000}, {1}, {1}, {1}}, kHalfs, 1, 100);
+  SetPast(kHalfs, 0, 0, 1);
+  EXPECT_GT(Plan(c, kHalfs, 100).size(), 4u);
+  ExpectRight(c, kHalfs, 100);
+  ExpectRight({{1000}, {1}, {1}, {1}}, kHalfs, 100);
   const Case row{{int64_t{1} << 33}, {1}, {1}, {1}};
-  for (const Pass<2>& p : Plan(row, kHalfs)) EXPECT_LT(p.numel, int64_t{1} << 32);
+  for (const Pass<2>& p : Plan(row, kHalfs)) EXPECT_LT(p.numel, int64_t{1} << 30);
 }
 
 TEST_F(ElementwisePlanTest, FormsAndConversions) {
   const Case c{{64, 64}, {64, 1}, {0, 1}, {64, 1}};
+  SetPast(kHalfs, 0, 0, 0);
   const cuda::PassTypes<2> types{{DType::kInt64, DType::kInt32}, DType::kFloat16, DType::kFloat16};
   const Pass<2> p = Plan(c, types)[0];
   EXPECT_EQ(p.form[0], Form::kPacked);
-  EXPECT_EQ(p.held[0], DType::kFloat32);  // converted as it is loaded: it is wider
-  EXPECT_EQ(p.round[0], DType::kFloat16);
-  EXPECT_EQ(p.held[1], DType::kInt32);
-  EXPECT_EQ(p.round[1], DType::kFloat16);
+  EXPECT_EQ(p.walk, cuda::Walk::kEach);
+  const auto code = [](DType t) { return static_cast<uint32_t>(t); };
+  EXPECT_EQ(p.held[0], code(DType::kFloat32));  // converted as it is loaded: it is wider
+  EXPECT_EQ(p.round[0], code(DType::kFloat16));
+  EXPECT_EQ(p.held[1], code(DType::kInt32));
+  EXPECT_EQ(p.round[1], code(DType::kFloat16));
   EXPECT_EQ(cuda::SharedDType(DType::kBool), DType::kInt32);
   EXPECT_EQ(cuda::SharedDType(DType::kBFloat16), DType::kFloat32);
   EXPECT_FALSE(cuda::NeedsRounding(DType::kUInt8, DType::kBFloat16));
@@ -253,8 +365,10 @@ TEST_F(ElementwisePlanTest, PassesVisitWhatTheGeometrySays) {
     c.a = strides(c.shape, below(2) == 0, true), c.b = strides(c.shape, below(2) == 0, true);
     c.out = strides(c.shape, below(3) != 0, false);
     const cuda::PassTypes<2> types[] = {kHalfs, kFloats, kBools};
-    ExpectRight(c, types[below(3)], static_cast<int>(below(17)),
-                below(4) == 0 ? 50 : cuda::kLargestPass);
+    const auto& chosen = types[below(3)];
+    const auto past = [&] { return below(2) == 0 ? 0 : static_cast<int>(below(17)); };
+    SetPast(chosen, past(), past(), past());
+    ExpectRight(c, chosen, below(4) == 0 ? 50 : cuda::kLargestPass);
     if (HasFailure()) return;
   }
 }

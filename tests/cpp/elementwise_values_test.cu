@@ -74,37 +74,59 @@ struct Array {
   std::vector<char> bytes;
 };
 
-// A dense pass over n elements as PlanPass plans it.
+// A dense pass over n elements as PlanPass plans it: in units where operands are aligned alike and
+// no wider than the compute type, else element by element.
 template <int N, class C>
 Pass<N> DensePass(Array* const (&in)[N], Array& out, int64_t n, DType shared) {
   Pass<N> p;
   const int bytes = BytesOf(out.dtype), pack = kPassPack<C>;
   p.out = out.data();
   p.numel = p.length = n;
-  while ((1 << p.size_log2) < bytes) ++p.size_log2;
-  p.align = static_cast<uint8_t>((pack * bytes < 16 ? pack * bytes : 16) / bytes);
-  p.past = static_cast<int>(reinterpret_cast<uintptr_t>(p.out) >> p.size_log2) & (p.align - 1);
-  p.units = static_cast<uint32_t>((n + p.past + pack - 1) / pack);
-  p.ndim = 1;
-  p.halved = bytes == static_cast<int>(sizeof(C));
-  p.dims[0] = static_cast<uint32_t>(n);
+  p.past = out.past % pack;
+  bool units = true;
   p.dtype[N] = out.dtype;
   p.step[N] = bytes;
   for (int i = 0; i < N; ++i) {
     p.in[i] = in[i]->data();
     p.dtype[i] = in[i]->dtype;
-    p.bytes[i] = static_cast<uint8_t>(BytesOf(in[i]->dtype));
+    p.bytes[i] = static_cast<uint32_t>(BytesOf(in[i]->dtype));
     p.step[i] = p.bytes[i];
     p.form[i] = Form::kPacked;
-    p.held[i] = p.bytes[i] > sizeof(C) ? shared : in[i]->dtype;
+    p.held[i] = static_cast<uint32_t>(p.bytes[i] > sizeof(C) ? shared : in[i]->dtype);
     p.round[i] = p.held[i];
+    units = units && in[i]->past % pack == p.past && p.bytes[i] <= sizeof(C);
   }
+  p.stored = static_cast<uint32_t>(out.dtype);
+  p.ndim = 1;
+  if (!units) {
+    const int of_block = kPassThreads * pack;
+    p.walk = Walk::kLines;
+    for (int m = 0; m <= N; ++m) p.strides[m][0] = p.step[m] * of_block;
+    p.blocks = p.dims[0] = static_cast<uint32_t>((n + of_block - 1) / of_block);
+    return p;
+  }
+  p.walk = Walk::kUnits;
+  p.straight = 1;
+  p.halved = bytes == static_cast<int>(sizeof(C));
+  p.units = static_cast<uint32_t>((n + p.past + pack - 1) / pack);
+  p.blocks = p.dims[0] = (p.units + kPassThreads - 1) / kPassThreads;
+  p.whole_from = p.past != 0;
+  p.whole_to = static_cast<uint32_t>((n + p.past) / pack);
+  p.dense_from = p.whole_from, p.dense_to = p.whole_to / kPassThreads;
+  for (int i = 0; i < N; ++i) p.packed[i] = p.bytes[i] * pack;
+  for (int m = 0; m <= N; ++m) p.strides[m][0] = p.step[m] * pack * kPassThreads;
+  for (int i = 0; i < N; ++i) p.in[i] -= p.past * p.step[i];
+  p.out -= p.past * p.step[N];
   return p;
 }
 template <class Op, class C, int N>
 void RunOnHost(const Pass<N>& p) {
-  for (uint32_t block = 0; block < PassBlocks(p); ++block) {
-    for (uint32_t t = 0; t < kPassThreads; ++t) RunPass<N, C>(p, Op{}, block, t);
+  for (uint32_t block = 0; block < p.blocks; ++block) {
+    for (uint32_t t = 0; t < kPassThreads; ++t) {
+      if (p.walk == Walk::kUnits) RunUnits<N, C>(p, Op{}, block, t);
+      if (p.walk == Walk::kLines) RunLines<N, C>(p, Op{}, block, t);
+      if (p.walk == Walk::kEach) RunEach<N, C>(p, Op{}, block, t);
+    }
   }
 }
 double Value(DType t, int64_t i) {
@@ -119,8 +141,11 @@ void CheckSums(DType shared, const std::vector<DType>& inputs, const std::vector
     for (const DType b_type : inputs) {
       for (const DType out_type : outputs) {
         for (const int64_t n : {1, 7, 67, 300}) {
-          const int shift = static_cast<int>(n + static_cast<int>(a_type)) % 16;
-          Array a(a_type, n, shift), b(b_type, n, 16 - shift), out(out_type, n, shift / 2);
+          // Every other length in units, where the types allow it.
+          const int shift = static_cast<int>(n + static_cast<int>(a_type)) % 8;
+          const bool alike = n % 2 == 0 || n == 67;
+          Array a(a_type, n, shift), b(b_type, n, alike ? shift : 8 - shift);
+          Array out(out_type, n, shift);
           for (int64_t i = 0; i < n; ++i)
             a.Set(i, Value(a_type, i)), b.Set(i, Value(b_type, i + 5));
           const std::vector<char> before = out.bytes;
@@ -163,12 +188,10 @@ TEST(ElementwiseValues, EveryAlignmentOfEveryOperand) {
     for (int past = 0; past < 17; ++past) {
       for (int past_out = 0; past_out < 17; ++past_out) {
         for (const int64_t n : {16, 33, 5000}) {
-          if (n == 5000 && past_out > 1) continue;
+          if (n == 5000 && past_out > 1 && past_out != past) continue;
           Array x(t, n, past), y(out_type, n, past_out);
           for (int64_t i = 0; i < n; ++i) x.Set(i, Value(t, i));
-          Pass<1> p = DensePass<1, float>({&x}, y, n, DType::kFloat32);
-          if (past == 0 && past_out == 0 && t == out_type) p.plain_blocks = n / 4096;
-          RunOnHost<Twice, float>(p);
+          RunOnHost<Twice, float>(DensePass<1, float>({&x}, y, n, DType::kFloat32));
           for (int64_t i = 0; i < n; ++i) {
             ASSERT_EQ(y.Get(i), 2 * x.Get(i)) << past << " " << past_out << " " << i;
           }
@@ -192,16 +215,50 @@ TEST(ElementwiseValues, InPlaceComparisonsNumbersAndRounding) {
   Pass<2> p = DensePass<2, float>({&x, &y}, x, n, DType::kFloat32);
   const float number = 2.5f;
   memcpy(&p.value[1], &number, sizeof(number));
-  p.form[1] = Form::kValue, p.held[1] = p.round[1] = DType::kFloat32;
+  p.form[1] = Form::kValue, p.packed[1] = 0, p.held[1] = static_cast<uint32_t>(DType::kFloat32);
+  p.round[1] = p.held[1];
   RunOnHost<Sum, float>(p);  // in place
   for (int64_t i = 0; i < n; ++i) ASSERT_EQ(x.Get(i), want[i]) << i;
 
   Array whole(DType::kInt32, n, 0), zero(DType::kFloat16, n, 0), sum(DType::kFloat32, n, 0);
   for (int64_t i = 0; i < n; ++i) whole.Set(i, 2049), zero.Set(i, 0);
   p = DensePass<2, float>({&whole, &zero}, sum, n, DType::kFloat32);
-  p.round[0] = DType::kFloat16;
+  p.round[0] = static_cast<uint32_t>(DType::kFloat16);
   RunOnHost<Sum, float>(p);
   for (int64_t i = 0; i < n; ++i) ASSERT_EQ(sum.Get(i), 2048) << i;
+}
+
+// a > b is b < a: of a number, of elements of other dtypes, of a number of each row, in units and
+// in lines.
+TEST(ElementwiseValues, InputsAreExchanged) {
+  const int64_t n = 4096;
+  for (const int past : {0, 1}) {
+    Array x(DType::kFloat16, n, 0), y(DType::kFloat32, n, past), more(DType::kBool, n, 0);
+    for (int64_t i = 0; i < n; ++i) {
+      x.Set(i, Value(x.dtype, i)), y.Set(i, Value(y.dtype, i * i) + 0.25);
+    }
+    Pass<2> p = DensePass<2, float>({&x, &y}, more, n, DType::kFloat32);
+    ASSERT_EQ(p.walk, past == 0 ? Walk::kUnits : Walk::kLines);
+    RunOnHost<Less, float>(WithInputsExchanged(p));
+    for (int64_t i = 0; i < n; ++i) ASSERT_EQ(more.Get(i), x.Get(i) > y.Get(i)) << i;
+
+    const float number = 2.5f;
+    memcpy(&p.value[1], &number, sizeof(number));
+    p.form[1] = Form::kValue, p.packed[1] = 0, p.in[1] = nullptr;
+    RunOnHost<Less, float>(WithInputsExchanged(p));
+    for (int64_t i = 0; i < n; ++i) ASSERT_EQ(more.Get(i), x.Get(i) > 2.5) << i;
+
+    p.in[1] = y.data();
+    p.form[1] = Form::kNumber;
+    p.step[1] = p.strides[1][0] = 0;
+    RunOnHost<Less, float>(WithInputsExchanged(p));
+    for (int64_t i = 0; i < n; ++i) ASSERT_EQ(more.Get(i), x.Get(i) > y.Get(0)) << i;
+  }
+  Pass<2> tiles;
+  tiles.crossed = 1, tiles.across[0] = 3;
+  tiles = WithInputsExchanged(tiles);
+  EXPECT_EQ(tiles.crossed, 2u);
+  EXPECT_EQ(tiles.across[1], 3);
 }
 
 TEST(ElementwiseValues, ResultsOfAnotherType) {
@@ -222,15 +279,15 @@ TEST(ElementwiseValues, ResultsOfAnotherType) {
 }
 
 TEST(ElementwiseValues, RowsThatAreRepeatedOrApart) {
-  // x[37, 13] in rows 20 apart, plus a row of numbers per row of x: crossings in a dense output.
+  // x[37, 13] in rows 20 apart, plus a number for each row of x, element by element.
   const int64_t rows = 37, cols = 13, apart = 20;
   Array x(DType::kFloat16, rows * apart, 1), b(DType::kFloat32, rows, 2);
   Array y(DType::kFloat32, rows * cols, 3);
   for (int64_t i = 0; i < rows * apart; ++i) x.Set(i, Value(x.dtype, i));
   for (int64_t i = 0; i < rows; ++i) b.Set(i, Value(b.dtype, i + 7));
   Pass<2> p = DensePass<2, float>({&x, &b}, y, rows * cols, DType::kFloat32);
-  p.length = cols;
-  p.step[1] = 0;
+  p.walk = Walk::kEach;
+  p.strides[0][0] = 2, p.strides[1][0] = p.step[1] = 0, p.strides[2][0] = 4;
   p.form[1] = Form::kNumber;
   p.ndim = 2;
   p.dims[0] = cols, p.dims[1] = rows;
@@ -240,6 +297,39 @@ TEST(ElementwiseValues, RowsThatAreRepeatedOrApart) {
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < cols; ++c) {
       ASSERT_EQ(y.Get(r * cols + c), x.Get(r * apart + c) + b.Get(r)) << r << " " << c;
+    }
+  }
+}
+
+// y[11, 16] of units, with a number of each dtype for each row.
+TEST(ElementwiseValues, UnitsBesideANumberOfEachRow) {
+  const int64_t rows = 11, cols = 16;
+  for (const DType number : kAll) {
+    Array x(DType::kFloat16, rows * cols, 0), b(number, rows, 1),
+        y(DType::kFloat32, rows * cols, 0);
+    for (int64_t i = 0; i < rows * cols; ++i) x.Set(i, Value(x.dtype, i));
+    for (int64_t i = 0; i < rows; ++i) b.Set(i, Value(number, i + 7));
+    Array same(DType::kFloat16, rows * cols, 0);
+    Pass<2> p = DensePass<2, float>({&x, &same}, y, rows * cols, DType::kFloat32);
+    ASSERT_EQ(p.walk, Walk::kUnits);
+    p.in[1] = b.data();
+    p.dtype[1] = number;
+    p.bytes[1] = static_cast<uint32_t>(BytesOf(number));
+    p.held[1] = static_cast<uint32_t>(p.bytes[1] > 4 ? DType::kFloat32 : number);
+    p.round[1] = p.held[1];
+    p.form[1] = Form::kNumber;
+    p.packed[1] = 0;
+    p.length = cols, p.whole_to = 2, p.dense_to = 0;
+    p.straight = p.halved = 0;
+    p.units = 2 * rows, p.blocks = 1;
+    p.strides[0][0] = 16, p.strides[1][0] = p.step[1] = 0, p.strides[2][0] = 32;
+    p.ndim = 2;
+    p.dims[0] = 2, p.dims[1] = rows;
+    p.shift[0] = 1, p.multiplier[0] = 1;
+    p.strides[0][1] = cols * 2, p.strides[1][1] = p.bytes[1], p.strides[2][1] = cols * 4;
+    RunOnHost<Sum, float>(p);
+    for (int64_t i = 0; i < rows * cols; ++i) {
+      ASSERT_EQ(y.Get(i), x.Get(i) + b.Get(i / cols)) << static_cast<int>(number) << " " << i;
     }
   }
 }

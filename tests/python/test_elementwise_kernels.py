@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from numerics import flow
 
-# PassKernel<inputs, compute type, function>
-NAME = rb"_ZN12oneflow_lite4cuda10PassKernelILi(\d)E([a-z])(\w+)EEvNS0_4PassIXT_EEET1_\0"
+# UnitsKernel and ElementsKernel<inputs, compute type, function>: two ways through memory
+NAME = (rb"_ZN12oneflow_lite4cuda(11Units|14Elements)KernelILi(\d)E([a-z])(\w+)EEvNS0_4PassIXT_EEE"
+        rb"T1_\0")  # fmt: skip
 COMPUTE_TYPES = {b"f", b"d", b"i", b"j", b"l", b"m"}  # float, double, (unsigned) int, long
 
 
@@ -20,18 +21,18 @@ def kernels():
     return library.read_bytes()
 
 
-def test_a_function_has_one_kernel_per_compute_type():
+def test_a_function_has_two_kernels_per_compute_type():
     found = set(re.findall(NAME, kernels()))
-    assert len(found) > 40, "the kernels' names are not in the library"
+    assert len(found) > 80, "the kernels' names are not in the library"
     types = collections.defaultdict(set)
-    for inputs, compute, function in found:
-        types[inputs, function].add(compute)
-    for (_, function), of_function in types.items():
+    for walk, inputs, compute, function in found:
+        types[walk, inputs, function].add(compute)
+    for (_, _, function), of_function in types.items():
         # Integers are signed or unsigned: at most float, double and two of them; of a cast, of
         # which each result is a function, three.
         assert of_function <= COMPUTE_TYPES and len(of_function) <= 4, function
     # Two tensors of any dtypes: no kernel has a dtype beside the compute type in its name.
-    assert not any(b"half" in function or b"bfloat" in function for _, _, function in found)
+    assert not any(b"half" in function or b"bfloat" in function for *_, function in found)
 
 
 def test_no_function_has_kernels_of_dtypes():
