@@ -26,13 +26,14 @@ namespace cuda {
 
 struct ReducePolicy {
   static constexpr int kThreads = 256;
-  static constexpr int kWarpAxis = 1024;  // rows up to here: a warp each, else a block
-  static constexpr int kTileLanes = 32;   // at most, along inner
-  static constexpr int kBlocksPerMultiprocessor = 4;
-  static constexpr int kMaxChunks = 1024;
-  static constexpr int kMinRowChunk = 4096;  // elements of a row worth a block
-  static constexpr int kMinAxisChunk = 64;   // positions of the axis worth a tile
-  static constexpr int kTileBytes = 128;     // of states per thread of a tile, at most
+  static constexpr int kWarpAxis = 1024;              // rows up to here: a warp each, else a block
+  static constexpr int kTileLanes = 32;               // at most, along inner
+  static constexpr int kBlocksPerMultiprocessor = 8;  // of chunks of the axis
+  static constexpr int kMaxChunks = 2048;
+  static constexpr int kMergedByBlocks = 256;  // results up to here: a block merges one's chunks
+  static constexpr int kMinRowChunk = 4096;    // elements of a row worth a block
+  static constexpr int kMinAxisChunk = 64;     // positions of the axis worth a tile
+  static constexpr int kTileBytes = 128;       // of states per thread of a tile, at most
 };
 
 // The results of a launch; `second` may be null. The dtype is one launch's, not the code's.
@@ -105,6 +106,20 @@ __device__ __forceinline__ typename R::State MergeWarp(const R& r, typename R::S
   return state;
 }
 
+// Thread 0 gets the merge of the states that lane 0 of each warp has, in the order of the warps.
+// All threads of the block must call it; `slots` are one per warp.
+template <class R>
+__device__ __forceinline__ typename R::State MergeBlock(const R& r, typename R::State state,
+                                                        typename R::State* slots) {
+  constexpr int kWarps = ReducePolicy::kThreads / kWarp;
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  __syncthreads();  // the slots are free again
+  if (lane == 0) slots[warp] = state;
+  __syncthreads();
+  if (warp != 0) return state;
+  return MergeWarp(r, lane < kWarps ? slots[lane] : r.Identity());
+}
+
 // What the kernels have in common.
 struct ReduceArguments {
   int64_t outer, axis, inner;
@@ -173,16 +188,7 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads)
                             row_per_warp ? kWarp : int(blockDim.x));
     }
     state = MergeWarp(r, state);
-    if (!row_per_warp) {
-      __syncthreads();  // the slots are free again
-      if (lane == 0) slots[warp] = state;
-      __syncthreads();
-      if (warp == 0) {
-        state = r.Identity();
-        if (lane < kWarps) state = slots[lane];
-        state = MergeWarp(r, state);
-      }
-    }
+    if (!row_per_warp) state = MergeBlock(r, state, slots);
     if (!active || lane != 0 || (!row_per_warp && warp != 0)) continue;
     if (partial) {
       partial[item] = state;
@@ -269,22 +275,31 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads)
   }
 }
 
-// A warp per result merges the chunks' states.
+// A warp or a block per result merges the chunks' states.
 template <class In, class R>
 __global__ void __launch_bounds__(ReducePolicy::kThreads)
     MergeChunksKernel(const In* x, ReduceArguments a, R r, ReduceOutputs out,
-                      const typename R::State* partial) {
+                      const typename R::State* partial, bool result_per_block) {
+  using State = typename R::State;
   constexpr int kWarps = ReducePolicy::kThreads / kWarp;
-  const int lane = threadIdx.x % kWarp;
-  for (int64_t item = int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp; item < a.outer * a.inner;
-       item += int64_t{gridDim.x} * kWarps) {
+  __shared__ __align__(16) char slots_memory[kWarps * sizeof(State)];
+  State* slots = reinterpret_cast<State*>(slots_memory);
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const int per_block = result_per_block ? 1 : kWarps;
+  const int rank = result_per_block ? int(threadIdx.x) : lane;
+  const int size = result_per_block ? ReducePolicy::kThreads : kWarp;
+  for (int64_t base = int64_t{blockIdx.x} * per_block; base < a.outer * a.inner;
+       base += int64_t{gridDim.x} * per_block) {
+    const int64_t item = base + (result_per_block ? 0 : warp);
+    if (item >= a.outer * a.inner) continue;  // of a warp, and so of no block with one result
     const int64_t outer = item / a.inner, column = item % a.inner;
-    typename R::State state = r.Identity();
-    for (int chunk = lane; chunk < a.chunks; chunk += kWarp) {
+    State state = r.Identity();
+    for (int chunk = rank; chunk < a.chunks; chunk += size) {
       state = r.Merge(state, partial[(outer * a.chunks + chunk) * a.inner + column]);
     }
     state = MergeWarp(r, state);
-    if (lane != 0) continue;
+    if (result_per_block) state = MergeBlock(r, state, slots);
+    if (lane != 0 || (result_per_block && warp != 0)) continue;
     r.Finish(state, ShiftAt<R>(x + outer * a.axis * a.inner + column), out, item);
   }
 }
@@ -310,7 +325,7 @@ inline ReducePlan PlanReduce(const ReduceProblem& p, int n, int multiprocessors)
     plan.lanes *= 2;
   }
   const int64_t blocks = p.outer * CeilDiv(p.inner, int64_t{plan.lanes} * n);
-  const int64_t wanted = int64_t{P::kBlocksPerMultiprocessor} * multiprocessors / (blocks + 1);
+  const int64_t wanted = int64_t{P::kBlocksPerMultiprocessor} * multiprocessors / blocks;
   const int64_t most = p.axis / (p.inner == 1 ? P::kMinRowChunk : P::kMinAxisChunk);
   int64_t chunks = wanted < most ? wanted : most;
   if (chunks > P::kMaxChunks) chunks = P::kMaxChunks;
@@ -360,8 +375,11 @@ cudaError_t LaunchReduce(const ReduceRun& run, const R& r, const DeviceLimits& l
                             out, partial);
   }
   if (error != cudaSuccess || !partial) return error;
-  return Launch(MergeChunksKernel<In, R>, CeilDiv(p.outer * p.inner, P::kThreads / kWarp),
-                P::kThreads, 0, stream, x, a, r, out, static_cast<const State*>(partial));
+  const int64_t results = p.outer * p.inner;
+  const bool result_per_block = results <= P::kMergedByBlocks;
+  return Launch(MergeChunksKernel<In, R>,
+                result_per_block ? results : CeilDiv(results, P::kThreads / kWarp), P::kThreads, 0,
+                stream, x, a, r, out, static_cast<const State*>(partial), result_per_block);
 }
 
 }  // namespace cuda
