@@ -43,9 +43,11 @@ class ScatterKernel final : public PrimitiveKernel<Scatter> {
                            .dst_stride = dst.strides()[dim]};
     const Dims i = Without(index.strides(), dim), s = Without(src.strides(), dim),
                d = Without(dst.strides(), dim);
-    return primitive_->Launch(c.stream(),
-                              MakeElementwise<3>(Without(index.shape(), dim), {i, s, d}), axis,
-                              index.data<int64_t>(), src.data(), dst.data());
+    const Elementwise<3> columns = MakeElementwise<3>(Without(index.shape(), dim), {i, s, d});
+    OFL_ASSIGN_OR_RETURN(void* workspace,
+                         c.Workspace(primitive_->WorkspaceBytes(columns.numel, axis)));
+    return primitive_->Launch(c.stream(), columns, axis, index.data<int64_t>(), src.data(),
+                              dst.data(), workspace);
   }
 };
 

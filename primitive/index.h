@@ -38,11 +38,16 @@ class Scatter {
     bool add = false;  // to what is there, instead of overwriting it
   };
   virtual ~Scatter() = default;
+  // Of so many columns.
+  virtual size_t WorkspaceBytes(int64_t /*columns*/, const ScatterAxis& /*axis*/) const {
+    return 0;
+  }
   // For each column and i < axis.count in this order: dst[index[i]] = or += src[i]. So the result
   // is the same every time, and of elements that go to one place the last one stays. Operands of
   // `columns` in the order index, src, dst.
   virtual Status Launch(Stream& stream, const Elementwise<3>& columns, const ScatterAxis& axis,
-                        const int64_t* index, const void* src, void* dst) const = 0;
+                        const int64_t* index, const void* src, void* dst,
+                        void* workspace) const = 0;
 };
 using ScatterFactory = PrimitiveFactory<Scatter>;
 

@@ -100,7 +100,8 @@ class CpuScatter final : public Scatter {
   explicit CpuScatter(const Spec& spec) : spec_(spec) {}
 
   Status Launch(Stream&, const Elementwise<3>& columns, const ScatterAxis& axis,
-                const int64_t* index, const void* src, void* dst) const override {
+                const int64_t* index, const void* src, void* dst,
+                void* /*workspace*/) const override {
     BadPlace bad;
     const auto put = [](auto& to, auto from) { to = from; };
     const auto add = [](auto& to, auto from) {

@@ -29,18 +29,24 @@ class CudaGather final : public Gather {
 
 class CudaScatter final : public Scatter {
  public:
-  explicit CudaScatter(cuda::ScatterLauncher launcher) : launcher_(launcher) {}
+  CudaScatter(cuda::ScatterLauncher launcher, bool add) : launcher_(launcher), add_(add) {}
+  size_t WorkspaceBytes(int64_t columns, const ScatterAxis& axis) const override {
+    return add_ ? 0 : cuda::ScatterWorkspace(columns, ProblemOf(axis));
+  }
   Status Launch(Stream& stream, const Elementwise<3>& columns, const ScatterAxis& axis,
-                const int64_t* index, const void* src, void* dst) const override {
-    const cuda::ScatterProblem problem{axis.count, axis.size, axis.index_stride, axis.src_stride,
-                                       axis.dst_stride};
+                const int64_t* index, const void* src, void* dst, void* workspace) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launcher_(cuda::ToStrided(columns), problem, index, src, dst, s);
+      return launcher_(cuda::ToStrided(columns), ProblemOf(axis), index, src, dst, workspace, s);
     });
   }
 
  private:
+  static cuda::ScatterProblem ProblemOf(const ScatterAxis& axis) {
+    return {axis.count, axis.size, axis.index_stride, axis.src_stride, axis.dst_stride};
+  }
+
   cuda::ScatterLauncher launcher_;
+  bool add_;
 };
 
 StatusOr<std::unique_ptr<Gather>> NewGather(const Gather::Spec& spec) {
@@ -49,7 +55,7 @@ StatusOr<std::unique_ptr<Gather>> NewGather(const Gather::Spec& spec) {
 StatusOr<std::unique_ptr<Scatter>> NewScatter(const Scatter::Spec& spec) {
   const cuda::ScatterLauncher launcher = cuda::FindScatter(spec.dtype, spec.add);
   if (!launcher) return NoPrimitiveFor(Scatter::kName, DeviceType::kCUDA, spec.dtype);
-  return std::make_unique<CudaScatter>(launcher);
+  return std::make_unique<CudaScatter>(launcher, spec.add);
 }
 
 const bool registered = RegisterPrimitive<Gather>(DeviceType::kCUDA, &NewGather) &&

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gather: a thread per element. Scatter: whoever writes an element of the result is one thread, so
-// that the order is that of the index and the result the same every time. A column's places are
-// dealt out to `buckets` threads by their lowest bits; each reads the whole column of the index.
+// Gather: a thread per element. Scatter gives the same result every time: the order is that of the
+// index. Of short columns, and of sums, whoever writes an element of the result is one thread: a
+// column's places are dealt out to `buckets` threads by their lowest bits; each reads the whole
+// column of the index. Where elements overwrite each other in longer columns, the greatest number
+// of those that go to a place is found first, by atomics, and that one is written.
 #include "primitive/cuda/elementwise.cuh"
 
 namespace oneflow_lite {
@@ -77,10 +79,82 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   }
 }
 
+// Columns from here on are longer than what one thread should read.
+constexpr int64_t kLongColumn = 512;
+
+bool FindsLast(int64_t columns, const ScatterProblem& p) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  return columns < kMost && kLongColumn <= p.count && p.count < kMost && p.size <= 64 * p.count;
+}
+
+// The i-th element of all columns: neighbours are those that lie side by side in the index.
+struct ScatterItem {
+  int64_t column, k, place;
+  bool inside;
+};
+struct ScatterWalk {
+  Strided<3> g;
+  ScatterProblem p;
+  const int64_t* index;
+  bool along;  // the column
+
+  __device__ __forceinline__ ScatterItem At(int64_t i, int64_t (&offsets)[3]) const {
+    ScatterItem item;
+    item.column = along ? i / p.count : i % g.numel;
+    item.k = along ? i - item.column * p.count : i / g.numel;
+    OffsetsOf<3, uint32_t>(g, static_cast<uint32_t>(item.column), offsets);
+    item.place = index[offsets[0] + item.k * p.index_stride];
+    item.inside = item.place >= 0 && item.place < p.size;
+    return item;
+  }
+};
+
+// last[column][place]: one more than the number of the last element that goes there, or 0.
+__global__ void __launch_bounds__(kElementwiseThreads) LastKernel(ScatterWalk walk, int32_t* last) {
+  const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i >= walk.g.numel * walk.p.count) return;
+  int64_t offsets[3];
+  const ScatterItem item = walk.At(i, offsets);
+  if (!item.inside) return;
+  atomicMax(&last[item.column * walk.p.size + item.place], static_cast<int32_t>(item.k) + 1);
+}
+template <class T>
+__global__ void __launch_bounds__(kElementwiseThreads)
+    PutLastKernel(ScatterWalk walk, const int32_t* last, const T* src, T* dst) {
+  const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i >= walk.g.numel * walk.p.count) return;
+  int64_t offsets[3];
+  const ScatterItem item = walk.At(i, offsets);
+  if (!item.inside || last[item.column * walk.p.size + item.place] != item.k + 1) return;
+  dst[offsets[2] + item.place * walk.p.dst_stride] = src[offsets[1] + item.k * walk.p.src_stride];
+}
+
+template <class T>
+cudaError_t LaunchPutLast(const Strided<3>& g, const ScatterProblem& p, const int64_t* index,
+                          const void* src, void* dst, void* workspace, cudaStream_t stream) {
+  auto* last = static_cast<int32_t*>(workspace);
+  cudaError_t error = cudaMemsetAsync(last, 0, ScatterWorkspace(g.numel, p), stream);
+  if (error != cudaSuccess) return error;
+  bool along = p.index_stride == 1;
+  for (int d = 0; d < g.ndim; ++d) along = along || g.strides[0][d] == 0;  // of a repeated index
+  const ScatterWalk walk{g, p, index, along || g.ndim == 0};
+  const int64_t blocks = CeilDiv(g.numel * p.count, kElementwiseThreads);
+  error = Launch(LastKernel, blocks, kElementwiseThreads, 0, stream, walk, last);
+  if (error != cudaSuccess) return error;
+  return Launch(PutLastKernel<T>, blocks, kElementwiseThreads, 0, stream, walk,
+                static_cast<const int32_t*>(last), static_cast<const T*>(src),
+                static_cast<T*>(dst));
+}
+
 template <class T, class Store>
 cudaError_t LaunchScatter(const Strided<3>& g, const ScatterProblem& p, const int64_t* index,
-                          const void* src, void* dst, cudaStream_t stream) {
+                          const void* src, void* dst, void* workspace, cudaStream_t stream) {
   if (g.numel <= 0 || p.count <= 0) return cudaSuccess;
+  if constexpr (std::is_same_v<Store, Put>) {
+    if (FindsLast(g.numel, p)) {
+      return LaunchPutLast<T>(g, p, index, src, dst, workspace, stream);
+    }
+  }
   const int64_t buckets = BucketsFor(g.numel, p);
   return Launch(ScatterKernel<T, Store>, CeilDiv(g.numel * buckets, kElementwiseThreads),
                 kElementwiseThreads, 0, stream, g, p, buckets, index, static_cast<const T*>(src),
@@ -108,6 +182,10 @@ GatherLauncher FindGather(DType dtype) {
   return VisitSize<GatherLauncher>(dtype, [](auto tag) -> GatherLauncher {
     return &LaunchGather<typename decltype(tag)::type>;
   });
+}
+
+size_t ScatterWorkspace(int64_t columns, const ScatterProblem& p) {
+  return FindsLast(columns, p) ? sizeof(int32_t) * columns * p.size : 0;
 }
 
 ScatterLauncher FindScatter(DType dtype, bool add) {

@@ -111,8 +111,10 @@ struct ScatterProblem {
 };
 using ScatterLauncher = cudaError_t (*)(const Strided<3>& columns, const ScatterProblem&,
                                         const int64_t* index, const void* src, void* dst,
-                                        cudaStream_t);
+                                        void* workspace, cudaStream_t);
 ScatterLauncher FindScatter(DType dtype, bool add);
+// Bytes for a scatter that overwrites.
+size_t ScatterWorkspace(int64_t columns, const ScatterProblem& p);
 
 struct ScanRun {
   ReduceProblem problem;

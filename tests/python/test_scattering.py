@@ -154,3 +154,33 @@ def test_errors():
     x.requires_grad_()
     with pytest.raises(RuntimeError, match="leaf"):
         x.scatter_(0, at, 1.0, reduce="add")
+
+
+# Columns on both sides of what one thread reads on CUDA, an index that is repeated, and columns
+# that lie across.
+LONG = [((700,), 0, (511,)), ((700,), 0, (5000,)), ((40, 3), 0, (600, 3)),
+        ((3, 40), 1, (3, 1200)), ((2, 30, 4), 1, (2, 700, 3)), ((40000,), 0, (520,))]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape, dim, index_shape", LONG)
+@pytest.mark.parametrize("layout", ["dense", "expanded", "transposed"])
+def test_the_last_of_those_that_go_to_one_place_stays(shape, dim, index_shape, layout, device):
+    x, src, index = draw(shape, dim, index_shape)
+    if layout == "expanded" and index.ndim > 1:
+        index[...] = index.take([0], axis=1 if dim == 0 else 0)
+    places = tensor(index, "int64", device)
+    if layout == "expanded" and index.ndim > 1:
+        first = places.narrow(1 if dim == 0 else 0, 0, 1)
+        places = first.expand(index.shape)
+    if layout == "transposed":
+        places = places.transpose(0, -1).contiguous().transpose(0, -1)
+    expected = x.copy()
+    for at in np.ndindex(index.shape):
+        to = list(at)
+        to[dim] = index[at]
+        expected[tuple(to)] = src[at]
+    for dtype in ("float64", "float16", "int8", "int64"):
+        whole = "int" in dtype
+        want, given, from_ = (np.rint(v) if whole else v for v in (expected, x, src))
+        got = flow.scatter(tensor(given, dtype, device), dim, places, tensor(from_, dtype, device))
+        np.testing.assert_array_equal(host(got), host(tensor(want, dtype)))
