@@ -4,6 +4,7 @@
 // of a run of them is how many changes there are before it.
 #include "functional/binary.h"
 #include "functional/cat.h"
+#include "functional/compact.h"
 #include "functional/creation.h"
 #include "functional/host_value.h"
 #include "functional/index.h"
@@ -18,15 +19,19 @@
 namespace oneflow_lite::functional {
 namespace {
 
-// For each of n neighbours the number of its run; `items` are elements [n] or rows [n, m].
-StatusOr<Tensor> RunOfEach(const Tensor& items) {
+// For each of n neighbours but the first whether it differs from the one before it; `items` are
+// elements [n] or rows [n, m].
+StatusOr<Tensor> Changes(const Tensor& items) {
   const int64_t n = items.shape()[0];
   OFL_ASSIGN_OR_RETURN(Tensor later, Narrow(items, 0, 1, n - 1));
   OFL_ASSIGN_OR_RETURN(Tensor earlier, Narrow(items, 0, 0, n - 1));
   OFL_ASSIGN_OR_RETURN(Tensor changes, Ne(later, earlier));
-  if (items.ndim() > 1) {
-    OFL_ASSIGN_OR_RETURN(changes, Any(changes, Dims{1}));
-  }
+  return items.ndim() > 1 ? Any(changes, Dims{1}) : changes;
+}
+
+// For each of n neighbours the number of its run.
+StatusOr<Tensor> RunOfEach(const Tensor& items) {
+  OFL_ASSIGN_OR_RETURN(Tensor changes, Changes(items));
   OFL_ASSIGN_OR_RETURN(Tensor runs, CumSum(changes, 0));
   OFL_ASSIGN_OR_RETURN(Tensor first, Zeros(Shape{1}, DType::kInt64, items.device()));
   return Cat(TensorList{first, runs}, 0);
@@ -88,6 +93,20 @@ StatusOr<TensorList> UniqueElements(const char* name, const Tensor& x, bool cons
   return TensorList{values, runs.of, runs.counts};
 }
 
+// The different elements alone: those that differ from the one before, in order.
+StatusOr<Tensor> UniqueValues(const Tensor& x, bool consecutive) {
+  OFL_ASSIGN_OR_RETURN(Tensor items, Reshape(x.Detach(), Shape{-1}));
+  if (items.numel() == 0) return items;
+  if (!consecutive) {
+    OFL_ASSIGN_OR_RETURN(TensorList pair, Sort(items));
+    items = pair[0];
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor changes, Changes(items));
+  OFL_ASSIGN_OR_RETURN(Tensor first, Full(Shape{1}, Scalar(true), DType::kBool, items.device()));
+  OFL_ASSIGN_OR_RETURN(Tensor starts, Cat(TensorList{first, changes}, 0));
+  return MaskedSelect(items, starts);
+}
+
 StatusOr<TensorList> UniqueSlices(const char* name, const Tensor& x, int64_t axis,
                                   bool consecutive) {
   OFL_ASSIGN_OR_RETURN(Tensor rows, x.ndim() == 0 ? Unsqueeze(x, 0) : Movedim(x, {axis}, {0}));
@@ -112,6 +131,10 @@ StatusOr<TensorList> UniqueSlices(const char* name, const Tensor& x, int64_t axi
 
 StatusOr<Value> Wanted(const Tensor& x, std::optional<int64_t> dim, bool consecutive, bool inverse,
                        bool counts) {
+  if (x.defined() && !dim && !inverse && !counts) {
+    OFL_ASSIGN_OR_RETURN(Tensor values, UniqueValues(x, consecutive));
+    return Value(std::move(values));
+  }
   OFL_ASSIGN_OR_RETURN(TensorList all, UniqueWithCounts(x, dim, consecutive));
   if (!inverse && !counts) return Value(std::move(all[0]));
   TensorList some{all[0]};
