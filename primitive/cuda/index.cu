@@ -1,37 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gather: a thread per element. Scatter gives the same result every time: the order is that of the
-// index. Of short columns, and of sums, whoever writes an element of the result is one thread: a
-// column's places are dealt out to `buckets` threads by their lowest bits; each reads the whole
-// column of the index. Where elements overwrite each other in longer columns, the greatest number
-// of those that go to a place is found first, by atomics, and that one is written.
+// Gather: some elements a thread, read before any is written. Scatter gives the same result every
+// time: the order is that of the index. Of short columns, and of sums, whoever writes an element of
+// the result is one thread: a column's places are dealt out to `buckets` threads by their lowest
+// bits; each reads the whole column of the index. Where elements overwrite each other in longer
+// columns, the greatest number of those that go to a place is found first, by atomics, and that one
+// is written.
 #include "primitive/cuda/elementwise.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
 namespace {
 
-template <class T>
-struct GatherRun {
-  const int64_t* index;
-  const T* x;
-  T* y;
-  int64_t size, stride;
-  T missing;
+constexpr int kGathered = 4;  // elements of a thread, read before any is written
 
-  __device__ void At(const int64_t (&offset)[3]) const {
-    const int64_t place = index[offset[0]];
-    const bool inside = place >= 0 && place < size;
-    y[offset[2]] = inside ? x[offset[1] + place * stride] : missing;
+template <class T, class Index>
+__global__ void __launch_bounds__(kElementwiseThreads)
+    GatherKernel(Strided<3> g, int64_t size, int64_t stride, const int64_t* index, const T* x,
+                 T missing, T* y) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  const int64_t first = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (int64_t i = first; i < g.numel; i += kGathered * step) {
+    int64_t offsets[kGathered][3], places[kGathered];
+#pragma unroll
+    for (int k = 0; k < kGathered; ++k) {
+      places[k] = -1;
+      if (i + k * step >= g.numel) continue;
+      OffsetsOf<3, Index>(g, static_cast<Index>(i + k * step), offsets[k]);
+      places[k] = index[offsets[k][0]];
+    }
+    T values[kGathered];
+#pragma unroll
+    for (int k = 0; k < kGathered; ++k) {
+      const bool inside = places[k] >= 0 && places[k] < size;
+      values[k] = inside ? x[offsets[k][1] + places[k] * stride] : missing;
+    }
+#pragma unroll
+    for (int k = 0; k < kGathered; ++k) {
+      if (i + k * step < g.numel) y[offsets[k][2]] = values[k];
+    }
   }
-};
+}
 
 template <class T>
 cudaError_t LaunchGather(const Strided<3>& g, int64_t size, int64_t stride, const int64_t* index,
                          const void* x, ScalarBits missing, void* y, cudaStream_t stream) {
-  const GatherRun<T> run{index,  static_cast<const T*>(x), static_cast<T*>(y), size,
-                         stride, static_cast<T>(missing)};
-  return ForElements(g, run, stream);
+  if (g.numel <= 0) return cudaSuccess;
+  const int64_t blocks = CeilDiv(g.numel, int64_t{kGathered} * kElementwiseThreads);
+  const auto kernel =
+      g.numel < (int64_t{1} << 31) ? GatherKernel<T, uint32_t> : GatherKernel<T, int64_t>;
+  return Launch(kernel, blocks, kElementwiseThreads, 0, stream, g, size, stride, index,
+                static_cast<const T*>(x), static_cast<T>(missing), static_cast<T*>(y));
 }
 
 struct Put {
