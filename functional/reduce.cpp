@@ -96,21 +96,49 @@ StatusOr<Tensor> CallReduce(const OpExpr& op, const Tensor& x, const Dims& dims,
 
 namespace {
 
+// The dims that do not follow each other, one group of neighbours after the other, where the result
+// is that of all of them at once: sums, means and products. No copy is made, and 16-bit floats stay
+// float32 between the groups. `to`: the result's dtype, or none for the op's own.
+StatusOr<Tensor> CallByGroups(const OpExpr& op, const Tensor& x, const Dims& dims, bool keepdim,
+                              const AttrValue& to) {
+  Tensor y = x;
+  for (size_t end = dims.size(); end > 0;) {
+    size_t begin = end - 1;
+    while (begin > 0 && dims[begin - 1] + 1 == dims[begin]) --begin;
+    const Dims group(dims.begin() + begin, dims.begin() + end);
+    const bool narrow = IsFloating(x.dtype()) && SizeOf(x.dtype()) == 2;
+    AttrValue into = narrow ? AttrValue(DType::kFloat32) : AttrValue();
+    if (begin == 0) into = std::holds_alternative<DType>(to) ? to : AttrValue(x.dtype());
+    if (begin == 0 && !IsFloating(x.dtype())) into = AttrValue();  // integers are added in int64
+    OFL_ASSIGN_OR_RETURN(y, Call(op, {y}, {group, true, into}));
+    end = begin;
+  }
+  if (keepdim) return y;
+  Dims shape;
+  for (int d = 0; d < x.ndim(); ++d) {
+    if (!std::binary_search(dims.begin(), dims.end(), d)) shape.push_back(x.shape()[d]);
+  }
+  return Reshape(y, shape);
+}
+
 // A sum or its like in `dtype`: the op rounds floats to a narrower one, others are cast first.
+// `by_groups`: CallByGroups gives its result.
 StatusOr<Tensor> CallWithDType(const char* name, const OpExpr& op, const Tensor& input,
                                const std::optional<Dims>& dims, bool keepdim,
-                               std::optional<DType> dtype) {
+                               std::optional<DType> dtype, bool by_groups) {
   OFL_ASSIGN_OR_RETURN(const Dims wrapped, WrapDims(name, input, dims));
+  const auto call = [&](const Tensor& x, const AttrValue& to) {
+    return by_groups && !AreNeighbours(wrapped) ? CallByGroups(op, x, wrapped, keepdim, to)
+                                                : CallReduce(op, x, wrapped, keepdim, {to});
+  };
   const DType to = dtype.value_or(input.dtype());
   if (to == input.dtype()) {
-    OFL_ASSIGN_OR_RETURN(Tensor y, CallReduce(op, input, wrapped, keepdim, {AttrValue()}));
+    OFL_ASSIGN_OR_RETURN(Tensor y, call(input, AttrValue()));
     return dtype ? Cast(y, to) : y;  // integers are added up in int64
   }
-  if (IsFloating(input.dtype()) && IsFloating(to) && to != DType::kFloat64) {
-    return CallReduce(op, input, wrapped, keepdim, {to});
-  }
+  if (IsFloating(input.dtype()) && IsFloating(to) && to != DType::kFloat64) return call(input, to);
   OFL_ASSIGN_OR_RETURN(Tensor x, Cast(input, to));
-  OFL_ASSIGN_OR_RETURN(Tensor y, CallReduce(op, x, wrapped, keepdim, {AttrValue()}));
+  OFL_ASSIGN_OR_RETURN(Tensor y, call(x, AttrValue()));
   return Cast(y, to);
 }
 
@@ -178,13 +206,13 @@ StatusOr<Tensor> CountFunction(const Tensor& x, std::optional<Dims> dims) {
 StatusOr<Tensor> Sum(const Tensor& x, std::optional<Dims> dims, bool keepdim,
                      std::optional<DType> dtype) {
   static const OpExpr& op = ReduceExpr("sum", {"out"}, {"dtype"});
-  return CallWithDType("sum", op, x, dims, keepdim, dtype);
+  return CallWithDType("sum", op, x, dims, keepdim, dtype, /*by_groups=*/true);
 }
 
 StatusOr<Tensor> Mean(const Tensor& x, std::optional<Dims> dims, bool keepdim,
                       std::optional<DType> dtype) {
   static const OpExpr& op = ReduceExpr("mean", {"out"}, {"dtype"});
-  return CallWithDType("mean", op, x, dims, keepdim, dtype);
+  return CallWithDType("mean", op, x, dims, keepdim, dtype, /*by_groups=*/true);
 }
 
 StatusOr<Tensor> NanSum(const Tensor& x, std::optional<Dims> dims, bool keepdim,
@@ -195,7 +223,7 @@ StatusOr<Tensor> NanSum(const Tensor& x, std::optional<Dims> dims, bool keepdim,
     OFL_ASSIGN_OR_RETURN(Tensor y, NanSum(x, std::move(dims), keepdim));
     return Cast(y, *dtype);
   }
-  return CallWithDType("nansum", op, x, dims, keepdim, dtype);
+  return CallWithDType("nansum", op, x, dims, keepdim, dtype, /*by_groups=*/false);
 }
 
 StatusOr<Tensor> NanMean(const Tensor& x, std::optional<Dims> dims, bool keepdim,
@@ -205,13 +233,13 @@ StatusOr<Tensor> NanMean(const Tensor& x, std::optional<Dims> dims, bool keepdim
   if (!IsFloating(result)) {
     return Error(ErrorKind::kDType, "nanmean(): the dtype must be a float, not ", Name(result));
   }
-  return CallWithDType("nanmean", op, x, dims, keepdim, dtype);
+  return CallWithDType("nanmean", op, x, dims, keepdim, dtype, /*by_groups=*/false);
 }
 
 StatusOr<Tensor> Prod(const Tensor& x, std::optional<Dims> dims, bool keepdim,
                       std::optional<DType> dtype) {
   static const OpExpr& op = ReduceExpr("prod", {"out"}, {"dtype"});
-  return CallWithDType("prod", op, x, dims, keepdim, dtype);
+  return CallWithDType("prod", op, x, dims, keepdim, dtype, /*by_groups=*/true);
 }
 
 StatusOr<Tensor> Amax(const Tensor& x, std::optional<Dims> dims, bool keepdim) {

@@ -217,3 +217,33 @@ def test_gradients_are_two_ops_at_most(name, device):
     y = WORK[name](x)
     seed = flow.ones_like(y)
     assert len(ops_of(lambda: flow.autograd.grad(y, x, seed))) <= 2
+
+
+# Groups of dims that are not neighbours: between them 16-bit floats stay float32.
+@pytest.mark.parametrize("dims", [(0, 2), (1, 3), (0, 3), (0, 2, 3), (-1, 0, 1), (3, 1)])
+@pytest.mark.parametrize("name", ["sum", "mean", "prod"])
+def test_dims_that_are_no_neighbours(name, dims, device):
+    x = np.random.default_rng(1).uniform(0.7, 1.4, (3, 4, 2, 5))
+    for dtype in ("float16", "bfloat16", "float32", "float64", "int32"):
+        if dtype == "int32" and name == "mean":
+            continue
+        given = tensor(x if "float" in dtype else np.rint(1.3 * x), dtype, device)
+        exact = host(given).astype(np.float64)
+        for keepdim in (False, True):
+            expected = getattr(np, name)(exact, axis=dims, keepdims=keepdim)
+            got = getattr(flow, name)(given, dims, keepdim)
+            assert got.shape == expected.shape
+            assert got.dtype.name == ("int64" if dtype == "int32" else dtype)
+            rtol = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1e-6}.get(dtype, 1e-14)
+            np.testing.assert_allclose(host(got).astype(np.float64), expected, rtol=rtol)
+    wide = getattr(flow, name)(tensor(x, "float16", device), dims, dtype=flow.float64)
+    np.testing.assert_allclose(
+        host(wide), getattr(np, name)(x.astype(np.float16).astype(float), axis=dims), rtol=1e-14
+    )
+
+
+def test_sums_between_groups_of_dims_do_not_overflow(device):
+    x = tensor(np.full((64, 3, 64), 2000.0), "float16", device)
+    np.testing.assert_array_equal(host(flow.mean(x, (0, 2))), np.full(3, 2000.0))
+    assert host(flow.sum(x[:, :0], (0, 2))).shape == (0,)
+    assert np.isnan(host(flow.mean(x[:0], (0, 2)))).all()
