@@ -124,6 +124,9 @@ torch-wheel: ## build dist/oneflow_lite_torch-*.whl for sm_80, 86 (89 runs it), 
 .PHONY: torch-bundle
 torch-bundle: ## put a wheel of oneflow_lite_torch (sm_90) into carry/, for a GPU machine
 	VENV_PYTHON="$(VENV_PYTHON)" scripts/torch_wheel.sh carry OFL_TORCH_CUDA=ON
+	rm -rf carry/torch
+	build/torch-venv/bin/python -m pip download -q --disable-pip-version-check --no-deps \
+	  -d carry/torch expecttest
 
 .PHONY: wheel
 wheel: ## build dist/*.whl for PYTHON=..., with all libraries inside except NVIDIA's

@@ -3,8 +3,9 @@
 #
 #   scripts/gpu_torch_test.sh [PYTEST_OPTION]...
 #
-# On a machine with a GPU and PyTorch, without a network: installs carry/oneflow_lite_torch-*.whl
-# (make torch-bundle) aside and runs tests/torch. PYTHON names the interpreter that has PyTorch.
+# On a machine with a GPU and PyTorch, without a network: installs the wheels of make torch-bundle
+# aside (carry/oneflow_lite_torch-*.whl, and carry/torch/ with what PyTorch's own tests import) and
+# runs tests/torch. PYTHON names the interpreter that has PyTorch.
 # BENCH=1 prints the measurements afterwards, into ${OUT:-.}/torch_bench.txt too; NOTEST=1 leaves
 # the tests out.
 set -uo pipefail
@@ -13,7 +14,7 @@ python=${PYTHON:-python3}
 package=$(mktemp -d)
 trap 'rm -rf "$package"' EXIT
 "$python" -m pip install -q --disable-pip-version-check --no-deps --no-index --target "$package" \
-  carry/oneflow_lite_torch-*.whl || exit 1
+  carry/oneflow_lite_torch-*.whl $(ls carry/torch/*.whl 2> /dev/null) || exit 1
 export PYTHONPATH=$package
 "$python" -c 'import torch, oneflow_lite_torch as rows; print(torch.__version__, rows.patch())'
 status=0
