@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bench: peers that are absent are named, those that are there are timed."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from oneflow_lite_torch import _bench_invariant, bench
@@ -78,3 +81,18 @@ def test_the_price_of_invariant_rows(capsys):
     assert len(lines) == 2 * cases + 2 * cases
     assert "1.0 us, invariant       2.0 us, price +100.0 %" in lines[0]
     assert lines[2 * cases].startswith("at most +100.0 %  softmax forward, whole packs")
+
+
+def test_the_first_call_is_not_pytorchs_first():
+    """Ours comes first in the table: what PyTorch's first gradient imports is not ours."""
+    script = (
+        "import sys, torch\n"
+        "from oneflow_lite_torch import bench\n"
+        "bench.start('cpu')\n"
+        "before = set(sys.modules)\n"
+        "tensors = bench._tensors((8, 64), torch.float32, 'cpu', True)\n"
+        "torch.autograd.grad(bench.OURS['softmax'](*tensors), tensors[0], torch.ones(8, 64))\n"
+        "print(len(set(sys.modules) - before))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.strip() == "0", done.stdout + done.stderr
