@@ -2,10 +2,12 @@
 """Calls past the dispatcher: the same bits, and none where something has to see the call."""
 
 import gc
+import itertools
 import os
 import subprocess
 import sys
 import threading
+import weakref
 
 import oneflow_lite_torch as rows
 import pytest
@@ -16,10 +18,9 @@ from torch.autograd import forward_ad
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-SERVED = _library._release(torch.__version__) >= (2, 14) and sys.implementation.name == "cpython"
 OFF = os.environ.get("OFL_TORCH_DIRECT") == "0"
 pytestmark = pytest.mark.skipif(
-    not SERVED or OFF, reason="this PyTorch has no stable functions for Python's tensors"
+    OFF or sys.implementation.name != "cpython", reason="calls go through the dispatcher here"
 )
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 X, W, B = torch.randn(5, 64), torch.randn(64), torch.randn(64)
@@ -78,6 +79,107 @@ def test_statistics_come_along():
     assert torch.equal(y, rows.layer_norm(X, 64, W, B))
     y, rstd = _norm(X, 64, None, None, 1e-5, False, True)
     torch.testing.assert_close(rstd, (X.square().mean(-1, keepdim=True) + 1e-5).rsqrt())
+
+
+GRADIENTS = {
+    "softmax": lambda x, w, b, t, f: f.softmax(x, -1),
+    "log_softmax": lambda x, w, b, t, f: f.log_softmax(x, -1),
+    "layer_norm": lambda x, w, b, t, f: f.layer_norm(x, (64,), w, b),
+    "bare layer_norm": lambda x, w, b, t, f: f.layer_norm(x, (64,)),
+    "rms_norm": lambda x, w, b, t, f: f.rms_norm(x, (64,), w, 1e-5),
+    "cross_entropy": lambda x, w, b, t, f: f.cross_entropy(x, t, label_smoothing=0.1),
+    "losses": lambda x, w, b, t, f: f.cross_entropy(x, t, reduction="none"),
+}
+
+
+def _gradients(name, dtype, functions, needs=(True, True, True)):
+    torch.manual_seed(1)
+    leaves = [torch.randn(*s, dtype=dtype) for s in ((5, 64), (64,), (64,))]
+    for leaf, needed in zip(leaves, needs, strict=True):
+        leaf.requires_grad_(needed)
+    y = GRADIENTS[name](*leaves, torch.tensor([1, 63, -100, 0, 7]), functions)
+    dy = torch.randn(y.shape, dtype=dtype)
+    inputs = [leaf for leaf in leaves if leaf.requires_grad]
+    return [y.detach(), *torch.autograd.grad(y, inputs, dy, allow_unused=True)]
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_gradients_are_those_of_the_operator(name, dtype):
+    direct = _gradients(name, dtype, rows)
+    with torch.autograd.profiler.profile():  # goes through the dispatcher
+        other = _gradients(name, dtype, rows)
+    for d, o in zip(direct, other, strict=True):
+        assert (d is None) == (o is None)
+        assert d is None or torch.equal(d.view(-1).view(torch.uint8), o.view(-1).view(torch.uint8))
+
+
+@pytest.mark.parametrize("needs", itertools.product((True, False), repeat=3))
+def test_gradients_that_are_not_needed(needs):
+    if any(needs):
+        torch.testing.assert_close(
+            _gradients("layer_norm", torch.float64, rows, needs),
+            _gradients("layer_norm", torch.float64, F, needs),
+        )
+
+
+def test_gradients_go_past_the_dispatcher(monkeypatch):
+    """No operator is called: neither forward nor backward."""
+    from oneflow_lite_torch import _losses, _norms, _softmax
+
+    def refuse(*arguments):
+        raise AssertionError("through the dispatcher")
+
+    for module, names in (
+        (_softmax, ("_forward", "_backward")),
+        (_norms, ("_layer", "_rms", "_layer_backward", "_rms_backward")),
+        (_losses, ("_forward", "_backward", "_reduce")),
+    ):
+        for name in names:
+            monkeypatch.setattr(module, name, refuse)
+    for name in GRADIENTS:
+        _gradients(name, torch.float32, rows)
+
+
+def test_gradients_for_the_dispatcher():
+    """Of other layouts, dtypes and devices, and of gradients that are recorded."""
+    y = X.softmax(-1)
+    backward = _library.direct_softmax_backward
+    assert backward(X, y, -1, False, False) is not None
+    others = (X.t(), X.double(), X.to("meta"), X[:3], X[:, :1].expand(5, 64), None, 3)
+    assert all(backward(other, y, -1, False, False) is None for other in others)
+    assert backward(X.clone().requires_grad_(), y, -1, False, False) is None
+    mean, rstd = X.mean(-1, keepdim=True), X.std(-1, keepdim=True).reciprocal()
+    norm = lambda *given: _library.direct_norm_backward(*given, True, False, True, True, True)  # noqa: E731
+    given = [X, X, mean, rstd, W, B]
+    with torch.no_grad():
+        assert norm(*given) is not None
+        for place in range(6):
+            for other in (given[place].to("meta"), given[place].half(), 3):
+                assert norm(*given[:place], other, *given[place + 1 :]) is None
+        assert norm(X, X, None, rstd, W, B) is None and norm(X, X, mean, rstd, None, B) is None
+    assert norm(*given) is None  # gradients are recorded
+    x = X.clone().requires_grad_()
+    first = torch.autograd.grad(rows.softmax(x).square().sum(), x, create_graph=True)[0]
+    assert torch.autograd.grad(first.sum(), x)[0].isfinite().all()
+
+
+def test_losses_for_the_dispatcher():
+    target = torch.tensor([1, 63, -100, 0, 7])
+    call = lambda x=X, t=target, n="mean", s=0.0, wide=False: _library.direct_loss(  # noqa: E731
+        x, t, -100, n, s, wide, False, False
+    )
+    torch.testing.assert_close(call(), F.cross_entropy(X, target))
+    assert call(n="all") is None and call(s=1.5) is None and call(s=0) is None
+    assert call(x=X[0]) is None and call(t=target[:4]) is None and call(t=target.int()) is None
+    assert call(x=X.half(), n="none") is None and call(x=X.half(), n="none", wide=True) is not None
+    assert call(t=torch.full((5,), 64)) is None and call(t=target.to("meta")) is None
+    with pytest.raises(IndexError, match="target"):
+        rows.cross_entropy(X, torch.full((5,), 64))
+    with pytest.raises(IndexError, match="target"):
+        rows.cross_entropy(X.clone().requires_grad_(), torch.full((5,), 64))
+    with pytest.raises(ValueError, match="reduction"):
+        rows.cross_entropy(X.clone().requires_grad_(), target, reduction="all")
 
 
 class Seen(TorchDispatchMode):
@@ -232,13 +334,17 @@ def test_wrong_arguments_are_errors():
 
 def test_nothing_is_kept():
     gc.collect()  # what tests before this one left in cycles, which has references to None
+    held = X._use_count(), W._use_count()
     before = sys.getrefcount(X), sys.getrefcount(W), sys.getrefcount(None)
+    made = weakref.WeakSet()
     for _ in range(1000):
+        made.add(rows.softmax(X)), made.update(_gradients("layer_norm", torch.float32, rows))
         rows.softmax(X), rows.layer_norm(X, 64, W, B), rows.softmax(X, 5 and 1)
         _norm(X, 64, W, B, 1e-5, True, True), _norm(X, 63, W, B, 1e-5, True)
     gc.collect()
     after = sys.getrefcount(X), sys.getrefcount(W), sys.getrefcount(None)
     assert all(abs(b - a) < 100 for a, b in zip(before, after, strict=True))
+    assert held == (X._use_count(), W._use_count()) and len(made) == 0
 
 
 def test_threads_run_at_the_same_time():

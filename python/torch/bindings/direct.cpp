@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forwards for tensors of Python, past PyTorch's dispatcher: what python/torch/direct/module.c
-// calls. Tensors go through PyTorch's stable functions for them, which releases before 2.14 lack.
+// Operators for tensors of Python, past PyTorch's dispatcher: what python/torch/direct/module.c
+// calls. Tensors go through PyTorch's stable functions for them. Releases before 2.14 lack these:
+// there module.c gives a handle of a tensor, and what PyTorch's own bindings call makes an object
+// of one.
 //
 // A function gives 0 and new references to its results, or another number where the call is one for
 // the dispatcher: a device, layout or shape that the kernels do not serve, or an error, which the
 // operator then words.
+#include <dlfcn.h>
+
 #include <limits>
 
 #include "python/torch/bindings/operators.h"
@@ -26,7 +30,11 @@ struct Lock {
   void* (*release)() = nullptr;
   void (*take)(void*) = nullptr;
 } lock;
-int (*is_cast)() = nullptr;         // whether autocast is on
+int (*is_cast)() = nullptr;  // whether autocast is on
+// Before 2.14: a handle, which is the caller's, of a tensor of Python; and a new reference to the
+// tensor of Python for a handle. Null with an error of Python.
+void* (*to_handle)(void* object) = nullptr;
+void* (*to_object)(AtenTensorHandle tensor) = nullptr;
 constexpr int64_t kMuch = 1 << 13;  // elements; releasing the lock costs as much as a few hundred
 
 class Unlocked {
@@ -45,29 +53,50 @@ class Unlocked {
 struct NotHere {};
 
 Tensor FromPython(void* object) {
-  AtenTensorHandle handle;
-  if (torch_tensor_from_pyobject(object, &handle) != AOTI_TORCH_SUCCESS) throw NotHere();
+  AtenTensorHandle handle = nullptr;
+  if (!torch_tensor_from_pyobject) {
+    handle = static_cast<AtenTensorHandle>(to_handle(object));
+    if (!handle) throw NotHere();
+  } else if (torch_tensor_from_pyobject(object, &handle) != AOTI_TORCH_SUCCESS) {
+    throw NotHere();
+  }
   return Tensor(handle);
 }
 OptionalTensor MaybeFromPython(void* object) {
   return object ? OptionalTensor(FromPython(object)) : OptionalTensor();
 }
 void* ToPython(const Tensor& t) {
-  void* object;
-  if (torch_tensor_to_pyobject(t.get(), nullptr, &object) != AOTI_TORCH_SUCCESS) throw NotHere();
+  void* object = nullptr;
+  if (torch_tensor_to_pyobject) {
+    if (torch_tensor_to_pyobject(t.get(), nullptr, &object) != AOTI_TORCH_SUCCESS) throw NotHere();
+    return object;
+  }
+  object = to_object(t.get());
+  if (!object) throw NotHere();
   return object;
 }
+void* MaybeToPython(const OptionalTensor& t) { return t ? ToPython(*t) : nullptr; }
 
-// What the dispatcher looks at for the kernels: other devices, tensors without memory. Rows of one
-// element and others that lie apart may be views of complex numbers, whose sign is a flag.
-void CheckPlain(const Tensor& t, const TensorInfo& x) {
+// What the dispatcher looks at for the kernels: other devices, tensors without memory.
+void CheckHere(const Tensor& t, const TensorInfo& x) {
   int32_t device;
   if (aoti_torch_get_device_type(t.get(), &device) != AOTI_TORCH_SUCCESS ||
       (device != aoti_torch_device_type_cpu() && device != aoti_torch_device_type_cuda()) ||
-      !x.known || (SizeOf(x.dtype) == 2 && is_cast()) || !x.data || x.ndim == 0 ||
-      x.sizes[x.ndim - 1] < 2 || !IsContiguous(x)) {
+      !x.known || !x.data) {
     throw NotHere();
   }
+}
+// Rows of one element and others that lie apart may be views of complex numbers, whose sign is a
+// flag.
+void CheckPlain(const Tensor& t, const TensorInfo& x) {
+  CheckHere(t, x);
+  if ((SizeOf(x.dtype) == 2 && is_cast()) || x.ndim == 0 || x.sizes[x.ndim - 1] < 2 ||
+      !IsContiguous(x)) {
+    throw NotHere();
+  }
+}
+bool IsBeside(const TensorInfo& a, const TensorInfo& b) {
+  return a.device.type == b.device.type && a.device.index == b.device.index;
 }
 
 void CheckColumn(const OptionalTensor& t, int64_t cols) {
@@ -75,6 +104,42 @@ void CheckColumn(const OptionalTensor& t, int64_t cols) {
   const TensorInfo column(*t);
   CheckPlain(*t, column);
   if (column.ndim != 1 || column.sizes[0] != cols) throw NotHere();
+}
+
+bool AreAlike(const TensorInfo& a, const TensorInfo& b) {
+  return a.dtype == b.dtype && a.numel() == b.numel() && IsBeside(a, b);
+}
+// `count` numbers that were found of x, or one for all rows.
+void CheckNumbers(const Tensor& t, const TensorInfo& x, int64_t count) {
+  const TensorInfo numbers(t);
+  CheckHere(t, numbers);
+  if (numbers.dtype != oneflow_lite::ComputeType(x.dtype) || numbers.numel() != count ||
+      !IsBeside(numbers, x) || !IsContiguous(numbers)) {
+    throw NotHere();
+  }
+}
+
+// Logits of which all rows are plain, and their targets.
+void CheckLogits(const Tensor& x, const TensorInfo& logits, const Tensor& t) {
+  const TensorInfo target(t);
+  CheckPlain(x, logits);
+  CheckHere(t, target);
+  if (logits.ndim != 2 || target.dtype != oneflow_lite::DType::kInt64 || target.ndim != 1 ||
+      target.sizes[0] != logits.sizes[0] || !IsBeside(target, logits)) {
+    throw NotHere();
+  }
+}
+ScalarType TypeOf(oneflow_lite::DType dtype) {
+  switch (dtype) {
+    case oneflow_lite::DType::kFloat16:
+      return ScalarType::Half;
+    case oneflow_lite::DType::kBFloat16:
+      return ScalarType::BFloat16;
+    case oneflow_lite::DType::kFloat64:
+      return ScalarType::Double;
+    default:
+      return ScalarType::Float;
+  }
 }
 
 template <class F>
@@ -94,10 +159,18 @@ using namespace oneflow_lite::torch_ops;  // what follows has names of C
 
 #define OFL_DIRECT extern "C" __attribute__((visibility("default"))) int
 
-OFL_DIRECT ofl_direct_open(void* (*release)(), void (*take)(void*), int (*autocast)()) {
+// handle_of: see to_handle; null where PyTorch has stable functions.
+OFL_DIRECT ofl_direct_open(void* (*release)(), void (*take)(void*), int (*autocast)(),
+                           void* (*handle_of)(void*)) {
   lock = {release, take};
   is_cast = autocast;
-  return torch_tensor_from_pyobject && torch_tensor_to_pyobject ? 0 : 1;
+  if (torch_tensor_from_pyobject && torch_tensor_to_pyobject) return 0;
+  to_handle = handle_of;
+  void* const library = dlopen("libtorch_python.so", RTLD_LAZY | RTLD_NOLOAD);
+  // THPVariable_Wrap(const at::TensorBase&); a handle is the address of a tensor.
+  void* const wrap = library ? dlsym(library, "_Z16THPVariable_WrapRKN2at10TensorBaseE") : nullptr;
+  to_object = reinterpret_cast<decltype(to_object)>(wrap);
+  return to_handle && to_object ? 0 : 1;
 }
 
 OFL_DIRECT ofl_direct_softmax(void* x, int64_t dim, int log, int invariant, void** y) {
@@ -110,6 +183,22 @@ OFL_DIRECT ofl_direct_softmax(void* x, int64_t dim, int log, int invariant, void
       return SoftmaxOf(input, info, dim, log, false, invariant);
     }();
     *y = ToPython(result);
+  });
+}
+
+OFL_DIRECT ofl_direct_softmax_backward(void* dy, void* y, int64_t dim, int log, int invariant,
+                                       void** dx) {
+  return Guarded([&] {
+    const Tensor gradient = FromPython(dy), output = FromPython(y);
+    const TensorInfo of_gradient(gradient), of_output(output);
+    CheckPlain(gradient, of_gradient);
+    CheckPlain(output, of_output);
+    if (!AreAlike(of_gradient, of_output)) throw NotHere();
+    Tensor result = [&] {
+      const Unlocked unlocked(of_output.numel() >= kMuch);
+      return SoftmaxGradient(gradient, output, dim, log, invariant);
+    }();
+    *dx = ToPython(result);
   });
 }
 
@@ -141,6 +230,88 @@ OFL_DIRECT ofl_direct_norm(void* x, void* weight, void* bias, int64_t cols, doub
         std::tie(found[0], found[1]) = RmsNormForward(input, w, 1, eps, invariant);
       }
     }
-    for (int i = 0; i < 3; ++i) out[i] = found[i] ? ToPython(*found[i]) : nullptr;
+    for (int i = 0; i < 3; ++i) out[i] = MaybeToPython(found[i]);
+  });
+}
+
+// given: dy, x, mean, rstd, weight, bias, of which layer_norm alone has a mean and may have a bias.
+// The gradients of x, weight and bias, where they are needed.
+OFL_DIRECT ofl_direct_norm_backward(void* const* given, int centre, int invariant, const int* needs,
+                                    void** out) {
+  return Guarded([&] {
+    const Tensor dy = FromPython(given[0]), x = FromPython(given[1]), rstd = FromPython(given[3]);
+    const OptionalTensor mean = MaybeFromPython(given[2]);
+    const OptionalTensor w = MaybeFromPython(given[4]), b = MaybeFromPython(given[5]);
+    const TensorInfo info(x), gradient(dy);
+    CheckPlain(x, info);
+    CheckPlain(dy, gradient);
+    const int64_t cols = info.sizes[info.ndim - 1], rows = info.numel() / cols;
+    CheckColumn(w, cols);
+    CheckColumn(b, cols);
+    CheckNumbers(rstd, info, rows);
+    if (centre && !mean) throw NotHere();
+    if (mean) CheckNumbers(*mean, info, rows);
+    if (!AreAlike(info, gradient) || (needs[1] && !w) || (needs[2] && !b)) throw NotHere();
+    OptionalTensor found[3];
+    {
+      const Unlocked unlocked(info.numel() >= kMuch);
+      if (centre) {
+        std::tie(found[0], found[1], found[2]) = LayerNormGradient(
+            dy, {}, x, *mean, rstd, w, b, 1, needs[0], needs[1], needs[2], invariant);
+      } else {
+        std::tie(found[0], found[1]) =
+            RmsNormGradient(dy, {}, x, rstd, w, 1, needs[0], needs[1], invariant);
+      }
+    }
+    for (int i = 0; i < 3; ++i) out[i] = needs[i] ? MaybeToPython(found[i]) : nullptr;
+  });
+}
+
+// reduction: 'n'one, 's'um or 'm'ean, of rows that one block adds up. wide: the loss is in the
+// compute type, else in x's. out: the loss; where asked for, what backward needs, and the weight of
+// a row in a mean.
+OFL_DIRECT ofl_direct_loss(void* x, void* target, int64_t ignore_index, char reduction,
+                           double smoothing, int wide, int invariant, int statistics, void** out) {
+  return Guarded([&] {
+    const Tensor logits = FromPython(x), targets = FromPython(target);
+    const TensorInfo info(logits);
+    CheckLogits(logits, info, targets);
+    constexpr int64_t kRowsOfOneBlock = 1 << 16;
+    const oneflow_lite::DType compute = oneflow_lite::ComputeType(info.dtype);
+    const oneflow_lite::DType result = wide ? compute : info.dtype;
+    const bool reduces = reduction != 'n';
+    if (reduces ? info.sizes[0] > kRowsOfOneBlock : result != compute) throw NotHere();
+    OptionalTensor value, stats, weight;
+    {
+      const Unlocked unlocked(info.numel() >= kMuch);
+      std::tie(value, stats) =
+          CrossEntropyForward(logits, targets, ignore_index, smoothing, invariant);
+      if (reduces) {
+        const OptionalTensor counted = reduction == 'm' ? OptionalTensor(targets) : std::nullopt;
+        std::tie(value, weight) = ReduceLossOf(*value, counted, ignore_index, TypeOf(result));
+      }
+    }
+    out[0] = ToPython(*value);
+    if (!statistics) return;
+    out[1] = ToPython(*stats);
+    if (reduction == 'm') out[2] = ToPython(*weight);
+  });
+}
+
+// dloss: one number, or one for each row.
+OFL_DIRECT ofl_direct_loss_backward(void* x, void* target, void* stats, void* dloss,
+                                    int64_t ignore_index, double smoothing, void** dx) {
+  return Guarded([&] {
+    const Tensor logits = FromPython(x), targets = FromPython(target);
+    const Tensor numbers = FromPython(stats), gradient = FromPython(dloss);
+    const TensorInfo info(logits), d(gradient);
+    CheckLogits(logits, info, targets);
+    CheckNumbers(numbers, info, 2 * info.sizes[0]);
+    CheckNumbers(gradient, info, d.ndim == 1 ? info.sizes[0] : 1);
+    Tensor result = [&] {
+      const Unlocked unlocked(info.numel() >= kMuch);
+      return CrossEntropyGradient(logits, targets, numbers, gradient, ignore_index, smoothing);
+    }();
+    *dx = ToPython(result);
   });
 }

@@ -41,18 +41,21 @@ load()
 ops = torch.ops.oneflow_lite_torch
 
 
+_DIRECT = ("softmax", "softmax_backward", "norm", "norm_backward", "loss", "loss_backward")
+
+
 def _not_there(*arguments: object) -> None:
     """In the place of a function of _direct: every call is one for the dispatcher."""
 
 
-def _open_direct():
-    """The functions softmax and norm of direct/module.c, which call past PyTorch's dispatcher.
+def _open_direct() -> tuple:
+    """The functions of direct/module.c, which call past PyTorch's dispatcher.
 
-    PyTorch has had stable functions for its tensors in Python since 2.14. OFL_TORCH_DIRECT=0 in the
-    environment leaves every call to the dispatcher.
+    OFL_TORCH_DIRECT=0 in the environment leaves every call to the dispatcher.
     """
+    nowhere = (_not_there,) * len(_DIRECT)
     if os.environ.get("OFL_TORCH_DIRECT", "1") == "0":
-        return _not_there, _not_there
+        return nowhere
     try:
         from . import _direct
 
@@ -67,6 +70,10 @@ def _open_direct():
             (core._is_tracing, None, False),
         )
         path = str(Path(__file__).with_name(_FILE))
+        # PyTorch has had stable functions for tensors of Python since 2.14. Before, what
+        # AOTInductor calls gives a handle of one.
+        stable = _release(torch.__version__) >= (2, 14)
+        to_capsule = None if stable else core._aoti.unsafe_alloc_void_ptr_from_tensor
         opened = _direct.open(
             path,
             torch.Tensor,
@@ -74,6 +81,7 @@ def _open_direct():
             torch.is_grad_enabled,
             core._is_any_autocast_enabled,
             checks,
+            to_capsule,
         )
     except (
         ImportError,
@@ -81,10 +89,17 @@ def _open_direct():
         KeyError,
     ):  # another Python, or a PyTorch without one of these
         opened = False
-    return (_direct.softmax, _direct.norm) if opened else (_not_there, _not_there)
+    return tuple(getattr(_direct, name) for name in _DIRECT) if opened else nowhere
 
 
-direct_softmax, direct_norm = _open_direct()
+(
+    direct_softmax,
+    direct_softmax_backward,
+    direct_norm,
+    direct_norm_backward,
+    direct_loss,
+    direct_loss_backward,
+) = _open_direct()
 
 
 def direct(overload: torch._ops.OpOverload):

@@ -5,8 +5,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ._library import direct, ops
-from ._support import compute_type, is_compiling, is_served, needs_grad, not_served, widens
+from ._library import direct, direct_loss, direct_loss_backward, ops
+from ._support import (
+    compute_type,
+    is_compiling,
+    is_ordinary,
+    is_served,
+    is_traced,
+    needs_grad,
+    not_served,
+    widens,
+)
 
 _forward = direct(ops._cross_entropy.default)
 _backward = direct(ops.cross_entropy_backward.default)
@@ -45,8 +54,13 @@ def _reduced(
 class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, target, ignore_index, reduction, smoothing, dtype, invariant):
-        loss, stats = _forward(x, target, ignore_index, smoothing, invariant)
-        value, weight = _reduced(loss, target, ignore_index, reduction, dtype)
+        wide = dtype != x.dtype
+        made = direct_loss(x, target, ignore_index, reduction, smoothing, wide, invariant, True)
+        if made is not None:
+            value, stats, weight = made
+        else:
+            loss, stats = _forward(x, target, ignore_index, smoothing, invariant)
+            value, weight = _reduced(loss, target, ignore_index, reduction, dtype)
         ctx.save_for_backward(x, target, stats, weight)
         ctx.how = ignore_index, reduction, smoothing
         return value
@@ -64,10 +78,12 @@ class _CrossEntropy(torch.autograd.Function):
                 label_smoothing=smoothing,
             )
             return *torch.autograd.grad(loss, x, dvalue, create_graph=True), *[None] * 6
-        dloss = dvalue.to(stats.dtype)
+        dloss = dvalue if dvalue.dtype == stats.dtype else dvalue.to(stats.dtype)
         if weight is not None:
             dloss = dloss * weight
-        dx = _backward(x, target, stats, dloss, ignore_index, smoothing)
+        dx = direct_loss_backward(x, target, stats, dloss, ignore_index, smoothing)
+        if dx is None:
+            dx = _backward(x, target, stats, dloss, ignore_index, smoothing)
         return dx, None, None, None, None, None, None
 
 
@@ -122,6 +138,18 @@ def _is_served(x: Tensor, target: Tensor, weight: Tensor | None) -> bool:
     )
 
 
+def _is_quick(x: Tensor, target: Tensor) -> bool:
+    """Whether the operator's own checks are enough, but for the range of targets."""
+    return (
+        is_ordinary(x)
+        and type(target) is Tensor
+        and x.dim() == 2
+        and target.dim() == 1
+        and x.numel() > 0
+        and x.get_device() == target.get_device()
+    )
+
+
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -154,8 +182,22 @@ def cross_entropy(
         As softmax's, for the losses of rows (reduction="none") and the logits' gradient; a mean or
         sum adds them up in an order that follows from their number.
     """
+    plain = weight is None and dtype is None and autocast == "torch" and not is_traced()
+    if plain:
+        loss = direct_loss(
+            input, target, ignore_index, reduction, label_smoothing, False, invariant, False
+        )
+        if loss is not None:
+            return loss
     if reduction not in _REDUCTIONS:
         raise ValueError(f'reduction is "{reduction}"; allowed are "mean", "sum" and "none"')
+    if plain and not inplace_backward and 0.0 <= label_smoothing <= 1.0:
+        if _is_quick(input, target) and needs_grad(input):
+            how = ignore_index, reduction, label_smoothing, input.dtype, invariant
+            try:
+                return _CrossEntropy.apply(input, target, *how)
+            except RuntimeError:  # not served: PyTorch's function, or its error
+                pass
     if widens(input, autocast, is_loss=True):
         input = input.float()
     result = input.dtype if dtype is None else dtype

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ._library import direct, direct_norm, ops
+from ._library import direct, direct_norm, direct_norm_backward, ops
 from ._support import (
     RMS_NORM_WIDENS,
     check_autocast,
@@ -42,6 +42,12 @@ def _gradients(saved, how, needs, dy, dsum):
     x, mean, rstd, weight, bias = saved
     dims, _, centre, invariant = how
     of_x, of_weight, of_bias = needs
+    if dims == 1 and dsum is None:
+        made = direct_norm_backward(
+            dy, x, mean, rstd, weight, bias, centre, invariant, of_x, of_weight, of_bias
+        )
+        if made is not None:
+            return made
     if centre:
         dx, dweight, dbias = _layer_backward(
             dy, dsum, x, mean, rstd, weight, bias, dims, of_x, of_weight, of_bias, invariant

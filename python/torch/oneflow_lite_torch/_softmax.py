@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ._library import direct, direct_softmax, ops
+from ._library import direct, direct_softmax, direct_softmax_backward, ops
 from ._support import (
     is_compiling,
     is_ordinary,
@@ -44,8 +44,12 @@ class _Softmax(torch.autograd.Function):
     def backward(ctx, dy):
         (y,) = ctx.saved_tensors
         dim, log, dtype, invariant = ctx.how
-        once = not torch.is_grad_enabled()
-        dx = _backward(dy, y, dim, log, invariant) if once else _gradient(dy, y, dim, log)
+        if _is_grad_enabled():
+            dx = _gradient(dy, y, dim, log)
+        else:
+            dx = direct_softmax_backward(dy, y, dim, log, invariant)
+            if dx is None:
+                dx = _backward(dy, y, dim, log, invariant)
         return dx if dx.dtype == dtype else dx.to(dtype), None, None, None, None
 
 
