@@ -14,6 +14,7 @@ from ._support import (
     is_traced,
     needs_grad,
     not_served,
+    quick_apply,
     widens,
 )
 
@@ -53,7 +54,8 @@ def _reduced(
 
 class _CrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, target, ignore_index, reduction, smoothing, dtype, invariant):
+    def forward(ctx, x, target, how):
+        ignore_index, reduction, smoothing, dtype, invariant = how
         wide = dtype != x.dtype
         made = direct_loss(x, target, ignore_index, reduction, smoothing, wide, invariant, True)
         if made is not None:
@@ -77,19 +79,23 @@ class _CrossEntropy(torch.autograd.Function):
                 reduction=reduction,
                 label_smoothing=smoothing,
             )
-            return *torch.autograd.grad(loss, x, dvalue, create_graph=True), *[None] * 6
+            return *torch.autograd.grad(loss, x, dvalue, create_graph=True), None, None
         dloss = dvalue if dvalue.dtype == stats.dtype else dvalue.to(stats.dtype)
         if weight is not None:
             dloss = dloss * weight
         dx = direct_loss_backward(x, target, stats, dloss, ignore_index, smoothing)
         if dx is None:
             dx = _backward(x, target, stats, dloss, ignore_index, smoothing)
-        return dx, None, None, None, None, None, None
+        return dx, None, None
+
+
+_apply_quickly = quick_apply(_CrossEntropy)
 
 
 class _CrossEntropyInPlace(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, target, ignore_index, reduction, smoothing, dtype, invariant):
+    def forward(ctx, x, target, how):
+        ignore_index, reduction, smoothing, dtype, invariant = how
         mean = reduction == "mean"
         weight = _mean_weight_of(target, ignore_index, compute_type(x.dtype)) if mean else None
         logits = x.detach()
@@ -111,7 +117,7 @@ class _CrossEntropyInPlace(torch.autograd.Function):
         ctx.gradient = None
         _scale_rows(dx, dvalue.to(compute_type(dx.dtype)))
         torch.autograd.graph.increment_version(dx)
-        return dx, None, None, None, None, None, None
+        return dx, None, None
 
 
 def _loss_of_graph(x, target, ignore_index, reduction, smoothing, dtype, invariant):
@@ -195,7 +201,7 @@ def cross_entropy(
         if _is_quick(input, target) and needs_grad(input):
             how = ignore_index, reduction, label_smoothing, input.dtype, invariant
             try:
-                return _CrossEntropy.apply(input, target, *how)
+                return _apply_quickly(input, target, how)
             except RuntimeError:  # not served: PyTorch's function, or its error
                 pass
     if widens(input, autocast, is_loss=True):
@@ -222,7 +228,7 @@ def cross_entropy(
             return _reduced(loss, target, ignore_index, reduction, result)[0]
         in_place = inplace_backward and input.is_contiguous()
         function = _CrossEntropyInPlace if in_place else _CrossEntropy
-        return function.apply(input, target, *how)
+        return function.apply(input, target, how)
     except RuntimeError as error:
         if str(error).startswith("cross_entropy(): target "):  # out of range, on the CPU
             raise IndexError(str(error)) from None

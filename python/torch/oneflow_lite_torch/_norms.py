@@ -22,6 +22,7 @@ from ._support import (
     is_traced,
     needs_grad,
     not_served,
+    quick_apply,
     widens,
 )
 
@@ -74,7 +75,8 @@ def _again(saved, how, needs, dy):
 
 class _Norm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, weight, bias, dims, eps, centre, invariant):
+    def forward(ctx, x, weight, bias, how):
+        dims, eps, centre, invariant = how
         mean = made = None
         if dims == 1:
             made = direct_norm(x, x.shape[-1], weight, bias, eps, centre, invariant, True)
@@ -83,16 +85,19 @@ class _Norm(torch.autograd.Function):
         else:
             y, rstd = made or _rms(x, weight, dims, eps, invariant)
         ctx.save_for_backward(x, mean, rstd, weight, bias)
-        ctx.how = dims, eps, centre, invariant
+        ctx.how = how
         return y
 
     @staticmethod
     def backward(ctx, dy):
         needs = ctx.needs_input_grad[:3]
         if _is_grad_enabled():
-            return *_again(ctx.saved_tensors, ctx.how, needs, dy), None, None, None, None
+            return *_again(ctx.saved_tensors, ctx.how, needs, dy), None
         got = _gradients(ctx.saved_tensors, ctx.how, needs, dy, None)
-        return *got, None, None, None, None
+        return *got, None
+
+
+_apply_quickly = quick_apply(_Norm)
 
 
 class _AddNorm(torch.autograd.Function):
@@ -181,7 +186,7 @@ def _norm(x, normalized_shape, weight, bias, eps, centre, invariant, autocast):
             return ops.layer_norm(x, weight, bias, dims, eps, invariant)[0]
         return ops.rms_norm(x, weight, dims, eps, invariant)[0]
     if needs_grad(x, weight, bias):
-        return _Norm.apply(x, weight, bias, dims, eps, centre, invariant)
+        return _Norm.apply(x, weight, bias, (dims, eps, centre, invariant))
     if centre:
         return _layer_y(x, weight, bias, dims, eps, invariant)
     return _rms_y(x, weight, dims, eps, invariant)
@@ -209,7 +214,7 @@ def layer_norm(
     if autocast == "torch" and _is_quick(input, normalized_shape, weight, bias):
         try:
             if needs_grad(input, weight, bias):
-                return _Norm.apply(input, weight, bias, 1, eps, True, invariant)
+                return _apply_quickly(input, weight, bias, (1, eps, True, invariant))
             return _layer_y(input, weight, bias, 1, eps, invariant)
         except RuntimeError:  # not served: PyTorch's function, or its error
             pass
@@ -237,7 +242,7 @@ def rms_norm(
     if autocast == "torch" and eps is not None and _is_quick(input, normalized_shape, weight, None):
         try:
             if needs_grad(input, weight):
-                return _Norm.apply(input, weight, None, 1, eps, False, invariant)
+                return _apply_quickly(input, weight, None, (1, eps, False, invariant))
             return _rms_y(input, weight, 1, eps, invariant)
         except RuntimeError:  # not served: PyTorch's function, or its error
             pass

@@ -13,6 +13,7 @@ from ._support import (
     is_traced,
     needs_grad,
     not_served,
+    quick_apply,
     widens,
 )
 
@@ -32,7 +33,8 @@ def _gradient(dy: Tensor, y: Tensor, dim: int, log: bool) -> Tensor:
 
 class _Softmax(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, dim, log, to_float32, invariant):
+    def forward(ctx, x, how):
+        dim, log, to_float32, invariant = how
         y = None if to_float32 else direct_softmax(x, dim, log, invariant)
         if y is None:
             y = _forward(x, dim, log, to_float32, invariant)
@@ -50,13 +52,16 @@ class _Softmax(torch.autograd.Function):
             dx = direct_softmax_backward(dy, y, dim, log, invariant)
             if dx is None:
                 dx = _backward(dy, y, dim, log, invariant)
-        return dx if dx.dtype == dtype else dx.to(dtype), None, None, None, None
+        return dx if dx.dtype == dtype else dx.to(dtype), None
+
+
+_apply_quickly = quick_apply(_Softmax)
 
 
 def _quick(x: Tensor, dim: int, log: bool, invariant: bool) -> Tensor:
     """Straight to the operator."""
     if x.requires_grad and _is_grad_enabled():
-        return _Softmax.apply(x, dim, log, False, invariant)
+        return _apply_quickly(x, (dim, log, False, invariant))
     return _forward(x, dim, log, False, invariant)
 
 
@@ -82,7 +87,7 @@ def _softmax(
     if is_compiling():
         return ops.softmax(x, dim, log, to_float32, invariant)
     if x.requires_grad and torch.is_grad_enabled():
-        return _Softmax.apply(x, dim, log, to_float32, invariant)
+        return _Softmax.apply(x, (dim, log, to_float32, invariant))
     return _forward(x, dim, log, to_float32, invariant)
 
 
