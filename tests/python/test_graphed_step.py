@@ -190,6 +190,23 @@ def test_dropout_differs_between_replays(gpu):
 
 
 @pytest.mark.cuda
+def test_replays_draw_what_eager_calls_draw(gpu):
+    """Whatever the memory of the graph was used for before the first random number."""
+    drop = nn.Dropout(0.5)
+
+    def step(x):
+        for size in (1, 64, 128, 1000, 4096):  # blocks of many sizes, free again
+            x = x + flow.full((size,), 7.0, device="cuda").sum() * 0
+        return drop(x), flow.rand(5, device="cuda")
+
+    x, seen = flow.ones(1000, device="cuda"), []
+    for call in (step, flow.cuda.graphed_step(step, warmup=1)):
+        flow.manual_seed(3)
+        seen.append([[host(t).tobytes() for t in call(x)] for _ in range(6)])
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.cuda
 def test_memory_of_the_first_calls_is_given_back(gpu):
     def peak(graphed):
         flow.cuda.synchronize()

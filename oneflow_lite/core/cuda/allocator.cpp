@@ -85,14 +85,14 @@ CudaAllocator& GetCudaAllocator(int index) {
   return *(*allocators)[index];
 }
 
-StatusOr<void*> CudaAllocator::Allocate(size_t nbytes, cudaStream_t stream) {
+StatusOr<void*> CudaAllocator::Allocate(size_t nbytes, cudaStream_t stream, bool fresh) {
   std::lock_guard lock(mutex_);
   if (nbytes > (size_t{1} << 62)) return OutOfMemory(nbytes);
   const size_t size = RoundUp(std::max<size_t>(nbytes, 1), caches_ ? kGranule : 1);
   const bool small = size <= kSmallRequest;
   Pool* pool = PoolFor(stream);
   if (captures_.empty() && !held_back_.empty()) ReleaseHeldBack(/*wait=*/false);
-  Block* block = caches_ ? TakeFree(pool, size, small, stream) : nullptr;
+  Block* block = caches_ && !fresh ? TakeFree(pool, size, small, stream) : nullptr;
   if (!block) {
     StatusOr<Block*> made = NewSegment(pool, size, small, stream);
     if (!made.ok()) {

@@ -39,7 +39,8 @@ class CudaAllocator {
   CudaAllocator& operator=(const CudaAllocator&) = delete;
 
   // All functions are thread-safe. Allocate aligns to 512 bytes; uncached memory, to 256.
-  StatusOr<void*> Allocate(size_t nbytes, cudaStream_t stream);
+  // fresh: memory that nobody was given before, in a capture or else.
+  StatusOr<void*> Allocate(size_t nbytes, cudaStream_t stream, bool fresh = false);
   void Free(void* data);
   // Memory that is not this allocator's is ignored: its owner orders its use.
   void RecordStream(void* data, cudaStream_t stream);

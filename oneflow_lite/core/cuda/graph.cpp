@@ -101,12 +101,13 @@ class CudaGraph final : public Graph {
     after_[key] = std::move(after);
   }
 
-  // In the graph's own memory, once a random kernel asks.
+  // In the graph's own memory, once a random kernel asks. A replay's numbers are written before it
+  // begins, so that no kernel of the graph may have used that memory before.
   StatusOr<const uint64_t*> RandomShift() {
     if (!shift_) {
-      OFL_ASSIGN_OR_RETURN(shift_,
-                           GetCudaAllocator(device_.index)
-                               .Allocate(sizeof(uint64_t[2]), NativeStream(*capture_stream_)));
+      OFL_ASSIGN_OR_RETURN(shift_, GetCudaAllocator(device_.index)
+                                       .Allocate(sizeof(uint64_t[2]),
+                                                 NativeStream(*capture_stream_), /*fresh=*/true));
     }
     return static_cast<const uint64_t*>(shift_);
   }
