@@ -243,7 +243,8 @@ Status Communicator::Run(Stream& stream, const Call& call, F&& engine) {
   if (in_group_) {
     return Error(ErrorKind::kRuntime, call.op, "(): only send and recv may stand in a group");
   }
-  ++sequence_;
+  op_ = call.op;
+  number_ = ++sequence_;
   const CurrentCall current({.op = call.op, .number = sequence_, .members = ranks_});
   TrafficScope scope(call.op, call.BytesFrom(rank_, size()), call.dtype, &stream);
   Status s = size() > 1 && ChecksCollectives() ? CheckAgreement(call) : OkStatus();

@@ -131,8 +131,9 @@ class OFL_API Communicator {
   // ended. What waited for the device goes on with memory that nobody wrote, so that the process
   // ends too, some seconds later, unless a call here has given the error by then.
   void GiveUp(const char* op, int64_t number);
-  // Of the collective that runs.
-  int64_t number() const { return sequence_; }
+  // The call that runs, as errors name it.
+  const char* op() const { return op_; }
+  int64_t number() const { return number_; }
 
  private:
   friend class LiveCommunicators;
@@ -163,7 +164,9 @@ class OFL_API Communicator {
   const int rank_;
   const int lane_;
   std::mutex mutex_;
-  int64_t sequence_ = 0;                  // collectives so far
+  int64_t sequence_ = 0;  // collectives so far
+  const char* op_ = "";   // of the call that runs
+  int64_t number_ = 0;
   std::vector<int64_t> sent_, received_;  // messages so far, by member
   Status failed_;
   std::mutex late_mutex_;

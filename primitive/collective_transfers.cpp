@@ -106,10 +106,10 @@ Status Communicator::CopyToOneself(Stream& stream, std::vector<Transfer>* transf
 Status Communicator::RunTransfers(Stream& stream, std::vector<Transfer> transfers) {
   for (Transfer& t : transfers) t.number = ++(t.send ? sent_ : received_)[t.peer];
   const Transfer& first = transfers[0];
-  const CurrentCall current({.op = OpOf(first.send),
-                             .number = first.number,
-                             .members = ranks_,
-                             .peer = ranks_[first.peer]});
+  op_ = OpOf(first.send);
+  number_ = first.number;
+  const CurrentCall current(
+      {.op = op_, .number = number_, .members = ranks_, .peer = ranks_[first.peer]});
   double sent = 0;
   for (const Transfer& t : transfers) {
     if (t.send) sent += static_cast<double>(t.count) * SizeOf(t.dtype);

@@ -8,7 +8,7 @@
 namespace oneflow_lite {
 
 CollectiveWatch& CollectiveWatch::Get() {
-  // Never destroyed: its thread runs until the process ends. The device's library may be gone
+  // Never destroyed: its threads run until the process ends. The device's library may be gone
   // before that, so nothing is asked of it from then on.
   static auto* watch = [] {
     static auto* made = new CollectiveWatch;
@@ -21,65 +21,157 @@ CollectiveWatch& CollectiveWatch::Get() {
 CollectiveWatch::~CollectiveWatch() {
   Stop();
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !runs_; });
+  changed_.wait(lock, [&] { return running_ == 0; });
+}
+
+void CollectiveWatch::Begin() {
+  if (running_ > 0) return;
+  running_ = 2;
+  std::thread([this] { RunClock(); }).detach();
+  std::thread([this] { RunAsking(); }).detach();
 }
 
 void CollectiveWatch::Add(const void* line, Ref<Event> end, Milliseconds timeout, Late late) {
   std::lock_guard lock(mutex_);
   if (stopped_) return;
   Line& l = lines_[line];
-  if (l.works.empty()) l.began = Clock::now();
+  if (l.works.empty()) l.began = l.asked = Clock::now();
   l.works.push_back({std::move(end), timeout, std::move(late)});
-  if (!std::exchange(runs_, true)) std::thread([this] { Run(); }).detach();
+  Begin();
   changed_.notify_all();
+}
+
+CollectiveWatch::Watched CollectiveWatch::Call(Milliseconds timeout, Late late) {
+  std::lock_guard lock(mutex_);
+  const int64_t id = calls_so_far_++;
+  if (stopped_) return {this, id};
+  calls_.emplace(id, HostCall{Clock::now() + timeout, std::move(late)});
+  Begin();
+  if (calls_.size() == 1) changed_.notify_all();
+  return {this, id};
+}
+
+void CollectiveWatch::Returned(int64_t id) {
+  std::lock_guard lock(mutex_);
+  calls_.erase(id);
 }
 
 void CollectiveWatch::Stop() {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   stopped_ = true;
   changed_.notify_all();
+  changed_.wait_for(lock, stuck_, [&] { return !asking_; });
 }
 
-void CollectiveWatch::Run() {
+void CollectiveWatch::RunClock() {
   std::unique_lock lock(mutex_);
   while (!stopped_) {
-    if (lines_.empty()) {
-      changed_.wait(lock, [&] { return stopped_ || !lines_.empty(); });
-      continue;
-    }
-    const std::deque<Late> late = Look();
+    const std::vector<Late> late = Look();
     if (!late.empty()) {
       lock.unlock();
       for (const Late& tell : late) tell();
       lock.lock();
     }
-    changed_.wait_for(lock, period_, [&] { return stopped_; });
+    if (lines_.empty() && calls_.empty()) {
+      changed_.wait(lock, [&] { return stopped_ || !lines_.empty() || !calls_.empty(); });
+    } else {
+      changed_.wait_for(lock, period_, [&] { return stopped_; });
+    }
   }
-  runs_ = false;
+  --running_;
   changed_.notify_all();
 }
 
-// Forgets what has ended, and gives what is late.
-std::deque<CollectiveWatch::Late> CollectiveWatch::Look() {
-  std::deque<Late> late;
+void CollectiveWatch::RunAsking() {
+  std::unique_lock lock(mutex_);
+  while (!stopped_) {
+    AskAll(lock);
+    std::vector<Ref<Event>> dropped = std::move(dropped_);
+    dropped_.clear();
+    if (!dropped.empty()) {
+      lock.unlock();
+      dropped.clear();
+      lock.lock();
+    }
+    if (lines_.empty()) {
+      changed_.wait(lock, [&] { return stopped_ || !lines_.empty(); });
+    } else {
+      changed_.wait_for(lock, period_, [&] { return stopped_; });
+    }
+  }
+  --running_;
+  changed_.notify_all();
+}
+
+// Forgets what has ended.
+void CollectiveWatch::AskAll(std::unique_lock<std::mutex>& lock) {
+  std::vector<const void*> names;
+  for (const auto& [name, line] : lines_) names.push_back(name);
+  for (const void* name : names) {
+    while (!stopped_ && AskFirst(name, lock)) {
+    }
+  }
+}
+
+// Whether the first work of a line was forgotten, so that the next is the first. The lock is not
+// held while the event answers.
+bool CollectiveWatch::AskFirst(const void* name, std::unique_lock<std::mutex>& lock) {
+  const auto before = lines_.find(name);
+  if (before == lines_.end()) return false;
+  const Ref<Event> end = before->second.works.front().end;
   const Clock::time_point now = Clock::now();
+  asking_ = now;
+  lock.unlock();
+  const StatusOr<bool> ended = end->Query();
+  lock.lock();
+  asking_.reset();
+  if (stopped_) changed_.notify_all();
+  const auto it = lines_.find(name);
+  // The clock's thread may have found it late meanwhile.
+  if (it == lines_.end() || it->second.works.front().end.get() != end.get()) return false;
+  Line& line = it->second;
+  line.asked = now;
+  if (!ended.ok()) {  // the device has failed, of which whoever uses it hears
+    Drop(line);
+  } else if (*ended) {
+    dropped_.push_back(std::move(line.works.front().end));
+    line.works.pop_front();
+    line.began = now;
+  }
+  if (!line.works.empty()) return *ended;
+  lines_.erase(it);
+  return false;
+}
+
+void CollectiveWatch::Drop(Line& line) {
+  for (Work& w : line.works) dropped_.push_back(std::move(w.end));
+  line.works.clear();
+}
+
+// What is late, which is forgotten.
+std::vector<CollectiveWatch::Late> CollectiveWatch::Look() {
+  std::vector<Late> late;
+  const Clock::time_point now = Clock::now();
+  for (auto it = calls_.begin(); it != calls_.end();) {
+    if (now < it->second.deadline) {
+      ++it;
+      continue;
+    }
+    late.push_back(std::move(it->second.late));
+    it = calls_.erase(it);
+  }
+  const bool stuck = asking_ && now - *asking_ >= stuck_;
   for (auto it = lines_.begin(); it != lines_.end();) {
     Line& line = it->second;
-    while (!line.works.empty()) {
-      Work& first = line.works.front();
-      const StatusOr<bool> ended = first.end->Query();
-      if (!ended.ok()) {  // the device has failed, of which whoever uses it hears
-        line.works.clear();
-      } else if (*ended) {
-        line.works.pop_front();
-        line.began = now;
-      } else {
-        if (now - line.began < first.timeout) break;
-        late.push_back(std::move(first.late));
-        line.works.clear();
-      }
+    const Clock::time_point deadline = line.began + line.works.front().timeout;
+    // Its event was asked since, or gives no answer.
+    if (now < deadline || (line.asked < deadline && !stuck)) {
+      ++it;
+      continue;
     }
-    it = line.works.empty() ? lines_.erase(it) : std::next(it);
+    late.push_back(std::move(line.works.front().late));
+    Drop(line);
+    it = lines_.erase(it);
   }
   return late;
 }

@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Work of collectives that a device has been given and has yet to do: NCCL's calls return before
-// it has begun. A thread looks for its end; what does not end in time is told, once.
+// Work of collectives that a device has been given and has yet to do, and calls of an engine that
+// have yet to return: what does not end in time is told, once.
 //
 //   CollectiveWatch::Get().Add(stream.native(), end, world->timeout, [=] { GiveUp(call); });
+//   const auto watched = CollectiveWatch::Get().Call(world->timeout, [=] { GiveUp(call); });
+//
+// Two threads: one asks the device's events, the other looks at the clock. A call of the device's
+// library may hold its lock for as long as a kernel spins (a launch that waits for room in a full
+// queue does), and whoever asks an event then waits too. So the clock's thread calls nothing of it.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "oneflow_lite/core/stream.h"
 
@@ -22,8 +31,11 @@ class OFL_API CollectiveWatch {
   using Milliseconds = std::chrono::milliseconds;
   using Late = std::function<void()>;
 
-  // `period`: from one look to the next.
-  explicit CollectiveWatch(Milliseconds period = Milliseconds(100)) : period_(period) {}
+  // `period`: from one look to the next; `stuck`: how long an event may take to answer.
+  explicit CollectiveWatch(Milliseconds period = Milliseconds(100),
+                           Milliseconds stuck = Milliseconds(1000))
+      : period_(period), stuck_(stuck) {}
+  // Waits for what is being asked.
   ~CollectiveWatch();
   CollectiveWatch(const CollectiveWatch&) = delete;
   CollectiveWatch& operator=(const CollectiveWatch&) = delete;
@@ -32,9 +44,27 @@ class OFL_API CollectiveWatch {
 
   // `end` stands behind the work, in no capture; `line` is the stream, whose work comes in order.
   // The time of one work begins when that before it on its line has ended. `late` runs on the
-  // watch's thread, which may take its time there; all else of the line is forgotten.
+  // clock's thread, which may take its time there; all else of the line is forgotten. Work whose
+  // event does not answer is late, too.
   void Add(const void* line, Ref<Event> end, Milliseconds timeout, Late late);
-  // No event is asked after that.
+
+  // A call on the host, watched until this is destroyed.
+  class Watched {
+   public:
+    Watched(Watched&& o) noexcept : watch_(std::exchange(o.watch_, nullptr)), id_(o.id_) {}
+    ~Watched() {
+      if (watch_) watch_->Returned(id_);
+    }
+
+   private:
+    friend class CollectiveWatch;
+    Watched(CollectiveWatch* watch, int64_t id) : watch_(watch), id_(id) {}
+    CollectiveWatch* watch_;
+    int64_t id_;
+  };
+  [[nodiscard]] Watched Call(Milliseconds timeout, Late late);
+
+  // No event is asked after that. Waits for one that is being asked, unless it is stuck.
   void Stop();
 
  private:
@@ -47,17 +77,32 @@ class OFL_API CollectiveWatch {
   struct Line {
     std::deque<Work> works;
     Clock::time_point began;  // of the first work's time
+    Clock::time_point asked;  // when the first work was last seen not to have ended
+  };
+  struct HostCall {
+    Clock::time_point deadline;
+    Late late;
   };
 
-  void Run();
-  std::deque<Late> Look();
+  void Begin();
+  void Returned(int64_t id);
+  void RunClock();
+  void RunAsking();
+  void AskAll(std::unique_lock<std::mutex>& lock);
+  bool AskFirst(const void* name, std::unique_lock<std::mutex>& lock);
+  std::vector<Late> Look();
+  void Drop(Line& line);
 
-  const Milliseconds period_;
+  const Milliseconds period_, stuck_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<const void*, Line> lines_;
+  std::map<int64_t, HostCall> calls_;
+  int64_t calls_so_far_ = 0;
+  std::optional<Clock::time_point> asking_;  // since when an event has been asked
+  std::vector<Ref<Event>> dropped_;          // to be destroyed by who asks: that may wait, too
   bool stopped_ = false;
-  bool runs_ = false;  // the thread
+  int running_ = 0;  // threads
 };
 
 }  // namespace oneflow_lite

@@ -46,6 +46,7 @@ std::mutex init_mutex;
 std::atomic<Meeting*> meeting{nullptr};  // never destroyed: its threads run until the end
 std::atomic<WorldObserver*> observer{nullptr};
 std::atomic<bool> fails_at_exit{false};
+std::atomic<bool> exits_at_once{false};
 
 void NoteFailure(Meeting& m, const std::string& message) {
   {
@@ -132,9 +133,10 @@ class Watcher {
   bool over_ = false;
 };
 
-void Leave() {
+void Leave(int status, void*) {
+  static std::atomic<bool> begun{false};
   Meeting* m = meeting.load();
-  if (!m || m->process != getpid()) return;
+  if (!m || m->process != getpid() || begun.exchange(true)) return;
   bool failed;
   {
     std::lock_guard lock(m->mutex);
@@ -144,9 +146,9 @@ void Leave() {
   m->told.notify_all();
   (void)m->world.store->Post({StoreEvent::Kind::kLeft, m->world.rank, {}});
   if (m->server) m->server->WaitUntilLeft(failed ? milliseconds(kAftermath) : m->world.timeout);
-  if (!fails_at_exit) return;
+  if (!fails_at_exit && !exits_at_once) return;
   std::fflush(nullptr);
-  _exit(1);
+  _exit(status == 0 && fails_at_exit ? 1 : status);
 }
 
 StatusOr<std::unique_ptr<StoreServer>> StartServer(World* world) {
@@ -191,7 +193,7 @@ Status InitWorld(const WorldOptions& options) {
     if (Status met = Meet(*m); !met.ok()) {
       return Error(KindOf(met), "rank ", m->world.rank, " cannot meet the others: ", met.message());
     }
-    std::atexit(&Leave);
+    on_exit(&Leave, nullptr);
   }
   Meeting* kept = m.release();
   meeting.store(kept);
@@ -267,6 +269,8 @@ std::vector<int> LeftRanks() {
 }
 
 void FailAtExit(bool fails) { fails_at_exit = fails; }
+void LeaveBeforeOthers() { on_exit(&Leave, nullptr); }
+void ExitAtOnce() { exits_at_once = true; }
 
 void SetWorldObserver(WorldObserver* o) { observer.store(o); }
 

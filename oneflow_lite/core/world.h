@@ -66,6 +66,12 @@ OFL_API StatusOr<World> ReadWorld(const WorldOptions& options);
 // Whether the process ends with exit code 1 even where its program ends well: what a device was
 // given has failed, and no call has said so yet.
 OFL_API void FailAtExit(bool fails);
+// Lets what this rank does when its program ends, to tell the others, come before the exit handlers
+// that have been registered so far, as those of a device's library.
+OFL_API void LeaveBeforeOthers();
+// The process ends without those handlers, once the others know: a device's library cannot be taken
+// down, because another thread is in it or what it was given never ends.
+OFL_API void ExitAtOnce();
 
 // Tells the other ranks that this one cannot go on and why, so that they end with that message
 // instead of a time-out. Does nothing in a world of one, or the second time.

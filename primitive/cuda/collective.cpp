@@ -4,9 +4,12 @@
 // NCCL makes one launch.
 #include "primitive/collective.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -145,6 +148,11 @@ class NcclCommunicator final : public Communicator {
     }
     const Inside inside(inside_);
     if (aborted_.load()) return Ended();
+    // It may wait for the other members, to connect to them, or for room behind work that never
+    // ends.
+    OFL_ASSIGN_OR_RETURN(const World* world, GetWorld());
+    const auto watched = CollectiveWatch::Get().Call(
+        world->timeout, [this, op = this->op(), number = number()] { GiveUp(op, number); });
     DeviceGuard guard(device_);
     return NcclStatus(f(NativeStream(stream)), aborted_.load() ? nullptr : comm_, what);
   }
@@ -337,6 +345,11 @@ class NcclCommunicator final : public Communicator {
   void Abort(std::optional<int> left) override {
     if (left || aborted_.exchange(true)) return;
     FailAtExit(true);  // a program that has no more calls to make would take what nobody wrote
+    ExitAtOnce();      // NCCL may be in the midst of it when the program ends
+    // Whoever tells of the failure does not wait for NCCL, which may wait for the device.
+    std::thread([this] { End(); }).detach();
+  }
+  void End() {
     // A call that waits for room behind work that never ends cannot be ended, for NCCL would free
     // what it uses; then the process ends without it.
     constexpr std::chrono::milliseconds kLook{10};
@@ -383,6 +396,16 @@ StatusOr<ncclUniqueId> AgreeOnId(const Communicator::Spec& spec, const Nccl& ncc
   return id;
 }
 
+// NCCL waits for a member that has ended meanwhile, and knows no time-out.
+void EndUnconnected(const Communicator::Spec& spec) {
+  const std::string message = absl::StrCat("the ranks [", absl::StrJoin(spec.ranks, ", "),
+                                           "] were not connected by NCCL within the time-out");
+  ReportFailure(message);
+  std::fprintf(stderr, "oneflow_lite: %s\n", message.c_str());
+  std::fflush(stderr);
+  _exit(1);
+}
+
 StatusOr<std::unique_ptr<Communicator>> NewNccl(const Communicator::Spec& spec) {
   const Device here{DeviceType::kCUDA, static_cast<int16_t>(CurrentDeviceIndex(DeviceType::kCUDA))};
   OFL_ASSIGN_OR_RETURN(const Stream* stream, CurrentStream(here));
@@ -394,11 +417,17 @@ StatusOr<std::unique_ptr<Communicator>> NewNccl(const Communicator::Spec& spec) 
   OFL_ASSIGN_OR_RETURN(const Nccl* nccl, GetNccl());
   OFL_ASSIGN_OR_RETURN(const ncclUniqueId id, AgreeOnId(spec, *nccl));
   const int device = here.index;
+  OFL_ASSIGN_OR_RETURN(const World* world, GetWorld());
   DeviceGuard guard(device);
   ncclComm_t comm = nullptr;
-  OFL_RETURN_IF_ERROR(
-      NcclStatus(nccl->CommInitRank(&comm, static_cast<int>(spec.ranks.size()), id, spec.rank),
-                 nullptr, "communicator"));
+  {
+    const auto watched =
+        CollectiveWatch::Get().Call(world->timeout, [spec] { EndUnconnected(spec); });
+    OFL_RETURN_IF_ERROR(
+        NcclStatus(nccl->CommInitRank(&comm, static_cast<int>(spec.ranks.size()), id, spec.rank),
+                   nullptr, "communicator"));
+  }
+  LeaveBeforeOthers();  // the exit handlers of CUDA and NCCL
   return std::make_unique<NcclCommunicator>(spec, nccl, comm, device);
 }
 

@@ -28,12 +28,14 @@ class FakeEvent final : public Event {
   Status Synchronize() override { return OkStatus(); }
   StatusOr<bool> Query() override {
     ++asked;
+    while (stuck) std::this_thread::sleep_for(milliseconds(1));
     if (fails) return Error(ErrorKind::kRuntime, "the device has failed");
     return ended.load();
   }
   StatusOr<float> ElapsedMs(Event&) override { return 0.0f; }
 
   std::atomic<bool> ended{false}, fails{false};
+  std::atomic<bool> stuck{false};  // as while another thread of the process holds the device's lock
   std::atomic<int> asked{0};
 };
 
@@ -130,8 +132,52 @@ TEST(CollectiveWatchTest, WhoIsToldMayAddAndTakeLong) {
   EXPECT_TRUE(Within(kLong, [&] { return told && again; }));
 }
 
+// A launch that waits for room in a full queue holds a lock that who asks an event needs.
+TEST(CollectiveWatchTest, WorkWhoseEventDoesNotAnswerIsLateToo) {
+  CollectiveWatch watch(milliseconds(5), milliseconds(50));
+  std::atomic<int> late{0}, beside{0};
+  auto event = MakeRef<FakeEvent>();
+  event->stuck = true;
+  watch.Add(&line, event, milliseconds(100), [&] { ++late; });
+  EXPECT_TRUE(Within(kLong, [&] { return event->asked > 0; }));
+  const auto before = Clock::now();
+  watch.Add(&other_line, MakeRef<FakeEvent>(), milliseconds(100), [&] { ++beside; });
+  EXPECT_LT(Clock::now() - before, seconds(10));  // who adds does not wait for the answer
+  EXPECT_TRUE(Within(kLong, [&] { return late == 1 && beside == 1; }));
+  watch.Stop();  // nor who stops
+  event->stuck = false;
+}
+
+TEST(CollectiveWatchTest, AnAnswerThatComesInTimeCounts) {
+  CollectiveWatch watch(milliseconds(5), milliseconds(2000));
+  std::atomic<int> late{0};
+  auto event = MakeRef<FakeEvent>();
+  event->stuck = true;
+  watch.Add(&line, event, milliseconds(20), [&] { ++late; });
+  EXPECT_TRUE(Within(kLong, [&] { return event->asked > 0; }));
+  std::this_thread::sleep_for(milliseconds(100));
+  event->ended = true;
+  event->stuck = false;
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_EQ(late, 0);
+  EXPECT_EQ(event->asked, 1);
+}
+
+TEST(CollectiveWatchTest, ACallThatDoesNotReturnIsLate) {
+  CollectiveWatch watch(milliseconds(5));
+  std::atomic<int> late{0}, returned{0};
+  const auto stays = watch.Call(milliseconds(30), [&] { ++late; });
+  {
+    const auto returns = watch.Call(milliseconds(30), [&] { ++returned; });
+  }
+  EXPECT_TRUE(Within(kLong, [&] { return late == 1; }));
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_EQ(late, 1);
+  EXPECT_EQ(returned, 0);
+}
+
 // An engine of a device that never does what it is given. The other member is never asked.
-class Stuck final : public Communicator {
+class Stuck : public Communicator {
  public:
   Stuck() : Communicator({DeviceType::kCPU, {0, 1}, 0}) {}
   Status Call() {
@@ -166,6 +212,17 @@ class Stuck final : public Communicator {
   void Abort(std::optional<int>) override { aborted = true; }
 };
 
+// NCCL connects members at their first call of a size, and waits for them there.
+class StuckInside final : public Stuck {
+  Status DoAllReduce(Stream&, const void*, void*, int64_t, DType, CollectiveReduce,
+                     DType) override {
+    const auto watched = CollectiveWatch::Get().Call(
+        milliseconds(200), [this, op = this->op(), number = number()] { GiveUp(op, number); });
+    std::this_thread::sleep_for(kLong);
+    return OkStatus();
+  }
+};
+
 TEST(CollectiveWatchTest, ACallGivesTheErrorOfOneThatTheDeviceDidNotDo) {
   unsetenv("OFL_CHECK_COLLECTIVES");
   static auto* stuck = new Stuck;  // which the watch may still look at
@@ -188,6 +245,14 @@ TEST(CollectiveWatchDeathTest, AProcessThatCallsNothingIsEnded) {
     std::this_thread::sleep_for(kLong);
   };
   EXPECT_EXIT(wait_for_ever(), testing::ExitedWithCode(1), "number 1, .*: no end after");
+}
+
+TEST(CollectiveWatchDeathTest, AProcessThatTheEngineKeepsIsEnded) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  unsetenv("OFL_CHECK_COLLECTIVES");
+  const auto wait_for_ever = [] { (void)(new StuckInside)->Call(); };
+  EXPECT_EXIT(wait_for_ever(), testing::ExitedWithCode(1),
+              "all_reduce, number 1, .*: no end after");
 }
 
 }  // namespace
