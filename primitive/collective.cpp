@@ -117,6 +117,9 @@ Status Communicator::CheckCounts(const char* op, Counts counts) const {
 
 Status Communicator::CheckReduce(const char* op, DType dtype,
                                  std::optional<DType> reduce_dtype) const {
+  if (const Status s = CheckReducible(dtype); !s.ok()) {
+    return Error(KindOf(s), op, "(): ", s.message());
+  }
   if (!reduce_dtype || *reduce_dtype == dtype || *reduce_dtype == ComputeType(dtype)) {
     return OkStatus();
   }

@@ -109,6 +109,8 @@ class OFL_API Communicator {
     int peer;
     int64_t number;
   };
+  // Whether the engine reduces a dtype; an error for what it has no sum of.
+  virtual Status CheckReducible(DType) const { return OkStatus(); }
   // What an engine does; the arguments have been checked, one call runs at a time. A time-out is
   // absl::DeadlineExceededError, a lost or ended connection absl::UnavailableError.
   virtual Status DoAllReduce(Stream& stream, const void* in, void* out, int64_t count, DType dtype,

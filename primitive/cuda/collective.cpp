@@ -174,14 +174,13 @@ class NcclCommunicator final : public Communicator {
                       "a copy of a collective");
   }
 
-  Status CheckSum(DType dtype) const {
+  Status CheckReducible(DType dtype) const override {
     if (dtype != DType::kInt16) return OkStatus();
     return Error(ErrorKind::kNotImplemented, "NCCL does not reduce int16; convert to int32 before");
   }
 
   Status DoAllReduce(Stream& stream, const void* in, void* out, int64_t count, DType dtype,
                      CollectiveReduce reduce, DType reduce_dtype) override {
-    OFL_RETURN_IF_ERROR(CheckSum(dtype));
     if (reduce_dtype != dtype) {
       OFL_ASSIGN_OR_RETURN(const Temporary wide,
                            Temporary::Allocate(Bytes(count, reduce_dtype), stream));
@@ -199,7 +198,6 @@ class NcclCommunicator final : public Communicator {
 
   Status DoReduceScatter(Stream& stream, const void* in, void* out, Counts counts, DType dtype,
                          CollectiveReduce reduce, DType reduce_dtype) override {
-    OFL_RETURN_IF_ERROR(CheckSum(dtype));
     if (reduce_dtype != dtype) {
       int64_t all = 0;
       for (const int64_t n : counts) all += n;

@@ -223,6 +223,31 @@ class StuckInside final : public Stuck {
   }
 };
 
+// All members ask alike for what their engine has no sum of: an argument that is wrong, which
+// breaks nothing.
+class WithoutInt16 final : public Stuck {
+ public:
+  Status Reduce(DType dtype) {
+    int64_t x = 0;
+    return AllReduce(**CurrentStream(Device{}), &x, &x, 1, dtype);
+  }
+
+ private:
+  Status CheckReducible(DType dtype) const override {
+    return dtype == DType::kInt16 ? Error(ErrorKind::kNotImplemented, "no int16") : OkStatus();
+  }
+  Status Given(Stream&, const char*, int64_t) override { return OkStatus(); }
+};
+
+TEST(CollectiveWatchTest, ADTypeThatAnEngineRefusesLeavesItOfUse) {
+  unsetenv("OFL_CHECK_COLLECTIVES");
+  WithoutInt16 engine;
+  const Status s = engine.Reduce(DType::kInt16);
+  EXPECT_EQ(KindOf(s), ErrorKind::kNotImplemented);
+  EXPECT_EQ(s.message(), "all_reduce(): no int16");
+  EXPECT_TRUE(engine.Reduce(DType::kInt32).ok());
+}
+
 TEST(CollectiveWatchTest, ACallGivesTheErrorOfOneThatTheDeviceDidNotDo) {
   unsetenv("OFL_CHECK_COLLECTIVES");
   static auto* stuck = new Stuck;  // which the watch may still look at

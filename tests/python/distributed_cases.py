@@ -411,12 +411,21 @@ def moves_of_every_dtype():
 def sums_of_int16_are_refused_on_cuda():
     if DEVICE == "cpu":
         return
-    try:
-        dist.all_reduce(held(rank(), 3, "int16"))
-    except NotImplementedError as e:
-        assert "int16" in str(e)
-    else:
-        raise AssertionError("no error")
+    for function in (
+        lambda x: dist.all_reduce(x),
+        lambda x: dist.reduce_scatter_tensor(empty(3, dtype=x.dtype), x),
+    ):
+        try:
+            function(held(rank(), 3 * size(), "int16"))
+        except NotImplementedError as e:
+            assert "NCCL does not reduce int16; convert to int32" in str(e)
+        else:
+            raise AssertionError("no error")
+    x = held(rank(), 3, "int32")  # the ranks go on
+    dist.all_reduce(x)
+    np.testing.assert_array_equal(
+        number(x), sum(number(held(r, 3, "int32")) for r in range(size()))
+    )
 
 
 def main():
