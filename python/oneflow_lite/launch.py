@@ -6,12 +6,14 @@
 
 Each process has RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
 OFL_MASTER_PORT and OMP_NUM_THREADS in its environment, and its lines of output begin with its rank.
-When one fails the others hear why, and are ended where they do not end by themselves.
+When one fails the others hear why, and are ended where they do not end by themselves. On Linux they
+end with the launcher too, however that ends.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import selectors
 import signal
@@ -19,6 +21,8 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
+from collections.abc import Callable
 from typing import IO
 
 # Seconds for ranks to end by themselves after the first failure, then after SIGTERM.
@@ -123,6 +127,23 @@ def _environment(options: argparse.Namespace, local: int, port: int | None) -> d
     return e
 
 
+def _bind_to_me() -> Callable[[], None] | None:
+    """What a child runs first, so that the system kills it when this process has ended.
+
+    A rank that is left behind may keep a GPU busy for ever.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
+
+    def bind() -> None:
+        prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG, which exec keeps
+        if os.getppid() != parent:  # it has ended before that
+            os._exit(1)
+
+    return bind
+
+
 def _start(options: argparse.Namespace) -> list[_Rank]:
     """Starts all ranks. Rank 0 inherits the socket, so that nobody can take its port before it."""
     command = [sys.executable, *(["-m"] if options.module else []), options.script]
@@ -131,6 +152,9 @@ def _start(options: argparse.Namespace) -> list[_Rank]:
     listening = _listen(options.master_port + 1 if options.master_port else 0) if alone else None
     port = listening.getsockname()[1] if listening else None
     ranks = []
+    bind = _bind_to_me()
+    # That a fork of several threads may hang: between fork and exec nothing takes a lock here.
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     for local in range(options.nproc):
         environment = _environment(options, local, port)
         passed: tuple[int, ...] = ()
@@ -144,6 +168,7 @@ def _start(options: argparse.Namespace) -> list[_Rank]:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            preexec_fn=bind,
         )
         for pipe in (process.stdout, process.stderr):
             os.set_blocking(pipe.fileno(), False)

@@ -44,6 +44,21 @@ start_together()
 rank = dist.get_rank()
 
 
+def say_when():
+    """For what is asked of the others: to end within so many seconds."""
+    print("fails at", time.time(), flush=True)
+
+
+def kill():
+    say_when()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fail():
+    say_when()
+    raise KeyError("of my own")
+
+
 def reduce_for_ever():
     x = ones(3)
     while True:
@@ -53,35 +68,35 @@ def reduce_for_ever():
 def killed():
     meet()
     if rank == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
+        kill()
     reduce_for_ever()
 
 
 def killed_at_rank_0():
     meet()
     if rank == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
+        kill()
     reduce_for_ever()
 
 
 def killed_before_it_connects():
     dist.init()
     if rank == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
+        kill()
     reduce_for_ever()
 
 
 def raises():
     meet()
     if rank == 1:
-        raise KeyError("of my own")
+        fail()
     reduce_for_ever()
 
 
 def raises_while_others_compute():
     meet()
     if rank == 1:
-        raise KeyError("of my own")
+        fail()
     time.sleep(100)
 
 
@@ -143,8 +158,7 @@ def missing_library():
 def raises_in_time():
     meet()
     if rank == 1:
-        print("raised at", time.time(), flush=True)
-        raise KeyError("of my own")
+        fail()
     time.sleep(100)
 
 
@@ -156,7 +170,7 @@ def partial_sum():
 def global_raises():
     x = partial_sum()
     if rank == 1:
-        raise KeyError("of my own")
+        fail()
     while True:
         x.numpy()
 
@@ -193,16 +207,12 @@ def pipeline(how):
         pipeline.step(ones(8, 4), ones(8, 4))
 
 
-def fail():
-    raise KeyError("of my own")
-
-
 def pipeline_raises():
     pipeline(fail)
 
 
 def pipeline_killed():
-    pipeline(lambda: os.kill(os.getpid(), signal.SIGKILL))
+    pipeline(kill)
 
 
 def pipeline_hangs():
