@@ -7,8 +7,10 @@ from numerics import INTEGERS, host, tensor, ulp
 RNG = np.random.default_rng(11)
 
 
-def same(got, want, dtype=None, steps=4):
-    """The same dtype, shape, NaN, infinities and zeros' signs; values within rounding."""
+def same(got, want, dtype=None, steps=4, near=0.0):
+    """The same dtype, shape, NaN, infinities and zeros' signs; values within rounding, of numbers
+    as large as `near` where those are larger than the result.
+    """
     assert got.dtype is want.dtype and got.shape == want.shape
     a, b = host(got), host(want)
     if not got.dtype.is_floating_point:
@@ -20,7 +22,9 @@ def same(got, want, dtype=None, steps=4):
     np.testing.assert_array_equal(np.signbit(a[zero]), np.signbit(b[zero]))
     finite = np.isfinite(b) & np.isfinite(a)
     name = dtype or str(got.dtype).rpartition(".")[2]
-    bound = steps * ulp(np.where(finite, b, 1.0), name) + 1e-7 * (name != "float64")
+    bound = steps * ulp(np.where(finite, np.maximum(np.abs(b), near), 1.0), name) + 1e-7 * (
+        name != "float64"
+    )
     assert np.all(np.abs(np.where(finite, a - b, 0)) <= bound), (a, b)
 
 

@@ -74,7 +74,13 @@ def test_dtypes_are_promoted_as_by_the_functions(device, text):
                 with pytest.raises(TypeError):
                     op(x, y)
                 continue
-            same(op(x, y), want, steps=1)
+            if shape:
+                same(op(x, y), want, steps=1)
+                continue
+            # On CUDA the function rounds a 0-dim tensor to the dtype of the result, which the
+            # fused one does not: where they nearly cancel, that is more than a step of the result.
+            near = np.abs(host(y)) if text == "x + y" else 0.0
+            same(op(x, y), want, steps=2, near=near)
         for number in 3, 2.5, True, -1:
             if a == "uint8" and number == -1 and text != "x > y":
                 continue  # an error of both, below
@@ -414,7 +420,8 @@ def test_more_than_2_to_31_elements():
     x = flow.ones(1, device="cuda", dtype=flow.uint8).expand(2**31 + 5)
     y = elements(lambda x: x + 1)(x)
     assert y[-1].item() == 2 and y[2**31].item() == 2 and y[0].item() == 2
-    column = flow.arange(2**16 + 1, device="cuda", dtype=flow.int16).view(-1, 1)
+    # arange() refuses an end that int16 cannot hold; the conversion wraps.
+    column = flow.arange(2**16 + 1, device="cuda").to(flow.int16).view(-1, 1)
     row = flow.ones(2**15 + 2, device="cuda", dtype=flow.int8)
     z = elements(lambda a, b: a + b)(column, row)
-    assert z[-1, -1].item() == 1 and z[1000, 5].item() == 1001
+    assert z[-1, -1].item() == 1 and z[2**15, 0].item() == 1 - 2**15 and z[1000, 5].item() == 1001

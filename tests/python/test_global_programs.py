@@ -165,7 +165,7 @@ class Places(nn.Module):
         self.linear, self.norm = nn.Linear(6, 4), nn.LayerNorm(4)
 
     def forward(self, x):
-        return self.norm(self.linear(x)) + flow.arange(4, dtype=flow.float64)
+        return self.norm(self.linear(x)) + flow.arange(4, dtype=flow.float64, device=x.device)
 
 
 def copies(rank):
