@@ -38,7 +38,7 @@ void CollectiveWatch::Add(const void* line, Ref<Event> end, Milliseconds timeout
   if (l.works.empty()) l.began = l.asked = Clock::now();
   l.works.push_back({std::move(end), timeout, std::move(late)});
   Begin();
-  changed_.notify_all();
+  if (idle_ > 0) changed_.notify_all();
 }
 
 CollectiveWatch::Watched CollectiveWatch::Call(Milliseconds timeout, Late late) {
@@ -47,7 +47,7 @@ CollectiveWatch::Watched CollectiveWatch::Call(Milliseconds timeout, Late late) 
   if (stopped_) return {this, id};
   calls_.emplace(id, HostCall{Clock::now() + timeout, std::move(late)});
   Begin();
-  if (calls_.size() == 1) changed_.notify_all();
+  if (idle_ > 0) changed_.notify_all();
   return {this, id};
 }
 
@@ -73,7 +73,9 @@ void CollectiveWatch::RunClock() {
       lock.lock();
     }
     if (lines_.empty() && calls_.empty()) {
+      ++idle_;
       changed_.wait(lock, [&] { return stopped_ || !lines_.empty() || !calls_.empty(); });
+      --idle_;
     } else {
       changed_.wait_for(lock, period_, [&] { return stopped_; });
     }
@@ -94,7 +96,9 @@ void CollectiveWatch::RunAsking() {
       lock.lock();
     }
     if (lines_.empty()) {
+      ++idle_;
       changed_.wait(lock, [&] { return stopped_ || !lines_.empty(); });
+      --idle_;
     } else {
       changed_.wait_for(lock, period_, [&] { return stopped_; });
     }
@@ -148,18 +152,10 @@ void CollectiveWatch::Drop(Line& line) {
   line.works.clear();
 }
 
-// What is late, which is forgotten.
+// What is late, work before calls; it is forgotten.
 std::vector<CollectiveWatch::Late> CollectiveWatch::Look() {
   std::vector<Late> late;
   const Clock::time_point now = Clock::now();
-  for (auto it = calls_.begin(); it != calls_.end();) {
-    if (now < it->second.deadline) {
-      ++it;
-      continue;
-    }
-    late.push_back(std::move(it->second.late));
-    it = calls_.erase(it);
-  }
   const bool stuck = asking_ && now - *asking_ >= stuck_;
   for (auto it = lines_.begin(); it != lines_.end();) {
     Line& line = it->second;
@@ -172,6 +168,14 @@ std::vector<CollectiveWatch::Late> CollectiveWatch::Look() {
     late.push_back(std::move(line.works.front().late));
     Drop(line);
     it = lines_.erase(it);
+  }
+  for (auto it = calls_.begin(); it != calls_.end();) {
+    if (now < it->second.deadline) {
+      ++it;
+      continue;
+    }
+    late.push_back(std::move(it->second.late));
+    it = calls_.erase(it);
   }
   return late;
 }

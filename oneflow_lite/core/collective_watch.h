@@ -103,6 +103,7 @@ class OFL_API CollectiveWatch {
   std::vector<Ref<Event>> dropped_;          // to be destroyed by who asks: that may wait, too
   bool stopped_ = false;
   int running_ = 0;  // threads
+  int idle_ = 0;     // of them, those that sleep until there is something to watch
 };
 
 }  // namespace oneflow_lite
