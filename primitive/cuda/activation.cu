@@ -78,11 +78,16 @@ struct Softplus : LongInDouble {
     const C bend = Log1POf(ExpDown(p)) * over;
     return p.z > threshold ? x : (p.z > C(0) ? x : C(0)) + bend;
   }
+  __device__ float Narrow(float x) const {
+    const float z = x * beta;
+    return z > threshold ? x : (z > 0.0f ? x : 0.0f) + narrow::Bend(z) * over;
+  }
 };
 template <class C>
 struct LogSigmoid : LongInDouble {
   explicit LogSigmoid(const ActivationNumbers&) {}
   __device__ C operator()(C x) const { return (x < C(0) ? x : C(0)) - Log1POf(ExpOf(-AbsOf(x))); }
+  __device__ float Narrow(float x) const { return narrow::LogSigmoid(x); }
 };
 template <class C>
 struct Softsign {

@@ -7,6 +7,7 @@
 #include "primitive/activation_kinds.h"
 #include "primitive/cuda/elementwise_find.cuh"
 #include "primitive/cuda/float_math.cuh"
+#include "primitive/cuda/narrow_math.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

@@ -12,6 +12,7 @@
 
 #include "primitive/cuda/elementwise_tags.h"
 #include "primitive/cuda/float_math.cuh"
+#include "primitive/cuda/narrow_math.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -45,6 +46,7 @@ struct LogAddExp : LongInDouble {
     const C most = a > b || a != a ? a : b;
     return most + Rest(a == b ? C(0) : a > b ? b - a : a - b);
   }
+  __device__ float Narrow(float a, float b) const { return narrow::LogAddExp(a, b); }
 };
 struct LogAddExp2 : LongInDouble {
   __device__ float Rest(float less) const { return log1pf(exp2f(less)) * 1.44269504f; }
@@ -54,6 +56,7 @@ struct LogAddExp2 : LongInDouble {
     if (a == b) return a + C(1);
     return (a > b || a != a ? a : b) + Rest(a > b ? b - a : a - b);
   }
+  __device__ float Narrow(float a, float b) const { return narrow::LogAddExp2(a, b); }
 };
 struct XLogY : LongInDouble {
   __device__ float Log(float x) const { return logf(x); }
@@ -62,6 +65,7 @@ struct XLogY : LongInDouble {
   __device__ C operator()(C a, C b) const {
     return a == C(0) && b == b ? C(0) : a * Log(b);
   }
+  __device__ float Narrow(float a, float b) const { return narrow::XLogY(a, b); }
 };
 struct XLog1PY : LongInDouble {
   __device__ float Log(float x) const { return log1pf(x); }
@@ -70,6 +74,7 @@ struct XLog1PY : LongInDouble {
   __device__ C operator()(C a, C b) const {
     return a == C(0) && b == b ? C(0) : a * Log(b);
   }
+  __device__ float Narrow(float a, float b) const { return narrow::XLog1pY(a, b); }
 };
 struct CopySign {
   __device__ float operator()(float a, float b) const { return copysignf(a, b); }

@@ -3,7 +3,7 @@
 // One function object per unary op; the table in FindUnary names them. Exponentials, trigonometric
 // and special functions are in unary_elementary.cu.
 #include "primitive/cuda/elementwise_find.cuh"
-#include "primitive/cuda/float_math.cuh"
+#include "primitive/cuda/narrow_math.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -23,6 +23,7 @@ struct Exp : LongInDouble {
 struct Log : LongInDouble {
   __device__ float operator()(float x) const { return logf(x); }
   __device__ double operator()(double x) const { return log(x); }
+  __device__ float Narrow(float x) const { return narrow::Log(x); }
 };
 struct Relu {
   template <class C>

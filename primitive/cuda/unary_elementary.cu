@@ -3,7 +3,7 @@
 // Exponentials, logarithms, trigonometric, hyperbolic and special functions: CUDA's, where it has
 // them.
 #include "primitive/cuda/elementwise_find.cuh"
-#include "primitive/cuda/float_math.cuh"
+#include "primitive/cuda/narrow_math.cuh"
 #include "primitive/gamma_math.h"
 
 namespace oneflow_lite {
@@ -18,13 +18,22 @@ namespace {
       return expression;                        \
     }                                           \
   }
+// The same with a form for results of 16 bits.
+#define OFL_TWO_FORMS(Name, expression, Form)                          \
+  struct Name : LongInDouble {                                         \
+    template <class C>                                                 \
+    __device__ C operator()(C x) const {                               \
+      return expression;                                               \
+    }                                                                  \
+    __device__ float Narrow(float x) const { return narrow::Form(x); } \
+  }
 #define OFL_FUNCTION(Name, expression) OFL_FUNCTION_OF(Name, LongInDouble, expression)
 #define OFL_LONG_FUNCTION(Name, expression) OFL_FUNCTION_OF(Name, Long, expression)
 OFL_FUNCTION(Exp2, exp2(x));
 OFL_FUNCTION(Expm1, expm1(x));
-OFL_FUNCTION(Log1p, log1p(x));
-OFL_FUNCTION(Log2, log2(x));
-OFL_FUNCTION(Log10, log10(x));
+OFL_TWO_FORMS(Log1p, log1p(x), Log1p);
+OFL_TWO_FORMS(Log2, log2(x), LogOf2);
+OFL_TWO_FORMS(Log10, log10(x), Log10);
 OFL_FUNCTION(Sin, sin(x));
 OFL_FUNCTION(Cos, cos(x));
 OFL_FUNCTION(Tan, tan(x));
@@ -44,6 +53,7 @@ OFL_LONG_FUNCTION(Lgamma, lgamma(x));
 OFL_LONG_FUNCTION(DigammaOf, Digamma(x));
 #undef OFL_LONG_FUNCTION
 #undef OFL_FUNCTION
+#undef OFL_TWO_FORMS
 #undef OFL_FUNCTION_OF
 
 struct I0 : Long {
@@ -63,6 +73,11 @@ struct Logit : LongInDouble {
     const C centred = (x + x) - C(1);
     if (fabs(centred) <= C(0.5)) return C(2) * atanh(centred);
     return log(x / (C(1) - x));
+  }
+  __device__ float Narrow(float x) const {
+    const auto least = static_cast<float>(p.v[0]), most = 1.0f - least;
+    if (least >= 0.0f) x = x < least ? least : x > most ? most : x;
+    return narrow::Logit(x);
   }
 };
 struct Sinc : LongInDouble {

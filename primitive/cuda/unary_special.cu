@@ -3,6 +3,7 @@
 // Functions of the normal distribution, Bessel functions and derivatives of log gamma, and their
 // slopes. They are computed in double, for float rounded once.
 #include "primitive/cuda/elementwise_find.cuh"
+#include "primitive/cuda/narrow_math.cuh"
 #include "primitive/normal_math.h"
 #include "primitive/zeta_math.h"
 
@@ -85,7 +86,6 @@ __device__ double MantissaOf(double x) {
 OFL_IN_DOUBLE(NdtrOf, Ndtr(x));
 OFL_IN_DOUBLE(LogNdtrOf, LogNdtr(x));
 OFL_IN_DOUBLE(NdtriOf, Ndtri(x));
-OFL_IN_DOUBLE(EntrOf, Entr(x));
 OFL_IN_DOUBLE(ErfcxOf, erfcx(x));
 OFL_IN_DOUBLE(I0eOf, ScaledI0(x));
 OFL_IN_DOUBLE(I1Of, cyl_bessel_i1(x));
@@ -104,6 +104,13 @@ OFL_SLOPE_IN_DOUBLE(I1Slope, SlopeOfI1(s));
 OFL_SLOPE_IN_DOUBLE(I1eSlope, SlopeOfScaledI1(s));
 OFL_SLOPE_IN_DOUBLE(PolygammaSlope, Polygamma(static_cast<int>(p.v[0]) + 1, s));
 OFL_SLOPE_IN_DOUBLE(MvlgammaSlope, MultiDigamma(s, static_cast<int>(p.v[0])));
+struct EntrOf : Long {
+  template <class C>
+  __device__ C operator()(C x) const {
+    return static_cast<C>(Entr(static_cast<double>(x)));
+  }
+  __device__ float Narrow(float x) const { return narrow::Entr(x); }
+};
 #undef OFL_SLOPE_IN_DOUBLE
 #undef OFL_IN_DOUBLE
 

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The functions whose results CUDA kernels store in 16 bits, on the host: at all numbers of both
+// formats against float64, where each of the hardware's approximations is rounded up or down at
+// random. Needs no GPU.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace {
+// One of the two floats next to x.
+float Approximate(double x) {
+  static std::mt19937 rng(7);
+  const auto nearest = static_cast<float>(x);
+  if (nearest == x || rng() % 2 == 0) return nearest;
+  const float inf = std::numeric_limits<float>::infinity();
+  return std::nextafter(nearest, nearest < x ? inf : -inf);
+}
+}  // namespace
+#define OFL_APPROXIMATE(exact) Approximate(exact)
+#include "primitive/cuda/narrow_math.cuh"
+
+namespace oneflow_lite::cuda::narrow {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Format {
+  int fraction, lowest;  // bits; the exponent of the smallest normal number
+  double most;
+
+  double Ulp(double x) const {
+    const int exponent = x == 0 ? lowest : std::max(lowest, std::ilogb(x));
+    return std::ldexp(1.0, exponent - fraction);
+  }
+  double Rounded(double x) const {
+    if (!std::isfinite(x)) return x;
+    const double ulp = Ulp(x), y = std::copysign(std::rint(x / ulp) * ulp, x);
+    return std::abs(y) > most ? std::copysign(kInfinity, y) : y;
+  }
+  float Number(uint16_t bits) const {
+    const int field = (bits & 0x7fff) >> fraction, part = bits & ((1 << fraction) - 1);
+    const double sign = bits >> 15 ? -1 : 1;
+    const int top = 0x7fff >> fraction;
+    if (field == top) return part ? NAN : static_cast<float>(sign * kInfinity);
+    const int whole = field == 0 ? part : part + (1 << fraction);
+    return static_cast<float>(sign * std::ldexp(whole, std::max(field, 1) - 1 + lowest - fraction));
+  }
+};
+constexpr Format kHalf{10, -14, 65504}, kBFloat{7, -126, 0x1.fep127};
+
+// The error in ulp of the format; infinite where an infinity, NaN or a zero's sign is wrong.
+double Error(const Format& format, float y, double want) {
+  const double got = format.Rounded(y), nearest = format.Rounded(want);
+  if (std::isnan(nearest)) return std::isnan(got) ? 0 : kInfinity;
+  if (std::isinf(nearest) || want == 0 || std::isinf(got)) {
+    const bool same = got == nearest && std::signbit(got) == std::signbit(nearest);
+    // Half an ulp beyond the largest number.
+    const bool edge = std::abs(std::abs(want) / format.most - 1) < 0x1p-6;
+    return same || edge ? 0 : kInfinity;
+  }
+  return std::isnan(got) ? kInfinity : std::abs(got - want) / format.Ulp(want);
+}
+template <class F, class G>
+void ExpectClose(const char* name, F f, G reference, double limit = 0.7) {
+  for (const Format& format : {kHalf, kBFloat}) {
+    double worst = -1;
+    float at = 0;
+    for (uint32_t bits = 0; bits < 65536; ++bits) {
+      const float x = format.Number(static_cast<uint16_t>(bits));
+      const double error = Error(format, f(x), reference(static_cast<double>(x)));
+      if (error > worst) worst = error, at = x;
+    }
+    if (getenv("VERBOSE")) printf("%-14s %.3f at %g\n", name, worst, at);
+    EXPECT_LE(worst, limit) << name << " of " << at << ": " << f(at) << ", not "
+                            << reference(static_cast<double>(at));
+  }
+}
+// Of two operands; `near` is an error that results next to 0 may have.
+template <class F, class G>
+void ExpectClosePairs(const char* name, F f, G reference, double near = 0, double limit = 0.7) {
+  for (const Format& format : {kHalf, kBFloat}) {
+    double worst = -1;
+    float at[2] = {};
+    std::vector<float> numbers;
+    for (uint32_t bits = 0; bits < 65536; bits += 53) {
+      numbers.push_back(format.Number(static_cast<uint16_t>(bits)));
+    }
+    for (const float x : {0.0f, 1.0f, 0.5f, 3.0f, INFINITY}) {
+      numbers.push_back(x);
+      numbers.push_back(-x);
+    }
+    numbers.push_back(NAN);
+    for (const float a : numbers) {
+      for (const float b : numbers) {
+        const float y = f(a, b);
+        const double want = reference(double{a}, double{b});
+        if (std::abs(y - want) <= near) continue;
+        const double error = Error(format, y, want);
+        if (error > worst) worst = error, at[0] = a, at[1] = b;
+      }
+    }
+    if (getenv("VERBOSE")) printf("%-14s %.3f at %g %g\n", name, worst, at[0], at[1]);
+    EXPECT_LE(worst, limit) << name << " of " << at[0] << ", " << at[1] << ": " << f(at[0], at[1])
+                            << ", not " << reference(at[0], at[1]);
+  }
+}
+double LogAddExpOf(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return NAN;
+  return std::max(a, b) + (a == b ? std::log(2.0) : std::log1p(std::exp(-std::abs(a - b))));
+}
+double XLogYOf(double a, double log, double b) { return a == 0 && b == b ? 0 : a * log; }
+
+TEST(NarrowMath, Logarithms) {
+  ExpectClose("log", Log, [](double x) { return std::log(x); });
+  ExpectClose("log2", LogOf2, [](double x) { return std::log2(x); });
+  ExpectClose("log10", Log10, [](double x) { return std::log10(x); });
+  ExpectClose("log1p", Log1p, [](double x) { return std::log1p(x); });
+  ExpectClose(
+      "logit", Logit,
+      [](double x) {
+        return std::abs(x - 0.5) < 0.25 ? 2 * std::atanh(2 * x - 1) : std::log(x) - std::log1p(-x);
+      },
+      0.9);
+  ExpectClose("entr", Entr, [](double x) {
+    return x > 0 ? -x * std::log(x) : x == 0 ? 0 : x < 0 ? -kInfinity : x;
+  });
+  ExpectClose("logsigmoid", LogSigmoid,
+              [](double x) { return (x < 0 ? x : 0) - std::log1p(std::exp(-std::abs(x))); });
+}
+TEST(NarrowMath, LogarithmsOfPairs) {
+  ExpectClosePairs("logaddexp", LogAddExp, LogAddExpOf, 3e-7);
+  ExpectClosePairs(
+      "logaddexp2", LogAddExp2,
+      [](double a, double b) {
+        return LogAddExpOf(a * std::log(2.0), b * std::log(2.0)) / std::log(2.0);
+      },
+      5e-7);
+  ExpectClosePairs("xlogy", XLogY, [](double a, double b) { return XLogYOf(a, std::log(b), b); });
+  ExpectClosePairs("xlog1py", XLog1pY,
+                   [](double a, double b) { return XLogYOf(a, std::log1p(b), b); });
+}
+
+}  // namespace
+}  // namespace oneflow_lite::cuda::narrow
