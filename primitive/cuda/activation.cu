@@ -13,6 +13,7 @@ template <class C>
 struct Silu : LongInDouble {
   explicit Silu(const ActivationNumbers&) {}
   __device__ C operator()(C x) const { return SiluOf(x); }
+  __device__ float Narrow(float x) const { return narrow::Silu(x); }
 };
 template <class C>
 struct Mish : LongInDouble {
@@ -26,6 +27,7 @@ struct Mish : LongInDouble {
     const C share = n / (n + (below ? C(2) : C(2) * t.e * t.e));
     return below ? near * share * t.back : x * share;
   }
+  __device__ float Narrow(float x) const { return narrow::Mish(x); }
 };
 template <class C>
 struct Hardtanh {
@@ -64,6 +66,10 @@ struct Elu : LongInDouble {
   // What c x loses in rounding is at most as much of the result: e^z bends away from where z is
   // large.
   __device__ C operator()(C x) const { return x < C(0) ? ExpM1Of(x * c) * a : x * b; }
+  __device__ float Narrow(float x) const {
+    const float below = narrow::Expm1(x * c) * a;
+    return x < 0.0f ? below : x * b;
+  }
 };
 template <class C>
 struct Softplus : LongInDouble {

@@ -64,14 +64,14 @@ OFL_HOST_DEVICE float ReciprocalRoot(float x) {
   return OFL_APPROXIMATE(1.0 / std::sqrt(static_cast<double>(x)));
 #endif
 }
-// NaN where one of them is.
+// NaN where one of them is; 0 is above -0.
 OFL_HOST_DEVICE float Larger(float a, float b) {
 #ifdef __CUDA_ARCH__
   float y;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
   return y;
 #else
-  return a != a || a > b ? a : b;
+  return a != a || a > b || (a == b && !std::signbit(a)) ? a : b;
 #endif
 }
 OFL_HOST_DEVICE float Smaller(float a, float b) {

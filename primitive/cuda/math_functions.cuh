@@ -36,6 +36,7 @@ struct Hypot : LongInDouble {
 struct Atan2 : LongInDouble {
   __device__ float operator()(float a, float b) const { return fast::Atan2(a, b); }
   __device__ double operator()(double a, double b) const { return atan2(a, b); }
+  __device__ float Narrow(float a, float b) const { return narrow::Atan2(a, b); }
 };
 // The logarithms of e^a + e^b and of 2^a + 2^b, from the greater one; infinities of one sign, too.
 struct LogAddExp : LongInDouble {

@@ -54,6 +54,7 @@ struct Sigmoid : LongInDouble {  // from the exp that is at most 1
     const double e = exp(-fabs(x));
     return (x < 0 ? e : 1) / (1 + e);
   }
+  __device__ float Narrow(float x) const { return narrow::Sigmoid(x); }
 };
 
 struct Floor {
@@ -68,6 +69,7 @@ struct GeluTanh : LongInDouble {
     const C v = x * (C(1.5957691216057308) + C(0.07135481627260025) * x * x);
     return x < C(-40) ? C(0) : x * Sigmoid{}(v);
   }
+  __device__ float Narrow(float x) const { return narrow::GeluTanh(x); }
 };
 // x P(N <= x) of a standard normal N; erfc keeps its digits where that is small.
 struct Gelu : LongInDouble {
@@ -75,6 +77,7 @@ struct Gelu : LongInDouble {
   __device__ double operator()(double x) const {
     return x < -40.0 ? 0.0 : 0.5 * x * erfc(x * -0.70710678118654752440);
   }
+  __device__ float Narrow(float x) const { return narrow::Gelu(x); }
 };
 
 // One expression for the floats.

@@ -19,8 +19,8 @@ namespace {
     }                                           \
   }
 // The same with a form for results of 16 bits.
-#define OFL_TWO_FORMS(Name, expression, Form)                          \
-  struct Name : LongInDouble {                                         \
+#define OFL_TWO_FORMS(Name, Base, expression, Form)                    \
+  struct Name : Base {                                                 \
     template <class C>                                                 \
     __device__ C operator()(C x) const {                               \
       return expression;                                               \
@@ -30,25 +30,25 @@ namespace {
 #define OFL_FUNCTION(Name, expression) OFL_FUNCTION_OF(Name, LongInDouble, expression)
 #define OFL_LONG_FUNCTION(Name, expression) OFL_FUNCTION_OF(Name, Long, expression)
 OFL_FUNCTION(Exp2, exp2(x));
-OFL_FUNCTION(Expm1, expm1(x));
-OFL_TWO_FORMS(Log1p, log1p(x), Log1p);
-OFL_TWO_FORMS(Log2, log2(x), LogOf2);
-OFL_TWO_FORMS(Log10, log10(x), Log10);
-OFL_FUNCTION(Sin, sin(x));
-OFL_FUNCTION(Cos, cos(x));
-OFL_FUNCTION(Tan, tan(x));
-OFL_FUNCTION(Asin, asin(x));
-OFL_FUNCTION(Acos, acos(x));
-OFL_FUNCTION(Atan, atan(x));
-OFL_FUNCTION(Sinh, sinh(x));
-OFL_FUNCTION(Cosh, cosh(x));
-OFL_FUNCTION(Tanh, tanh(x));
-OFL_FUNCTION(Asinh, asinh(x));
-OFL_FUNCTION(Acosh, acosh(x));
-OFL_FUNCTION(Atanh, atanh(x));
-OFL_FUNCTION(Erf, erf(x));
-OFL_FUNCTION(Erfc, erfc(x));
-OFL_LONG_FUNCTION(Erfinv, erfinv(x));
+OFL_TWO_FORMS(Expm1, LongInDouble, expm1(x), Expm1);
+OFL_TWO_FORMS(Log1p, LongInDouble, log1p(x), Log1p);
+OFL_TWO_FORMS(Log2, LongInDouble, log2(x), LogOf2);
+OFL_TWO_FORMS(Log10, LongInDouble, log10(x), Log10);
+OFL_TWO_FORMS(Sin, LongInDouble, sin(x), Sin);
+OFL_TWO_FORMS(Cos, LongInDouble, cos(x), Cos);
+OFL_TWO_FORMS(Tan, LongInDouble, tan(x), Tan);
+OFL_TWO_FORMS(Asin, LongInDouble, asin(x), Asin);
+OFL_TWO_FORMS(Acos, LongInDouble, acos(x), Acos);
+OFL_TWO_FORMS(Atan, LongInDouble, atan(x), Atan);
+OFL_TWO_FORMS(Sinh, LongInDouble, sinh(x), Sinh);
+OFL_TWO_FORMS(Cosh, LongInDouble, cosh(x), Cosh);
+OFL_TWO_FORMS(Tanh, LongInDouble, tanh(x), Tanh);
+OFL_TWO_FORMS(Asinh, LongInDouble, asinh(x), Asinh);
+OFL_TWO_FORMS(Acosh, LongInDouble, acosh(x), Acosh);
+OFL_TWO_FORMS(Atanh, LongInDouble, atanh(x), Atanh);
+OFL_TWO_FORMS(Erf, LongInDouble, erf(x), Erf);
+OFL_TWO_FORMS(Erfc, LongInDouble, erfc(x), Erfc);
+OFL_TWO_FORMS(Erfinv, Long, erfinv(x), Erfinv);
 OFL_LONG_FUNCTION(Lgamma, lgamma(x));
 OFL_LONG_FUNCTION(DigammaOf, Digamma(x));
 #undef OFL_LONG_FUNCTION
@@ -85,6 +85,7 @@ struct Sinc : LongInDouble {
   __device__ C operator()(C x) const {
     return x == C(0) ? C(1) : sinpi(x) / (C(3.14159265358979323846) * x);
   }
+  __device__ float Narrow(float x) const { return narrow::Sinc(x); }
 };
 
 template <class Op>

@@ -83,7 +83,6 @@ __device__ double MantissaOf(double x) {
       return g * static_cast<C>(expression);                \
     }                                                       \
   }
-OFL_IN_DOUBLE(NdtrOf, Ndtr(x));
 OFL_IN_DOUBLE(LogNdtrOf, LogNdtr(x));
 OFL_IN_DOUBLE(NdtriOf, Ndtri(x));
 OFL_IN_DOUBLE(ErfcxOf, erfcx(x));
@@ -104,6 +103,13 @@ OFL_SLOPE_IN_DOUBLE(I1Slope, SlopeOfI1(s));
 OFL_SLOPE_IN_DOUBLE(I1eSlope, SlopeOfScaledI1(s));
 OFL_SLOPE_IN_DOUBLE(PolygammaSlope, Polygamma(static_cast<int>(p.v[0]) + 1, s));
 OFL_SLOPE_IN_DOUBLE(MvlgammaSlope, MultiDigamma(s, static_cast<int>(p.v[0])));
+struct NdtrOf : Long {
+  template <class C>
+  __device__ C operator()(C x) const {
+    return static_cast<C>(Ndtr(static_cast<double>(x)));
+  }
+  __device__ float Narrow(float x) const { return narrow::Ndtr(x); }
+};
 struct EntrOf : Long {
   template <class C>
   __device__ C operator()(C x) const {

@@ -148,5 +148,67 @@ TEST(NarrowMath, LogarithmsOfPairs) {
                    [](double a, double b) { return XLogYOf(a, std::log1p(b), b); });
 }
 
+double LimitedExp(double x) { return x == -kInfinity ? 0 : std::exp(x); }
+double NormalBelow(double x) { return 0.5 * std::erfc(-x * std::sqrt(0.5)); }
+
+TEST(NarrowMath, Exponentials) {
+  ExpectClose("sigmoid", Sigmoid, [](double x) { return 1 / (1 + LimitedExp(-x)); });
+  ExpectClose("silu", Silu,
+              [](double x) { return x == -kInfinity ? -0.0 : x / (1 + LimitedExp(-x)); });
+  ExpectClose("gelu tanh", GeluTanh, [](double x) {
+    const double v = x * (1.5957691216057308 + 0.07135481627260025 * x * x);
+    return x < -40 ? -0.0 : x / (1 + LimitedExp(-v));
+  });
+  ExpectClose("mish", Mish, [](double x) {
+    if (x < -700) return -0.0;
+    const double e = std::exp(-std::abs(x)), n = x < 0 ? e * (e + 2) : 1 + 2 * e;
+    return x * (n / (n + (x < 0 ? 2 : 2 * e * e)));
+  });
+  ExpectClose("expm1", Expm1, [](double x) { return std::expm1(x); });
+  ExpectClose("sinh", Sinh, [](double x) { return std::sinh(x); });
+  ExpectClose("cosh", Cosh, [](double x) { return std::cosh(x); });
+  ExpectClose("tanh", Tanh, [](double x) { return std::tanh(x); });
+}
+TEST(NarrowMath, Normal) {
+  ExpectClose("gelu", Gelu, [](double x) { return x == -kInfinity ? -0.0 : x * NormalBelow(x); });
+  ExpectClose("gelu slope", GeluSlope, [](double x) {
+    if (x < -38) return -0.0;
+    const double bell = std::isinf(x) ? 0 : x * std::exp(-0.5 * x * x) * 0.3989422804014327;
+    return NormalBelow(x) + bell;
+  });
+  ExpectClose("ndtr", Ndtr, NormalBelow);
+  ExpectClose("erf", Erf, [](double x) { return std::erf(x); });
+  ExpectClose("erfc", Erfc, [](double x) { return std::erfc(x); });
+}
+TEST(NarrowMath, Angles) {
+  ExpectClose("sin", Sin, [](double x) { return std::sin(x); });
+  ExpectClose("cos", Cos, [](double x) { return std::cos(x); });
+  ExpectClose("tan", Tan, [](double x) { return std::tan(x); });
+  ExpectClose("sinc", Sinc, [](double x) {
+    const double r = x - 2 * std::rint(x / 2);  // exact
+    if (std::isnan(r)) return r;
+    return x == 0 ? 1 : r == std::rint(r) ? 0 : std::sin(M_PI * r) / (M_PI * x);
+  });
+  ExpectClose("asin", Asin, [](double x) { return std::asin(x); });
+  ExpectClose("acos", Acos, [](double x) { return std::acos(x); });
+  ExpectClose("atan", Atan, [](double x) { return std::atan(x); });
+  ExpectClosePairs("atan2", Atan2, [](double y, double x) { return std::atan2(y, x); });
+}
+TEST(NarrowMath, Areas) {
+  ExpectClose("asinh", Asinh, [](double x) { return std::asinh(x); });
+  ExpectClose("acosh", Acosh, [](double x) { return std::acosh(x); });
+  ExpectClose("atanh", Atanh, [](double x) { return std::atanh(x); });
+}
+double ErfinvOf(double y) {
+  if (!(std::abs(y) < 1)) return std::abs(y) == 1 ? y * kInfinity : NAN;
+  double x = 0.8862269 * y;
+  for (int i = 0; i < 60; ++i) {
+    const double off = (std::erf(x) - y) / (1.1283791670955126 * std::exp(-x * x));
+    x -= off / (1 + x * off);
+  }
+  return y == 0 ? y : x;
+}
+TEST(NarrowMath, Erfinv) { ExpectClose("erfinv", Erfinv, ErfinvOf); }
+
 }  // namespace
 }  // namespace oneflow_lite::cuda::narrow
