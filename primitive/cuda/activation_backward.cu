@@ -19,6 +19,7 @@ struct Silu : LongInDouble {
     const C s = below ? small : part, rest = below ? part : small;
     return dy * (s * Fma(x, rest, C(1)));
   }
+  __device__ float Narrow(float dy, float x) const { return dy * narrow::SiluSlope(x); }
 };
 template <class C>
 struct Mish : LongInDouble {
@@ -72,6 +73,10 @@ struct Elu : LongInDouble {
     const C e = ExpOf(p.z);
     return dy * (x <= C(0) ? Fma(e, p.rest, e) * ac : b);
   }
+  __device__ float Narrow(float dy, float x) const {
+    const float below = narrow::Exp2Down(x * c * narrow::kLog2E) * ac;
+    return dy * (x <= 0.0f ? below : b);
+  }
 };
 template <class C>
 struct EluOfOutput {
@@ -90,6 +95,10 @@ struct Softplus : LongInDouble {
     const C e = ExpDown(p);
     return p.z > threshold ? dy : dy * ((p.z < C(0) ? e : C(1)) * OverOf(C(1) + e));
   }
+  __device__ float Narrow(float dy, float x) const {
+    const float z = x * beta, slope = narrow::Sigmoid(z);
+    return z > threshold ? dy : dy * slope;
+  }
 };
 template <class C>
 struct LogSigmoid : LongInDouble {
@@ -98,6 +107,7 @@ struct LogSigmoid : LongInDouble {
     const C e = ExpOf(-AbsOf(x));
     return dy * ((x < C(0) ? C(1) : e) * OverOf(C(1) + e));
   }
+  __device__ float Narrow(float dy, float x) const { return dy * narrow::Sigmoid(-x); }
 };
 template <class C>
 struct Softsign {

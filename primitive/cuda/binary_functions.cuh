@@ -10,6 +10,7 @@
 
 #include "primitive/cuda/elementwise_tags.h"
 #include "primitive/cuda/float_math.cuh"
+#include "primitive/cuda/narrow_math.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -59,6 +60,7 @@ struct GeluBackward : LongInDouble {
     const double below = 0.5 * erfc(x * -0.70710678118654752440);
     return dy * (below + x * 0.39894228040143267794 * exp(x * x * -0.5));
   }
+  __device__ float Narrow(float dy, float x) const { return dy * narrow::GeluSlope(x); }
 };
 struct GeluTanhBackward : LongInDouble {
   template <class C>
@@ -70,6 +72,7 @@ struct GeluTanhBackward : LongInDouble {
     const C s = v < C(0) ? share : over;
     return dy * (s + x * (share * over) * (linear + C(3) * cubic * x * x));
   }
+  __device__ float Narrow(float dy, float x) const { return dy * narrow::GeluTanhSlope(x); }
 };
 struct Eq {
   template <class C>
@@ -110,6 +113,7 @@ struct Minimum {
 struct Pow : LongInDouble {
   __device__ float operator()(float a, float b) const { return powf(a, b); }
   __device__ double operator()(double a, double b) const { return pow(a, b); }
+  __device__ float Narrow(float a, float b) const { return narrow::Pow(a, b); }
   // Of integers by squaring, wrapping around.
   template <class C>
   __device__ C operator()(C a, C b) const {

@@ -32,6 +32,7 @@ struct Fmin {
 struct Hypot : LongInDouble {
   __device__ float operator()(float a, float b) const { return fast::Hypot(a, b); }
   __device__ double operator()(double a, double b) const { return hypot(a, b); }
+  __device__ float Narrow(float a, float b) const { return narrow::Hypot(a, b); }
 };
 struct Atan2 : LongInDouble {
   __device__ float operator()(float a, float b) const { return fast::Atan2(a, b); }

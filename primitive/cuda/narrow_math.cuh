@@ -53,6 +53,13 @@ OFL_APPROXIMATION(Log2Down, "lg2.approx", RoughLog2(x))
 OFL_APPROXIMATION(Root, "sqrt.approx.ftz", Flushed(OFL_APPROXIMATE(std::sqrt(double{x}))))
 #undef OFL_APPROXIMATION
 
+// Of what is rare, and long.
+#ifdef __CUDACC__
+#define OFL_CALLED __host__ __device__ __noinline__
+#else
+#define OFL_CALLED inline
+#endif
+
 inline constexpr float kLog2E = 1.44269504f, kLn2 = 0.693147181f;
 inline constexpr float kUp = 18446744073709551616.0f, kDown = 1 / kUp;  // 2^64
 
@@ -72,6 +79,11 @@ OFL_HOST_DEVICE float Log1pIn(float x, float unit, float of2) {
 }
 OFL_HOST_DEVICE float Log1p(float x) { return Log1pIn(x, 1.0f, kLn2); }
 OFL_HOST_DEVICE float Logit(float x) { return (Log2Down(x) - Log2(1.0f - x)) * kLn2; }
+// g / (x (1 - x)) for 0 <= x <= 1.
+OFL_HOST_DEVICE float TimesLogitSlope(float g, float x) {
+  constexpr float kRaise = 1024.0f;
+  return g * Reciprocal(x * Fma(-kRaise, x, kRaise)) * kRaise;
+}
 OFL_HOST_DEVICE float XLogY(float x, float y) {
   const float product = x * Log(y);
   return x == 0.0f && y == y ? 0.0f : product;
@@ -108,6 +120,16 @@ OFL_HOST_DEVICE float GeluTanh(float x) {
   return Larger(x, -40.0f) * (SharedExp(v) * kDown);
 }
 OFL_HOST_DEVICE float Silu(float x) { return Larger(x, -120.0f) * Sigmoid(x); }
+OFL_HOST_DEVICE float Clamped(float x, float limit) { return Larger(Smaller(x, limit), -limit); }
+OFL_HOST_DEVICE float SiluSlope(float x) {
+  const float s = Sigmoid(x);
+  return s * Fma(Clamped(x, 120.0f), 1.0f - s, 1.0f);
+}
+OFL_HOST_DEVICE float GeluTanhSlope(float given) {
+  const float x = Clamped(given, 40.0f), square = x * x;
+  const float s = SharedExp(x * Fma(0.102943240f, square, 2.30220819f)) * kDown;
+  return s * Fma(x * Fma(0.214064437f, square, 1.59576912f), 1.0f - s, 1.0f);
+}
 // x n / (n + 2), n = e (e + 2), with 2^32 n.
 OFL_HOST_DEVICE float Mish(float x) {
   constexpr float kRaise = 4294967296.0f, kLower = 1 / kRaise;
@@ -130,6 +152,30 @@ OFL_HOST_DEVICE float Cosh(float x) {
 OFL_HOST_DEVICE float Tanh(float x) {
   const float far = Fma(-2.0f, Reciprocal(Exp2(x * (2 * kLog2E)) + 1.0f), 1.0f);
   return fabsf(x) < 0x1p-7f ? x : far;
+}
+
+// What the operands near the ends take, and 0, infinities and NaN.
+enum class Ends { kPow, kAtan2, kHypot };
+#pragma nv_exec_check_disable
+template <Ends kOf>
+OFL_CALLED float OfEnds(float a, float b) {
+  return kOf == Ends::kPow     ? powf(a, b)
+         : kOf == Ends::kAtan2 ? fast::Atan2(a, b)
+                               : fast::Hypot(a, b);
+}
+// The lowest bit of an integer to which kRounder was added, as a sign.
+OFL_HOST_DEVICE float WithParity(float x, float rounded) {
+  return AsFloat(AsBits(x) ^ (AsBits(rounded) << 31));
+}
+// 2^(b log2(a)); next to 1 the logarithm is exact relative to itself.
+OFL_HOST_DEVICE float Pow(float a, float b) {
+  const float size = fabsf(a), d = size - 1.0f, far = Log2Down(size);
+  const float sum = Fma(Fma(Fma(-0.360955745f, d, 0.48118031f), d, -0.721347451f), d, kLog2E);
+  const float log = fabsf(d) < 0x1p-5f ? d * sum : far, y = Exp2Down(log * b);
+  const float k = b + fast::kRounder, j = k - fast::kRounder;
+  const float below = j == b ? WithParity(y, k) : NAN, power = a < 0.0f ? below : y;
+  const bool usual = (size > 0.0f) & (size < INFINITY) & (fabsf(b) < 0x1p22f);
+  return usual ? power : OfEnds<Ends::kPow>(a, b);
 }
 
 inline constexpr float kFarNormal = 14.5f;
@@ -193,21 +239,13 @@ inline constexpr float kPi = 3.14159250259f, kPiRest = 1.50995799e-7f;
 enum class Angular { kSin, kCos, kTan };
 #pragma nv_exec_check_disable
 template <Angular kOf>
-#ifdef __CUDACC__
-__host__ __device__ __noinline__
-#endif
-    float
-    OfFarAngle(float x) {
+OFL_CALLED float OfFarAngle(float x) {
   return kOf == Angular::kSin ? sinf(x) : kOf == Angular::kCos ? cosf(x) : tanf(x);
 }
 // sin(r) / r, |r| <= pi / 2.
 OFL_HOST_DEVICE float SinShare(float r) {
   const float u = r * r;
   return Fma(Fma(Fma(-0.000185422279f, u, 0.00831427518f), u, -0.166658536f), u, 1.0f);
-}
-// The lowest bit of an integer to which kRounder was added, as a sign.
-OFL_HOST_DEVICE float WithParity(float x, float rounded) {
-  return AsFloat(AsBits(x) ^ (AsBits(rounded) << 31));
 }
 OFL_HOST_DEVICE float Sin(float x) {
   const float k = Fma(x, 0.318309886f, fast::kRounder), j = k - fast::kRounder;
@@ -271,16 +309,6 @@ OFL_HOST_DEVICE float Atan(float x) {
   const float rest = copysignf(1.57079633f, x) - angle;
   return steep ? rest : angle;
 }
-#pragma nv_exec_check_disable
-template <class C>
-#ifdef __CUDACC__
-__host__ __device__
-    __noinline__
-#endif
-        C
-        Atan2OfEnds(C y, C x) {
-  return fast::Atan2(y, x);
-}
 OFL_HOST_DEVICE float Atan2(float y, float x) {
   const float p = fabsf(x), q = fabsf(y), most = Larger(p, q), least = Smaller(p, q);
   const float t = least * Reciprocal(most);
@@ -288,7 +316,13 @@ OFL_HOST_DEVICE float Atan2(float y, float x) {
   if (q > p) angle = 1.57079633f - angle;
   if (x < 0.0f) angle = 3.14159265f - angle;
   angle = copysignf(angle, y);
-  return most > 0x1p-100f && most < 0x1p100f ? angle : Atan2OfEnds(y, x);
+  return (most > 0x1p-100f) & (most < 0x1p100f) ? angle : OfEnds<Ends::kAtan2>(y, x);
+}
+
+// Of numbers whose squares are none, too.
+OFL_HOST_DEVICE float Hypot(float a, float b) {
+  const float square = Fma(a, a, b * b), size = Root(square);
+  return (square > 0x1p-100f) & (square < 0x1p100f) ? size : OfEnds<Ends::kHypot>(a, b);
 }
 
 // log(a + sqrt(a^2 + 1)), from the halves of both.
@@ -309,6 +343,8 @@ OFL_HOST_DEVICE float Atanh(float x) {
   const float far = (Log2(1.0f + x) - Log2(1.0f - x)) * (0.5f * kLn2);
   return fabsf(x) < 0x1p-5f ? near : far;
 }
+
+#undef OFL_CALLED
 
 }  // namespace narrow
 }  // namespace cuda

@@ -3,6 +3,7 @@
 // dy times the slope of a function at what it saved: its output y or its input x. The formulas are
 // those of primitive/cpu/unary_backward.cpp.
 #include "primitive/cuda/elementwise_find.cuh"
+#include "primitive/cuda/narrow_math.cuh"
 #include "primitive/gamma_math.h"
 
 namespace oneflow_lite {
@@ -67,6 +68,12 @@ struct LogitSlope : LongInDouble {
     const C least = free ? C(0) : static_cast<C>(p.v[0]);
     if (x < least || x > C(1) - least) return g * (free ? C(NAN) : C(0));
     return g / (x * (C(1) - x));
+  }
+  __device__ float Narrow(float g, float x) const {
+    const bool free = p.v[0] < 0;
+    const float least = free ? 0.0f : static_cast<float>(p.v[0]);
+    const float within = narrow::TimesLogitSlope(g, x), beyond = g * (free ? NAN : 0.0f);
+    return x < least || x > 1.0f - least ? beyond : within;
   }
 };
 // (t cos t - sin t) / t^2 times pi, t = pi x; near 0 by its series.

@@ -164,10 +164,31 @@ TEST(NarrowMath, Exponentials) {
     const double e = std::exp(-std::abs(x)), n = x < 0 ? e * (e + 2) : 1 + 2 * e;
     return x * (n / (n + (x < 0 ? 2 : 2 * e * e)));
   });
+  ExpectClosePairs("pow", Pow, [](double a, double b) { return std::pow(a, b); });
   ExpectClose("expm1", Expm1, [](double x) { return std::expm1(x); });
   ExpectClose("sinh", Sinh, [](double x) { return std::sinh(x); });
   ExpectClose("cosh", Cosh, [](double x) { return std::cosh(x); });
   ExpectClose("tanh", Tanh, [](double x) { return std::tanh(x); });
+}
+TEST(NarrowMath, Slopes) {
+  const auto sigmoid = [](double x) { return 1 / (1 + LimitedExp(-x)); };
+  ExpectClose("silu slope", SiluSlope, [&](double x) {
+    const double near = std::max(-1000.0, std::min(x, 1000.0)), s = sigmoid(near);
+    return std::isnan(x) ? x : s == 0 ? -0.0 : s * (1 + near * sigmoid(-near));
+  });
+  ExpectClose("gelu tanh slope", GeluTanhSlope, [&](double given) {
+    const double x = std::max(-50.0, std::min(given, 50.0));
+    const double s = sigmoid(x * (1.5957691216057308 + 0.07135481627260025 * x * x));
+    const double bend = x * (1.5957691216057308 + 3 * 0.07135481627260025 * x * x);
+    return std::isnan(given) ? given : s == 0 ? -0.0 : s * (1 + bend * (1 - s));
+  });
+  ExpectClosePairs(
+      "logit slope",
+      [](float g, float x) {
+        const double inside = double{x} * (1 - double{x});
+        return x >= 0 && x <= 1 ? TimesLogitSlope(g, x) : static_cast<float>(g / inside);
+      },
+      [](double g, double x) { return g / (x * (1 - x)); });
 }
 TEST(NarrowMath, Normal) {
   ExpectClose("gelu", Gelu, [](double x) { return x == -kInfinity ? -0.0 : x * NormalBelow(x); });
@@ -192,6 +213,7 @@ TEST(NarrowMath, Angles) {
   ExpectClose("asin", Asin, [](double x) { return std::asin(x); });
   ExpectClose("acos", Acos, [](double x) { return std::acos(x); });
   ExpectClose("atan", Atan, [](double x) { return std::atan(x); });
+  ExpectClosePairs("hypot", Hypot, [](double a, double b) { return std::hypot(a, b); });
   ExpectClosePairs("atan2", Atan2, [](double y, double x) { return std::atan2(y, x); });
 }
 TEST(NarrowMath, Areas) {
