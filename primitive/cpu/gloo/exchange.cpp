@@ -66,6 +66,11 @@ Exchanger::Exchanger(const World& world, std::vector<int> ranks, int rank, int l
   GlooStore store(world, absl::StrCat("gloo/", absl::StrJoin(ranks_, ","), "/", lane, "/"));
   context_->setTimeout(timeout_);
   context_->connectFullMesh(store, *device);
+  // A rank that left now would close what others still connect to.
+  store.set(absl::StrCat("connected ", rank), {'1'});
+  for (size_t other = 0; other < ranks_.size(); ++other) {
+    store.wait({absl::StrCat("connected ", other)});
+  }
 }
 
 Status Exchanger::Gone(int peer) const {
