@@ -248,6 +248,19 @@ OFL_HOST_DEVICE float Atan2(float y, float x) {
   return p == p && q == q ? copysignf(angle, y) : p + q;
 }
 
+// x = mantissa 2^exponent, 1/2 <= |mantissa| < 1; zeros, infinities and NaN as they are, and 0.
+OFL_HOST_DEVICE float MantissaOf(float x) {
+  const float size = fabsf(x), scaled = size < 0x1p-126f ? x * kScale : x;
+  const float mantissa = AsFloat((AsBits(scaled) & 0x807fffffu) | 0x3f000000u);
+  return size > 0.0f && size < INFINITY ? mantissa : x;
+}
+OFL_HOST_DEVICE float ExponentOf(float x) {
+  const float size = fabsf(x);
+  const bool tiny = size < 0x1p-126f;
+  const int exponent = static_cast<int>(AsBits(tiny ? size * kScale : size) >> 23) - 126;
+  return size > 0.0f && size < INFINITY ? static_cast<float>(exponent - (tiny ? 64 : 0)) : 0.0f;
+}
+
 // Whether RestOf serves: the quotient is below 2^21, and the numbers are far from their ends.
 OFL_HOST_DEVICE bool DividesShortly(float x, float y) {
   return y >= 0x1p-100f && y <= 0x1p100f && x < y * 0x1p21f;

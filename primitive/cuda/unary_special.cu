@@ -86,13 +86,9 @@ __device__ double MantissaOf(double x) {
 OFL_IN_DOUBLE(LogNdtrOf, LogNdtr(x));
 OFL_IN_DOUBLE(NdtriOf, Ndtri(x));
 OFL_IN_DOUBLE(ErfcxOf, erfcx(x));
-OFL_IN_DOUBLE(I0eOf, ScaledI0(x));
 OFL_IN_DOUBLE(I1Of, cyl_bessel_i1(x));
-OFL_IN_DOUBLE(I1eOf, ScaledI1(x));
 OFL_IN_DOUBLE(PolygammaOf, Polygamma(static_cast<int>(p.v[0]), x));
 OFL_IN_DOUBLE(MvlgammaOf, MultiLogGamma(x, static_cast<int>(p.v[0])));
-OFL_IN_DOUBLE(FrexpMantissa, MantissaOf(x));
-OFL_IN_DOUBLE(FrexpExponent, ExponentOf(x));
 OFL_SLOPE_IN_DOUBLE(NdtrSlope, 0.39894228040143267794 * exp(-0.5 * s * s));
 OFL_SLOPE_IN_DOUBLE(LogNdtrSlopeOf, LogNdtrSlope(s));
 OFL_SLOPE_IN_DOUBLE(NdtriSlope, 2.50662827463100050242 * exp(0.5 * s * s));
@@ -103,6 +99,28 @@ OFL_SLOPE_IN_DOUBLE(I1Slope, SlopeOfI1(s));
 OFL_SLOPE_IN_DOUBLE(I1eSlope, SlopeOfScaledI1(s));
 OFL_SLOPE_IN_DOUBLE(PolygammaSlope, Polygamma(static_cast<int>(p.v[0]) + 1, s));
 OFL_SLOPE_IN_DOUBLE(MvlgammaSlope, MultiDigamma(s, static_cast<int>(p.v[0])));
+struct FrexpMantissa {
+  __device__ float operator()(float x) const { return fast::MantissaOf(x); }
+  __device__ double operator()(double x) const { return MantissaOf(x); }
+};
+struct FrexpExponent {
+  __device__ float operator()(float x) const { return fast::ExponentOf(x); }
+  __device__ double operator()(double x) const { return ExponentOf(x); }
+};
+struct I0eOf : Long {
+  template <class C>
+  __device__ C operator()(C x) const {
+    return static_cast<C>(ScaledI0(static_cast<double>(x)));
+  }
+  __device__ float Narrow(float x) const { return narrow::I0e(x); }
+};
+struct I1eOf : Long {
+  template <class C>
+  __device__ C operator()(C x) const {
+    return static_cast<C>(ScaledI1(static_cast<double>(x)));
+  }
+  __device__ float Narrow(float x) const { return narrow::I1e(x); }
+};
 struct NdtrOf : Long {
   template <class C>
   __device__ C operator()(C x) const {

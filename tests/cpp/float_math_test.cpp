@@ -136,6 +136,20 @@ TEST(FloatMath, HypotAndAtan2) {
   }
 }
 
+TEST(FloatMath, MantissasAndExponents) {
+  for (const float x : Numbers(5000)) {
+    int exponent = 0;
+    const float mantissa = std::frexp(x, &exponent);
+    if (std::isnan(x)) {
+      EXPECT_TRUE(std::isnan(MantissaOf(x)));
+    } else {
+      ASSERT_EQ(MantissaOf(x), mantissa) << x;
+      EXPECT_EQ(std::signbit(MantissaOf(x)), std::signbit(x));
+    }
+    ASSERT_EQ(ExponentOf(x), std::isfinite(x) ? exponent : 0) << x;
+  }
+}
+
 TEST(FloatMath, RestsAreExact) {
   std::mt19937 rng(9);
   std::uniform_real_distribution<float> exponent(-20, 20), mantissa(1, 2);
