@@ -3,7 +3,7 @@
 // dy times the slope of a function at what it saved: its output y or its input x. The formulas are
 // those of primitive/cpu/unary_backward.cpp.
 #include "primitive/cuda/elementwise_find.cuh"
-#include "primitive/cuda/narrow_math.cuh"
+#include "primitive/cuda/narrow_gamma_math.cuh"
 #include "primitive/gamma_math.h"
 
 namespace oneflow_lite {
@@ -50,6 +50,7 @@ struct LgammaSlope : Long {
   __device__ C operator()(C g, C x) const {
     return g * Digamma(x);
   }
+  __device__ float Narrow(float g, float x) const { return g * narrow::Digamma(x); }
 };
 struct DigammaSlope : Long {
   template <class C>

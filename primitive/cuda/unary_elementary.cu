@@ -3,7 +3,7 @@
 // Exponentials, logarithms, trigonometric, hyperbolic and special functions: CUDA's, where it has
 // them.
 #include "primitive/cuda/elementwise_find.cuh"
-#include "primitive/cuda/narrow_math.cuh"
+#include "primitive/cuda/narrow_gamma_math.cuh"
 #include "primitive/gamma_math.h"
 
 namespace oneflow_lite {
@@ -28,7 +28,6 @@ namespace {
     __device__ float Narrow(float x) const { return narrow::Form(x); } \
   }
 #define OFL_FUNCTION(Name, expression) OFL_FUNCTION_OF(Name, LongInDouble, expression)
-#define OFL_LONG_FUNCTION(Name, expression) OFL_FUNCTION_OF(Name, Long, expression)
 OFL_FUNCTION(Exp2, exp2(x));
 OFL_TWO_FORMS(Expm1, LongInDouble, expm1(x), Expm1);
 OFL_TWO_FORMS(Log1p, LongInDouble, log1p(x), Log1p);
@@ -49,9 +48,8 @@ OFL_TWO_FORMS(Atanh, LongInDouble, atanh(x), Atanh);
 OFL_TWO_FORMS(Erf, LongInDouble, erf(x), Erf);
 OFL_TWO_FORMS(Erfc, LongInDouble, erfc(x), Erfc);
 OFL_TWO_FORMS(Erfinv, Long, erfinv(x), Erfinv);
-OFL_LONG_FUNCTION(Lgamma, lgamma(x));
-OFL_LONG_FUNCTION(DigammaOf, Digamma(x));
-#undef OFL_LONG_FUNCTION
+OFL_TWO_FORMS(Lgamma, Long, lgamma(x), Lgamma);
+OFL_TWO_FORMS(DigammaOf, Long, Digamma(x), Digamma);
 #undef OFL_FUNCTION
 #undef OFL_TWO_FORMS
 #undef OFL_FUNCTION_OF

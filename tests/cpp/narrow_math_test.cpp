@@ -25,7 +25,8 @@ float Approximate(double x) {
 }
 }  // namespace
 #define OFL_APPROXIMATE(exact) Approximate(exact)
-#include "primitive/cuda/narrow_math.cuh"
+#include "primitive/cuda/narrow_gamma_math.cuh"
+#include "primitive/gamma_math.h"
 
 namespace oneflow_lite::cuda::narrow {
 namespace {
@@ -252,6 +253,21 @@ TEST(NarrowMath, Bessel) {
   };
   ExpectClose("i0e", I0e, [&](double x) { return bessel(x, 0); });
   ExpectClose("i1e", I1e, [&](double x) { return bessel(x, 1); });
+}
+// The reference where the terms cancel, and f is within 2^-20 of them.
+template <class F, class G>
+auto BesideTerms(F f, G reference) {
+  return [=](float x) {
+    const double want = reference(double{x}), terms = 1 + std::abs(reference(std::abs(double{x})));
+    const float y = f(x);
+    return std::abs(y - want) <= 0x1p-20 * terms ? static_cast<float>(want) : y;
+  };
+}
+TEST(NarrowMath, Gamma) {
+  const auto lgamma = [](double x) { return std::lgamma(x); };
+  ExpectClose("lgamma", BesideTerms(Lgamma, lgamma), lgamma);
+  const auto digamma = [](double x) { return oneflow_lite::Digamma(x); };
+  ExpectClose("digamma", BesideTerms(Digamma, digamma), digamma);
 }
 TEST(NarrowMath, Erfinv) { ExpectClose("erfinv", Erfinv, ErfinvOf); }
 
