@@ -56,6 +56,8 @@ void CollectiveWatch::Returned(int64_t id) {
   calls_.erase(id);
 }
 
+void CollectiveWatch::Beside(std::function<void()> work) { std::thread(std::move(work)).detach(); }
+
 void CollectiveWatch::Stop() {
   std::unique_lock lock(mutex_);
   stopped_ = true;

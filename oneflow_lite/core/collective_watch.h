@@ -64,6 +64,9 @@ class OFL_API CollectiveWatch {
   };
   [[nodiscard]] Watched Call(Milliseconds timeout, Late late);
 
+  // Runs on a thread of its own, for which nobody waits.
+  static void Beside(std::function<void()> work);
+
   // No event is asked after that. Waits for one that is being asked, unless it is stuck.
   void Stop();
 

@@ -345,7 +345,7 @@ class NcclCommunicator final : public Communicator {
     FailAtExit(true);  // a program that has no more calls to make would take what nobody wrote
     ExitAtOnce();      // NCCL may be in the midst of it when the program ends
     // Whoever tells of the failure does not wait for NCCL, which may wait for the device.
-    std::thread([this] { End(); }).detach();
+    CollectiveWatch::Beside([this] { End(); });
   }
   void End() {
     // A call that waits for room behind work that never ends cannot be ended, for NCCL would free
