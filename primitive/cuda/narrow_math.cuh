@@ -156,7 +156,6 @@ OFL_HOST_DEVICE float Tanh(float x) {
 
 // What the operands near the ends take, and 0, infinities and NaN.
 enum class Ends { kPow, kAtan2, kHypot };
-#pragma nv_exec_check_disable
 template <Ends kOf>
 OFL_CALLED float OfEnds(float a, float b) {
   return kOf == Ends::kPow     ? powf(a, b)
@@ -237,7 +236,6 @@ OFL_HOST_DEVICE float Erfinv(float x) {
 inline constexpr float kFarAngle = 131072.0f;
 inline constexpr float kPi = 3.14159250259f, kPiRest = 1.50995799e-7f;
 enum class Angular { kSin, kCos, kTan };
-#pragma nv_exec_check_disable
 template <Angular kOf>
 OFL_CALLED float OfFarAngle(float x) {
   return kOf == Angular::kSin ? sinf(x) : kOf == Angular::kCos ? cosf(x) : tanf(x);
