@@ -48,17 +48,12 @@ OFL_HOST_DEVICE ResultOf<Op, C, GivenBy<Op, C, Rest...>> CallOp(const Op& op, C 
     return static_cast<ResultOf<Op, C, GivenBy<Op, C, Rest...>>>(op(x, rest...));
   }
 }
-// Whether a function of floats has a second form, Narrow(x, ...), for results of 16 bits: in fewer
-// instructions, and exact enough for them.
+// Whether a function of floats has a second form, Narrow(x, ...), of numbers of 16 bits that gives
+// such: in fewer instructions, and exact enough for them.
 template <class Op, class C, class = void>
 inline constexpr bool kHasNarrow = false;
 template <class Op>
 inline constexpr bool kHasNarrow<Op, float, std::void_t<decltype(&Op::Narrow)>> = true;
-OFL_HOST_DEVICE bool IsNarrow(uint32_t dtype) {
-  return dtype == static_cast<uint32_t>(DType::kFloat16) ||
-         dtype == static_cast<uint32_t>(DType::kBFloat16);
-}
-
 template <bool kNarrow, class Op, class C, class... Rest>
 OFL_HOST_DEVICE auto CallForm(const Op& op, C x, Rest... rest) {
   if constexpr (kNarrow) {
@@ -81,7 +76,7 @@ template <class Op, class C, int N>
 using Computed =
     decltype(Compute<false>(std::declval<const Op&>(), std::declval<const C (&)[N]>()));
 
-// y[e] of x[0][e], x[1][e], ...; `narrow`: results are stored in 16 bits.
+// y[e] of x[0][e], x[1][e], ...; `narrow`: Pass::narrow.
 template <class Op, class C, int N, int kPack>
 OFL_HOST_DEVICE void ComputeAll(const Op& op, bool narrow, const C (&x)[N][kPack],
                                 Computed<Op, C, N> (&y)[kPack]) {
@@ -116,7 +111,7 @@ OFL_HOST_DEVICE void RunElement(const Pass<N>& pass, const Op& op, const uint32_
   char* p = pass.out + at[N];
   const auto stored = static_cast<DType>(pass.stored);
   if constexpr (kHasNarrow<Op, C>) {
-    if (IsNarrow(pass.stored)) return StoreOne(stored, p, Compute<true>(op, of));
+    if (pass.narrow != 0) return StoreOne(stored, p, Compute<true>(op, of));
   }
   StoreOne(stored, p, Compute<false>(op, of));
 }
@@ -152,7 +147,7 @@ OFL_HOST_DEVICE void RunUnits(const Pass<N>& pass, const Op& op, uint32_t block,
 #pragma unroll
   for (int i = 0; i < N; ++i) WidenUnit<C>(pass, i, raw[i], x[i]);
   Computed<Op, C, N> y[kPack];
-  ComputeAll(op, IsNarrow(pass.stored), x, y);
+  ComputeAll(op, pass.narrow != 0, x, y);
   StoreUnit<kPack>(static_cast<DType>(pass.stored), pass.out + place.offset[N], place.second, y);
 }
 
@@ -204,7 +199,7 @@ OFL_HOST_DEVICE void RunLines(const Pass<N>& pass, const Op& op, uint32_t block,
 #pragma unroll
   for (int i = 0; i < N; ++i) WidenLine<C>(pass, i, raw[i], x[i]);
   Computed<Op, C, N> y[kPack];
-  ComputeAll(op, IsNarrow(pass.stored), x, y);
+  ComputeAll(op, pass.narrow != 0, x, y);
   const Line line = FindLine<kPack>(pass, at, thread, N, false);
   StoreLine(static_cast<DType>(pass.stored), pass.out + line.offset, line.hop, line.count, y);
 }

@@ -88,6 +88,7 @@ struct Pass {
                            // loading converts
   uint32_t round[N] = {};  // a 16-bit float to which elements are rounded first, else held
   uint32_t stored = 0;     // dtype of the output
+  uint32_t narrow = 0;     // inputs are rounded to 16 bits, and results stored in them
 };
 
 // The pass with its inputs exchanged: everything that it has for each of them.

@@ -235,6 +235,8 @@ Pass<N> PlanPass(const PassTypes<N>& types, const Elementwise<N + 1>& g, const P
     p.round[m] = static_cast<uint32_t>(rounded ? types.common : held);
   }
   p.stored = static_cast<uint32_t>(types.out);
+  const auto narrow = [](DType t) { return IsFloating(t) && SizeOf(t) == 2; };
+  p.narrow = narrow(types.common) && narrow(types.out);
   if (!internal::DivideIntoUnits<N>(p, g, bytes, pack)) {
     const int across = internal::FindAcross<N>(p, g);
     if (across >= 0 && int64_t{p.step[N]} == bytes[N] && p.length >= kShortestAcross) {

@@ -220,8 +220,8 @@ TEST_F(ElementwisePlanTest, OtherRowsGoByLinesOrElementByElement) {
       {DType::kFloat64, DType::kFloat32}, DType::kFloat32, DType::kFloat32};
   SetPast(wide, 0, 0, 0);
   EXPECT_EQ(ExpectRight({{5000}, {1}, {1}, {1}}, wide), 0);  // one is wider than the others
-  const cuda::PassTypes<2> to_wide{{DType::kFloat32, DType::kFloat32}, DType::kFloat32,
-                                   DType::kInt64};
+  const cuda::PassTypes<2> to_wide{
+      {DType::kFloat32, DType::kFloat32}, DType::kFloat32, DType::kInt64};
   SetPast(to_wide, 0, 0, 0);
   EXPECT_EQ(ExpectRight({{5000}, {1}, {1}, {1}}, to_wide), 0);  // the result is
 }
@@ -326,6 +326,11 @@ TEST_F(ElementwisePlanTest, FormsAndConversions) {
   const Pass<2> p = Plan(c, types)[0];
   EXPECT_EQ(p.form[0], Form::kPacked);
   EXPECT_EQ(p.walk, cuda::Walk::kEach);
+  EXPECT_EQ(p.narrow, 1u);
+  EXPECT_EQ(Plan(c, kFloats)[0].narrow, 0u);
+  const cuda::PassTypes<2> into_half{
+      {DType::kFloat32, DType::kFloat32}, DType::kFloat32, DType::kFloat16};
+  EXPECT_EQ(Plan(c, into_half)[0].narrow, 0u);  // of floats of 32 bits
   const auto code = [](DType t) { return static_cast<uint32_t>(t); };
   EXPECT_EQ(p.held[0], code(DType::kFloat32));  // converted as it is loaded: it is wider
   EXPECT_EQ(p.round[0], code(DType::kFloat16));

@@ -147,7 +147,10 @@ def compare(name, got, x, dtype, units, absolute, half_step):
 def test_every_16_bit_float(name, dtype, device):
     x = all_16_bits(dtype).to(device)
     _, units, absolute = REFERENCES[name]
-    compare(name, host(getattr(flow, name)(x)), host(x), dtype, units, absolute, 1)
+    # On CUDA functions have a form of fewer instructions for 16 bits: 0.6 units where the nearest
+    # number is within 0.5.
+    half_step = 1.2 if device == "cuda" else 1
+    compare(name, host(getattr(flow, name)(x)), host(x), dtype, units, absolute, half_step)
 
 
 @by_name
