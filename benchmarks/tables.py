@@ -29,7 +29,8 @@ def merged() -> dict[str, Any]:
     found = [
         json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("*.json"))
     ]
-    slices = record.merge([data for data in found if "format" in data])["slices"]
+    of_slices = [data for data in found if "format" in data and "slices" in data]
+    slices = record.merge(of_slices)["slices"]
     return {key: part for key, part in slices.items() if part["op"] in WORKLOADS}
 
 
