@@ -131,7 +131,7 @@ class ElementwisePlanTest : public testing::Test {
     if (p.walk == cuda::Walk::kEach) {
       for (int e = 0; e < kPack; ++e) {
         const uint32_t index = (block * kPack + e) * cuda::kPassThreads + thread;
-        if (index < p.numel) visit(cuda::Divide(p, index).offset);
+        if (index < static_cast<uint32_t>(p.numel)) visit(cuda::Divide(p, index).offset);
       }
       return;
     }
@@ -317,6 +317,17 @@ TEST_F(ElementwisePlanTest, GiganticPassesAreLaunchedInParts) {
   ExpectRight({{1000}, {1}, {1}, {1}}, kHalfs, 100);
   const Case row{{int64_t{1} << 33}, {1}, {1}, {1}};
   for (const Pass<2>& p : Plan(row, kHalfs)) EXPECT_LT(p.numel, int64_t{1} << 30);
+}
+
+TEST_F(ElementwisePlanTest, OperandsThatReachFarAreLaunchedInParts) {
+  SetPast(kHalfs, 0, 0, 0);
+  constexpr int64_t kFar = int64_t{1} << 31;  // 4 GiB of float16
+  for (const Case& c :
+       {Case{{4, 8}, {kFar, 1}, {0, 1}, {8, 1}}, Case{{4, 8}, {1, kFar}, {8, 1}, {8, 1}},
+        Case{{3, 40}, {40, 1}, {40, 1}, {kFar, 1}}}) {
+    EXPECT_GT(Plan(c, kHalfs).size(), 1u);
+    ExpectRight(c, kHalfs);
+  }
 }
 
 TEST_F(ElementwisePlanTest, FormsAndConversions) {
