@@ -3,8 +3,10 @@
 
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 
 #include "absl/strings/str_join.h"
@@ -45,6 +47,14 @@ class GlooStore final : public gloo::rendezvous::Store {
 
 // The interface by which rank 0 is reached, unless GLOO_SOCKET_IFNAME names another.
 std::shared_ptr<gloo::transport::Device> NewDevice(const World& world) {
+  // Gloo writes to connections that another rank may have closed, which ends a process that does
+  // not ignore SIGPIPE, as Python does. The write's error is what is wanted. A handler of the
+  // program's own stays.
+  struct sigaction action = {};
+  if (sigaction(SIGPIPE, nullptr, &action) == 0 && (action.sa_flags & SA_SIGINFO) == 0 &&
+      action.sa_handler == SIG_DFL) {
+    std::signal(SIGPIPE, SIG_IGN);
+  }
   gloo::transport::tcp::attr attr;
   if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface && *interface) {
     attr.iface = interface;
