@@ -26,8 +26,10 @@ wanted="${tools[*]} $("$python" -c 'import sys; print(sys.version, sys.base_pref
 # The headers of cuDNN, without which attention on CUDA is composed of products. cuDNN itself stays
 # outside and is opened when first used.
 headers=()
-[[ " $* " != *OFL_CUDA=ON* ]] || headers=(-r requirements-cuda.txt)
-wanted+=" ${headers[*]} $(sha256sum < requirements-cuda.txt)"
+if [[ " $* " == *OFL_CUDA=ON* ]]; then
+  headers=(-r requirements-cuda.txt)
+  wanted+=" $(sha256sum < requirements-cuda.txt)"
+fi
 if [ "$(cat "$work/venv/ready" 2> /dev/null)" != "$wanted" ]; then
   "$python" -m venv --clear "$work/venv"
   pip=("$work/venv/bin/python" -m pip install -q --disable-pip-version-check)
