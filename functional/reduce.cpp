@@ -101,16 +101,19 @@ namespace {
 // float32 between the groups. `to`: the result's dtype, or none for the op's own.
 StatusOr<Tensor> CallByGroups(const OpExpr& op, const Tensor& x, const Dims& dims, bool keepdim,
                               const AttrValue& to) {
+  // Integers are added in int64 by the op itself.
+  const AttrValue own;
+  const bool floating = IsFloating(x.dtype()), narrow = floating && SizeOf(x.dtype()) == 2;
+  const AttrValue between = narrow ? AttrValue(DType::kFloat32) : own;
+  AttrValue last = to;
+  if (!floating) last = own;
+  if (floating && !std::holds_alternative<DType>(to)) last = x.dtype();
   Tensor y = x;
   for (size_t end = dims.size(); end > 0;) {
     size_t begin = end - 1;
     while (begin > 0 && dims[begin - 1] + 1 == dims[begin]) --begin;
     const Dims group(dims.begin() + begin, dims.begin() + end);
-    const bool narrow = IsFloating(x.dtype()) && SizeOf(x.dtype()) == 2;
-    AttrValue into = narrow ? AttrValue(DType::kFloat32) : AttrValue();
-    if (begin == 0) into = std::holds_alternative<DType>(to) ? to : AttrValue(x.dtype());
-    if (begin == 0 && !IsFloating(x.dtype())) into = AttrValue();  // integers are added in int64
-    OFL_ASSIGN_OR_RETURN(y, Call(op, {y}, {group, true, into}));
+    OFL_ASSIGN_OR_RETURN(y, Call(op, {y}, {group, true, begin == 0 ? last : between}));
     end = begin;
   }
   if (keepdim) return y;

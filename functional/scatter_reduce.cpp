@@ -28,10 +28,6 @@ struct Meeting {
   int64_t axis = 0;
 };
 
-StatusOr<Tensor> ZerosLike(const Tensor& x) {
-  return Zeros(x.shape().dims(), x.dtype(), x.device());
-}
-
 // Whether something goes to each place.
 StatusOr<Tensor> Met(const Meeting& m) {
   OFL_ASSIGN_OR_RETURN(const Tensor none, Zeros(m.x.shape().dims(), DType::kBool, m.x.device()));

@@ -3,7 +3,7 @@
 // One elementwise launch as a kernel argument, and which elements a thread of it handles. C++17 for
 // .cu files; nothing here needs a GPU, so tests walk through launches on the host.
 //
-// A launch walks in one of three ways:
+// A launch walks in one of four ways:
 //
 //   units: all operands are dense along the output's rows, or have one number for each row. A unit
 //          is kPassPack elements that follow each other, and begins where all operands are aligned
@@ -11,8 +11,7 @@
 //          row and 32 bytes each, a warp's take turns by 16 bytes: the first halves of all lie side
 //          by side, then the second ones, so that each access of the warp is one dense block.
 //   lines: rows are long. A thread takes kPassPack elements of a row, each side by side with those
-//   of
-//          the block's other threads.
+//          of the block's other threads.
 //   tiles: the output is dense along its rows, and an input across them. A block reads the input's
 //          tile along the input's dense dim, and its threads exchange elements in shared memory.
 //   each:  everything else. A thread takes one element after the other, and divides its index.
@@ -34,8 +33,8 @@ inline constexpr int kPassPack = 32 / static_cast<int>(sizeof(C));
 inline constexpr int kPassThreads = 256;
 inline constexpr int kMaxPassDims = 16;
 inline constexpr int kPassLanes = 32;  // threads of a warp, and rows of a tile
-template <int kFew>
-inline constexpr int kTileCols = kPassThreads* kFew / kPassLanes;
+template <int kPack>
+inline constexpr int kTileCols = kPassThreads* kPack / kPassLanes;
 
 enum class Walk : uint32_t { kUnits, kLines, kTiles, kEach };
 

@@ -12,18 +12,10 @@
 #include <random>
 #include <vector>
 
-namespace {
-// One of the two floats next to x: the documented error of the approximations is 1 ulp.
-float Approximate(double x) {
-  static std::mt19937 rng(7);
-  const auto nearest = static_cast<float>(x);
-  if (nearest == x || rng() % 2 == 0) return nearest;
-  const float inf = std::numeric_limits<float>::infinity();
-  return std::nextafter(nearest, nearest < x ? inf : -inf);
-}
-}  // namespace
-#define OFL_APPROXIMATE(exact) Approximate(exact)
+// clang-format off: the order matters
+#include "approximate.h"
 #include "primitive/cuda/float_math.cuh"
+// clang-format on
 
 namespace oneflow_lite::cuda::fast {
 namespace {

@@ -6,7 +6,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdlib>
 
 #include "absl/strings/str_join.h"
@@ -53,7 +52,7 @@ std::shared_ptr<gloo::transport::Device> NewDevice(const World& world) {
   struct sigaction action = {};
   if (sigaction(SIGPIPE, nullptr, &action) == 0 && (action.sa_flags & SA_SIGINFO) == 0 &&
       action.sa_handler == SIG_DFL) {
-    std::signal(SIGPIPE, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
   }
   gloo::transport::tcp::attr attr;
   if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface && *interface) {
