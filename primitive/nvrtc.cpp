@@ -57,6 +57,8 @@ struct enable_if<true, T> {
 template <bool kIf, class T = void>
 using enable_if_t = typename enable_if<kIf, T>::type;
 template <class T>
+T&& declval() noexcept;
+template <class T>
 inline constexpr bool is_void_v = is_same_v<T, void>;
 template <class T>
 inline constexpr bool is_floating_point_v = is_any_of<T, float, double>;

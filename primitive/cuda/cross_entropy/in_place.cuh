@@ -97,15 +97,7 @@ class CrossEntropyInPlaceRow : SoftmaxRow<true, DirectLoad<T>, DirectStore<T>, f
   }
 
   // In registers: the maximum, the sum of exponentials, the deviation.
-  static constexpr int kRounds = kSmooth ? 3 : 2;
-  template <int kRound>
-  static __device__ __forceinline__ auto Join() {
-    return std::conditional_t<kRound == 0, Larger, Plus>{};
-  }
-  template <int kRound>
-  static __device__ __forceinline__ C Identity() {
-    return kRound == 0 ? MinusInfinity<C>() : C(0);
-  }
+  static constexpr int kRounds = kSmooth ? 3 : 2, kMaxima = 1;
   template <int kRound, int N>
   __device__ __forceinline__ C Visit(Value<N>& value, bool present, const Total& total) const {
     if constexpr (kRound == 0) return Base::template Visit<0, N>(value, present, total);

@@ -164,7 +164,7 @@ struct FusedRow {
     base.End(row, total.base);
   }
 
-  static constexpr int kRounds = Base::kRounds;
+  static constexpr int kRounds = Base::kRounds, kMaxima = Base::kMaxima;
   static constexpr bool kClusterRegisters = Base::kClusterRegisters;
   template <int N>
   __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool present, int64_t col,
@@ -183,18 +183,10 @@ struct FusedRow {
     }
     return value;
   }
-  template <int kRound>
-  static __device__ __forceinline__ auto Join() {
-    return Base::template Join<kRound>();
-  }
-  template <int kRound>
-  static __device__ __forceinline__ auto Identity() {
-    return Base::template Identity<kRound>();
-  }
   template <int kRound, int N>
   __device__ __forceinline__ auto Visit(Value<N>& v, bool present, const Total& total) const {
     if constexpr (kAgain) {
-      if (!present) return Identity<kRound>();
+      if (!present) return internal::IdentityOf<kRound, Base>();
       auto computed =
           base.template Open<N>(Computed<N>(RawOf(v), v.col, total), true, v.col, total.base);
       return base.template Visit<kRound>(computed, true, total.base);

@@ -49,7 +49,7 @@ struct NormRow : NormTensors<Load_, Store_> {
   // rms_norm adds the squares.
   template <int N>
   using Value = StowedPack<Element, N>;
-  static constexpr int kRounds = kCentre ? 2 : 1;
+  static constexpr int kRounds = kCentre ? 2 : 1, kMaxima = 0;
   static constexpr bool kClusterRegisters = !kCentre;
   template <int kRound>
   using Sums = SumOf<C, kCentre && kRound == 1 ? 2 : 1>;
@@ -57,14 +57,6 @@ struct NormRow : NormTensors<Load_, Store_> {
   template <int N>
   static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool, int64_t, const Total&) {
     return Value<N>::Of(raw.input[0]);
-  }
-  template <int>
-  static __device__ __forceinline__ Plus Join() {
-    return {};
-  }
-  template <int kRound>
-  static __device__ __forceinline__ Sums<kRound> Identity() {
-    return {};
   }
   template <int kRound, int N>
   __device__ __forceinline__ Sums<kRound> Visit(Value<N>& x, bool present,

@@ -104,7 +104,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
   struct Value {
     std::conditional_t<kStow, StowedPack<Element, N>, Values<N>> held;
   };
-  static constexpr int kRounds = kCentre ? 2 : 1;
+  static constexpr int kRounds = kCentre ? 2 : 1, kMaxima = 0;
   static constexpr bool kClusterRegisters = true;
   template <int kRound>
   using Sums = SumOf<C, kCentre && kRound == 1 && !kExact ? 2 : 1>;
@@ -115,14 +115,6 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
     } else {
       return {ConvertPack<C>(raw.input[0])};
     }
-  }
-  template <int>
-  static __device__ __forceinline__ Plus Join() {
-    return {};
-  }
-  template <int kRound>
-  static __device__ __forceinline__ Sums<kRound> Identity() {
-    return {};
   }
   template <int kRound, int N>
   static __device__ __forceinline__ Sums<kRound> Visit(Value<N>& x, bool present,

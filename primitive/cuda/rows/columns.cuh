@@ -41,8 +41,8 @@ template <int kRound, int kTogether, int kColumns, class A, class Value, class G
 __device__ __forceinline__ void RunColumnRounds(const A& a, Value (&value)[kTogether][kColumns],
                                                 int cols, Group& group, Total (&total)[kTogether]) {
   if constexpr (kRound < A::kRounds) {
-    const auto join = A::template Join<kRound>();
-    const auto identity = A::template Identity<kRound>();
+    const JoinOf<kRound, A> join;
+    const auto identity = IdentityOf<kRound, A>();
     auto found = a.template Visit<kRound>(value[0][0], false, total[0]);
     decltype(found) sum[kTogether];
 #pragma unroll

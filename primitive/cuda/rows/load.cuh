@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How the threads that hold a row in registers load it: all packs first, so that they are in flight
-// together, by the way that the row's alignment allows.
+// together, by the way that the row's alignment allows. And how a round reduces what it finds.
 #pragma once
 
 #include "primitive/cuda/chip/group.cuh"
@@ -11,6 +11,22 @@
 namespace oneflow_lite {
 namespace cuda {
 namespace internal {
+
+template <int kRound, class A>
+using JoinOf = std::conditional_t<kRound < A::kMaxima, Larger, Plus>;
+// What a round finds where nothing is present.
+template <int kRound, class A>
+__device__ __forceinline__ auto IdentityOf() {
+  using C = typename A::C;
+  if constexpr (kRound < A::kMaxima) {
+    return -static_cast<C>(__int_as_float(0x7f800000));
+  } else {
+    using Value = typename A::template Value<A::kPack>;
+    using Total = typename A::Total;
+    return decltype(std::declval<const A&>().template Visit<kRound>(
+        std::declval<Value&>(), false, std::declval<const Total&>())){};
+  }
+}
 
 template <class A>
 __device__ __forceinline__ int64_t SeenOf(const A& a, int64_t row, int64_t cols) {

@@ -73,8 +73,8 @@ template <int kRound, class A, int kPacks, int kExtras, class Team, class Total>
 __device__ __forceinline__ void RunRounds(const A& a, RowPart<A, kPacks, kExtras>& part,
                                           const Places& places, Team& team, Total& total) {
   if constexpr (kRound < A::kRounds) {
-    const auto join = A::template Join<kRound>();
-    const auto identity = A::template Identity<kRound>();
+    const JoinOf<kRound, A> join;
+    const auto identity = IdentityOf<kRound, A>();
     auto sum = identity;
 #pragma unroll
     for (int k = 0; k < kExtras; ++k) {

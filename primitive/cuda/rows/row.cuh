@@ -14,11 +14,11 @@
 //   Total Begin(row); void Look(row, Total&); void End(row, const Total&)
 //                             before the row is loaded; once its loads are under way; one thread,
 //                             after the row is written
-// for rows in registers, kRounds visits of all values, each followed by a reduction:
+// for rows in registers, kRounds visits of all values, each followed by a reduction: to the largest
+// in the first kMaxima of them, to the sum in the others:
 //   Value<N> Open<N>(Raw<N>, bool present, col, const Total&)    once all loads are under way; raw
 //                             is undefined where it is not present
 //   auto Visit<r>(Value<N>&, bool present, const Total&)   what the values add to round r
-//   auto Identity<r>(), Join<r>()                     the reduction: its start and its functor
 //   void Finish<r>(sum, Total&)
 //   void Store<N>(row, col, const Value<N>&, const Total&)
 //   kClusterRegisters         whether parts of a row may run the rounds on their own: each warp of

@@ -101,8 +101,8 @@ __device__ __forceinline__ void RunWholeRounds(
     const A& a, typename A::template Value<A::kPack> (&value)[kPacks], const Places& places,
     Team& team, Total& total) {
   if constexpr (kRound < A::kRounds) {
-    const auto join = A::template Join<kRound>();
-    const auto identity = A::template Identity<kRound>();
+    const JoinOf<kRound, A> join;
+    const auto identity = IdentityOf<kRound, A>();
     auto sum = identity;
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {

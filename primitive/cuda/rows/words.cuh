@@ -104,13 +104,13 @@ template <int kRound, class A, class Value, int kWords, class Group, class Total
 __device__ __forceinline__ void RunWordRounds(const A& a, Value (&value)[kWords], Group& group,
                                               Total& total) {
   if constexpr (kRound < A::kRounds) {
-    const auto join = A::template Join<kRound>();
+    const JoinOf<kRound, A> join;
     auto sum = a.template Visit<kRound>(value[0], true, total);
 #pragma unroll
     for (int k = 1; k < kWords; ++k) {
       sum = join(sum, a.template Visit<kRound>(value[k], true, total));
     }
-    a.template Finish<kRound>(group.Reduce(sum, join, A::template Identity<kRound>()), total);
+    a.template Finish<kRound>(group.Reduce(sum, join, IdentityOf<kRound, A>()), total);
     RunWordRounds<kRound + 1>(a, value, group, total);
   }
 }

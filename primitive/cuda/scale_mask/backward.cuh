@@ -72,20 +72,12 @@ struct ScaleMaskBackwardRow {
     StowedPack<T, N> y, dy;
     __device__ __forceinline__ Raw<N> Get() const { return {{y.Get(), dy.Get()}}; }
   };
-  static constexpr int kRounds = 1;
+  static constexpr int kRounds = 1, kMaxima = 0;
   static constexpr bool kClusterRegisters = true;
   template <int N>
   __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool present, int64_t col,
                                            const Total& total) const {
     return Visible(raw, present ? VisibleOf<N>(total.visible, col) : N);
-  }
-  template <int>
-  static __device__ __forceinline__ Plus Join() {
-    return {};
-  }
-  template <int>
-  static __device__ __forceinline__ C Identity() {
-    return 0;
   }
   template <int, int N>
   __device__ __forceinline__ C Visit(Value<N>& value, bool present, const Total&) const {

@@ -24,7 +24,7 @@ struct FormedMaskRow {
   using Statistics = OnlineSum<C>;
   using Merge = MergeOnline;
   static constexpr int kPack = kPack_, kInputs = 1;
-  static constexpr int kRounds = 2;
+  static constexpr int kRounds = 2, kMaxima = 1;
   static constexpr bool kClusterRegisters = true;
   static constexpr unsigned kOffers = RowOffers::kAt | RowOffers::kSeen | RowOffers::kLoadsPacks;
 
@@ -90,14 +90,6 @@ struct FormedMaskRow {
       for (int i = 0; i < N; ++i) v.v[i] = i < left ? v.v[i] : MinusInfinity<C>();
     }
     return v;
-  }
-  template <int kRound>
-  static __device__ __forceinline__ auto Join() {
-    return std::conditional_t<kRound == 0, Larger, Plus>{};
-  }
-  template <int kRound>
-  static __device__ __forceinline__ C Identity() {
-    return kRound == 0 ? MinusInfinity<C>() : C(0);
   }
   template <int kRound, int N>
   __device__ __forceinline__ C Visit(Value<N>& value, bool present, const Total& total) const {

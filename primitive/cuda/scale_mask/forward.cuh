@@ -70,7 +70,7 @@ struct ScaleMaskRow {
   struct Value : internal::KeptExponentials<C, kReplaced ? N : 0> {
     typename Scores::template Held<N> held;
   };
-  static constexpr int kRounds = 2;
+  static constexpr int kRounds = 2, kMaxima = 1;
   static constexpr bool kClusterRegisters = Scores::kClusters;
   template <int N>
   __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool present, int64_t col,
@@ -78,14 +78,6 @@ struct ScaleMaskRow {
     Value<N> value;
     value.held = scores.template Open<N>(raw, present ? LeftOf(total, col) : N);
     return value;
-  }
-  template <int kRound>
-  static __device__ __forceinline__ auto Join() {
-    return std::conditional_t<kRound == 0, Larger, Plus>{};
-  }
-  template <int kRound>
-  static __device__ __forceinline__ C Identity() {
-    return kRound == 0 ? MinusInfinity<C>() : C(0);
   }
   template <int kRound, int N>
   __device__ __forceinline__ C Visit(Value<N>& value, bool present, const Total& total) const {

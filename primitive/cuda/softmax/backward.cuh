@@ -91,19 +91,11 @@ struct SoftmaxBackwardRow {
     StowedPack<Element, N> y, dy;
     __device__ __forceinline__ Raw<N> Get() const { return {{y.Get(), dy.Get()}}; }
   };
-  static constexpr int kRounds = 1;
+  static constexpr int kRounds = 1, kMaxima = 0;
   static constexpr bool kClusterRegisters = true;
   template <int N>
   static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool, int64_t, const Total&) {
     return {StowedPack<Element, N>::Of(raw.input[0]), StowedPack<Element, N>::Of(raw.input[1])};
-  }
-  template <int>
-  static __device__ __forceinline__ Plus Join() {
-    return {};
-  }
-  template <int>
-  static __device__ __forceinline__ C Identity() {
-    return 0;
   }
   template <int, int N>
   __device__ __forceinline__ C Visit(Value<N>& value, bool present, const Total&) const {

@@ -77,7 +77,7 @@ struct SoftmaxRow {
   struct Value {
     std::conditional_t<kStow, StowedPack<Element, N>, Pack<C, N>> held;
   };
-  static constexpr int kRounds = 2;
+  static constexpr int kRounds = 2, kMaxima = 1;
   static constexpr bool kClusterRegisters = true;
   template <int N>
   static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool, int64_t, const Total&) {
@@ -87,17 +87,9 @@ struct SoftmaxRow {
       return {ConvertPack<C>(raw.input[0])};
     }
   }
-  template <int kRound>
-  static __device__ __forceinline__ auto Join() {
-    return std::conditional_t<kRound == 0, Larger, Plus>{};
-  }
-  template <int kRound>
-  static __device__ __forceinline__ C Identity() {
-    return kRound == 0 ? MinusInfinity<C>() : C(0);
-  }
   template <int kRound, int N>
   __device__ __forceinline__ C Visit(Value<N>& value, bool present, const Total& total) const {
-    if (!present) return Identity<kRound>();
+    if (!present) return kRound == 0 ? MinusInfinity<C>() : C(0);
     if constexpr (kRound == 0) {
       return MaxOf<C>(Unpacked(value.held));
     } else {

@@ -54,7 +54,7 @@ struct CrossEntropyLossRow {
   }
 
   // In registers: the maximum, then the sum of exponentials and the deviation.
-  static constexpr int kRounds = 2;
+  static constexpr int kRounds = 2, kMaxima = 1;
   static constexpr bool kClusterRegisters = false;
   template <int kRound>
   using Sum = std::conditional_t<kRound == 0, C, SumOf<C, 2>>;
@@ -62,22 +62,10 @@ struct CrossEntropyLossRow {
   static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool, int64_t, const Total&) {
     return Value<N>::Of(raw.input[0]);
   }
-  template <int kRound>
-  static __device__ __forceinline__ auto Join() {
-    return std::conditional_t<kRound == 0, Larger, Plus>{};
-  }
-  template <int kRound>
-  static __device__ __forceinline__ Sum<kRound> Identity() {
-    if constexpr (kRound == 0) {
-      return MinusInfinity<C>();
-    } else {
-      return {};
-    }
-  }
   template <int kRound, int N>
   __device__ __forceinline__ Sum<kRound> Visit(Value<N>& value, bool present,
                                                const Total& total) const {
-    auto sum = Identity<kRound>();
+    auto sum = internal::IdentityOf<kRound, CrossEntropyLossRow>();
     if (!present) return sum;
     const Pack<C, N> x = ConvertPack<C>(value.Get());
     if constexpr (kRound == 0) {

@@ -58,7 +58,7 @@ struct NormGradientRow {
     if (offset) offset[row] = total.offset;
   }
 
-  static constexpr int kRounds = 1;
+  static constexpr int kRounds = 1, kMaxima = 0;
   static constexpr bool kClusterRegisters = false;
   template <int N>
   __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool present, int64_t col,
@@ -74,14 +74,6 @@ struct NormGradientRow {
       for (int i = 0; i < N; ++i) value.g.v[i] *= w.v[i];
     }
     return value;
-  }
-  template <int>
-  static __device__ __forceinline__ Plus Join() {
-    return {};
-  }
-  template <int>
-  static __device__ __forceinline__ Statistics Identity() {
-    return {};
   }
   template <int, int N>
   static __device__ __forceinline__ Statistics Visit(const Value<N>& value, bool present,
