@@ -23,8 +23,8 @@ using LibraryNames = std::initializer_list<const char*>;
 // Where a library may lie, in the order of looking: its name, which the system's loader looks up
 // and which finds one that is loaded already; the folders of CUDA_HOME, CUDA_PATH and
 // /usr/local/cuda; NVIDIA's packages for Python beside our own, whose folders are given as they are
-// below site-packages; what AddLibraryHomes was given. Of several sonames the first comes first in
-// each place.
+// below site-packages; what AddLibraryHomes was given, in Python such packages anywhere on
+// sys.path. Of several sonames the first comes first in each place.
 OFL_API std::vector<std::string> LibraryCandidates(LibraryNames sonames,
                                                    LibraryNames wheel_folders);
 

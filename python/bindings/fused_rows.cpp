@@ -7,6 +7,7 @@
 
 #include "oneflow_lite/core/expression.h"
 #include "primitive/fused_elements_source.h"
+#include "primitive/library.h"
 #include "primitive/nvrtc.h"
 #include "python/bindings/classes.h"
 #include "python/bindings/dtype_device.h"
@@ -145,9 +146,10 @@ void AddCompiler(py::module_& m) {
       "The functions that an expression of fuse_elements may have, and how many operands each "
       "has.");
   m.def(
-      "add_toolkit_folders",
-      [](const std::vector<std::string>& folders) { AddToolkitFolders(folders); },
-      py::arg("folders"), "More folders in which a CUDA toolkit may be.");
+      "add_library_homes",
+      [](const std::vector<std::string>& homes) { AddToolkitFolders(homes); }, py::arg("homes"),
+      "More folders in which a CUDA toolkit, or a library of NVIDIA's, may be.");
+  m.def("library_homes", &AddedLibraryHomes, "What add_library_homes was given.");
 }
 
 }  // namespace

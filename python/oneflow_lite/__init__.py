@@ -18,6 +18,7 @@ from typing import Any as _Any
 from oneflow_lite import (
     _creation,
     _indexing,
+    _libraries,  # noqa: F401  (says where NVIDIA's packages are)
     _math,
     _numerical,
     _placing,

@@ -17,12 +17,9 @@ divide, take roots, sigmoid and tanh of by the hardware's approximations, within
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._absent import public_face
 from oneflow_lite.fuse import functions
 from oneflow_lite.fuse.functions import FUNCTIONS
@@ -42,10 +39,6 @@ __all__ = [
     "log_softmax", "maximum", "minimum", "relu", "rms_norm", "rsqrt", "sigmoid", "softmax", "sqrt",
     "tanh", "where",
 ]  # fmt: skip
-
-# The parts of a toolkit may be packages.
-_ext.add_toolkit_folders([str(home) for folder in sys.path
-                          for home in sorted((Path(folder) / "nvidia").glob("*"))])  # fmt: skip
 
 _Elementwise = Callable[..., Any] | None
 
