@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from numerics import FLOATS, HALVES, INTEGERS, bits, flow, host, rounded, tensor, ulp
+from numerics import FLOATS, HALVES, INTEGERS, bits, flow, half_step, host, rounded, tensor, ulp
 from op_table_unary import each, np_logit, quiet
 
 
@@ -125,16 +125,16 @@ def all_16_bits(dtype):
     return flow.tensor(wide).to(flow.bfloat16)
 
 
-def compare(name, got, x, dtype, units, absolute, half_step):
+def compare(name, got, x, dtype, units, absolute, step):
     """got against the float64 reference at x: within so many units of float32 (float64)."""
     reference = quiet(REFERENCES[name][0])
     want = reference(x)
     with np.errstate(all="ignore"):
-        near = rounded(want, dtype)
-        exact = (got == near) | (np.isnan(got) & np.isnan(near))
+        nearest = rounded(want, dtype)
+        exact = (got == nearest) | (np.isnan(got) & np.isnan(nearest))
         fine = "float64" if dtype == "float64" else "float32"
-        error = units * ulp(want, fine) + half_step * 0.5 * ulp(want, dtype)
-        close = np.abs(got - want) <= np.maximum(error, absolute + half_step * error)
+        error = units * ulp(want, fine) + step * ulp(want, dtype)
+        close = np.abs(got - want) <= np.maximum(error, absolute + bool(step) * error)
         # Beside the largest number an error of the last place decides between it and infinity.
         largest = {"float16": 65504.0, "bfloat16": 3.3895e38, "float32": 3.4028e38}
         edge = np.isinf(got) & (np.abs(want) > largest.get(dtype, 1.79769e308))
@@ -147,10 +147,8 @@ def compare(name, got, x, dtype, units, absolute, half_step):
 def test_every_16_bit_float(name, dtype, device):
     x = all_16_bits(dtype).to(device)
     _, units, absolute = REFERENCES[name]
-    # On CUDA functions have a form of fewer instructions for 16 bits: 0.6 units where the nearest
-    # number is within 0.5.
-    half_step = 1.2 if device == "cuda" else 1
-    compare(name, host(getattr(flow, name)(x)), host(x), dtype, units, absolute, half_step)
+    step = half_step(device)
+    compare(name, host(getattr(flow, name)(x)), host(x), dtype, units, absolute, step)
 
 
 @by_name
