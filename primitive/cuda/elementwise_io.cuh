@@ -285,5 +285,77 @@ OFL_HOST_DEVICE void StoreUnit(DType dtype, char* p, uint32_t second, const R (&
   });
 }
 
+// Of a plain pass: elements of a 16-bit float (`upper`: bfloat16, the upper half of a float), of
+// which `left` or more than that are there.
+template <int kWords>
+OFL_HOST_DEVICE void LoadPlain(const char* p, int left, uint32_t (&raw)[kWords]) {
+  if (left >= 2 * kWords) return LoadAccess<4 * kWords>(p, raw);
+#pragma unroll
+  for (int k = 0; k < kWords; ++k) {
+    uint32_t low = 0, high = 0;
+    if (2 * k < left) LoadAccess<2>(p + 4 * k, &low);
+    if (2 * k + 1 < left) LoadAccess<2>(p + 4 * k + 2, &high);
+    raw[k] = low | high << 16;
+  }
+}
+template <int kWords>
+OFL_HOST_DEVICE void WidenPlain(bool upper, const uint32_t (&raw)[kWords], float (&x)[2 * kWords]) {
+  if (upper) {
+#pragma unroll
+    for (int k = 0; k < kWords; ++k) {
+      const uint32_t low = raw[k] << 16, high = raw[k] & 0xffff0000u;
+      memcpy(&x[2 * k], &low, sizeof(low));
+      memcpy(&x[2 * k + 1], &high, sizeof(high));
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < kWords; ++k) {
+      __half2 pair;
+      memcpy(&pair, &raw[k], sizeof(pair));
+      x[2 * k] = __low2float(pair);
+      x[2 * k + 1] = __high2float(pair);
+    }
+  }
+}
+template <class T, int kPack>
+OFL_HOST_DEVICE void StorePlainOf(char* p, int left, const T (&y)[kPack]) {
+  if (left >= kPack) {
+    uint32_t w[kPack * sizeof(T) / 4];
+    memcpy(w, y, sizeof(w));
+    return StoreAccess<kPack* static_cast<int>(sizeof(T))>(p, w);
+  }
+#pragma unroll
+  for (int e = 0; e < kPack; ++e) {
+    if (e < left) reinterpret_cast<T*>(p)[e] = y[e];
+  }
+}
+template <int kPack>
+OFL_HOST_DEVICE void StorePlain(bool, char* p, int left, const bool (&y)[kPack]) {
+  StorePlainOf(p, left, y);
+}
+template <int kPack>
+OFL_HOST_DEVICE void StorePlain(bool upper, char* p, int left, const float (&y)[kPack]) {
+  uint16_t v[kPack];
+  const auto narrow = [&](auto tag) {
+    using Pair = typename decltype(tag)::type;
+#pragma unroll
+    for (int e = 0; e < kPack; e += 2) {
+      Pair pair;
+      if constexpr (std::is_same_v<Pair, __half2>) {
+        pair = __floats2half2_rn(y[e], y[e + 1]);
+      } else {
+        pair = __floats2bfloat162_rn(y[e], y[e + 1]);
+      }
+      memcpy(&v[e], &pair, sizeof(pair));
+    }
+  };
+  if (upper) {
+    narrow(TypeTag<__nv_bfloat162>{});
+  } else {
+    narrow(TypeTag<__half2>{});
+  }
+  StorePlainOf(p, left, v);
+}
+
 }  // namespace cuda
 }  // namespace oneflow_lite

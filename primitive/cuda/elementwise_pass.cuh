@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The kernels of every elementwise function: two per function and compute type, one for passes
-// that are divided into units and one for the others.
+// that are divided into units and one for the others; and one for plain passes.
 //
 //   struct Add { template <class C> __device__ C operator()(C a, C b) const { return a + b; } };
 //   return LaunchPass<2, float>(Add{}, pass, stream);
@@ -76,23 +76,26 @@ template <class Op, class C, int N>
 using Computed =
     decltype(Compute<false>(std::declval<const Op&>(), std::declval<const C (&)[N]>()));
 
-// y[e] of x[0][e], x[1][e], ...; `narrow`: Pass::narrow.
+// y[e] of x[0][e], x[1][e], ...
+template <bool kNarrow, class Op, class C, int N, int kPack>
+OFL_HOST_DEVICE void ComputeForm(const Op& op, const C (&x)[N][kPack],
+                                 Computed<Op, C, N> (&y)[kPack]) {
+#pragma unroll
+  for (int e = 0; e < kPack; ++e) {
+    C of[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) of[i] = x[i][e];
+    y[e] = Compute<kNarrow>(op, of);
+  }
+}
+// `narrow`: Pass::narrow.
 template <class Op, class C, int N, int kPack>
 OFL_HOST_DEVICE void ComputeAll(const Op& op, bool narrow, const C (&x)[N][kPack],
                                 Computed<Op, C, N> (&y)[kPack]) {
-  const auto compute = [&](auto form) {
-#pragma unroll
-    for (int e = 0; e < kPack; ++e) {
-      C of[N];
-#pragma unroll
-      for (int i = 0; i < N; ++i) of[i] = x[i][e];
-      y[e] = Compute<decltype(form)::value>(op, of);
-    }
-  };
   if constexpr (kHasNarrow<Op, C>) {
-    if (narrow) return compute(std::true_type{});
+    if (narrow) return ComputeForm<true>(op, x, y);
   }
-  compute(std::false_type{});
+  ComputeForm<false>(op, x, y);
 }
 
 // One element, at such offsets.
@@ -149,6 +152,47 @@ OFL_HOST_DEVICE void RunUnits(const Pass<N>& pass, const Op& op, uint32_t block,
   Computed<Op, C, N> y[kPack];
   ComputeAll(op, pass.narrow != 0, x, y);
   StoreUnit<kPack>(static_cast<DType>(pass.stored), pass.out + place.offset[N], place.second, y);
+}
+
+// Whether a function may have plain passes: of floats, with results that are floats or bool.
+template <int N, class C, class Op>
+constexpr bool MayBePlain() {
+  if constexpr (std::is_same_v<C, float>) {
+    using R = Computed<Op, float, N>;
+    return std::is_same_v<R, float> || std::is_same_v<R, bool>;
+  }
+  return false;
+}
+// What one thread does of a plain pass. The dtype has two values here and the geometry one, so that
+// around the function there are 5 instructions for each element, and not 11 (sm_90, one input).
+template <int N, class Op>
+OFL_HOST_DEVICE void RunPlain(const Pass<N>& pass, const Op& op, uint32_t block, uint32_t thread) {
+  constexpr int kPack = kPassPack<float>;
+  const uint32_t first = (block * kPassThreads + thread) * kPack;
+  const int left = pass.numel - static_cast<int>(first);
+  if (left <= 0) return;
+  const auto is_value = [&](int i) { return N > 1 && pass.form[i] == Form::kValue; };
+  uint32_t raw[N][kPack / 2];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (!is_value(i)) LoadPlain(pass.in[i] + first * 2, left, raw[i]);
+  }
+  const bool upper = pass.plain == static_cast<uint32_t>(DType::kBFloat16);
+  float x[N][kPack];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (!is_value(i)) {
+      WidenPlain(upper, raw[i], x[i]);
+    } else {
+      float value;
+      memcpy(&value, &pass.value[i], sizeof(value));
+#pragma unroll
+      for (float& v : x[i]) v = value;
+    }
+  }
+  Computed<Op, float, N> y[kPack];
+  ComputeForm<kHasNarrow<Op, float>>(op, x, y);
+  StorePlain(upper, pass.out + first * (sizeof(y[0]) == 1 ? 1 : 2), left, y);
 }
 
 #ifdef __CUDACC__
@@ -232,9 +276,19 @@ __global__ void __launch_bounds__(kPassThreads, sizeof(C) == 4 ? 4 : 2)
     RunLines<N, C>(pass, op, blockIdx.x, threadIdx.x);
   }
 }
+template <int N, class Op>
+__global__ void __launch_bounds__(kPassThreads, 4)
+    PlainKernel(const __grid_constant__ Pass<N> pass, const __grid_constant__ Op op) {
+  RunPlain<N>(pass, op, blockIdx.x, threadIdx.x);
+}
 
 template <int N, class C, class Op>
 cudaError_t LaunchPass(const Op& op, const Pass<N>& pass, cudaStream_t stream) {
+  if constexpr (MayBePlain<N, C, Op>()) {
+    if (pass.plain != 0) {
+      return Launch(PlainKernel<N, Op>, pass.blocks, kPassThreads, 0, stream, pass, op);
+    }
+  }
   const auto kernel = pass.walk == Walk::kUnits ? UnitsKernel<N, C, Op> : ElementsKernel<N, C, Op>;
   return Launch(kernel, pass.blocks, kPassThreads, 0, stream, pass, op);
 }

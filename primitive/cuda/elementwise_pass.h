@@ -16,7 +16,8 @@
 //          tile along the input's dense dim, and its threads exchange elements in shared memory.
 //   each:  everything else. A thread takes one element after the other, and divides its index.
 //
-// Units have a kernel of their own, which needs fewer registers.
+// Units have a kernel of their own, which needs fewer registers; units of one 16-bit float and
+// nothing else (Pass::plain) have another, of half as many instructions.
 #pragma once
 
 #include <cstdint>
@@ -88,6 +89,9 @@ struct Pass {
   uint32_t round[N] = {};  // a 16-bit float to which elements are rounded first, else held
   uint32_t stored = 0;     // dtype of the output
   uint32_t narrow = 0;     // inputs are rounded to 16 bits, and results stored in them
+  // A 16-bit float, or 0: all inputs are elements of it or kValue, and results elements of it or
+  // bool; they follow each other from a boundary on.
+  uint32_t plain = 0;
 };
 
 // The pass with its inputs exchanged: everything that it has for each of them.

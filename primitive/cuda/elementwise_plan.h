@@ -237,6 +237,11 @@ Pass<N> PlanPass(const PassTypes<N>& types, const Elementwise<N + 1>& g, const P
   p.stored = static_cast<uint32_t>(types.out);
   const auto narrow = [](DType t) { return IsFloating(t) && SizeOf(t) == 2; };
   p.narrow = narrow(types.common) && narrow(types.out);
+  bool alike = narrow(types.common) && (types.out == types.common || types.out == DType::kBool);
+  for (int i = 0; i < N; ++i) {
+    const bool packed = p.form[i] == Form::kPacked && types.in[i] == types.common;
+    alike = alike && (packed || p.form[i] == Form::kValue);
+  }
   if (!internal::DivideIntoUnits<N>(p, g, bytes, pack)) {
     const int across = internal::FindAcross<N>(p, g);
     if (across >= 0 && int64_t{p.step[N]} == bytes[N] && p.length >= kShortestAcross) {
@@ -245,6 +250,8 @@ Pass<N> PlanPass(const PassTypes<N>& types, const Elementwise<N + 1>& g, const P
       internal::DivideIntoElements<N>(p, g, bytes, pack);
     }
   }
+  const bool plain = alike && p.walk == Walk::kUnits && g.ndim <= 1 && p.past == 0;
+  p.plain = plain ? static_cast<uint32_t>(types.common) : 0;
   return p;
 }
 

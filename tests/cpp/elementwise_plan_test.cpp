@@ -247,6 +247,33 @@ TEST_F(ElementwisePlanTest, UnitsOf32BytesTakeTurnsBy16) {
   EXPECT_EQ(halved_, 0);
 }
 
+TEST_F(ElementwisePlanTest, PassesOfOne16BitFloatFromABoundaryOnArePlain) {
+  const auto plain = [&](const Case& c, const cuda::PassTypes<2>& types, int a, int b, int out) {
+    SetPast(types, a, b, out);
+    return Plan(c, types)[0].plain;
+  };
+  const Case dense{{5000}, {1}, {1}, {1}}, rows{{9, 201}, {208, 1}, {1, 0}, {208, 1}};
+  for (const DType t : {DType::kFloat16, DType::kBFloat16}) {
+    const auto want = static_cast<uint32_t>(t);
+    const cuda::PassTypes<2> same{{t, t}, t, t}, truths{{t, t}, t, DType::kBool};
+    EXPECT_EQ(plain(dense, same, 0, 0, 0), want);
+    EXPECT_EQ(plain(dense, same, 8, 0, 16), want);
+    EXPECT_EQ(plain(dense, truths, 0, 0, 0), want);
+    EXPECT_EQ(plain({{7, 40}, {1, 7}, {1, 7}, {1, 7}}, same, 0, 0, 0), want);
+    EXPECT_EQ(plain(dense, same, 3, 3, 3), 0u);
+    EXPECT_EQ(plain(dense, same, 0, 3, 0), 0u);
+    EXPECT_EQ(plain(rows, same, 0, 0, 0), 0u);
+    EXPECT_EQ(plain({{5000}, {1}, {0}, {1}}, same, 0, 0, 0), 0u);
+    for (const cuda::PassTypes<2>& other :
+         {cuda::PassTypes<2>{{t, DType::kInt8}, t, t}, cuda::PassTypes<2>{{t, t}, t, DType::kInt16},
+          cuda::PassTypes<2>{{t, DType::kFloat32}, DType::kFloat32, t}, kFloats, kBools}) {
+      EXPECT_EQ(plain(dense, other, 0, 0, 0), 0u);
+    }
+    SetPast(same, 0, 0, 0);
+    EXPECT_EQ(Plan(dense, same)[0].blocks, 3u);  // of 2048 elements
+  }
+}
+
 TEST_F(ElementwisePlanTest, TransposedInputsAreReadInTiles) {
   SetPast(kHalfs, 0, 3, 1);
   const auto tiles = [&](const Case& c) { return Plan(c, kHalfs)[0].walk == cuda::Walk::kTiles; };

@@ -228,6 +228,53 @@ TEST(ElementwiseValues, InPlaceComparisonsNumbersAndRounding) {
   for (int64_t i = 0; i < n; ++i) ASSERT_EQ(sum.Get(i), 2048) << i;
 }
 
+// A sum whose second form gives what the first one does not.
+struct ShortSum {
+  __host__ __device__ float operator()(float, float) const { return -1.0f; }
+  __host__ __device__ float Narrow(float a, float b) const { return a + b; }
+};
+template <class Op>
+void RunPlainOnHost(const Pass<2>& p) {
+  for (uint32_t block = 0; block < p.blocks; ++block) {
+    for (uint32_t t = 0; t < kPassThreads; ++t) RunPlain<2>(p, Op{}, block, t);
+  }
+}
+
+// Elements, and a number in place of either operand; heads are aligned, tails are not whole.
+TEST(ElementwiseValues, PlainPasses) {
+  for (const DType t : {DType::kFloat16, DType::kBFloat16}) {
+    for (const int n : {1, 2, 7, 8, 9, 15, 16, 2047, 2048, 2049, 5003}) {
+      for (const int number : {-1, 0, 1}) {
+        Array a(t, n, 0), b(t, n, 0), sum(t, n, 0), less(DType::kBool, n, 0);
+        for (int i = 0; i < n; ++i) a.Set(i, Value(t, i)), b.Set(i, Value(t, i + 5) + 0.5);
+        const auto pass = [&](Array& out) {
+          Pass<2> p = DensePass<2, float>({&a, &b}, out, n, DType::kFloat32);
+          p.plain = static_cast<uint32_t>(t);
+          if (number < 0) return p;
+          const float value = 2.5f;
+          memcpy(&p.value[number], &value, sizeof(value));
+          p.form[number] = Form::kValue, p.in[number] = nullptr;
+          return p;
+        };
+        const std::vector<char> before = sum.bytes;
+        RunPlainOnHost<ShortSum>(pass(sum));
+        RunPlainOnHost<Less>(pass(less));
+        for (int i = 0; i < n; ++i) {
+          const double x = number == 0 ? 2.5 : a.Get(i), y = number == 1 ? 2.5 : b.Get(i);
+          ASSERT_EQ(sum.Get(i), x + y) << i << " of " << n;
+          ASSERT_EQ(less.Get(i), x < y) << i << " of " << n;
+        }
+        const int64_t from = sum.data() - sum.bytes.data();
+        for (int64_t i = 0; i < static_cast<int64_t>(before.size()); ++i) {
+          if (i < from || i >= from + 2 * n) ASSERT_EQ(sum.bytes[i], before[i]);
+        }
+        RunPlainOnHost<ShortSum>(pass(a));  // in place
+        for (int i = 0; i < n; ++i) ASSERT_EQ(a.Get(i), sum.Get(i)) << i << " of " << n;
+      }
+    }
+  }
+}
+
 // a > b is b < a: of a number, of elements of other dtypes, of a number of each row, in units and
 // in lines.
 TEST(ElementwiseValues, InputsAreExchanged) {

@@ -11,6 +11,8 @@ from numerics import flow
 # UnitsKernel and ElementsKernel<inputs, compute type, function>: two ways through memory
 NAME = (rb"_ZN12oneflow_lite4cuda(11Units|14Elements)KernelILi(\d)E([a-z])(\w+)EEvNS0_4PassIXT_EEE"
         rb"T1_\0")  # fmt: skip
+# PlainKernel<inputs, function>: the way of 16-bit floats that follow each other
+PLAIN = rb"_ZN12oneflow_lite4cuda11PlainKernelILi(\d)E(\w+)EEvNS0_4PassIXT_EEET0_\0"
 COMPUTE_TYPES = {b"f", b"d", b"i", b"j", b"l", b"m"}  # float, double, (unsigned) int, long
 
 
@@ -21,7 +23,7 @@ def kernels():
     return library.read_bytes()
 
 
-def test_a_function_has_two_kernels_per_compute_type():
+def test_a_function_has_two_kernels_per_compute_type_and_one_of_16_bits():
     found = set(re.findall(NAME, kernels()))
     assert len(found) > 80, "the kernels' names are not in the library"
     types = collections.defaultdict(set)
@@ -31,6 +33,10 @@ def test_a_function_has_two_kernels_per_compute_type():
         # Integers are signed or unsigned: at most float, double and two of them; of a cast, of
         # which each result is a function, three.
         assert of_function <= COMPUTE_TYPES and len(of_function) <= 4, function
+    # One more of a function of float, for both 16-bit floats.
+    plain = re.findall(PLAIN, kernels())
+    floats = {(inputs, function) for (_, inputs, function), t in types.items() if b"f" in t}
+    assert len(set(plain)) > 80 and set(plain) <= floats
     # Two tensors of any dtypes: no kernel has a dtype beside the compute type in its name.
     assert not any(b"half" in function or b"bfloat" in function for *_, function in found)
 
