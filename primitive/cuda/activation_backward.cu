@@ -63,18 +63,20 @@ struct LeakyRelu {
 template <class C>
 struct Elu : LongInDouble {
   C ac, b, c, c_rest;
+  float rate;  // of powers of 2
   explicit Elu(const ActivationNumbers& p)
       : ac(static_cast<C>(p.real[0] * p.real[2])),
         b(p.template As<C>(1)),
         c(p.template As<C>(2)),
-        c_rest(p.template Rest<C>(2)) {}
+        c_rest(p.template Rest<C>(2)),
+        rate(static_cast<float>(p.real[2] * 1.44269504088896340736)) {}
   __device__ C operator()(C dy, C x) const {
     const Product<C> p = Scaled(x, c, c_rest);
     const C e = ExpOf(p.z);
     return dy * (x <= C(0) ? Fma(e, p.rest, e) * ac : b);
   }
   __device__ float Narrow(float dy, float x) const {
-    const float below = narrow::Exp2Down(x * c * narrow::kLog2E) * ac;
+    const float below = narrow::Exp2Down(x * rate) * ac;
     return dy * (x <= 0.0f ? below : b);
   }
 };

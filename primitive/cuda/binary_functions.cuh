@@ -101,12 +101,14 @@ struct Le {
 struct Maximum {
   template <class C>
   __device__ C operator()(C a, C b) const {
+    if constexpr (std::is_same_v<C, float>) return fast::Larger(a, b);
     return a > b || a != a ? a : b;
   }
 };
 struct Minimum {
   template <class C>
   __device__ C operator()(C a, C b) const {
+    if constexpr (std::is_same_v<C, float>) return fast::Smaller(a, b);
     return a < b || a != a ? a : b;
   }
 };

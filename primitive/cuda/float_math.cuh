@@ -261,6 +261,35 @@ OFL_HOST_DEVICE float ExponentOf(float x) {
   return size > 0.0f && size < INFINITY ? static_cast<float>(exponent - (tiny ? 64 : 0)) : 0.0f;
 }
 
+// x y, or x / y as IEEE 754 rounds it, in one sequence of instructions: a rough quotient's rest is
+// exact where it and y are far from the ends of the format, and 1 / y is rounded (Markstein, IBM
+// Journal of Research and Development 34, 1990).
+template <class C>
+struct Scaler {
+  C times, by, part;
+  static Scaler Product(C y) { return {y, 0, 0}; }
+  static Scaler Quotient(C y) { return {1 / y, y, 1 / y}; }
+  OFL_HOST_DEVICE C Corrected(C x, C rough) const {
+    return std::fma(std::fma(-rough, by, x), part, rough);
+  }
+};
+// x rounded to digits: as many of them behind the point as `scale` is a power of 10, or before it.
+// What is scaled to an infinity has no such digits.
+template <class C>
+struct DecimalRounding {
+  DecimalRounding(C scale, bool before)
+      : up(before ? Scaler<C>::Quotient(scale) : Scaler<C>::Product(scale)),
+        down(before ? Scaler<C>::Product(scale) : Scaler<C>::Quotient(scale)) {}
+  Scaler<C> up, down;
+  // Of powers up to 1e30, which quotients that do not become 0 are far from the ends with.
+  OFL_HOST_DEVICE C operator()(C x) const {
+    const C scaled = up.Corrected(x, x * up.times), whole = std::rint(scaled);
+    const C rough = whole * down.times, corrected = down.Corrected(whole, rough);
+    const C y = std::fabs(rough) < C(INFINITY) ? corrected : rough;
+    return std::fabs(scaled) < C(INFINITY) ? std::copysign(y, x) : x;
+  }
+};
+
 // Whether RestOf serves: the quotient is below 2^21, and the numbers are far from their ends.
 OFL_HOST_DEVICE bool DividesShortly(float x, float y) {
   return y >= 0x1p-100f && y <= 0x1p100f && x < y * 0x1p21f;

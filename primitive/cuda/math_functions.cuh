@@ -4,6 +4,8 @@
 // same formulas.
 #pragma once
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <stdint.h>
 #include <string.h>
@@ -105,32 +107,27 @@ struct NextAfter {
   __device__ float operator()(float a, float b) const { return nextafterf(a, b); }
   __device__ double operator()(double a, double b) const { return nextafter(a, b); }
 };
-// The same among the numbers of a 16-bit dtype, with kBits fraction bits fewer than float: below
-// 2^kNormal they lie 2^kLeast apart.
-template <int kBits, int kNormal, int kLeast>
+// The same among the numbers of a 16-bit dtype, whose bits are in the order of their sizes.
+template <class T>
 struct NextAfter16 {
-  __device__ float operator()(float a, float b) const {
-    const float normal = ldexpf(1.0f, kNormal), least = ldexpf(1.0f, kLeast);
-    if (a != a || b != b) return a + b;
-    if (a == b) return b;
-    if (a == 0.0f) return copysignf(least, b);
-    const float size = fabsf(a);
+  OFL_HOST_DEVICE static float Number(uint16_t bits) {
+    T x;
+    memcpy(&x, &bits, sizeof(x));
+    return static_cast<float>(x);
+  }
+  OFL_HOST_DEVICE float operator()(float a, float b) const {
+    const T x(a);
+    uint16_t bits;
+    memcpy(&bits, &x, sizeof(bits));
     const bool grows = (b > a) == (a > 0.0f);
-    if (size < normal || (size == normal && !grows)) {
-      return copysignf(grows ? size + least : size - least, a);
-    }
-    uint32_t bits;
-    memcpy(&bits, &size, sizeof(bits));
-    // An infinity is one step above the largest number, in the dtype's own format.
-    if (bits == 0x7f800000u && kNormal == -14) bits = 0x47800000u;
-    bits = grows ? bits + (1u << kBits) : bits - (1u << kBits);
-    float moved;
-    memcpy(&moved, &bits, sizeof(moved));
-    return copysignf(moved, a);
+    const float moved = Number(static_cast<uint16_t>(grows ? bits + 1 : bits - 1));
+    const float least = copysignf(Number(1), b);
+    const float y = a == 0.0f ? least : moved;
+    return a == b ? b : a != a || b != b ? a + b : y;
   }
 };
-using NextHalf = NextAfter16<13, -14, -24>;
-using NextBFloat = NextAfter16<16, -126, -133>;
+using NextHalf = NextAfter16<__half>;
+using NextBFloat = NextAfter16<__nv_bfloat16>;
 
 }  // namespace cuda
 }  // namespace oneflow_lite

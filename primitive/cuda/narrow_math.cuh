@@ -45,12 +45,14 @@ inline float RoughLog2(float x) {
   return static_cast<float>(y + size * (4 * step - 0x1p-22));
 }
 #endif
-// 2^x and log2(x), where they or x are not below 2^-126, and anywhere.
+// 2^x, log2(x), the root of x and 1 / x, where they or x are not below 2^-126; Down: anywhere.
 OFL_APPROXIMATION(Exp2, "ex2.approx.ftz", Flushed(OFL_APPROXIMATE(std::exp2(double{x}))))
 OFL_APPROXIMATION(Exp2Down, "ex2.approx", OFL_APPROXIMATE(std::exp2(double{x})))
 OFL_APPROXIMATION(Log2, "lg2.approx.ftz", RoughLog2(Flushed(x)))
 OFL_APPROXIMATION(Log2Down, "lg2.approx", RoughLog2(x))
 OFL_APPROXIMATION(Root, "sqrt.approx.ftz", Flushed(OFL_APPROXIMATE(std::sqrt(double{x}))))
+OFL_APPROXIMATION(RootDown, "sqrt.approx", OFL_APPROXIMATE(std::sqrt(double{x})))
+OFL_APPROXIMATION(ReciprocalDown, "rcp.approx", OFL_APPROXIMATE(1 / double{x}))
 #undef OFL_APPROXIMATION
 
 // Of what is rare, and long.

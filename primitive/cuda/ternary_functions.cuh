@@ -53,6 +53,7 @@ struct MulDiv {
 struct Clamp {
   template <class C>
   __device__ C operator()(C x, C low, C high, const TernaryNumbers&) const {
+    if constexpr (std::is_same_v<C, float>) return fast::Smaller(fast::Larger(x, low), high);
     const C raised = x > low || x != x ? x : low;
     return raised < high || raised != raised ? raised : high;
   }

@@ -43,6 +43,7 @@ struct Abs {
 struct Sqrt {
   __device__ float operator()(float x) const { return sqrtf(x); }
   __device__ double operator()(double x) const { return sqrt(x); }
+  __device__ float Narrow(float x) const { return narrow::RootDown(x); }
 };
 struct Rsqrt {
   __device__ float operator()(float x) const { return rsqrtf(x); }
@@ -92,11 +93,17 @@ OFL_FLOAT_FUNCTION(Ceil, ceil(x));
 OFL_FLOAT_FUNCTION(Trunc, trunc(x));
 OFL_FLOAT_FUNCTION(Round, rint(x));
 OFL_FLOAT_FUNCTION(Frac, copysign(x - trunc(x), x));
-OFL_FLOAT_FUNCTION(Reciprocal, C(1) / x);
 OFL_FLOAT_FUNCTION(Deg2rad, x* C(0.01745329251994329577));
 OFL_FLOAT_FUNCTION(Rad2deg, x* C(57.2957795130823208768));
 #undef OFL_FLOAT_FUNCTION
 
+struct Reciprocal {
+  template <class C>
+  __device__ C operator()(C x) const {
+    return C(1) / x;
+  }
+  __device__ float Narrow(float x) const { return narrow::ReciprocalDown(x); }
+};
 struct Sign {  // a zero and NaN as they are
   template <class C>
   __device__ C operator()(C x) const {
@@ -114,12 +121,34 @@ struct Square {
     }
   }
 };
-// p: 10^|decimals|, and whether the digits are before the point.
-struct RoundDecimals {
-  explicit RoundDecimals(const UnaryParams& params) : p(params) {}
-  UnaryParams p;
+// A number as float and as double.
+struct Number {
+  explicit Number(double v) : single(static_cast<float>(v)), wide(v) {}
+  float single;
+  double wide;
   template <class C>
-  __device__ C operator()(C x) const {
+  __device__ C As() const {
+    if constexpr (sizeof(C) == 4) return single;
+    return wide;
+  }
+};
+// params: 10^|decimals|, and whether the digits are before the point. Powers beyond 1e30 are for
+// numbers near the ends of the format alone.
+struct RoundDecimals {
+  explicit RoundDecimals(const UnaryParams& params)
+      : p(params),
+        far(p.v[0] > 1e30),
+        single(static_cast<float>(p.v[0]), before()),
+        wide(p.v[0], before()) {}
+  UnaryParams p;
+  bool far;
+  fast::DecimalRounding<float> single;
+  fast::DecimalRounding<double> wide;
+  bool before() const { return p.v[1] != 0; }
+  __device__ float operator()(float x) const { return far ? Far(p, x) : single(x); }
+  __device__ double operator()(double x) const { return far ? Far(p, x) : wide(x); }
+  template <class C>
+  __device__ __noinline__ static C Far(const UnaryParams& p, C x) {
     const C scale = static_cast<C>(p.v[0]);
     const bool before = p.v[1] != 0;
     const C scaled = before ? x / scale : x * scale, whole = rint(scaled);
@@ -128,14 +157,14 @@ struct RoundDecimals {
     return before ? whole * scale : whole / scale;
   }
 };
-// p: what replaces NaN, inf and -inf.
+// params: what replaces NaN, inf and -inf.
 struct NanToNum {
-  explicit NanToNum(const UnaryParams& params) : p(params) {}
-  UnaryParams p;
+  explicit NanToNum(const UnaryParams& p) : none(p.v[0]), most(p.v[1]), least(p.v[2]) {}
+  Number none, most, least;
   template <class C>
   __device__ C operator()(C x) const {
     if (isfinite(x)) return x;
-    return static_cast<C>(x != x ? p.v[0] : x > C(0) ? p.v[1] : p.v[2]);
+    return x != x ? none.As<C>() : x > C(0) ? most.As<C>() : least.As<C>();
   }
 };
 

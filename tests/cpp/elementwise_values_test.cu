@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "primitive/cuda/elementwise_pass.cuh"
+#include "primitive/cuda/math_functions.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -238,6 +239,42 @@ void RunPlainOnHost(const Pass<2>& p) {
   for (uint32_t block = 0; block < p.blocks; ++block) {
     for (uint32_t t = 0; t < kPassThreads; ++t) RunPlain<2>(p, Op{}, block, t);
   }
+}
+
+// All numbers but NaN, in order.
+template <class T>
+std::vector<float> InOrder(uint16_t infinity) {
+  std::vector<float> x;
+  for (int bits = infinity; bits > 0; --bits) {
+    x.push_back(-NextAfter16<T>::Number(static_cast<uint16_t>(bits)));
+  }
+  for (int bits = 0; bits <= infinity; ++bits) {
+    x.push_back(NextAfter16<T>::Number(static_cast<uint16_t>(bits)));
+  }
+  return x;
+}
+template <class T>
+void CheckSteps(uint16_t infinity) {
+  const NextAfter16<T> next;
+  const std::vector<float> x = InOrder<T>(infinity);
+  const auto size = static_cast<int>(x.size());
+  for (int i = 0; i < size; ++i) {
+    for (const int to : {0, i / 2, i - 1, i, i + 1, (i + size) / 2, size - 1}) {
+      if (to < 0 || to >= size) continue;
+      const int step = (to > i) - (to < i);
+      ASSERT_EQ(next(x[i], x[to]), x[i + step]) << x[i] << " to " << x[to];
+      if (to == i) ASSERT_EQ(std::signbit(next(x[i], x[to])), std::signbit(x[i]));
+    }
+    ASSERT_TRUE(std::isnan(next(x[i], NAN)) && std::isnan(next(NAN, x[i])));
+  }
+  EXPECT_TRUE(std::signbit(next(0.0f, -0.0f)));
+  EXPECT_FALSE(std::signbit(next(-0.0f, 0.0f)));
+  EXPECT_EQ(next(-0.0f, 1.0f), NextAfter16<T>::Number(1));
+  EXPECT_EQ(next(-0.0f, -1.0f), -NextAfter16<T>::Number(1));
+}
+TEST(ElementwiseValues, StepsBetween16BitNumbers) {
+  CheckSteps<__half>(0x7c00);
+  CheckSteps<__nv_bfloat16>(0x7f80);
 }
 
 // Elements, and a number in place of either operand; heads are aligned, tails are not whole.

@@ -142,6 +142,48 @@ TEST(FloatMath, MantissasAndExponents) {
   }
 }
 
+template <class C>
+C RoundedTo(C x, C scale, bool before) {
+  const C scaled = before ? x / scale : x * scale, whole = std::rint(scaled);
+  if (!std::isfinite(scaled)) return x;
+  if (whole == C(0)) return std::copysign(C(0), x);
+  return before ? whole * scale : whole / scale;
+}
+// Bit for bit: next to ties, at all sizes, and at the ends.
+template <class C>
+void ExpectRoundedDecimals() {
+  constexpr C kMost = std::numeric_limits<C>::max(), kLeast = std::numeric_limits<C>::denorm_min();
+  std::mt19937 rng(5);
+  std::uniform_real_distribution<C> mantissa(1, 2), size(-40, 40), ends(-1, 1);
+  std::vector<C> numbers = {C(0), kLeast, kMost, C(INFINITY), C(NAN)};
+  for (int i = 0; i < 1000; ++i)
+    numbers.push_back(kMost * (1 - std::exp2(-10 - 20 * mantissa(rng))));
+  for (int i = 0; i < 40000; ++i) {
+    const C x = mantissa(rng) * std::exp2(size(rng));
+    numbers.push_back(x);
+    numbers.push_back(std::rint(x) + C(0.5));
+    numbers.push_back(mantissa(rng) * std::exp2(ends(rng) * std::numeric_limits<C>::max_exponent));
+  }
+  for (int power = 0; power < 30; ++power) {
+    const auto scale = static_cast<C>(std::pow(10.0, power));
+    for (const bool before : {false, true}) {
+      const DecimalRounding<C> rounded(scale, before);
+      for (const C number : numbers) {
+        for (const C x : {number, -number, number * scale, number / scale}) {
+          const C want = RoundedTo(x, scale, before), got = rounded(x);
+          const bool same = std::isnan(want) ? std::isnan(got)
+                                             : got == want && std::signbit(got) == std::signbit(x);
+          ASSERT_TRUE(same) << x << " to " << power << before << ": " << got << ", not " << want;
+        }
+      }
+    }
+  }
+}
+TEST(FloatMath, DecimalsAreRoundedAsByDivision) {
+  ExpectRoundedDecimals<float>();
+  ExpectRoundedDecimals<double>();
+}
+
 TEST(FloatMath, RestsAreExact) {
   std::mt19937 rng(9);
   std::uniform_real_distribution<float> exponent(-20, 20), mantissa(1, 2);

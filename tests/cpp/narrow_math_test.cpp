@@ -144,6 +144,10 @@ TEST(NarrowMath, LogarithmsOfPairs) {
 double LimitedExp(double x) { return x == -kInfinity ? 0 : std::exp(x); }
 double NormalBelow(double x) { return 0.5 * std::erfc(-x * std::sqrt(0.5)); }
 
+TEST(NarrowMath, Powers) {
+  ExpectClose("sqrt", RootDown, [](double x) { return std::sqrt(x); });
+  ExpectClose("reciprocal", ReciprocalDown, [](double x) { return 1 / x; });
+}
 TEST(NarrowMath, Exponentials) {
   ExpectClose("sigmoid", Sigmoid, [](double x) { return 1 / (1 + LimitedExp(-x)); });
   ExpectClose("silu", Silu,
