@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Log gamma and its slope for results of 16 bits (narrow_math.cuh): within 2^-14 of the result, or
-// 2^-20 of the terms that cancel where it is near 0.
+// Log gamma and its derivatives for results of 16 bits (narrow_math.cuh): within 2^-14 of the
+// result, or 2^-20 of the terms that cancel where it is near 0.
 #pragma once
 
+#include "primitive/cuda/float_gamma_math.cuh"
 #include "primitive/cuda/narrow_math.cuh"
 
 namespace oneflow_lite {
@@ -15,12 +16,7 @@ OFL_HOST_DEVICE float Fraction(float a) {
   const float near = Smaller(a, 4096.0f);
   return near - (near + fast::kRounder - fast::kRounder);
 }
-// sin(pi r) / (pi r), |r| <= 1/2.
-OFL_HOST_DEVICE float SincShare(float r) {
-  const float u = r * r;
-  const float sum = Fma(Fma(0.0247255228f, u, -0.190447614f), u, 0.811716437f);
-  return Fma(Fma(sum, u, -1.64493334f), u, 1.0f);
-}
+using fast::SincShare;
 
 // Up to 2.75 a polynomial times (z - 1) (z - 2), by the recurrence below 3/4; Stirling's series
 // beyond. Below 0 by reflection.
@@ -68,6 +64,23 @@ OFL_HOST_DEVICE float Digamma(float x) {
   const float share = cosine * kRaise * Reciprocal(r * kRaise * SincShare(r));
   const float reflected = r == 0.0f ? NAN : above - share;
   return below ? reflected : x == 0.0f ? copysignf(INFINITY, -x) : above;
+}
+
+// As Digamma; steps k and 5 - k have a common denominator.
+OFL_HOST_DEVICE float Trigamma(float x) {
+  const bool below = x < 0.0f;
+  const float z = below ? 1.0f - x : x;
+  const bool small = z < 16.0f;
+  const float q = z * (z + 5.0f), q4 = q + 4.0f, q6 = q + 6.0f;
+  const float a = q4 * q6, b = q * q6, c = q * q4, over = Reciprocal(q * a);
+  const float twice = q + q;
+  float sum = a * a * (twice + 25.0f);
+  sum = Fma(b * b, twice + 17.0f, sum);
+  sum = Fma(c * c, twice + 13.0f, sum);
+  const float steps = over * over * sum;
+  const float above = fast::TrigammaFar(small ? z + 6.0f : z) + (small ? steps : 0.0f);
+  const float r = Fraction(fabsf(x)) + (x - x), share = Reciprocal(r * SincShare(r));
+  return below ? Fma(share, share, -above) : above;
 }
 
 }  // namespace narrow

@@ -52,11 +52,10 @@ struct LgammaSlope : Long {
   }
   __device__ float Narrow(float g, float x) const { return g * narrow::Digamma(x); }
 };
-struct DigammaSlope : Long {
-  template <class C>
-  __device__ C operator()(C g, C x) const {
-    return g * Trigamma(x);
-  }
+struct DigammaSlope : LongInDouble {
+  __device__ float operator()(float g, float x) const { return g * fast::Trigamma(x); }
+  __device__ double operator()(double g, double x) const { return g * Trigamma(x); }
+  __device__ float Narrow(float g, float x) const { return g * narrow::Trigamma(x); }
 };
 
 // p: eps, or negative. 1 / (x (1 - x)): NaN outside [0, 1]; with eps, 0 outside [eps, 1 - eps].

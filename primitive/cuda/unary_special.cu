@@ -3,6 +3,7 @@
 // Functions of the normal distribution, Bessel functions and derivatives of log gamma, and their
 // slopes. They are computed in double, for float rounded once.
 #include "primitive/cuda/elementwise_find.cuh"
+#include "primitive/cuda/narrow_gamma_math.cuh"
 #include "primitive/cuda/narrow_math.cuh"
 #include "primitive/normal_math.h"
 #include "primitive/zeta_math.h"
@@ -99,6 +100,11 @@ OFL_SLOPE_IN_DOUBLE(I1Slope, SlopeOfI1(s));
 OFL_SLOPE_IN_DOUBLE(I1eSlope, SlopeOfScaledI1(s));
 OFL_SLOPE_IN_DOUBLE(PolygammaSlope, Polygamma(static_cast<int>(p.v[0]) + 1, s));
 OFL_SLOPE_IN_DOUBLE(MvlgammaSlope, MultiDigamma(s, static_cast<int>(p.v[0])));
+struct TrigammaOf : LongInDouble {
+  __device__ float operator()(float x) const { return fast::Trigamma(x); }
+  __device__ double operator()(double x) const { return Trigamma(x); }
+  __device__ float Narrow(float x) const { return narrow::Trigamma(x); }
+};
 struct FrexpMantissa {
   __device__ float operator()(float x) const { return fast::MantissaOf(x); }
   __device__ double operator()(double x) const { return MantissaOf(x); }
@@ -146,6 +152,15 @@ template <class Op>
 UnaryBackwardLauncher Slopes(DType common) {
   return FindFor<kFloats, 2, UnaryParams, Op>(common);
 }
+// Of order 1 in a form of its own.
+template <class C>
+cudaError_t LaunchPolygamma(const Pass<1>& pass, const UnaryParams& p, cudaStream_t stream) {
+  if (p.v[0] == 1) return LaunchOp<1, UnaryParams, C, TrigammaOf>(pass, p, stream);
+  return LaunchOp<1, UnaryParams, C, PolygammaOf>(pass, p, stream);
+}
+UnaryLauncher FindPolygamma(DType common) {
+  return common == DType::kFloat64 ? &LaunchPolygamma<double> : &LaunchPolygamma<float>;
+}
 
 }  // namespace
 
@@ -160,7 +175,7 @@ UnaryLauncher FindSpecial(UnaryOp op, DType dtype) {
     case UnaryOp::kI0e: return Floats<I0eOf>(dtype);
     case UnaryOp::kI1: return Floats<I1Of>(dtype);
     case UnaryOp::kI1e: return Floats<I1eOf>(dtype);
-    case UnaryOp::kPolygamma: return Floats<PolygammaOf>(dtype);
+    case UnaryOp::kPolygamma: return FindPolygamma(dtype);
     case UnaryOp::kMvlgamma: return Floats<MvlgammaOf>(dtype);
     case UnaryOp::kFrexpMantissa: return Floats<FrexpMantissa>(dtype);
     case UnaryOp::kFrexpExponent: return Floats<FrexpExponent>(dtype);

@@ -14,7 +14,8 @@
 
 // clang-format off: the order matters
 #include "approximate.h"
-#include "primitive/cuda/float_math.cuh"
+#include "primitive/cuda/float_gamma_math.cuh"
+#include "primitive/gamma_math.h"
 // clang-format on
 
 namespace oneflow_lite::cuda::fast {
@@ -110,6 +111,12 @@ TEST(FloatMath, Logit) {
     return std::abs(centred) < 0.5 ? 2 * std::atanh(centred) : std::log(v) - std::log1p(-v);
   };
   EXPECT_LE(Worst(x, Logit, logit), 4);
+}
+
+TEST(FloatMath, Trigamma) {
+  std::vector<float> x = Numbers(100000);
+  for (int i = 0; i < 100000; ++i) x.push_back(-1e-4f * static_cast<float>(i));
+  EXPECT_LE(Worst(x, Trigamma, [](double v) { return oneflow_lite::Trigamma(v); }), 8);
 }
 
 TEST(FloatMath, HypotAndAtan2) {

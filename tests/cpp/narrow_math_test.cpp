@@ -264,6 +264,7 @@ TEST(NarrowMath, Gamma) {
   ExpectClose("lgamma", BesideTerms(Lgamma, lgamma), lgamma);
   const auto digamma = [](double x) { return oneflow_lite::Digamma(x); };
   ExpectClose("digamma", BesideTerms(Digamma, digamma), digamma);
+  ExpectClose("trigamma", Trigamma, [](double x) { return oneflow_lite::Trigamma(x); });
 }
 TEST(NarrowMath, Erfinv) { ExpectClose("erfinv", Erfinv, ErfinvOf); }
 
