@@ -344,39 +344,6 @@ OFL_HOST_DEVICE float Atanh(float x) {
   return fabsf(x) < 0x1p-5f ? near : far;
 }
 
-// e^-|x| times a Bessel function: polynomials up to |x| = 4, and of 1 / |x| beyond.
-OFL_HOST_DEVICE float I0e(float x) {
-  const float a = fabsf(x), root = fast::ReciprocalRoot(a), t = root * root;
-  float far = Fma(0.0906538963f, t, 0.016348483f);
-  far = Fma(far, t, 0.050492499f);
-  far = root * Fma(far, t, 0.398937225f);
-  float near = Fma(-7.71173291e-06f, a, 0.000181902476f);
-  near = Fma(near, a, -0.00193106616f);
-  near = Fma(near, a, 0.0123317353f);
-  near = Fma(near, a, -0.0536017716f);
-  near = Fma(near, a, 0.17012389f);
-  near = Fma(near, a, -0.409233242f);
-  near = Fma(near, a, 0.74758625f);
-  near = Fma(near, a, -0.999679863f);
-  near = Fma(near, a, 0.99999243f);
-  return a < 4.0f ? near : far;
-}
-OFL_HOST_DEVICE float I1e(float x) {
-  const float a = fabsf(x), root = fast::ReciprocalRoot(a), t = root * root;
-  float far = Fma(-0.118672386f, t, -0.0316765569f);
-  far = Fma(far, t, -0.15042913f);
-  far = copysignf(root * Fma(far, t, 0.398949206f), x);
-  float near = Fma(9.12593168e-06f, a, -0.000201631672f);
-  near = Fma(near, a, 0.00199400517f);
-  near = Fma(near, a, -0.011820307f);
-  near = Fma(near, a, 0.0476566814f);
-  near = Fma(near, a, -0.140273303f);
-  near = Fma(near, a, 0.310153246f);
-  near = Fma(near, a, -0.499590933f);
-  near = x * Fma(near, a, 0.499987036f);
-  return a < 4.0f ? near : far;
-}
-
 #undef OFL_CALLED
 
 }  // namespace narrow

@@ -3,6 +3,7 @@
 // dy times the slope of a function at what it saved: its output y or its input x. The formulas are
 // those of primitive/cpu/unary_backward.cpp.
 #include "primitive/cuda/elementwise_find.cuh"
+#include "primitive/cuda/narrow_bessel_math.cuh"
 #include "primitive/cuda/narrow_gamma_math.cuh"
 #include "primitive/gamma_math.h"
 
@@ -95,6 +96,7 @@ struct SincSlope : LongInDouble {
 struct I0Slope : Long {
   __device__ float operator()(float g, float x) const { return g * cyl_bessel_i1f(x); }
   __device__ double operator()(double g, double x) const { return g * cyl_bessel_i1(x); }
+  __device__ float Narrow(float g, float x) const { return g * narrow::I1(x); }
 };
 
 template <class Op>

@@ -3,6 +3,7 @@
 // Exponentials, logarithms, trigonometric, hyperbolic and special functions: CUDA's, where it has
 // them.
 #include "primitive/cuda/elementwise_find.cuh"
+#include "primitive/cuda/narrow_bessel_math.cuh"
 #include "primitive/cuda/narrow_gamma_math.cuh"
 #include "primitive/gamma_math.h"
 
@@ -57,6 +58,7 @@ OFL_TWO_FORMS(DigammaOf, Long, Digamma(x), Digamma);
 struct I0 : Long {
   __device__ float operator()(float x) const { return cyl_bessel_i0f(x); }
   __device__ double operator()(double x) const { return cyl_bessel_i0(x); }
+  __device__ float Narrow(float x) const { return narrow::I0(x); }
 };
 // p: eps, or negative. log(x / (1 - x)); between 1/4 and 3/4, where that is near log(1),
 // 2 atanh(2 x - 1), whose argument is exact.

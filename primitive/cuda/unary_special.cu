@@ -3,6 +3,7 @@
 // Functions of the normal distribution, Bessel functions and derivatives of log gamma, and their
 // slopes. They are computed in double, for float rounded once.
 #include "primitive/cuda/elementwise_find.cuh"
+#include "primitive/cuda/narrow_bessel_math.cuh"
 #include "primitive/cuda/narrow_gamma_math.cuh"
 #include "primitive/cuda/narrow_math.cuh"
 #include "primitive/normal_math.h"
@@ -87,7 +88,6 @@ __device__ double MantissaOf(double x) {
 OFL_IN_DOUBLE(LogNdtrOf, LogNdtr(x));
 OFL_IN_DOUBLE(NdtriOf, Ndtri(x));
 OFL_IN_DOUBLE(ErfcxOf, erfcx(x));
-OFL_IN_DOUBLE(I1Of, cyl_bessel_i1(x));
 OFL_IN_DOUBLE(PolygammaOf, Polygamma(static_cast<int>(p.v[0]), x));
 OFL_IN_DOUBLE(MvlgammaOf, MultiLogGamma(x, static_cast<int>(p.v[0])));
 OFL_SLOPE_IN_DOUBLE(NdtrSlope, 0.39894228040143267794 * exp(-0.5 * s * s));
@@ -95,9 +95,6 @@ OFL_SLOPE_IN_DOUBLE(LogNdtrSlopeOf, LogNdtrSlope(s));
 OFL_SLOPE_IN_DOUBLE(NdtriSlope, 2.50662827463100050242 * exp(0.5 * s * s));
 OFL_SLOPE_IN_DOUBLE(EntrSlope, -log(s) - 1);
 OFL_SLOPE_IN_DOUBLE(ErfcxSlope, 2 * (s * erfcx(s) - 0.56418958354775628695));
-OFL_SLOPE_IN_DOUBLE(I0eSlope, SlopeOfScaledI0(s));
-OFL_SLOPE_IN_DOUBLE(I1Slope, SlopeOfI1(s));
-OFL_SLOPE_IN_DOUBLE(I1eSlope, SlopeOfScaledI1(s));
 OFL_SLOPE_IN_DOUBLE(PolygammaSlope, Polygamma(static_cast<int>(p.v[0]) + 1, s));
 OFL_SLOPE_IN_DOUBLE(MvlgammaSlope, MultiDigamma(s, static_cast<int>(p.v[0])));
 struct TrigammaOf : LongInDouble {
@@ -113,34 +110,35 @@ struct FrexpExponent {
   __device__ float operator()(float x) const { return fast::ExponentOf(x); }
   __device__ double operator()(double x) const { return ExponentOf(x); }
 };
-struct I0eOf : Long {
-  template <class C>
-  __device__ C operator()(C x) const {
-    return static_cast<C>(ScaledI0(static_cast<double>(x)));
+// Functions and slopes in double, with a form for results of 16 bits.
+#define OFL_TWO_FORMS(Name, expression, Form)                          \
+  struct Name : Long {                                                 \
+    template <class C>                                                 \
+    __device__ C operator()(C given) const {                           \
+      const double x = static_cast<double>(given);                     \
+      return static_cast<C>(expression);                               \
+    }                                                                  \
+    __device__ float Narrow(float x) const { return narrow::Form(x); } \
   }
-  __device__ float Narrow(float x) const { return narrow::I0e(x); }
-};
-struct I1eOf : Long {
-  template <class C>
-  __device__ C operator()(C x) const {
-    return static_cast<C>(ScaledI1(static_cast<double>(x)));
+#define OFL_TWO_SLOPES(Name, expression, Form)                                      \
+  struct Name : Long {                                                              \
+    template <class C>                                                              \
+    __device__ C operator()(C g, C saved) const {                                   \
+      const double s = static_cast<double>(saved);                                  \
+      return g * static_cast<C>(expression);                                        \
+    }                                                                               \
+    __device__ float Narrow(float g, float s) const { return g * narrow::Form(s); } \
   }
-  __device__ float Narrow(float x) const { return narrow::I1e(x); }
-};
-struct NdtrOf : Long {
-  template <class C>
-  __device__ C operator()(C x) const {
-    return static_cast<C>(Ndtr(static_cast<double>(x)));
-  }
-  __device__ float Narrow(float x) const { return narrow::Ndtr(x); }
-};
-struct EntrOf : Long {
-  template <class C>
-  __device__ C operator()(C x) const {
-    return static_cast<C>(Entr(static_cast<double>(x)));
-  }
-  __device__ float Narrow(float x) const { return narrow::Entr(x); }
-};
+OFL_TWO_FORMS(I0eOf, ScaledI0(x), I0e);
+OFL_TWO_FORMS(I1Of, cyl_bessel_i1(x), I1);
+OFL_TWO_FORMS(I1eOf, ScaledI1(x), I1e);
+OFL_TWO_FORMS(NdtrOf, Ndtr(x), Ndtr);
+OFL_TWO_FORMS(EntrOf, Entr(x), Entr);
+OFL_TWO_SLOPES(I0eSlope, SlopeOfScaledI0(s), I0eSlope);
+OFL_TWO_SLOPES(I1Slope, SlopeOfI1(s), I1Slope);
+OFL_TWO_SLOPES(I1eSlope, SlopeOfScaledI1(s), I1eSlope);
+#undef OFL_TWO_SLOPES
+#undef OFL_TWO_FORMS
 #undef OFL_SLOPE_IN_DOUBLE
 #undef OFL_IN_DOUBLE
 

@@ -16,6 +16,7 @@
 
 // clang-format off: the order matters
 #include "approximate.h"
+#include "primitive/cuda/narrow_bessel_math.cuh"
 #include "primitive/cuda/narrow_gamma_math.cuh"
 #include "primitive/gamma_math.h"
 // clang-format on
@@ -227,28 +228,54 @@ double ErfinvOf(double y) {
   }
   return y == 0 ? y : x;
 }
-// e^-|x| I_n(x) from the integral of cos(n t) e^(|x| (cos t - 1)), by the trapezoidal rule.
-double ScaledBessel(double x, int order) {
+// e^-|x| times the integral of weight(t) e^(|x| cos t) over 0 .. pi, over pi, by the trapezoidal
+// rule: a Bessel function of order n where the weight is cos(n t).
+template <class F>
+double ScaledBessel(double x, F weight) {
   const double a = std::abs(x);
   const double width = std::min(M_PI, 9 / std::sqrt(std::max(a, 1.0)));
   constexpr int kSteps = 40;
   double sum = 0;
   for (int i = 0; i <= kSteps; ++i) {
     const double t = width * i / kSteps, half = std::sin(t / 2);
-    const double part = std::exp(-2 * a * half * half) * (order == 0 ? 1 : std::cos(t));
+    const double part = std::exp(-2 * a * half * half) * weight(t);
     sum += i == 0 || i == kSteps ? part / 2 : part;
   }
-  const double y = sum * width / kSteps / M_PI;
+  return sum * width / kSteps / M_PI;
+}
+double OneLessCos(double t) { return 2 * std::sin(t / 2) * std::sin(t / 2); }
+double ScaledI(double x, int order) {
+  if (std::isinf(x)) return order == 0 ? 0.0 : std::copysign(0.0, x);
+  if (order == 1 && std::abs(x) < 1e-6) return x / 2;
+  const double y = ScaledBessel(x, [=](double t) { return order == 0 ? 1 : std::cos(t); });
   return order == 0 ? y : std::copysign(y, x);
 }
+// y e^|x|, as far as float64 goes.
+double TimesExpOf(double y, double x) {
+  const double far = std::abs(x) > 700 ? kInfinity : std::exp(std::abs(x));
+  return y == 0 && std::isinf(far) ? std::copysign(far, y) : y * far;
+}
 TEST(NarrowMath, Bessel) {
-  const auto bessel = [](double x, int order) {
-    if (std::isinf(x)) return order == 0 ? 0.0 : std::copysign(0.0, x);
-    if (order == 1 && std::abs(x) < 1e-6) return x / 2;
-    return ScaledBessel(x, order);
+  ExpectClose("i0e", I0e, [](double x) { return ScaledI(x, 0); });
+  ExpectClose("i1e", I1e, [](double x) { return ScaledI(x, 1); });
+  ExpectClose("i0", I0, [](double x) { return TimesExpOf(ScaledI(x, 0), x); });
+  ExpectClose("i1", I1, [](double x) { return TimesExpOf(ScaledI(x, 1), x); });
+}
+TEST(NarrowMath, BesselSlopes) {
+  ExpectClose("i0e slope", I0eSlope, [](double x) {
+    if (x == 0) return 0.0;
+    if (std::isinf(x)) return std::copysign(0.0, -x);
+    return std::copysign(ScaledBessel(x, OneLessCos), -x);
+  });
+  const auto i1e = [](double x) {
+    if (std::isinf(x)) return -0.0;
+    return ScaledBessel(x, [](double t) { return -std::cos(t) * OneLessCos(t); });
   };
-  ExpectClose("i0e", I0e, [&](double x) { return bessel(x, 0); });
-  ExpectClose("i1e", I1e, [&](double x) { return bessel(x, 1); });
+  ExpectClose("i1e slope", I1eSlope, i1e);
+  ExpectClose("i1 slope", I1Slope, [](double x) {
+    if (std::isinf(x)) return kInfinity;
+    return TimesExpOf(ScaledBessel(x, [](double t) { return std::cos(t) * std::cos(t); }), x);
+  });
 }
 // The reference where the terms cancel, and f is within 2^-20 of them.
 template <class F, class G>
