@@ -96,7 +96,7 @@ struct CrossEntropyGradient {
     constexpr unsigned kBytes = N * sizeof(T);
     Pack<C, N> x = Widened(logits);
 #pragma unroll
-    for (C& v : x.v) v = kSmooth ? exp(v) * gain - less : exp(v) * gain;
+    for (C& v : x.v) v = kSmooth ? Gained(exp(v), less) : exp(v) * gain;
     StoreAlignedPack<N>(dx, ConvertPack<T>(x));
     // The rare cases cost one comparison, of the lower half of an address, and code elsewhere.
     const auto place = reinterpret_cast<uintptr_t>(dx);
@@ -109,10 +109,18 @@ struct CrossEntropyGradient {
       } else if (at - place < kBytes) {  // written by the same thread, after the pack
         const C logit = ConvertTo<C>(ElementAt(logits, past));
         const C sharp = kSmooth ? (C(1) - smoothing) * factor : factor;
-        dx[past / sizeof(T)] = ConvertTo<T>(exp(logit) * gain - (less + sharp));
+        dx[past / sizeof(T)] = ConvertTo<T>(Gained(exp(logit), less + sharp));
         found(logit);
       }
     }
+  }
+
+ private:
+  // weight * gain - less, rounded once. Of doubles the compiler would round the product of a single
+  // column as well, which the target's gradient needs too: another result than in a pack.
+  __device__ __forceinline__ C Gained(C weight, C less) const {
+    if constexpr (sizeof(C) == 8) return fma(weight, gain, -less);
+    return weight * gain - less;
   }
 };
 

@@ -60,6 +60,12 @@ class NormWholeRow {
   static constexpr bool kTwoWays = !kFull && !kIsLanes<kTeam> && sizeof(T) > 2;
   // Whether packs that are not there hold 0. With eight packs that spills.
   static constexpr bool kClears = !kFull && kPacks * kBytes <= 4 * kPackBytes;
+  // Whether lanes have all their packs in one warp, with kFull, and have not in the grid's last:
+  // a row has the same bits in both, so both compute alike.
+  static constexpr bool kOneOrder = kIsLanes<kTeam> && kCentre && kHold;
+  // Sums that are added up side by side: a chain of additions is long, but a second takes a
+  // register that eight packs lack.
+  static constexpr int kChains = kClears && !kOneOrder ? 2 : 1;
 
  public:
   // size: threads that hold the row; rank: which of them this one is.
@@ -101,13 +107,13 @@ class NormWholeRow {
 #pragma unroll
       for (int k = 0; k < kPacks; ++k) held_[k] = ConvertPack<C>(x_[k].Get());
     }
-    C sums[2] = {};  // a chain of additions is long; two take a register that eight packs lack
+    C sums[2] = {};
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       if (!kClears && !Has(k)) continue;
       const Values v = Value(k);
 #pragma unroll
-      for (int i = 0; i < N; ++i) sums[kClears ? i % 2 : 0] += kCentre ? v.v[i] : v.v[i] * v.v[i];
+      for (int i = 0; i < N; ++i) sums[i % kChains] += kCentre ? v.v[i] : v.v[i] * v.v[i];
     }
     const C sum = ReduceLanes<kLanes>(sums[0] + sums[1], Plus{});
     Part part;
@@ -138,7 +144,7 @@ class NormWholeRow {
 #pragma unroll
       for (C& v : y.v) {
         if (kCentre && !kHold) v = Centred(v, mean_);
-        v = kCentre ? v * rstd_ + offset_ : v * rstd_;
+        v = kCentre ? Moved(v) : v * rstd_;
       }
       if (kPlain || p_.a.weight) {
         const Values w = WeightOf(p_.a.weight, weight_[k % kAhead], col);
@@ -161,6 +167,12 @@ class NormWholeRow {
   __device__ __forceinline__ Values Value(int k) const {
     if constexpr (kHold) return held_[k];
     return ConvertPack<C>(x_[k].Get());
+  }
+  // v * rstd + offset. Of one pack of wide elements the compiler would put the offset's own product
+  // into the sum in some branches, which takes longer and rounds otherwise.
+  __device__ __forceinline__ C Moved(C v) const {
+    if constexpr (kOneOrder && sizeof(T) > 2) return fma(v, rstd_, offset_);
+    return v * rstd_ + offset_;
   }
   // The compiler would mix predicated loads with the first uses of packs, each of which then waits:
   // those of a thread that has all its packs are in a block of their own.
