@@ -13,7 +13,8 @@ template <class Op>
 struct WithNumbers {
   explicit WithNumbers(const TernaryNumbers& numbers) : v(numbers) {}
   template <class C>
-  __device__ auto operator()(C a, C b, C c) const {
+  __device__ auto operator()(C a, C b, C c) const
+      -> decltype(Op{}(a, b, c, std::declval<const TernaryNumbers&>())) {
     return Op{}(a, b, c, v);
   }
   TernaryNumbers v;
