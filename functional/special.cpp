@@ -25,7 +25,6 @@ StatusOr<Tensor> Erfcx(const Tensor& x) { return OfOne<"erfcx">(x); }
 StatusOr<Tensor> I0e(const Tensor& x) { return OfOne<"i0e">(x); }
 StatusOr<Tensor> I1e(const Tensor& x) { return OfOne<"i1e">(x); }
 StatusOr<Tensor> I1(const Tensor& x) { return OfOne<"i1">(x); }
-StatusOr<Tensor> FrexpExponent(const Tensor& x) { return OfOne<"frexp_exponent">(x); }
 
 StatusOr<Tensor> Polygamma(int64_t n, const Tensor& x) {
   static const OpExpr& op = OpBuilder("polygamma").Input("in").Output("out").Attr("n").Get();
@@ -44,10 +43,12 @@ StatusOr<Tensor> Zeta(const Operand& s, const Operand& q) {
   return CallFloating(OpOfTwo<"zeta">(), s, q);
 }
 StatusOr<TensorList> Frexp(const Tensor& x) {
-  OFL_ASSIGN_OR_RETURN(Tensor mantissa, OfOne<"frexp_mantissa">(x));
-  OFL_ASSIGN_OR_RETURN(const Tensor exponent, FrexpExponent(x));
-  OFL_ASSIGN_OR_RETURN(Tensor whole, Cast(exponent, DType::kInt32));
-  return TensorList{std::move(mantissa), std::move(whole)};
+  static const OpExpr& op =
+      OpBuilder("frexp").Input("in").Output("mantissa").Output("exponent").Get();
+  OFL_ASSIGN_OR_RETURN(const Tensor wide,
+                       IsFloating(x.dtype()) ? StatusOr<Tensor>(x) : Cast(x, DType::kFloat32));
+  const Tensor inputs[] = {wide};
+  return CallAll(op, inputs);
 }
 
 OFL_REGISTER_FUNCTION("special_ndtr(Tensor input) -> Tensor", Ndtr, kFunction,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Special functions: of the normal distribution, Bessel functions, derivatives of log gamma.
-// Integers and bool are cast to float32 first; 16-bit floats and float32 are computed in double and
-// rounded once.
+// Integers and bool are cast to float32 first. What CUDA has no form of float for, and on the CPU all
+// 16-bit floats and float32, is computed in double and rounded once.
 //
 //   OFL_ASSIGN_OR_RETURN(Tensor share, functional::Ndtr(z));
 #pragma once
@@ -30,7 +30,5 @@ OFL_API StatusOr<Tensor> Mvlgamma(const Tensor& x, int64_t p);
 OFL_API StatusOr<Tensor> Zeta(const Operand& s, const Operand& q);
 // x = mantissa 2^exponent, |mantissa| from 1/2 up to 1, the exponent int32.
 OFL_API StatusOr<TensorList> Frexp(const Tensor& x);
-// That exponent in x's dtype.
-OFL_API StatusOr<Tensor> FrexpExponent(const Tensor& x);
 
 }  // namespace oneflow_lite::functional

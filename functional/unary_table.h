@@ -125,10 +125,6 @@ inline constexpr UnaryRow kUnaryRows[] = {
      "The derivative of that order of digamma at each element.", false, {"n"}},
     {"mvlgamma", UnaryRow::kFloat, UnaryRow::kFromInput,
      "The logarithm of the gamma function of p dims at each element.", false, {"p"}},
-    {"frexp_mantissa", UnaryRow::kFloat, UnaryRow::kFormula,
-     "Each element over a power of 2: from 1/2 up to 1, with its sign.", false},
-    {"frexp_exponent", UnaryRow::kFloat, UnaryRow::kNone,
-     "The exponent of that power of 2, as a float.", false},
     // Truths and bits.
     {"isnan", UnaryRow::kTruth, UnaryRow::kNone, "Whether each element is NaN."},
     {"isinf", UnaryRow::kTruth, UnaryRow::kNone, "Whether each element is infinite."},

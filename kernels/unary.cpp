@@ -120,8 +120,6 @@ constexpr UnaryEntry kUnaryEntries[] = {
     {"i1e", UnaryOp::kI1e, kFloatingSet, true},
     {"polygamma", UnaryOp::kPolygamma, kFloatingSet, true},
     {"mvlgamma", UnaryOp::kMvlgamma, kFloatingSet, true},
-    {"frexp_mantissa", UnaryOp::kFrexpMantissa, kFloatingSet},
-    {"frexp_exponent", UnaryOp::kFrexpExponent, kFloatingSet},
     // Truths and bits.
     {"isnan", UnaryOp::kIsNan, kAllDTypes},
     {"isinf", UnaryOp::kIsInf, kAllDTypes},

@@ -38,13 +38,6 @@ struct UnaryFormula {
 };
 constexpr uint8_t kSaveNothing = 0, kSaveInput = 1, kSaveOutput = 2;
 
-// The mantissa is the element over 2^exponent.
-StatusOr<Tensor> FrexpSlope(const GradContext& c) {
-  OFL_ASSIGN_OR_RETURN(const Tensor exponent, functional::FrexpExponent(c.input(0)));
-  OFL_ASSIGN_OR_RETURN(const Tensor down, functional::Neg(exponent));
-  return functional::Ldexp(c.grad(0), down);
-}
-
 // clang-format off
 constexpr UnaryFormula kUnaryFormulas[] = {
     {"neg", kSaveNothing, [](const GradContext& c) { return functional::Neg(c.grad(0)); }},
@@ -62,7 +55,6 @@ constexpr UnaryFormula kUnaryFormulas[] = {
      [](const GradContext& c) { return Mul(c.grad(0), Scalar(kPi / 180)); }},
     {"rad2deg", kSaveNothing,
      [](const GradContext& c) { return Mul(c.grad(0), Scalar(180 / kPi)); }},
-    {"frexp_mantissa", kSaveInput, FrexpSlope},
 };
 // clang-format on
 

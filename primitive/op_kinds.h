@@ -74,9 +74,6 @@ enum class UnaryOp : uint8_t {
   kI1e,
   kPolygamma,  // params: the order
   kMvlgamma,   // params: the dim
-  // x is mantissa 2^exponent, the mantissa from 1/2 up to 1.
-  kFrexpMantissa,
-  kFrexpExponent,
   // Truths and bits.
   kIsNan,
   kIsInf,

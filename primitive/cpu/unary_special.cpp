@@ -46,18 +46,6 @@ double MultiLogGamma(double x, int p) {
   return sum;
 }
 
-template <class C>
-C Mantissa(C x) {
-  int exponent;
-  return std::frexp(x, &exponent);
-}
-template <class C>
-C Exponent(C x) {
-  int exponent = 0;
-  std::frexp(x, &exponent);
-  return std::isfinite(x) ? static_cast<C>(exponent) : C(0);
-}
-
 UnaryCode FindRarer(UnaryOp op, DType dtype) {
 #define OFL_IN_DOUBLE(expression)                    \
   [](auto given, const UnaryParams& params) {        \
@@ -86,10 +74,6 @@ UnaryCode FindRarer(UnaryOp op, DType dtype) {
       return Wide(dtype, OFL_IN_DOUBLE(Polygamma(static_cast<int>(p.v[0]), x)));
     case UnaryOp::kMvlgamma:
       return Wide(dtype, OFL_IN_DOUBLE(MultiLogGamma(x, static_cast<int>(p.v[0]))));
-    case UnaryOp::kFrexpMantissa:
-      return Wide(dtype, [](auto x) { return Mantissa(x); });
-    case UnaryOp::kFrexpExponent:
-      return Wide(dtype, [](auto x) { return Exponent(x); });
     default:
       return {};
   }

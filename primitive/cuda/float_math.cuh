@@ -254,11 +254,11 @@ OFL_HOST_DEVICE float MantissaOf(float x) {
   const float mantissa = AsFloat((AsBits(scaled) & 0x807fffffu) | 0x3f000000u);
   return size > 0.0f && size < INFINITY ? mantissa : x;
 }
-OFL_HOST_DEVICE float ExponentOf(float x) {
+OFL_HOST_DEVICE int32_t ExponentOf(float x) {
   const float size = fabsf(x);
   const bool tiny = size < 0x1p-126f;
   const int exponent = static_cast<int>(AsBits(tiny ? size * kScale : size) >> 23) - 126;
-  return size > 0.0f && size < INFINITY ? static_cast<float>(exponent - (tiny ? 64 : 0)) : 0.0f;
+  return size > 0.0f && size < INFINITY ? exponent - (tiny ? 64 : 0) : 0;
 }
 
 // x y, or x / y as IEEE 754 rounds it, in one sequence of instructions: a rough quotient's rest is

@@ -54,15 +54,6 @@ __device__ double MultiLogGamma(double x, int p) {
   for (int i = 0; i < p; ++i) sum += lgamma(x - 0.5 * i);
   return sum;
 }
-__device__ double ExponentOf(double x) {
-  int exponent = 0;
-  frexp(x, &exponent);
-  return isfinite(x) ? exponent : 0;
-}
-__device__ double MantissaOf(double x) {
-  int exponent = 0;
-  return frexp(x, &exponent);
-}
 
 // One expression of x, in double, and one for its slope at s; p: the params.
 #define OFL_IN_DOUBLE(Name, expression)                     \
@@ -101,14 +92,6 @@ struct TrigammaOf : LongInDouble {
   __device__ float operator()(float x) const { return fast::Trigamma(x); }
   __device__ double operator()(double x) const { return Trigamma(x); }
   __device__ float Narrow(float x) const { return narrow::Trigamma(x); }
-};
-struct FrexpMantissa {
-  __device__ float operator()(float x) const { return fast::MantissaOf(x); }
-  __device__ double operator()(double x) const { return MantissaOf(x); }
-};
-struct FrexpExponent {
-  __device__ float operator()(float x) const { return fast::ExponentOf(x); }
-  __device__ double operator()(double x) const { return ExponentOf(x); }
 };
 // Functions and slopes in double, with a form for results of 16 bits.
 #define OFL_TWO_FORMS(Name, expression, Form)                          \
@@ -175,8 +158,6 @@ UnaryLauncher FindSpecial(UnaryOp op, DType dtype) {
     case UnaryOp::kI1e: return Floats<I1eOf>(dtype);
     case UnaryOp::kPolygamma: return FindPolygamma(dtype);
     case UnaryOp::kMvlgamma: return Floats<MvlgammaOf>(dtype);
-    case UnaryOp::kFrexpMantissa: return Floats<FrexpMantissa>(dtype);
-    case UnaryOp::kFrexpExponent: return Floats<FrexpExponent>(dtype);
     // clang-format on
     default:
       return nullptr;
