@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Functions of the normal distribution, Bessel functions and derivatives of log gamma, and their
-// slopes. They are computed in double, for float rounded once.
+// slopes. Most are computed in double, for float rounded once.
 #include "primitive/cuda/elementwise_find.cuh"
+#include "primitive/cuda/float_special_math.cuh"
 #include "primitive/cuda/narrow_bessel_math.cuh"
 #include "primitive/cuda/narrow_gamma_math.cuh"
 #include "primitive/cuda/narrow_math.cuh"
@@ -49,6 +50,10 @@ __device__ double SlopeOfI1(double x) {
   if (fabs(x) > 1e308) return fabs(x);
   return cyl_bessel_i0(x) - cyl_bessel_i1(x) / x;
 }
+__device__ float EntrOfFloat(float x) {
+  if (x > 0.0f) return -x * logf(x);
+  return x == 0.0f ? 0.0f : x < 0.0f ? -INFINITY : x;
+}
 __device__ double MultiLogGamma(double x, int p) {
   double sum = 0.25 * p * (p - 1) * 1.14472988584940017414;
   for (int i = 0; i < p; ++i) sum += lgamma(x - 0.5 * i);
@@ -76,9 +81,7 @@ __device__ double MultiLogGamma(double x, int p) {
       return g * static_cast<C>(expression);                \
     }                                                       \
   }
-OFL_IN_DOUBLE(LogNdtrOf, LogNdtr(x));
 OFL_IN_DOUBLE(NdtriOf, Ndtri(x));
-OFL_IN_DOUBLE(ErfcxOf, erfcx(x));
 OFL_IN_DOUBLE(PolygammaOf, Polygamma(static_cast<int>(p.v[0]), x));
 OFL_IN_DOUBLE(MvlgammaOf, MultiLogGamma(x, static_cast<int>(p.v[0])));
 OFL_SLOPE_IN_DOUBLE(NdtrSlope, 0.39894228040143267794 * exp(-0.5 * s * s));
@@ -112,16 +115,32 @@ struct TrigammaOf : LongInDouble {
     }                                                                               \
     __device__ float Narrow(float g, float s) const { return g * narrow::Form(s); } \
   }
-OFL_TWO_FORMS(I0eOf, ScaledI0(x), I0e);
 OFL_TWO_FORMS(I1Of, cyl_bessel_i1(x), I1);
-OFL_TWO_FORMS(I1eOf, ScaledI1(x), I1e);
-OFL_TWO_FORMS(NdtrOf, Ndtr(x), Ndtr);
-OFL_TWO_FORMS(EntrOf, Entr(x), Entr);
 OFL_TWO_SLOPES(I0eSlope, SlopeOfScaledI0(s), I0eSlope);
 OFL_TWO_SLOPES(I1Slope, SlopeOfI1(s), I1Slope);
 OFL_TWO_SLOPES(I1eSlope, SlopeOfScaledI1(s), I1eSlope);
 #undef OFL_TWO_SLOPES
 #undef OFL_TWO_FORMS
+// A form for each compute type, and one for results of 16 bits.
+#define OFL_THREE_FORMS(Name, wide, single, Form)                      \
+  struct Name : LongInDouble {                                         \
+    __device__ double operator()(double x) const { return wide; }      \
+    __device__ float operator()(float x) const { return single; }      \
+    __device__ float Narrow(float x) const { return narrow::Form(x); } \
+  }
+OFL_THREE_FORMS(I0eOf, ScaledI0(x), fast::I0e(x), I0e);
+OFL_THREE_FORMS(I1eOf, ScaledI1(x), fast::I1e(x), I1e);
+OFL_THREE_FORMS(NdtrOf, Ndtr(x), fast::Ndtr(x), Ndtr);
+OFL_THREE_FORMS(EntrOf, Entr(x), EntrOfFloat(x), Entr);
+#undef OFL_THREE_FORMS
+struct LogNdtrOf : Long {
+  __device__ float operator()(float x) const { return fast::LogNdtr(x); }
+  __device__ double operator()(double x) const { return LogNdtr(x); }
+};
+struct ErfcxOf : LongInDouble {
+  __device__ float operator()(float x) const { return erfcxf(x); }
+  __device__ double operator()(double x) const { return erfcx(x); }
+};
 #undef OFL_SLOPE_IN_DOUBLE
 #undef OFL_IN_DOUBLE
 

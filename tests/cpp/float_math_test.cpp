@@ -15,7 +15,9 @@
 // clang-format off: the order matters
 #include "approximate.h"
 #include "primitive/cuda/float_gamma_math.cuh"
+#include "primitive/cuda/float_special_math.cuh"
 #include "primitive/gamma_math.h"
+#include "primitive/normal_math.h"
 // clang-format on
 
 namespace oneflow_lite::cuda::fast {
@@ -111,6 +113,33 @@ TEST(FloatMath, Logit) {
     return std::abs(centred) < 0.5 ? 2 * std::atanh(centred) : std::log(v) - std::log1p(-v);
   };
   EXPECT_LE(Worst(x, Logit, logit), 4);
+}
+
+TEST(FloatMath, NormalDistribution) {
+  const auto x = Numbers(100000);
+  EXPECT_LE(Worst(x, Ndtr, [](double v) { return oneflow_lite::Ndtr(v); }), 4);
+  EXPECT_LE(Worst(x, LogNdtr, [](double v) { return oneflow_lite::LogNdtr(v); }), 4);
+}
+// e^-|x| times the integral of cos(n t) e^(|x| cos t) over 0 .. pi, over pi, by the trapezoidal
+// rule, whose error vanishes.
+double ScaledBessel(double x, int order) {
+  if (std::isinf(x)) return order == 0 ? 0.0 : std::copysign(0.0, x);
+  const double a = std::abs(x), width = std::min(M_PI, 9 / std::sqrt(std::max(a, 1.0)));
+  constexpr int kSteps = 40;
+  double sum = 0;
+  for (int i = 0; i <= kSteps; ++i) {
+    const double t = width * i / kSteps, half = std::sin(t / 2);
+    const double part = std::exp(-2 * a * half * half) * (order == 0 ? 1 : std::cos(t));
+    sum += i == 0 || i == kSteps ? part / 2 : part;
+  }
+  const double y = sum * width / kSteps / M_PI;
+  if (order == 0) return y;
+  return a < 1e-4 ? x / 2 * (1 - a + a * a * 0.625) : std::copysign(y, x);
+}
+TEST(FloatMath, Bessel) {
+  const auto x = Numbers(30000);
+  EXPECT_LE(Worst(x, I0e, [](double v) { return ScaledBessel(v, 0); }), 4);
+  EXPECT_LE(Worst(x, I1e, [](double v) { return ScaledBessel(v, 1); }), 4);
 }
 
 TEST(FloatMath, Trigamma) {
