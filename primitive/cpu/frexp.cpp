@@ -13,7 +13,7 @@ namespace {
 template <class T>
 void Split(const Elementwise<3>& g, const T* x, T* mantissa, int32_t* exponent, int64_t begin,
            int64_t end) {
-  using C = ComputeType<T>;
+  using C = ComputeOf<T>;
   StridedCursor from(g, 0, begin), to(g, 1, begin), whole(g, 2, begin);
   for (int64_t left = end - begin; left > 0;) {
     const int64_t n = std::min({left, from.run(), to.run(), whole.run()});

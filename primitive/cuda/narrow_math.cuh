@@ -98,6 +98,7 @@ OFL_HOST_DEVICE float Entr(float x) {
   const float product = -x * Log(x), rest = x < 0.0f ? -INFINITY : x;
   return x > 0.0f ? product : x == 0.0f ? 0.0f : rest;
 }
+OFL_HOST_DEVICE float EntrSlope(float x) { return -1.0f - Log(x); }
 // What the logarithm of the sum is more than the greater one.
 OFL_HOST_DEVICE float LogAddExp(float a, float b) {
   const float most = Larger(a, b), off = a == b ? 0.0f : fabsf(a - b);
@@ -201,6 +202,11 @@ OFL_HOST_DEVICE float Erfc(float x) {
   const float a = Smaller(fabsf(x), kFarNormal * 0.707106781f);
   const float bell = Exp2(Fma(a * a, -kLog2E, 33.0f)), rest = bell * NormalRest(a * 1.41421356f);
   return x < 0.0f ? 2.0f - rest : rest;
+}
+// The slopes of Ndtr and, at its result, of its inverse: e^(-x^2 / 2) / sqrt(2 pi) and 1 over it.
+OFL_HOST_DEVICE float NdtrSlope(float x) { return Bell(x * x) * (0.398942280f * 0x1p-32f); }
+OFL_HOST_DEVICE float NdtriSlope(float y) {
+  return Exp2(Fma(y * y, 0.5f * kLog2E, -32.0f)) * (2.50662827f * 0x1p32f);
 }
 // The slope of gelu at -a is (root - a) t(a) e^(-a^2 / 2); there it is 0.
 OFL_HOST_DEVICE float GeluSlope(float x) {

@@ -84,10 +84,7 @@ __device__ double MultiLogGamma(double x, int p) {
 OFL_IN_DOUBLE(NdtriOf, Ndtri(x));
 OFL_IN_DOUBLE(PolygammaOf, Polygamma(static_cast<int>(p.v[0]), x));
 OFL_IN_DOUBLE(MvlgammaOf, MultiLogGamma(x, static_cast<int>(p.v[0])));
-OFL_SLOPE_IN_DOUBLE(NdtrSlope, 0.39894228040143267794 * exp(-0.5 * s * s));
 OFL_SLOPE_IN_DOUBLE(LogNdtrSlopeOf, LogNdtrSlope(s));
-OFL_SLOPE_IN_DOUBLE(NdtriSlope, 2.50662827463100050242 * exp(0.5 * s * s));
-OFL_SLOPE_IN_DOUBLE(EntrSlope, -log(s) - 1);
 OFL_SLOPE_IN_DOUBLE(ErfcxSlope, 2 * (s * erfcx(s) - 0.56418958354775628695));
 OFL_SLOPE_IN_DOUBLE(PolygammaSlope, Polygamma(static_cast<int>(p.v[0]) + 1, s));
 OFL_SLOPE_IN_DOUBLE(MvlgammaSlope, MultiDigamma(s, static_cast<int>(p.v[0])));
@@ -116,6 +113,9 @@ struct TrigammaOf : LongInDouble {
     __device__ float Narrow(float g, float s) const { return g * narrow::Form(s); } \
   }
 OFL_TWO_FORMS(I1Of, cyl_bessel_i1(x), I1);
+OFL_TWO_SLOPES(NdtrSlope, 0.39894228040143267794 * exp(-0.5 * s * s), NdtrSlope);
+OFL_TWO_SLOPES(NdtriSlope, 2.50662827463100050242 * exp(0.5 * s * s), NdtriSlope);
+OFL_TWO_SLOPES(EntrSlope, -log(s) - 1, EntrSlope);
 OFL_TWO_SLOPES(I0eSlope, SlopeOfScaledI0(s), I0eSlope);
 OFL_TWO_SLOPES(I1Slope, SlopeOfI1(s), I1Slope);
 OFL_TWO_SLOPES(I1eSlope, SlopeOfScaledI1(s), I1eSlope);

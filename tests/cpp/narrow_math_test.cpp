@@ -196,6 +196,10 @@ TEST(NarrowMath, Normal) {
     return NormalBelow(x) + bell;
   });
   ExpectClose("ndtr", Ndtr, NormalBelow);
+  ExpectClose("ndtr slope", NdtrSlope,
+              [](double x) { return std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI); });
+  ExpectClose("ndtri slope", NdtriSlope,
+              [](double y) { return std::exp(0.5 * y * y) * std::sqrt(2 * M_PI); });
   ExpectClose("erf", Erf, [](double x) { return std::erf(x); });
   ExpectClose("erfc", Erfc, [](double x) { return std::erfc(x); });
 }
@@ -292,6 +296,14 @@ TEST(NarrowMath, Gamma) {
   const auto digamma = [](double x) { return oneflow_lite::Digamma(x); };
   ExpectClose("digamma", BesideTerms(Digamma, digamma), digamma);
   ExpectClose("trigamma", Trigamma, [](double x) { return oneflow_lite::Trigamma(x); });
+}
+TEST(NarrowMath, EntrSlope) {
+  const auto slope = [](double x) { return -1 - std::log(x); };
+  const auto beside = [=](float x) {  // the reference where the terms cancel and y is within 2^-20
+    const double want = slope(x), y = EntrSlope(x);
+    return std::abs(y - want) <= 0x1p-20 ? static_cast<float>(want) : y;
+  };
+  ExpectClose("entr slope", beside, slope);
 }
 TEST(NarrowMath, Erfinv) { ExpectClose("erfinv", Erfinv, ErfinvOf); }
 
