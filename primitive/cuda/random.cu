@@ -3,6 +3,7 @@
 // Random numbers. An element depends on the seed and its own index alone (core/philox.h), so the
 // launch shape does not matter and the CPU gives the same numbers.
 #include "primitive/cuda/elementwise.cuh"
+#include "primitive/cuda/philox.cuh"
 #include "primitive/cuda/random_launch.h"
 #include "primitive/random_math.h"
 
@@ -10,13 +11,27 @@ namespace oneflow_lite {
 namespace cuda {
 namespace {
 
+// In the few instructions that results of 16 bits need, or exact.
+template <bool kNear>
 __device__ __forceinline__ float MinusLog(float u) {
+  if constexpr (kNear) return -NearLogOf(1.0f - u);
   const TwoFloats log = LogOf(1.0f - u);
   return -(log.high + log.low);
 }
-__device__ __forceinline__ double MinusLog(double u) { return -log(1.0 - u); }
+template <bool kNear>
+__device__ __forceinline__ double MinusLog(double u) {
+  return -log(1.0 - u);
+}
 
-__device__ __forceinline__ void BoxMuller(float& u, float& v) { BoxMullerInFloats(u, v); }
+template <bool kNear>
+__device__ __forceinline__ void BoxMuller(float& u, float& v) {
+  if constexpr (kNear) {
+    NearBoxMuller(u, v);
+  } else {
+    BoxMullerInFloats(u, v);
+  }
+}
+template <bool kNear>
 __device__ __forceinline__ void BoxMuller(double& u, double& v) {
   const double r = sqrt(-2.0 * log(1.0 - u));
   double sine, cosine;
@@ -25,17 +40,25 @@ __device__ __forceinline__ void BoxMuller(double& u, double& v) {
   v = r * sine;
 }
 
+template <class C>
+__device__ __noinline__ C Quotient(C x, C b) {
+  return x / b;
+}
+
 // The elements of one counter, for the real distributions.
 template <RandomKind kKind, class T>
 struct Real {
   using C = ComputeType<T>;
+  static constexpr bool kNear = sizeof(T) == 2;
   static constexpr int kCount = std::is_same_v<C, double> ? 2 : 4;
   C a, b, end;
+  C over;  // 1 / b, 0 where products with it may not be normal
 
   explicit Real(const RandomNumbers& n)
       : a(static_cast<C>(n.a)),
         b(static_cast<C>(kKind == RandomKind::kUniform ? n.b - n.a : n.b)),
-        end(static_cast<C>(n.b)) {}
+        end(static_cast<C>(n.b)),
+        over(static_cast<C>(n.b > 0x1p-100 && n.b < 0x1p100 ? 1 / n.b : 0)) {}
 
   __device__ Pack<T, kCount> operator()(const PhiloxResult& r) const {
     C u[kCount];
@@ -49,12 +72,18 @@ struct Real {
     }
     if constexpr (kKind == RandomKind::kNormal) {
 #pragma unroll
-      for (int i = 0; i < kCount; i += 2) BoxMuller(u[i], u[i + 1]);
+      for (int i = 0; i < kCount; i += 2) BoxMuller<kNear>(u[i], u[i + 1]);
     }
     Pack<T, kCount> y;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) y.v[i] = Element(u[i]);
     return y;
+  }
+  // A quotient in three instructions where it can be had so.
+  __device__ C OverB(C x) const {
+    if (std::is_same_v<C, double> || over == C(0)) return Quotient(x, b);
+    const C quotient = x * over;
+    return kNear ? quotient : fma(fma(-quotient, b, x), over, quotient);
   }
   __device__ T Element(C u) const {
     if constexpr (kKind == RandomKind::kUniform) {
@@ -63,7 +92,7 @@ struct Real {
     } else if constexpr (kKind == RandomKind::kNormal) {
       return ConvertTo<T>(Stretched(u, b, a));
     } else {
-      return ConvertTo<T>((u == C(0) ? C(2.98023223876953125e-8) : MinusLog(u)) / b);
+      return ConvertTo<T>(OverB(u == C(0) ? C(2.98023223876953125e-8) : MinusLog<kNear>(u)));
     }
   }
 };
@@ -77,49 +106,96 @@ struct Whole {
   __device__ Pack<T, kCount> operator()(const PhiloxResult& r) const {
     Pack<T, kCount> y;
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      if constexpr (kKind == RandomKind::kIntegers) {
-        y.v[i] = ConvertTo<T>(IntegerOf(r.v[i], n.low, n.count));
-      } else if constexpr (kKind == RandomKind::kBernoulli) {
-        y.v[i] = ConvertTo<T>(static_cast<int>(r.v[i] >> 8 < n.threshold));
-      } else {
-        y.v[i] = static_cast<T>(r.v[i]);
-      }
-    }
+    for (int i = 0; i < kCount; ++i) y.v[i] = Element(r.v[i]);
     return y;
   }
+  __device__ T Element(uint32_t bits) const {
+    if constexpr (kKind == RandomKind::kIntegers) {
+      return ConvertTo<T>(IntegerOf(bits, n.low, n.count));
+    } else if constexpr (kKind == RandomKind::kBernoulli) {
+      return ConvertTo<T>(static_cast<int>(bits >> 8 < n.threshold));
+    } else {
+      return static_cast<T>(bits);
+    }
+  }
+};
+
+// The four elements of a counter that are wider than 16 bytes together. Two threads side by side
+// exchange halves, so that a store of the warp fills whole sectors: the first one the elements of
+// the even thread, the second one those of the odd one. All 32 threads take part.
+template <class T, class Elements>
+__device__ __forceinline__ void StorePairs(const Elements& elements, const PhiloxResult& r, T* y) {
+  const bool odd = (threadIdx.x & 1) != 0;
+  const uint32_t first = __shfl_xor_sync(0xffffffffu, odd ? r.v[0] : r.v[2], 1);
+  const uint32_t second = __shfl_xor_sync(0xffffffffu, odd ? r.v[1] : r.v[3], 1);
+  const uint32_t words[2][2] = {{odd ? first : r.v[0], odd ? second : r.v[1]},
+                                {odd ? r.v[2] : first, odd ? r.v[3] : second}};
+  T* even = y - (odd ? 2 : 0);
+#pragma unroll
+  for (int k = 0; k < 2; ++k) {
+    const Pack<T, 2> pack{{elements.Element(words[k][0]), elements.Element(words[k][1])}};
+    StoreAlignedPack(even + 4 * k, pack);
+  }
+}
+
+// A thread draws at least kCounters, whose keys are the same, and stores 16 bytes at a time.
+constexpr int kCounters = 4;
+template <class T, class Elements>
+struct RandomShare {
+  static constexpr int kBytes = Elements::kCount * static_cast<int>(sizeof(T));  // of a counter
+  static constexpr int kJoined = kBytes < kPackBytes ? kPackBytes / kBytes : 1;  // of a store
+  static constexpr int kPack = kJoined * Elements::kCount;
+  static constexpr int kTurns = kCounters / kJoined > 0 ? kCounters / kJoined : 1;
 };
 
 template <class T, class Elements>
-struct RandomRun {
-  static constexpr int kCount = Elements::kCount;
-  RandomArguments arguments;
-  Elements elements;
-  T* y;
-
-  template <int N>
-  __device__ void Run(int64_t i) const {
-    static_assert(N == 1 || N == kCount, "a counter's elements or one of them");
-    uint64_t seed = arguments.seed, offset = arguments.offset;
-    if (arguments.shift) seed += arguments.shift[0], offset += arguments.shift[1];
-    const Pack<T, kCount> drawn =
-        elements(Philox(seed, offset + static_cast<uint64_t>(i) / kCount));
-    if constexpr (N == 1) {
+__global__ void __launch_bounds__(kElementwiseThreads)
+    RandomKernel(int64_t n, RandomArguments a, const __grid_constant__ Elements elements, T* y) {
+  using Share = RandomShare<T, Elements>;
+  constexpr int kCount = Elements::kCount, kPack = Share::kPack;
+  uint64_t seed = a.seed, offset = a.offset;
+  if (a.shift) seed += a.shift[0], offset += a.shift[1];
+  const PhiloxKeys keys(seed);
 #pragma unroll
-      for (int k = 0; k < kCount; ++k) {
-        if (i % kCount == k) y[i] = drawn.v[k];
+  for (int turn = 0; turn < Share::kTurns; ++turn) {
+    const int64_t thread =
+        (int64_t{blockIdx.x} * Share::kTurns + turn) * kElementwiseThreads + threadIdx.x;
+    const int64_t i = thread * kPack, counter = thread * Share::kJoined;
+    Pack<T, kPack> pack;
+#pragma unroll
+    for (int k = 0; k < Share::kJoined; ++k) {
+      const PhiloxResult r = keys.Draw(offset + static_cast<uint64_t>(counter + k));
+      if constexpr (Share::kBytes > kPackBytes) {
+        const int64_t end = (thread - threadIdx.x % 32 + 32) * kPack;  // of the warp
+        if (end <= n && BytesPastBoundary(y) == 0) {
+          StorePairs(elements, r, y + i);
+          continue;
+        }
       }
-    } else {
-      StorePack<N>(y + i, drawn);
+      const Pack<T, kCount> drawn = elements(r);
+#pragma unroll
+      for (int e = 0; e < kCount; ++e) pack.v[k * kCount + e] = drawn.v[e];
+      if (Share::kBytes > kPackBytes || i + kPack > n) {
+#pragma unroll
+        for (int e = 0; e < kCount; ++e) {
+          if (i + k * kCount + e < n) y[i + k * kCount + e] = drawn.v[e];
+        }
+      }
+    }
+    if constexpr (Share::kBytes <= kPackBytes) {
+      if (i + kPack <= n) StorePack<kPack>(y + i, pack);
     }
   }
-};
+}
 
 template <class T, class Elements>
 cudaError_t LaunchRandom(int64_t n, const RandomArguments& arguments, const RandomNumbers& numbers,
                          void* y, cudaStream_t stream) {
-  const RandomRun<T, Elements> run{arguments, Elements(numbers), static_cast<T*>(y)};
-  return ForPacks<Elements::kCount>(n, run, stream);
+  using Share = RandomShare<T, Elements>;
+  if (n <= 0) return cudaSuccess;
+  const int64_t blocks = CeilDiv(n, int64_t{Share::kPack} * Share::kTurns * kElementwiseThreads);
+  return Launch(RandomKernel<T, Elements>, blocks, kElementwiseThreads, 0, stream, n, arguments,
+                Elements(numbers), static_cast<T*>(y));
 }
 
 template <RandomKind kKind>

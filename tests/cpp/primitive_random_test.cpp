@@ -104,8 +104,9 @@ TEST_P(RandomTest, IntegersAndTruthsAreThoseOfTheWords) {
   }
 }
 
-// What CUDA computes in floats, on the host: within 1 unit in the last place.
-TEST(BoxMuller, InFloatsIsExactButForTheLastPlace) {
+// The two normals of u and v that `transform` gives are within so many units in the last place.
+template <class F>
+void ExpectNormals(F&& transform, long double units) {
   for (uint64_t counter = 0; counter < 200000; ++counter) {
     const PhiloxResult r = Philox(3, counter);
     float u = UniformFloat(r.v[0]), v = UniformFloat(r.v[1]);
@@ -115,7 +116,7 @@ TEST(BoxMuller, InFloatsIsExactButForTheLastPlace) {
     const long double radius = std::sqrt(-2 * std::log(1 - static_cast<long double>(u)));
     const long double angle = 2 * std::numbers::pi_v<long double> * v;
     const long double want[] = {radius * std::cos(angle), radius * std::sin(angle)};
-    BoxMullerInFloats(u, v);
+    transform(u, v);
     const float got[] = {u, v};
     for (int k = 0; k < 2; ++k) {
       const auto near = static_cast<float>(want[k]);
@@ -124,8 +125,26 @@ TEST(BoxMuller, InFloatsIsExactButForTheLastPlace) {
         continue;
       }
       const long double ulp = std::nextafter(std::fabs(near), 100.f) - std::fabs(near);
-      ASSERT_LE(std::fabs(got[k] - want[k]), ulp) << counter << " " << k;
+      ASSERT_LE(std::fabs(got[k] - want[k]), units * ulp) << counter << " " << k;
     }
+  }
+}
+// What CUDA computes in floats, on the host.
+TEST(BoxMuller, InFloatsIsExactButForTheLastPlace) {
+  ExpectNormals([](float& u, float& v) { BoxMullerInFloats(u, v); }, 1);
+}
+TEST(BoxMuller, For16BitsIsExactButForThreeBits) {
+  ExpectNormals([](float& u, float& v) { NearBoxMuller(u, v); }, 8);
+}
+TEST(Log, OfAllUniforms) {
+  for (uint32_t k = 1; k < 1u << 24; k += k < 4096 ? 1 : 37) {
+    const float w = 1.0f - static_cast<float>(k) * 0x1p-24f;
+    const double want = std::log(static_cast<double>(w));
+    const auto near = static_cast<float>(-want);
+    const double ulp = static_cast<double>(std::nextafter(near, 100.f)) - near;
+    const TwoFloats log = LogOf(w);
+    ASSERT_LE(std::fabs(log.high + log.low - want), ulp) << k;
+    ASSERT_LE(std::fabs(NearLogOf(w) - want), 6 * ulp) << k;
   }
 }
 

@@ -349,3 +349,46 @@ def test_each_replay_drops_anew_and_its_gradient_follows():
         np.testing.assert_array_equal(host(y), host(dx))
         seen.append(host(y).tobytes())
     assert len(set(seen)) == 3
+
+
+@pytest.mark.parametrize("name", ["uniform_", "normal_", "exponential_", "random_", "bernoulli_"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64", "uint8", "int64"])
+def test_numbers_do_not_depend_on_where_they_lie(name, dtype, device):
+    """At an odd offset, and of lengths around what a thread, a warp and a block of CUDA draw."""
+    if name in ("uniform_", "normal_", "exponential_") and dtype not in FLOATS:
+        pytest.skip("for floats")
+    kind = getattr(flow, dtype)
+    arguments = (100,) if name == "random_" else ()
+    memory = flow.zeros(20_001, dtype=kind, device=device)
+    whole = host(seeded(getattr(flow.zeros(20_000, dtype=kind, device=device), name), *arguments))
+    for n in (1, 3, 127, 128, 129, 4095, 4096, 4097, 16_385, 20_000):
+        for offset in (0, 1):
+            part = memory[offset : offset + n]
+            memory.fill_(1)
+            before = host(memory)
+            seeded(getattr(part, name), *arguments)
+            np.testing.assert_array_equal(host(part), whole[:n])
+            np.testing.assert_array_equal(host(memory)[offset + n :], before[offset + n :])
+            assert offset == 0 or host(memory)[0] == 1
+
+
+@pytest.mark.parametrize("low, high", [(0, 1), (-3, 97), (0, 2**32), (-(2**31), 2**31), (5, 2**31)])
+def test_integers_are_those_of_the_bits(low, high, device):
+    x = flow.empty(10_001, dtype=flow.int64, device=device)
+    words = host(seeded(flow.random_bits, 10_001, device=device))
+    wanted = [low + int(w) * (high - low) // 2**32 for w in words]
+    assert seeded(x.random_, low, high).tolist() == wanted
+
+
+@pytest.mark.parametrize("rate", [1e-40, 1e-31, 0.3, 2.0, 1e31])
+def test_exponentials_are_logarithms_over_the_rate(rate, device):
+    """Within 2 units in the last place, where the quotient's reciprocal is no normal number too."""
+    u = host(seeded(flow.rand, 10_000, device=device))
+    got = host(seeded(flow.empty(10_000, device=device).exponential_, rate))
+    with np.errstate(divide="ignore", over="ignore"):
+        wanted = np.where(u == 0, 2.0**-25, -np.log1p(-u)) / np.float64(np.float32(rate))
+        wanted = wanted.astype(np.float32).astype(np.float64)
+    finite = np.isfinite(wanted)
+    assert (np.isinf(got) == ~finite).all()
+    unit = 2.0 ** (np.floor(np.log2(np.maximum(wanted[finite], 2.0**-126))) - 23)
+    assert (np.abs(got[finite] - wanted[finite]) <= 2 * unit).all()
