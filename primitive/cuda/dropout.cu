@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dropout, forward and backward: a pack of 16 bytes per thread, whose draws are one or two Philox
-// counters. The gradient reads seed and offset where forward wrote them.
+// Dropout, forward and backward. Where each element has its own draw and those of a counter lie
+// side by side, a thread has the elements of kCounters of them, which share their keys, in accesses
+// of 16 bytes; else a pack of 16 bytes whose draws are wherever they are. The gradient reads seed
+// and offset where forward wrote them.
 #include "primitive/cuda/elementwise.cuh"
+#include "primitive/cuda/philox.cuh"
 #include "primitive/cuda/random_launch.h"
 #include "primitive/random_math.h"
 
@@ -33,6 +36,16 @@ struct DropoutRun {
     return run == 0 || i % run + count <= run;
   }
 
+  __device__ void Begin(bool first, uint64_t* seed, uint64_t* offset) const {
+    if constexpr (kBackward) {
+      *seed = drawn[0], *offset = drawn[1];
+    } else {
+      *seed = state.seed, *offset = state.offset;
+      if (state.shift) *seed += state.shift[0], *offset += state.shift[1];
+      if (first) drawn[0] = *seed, drawn[1] = *offset;
+    }
+  }
+
   __device__ T Element(T v, uint32_t bits) const {
     const C stretched = Stretched(ConvertTo<C>(v), scale, kept);
     return ConvertTo<T>(bits >> 8 >= threshold ? stretched : dropped);
@@ -41,13 +54,7 @@ struct DropoutRun {
   template <int N>
   __device__ void Run(int64_t i) const {
     uint64_t seed, offset;
-    if constexpr (kBackward) {
-      seed = drawn[0], offset = drawn[1];
-    } else {
-      seed = state.seed, offset = state.offset;
-      if (state.shift) seed += state.shift[0], offset += state.shift[1];
-      if (i == 0) drawn[0] = seed, drawn[1] = offset;
-    }
+    Begin(i == 0, &seed, &offset);
     Pack<T, N> pack = LoadPack<N>(x + i);
     const int64_t place = PlaceOf(i);
     const bool neighbours = AreNeighbours(i, N);
@@ -70,15 +77,20 @@ struct DropoutRun {
       }
       return;
     }
+    StoreHalves(y + i, pack);
+  }
+  // Of more than 16 bytes the halves one after the other.
+  template <int N>
+  static __device__ void StoreHalves(T* p, const Pack<T, N>& pack) {
     if constexpr (sizeof(pack) > kPackBytes) {
       Pack<T, N / 2> half;
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         memcpy(&half, &pack.v[h * (N / 2)], sizeof(half));
-        StorePack<N / 2>(y + i + h * (N / 2), half);
+        StorePack<N / 2>(p + h * (N / 2), half);
       }
     } else {
-      StorePack<N>(y + i, pack);
+      StorePack<N>(p, pack);
     }
   }
   __device__ int64_t DrawOf(int64_t i) const {
@@ -91,6 +103,45 @@ struct DropoutRun {
     return w < 2 ? (w == 0 ? r.v[0] : r.v[1]) : (w == 2 ? r.v[2] : r.v[3]);
   }
 };
+
+constexpr int kCounters = 4;
+
+// The draws of element i are those of start + i, a multiple of 4 where i is one. A thread's
+// elements are kTurns groups of kPack; all are read before any is written.
+template <class T, bool kBackward>
+__global__ void __launch_bounds__(kElementwiseThreads)
+    DenseKernel(int64_t n, const __grid_constant__ DropoutRun<T, kBackward> run) {
+  constexpr int kPack = kPackSize<T> < 4 ? 4 : kPackSize<T>, kTurns = 4 * kCounters / kPack;
+  const int64_t first = int64_t{blockIdx.x} * kTurns * kElementwiseThreads + threadIdx.x;
+  uint64_t seed, offset;
+  run.Begin(first == 0, &seed, &offset);
+  const PhiloxKeys keys(seed);
+  Pack<T, kPack> packs[kTurns];
+#pragma unroll
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const int64_t i = (first + turn * kElementwiseThreads) * kPack;
+    if (i + kPack <= n) packs[turn] = LoadPack<kPack>(run.x + i);
+  }
+#pragma unroll
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const int64_t i = (first + turn * kElementwiseThreads) * kPack;
+    if (i + kPack > n) {
+#pragma unroll 1
+      for (int64_t j = i; j < n; ++j) {
+        run.y[j] = run.Element(run.x[j], run.BitsOf(seed, offset, run.start + j));
+      }
+      continue;
+    }
+    Pack<T, kPack>& pack = packs[turn];
+#pragma unroll
+    for (int k = 0; k < kPack; k += 4) {
+      const PhiloxResult r = keys.Draw(offset + static_cast<uint64_t>(run.start + i + k) / 4);
+#pragma unroll
+      for (int w = 0; w < 4; ++w) pack.v[k + w] = run.Element(pack.v[k + w], r.v[w]);
+    }
+    run.StoreHalves(run.y + i, pack);
+  }
+}
 
 template <class T, bool kBackward>
 cudaError_t LaunchDropout(int64_t n, const DropoutArguments& a, const void* x, uint64_t* drawn,
@@ -111,6 +162,11 @@ cudaError_t LaunchDropout(int64_t n, const DropoutArguments& a, const void* x, u
                 a.start,
                 static_cast<const T*>(x),
                 static_cast<T*>(y)};
+  if (a.inner == 1 && a.run == 0 && a.start % 4 == 0) {
+    if (n <= 0) return cudaSuccess;
+    const int64_t blocks = CeilDiv(n, int64_t{4 * kCounters} * kElementwiseThreads);
+    return Launch(DenseKernel<T, kBackward>, blocks, kElementwiseThreads, 0, stream, n, run);
+  }
   // float64 takes 4 elements too, which share a counter.
   return ForPacks<(kPackSize<T> < 4 ? 4 : kPackSize<T>)>(n, run, stream);
 }

@@ -392,3 +392,18 @@ def test_exponentials_are_logarithms_over_the_rate(rate, device):
     assert (np.isinf(got) == ~finite).all()
     unit = 2.0 ** (np.floor(np.log2(np.maximum(wanted[finite], 2.0**-126))) - 23)
     assert (np.abs(got[finite] - wanted[finite]) <= 2 * unit).all()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("n", [1, 5, 4095, 4096, 4097, 9000])
+def test_dropout_does_not_depend_on_where_it_lies(dtype, n, device):
+    """Elements and gradients at odd offsets, and of lengths around what a block of CUDA has."""
+    memory = flow.ones(9001, dtype=getattr(flow, dtype), device=device)
+    flow.manual_seed(3)
+    wanted = host(F.dropout(memory[:n].clone(), 0.3))
+    x = memory.detach().requires_grad_()
+    flow.manual_seed(3)
+    y = F.dropout(x[1 : n + 1], 0.3)
+    np.testing.assert_array_equal(host(y), wanted)
+    y.backward(memory[1 : n + 1])
+    np.testing.assert_array_equal(host(x.grad)[1 : n + 1], wanted)
