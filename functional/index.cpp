@@ -4,6 +4,7 @@
 #include "functional/binary.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/index_rows.h"
 #include "functional/select.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
@@ -53,7 +54,7 @@ StatusOr<Tensor> SourceFor(const char* name, const Tensor& self, const Tensor& i
 }
 
 StatusOr<Tensor> CallScatter(const char* name, const OpExpr& op, const Tensor& self, int64_t dim,
-                             const Tensor& index, const Operand& src) {
+                             const Tensor& index, const Operand& src, bool from_end) {
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(name, dim, self));
   OFL_ASSIGN_OR_RETURN(Tensor places, PlacesOf(name, "index", index));
   OFL_ASSIGN_OR_RETURN(places, WithDims(places));
@@ -65,21 +66,61 @@ StatusOr<Tensor> CallScatter(const char* name, const OpExpr& op, const Tensor& s
   if (from.storage() == self.storage()) {
     OFL_ASSIGN_OR_RETURN(from, Clone(from));
   }
-  if (self.ndim() > 0) return Call(op, {self, places, from}, {axis});
+  if (self.ndim() > 0) return Call(op, {self, places, from}, {axis, from_end});
   OFL_ASSIGN_OR_RETURN(Tensor line, Unsqueeze(self, 0));
-  OFL_RETURN_IF_ERROR(Call(op, {line, places, from}, {axis}).status());
+  OFL_RETURN_IF_ERROR(Call(op, {line, places, from}, {axis, from_end}).status());
   return self;
 }
 
+// Whether the index says the same for all that lies beside each other in the other dims: then
+// whole slices are meant.
+bool IsOfSlices(const Tensor& x, int64_t axis, const Tensor& index) {
+  if (index.ndim() != x.ndim() || index.numel() == 0 || GlobalOf(index) || GlobalOf(x))
+    return false;
+  int64_t others = 1;
+  for (int d = 0; d < index.ndim(); ++d) {
+    if (d == axis) continue;
+    const int64_t n = index.shape()[d];
+    if (n > x.shape()[d] || (n > 1 && index.strides()[d] != 0)) return false;
+    others *= n;
+  }
+  return others > 1;
+}
+StatusOr<Tensor> GatherSlices(const Tensor& x, int64_t axis, const Tensor& index, bool from_end) {
+  Tensor from = x, line = index;
+  for (int d = 0; d < index.ndim(); ++d) {
+    if (d == axis) continue;
+    OFL_ASSIGN_OR_RETURN(from, Narrow(from, d, 0, index.shape()[d]));
+    OFL_ASSIGN_OR_RETURN(line, Narrow(line, d, 0, 1));
+  }
+  OFL_ASSIGN_OR_RETURN(line, Reshape(line, {-1}));
+  return SelectPlaces(from, axis, line, from_end);
+}
+
 const OpExpr& ScatterOpExpr(const char* name) {
-  return OpBuilder(name).Input("self").Input("index").Input("src").Output("out").Attr("dim").Get();
+  return OpBuilder(name)
+      .Input("self")
+      .Input("index")
+      .Input("src")
+      .Output("out")
+      .Attr("dim")
+      .Attr("from_end")
+      .Get();
 }
 
 }  // namespace
 
 StatusOr<Tensor> Gather(const Tensor& x, int64_t dim, const Tensor& index) {
-  static const OpExpr& op =
-      OpBuilder("gather").Input("in").Input("index").Output("out").Attr("dim").Get();
+  return GatherPlaces(x, dim, index, false);
+}
+StatusOr<Tensor> GatherPlaces(const Tensor& x, int64_t dim, const Tensor& index, bool from_end) {
+  static const OpExpr& op = OpBuilder("gather")
+                                .Input("in")
+                                .Input("index")
+                                .Output("out")
+                                .Attr("dim")
+                                .Attr("from_end")
+                                .Get();
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("gather", dim, x));
   OFL_ASSIGN_OR_RETURN(Tensor from, WithDims(x));
   OFL_ASSIGN_OR_RETURN(Tensor places, PlacesOf("gather", "index", index));
@@ -89,32 +130,47 @@ StatusOr<Tensor> Gather(const Tensor& x, int64_t dim, const Tensor& index) {
     OFL_ASSIGN_OR_RETURN(const Tensor none, Slice(line, 0, 0, 0));
     return Reshape(none, index.shape());
   }
-  OFL_ASSIGN_OR_RETURN(Tensor y, Call(op, {from, places}, {axis}));
+  if (IsOfSlices(from, axis, places)) {
+    StatusOr<Tensor> y = GatherSlices(from, axis, places, from_end);
+    return y.ok() ? y : Renamed("gather", y.status());
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor y, Call(op, {from, places}, {axis, from_end}));
   return y.shape() == index.shape() ? StatusOr<Tensor>(y) : Reshape(y, index.shape());
 }
 
 StatusOr<Tensor> ScatterInto(const Tensor& self, int64_t dim, const Tensor& index,
                              const Operand& src) {
+  return ScatterPlaces(self, dim, index, src, false);
+}
+StatusOr<Tensor> ScatterPlaces(const Tensor& self, int64_t dim, const Tensor& index,
+                               const Operand& src, bool from_end) {
   static const OpExpr& op = ScatterOpExpr("scatter_");
-  return CallScatter("scatter_", op, self, dim, index, src);
+  return CallScatter("scatter_", op, self, dim, index, src, from_end);
 }
 StatusOr<Tensor> ScatterAddInto(const Tensor& self, int64_t dim, const Tensor& index,
                                 const Tensor& src) {
+  return ScatterAddPlaces(self, dim, index, src, false);
+}
+StatusOr<Tensor> ScatterAddPlaces(const Tensor& self, int64_t dim, const Tensor& index,
+                                  const Tensor& src, bool from_end) {
   static const OpExpr& op = ScatterOpExpr("scatter_add_");
   if (self.dtype() == DType::kBool && src.dtype() == DType::kBool) {
     // The sum of truths is whether one holds.
     OFL_ASSIGN_OR_RETURN(const Tensor count, Cast(self, DType::kInt64));
     OFL_ASSIGN_OR_RETURN(const Tensor holds, Cast(src, DType::kInt64));
-    OFL_RETURN_IF_ERROR(CallScatter("scatter_add_", op, count, dim, index, holds).status());
+    OFL_RETURN_IF_ERROR(
+        CallScatter("scatter_add_", op, count, dim, index, holds, from_end).status());
     return CopyInto(self, count);
   }
   // The 16-bit floats are summed in float32 and rounded once.
   if (ComputeType(self.dtype()) != self.dtype() && src.dtype() == self.dtype()) {
-    StatusOr<Tensor> y = ScatterAdd(self, dim, index, src);
-    if (y.ok()) y = CopyInto(self, *y);
-    return y.ok() ? y : Renamed("scatter_add_", y.status());
+    const DType wide = ComputeType(self.dtype());
+    OFL_ASSIGN_OR_RETURN(const Tensor from, Cast(src, wide));
+    OFL_ASSIGN_OR_RETURN(const Tensor sum, Cast(self, wide));
+    OFL_RETURN_IF_ERROR(ScatterAddPlaces(sum, dim, index, from, from_end).status());
+    return CopyInto(self, sum);
   }
-  return CallScatter("scatter_add_", op, self, dim, index, src);
+  return CallScatter("scatter_add_", op, self, dim, index, src, from_end);
 }
 
 StatusOr<Tensor> Scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src) {

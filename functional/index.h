@@ -37,4 +37,12 @@ OFL_API StatusOr<Tensor> ScatterInto(const Tensor& self, int64_t dim, const Tens
 OFL_API StatusOr<Tensor> ScatterAddInto(const Tensor& self, int64_t dim, const Tensor& index,
                                         const Tensor& src);
 
+// The three where a negative place counts from the end, if `from_end`; the last two in place.
+OFL_API StatusOr<Tensor> GatherPlaces(const Tensor& x, int64_t dim, const Tensor& index,
+                                      bool from_end);
+OFL_API StatusOr<Tensor> ScatterPlaces(const Tensor& self, int64_t dim, const Tensor& index,
+                                       const Operand& src, bool from_end);
+OFL_API StatusOr<Tensor> ScatterAddPlaces(const Tensor& self, int64_t dim, const Tensor& index,
+                                          const Tensor& src, bool from_end);
+
 }  // namespace oneflow_lite::functional

@@ -31,26 +31,20 @@ StatusOr<Tensor> LineOf(const char* name, const Tensor& index) {
   return line.ndim() == 1 ? StatusOr<Tensor>(line) : Reshape(line, {1});
 }
 
-// Negative places from the end. On the CPU they are looked at, which elsewhere would wait for them.
-StatusOr<Tensor> Wrapped(const char* name, const Tensor& places, int64_t dim, int64_t size) {
+// On the CPU places are looked at, so that an error says what the caller gave; elsewhere that would
+// wait for them.
+Status CheckPlaces(const char* name, const Tensor& places, int64_t dim, int64_t size) {
   // Of a global one each rank looks at its own, and all go on alike.
   const GlobalSpec* g = GlobalOf(places);
-  if (places.device().type == DeviceType::kCPU && !(g && !g->local.defined())) {
-    OFL_ASSIGN_OR_RETURN(const Tensor dense, ReadBack(name, g ? g->local : places));
-    const int64_t* place = dense.data<int64_t>();
-    bool negative = false;
-    for (int64_t i = 0; i < dense.numel(); ++i) {
-      if (place[i] < -size || place[i] >= size) {
-        return Error(ErrorKind::kIndex, name, "(): index ", place[i], " is out of range [", -size,
-                     ", ", size - 1, "] for dim ", dim, " of size ", size);
-      }
-      negative = negative || place[i] < 0;
-    }
-    if (!negative && !g) return dense;
+  if (places.device().type != DeviceType::kCPU || (g && !g->local.defined())) return OkStatus();
+  OFL_ASSIGN_OR_RETURN(const Tensor dense, ReadBack(name, g ? g->local : places));
+  const int64_t* place = dense.data<int64_t>();
+  for (int64_t i = 0; i < dense.numel(); ++i) {
+    if (place[i] >= -size && place[i] < size) continue;
+    return Error(ErrorKind::kIndex, name, "(): index ", place[i], " is out of range [", -size, ", ",
+                 size - 1, "] for dim ", dim, " of size ", size);
   }
-  OFL_ASSIGN_OR_RETURN(const Tensor before, Lt(places, Scalar(0)));
-  OFL_ASSIGN_OR_RETURN(const Tensor moved, Add(places, Scalar(size)));
-  return Where(before, moved, places);
+  return OkStatus();
 }
 
 // The arguments of a call that changes slices, a tensor without dims as one with a dim of size 1.
@@ -71,8 +65,7 @@ StatusOr<Slices> SlicesOf(const char* name, const Tensor& self, int64_t dim, con
   if (self.ndim() == 0) {
     OFL_ASSIGN_OR_RETURN(s.self, Unsqueeze(self, 0));
   }
-  OFL_ASSIGN_OR_RETURN(s.index,
-                       Wrapped(name, s.index, s.axis, s.self.shape()[static_cast<int>(s.axis)]));
+  OFL_RETURN_IF_ERROR(CheckPlaces(name, s.index, s.axis, s.self.shape()[static_cast<int>(s.axis)]));
   return s;
 }
 
@@ -159,7 +152,7 @@ StatusOr<Tensor> AddInto(const char* name, const Tensor& self, int64_t dim, cons
   }
   OFL_ASSIGN_OR_RETURN(const Tensor scaled, Mul(s.src, alpha));
   OFL_ASSIGN_OR_RETURN(const Tensor places, Spread(s));
-  OFL_RETURN_IF_ERROR(ScatterAddInto(s.self, s.axis, places, scaled).status());
+  OFL_RETURN_IF_ERROR(ScatterAddPlaces(s.self, s.axis, places, scaled, true).status());
   return self;
 }
 
@@ -179,7 +172,7 @@ StatusOr<Tensor> CopySlices(const char* name, const Tensor& self, int64_t dim, c
     return self;
   }
   OFL_ASSIGN_OR_RETURN(const Tensor places, Spread(s));
-  OFL_RETURN_IF_ERROR(ScatterInto(s.self, s.axis, places, s.src).status());
+  OFL_RETURN_IF_ERROR(ScatterPlaces(s.self, s.axis, places, s.src, true).status());
   return self;
 }
 
@@ -188,7 +181,7 @@ StatusOr<Tensor> Named(const char* name, const Tensor& x, int64_t dim, const Ten
   OFL_ASSIGN_OR_RETURN(const Slices s, SlicesOf(name, x, dim, index));
   const int axis = static_cast<int>(s.axis);
   OFL_ASSIGN_OR_RETURN(const Tensor hit, Zeros({s.self.shape()[axis]}, DType::kBool, x.device()));
-  OFL_RETURN_IF_ERROR(ScatterInto(hit, 0, s.index, Scalar(true)).status());
+  OFL_RETURN_IF_ERROR(ScatterPlaces(hit, 0, s.index, Scalar(true), true).status());
   if (x.ndim() == 0) return Reshape(hit, {});
   Dims shape(x.ndim() - axis, 1);
   shape[0] = -1;
@@ -227,7 +220,7 @@ StatusOr<Tensor> IndexFillInto(const Tensor& self, int64_t dim, const Tensor& in
 }
 
 StatusOr<Tensor> IndexSum(const Tensor& x, int64_t dim, const Tensor& index, int64_t size,
-                          int64_t skipped) {
+                          int64_t skipped, bool from_end) {
   static const OpExpr& op = OpBuilder("index_sum")
                                 .Input("in")
                                 .Input("index")
@@ -235,32 +228,42 @@ StatusOr<Tensor> IndexSum(const Tensor& x, int64_t dim, const Tensor& index, int
                                 .Attr("dim")
                                 .Attr("size")
                                 .Attr("skipped")
+                                .Attr("from_end")
                                 .Get();
-  return Call(op, {x, index}, {dim, size, skipped});
+  return Call(op, {x, index}, {dim, size, skipped, from_end});
 }
 
 namespace {
 
 // The op on memory in its own order: the dims of x sorted by their strides, and back.
-StatusOr<Tensor> SelectInOrder(const Tensor& x, int64_t axis, const Tensor& places,
-                               int64_t skipped) {
+StatusOr<Tensor> SelectInOrder(const Tensor& x, int64_t axis, const Tensor& places, int64_t skipped,
+                               bool from_end = false) {
   static const OpExpr& op = OpBuilder("index_select")
                                 .Input("in")
                                 .Input("index")
                                 .Output("out")
                                 .Attr("dim")
                                 .Attr("skipped")
+                                .Attr("from_end")
                                 .Get();
-  if (x.is_contiguous()) return Call(op, {x, places}, {axis, skipped});
+  if (x.is_contiguous()) return Call(op, {x, places}, {axis, skipped, from_end});
   const Dims order = OrderOf(x);
-  if (std::is_sorted(order.begin(), order.end())) return Call(op, {x, places}, {axis, skipped});
+  if (std::is_sorted(order.begin(), order.end())) {
+    return Call(op, {x, places}, {axis, skipped, from_end});
+  }
   const Dims back = Inverse(order);
   OFL_ASSIGN_OR_RETURN(const Tensor sorted, Permute(x, order));
-  OFL_ASSIGN_OR_RETURN(const Tensor y, Call(op, {sorted, places}, {back[axis], skipped}));
+  OFL_ASSIGN_OR_RETURN(const Tensor y, Call(op, {sorted, places}, {back[axis], skipped, from_end}));
   return Permute(y, back);
 }
 
 }  // namespace
+
+StatusOr<Tensor> SelectPlaces(const Tensor& x, int64_t dim, const Tensor& index, bool from_end) {
+  if (!x.defined()) return NotDefined("index_select", "input");
+  if (!index.defined()) return NotDefined("index_select", "index");
+  return SelectInOrder(x, dim, index, -1, from_end);
+}
 
 StatusOr<Tensor> IndexSelect(const Tensor& x, int64_t dim, const Tensor& selected) {
   constexpr char kName[] = "index_select";
@@ -334,10 +337,10 @@ StatusOr<Tensor> TakeAlongDim(const Tensor& x, const Tensor& indices, std::optio
     from[d] = to[d] = from[d] == 1 ? to[d] : from[d];
   }
   const int64_t size = x.shape()[static_cast<int>(axis)];
-  OFL_ASSIGN_OR_RETURN(places, Wrapped(kName, places, axis, size));
+  OFL_RETURN_IF_ERROR(CheckPlaces(kName, places, axis, size));
   OFL_ASSIGN_OR_RETURN(places, Expand(places, to));
   OFL_ASSIGN_OR_RETURN(const Tensor whole, Expand(x, from));
-  return Gather(whole, axis, places);
+  return GatherPlaces(whole, axis, places, true);
 }
 
 StatusOr<Tensor> Take(const Tensor& x, const Tensor& index) {
@@ -349,9 +352,28 @@ StatusOr<Tensor> Take(const Tensor& x, const Tensor& index) {
   OFL_ASSIGN_OR_RETURN(const Tensor line, Reshape(x, {-1}));
   OFL_ASSIGN_OR_RETURN(Tensor places, Cast(index, DType::kInt64));
   OFL_ASSIGN_OR_RETURN(places, Reshape(places, {-1}));
-  OFL_ASSIGN_OR_RETURN(places, Wrapped("take", places, 0, line.numel()));
-  OFL_ASSIGN_OR_RETURN(const Tensor y, SelectInOrder(line, 0, places, -1));
+  OFL_RETURN_IF_ERROR(CheckPlaces("take", places, 0, line.numel()));
+  OFL_ASSIGN_OR_RETURN(const Tensor y, SelectPlaces(line, 0, places, true));
   return Reshape(y, index.shape());
+}
+
+StatusOr<Tensor> IndexFirst(const Tensor& x, const Tensor& index) {
+  constexpr char kName[] = "index";
+  if (!x.defined()) return NotDefined(kName, "input");
+  if (!index.defined()) return NotDefined(kName, "index");
+  if (x.ndim() == 0)
+    return Error(ErrorKind::kIndex, kName, "(): a tensor without dims has no places");
+  if (!IsIntegral(index.dtype())) {
+    return DTypeMismatch(kName, "index", index.dtype(), "an integer dtype");
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor places, Cast(index, DType::kInt64));
+  OFL_ASSIGN_OR_RETURN(places, Reshape(places, {-1}));
+  OFL_RETURN_IF_ERROR(CheckPlaces(kName, places, 0, x.shape()[0]));
+  OFL_ASSIGN_OR_RETURN(const Tensor y, SelectPlaces(x, 0, places, true));
+  if (index.ndim() == 1) return y;
+  Dims shape = index.shape().dims();
+  for (int d = 1; d < x.ndim(); ++d) shape.push_back(x.shape()[d]);
+  return Reshape(y, shape);
 }
 
 OFL_REGISTER_FUNCTION("index_select(Tensor input, int dim, Tensor index) -> Tensor", IndexSelect,

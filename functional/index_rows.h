@@ -30,10 +30,15 @@ OFL_API StatusOr<Tensor> IndexFill(const Tensor& x, int64_t dim, const Tensor& i
 OFL_API StatusOr<Tensor> IndexFillInto(const Tensor& self, int64_t dim, const Tensor& index,
                                        const Operand& value);
 
-// The sums of the slices of x that go to each of `size` places (int64, not negative) along dim, in
-// x's dtype, rounded once; those with the place `skipped` go nowhere.
+// The sums of the slices of x that go to each of `size` places (int64, negative ones from the end
+// if `from_end`) along dim, in x's dtype, rounded once; those with the place `skipped` go nowhere.
 OFL_API StatusOr<Tensor> IndexSum(const Tensor& x, int64_t dim, const Tensor& index, int64_t size,
-                                  int64_t skipped = -1);
+                                  int64_t skipped = -1, bool from_end = false);
+// IndexSelect by a 1-D index of int64, negative places from the end if `from_end`. 0 <= dim.
+OFL_API StatusOr<Tensor> SelectPlaces(const Tensor& x, int64_t dim, const Tensor& index,
+                                      bool from_end);
+// x[index] for places (integers) of dim 0, of any shape, negative ones from the end.
+OFL_API StatusOr<Tensor> IndexFirst(const Tensor& x, const Tensor& index);
 
 // Gather where the other dims are broadcast and negative places count from the end; without a dim,
 // of the flat tensors.

@@ -16,10 +16,12 @@ class GatherKernel final : public PrimitiveKernel<Gather> {
     const int64_t dim = c.attr<int64_t>(0);
     Dims still = x.strides();
     still[dim] = 0;
+    const GatherAxis axis{.size = x.shape()[static_cast<int>(dim)],
+                          .stride = x.strides()[dim],
+                          .from_end = c.attr<bool>(1)};
     return primitive_->Launch(
-        c.stream(), MakeElementwise<3>(index.shape(), {index.strides(), still, y.strides()}),
-        x.shape()[static_cast<int>(dim)], x.strides()[dim], index.data<int64_t>(), x.data(),
-        y.data());
+        c.stream(), MakeElementwise<3>(index.shape(), {index.strides(), still, y.strides()}), axis,
+        index.data<int64_t>(), x.data(), y.data());
   }
 };
 
@@ -40,7 +42,8 @@ class ScatterKernel final : public PrimitiveKernel<Scatter> {
                            .size = dst.shape()[static_cast<int>(dim)],
                            .index_stride = index.strides()[dim],
                            .src_stride = src.strides()[dim],
-                           .dst_stride = dst.strides()[dim]};
+                           .dst_stride = dst.strides()[dim],
+                           .from_end = c.attr<bool>(1)};
     const Dims i = Without(index.strides(), dim), s = Without(src.strides(), dim),
                d = Without(dst.strides(), dim);
     const Elementwise<3> columns = MakeElementwise<3>(Without(index.shape(), dim), {i, s, d});

@@ -49,8 +49,9 @@ class IndexSelectKernel final : public PrimitiveKernel<IndexSelect> {
   }
   Status Launch(KernelContext& c) const override {
     const Tensor &x = c.input(0), &index = c.input(1);
-    return primitive_->Launch(c.stream(), RowsOf(x, x, c.attr<int64_t>(0), index.numel()),
-                              index.data<int64_t>(), x.data(), c.output(0).data());
+    IndexRows s = RowsOf(x, x, c.attr<int64_t>(0), index.numel());
+    s.from_end = c.attr<bool>(2);
+    return primitive_->Launch(c.stream(), s, index.data<int64_t>(), x.data(), c.output(0).data());
   }
 };
 
@@ -65,7 +66,8 @@ class IndexIntoKernel final : public PrimitiveKernel<IndexPut> {
   }
   Status Launch(KernelContext& c) const override {
     const Tensor &index = c.input(1), &src = c.input(2), &out = c.output(0);
-    const IndexRows s = RowsOf(out, src, c.attr<int64_t>(0), index.numel());
+    IndexRows s = RowsOf(out, src, c.attr<int64_t>(0), index.numel());
+    s.from_end = true;
     double alpha = 1;
     if constexpr (kAlpha) alpha = c.attr<double>(1);
     OFL_ASSIGN_OR_RETURN(const size_t bytes, primitive_->WorkspaceBytes(c.stream(), s));
@@ -85,7 +87,8 @@ class IndexSumKernel final : public PrimitiveKernel<IndexPut> {
   }
   Status Launch(KernelContext& c) const override {
     const Tensor &src = c.input(0), &index = c.input(1), &out = c.output(0);
-    const IndexRows s = RowsOf(out, src, c.attr<int64_t>(0), index.numel());
+    IndexRows s = RowsOf(out, src, c.attr<int64_t>(0), index.numel());
+    s.from_end = c.attr<bool>(3);
     OFL_ASSIGN_OR_RETURN(const size_t bytes, primitive_->WorkspaceBytes(c.stream(), s));
     OFL_ASSIGN_OR_RETURN(void* workspace, c.Workspace(bytes));
     return primitive_->Launch(c.stream(), s, index.data<int64_t>(), 1, c.attr<int64_t>(2),

@@ -12,7 +12,7 @@
 namespace oneflow_lite {
 namespace {
 
-constexpr int kDim = 0;  // the attribute
+constexpr int kDim = 0, kFromEnd = 1;  // the attributes
 constexpr char kSplitOthers[] = "split on any other dim that the index has in full";
 
 // The dim, and an index that lies within the tensor in all the others.
@@ -56,7 +56,8 @@ StatusOr<Tensor> GatherGradient(const GradContext& c) {
   OFL_ASSIGN_OR_RETURN(Tensor g, functional::Cast(c.grad(0), wide));
   OFL_ASSIGN_OR_RETURN(Tensor zeros, functional::Zeros(c.spec(0).shape, wide, c.spec(0).device));
   OFL_ASSIGN_OR_RETURN(Tensor sum,
-                       functional::ScatterAddInto(zeros, c.attr<int64_t>(kDim), c.input(1), g));
+                       functional::ScatterAddPlaces(zeros, c.attr<int64_t>(kDim), c.input(1), g,
+                                                    c.attr<bool>(kFromEnd)));
   return functional::Cast(sum, c.grad(0).dtype());
 }
 
@@ -64,7 +65,10 @@ SavePlan SaveIndex(const Attrs&, Needs) { return {.inputs = Bit(1)}; }
 
 void DefineGather(OpDef& op) {
   op.Input("in").Input("index").Output("out").Attr("dim", AttrType::kInt);
-  op.doc = "The elements of in at the places that index gives along a dim.";
+  op.Attr("from_end", AttrType::kBool, false);
+  op.doc =
+      "The elements of in at the places that index gives along a dim; negative ones count from the "
+      "end, if so asked.";
   op.infer = [](InferContext& c) -> Status {
     OFL_RETURN_IF_ERROR(CheckIndex(c));
     c.SetOutput(0, c.shape(1), c.dtype(0));
@@ -84,9 +88,11 @@ void DefineGather(OpDef& op) {
 template <bool kAdd>
 void DefineScatter(OpDef& op) {
   op.Input("self", InputDef::Kind::kMutated).Input("index").Input("src").Output("out");
-  op.Attr("dim", AttrType::kInt);
-  op.doc = kAdd ? "Adds src to self at the places that index gives along a dim."
-                : "Writes src into self at the places that index gives along a dim.";
+  op.Attr("dim", AttrType::kInt).Attr("from_end", AttrType::kBool, false);
+  op.doc = kAdd ? "Adds src to self at the places that index gives along a dim; negative ones "
+                  "count from the end, if so asked."
+                : "Writes src into self at the places that index gives along a dim; negative ones "
+                  "count from the end, if so asked.";
   op.infer = [](InferContext& c) -> Status {
     OFL_RETURN_IF_ERROR(CheckIndex(c));
     if (c.shape(2) != c.shape(1)) {
@@ -115,12 +121,17 @@ void DefineScatter(OpDef& op) {
   // place's.
   op.backward = [](GradContext& c) -> Status {
     const int64_t dim = c.attr<int64_t>(kDim);
+    const bool from_end = c.attr<bool>(kFromEnd);
     if (c.needs(0)) {
       StatusOr<Tensor> g = c.grad(0);
-      if (!kAdd) g = functional::Scatter(*g, dim, c.input(1), Scalar(0));
+      if (!kAdd) {
+        g = functional::Clone(*g);
+        if (g.ok()) g = functional::ScatterPlaces(*g, dim, c.input(1), Scalar(0), from_end);
+      }
       OFL_RETURN_IF_ERROR(c.Set(0, std::move(g)));
     }
-    return c.needs(2) ? c.Set(2, functional::Gather(c.grad(0), dim, c.input(1))) : OkStatus();
+    if (!c.needs(2)) return OkStatus();
+    return c.Set(2, functional::GatherPlaces(c.grad(0), dim, c.input(1), from_end));
   };
 }
 

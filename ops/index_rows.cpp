@@ -53,8 +53,10 @@ double Elements(const Shape& shape) { return static_cast<double>(shape.numel());
 
 void DefineIndexSelect(OpDef& op) {
   op.Input("in").Input("index").Output("out").Attr("dim", AttrType::kInt);
-  op.Attr("skipped", AttrType::kInt, int64_t{-1});
-  op.doc = "The slices of in along a dim at the places; those at `skipped` pass no gradient on.";
+  op.Attr("skipped", AttrType::kInt, int64_t{-1}).Attr("from_end", AttrType::kBool, false);
+  op.doc =
+      "The slices of in along a dim at the places, negative ones from the end, if so asked; those "
+      "at `skipped` pass no gradient on.";
   op.infer = [](InferContext& c) -> Status {
     OFL_RETURN_IF_ERROR(CheckPlaces(c, 0, 1));
     Shape out = c.shape(0);
@@ -80,14 +82,15 @@ void DefineIndexSelect(OpDef& op) {
     const int64_t dim = c.attr<int64_t>(kDim);
     return c.Set(
         0, functional::IndexSum(c.grad(0), dim, c.input(1), c.spec(0).shape[static_cast<int>(dim)],
-                                c.attr<int64_t>(1)));
+                                c.attr<int64_t>(1), c.attr<bool>(2)));
   };
 }
 
 // The gradient of index_sum: rows of what flows back, zeros for those that were skipped.
 StatusOr<Tensor> RowsBack(const GradContext& c, const Tensor& index) {
   const int64_t dim = c.attr<int64_t>(kDim), skipped = c.attr<int64_t>(2);
-  OFL_ASSIGN_OR_RETURN(Tensor rows, functional::IndexSelect(c.grad(0), dim, index));
+  OFL_ASSIGN_OR_RETURN(Tensor rows,
+                       functional::SelectPlaces(c.grad(0), dim, index, c.attr<bool>(3)));
   if (skipped < 0) return rows;
   OFL_ASSIGN_OR_RETURN(Tensor keep, functional::Ne(index, Scalar(skipped)));
   Dims shape(c.spec(0).shape.ndim(), 1);
@@ -99,9 +102,10 @@ StatusOr<Tensor> RowsBack(const GradContext& c, const Tensor& index) {
 void DefineIndexSum(OpDef& op) {
   op.Input("in").Input("index").Output("out").Attr("dim", AttrType::kInt);
   op.Attr("size", AttrType::kInt).Attr("skipped", AttrType::kInt, int64_t{-1});
+  op.Attr("from_end", AttrType::kBool, false);
   op.doc =
-      "The sums of the slices of in that go to each of `size` places along a dim; those whose "
-      "place is `skipped` go nowhere.";
+      "The sums of the slices of in that go to each of `size` places along a dim, negative ones "
+      "from the end, if so asked; those whose place is `skipped` go nowhere.";
   op.infer = [](InferContext& c) -> Status {
     OFL_RETURN_IF_ERROR(CheckPlaces(c, 0, 1));
     OFL_RETURN_IF_ERROR(CheckSummable(c, 0, "in"));
@@ -132,8 +136,10 @@ void DefineIndexInto(OpDef& op) {
   op.Input("self", InputDef::Kind::kMutated).Input("index").Input("src").Output("out");
   op.Attr("dim", AttrType::kInt);
   if (kAdd) op.Attr("alpha", AttrType::kFloat, 1.0);
-  op.doc = kAdd ? "Adds alpha times the slices of src to self at the places along a dim."
-                : "Writes the slices of src into self at the places along a dim.";
+  op.doc = kAdd ? "Adds alpha times the slices of src to self at the places along a dim; negative "
+                  "ones count from the end."
+                : "Writes the slices of src into self at the places along a dim; negative ones "
+                  "count from the end.";
   op.infer = [](InferContext& c) -> Status {
     OFL_RETURN_IF_ERROR(CheckPlaces(c, 0, 1));
     Shape expected = c.shape(0);
@@ -170,7 +176,7 @@ void DefineIndexInto(OpDef& op) {
       OFL_RETURN_IF_ERROR(c.Set(0, std::move(g)));
     }
     if (!c.needs(2)) return OkStatus();
-    StatusOr<Tensor> rows = functional::IndexSelect(c.grad(0), dim, c.input(1));
+    StatusOr<Tensor> rows = functional::SelectPlaces(c.grad(0), dim, c.input(1), true);
     if constexpr (kAdd) {
       const double alpha = c.attr<double>(1);
       if (rows.ok() && alpha != 1) rows = functional::Mul(*rows, Scalar(alpha));

@@ -10,6 +10,13 @@
 
 namespace oneflow_lite {
 
+// The dim along which gather works: `size` places `stride` elements apart. Negative places count
+// from the end, if `from_end`.
+struct GatherAxis {
+  int64_t size = 0, stride = 0;
+  bool from_end = false;
+};
+
 class Gather {
  public:
   static constexpr char kName[] = "gather";
@@ -18,8 +25,8 @@ class Gather {
   };
   virtual ~Gather() = default;
   // y = x[index * stride] over the shape of the index; operands in the order index, x (at place 0
-  // of the dim), y. The dim has `size` places `stride` elements apart.
-  virtual Status Launch(Stream& stream, const Elementwise<3>& g, int64_t size, int64_t stride,
+  // of the dim), y.
+  virtual Status Launch(Stream& stream, const Elementwise<3>& g, const GatherAxis& axis,
                         const int64_t* index, const void* x, void* y) const = 0;
 };
 using GatherFactory = PrimitiveFactory<Gather>;
@@ -28,6 +35,7 @@ using GatherFactory = PrimitiveFactory<Gather>;
 struct ScatterAxis {
   int64_t count = 0, size = 0;
   int64_t index_stride = 0, src_stride = 0, dst_stride = 0;
+  bool from_end = false;  // negative places count from the end
 };
 
 class Scatter {

@@ -13,6 +13,7 @@ namespace oneflow_lite {
 struct IndexRows {
   int64_t outer = 1, size = 0, count = 0, inner = 1;
   int64_t outer_stride = 0, row_stride = 0;  // of the tensor that is read
+  bool from_end = false;                     // negative places count from the end
 };
 
 class IndexSelect {
@@ -46,9 +47,9 @@ class IndexPut {
     return size_t{0};
   }
   // x has `count` rows for each outer one and the strides of the shape, y is dense. Sums are taken
-  // in the compute type, rounded once, and are the same every time. `skipped` is a place whose rows
-  // go nowhere; -1: none. A place outside [0, size) is an IndexError on the CPU, and goes nowhere
-  // on CUDA.
+  // in the compute type, rounded once, and are the same every time. `skipped` is a place, from the
+  // start, whose rows go nowhere; -1: none. A place outside [0, size) is an IndexError on the CPU,
+  // and goes nowhere on CUDA.
   virtual Status Launch(Stream& stream, const IndexRows& shape, const int64_t* index, double alpha,
                         int64_t skipped, const void* x, void* y, void* workspace) const = 0;
 };

@@ -8,6 +8,7 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/strided.h"
+#include "primitive/places.h"
 
 namespace oneflow_lite {
 namespace {
@@ -31,16 +32,18 @@ void ForRuns(const Elementwise<3>& g, int64_t begin, int64_t end, F&& f) {
 // The first place that was found outside the dim, from whatever thread.
 class BadPlace {
  public:
-  bool IsBad(int64_t place, int64_t size) {
-    if (place >= 0 && place < size) return false;
+  // FindPlace
+  int64_t Find(int64_t place, int64_t size, bool from_end) {
+    const int64_t found = FindPlace(place, size, from_end);
+    if (found >= 0) return found;
     place_.store(place, std::memory_order_relaxed);
     found_.store(true, std::memory_order_relaxed);
-    return true;
+    return -1;
   }
-  Status Result(const char* op, int64_t size) const {
+  Status Result(const char* op, int64_t size, bool from_end) const {
     if (!found_) return OkStatus();
-    return Error(ErrorKind::kIndex, op, "(): index ", place_.load(), " is out of range [0, ",
-                 size - 1, "]");
+    return Error(ErrorKind::kIndex, op, "(): index ", place_.load(), " is out of range [",
+                 from_end ? -size : 0, ", ", size - 1, "]");
   }
 
  private:
@@ -67,28 +70,30 @@ class CpuGather final : public Gather {
  public:
   explicit CpuGather(DType dtype) : dtype_(dtype) {}
 
-  Status Launch(Stream&, const Elementwise<3>& g, int64_t size, int64_t stride,
-                const int64_t* index, const void* x_data, void* y_data) const override {
+  Status Launch(Stream&, const Elementwise<3>& g, const GatherAxis& axis, const int64_t* index,
+                const void* x_data, void* y_data) const override {
     BadPlace bad;
+    const auto find = [&](int64_t place) { return bad.Find(place, axis.size, axis.from_end); };
     VisitSize(dtype_, [&]<class T>(Tag<T>) {
       const T* x = static_cast<const T*>(x_data);
       T* y = static_cast<T*>(y_data);
       ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
         ForRuns(g, begin, end, [&](int64_t n, const int64_t* at, const int64_t* step) {
-          const int64_t first = index[at[0]];
-          if (step[0] == 0 && step[1] == 1 && step[2] == 1 && !bad.IsBad(first, size)) {
-            std::memcpy(y + at[2], x + at[1] + first * stride, static_cast<size_t>(n) * sizeof(T));
+          const int64_t first = find(index[at[0]]);
+          if (step[0] == 0 && step[1] == 1 && step[2] == 1 && first >= 0) {
+            std::memcpy(y + at[2], x + at[1] + first * axis.stride,
+                        static_cast<size_t>(n) * sizeof(T));
             return;
           }
           for (int64_t i = 0; i < n; ++i) {
-            const int64_t place = index[at[0] + i * step[0]];
+            const int64_t place = find(index[at[0] + i * step[0]]);
             y[at[2] + i * step[2]] =
-                bad.IsBad(place, size) ? T(0) : x[at[1] + i * step[1] + place * stride];
+                place < 0 ? T(0) : x[at[1] + i * step[1] + place * axis.stride];
           }
         });
       });
     });
-    return bad.Result(kName, size);
+    return bad.Result(kName, axis.size, axis.from_end);
   }
 
  private:
@@ -119,7 +124,7 @@ class CpuScatter final : public Scatter {
         Run(columns, axis, index, static_cast<const T*>(src), static_cast<T*>(dst), put, bad);
       });
     }
-    return bad.Result(kName, axis.size);
+    return bad.Result(kName, axis.size, axis.from_end);
   }
 
  private:
@@ -135,8 +140,8 @@ class CpuScatter final : public Scatter {
         const T* from = src + k * axis.src_stride;
         ForRuns(columns, begin, end, [&](int64_t n, const int64_t* at, const int64_t* step) {
           for (int64_t i = 0; i < n; ++i) {
-            const int64_t place = places[at[0] + i * step[0]];
-            if (bad.IsBad(place, axis.size)) continue;
+            const int64_t place = bad.Find(places[at[0] + i * step[0]], axis.size, axis.from_end);
+            if (place < 0) continue;
             store(dst[at[2] + i * step[2] + place * axis.dst_stride], from[at[1] + i * step[1]]);
           }
         });

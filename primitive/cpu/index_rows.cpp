@@ -10,21 +10,39 @@
 
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/core/parallel.h"
+#include "primitive/places.h"
 
 namespace oneflow_lite {
 namespace {
 
 constexpr int64_t kGrain = 16384;  // elements a thread is worth starting for
 
-Status CheckPlaces(const char* op, const IndexRows& s, const int64_t* index) {
-  for (int64_t k = 0; k < s.count; ++k) {
-    if (index[k] < 0 || index[k] >= s.size) {
-      return Error(ErrorKind::kIndex, op, "(): index ", index[k], " is out of range [0, ",
-                   s.size - 1, "]");
+// The places from the start: the index itself where none is negative.
+class PlacesOf {
+ public:
+  Status Read(const char* op, const IndexRows& s, const int64_t* index) {
+    data_ = index;
+    bool negative = false;
+    for (int64_t k = 0; k < s.count; ++k) {
+      if (FindPlace(index[k], s.size, s.from_end) < 0) {
+        return Error(ErrorKind::kIndex, op, "(): index ", index[k], " is out of range [",
+                     s.from_end ? -s.size : 0, ", ", s.size - 1, "]");
+      }
+      negative = negative || index[k] < 0;
     }
+    if (!negative) return OkStatus();
+    own_.resize(static_cast<size_t>(s.count));
+    std::transform(index, index + s.count, own_.begin(),
+                   [&](int64_t place) { return FindPlace(place, s.size, s.from_end); });
+    data_ = own_.data();
+    return OkStatus();
   }
-  return OkStatus();
-}
+  const int64_t* data() const { return data_; }
+
+ private:
+  const int64_t* data_ = nullptr;
+  std::vector<int64_t> own_;
+};
 
 int64_t GrainOf(int64_t inner) {
   return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, inner));
@@ -34,9 +52,11 @@ class CpuIndexSelect final : public IndexSelect {
  public:
   explicit CpuIndexSelect(DType dtype) : item_(static_cast<int64_t>(SizeOf(dtype))) {}
 
-  Status Launch(Stream&, const IndexRows& s, const int64_t* index, const void* x,
+  Status Launch(Stream&, const IndexRows& s, const int64_t* given, const void* x,
                 void* y) const override {
-    OFL_RETURN_IF_ERROR(CheckPlaces(kName, s, index));
+    PlacesOf places;
+    OFL_RETURN_IF_ERROR(places.Read(kName, s, given));
+    const int64_t* index = places.data();
     if (s.inner == 1 && item_ == 4) return Elements<int32_t>(s, index, x, y);
     if (s.inner == 1 && item_ == 8) return Elements<int64_t>(s, index, x, y);
     if (s.inner == 1 && item_ == 2) return Elements<int16_t>(s, index, x, y);
@@ -116,9 +136,11 @@ class CpuIndexPut final : public IndexPut {
  public:
   explicit CpuIndexPut(const Spec& spec) : spec_(spec) {}
 
-  Status Launch(Stream&, const IndexRows& s, const int64_t* index, double alpha, int64_t skipped,
+  Status Launch(Stream&, const IndexRows& s, const int64_t* given, double alpha, int64_t skipped,
                 const void* x, void* y, void*) const override {
-    OFL_RETURN_IF_ERROR(CheckPlaces(kName, s, index));
+    PlacesOf places;
+    OFL_RETURN_IF_ERROR(places.Read(kName, s, given));
+    const int64_t* index = places.data();
     if (spec_.mode == Mode::kSum) {
       std::memset(y, 0, static_cast<size_t>(s.outer * s.size * s.inner) * SizeOf(spec_.dtype));
     }

@@ -4,33 +4,46 @@
 #include <limits>
 
 #include "primitive/cuda/host.h"
+#include "primitive/cuda/index_launch.h"
 #include "primitive/cuda/index_rows_launch.h"
 
 namespace oneflow_lite {
 namespace {
 
 cuda::RowsProblem ProblemOf(const IndexRows& s) {
-  return {s.outer, s.size, s.count, s.inner, s.outer_stride, s.row_stride};
+  return {s.outer, s.size, s.count, s.inner, s.outer_stride, s.row_stride, s.from_end};
 }
 
 class CudaIndexSelect final : public IndexSelect {
  public:
-  explicit CudaIndexSelect(DType dtype) : item_(static_cast<int>(SizeOf(dtype))) {
-    const uint64_t bits =
-        IsFloating(dtype) ? cuda::BitsOf(Scalar(std::numeric_limits<double>::quiet_NaN()), dtype)
-                          : 0;
+  explicit CudaIndexSelect(DType dtype)
+      : item_(static_cast<int>(SizeOf(dtype))),
+        gather_(cuda::FindGatherRun(dtype)),
+        bits_(IsFloating(dtype)
+                  ? cuda::BitsOf(Scalar(std::numeric_limits<double>::quiet_NaN()), dtype)
+                  : 0) {
     auto* bytes = reinterpret_cast<unsigned char*>(missing_.words);
-    for (int i = 0; i < 16; ++i) bytes[i] = static_cast<unsigned char>(bits >> 8 * (i % item_));
+    for (int i = 0; i < 16; ++i) bytes[i] = static_cast<unsigned char>(bits_ >> 8 * (i % item_));
   }
   Status Launch(Stream& stream, const IndexRows& shape, const int64_t* index, const void* x,
                 void* y) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
+      if (shape.inner == 1) {  // rows of one element
+        const int64_t dims[] = {shape.outer, shape.count}, of_index[] = {0, 1},
+                      of_x[] = {shape.outer_stride, 0}, of_y[] = {shape.count, 1};
+        const auto g = MakeElementwise<3>(dims, {of_index, of_x, of_y});
+        return gather_(
+            {cuda::ToStrided(g), shape.size, shape.row_stride, shape.from_end, index, x, bits_, y},
+            s);
+      }
       return cuda::LaunchIndexSelect(item_, ProblemOf(shape), missing_, index, x, y, s);
     });
   }
 
  private:
   int item_;
+  cuda::GatherRunLauncher gather_;
+  cuda::ScalarBits bits_;
   cuda::MissingElements missing_;
 };
 

@@ -5,6 +5,7 @@
 #include "primitive/cuda/divisor.cuh"
 #include "primitive/cuda/elementwise.cuh"
 #include "primitive/cuda/index_rows_launch.h"
+#include "primitive/places.h"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -17,7 +18,21 @@ struct SelectShape {
   int64_t total;
   Divisor inner, count;  // words of a row, rows of an outer one
   int64_t size, outer_stride, row_stride;
+  bool from_end;
+
+  __device__ __forceinline__ int64_t Find(int64_t place) const {
+    return FindPlace(place, size, from_end);
+  }
 };
+SelectShape ShapeOf(const RowsProblem& p, int64_t per) {  // elements of a word
+  return {p.outer * p.count * (p.inner / per),
+          Divisor(p.inner / per),
+          Divisor(p.count),
+          p.size,
+          p.outer_stride / per,
+          p.row_stride / per,
+          p.from_end};
+}
 
 // kWords per turn, read before any is written; `from` is null where a place is outside.
 template <class Index, class Word>
@@ -35,8 +50,8 @@ __global__ void __launch_bounds__(kElementwiseThreads)
       const Index row = s.inner.Quotient(static_cast<Index>(at));
       const Index column = static_cast<Index>(at) - row * static_cast<Index>(s.inner.value);
       const Index outer = s.count.Quotient(row);
-      const int64_t place = index[row - outer * static_cast<Index>(s.count.value)];
-      if (place < 0 || place >= s.size) continue;
+      const int64_t place = s.Find(index[row - outer * static_cast<Index>(s.count.value)]);
+      if (place < 0) continue;
       from[w] = x + static_cast<int64_t>(outer) * s.outer_stride + place * s.row_stride +
                 static_cast<int64_t>(column);
     }
@@ -53,13 +68,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
 template <class Word>
 cudaError_t SelectWords(int item, const RowsProblem& p, const MissingElements& missing,
                         const int64_t* index, const void* x, void* y, cudaStream_t stream) {
-  const int64_t per = static_cast<int64_t>(sizeof(Word)) / item;  // elements of a word
-  const SelectShape s{p.outer * p.count * (p.inner / per),
-                      Divisor(p.inner / per),
-                      Divisor(p.count),
-                      p.size,
-                      p.outer_stride / per,
-                      p.row_stride / per};
+  const SelectShape s = ShapeOf(p, static_cast<int64_t>(sizeof(Word)) / item);
   if (s.total <= 0) return cudaSuccess;
   Word absent;
   memcpy(&absent, &missing, sizeof(Word));
@@ -76,23 +85,24 @@ cudaError_t SelectWords(int item, const RowsProblem& p, const MissingElements& m
 
 // Of few rows each looks at those behind it: last[k] is k + 1 where none of them has its place.
 __global__ void __launch_bounds__(kElementwiseThreads)
-    FewRowsKernel(int64_t count, const int64_t* index, unsigned long long* last) {
+    FewRowsKernel(SelectShape s, const int64_t* index, unsigned long long* last) {
   const int64_t k = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const int64_t count = s.count.value;
   if (k >= count) return;
-  const int64_t place = index[k];
+  const int64_t place = s.Find(index[k]);
   bool wins = true;
-  for (int64_t later = k + 1; later < count; ++later) wins = wins && index[later] != place;
+  for (int64_t later = k + 1; later < count; ++later) wins = wins && s.Find(index[later]) != place;
   last[k] = wins ? static_cast<unsigned long long>(k + 1) : 0;
 }
 
 // The last row that names each place: their numbers grow, so that the order in which threads come
 // does not matter. 0: none.
 __global__ void __launch_bounds__(kElementwiseThreads)
-    LastRowKernel(int64_t count, int64_t size, const int64_t* index, unsigned long long* last) {
+    LastRowKernel(SelectShape s, const int64_t* index, unsigned long long* last) {
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t k = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; k < count; k += step) {
-    const int64_t place = index[k];
-    if (place < 0 || place >= size) continue;
+  for (int64_t k = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; k < s.count.value; k += step) {
+    const int64_t place = s.Find(index[k]);
+    if (place < 0) continue;
     atomicMax(last + place, static_cast<unsigned long long>(k + 1));
   }
 }
@@ -108,8 +118,8 @@ __global__ void __launch_bounds__(kElementwiseThreads)
     const Index column = static_cast<Index>(i) - row * static_cast<Index>(s.inner.value);
     const Index outer = s.count.Quotient(row);
     const int64_t k = static_cast<int64_t>(row - outer * static_cast<Index>(s.count.value));
-    const int64_t place = index[k];
-    if (place < 0 || place >= s.size) continue;
+    const int64_t place = s.Find(index[k]);
+    if (place < 0) continue;
     if (last[few ? k : place] != static_cast<unsigned long long>(k + 1)) continue;
     const Word word = x[static_cast<int64_t>(outer) * s.outer_stride + k * s.row_stride +
                         static_cast<int64_t>(column)];
@@ -122,25 +132,18 @@ __global__ void __launch_bounds__(kElementwiseThreads)
 template <class Word>
 cudaError_t CopyWords(int item, const RowsProblem& p, const int64_t* index, const void* x, void* y,
                       void* workspace, cudaStream_t stream) {
-  const int64_t per = static_cast<int64_t>(sizeof(Word)) / item;
-  const SelectShape s{p.outer * p.count * (p.inner / per),
-                      Divisor(p.inner / per),
-                      Divisor(p.count),
-                      p.size,
-                      p.outer_stride / per,
-                      p.row_stride / per};
+  const SelectShape s = ShapeOf(p, static_cast<int64_t>(sizeof(Word)) / item);
   if (s.total <= 0 || p.size <= 0) return cudaSuccess;
   auto* last = static_cast<unsigned long long*>(workspace);
   const bool few = p.count <= kFewRows;
   const int64_t row_blocks = CeilDiv(p.count, int64_t{kElementwiseThreads});
   cudaError_t error = cudaSuccess;
   if (few) {
-    error = Launch(FewRowsKernel, row_blocks, kElementwiseThreads, 0, stream, p.count, index, last);
+    error = Launch(FewRowsKernel, row_blocks, kElementwiseThreads, 0, stream, s, index, last);
   } else {
     error = cudaMemsetAsync(last, 0, static_cast<size_t>(p.size) * sizeof(*last), stream);
     if (error != cudaSuccess) return error;
-    error = Launch(LastRowKernel, row_blocks, kElementwiseThreads, 0, stream, p.count, p.size,
-                   index, last);
+    error = Launch(LastRowKernel, row_blocks, kElementwiseThreads, 0, stream, s, index, last);
   }
   if (error != cudaSuccess) return error;
   const int64_t blocks = CeilDiv(s.total, int64_t{kElementwiseThreads});

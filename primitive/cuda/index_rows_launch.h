@@ -15,6 +15,7 @@ namespace cuda {
 struct RowsProblem {
   int64_t outer, size, count, inner;
   int64_t outer_stride, row_stride;  // of what is read, in elements
+  bool from_end;                     // negative places count from the end
 };
 
 // `missing`: 16 bytes of elements for places outside the dim.

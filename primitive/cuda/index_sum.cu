@@ -9,6 +9,7 @@
 
 #include "primitive/cuda/elementwise.cuh"
 #include "primitive/cuda/index_rows_launch.h"
+#include "primitive/places.h"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -62,13 +63,13 @@ cudaError_t LayoutOf(size_t compute_bytes, const RowsProblem& p, Layout* l) {
 }
 
 __global__ void __launch_bounds__(kElementwiseThreads)
-    KeysKernel(int64_t count, int64_t size, int64_t skipped, const int64_t* index, uint32_t* keys,
+    KeysKernel(RowsProblem p, int64_t skipped, const int64_t* index, uint32_t* keys,
                uint32_t* rows) {
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t k = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; k < count; k += step) {
-    const int64_t place = index[k];
-    const bool goes = place >= 0 && place < size && place != skipped;
-    keys[k] = static_cast<uint32_t>(goes ? place : size);
+  for (int64_t k = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; k < p.count; k += step) {
+    const int64_t place = FindPlace(index[k], p.size, p.from_end);
+    const bool goes = place >= 0 && place != skipped;
+    keys[k] = static_cast<uint32_t>(goes ? place : p.size);
     rows[k] = static_cast<uint32_t>(k);
   }
 }
@@ -230,7 +231,7 @@ cudaError_t LaunchIndexSum(const IndexSumRun& run, cudaStream_t stream) {
   char* workspace = static_cast<char*>(run.workspace);
   const auto list = [&](size_t at) { return reinterpret_cast<uint32_t*>(workspace + at); };
   error = Launch(KeysKernel, CeilDiv(p.count, int64_t{kElementwiseThreads}), kElementwiseThreads, 0,
-                 stream, p.count, p.size, run.skipped, run.index, list(l.keys), list(l.rows));
+                 stream, p, run.skipped, run.index, list(l.keys), list(l.rows));
   if (error != cudaSuccess) return error;
   size_t bytes = l.total - l.sort;
   error = Sort(workspace + l.sort, &bytes, list(l.keys), list(l.sorted_keys), list(l.rows),
