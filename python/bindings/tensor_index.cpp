@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // x[i], x[1:, None, ..., 0] and their assignment, as views that autograd follows.
+#include "functional/compact.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/index_rows.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/global.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/creation.h"
 
@@ -178,11 +181,33 @@ bool IsPlainInt(const Tensor& t, PyObject* index, int64_t* out) {
   return overflow == 0 && *out >= -t.shape()[0] && *out < t.shape()[0];
 }
 
+// x[index] for one tensor of places or a mask of x's shape, which need no plan. Null without an
+// exception where it is neither.
+PyObject* PickedBy(Tensor x, Tensor index) {
+  if (index.ndim() == 0 || x.ndim() == 0 || x.device() != index.device() ||
+      x.device().type == DeviceType::kMeta || GlobalOf(x) || GlobalOf(index)) {
+    return nullptr;
+  }
+  const bool mask = index.dtype() == DType::kBool && index.shape() == x.shape();
+  const bool places = IsIntegral(index.dtype()) && index.dtype() != DType::kUInt8;
+  if (!mask && !places) return nullptr;
+  std::optional<StatusOr<Tensor>> found;
+  {
+    const GilRelease unlocked;
+    found = mask ? functional::MaskedSelect(x, index) : functional::IndexFirst(x, index);
+  }
+  return WrapResult(*std::move(found));
+}
+
 PyObject* Subscript(PyObject* self, PyObject* index) {
   return Protect([&]() -> PyObject* {
     int64_t plain;
     if (IsPlainInt(Unwrap(self), index, &plain)) {
       return WrapResult(functional::Select(Unwrap(self), 0, plain));
+    }
+    if (IsTensor(index)) {
+      if (PyObject* found = PickedBy(Unwrap(self), Unwrap(index))) return found;
+      if (PyErr_Occurred()) return nullptr;
     }
     if (HasData(index)) return CallIndexing("getitem", self, index, nullptr);
     Places places;
