@@ -125,15 +125,31 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """
     if tensor.dtype is not int64:
         raise TypeError(f"one_hot(): takes a tensor of int64, not of {tensor.dtype.name}")
-    largest = int(tensor.amax()) if tensor.numel() > 0 else -1
-    if num_classes == -1:
-        if tensor.numel() == 0:
+    if tensor.numel() == 0:
+        if num_classes == -1:
             raise ValueError("one_hot(): an empty tensor does not tell num_classes")
-        num_classes = largest + 1
-    if tensor.numel() > 0 and not (int(tensor.amin()) >= 0 and largest < num_classes):
-        raise ValueError(f"one_hot(): a class is out of range [0, {num_classes - 1}]")
-    classes = _C.arange(num_classes, device=tensor.device)
-    return (tensor.unsqueeze(-1) == classes).long()
+        return _C.zeros((*tensor.shape, num_classes), dtype=int64, device=tensor.device)
+    bounds = _C.stack(_C.aminmax(tensor))
+    if num_classes == -1 or tensor.is_cpu or tensor.is_global:
+        num_classes = _known_classes(bounds, num_classes)
+    if tensor.is_global:
+        classes = _C.arange(num_classes, device=tensor.device)
+        return (tensor.unsqueeze(-1) == classes).long()
+    # A GPU writes while the bounds are on their way to the host.
+    y = _C.zeros((*tensor.shape, num_classes), dtype=int64, device=tensor.device)
+    y.scatter_(-1, tensor.unsqueeze(-1), 1)
+    if not tensor.is_cpu:
+        _known_classes(bounds, num_classes)
+    return y
+
+
+def _known_classes(bounds: Tensor, num_classes: int) -> int:
+    """How many classes there are, ValueError where the least or the largest one is none."""
+    least, largest = bounds.tolist()
+    known = largest + 1 if num_classes == -1 else num_classes
+    if least < 0 or largest >= known:
+        raise ValueError(f"one_hot(): a class is out of range [0, {known - 1}]")
+    return known
 
 
 @rounded_once
