@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // flip, roll and pad: a thread writes 16 bytes of the result. It works out the coordinates once; of
-// the innermost dim, places that follow each other, forwards or backwards, are one access.
+// the innermost dim, places that follow each other, forwards or backwards, are one access, or two
+// that are aligned. Where rows are not whole packs, each warp meets the end of one: then two
+// coordinates.
 #include "primitive/cuda/divisor.cuh"
 #include "primitive/cuda/elementwise.cuh"
 #include "primitive/cuda/remap_launch.h"
@@ -13,10 +15,15 @@ namespace {
 struct RemapRun {
   RemapShape shape;
   Divisor out[RemapShape::kMost];
+  int64_t extent = 1;  // elements from the first to the last that may be read
 
   explicit RemapRun(const RemapShape& s) : shape(s) {
-    for (int d = 0; d < s.ndim; ++d) out[d] = Divisor(s.dims[d].out);
+    for (int d = 0; d < s.ndim; ++d) {
+      out[d] = Divisor(s.dims[d].out);
+      extent += (s.dims[d].size - 1) * s.dims[d].stride;
+    }
   }
+  __device__ const RemapDim& last() const { return shape.dims[shape.ndim - 1]; }
 
   // Where the row of a linear index of the outer dims begins in what is read; -1: nowhere.
   template <class Index>
@@ -36,40 +43,77 @@ struct RemapRun {
   }
 };
 
+// N elements from x + at on, at any alignment.
+template <int N, class Word>
+__device__ __forceinline__ Pack<Word, N> LoadNeighbours(const RemapRun& run, const Word* x,
+                                                        int64_t at) {
+  if constexpr (N > 1) {
+    if (at >= N && at + 2 * N <= run.extent) return LoadShiftedPack<N>(x + at);
+  }
+  return LoadPack<N>(x + at);
+}
+
+// The elements from index i on, element by element: from `column` of a row that begins at `offset`.
+template <int N, class Word, class Index>
+__device__ __forceinline__ Pack<Word, N> LoadApart(const RemapRun& run, int64_t i, Index row,
+                                                   int64_t column, int64_t offset, Word fill,
+                                                   const Word* x) {
+  const RemapDim& last = run.last();
+  Pack<Word, N> pack;
+  if (last.out < N) {  // several rows
+#pragma unroll 1
+    for (int k = 0; k < N; ++k) {
+      if (column == last.out) {
+        column = 0;
+        offset = run.OffsetOf(++row);
+      }
+      const bool there = i + k < run.shape.numel && offset >= 0;
+      const int64_t place = there ? last.Place(column) : -1;
+      const Word v = place >= 0 ? x[offset + place * last.stride] : fill;
+#pragma unroll
+      for (int e = 0; e < N; ++e) {
+        if (e == k) pack.v[e] = v;
+      }
+      ++column;
+    }
+    return pack;
+  }
+  const bool crosses = column + N > last.out;
+  const int64_t next = crosses && i + N <= run.shape.numel ? run.OffsetOf(++row) : -1;
+#pragma unroll
+  for (int k = 0; k < N; ++k) {
+    const bool over = column + k >= last.out;
+    const int64_t begin = over ? next : offset;
+    const int64_t place = begin >= 0 ? last.Place(column + k - (over ? last.out : 0)) : -1;
+    pack.v[k] = place >= 0 ? x[begin + place * last.stride] : fill;
+  }
+  return pack;
+}
+
 template <int N, class Word, class Index>
 __global__ void __launch_bounds__(kElementwiseThreads)
     RemapKernel(const __grid_constant__ RemapRun run, Word fill, const Word* x, Word* y) {
-  const RemapDim& last = run.shape.dims[run.shape.ndim - 1];
+  const RemapDim& last = run.last();
   const Divisor& row_of = run.out[run.shape.ndim - 1];
   const int64_t step = int64_t{gridDim.x} * blockDim.x * N;
   for (int64_t i = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * N; i < run.shape.numel;
        i += step) {
-    Index row = row_of.Quotient(static_cast<Index>(i));
-    int64_t column =
+    const Index row = row_of.Quotient(static_cast<Index>(i));
+    const int64_t column =
         static_cast<int64_t>(static_cast<Index>(i) - row * static_cast<Index>(last.out));
-    int64_t offset = run.OffsetOf(row);
+    const int64_t offset = run.OffsetOf(row);
     Pack<Word, N> pack;
     const int64_t first = last.Place(column), end = last.Place(column + N - 1);
     const bool in_row = column + N <= last.out;
     const bool packs = N > 1 && in_row && last.stride == 1 && offset >= 0 && first >= 0 && end >= 0;
     if (packs && end - first == N - 1) {
-      pack = LoadPack<N>(x + offset + first);
+      pack = LoadNeighbours<N>(run, x, offset + first);
     } else if (packs && first - end == N - 1) {
-      const Pack<Word, N> turned = LoadPack<N>(x + offset + end);
+      const Pack<Word, N> turned = LoadNeighbours<N>(run, x, offset + end);
 #pragma unroll
       for (int k = 0; k < N; ++k) pack.v[k] = turned.v[N - 1 - k];
     } else {
-#pragma unroll
-      for (int k = 0; k < N; ++k) {
-        if (column == last.out) {
-          column = 0;
-          offset = run.OffsetOf(++row);
-        }
-        const bool there = i + k < run.shape.numel && offset >= 0;
-        const int64_t place = there ? last.Place(column) : -1;
-        pack.v[k] = place >= 0 ? x[offset + place * last.stride] : fill;
-        ++column;
-      }
+      pack = LoadApart<N>(run, i, row, column, offset, fill, x);
     }
     if (i + N <= run.shape.numel) {
       StorePack<N>(y + i, pack);

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pad of rows that are no whole packs of 16 bytes, and one_hot."""
+
+import numpy as np
+import pytest
+from numerics import flow, host, tensor
+
+F = flow.nn.functional
+MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("cols", [4, 6, 15, 16, 17, 64, 300])
+@pytest.mark.parametrize("offset", [0, 1])
+def test_pads(mode, dtype, cols, offset, device):
+    """Rows shorter and longer than a pack, at any offset, whose ends lie within packs."""
+    x = np.arange(2 * 3 * 5 * cols).reshape(2, 3, 5, cols) % 97
+    memory = np.concatenate([np.zeros(offset), x.ravel()])
+    given = tensor(memory, dtype, device)[offset:].view(2, 3, 5, cols)
+    for pads in ((1, 2, 3, 4), (3, 0, 0, 1), (0, 1)):
+        width = [(0, 0)] * (4 - len(pads) // 2)
+        width += [(pads[i], pads[i + 1]) for i in range(len(pads) - 2, -1, -2)]
+        if mode != "constant" and len(pads) == 2:
+            continue
+        got = F.pad(given, pads, mode=mode)
+        np.testing.assert_array_equal(host(got), np.pad(x, width, MODES[mode]))
+    cut = F.pad(given, (-1, 2, 1, -2))
+    np.testing.assert_array_equal(
+        host(cut), np.pad(x[..., :3, 1:], [(0, 0), (0, 0), (1, 0), (0, 2)]))  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float64"])
+def test_flips_and_rolls_of_short_rows(dtype, device):
+    for cols in (3, 5, 9, 17, 67):
+        x = np.arange(4 * 7 * cols).reshape(4, 7, cols) % 89
+        given = tensor(x, dtype, device)
+        np.testing.assert_array_equal(host(given.flip(2)), x[:, :, ::-1])
+        np.testing.assert_array_equal(host(given.flip((0, 2))), x[::-1, :, ::-1])
+        np.testing.assert_array_equal(host(given.roll((1, 2), (1, 2))), np.roll(x, (1, 2), (1, 2)))
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (5,), (2, 3), (2, 0, 3)], ids=str)
+def test_one_hot(shape, device):
+    classes = np.random.default_rng(1).integers(0, 6, shape)
+    given = flow.tensor(classes).to(device)
+    got = F.one_hot(given, 6)
+    assert got.dtype is flow.int64 and got.device == given.device
+    np.testing.assert_array_equal(host(got), np.eye(6, dtype=int)[classes])
+    if classes.size > 0:
+        np.testing.assert_array_equal(host(F.one_hot(given)), host(got)[..., : classes.max() + 1])
+
+
+@pytest.mark.parametrize("classes, count", [([0, 3], 3), ([-1, 0], 3), ([-1], -1)])
+def test_one_hot_refuses(classes, count, device):
+    with pytest.raises(ValueError, match="out of range"):
+        F.one_hot(flow.tensor(classes).to(device), count)
