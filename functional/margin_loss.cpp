@@ -19,6 +19,7 @@
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/function.h"
+#include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
 namespace {
@@ -148,27 +149,26 @@ StatusOr<Tensor> MultiMarginLoss(const Tensor& x, const Tensor& target, int64_t 
                                  const Tensor& weight, absl::string_view reduction) {
   constexpr char kName[] = "multi_margin_loss";
   if (p != 1 && p != 2) return BadValue(kName, "p", absl::StrCat(p), "1 or 2");
-  OFL_ASSIGN_OR_RETURN(const Rows rows, RowsOf(kName, x, target, 1));
-  const int64_t classes = rows.x.shape()[1];
-  OFL_ASSIGN_OR_RETURN(const Tensor places, Unsqueeze(rows.target, 1));
-  OFL_ASSIGN_OR_RETURN(const Tensor own, Gather(rows.x, 1, places));
-  OFL_ASSIGN_OR_RETURN(const Tensor off, Sub(rows.x, own));
-  OFL_ASSIGN_OR_RETURN(const Tensor over, Add(off, Scalar(margin)));
-  OFL_ASSIGN_OR_RETURN(Tensor terms, Hinge(over));
-  if (p == 2) {
-    OFL_ASSIGN_OR_RETURN(terms, Square(terms));
+  static const OpExpr& op = OpBuilder("multi_margin")
+                                .Input("x")
+                                .Input("target")
+                                .Output("loss")
+                                .Attr("p")
+                                .Attr("margin")
+                                .Get();
+  OFL_ASSIGN_OR_RETURN(Rows rows, RowsOf(kName, x, target, 1));
+  if (!IsFloating(rows.x.dtype())) {
+    OFL_ASSIGN_OR_RETURN(rows.x, Cast(rows.x, DType::kFloat32));
   }
+  OFL_ASSIGN_OR_RETURN(Tensor loss, Call(op, {rows.x, rows.target}, {p, margin}));
   if (weight.defined()) {
+    const int64_t classes = rows.x.shape()[1];
     if (weight.ndim() != 1 || weight.numel() != classes) {
       return ShapeMismatch(kName, "weight", weight.shape(), absl::StrCat("[", classes, "]"));
     }
     OFL_ASSIGN_OR_RETURN(const Tensor factors, IndexSelect(weight, 0, rows.target));
-    OFL_ASSIGN_OR_RETURN(const Tensor column, Unsqueeze(factors, 1));
-    OFL_ASSIGN_OR_RETURN(terms, Mul(terms, column));
+    OFL_ASSIGN_OR_RETURN(loss, Mul(loss, factors));
   }
-  OFL_ASSIGN_OR_RETURN(terms, Scatter(terms, 1, places, Scalar(0.0)));
-  OFL_ASSIGN_OR_RETURN(const Tensor sum, Sum(terms, Dims{1}, false, terms.dtype()));
-  OFL_ASSIGN_OR_RETURN(Tensor loss, Div(sum, Scalar(static_cast<double>(classes))));
   if (rows.one && target.ndim() == 0) {
     OFL_ASSIGN_OR_RETURN(loss, Reshape(loss, {}));
   }
