@@ -5,6 +5,7 @@
 
 #include "primitive/cuda/host.h"
 #include "primitive/cuda/index_launch.h"
+#include "primitive/cuda/index_rows_launch.h"
 
 namespace oneflow_lite {
 namespace {
@@ -31,25 +32,47 @@ class CudaGather final : public Gather {
 
 class CudaScatter final : public Scatter {
  public:
-  CudaScatter(cuda::ScatterRunLauncher launcher, bool add) : launcher_(launcher), add_(add) {}
+  CudaScatter(cuda::ScatterRunLauncher launcher, const Spec& spec)
+      : launcher_(launcher),
+        sum_(spec.add ? cuda::FindIndexSum(spec.dtype) : nullptr),
+        spec_(spec) {}
   size_t WorkspaceBytes(int64_t columns, const ScatterAxis& axis) const override {
-    return add_ ? 0 : cuda::ScatterRunWorkspace(columns, DimOf(axis));
+    if (!spec_.add) return cuda::ScatterRunWorkspace(columns, DimOf(axis));
+    size_t bytes = 0;
+    if (Sorts(columns, axis)) {
+      static_cast<void>(cuda::IndexSumWorkspaceBytes(spec_.dtype, RowsOf(axis), &bytes));
+    }
+    return bytes;
   }
   Status Launch(Stream& stream, const Elementwise<3>& columns, const ScatterAxis& axis,
                 const int64_t* index, const void* src, void* dst, void* workspace) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launcher_({cuda::ToStrided(columns), DimOf(axis), index, src, dst, workspace}, s);
+      if (workspace && Sorts(columns.numel, axis)) {
+        return sum_({RowsOf(axis), true, 1, -1, index, src, dst, workspace}, s);
+      }
+      return launcher_({cuda::ToStrided(columns), DimOf(axis), index, src, dst, workspace},
+                       cuda::LimitsOf(stream), s);
     });
   }
 
  private:
+  // Of a long line the elements are sorted by their places, as those of index_add.
+  bool Sorts(int64_t columns, const ScatterAxis& axis) const {
+    constexpr int64_t kLong = 1 << 15;
+    return sum_ && columns == 1 && axis.count >= kLong && axis.index_stride == 1 &&
+           axis.dst_stride == 1;
+  }
+  static cuda::RowsProblem RowsOf(const ScatterAxis& axis) {
+    return {1, axis.size, axis.count, 1, 0, axis.src_stride, axis.from_end};
+  }
   static cuda::ScatterDim DimOf(const ScatterAxis& axis) {
     return {axis.count,      axis.size,       axis.index_stride,
             axis.src_stride, axis.dst_stride, axis.from_end};
   }
 
   cuda::ScatterRunLauncher launcher_;
-  bool add_;
+  cuda::IndexSumLauncher sum_;
+  Spec spec_;
 };
 
 StatusOr<std::unique_ptr<Gather>> NewGather(const Gather::Spec& spec) {
@@ -58,7 +81,7 @@ StatusOr<std::unique_ptr<Gather>> NewGather(const Gather::Spec& spec) {
 StatusOr<std::unique_ptr<Scatter>> NewScatter(const Scatter::Spec& spec) {
   const cuda::ScatterRunLauncher launcher = cuda::FindScatterRun(spec.dtype, spec.add);
   if (!launcher) return NoPrimitiveFor(Scatter::kName, DeviceType::kCUDA, spec.dtype);
-  return std::make_unique<CudaScatter>(launcher, spec.add);
+  return std::make_unique<CudaScatter>(launcher, spec);
 }
 
 const bool registered = RegisterPrimitive<Gather>(DeviceType::kCUDA, &NewGather) &&

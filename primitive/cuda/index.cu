@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scatter gives the same result every time: the order is that of the index. Of short columns, and
-// of sums, whoever writes an element of the result is one thread: a column's places are dealt out
-// to `buckets` threads by their lowest bits; each reads the whole column of the index. Where
-// elements overwrite each other in longer columns, the greatest number of those that go to a place
-// is found first, by atomics, and that one is written.
+// Scatter gives the same result every time: the order is that of the index. Of short columns
+// whoever writes an element of the result is one thread: a column's places are dealt out to
+// `buckets` threads by their lowest bits; each reads the whole column of the index. Where elements
+// overwrite each other in longer columns, the greatest number of those that go to a place is found
+// first, by atomics, and that one is written. Sums of longer columns are held in shared memory.
 #include "primitive/cuda/elementwise.cuh"
 #include "primitive/cuda/index_launch.h"
 #include "primitive/places.h"
@@ -124,13 +124,123 @@ cudaError_t LaunchPutLast(const ScatterRun& run, cudaStream_t stream) {
                 static_cast<T*>(run.dst));
 }
 
+// Sums of longer columns: a warp holds a column of the result, or a part of it, in shared memory
+// and goes through the column's elements in their order, 32 at a time. Those of them that meet in a
+// place are added one after the other, so that the sums are those of one thread.
+template <class T>
+struct HeldSums {
+  Strided<3> g;
+  ScatterDim p;
+  int part;       // places that a warp holds
+  int64_t parts;  // of a column
+  bool in_step;   // the warps of a block read beside each other
+  const int64_t* index;
+  const T* src;
+  T* dst;
+};
+constexpr int kHeldWarps = 8;  // of a block, at most
+constexpr int kHeldSteps = 4;  // of 32 elements, read before they are needed
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+// The elements of kHeldSteps steps: where they go among the places held, or a number below 0 that
+// no other lane has.
+template <class T>
+struct HeldElements {
+  int place[kHeldSteps];
+  T value[kHeldSteps];
+
+  __device__ __forceinline__ void Read(const HeldSums<T>& s, const int64_t* index, const T* src,
+                                       int64_t begin, int size, int64_t first) {
+    const int lane = static_cast<int>(threadIdx.x % 32);
+#pragma unroll
+    for (int step = 0; step < kHeldSteps; ++step) {
+      const int64_t k = first + step * 32 + lane;
+      place[step] = -1 - lane;
+      value[step] = T(0.0f);
+      if (k >= s.p.count || size == 0) continue;
+      const int64_t found = FindPlace(index[k * s.p.index_stride], s.p.size, s.p.from_end) - begin;
+      if (found < 0 || found >= size) continue;
+      place[step] = static_cast<int>(found);
+      value[step] = src[k * s.p.src_stride];
+    }
+  }
+  __device__ __forceinline__ void AddTo(T* sums) const {
+#pragma unroll
+    for (int step = 0; step < kHeldSteps; ++step) {
+      const unsigned peers = __match_any_sync(kAllLanes, place[step]);
+      const int before = __popc(peers & ((1u << threadIdx.x % 32) - 1));
+      int turn = 0;
+      do {
+        if (before == turn && place[step] >= 0) {
+          sums[place[step]] = cuda::AddTo{}(sums[place[step]], value[step]);
+        }
+        __syncwarp();
+        ++turn;
+      } while (__any_sync(kAllLanes, before >= turn));
+    }
+  }
+};
+
+template <class T>
+__global__ void __launch_bounds__(kHeldWarps * 32)
+    AddHeldKernel(const __grid_constant__ HeldSums<T> s) {
+  extern __shared__ uint4 held[];
+  const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+  T* sums = reinterpret_cast<T*>(held) + warp * s.part;
+  const int64_t task = int64_t{blockIdx.x} * (blockDim.x / 32) + warp;
+  const int64_t part = task / s.g.numel;
+  int64_t offsets[3];
+  OffsetsOf<3, int64_t>(s.g, task - part * s.g.numel, offsets);
+  const int64_t begin = part * s.part, rest = s.p.size - begin;
+  const int size = part >= s.parts ? 0 : rest < s.part ? static_cast<int>(rest) : s.part;
+  T* to = s.dst + offsets[2] + begin * s.p.dst_stride;
+  for (int j = lane; j < size; j += 32) sums[j] = to[j * s.p.dst_stride];
+  __syncwarp();
+  const int64_t* index = s.index + offsets[0];
+  const T* src = s.src + offsets[1];
+  constexpr int kStep = 32 * kHeldSteps;
+  HeldElements<T> now, next;
+  now.Read(s, index, src, begin, size, 0);
+  for (int64_t first = 0; first < s.p.count; first += kStep) {
+    next.Read(s, index, src, begin, size, first + kStep);
+    now.AddTo(sums);
+    now = next;
+    if (s.in_step) __syncthreads();
+  }
+  for (int j = lane; j < size; j += 32) to[j * s.p.dst_stride] = sums[j];
+}
+
+constexpr int64_t kHeldColumn = 64;  // elements of a column from which on a warp has it
+
+template <class T>
+cudaError_t LaunchAddHeld(const ScatterRun& run, const DeviceLimits& limits, cudaStream_t stream) {
+  const cudaError_t error = AllowAllShared<&AddHeldKernel<T>>(limits);
+  if (error != cudaSuccess) return error;
+  const ScatterDim& p = run.dim;
+  const int64_t most = limits.shared_per_block / static_cast<int64_t>(sizeof(T));
+  const int64_t part = p.size < most / 4 ? p.size : most / 4, parts = CeilDiv(p.size, part);
+  const int warps = static_cast<int>(most / part < kHeldWarps ? most / part : kHeldWarps);
+  const HeldSums<T> sums{run.g,
+                         p,
+                         static_cast<int>(part),
+                         parts,
+                         p.index_stride != 1,
+                         run.index,
+                         static_cast<const T*>(run.src),
+                         static_cast<T*>(run.dst)};
+  return Launch(AddHeldKernel<T>, CeilDiv(run.g.numel * parts, warps), warps * 32,
+                static_cast<size_t>(warps * part) * sizeof(T), stream, sums);
+}
+
 template <class T, class Store>
-cudaError_t LaunchScatter(const ScatterRun& run, cudaStream_t stream) {
+cudaError_t LaunchScatter(const ScatterRun& run, const DeviceLimits& limits, cudaStream_t stream) {
   const Strided<3>& g = run.g;
   const ScatterDim& p = run.dim;
   if (g.numel <= 0 || p.count <= 0 || p.size <= 0) return cudaSuccess;
   if constexpr (std::is_same_v<Store, Put>) {
     if (FindsLast(g.numel, p)) return LaunchPutLast<T>(run, stream);
+  } else if (p.count >= kHeldColumn && g.numel * CeilDiv(p.size, 1024) < kMaxBlocks) {
+    return LaunchAddHeld<T>(run, limits, stream);
   }
   const int64_t buckets = BucketsFor(g.numel, p);
   return Launch(ScatterKernel<T, Store>, CeilDiv(g.numel * buckets, kElementwiseThreads),

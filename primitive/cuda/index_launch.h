@@ -50,7 +50,7 @@ struct ScatterRun {
   void* dst;
   void* workspace;
 };
-using ScatterRunLauncher = cudaError_t (*)(const ScatterRun&, cudaStream_t);
+using ScatterRunLauncher = cudaError_t (*)(const ScatterRun&, const DeviceLimits&, cudaStream_t);
 ScatterRunLauncher FindScatterRun(DType dtype, bool add);
 // Bytes for a scatter that overwrites.
 size_t ScatterRunWorkspace(int64_t columns, const ScatterDim& dim);

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scatter_add of columns: the sums are those of the index's order, whoever adds them.
+
+On CUDA columns of 64 elements and more are held in shared memory, whole ones of up to some 14,000
+float32 numbers, longer ones in parts; a line of 32,768 is sorted.
+"""
+
+import numpy as np
+import pytest
+from numerics import flow, host, tensor
+
+RNG = np.random.default_rng(5)
+
+
+def summed(x, dim, places, source):
+    """In the order of the index, in the dtype of x."""
+    y = np.moveaxis(x, dim, 0).copy()
+    at, of = np.moveaxis(places, dim, 0), np.moveaxis(source, dim, 0)
+    columns = np.ix_(*(np.arange(n) for n in at.shape[1:]))
+    for k in range(len(at)):
+        y[(at[k], *columns)] += of[k]
+    return np.moveaxis(y, 0, dim)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "uint8"])
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 127, 128, 129, 700])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_columns_are_summed_in_their_order(dtype, count, dim, device):
+    shape, size = [9, 9], 40
+    shape[dim] = count
+    whole = [9, 9]
+    whole[dim] = size
+    source = RNG.standard_normal(shape) if dtype[0] == "f" else RNG.integers(0, 90, shape)
+    source, x = source.astype(dtype), np.ones(whole, dtype)
+    places = RNG.integers(0, size, shape)
+    got = tensor(x, dtype, device).scatter_add(
+        dim, flow.tensor(places).to(device), tensor(source, dtype, device))  # fmt: skip
+    np.testing.assert_array_equal(got.cpu().numpy(), summed(x, dim, places, source))
+
+
+@pytest.mark.parametrize("size", [1, 2, 14_600, 40_000])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_columns_of_one_place_and_of_several_parts(size, dim, device):
+    shape, whole = [3, 3], [3, 3]
+    shape[dim], whole[dim] = 500, size
+    places = RNG.integers(0, size, shape)
+    source, x = RNG.standard_normal(shape).astype("float32"), np.zeros(whole, "float32")
+    got = tensor(x, "float32", device).scatter_add(
+        dim, flow.tensor(places).to(device), tensor(source, "float32", device))  # fmt: skip
+    np.testing.assert_array_equal(got.cpu().numpy(), summed(x, dim, places, source))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("count", [32_767, 32_768, 50_001])
+def test_a_long_line(dtype, count, device):
+    size = 1000
+    places, source = RNG.integers(0, size, count), RNG.standard_normal(count)
+    given = tensor(source, dtype, device)
+    got = flow.ones(size, dtype=getattr(flow, dtype), device=device).scatter_add(
+        0, flow.tensor(places).to(device), given)  # fmt: skip
+    exact, size_of_terms = np.ones(size), np.ones(size)
+    np.add.at(exact, places, host(given))
+    np.add.at(size_of_terms, places, np.abs(host(given)))
+    step = {"float16": 2**-10, "bfloat16": 2**-7, "float32": 0, "float64": 0}[dtype]
+    near = 1e-13 if dtype == "float64" else 1e-5
+    bound = near * size_of_terms + step * np.abs(exact)
+    assert (np.abs(host(got) - exact) <= bound).all()
+
+
+@pytest.mark.parametrize("layout", ["columns", "steps", "expanded"])
+def test_layouts(layout, device):
+    """Operands that are no rows of their own; an index and a source that are one row for all."""
+    x = RNG.standard_normal((20, 6)).astype("float32")
+    places, source = RNG.integers(0, 20, (100, 6)), RNG.standard_normal((100, 6)).astype("float32")
+    given, at, of = (flow.tensor(t).to(device) for t in (x, places, source))
+    if layout == "columns":
+        given, at, of = (t.T.contiguous().T for t in (given, at, of))
+    if layout == "steps":
+        of = flow.stack([of, of], 2).reshape(100, 12)[:, ::2]
+    if layout == "expanded":
+        at, of = at[:, :1].expand(100, 6), of[:1].expand(100, 6)
+        places, source = host(at), of.cpu().numpy()
+    got = given.scatter_add(0, at, of)
+    np.testing.assert_array_equal(got.cpu().numpy(), summed(x, 0, places, source))
+
+
+def test_the_same_bits_every_time(device):
+    places = flow.tensor(RNG.integers(0, 50, (64, 4000))).to(device)
+    source = flow.tensor(RNG.standard_normal((64, 4000)).astype("float32")).to(device)
+    x = flow.zeros(64, 50, device=device)
+    first = x.scatter_add(1, places, source)
+    assert all(flow.equal(first, x.scatter_add(1, places, source)) for _ in range(5))
+
+
+@pytest.mark.parametrize("count", [3, 200])
+def test_places_outside(count, device):
+    places = np.zeros((2, count), np.int64)
+    places[0, 1], places[1, 2] = 5, -1
+    x, index = flow.zeros(2, 5, device=device), flow.tensor(places).to(device)
+    if device == "cpu":
+        with pytest.raises(IndexError, match=r"out of range \[0, 4\]"):
+            x.scatter_add(1, index, flow.ones(2, count))
+        return
+    got = host(x.scatter_add(1, index, flow.ones(2, count, device=device)))
+    np.testing.assert_array_equal(got, [[count - 1, 0, 0, 0, 0]] * 2)
