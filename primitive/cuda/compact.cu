@@ -3,6 +3,7 @@
 // Elements where a mask holds, in three launches: each block counts those of its tile, one block
 // adds the counts up, each block numbers its own again and hands them on with their numbers.
 #include "primitive/cuda/compact_launch.h"
+#include "primitive/cuda/divisor.cuh"
 #include "primitive/cuda/elementwise.cuh"
 
 namespace oneflow_lite {
@@ -14,7 +15,7 @@ constexpr int kRounds = 16;  // elements of a thread
 constexpr int kTile = kRounds * kElementwiseThreads;
 constexpr int kScanThreads = 1024;
 
-int64_t TilesOf(int64_t n) { return CeilDiv(n, int64_t{kTile}); }
+int64_t TilesOf(int64_t n) { return n > 0 ? CeilDiv(n, int64_t{kTile}) : 1; }
 
 template <class M>
 __device__ __forceinline__ bool Holds(M m) {
@@ -53,7 +54,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   }
 }
 
-// counts[t] = the sum of those before it. One block.
+// counts[t] = the sum of those before it, counts[tiles] that of all. One block.
 __global__ void __launch_bounds__(kScanThreads) OffsetsKernel(int64_t tiles, int64_t* counts) {
   __shared__ int64_t of_warps[kScanThreads / 32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -76,11 +77,13 @@ __global__ void __launch_bounds__(kScanThreads) OffsetsKernel(int64_t tiles, int
     if (t < tiles) counts[t] = offset + sum - own;
     __syncthreads();
   }
+  if (threadIdx.x == 0) counts[tiles] = before;
 }
 
-// f(i, held, k): element i, whether it holds, and how many before it do.
+// f(i, held, k): element i, whether it holds, and how many before it do. f.Rest(k): there is no
+// k-th that holds.
 template <class M, class F>
-__global__ void __launch_bounds__(kElementwiseThreads)
+__global__ void __launch_bounds__(kElementwiseThreads, 4)
     HandOnKernel(int64_t n, int64_t tiles, const M* mask, const int64_t* offsets,
                  const __grid_constant__ F f) {
   __shared__ int first[kRounds * kWarps];
@@ -123,11 +126,16 @@ __global__ void __launch_bounds__(kElementwiseThreads)
     }
     __syncthreads();
   }
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t k = offsets[tiles] + int64_t{blockIdx.x} * blockDim.x + threadIdx.x; k < f.count;
+       k += step) {
+    f.Rest(k);
+  }
 }
 
 template <class M, class F>
 cudaError_t ForHeld(int64_t n, const M* mask, const F& f, void* workspace, cudaStream_t stream) {
-  if (n <= 0) return cudaSuccess;
+  if (n <= 0 && f.count <= 0) return cudaSuccess;
   const int64_t tiles = TilesOf(n);
   auto* counts = static_cast<int64_t*>(workspace);
   cudaError_t error =
@@ -143,19 +151,30 @@ cudaError_t ForHeld(int64_t n, const M* mask, const F& f, void* workspace, cudaS
 
 struct WritePlace {
   int ndim;
-  int64_t dims[kMaxStridedDims];
   int64_t count;
   int64_t* y;
+  Divisor dims[kMaxStridedDims];
 
-  __device__ void operator()(int64_t i, bool held, int64_t k) const {
-    if (!held || k >= count) return;
+  template <class Index>
+  __device__ void Write(Index i, int64_t* to) const {
 #pragma unroll 1
     for (int d = ndim - 1; d > 0; --d) {
-      const int64_t rest = i / dims[d];
-      y[k * ndim + d] = i - rest * dims[d];
+      const Index rest = dims[d].Quotient(i);
+      to[d] = static_cast<int64_t>(i - rest * static_cast<Index>(dims[d].value));
       i = rest;
     }
-    if (ndim > 0) y[k * ndim] = i;
+    if (ndim > 0) to[0] = static_cast<int64_t>(i);
+  }
+  __device__ void operator()(int64_t i, bool held, int64_t k) const {
+    if (!held || k >= count) return;
+    if (i < (int64_t{1} << 31)) {
+      Write(static_cast<uint32_t>(i), y + k * ndim);
+    } else {
+      Write(i, y + k * ndim);
+    }
+  }
+  __device__ void Rest(int64_t k) const {
+    for (int d = 0; d < ndim; ++d) y[k * ndim + d] = 0;
   }
 };
 
@@ -167,6 +186,7 @@ struct TakeElement {
   __device__ void operator()(int64_t i, bool held, int64_t k) const {
     if (held && k < count) y[k] = x[i];
   }
+  __device__ void Rest(int64_t k) const { y[k] = T(0); }
 };
 
 template <class T>
@@ -178,6 +198,7 @@ struct PutElement {
   __device__ void operator()(int64_t i, bool held, int64_t k) const {
     y[i] = held && k < count ? src[k] : x[i];
   }
+  __device__ void Rest(int64_t) const {}
 };
 
 // f(Tag<Word>) for elements of so many bytes.
@@ -198,20 +219,17 @@ cudaError_t ForWord(int item, F&& f) {
 }  // namespace
 
 size_t CompactWorkspaceBytes(int64_t n) {
-  return static_cast<size_t>(TilesOf(n)) * sizeof(int64_t);
+  return static_cast<size_t>(TilesOf(n) + 1) * sizeof(int64_t);
 }
 
 cudaError_t LaunchPlaces(DType dtype, const PlacesProblem& p, const void* mask, int64_t* y,
                          void* workspace, cudaStream_t stream) {
-  WritePlace write{p.ndim, {}, p.count, y};
+  WritePlace write{p.ndim, p.count, y, {}};
   int64_t n = 1;
   for (int d = 0; d < p.ndim; ++d) {
-    write.dims[d] = p.dims[d];
+    write.dims[d] = Divisor(p.dims[d]);
     n *= p.dims[d];
   }
-  const auto bytes = static_cast<size_t>(p.count * p.ndim) * sizeof(int64_t);
-  const cudaError_t error = cudaMemsetAsync(y, 0, bytes, stream);
-  if (error != cudaSuccess) return error;
   return VisitDeviceAll<cudaError_t>(dtype, [&](auto tag) {
     using M = typename decltype(tag)::type;
     return ForHeld(n, static_cast<const M*>(mask), write, workspace, stream);
@@ -220,8 +238,6 @@ cudaError_t LaunchPlaces(DType dtype, const PlacesProblem& p, const void* mask, 
 
 cudaError_t LaunchMaskedTake(int item, int64_t n, const void* mask, const void* x, int64_t count,
                              void* y, void* workspace, cudaStream_t stream) {
-  const cudaError_t error = cudaMemsetAsync(y, 0, static_cast<size_t>(count * item), stream);
-  if (error != cudaSuccess) return error;
   return ForWord(item, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const TakeElement<T> take{static_cast<const T*>(x), count, static_cast<T*>(y)};

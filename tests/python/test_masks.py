@@ -76,3 +76,22 @@ def test_other_integers_are_places(dtype):
         np.testing.assert_array_equal(host(x[:, :, places]), A[:, :, [1, 0, -1]])
         assert x[places[1]].shape == (3, 4)  # a number: a view
         assert x[np.uint8(1)].shape == (3, 4)
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (4095,), (4097,), (3, 0, 2), (70, 61, 3)], ids=str)
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_places_and_elements_where_a_mask_holds(shape, share, device):
+    """Around the 4096 elements that a block of CUDA numbers, also where more are asked for."""
+    rng = np.random.default_rng(7)
+    mask, x = rng.random(shape) < share, rng.integers(1, 99, shape)
+    holds, given = flow.tensor(mask).to(device), flow.tensor(x).to(device)
+    np.testing.assert_array_equal(host(flow.nonzero(holds)), np.argwhere(mask))
+    np.testing.assert_array_equal(host(given.masked_select(holds)), x[mask])
+    count = int(mask.sum())
+    for asked in {min(count + 7, mask.size), max(count - 3, 0)}:
+        places = np.zeros((asked, len(shape)), int)
+        places[:count] = np.argwhere(mask)[:asked]
+        np.testing.assert_array_equal(host(flow.ops.nonzero(holds, count=asked)), places)
+        taken = np.zeros(asked, int)
+        taken[:count] = x[mask][:asked]
+        np.testing.assert_array_equal(host(flow.ops.masked_take(given, holds, count=asked)), taken)
