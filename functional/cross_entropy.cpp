@@ -281,8 +281,11 @@ StatusOr<Tensor> CrossEntropyBackward(const Tensor& logits, const Tensor& target
                                 .Output("din")
                                 .Attr("ignore_index")
                                 .Attr("label_smoothing")
+                                .Attr("first")
+                                .Attr("classes")
                                 .Get();
-  return Call(op, {logits, target, stats, dloss}, {ignore_index, label_smoothing});
+  return Call(op, {logits, target, stats, dloss},
+              {ignore_index, label_smoothing, int64_t{0}, int64_t{0}});
 }
 
 StatusOr<Tensor> ScaleRowsInto(const Tensor& x, const Tensor& factor) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/cross_entropy.h"
 
-#include "kernels/primitive_kernel.h"
-#include "oneflow_lite/core/row_stride.h"
+#include "kernels/cross_entropy.h"
 
 namespace oneflow_lite {
 namespace {
@@ -17,14 +16,6 @@ CrossEntropyShape CrossEntropyShapeOf(const KernelContext& c) {
           .row_stride = RowStrideOf(logits, 1)};
 }
 
-// Logits may be some columns of a wider tensor: a vocabulary without its padding.
-bool TakesStrides(int input, const Tensor& tensor) {
-  return input != 0 || RowStrideOf(tensor, 1) > 0;
-}
-
-// The distance of neighbouring elements of a 1-D tensor.
-int64_t StrideOf(const Tensor& t) { return t.numel() > 1 ? t.strides()[0] : 0; }
-
 class CrossEntropyKernel final : public PrimitiveKernel<CrossEntropy> {
  public:
   using PrimitiveKernel::PrimitiveKernel;
@@ -36,22 +27,43 @@ class CrossEntropyKernel final : public PrimitiveKernel<CrossEntropy> {
                               c.output(0).data(), c.output(1).data(), workspace);
   }
   bool takes_strides(int input, const Tensor& tensor, const Attrs&) const override {
-    return TakesStrides(input, tensor);
+    return input != 0 || IsRows(tensor);
   }
 };
 
+// The rows' own kernels, but where the logits are a part of the classes.
 class CrossEntropyBackwardKernel final : public PrimitiveKernel<CrossEntropyBackward> {
  public:
-  using PrimitiveKernel::PrimitiveKernel;
+  CrossEntropyBackwardKernel(std::unique_ptr<CrossEntropyBackward> whole,
+                             std::unique_ptr<CrossEntropySplit> part)
+      : PrimitiveKernel(std::move(whole)), part_(std::move(part)) {}
   Status Launch(KernelContext& c) const override {
-    return primitive_->Launch(c.stream(), CrossEntropyShapeOf(c), c.input(0).data(),
-                              c.input(1).data<int64_t>(), c.input(2).data(), c.input(3).data(),
-                              StrideOf(c.input(3)), c.output(0).data());
+    const Tensor &x = c.input(0), &dloss = c.input(3);
+    const auto* target = c.input(1).data<int64_t>();
+    void* dx = c.output(0).data();
+    if (c.attr<int64_t>(3) == 0) {
+      return primitive_->Launch(c.stream(), CrossEntropyShapeOf(c), x.data(), target,
+                                c.input(2).data(), dloss.data(), StrideOf(dloss), dx);
+    }
+    return part_->Gradient(c.stream(), ClassPartShapeOf(c, x), x.data(), target, c.input(2).data(),
+                           dloss.data(), StrideOf(dloss), dx, x.shape()[1]);
   }
   bool takes_strides(int input, const Tensor& tensor, const Attrs&) const override {
-    return TakesStrides(input, tensor);
+    return input != 0 || IsRows(tensor);
   }
+
+ private:
+  const std::unique_ptr<CrossEntropySplit> part_;
 };
+
+StatusOr<std::unique_ptr<BoundKernel>> BindBackward(const BindContext& c) {
+  const DType dtype = c.inputs[0];
+  OFL_ASSIGN_OR_RETURN(auto whole,
+                       NewPrimitive<CrossEntropyBackwardFactory>(c.device, {.dtype = dtype}));
+  OFL_ASSIGN_OR_RETURN(auto part,
+                       NewPrimitive<CrossEntropySplitFactory>(c.device, {.dtype = dtype}));
+  return std::make_unique<CrossEntropyBackwardKernel>(std::move(whole), std::move(part));
+}
 
 // Makes its outputs: the gradient is a view of the logits' memory.
 class CrossEntropyInPlaceKernel final : public PrimitiveKernel<CrossEntropyInPlace> {
@@ -75,7 +87,7 @@ class CrossEntropyInPlaceKernel final : public PrimitiveKernel<CrossEntropyInPla
     return OkStatus();
   }
   bool takes_strides(int input, const Tensor& tensor, const Attrs&) const override {
-    return TakesStrides(input, tensor);
+    return input != 0 || IsRows(tensor);
   }
 };
 
@@ -120,7 +132,7 @@ OFL_REGISTER_KERNEL({.op = "cross_entropy",
 OFL_REGISTER_KERNEL({.op = "cross_entropy_backward",
                      .dtypes = kFloatingSet,
                      .strided_inputs = 0b1001,
-                     .bind = BindByInput<CrossEntropyBackwardKernel>});
+                     .bind = BindBackward});
 OFL_REGISTER_KERNEL({.op = "cross_entropy_in_place",
                      .dtypes = kFloatingSet,
                      .strided_inputs = 0b1,

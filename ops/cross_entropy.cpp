@@ -3,15 +3,15 @@
 // Cross entropy of logits [N, C] with class targets [N]: the losses, their gradient as an op of its
 // own, so that it can be differentiated again, and the form that turns the logits into the
 // gradient.
-#include "functional/cross_entropy.h"
+#include "ops/cross_entropy.h"
 
 #include "functional/binary.h"
 #include "functional/copy.h"
+#include "functional/cross_entropy.h"
 #include "functional/nll_loss.h"
 #include "functional/reduce.h"
 #include "functional/softmax.h"
 #include "functional/view.h"
-#include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/op_registry.h"
@@ -22,61 +22,14 @@ namespace {
 using functional::Mul;
 using functional::Sum;
 
-constexpr int kIgnoreIndex = 0, kSmoothing = 1;  // the attributes
-
-// Logits [N, C] and targets [N], the attributes, and what the outputs have in common.
-Status CheckCommon(const InferContext& c) {
-  const Shape& logits = c.shape(0);
-  if (!IsFloating(c.dtype(0))) {
-    return UnsupportedDType(c.op(), "input", c.dtype(0), kFloatingDTypes);
-  }
-  if (logits.ndim() != 2) return ShapeMismatch(c.op(), "input", logits, "2 dims");
-  if (c.dtype(1) != DType::kInt64) return DTypeMismatch(c.op(), "target", c.dtype(1), "int64");
-  const Shape rows{logits[0]};
-  if (c.shape(1) != rows) return ShapeMismatch(c.op(), "target", c.shape(1), rows.ToString());
-  const double smoothing = c.attr<double>(kSmoothing);
-  if (!(smoothing >= 0 && smoothing <= 1)) {
-    return BadValue(c.op(), "label_smoothing", absl::StrCat(smoothing), "in [0, 1]");
-  }
-  return OkStatus();
-}
-
-// An input of the compute type and a given shape.
-Status CheckNumbers(const InferContext& c, int i, const char* name, const Shape& shape) {
-  const DType want = ComputeType(c.dtype(0));
-  if (c.shape(i) != shape) return ShapeMismatch(c.op(), name, c.shape(i), shape.ToString());
-  if (c.dtype(i) != want) return DTypeMismatch(c.op(), name, c.dtype(i), Name(want));
-  return OkStatus();
-}
-
-void AddAttrs(OpDef& op) {
-  op.Attr("ignore_index", AttrType::kInt, int64_t{-100});
-  op.Attr("label_smoothing", AttrType::kFloat, 0.0);
-}
-
-// Every input and output by rows, with `whole` the input that is not.
-void SplitRows(const SbpContext& c, int num_outputs, int whole, std::vector<SbpSignature>* out) {
-  SbpSignature s;
-  s.inputs.assign(c.inputs.size(), Sbp::Split(0));
-  s.outputs.assign(num_outputs, Sbp::Split(0));
-  if (whole >= 0 && whole < static_cast<int>(c.inputs.size())) s.inputs[whole] = Sbp::Broadcast();
-  out->push_back(s);
-}
-
-// The logits are moved `times`; the rest is small. About 5 operations per element.
-Cost CostOfLogits(const InferContext& c, int times) {
-  const double n = static_cast<double>(c.shape(0).numel());
-  return {.bytes = times * n * SizeOf(c.dtype(0)), .flops = 5 * n};
-}
-
 void DefineCrossEntropy(OpDef& op) {
   op.Input("in").Input("target").Output("loss").Output("stats");
-  AddAttrs(op);
+  AddLossAttrs(op);
   op.doc =
       "Cross entropy of each row of logits at its target, 0 where that is ignore_index; and, for "
       "backward, the row's maximum and log sum exp(x - max).";
   op.infer = [](InferContext& c) -> Status {
-    OFL_RETURN_IF_ERROR(CheckCommon(c));
+    OFL_RETURN_IF_ERROR(CheckLogits(c));
     const int64_t rows = c.shape(0)[0];
     c.SetOutput(0, Shape{rows}, ComputeType(c.dtype(0)));
     c.SetOutput(1, Shape{rows, 2}, ComputeType(c.dtype(0)));
@@ -104,8 +57,10 @@ void DefineCrossEntropy(OpDef& op) {
 // incoming g gives, row by row:
 //   for dloss: sum (p - t) g;   for in: dloss times the softmax gradient of g.
 Status DifferentiateCrossEntropy(GradContext& c) {
-  if (c.needs(2)) {
-    return Error(ErrorKind::kNotImplemented, "cross_entropy_backward(): stats has no gradient");
+  if (c.needs(2) || c.attr<int64_t>(kClasses) != 0) {
+    return Error(ErrorKind::kNotImplemented,
+                 "cross_entropy_backward(): neither stats nor a part of the classes has a "
+                 "gradient");
   }
   const DType wide = ComputeType(c.spec(0).dtype);
   const int64_t ignore_index = c.attr<int64_t>(kIgnoreIndex);
@@ -138,21 +93,17 @@ Status DifferentiateCrossEntropy(GradContext& c) {
 
 void DefineCrossEntropyBackward(OpDef& op) {
   op.Input("in").Input("target").Input("stats").Input("dloss").Output("din");
-  AddAttrs(op);
-  op.doc = "Gradient of cross_entropy: (softmax(in) - the smoothed target) dloss.";
+  AddLossAttrs(op);
+  AddPartAttrs(op);
+  op.doc =
+      "Gradient of cross_entropy: (softmax(in) - the smoothed target) dloss. Where classes is not "
+      "0, in has those from first on of so many.";
   op.infer = [](InferContext& c) -> Status {
-    OFL_RETURN_IF_ERROR(CheckCommon(c));
-    const int64_t rows = c.shape(0)[0];
-    OFL_RETURN_IF_ERROR(CheckNumbers(c, 2, "stats", Shape{rows, 2}));
-    OFL_RETURN_IF_ERROR(CheckNumbers(c, 3, "dloss", Shape{rows}));
+    OFL_RETURN_IF_ERROR(CheckGradient(c));
     c.SetOutput(0, c.shape(0), c.dtype(0));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { SplitRows(c, 1, -1, out); };
-  op.sbp_text = "split by rows";
-  op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) { return CostOfLogits(c, 2); };
-  op.cost_text =
-      "the logits are read once, their gradient is written once; 5 operations per element";
+  DeclareGradient(op);
   op.save = [](const Attrs&, Needs) { return SavePlan{.inputs = Bit(0) | Bit(1) | Bit(3)}; };
   op.backward = DifferentiateCrossEntropy;
 }
@@ -162,13 +113,13 @@ void DefineCrossEntropyBackward(OpDef& op) {
 void DefineCrossEntropyInPlace(OpDef& op) {
   op.Input("in").Input("target").Input("scale", InputDef::Kind::kOptional);
   op.Output("loss").Output("gradient");
-  AddAttrs(op);
+  AddLossAttrs(op);
   op.makes_outputs = true;
   op.doc =
       "scale times the cross entropy of each row. The memory of `in`, where its rows are dense, is "
       "overwritten by the gradient of their sum, which is the second output.";
   op.infer = [](InferContext& c) -> Status {
-    OFL_RETURN_IF_ERROR(CheckCommon(c));
+    OFL_RETURN_IF_ERROR(CheckLogits(c));
     if (c.has_input(2)) OFL_RETURN_IF_ERROR(CheckNumbers(c, 2, "scale", Shape{}));
     c.SetOutput(0, Shape{c.shape(0)[0]}, ComputeType(c.dtype(0)));
     c.SetOutput(1, c.shape(0), c.dtype(0));
@@ -259,8 +210,11 @@ void DefineScaleRows(OpDef& op) {
     c.SetOutput(0, c.shape(0), c.dtype(0));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { SplitRows(c, 1, -1, out); };
-  op.sbp_text = "split by rows";
+  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+    SplitRows(c, 1, -1, out);
+    out->push_back({{Sbp::Split(1), Sbp::Broadcast()}, {Sbp::Split(1)}});
+  };
+  op.sbp_text = "split by rows, or by columns with the factors whole";
 }
 
 OFL_REGISTER_OP("cross_entropy", DefineCrossEntropy);

@@ -12,10 +12,23 @@ from op_samples import recorded
 
 # About half of it above DISTINCT and half below, nothing equal, also where it is broadcast.
 NEAR = DISTINCT + X.relu() - 0.1
+TARGETS = tensor([1, -100, 3], "int64")
 # Samples of ops that no row of the op table comes to, or not at smooth places.
 SAMPLES = {
     "to_device": [(X, "cpu")],
     "cross_entropy_in_place": [(X, tensor([1, 0, 3], "int64")), (X, tensor([1, -100, 3], "int64"))],
+    "cross_entropy_parts": [
+        (X, TARGETS, -100, smooth, 0, 0, parts) for parts in (1, 2, 3) for smooth in (0.0, 0.1)
+    ],
+    "cross_entropy_of_parts": [
+        (X, TARGETS, flow.ops.cross_entropy_parts(X, TARGETS, -100, smoothing, 0, 0, 2), -100,
+         smoothing) for smoothing in (0.0, 0.1)
+    ],
+    "cross_entropy_gradient_": [
+        (X, TARGETS, flow.ops.cross_entropy(X, TARGETS)[1], tensor([1.0, -2.0, 0.5], "float64"),
+         -100, smoothing, first, classes)
+        for smoothing, first, classes in ((0.0, 0, 0), (0.1, 0, 0), (0.1, 1, 9))
+    ],
     "mean_weight": [(tensor([1, 0, 3], "int64"),), (tensor([1, -100, 3], "int64"),)],
     "scale_rows_": [(X, tensor([1.0, -2.0, 0.5], "float64"))],
     **dict.fromkeys(
@@ -77,6 +90,11 @@ SKIP = {
     "cross_entropy_in_place": dict.fromkeys(
         ["mutation", "gradients", "gradient dtypes", "second order"], "it overwrites the logits"
     ),
+    # test_global_head.py checks their gradients together.
+    "cross_entropy_of_parts": {
+        **dict.fromkeys(["gradients", "second order"], "the parts are a function of the logits"),
+        "cost": "the logits are not read",
+    },
     # Derivatives with all else fixed are not those that it gives and are wanted: test_op_table.py
     # checks the second order of the forward op.
     "cross_entropy_backward": dict.fromkeys(
