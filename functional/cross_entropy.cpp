@@ -94,12 +94,16 @@ StatusOr<CrossEntropyRows> FusedRows(const Tensor& logits, const Tensor& target,
                                 .Attr("ignore_index")
                                 .Attr("label_smoothing")
                                 .Get();
+  if (HasSplitClasses(logits) && GlobalOf(target)) {
+    return SplitClassRows(logits, target, ignore_index, smoothing);
+  }
   OFL_ASSIGN_OR_RETURN(TensorList out, CallAll(op, {logits, target}, {ignore_index, smoothing}));
   return CrossEntropyRows{std::move(out[0]), std::move(out[1])};
 }
 
-StatusOr<Tensor> FusedRowsInPlace(const Tensor& logits, const Tensor& target, const Tensor& scale,
-                                  int64_t ignore_index, double smoothing) {
+StatusOr<CrossEntropyGradients> FusedRowsInPlace(const Tensor& logits, const Tensor& target,
+                                                 const Tensor& scale, int64_t ignore_index,
+                                                 double smoothing) {
   static const OpExpr& op = OpBuilder("cross_entropy_in_place")
                                 .Input("in")
                                 .Input("target")
@@ -109,9 +113,12 @@ StatusOr<Tensor> FusedRowsInPlace(const Tensor& logits, const Tensor& target, co
                                 .Attr("ignore_index")
                                 .Attr("label_smoothing")
                                 .Get();
+  if (HasSplitClasses(logits) && GlobalOf(target)) {
+    return SplitClassRowsInPlace(logits, target, scale, ignore_index, smoothing);
+  }
   OFL_ASSIGN_OR_RETURN(TensorList out,
                        CallAll(op, {logits, target, scale}, {ignore_index, smoothing}));
-  return std::move(out[0]);
+  return CrossEntropyGradients{std::move(out[0]), std::move(out[1])};
 }
 
 // One block of a GPU goes over so many rows in less time than several general ops take.
@@ -164,17 +171,16 @@ StatusOr<Tensor> Fused(const Tensor& logits, const Tensor& target, int64_t ignor
     return DTypeMismatch("cross_entropy", "target", target.dtype(), "int64");
   }
   const bool mean = reduction == "mean";
-  const bool split = HasSplitClasses(logits) && GlobalOf(target);
-  const bool in_place =
-      inplace_backward && !split && GradEnabled() && autograd::RequiresGrad(logits);
+  const bool in_place = inplace_backward && !HasSplitClasses(logits) && GradEnabled() &&
+                        autograd::RequiresGrad(logits);
   Tensor weight, loss;
   if (in_place) {  // the logits become the gradient of the mean, not of its terms
     if (mean) {
       OFL_ASSIGN_OR_RETURN(weight, MeanWeight(target, ignore_index, ComputeType(logits.dtype())));
     }
-    OFL_ASSIGN_OR_RETURN(loss, FusedRowsInPlace(logits, target, weight, ignore_index, smoothing));
-  } else if (split) {
-    OFL_ASSIGN_OR_RETURN(loss, SplitClassLosses(logits, target, ignore_index, smoothing));
+    OFL_ASSIGN_OR_RETURN(CrossEntropyGradients rows,
+                         FusedRowsInPlace(logits, target, weight, ignore_index, smoothing));
+    loss = std::move(rows.loss);
   } else {
     OFL_ASSIGN_OR_RETURN(CrossEntropyRows rows, FusedRows(logits, target, ignore_index, smoothing));
     loss = std::move(rows.loss);
@@ -245,7 +251,7 @@ StatusOr<Tensor> Loss(const Tensor& logits, const Tensor& given, const Tensor& w
   // What does not fit here is refused below.
   const bool fits = logits.ndim() == 2 && logits.shape()[1] > 0 && weight.defined() &&
                     wide_weight.dtype() == wide && target.dtype() == DType::kInt64;
-  if (fits && label_smoothing == 0 && !HasSplitClasses(logits)) {
+  if (fits && label_smoothing == 0) {
     OFL_ASSIGN_OR_RETURN(Tensor loss,
                          FusedWeighted(logits, target, wide_weight, ignore_index, reduction));
     return Cast(loss, AutocastLossDType(logits));
@@ -284,7 +290,11 @@ StatusOr<Tensor> CrossEntropyBackward(const Tensor& logits, const Tensor& target
                                 .Attr("first")
                                 .Attr("classes")
                                 .Get();
-  return Call(op, {logits, target, stats, dloss},
+  Tensor each = dloss;
+  if (HasSplitClasses(logits) && GlobalOf(dloss)) {  // a number a row moves, not the logits
+    OFL_ASSIGN_OR_RETURN(each, BesideClasses(dloss, logits));
+  }
+  return Call(op, {logits, target, stats, each},
               {ignore_index, label_smoothing, int64_t{0}, int64_t{0}});
 }
 

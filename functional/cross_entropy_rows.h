@@ -13,9 +13,14 @@ struct CrossEntropyRows {
 };
 StatusOr<CrossEntropyRows> FusedRows(const Tensor& logits, const Tensor& target,
                                      int64_t ignore_index, double smoothing);
-// The losses times `scale` (or 1 where undefined); the logits become the gradient.
-StatusOr<Tensor> FusedRowsInPlace(const Tensor& logits, const Tensor& target, const Tensor& scale,
-                                  int64_t ignore_index, double smoothing);
+// The losses times `scale` (or 1 where undefined), and the gradient of their sum, which is written
+// into the memory of the logits where they need not move between ranks.
+struct CrossEntropyGradients {
+  Tensor loss, gradient;
+};
+StatusOr<CrossEntropyGradients> FusedRowsInPlace(const Tensor& logits, const Tensor& target,
+                                                 const Tensor& scale, int64_t ignore_index,
+                                                 double smoothing);
 // 1 over the number of rows that count.
 StatusOr<Tensor> MeanWeight(const Tensor& target, int64_t ignore_index, DType dtype);
 // The losses' sum; their mean where there are targets.

@@ -4,11 +4,10 @@
 #include "functional/binary.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
-#include "functional/index.h"
 #include "functional/reduce.h"
-#include "functional/select.h"
 #include "functional/unary.h"
 #include "functional/view.h"
+#include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
 namespace {
@@ -24,31 +23,6 @@ NdSbp Rows(const NdSbp& logits, Sbp classes) {
     if (SplitsClasses(s)) s = classes;
   }
   return sbp;
-}
-
-// What one rank's classes give.
-struct Part {
-  Tensor logits;  // [rows, classes] here
-  Tensor target;  // counted from the first class here
-  Tensor here;    // which rows' target is one of these classes
-};
-
-StatusOr<Part> PartOf(const Tensor& logits, const Tensor& target, int64_t ignore_index) {
-  const GlobalSpec& g = *GlobalOf(logits);
-  const Placement& p = *g.placement;
-  Part part;
-  OFL_ASSIGN_OR_RETURN(part.logits, ToLocal(logits));
-  const int64_t first = ShardStart(logits.shape(), p, g.sbp, p.Here(), 1);
-  const int64_t classes = part.logits.shape()[1];
-  OFL_ASSIGN_OR_RETURN(const Tensor t, ToLocal(target));
-  OFL_ASSIGN_OR_RETURN(part.target, Sub(t, Scalar(first)));
-  OFL_ASSIGN_OR_RETURN(const Tensor after, Ge(part.target, Scalar(0)));
-  OFL_ASSIGN_OR_RETURN(const Tensor before, Lt(part.target, Scalar(classes)));
-  OFL_ASSIGN_OR_RETURN(const Tensor counts, Ne(t, Scalar(ignore_index)));
-  OFL_ASSIGN_OR_RETURN(part.here, Mul(after, before));
-  OFL_ASSIGN_OR_RETURN(part.here, Mul(part.here, counts));
-  OFL_ASSIGN_OR_RETURN(part.target, Where(part.here, part.target, Scalar(0)));
-  return part;
 }
 
 // Every row's largest logit, on all ranks of its line; a shift that no gradient flows through.
@@ -101,7 +75,7 @@ StatusOr<Shifted> Shift(const Tensor& logits, const Tensor& part) {
 
 bool HasSplitClasses(const Tensor& logits) {
   const GlobalSpec* g = GlobalOf(logits);
-  if (!g || logits.ndim() != 2 || g->placement->Here().empty()) return false;
+  if (!g || logits.ndim() != 2) return false;
   int classes = 0;
   for (const Sbp& s : g->sbp) {
     classes += SplitsClasses(s);
@@ -110,36 +84,101 @@ bool HasSplitClasses(const Tensor& logits) {
   return classes == 1;
 }
 
-StatusOr<Tensor> SplitClassLosses(const Tensor& logits, const Tensor& target, int64_t ignore_index,
-                                  double smoothing) {
+StatusOr<Tensor> BesideClasses(const Tensor& rows, const Tensor& logits) {
   const GlobalSpec& g = *GlobalOf(logits);
+  return Boxed(rows, g.placement, Rows(g.sbp, Sbp::Broadcast()));
+}
+
+StatusOr<Tensor> OfEachRow(const Tensor& number, const Tensor& x) {
+  const GlobalSpec* g = GlobalOf(x);
+  const int64_t rows = x.shape()[0];
+  if (!g) return Expand(number, Dims{rows});
+  NdSbp whole = g->sbp, sbp = g->sbp;
+  for (size_t d = 0; d < sbp.size(); ++d) {
+    whole[d] = Sbp::Broadcast();
+    if (sbp[d] != Sbp::Split(0)) sbp[d] = Sbp::Broadcast();
+  }
+  OFL_ASSIGN_OR_RETURN(const Tensor everywhere, Boxed(number, g->placement, whole));
   const GlobalScope local(nullptr, {});
-  OFL_ASSIGN_OR_RETURN(const Tensor rows,
-                       Boxed(target, g.placement, Rows(g.sbp, Sbp::Broadcast())));
-  OFL_ASSIGN_OR_RETURN(const Tensor wide, Cast(logits, ComputeType(logits.dtype())));
-  OFL_ASSIGN_OR_RETURN(const Part part, PartOf(wide, rows, ignore_index));
-  OFL_ASSIGN_OR_RETURN(const Shifted x, Shift(wide, part.logits));
-  // x[target] - most, which one rank has
-  Tensor at;
-  if (part.logits.shape()[1] == 0) {
-    OFL_ASSIGN_OR_RETURN(at, Sum(x.logits, Dims{1}));
+  Tensor each = GlobalOf(everywhere)->local;
+  if (each.defined()) {
+    OFL_ASSIGN_OR_RETURN(each, Expand(each, Dims{g->local.shape()[0]}));
+  }
+  return MakeGlobal(Shape{rows}, number.dtype(), {g->placement, sbp, std::move(each), false});
+}
+
+StatusOr<CrossEntropyRows> SplitClassRows(const Tensor& logits, const Tensor& target,
+                                          int64_t ignore_index, double smoothing) {
+  static const OpExpr& numbers = OpBuilder("cross_entropy_parts")
+                                     .Input("in")
+                                     .Input("target")
+                                     .Output("parts")
+                                     .Attr("ignore_index")
+                                     .Attr("label_smoothing")
+                                     .Attr("first")
+                                     .Attr("classes")
+                                     .Attr("parts")
+                                     .Get();
+  static const OpExpr& merge = OpBuilder("cross_entropy_of_parts")
+                                   .Input("in")
+                                   .Input("target")
+                                   .Input("parts")
+                                   .Output("loss")
+                                   .Output("stats")
+                                   .Attr("ignore_index")
+                                   .Attr("label_smoothing")
+                                   .Attr("classes")
+                                   .Get();
+  constexpr int64_t kNone = 0;
+  const GlobalSpec& g = *GlobalOf(logits);
+  OFL_ASSIGN_OR_RETURN(const Tensor rows, BesideClasses(target, logits));
+  int64_t count = 1;
+  NdSbp whole = g.sbp;  // of [parts, rows, numbers]
+  for (int d = 0; d < g.placement->ndim(); ++d) {
+    if (SplitsClasses(g.sbp[d])) {
+      count = g.placement->grid()[d];
+      whole[d] = Sbp::Broadcast();
+    } else if (g.sbp[d].kind == Kind::kSplit) {
+      whole[d] = Sbp::Split(1);
+    }
+  }
+  OFL_ASSIGN_OR_RETURN(
+      Tensor parts, Call(numbers, {logits, rows}, {ignore_index, smoothing, kNone, kNone, count}));
+  OFL_ASSIGN_OR_RETURN(parts, Boxed(parts, g.placement, whole));
+  OFL_ASSIGN_OR_RETURN(TensorList out,
+                       CallAll(merge, {logits, rows, parts}, {ignore_index, smoothing, kNone}));
+  return CrossEntropyRows{std::move(out[0]), std::move(out[1])};
+}
+
+StatusOr<CrossEntropyGradients> SplitClassRowsInPlace(const Tensor& logits, const Tensor& target,
+                                                      const Tensor& scale, int64_t ignore_index,
+                                                      double smoothing) {
+  static const OpExpr& gradient = OpBuilder("cross_entropy_gradient_")
+                                      .Input("self")
+                                      .Input("target")
+                                      .Input("stats")
+                                      .Input("dloss")
+                                      .Output("out")
+                                      .Attr("ignore_index")
+                                      .Attr("label_smoothing")
+                                      .Attr("first")
+                                      .Attr("classes")
+                                      .Get();
+  constexpr int64_t kNone = 0;
+  OFL_ASSIGN_OR_RETURN(CrossEntropyRows rows,
+                       SplitClassRows(logits, target, ignore_index, smoothing));
+  Tensor dloss = scale;
+  if (scale.defined()) {
+    OFL_ASSIGN_OR_RETURN(rows.loss, Mul(rows.loss, scale));
   } else {
-    OFL_ASSIGN_OR_RETURN(const Tensor column, Unsqueeze(part.target, 1));
-    OFL_ASSIGN_OR_RETURN(at, Gather(x.logits, 1, column));
-    OFL_ASSIGN_OR_RETURN(at, Reshape(at, {-1}));
-    OFL_ASSIGN_OR_RETURN(at, Where(part.here, at, Scalar(0)));
+    const GlobalScope whole(absl::MakeConstSpan(&logits, 1));
+    OFL_ASSIGN_OR_RETURN(dloss,
+                         Full({}, Scalar(1.0), ComputeType(logits.dtype()), logits.device()));
   }
-  if (smoothing > 0) {  // the target's share, and that of the mean over all classes
-    const auto classes = static_cast<double>(logits.shape()[1]);
-    OFL_ASSIGN_OR_RETURN(Tensor mean, Sum(x.logits, Dims{1}));
-    OFL_ASSIGN_OR_RETURN(mean, Mul(mean, Scalar(smoothing / classes)));
-    OFL_ASSIGN_OR_RETURN(at, Mul(at, Scalar(1 - smoothing)));
-    OFL_ASSIGN_OR_RETURN(at, Add(at, mean));
-  }
-  OFL_ASSIGN_OR_RETURN(at, SumOverClasses(at, wide));
-  OFL_ASSIGN_OR_RETURN(const Tensor loss, Sub(x.log_sum, at));
-  OFL_ASSIGN_OR_RETURN(const Tensor ignored, Eq(rows, Scalar(ignore_index)));
-  return Where(ignored, Scalar(0), loss);
+  OFL_ASSIGN_OR_RETURN(dloss, OfEachRow(dloss, logits));
+  OFL_ASSIGN_OR_RETURN(Tensor dlogits, Call(gradient, {logits, target, rows.stats, dloss},
+                                            {ignore_index, smoothing, kNone, kNone}));
+  return CrossEntropyGradients{std::move(rows.loss), std::move(dlogits)};
 }
 
 StatusOr<Tensor> SplitClassLogSoftmax(const Tensor& logits) {

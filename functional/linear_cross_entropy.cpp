@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functional/linear_cross_entropy.h"
 
+#include <algorithm>
+
 #include "functional/binary.h"
 #include "functional/cat.h"
 #include "functional/copy.h"
-#include "functional/creation.h"
 #include "functional/cross_entropy.h"
 #include "functional/cross_entropy_rows.h"
+#include "functional/cross_entropy_split.h"
+#include "functional/linear_logits.h"
 #include "functional/matmul.h"
 #include "functional/nll_loss.h"
 #include "functional/reduce.h"
@@ -30,11 +33,6 @@ struct Options {
   std::string reduction;
 };
 
-// Rows x [N, in], targets [N], weight [classes, in], bias [classes] or undefined.
-struct Operands {
-  Tensor x, weight, bias, target;
-};
-
 // Of x, weight and bias; each only where it is wanted.
 struct Gradients {
   Tensor x, weight, bias;
@@ -42,22 +40,6 @@ struct Gradients {
 struct Wanted {
   bool x, weight, bias;
 };
-
-// The logits of rows x [n, in]. Their rows begin at multiples of 128 bytes, with room behind them:
-// a product with rows that begin anywhere takes several times as long.
-StatusOr<Tensor> LogitsOf(const Tensor& x, const Operands& o) {
-  const bool recorded =
-      GradEnabled() && (autograd::RequiresGrad(x) || autograd::RequiresGrad(o.weight) ||
-                        (o.bias.defined() && autograd::RequiresGrad(o.bias)));
-  if (recorded || GlobalOf(x) || GlobalOf(o.weight)) return Linear(x, o.weight, o.bias);
-  const int64_t classes = o.weight.shape()[0],
-                multiple = 128 / static_cast<int64_t>(SizeOf(x.dtype()));
-  const int64_t room = (classes + multiple - 1) / multiple * multiple;
-  OFL_ASSIGN_OR_RETURN(Tensor rows, Empty({x.shape()[0], room}, x.dtype(), x.device()));
-  OFL_ASSIGN_OR_RETURN(rows, Narrow(rows, 1, 0, classes));
-  OFL_ASSIGN_OR_RETURN(const Tensor columns, Transpose(o.weight, 0, 1));
-  return MatmulInto(rows, x, columns, o.bias);
-}
 
 // Adds the weight's gradient and the bias' part by part: those of 16 bits in float32.
 Status Accumulate(Tensor* total, Tensor part) {
@@ -70,7 +52,7 @@ Status Accumulate(Tensor* total, Tensor part) {
 }
 
 // What the gradient of a part's logits [n, classes] gives to the operands; dx is appended.
-Status AddPart(const Tensor& dlogits, const Tensor& x, const Operands& o, const Wanted& wanted,
+Status AddPart(const Tensor& dlogits, const Tensor& x, const HeadOperands& o, const Wanted& wanted,
                TensorList* dx, Gradients* sums) {
   if (wanted.x) {
     OFL_ASSIGN_OR_RETURN(Tensor part, Matmul(dlogits, o.weight));
@@ -94,7 +76,7 @@ StatusOr<Tensor> Joined(const TensorList& parts) {
 }
 
 // The sums in the operands' dtypes, and dx as one tensor.
-Status Finish(const Operands& o, const TensorList& dx, Gradients* sums) {
+Status Finish(const HeadOperands& o, const TensorList& dx, Gradients* sums) {
   if (!dx.empty()) {
     OFL_ASSIGN_OR_RETURN(sums->x, Joined(dx));
   }
@@ -107,11 +89,14 @@ Status Finish(const Operands& o, const TensorList& dx, Gradients* sums) {
   return OkStatus();
 }
 
-// Calls f(part's x, part's target) for each part of the rows.
+// Calls f(part's x, part's target) for each part of the rows. Rows that are split over ranks go at
+// once: a part of them would lie on some of the ranks.
 template <class F>
-Status ForParts(const Operands& o, int64_t chunks, const F& f) {
+Status ForParts(const HeadOperands& o, int64_t chunks, const F& f) {
   const int64_t rows = o.x.shape()[0];
-  const int64_t parts = std::max<int64_t>(1, std::min(chunks, rows));
+  const GlobalSpec* g = GlobalOf(o.x);
+  const bool spread = g && std::find(g->sbp.begin(), g->sbp.end(), Sbp::Split(0)) != g->sbp.end();
+  const int64_t parts = spread ? 1 : std::max<int64_t>(1, std::min(chunks, rows));
   for (int64_t i = 0; i < parts; ++i) {
     const int64_t begin = rows * i / parts, count = rows * (i + 1) / parts - begin;
     OFL_ASSIGN_OR_RETURN(Tensor x, Narrow(o.x, 0, begin, count));
@@ -122,7 +107,7 @@ Status ForParts(const Operands& o, int64_t chunks, const F& f) {
 }
 
 // The losses of all rows and, where wanted, the gradients of scale times their sum.
-StatusOr<Tensor> RunForward(const Operands& o, const Options& options, const Tensor& scale,
+StatusOr<Tensor> RunForward(const HeadOperands& o, const Options& options, const Tensor& scale,
                             const Wanted& wanted, Gradients* sums) {
   const bool gradients = wanted.x || wanted.weight || wanted.bias;
   TensorList losses, dx;
@@ -136,10 +121,10 @@ StatusOr<Tensor> RunForward(const Operands& o, const Options& options, const Ten
           return OkStatus();
         }
         OFL_ASSIGN_OR_RETURN(
-            Tensor loss,
+            CrossEntropyGradients rows,
             FusedRowsInPlace(logits, target, scale, options.ignore_index, options.smoothing));
-        losses.push_back(std::move(loss));
-        return AddPart(logits, x, o, wanted, &dx, sums);
+        losses.push_back(std::move(rows.loss));
+        return AddPart(rows.gradient, x, o, wanted, &dx, sums);
       }));
   OFL_RETURN_IF_ERROR(Finish(o, dx, sums));
   return Joined(losses);
@@ -147,7 +132,7 @@ StatusOr<Tensor> RunForward(const Operands& o, const Options& options, const Ten
 
 // The gradients for dloss [N], from logits that are computed anew. Where autograd records, all at
 // once, and recorded.
-StatusOr<Gradients> Recompute(const Operands& o, const Options& options, const Tensor& dloss,
+StatusOr<Gradients> Recompute(const HeadOperands& o, const Options& options, const Tensor& dloss,
                               const Wanted& wanted) {
   Gradients sums;
   TensorList dx;
@@ -171,7 +156,7 @@ StatusOr<Gradients> Recompute(const Operands& o, const Options& options, const T
 Status ScaleInto(const Tensor& x, const Tensor& wide) {
   if (!x.defined() || x.numel() == 0) return OkStatus();
   OFL_ASSIGN_OR_RETURN(Tensor rows, Reshape(x, {x.shape()[0], x.numel() / x.shape()[0]}));
-  OFL_ASSIGN_OR_RETURN(Tensor factor, Expand(wide, Dims{x.shape()[0]}));
+  OFL_ASSIGN_OR_RETURN(const Tensor factor, OfEachRow(wide, rows));
   return ScaleRowsInto(rows, factor).status();
 }
 
@@ -179,7 +164,7 @@ class LossNode final : public Node {
  public:
   LossNode(Options options, Wanted wanted) : options_(std::move(options)), wanted_(wanted) {}
 
-  Status Save(const Operands& o) {
+  Status Save(const HeadOperands& o) {
     const Tensor* const all[] = {&o.x, &o.weight, &o.bias, &o.target};
     saved_.Resize(std::size(all));
     for (size_t i = 0; i < std::size(all); ++i) {
@@ -201,7 +186,7 @@ class LossNode final : public Node {
       return TensorList{ready->x, ready->weight, ready->bias};
     }
     OFL_ASSIGN_OR_RETURN(const TensorList saved, saved_.Unpack(this, kName));
-    const Operands o{saved[0], saved[1], saved[2], saved[3]};
+    const HeadOperands o{saved[0], saved[1], saved[2], saved[3]};
     OFL_ASSIGN_OR_RETURN(const Tensor dloss, RowGradients(o, grads[0]));
     OFL_ASSIGN_OR_RETURN(Gradients found, Recompute(o, options_, dloss, wanted_));
     return TensorList{found.x, found.weight, found.bias};
@@ -223,7 +208,7 @@ class LossNode final : public Node {
   }
 
   // What arrives for the loss, as what arrives for each row.
-  StatusOr<Tensor> RowGradients(const Operands& o, const Tensor& grad) const {
+  StatusOr<Tensor> RowGradients(const HeadOperands& o, const Tensor& grad) const {
     const DType wide = ComputeType(o.x.dtype());
     OFL_ASSIGN_OR_RETURN(Tensor g, Cast(grad, wide));
     if (options_.reduction == "none") return Reshape(g, {o.target.numel()});
@@ -241,7 +226,7 @@ class LossNode final : public Node {
   std::optional<Gradients> ready_;
 };
 
-Status CheckOperands(const Operands& o, const Options& options) {
+Status CheckHeadOperands(const HeadOperands& o, const Options& options) {
   OFL_RETURN_IF_ERROR(CheckReduction(kName, options.reduction));
   if (options.chunks < 1) {
     return BadValue(kName, "chunks", absl::StrCat(options.chunks), "at least 1");
@@ -275,8 +260,8 @@ Status CheckOperands(const Operands& o, const Options& options) {
 }
 
 // The operands as rows, in the dtypes in which they are multiplied; recorded by autograd.
-StatusOr<Operands> AsRows(const Operands& o) {
-  Operands rows;
+StatusOr<HeadOperands> AsRows(const HeadOperands& o) {
+  HeadOperands rows;
   const int64_t count = o.target.numel();
   OFL_ASSIGN_OR_RETURN(rows.x, AutocastLowered(o.x));
   OFL_ASSIGN_OR_RETURN(rows.weight, AutocastLowered(o.weight));
@@ -287,6 +272,7 @@ StatusOr<Operands> AsRows(const Operands& o) {
   OFL_ASSIGN_OR_RETURN(rows.x, Reshape(rows.x, {count, o.weight.shape()[1]}));
   OFL_ASSIGN_OR_RETURN(rows.target, Cast(o.target, DType::kInt64));
   OFL_ASSIGN_OR_RETURN(rows.target, Reshape(rows.target, {count}));
+  OFL_RETURN_IF_ERROR(MeetClasses(&rows));
   return rows;
 }
 
@@ -296,7 +282,7 @@ Status AddEdge(const Tensor& t, bool wanted, Node* node) {
   return OkStatus();
 }
 
-StatusOr<Tensor> Reduced(const Tensor& losses, const Operands& o, const Options& options,
+StatusOr<Tensor> Reduced(const Tensor& losses, const HeadOperands& o, const Options& options,
                          bool scaled, const Shape& shape) {
   const DType dtype = AutocastLossDType(o.x);
   if (options.reduction == "none") {
@@ -307,9 +293,9 @@ StatusOr<Tensor> Reduced(const Tensor& losses, const Operands& o, const Options&
   return ReducedRows(losses, mean ? o.target : Tensor(), options.ignore_index, dtype);
 }
 
-StatusOr<Tensor> Loss(const Operands& given, const Options& options) {
-  OFL_RETURN_IF_ERROR(CheckOperands(given, options));
-  OFL_ASSIGN_OR_RETURN(const Operands o, AsRows(given));
+StatusOr<Tensor> Loss(const HeadOperands& given, const Options& options) {
+  OFL_RETURN_IF_ERROR(CheckHeadOperands(given, options));
+  OFL_ASSIGN_OR_RETURN(const HeadOperands o, AsRows(given));
   const auto wants = [](const Tensor& t) { return GradEnabled() && autograd::RequiresGrad(t); };
   const Wanted wanted{wants(o.x), wants(o.weight), wants(o.bias)};
   if (!wanted.x && !wanted.weight && !wanted.bias) {
@@ -374,6 +360,11 @@ OFL_REGISTER_FUNCTION(
     "input is [..., in], weight [classes, in], target [...]. The rows go in `chunks` parts, so "
     "that\n"
     "memory is that of one part's logits. Gradients are computed with the loss, where they are\n"
-    "wanted; in float16 and with reduction='none' backward computes the logits anew.");
+    "wanted; in float16 and with reduction='none' backward computes the logits anew.\n"
+    "\n"
+    "Of global tensors with a weight that is split(0), each rank has the logits of its classes, "
+    "and\n"
+    "of each row four numbers of every rank go to the others. input's gradient is a partial sum.\n"
+    "Rows that are split over ranks go in one part.");
 
 }  // namespace oneflow_lite::functional

@@ -50,7 +50,8 @@ StatusOr<Tensor> Forward(const char* name, const OpExpr& op, const Tensor& input
   const int ndim = x.ndim();
   const int64_t given = dim.value_or(ndim == 0 || ndim == 1 || ndim == 3 ? 0 : 1);
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(name, given, x));
-  if (axis == 1 && &op == &LogSoftmaxOp() && HasSplitClasses(x)) {
+  if (axis == 1 && &op == &LogSoftmaxOp() && HasSplitClasses(x) &&
+      !GlobalOf(x)->placement->Here().empty()) {
     if (widens) {
       OFL_ASSIGN_OR_RETURN(x, Cast(x, *dtype));
     }

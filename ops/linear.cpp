@@ -45,7 +45,8 @@ const bool in_one = DeclareAll({"neg",
                                 "pad_backward",
                                 "div",
                                 "div_",
-                                "mul_"},
+                                "mul_",
+                                "scale_rows_"},
                                {Bit(0)});
 const bool in_two_at_once =
     DeclareAll({"add", "sub", "add_", "sub_", "copy_", "lerp", "lerp_", "addcdiv", "addcdiv_"},

@@ -6,6 +6,7 @@ OFL_TEST_TWO_ON=cpu runs what both have over Gloo, to try this file without GPUs
 collectives on, but in training.
 """
 
+import itertools
 import os
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import test_distributed
 import test_distributed_failures as failures
 import test_global
 import test_global_costs
+import test_global_head
 import test_global_ops
 import test_global_programs
 import test_global_training
@@ -223,6 +225,30 @@ def test_cross_entropy_of_split_classes(pair, classes):
     pair.run(test_global_training.split_classes, LINE, "1", classes, timeout=60)
     for sbps in ("01", "10", "B1"):
         pair.run(test_global_training.split_classes, GRIDS[0], sbps, classes, timeout=60)
+
+
+@pytest.mark.parametrize("dtype", list(test_global_head.CLOSE))
+@pytest.mark.parametrize("classes", [12, 13, 1, 4099])
+def test_a_head_that_is_split_by_class(pair, classes, dtype):
+    for bias, options in itertools.product((False, True), test_global_head.OPTIONS):
+        pair.run(test_global_head.head, LINE, "B", "0", classes, dtype, bias, "fused", options,
+                 timeout=60)  # fmt: skip
+    pair.run(test_global_head.head, LINE, "B", "0", classes, dtype, True, "plain", {}, timeout=60)
+
+
+@pytest.mark.parametrize("x_sbp, w_sbp", [("0B", "B0"), ("B0", "0B"), ("00", "B0"), ("0B", "BB")])
+def test_a_head_on_a_grid(pair, x_sbp, w_sbp):
+    for grid, options in itertools.product(GRIDS, test_global_head.OPTIONS):
+        pair.run(test_global_head.head, grid, x_sbp, w_sbp, 13, "float64", True, "fused", options,
+                 timeout=60)  # fmt: skip
+
+
+def test_what_a_split_head_runs_and_sends(pair):
+    pair.run(test_global_head.passes, LINE, 13, timeout=60)
+    pair.run(test_global_head.second_order, LINE, timeout=60)
+    pair.run(test_global_head.a_bad_target, LINE, timeout=60)
+    for w_sbp in "B0":
+        pair.run(test_global_head.weights, LINE, w_sbp, timeout=60)
 
 
 @pytest.mark.parametrize("dtype", list(test_parallel_gpt.CLOSE))
