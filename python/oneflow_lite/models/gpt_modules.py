@@ -177,9 +177,12 @@ class GPT(nn.Module):
             elif name.endswith("bias"):
                 nn.init.zeros_(p)
 
-    def forward(self, ids: Any, caches: Any = None) -> Any:
-        """The logits of the id that follows each, [batch, length, vocab]."""
-        return self.head(self.hidden(ids, caches))
+    def forward(self, ids: Any, caches: Any = None, targets: Any = None) -> Any:
+        """The logits of the id that follows each, [batch, length, vocab]; with targets ``loss``."""
+        hidden = self.hidden(ids, caches)
+        if targets is None:
+            return self.head(hidden)
+        return F.linear_cross_entropy(hidden, self.head.weight, targets, self.loss_chunks)
 
     def hidden(self, ids: Any, caches: Any = None) -> Any:
         """What the head makes logits of, [batch, length, width]."""
@@ -198,9 +201,8 @@ class GPT(nn.Module):
 
     def loss(self, ids: Any, targets: Any) -> Any:
         """The mean cross entropy of targets [batch, length]."""
-        if ours and not ids.is_global:  # the logits become their gradient, and are gone
-            hidden, weight = self.hidden(ids), self.head.weight
-            return F.linear_cross_entropy(hidden, weight, targets, self.loss_chunks)
+        if ours:  # the logits become their gradient, and are gone
+            return self(ids, None, targets)
         logits = self(ids)
         return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.reshape(-1))
 
