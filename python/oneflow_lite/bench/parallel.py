@@ -130,9 +130,11 @@ def lines(part: str, name: str, found: dict[str, Any]) -> list[str]:
                 text += f", torch {cell['torch_us']:9.1f} us, over torch {cell['over_torch']:.3f}"
             out.append(text)
     elif part == "head":
-        one, fused = found["one_rank_ms"], found["one_rank_fused_ms"]
-        out.append(f"  one rank {one:.3f} ms, fused {fused:.3f} ms, split {found['split_ms']:.3f} "
-                   f"ms: gain {found['gain']:.3f}")  # fmt: skip
+        for of, what in (("", "logits, then their loss"), ("_fused", "linear_cross_entropy")):
+            one, all_of_them = found[f"one_rank{of}_ms"], found[f"split{of}_ms"]
+            out.append(f"  {what:23} one rank {one:7.3f} ms, split over {found['ranks']} "
+                       f"{all_of_them:7.3f} ms: {one / all_of_them:.3f} times as fast")  # fmt: skip
+        out.append(f"  gain, the best of each: {found['gain']:.3f}")
     else:
         for op, c in found["cells"].items():
             out.append(f"  {op:10} local {c['local_us']:6.2f} us, global {c['global_us']:6.2f} us, "
