@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cross entropy, its gradient and both in place, against float64, at widths around every dispatch
-// boundary of CPU and CUDA.
+// Cross entropy, its gradient and both in place, whole and with the classes in parts, against
+// float64, at widths around every dispatch boundary of CPU and CUDA.
 #include "primitive/cross_entropy.h"
+#include "primitive/cross_entropy_split.h"
 #include "primitive_testing.h"
 
 namespace oneflow_lite {
@@ -108,6 +109,42 @@ class CrossEntropyTest : public PrimitiveTest {
     return {loss.Read(), in.Read()};
   }
 
+  // The classes in so many parts, which begin anywhere; the gradient in place.
+  Result RunInParts(const CrossEntropyShape& s, const HostArray& x,
+                    const std::vector<int64_t>& target, const std::vector<double>& dloss,
+                    int64_t dloss_stride, int64_t offset, int64_t parts) {
+    const DType wide = ComputeType(x.dtype);
+    auto split = New<CrossEntropySplitFactory>({x.dtype});
+    Buffer in(*this, x, offset), t(*this, Targets(target)), g(*this, Array(wide, dloss));
+    Buffer loss(*this, wide, s.rows), stats(*this, wide, 2 * s.rows);
+    const int64_t numbers = s.rows * kPartNumbers;
+    Buffer all(*this, wide, parts * numbers);
+    const auto* labels = static_cast<const int64_t*>(t.data());
+    const auto at = [](void* p, DType dtype, int64_t i) -> void* {
+      return static_cast<char*>(p) + i * static_cast<int64_t>(SizeOf(dtype));
+    };
+    const auto for_parts = [&](const auto& f) {
+      ClassPartShape part{s.rows, s.classes, 0, 0, s.ignore_index, s.smoothing, s.stride()};
+      for (int64_t k = 0; k < parts; ++k, part.first += part.count) {
+        part.count = s.classes / parts + (k < s.classes % parts ? 1 : 0);
+        const Status status = f(k, part, at(in.data(), x.dtype, part.first));
+        EXPECT_TRUE(status.ok()) << status;
+      }
+    };
+    for_parts([&](int64_t k, const ClassPartShape& part, void* logits) {
+      return split->Part(*stream_, part, logits, labels, at(all.data(), wide, k * numbers));
+    });
+    const Status status =
+        split->Merge(*stream_, {s.rows, s.classes, parts, s.ignore_index, s.smoothing}, labels,
+                     all.data(), loss.data(), stats.data());
+    EXPECT_TRUE(status.ok()) << status;
+    for_parts([&](int64_t, const ClassPartShape& part, void* logits) {
+      return split->Gradient(*stream_, part, logits, labels, stats.data(), g.data(), dloss_stride,
+                             logits, s.stride());
+    });
+    return {loss.Read(), in.Read()};
+  }
+
   static void Compare(const Result& got, const Expected& want, const std::vector<double>& dloss,
                       double loss_scale, const CrossEntropyShape& s, const std::string& what) {
     std::vector<double> loss = want.loss;
@@ -154,6 +191,7 @@ class CrossEntropyTest : public PrimitiveTest {
       const Result again = RunInPlace(s, x, target, 0.5, offset);
       EXPECT_TRUE(again.loss == in_place.loss && again.dx == in_place.dx) << what << ": other bits";
       Compare(Run(s, x, target, {0.5}, 0, offset), want, scale, 1, s, what + " one dloss");
+      Compare(RunInParts(s, x, target, {0.5}, 0, offset, 3), want, scale, 1, s, what + " in parts");
     }
   }
 };
@@ -239,6 +277,7 @@ TEST_P(CrossEntropyTest, InfinitiesAndNaNStayInTheirRow) {
       }
       Compare(Run(s, x, target, ones, 1, 0), want, ones, 1, s, "special rows");
       Compare(RunInPlace(s, x, target, 1, 0), want, ones, 1, s, "special rows in place");
+      Compare(RunInParts(s, x, target, ones, 1, 0, 2), want, ones, 1, s, "special rows in parts");
 
       // A target of probability 0 has an infinite loss and a finite gradient.
       const std::vector<int64_t> impossible = {1, 1, 0, 0, classes - 1, 2};
