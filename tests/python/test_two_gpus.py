@@ -498,6 +498,8 @@ CALLS = 2
 @pytest.mark.parametrize("name", [n for n in test_global_ops.OWN
                                   if n not in test_global_ops.LOCAL_ONLY])  # fmt: skip
 def test_each_signature_gives_what_one_device_gives(pair, name):
+    if name == "lstsq" and ON == "cuda":
+        pytest.skip("the op is LAPACK's; linalg.lstsq() goes by QR on CUDA")
     samples = test_global_ops.samples_of(name)[:CALLS]
     counts = pair.run(test_global_ops.check_op_on, name, LINE, samples, timeout=60)
     assert counts[0] == counts[1] and (counts[0] > 0 or not samples)
