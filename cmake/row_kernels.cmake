@@ -1,22 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# ofl_row_kernel_sources(OUT ROOT): the sources of the row kernels in the tree at ROOT. An op's
-# kernels come from one template, a file for each element type, written into the build folder.
+# ofl_row_kernel_sources(OUT ROOT): the sources of the row kernels in the tree at ROOT. All come
+# from one template, a file for each op and element type, written into the build folder.
 function(ofl_row_kernel_sources out root)
-  set(rooms ${root}/primitive/cuda)
   set(sources)
   set(float16 __half Float16)
   set(bfloat16 __nv_bfloat16 BFloat16)
   set(float32 float Float32)
   set(float64 double Float64)
-  foreach(template softmax/softmax norms/layer_norm norms/rms_norm cross_entropy/cross_entropy
-                   scale_mask/scale_mask_softmax)
-    get_filename_component(op ${template} NAME)
+  # op: room, name of the launchers' type, their table's, how it is made of T
+  set(softmax softmax Softmax Softmax "MakeSoftmaxLaunchers<T>()")
+  set(layer_norm norms Norm LayerNorm "MakeNormLaunchers<T, true>()")
+  set(rms_norm norms Norm RmsNorm "MakeNormLaunchers<T, false>()")
+  set(cross_entropy cross_entropy CrossEntropy CrossEntropy "CrossEntropyOf<T>::kLaunchers")
+  set(scale_mask_softmax scale_mask ScaleMask ScaleMask "MakeScaleMaskLaunchers<T>()")
+  foreach(OFL_OP softmax layer_norm rms_norm cross_entropy scale_mask_softmax)
+    list(GET ${OFL_OP} 0 OFL_ROOM)
+    list(GET ${OFL_OP} 1 OFL_NAME)
+    list(GET ${OFL_OP} 2 OFL_TABLE)
     foreach(dtype float16 bfloat16 float32 float64)
-      list(GET ${dtype} 0 OFL_DTYPE)
+      list(GET ${dtype} 0 type)
       list(GET ${dtype} 1 OFL_DTYPE_NAME)
-      set(source ${CMAKE_CURRENT_BINARY_DIR}/row_kernels/${op}_${dtype}.cu)
-      configure_file(${rooms}/${template}.cu.in ${source} @ONLY)
+      list(GET ${OFL_OP} 3 OFL_MAKE)
+      string(REPLACE "<T" "<${type}" OFL_MAKE "${OFL_MAKE}")
+      set(source ${CMAKE_CURRENT_BINARY_DIR}/row_kernels/${OFL_OP}_${dtype}.cu)
+      configure_file(${root}/primitive/cuda/row_kernels.cu.in ${source} @ONLY)
       list(APPEND sources ${source})
     endforeach()
   endforeach()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The gradients of layer_norm and rms_norm on CUDA where their kernels change hands
-// (primitive/cuda/norms/policy.h, norms/backward/columns_policy.h, norms/backward/few_policy.h,
-// norms/backward/wide_policy.h), for every subset of them, against
+// (primitive/cuda/norms/policy.h, norms/backward/policy.h, norms/backward/few_policy.h,
+// norms/backward/policy.h), for every subset of them, against
 // float64 on the CPU. Skips where there is no GPU.
 #include "cuda_norm_testing.h"
 
@@ -70,7 +70,7 @@ TEST_P(CudaNormTest, BackwardOfFewBytesAnywhere) {
   }
 }
 
-// The weight's gradient over up to four rows has kernels of its own (norms/backward/exact.cuh):
+// The weight's gradient over up to four rows has kernels of its own (norms/backward/sums.cuh):
 // blocks that sum the rows themselves, up to 2048 columns, and chunks of 2048. Every subset of
 // gradients, in place, where it must come first, and one row more.
 TEST_P(CudaNormTest, BackwardOfUpToFourRows) {
@@ -189,7 +189,7 @@ TEST_P(CudaNormTest, BackwardOfNarrowWholePacks) {
   }
 }
 
-// A backward column by column (primitive/cuda/norms/backward/columns_policy.h), rows that are no
+// A backward column by column (primitive/cuda/norms/backward/policy.h), rows that are no
 // whole packs: 8 lanes with 2, 4 or 8 columns each, a warp with 4 or 8, teams of 2 to 8 warps,
 // alone in a block and several, and one column more; a row for each team, fewer, and several turns
 // of which the last is not full. In place, so that the kernel for few bytes does not serve.
@@ -250,7 +250,7 @@ TEST_P(CudaNormTest, EachTensorOfABackwardAtAnOddOffset) {
   }
 }
 
-// A backward over wide rows (primitive/cuda/norms/backward/wide_policy.h): from 256 packs a row and
+// A backward over wide rows (primitive/cuda/norms/backward/policy.h): from 256 packs a row and
 // 16 rows; as many packs as a block has workers for (864; 1728 in float32), and as 2, 3, 8 and 16
 // blocks have, where a block's packs are whole lines; rows fewer and more than units, of which some
 // begin with other elements of a pack than others. In place, where fewer bytes would be the small
@@ -298,7 +298,7 @@ TEST_P(CudaNormTest, WideRowsOfABackward) {
   RunBoth(DType::kFloat32, {.rows = 270, .cols = 9001, .mean = 1e4, .spread = 1e-3});
 }
 
-// A backward over rows wider than clusters hold (primitive/cuda/norms/backward/wide_policy.h):
+// A backward over rows wider than clusters hold (primitive/cuda/norms/backward/policy.h):
 // their slices are blocks of the whole device. Where rows are not whole packs that is from 16 *
 // 7168 columns on, otherwise from 131072; rows enough for sums to take each place in memory again,
 // and as few as one for each way that rows start.

@@ -5,7 +5,6 @@ The layers and the arrows between them are those of docs/architecture.md.
 """
 
 import ast
-import itertools
 import os
 import re
 import shutil
@@ -440,13 +439,12 @@ def test_the_row_kernels_compile_for_every_architecture(tmp_path):
     The instances of consumer/cuda are compiled whole; these would take ten times as long.
     """
     nvcc = nvcc_or_skip()
-    dtypes = {"Float16": "__half", "Float32": "float", "Float64": "double"}
-    sources = []
-    for name, dtype in itertools.product(files(".in", under=("primitive/cuda",)), dtypes):
-        template = text(name).replace("@OFL_DTYPE_NAME@", dtype)
-        source = tmp_path / f"{Path(name).name.split('.')[0]}_{dtype}.cu"
-        source.write_text(template.replace("@OFL_DTYPE@", dtypes[dtype]), encoding="utf-8")
-        sources.append(source)
+    script = tmp_path / "sources.cmake"
+    script.write_text(
+        f"include({ROOT}/cmake/row_kernels.cmake)\nofl_row_kernel_sources(sources {ROOT})\n"
+    )
+    subprocess.run(["cmake", "-P", script], cwd=tmp_path, check=True)
+    sources = sorted(tmp_path.glob("row_kernels/*_float*.cu"))
     assert len(sources) >= 15
 
     def check(case):

@@ -93,5 +93,175 @@ inline void SetResident(int most_threads, int common_bytes, const DeviceLimits& 
   if (plan->resident > room) plan->resident = room > 0 ? room : 1;
 }
 
+// Which kernel serves fused rows that are too wide for values in the registers of one block
+// (fused/wide.cuh, fused/pair.cuh), by measurement on an H200.
+
+struct FusedWidePolicy {
+  static constexpr int kPacks = 8, kThreads = 128;           // of a thread, of a block ...
+  static constexpr int kBlocks = 8;                          // ... of a cluster, or twice as many
+  static constexpr int kLargeThreads = 256;                  // of a block where 128 are not enough
+  static constexpr int kLongPacks = 16, kLongThreads = 160;  // or these, beside one operand
+  static constexpr int kKept = 2;       // packs whose operands stay in registers then
+  static constexpr int kPairPacks = 4;  // of a thread, of two rows while they are not wide
+  // Bytes of a pack's operands: at most, and of two operands, for two rows at once.
+  static constexpr int kMostBytes = 48, kPairBytes = 32;
+  // Threads of a multiprocessor that have registers for 8 packs, for 10, in float32 for 15 beside
+  // an operand, for 16 or 8 of values, beside a norm's operand for 14 and for 16, and for 8 of two
+  // rows; for 8 of values of which half are in shared memory, and in large blocks.
+  static constexpr int kMediumPacks = 10, kMediumFloatPacks = 15, kMediumNormPacks = 14;
+  static constexpr int kThreadsOfWide = 1024, kThreadsOfMedium = 768, kThreadsOfMediumFloat = 672;
+  static constexpr int kThreadsOfLong = 640, kThreadsOfLongNorm = 576, kThreadsOfLongestNorm = 512;
+  static constexpr int kThreadsOfLongPair = 576;
+  static constexpr int kThreadsOfParked = 896, kThreadsOfLargeParked = 1024;
+};
+
+// Threads of a multiprocessor that have registers for so many packs each, more than 8, and leave
+// loads enough of the L1, of which shared memory takes 164 KB or 196. float32: softmax of x s at
+// 200000 columns in 768 0.88, in 640 0.94, beside a row at 131072 1.20, 1.01, at 229376 in 672
+// 1.25, in 640 1.02, at 200000 0.96, 0.98; rms_norm beside a row at 163840 in 640 1.24, in 576
+// 1.01. Half rms_norm beside a row, in four blocks of 128 threads to a multiprocessor and in five,
+// at 106496 0.99, 1.01, at 114688 0.99, 1.03; in five blocks of 96 and in six, at 81920 in 14 packs
+// 1.00, 1.00 (layer_norm in bfloat16 1.05, 1.02), at 98304 in 16 0.99, 1.05; layer_norm at 200000,
+// a row in 16 blocks, 0.99, 0.94.
+inline int ThreadsOfLong(const HeldPlan& plan, const HeldTraits& t) {
+  using P = FusedWidePolicy;
+  const bool is_beside = t.common_bytes > 0, is_norm = t.is_norm && !t.is_odd && is_beside;
+  if (t.value_bytes == 16) {
+    if (!is_beside) return P::kThreadsOfMedium;
+    if (plan.packs <= P::kMediumFloatPacks) return P::kThreadsOfMediumFloat;
+    return is_norm ? P::kThreadsOfLongNorm : P::kThreadsOfLong;
+  }
+  if (plan.packs <= P::kMediumPacks) return P::kThreadsOfMedium;
+  if (!is_norm || plan.blocks > P::kBlocks) return P::kThreadsOfLong;
+  return plan.packs <= P::kMediumNormPacks ? P::kThreadsOfLongNorm : P::kThreadsOfLongestNorm;
+}
+
+// Rows too wide for values in registers, of a load that is cheap at two visits; false: still too
+// wide. Time over the bare softmax in half, with a row of bias, at
+//   16384 to 65536 columns   up to 8 blocks of 8 x 128 packs 1.02 to 0.98, of 16 x 128 1.02 to 1.01
+//   100352   8 of 13 x 128 1.00, 7 of 14 x 128 1.00, 6 of 9 x 256 1.02, 7 of 8 x 224 1.07
+//   131072   8 of 8 x 256 0.99, 8 of 16 x 128 1.01
+//   151936   8 of 15 x 160 1.01, 10 of 15 x 128 1.04, 10 of 8 x 256 1.10
+//   200000   16 of 13 x 128 1.03, 14 of 14 x 128 1.05, 13 of 16 x 128 1.06
+//   262144   16 of 16 x 128 1.02, with no operands in registers 1.05, 16 of 8 x 256 1.06
+// and in float32, blocks of 8 x 256 packs, four and three to a multiprocessor,
+//   65536    softmax 1.01, 1.01, layer_norm 1.06, 0.96, rms_norm 1.04, 1.00
+//   131072   softmax 1.03, 1.07, layer_norm 1.11, 0.97, rms_norm 1.06, 1.00
+//   262144   of 16 x 256 softmax 1.04, layer_norm 0.92, rms_norm 1.00; as values 1.24, 1.42
+inline bool PlanWideRows(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
+                         HeldPlan* plan) {
+  using P = FusedWidePolicy;
+  plan->wide = true;
+  // Of 16 packs: half, and softmax in float32 beside an operand.
+  const bool is_float_softmax = !t.is_norm && !t.is_odd && t.common_bytes > 0;
+  const bool one_row = t.common_bytes <= 16 && (t.value_bytes == 32 || is_float_softmax);
+  const int64_t small = CeilDiv(packs, P::kPacks * P::kThreads);
+  int most_threads = P::kThreadsOfWide;
+  if (small <= P::kBlocks && small <= t.most_blocks) {
+    ShareOut(packs, static_cast<int>(small), P::kPacks, plan);
+  } else {
+    const int large = P::kPacks * P::kLargeThreads;
+    const int most = one_row ? P::kLongPacks * P::kLongThreads : large;  // packs of a block
+    const int few = t.most_blocks < P::kBlocks ? t.most_blocks : P::kBlocks;
+    const int blocks = few < P::kBlocks || packs <= few * most ? few : 2 * P::kBlocks;
+    const int64_t share = CeilDiv(packs, blocks);
+    // float32 beside one operand has registers for twice as many in the widest rows.
+    const bool of_one = !t.is_odd && t.value_bytes == 16 && t.common_bytes <= 16;
+    const bool is_longest = of_one && share > most;
+    const int longest = is_longest ? P::kLongPacks * P::kLargeThreads : most;
+    if (blocks > t.most_blocks || share > longest) return false;
+    const bool fills = share > large - P::kLargeThreads && share <= large;
+    const bool is_large = fills && (t.is_norm || t.is_odd);  // else 16 packs do better
+    const bool is_long = is_longest || (one_row && !is_large);
+    ShareOut(packs, blocks, is_long ? P::kLongPacks : P::kPacks, plan);
+    if (plan->packs > P::kPacks) {
+      most_threads = ThreadsOfLong(*plan, t);
+      plan->kept = P::kKept;
+    }
+  }
+  // In 64 registers norms spill. Half, in blocks of 8 x 256 packs, four and three to a
+  // multiprocessor: rms_norm of x s + a row at 131072 columns 1.04, 1.00, 262144 1.06, 1.01,
+  // layer_norm 1.00, 1.01 and 0.99, 1.04.
+  const bool is_beside = t.is_norm && !t.is_odd && t.common_bytes > 0;
+  const bool is_large_rms = !t.is_centred && plan->threads > P::kThreads;
+  const bool is_spilled = is_beside && (t.value_bytes == 16 || is_large_rms);
+  if (is_spilled && most_threads == P::kThreadsOfWide) most_threads = P::kThreadsOfMedium;
+  SetResident(most_threads, t.common_bytes, limits, plan);
+  return true;
+}
+
+// Whether a pack's operands, of so many bytes, are worth two rows at once.
+inline bool IsOfPairs(int bytes) {
+  return bytes >= FusedWidePolicy::kPairBytes && bytes <= FusedWidePolicy::kMostBytes;
+}
+
+// Two rows at once (fused/pair.cuh), of operands that one row at a time would read too often.
+// Time over the bare op, beside one row at once, at
+//                                32768       65536       131072      262144 columns
+//   half, softmax of x r + b     0.99, 1.12  1.01, 1.17  1.08, 1.33  1.28, 1.67
+//   rms_norm, weight, x s + b    0.98, 1.07  1.00, 1.06  1.04, 1.13  1.06, 1.19
+//   layer_norm, both, x s + b    1.02, 1.13  1.09, 1.10  1.22, 1.14  1.54, 1.21
+//   float32, softmax of x r + b              1.00, 1.18
+//   rms_norm, weight, x s + b                1.06, 1.17
+// and at 65536 in half by 16 blocks of 4 x 128 packs 1.12, 0.99 and 1.11; of 8 packs with a block
+// more for each multiprocessor 1.03. Of 8 x 192 packs (180224), two blocks to a multiprocessor and
+// three, 1.43, 1.21, rms_norm 1.09, 1.03.
+inline bool PlanPairs(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
+                      HeldPlan* plan) {
+  using P = FusedWidePolicy;
+  const int bytes = t.common_bytes + t.late_bytes;
+  if (!IsOfPairs(bytes)) return false;
+  const bool two = bytes <= P::kPairBytes;
+  const int few = t.most_blocks < P::kBlocks ? t.most_blocks : P::kBlocks;
+  const int most_blocks = two ? t.most_blocks : few;
+  int most_threads = two ? P::kThreadsOfWide : P::kThreadsOfMedium;
+  const auto fits = [&](int each, int threads, int blocks) {
+    const int64_t wanted = CeilDiv(packs, int64_t{each} * threads);
+    if (wanted > blocks) return false;
+    ShareOut(packs, static_cast<int>(wanted), each, plan);
+    return true;
+  };
+  if (!fits(P::kPairPacks, P::kThreads, few)) {
+    if (!two) {
+      if (!fits(P::kPairPacks, P::kLargeThreads, most_blocks)) return false;
+    } else if (fits(P::kPacks, P::kThreads, most_blocks)) {
+      most_threads = P::kThreadsOfLongPair;
+    } else if (packs <= most_blocks * int64_t{P::kPacks * P::kLargeThreads}) {
+      ShareOut(packs, most_blocks, P::kPacks, plan);
+      most_threads = P::kThreadsOfLongPair;
+    } else {
+      return false;
+    }
+  }
+  plan->wide = true;
+  plan->rows = 2;
+  SetResident(most_threads, bytes, limits, plan);
+  return true;
+}
+
+// Values that are computed once, 16-bit ones. x + a matrix over its bytes, at 100352 columns in
+// 14 blocks of 7 x 128 packs 0.96, in 8 of 7 x 224 1.02; 262144 in 16 of 8 x 256 0.98; by steps
+// that are not known 1.09 and 1.08. Of one input, beside one operand at most and in clusters, half
+// of the packs are in shared memory. Time over the bare softmax of gelu in half, of 8 packs none
+// and 4 of them there, at
+//   16384 1.03, 1.02   32768 1.07, 0.99   65536 1.09, 1.00   98304 1.24, 1.09   131072 1.20, 1.06
+//   200000 1.73, 1.21   262144 1.50, 1.18; 8192 (a block) 1.00, 1.02; x + a matrix no difference
+inline bool PlanShares(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
+                       HeldPlan* plan) {
+  using P = FusedWidePolicy;
+  const int small = P::kPacks * P::kThreads;
+  const bool is_large = packs > int64_t{t.most_blocks} * small;
+  if (is_large && packs > int64_t{t.most_blocks} * P::kPacks * P::kLargeThreads) return false;
+  ShareOut(packs, is_large ? t.most_blocks : static_cast<int>(CeilDiv(packs, small)), P::kPacks,
+           plan);
+  int most_threads = P::kThreadsOfLong;
+  if (t.is_single && t.common_bytes <= kFusedPackBytes && plan->blocks > 1) {
+    plan->parked = (plan->packs + 1) / 2;
+    most_threads = is_large ? P::kThreadsOfLargeParked : P::kThreadsOfParked;
+  }
+  SetResident(most_threads, 0, limits, plan);
+  return true;
+}
+
 }  // namespace cuda
 }  // namespace oneflow_lite

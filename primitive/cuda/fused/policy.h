@@ -3,7 +3,7 @@
 // Which kernel serves fused rows of whole packs (fused/whole.cuh), by measurement on an H200.
 #pragma once
 
-#include "primitive/cuda/fused/wide_policy.h"
+#include "primitive/cuda/fused/plan.h"
 
 namespace oneflow_lite {
 namespace cuda {

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The ways in which the norms' forward is launched: rows of whole packs by kernels of their own
-// (norms/forward_whole.cuh; wide ones, layer_norm: norms/forward_sliced.cuh, rms_norm:
-// norms/forward_staged.cuh), others by the tiers of rows/row.cuh, the widest by
+// (norms/forward_whole.cuh; wide ones, layer_norm: norms/forward_wide.cuh, rms_norm:
+// norms/forward_wide.cuh), others by the tiers of rows/row.cuh, the widest by
 // norms/forward_odd.cuh, with a residual after norms/add.cuh.
 #pragma once
 
 #include "primitive/cuda/norms/add.cuh"
 #include "primitive/cuda/norms/forward.cuh"
 #include "primitive/cuda/norms/forward_odd.cuh"
-#include "primitive/cuda/norms/forward_sliced.cuh"
-#include "primitive/cuda/norms/forward_staged.cuh"
+#include "primitive/cuda/norms/forward_wide.cuh"
 #include "primitive/cuda/norms/team_launch.cuh"
 #include "primitive/cuda/rows/row.cuh"
 
@@ -139,7 +138,7 @@ cudaError_t LaunchBlocks(const NormWholePlan& plan, const NormWhole<T>& p,
   return LaunchAs({plan.blocks}, kernel, p.a.rows * plan.blocks, plan.threads, shared, stream, p);
 }
 
-// rms_norm of rows as planned, if they are norms/forward_staged.cuh's; false: they are not.
+// rms_norm of rows as planned, if they are norms/forward_wide.cuh's; false: they are not.
 template <int kPacks, class T>
 bool LaunchStaged(NormWholePlan plan, const NormWhole<T>& p, const DeviceLimits& limits,
                   cudaStream_t stream, cudaError_t* error) {
@@ -170,7 +169,7 @@ bool LaunchStaged(NormWholePlan plan, const NormWhole<T>& p, const DeviceLimits&
 }
 
 // layer_norm of rows wider than a block's registers, if they can be cut into slices; false: they
-// are not norms/forward_sliced.cuh's.
+// are not norms/forward_wide.cuh's.
 template <class T>
 bool LaunchSliced(const NormForward<T>& a, const DeviceLimits& limits, cudaStream_t stream,
                   cudaError_t* error) {

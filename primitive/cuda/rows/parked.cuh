@@ -8,8 +8,8 @@
 #include "primitive/cuda/chip/async_copy.cuh"
 #include "primitive/cuda/chip/launch.cuh"
 #include "primitive/cuda/chip/packs_on_chip.cuh"
+#include "primitive/cuda/rows/narrow_launch.cuh"
 #include "primitive/cuda/rows/whole.cuh"
-#include "primitive/cuda/rows/whole_launch.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

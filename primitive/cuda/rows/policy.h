@@ -14,8 +14,8 @@
 // Rows of whole packs, and gradients that lie alike, are beyond the group tier first of all
 // rows/whole_policy.h's, where an algorithm has kernels for them.
 //
-// Rows in registers that are not read as they are written (rows/shifted.cuh, rows/columns.cuh,
-// rows/words.cuh) have groups of 8 to 32 lanes up to kMostColumns columns or 384 in words, a warp
+// Rows in registers that are not read as they are written (rows/shifted.cuh, rows/narrow.cuh,
+// rows/narrow.cuh) have groups of 8 to 32 lanes up to kMostColumns columns or 384 in words, a warp
 // up to 128 packs, then block tiers of shapes of their own (ShiftedShape).
 #pragma once
 

@@ -45,12 +45,12 @@
 //   WordFrame Frame(input, row, col)    rows that lie differently: see rows/io.cuh. Then
 //                             rows/shifted.cuh holds them in registers, and asks besides for
 //     Narrow()                on the host: the algorithm for a row read column by column
-//                             (rows/columns.cuh), which may have ColumnConstants<n>, what n columns
+//                             (rows/narrow.cuh), which may have ColumnConstants<n>, what n columns
 //                             of a thread have in all rows: Ask<step>(col, constants) for them with
 //                             the row, Take(constants) once its sums are known, and instead of
 //                             Store StoreColumn(row, col, value, total, constants, k)
 //     Nothing(); Only(value, last)   an element that changes no row, and the Value<1> of a word's
-//                             first or last one: then rows/words.cuh serves narrow rows
+//                             first or last one: then rows/narrow.cuh serves narrow rows
 //     InRegisters<kWide>()    on the host: the algorithm it uses instead of this one, and
 //     bool LiesAlike()        whether IsAligned is known to hold for every row
 //     SetColumns(n, Total&)   once rows are in parts: this one has n columns
@@ -62,12 +62,11 @@
 #pragma once
 
 #include "primitive/cuda/chip/launch.cuh"
-#include "primitive/cuda/rows/group_launch.cuh"
+#include "primitive/cuda/rows/narrow_launch.cuh"
 #include "primitive/cuda/rows/parked.cuh"
 #include "primitive/cuda/rows/registers.cuh"
 #include "primitive/cuda/rows/shifted.cuh"
 #include "primitive/cuda/rows/streamed.cuh"
-#include "primitive/cuda/rows/whole_launch.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

@@ -8,9 +8,8 @@
 #pragma once
 
 #include "primitive/cuda/chip/launch.cuh"
-#include "primitive/cuda/rows/columns.cuh"
+#include "primitive/cuda/rows/narrow.cuh"
 #include "primitive/cuda/rows/registers.cuh"
-#include "primitive/cuda/rows/words.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "primitive/cuda/chip/compensated_sum.cuh"
-#include "primitive/cuda/rows/keep.cuh"
+#include "primitive/cuda/rows/masks.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

@@ -4,7 +4,7 @@
 // see them.
 #pragma once
 
-#include "primitive/cuda/rows/broadcast.cuh"
+#include "primitive/cuda/rows/masks.cuh"
 #include "primitive/cuda/softmax/math.cuh"
 
 namespace oneflow_lite {

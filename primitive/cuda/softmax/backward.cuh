@@ -111,7 +111,7 @@ struct SoftmaxBackwardRow {
     StoreRaw<N>(row, col, value.Get(), total);
   }
 
-  // Rows in words (rows/words.cuh): what fills a word outside the row, and one column of a word.
+  // Rows in words (rows/narrow.cuh): what fills a word outside the row, and one column of a word.
   static __device__ __forceinline__ Element Nothing() { return ConvertTo<Element>(C(0)); }
   template <int N>
   static __device__ __forceinline__ Value<1> Only(const Value<N>& value, bool last) {

@@ -133,7 +133,7 @@ struct SoftmaxRow {
     }
   }
 
-  // Rows in words (rows/words.cuh): what fills a word outside the row, and one column of a word.
+  // Rows in words (rows/narrow.cuh): what fills a word outside the row, and one column of a word.
   static __device__ __forceinline__ Element Nothing() {
     return ConvertTo<Element>(MinusInfinity<C>());
   }

@@ -22,8 +22,8 @@
 #pragma once
 
 #include "oneflow_lite/core/philox.h"
-#include "primitive/cuda/rows/broadcast.cuh"
 #include "primitive/cuda/rows/io.cuh"
+#include "primitive/cuda/rows/masks.cuh"
 #include "primitive/cuda/softmax/math.cuh"
 
 namespace oneflow_lite {

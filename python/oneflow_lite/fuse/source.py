@@ -61,7 +61,7 @@ def generate(kind: Kind, load: Graph | None, store: Graph | None) -> str:
     flags = "" if kind.whole else f", {again}"
     headers = [f"{_ROOMS[family]}/forward", "fused/row", "rows/streamed"]
     if kind.whole:
-        headers = ["fused/lanes", "fused/pair", "fused/parked", f"fused/{family}"]
+        headers = ["fused/lanes", "fused/pair", f"fused/{family}"]
     includes = "".join(f"#include <primitive/cuda/{name}.cuh>\n" for name in headers)
     comments = "".join(
         f"// {g.role[g.role.index('(') + 1 : -5]} = {g}\n" for g in (load, store) if g

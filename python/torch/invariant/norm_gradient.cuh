@@ -6,7 +6,6 @@
 // from the width.
 #pragma once
 
-#include "primitive/cuda/norms/backward/exact.cuh"
 #include "primitive/cuda/norms/backward/sums.cuh"
 #include "primitive/cuda/rows/io.cuh"
 #include "python/torch/invariant/column_rows.cuh"

@@ -7,8 +7,8 @@
 
 #include "primitive/cuda/chip/async_copy.cuh"
 #include "primitive/cuda/chip/launch.cuh"
-#include "primitive/cuda/norms/backward/columns_policy.h"
-#include "primitive/cuda/norms/backward/team_sums.cuh"
+#include "primitive/cuda/norms/backward/policy.h"
+#include "primitive/cuda/norms/backward/team.cuh"
 #include "primitive/cuda/norms/math.cuh"
 
 namespace oneflow_lite {

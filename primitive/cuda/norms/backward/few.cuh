@@ -11,11 +11,11 @@
 //
 // Where the rounding of a stored mean counts (kRecentre), the row blocks leave what it lacks, and a
 // second small kernel corrects dweight by it, unless it is negligible in every row. (Of up to four
-// rows it never is: see norms/backward/exact.cuh.)
+// rows it never is: see norms/backward/sums.cuh.)
 #pragma once
 
 #include "primitive/cuda/chip/async_copy.cuh"
-#include "primitive/cuda/chip/cluster_gather.cuh"
+#include "primitive/cuda/chip/cluster_exchange.cuh"
 #include "primitive/cuda/norms/backward/few_policy.h"
 #include "primitive/cuda/norms/math.cuh"
 

@@ -4,14 +4,12 @@
 #pragma once
 
 #include "primitive/cuda/norms/backward/columns.cuh"
-#include "primitive/cuda/norms/backward/exact.cuh"
-#include "primitive/cuda/norms/backward/few_launch.cuh"
+#include "primitive/cuda/norms/backward/few_wide_launch.cuh"
 #include "primitive/cuda/norms/backward/lean.cuh"
 #include "primitive/cuda/norms/backward/narrow.cuh"
+#include "primitive/cuda/norms/backward/policy.h"
 #include "primitive/cuda/norms/backward/sums.cuh"
 #include "primitive/cuda/norms/backward/teams.cuh"
-#include "primitive/cuda/norms/backward/wide_launch.cuh"
-#include "primitive/cuda/norms/backward/workspace.h"
 #include "primitive/cuda/norms/team_launch.cuh"
 
 namespace oneflow_lite {
@@ -54,7 +52,7 @@ RowsLie HowRowsLie(const NormBackward<T>& a) {
   return lie;
 }
 
-// Whether a plan of norms/backward/wide_policy.h serves: of whole packs, rows that others have on
+// Whether a plan of norms/backward/policy.h serves: of whole packs, rows that others have on
 // chip are theirs.
 template <class T>
 bool ServesWide(const NormBackward<T>& a, const RowsLie& lie) {

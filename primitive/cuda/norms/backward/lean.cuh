@@ -11,7 +11,7 @@
 #pragma once
 
 #include "primitive/cuda/norms/backward/parts.cuh"
-#include "primitive/cuda/norms/backward/team_sums.cuh"
+#include "primitive/cuda/norms/backward/team.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

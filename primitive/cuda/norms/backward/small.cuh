@@ -9,7 +9,6 @@
 
 #include "primitive/cuda/chip/async_copy.cuh"
 #include "primitive/cuda/chip/cluster_exchange.cuh"
-#include "primitive/cuda/chip/cluster_gather.cuh"
 #include "primitive/cuda/norms/backward/few_policy.h"
 #include "primitive/cuda/norms/math.cuh"
 

@@ -12,7 +12,7 @@
 // A worker adds up a row or two ahead of that whose dx it computes, so that nobody waits while sums
 // travel. Its columns are the same in every row, and what they gather stays in registers: for that,
 // a unit visits rows that start at the same distance from a multiple of 16 bytes
-// (norms/backward/wide_rows.cuh).
+// (norms/backward/wide_block.cuh).
 #pragma once
 
 #include "primitive/cuda/chip/async_copy.cuh"

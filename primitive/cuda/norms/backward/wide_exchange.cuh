@@ -12,7 +12,7 @@
 
 #include <cooperative_groups.h>
 
-#include "primitive/cuda/norms/backward/wide_policy.h"
+#include "primitive/cuda/norms/backward/policy.h"
 #include "primitive/cuda/norms/math.cuh"
 
 namespace oneflow_lite {
