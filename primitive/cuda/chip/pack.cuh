@@ -292,6 +292,32 @@ __device__ __forceinline__ Pack<To, N> ConvertPack(const Pack<From, N>& x) {
   return y;
 }
 
+template <class C, int N>
+__device__ __forceinline__ Pack<C, N>& operator+=(Pack<C, N>& x, const Pack<C, N>& other) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) x.v[i] += other.v[i];
+  return x;
+}
+template <class C, int N>
+__device__ __forceinline__ Pack<C, N>& operator*=(Pack<C, N>& x, const Pack<C, N>& other) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) x.v[i] *= other.v[i];
+  return x;
+}
+template <class C, int N>
+__device__ __forceinline__ Pack<C, N>& operator*=(Pack<C, N>& x, C scale) {
+#pragma unroll
+  for (C& v : x.v) v *= scale;
+  return x;
+}
+template <int N, class T>
+__device__ __forceinline__ Pack<T, N> FilledPack(T value) {
+  Pack<T, N> pack;
+#pragma unroll
+  for (T& v : pack.v) v = value;
+  return pack;
+}
+
 // Get, converted. Two bfloat16 of a word take two instructions to be floats, one by one three.
 template <class To, class T, int N>
 __device__ __forceinline__ Pack<To, N> GetAs(const StowedPack<T, N>& stowed) {

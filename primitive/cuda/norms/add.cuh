@@ -28,9 +28,7 @@ __global__ void __launch_bounds__(NormPolicy::kSumThreads)
     const auto add = [&](auto size, int64_t col) {
       constexpr int kSize = decltype(size)::value;
       auto v = ConvertPack<C>(LoadPack<kSize>(x + col));
-      const auto other = ConvertPack<C>(LoadPack<kSize>(residual + col));
-#pragma unroll
-      for (int i = 0; i < kSize; ++i) v.v[i] += other.v[i];
+      v += ConvertPack<C>(LoadPack<kSize>(residual + col));
       StorePack(to + col, ConvertPack<T>(v));
     };
     for (int64_t p = threadIdx.x; p < span.packs; p += blockDim.x) {

@@ -146,16 +146,8 @@ struct NormRow : NormTensors<Load_, Store_> {
     Pack<C, N> y = ConvertPack<C>(x);
 #pragma unroll
     for (C& v : y.v) v = (kCentre ? (v - total.mean) - total.low : v) * total.rstd;
-    if (extras.weight) {
-      const Pack<C, N> w = this->template Weights<N>(extras.weight, col);
-#pragma unroll
-      for (int i = 0; i < N; ++i) y.v[i] *= w.v[i];
-    }
-    if (extras.bias) {
-      const Pack<C, N> b = this->template Weights<N>(extras.bias, col);
-#pragma unroll
-      for (int i = 0; i < N; ++i) y.v[i] += b.v[i];
-    }
+    if (extras.weight) y *= this->template Weights<N>(extras.weight, col);
+    if (extras.bias) y += this->template Weights<N>(extras.bias, col);
     store.template Store<N>(row, col, y);
   }
   __device__ __forceinline__ void SetScale(Total& total) const {

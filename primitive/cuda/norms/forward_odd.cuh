@@ -182,13 +182,8 @@ class NormOddRow {
     const auto load = [&](const void* weights, C missing) {
       return LoadWeights<C, M, T>(weights, p_.a.float_weight, col, 0, M, missing);
     };
-    if (p_.a.weight) Apply<false>(v, load(p_.a.weight, C(1)));
-    if (kCentre && p_.a.bias) Apply<true>(v, load(p_.a.bias, C(0)));
-  }
-  template <bool kAdd, int M>
-  static __device__ __forceinline__ void Apply(Pack<C, M>& v, const Pack<C, M>& other) {
-#pragma unroll
-    for (int i = 0; i < M; ++i) v.v[i] = kAdd ? v.v[i] + other.v[i] : v.v[i] * other.v[i];
+    if (p_.a.weight) v *= load(p_.a.weight, C(1));
+    if (kCentre && p_.a.bias) v += load(p_.a.bias, C(0));
   }
   // Words of weights beside this lane's packs.
   static __device__ __forceinline__ const uint4* FrameOf(const void* weights, int col,
@@ -226,8 +221,8 @@ class NormOddRow {
         if (i + k * kWarp >= end_) continue;
         Values v = Normalised(x.Get(k));
         if constexpr (kPlain) {
-          Apply<false>(v, w_.Get(k));
-          if constexpr (kCentre) Apply<true>(v, b_.Get(k));
+          v *= w_.Get(k);
+          if constexpr (kCentre) v += b_.Get(k);
         } else {
           Weigh(v, span_.head + (i + k * kWarp) * N);
         }

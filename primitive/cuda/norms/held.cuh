@@ -194,8 +194,8 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
   __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
                                         const Total& total) const {
     Values<N> y = Normalised(ValuesOf(value.held), total);
-    if (extras.weight) Multiply(y, this->template Weights<N>(extras.weight, col));
-    if (extras.bias) Add(y, this->template Weights<N>(extras.bias, col));
+    if (extras.weight) y *= this->template Weights<N>(extras.weight, col);
+    if (extras.bias) y += this->template Weights<N>(extras.bias, col);
     store.template Store<N>(row, col, y);
   }
   // Weight and bias of a thread's columns, first as they lie in memory: converted at once, each
@@ -287,16 +287,6 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
     return ConvertPack<C>(value.Get());
   }
   template <int N>
-  static __device__ __forceinline__ void Multiply(Values<N>& y, const Values<N>& by) {
-#pragma unroll
-    for (int i = 0; i < N; ++i) y.v[i] *= by.v[i];
-  }
-  template <int N>
-  static __device__ __forceinline__ void Add(Values<N>& y, const Values<N>& other) {
-#pragma unroll
-    for (int i = 0; i < N; ++i) y.v[i] += other.v[i];
-  }
-  template <int N>
   static __device__ __forceinline__ Values<N> Normalised(Values<N> y, const Total& total) {
 #pragma unroll
     for (C& v : y.v) {
@@ -342,13 +332,13 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
       w.Load(weight.words + k * kWarp * Words::kWhole);
       if (biased && !kLate) b.Load(bias + k * kWarp * Words::kWhole);
       Values<kPack> y = Normalised(ValuesOf(value[k].held), total);
-      Multiply(y, w.Get(weight.past));
+      y *= w.Get(weight.past);
       if (biased && kLate) {
 #pragma unroll
         for (C& v : y.v) PinRegister(v);
         b.Load(bias + k * kWarp * Words::kWhole);
       }
-      if (biased) Add(y, b.Get(weight.past));
+      if (biased) y += b.Get(weight.past);
       store.template Store<kPack>(row, col + k * kWarp * kPack, y);
     }
   }

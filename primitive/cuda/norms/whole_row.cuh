@@ -146,15 +146,9 @@ class NormWholeRow {
         if (kCentre && !kHold) v = Centred(v, mean_);
         v = kCentre ? Moved(v) : v * rstd_;
       }
-      if (kPlain || p_.a.weight) {
-        const Values w = WeightOf(p_.a.weight, weight_[k % kAhead], col);
-#pragma unroll
-        for (int i = 0; i < N; ++i) y.v[i] *= w.v[i];
-      }
+      if (kPlain || p_.a.weight) y *= WeightOf(p_.a.weight, weight_[k % kAhead], col);
       if (kPlain ? kCentre : p_.a.bias != nullptr) {
-        const Values b = WeightOf(p_.a.bias, bias_[kCentre ? k % kAhead : 0], col);
-#pragma unroll
-        for (int i = 0; i < N; ++i) y.v[i] += b.v[i];
+        y += WeightOf(p_.a.bias, bias_[kCentre ? k % kAhead : 0], col);
       }
       if (k + kAhead < kPacks) AskForWeight(k + kAhead);
       StoreAlignedPack<N>(p_.a.y + row_ * p_.a.cols + col, ConvertPack<T>(y));
@@ -218,9 +212,7 @@ class NormWholeRow {
     for (int k = 0; k < kPacks; ++k) {
       if (!Has(k)) continue;
       Values sum = ConvertPack<C>(x_[k].Get());
-      const Values other = ConvertPack<C>(residual_[k].Get());
-#pragma unroll
-      for (int i = 0; i < N; ++i) sum.v[i] += other.v[i];
+      sum += ConvertPack<C>(residual_[k].Get());
       const Pack<T, N> kept = ConvertPack<T>(sum);
       x_[k] = Stowed::Of(kept);
       if (p_.a.sum) StoreAlignedPack<N>(p_.a.sum + row_ * p_.a.cols + Column(k), kept);

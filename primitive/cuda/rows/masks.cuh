@@ -126,14 +126,6 @@ __device__ __forceinline__ uint16_t LoadWordIf(const uint16_t* p, bool wanted, u
   return v;
 }
 
-template <int N, class T>
-__device__ __forceinline__ Pack<T, N> FilledPack(T value) {
-  Pack<T, N> pack;
-#pragma unroll
-  for (T& v : pack.v) v = value;
-  return pack;
-}
-
 // N elements, from `col` on, of an operand's row that serves `row`; kAccess is what rows/io.cuh
 // says of a Load's pack. kAligned promises a col_stride of 1.
 template <Access kAccess, int N, class T, class Index>

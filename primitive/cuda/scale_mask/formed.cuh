@@ -104,8 +104,7 @@ struct FormedMaskRow {
           sum += v;
         }
       } else {
-#pragma unroll
-        for (C& v : value.v) v = 0;
+        value = FilledPack<N>(C(0));
       }
       return sum;
     }
@@ -132,8 +131,7 @@ struct FormedMaskRow {
   template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col, Value<N> value,
                                         const Total& total) const {
-#pragma unroll
-    for (C& v : value.v) v *= total.gain;
+    value *= total.gain;
     rows.y.template Store<N>(row, col, value);
   }
 
@@ -151,13 +149,8 @@ struct FormedMaskRow {
   template <int N>
   __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
                                            const Total& total) const {
-    Value<N> v;
-    if (col < total.visible) {
-      v = Open<N>(raw, true, col, total);
-    } else {
-#pragma unroll
-      for (C& e : v.v) e = MinusInfinity<C>();
-    }
+    Value<N> v = FilledPack<N>(MinusInfinity<C>());
+    if (col < total.visible) v = Open<N>(raw, true, col, total);
 #pragma unroll
     for (C& e : v.v) e = ExpNonPositive(e - total.max);
     Store<N>(row, col, v, total);

@@ -125,8 +125,7 @@ struct SoftmaxRow {
                                         const Total& total) const {
     if constexpr (kReplaced) {
       Pack<C, N> y = value.held;
-#pragma unroll
-      for (C& v : y.v) v *= total.scale;
+      y *= total.scale;
       store.template Store<N>(row, col, y);
     } else {
       Write<N>(row, col, ConvertPack<C>(Unpacked(value.held)), total);

@@ -43,9 +43,7 @@ struct ScaledLoad {
   template <int N>
   __device__ __forceinline__ Pack<Element, N> Load(int64_t row, int64_t col) const {
     auto v = ConvertPack<Element>(load.template Load<N>(row, col));
-#pragma unroll
-    for (Element& e : v.v) e *= scale;
-    return v;
+    return v *= scale;
   }
 };
 
@@ -61,10 +59,7 @@ struct BiasedLoad {
   template <int N>
   __device__ __forceinline__ Pack<Element, N> Load(int64_t row, int64_t col) const {
     auto v = ConvertPack<Element>(load.template Load<N>(row, col));
-    const auto b = LoadBroadcast<Access::kAny, N>(bias, where, row, col);
-#pragma unroll
-    for (int i = 0; i < N; ++i) v.v[i] += ConvertTo<Element>(b.v[i]);
-    return v;
+    return v += ConvertPack<Element>(LoadBroadcast<Access::kAny, N>(bias, where, row, col));
   }
 };
 
@@ -117,8 +112,7 @@ struct ScaledStore {
   __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
   template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col, Pack<C, N> v) const {
-#pragma unroll
-    for (C& e : v.v) e *= scale;
+    v *= scale;
     store.template Store<N>(row, col, v);
   }
 };
@@ -134,9 +128,7 @@ struct ResidualStore {
   __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
   template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col, Pack<C, N> v) const {
-    const auto r = ConvertPack<C>(residual.template Load<N>(row, col));
-#pragma unroll
-    for (int i = 0; i < N; ++i) v.v[i] += r.v[i];
+    v += ConvertPack<C>(residual.template Load<N>(row, col));
     store.template Store<N>(row, col, v);
   }
 };

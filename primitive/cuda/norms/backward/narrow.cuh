@@ -154,11 +154,7 @@ class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     }
     if (!active || !a_.dx || !Holds(k)) return;
     const int64_t at = out_ + Base::Offset(k);
-    if (a_.dsum) {
-      const Values dsum = ConvertPack<C>(LoadAlignedPack<N>(a_.dsum + at));
-#pragma unroll
-      for (int i = 0; i < N; ++i) dx.v[i] += dsum.v[i];
-    }
+    if (a_.dsum) dx += ConvertPack<C>(LoadAlignedPack<N>(a_.dsum + at));
     StoreAlignedPack(a_.dx + at, ConvertPack<T>(dx));
   }
 

@@ -113,11 +113,7 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
     for (int at = threadIdx.x; at < size; at += blockDim.x) {
       Vector sum = memory[at].Get();
 #pragma unroll 4
-      for (int r = 1; r < regions; ++r) {
-        const Vector v = memory[r * size + at].Get();
-#pragma unroll
-        for (int j = 0; j < kPackSize<C>; ++j) sum.v[j] += v.v[j];
-      }
+      for (int r = 1; r < regions; ++r) sum += memory[r * size + at].Get();
       const int i = at / step, pack = at % step;
       if (!more_.last) {
         StoreVector(i, pack, sum);

@@ -114,10 +114,7 @@ __global__ void __launch_bounds__(NormPolicy::kReduceLanes* NormPolicy::kReduceW
         if (unit + u * kWays < units) more[u] = LoadAlignedPack<N>(part + u * kWays * stride);
       }
 #pragma unroll
-      for (int u = 0; u < P::kReduceUnroll; ++u) {
-#pragma unroll
-        for (int i = 0; i < N; ++i) sum.v[i] += more[u].v[i];
-      }
+      for (int u = 0; u < P::kReduceUnroll; ++u) sum += more[u];
       part += P::kReduceUnroll * kWays * stride;
     }
   } else if (first < cols) {  // what is left of the last 16 bytes

@@ -294,10 +294,8 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
     if (!a_.dx) return;
     if (a_.dsum) {
       const T* const from = a_.dsum + out_ + Offset(k);
-      const Values dsum = ConvertPack<C>(kAligned || more_.like_dsum ? LoadAlignedPack<N>(from)
-                                                                     : LoadShiftedPack<N>(from));
-#pragma unroll
-      for (int i = 0; i < N; ++i) dx.v[i] += dsum.v[i];
+      dx += ConvertPack<C>(kAligned || more_.like_dsum ? LoadAlignedPack<N>(from)
+                                                       : LoadShiftedPack<N>(from));
     }
     StoreAlignedPack(a_.dx + out_ + Offset(k), ConvertPack<T>(dx));
   }
