@@ -32,6 +32,27 @@ struct OnChipPack {
   }
 };
 
+// What waits in shared memory in words of 16 bytes that lie `step` words apart, so that those of
+// neighbouring threads lie side by side.
+template <class T>
+__device__ __forceinline__ T LoadApart(const void* at, int step) {
+  constexpr int kWords = (static_cast<int>(sizeof(T)) + kPackBytes - 1) / kPackBytes;
+  uint4 words[kWords];
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) words[i] = static_cast<const uint4*>(at)[i * step];
+  T value;
+  memcpy(&value, words, sizeof(T));
+  return value;
+}
+template <class T>
+__device__ __forceinline__ void StoreApart(void* at, int step, const T& value) {
+  constexpr int kWords = (static_cast<int>(sizeof(T)) + kPackBytes - 1) / kPackBytes;
+  uint4 words[kWords];
+  memcpy(words, &value, sizeof(T));
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) static_cast<uint4*>(at)[i * step] = words[i];
+}
+
 // The pack that is the word at `at`.
 template <class T, int N>
 __device__ __forceinline__ Pack<T, N> PackOnChip(const char* at) {

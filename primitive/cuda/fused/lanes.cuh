@@ -146,21 +146,13 @@ struct LaneCommons {
   }
   __device__ __forceinline__ Commons At(int k) const {
     if constexpr (!kStowed) return packs[k];
-    uint4 words[kWords];
-#pragma unroll
-    for (int i = 0; i < kWords; ++i) words[i] = shared[(k * kWords + i) * kThreads];
-    Commons commons;
-    memcpy(&commons, words, sizeof(commons));
-    return commons;
+    return LoadApart<Commons>(shared + k * kWords * kThreads, kThreads);
   }
 
  private:
   __device__ __forceinline__ void Keep(int k, const Commons& commons) {
     if constexpr (kStowed) {
-      uint4 words[kWords];
-      memcpy(words, &commons, sizeof(commons));
-#pragma unroll
-      for (int i = 0; i < kWords; ++i) shared[(k * kWords + i) * kThreads] = words[i];
+      StoreApart(shared + k * kWords * kThreads, kThreads, commons);
     } else {
       packs[k] = commons;
     }

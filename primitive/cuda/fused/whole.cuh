@@ -16,6 +16,7 @@
 #pragma once
 
 #include "primitive/cuda/chip/async_copy.cuh"
+#include "primitive/cuda/chip/packs_on_chip.cuh"
 #include "primitive/cuda/chip/warp_exchange.cuh"
 #include "primitive/cuda/fused/policy.h"
 #include "primitive/cuda/fused/row.cuh"

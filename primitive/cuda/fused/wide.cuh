@@ -21,18 +21,10 @@ struct ParkedPacks {
   __device__ __forceinline__ explicit ParkedPacks(char* shared)
       : at(reinterpret_cast<uint4*>(shared) + threadIdx.x) {}
   __device__ __forceinline__ Pack<C, N> Get(int k) const {
-    uint4 units[kUnits];
-#pragma unroll
-    for (int i = 0; i < kUnits; ++i) units[i] = at[(k * kUnits + i) * kThreads];
-    Pack<C, N> v;
-    memcpy(&v, units, sizeof(v));
-    return v;
+    return LoadApart<Pack<C, N>>(at + k * kUnits * kThreads, kThreads);
   }
   __device__ __forceinline__ void Set(int k, const Pack<C, N>& v) const {
-    uint4 units[kUnits];
-    memcpy(units, &v, sizeof(v));
-#pragma unroll
-    for (int i = 0; i < kUnits; ++i) at[(k * kUnits + i) * kThreads] = units[i];
+    StoreApart(at + k * kUnits * kThreads, kThreads, v);
   }
 };
 

@@ -154,25 +154,11 @@ class NormTeam {
   // Packs of this thread in shared memory, in words that lie a warp's words apart.
   template <class P>
   __device__ __forceinline__ static P Read(const char* slots, int index) {
-    constexpr int kWords = sizeof(P) / kPackBytes;
-    uint4 words[kWords];
-#pragma unroll
-    for (int i = 0; i < kWords; ++i) {
-      words[i] = *reinterpret_cast<const uint4*>(slots + (index * kWords + i) * kWordBytes);
-    }
-    P pack;
-    memcpy(&pack, words, sizeof(P));
-    return pack;
+    return LoadApart<P>(slots + index * static_cast<int>(sizeof(P)) * kWarp, kWarp);
   }
   template <class P>
   __device__ __forceinline__ static void Write(char* slots, int index, const P& pack) {
-    constexpr int kWords = sizeof(P) / kPackBytes;
-    uint4 words[kWords];
-    memcpy(words, &pack, sizeof(P));
-#pragma unroll
-    for (int i = 0; i < kWords; ++i) {
-      *reinterpret_cast<uint4*>(slots + (index * kWords + i) * kWordBytes) = words[i];
-    }
+    StoreApart(slots + index * static_cast<int>(sizeof(P)) * kWarp, kWarp, pack);
   }
 
   // This thread's part of a weight or bias (LoadWeights), as it is kept in shared memory.

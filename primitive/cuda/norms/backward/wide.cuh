@@ -174,22 +174,10 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
     return (thread / kWarp * kPacks + k) * kWords * kWarp + thread % kWarp;
   }
   __device__ __forceinline__ void Write(char* memory, int k, const Values& pack) const {
-    uint4 words[kWords];
-    memcpy(words, &pack, sizeof(Values));
-#pragma unroll
-    for (int i = 0; i < kWords; ++i) {
-      reinterpret_cast<uint4*>(memory)[WordOf(k) + i * kWarp] = words[i];
-    }
+    StoreApart(reinterpret_cast<uint4*>(memory) + WordOf(k), kWarp, pack);
   }
   __device__ __forceinline__ Values Read(const char* memory, int k) const {
-    uint4 words[kWords];
-#pragma unroll
-    for (int i = 0; i < kWords; ++i) {
-      words[i] = reinterpret_cast<const uint4*>(memory)[WordOf(k) + i * kWarp];
-    }
-    Values pack;
-    memcpy(&pack, words, sizeof(Values));
-    return pack;
+    return LoadApart<Values>(reinterpret_cast<const uint4*>(memory) + WordOf(k), kWarp);
   }
 
   // Calls use(k, shifted, masked) for the warp's packs, with constants that say whether rows of x
