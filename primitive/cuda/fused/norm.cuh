@@ -48,9 +48,7 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
         }
       });
       apart_ = true;
-      sums = ReduceLanes<kLanes>(sums, Plus{});
-      part.low = sums.v[0] * share;
-      part.squares = sums.v[1] - sums.v[0] * part.low;
+      SetCentred<C, kLanes>(sum, sums, share, part);
       return part;
     }
   }
@@ -99,8 +97,7 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
   }
   template <bool kAlone>
   __device__ __forceinline__ void Begin(const Part& row) {
-    const C squares = row.squares < 0 ? C(0) : row.squares;  // it may have been rounded below 0
-    rstd_ = ReciprocalRoot(squares * extras_.share + extras_.eps);
+    rstd_ = RstdOf<true>(row, extras_.share, extras_.eps);
     // y = (v - mean_) * rstd + offset
     if (kCentre && !apart_) mean_ = row.mean;
     if constexpr (kCentre) offset_ = ((mean_ - row.mean) - row.low) * rstd_;

@@ -52,46 +52,29 @@ struct OddPacksOfShare {
 template <int kPacks, int kThreads, int kBlocks, int kResident, class A>
 __global__ void __launch_bounds__(kThreads, kResident)
     FusedOddValuesKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
-  using Exchange = WarpExchange<typename HeldRow<typename A::Base>::Part>;
+  using Blocks = FusedBlocks<A, kThreads, kBlocks>;
   extern __shared__ __align__(16) char odd_values_shared[];
-  constexpr int kParts = kBlocks * kThreads / kWarp;
   const int64_t row = internal::ClusterIndex();
   const int head = a.base.store.Head(row);
   const A beside = a.Beside(head);
   HeldValues<A, OddPacksOfShare<A::kPack, kPacks, kThreads, kBlocks>> held{
-      {head, static_cast<int>(cols), Exchange::block() * kThreads + static_cast<int>(threadIdx.x)},
-      {},
-      {}};
-  RunHeldRow(beside, row, rows, held, [&](auto& of) {
-    Exchange exchange(odd_values_shared);
-    exchange.Send(of.template Gather<kWarp, false>(held, row));
-    of.template Begin<false>(of.Merge(exchange.Receive(), kParts));
-  });
+      {head, static_cast<int>(cols), Blocks::rank()}, {}, {}};
+  Blocks::Run(beside, row, rows, held, odd_values_shared);
 }
 
 // The same, held as inputs (fused/wide.cuh), all operands in shared memory.
 template <int kPacks, int kThreads, int kBlocks, int kResident, class A>
 __global__ void __launch_bounds__(kThreads, kResident)
     FusedOddWideKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
-  using Part = typename HeldRow<typename A::Base>::Part;
-  using Exchange = WarpExchange<Part>;
-  constexpr int kAlignment = kFusedSharedAlignment, kParts = kBlocks * kThreads / kWarp;
-  constexpr int kExchanged = kPackBytes + static_cast<int>(sizeof(Part)) * kParts;
-  extern __shared__ __align__(kAlignment) char odd_wide_shared[];
+  using Blocks = FusedBlocks<A, kThreads, kBlocks>;
+  extern __shared__ __align__(kFusedSharedAlignment) char odd_wide_shared[];
   static_assert(kPacks > 1, "every lane has the first");
   const int64_t row = internal::ClusterIndex();
   const int head = a.base.store.Head(row);
   const A beside = a.Beside(head);
   HeldInputs<A, OddPacksOfShare<A::kPack, kPacks, kThreads, kBlocks>, 0> held{
-      {head, static_cast<int>(cols), Exchange::block() * kThreads + static_cast<int>(threadIdx.x)},
-      beside,
-      odd_wide_shared + (kExchanged + kAlignment - 1) / kAlignment * kAlignment};
-  RunHeldRow(beside, row, rows, held, [&](auto& of) {
-    Exchange exchange(odd_wide_shared);  // behind the loads, which are to be under way first
-    WaitForCopiesOf<0>();
-    exchange.Send(of.template Gather<kWarp, false>(held, row));
-    of.template Begin<false>(of.Merge(exchange.Receive(), kParts));
-  });
+      {head, static_cast<int>(cols), Blocks::rank()}, beside, odd_wide_shared + Blocks::kBytes};
+  Blocks::Run(beside, row, rows, held, odd_wide_shared);
 }
 
 }  // namespace cuda

@@ -175,37 +175,30 @@ __device__ __forceinline__ void RowsOfPair(int64_t pair, int step, int64_t rows,
 template <int kPacks, bool kFull, int kThreads, int kBlocks, int kResident, class A>
 __global__ void __launch_bounds__(kThreads, kResident)
     FusedPairKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
-  using Part = typename HeldRow<typename A::Base>::Part;
-  constexpr int kAlignment = kFusedSharedAlignment, kParts = kBlocks * kThreads / kWarp;
-  constexpr int kExchanged = kPackBytes + 2 * static_cast<int>(sizeof(Part)) * kParts;
-  extern __shared__ __align__(kAlignment) char pair_shared[];
-  const int packs = static_cast<int>(cols / A::kPack);
-  const int rank = WarpExchange<Part, 2>::block() * kThreads + static_cast<int>(threadIdx.x);
+  using Blocks = FusedBlocks<A, kThreads, kBlocks, 2>;
+  extern __shared__ __align__(kFusedSharedAlignment) char pair_shared[];
+  const int packs = static_cast<int>(cols / A::kPack), rank = Blocks::rank();
   int64_t both[2];
   RowsOfPair(internal::ClusterIndex(), 1, rows, both);
   HeldPair<A, PacksOfShare<A::kPack, kPacks, kFull, kThreads, kBlocks>> pair{
-      {packs, rank}, a, pair_shared + (kExchanged + kAlignment - 1) / kAlignment * kAlignment};
-  RunPair<kParts>(a, both, pair, pair_shared);
+      {packs, rank}, a, pair_shared + Blocks::kBytes};
+  RunPair<Blocks::kParts>(a, both, pair, pair_shared);
 }
 
 // The same of odd rows.
 template <int kPacks, int kThreads, int kBlocks, int kResident, class A>
 __global__ void __launch_bounds__(kThreads, kResident)
     FusedOddPairKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
-  using Part = typename HeldRow<typename A::Base>::Part;
-  constexpr int kAlignment = kFusedSharedAlignment, kParts = kBlocks * kThreads / kWarp;
-  constexpr int kExchanged = kPackBytes + 2 * static_cast<int>(sizeof(Part)) * kParts;
-  extern __shared__ __align__(kAlignment) char odd_pair_shared[];
+  using Blocks = FusedBlocks<A, kThreads, kBlocks, 2>;
+  extern __shared__ __align__(kFusedSharedAlignment) char odd_pair_shared[];
   int64_t both[2];
   RowsOfPair(internal::ClusterIndex(), A::kPack, rows, both);
   const int head = a.base.store.Head(both[0]);
-  const int rank = WarpExchange<Part, 2>::block() * kThreads + static_cast<int>(threadIdx.x);
+  const int rank = Blocks::rank();
   const A beside = a.Beside(head);
   HeldPair<A, OddPacksOfShare<A::kPack, kPacks, kThreads, kBlocks>> pair{
-      {head, static_cast<int>(cols), rank},
-      beside,
-      odd_pair_shared + (kExchanged + kAlignment - 1) / kAlignment * kAlignment};
-  RunPair<kParts>(beside, both, pair, odd_pair_shared);
+      {head, static_cast<int>(cols), rank}, beside, odd_pair_shared + Blocks::kBytes};
+  RunPair<Blocks::kParts>(beside, both, pair, odd_pair_shared);
 }
 
 }  // namespace cuda

@@ -215,6 +215,33 @@ __device__ __forceinline__ void RunHeldRow(const A& a, int64_t row, int64_t rows
   });
 }
 
+// Of kernels compiled for their threads: kThreads of each of the kBlocks blocks that have kRows
+// rows.
+template <class A, int kThreads, int kBlocks, int kRows = 1>
+struct FusedBlocks {
+  using Part = typename HeldRow<typename A::Base>::Part;
+  using Exchange = WarpExchange<Part, kRows>;
+  static constexpr int kParts = kBlocks * kThreads / kWarp;
+  // Of shared memory, with what the warps exchange; what else there is lies behind them.
+  static constexpr int kBytes =
+      (kPackBytes + kRows * static_cast<int>(sizeof(Part)) * kParts + kFusedSharedAlignment - 1) /
+      kFusedSharedAlignment * kFusedSharedAlignment;
+
+  __device__ __forceinline__ static int rank() {
+    return Exchange::block() * kThreads + static_cast<int>(threadIdx.x);
+  }
+  template <class Held>
+  __device__ __forceinline__ static void Run(const A& a, int64_t row, int64_t rows, Held& held,
+                                             char* shared) {
+    RunHeldRow(a, row, rows, held, [&](auto& of) {
+      Exchange exchange(shared);  // behind the loads, which are to be under way first
+      if constexpr (!Held::kHolds) WaitForCopiesOf<0>();
+      exchange.Send(of.template Gather<kWarp, false>(held, row));
+      of.template Begin<false>(of.Merge(exchange.Receive(), kParts));
+    });
+  }
+};
+
 // Threads of a block at most, and such blocks that a multiprocessor holds.
 template <class C, int kPacks>
 struct FusedBounds {

@@ -87,23 +87,13 @@ struct ParkedValues {
 template <int kPacks, int kParked, bool kFull, int kThreads, int kBlocks, int kResident, class A>
 __global__ void __launch_bounds__(kThreads, kResident)
     FusedShareKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
-  using Part = typename HeldRow<typename A::Base>::Part;
-  using Exchange = WarpExchange<Part>;
-  constexpr int kAlignment = kFusedSharedAlignment, kParts = kBlocks * kThreads / kWarp;
-  constexpr int kExchanged = kPackBytes + static_cast<int>(sizeof(Part)) * kParts;
-  extern __shared__ __align__(kAlignment) char share_shared[];
+  using Blocks = FusedBlocks<A, kThreads, kBlocks>;
+  extern __shared__ __align__(kFusedSharedAlignment) char share_shared[];
   ParkedValues<A, kPacks, kParked, kFull, kThreads> held{
-      {static_cast<int>(cols / A::kPack), kThreads * kBlocks,
-       Exchange::block() * kThreads + static_cast<int>(threadIdx.x)},
-      ParkedPacks<typename A::C, A::kPack, kThreads>(share_shared + (kExchanged + kAlignment - 1) /
-                                                                        kAlignment * kAlignment),
+      {static_cast<int>(cols / A::kPack), kThreads * kBlocks, Blocks::rank()},
+      ParkedPacks<typename A::C, A::kPack, kThreads>(share_shared + Blocks::kBytes),
       {}};
-  const int64_t row = internal::ClusterIndex();
-  RunHeldRow(a, row, rows, held, [&](auto& of) {
-    Exchange exchange(share_shared);
-    exchange.Send(of.template Gather<kWarp, false>(held, row));
-    of.template Begin<false>(of.Merge(exchange.Receive(), kParts));
-  });
+  Blocks::Run(a, internal::ClusterIndex(), rows, held, share_shared);
 }
 
 // Fused rows of whole packs (fused/whole.cuh) that are too wide for values in registers, of an
@@ -309,24 +299,12 @@ struct HeldInputs {
 template <int kPacks, int kKept, bool kFull, int kThreads, int kBlocks, int kResident, class A>
 __global__ void __launch_bounds__(kThreads, kResident)
     FusedWideKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
-  using Part = typename HeldRow<typename A::Base>::Part;
-  using Exchange = WarpExchange<Part>;
-  constexpr int kAlignment = kFusedSharedAlignment, kParts = kBlocks * kThreads / kWarp;
-  static_assert(sizeof(Part) == kFusedPartBytes || sizeof(typename A::C) == 8, "");
-  constexpr int kExchanged = kPackBytes + static_cast<int>(sizeof(Part)) * kParts;
-  extern __shared__ __align__(kAlignment) char wide_shared[];
+  using Blocks = FusedBlocks<A, kThreads, kBlocks>;
+  static_assert(sizeof(typename Blocks::Part) == kFusedPartBytes || sizeof(typename A::C) == 8, "");
+  extern __shared__ __align__(kFusedSharedAlignment) char wide_shared[];
   HeldInputs<A, PacksOfShare<A::kPack, kPacks, kFull, kThreads, kBlocks>, kKept> held{
-      {static_cast<int>(cols / A::kPack),
-       Exchange::block() * kThreads + static_cast<int>(threadIdx.x)},
-      a,
-      wide_shared + (kExchanged + kAlignment - 1) / kAlignment * kAlignment};
-  const int64_t row = internal::ClusterIndex();
-  RunHeldRow(a, row, rows, held, [&](auto& of) {
-    Exchange exchange(wide_shared);  // behind the loads, which are to be under way first
-    WaitForCopiesOf<0>();
-    exchange.Send(of.template Gather<kWarp, false>(held, row));
-    of.template Begin<false>(of.Merge(exchange.Receive(), kParts));
-  });
+      {static_cast<int>(cols / A::kPack), Blocks::rank()}, a, wide_shared + Blocks::kBytes};
+  Blocks::Run(a, internal::ClusterIndex(), rows, held, wide_shared);
 }
 
 }  // namespace cuda
