@@ -45,6 +45,9 @@ struct IsThere : std::false_type {};
 template <template <class> class Name, class A>
 struct IsThere<Name, A, std::void_t<Name<A>>> : std::true_type {};
 
+template <template <class> class Name, class A>
+inline constexpr bool kHas = IsThere<Name, A>::value;
+
 template <class A>
 struct CheckedRow {
   static constexpr unsigned kOffers = A::kOffers;
@@ -77,7 +80,7 @@ struct CheckedRow {
 
   // Whether the name is there just where it is offered.
   template <unsigned kOffer, template <class> class Name>
-  static constexpr bool kAgrees = IsThere<Name, A>::value == ((kOffers & kOffer) != 0);
+  static constexpr bool kAgrees = kHas<Name, A> == ((kOffers & kOffer) != 0);
   static_assert(kAgrees<RowOffers::kAt, At>, "row algorithm: At against kOffers");
   static_assert(kAgrees<RowOffers::kSeen, Seen>, "row algorithm: Seen against kOffers");
   static_assert(kAgrees<RowOffers::kAlignedEverywhere, AlignedEverywhere>,
@@ -96,7 +99,7 @@ struct CheckedRow {
                 "row algorithm: ColumnConstants against kOffers");
   static_assert(kAgrees<RowOffers::kStorePacks, StorePacks>,
                 "row algorithm: StorePacks against kOffers");
-  static_assert(!(kOffers & RowOffers::kShifts) || IsThere<Frame, A>::value ||
+  static_assert(!(kOffers & RowOffers::kShifts) || kHas<Frame, A> ||
                     (kOffers & RowOffers::kInRegisters),
                 "row algorithm: Frame is missing, which kOffers has as kShifts");
 };

@@ -127,21 +127,22 @@ struct DirectStore {
 
 namespace internal {
 
-template <class F, class = void>
-struct HasAlignment : std::false_type {};
 template <class F>
-struct HasAlignment<F, std::void_t<decltype(&F::Alignment)>> : std::true_type {};
-template <class F, class = void>
-struct HasRowAt : std::false_type {};
+using AlignmentIn = decltype(&F::Alignment);
 template <class F>
-struct HasRowAt<F, std::void_t<decltype(&F::At)>> : std::true_type {};
+using RowAtIn = decltype(&F::At);
+template <class L>
+using IsAlignedIn = decltype(&L::IsAligned);
+template <class L>
+using FrameIn = decltype(&L::Frame);
 
 }  // namespace internal
 
 // Whether it is known that every row of `load` lies within 16 bytes as that of `store` does.
 template <class L, class S>
 bool IsAlignedEverywhere(const L& load, const S& store) {
-  if constexpr (internal::HasAlignment<L>::value && internal::HasAlignment<S>::value) {
+  if constexpr (internal::kHas<internal::AlignmentIn, L> &&
+                internal::kHas<internal::AlignmentIn, S>) {
     return sizeof(typename L::Element) == sizeof(typename S::Element) &&
            load.Alignment() == store.Alignment();
   }
@@ -150,14 +151,15 @@ bool IsAlignedEverywhere(const L& load, const S& store) {
 // Whether it is known that every row starts at a multiple of 16 bytes.
 template <class F>
 bool AllAligned(const F& functor) {
-  if constexpr (internal::HasAlignment<F>::value) return functor.Alignment() == RowAlignment{0, 0};
+  if constexpr (internal::kHas<internal::AlignmentIn, F>)
+    return functor.Alignment() == RowAlignment{0, 0};
   return false;
 }
 // The functor, or row algorithm, for one row alone, where it has such: its addresses are worked out
 // once.
 template <class F>
 __device__ __forceinline__ F AtRow(const F& f, int64_t row) {
-  if constexpr (internal::HasRowAt<F>::value) {
+  if constexpr (internal::kHas<internal::RowAtIn, F>) {
     return f.At(row);
   } else {
     return f;
@@ -168,38 +170,26 @@ __device__ __forceinline__ F AtRow(const F& f, int64_t row) {
 // asked for element by element, or in words of two (LoadOperand).
 enum class Access { kAligned, kInside, kAny, kEach, kWords };
 
-namespace internal {
-
-template <class L, class = void>
-struct HasFastLoads : std::false_type {};
-template <class L>
-struct HasFastLoads<L, std::void_t<decltype(&L::IsAligned)>> : std::true_type {};
-template <class L, class = void>
-struct HasFrame : std::false_type {};
-template <class L>
-struct HasFrame<L, std::void_t<decltype(&L::Frame)>> : std::true_type {};
-
-}  // namespace internal
-
 // RowOffers::kShifts where packs of kPack elements may be loaded as words of a frame and shifted
 // into place.
 template <class L, int kPack>
 inline constexpr unsigned ShiftsOf =
-    internal::HasFrame<L>::value&& kPack == kPackSize<typename L::Element> ? RowOffers::kShifts
-                                                                           : RowOffers::kNothing;
+    internal::kHas<internal::FrameIn, L>&& kPack == kPackSize<typename L::Element>
+        ? RowOffers::kShifts
+        : RowOffers::kNothing;
 
 // Whether Access::kAligned may be used at the columns head + k * N of a row.
 template <class L>
 __device__ __forceinline__ bool IsAligned(const L& load, int64_t row, int64_t head) {
-  if constexpr (internal::HasFastLoads<L>::value) return load.IsAligned(row, head);
+  if constexpr (internal::kHas<internal::IsAlignedIn, L>) return load.IsAligned(row, head);
   return false;
 }
 template <Access kAccess, int N, class L>
 __device__ __forceinline__ Pack<typename L::Element, N> LoadFrom(const L& load, int64_t row,
                                                                  int64_t col) {
-  if constexpr (kAccess == Access::kAligned && internal::HasFastLoads<L>::value) {
+  if constexpr (kAccess == Access::kAligned && internal::kHas<internal::IsAlignedIn, L>) {
     return load.template LoadAligned<N>(row, col);
-  } else if constexpr (kAccess == Access::kInside && internal::HasFastLoads<L>::value) {
+  } else if constexpr (kAccess == Access::kInside && internal::kHas<internal::IsAlignedIn, L>) {
     return load.template LoadInside<N>(row, col);
   } else {
     return load.template Load<N>(row, col);

@@ -13,7 +13,7 @@ namespace cuda {
 namespace internal {
 
 template <int kRound, class A>
-using JoinOf = std::conditional_t<kRound < A::kMaxima, Larger, Plus>;
+using JoinOf = std::conditional_t < kRound<A::kMaxima, Larger, Plus>;
 // What a round finds where nothing is present.
 template <int kRound, class A>
 __device__ __forceinline__ auto IdentityOf() {
@@ -25,6 +25,22 @@ __device__ __forceinline__ auto IdentityOf() {
     using Total = typename A::Total;
     return decltype(std::declval<const A&>().template Visit<kRound>(
         std::declval<Value&>(), false, std::declval<const Total&>())){};
+  }
+}
+
+// The rounds: each visits every value, adds up what it finds, and leaves the sum in `total`.
+// each(f) calls f(value, present) for all of a thread's values.
+template <int kRound, class A, class Team, class Total, class Each>
+__device__ __forceinline__ void RunRounds(const A& a, Team& team, Total& total, const Each& each) {
+  if constexpr (kRound < A::kRounds) {
+    const JoinOf<kRound, A> join;
+    const auto identity = IdentityOf<kRound, A>();
+    auto sum = identity;
+    each([&](auto& value, bool present) {
+      sum = join(sum, a.template Visit<kRound>(value, present, total));
+    });
+    a.template Finish<kRound>(team.Reduce(sum, join, identity), total);
+    RunRounds<kRound + 1>(a, team, total, each);
   }
 }
 

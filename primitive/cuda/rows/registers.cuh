@@ -66,28 +66,17 @@ struct RowPart {
   typename A::template Value<A::kPack> pack[kPacks];
   typename A::template Value<1> extra[kExtras];
   bool seen[kExtras];
-};
 
-// The rounds: each visits every value, adds up what it finds, and leaves the sum in `total`.
-template <int kRound, class A, int kPacks, int kExtras, class Team, class Total>
-__device__ __forceinline__ void RunRounds(const A& a, RowPart<A, kPacks, kExtras>& part,
-                                          const Places& places, Team& team, Total& total) {
-  if constexpr (kRound < A::kRounds) {
-    const JoinOf<kRound, A> join;
-    const auto identity = IdentityOf<kRound, A>();
-    auto sum = identity;
+  template <class Team, class Total>
+  __device__ __forceinline__ void Run(const A& a, const Places& places, Team& team, Total& total) {
+    RunRounds<0>(a, team, total, [&](const auto& visit) {
 #pragma unroll
-    for (int k = 0; k < kExtras; ++k) {
-      sum = join(sum, a.template Visit<kRound>(part.extra[k], part.seen[k], total));
-    }
+      for (int k = 0; k < kExtras; ++k) visit(extra[k], seen[k]);
 #pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      sum = join(sum, a.template Visit<kRound>(part.pack[k], places.Reads(k), total));
-    }
-    a.template Finish<kRound>(team.Reduce(sum, join, identity), total);
-    RunRounds<kRound + 1>(a, part, places, team, total);
+      for (int k = 0; k < kPacks; ++k) visit(pack[k], places.Reads(k));
+    });
   }
-}
+};
 
 template <int kPacks, int kExtras, bool kAligned, class A, class Index, class Team>
 __device__ __forceinline__ void RowInRegisters(const A& every, int64_t row, bool active, Index cols,
@@ -125,7 +114,7 @@ __device__ __forceinline__ void RowInRegisters(const A& every, int64_t row, bool
         a.template Open<N>(stowed[k].Get(), places.Reads(k), col + k * places.step * N, total);
   }
   if (active) a.Look(row, total);
-  RunRounds<0>(a, part, places, team, total);
+  part.Run(a, places, team, total);
   if constexpr (Team::kInParts) a.Rebase(team.Merge(a.Gathered(total), typename A::Merge{}), total);
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {

@@ -124,7 +124,7 @@ __device__ __forceinline__ void RowShifted(const A& every, int64_t row, int cols
     part.pack[k] = a.template Open<N>(words.Get(k), places.Reads(k), col + k * kWarp * N, total);
   }
   a.Look(row, total);
-  RunRounds<0>(a, part, places, team, total);
+  part.Run(a, places, team, total);
   if constexpr (Team::kInParts && !Team::kClustered && Offers<A, RowOffers::kConcludeParts>) {
     a.ConcludeParts(team.block.Share(a.PartOf(total)), team.block.size() / kWarp, total);
   } else if constexpr (Team::kInParts) {

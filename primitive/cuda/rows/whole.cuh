@@ -96,23 +96,6 @@ struct ClusterTeam {
   }
 };
 
-template <int kRound, class A, int kPacks, class Team, class Total>
-__device__ __forceinline__ void RunWholeRounds(
-    const A& a, typename A::template Value<A::kPack> (&value)[kPacks], const Places& places,
-    Team& team, Total& total) {
-  if constexpr (kRound < A::kRounds) {
-    const JoinOf<kRound, A> join;
-    const auto identity = IdentityOf<kRound, A>();
-    auto sum = identity;
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      sum = join(sum, a.template Visit<kRound>(value[k], places.Reads(k), total));
-    }
-    a.template Finish<kRound>(team.Reduce(sum, join, identity), total);
-    RunWholeRounds<kRound + 1>(a, value, places, team, total);
-  }
-}
-
 // The algorithm for one row alone where part of a row may not be read (Seen). Elsewhere addresses
 // take so few instructions that to work them out in advance gains nothing.
 template <class A>
@@ -160,7 +143,10 @@ struct StowedRow {
       value[k] = a.template Open<N>(stowed[k].Get(), places.Reads(k), places.at(k) * N, total);
     }
     if (active) a.Look(row, total);
-    RunWholeRounds<0>(a, value, places, team, total);
+    RunRounds<0>(a, team, total, [&](const auto& visit) {
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) visit(value[k], places.Reads(k));
+    });
     if constexpr (Team::kInParts) {
       a.Rebase(team.Merge(a.Gathered(total), typename A::Merge{}), total);
     }
