@@ -71,6 +71,9 @@ struct NormBackward {
   }
 };
 
+template <bool kCentre>
+inline constexpr int kNormKinds = kCentre ? 2 : 1;  // dweight, dbias
+
 // Sums that are added up together.
 template <class C, int kSums>
 struct SumOf {

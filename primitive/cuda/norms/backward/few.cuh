@@ -34,9 +34,6 @@ struct NormFewGrid {
   C* residual;        // [rows]: receives r * rstd (norms/math.cuh) where kRecentre, unless null
 };
 
-template <bool kCentre>
-inline constexpr int kNormFewKinds = kCentre ? 2 : 1;  // dweight, dbias
-
 // LoadWeights of N whole, aligned elements from column `col` on.
 template <class C, int N, class T>
 __device__ __forceinline__ Pack<C, N> AlignedWeights(const void* weights, bool is_float,
@@ -216,7 +213,7 @@ __device__ __forceinline__ void FewColumns(const NormBackward<T>& a, const NormF
   using C = ComputeType<T>;
   constexpr int N = kPackSize<T>;
   using Values = Pack<C, N>;
-  constexpr int kSums = kNormFewKinds<kCentre> * N;
+  constexpr int kSums = kNormKinds<kCentre> * N;
   const int values = kSums * grid.lanes;
   ClusterGather<C> gather(shared, values);
   const int blocks = gather.blocks();
@@ -279,7 +276,7 @@ __device__ __forceinline__ void FewColumns(const NormBackward<T>& a, const NormF
 template <class T, bool kCentre>
 constexpr size_t FewSharedBytes(int threads, int lanes, int blocks) {
   using C = ComputeType<T>;
-  const int values = kNormFewKinds<kCentre> * kPackSize<T> * lanes;
+  const int values = kNormKinds<kCentre> * kPackSize<T> * lanes;
   const size_t columns =
       ClusterGather<C>::Bytes(blocks, values) + sizeof(C) * values * (threads / kWarp);
   const size_t rows = static_cast<size_t>(threads) / kWarp * kReduceSlotBytes;

@@ -58,18 +58,24 @@ cudaError_t LaunchCorrection(const NormBackward<T>& a, const ComputeType<T>* res
   return cudaSuccess;
 }
 
+// What both kinds of grid have of a plan; returns their blocks.
+template <bool kCentre, class Plan, class Grid, class T>
+int64_t FillGrid(const Plan& plan, const NormBackward<T>& a, void* workspace, Grid* grid) {
+  using C = ComputeType<T>;
+  const bool corrects = NeedsCorrection<kCentre>(a);
+  grid->column_blocks = a.dweight || a.dbias ? static_cast<int>(plan.column_blocks) : 0;
+  grid->lanes = plan.lanes;
+  grid->team = plan.team;
+  grid->share = static_cast<C>(1.0 / static_cast<double>(a.cols));
+  grid->residual = corrects ? static_cast<C*>(workspace) : nullptr;
+  return grid->column_blocks + (a.dx || corrects ? plan.row_blocks : 0);
+}
+
 template <bool kCentre, class T>
 cudaError_t LaunchNormFew(const NormFewPlan& plan, const NormBackward<T>& a,
                           const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
-  using C = ComputeType<T>;
-  const bool corrects = NeedsCorrection<kCentre>(a);
   NormFewGrid<T> grid;
-  grid.column_blocks = a.dweight || a.dbias ? static_cast<int>(plan.column_blocks) : 0;
-  grid.lanes = plan.lanes;
-  grid.team = plan.team;
-  grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
-  grid.residual = corrects ? static_cast<C*>(workspace) : nullptr;
-  const int64_t blocks = grid.column_blocks + (a.dx || corrects ? plan.row_blocks : 0);
+  const int64_t blocks = FillGrid<kCentre>(plan, a, workspace, &grid);
   const auto launch = a.from_output ? (plan.packs == 2 ? &LaunchFewAs<T, 2, kCentre, true>
                                                        : &LaunchFewAs<T, 4, kCentre, true>)
                                     : (plan.packs == 2 ? &LaunchFewAs<T, 2, kCentre, false>
@@ -88,17 +94,10 @@ bool ServesSmall(const NormBackward<T>& a) {
 template <bool kCentre, class T>
 cudaError_t LaunchNormSmall(const NormSmallPlan& plan, const NormBackward<T>& a,
                             const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
-  using C = ComputeType<T>;
-  const bool corrects = NeedsCorrection<kCentre>(a);
   NormSmallGrid<T> grid;
-  grid.column_blocks = a.dweight || a.dbias ? static_cast<int>(plan.column_blocks) : 0;
-  grid.lanes = plan.lanes;
-  grid.team = plan.team;
+  const int64_t blocks = FillGrid<kCentre>(plan, a, workspace, &grid);
   grid.columns_split = plan.columns_split;
   grid.rows_split = plan.rows_split;
-  grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
-  grid.residual = corrects ? static_cast<C*>(workspace) : nullptr;
-  const int64_t blocks = grid.column_blocks + (a.dx || corrects ? plan.row_blocks : 0);
   LaunchKind kind;
   kind.cluster = plan.cluster;
   const cudaError_t error =

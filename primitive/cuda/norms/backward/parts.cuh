@@ -23,8 +23,6 @@ struct NormBackwardGrid : NormGrid {
   // all packs' first 16 bytes of C, then their second ones, and so on.
   C* parts;
 };
-template <bool kCentre>
-inline constexpr int kNormKinds = kCentre ? 2 : 1;  // dweight, dbias
 
 template <class T, int kPacks, bool kCentre, bool kAligned>
 class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {

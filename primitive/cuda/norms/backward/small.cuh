@@ -9,8 +9,7 @@
 
 #include "primitive/cuda/chip/async_copy.cuh"
 #include "primitive/cuda/chip/cluster_exchange.cuh"
-#include "primitive/cuda/norms/backward/few_policy.h"
-#include "primitive/cuda/norms/math.cuh"
+#include "primitive/cuda/norms/backward/few.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -34,7 +33,7 @@ class NormSmall {
   static constexpr int kHeld = P::kHeld, kColumns = P::kColumns;
   // Rows on their way to a thread of a column block.
   static constexpr int kRows = sizeof(T) == 2 ? 8 : sizeof(T) == 4 ? 6 : 4;
-  static constexpr int kSums = (kCentre ? 2 : 1) * kColumns;  // of a thread of a column block
+  static constexpr int kSums = kNormKinds<kCentre> * kColumns;  // of a thread of a column block
 
  public:
   // Shared memory of a block.
@@ -83,7 +82,8 @@ class NormSmall {
 #pragma unroll
       for (int k = 0; k < kHeld; ++k) sums.Add(g[k], v[k]);  // zeros where there is no column
     }
-    sums = SumOfTeam(sums, team < teams ? team : 0);
+    sums = SumOfTeam(sums, team < teams ? team : 0, grid_.team / kWarp,
+                     shared_ + ClusterExchange::kScratchBytes);
     if (blocks > 1) sums = exchange.Sum(sums);
     if (!there) return;
     C by_v, constant, factor = rstd;
@@ -217,19 +217,6 @@ class NormSmall {
       d[k] += g[k] * factor + (kCentre ? v[k] * by_v + constant : v[k] * by_v);
       if (has) dx[c] = ConvertTo<T>(d[k]);
     });
-  }
-  __device__ __forceinline__ Sums SumOfTeam(const Sums& mine, int team) const {
-    Sums sums = ReduceLanes<kWarp>(mine, Plus{});
-    const int warps = grid_.team / kWarp;
-    if (warps > 1) {
-      Sums* const slots = reinterpret_cast<Sums*>(shared_ + ClusterExchange::kScratchBytes);
-      if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = sums;
-      __syncthreads();
-      sums = slots[team * warps];
-#pragma unroll 1
-      for (int w = 1; w < warps; ++w) sums = sums + slots[team * warps + w];
-    }
-    return sums;
   }
 
   // What rows way, way + ways, ... add to the gradients of columns col, col + lanes, ...
