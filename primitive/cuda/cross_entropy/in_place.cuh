@@ -32,10 +32,7 @@ class CrossEntropyInPlaceRow : SoftmaxRow<true, DirectLoad<T>, DirectStore<T>, f
   using Element = T;
   using Output = T;
   static constexpr unsigned kOffers = RowOffers::kAt;
-  using Base::kClusterRegisters;
-  using Base::kInputs;
-  using Base::kPack;
-  using typename Base::C;
+  using Base::kClusterRegisters, Base::kInputs, Base::kPack, typename Base::C;
 
   using Statistics = CrossEntropyPartial<C>;
   using Merge = MergeInPlace<kSmooth>;
@@ -68,9 +65,7 @@ class CrossEntropyInPlaceRow : SoftmaxRow<true, DirectLoad<T>, DirectStore<T>, f
   }
   // IsWhole of rows/row.cuh, of which narrow rows make no use.
   bool IsOfPacks(int64_t cols) const { return Base::IsWhole(cols); }
-  using Base::IsAligned;
-  using Base::Load;
-  using Base::Open;
+  using Base::IsAligned, Base::Load, Base::Open;
 
   __device__ __forceinline__ Total Begin(int64_t row) const {
     Total total;

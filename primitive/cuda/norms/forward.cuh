@@ -13,12 +13,8 @@ namespace cuda {
 template <bool kCentre, class Load_, class Store_>
 struct NormRow : NormTensors<Load_, Store_> {
   using Tensors = NormTensors<Load_, Store_>;
-  using Tensors::extras;
-  using Tensors::kPack;
-  using Tensors::load;
-  using Tensors::store;
-  using typename Tensors::C;
-  using typename Tensors::Element;
+  using Tensors::extras, Tensors::kPack, Tensors::load, Tensors::store, typename Tensors::C,
+      typename Tensors::Element;
   template <int N>
   using Raw = typename Tensors::template Raw<N>;
 

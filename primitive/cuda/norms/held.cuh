@@ -55,16 +55,11 @@ struct WeightWords {
 template <bool kCentre, class Load_, class Store_, bool kStow = false>
 struct NormHeldRow : NormTensors<Load_, Store_> {
   using Tensors = NormTensors<Load_, Store_>;
-  using Tensors::extras;
-  using Tensors::kPack;
-  using Tensors::load;
-  using Tensors::store;
-  using typename Tensors::C;
+  using Tensors::extras, Tensors::kPack, Tensors::load, Tensors::store, typename Tensors::C;
   static constexpr unsigned kOffers = RowOffers::kAt | RowOffers::kSetColumns |
                                       RowOffers::kConcludeParts | RowOffers::kColumnConstants |
                                       RowOffers::kStorePacks;
-  using typename Tensors::Element;
-  using typename Tensors::Output;
+  using typename Tensors::Element, typename Tensors::Output;
   template <int N>
   using Raw = typename Tensors::template Raw<N>;
 

@@ -19,18 +19,8 @@ namespace cuda {
 template <class T, class W, int kPacks, bool kCentre, bool kFromOutput>
 class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   using Base = NormPartsTeam<T, kPacks, kCentre, true>;
-  using Base::a_;
-  using Base::dbias_;
-  using Base::dweight_;
-  using Base::Has;
-  using Base::more_;
-  using Base::N;
-  using Base::rank_;
-  using Base::row_;
-  using Base::step_;
-  using Base::turns_;
-  using typename Base::C;
-  using typename Base::Values;
+  using Base::a_, Base::dbias_, Base::dweight_, Base::Has, Base::more_, Base::N, Base::rank_,
+      Base::row_, Base::step_, Base::turns_, typename Base::C, typename Base::Values;
   // x_hat is known with the row's sums.
   static constexpr bool kLate = kRecentre<T, kCentre> && !kFromOutput;
   static constexpr int kSums = kLate ? 3 : kCentre ? 2 : 1;

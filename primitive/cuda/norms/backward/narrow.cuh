@@ -14,16 +14,8 @@ namespace cuda {
 template <class T, int kPacks, bool kCentre>
 class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   using Base = NormPartsTeam<T, kPacks, kCentre, true>;
-  using Base::a_;
-  using Base::dbias_;
-  using Base::dweight_;
-  using Base::Has;
-  using Base::more_;
-  using Base::N;
-  using Base::step_;
-  using Base::turns_;
-  using typename Base::C;
-  using typename Base::Values;
+  using Base::a_, Base::dbias_, Base::dweight_, Base::Has, Base::more_, Base::N, Base::step_,
+      Base::turns_, typename Base::C, typename Base::Values;
   static constexpr bool kLate = kRecentre<T, kCentre>;  // x_hat is known with the row's sums
   static constexpr int kWeightBytes = kPacks * kWarp * static_cast<int>(sizeof(Values));
   static_assert(kWeightBytes <= kNormScratchBytes, "what StoreParts writes is behind it");

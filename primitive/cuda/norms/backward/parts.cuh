@@ -28,14 +28,8 @@ template <class T, int kPacks, bool kCentre, bool kAligned>
 class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
  protected:
   using Base = NormTeam<T, kPacks, kAligned>;
-  using Base::column_;
-  using Base::extra_;
-  using Base::Has;
-  using Base::N;
-  using Base::Offset;
-  using Base::unit_;
-  using typename Base::C;
-  using typename Base::Values;
+  using Base::column_, Base::extra_, Base::Has, Base::N, Base::Offset, Base::unit_,
+      typename Base::C, typename Base::Values;
   static constexpr int kKinds = kNormKinds<kCentre>;
 
   __device__ __forceinline__ NormPartsTeam(const NormBackward<T>& a,

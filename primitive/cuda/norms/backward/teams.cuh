@@ -14,21 +14,9 @@ template <class T, int kPacks, bool kCentre, bool kFromOutput, bool kAligned>
 class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
   using Base = NormPartsTeam<T, kPacks, kCentre, kAligned>;
   using Sums = NormSums<T, kCentre>;
-  using Base::a_;
-  using Base::column_;
-  using Base::dbias_;
-  using Base::dweight_;
-  using Base::extra_;
-  using Base::extra_dbias_;
-  using Base::extra_dweight_;
-  using Base::Has;
-  using Base::more_;
-  using Base::N;
-  using Base::Offset;
-  using Base::row_;
-  using Base::step_;
-  using typename Base::C;
-  using typename Base::Values;
+  using Base::a_, Base::column_, Base::dbias_, Base::dweight_, Base::extra_, Base::extra_dbias_,
+      Base::extra_dweight_, Base::Has, Base::more_, Base::N, Base::Offset, Base::row_, Base::step_,
+      typename Base::C, typename Base::Values;
   // What stays in registers, besides the gradients of weight and bias: a row's values, or what is
   // in memory of it, where there is room; the weight.
   static constexpr bool kHold = N * kPacks * static_cast<int>(sizeof(C)) <= (kAligned ? 64 : 32);

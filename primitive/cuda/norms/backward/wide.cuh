@@ -25,21 +25,9 @@ namespace cuda {
 template <class T, bool kCentre, bool kFromOutput>
 class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
   using Base = NormWideBlock<T, kCentre, kFromOutput>;
-  using Base::a_;
-  using Base::biases_;
-  using Base::column_;
-  using Base::grid_;
-  using Base::kPacks;
-  using Base::N;
-  using Base::packs_;
-  using Base::rows_;
-  using Base::scratch_;
-  using Base::weights_;
-  using Base::workers_;
-  using typename Base::C;
-  using typename Base::Scratch;
-  using typename Base::Sums;
-  using typename Base::Values;
+  using Base::a_, Base::biases_, Base::column_, Base::grid_, Base::kPacks, Base::N, Base::packs_,
+      Base::rows_, Base::scratch_, Base::weights_, Base::workers_, typename Base::C,
+      typename Base::Scratch, typename Base::Sums, typename Base::Values;
   using Factors = NormRowFactors<C>;
   static constexpr int kKinds = kCentre ? 2 : 1;
 
