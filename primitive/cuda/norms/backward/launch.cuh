@@ -106,66 +106,58 @@ int64_t SumsBytes(int64_t rows, const NormPlan& plan) {
              : 0;
 }
 
-template <class T, int kPacks, bool kCentre, bool kFromOutput, bool kAligned>
-cudaError_t LaunchBackwardTeams(const NormBackward<T>& a, const NormPlan& plan,
-                                const NormBackwardGrid<T, kCentre>& grid,
-                                const DeviceLimits& limits, cudaStream_t stream) {
-  return LaunchTeams<NormBackwardKernel<T, kPacks, kCentre, kFromOutput, kAligned>>(
-      plan, limits, stream, a, grid);
-}
+// The launch of one of the kernels of teams, as planned.
+template <class T, bool kCentre>
+struct TeamsLaunch {
+  const NormBackward<T>& a;
+  const NormPlan& plan;
+  const NormBackwardGrid<T, kCentre>& grid;
+  const DeviceLimits& limits;
+  cudaStream_t stream;
 
-template <bool kCentre, class T>
-cudaError_t LaunchNarrow(const NormBackward<T>& a, const NormPlan& plan,
-                         const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
-                         cudaStream_t stream) {
+  template <auto kernel>
+  cudaError_t Of() const {
+    return LaunchTeams<kernel>(plan, limits, stream, a, grid);
+  }
+};
+
+template <class T, bool kCentre>
+cudaError_t LaunchNarrow(const TeamsLaunch<T, kCentre>& launch) {
   if constexpr (kManyPacks<T> == 2 && !kCentre) {
-    if (plan.packs == 1) {
-      return LaunchTeams<NormNarrowKernel<T, 1, kCentre>>(plan, limits, stream, a, grid);
-    }
+    if (launch.plan.packs == 1) return launch.template Of<NormNarrowKernel<T, 1, kCentre>>();
   }
-  return LaunchTeams<NormNarrowKernel<T, NormPolicy::kNarrowPacks, kCentre>>(plan, limits, stream,
-                                                                             a, grid);
+  return launch.template Of<NormNarrowKernel<T, NormPolicy::kNarrowPacks, kCentre>>();
 }
 
-template <class W, bool kCentre, bool kFromOutput, class T>
-cudaError_t LaunchLeanOf(const NormBackward<T>& a, const NormPlan& plan,
-                         const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
-                         cudaStream_t stream) {
+template <class W, bool kFromOutput, class T, bool kCentre>
+cudaError_t LaunchLeanOf(const TeamsLaunch<T, kCentre>& launch) {
+  const int packs = launch.plan.packs;
   if constexpr (kManyPacks<T> == 2) {
-    if (plan.packs == 2) {
-      return LaunchTeams<NormLeanKernel<T, W, 2, kCentre, kFromOutput>>(plan, limits, stream, a,
-                                                                        grid);
-    }
-    if (plan.packs == 3) {
-      return LaunchTeams<NormLeanKernel<T, W, 3, kCentre, kFromOutput>>(plan, limits, stream, a,
-                                                                        grid);
-    }
+    if (packs == 2) return launch.template Of<NormLeanKernel<T, W, 2, kCentre, kFromOutput>>();
+    if (packs == 3) return launch.template Of<NormLeanKernel<T, W, 3, kCentre, kFromOutput>>();
   }
-  return LaunchTeams<NormLeanKernel<T, W, 4, kCentre, kFromOutput>>(plan, limits, stream, a, grid);
+  return launch.template Of<NormLeanKernel<T, W, 4, kCentre, kFromOutput>>();
 }
-template <bool kCentre, class T>
-cudaError_t LaunchLean(const NormBackward<T>& a, const NormPlan& plan,
-                       const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
-                       cudaStream_t stream) {
-  if (a.float_weight && sizeof(T) < 4) {
-    return a.from_output ? LaunchLeanOf<float, kCentre, true>(a, plan, grid, limits, stream)
-                         : LaunchLeanOf<float, kCentre, false>(a, plan, grid, limits, stream);
+template <class T, bool kCentre>
+cudaError_t LaunchLean(const TeamsLaunch<T, kCentre>& launch) {
+  const bool from_output = launch.a.from_output;
+  if (launch.a.float_weight && sizeof(T) < 4) {
+    return from_output ? LaunchLeanOf<float, true>(launch) : LaunchLeanOf<float, false>(launch);
   }
-  return a.from_output ? LaunchLeanOf<T, kCentre, true>(a, plan, grid, limits, stream)
-                       : LaunchLeanOf<T, kCentre, false>(a, plan, grid, limits, stream);
+  return from_output ? LaunchLeanOf<T, true>(launch) : LaunchLeanOf<T, false>(launch);
 }
 
-template <bool kCentre, bool kFromOutput, bool kAligned, class T>
-cudaError_t LaunchInstance(const NormBackward<T>& a, const NormPlan& plan,
-                           const NormBackwardGrid<T, kCentre>& grid, const DeviceLimits& limits,
-                           cudaStream_t stream) {
+template <bool kFromOutput, bool kAligned, class T, bool kCentre>
+cudaError_t LaunchInstance(const TeamsLaunch<T, kCentre>& launch) {
   constexpr int kMany = kManyPacks<T>;
   constexpr bool kOne = kAligned && (kFromOutput || !kHasNarrow<T>);
-  const auto launch = plan.packs == 1 ? &LaunchBackwardTeams<T, 1, kCentre, kFromOutput, kOne>
-                      : plan.packs == kMany
-                          ? &LaunchBackwardTeams<T, kMany, kCentre, kFromOutput, kAligned>
-                          : &LaunchBackwardTeams<T, 4, kCentre, kFromOutput, kAligned>;
-  return launch(a, plan, grid, limits, stream);
+  if (launch.plan.packs == 1) {
+    return launch.template Of<NormBackwardKernel<T, 1, kCentre, kFromOutput, kOne>>();
+  }
+  if (launch.plan.packs == kMany) {
+    return launch.template Of<NormBackwardKernel<T, kMany, kCentre, kFromOutput, kAligned>>();
+  }
+  return launch.template Of<NormBackwardKernel<T, 4, kCentre, kFromOutput, kAligned>>();
 }
 
 template <class Weight, class C>
@@ -228,17 +220,15 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
   grid.sums = sums_first ? sums : nullptr;
   grid.parts = parts;
   const bool packs = lie.aligned && !IsForAnyRows<T>(plan, a.from_output);
+  const TeamsLaunch<T, kCentre> launch{a, plan, grid, limits, stream};
   if (plan.narrow || plan.lean) {
     if constexpr (sizeof(T) <= 4) {
-      error = plan.narrow ? LaunchNarrow(a, plan, grid, limits, stream)
-                          : LaunchLean(a, plan, grid, limits, stream);
+      error = plan.narrow ? LaunchNarrow(launch) : LaunchLean(launch);
     }
   } else if (a.from_output) {
-    error = lie.aligned ? LaunchInstance<kCentre, true, true>(a, plan, grid, limits, stream)
-                        : LaunchInstance<kCentre, true, false>(a, plan, grid, limits, stream);
+    error = lie.aligned ? LaunchInstance<true, true>(launch) : LaunchInstance<true, false>(launch);
   } else {
-    error = packs ? LaunchInstance<kCentre, false, true>(a, plan, grid, limits, stream)
-                  : LaunchInstance<kCentre, false, false>(a, plan, grid, limits, stream);
+    error = packs ? LaunchInstance<false, true>(launch) : LaunchInstance<false, false>(launch);
   }
   if (error != cudaSuccess || grid.last) return error;
   return ReducePartsOf<kCentre>(a, parts, plan.units, packs ? kPackSize<T> / kPackSize<C> : 1,
