@@ -114,3 +114,25 @@ def test_two_launches_backward(op, device):
         assert sum(seen.values()) <= 2 * len(leaves) + sums, (sample, seen)
         if len(leaves) == 1:
             assert sum(seen.values()) <= 2 + sums, (sample, seen)
+
+
+def test_frexp_has_two_results_in_one_launch(device):
+    x = flow.tensor([[0.75, -3.0, 0.0], [5.0, 1e-8, -0.25]]).to(device).requires_grad_()
+    for given in (x, x.t()):
+        assert sum(work(lambda: flow.frexp(given), device).values()) == 1  # noqa: B023
+        mantissa, exponent = flow.frexp(given)
+        assert exponent.dtype is flow.int32 and not exponent.requires_grad
+        np.testing.assert_array_equal(
+            (mantissa * 2.0 ** exponent.to(flow.float32)).detach().cpu().numpy(),
+            given.detach().cpu().numpy(),
+        )
+        dy = flow.ones_like(mantissa)
+
+        def backward(mantissa=mantissa, dy=dy):
+            return flow.autograd.grad(mantissa, x, dy, retain_graph=True)
+
+        (slope,) = backward()
+        want = 2.0 ** -exponent.to(flow.float32)
+        want = want if given is x else want.t()
+        np.testing.assert_array_equal(slope.cpu().numpy(), want.cpu().numpy())
+        assert sum(work(backward, device).values()) <= 2
