@@ -95,8 +95,8 @@ OFL_HOST_DEVICE float XLog1pY(float x, float y) {
   return x == 0.0f && y == y ? 0.0f : product;
 }
 OFL_HOST_DEVICE float Entr(float x) {
-  const float product = -x * Log(x), rest = x < 0.0f ? -INFINITY : x;
-  return x > 0.0f ? product : x == 0.0f ? 0.0f : rest;
+  const float product = -x * Log(x), rest = x < 0.0f ? -INFINITY : fabsf(x);  // no -0
+  return x > 0.0f ? product : rest;
 }
 OFL_HOST_DEVICE float EntrSlope(float x) { return -1.0f - Log(x); }
 // What the logarithm of the sum is more than the greater one.
@@ -278,8 +278,8 @@ OFL_HOST_DEVICE float Sinc(float x) {
   const float a = Smaller(fabsf(x), 4096.0f);
   const float k = a + fast::kRounder, j = k - fast::kRounder, r = a - j, u = r * r;
   const float share = Fma(Fma(Fma(-0.178262954f, u, 0.809885262f), u, -1.64485383f), u, 1.0f);
-  const float ratio = r * Reciprocal(a);
-  return WithParity((j == 0.0f ? 1.0f : ratio) * share, k) + (x - x);  // no -0; NaN of infinities
+  const float ratio = r * Reciprocal(a), part = WithParity(j == 0.0f ? 1.0f : ratio, k);
+  return Fma(part, share, x - x);  // no -0; NaN of infinities
 }
 
 // acos(a) / sqrt(1 - a), 0 <= a <= 1.
