@@ -184,6 +184,7 @@ def test_ranks_end_with_their_launcher(tmp_path, number):
     launcher = subprocess.Popen(
         [sys.executable, "-m", "oneflow_lite.launch", "--nproc", "2", str(script), str(pids)],
         stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else 0,
     )
     files = [pids / "0", pids / "1"]
     try:
