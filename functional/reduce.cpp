@@ -50,6 +50,11 @@ bool AreNeighbours(const Dims& dims) {
   return n == 0 || dims[n - 1] - dims[0] == n - 1;
 }
 
+// Whether the op takes these dims as they are: neighbours everywhere, any on CUDA.
+bool TakesDims(const Tensor& x, const Dims& dims) {
+  return AreNeighbours(dims) || x.device().type == DeviceType::kCUDA;
+}
+
 // x with the dims at its end.
 StatusOr<Tensor> BroughtToEnd(const Tensor& x, const Dims& dims, Dims* last) {
   Dims order;
@@ -73,7 +78,7 @@ StatusOr<Tensor> WithDimsBack(const Tensor& y, const Tensor& x, const Dims& dims
 StatusOr<TensorList> CallReduceAll(const OpExpr& op, const Tensor& x, const Dims& dims,
                                    bool keepdim, std::initializer_list<AttrValue> more) {
   const Tensor inputs[] = {x};
-  if (AreNeighbours(dims)) return CallAll(op, inputs, AttrsOf(dims, keepdim, more));
+  if (TakesDims(x, dims)) return CallAll(op, inputs, AttrsOf(dims, keepdim, more));
   Dims last;
   OFL_ASSIGN_OR_RETURN(const Tensor moved, BroughtToEnd(x, dims, &last));
   OFL_ASSIGN_OR_RETURN(TensorList y, CallAll(op, {moved}, AttrsOf(last, false, more)));
@@ -87,7 +92,7 @@ StatusOr<TensorList> CallReduceAll(const OpExpr& op, const Tensor& x, const Dims
 
 StatusOr<Tensor> CallReduce(const OpExpr& op, const Tensor& x, const Dims& dims, bool keepdim,
                             std::initializer_list<AttrValue> more) {
-  if (AreNeighbours(dims)) return Call(op, {x}, AttrsOf(dims, keepdim, more));
+  if (TakesDims(x, dims)) return Call(op, {x}, AttrsOf(dims, keepdim, more));
   Dims last;
   OFL_ASSIGN_OR_RETURN(const Tensor moved, BroughtToEnd(x, dims, &last));
   OFL_ASSIGN_OR_RETURN(Tensor y, Call(op, {moved}, AttrsOf(last, false, more)));
@@ -125,14 +130,18 @@ StatusOr<Tensor> CallByGroups(const OpExpr& op, const Tensor& x, const Dims& dim
 }
 
 // A sum or its like in `dtype`: the op rounds floats to a narrower one, others are cast first.
-// `by_groups`: CallByGroups gives its result.
+// `groups`: where CallByGroups is called for dims that are no neighbours.
+enum class Groups { kNowhere, kWhereDimsAreNotTaken, kEverywhere };
 StatusOr<Tensor> CallWithDType(const char* name, const OpExpr& op, const Tensor& input,
                                const std::optional<Dims>& dims, bool keepdim,
-                               std::optional<DType> dtype, bool by_groups) {
+                               std::optional<DType> dtype, Groups groups) {
   OFL_ASSIGN_OR_RETURN(const Dims wrapped, WrapDims(name, input, dims));
+  const bool by_groups = groups == Groups::kEverywhere ? !AreNeighbours(wrapped)
+                                                       : groups == Groups::kWhereDimsAreNotTaken &&
+                                                             !TakesDims(input, wrapped);
   const auto call = [&](const Tensor& x, const AttrValue& to) {
-    return by_groups && !AreNeighbours(wrapped) ? CallByGroups(op, x, wrapped, keepdim, to)
-                                                : CallReduce(op, x, wrapped, keepdim, {to});
+    return by_groups ? CallByGroups(op, x, wrapped, keepdim, to)
+                     : CallReduce(op, x, wrapped, keepdim, {to});
   };
   const DType to = dtype.value_or(input.dtype());
   if (to == input.dtype()) {
@@ -209,13 +218,13 @@ StatusOr<Tensor> CountFunction(const Tensor& x, std::optional<Dims> dims) {
 StatusOr<Tensor> Sum(const Tensor& x, std::optional<Dims> dims, bool keepdim,
                      std::optional<DType> dtype) {
   static const OpExpr& op = ReduceExpr("sum", {"out"}, {"dtype"});
-  return CallWithDType("sum", op, x, dims, keepdim, dtype, /*by_groups=*/true);
+  return CallWithDType("sum", op, x, dims, keepdim, dtype, Groups::kWhereDimsAreNotTaken);
 }
 
 StatusOr<Tensor> Mean(const Tensor& x, std::optional<Dims> dims, bool keepdim,
                       std::optional<DType> dtype) {
   static const OpExpr& op = ReduceExpr("mean", {"out"}, {"dtype"});
-  return CallWithDType("mean", op, x, dims, keepdim, dtype, /*by_groups=*/true);
+  return CallWithDType("mean", op, x, dims, keepdim, dtype, Groups::kWhereDimsAreNotTaken);
 }
 
 StatusOr<Tensor> NanSum(const Tensor& x, std::optional<Dims> dims, bool keepdim,
@@ -226,7 +235,7 @@ StatusOr<Tensor> NanSum(const Tensor& x, std::optional<Dims> dims, bool keepdim,
     OFL_ASSIGN_OR_RETURN(Tensor y, NanSum(x, std::move(dims), keepdim));
     return Cast(y, *dtype);
   }
-  return CallWithDType("nansum", op, x, dims, keepdim, dtype, /*by_groups=*/false);
+  return CallWithDType("nansum", op, x, dims, keepdim, dtype, Groups::kNowhere);
 }
 
 StatusOr<Tensor> NanMean(const Tensor& x, std::optional<Dims> dims, bool keepdim,
@@ -236,13 +245,13 @@ StatusOr<Tensor> NanMean(const Tensor& x, std::optional<Dims> dims, bool keepdim
   if (!IsFloating(result)) {
     return Error(ErrorKind::kDType, "nanmean(): the dtype must be a float, not ", Name(result));
   }
-  return CallWithDType("nanmean", op, x, dims, keepdim, dtype, /*by_groups=*/false);
+  return CallWithDType("nanmean", op, x, dims, keepdim, dtype, Groups::kNowhere);
 }
 
 StatusOr<Tensor> Prod(const Tensor& x, std::optional<Dims> dims, bool keepdim,
                       std::optional<DType> dtype) {
   static const OpExpr& op = ReduceExpr("prod", {"out"}, {"dtype"});
-  return CallWithDType("prod", op, x, dims, keepdim, dtype, /*by_groups=*/true);
+  return CallWithDType("prod", op, x, dims, keepdim, dtype, Groups::kEverywhere);
 }
 
 StatusOr<Tensor> Amax(const Tensor& x, std::optional<Dims> dims, bool keepdim) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions: sees the tensor as outer x axis x inner around the reduced dims.
+// Reductions; their gradients see the tensor as outer x axis x inner around the reduced dims.
 #include "primitive/reduce.h"
 
 #include "kernels/primitive_kernel.h"
@@ -27,22 +27,38 @@ AxisSplit SplitOf(const Shape& shape, const Attrs& attrs) {
   return SplitAround(shape, attrs.get<Dims>(0));
 }
 
+ReduceShape ReduceShapeOf(const Tensor& x, const Attrs& attrs) {
+  ReduceShape shape;
+  const auto* dim = std::get_if<int64_t>(&attrs[0]);
+  for (int d = 0; d < x.ndim(); ++d) {
+    bool reduced = dim && *dim == d;
+    if (!dim) {
+      for (const int64_t given : attrs.get<Dims>(0)) reduced = reduced || given == d;
+    }
+    shape.Add(x.shape()[d], x.strides()[d], reduced);
+  }
+  return shape;
+}
+
 // Whichever reduction: attribute kParameter, where there is one, is the primitive's parameter.
 template <int kParameter, bool kPlacesAlone>
 class ReduceKernel final : public PrimitiveKernel<Reduce> {
  public:
   using PrimitiveKernel::PrimitiveKernel;
+  bool takes_strides(int, const Tensor& input, const Attrs& attrs) const override {
+    return primitive_->TakesStrides(ReduceShapeOf(input, attrs));
+  }
   Status Launch(KernelContext& c) const override {
-    const AxisSplit split = SplitOf(c.input(0).shape(), c.attrs());
+    const ReduceShape shape = ReduceShapeOf(c.input(0), c.attrs());
     OFL_ASSIGN_OR_RETURN(void* workspace,
-                         c.Workspace(primitive_->WorkspaceBytes(c.stream(), split)));
+                         c.Workspace(primitive_->WorkspaceBytes(c.stream(), shape)));
     double parameter = 0;
     if constexpr (kParameter > 0) parameter = c.attr<double>(kParameter);
     void* first = kPlacesAlone ? nullptr : c.output(0).data();
     void* second = kPlacesAlone          ? c.output(0).data()
                    : c.num_outputs() > 1 ? c.output(1).data()
                                          : nullptr;
-    return primitive_->Launch(c.stream(), split, parameter, c.input(0).data(), first, second,
+    return primitive_->Launch(c.stream(), shape, parameter, c.input(0).data(), first, second,
                               workspace);
   }
 };
@@ -59,8 +75,9 @@ StatusOr<std::unique_ptr<BoundKernel>> BindPlaces(const BindContext& c) {
 
 template <ReduceKind kOp, int kParameter = 0>
 bool Register(const char* op, DTypeSet dtypes, int line) {
-  return internal::AppendKernel({.op = op, .dtypes = dtypes, .bind = BindReduce<kOp, kParameter>},
-                                __FILE__, line);
+  return internal::AppendKernel(
+      {.op = op, .dtypes = dtypes, .strided_inputs = 0b1, .bind = BindReduce<kOp, kParameter>},
+      __FILE__, line);
 }
 
 const bool registered = Register<ReduceKind::kSum>("sum", kAllDTypes, __LINE__) &&
@@ -84,8 +101,12 @@ const bool registered = Register<ReduceKind::kSum>("sum", kAllDTypes, __LINE__) 
                         Register<ReduceKind::kArgMax>("max", kAllDTypes, __LINE__) &&
                         Register<ReduceKind::kArgMin>("min", kAllDTypes, __LINE__);
 
-OFL_REGISTER_KERNEL({.op = "argmax", .bind = BindPlaces<ReduceKind::kArgMax>});
-OFL_REGISTER_KERNEL({.op = "argmin", .bind = BindPlaces<ReduceKind::kArgMin>});
+OFL_REGISTER_KERNEL({.op = "argmax",
+                     .strided_inputs = 0b1,
+                     .bind = BindPlaces<ReduceKind::kArgMax>});
+OFL_REGISTER_KERNEL({.op = "argmin",
+                     .strided_inputs = 0b1,
+                     .bind = BindPlaces<ReduceKind::kArgMin>});
 
 // Gradients: dy, x and what the kind needs; the first attribute is the dims, the second a number.
 template <ReduceGradKind kOp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions over a run of neighbouring dims. Those along one dim are in reduce_along.cpp, the
-// gradients in reduce_grad.cpp.
+// Reductions over a run of neighbouring dims, on CUDA but for products over any dims. Those along
+// one dim are in reduce_along.cpp, the gradients in reduce_grad.cpp.
 #include "ops/reduce.h"
 
 #include "functional/binary.h"
@@ -23,13 +23,14 @@ Shape ReducedShape(const Shape& in, const Dims& dims, bool keepdim) {
   return out;
 }
 
-Status CheckNeighbours(const InferContext& c) {
+Status CheckReduceDims(const InferContext& c, bool apart) {
   const Dims& dims = c.attr<Dims>(kDims);
   const int ndim = c.shape(0).ndim();
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] < 0 || dims[i] >= ndim || (i > 0 && dims[i] != dims[i - 1] + 1)) {
-      return Error(ErrorKind::kIndex, c.op(), "(): dims ", ToString(dims),
-                   " are not neighbouring dims of shape ", c.shape(0).ToString());
+    const int64_t gap = i > 0 ? dims[i] - dims[i - 1] : 1;
+    if (dims[i] < 0 || dims[i] >= ndim || gap < 1 || (gap > 1 && !apart)) {
+      return Error(ErrorKind::kIndex, c.op(), "(): dims ", ToString(dims), " are not ",
+                   apart ? "rising" : "neighbouring", " dims of shape ", c.shape(0).ToString());
     }
   }
   return OkStatus();
@@ -89,6 +90,7 @@ struct Row {
     return (result == Result::kSum || result == Result::kFloat) && !spread;
   }
   bool two() const { return outputs[1] != nullptr; }
+  bool product() const { return grad == ProdGrad || result == Result::kWide; }
 };
 
 Status SumGrad(GradContext& c) {
@@ -313,7 +315,8 @@ StatusOr<DType> ResultDType(const Row& row, const InferContext& c, int dtype_att
 }
 
 Status InferReduce(const Row& row, InferContext& c) {
-  OFL_RETURN_IF_ERROR(CheckNeighbours(c));
+  const bool apart = c.input(0).device.type == DeviceType::kCUDA && !row.product();
+  OFL_RETURN_IF_ERROR(CheckReduceDims(c, apart));
   const Dims& dims = c.attr<Dims>(kDims);
   OFL_ASSIGN_OR_RETURN(const DType dtype, ResultDType(row, c, row.number ? kNumber + 1 : kNumber));
   const Shape shape = ReducedShape(c.shape(0), dims, c.attr<bool>(kKeepDim));

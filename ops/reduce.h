@@ -15,8 +15,8 @@ inline constexpr int kDims = 0, kKeepDim = 1, kNumber = 2;  // the attributes
 inline constexpr char kSplitKept[] = "split on a dim that is kept";
 
 Shape ReducedShape(const Shape& in, const Dims& dims, bool keepdim);
-// IndexError where the dims are not neighbours.
-Status CheckNeighbours(const InferContext& c);
+// IndexError where the dims do not rise, or are no neighbours and may not be `apart`.
+Status CheckReduceDims(const InferContext& c, bool apart);
 // IndexError where an extreme would be one of no elements.
 Status CheckNotEmpty(const InferContext& c, int64_t reduced, int64_t outputs, const char* what);
 // How many elements go into one result.

@@ -2,6 +2,7 @@
 //
 // Gradients of reductions. Where no gradient of the gradient is wanted, one op takes the last step;
 // otherwise the formula is composed of functors.
+#include <algorithm>
 #include <cmath>
 
 #include "functional/cat.h"
@@ -10,6 +11,7 @@
 #include "functional/scan.h"
 #include "functional/select.h"
 #include "functional/statistics.h"
+#include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/op_expr.h"
@@ -106,11 +108,31 @@ const OpExpr& GradExpr(const GradRow& row) {
   return b.Output("dx").Attr("dims").Attr("factor").Get();
 }
 
+// These ops take dims that are neighbours: others are brought to the end, and back.
 template <size_t kIndex>
 StatusOr<Tensor> CallGrad(const GradContext& c, std::initializer_list<Tensor> inputs,
                           double factor) {
   static const OpExpr& op = GradExpr(kGradRows[kIndex]);
-  return Call(op, inputs, {DimsOf(c), factor});
+  const Dims& dims = DimsOf(c);
+  const auto n = static_cast<int64_t>(dims.size());
+  if (n == 0 || dims[n - 1] - dims[0] == n - 1) return Call(op, inputs, {dims, factor});
+  Dims order;
+  for (int d = 0; d < c.spec(0).shape.ndim(); ++d) {
+    if (!std::binary_search(dims.begin(), dims.end(), d)) order.push_back(d);
+  }
+  Dims last, back(order.size() + dims.size());
+  for (const int64_t d : dims) {
+    last.push_back(static_cast<int64_t>(order.size()));
+    order.push_back(d);
+  }
+  for (size_t i = 0; i < order.size(); ++i) back[order[i]] = static_cast<int64_t>(i);
+  TensorList moved;
+  for (const Tensor& t : inputs) {
+    OFL_ASSIGN_OR_RETURN(Tensor m, functional::Permute(t, order));
+    moved.push_back(std::move(m));
+  }
+  OFL_ASSIGN_OR_RETURN(const TensorList dx, CallAll(op, moved, {last, factor}));
+  return functional::Permute(dx[0], back);
 }
 enum : size_t { kVar, kStd, kNorm, kLogSumExp, kProd };
 

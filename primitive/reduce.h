@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions over the middle axis of a dense outer x axis x inner block, and the gradients of those
-// that need more than their own kind.
+// Reductions over dims of a tensor, and the gradients of those that need more than their own kind,
+// over the middle axis of a dense outer x axis x inner block.
 #pragma once
 
 #include <optional>
@@ -9,6 +9,7 @@
 #include "oneflow_lite/core/shape.h"
 #include "primitive/primitive.h"
 #include "primitive/reduce_kinds.h"
+#include "primitive/reduce_shape.h"
 
 namespace oneflow_lite {
 
@@ -47,6 +48,15 @@ constexpr bool TakesAnyFloat(ReduceKind op) {
          op == ReduceKind::kLogSumExp;
 }
 
+// The middle axis of a dense block.
+inline ReduceShape DenseShape(const AxisSplit& split) {
+  ReduceShape shape;
+  shape.Add(split.outer, split.axis * split.inner, false);
+  shape.Add(split.axis, split.inner, true);
+  shape.Add(split.inner, 1, false);
+  return shape;
+}
+
 class Reduce {
  public:
   static constexpr char kName[] = "reduce";
@@ -57,12 +67,14 @@ class Reduce {
     DType out = DType::kFloat32;
   };
   virtual ~Reduce() = default;
-  virtual size_t WorkspaceBytes(const Stream& stream, const AxisSplit& shape) const { return 0; }
-  // y and `second`, for the ops that have two results, have outer x inner elements; `second` may be
-  // null but for kProdParts, y may be for kArgMax and kArgMin. `parameter` is the p of kNorm and
-  // the correction of kVar and kStd. axis = 0 gives what ReduceKind says of no elements; the
-  // extremes need axis > 0.
-  virtual Status Launch(Stream& stream, const AxisSplit& shape, double parameter, const void* x,
+  // Whether Launch takes a tensor that is not dense. One that is dense may have any dims reduced on
+  // CUDA, a run of neighbours on the CPU, and for kArgMax and kArgMin everywhere.
+  virtual bool TakesStrides(const ReduceShape& shape) const { return false; }
+  virtual size_t WorkspaceBytes(const Stream& stream, const ReduceShape& shape) const { return 0; }
+  // y and `second`, for the ops that have two results, are dense; `second` may be null but for
+  // kProdParts, y may be for kArgMax and kArgMin. `parameter` is the p of kNorm and
+  // the correction of kVar and kStd. No elements give what ReduceKind says; the extremes need some.
+  virtual Status Launch(Stream& stream, const ReduceShape& shape, double parameter, const void* x,
                         void* y, void* second, void* workspace) const = 0;
 };
 using ReduceFactory = PrimitiveFactory<Reduce>;

@@ -13,6 +13,18 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// The dims around those that are reduced, which are neighbours.
+AxisSplit SplitOf(const ReduceShape& shape) {
+  AxisSplit split;
+  int first = 0, end = shape.ndim;
+  while (first < shape.ndim && !shape.reduced[first]) ++first;
+  while (end > first && !shape.reduced[end - 1]) --end;
+  for (int d = 0; d < shape.ndim; ++d) {
+    (d < first ? split.outer : d < end ? split.axis : split.inner) *= shape.sizes[d];
+  }
+  return split;
+}
+
 // One launch: what the reducers are made of.
 struct Run {
   const Reduce::Spec& spec;
@@ -157,9 +169,10 @@ class CpuReduce final : public Reduce {
         in_(spec.out == DType::kFloat64 && IsFloating(spec.in) ? DType::kFloat64
                                                                : AccumulateType(spec.in)) {}
 
-  Status Launch(Stream&, const AxisSplit& shape, double parameter, const void* x, void* y,
+  Status Launch(Stream&, const ReduceShape& shape, double parameter, const void* x, void* y,
                 void* second, void*) const override {
-    const Run run{spec_, shape, parameter, x, y, second};
+    const AxisSplit split = SplitOf(shape);
+    const Run run{spec_, split, parameter, x, y, second};
     switch (in_) {
       case DType::kFloat32:
         return OfAny<float>(run);
@@ -187,8 +200,9 @@ class CpuArgExtreme final : public Reduce {
   explicit CpuArgExtreme(const Spec& spec)
       : source_(spec.in, kDTypeOfChunks<C>), item_(SizeOf(spec.in)) {}
 
-  Status Launch(Stream&, const AxisSplit& shape, double, const void* x, void* y, void* second,
+  Status Launch(Stream&, const ReduceShape& given, double, const void* x, void* y, void* second,
                 void*) const override {
+    const AxisSplit shape = SplitOf(given);
     if (shape.axis <= 0 || shape.inner <= 0) return OkStatus();
     auto* index = static_cast<int64_t*>(second);
     const ColumnBlocks blocks(shape.inner);

@@ -1,32 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/reduce.h"
 
+#include <cmath>
+
 #include "primitive/cuda/host.h"
+#include "primitive/cuda/reduce_launch.h"
+#include "primitive/cuda/reduce_plan.h"
 
 namespace oneflow_lite {
 namespace {
 
 cuda::ReduceProblem ProblemOf(const AxisSplit& s) { return {s.outer, s.axis, s.inner}; }
 
+// Where to find the launchers of a norm.
+auto FinderOfNorm(double p) {
+  if (std::isinf(p)) return &cuda::FindReductionOfExtremes;
+  return p == 0 || p == 1 || p == 2 ? &cuda::FindReductionOfSums : &cuda::FindReductionOfMoments;
+}
+
 class CudaReduce final : public Reduce {
  public:
-  CudaReduce(const Spec& spec, cuda::ReduceLaunchers launchers)
+  CudaReduce(const Spec& spec, cuda::ReductionLaunchers launchers)
       : spec_(spec), launchers_(launchers) {}
-  size_t WorkspaceBytes(const Stream& stream, const AxisSplit& shape) const override {
-    return launchers_.workspace_bytes(ProblemOf(shape), cuda::LimitsOf(stream));
+  bool TakesStrides(const ReduceShape& shape) const override {
+    return cuda::TakesReduceStrides(shape);
   }
-  Status Launch(Stream& stream, const AxisSplit& shape, double parameter, const void* x, void* y,
+  size_t WorkspaceBytes(const Stream& stream, const ReduceShape& shape) const override {
+    return launchers_.workspace_bytes(shape, cuda::LimitsOf(stream));
+  }
+  Status Launch(Stream& stream, const ReduceShape& shape, double parameter, const void* x, void* y,
                 void* second, void* workspace) const override {
-    const cuda::ReduceRun run{ProblemOf(shape), spec_.op, parameter, spec_.out, x, y,
-                              second,           workspace};
+    const cuda::Reduction run{shape, spec_.op, parameter, spec_.out, x, y, second, workspace};
+    const cuda::ReductionLaunchers launchers =
+        spec_.op == ReduceKind::kNorm ? FinderOfNorm(parameter)(spec_.op, spec_.in) : launchers_;
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launchers_.launch(run, cuda::LimitsOf(stream), s);
+      return launchers.launch(run, cuda::LimitsOf(stream), s);
     });
   }
 
  private:
   Spec spec_;
-  cuda::ReduceLaunchers launchers_;
+  cuda::ReductionLaunchers launchers_;
 };
 
 class CudaReduceGrad final : public ReduceGrad {
@@ -48,9 +62,9 @@ StatusOr<std::unique_ptr<Reduce>> NewReduce(const Reduce::Spec& spec) {
   // Sums in float64 of narrower floats need another accumulator; functors cast first.
   const bool any_float = TakesAnyFloat(spec.op) && IsFloating(spec.in) && IsFloating(spec.out) &&
                          spec.out != DType::kFloat64;
-  cuda::ReduceLaunchers launchers = cuda::FindReduceSum(spec.op, spec.in);
-  if (!launchers.launch) launchers = cuda::FindReduceExtreme(spec.op, spec.in);
-  if (!launchers.launch) launchers = cuda::FindReduceMoment(spec.op, spec.in);
+  cuda::ReductionLaunchers launchers = cuda::FindReductionOfSums(spec.op, spec.in);
+  if (!launchers.launch) launchers = cuda::FindReductionOfExtremes(spec.op, spec.in);
+  if (!launchers.launch) launchers = cuda::FindReductionOfMoments(spec.op, spec.in);
   if (!out || (spec.out != *out && !any_float) || !launchers.launch) {
     return NoPrimitiveFor(Reduce::kName, DeviceType::kCUDA, spec.in);
   }

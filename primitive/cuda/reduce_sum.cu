@@ -5,62 +5,59 @@ namespace oneflow_lite {
 namespace cuda {
 namespace {
 
-template <class T>
-using Accumulator = std::conditional_t<std::is_integral_v<T>, int64_t, ComputeType<T>>;
-
-template <class In>
-cudaError_t LaunchSum(const ReduceRun& run, const DeviceLimits& limits, cudaStream_t stream) {
-  using R = SumReducer<Accumulator<In>>;
-  double divisor = 1;
-  if (run.op == ReduceKind::kMean) {
-    divisor = run.problem.axis > 0 ? static_cast<double>(run.problem.axis) : NAN;
-  }
-  return LaunchReduce<In>(run, R{divisor}, limits, stream);
+Terms TermsOf(const Reduction& run) {
+  if (run.op == ReduceKind::kNanSum) return Terms::kNumbers;
+  if (run.op != ReduceKind::kNorm) return Terms::kThemselves;
+  if (run.parameter == 0) return Terms::kNonzero;
+  return run.parameter == 1 ? Terms::kSizes : Terms::kSquares;
 }
 
 template <class In>
-cudaError_t LaunchNanSum(const ReduceRun& run, const DeviceLimits& limits, cudaStream_t stream) {
-  NanSumReducer<ComputeType<In>> r;
-  r.mean = run.op == ReduceKind::kNanMean;
-  return LaunchReduce<In>(run, r, limits, stream);
-}
-
-template <class In>
-cudaError_t LaunchProd(const ReduceRun& run, const DeviceLimits& limits, cudaStream_t stream) {
-  return LaunchReduce<In>(run, ProdReducer<Accumulator<In>>{}, limits, stream);
-}
-
-struct SumFinder {
-  template <class T>
-  ReduceLaunchers operator()(Tag<T>) const {
-    return {&ReduceWorkspace<T, SumReducer<Accumulator<T>>>, &LaunchSum<T>};
+struct Sum {
+  using Reducer = SumReducer<Accumulator<In>>;
+  static Reducer Of(const Reduction& run) {
+    Reducer r;
+    r.terms = TermsOf(run);
+    r.divisor = 1;
+    if (run.op == ReduceKind::kMean) {
+      const int64_t n = ElementsOfResult(run.shape);
+      r.divisor = n > 0 ? static_cast<double>(n) : NAN;
+    }
+    return r;
   }
 };
-struct NanSumFinder {
-  template <class T>
-  ReduceLaunchers operator()(Tag<T>) const {
-    return {&ReduceWorkspace<T, NanSumReducer<ComputeType<T>>>, &LaunchNanSum<T>};
-  }
+template <class In>
+struct NanMean {
+  using Reducer = NanMeanReducer<Accumulator<In>>;
+  static Reducer Of(const Reduction&) { return {}; }
 };
-struct ProdFinder {
-  template <class T>
-  ReduceLaunchers operator()(Tag<T>) const {
-    return {&ReduceWorkspace<T, ProdReducer<Accumulator<T>>>, &LaunchProd<T>};
-  }
+template <class In>
+struct Prod {
+  using Reducer = ProdReducer<Accumulator<In>>;
+  static Reducer Of(const Reduction&) { return {}; }
+};
+template <class In>
+struct ProdParts {
+  using Reducer = ProdPartsReducer<Accumulator<In>>;
+  static Reducer Of(const Reduction&) { return {}; }
 };
 
 }  // namespace
 
-ReduceLaunchers FindReduceSum(ReduceKind op, DType in) {
+ReductionLaunchers FindReductionOfSums(ReduceKind op, DType in) {
   switch (op) {
     case ReduceKind::kSum:
+      return VisitDeviceAll<ReductionLaunchers>(in, ReduceFinder<Sum>{});
     case ReduceKind::kMean:
-      return VisitDeviceAll<ReduceLaunchers>(in, SumFinder{});
     case ReduceKind::kNanSum:
+    case ReduceKind::kNorm:
+      return VisitDeviceFloating<ReductionLaunchers>(in, ReduceFinder<Sum>{});
     case ReduceKind::kNanMean:
-      return VisitDeviceFloating<ReduceLaunchers>(in, NanSumFinder{});
+      return VisitDeviceFloating<ReductionLaunchers>(in, ReduceFinder<NanMean>{});
     case ReduceKind::kProd:
-      return VisitDeviceAll<ReduceLaunchers>(in, ProdFinder{});
+      return VisitDeviceAll<ReductionLaunchers>(in, ReduceFinder<Prod>{});
+    case ReduceKind::kProdParts:
+      return VisitDeviceFloating<ReductionLaunchers>(in, ReduceFinder<ProdParts>{});
     default:
       return {};
   }

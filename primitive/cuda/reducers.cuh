@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reducers of reduce.cuh.
+// The reducers of reduce.cuh: sums, products and counts; those of extremes are in
+// reduce_extremes.cuh, those of exponentials and distances in reduce_moments.cuh.
 #pragma once
+
+#include <math.h>
 
 #include "primitive/cuda/chip/compensated_sum.cuh"
 #include "primitive/cuda/reduce.cuh"
@@ -9,341 +12,308 @@
 namespace oneflow_lite {
 namespace cuda {
 
-// Adds a pack element by element.
-template <class Reducer, class Value_>
-struct EachReducer {
-  using Value = Value_;
-  static constexpr bool kShifted = false;
-  template <class In, int N, class State>
-  __device__ __forceinline__ void AddPack(State& state, const Pack<In, N>& p, Value,
-                                          int64_t place) const {
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      static_cast<const Reducer*>(this)->Add(state, ConvertTo<Value>(p.v[i]), place + i);
-    }
-  }
-};
-
 template <class A>
 __device__ __forceinline__ A Infinity() {
   return static_cast<A>(__builtin_huge_val());
 }
 
-// Sums of floats with their rounding error, of integers as they wrap; the result over a divisor.
-template <class A>
-struct SumReducer {
-  using Value = A;
-  using State = CompensatedSum<A>;
-  static constexpr bool kShifted = false;
-  double divisor;  // 1 for none, NaN for a mean over nothing
+// What sums and products of T are taken in.
+template <class T>
+using Accumulator = std::conditional_t<std::is_integral_v<T>, int64_t, ComputeType<T>>;
 
-  __device__ __forceinline__ State Identity() const { return {}; }
-  __device__ __forceinline__ void Add(State& s, A v, int64_t) const { s.Add(v); }
-  // A pack's elements pairwise first.
-  template <class In, int N>
-  __device__ __forceinline__ void AddPack(State& s, const Pack<In, N>& p, A, int64_t) const {
-    A v[N];
+// A reducer that joins parts of elements pairwise before they go into a state:
+//
+//   using Part = float;
+//   static Part Join(const Part&, const Part&);
+//   void Put(State&, const Part&) const;
+//   template <class F> void WithPart(F f) const;   // calls f(part of an element)
+template <class Reducer, class A>
+struct PartsReducer {
+  using Value = A;
+  static constexpr bool kShifted = false;
+  static constexpr int kBatch = ReducePolicy::kBatch;
+
+  template <class State>
+  __device__ __forceinline__ void Add(State& s, A v, A, int64_t) const {
+    self().WithPart([&](auto part) { self().Put(s, part(v)); });
+  }
+  template <class In, int N, int K, class State>
+  __device__ __forceinline__ void AddPacks(State& s, const Pack<In, N> (&x)[K], A,
+                                           const int64_t (&)[K]) const {
+    self().WithPart([&](auto part) {
+      using Part = decltype(part(A()));
+      Part joined[N];
 #pragma unroll
-    for (int i = 0; i < N; ++i) v[i] = ConvertTo<A>(p.v[i]);
+      for (int i = 0; i < N; ++i) joined[i] = JoinColumn(x, i, part);
+      self().Put(s, JoinAll(joined));
+    });
+  }
+  template <class In, int N, int K, class State>
+  __device__ __forceinline__ void AddPlaces(State (&s)[N], const Pack<In, N> (&x)[K],
+                                            const A (&)[N], int64_t) const {
+    self().WithPart([&](auto part) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) self().Put(s[i], JoinColumn(x, i, part));
+    });
+  }
+
+ private:
+  __device__ __forceinline__ const Reducer& self() const {
+    return *static_cast<const Reducer*>(this);
+  }
+  template <class Part, int N>
+  __device__ __forceinline__ static Part JoinAll(Part (&parts)[N]) {
 #pragma unroll
     for (int half = N / 2; half > 0; half /= 2) {
 #pragma unroll
-      for (int i = 0; i < half; ++i) v[i] += v[i + half];
+      for (int i = 0; i < half; ++i) parts[i] = Reducer::Join(parts[i], parts[i + half]);
     }
-    s.Add(v[0]);
+    return parts[0];
+  }
+  // Of element i of each pack.
+  template <class In, int N, int K, class F>
+  __device__ __forceinline__ static auto JoinColumn(const Pack<In, N> (&x)[K], int i, F part) {
+    decltype(part(A())) parts[K];
+#pragma unroll
+    for (int k = 0; k < K; ++k) parts[k] = part(ConvertTo<A>(x[k].v[i]));
+    return JoinAll(parts);
+  }
+};
+
+// What a sum is one of. The kind is the same for a whole launch, and asked for once per batch.
+enum class Terms : int { kThemselves, kNumbers, kNonzero, kSizes, kSquares };
+
+// Sums of floats with their rounding error, of integers as they wrap; the result over a divisor, or
+// the root of a sum of squares.
+template <class A>
+struct SumReducer : PartsReducer<SumReducer<A>, A> {
+  using State = CompensatedSum<A>;
+  Terms terms;
+  double divisor;  // 1 for none, NaN for a mean over nothing
+
+  __device__ __forceinline__ State Identity() const { return {}; }
+  __device__ __forceinline__ static A Join(A a, A b) { return a + b; }
+  __device__ __forceinline__ void Put(State& s, A part) const { s.Add(part); }
+  template <class F>
+  __device__ __forceinline__ void WithPart(F f) const {
+    if constexpr (std::is_floating_point_v<A>) {
+      switch (terms) {
+        case Terms::kNumbers:
+          return f([](A v) { return v == v ? v : A(0); });
+        case Terms::kNonzero:
+          return f([](A v) { return v != A(0) ? A(1) : A(0); });
+        case Terms::kSizes:
+          return f([](A v) { return fabs(v); });
+        case Terms::kSquares:
+          return f([](A v) { return v * v; });
+        default:
+          break;
+      }
+    }
+    f([](A v) { return v; });
   }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
     return MergeCompensated{}(a, b);
   }
-  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out,
-                                         int64_t item) const {
+  template <class In>
+  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+                                         const In*, int64_t) const {
     A v = s.Get();
-    if (divisor != 1) v = static_cast<A>(v / static_cast<A>(divisor));
-    StoreAs(out.y, out.dtype, item, v);
+    if constexpr (std::is_floating_point_v<A>) {
+      if (terms == Terms::kSquares) v = sqrt(v);
+      if (divisor != 1) v = static_cast<A>(v / static_cast<A>(divisor));
+    }
+    StoreAs(out.y, out.dtype, y, v);
   }
 };
 
-// The same of what is not NaN; a mean over how many that are.
+// The mean of what is not NaN.
 template <class A>
-struct NanSumReducer : EachReducer<NanSumReducer<A>, A> {
+struct NanMeanReducer : PartsReducer<NanMeanReducer<A>, A> {
   struct State {
     CompensatedSum<A> sum;
     int64_t count;
   };
-  bool mean;
-
+  struct Part {
+    A sum;
+    int count;
+  };
   __device__ __forceinline__ State Identity() const { return {{}, 0}; }
-  __device__ __forceinline__ void Add(State& s, A v, int64_t) const {
-    const bool number = v == v;
-    s.sum.Add(number ? v : A(0));
-    s.count += number;
+  __device__ __forceinline__ static Part Join(const Part& a, const Part& b) {
+    return {a.sum + b.sum, a.count + b.count};
+  }
+  __device__ __forceinline__ void Put(State& s, const Part& part) const {
+    s.sum.Add(part.sum);
+    s.count += part.count;
+  }
+  template <class F>
+  __device__ __forceinline__ void WithPart(F f) const {
+    f([](A v) { return v == v ? Part{v, 1} : Part{A(0), 0}; });
   }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
     return {MergeCompensated{}(a.sum, b.sum), a.count + b.count};
   }
-  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out,
-                                         int64_t item) const {
-    A v = s.sum.Get();
-    if (mean) v = static_cast<A>(v / static_cast<A>(s.count));
-    StoreAs(out.y, out.dtype, item, v);
+  template <class In>
+  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+                                         const In*, int64_t) const {
+    StoreAs(out.y, out.dtype, y, static_cast<A>(s.sum.Get() / static_cast<A>(s.count)));
   }
 };
 
 template <class A>
-struct ProdReducer : EachReducer<ProdReducer<A>, A> {
+struct ProdReducer : PartsReducer<ProdReducer<A>, A> {
   struct State {
     A product;
   };
   __device__ __forceinline__ State Identity() const { return {A(1)}; }
-  __device__ __forceinline__ void Add(State& s, A v, int64_t) const { s.product *= v; }
+  __device__ __forceinline__ static A Join(A a, A b) { return a * b; }
+  __device__ __forceinline__ void Put(State& s, A part) const { s.product *= part; }
+  template <class F>
+  __device__ __forceinline__ void WithPart(F f) const {
+    f([](A v) { return v; });
+  }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
     return {static_cast<A>(a.product * b.product)};
   }
-  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out,
-                                         int64_t item) const {
-    StoreAs(out.y, out.dtype, item, s.product);
+  template <class In>
+  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+                                         const In*, int64_t) const {
+    StoreAs(out.y, out.dtype, y, s.product);
   }
 };
 
 // The product of what is not 0, and how many zeros.
 template <class A>
-struct ProdPartsReducer : EachReducer<ProdPartsReducer<A>, A> {
+struct ProdPartsReducer : PartsReducer<ProdPartsReducer<A>, A> {
   struct State {
     A product;
     int64_t zeros;
   };
+  struct Part {
+    A product;
+    int zeros;
+  };
   __device__ __forceinline__ State Identity() const { return {A(1), 0}; }
-  __device__ __forceinline__ void Add(State& s, A v, int64_t) const {
-    s.product *= v == A(0) ? A(1) : v;
-    s.zeros += v == A(0);
+  __device__ __forceinline__ static Part Join(const Part& a, const Part& b) {
+    return {a.product * b.product, a.zeros + b.zeros};
+  }
+  __device__ __forceinline__ void Put(State& s, const Part& part) const {
+    s.product *= part.product;
+    s.zeros += part.zeros;
+  }
+  template <class F>
+  __device__ __forceinline__ void WithPart(F f) const {
+    f([](A v) { return v == A(0) ? Part{A(1), 1} : Part{v, 0}; });
   }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
     return {a.product * b.product, a.zeros + b.zeros};
   }
-  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out,
-                                         int64_t item) const {
-    StoreAs(out.y, out.dtype, item, s.product);
-    static_cast<int64_t*>(out.second)[item] = s.zeros;
+  template <class In>
+  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+                                         const In*, int64_t) const {
+    StoreAs(out.y, out.dtype, y, s.product);
+    static_cast<int64_t*>(out.second)[y] = s.zeros;
   }
 };
+
+// A 1 for each of a word's bytes that is not 0.
+__device__ __forceinline__ uint32_t NonzeroBytes(uint32_t word) {
+  return (((word & 0x7f7f7f7fu) + 0x7f7f7f7fu) | word) >> 7 & 0x01010101u;
+}
 
 // How many are not 0; or whether any is, or whether all are.
 enum class CountOf : int { kItself, kAny, kAll };
 template <class A>
-struct CountReducer : EachReducer<CountReducer<A>, A> {
+struct CountReducer : PartsReducer<CountReducer<A>, A> {
   struct State {
     int64_t count;
   };
   CountOf of;
 
   __device__ __forceinline__ State Identity() const { return {0}; }
-  __device__ __forceinline__ void Add(State& s, A v, int64_t) const { s.count += v != A(0); }
+  __device__ __forceinline__ static int Join(int a, int b) { return a + b; }
+  __device__ __forceinline__ void Put(State& s, int part) const { s.count += part; }
+  // Bytes are counted four at a time.
+  template <class In, int N, int K>
+  __device__ __forceinline__ void AddPacks(State& s, const Pack<In, N> (&x)[K], A shift,
+                                           const int64_t (&places)[K]) const {
+    if constexpr (sizeof(In) == 1 && N % 4 == 0) {
+      uint32_t counts[N / 4];
+      CountBytes(x, counts);
+      uint32_t sum = 0;
+#pragma unroll
+      for (const uint32_t count : counts) sum += count;
+      s.count += sum * 0x01010101u >> 24;
+    } else {
+      PartsReducer<CountReducer, A>::AddPacks(s, x, shift, places);
+    }
+  }
+  template <class In, int N, int K>
+  __device__ __forceinline__ void AddPlaces(State (&s)[N], const Pack<In, N> (&x)[K],
+                                            const A (&shift)[N], int64_t place) const {
+    if constexpr (sizeof(In) == 1 && N % 4 == 0) {
+      uint32_t counts[N / 4];
+      CountBytes(x, counts);
+#pragma unroll
+      for (int i = 0; i < N; ++i) s[i].count += counts[i / 4] >> 8 * (i % 4) & 0xff;
+    } else {
+      PartsReducer<CountReducer, A>::AddPlaces(s, x, shift, place);
+    }
+  }
+  template <class F>
+  __device__ __forceinline__ void WithPart(F f) const {
+    f([](A v) { return v != A(0) ? 1 : 0; });
+  }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
     return {a.count + b.count};
   }
-  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out,
-                                         int64_t item) const {
+  template <class In>
+  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+                                         const In*, int64_t) const {
     const int64_t v = of == CountOf::kItself ? s.count
                       : of == CountOf::kAny  ? s.count != 0
                                              : s.count == out.axis;
-    StoreAs(out.y, out.dtype, item, v);
+    StoreAs(out.y, out.dtype, y, v);
+  }
+
+ private:
+  template <class In, int N, int K>
+  __device__ __forceinline__ static void CountBytes(const Pack<In, N> (&x)[K],
+                                                    uint32_t (&counts)[N / 4]) {
+#pragma unroll
+    for (uint32_t& count : counts) count = 0;
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+      uint32_t words[N / 4];
+      memcpy(words, &x[k], sizeof(words));
+#pragma unroll
+      for (int i = 0; i < N / 4; ++i) counts[i] += NonzeroBytes(words[i]);
+    }
   }
 };
 
+// (sum |x|^p)^(1/p) for a p that is neither 0, 1, 2 nor infinite.
 template <class A>
-__device__ __forceinline__ A SmallerOrNan(A m, A v) {
-  return v < m || v != v ? v : m;
-}
-template <class A>
-__device__ __forceinline__ A LargerOrNan(A m, A v) {
-  return v > m || v != v ? v : m;
-}
-template <class A>
-__device__ __forceinline__ A LowestOf() {
-  if constexpr (std::is_floating_point_v<A>) {
-    return -Infinity<A>();
-  } else {
-    return A(1) << (8 * sizeof(A) - 1);  // of a signed integer
-  }
-}
-template <class A>
-__device__ __forceinline__ A HighestOf() {
-  if constexpr (std::is_floating_point_v<A>) {
-    return Infinity<A>();
-  } else {
-    return ~LowestOf<A>();
-  }
-}
-
-// The smallest and the largest, of which `op` wants one or both; NaN wins.
-template <class A>
-struct ExtremesReducer : EachReducer<ExtremesReducer<A>, A> {
-  struct State {
-    A low, high;
-  };
-  ReduceKind op;
-
-  __device__ __forceinline__ State Identity() const { return {HighestOf<A>(), LowestOf<A>()}; }
-  __device__ __forceinline__ void Add(State& s, A v, int64_t) const {
-    s.low = SmallerOrNan(s.low, v);
-    s.high = LargerOrNan(s.high, v);
-  }
-  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
-    return {SmallerOrNan(a.low, b.low), LargerOrNan(a.high, b.high)};
-  }
-  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out,
-                                         int64_t item) const {
-    StoreAs(out.y, out.dtype, item, op == ReduceKind::kMax ? s.high : s.low);
-    if (out.second) StoreAs(out.second, out.dtype, item, s.high);
-  }
-};
-
-// An extreme and where it stands: the first one, or the first NaN.
-template <class A>
-struct PlaceReducer : EachReducer<PlaceReducer<A>, A> {
-  struct State {
-    A value;
-    int64_t place;
-  };
-  bool smallest;
-
-  __device__ __forceinline__ State Identity() const {
-    return {smallest ? HighestOf<A>() : LowestOf<A>(), INT64_MAX};  // loses to every element
-  }
-  __device__ __forceinline__ void Add(State& s, A v, int64_t place) const {
-    s = Merge(s, State{v, place});
-  }
-  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
-    const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
-    if (a.value == b.value || (a_nan && b_nan)) return a.place < b.place ? a : b;
-    const bool before = smallest ? a.value < b.value : a.value > b.value;
-    return a_nan || (!b_nan && before) ? a : b;
-  }
-  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out,
-                                         int64_t item) const {
-    if (out.y) StoreAs(out.y, out.dtype, item, s.value);
-    static_cast<int64_t*>(out.second)[item] = s.place;
-  }
-};
-
-// The p-norm; the kind is the same for a whole launch.
-enum class NormKind : int { kCount, kSum, kSquares, kPowers, kMax, kMin };
-template <class A>
-struct NormReducer : EachReducer<NormReducer<A>, A> {
+struct PowersReducer : PartsReducer<PowersReducer<A>, A> {
   using State = CompensatedSum<A>;
-  NormKind kind;
+  static constexpr int kBatch = 1;  // pow is long
   double p;
 
-  __device__ __forceinline__ bool extreme() const { return kind >= NormKind::kMax; }
-  __device__ __forceinline__ State Identity() const {
-    State s;
-    if (kind == NormKind::kMin) s.high = Infinity<A>();
-    return s;
-  }
-  __device__ __forceinline__ void Add(State& s, A v, int64_t) const {
-    const A size = v < A(0) ? -v : v;
-    switch (kind) {
-      case NormKind::kCount:
-        s.Add(v != A(0) ? A(1) : A(0));
-        break;
-      case NormKind::kSum:
-        s.Add(size);
-        break;
-      case NormKind::kSquares:
-        s.Add(v * v);
-        break;
-      case NormKind::kPowers:
-        s.Add(pow(size, static_cast<A>(p)));
-        break;
-      case NormKind::kMax:
-        s.high = LargerOrNan(s.high, size);
-        break;
-      case NormKind::kMin:
-        s.high = SmallerOrNan(s.high, size);
-        break;
-    }
+  __device__ __forceinline__ State Identity() const { return {}; }
+  __device__ __forceinline__ static A Join(A a, A b) { return a + b; }
+  __device__ __forceinline__ void Put(State& s, A part) const { s.Add(part); }
+  template <class F>
+  __device__ __forceinline__ void WithPart(F f) const {
+    const A exponent = static_cast<A>(p);
+    f([exponent](A v) { return pow(fabs(v), exponent); });
   }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
-    if (!extreme()) return MergeCompensated{}(a, b);
-    State s;
-    s.high = kind == NormKind::kMax ? LargerOrNan(a.high, b.high) : SmallerOrNan(a.high, b.high);
-    return s;
+    return MergeCompensated{}(a, b);
   }
-  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out,
-                                         int64_t item) const {
-    A v = s.Get();
-    if (kind == NormKind::kSquares) v = sqrt(v);
-    if (kind == NormKind::kPowers) v = pow(v, static_cast<A>(1 / p));
-    StoreAs(out.y, out.dtype, item, out.axis == 0 ? A(0) : v);
-  }
-};
-
-// log(sum(exp(x))): the largest x, and the sum of exp(x - largest).
-template <class A>
-struct LogSumExpReducer : EachReducer<LogSumExpReducer<A>, A> {
-  struct State {
-    A max, sum;
-  };
-  __device__ __forceinline__ State Identity() const { return {-Infinity<A>(), A(0)}; }
-  __device__ __forceinline__ void Add(State& s, A v, int64_t) const { s = Merge(s, {v, A(1)}); }
-  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
-    const bool first = a.max >= b.max;
-    const State top = first ? a : b, low = first ? b : a;
-    const A share = low.max == top.max ? A(1) : exp(low.max - top.max);
-    return {top.max, top.sum + (low.sum == A(0) ? A(0) : low.sum * share)};
-  }
-  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out,
-                                         int64_t item) const {
-    StoreAs(out.y, out.dtype, item, s.max + log(s.sum));
-  }
-};
-
-// Count, mean and squared distances from it, of elements less the first one of the slice, so that a
-// mean that is large beside the spread takes no digits away. Merged as by Chan, Golub and LeVeque.
-template <class A>
-struct SpreadReducer {
-  using Value = A;
-  static constexpr bool kShifted = true;
-  struct State {
-    A n, mean, squares;
-  };
-  double correction;
-  bool root;
-
-  __device__ __forceinline__ State Identity() const { return {A(0), A(0), A(0)}; }
-  __device__ __forceinline__ void Add(State& s, A v, int64_t) const {
-    s.n += A(1);
-    const A d = v - s.mean;
-    s.mean += d / s.n;
-    s.squares += d * (v - s.mean);
-  }
-  // The pack's own mean and squares first: one division for all of it.
-  template <class In, int N>
-  __device__ __forceinline__ void AddPack(State& s, const Pack<In, N>& p, A shift, int64_t) const {
-    A v[N], mean = A(0), squares = A(0);
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      v[i] = ConvertTo<A>(p.v[i]) - shift;
-      mean += v[i];
-    }
-    mean *= A(1) / A(N);
-#pragma unroll
-    for (int i = 0; i < N; ++i) squares += (v[i] - mean) * (v[i] - mean);
-    s = Merge(s, State{A(N), mean, squares});
-  }
-  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
-    const A n = a.n + b.n;
-    const A share = n > A(0) ? b.n / n : A(0), d = b.mean - a.mean;
-    return {n, a.mean + d * share, a.squares + b.squares + d * d * a.n * share};
-  }
-  __device__ __forceinline__ void Finish(const State& s, A shift, const ReduceOutputs& out,
-                                         int64_t item) const {
-    const double freedom = static_cast<double>(out.axis) - correction;
-    const A nothing = static_cast<A>(NAN);
-    A v = s.squares / static_cast<A>(freedom > 0 ? freedom : 0);
-    if (root) v = sqrt(v);
-    StoreAs(out.y, out.dtype, item, out.axis == 0 ? nothing : v);
-    if (out.second) StoreAs(out.second, out.dtype, item, out.axis == 0 ? nothing : shift + s.mean);
+  template <class In>
+  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+                                         const In*, int64_t) const {
+    StoreAs(out.y, out.dtype, y, out.axis == 0 ? A(0) : pow(s.Get(), static_cast<A>(1 / p)));
   }
 };
 

@@ -25,17 +25,21 @@ class ReduceTest : public PrimitiveTest {
   HostArray Run(const Reduce::Spec& spec, const AxisSplit& shape, const HostArray& x) {
     auto reduce = New<ReduceFactory>(spec);
     Buffer in(*this, x, 1), out(*this, spec.out, shape.outer * shape.inner, 1);
-    Workspace workspace(*this, reduce->WorkspaceBytes(*stream_, shape));
-    EXPECT_TRUE(
-        reduce->Launch(*stream_, shape, 0, in.data(), out.data(), nullptr, workspace.data()).ok());
+    Workspace workspace(*this, reduce->WorkspaceBytes(*stream_, DenseShape(shape)));
+    EXPECT_TRUE(reduce
+                    ->Launch(*stream_, DenseShape(shape), 0, in.data(), out.data(), nullptr,
+                             workspace.data())
+                    .ok());
     return out.Read();
   }
   std::vector<int64_t> RunArgMax(const AxisSplit& shape, const HostArray& x) {
     auto argmax = New<ReduceFactory>({ReduceKind::kArgMax, x.dtype, x.dtype});
     Buffer in(*this, x, 1), out(*this, DType::kInt64, shape.outer * shape.inner);
-    Workspace workspace(*this, argmax->WorkspaceBytes(*stream_, shape));
-    EXPECT_TRUE(
-        argmax->Launch(*stream_, shape, 0, in.data(), nullptr, out.data(), workspace.data()).ok());
+    Workspace workspace(*this, argmax->WorkspaceBytes(*stream_, DenseShape(shape)));
+    EXPECT_TRUE(argmax
+                    ->Launch(*stream_, DenseShape(shape), 0, in.data(), nullptr, out.data(),
+                             workspace.data())
+                    .ok());
     const HostArray index = out.Read();
     std::vector<int64_t> list(index.size());
     for (int64_t i = 0; i < index.size(); ++i) list[i] = index.Int(i);
@@ -326,10 +330,10 @@ TEST_P(MatmulTest, WorksInAForkedChild) {
     Check(DType::kFloat32, shape, 0, false);
     const HostArray x = Numbers(1).NormalArray(DType::kFloat32, 300000);
     Buffer in(*this, x), out(*this, DType::kFloat32, 1);
-    const bool ok =
-        New<ReduceFactory>({})
-            ->Launch(*stream_, {1, 300000, 1}, 0, in.data(), out.data(), nullptr, nullptr)
-            .ok();
+    const bool ok = New<ReduceFactory>({})
+                        ->Launch(*stream_, DenseShape({1, 300000, 1}), 0, in.data(), out.data(),
+                                 nullptr, nullptr)
+                        .ok();
     _exit(ok && !HasFailure() ? 0 : 1);
   }
   int status = -1;

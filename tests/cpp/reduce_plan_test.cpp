@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a reduction is launched on CUDA (primitive/cuda/reduce_plan.h): the threads of a plan read
+// each element of each slice once, packs at boundaries, and each result has its place. Needs no
+// GPU.
+#include "primitive/cuda/reduce_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace oneflow_lite {
+namespace {
+
+using namespace cuda;  // NOLINT: the plan's names
+
+std::string ToString(const ReduceShape& s) {
+  std::string text;
+  for (int d = 0; d < s.ndim; ++d) {
+    text += (s.reduced[d] ? " reduced " : " kept ") + std::to_string(s.sizes[d]) + " by " +
+            std::to_string(s.strides[d]);
+  }
+  return text;
+}
+
+// Element offsets of all results, in their order, each with its slice's elements in theirs.
+std::vector<std::vector<int64_t>> SlicesOf(const ReduceShape& s) {
+  std::vector<std::vector<int64_t>> slices(1, {0});
+  for (const bool reduced : {false, true}) {
+    for (int d = 0; d < s.ndim; ++d) {
+      if (s.reduced[d] != reduced) continue;
+      std::vector<std::vector<int64_t>> next;
+      for (std::vector<int64_t>& slice : slices) {
+        if (!reduced) {
+          for (int64_t i = 0; i < s.sizes[d]; ++i) next.push_back({slice[0] + i * s.strides[d]});
+          continue;
+        }
+        std::vector<int64_t> longer;
+        for (const int64_t offset : slice) {
+          for (int64_t i = 0; i < s.sizes[d]; ++i) longer.push_back(offset + i * s.strides[d]);
+        }
+        next.push_back(longer);
+      }
+      slices = next;
+    }
+  }
+  return slices;
+}
+
+// What the threads of a plan read, by result. `past`: elements from a boundary to the tensor.
+class Walked {
+ public:
+  Walked(const ReducePlan& p, int pack, int past)
+      : p_(p), pack_(pack), past_(past), read_(p.results), y_(p.results, -1) {
+    p.columns ? Columns() : Rows();
+    for (int64_t result = 0; result < p.results; ++result) {
+      const ReducePlace place = PlaceOfResult(p, result);
+      EXPECT_GE(place.y, 0);
+      EXPECT_LT(place.y, p.results);
+      y_[result] = place.y;
+    }
+  }
+  // By the place of the result.
+  std::vector<std::vector<int64_t>> Sorted() {
+    std::vector<std::vector<int64_t>> sorted(read_.size());
+    for (size_t i = 0; i < read_.size(); ++i) {
+      std::sort(read_[i].begin(), read_[i].end());
+      sorted[y_[i]] = read_[i];
+    }
+    return sorted;
+  }
+
+ private:
+  void Rows() {
+    const int64_t chunks = p_.chunks.value;
+    for (int64_t task = 0; task < p_.results * chunks; ++task) {
+      const int64_t result = p_.chunks.QuotientOfAny(task), chunk = task - result * chunks;
+      const int64_t slice = PlaceOf(p_.kept, result).x, begin = chunk * p_.chunk_units;
+      const int64_t end = std::min(begin + p_.chunk_units, p_.units);
+      for (int64_t rank = 0; rank < std::min<int64_t>(p_.lanes, end - begin); ++rank) {
+        ReduceUnit at = UnitAt(p_, begin + rank);
+        for (int64_t unit = begin + rank; unit < end; unit += p_.lanes, at = NextUnit(p_, at)) {
+          const ReduceUnit expected = UnitAt(p_, unit);
+          ASSERT_EQ(at.row, expected.row);
+          ASSERT_EQ(at.pack, expected.pack);
+          const int64_t row = slice + PlaceOf(p_.rest, at.row).x;
+          const int64_t first = at.pack * pack_ - (row + past_) % pack_;
+          ASSERT_TRUE(!p_.packed || (first >= 0 && first + pack_ <= p_.length.value));
+          for (int64_t place = first; place < first + pack_; ++place) {
+            if (place >= 0 && place < p_.length.value) read_[result].push_back(row + place);
+          }
+        }
+      }
+    }
+  }
+  void Columns() {
+    constexpr int kBatch = ReducePolicy::kBatch;
+    const int lanes = p_.lanes;
+    ASSERT_EQ(1 << p_.lanes_log2, lanes);
+    ASSERT_TRUE(p_.width == 1 || past_ == 0);
+    for (int64_t task = 0; task < p_.tasks(); ++task) {
+      const ReduceTile t = TileAt(p_, task);
+      const int64_t slice = PlaceOf(p_.kept, t.outer).x;
+      for (int64_t column = t.column; column < t.column + int64_t{lanes} * p_.width; ++column) {
+        if (column >= p_.length.value) continue;
+        for (int64_t k = t.begin; k < t.end; ++k) {
+          const int64_t first = t.begin + (k - t.begin) / kBatch * kBatch;
+          ASSERT_TRUE(!p_.together || first + kBatch > t.end ||
+                      PlaceOf(p_.rest, k).x ==
+                          PlaceOf(p_.rest, first).x + (k - first) * p_.rest.x[0]);
+          const int64_t offset = slice + column + PlaceOf(p_.rest, k).x;
+          ASSERT_TRUE(column % p_.width != 0 || offset % p_.width == 0);
+          read_[t.outer * p_.length.value + column].push_back(offset);
+        }
+      }
+    }
+  }
+
+  const ReducePlan& p_;
+  int64_t pack_, past_;
+  std::vector<std::vector<int64_t>> read_;
+  std::vector<int64_t> y_;
+};
+
+void ExpectRight(const ReduceShape& shape, int bytes, int past, int multiprocessors) {
+  const int pack = 16 / bytes;
+  const ReducePlan p =
+      PlanReduce(shape, std::min(pack, 8), bytes, past % pack == 0, multiprocessors);
+  std::vector<std::vector<int64_t>> slices = SlicesOf(shape);
+  for (std::vector<int64_t>& slice : slices) std::sort(slice.begin(), slice.end());
+  ASSERT_EQ(static_cast<size_t>(p.results), slices.size()) << ToString(shape);
+  EXPECT_EQ(Walked(p, pack, past % pack).Sorted(), slices)
+      << ToString(shape) << ", " << bytes << " bytes, " << past << " past a boundary";
+}
+
+ReduceShape Dense(const std::vector<int64_t>& sizes, unsigned reduced) {
+  ReduceShape shape;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    int64_t stride = 1;
+    for (size_t i = d + 1; i < sizes.size(); ++i) stride *= sizes[i];
+    shape.Add(sizes[d], stride, reduced >> d & 1);
+  }
+  return shape;
+}
+// The same tensor with its dims in another order.
+ReduceShape Permuted(const ReduceShape& shape, const std::vector<int>& order) {
+  ReduceShape permuted;
+  for (const int d : order) permuted.Add(shape.sizes[d], shape.strides[d], shape.reduced[d]);
+  return permuted;
+}
+
+TEST(ReducePlanTest, EveryChoiceOfDims) {
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{3, 4, 5, 8},
+                                            {2, 3, 16, 24},
+                                            {2, 3, 2, 3, 4},
+                                            {1, 5, 1, 7, 2},
+                                            {16, 1, 40, 8}}) {
+    for (unsigned reduced = 0; reduced < 1u << sizes.size(); ++reduced) {
+      const ReduceShape shape = Dense(sizes, reduced);
+      for (const int bytes : {1, 2, 4, 8}) {
+        ExpectRight(shape, bytes, 0, 2);
+        ExpectRight(shape, bytes, 1, 132);
+      }
+    }
+  }
+}
+
+// Around packs, teams of lanes, tiles and chunks.
+TEST(ReducePlanTest, RowsAndColumnsAroundTheBoundaries) {
+  for (const int64_t n : {1,   2,   3,   4,   5,   6,    7,    8,    9,    10,   11,   12,
+                          13,  14,  15,  16,  17,  31,   32,   33,   127,  128,  129,  255,
+                          256, 257, 511, 512, 513, 1023, 1024, 1025, 4095, 4096, 4097, 20000}) {
+    for (const int past : {0, 1, 3, 7}) {
+      for (const auto& sizes : {std::vector<int64_t>{3, n}, {n, 3}, {n, 8}, {2, n, 24}, {n}}) {
+        for (unsigned reduced = 1; reduced < 1u << sizes.size(); ++reduced) {
+          ExpectRight(Dense(sizes, reduced), 2, past, 4);
+        }
+      }
+    }
+  }
+}
+
+TEST(ReducePlanTest, PermutedAndPaddedTensors) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 300; ++round) {
+    const int ndim = 1 + static_cast<int>(random() % 5);
+    std::vector<int> order(ndim);
+    ReduceShape shape;
+    int64_t stride = 1;
+    for (int d = 0; d < ndim; ++d) {
+      constexpr int64_t kSizes[] = {1, 2, 3, 7, 8, 9, 16, 33};
+      const int64_t size = d == 0 ? 2 + random() % 64 : kSizes[random() % (ndim > 3 ? 4 : 8)];
+      shape.Add(size, stride, random() % 2);
+      stride *= size;
+      if (random() % 3 == 0) stride += random() % 2 ? 8 : random() % 9;
+      order[d] = d;
+    }
+    std::shuffle(order.begin(), order.end(), random);
+    const ReduceShape permuted = Permuted(shape, order);
+    ASSERT_TRUE(TakesReduceStrides(permuted)) << ToString(permuted);
+    for (const int bytes : {1, 2, 4, 8}) ExpectRight(permuted, bytes, random() % 9, 1 + round % 9);
+  }
+}
+
+TEST(ReducePlanTest, StridesThatAreNotTaken) {
+  ReduceShape stepped, expanded, overlapping;
+  stepped.Add(5, 2, true);
+  expanded.Add(5, 0, true), expanded.Add(3, 1, false);
+  overlapping.Add(5, 2, true), overlapping.Add(3, 1, false);
+  for (const ReduceShape& shape : {stepped, expanded, overlapping}) {
+    EXPECT_FALSE(TakesReduceStrides(shape)) << ToString(shape);
+  }
+}
+
+TEST(ReducePlanTest, EmptyTensors) {
+  for (const auto& sizes : {std::vector<int64_t>{0}, {0, 3}, {3, 0}, {3, 0, 4}, {0, 0}}) {
+    for (unsigned reduced = 0; reduced < 1u << sizes.size(); ++reduced) {
+      ExpectRight(Dense(sizes, reduced), 2, 0, 132);
+    }
+  }
+}
+
+TEST(ReducePlanTest, OneResultFillsTheDevice) {
+  const ReducePlan p = PlanReduce(Dense({int64_t{1} << 26}, 1), 8, 2, true, 132);
+  EXPECT_EQ(p.lanes, ReducePolicy::kThreads);
+  EXPECT_GE(p.chunks.value, 132 * ReducePolicy::kBlocksPerMultiprocessor * 9 / 10);
+  const ReducePlan apart = PlanReduce(Dense({256, 64, 64, 64}, 0b0101), 8, 2, true, 132);
+  EXPECT_TRUE(apart.columns);
+  EXPECT_EQ(apart.width, 8);
+  EXPECT_GE(apart.blocks(), 132 * ReducePolicy::kBlocksPerMultiprocessor * 9 / 10);
+}
+
+// Indices that 32 bits do not hold.
+TEST(ReducePlanTest, MoreThanTwoToThe31) {
+  const int64_t big = (int64_t{1} << 32) + 6;
+  for (const int64_t divisor :
+       {int64_t{1}, int64_t{3}, (int64_t{1} << 31) - 1, int64_t{1} << 31, big}) {
+    for (const int64_t n : {int64_t{0}, divisor - 1, divisor, divisor + 1, (int64_t{1} << 31) - 1,
+                            int64_t{1} << 31, 3 * big + 1}) {
+      EXPECT_EQ(Divisor(divisor).QuotientOfAny(n), n / divisor) << n << " / " << divisor;
+    }
+  }
+  // The last element of a long row, and of many short ones.
+  const ReducePlan row = PlanReduce(Dense({2, big}, 0b10), 8, 2, true, 132);
+  EXPECT_EQ(PlaceOf(row.kept, 1).x, big);
+  EXPECT_EQ(UnitAt(row, row.units - 1).pack, row.units - 1);
+  EXPECT_GE(row.units * 8, big);
+  const ReducePlan rows = PlanReduce(Dense({big, 3, 8}, 0b101), 8, 2, true, 132);
+  const ReduceUnit last = UnitAt(rows, rows.units - 1);
+  EXPECT_EQ(last.row, big - 1);
+  EXPECT_EQ(PlaceOf(rows.rest, last.row).x, (big - 1) * 24);
+  const ReducePlan columns = PlanReduce(Dense({big, 16}, 0b01), 8, 2, true, 132);
+  const ReduceTile tile = TileAt(columns, columns.tasks() - 1);
+  EXPECT_EQ(tile.end, big);
+  EXPECT_EQ(PlaceOf(columns.rest, big - 1).x, (big - 1) * 16);
+  const ReducePlan results = PlanReduce(Dense({big, 4}, 0b10), 8, 2, true, 132);
+  EXPECT_EQ(PlaceOfResult(results, big - 1).x, (big - 1) * 4);
+  EXPECT_EQ(PlaceOfResult(results, big - 1).y, big - 1);
+}
+
+}  // namespace
+}  // namespace oneflow_lite

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reductions over any dims of tensors of any layout: on CUDA rows, columns, and parts of both."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from numerics import ALL, FLOATS, flow, host, tensor
+
+RTOL = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 4e-6, "float64": 1e-12}
+
+
+def np_logsumexp(x, axis):
+    top = x.max(axis, keepdims=True)
+    return np.log(np.exp(x - top).sum(axis)) + np.squeeze(top, axis)
+
+
+# Of values away from 0, so that a relative error says enough.
+FUNCTIONS = {
+    "sum": (lambda x, d: x.sum(d), lambda x, d: x.sum(d)),
+    "mean": (lambda x, d: x.mean(d), lambda x, d: x.mean(d)),
+    "nansum": (lambda x, d: x.nansum(d), np.nansum),
+    "nanmean": (lambda x, d: x.nanmean(d), np.nanmean),
+    "amax": (lambda x, d: x.amax(d), lambda x, d: x.max(d)),
+    "amin": (lambda x, d: x.amin(d), lambda x, d: x.min(d)),
+    "var": (lambda x, d: x.var(d, False), lambda x, d: x.var(d)),
+    "std": (lambda x, d: x.std(d, False), lambda x, d: x.std(d)),
+    "norm": (lambda x, d: x.norm(2, d), lambda x, d: np.sqrt((x**2).sum(d))),
+    "norm 0": (lambda x, d: x.norm(0, d), lambda x, d: (x != 0).sum(d)),
+    "norm 1": (lambda x, d: x.norm(1, d), lambda x, d: np.abs(x).sum(d)),
+    "norm 3": (lambda x, d: x.norm(3, d), lambda x, d: np.cbrt((np.abs(x) ** 3).sum(d))),
+    "norm inf": (lambda x, d: x.norm(math.inf, d), lambda x, d: np.abs(x).max(d)),
+    "norm -inf": (lambda x, d: x.norm(-math.inf, d), lambda x, d: np.abs(x).min(d)),
+    "logsumexp": (lambda x, d: x.logsumexp(d), np_logsumexp),
+    "count_nonzero": (lambda x, d: x.count_nonzero(d), lambda x, d: (x != 0).sum(d)),
+    "any": (lambda x, d: x.any(d), lambda x, d: (x != 0).any(d)),
+    "all": (lambda x, d: x.all(d), lambda x, d: (x != 0).all(d)),
+    "prod": (lambda x, d: flow.prod(x, d), lambda x, d: x.prod(d)),
+}
+NO_FLOAT = ("sum", "amax", "amin", "count_nonzero", "any", "all")
+
+
+def made(shape, dtype, device):
+    rng = np.random.default_rng(len(shape))
+    x = rng.uniform(0.6, 1.5, shape)
+    if "float" not in dtype:
+        x = rng.integers(0, 2 if dtype == "bool" else 5, shape)
+    return tensor(x, dtype, device)
+
+
+def check(name, x, dims):
+    f, expected = FUNCTIONS[name]
+    if name == "prod":
+        x = x * 0.02 + 0.98
+    exact = host(x).astype(np.float64 if x.is_floating_point() else np.int64)
+    rtol = RTOL.get(x.dtype.name, 0)
+    if name in ("var", "std"):
+        rtol *= 8
+    if name == "prod":  # each product rounds once
+        rtol = max(rtol, 3e-4)
+    got = host(f(x, dims))
+    want = np.asarray(expected(exact, dims), np.float64)
+    assert got.shape == want.shape
+    np.testing.assert_allclose(
+        got.astype(np.float64), want, rtol=rtol, atol=6e-8 if x.dtype == flow.float16 else 0,
+        err_msg=f"{name} over {dims} of {tuple(x.shape)}, strides {x.stride()}",
+    )  # fmt: skip
+
+
+def choices(ndim):
+    for n in range(1, ndim + 1):
+        yield from itertools.combinations(range(ndim), n)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("shape", [(3, 4, 5, 8), (2, 3, 16, 24), (2, 3, 2, 3, 4)], ids=str)
+def test_every_choice_of_dims(name, shape, device):
+    for dtype in ("float16", "float32"):
+        x = made(shape, dtype, device)
+        for dims in choices(len(shape)):
+            check(name, x, dims)
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_every_dtype(dtype, device):
+    names = FUNCTIONS if "float" in dtype else NO_FLOAT
+    for shape in ((3, 16, 2, 32), (2, 5, 3, 7)):
+        x = made(shape, dtype, device)
+        for name in names:
+            for dims in ((1, 3), (0, 2), (0, 1, 3), (3,), (0,)):
+                check(name, x, dims)
+
+
+# Of 16 bytes, of lanes and of tiles; each at an odd offset too.
+@pytest.mark.parametrize("width", [*range(1, 18), 31, 32, 33, 127, 128, 129, 1000, 4097])
+def test_widths_and_offsets(width, device):
+    for dtype in ("bfloat16", "float32", "uint8"):
+        for skip in (0, 1, 3):
+            flat = made((5 * 40 * width + skip,), dtype, device)
+            x = flat[skip:].reshape(5, 40, width)
+            for name in ("sum", "amax", "count_nonzero"):
+                for dims in ((0,), (1,), (2,), (0, 2), (0, 1), (0, 1, 2)):
+                    check(name, x, dims)
+
+
+@pytest.mark.parametrize("name", ["sum", "amax", "norm", "var", "logsumexp"])
+def test_layouts(name, device):
+    x = made((6, 34, 40, 24), "bfloat16", device)
+    views = [
+        x.permute(3, 1, 0, 2), x.permute(0, 2, 3, 1), x.transpose(0, 3), x[:, 1:33], x[..., 1:17],
+        x[:, :, 8:, 8:], x[:, ::2], x[..., ::2], x[1:, :, 3], x[..., 5],
+        x[:, :, :1].expand(6, 34, 9, 24),
+    ]  # fmt: skip
+    for view in views:
+        for dims in ((0,), (1,), (view.ndim - 1,), (0, 2), (1, view.ndim - 1), None):
+            if dims is None:
+                dims = tuple(range(view.ndim))
+            if len(set(dims)) == len(dims):
+                check(name, view, dims)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
+def test_places(dtype, device):
+    rng = np.random.default_rng(3)
+    for shape in ((7, 40, 9), (3, 5000, 8), (40000, 3), (2, 70001)):
+        x = tensor(rng.integers(-50, 50, shape), dtype, device)
+        for view in (x, x.transpose(0, 1), x[:, 1:], x[..., 1:]):
+            values = host(view).astype(float)
+            for dim in range(view.ndim):
+                np.testing.assert_array_equal(host(view.argmax(dim)), values.argmax(dim))
+                np.testing.assert_array_equal(host(view.argmin(dim)), values.argmin(dim))
+                top, places = view.max(dim)
+                np.testing.assert_array_equal(host(top), values.max(dim))
+                np.testing.assert_array_equal(host(places), values.argmax(dim))
+            np.testing.assert_array_equal(host(view.argmax()), values.argmax())
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_places_of_what_comes_last(dtype, device):
+    for n in (1, 7, 8, 9, 4096, 70001):
+        low = tensor(np.full(n, -math.inf), dtype, device)
+        assert int(low.argmax()) == 0 and int(low.argmin()) == 0
+        for place in {0, n // 3, n - 1}:
+            x = np.zeros((n, 2))
+            x[place:, 1] = math.nan
+            x[place, 0] = 1
+            both = tensor(x, dtype, device)
+            assert host(both.argmax(0)).tolist() == [place, place]
+            assert host(both.T.contiguous().argmax(1)).tolist() == [place, place]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_nan_and_infinities_stay_in_their_slice(dtype, device):
+    x = np.ones((16, 3, 4, 40))
+    x[3, 1, 2, 5], x[4, 1, 0, 39], x[5, 1, 0, 0] = math.nan, math.inf, -math.inf
+    x = tensor(x, dtype, device)
+    for f in (flow.sum, flow.amax, flow.norm, flow.logsumexp, flow.var):
+        got = host(f(x, dim=(1, 3))).astype(float)
+        assert np.isnan(got[3, 2]) and np.isfinite(np.delete(got, (3, 4, 5), 0)).all()
+        got = host(f(x, dim=(0, 3))).astype(float)
+        assert np.isnan(got[1, 2]) and np.isfinite(got[[0, 2]]).all()
+    assert host(x.nansum((1, 3)))[4, 0] == math.inf and host(x.logsumexp((1, 3)))[4, 0] == math.inf
+
+
+def test_many_results_and_long_slices(device):
+    for shape in ((65537, 2), (65537, 16, 2), (3, 65537), (2, 65537, 8), (16, 9, 1001, 8)):
+        x = made(shape, "bfloat16", device)
+        for dims in ((0,), (len(shape) - 1,), (0, len(shape) - 1)):
+            check("sum", x, dims)
+            check("amin", x, dims)
+            check("var", x, dims)
+            assert (host(flow.var(x, dims)) == host(flow.var(x, dims))).all()
+            assert host(flow.sum(x, dims)).tobytes() == host(flow.sum(x, dims)).tobytes()
+
+
+def test_of_nothing(device):
+    x = flow.ones(3, 0, 4, 5, device=device)
+    assert host(flow.sum(x, (1, 3))).tolist() == [[0] * 4] * 3
+    assert host(flow.sum(x, (0, 2))).shape == (0, 5)
+    assert np.isnan(host(flow.var(x, (1, 3)))).all()
+    assert host(flow.all(x, (1, 3))).all() and not host(flow.any(x, (1, 3))).any()
+    assert np.isneginf(host(flow.logsumexp(x, (1, 3)))).all()
+
+
+@pytest.mark.parametrize(
+    "name", ["mean", "nansum", "amax", "var", "std", "norm", "norm 3", "logsumexp"]
+)
+def test_gradients_over_dims_apart(name, device):
+    f = FUNCTIONS[name][0]
+    x = made((3, 4, 5, 6), "float64", device)
+    moved = x.permute(0, 2, 1, 3).reshape(15, 24)
+    weights = made((3, 5), "float64", device)
+    got, expected = x.requires_grad_(), moved.detach().requires_grad_()
+    (f(got, (1, 3)) * weights).sum().backward()
+    (f(expected, (1,)) * weights.reshape(15)).sum().backward()
+    np.testing.assert_allclose(
+        host(got.grad.permute(0, 2, 1, 3).reshape(15, 24)), host(expected.grad), rtol=1e-10
+    )
+
+
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if n != "prod"])
+def test_one_op_and_no_copy_on_cuda(name, device):
+    x = made((4, 6, 8, 10), "float32", device)
+    for view in (x, x.permute(2, 0, 3, 1), x[:, :, 2:]):
+        with flow.profiler.profile() as seen:
+            FUNCTIONS[name][0](view, (0, 2))
+        ops = sum(s.calls for s in seen.stats() if s.name not in ("view", "expand", "transpose"))
+        assert ops == 1 or device == "cpu"
