@@ -33,6 +33,7 @@ struct CrossEntropyLossRow {
   struct Total {
     C max = MinusInfinity<C>();
     C sum = 0, deviation = 0, anchor = 0;
+    int64_t target = 0;
   };
 
   template <Access kAccess, int N>
@@ -48,9 +49,11 @@ struct CrossEntropyLossRow {
     if (kSmooth) total.anchor = AnchorOf(p, p.x + row * p.row_stride);
     return total;
   }
-  __device__ __forceinline__ void Look(int64_t, Total&) const {}
+  __device__ __forceinline__ void Look(int64_t row, Total& total) const {
+    total.target = p.target[row];
+  }
   __device__ __forceinline__ void End(int64_t row, const Total& total) const {
-    const int64_t target = p.target[row];
+    const int64_t target = total.target;
     Statistics part;
     part.sum = {total.max, total.sum};
     part.deviation = total.deviation;

@@ -14,15 +14,19 @@
 namespace oneflow_lite {
 namespace cuda {
 
-// How rows of so many columns are dealt out: a matter of the width and the dtype alone.
+// How rows of so many columns are dealt out: a matter of the width and the dtype alone. Threads
+// take up to 128 registers, so a multiprocessor has room for two blocks of 256 threads. Of so many
+// teams all are resident at once on an H200, 16 multiprocessors of which share their clusters, or
+// twice as many are.
 template <class T>
 struct NormTeams {
   static constexpr int N = kPackSize<T>;
-  static constexpr int kPacks = sizeof(T) == 2 ? 3 : 4;           // of a thread
-  static constexpr int kThreads = 512, kWantedThreads = 384;      // of a block, at most
-  static constexpr int kMostBlocks = 8, kMostStages = 4;          // of a team
-  static constexpr int kDeepBytes = 32 << 10, kBytes = 48 << 10;  // of 4 stages, of 3
-  static constexpr int kBlocks = 256, kSmallBlocks = 512, kTinyBlocks = 1024;  // of all teams
+  static constexpr int kPacks = sizeof(T) == 2 ? 3 : 4;                            // of a thread
+  static constexpr int kThreads = 512, kWantedThreads = 288, kSmallThreads = 128;  // of a block
+  static constexpr int kMostBlocks = 8;                                            // of a team
+  static constexpr int kTinyTeams = 1024, kSmallTeams = 512;
+  static constexpr int kClusterParts = 8, kPartBlocks = 32;  // of the device; resident in one
+  static constexpr int64_t kSmallBytes = 48 << 10, kBytes = 100 << 10;  // of a block's stages
 
   int blocks, share;  // of a team; packs of a block
   int threads, teams;
@@ -33,23 +37,30 @@ struct NormTeams {
     const int64_t each = CeilDiv(packs, blocks);
     share = each > kPacks * kThreads ? 0 : static_cast<int>(each);  // 0: no block holds it
     threads = static_cast<int>(CeilDiv(share, kPacks * kWarp)) * kWarp;
-    const int all = threads <= kWarp ? kTinyBlocks : threads <= 4 * kWarp ? kSmallBlocks : kBlocks;
-    teams = all / blocks;
+    teams = threads <= kWarp           ? kTinyTeams
+            : threads <= kSmallThreads ? kSmallTeams
+                                       : kClusterParts * (kPartBlocks / blocks);
   }
   // Bytes of a block's part of a row, which begins anywhere in a word.
   int64_t SlotBytes() const { return (int64_t{share} + 1) * kPackBytes; }
-  int Stages(int tensors) const {
-    const int64_t stage = tensors * SlotBytes();
-    return 4 * stage <= kDeepBytes ? 4 : 3 * stage <= kBytes ? 3 : 2;
+  // Rows in shared memory or on their way there: 2 to kMaxPendingCopies + 1.
+  int Stages(int tensors, const DeviceLimits& limits) const {
+    const int64_t room = limits.shared_per_block - kScratchBytes;
+    const int64_t wanted = threads <= kSmallThreads ? kSmallBytes : kBytes;
+    const int64_t stages = (wanted < room ? wanted : room) / (tensors * SlotBytes());
+    return stages < 2 ? 2 : stages > kMaxPendingCopies ? kMaxPendingCopies + 1 : int(stages);
   }
-  size_t SharedBytes(int tensors) const {
-    return static_cast<size_t>(Stages(tensors) * tensors * SlotBytes());
+  size_t SharedBytes(int tensors, const DeviceLimits& limits) const {
+    return static_cast<size_t>(Stages(tensors, limits) * tensors * SlotBytes());
   }
   bool Serves(int tensors, const DeviceLimits& limits) const {
-    constexpr size_t kScratch = 4 << 10;
     return share > 0 && (blocks == 1 || limits.clusters) &&
-           SharedBytes(tensors) + kScratch <= static_cast<size_t>(limits.shared_per_block);
+           SharedBytes(tensors, limits) + kScratchBytes <=
+               static_cast<size_t>(limits.shared_per_block);
   }
+
+ private:
+  static constexpr int kScratchBytes = 4 << 10;  // that the kernel has besides, at most
 };
 
 // What the kernel knows of the launch.
@@ -244,9 +255,9 @@ cudaError_t LaunchTeamsOf(const NormBackward<T>& a, const NormTeams<T>& teams, i
   constexpr auto kKernel = &NormTeamsKernel<kCluster, T, kCentre>;
   const cudaError_t error = AllowAllShared<NormTeamsKernel<kCluster, T, kCentre>>(limits);
   if (error != cudaSuccess) return error;
-  const NormTeamsGrid grid{teams.blocks, teams.share, teams.Stages(tensors), tensors};
+  const NormTeamsGrid grid{teams.blocks, teams.share, teams.Stages(tensors, limits), tensors};
   return LaunchAs({teams.blocks}, kKernel, count * teams.blocks, teams.threads,
-                  teams.SharedBytes(tensors), stream, a,
+                  teams.SharedBytes(tensors, limits), stream, a,
                   static_cast<C>(1.0 / static_cast<double>(a.cols)), grid, parts);
 }
 
