@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
     const bool packs = N > 1 && in_row && last.stride == 1 && offset >= 0 && first >= 0 && end >= 0;
     if (packs && end - first == N - 1) {
       pack = LoadNeighbours<N>(run, x, offset + first);
-    } else if (packs && first - end == N - 1) {
+    } else if (packs && first - end == N - 1 && last.mode != RemapMode::kWrap) {
       const Pack<Word, N> turned = LoadNeighbours<N>(run, x, offset + end);
 #pragma unroll
       for (int k = 0; k < N; ++k) pack.v[k] = turned.v[N - 1 - k];

@@ -11,7 +11,7 @@ MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "cir
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
-@pytest.mark.parametrize("cols", [4, 6, 15, 16, 17, 64, 300])
+@pytest.mark.parametrize("cols", [4, 6, 14, 15, 16, 17, 30, 64, 300])
 @pytest.mark.parametrize("offset", [0, 1])
 def test_pads(mode, dtype, cols, offset, device):
     """Rows shorter and longer than a pack, at any offset, whose ends lie within packs."""
@@ -30,9 +30,10 @@ def test_pads(mode, dtype, cols, offset, device):
         host(cut), np.pad(x[..., :3, 1:], [(0, 0), (0, 0), (1, 0), (0, 2)]))  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "float16", "float64"])
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
 def test_flips_and_rolls_of_short_rows(dtype, device):
-    for cols in (3, 5, 9, 17, 67):
+    # Rounds of 2, 6, 14 and 30 are those whose ends are as far apart as a pack read backwards.
+    for cols in (2, 3, 5, 6, 9, 14, 17, 30, 67):
         x = np.arange(4 * 7 * cols).reshape(4, 7, cols) % 89
         given = tensor(x, dtype, device)
         np.testing.assert_array_equal(host(given.flip(2)), x[:, :, ::-1])
