@@ -2,9 +2,10 @@
 //
 // Scatter gives the same result every time: the order is that of the index. Of short columns
 // whoever writes an element of the result is one thread: a column's places are dealt out to
-// `buckets` threads by their lowest bits; each reads the whole column of the index. Where elements
-// overwrite each other in longer columns, the greatest number of those that go to a place is found
-// first, by atomics, and that one is written. Sums of longer columns are held in shared memory.
+// `buckets` threads by their lowest bits; each reads the whole column of the index. Longer columns
+// of the result are held in shared memory. Where elements overwrite each other in columns too long
+// for that, the greatest number of those that go to a place is found first, by atomics, and that
+// one is written.
 #include "primitive/cuda/elementwise.cuh"
 #include "primitive/cuda/index_launch.h"
 #include "primitive/places.h"
@@ -124,11 +125,11 @@ cudaError_t LaunchPutLast(const ScatterRun& run, cudaStream_t stream) {
                 static_cast<T*>(run.dst));
 }
 
-// Sums of longer columns: a warp holds a column of the result, or a part of it, in shared memory
-// and goes through the column's elements in their order, 32 at a time. Those of them that meet in a
-// place are added one after the other, so that the sums are those of one thread.
+// A warp holds a column of the result, or a part of it, in shared memory and goes through the
+// column's elements in their order, 32 at a time. Of those of them that meet in a place the last
+// one stays, or they are added one after the other, so that the sums are those of one thread.
 template <class T>
-struct HeldSums {
+struct HeldColumns {
   Strided<3> g;
   ScatterDim p;
   int part;       // places that a warp holds
@@ -149,7 +150,7 @@ struct HeldElements {
   int place[kHeldSteps];
   T value[kHeldSteps];
 
-  __device__ __forceinline__ void Read(const HeldSums<T>& s, const int64_t* index, const T* src,
+  __device__ __forceinline__ void Read(const HeldColumns<T>& s, const int64_t* index, const T* src,
                                        int64_t begin, int size, int64_t first) {
     const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll
@@ -164,29 +165,37 @@ struct HeldElements {
       value[step] = src[k * s.p.src_stride];
     }
   }
-  __device__ __forceinline__ void AddTo(T* sums) const {
+  template <class Store>
+  __device__ __forceinline__ void GoTo(T* held) const {
+    const unsigned lane = threadIdx.x % 32;
 #pragma unroll
     for (int step = 0; step < kHeldSteps; ++step) {
       const unsigned peers = __match_any_sync(kAllLanes, place[step]);
-      const int before = __popc(peers & ((1u << threadIdx.x % 32) - 1));
-      int turn = 0;
-      do {
-        if (before == turn && place[step] >= 0) {
-          sums[place[step]] = cuda::AddTo{}(sums[place[step]], value[step]);
-        }
+      if constexpr (std::is_same_v<Store, Put>) {
+        const bool last = (peers >> lane) == 1;
+        if (last && place[step] >= 0) held[place[step]] = value[step];
         __syncwarp();
-        ++turn;
-      } while (__any_sync(kAllLanes, before >= turn));
+      } else {
+        const int before = __popc(peers & ((1u << lane) - 1));
+        int turn = 0;
+        do {
+          if (before == turn && place[step] >= 0) {
+            held[place[step]] = Store{}(held[place[step]], value[step]);
+          }
+          __syncwarp();
+          ++turn;
+        } while (__any_sync(kAllLanes, before >= turn));
+      }
     }
   }
 };
 
-template <class T>
+template <class T, class Store>
 __global__ void __launch_bounds__(kHeldWarps * 32)
-    AddHeldKernel(const __grid_constant__ HeldSums<T> s) {
-  extern __shared__ uint4 held[];
+    HeldKernel(const __grid_constant__ HeldColumns<T> s) {
+  extern __shared__ uint4 memory[];
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
-  T* sums = reinterpret_cast<T*>(held) + warp * s.part;
+  T* held = reinterpret_cast<T*>(memory) + warp * s.part;
   const int64_t task = int64_t{blockIdx.x} * (blockDim.x / 32) + warp;
   const int64_t part = task / s.g.numel;
   int64_t offsets[3];
@@ -194,7 +203,7 @@ __global__ void __launch_bounds__(kHeldWarps * 32)
   const int64_t begin = part * s.part, rest = s.p.size - begin;
   const int size = part >= s.parts ? 0 : rest < s.part ? static_cast<int>(rest) : s.part;
   T* to = s.dst + offsets[2] + begin * s.p.dst_stride;
-  for (int j = lane; j < size; j += 32) sums[j] = to[j * s.p.dst_stride];
+  for (int j = lane; j < size; j += 32) held[j] = to[j * s.p.dst_stride];
   __syncwarp();
   const int64_t* index = s.index + offsets[0];
   const T* src = s.src + offsets[1];
@@ -203,33 +212,49 @@ __global__ void __launch_bounds__(kHeldWarps * 32)
   now.Read(s, index, src, begin, size, 0);
   for (int64_t first = 0; first < s.p.count; first += kStep) {
     next.Read(s, index, src, begin, size, first + kStep);
-    now.AddTo(sums);
+    now.template GoTo<Store>(held);
     now = next;
     if (s.in_step) __syncthreads();
   }
-  for (int j = lane; j < size; j += 32) to[j * s.p.dst_stride] = sums[j];
+  for (int j = lane; j < size; j += 32) to[j * s.p.dst_stride] = held[j];
 }
 
-constexpr int64_t kHeldColumn = 64;  // elements of a column from which on a warp has it
+constexpr int64_t kHeldColumn = 64;       // elements of a column from which on a warp has it
+constexpr int64_t kSparse = 16;           // times as many places as elements, of which few are met
+constexpr int64_t kFewParts = 4;          // of a column that is overwritten
+constexpr int64_t kHeldBytes = 16 << 10;  // of a block whose warps read each a column of its own
 
-template <class T>
-cudaError_t LaunchAddHeld(const ScatterRun& run, const DeviceLimits& limits, cudaStream_t stream) {
-  const cudaError_t error = AllowAllShared<&AddHeldKernel<T>>(limits);
+// How many elements of a column a warp holds, and in how many parts the column is.
+struct HeldPlan {
+  int64_t part, parts;
+  int warps;
+
+  HeldPlan(const ScatterDim& p, int64_t item, const DeviceLimits& limits) {
+    const int64_t most = limits.shared_per_block / item;
+    part = p.size < most / 4 ? p.size : most / 4;
+    parts = CeilDiv(p.size, part);
+    const int64_t room = p.index_stride == 1 && kHeldBytes / item < most ? kHeldBytes / item : most;
+    const int64_t fit = room / part;
+    warps = static_cast<int>(fit < 1 ? 1 : fit < kHeldWarps ? fit : kHeldWarps);
+  }
+};
+
+template <class T, class Store>
+cudaError_t LaunchHeld(const ScatterRun& run, const HeldPlan& plan, const DeviceLimits& limits,
+                       cudaStream_t stream) {
+  const cudaError_t error = AllowAllShared<&HeldKernel<T, Store>>(limits);
   if (error != cudaSuccess) return error;
-  const ScatterDim& p = run.dim;
-  const int64_t most = limits.shared_per_block / static_cast<int64_t>(sizeof(T));
-  const int64_t part = p.size < most / 4 ? p.size : most / 4, parts = CeilDiv(p.size, part);
-  const int warps = static_cast<int>(most / part < kHeldWarps ? most / part : kHeldWarps);
-  const HeldSums<T> sums{run.g,
-                         p,
-                         static_cast<int>(part),
-                         parts,
-                         p.index_stride != 1,
-                         run.index,
-                         static_cast<const T*>(run.src),
-                         static_cast<T*>(run.dst)};
-  return Launch(AddHeldKernel<T>, CeilDiv(run.g.numel * parts, warps), warps * 32,
-                static_cast<size_t>(warps * part) * sizeof(T), stream, sums);
+  const HeldColumns<T> columns{run.g,
+                               run.dim,
+                               static_cast<int>(plan.part),
+                               plan.parts,
+                               run.dim.index_stride != 1,
+                               run.index,
+                               static_cast<const T*>(run.src),
+                               static_cast<T*>(run.dst)};
+  return Launch(HeldKernel<T, Store>, CeilDiv(run.g.numel * plan.parts, plan.warps),
+                plan.warps * 32, static_cast<size_t>(plan.warps * plan.part) * sizeof(T), stream,
+                columns);
 }
 
 template <class T, class Store>
@@ -237,10 +262,15 @@ cudaError_t LaunchScatter(const ScatterRun& run, const DeviceLimits& limits, cud
   const Strided<3>& g = run.g;
   const ScatterDim& p = run.dim;
   if (g.numel <= 0 || p.count <= 0 || p.size <= 0) return cudaSuccess;
-  if constexpr (std::is_same_v<Store, Put>) {
+  constexpr bool kPut = std::is_same_v<Store, Put>;
+  const HeldPlan plan(p, sizeof(T), limits);
+  const bool held =
+      p.count >= kHeldColumn && p.size <= kSparse * p.count && (!kPut || plan.parts <= kFewParts);
+  if (held && g.numel * plan.parts < kMaxBlocks) {
+    return LaunchHeld<T, Store>(run, plan, limits, stream);
+  }
+  if constexpr (kPut) {
     if (FindsLast(g.numel, p)) return LaunchPutLast<T>(run, stream);
-  } else if (p.count >= kHeldColumn && g.numel * CeilDiv(p.size, 1024) < kMaxBlocks) {
-    return LaunchAddHeld<T>(run, limits, stream);
   }
   const int64_t buckets = BucketsFor(g.numel, p);
   return Launch(ScatterKernel<T, Store>, CeilDiv(g.numel * buckets, kElementwiseThreads),

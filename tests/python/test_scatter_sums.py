@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scatter_add of columns: the sums are those of the index's order, whoever adds them.
+"""scatter and scatter_add of columns: the result is that of the index's order, whoever writes it.
 
 On CUDA columns of 64 elements and more are held in shared memory, whole ones of up to some 14,000
-float32 numbers, longer ones in parts; a line of 32,768 is sorted.
+float32 numbers, longer ones in parts; a line of 32,768 is summed by sorting.
 """
 
 import numpy as np
@@ -42,7 +42,7 @@ def test_columns_are_summed_in_their_order(dtype, count, dim, device):
 @pytest.mark.parametrize("dim", [0, 1])
 def test_columns_of_one_place_and_of_several_parts(size, dim, device):
     shape, whole = [3, 3], [3, 3]
-    shape[dim], whole[dim] = 500, size
+    shape[dim], whole[dim] = 3000, size
     places = RNG.integers(0, size, shape)
     source, x = RNG.standard_normal(shape).astype("float32"), np.zeros(whole, "float32")
     got = tensor(x, "float32", device).scatter_add(
@@ -82,6 +82,24 @@ def test_layouts(layout, device):
         places, source = host(at), of.cpu().numpy()
     got = given.scatter_add(0, at, of)
     np.testing.assert_array_equal(got.cpu().numpy(), summed(x, 0, places, source))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "bool"])
+@pytest.mark.parametrize("size", [1, 30, 1000, 60_000, 300_000])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_the_last_of_several_stays(dtype, size, dim, device):
+    """Of places that are met often and seldom, of columns that are held, in parts, and not."""
+    shape, whole = [4, 4], [4, 4]
+    shape[dim], whole[dim] = 4000, size
+    places = RNG.integers(0, size, shape)
+    source = RNG.integers(0, 2 if dtype == "bool" else 99, shape)
+    x = np.zeros(whole, int)
+    at, of, y = (np.moveaxis(t, dim, 0) for t in (places, source, x))
+    for k in range(len(at)):
+        y[at[k], np.arange(4)] = of[k]
+    got = flow.zeros(*whole, dtype=getattr(flow, dtype), device=device).scatter(
+        dim, flow.tensor(places).to(device), tensor(source, dtype, device))  # fmt: skip
+    np.testing.assert_array_equal(host(got).astype(int), x)
 
 
 def test_the_same_bits_every_time(device):
