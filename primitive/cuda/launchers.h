@@ -99,23 +99,6 @@ struct NllLaunchers {
 };
 NllLaunchers FindNll(DType dtype);
 
-// Operands: index, x, y. `missing` stands for what lies outside the dim.
-using GatherLauncher = cudaError_t (*)(const Strided<3>& g, int64_t size, int64_t stride,
-                                       const int64_t* index, const void* x, ScalarBits missing,
-                                       void* y, cudaStream_t);
-GatherLauncher FindGather(DType dtype);
-
-// Operands of the columns: index, src, dst.
-struct ScatterProblem {
-  int64_t count, size, index_stride, src_stride, dst_stride;
-};
-using ScatterLauncher = cudaError_t (*)(const Strided<3>& columns, const ScatterProblem&,
-                                        const int64_t* index, const void* src, void* dst,
-                                        void* workspace, cudaStream_t);
-ScatterLauncher FindScatter(DType dtype, bool add);
-// Bytes for a scatter that overwrites.
-size_t ScatterWorkspace(int64_t columns, const ScatterProblem& p);
-
 struct ScanRun {
   ReduceProblem problem;
   bool reverse, shifted;
