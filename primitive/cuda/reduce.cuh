@@ -282,6 +282,7 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads)
     const int64_t result = base + lane;
     State state[1] = {r.Identity()};
     if (result < p.results) {
+#pragma unroll 4
       for (int64_t chunk = way; chunk < p.chunks.value; chunk += ways) {
         state[0] = r.Merge(state[0], partial[chunk * p.results + result]);
       }
