@@ -112,34 +112,53 @@ struct NormTeamPack {
   }
 };
 
-}  // namespace internal
-
-// parts[teams][kinds] at PartPitch(cols): dweight, and dbias where kCentre; may be null. Dynamic
-// shared memory: grid.stages times grid.tensors (x, dy and maybe dsum) slots.
-template <bool kCluster, class T, bool kCentre>
-__global__ void __launch_bounds__(NormTeams<T>::kThreads)
-    NormTeamsKernel(const __grid_constant__ NormBackward<T> a, ComputeType<T> row_share,
-                    NormTeamsGrid grid, ComputeType<T>* parts) {
+// What a thread of a team does. Its columns are the same in all rows.
+template <class T, bool kCentre>
+struct NormTeamThread {
   using C = ComputeType<T>;
   using Sums = NormSums<T, kCentre>;
-  using Team = internal::Warps<kCluster>;
-  using Slot = internal::RowSlot<T>;
-  constexpr int N = kPackSize<T>, kPacks = NormTeams<T>::kPacks, kKinds = kCentre ? 2 : 1;
-  extern __shared__ __align__(16) char memory[];
-  __shared__ __align__(16) char scratch[Team::kScratchBytes];
-  Team team(scratch);
-  int part = 0;
-  if constexpr (kCluster) part = team.cluster.rank();
-  const int64_t begin = int64_t{part} * grid.share * N;  // the block's columns
-  const int64_t stop = begin + int64_t{grid.share} * N, end = stop < a.cols ? stop : a.cols;
-  const int columns = begin < end ? static_cast<int>(end - begin) : 0;
-  const int64_t first = kCluster ? internal::ClusterIndex() : blockIdx.x;
-  const int64_t step = gridDim.x / grid.blocks;
-  const int slot_bytes = (grid.share + 1) * kPackBytes;
-  const auto slot_of = [&](int stage) { return memory + stage * grid.tensors * slot_bytes; };
-  const auto fetch = [&](int64_t row, int stage) {
+  using Slot = RowSlot<T>;
+  static constexpr int N = kPackSize<T>, kPacks = NormTeams<T>::kPacks;
+  static constexpr int kKinds = kCentre ? 2 : 1;
+
+  const NormBackward<T>& a;
+  const NormTeamsGrid grid;
+  char* const memory;
+  const int slot_bytes;
+  const int64_t begin, end;  // the block's columns
+  const int columns;
+  StowedPack<T, N> x[kPacks], dy[kPacks];  // of the row at hand
+  C dweight[kPacks][N] = {}, dbias[kPacks][N] = {};
+
+  __device__ __forceinline__ NormTeamThread(const NormBackward<T>& a, const NormTeamsGrid& grid,
+                                            char* memory, int64_t part)
+      : a(a),
+        grid(grid),
+        memory(memory),
+        slot_bytes((grid.share + 1) * kPackBytes),
+        begin(part * grid.share * N),
+        end(begin + grid.share * N < a.cols ? begin + grid.share * N : a.cols),
+        columns(begin < end ? static_cast<int>(end - begin) : 0) {}
+
+  // Of x, behind which are those of dy and dsum.
+  __device__ __forceinline__ char* SlotOf(int stage) const {
+    return memory + stage * grid.tensors * slot_bytes;
+  }
+  __device__ __forceinline__ static int PackOf(int k) {
+    return static_cast<int>(threadIdx.x + k * blockDim.x);
+  }
+  // Columns of pack k of this thread.
+  __device__ __forceinline__ int CountOf(int k) const {
+    const int left = columns - PackOf(k) * N;
+    return left < 0 ? 0 : left < N ? left : N;
+  }
+  __device__ __forceinline__ NormTeamPack<T, kCentre> Get(int k, int count, C mean) const {
+    return {a, x[k], dy[k], begin + PackOf(k) * N, count, mean};
+  }
+  // A batch of copies, empty behind the last row.
+  __device__ __forceinline__ void Fetch(int64_t row, int stage) const {
     if (row < a.rows && columns > 0) {
-      char* const slot = slot_of(stage);
+      char* const slot = SlotOf(stage);
       Slot::Copy(slot, a.x + row * a.x_stride, begin, end);
       Slot::Copy(slot + slot_bytes, a.dy + row * a.cols, begin, end);
       if (grid.tensors > 2) {
@@ -147,55 +166,31 @@ __global__ void __launch_bounds__(NormTeams<T>::kThreads)
       }
     }
     CommitCopies();
-  };
-  // Columns of pack k of this thread.
-  const auto pack_of = [&](int k) { return static_cast<int>(threadIdx.x + k * blockDim.x); };
-  const auto count_of = [&](int k) {
-    const int left = columns - pack_of(k) * N;
-    return left < 0 ? 0 : left < N ? left : N;
-  };
-
-  C dweight[kPacks][N] = {}, dbias[kPacks][N] = {};
-  for (int s = 0; s + 1 < grid.stages; ++s) fetch(first + s * step, s);
-  C mean = 0, next_mean = kCentre ? a.mean[first] : C(0), rstd = 0, next_rstd = a.rstd[first];
-  int stage = 0;
-#pragma unroll 1
-  for (int64_t row = first; row < a.rows; row += step) {
-    mean = next_mean, rstd = next_rstd;
-    if (row + step < a.rows) {
-      if (kCentre) next_mean = a.mean[row + step];
-      next_rstd = a.rstd[row + step];
-    }
-    WaitForCopies(grid.stages - 2);
-    __syncthreads();
-    // All have read what was in the stage before this one.
-    fetch(row + (grid.stages - 1) * step, stage == 0 ? grid.stages - 1 : stage - 1);
-    char* const slot = slot_of(stage);
-    stage = stage + 1 == grid.stages ? 0 : stage + 1;
-
+  }
+  __device__ __forceinline__ Sums Read(const char* slot, int64_t row, C mean) {
     const T* const x_row = a.x + row * a.x_stride + begin;
     const T* const dy_row = a.dy + row * a.cols + begin;
-    StowedPack<T, N> x[kPacks], dy[kPacks];
     Sums sums;
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
-      const int count = count_of(k);
+      const int count = CountOf(k);
       if (count == 0) continue;
-      x[k] = StowedPack<T, N>::Of(Slot::Get(slot, pack_of(k), x_row));
-      dy[k] = StowedPack<T, N>::Of(Slot::Get(slot + slot_bytes, pack_of(k), dy_row));
-      const internal::NormTeamPack<T, kCentre> pack(a, x[k], dy[k], begin + pack_of(k) * N, count,
-                                                    mean);
+      x[k] = StowedPack<T, N>::Of(Slot::Get(slot, PackOf(k), x_row));
+      dy[k] = StowedPack<T, N>::Of(Slot::Get(slot + slot_bytes, PackOf(k), dy_row));
+      const auto pack = Get(k, count, mean);
 #pragma unroll
       for (int i = 0; i < N; ++i) sums.Add(pack.dy.v[i] * pack.weight.v[i], pack.v.v[i]);
     }
-    sums = team.Merge(team.Reduce(sums, Plus{}, Sums{}), Plus{});
-    const NormGradient<T, kCentre, false> gradient(sums, rstd, row_share);
+    return sums;
+  }
+  // Puts dx in the place of dy, which all have in registers.
+  __device__ __forceinline__ void Work(char* slot, int64_t row, C mean,
+                                       const NormGradient<T, kCentre, false>& gradient) {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
-      const int count = count_of(k);
+      const int count = CountOf(k);
       if (count == 0) continue;
-      const internal::NormTeamPack<T, kCentre> pack(a, x[k], dy[k], begin + pack_of(k) * N, count,
-                                                    mean);
+      const auto pack = Get(k, count, mean);
       Pack<C, N> dx;
 #pragma unroll
       for (int i = 0; i < N; ++i) {
@@ -207,33 +202,78 @@ __global__ void __launch_bounds__(NormTeams<T>::kThreads)
       if (!a.dx) continue;
       if (grid.tensors > 2) {
         const T* const dsum_row = a.dsum + row * a.cols + begin;
-        const auto more = ConvertPack<C>(Slot::Get(slot + 2 * slot_bytes, pack_of(k), dsum_row));
+        const auto more = ConvertPack<C>(Slot::Get(slot + 2 * slot_bytes, PackOf(k), dsum_row));
 #pragma unroll
         for (int i = 0; i < N; ++i) dx.v[i] += more.v[i];
       }
-      // In the place of dy, which all have in registers.
-      reinterpret_cast<OnChipPack<T, N>*>(slot + slot_bytes)[pack_of(k)].Put(ConvertPack<T>(dx));
+      reinterpret_cast<OnChipPack<T, N>*>(slot + slot_bytes)[PackOf(k)].Put(ConvertPack<T>(dx));
     }
+  }
+  __device__ __forceinline__ void Write(const char* slot, int64_t row) const {
+    if (!a.dx) return;
+    CopyImage(slot + slot_bytes, columns, a.dx + row * a.cols + begin,
+              static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x));
+  }
+  __device__ __forceinline__ void Leave(C* parts, int64_t team) const {
+    const int64_t pitch = PartPitch<C>(a.cols);
+    C* const to = parts + team * kKinds * pitch + begin;
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      const int count = CountOf(k);
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        if (i >= count) continue;
+        to[PackOf(k) * N + i] = dweight[k][i];
+        if (kCentre) to[pitch + PackOf(k) * N + i] = dbias[k][i];
+      }
+    }
+  }
+};
+
+}  // namespace internal
+
+// parts[teams][kinds] at PartPitch(cols): dweight, and dbias where kCentre; may be null. Dynamic
+// shared memory: grid.stages times grid.tensors (x, dy and maybe dsum) slots.
+template <bool kCluster, class T, bool kCentre>
+__global__ void __launch_bounds__(NormTeams<T>::kThreads)
+    NormTeamsKernel(const __grid_constant__ NormBackward<T> a, ComputeType<T> row_share,
+                    NormTeamsGrid grid, ComputeType<T>* parts) {
+  using C = ComputeType<T>;
+  using Sums = NormSums<T, kCentre>;
+  using Team = internal::Warps<kCluster>;
+  extern __shared__ __align__(16) char memory[];
+  __shared__ __align__(16) char scratch[Team::kScratchBytes];
+  Team team(scratch);
+  int part = 0;
+  if constexpr (kCluster) part = team.cluster.rank();
+  internal::NormTeamThread<T, kCentre> thread(a, grid, memory, part);
+  const int64_t first = kCluster ? internal::ClusterIndex() : blockIdx.x;
+  const int64_t step = gridDim.x / grid.blocks;
+  for (int s = 0; s + 1 < grid.stages; ++s) thread.Fetch(first + s * step, s);
+  C next_mean = kCentre ? a.mean[first] : C(0), next_rstd = a.rstd[first];
+  int stage = 0;
+#pragma unroll 1
+  for (int64_t row = first; row < a.rows; row += step) {
+    const C mean = next_mean, rstd = next_rstd;
+    if (row + step < a.rows) {
+      if (kCentre) next_mean = a.mean[row + step];
+      next_rstd = a.rstd[row + step];
+    }
+    WaitForCopies(grid.stages - 2);
     __syncthreads();
-    if (a.dx) {
-      internal::CopyImage(slot + slot_bytes, columns, a.dx + row * a.cols + begin,
-                          static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x));
-    }
+    // All have read what was in the stage before this one.
+    thread.Fetch(row + (grid.stages - 1) * step, stage == 0 ? grid.stages - 1 : stage - 1);
+    char* const slot = thread.SlotOf(stage);
+    stage = stage + 1 == grid.stages ? 0 : stage + 1;
+
+    Sums sums = thread.Read(slot, row, mean);
+    sums = team.Merge(team.Reduce(sums, Plus{}, Sums{}), Plus{});
+    thread.Work(slot, row, mean, NormGradient<T, kCentre, false>(sums, rstd, row_share));
+    __syncthreads();
+    thread.Write(slot, row);
   }
   WaitForCopies(0);
-  if (!parts) return;
-  const int64_t pitch = PartPitch<C>(a.cols);
-  C* const to = parts + first * kKinds * pitch + begin;
-#pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
-    const int count = count_of(k);
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      if (i >= count) continue;
-      to[pack_of(k) * N + i] = dweight[k][i];
-      if (kCentre) to[pitch + pack_of(k) * N + i] = dbias[k][i];
-    }
-  }
+  if (parts) thread.Leave(parts, first);
 }
 
 // Bytes of parts.
