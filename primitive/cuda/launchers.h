@@ -57,26 +57,6 @@ ArangeLauncher FindArange(DType dtype);
 struct ReduceProblem {
   int64_t outer, axis, inner;
 };
-struct ReduceRun {
-  ReduceProblem problem;
-  ReduceKind op;
-  double parameter;  // the p of a norm, the correction of a variance
-  DType out;         // of y
-  const void* x;
-  void* y;
-  void* second;
-  void* workspace;
-};
-struct ReduceLaunchers {
-  size_t (*workspace_bytes)(const ReduceProblem&, const DeviceLimits&) = nullptr;
-  cudaError_t (*launch)(const ReduceRun&, const DeviceLimits&, cudaStream_t) = nullptr;
-};
-// Sums, means and products; extremes, places and counts; norms, variances and the rest. Null where
-// the op is another family's.
-ReduceLaunchers FindReduceSum(ReduceKind op, DType in);
-ReduceLaunchers FindReduceExtreme(ReduceKind op, DType in);
-ReduceLaunchers FindReduceMoment(ReduceKind op, DType in);
-
 struct ReduceGradRun {
   ReduceProblem problem;
   double parameter;
