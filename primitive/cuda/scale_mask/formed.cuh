@@ -104,7 +104,8 @@ struct FormedMaskRow {
           sum += v;
         }
       } else {
-        value = FilledPack<N>(C(0));
+#pragma unroll
+        for (C& v : value.v) v = 0;
       }
       return sum;
     }
@@ -131,7 +132,8 @@ struct FormedMaskRow {
   template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col, Value<N> value,
                                         const Total& total) const {
-    value *= total.gain;
+#pragma unroll
+    for (C& v : value.v) v *= total.gain;
     rows.y.template Store<N>(row, col, value);
   }
 
