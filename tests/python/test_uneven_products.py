@@ -33,9 +33,9 @@ def stored(rng, rows, cols, dtype, device, how):
 def check(got, x, y, dtype, plus=0.0):
     """got is x @ y + plus, of values in float64."""
     want, terms = x @ y + plus, np.abs(x) @ np.abs(y)
-    # What the inner dim has beyond a multiple of 8 is added first, and rounded.
+    # What the inner dim has beyond a multiple of 8 is added first, to the bias, and rounded.
     whole = x.shape[-1] // 8 * 8
-    first = np.abs(x[..., whole:] @ y[whole:])
+    first = np.abs(x[..., whole:] @ y[whole:]) + np.abs(plus)
     # A rounding of the sum, one of the part that is added first, and the sum's own: tensor cores
     # cut off what does not fit beside the largest of a few terms. Parts of a sum that are rounded
     # to 16 bits on the way, as cuBLASLt may by default, do not stay within it.
