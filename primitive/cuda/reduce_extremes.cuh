@@ -21,7 +21,6 @@ __device__ __forceinline__ T Further(T a, T b) {
 }
 template <bool kMax>
 __device__ __forceinline__ float Further(float a, float b) {
-#if __CUDA_ARCH__ >= 800
   float further;
   if constexpr (kMax) {
     asm("max.NaN.f32 %0, %1, %2;" : "=f"(further) : "f"(a), "f"(b));
@@ -29,9 +28,6 @@ __device__ __forceinline__ float Further(float a, float b) {
     asm("min.NaN.f32 %0, %1, %2;" : "=f"(further) : "f"(a), "f"(b));
   }
   return further;
-#else
-  return (kMax ? b > a : b < a) || b != b ? b : a;
-#endif
 }
 template <bool kMax>
 __device__ __forceinline__ __half Further(__half a, __half b) {
