@@ -43,9 +43,10 @@ def test_functions_of_one(device, name):
 def test_activations(device, name):
     f = getattr(F, name)
     finite = [c for c in CORNERS if math.isfinite(c) or math.isnan(c)]
+    near = 1.0 if name == "hardswish" else 0.0  # a product that vanishes at -3
     for dtype in "float32", "float64", "float16":
         x = tensor(finite + [*RNG.normal(size=40)], dtype, device)
-        same(elements(lambda x: f(x))(x), f(x), steps=8)
+        same(elements(lambda x: f(x))(x), f(x), steps=8, near=near)
 
 
 @pytest.mark.parametrize("name", TWO)
