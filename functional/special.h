@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Special functions: of the normal distribution, Bessel functions, derivatives of log gamma.
-// Integers and bool are cast to float32 first. What CUDA has no form of float for, and on the CPU all
-// 16-bit floats and float32, is computed in double and rounded once.
+// Integers and bool are cast to float32 first. What CUDA has no form of float for, and on the CPU
+// all 16-bit floats and float32, is computed in double and rounded once.
 //
 //   OFL_ASSIGN_OR_RETURN(Tensor share, functional::Ndtr(z));
 #pragma once

@@ -20,11 +20,6 @@ status=0
 timeout 90 python3 -m pip install -q --no-index --no-deps --upgrade --target "$WHERE/site" \
   carry/*.whl || exit 1
 export PYTHONPATH=$WHERE/site
-# Where PyTorch has brought NCCL, the loader does not look.
-nccl=$(python3 -c 'import glob, nvidia.nccl as n; print(glob.glob(list(n.__path__)[0] + "/lib/libnccl.so.2")[0])' 2> /dev/null)
-if [ -n "$nccl" ]; then
-  export OFL_NCCL_LIBRARY=$nccl LD_LIBRARY_PATH=$(dirname "$nccl")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-fi
 # A wheel without Gloo's libraries: those beside the tests in C++.
 gloo=$(ls "$WHERE"/site/oneflow_lite/lib/liboneflow_lite_gloo.so 2> /dev/null)
 if ! { [ -n "$gloo" ] && python3 -c "import oneflow_lite, ctypes; ctypes.CDLL('$gloo')"; } 2> /dev/null &&
@@ -54,7 +49,7 @@ info() {
   python3 -c 'import oneflow_lite as flow
 print("oneflow_lite", flow.__version__, flow.__file__, flow.cuda.device_count())'
   python3 -c 'import torch; print("torch", torch.__version__, torch.cuda.nccl.version())'
-  echo "NCCL: ${nccl:-not found}; Gloo: ${gloo:-not found}"
+  echo "Gloo: ${gloo:-not found}"
 }
 smoke() {
   cat > "$WHERE/smoke.py" << 'END'
@@ -74,7 +69,7 @@ END
   NCCL_DEBUG=WARN python3 -m oneflow_lite.launch --nproc 2 --timeout 30 "$WHERE/smoke.py"
 }
 export -f tests info smoke
-export nccl gloo
+export gloo
 
 part info 30 bash -c info
 part smoke 60 bash -c smoke

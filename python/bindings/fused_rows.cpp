@@ -146,9 +146,8 @@ void AddCompiler(py::module_& m) {
       "The functions that an expression of fuse_elements may have, and how many operands each "
       "has.");
   m.def(
-      "add_library_homes",
-      [](const std::vector<std::string>& homes) { AddToolkitFolders(homes); }, py::arg("homes"),
-      "More folders in which a CUDA toolkit, or a library of NVIDIA's, may be.");
+      "add_library_homes", [](const std::vector<std::string>& homes) { AddToolkitFolders(homes); },
+      py::arg("homes"), "More folders in which a CUDA toolkit, or a library of NVIDIA's, may be.");
   m.def("library_homes", &AddedLibraryHomes, "What add_library_homes was given.");
 }
 

@@ -126,7 +126,8 @@ def all_16_bits(dtype):
 
 
 def compare(name, got, x, dtype, units, absolute, step):
-    """got against the float64 reference at x: within so many units of float32 (float64)."""
+    """got against the float64 reference at x: within so many units of float32 (float64), and for 16
+    bits within `step` of their own besides."""
     reference = quiet(REFERENCES[name][0])
     want = reference(x)
     with np.errstate(all="ignore"):
@@ -134,7 +135,7 @@ def compare(name, got, x, dtype, units, absolute, step):
         exact = (got == nearest) | (np.isnan(got) & np.isnan(nearest))
         fine = "float64" if dtype == "float64" else "float32"
         error = units * ulp(want, fine) + step * ulp(want, dtype)
-        close = np.abs(got - want) <= np.maximum(error, absolute + bool(step) * error)
+        close = np.abs(got - want) <= np.maximum(error, absolute + (error if step else 0))
         # Beside the largest number an error of the last place decides between it and infinity.
         largest = {"float16": 65504.0, "bfloat16": 3.3895e38, "float32": 3.4028e38}
         edge = np.isinf(got) & (np.abs(want) > largest.get(dtype, 1.79769e308))
