@@ -97,6 +97,7 @@ Status ForParts(const HeadOperands& o, int64_t chunks, const F& f) {
   const GlobalSpec* g = GlobalOf(o.x);
   const bool spread = g && std::find(g->sbp.begin(), g->sbp.end(), Sbp::Split(0)) != g->sbp.end();
   const int64_t parts = spread ? 1 : std::max<int64_t>(1, std::min(chunks, rows));
+  if (parts == 1) return f(o.x, o.target, int64_t{0}, rows);  // a slice moves rows that are split
   for (int64_t i = 0; i < parts; ++i) {
     const int64_t begin = rows * i / parts, count = rows * (i + 1) / parts - begin;
     OFL_ASSIGN_OR_RETURN(Tensor x, Narrow(o.x, 0, begin, count));
@@ -140,7 +141,10 @@ StatusOr<Gradients> Recompute(const HeadOperands& o, const Options& options, con
       o, GradEnabled() ? 1 : options.chunks,
       [&](const Tensor& x, const Tensor& target, int64_t begin, int64_t count) -> Status {
         OFL_ASSIGN_OR_RETURN(const Tensor logits, LogitsOf(x, o));
-        OFL_ASSIGN_OR_RETURN(const Tensor factor, Narrow(dloss, 0, begin, count));
+        Tensor factor = dloss;
+        if (count < o.x.shape()[0]) {
+          OFL_ASSIGN_OR_RETURN(factor, Narrow(dloss, 0, begin, count));
+        }
         OFL_ASSIGN_OR_RETURN(const CrossEntropyRows rows,
                              FusedRows(logits, target, options.ignore_index, options.smoothing));
         OFL_ASSIGN_OR_RETURN(const Tensor dlogits,
