@@ -10,12 +10,15 @@ import torch.nn.functional as F
 from conftest import assert_near
 
 # Whole packs of 16 bytes in every dtype, in some, in none; and both sides of where kernels change
-# hands: on CUDA 4 lanes to 16 packs a thread, 32, 256 and 8192 columns element by element.
+# hands: on CUDA 4 lanes to 16 packs a thread; 32 and 256 columns element by element; of others a
+# warp, a block, a cluster, and again element by element.
 WIDTHS = (
     1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 100, 127, 128, 129, 192, 255, 256, 257,
     333, 384, 500, 511, 512, 513, 640, 768, 1000, 1023, 1024, 1025, 1280, 1536, 2000, 2048, 2049,
     2560, 3000, 3072, 4095, 4096, 4097, 5120, 6007, 7168, 8191, 8192, 8193, 10007, 12288, 16384,
     16385, 32000, 50257, 65536, 131073,
+    259, 263, 515, 519, 1031, 1033, 2055, 2057, 4103, 4105, 4611, 6911, 6913, 9217, 12297, 18433,
+    32769, 61441, 65537, 98303, 98305,
 )  # fmt: skip
 SOME = (1, 7, 32, 100, 257, 1000, 1024, 4096, 4097, 65536, 70001, 140000)
 MOST_ROWS = 4096

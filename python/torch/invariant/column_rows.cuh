@@ -54,6 +54,9 @@ cudaError_t LaunchColumnGroups(const A& a, int64_t rows, int64_t cols, cudaStrea
   return Launch(ColumnGroupKernel<kLanes, kColumns, A>, blocks, kThreads, 0, stream, a, rows, cols);
 }
 
+// The widest rows that groups of lanes have.
+inline constexpr int64_t kMostGroupColumns = 256;
+
 // Rows of any width and alignment. Neither allocates nor synchronises.
 template <class A>
 cudaError_t LaunchByColumns(const A& algorithm, int64_t rows, int64_t cols, cudaStream_t stream) {
@@ -62,7 +65,7 @@ cudaError_t LaunchByColumns(const A& algorithm, int64_t rows, int64_t cols, cuda
   if (rows <= 0 || cols <= 0) return cudaSuccess;
   const Columns a(algorithm);
   if (cols <= 32) return LaunchColumnGroups<8, 4>(a, rows, cols, stream);
-  if (cols <= 256) return LaunchColumnGroups<kWarp, 8>(a, rows, cols, stream);
+  if (cols <= kMostGroupColumns) return LaunchColumnGroups<kWarp, 8>(a, rows, cols, stream);
   if (cols <= Shape::kMost) {
     const auto warps = static_cast<int>(CeilDiv(cols, kWarp * Shape::kPacks));
     return Launch(RowBlockKernel<false, Columns, Shape>, rows, warps * kWarp, 0, stream, a, rows,

@@ -16,7 +16,7 @@ struct CrossEntropyLossRow {
   using Output = T;
   using C = ComputeType<T>;
   static constexpr int kPack = kPackSize<T>, kInputs = 1;
-  static constexpr unsigned kOffers = RowOffers::kNothing;
+  static constexpr unsigned kOffers = RowOffers::kShifts;
   using Statistics = CrossEntropyPartial<C>;
   using Merge = MergePartials;
 
@@ -33,20 +33,27 @@ struct CrossEntropyLossRow {
   struct Total {
     C max = MinusInfinity<C>();
     C sum = 0, deviation = 0, anchor = 0;
+    int64_t target = 0;
   };
 
   template <Access kAccess, int N>
   __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
     return {{LoadFrom<kAccess, N>(DirectLoad<T>{p.x, p.row_stride}, row, col)}};
   }
+  __device__ __forceinline__ int Head(int64_t) const { return 0; }
+  __device__ __forceinline__ WordFrame Frame(int, int64_t row, int64_t col) const {
+    return DirectLoad<T>{p.x, p.row_stride}.Frame(row, col);
+  }
   __device__ __forceinline__ Total Begin(int64_t row) const {
     Total total;
     if (kSmooth) total.anchor = AnchorOf(p, p.x + row * p.row_stride);
     return total;
   }
-  __device__ __forceinline__ void Look(int64_t, Total&) const {}
+  __device__ __forceinline__ void Look(int64_t row, Total& total) const {
+    total.target = p.target[row];
+  }
   __device__ __forceinline__ void End(int64_t row, const Total& total) const {
-    const int64_t target = p.target[row];
+    const int64_t target = total.target;
     Statistics part;
     part.sum = {total.max, total.sum};
     part.deviation = total.deviation;
@@ -86,6 +93,13 @@ struct CrossEntropyLossRow {
       total.sum = sum.v[0];
       total.deviation = sum.v[1];
     }
+  }
+  // Of parts of a row.
+  static __device__ __forceinline__ Statistics Gathered(const Total& part) {
+    return {{part.max, part.sum}, part.deviation};
+  }
+  static __device__ __forceinline__ void Rebase(const Statistics& row, Total& total) {
+    Conclude(row, total);
   }
   template <int N>
   __device__ __forceinline__ void Store(int64_t, int64_t, const Value<N>&, const Total&) const {}

@@ -6,8 +6,8 @@
 // On the CPU rows are launched by parts, so that no kernel sees how many there are (EachRows). On
 // CUDA rows of whole packs of 16 bytes have the kernels that all rows have, by plans that know no
 // number of rows (CurrentStream), once they are aligned (NeedsCopy). How the threads of those
-// kernels share other rows follows from where a row begins, so these have kernels of their own,
-// element by element: the primitives Invariant<P>.
+// kernels share other rows follows from where a row begins, so these have kernels of their own, in
+// which it follows from a row's own first column: the primitives Invariant<P>.
 #pragma once
 
 #include <algorithm>

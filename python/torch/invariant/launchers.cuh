@@ -10,7 +10,9 @@
 #include "python/torch/invariant/column_rows.cuh"
 #include "python/torch/invariant/cross_entropy_loss.cuh"
 #include "python/torch/invariant/launchers.h"
+#include "python/torch/invariant/mask_rows.cuh"
 #include "python/torch/invariant/norm_gradient.cuh"
+#include "python/torch/invariant/own_columns.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -20,44 +22,54 @@ struct InvariantOf {
   using C = ComputeType<T>;
   using Load = DirectLoad<T>;
   using Store = DirectStore<T>;
+  using Image = ImageStore<T>;
+  using Limits = DeviceLimits;
 
   template <bool kLog>
-  static cudaError_t SoftmaxOf(const SoftmaxProblem& p, const T* x, T* y, cudaStream_t stream) {
-    return LaunchByColumns(SoftmaxRow<kLog, Load, Store>{{x, p.strides[0]}, {y, p.cols}}, p.rows,
-                           p.cols, stream);
+  static cudaError_t SoftmaxOf(const SoftmaxProblem& p, const T* x, T* y, const Limits& limits,
+                               cudaStream_t stream) {
+    const Load from{x, p.strides[0]};
+    return LaunchOwnColumns(SoftmaxRow<kLog, Load, Image>{from, {y, p.cols}},
+                            SoftmaxRow<kLog, Load, Store>{from, {y, p.cols}}, p.rows, p.cols,
+                            limits, stream);
   }
-  static cudaError_t Softmax(const SoftmaxProblem& p, const void* x, void* y, cudaStream_t stream) {
+  static cudaError_t Softmax(const SoftmaxProblem& p, const void* x, void* y, const Limits& limits,
+                             cudaStream_t stream) {
     const auto launch = p.log ? &SoftmaxOf<true> : &SoftmaxOf<false>;
-    return launch(p, static_cast<const T*>(x), static_cast<T*>(y), stream);
+    return launch(p, static_cast<const T*>(x), static_cast<T*>(y), limits, stream);
   }
   template <bool kLog>
   static cudaError_t SoftmaxBackwardOf(const SoftmaxProblem& p, const T* y, const T* dy, T* dx,
-                                       cudaStream_t stream) {
-    return LaunchByColumns(
-        SoftmaxBackwardRow<kLog, Load, Store>{{y, p.strides[0]}, {dy, p.strides[1]}, {dx, p.cols}},
-        p.rows, p.cols, stream);
+                                       const Limits& limits, cudaStream_t stream) {
+    const Load y_rows{y, p.strides[0]}, dy_rows{dy, p.strides[1]};
+    return LaunchOwnColumns(SoftmaxBackwardRow<kLog, Load, Image>{y_rows, dy_rows, {dx, p.cols}},
+                            SoftmaxBackwardRow<kLog, Load, Store>{y_rows, dy_rows, {dx, p.cols}},
+                            p.rows, p.cols, limits, stream);
   }
   static cudaError_t SoftmaxBackward(const SoftmaxProblem& p, const void* y, const void* dy,
-                                     void* dx, cudaStream_t stream) {
+                                     void* dx, const Limits& limits, cudaStream_t stream) {
     const auto launch = p.log ? &SoftmaxBackwardOf<true> : &SoftmaxBackwardOf<false>;
     return launch(p, static_cast<const T*>(y), static_cast<const T*>(dy), static_cast<T*>(dx),
-                  stream);
+                  limits, stream);
   }
   static cudaError_t ScaleMask(const ScaleMaskProblem& p, const void* x, const void* mask, void* y,
-                               cudaStream_t stream) {
+                               const Limits& limits, cudaStream_t stream) {
     auto rows = internal::MakeMaskedRows<T, uint64_t>(p, static_cast<const T*>(x), mask,
                                                       static_cast<T*>(y));
     rows.tiles.on = false;
-    return LaunchByColumns(FormedMaskRow<T, uint64_t, false>{rows}, p.rows, p.cols, stream);
+    return LaunchOwnColumns(OwnMaskRow<T>{{rows}, {static_cast<T*>(y), p.cols}},
+                            FormedMaskRow<T, uint64_t, false>{rows}, p.rows, p.cols, limits,
+                            stream);
   }
   static cudaError_t ScaleMaskBackward(const ScaleMaskProblem& p, const void* y, const void* dy,
-                                       void* dx, cudaStream_t stream) {
+                                       void* dx, const Limits& limits, cudaStream_t stream) {
     const ScaleMaskBackwardRow<T> row{{static_cast<const T*>(y), p.cols},
                                       {static_cast<const T*>(dy), p.cols},
                                       {static_cast<T*>(dx), p.cols},
                                       static_cast<C>(p.scale),
                                       MakeCausalRows<uint64_t>(p.queries, p.cols, p.causal)};
-    return LaunchByColumns(row, p.rows, p.cols, stream);
+    return LaunchOwnColumns(OwnMaskBackwardRow<T>{row, {static_cast<T*>(dx), p.cols}}, row, p.rows,
+                            p.cols, limits, stream);
   }
 
   static CrossEntropyRows<T> RowsOf(const CrossEntropyProblem& p, const void* x,
@@ -67,15 +79,13 @@ struct InvariantOf {
         target, p.row_stride};
   }
   static cudaError_t Loss(const CrossEntropyProblem& p, const void* x, const int64_t* target,
-                          void* loss, void* stats, cudaStream_t stream) {
-    const auto rows = RowsOf(p, x, target);
-    C *const to = static_cast<C*>(loss), *const numbers = static_cast<C*>(stats);
-    if (p.smoothing != 0) {
-      return LaunchByColumns(CrossEntropyLossRow<T, true>{rows, to, numbers}, p.rows, p.classes,
-                             stream);
-    }
-    return LaunchByColumns(CrossEntropyLossRow<T, false>{rows, to, numbers}, p.rows, p.classes,
-                           stream);
+                          void* loss, void* stats, const Limits& limits, cudaStream_t stream) {
+    const auto launch = [&](auto smooth) {
+      const CrossEntropyLossRow<T, decltype(smooth)::value> row{
+          RowsOf(p, x, target), static_cast<C*>(loss), static_cast<C*>(stats)};
+      return LaunchOwnColumns(row, row, p.rows, p.classes, limits, stream);
+    };
+    return p.smoothing != 0 ? launch(std::true_type{}) : launch(std::false_type{});
   }
   static cudaError_t LossInPlace(const CrossEntropyProblem& p, void* x, const int64_t* target,
                                  const void* scale, void* loss, cudaStream_t stream) {
@@ -91,7 +101,7 @@ struct InvariantOf {
 
   template <bool kCentre>
   static cudaError_t NormOf(const NormProblem& p, const NormForwardPointers& pointers,
-                            cudaStream_t stream) {
+                            const Limits& limits, cudaStream_t stream) {
     NormForward<T> a;
     a.rows = p.rows, a.cols = p.cols, a.x_stride = p.x_stride;
     a.x = static_cast<const T*>(pointers.x);
@@ -108,13 +118,16 @@ struct InvariantOf {
     extras.mean = static_cast<C*>(pointers.mean), extras.rstd = static_cast<C*>(pointers.rstd);
     extras.eps = static_cast<C>(p.eps);
     extras.share = static_cast<C>(1.0 / static_cast<double>(p.cols));
-    const NormRow<kCentre, Load, Store> row{
-        {{a.x, a.x_stride}, {static_cast<T*>(pointers.y), p.cols}, extras}};
-    return LaunchByColumns(row, p.rows, p.cols, stream);
+    const Load from{a.x, a.x_stride};
+    T* const y = static_cast<T*>(pointers.y);
+    return LaunchOwnColumns(NormRow<kCentre, Load, Image>{{from, {y, p.cols}, extras}},
+                            NormRow<kCentre, Load, Store>{{from, {y, p.cols}, extras}}, p.rows,
+                            p.cols, limits, stream);
   }
   static cudaError_t Norm(bool centre, const NormProblem& p, const NormForwardPointers& pointers,
-                          cudaStream_t stream) {
-    return centre ? NormOf<true>(p, pointers, stream) : NormOf<false>(p, pointers, stream);
+                          const Limits& limits, cudaStream_t stream) {
+    const auto launch = centre ? &NormOf<true> : &NormOf<false>;
+    return launch(p, pointers, limits, stream);
   }
   template <bool kCentre>
   static cudaError_t NormBackwardOf(const NormProblem& p, const NormBackwardPointers& pointers,

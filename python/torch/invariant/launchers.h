@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The launchers of rows that are no whole packs of 16 bytes, by width and dtype alone
-// (column_rows.cuh), compiled once per element type (rows_<dtype>.cu).
+// (own_columns.cuh, norm_teams.cuh, column_rows.cuh), compiled once per element type
+// (rows_<dtype>.cu).
 #pragma once
 
 #include "primitive/cuda/cross_entropy/launch.h"
@@ -14,18 +15,20 @@ namespace cuda {
 
 // Pointers are aligned to their element. `centre`: layer_norm, else rms_norm.
 struct InvariantLaunchers {
-  cudaError_t (*softmax)(const SoftmaxProblem&, const void* x, void* y, cudaStream_t);
+  cudaError_t (*softmax)(const SoftmaxProblem&, const void* x, void* y, const DeviceLimits&,
+                         cudaStream_t);
   cudaError_t (*softmax_backward)(const SoftmaxProblem&, const void* y, const void* dy, void* dx,
-                                  cudaStream_t);
+                                  const DeviceLimits&, cudaStream_t);
   cudaError_t (*scale_mask)(const ScaleMaskProblem&, const void* x, const void* mask, void* y,
-                            cudaStream_t);
+                            const DeviceLimits&, cudaStream_t);
   cudaError_t (*scale_mask_backward)(const ScaleMaskProblem&, const void* y, const void* dy,
-                                     void* dx, cudaStream_t);
+                                     void* dx, const DeviceLimits&, cudaStream_t);
   cudaError_t (*loss)(const CrossEntropyProblem&, const void* x, const int64_t* target, void* loss,
-                      void* stats, cudaStream_t);
+                      void* stats, const DeviceLimits&, cudaStream_t);
   cudaError_t (*loss_in_place)(const CrossEntropyProblem&, void* x, const int64_t* target,
                                const void* scale, void* loss, cudaStream_t);
-  cudaError_t (*norm)(bool centre, const NormProblem&, const NormForwardPointers&, cudaStream_t);
+  cudaError_t (*norm)(bool centre, const NormProblem&, const NormForwardPointers&,
+                      const DeviceLimits&, cudaStream_t);
   size_t (*norm_backward_bytes)(bool centre, const NormProblem&);
   cudaError_t (*norm_backward)(bool centre, const NormProblem&, const NormBackwardPointers&,
                                void* workspace, const DeviceLimits&, cudaStream_t);

@@ -6,9 +6,12 @@
 // from the width.
 #pragma once
 
+#include <algorithm>
+
 #include "primitive/cuda/norms/backward/sums.cuh"
 #include "primitive/cuda/rows/io.cuh"
 #include "python/torch/invariant/column_rows.cuh"
+#include "python/torch/invariant/norm_teams.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -184,7 +187,7 @@ size_t ColumnGradientBytes(int64_t rows, int64_t cols) {
   const int64_t offsets = kRecentre<T, kCentre> ? PartPitch<C>(rows) : 0;
   const int64_t bytes = (parts + offsets) * static_cast<int64_t>(sizeof(C));
   const int64_t exact = internal::ExactWorkspaceBytes<T, kCentre>(rows, cols);
-  return static_cast<size_t>(bytes > exact ? bytes : exact);
+  return static_cast<size_t>(std::max({bytes, exact, NormTeamsBytes<T, kCentre>(cols)}));
 }
 
 namespace internal {
@@ -200,6 +203,21 @@ cudaError_t AddUpParts(const C* parts, int64_t count, int kinds, int64_t cols, v
                      1, static_cast<Weight*>(dweight), static_cast<Weight*>(dbias));
 }
 
+template <bool kCentre, class T>
+cudaError_t LaunchTeams(const NormBackward<T>& a, const NormTeams<T>& teams, int tensors,
+                        const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
+  using C = ComputeType<T>;
+  const int64_t count = a.rows < teams.teams ? a.rows : teams.teams;
+  const bool sums = a.dweight || a.dbias;
+  C* const parts = sums ? static_cast<C*>(workspace) : nullptr;
+  const auto launch =
+      teams.blocks > 1 ? &LaunchTeamsOf<true, kCentre, T> : &LaunchTeamsOf<false, kCentre, T>;
+  const cudaError_t error = launch(a, teams, tensors, count, limits, stream, parts);
+  if (error != cudaSuccess || !sums) return error;
+  const auto add = a.float_weight ? &AddUpParts<float, C> : &AddUpParts<T, C>;
+  return add(parts, count, kCentre ? 2 : 1, a.cols, a.dweight, a.dbias, limits, stream);
+}
+
 }  // namespace internal
 
 // Rows of any width and alignment; `a.x` is the forward's input.
@@ -213,6 +231,12 @@ cudaError_t LaunchColumnGradient(const NormBackward<T>& given, const DeviceLimit
     const cudaError_t error = internal::LaunchExact<kCentre>(a, limits, stream, workspace);
     if (error != cudaSuccess) return error;
     a.dweight = nullptr;
+  }
+  if (!a.dx && !a.dweight && !a.dbias) return cudaSuccess;
+  const NormTeams<T> teams(a.cols);
+  const int tensors = a.dsum && a.dx ? 3 : 2;
+  if (teams.Serves(tensors, limits)) {
+    return internal::LaunchTeams<kCentre>(a, teams, tensors, limits, stream, workspace);
   }
   const int64_t parts = NormColumnSums::Parts(a.cols), pitch = PartPitch<C>(a.cols);
   C* const sums = static_cast<C*>(workspace);

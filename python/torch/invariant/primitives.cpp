@@ -42,7 +42,7 @@ class ColumnSoftmax final : public Base<Softmax> {
   Status Launch(Stream& stream, const SoftmaxShape& shape, const void* x, void* y,
                 void*) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launchers_.softmax(ProblemOf(shape, spec_.log), x, y, s);
+      return launchers_.softmax(ProblemOf(shape, spec_.log), x, y, cuda::LimitsOf(stream), s);
     });
   }
 };
@@ -53,7 +53,8 @@ class ColumnSoftmaxBackward final : public Base<SoftmaxBackward> {
   Status Launch(Stream& stream, const SoftmaxShape& shape, const void* y, const void* dy, void* dx,
                 void*) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launchers_.softmax_backward(ProblemOf(shape, spec_.log), y, dy, dx, s);
+      return launchers_.softmax_backward(ProblemOf(shape, spec_.log), y, dy, dx,
+                                         cuda::LimitsOf(stream), s);
     });
   }
 };
@@ -77,8 +78,9 @@ class ColumnScaleMask final : public Base<ScaleMaskSoftmax> {
     const bool is_bool = spec_.mask_dtype == DType::kBool;
     p.kind = is_bool ? cuda::ScaleMaskKind::kBool : cuda::ScaleMaskKind::kAdditive;
     p.wide_mask = !is_bool && spec_.mask_dtype != spec_.dtype;
-    return cuda::RunOn(stream, kName,
-                       [&](cudaStream_t s) { return launchers_.scale_mask(p, x, mask, y, s); });
+    return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
+      return launchers_.scale_mask(p, x, mask, y, cuda::LimitsOf(stream), s);
+    });
   }
 };
 
@@ -88,7 +90,7 @@ class ColumnScaleMaskBackward final : public Base<ScaleMaskSoftmaxBackward> {
   Status Launch(Stream& stream, const ScaleMaskSoftmaxShape& shape, const void* y, const void* dy,
                 void* dx, void*) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launchers_.scale_mask_backward(ProblemOf(shape), y, dy, dx, s);
+      return launchers_.scale_mask_backward(ProblemOf(shape), y, dy, dx, cuda::LimitsOf(stream), s);
     });
   }
 };
@@ -103,7 +105,7 @@ class ColumnCrossEntropy final : public Base<CrossEntropy> {
   Status Launch(Stream& stream, const CrossEntropyShape& shape, const void* x,
                 const int64_t* target, void* loss, void* stats, void*) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launchers_.loss(ProblemOf(shape), x, target, loss, stats, s);
+      return launchers_.loss(ProblemOf(shape), x, target, loss, stats, cuda::LimitsOf(stream), s);
     });
   }
 };
@@ -135,7 +137,7 @@ class ColumnNorm final : public Base<P> {
     constexpr bool kCentre = requires { args.bias; };
     return cuda::RunOn(stream, this->kName, [&](cudaStream_t s) {
       return this->launchers_.norm(kCentre, ProblemOf(shape, this->spec_), cuda::PointersOf(args),
-                                   s);
+                                   cuda::LimitsOf(stream), s);
     });
   }
 };

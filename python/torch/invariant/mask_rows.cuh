@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// scale_mask_softmax and its gradient as algorithms of own_columns.cuh: as
+// primitive/cuda/scale_mask has them, of rows that are loaded as they lie, and stored through an
+// ImageStore.
+#pragma once
+
+#include "primitive/cuda/scale_mask/backward.cuh"
+#include "primitive/cuda/scale_mask/formed.cuh"
+#include "python/torch/invariant/own_columns.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+template <class T>
+struct OwnMaskRow : FormedMaskRow<T, uint64_t, false> {
+  using Base = FormedMaskRow<T, uint64_t, false>;
+  using Element = T;
+  using Base::rows;
+  using typename Base::C;
+  using typename Base::Total;
+  static constexpr unsigned kOffers = RowOffers::kAt | RowOffers::kSeen | RowOffers::kShifts;
+  template <int N>
+  using Value = typename Base::template Value<N>;
+  template <int N>
+  struct Raw {
+    Pack<T, N> input[1];
+  };
+
+  ImageStore<T> store;
+
+  __device__ __forceinline__ OwnMaskRow At(int64_t row) const {
+    return {{rows.At(row)}, store.At(row)};
+  }
+  __device__ __forceinline__ int Head(int64_t) const { return 0; }
+  __device__ __forceinline__ WordFrame Frame(int, int64_t, int64_t col) const {
+    return WordFrame::Of(rows.x + col);
+  }
+  template <Access kAccess, int N>
+  __device__ __forceinline__ Raw<N> Load(int64_t, int64_t col) const {
+    return {{rows.template Load<kAccess, N>(col)}};
+  }
+  template <int N>
+  __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool present, int64_t col,
+                                           const Total& total) const {
+    if (!present) return {};
+    return Base::template Open<N>({{Scores(ConvertPack<C>(raw.input[0]), col)}}, true, col, total);
+  }
+  template <int N>
+  __device__ __forceinline__ void Store(int64_t row, int64_t col, Value<N> value,
+                                        const Total& total) const {
+#pragma unroll
+    for (C& v : value.v) v *= total.gain;
+    store.template Store<N>(row, col, value);
+  }
+
+ private:
+  template <int N>
+  __device__ __forceinline__ Pack<C, N> Scores(const Pack<C, N>& x, int64_t col) const {
+    switch (rows.type) {
+      case MaskType::kNone: {
+        Pack<C, N> scores = x;
+#pragma unroll
+        for (C& v : scores.v) v *= rows.scale;
+        return scores;
+      }
+      case MaskType::kBool:
+        return ScoresUnder<bool>(x, col);
+      case MaskType::kOwn:
+        return ScoresUnder<T>(x, col);
+      default:
+        return ScoresUnder<C>(x, col);
+    }
+  }
+  template <class M, int N>
+  __device__ __forceinline__ Pack<C, N> ScoresUnder(const Pack<C, N>& x, int64_t col) const {
+    const M* const mask = reinterpret_cast<const M*>(rows.mask) + col * rows.where.col_stride;
+    Pack<C, N> scores;
+#pragma unroll
+    for (int i = 0; i < N; ++i) scores.v[i] = rows.Score(x.v[i], mask[i * rows.where.col_stride]);
+    return scores;
+  }
+};
+
+// Scores are held in the compute type.
+template <class T, bool kCluster>
+struct ShiftedShape<OwnMaskRow<T>, kCluster, void> {
+  static constexpr int kBytes = sizeof(T);
+  static constexpr int kPacks = kBytes == 4 ? (kCluster ? 8 : 6) : 4;
+  static constexpr int kThreads = 384, kBlocks = 2;  // per SM
+};
+
+template <class T>
+struct OwnMaskBackwardRow : ScaleMaskBackwardRow<T> {
+  using Base = ScaleMaskBackwardRow<T>;
+  using typename Base::C;
+  using typename Base::Total;
+  static constexpr unsigned kOffers = Base::kOffers | RowOffers::kShifts;
+  template <int N>
+  using Value = typename Base::template Value<N>;
+
+  ImageStore<T> store;
+
+  __device__ __forceinline__ OwnMaskBackwardRow At(int64_t row) const {
+    return {Base::At(row), store.At(row)};
+  }
+  __device__ __forceinline__ int Head(int64_t) const { return 0; }
+  __device__ __forceinline__ WordFrame Frame(int input, int64_t row, int64_t col) const {
+    return (input == 0 ? this->y : this->dy).Frame(row, col);
+  }
+  template <int N>
+  __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
+                                        const Total& total) const {
+    const int left = VisibleOf<N>(total.visible, col);
+    const Pack<C, N> y = ConvertPack<C>(value.y.Get()), dy = ConvertPack<C>(value.dy.Get());
+    Pack<C, N> v;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      v.v[i] = i < left ? this->scale * y.v[i] * (dy.v[i] - total.sum) : C(0);
+    }
+    store.template Store<N>(row, col, v);
+  }
+};
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The launch of a row algorithm (primitive/cuda/rows/row.cuh) whose results for a row depend on
+// neither the number of rows nor where the row lies in memory: the kernel follows from the width
+// and the dtype alone, and packs are counted from the row's own first column on. Aligned words of
+// 16 bytes move, which begin anywhere in a pack: when a row is read, lanes take what they lack from
+// the next lane (primitive/cuda/rows/shifted.cuh); what is written is first put in shared memory as
+// packs, and leaves it as words.
+#pragma once
+
+#include <utility>
+
+#include "primitive/cuda/chip/launch.cuh"
+#include "primitive/cuda/chip/packs_on_chip.cuh"
+#include "primitive/cuda/rows/shifted.cuh"
+#include "python/torch/invariant/column_rows.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+// A Store functor (primitive/cuda/rows/io.cuh) of packs that begin at multiples of their size in
+// the row. `image`: where the row's first column would be in the window of shared memory.
+template <class T>
+struct ImageStore {
+  using Element = T;
+  T* y;
+  int64_t row_stride;
+  uint32_t image = 0;
+
+  __device__ __forceinline__ ImageStore At(int64_t row) const {
+    return {y + row * row_stride, 0, image};
+  }
+  __device__ __forceinline__ int Head(int64_t) const { return 0; }
+  template <int N>
+  __device__ __forceinline__ void Store(int64_t row, int64_t col,
+                                        const Pack<ComputeType<T>, N>& v) const {
+    const Pack<T, N> pack = ConvertPack<T>(v);
+    if constexpr (N == 1) {
+      y[row * row_stride + col] = pack.v[0];
+    } else {
+      static_assert(N == kPackSize<T>, "a pack is a word");
+      uint4 word;
+      memcpy(&word, &pack, sizeof(word));
+      asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};"
+                   :
+                   : "r"(image + static_cast<uint32_t>(col) * static_cast<uint32_t>(sizeof(T))),
+                     "r"(word.x), "r"(word.y), "r"(word.z), "r"(word.w)
+                   : "memory");
+    }
+  }
+};
+
+namespace internal {
+
+// Whether an algorithm writes rows, by an ImageStore that is its member `store`.
+template <class A, class = void>
+struct HasImage : std::false_type {};
+template <class A>
+struct HasImage<A, std::void_t<decltype(std::declval<A&>().store.image)>> : std::true_type {};
+
+// Moves `elements` from `image` to y, which is aligned to its element, by `size` threads, at least
+// 14. Shared memory is read up to a pack behind the image.
+template <class T>
+__device__ __forceinline__ void CopyImage(const char* image, int elements, T* y, int rank,
+                                          int size) {
+  constexpr int N = kPackSize<T>;
+  const int boundary = ElementsToBoundary(y);
+  const int head = boundary < elements ? boundary : elements;  // before the first whole word
+  const int words = (elements - head) / N, tail = elements - head - words * N;
+  auto* const to = reinterpret_cast<uint4*>(y + head);
+  const auto past = static_cast<unsigned>(head * sizeof(T));
+  for (int w = rank; w < words; w += size) {
+    const auto pack = ShiftedPackOnChip<T, N>(image + w * kPackBytes, past);
+    uint4 word;
+    memcpy(&word, &pack, sizeof(word));
+    StoreWord(to + w, word);
+  }
+  if (rank < head + tail) {
+    const int at = rank < head ? rank : words * N + rank;
+    y[at] = reinterpret_cast<const T*>(image)[at];
+  }
+}
+
+// The packs of a row, but for the first and the last, that `threads` threads hold from `first` on,
+// `each` a thread.
+template <class A>
+struct ImageRange {
+  int first, count;
+  __device__ __forceinline__ ImageRange(int cols, int first, int most) : first(first) {
+    const int left = InnerSpan<A::kPack>(0, cols).packs - first;
+    count = left < 0 ? 0 : left < most ? left : most;
+  }
+  // Of the first of them.
+  __device__ __forceinline__ int64_t Column() const { return (int64_t{first} + 1) * A::kPack; }
+};
+
+inline constexpr int kImageSlack = kPackBytes;  // bytes behind an image, which may be read
+
+// The row by `team`, whose threads of this block, or of this warp, hold `range` and have room for
+// it at `image`; sync() is a barrier of them.
+template <int kPacks, class A, class Team, class Sync>
+__device__ __forceinline__ void RowThroughImage(const A& every, int64_t row, int cols, int each,
+                                                Team& team, const ImageRange<A>& range, char* image,
+                                                int rank, int size, const Sync& sync) {
+  if constexpr (HasImage<A>::value) {
+    using T = typename A::Output;
+    A a = every;
+    const int64_t col = range.Column();
+    a.store.image = static_cast<uint32_t>(__cvta_generic_to_shared(image)) -
+                    static_cast<uint32_t>(col * static_cast<int64_t>(sizeof(T)));
+    RowShifted<kPacks>(a, row, cols, each, team);
+    sync();
+    CopyImage(image, range.count * A::kPack, every.store.y + row * every.store.row_stride + col,
+              rank, size);
+  } else {
+    RowShifted<kPacks>(every, row, cols, each, team);
+  }
+}
+
+}  // namespace internal
+
+// A row per warp.
+template <int kPacks, class A>
+__global__ void __launch_bounds__(RowPolicy::kGroupThreads)
+    OwnColumnsWarpKernel(A a, int64_t rows, int cols, int each) {
+  constexpr int kWarps = RowPolicy::kGroupThreads / kWarp;
+  constexpr int kImage =
+      internal::HasImage<A>::value ? kPacks * kWarp * kPackBytes + internal::kImageSlack : 16;
+  __shared__ __align__(16) char images[kWarps][kImage];
+  const int at = threadIdx.x / kWarp;
+  const int64_t row = int64_t{blockIdx.x} * kWarps + at;
+  if (row >= rows) return;
+  internal::Alone<LaneGroup<kWarp>> warp;
+  const internal::ImageRange<A> range(cols, 0, each * kWarp);
+  internal::RowThroughImage<kPacks>(a, row, cols, each, warp, range, images[at],
+                                    threadIdx.x % kWarp, kWarp, [] { __syncwarp(); });
+}
+
+// A row per block, or per cluster of blocks. Dynamic shared memory: OwnBytes.
+template <bool kCluster, class A, class Shape = ShiftedShape<A, kCluster>>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
+    OwnColumnsBlockKernel(A a, int cols, int each) {
+  using Team = internal::Warps<kCluster>;
+  extern __shared__ __align__(16) char memory[];
+  Team team(memory);
+  char* const image = memory + Team::kScratchBytes;
+  const int64_t row = kCluster ? internal::ClusterIndex() : blockIdx.x;
+  const int packs = static_cast<int>(blockDim.x) * each;  // of a block
+  int part = 0;
+  if constexpr (kCluster) part = team.cluster.rank();
+  const internal::ImageRange<A> range(cols, part * packs, packs);
+  internal::RowThroughImage<Shape::kPacks>(a, row, cols, each, team, range, image, threadIdx.x,
+                                           blockDim.x, [] { __syncthreads(); });
+}
+
+namespace internal {
+
+inline constexpr int kMostOwnBlocks = 8;  // of a cluster
+
+// Of a block: what its team exchanges, then its part of the image.
+template <bool kCluster, class A>
+size_t OwnBytes(int threads, int each) {
+  constexpr size_t kScratch = Warps<kCluster>::kScratchBytes;
+  static_assert(kScratch % kPackBytes == 0, "the image is aligned");
+  if (!HasImage<A>::value) return kScratch;
+  return kScratch + static_cast<size_t>(threads) * each * kPackBytes + kImageSlack;
+}
+
+template <class A>
+cudaError_t LaunchOwnWarps(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
+  constexpr int kThreads = RowPolicy::kGroupThreads;
+  const int64_t blocks = CeilDiv(rows, kThreads / kWarp);
+  if (blocks > kMaxBlocks) return cudaErrorInvalidConfiguration;
+  return Launch(OwnColumnsWarpKernel<4, A>, blocks, kThreads, 0, stream, a, rows,
+                static_cast<int>(cols), static_cast<int>(CeilDiv(cols / A::kPack, kWarp)));
+}
+template <class A>
+cudaError_t LaunchOwnBlocks(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
+  using Shape = ShiftedShape<A, false>;
+  const int64_t warps = CeilDiv(cols / A::kPack, kWarp * Shape::kPacks);
+  const int threads = static_cast<int>(warps) * kWarp;
+  const int each = static_cast<int>(CeilDiv(cols / A::kPack, threads));
+  return Launch(OwnColumnsBlockKernel<false, A>, rows, threads, OwnBytes<false, A>(threads, each),
+                stream, a, static_cast<int>(cols), each);
+}
+template <class A>
+cudaError_t LaunchOwnClusters(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
+                              cudaStream_t stream) {
+  using Shape = ShiftedShape<A, true>;
+  constexpr auto kKernel = &OwnColumnsBlockKernel<true, A>;
+  constexpr int kThreads = Shape::kThreads;
+  constexpr int64_t kMost = int64_t{kThreads} * Shape::kPacks;
+  const int64_t packs = cols / A::kPack, small = CeilDiv(packs, kMost / 2);
+  const int blocks = static_cast<int>(small <= kMostOwnBlocks ? small : CeilDiv(packs, kMost));
+  if (rows > kMaxBlocks / blocks) return cudaErrorInvalidConfiguration;
+  const int each = static_cast<int>(CeilDiv(packs, int64_t{blocks} * kThreads));
+  const size_t bytes = OwnBytes<true, A>(kThreads, each);
+  const cudaError_t error = AllowAllShared<OwnColumnsBlockKernel<true, A>>(limits);
+  if (error != cudaSuccess) return error;
+  return LaunchAs({blocks}, kKernel, rows * blocks, kThreads, bytes, stream, a,
+                  static_cast<int>(cols), each);
+}
+
+// The widest rows of A's blocks, and of its clusters.
+template <class A, bool kCluster>
+constexpr int64_t MostOwnPacks() {
+  using Shape = ShiftedShape<A, kCluster>;
+  return int64_t{Shape::kThreads} * Shape::kPacks * (kCluster ? kMostOwnBlocks : 1);
+}
+
+}  // namespace internal
+
+// Rows of any width and alignment, of an algorithm that offers Frame, and Store functors of which
+// pick an ImageStore; `narrow`: the same that stores as it likes, for rows that go column by column
+// because they are narrow, or wider than the blocks of a cluster hold. Neither allocates nor
+// synchronises.
+template <class A, class Columns>
+cudaError_t LaunchOwnColumns(const A& a, const Columns& by_columns, int64_t rows, int64_t cols,
+                             const DeviceLimits& limits, cudaStream_t stream) {
+  using Wide = internal::InRegistersOf<true, A>;
+  using Narrow = internal::InRegistersOf<false, A>;
+  if (rows <= 0 || cols <= 0) return cudaSuccess;
+  const int64_t packs = cols / A::kPack;
+  if (cols <= kMostGroupColumns) return LaunchByColumns(by_columns, rows, cols, stream);
+  if (packs <= 4 * kWarp) {
+    return internal::LaunchOwnWarps(internal::NarrowOf(internal::RegistersOf<false>(a)), rows, cols,
+                                    stream);
+  }
+  if (packs <= internal::kShiftedNarrowPacks) {
+    return internal::LaunchOwnBlocks(internal::RegistersOf<false>(a), rows, cols, stream);
+  }
+  if (packs <= internal::MostOwnPacks<Wide, false>()) {
+    return internal::LaunchOwnBlocks(internal::RegistersOf<true>(a), rows, cols, stream);
+  }
+  if (limits.clusters && packs <= internal::MostOwnPacks<Wide, true>()) {
+    return internal::LaunchOwnClusters(internal::RegistersOf<true>(a), rows, cols, limits, stream);
+  }
+  return LaunchByColumns(by_columns, rows, cols, stream);
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite
