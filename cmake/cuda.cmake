@@ -28,10 +28,13 @@ message(STATUS "oneflow_lite: CUDA ${CMAKE_CUDA_COMPILER_VERSION}, "
 # the rooms of primitive/cuda hold is the framework's.
 include(cmake/row_kernels.cmake)
 ofl_row_kernel_sources(row_sources ${PROJECT_SOURCE_DIR})
+set(cuda_rooms attention elementwise fused linalg losses matmul moves optimizers random reduce sort)
+list(TRANSFORM cuda_rooms REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/primitive/cuda/\\1/*.c[pu]*"
+     OUTPUT_VARIABLE cuda_rooms)
 file(GLOB cuda_sources CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/oneflow_lite/core/cuda/*.cpp
-  ${PROJECT_SOURCE_DIR}/primitive/cuda/*.cpp ${PROJECT_SOURCE_DIR}/primitive/cuda/*.cu
-  ${PROJECT_SOURCE_DIR}/primitive/cuda/chip/*.cu ${PROJECT_SOURCE_DIR}/primitive/cuda/fused/*.cu)
+  ${PROJECT_SOURCE_DIR}/primitive/cuda/*.cpp ${PROJECT_SOURCE_DIR}/primitive/cuda/*.cu ${cuda_rooms})
+list(FILTER cuda_sources INCLUDE REGEX "[.](cpp|cu)$")
 add_library(ofl_row_kernels OBJECT ${row_sources})
 target_include_directories(ofl_row_kernels PRIVATE ${PROJECT_SOURCE_DIR})
 
@@ -39,12 +42,12 @@ target_include_directories(ofl_row_kernels PRIVATE ${PROJECT_SOURCE_DIR})
 # frontend are needed here. They come from Python packages, or from the system.
 include(cmake/cudnn.cmake)
 if(OFL_CUDNN)
-  list(FILTER cuda_sources EXCLUDE REGEX "/attention_no_cudnn[.]cpp$")
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/primitive/cuda/attention_cudnn.cpp PROPERTIES
+  list(FILTER cuda_sources EXCLUDE REGEX "/attention/no_cudnn[.]cpp$")
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/primitive/cuda/attention/cudnn.cpp PROPERTIES
     COMPILE_DEFINITIONS "NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING;CUDNN_FRONTEND_SKIP_JSON_LIB"
     COMPILE_OPTIONS "-O1;-isystem${OFL_CUDNN_FRONTEND_INCLUDE};-isystem${OFL_CUDNN_INCLUDE}")
 else()
-  list(FILTER cuda_sources EXCLUDE REGEX "/attention_cudnn[.]cpp$")
+  list(FILTER cuda_sources EXCLUDE REGEX "/attention/cudnn[.]cpp$")
 endif()
 
 add_library(oneflow_lite_cuda SHARED ${cuda_sources})

@@ -11,7 +11,7 @@ namespace {
 
 using F = ElementFn;
 
-// Function objects of fused_element_functions.cuh, or functions that CUDA overloads.
+// Function objects of elementwise/fused.cuh, or functions that CUDA overloads.
 struct Name {
   F fn;
   const char* text;

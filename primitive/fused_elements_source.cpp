@@ -56,7 +56,7 @@ class Writer {
   FusedSource Run() {
     std::string text = "// " + e_.expression.Text() + "\n";
     absl::StrAppend(
-        &text, "#include <primitive/cuda/fused_element_functions.cuh>\n\n",
+        &text, "#include <primitive/cuda/elementwise/fused.cuh>\n\n",
         "namespace oneflow_lite {\nnamespace cuda {\n\nstruct Elements {\n",
         "  using Index = ", l_.is_long ? "int64_t" : "uint32_t", ";\n",
         "  static constexpr bool kWhole = ", l_.dims > 1 || l_.pack == 1 ? "true" : "false", ";\n",
@@ -245,7 +245,7 @@ uint64_t WordOf(const Scalar& number, DType dtype) {
   return word;
 }
 
-// A divisor as Quotient (fused_element_functions.cuh) takes it.
+// A divisor as Quotient (elementwise/fused.cuh) takes it.
 uint64_t DivisorOf(int64_t size, bool is_long) {
   const auto divisor = static_cast<uint64_t>(size);
   if (is_long) return divisor;

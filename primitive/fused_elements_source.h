@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CUDA source of an expression of elements: a struct that loads, computes and stores, for the loop
-// of primitive/cuda/fused_element_functions.cuh.
+// of primitive/cuda/elementwise/fused.cuh.
 //
 //   FusedSource source = SourceOf(*expression, layout);
 //   CompileCuda(source.text, source.kernel, 90);   launched with source.words 8-byte words

@@ -2,6 +2,7 @@
 #include "primitive/adam.h"
 
 #include "primitive/cuda/host.h"
+#include "primitive/cuda/optimizers/adam_launch.h"
 
 namespace oneflow_lite {
 namespace {

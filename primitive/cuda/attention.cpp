@@ -4,8 +4,8 @@
 // products through the matmul primitive around rows of scores in memory.
 #include "primitive/attention.h"
 
-#include "primitive/cuda/attention_composed.h"
-#include "primitive/cuda/attention_fused.h"
+#include "primitive/cuda/attention/composed.h"
+#include "primitive/cuda/attention/fused.h"
 #include "primitive/cuda/host.h"
 
 namespace oneflow_lite {

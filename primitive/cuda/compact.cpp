@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/compact.h"
 
-#include "primitive/cuda/compact_launch.h"
 #include "primitive/cuda/host.h"
+#include "primitive/cuda/moves/compact_launch.h"
 
 namespace oneflow_lite {
 namespace {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/copy.h"
 
-#include "primitive/cuda/copy_plan.h"
-#include "primitive/cuda/elementwise_host.h"
+#include "primitive/cuda/elementwise/host.h"
+#include "primitive/cuda/moves/copy_launch.h"
+#include "primitive/cuda/moves/copy_plan.h"
 
 namespace oneflow_lite {
 namespace {

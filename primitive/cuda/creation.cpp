@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/creation.h"
 
+#include "primitive/cuda/elementwise/creation_launch.h"
 #include "primitive/cuda/host.h"
 
 namespace oneflow_lite {

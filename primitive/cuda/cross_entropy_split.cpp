@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/cross_entropy_split.h"
 
-#include "primitive/cuda/cross_entropy_split_launch.h"
 #include "primitive/cuda/host.h"
+#include "primitive/cuda/losses/cross_entropy_split_launch.h"
 
 namespace oneflow_lite {
 namespace {

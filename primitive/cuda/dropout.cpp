@@ -2,7 +2,7 @@
 #include "primitive/dropout.h"
 
 #include "primitive/cuda/host.h"
-#include "primitive/cuda/random_launch.h"
+#include "primitive/cuda/random/launch.h"
 #include "primitive/random_math.h"
 
 namespace oneflow_lite {

@@ -2,7 +2,7 @@
 #include "primitive/frexp.h"
 
 #include "oneflow_lite/core/elementwise_order.h"
-#include "primitive/cuda/frexp_launch.h"
+#include "primitive/cuda/elementwise/frexp_launch.h"
 #include "primitive/cuda/host.h"
 
 namespace oneflow_lite {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/gated.h"
 
-#include "primitive/cuda/gated_launch.h"
+#include "primitive/cuda/elementwise/gated_launch.h"
 #include "primitive/cuda/host.h"
 
 namespace oneflow_lite {

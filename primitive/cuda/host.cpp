@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "primitive/cuda/architecture.h"
+
 namespace oneflow_lite::cuda {
 namespace {
 

@@ -9,7 +9,8 @@
 #include "oneflow_lite/core/cuda/cuda_status.h"
 #include "oneflow_lite/core/elementwise.h"
 #include "oneflow_lite/core/scalar.h"
-#include "primitive/cuda/launchers.h"
+#include "primitive/cuda/chip/device_limits.h"
+#include "primitive/cuda/strided/strided.h"
 #include "primitive/primitive.h"
 
 namespace oneflow_lite::cuda {

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "primitive/cuda/host.h"
-#include "primitive/cuda/index_launch.h"
-#include "primitive/cuda/index_rows_launch.h"
+#include "primitive/cuda/moves/index_launch.h"
+#include "primitive/cuda/moves/index_rows_launch.h"
 
 namespace oneflow_lite {
 namespace {

@@ -11,10 +11,10 @@
 #include <mutex>
 
 #include "oneflow_lite/core/error.h"
-#include "primitive/cuda/cusolver.h"
 #include "primitive/cuda/host.h"
-#include "primitive/cuda/linalg_launch.h"
-#include "primitive/cuda/linalg_tasks.h"
+#include "primitive/cuda/linalg/cusolver.h"
+#include "primitive/cuda/linalg/launch.h"
+#include "primitive/cuda/linalg/tasks.h"
 
 namespace oneflow_lite {
 namespace {

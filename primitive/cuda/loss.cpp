@@ -2,7 +2,7 @@
 #include "primitive/loss.h"
 
 #include "primitive/cuda/host.h"
-#include "primitive/cuda/loss_launch.h"
+#include "primitive/cuda/losses/loss_launch.h"
 
 namespace oneflow_lite {
 namespace {

@@ -15,7 +15,7 @@
 #include "oneflow_lite/core/cuda/allocator.h"
 #include "oneflow_lite/core/deterministic.h"
 #include "primitive/cuda/host.h"
-#include "primitive/cuda/matmul_plan.h"
+#include "primitive/cuda/matmul/plan.h"
 
 namespace oneflow_lite {
 namespace {

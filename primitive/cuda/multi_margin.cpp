@@ -2,7 +2,7 @@
 #include "primitive/multi_margin.h"
 
 #include "primitive/cuda/host.h"
-#include "primitive/cuda/multi_margin_launch.h"
+#include "primitive/cuda/losses/multi_margin_launch.h"
 
 namespace oneflow_lite {
 namespace {

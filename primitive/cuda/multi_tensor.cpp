@@ -2,7 +2,7 @@
 #include "primitive/multi_tensor.h"
 
 #include "primitive/cuda/host.h"
-#include "primitive/cuda/multi_tensor_launch.h"
+#include "primitive/cuda/optimizers/launch.h"
 
 namespace oneflow_lite {
 namespace {

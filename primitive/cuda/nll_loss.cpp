@@ -2,6 +2,7 @@
 #include "primitive/nll_loss.h"
 
 #include "primitive/cuda/host.h"
+#include "primitive/cuda/losses/nll_loss_launch.h"
 
 namespace oneflow_lite {
 namespace {

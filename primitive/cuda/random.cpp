@@ -2,7 +2,7 @@
 #include "primitive/random.h"
 
 #include "primitive/cuda/host.h"
-#include "primitive/cuda/random_launch.h"
+#include "primitive/cuda/random/launch.h"
 
 namespace oneflow_lite {
 namespace {

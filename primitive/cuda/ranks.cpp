@@ -4,7 +4,7 @@
 #include "primitive/ranks.h"
 
 #include "primitive/cuda/host.h"
-#include "primitive/cuda/sort_launch.h"
+#include "primitive/cuda/sort/launch.h"
 
 namespace oneflow_lite {
 namespace {

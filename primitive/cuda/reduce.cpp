@@ -4,8 +4,9 @@
 #include <cmath>
 
 #include "primitive/cuda/host.h"
-#include "primitive/cuda/reduce_launch.h"
-#include "primitive/cuda/reduce_plan.h"
+#include "primitive/cuda/reduce/grad_launch.h"
+#include "primitive/cuda/reduce/launch.h"
+#include "primitive/cuda/reduce/plan.h"
 
 namespace oneflow_lite {
 namespace {

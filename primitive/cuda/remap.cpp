@@ -2,7 +2,7 @@
 #include "primitive/remap.h"
 
 #include "primitive/cuda/host.h"
-#include "primitive/cuda/remap_launch.h"
+#include "primitive/cuda/moves/remap_launch.h"
 
 namespace oneflow_lite {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/rotary.h"
 
+#include "primitive/cuda/elementwise/rotary_launch.h"
 #include "primitive/cuda/host.h"
-#include "primitive/cuda/rotary_launch.h"
 
 namespace oneflow_lite {
 namespace {

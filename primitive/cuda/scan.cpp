@@ -2,6 +2,7 @@
 #include "primitive/scan.h"
 
 #include "primitive/cuda/host.h"
+#include "primitive/cuda/reduce/scan_launch.h"
 
 namespace oneflow_lite {
 namespace {

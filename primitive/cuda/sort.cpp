@@ -5,7 +5,7 @@
 #include "primitive/sort.h"
 
 #include "primitive/cuda/host.h"
-#include "primitive/cuda/sort_launch.h"
+#include "primitive/cuda/sort/launch.h"
 
 namespace oneflow_lite {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/ternary.h"
 
-#include "primitive/cuda/elementwise_host.h"
+#include "primitive/cuda/elementwise/host.h"
 
 namespace oneflow_lite {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a strided copy is launched on CUDA (primitive/cuda/copy_plan.h): a plan moves the same bytes
-// as the geometry it was made from, in accesses that are aligned. Needs no GPU.
-#include "primitive/cuda/copy_plan.h"
+// How a strided copy is launched on CUDA (primitive/cuda/moves/copy_plan.h): a plan moves the same
+// bytes as the geometry it was made from, in accesses that are aligned. Needs no GPU.
+#include "primitive/cuda/moves/copy_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -2,14 +2,13 @@
 //
 // Launches of the elementwise kernels, walked through on the host: every element is handled once,
 // with the offsets that its coordinates say, and whole units are aligned.
-#include "primitive/cuda/elementwise_plan.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
 #include <numeric>
 #include <random>
 
+#include "primitive/cuda/elementwise/plan.h"
 #include "primitive_geometry.h"
 
 namespace oneflow_lite {

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <vector>
 
-#include "primitive/cuda/elementwise_pass.cuh"
-#include "primitive/cuda/math_functions.cuh"
+#include "primitive/cuda/elementwise/pass.cuh"
+#include "primitive/cuda/functions/math.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

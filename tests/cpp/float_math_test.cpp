@@ -14,8 +14,8 @@
 
 // clang-format off: the order matters
 #include "approximate.h"
-#include "primitive/cuda/float_gamma_math.cuh"
-#include "primitive/cuda/float_special_math.cuh"
+#include "primitive/cuda/functions/float_gamma_math.cuh"
+#include "primitive/cuda/functions/float_special_math.cuh"
 #include "primitive/gamma_math.h"
 #include "primitive/normal_math.h"
 // clang-format on

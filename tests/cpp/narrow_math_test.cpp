@@ -16,8 +16,8 @@
 
 // clang-format off: the order matters
 #include "approximate.h"
-#include "primitive/cuda/narrow_bessel_math.cuh"
-#include "primitive/cuda/narrow_gamma_math.cuh"
+#include "primitive/cuda/functions/narrow_bessel_math.cuh"
+#include "primitive/cuda/functions/narrow_gamma_math.cuh"
 #include "primitive/gamma_math.h"
 // clang-format on
 

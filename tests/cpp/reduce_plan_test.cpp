@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a reduction is launched on CUDA (primitive/cuda/reduce_plan.h): the threads of a plan read
+// How a reduction is launched on CUDA (primitive/cuda/reduce/plan.h): the threads of a plan read
 // each element of each slice once, packs at boundaries, and each result has its place. Needs no
 // GPU.
-#include "primitive/cuda/reduce_plan.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "primitive/cuda/reduce/plan.h"
 
 namespace oneflow_lite {
 namespace {

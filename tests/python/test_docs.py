@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the pages say of the tree is so: paths, the functions of architecture.md, the patches."""
 
-import fnmatch
 import re
 import shutil
 import subprocess
@@ -45,17 +44,6 @@ def test_life_of_a_call_names_functions_that_are_there():
         code = (ROOT / path).read_text(encoding="utf-8")
         for function in TICKED.findall(functions):
             assert re.search(rf"\b{function}\b", code), f"{path} has no {function}"
-
-
-def test_the_map_of_the_cuda_folder_names_every_file_and_no_other():
-    """Of the folder itself; test_rooms.py has those of its rooms."""
-    rows = re.findall(r"^\| (`.+?) \| .+? \|$", prose(CUDA / "README.md"), re.M)
-    simple = [p for row in rows for p in TICKED.findall(row) if "/" not in p]
-    named = [*simple, *(p.rstrip("/") for p in TICKED.findall(prose(CUDA / "README.md")))]
-    names = [path.name for path in CUDA.iterdir() if path.name != "README.md"]
-    assert len(simple) > 20
-    assert not [n for n in names if not any(fnmatch.fnmatch(n, p) for p in named)]
-    assert not [p for p in simple if not fnmatch.filter(names, p)]
 
 
 @pytest.fixture

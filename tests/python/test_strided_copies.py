@@ -2,7 +2,7 @@
 """contiguous(), copy_() and casts between strided tensors, bit by bit against NumPy.
 
 On CUDA rows that are dense in both tensors are copied in units of up to 16 bytes, transposes of 32
-x 32 elements and more in tiles of 128 bytes and more a side (primitive/cuda/copy_plan.h): sizes,
+x 32 elements and more in tiles of 128 bytes and more a side (primitive/cuda/moves/copy_plan.h): sizes,
 offsets and strides here are chosen around those.
 """
 

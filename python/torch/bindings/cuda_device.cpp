@@ -5,7 +5,7 @@
 #include <string>
 
 #include "oneflow_lite/core/cuda/cuda_status.h"
-#include "primitive/cuda/launchers.h"
+#include "primitive/cuda/architecture.h"
 #include "python/torch/bindings/launch.h"
 
 namespace oneflow_lite::torch_ops {

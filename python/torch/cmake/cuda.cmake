@@ -22,7 +22,7 @@ include(${OFL_ROOT}/cmake/row_kernels.cmake)
 ofl_row_kernel_sources(sources ${OFL_ROOT})
 set(from ${OFL_ROOT}/primitive/cuda)
 list(APPEND sources ${OFL_ROOT}/oneflow_lite/core/cuda/cuda_status.cpp
-  ${from}/host.cpp ${from}/chip/device_query.cu)
+  ${from}/host.cpp ${from}/architecture.cu)
 foreach(op softmax layer_norm rms_norm cross_entropy scale_mask_softmax)
   list(APPEND sources ${from}/${op}.cpp)
 endforeach()

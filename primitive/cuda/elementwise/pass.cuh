@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernels of every elementwise function: two per function and compute type, one for passes
+// that are divided into units and one for the others; and one for plain passes.
+//
+//   struct Add { template <class C> __device__ C operator()(C a, C b) const { return a + b; } };
+//   return LaunchPass<2, float>(Add{}, pass, stream);
+//
+// Numbers that a function takes are its object's members. A function that takes more than some
+// hundred instructions has the base Long or LongInDouble: it is called, and not repeated for each
+// element of a unit.
+#pragma once
+
+#include <utility>
+
+#include "primitive/cuda/chip/launch.cuh"
+#include "primitive/cuda/elementwise/io.cuh"
+#include "primitive/cuda/functions/tags.h"
+
+namespace oneflow_lite {
+namespace cuda {
+
+template <class Op, class C>
+inline constexpr bool kIsLong = std::is_base_of_v<Long, Op> ||
+                                (std::is_base_of_v<LongInDouble, Op> && std::is_same_v<C, double>);
+
+// bool of a function that gives bool, else the compute type; what a cast gives.
+template <class Op, class C, class... Rest>
+using GivenBy = decltype(std::declval<const Op&>()(std::declval<C>(), std::declval<Rest>()...));
+template <class Op, class C, class Given>
+using ResultOf = std::conditional_t<std::is_same_v<Given, bool> || kChangesType<Op>, Given, C>;
+
+#pragma nv_exec_check_disable
+template <class Op, class C, class... Rest>
+#ifdef __CUDACC__
+__host__ __device__ __noinline__
+#endif
+    ResultOf<Op, C, GivenBy<Op, C, Rest...>>
+    CallLong(Op op, C x, Rest... rest) {
+  return static_cast<ResultOf<Op, C, GivenBy<Op, C, Rest...>>>(op(x, rest...));
+}
+#pragma nv_exec_check_disable
+template <class Op, class C, class... Rest>
+OFL_HOST_DEVICE ResultOf<Op, C, GivenBy<Op, C, Rest...>> CallOp(const Op& op, C x, Rest... rest) {
+  if constexpr (kIsLong<Op, C>) {
+    return CallLong<Op, C, Rest...>(op, x, rest...);
+  } else {
+    return static_cast<ResultOf<Op, C, GivenBy<Op, C, Rest...>>>(op(x, rest...));
+  }
+}
+// Whether a function of floats has a second form, Narrow(x, ...), of numbers of 16 bits that gives
+// such: in fewer instructions, and exact enough for them.
+template <class Op, class C, class = void>
+inline constexpr bool kHasNarrow = false;
+template <class Op>
+inline constexpr bool kHasNarrow<Op, float, std::void_t<decltype(&Op::Narrow)>> = true;
+template <bool kNarrow, class Op, class C, class... Rest>
+OFL_HOST_DEVICE auto CallForm(const Op& op, C x, Rest... rest) {
+  if constexpr (kNarrow) {
+    return op.Narrow(x, rest...);
+  } else {
+    return CallOp(op, x, rest...);
+  }
+}
+template <bool kNarrow, class Op, class C, int N>
+OFL_HOST_DEVICE auto Compute(const Op& op, const C (&x)[N]) {
+  if constexpr (N == 1) {
+    return CallForm<kNarrow>(op, x[0]);
+  } else if constexpr (N == 2) {
+    return CallForm<kNarrow>(op, x[0], x[1]);
+  } else {
+    return CallForm<kNarrow>(op, x[0], x[1], x[2]);
+  }
+}
+template <class Op, class C, int N>
+using Computed =
+    decltype(Compute<false>(std::declval<const Op&>(), std::declval<const C (&)[N]>()));
+
+// y[e] of x[0][e], x[1][e], ...
+template <bool kNarrow, class Op, class C, int N, int kPack>
+OFL_HOST_DEVICE void ComputeForm(const Op& op, const C (&x)[N][kPack],
+                                 Computed<Op, C, N> (&y)[kPack]) {
+#pragma unroll
+  for (int e = 0; e < kPack; ++e) {
+    C of[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) of[i] = x[i][e];
+    y[e] = Compute<kNarrow>(op, of);
+  }
+}
+// `narrow`: Pass::narrow.
+template <class Op, class C, int N, int kPack>
+OFL_HOST_DEVICE void ComputeAll(const Op& op, bool narrow, const C (&x)[N][kPack],
+                                Computed<Op, C, N> (&y)[kPack]) {
+  if constexpr (kHasNarrow<Op, C>) {
+    if (narrow) return ComputeForm<true>(op, x, y);
+  }
+  ComputeForm<false>(op, x, y);
+}
+
+// One element, at such offsets.
+template <int N, class C, class Op>
+OFL_HOST_DEVICE void RunElement(const Pass<N>& pass, const Op& op, const uint32_t (&at)[N + 1]) {
+  C of[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (pass.form[i] == Form::kValue) {
+      memcpy(&of[i], &pass.value[i], sizeof(C));
+    } else {
+      of[i] = LoadOne<C>(pass.dtype[i], pass.in[i] + at[i]);
+    }
+    if (pass.round[i] != pass.held[i]) of[i] = Rounded(static_cast<DType>(pass.round[i]), of[i]);
+  }
+  char* p = pass.out + at[N];
+  const auto stored = static_cast<DType>(pass.stored);
+  if constexpr (kHasNarrow<Op, C>) {
+    if (pass.narrow != 0) return StoreOne(stored, p, Compute<true>(op, of));
+  }
+  StoreOne(stored, p, Compute<false>(op, of));
+}
+
+// The elements of a unit that is not whole.
+template <int N, class C, class Op>
+OFL_HOST_DEVICE void RunRaggedUnit(const Pass<N>& pass, const Op& op, const UnitPlace<N>& place) {
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+  for (int e = 0; e < kPassPack<C>; ++e) {
+    if (ColumnInUnit<kPassPack<C>>(pass, place, e) < 0) continue;
+    uint32_t at[N + 1];
+#pragma unroll
+    for (int m = 0; m <= N; ++m) at[m] = place.offset[m] + e * pass.step[m];
+    RunElement<N, C>(pass, op, at);
+  }
+}
+
+// What one thread does where the pass is divided into units.
+template <int N, class C, class Op>
+OFL_HOST_DEVICE void RunUnits(const Pass<N>& pass, const Op& op, uint32_t block, uint32_t thread) {
+  constexpr int kPack = kPassPack<C>;
+  UnitPlace<N> place;
+  if (!FindUnit<kPack>(pass, block, thread, &place)) return;
+  if (!place.whole) return RunRaggedUnit<N, C>(pass, op, place);
+  RawUnit raw[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    LoadUnit<C>(pass, i, pass.in[i] + place.offset[i], place.second, raw[i]);
+  }
+  C x[N][kPack];
+#pragma unroll
+  for (int i = 0; i < N; ++i) WidenUnit<C>(pass, i, raw[i], x[i]);
+  Computed<Op, C, N> y[kPack];
+  ComputeAll(op, pass.narrow != 0, x, y);
+  StoreUnit<kPack>(static_cast<DType>(pass.stored), pass.out + place.offset[N], place.second, y);
+}
+
+// Whether a function may have plain passes: of floats, with results that are floats or bool.
+template <int N, class C, class Op>
+constexpr bool MayBePlain() {
+  if constexpr (std::is_same_v<C, float>) {
+    using R = Computed<Op, float, N>;
+    return std::is_same_v<R, float> || std::is_same_v<R, bool>;
+  }
+  return false;
+}
+// What one thread does of a plain pass. The dtype has two values here and the geometry one, so that
+// around the function there are 5 instructions for each element, and not 11 (sm_90, one input).
+template <int N, class Op>
+OFL_HOST_DEVICE void RunPlain(const Pass<N>& pass, const Op& op, uint32_t block, uint32_t thread) {
+  constexpr int kPack = kPassPack<float>;
+  const uint32_t first = (block * kPassThreads + thread) * kPack;
+  const int left = pass.numel - static_cast<int>(first);
+  if (left <= 0) return;
+  const auto is_value = [&](int i) { return N > 1 && pass.form[i] == Form::kValue; };
+  uint32_t raw[N][kPack / 2];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (!is_value(i)) LoadPlain(pass.in[i] + first * 2, left, raw[i]);
+  }
+  const bool upper = pass.plain == static_cast<uint32_t>(DType::kBFloat16);
+  float x[N][kPack];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (!is_value(i)) {
+      WidenPlain(upper, raw[i], x[i]);
+    } else {
+      float value;
+      memcpy(&value, &pass.value[i], sizeof(value));
+#pragma unroll
+      for (float& v : x[i]) v = value;
+    }
+  }
+  Computed<Op, float, N> y[kPack];
+  ComputeForm<kHasNarrow<Op, float>>(op, x, y);
+  StorePlain(upper, pass.out + first * (sizeof(y[0]) == 1 ? 1 : 2), left, y);
+}
+
+#ifdef __CUDACC__
+// The threads of a block exchange the elements of an input that they have read along columns.
+template <class C, int kPack>
+__device__ __forceinline__ void Exchange(uint32_t thread, RawElement<C> (&raw)[kPack]) {
+  __shared__ C tile[kTileCols<kPack>][kPassLanes + 1];
+  uint32_t row, col;
+  InTile<kPack>(thread, true, &row, &col);
+  __syncthreads();
+#pragma unroll
+  for (int e = 0; e < kPack; ++e) {
+    memcpy(&tile[col + e * TileHop<kPack>(true)][row], raw[e], sizeof(C));
+  }
+  __syncthreads();
+  InTile<kPack>(thread, false, &row, &col);
+#pragma unroll
+  for (int e = 0; e < kPack; ++e) {
+    memcpy(raw[e], &tile[col][row + e * TileHop<kPack>(false)], sizeof(C));
+  }
+}
+#endif
+
+// What one thread does of lines and tiles.
+template <int N, class C, class Op>
+OFL_HOST_DEVICE void RunLines(const Pass<N>& pass, const Op& op, uint32_t block, uint32_t thread) {
+  constexpr int kPack = kPassPack<C>;
+  const Position<N> at = Divide(pass, block);
+  RawElement<C> raw[N][kPack] = {};
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (pass.form[i] == Form::kValue) continue;
+    bool crossed = false;
+#ifdef __CUDA_ARCH__
+    crossed = pass.crossed >> i & 1;
+#endif
+    const Line line = FindLine<kPack>(pass, at, thread, i, crossed);
+    LoadLine<C>(pass.dtype[i], pass.bytes[i], pass.in[i] + line.offset, line.hop, line.count,
+                raw[i]);
+  }
+#ifdef __CUDA_ARCH__
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (pass.crossed >> i & 1) Exchange<C>(thread, raw[i]);
+  }
+#endif
+  C x[N][kPack];
+#pragma unroll
+  for (int i = 0; i < N; ++i) WidenLine<C>(pass, i, raw[i], x[i]);
+  Computed<Op, C, N> y[kPack];
+  ComputeAll(op, pass.narrow != 0, x, y);
+  const Line line = FindLine<kPack>(pass, at, thread, N, false);
+  StoreLine(static_cast<DType>(pass.stored), pass.out + line.offset, line.hop, line.count, y);
+}
+
+// What one thread does where it divides the index of each element.
+template <int N, class C, class Op>
+OFL_HOST_DEVICE void RunEach(const Pass<N>& pass, const Op& op, uint32_t block, uint32_t thread) {
+  uint32_t index = block * (kPassThreads * kPassPack<C>)+thread;
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+  for (int e = 0; e < kPassPack<C> && index < static_cast<uint32_t>(pass.numel);
+       ++e, index += kPassThreads) {
+    RunElement<N, C>(pass, op, Divide(pass, index).offset);
+  }
+}
+
+#ifdef __CUDACC__
+template <int N, class C, class Op>
+__global__ void __launch_bounds__(kPassThreads, sizeof(C) == 4 ? 4 : 2)
+    UnitsKernel(const __grid_constant__ Pass<N> pass, const __grid_constant__ Op op) {
+  RunUnits<N, C>(pass, op, blockIdx.x, threadIdx.x);
+}
+template <int N, class C, class Op>
+__global__ void __launch_bounds__(kPassThreads, sizeof(C) == 4 ? 4 : 2)
+    ElementsKernel(const __grid_constant__ Pass<N> pass, const __grid_constant__ Op op) {
+  if (pass.walk == Walk::kEach) {
+    RunEach<N, C>(pass, op, blockIdx.x, threadIdx.x);
+  } else {
+    RunLines<N, C>(pass, op, blockIdx.x, threadIdx.x);
+  }
+}
+template <int N, class Op>
+__global__ void __launch_bounds__(kPassThreads, 4)
+    PlainKernel(const __grid_constant__ Pass<N> pass, const __grid_constant__ Op op) {
+  RunPlain<N>(pass, op, blockIdx.x, threadIdx.x);
+}
+
+template <int N, class C, class Op>
+cudaError_t LaunchPass(const Op& op, const Pass<N>& pass, cudaStream_t stream) {
+  if constexpr (MayBePlain<N, C, Op>()) {
+    if (pass.plain != 0) {
+      return Launch(PlainKernel<N, Op>, pass.blocks, kPassThreads, 0, stream, pass, op);
+    }
+  }
+  const auto kernel = pass.walk == Walk::kUnits ? UnitsKernel<N, C, Op> : ElementsKernel<N, C, Op>;
+  return Launch(kernel, pass.blocks, kPassThreads, 0, stream, pass, op);
+}
+#endif
+
+}  // namespace cuda
+}  // namespace oneflow_lite

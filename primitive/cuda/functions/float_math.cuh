@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Functions of float in few instructions, within 4 ulp where a comment says nothing else: the
+// hardware's approximations, steered clear of what they flush to 0, where CUDA's functions divide
+// as IEEE 754 says or take branches. For the host too, where float_math_test.cpp measures them with
+// approximations that are off by as much as they may be.
+//
+// The steps: e^x = 2^j 2^f with j an integer and |f| <= 1/2. 2^j is kept apart as a number that is
+// 2^64 times as large, so that results below the normal numbers are rounded once, at the end.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "primitive/cuda/functions/tags.h"
+
+#ifndef OFL_APPROXIMATE
+#define OFL_APPROXIMATE(exact) static_cast<float>(exact)
+#endif
+
+namespace oneflow_lite {
+namespace cuda {
+namespace fast {
+
+OFL_HOST_DEVICE float AsFloat(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof(x));
+  return x;
+}
+OFL_HOST_DEVICE uint32_t AsBits(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof(bits));
+  return bits;
+}
+
+// 1 / x within 1 ulp; 0 beyond 2^126, and infinity below 2^-126.
+OFL_HOST_DEVICE float Reciprocal(float x) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return std::fabs(x) > 0x1p126f ? 0.0f / x : OFL_APPROXIMATE(1.0 / static_cast<double>(x));
+#endif
+}
+// 2^x for |x| <= 1.
+OFL_HOST_DEVICE float Exp2(float x) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return OFL_APPROXIMATE(std::exp2(static_cast<double>(x)));
+#endif
+}
+// 1 / sqrt(x) of normal numbers.
+OFL_HOST_DEVICE float ReciprocalRoot(float x) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return OFL_APPROXIMATE(1.0 / std::sqrt(static_cast<double>(x)));
+#endif
+}
+// NaN where one of them is; 0 is above -0.
+OFL_HOST_DEVICE float Larger(float a, float b) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+#else
+  return a != a || a > b || (a == b && !std::signbit(a)) ? a : b;
+#endif
+}
+OFL_HOST_DEVICE float Smaller(float a, float b) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+#else
+  return a != a || a < b ? a : b;
+#endif
+}
+OFL_HOST_DEVICE float Fma(float a, float b, float c) { return fmaf(a, b, c); }
+
+// The integer next to x in the lowest bits of a float, to which `bias` has been added.
+inline constexpr float kRounder = 12582912.0f;  // 1.5 2^23
+inline constexpr float kLog2E = 1.44269502f, kLog2ERest = 1.92596299e-8f;
+inline constexpr float kScale = 18446744073709551616.0f, kUnscale = 1 / kScale;  // 2^64
+// 2^j of AsBits(x + (kRounder + 127)), j = rint(x).
+OFL_HOST_DEVICE float PowerOf2(float rounded) { return AsFloat(AsBits(rounded) << 23); }
+
+// e^x 2^64 for -130 <= x <= 0, without rounding of what is below the normal numbers. NaN stays.
+OFL_HOST_DEVICE float ScaledExp(float x) {
+  constexpr float kBias = kRounder + 127 + 64;
+  const float k = Fma(x, kLog2E, kBias), j = k - kBias;
+  const float f = Fma(x, kLog2ERest, Fma(x, kLog2E, -j));
+  return Exp2(f) * PowerOf2(k);
+}
+// (e^r - 1 - r) / r^2 for |r| <= log(2) / 2.
+OFL_HOST_DEVICE float ExpTail(float r) {
+  return Fma(Fma(Fma(Fma(0.0013946554f, r, 0.0083666439f), r, 0.0416662806f), r, 0.1666654255f), r,
+             0.5f);
+}
+// ScaledExp within 0.6 ulp, by a polynomial.
+OFL_HOST_DEVICE float ScaledExpExactly(float x) {
+  constexpr float kBias = kRounder + 127 + 64;
+  const float k = Fma(x, kLog2E, kBias), j = k - kBias;
+  const float r = Fma(j, -1.42860677e-6f, Fma(j, -0.693145752f, x));
+  return (1.0f + Fma(r * r, ExpTail(r), r)) * PowerOf2(k);
+}
+
+// The reciprocal of 1 + e, e = scaled / 2^64.
+OFL_HOST_DEVICE float OverOneMore(float scaled) { return Reciprocal(Fma(scaled, kUnscale, 1.0f)); }
+inline constexpr float kLowest = -118.0f;  // below it x e^x is 0
+
+OFL_HOST_DEVICE float Sigmoid(float x) {
+  const float e = ScaledExp(Larger(-fabsf(x), kLowest)), share = OverOneMore(e);
+  return x < 0.0f ? share * e * kUnscale : share;
+}
+OFL_HOST_DEVICE float Silu(float x) {
+  const float near = Larger(x, kLowest), e = ScaledExpExactly(Larger(-fabsf(x), kLowest));
+  const float share = near * OverOneMore(e);
+  return x < 0.0f ? share * e * kUnscale : share;
+}
+// x tanh(log(1 + e^x)) = x n / (n + m): with e = e^-|x|, n = e (e + 2) and m = 2 below 0, above it
+// n = 1 + 2 e and m = 2 e^2.
+OFL_HOST_DEVICE float Mish(float x) {
+  const bool below = x < 0.0f;
+  const float scaled = ScaledExpExactly(Larger(-fabsf(x), kLowest)), e = scaled * kUnscale;
+  const float n = below ? scaled * (e + 2.0f) : Fma(2.0f, e, 1.0f);
+  const float d = below ? Fma(n, kUnscale, 2.0f) : Fma(2.0f * e, e, n);
+  const float over = Reciprocal(d), rough = n * over;
+  const float share = Fma(Fma(-d, rough, n), over, rough);
+  const float y = Larger(x, kLowest) * share;
+  return below ? y * kUnscale : y;
+}
+
+// e^x - 1.
+OFL_HOST_DEVICE float Expm1(float x) {
+  constexpr float kBias = kRounder + 126;  // of 2^(j - 1), which is a number up to the end
+  const float within = Smaller(Larger(x, -80.0f), 88.9f);
+  const float k = Fma(within, kLog2E, kBias), j = k - kBias;
+  const float r = Fma(j, -1.42860677e-6f, Fma(j, -0.693145752f, within));
+  const float p = Fma(r * r, ExpTail(r), r), half = PowerOf2(k);
+  return 2.0f * Fma(half, p, half - 0.5f);
+}
+
+// y times P(N > a) e^(a^2 / 2) of a standard normal N, 0 <= a <= 14.9.
+OFL_HOST_DEVICE float TimesNormalRest(float y, float a) {
+  const float d = Fma(a, 1.0f / 3, 1.0f), over = Reciprocal(d);
+  const float off = Fma(a, 1.0f / 3, -1.0f), near = off * over;
+  const float t = Fma(Fma(-d, near, off), over, near);  // (a - 3) / (a + 3)
+  float sum = Fma(1.8161254e-05f, t, 4.37727831e-05f);
+  sum = Fma(sum, t, -8.15779349e-05f);
+  sum = Fma(sum, t, -0.000344188622f);
+  sum = Fma(sum, t, 0.000341586216f);
+  sum = Fma(sum, t, 0.00232310337f);
+  sum = Fma(sum, t, -0.00348750455f);
+  sum = Fma(sum, t, -0.0157542285f);
+  sum = Fma(sum, t, 0.0766725689f);
+  sum = Fma(sum, t, -0.169777334f);
+  const float n = y * Fma(sum, t, 0.243027896f), rough = n * over;
+  return Fma(Fma(-d, rough, n), over, rough);
+}
+// y times e^(-a^2 / 2) 2^64 for |a| <= 14.9, with what a^2 loses in rounding.
+OFL_HOST_DEVICE float TimesScaledBell(float y, float a) {
+  constexpr float kBias = kRounder + 127 + 64, kRate = -0.5f * kLog2E;
+  const float square = a * a, rest = Fma(a, a, -square);
+  const float k = Fma(square, kRate, kBias), j = k - kBias;
+  const float half = Fma(square, -0.5f, -j * 0.693145752f);
+  const float r = Fma(rest, -0.5f, Fma(j, -1.42860677e-6f, half));
+  return Fma(y, Fma(r * r, ExpTail(r), r), y) * PowerOf2(k);
+}
+inline constexpr float kFarNormal = 14.9f;  // beyond it x P(N > x) is 0
+// x P(N <= x): x above 0, less |x| P(N > |x|). A zero stays as it is.
+OFL_HOST_DEVICE float Gelu(float x) {
+  const float a = Smaller(fabsf(x), kFarNormal);
+  const float rest = TimesScaledBell(TimesNormalRest(a, a), a) * kUnscale;
+  return (x >= 0.0f ? x : -0.0f) - rest;
+}
+// P(N <= x) + x e^(-x^2 / 2) / sqrt(2 pi), within 1e-6 of it, or of the sum's terms.
+OFL_HOST_DEVICE float GeluSlope(float x) {
+  const float a = Smaller(fabsf(x), kFarNormal);
+  const float rest = TimesNormalRest(1.0f, a);
+  const float side = TimesScaledBell(Fma(a, -0.398942280f, rest), a) * kUnscale;
+  return x > 0.0f ? 1.0f - side : side;
+}
+
+// log(x / (1 - x)) = k log(2) + 2 atanh(t), where t is of a numerator and a denominator that are
+// rounded once: next to 1/2, 2 x - 1 and 1.
+OFL_HOST_DEVICE float Logit(float x) {
+  const bool tiny = x < 0x1p-100f;
+  const float left = tiny ? x * kScale : x, rest = 1.0f - x;
+  const float ratio = left * Reciprocal(rest);
+  const uint32_t up = (AsBits(ratio) - 0x3f3504f3u) & 0xff800000u;  // ratio over sqrt(1/2)
+  const float power = AsFloat(up + 0x3f800000u);
+  const float n = x < 0.5f ? Fma(left, 1.0f + power, -power) : Fma(-power, rest, left);
+  const float t = n * Reciprocal(Fma(power, rest, left)), u = t * t;
+  const float odd = Fma(t * u, Fma(Fma(0.149630798f, u, 0.199878221f), u, 0.333333952f), t);
+  const float log2 = static_cast<float>(static_cast<int32_t>(up) >> 23) - (tiny ? 64.0f : 0.0f);
+  const float y = Fma(log2, 0.693147182f, Fma(log2, -1.90465421e-9f, odd + odd));
+  if (ratio > 0.0f && ratio <= 0x1p125f) return y;
+  return x == 0.0f ? -INFINITY : x == 1.0f ? INFINITY : NAN;
+}
+
+// A power of two by which the larger of two sizes comes near 1, and its reciprocal.
+struct Scaling {
+  float down, up;
+};
+OFL_HOST_DEVICE Scaling ScalingOf(float size) {
+  uint32_t exponent = AsBits(size) & 0x7f800000u;
+  exponent = exponent < 0x00800000u ? 0x00800000u : exponent;
+  exponent = exponent > 0x7e800000u ? 0x7e800000u : exponent;
+  return {AsFloat(0x7f000000u - exponent), AsFloat(exponent)};
+}
+OFL_HOST_DEVICE float Hypot(float a, float b) {
+  const float x = fabsf(a), y = fabsf(b), most = Larger(x, y);
+  const Scaling scaling = ScalingOf(most);
+  const float p = x * scaling.down, q = y * scaling.down;
+  const float square = Larger(Fma(p, p, q * q), 0x1p-120f);
+  const float size = square * ReciprocalRoot(square) * scaling.up;
+  return x == INFINITY || y == INFINITY ? INFINITY : most == 0.0f ? 0.0f : size;
+}
+
+// The angle of the point (x, y).
+OFL_HOST_DEVICE float Atan2(float y, float x) {
+  const float p = fabsf(x), q = fabsf(y), most = Larger(p, q);
+  const Scaling scaling = ScalingOf(most);
+  const bool steep = q > p;
+  const float d = Larger(most * scaling.down, 0x1p-100f);
+  const float n = (steep ? p : q) * scaling.down, over = Reciprocal(d), rough = n * over;
+  float t = Fma(Fma(-d, rough, n), over, rough);
+  if (most == INFINITY) t = p == q ? 1.0f : 0.0f;
+  const float u = t * t;
+  float sum = Fma(0.00297458655f, u, -0.0165811688f);
+  sum = Fma(sum, u, 0.0435535151f);
+  sum = Fma(sum, u, -0.0758057612f);
+  sum = Fma(sum, u, 0.106789394f);
+  sum = Fma(sum, u, -0.142142089f);
+  sum = Fma(sum, u, 0.199941372f);
+  sum = Fma(sum, u, -0.33333167f);
+  float angle = Fma(t * u, sum, t);
+  if (steep) angle = 1.57079637f - (angle + 4.37113883e-8f);
+  if (AsBits(x) >> 31) angle = 3.14159274f - (angle + 8.74227766e-8f);
+  return p == p && q == q ? copysignf(angle, y) : p + q;
+}
+
+// x = mantissa 2^exponent, 1/2 <= |mantissa| < 1; zeros, infinities and NaN as they are, and 0.
+OFL_HOST_DEVICE float MantissaOf(float x) {
+  const float size = fabsf(x), scaled = size < 0x1p-126f ? x * kScale : x;
+  const float mantissa = AsFloat((AsBits(scaled) & 0x807fffffu) | 0x3f000000u);
+  return size > 0.0f && size < INFINITY ? mantissa : x;
+}
+OFL_HOST_DEVICE int32_t ExponentOf(float x) {
+  const float size = fabsf(x);
+  const bool tiny = size < 0x1p-126f;
+  const int exponent = static_cast<int>(AsBits(tiny ? size * kScale : size) >> 23) - 126;
+  return size > 0.0f && size < INFINITY ? exponent - (tiny ? 64 : 0) : 0;
+}
+
+// x y, or x / y as IEEE 754 rounds it, in one sequence of instructions: a rough quotient's rest is
+// exact where it and y are far from the ends of the format, and 1 / y is rounded (Markstein, IBM
+// Journal of Research and Development 34, 1990).
+template <class C>
+struct Scaler {
+  C times, by, part;
+  static Scaler Product(C y) { return {y, 0, 0}; }
+  static Scaler Quotient(C y) { return {1 / y, y, 1 / y}; }
+  OFL_HOST_DEVICE C Corrected(C x, C rough) const {
+    return std::fma(std::fma(-rough, by, x), part, rough);
+  }
+};
+// x rounded to digits: as many of them behind the point as `scale` is a power of 10, or before it.
+// What is scaled to an infinity has no such digits.
+template <class C>
+struct DecimalRounding {
+  DecimalRounding(C scale, bool before)
+      : up(before ? Scaler<C>::Quotient(scale) : Scaler<C>::Product(scale)),
+        down(before ? Scaler<C>::Product(scale) : Scaler<C>::Quotient(scale)) {}
+  Scaler<C> up, down;
+  // Of powers up to 1e30, which quotients that do not become 0 are far from the ends with.
+  OFL_HOST_DEVICE C operator()(C x) const {
+    const C scaled = up.Corrected(x, x * up.times), whole = std::rint(scaled);
+    const C rough = whole * down.times, corrected = down.Corrected(whole, rough);
+    const C y = std::fabs(rough) < C(INFINITY) ? corrected : rough;
+    return std::fabs(scaled) < C(INFINITY) ? std::copysign(y, x) : x;
+  }
+};
+
+// Whether RestOf serves: the quotient is below 2^21, and the numbers are far from their ends.
+OFL_HOST_DEVICE bool DividesShortly(float x, float y) {
+  return y >= 0x1p-100f && y <= 0x1p100f && x < y * 0x1p21f;
+}
+// The rest of x / y for x, y >= 0, exactly. The quotient is that of the rest, or one more: what is
+// subtracted is a multiple of y next to x.
+OFL_HOST_DEVICE float RestOf(float x, float y) {
+  const float quotient = Fma(x, Reciprocal(y), kRounder) - kRounder;
+  const float rest = Fma(-quotient, y, x);
+  return rest < 0.0f ? rest + y : rest;
+}
+
+}  // namespace fast
+}  // namespace cuda
+}  // namespace oneflow_lite

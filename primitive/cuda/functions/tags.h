@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a function object tells the kernel of elementwise functions (elementwise/pass.cuh). Includes
+// nothing, so that NVRTC reads it too.
+#pragma once
+
+#ifdef __CUDACC__
+#define OFL_HOST_DEVICE __host__ __device__ __forceinline__
+#else
+#define OFL_HOST_DEVICE inline
+#endif
+
+namespace oneflow_lite {
+namespace cuda {
+
+// Bases of functions that take more than some hundred instructions, always or in double: they are
+// called, and not repeated for each element of a unit.
+struct Long {};
+struct LongInDouble {};
+
+// Whether a function's result has a type of its own, and not the compute type.
+template <class Op>
+inline constexpr bool kChangesType = false;
+
+}  // namespace cuda
+}  // namespace oneflow_lite

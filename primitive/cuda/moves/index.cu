@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Scatter gives the same result every time: the order is that of the index. Of short columns
+// whoever writes an element of the result is one thread: a column's places are dealt out to
+// `buckets` threads by their lowest bits; each reads the whole column of the index. Longer columns
+// of the result are held in shared memory. Where elements overwrite each other in columns too long
+// for that, the greatest number of those that go to a place is found first, by atomics, and that
+// one is written.
+#include "primitive/cuda/moves/index_launch.h"
+#include "primitive/cuda/strided/elements.cuh"
+#include "primitive/places.h"
+
+namespace oneflow_lite {
+namespace cuda {
+namespace {
+
+struct Put {
+  template <class T>
+  __device__ T operator()(T, T from) const {
+    return from;
+  }
+};
+struct AddTo {
+  template <class T>
+  __device__ T operator()(T to, T from) const {
+    using C = ComputeType<T>;
+    return ConvertTo<T>(static_cast<C>(ConvertTo<C>(to) + ConvertTo<C>(from)));
+  }
+};
+
+constexpr int64_t kScatterThreads = 1 << 17;  // enough to fill any GPU
+
+// Buckets are a power of two, so that a place's bucket is its lowest bits.
+int64_t BucketsFor(int64_t columns, const ScatterDim& p) {
+  int64_t buckets = 1;
+  while (2 * buckets * columns <= kScatterThreads && 2 * buckets <= p.size &&
+         2 * buckets <= p.count) {
+    buckets *= 2;
+  }
+  return buckets;
+}
+
+template <class T, class Store>
+__global__ void __launch_bounds__(kElementwiseThreads)
+    ScatterKernel(Strided<3> g, ScatterDim p, int64_t buckets, const int64_t* index, const T* src,
+                  T* dst) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < g.numel * buckets;
+       i += step) {
+    const int64_t bucket = i / g.numel;
+    int64_t offsets[3];
+    OffsetsOf<3, int64_t>(g, i - bucket * g.numel, offsets);
+    for (int64_t k = 0; k < p.count; ++k) {
+      const int64_t place = FindPlace(index[offsets[0] + k * p.index_stride], p.size, p.from_end);
+      if ((place & (buckets - 1)) != bucket || place < 0) continue;
+      T* to = dst + offsets[2] + place * p.dst_stride;
+      *to = Store{}(*to, src[offsets[1] + k * p.src_stride]);
+    }
+  }
+}
+
+// Columns from here on are longer than what one thread should read.
+constexpr int64_t kLongColumn = 512;
+
+bool FindsLast(int64_t columns, const ScatterDim& p) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  return columns < kMost && kLongColumn <= p.count && p.count < kMost && p.size <= 64 * p.count;
+}
+
+// The i-th element of all columns: neighbours are those that lie side by side in the index.
+struct ScatterItem {
+  int64_t column, k, place;  // -1: none
+};
+struct ScatterWalk {
+  Strided<3> g;
+  ScatterDim p;
+  const int64_t* index;
+  bool along;  // the column
+
+  __device__ __forceinline__ ScatterItem At(int64_t i, int64_t (&offsets)[3]) const {
+    ScatterItem item;
+    item.column = along ? i / p.count : i % g.numel;
+    item.k = along ? i - item.column * p.count : i / g.numel;
+    OffsetsOf<3, uint32_t>(g, static_cast<uint32_t>(item.column), offsets);
+    item.place = FindPlace(index[offsets[0] + item.k * p.index_stride], p.size, p.from_end);
+    return item;
+  }
+};
+
+// last[column][place]: one more than the number of the last element that goes there, or 0.
+__global__ void __launch_bounds__(kElementwiseThreads) LastKernel(ScatterWalk walk, int32_t* last) {
+  const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i >= walk.g.numel * walk.p.count) return;
+  int64_t offsets[3];
+  const ScatterItem item = walk.At(i, offsets);
+  if (item.place < 0) return;
+  atomicMax(&last[item.column * walk.p.size + item.place], static_cast<int32_t>(item.k) + 1);
+}
+template <class T>
+__global__ void __launch_bounds__(kElementwiseThreads)
+    PutLastKernel(ScatterWalk walk, const int32_t* last, const T* src, T* dst) {
+  const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i >= walk.g.numel * walk.p.count) return;
+  int64_t offsets[3];
+  const ScatterItem item = walk.At(i, offsets);
+  if (item.place < 0 || last[item.column * walk.p.size + item.place] != item.k + 1) return;
+  dst[offsets[2] + item.place * walk.p.dst_stride] = src[offsets[1] + item.k * walk.p.src_stride];
+}
+
+template <class T>
+cudaError_t LaunchPutLast(const ScatterRun& run, cudaStream_t stream) {
+  const Strided<3>& g = run.g;
+  const ScatterDim& p = run.dim;
+  auto* last = static_cast<int32_t*>(run.workspace);
+  cudaError_t error = cudaMemsetAsync(last, 0, ScatterRunWorkspace(g.numel, p), stream);
+  if (error != cudaSuccess) return error;
+  bool along = p.index_stride == 1;
+  for (int d = 0; d < g.ndim; ++d) along = along || g.strides[0][d] == 0;  // of a repeated index
+  const ScatterWalk walk{g, p, run.index, along || g.ndim == 0};
+  const int64_t blocks = CeilDiv(g.numel * p.count, kElementwiseThreads);
+  error = Launch(LastKernel, blocks, kElementwiseThreads, 0, stream, walk, last);
+  if (error != cudaSuccess) return error;
+  return Launch(PutLastKernel<T>, blocks, kElementwiseThreads, 0, stream, walk,
+                static_cast<const int32_t*>(last), static_cast<const T*>(run.src),
+                static_cast<T*>(run.dst));
+}
+
+// A warp holds a column of the result, or a part of it, in shared memory and goes through the
+// column's elements in their order, 32 at a time. Of those of them that meet in a place the last
+// one stays, or they are added one after the other, so that the sums are those of one thread.
+template <class T>
+struct HeldColumns {
+  Strided<3> g;
+  ScatterDim p;
+  int part;       // places that a warp holds
+  int64_t parts;  // of a column
+  bool in_step;   // the warps of a block read beside each other
+  const int64_t* index;
+  const T* src;
+  T* dst;
+};
+constexpr int kHeldWarps = 8;  // of a block, at most
+constexpr int kHeldSteps = 4;  // of 32 elements, read before they are needed
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+// The elements of kHeldSteps steps: where they go among the places held, or a number below 0 that
+// no other lane has.
+template <class T>
+struct HeldElements {
+  int place[kHeldSteps];
+  T value[kHeldSteps];
+
+  __device__ __forceinline__ void Read(const HeldColumns<T>& s, const int64_t* index, const T* src,
+                                       int64_t begin, int size, int64_t first) {
+    const int lane = static_cast<int>(threadIdx.x % 32);
+#pragma unroll
+    for (int step = 0; step < kHeldSteps; ++step) {
+      const int64_t k = first + step * 32 + lane;
+      place[step] = -1 - lane;
+      value[step] = T(0.0f);
+      if (k >= s.p.count || size == 0) continue;
+      const int64_t found = FindPlace(index[k * s.p.index_stride], s.p.size, s.p.from_end) - begin;
+      if (found < 0 || found >= size) continue;
+      place[step] = static_cast<int>(found);
+      value[step] = src[k * s.p.src_stride];
+    }
+  }
+  template <class Store>
+  __device__ __forceinline__ void GoTo(T* held) const {
+    const unsigned lane = threadIdx.x % 32;
+#pragma unroll
+    for (int step = 0; step < kHeldSteps; ++step) {
+      const unsigned peers = __match_any_sync(kAllLanes, place[step]);
+      if constexpr (std::is_same_v<Store, Put>) {
+        const bool last = (peers >> lane) == 1;
+        if (last && place[step] >= 0) held[place[step]] = value[step];
+        __syncwarp();
+      } else {
+        const int before = __popc(peers & ((1u << lane) - 1));
+        int turn = 0;
+        do {
+          if (before == turn && place[step] >= 0) {
+            held[place[step]] = Store{}(held[place[step]], value[step]);
+          }
+          __syncwarp();
+          ++turn;
+        } while (__any_sync(kAllLanes, before >= turn));
+      }
+    }
+  }
+};
+
+template <class T, class Store>
+__global__ void __launch_bounds__(kHeldWarps * 32)
+    HeldKernel(const __grid_constant__ HeldColumns<T> s) {
+  extern __shared__ uint4 memory[];
+  const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+  T* held = reinterpret_cast<T*>(memory) + warp * s.part;
+  const int64_t task = int64_t{blockIdx.x} * (blockDim.x / 32) + warp;
+  const int64_t part = task / s.g.numel;
+  int64_t offsets[3];
+  OffsetsOf<3, int64_t>(s.g, task - part * s.g.numel, offsets);
+  const int64_t begin = part * s.part, rest = s.p.size - begin;
+  const int size = part >= s.parts ? 0 : rest < s.part ? static_cast<int>(rest) : s.part;
+  T* to = s.dst + offsets[2] + begin * s.p.dst_stride;
+  for (int j = lane; j < size; j += 32) held[j] = to[j * s.p.dst_stride];
+  __syncwarp();
+  const int64_t* index = s.index + offsets[0];
+  const T* src = s.src + offsets[1];
+  constexpr int kStep = 32 * kHeldSteps;
+  HeldElements<T> now, next;
+  now.Read(s, index, src, begin, size, 0);
+  for (int64_t first = 0; first < s.p.count; first += kStep) {
+    next.Read(s, index, src, begin, size, first + kStep);
+    now.template GoTo<Store>(held);
+    now = next;
+    if (s.in_step) __syncthreads();
+  }
+  for (int j = lane; j < size; j += 32) to[j * s.p.dst_stride] = held[j];
+}
+
+constexpr int64_t kHeldColumn = 64;       // elements of a column from which on a warp has it
+constexpr int64_t kSparse = 16;           // times as many places as elements, of which few are met
+constexpr int64_t kFewParts = 4;          // of a column that is overwritten
+constexpr int64_t kHeldBytes = 16 << 10;  // of a block whose warps read each a column of its own
+
+// How many elements of a column a warp holds, and in how many parts the column is.
+struct HeldPlan {
+  int64_t part, parts;
+  int warps;
+
+  HeldPlan(const ScatterDim& p, int64_t item, const DeviceLimits& limits) {
+    const int64_t most = limits.shared_per_block / item;
+    part = p.size < most / 4 ? p.size : most / 4;
+    parts = CeilDiv(p.size, part);
+    const int64_t room = p.index_stride == 1 && kHeldBytes / item < most ? kHeldBytes / item : most;
+    const int64_t fit = room / part;
+    warps = static_cast<int>(fit < 1 ? 1 : fit < kHeldWarps ? fit : kHeldWarps);
+  }
+};
+
+template <class T, class Store>
+cudaError_t LaunchHeld(const ScatterRun& run, const HeldPlan& plan, const DeviceLimits& limits,
+                       cudaStream_t stream) {
+  const cudaError_t error = AllowAllShared<&HeldKernel<T, Store>>(limits);
+  if (error != cudaSuccess) return error;
+  const HeldColumns<T> columns{run.g,
+                               run.dim,
+                               static_cast<int>(plan.part),
+                               plan.parts,
+                               run.dim.index_stride != 1,
+                               run.index,
+                               static_cast<const T*>(run.src),
+                               static_cast<T*>(run.dst)};
+  return Launch(HeldKernel<T, Store>, CeilDiv(run.g.numel * plan.parts, plan.warps),
+                plan.warps * 32, static_cast<size_t>(plan.warps * plan.part) * sizeof(T), stream,
+                columns);
+}
+
+template <class T, class Store>
+cudaError_t LaunchScatter(const ScatterRun& run, const DeviceLimits& limits, cudaStream_t stream) {
+  const Strided<3>& g = run.g;
+  const ScatterDim& p = run.dim;
+  if (g.numel <= 0 || p.count <= 0 || p.size <= 0) return cudaSuccess;
+  constexpr bool kPut = std::is_same_v<Store, Put>;
+  const HeldPlan plan(p, sizeof(T), limits);
+  const bool held =
+      p.count >= kHeldColumn && p.size <= kSparse * p.count && (!kPut || plan.parts <= kFewParts);
+  if (held && g.numel * plan.parts < kMaxBlocks) {
+    return LaunchHeld<T, Store>(run, plan, limits, stream);
+  }
+  if constexpr (kPut) {
+    if (FindsLast(g.numel, p)) return LaunchPutLast<T>(run, stream);
+  }
+  const int64_t buckets = BucketsFor(g.numel, p);
+  return Launch(ScatterKernel<T, Store>, CeilDiv(g.numel * buckets, kElementwiseThreads),
+                kElementwiseThreads, 0, stream, g, p, buckets, run.index,
+                static_cast<const T*>(run.src), static_cast<T*>(run.dst));
+}
+
+}  // namespace
+
+size_t ScatterRunWorkspace(int64_t columns, const ScatterDim& p) {
+  return FindsLast(columns, p) ? sizeof(int32_t) * columns * p.size : 0;
+}
+
+ScatterRunLauncher FindScatterRun(DType dtype, bool add) {
+  if (add) {
+    return VisitDeviceNumeric<ScatterRunLauncher>(dtype, [](auto tag) -> ScatterRunLauncher {
+      return &LaunchScatter<typename decltype(tag)::type, AddTo>;
+    });
+  }
+  return VisitElementSize<ScatterRunLauncher>(dtype, [](auto tag) -> ScatterRunLauncher {
+    return &LaunchScatter<typename decltype(tag)::type, Put>;
+  });
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

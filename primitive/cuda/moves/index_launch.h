@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Launchers of primitive/index.h. Null where there is no code for the dtype.
+#pragma once
+
+#include "oneflow_lite/core/dtype.h"
+#include "primitive/cuda/chip/device_limits.h"
+#include "primitive/cuda/strided/strided.h"
+
+namespace oneflow_lite {
+namespace cuda {
+
+// Calls f(Tag<T>) with an unsigned integer of an element's size, which alone matters to a move.
+template <class R, class F>
+R VisitElementSize(DType dtype, F&& f) {
+  switch (SizeOf(dtype)) {
+    case 1:
+      return f(Tag<uint8_t>{});
+    case 2:
+      return f(Tag<uint16_t>{});
+    case 4:
+      return f(Tag<uint32_t>{});
+    default:
+      return f(Tag<uint64_t>{});
+  }
+}
+
+// Operands: index, x, y. `missing` stands for what lies outside the dim.
+struct GatherRun {
+  Strided<3> g;
+  int64_t size, stride;
+  bool from_end;
+  const int64_t* index;
+  const void* x;
+  ScalarBits missing;
+  void* y;
+};
+using GatherRunLauncher = cudaError_t (*)(const GatherRun&, cudaStream_t);
+GatherRunLauncher FindGatherRun(DType dtype);
+
+// Operands of the columns: index, src, dst.
+struct ScatterDim {
+  int64_t count, size, index_stride, src_stride, dst_stride;
+  bool from_end;
+};
+struct ScatterRun {
+  Strided<3> g;
+  ScatterDim dim;
+  const int64_t* index;
+  const void* src;
+  void* dst;
+  void* workspace;
+};
+using ScatterRunLauncher = cudaError_t (*)(const ScatterRun&, const DeviceLimits&, cudaStream_t);
+ScatterRunLauncher FindScatterRun(DType dtype, bool add);
+// Bytes for a scatter that overwrites.
+size_t ScatterRunWorkspace(int64_t columns, const ScatterDim& dim);
+
+}  // namespace cuda
+}  // namespace oneflow_lite

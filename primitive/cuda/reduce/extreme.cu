@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "primitive/cuda/reduce/extremes.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+namespace {
+
+template <class In>
+struct Extremes {
+  using Reducer = ExtremesReducer<ExtremeType<In>>;
+  static Reducer Of(const Reduction& run) {
+    if (run.op != ReduceKind::kNorm) return {run.op, false};
+    return {run.parameter > 0 ? ReduceKind::kMax : ReduceKind::kMin, true};
+  }
+};
+template <class In>
+struct Place {
+  using Reducer = PlaceReducer<ExtremeType<In>>;
+  static Reducer Of(const Reduction& run) { return {run.op == ReduceKind::kArgMin}; }
+};
+template <class In>
+struct Count {
+  using Reducer = CountReducer<ExtremeType<In>>;
+  static Reducer Of(const Reduction& run) {
+    Reducer r;
+    r.of = run.op == ReduceKind::kAny   ? CountOf::kAny
+           : run.op == ReduceKind::kAll ? CountOf::kAll
+                                        : CountOf::kItself;
+    return r;
+  }
+};
+
+}  // namespace
+
+ReductionLaunchers FindReductionOfExtremes(ReduceKind op, DType in) {
+  switch (op) {
+    case ReduceKind::kMax:
+    case ReduceKind::kMin:
+    case ReduceKind::kMinMax:
+      return VisitDeviceAll<ReductionLaunchers>(in, ReduceFinder<Extremes>{});
+    case ReduceKind::kNorm:
+      return VisitDeviceFloating<ReductionLaunchers>(in, ReduceFinder<Extremes>{});
+    case ReduceKind::kArgMax:
+    case ReduceKind::kArgMin:
+      return VisitDeviceAll<ReductionLaunchers>(in, ReduceFinder<Place>{});
+    case ReduceKind::kAny:
+    case ReduceKind::kAll:
+    case ReduceKind::kCount:
+      return VisitDeviceAll<ReductionLaunchers>(in, ReduceFinder<Count>{});
+    default:
+      return {};
+  }
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "primitive/cuda/reduce/moments.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+namespace {
+
+template <class In>
+struct Powers {
+  using Reducer = PowersReducer<Accumulator<In>>;
+  static Reducer Of(const Reduction& run) {
+    Reducer r;
+    r.p = run.parameter;
+    return r;
+  }
+};
+template <class In>
+struct LogSumExp {
+  using Reducer = LogSumExpReducer<Accumulator<In>>;
+  static Reducer Of(const Reduction&) { return {}; }
+};
+template <class In>
+struct Spread {
+  using Reducer = SpreadReducer<Accumulator<In>>;
+  static Reducer Of(const Reduction& run) { return {run.parameter, run.op == ReduceKind::kStd}; }
+};
+
+}  // namespace
+
+ReductionLaunchers FindReductionOfMoments(ReduceKind op, DType in) {
+  switch (op) {
+    case ReduceKind::kNorm:
+      return VisitDeviceFloating<ReductionLaunchers>(in, ReduceFinder<Powers>{});
+    case ReduceKind::kLogSumExp:
+      return VisitDeviceFloating<ReductionLaunchers>(in, ReduceFinder<LogSumExp>{});
+    case ReduceKind::kVar:
+    case ReduceKind::kStd:
+      return VisitDeviceFloating<ReductionLaunchers>(in, ReduceFinder<Spread>{});
+    default:
+      return {};
+  }
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

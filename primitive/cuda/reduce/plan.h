@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a reduction is cut into parts: a kernel argument, and where a thread finds its elements.
+// C++17 for .cu files; nothing here needs a GPU, so tests walk through launches on the host.
+//
+// Dims are sorted by stride, and those that continue each other merged. The innermost one, whose
+// elements are neighbours, decides:
+//
+//   rows:    it is reduced. A result's elements are `rest` rows of `length` neighbours. Its units
+//            are packs, 16 bytes at a boundary, counted row after row; a team of threads takes
+//            turns at them. A row that begins or ends between boundaries has packs that it fills in
+//            part.
+//   columns: it is kept. A block takes a tile: its lanes lie along the columns, its ways along the
+//            reduced places.
+//
+// Where there are too few results to fill the device, `chunks` parts of each leave a partial state,
+// [chunk][result], and a second launch merges those. The order of all merges is the plan's.
+#pragma once
+
+#include "primitive/cuda/chip/device_limits.h"
+#include "primitive/cuda/strided/divisor.cuh"
+#include "primitive/reduce_shape.h"
+
+namespace oneflow_lite {
+namespace cuda {
+
+struct ReducePolicy {
+  static constexpr int kThreads = 256;
+  static constexpr int kBatch = 4;         // packs, or places of columns, under way in a thread
+  static constexpr int kTileLanes = 16;    // along the columns, at most: 256 bytes of packs
+  static constexpr int kTileBytes = 128;   // of states per thread of a tile, at most
+  static constexpr int kFewUnits = 128;    // of a result, up to which lanes of a warp take it
+  static constexpr int kWarpUnits = 512;   // the same where there are many results:
+  static constexpr int kManyResults = 16;  // per multiprocessor
+  static constexpr int kBlocksPerMultiprocessor = 16;  // that chunks make
+  static constexpr int kMinPlaces = 64;                // of columns worth a chunk
+};
+
+// Dims, innermost first, that an index is divided into, with their strides.
+struct ReduceWalk {
+  int ndim = 0;
+  int64_t count = 1;
+  Divisor size[kMaxReduceDims];
+  int64_t x[kMaxReduceDims] = {};
+  int64_t y[kMaxReduceDims] = {};
+
+  void Add(int64_t n, int64_t stride, int64_t y_stride) {
+    size[ndim] = Divisor(n), x[ndim] = stride, y[ndim] = y_stride;
+    count *= n;
+    ++ndim;
+  }
+};
+
+struct ReducePlan {
+  ReduceWalk kept;  // the results, without the columns
+  ReduceWalk rest;  // rows: of a result; columns: all reduced places
+  bool columns = false;
+  Divisor length;        // elements of a row, or columns
+  int64_t column_y = 1;  // from one column's result to the next
+  int64_t axis = 1;      // elements of a result
+  int64_t results = 1;
+  int64_t units = 0;              // of a result: packs, or places
+  Divisor packs;                  // of a row, as many as it may touch
+  Divisor chunks;                 // of a result
+  int64_t chunk_units = 0;        // of all but the last
+  int width = 1;                  // columns of a thread
+  Divisor tiles;                  // of the columns
+  int lanes = 1, lanes_log2 = 0;  // of a team, or along the columns; powers of two
+  bool packed = false;            // rows: all packs are whole
+  bool together = false;  // columns: a batch of places is so many steps of the innermost dim
+  // From one unit of a thread to the next: rows, and packs of a row.
+  int64_t step_rows = 0, step_packs = 0;
+
+  int64_t tasks() const { return (columns ? kept.count * tiles.value : results) * chunks.value; }
+  int64_t blocks() const {
+    return columns ? tasks() : CeilDiv(tasks(), ReducePolicy::kThreads / lanes);
+  }
+};
+
+struct ReducePlace {
+  int64_t x, y;
+};
+OFL_HOST_DEVICE ReducePlace PlaceOf(const ReduceWalk& w, int64_t index) {
+  ReducePlace at{0, 0};
+  int last = 0;
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+  for (; last + 1 < w.ndim; ++last) {
+    const int64_t further = w.size[last].QuotientOfAny(index);
+    const int64_t coordinate = index - further * w.size[last].value;
+    at.x += coordinate * w.x[last];
+    at.y += coordinate * w.y[last];
+    index = further;
+  }
+  at.x += index * w.x[last];
+  at.y += index * w.y[last];
+  return at;
+}
+
+// Where a result's slice begins, and where the result goes. Columns count fastest.
+OFL_HOST_DEVICE ReducePlace PlaceOfResult(const ReducePlan& p, int64_t result) {
+  if (!p.columns) return PlaceOf(p.kept, result);
+  const int64_t outer = p.length.QuotientOfAny(result), column = result - outer * p.length.value;
+  const ReducePlace at = PlaceOf(p.kept, outer);
+  return {at.x + column, at.y + column * p.column_y};
+}
+
+// One unit of a result's rows.
+struct ReduceUnit {
+  int64_t row, pack;
+};
+OFL_HOST_DEVICE ReduceUnit UnitAt(const ReducePlan& p, int64_t unit) {
+  if (p.rest.count == 1) return {0, unit};
+  const int64_t row = p.packs.QuotientOfAny(unit);
+  return {row, unit - row * p.packs.value};
+}
+OFL_HOST_DEVICE ReduceUnit NextUnit(const ReducePlan& p, ReduceUnit at) {
+  at.pack += p.step_packs;
+  if (p.rest.count == 1) return at;
+  at.row += p.step_rows;
+  if (at.pack >= p.packs.value) {
+    at.pack -= p.packs.value;
+    ++at.row;
+  }
+  return at;
+}
+
+// A block's part of the columns: the first of its lane 0, and its places.
+struct ReduceTile {
+  int64_t outer, column, chunk, begin, end;
+};
+OFL_HOST_DEVICE ReduceTile TileAt(const ReducePlan& p, int64_t task) {
+  const int64_t row = p.tiles.QuotientOfAny(task), outer = p.chunks.QuotientOfAny(row);
+  ReduceTile t;
+  t.outer = outer;
+  t.column = (task - row * p.tiles.value) * p.lanes * p.width;
+  t.chunk = row - outer * p.chunks.value;
+  t.begin = t.chunk * p.chunk_units;
+  t.end = t.begin + p.chunk_units < p.units ? t.begin + p.chunk_units : p.units;
+  return t;
+}
+
+// ---- On the host. ----
+
+struct ReduceDim {
+  int64_t size, x, y;
+  bool reduced;
+};
+
+inline int64_t ElementsOfResult(const ReduceShape& shape) {
+  int64_t n = 1;
+  for (int d = 0; d < shape.ndim; ++d) n *= shape.reduced[d] ? shape.sizes[d] : 1;
+  return n;
+}
+
+// The dims sorted by stride and merged, innermost first; returns how many there are.
+inline int SortReduceDims(const ReduceShape& shape, ReduceDim* dims) {
+  int n = 0;
+  int64_t y = 1;
+  for (int d = shape.ndim - 1; d >= 0; --d) {
+    if (shape.sizes[d] == 1) continue;
+    const ReduceDim dim{shape.sizes[d], shape.strides[d], y, shape.reduced[d]};
+    if (!dim.reduced) y *= dim.size;
+    int at = n++;
+    for (; at > 0 && dims[at - 1].x > dim.x; --at) dims[at] = dims[at - 1];
+    dims[at] = dim;
+  }
+  int merged = 0;
+  for (int i = 0; i < n; ++i) {
+    ReduceDim* last = merged > 0 ? dims + merged - 1 : nullptr;
+    const bool continues = last && last->reduced == dims[i].reduced &&
+                           dims[i].x == last->x * last->size &&
+                           (last->reduced || dims[i].y == last->y * last->size);
+    if (continues) {
+      last->size *= dims[i].size;
+    } else {
+      dims[merged++] = dims[i];
+    }
+  }
+  return merged;
+}
+
+// Whether the plan takes these strides: some dim's elements are neighbours, and none overlap.
+inline bool TakesReduceStrides(const ReduceShape& shape) {
+  ReduceDim dims[kMaxReduceDims];
+  const int n = SortReduceDims(shape, dims);
+  for (int i = 0; i < n; ++i) {
+    if (dims[i].x < (i == 0 ? 1 : dims[i - 1].x * dims[i - 1].size)) return false;
+  }
+  return n == 0 || dims[0].x == 1;
+}
+
+inline int Log2OfPower(int64_t n) {
+  int log2 = 0;
+  while ((int64_t{1} << log2) < n) ++log2;
+  return log2;
+}
+
+// Cuts each result's units where `tasks` blocks would not fill the device; `least`: units of a
+// chunk, which has a multiple of them.
+inline void CutIntoChunks(ReducePlan* p, int64_t tasks, int64_t least, int multiprocessors) {
+  const int64_t wanted =
+      int64_t{ReducePolicy::kBlocksPerMultiprocessor} * multiprocessors / (tasks > 0 ? tasks : 1);
+  p->chunk_units = p->units;
+  if (wanted > 1 && p->units > least) {
+    p->chunk_units = CeilDiv(CeilDiv(p->units, wanted), least) * least;
+  }
+  p->chunks = Divisor(p->units > 0 ? CeilDiv(p->units, p->chunk_units) : 1);
+}
+
+inline void PlanRows(ReducePlan* p, int pack, bool aligned, int multiprocessors) {
+  using P = ReducePolicy;
+  const int64_t length = p->length.value;
+  p->packed = aligned;
+  p->packs = Divisor(aligned ? length / pack : (length + 2 * pack - 2) / pack);
+  p->units = p->rest.count * p->packs.value;
+  const bool many = p->results >= int64_t{P::kManyResults} * multiprocessors;
+  if (p->units <= (many ? P::kWarpUnits : P::kFewUnits)) {
+    while (p->lanes < 32 && p->lanes < p->units) p->lanes *= 2;
+  } else {
+    p->lanes = P::kThreads;
+  }
+  const bool whole_block = p->lanes == P::kThreads;
+  CutIntoChunks(p, whole_block ? p->results : INT64_MAX, int64_t{P::kThreads} * P::kBatch,
+                multiprocessors);
+  p->step_packs = p->lanes;
+  if (p->rest.count > 1 && p->packs.value > 0) {
+    p->step_rows = p->lanes / p->packs.value;
+    p->step_packs = p->lanes % p->packs.value;
+  }
+}
+
+inline void PlanColumns(ReducePlan* p, int width, int bytes, int multiprocessors) {
+  using P = ReducePolicy;
+  const int most = width * bytes < 16 ? 2 * P::kTileLanes : P::kTileLanes;
+  p->width = width;
+  p->together = p->rest.ndim <= 1 || p->rest.size[0].value % P::kBatch == 0;
+  while (p->lanes < most && int64_t{p->lanes} * width < p->length.value) p->lanes *= 2;
+  p->units = p->axis;
+  p->tiles = Divisor(CeilDiv(p->length.value, int64_t{p->lanes} * width));
+  CutIntoChunks(p, p->kept.count * p->tiles.value, P::kMinPlaces, multiprocessors);
+}
+
+// width: columns that a thread takes where all of a row's packs are whole ones; bytes: of an
+// element. `aligned`: x begins at a boundary of 16 bytes.
+inline ReducePlan PlanReduce(const ReduceShape& shape, int width, int bytes, bool aligned,
+                             int multiprocessors) {
+  const int pack = 16 / bytes;
+  ReduceDim dims[kMaxReduceDims];
+  const int n = SortReduceDims(shape, dims);
+  ReducePlan p;
+  p.axis = ElementsOfResult(shape);
+  for (int d = 0; d < shape.ndim; ++d) p.results *= shape.reduced[d] ? 1 : shape.sizes[d];
+  if (p.axis == 0) {  // the results lie densely, and nothing is read
+    p.kept.Add(p.results, 0, 1);
+    p.length = Divisor(0);
+    PlanRows(&p, pack, true, multiprocessors);
+    return p;
+  }
+  p.columns = n > 0 && !dims[0].reduced;
+  p.length = Divisor(n > 0 ? dims[0].size : 1);
+  if (p.columns) p.column_y = dims[0].y;
+  bool packed = aligned && p.length.value % pack == 0,
+       wide = aligned && p.length.value % width == 0;
+  for (int i = 1; i < n; ++i) {
+    packed = packed && dims[i].x % pack == 0;
+    wide = wide && dims[i].x % width == 0;
+    (dims[i].reduced ? p.rest : p.kept).Add(dims[i].size, dims[i].x, dims[i].y);
+  }
+  if (p.columns) {
+    PlanColumns(&p, wide ? width : 1, bytes, multiprocessors);
+  } else {
+    PlanRows(&p, pack, packed, multiprocessors);
+  }
+  p.lanes_log2 = Log2OfPower(p.lanes);
+  return p;
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

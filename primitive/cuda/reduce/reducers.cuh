@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The reducers of reduce.cuh: sums, products and counts; those of extremes are in
+// extremes.cuh, those of exponentials and distances in moments.cuh.
+#pragma once
+
+#include <math.h>
+
+#include "primitive/cuda/chip/compensated_sum.cuh"
+#include "primitive/cuda/reduce/reduce.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+template <class A>
+__device__ __forceinline__ A Infinity() {
+  return static_cast<A>(__builtin_huge_val());
+}
+
+// What sums and products of T are taken in.
+template <class T>
+using Accumulator = std::conditional_t<std::is_integral_v<T>, int64_t, ComputeType<T>>;
+
+// A reducer that joins parts of elements pairwise before they go into a state:
+//
+//   using Part = float;
+//   static Part Join(const Part&, const Part&);
+//   void Put(State&, const Part&) const;
+//   template <class F> void WithPart(F f) const;   // calls f(part of an element)
+template <class Reducer, class A>
+struct PartsReducer {
+  using Value = A;
+  static constexpr bool kShifted = false;
+  static constexpr int kBatch = ReducePolicy::kBatch;
+
+  template <class State>
+  __device__ __forceinline__ void Add(State& s, A v, A, int64_t) const {
+    self().WithPart([&](auto part) { self().Put(s, part(v)); });
+  }
+  template <class In, int N, int K, class State>
+  __device__ __forceinline__ void AddPacks(State& s, const Pack<In, N> (&x)[K], A,
+                                           const int64_t (&)[K]) const {
+    self().WithPart([&](auto part) {
+      using Part = decltype(part(A()));
+      Part joined[N];
+#pragma unroll
+      for (int i = 0; i < N; ++i) joined[i] = JoinColumn(x, i, part);
+      self().Put(s, JoinAll(joined));
+    });
+  }
+  template <class In, int N, int K, class State>
+  __device__ __forceinline__ void AddPlaces(State (&s)[N], const Pack<In, N> (&x)[K],
+                                            const A (&)[N], int64_t) const {
+    self().WithPart([&](auto part) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) self().Put(s[i], JoinColumn(x, i, part));
+    });
+  }
+
+ private:
+  __device__ __forceinline__ const Reducer& self() const {
+    return *static_cast<const Reducer*>(this);
+  }
+  template <class Part, int N>
+  __device__ __forceinline__ static Part JoinAll(Part (&parts)[N]) {
+#pragma unroll
+    for (int half = N / 2; half > 0; half /= 2) {
+#pragma unroll
+      for (int i = 0; i < half; ++i) parts[i] = Reducer::Join(parts[i], parts[i + half]);
+    }
+    return parts[0];
+  }
+  // Of element i of each pack.
+  template <class In, int N, int K, class F>
+  __device__ __forceinline__ static auto JoinColumn(const Pack<In, N> (&x)[K], int i, F part) {
+    decltype(part(A())) parts[K];
+#pragma unroll
+    for (int k = 0; k < K; ++k) parts[k] = part(ConvertTo<A>(x[k].v[i]));
+    return JoinAll(parts);
+  }
+};
+
+// What a sum is one of. The kind is the same for a whole launch, and asked for once per batch.
+enum class Terms : int { kThemselves, kNumbers, kNonzero, kSizes, kSquares };
+
+// Sums of floats with their rounding error, of integers as they wrap; the result over a divisor, or
+// the root of a sum of squares.
+template <class A>
+struct SumReducer : PartsReducer<SumReducer<A>, A> {
+  using State = CompensatedSum<A>;
+  Terms terms;
+  double divisor;  // 1 for none, NaN for a mean over nothing
+
+  __device__ __forceinline__ State Identity() const { return {}; }
+  __device__ __forceinline__ static A Join(A a, A b) { return a + b; }
+  __device__ __forceinline__ void Put(State& s, A part) const { s.Add(part); }
+  template <class F>
+  __device__ __forceinline__ void WithPart(F f) const {
+    if constexpr (std::is_floating_point_v<A>) {
+      switch (terms) {
+        case Terms::kNumbers:
+          return f([](A v) { return v == v ? v : A(0); });
+        case Terms::kNonzero:
+          return f([](A v) { return v != A(0) ? A(1) : A(0); });
+        case Terms::kSizes:
+          return f([](A v) { return fabs(v); });
+        case Terms::kSquares:
+          return f([](A v) { return v * v; });
+        default:
+          break;
+      }
+    }
+    f([](A v) { return v; });
+  }
+  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
+    return MergeCompensated{}(a, b);
+  }
+  template <class In>
+  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+                                         const In*, int64_t) const {
+    A v = s.Get();
+    if constexpr (std::is_floating_point_v<A>) {
+      if (terms == Terms::kSquares) v = sqrt(v);
+      if (divisor != 1) v = static_cast<A>(v / static_cast<A>(divisor));
+    }
+    StoreAs(out.y, out.dtype, y, v);
+  }
+};
+
+// The mean of what is not NaN.
+template <class A>
+struct NanMeanReducer : PartsReducer<NanMeanReducer<A>, A> {
+  struct State {
+    CompensatedSum<A> sum;
+    int64_t count;
+  };
+  struct Part {
+    A sum;
+    int count;
+  };
+  __device__ __forceinline__ State Identity() const { return {{}, 0}; }
+  __device__ __forceinline__ static Part Join(const Part& a, const Part& b) {
+    return {a.sum + b.sum, a.count + b.count};
+  }
+  __device__ __forceinline__ void Put(State& s, const Part& part) const {
+    s.sum.Add(part.sum);
+    s.count += part.count;
+  }
+  template <class F>
+  __device__ __forceinline__ void WithPart(F f) const {
+    f([](A v) { return v == v ? Part{v, 1} : Part{A(0), 0}; });
+  }
+  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
+    return {MergeCompensated{}(a.sum, b.sum), a.count + b.count};
+  }
+  template <class In>
+  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+                                         const In*, int64_t) const {
+    StoreAs(out.y, out.dtype, y, static_cast<A>(s.sum.Get() / static_cast<A>(s.count)));
+  }
+};
+
+template <class A>
+struct ProdReducer : PartsReducer<ProdReducer<A>, A> {
+  struct State {
+    A product;
+  };
+  __device__ __forceinline__ State Identity() const { return {A(1)}; }
+  __device__ __forceinline__ static A Join(A a, A b) { return a * b; }
+  __device__ __forceinline__ void Put(State& s, A part) const { s.product *= part; }
+  template <class F>
+  __device__ __forceinline__ void WithPart(F f) const {
+    f([](A v) { return v; });
+  }
+  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
+    return {static_cast<A>(a.product * b.product)};
+  }
+  template <class In>
+  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+                                         const In*, int64_t) const {
+    StoreAs(out.y, out.dtype, y, s.product);
+  }
+};
+
+// The product of what is not 0, and how many zeros.
+template <class A>
+struct ProdPartsReducer : PartsReducer<ProdPartsReducer<A>, A> {
+  struct State {
+    A product;
+    int64_t zeros;
+  };
+  struct Part {
+    A product;
+    int zeros;
+  };
+  __device__ __forceinline__ State Identity() const { return {A(1), 0}; }
+  __device__ __forceinline__ static Part Join(const Part& a, const Part& b) {
+    return {a.product * b.product, a.zeros + b.zeros};
+  }
+  __device__ __forceinline__ void Put(State& s, const Part& part) const {
+    s.product *= part.product;
+    s.zeros += part.zeros;
+  }
+  template <class F>
+  __device__ __forceinline__ void WithPart(F f) const {
+    f([](A v) { return v == A(0) ? Part{A(1), 1} : Part{v, 0}; });
+  }
+  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
+    return {a.product * b.product, a.zeros + b.zeros};
+  }
+  template <class In>
+  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+                                         const In*, int64_t) const {
+    StoreAs(out.y, out.dtype, y, s.product);
+    static_cast<int64_t*>(out.second)[y] = s.zeros;
+  }
+};
+
+// A 1 for each of a word's bytes that is not 0.
+__device__ __forceinline__ uint32_t NonzeroBytes(uint32_t word) {
+  return (((word & 0x7f7f7f7fu) + 0x7f7f7f7fu) | word) >> 7 & 0x01010101u;
+}
+
+// How many are not 0; or whether any is, or whether all are.
+enum class CountOf : int { kItself, kAny, kAll };
+template <class A>
+struct CountReducer : PartsReducer<CountReducer<A>, A> {
+  struct State {
+    int64_t count;
+  };
+  CountOf of;
+
+  __device__ __forceinline__ State Identity() const { return {0}; }
+  __device__ __forceinline__ static int Join(int a, int b) { return a + b; }
+  __device__ __forceinline__ void Put(State& s, int part) const { s.count += part; }
+  // Bytes are counted four at a time.
+  template <class In, int N, int K>
+  __device__ __forceinline__ void AddPacks(State& s, const Pack<In, N> (&x)[K], A shift,
+                                           const int64_t (&places)[K]) const {
+    if constexpr (sizeof(In) == 1 && N % 4 == 0) {
+      uint32_t counts[N / 4];
+      CountBytes(x, counts);
+      uint32_t sum = 0;
+#pragma unroll
+      for (const uint32_t count : counts) sum += count;
+      s.count += sum * 0x01010101u >> 24;
+    } else {
+      PartsReducer<CountReducer, A>::AddPacks(s, x, shift, places);
+    }
+  }
+  template <class In, int N, int K>
+  __device__ __forceinline__ void AddPlaces(State (&s)[N], const Pack<In, N> (&x)[K],
+                                            const A (&shift)[N], int64_t place) const {
+    if constexpr (sizeof(In) == 1 && N % 4 == 0) {
+      uint32_t counts[N / 4];
+      CountBytes(x, counts);
+#pragma unroll
+      for (int i = 0; i < N; ++i) s[i].count += counts[i / 4] >> 8 * (i % 4) & 0xff;
+    } else {
+      PartsReducer<CountReducer, A>::AddPlaces(s, x, shift, place);
+    }
+  }
+  template <class F>
+  __device__ __forceinline__ void WithPart(F f) const {
+    f([](A v) { return v != A(0) ? 1 : 0; });
+  }
+  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
+    return {a.count + b.count};
+  }
+  template <class In>
+  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+                                         const In*, int64_t) const {
+    const int64_t v = of == CountOf::kItself ? s.count
+                      : of == CountOf::kAny  ? s.count != 0
+                                             : s.count == out.axis;
+    StoreAs(out.y, out.dtype, y, v);
+  }
+
+ private:
+  template <class In, int N, int K>
+  __device__ __forceinline__ static void CountBytes(const Pack<In, N> (&x)[K],
+                                                    uint32_t (&counts)[N / 4]) {
+#pragma unroll
+    for (uint32_t& count : counts) count = 0;
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+      uint32_t words[N / 4];
+      memcpy(words, &x[k], sizeof(words));
+#pragma unroll
+      for (int i = 0; i < N / 4; ++i) counts[i] += NonzeroBytes(words[i]);
+    }
+  }
+};
+
+// (sum |x|^p)^(1/p) for a p that is neither 0, 1, 2 nor infinite.
+template <class A>
+struct PowersReducer : PartsReducer<PowersReducer<A>, A> {
+  using State = CompensatedSum<A>;
+  static constexpr int kBatch = 1;  // pow is long
+  double p;
+
+  __device__ __forceinline__ State Identity() const { return {}; }
+  __device__ __forceinline__ static A Join(A a, A b) { return a + b; }
+  __device__ __forceinline__ void Put(State& s, A part) const { s.Add(part); }
+  template <class F>
+  __device__ __forceinline__ void WithPart(F f) const {
+    const A exponent = static_cast<A>(p);
+    f([exponent](A v) { return pow(fabs(v), exponent); });
+  }
+  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
+    return MergeCompensated{}(a, b);
+  }
+  template <class In>
+  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+                                         const In*, int64_t) const {
+    StoreAs(out.y, out.dtype, y, out.axis == 0 ? A(0) : pow(s.Get(), static_cast<A>(1 / p)));
+  }
+};
+
+}  // namespace cuda
+}  // namespace oneflow_lite

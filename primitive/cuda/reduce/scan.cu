@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "primitive/cuda/reduce/scan.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+namespace {
+
+// States are whole words: integers of fewer bytes are carried in int64, which wraps like them.
+template <class T>
+using Carried = std::conditional_t<std::is_integral_v<T>, int64_t, ComputeType<T>>;
+
+// Sums and products of float32 are carried in double, as on the CPU: memory takes longer.
+template <class T>
+using Accumulated = std::conditional_t<std::is_same_v<T, float>, double, Carried<T>>;
+
+template <class T, bool kProduct>
+struct Accumulate {
+  using C = Accumulated<T>;
+  struct State {
+    C value;
+  };
+  const T* x;
+  T* y;
+  explicit Accumulate(const ScanRun& r) : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)) {}
+  static constexpr bool kPacked = true;
+  __device__ __forceinline__ State Of(int64_t i, int64_t, bool) const {
+    return {ConvertTo<C>(x[i])};
+  }
+  template <int N>
+  __device__ __forceinline__ void OfRun(int64_t low, int64_t, bool reverse, State (&s)[N]) const {
+    T v[N];
+    LoadRun(x + low, reverse, v);
+#pragma unroll
+    for (int i = 0; i < N; ++i) s[i] = {ConvertTo<C>(v[i])};
+  }
+  template <int N>
+  __device__ __forceinline__ void WriteRun(int64_t low, bool reverse, const State (&s)[N]) const {
+    T v[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) v[i] = ConvertTo<T>(s[i].value);
+    StoreRun(y + low, reverse, v);
+  }
+  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
+    return {kProduct ? static_cast<C>(a.value * b.value) : static_cast<C>(a.value + b.value)};
+  }
+  __device__ __forceinline__ void Write(int64_t i, const State& s) const {
+    y[i] = ConvertTo<T>(s.value);
+  }
+};
+template <class T>
+using Sum = Accumulate<T, false>;
+template <class T>
+using Product = Accumulate<T, true>;
+
+// An extreme and its last place; NaN stays.
+template <class T, bool kMin>
+struct Extreme {
+  using C = Carried<T>;
+  struct State {
+    C value;
+    int64_t place;
+  };
+  const T* x;
+  T* y;
+  int64_t* places;
+  explicit Extreme(const ScanRun& r)
+      : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)), places(r.places) {}
+  static constexpr bool kPacked = true;
+  __device__ __forceinline__ State Of(int64_t i, int64_t place, bool) const {
+    return {ConvertTo<C>(x[i]), place};
+  }
+  template <int N>
+  __device__ __forceinline__ void OfRun(int64_t low, int64_t place, bool reverse,
+                                        State (&s)[N]) const {
+    T v[N];
+    LoadRun(x + low, reverse, v);
+#pragma unroll
+    for (int i = 0; i < N; ++i) s[i] = {ConvertTo<C>(v[i]), reverse ? place - i : place + i};
+  }
+  template <int N>
+  __device__ __forceinline__ void WriteRun(int64_t low, bool reverse, const State (&s)[N]) const {
+    T v[N];
+    int64_t at[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) v[i] = ConvertTo<T>(s[i].value), at[i] = s[i].place;
+    StoreRun(y + low, reverse, v);
+    StoreRun(places + low, reverse, at);
+  }
+  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
+    const bool wins = (kMin ? b.value <= a.value : b.value >= a.value) || b.value != b.value;
+    return wins ? b : a;
+  }
+  __device__ __forceinline__ void Write(int64_t i, const State& s) const {
+    y[i] = ConvertTo<T>(s.value);
+    places[i] = s.place;
+  }
+};
+template <class T>
+using Maximum = Extreme<T, false>;
+template <class T>
+using Minimum = Extreme<T, true>;
+
+template <class T>
+struct LogSumExp {
+  using C = ComputeType<T>;
+  struct State {
+    C max, sum;
+  };
+  const T* x;
+  T* y;
+  explicit LogSumExp(const ScanRun& r) : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)) {}
+  static constexpr bool kPacked = true;
+  __device__ __forceinline__ State Of(int64_t i, int64_t, bool) const {
+    return {ConvertTo<C>(x[i]), C(1)};
+  }
+  template <int N>
+  __device__ __forceinline__ void OfRun(int64_t low, int64_t, bool reverse, State (&s)[N]) const {
+    T v[N];
+    LoadRun(x + low, reverse, v);
+#pragma unroll
+    for (int i = 0; i < N; ++i) s[i] = {ConvertTo<C>(v[i]), C(1)};
+  }
+  template <int N>
+  __device__ __forceinline__ void WriteRun(int64_t low, bool reverse, const State (&s)[N]) const {
+    T v[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) v[i] = ConvertTo<T>(s[i].max + log(s[i].sum));
+    StoreRun(y + low, reverse, v);
+  }
+  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
+    const bool first = a.max >= b.max;
+    const State top = first ? a : b, low = first ? b : a;
+    const C share = low.max == top.max ? C(1) : exp(low.max - top.max);
+    return {top.max, top.sum + low.sum * share};
+  }
+  __device__ __forceinline__ void Write(int64_t i, const State& s) const {
+    y[i] = ConvertTo<T>(s.max + log(s.sum));
+  }
+};
+
+// s -> value + factor s, composed.
+template <class T>
+struct Linear {
+  using C = ComputeType<T>;
+  struct State {
+    C factor, value;
+  };
+  const T *x, *other;
+  T* y;
+  int64_t to_other;  // from an element to its factor
+  explicit Linear(const ScanRun& r)
+      : x(static_cast<const T*>(r.x)),
+        other(static_cast<const T*>(r.other)),
+        y(static_cast<T*>(r.y)),
+        to_other(!r.shifted  ? 0
+                 : r.reverse ? r.problem.inner
+                             : -r.problem.inner) {}
+  static constexpr bool kPacked = false;
+  __device__ __forceinline__ State Of(int64_t i, int64_t, bool first) const {
+    return {first ? C(0) : ConvertTo<C>(other[i + to_other]), ConvertTo<C>(x[i])};
+  }
+  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
+    return {a.factor * b.factor, b.value + b.factor * a.value};
+  }
+  __device__ __forceinline__ void Write(int64_t i, const State& s) const {
+    y[i] = ConvertTo<T>(s.value);
+  }
+};
+
+template <class T>
+struct ProductBefore {
+  using C = ComputeType<T>;
+  struct State {
+    C value;
+  };
+  const T *x, *other;
+  T* y;
+  int64_t back;  // from an element to the one before
+  explicit ProductBefore(const ScanRun& r)
+      : x(static_cast<const T*>(r.x)),
+        other(static_cast<const T*>(r.other)),
+        y(static_cast<T*>(r.y)),
+        back(r.reverse ? r.problem.inner : -r.problem.inner) {}
+  static constexpr bool kPacked = false;
+  __device__ __forceinline__ State Of(int64_t i, int64_t, bool first) const {
+    return {first ? C(1) : ConvertTo<C>(x[i + back])};
+  }
+  __device__ __forceinline__ State Merge(const State& a, const State& b) const {
+    return {a.value * b.value};
+  }
+  __device__ __forceinline__ void Write(int64_t i, const State& s) const {
+    y[i] = ConvertTo<T>(ConvertTo<C>(other[i]) * s.value);
+  }
+};
+
+template <class F>
+cudaError_t LaunchOf(const ScanRun& run, const DeviceLimits& limits, cudaStream_t stream) {
+  return LaunchScan(run, F(run), limits, stream);
+}
+
+template <template <class> class F>
+struct Finder {
+  template <class T>
+  ScanLaunchers operator()(Tag<T>) const {
+    return {&ScanWorkspace<typename F<T>::State>, &LaunchOf<F<T>>};
+  }
+};
+
+}  // namespace
+
+ScanLaunchers FindScan(ScanKind kind, DType dtype) {
+  switch (kind) {
+    case ScanKind::kSum:
+      return VisitDeviceNumeric<ScanLaunchers>(dtype, Finder<Sum>{});
+    case ScanKind::kProd:
+      return VisitDeviceNumeric<ScanLaunchers>(dtype, Finder<Product>{});
+    case ScanKind::kMax:
+      return VisitDeviceAll<ScanLaunchers>(dtype, Finder<Maximum>{});
+    case ScanKind::kMin:
+      return VisitDeviceAll<ScanLaunchers>(dtype, Finder<Minimum>{});
+    case ScanKind::kLogSumExp:
+      return VisitDeviceFloating<ScanLaunchers>(dtype, Finder<LogSumExp>{});
+    case ScanKind::kLinear:
+      return VisitDeviceFloating<ScanLaunchers>(dtype, Finder<Linear>{});
+    case ScanKind::kProductBefore:
+      return VisitDeviceFloating<ScanLaunchers>(dtype, Finder<ProductBefore>{});
+  }
+  return {};
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The states of reducers (reduce.cuh): merged over lanes, blocks and ways, and stored as results.
+#pragma once
+
+#include "primitive/cuda/chip/group.cuh"
+#include "primitive/cuda/reduce/plan.h"
+#include "primitive/cuda/strided/elements.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+// The results of a launch; `second` may be null. The dtype is one launch's, not the code's.
+struct ReduceOutputs {
+  void* y;
+  void* second;
+  DType dtype;  // of y; a second result has it too, or is int64
+  int64_t axis;
+};
+
+template <class A>
+__device__ __forceinline__ void StoreAs(void* y, DType dtype, int64_t i, A v) {
+  switch (dtype) {
+    case DType::kBool:
+      static_cast<bool*>(y)[i] = ConvertTo<bool>(v);
+      break;
+    case DType::kUInt8:
+      static_cast<uint8_t*>(y)[i] = ConvertTo<uint8_t>(v);
+      break;
+    case DType::kInt8:
+      static_cast<int8_t*>(y)[i] = ConvertTo<int8_t>(v);
+      break;
+    case DType::kInt16:
+      static_cast<int16_t*>(y)[i] = ConvertTo<int16_t>(v);
+      break;
+    case DType::kInt32:
+      static_cast<int32_t*>(y)[i] = ConvertTo<int32_t>(v);
+      break;
+    case DType::kInt64:
+      static_cast<int64_t*>(y)[i] = ConvertTo<int64_t>(v);
+      break;
+    case DType::kFloat16:
+      static_cast<__half*>(y)[i] = ConvertTo<__half>(v);
+      break;
+    case DType::kBFloat16:
+      static_cast<__nv_bfloat16*>(y)[i] = ConvertTo<__nv_bfloat16>(v);
+      break;
+    case DType::kFloat32:
+      static_cast<float*>(y)[i] = ConvertTo<float>(v);
+      break;
+    case DType::kFloat64:
+      static_cast<double*>(y)[i] = ConvertTo<double>(v);
+      break;
+  }
+}
+
+// Another lane's state, word by word.
+template <class S>
+__device__ __forceinline__ S ShuffleDownWords(const S& v, int delta) {
+  static_assert(sizeof(S) % sizeof(uint32_t) == 0, "states are whole words");
+  constexpr int kWords = sizeof(S) / sizeof(uint32_t);
+  uint32_t words[kWords];
+  memcpy(words, &v, sizeof(S));
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) words[i] = __shfl_down_sync(0xffffffffu, words[i], delta);
+  S other;
+  memcpy(&other, words, sizeof(S));
+  return other;
+}
+
+// The first lane of each `lanes` neighbours gets the merge of their states, in the order of the
+// lanes. The whole warp must call it.
+template <class R>
+__device__ __forceinline__ typename R::State MergeLanes(const R& r, typename R::State state,
+                                                        int lanes) {
+  for (int delta = 1; delta < lanes; delta *= 2) {
+    const typename R::State other = ShuffleDownWords(state, delta);
+    // Lanes that would read beyond their neighbours get a state that nobody asks for.
+    state = r.Merge(state, other);
+  }
+  return state;
+}
+
+// Thread 0 gets the merge of the states of all threads, in their order. All must call it; `slots`
+// are one per warp.
+template <class R>
+__device__ __forceinline__ typename R::State MergeBlock(const R& r, typename R::State state,
+                                                        typename R::State* slots) {
+  constexpr int kWarps = ReducePolicy::kThreads / kWarp;
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  state = MergeLanes(r, state, kWarp);
+  __syncthreads();  // the slots are free again
+  if (lane == 0) slots[warp] = state;
+  __syncthreads();
+  if (warp != 0) return state;
+  return MergeLanes(r, lane < kWarps ? slots[lane] : r.Identity(), kWarps);
+}
+
+// Way 0 gets the merge of its lane's states in all ways, each thread having N. All threads of the
+// block must call it; `slots` hold N states of each.
+template <int N, class R>
+__device__ __forceinline__ void MergeWays(const R& r, typename R::State (&state)[N], int lanes,
+                                          typename R::State* slots) {
+  constexpr int kThreads = ReducePolicy::kThreads;
+  const int rank = threadIdx.x;
+  // Neighbouring threads touch neighbouring slots.
+#pragma unroll
+  for (int i = 0; i < N; ++i) slots[i * kThreads + rank] = state[i];
+  __syncthreads();
+  for (int half = kThreads / 2; half >= lanes; half /= 2) {
+    if (rank < half) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        typename R::State* mine = slots + i * kThreads + rank;
+        *mine = r.Merge(*mine, mine[half]);
+      }
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int i = 0; i < N; ++i) state[i] = slots[i * kThreads + rank];
+  __syncthreads();  // the next tile writes the slots again
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite
