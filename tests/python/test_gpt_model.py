@@ -124,6 +124,41 @@ def test_steps_are_those_of_pytorch(kind):
     np.testing.assert_allclose(losses[0], losses[1], rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype, bound", [("float32", 1e-3), ("bfloat16", 0.02)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_hundred_steps_are_those_of_pytorch(device, kind, dtype, bound):
+    """Within `bound` of the loss at each step, of sequences that are not seen again."""
+    torch = pytest.importorskip("torch")
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("this PyTorch has no CUDA")
+    config = gpt.PRESETS[kind].replaced(vocab=50)
+    rng = np.random.default_rng(0)
+    rows = 64 if device == "cuda" else 4
+    sequences = np.cumsum(rng.choice([3, 7], (200, rows, 17), p=[0.9, 0.1]), axis=-1) % 50
+    losses = []
+    for lib in (flow, torch):
+        rng = np.random.default_rng(1)
+        model = gpt.build(lib, config)
+        with lib.no_grad():
+            for _, p in sorted(model.named_parameters()):
+                drawn = rng.standard_normal(tuple(p.shape)) * 0.05
+                p.copy_(lib.tensor(drawn + (1.0 if p.ndim == 1 else 0.0)))
+        model = model.to(device).to(getattr(lib, dtype))
+        optimizer = lib.optim.AdamW(gpt.parameter_groups(model, 0.1), lr=1e-3)
+        found = []
+        for ids in sequences:
+            ids = lib.tensor(ids).to(device)
+            loss = model.loss(ids[:, :-1], ids[:, 1:])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            found.append(loss)
+        losses.append([loss.item() for loss in found])
+    assert losses[0][-1] < 0.8 * losses[0][0]
+    np.testing.assert_allclose(losses[0], losses[1], rtol=bound)
+
+
 # The program ------------------------------------------------------------------------------------
 
 
