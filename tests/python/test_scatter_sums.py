@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """scatter and scatter_add of columns: the result is that of the index's order, whoever writes it.
 
-On CUDA columns of 64 elements and more are held in shared memory, whole ones of up to some 14,000
-float32 numbers, longer ones in parts; a line of 32,768 is summed by sorting.
+On CUDA columns of 64 elements and more are read 256 at a time and held in shared memory, whole ones
+of up to some 14,000 float32 numbers, longer ones in parts; a line of 32,768 is summed by sorting.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ def summed(x, dim, places, source):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "uint8"])
-@pytest.mark.parametrize("count", [1, 63, 64, 65, 127, 128, 129, 700])
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 127, 128, 129, 255, 256, 257, 700])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_columns_are_summed_in_their_order(dtype, count, dim, device):
     shape, size = [9, 9], 40
@@ -82,6 +82,17 @@ def test_layouts(layout, device):
         places, source = host(at), of.cpu().numpy()
     got = given.scatter_add(0, at, of)
     np.testing.assert_array_equal(got.cpu().numpy(), summed(x, 0, places, source))
+
+
+@pytest.mark.parametrize("count", [64, 100, 255, 256, 257, 513])
+def test_the_last_stays_at_every_length(count, device):
+    places, source = RNG.integers(-40, 40, (5, count)), RNG.integers(1, 99, (5, count))
+    want = np.zeros((5, 40), int)
+    for k in range(count):
+        want[np.arange(5), places[:, k]] = source[:, k]
+    index = flow.tensor(places % 40).to(device)
+    got = flow.zeros(5, 40, device=device).scatter(1, index, tensor(source, "float32", device))
+    np.testing.assert_array_equal(host(got), want)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64", "bool"])

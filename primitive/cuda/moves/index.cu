@@ -140,36 +140,49 @@ struct HeldColumns {
   T* dst;
 };
 constexpr int kHeldWarps = 8;  // of a block, at most
-constexpr int kHeldSteps = 4;  // of 32 elements, read before they are needed
+// Of 32 elements, read before they are needed: few warps of a multiprocessor have room for columns,
+// and each of them waits for memory once in so many steps.
+constexpr int kHeldSteps = 8;
 constexpr unsigned kAllLanes = 0xffffffffu;
 
-// The elements of kHeldSteps steps: where they go among the places held, or a number below 0 that
-// no other lane has.
+// The elements of kHeldSteps steps, from this lane's first one on. `left` of them are the column's.
 template <class T>
 struct HeldElements {
-  int place[kHeldSteps];
+  int64_t found[kHeldSteps];
+  int place[kHeldSteps];  // among those held, or a number below 0 that no other lane has
   T value[kHeldSteps];
 
-  __device__ __forceinline__ void Read(const HeldColumns<T>& s, const int64_t* index, const T* src,
-                                       int64_t begin, int size, int64_t first) {
-    const int lane = static_cast<int>(threadIdx.x % 32);
+  // Loads that nothing waits for before Find. Where the whole column is held, all of src is wanted.
+  __device__ __forceinline__ void Load(const HeldColumns<T>& s, const int64_t* index, const T* src,
+                                       int64_t left) {
+    const int n = Count(left);
 #pragma unroll
     for (int step = 0; step < kHeldSteps; ++step) {
-      const int64_t k = first + step * 32 + lane;
-      place[step] = -1 - lane;
-      value[step] = T(0.0f);
-      if (k >= s.p.count || size == 0) continue;
-      const int64_t found = FindPlace(index[k * s.p.index_stride], s.p.size, s.p.from_end) - begin;
-      if (found < 0 || found >= size) continue;
-      place[step] = static_cast<int>(found);
-      value[step] = src[k * s.p.src_stride];
+      found[step] = step * 32 < n ? index[step * 32 * s.p.index_stride] : 0;
+      value[step] = step * 32 < n && s.parts == 1 ? src[step * 32 * s.p.src_stride] : T(0.0f);
+    }
+  }
+  __device__ __forceinline__ void Find(const HeldColumns<T>& s, const T* src, int64_t begin,
+                                       int size, int64_t left) {
+    const int n = Count(left);
+#pragma unroll
+    for (int step = 0; step < kHeldSteps; ++step) {
+      const int64_t at = FindPlace(found[step], s.p.size, s.p.from_end) - begin;
+      const bool held = static_cast<uint64_t>(at) < static_cast<uint64_t>(size);
+      place[step] = held && step * 32 < n ? static_cast<int>(at) : -1 - Lane();
+    }
+    if (s.parts == 1) return;
+#pragma unroll
+    for (int step = 0; step < kHeldSteps; ++step) {
+      if (place[step] >= 0) value[step] = src[step * 32 * s.p.src_stride];
     }
   }
   template <class Store>
-  __device__ __forceinline__ void GoTo(T* held) const {
-    const unsigned lane = threadIdx.x % 32;
+  __device__ __forceinline__ void GoTo(T* held, int64_t left) const {
+    const auto lane = static_cast<unsigned>(Lane());
 #pragma unroll
     for (int step = 0; step < kHeldSteps; ++step) {
+      if (step * 32 >= left) break;
       const unsigned peers = __match_any_sync(kAllLanes, place[step]);
       if constexpr (std::is_same_v<Store, Put>) {
         const bool last = (peers >> lane) == 1;
@@ -188,6 +201,14 @@ struct HeldElements {
       }
     }
   }
+
+ private:
+  __device__ static int Lane() { return static_cast<int>(threadIdx.x % 32); }
+  // The elements from this lane's first one on.
+  __device__ static int Count(int64_t left) {
+    constexpr int kStep = 32 * kHeldSteps;
+    return (left < kStep ? static_cast<int>(left) : kStep) - Lane();
+  }
 };
 
 template <class T, class Store>
@@ -203,16 +224,30 @@ __global__ void __launch_bounds__(kHeldWarps * 32)
   const int64_t begin = part * s.part, rest = s.p.size - begin;
   const int size = part >= s.parts ? 0 : rest < s.part ? static_cast<int>(rest) : s.part;
   T* to = s.dst + offsets[2] + begin * s.p.dst_stride;
-  for (int j = lane; j < size; j += 32) held[j] = to[j * s.p.dst_stride];
-  __syncwarp();
-  const int64_t* index = s.index + offsets[0];
-  const T* src = s.src + offsets[1];
   constexpr int kStep = 32 * kHeldSteps;
+  for (int first = lane; first < size; first += kStep) {
+    T there[kHeldSteps];
+#pragma unroll
+    for (int k = 0; k < kHeldSteps; ++k) {
+      const int j = first + k * 32;
+      if (j < size) there[k] = to[j * s.p.dst_stride];
+    }
+#pragma unroll
+    for (int k = 0; k < kHeldSteps; ++k) {
+      if (first + k * 32 < size) held[first + k * 32] = there[k];
+    }
+  }
+  __syncwarp();
+  const int64_t* index = s.index + offsets[0] + lane * s.p.index_stride;
+  const T* src = s.src + offsets[1] + lane * s.p.src_stride;
   HeldElements<T> now, next;
-  now.Read(s, index, src, begin, size, 0);
-  for (int64_t first = 0; first < s.p.count; first += kStep) {
-    next.Read(s, index, src, begin, size, first + kStep);
-    now.template GoTo<Store>(held);
+  now.Load(s, index, src, s.p.count);
+  for (int64_t left = s.p.count; left > 0; left -= kStep) {
+    now.Find(s, src, begin, size, left);
+    index += kStep * s.p.index_stride;
+    src += kStep * s.p.src_stride;
+    next.Load(s, index, src, left - kStep);
+    now.template GoTo<Store>(held, left);
     now = next;
     if (s.in_step) __syncthreads();
   }
