@@ -37,6 +37,17 @@ class CudaCopy final : public Copy {
             cuda::ToStrided(plan.g), src, dst, s);
       });
     }
+    const int64_t* dims = plan.g.dims;
+    if (plan.repeats == cuda::Repeats::kElements) {
+      return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
+        return cuda::FindRepeat(plan.element_bytes)(dims[0], dims[1], src, dst, s);
+      });
+    }
+    if (plan.repeats == cuda::Repeats::kLine) {
+      return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
+        return cuda::LaunchRepeatLine(dims[1] * plan.element_bytes, dims[0], src, dst, s);
+      });
+    }
     const DType moved = cuda::MovedAs(plan.element_bytes);
     const cuda::CudaPass<1> pass({{moved}, moved, moved}, cuda::FindMove(moved));
     return pass.Run(stream, kName, plan.g, {{{src}}}, dst);

@@ -140,6 +140,37 @@ TEST_F(CopyPlanTest, TransposesGoThroughTiles) {
   EXPECT_EQ(plan.access_bytes, 16);
 }
 
+TEST_F(CopyPlanTest, RepeatedElementsOfALineAreFound) {
+  const auto repeats = [&](const Case& c) {
+    return Plan(c, 2).repeats == cuda::Repeats::kElements;
+  };
+  EXPECT_TRUE(repeats({{40, 2}, {1, 0}, {2, 1}}));
+  EXPECT_TRUE(repeats({{5, 8, 3}, {8, 1, 0}, {24, 3, 1}}));   // rows that follow each other
+  EXPECT_FALSE(repeats({{5, 8, 3}, {9, 1, 0}, {24, 3, 1}}));  // with a gap in what is read
+  EXPECT_FALSE(repeats({{40, 2}, {2, 0}, {2, 1}}));           // of every second element
+  EXPECT_FALSE(repeats({{40, 2}, {1, 0}, {3, 1}}));           // into every third place
+  EXPECT_FALSE(repeats({{2, 40}, {0, 1}, {40, 1}}));          // the line, not its elements
+  EXPECT_FALSE(repeats({{40, 2}, {1, 0}, {1, 40}}));
+  const CopyPlan plan = Plan({{5, 8, 3}, {8, 1, 0}, {24, 3, 1}}, 2, 2, 2);
+  EXPECT_EQ(plan.element_bytes, 2);
+  EXPECT_EQ(plan.g.dims[0], 40);
+  EXPECT_EQ(plan.g.dims[1], 3);
+}
+
+TEST_F(CopyPlanTest, LongLinesAreReadOnceForAllCopies) {
+  const auto repeats = [&](int64_t bytes, int past_src = 0, int past_dst = 0) {
+    const int64_t n = bytes / 4;
+    const CopyPlan plan = Plan({{3, n}, {0, 1}, {n, 1}}, 4, past_src, past_dst);
+    EXPECT_EQ(plan.g.numel * plan.element_bytes, 3 * bytes);
+    return plan.repeats == cuda::Repeats::kLine;
+  };
+  EXPECT_TRUE(repeats(cuda::kLongLine));
+  EXPECT_FALSE(repeats(cuda::kLongLine - 16));
+  EXPECT_FALSE(repeats(cuda::kLongLine + 8));
+  EXPECT_FALSE(repeats(cuda::kLongLine, 8));
+  EXPECT_FALSE(repeats(cuda::kLongLine, 0, 4));
+}
+
 TEST_F(CopyPlanTest, WhatLiesTheSameWayIsContiguous) {
   EXPECT_TRUE(Plan({{64, 96}, {1, 64}, {1, 64}}, 4).g.contiguous);
   EXPECT_TRUE(Plan({{4, 5, 6}, {6, 24, 1}, {6, 24, 1}}, 4).g.contiguous);

@@ -2,8 +2,8 @@
 """contiguous(), copy_() and casts between strided tensors, bit by bit against NumPy.
 
 On CUDA rows that are dense in both tensors are copied in units of up to 16 bytes, transposes of 32
-x 32 elements and more in tiles of 128 bytes and more a side (primitive/cuda/moves/copy_plan.h): sizes,
-offsets and strides here are chosen around those.
+x 32 elements and more in tiles of 128 bytes and more a side, repeated elements in packs
+(primitive/cuda/moves/copy_plan.h): sizes, offsets and strides here are chosen around those.
 """
 
 import functools
@@ -113,6 +113,35 @@ def test_expanded(dtype, cols, device):
         (x.t().expand(2, cols, 40), np.broadcast_to(values.T, (2, cols, 40))),
     ):
         np.testing.assert_array_equal(got.contiguous().cpu().numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", BITS)
+@pytest.mark.parametrize("count", [1, 2, 63, 1025])
+@pytest.mark.parametrize("times", [2, 3, 4, 7, 8, 15, 16, 17, 300])
+def test_repeated_elements(dtype, count, times, device):
+    """Twice, less often than a pack of 16 bytes has elements, and as often and more; operands at
+    any offset, results whose last pack is not whole.
+    """
+    values = noise((count + 1,), dtype)
+    x = on(device, values)
+    for first in (0, 1):
+        part, want = x[first : first + count], np.repeat(values[first : first + count], times)
+        np.testing.assert_array_equal(part.repeat_interleave(times).cpu().numpy(), want)
+        rows = part.unsqueeze(1).expand(count, times)
+        np.testing.assert_array_equal(rows.contiguous().cpu().numpy().ravel(), want)
+        before = noise((first + count * times + 3,), dtype).copy()
+        y = on(device, before)
+        y[first : first + count * times].view(count, times).copy_(rows)
+        before[first : first + count * times] = want
+        np.testing.assert_array_equal(y.cpu().numpy(), before)
+
+
+@pytest.mark.parametrize("extra", [-4, 0, 1, 4])
+def test_long_lines_several_times(extra, device):
+    """Of 16 MB, where on CUDA they are read once, and of about as much."""
+    values = noise((2**22 + extra,), np.int32)
+    got = on(device, values).tile(3, 1).cpu().numpy()
+    np.testing.assert_array_equal(got, np.tile(values, (3, 1)))
 
 
 @pytest.mark.parametrize("dtype", BITS)

@@ -5,6 +5,7 @@
 //
 //   const CopyPlan plan = PlanCopy(g, sizeof(float), src, dst);
 //   if (plan.access_bytes) ...  // a transpose, in tiles
+//   if (plan.repeats == Repeats::kElements) ...  // dst[i] = src[i / plan.g.dims[1]]
 #pragma once
 
 #include <algorithm>
@@ -18,12 +19,19 @@ namespace oneflow_lite::cuda {
 // The two dims of a transpose are at least this long; below, a tile would be mostly empty.
 inline constexpr int64_t kShortestTiled = 32;
 
+// A line of which each element comes several times in a row, or which comes several times itself:
+// g is then elements x times, or times x elements.
+enum class Repeats { kNothing, kElements, kLine };
+// From so many bytes on a line is read once for all its copies. Shorter ones stay in a GPU's L2.
+inline constexpr int64_t kLongLine = int64_t{16} << 20;
+
 struct CopyPlan {
   // In elements of element_bytes. Of a transpose the last dim is dense in dst, the one before it in
   // src.
   Elementwise<2> g;
   int element_bytes = 0;
   int access_bytes = 0;  // of a transpose: what a thread loads and stores at once; 0: no transpose
+  Repeats repeats = Repeats::kNothing;
 };
 
 // Whether both operands are dense along the last dim.
@@ -82,14 +90,28 @@ inline int FindTransposed(const Elementwise<2>& g) {
   return -1;
 }
 
-// A copy without conversion, as a transpose or in elements of up to 8 bytes. Preconditions: the
-// operands do not overlap, and dst has no stride 0.
+// What comes several times. A line that does so is whole accesses of 16 bytes.
+inline Repeats FindRepeats(const Elementwise<2>& g, int element_bytes, const void* src,
+                           const void* dst) {
+  const bool dense = g.ndim == 2 && g.strides[1][0] == g.dims[1] && g.strides[1][1] == 1;
+  if (!dense) return Repeats::kNothing;
+  if (g.strides[0][0] == 1 && g.strides[0][1] == 0) return Repeats::kElements;
+  const bool line = g.strides[0][0] == 0 && g.strides[0][1] == 1 &&
+                    g.dims[1] * element_bytes >= kLongLine &&
+                    WidestAccess(g, {1, 1}, element_bytes, src, dst) == 16;
+  return line ? Repeats::kLine : Repeats::kNothing;
+}
+
+// A copy without conversion: a transpose, what comes several times, or elements of up to 8 bytes.
+// Preconditions: the operands do not overlap, and dst has no stride 0.
 inline CopyPlan PlanCopy(const Elementwise<2>& geometry, int element_bytes, const void* src,
                          const void* dst) {
   CopyPlan plan{geometry, element_bytes, 0};
   Elementwise<2>& g = plan.g;
   if (g.numel == 0) return plan;
   g = OrderedBy(g, 1);
+  plan.repeats = FindRepeats(g, element_bytes, src, dst);
+  if (plan.repeats != Repeats::kNothing) return plan;
   const auto widen = [&](int most) {
     if (!IsDenseInRows(g)) return;
     plan.element_bytes = WidestAccess(g, {g.ndim - 1, g.ndim - 1}, element_bytes, src, dst, most);
