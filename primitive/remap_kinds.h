@@ -25,19 +25,22 @@ struct RemapDim {
   RemapMode mode = RemapMode::kShift;
 
   // -1: none.
-  OFL_HOST_DEVICE int64_t Place(int64_t i) const {
-    const int64_t j = i + shift;
+  OFL_HOST_DEVICE int64_t Place(int64_t i) const { return PlaceAs<int64_t>(i); }
+  // In 32 bits where size and out are below 2^30.
+  template <class Int>
+  OFL_HOST_DEVICE Int PlaceAs(Int i) const {
+    const Int n = static_cast<Int>(size), j = i + static_cast<Int>(shift);
     switch (mode) {
       case RemapMode::kShift:
-        return j >= 0 && j < size ? j : -1;
+        return j >= 0 && j < n ? j : -1;
       case RemapMode::kWrap:
-        return j < 0 ? j + size : j >= size ? j - size : j;
+        return j < 0 ? j + n : j >= n ? j - n : j;
       case RemapMode::kReflect:
-        return j < 0 ? -j : j >= size ? 2 * (size - 1) - j : j;
+        return j < 0 ? -j : j >= n ? 2 * (n - 1) - j : j;
       case RemapMode::kClamp:
-        return j < 0 ? 0 : j >= size ? size - 1 : j;
+        return j < 0 ? 0 : j >= n ? n - 1 : j;
       default:
-        return size - 1 - i;
+        return n - 1 - i;
     }
   }
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pad of rows that are no whole packs of 16 bytes, and one_hot."""
+"""pad of rows that are no whole packs of 16 bytes, and one_hot.
+
+On CUDA rows of 8 elements to 128 packs that are not moved in packs are gathered by spans of 4096
+elements.
+"""
 
 import numpy as np
 import pytest
@@ -30,6 +34,38 @@ def test_pads(mode, dtype, cols, offset, device):
         host(cut), np.pad(x[..., :3, 1:], [(0, 0), (0, 0), (1, 0), (0, 2)]))  # fmt: skip
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_pads_by_spans(mode, dtype, transposed, device):
+    """Rows of the result as long as those that are gathered by spans and one element shorter or
+    longer, in one span and in several; rows of the input that lie across.
+    """
+    longest = 128 * 16 // np.dtype(dtype).itemsize
+    for rows, out in ((3, 7), (511, 8), (600, 9), (4, longest - 1), (9, longest), (3, longest + 1)):
+        x = np.arange(rows * (out - 3)).reshape(1, 1, rows, out - 3) % 97
+        given = tensor(x, dtype, device)
+        if transposed:
+            given = given.transpose(2, 3).contiguous().transpose(2, 3)
+        got = F.pad(given, (1, 2, 0, 1), mode=mode)
+        np.testing.assert_array_equal(
+            host(got), np.pad(x, [(0, 0), (0, 0), (0, 1), (1, 2)], MODES[mode]))  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+def test_flips_and_rolls_by_spans(dtype, device):
+    # 64 rows of 64 are one span, 64 of 65 one and a part, 1000 of 67 many.
+    for rows, cols in ((64, 64), (64, 65), (1000, 67), (5, 2049)):
+        x = np.arange(rows * cols).reshape(rows, cols) % 89
+        given = tensor(x, dtype, device)
+        np.testing.assert_array_equal(host(given.flip((0, 1))), x[::-1, ::-1])
+        np.testing.assert_array_equal(host(given.T.flip(0)), x.T[::-1])
+        np.testing.assert_array_equal(
+            host(given.roll((1, -2), (0, 1))), np.roll(x, (1, -2), (0, 1))
+        )
+        np.testing.assert_array_equal(host(given.T.roll(3, 1)), np.roll(x.T, 3, 1))
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
 def test_flips_and_rolls_of_short_rows(dtype, device):
     # Rounds of 2, 6, 14 and 30 are those whose ends are as far apart as a pack read backwards.
@@ -52,7 +88,19 @@ def test_one_hot(shape, device):
         np.testing.assert_array_equal(host(F.one_hot(given)), host(got)[..., : classes.max() + 1])
 
 
-@pytest.mark.parametrize("classes, count", [([0, 3], 3), ([-1, 0], 3), ([-1], -1)])
+@pytest.mark.parametrize("count", [1, 2, 3, 128, 1001])
+def test_one_hot_of_many(count, device):
+    """Rows that begin at multiples of 16 bytes, and others."""
+    classes = np.random.default_rng(2).integers(0, count, 997)
+    got = F.one_hot(flow.tensor(classes).to(device), count)
+    np.testing.assert_array_equal(host(got), np.eye(count, dtype=int)[classes])
+    rows = flow.tensor(classes[:996].reshape(4, 249).T.copy()).to(device).T  # no dense memory
+    np.testing.assert_array_equal(host(F.one_hot(rows, count)).reshape(996, count), host(got)[:996])
+
+
+@pytest.mark.parametrize(
+    "classes, count", [([0, 3], 3), ([-1, 0], 3), ([-1], -1), ([-7, 2], -1), ([0], 0), ([0], -3)]
+)
 def test_one_hot_refuses(classes, count, device):
     with pytest.raises(ValueError, match="out of range"):
         F.one_hot(flow.tensor(classes).to(device), count)

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// flip, roll and pad: a thread writes 16 bytes of the result. It works out the coordinates once; of
-// the innermost dim, places that follow each other, forwards or backwards, are one access, or two
-// that are aligned. Where rows are not whole packs, each warp meets the end of one: then two
-// coordinates.
+// flip, roll and pad.
+//
+// Packs: a thread writes 16 bytes of the result. It works out the coordinates once; of the
+// innermost dim, places that follow each other, forwards or backwards, are one access, or two that
+// are aligned. A pack at the end of a row, or where places do not follow each other, is read
+// element by element, and its whole warp waits for it.
+//
+// Spans: where rows are so short that most warps would meet such a pack, a block gathers a run of
+// the result element by element in shared memory, and writes it in packs.
 #include "primitive/cuda/moves/remap_launch.h"
 #include "primitive/cuda/strided/divisor.cuh"
 #include "primitive/cuda/strided/elements.cuh"
@@ -11,6 +16,16 @@
 namespace oneflow_lite {
 namespace cuda {
 namespace {
+
+// What a result is indexed with, and the signed type of places in what is read.
+struct Near {
+  using Index = uint32_t;
+  using Int = int32_t;
+};
+struct Far {
+  using Index = int64_t;
+  using Int = int64_t;
+};
 
 struct RemapRun {
   RemapShape shape;
@@ -23,20 +38,43 @@ struct RemapRun {
       extent += (s.dims[d].size - 1) * s.dims[d].stride;
     }
   }
+  // Whether Near has the bits; a thread's last index may lie past the last element.
+  bool IsNear() const {
+    constexpr int64_t kDim = int64_t{1} << 30, kAll = (int64_t{1} << 31) - (1 << 16);
+    bool near = shape.numel < kAll && extent < kAll;
+    for (int d = 0; d < shape.ndim; ++d) {
+      near = near && shape.dims[d].size < kDim && shape.dims[d].out < kDim;
+    }
+    return near;
+  }
   __device__ const RemapDim& last() const { return shape.dims[shape.ndim - 1]; }
+  // The row of an index of the result, and the column in it.
+  template <class As>
+  __device__ __forceinline__ typename As::Index RowOf(typename As::Index i,
+                                                      typename As::Int* column) const {
+    using Index = typename As::Index;
+    const Index row = out[shape.ndim - 1].Quotient(i);
+    *column = static_cast<typename As::Int>(i - row * static_cast<Index>(last().out));
+    return row;
+  }
+  template <class As>
+  __device__ __forceinline__ typename As::Int StrideOf(int d) const {
+    return static_cast<typename As::Int>(shape.dims[d].stride);
+  }
 
   // Where the row of a linear index of the outer dims begins in what is read; -1: nowhere.
-  template <class Index>
-  __device__ int64_t OffsetOf(Index row) const {
-    int64_t offset = 0;
+  template <class As>
+  __device__ typename As::Int OffsetOf(typename As::Index row) const {
+    using Int = typename As::Int;
+    Int offset = 0;
     bool inside = true;
 #pragma unroll 1
     for (int d = shape.ndim - 2; d >= 0; --d) {
-      const Index rest = out[d].Quotient(row);
-      const int64_t i = static_cast<int64_t>(row - rest * static_cast<Index>(shape.dims[d].out));
-      const int64_t place = shape.dims[d].Place(i);
+      const auto rest = out[d].Quotient(row);
+      const auto i = row - rest * static_cast<typename As::Index>(shape.dims[d].out);
+      const Int place = shape.dims[d].PlaceAs(static_cast<Int>(i));
       inside = inside && place >= 0;
-      offset += place * shape.dims[d].stride;
+      offset += place * StrideOf<As>(d);
       row = rest;
     }
     return inside ? offset : -1;
@@ -54,22 +92,25 @@ __device__ __forceinline__ Pack<Word, N> LoadNeighbours(const RemapRun& run, con
 }
 
 // The elements from index i on, element by element: from `column` of a row that begins at `offset`.
-template <int N, class Word, class Index>
-__device__ __forceinline__ Pack<Word, N> LoadApart(const RemapRun& run, int64_t i, Index row,
-                                                   int64_t column, int64_t offset, Word fill,
+template <class As, int N, class Word>
+__device__ __forceinline__ Pack<Word, N> LoadApart(const RemapRun& run, int64_t i,
+                                                   typename As::Index row, typename As::Int column,
+                                                   typename As::Int offset, Word fill,
                                                    const Word* x) {
+  using Int = typename As::Int;
   const RemapDim& last = run.last();
+  const Int out = static_cast<Int>(last.out), stride = static_cast<Int>(last.stride);
   Pack<Word, N> pack;
-  if (last.out < N) {  // several rows
+  if (out < N) {  // several rows
 #pragma unroll 1
     for (int k = 0; k < N; ++k) {
-      if (column == last.out) {
+      if (column == out) {
         column = 0;
-        offset = run.OffsetOf(++row);
+        offset = run.OffsetOf<As>(++row);
       }
       const bool there = i + k < run.shape.numel && offset >= 0;
-      const int64_t place = there ? last.Place(column) : -1;
-      const Word v = place >= 0 ? x[offset + place * last.stride] : fill;
+      const Int place = there ? last.PlaceAs(column) : -1;
+      const Word v = place >= 0 ? x[offset + place * stride] : fill;
 #pragma unroll
       for (int e = 0; e < N; ++e) {
         if (e == k) pack.v[e] = v;
@@ -78,33 +119,32 @@ __device__ __forceinline__ Pack<Word, N> LoadApart(const RemapRun& run, int64_t 
     }
     return pack;
   }
-  const bool crosses = column + N > last.out;
-  const int64_t next = crosses && i + N <= run.shape.numel ? run.OffsetOf(++row) : -1;
+  const bool crosses = column + N > out;
+  const Int next = crosses && i + N <= run.shape.numel ? run.OffsetOf<As>(++row) : -1;
 #pragma unroll
   for (int k = 0; k < N; ++k) {
-    const bool over = column + k >= last.out;
-    const int64_t begin = over ? next : offset;
-    const int64_t place = begin >= 0 ? last.Place(column + k - (over ? last.out : 0)) : -1;
-    pack.v[k] = place >= 0 ? x[begin + place * last.stride] : fill;
+    const bool over = column + k >= out;
+    const Int begin = over ? next : offset;
+    const Int place = begin >= 0 ? last.PlaceAs(column + k - (over ? out : 0)) : -1;
+    pack.v[k] = place >= 0 ? x[begin + place * stride] : fill;
   }
   return pack;
 }
 
-template <int N, class Word, class Index>
+template <class As, int N, class Word>
 __global__ void __launch_bounds__(kElementwiseThreads)
     RemapKernel(const __grid_constant__ RemapRun run, Word fill, const Word* x, Word* y) {
+  using Int = typename As::Int;
   const RemapDim& last = run.last();
-  const Divisor& row_of = run.out[run.shape.ndim - 1];
   const int64_t step = int64_t{gridDim.x} * blockDim.x * N;
   for (int64_t i = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * N; i < run.shape.numel;
        i += step) {
-    const Index row = row_of.Quotient(static_cast<Index>(i));
-    const int64_t column =
-        static_cast<int64_t>(static_cast<Index>(i) - row * static_cast<Index>(last.out));
-    const int64_t offset = run.OffsetOf(row);
+    Int column;
+    const auto row = run.RowOf<As>(static_cast<typename As::Index>(i), &column);
+    const Int offset = run.OffsetOf<As>(row);
     Pack<Word, N> pack;
-    const int64_t first = last.Place(column), end = last.Place(column + N - 1);
-    const bool in_row = column + N <= last.out;
+    const Int first = last.PlaceAs(column), end = last.PlaceAs(column + (N - 1));
+    const bool in_row = column + N <= static_cast<Int>(last.out);
     const bool packs = N > 1 && in_row && last.stride == 1 && offset >= 0 && first >= 0 && end >= 0;
     if (packs && end - first == N - 1) {
       pack = LoadNeighbours<N>(run, x, offset + first);
@@ -113,7 +153,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
 #pragma unroll
       for (int k = 0; k < N; ++k) pack.v[k] = turned.v[N - 1 - k];
     } else {
-      pack = LoadApart<N>(run, i, row, column, offset, fill, x);
+      pack = LoadApart<As, N>(run, i, row, column, offset, fill, x);
     }
     if (i + N <= run.shape.numel) {
       StorePack<N>(y + i, pack);
@@ -122,6 +162,62 @@ __global__ void __launch_bounds__(kElementwiseThreads)
       for (int k = 0; k < N; ++k) {
         if (i + k < run.shape.numel) y[i + k] = pack.v[k];
       }
+    }
+  }
+}
+
+constexpr int kSpanned = 16;  // elements of a thread, all read before one is waited for
+constexpr int kSpan = kSpanned * kElementwiseThreads;
+constexpr int64_t kShortestSpanned = 8;  // elements of a row: the begins of a span's rows are held
+// A warp of the other kernel has 32 packs: of rows shorter than four times that, every fourth warp
+// would meet the end of one.
+constexpr int64_t kLongestSpanned = 128;  // packs of a row
+
+// Whether a block gathers a span. Rows of whole packs that are read in packs need it not.
+template <class Word>
+bool GathersSpans(const RemapRun& run) {
+  constexpr int64_t kPack = kPackSize<Word>;
+  const RemapDim& last = run.shape.dims[run.shape.ndim - 1];
+  const bool whole = last.mode == RemapMode::kFlip ||
+                     (last.mode == RemapMode::kShift && last.shift == 0 && last.size == last.out);
+  if (whole && last.stride == 1 && last.out % kPack == 0) return false;
+  return kShortestSpanned <= last.out && last.out < kLongestSpanned * kPack && run.IsNear();
+}
+
+template <class Word>
+__global__ void __launch_bounds__(kElementwiseThreads)
+    SpanKernel(const __grid_constant__ RemapRun run, Word fill, const Word* x, Word* y) {
+  constexpr int kPack = kPackSize<Word>;
+  __shared__ alignas(kPackBytes) Word span[kSpan];
+  __shared__ int32_t begins[kSpan / kShortestSpanned + 2];
+  const auto numel = static_cast<uint32_t>(run.shape.numel), begin = blockIdx.x * kSpan;
+  const uint32_t count = numel - begin < kSpan ? numel - begin : kSpan;
+  const RemapDim& last = run.last();
+  int32_t column;
+  const uint32_t first_row = run.RowOf<Near>(begin, &column);
+  const uint32_t rows = run.RowOf<Near>(begin + count - 1, &column) - first_row + 1;
+  for (uint32_t r = threadIdx.x; r < rows; r += kElementwiseThreads) {
+    begins[r] = run.OffsetOf<Near>(first_row + r);
+  }
+  __syncthreads();
+  Word values[kSpanned];
+#pragma unroll
+  for (int k = 0; k < kSpanned; ++k) {
+    const uint32_t i = k * kElementwiseThreads + threadIdx.x;
+    values[k] = fill;
+    if (i >= count) continue;
+    const uint32_t row = run.RowOf<Near>(begin + i, &column) - first_row;
+    const int32_t place = last.PlaceAs(column), from = begins[row];
+    if ((place | from) >= 0) values[k] = x[from + place * static_cast<int32_t>(last.stride)];
+  }
+#pragma unroll
+  for (int k = 0; k < kSpanned; ++k) span[k * kElementwiseThreads + threadIdx.x] = values[k];
+  __syncthreads();
+  for (uint32_t i = threadIdx.x * kPack; i < count; i += kElementwiseThreads * kPack) {
+    if (i + kPack <= count) {
+      StorePack<kPack>(y + begin + i, LoadAlignedPack<kPack>(span + i));
+    } else {
+      for (uint32_t j = i; j < count; ++j) y[begin + j] = span[j];
     }
   }
 }
@@ -135,14 +231,15 @@ cudaError_t RemapWords(const RemapShape& s, const FillElements& fill, const void
   const RemapRun run(s);
   const auto* from = static_cast<const Word*>(x);
   auto* to = static_cast<Word*>(y);
-  const int64_t blocks = CeilDiv(s.numel, int64_t{kPack} * kElementwiseThreads);
-  // A thread's last index may lie past the last element.
-  if (s.numel < (int64_t{1} << 31) - kPack) {
-    return Launch(RemapKernel<kPack, Word, uint32_t>, blocks, kElementwiseThreads, 0, stream, run,
-                  element, from, to);
+  if constexpr (sizeof(Word) <= 4) {
+    if (GathersSpans<Word>(run)) {
+      return Launch(SpanKernel<Word>, CeilDiv(s.numel, int64_t{kSpan}), kElementwiseThreads, 0,
+                    stream, run, element, from, to);
+    }
   }
-  return Launch(RemapKernel<kPack, Word, int64_t>, blocks, kElementwiseThreads, 0, stream, run,
-                element, from, to);
+  const auto kernel = run.IsNear() ? RemapKernel<Near, kPack, Word> : RemapKernel<Far, kPack, Word>;
+  return Launch(kernel, CeilDiv(s.numel, int64_t{kPack} * kElementwiseThreads), kElementwiseThreads,
+                0, stream, run, element, from, to);
 }
 
 // Where the innermost dim's sizes and shift, all strides and the addresses are whole numbers of
