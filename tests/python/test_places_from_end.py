@@ -50,6 +50,15 @@ def test_rows_by_their_own_places(dtype, rows, shape, device):
     np.testing.assert_array_equal(host(of.gather(1, at % size)), wanted)
 
 
+@pytest.mark.parametrize("rows", [256, 257, 259])
+@pytest.mark.parametrize("size, count", [(100, 257), (10_000, 2600), (20_000, 5000)])
+def test_rows_that_share_their_places(rows, size, count, device):
+    """On CUDA a block holds 4, 2 or 1 of these rows, and the last one perhaps fewer."""
+    x, places = values("float16", rows, size), RNG.integers(0, size, count)
+    got = tensor(x, "float16", device).index_select(1, as_index(places, device))
+    np.testing.assert_array_equal(host(got), x[:, places])
+
+
 @pytest.mark.parametrize("offset", [0, 1, 2])
 def test_rows_of_views(offset, device):
     """Odd offsets and steps of x, of the index and of the result."""

@@ -83,23 +83,35 @@ bool TakesPairs(const int64_t* index, const T* y, Strided<3>* g) {
 struct GatherRows {
   int64_t rows, count;
   int64_t index_row, x_row, y_row;  // strides
+  int together;  // rows of a block: several share an index that is one row for all, which is larger
 
+  // Of a row in shared memory.
+  template <class T>
+  static int64_t HeldBytes(int64_t size) {
+    return CeilDiv(size, int64_t{kPackSize<T>}) * kPackBytes;
+  }
   template <class T>
   static bool Fits(const Strided<3>& g, const GatherDim& p, GatherRows* r) {
     constexpr int64_t kMostBytes = 48 << 10, kFewRows = 256, kFewElements = 256;
     if (g.ndim != 2 || g.strides[0][0] != 1 || g.strides[1][0] != 0 || g.strides[2][0] != 1) {
       return false;
     }
-    *r = {g.dims[1], g.dims[0], g.strides[0][1], g.strides[1][1], g.strides[2][1]};
+    *r = {g.dims[1], g.dims[0], g.strides[0][1], g.strides[1][1], g.strides[2][1], 1};
+    if (r->index_row == 0) {
+      const int64_t fit = kMostBytes / HeldBytes<T>(p.size > 0 ? p.size : 1);
+      r->together = fit >= 4 ? 4 : fit >= 2 ? 2 : 1;
+    }
     return p.stride == 1 && p.size * static_cast<int64_t>(sizeof(T)) <= kMostBytes &&
            p.size <= 4 * r->count && r->rows >= kFewRows && r->count >= kFewElements &&
            r->rows <= kMaxBlocks;
   }
 };
 
+// For `rows` rows of x, `held` elements apart.
 template <int kWide, class T>
-__device__ __forceinline__ void GatherHeld(int64_t count, const GatherDim& p, const T* row,
-                                           const int64_t* index, T missing, T* y) {
+__device__ __forceinline__ void GatherHeld(int64_t count, const GatherDim& p, int rows,
+                                           const T* row, int held, const int64_t* index, T missing,
+                                           T* y, int64_t y_row) {
   for (int64_t first = int64_t{threadIdx.x} * kWide; first < count;
        first += kGathered * kElementwiseThreads * kWide) {
     Pack<int64_t, kWide> places[kGathered];
@@ -112,41 +124,49 @@ __device__ __forceinline__ void GatherHeld(int64_t count, const GatherDim& p, co
     for (int k = 0; k < kGathered; ++k) {
       const int64_t i = first + k * kElementwiseThreads * kWide;
       if (i >= count) break;
-      Pack<T, kWide> values;
+      int at[kWide];
 #pragma unroll
-      for (int e = 0; e < kWide; ++e) {
-        const int64_t place = p.Find(places[k].v[e]);
-        values.v[e] = place >= 0 ? row[static_cast<int>(place)] : missing;
+      for (int e = 0; e < kWide; ++e) at[e] = static_cast<int>(p.Find(places[k].v[e]));
+      for (int r = 0; r < rows; ++r) {
+        Pack<T, kWide> values;
+#pragma unroll
+        for (int e = 0; e < kWide; ++e) values.v[e] = at[e] >= 0 ? row[r * held + at[e]] : missing;
+        StorePack<kWide>(y + r * y_row + i, values);
       }
-      StorePack<kWide>(y + i, values);
     }
   }
 }
 
-// A block per row.
+// A block per `together` rows.
 template <class T>
 __global__ void __launch_bounds__(kElementwiseThreads)
     GatherRowsKernel(GatherRows r, GatherDim p, const int64_t* index, const T* x, T missing, T* y) {
-  extern __shared__ uint4 held[];
-  T* row = reinterpret_cast<T*>(held);
+  extern __shared__ uint4 memory[];
+  T* row = reinterpret_cast<T*>(memory);
   constexpr int kPack = kPackSize<T>;
-  const int64_t at = blockIdx.x;
-  const T* from = x + at * r.x_row;
+  const int64_t at = int64_t{blockIdx.x} * r.together;
+  const int rows = r.rows - at < r.together ? static_cast<int>(r.rows - at) : r.together;
   const int size = static_cast<int>(p.size), whole = size / kPack * kPack;
-  for (int i = static_cast<int>(threadIdx.x) * kPack; i < whole; i += kElementwiseThreads * kPack) {
-    const Pack<T, kPack> pack = LoadPack<kPack>(from + i);
-    memcpy(row + i, &pack, sizeof(pack));
-  }
-  for (int i = whole + static_cast<int>(threadIdx.x); i < size; i += kElementwiseThreads) {
-    row[i] = from[i];
+  const int held = (size + kPack - 1) / kPack * kPack;
+  for (int k = 0; k < rows; ++k) {
+    const T* from = x + (at + k) * r.x_row;
+    T* to = row + k * held;
+    for (int i = static_cast<int>(threadIdx.x) * kPack; i < whole;
+         i += kElementwiseThreads * kPack) {
+      const Pack<T, kPack> pack = LoadPack<kPack>(from + i);
+      memcpy(to + i, &pack, sizeof(pack));
+    }
+    for (int i = whole + static_cast<int>(threadIdx.x); i < size; i += kElementwiseThreads) {
+      to[i] = from[i];
+    }
   }
   __syncthreads();
   const int64_t* places = index + at * r.index_row;
   T* to = y + at * r.y_row;
   if (r.count % 2 == 0 && IsAlignedFor<longlong2>(places)) {
-    GatherHeld<2>(r.count, p, row, places, missing, to);
+    GatherHeld<2>(r.count, p, rows, row, held, places, missing, to, r.y_row);
   } else {
-    GatherHeld<1>(r.count, p, row, places, missing, to);
+    GatherHeld<1>(r.count, p, rows, row, held, places, missing, to, r.y_row);
   }
 }
 
@@ -159,9 +179,10 @@ cudaError_t LaunchGather(const GatherRun& run, cudaStream_t stream) {
   auto* y = static_cast<T*>(run.y);
   GatherRows rows;
   if (GatherRows::Fits<T>(run.g, p, &rows)) {
-    const size_t bytes = static_cast<size_t>(CeilDiv(p.size, int64_t{kPackSize<T>})) * kPackBytes;
-    return Launch(GatherRowsKernel<T>, rows.rows, kElementwiseThreads, bytes, stream, rows, p,
-                  run.index, x, missing, y);
+    const int64_t bytes = GatherRows::HeldBytes<T>(p.size) * rows.together;
+    return Launch(GatherRowsKernel<T>, CeilDiv(rows.rows, int64_t{rows.together}),
+                  kElementwiseThreads, static_cast<size_t>(bytes), stream, rows, p, run.index, x,
+                  missing, y);
   }
   Strided<3> g = run.g;
   const int64_t step = g.ndim > 0 ? g.strides[1][0] : 0;
