@@ -148,7 +148,8 @@ def test_the_share_of_a_quantile_has_a_gradient():
 
 @pytest.mark.parametrize("dtype", ALL)
 def test_unique(dtype, device):
-    for shape in ((1,), (40,), (7, 9), (3, 700), (6000,)):
+    # Up to 4096 elements and more are sorted in different ways on CUDA.
+    for shape in ((1,), (2,), (40,), (7, 9), (3, 700), (4096,), (4097,), (6000,)):
         a = special(shape, dtype)
         a = a if dtype not in FLOATS else np.nan_to_num(a) + 0.0
         x = tensor(a, dtype, device)
@@ -166,6 +167,34 @@ def test_each_nan_is_unique_and_both_zeros_are_one(device):
     values, inverse, counts = x.unique(return_inverse=True, return_counts=True)
     assert counts.tolist() == [2, 1, 1, 1] and inverse.tolist() == [2, 0, 1, 0, 3]
     assert host(values)[:2].tolist() == [0, 1] and np.isnan(host(values)[2:]).all()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("n", [40, 4096, 4097, 20_000])
+def test_the_first_zero_stands_for_all_and_every_nan_for_itself(dtype, n, device):
+    a = RNG.integers(1, 9, n) * RNG.choice([-1.0, 1.0], n)
+    a[5::7], a[-3:] = np.nan, -np.nan
+    for sign in (1.0, -1.0):
+        a[8:30:2], a[8] = -0.0 * sign, 0.0 * sign
+        values = host(tensor(a, dtype, device).unique())
+        zeros = values == 0
+        assert zeros.sum() == 1 and np.signbit(values[zeros])[0] == (sign < 0)
+        assert np.isnan(values).sum() == np.isnan(a).sum()
+        numbers = values[~np.isnan(values)]
+        np.testing.assert_array_equal(numbers, np.unique(a[~np.isnan(a)]))
+        assert np.isnan(values[len(numbers) :]).all()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "float16", "bfloat16"])
+@pytest.mark.parametrize("rows, cols", [(1, 5000), (256, 4097), (257, 4097)])
+def test_long_rows_of_short_elements(dtype, rows, cols, device):
+    """Keys and row numbers of 16 bits together, and of more."""
+    x = tensor(special((rows, cols), dtype), dtype, device)
+    for descending in (False, True):
+        values, places = x.sort(descending=descending)
+        expected = order(host(x), descending)
+        np.testing.assert_array_equal(host(places), expected)
+        assert same_bits(values, x, expected)
 
 
 def test_unique_slices_are_in_order(device):

@@ -12,6 +12,7 @@ namespace cuda {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kEach = 4;                      // elements of a thread, read before one is waited for
 constexpr int64_t kChunk = int64_t{1} << 30;  // elements sorted at once, but for one row
 
 int BitsFor(int64_t values) {
@@ -23,8 +24,8 @@ int BitsFor(int64_t values) {
 struct Plan {
   int64_t rows;  // at once
   int row_bits;
-  bool wide;   // keys of 64 bits
-  bool twice;  // a second sort by the row
+  int key_bytes;  // 2, 4 or 8
+  bool twice;     // a second sort by the row
   int64_t numel() const { return rows * cols; }
   int64_t cols;
 };
@@ -35,8 +36,9 @@ Plan PlanOf(const KeyRows& keys) {
   plan.rows = keys.cols >= kChunk ? 1 : kChunk / keys.cols;
   if (plan.rows > keys.rows) plan.rows = keys.rows;
   plan.row_bits = BitsFor(plan.rows);
-  plan.wide = keys.code.bits + plan.row_bits > 32;
-  plan.twice = keys.code.bits + plan.row_bits > 64;
+  const int bits = keys.code.bits + plan.row_bits;
+  plan.key_bytes = bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
+  plan.twice = bits > 64;
   return plan;
 }
 
@@ -49,6 +51,13 @@ cudaError_t SortPairs(void* temp, size_t* bytes, cub::DoubleBuffer<Key>& keys,
                                          stream);
 }
 
+template <class Key>
+cudaError_t TempBytes(int64_t n, size_t* bytes) {
+  cub::DoubleBuffer<Key> keys(nullptr, nullptr);
+  cub::DoubleBuffer<uint32_t> places(nullptr, nullptr);
+  return SortPairs(nullptr, bytes, keys, places, n, 8 * static_cast<int>(sizeof(Key)), nullptr);
+}
+
 // Where things lie in the workspace.
 struct Memory {
   char *keys[2], *places[2], *temp;
@@ -57,18 +66,16 @@ struct Memory {
 
 cudaError_t LayOut(const Plan& plan, void* workspace, Memory* memory) {
   const int64_t n = plan.numel();
-  size_t temp32 = 0, temp64 = 0;
-  cub::DoubleBuffer<uint32_t> places(nullptr, nullptr), rows(nullptr, nullptr);
-  cub::DoubleBuffer<uint64_t> keys(nullptr, nullptr);
-  cudaError_t error = cudaSuccess;
-  if (plan.wide) error = SortPairs(nullptr, &temp64, keys, places, n, 64, nullptr);
-  if (error == cudaSuccess && (!plan.wide || plan.twice)) {
-    error = SortPairs(nullptr, &temp32, rows, places, n, 32, nullptr);
-  }
+  size_t temp = 0, by_row = 0;
+  cudaError_t error = plan.key_bytes == 2   ? TempBytes<uint16_t>(n, &temp)
+                      : plan.key_bytes == 4 ? TempBytes<uint32_t>(n, &temp)
+                                            : TempBytes<uint64_t>(n, &temp);
+  if (error == cudaSuccess && plan.twice) error = TempBytes<uint32_t>(n, &by_row);
   if (error != cudaSuccess) return error;
-  memory->temp_bytes = temp32 > temp64 ? temp32 : temp64;
+  memory->temp_bytes = temp > by_row ? temp : by_row;
   const size_t count = static_cast<size_t>(n);
-  const size_t key_bytes = Aligned(count * (plan.wide ? 8 : 4)), place_bytes = Aligned(count * 4);
+  const size_t key_bytes = Aligned(count * static_cast<size_t>(plan.key_bytes)),
+               place_bytes = Aligned(count * 4);
   char* at = static_cast<char*>(workspace);
   for (int i = 0; i < 2; ++i) memory->keys[i] = at + i * key_bytes;
   for (int i = 0; i < 2; ++i) memory->places[i] = at + 2 * key_bytes + i * place_bytes;
@@ -81,13 +88,27 @@ cudaError_t LayOut(const Plan& plan, void* workspace, Memory* memory) {
 template <class Key>
 __global__ void __launch_bounds__(kThreads) KeysKernel(KeyRows in, int64_t first_row, uint32_t n,
                                                        bool with_row, Key* keys, uint32_t* places) {
-  const uint32_t step = gridDim.x * blockDim.x, cols = static_cast<uint32_t>(in.cols);
-  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
-    const uint32_t row = i / cols;
-    Key key = KeyAt<Key>(in.code, in.x, in.ElementOf(first_row + row, i - row * cols));
-    if (with_row && row > 0) key |= static_cast<Key>(row) << in.code.bits;
-    keys[i] = key;
-    places[i] = i;
+  const uint32_t step = gridDim.x * (kThreads * kEach), cols = static_cast<uint32_t>(in.cols);
+  for (uint32_t begin = blockIdx.x * (kThreads * kEach) + threadIdx.x; begin < n; begin += step) {
+    uint32_t rows[kEach];
+    int64_t from[kEach];
+    Key raw[kEach];
+#pragma unroll
+    for (int k = 0; k < kEach; ++k) {
+      const uint32_t i = begin + k * kThreads;
+      rows[k] = i / cols;
+      from[k] = i < n ? in.ElementOf(first_row + rows[k], i - rows[k] * cols) : -1;
+    }
+    LoadBits(in.code.bits, in.x, from, raw);
+#pragma unroll
+    for (int k = 0; k < kEach; ++k) {
+      const uint32_t i = begin + k * kThreads;
+      if (i >= n) break;
+      Key key = in.code.template Encode<Key>(raw[k]);
+      if (with_row && rows[k] > 0) key |= static_cast<Key>(rows[k]) << in.code.bits;
+      keys[i] = key;
+      places[i] = i;
+    }
   }
 }
 
@@ -105,22 +126,35 @@ template <class Key>
 __global__ void __launch_bounds__(kThreads)
     FinishKernel(KeyRows in, int64_t first_row, uint32_t n, const Key* keys, const uint32_t* places,
                  void* values, int64_t* indices) {
-  const uint32_t step = gridDim.x * blockDim.x, cols = static_cast<uint32_t>(in.cols);
-  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
-    const int64_t row = first_row + i / cols, to = first_row * in.cols + i;
-    const int64_t local = places[i] - static_cast<uint32_t>(i / cols) * cols;
-    indices[to] = in.PlaceOf(row, local);
-    const Key key = keys ? keys[i] & in.code.template Most<Key>() : Key{0};
-    if (keys && in.code.IsOneElement(key)) {
-      StoreBits(in.code.bits, in.code.Decode(key), values, to);
-    } else {
-      CopyElement(in.code.bits, in.x, in.ElementOf(row, local), values, to);
+  const uint32_t step = gridDim.x * (kThreads * kEach), cols = static_cast<uint32_t>(in.cols);
+  for (uint32_t begin = blockIdx.x * (kThreads * kEach) + threadIdx.x; begin < n; begin += step) {
+    Key key[kEach];
+    uint32_t place[kEach];
+#pragma unroll
+    for (int k = 0; k < kEach; ++k) {
+      const uint32_t i = begin + k * kThreads;
+      key[k] = keys && i < n ? keys[i] : Key{0};
+      place[k] = i < n ? places[i] : 0;
+    }
+#pragma unroll
+    for (int k = 0; k < kEach; ++k) {
+      const uint32_t i = begin + k * kThreads, in_chunk = i / cols;
+      if (i >= n) break;
+      const int64_t row = first_row + in_chunk, to = first_row * in.cols + i;
+      const int64_t local = place[k] - in_chunk * cols;
+      indices[to] = in.PlaceOf(row, local);
+      const Key element = key[k] & in.code.template Most<Key>();
+      if (keys && in.code.IsOneElement(element)) {
+        StoreBits(in.code.bits, in.code.Decode(element), values, to);
+      } else {
+        CopyElement(in.code.bits, in.x, in.ElementOf(row, local), values, to);
+      }
     }
   }
 }
 
-int64_t BlocksFor(int64_t n) {
-  const int64_t blocks = (n + kThreads - 1) / kThreads;
+int64_t BlocksFor(int64_t n, int each = 1) {
+  const int64_t of_block = int64_t{kThreads} * each, blocks = (n + of_block - 1) / of_block;
   return blocks < (1 << 20) ? blocks : 1 << 20;
 }
 
@@ -134,8 +168,8 @@ cudaError_t SortChunk(const KeyRows& in, const Plan& plan, const Memory& memory,
                               reinterpret_cast<Key*>(memory.keys[1]));
   cub::DoubleBuffer<uint32_t> places(reinterpret_cast<uint32_t*>(memory.places[0]),
                                      reinterpret_cast<uint32_t*>(memory.places[1]));
-  cudaError_t error = Launch(KeysKernel<Key>, BlocksFor(n), kThreads, 0, stream, in, first_row,
-                             count, !plan.twice, keys.Current(), places.Current());
+  cudaError_t error = Launch(KeysKernel<Key>, BlocksFor(n, kEach), kThreads, 0, stream, in,
+                             first_row, count, !plan.twice, keys.Current(), places.Current());
   if (error != cudaSuccess) return error;
   const int bits = in.code.bits + (plan.twice ? 0 : plan.row_bits);
   error = SortPairs(memory.temp, &temp_bytes, keys, places, n, bits, stream);
@@ -152,7 +186,7 @@ cudaError_t SortChunk(const KeyRows& in, const Plan& plan, const Memory& memory,
     error = SortPairs(memory.temp, &temp_bytes, by_row, places, n, plan.row_bits, stream);
     if (error != cudaSuccess) return error;
   }
-  return Launch(FinishKernel<Key>, BlocksFor(n), kThreads, 0, stream, in, first_row, count,
+  return Launch(FinishKernel<Key>, BlocksFor(n, kEach), kThreads, 0, stream, in, first_row, count,
                 in_order, places.Current(), values, indices);
 }
 
@@ -196,8 +230,10 @@ cudaError_t LaunchLongSort(const KeyRows& keys, void* workspace, void* values, i
   cudaError_t error = LayOut(plan, workspace, &memory);
   for (int64_t row = 0; error == cudaSuccess && row < keys.rows; row += plan.rows) {
     const int64_t rows = keys.rows - row < plan.rows ? keys.rows - row : plan.rows;
-    error = plan.wide ? SortChunk<uint64_t>(keys, plan, memory, row, rows, values, places, stream)
-                      : SortChunk<uint32_t>(keys, plan, memory, row, rows, values, places, stream);
+    const auto sort = plan.key_bytes == 2   ? SortChunk<uint16_t>
+                      : plan.key_bytes == 4 ? SortChunk<uint32_t>
+                                            : SortChunk<uint64_t>;
+    error = sort(keys, plan, memory, row, rows, values, places, stream);
   }
   return error;
 }
