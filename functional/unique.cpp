@@ -70,6 +70,12 @@ StatusOr<Tensor> OrderOfRows(const Tensor& rows) {
   return Call(op, {rows});
 }
 
+// The elements of a line in order, without their places.
+StatusOr<Tensor> InOrder(const Tensor& line) {
+  static const OpExpr& op = OpBuilder("sort_values").Input("in").Output("values").Get();
+  return Call(op, {line});
+}
+
 // The run of each item where it stood before it was sorted.
 StatusOr<Tensor> Unsorted(const Tensor& of, const Tensor& order) {
   OFL_ASSIGN_OR_RETURN(Tensor zeros, Zeros(of.shape(), DType::kInt64, of.device()));
@@ -98,13 +104,13 @@ StatusOr<Tensor> UniqueValues(const Tensor& x, bool consecutive) {
   OFL_ASSIGN_OR_RETURN(Tensor items, Reshape(x.Detach(), Shape{-1}));
   if (items.numel() == 0) return items;
   if (!consecutive) {
-    OFL_ASSIGN_OR_RETURN(TensorList pair, Sort(items));
-    items = pair[0];
+    OFL_ASSIGN_OR_RETURN(items, InOrder(items));
   }
   OFL_ASSIGN_OR_RETURN(Tensor changes, Changes(items));
-  OFL_ASSIGN_OR_RETURN(Tensor first, Full(Shape{1}, Scalar(true), DType::kBool, items.device()));
-  OFL_ASSIGN_OR_RETURN(Tensor starts, Cat(TensorList{first, changes}, 0));
-  return MaskedSelect(items, starts);
+  OFL_ASSIGN_OR_RETURN(Tensor first, Narrow(items, 0, 0, 1));
+  OFL_ASSIGN_OR_RETURN(Tensor later, Narrow(items, 0, 1, items.numel() - 1));
+  OFL_ASSIGN_OR_RETURN(Tensor others, MaskedSelect(later, changes));
+  return Cat(TensorList{first, others}, 0);
 }
 
 StatusOr<TensorList> UniqueSlices(const char* name, const Tensor& x, int64_t axis,

@@ -22,6 +22,17 @@ class SortKernel final : public PrimitiveKernel<Sort> {
   }
 };
 
+class SortValuesKernel final : public PrimitiveKernel<SortValues> {
+ public:
+  using PrimitiveKernel::PrimitiveKernel;
+  Status Launch(KernelContext& c) const override {
+    const int64_t n = c.input(0).numel();
+    OFL_ASSIGN_OR_RETURN(const size_t bytes, primitive_->WorkspaceBytes(c.stream(), n));
+    OFL_ASSIGN_OR_RETURN(void* workspace, c.Workspace(bytes));
+    return primitive_->Launch(c.stream(), n, c.input(0).data(), c.output(0).data(), workspace);
+  }
+};
+
 class TopKKernel final : public PrimitiveKernel<TopK> {
  public:
   using PrimitiveKernel::PrimitiveKernel;
@@ -73,6 +84,7 @@ class SearchSortedKernel final : public PrimitiveKernel<SearchSorted> {
 };
 
 OFL_REGISTER_KERNEL({.op = "sort", .bind = BindByInput<SortKernel>});
+OFL_REGISTER_KERNEL({.op = "sort_values", .bind = BindByInput<SortValuesKernel>});
 OFL_REGISTER_KERNEL({.op = "topk", .bind = BindByInput<TopKKernel>});
 OFL_REGISTER_KERNEL({.op = "sort_rows", .bind = BindByInput<SortRowsKernel>});
 OFL_REGISTER_KERNEL({.op = "longest_run", .bind = BindByInput<LongestRunKernel>});

@@ -43,6 +43,21 @@ void DefineSort(OpDef& op) {
   TakeFromPlaces(op, /*keeps_dim=*/true);
 }
 
+void DefineSortValues(OpDef& op) {
+  op.Input("in").Output("values");
+  op.doc =
+      "The elements of a line in order, without their places. The first zero keeps its sign; the "
+      "others may get it.";
+  op.differentiable = false;
+  op.infer = [](InferContext& c) -> Status {
+    if (c.shape(0).ndim() != 1) return ShapeMismatch(c.op(), "input", c.shape(0), "1 dim");
+    c.SetOutput(0, c.shape(0), c.dtype(0));
+    return OkStatus();
+  };
+  op.cost = SortCost;
+  op.cost_text = kSortCost;
+}
+
 void DefineTopK(OpDef& op) {
   op.Input("in").Output("values").Output("indices");
   op.Attr("k", AttrType::kInt).Attr("largest", AttrType::kBool, true);
@@ -138,6 +153,7 @@ void DefineSearchSorted(OpDef& op) {
 }
 
 OFL_REGISTER_OP("sort", DefineSort);
+OFL_REGISTER_OP("sort_values", DefineSortValues);
 OFL_REGISTER_OP("topk", DefineTopK);
 OFL_REGISTER_OP("sort_rows", DefineSortRows);
 OFL_REGISTER_OP("longest_run", DefineLongestRun);

@@ -24,6 +24,19 @@ class Sort {
 };
 using SortFactory = PrimitiveFactory<Sort>;
 
+// The elements of a line in order, without their places. Of the zeros the first one is that which
+// is first in the line; the others may have its sign, and NaNs any bits of a NaN.
+class SortValues {
+ public:
+  static constexpr char kName[] = "sort_values";
+  using Spec = Sort::Spec;
+  virtual ~SortValues() = default;
+  virtual StatusOr<size_t> WorkspaceBytes(const Stream& stream, int64_t n) const = 0;
+  virtual Status Launch(Stream& stream, int64_t n, const void* x, void* values,
+                        void* workspace) const = 0;
+};
+using SortValuesFactory = PrimitiveFactory<SortValues>;
+
 // The k first elements of each row in that order, without the rest of it.
 class TopK {
  public:

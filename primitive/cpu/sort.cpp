@@ -10,15 +10,15 @@ namespace {
 
 using cpu::RowRanges;
 
-// Writes elements and their places from sorted items. An element is read where its key does not
-// tell its bits: it may lie anywhere in x.
+// Writes elements and, unless `indices` is null, their places from sorted items. An element is read
+// where its key does not tell its bits: it may lie anywhere in x.
 template <class T, class Item>
 void WriteItems(const Item* items, int64_t n, bool descending, const T* x, T* values,
                 int64_t* indices) {
   const KeyCode code = KeyCodeOf(DTypeOf<T>(), descending);
   for (int64_t i = 0; i < n; ++i) {
     const auto key = static_cast<cpu::KeyOf<T>>(items[i].key());
-    indices[i] = items[i].place();
+    if (indices) indices[i] = items[i].place();
     if (code.IsOneElement(key)) {
       const auto raw = static_cast<cpu::RawOf<T>>(code.Decode(key));
       std::memcpy(static_cast<void*>(values + i), &raw, sizeof raw);
@@ -36,6 +36,14 @@ size_t BytesPerRange(DType dtype, int64_t cols) {
   });
 }
 
+// The places are not wanted where `indices` is null.
+template <class T, class Item>
+void SortRow(int64_t cols, bool descending, const T* x, T* values, int64_t* indices, Item* items) {
+  for (int64_t i = 0; i < cols; ++i) items[i] = Item::Of(cpu::KeyAt(x, i, descending), i);
+  items = cpu::SortItems(items, items + cols, cols, 8 * sizeof(T));
+  WriteItems(items, cols, descending, x, values, indices);
+}
+
 class CpuSort final : public Sort {
  public:
   explicit CpuSort(DType dtype) : dtype_(dtype) {}
@@ -49,9 +57,9 @@ class CpuSort final : public Sort {
       cpu::VisitItem<T>(cols, [&]<class Item>(Tag<Item>) {
         RowRanges{rows, cols}.ForRows(
             workspace, BytesPerRange(dtype_, cols), [&](int64_t row, char* memory) {
-              Row<T, Item>(cols, descending, static_cast<const T*>(x) + row * cols,
-                           static_cast<T*>(values) + row * cols, indices + row * cols,
-                           reinterpret_cast<Item*>(memory));
+              SortRow<T, Item>(cols, descending, static_cast<const T*>(x) + row * cols,
+                               static_cast<T*>(values) + row * cols, indices + row * cols,
+                               reinterpret_cast<Item*>(memory));
             });
       });
     });
@@ -59,14 +67,27 @@ class CpuSort final : public Sort {
   }
 
  private:
-  template <class T, class Item>
-  static void Row(int64_t cols, bool descending, const T* x, T* values, int64_t* indices,
-                  Item* items) {
-    for (int64_t i = 0; i < cols; ++i) items[i] = Item::Of(cpu::KeyAt(x, i, descending), i);
-    items = cpu::SortItems(items, items + cols, cols, 8 * sizeof(T));
-    WriteItems(items, cols, descending, x, values, indices);
+  DType dtype_;
+};
+
+class CpuSortValues final : public SortValues {
+ public:
+  explicit CpuSortValues(DType dtype) : dtype_(dtype) {}
+
+  StatusOr<size_t> WorkspaceBytes(const Stream&, int64_t n) const override {
+    return BytesPerRange(dtype_, n);
+  }
+  Status Launch(Stream&, int64_t n, const void* x, void* values, void* workspace) const override {
+    VisitAll(dtype_, [&]<class T>(Tag<T>) {
+      cpu::VisitItem<T>(n, [&]<class Item>(Tag<Item>) {
+        SortRow<T, Item>(n, /*descending=*/false, static_cast<const T*>(x), static_cast<T*>(values),
+                         nullptr, static_cast<Item*>(workspace));
+      });
+    });
+    return OkStatus();
   }
 
+ private:
   DType dtype_;
 };
 
@@ -126,6 +147,11 @@ StatusOr<std::unique_ptr<TopK>> NewTopK(const TopK::Spec& spec) {
 }
 
 const bool sort_registered = RegisterPrimitive<Sort>(DeviceType::kCPU, &NewSort);
+StatusOr<std::unique_ptr<SortValues>> NewSortValues(const SortValues::Spec& spec) {
+  return std::make_unique<CpuSortValues>(spec.dtype);
+}
+
+const bool values_registered = RegisterPrimitive<SortValues>(DeviceType::kCPU, &NewSortValues);
 const bool topk_registered = RegisterPrimitive<TopK>(DeviceType::kCPU, &NewTopK);
 
 }  // namespace

@@ -64,6 +64,42 @@ class CudaSort final : public Sort {
   DType dtype_;
 };
 
+class CudaSortValues final : public SortValues {
+ public:
+  explicit CudaSortValues(DType dtype) : dtype_(dtype) {}
+
+  StatusOr<size_t> WorkspaceBytes(const Stream& stream, int64_t n) const override {
+    const KeyRows keys = KeysOf(n, nullptr);
+    size_t bytes = 0;
+    OFL_RETURN_IF_ERROR(cuda::RunOn(stream, kName, [&](cudaStream_t) {
+      if (n <= cuda::kShortRow) return cudaSuccess;
+      return n <= kLongestRow ? cuda::SortValuesBytes(keys, &bytes) : SortBytes(keys, &bytes);
+    }));
+    return bytes + PlaceBytes(n);
+  }
+  Status Launch(Stream& stream, int64_t n, const void* x, void* values,
+                void* workspace) const override {
+    return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
+      const KeyRows keys = KeysOf(n, x);
+      if (cuda::kShortRow < n && n <= kLongestRow) {
+        return cuda::LaunchSortValues(keys, workspace, values, s);
+      }
+      auto* places = PlaceBytes(n) > 0 ? static_cast<int64_t*>(workspace) : nullptr;
+      void* rest = static_cast<char*>(workspace) + PlaceBytes(n);
+      return LaunchSort(keys, rest, values, places, s);
+    });
+  }
+
+ private:
+  KeyRows KeysOf(int64_t n, const void* x) const { return {KeyCodeOf(dtype_, false), 1, n, x}; }
+  // Of a line that only the sort with places takes.
+  static size_t PlaceBytes(int64_t n) {
+    return n > kLongestRow ? Aligned(static_cast<size_t>(n) * sizeof(int64_t)) : 0;
+  }
+
+  DType dtype_;
+};
+
 // Up to here a row's sort on chip is not slower than the selection and a sort of what it finds.
 constexpr int64_t kSortedForTopK = 1024;
 
@@ -203,6 +239,8 @@ StatusOr<std::unique_ptr<P>> New(const typename P::Spec& spec) {
 
 constexpr DeviceType kDevice = DeviceType::kCUDA;
 const bool sort_registered = RegisterPrimitive<Sort>(kDevice, &New<Sort, CudaSort>);
+const bool values_registered =
+    RegisterPrimitive<SortValues>(kDevice, &New<SortValues, CudaSortValues>);
 const bool topk_registered = RegisterPrimitive<TopK>(kDevice, &New<TopK, CudaTopK>);
 const bool rows_registered = RegisterPrimitive<SortRows>(kDevice, &New<SortRows, CudaSortRows>);
 const bool run_registered =

@@ -39,7 +39,7 @@ constexpr size_t Aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
 // Longer rows cannot be sorted on chip.
 inline constexpr int64_t kShortRow = 4096;
 // short.cu: the first `take` of each row in order, or where `ranks` is given those, and then
-// the number of each row's elements that are no NaN. values and numbers may be null.
+// the number of each row's elements that are no NaN. values, places and numbers may be null.
 struct ShortSortRun {
   KeyRows keys;
   int64_t take;
@@ -58,6 +58,12 @@ cudaError_t LaunchLongSort(const KeyRows& keys, void* workspace, void* values, i
 // The ranks of rows whose values and places in order are given.
 cudaError_t LaunchPickRanks(const KeyRows& sorted, const Ranks& ranks, const int64_t* order,
                             void* values, int64_t* places, int64_t* numbers, cudaStream_t stream);
+
+// values.cu: a line of fewer than 2^31 elements. All zeros have the bits of the first one, all NaNs
+// the same.
+cudaError_t SortValuesBytes(const KeyRows& keys, size_t* bytes);
+cudaError_t LaunchSortValues(const KeyRows& keys, void* workspace, void* values,
+                             cudaStream_t stream);
 
 // rank_select.cu: of each row the elements of `ranks`, or the k first, in the order of their
 // places.

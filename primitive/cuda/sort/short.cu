@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kThreads* Team<Key, kThreads, kItems>::kTeams)
     for (int64_t i = thread; i < wanted; i += kThreads) {
       const int64_t at = run.by_rank ? run.ranks.At(i, cols, numbers) : i;
       const int64_t local = memory.order[at], to = row * wanted + i;
-      run.places[to] = in.PlaceOf(row, local);
+      if (run.places) run.places[to] = in.PlaceOf(row, local);
       if (run.values) CopyElement(in.code.bits, in.x, in.ElementOf(row, local), run.values, to);
     }
     if (run.numbers && thread == 0) run.numbers[row] = numbers;
