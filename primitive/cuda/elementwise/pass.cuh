@@ -134,23 +134,61 @@ OFL_HOST_DEVICE void RunRaggedUnit(const Pass<N>& pass, const Op& op, const Unit
   }
 }
 
-// What one thread does where the pass is divided into units.
-template <int N, class C, class Op>
-OFL_HOST_DEVICE void RunUnits(const Pass<N>& pass, const Op& op, uint32_t block, uint32_t thread) {
-  constexpr int kPack = kPassPack<C>;
-  UnitPlace<N> place;
-  if (!FindUnit<kPack>(pass, block, thread, &place)) return;
-  if (!place.whole) return RunRaggedUnit<N, C>(pass, op, place);
+// The elements x of a whole unit at such a place.
+template <int N, class C, int kPack>
+OFL_HOST_DEVICE void ReadUnit(const Pass<N>& pass, const UnitPlace<N>& place, C (&x)[N][kPack]) {
   RawUnit raw[N];
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     LoadUnit<C>(pass, i, pass.in[i] + place.offset[i], place.second, raw[i]);
   }
-  C x[N][kPack];
 #pragma unroll
   for (int i = 0; i < N; ++i) WidenUnit<C>(pass, i, raw[i], x[i]);
-  Computed<Op, C, N> y[kPack];
+}
+// The same of Pass::single and a dense block, `at` bytes from the first element of each operand.
+constexpr uint32_t kSingleHalves = kPassLanes * 16;  // bytes from a unit's first half to its second
+template <int N, int kPack>
+OFL_HOST_DEVICE void ReadSingleUnit(const Pass<N>& pass, uint32_t at, float (&x)[N][kPack]) {
+  RawUnit raw[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const char* p = pass.in[i] + at;
+    LoadHalves<32>(p, p + kSingleHalves, raw[i]);
+  }
+#pragma unroll
+  for (int i = 0; i < N; ++i) memcpy(x[i], raw[i].w, sizeof(x[i]));
+}
+
+// What one thread does where the pass is divided into units. Around a function of one float, stored
+// as such, there are 4 instructions for each element in dense blocks, else 10 (sm_90).
+template <int N, class C, class Op>
+OFL_HOST_DEVICE void RunUnits(const Pass<N>& pass, const Op& op, uint32_t block, uint32_t thread) {
+  constexpr int kPack = kPassPack<C>;
+  using R = Computed<Op, C, N>;
+  constexpr bool kMayBeSingle = std::is_same_v<C, float> && std::is_same_v<R, float>;
+  UnitPlace<N> place;
+  C x[N][kPack];
+  R y[kPack];
+  bool single = false;
+  uint32_t at = 0;
+  if constexpr (kMayBeSingle) {
+    single = pass.single != 0 && pass.dense_from <= block && block < pass.dense_to;
+    at = (block * kPassThreads + thread) * 32 - thread % kPassLanes * 16;
+    if (single) ReadSingleUnit(pass, at, x);
+  }
+  if (!single) {
+    if (!FindUnit<kPack>(pass, block, thread, &place)) return;
+    if (!place.whole) return RunRaggedUnit<N, C>(pass, op, place);
+    ReadUnit(pass, place, x);
+  }
   ComputeAll(op, pass.narrow != 0, x, y);
+  if constexpr (kMayBeSingle) {
+    if (single) {
+      uint32_t w[kPack];
+      memcpy(w, y, sizeof(w));
+      return StoreBytes<32>(pass.out + at, kSingleHalves, w);
+    }
+  }
   StoreUnit<kPack>(static_cast<DType>(pass.stored), pass.out + place.offset[N], place.second, y);
 }
 

@@ -92,6 +92,8 @@ struct Pass {
   // A 16-bit float, or 0: all inputs are elements of it or kValue, and results elements of it or
   // bool; they follow each other from a boundary on.
   uint32_t plain = 0;
+  // Whole units are float32 in memory, of all inputs and of the output, and computed as they are.
+  uint32_t single = 0;
 };
 
 // The pass with its inputs exchanged: everything that it has for each of them.

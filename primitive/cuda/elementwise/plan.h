@@ -252,6 +252,11 @@ Pass<N> PlanPass(const PassTypes<N>& types, const Elementwise<N + 1>& g, const P
   }
   const bool plain = alike && p.walk == Walk::kUnits && g.ndim <= 1 && p.past == 0;
   p.plain = plain ? static_cast<uint32_t>(types.common) : 0;
+  bool single = p.halved != 0 && types.common == DType::kFloat32 && types.out == DType::kFloat32;
+  for (int i = 0; i < N; ++i) {
+    single = single && types.in[i] == DType::kFloat32 && p.packed[i] == 32;
+  }
+  p.single = single;
   return p;
 }
 
