@@ -106,22 +106,24 @@ struct DropoutRun {
 
 constexpr int kCounters = 4;
 
-// The draws of element i are those of start + i, a multiple of 4 where i is one. A thread's
-// elements are kTurns groups of kPack; all are read before any is written.
+// The draws of element i are those of start + i, a multiple of 4 where i is one; x and y begin at
+// 16 bytes. A thread's elements are kTurns groups of kPack; all are read before any is written, and
+// before the seed is asked for, which waits for memory in the gradient.
 template <class T, bool kBackward>
 __global__ void __launch_bounds__(kElementwiseThreads)
     DenseKernel(int64_t n, const __grid_constant__ DropoutRun<T, kBackward> run) {
   constexpr int kPack = kPackSize<T> < 4 ? 4 : kPackSize<T>, kTurns = 4 * kCounters / kPack;
   const int64_t first = int64_t{blockIdx.x} * kTurns * kElementwiseThreads + threadIdx.x;
-  uint64_t seed, offset;
-  run.Begin(first == 0, &seed, &offset);
-  const PhiloxKeys keys(seed);
   Pack<T, kPack> packs[kTurns];
 #pragma unroll
   for (int turn = 0; turn < kTurns; ++turn) {
     const int64_t i = (first + turn * kElementwiseThreads) * kPack;
-    if (i + kPack <= n) packs[turn] = LoadPack<kPack>(run.x + i);
+    if (i + kPack <= n) packs[turn] = LoadAlignedPack<kPack>(run.x + i);
   }
+  uint64_t seed, offset;
+  run.Begin(first == 0, &seed, &offset);
+  const PhiloxKeys keys(seed);
+  const uint64_t begin = offset + static_cast<uint64_t>(run.start / 4 + first * (kPack / 4));
 #pragma unroll
   for (int turn = 0; turn < kTurns; ++turn) {
     const int64_t i = (first + turn * kElementwiseThreads) * kPack;
@@ -135,13 +137,19 @@ __global__ void __launch_bounds__(kElementwiseThreads)
     Pack<T, kPack>& pack = packs[turn];
 #pragma unroll
     for (int k = 0; k < kPack; k += 4) {
-      const PhiloxResult r = keys.Draw(offset + static_cast<uint64_t>(run.start + i + k) / 4);
+      const PhiloxResult r = keys.Draw(begin + (turn * kElementwiseThreads * kPack + k) / 4);
 #pragma unroll
       for (int w = 0; w < 4; ++w) pack.v[k + w] = run.Element(pack.v[k + w], r.v[w]);
     }
-    run.StoreHalves(run.y + i, pack);
+    if constexpr (sizeof(pack) > kPackBytes) {
+      run.StoreHalves(run.y + i, pack);
+    } else {
+      StoreAlignedPack(run.y + i, pack);
+    }
   }
 }
+// Whether 16 bytes begin at p.
+bool IsAligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % kPackBytes == 0; }
 
 template <class T, bool kBackward>
 cudaError_t LaunchDropout(int64_t n, const DropoutArguments& a, const void* x, uint64_t* drawn,
@@ -162,7 +170,7 @@ cudaError_t LaunchDropout(int64_t n, const DropoutArguments& a, const void* x, u
                 a.start,
                 static_cast<const T*>(x),
                 static_cast<T*>(y)};
-  if (a.inner == 1 && a.run == 0 && a.start % 4 == 0) {
+  if (a.inner == 1 && a.run == 0 && a.start % 4 == 0 && IsAligned(x) && IsAligned(y)) {
     if (n <= 0) return cudaSuccess;
     const int64_t blocks = CeilDiv(n, int64_t{4 * kCounters} * kElementwiseThreads);
     return Launch(DenseKernel<T, kBackward>, blocks, kElementwiseThreads, 0, stream, n, run);
