@@ -88,28 +88,18 @@ OFL_HOST_DEVICE Scaled ScaledOf(float w) {
   return {FloatOf(WordOf(w) - (exponent << 23)), FloatOf(WordOf(kWhole) + exponent) - kWhole};
 }
 
-// A float as the sum of two.
-struct TwoFloats {
-  float high, low;
-};
-
-// log(w) of a float w in [2^-24, 1], with some 32 bits: log m = 2 atanh((m - 1) / (m + 1)).
-OFL_HOST_DEVICE TwoFloats LogOf(float w) {
+// log(w) of a float w in [2^-24, 1], within 1.3 units in the last place.
+OFL_HOST_DEVICE float LogOf(float w) {
   const Scaled scaled = ScaledOf(w);
-  const float m = scaled.m, e = scaled.exponent;
-  const float f = m - 1.0f, d = m + 1.0f, d_low = m - (d - 1.0f);
-  const float over = NearReciprocal(d);
-  const float s = f * over;
-  const float rest = fmaf(-s, d_low, fmaf(-s, d, f)) * over;  // makes good what s lacks
-  const float z = s * s;
-  float p = fmaf(z, 1.0f / 11, 1.0f / 9);
-  p = fmaf(z, p, 1.0f / 7);
-  p = fmaf(z, p, 1.0f / 5);
-  p = z * fmaf(z, p, 1.0f / 3);
-  const float large = e * 0.693145751953125f;  // exact: log 2 to 15 bits
-  const float high = large + 2.0f * s;
-  const float low = 2.0f * s - (high - large);
-  return {high, low + fmaf(e, 1.42860677e-6f, fmaf(2.0f * s, p, 2.0f * rest))};
+  const float f = scaled.m - 1.0f;
+  float p = fmaf(f, 0.0874000862f, -0.143096641f);
+  p = fmaf(p, f, 0.149168193f);
+  p = fmaf(p, f, -0.16570048f);
+  p = fmaf(p, f, 0.199621558f);
+  p = fmaf(p, f, -0.250017852f);
+  p = fmaf(p, f, 0.333339483f);
+  p = fmaf(p, f, -0.499999911f);
+  return fmaf(scaled.exponent, 0.693147182f, fmaf(f * f, p, f));
 }
 // The same within some units in the last place: for results of 16 bits.
 OFL_HOST_DEVICE float NearLogOf(float w) {
@@ -117,26 +107,6 @@ OFL_HOST_DEVICE float NearLogOf(float w) {
   const float s = (scaled.m - 1.0f) * NearReciprocal(scaled.m + 1.0f), z = s * s;
   const float p = fmaf(z, fmaf(z, fmaf(z, 2.0f / 7, 2.0f / 5), 2.0f / 3), 2.0f);
   return fmaf(scaled.exponent, 0.693147181f, s * p);
-}
-
-// The sine and cosine of x + low, |x| <= pi / 4.
-OFL_HOST_DEVICE void SineAndCosine(float x, float low, TwoFloats* sine, TwoFloats* cosine) {
-  const float z = x * x, z_low = fmaf(x, x, -z);
-  float s = fmaf(z, -2.5052108e-8f, 2.7557319e-6f);
-  s = fmaf(z, s, -1.9841270e-4f);
-  s = fmaf(z, s, 8.3333333e-3f);
-  s = fmaf(z, s, -1.6666667e-1f);
-  const float more = fmaf(x * z, s, low * fmaf(z, -0.5f, 1.0f));
-  sine->high = x + more;
-  sine->low = more - (sine->high - x);
-  float c = fmaf(z, 2.0876757e-9f, -2.7557319e-7f);
-  c = fmaf(z, c, 2.4801587e-5f);
-  c = fmaf(z, c, -1.3888889e-3f);
-  c = fmaf(z, c, 4.1666667e-2f);
-  const float half = 0.5f * z, one = 1.0f - half;
-  const float less = ((1.0f - one) - half) + fmaf(z * z, c, fmaf(-x, low, -0.5f * z_low));
-  cosine->high = one + less;
-  cosine->low = less - (cosine->high - one);
 }
 
 // v as quarters of a turn: the nearest whole number of them and what is left, in [-1/2, 1/2],
@@ -161,22 +131,27 @@ struct Turn {
 };
 
 // Box and Muller, "A Note on the Generation of Random Normal Deviates" (1958): from uniforms u and
-// v, multiples of 2^-24, to two normals, within 1 unit in the last place.
+// v, multiples of 2^-24, to two normals, within 2 units in the last place. The radius, the sine and
+// the cosine are sums of a float and a small rest.
 OFL_HOST_DEVICE void BoxMullerInFloats(float& u, float& v) {
-  const TwoFloats log = LogOf(1.0f - u);
-  const float x = -2.0f * (log.high + log.low);
-  const float x_low = -2.0f * (log.low - (-0.5f * x - log.high));
+  const float x = -2.0f * LogOf(1.0f - u);
   const float over = x > 0.0f ? NearReciprocalRoot(x) : 0.0f;
-  const float r = x * over;
-  const float r_low = (fmaf(-r, r, x) + x_low) * (0.5f * over);  // makes good what r lacks
+  const float r = x * over, r_rest = fmaf(-r, r, x) * (0.5f * over);
   const Turn turn(v);
-  const float angle = turn.rest * 1.57079637f;
-  const float angle_low = fmaf(turn.rest, 1.57079637f, -angle) + turn.rest * -4.37113883e-8f;
-  TwoFloats sine, cosine;
-  SineAndCosine(angle, angle_low, &sine, &cosine);
-  const TwoFloats to_u = turn.swaps() ? sine : cosine, to_v = turn.swaps() ? cosine : sine;
-  u = turn.SignedCosine(fmaf(r, to_u.high, fmaf(r, to_u.low, r_low * to_u.high)));
-  v = turn.SignedSine(fmaf(r, to_v.high, fmaf(r, to_v.low, r_low * to_v.high)));
+  const float t = turn.rest, z = t * t;
+  constexpr float kQuarter = 1.57079637f, kQuarterRest = -4.37113883e-8f;  // pi / 2
+  float s = fmaf(z, 0.000151510452f, -0.00467826985f);
+  s = fmaf(z, s, 0.0796922073f);
+  s = fmaf(z, s, -0.645964086f);
+  const float sine = t * kQuarter, bend = fmaf(z, s, kQuarterRest);
+  const float sine_rest = fmaf(t, bend, fmaf(t, kQuarter, -sine));
+  float c = fmaf(z, 0.000878127757f, -0.0208492056f);
+  c = fmaf(z, c, 0.253667951f);
+  const float cosine_rest = z * fmaf(z, c, -1.23370051f);  // of 1
+  const float a = turn.swaps() ? sine : 1.0f, a_rest = turn.swaps() ? sine_rest : cosine_rest;
+  const float b = turn.swaps() ? 1.0f : sine, b_rest = turn.swaps() ? cosine_rest : sine_rest;
+  u = turn.SignedCosine(fmaf(r, a, fmaf(r, a_rest, r_rest * (a + a_rest))));
+  v = turn.SignedSine(fmaf(r, b, fmaf(r, b_rest, r_rest * (b + b_rest))));
 }
 // The same within some units in the last place of a float: for results of 16 bits.
 OFL_HOST_DEVICE void NearBoxMuller(float& u, float& v) {
